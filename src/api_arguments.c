@@ -1,0 +1,169 @@
+/*
+ * api_arguments.c
+ *	  Arguments of SQL functions, checked.
+ *
+ * Room 5.  Everything that can be said of an argument alone is said here:
+ * NULL, range, form.  All is TQ400; nothing has been read or written yet.
+ */
+#include "api.h"
+
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#define PAGE_MAX 1000
+
+void
+tq_refuse_null(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s must not be NULL", name),
+			 errhint("Give a value for %s.", name)));
+}
+
+static Datum
+get(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	if (PG_ARGISNULL(n))
+		tq_refuse_null(name);
+	return PG_GETARG_DATUM(n);
+}
+
+const TqSlug *
+tq_arg_slug(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetTqSlugP(get(fcinfo, n, name));
+}
+
+/* The last id of the page before; NULL means from the beginning, before any id. */
+TqSlug
+tq_arg_after(FunctionCallInfo fcinfo, int n)
+{
+	TqSlug		lowest = {{0}};
+
+	return PG_ARGISNULL(n) ? lowest : *PG_GETARG_TQ_SLUG_P(n);
+}
+
+int
+tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
+{
+	int			value = DatumGetInt32(get(fcinfo, n, name));
+
+	if (value < min || value > max)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is out of range", name),
+				 errdetail("It is %d.", value),
+				 errhint("Give a number from %d to %d.", min, max)));
+	return value;
+}
+
+int
+tq_arg_max(FunctionCallInfo fcinfo, int n)
+{
+	return tq_arg_int(fcinfo, n, "max", 1, PAGE_MAX);
+}
+
+int
+tq_arg_run_id(FunctionCallInfo fcinfo, int n)
+{
+	return tq_arg_int(fcinfo, n, "run_id", 0, PG_INT16_MAX);
+}
+
+char *
+tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return TextDatumGetCString(get(fcinfo, n, name));
+}
+
+char *
+tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	char	   *value = tq_arg_text(fcinfo, n, name);
+
+	tq_check_identifier(name, value);
+	return value;
+}
+
+char *
+tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
+{
+	char	   *value = tq_arg_text(fcinfo, n, "task_queue_id");
+
+	tq_check_task_queue_id(value);
+	return value;
+}
+
+/* provisioner_id and worker_type as one task queue. */
+char *
+tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type)
+{
+	return psprintf("%s/%s", tq_arg_identifier(fcinfo, provisioner, "provisioner_id"),
+					tq_arg_identifier(fcinfo, worker_type, "worker_type"));
+}
+
+Jsonb *
+tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetJsonbP(get(fcinfo, n, name));
+}
+
+Interval *
+tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetIntervalP(get(fcinfo, n, name));
+}
+
+ArrayType *
+tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetArrayTypeP(get(fcinfo, n, name));
+}
+
+/* The elements of a slugid[], none of them NULL. */
+TqSlug *
+tq_slugs_of_array(ArrayType *array, const char *name, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	TqSlug	   *slugs;
+
+	deconstruct_array(array, ARR_ELEMTYPE(array), TQ_SLUG_BYTES, false, TYPALIGN_CHAR,
+					  &elements, &nulls, n);
+	slugs = palloc(sizeof(TqSlug) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_TQ_BAD_INPUT),
+					 errmsg("%s must not contain NULL", name),
+					 errdetail("Element %d is NULL.", i + 1),
+					 errhint("Leave the element out.")));
+		slugs[i] = *DatumGetTqSlugP(elements[i]);
+	}
+	return slugs;
+}
+
+/* Until there are credentials, none can be right. */
+void
+tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
+{
+	if (!PG_ARGISNULL(n))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("credentials are not supported by this version of tq"),
+				 errhint("Leave credentials out, or give NULL.")));
+}
+
+void
+tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls)
+{
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+Datum
+tq_slug_datum(const TqSlug *slug)
+{
+	return PointerGetDatum(slug);
+}

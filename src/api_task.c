@@ -1,0 +1,397 @@
+/*
+ * api_task.c
+ *	  SQL functions on tasks: create, schedule, rerun, cancel, read.
+ *
+ * Room 5: doors.  Each checks its arguments, lets the rules decide, and
+ * returns what they made.  Errors are those of api.md: TQ400 for bad input,
+ * TQ404 for no such task, TQ409 for a conflict with the present state.
+ */
+#include "api.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(tq_create_task);
+PG_FUNCTION_INFO_V1(tq_create_tasks);
+PG_FUNCTION_INFO_V1(tq_define_task);
+PG_FUNCTION_INFO_V1(tq_enqueue);
+PG_FUNCTION_INFO_V1(tq_schedule_task);
+PG_FUNCTION_INFO_V1(tq_rerun_task);
+PG_FUNCTION_INFO_V1(tq_cancel_task);
+PG_FUNCTION_INFO_V1(tq_status);
+PG_FUNCTION_INFO_V1(tq_task);
+PG_FUNCTION_INFO_V1(tq_statuses);
+PG_FUNCTION_INFO_V1(tq_tasks);
+PG_FUNCTION_INFO_V1(tq_list_dependent_tasks);
+
+/* ---- create ---- */
+
+static Jsonb *
+create_one(FunctionCallInfo fcinfo, bool define)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	Jsonb	   *definition = tq_arg_jsonb(fcinfo, 1, "task");
+	TqTask	   *task;
+	Jsonb	   *status;
+
+	tq_plan_open(false);
+	task = tq_definition_parse(task_id, definition);
+	if (define)
+		tq_definition_depend_on_self(task);
+	(void) tq_create(task, 1, TQ_REPEAT_EXACT, tq_clock_now());
+	status = tq_plan_keep(tq_status_of(task));
+	tq_plan_close();
+	return status;
+}
+
+/* create_task(task_id slugid, task jsonb) -> status (2.1) */
+Datum
+tq_create_task(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(create_one(fcinfo, false));
+}
+
+/* define_task(task_id slugid, task jsonb) -> status (2.2) */
+Datum
+tq_define_task(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(create_one(fcinfo, true));
+}
+
+static void
+refuse_element(int i, const char *rule)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid element of tasks"),
+			 errdetail("Element %d %s.", i + 1, rule),
+			 errhint("Give an array of objects with \"taskId\" and \"task\".")));
+}
+
+/* Read {"taskId": …, "task": {…}}. */
+static TqTask *
+read_element(const JsonbValue *element, int i)
+{
+	JsonbContainer *object = element->val.binary.data;
+	JsonbValue *id;
+	JsonbValue *task;
+	TqSlug		slug;
+
+	if (element->type != jbvBinary || !JsonContainerIsObject(object))
+		refuse_element(i, "is not an object");
+	id = getKeyJsonValueFromContainer(object, "taskId", 6, NULL);
+	task = getKeyJsonValueFromContainer(object, "task", 4, NULL);
+	if (id == NULL || id->type != jbvString ||
+		!tq_slug_parse(id->val.string.val, id->val.string.len, &slug))
+		refuse_element(i, "has no \"taskId\" that is a slugid");
+	if (task == NULL || task->type != jbvBinary || !JsonContainerIsObject(task->val.binary.data))
+		refuse_element(i, "has no \"task\" that is an object");
+	if (JsonContainerSize(object) != 2)
+		refuse_element(i, "has keys other than \"taskId\" and \"task\"");
+	return tq_definition_parse(&slug, JsonbValueToJsonb(task));
+}
+
+static TqTask *
+read_elements(Jsonb *array, int *n)
+{
+	TqTask	   *tasks = palloc(sizeof(TqTask) * Max(JB_ROOT_COUNT(array), 1));
+	JsonbIterator *it = JsonbIteratorInit(&array->root);
+	JsonbIteratorToken token;
+	JsonbValue	element;
+
+	*n = 0;
+	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
+	{
+		if (token != WJB_ELEM)
+			continue;
+		tasks[*n] = *read_element(&element, *n);
+		(*n)++;
+	}
+	return tasks;
+}
+
+/* create_tasks(tasks jsonb) -> number of new tasks; all or nothing */
+Datum
+tq_create_tasks(PG_FUNCTION_ARGS)
+{
+	Jsonb	   *array = tq_arg_jsonb(fcinfo, 0, "tasks");
+	TqTask	   *tasks;
+	int			n;
+	int64		created = 0;
+
+	if (!JB_ROOT_IS_ARRAY(array) || JB_ROOT_IS_SCALAR(array))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("tasks must be a JSON array"),
+				 errhint("Give an array of objects with \"taskId\" and \"task\".")));
+	tq_plan_open(false);
+	tasks = read_elements(array, &n);
+	if (n > 0)
+		created = tq_create(tasks, n, TQ_REPEAT_EXACT, tq_clock_now());
+	tq_plan_close();
+	PG_RETURN_INT64(created);
+}
+
+/* ---- enqueue ---- */
+
+/* Arguments of enqueue(), in the order of api.md. */
+enum
+{
+	ARG_QUEUE, ARG_PAYLOAD, ARG_TASK_ID, ARG_GROUP, ARG_DEPENDENCIES, ARG_REQUIRES, ARG_PRIORITY,
+	ARG_RETRIES, ARG_DEADLINE, ARG_EXPIRES, ARG_DELAY, ARG_ROUTES, ARG_SCOPES, ARG_TAGS, ARG_EXTRA,
+	ARG_NAME, ARG_SCHEDULER, ARG_PROJECT, ARG_POLICY
+};
+
+static void
+refuse_unsupported(FunctionCallInfo fcinfo)
+{
+	Interval	none = {0};
+
+	if (!PG_ARGISNULL(ARG_POLICY))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("policy is not supported by this version of tq"),
+				 errhint("Leave policy out, or give NULL.")));
+	if (!DatumGetBool(DirectFunctionCall2(interval_eq, IntervalPGetDatum(&none),
+										  IntervalPGetDatum(tq_arg_interval(fcinfo, ARG_DELAY, "delay")))))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("delay is not supported by this version of tq"),
+				 errhint("Leave delay out.")));
+}
+
+/* Names, dependencies and times; the rest is for definition.c. */
+static TqTask *
+begin_task(FunctionCallInfo fcinfo, TimestampTz now)
+{
+	TqTask	   *task = palloc0(sizeof(TqTask));
+
+	task->queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE);
+	if (PG_ARGISNULL(ARG_TASK_ID))
+		tq_slug_random(&task->task_id);
+	else
+		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
+	task->group_slug = PG_ARGISNULL(ARG_GROUP) ? task->task_id : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
+	task->dependencies = tq_slugs_of_array(tq_arg_array(fcinfo, ARG_DEPENDENCIES, "dependencies"),
+										   "dependencies", &task->ndependencies);
+	task->scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER, "scheduler_id");
+	task->project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
+	task->created = now;
+	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo, ARG_DEADLINE, "deadline"));
+	task->expires = tq_clock_add_interval(task->deadline, tq_arg_interval(fcinfo, ARG_EXPIRES, "expires"));
+	return task;
+}
+
+/* enqueue(task_queue_id text, …) -> task_id: create_task for people who write SQL */
+Datum
+tq_enqueue(PG_FUNCTION_ARGS)
+{
+	TimestampTz now = tq_clock_now();
+	TqSlug	   *result = palloc(sizeof(TqSlug));
+	TqEnqueue	arguments;
+	TqTask	   *task;
+
+	refuse_unsupported(fcinfo);
+	tq_plan_open(false);
+	task = begin_task(fcinfo, now);
+	arguments = (TqEnqueue)
+	{
+		.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
+		.priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
+		.retries = tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
+		.routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
+		.scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
+		.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload"),
+		.tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
+		.extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
+		.name = PG_ARGISNULL(ARG_NAME) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(ARG_NAME))
+	};
+	tq_definition_fill(task, &arguments);
+	(void) tq_create(task, 1, TQ_REPEAT_LATER, now);
+	*result = task->task_id;
+	tq_plan_close();
+	PG_RETURN_TQ_SLUG_P(result);
+}
+
+/* ---- change ---- */
+
+/* One task, one transition, and its status afterwards. */
+static Jsonb *
+change_task(FunctionCallInfo fcinfo, void (*change) (const TqTask *, TimestampTz))
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqTask	   *task;
+	Jsonb	   *status;
+
+	tq_plan_open(false);
+	task = tq_task_get(task_id, false);
+	change(task, tq_clock_now());
+	status = tq_plan_keep(tq_status_of(task));
+	tq_plan_close();
+	return status;
+}
+
+/* schedule_task(task_id slugid) -> status (2.3) */
+Datum
+tq_schedule_task(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_schedule));
+}
+
+/* rerun_task(task_id slugid) -> status (2.4) */
+Datum
+tq_rerun_task(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_rerun));
+}
+
+/* cancel_task(task_id slugid) -> status (2.5) */
+Datum
+tq_cancel_task(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_cancel));
+}
+
+/* ---- read (2.13) ---- */
+
+/* status(task_id slugid) -> the status structure (1.3) */
+Datum
+tq_status(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	Jsonb	   *status;
+
+	tq_plan_open(true);
+	status = tq_plan_keep(tq_status_of(tq_task_get(task_id, false)));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(status);
+}
+
+/* task(task_id slugid) -> the definition (1.2) */
+Datum
+tq_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	Jsonb	   *definition;
+
+	tq_plan_open(true);
+	definition = tq_plan_keep(tq_definition_json(tq_task_get(task_id, true)));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(definition);
+}
+
+/* What the rows of a list hold. */
+typedef enum Columns
+{
+	COLUMNS_STATUS = 1,
+	COLUMNS_TASK = 2,
+	COLUMNS_BOTH = 3
+} Columns;
+
+/* The runs of one task out of a history, which is in order of the tasks' ids. */
+static const TqRun *
+runs_of(const TqRun *runs, int nruns, int64 task, int *n)
+{
+	int			low = 0;
+	int			high = nruns;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (runs[middle].task < task)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (*n = 0; low + *n < nruns && runs[low + *n].task == task;)
+		(*n)++;
+	return &runs[low];
+}
+
+/* Put a row for each task; the history of all of them is read at once. */
+static void
+put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	TqRun	   *runs = NULL;
+	int			nruns = 0;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	if (columns & COLUMNS_STATUS)
+		runs = tq_runs_history(ids, n, &nruns);
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[3];
+		bool		nulls[3] = {false, false, false};
+		int			column = 0;
+		int			mine;
+		const TqRun *first = runs_of(runs, nruns, tasks[i].id, &mine);
+
+		values[column++] = tq_slug_datum(&tasks[i].task_id);
+		if (columns & COLUMNS_STATUS)
+			values[column++] = JsonbPGetDatum(tq_status_json(&tasks[i], first, mine));
+		if (columns & COLUMNS_TASK)
+			values[column++] = JsonbPGetDatum(tq_definition_json(&tasks[i]));
+		tq_put_row(rsinfo, values, nulls);
+	}
+}
+
+static Datum
+list_asked_for(FunctionCallInfo fcinfo, Columns columns)
+{
+	ArrayType  *array = tq_arg_array(fcinfo, 0, "task_ids");
+	TqSlug	   *slugs;
+	TqTask	   *tasks;
+	int			n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_plan_open(true);
+	slugs = tq_slugs_of_array(array, "task_ids", &n);
+	tasks = tq_tasks_by_slug(slugs, n, (columns & COLUMNS_TASK) != 0, &n);
+	put_tasks((ReturnSetInfo *) fcinfo->resultinfo, tasks, n, columns);
+	tq_plan_close();
+	return (Datum) 0;
+}
+
+/* statuses(task_ids slugid[]) -> (task_id, status), in the order asked for */
+Datum
+tq_statuses(PG_FUNCTION_ARGS)
+{
+	return list_asked_for(fcinfo, COLUMNS_STATUS);
+}
+
+/* tasks(task_ids slugid[]) -> (task_id, task), in the order asked for */
+Datum
+tq_tasks(PG_FUNCTION_ARGS)
+{
+	return list_asked_for(fcinfo, COLUMNS_TASK);
+}
+
+/* Rows of (task_id, status, task), for the lists of this and other doors. */
+void
+tq_put_entries(ReturnSetInfo *rsinfo, const TqTask *tasks, int n)
+{
+	put_tasks(rsinfo, tasks, n, COLUMNS_BOTH);
+}
+
+/* list_dependent_tasks(task_id slugid, after slugid, max int) -> (task_id, status, task) */
+Datum
+tq_list_dependent_tasks(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqSlug		after = tq_arg_after(fcinfo, 1);
+	int			max = tq_arg_max(fcinfo, 2);
+	TqTask	   *required;
+	TqTask	   *tasks;
+	int			n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_plan_open(true);
+	required = tq_task_get(task_id, false);
+	tasks = tq_tasks_dependent(required->id, tq_clock_now(), &after, max, &n);
+	tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, n);
+	tq_plan_close();
+	return (Datum) 0;
+}

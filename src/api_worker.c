@@ -1,0 +1,355 @@
+/*
+ * api_worker.c
+ *	  SQL functions for workers: claim, reclaim, report, quarantine; and the
+ *	  counts of a queue.
+ *
+ * Room 5: doors (spec/taskcluster.md 2.8 to 2.12, 2.16, 8.1).  All are
+ * ordinary statements of the caller's transaction: a worker may complete a
+ * task together with its own writes.
+ */
+#include "api.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(tq_claim_work);
+PG_FUNCTION_INFO_V1(tq_claim_task);
+PG_FUNCTION_INFO_V1(tq_reclaim_task);
+PG_FUNCTION_INFO_V1(tq_report_completed);
+PG_FUNCTION_INFO_V1(tq_report_failed);
+PG_FUNCTION_INFO_V1(tq_report_exception);
+PG_FUNCTION_INFO_V1(tq_resolve);
+PG_FUNCTION_INFO_V1(tq_quarantine_worker);
+PG_FUNCTION_INFO_V1(tq_get_worker);
+PG_FUNCTION_INFO_V1(tq_pending_tasks);
+PG_FUNCTION_INFO_V1(tq_task_queue_counts);
+
+#define CLAIM_MAX 1000
+
+/* ---- claims ---- */
+
+/* The columns of tq.claim; credentials are NULL until there are scopes. */
+static void
+fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
+{
+	memset(nulls, 0, sizeof(bool) * 7);
+	values[0] = tq_slug_datum(&claim->task_id);
+	values[1] = Int32GetDatum(claim->run_id);
+	values[2] = CStringGetTextDatum(claim->worker_group);
+	values[3] = CStringGetTextDatum(claim->worker_id);
+	values[4] = TimestampTzGetDatum(claim->taken_until);
+	values[5] = PointerGetDatum(claim->payload);
+	nulls[5] = claim->payload == NULL;
+	values[6] = (Datum) 0;
+	nulls[6] = true;
+}
+
+static void
+put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
+{
+	Datum		values[7];
+	bool		nulls[7];
+
+	fill_claim(claim, values, nulls);
+	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+}
+
+/* claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000) -> rows of tq.claim */
+Datum
+tq_claim_work(PG_FUNCTION_ARGS)
+{
+	char	   *queue = tq_arg_task_queue_id(fcinfo, 0);
+	char	   *group = tq_arg_identifier(fcinfo, 1, "worker_group");
+	char	   *id = tq_arg_identifier(fcinfo, 2, "worker_id");
+	int			max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
+	TqClaim    *claims;
+	int			found;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_plan_open(false);
+	claims = tq_claim_best(queue, group, id, max, tq_clock_now(), &found);
+	for (int i = 0; i < found; i++)
+		put_claim(fcinfo, &claims[i]);
+	tq_plan_close();
+	return (Datum) 0;
+}
+
+/* claim_task(task_id slugid, run_id int, worker_group, worker_id text) -> one tq.claim, or none */
+Datum
+tq_claim_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	int			run_id = tq_arg_run_id(fcinfo, 1);
+	char	   *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char	   *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	TqClaim		claim;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_plan_open(false);
+	if (tq_claim_one(task_id, run_id, group, id, tq_clock_now(), &claim))
+		put_claim(fcinfo, &claim);
+	tq_plan_close();
+	return (Datum) 0;
+}
+
+/* reclaim_task(task_id slugid, run_id int, credentials jsonb) -> tq.claim without payload */
+Datum
+tq_reclaim_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	int			run_id = tq_arg_run_id(fcinfo, 1);
+	MemoryContext outer = CurrentMemoryContext;
+	TupleDesc	desc;
+	TqClaim		claim;
+	Datum		values[7];
+	bool		nulls[7];
+	HeapTuple	tuple;
+
+	tq_arg_no_credentials(fcinfo, 2);
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	desc = BlessTupleDesc(desc);
+	tq_plan_open(false);
+	tq_claim_prolong(task_id, run_id, tq_clock_now(), &claim);
+	fill_claim(&claim, values, nulls);
+	MemoryContextSwitchTo(outer);
+	tuple = heap_form_tuple(desc, values, nulls);
+	tq_plan_close();
+	PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
+}
+
+/* ---- reports ---- */
+
+static void
+refuse_report(const TqReport *report)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("run %d of task \"%s\" cannot be resolved", report->run_id, tq_slug_text(&report->task_id)),
+			 errdetail("The run is %s.", tq_state_name(report->state)),
+			 errhint("Only a running run can be resolved, or the same resolution repeated.")));
+}
+
+/* One report, its errors, and the status afterwards. */
+static Jsonb *
+report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
+{
+	TqReport	report = {.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),.run_id = tq_arg_run_id(fcinfo, 1)};
+	Jsonb	   *status;
+
+	tq_arg_no_credentials(fcinfo, credentials);
+	tq_plan_open(false);
+	tq_resolve_reports(&report, 1, reason, tq_clock_now());
+	switch (report.outcome)
+	{
+		case TQ_OUTCOME_RESOLVED:
+		case TQ_OUTCOME_RETRIED:
+		case TQ_OUTCOME_REPEATED:
+			break;
+		case TQ_OUTCOME_CONFLICT:
+			refuse_report(&report);
+			break;
+		case TQ_OUTCOME_NOT_FOUND:
+			if (report.task == NULL)
+				(void) tq_task_get(&report.task_id, false);
+			tq_refuse_missing_run(&report.task_id, report.run_id);
+	}
+	status = tq_plan_keep(tq_status_of(report.task));
+	tq_plan_close();
+	return status;
+}
+
+/* report_completed(task_id slugid, run_id int, credentials jsonb) -> status (2.11) */
+Datum
+tq_report_completed(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(report_one(fcinfo, TQ_RESOLVED_COMPLETED, 2));
+}
+
+/* report_failed(task_id slugid, run_id int, credentials jsonb) -> status (2.11) */
+Datum
+tq_report_failed(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(report_one(fcinfo, TQ_RESOLVED_FAILED, 2));
+}
+
+static void
+refuse_reason(const char *reason, const char *choices)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid reason \"%s\"", reason),
+			 errhint("Use one of %s.", choices)));
+}
+
+#define EXCEPTION_REASONS \
+	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
+
+/* report_exception(task_id slugid, run_id int, reason text, credentials jsonb) -> status (2.12) */
+Datum
+tq_report_exception(PG_FUNCTION_ARGS)
+{
+	char	   *name = tq_arg_text(fcinfo, 2, "reason");
+	TqResolved	reason = tq_resolved_parse(name);
+
+	if (!tq_resolved_is_reportable(reason))
+		refuse_reason(name, EXCEPTION_REASONS);
+	PG_RETURN_JSONB_P(report_one(fcinfo, reason, 3));
+}
+
+static TqResolved
+batch_reason(const char *name)
+{
+	TqResolved	reason = tq_resolved_parse(name);
+
+	if (reason != TQ_RESOLVED_COMPLETED && reason != TQ_RESOLVED_FAILED &&
+		!tq_resolved_is_reportable(reason))
+		refuse_reason(name, "completed, failed, " EXCEPTION_REASONS);
+	return reason;
+}
+
+/* The two arrays of resolve() as reports. */
+static TqReport *
+read_reports(FunctionCallInfo fcinfo, int *n)
+{
+	int			nruns;
+	TqSlug	   *slugs = tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"), "task_ids", n);
+	Datum	   *runs;
+	bool	   *nulls;
+	TqReport   *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
+
+	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"), INT4OID, sizeof(int32), true, TYPALIGN_INT,
+					  &runs, &nulls, &nruns);
+	if (*n != nruns)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("task_ids and run_ids must be of the same length"),
+				 errdetail("There are %d task_ids and %d run_ids.", *n, nruns),
+				 errhint("Give one run_id for each task_id.")));
+	for (int i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			tq_refuse_null("an element of run_ids");
+		reports[i].task_id = slugs[i];
+		reports[i].run_id = DatumGetInt32(runs[i]);
+	}
+	return reports;
+}
+
+/* resolve(task_ids slugid[], run_ids int[], reason text, credentials jsonb) -> (task_id, run_id, outcome) */
+Datum
+tq_resolve(PG_FUNCTION_ARGS)
+{
+	TqResolved	reason = batch_reason(tq_arg_text(fcinfo, 2, "reason"));
+	TqReport   *reports;
+	int			n;
+
+	tq_arg_no_credentials(fcinfo, 3);
+	InitMaterializedSRF(fcinfo, 0);
+	tq_plan_open(false);
+	reports = read_reports(fcinfo, &n);
+	tq_resolve_reports(reports, n, reason, tq_clock_now());
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[3] = {tq_slug_datum(&reports[i].task_id), Int32GetDatum(reports[i].run_id),
+		CStringGetTextDatum(tq_outcome_name(reports[i].outcome))};
+		bool		nulls[3] = {false, false, false};
+
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
+	tq_plan_close();
+	return (Datum) 0;
+}
+
+/* ---- workers and queues ---- */
+
+/* get_worker(provisioner_id, worker_type, worker_group, worker_id text) -> worker (2.16) */
+Datum
+tq_get_worker(PG_FUNCTION_ARGS)
+{
+	char	   *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
+	char	   *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char	   *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	TqWorker	worker;
+	Jsonb	   *result;
+
+	tq_plan_open(true);
+	tq_worker_get(queue, group, id, tq_clock_now(), &worker);
+	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(result);
+}
+
+static char *
+quarantine_info(FunctionCallInfo fcinfo, int n)
+{
+	char	   *info = PG_ARGISNULL(n) ? pstrdup("[unspecified]") : text_to_cstring(PG_GETARG_TEXT_PP(n));
+
+	if (strlen(info) > 4000)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("quarantine_info is too long"),
+				 errdetail("It has %d bytes, and may have 4000.", (int) strlen(info)),
+				 errhint("Give a shorter text.")));
+	return info;
+}
+
+/* quarantine_worker(… as get_worker, quarantine_until timestamptz, quarantine_info text) -> worker (2.16) */
+Datum
+tq_quarantine_worker(PG_FUNCTION_ARGS)
+{
+	char	   *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
+	char	   *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char	   *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	char	   *info = quarantine_info(fcinfo, 5);
+	TimestampTz now = tq_clock_now();
+	TimestampTz until;
+	TqWorker	worker;
+	Jsonb	   *result;
+
+	if (PG_ARGISNULL(4))
+		tq_refuse_null("quarantine_until");
+	until = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(4));
+	tq_plan_open(false);
+	tq_worker_get(queue, group, id, now, &worker);
+	tq_worker_quarantine(worker.id, until, tq_clock_add_ms(now, INT64CONST(24 * 60 * 60 * 1000)),
+						 tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false), now, until, info));
+	tq_worker_get(queue, group, id, now, &worker);
+	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(result);
+}
+
+/* pending_tasks(task_queue_id text) -> bigint; 0 for an unknown queue */
+Datum
+tq_pending_tasks(PG_FUNCTION_ARGS)
+{
+	char	   *name = tq_arg_task_queue_id(fcinfo, 0);
+	int32		queue;
+	int64		pending;
+
+	tq_plan_open(true);
+	queue = tq_queue_find(name);
+	pending = queue == 0 ? 0 : tq_pending_count(queue, tq_clock_now());
+	tq_plan_close();
+	PG_RETURN_INT64(pending);
+}
+
+/* task_queue_counts(task_queue_id text) -> {…, pendingTasks, claimedTasks} */
+Datum
+tq_task_queue_counts(PG_FUNCTION_ARGS)
+{
+	char	   *name = tq_arg_task_queue_id(fcinfo, 0);
+	TimestampTz now = tq_clock_now();
+	int32		queue;
+	Jsonb	   *result;
+
+	tq_plan_open(true);
+	queue = tq_queue_find(name);
+	result = tq_plan_keep(tq_counts_json(name, queue == 0 ? 0 : tq_pending_count(queue, now),
+										 queue == 0 ? 0 : tq_claimed_count(queue, now)));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(result);
+}

@@ -1,0 +1,186 @@
+/*
+ * clock.c
+ *	  tq's clock: the only file that reads the time, and how times look.
+ *
+ * Room 1.  Times are kept to the millisecond, truncated, so that what is
+ * stored is what is shown (spec/taskcluster.md 1.2.1, 3.6).  The time of the
+ * transaction is never used: within one transaction order and leases must
+ * still move.  tq.clock_offset shifts the clock of a session, for tests.
+ */
+#include "plumbing.h"
+
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "utils/timestamp.h"
+
+#define USECS_PER_MS INT64CONST(1000)
+
+/* Drop what is below a millisecond, towards the past. */
+TimestampTz
+tq_clock_truncate(TimestampTz t)
+{
+	int64		rest;
+
+	if (TIMESTAMP_NOT_FINITE(t))
+		return t;
+	rest = t % USECS_PER_MS;
+	return t - (rest < 0 ? rest + USECS_PER_MS : rest);
+}
+
+TimestampTz
+tq_clock_now(void)
+{
+	return tq_clock_truncate(GetCurrentTimestamp() + tq_clock_offset);
+}
+
+TimestampTz
+tq_clock_add_ms(TimestampTz t, int64 ms)
+{
+	return t + ms * USECS_PER_MS;
+}
+
+/* The same month, day and time of the next year; 29 February gives 1 March. */
+TimestampTz
+tq_clock_next_year(TimestampTz t)
+{
+	struct pg_tm tm;
+	fsec_t		fsec;
+	Timestamp	result;
+
+	if (timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
+		return t;
+	tm.tm_year++;
+	if (tm.tm_mon == 2 && tm.tm_mday == 29)
+	{
+		tm.tm_mon = 3;
+		tm.tm_mday = 1;
+	}
+	if (tm2timestamp(&tm, fsec, NULL, &result) != 0)
+		return t;
+	return result;
+}
+
+/* t + span, calendar months and days counted in UTC. */
+TimestampTz
+tq_clock_add_interval(TimestampTz t, Interval *span)
+{
+	Datum		sum = DirectFunctionCall2(timestamp_pl_interval,
+										  TimestampGetDatum(t),
+										  IntervalPGetDatum(span));
+
+	return tq_clock_truncate(DatumGetTimestamp(sum));
+}
+
+static bool
+digits(const char **p, const char *end, int n)
+{
+	for (; n > 0; n--, (*p)++)
+	{
+		if (*p >= end || **p < '0' || **p > '9')
+			return false;
+	}
+	return true;
+}
+
+static bool
+literal(const char **p, const char *end, const char *choices)
+{
+	if (*p >= end || strchr(choices, **p) == NULL)
+		return false;
+	(*p)++;
+	return true;
+}
+
+/*
+ * Check the form of a JSON schema "date-time" (RFC 3339) and find its
+ * fraction: YYYY-MM-DDThh:mm:ss[.f…](Z|±hh:mm).
+ */
+static bool
+date_time_form(const char *text, size_t len, size_t *fraction, size_t *zone)
+{
+	const char *p = text;
+	const char *end = text + len;
+
+	if (!digits(&p, end, 4) || !literal(&p, end, "-") ||
+		!digits(&p, end, 2) || !literal(&p, end, "-") ||
+		!digits(&p, end, 2) || !literal(&p, end, "Tt ") ||
+		!digits(&p, end, 2) || !literal(&p, end, ":") ||
+		!digits(&p, end, 2) || !literal(&p, end, ":") || !digits(&p, end, 2))
+		return false;
+	*fraction = p - text;
+	if (p < end && *p == '.')
+	{
+		p++;
+		if (!digits(&p, end, 1))
+			return false;
+		while (p < end && *p >= '0' && *p <= '9')
+			p++;
+	}
+	*zone = p - text;
+	if (literal(&p, end, "Zz"))
+		return p == end;
+	return literal(&p, end, "+-") && digits(&p, end, 2) &&
+		literal(&p, end, ":") && digits(&p, end, 2) && p == end;
+}
+
+static int
+two_digits(const char *p)
+{
+	return (p[0] - '0') * 10 + (p[1] - '0');
+}
+
+/*
+ * Parse a date-time to the millisecond; more digits are dropped, not rounded.
+ * False when it is not one.
+ */
+bool
+tq_clock_parse(const char *text, size_t len, TimestampTz *t)
+{
+	struct pg_tm tm = {0};
+	size_t		fraction,
+				zone;
+	int			ms = 0;
+	int			offset = 0;
+	Timestamp	local;
+
+	if (!date_time_form(text, len, &fraction, &zone))
+		return false;
+	tm.tm_year = two_digits(text) * 100 + two_digits(text + 2);
+	tm.tm_mon = two_digits(text + 5);
+	tm.tm_mday = two_digits(text + 8);
+	tm.tm_hour = two_digits(text + 11);
+	tm.tm_min = two_digits(text + 14);
+	tm.tm_sec = two_digits(text + 17);
+	if (tm.tm_year < 1 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 ||
+		tm.tm_mday > day_tab[isleap(tm.tm_year)][tm.tm_mon - 1] ||
+		tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+		return false;
+	for (size_t i = 1; i <= 3; i++)
+		ms = ms * 10 + (fraction + i < zone ? text[fraction + i] - '0' : 0);
+	if (len - zone == 6)
+	{
+		if (two_digits(text + zone + 1) > 23 || two_digits(text + zone + 4) > 59)
+			return false;
+		offset = two_digits(text + zone + 1) * 3600 + two_digits(text + zone + 4) * 60;
+		if (text[zone] == '-')
+			offset = -offset;
+	}
+	if (tm2timestamp(&tm, ms * USECS_PER_MS, NULL, &local) != 0)
+		return false;
+	*t = local - offset * USECS_PER_SEC;
+	return IS_VALID_TIMESTAMP(*t);
+}
+
+/* YYYY-MM-DDThh:mm:ss.mmmZ, in UTC, truncated. */
+char *
+tq_clock_text(TimestampTz t)
+{
+	struct pg_tm tm;
+	fsec_t		fsec;
+
+	if (TIMESTAMP_NOT_FINITE(t) || timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
+		return pstrdup(timestamptz_to_str(t));
+	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+					tm.tm_year, tm.tm_mon, tm.tm_mday,
+					tm.tm_hour, tm.tm_min, tm.tm_sec, (int) (fsec / USECS_PER_MS));
+}

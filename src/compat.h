@@ -1,0 +1,56 @@
+/*
+ * compat.h
+ *	  The differences between PostgreSQL's versions, and nothing else.
+ *
+ * Room 0.  The only file of tq that names PG_VERSION_NUM.
+ */
+#ifndef TQ_COMPAT_H
+#define TQ_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "tq needs PostgreSQL 15 or later"
+#endif
+
+/* A named wait event where the server has them (17), the general one before. */
+#if PG_VERSION_NUM >= 170000
+#define TqWaitEvent(slot, name) \
+	((slot) != 0 ? (slot) : ((slot) = WaitEventExtensionNew(name)))
+#else
+#define TqWaitEvent(slot, name) ((void) (slot), PG_WAIT_EXTENSION)
+#endif
+
+/* Soft errors of input functions (16): before, every error is a hard one. */
+#if PG_VERSION_NUM < 160000
+#define ereturn(context, dummy_value, ...) ereport(ERROR, __VA_ARGS__)
+#endif
+
+/* The memory of settings was plain malloc() before 16. */
+#if PG_VERSION_NUM < 160000
+#define guc_malloc(elevel, size) malloc(size)
+#endif
+
+/* index_beginscan() takes instrumentation since 18. */
+#if PG_VERSION_NUM >= 180000
+#define TqIndexBeginScan(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
+#else
+#define TqIndexBeginScan(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+/* The number of this process's PGPROC: a field of it until 17. */
+#if PG_VERSION_NUM >= 170000
+#define TqMyProcNumber() ((uint32) MyProcNumber)
+#else
+#define TqMyProcNumber() ((uint32) MyProc->pgprocno)
+#endif
+
+/* One ownership check per catalog until 16. */
+#if PG_VERSION_NUM >= 160000
+#define TqOwnsDatabase(database) \
+	object_ownercheck(DatabaseRelationId, database, GetUserId())
+#else
+#define TqOwnsDatabase(database) pg_database_ownercheck(database, GetUserId())
+#endif
+
+#endif							/* TQ_COMPAT_H */

@@ -1,0 +1,385 @@
+/*
+ * create.c
+ *	  New tasks: one or many, all or none (spec/taskcluster.md 2.1, 2.2).
+ *
+ * Room 4.  Decides in which order the tasks of one call get their ids, what
+ * an existing task of the same id means, and what a new task needs written:
+ * its definition, edges, a row in unscheduled or in pending, and the timer of
+ * its deadline.  What a definition may say is definition.c's, what it depends
+ * on depend.c's, groups are group.c's.
+ *
+ * Two sessions that create the same task meet at the unique index of task_id:
+ * the second waits for the first, then finds the task and compares.  Locks in
+ * one call, in this order: groups by slug, task_id by slug, then the tasks it
+ * depends on.  A task's id is greater than those of the tasks it depends on.
+ */
+#include "rules.h"
+
+#include "nodes/pg_list.h"
+#include "utils/hsearch.h"
+
+/* One row of timer names at most so many tasks, so that a step stays small. */
+#define TIMER_TASKS 100
+
+static HTAB *
+index_by_slug(const TqTask *tasks, int n)
+{
+	HASHCTL		control = {.keysize = sizeof(TqSlug),.entrysize = sizeof(TqSibling),.hcxt = CurrentMemoryContext};
+	HTAB	   *siblings = hash_create("tq siblings", n, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		found;
+		TqSibling  *sibling = hash_search(siblings, &tasks[i].task_id, HASH_ENTER, &found);
+
+		if (found)
+			ereport(ERROR,
+					(errcode(ERRCODE_TQ_BAD_INPUT),
+					 errmsg("task \"%s\" is given twice", tq_slug_text(&tasks[i].task_id)),
+					 errhint("Give every task of one call an id of its own.")));
+		sibling->place = i;
+		sibling->is_new = false;
+		sibling->task = &tasks[i];
+	}
+	return siblings;
+}
+
+/* ---- order ---- */
+
+/* The sibling that a dependency names, or NULL for itself and for strangers. */
+static TqSibling *
+sibling_of(const TqTask *task, int dependency, HTAB *siblings)
+{
+	const TqSlug *slug = &task->dependencies[dependency];
+
+	if (tq_slug_compare(slug, &task->task_id) == 0)
+		return NULL;
+	return hash_search(siblings, slug, HASH_FIND, NULL);
+}
+
+/* Raise the error that names a cycle among the tasks that are still blocked. */
+static void
+refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n, HTAB *siblings)
+{
+	StringInfoData names;
+	bool	   *seen = palloc0(sizeof(bool) * n);
+	int			at = start;
+	int			first;
+
+	/* Follow blocked dependencies until one comes again; that one is on a cycle. */
+	for (int round = 0; round < 2; round++)
+	{
+		first = at;
+		initStringInfo(&names);
+		memset(seen, 0, sizeof(bool) * n);
+		while (!seen[at])
+		{
+			int			next = at;
+
+			seen[at] = true;
+			appendStringInfo(&names, "%s, which depends on ", tq_slug_text(&tasks[at].task_id));
+			for (int d = 0; d < tasks[at].ndependencies; d++)
+			{
+				TqSibling  *sibling = sibling_of(&tasks[at], d, siblings);
+
+				if (sibling != NULL && blocked_by[sibling->place] > 0)
+					next = sibling->place;
+			}
+			at = next;
+		}
+	}
+	appendStringInfoString(&names, tq_slug_text(&tasks[first].task_id));
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("tasks depend on each other in a cycle"),
+			 errdetail("Task %s.", names.data),
+			 errhint("Take one of these dependencies away.")));
+}
+
+/*
+ * The places of the tasks, required before dependent and otherwise as given
+ * (Kahn's algorithm; the edges are kept as lists of dependents).
+ */
+static int *
+sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
+{
+	int		   *order = palloc(sizeof(int) * n);
+	int		   *blocked_by = palloc0(sizeof(int) * n);
+	List	  **dependents = palloc0(sizeof(List *) * n);
+	int			filled = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		for (int d = 0; d < tasks[i].ndependencies; d++)
+		{
+			TqSibling  *sibling = sibling_of(&tasks[i], d, siblings);
+
+			if (sibling == NULL)
+				continue;
+			blocked_by[i]++;
+			dependents[sibling->place] = lappend_int(dependents[sibling->place], i);
+		}
+		if (blocked_by[i] == 0)
+			order[filled++] = i;
+	}
+	for (int done = 0; done < filled; done++)
+	{
+		ListCell   *cell;
+
+		foreach(cell, dependents[order[done]])
+		{
+			if (--blocked_by[lfirst_int(cell)] == 0)
+				order[filled++] = lfirst_int(cell);
+		}
+	}
+	for (int i = 0; i < n && filled < n; i++)
+	{
+		if (blocked_by[i] > 0)
+			refuse_cycle(tasks, blocked_by, i, n, siblings);
+	}
+	return order;
+}
+
+/* ---- repeats ---- */
+
+/* Names of the keys in which two definitions differ. */
+static char *
+differences(Jsonb *a, Jsonb *b)
+{
+	StringInfoData names;
+	JsonbIterator *it = JsonbIteratorInit(&a->root);
+	JsonbIteratorToken token;
+	JsonbValue	key;
+
+	initStringInfo(&names);
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		JsonbValue *x;
+		JsonbValue *y;
+
+		if (token != WJB_KEY)
+			continue;
+		x = getKeyJsonValueFromContainer(&a->root, key.val.string.val, key.val.string.len, NULL);
+		y = getKeyJsonValueFromContainer(&b->root, key.val.string.val, key.val.string.len, NULL);
+		if (y == NULL || compareJsonbContainers(&JsonbValueToJsonb(x)->root, &JsonbValueToJsonb(y)->root) != 0)
+			appendStringInfo(&names, "%s\"%.*s\"", names.len > 0 ? ", " : "",
+							 key.val.string.len, key.val.string.val);
+	}
+	return names.data;
+}
+
+/*
+ * A task of this id exists: it must be the same, and then takes the new one's
+ * place.  False when it has been deleted meanwhile.
+ */
+static bool
+adopt_existing(TqTask *task, TqRepeat repeat)
+{
+	TqTask	   *existing = tq_task_whole_by_slug(&task->task_id);
+	Jsonb	   *old;
+	Jsonb	   *new;
+
+	if (existing == NULL)
+		return false;
+	if (repeat == TQ_REPEAT_LATER)
+	{
+		task->created = existing->created;
+		task->deadline = existing->deadline;
+		task->expires = existing->expires;
+	}
+	old = tq_definition_json(existing);
+	new = tq_definition_json(task);
+	if (compareJsonbContainers(&old->root, &new->root) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" exists with another definition", tq_slug_text(&task->task_id)),
+				 errdetail("These differ: %s.", differences(old, new)),
+				 errhint("Use a new task id, or send the definition that was sent first.")));
+	*task = *existing;
+	return true;
+}
+
+/* ---- writing ---- */
+
+static const TqTask *sorting;
+
+static int
+compare_group(const void *a, const void *b)
+{
+	return tq_slug_compare(&sorting[*(const int *) a].group_slug, &sorting[*(const int *) b].group_slug);
+}
+
+static int
+compare_slug(const void *a, const void *b)
+{
+	return tq_slug_compare(&sorting[*(const int *) a].task_id, &sorting[*(const int *) b].task_id);
+}
+
+static int
+compare_deadline(const void *a, const void *b)
+{
+	TimestampTz x = sorting[*(const int *) a].deadline;
+	TimestampTz y = sorting[*(const int *) b].deadline;
+
+	return x < y ? -1 : x > y;
+}
+
+static int *
+places_sorted(const TqTask *tasks, int n, int (*compare) (const void *, const void *))
+{
+	int		   *places = palloc(sizeof(int) * n);
+
+	for (int i = 0; i < n; i++)
+		places[i] = i;
+	sorting = tasks;
+	qsort(places, n, sizeof(int), compare);
+	return places;
+}
+
+static bool
+is_named_after_itself(const TqTask *task)
+{
+	return tq_slug_compare(&task->group_slug, &task->task_id) == 0;
+}
+
+/* Join each group once, for all its tasks in this call. */
+static void
+join_groups(TqTask *tasks, int n)
+{
+	int		   *places = places_sorted(tasks, n, compare_group);
+	int			end;
+
+	for (int start = 0; start < n; start = end)
+	{
+		const TqTask *joining = NULL;
+		TimestampTz latest = 0;
+		int64		id;
+
+		for (end = start; end < n && compare_group(&places[start], &places[end]) == 0; end++)
+		{
+			TqTask	   *task = &tasks[places[end]];
+
+			if (is_named_after_itself(task))
+				continue;
+			if (joining != NULL && strcmp(joining->scheduler_id, task->scheduler_id) != 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_TQ_CONFLICT),
+						 errmsg("tasks of one group must have one schedulerId"),
+						 errdetail("Group \"%s\" is given \"%s\" and \"%s\".", tq_slug_text(&task->group_slug),
+								   joining->scheduler_id, task->scheduler_id),
+						 errhint("Use one schedulerId, or another taskGroupId.")));
+			joining = task;
+			latest = Max(latest, task->expires);
+		}
+		if (joining == NULL)
+			continue;
+		id = tq_group_join(joining, latest);
+		for (int i = start; i < end; i++)
+		{
+			if (!is_named_after_itself(&tasks[places[i]]))
+				tasks[places[i]].group_id = id;
+		}
+	}
+}
+
+/* Insert definitions in order of task_id, so that two calls cannot deadlock. */
+static int64
+insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
+{
+	int		   *places = places_sorted(tasks, n, compare_slug);
+	int64		created = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqTask	   *task = &tasks[places[i]];
+		TqSibling  *sibling = hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+
+		do
+			sibling->is_new = tq_task_insert(task);
+		while (!sibling->is_new && !adopt_existing(task, repeat));
+		if (is_named_after_itself(task))
+			tq_group_check_own(task);
+		created += sibling->is_new;
+	}
+	return created;
+}
+
+/* Dependencies, and the place of each new task: unscheduled or pending. */
+static void
+place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings, TimestampTz now)
+{
+	TqPending  *pending = palloc0(sizeof(TqPending) * n);
+	int			npending = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &tasks[order[i]];
+		TqSibling  *sibling = hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		int			unmet;
+
+		if (!sibling->is_new)
+			continue;
+		unmet = task->ndependencies == 0 ? 0 : tq_depend_track(task, siblings);
+		if (unmet > 0)
+			tq_unscheduled_insert(task->id, unmet, task->all_resolved);
+		else
+			pending[npending++] = (TqPending)
+			{
+				.task = task->id,.seq = task->id,.queue = task->queue,.priority = task->priority,
+				.run_id = 0,.retries_left = task->retries,.created = TQ_CREATED_SCHEDULED,
+				.scheduled = now
+			};
+	}
+	tq_pending_insert(pending, npending);
+}
+
+/* One timer for the new tasks of each deadline. */
+static void
+set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
+{
+	int		   *places = places_sorted(tasks, n, compare_deadline);
+	int64		ids[TIMER_TASKS];
+	int			nids = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &tasks[places[i]];
+		TqSibling  *sibling = hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+
+		if (sibling->is_new)
+			ids[nids++] = task->id;
+		if (nids == TIMER_TASKS || i + 1 == n || tasks[places[i + 1]].deadline != task->deadline)
+		{
+			tq_timer_insert(TQ_TIMER_DEADLINE, tq_clock_add_ms(task->deadline, tq_deadline_delay), ids, nids);
+			nids = 0;
+		}
+	}
+}
+
+/*
+ * Create these tasks, which have been read but not checked against the clock.
+ * On return each has its id and is as it is stored.  Returns how many are new.
+ */
+int64
+tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
+{
+	HTAB	   *siblings = index_by_slug(tasks, n);
+	int		   *order = sort_by_dependency(tasks, n, siblings);
+	int64		created;
+
+	for (int i = 0; i < n; i++)
+		tq_check_times(&tasks[i], now);
+	join_groups(tasks, n);
+	for (int i = 0; i < n; i++)
+	{
+		tasks[order[i]].id = tq_seq_next();
+		tasks[order[i]].queue = tq_queue_intern(tasks[order[i]].queue_name);
+	}
+	created = insert_tasks(tasks, n, repeat, siblings);
+	if (created > 0)
+	{
+		place_tasks(tasks, order, n, siblings, now);
+		set_deadlines(tasks, n, siblings);
+	}
+	return created;
+}

@@ -1,0 +1,225 @@
+/*
+ * group.c
+ *	  Task groups: joining, sealing, cancelling (spec/taskcluster.md 2.6, 2.7, 4.5).
+ *
+ * Room 4.  Decides who may join a group and when; see store_group.c for the
+ * two races and how they are closed.
+ */
+#include "rules.h"
+
+#define HOUR_MS (60 * 60 * 1000)
+
+static void
+refuse_scheduler(const TqGroup *group, const char *scheduler_id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task group \"%s\" has another schedulerId", tq_slug_text(&group->task_group_id)),
+			 errdetail("The group has schedulerId \"%s\", the task \"%s\".", group->scheduler_id, scheduler_id),
+			 errhint("Use the schedulerId of the group, or another taskGroupId.")));
+}
+
+/* A task that wants in must have the group's scheduler, and the group be open. */
+static void
+check_member(const TqGroup *group, const char *scheduler_id)
+{
+	if (strcmp(group->scheduler_id, scheduler_id) != 0)
+		refuse_scheduler(group, scheduler_id);
+	if (group->sealed != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task group \"%s\" is sealed", tq_slug_text(&group->task_group_id)),
+				 errdetail("It was sealed at %s.", tq_clock_text(group->sealed)),
+				 errhint("Create the task in another group.")));
+}
+
+/*
+ * The row of a group, written now if there is none: for the first task that
+ * joins, and for a seal.  On entry the caller holds the group's lock.
+ */
+static void
+materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires, TqGroup *group)
+{
+	if (!tq_group_find(slug, group))
+	{
+		group->scheduler_id = pstrdup(scheduler_id);
+		group->expires = tq_clock_add_ms(expires, HOUR_MS);
+	}
+	if (group->id != 0)
+		return;
+	group->id = tq_group_insert(group);
+	if (group->id != 0)
+	{
+		TqTask	   *named;
+
+		tq_task_wait_for_insert(slug);
+		named = tq_task_by_slug(slug);
+		if (named != NULL && named->group_id == 0 && strcmp(named->scheduler_id, group->scheduler_id) != 0)
+			refuse_scheduler(group, named->scheduler_id);
+	}
+	else
+		(void) tq_group_find(slug, group);
+}
+
+/*
+ * The task, which is not the one that the group is named after, joins its
+ * group; so do others of the same call, the last of which expires then.
+ */
+int64
+tq_group_join(const TqTask *task, TimestampTz latest_expires)
+{
+	TqGroup		group;
+
+	tq_group_lock(&task->group_slug, false);
+	materialize(&task->group_slug, task->scheduler_id, task->expires, &group);
+	check_member(&group, task->scheduler_id);
+	if (latest_expires > group.expires)
+		tq_group_prolong(group.id, tq_clock_add_ms(latest_expires, HOUR_MS));
+	return group.id;
+}
+
+/*
+ * The task that a group is named after has been inserted, or existed: if the
+ * group has a row, which others may be writing just now, it must fit.
+ */
+void
+tq_group_check_own(const TqTask *task)
+{
+	TqGroup		group;
+
+	tq_group_wait_for_insert(&task->task_id);
+	if (!tq_group_find(&task->task_id, &group) || group.id == 0)
+		return;
+	check_member(&group, task->scheduler_id);
+	if (task->expires > group.expires)
+		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, HOUR_MS));
+}
+
+/* TQ404 when there is no such group. */
+void
+tq_group_get(const TqSlug *slug, TqGroup *group)
+{
+	if (!tq_group_find(slug, group))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_NOT_FOUND),
+				 errmsg("task group \"%s\" does not exist", tq_slug_text(slug)),
+				 errdetail("No task of that group exists, or it has expired."),
+				 errhint("A task group begins with its first task.")));
+}
+
+/* Once sealed, a group keeps the time at which it was (2.7). */
+void
+tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now)
+{
+	tq_group_lock(slug, true);
+	tq_group_get(slug, group);
+	materialize(slug, group->scheduler_id, group->expires, group);
+	if (group->sealed == 0)
+		tq_group_set_sealed(group->id, now);
+	(void) tq_group_find(slug, group);
+}
+
+/* A group that is being canceled: its unresolved tasks, and those that we hold. */
+typedef struct Cancel
+{
+	TqTask	   *tasks;
+	bool	   *is_done;
+	int			n;
+	TqRun	   *runs;
+	TqTask	   *locked;
+	int			nlocked;
+} Cancel;
+
+/* Lock what can be canceled, in the order that depend.c gives. */
+static void
+lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
+{
+	for (int i = 0; i < cancel->n; i++)
+	{
+		TqTask	   *task = &cancel->tasks[i];
+		TqRun		run;
+
+		if (cancel->is_done[i] || !tq_run_peek(task->id, &run) ||
+			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
+			continue;
+		cancel->is_done[i] = true;
+		if (task->deadline <= now || !tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) ||
+			tq_state_verdict(run.state, TQ_EVENT_CANCEL) != TQ_VERDICT_APPLY)
+			continue;
+		cancel->runs[cancel->nlocked] = run;
+		cancel->locked[cancel->nlocked++] = *task;
+	}
+}
+
+/* Rows of unscheduled that the end of these tasks may touch, theirs included. */
+static void
+lock_unscheduled_near(const int64 *ids, int n)
+{
+	int			found;
+	int64	   *near = tq_edges_unscheduled(ids, n, true, &found);
+
+	(void) tq_unscheduled_lock(near, found, &found);
+}
+
+static void
+require_sealed(const TqGroup *group)
+{
+	if (group->sealed == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task group \"%s\" is not sealed", tq_slug_text(&group->task_group_id)),
+				 errdetail("Only a sealed group can be canceled, as tasks could join it meanwhile."),
+				 errhint("Call tq.seal_task_group() first.")));
+}
+
+/* Cancel every unresolved task of a sealed group (2.6). */
+Jsonb *
+tq_group_cancel(const TqSlug *slug, TimestampTz now)
+{
+	Cancel		cancel = {0};
+	TqGroup		group;
+	int			n;
+	int64	   *ids;
+
+	tq_group_get(slug, &group);
+	require_sealed(&group);
+	ids = tq_group_unresolved(&group, &n);
+	cancel.tasks = tq_tasks_by_id(ids, n, &cancel.n);
+	cancel.is_done = palloc0(sizeof(bool) * Max(n, 1));
+	cancel.runs = palloc(sizeof(TqRun) * Max(n, 1));
+	cancel.locked = palloc(sizeof(TqTask) * Max(n, 1));
+	lock_unresolved(&cancel, now, false);
+	lock_unscheduled_near(ids, n);
+	lock_unresolved(&cancel, now, true);
+	tq_resolve_final(cancel.runs, cancel.locked, cancel.nlocked, TQ_RESOLVED_CANCELED, now);
+	return tq_group_cancel_json(&group, tq_group_size(&group), cancel.locked, cancel.nlocked);
+}
+
+/* How a group ended, by the first task that was unsuccessful; NULL while it is active. */
+const char *
+tq_group_outcome(const TqProgress *progress)
+{
+	if (progress->count[TQ_STATE_UNSCHEDULED] + progress->count[TQ_STATE_PENDING] +
+		progress->count[TQ_STATE_RUNNING] + progress->delayed > 0)
+		return NULL;
+	switch ((TqResolved) progress->first_reason)
+	{
+		case TQ_RESOLVED_NONE:
+			return "completed";
+		case TQ_RESOLVED_DEADLINE_EXCEEDED:
+		case TQ_RESOLVED_CLAIM_EXPIRED:
+			return "timed-out";
+		case TQ_RESOLVED_CANCELED:
+			return "canceled";
+		case TQ_RESOLVED_COMPLETED:
+		case TQ_RESOLVED_FAILED:
+		case TQ_RESOLVED_SUPERSEDED:
+		case TQ_RESOLVED_WORKER_SHUTDOWN:
+		case TQ_RESOLVED_MALFORMED_PAYLOAD:
+		case TQ_RESOLVED_RESOURCE_UNAVAILABLE:
+		case TQ_RESOLVED_INTERNAL_ERROR:
+		case TQ_RESOLVED_INTERMITTENT_TASK:
+			return "failed";
+	}
+	return NULL;
+}

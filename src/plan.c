@@ -1,0 +1,247 @@
+/*
+ * plan.c
+ *	  SQL statements that are parsed and planned once per backend.
+ *
+ * Room 1.  How a statement is prepared and run, and how rows and arrays are
+ * read and made; what the statements say is for the stores.
+ *
+ * Snapshots.  A function that changes something runs each statement with the
+ * latest snapshot whatever the isolation level is, as the server's foreign
+ * keys do: a decision taken under a lock must see what was committed before
+ * the lock was had.  Under REPEATABLE READ a row that was changed by another
+ * since then still raises a serialization failure.  A function that only
+ * reads uses its caller's snapshot.
+ *
+ * Plans.  Every statement walks indexes in the order in which its text names
+ * the tables, however empty or stale the statistics are: a queue grows from
+ * nothing to millions within one analyze interval, so the planner is told.
+ */
+#include "plumbing.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/plancache.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+
+static bool reading = false;
+
+/* Begin the SQL of one call; memory taken from here on is gone at the close. */
+void
+tq_plan_open(bool read_only)
+{
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	reading = read_only;
+}
+
+void
+tq_plan_close(void)
+{
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+}
+
+static Oid
+real_type(Oid type)
+{
+	if (type == TQ_SLUGID)
+		return tq_catalog_slugid_type();
+	if (type == TQ_SLUGIDS)
+		return tq_catalog_slugid_array_type();
+	return type;
+}
+
+static void
+set_planner(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* Parse and plan; the plan is generic, and kept until it is invalidated. */
+static void
+prepare(TqStatement *statement)
+{
+	Oid			types[TQ_MAX_ARGS];
+	int			nargs = 0;
+	int			nest;
+	SPIPlanPtr	plan;
+	CachedPlan *cached;
+
+	for (; statement->types[nargs] != InvalidOid; nargs++)
+		types[nargs] = real_type(statement->types[nargs]);
+
+	nest = NewGUCNestLevel();
+	set_planner("search_path", "pg_catalog, pg_temp");
+	set_planner("enable_seqscan", "off");
+	set_planner("enable_bitmapscan", "off");
+	set_planner("enable_hashjoin", "off");
+	set_planner("enable_mergejoin", "off");
+	set_planner("enable_material", "off");
+	set_planner("join_collapse_limit", "1");
+	set_planner("from_collapse_limit", "1");
+	set_planner("jit", "off");
+	plan = SPI_prepare_cursor(statement->sql, nargs, types, CURSOR_OPT_GENERIC_PLAN);
+	if (plan == NULL)
+		elog(ERROR, "could not prepare: %s", SPI_result_code_string(SPI_result));
+	SPI_keepplan(plan);
+	cached = SPI_plan_get_cached_plan(plan);
+	if (cached != NULL)
+		ReleaseCachedPlan(cached, CurrentResourceOwner);
+	AtEOXact_GUC(true, nest);
+	statement->plan = plan;
+}
+
+/* Run a statement and return the number of its rows. */
+uint64
+tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
+{
+	int			code;
+
+	if (statement->plan != NULL && !SPI_plan_is_valid(statement->plan))
+	{
+		SPIPlanPtr	stale = statement->plan;
+
+		statement->plan = NULL;
+		SPI_freeplan(stale);
+	}
+	if (statement->plan == NULL)
+		prepare(statement);
+
+	code = SPI_execute_snapshot(statement->plan, unconstify(Datum *, values), nulls,
+								reading ? GetActiveSnapshot() : GetLatestSnapshot(),
+								InvalidSnapshot, reading, true, 0);
+	if (code < 0)
+		elog(ERROR, "could not execute: %s", SPI_result_code_string(code));
+	return SPI_processed;
+}
+
+/* Give back the rows of the last statement, where a call runs many. */
+void
+tq_plan_free_result(void)
+{
+	if (SPI_tuptable != NULL)
+		SPI_freetuptable(SPI_tuptable);
+	SPI_tuptable = NULL;
+}
+
+/* A copy that outlives tq_plan_close(). */
+void *
+tq_plan_keep(const void *varlena)
+{
+	Size		size = VARSIZE(varlena);
+	void	   *copy = SPI_palloc(size);
+
+	memcpy(copy, varlena, size);
+	return copy;
+}
+
+Datum
+tq_plan_field(uint64 row, int column, bool *isnull)
+{
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, isnull);
+}
+
+int64
+tq_plan_int64(uint64 row, int column, int64 if_null)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? if_null : DatumGetInt64(value);
+}
+
+int32
+tq_plan_int32(uint64 row, int column, int32 if_null)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? if_null : DatumGetInt32(value);
+}
+
+int16
+tq_plan_int16(uint64 row, int column, int16 if_null)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? if_null : DatumGetInt16(value);
+}
+
+bool
+tq_plan_bool(uint64 row, int column)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return !isnull && DatumGetBool(value);
+}
+
+/* A time, or 0 for NULL: the stores hold no time as early as 2000. */
+TimestampTz
+tq_plan_time(uint64 row, int column)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? 0 : DatumGetTimestampTz(value);
+}
+
+/* A text, or NULL. */
+char *
+tq_plan_text(uint64 row, int column)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? NULL : TextDatumGetCString(value);
+}
+
+TqSlug
+tq_plan_slug(uint64 row, int column)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+	TqSlug		slug = {{0}};
+
+	return isnull ? slug : *DatumGetTqSlugP(value);
+}
+
+/* A jsonb that lives as long as the call, or NULL. */
+Jsonb *
+tq_plan_jsonb(uint64 row, int column)
+{
+	bool		isnull;
+	Datum		value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? NULL : DatumGetJsonbPCopy(value);
+}
+
+/*
+ * Arrays as parameters.  The macro makes one function per element type.
+ */
+#define ARRAY_FUNCTION(name, ctype, to_datum, oid, byval, align) \
+Datum \
+name(const ctype *values, int n) \
+{ \
+	Datum	   *elements = palloc(sizeof(Datum) * Max(n, 1)); \
+ \
+	for (int i = 0; i < n; i++) \
+		elements[i] = to_datum(values[i]); \
+	return PointerGetDatum(construct_array(elements, n, oid, sizeof(ctype), byval, align)); \
+}
+
+#define SlugGetDatum(slug) PointerGetDatum(&(slug))
+
+ARRAY_FUNCTION(tq_array_int64, int64, Int64GetDatum, INT8OID, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
+ARRAY_FUNCTION(tq_array_int32, int32, Int32GetDatum, INT4OID, true, TYPALIGN_INT)
+ARRAY_FUNCTION(tq_array_int16, int16, Int16GetDatum, INT2OID, true, TYPALIGN_SHORT)
+ARRAY_FUNCTION(tq_array_bool, bool, BoolGetDatum, BOOLOID, true, TYPALIGN_CHAR)
+ARRAY_FUNCTION(tq_array_time, TimestampTz, TimestampTzGetDatum, TIMESTAMPTZOID, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
+ARRAY_FUNCTION(tq_array_slugid, TqSlug, SlugGetDatum, tq_catalog_slugid_type(), false, TYPALIGN_CHAR)

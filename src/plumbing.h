@@ -1,0 +1,118 @@
+/*
+ * plumbing.h
+ *	  Room 1: what every room above stands on.
+ *
+ * Slugids, the clock, settings, saved statements, shared memory, and how tq
+ * reports errors.  Knows nothing of tasks.
+ */
+#ifndef TQ_PLUMBING_H
+#define TQ_PLUMBING_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "tq.h"
+
+/* The SQLSTATEs of tq (api.md, Errors). */
+#define ERRCODE_TQ_BAD_INPUT MAKE_SQLSTATE('T', 'Q', '4', '0', '0')
+#define ERRCODE_TQ_NOT_FOUND MAKE_SQLSTATE('T', 'Q', '4', '0', '4')
+#define ERRCODE_TQ_CONFLICT MAKE_SQLSTATE('T', 'Q', '4', '0', '9')
+
+/* slugid.c */
+#define TQ_SLUG_BYTES 16
+#define TQ_SLUG_CHARS 22
+
+typedef struct TqSlug
+{
+	uint8		bytes[TQ_SLUG_BYTES];
+} TqSlug;
+
+#define DatumGetTqSlugP(d) ((TqSlug *) DatumGetPointer(d))
+#define PG_GETARG_TQ_SLUG_P(n) DatumGetTqSlugP(PG_GETARG_DATUM(n))
+#define PG_RETURN_TQ_SLUG_P(p) PG_RETURN_POINTER(p)
+
+extern bool tq_slug_parse(const char *text, size_t len, TqSlug *slug);
+extern void tq_slug_print(const TqSlug *slug, char *text);
+extern char *tq_slug_text(const TqSlug *slug);
+extern void tq_slug_random(TqSlug *slug);
+extern int	tq_slug_compare(const TqSlug *a, const TqSlug *b);
+
+/* clock.c */
+extern TimestampTz tq_clock_now(void);
+extern TimestampTz tq_clock_truncate(TimestampTz t);
+extern TimestampTz tq_clock_add_ms(TimestampTz t, int64 ms);
+extern TimestampTz tq_clock_next_year(TimestampTz t);
+extern TimestampTz tq_clock_add_interval(TimestampTz t, Interval *span);
+extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
+extern char *tq_clock_text(TimestampTz t);
+
+/* guc.c */
+extern int	tq_claim_timeout;	/* ms */
+extern int	tq_max_deadline;	/* s */
+extern int	tq_deadline_delay;	/* ms */
+extern int	tq_max_runs;
+extern int	tq_max_dependencies;
+extern int	tq_expire_batch;
+extern int64 tq_clock_offset;	/* us */
+
+extern void tq_guc_define(void);
+
+/*
+ * plan.c: SQL statements saved once per backend.
+ *
+ * A TqStatement is static data; `types` ends at the first 0.  TQ_SLUGID and
+ * TQ_SLUGIDS stand for tq.slugid and its array, whose Oids are looked up when
+ * the statement is prepared.
+ */
+#define TQ_SLUGID ((Oid) 1)
+#define TQ_SLUGIDS ((Oid) 2)
+#define TQ_MAX_ARGS 24
+
+typedef struct TqStatement
+{
+	const char *sql;
+	Oid			types[TQ_MAX_ARGS + 1];
+	struct _SPI_plan *plan;
+} TqStatement;
+
+#define TQ_STATEMENT(sql_, ...) {.sql = (sql_), .types = {__VA_ARGS__}}
+
+extern void tq_plan_open(bool read_only);
+extern void tq_plan_close(void);
+extern uint64 tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls);
+extern void tq_plan_free_result(void);
+extern void *tq_plan_keep(const void *varlena);
+
+/* Field of a row of the last statement; columns from 1. */
+extern Datum tq_plan_field(uint64 row, int column, bool *isnull);
+extern int64 tq_plan_int64(uint64 row, int column, int64 if_null);
+extern int32 tq_plan_int32(uint64 row, int column, int32 if_null);
+extern int16 tq_plan_int16(uint64 row, int column, int16 if_null);
+extern bool tq_plan_bool(uint64 row, int column);
+extern TimestampTz tq_plan_time(uint64 row, int column);
+extern char *tq_plan_text(uint64 row, int column);
+extern TqSlug tq_plan_slug(uint64 row, int column);
+extern Jsonb *tq_plan_jsonb(uint64 row, int column);
+
+/* Array parameters. */
+extern Datum tq_array_int64(const int64 *values, int n);
+extern Datum tq_array_int32(const int32 *values, int n);
+extern Datum tq_array_int16(const int16 *values, int n);
+extern Datum tq_array_bool(const bool *values, int n);
+extern Datum tq_array_time(const TimestampTz *values, int n);
+extern Datum tq_array_slugid(const TqSlug *values, int n);
+
+/* catalog.c */
+extern Oid	tq_catalog_slugid_type(void);
+extern Oid	tq_catalog_slugid_array_type(void);
+
+/* shmem.c: the background workers' shared memory, and who wakes them. */
+extern void tq_shmem_init(void);
+extern void tq_shmem_note_due(TimestampTz due);
+
+#endif							/* TQ_PLUMBING_H */

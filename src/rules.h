@@ -1,0 +1,131 @@
+/*
+ * rules.h
+ *	  Room 4: rules.  Each decides one thing; the doors call them.
+ *
+ * Callers have done tq_plan_open().
+ */
+#ifndef TQ_RULES_H
+#define TQ_RULES_H
+
+#include "store.h"
+
+#include "utils/hsearch.h"
+
+/* ---- definition.c: what a task may say ---- */
+extern void tq_check_identifier(const char *what, const char *value);
+extern void tq_check_task_queue_id(const char *value);
+extern void tq_check_times(const TqTask *task, TimestampTz now);
+extern TqTask *tq_definition_parse(const TqSlug *task_id, Jsonb *definition);
+extern void tq_definition_depend_on_self(TqTask *task);
+
+/* The arguments of enqueue() that need checking as a definition does. */
+typedef struct TqEnqueue
+{
+	const char *requires;
+	const char *priority;
+	int			retries;
+	ArrayType  *routes;
+	ArrayType  *scopes;
+	Jsonb	   *payload;
+	Jsonb	   *tags;
+	Jsonb	   *extra;
+	const char *name;
+} TqEnqueue;
+
+extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
+
+/* ---- status.c: what is shown of a task ---- */
+extern Jsonb *tq_status_json(const TqTask *task, const TqRun *runs, int n);
+extern Jsonb *tq_status_of(const TqTask *task);
+extern Jsonb *tq_definition_json(const TqTask *task);
+extern Jsonb *tq_metadata_json(const char *name);
+extern Jsonb *tq_group_json(const TqGroup *group);
+extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks, int n);
+extern Jsonb *tq_worker_json(const char *queue, const char *group, const char *id, const TqWorker *worker);
+extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
+extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until, const char *info);
+
+/* ---- create.c: new tasks ---- */
+typedef enum TqRepeat
+{
+	TQ_REPEAT_EXACT,			/* a task of that id must be the same */
+	TQ_REPEAT_LATER				/* the same but for the time of the call */
+} TqRepeat;
+
+/* What a task may depend on that is created by the same call. */
+typedef struct TqSibling
+{
+	TqSlug		task_id;
+	int			place;			/* in the caller's array */
+	bool		is_new;
+	const TqTask *task;
+} TqSibling;
+
+extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
+
+/* ---- depend.c: what the end of a task means for others ---- */
+extern int	tq_depend_track(const TqTask *task, HTAB *siblings);
+extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
+
+/* ---- resolve.c: the end of a run ---- */
+typedef enum TqOutcome
+{
+	TQ_OUTCOME_RESOLVED,
+	TQ_OUTCOME_RETRIED,
+	TQ_OUTCOME_REPEATED,
+	TQ_OUTCOME_CONFLICT,
+	TQ_OUTCOME_NOT_FOUND
+} TqOutcome;
+
+typedef struct TqReport
+{
+	TqSlug		task_id;
+	int			run_id;
+	TqTask	   *task;			/* NULL: there is none */
+	TqState		state;			/* of the run before the report */
+	bool		has_run;
+	TqOutcome	outcome;
+} TqReport;
+
+extern const char *tq_outcome_name(TqOutcome outcome);
+extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason, TimestampTz now);
+extern void tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n, TimestampTz now);
+extern void tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason, TimestampTz now);
+
+/* ---- lifecycle.c: what is asked of a task from outside ---- */
+extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
+
+/* ---- group.c: task groups ---- */
+extern int64 tq_group_join(const TqTask *task, TimestampTz latest_expires);
+extern void tq_group_check_own(const TqTask *task);
+extern void tq_group_get(const TqSlug *slug, TqGroup *group);
+extern void tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now);
+extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
+extern const char *tq_group_outcome(const TqProgress *progress);
+
+/* ---- claim.c: giving runs to workers ---- */
+typedef struct TqClaim
+{
+	TqSlug		task_id;
+	int			run_id;
+	const char *worker_group;
+	const char *worker_id;
+	TimestampTz taken_until;
+	Jsonb	   *payload;		/* NULL: left out */
+} TqClaim;
+
+extern TqClaim *tq_claim_best(const char *queue, const char *worker_group, const char *worker_id,
+							  int max, TimestampTz now, int *found);
+extern bool tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
+						  const char *worker_id, TimestampTz now, TqClaim *claim);
+extern void tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now, TqClaim *claim);
+extern void tq_worker_get(const char *queue, const char *group, const char *id, TimestampTz now, TqWorker *worker);
+
+/* ---- common errors, in lifecycle.c ---- */
+extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
+extern void tq_refuse_past_deadline(const TqTask *task) pg_attribute_noreturn();
+extern void tq_refuse_missing_run(const TqSlug *task_id, int run_id) pg_attribute_noreturn();
+
+#endif							/* TQ_RULES_H */

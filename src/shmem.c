@@ -1,0 +1,613 @@
+/*
+ * shmem.c
+ *	  The background workers' shared memory, and how a commit wakes them.
+ *
+ * Room 1.  Decides who may touch which shared field, when a committed
+ * transaction wakes a worker, and how its wishes reach the launcher.  What
+ * the processes do is in worker.c and worker_launcher.c, which statements
+ * need a worker out of the way is in worker_utility.c.  Without
+ * shared_preload_libraries nothing here exists, and every call does nothing.
+ *
+ * The sleep of a worker, and why no wake-up is lost
+ * -------------------------------------------------
+ * A worker's slot has two times: `noted`, the earliest due time that was
+ * committed since the worker's turn began, and `next_due`, the time until
+ * which the worker sleeps (DT_NOBEGIN while it is awake).
+ *
+ *	worker										committing backend
+ *	W1	next_due = DT_NOBEGIN, noted = DT_NOEND	C1	its rows become visible
+ *	W2	full barrier, then take snapshots,		C2	full barrier,
+ *		do what is due, ask for the next d			noted = min(noted, due)
+ *	W3	next_due = d							C3	full barrier,
+ *	W4	full barrier, d = min(d, noted)				if due < next_due: set the latch
+ *	W5	sleep until d or the latch is set
+ *
+ * XACT_EVENT_COMMIT callbacks run after the transaction has left the proc
+ * array, so C1 really is before C2.  Let the worker's last snapshot miss the
+ * row.  Then it was taken before C1, so W1 was before C2, and `noted` is not
+ * reset again before the sleep.  Either C3 reads what W3 wrote, compares with
+ * d, and sets the latch; or C3 came before W3, then C2 came before W4, and
+ * the worker sleeps no longer than until `due`.  The latch is reset before
+ * W1, so that a latch set since ends the sleep at once.  While the worker is
+ * awake nobody sets its latch: a busy queue does not make it spin.
+ *
+ * A note of a savepoint that was rolled back may be too early: one turn in
+ * vain.  A prepared transaction forgets its notes; COMMIT PREPARED wakes the
+ * worker whatever it holds (worker_utility.c).
+ */
+#include "shmem.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+#define NOBODY PG_UINT32_MAX	/* no process */
+#define ASKED_MAX 32			/* wishes kept; more become a rescan */
+
+/*
+ * One worker.  Written by the launcher while free, by its worker while
+ * attached.  Fields without a remark: under the lock, both ways.
+ */
+typedef struct WorkerSlot
+{
+	Oid			database;		/* InvalidOid: free; read without the lock by committers */
+	bool		connected;
+	bool		ended;
+	bool		told;			/* set by anybody, read without the lock by its worker */
+	int			pid;			/* 0: not attached */
+	TqExit		how;
+	uint64		generation;		/* of the use of this slot */
+	pg_atomic_uint32 process;	/* number of its PGPROC, or NOBODY; no lock */
+	pg_atomic_uint64 next_due;	/* see the banner; written by its worker; no lock */
+	pg_atomic_uint64 noted;		/* see the banner; no lock */
+} WorkerSlot;
+
+typedef struct Shared
+{
+	LWLock	   *lock;
+	pg_atomic_uint32 launcher;	/* number of its PGPROC, or NOBODY; no lock */
+	uint64		generation;
+	bool		rescan;
+	int			asked_count;
+	Oid			asked[ASKED_MAX];
+	int			slot_count;
+	WorkerSlot	slots[FLEXIBLE_ARRAY_MEMBER];
+} Shared;
+
+/*
+ * One per process that can have a session, by number of its PGPROC: the
+ * database into which it restores.  Written by that process, forgotten by the
+ * worker of the database once the session has ended; no lock.
+ */
+typedef struct Load
+{
+	Oid			database;
+	bool		ended;
+} Load;
+
+static Shared *shared = NULL;
+static Load *loads = NULL;
+static WorkerSlot *my_slot = NULL;
+
+/* What the present transaction will tell. */
+static TimestampTz noted_due = DT_NOEND;
+static int	noted_tell = 0;
+
+static shmem_request_hook_type next_shmem_request_hook = NULL;
+static shmem_startup_hook_type next_shmem_startup_hook = NULL;
+
+/*
+ * Start of the server.
+ */
+
+static Size
+shared_size(void)
+{
+	return add_size(offsetof(Shared, slots),
+					mul_size(max_worker_processes, sizeof(WorkerSlot)));
+}
+
+static Size
+loads_size(void)
+{
+	return mul_size(MaxBackends, sizeof(Load));
+}
+
+static void
+request(void)
+{
+	if (next_shmem_request_hook)
+		next_shmem_request_hook();
+	RequestAddinShmemSpace(add_size(shared_size(), loads_size()));
+	RequestNamedLWLockTranche("TqWorkers", 1);
+}
+
+static void
+init_shared(void)
+{
+	memset(shared, 0, shared_size());
+	shared->lock = &(GetNamedLWLockTranche("TqWorkers"))->lock;
+	pg_atomic_init_u32(&shared->launcher, NOBODY);
+	shared->slot_count = max_worker_processes;
+	for (int i = 0; i < shared->slot_count; i++)
+	{
+		pg_atomic_init_u32(&shared->slots[i].process, NOBODY);
+		pg_atomic_init_u64(&shared->slots[i].next_due, (uint64) DT_NOBEGIN);
+		pg_atomic_init_u64(&shared->slots[i].noted, (uint64) DT_NOEND);
+	}
+}
+
+static void
+startup(void)
+{
+	bool		found;
+
+	if (next_shmem_startup_hook)
+		next_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("tq workers", shared_size(), &found);
+	if (!found)
+		init_shared();
+	loads = ShmemInitStruct("tq loads", loads_size(), &found);
+	if (!found)
+		memset(loads, 0, loads_size());
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* Ask for the shared memory; only under shared_preload_libraries. */
+void
+tq_shmem_init(void)
+{
+	next_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request;
+	next_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup;
+}
+
+bool
+tq_shmem_exists(void)
+{
+	return shared != NULL;
+}
+
+/*
+ * Wakening.  A latch is found by the number of its PGPROC, which outlives the
+ * process: the worst a stale number can do is to wake a stranger in vain.
+ */
+
+static void
+wake(pg_atomic_uint32 *process)
+{
+	uint32		number = pg_atomic_read_u32(process);
+
+	if (number != NOBODY)
+		SetLatch(&GetPGProcByNumber(number)->procLatch);
+}
+
+/* The slot of a database, or NULL.  Without the lock the answer may be old. */
+static WorkerSlot *
+find_slot(Oid database)
+{
+	for (int i = 0; i < shared->slot_count; i++)
+	{
+		if (shared->slots[i].database == database)
+			return &shared->slots[i];
+	}
+	return NULL;
+}
+
+/*
+ * What a transaction tells.
+ */
+
+/* C2 and C3 of the banner. */
+static void
+tell_due(WorkerSlot *slot, TimestampTz due)
+{
+	uint64		noted;
+
+	pg_memory_barrier();
+	noted = pg_atomic_read_u64(&slot->noted);
+	while (due < (TimestampTz) noted &&
+		   !pg_atomic_compare_exchange_u64(&slot->noted, &noted, (uint64) due))
+		;
+	pg_memory_barrier();
+	if (due < (TimestampTz) pg_atomic_read_u64(&slot->next_due))
+		wake(&slot->process);
+}
+
+/* Tell the launcher that a database may need a worker. */
+static void
+ask(Oid database)
+{
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (shared->asked_count < ASKED_MAX)
+		shared->asked[shared->asked_count++] = database;
+	else
+		shared->rescan = true;
+	LWLockRelease(shared->lock);
+	wake(&shared->launcher);
+}
+
+static void
+rescan(void)
+{
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	shared->rescan = true;
+	LWLockRelease(shared->lock);
+	wake(&shared->launcher);
+}
+
+/* Let the worker of a database end at the next opportunity, to begin anew. */
+static void
+restart(Oid database)
+{
+	WorkerSlot *slot;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	slot = find_slot(database);
+	if (slot != NULL)
+		slot->told = true;
+	LWLockRelease(shared->lock);
+	if (slot != NULL)
+		wake(&slot->process);
+}
+
+/* Nothing here raises an error: the transaction is committed. */
+static void
+tell_committed(void)
+{
+	WorkerSlot *slot;
+
+	if (noted_tell & TQ_TELL_RESTART)
+		restart(MyDatabaseId);
+	if (noted_tell & TQ_TELL_START)
+		ask(MyDatabaseId);
+	if (noted_tell & TQ_TELL_RESCAN)
+		rescan();
+	if (noted_due == DT_NOEND && !(noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
+		return;
+	slot = find_slot(MyDatabaseId);
+	if (slot == NULL)
+		return;
+	if (noted_due != DT_NOEND)
+		tell_due(slot, noted_due);
+	if (noted_tell & (TQ_TELL_WAKE | TQ_TELL_START))
+		wake(&slot->process);
+}
+
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			tell_committed();
+			break;
+		case XACT_EVENT_ABORT:
+			if (noted_tell & TQ_TELL_RESCAN)
+				rescan();
+			break;
+		case XACT_EVENT_PREPARE:
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			return;
+	}
+	noted_due = DT_NOEND;
+	noted_tell = 0;
+}
+
+/* The callback list keeps duplicates for ever: once per process. */
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	watching = true;
+}
+
+/* This transaction writes something that is due then. */
+void
+tq_shmem_note_due(TimestampTz due)
+{
+	if (shared == NULL || due >= noted_due)
+		return;
+	watch_transactions();
+	noted_due = due;
+}
+
+/* At its end this transaction tells the workers this (TQ_TELL_…). */
+void
+tq_shmem_tell(int what)
+{
+	if (shared == NULL)
+		return;
+	watch_transactions();
+	noted_tell |= what;
+}
+
+/*
+ * The launcher's side.
+ */
+
+static void
+launcher_exits(int code, Datum arg)
+{
+	pg_atomic_write_u32(&shared->launcher, NOBODY);
+}
+
+/*
+ * The launcher is there.  Workers that are running from before a restart of
+ * the launcher stay; slots whose worker never came are freed, and their
+ * worker will find another generation.
+ */
+void
+tq_shmem_launcher_attach(void)
+{
+	pg_atomic_write_u32(&shared->launcher, TqMyProcNumber());
+	on_shmem_exit(launcher_exits, (Datum) 0);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < shared->slot_count; i++)
+	{
+		if (shared->slots[i].pid == 0)
+			shared->slots[i].database = InvalidOid;
+	}
+	LWLockRelease(shared->lock);
+}
+
+/* Take the wishes that came since the last call; returns their number. */
+int
+tq_shmem_take_asked(Oid *databases, int max, bool *rescan)
+{
+	int			n;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	n = Min(shared->asked_count, max);
+	memcpy(databases, shared->asked, n * sizeof(Oid));
+	shared->asked_count -= n;
+	memmove(shared->asked, shared->asked + n, shared->asked_count * sizeof(Oid));
+	*rescan = shared->rescan;
+	shared->rescan = false;
+	LWLockRelease(shared->lock);
+	return n;
+}
+
+int
+tq_shmem_slots(void)
+{
+	return shared->slot_count;
+}
+
+TqSlotView
+tq_shmem_slot_view(int slot)
+{
+	WorkerSlot *s = &shared->slots[slot];
+	TqSlotView	view;
+
+	LWLockAcquire(shared->lock, LW_SHARED);
+	view.database = s->database;
+	view.connected = s->connected;
+	view.ended = s->ended;
+	view.how = s->how == TQ_EXIT_FAILED && s->told ? TQ_EXIT_TOLD : s->how;
+	LWLockRelease(shared->lock);
+	return view;
+}
+
+/*
+ * A free slot for a worker of this database.  There are as many as the server
+ * may have background workers, so one is free if a process is.
+ */
+int
+tq_shmem_slot_take(Oid database, uint64 *generation)
+{
+	int			slot = 0;
+	WorkerSlot *s;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	while (slot < shared->slot_count && shared->slots[slot].database != InvalidOid)
+		slot++;
+	if (slot < shared->slot_count)
+	{
+		s = &shared->slots[slot];
+		s->connected = s->ended = s->told = false;
+		s->pid = 0;
+		s->how = TQ_EXIT_FAILED;
+		s->generation = *generation = ++shared->generation;
+		s->database = database;
+	}
+	LWLockRelease(shared->lock);
+	return slot < shared->slot_count ? slot : -1;
+}
+
+void
+tq_shmem_slot_free(int slot)
+{
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	shared->slots[slot].database = InvalidOid;
+	shared->slots[slot].generation = 0;
+	LWLockRelease(shared->lock);
+}
+
+/*
+ * The worker's side.
+ */
+
+static void
+worker_exits(int code, Datum arg)
+{
+	pg_atomic_write_u32(&my_slot->process, NOBODY);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	my_slot->ended = true;
+	my_slot->pid = 0;
+	LWLockRelease(shared->lock);
+	my_slot = NULL;
+	wake(&shared->launcher);
+}
+
+/* Take possession of the slot; false when it is no longer this worker's. */
+bool
+tq_shmem_worker_attach(int slot, uint64 generation)
+{
+	WorkerSlot *s = &shared->slots[slot];
+	bool		mine;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	mine = s->database != InvalidOid && s->generation == generation;
+	if (mine)
+	{
+		s->pid = MyProcPid;
+		pg_atomic_write_u64(&s->next_due, (uint64) DT_NOBEGIN);
+		pg_atomic_write_u32(&s->process, TqMyProcNumber());
+		my_slot = s;
+	}
+	LWLockRelease(shared->lock);
+	if (!mine)
+		return false;
+	on_shmem_exit(worker_exits, (Datum) 0);
+	return true;
+}
+
+/* The worker is in its database: the launcher may start the next one. */
+void
+tq_shmem_worker_connected(void)
+{
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	my_slot->connected = true;
+	LWLockRelease(shared->lock);
+	wake(&shared->launcher);
+}
+
+bool
+tq_shmem_worker_is_told(void)
+{
+	return my_slot->told;
+}
+
+/* The worker is about to exit: let the launcher know why. */
+void
+tq_shmem_worker_ends(TqExit how)
+{
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	my_slot->how = how;
+	LWLockRelease(shared->lock);
+}
+
+/* W1 of the banner; the caller has reset its latch. */
+void
+tq_shmem_turn_begin(void)
+{
+	pg_atomic_write_u64(&my_slot->next_due, (uint64) DT_NOBEGIN);
+	pg_atomic_write_u64(&my_slot->noted, (uint64) DT_NOEND);
+	pg_memory_barrier();
+}
+
+/* W3 and W4 of the banner: until when may the worker sleep? */
+TimestampTz
+tq_shmem_turn_end(TimestampTz due)
+{
+	TimestampTz noted;
+
+	pg_atomic_write_u64(&my_slot->next_due, (uint64) due);
+	pg_memory_barrier();
+	noted = (TimestampTz) pg_atomic_read_u64(&my_slot->noted);
+	return Min(due, noted);
+}
+
+/*
+ * Tell the worker of a database to end, even in the middle of its work.
+ * Returns its process id, to wait for, or 0 when there is none to wait for.
+ */
+int
+tq_shmem_stop(Oid database)
+{
+	WorkerSlot *slot;
+	int			pid = 0;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	slot = find_slot(database);
+	if (slot != NULL)
+	{
+		slot->told = true;
+		pid = slot->pid;
+		if (pid != 0)
+			kill(pid, SIGTERM);
+	}
+	LWLockRelease(shared->lock);
+	return pid;
+}
+
+/*
+ * Restores: see worker.c.
+ */
+
+static void
+load_ends(int code, Datum arg)
+{
+	Load	   *load = &loads[TqMyProcNumber()];
+	WorkerSlot *slot;
+
+	load->ended = true;
+	pg_memory_barrier();
+	slot = find_slot(load->database);
+	if (slot != NULL)
+		wake(&slot->process);
+}
+
+/* This session restores into its database, from now on until it ends. */
+void
+tq_shmem_load_begin(void)
+{
+	static bool watching = false;
+	Load	   *load = &loads[TqMyProcNumber()];
+
+	if (!watching)
+		on_shmem_exit(load_ends, (Datum) 0);
+	watching = true;
+	load->ended = false;
+	load->database = MyDatabaseId;
+	pg_memory_barrier();
+}
+
+/* Is somebody restoring into this database? */
+TqLoading
+tq_shmem_loading(void)
+{
+	TqLoading	result = TQ_LOADING_NOT;
+
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		if (loads[i].database != MyDatabaseId)
+			continue;
+		if (!loads[i].ended)
+			return TQ_LOADING_RUNNING;
+		result = TQ_LOADING_ENDED;
+	}
+	return result;
+}
+
+/* Forget the restores of this database that have ended. */
+void
+tq_shmem_load_forget(void)
+{
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		if (loads[i].database == MyDatabaseId && loads[i].ended)
+			loads[i].database = InvalidOid;
+	}
+}

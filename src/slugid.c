@@ -1,0 +1,280 @@
+/*
+ * slugid.c
+ *	  The type tq.slugid: a version 4 UUID written as a 22-character slug.
+ *
+ * Room 1.  Decides what is a slugid (spec/taskcluster.md 1.1) and how it is
+ * read, written, compared, hashed and made.  A value is 16 bytes and always
+ * a version 4 UUID of the RFC variant: every way in checks it, so nobody else
+ * has to.  What an id stands for, and which error a bad id inside a task
+ * definition raises, is left to the rooms above.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "libpq/pqformat.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "compat.h"
+#include "plumbing.h"
+
+StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
+
+static const char alphabet[] =
+"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* Value of one character of the URL-safe base64 alphabet, or -1. */
+static int
+sextet(unsigned char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '-')
+		return 62;
+	if (c == '_')
+		return 63;
+	return -1;
+}
+
+/* Version 4 and the RFC variant: what the pattern of a slugid asks for. */
+static bool
+is_random_uuid(const TqSlug *slug)
+{
+	return (slug->bytes[6] & 0xF0) == 0x40 && (slug->bytes[8] & 0xC0) == 0x80;
+}
+
+/*
+ * Read a slugid that is len characters long; false when it is none, and then
+ * *slug is undefined.  The 22 characters carry 132 bits: the last four must
+ * be zero, so that each value has one spelling.
+ */
+bool
+tq_slug_parse(const char *text, size_t len, TqSlug *slug)
+{
+	uint32		bits = 0;
+	int			held = 0;
+	int			n = 0;
+
+	if (len != TQ_SLUG_CHARS)
+		return false;
+	for (int i = 0; i < TQ_SLUG_CHARS; i++)
+	{
+		int			value = sextet((unsigned char) text[i]);
+
+		if (value < 0)
+			return false;
+		bits = (bits << 6) | (uint32) value;
+		held += 6;
+		if (held >= 8)
+		{
+			held -= 8;
+			slug->bytes[n++] = (uint8) (bits >> held);
+		}
+	}
+	return (bits & 0x0F) == 0 && is_random_uuid(slug);
+}
+
+/* Write the 22 characters and a terminating zero. */
+void
+tq_slug_print(const TqSlug *slug, char *text)
+{
+	uint32		bits = 0;
+	int			held = 0;
+
+	for (int i = 0; i < TQ_SLUG_BYTES; i++)
+	{
+		bits = (bits << 8) | slug->bytes[i];
+		for (held += 8; held >= 6; held -= 6)
+			*text++ = alphabet[(bits >> (held - 6)) & 0x3F];
+	}
+	*text++ = alphabet[(bits << (6 - held)) & 0x3F];
+	*text = '\0';
+}
+
+/* The slug as a string in the current memory context. */
+char *
+tq_slug_text(const TqSlug *slug)
+{
+	char	   *text = palloc(TQ_SLUG_CHARS + 1);
+
+	tq_slug_print(slug, text);
+	return text;
+}
+
+/* A new one, from the server's source of strong random numbers. */
+void
+tq_slug_random(TqSlug *slug)
+{
+	if (!pg_strong_random(slug->bytes, TQ_SLUG_BYTES))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	slug->bytes[6] = (slug->bytes[6] & 0x0F) | 0x40;
+	slug->bytes[8] = (slug->bytes[8] & 0x3F) | 0x80;
+}
+
+/* The order of slugids is that of their bytes, not of their text. */
+int
+tq_slug_compare(const TqSlug *a, const TqSlug *b)
+{
+	return memcmp(a->bytes, b->bytes, TQ_SLUG_BYTES);
+}
+
+PG_FUNCTION_INFO_V1(tq_slugid_in);
+PG_FUNCTION_INFO_V1(tq_slugid_out);
+PG_FUNCTION_INFO_V1(tq_slugid_recv);
+PG_FUNCTION_INFO_V1(tq_slugid_send);
+PG_FUNCTION_INFO_V1(tq_slugid);
+PG_FUNCTION_INFO_V1(tq_slugid_from_uuid);
+PG_FUNCTION_INFO_V1(tq_slugid_to_uuid);
+
+Datum
+tq_slugid_in(PG_FUNCTION_ARGS)
+{
+	char	   *text = PG_GETARG_CSTRING(0);
+	TqSlug	   *slug = palloc(sizeof(TqSlug));
+
+	if (!tq_slug_parse(text, strlen(text), slug))
+		ereturn(fcinfo->context, (Datum) 0,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid input syntax for type %s: \"%s\"", "tq.slugid", text)));
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_out(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_CSTRING(tq_slug_text(PG_GETARG_TQ_SLUG_P(0)));
+}
+
+Datum
+tq_slugid_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo	buffer = (StringInfo) PG_GETARG_POINTER(0);
+	TqSlug	   *slug = palloc(sizeof(TqSlug));
+
+	memcpy(slug->bytes, pq_getmsgbytes(buffer, TQ_SLUG_BYTES), TQ_SLUG_BYTES);
+	if (!is_random_uuid(slug))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("invalid external \"%s\" value: \"%s\"", "tq.slugid", tq_slug_text(slug)),
+				 errdetail("A slugid is a version 4 UUID.")));
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_send(PG_FUNCTION_ARGS)
+{
+	TqSlug	   *slug = PG_GETARG_TQ_SLUG_P(0);
+	StringInfoData buffer;
+
+	pq_begintypsend(&buffer);
+	pq_sendbytes(&buffer, (const char *) slug->bytes, TQ_SLUG_BYTES);
+	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
+}
+
+Datum
+tq_slugid(PG_FUNCTION_ARGS)
+{
+	TqSlug	   *slug = palloc(sizeof(TqSlug));
+
+	tq_slug_random(slug);
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_from_uuid(PG_FUNCTION_ARGS)
+{
+	pg_uuid_t  *uuid = PG_GETARG_UUID_P(0);
+	TqSlug	   *slug = palloc(sizeof(TqSlug));
+
+	memcpy(slug->bytes, uuid->data, TQ_SLUG_BYTES);
+	if (!is_random_uuid(slug))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid input syntax for type %s: \"%s\"", "tq.slugid",
+						DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
+				 errdetail("Only version 4 UUIDs are slugids.")));
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_to_uuid(PG_FUNCTION_ARGS)
+{
+	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
+
+	memcpy(uuid->data, PG_GETARG_TQ_SLUG_P(0)->bytes, UUID_LEN);
+	PG_RETURN_UUID_P(uuid);
+}
+
+PG_FUNCTION_INFO_V1(tq_slugid_eq);
+PG_FUNCTION_INFO_V1(tq_slugid_ne);
+PG_FUNCTION_INFO_V1(tq_slugid_lt);
+PG_FUNCTION_INFO_V1(tq_slugid_le);
+PG_FUNCTION_INFO_V1(tq_slugid_gt);
+PG_FUNCTION_INFO_V1(tq_slugid_ge);
+PG_FUNCTION_INFO_V1(tq_slugid_cmp);
+PG_FUNCTION_INFO_V1(tq_slugid_hash);
+PG_FUNCTION_INFO_V1(tq_slugid_hash_extended);
+
+#define COMPARE_ARGUMENTS() \
+	tq_slug_compare(PG_GETARG_TQ_SLUG_P(0), PG_GETARG_TQ_SLUG_P(1))
+
+Datum
+tq_slugid_eq(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() == 0);
+}
+
+Datum
+tq_slugid_ne(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() != 0);
+}
+
+Datum
+tq_slugid_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() < 0);
+}
+
+Datum
+tq_slugid_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() <= 0);
+}
+
+Datum
+tq_slugid_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() > 0);
+}
+
+Datum
+tq_slugid_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() >= 0);
+}
+
+Datum
+tq_slugid_cmp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(COMPARE_ARGUMENTS());
+}
+
+Datum
+tq_slugid_hash(PG_FUNCTION_ARGS)
+{
+	return hash_any(PG_GETARG_TQ_SLUG_P(0)->bytes, TQ_SLUG_BYTES);
+}
+
+Datum
+tq_slugid_hash_extended(PG_FUNCTION_ARGS)
+{
+	return hash_any_extended(PG_GETARG_TQ_SLUG_P(0)->bytes, TQ_SLUG_BYTES,
+							 PG_GETARG_INT64(1));
+}

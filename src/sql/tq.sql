@@ -1,0 +1,561 @@
+/* src/sql/tq.sql: the whole of the extension's SQL, in one readable order. */
+
+\echo Use "CREATE EXTENSION tq" to load this file. \quit
+
+-- ---------------------------------------------------------------------------
+-- Roles
+-- ---------------------------------------------------------------------------
+
+DO $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_admin') THEN
+		CREATE ROLE tq_admin NOLOGIN;
+	END IF;
+END
+$$;
+
+-- ---------------------------------------------------------------------------
+-- Types
+-- ---------------------------------------------------------------------------
+
+CREATE TYPE tq.slugid;
+
+CREATE FUNCTION tq.slugid_in(cstring) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_slugid_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_in(cstring) IS 'input of a slugid: 22 characters, URL-safe base64 of a version 4 UUID';
+
+CREATE FUNCTION tq.slugid_out(tq.slugid) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'tq_slugid_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_out(tq.slugid) IS 'output of a slugid';
+
+CREATE FUNCTION tq.slugid_recv(internal) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_slugid_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_recv(internal) IS 'binary input of a slugid: 16 bytes, checked';
+
+CREATE FUNCTION tq.slugid_send(tq.slugid) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'tq_slugid_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_send(tq.slugid) IS 'binary output of a slugid: 16 bytes';
+
+CREATE TYPE tq.slugid (
+	INPUT = tq.slugid_in, OUTPUT = tq.slugid_out,
+	RECEIVE = tq.slugid_recv, SEND = tq.slugid_send,
+	INTERNALLENGTH = 16, ALIGNMENT = char, STORAGE = plain
+);
+COMMENT ON TYPE tq.slugid IS 'a version 4 UUID that reads as the 22-character slug of Taskcluster';
+
+CREATE FUNCTION tq.slugid() RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_slugid' LANGUAGE C VOLATILE PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid() IS 'a new random slugid';
+
+CREATE FUNCTION tq.slugid_from_uuid(uuid) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_slugid_from_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_from_uuid(uuid) IS 'cast of a version 4 UUID to a slugid';
+
+CREATE FUNCTION tq.slugid_to_uuid(tq.slugid) RETURNS uuid
+	AS 'MODULE_PATHNAME', 'tq_slugid_to_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_to_uuid(tq.slugid) IS 'cast of a slugid to a UUID';
+
+CREATE CAST (uuid AS tq.slugid) WITH FUNCTION tq.slugid_from_uuid(uuid);
+CREATE CAST (tq.slugid AS uuid) WITH FUNCTION tq.slugid_to_uuid(tq.slugid);
+
+CREATE FUNCTION tq.slugid_eq(tq.slugid, tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_slugid_eq' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_eq(tq.slugid, tq.slugid) IS 'implementation of = operator';
+CREATE FUNCTION tq.slugid_ne(tq.slugid, tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_slugid_ne' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_ne(tq.slugid, tq.slugid) IS 'implementation of <> operator';
+CREATE FUNCTION tq.slugid_lt(tq.slugid, tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_slugid_lt' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_lt(tq.slugid, tq.slugid) IS 'implementation of < operator';
+CREATE FUNCTION tq.slugid_le(tq.slugid, tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_slugid_le' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_le(tq.slugid, tq.slugid) IS 'implementation of <= operator';
+CREATE FUNCTION tq.slugid_gt(tq.slugid, tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_slugid_gt' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_gt(tq.slugid, tq.slugid) IS 'implementation of > operator';
+CREATE FUNCTION tq.slugid_ge(tq.slugid, tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_slugid_ge' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_ge(tq.slugid, tq.slugid) IS 'implementation of >= operator';
+CREATE FUNCTION tq.slugid_cmp(tq.slugid, tq.slugid) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_slugid_cmp' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_cmp(tq.slugid, tq.slugid) IS 'btree comparison of slugids, by bytes';
+CREATE FUNCTION tq.slugid_hash(tq.slugid) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_slugid_hash' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_hash(tq.slugid) IS 'hash of a slugid';
+CREATE FUNCTION tq.slugid_hash_extended(tq.slugid, bigint) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_slugid_hash_extended' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION tq.slugid_hash_extended(tq.slugid, bigint) IS 'seeded hash of a slugid';
+
+CREATE OPERATOR tq.= (
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_eq,
+	COMMUTATOR = OPERATOR(tq.=), NEGATOR = OPERATOR(tq.<>),
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR tq.<> (
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_ne,
+	COMMUTATOR = OPERATOR(tq.<>), NEGATOR = OPERATOR(tq.=),
+	RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR tq.< (
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_lt,
+	COMMUTATOR = OPERATOR(tq.>), NEGATOR = OPERATOR(tq.>=),
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR tq.<= (
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_le,
+	COMMUTATOR = OPERATOR(tq.>=), NEGATOR = OPERATOR(tq.>),
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR tq.> (
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_gt,
+	COMMUTATOR = OPERATOR(tq.<), NEGATOR = OPERATOR(tq.<=),
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR tq.>= (
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_ge,
+	COMMUTATOR = OPERATOR(tq.<=), NEGATOR = OPERATOR(tq.<),
+	RESTRICT = scalargesel, JOIN = scalargejoinsel);
+
+CREATE OPERATOR CLASS tq.slugid_ops DEFAULT FOR TYPE tq.slugid USING btree AS
+	OPERATOR 1 tq.<, OPERATOR 2 tq.<=, OPERATOR 3 tq.=, OPERATOR 4 tq.>=, OPERATOR 5 tq.>,
+	FUNCTION 1 tq.slugid_cmp(tq.slugid, tq.slugid);
+CREATE OPERATOR CLASS tq.slugid_hash_ops DEFAULT FOR TYPE tq.slugid USING hash AS
+	OPERATOR 1 tq.=,
+	FUNCTION 1 tq.slugid_hash(tq.slugid),
+	FUNCTION 2 tq.slugid_hash_extended(tq.slugid, bigint);
+
+CREATE TYPE tq.claim AS (
+	task_id tq.slugid, run_id int, worker_group text, worker_id text,
+	taken_until timestamptz, payload jsonb, credentials jsonb);
+COMMENT ON TYPE tq.claim IS 'one claimed run: what a worker needs to work on it';
+
+CREATE TYPE tq.task_status AS (task_id tq.slugid, status jsonb);
+COMMENT ON TYPE tq.task_status IS 'row of statuses()';
+CREATE TYPE tq.task_definition AS (task_id tq.slugid, task jsonb);
+COMMENT ON TYPE tq.task_definition IS 'row of tasks()';
+CREATE TYPE tq.task_entry AS (task_id tq.slugid, status jsonb, task jsonb);
+COMMENT ON TYPE tq.task_entry IS 'row of list_task_group() and list_dependent_tasks()';
+CREATE TYPE tq.resolution AS (task_id tq.slugid, run_id int, outcome text);
+COMMENT ON TYPE tq.resolution IS 'row of resolve(): what became of one run';
+CREATE TYPE tq.progress AS (
+	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
+	completed bigint, failed bigint, exception bigint, tolerated bigint,
+	outcome text, first_created timestamptz, last_resolved timestamptz);
+COMMENT ON TYPE tq.progress IS 'row of group_progress(): how far a task group is';
+
+-- ---------------------------------------------------------------------------
+-- Tables
+--
+-- The state of a task is where its row is: an unresolved task has exactly one
+-- of a row in unscheduled, in pending, in delayed, or a last run that is
+-- running; a resolved one has a last run that is resolved.  That row is also
+-- what a transition locks.  Numbers of states and reasons: src/tq.h.
+-- ---------------------------------------------------------------------------
+
+-- Task ids, task group ids and places in the queue come from one sequence, so
+-- that a run that is claimable at once takes its task's id as its place.
+CREATE SEQUENCE tq.seq AS bigint;
+COMMENT ON SEQUENCE tq.seq IS 'inner ids of tasks and groups, places of runs in their queue';
+
+CREATE TABLE tq.queue (
+	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	task_queue_id text NOT NULL UNIQUE,
+	expires timestamptz,			-- NULL: no worker has been seen
+	last_date_active timestamptz
+);
+COMMENT ON TABLE tq.queue IS 'task queues, interned: provisionerId/workerType; never deleted';
+
+CREATE TABLE tq.worker (
+	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	queue int NOT NULL,
+	worker_group text NOT NULL,
+	worker_id text NOT NULL,
+	expires timestamptz,			-- NULL: not seen by claim_work, so not listed
+	first_claim timestamptz,
+	last_date_active timestamptz,
+	quarantine_until timestamptz,
+	quarantine_details jsonb,
+	UNIQUE (queue, worker_group, worker_id)
+) WITH (fillfactor = 70);
+COMMENT ON TABLE tq.worker IS 'workers, interned per task queue; never deleted';
+
+CREATE TABLE tq.task_group (
+	id bigint PRIMARY KEY,
+	task_group_id tq.slugid NOT NULL UNIQUE,
+	scheduler_id text,				-- NULL: '-'
+	expires timestamptz NOT NULL,
+	sealed timestamptz
+) WITH (fillfactor = 70);
+COMMENT ON TABLE tq.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
+
+CREATE TABLE tq.task (
+	id bigint PRIMARY KEY,
+	created timestamptz NOT NULL,
+	deadline timestamptz NOT NULL,
+	expires timestamptz NOT NULL,
+	group_id bigint,				-- NULL: the group has the task's own id
+	queue int NOT NULL,
+	priority smallint NOT NULL,		-- 1 lowest to 7 highest
+	retries smallint NOT NULL,
+	all_resolved bool NOT NULL,		-- requires = all-resolved
+	task_id tq.slugid NOT NULL UNIQUE,
+	scheduler_id text,				-- NULL: '-'
+	project_id text,				-- NULL: 'none'
+	dependencies tq.slugid[],		-- NULL, as in the next: none
+	routes text[],
+	scopes text[],
+	payload jsonb NOT NULL,
+	metadata jsonb,					-- NULL: made by enqueue() without a name
+	tags jsonb,
+	extra jsonb
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.task IS 'task definitions, written once; only the priority may change';
+CREATE INDEX task_group_idx ON tq.task (group_id, task_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE tq.unscheduled (
+	task bigint PRIMARY KEY,
+	unmet int NOT NULL,				-- required tasks that are not yet met
+	all_resolved bool NOT NULL		-- copy of the task's, fixed like it
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
+
+CREATE TABLE tq.pending (
+	seq bigint NOT NULL,			-- place in the queue: order of becoming pending
+	task bigint PRIMARY KEY,
+	scheduled timestamptz NOT NULL,
+	queue int NOT NULL,
+	priority smallint NOT NULL,
+	run_id smallint NOT NULL,
+	retries_left smallint NOT NULL,
+	reason_created smallint NOT NULL
+) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.pending IS 'one row per claimable run, deleted when it is claimed';
+CREATE UNIQUE INDEX pending_order ON tq.pending (queue, priority DESC, seq);
+
+CREATE TABLE tq.delayed (
+	visible_at timestamptz NOT NULL,
+	task bigint PRIMARY KEY,
+	scheduled timestamptz NOT NULL,
+	queue int NOT NULL,
+	priority smallint NOT NULL,
+	run_id smallint NOT NULL,
+	retries_left smallint NOT NULL,
+	reason_created smallint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
+CREATE INDEX delayed_due ON tq.delayed (visible_at);
+
+CREATE TABLE tq.run (
+	task bigint NOT NULL,
+	scheduled timestamptz NOT NULL,
+	started timestamptz,
+	taken_until timestamptz,
+	resolved timestamptz,
+	worker int,
+	run_id smallint NOT NULL,
+	state smallint NOT NULL,
+	reason_created smallint NOT NULL,
+	reason_resolved smallint NOT NULL DEFAULT 0,
+	retries_left smallint NOT NULL,
+	by_claim_task bool NOT NULL DEFAULT false,	-- claimed by claim_task, not claim_work
+	PRIMARY KEY (task, run_id)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
+
+CREATE TABLE tq.edge (
+	required bigint NOT NULL,
+	dependent bigint NOT NULL,
+	from_run smallint NOT NULL,		-- first run of the required task that can meet it
+	PRIMARY KEY (required, dependent)
+);
+COMMENT ON TABLE tq.edge IS 'dependencies; that an edge is met follows from the runs of the required task';
+
+CREATE TABLE tq.lease (
+	due timestamptz NOT NULL,
+	seq bigint NOT NULL DEFAULT nextval('tq.seq'),
+	tasks bigint[] NOT NULL,
+	PRIMARY KEY (due, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.lease IS 'when to look whether claims have expired: one row per claim or reclaim call; stale rows are harmless';
+
+CREATE TABLE tq.timer (
+	due timestamptz NOT NULL,
+	seq bigint NOT NULL DEFAULT nextval('tq.seq'),
+	kind smallint NOT NULL,			-- 1 deadline, 2 expiry
+	tasks bigint[] NOT NULL,
+	PRIMARY KEY (due, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.timer IS 'when to look at tasks for anything else than a claim: deadlines, expiry';
+
+SELECT pg_catalog.pg_extension_config_dump('tq.seq', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.queue', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.worker', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.task_group', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.task', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.unscheduled', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.pending', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.delayed', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.run', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.edge', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.lease', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.timer', '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.queue', 'id')::regclass, '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.worker', 'id')::regclass, '');
+
+-- ---------------------------------------------------------------------------
+-- Tasks
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.create_task(task_id tq.slugid, task jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_create_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.create_task(tq.slugid, jsonb) IS 'create a task from a Taskcluster task definition; repeats of the same are harmless; returns its status';
+
+CREATE FUNCTION tq.create_tasks(tasks jsonb) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_create_tasks' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.create_tasks(jsonb) IS 'create many tasks, all or none, from [{"taskId", "task"}]; they may depend on each other; returns how many are new';
+
+CREATE FUNCTION tq.enqueue(
+	task_queue_id text,
+	payload jsonb DEFAULT '{}',
+	task_id tq.slugid DEFAULT NULL,
+	task_group_id tq.slugid DEFAULT NULL,
+	dependencies tq.slugid[] DEFAULT '{}',
+	requires text DEFAULT 'all-completed',
+	priority text DEFAULT 'lowest',
+	retries int DEFAULT 5,
+	deadline interval DEFAULT '1 day',
+	expires interval DEFAULT '1 year',
+	delay interval DEFAULT '0',
+	routes text[] DEFAULT '{}',
+	scopes text[] DEFAULT '{}',
+	tags jsonb DEFAULT '{}',
+	extra jsonb DEFAULT '{}',
+	name text DEFAULT NULL,
+	scheduler_id text DEFAULT '-',
+	project_id text DEFAULT 'none',
+	policy jsonb DEFAULT NULL
+) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
+	'create a task from SQL arguments; deadline counts from now, expires from the deadline; returns its id';
+
+CREATE FUNCTION tq.define_task(task_id tq.slugid, task jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_define_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.define_task(tq.slugid, jsonb) IS 'create a task that depends on itself, so that it waits for schedule_task; returns its status';
+
+CREATE FUNCTION tq.schedule_task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_schedule_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pending whatever its dependencies; returns its status';
+
+CREATE FUNCTION tq.rerun_task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.rerun_task(tq.slugid) IS 'add a pending run to a resolved task; returns its status';
+
+CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';
+
+CREATE FUNCTION tq.status(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.status(tq.slugid) IS 'the task status structure: state, retriesLeft, runs';
+
+CREATE FUNCTION tq.task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.task(tq.slugid) IS 'the task definition, with every default filled in';
+
+CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
+	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.statuses(tq.slugid[]) IS 'status of each of these tasks; unknown ids are left out';
+
+CREATE FUNCTION tq.tasks(task_ids tq.slugid[]) RETURNS SETOF tq.task_definition
+	AS 'MODULE_PATHNAME', 'tq_tasks' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.tasks(tq.slugid[]) IS 'definition of each of these tasks; unknown ids are left out';
+
+CREATE FUNCTION tq.list_dependent_tasks(task_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
+	RETURNS SETOF tq.task_entry
+	AS 'MODULE_PATHNAME', 'tq_list_dependent_tasks' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.list_dependent_tasks(tq.slugid, tq.slugid, int) IS 'tasks that name this one in their dependencies, by task id; go on after the last id seen';
+
+-- ---------------------------------------------------------------------------
+-- Task groups
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.get_task_group(task_group_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_task_group' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.get_task_group(tq.slugid) IS 'taskGroupId, schedulerId, expires and, once it is, sealed';
+
+CREATE FUNCTION tq.list_task_group(task_group_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
+	RETURNS SETOF tq.task_entry
+	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.list_task_group(tq.slugid, tq.slugid, int) IS 'tasks of a group, by task id; go on after the last id seen';
+
+CREATE FUNCTION tq.seal_task_group(task_group_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_seal_task_group' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'refuse new tasks in this group from now on, for ever';
+
+CREATE FUNCTION tq.cancel_task_group(task_group_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.cancel_task_group(tq.slugid) IS 'cancel every unresolved task of a sealed group';
+
+CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
+	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'how many tasks of a group are in which state, and how it ended';
+
+-- ---------------------------------------------------------------------------
+-- Workers
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.claim_work(task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)
+	RETURNS SETOF tq.claim
+	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.claim_work(text, text, text, int) IS 'claim up to that many pending runs of a queue, by priority, then in order';
+
+CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, worker_id text)
+	RETURNS SETOF tq.claim ROWS 1
+	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
+
+CREATE FUNCTION tq.reclaim_task(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS tq.claim
+	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb) IS 'extend the claim on a running run; the payload is left out';
+
+CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb) IS 'resolve a running run as completed; returns the status of the task';
+
+CREATE FUNCTION tq.report_failed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb) IS 'resolve a running run as failed; returns the status of the task';
+
+CREATE FUNCTION tq.report_exception(task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb) IS 'resolve a running run as exception; worker-shutdown and intermittent-task are retried while retries are left';
+
+CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL)
+	RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; never raises for one of them, but tells its outcome';
+
+CREATE FUNCTION tq.quarantine_worker(
+	provisioner_id text, worker_type text, worker_group text, worker_id text,
+	quarantine_until timestamptz, quarantine_info text DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_quarantine_worker' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, text) IS 'give a worker no more tasks until then; a past time ends the quarantine';
+
+CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_group text, worker_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'what is known of a worker: when it was seen, and its quarantine';
+
+-- ---------------------------------------------------------------------------
+-- Queues
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.pending_tasks(task_queue_id text) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.pending_tasks(text) IS 'number of tasks of a queue that are pending and not past their deadline';
+
+CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
+
+-- ---------------------------------------------------------------------------
+-- Upkeep
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
+	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: deadlines, expired claims, delayed runs, expiry';
+
+CREATE FUNCTION tq.start_worker() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
+COMMENT ON FUNCTION tq.start_worker() IS 'ask for the background worker of this database; done by CREATE EXTENSION';
+
+-- ---------------------------------------------------------------------------
+-- Words for numbers, and views for people
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.state_name(state int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_state_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.state_name(int) IS 'name of a stored state';
+CREATE FUNCTION tq.reason_created_name(reason int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_reason_created_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.reason_created_name(int) IS 'name of a stored reasonCreated';
+CREATE FUNCTION tq.reason_resolved_name(reason int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_reason_resolved_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.reason_resolved_name(int) IS 'name of a stored reasonResolved, NULL while there is none';
+CREATE FUNCTION tq.priority_name(priority int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_priority_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.priority_name(int) IS 'name of a stored priority';
+
+CREATE VIEW tq.run_overview AS
+	SELECT t.task_id, r.run_id::int AS run_id, tq.state_name(r.state) AS state,
+		tq.reason_created_name(r.reason_created) AS reason_created,
+		tq.reason_resolved_name(r.reason_resolved) AS reason_resolved,
+		w.worker_group, w.worker_id, r.scheduled, r.started, r.taken_until, r.resolved
+	FROM tq.run r JOIN tq.task t ON t.id = r.task LEFT JOIN tq.worker w ON w.id = r.worker
+	UNION ALL
+	SELECT t.task_id, p.run_id, 'pending', tq.reason_created_name(p.reason_created), NULL,
+		NULL, NULL, p.scheduled, NULL, NULL, NULL
+	FROM (SELECT task, run_id, reason_created, scheduled FROM tq.pending
+		UNION ALL SELECT task, run_id, reason_created, scheduled FROM tq.delayed) p
+		JOIN tq.task t ON t.id = p.task;
+COMMENT ON VIEW tq.run_overview IS 'every run of every task, in words';
+
+CREATE VIEW tq.task_overview AS
+	SELECT t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
+		COALESCE(g.task_group_id, t.task_id) AS task_group_id,
+		tq.priority_name(t.priority) AS priority,
+		CASE WHEN u.task IS NOT NULL THEN 'unscheduled'
+			WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 'pending'
+			ELSE tq.state_name(r.state) END AS state,
+		COALESCE(p.run_id, d.run_id, r.run_id)::int AS last_run_id,
+		u.unmet, w.worker_group, w.worker_id,
+		COALESCE(p.scheduled, d.scheduled, r.scheduled) AS scheduled,
+		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.started END AS started,
+		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved,
+		t.created, t.deadline, t.expires
+	FROM tq.task t
+		JOIN tq.queue q ON q.id = t.queue
+		LEFT JOIN tq.task_group g ON g.id = t.group_id
+		LEFT JOIN tq.unscheduled u ON u.task = t.id
+		LEFT JOIN tq.pending p ON p.task = t.id
+		LEFT JOIN tq.delayed d ON d.task = t.id
+		LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) r ON true
+		LEFT JOIN tq.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
+COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, in words';
+
+-- ---------------------------------------------------------------------------
+-- Grants: the owner and tq_admin only, until there are scopes
+-- ---------------------------------------------------------------------------
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA tq FROM PUBLIC;
+GRANT USAGE ON SCHEMA tq TO tq_admin;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tq TO tq_admin;
+REVOKE EXECUTE ON FUNCTION tq.start_worker() FROM tq_admin;
+GRANT SELECT ON tq.run_overview, tq.task_overview TO tq_admin;
+
+SELECT tq.start_worker();

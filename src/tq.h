@@ -1,0 +1,101 @@
+/*
+ * tq.h
+ *	  The words of tq: states, reasons, events, and the table that joins them.
+ *
+ * Room 0.  Nothing here knows the server: state.c and this header compile
+ * without it, for tests and fuzzing.  The numbers of TqState, TqCreated and
+ * TqResolved are stored in tables; they never change.
+ */
+#ifndef TQ_H
+#define TQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* State of a run, and so of a task (spec/taskcluster.md 1.3, 1.4). */
+typedef enum TqState
+{
+	TQ_STATE_UNSCHEDULED = 0,
+	TQ_STATE_PENDING = 1,
+	TQ_STATE_RUNNING = 2,
+	TQ_STATE_COMPLETED = 3,
+	TQ_STATE_FAILED = 4,
+	TQ_STATE_EXCEPTION = 5
+} TqState;
+
+#define TQ_STATES 6
+
+/* Why a run was created: reasonCreated (3.3). */
+typedef enum TqCreated
+{
+	TQ_CREATED_NONE = 0,
+	TQ_CREATED_SCHEDULED = 1,
+	TQ_CREATED_RETRY = 2,
+	TQ_CREATED_TASK_RETRY = 3,
+	TQ_CREATED_RERUN = 4,
+	TQ_CREATED_EXCEPTION = 5
+} TqCreated;
+
+/* Why a run was resolved: reasonResolved (3.2). */
+typedef enum TqResolved
+{
+	TQ_RESOLVED_NONE = 0,
+	TQ_RESOLVED_COMPLETED = 1,
+	TQ_RESOLVED_FAILED = 2,
+	TQ_RESOLVED_DEADLINE_EXCEEDED = 3,
+	TQ_RESOLVED_CANCELED = 4,
+	TQ_RESOLVED_SUPERSEDED = 5,
+	TQ_RESOLVED_CLAIM_EXPIRED = 6,
+	TQ_RESOLVED_WORKER_SHUTDOWN = 7,
+	TQ_RESOLVED_MALFORMED_PAYLOAD = 8,
+	TQ_RESOLVED_RESOURCE_UNAVAILABLE = 9,
+	TQ_RESOLVED_INTERNAL_ERROR = 10,
+	TQ_RESOLVED_INTERMITTENT_TASK = 11
+} TqResolved;
+
+#define TQ_RESOLVED_LAST TQ_RESOLVED_INTERMITTENT_TASK
+
+/* What can happen to a task that exists (3.1). */
+typedef enum TqEvent
+{
+	TQ_EVENT_SCHEDULE,			/* schedule_task */
+	TQ_EVENT_DEPENDENCIES_MET,	/* the last requirement was met */
+	TQ_EVENT_RERUN,				/* rerun_task */
+	TQ_EVENT_CANCEL,			/* cancel_task, cancel_task_group */
+	TQ_EVENT_DEADLINE,			/* the deadline has passed */
+	TQ_EVENT_CLAIM,				/* claim_work, claim_task */
+	TQ_EVENT_RECLAIM,			/* reclaim_task */
+	TQ_EVENT_CLAIM_EXPIRED,		/* takenUntil has passed */
+	TQ_EVENT_REPORT				/* the worker reports an end */
+} TqEvent;
+
+#define TQ_EVENTS 9
+
+/* What the table says of an event in a state. */
+typedef enum TqVerdict
+{
+	TQ_VERDICT_APPLY,			/* make the transition */
+	TQ_VERDICT_KEEP,			/* nothing to do, and no error */
+	TQ_VERDICT_CONFLICT,		/* TQ409 */
+	TQ_VERDICT_NO_RUN			/* TQ404: there is no run yet */
+} TqVerdict;
+
+/* Priorities (1.2), lowest first, so that a greater number is claimed first. */
+#define TQ_PRIORITY_LOWEST 1
+#define TQ_PRIORITY_HIGHEST 7
+
+extern TqVerdict tq_state_verdict(TqState state, TqEvent event);
+extern bool tq_state_is_resolved(TqState state);
+extern TqState tq_resolved_state(TqResolved reason);
+extern TqCreated tq_resolved_retry(TqResolved reason);
+extern bool tq_resolved_is_reportable(TqResolved reason);
+extern int	tq_rerun_retries(int retries, int max_runs, int run_id);
+
+extern const char *tq_state_name(TqState state);
+extern const char *tq_created_name(TqCreated reason);
+extern const char *tq_resolved_name(TqResolved reason);
+extern TqResolved tq_resolved_parse(const char *name);
+extern const char *tq_priority_name(int priority);
+extern int	tq_priority_parse(const char *name);
+
+#endif							/* TQ_H */

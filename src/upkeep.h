@@ -1,0 +1,32 @@
+/*
+ * upkeep.h
+ *	  What the doors api_upkeep.c and worker.c need of the rule upkeep.c.
+ */
+#ifndef TQ_UPKEEP_H
+#define TQ_UPKEEP_H
+
+#include "plumbing.h"
+
+/* Steps in the order in which a pass takes them. */
+typedef enum TqStep
+{
+	TQ_STEP_DEADLINE,
+	TQ_STEP_CLAIM_EXPIRED,
+	TQ_STEP_DELAYED,
+	TQ_STEP_EXPIRE
+} TqStep;
+
+#define TQ_STEPS 4
+
+extern const char *tq_step_name(TqStep step);
+
+/*
+ * One bounded batch of a step in the caller's transaction: returns the number
+ * of tasks changed, and sets *more when there may be more due at once.
+ */
+extern int64 tq_upkeep_step(TqStep step, bool *more);
+
+/* When the next thing is due, or DT_NOEND. */
+extern TimestampTz tq_upkeep_next_due(void);
+
+#endif							/* TQ_UPKEEP_H */

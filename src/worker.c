@@ -1,0 +1,437 @@
+/*
+ * worker.c
+ *	  The background worker of one database: does what is due when it is due.
+ *
+ * Room 5.  Decides when a step of upkeep.c is taken, in which transaction,
+ * and what becomes of an error.  Which database gets a worker is decided in
+ * worker_launcher.c, which statements send it away in worker_utility.c, what
+ * a step does in upkeep.c, how it is woken in shmem.c.
+ *
+ * A turn takes every step once, in batches, each in its own transaction; an
+ * error in one is logged, and tried again a second later, and the other steps
+ * are taken all the same.  Then the worker sleeps until the next thing is
+ * due, or until a commit makes something due earlier.
+ *
+ * A transaction begins by taking AccessShareLock on the extension.  DROP and
+ * ALTER EXTENSION hold it exclusively from their first moment, so a step never
+ * runs while the tables change under it, and never waits for that either: if
+ * the lock is not to be had, the turn is over.  With a table locked by
+ * somebody else a deadlock is still possible; then it is the worker that
+ * notices first, and gives way.
+ *
+ * While a restore fills the tables nothing must be done with the half of the
+ * rows that is there.  CREATE EXTENSION in a session with
+ * check_function_bodies = off, as pg_dump's output has it, marks that session
+ * (shmem.c), before its commit; the worker does nothing until the session has
+ * ended, nor after that while a session of the database calls itself
+ * pg_restore: with -j the rows are loaded by others than created the tables.
+ */
+#include "worker.h"
+
+#include "access/xact.h"
+#include "catalog/pg_extension.h"
+#include "commands/extension.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "shmem.h"
+#include "upkeep.h"
+
+#define GAP_MS 5				/* between the beginnings of two turns */
+#define SLEEP_MS 60000			/* safety net, should the system's clock jump */
+#define LOCKED_MS 100			/* DROP or ALTER EXTENSION is under way */
+#define RESTORE_MS 1000			/* look whether a restore has ended */
+#define RESTORE_QUIET 2			/* so many looks must find nobody restoring */
+#define RETRY_MS 1000			/* after an error */
+#define SKIPPED_FIRST_MS 10		/* what is due is locked: doubled each time … */
+#define SKIPPED_LAST_MS 100		/* … up to this */
+
+/* What became of one transaction. */
+typedef enum Outcome
+{
+	DONE,
+	LOCKED,						/* the extension is being changed or dropped */
+	RESTORING,					/* rows are being loaded */
+	FAILED						/* the error has been logged */
+} Outcome;
+
+static MemoryContext turn_context = NULL;
+static Oid	extension = InvalidOid;
+
+/*
+ * Leaving.
+ */
+
+/* End the process; the launcher learns why. */
+static void
+leave(TqExit how)
+{
+	tq_shmem_worker_ends(how);
+	proc_exit(0);
+}
+
+/* Do what others want, between two transactions. */
+static void
+heed(void)
+{
+	if (tq_shmem_worker_is_told())
+		leave(TQ_EXIT_TOLD);
+	if (ProcDiePending)
+		leave(TQ_EXIT_FAILED);
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/*
+ * What a transaction must know before it does anything.
+ */
+
+static TqStatement restoring_session = TQ_STATEMENT(
+	"SELECT FROM pg_catalog.pg_stat_activity"
+	" WHERE datname = pg_catalog.current_database()"
+	" AND pg_catalog.starts_with(application_name, 'pg_restore')", 0);
+
+static bool
+is_somebody_restoring(void)
+{
+	uint64		sessions;
+
+	tq_plan_open(true);
+	sessions = tq_plan_run(&restoring_session, NULL, NULL);
+	tq_plan_close();
+	return sessions > 0;
+}
+
+/*
+ * True once nobody restores.  pg_restore -j ends the session that created the
+ * tables before those that fill them begin: so one look is not enough.
+ */
+static bool
+is_restore_over(void)
+{
+	static int	quiet = 0;
+
+	switch (tq_shmem_loading())
+	{
+		case TQ_LOADING_NOT:
+			return true;
+		case TQ_LOADING_RUNNING:
+			quiet = 0;
+			return false;
+		case TQ_LOADING_ENDED:
+			break;
+	}
+	if (is_somebody_restoring())
+		quiet = 0;
+	else if (++quiet >= RESTORE_QUIET)
+	{
+		quiet = 0;
+		tq_shmem_load_forget();
+		return true;
+	}
+	return false;
+}
+
+/*
+ * May this transaction do anything?  Takes AccessShareLock on the extension.
+ * Another extension than before means that everything this process knows of
+ * it is wrong: begin anew.
+ */
+static Outcome
+enter_extension(void)
+{
+	Oid			found = get_extension_oid("tq", true);
+
+	if (!OidIsValid(found))
+		leave(TQ_EXIT_ABSENT);
+	if (OidIsValid(extension) && extension != found)
+		leave(TQ_EXIT_TOLD);
+	extension = found;
+	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock))
+		return LOCKED;
+	if (get_extension_oid("tq", true) != extension)
+		return LOCKED;
+	return is_restore_over() ? DONE : RESTORING;
+}
+
+/*
+ * One transaction.
+ */
+
+typedef void (*Work) (void *arg);
+
+static void
+begin_transaction(const char *activity)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	pgstat_report_activity(STATE_RUNNING, activity);
+}
+
+static void
+end_transaction(void)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/* Log the error that is on its way, and give up the transaction. */
+static void
+recover(void)
+{
+	HOLD_INTERRUPTS();
+	MemoryContextSwitchTo(turn_context);
+	EmitErrorReport();
+	AbortOutOfAnyTransaction();
+	FlushErrorState();
+	pgstat_report_activity(STATE_IDLE, NULL);
+	RESUME_INTERRUPTS();
+}
+
+static Outcome
+attempt(const char *activity, Work work, void *arg)
+{
+	volatile Outcome outcome = FAILED;
+
+	heed();
+	PG_TRY();
+	{
+		begin_transaction(activity);
+		outcome = enter_extension();
+		if (outcome == DONE)
+			work(arg);
+		end_transaction();
+	}
+	PG_CATCH();
+	{
+		recover();
+		outcome = FAILED;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(turn_context);
+	return outcome;
+}
+
+/*
+ * One turn.
+ */
+
+typedef struct StepWork
+{
+	TqStep		step;
+	int64		tasks;
+	bool		more;
+} StepWork;
+
+static void
+work_step(void *arg)
+{
+	StepWork   *work = (StepWork *) arg;
+
+	work->tasks = tq_upkeep_step(work->step, &work->more);
+}
+
+static void
+work_next_due(void *arg)
+{
+	*(TimestampTz *) arg = tq_upkeep_next_due();
+}
+
+/* Take one step until nothing is left to do; tells whether it did anything. */
+static Outcome
+take_step(TqStep step, bool *progress)
+{
+	StepWork	work = {.step = step};
+	Outcome		outcome;
+
+	do
+	{
+		work.tasks = 0;
+		work.more = false;
+		outcome = attempt(tq_step_name(step), work_step, &work);
+		*progress = *progress || work.tasks > 0 || work.more;
+	} while (outcome == DONE && work.more);
+	return outcome;
+}
+
+/* Until when to sleep after a transaction that could not do its work. */
+static TimestampTz
+later(Outcome outcome)
+{
+	int			ms = RETRY_MS;
+
+	if (outcome == LOCKED)
+		ms = LOCKED_MS;
+	else if (outcome == RESTORING)
+		ms = RESTORE_MS;
+	return tq_clock_add_ms(tq_clock_now(), ms);
+}
+
+/*
+ * Until when to sleep when the next thing is due then.  What is due already
+ * and was not done is locked by somebody: look again soon, but not at once.
+ */
+static TimestampTz
+bedtime(TimestampTz due, bool progress, bool failed)
+{
+	static int	skipped_ms = SKIPPED_FIRST_MS;
+	TimestampTz now = tq_clock_now();
+	TimestampTz latest = tq_clock_add_ms(now, failed ? RETRY_MS : SLEEP_MS);
+
+	if (due > now || progress)
+		skipped_ms = SKIPPED_FIRST_MS;
+	if (due > now)
+		return Min(due, latest);
+	if (failed)
+		return latest;
+	if (progress)
+		return now;
+	due = tq_clock_add_ms(now, skipped_ms);
+	skipped_ms = Min(skipped_ms * 2, SKIPPED_LAST_MS);
+	return due;
+}
+
+/* Do all that is due; returns until when to sleep. */
+static TimestampTz
+take_turn(void)
+{
+	TimestampTz due = DT_NOEND;
+	bool		progress = false;
+	bool		failed = false;
+	Outcome		outcome;
+
+	MemoryContextReset(turn_context);
+	tq_shmem_turn_begin();
+	for (int step = 0; step < TQ_STEPS; step++)
+	{
+		outcome = take_step((TqStep) step, &progress);
+		if (outcome == LOCKED || outcome == RESTORING)
+			return later(outcome);
+		failed = failed || outcome == FAILED;
+	}
+	outcome = attempt("next due", work_next_due, &due);
+	if (outcome != DONE)
+		return later(outcome);
+	return bedtime(tq_shmem_turn_end(due), progress, failed);
+}
+
+/*
+ * Sleeping.
+ */
+
+static long
+ms_until(TimestampTz t)
+{
+	return TimestampDifferenceMilliseconds(tq_clock_now(), t);
+}
+
+static void
+sleep_until(TimestampTz due, TimestampTz turn_began)
+{
+	static uint32 wait_event = 0;
+	uint32		event = TqWaitEvent(wait_event, "TqWorkerMain");
+	long		gap = ms_until(tq_clock_add_ms(turn_began, GAP_MS));
+	long		ms;
+
+	if (gap > 0)
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap, event);
+	ms = ms_until(due);
+	pgstat_report_stat(ms >= RETRY_MS);
+	if (ms > 0)
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, event);
+}
+
+/*
+ * The process.
+ */
+
+/* What a database or the server may have set, and the worker must not have. */
+static void
+set_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"search_path", "pg_catalog, pg_temp"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},	/* since 17 */
+		{"deadlock_timeout", "100ms"},
+		{"session_replication_role", "origin"},
+		{"application_name", "tq worker"},
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+	{
+		if (GetConfigOption(settings[i][0], true, false) != NULL)
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	}
+}
+
+static void
+begin(void)
+{
+	TqWorkerOrder order;
+
+	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	if (!tq_shmem_worker_attach(order.slot, order.generation))
+		proc_exit(0);
+	heed();
+	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+	set_settings();
+	turn_context = AllocSetContextCreate(TopMemoryContext, "tq worker", ALLOCSET_DEFAULT_SIZES);
+	tq_shmem_worker_connected();
+}
+
+void
+tq_worker_main(Datum arg)
+{
+	begin();
+	for (;;)
+	{
+		TimestampTz began = tq_clock_now();
+
+		ResetLatch(MyLatch);
+		heed();
+		sleep_until(take_turn(), began);
+	}
+}
+
+/*
+ * tq.start_worker(): the extension's script asks for the worker.
+ */
+PG_FUNCTION_INFO_V1(tq_start_worker);
+
+Datum
+tq_start_worker(PG_FUNCTION_ARGS)
+{
+	if (!tq_shmem_exists())
+		PG_RETURN_VOID();
+	if (creating_extension && !check_function_bodies)
+		tq_shmem_load_begin();
+	tq_shmem_tell(TQ_TELL_START);
+	PG_RETURN_VOID();
+}

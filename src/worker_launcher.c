@@ -1,0 +1,452 @@
+/*
+ * worker_launcher.c
+ *	  The process that sees to it that every database with tq has a worker.
+ *
+ * Room 5.  Decides for which databases a worker is started, when, and when
+ * again.  What a worker does is in worker.c, which statements need it out of
+ * the way in worker_utility.c.
+ *
+ * The launcher is connected to no database, so it cannot see where the
+ * extension is.  It starts a worker in each database once; a worker that
+ * finds no extension leaves, and its database is left alone until somebody
+ * asks: the extension's script does, by tq.start_worker().  Workers are
+ * started one after the other, so that a server with many databases does not
+ * need as many worker processes at once.
+ *
+ * It starts when recovery is over: on a standby nothing happens until it is
+ * promoted.  After a crash of the server the postmaster starts it again, and
+ * everything begins anew.  It sleeps until something happens.
+ */
+#include "worker.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_database.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "shmem.h"
+
+#define RETRY_MS 1000			/* after a failure, doubled each time … */
+#define RETRY_MAX_MS 60000		/* … up to this */
+#define LOCKED_MS 100			/* a statement holds the database */
+#define STARTING_MS 1000		/* how long one start may hold up the next */
+#define ASKED_BATCH 32
+
+/* What the launcher knows of a database. */
+typedef struct Database
+{
+	Oid			oid;			/* the key */
+	int			listed_in;		/* the last scan that found it, open for connections */
+	bool		wanted;			/* a worker must be started, or started again */
+	int			slot;			/* of its worker, or -1 */
+	BackgroundWorkerHandle *handle; /* NULL: started by an earlier launcher */
+	TimestampTz not_before;
+	TimestampTz started;
+	int			failures;		/* without having been connected */
+} Database;
+
+static HTAB *databases = NULL;
+static int	scans = 0;			/* of pg_database so far */
+static bool starved = false;	/* no process was to be had; said once */
+
+/*
+ * Which databases there are.
+ */
+
+static Database *
+enter(Oid oid)
+{
+	bool		found;
+	Database   *database = hash_search(databases, &oid, HASH_ENTER, &found);
+
+	if (!found)
+	{
+		memset(database, 0, sizeof(Database));
+		database->oid = oid;
+		database->listed_in = -1;
+		database->slot = -1;
+		database->not_before = DT_NOBEGIN;
+	}
+	return database;
+}
+
+static bool
+is_connectable(Form_pg_database row)
+{
+	return row->datallowconn && row->datconnlimit != DATCONNLIMIT_INVALID_DB &&
+		strcmp(NameStr(row->datname), "template0") != 0;
+}
+
+static void
+forget_unlisted(void)
+{
+	HASH_SEQ_STATUS scan;
+	Database   *database;
+
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+	{
+		if (database->listed_in != scans && database->slot < 0)
+			hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+	}
+}
+
+/* Read pg_database; what was not there the last time gets a worker. */
+static void
+list_databases(void)
+{
+	Relation	rel;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+
+	StartTransactionCommand();
+	rel = table_open(DatabaseRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(rel, 0, NULL);
+	scans++;
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_database row = (Form_pg_database) GETSTRUCT(tuple);
+		Database   *database;
+
+		if (!is_connectable(row))
+			continue;
+		database = enter(row->oid);
+		if (database->listed_in != scans - 1)
+			database->wanted = true;
+		database->listed_in = scans;
+	}
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	CommitTransactionCommand();
+	forget_unlisted();
+}
+
+/* Workers that an earlier launcher started go on. */
+static void
+adopt_workers(void)
+{
+	for (int slot = 0; slot < tq_shmem_slots(); slot++)
+	{
+		TqSlotView	view = tq_shmem_slot_view(slot);
+
+		if (view.database != InvalidOid)
+			enter(view.database)->slot = slot;
+	}
+}
+
+/* Databases for which somebody asked, and the wish to look for new ones. */
+static void
+take_wishes(void)
+{
+	Oid			asked[ASKED_BATCH];
+	bool		rescan;
+	int			n = tq_shmem_take_asked(asked, ASKED_BATCH, &rescan);
+
+	for (int i = 0; i < n; i++)
+	{
+		Database   *database = enter(asked[i]);
+
+		database->wanted = true;
+		database->not_before = DT_NOBEGIN;
+		database->failures = 0;
+		rescan = rescan || database->listed_in != scans;
+	}
+	if (rescan)
+		list_databases();
+}
+
+/*
+ * Workers that have ended.
+ */
+
+static void
+plan_restart(Database *database, const TqSlotView *view)
+{
+	int64		delay = 0;
+
+	switch (view->how)
+	{
+		case TQ_EXIT_ABSENT:
+			return;
+		case TQ_EXIT_TOLD:
+			break;
+		case TQ_EXIT_FAILED:
+			database->failures = view->connected ? 0 : database->failures + 1;
+			delay = Min(RETRY_MS << Min(database->failures, 6), RETRY_MAX_MS);
+			break;
+	}
+	database->wanted = true;
+	database->not_before = tq_clock_add_ms(tq_clock_now(), delay);
+}
+
+/*
+ * Has it ended?  The postmaster's word counts where there is a handle: only
+ * then is the process free for another worker.
+ */
+static void
+reap(Database *database)
+{
+	pid_t		pid;
+	bool		gone = database->handle != NULL &&
+		GetBackgroundWorkerPid(database->handle, &pid) == BGWH_STOPPED;
+	TqSlotView	view = tq_shmem_slot_view(database->slot);
+
+	if (!gone && (database->handle != NULL || !view.ended))
+		return;
+	tq_shmem_slot_free(database->slot);
+	database->slot = -1;
+	if (database->handle != NULL)
+		pfree(database->handle);
+	database->handle = NULL;
+	plan_restart(database, &view);
+}
+
+/*
+ * Starting.
+ */
+
+/*
+ * False while a statement has the database for itself (worker_utility.c): a
+ * worker would only wait for it, or be in its way.
+ */
+static bool
+is_free(Oid database)
+{
+	LOCKTAG		tag;
+	bool		free;
+
+	StartTransactionCommand();
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, database, 0);
+	free = LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	CommitTransactionCommand();
+	return free;
+}
+
+static bool
+register_worker(Database *database, uint64 generation)
+{
+	BackgroundWorker worker;
+	TqWorkerOrder order;
+	MemoryContext old;
+	bool		registered;
+
+	memset(&worker, 0, sizeof(worker));
+	snprintf(worker.bgw_name, BGW_MAXLEN, "tq worker for database %u", database->oid);
+	snprintf(worker.bgw_type, BGW_MAXLEN, "tq worker");
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	snprintf(worker.bgw_library_name, BGW_MAXLEN, "tq");
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "tq_worker_main");
+	worker.bgw_notify_pid = MyProcPid;
+	memset(&order, 0, sizeof(order));
+	order.database = database->oid;
+	order.slot = database->slot;
+	order.generation = generation;
+	memcpy(worker.bgw_extra, &order, sizeof(order));
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	registered = RegisterDynamicBackgroundWorker(&worker, &database->handle);
+	MemoryContextSwitchTo(old);
+	return registered;
+}
+
+static void
+complain(Oid database)
+{
+	if (starved)
+		return;
+	starved = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("no background worker process is free for tq in database %u", database),
+			 errdetail("It is tried again every second."),
+			 errhint("You may need to increase max_worker_processes.")));
+}
+
+/* Start the worker of a database; false when no process was to be had. */
+static bool
+start_worker(Database *database)
+{
+	uint64		generation;
+
+	database->slot = tq_shmem_slot_take(database->oid, &generation);
+	if (database->slot >= 0 && register_worker(database, generation))
+	{
+		database->wanted = false;
+		database->started = tq_clock_now();
+		starved = false;
+		return true;
+	}
+	if (database->slot >= 0)
+		tq_shmem_slot_free(database->slot);
+	database->slot = -1;
+	database->handle = NULL;
+	database->not_before = tq_clock_add_ms(tq_clock_now(), RETRY_MS);
+	complain(database->oid);
+	return false;
+}
+
+/* When the start of this worker holds up others no longer, or DT_NOBEGIN. */
+static TimestampTz
+starting_until(Database *database)
+{
+	TqSlotView	view;
+
+	if (database->slot < 0)
+		return DT_NOBEGIN;
+	view = tq_shmem_slot_view(database->slot);
+	if (view.connected || view.ended)
+		return DT_NOBEGIN;
+	return tq_clock_add_ms(database->started, STARTING_MS);
+}
+
+/* One database that is to have a worker now, or NULL; and when to look again. */
+static Database *
+next_to_start(TimestampTz now, TimestampTz *again)
+{
+	HASH_SEQ_STATUS scan;
+	Database   *database;
+	Database   *choice = NULL;
+	TimestampTz held_up = DT_NOBEGIN;
+
+	*again = DT_NOEND;
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+	{
+		held_up = Max(held_up, starting_until(database));
+		if (!database->wanted || database->listed_in != scans || database->slot >= 0)
+			continue;
+		if (database->not_before > now)
+			*again = Min(*again, database->not_before);
+		else if (choice == NULL || database->not_before < choice->not_before)
+			choice = database;
+	}
+	if (choice == NULL || held_up <= now)
+		return choice;
+	*again = Min(*again, held_up);
+	return NULL;
+}
+
+/* Start what can be started; returns when to try again. */
+static TimestampTz
+start_workers(void)
+{
+	TimestampTz again;
+	TimestampTz now = tq_clock_now();
+	Database   *database;
+
+	while ((database = next_to_start(now, &again)) != NULL)
+	{
+		if (!is_free(database->oid))
+			database->not_before = tq_clock_add_ms(now, LOCKED_MS);
+		else if (!start_worker(database))
+			return database->not_before;
+	}
+	return again;
+}
+
+/*
+ * The process.
+ */
+
+static void
+look_around(void)
+{
+	HASH_SEQ_STATUS scan;
+	Database   *database;
+
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+	{
+		if (database->slot >= 0)
+			reap(database);
+	}
+	take_wishes();
+}
+
+static void
+sleep_until(TimestampTz due)
+{
+	static uint32 wait_event = 0;
+	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+	long		ms = -1;
+
+	if (due != DT_NOEND)
+	{
+		events |= WL_TIMEOUT;
+		ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
+	}
+	(void) WaitLatch(MyLatch, events, ms, TqWaitEvent(wait_event, "TqLauncherMain"));
+}
+
+static void
+begin(void)
+{
+	HASHCTL		info = {.keysize = sizeof(Oid), .entrysize = sizeof(Database)};
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	pgstat_report_appname("tq launcher");
+	databases = hash_create("tq databases", 64, &info, HASH_ELEM | HASH_BLOBS);
+	tq_shmem_launcher_attach();
+	adopt_workers();
+	list_databases();
+}
+
+void
+tq_worker_launcher_main(Datum arg)
+{
+	begin();
+	for (;;)
+	{
+		ResetLatch(MyLatch);
+		if (ProcDiePending)
+			proc_exit(1);		/* quietly: nothing is under way */
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		look_around();
+		sleep_until(start_workers());
+	}
+}
+
+/* Have the postmaster run the launcher; only under shared_preload_libraries. */
+void
+tq_worker_register(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	snprintf(worker.bgw_name, BGW_MAXLEN, "tq launcher");
+	snprintf(worker.bgw_type, BGW_MAXLEN, "tq launcher");
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = 1;
+	snprintf(worker.bgw_library_name, BGW_MAXLEN, "tq");
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "tq_worker_launcher_main");
+	RegisterBackgroundWorker(&worker);
+	tq_worker_watch_utility();
+}

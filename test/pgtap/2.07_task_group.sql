@@ -1,0 +1,72 @@
+-- Spec 2.7: sealTaskGroup and getTaskGroup; group_progress of api.md.
+BEGIN;
+\ir helper.psql
+SELECT plan(0);
+
+SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 get: no such group');
+SELECT pg_temp.throws($$SELECT tq.seal_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 seal: no such group');
+SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s"}');
+SELECT is(pg_temp.keys(tq.get_task_group(pg_temp.id('g'))), 'expires schedulerId taskGroupId', '2.7 get: no key sealed while it is not');
+CREATE TEMP TABLE sealed AS SELECT tq.seal_task_group(pg_temp.id('g')) AS r;
+SELECT is(r - 'sealed', jsonb_build_object('taskGroupId', pg_temp.id('g')::text, 'schedulerId', 's',
+	'expires', pg_temp.iso(pg_temp.base() + interval '2 hours' + interval '1 year')), '2.7 seal: what it returns') FROM sealed;
+SELECT ok(pg_temp.near(r ->> 'sealed', pg_temp.clock()), '2.7 seal: sealed is now') FROM sealed;
+SELECT is(tq.get_task_group(pg_temp.id('g')), r, '2.7 get: the same') FROM sealed;
+SET tq.clock_offset = '10 minutes';
+SELECT is(tq.seal_task_group(pg_temp.id('g')), r, '2.7 seal: a repeat never changes it') FROM sealed;
+RESET tq.clock_offset;
+SELECT pg_temp.throws($$SELECT pg_temp.create('b', '{"$group": "g", "schedulerId": "s"}')$$, 'TQ409', '2.7 a sealed group refuses create_task');
+SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('b'), pg_temp.def('b', '{"$group": "g", "schedulerId": "s"}'))$$, 'TQ409', '2.7 and define_task');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', task_group_id => pg_temp.id('g'), scheduler_id => 's')$$, 'TQ409', '2.7 and enqueue');
+SELECT is(pg_temp.take('a'), 0, '2.7 its tasks go on: claim');
+SELECT is(pg_temp.report('a', 'completed'), 'completed 5: scheduled>completed/completed', '2.7 report');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 5: scheduled>completed/completed rerun>pending', '2.7 rerun');
+SELECT pg_temp.create('o', '{"$group": "h"}');
+SELECT is(tq.get_task_group(pg_temp.id('h')) ? 'sealed', false, '2.7 another group is not sealed');
+SELECT pg_temp.create('lone');
+SELECT is(pg_temp.keys(tq.seal_task_group(pg_temp.id('lone'))), 'expires schedulerId sealed taskGroupId', '2.7 seal: the group of a task alone');
+SELECT is(pg_temp.keys(tq.get_task_group(pg_temp.id('lone'))), 'expires schedulerId sealed taskGroupId', '2.7 get: it is sealed');
+SELECT is(tq.get_task_group(pg_temp.id('lone')) ->> 'schedulerId', '-', '2.7 the schedulerId is - by default');
+
+-- group_progress
+CREATE FUNCTION pg_temp.progress(g text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT concat_ws(' ', tasks, 'u' || unscheduled, 'd' || delayed, 'p' || pending, 'r' || running, 'c' || completed, 'f' || failed,
+		'e' || exception, 't' || tolerated, coalesce(outcome, '-'))
+	FROM tq.group_progress(pg_temp.id(g))
+$$;
+SELECT pg_temp.throws($$SELECT tq.group_progress(pg_temp.id('nobody'))$$, 'TQ404', 'group_progress: no such group');
+SELECT pg_temp.create('p1', '{"$group": "k"}');
+SELECT is(pg_temp.progress('k'), '1 u0 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: one is pending');
+SELECT pg_temp.create('p2', '{"$group": "k", "$deps": ["p1"]}');
+SELECT is(pg_temp.progress('k'), '2 u1 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: one is unscheduled');
+SELECT pg_temp.take('p1');
+SELECT is(pg_temp.progress('k'), '2 u1 d0 p0 r1 c0 f0 e0 t0 -', 'group_progress: one is running');
+SELECT pg_temp.report('p1', 'worker-shutdown');
+SELECT is(pg_temp.progress('k'), '2 u1 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: retried, it is pending again');
+SELECT pg_temp.take('p1');
+SELECT pg_temp.report('p1', 'completed');
+SELECT is(pg_temp.progress('k'), '2 u0 d0 p1 r0 c1 f0 e0 t0 -', 'group_progress: one is completed');
+SELECT is((SELECT last_resolved FROM tq.group_progress(pg_temp.id('k'))), (pg_temp.run('p1') ->> 'resolved')::timestamptz, 'group_progress: last_resolved');
+SELECT is((SELECT first_created FROM tq.group_progress(pg_temp.id('k'))), pg_temp.base(), 'group_progress: first_created');
+SELECT pg_temp.take('p2');
+SELECT pg_temp.report('p2', 'completed');
+SELECT is(pg_temp.progress('k'), '2 u0 d0 p0 r0 c2 f0 e0 t0 completed', 'group_progress: the outcome is completed');
+SELECT tq.rerun_task(pg_temp.id('p2')) ->> 'state';
+SELECT is(pg_temp.progress('k'), '2 u0 d0 p1 r0 c1 f0 e0 t0 -', 'group_progress: no outcome while one is active');
+SELECT pg_temp.take('p2');
+SELECT pg_temp.report('p2', 'failed');
+SELECT is(pg_temp.progress('k'), '2 u0 d0 p0 r0 c1 f1 e0 t0 failed', 'group_progress: the outcome is failed');
+SELECT is(pg_temp.progress('lone'), '1 u0 d0 p1 r0 c0 f0 e0 t0 -', 'group_progress: of a task alone');
+SELECT pg_temp.report('lone', 'canceled');
+SELECT is(pg_temp.progress('lone'), '1 u0 d0 p0 r0 c0 f0 e1 t0 canceled', 'group_progress: the outcome is canceled');
+SELECT pg_temp.resolved('exc', 'internal-error');
+SELECT is(pg_temp.progress('exc'), '1 u0 d0 p0 r0 c0 f0 e1 t0 failed', 'group_progress: an exception is failed');
+SELECT pg_temp.create('dead', '{"$deadline": "1 minute"}');
+SET tq.clock_offset = '2 minutes';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.progress('dead'), '1 u0 d0 p0 r0 c0 f0 e1 t0 timed-out', 'group_progress: the outcome is timed-out');
+RESET tq.clock_offset;
+
+SELECT * FROM finish();
+ROLLBACK;

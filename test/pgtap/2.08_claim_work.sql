@@ -1,0 +1,61 @@
+-- Spec 2.8: claimWork.  The order of claims is 5.1; quarantine 5.5.
+BEGIN;
+\ir helper.psql
+SELECT plan(0);
+
+-- Shape
+SELECT is(count(*), 0::bigint, '2.8 a queue nobody knows has nothing') FROM tq.claim_work('test/unknown', 'wg', 'w1');
+SELECT pg_temp.create('a', '{"taskQueueId": "test/q", "payload": {"do": ["this", 1]}}');
+CREATE TEMP TABLE claimed AS SELECT * FROM tq.claim_work('test/q', 'wg', 'w1');
+SELECT is((SELECT string_agg(attname || ' ' || atttypid::regtype, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'claimed'::regclass AND attnum > 0),
+	'task_id tq.slugid, run_id integer, worker_group text, worker_id text, taken_until timestamp with time zone, payload jsonb, credentials jsonb', 'api.md columns of a claim');
+SELECT is(count(*), 1::bigint, '2.8 one task by default') FROM claimed;
+SELECT is(task_id::text, pg_temp.id('a')::text, '2.8 the task') FROM claimed;
+SELECT is(run_id || ' ' || worker_group || ' ' || worker_id, '0 wg w1', '2.8 the run and the worker') FROM claimed;
+SELECT is(payload, '{"do": ["this", 1]}', '2.8 the payload') FROM claimed;
+SELECT is(credentials, NULL, 'api.md no credentials yet') FROM claimed;
+SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '5.2 takenUntil of the answer is the run''s') FROM claimed;
+SELECT is(taken_until, date_trunc('milliseconds', taken_until), '3.6 in whole milliseconds') FROM claimed;
+SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.8 the run is running');
+SELECT is((SELECT count(*) FROM tq.pending), 0::bigint, '2.8 no row of it is pending any more');
+SELECT is(count(*), 0::bigint, '2.8 an empty queue gives no rows') FROM tq.claim_work('test/q', 'wg', 'w1');
+
+-- How many
+SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/q"}') FROM generate_series(1, 7) AS n;
+SELECT is(pg_temp.claims('test/q', 2), 't1 t2', '2.8 as many as asked');
+SELECT is(pg_temp.claims('test/q', 2), 't3 t4', '2.8 a repeat claims further tasks');
+SELECT is(pg_temp.claims('test/q', 1000), 't5 t6 t7', '2.8 fewer, if there are no more');
+SELECT is(count(DISTINCT tq.status(pg_temp.id(n)) #>> '{runs,0,takenUntil}'), 1::bigint, '2.8 one call, one takenUntil') FROM unnest('{t5,t6,t7}'::text[]) AS n;
+SELECT pg_temp.create('last', '{"taskQueueId": "test/q"}');
+SELECT pg_temp.throws(format($$SELECT tq.claim_work('test/q', 'wg', 'w1', %s)$$, n), 'TQ400', '2.8 tasks refused: ' || n) FROM unnest('{0,-1,1001}'::int[]) AS n;
+SELECT is(pg_temp.claims('test/q', 1), 'last', '2.8 a refused call has claimed nothing');
+
+-- Only what is of that queue and pending
+SELECT pg_temp.create('q1', '{"taskQueueId": "test/one"}');
+SELECT pg_temp.create('q2', '{"taskQueueId": "test/two"}');
+SELECT pg_temp.create('q3', '{"taskQueueId": "test-two/one"}');
+SELECT pg_temp.create('un', '{"taskQueueId": "test/one", "$deps": ["un"]}');
+SELECT pg_temp.create('ca', '{"taskQueueId": "test/one"}');
+SELECT pg_temp.report('ca', 'canceled');
+SELECT is(pg_temp.claims('test/one'), 'q1', '2.8 only pending tasks of that queue');
+SELECT is(pg_temp.claims('test/one'), '', '2.8 and each but once');
+SELECT is(pg_temp.claims('test-two/one'), 'q3', '2.8 queues differ by provisionerId');
+SELECT is(pg_temp.claims('test/two'), 'q2', '2.8 and by workerType');
+
+-- tq.claim_timeout
+SET tq.claim_timeout = '90s';
+SELECT pg_temp.create('ct', '{"taskQueueId": "test/ct"}');
+SELECT pg_temp.claims('test/ct');
+SELECT is((r ->> 'takenUntil')::timestamptz - (r ->> 'started')::timestamptz, interval '90 seconds', '5.2 takenUntil is now and tq.claim_timeout') FROM pg_temp.run('ct') AS r;
+RESET tq.claim_timeout;
+
+-- A claim that is rolled back leaves the task to be claimed
+SELECT pg_temp.create('rb', '{"taskQueueId": "test/rb"}');
+SAVEPOINT s;
+SELECT is(pg_temp.claims('test/rb'), 'rb', '10.13 a claim in a savepoint');
+ROLLBACK TO SAVEPOINT s;
+SELECT is(pg_temp.look('rb'), 'pending 5: scheduled>pending', '10.13 is undone with it');
+SELECT is(pg_temp.claims('test/rb', 1, 'w2'), 'rb', '10.13 and can be claimed by another');
+
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,887 @@
+# Client.pm
+#	  One client: a process with a session, that does random operations.
+#
+# It works on two kinds of tasks.  Its own ones, in a queue of its own, nobody
+# else touches: there the reference model says what each answer must be, and
+# it is compared after every operation.  The shared ones everybody works on at
+# once: there each operation is only written down, with its answer and the time
+# it took, and Check.pm judges all clients' records together.
+# Operations come alone, or several in a transaction, with savepoints, that
+# may be rolled back; then nothing of them may be seen.
+package Client;
+
+use strict;
+use warnings;
+
+use DBI;
+use List::Util qw(max min shuffle);
+use POSIX qw(floor);
+use Storable qw(dclone);
+use Time::HiRes qw(time);
+
+use Model;
+use Plan qw(ROUND_MS MAX_RUNS SHARED_QUEUES slug_of shared_task shared_id
+  shared_group definition_json round_start seed_numbers pick array_literal);
+use Status qw(parse_status status_faults %worker_reasons);
+
+my @reasons = sort keys %worker_reasons;
+
+sub new
+{
+	my ($class, %arg) = @_;
+	my $self = bless {
+		%arg,
+		model   => Model->new,
+		queue   => "own/c$arg{no}",
+		group   => 'g',
+		timeout => $arg{no} % 2 ? 300_000 : 900_000,
+		op      => 0,
+		done    => 0,
+		own_n   => 0,
+		own     => [],        # own task ids, oldest first
+		held    => [],        # shared runs claimed: [id, run]
+		old     => [],        # expiry of own tasks that are compared no more
+		counts  => {},        # round => number of shared tasks planned
+		faults  => []
+	}, $class;
+	return $self;
+}
+
+sub connect
+{
+	my ($self) = @_;
+	my $dbh = DBI->connect("dbi:Pg:dbname=$self->{database}", undef, undef,
+		{ AutoCommit => 1, RaiseError => 1, PrintError => 0, pg_enable_utf8 => 0 });
+	$dbh->do($_)
+	  for 'SET tq.max_runs = ' . MAX_RUNS, "SET tq.claim_timeout = '$self->{timeout}ms'",
+	  "SET deadlock_timeout = '50ms'", "SET statement_timeout = '60s'",
+	  "SET application_name = 'tq random'";
+	$self->{dbh} = $dbh;
+	return;
+}
+
+# ---- calls ----
+
+sub virtual { my ($self) = @_; return time() * 1000 + $self->{shift_ms} }
+
+# One statement: rows, or SQLSTATE and message; and the virtual time it took.
+sub call
+{
+	my ($self, $sql, @bind) = @_;
+	my $r = { a => floor($self->virtual) - 1 };
+	eval {
+		my $sth = $self->{dbh}->prepare_cached($sql);
+		$sth->execute(@bind);
+		$r->{rows} = $sth->fetchall_arrayref;
+		1;
+	} or do
+	{
+		$r->{err} = $self->{dbh}->state || 'XXXXX';
+		($r->{msg} = $self->{dbh}->errstr // $@) =~ s/\s+/ /g;
+	};
+	$r->{b} = floor($self->virtual) + 1;
+	$self->{last_err} = $r->{err};
+	$self->{done}++;
+	$self->{calls}{ $sql =~ /tq\.(\w+)\(/ ? $1 : $sql }++;
+	return $r;
+}
+
+sub fault
+{
+	my ($self, $text) = @_;
+	push @{ $self->{faults} }, "client $self->{no}, operation $self->{op}: $text";
+	return;
+}
+
+# ---- own tasks, compared at once ----
+
+# Call, ask the model, compare the SQLSTATEs.  Returns the answer if both are
+# content, and whatever else the model said.
+sub own
+{
+	my ($self, $ask, $sql, @bind) = @_;
+	my $m = $self->{model};
+	my $r = $self->call($sql, @bind);
+	$m->at($r->{a}, $r->{b});
+	my ($want, @more) = $ask->($m, $r);
+	my $got = $r->{err};
+	if (($got // 'success') ne ($want // 'success'))
+	{
+		$self->fault("$sql (@bind): "
+			  . ($got // 'success') . ' (' . ($r->{msg} // '') . ') instead of '
+			  . ($want // 'success'));
+	}
+	return if defined $got || defined $want;
+	return ($r, @more);
+}
+
+sub own_status
+{
+	my ($self, $id, $ask, $sql, @bind) = @_;
+	my ($r) = $self->own($ask, $sql, @bind) or return;
+	my $bad = $self->{model}->differs($id, parse_status($r->{rows}[0][0]));
+	$self->fault("$sql (@bind): $bad in $r->{rows}[0][0]") if $bad;
+	return;
+}
+
+sub own_id
+{
+	my ($self) = @_;
+	my $own = $self->{own};
+	return slug_of('unknown', rand()) if !@$own || rand() < 0.04;
+	return $own->[ max(0, @$own - 1 - int(rand(25))) ];
+}
+
+# An own id, of a task in that state if there is one.
+sub own_in_state
+{
+	my ($self, $state) = @_;
+	return $self->own_id if rand() < 0.25;
+	my $m   = $self->{model};
+	my @ids = grep { my $t = $m->task($_); $t && Model::state_of($t) eq $state }
+	  @{ $self->{own} }[ max(0, @{ $self->{own} } - 40) .. $#{ $self->{own} } ];
+	return @ids ? pick(@ids) : $self->own_id;
+}
+
+sub own_run
+{
+	my ($self, $state) = @_;
+	my $id = $self->own_in_state($state);
+	my $t  = $self->{model}->task($id);
+	my $n  = $t ? @{ $t->{runs} } : 0;
+	return ($id, rand() < 0.85 ? max(0, $n - 1) : int(rand($n + 2)));
+}
+
+sub own_definition
+{
+	my ($self) = @_;
+	my $start = round_start($self->{round});
+	my $id    = slug_of('own', $self->{seed}, $self->{no}, $self->{own_n}++);
+	my $dead  = $start + pick(0, 1, 1, 2, 2, 3, 5, 9) * ROUND_MS + ROUND_MS / 2;
+	my $late  = pick(0, 2, 12, 12, undef, undef, undef);
+	my %deps;
+	if (rand() < 0.5)
+	{
+		$deps{ $self->own_id } = 1 for 0 .. int(rand(3));
+	}
+	$deps{$id} = 1 if rand() < 0.04;
+	push @{ $self->{own} }, $id;
+	my $other = $self->{model}->task($self->own_id);
+	my $d = {
+		id       => $id,
+		queue    => $self->{queue},
+		group    => pick(
+			undef, undef,
+			slug_of('own group', $self->{seed}, $self->{no}, $self->{round}),
+			$other ? $other->{def}{id} : undef),
+		scheduler => rand() < 0.04 ? 'other' : undef,
+		deps      => [ shuffle(sort keys %deps) ],
+		all       => int(rand(2)),
+		priority  => 1 + int(rand(7)),
+		retries   => int(rand(MAX_RUNS)),
+		created   => $start,
+		deadline  => $dead,
+		expires   => defined $late ? $dead + $late * ROUND_MS : undef,
+		payload   => int(rand(1000))
+	};
+	$self->spoil($d) if rand() < 0.03;
+	return $d;
+}
+
+# Make one of the dates wrong.
+sub spoil
+{
+	my ($self, $d) = @_;
+	my ($key, $by) = @{ pick(
+			[ created => -1_200_000 ], [ created => 1_200_000 ],
+			[ deadline => -864_000_000 ], [ deadline => 864_000_000 ]) };
+	$d->{$key} += $by;
+	$d->{expires} = $d->{deadline} - 1 if rand() < 0.2;
+	return;
+}
+
+sub own_create
+{
+	my ($self) = @_;
+	my $d = $self->own_definition;
+	return $self->own_status($d->{id}, sub { $_[0]->create($d) },
+		'SELECT tq.create_task($1, $2)', $d->{id}, definition_json($d));
+}
+
+sub own_define
+{
+	my ($self) = @_;
+	my $d   = $self->own_definition;
+	my %def = (%$d, deps => [ $d->{id}, grep { $_ ne $d->{id} } @{ $d->{deps} } ]);
+	my $sent = grep({ $_ eq $d->{id} } @{ $d->{deps} }) ? \%def : $d;
+	return $self->own_status($d->{id}, sub { $_[0]->create(\%def) },
+		'SELECT tq.define_task($1, $2)', $d->{id}, definition_json($sent));
+}
+
+# The same again, or nearly the same.
+sub own_repeat
+{
+	my ($self) = @_;
+	my $t = $self->{model}->task($self->own_id) or return $self->own_create;
+	return $self->own_create
+	  if grep { !$self->{model}->task($_) } @{ $t->{def}{deps} };
+	my %d = %{ $t->{def} };
+	$d{payload}++ if rand() < 0.3;
+	return $self->own_status($d{id}, sub { $_[0]->create(\%d) },
+		'SELECT tq.create_task($1, $2)', $d{id}, definition_json(\%d));
+}
+
+sub batch_json
+{
+	return '[' . join(',', map { "{\"taskId\":\"$_->{id}\",\"task\":" . definition_json($_) . '}' } @_) . ']';
+}
+
+sub own_create_tasks
+{
+	my ($self) = @_;
+	my @defs = map { $self->own_definition } 0 .. int(rand(5));
+	my $cycle;
+
+	# a group whose scheduler the batch itself decides is not modelled
+	delete $_->{scheduler} for @defs;
+	if (@defs > 1 && rand() < 0.1)
+	{
+		# the first depends on the last, and that on the first
+		@$_{qw(deps group)} = ([], undef) for @defs;
+		$defs[0]{deps}  = [ $defs[-1]{id} ];
+		$defs[-1]{deps} = [ $defs[0]{id} ];
+		$cycle = 1;
+	}
+	@defs = shuffle(@defs) if !$cycle;
+	my ($r) = $self->own(
+		sub {
+			my ($m) = @_;
+			my $bad = $m->create_many(@defs);
+			return $bad unless !$bad && $cycle;
+			$m->remove_task($_->{id}) for @defs;
+			return 'TQ400';
+		},
+		'SELECT tq.create_tasks($1)',
+		batch_json(@defs)) or return;
+	$self->fault("create_tasks: $r->{rows}[0][0] of " . @defs) if $r->{rows}[0][0] != @defs;
+	return;
+}
+
+sub own_verb
+{
+	my ($self, $verb, $id) = @_;
+	return $self->own_status($id, sub { $_[0]->$verb($id) }, "SELECT tq.${verb}_task(\$1)", $id);
+}
+
+sub own_schedule { my ($s) = @_; return $s->own_verb('schedule', $s->own_in_state('unscheduled')) }
+sub own_rerun    { my ($s) = @_; return $s->own_verb('rerun',    $s->own_in_state('completed')) }
+sub own_cancel   { my ($s) = @_; return $s->own_verb('cancel',   $s->own_id) }
+
+sub own_read
+{
+	my ($self) = @_;
+	my $id = $self->own_id;
+	return $self->own_status($id, sub { $_[0]->task($id) ? undef : 'TQ404' },
+		'SELECT tq.status($1)', $id);
+}
+
+sub worker { my ($self) = @_; return ($self->{group}, "w$self->{no}-" . int(rand(2))) }
+
+# claim columns for both kinds of claim; times as ms
+my $claim_columns =
+	'task_id, run_id, worker_group, worker_id,'
+  . ' (extract(epoch FROM taken_until) * 1000)::bigint, payload';
+
+sub own_claim_work
+{
+	my ($self) = @_;
+	my ($group, $worker) = $self->worker;
+	my $n = 1 + int(rand(5));
+	my @b = ($self->{queue}, $group, $worker, $n);
+	my ($r, $bad) = $self->own(
+		sub {
+			my ($m, $r) = @_;
+			my @got = map { [ @$_[ 0, 1 ] ] } @{ $r->{rows} // [] };
+			return (undef, $m->claim_work(@b, $self->{timeout}, @got));
+		},
+		"SELECT $claim_columns FROM tq.claim_work(\$1, \$2, \$3, \$4)", @b) or return;
+	my $text = join(' ', map { "$_->[0]/$_->[1]" } @{ $r->{rows} });
+	return $self->fault("claim_work(@b): $bad; got $text") if $bad;
+	$self->check_claim($_, $group, $worker) for @{ $r->{rows} };
+	return;
+}
+
+sub check_claim
+{
+	my ($self, $row, $group, $worker) = @_;
+	my ($id, $i, $g, $w, $taken, $payload) = @$row;
+	my $t   = $self->{model}->task($id);
+	my $run = $t->{runs}[$i];
+	$self->fault("claim of $id: worker $g/$w") if "$g/$w" ne "$group/$worker";
+	$self->fault("claim of $id: payload $payload")
+	  if $payload ne "{\"n\": $t->{def}{payload}}";
+	$run->{takenUntil} = $taken
+	  if ref $run->{takenUntil}
+	  && $taken >= $run->{takenUntil}[0]
+	  && $taken <= $run->{takenUntil}[1];
+	$self->fault("claim of $id: taken until $taken")
+	  if ref $run->{takenUntil} || $taken != $run->{takenUntil};
+	return;
+}
+
+sub own_claim_task
+{
+	my ($self) = @_;
+	my ($group, $worker) = $self->worker;
+	my ($id, $i) = $self->own_run(rand() < 0.8 ? 'pending' : 'running');
+	my ($r, $rows) = $self->own(
+		sub { $_[0]->claim_task($id, $i, $group, $worker, $self->{timeout}) },
+		"SELECT $claim_columns FROM tq.claim_task(\$1, \$2, \$3, \$4)",
+		$id, $i, $group, $worker) or return;
+	return $self->fault("claim_task($id, $i): " . @{ $r->{rows} } . " rows, not $rows")
+	  if @{ $r->{rows} } != $rows;
+	$self->check_claim($_, $group, $worker) for @{ $r->{rows} };
+	return;
+}
+
+sub own_reclaim
+{
+	my ($self) = @_;
+	my ($id, $i) = $self->own_run('running');
+	my ($r) = $self->own(sub { $_[0]->reclaim($id, $i, $self->{timeout}) },
+		"SELECT $claim_columns FROM tq.reclaim_task(\$1, \$2)", $id, $i) or return;
+	my $run = $self->{model}->task($id)->{runs}[$i];
+	my ($taken, $payload) = @{ $r->{rows}[0] }[ 4, 5 ];
+	return $self->fault("reclaim_task($id, $i): taken until $taken")
+	  if $taken < $run->{takenUntil}[0] || $taken > $run->{takenUntil}[1];
+	$self->fault("reclaim_task($id, $i) returns a payload") if defined $payload;
+	$run->{takenUntil} = $taken;
+	return;
+}
+
+my %outcome_state = ('not-found' => 'TQ404', 'conflict' => 'TQ409');
+
+sub own_report
+{
+	my ($self, $reason) = @_;
+	my ($id, $i) = $self->own_run('running');
+	my $ask = sub { return $outcome_state{ ($_[0]->resolve($reason, [ $id, $i ]))[0] } };
+	return $self->own_status($id, $ask, "SELECT tq.report_$reason(\$1, \$2)", $id, $i)
+	  if $reason eq 'completed' || $reason eq 'failed';
+	return $self->own_status($id, $ask, 'SELECT tq.report_exception($1, $2, $3)', $id, $i, $reason);
+}
+
+sub own_completed { return $_[0]->own_report('completed') }
+sub own_failed    { return $_[0]->own_report('failed') }
+
+sub own_exception
+{
+	return $_[0]->own_report(pick(grep { !/^(?:completed|failed)$/ } @reasons));
+}
+
+sub own_resolve
+{
+	my ($self) = @_;
+	my $reason = rand() < 0.6 ? 'completed' : pick(@reasons);
+	my %seen;
+	my @runs = grep { !$seen{ $_->[0] }++ } map { [ $self->own_run('running') ] } 0 .. int(rand(5));
+	my ($r, @want) = $self->own(
+		sub { return (undef, $_[0]->resolve($reason, @runs)) },
+		'SELECT task_id, run_id, outcome FROM tq.resolve($1, $2, $3)',
+		array_literal(map { $_->[0] } @runs), array_literal(map { $_->[1] } @runs), $reason) or return;
+	my $got  = join(' ', map { "$_->[0]/$_->[1]=$_->[2]" } @{ $r->{rows} });
+	my $want = join(' ', map { "$runs[$_][0]/$runs[$_][1]=$want[$_]" } 0 .. $#runs);
+	$self->fault("resolve($reason): $got instead of $want") if $got ne $want;
+	return;
+}
+
+sub own_group
+{
+	my ($self) = @_;
+	my @ids = sort keys %{ $self->{model}{groups} };
+	return slug_of('unknown', rand()) if !@ids || rand() < 0.05;
+	my $t = $self->{model}->task($self->own_id);
+	return $t ? $t->{def}{group} // $t->{def}{id} : pick(@ids);
+}
+
+sub own_seal
+{
+	my ($self) = @_;
+	my $gid = $self->own_group;
+	$self->own(sub { $_[0]->seal($gid) }, 'SELECT tq.seal_task_group($1)', $gid);
+	return;
+}
+
+sub own_cancel_group
+{
+	my ($self) = @_;
+	my $gid = $self->own_group;
+	my ($r, @ids) = $self->own(sub { $_[0]->cancel_group($gid) },
+		"SELECT r ->> 'taskGroupSize', r ->> 'cancelledCount',"
+		  . " ARRAY(SELECT jsonb_array_elements_text(r -> 'taskIds') ORDER BY 1 COLLATE \"C\")"
+		  . ' FROM tq.cancel_task_group($1) AS r', $gid) or return;
+	my ($size, $count, $got) = @{ $r->{rows}[0] };
+	$self->fault("cancel_task_group($gid): $count of $size: @$got instead of @ids")
+	  if $size != keys %{ $self->{model}{groups}{$gid}{tasks} }
+	  || $count != @ids
+	  || "@$got" ne "@ids";
+	return;
+}
+
+sub own_quarantine
+{
+	my ($self) = @_;
+	my ($group, $worker) = $self->worker;
+	my $until = round_start($self->{round}) + pick(-1, 0.5, 0.5, 1.5) * ROUND_MS;
+	my ($p, $t) = split m{/}, $self->{queue};
+	$self->own(
+		sub { $_[0]->quarantine($until, $self->{queue}, $group, $worker) },
+		'SELECT tq.quarantine_worker($1, $2, $3, $4, $5)',
+		$p, $t, $group, $worker, Plan::time_of($until));
+	return;
+}
+
+sub own_counts
+{
+	my ($self) = @_;
+	my ($r, @want) = $self->own(
+		sub { return (undef, $_[0]->queue_counts($self->{queue})) },
+		"SELECT tq.pending_tasks(\$1), c ->> 'pendingTasks', c ->> 'claimedTasks'"
+		  . ' FROM tq.task_queue_counts($1) AS c', $self->{queue}) or return;
+	my @got = @{ $r->{rows}[0] };
+	$self->fault("counts @got instead of $want[0] @want")
+	  if "@got" ne "$want[0] @want";
+	return;
+}
+
+sub own_progress
+{
+	my ($self) = @_;
+	my $gid = $self->own_group;
+	my ($r, $want) = $self->own(
+		sub { my $m = $_[0]; return $m->{groups}{$gid} ? (undef, $m->group_counts($gid)) : 'TQ404' },
+		'SELECT tasks, unscheduled, delayed, pending, running, completed, failed, exception'
+		  . ' FROM tq.group_progress($1)', $gid) or return;
+	my $n = 0;
+	$n += $_ for values %$want;
+	my @want = ($n, map { $want->{$_} // 0 } qw(unscheduled delayed pending running completed failed exception));
+	$self->fault("group_progress($gid): @{ $r->{rows}[0] } instead of @want")
+	  if "@{ $r->{rows}[0] }" ne "@want";
+	return;
+}
+
+sub own_dependents
+{
+	my ($self) = @_;
+	my $id = $self->own_id;
+	my ($r, @want) = $self->own(
+		sub {
+			my $t = $_[0]->task($id) or return 'TQ404';
+			return (undef, sort keys %{ $t->{dependents} });
+		},
+		'SELECT task_id FROM tq.list_dependent_tasks($1) ORDER BY task_id::text COLLATE "C"', $id) or return;
+	my @got = map { $_->[0] } @{ $r->{rows} };
+	$self->fault("list_dependent_tasks($id): @got instead of @want") if "@got" ne "@want";
+	return;
+}
+
+# Bad input, always refused.
+sub own_bad
+{
+	my ($self) = @_;
+	my ($sql, @bind) = @{ pick(
+		[ 'SELECT tq.create_task($1, $2)', slug_of('bad', 1), '{}' ],
+		[ 'SELECT tq.create_tasks($1)', '{"a": 1}' ],
+		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', $self->{queue}, 'g', 'w', 0 ],
+		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', 'nothing', 'g', 'w', 1 ],
+		[ 'SELECT tq.report_exception($1, $2, $3)', $self->own_id, 0, 'boredom' ],
+		[ 'SELECT * FROM tq.resolve($1, $2, $3)', array_literal($self->own_id), '{}', 'completed' ]) };
+	$self->own(sub { return 'TQ400' }, $sql, @bind);
+	return;
+}
+
+my @own_operations = (
+	create      => 20, define  => 3, repeat => 4, create_tasks => 4,
+	schedule    => 6,  rerun   => 6, cancel => 3, read => 2,
+	claim_work  => 17, claim_task => 5, reclaim => 5,
+	completed   => 10, failed  => 4, exception => 10, resolve => 7,
+	seal        => 1,  cancel_group => 1, quarantine => 1,
+	counts      => 1,  progress => 1, dependents => 1, bad => 1);
+
+# ---- shared tasks, written down ----
+
+sub note
+{
+	my ($self, $kind, $r, %more) = @_;
+	my $rec = { k => $kind, op => $self->{op}, client => $self->{no}, %more };
+	@$rec{qw(a b e)} = @$r{qw(a b b)};
+	$rec->{err} = $r->{err} if defined $r->{err};
+	$rec->{msg} = $r->{msg} if defined $r->{err};
+	$rec->{tx} = 1 if $self->{in_tx};
+	$rec->{kept} = defined $r->{err} || $self->{in_tx} ? 0 : 1;
+	push @{ $self->{records} }, $rec;
+	return $rec;
+}
+
+# Which task: (round, client, n), mostly one of the newest.
+sub target
+{
+	my ($self) = @_;
+	my $round = $self->{round};
+	my $n     = $self->{counts}{$round} // 0;
+	if (rand() < 0.8 || $round == 0)
+	{
+		return ($round, int(rand($self->{clients})), max(0, $n - int(rand(10))));
+	}
+	my $back = min($round, 1 + int(rand(3)));
+	return ($round - $back, int(rand($self->{clients})),
+		int(rand(($self->{counts}{ $round - $back } // 0) + 1)));
+}
+
+sub shared_target { my ($self) = @_; return shared_id($self->{seed}, $self->target) }
+
+# A run: one that this client holds, or anybody's.
+sub shared_run
+{
+	my ($self) = @_;
+	my $held = $self->{held};
+	if (@$held && rand() < 0.8)
+	{
+		my $at = int(rand(@$held));
+		return rand() < 0.85 ? @{ splice(@$held, $at, 1) } : @{ $held->[$at] };
+	}
+	return ($self->shared_target, int(rand(2)));
+}
+
+sub shared_create
+{
+	my ($self) = @_;
+	my @at = ($self->{round}, $self->{no}, 0);
+	my $other;
+	if (rand() < 0.75)
+	{
+		$at[2] = $self->{counts}{ $self->{round} }++;
+	}
+	else
+	{
+		@at = $self->target;
+		$other = rand() < 0.2;
+	}
+	my $d = shared_task($self->{seed}, @at, $self->{clients});
+	$d->{payload} += 1_000_000 if $other;
+	my $r = $self->call('SELECT tq.create_task($1, $2)', $d->{id}, definition_json($d));
+	$self->note('create', $r, ids => [ $d->{id} ], defs => [$d], st => $r->{rows}[0][0]);
+	return;
+}
+
+sub shared_create_tasks
+{
+	my ($self) = @_;
+	my $round = $self->{round};
+	my @defs = map { shared_task($self->{seed}, $round, $self->{no}, $self->{counts}{$round}++, $self->{clients}) }
+	  0 .. 1 + int(rand(4));
+	@defs = shuffle(@defs);
+	my $r = $self->call('SELECT tq.create_tasks($1)', batch_json(@defs));
+	$self->note('create_tasks', $r, ids => [ map { $_->{id} } @defs ], defs => \@defs,
+		new => $r->{rows}[0][0]);
+	return;
+}
+
+sub shared_verb
+{
+	my ($self, $verb, $function) = @_;
+	my $id = $self->shared_target;
+	my $r  = $self->call("SELECT tq.$function(\$1)", $id);
+	$self->note($verb, $r, ids => [$id], st => $r->{rows}[0][0]);
+	return;
+}
+
+sub shared_schedule { return $_[0]->shared_verb('schedule', 'schedule_task') }
+sub shared_rerun    { return $_[0]->shared_verb('rerun',    'rerun_task') }
+sub shared_cancel   { return $_[0]->shared_verb('cancel',   'cancel_task') }
+sub shared_read     { return $_[0]->shared_verb('read',     'status') }
+
+sub note_claims
+{
+	my ($self, $kind, $r, %more) = @_;
+	my @claims = map { [ @$_[ 0, 1, 2, 3, 4 ] ] } @{ $r->{rows} // [] };
+	my $rec = $self->note($kind, $r, %more, claims => \@claims);
+	push @{ $self->{in_tx} ? $self->{tx_held} : $self->{held} }, map { [ @$_[ 0, 1 ] ] } @claims;
+	splice(@{ $self->{held} }, 0, @{ $self->{held} } - 30) if @{ $self->{held} } > 30;
+	return;
+}
+
+sub shared_claim_work
+{
+	my ($self) = @_;
+	my @b = ('shared/q' . int(rand(SHARED_QUEUES)), $self->worker, 1 + int(rand(5)));
+	my $r = $self->call("SELECT $claim_columns FROM tq.claim_work(\$1, \$2, \$3, \$4)", @b);
+	return $self->note_claims('claim_work', $r, ids => [], worker => "$b[1]/$b[2]", queue => $b[0], max => $b[3]);
+}
+
+sub shared_claim_task
+{
+	my ($self) = @_;
+	my ($group, $worker) = $self->worker;
+	my ($id, $i) = ($self->shared_target, int(rand(1.3)));
+	my $r = $self->call("SELECT $claim_columns FROM tq.claim_task(\$1, \$2, \$3, \$4)", $id, $i, $group, $worker);
+	return $self->note_claims('claim_task', $r, ids => [$id], run => $i, worker => "$group/$worker");
+}
+
+sub shared_reclaim
+{
+	my ($self) = @_;
+	my $held = $self->{held};
+	my ($id, $i) = @$held && rand() < 0.8 ? @{ pick(@$held) } : ($self->shared_target, 0);
+	my $r = $self->call("SELECT $claim_columns FROM tq.reclaim_task(\$1, \$2)", $id, $i);
+	$self->note('reclaim', $r, ids => [$id], run => $i, taken => $r->{rows}[0][4]);
+	return;
+}
+
+sub shared_report
+{
+	my ($self, $reason) = @_;
+	my ($id, $i) = $self->shared_run;
+	my $r =
+	  $reason eq 'completed' || $reason eq 'failed'
+	  ? $self->call("SELECT tq.report_$reason(\$1, \$2)", $id, $i)
+	  : $self->call('SELECT tq.report_exception($1, $2, $3)', $id, $i, $reason);
+	$self->note('report', $r, ids => [$id], run => $i, reason => $reason, st => $r->{rows}[0][0]);
+	return;
+}
+
+sub shared_completed { return $_[0]->shared_report('completed') }
+sub shared_failed    { return $_[0]->shared_report('failed') }
+sub shared_exception { return $_[0]->shared_report(pick(grep { !/^(?:completed|failed)$/ } @reasons)) }
+
+sub shared_resolve
+{
+	my ($self) = @_;
+	my $reason = rand() < 0.6 ? 'completed' : pick(@reasons);
+	my @runs   = shuffle(map { [ $self->shared_run ] } 0 .. int(rand(6)));
+	my $r      = $self->call(
+		'SELECT task_id, run_id, outcome FROM tq.resolve($1, $2, $3)',
+		array_literal(map { $_->[0] } @runs), array_literal(map { $_->[1] } @runs), $reason);
+	$self->note('resolve', $r, ids => [ map { $_->[0] } @runs ], runs => \@runs, reason => $reason,
+		outcomes => $r->{rows});
+	return;
+}
+
+sub current_group
+{
+	my ($self) = @_;
+	my $k = int(($self->{counts}{ $self->{round} } // 0) / Plan::GROUP_TASKS);
+	return shared_group($self->{seed}, $self->{round}, max(0, $k - int(rand(3))));
+}
+
+sub shared_seal
+{
+	my ($self) = @_;
+	my $gid = $self->current_group;
+	my $r   = $self->call('SELECT tq.seal_task_group($1)', $gid);
+	$self->note('seal', $r, ids => [], group => $gid);
+	return;
+}
+
+sub shared_cancel_group
+{
+	my ($self) = @_;
+	my $gid = $self->current_group;
+	my $r   = $self->call(
+		"SELECT r ->> 'taskGroupSize', ARRAY(SELECT jsonb_array_elements_text(r -> 'taskIds'))"
+		  . ' FROM tq.cancel_task_group($1) AS r', $gid);
+	$self->note('cancel_group', $r, ids => $r->{rows}[0][1] // [], group => $gid, size => $r->{rows}[0][0]);
+	return;
+}
+
+sub shared_upkeep
+{
+	my ($self) = @_;
+	my $r = $self->call('SELECT step, tasks FROM tq.upkeep()');
+	$self->note('upkeep', $r, ids => []);
+	return;
+}
+
+my @shared_operations = (
+	create     => 22, create_tasks => 3,
+	schedule   => 4,  rerun => 6, cancel => 3, read => 3,
+	claim_work => 18, claim_task => 6, reclaim => 4,
+	completed  => 11, failed => 4, exception => 8, resolve => 8,
+	seal       => 0.7, cancel_group => 0.7);
+
+# ---- transactions and phases ----
+
+sub choose
+{
+	my @weights = @_;
+	my $sum = 0;
+	$sum += $weights[ 2 * $_ + 1 ] for 0 .. @weights / 2 - 1;
+	my $at = rand($sum);
+	for (my $i = 0; $i < @weights; $i += 2)
+	{
+		$at -= $weights[ $i + 1 ];
+		return $weights[$i] if $at < 0;
+	}
+	return $weights[0];
+}
+
+sub step
+{
+	my ($self, $own) = @_;
+	my $name =
+	    $own                    ? 'own_' . choose(@own_operations)
+	  : $self->{phase} eq 'U'   ? 'shared_' . choose(@shared_operations, upkeep => 4)
+	  :                           'shared_' . choose(@shared_operations);
+	return $self->$name;
+}
+
+# Several operations in one transaction, which may come to nothing.
+sub transaction
+{
+	my ($self, $own) = @_;
+	my $dbh    = $self->{dbh};
+	my $before = $own ? dclone($self->{model}) : undef;
+	my $first  = @{ $self->{records} };
+	my $keep   = rand() < 0.6;
+	@$self{qw(in_tx tx_held)} = (1, []);
+	$dbh->begin_work;
+	for (0 .. 1 + int(rand(3)))
+	{
+		my $save  = rand() < 0.5;
+		my $back  = $save && rand() < 0.3;
+		my $inner = $own && $save ? dclone($self->{model}) : undef;
+		my $at    = @{ $self->{records} };
+		my $held  = @{ $self->{tx_held} };
+		$dbh->do('SAVEPOINT s') if $save;
+		$self->step($own);
+		return $self->finish_transaction(0, $first, $before) if $self->{last_err} && !$save;
+		if ($back || $self->{last_err})
+		{
+			$dbh->do('ROLLBACK TO SAVEPOINT s');
+			$self->{model} = $inner if $own;
+			$_->{lost} = 1 for @{ $self->{records} }[ $at .. $#{ $self->{records} } ];
+			splice(@{ $self->{tx_held} }, $held);
+		}
+		elsif ($save && rand() < 0.5)
+		{
+			$dbh->do('RELEASE SAVEPOINT s');
+		}
+	}
+	return $self->finish_transaction($keep, $first, $before);
+}
+
+sub finish_transaction
+{
+	my ($self, $keep, $first, $before) = @_;
+	my $dbh = $self->{dbh};
+	$keep ? $dbh->commit : $dbh->rollback;
+	my $end = floor($self->virtual) + 1;
+	for my $rec (@{ $self->{records} }[ $first .. $#{ $self->{records} } ])
+	{
+		$rec->{e} = $end;
+		$rec->{kept} = 1 if $keep && !$rec->{lost} && !$rec->{err};
+	}
+	if ($keep)
+	{
+		push @{ $self->{held} }, @{ $self->{tx_held} };
+	}
+	elsif ($before)
+	{
+		$self->{model} = $before;
+	}
+	$self->{in_tx} = 0;
+	return;
+}
+
+# Begin a round: the clock stands at its start, wherever the real one is.
+sub start_round
+{
+	my ($self, $round, $shift_ms) = @_;
+	@$self{qw(round shift_ms records)} = ($round, $shift_ms, []);
+	$self->{dbh}->do(sprintf("SET tq.clock_offset = '%.6f s'", $shift_ms / 1000));
+	return;
+}
+
+# P: own and shared tasks, nobody does upkeep.  U: shared tasks and upkeep.
+sub phase
+{
+	my ($self, $phase, $ops) = @_;
+	my $until = $self->{done} + $ops;
+	$self->{phase} = $phase;
+	while ($self->{done} < $until && !@{ $self->{faults} })
+	{
+		$self->{op}++;
+		srand((seed_numbers('op', $self->{seed}, $self->{no}, $self->{op}))[0]);
+		my $own = rand() < 0.5 && $phase eq 'P';
+		if (rand() < 0.1 && ($own || $self->{round} % 2))
+		{
+			$self->transaction($own);
+		}
+		else
+		{
+			$self->step($own);
+		}
+	}
+	return;
+}
+
+# After the round's last upkeep, done between these times: compare everything.
+sub settle
+{
+	my ($self, $from, $to) = @_;
+	my $m = $self->{model};
+	return if @{ $self->{faults} };
+	my %was = %{ $m->{tasks} };
+	$m->at($from, $to);
+	$m->upkeep;
+	my @ids = sort keys %was;
+	my $r   = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal(@ids));
+	my %got = map { $_->[0] => $_->[1] } @{ $r->{rows} };
+	for my $id (@ids)
+	{
+		my $there = $m->task($id);
+		$self->fault("round $self->{round}: $id " . ($there ? 'is lost' : 'has not expired'))
+		  if !!$there != exists $got{$id};
+		next unless $there && $got{$id};
+		my $bad = $m->differs($id, parse_status($got{$id}));
+		$self->fault("round $self->{round}: $bad in $got{$id}") if $bad;
+	}
+	$self->own_counts;
+	$self->own_progress;
+	$self->forget;
+	return;
+}
+
+# Own tasks that can change no more need no more comparing.
+sub forget
+{
+	my ($self) = @_;
+	my $m   = $self->{model};
+	my $now = round_start($self->{round});
+	$self->{own} = [ @{ $self->{own} }[ max(0, @{ $self->{own} } - 60) .. $#{ $self->{own} } ] ];
+	my %near = map { $_ => 1 } @{ $self->{own} };
+	for my $id ($m->ids)
+	{
+		my $t = $m->task($id);
+		next if $near{$id} || $t->{def}{deadline} >= $now;
+		my $gid = $t->{def}{group} // $id;
+		next if grep { $m->task($_) } keys %{ $t->{dependents} };
+		next if $near{$gid} || grep { $near{$_} } keys %{ $m->{groups}{$gid}{tasks} // {} };
+		push @{ $self->{old} }, Model::expires($t->{def});
+		delete $m->{groups}{$gid};
+		delete $m->{tasks}{$id};
+		delete $m->task($_)->{dependents}{$id} for grep { $m->task($_) } @{ $t->{def}{deps} };
+	}
+	return;
+}
+
+# How many own tasks the server must have.
+sub own_total
+{
+	my ($self) = @_;
+	my $limit = round_start($self->{round}) - Model::SLACK_MS;
+	@{ $self->{old} } = grep { $_ >= $limit } @{ $self->{old} };
+	return scalar(keys %{ $self->{model}{tasks} }) + @{ $self->{old} };
+}
+
+1;
