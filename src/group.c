@@ -50,10 +50,8 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires, T
 	group->id = tq_group_insert(group);
 	if (group->id != 0)
 	{
-		TqTask	   *named;
+		TqTask	   *named = tq_task_wait_for_insert(slug) ? tq_task_by_slug(slug) : NULL;
 
-		tq_task_wait_for_insert(slug);
-		named = tq_task_by_slug(slug);
 		if (named != NULL && named->group_id == 0 && strcmp(named->scheduler_id, group->scheduler_id) != 0)
 			refuse_scheduler(group, named->scheduler_id);
 	}
@@ -87,8 +85,8 @@ tq_group_check_own(const TqTask *task)
 {
 	TqGroup		group;
 
-	tq_group_wait_for_insert(&task->task_id);
-	if (!tq_group_find(&task->task_id, &group) || group.id == 0)
+	if (!tq_group_wait_for_insert(&task->task_id) ||
+		!tq_group_find(&task->task_id, &group) || group.id == 0)
 		return;
 	check_member(&group, task->scheduler_id);
 	if (task->expires > group.expires)

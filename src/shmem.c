@@ -60,7 +60,7 @@
 typedef struct WorkerSlot
 {
 	Oid			database;		/* InvalidOid: free; read without the lock by committers */
-	bool		connected;
+	bool		settled;
 	bool		ended;
 	bool		told;			/* set by anybody, read without the lock by its worker */
 	int			pid;			/* 0: not attached */
@@ -402,7 +402,7 @@ tq_shmem_slot_view(int slot)
 
 	LWLockAcquire(shared->lock, LW_SHARED);
 	view.database = s->database;
-	view.connected = s->connected;
+	view.settled = s->settled;
 	view.ended = s->ended;
 	view.how = s->how == TQ_EXIT_FAILED && s->told ? TQ_EXIT_TOLD : s->how;
 	LWLockRelease(shared->lock);
@@ -425,7 +425,7 @@ tq_shmem_slot_take(Oid database, uint64 *generation)
 	if (slot < shared->slot_count)
 	{
 		s = &shared->slots[slot];
-		s->connected = s->ended = s->told = false;
+		s->settled = s->ended = s->told = false;
 		s->pid = 0;
 		s->how = TQ_EXIT_FAILED;
 		s->generation = *generation = ++shared->generation;
@@ -483,12 +483,12 @@ tq_shmem_worker_attach(int slot, uint64 generation)
 	return true;
 }
 
-/* The worker is in its database: the launcher may start the next one. */
+/* The worker stays: the launcher may start the next one. */
 void
-tq_shmem_worker_connected(void)
+tq_shmem_worker_settled(void)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	my_slot->connected = true;
+	my_slot->settled = true;
 	LWLockRelease(shared->lock);
 	wake(&shared->launcher);
 }

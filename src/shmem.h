@@ -22,7 +22,7 @@ typedef enum TqExit
 typedef struct TqSlotView
 {
 	Oid			database;		/* InvalidOid: the slot is free */
-	bool		connected;		/* the worker is or was in its database */
+	bool		settled;		/* the worker has found the extension */
 	bool		ended;
 	TqExit		how;			/* once it has ended */
 } TqSlotView;
@@ -54,7 +54,7 @@ extern void tq_shmem_slot_free(int slot);
 
 /* The worker's side. */
 extern bool tq_shmem_worker_attach(int slot, uint64 generation);
-extern void tq_shmem_worker_connected(void);
+extern void tq_shmem_worker_settled(void);
 extern bool tq_shmem_worker_is_told(void);
 extern void tq_shmem_worker_ends(TqExit how);
 extern void tq_shmem_turn_begin(void);

@@ -185,8 +185,8 @@ typedef struct TqGroup
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
 extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
 extern int64 tq_group_insert(const TqGroup *group);
-extern void tq_group_wait_for_insert(const TqSlug *slug);
-extern void tq_task_wait_for_insert(const TqSlug *slug);
+extern bool tq_group_wait_for_insert(const TqSlug *slug);
+extern bool tq_task_wait_for_insert(const TqSlug *slug);
 extern void tq_group_prolong(int64 id, TimestampTz expires);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);

@@ -160,53 +160,62 @@ slug_key(Relation index, const TqSlug *slug, ScanKey key)
 	ScanKeyInit(key, 1, BTEqualStrategyNumber, get_opcode(operator), PointerGetDatum(slug));
 }
 
-/* The other transaction that has inserted that key and not yet ended, if any. */
-static TransactionId
-find_inserter(Relation heap, Relation index, const TqSlug *slug)
+/*
+ * Look for a key as a unique index does, uncommitted rows included: true when
+ * there is a row, with the transaction that is inserting it, if that goes on.
+ */
+static bool
+look_for_key(Relation heap, Relation index, const TqSlug *slug, TransactionId *inserter)
 {
 	SnapshotData dirty;
 	ScanKeyData key;
 	IndexScanDesc scan;
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
-	TransactionId inserter = InvalidTransactionId;
+	bool		found = false;
 
+	*inserter = InvalidTransactionId;
 	InitDirtySnapshot(dirty);
 	slug_key(index, slug, &key);
 	scan = TqIndexBeginScan(heap, index, &dirty, 1);
 	index_rescan(scan, &key, 1, NULL, 0);
-	while (!TransactionIdIsValid(inserter) &&
+	while (!TransactionIdIsValid(*inserter) &&
 		   index_getnext_slot(scan, ForwardScanDirection, slot))
-		inserter = dirty.xmin;
+	{
+		found = true;
+		*inserter = dirty.xmin;
+	}
 	index_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
-	return inserter;
+	return found;
 }
 
-/* Wait until no other session is in the middle of inserting that key. */
-static void
+/* Wait until no other session is inserting that key; true when it is there. */
+static bool
 wait_for_insert(const char *table, const char *index_name, const TqSlug *slug)
 {
 	Oid			schema = get_namespace_oid("tq", false);
 	Relation	heap = table_open(get_relname_relid(table, schema), AccessShareLock);
 	Relation	index = index_open(get_relname_relid(index_name, schema), AccessShareLock);
 	TransactionId inserter;
+	bool		found;
 
-	while (TransactionIdIsValid(inserter = find_inserter(heap, index, slug)))
+	while ((found = look_for_key(heap, index, slug, &inserter)) && TransactionIdIsValid(inserter))
 		XactLockTableWait(inserter, NULL, NULL, XLTW_None);
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
+	return found;
 }
 
-void
+bool
 tq_group_wait_for_insert(const TqSlug *slug)
 {
-	wait_for_insert("task_group", "task_group_task_group_id_key", slug);
+	return wait_for_insert("task_group", "task_group_task_group_id_key", slug);
 }
 
-void
+bool
 tq_task_wait_for_insert(const TqSlug *slug)
 {
-	wait_for_insert("task", "task_task_id_key", slug);
+	return wait_for_insert("task", "task_task_id_key", slug);
 }
 
 /* A group never expires earlier than it was said to. */

@@ -7,9 +7,12 @@
  */
 #include "store.h"
 
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "commands/sequence.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #define BRIEF \
 	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries," \
@@ -18,8 +21,6 @@
 	BRIEF ", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
 #define JOINED \
 	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
-
-static TqStatement next_seq = TQ_STATEMENT("SELECT nextval('tq.seq')", InvalidOid);
 
 static TqStatement insert_task =
 TQ_STATEMENT("INSERT INTO tq.task (id, created, deadline, expires, group_id, queue, priority,"
@@ -78,15 +79,11 @@ TQ_STATEMENT("WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id
 			 " SELECT count(*) FROM gone",
 			 INT8ARRAYOID);
 
+/* The next inner id, or place in a queue. */
 int64
 tq_seq_next(void)
 {
-	int64		seq;
-
-	tq_plan_run(&next_seq, NULL, NULL);
-	seq = tq_plan_int64(0, 1, 0);
-	tq_plan_free_result();
-	return seq;
+	return nextval_internal(get_relname_relid("seq", get_namespace_oid("tq", false)), false);
 }
 
 static Datum

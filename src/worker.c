@@ -90,6 +90,7 @@ heed(void)
 		leave(TQ_EXIT_TOLD);
 	if (ProcDiePending)
 		leave(TQ_EXIT_FAILED);
+	QueryCancelPending = false; /* nothing is under way */
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
 	{
@@ -162,6 +163,8 @@ enter_extension(void)
 		leave(TQ_EXIT_ABSENT);
 	if (OidIsValid(extension) && extension != found)
 		leave(TQ_EXIT_TOLD);
+	if (!OidIsValid(extension))
+		tq_shmem_worker_settled();
 	extension = found;
 	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock))
 		return LOCKED;
@@ -403,7 +406,6 @@ begin(void)
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
 	set_settings();
 	turn_context = AllocSetContextCreate(TopMemoryContext, "tq worker", ALLOCSET_DEFAULT_SIZES);
-	tq_shmem_worker_connected();
 }
 
 void

@@ -60,7 +60,7 @@ typedef struct Database
 	BackgroundWorkerHandle *handle; /* NULL: started by an earlier launcher */
 	TimestampTz not_before;
 	TimestampTz started;
-	int			failures;		/* without having been connected */
+	int			failures;		/* without having settled */
 } Database;
 
 static HTAB *databases = NULL;
@@ -189,7 +189,7 @@ plan_restart(Database *database, const TqSlotView *view)
 		case TQ_EXIT_TOLD:
 			break;
 		case TQ_EXIT_FAILED:
-			database->failures = view->connected ? 0 : database->failures + 1;
+			database->failures = view->settled ? 0 : database->failures + 1;
 			delay = Min(RETRY_MS << Min(database->failures, 6), RETRY_MAX_MS);
 			break;
 	}
@@ -313,7 +313,7 @@ starting_until(Database *database)
 	if (database->slot < 0)
 		return DT_NOBEGIN;
 	view = tq_shmem_slot_view(database->slot);
-	if (view.connected || view.ended)
+	if (view.settled || view.ended)
 		return DT_NOBEGIN;
 	return tq_clock_add_ms(database->started, STARTING_MS);
 }
@@ -422,6 +422,7 @@ tq_worker_launcher_main(Datum arg)
 		ResetLatch(MyLatch);
 		if (ProcDiePending)
 			proc_exit(1);		/* quietly: nothing is under way */
+		QueryCancelPending = false;
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{

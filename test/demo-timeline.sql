@@ -1,8 +1,8 @@
 /*
  * demo-timeline.sql: the runs of a task group as a table and a timeline.
  *
- * One row for each run, in the order in which the tasks were first started;
- * to the right of it time passes.  psql variables: group, columns, killed (the
+ * One row for each run, in the order in which the tasks were first started, and
+ * its time to the right of it; at the end the sums.  psql variables: group, columns, killed (the
  * time at which a worker was killed), red and plain for colours, and colors,
  * a text array from which the workers take theirs; it may be empty.
  */
@@ -65,3 +65,13 @@ SELECT line FROM (
 		|| CASE dead WHEN '' THEN '' ELSE :'red' || dead || :'plain' END || after
 	FROM bar
 ) t ORDER BY part, at, task, run;
+
+SELECT '';
+
+SELECT format('%s tasks, %s runs on %s workers; %s s from the first to the last, %s s of work',
+	count(DISTINCT task_id), count(*), count(DISTINCT r.worker_id),
+	round(extract(epoch FROM max(r.resolved) - min(r.scheduled)), 1),
+	round(extract(epoch FROM sum(r.resolved - r.started)
+		FILTER (WHERE r.reason_resolved <> 'claim-expired')), 1))
+FROM tq.task_overview o JOIN tq.run_overview r USING (task_id)
+WHERE o.task_group_id = :'group';

@@ -44,8 +44,8 @@ BEGIN
 	RETURN line;
 END
 $$;
-SELECT is(pg_temp.outcome(reason, 5), coalesce(format('pending 4: scheduled>exception/%s %s>pending', reason, created), format('exception 5: scheduled>exception/%s', reason)),
-	format('3.2 %s, retries left: %s', reason, coalesce(created, 'final'))) FROM reasons WHERE created IS NOT NULL;
+SELECT is(pg_temp.outcome(reason, 5), format('pending 4: scheduled>exception/%s %s>pending', reason, created),
+	format('3.2 %s, retries left: %s', reason, created)) FROM reasons WHERE created IS NOT NULL;
 SELECT is(pg_temp.outcome(reason, 5), format('exception 5: scheduled>exception/%s', reason), format('3.2 %s, retries left: final, retriesLeft stays', reason))
 FROM reasons WHERE created IS NULL;
 SELECT is(pg_temp.outcome(reason, 0), format('exception 0: scheduled>exception/%s', reason), format('3.2 %s, no retries left: final', reason)) FROM reasons;

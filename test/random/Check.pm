@@ -23,17 +23,16 @@ use warnings;
 
 use List::Util qw(max min);
 
-use Plan qw(ROUND_MS SHARED_QUEUES MAX_RUNS round_start array_literal);
+use Plan qw(SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal);
 use Status qw(parse_status status_faults rank_of run_final extends is_retry %worker_reasons);
 
 use constant DRIFT_MS => 15 * 60_000;
-use constant SLACK_MS => 30 * 60_000;
 use constant FOREVER  => 9e18;
 
 sub new
 {
 	my ($class, %arg) = @_;
-	return bless { %arg, tasks => {}, sealed => {}, faults => [], frozen => {}, seen => {} }, $class;
+	return bless { %arg, tasks => {}, gone => {}, old => [], sealed => {}, faults => [], frozen => {}, seen => {} }, $class;
 }
 
 sub describe
@@ -134,8 +133,8 @@ sub existence
 	{
 		next if $self->{frozen}{$id};
 		my $d       = $self->def_of($id);
-		my $expired = $d && expires($d) < $self->{start} - SLACK_MS;
 		my $there   = exists $self->{now}{$id};
+		my $expired = $d && expires($d) < $self->{start} - SLACK_MS - ($there ? EXPIRY_MS : 0);
 		$self->fault("$id exists, but no creation of it was committed", $id) if $there && !$d;
 		$self->fault("$id has not expired", $id) if $there && $expired;
 		$self->fault("$id is lost",         $id) if !$there && $d && !$expired;
@@ -245,7 +244,7 @@ sub fetch_edges
 	my @rows = @new
 	  ? $self->rows('SELECT d.task_id, r.task_id, e.from_run FROM tq.task d'
 		  . ' JOIN tq.edge e ON e.dependent = d.id JOIN tq.task r ON r.id = e.required'
-		  . ' WHERE d.task_id = ANY ($1)', array_literal(@new))
+		  . ' WHERE d.task_id OPERATOR(tq.=) ANY ($1::tq.slugid[])', array_literal(@new))
 	  : ();
 	$self->{edges}{ $_->[0] }{ $_->[1] } = $_->[2] for @rows;
 	for my $id (@new)
@@ -258,7 +257,8 @@ sub fetch_edges
 	return;
 }
 
-# An edge counts runs from the one that was the last when it was made.
+# An edge counts runs from the one that was the last when it was made, or the
+# next one if that was resolved.
 sub check_from_run
 {
 	my ($self, $id, $dep) = @_;
@@ -268,7 +268,7 @@ sub check_from_run
 	my $runs  = $self->runs_of($dep);
 	my $most  = $runs ? @$runs : 0;
 	$self->fault("$id: edge to $dep counts from run $from, not $least to $most", $id)
-	  if $from < max(0, $least - 1) || $from > max(0, $most - 1);
+	  if $from < max(0, $least - 1) || $from > $most;
 	return;
 }
 
@@ -793,7 +793,7 @@ sub groups
 	for my $gid (sort keys %count)
 	{
 		my ($row) = $self->rows('SELECT tasks, unscheduled, pending, running, completed, failed, exception,'
-			  . " tq.get_task_group(\$1) ? 'sealed' FROM tq.group_progress(\$1)", $gid);
+			  . " tq.get_task_group(\$1) ->> 'sealed' FROM tq.group_progress(\$1)", $gid);
 		my $n = 0;
 		$n += $_ for values %{ $count{$gid} };
 		my $want = join(' ', $n, map({ $count{$gid}{$_} // 0 } qw(unscheduled pending running completed failed exception)),
@@ -837,17 +837,21 @@ sub remember
 	for my $id (keys %{ $self->{frozen} })
 	{
 		next if expires($self->{frozen}{$id}{def}) >= $limit;
+		push @{ $self->{old} }, expires($self->{frozen}{$id}{def});
 		delete $self->{frozen}{$id};
 		$self->{gone}{$id} = 1;
 	}
 	return;
 }
 
-# How many shared tasks the server must have.
+# How many shared tasks the server must have at least, and may have at most.
 sub total
 {
 	my ($self) = @_;
-	return keys(%{ $self->{tasks} }) + keys(%{ $self->{frozen} });
+	my $limit = $self->{start} - SLACK_MS;
+	@{ $self->{old} } = grep { $_ >= $limit - EXPIRY_MS } @{ $self->{old} };
+	my $n = keys(%{ $self->{tasks} }) + keys(%{ $self->{frozen} });
+	return ($n, $n + @{ $self->{old} });
 }
 
 # At the very end: what was final has not changed.

@@ -20,7 +20,7 @@ use Storable qw(dclone);
 use Time::HiRes qw(time);
 
 use Model;
-use Plan qw(ROUND_MS MAX_RUNS SHARED_QUEUES slug_of shared_task shared_id
+use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task shared_id
   shared_group definition_json round_start seed_numbers pick array_literal);
 use Status qw(parse_status status_faults %worker_reasons);
 
@@ -418,7 +418,7 @@ sub own_cancel_group
 	my $gid = $self->own_group;
 	my ($r, @ids) = $self->own(sub { $_[0]->cancel_group($gid) },
 		"SELECT r ->> 'taskGroupSize', r ->> 'cancelledCount',"
-		  . " ARRAY(SELECT jsonb_array_elements_text(r -> 'taskIds') ORDER BY 1 COLLATE \"C\")"
+		  . " ARRAY(SELECT x FROM jsonb_array_elements_text(r -> 'taskIds') AS x ORDER BY x COLLATE \"C\")"
 		  . ' FROM tq.cancel_task_group($1) AS r', $gid) or return;
 	my ($size, $count, $got) = @{ $r->{rows}[0] };
 	$self->fault("cancel_task_group($gid): $count of $size: @$got instead of @ids")
@@ -831,18 +831,12 @@ sub settle
 	my ($self, $from, $to) = @_;
 	my $m = $self->{model};
 	return if @{ $self->{faults} };
-	my %was = %{ $m->{tasks} };
-	$m->at($from, $to);
-	$m->upkeep;
-	my @ids = sort keys %was;
-	my $r   = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal(@ids));
+	my $r   = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal($m->ids));
 	my %got = map { $_->[0] => $_->[1] } @{ $r->{rows} };
-	for my $id (@ids)
+	$m->at($from, $to);
+	$self->fault("round $self->{round}: $_") for $m->upkeep(keys %got);
+	for my $id (grep { $m->task($_) } sort keys %got)
 	{
-		my $there = $m->task($id);
-		$self->fault("round $self->{round}: $id " . ($there ? 'is lost' : 'has not expired'))
-		  if !!$there != exists $got{$id};
-		next unless $there && $got{$id};
 		my $bad = $m->differs($id, parse_status($got{$id}));
 		$self->fault("round $self->{round}: $bad in $got{$id}") if $bad;
 	}
@@ -875,13 +869,14 @@ sub forget
 	return;
 }
 
-# How many own tasks the server must have.
+# How many own tasks the server must have at least, and may have at most.
 sub own_total
 {
 	my ($self) = @_;
-	my $limit = round_start($self->{round}) - Model::SLACK_MS;
-	@{ $self->{old} } = grep { $_ >= $limit } @{ $self->{old} };
-	return scalar(keys %{ $self->{model}{tasks} }) + @{ $self->{old} };
+	my $limit = round_start($self->{round}) - SLACK_MS;
+	@{ $self->{old} } = grep { $_ >= $limit - EXPIRY_MS } @{ $self->{old} };
+	my $known = keys %{ $self->{model}{tasks} };
+	return ($known + grep({ $_ >= $limit } @{ $self->{old} }), $known + @{ $self->{old} });
 }
 
 1;

@@ -14,12 +14,11 @@ use warnings;
 
 use List::Util qw(max min);
 
-use Plan qw(MAX_RUNS ROUND_MS definition_json);
+use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS definition_json);
 use Status qw(%worker_reasons);
 
-use constant DRIFT_MS  => 15 * 60_000;
-use constant DAY_MS    => 86_400_000;
-use constant SLACK_MS  => 30 * 60_000;		# expired rows go this long after
+use constant DRIFT_MS => 15 * 60_000;
+use constant DAY_MS   => 86_400_000;
 
 sub new
 {
@@ -187,7 +186,8 @@ sub release
 	return;
 }
 
-# End the last run; true when the task is resolved for good by that.
+# End the last run; true when the task is resolved for good by that.  There is
+# no retry past the deadline.
 sub end_run
 {
 	my ($m, $t, $reason, $retry) = @_;
@@ -196,7 +196,7 @@ sub end_run
 	  $reason eq 'completed' || $reason eq 'failed' ? $reason : 'exception';
 	$run->{reasonResolved} = $reason;
 	$run->{resolved}       = $m->{win};
-	if ($retry && $t->{left} > 0)
+	if ($retry && $t->{left} > 0 && $m->{now} < $t->{def}{deadline})
 	{
 		$t->{left}--;
 		$m->add_pending($t, $retry);
@@ -411,11 +411,13 @@ sub reclaim
 
 # ---- time ----
 
-# Upkeep until nothing is due: deadlines, expired claims, expiry.
+# Upkeep until nothing is due: deadlines, expired claims, expiry.  These ids the
+# server has afterwards: a task that has expired may be among them for a while.
+# Returns what is wrong with that.
 sub upkeep
 {
-	my ($m) = @_;
-	my (@final);
+	my ($m, @there) = @_;
+	my (@final, @bad);
 	my $now = $m->{now};
 	for my $t (map { $m->{tasks}{$_} } $m->ids)
 	{
@@ -432,11 +434,16 @@ sub upkeep
 		}
 	}
 	$m->release(@final);
+	my %there = map { $_ => 1 } @there;
 	for my $id ($m->ids)
 	{
-		$m->remove_task($id) if expires($m->{tasks}{$id}{def}) < $now - SLACK_MS;
+		my $age = $now - expires($m->{tasks}{$id}{def});
+		push @bad, "$id has not expired" if $there{$id} && $age > SLACK_MS + EXPIRY_MS;
+		next if $there{$id};
+		push @bad, "$id is lost" if $age <= SLACK_MS;
+		$m->remove_task($id);
 	}
-	return;
+	return @bad;
 }
 
 sub taken_before
@@ -497,7 +504,8 @@ sub queue_counts
 	my ($m, $queue) = @_;
 	my @all     = grep { $_->{def}{queue} eq $queue } values %{ $m->{tasks} };
 	my $running = grep { state_of($_) eq 'running' && !taken_before($_->{runs}[-1], $m->{now}) } @all;
-	return (scalar($m->line($queue)), $running);
+	my @line = $m->line($queue);
+	return (scalar(@line), $running);
 }
 
 1;

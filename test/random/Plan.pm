@@ -15,13 +15,17 @@ use Exporter 'import';
 use MIME::Base64 qw(encode_base64);
 use Time::Local qw(timegm);
 
-our @EXPORT_OK = qw(ROUND_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
+our @EXPORT_OK = qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
   seed_numbers pick array_literal);
 
 # The virtual clock: round r begins at BASE + r * ROUND_MS, and a round takes
 # far less real time than half of that.  Deadlines lie half-way between two
 # rounds, so none passes while a round is going on.
+# Expired rows must stay for SLACK_MS, and be gone EXPIRY_MS later: upkeep looks
+# at what expires within one hour together.
+use constant SLACK_MS      => 30 * 60_000;
+use constant EXPIRY_MS     => 61 * 60_000;
 use constant ROUND_MS      => 600_000;
 use constant BASE_MS       => 2_208_988_800_000;    # 2040-01-01T00:00:00Z
 use constant MAX_RUNS      => 6;

@@ -178,7 +178,10 @@ sub status_faults
 	push @bad, "state $s->{state}, last run $state" if $s->{state} ne $state;
 	push @bad, "retriesLeft $s->{retriesLeft}, not $left" if $s->{retriesLeft} != $left;
 	push @bad, "no retry after $runs->[-1]{reasonResolved} with $left left"
-	  if @$runs && $left > 0 && $retry_of{ $runs->[-1]{reasonResolved} // '' };
+	  if @$runs
+	  && $left > 0
+	  && $retry_of{ $runs->[-1]{reasonResolved} // '' }
+	  && $runs->[-1]{resolved} < $def->{deadline};
 	return @bad;
 }
 

@@ -69,7 +69,8 @@ SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) 
 	GROUP BY u.task, u.unmet HAVING u.unmet <> count(m.required) FILTER (WHERE NOT m.is_met)
 UNION ALL
 SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
-	FROM tq.unscheduled u WHERE u.unmet <= 0
+	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task
+	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + current_setting('tq.clock_offset')::interval
 UNION ALL
 SELECT 'an edge of no task', e.dependent, e.required::text
 	FROM tq.edge e WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = e.dependent)
@@ -94,6 +95,7 @@ SELECT 'an unresolved task has no deadline timer', t.id, t.deadline::text
 UNION ALL
 SELECT 'a task has no timer for its expiry', t.id, t.expires::text
 	FROM tq.task t
-	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 2
-		AND x.due <= t.expires + interval '30 min 1 ms')
+	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1)
+		AND NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 2
+			AND x.due <= t.expires + interval '90 min 1 ms')
 ORDER BY 1, 2

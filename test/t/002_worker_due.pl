@@ -128,15 +128,15 @@ $node->safe_psql($db, q{
 ok($node->poll_query_until($db,
 		"SELECT count(*) = 500 FROM tq.task_overview WHERE task_queue_id = 'p/many' AND state = 'exception'"),
 	'500 deadlines within a second');
-is($node->safe_psql($db, "SELECT count(*) FROM tq.run_overview JOIN tq.task_overview USING (task_id)
+is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview JOIN task_overview USING (task_id)
 		WHERE task_queue_id = 'p/many'"), 500, 'each once');
-is($node->safe_psql($db, "SELECT count(*) FROM tq.run_overview r JOIN tq.task_overview t USING (task_id)
+is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview r JOIN task_overview t USING (task_id)
 		WHERE task_queue_id = 'p/many' AND r.resolved < t.deadline"), 0, 'none before its time');
 
 # Settings of the database that would hinder the worker.
-$node->safe_psql($db, "ALTER DATABASE postgres SET $_") foreach (
+$node->safe_psql($db, join(';', map { "ALTER DATABASE postgres SET $_" } (
 	"default_transaction_isolation = 'serializable'", 'default_transaction_read_only = on',
-	"statement_timeout = '1ms'", "search_path = 'nowhere'");
+	"statement_timeout = '1ms'", "search_path = 'nowhere'")));
 {
 	local $ENV{PGOPTIONS} = '-c default_transaction_isolation=read\\ committed'
 	  . ' -c default_transaction_read_only=off -c statement_timeout=0';
