@@ -22,9 +22,10 @@
  * While a restore fills the tables nothing must be done with the half of the
  * rows that is there.  CREATE EXTENSION in a session with
  * check_function_bodies = off, as pg_dump's output has it, marks that session
- * (shmem.c), before its commit; the worker does nothing until the session has
- * ended, nor after that while a session of the database calls itself
- * pg_restore: with -j the rows are loaded by others than created the tables.
+ * before it does anything (worker_utility.c); the worker does nothing until
+ * the session has ended, nor after that while a session of the database calls
+ * itself pg_restore: with -j the rows are loaded by others than created the
+ * tables.
  */
 #include "worker.h"
 
@@ -430,10 +431,6 @@ PG_FUNCTION_INFO_V1(tq_start_worker);
 Datum
 tq_start_worker(PG_FUNCTION_ARGS)
 {
-	if (!tq_shmem_exists())
-		PG_RETURN_VOID();
-	if (creating_extension && !check_function_bodies)
-		tq_shmem_load_begin();
 	tq_shmem_tell(TQ_TELL_START);
 	PG_RETURN_VOID();
 }

@@ -304,16 +304,14 @@ start_worker(Database *database)
 	return false;
 }
 
-/* When the start of this worker holds up others no longer, or DT_NOBEGIN. */
+/*
+ * Until when the start of this worker holds up others: until it has settled
+ * or its process is gone, but not for ever.
+ */
 static TimestampTz
 starting_until(Database *database)
 {
-	TqSlotView	view;
-
-	if (database->slot < 0)
-		return DT_NOBEGIN;
-	view = tq_shmem_slot_view(database->slot);
-	if (view.settled || view.ended)
+	if (database->slot < 0 || tq_shmem_slot_view(database->slot).settled)
 		return DT_NOBEGIN;
 	return tq_clock_add_ms(database->started, STARTING_MS);
 }

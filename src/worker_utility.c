@@ -10,6 +10,8 @@
  *	DROP DATABASE, ALTER DATABASE … RENAME	stop the worker in that database
  *		or SET TABLESPACE
  *	CREATE DATABASE … TEMPLATE				stop the worker in the template
+ *	CREATE EXTENSION tq in a restore		keep the worker from working until
+ *											the session has ended (worker.c)
  *	ALTER EXTENSION tq						keep the worker from working, and
  *											let it begin anew at the commit
  *	what may drop the extension				wake the worker of this database
@@ -38,6 +40,7 @@
 #include "storage/procarray.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 
@@ -139,6 +142,17 @@ before_alter_database(AlterDatabaseStmt *statement)
 	tq_shmem_tell(TQ_TELL_RESCAN);
 }
 
+/*
+ * As in the output of pg_dump: the rows come after it.  Must be seen here,
+ * for within the extension's script check_function_bodies is always off.
+ */
+static void
+before_create_extension(const char *name)
+{
+	if (strcmp(name, "tq") == 0 && !check_function_bodies)
+		tq_shmem_load_begin();
+}
+
 static void
 before_alter_extension(const char *name)
 {
@@ -171,6 +185,8 @@ before_statement(Node *statement)
 	else if (IsA(statement, RenameStmt) &&
 			 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE)
 		clear_database(((RenameStmt *) statement)->subname, AccessExclusiveLock);
+	else if (IsA(statement, CreateExtensionStmt))
+		before_create_extension(((CreateExtensionStmt *) statement)->extname);
 	else if (IsA(statement, AlterExtensionStmt))
 		before_alter_extension(((AlterExtensionStmt *) statement)->extname);
 	else if (IsA(statement, DropStmt))

@@ -6,7 +6,7 @@ SELECT plan(0);
 -- What is required
 SELECT pg_temp.refuses_task(pg_temp.def('x') - key, '1.2 ' || key || ' is required')
 FROM unnest('{created,deadline,payload,metadata,taskQueueId}'::text[]) AS key;
-SELECT pg_temp.refuses_task(pg_temp.def('x') - 'taskQueueId' || v, '1.2 not enough: ' || v)
+SELECT pg_temp.refuses_task(pg_temp.def('x') - 'taskQueueId' || v, '1.2 not enough: ' || v::text)
 FROM unnest(ARRAY['{"provisionerId": "test"}', '{"workerType": "q"}']::jsonb[]) AS v;
 SELECT pg_temp.refuses('{"provisionerId": "other", "workerType": "q"}', '1.2 provisionerId, workerType and taskQueueId must agree');
 SELECT pg_temp.refuses('{"taskQueueId": "test/q", "provisionerId": "test", "workerType": "r"}', '1.2 workerType must agree');
@@ -16,7 +16,7 @@ SELECT is(tq.create_task(pg_temp.id('pw'), pg_temp.def('pw') - 'taskQueueId' || 
 	->> 'taskQueueId', 'test/q', '1.2 taskQueueId from provisionerId and workerType');
 
 -- Unknown keys
-SELECT pg_temp.refuses(v, '1.2 unknown key: ' || v)
+SELECT pg_temp.refuses(v, '1.2 unknown key: ' || v::text)
 FROM unnest(ARRAY['{"taskId": "dSlITZ4yQgmvxxAi4A8fHQ"}', '{"runs": []}', '{"retriesLeft": 5}', '{"state": "pending"}',
 	'{"": 1}', '{"Priority": "high"}', '{"foo": null}']::jsonb[]) AS v;
 

@@ -33,7 +33,7 @@ SELECT pg_temp.upkeep();
 SELECT is(pg_temp.look('s'), 'exception 5: exception>exception/deadline-exceeded', '2.2 or the deadline');
 RESET tq.clock_offset;
 
-SELECT pg_temp.throws(format('SELECT tq.define_task(pg_temp.id(''x''), %L)', pg_temp.def('x', v)), 'TQ400', '2.2 the same checks: ' || v)
+SELECT pg_temp.throws(format('SELECT tq.define_task(pg_temp.id(''x''), %L)', pg_temp.def('x', v)), 'TQ400', '2.2 the same checks: ' || v::text)
 FROM unnest(ARRAY['{"foo": 1}', '{"retries": 50}', '{"$created": "-1 hour"}', '{"$deps": ["nobody"]}', '{"scopes": ["a**"]}', '{"payload": 1}']::jsonb[]) AS v;
 SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('x'), '[]')$$, 'TQ400', '2.2 a definition is an object');
 SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('x'), pg_temp.def('x', '{"dependencies": "x"}'))$$, 'TQ400', '2.2 dependencies that are no array');

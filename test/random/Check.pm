@@ -679,7 +679,7 @@ sub bad_dates
 sub judge_create_error
 {
 	my ($self, $rec) = @_;
-	my %batch = map { $_->{id} => 1 } @{ $rec->{defs} };
+	my %batch = map { $_->{id} => $_ } @{ $rec->{defs} };
 	my $ok;
 	for my $d (@{ $rec->{defs} })
 	{
@@ -694,8 +694,13 @@ sub judge_create_error
 sub bad_dependency
 {
 	my ($self, $rec, $d, $batch) = @_;
-	for my $dep (grep { !$batch->{$_} } @{ $d->{deps} })
+	for my $dep (grep { $_ ne $d->{id} } @{ $d->{deps} })
 	{
+		if ($batch->{$dep})
+		{
+			return 1 if expires($batch->{$dep}) < $d->{deadline};
+			next;
+		}
 		return 1 if $self->{gone}{$dep};
 		my $t = $self->{tasks}{$dep} // $self->{frozen}{$dep};
 		my $def = $t ? $t->{def} : $self->{new_def}{$dep};
@@ -774,7 +779,8 @@ sub dependencies
 	return;
 }
 
-# Numbers of the groups that are in use, and whether they are sealed.
+# Numbers of the groups that are in use, and whether they are sealed; not of
+# groups with tasks that may have expired.
 sub groups
 {
 	my ($self) = @_;
@@ -787,10 +793,11 @@ sub groups
 	for my $t (values %{ $self->{frozen} })
 	{
 		my $gid = $t->{def}{group} or next;
-		$count{$gid}{ $t->{status}{state} }++ if $count{$gid} && expires($t->{def}) >= $self->{start} - SLACK_MS;
+		$count{$gid}{ $t->{status}{state} }++ if $count{$gid};
+		$self->{vague}{$gid} = 1 if expires($t->{def}) < $self->{start} - SLACK_MS;
 	}
 	$self->{sealed}{ $_->{group} } = 1 for grep { $_->{k} eq 'seal' && $_->{kept} } @{ $self->{records} };
-	for my $gid (sort keys %count)
+	for my $gid (grep { !$self->{vague}{$_} } sort keys %count)
 	{
 		my ($row) = $self->rows('SELECT tasks, unscheduled, pending, running, completed, failed, exception,'
 			  . " tq.get_task_group(\$1) ->> 'sealed' FROM tq.group_progress(\$1)", $gid);

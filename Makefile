@@ -1,0 +1,44 @@
+# tq: a task queue inside PostgreSQL.
+#
+#   make && make install     for a server you have (PG_CONFIG chooses it)
+#   make installcheck        regress, isolation and TAP tests, own temporary server
+#   make check, make demo    the scripts test/check and test/demo, which need nothing
+#   make bench               rates and sizes, side by side with a bare table
+
+EXTENSION = tq
+EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" tq.control)
+
+MODULE_big = tq
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c)))
+DATA = $(filter-out src/sql/tq--$(EXTVERSION).sql,$(sort $(wildcard src/sql/tq--*.sql)))
+DATA_built = src/sql/tq--$(EXTVERSION).sql
+
+# Bitcode for the JIT is of no use to functions that are not inlined.
+with_llvm ?= no
+
+PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
+	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+
+REGRESS = $(shell cat sql/schedule 2>/dev/null)
+REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=test/tq.conf
+ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
+ISOLATION_OPTS = --inputdir=test/isolation --temp-instance=./tmp_check_iso --temp-config=test/tq.conf
+TAP_TESTS = 1
+PROVE_TESTS = $(sort $(wildcard test/t/*.pl))
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+src/sql/tq--$(EXTVERSION).sql: src/sql/tq.sql tq.control
+	cp $< $@
+
+$(OBJS): $(wildcard src/*.h)
+
+.PHONY: check demo bench
+check:
+	test/check
+demo:
+	test/demo
+bench:
+	test/bench/run

@@ -1,0 +1,133 @@
+/*
+ * state_test.c
+ *	  The state machine of src/state.c without a server, printed as TAP.
+ *
+ * Every cell of the table (state, event) is stated here once more, from
+ * spec/taskcluster.md 3.1, in another form than the code has.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../src/tq.h"
+
+static int tests = 0;
+static int failures = 0;
+
+static void
+check(bool good, const char *what)
+{
+	tests++;
+	failures += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", tests, what);
+}
+
+/*
+ * One letter per state, in the order unscheduled, pending, running, completed,
+ * failed, exception: a apply, k keep, c conflict, n no run.
+ */
+static const struct
+{
+	TqEvent		event;
+	const char *name;
+	const char *verdicts;
+}			rows[] = {
+	{TQ_EVENT_SCHEDULE, "schedule", "akkkkk"},
+	{TQ_EVENT_DEPENDENCIES_MET, "dependencies met", "akkkkk"},
+	{TQ_EVENT_RERUN, "rerun", "akkaaa"},
+	{TQ_EVENT_CANCEL, "cancel", "aaakkk"},
+	{TQ_EVENT_DEADLINE, "deadline", "aaakkk"},
+	{TQ_EVENT_CLAIM, "claim", "nacccc"},
+	{TQ_EVENT_RECLAIM, "reclaim", "ncaccc"},
+	{TQ_EVENT_CLAIM_EXPIRED, "claim expired", "kkakkk"},
+	{TQ_EVENT_REPORT, "report", "ncaccc"},
+};
+
+static void
+check_table(void)
+{
+	static const char letters[] = {
+		[TQ_VERDICT_APPLY] = 'a',[TQ_VERDICT_KEEP] = 'k',
+		[TQ_VERDICT_CONFLICT] = 'c',[TQ_VERDICT_NO_RUN] = 'n'
+	};
+
+	check(sizeof(rows) / sizeof(rows[0]) == TQ_EVENTS, "every event has a row");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	{
+		for (int state = 0; state < TQ_STATES; state++)
+		{
+			char		what[100];
+
+			snprintf(what, sizeof(what), "%s while %s", rows[i].name, tq_state_name((TqState) state));
+			check(letters[tq_state_verdict((TqState) state, rows[i].event)] == rows[i].verdicts[state], what);
+		}
+	}
+}
+
+/* 3.2: reason, state of the run, reasonCreated of a retry, may a worker report it */
+static void
+check_reasons(void)
+{
+	static const struct
+	{
+		const char *name;
+		TqState		state;
+		TqCreated	retry;
+		bool		reportable;
+	}			reasons[] = {
+		{"completed", TQ_STATE_COMPLETED, TQ_CREATED_NONE, false},
+		{"failed", TQ_STATE_FAILED, TQ_CREATED_NONE, false},
+		{"deadline-exceeded", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},
+		{"canceled", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},
+		{"superseded", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},
+		{"claim-expired", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, false},
+		{"worker-shutdown", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, true},
+		{"malformed-payload", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, true},
+		{"resource-unavailable", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, true},
+		{"internal-error", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, true},
+		{"intermittent-task", TQ_STATE_EXCEPTION, TQ_CREATED_TASK_RETRY, true},
+	};
+
+	check(sizeof(reasons) / sizeof(reasons[0]) == TQ_RESOLVED_LAST, "every reason has a row");
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+	{
+		TqResolved	reason = tq_resolved_parse(reasons[i].name);
+
+		check(reason != TQ_RESOLVED_NONE && strcmp(tq_resolved_name(reason), reasons[i].name) == 0 &&
+			  tq_resolved_state(reason) == reasons[i].state &&
+			  tq_resolved_retry(reason) == reasons[i].retry &&
+			  tq_resolved_is_reportable(reason) == reasons[i].reportable, reasons[i].name);
+	}
+	check(tq_resolved_parse("done") == TQ_RESOLVED_NONE, "an unknown reason is none");
+}
+
+/* 3.4 */
+static void
+check_reruns(void)
+{
+	check(tq_rerun_retries(5, 50, 1) == 5, "a rerun gives all retries back");
+	check(tq_rerun_retries(5, 50, 48) == 1, "48 runs, then a rerun: 1 retry");
+	check(tq_rerun_retries(5, 50, 49) == 0, "49 runs, then a rerun: none");
+	check(tq_rerun_retries(49, 50, 0) == 49, "a first run by rerun: 49");
+	check(tq_rerun_retries(5, 1, 7) == 0, "never less than none");
+}
+
+static void
+check_priorities(void)
+{
+	check(tq_priority_parse("lowest") == 1 && tq_priority_parse("highest") == 7, "priorities are 1 to 7");
+	check(tq_priority_parse("normal") == 0, "normal is no priority");
+	check(tq_priority_name(0) == NULL && tq_priority_name(8) == NULL, "others have no name");
+	for (int priority = 1; priority <= 7; priority++)
+		check(tq_priority_parse(tq_priority_name(priority)) == priority, tq_priority_name(priority));
+}
+
+int
+main(void)
+{
+	check_table();
+	check_reasons();
+	check_reruns();
+	check_priorities();
+	printf("1..%d\n", tests);
+	return failures > 0;
+}
