@@ -26,6 +26,19 @@ ISOLATION_OPTS = --inputdir=test/isolation --temp-instance=./tmp_check_iso --tem
 TAP_TESTS = 1
 PROVE_TESTS = $(sort $(wildcard test/t/*.pl))
 
+ifneq ($(filter check demo bench,$(MAKECMDGOALS)),)
+
+# These scripts find, or install, all that they need; PGXS is not asked.
+.PHONY: check demo bench
+check:
+	test/check
+demo:
+	test/demo
+bench:
+	test/bench/run
+
+else
+
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -35,10 +48,4 @@ src/sql/tq--$(EXTVERSION).sql: src/sql/tq.sql tq.control
 
 $(OBJS): $(wildcard src/*.h)
 
-.PHONY: check demo bench
-check:
-	test/check
-demo:
-	test/demo
-bench:
-	test/bench/run
+endif

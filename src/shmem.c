@@ -173,12 +173,6 @@ tq_shmem_init(void)
 	shmem_startup_hook = startup;
 }
 
-bool
-tq_shmem_exists(void)
-{
-	return shared != NULL;
-}
-
 /*
  * Wakening.  A latch is found by the number of its PGPROC, which outlives the
  * process: the worst a stale number can do is to wake a stranger in vain.

@@ -41,7 +41,6 @@ typedef enum TqLoading
 #define TQ_TELL_START 0x04		/* the launcher: the extension is here */
 #define TQ_TELL_RESCAN 0x08		/* the launcher: look for databases; also told at abort */
 
-extern bool tq_shmem_exists(void);
 extern void tq_shmem_tell(int what);
 
 /* The launcher's side. */

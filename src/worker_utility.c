@@ -26,6 +26,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
@@ -176,6 +177,8 @@ before_drop(DropStmt *statement)
 static void
 before_statement(Node *statement)
 {
+	if (RecoveryInProgress())
+		return;
 	if (IsA(statement, DropdbStmt))
 		clear_database(((DropdbStmt *) statement)->dbname, AccessExclusiveLock);
 	else if (IsA(statement, CreatedbStmt))

@@ -1,7 +1,7 @@
 -- Spec 1.3 and 1.4: the status structure and the run object, key by key.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(68);
 
 \set status_keys '''deadline expires priority projectId provisionerId retriesLeft runs schedulerId state taskGroupId taskId taskQueueId workerType'''
 

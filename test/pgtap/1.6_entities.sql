@@ -1,7 +1,7 @@
 -- Spec 1.6: groups, queues and workers as things of their own.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(16);
 
 -- task groups
 SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s", "$expires": "2 hours"}');

@@ -4,7 +4,7 @@
 -- artifacts, change of priority, listPending).
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(48);
 
 -- 4: expiry of a claim handled again must not resolve the task
 SELECT pg_temp.running('a', '{"$deadline": "3 hours"}');

@@ -1,7 +1,7 @@
 -- Spec 2.1: createTask.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(83);
 
 -- The answer is the status
 CREATE TEMP TABLE answer AS SELECT tq.create_task(pg_temp.id('a'), pg_temp.def('a')) AS status;

@@ -1,7 +1,7 @@
 -- api.md: create_tasks, the batch form of createTask (spec 2.1).
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(51);
 
 CREATE FUNCTION pg_temp.entry(name text, overrides jsonb DEFAULT '{}') RETURNS jsonb
 LANGUAGE sql AS $$
@@ -48,9 +48,19 @@ SELECT is(pg_temp.look('sink'), 'pending 5: scheduled>pending', 'create_tasks: w
 SELECT pg_temp.unchanged($$SELECT pg_temp.batch(pg_temp.entry('new'), pg_temp.entry('self', '{"$deps": ["self"]}'))$$, 'create_tasks: all repeats change nothing');
 SELECT is(pg_temp.batch(pg_temp.entry('new')), 0::bigint, 'create_tasks: a repeat counts nothing');
 
+SELECT is(pg_temp.batch(pg_temp.entry('new'), pg_temp.entry('new2', '{"$deps": ["new", "self"]}'), pg_temp.entry('self', '{"$deps": ["self"]}')), 1::bigint, 'create_tasks: on repeats of the same batch');
+SELECT pg_temp.take('new');
+SELECT pg_temp.report('new', 'completed');
+SELECT is(pg_temp.look('new2'), 'unscheduled 5:', 'create_tasks: it waits for both');
+SELECT tq.schedule_task(pg_temp.id('self')) ->> 'state';
+SELECT pg_temp.take('self');
+SELECT pg_temp.report('self', 'completed');
+SELECT is(pg_temp.look('new2'), 'pending 5: scheduled>pending', 'create_tasks: and goes on');
+SELECT pg_temp.create('new3');
+
 -- all or nothing
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"retries": 50}'), pg_temp.entry('n3'))$$, 'TQ400', 'create_tasks: one is bad, none is made');
-SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('new', '{"retries": 4}'))$$, 'TQ409', 'create_tasks: one conflicts, none is made');
+SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('new3', '{"retries": 4}'))$$, 'TQ409', 'create_tasks: one conflicts, none is made');
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"$deps": ["nobody"]}'))$$, 'TQ400', 'create_tasks: an unknown dependency, none is made');
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1', '{"$group": "g", "schedulerId": "s"}'), pg_temp.entry('n2', '{"$group": "g", "schedulerId": "t"}'))$$,
 	'TQ409', 'create_tasks: two schedulers in a new group');
@@ -64,7 +74,8 @@ SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('sg'))$$, 'create_tasks: 
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"$group": "sg"}'))$$, 'TQ409', 'create_tasks: refuses a sealed group');
 
 -- the same id twice
-SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n1', '{"retries": 1}'))$$, 'TQ409', 'create_tasks: one id, two definitions');
+SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2'), pg_temp.entry('n1'))$$, 'TQ400', 'create_tasks: one id twice');
+SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n1', '{"retries": 1}'))$$, 'TQ400', 'create_tasks: one id, two definitions');
 
 -- cycles
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1', '{"$deps": ["n2"]}'), pg_temp.entry('n2', '{"$deps": ["n1"]}'))$$, 'TQ400', '4.2 create_tasks: a cycle of two');

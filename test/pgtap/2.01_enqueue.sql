@@ -1,7 +1,7 @@
 -- api.md: enqueue, createTask for people who write SQL.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(46);
 
 -- Defaults
 CREATE TEMP TABLE made AS SELECT tq.enqueue('test/enq') AS id;

@@ -1,7 +1,7 @@
 -- Spec 2.4: rerunTask.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(21);
 
 SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('nobody'))$$, 'TQ404', '2.4 no such task');
 

@@ -1,7 +1,7 @@
 -- Spec 2.7: sealTaskGroup and getTaskGroup; group_progress of api.md.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(32);
 
 SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 get: no such group');
 SELECT pg_temp.throws($$SELECT tq.seal_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.7 seal: no such group');

@@ -1,7 +1,7 @@
 -- Spec 2.8: claimWork.  The order of claims is 5.1; quarantine 5.5.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(28);
 
 -- Shape
 SELECT is(count(*), 0::bigint, '2.8 a queue nobody knows has nothing') FROM tq.claim_work('test/unknown', 'wg', 'w1');

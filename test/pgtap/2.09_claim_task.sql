@@ -1,7 +1,7 @@
 -- Spec 2.9: claimTask.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(28);
 
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('nobody'), 0, 'wg', 'w1')$$, 'TQ404', '2.9 no such task');
 SELECT pg_temp.create('a', '{"payload": {"x": 1}}');
@@ -52,6 +52,7 @@ SELECT lives_ok($$SELECT tq.claim_task(pg_temp.id('d2'), 0, 'wg', 'w1')$$, '2.9 
 SET tq.clock_offset = '60 minutes 1 second';
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('d'), 0, 'wg', 'w1')$$, 'TQ409', '2.9 past the deadline');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('d2'), 0, 'wg', 'w1')$$, 'TQ409', '2.9 past the deadline, a repeat');
+SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('d'), 7, 'wg', 'w1')$$, 'TQ409', '2.9 past the deadline, which is asked before the run');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

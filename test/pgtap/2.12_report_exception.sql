@@ -1,7 +1,7 @@
 -- Spec 2.12: reportException; 10.3.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(67);
 
 CREATE FUNCTION pg_temp.query(name text, reason text, run int DEFAULT 0) RETURNS text
 LANGUAGE sql AS $$

@@ -1,8 +1,8 @@
 -- api.md: resolve, the batch form of the reports (spec 2.11, 2.12).  The
--- reason failed-terminal belongs to policies and is not tested here.
+-- reasons failed-terminal and canceled belong to policies and are not tested.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(66);
 
 CREATE FUNCTION pg_temp.outcomes(ids tq.slugid[], runs int[], reason text DEFAULT 'completed') RETURNS text
 LANGUAGE sql AS $$
@@ -44,17 +44,17 @@ SELECT is(pg_temp.outcomes(pg_temp.ids('twice', 'twice'), '{0,0}'), '0 resolved,
 SELECT is(pg_temp.look('twice'), 'completed 5: scheduled>completed/completed', 'resolve: is resolved once');
 
 -- every reason
-SELECT pg_temp.running('x-' || r, '{"retries": 1}') FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task,canceled}'::text[]) AS r;
+SELECT pg_temp.running('x-' || r, '{"retries": 1}') FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task}'::text[]) AS r;
 SELECT is(pg_temp.outcomes(pg_temp.ids('x-' || r), '{0}', r), '0 ' || outcome, format('resolve for %s: %s', r, outcome))
 FROM (VALUES ('completed', 'resolved'), ('failed', 'resolved'), ('worker-shutdown', 'retried'), ('malformed-payload', 'resolved'), ('resource-unavailable', 'resolved'),
-	('internal-error', 'resolved'), ('intermittent-task', 'retried'), ('canceled', 'resolved')) AS v (r, outcome);
+	('internal-error', 'resolved'), ('intermittent-task', 'retried')) AS v (r, outcome);
 SELECT is(pg_temp.look('x-' || r), line, 'resolve for ' || r)
 FROM (VALUES ('completed', 'completed 1: scheduled>completed/completed'), ('failed', 'failed 1: scheduled>failed/failed'),
 	('worker-shutdown', 'pending 0: scheduled>exception/worker-shutdown retry>pending'), ('malformed-payload', 'exception 1: scheduled>exception/malformed-payload'),
 	('resource-unavailable', 'exception 1: scheduled>exception/resource-unavailable'), ('internal-error', 'exception 1: scheduled>exception/internal-error'),
-	('intermittent-task', 'pending 0: scheduled>exception/intermittent-task task-retry>pending'), ('canceled', 'exception 1: scheduled>exception/canceled')) AS v (r, line);
+	('intermittent-task', 'pending 0: scheduled>exception/intermittent-task task-retry>pending')) AS v (r, line);
 SELECT is(pg_temp.outcomes(pg_temp.ids('x-' || r), '{0}', r), '0 repeated', '2.12 resolve: a repeat for ' || r)
-FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task,canceled}'::text[]) AS r;
+FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task}'::text[]) AS r;
 SELECT is(pg_temp.take('x-worker-shutdown'), 1, 'resolve: the retry can be claimed');
 SELECT is(pg_temp.outcomes(pg_temp.ids('x-worker-shutdown', 'x-worker-shutdown'), '{1,0}', 'worker-shutdown'), '1 resolved, 0 repeated', 'resolve: no retries are left, and an older run is repeated');
 SELECT is(pg_temp.outcomes(pg_temp.ids('x-worker-shutdown'), '{0}', 'completed'), '0 conflict', 'resolve: an older run for another reason');

@@ -1,7 +1,7 @@
 -- Spec 2.13: status and definition reads; 10.12.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(39);
 
 SELECT pg_temp.create(n, format('{"$group": "g", "retries": %s}', length(n))::jsonb) FROM unnest('{a,bb,ccc,dddd,eeeee}'::text[]) AS n;
 SELECT pg_temp.take('bb');

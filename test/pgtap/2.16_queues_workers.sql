@@ -2,7 +2,7 @@
 -- (The lists, declareWorker and the like are no part of tq yet.)
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(35);
 
 -- pendingTasks, taskQueueCounts
 SELECT is(tq.pending_tasks('test/unknown'), 0::bigint, '2.16 pendingTasks: 0 for an unknown queue');
@@ -37,7 +37,8 @@ RESET tq.clock_offset;
 SELECT pg_temp.throws($$SELECT tq.quarantine_worker('prov', 'type', 'wg', 'you', now() + interval '1 hour')$$, 'TQ404', '2.16 quarantineWorker: unknown worker');
 SELECT pg_temp.throws($$SELECT tq.quarantine_worker('prov', 'nope', 'wg', 'me', now() + interval '1 hour')$$, 'TQ404', '2.16 quarantineWorker: unknown queue');
 SELECT pg_temp.throws($$SELECT tq.quarantine_worker('prov', 'type', 'wg', 'me', now() + interval '1 hour', repeat('x', 4001))$$, 'TQ400', '2.16 quarantineWorker: info of 4001 characters');
-CREATE TEMP TABLE q AS SELECT tq.quarantine_worker('prov', 'type', 'wg', 'me', date_trunc('milliseconds', now()) + interval '1 hour', repeat('é', 4000)) AS w;
+SELECT lives_ok($$SELECT tq.quarantine_worker('prov', 'type', 'wg', 'me', now() + interval '1 hour', repeat('é', 4000))$$, '2.16 quarantineWorker: info of 4000 characters');
+CREATE TEMP TABLE q AS SELECT tq.quarantine_worker('prov', 'type', 'wg', 'me', date_trunc('milliseconds', now()) + interval '1 hour', 'because') AS w;
 SELECT is(w, tq.get_worker('prov', 'type', 'wg', 'me'), '2.16 quarantineWorker: returns the worker') FROM q;
 SELECT is(w ->> 'quarantineUntil', pg_temp.iso(now() + interval '1 hour'), '2.16 quarantineWorker: quarantineUntil') FROM q;
 SELECT ok(pg_temp.near(w ->> 'expires', now() + interval '1 day'), '2.16 quarantineWorker: expires is a day from now at least') FROM q;
@@ -45,9 +46,9 @@ SET tq.clock_offset = '10 minutes';
 SELECT ok(pg_temp.near(tq.quarantine_worker('prov', 'type', 'wg', 'me', now() + interval '3 days') ->> 'expires', pg_temp.clock() + interval '1 day'), '2.16 quarantineWorker: expires moves');
 RESET tq.clock_offset;
 SELECT ok(pg_temp.near(tq.quarantine_worker('prov', 'type', 'wg', 'me', now() + interval '3 days') ->> 'expires', now() + interval '1 day 10 minutes'), '2.16 quarantineWorker: but never back');
-SELECT is((SELECT jsonb_array_length(quarantine_details) FROM tq.worker WHERE worker_id = 'me'), 3, '2.16 quarantineWorker: each call is added to the details');
+SELECT is((SELECT jsonb_array_length(quarantine_details) FROM tq.worker WHERE worker_id = 'me'), 4, '2.16 quarantineWorker: each call is added to the details');
 SELECT is((SELECT pg_temp.keys(quarantine_details -> 0) FROM tq.worker WHERE worker_id = 'me'), 'clientId quarantineInfo quarantineUntil updatedAt', '2.16 quarantineWorker: keys of the details');
-SELECT is((SELECT quarantine_details -> 2 ->> 'quarantineInfo' FROM tq.worker WHERE worker_id = 'me'), '[unspecified]', '2.16 quarantineWorker: no info given');
+SELECT is((SELECT quarantine_details -> -1 ->> 'quarantineInfo' FROM tq.worker WHERE worker_id = 'me'), '[unspecified]', '2.16 quarantineWorker: no info given');
 SET tq.clock_offset = '2 days';
 SELECT lives_ok($$SELECT tq.get_worker('prov', 'type', 'wg', 'me')$$, '5.5 an expired worker under quarantine is visible');
 SET tq.clock_offset = '4 days';

@@ -2,7 +2,7 @@
 -- are no part of tq yet; #33 (worker removed) has no function.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(168);
 
 -- #1 to #4: creation
 SELECT is(pg_temp.create('t1', '{"retries": 3}'), 'pending 3: scheduled>pending', '3.1 #1 createTask without dependencies');
@@ -77,7 +77,7 @@ SELECT pg_temp.throws(query, 'TQ409', '3.1 #17 pending, ' || query)
 FROM unnest(ARRAY['SELECT tq.reclaim_task(pg_temp.id(''t15''), 0)', 'SELECT tq.report_completed(pg_temp.id(''t15''), 0)',
 	'SELECT tq.report_failed(pg_temp.id(''t15''), 0)', 'SELECT tq.report_exception(pg_temp.id(''t15''), 0, ''internal-error'')',
 	'SELECT tq.report_exception(pg_temp.id(''t15''), 0, ''worker-shutdown'')']) AS query;
-SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('t15'), '{0}', r)), 'conflict', '3.1 #17 pending, resolve as ' || r) FROM unnest('{completed,failed,worker-shutdown,canceled}'::text[]) AS r;
+SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('t15'), '{0}', r)), 'conflict', '3.1 #17 pending, resolve as ' || r) FROM unnest('{completed,failed,worker-shutdown,internal-error}'::text[]) AS r;
 SELECT is(pg_temp.look('t15'), 'pending 5: scheduled>pending', '3.1 #17 it is as it was');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('t15'), pg_temp.def('t15'))$$, 't15', '3.1 #18 pending, createTask again');
 
@@ -109,7 +109,7 @@ SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.1 #28 running, no retries left, the claim expires');
 SELECT is(pg_temp.look('t28'), 'exception 0: scheduled>exception/claim-expired', '3.1 #28 an exception');
 RESET tq.clock_offset;
-SET tq.deadline_delay = '1 hour';
+SET tq.deadline_delay = '1h';
 SELECT pg_temp.running('t29', '{"$deadline": "10 minutes"}');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), '', '3.1 #29 running, past the deadline: the claim does not expire');

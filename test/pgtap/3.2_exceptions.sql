@@ -2,7 +2,7 @@
 -- what is said of the new run.  worker-removed and superseded have no producer.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(30);
 
 -- Resolve the task's last run for this reason, by whoever produces it.  The
 -- task must have been made with a deadline in 15 minutes or 2 hours.

@@ -1,10 +1,11 @@
 -- Spec 3.5: deadlines.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(50);
 
 SELECT pg_temp.create('p', '{"$deadline": "10 minutes"}');
 SELECT pg_temp.create('u', '{"$deadline": "10 minutes", "$deps": ["p"]}');
+SELECT pg_temp.create('ur', '{"$deadline": "10 minutes", "$deps": ["p"], "requires": "all-resolved"}');
 SELECT pg_temp.running('r', '{"$deadline": "10 minutes"}');
 SELECT pg_temp.resolved('c', 'completed', '{"$deadline": "10 minutes"}');
 SELECT pg_temp.resolved('f', 'failed', '{"$deadline": "10 minutes"}');
@@ -33,10 +34,11 @@ FROM (VALUES ('malformed-payload', 'exception 5: scheduled>exception/malformed-p
 ROLLBACK TO SAVEPOINT s;
 
 -- the handling
-SELECT is(pg_temp.upkeep(), 'deadline 4', '3.5 the deadline is handled');
+SELECT is(pg_temp.upkeep(), 'deadline 5', '3.5 the deadline is handled');
 SELECT is(pg_temp.look(n), line, '3.5 at the deadline: ' || line) FROM (VALUES
 	('p', 'exception 5: scheduled>exception/deadline-exceeded'),
 	('u', 'exception 5: exception>exception/deadline-exceeded'),
+	('ur', 'exception 5: exception>exception/deadline-exceeded'),
 	('r', 'exception 5: scheduled>exception/deadline-exceeded'),
 	('t', 'exception 4: scheduled>exception/worker-shutdown retry>exception/deadline-exceeded')) AS v (n, line);
 SELECT is(tq.status(pg_temp.id(n)), status, '3.5 unchanged: ' || pg_temp.look(n)) FROM before;

@@ -1,7 +1,7 @@
 -- Spec 3.6: claims that expire.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(54);
 
 -- when
 SELECT pg_temp.running('a');
@@ -75,7 +75,7 @@ RESET tq.clock_offset;
 SELECT is(pg_temp.run('last') ->> 'state', 'exception', 'D-11 an expired claim is an exception, not a failure');
 
 -- past the deadline
-SET tq.deadline_delay = '2 hours';
+SET tq.deadline_delay = '2h';
 SELECT pg_temp.running('dl', '{"$deadline": "15 minutes"}');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), '', '3.6 past the deadline the claim does not expire');

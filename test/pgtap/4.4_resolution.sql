@@ -1,7 +1,7 @@
 -- Spec 4.4: what a resolution does to dependents.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(47);
 
 -- Complete the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -162,6 +162,15 @@ SELECT pg_temp.create('hh', '{"$deps": ["h1", "h2"]}');
 SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('h1', 'h1', 'h1'), '{0,0,0}')), 'resolved repeated repeated', '4.4 the same run three times');
 SELECT pg_temp.unchanged($$SELECT tq.report_completed(pg_temp.id('h1'), 0)$$, '4.4 and once more');
 SELECT is(pg_temp.look('hh'), 'unscheduled 5:', '4.4 is counted once');
+
+-- a dependency and its dependent, both running, in one call
+SELECT pg_temp.running('i1');
+SELECT pg_temp.create('i2', '{"$deps": ["i1"]}');
+SELECT pg_temp.create('i3', '{"$deps": ["i1", "i2"]}');
+SELECT tq.schedule_task(pg_temp.id('i2')) ->> 'state';
+SELECT pg_temp.take('i2');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('i2', 'i1'), '{0,0}')), 'resolved resolved', '4.4 a dependency and its dependent in one call');
+SELECT is(pg_temp.look('i2') || ', ' || pg_temp.look('i3'), 'completed 5: scheduled>completed/completed, pending 5: scheduled>pending', '4.4 the dependent is not scheduled again; whoever waits for both is');
 
 -- a dependency that expires after it was met leaves its dependent alone
 SELECT pg_temp.resolved('x1', 'completed', '{"$deadline": "10 minutes", "$expires": "15 minutes"}');

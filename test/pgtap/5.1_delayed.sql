@@ -2,7 +2,7 @@
 -- function of this version writes the table: rows are moved there by hand.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(33);
 
 CREATE FUNCTION pg_temp.delay(name text, by interval) RETURNS void
 LANGUAGE sql AS $$
@@ -26,6 +26,7 @@ SELECT is(tq.status(pg_temp.id('a')), status, 'delayed: the status shows a pendi
 SELECT is(pg_temp.progress('g'), '3 u0 d1 p2 r0 c0 f0 e0 -', 'delayed: counted by group_progress as delayed');
 SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, 'TQ409', 'delayed: reclaim_task');
 SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), 0)$$, 'TQ409', 'delayed: report_completed');
+SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('a'), 0, 'wg', 'w1')$$, 'TQ409', 'delayed: claim_task');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('a'))$$, 'a', 'delayed: schedule_task does nothing');
 SELECT pg_temp.keeps($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'a', 'delayed: rerun_task does nothing');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), pg_temp.def('a', '{"taskQueueId": "test/q", "$group": "g", "retries": 3}'))$$, 'a', 'delayed: a repeat of create_task does nothing');

@@ -1,7 +1,7 @@
 -- Spec 5.2: the claim of one run.  (5.3, long polling, is no part of tq yet.)
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(17);
 
 SELECT pg_temp.create('a');
 CREATE TEMP TABLE before AS SELECT pg_temp.run('a') AS run;

@@ -2,7 +2,7 @@
 -- two sessions at once is in test/isolation.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(26);
 
 -- the lease
 SELECT is(current_setting('tq.claim_timeout'), '20min', '5.4 the lease is 20 minutes by default');

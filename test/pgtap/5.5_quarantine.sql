@@ -1,7 +1,7 @@
 -- Spec 5.5: quarantine; 10.17.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(22);
 
 SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/q", "$deadline": "3 hours"}') FROM generate_series(1, 6) AS n;
 SELECT is(pg_temp.claims('test/q', 2, 'bad'), 't1 t2', '5.5 a worker has two tasks');
@@ -11,6 +11,7 @@ SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'q', 'wg', 'bad', now() + 
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), '', '5.5 claim_work gives it nothing');
 SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('t3'), 0, 'wg', 'bad')), 0::bigint, '10.17 claim_task gives it no row');
 SELECT is(pg_temp.look('t3'), 'pending 5: scheduled>pending', '5.5 and claims nothing');
+SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('t3'), 7, 'wg', 'bad')), 0::bigint, '2.9 quarantine comes before the run');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('nobody'), 0, 'wg', 'bad')$$, 'TQ404', '2.9 an unknown task comes first');
 SET tq.clock_offset = '20 seconds';
 SELECT is(pg_temp.claims('test/q', 1, 'bad'), '', '5.5 it may ask');

@@ -1,7 +1,7 @@
 -- Spec 5.6: when workers and queues are seen, and their recent tasks.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(16);
 
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$

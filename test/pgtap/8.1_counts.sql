@@ -1,7 +1,7 @@
 -- Spec 8.1: counts.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(20);
 
 CREATE FUNCTION pg_temp.counts() RETURNS text
 LANGUAGE sql AS $$

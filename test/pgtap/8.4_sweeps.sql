@@ -11,8 +11,7 @@ LANGUAGE sql AS $$
 		+ (SELECT count(*) FROM tq.run WHERE task = inner_id) + (SELECT count(*) FROM tq.edge WHERE inner_id IN (required, dependent))
 $$;
 
--- any state
-SET tq.deadline_delay = '5 hours';
+-- wherever they stood at their deadline, which is handled first
 SELECT pg_temp.create('p', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SELECT pg_temp.create('u', '{"$deadline": "10 minutes", "$expires": "10 minutes", "$deps": ["p"]}');
 SELECT pg_temp.running('r', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
@@ -23,18 +22,19 @@ SELECT pg_temp.create('g2', '{"$expires": "1 day", "$group": "g"}');
 SELECT pg_temp.create('stay', '{"$deadline": "10 minutes", "$deps": ["p", "stay"]}');
 CREATE TEMP TABLE inner_ids AS SELECT n, (SELECT id FROM tq.task WHERE task_id::text = pg_temp.id(n)::text) AS id FROM unnest('{p,u,r,c,t,g1}'::text[]) AS n;
 SET tq.clock_offset = '39 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), '', '8.4 not before 30 minutes after expires');
+SELECT is(pg_temp.upkeep(), 'deadline 6', '8.4 not before 30 minutes after expires');
+SELECT is(pg_temp.upkeep(), '', '8.4 nor the next time');
 SELECT is(pg_temp.state(n), state, '8.4 status keeps answering until then: ' || n)
-FROM (VALUES ('p', 'pending'), ('u', 'unscheduled'), ('r', 'running'), ('c', 'completed'), ('t', 'pending')) AS v (n, state);
+FROM (VALUES ('p', 'exception'), ('u', 'exception'), ('r', 'exception'), ('c', 'completed'), ('t', 'exception')) AS v (n, state);
 SELECT is(tq.task(pg_temp.id('p')) #>> '{metadata,name}', 'p', '8.4 task too');
 SET tq.clock_offset = '40 minutes 1 second';
-SELECT is(pg_temp.upkeep(), 'expired 6', '8.4 then tasks are deleted, in any state');
+SELECT is(pg_temp.upkeep(), 'expired 6', '8.4 then tasks are deleted');
 SELECT pg_temp.throws(format('SELECT tq.status(pg_temp.id(%L))', n), 'TQ404', '8.4 deleted: ' || n) FROM inner_ids;
 SELECT is(pg_temp.traces(id), 0::bigint, '8.4 with all that belongs to it: ' || n) FROM inner_ids;
 SELECT is(pg_temp.upkeep(), '', '8.4 once');
 SELECT is(pg_temp.claims('test/q-p') || pg_temp.claims('test/q-t'), '', '8.4 nothing of it can be claimed');
 SELECT is(tq.task_queue_counts('test/q-r') ->> 'claimedTasks', '0', '8.4 nothing of it is counted');
-SELECT is(pg_temp.look('stay'), 'unscheduled 5:', '8.4 a dependent that expires later stays');
+SELECT is(pg_temp.look('stay'), 'exception 5: exception>exception/deadline-exceeded', '8.4 a dependent that expires later stays');
 SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ') FROM tq.list_task_group(pg_temp.id('g'))), 'g2', '8.4 the group has the other task only');
 SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('g'))), 1::bigint, '8.1 and is smaller');
 SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ404', '8.4 the worker finds nothing: ' || f)
@@ -43,7 +43,6 @@ SELECT is(pg_temp.create('p'), 'pending 5: scheduled>pending', '8.4 the id can b
 SELECT is(pg_temp.look('p'), 'pending 5: scheduled>pending', '8.4 with nothing of the old task');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('p'))), 0::bigint, '8.4 the old dependents do not come back');
 RESET tq.clock_offset;
-RESET tq.deadline_delay;
 
 -- with the deadline in the same pass
 SELECT pg_temp.create('both', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
@@ -54,12 +53,22 @@ SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('both'))$$, 'TQ404', '8.4 is
 SELECT is(pg_temp.look('bothdep'), 'exception 5: exception>exception/deadline-exceeded', '8.4 its dependent has met its own deadline');
 RESET tq.clock_offset;
 
+-- a deadline that is handled late: in the end it is deleted all the same
+SET tq.deadline_delay = '2h';
+SELECT pg_temp.create('slow', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
+SET tq.clock_offset = '131 minutes';
+SELECT pg_temp.upkeep();
+SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('slow'))$$, 'TQ404', '8.4 a task whose deadline is handled long after expires');
+RESET tq.clock_offset;
+RESET tq.deadline_delay;
+
 -- tq.expire_batch
 SET tq.expire_batch = 4;
 SELECT pg_temp.create('b' || n, '{"$deadline": "5 minutes", "$expires": "5 minutes"}') FROM generate_series(1, 10) AS n;
 SELECT pg_temp.report('b' || n, 'canceled') FROM generate_series(1, 10) AS n;
 SET tq.clock_offset = '36 minutes';
-SELECT is(pg_temp.upkeep() || ', ' || pg_temp.upkeep() || ', ' || pg_temp.upkeep() || ', ' || pg_temp.upkeep(), 'expired 4, expired 4, expired 2, ', '8.4 tq.expire_batch: so many in a pass');
+SELECT is((SELECT sum(coalesce(substring(pg_temp.upkeep() FROM 'expired (\d+)')::int, 0)) FROM generate_series(1, 5)), 10::bigint, '8.4 tq.expire_batch: so many at a time, none forgotten');
+SELECT is(pg_temp.upkeep(), '', '8.4 tq.expire_batch: then there is no more to do');
 SELECT is((SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id('b' || n)) FROM generate_series(1, 10) AS n))), 0::bigint, '8.4 tq.expire_batch: all in the end');
 RESET tq.clock_offset;
 RESET tq.expire_batch;
@@ -78,7 +87,19 @@ RESET tq.clock_offset;
 -- upkeep names its steps
 SELECT is((SELECT string_agg(step, ',' ORDER BY step) FROM tq.upkeep() WHERE step <> ALL ('{deadline,claim-expired,delayed,expired}')), NULL, '8.4 upkeep: no steps but deadline, claim-expired, delayed and expired');
 
--- worker info (8.4) is hidden, not deleted: 2.16; groups: 4.5
+-- worker info: 30 minutes after it expires, unless in quarantine; groups: 4.5
+SELECT pg_temp.claims('test/workers', 1, w) FROM unnest('{old,bad}'::text[]) AS w;
+SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'workers', 'wg', 'bad', now() + interval '3 days')$$, '8.4 a worker in quarantine');
+SET tq.clock_offset = '26 hours';
+SELECT pg_temp.upkeep();
+SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'workers', 'wg', 'old')$$, 'TQ404', '8.4 a worker that has not been seen for a day is forgotten');
+SELECT lives_ok($$SELECT tq.get_worker('test', 'workers', 'wg', 'bad')$$, '8.4 but not while it is in quarantine');
+SELECT is(pg_temp.claims('test/workers', 1, 'old'), '', '8.4 it comes back');
+SELECT ok(pg_temp.near(tq.get_worker('test', 'workers', 'wg', 'old') ->> 'firstClaim', pg_temp.clock()), '8.4 as a new one');
+SELECT pg_temp.create('w', '{"taskQueueId": "test/workers"}');
+SELECT is(pg_temp.claims('test/workers', 1, 'bad'), '', '8.4 the other is still in quarantine');
+SELECT is(pg_temp.claims('test/workers', 1, 'old'), 'w', '8.4 the new one works');
+RESET tq.clock_offset;
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -23,7 +23,7 @@ use warnings;
 
 use List::Util qw(max min);
 
-use Plan qw(SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal);
+use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal);
 use Status qw(parse_status status_faults rank_of run_final extends is_retry %worker_reasons);
 
 use constant DRIFT_MS => 15 * 60_000;
@@ -335,7 +335,7 @@ sub explain_pending
 	}
 	my $met = $self->met_at($id);
 	$self->fault("$id was scheduled before its dependencies were met", $id)
-	  if !defined $met || $run->{scheduled} < $met;
+	  if !defined $met || $run->{scheduled} < $met - SKEW_MS;
 	return;
 }
 

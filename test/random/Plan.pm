@@ -15,7 +15,7 @@ use Exporter 'import';
 use MIME::Base64 qw(encode_base64);
 use Time::Local qw(timegm);
 
-our @EXPORT_OK = qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
+our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
   seed_numbers pick array_literal);
 
@@ -26,6 +26,9 @@ our @EXPORT_OK = qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of s
 # at what expires within one hour together.
 use constant SLACK_MS      => 30 * 60_000;
 use constant EXPIRY_MS     => 61 * 60_000;
+# A session reads the clock when its call begins, and may then wait for a lock:
+# so what follows may bear a time that is so much earlier than its cause.
+use constant SKEW_MS       => 2_000;
 use constant ROUND_MS      => 600_000;
 use constant BASE_MS       => 2_208_988_800_000;    # 2040-01-01T00:00:00Z
 use constant MAX_RUNS      => 6;

@@ -12,7 +12,7 @@ use warnings;
 
 use Exporter 'import';
 
-use Plan qw(MAX_RUNS ms_of);
+use Plan qw(MAX_RUNS SKEW_MS ms_of);
 
 our @EXPORT_OK = qw(parse_status status_faults rank_of run_final extends
   is_retry %worker_reasons);
@@ -116,8 +116,8 @@ sub run_faults
 		push @bad, 'born resolved at two times' if $run->{scheduled} != $run->{resolved};
 	}
 	push @bad, 'times out of order'
-	  if $run->{resolved} < ($run->{started} // $run->{scheduled})
-	  || $claimed && $run->{started} < $run->{scheduled};
+	  if $run->{resolved} < ($run->{started} // $run->{scheduled}) - SKEW_MS
+	  || $claimed && $run->{started} < $run->{scheduled} - SKEW_MS;
 	return @bad;
 }
 
@@ -149,7 +149,7 @@ sub step_faults
 	}
 	push @$bad, "run $i: a retry without retries left" if $left <= 0;
 	push @$bad, "run $i: scheduled before its cause"
-	  if $run->{scheduled} < $runs->[ $i - 1 ]{resolved};
+	  if $run->{scheduled} < $runs->[ $i - 1 ]{resolved} - SKEW_MS;
 	return $left - 1;
 }
 
