@@ -10,18 +10,24 @@
 
 #include "funcapi.h"
 
-extern const TqSlug *tq_arg_slug(FunctionCallInfo fcinfo, int n, const char *name);
+extern const TqSlug *tq_arg_slug(FunctionCallInfo fcinfo, int n,
+								 const char *name);
 extern TqSlug tq_arg_after(FunctionCallInfo fcinfo, int n);
-extern int	tq_arg_max(FunctionCallInfo fcinfo, int n);
-extern int	tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max);
-extern int	tq_arg_run_id(FunctionCallInfo fcinfo, int n);
+extern int tq_arg_max(FunctionCallInfo fcinfo, int n);
+extern int tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name,
+					  int min, int max);
+extern int tq_arg_run_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name);
-extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name);
+extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n,
+							   const char *name);
 extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
-extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type);
+extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
+								 int worker_type);
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
-extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name);
-extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name);
+extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
+								 const char *name);
+extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
+							   const char *name);
 extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
 extern void tq_arg_no_credentials(FunctionCallInfo fcinfo, int n);
 extern void tq_refuse_null(const char *name) pg_attribute_noreturn();
@@ -30,4 +36,4 @@ extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern Datum tq_slug_datum(const TqSlug *slug);
 extern void tq_put_entries(ReturnSetInfo *rsinfo, const TqTask *tasks, int n);
 
-#endif							/* TQ_API_H */
+#endif /* TQ_API_H */

@@ -40,7 +40,7 @@ tq_arg_slug(FunctionCallInfo fcinfo, int n, const char *name)
 TqSlug
 tq_arg_after(FunctionCallInfo fcinfo, int n)
 {
-	TqSlug		lowest = {{0}};
+	TqSlug lowest = {{0}};
 
 	return PG_ARGISNULL(n) ? lowest : *PG_GETARG_TQ_SLUG_P(n);
 }
@@ -48,7 +48,7 @@ tq_arg_after(FunctionCallInfo fcinfo, int n)
 int
 tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 {
-	int			value = DatumGetInt32(get(fcinfo, n, name));
+	int value = DatumGetInt32(get(fcinfo, n, name));
 
 	if (value < min || value > max)
 		ereport(ERROR,
@@ -80,7 +80,7 @@ tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name)
 char *
 tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	char	   *value = tq_arg_text(fcinfo, n, name);
+	char *value = tq_arg_text(fcinfo, n, name);
 
 	tq_check_identifier(name, value);
 	return value;
@@ -89,7 +89,7 @@ tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
 char *
 tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
 {
-	char	   *value = tq_arg_text(fcinfo, n, "task_queue_id");
+	char *value = tq_arg_text(fcinfo, n, "task_queue_id");
 
 	tq_check_task_queue_id(value);
 	return value;
@@ -99,7 +99,8 @@ tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
 char *
 tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type)
 {
-	return psprintf("%s/%s", tq_arg_identifier(fcinfo, provisioner, "provisioner_id"),
+	return psprintf("%s/%s",
+					tq_arg_identifier(fcinfo, provisioner, "provisioner_id"),
 					tq_arg_identifier(fcinfo, worker_type, "worker_type"));
 }
 
@@ -125,12 +126,18 @@ tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)
 TqSlug *
 tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 {
-	Datum	   *elements;
-	bool	   *nulls;
-	TqSlug	   *slugs;
+	Datum *elements;
+	bool *nulls;
+	TqSlug *slugs;
 
-	deconstruct_array(array, ARR_ELEMTYPE(array), TQ_SLUG_BYTES, false, TYPALIGN_CHAR,
-					  &elements, &nulls, n);
+	deconstruct_array(array,
+					  ARR_ELEMTYPE(array),
+					  TQ_SLUG_BYTES,
+					  false,
+					  TYPALIGN_CHAR,
+					  &elements,
+					  &nulls,
+					  n);
 	slugs = palloc(sizeof(TqSlug) * Max(*n, 1));
 	for (int i = 0; i < *n; i++)
 	{

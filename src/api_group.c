@@ -21,8 +21,8 @@ Datum
 tq_get_task_group(PG_FUNCTION_ARGS)
 {
 	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
-	TqGroup		group;
-	Jsonb	   *result;
+	TqGroup group;
+	Jsonb *result;
 
 	tq_plan_open(true);
 	tq_group_get(slug, &group);
@@ -36,11 +36,11 @@ Datum
 tq_list_task_group(PG_FUNCTION_ARGS)
 {
 	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
-	TqSlug		after = tq_arg_after(fcinfo, 1);
-	int			max = tq_arg_max(fcinfo, 2);
-	TqGroup		group;
-	TqTask	   *tasks;
-	int			n;
+	TqSlug after = tq_arg_after(fcinfo, 1);
+	int max = tq_arg_max(fcinfo, 2);
+	TqGroup group;
+	TqTask *tasks;
+	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_plan_open(true);
@@ -56,8 +56,8 @@ Datum
 tq_seal_task_group(PG_FUNCTION_ARGS)
 {
 	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
-	TqGroup		group;
-	Jsonb	   *result;
+	TqGroup group;
+	Jsonb *result;
 
 	tq_plan_open(false);
 	tq_group_seal(slug, &group, tq_clock_now());
@@ -71,7 +71,7 @@ Datum
 tq_cancel_task_group(PG_FUNCTION_ARGS)
 {
 	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
-	Jsonb	   *result;
+	Jsonb *result;
 
 	tq_plan_open(false);
 	result = tq_plan_keep(tq_group_cancel(slug, tq_clock_now()));
@@ -82,9 +82,19 @@ tq_cancel_task_group(PG_FUNCTION_ARGS)
 /* The columns of tq.progress. */
 enum
 {
-	COLUMN_TASKS, COLUMN_UNSCHEDULED, COLUMN_DELAYED, COLUMN_PENDING, COLUMN_RUNNING,
-	COLUMN_COMPLETED, COLUMN_FAILED, COLUMN_EXCEPTION, COLUMN_TOLERATED, COLUMN_OUTCOME,
-	COLUMN_FIRST_CREATED, COLUMN_LAST_RESOLVED, COLUMNS
+	COLUMN_TASKS,
+	COLUMN_UNSCHEDULED,
+	COLUMN_DELAYED,
+	COLUMN_PENDING,
+	COLUMN_RUNNING,
+	COLUMN_COMPLETED,
+	COLUMN_FAILED,
+	COLUMN_EXCEPTION,
+	COLUMN_TOLERATED,
+	COLUMN_OUTCOME,
+	COLUMN_FIRST_CREATED,
+	COLUMN_LAST_RESOLVED,
+	COLUMNS
 };
 
 static void
@@ -98,18 +108,21 @@ static void
 fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
 {
 	const char *outcome = tq_group_outcome(progress);
-	int64		tasks = progress->delayed;
+	int64 tasks = progress->delayed;
 
 	for (int state = 0; state < TQ_STATES; state++)
 		tasks += progress->count[state];
 	values[COLUMN_TASKS] = Int64GetDatum(tasks);
-	values[COLUMN_UNSCHEDULED] = Int64GetDatum(progress->count[TQ_STATE_UNSCHEDULED]);
+	values[COLUMN_UNSCHEDULED] = Int64GetDatum(
+		progress->count[TQ_STATE_UNSCHEDULED]);
 	values[COLUMN_DELAYED] = Int64GetDatum(progress->delayed);
 	values[COLUMN_PENDING] = Int64GetDatum(progress->count[TQ_STATE_PENDING]);
 	values[COLUMN_RUNNING] = Int64GetDatum(progress->count[TQ_STATE_RUNNING]);
-	values[COLUMN_COMPLETED] = Int64GetDatum(progress->count[TQ_STATE_COMPLETED]);
+	values[COLUMN_COMPLETED] = Int64GetDatum(
+		progress->count[TQ_STATE_COMPLETED]);
 	values[COLUMN_FAILED] = Int64GetDatum(progress->count[TQ_STATE_FAILED]);
-	values[COLUMN_EXCEPTION] = Int64GetDatum(progress->count[TQ_STATE_EXCEPTION]);
+	values[COLUMN_EXCEPTION] = Int64GetDatum(
+		progress->count[TQ_STATE_EXCEPTION]);
 	/* Only a policy can make a failure tolerated. */
 	values[COLUMN_TOLERATED] = Int64GetDatum(0);
 	nulls[COLUMN_OUTCOME] = outcome == NULL;
@@ -124,11 +137,11 @@ Datum
 tq_group_progress(PG_FUNCTION_ARGS)
 {
 	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
-	TupleDesc	desc;
-	TqGroup		group;
-	TqProgress	progress;
-	Datum		values[COLUMNS] = {0};
-	bool		nulls[COLUMNS] = {false};
+	TupleDesc desc;
+	TqGroup group;
+	TqProgress progress;
+	Datum values[COLUMNS] = {0};
+	bool nulls[COLUMNS] = {false};
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -137,5 +150,6 @@ tq_group_progress(PG_FUNCTION_ARGS)
 	tq_group_count(&group, &progress);
 	tq_plan_close();
 	fill_progress(&progress, values, nulls);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(
+		heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }

@@ -30,9 +30,9 @@ static Jsonb *
 create_one(FunctionCallInfo fcinfo, bool define)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	Jsonb	   *definition = tq_arg_jsonb(fcinfo, 1, "task");
-	TqTask	   *task;
-	Jsonb	   *status;
+	Jsonb *definition = tq_arg_jsonb(fcinfo, 1, "task");
+	TqTask *task;
+	Jsonb *status;
 
 	tq_plan_open(false);
 	task = tq_definition_parse(task_id, definition);
@@ -65,7 +65,8 @@ refuse_element(int i, const char *rule)
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid element of tasks"),
 			 errdetail("Element %d %s.", i + 1, rule),
-			 errhint("Give an array of objects with \"taskId\" and \"task\".")));
+			 errhint(
+				 "Give an array of objects with \"taskId\" and \"task\".")));
 }
 
 /* Read {"taskId": …, "task": {…}}. */
@@ -75,7 +76,7 @@ read_element(const JsonbValue *element, int i)
 	JsonbContainer *object = element->val.binary.data;
 	JsonbValue *id;
 	JsonbValue *task;
-	TqSlug		slug;
+	TqSlug slug;
 
 	if (element->type != jbvBinary || !JsonContainerIsObject(object))
 		refuse_element(i, "is not an object");
@@ -84,7 +85,8 @@ read_element(const JsonbValue *element, int i)
 	if (id == NULL || id->type != jbvString ||
 		!tq_slug_parse(id->val.string.val, id->val.string.len, &slug))
 		refuse_element(i, "has no \"taskId\" that is a slugid");
-	if (task == NULL || task->type != jbvBinary || !JsonContainerIsObject(task->val.binary.data))
+	if (task == NULL || task->type != jbvBinary ||
+		!JsonContainerIsObject(task->val.binary.data))
 		refuse_element(i, "has no \"task\" that is an object");
 	if (JsonContainerSize(object) != 2)
 		refuse_element(i, "has keys other than \"taskId\" and \"task\"");
@@ -94,10 +96,10 @@ read_element(const JsonbValue *element, int i)
 static TqTask *
 read_elements(Jsonb *array, int *n)
 {
-	TqTask	   *tasks = palloc(sizeof(TqTask) * Max(JB_ROOT_COUNT(array), 1));
+	TqTask *tasks = palloc(sizeof(TqTask) * Max(JB_ROOT_COUNT(array), 1));
 	JsonbIterator *it = JsonbIteratorInit(&array->root);
 	JsonbIteratorToken token;
-	JsonbValue	element;
+	JsonbValue element;
 
 	*n = 0;
 	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
@@ -114,16 +116,18 @@ read_elements(Jsonb *array, int *n)
 Datum
 tq_create_tasks(PG_FUNCTION_ARGS)
 {
-	Jsonb	   *array = tq_arg_jsonb(fcinfo, 0, "tasks");
-	TqTask	   *tasks;
-	int			n;
-	int64		created = 0;
+	Jsonb *array = tq_arg_jsonb(fcinfo, 0, "tasks");
+	TqTask *tasks;
+	int n;
+	int64 created = 0;
 
 	if (!JB_ROOT_IS_ARRAY(array) || JB_ROOT_IS_SCALAR(array))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("tasks must be a JSON array"),
-				 errhint("Give an array of objects with \"taskId\" and \"task\".")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("tasks must be a JSON array"),
+			 errhint(
+				 "Give an array of objects with \"taskId\" and \"task\".")));
 	tq_plan_open(false);
 	tasks = read_elements(array, &n);
 	if (n > 0)
@@ -137,23 +141,43 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 /* Arguments of enqueue(), in the order of api.md. */
 enum
 {
-	ARG_QUEUE, ARG_PAYLOAD, ARG_TASK_ID, ARG_GROUP, ARG_DEPENDENCIES, ARG_REQUIRES, ARG_PRIORITY,
-	ARG_RETRIES, ARG_DEADLINE, ARG_EXPIRES, ARG_DELAY, ARG_ROUTES, ARG_SCOPES, ARG_TAGS, ARG_EXTRA,
-	ARG_NAME, ARG_SCHEDULER, ARG_PROJECT, ARG_POLICY
+	ARG_QUEUE,
+	ARG_PAYLOAD,
+	ARG_TASK_ID,
+	ARG_GROUP,
+	ARG_DEPENDENCIES,
+	ARG_REQUIRES,
+	ARG_PRIORITY,
+	ARG_RETRIES,
+	ARG_DEADLINE,
+	ARG_EXPIRES,
+	ARG_DELAY,
+	ARG_ROUTES,
+	ARG_SCOPES,
+	ARG_TAGS,
+	ARG_EXTRA,
+	ARG_NAME,
+	ARG_SCHEDULER,
+	ARG_PROJECT,
+	ARG_POLICY
 };
 
 static void
 refuse_unsupported(FunctionCallInfo fcinfo)
 {
-	Interval	none = {0};
+	Interval none = {0};
 
 	if (!PG_ARGISNULL(ARG_POLICY))
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("policy is not supported by this version of tq"),
 				 errhint("Leave policy out, or give NULL.")));
-	if (!DatumGetBool(DirectFunctionCall2(interval_eq, IntervalPGetDatum(&none),
-										  IntervalPGetDatum(tq_arg_interval(fcinfo, ARG_DELAY, "delay")))))
+	if (!DatumGetBool(
+			DirectFunctionCall2(interval_eq,
+								IntervalPGetDatum(&none),
+								IntervalPGetDatum(tq_arg_interval(fcinfo,
+																  ARG_DELAY,
+																  "delay")))))
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("delay is not supported by this version of tq"),
@@ -164,21 +188,31 @@ refuse_unsupported(FunctionCallInfo fcinfo)
 static TqTask *
 begin_task(FunctionCallInfo fcinfo, TimestampTz now)
 {
-	TqTask	   *task = palloc0(sizeof(TqTask));
+	TqTask *task = palloc0(sizeof(TqTask));
 
 	task->queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE);
 	if (PG_ARGISNULL(ARG_TASK_ID))
 		tq_slug_random(&task->task_id);
 	else
 		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
-	task->group_slug = PG_ARGISNULL(ARG_GROUP) ? task->task_id : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
-	task->dependencies = tq_slugs_of_array(tq_arg_array(fcinfo, ARG_DEPENDENCIES, "dependencies"),
-										   "dependencies", &task->ndependencies);
+	task->group_slug = PG_ARGISNULL(ARG_GROUP)
+						   ? task->task_id
+						   : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
+	task->dependencies = tq_slugs_of_array(tq_arg_array(fcinfo,
+														ARG_DEPENDENCIES,
+														"dependencies"),
+										   "dependencies",
+										   &task->ndependencies);
 	task->scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER, "scheduler_id");
 	task->project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
 	task->created = now;
-	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo, ARG_DEADLINE, "deadline"));
-	task->expires = tq_clock_add_interval(task->deadline, tq_arg_interval(fcinfo, ARG_EXPIRES, "expires"));
+	task->deadline = tq_clock_add_interval(now,
+										   tq_arg_interval(fcinfo,
+														   ARG_DEADLINE,
+														   "deadline"));
+	task->expires =
+		tq_clock_add_interval(task->deadline,
+							  tq_arg_interval(fcinfo, ARG_EXPIRES, "expires"));
 	return task;
 }
 
@@ -187,25 +221,27 @@ Datum
 tq_enqueue(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = tq_clock_now();
-	TqSlug	   *result = palloc(sizeof(TqSlug));
-	TqEnqueue	arguments;
-	TqTask	   *task;
+	TqSlug *result = palloc(sizeof(TqSlug));
+	TqEnqueue arguments;
+	TqTask *task;
 
 	refuse_unsupported(fcinfo);
 	tq_plan_open(false);
 	task = begin_task(fcinfo, now);
-	arguments = (TqEnqueue)
-	{
-		.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
-		.priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-		.retries = tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
-		.routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
-		.scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
-		.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload"),
-		.tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
-		.extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
-		.name = PG_ARGISNULL(ARG_NAME) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(ARG_NAME))
-	};
+	arguments =
+		(TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
+					.priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
+					.retries =
+						tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
+					.routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
+					.scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
+					.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload"),
+					.tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
+					.extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
+					.name = PG_ARGISNULL(ARG_NAME)
+								? NULL
+								: text_to_cstring(
+									  PG_GETARG_TEXT_PP(ARG_NAME))};
 	tq_definition_fill(task, &arguments);
 	(void) tq_create(task, 1, TQ_REPEAT_LATER, now);
 	*result = task->task_id;
@@ -217,11 +253,12 @@ tq_enqueue(PG_FUNCTION_ARGS)
 
 /* One task, one transition, and its status afterwards. */
 static Jsonb *
-change_task(FunctionCallInfo fcinfo, void (*change) (const TqTask *, TimestampTz))
+change_task(FunctionCallInfo fcinfo,
+			void (*change)(const TqTask *, TimestampTz))
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	TqTask	   *task;
-	Jsonb	   *status;
+	TqTask *task;
+	Jsonb *status;
 
 	tq_plan_open(false);
 	task = tq_task_get(task_id, false);
@@ -259,7 +296,7 @@ Datum
 tq_status(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	Jsonb	   *status;
+	Jsonb *status;
 
 	tq_plan_open(true);
 	status = tq_plan_keep(tq_status_of(tq_task_get(task_id, false)));
@@ -272,7 +309,7 @@ Datum
 tq_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	Jsonb	   *definition;
+	Jsonb *definition;
 
 	tq_plan_open(true);
 	definition = tq_plan_keep(tq_definition_json(tq_task_get(task_id, true)));
@@ -292,12 +329,12 @@ typedef enum Columns
 static const TqRun *
 runs_of(const TqRun *runs, int nruns, int64 task, int *n)
 {
-	int			low = 0;
-	int			high = nruns;
+	int low = 0;
+	int high = nruns;
 
 	while (low < high)
 	{
-		int			middle = (low + high) / 2;
+		int middle = (low + high) / 2;
 
 		if (runs[middle].task < task)
 			low = middle + 1;
@@ -313,9 +350,9 @@ runs_of(const TqRun *runs, int nruns, int64 task, int *n)
 static void
 put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
-	TqRun	   *runs = NULL;
-	int			nruns = 0;
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	TqRun *runs = NULL;
+	int nruns = 0;
 
 	for (int i = 0; i < n; i++)
 		ids[i] = tasks[i].id;
@@ -323,15 +360,16 @@ put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
 		runs = tq_runs_history(ids, n, &nruns);
 	for (int i = 0; i < n; i++)
 	{
-		Datum		values[3];
-		bool		nulls[3] = {false, false, false};
-		int			column = 0;
-		int			mine;
+		Datum values[3];
+		bool nulls[3] = {false, false, false};
+		int column = 0;
+		int mine;
 		const TqRun *first = runs_of(runs, nruns, tasks[i].id, &mine);
 
 		values[column++] = tq_slug_datum(&tasks[i].task_id);
 		if (columns & COLUMNS_STATUS)
-			values[column++] = JsonbPGetDatum(tq_status_json(&tasks[i], first, mine));
+			values[column++] = JsonbPGetDatum(
+				tq_status_json(&tasks[i], first, mine));
 		if (columns & COLUMNS_TASK)
 			values[column++] = JsonbPGetDatum(tq_definition_json(&tasks[i]));
 		tq_put_row(rsinfo, values, nulls);
@@ -341,10 +379,10 @@ put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
 static Datum
 list_asked_for(FunctionCallInfo fcinfo, Columns columns)
 {
-	ArrayType  *array = tq_arg_array(fcinfo, 0, "task_ids");
-	TqSlug	   *slugs;
-	TqTask	   *tasks;
-	int			n;
+	ArrayType *array = tq_arg_array(fcinfo, 0, "task_ids");
+	TqSlug *slugs;
+	TqTask *tasks;
+	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_plan_open(true);
@@ -381,11 +419,11 @@ Datum
 tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	TqSlug		after = tq_arg_after(fcinfo, 1);
-	int			max = tq_arg_max(fcinfo, 2);
-	TqTask	   *required;
-	TqTask	   *tasks;
-	int			n;
+	TqSlug after = tq_arg_after(fcinfo, 1);
+	int max = tq_arg_max(fcinfo, 2);
+	TqTask *required;
+	TqTask *tasks;
+	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_plan_open(true);

@@ -21,8 +21,8 @@ PG_FUNCTION_INFO_V1(tq_priority_name_sql);
 static int64
 run_step(TqStep step)
 {
-	int64		tasks = 0;
-	bool		more;
+	int64 tasks = 0;
+	bool more;
 
 	do
 	{
@@ -39,9 +39,9 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
-		Datum		values[2] = {CStringGetTextDatum(tq_step_name((TqStep) step)),
-		Int64GetDatum(run_step((TqStep) step))};
-		bool		nulls[2] = {false, false};
+		Datum values[2] = {CStringGetTextDatum(tq_step_name((TqStep) step)),
+						   Int64GetDatum(run_step((TqStep) step))};
+		bool nulls[2] = {false, false};
 
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
@@ -66,13 +66,15 @@ tq_state_name_sql(PG_FUNCTION_ARGS)
 Datum
 tq_reason_created_name(PG_FUNCTION_ARGS)
 {
-	return return_name(fcinfo, tq_created_name((TqCreated) PG_GETARG_INT32(0)));
+	return return_name(fcinfo,
+					   tq_created_name((TqCreated) PG_GETARG_INT32(0)));
 }
 
 Datum
 tq_reason_resolved_name(PG_FUNCTION_ARGS)
 {
-	return return_name(fcinfo, tq_resolved_name((TqResolved) PG_GETARG_INT32(0)));
+	return return_name(fcinfo,
+					   tq_resolved_name((TqResolved) PG_GETARG_INT32(0)));
 }
 
 Datum

@@ -15,9 +15,11 @@
 Oid
 tq_catalog_slugid_type(void)
 {
-	Oid			schema = get_namespace_oid("tq", false);
-	Oid			type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-									   CStringGetDatum("slugid"), ObjectIdGetDatum(schema));
+	Oid schema = get_namespace_oid("tq", false);
+	Oid type = GetSysCacheOid2(TYPENAMENSP,
+							   Anum_pg_type_oid,
+							   CStringGetDatum("slugid"),
+							   ObjectIdGetDatum(schema));
 
 	if (!OidIsValid(type))
 		ereport(ERROR,

@@ -17,10 +17,12 @@
  * quarantine.  What is noted may lag by half an hour (5.6).
  */
 static bool
-see_worker(int32 queue, const char *group, const char *id, TimestampTz now, TqWorker *worker)
+see_worker(int32 queue, const char *group, const char *id, TimestampTz now,
+		   TqWorker *worker)
 {
 	tq_worker_intern(queue, group, id, worker);
-	if (worker->first_claim == 0 || worker->last_date_active < tq_clock_add_ms(now, -SEEN_MS))
+	if (worker->first_claim == 0 ||
+		worker->last_date_active < tq_clock_add_ms(now, -SEEN_MS))
 	{
 		tq_worker_seen(worker->id, now, tq_clock_add_ms(now, DAY_MS), true);
 		tq_queue_seen(queue, now, tq_clock_add_ms(now, DAY_MS));
@@ -30,14 +32,14 @@ see_worker(int32 queue, const char *group, const char *id, TimestampTz now, TqWo
 
 /* 2.8: up to max runs of a queue, best first. */
 TqClaim *
-tq_claim_best(const char *queue_name, const char *worker_group, const char *worker_id,
-			  int max, TimestampTz now, int *found)
+tq_claim_best(const char *queue_name, const char *worker_group,
+			  const char *worker_id, int max, TimestampTz now, int *found)
 {
-	int32		queue = tq_queue_intern(queue_name);
+	int32 queue = tq_queue_intern(queue_name);
 	TimestampTz taken_until = tq_clock_add_ms(now, tq_claim_timeout);
-	TqWorker	worker;
-	TqClaimed  *claimed;
-	TqClaim    *claims;
+	TqWorker worker;
+	TqClaimed *claimed;
+	TqClaim *claims;
 
 	*found = 0;
 	if (!see_worker(queue, worker_group, worker_id, now, &worker))
@@ -45,12 +47,12 @@ tq_claim_best(const char *queue_name, const char *worker_group, const char *work
 	claimed = tq_pending_claim(queue, worker.id, max, now, taken_until, found);
 	claims = palloc(sizeof(TqClaim) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
-		claims[i] = (TqClaim)
-		{
-			.task_id = claimed[i].task_id,.run_id = claimed[i].run_id,
-			.worker_group = worker_group,.worker_id = worker_id,
-			.taken_until = taken_until,.payload = claimed[i].payload
-		};
+		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
+							  .run_id = claimed[i].run_id,
+							  .worker_group = worker_group,
+							  .worker_id = worker_id,
+							  .taken_until = taken_until,
+							  .payload = claimed[i].payload};
 	return claims;
 }
 
@@ -71,28 +73,35 @@ start_run(const TqTask *task, TqRun *run, int32 worker, TimestampTz now)
 static void
 refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("run %d of task \"%s\" cannot be claimed", run_id, tq_slug_text(&task->task_id)),
-			 errdetail("The task is %s, and its last run is %d.", tq_state_name(run->state), run->run_id),
-			 errhint("Only the last run can be claimed, while it is pending; tq.claim_work() finds one that can.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" cannot be claimed",
+				run_id,
+				tq_slug_text(&task->task_id)),
+		 errdetail("The task is %s, and its last run is %d.",
+				   tq_state_name(run->state),
+				   run->run_id),
+		 errhint(
+			 "Only the last run can be claimed, while it is pending; tq.claim_work() finds one that can.")));
 }
 
 /* A worker may ask again for what claim_task() gave it (3.1, rule 35). */
 static bool
 is_own_claim(const TqRun *run, int32 worker)
 {
-	return run->state == TQ_STATE_RUNNING && run->by_claim_task && run->worker == worker;
+	return run->state == TQ_STATE_RUNNING && run->by_claim_task &&
+		   run->worker == worker;
 }
 
 /* 2.9: this run; false when the worker is in quarantine. */
 bool
 tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
-			  const char *worker_id, TimestampTz now, TqClaim *claim)
+			 const char *worker_id, TimestampTz now, TqClaim *claim)
 {
-	TqTask	   *task = tq_task_get(task_id, true);
-	TqWorker	worker;
-	TqRun		run;
+	TqTask *task = tq_task_get(task_id, true);
+	TqWorker worker;
+	TqRun run;
 
 	if (task->deadline <= now)
 		tq_refuse_past_deadline(task);
@@ -107,11 +116,12 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		start_run(task, &run, worker.id, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
-	*claim = (TqClaim)
-	{
-		.task_id = *task_id,.run_id = run_id,.worker_group = worker_group,.worker_id = worker_id,
-		.taken_until = run.taken_until,.payload = task->payload
-	};
+	*claim = (TqClaim){.task_id = *task_id,
+					   .run_id = run_id,
+					   .worker_group = worker_group,
+					   .worker_id = worker_id,
+					   .taken_until = run.taken_until,
+					   .payload = task->payload};
 	return true;
 }
 
@@ -120,7 +130,9 @@ refuse_reclaim(const TqTask *task, int run_id, TqState state)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("run %d of task \"%s\" is not running", run_id, tq_slug_text(&task->task_id)),
+			 errmsg("run %d of task \"%s\" is not running",
+					run_id,
+					tq_slug_text(&task->task_id)),
 			 errdetail("The run is %s.", tq_state_name(state)),
 			 errhint("The claim is lost: stop working on this run.")));
 }
@@ -129,13 +141,14 @@ refuse_reclaim(const TqTask *task, int run_id, TqState state)
 static TqRun *
 lock_running(const TqTask *task, int run_id)
 {
-	int			found;
-	TqRun	   *run = tq_runs_lock(&task->id, &run_id, 1, &found);
-	TqRun		last;
+	int found;
+	TqRun *run = tq_runs_lock(&task->id, &run_id, 1, &found);
+	TqRun last;
 
 	if (found == 0)
 	{
-		if (!tq_run_peek(task->id, &last) || last.run_id != run_id || run_id < 0)
+		if (!tq_run_peek(task->id, &last) || last.run_id != run_id ||
+			run_id < 0)
 			tq_refuse_missing_run(&task->task_id, run_id);
 		refuse_reclaim(task, run_id, last.state);
 	}
@@ -146,40 +159,49 @@ lock_running(const TqTask *task, int run_id)
 
 /* 2.10: the claim lasts from now; it never ends earlier than it did before. */
 void
-tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now, TqClaim *claim)
+tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
+				 TqClaim *claim)
 {
-	TqTask	   *task = tq_task_get(task_id, false);
-	TqRun	   *run;
-	TqRun	   *history;
-	int			n;
+	TqTask *task = tq_task_get(task_id, false);
+	TqRun *run;
+	TqRun *history;
+	int n;
 
 	if (task->deadline <= now)
 		tq_refuse_past_deadline(task);
 	run = lock_running(task, run_id);
-	run->taken_until = Max(run->taken_until, tq_clock_add_ms(now, tq_claim_timeout));
+	run->taken_until = Max(run->taken_until,
+						   tq_clock_add_ms(now, tq_claim_timeout));
 	tq_run_extend(task->id, run_id, run->taken_until);
 	tq_lease_insert(run->taken_until, &task->id, 1);
 	tq_worker_seen(run->worker, now, tq_clock_add_ms(now, DAY_MS), false);
 	history = tq_runs_history(&task->id, 1, &n);
-	*claim = (TqClaim)
-	{
-		.task_id = *task_id,.run_id = run_id,
-		.worker_group = history[run_id].worker_group,.worker_id = history[run_id].worker_id,
-		.taken_until = run->taken_until,.payload = NULL
-	};
+	*claim = (TqClaim){.task_id = *task_id,
+					   .run_id = run_id,
+					   .worker_group = history[run_id].worker_group,
+					   .worker_id = history[run_id].worker_id,
+					   .taken_until = run->taken_until,
+					   .payload = NULL};
 }
 
 /* A worker that claim_work() has seen and that has not been forgotten, or TQ404 (2.16). */
 void
-tq_worker_get(const char *queue_name, const char *group, const char *id, TimestampTz now, TqWorker *worker)
+tq_worker_get(const char *queue_name, const char *group, const char *id,
+			  TimestampTz now, TqWorker *worker)
 {
-	int32		queue = tq_queue_find(queue_name);
+	int32 queue = tq_queue_find(queue_name);
 
-	if (queue == 0 || !tq_worker_find(queue, group, id, worker) || worker->expires == 0 ||
+	if (queue == 0 || !tq_worker_find(queue, group, id, worker) ||
+		worker->expires == 0 ||
 		(worker->expires <= now && worker->quarantine_until <= now))
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_NOT_FOUND),
-				 errmsg("worker \"%s/%s\" of task queue \"%s\" does not exist", group, id, queue_name),
-				 errdetail("It has not called tq.claim_work(), or not for a day."),
-				 errhint("A worker becomes known by its first tq.claim_work().")));
+				 errmsg("worker \"%s/%s\" of task queue \"%s\" does not exist",
+						group,
+						id,
+						queue_name),
+				 errdetail(
+					 "It has not called tq.claim_work(), or not for a day."),
+				 errhint(
+					 "A worker becomes known by its first tq.claim_work().")));
 }

@@ -19,7 +19,7 @@
 TimestampTz
 tq_clock_truncate(TimestampTz t)
 {
-	int64		rest;
+	int64 rest;
 
 	if (TIMESTAMP_NOT_FINITE(t))
 		return t;
@@ -44,8 +44,8 @@ TimestampTz
 tq_clock_next_year(TimestampTz t)
 {
 	struct pg_tm tm;
-	fsec_t		fsec;
-	Timestamp	result;
+	fsec_t fsec;
+	Timestamp result;
 
 	if (timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
 		return t;
@@ -64,9 +64,9 @@ tq_clock_next_year(TimestampTz t)
 TimestampTz
 tq_clock_add_interval(TimestampTz t, Interval *span)
 {
-	Datum		sum = DirectFunctionCall2(timestamp_pl_interval,
-										  TimestampGetDatum(t),
-										  IntervalPGetDatum(span));
+	Datum sum = DirectFunctionCall2(timestamp_pl_interval,
+									TimestampGetDatum(t),
+									IntervalPGetDatum(span));
 
 	return tq_clock_truncate(DatumGetTimestamp(sum));
 }
@@ -101,11 +101,11 @@ date_time_form(const char *text, size_t len, size_t *fraction, size_t *zone)
 	const char *p = text;
 	const char *end = text + len;
 
-	if (!digits(&p, end, 4) || !literal(&p, end, "-") ||
-		!digits(&p, end, 2) || !literal(&p, end, "-") ||
-		!digits(&p, end, 2) || !literal(&p, end, "Tt ") ||
-		!digits(&p, end, 2) || !literal(&p, end, ":") ||
-		!digits(&p, end, 2) || !literal(&p, end, ":") || !digits(&p, end, 2))
+	if (!digits(&p, end, 4) || !literal(&p, end, "-") || !digits(&p, end, 2) ||
+		!literal(&p, end, "-") || !digits(&p, end, 2) ||
+		!literal(&p, end, "Tt ") || !digits(&p, end, 2) ||
+		!literal(&p, end, ":") || !digits(&p, end, 2) ||
+		!literal(&p, end, ":") || !digits(&p, end, 2))
 		return false;
 	*fraction = p - text;
 	if (p < end && *p == '.')
@@ -120,7 +120,7 @@ date_time_form(const char *text, size_t len, size_t *fraction, size_t *zone)
 	if (literal(&p, end, "Zz"))
 		return p == end;
 	return literal(&p, end, "+-") && digits(&p, end, 2) &&
-		literal(&p, end, ":") && digits(&p, end, 2) && p == end;
+		   literal(&p, end, ":") && digits(&p, end, 2) && p == end;
 }
 
 static int
@@ -137,11 +137,10 @@ bool
 tq_clock_parse(const char *text, size_t len, TimestampTz *t)
 {
 	struct pg_tm tm = {0};
-	size_t		fraction,
-				zone;
-	int			ms = 0;
-	int			offset = 0;
-	Timestamp	local;
+	size_t fraction, zone;
+	int ms = 0;
+	int offset = 0;
+	Timestamp local;
 
 	if (!date_time_form(text, len, &fraction, &zone))
 		return false;
@@ -159,9 +158,11 @@ tq_clock_parse(const char *text, size_t len, TimestampTz *t)
 		ms = ms * 10 + (fraction + i < zone ? text[fraction + i] - '0' : 0);
 	if (len - zone == 6)
 	{
-		if (two_digits(text + zone + 1) > 23 || two_digits(text + zone + 4) > 59)
+		if (two_digits(text + zone + 1) > 23 ||
+			two_digits(text + zone + 4) > 59)
 			return false;
-		offset = two_digits(text + zone + 1) * 3600 + two_digits(text + zone + 4) * 60;
+		offset = two_digits(text + zone + 1) * 3600 +
+				 two_digits(text + zone + 4) * 60;
 		if (text[zone] == '-')
 			offset = -offset;
 	}
@@ -176,11 +177,17 @@ char *
 tq_clock_text(TimestampTz t)
 {
 	struct pg_tm tm;
-	fsec_t		fsec;
+	fsec_t fsec;
 
-	if (TIMESTAMP_NOT_FINITE(t) || timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
+	if (TIMESTAMP_NOT_FINITE(t) ||
+		timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
 		return pstrdup(timestamptz_to_str(t));
 	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-					tm.tm_year, tm.tm_mon, tm.tm_mday,
-					tm.tm_hour, tm.tm_min, tm.tm_sec, (int) (fsec / USECS_PER_MS));
+					tm.tm_year,
+					tm.tm_mon,
+					tm.tm_mday,
+					tm.tm_hour,
+					tm.tm_min,
+					tm.tm_sec,
+					(int) (fsec / USECS_PER_MS));
 }

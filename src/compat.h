@@ -13,7 +13,7 @@
 
 /* A named wait event where the server has them (17), the general one before. */
 #if PG_VERSION_NUM >= 170000
-#define TqWaitEvent(slot, name) \
+#define TqWaitEvent(slot, name)                                               \
 	((slot) != 0 ? (slot) : ((slot) = WaitEventExtensionNew(name)))
 #else
 #define TqWaitEvent(slot, name) ((void) (slot), PG_WAIT_EXTENSION)
@@ -31,10 +31,10 @@
 
 /* index_beginscan() takes instrumentation since 18. */
 #if PG_VERSION_NUM >= 180000
-#define TqIndexBeginScan(heap, index, snapshot, nkeys) \
+#define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
 	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
 #else
-#define TqIndexBeginScan(heap, index, snapshot, nkeys) \
+#define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
 	index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
@@ -47,10 +47,10 @@
 
 /* One ownership check per catalog until 16. */
 #if PG_VERSION_NUM >= 160000
-#define TqOwnsDatabase(database) \
+#define TqOwnsDatabase(database)                                              \
 	object_ownercheck(DatabaseRelationId, database, GetUserId())
 #else
 #define TqOwnsDatabase(database) pg_database_ownercheck(database, GetUserId())
 #endif
 
-#endif							/* TQ_COMPAT_H */
+#endif /* TQ_COMPAT_H */

@@ -24,19 +24,27 @@
 static HTAB *
 index_by_slug(const TqTask *tasks, int n)
 {
-	HASHCTL		control = {.keysize = sizeof(TqSlug),.entrysize = sizeof(TqSibling),.hcxt = CurrentMemoryContext};
-	HTAB	   *siblings = hash_create("tq siblings", n, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(TqSibling),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *siblings = hash_create("tq siblings",
+								 n,
+								 &control,
+								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	for (int i = 0; i < n; i++)
 	{
-		bool		found;
-		TqSibling  *sibling = hash_search(siblings, &tasks[i].task_id, HASH_ENTER, &found);
+		bool found;
+		TqSibling *sibling =
+			hash_search(siblings, &tasks[i].task_id, HASH_ENTER, &found);
 
 		if (found)
 			ereport(ERROR,
 					(errcode(ERRCODE_TQ_BAD_INPUT),
-					 errmsg("task \"%s\" is given twice", tq_slug_text(&tasks[i].task_id)),
-					 errhint("Give every task of one call an id of its own.")));
+					 errmsg("task \"%s\" is given twice",
+							tq_slug_text(&tasks[i].task_id)),
+					 errhint(
+						 "Give every task of one call an id of its own.")));
 		sibling->place = i;
 		sibling->is_new = false;
 		sibling->task = &tasks[i];
@@ -59,12 +67,13 @@ sibling_of(const TqTask *task, int dependency, HTAB *siblings)
 
 /* Raise the error that names a cycle among the tasks that are still blocked. */
 static void
-refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n, HTAB *siblings)
+refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
+			 HTAB *siblings)
 {
 	StringInfoData names;
-	bool	   *seen = palloc0(sizeof(bool) * n);
-	int			at = start;
-	int			first;
+	bool *seen = palloc0(sizeof(bool) * n);
+	int at = start;
+	int first;
 
 	/* Follow blocked dependencies until one comes again; that one is on a cycle. */
 	for (int round = 0; round < 2; round++)
@@ -74,13 +83,15 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n, HTAB 
 		memset(seen, 0, sizeof(bool) * n);
 		while (!seen[at])
 		{
-			int			next = at;
+			int next = at;
 
 			seen[at] = true;
-			appendStringInfo(&names, "%s, which depends on ", tq_slug_text(&tasks[at].task_id));
+			appendStringInfo(&names,
+							 "%s, which depends on ",
+							 tq_slug_text(&tasks[at].task_id));
 			for (int d = 0; d < tasks[at].ndependencies; d++)
 			{
-				TqSibling  *sibling = sibling_of(&tasks[at], d, siblings);
+				TqSibling *sibling = sibling_of(&tasks[at], d, siblings);
 
 				if (sibling != NULL && blocked_by[sibling->place] > 0)
 					next = sibling->place;
@@ -103,28 +114,29 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n, HTAB 
 static int *
 sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
 {
-	int		   *order = palloc(sizeof(int) * n);
-	int		   *blocked_by = palloc0(sizeof(int) * n);
-	List	  **dependents = palloc0(sizeof(List *) * n);
-	int			filled = 0;
+	int *order = palloc(sizeof(int) * n);
+	int *blocked_by = palloc0(sizeof(int) * n);
+	List **dependents = palloc0(sizeof(List *) * n);
+	int filled = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		for (int d = 0; d < tasks[i].ndependencies; d++)
 		{
-			TqSibling  *sibling = sibling_of(&tasks[i], d, siblings);
+			TqSibling *sibling = sibling_of(&tasks[i], d, siblings);
 
 			if (sibling == NULL)
 				continue;
 			blocked_by[i]++;
-			dependents[sibling->place] = lappend_int(dependents[sibling->place], i);
+			dependents[sibling->place] =
+				lappend_int(dependents[sibling->place], i);
 		}
 		if (blocked_by[i] == 0)
 			order[filled++] = i;
 	}
 	for (int done = 0; done < filled; done++)
 	{
-		ListCell   *cell;
+		ListCell *cell;
 
 		foreach(cell, dependents[order[done]])
 		{
@@ -149,7 +161,7 @@ differences(Jsonb *a, Jsonb *b)
 	StringInfoData names;
 	JsonbIterator *it = JsonbIteratorInit(&a->root);
 	JsonbIteratorToken token;
-	JsonbValue	key;
+	JsonbValue key;
 
 	initStringInfo(&names);
 	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
@@ -159,11 +171,22 @@ differences(Jsonb *a, Jsonb *b)
 
 		if (token != WJB_KEY)
 			continue;
-		x = getKeyJsonValueFromContainer(&a->root, key.val.string.val, key.val.string.len, NULL);
-		y = getKeyJsonValueFromContainer(&b->root, key.val.string.val, key.val.string.len, NULL);
-		if (y == NULL || compareJsonbContainers(&JsonbValueToJsonb(x)->root, &JsonbValueToJsonb(y)->root) != 0)
-			appendStringInfo(&names, "%s\"%.*s\"", names.len > 0 ? ", " : "",
-							 key.val.string.len, key.val.string.val);
+		x = getKeyJsonValueFromContainer(&a->root,
+										 key.val.string.val,
+										 key.val.string.len,
+										 NULL);
+		y = getKeyJsonValueFromContainer(&b->root,
+										 key.val.string.val,
+										 key.val.string.len,
+										 NULL);
+		if (y == NULL ||
+			compareJsonbContainers(&JsonbValueToJsonb(x)->root,
+								   &JsonbValueToJsonb(y)->root) != 0)
+			appendStringInfo(&names,
+							 "%s\"%.*s\"",
+							 names.len > 0 ? ", " : "",
+							 key.val.string.len,
+							 key.val.string.val);
 	}
 	return names.data;
 }
@@ -175,9 +198,9 @@ differences(Jsonb *a, Jsonb *b)
 static bool
 adopt_existing(TqTask *task, TqRepeat repeat)
 {
-	TqTask	   *existing = tq_task_whole_by_slug(&task->task_id);
-	Jsonb	   *old;
-	Jsonb	   *new;
+	TqTask *existing = tq_task_whole_by_slug(&task->task_id);
+	Jsonb *old;
+	Jsonb *new;
 
 	if (existing == NULL)
 		return false;
@@ -190,11 +213,14 @@ adopt_existing(TqTask *task, TqRepeat repeat)
 	old = tq_definition_json(existing);
 	new = tq_definition_json(task);
 	if (compareJsonbContainers(&old->root, &new->root) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task \"%s\" exists with another definition", tq_slug_text(&task->task_id)),
-				 errdetail("These differ: %s.", differences(old, new)),
-				 errhint("Use a new task id, or send the definition that was sent first.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" exists with another definition",
+					tq_slug_text(&task->task_id)),
+			 errdetail("These differ: %s.", differences(old, new)),
+			 errhint(
+				 "Use a new task id, or send the definition that was sent first.")));
 	*task = *existing;
 	return true;
 }
@@ -206,13 +232,15 @@ static const TqTask *sorting;
 static int
 compare_group(const void *a, const void *b)
 {
-	return tq_slug_compare(&sorting[*(const int *) a].group_slug, &sorting[*(const int *) b].group_slug);
+	return tq_slug_compare(&sorting[*(const int *) a].group_slug,
+						   &sorting[*(const int *) b].group_slug);
 }
 
 static int
 compare_slug(const void *a, const void *b)
 {
-	return tq_slug_compare(&sorting[*(const int *) a].task_id, &sorting[*(const int *) b].task_id);
+	return tq_slug_compare(&sorting[*(const int *) a].task_id,
+						   &sorting[*(const int *) b].task_id);
 }
 
 static int
@@ -225,9 +253,10 @@ compare_deadline(const void *a, const void *b)
 }
 
 static int *
-places_sorted(const TqTask *tasks, int n, int (*compare) (const void *, const void *))
+places_sorted(const TqTask *tasks, int n,
+			  int (*compare)(const void *, const void *))
 {
-	int		   *places = palloc(sizeof(int) * n);
+	int *places = palloc(sizeof(int) * n);
 
 	for (int i = 0; i < n; i++)
 		places[i] = i;
@@ -246,28 +275,35 @@ is_named_after_itself(const TqTask *task)
 static void
 join_groups(TqTask *tasks, int n)
 {
-	int		   *places = places_sorted(tasks, n, compare_group);
-	int			end;
+	int *places = places_sorted(tasks, n, compare_group);
+	int end;
 
 	for (int start = 0; start < n; start = end)
 	{
 		const TqTask *joining = NULL;
 		TimestampTz latest = 0;
-		int64		id;
+		int64 id;
 
-		for (end = start; end < n && compare_group(&places[start], &places[end]) == 0; end++)
+		for (end = start;
+			 end < n && compare_group(&places[start], &places[end]) == 0;
+			 end++)
 		{
-			TqTask	   *task = &tasks[places[end]];
+			TqTask *task = &tasks[places[end]];
 
 			if (is_named_after_itself(task))
 				continue;
-			if (joining != NULL && strcmp(joining->scheduler_id, task->scheduler_id) != 0)
+			if (joining != NULL &&
+				strcmp(joining->scheduler_id, task->scheduler_id) != 0)
 				ereport(ERROR,
 						(errcode(ERRCODE_TQ_CONFLICT),
-						 errmsg("tasks of one group must have one schedulerId"),
-						 errdetail("Group \"%s\" is given \"%s\" and \"%s\".", tq_slug_text(&task->group_slug),
-								   joining->scheduler_id, task->scheduler_id),
-						 errhint("Use one schedulerId, or another taskGroupId.")));
+						 errmsg(
+							 "tasks of one group must have one schedulerId"),
+						 errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
+								   tq_slug_text(&task->group_slug),
+								   joining->scheduler_id,
+								   task->scheduler_id),
+						 errhint(
+							 "Use one schedulerId, or another taskGroupId.")));
 			joining = task;
 			latest = Max(latest, task->expires);
 		}
@@ -286,13 +322,14 @@ join_groups(TqTask *tasks, int n)
 static int64
 insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 {
-	int		   *places = places_sorted(tasks, n, compare_slug);
-	int64		created = 0;
+	int *places = places_sorted(tasks, n, compare_slug);
+	int64 created = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		TqTask	   *task = &tasks[places[i]];
-		TqSibling  *sibling = hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqTask *task = &tasks[places[i]];
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
 
 		do
 			sibling->is_new = tq_task_insert(task);
@@ -306,16 +343,18 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 
 /* Dependencies, and the place of each new task: unscheduled or pending. */
 static void
-place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings, TimestampTz now)
+place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
+			TimestampTz now)
 {
-	TqPending  *pending = palloc0(sizeof(TqPending) * n);
-	int			npending = 0;
+	TqPending *pending = palloc0(sizeof(TqPending) * n);
+	int npending = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		const TqTask *task = &tasks[order[i]];
-		TqSibling  *sibling = hash_search(siblings, &task->task_id, HASH_FIND, NULL);
-		int			unmet;
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		int unmet;
 
 		if (!sibling->is_new)
 			continue;
@@ -323,12 +362,14 @@ place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings, Timest
 		if (unmet > 0)
 			tq_unscheduled_insert(task->id, unmet, task->all_resolved);
 		else
-			pending[npending++] = (TqPending)
-			{
-				.task = task->id,.seq = task->id,.queue = task->queue,.priority = task->priority,
-				.run_id = 0,.retries_left = task->retries,.created = TQ_CREATED_SCHEDULED,
-				.scheduled = now
-			};
+			pending[npending++] = (TqPending){.task = task->id,
+											  .seq = task->id,
+											  .queue = task->queue,
+											  .priority = task->priority,
+											  .run_id = 0,
+											  .retries_left = task->retries,
+											  .created = TQ_CREATED_SCHEDULED,
+											  .scheduled = now};
 	}
 	tq_pending_insert(pending, npending);
 }
@@ -337,20 +378,25 @@ place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings, Timest
 static void
 set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
 {
-	int		   *places = places_sorted(tasks, n, compare_deadline);
-	int64		ids[TIMER_TASKS];
-	int			nids = 0;
+	int *places = places_sorted(tasks, n, compare_deadline);
+	int64 ids[TIMER_TASKS];
+	int nids = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		const TqTask *task = &tasks[places[i]];
-		TqSibling  *sibling = hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
 
 		if (sibling->is_new)
 			ids[nids++] = task->id;
-		if (nids == TIMER_TASKS || i + 1 == n || tasks[places[i + 1]].deadline != task->deadline)
+		if (nids == TIMER_TASKS || i + 1 == n ||
+			tasks[places[i + 1]].deadline != task->deadline)
 		{
-			tq_timer_insert(TQ_TIMER_DEADLINE, tq_clock_add_ms(task->deadline, tq_deadline_delay), ids, nids);
+			tq_timer_insert(TQ_TIMER_DEADLINE,
+							tq_clock_add_ms(task->deadline, tq_deadline_delay),
+							ids,
+							nids);
 			nids = 0;
 		}
 	}
@@ -363,9 +409,9 @@ set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
 int64
 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 {
-	HTAB	   *siblings = index_by_slug(tasks, n);
-	int		   *order = sort_by_dependency(tasks, n, siblings);
-	int64		created;
+	HTAB *siblings = index_by_slug(tasks, n);
+	int *order = sort_by_dependency(tasks, n, siblings);
+	int64 created;
 
 	for (int i = 0; i < n; i++)
 		tq_check_times(&tasks[i], now);

@@ -27,7 +27,7 @@
 typedef struct Source
 {
 	const TqSlug *task_id;
-	Jsonb	   *json;
+	Jsonb *json;
 } Source;
 
 static void
@@ -36,7 +36,10 @@ refuse(const TqSlug *task_id, const char *key, const char *rule)
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid \"%s\" in task definition", key),
-			 errdetail("Task \"%s\": \"%s\" %s.", tq_slug_text(task_id), key, rule),
+			 errdetail("Task \"%s\": \"%s\" %s.",
+					   tq_slug_text(task_id),
+					   key,
+					   rule),
 			 errhint("Correct \"%s\" and send the definition again.", key)));
 }
 
@@ -47,10 +50,11 @@ is_name(const char *value, size_t len, const char *further)
 {
 	for (size_t i = 0; i < len; i++)
 	{
-		char		c = value[i];
+		char c = value[i];
 
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-			  strchr(further, c) != NULL) || c == '\0')
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			  (c >= '0' && c <= '9') || strchr(further, c) != NULL) ||
+			c == '\0')
 			return false;
 	}
 	return len > 0;
@@ -68,7 +72,7 @@ is_task_queue_id(const char *value)
 	const char *slash = strchr(value, '/');
 
 	return slash != NULL && is_identifier(value, slash - value) &&
-		is_identifier(slash + 1, strlen(slash + 1));
+		   is_identifier(slash + 1, strlen(slash + 1));
 }
 
 /* workerGroup, workerId and their like, as arguments (1.1). */
@@ -79,18 +83,21 @@ tq_check_identifier(const char *what, const char *value)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("invalid %s \"%s\"", what, value),
-				 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".", IDENTIFIER_MAX)));
+				 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".",
+						 IDENTIFIER_MAX)));
 }
 
 void
 tq_check_task_queue_id(const char *value)
 {
 	if (!is_task_queue_id(value))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid task_queue_id \"%s\"", value),
-				 errhint("A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",
-						 IDENTIFIER_MAX)));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid task_queue_id \"%s\"", value),
+			 errhint(
+				 "A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",
+				 IDENTIFIER_MAX)));
 }
 
 static bool
@@ -107,7 +114,7 @@ is_printable_ascii(const char *value)
 static void
 check_scope(const TqSlug *task_id, const char *scope)
 {
-	size_t		len = strlen(scope);
+	size_t len = strlen(scope);
 
 	if (!is_printable_ascii(scope))
 		refuse(task_id, "scopes", "must be of printable ASCII characters");
@@ -118,7 +125,7 @@ check_scope(const TqSlug *task_id, const char *scope)
 static void
 check_route(const TqSlug *task_id, char *const *routes, int i)
 {
-	int			len = pg_mbstrlen(routes[i]);
+	int len = pg_mbstrlen(routes[i]);
 
 	if (len < 1 || len > ROUTE_MAX)
 		refuse(task_id, "routes", "must have 1 to 249 characters each");
@@ -138,11 +145,14 @@ compare_slugs(const void *a, const void *b)
 static void
 check_dependencies(const TqSlug *task_id, const TqSlug *slugs, int n)
 {
-	TqSlug	   *sorted;
+	TqSlug *sorted;
 
 	if (n > tq_max_dependencies)
-		refuse(task_id, "dependencies",
-			   psprintf("has %d items, and may have %d (tq.max_dependencies)", n, tq_max_dependencies));
+		refuse(task_id,
+			   "dependencies",
+			   psprintf("has %d items, and may have %d (tq.max_dependencies)",
+						n,
+						tq_max_dependencies));
 	sorted = palloc(sizeof(TqSlug) * Max(n, 1));
 	memcpy(sorted, slugs, sizeof(TqSlug) * n);
 	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
@@ -154,10 +164,13 @@ check_dependencies(const TqSlug *task_id, const TqSlug *slugs, int n)
 static int
 parse_priority(const TqSlug *task_id, const char *name)
 {
-	int			priority = tq_priority_parse(name);
+	int priority = tq_priority_parse(name);
 
 	if (priority == 0)
-		refuse(task_id, "priority", "must be highest, very-high, high, medium, low, very-low or lowest");
+		refuse(
+			task_id,
+			"priority",
+			"must be highest, very-high, high, medium, low, very-low or lowest");
 	return priority;
 }
 
@@ -175,7 +188,10 @@ static void
 check_project(const TqSlug *task_id, const char *value)
 {
 	if (strlen(value) > PROJECT_MAX || !is_name(value, strlen(value), "._/-"))
-		refuse(task_id, "projectId", "must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"");
+		refuse(
+			task_id,
+			"projectId",
+			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"");
 }
 
 static void
@@ -188,7 +204,7 @@ check_retries(const TqSlug *task_id, int64 retries)
 static ArrayType *
 text_array(char *const *items, int n)
 {
-	Datum	   *elements = palloc(sizeof(Datum) * Max(n, 1));
+	Datum *elements = palloc(sizeof(Datum) * Max(n, 1));
 
 	if (n == 0)
 		return NULL;
@@ -220,7 +236,10 @@ checked_scopes(const TqSlug *task_id, char **scopes, int n)
 static JsonbValue *
 get(const Source *source, const char *key)
 {
-	return getKeyJsonValueFromContainer(&source->json->root, key, strlen(key), NULL);
+	return getKeyJsonValueFromContainer(&source->json->root,
+										key,
+										strlen(key),
+										NULL);
 }
 
 static char *
@@ -245,10 +264,12 @@ get_string(const Source *source, const char *key)
 static char *
 get_identifier(const Source *source, const char *key)
 {
-	char	   *value = get_string(source, key);
+	char *value = get_string(source, key);
 
 	if (value != NULL && !is_identifier(value, strlen(value)))
-		refuse(source->task_id, key, "must be 1 to 38 letters, digits, \"-\" or \"_\"");
+		refuse(source->task_id,
+			   key,
+			   "must be 1 to 38 letters, digits, \"-\" or \"_\"");
 	return value;
 }
 
@@ -256,12 +277,14 @@ get_identifier(const Source *source, const char *key)
 static bool
 get_time(const Source *source, const char *key, TimestampTz *t)
 {
-	char	   *value = get_string(source, key);
+	char *value = get_string(source, key);
 
 	if (value == NULL)
 		return false;
 	if (!tq_clock_parse(value, strlen(value), t))
-		refuse(source->task_id, key, "must be a date-time such as 2026-01-31T12:00:00.000Z");
+		refuse(source->task_id,
+			   key,
+			   "must be a date-time such as 2026-01-31T12:00:00.000Z");
 	return true;
 }
 
@@ -269,9 +292,9 @@ get_time(const Source *source, const char *key, TimestampTz *t)
 static int64
 whole_number(Numeric number)
 {
-	char	   *text = numeric_normalize(number);
-	char	   *end;
-	long		value;
+	char *text = numeric_normalize(number);
+	char *end;
+	long value;
 
 	errno = 0;
 	value = strtol(text, &end, 10);
@@ -282,11 +305,12 @@ static int
 get_retries(const Source *source)
 {
 	JsonbValue *value = get(source, "retries");
-	int64		retries;
+	int64 retries;
 
 	if (value == NULL)
 		return 5;
-	retries = value->type == jbvNumeric ? whole_number(value->val.numeric) : -1;
+	retries = value->type == jbvNumeric ? whole_number(value->val.numeric)
+										: -1;
 	check_retries(source->task_id, retries);
 	return (int) retries;
 }
@@ -298,15 +322,17 @@ get_strings(const Source *source, const char *key, int *n)
 	JsonbValue *value = get(source, key);
 	JsonbIterator *it;
 	JsonbIteratorToken token;
-	JsonbValue	element;
-	char	  **items;
+	JsonbValue element;
+	char **items;
 
 	*n = 0;
 	if (value == NULL)
 		return NULL;
-	if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data))
+	if (value->type != jbvBinary ||
+		!JsonContainerIsArray(value->val.binary.data))
 		refuse(source->task_id, key, "must be an array of strings");
-	items = palloc(sizeof(char *) * (JsonContainerSize(value->val.binary.data) + 1));
+	items = palloc(sizeof(char *) *
+				   (JsonContainerSize(value->val.binary.data) + 1));
 	it = JsonbIteratorInit(value->val.binary.data);
 	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
 	{
@@ -326,7 +352,8 @@ get_object(const Source *source, const char *key)
 
 	if (value == NULL)
 		return NULL;
-	if (value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data))
+	if (value->type != jbvBinary ||
+		!JsonContainerIsObject(value->val.binary.data))
 		refuse(source->task_id, key, "must be an object");
 	return JsonbValueToJsonb(value);
 }
@@ -342,14 +369,17 @@ check_tags(const TqSlug *task_id, Jsonb *tags)
 {
 	JsonbIterator *it = JsonbIteratorInit(&tags->root);
 	JsonbIteratorToken token;
-	JsonbValue	value;
+	JsonbValue value;
 
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
 		if (token == WJB_VALUE &&
 			(value.type != jbvString ||
-			 pg_mbstrlen_with_len(value.val.string.val, value.val.string.len) > 4096))
-			refuse(task_id, "tags", "must be an object of strings of at most 4096 characters");
+			 pg_mbstrlen_with_len(value.val.string.val, value.val.string.len) >
+				 4096))
+			refuse(task_id,
+				   "tags",
+				   "must be an object of strings of at most 4096 characters");
 	}
 }
 
@@ -357,8 +387,9 @@ check_tags(const TqSlug *task_id, Jsonb *tags)
 static bool
 is_source(const char *text)
 {
-	return strncmp(text, "https://", 8) == 0 || strncmp(text, "http://", 7) == 0 ||
-		strncmp(text, "ssh://", 6) == 0 || strncmp(text, "git@", 4) == 0;
+	return strncmp(text, "https://", 8) == 0 ||
+		   strncmp(text, "http://", 7) == 0 ||
+		   strncmp(text, "ssh://", 6) == 0 || strncmp(text, "git@", 4) == 0;
 }
 
 static void
@@ -367,9 +398,12 @@ check_metadata(const Source *source, Jsonb *metadata)
 	static const struct
 	{
 		const char *key;
-		int			max;
-	}			fields[] = {{"name", 255}, {"description", 32768}, {"owner", 255}, {"source", 4096}};
-	Source		inner = {source->task_id, metadata};
+		int max;
+	} fields[] = {{"name", 255},
+				  {"description", 32768},
+				  {"owner", 255},
+				  {"source", 4096}};
+	Source inner = {source->task_id, metadata};
 
 	if (metadata == NULL)
 		refuse(source->task_id, "metadata", "is required");
@@ -378,21 +412,46 @@ check_metadata(const Source *source, Jsonb *metadata)
 		JsonbValue *value = get(&inner, fields[i].key);
 
 		if (value == NULL || value->type != jbvString ||
-			pg_mbstrlen_with_len(value->val.string.val, value->val.string.len) > fields[i].max)
-			refuse(source->task_id, "metadata",
-				   psprintf("must have a string \"%s\" of at most %d characters", fields[i].key, fields[i].max));
+			pg_mbstrlen_with_len(value->val.string.val,
+								 value->val.string.len) > fields[i].max)
+			refuse(
+				source->task_id,
+				"metadata",
+				psprintf("must have a string \"%s\" of at most %d characters",
+						 fields[i].key,
+						 fields[i].max));
 	}
 	if (JB_ROOT_COUNT(metadata) != lengthof(fields))
-		refuse(source->task_id, "metadata", "must have name, description, owner and source, and nothing else");
+		refuse(
+			source->task_id,
+			"metadata",
+			"must have name, description, owner and source, and nothing else");
 	if (!is_source(get_string(&inner, "source")))
-		refuse(source->task_id, "metadata", "must have a \"source\" that begins with http://, https://, ssh:// or git@");
+		refuse(
+			source->task_id,
+			"metadata",
+			"must have a \"source\" that begins with http://, https://, ssh:// or git@");
 }
 
-static const char *const known_keys[] = {
-	"provisionerId", "workerType", "taskQueueId", "schedulerId", "projectId", "taskGroupId",
-	"dependencies", "requires", "routes", "priority", "retries", "created", "deadline", "expires",
-	"scopes", "payload", "metadata", "tags", "extra"
-};
+static const char *const known_keys[] = {"provisionerId",
+										 "workerType",
+										 "taskQueueId",
+										 "schedulerId",
+										 "projectId",
+										 "taskGroupId",
+										 "dependencies",
+										 "requires",
+										 "routes",
+										 "priority",
+										 "retries",
+										 "created",
+										 "deadline",
+										 "expires",
+										 "scopes",
+										 "payload",
+										 "metadata",
+										 "tags",
+										 "extra"};
 
 static bool
 is_known(const char *key)
@@ -410,17 +469,19 @@ check_keys(const Source *source)
 {
 	JsonbIterator *it = JsonbIteratorInit(&source->json->root);
 	JsonbIteratorToken token;
-	JsonbValue	value;
+	JsonbValue value;
 
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
-		char	   *key;
+		char *key;
 
 		if (token != WJB_KEY)
 			continue;
 		key = string_of(&value);
 		if (strcmp(key, "policy") == 0 || strcmp(key, "delay") == 0)
-			refuse(source->task_id, key, "is not supported by this version of tq");
+			refuse(source->task_id,
+				   key,
+				   "is not supported by this version of tq");
 		if (!is_known(key))
 			refuse(source->task_id, key, "is not a key of a task definition");
 	}
@@ -430,53 +491,67 @@ check_keys(const Source *source)
 static void
 read_queue(const Source *source, TqTask *task)
 {
-	char	   *queue = get_string(source, "taskQueueId");
-	char	   *provisioner = get_identifier(source, "provisionerId");
-	char	   *worker_type = get_identifier(source, "workerType");
-	char	   *joined = NULL;
+	char *queue = get_string(source, "taskQueueId");
+	char *provisioner = get_identifier(source, "provisionerId");
+	char *worker_type = get_identifier(source, "workerType");
+	char *joined = NULL;
 
 	if (queue != NULL && !is_task_queue_id(queue))
-		refuse(source->task_id, "taskQueueId", "must be provisionerId/workerType");
+		refuse(source->task_id,
+			   "taskQueueId",
+			   "must be provisionerId/workerType");
 	if (provisioner != NULL && worker_type != NULL)
 		joined = psprintf("%s/%s", provisioner, worker_type);
 	if (queue == NULL && joined == NULL)
-		refuse(source->task_id, "taskQueueId", "is required, or provisionerId and workerType");
+		refuse(source->task_id,
+			   "taskQueueId",
+			   "is required, or provisionerId and workerType");
 	if (joined != NULL && queue != NULL && strcmp(joined, queue) != 0)
-		refuse(source->task_id, "taskQueueId", "must agree with provisionerId and workerType");
+		refuse(source->task_id,
+			   "taskQueueId",
+			   "must agree with provisionerId and workerType");
 	if (joined == NULL && (provisioner != NULL || worker_type != NULL) &&
 		strcmp(provisioner != NULL ? provisioner : worker_type,
-			   provisioner != NULL ? pnstrdup(queue, strchr(queue, '/') - queue) : strchr(queue, '/') + 1) != 0)
-		refuse(source->task_id, "taskQueueId", "must agree with provisionerId and workerType");
+			   provisioner != NULL
+				   ? pnstrdup(queue, strchr(queue, '/') - queue)
+				   : strchr(queue, '/') + 1) != 0)
+		refuse(source->task_id,
+			   "taskQueueId",
+			   "must agree with provisionerId and workerType");
 	task->queue_name = queue != NULL ? queue : joined;
 }
 
 static void
 read_names(const Source *source, TqTask *task)
 {
-	char	   *group = get_string(source, "taskGroupId");
-	char	   *scheduler = get_identifier(source, "schedulerId");
-	char	   *project = get_string(source, "projectId");
+	char *group = get_string(source, "taskGroupId");
+	char *scheduler = get_identifier(source, "schedulerId");
+	char *project = get_string(source, "projectId");
 
-	task->scheduler_id = scheduler != NULL ? scheduler : pstrdup(TQ_DEFAULT_SCHEDULER);
+	task->scheduler_id = scheduler != NULL ? scheduler
+										   : pstrdup(TQ_DEFAULT_SCHEDULER);
 	task->project_id = project != NULL ? project : pstrdup(TQ_DEFAULT_PROJECT);
 	check_project(source->task_id, task->project_id);
 	task->group_slug = task->task_id;
-	if (group != NULL && !tq_slug_parse(group, strlen(group), &task->group_slug))
+	if (group != NULL &&
+		!tq_slug_parse(group, strlen(group), &task->group_slug))
 		refuse(source->task_id, "taskGroupId", "must be a slugid");
 }
 
 static void
 read_dependencies(const Source *source, TqTask *task)
 {
-	int			n;
-	char	  **names = get_strings(source, "dependencies", &n);
+	int n;
+	char **names = get_strings(source, "dependencies", &n);
 
 	task->dependencies = palloc(sizeof(TqSlug) * Max(n, 1));
 	task->ndependencies = n;
 	for (int i = 0; i < n; i++)
 	{
 		if (!tq_slug_parse(names[i], strlen(names[i]), &task->dependencies[i]))
-			refuse(source->task_id, "dependencies", "must be an array of slugids");
+			refuse(source->task_id,
+				   "dependencies",
+				   "must be an array of slugids");
 	}
 	check_dependencies(source->task_id, task->dependencies, n);
 }
@@ -484,8 +559,8 @@ read_dependencies(const Source *source, TqTask *task)
 static void
 read_lists(const Source *source, TqTask *task)
 {
-	int			n;
-	char	  **items;
+	int n;
+	char **items;
 
 	read_dependencies(source, task);
 	items = get_strings(source, "routes", &n);
@@ -523,16 +598,18 @@ read_times(const Source *source, TqTask *task)
 TqTask *
 tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 {
-	Source		source = {task_id, definition};
-	TqTask	   *task = palloc0(sizeof(TqTask));
-	char	   *text;
+	Source source = {task_id, definition};
+	TqTask *task = palloc0(sizeof(TqTask));
+	char *text;
 
 	if (!JB_ROOT_IS_OBJECT(definition))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("task definition must be a JSON object"),
-				 errdetail("Task \"%s\".", tq_slug_text(task_id)),
-				 errhint("Send an object with taskQueueId, created, deadline, payload and metadata.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("task definition must be a JSON object"),
+			 errdetail("Task \"%s\".", tq_slug_text(task_id)),
+			 errhint(
+				 "Send an object with taskQueueId, created, deadline, payload and metadata.")));
 	task->task_id = *task_id;
 	check_keys(&source);
 	read_queue(&source, task);
@@ -541,7 +618,8 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 	text = get_string(&source, "requires");
 	task->all_resolved = text != NULL && parse_requires(task_id, text);
 	text = get_string(&source, "priority");
-	task->priority = text == NULL ? TQ_PRIORITY_LOWEST : parse_priority(task_id, text);
+	task->priority = text == NULL ? TQ_PRIORITY_LOWEST
+								  : parse_priority(task_id, text);
 	task->retries = get_retries(&source);
 	read_objects(&source, task);
 	read_times(&source, task);
@@ -551,16 +629,24 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 /* ---- enqueue() ---- */
 
 static char **
-strings_of_array(const TqSlug *task_id, const char *key, ArrayType *array, int *n)
+strings_of_array(const TqSlug *task_id, const char *key, ArrayType *array,
+				 int *n)
 {
-	Datum	   *elements;
-	bool	   *nulls;
-	char	  **items;
+	Datum *elements;
+	bool *nulls;
+	char **items;
 
 	*n = 0;
 	if (array == NULL)
 		return NULL;
-	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
+	deconstruct_array(array,
+					  TEXTOID,
+					  -1,
+					  false,
+					  TYPALIGN_INT,
+					  &elements,
+					  &nulls,
+					  n);
 	items = palloc(sizeof(char *) * Max(*n, 1));
 	for (int i = 0; i < *n; i++)
 	{
@@ -597,11 +683,13 @@ void
 tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 {
 	const TqSlug *task_id = &task->task_id;
-	int			n;
-	char	  **items;
+	int n;
+	char **items;
 
 	if (!is_identifier(task->scheduler_id, strlen(task->scheduler_id)))
-		refuse(task_id, "schedulerId", "must be 1 to 38 letters, digits, \"-\" or \"_\"");
+		refuse(task_id,
+			   "schedulerId",
+			   "must be 1 to 38 letters, digits, \"-\" or \"_\"");
 	check_project(task_id, task->project_id);
 	check_dependencies(task_id, task->dependencies, task->ndependencies);
 	task->all_resolved = parse_requires(task_id, arguments->requires);
@@ -613,10 +701,12 @@ tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
 	task->scopes = checked_scopes(task_id, items, n);
 	task->payload = checked_object(task_id, "payload", arguments->payload);
-	task->tags = null_if_empty(checked_object(task_id, "tags", arguments->tags));
+	task->tags = null_if_empty(
+		checked_object(task_id, "tags", arguments->tags));
 	if (task->tags != NULL)
 		check_tags(task_id, task->tags);
-	task->extra = null_if_empty(checked_object(task_id, "extra", arguments->extra));
+	task->extra = null_if_empty(
+		checked_object(task_id, "extra", arguments->extra));
 	task->metadata = metadata_with_name(task, arguments->name);
 }
 
@@ -629,15 +719,23 @@ tq_check_times(const TqTask *task, TimestampTz now)
 	const TqSlug *task_id = &task->task_id;
 
 	if (task->created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
-		refuse(task_id, "created", "must not be more than 15 minutes in the past");
+		refuse(task_id,
+			   "created",
+			   "must not be more than 15 minutes in the past");
 	if (task->created > tq_clock_add_ms(now, CREATED_DRIFT_MS))
-		refuse(task_id, "created", "must not be more than 15 minutes in the future");
+		refuse(task_id,
+			   "created",
+			   "must not be more than 15 minutes in the future");
 	if (task->created > task->deadline)
 		refuse(task_id, "deadline", "must not be before \"created\"");
 	if (task->deadline < now)
 		refuse(task_id, "deadline", "must not be in the past");
-	if (task->deadline > tq_clock_add_ms(now, (int64) tq_max_deadline * 1000 + CREATED_DRIFT_MS))
-		refuse(task_id, "deadline", "must not be further in the future than tq.max_deadline");
+	if (task->deadline >
+		tq_clock_add_ms(now,
+						(int64) tq_max_deadline * 1000 + CREATED_DRIFT_MS))
+		refuse(task_id,
+			   "deadline",
+			   "must not be further in the future than tq.max_deadline");
 	if (task->deadline > task->expires)
 		refuse(task_id, "expires", "must not be before \"deadline\"");
 }
@@ -646,7 +744,7 @@ tq_check_times(const TqTask *task, TimestampTz now)
 void
 tq_definition_depend_on_self(TqTask *task)
 {
-	TqSlug	   *slugs;
+	TqSlug *slugs;
 
 	for (int i = 0; i < task->ndependencies; i++)
 	{
@@ -655,8 +753,12 @@ tq_definition_depend_on_self(TqTask *task)
 	}
 	slugs = palloc(sizeof(TqSlug) * (task->ndependencies + 1));
 	slugs[0] = task->task_id;
-	memcpy(slugs + 1, task->dependencies, sizeof(TqSlug) * task->ndependencies);
+	memcpy(slugs + 1,
+		   task->dependencies,
+		   sizeof(TqSlug) * task->ndependencies);
 	task->dependencies = slugs;
 	task->ndependencies++;
-	check_dependencies(&task->task_id, task->dependencies, task->ndependencies);
+	check_dependencies(&task->task_id,
+					   task->dependencies,
+					   task->ndependencies);
 }

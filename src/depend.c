@@ -25,26 +25,28 @@
 /* One required task of a new one. */
 typedef struct Required
 {
-	TqSlug		slug;
-	int64		id;				/* 0: there is none */
+	TqSlug slug;
+	int64 id; /* 0: there is none */
 	TimestampTz expires;
-	bool		is_new;			/* made by the same call */
-	bool		is_judged;
-	bool		is_met;
-	int			from_run;
+	bool is_new; /* made by the same call */
+	bool is_judged;
+	bool is_met;
+	int from_run;
 } Required;
 
 /* ---- a new task ---- */
 
 /* Required tasks of the same call are known; the others are yet to be read. */
 static int
-collect_siblings(const TqTask *task, HTAB *siblings, Required *required, TqSlug *strangers)
+collect_siblings(const TqTask *task, HTAB *siblings, Required *required,
+				 TqSlug *strangers)
 {
-	int			nstrangers = 0;
+	int nstrangers = 0;
 
 	for (int i = 0; i < task->ndependencies; i++)
 	{
-		TqSibling  *sibling = hash_search(siblings, &task->dependencies[i], HASH_FIND, NULL);
+		TqSibling *sibling =
+			hash_search(siblings, &task->dependencies[i], HASH_FIND, NULL);
 
 		memset(&required[i], 0, sizeof(Required));
 		required[i].slug = task->dependencies[i];
@@ -62,15 +64,17 @@ collect_siblings(const TqTask *task, HTAB *siblings, Required *required, TqSlug 
 
 /* Strangers are found in the order in which they were asked for. */
 static void
-collect_strangers(Required *required, int n, const TqSlug *strangers, int nstrangers)
+collect_strangers(Required *required, int n, const TqSlug *strangers,
+				  int nstrangers)
 {
-	int			found;
-	TqTask	   *tasks = tq_tasks_by_slug(strangers, nstrangers, false, &found);
-	int			next = 0;
+	int found;
+	TqTask *tasks = tq_tasks_by_slug(strangers, nstrangers, false, &found);
+	int next = 0;
 
 	for (int i = 0; i < n && next < found; i++)
 	{
-		if (required[i].id == 0 && tq_slug_compare(&required[i].slug, &tasks[next].task_id) == 0)
+		if (required[i].id == 0 &&
+			tq_slug_compare(&required[i].slug, &tasks[next].task_id) == 0)
 		{
 			required[i].id = tasks[next].id;
 			required[i].expires = tasks[next].expires;
@@ -88,7 +92,10 @@ append_slug(StringInfo list, const TqSlug *slug)
 			appendStringInfoString(list, ", ...");
 		return;
 	}
-	appendStringInfo(list, "%s%s", list->len > 0 ? ", " : "", tq_slug_text(slug));
+	appendStringInfo(list,
+					 "%s%s",
+					 list->len > 0 ? ", " : "",
+					 tq_slug_text(slug));
 }
 
 /* Every required task must exist, and live as long as it may be waited for (4.2). */
@@ -109,20 +116,25 @@ check_required(const TqTask *task, const Required *required, int n)
 	}
 	if (missing.len == 0 && expiring.len == 0)
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("task \"%s\" depends on tasks that do not exist or expire before its deadline",
-					tq_slug_text(&task->task_id)),
-			 errdetail("missingTaskDependencies: [%s]; expiringTaskDependencies: [%s].",
-					   missing.data, expiring.data),
-			 errhint("Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg(
+			 "task \"%s\" depends on tasks that do not exist or expire before its deadline",
+			 tq_slug_text(&task->task_id)),
+		 errdetail(
+			 "missingTaskDependencies: [%s]; expiringTaskDependencies: [%s].",
+			 missing.data,
+			 expiring.data),
+		 errhint(
+			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
 }
 
 static int
 compare_required(const void *a, const void *b)
 {
-	int64		x = ((const Required *) a)->id;
-	int64		y = ((const Required *) b)->id;
+	int64 x = ((const Required *) a)->id;
+	int64 y = ((const Required *) b)->id;
 
 	return x < y ? -1 : x > y;
 }
@@ -131,10 +143,11 @@ compare_required(const void *a, const void *b)
 static void
 judge(Required *required, const TqRun *run, bool all_resolved)
 {
-	bool		is_resolved = tq_state_is_resolved(run->state);
+	bool is_resolved = tq_state_is_resolved(run->state);
 
 	required->is_judged = true;
-	required->is_met = run->state == TQ_STATE_COMPLETED || (all_resolved && is_resolved);
+	required->is_met = run->state == TQ_STATE_COMPLETED ||
+					   (all_resolved && is_resolved);
 	required->from_run = Max(run->run_id, 0);
 	if (is_resolved && !required->is_met)
 		required->from_run++;
@@ -146,17 +159,20 @@ judge(Required *required, const TqRun *run, bool all_resolved)
  * after, and needs no lock.
  */
 static void
-lock_and_judge(Required *required, int n, bool all_resolved, bool unscheduled_too)
+lock_and_judge(Required *required, int n, bool all_resolved,
+			   bool unscheduled_too)
 {
 	for (int i = 0; i < n; i++)
 	{
-		TqRun		run;
+		TqRun run;
 
-		if (required[i].is_new || required[i].is_judged || !tq_run_peek(required[i].id, &run) ||
+		if (required[i].is_new || required[i].is_judged ||
+			!tq_run_peek(required[i].id, &run) ||
 			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
 			continue;
 		judge(&required[i], &run, all_resolved);
-		if (!required[i].is_met && tq_run_lock(required[i].id, TQ_LOCK_SHARE, &run))
+		if (!required[i].is_met &&
+			tq_run_lock(required[i].id, TQ_LOCK_SHARE, &run))
 			judge(&required[i], &run, all_resolved);
 	}
 }
@@ -164,8 +180,8 @@ lock_and_judge(Required *required, int n, bool all_resolved, bool unscheduled_to
 static void
 write_edges(const TqTask *task, const Required *required, int n)
 {
-	int64	   *ids = palloc(sizeof(int64) * n);
-	int32	   *from_runs = palloc(sizeof(int32) * n);
+	int64 *ids = palloc(sizeof(int64) * n);
+	int32 *from_runs = palloc(sizeof(int32) * n);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -182,11 +198,11 @@ write_edges(const TqTask *task, const Required *required, int n)
 int
 tq_depend_track(const TqTask *task, HTAB *siblings)
 {
-	int			n = task->ndependencies;
-	Required   *required = palloc(sizeof(Required) * n);
-	TqSlug	   *strangers = palloc(sizeof(TqSlug) * n);
-	int			nstrangers = collect_siblings(task, siblings, required, strangers);
-	int			unmet = 0;
+	int n = task->ndependencies;
+	Required *required = palloc(sizeof(Required) * n);
+	TqSlug *strangers = palloc(sizeof(TqSlug) * n);
+	int nstrangers = collect_siblings(task, siblings, required, strangers);
+	int unmet = 0;
 
 	if (nstrangers > 0)
 		collect_strangers(required, n, strangers, nstrangers);
@@ -214,7 +230,8 @@ look_back(TqMet *met, const TqRun *runs, int n, int run_id)
 		if (runs[i].task != met->required || runs[i].run_id > run_id)
 			continue;
 		if (runs[i].state == TQ_STATE_COMPLETED && runs[i].run_id < run_id)
-			met->previous_completed = Max(met->previous_completed, runs[i].run_id);
+			met->previous_completed = Max(met->previous_completed,
+										  runs[i].run_id);
 		if (runs[i].created == TQ_CREATED_RERUN)
 			met->previous_final = Max(met->previous_final, runs[i].run_id - 1);
 	}
@@ -223,19 +240,18 @@ look_back(TqMet *met, const TqRun *runs, int n, int run_id)
 static TqMet *
 what_is_met(const TqRun *finals, int n)
 {
-	TqMet	   *met = palloc(sizeof(TqMet) * n);
+	TqMet *met = palloc(sizeof(TqMet) * n);
 
 	for (int i = 0; i < n; i++)
 	{
-		met[i] = (TqMet)
-		{
-			.required = finals[i].task,.completed = finals[i].state == TQ_STATE_COMPLETED,
-			.previous_completed = -1,.previous_final = -1
-		};
+		met[i] = (TqMet){.required = finals[i].task,
+						 .completed = finals[i].state == TQ_STATE_COMPLETED,
+						 .previous_completed = -1,
+						 .previous_final = -1};
 		if (finals[i].run_id > 0)
 		{
-			int			found;
-			TqRun	   *runs = tq_runs_history(&finals[i].task, 1, &found);
+			int found;
+			TqRun *runs = tq_runs_history(&finals[i].task, 1, &found);
 
 			look_back(&met[i], runs, found, finals[i].run_id);
 		}
@@ -247,23 +263,24 @@ what_is_met(const TqRun *finals, int n)
 static void
 schedule_free(const int64 *ids, int n, TimestampTz now)
 {
-	int			found;
-	TqTask	   *tasks = tq_tasks_by_id(ids, n, &found);
-	TqPending  *pending = palloc0(sizeof(TqPending) * Max(found, 1));
-	int64	   *scheduled = palloc(sizeof(int64) * Max(found, 1));
-	int			count = 0;
+	int found;
+	TqTask *tasks = tq_tasks_by_id(ids, n, &found);
+	TqPending *pending = palloc0(sizeof(TqPending) * Max(found, 1));
+	int64 *scheduled = palloc(sizeof(int64) * Max(found, 1));
+	int count = 0;
 
 	for (int i = 0; i < found; i++)
 	{
 		if (tasks[i].deadline < now)
 			continue;
 		scheduled[count] = tasks[i].id;
-		pending[count++] = (TqPending)
-		{
-			.task = tasks[i].id,.queue = tasks[i].queue,.priority = tasks[i].priority,
-			.run_id = 0,.retries_left = tasks[i].retries,.created = TQ_CREATED_SCHEDULED,
-			.scheduled = now
-		};
+		pending[count++] = (TqPending){.task = tasks[i].id,
+									   .queue = tasks[i].queue,
+									   .priority = tasks[i].priority,
+									   .run_id = 0,
+									   .retries_left = tasks[i].retries,
+									   .created = TQ_CREATED_SCHEDULED,
+									   .scheduled = now};
 	}
 	tq_unscheduled_delete(scheduled, count);
 	tq_pending_insert(pending, count);
@@ -272,8 +289,8 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 static int
 compare_waiting(const void *a, const void *b)
 {
-	int64		x = ((const TqWaiting *) a)->task;
-	int64		y = ((const TqWaiting *) b)->task;
+	int64 x = ((const TqWaiting *) a)->task;
+	int64 y = ((const TqWaiting *) b)->task;
 
 	return x < y ? -1 : x > y;
 }
@@ -286,14 +303,14 @@ compare_waiting(const void *a, const void *b)
 void
 tq_depend_release(const TqRun *finals, int n, TimestampTz now)
 {
-	int			nmet;
-	int			nlocked;
-	TqWaiting  *met;
-	TqWaiting  *locked;
-	int64	   *ids;
-	int32	   *by;
-	int64	   *free_ids;
-	int			nfree = 0;
+	int nmet;
+	int nlocked;
+	TqWaiting *met;
+	TqWaiting *locked;
+	int64 *ids;
+	int32 *by;
+	int64 *free_ids;
+	int nfree = 0;
 
 	if (n == 0)
 		return;
@@ -308,7 +325,8 @@ tq_depend_release(const TqRun *finals, int n, TimestampTz now)
 	locked = tq_unscheduled_lock(ids, nmet, &nlocked);
 	for (int i = 0; i < nlocked; i++)
 	{
-		TqWaiting  *waiting = bsearch(&locked[i], met, nmet, sizeof(TqWaiting), compare_waiting);
+		TqWaiting *waiting =
+			bsearch(&locked[i], met, nmet, sizeof(TqWaiting), compare_waiting);
 
 		ids[i] = locked[i].task;
 		by[i] = waiting->unmet;

@@ -12,11 +12,16 @@
 static void
 refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task group \"%s\" has another schedulerId", tq_slug_text(&group->task_group_id)),
-			 errdetail("The group has schedulerId \"%s\", the task \"%s\".", group->scheduler_id, scheduler_id),
-			 errhint("Use the schedulerId of the group, or another taskGroupId.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("task group \"%s\" has another schedulerId",
+				tq_slug_text(&group->task_group_id)),
+		 errdetail("The group has schedulerId \"%s\", the task \"%s\".",
+				   group->scheduler_id,
+				   scheduler_id),
+		 errhint(
+			 "Use the schedulerId of the group, or another taskGroupId.")));
 }
 
 /* A task that wants in must have the group's scheduler, and the group be open. */
@@ -28,8 +33,10 @@ check_member(const TqGroup *group, const char *scheduler_id)
 	if (group->sealed != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task group \"%s\" is sealed", tq_slug_text(&group->task_group_id)),
-				 errdetail("It was sealed at %s.", tq_clock_text(group->sealed)),
+				 errmsg("task group \"%s\" is sealed",
+						tq_slug_text(&group->task_group_id)),
+				 errdetail("It was sealed at %s.",
+						   tq_clock_text(group->sealed)),
 				 errhint("Create the task in another group.")));
 }
 
@@ -38,7 +45,8 @@ check_member(const TqGroup *group, const char *scheduler_id)
  * joins, and for a seal.  On entry the caller holds the group's lock.
  */
 static void
-materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires, TqGroup *group)
+materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
+			TqGroup *group)
 {
 	if (!tq_group_find(slug, group))
 	{
@@ -50,9 +58,11 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires, T
 	group->id = tq_group_insert(group);
 	if (group->id != 0)
 	{
-		TqTask	   *named = tq_task_wait_for_insert(slug) ? tq_task_by_slug(slug) : NULL;
+		TqTask *named = tq_task_wait_for_insert(slug) ? tq_task_by_slug(slug)
+													  : NULL;
 
-		if (named != NULL && named->group_id == 0 && strcmp(named->scheduler_id, group->scheduler_id) != 0)
+		if (named != NULL && named->group_id == 0 &&
+			strcmp(named->scheduler_id, group->scheduler_id) != 0)
 			refuse_scheduler(group, named->scheduler_id);
 	}
 	else
@@ -66,7 +76,7 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires, T
 int64
 tq_group_join(const TqTask *task, TimestampTz latest_expires)
 {
-	TqGroup		group;
+	TqGroup group;
 
 	tq_group_lock(&task->group_slug, false);
 	materialize(&task->group_slug, task->scheduler_id, task->expires, &group);
@@ -83,7 +93,7 @@ tq_group_join(const TqTask *task, TimestampTz latest_expires)
 void
 tq_group_check_own(const TqTask *task)
 {
-	TqGroup		group;
+	TqGroup group;
 
 	if (!tq_group_wait_for_insert(&task->task_id) ||
 		!tq_group_find(&task->task_id, &group) || group.id == 0)
@@ -100,7 +110,8 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 	if (!tq_group_find(slug, group))
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_NOT_FOUND),
-				 errmsg("task group \"%s\" does not exist", tq_slug_text(slug)),
+				 errmsg("task group \"%s\" does not exist",
+						tq_slug_text(slug)),
 				 errdetail("No task of that group exists, or it has expired."),
 				 errhint("A task group begins with its first task.")));
 }
@@ -120,12 +131,12 @@ tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now)
 /* A group that is being canceled: its unresolved tasks, and those that we hold. */
 typedef struct Cancel
 {
-	TqTask	   *tasks;
-	bool	   *is_done;
-	int			n;
-	TqRun	   *runs;
-	TqTask	   *locked;
-	int			nlocked;
+	TqTask *tasks;
+	bool *is_done;
+	int n;
+	TqRun *runs;
+	TqTask *locked;
+	int nlocked;
 } Cancel;
 
 /* Lock what can be canceled, in the order that depend.c gives. */
@@ -134,14 +145,15 @@ lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 {
 	for (int i = 0; i < cancel->n; i++)
 	{
-		TqTask	   *task = &cancel->tasks[i];
-		TqRun		run;
+		TqTask *task = &cancel->tasks[i];
+		TqRun run;
 
 		if (cancel->is_done[i] || !tq_run_peek(task->id, &run) ||
 			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
 			continue;
 		cancel->is_done[i] = true;
-		if (task->deadline <= now || !tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) ||
+		if (task->deadline <= now ||
+			!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) ||
 			tq_state_verdict(run.state, TQ_EVENT_CANCEL) != TQ_VERDICT_APPLY)
 			continue;
 		cancel->runs[cancel->nlocked] = run;
@@ -153,8 +165,8 @@ lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 static void
 lock_unscheduled_near(const int64 *ids, int n)
 {
-	int			found;
-	int64	   *near = tq_edges_unscheduled(ids, n, true, &found);
+	int found;
+	int64 *near = tq_edges_unscheduled(ids, n, true, &found);
 
 	(void) tq_unscheduled_lock(near, found, &found);
 }
@@ -163,21 +175,24 @@ static void
 require_sealed(const TqGroup *group)
 {
 	if (group->sealed == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task group \"%s\" is not sealed", tq_slug_text(&group->task_group_id)),
-				 errdetail("Only a sealed group can be canceled, as tasks could join it meanwhile."),
-				 errhint("Call tq.seal_task_group() first.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task group \"%s\" is not sealed",
+					tq_slug_text(&group->task_group_id)),
+			 errdetail(
+				 "Only a sealed group can be canceled, as tasks could join it meanwhile."),
+			 errhint("Call tq.seal_task_group() first.")));
 }
 
 /* Cancel every unresolved task of a sealed group (2.6). */
 Jsonb *
 tq_group_cancel(const TqSlug *slug, TimestampTz now)
 {
-	Cancel		cancel = {0};
-	TqGroup		group;
-	int			n;
-	int64	   *ids;
+	Cancel cancel = {0};
+	TqGroup group;
+	int n;
+	int64 *ids;
 
 	tq_group_get(slug, &group);
 	require_sealed(&group);
@@ -189,16 +204,25 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	lock_unresolved(&cancel, now, false);
 	lock_unscheduled_near(ids, n);
 	lock_unresolved(&cancel, now, true);
-	tq_resolve_final(cancel.runs, cancel.locked, cancel.nlocked, TQ_RESOLVED_CANCELED, now);
-	return tq_group_cancel_json(&group, tq_group_size(&group), cancel.locked, cancel.nlocked);
+	tq_resolve_final(cancel.runs,
+					 cancel.locked,
+					 cancel.nlocked,
+					 TQ_RESOLVED_CANCELED,
+					 now);
+	return tq_group_cancel_json(&group,
+								tq_group_size(&group),
+								cancel.locked,
+								cancel.nlocked);
 }
 
 /* How a group ended, by the first task that was unsuccessful; NULL while it is active. */
 const char *
 tq_group_outcome(const TqProgress *progress)
 {
-	if (progress->count[TQ_STATE_UNSCHEDULED] + progress->count[TQ_STATE_PENDING] +
-		progress->count[TQ_STATE_RUNNING] + progress->delayed > 0)
+	if (progress->count[TQ_STATE_UNSCHEDULED] +
+			progress->count[TQ_STATE_PENDING] +
+			progress->count[TQ_STATE_RUNNING] + progress->delayed >
+		0)
 		return NULL;
 	switch ((TqResolved) progress->first_reason)
 	{

@@ -16,13 +16,13 @@
 
 #include "compat.h"
 
-int			tq_claim_timeout = 20 * 60 * 1000;
-int			tq_max_deadline = 5 * 24 * 60 * 60;
-int			tq_deadline_delay = 0;
-int			tq_max_runs = 50;
-int			tq_max_dependencies = 10000;
-int			tq_expire_batch = 1000;
-int64		tq_clock_offset = 0;
+int tq_claim_timeout = 20 * 60 * 1000;
+int tq_max_deadline = 5 * 24 * 60 * 60;
+int tq_deadline_delay = 0;
+int tq_max_runs = 50;
+int tq_max_dependencies = 10000;
+int tq_expire_batch = 1000;
+int64 tq_clock_offset = 0;
 
 static char *clock_offset_text = NULL;
 
@@ -30,8 +30,8 @@ static char *clock_offset_text = NULL;
 static bool
 check_clock_offset(char **newval, void **extra, GucSource source)
 {
-	Interval   *span;
-	int64	   *offset;
+	Interval *span;
+	int64 *offset;
 
 	span = DatumGetIntervalP(DirectFunctionCall3(interval_in,
 												 CStringGetDatum(*newval),
@@ -59,41 +59,96 @@ assign_clock_offset(const char *newval, void *extra)
 static void
 define_times(void)
 {
-	DefineCustomIntVariable("tq.claim_timeout",
-							"How long a claim lasts before it must have been renewed.",
-							NULL, &tq_claim_timeout, 20 * 60 * 1000, 1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.claim_timeout",
+		"How long a claim lasts before it must have been renewed.",
+		NULL,
+		&tq_claim_timeout,
+		20 * 60 * 1000,
+		1,
+		INT_MAX,
+		PGC_SUSET,
+		GUC_UNIT_MS,
+		NULL,
+		NULL,
+		NULL);
 	DefineCustomStringVariable("tq.clock_offset",
 							   "Shifts tq's clock in this session, for tests.",
 							   "An interval without months.",
-							   &clock_offset_text, "0",
-							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							   check_clock_offset, assign_clock_offset, NULL);
-	DefineCustomIntVariable("tq.deadline_delay",
-							"How long after its deadline an unresolved task is resolved.",
-							NULL, &tq_deadline_delay, 0, 0, INT_MAX,
-							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+							   &clock_offset_text,
+							   "0",
+							   PGC_SUSET,
+							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+							   check_clock_offset,
+							   assign_clock_offset,
+							   NULL);
+	DefineCustomIntVariable(
+		"tq.deadline_delay",
+		"How long after its deadline an unresolved task is resolved.",
+		NULL,
+		&tq_deadline_delay,
+		0,
+		0,
+		INT_MAX,
+		PGC_SUSET,
+		GUC_UNIT_MS,
+		NULL,
+		NULL,
+		NULL);
 	DefineCustomIntVariable("tq.max_deadline",
 							"How far in the future a deadline may lie.",
-							NULL, &tq_max_deadline, 5 * 24 * 60 * 60, 1, INT_MAX,
-							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
+							NULL,
+							&tq_max_deadline,
+							5 * 24 * 60 * 60,
+							1,
+							INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_S,
+							NULL,
+							NULL,
+							NULL);
 }
 
 static void
 define_numbers(void)
 {
-	DefineCustomIntVariable("tq.expire_batch",
-							"How many tasks one transaction deletes when they have expired.",
-							NULL, &tq_expire_batch, 1000, 1, 1000000,
-							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.expire_batch",
+		"How many tasks one transaction deletes when they have expired.",
+		NULL,
+		&tq_expire_batch,
+		1000,
+		1,
+		1000000,
+		PGC_SUSET,
+		0,
+		NULL,
+		NULL,
+		NULL);
 	DefineCustomIntVariable("tq.max_dependencies",
 							"How many tasks a task may depend on.",
-							NULL, &tq_max_dependencies, 10000, 0, 10000,
-							PGC_SUSET, 0, NULL, NULL, NULL);
+							NULL,
+							&tq_max_dependencies,
+							10000,
+							0,
+							10000,
+							PGC_SUSET,
+							0,
+							NULL,
+							NULL,
+							NULL);
 	DefineCustomIntVariable("tq.max_runs",
 							"How many runs a task may have.",
-							NULL, &tq_max_runs, 50, 1, 1001,
-							PGC_SUSET, 0, NULL, NULL, NULL);
+							NULL,
+							&tq_max_runs,
+							50,
+							1,
+							1001,
+							PGC_SUSET,
+							0,
+							NULL,
+							NULL,
+							NULL);
 }
 
 void

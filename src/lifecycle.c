@@ -12,14 +12,17 @@
 TqTask *
 tq_task_get(const TqSlug *task_id, bool whole)
 {
-	TqTask	   *task = whole ? tq_task_whole_by_slug(task_id) : tq_task_by_slug(task_id);
+	TqTask *task = whole ? tq_task_whole_by_slug(task_id)
+						 : tq_task_by_slug(task_id);
 
 	if (task == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_NOT_FOUND),
-				 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
-				 errdetail("It was never created, or it has expired."),
-				 errhint("Check the task id, and that its transaction was committed.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
+			 errdetail("It was never created, or it has expired."),
+			 errhint(
+				 "Check the task id, and that its transaction was committed.")));
 	return task;
 }
 
@@ -28,7 +31,8 @@ tq_refuse_past_deadline(const TqTask *task)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" is past its deadline", tq_slug_text(&task->task_id)),
+			 errmsg("task \"%s\" is past its deadline",
+					tq_slug_text(&task->task_id)),
 			 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
 			 errhint("Create a new task.")));
 }
@@ -38,7 +42,9 @@ tq_refuse_missing_run(const TqSlug *task_id, int run_id)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),
-			 errmsg("task \"%s\" has no run %d", tq_slug_text(task_id), run_id),
+			 errmsg("task \"%s\" has no run %d",
+					tq_slug_text(task_id),
+					run_id),
 			 errhint("tq.status() shows the runs of a task.")));
 }
 
@@ -54,13 +60,16 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 
 /* Add a pending run that follows this one, at the back of the queue. */
 static void
-add_run(const TqTask *task, const TqRun *last, TqCreated reason, int retries_left, TimestampTz now)
+add_run(const TqTask *task, const TqRun *last, TqCreated reason,
+		int retries_left, TimestampTz now)
 {
-	TqPending	pending = {
-		.task = task->id,.queue = task->queue,.priority = task->priority,
-		.run_id = last->run_id + 1,.retries_left = retries_left,.created = reason,
-		.scheduled = now
-	};
+	TqPending pending = {.task = task->id,
+						 .queue = task->queue,
+						 .priority = task->priority,
+						 .run_id = last->run_id + 1,
+						 .retries_left = retries_left,
+						 .created = reason,
+						 .scheduled = now};
 
 	if (last->place == TQ_PLACE_UNSCHEDULED)
 		tq_unscheduled_delete(&task->id, 1);
@@ -71,7 +80,7 @@ add_run(const TqTask *task, const TqRun *last, TqCreated reason, int retries_lef
 void
 tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 {
-	TqRun		last;
+	TqRun last;
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_SCHEDULE) == TQ_VERDICT_APPLY)
@@ -82,7 +91,7 @@ tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 void
 tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 {
-	TqRun		last;
+	TqRun last;
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_RERUN) != TQ_VERDICT_APPLY)
@@ -90,18 +99,24 @@ tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 	if (last.run_id + 1 >= tq_max_runs)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task \"%s\" has reached the maximum number of runs", tq_slug_text(&task->task_id)),
-				 errdetail("It has %d runs, and may have %d (tq.max_runs).", last.run_id + 1, tq_max_runs),
+				 errmsg("task \"%s\" has reached the maximum number of runs",
+						tq_slug_text(&task->task_id)),
+				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
+						   last.run_id + 1,
+						   tq_max_runs),
 				 errhint("Create a new task.")));
-	add_run(task, &last, TQ_CREATED_RERUN,
-			tq_rerun_retries(task->retries, tq_max_runs, last.run_id + 1), now);
+	add_run(task,
+			&last,
+			TQ_CREATED_RERUN,
+			tq_rerun_retries(task->retries, tq_max_runs, last.run_id + 1),
+			now);
 }
 
 /* 2.5: never retried, whatever is left. */
 void
 tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 {
-	TqRun		last;
+	TqRun last;
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)

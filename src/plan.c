@@ -59,18 +59,24 @@ real_type(Oid type)
 static void
 set_planner(const char *name, const char *value)
 {
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option(name,
+							 value,
+							 PGC_USERSET,
+							 PGC_S_SESSION,
+							 GUC_ACTION_SAVE,
+							 true,
+							 0,
+							 false);
 }
 
 /* Parse and plan; the plan is generic, and kept until it is invalidated. */
 static void
 prepare(TqStatement *statement)
 {
-	Oid			types[TQ_MAX_ARGS];
-	int			nargs = 0;
-	int			nest;
-	SPIPlanPtr	plan;
+	Oid types[TQ_MAX_ARGS];
+	int nargs = 0;
+	int nest;
+	SPIPlanPtr plan;
 	CachedPlan *cached;
 
 	for (; statement->types[nargs] != InvalidOid; nargs++)
@@ -86,9 +92,14 @@ prepare(TqStatement *statement)
 	set_planner("join_collapse_limit", "1");
 	set_planner("from_collapse_limit", "1");
 	set_planner("jit", "off");
-	plan = SPI_prepare_cursor(statement->sql, nargs, types, CURSOR_OPT_GENERIC_PLAN);
+	plan = SPI_prepare_cursor(statement->sql,
+							  nargs,
+							  types,
+							  CURSOR_OPT_GENERIC_PLAN);
 	if (plan == NULL)
-		elog(ERROR, "could not prepare: %s", SPI_result_code_string(SPI_result));
+		elog(ERROR,
+			 "could not prepare: %s",
+			 SPI_result_code_string(SPI_result));
 	SPI_keepplan(plan);
 	cached = SPI_plan_get_cached_plan(plan);
 	if (cached != NULL)
@@ -101,11 +112,11 @@ prepare(TqStatement *statement)
 uint64
 tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 {
-	int			code;
+	int code;
 
 	if (statement->plan != NULL && !SPI_plan_is_valid(statement->plan))
 	{
-		SPIPlanPtr	stale = statement->plan;
+		SPIPlanPtr stale = statement->plan;
 
 		statement->plan = NULL;
 		SPI_freeplan(stale);
@@ -113,9 +124,15 @@ tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 	if (statement->plan == NULL)
 		prepare(statement);
 
-	code = SPI_execute_snapshot(statement->plan, unconstify(Datum *, values), nulls,
-								reading ? GetActiveSnapshot() : GetLatestSnapshot(),
-								InvalidSnapshot, reading, true, 0);
+	code = SPI_execute_snapshot(statement->plan,
+								unconstify(Datum *, values),
+								nulls,
+								reading ? GetActiveSnapshot()
+										: GetLatestSnapshot(),
+								InvalidSnapshot,
+								reading,
+								true,
+								0);
 	if (code < 0)
 		elog(ERROR, "could not execute: %s", SPI_result_code_string(code));
 	return SPI_processed;
@@ -134,8 +151,8 @@ tq_plan_free_result(void)
 void *
 tq_plan_keep(const void *varlena)
 {
-	Size		size = VARSIZE(varlena);
-	void	   *copy = SPI_palloc(size);
+	Size size = VARSIZE(varlena);
+	void *copy = SPI_palloc(size);
 
 	memcpy(copy, varlena, size);
 	return copy;
@@ -144,14 +161,17 @@ tq_plan_keep(const void *varlena)
 Datum
 tq_plan_field(uint64 row, int column, bool *isnull)
 {
-	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, column, isnull);
+	return SPI_getbinval(SPI_tuptable->vals[row],
+						 SPI_tuptable->tupdesc,
+						 column,
+						 isnull);
 }
 
 int64
 tq_plan_int64(uint64 row, int column, int64 if_null)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? if_null : DatumGetInt64(value);
 }
@@ -159,8 +179,8 @@ tq_plan_int64(uint64 row, int column, int64 if_null)
 int32
 tq_plan_int32(uint64 row, int column, int32 if_null)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? if_null : DatumGetInt32(value);
 }
@@ -168,8 +188,8 @@ tq_plan_int32(uint64 row, int column, int32 if_null)
 int16
 tq_plan_int16(uint64 row, int column, int16 if_null)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? if_null : DatumGetInt16(value);
 }
@@ -177,8 +197,8 @@ tq_plan_int16(uint64 row, int column, int16 if_null)
 bool
 tq_plan_bool(uint64 row, int column)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return !isnull && DatumGetBool(value);
 }
@@ -187,8 +207,8 @@ tq_plan_bool(uint64 row, int column)
 TimestampTz
 tq_plan_time(uint64 row, int column)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? 0 : DatumGetTimestampTz(value);
 }
@@ -197,8 +217,8 @@ tq_plan_time(uint64 row, int column)
 char *
 tq_plan_text(uint64 row, int column)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? NULL : TextDatumGetCString(value);
 }
@@ -206,9 +226,9 @@ tq_plan_text(uint64 row, int column)
 TqSlug
 tq_plan_slug(uint64 row, int column)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
-	TqSlug		slug = {{0}};
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+	TqSlug slug = {{0}};
 
 	return isnull ? slug : *DatumGetTqSlugP(value);
 }
@@ -217,8 +237,8 @@ tq_plan_slug(uint64 row, int column)
 Jsonb *
 tq_plan_jsonb(uint64 row, int column)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? NULL : DatumGetJsonbPCopy(value);
 }
@@ -226,22 +246,27 @@ tq_plan_jsonb(uint64 row, int column)
 /*
  * Arrays as parameters.  The macro makes one function per element type.
  */
-#define ARRAY_FUNCTION(name, ctype, to_datum, oid, byval, align) \
-Datum \
-name(const ctype *values, int n) \
-{ \
-	Datum	   *elements = palloc(sizeof(Datum) * Max(n, 1)); \
- \
-	for (int i = 0; i < n; i++) \
-		elements[i] = to_datum(values[i]); \
-	return PointerGetDatum(construct_array(elements, n, oid, sizeof(ctype), byval, align)); \
-}
+#define ARRAY_FUNCTION(name, ctype, to_datum, oid, byval, align)              \
+	Datum name(const ctype *values, int n)                                    \
+	{                                                                         \
+		Datum *elements = palloc(sizeof(Datum) * Max(n, 1));                  \
+                                                                              \
+		for (int i = 0; i < n; i++)                                           \
+			elements[i] = to_datum(values[i]);                                \
+		return PointerGetDatum(                                               \
+			construct_array(elements, n, oid, sizeof(ctype), byval, align));  \
+	}
 
 #define SlugGetDatum(slug) PointerGetDatum(&(slug))
 
-ARRAY_FUNCTION(tq_array_int64, int64, Int64GetDatum, INT8OID, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
-ARRAY_FUNCTION(tq_array_int32, int32, Int32GetDatum, INT4OID, true, TYPALIGN_INT)
-ARRAY_FUNCTION(tq_array_int16, int16, Int16GetDatum, INT2OID, true, TYPALIGN_SHORT)
+ARRAY_FUNCTION(tq_array_int64, int64, Int64GetDatum, INT8OID, FLOAT8PASSBYVAL,
+			   TYPALIGN_DOUBLE)
+ARRAY_FUNCTION(tq_array_int32, int32, Int32GetDatum, INT4OID, true,
+			   TYPALIGN_INT)
+ARRAY_FUNCTION(tq_array_int16, int16, Int16GetDatum, INT2OID, true,
+			   TYPALIGN_SHORT)
 ARRAY_FUNCTION(tq_array_bool, bool, BoolGetDatum, BOOLOID, true, TYPALIGN_CHAR)
-ARRAY_FUNCTION(tq_array_time, TimestampTz, TimestampTzGetDatum, TIMESTAMPTZOID, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
-ARRAY_FUNCTION(tq_array_slugid, TqSlug, SlugGetDatum, tq_catalog_slugid_type(), false, TYPALIGN_CHAR)
+ARRAY_FUNCTION(tq_array_time, TimestampTz, TimestampTzGetDatum, TIMESTAMPTZOID,
+			   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
+ARRAY_FUNCTION(tq_array_slugid, TqSlug, SlugGetDatum, tq_catalog_slugid_type(),
+			   false, TYPALIGN_CHAR)

@@ -29,7 +29,7 @@
 
 typedef struct TqSlug
 {
-	uint8		bytes[TQ_SLUG_BYTES];
+	uint8 bytes[TQ_SLUG_BYTES];
 } TqSlug;
 
 #define DatumGetTqSlugP(d) ((TqSlug *) DatumGetPointer(d))
@@ -40,7 +40,7 @@ extern bool tq_slug_parse(const char *text, size_t len, TqSlug *slug);
 extern void tq_slug_print(const TqSlug *slug, char *text);
 extern char *tq_slug_text(const TqSlug *slug);
 extern void tq_slug_random(TqSlug *slug);
-extern int	tq_slug_compare(const TqSlug *a, const TqSlug *b);
+extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
 
 /* clock.c */
 extern TimestampTz tq_clock_now(void);
@@ -52,13 +52,13 @@ extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
 extern char *tq_clock_text(TimestampTz t);
 
 /* guc.c */
-extern int	tq_claim_timeout;	/* ms */
-extern int	tq_max_deadline;	/* s */
-extern int	tq_deadline_delay;	/* ms */
-extern int	tq_max_runs;
-extern int	tq_max_dependencies;
-extern int	tq_expire_batch;
-extern int64 tq_clock_offset;	/* us */
+extern int tq_claim_timeout;  /* ms */
+extern int tq_max_deadline;   /* s */
+extern int tq_deadline_delay; /* ms */
+extern int tq_max_runs;
+extern int tq_max_dependencies;
+extern int tq_expire_batch;
+extern int64 tq_clock_offset; /* us */
 
 extern void tq_guc_define(void);
 
@@ -76,15 +76,19 @@ extern void tq_guc_define(void);
 typedef struct TqStatement
 {
 	const char *sql;
-	Oid			types[TQ_MAX_ARGS + 1];
+	Oid types[TQ_MAX_ARGS + 1];
 	struct _SPI_plan *plan;
 } TqStatement;
 
-#define TQ_STATEMENT(sql_, ...) {.sql = (sql_), .types = {__VA_ARGS__}}
+#define TQ_STATEMENT(sql_, ...)                                               \
+	{                                                                         \
+		.sql = (sql_), .types = { __VA_ARGS__ }                               \
+	}
 
 extern void tq_plan_open(bool read_only);
 extern void tq_plan_close(void);
-extern uint64 tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls);
+extern uint64 tq_plan_run(TqStatement *statement, const Datum *values,
+						  const char *nulls);
 extern void tq_plan_free_result(void);
 extern void *tq_plan_keep(const void *varlena);
 
@@ -108,11 +112,11 @@ extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);
 
 /* catalog.c */
-extern Oid	tq_catalog_slugid_type(void);
-extern Oid	tq_catalog_slugid_array_type(void);
+extern Oid tq_catalog_slugid_type(void);
+extern Oid tq_catalog_slugid_array_type(void);
 
 /* shmem.c: the background workers' shared memory, and who wakes them. */
 extern void tq_shmem_init(void);
 extern void tq_shmem_note_due(TimestampTz due);
 
-#endif							/* TQ_PLUMBING_H */
+#endif /* TQ_PLUMBING_H */

@@ -35,12 +35,12 @@ tq_outcome_name(TqOutcome outcome)
 /* Runs that end in one call, collected and then written in a few statements. */
 typedef struct Ending
 {
-	TqRun	   *ended;			/* rows of run to update */
-	int			nended;
-	TqRun	   *finals;			/* those of them that no retry follows */
-	int			nfinals;
-	TqPending  *retries;
-	int			nretries;
+	TqRun *ended; /* rows of run to update */
+	int nended;
+	TqRun *finals; /* those of them that no retry follows */
+	int nfinals;
+	TqPending *retries;
+	int nretries;
 } Ending;
 
 static void
@@ -54,25 +54,29 @@ begin_ending(Ending *ending, int n)
 
 /* End one running run; true when a retry follows. */
 static bool
-end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason, TimestampTz now)
+end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
+		TimestampTz now)
 {
-	TqCreated	retry = tq_resolved_retry(reason);
+	TqCreated retry = tq_resolved_retry(reason);
 
 	run->state = tq_resolved_state(reason);
 	run->reason = reason;
 	run->resolved = now;
 	ending->ended[ending->nended++] = *run;
-	if (retry == TQ_CREATED_NONE || run->retries_left <= 0 || now >= task->deadline)
+	if (retry == TQ_CREATED_NONE || run->retries_left <= 0 ||
+		now >= task->deadline)
 	{
 		ending->finals[ending->nfinals++] = *run;
 		return false;
 	}
-	ending->retries[ending->nretries++] = (TqPending)
-	{
-		.task = task->id,.queue = task->queue,.priority = task->priority,
-		.run_id = run->run_id + 1,.retries_left = run->retries_left - 1,.created = retry,
-		.scheduled = now
-	};
+	ending->retries[ending->nretries++] =
+		(TqPending){.task = task->id,
+					.queue = task->queue,
+					.priority = task->priority,
+					.run_id = run->run_id + 1,
+					.retries_left = run->retries_left - 1,
+					.created = retry,
+					.scheduled = now};
 	return true;
 }
 
@@ -90,18 +94,19 @@ write_ending(Ending *ending, TimestampTz now)
 static void
 find_tasks(TqReport *reports, int n)
 {
-	TqSlug	   *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-	TqTask	   *tasks;
-	int			found;
-	int			next = 0;
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	TqTask *tasks;
+	int found;
+	int next = 0;
 
 	for (int i = 0; i < n; i++)
 		slugs[i] = reports[i].task_id;
 	tasks = tq_tasks_by_slug(slugs, n, false, &found);
 	for (int i = 0; i < n; i++)
 	{
-		bool		is_found = next < found &&
-		tq_slug_compare(&reports[i].task_id, &tasks[next].task_id) == 0;
+		bool is_found = next < found &&
+						tq_slug_compare(&reports[i].task_id,
+										&tasks[next].task_id) == 0;
 
 		reports[i].task = is_found ? &tasks[next++] : NULL;
 	}
@@ -122,11 +127,11 @@ compare_run(const void *a, const void *b)
 static TqRun *
 lock_reported(const TqReport *reports, int n, int *nruns)
 {
-	int64	   *tasks = palloc(sizeof(int64) * Max(n, 1));
-	int32	   *run_ids = palloc(sizeof(int32) * Max(n, 1));
-	int			count = 0;
-	int			found;
-	TqRun	   *runs;
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
+	int count = 0;
+	int found;
+	TqRun *runs;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -149,7 +154,7 @@ lock_reported(const TqReport *reports, int n, int *nruns)
 static int
 runs_after(const TqRun *run)
 {
-	TqRun		last;
+	TqRun last;
 
 	return tq_run_peek(run->task, &last) ? last.run_id - run->run_id : 0;
 }
@@ -161,7 +166,7 @@ runs_after(const TqRun *run)
 static bool
 is_repeat(const TqRun *run, TqResolved reason)
 {
-	int			may_follow = run->state == TQ_STATE_EXCEPTION ? 1 : 0;
+	int may_follow = run->state == TQ_STATE_EXCEPTION ? 1 : 0;
 
 	return run->reason == reason && runs_after(run) <= may_follow;
 }
@@ -170,10 +175,10 @@ is_repeat(const TqRun *run, TqResolved reason)
 static TqOutcome
 judge_without_row(TqReport *report)
 {
-	TqRun		last;
+	TqRun last;
 
-	if (tq_run_peek(report->task->id, &last) && last.run_id == report->run_id &&
-		last.state != TQ_STATE_UNSCHEDULED)
+	if (tq_run_peek(report->task->id, &last) &&
+		last.run_id == report->run_id && last.state != TQ_STATE_UNSCHEDULED)
 	{
 		report->has_run = true;
 		report->state = last.state;
@@ -183,17 +188,20 @@ judge_without_row(TqReport *report)
 }
 
 static TqOutcome
-apply_report(TqReport *report, TqRun *run, TqResolved reason, TimestampTz now, Ending *ending)
+apply_report(TqReport *report, TqRun *run, TqResolved reason, TimestampTz now,
+			 Ending *ending)
 {
 	report->has_run = true;
 	report->state = run->state;
 	switch (tq_state_verdict(run->state, TQ_EVENT_REPORT))
 	{
 		case TQ_VERDICT_APPLY:
-			return end_run(ending, run, report->task, reason, now) ?
-				TQ_OUTCOME_RETRIED : TQ_OUTCOME_RESOLVED;
+			return end_run(ending, run, report->task, reason, now)
+					   ? TQ_OUTCOME_RETRIED
+					   : TQ_OUTCOME_RESOLVED;
 		case TQ_VERDICT_CONFLICT:
-			return is_repeat(run, reason) ? TQ_OUTCOME_REPEATED : TQ_OUTCOME_CONFLICT;
+			return is_repeat(run, reason) ? TQ_OUTCOME_REPEATED
+										  : TQ_OUTCOME_CONFLICT;
 		case TQ_VERDICT_KEEP:
 		case TQ_VERDICT_NO_RUN:
 			break;
@@ -206,19 +214,20 @@ apply_report(TqReport *report, TqRun *run, TqResolved reason, TimestampTz now, E
  * that do not apply change nothing.
  */
 void
-tq_resolve_reports(TqReport *reports, int n, TqResolved reason, TimestampTz now)
+tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
+				   TimestampTz now)
 {
-	Ending		ending;
-	TqRun	   *runs;
-	int			nruns;
+	Ending ending;
+	TqRun *runs;
+	int nruns;
 
 	find_tasks(reports, n);
 	runs = lock_reported(reports, n, &nruns);
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)
 	{
-		TqRun		key = {0};
-		TqRun	   *run;
+		TqRun key = {0};
+		TqRun *run;
 
 		reports[i].has_run = false;
 		reports[i].outcome = TQ_OUTCOME_NOT_FOUND;
@@ -227,8 +236,9 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 		key.task = reports[i].task->id;
 		key.run_id = reports[i].run_id;
 		run = bsearch(&key, runs, nruns, sizeof(TqRun), compare_run);
-		reports[i].outcome = run == NULL ? judge_without_row(&reports[i]) :
-			apply_report(&reports[i], run, reason, now, &ending);
+		reports[i].outcome =
+			run == NULL ? judge_without_row(&reports[i])
+						: apply_report(&reports[i], run, reason, now, &ending);
 	}
 	write_ending(&ending, now);
 }
@@ -239,11 +249,15 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 void
 tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n, TimestampTz now)
 {
-	Ending		ending;
+	Ending ending;
 
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)
-		(void) end_run(&ending, &runs[i], &tasks[i], TQ_RESOLVED_CLAIM_EXPIRED, now);
+		(void) end_run(&ending,
+					   &runs[i],
+					   &tasks[i],
+					   TQ_RESOLVED_CLAIM_EXPIRED,
+					   now);
 	write_ending(&ending, now);
 }
 
@@ -262,14 +276,15 @@ give_birth_resolved(TqRun *run, const TqTask *task, TimestampTz now)
  * deadline.  runs and tasks are parallel; the rows are locked.
  */
 void
-tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason, TimestampTz now)
+tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
+				 TimestampTz now)
 {
-	int64	   *left[TQ_PLACE_RUN + 1];
-	int			nleft[TQ_PLACE_RUN + 1] = {0};
-	TqRun	   *moved = palloc(sizeof(TqRun) * Max(n, 1));
-	TqRun	   *updated = palloc(sizeof(TqRun) * Max(n, 1));
-	int			nmoved = 0;
-	int			nupdated = 0;
+	int64 *left[TQ_PLACE_RUN + 1];
+	int nleft[TQ_PLACE_RUN + 1] = {0};
+	TqRun *moved = palloc(sizeof(TqRun) * Max(n, 1));
+	TqRun *updated = palloc(sizeof(TqRun) * Max(n, 1));
+	int nmoved = 0;
+	int nupdated = 0;
 
 	for (int place = 0; place <= TQ_PLACE_RUN; place++)
 		left[place] = palloc(sizeof(int64) * Max(n, 1));
@@ -286,7 +301,8 @@ tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason, Tim
 		else
 			moved[nmoved++] = runs[i];
 	}
-	tq_unscheduled_delete(left[TQ_PLACE_UNSCHEDULED], nleft[TQ_PLACE_UNSCHEDULED]);
+	tq_unscheduled_delete(left[TQ_PLACE_UNSCHEDULED],
+						  nleft[TQ_PLACE_UNSCHEDULED]);
 	tq_pending_delete(left[TQ_PLACE_PENDING], nleft[TQ_PLACE_PENDING]);
 	tq_delayed_delete(left[TQ_PLACE_DELAYED], nleft[TQ_PLACE_DELAYED]);
 	tq_runs_insert(moved, nmoved);

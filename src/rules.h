@@ -23,12 +23,12 @@ typedef struct TqEnqueue
 {
 	const char *requires;
 	const char *priority;
-	int			retries;
-	ArrayType  *routes;
-	ArrayType  *scopes;
-	Jsonb	   *payload;
-	Jsonb	   *tags;
-	Jsonb	   *extra;
+	int retries;
+	ArrayType *routes;
+	ArrayType *scopes;
+	Jsonb *payload;
+	Jsonb *tags;
+	Jsonb *extra;
 	const char *name;
 } TqEnqueue;
 
@@ -40,31 +40,34 @@ extern Jsonb *tq_status_of(const TqTask *task);
 extern Jsonb *tq_definition_json(const TqTask *task);
 extern Jsonb *tq_metadata_json(const char *name);
 extern Jsonb *tq_group_json(const TqGroup *group);
-extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks, int n);
-extern Jsonb *tq_worker_json(const char *queue, const char *group, const char *id, const TqWorker *worker);
+extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,
+								   const TqTask *tasks, int n);
+extern Jsonb *tq_worker_json(const char *queue, const char *group,
+							 const char *id, const TqWorker *worker);
 extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
-extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until, const char *info);
+extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now,
+								 TimestampTz until, const char *info);
 
 /* ---- create.c: new tasks ---- */
 typedef enum TqRepeat
 {
-	TQ_REPEAT_EXACT,			/* a task of that id must be the same */
-	TQ_REPEAT_LATER				/* the same but for the time of the call */
+	TQ_REPEAT_EXACT, /* a task of that id must be the same */
+	TQ_REPEAT_LATER  /* the same but for the time of the call */
 } TqRepeat;
 
 /* What a task may depend on that is created by the same call. */
 typedef struct TqSibling
 {
-	TqSlug		task_id;
-	int			place;			/* in the caller's array */
-	bool		is_new;
+	TqSlug task_id;
+	int place; /* in the caller's array */
+	bool is_new;
 	const TqTask *task;
 } TqSibling;
 
 extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
 
 /* ---- depend.c: what the end of a task means for others ---- */
-extern int	tq_depend_track(const TqTask *task, HTAB *siblings);
+extern int tq_depend_track(const TqTask *task, HTAB *siblings);
 extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
 
 /* ---- resolve.c: the end of a run ---- */
@@ -79,18 +82,21 @@ typedef enum TqOutcome
 
 typedef struct TqReport
 {
-	TqSlug		task_id;
-	int			run_id;
-	TqTask	   *task;			/* NULL: there is none */
-	TqState		state;			/* of the run before the report */
-	bool		has_run;
-	TqOutcome	outcome;
+	TqSlug task_id;
+	int run_id;
+	TqTask *task;  /* NULL: there is none */
+	TqState state; /* of the run before the report */
+	bool has_run;
+	TqOutcome outcome;
 } TqReport;
 
 extern const char *tq_outcome_name(TqOutcome outcome);
-extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason, TimestampTz now);
-extern void tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n, TimestampTz now);
-extern void tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason, TimestampTz now);
+extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
+							   TimestampTz now);
+extern void tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n,
+							   TimestampTz now);
+extern void tq_resolve_final(TqRun *runs, const TqTask *tasks, int n,
+							 TqResolved reason, TimestampTz now);
 
 /* ---- lifecycle.c: what is asked of a task from outside ---- */
 extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
@@ -108,24 +114,30 @@ extern const char *tq_group_outcome(const TqProgress *progress);
 /* ---- claim.c: giving runs to workers ---- */
 typedef struct TqClaim
 {
-	TqSlug		task_id;
-	int			run_id;
+	TqSlug task_id;
+	int run_id;
 	const char *worker_group;
 	const char *worker_id;
 	TimestampTz taken_until;
-	Jsonb	   *payload;		/* NULL: left out */
+	Jsonb *payload; /* NULL: left out */
 } TqClaim;
 
-extern TqClaim *tq_claim_best(const char *queue, const char *worker_group, const char *worker_id,
-							  int max, TimestampTz now, int *found);
-extern bool tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
-						  const char *worker_id, TimestampTz now, TqClaim *claim);
-extern void tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now, TqClaim *claim);
-extern void tq_worker_get(const char *queue, const char *group, const char *id, TimestampTz now, TqWorker *worker);
+extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
+							  const char *worker_id, int max, TimestampTz now,
+							  int *found);
+extern bool tq_claim_one(const TqSlug *task_id, int run_id,
+						 const char *worker_group, const char *worker_id,
+						 TimestampTz now, TqClaim *claim);
+extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
+							 TimestampTz now, TqClaim *claim);
+extern void tq_worker_get(const char *queue, const char *group, const char *id,
+						  TimestampTz now, TqWorker *worker);
 
 /* ---- common errors, in lifecycle.c ---- */
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
-extern void tq_refuse_past_deadline(const TqTask *task) pg_attribute_noreturn();
-extern void tq_refuse_missing_run(const TqSlug *task_id, int run_id) pg_attribute_noreturn();
+extern void tq_refuse_past_deadline(const TqTask *task)
+	pg_attribute_noreturn();
+extern void tq_refuse_missing_run(const TqSlug *task_id, int run_id)
+	pg_attribute_noreturn();
 
-#endif							/* TQ_RULES_H */
+#endif /* TQ_RULES_H */

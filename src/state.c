@@ -31,9 +31,11 @@ static const TqVerdict verdicts[TQ_EVENTS][TQ_STATES] = {
 	[TQ_EVENT_CANCEL] = {APPLY, APPLY, APPLY, KEEP, KEEP, KEEP},
 	[TQ_EVENT_DEADLINE] = {APPLY, APPLY, APPLY, KEEP, KEEP, KEEP},
 	[TQ_EVENT_CLAIM] = {NO_RUN, APPLY, CONFLICT, CONFLICT, CONFLICT, CONFLICT},
-	[TQ_EVENT_RECLAIM] = {NO_RUN, CONFLICT, APPLY, CONFLICT, CONFLICT, CONFLICT},
+	[TQ_EVENT_RECLAIM] =
+		{NO_RUN, CONFLICT, APPLY, CONFLICT, CONFLICT, CONFLICT},
 	[TQ_EVENT_CLAIM_EXPIRED] = {KEEP, KEEP, APPLY, KEEP, KEEP, KEEP},
-	[TQ_EVENT_REPORT] = {NO_RUN, CONFLICT, APPLY, CONFLICT, CONFLICT, CONFLICT},
+	[TQ_EVENT_REPORT] =
+		{NO_RUN, CONFLICT, APPLY, CONFLICT, CONFLICT, CONFLICT},
 };
 
 /* What an event does to a task in that state. */
@@ -142,7 +144,7 @@ tq_resolved_is_reportable(TqResolved reason)
 int
 tq_rerun_retries(int retries, int max_runs, int run_id)
 {
-	int			room = max_runs - (run_id + 1);
+	int room = max_runs - (run_id + 1);
 
 	if (room < 0)
 		room = 0;
@@ -228,7 +230,8 @@ tq_resolved_name(TqResolved reason)
 TqResolved
 tq_resolved_parse(const char *name)
 {
-	for (int reason = TQ_RESOLVED_COMPLETED; reason <= TQ_RESOLVED_LAST; reason++)
+	for (int reason = TQ_RESOLVED_COMPLETED; reason <= TQ_RESOLVED_LAST;
+		 reason++)
 	{
 		if (strcmp(name, tq_resolved_name((TqResolved) reason)) == 0)
 			return (TqResolved) reason;
@@ -236,9 +239,8 @@ tq_resolved_parse(const char *name)
 	return TQ_RESOLVED_NONE;
 }
 
-static const char *const priorities[] = {
-	"lowest", "very-low", "low", "medium", "high", "very-high", "highest"
-};
+static const char *const priorities[] =
+	{"lowest", "very-low", "low", "medium", "high", "very-high", "highest"};
 
 const char *
 tq_priority_name(int priority)
@@ -252,7 +254,8 @@ tq_priority_name(int priority)
 int
 tq_priority_parse(const char *name)
 {
-	for (int priority = TQ_PRIORITY_LOWEST; priority <= TQ_PRIORITY_HIGHEST; priority++)
+	for (int priority = TQ_PRIORITY_LOWEST; priority <= TQ_PRIORITY_HIGHEST;
+		 priority++)
 	{
 		if (strcmp(name, tq_priority_name(priority)) == 0)
 			return priority;

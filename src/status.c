@@ -15,7 +15,7 @@
 static void
 push_key(JsonbParseState **state, const char *key)
 {
-	JsonbValue	value = {.type = jbvString};
+	JsonbValue value = {.type = jbvString};
 
 	value.val.string.val = unconstify(char *, key);
 	value.val.string.len = strlen(key);
@@ -23,9 +23,10 @@ push_key(JsonbParseState **state, const char *key)
 }
 
 static void
-push_string(JsonbParseState **state, JsonbIteratorToken token, const char *text)
+push_string(JsonbParseState **state, JsonbIteratorToken token,
+			const char *text)
 {
-	JsonbValue	value = {.type = jbvString};
+	JsonbValue value = {.type = jbvString};
 
 	value.val.string.val = unconstify(char *, text);
 	value.val.string.len = strlen(text);
@@ -42,7 +43,7 @@ add_text(JsonbParseState **state, const char *key, const char *text)
 static void
 add_int(JsonbParseState **state, const char *key, int64 number)
 {
-	JsonbValue	value = {.type = jbvNumeric};
+	JsonbValue value = {.type = jbvNumeric};
 
 	value.val.numeric = int64_to_numeric(number);
 	push_key(state, key);
@@ -66,7 +67,7 @@ add_slug(JsonbParseState **state, const char *key, const TqSlug *slug)
 static void
 add_object(JsonbParseState **state, const char *key, Jsonb *object)
 {
-	JsonbValue	value;
+	JsonbValue value;
 
 	push_key(state, key);
 	if (object == NULL)
@@ -83,13 +84,20 @@ add_object(JsonbParseState **state, const char *key, Jsonb *object)
 static void
 add_array(JsonbParseState **state, const char *key, ArrayType *array)
 {
-	Datum	   *elements;
-	int			n = 0;
+	Datum *elements;
+	int n = 0;
 
 	push_key(state, key);
 	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
 	if (array != NULL)
-		deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, NULL, &n);
+		deconstruct_array(array,
+						  TEXTOID,
+						  -1,
+						  false,
+						  TYPALIGN_INT,
+						  &elements,
+						  NULL,
+						  &n);
 	for (int i = 0; i < n; i++)
 		push_string(state, WJB_ELEM, TextDatumGetCString(elements[i]));
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
@@ -162,7 +170,9 @@ tq_status_json(const TqTask *task, const TqRun *runs, int n)
 	add_slug(&state, "taskId", &task->task_id);
 	add_common(&state, task);
 	add_int(&state, "retriesLeft", last ? last->retries_left : task->retries);
-	add_text(&state, "state", tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
+	add_text(&state,
+			 "state",
+			 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
 	push_key(&state, "runs");
 	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
 	for (int i = 0; i < n; i++)
@@ -175,8 +185,8 @@ tq_status_json(const TqTask *task, const TqRun *runs, int n)
 Jsonb *
 tq_status_of(const TqTask *task)
 {
-	int			n;
-	TqRun	   *runs = tq_runs_history(&task->id, 1, &n);
+	int n;
+	TqRun *runs = tq_runs_history(&task->id, 1, &n);
 
 	return tq_status_json(task, runs, n);
 }
@@ -204,14 +214,18 @@ tq_definition_json(const TqTask *task)
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	add_common(&state, task);
 	add_slugs(&state, "dependencies", task->dependencies, task->ndependencies);
-	add_text(&state, "requires", task->all_resolved ? "all-resolved" : "all-completed");
+	add_text(&state,
+			 "requires",
+			 task->all_resolved ? "all-resolved" : "all-completed");
 	add_array(&state, "routes", task->routes);
 	add_int(&state, "retries", task->retries);
 	add_time(&state, "created", task->created);
 	add_array(&state, "scopes", task->scopes);
 	add_object(&state, "payload", task->payload);
-	add_object(&state, "metadata",
-			   task->metadata != NULL ? task->metadata : tq_metadata_json(task->queue_name));
+	add_object(&state,
+			   "metadata",
+			   task->metadata != NULL ? task->metadata
+									  : tq_metadata_json(task->queue_name));
 	add_object(&state, "tags", task->tags);
 	add_object(&state, "extra", task->extra);
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
@@ -233,7 +247,8 @@ tq_group_json(const TqGroup *group)
 
 /* What cancel_task_group() answers (2.6). */
 Jsonb *
-tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks, int n)
+tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
+					 int n)
 {
 	JsonbParseState *state = NULL;
 
@@ -251,7 +266,8 @@ tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks, int 
 
 /* A worker as get_worker() and quarantine_worker() show it (2.16). */
 Jsonb *
-tq_worker_json(const char *queue, const char *group, const char *id, const TqWorker *worker)
+tq_worker_json(const char *queue, const char *group, const char *id,
+			   const TqWorker *worker)
 {
 	JsonbParseState *state = NULL;
 
@@ -281,7 +297,8 @@ tq_counts_json(const char *queue, int64 pending, int64 claimed)
 
 /* One entry of a worker's quarantine_details (2.16). */
 Jsonb *
-tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until, const char *info)
+tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until,
+				   const char *info)
 {
 	JsonbParseState *state = NULL;
 

@@ -17,29 +17,29 @@
 
 typedef struct TqTask
 {
-	int64		id;
+	int64 id;
 	TimestampTz created;
 	TimestampTz deadline;
 	TimestampTz expires;
-	int64		group_id;		/* 0: the group has the task's own id */
-	int32		queue;
-	int16		priority;
-	int16		retries;
-	bool		all_resolved;
-	TqSlug		task_id;
-	TqSlug		group_slug;
-	char	   *queue_name;
-	char	   *scheduler_id;	/* never NULL in memory */
-	char	   *project_id;
+	int64 group_id; /* 0: the group has the task's own id */
+	int32 queue;
+	int16 priority;
+	int16 retries;
+	bool all_resolved;
+	TqSlug task_id;
+	TqSlug group_slug;
+	char *queue_name;
+	char *scheduler_id; /* never NULL in memory */
+	char *project_id;
 	/* from here on only where the whole definition was asked for */
-	int			ndependencies;
-	TqSlug	   *dependencies;
-	ArrayType  *routes;			/* NULL: none */
-	ArrayType  *scopes;
-	Jsonb	   *payload;
-	Jsonb	   *metadata;		/* NULL: enqueue() without a name */
-	Jsonb	   *tags;			/* NULL: {} */
-	Jsonb	   *extra;
+	int ndependencies;
+	TqSlug *dependencies;
+	ArrayType *routes; /* NULL: none */
+	ArrayType *scopes;
+	Jsonb *payload;
+	Jsonb *metadata; /* NULL: enqueue() without a name */
+	Jsonb *tags;     /* NULL: {} */
+	Jsonb *extra;
 } TqTask;
 
 #define TQ_DEFAULT_SCHEDULER "-"
@@ -49,17 +49,20 @@ extern int64 tq_seq_next(void);
 extern bool tq_task_insert(const TqTask *task);
 extern TqTask *tq_task_by_slug(const TqSlug *slug);
 extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
-extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found);
+extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
+								int *found);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
-extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after, int max, int *found);
-extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after, int max, int *found);
-extern int	tq_tasks_delete(const int64 *ids, int n);
+extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
+								 const TqSlug *after, int max, int *found);
+extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now,
+								  const TqSlug *after, int max, int *found);
+extern int tq_tasks_delete(const int64 *ids, int n);
 
 /* ---- store_run.c: runs, and where a task stands ---- */
 
 typedef enum TqPlace
 {
-	TQ_PLACE_NONE,				/* no such task, or its row has moved */
+	TQ_PLACE_NONE, /* no such task, or its row has moved */
 	TQ_PLACE_UNSCHEDULED,
 	TQ_PLACE_PENDING,
 	TQ_PLACE_DELAYED,
@@ -68,35 +71,38 @@ typedef enum TqPlace
 
 typedef struct TqRun
 {
-	int64		task;
-	TqPlace		place;
-	int			run_id;			/* -1 while unscheduled */
-	TqState		state;
-	TqCreated	created;
-	TqResolved	reason;
-	int			retries_left;
-	int			worker;			/* 0: none */
-	bool		by_claim_task;
-	TimestampTz scheduled;		/* times are 0 where there is none */
+	int64 task;
+	TqPlace place;
+	int run_id; /* -1 while unscheduled */
+	TqState state;
+	TqCreated created;
+	TqResolved reason;
+	int retries_left;
+	int worker; /* 0: none */
+	bool by_claim_task;
+	TimestampTz scheduled; /* times are 0 where there is none */
 	TimestampTz started;
 	TimestampTz taken_until;
 	TimestampTz resolved;
-	char	   *worker_group;	/* only in a history */
-	char	   *worker_id;
+	char *worker_group; /* only in a history */
+	char *worker_id;
 } TqRun;
 
 typedef enum TqLock
 {
-	TQ_LOCK_SHARE,				/* nobody may move it meanwhile */
-	TQ_LOCK_UPDATE,				/* we are about to move it */
-	TQ_LOCK_SKIP				/* the same, if nobody else holds it */
+	TQ_LOCK_SHARE,  /* nobody may move it meanwhile */
+	TQ_LOCK_UPDATE, /* we are about to move it */
+	TQ_LOCK_SKIP    /* the same, if nobody else holds it */
 } TqLock;
 
 extern bool tq_run_peek(int64 task, TqRun *run);
 extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
-extern TqRun *tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found);
-extern TqRun *tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now, int *found);
-extern int64 *tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now, int *found);
+extern TqRun *tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n,
+						   int *found);
+extern TqRun *tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now,
+								   int *found);
+extern int64 *tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now,
+								   int *found);
 extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_update(const TqRun *runs, int n);
@@ -106,55 +112,59 @@ extern void tq_run_extend(int64 task, int run_id, TimestampTz taken_until);
 
 typedef struct TqPending
 {
-	int64		task;
-	int64		seq;			/* 0: the back of the queue */
-	int32		queue;
-	int16		priority;
-	int16		run_id;
-	int16		retries_left;
-	TqCreated	created;
+	int64 task;
+	int64 seq; /* 0: the back of the queue */
+	int32 queue;
+	int16 priority;
+	int16 run_id;
+	int16 retries_left;
+	TqCreated created;
 	TimestampTz scheduled;
 } TqPending;
 
 typedef struct TqClaimed
 {
-	int64		task;
-	TqSlug		task_id;
-	int			run_id;
-	Jsonb	   *payload;
+	int64 task;
+	TqSlug task_id;
+	int run_id;
+	Jsonb *payload;
 } TqClaimed;
 
 extern void tq_pending_insert(const TqPending *rows, int n);
 extern void tq_pending_delete(const int64 *tasks, int n);
-extern TqClaimed *tq_pending_claim(int32 queue, int32 worker, int max, TimestampTz now,
-								   TimestampTz taken_until, int *found);
+extern TqClaimed *tq_pending_claim(int32 queue, int32 worker, int max,
+								   TimestampTz now, TimestampTz taken_until,
+								   int *found);
 extern int64 tq_pending_count(int32 queue, TimestampTz now);
 extern int64 tq_claimed_count(int32 queue, TimestampTz now);
-extern int	tq_delayed_release(TimestampTz now, int max);
+extern int tq_delayed_release(TimestampTz now, int max);
 extern void tq_delayed_delete(const int64 *tasks, int n);
 
 /* ---- store_edge.c: dependencies and unscheduled tasks ---- */
 
 typedef struct TqMet
 {
-	int64		required;
-	bool		completed;		/* the run that ends now is completed */
-	int			previous_completed; /* last earlier run that was, or -1 */
-	int			previous_final; /* last earlier run that was final, or -1 */
+	int64 required;
+	bool completed;         /* the run that ends now is completed */
+	int previous_completed; /* last earlier run that was, or -1 */
+	int previous_final;     /* last earlier run that was final, or -1 */
 } TqMet;
 
 typedef struct TqWaiting
 {
-	int64		task;
-	int			unmet;
+	int64 task;
+	int unmet;
 } TqWaiting;
 
-extern void tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run, int n);
+extern void tq_edges_insert(int64 dependent, const int64 *required,
+							const int32 *from_run, int n);
 extern TqWaiting *tq_edges_met(const TqMet *met, int n, int *found);
-extern int64 *tq_edges_unscheduled(const int64 *tasks, int n, bool with_dependents, int *found);
+extern int64 *tq_edges_unscheduled(const int64 *tasks, int n,
+								   bool with_dependents, int *found);
 extern void tq_unscheduled_insert(int64 task, int unmet, bool all_resolved);
 extern TqWaiting *tq_unscheduled_lock(const int64 *tasks, int n, int *found);
-extern void tq_unscheduled_count_down(const int64 *tasks, const int32 *by, int n);
+extern void tq_unscheduled_count_down(const int64 *tasks, const int32 *by,
+									  int n);
 extern void tq_unscheduled_delete(const int64 *tasks, int n);
 
 /* ---- store_timer.c: when to look again ---- */
@@ -167,19 +177,21 @@ typedef enum TqTimer
 
 extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
 extern int64 *tq_lease_take(TimestampTz now, int max, int *found, bool *more);
-extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n);
-extern int64 *tq_timer_take(TqTimer kind, TimestampTz now, int max, int *found, bool *more);
+extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
+							int n);
+extern int64 *tq_timer_take(TqTimer kind, TimestampTz now, int max, int *found,
+							bool *more);
 extern TimestampTz tq_timer_next_due(void);
 
 /* ---- store_group.c: task groups ---- */
 
 typedef struct TqGroup
 {
-	int64		id;				/* 0: there is no row, only a task of that id */
-	TqSlug		task_group_id;
-	char	   *scheduler_id;
+	int64 id; /* 0: there is no row, only a task of that id */
+	TqSlug task_group_id;
+	char *scheduler_id;
 	TimestampTz expires;
-	TimestampTz sealed;			/* 0: not sealed */
+	TimestampTz sealed; /* 0: not sealed */
 } TqGroup;
 
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
@@ -191,13 +203,13 @@ extern void tq_group_prolong(int64 id, TimestampTz expires);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 tq_group_size(const TqGroup *group);
-extern int	tq_groups_delete(TimestampTz before, int max);
+extern int tq_groups_delete(TimestampTz before, int max);
 
 typedef struct TqProgress
 {
-	int64		count[TQ_STATES];
-	int64		delayed;
-	int			first_reason;	/* TqResolved of the first unsuccessful task, or 0 */
+	int64 count[TQ_STATES];
+	int64 delayed;
+	int first_reason; /* TqResolved of the first unsuccessful task, or 0 */
 	TimestampTz first_created;
 	TimestampTz last_resolved;
 } TqProgress;
@@ -208,21 +220,25 @@ extern void tq_group_count(const TqGroup *group, TqProgress *progress);
 
 typedef struct TqWorker
 {
-	int32		id;
-	TimestampTz expires;		/* 0: never seen */
+	int32 id;
+	TimestampTz expires; /* 0: never seen */
 	TimestampTz first_claim;
 	TimestampTz last_date_active;
 	TimestampTz quarantine_until;
-	Jsonb	   *quarantine_details;
+	Jsonb *quarantine_details;
 } TqWorker;
 
 extern int32 tq_queue_find(const char *name);
 extern int32 tq_queue_intern(const char *name);
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
-extern bool tq_worker_find(int32 queue, const char *group, const char *id, TqWorker *worker);
-extern void tq_worker_intern(int32 queue, const char *group, const char *id, TqWorker *worker);
-extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims);
-extern void tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires, Jsonb *detail);
+extern bool tq_worker_find(int32 queue, const char *group, const char *id,
+						   TqWorker *worker);
+extern void tq_worker_intern(int32 queue, const char *group, const char *id,
+							 TqWorker *worker);
+extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires,
+						   bool claims);
+extern void tq_worker_quarantine(int32 worker, TimestampTz until,
+								 TimestampTz expires, Jsonb *detail);
 extern void tq_workers_forget(TimestampTz before);
 
-#endif							/* TQ_STORE_H */
+#endif /* TQ_STORE_H */

@@ -12,50 +12,55 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
-static TqStatement insert_edges =
-TQ_STATEMENT("INSERT INTO tq.edge (required, dependent, from_run)"
-			 " SELECT x.required, $1, x.from_run FROM unnest($2, $3) AS x (required, from_run)",
-			 INT8OID, INT8ARRAYOID, INT4ARRAYOID);
+static TqStatement insert_edges = TQ_STATEMENT(
+	"INSERT INTO tq.edge (required, dependent, from_run)"
+	" SELECT x.required, $1, x.from_run FROM unnest($2, $3) AS x (required, from_run)",
+	INT8OID, INT8ARRAYOID, INT4ARRAYOID);
 
 /* $1 required, $2 completed now, $3 last earlier completed, $4 last earlier final run */
-static TqStatement met_edges =
-TQ_STATEMENT("SELECT u.task, count(*)::int4"
-			 " FROM unnest($1, $2, $3, $4) AS m (required, completed, previous_completed, previous_final)"
-			 " JOIN tq.edge e ON e.required = m.required"
-			 " JOIN tq.unscheduled u ON u.task = e.dependent"
-			 " WHERE CASE WHEN u.all_resolved THEN e.from_run > m.previous_final"
-			 " ELSE m.completed AND e.from_run > m.previous_completed END"
-			 " GROUP BY u.task ORDER BY u.task",
-			 INT8ARRAYOID, BOOLARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
+static TqStatement met_edges = TQ_STATEMENT(
+	"SELECT u.task, count(*)::int4"
+	" FROM unnest($1, $2, $3, $4) AS m (required, completed, previous_completed, previous_final)"
+	" JOIN tq.edge e ON e.required = m.required"
+	" JOIN tq.unscheduled u ON u.task = e.dependent"
+	" WHERE CASE WHEN u.all_resolved THEN e.from_run > m.previous_final"
+	" ELSE m.completed AND e.from_run > m.previous_completed END"
+	" GROUP BY u.task ORDER BY u.task",
+	INT8ARRAYOID, BOOLARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
 
-static TqStatement unscheduled_near =
-TQ_STATEMENT("SELECT u.task FROM unnest($1) AS x (task) JOIN tq.unscheduled u ON u.task = x.task"
-			 " UNION SELECT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task AND $2"
-			 " JOIN tq.unscheduled u ON u.task = e.dependent"
-			 " ORDER BY 1",
-			 INT8ARRAYOID, BOOLOID);
+static TqStatement unscheduled_near = TQ_STATEMENT(
+	"SELECT u.task FROM unnest($1) AS x (task) JOIN tq.unscheduled u ON u.task = x.task"
+	" UNION SELECT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task AND $2"
+	" JOIN tq.unscheduled u ON u.task = e.dependent"
+	" ORDER BY 1",
+	INT8ARRAYOID, BOOLOID);
 
-static TqStatement insert_unscheduled =
-TQ_STATEMENT("INSERT INTO tq.unscheduled (task, unmet, all_resolved) VALUES ($1, $2, $3)",
-			 INT8OID, INT4OID, BOOLOID);
+static TqStatement insert_unscheduled = TQ_STATEMENT(
+	"INSERT INTO tq.unscheduled (task, unmet, all_resolved) VALUES ($1, $2, $3)",
+	INT8OID, INT4OID, BOOLOID);
 
-static TqStatement lock_unscheduled =
-TQ_STATEMENT("SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
-			 " ORDER BY u.task FOR UPDATE", INT8ARRAYOID);
+static TqStatement lock_unscheduled = TQ_STATEMENT(
+	"SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	" ORDER BY u.task FOR UPDATE",
+	INT8ARRAYOID);
 
-static TqStatement count_down =
-TQ_STATEMENT("UPDATE tq.unscheduled u SET unmet = u.unmet - x.by FROM unnest($1, $2) AS x (task, by)"
-			 " WHERE u.task = x.task", INT8ARRAYOID, INT4ARRAYOID);
+static TqStatement count_down = TQ_STATEMENT(
+	"UPDATE tq.unscheduled u SET unmet = u.unmet - x.by FROM unnest($1, $2) AS x (task, by)"
+	" WHERE u.task = x.task",
+	INT8ARRAYOID, INT4ARRAYOID);
 
 static TqStatement delete_unscheduled =
-TQ_STATEMENT("DELETE FROM tq.unscheduled WHERE task = ANY ($1)", INT8ARRAYOID);
+	TQ_STATEMENT("DELETE FROM tq.unscheduled WHERE task = ANY ($1)",
+				 INT8ARRAYOID);
 
 /* Edges of a new task. */
 void
-tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run, int n)
+tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
+				int n)
 {
-	Datum		values[3] = {Int64GetDatum(dependent), tq_array_int64(required, n),
-	tq_array_int32(from_run, n)};
+	Datum values[3] = {Int64GetDatum(dependent),
+					   tq_array_int64(required, n),
+					   tq_array_int32(from_run, n)};
 
 	if (n > 0)
 		tq_plan_run(&insert_edges, values, NULL);
@@ -64,7 +69,7 @@ tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run, i
 static TqWaiting *
 read_waiting(TqStatement *statement, const Datum *values, int *found)
 {
-	TqWaiting  *waiting;
+	TqWaiting *waiting;
 
 	*found = (int) tq_plan_run(statement, values, NULL);
 	waiting = palloc(sizeof(TqWaiting) * Max(*found, 1));
@@ -84,11 +89,11 @@ read_waiting(TqStatement *statement, const Datum *values, int *found)
 TqWaiting *
 tq_edges_met(const TqMet *met, int n, int *found)
 {
-	int64	   *required = palloc(sizeof(int64) * n);
-	bool	   *completed = palloc(sizeof(bool) * n);
-	int32	   *previous_completed = palloc(sizeof(int32) * n);
-	int32	   *previous_final = palloc(sizeof(int32) * n);
-	Datum		values[4];
+	int64 *required = palloc(sizeof(int64) * n);
+	bool *completed = palloc(sizeof(bool) * n);
+	int32 *previous_completed = palloc(sizeof(int32) * n);
+	int32 *previous_final = palloc(sizeof(int32) * n);
+	Datum values[4];
 
 	for (int i = 0; i < n; i++)
 	{
@@ -106,10 +111,12 @@ tq_edges_met(const TqMet *met, int n, int *found)
 
 /* Those of these tasks, and if wanted of their dependents, that are unscheduled; by id. */
 int64 *
-tq_edges_unscheduled(const int64 *tasks, int n, bool with_dependents, int *found)
+tq_edges_unscheduled(const int64 *tasks, int n, bool with_dependents,
+					 int *found)
 {
-	Datum		values[2] = {tq_array_int64(tasks, n), BoolGetDatum(with_dependents)};
-	int64	   *ids;
+	Datum values[2] = {tq_array_int64(tasks, n),
+					   BoolGetDatum(with_dependents)};
+	int64 *ids;
 
 	*found = (int) tq_plan_run(&unscheduled_near, values, NULL);
 	ids = palloc(sizeof(int64) * Max(*found, 1));
@@ -122,7 +129,9 @@ tq_edges_unscheduled(const int64 *tasks, int n, bool with_dependents, int *found
 void
 tq_unscheduled_insert(int64 task, int unmet, bool all_resolved)
 {
-	Datum		values[3] = {Int64GetDatum(task), Int32GetDatum(unmet), BoolGetDatum(all_resolved)};
+	Datum values[3] = {Int64GetDatum(task),
+					   Int32GetDatum(unmet),
+					   BoolGetDatum(all_resolved)};
 
 	tq_plan_run(&insert_unscheduled, values, NULL);
 }
@@ -131,7 +140,7 @@ tq_unscheduled_insert(int64 task, int unmet, bool all_resolved)
 TqWaiting *
 tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 {
-	Datum		values[1] = {tq_array_int64(tasks, n)};
+	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	return read_waiting(&lock_unscheduled, values, found);
 }
@@ -139,7 +148,7 @@ tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 void
 tq_unscheduled_count_down(const int64 *tasks, const int32 *by, int n)
 {
-	Datum		values[2] = {tq_array_int64(tasks, n), tq_array_int32(by, n)};
+	Datum values[2] = {tq_array_int64(tasks, n), tq_array_int32(by, n)};
 
 	if (n > 0)
 		tq_plan_run(&count_down, values, NULL);
@@ -148,7 +157,7 @@ tq_unscheduled_count_down(const int64 *tasks, const int32 *by, int n)
 void
 tq_unscheduled_delete(const int64 *tasks, int n)
 {
-	Datum		values[1] = {tq_array_int64(tasks, n)};
+	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	if (n > 0)
 		tq_plan_run(&delete_unscheduled, values, NULL);

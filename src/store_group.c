@@ -41,82 +41,89 @@
 /* Our own class of advisory locks: 1 and 2 are the users'. */
 #define TQ_LOCK_CLASS_GROUP 7417
 
-static TqStatement find_group =
-TQ_STATEMENT("SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id OPERATOR(tq.=) $1",
-			 TQ_SLUGID);
+static TqStatement find_group = TQ_STATEMENT(
+	"SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id OPERATOR(tq.=) $1",
+	TQ_SLUGID);
 
-static TqStatement find_lone_task =
-TQ_STATEMENT("SELECT scheduler_id, expires FROM tq.task WHERE task_id OPERATOR(tq.=) $1 AND group_id IS NULL",
-			 TQ_SLUGID);
+static TqStatement find_lone_task = TQ_STATEMENT(
+	"SELECT scheduler_id, expires FROM tq.task WHERE task_id OPERATOR(tq.=) $1 AND group_id IS NULL",
+	TQ_SLUGID);
 
-static TqStatement insert_group =
-TQ_STATEMENT("INSERT INTO tq.task_group (id, task_group_id, scheduler_id, expires)"
-			 " VALUES ($1, $2, nullif($3, '-'), $4) ON CONFLICT (task_group_id) DO NOTHING",
-			 INT8OID, TQ_SLUGID, TEXTOID, TIMESTAMPTZOID);
+static TqStatement insert_group = TQ_STATEMENT(
+	"INSERT INTO tq.task_group (id, task_group_id, scheduler_id, expires)"
+	" VALUES ($1, $2, nullif($3, '-'), $4) ON CONFLICT (task_group_id) DO NOTHING",
+	INT8OID, TQ_SLUGID, TEXTOID, TIMESTAMPTZOID);
 
-static TqStatement prolong =
-TQ_STATEMENT("UPDATE tq.task_group SET expires = $2 WHERE id = $1 AND expires < $2", INT8OID, TIMESTAMPTZOID);
+static TqStatement prolong = TQ_STATEMENT(
+	"UPDATE tq.task_group SET expires = $2 WHERE id = $1 AND expires < $2",
+	INT8OID, TIMESTAMPTZOID);
 
-static TqStatement set_sealed =
-TQ_STATEMENT("UPDATE tq.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL", INT8OID, TIMESTAMPTZOID);
+static TqStatement set_sealed = TQ_STATEMENT(
+	"UPDATE tq.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL",
+	INT8OID, TIMESTAMPTZOID);
 
-#define MEMBERS \
-	"(SELECT id, created FROM tq.task WHERE group_id = $1 UNION ALL" \
+#define MEMBERS                                                               \
+	"(SELECT id, created FROM tq.task WHERE group_id = $1 UNION ALL"          \
 	" SELECT id, created FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL)"
 
-static TqStatement size =
-TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m", INT8OID, TQ_SLUGID);
+static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
+									   INT8OID, TQ_SLUGID);
 
-static TqStatement unresolved =
-TQ_STATEMENT("SELECT m.id FROM " MEMBERS " AS m"
-			 " LEFT JOIN tq.unscheduled u ON u.task = m.id"
-			 " LEFT JOIN tq.pending p ON p.task = m.id"
-			 " LEFT JOIN tq.delayed d ON d.task = m.id"
-			 " LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
-			 " WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
-			 " ORDER BY m.id",
-			 INT8OID, TQ_SLUGID);
+static TqStatement unresolved = TQ_STATEMENT(
+	"SELECT m.id FROM " MEMBERS " AS m"
+	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN tq.pending p ON p.task = m.id"
+	" LEFT JOIN tq.delayed d ON d.task = m.id"
+	" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+	" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
+	" ORDER BY m.id",
+	INT8OID, TQ_SLUGID);
 
 /* One row per state, reason and delay, with the times that a progress needs. */
-static TqStatement progress_rows =
-TQ_STATEMENT("SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved)"
-			 " FROM (SELECT m.created, d.task IS NOT NULL AS delayed,"
-			 " CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1"
-			 " ELSE r.state END::int2 AS state,"
-			 " CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
-			 " CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
-			 " FROM " MEMBERS " AS m"
-			 " LEFT JOIN tq.unscheduled u ON u.task = m.id"
-			 " LEFT JOIN tq.pending p ON p.task = m.id"
-			 " LEFT JOIN tq.delayed d ON d.task = m.id"
-			 " LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
-			 " ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
-			 " GROUP BY 1, 2, 3",
-			 INT8OID, TQ_SLUGID);
+static TqStatement progress_rows = TQ_STATEMENT(
+	"SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved)"
+	" FROM (SELECT m.created, d.task IS NOT NULL AS delayed,"
+	" CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1"
+	" ELSE r.state END::int2 AS state,"
+	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
+	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
+	" FROM " MEMBERS " AS m"
+	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN tq.pending p ON p.task = m.id"
+	" LEFT JOIN tq.delayed d ON d.task = m.id"
+	" LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
+	" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
+	" GROUP BY 1, 2, 3",
+	INT8OID, TQ_SLUGID);
 
-static TqStatement delete_groups =
-TQ_STATEMENT("WITH old AS MATERIALIZED (SELECT g.id FROM tq.task_group g WHERE g.expires < $1"
-			 " AND NOT EXISTS (SELECT FROM tq.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
-			 " DELETE FROM tq.task_group g USING old WHERE g.id = old.id RETURNING 1",
-			 TIMESTAMPTZOID, INT4OID);
+static TqStatement delete_groups = TQ_STATEMENT(
+	"WITH old AS MATERIALIZED (SELECT g.id FROM tq.task_group g WHERE g.expires < $1"
+	" AND NOT EXISTS (SELECT FROM tq.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq.task_group g USING old WHERE g.id = old.id RETURNING 1",
+	TIMESTAMPTZOID, INT4OID);
 
 /* Until the end of the transaction. */
 void
 tq_group_lock(const TqSlug *slug, bool exclusive)
 {
-	uint64		hash = hash_bytes_extended(slug->bytes, TQ_SLUG_BYTES, 0);
-	LOCKTAG		tag;
+	uint64 hash = hash_bytes_extended(slug->bytes, TQ_SLUG_BYTES, 0);
+	LOCKTAG tag;
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (hash >> 32), (uint32) hash, TQ_LOCK_CLASS_GROUP);
-	(void) LockAcquire(&tag, exclusive ? ExclusiveLock : ShareLock, false, false);
+	SET_LOCKTAG_ADVISORY(tag,
+						 MyDatabaseId,
+						 (uint32) (hash >> 32),
+						 (uint32) hash,
+						 TQ_LOCK_CLASS_GROUP);
+	(void)
+		LockAcquire(&tag, exclusive ? ExclusiveLock : ShareLock, false, false);
 }
 
 /* The group, from its row or else from the task that it is named after. */
 bool
 tq_group_find(const TqSlug *slug, TqGroup *group)
 {
-	Datum		values[1] = {PointerGetDatum(slug)};
-	bool		found = tq_plan_run(&find_group, values, NULL) > 0;
+	Datum values[1] = {PointerGetDatum(slug)};
+	bool found = tq_plan_run(&find_group, values, NULL) > 0;
 
 	memset(group, 0, sizeof(*group));
 	group->task_group_id = *slug;
@@ -143,9 +150,11 @@ tq_group_find(const TqSlug *slug, TqGroup *group)
 int64
 tq_group_insert(const TqGroup *group)
 {
-	int64		id = tq_seq_next();
-	Datum		values[4] = {Int64GetDatum(id), PointerGetDatum(&group->task_group_id),
-	CStringGetTextDatum(group->scheduler_id), TimestampTzGetDatum(group->expires)};
+	int64 id = tq_seq_next();
+	Datum values[4] = {Int64GetDatum(id),
+					   PointerGetDatum(&group->task_group_id),
+					   CStringGetTextDatum(group->scheduler_id),
+					   TimestampTzGetDatum(group->expires)};
 
 	return tq_plan_run(&insert_group, values, NULL) == 1 ? id : 0;
 }
@@ -154,10 +163,17 @@ tq_group_insert(const TqGroup *group)
 static void
 slug_key(Relation index, const TqSlug *slug, ScanKey key)
 {
-	Oid			type = index->rd_opcintype[0];
-	Oid			operator = get_opfamily_member(index->rd_opfamily[0], type, type, BTEqualStrategyNumber);
+	Oid type = index->rd_opcintype[0];
+	Oid operator= get_opfamily_member(index->rd_opfamily[0],
+									  type,
+									  type,
+									  BTEqualStrategyNumber);
 
-	ScanKeyInit(key, 1, BTEqualStrategyNumber, get_opcode(operator), PointerGetDatum(slug));
+	ScanKeyInit(key,
+				1,
+				BTEqualStrategyNumber,
+				get_opcode(operator),
+				PointerGetDatum(slug));
 }
 
 /*
@@ -165,13 +181,14 @@ slug_key(Relation index, const TqSlug *slug, ScanKey key)
  * there is a row, with the transaction that is inserting it, if that goes on.
  */
 static bool
-look_for_key(Relation heap, Relation index, const TqSlug *slug, TransactionId *inserter)
+look_for_key(Relation heap, Relation index, const TqSlug *slug,
+			 TransactionId *inserter)
 {
 	SnapshotData dirty;
 	ScanKeyData key;
 	IndexScanDesc scan;
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
-	bool		found = false;
+	bool found = false;
 
 	*inserter = InvalidTransactionId;
 	InitDirtySnapshot(dirty);
@@ -193,13 +210,16 @@ look_for_key(Relation heap, Relation index, const TqSlug *slug, TransactionId *i
 static bool
 wait_for_insert(const char *table, const char *index_name, const TqSlug *slug)
 {
-	Oid			schema = get_namespace_oid("tq", false);
-	Relation	heap = table_open(get_relname_relid(table, schema), AccessShareLock);
-	Relation	index = index_open(get_relname_relid(index_name, schema), AccessShareLock);
+	Oid schema = get_namespace_oid("tq", false);
+	Relation heap = table_open(get_relname_relid(table, schema),
+							   AccessShareLock);
+	Relation index = index_open(get_relname_relid(index_name, schema),
+								AccessShareLock);
 	TransactionId inserter;
-	bool		found;
+	bool found;
 
-	while ((found = look_for_key(heap, index, slug, &inserter)) && TransactionIdIsValid(inserter))
+	while ((found = look_for_key(heap, index, slug, &inserter)) &&
+		   TransactionIdIsValid(inserter))
 		XactLockTableWait(inserter, NULL, NULL, XLTW_None);
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
@@ -222,7 +242,7 @@ tq_task_wait_for_insert(const TqSlug *slug)
 void
 tq_group_prolong(int64 id, TimestampTz expires)
 {
-	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(expires)};
+	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(expires)};
 
 	tq_plan_run(&prolong, values, NULL);
 }
@@ -230,7 +250,7 @@ tq_group_prolong(int64 id, TimestampTz expires)
 void
 tq_group_set_sealed(int64 id, TimestampTz sealed)
 {
-	Datum		values[2] = {Int64GetDatum(id), TimestampTzGetDatum(sealed)};
+	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(sealed)};
 
 	tq_plan_run(&set_sealed, values, NULL);
 }
@@ -239,8 +259,9 @@ tq_group_set_sealed(int64 id, TimestampTz sealed)
 int64 *
 tq_group_unresolved(const TqGroup *group, int *found)
 {
-	Datum		values[2] = {Int64GetDatum(group->id), PointerGetDatum(&group->task_group_id)};
-	int64	   *ids;
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+	int64 *ids;
 
 	*found = (int) tq_plan_run(&unresolved, values, NULL);
 	ids = palloc(sizeof(int64) * Max(*found, 1));
@@ -253,7 +274,8 @@ tq_group_unresolved(const TqGroup *group, int *found)
 int64
 tq_group_size(const TqGroup *group)
 {
-	Datum		values[2] = {Int64GetDatum(group->id), PointerGetDatum(&group->task_group_id)};
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
 
 	tq_plan_run(&size, values, NULL);
 	return tq_plan_int64(0, 1, 0);
@@ -269,17 +291,19 @@ earlier(TimestampTz a, TimestampTz b)
 static void
 count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 {
-	TqState		state = (TqState) tq_plan_int16(row, 1, 0);
-	int			reason = tq_plan_int16(row, 2, 0);
-	int64		tasks = tq_plan_int64(row, 4, 0);
+	TqState state = (TqState) tq_plan_int16(row, 1, 0);
+	int reason = tq_plan_int16(row, 2, 0);
+	int64 tasks = tq_plan_int64(row, 4, 0);
 	TimestampTz first_resolved = tq_plan_time(row, 7);
 
 	if (tq_plan_bool(row, 3))
 		progress->delayed += tasks;
 	else
 		progress->count[state] += tasks;
-	progress->first_created = earlier(progress->first_created, tq_plan_time(row, 5));
-	progress->last_resolved = Max(progress->last_resolved, tq_plan_time(row, 6));
+	progress->first_created = earlier(progress->first_created,
+									  tq_plan_time(row, 5));
+	progress->last_resolved = Max(progress->last_resolved,
+								  tq_plan_time(row, 6));
 	if ((state == TQ_STATE_FAILED || state == TQ_STATE_EXCEPTION) &&
 		earlier(*first_bad, first_resolved) == first_resolved)
 	{
@@ -291,8 +315,9 @@ count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 void
 tq_group_count(const TqGroup *group, TqProgress *progress)
 {
-	Datum		values[2] = {Int64GetDatum(group->id), PointerGetDatum(&group->task_group_id)};
-	uint64		rows = tq_plan_run(&progress_rows, values, NULL);
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+	uint64 rows = tq_plan_run(&progress_rows, values, NULL);
 	TimestampTz first_bad = 0;
 
 	memset(progress, 0, sizeof(*progress));
@@ -305,7 +330,7 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 int
 tq_groups_delete(TimestampTz before, int max)
 {
-	Datum		values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
+	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
 
 	return (int) tq_plan_run(&delete_groups, values, NULL);
 }

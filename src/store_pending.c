@@ -12,73 +12,74 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
-static TqStatement insert_pending =
-TQ_STATEMENT("INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
-			 " SELECT CASE x.seq WHEN 0 THEN nextval('tq.seq') ELSE x.seq END, x.task, x.scheduled,"
-			 " x.queue, x.priority, x.run_id, x.retries_left, x.created"
-			 " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) AS x (seq, task, scheduled, queue, priority,"
-			 " run_id, retries_left, created)",
-			 INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
-			 INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
+static TqStatement insert_pending = TQ_STATEMENT(
+	"INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
+	" SELECT CASE x.seq WHEN 0 THEN nextval('tq.seq') ELSE x.seq END, x.task, x.scheduled,"
+	" x.queue, x.priority, x.run_id, x.retries_left, x.created"
+	" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) AS x (seq, task, scheduled, queue, priority,"
+	" run_id, retries_left, created)",
+	INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT4ARRAYOID,
+	INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
 
 static TqStatement delete_pending =
-TQ_STATEMENT("DELETE FROM tq.pending WHERE task = ANY ($1)", INT8ARRAYOID);
+	TQ_STATEMENT("DELETE FROM tq.pending WHERE task = ANY ($1)", INT8ARRAYOID);
 
 static TqStatement delete_delayed =
-TQ_STATEMENT("DELETE FROM tq.delayed WHERE task = ANY ($1)", INT8ARRAYOID);
+	TQ_STATEMENT("DELETE FROM tq.delayed WHERE task = ANY ($1)", INT8ARRAYOID);
 
 /* $1 queue, $2 now, $3 how many, $4 taken until, $5 worker */
-static TqStatement claim =
-TQ_STATEMENT("WITH candidate AS MATERIALIZED ("
-			 "SELECT p.task FROM tq.pending p JOIN tq.task t ON t.id = p.task"
-			 " WHERE p.queue = $1 AND t.deadline > $2"
-			 " ORDER BY p.queue, p.priority DESC, p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED),"
-			 " taken AS (DELETE FROM tq.pending p USING candidate c WHERE p.task = c.task"
-			 " RETURNING p.*),"
-			 " started AS (INSERT INTO tq.run (task, run_id, state, reason_created, retries_left,"
-			 " worker, scheduled, started, taken_until)"
-			 " SELECT task, run_id, 2, reason_created, retries_left, $5, scheduled, $2, $4 FROM taken),"
-			 " leased AS (INSERT INTO tq.lease (due, tasks)"
-			 " SELECT $4, array_agg(task) FROM taken HAVING count(*) > 0)"
-			 " SELECT t.id, t.task_id, x.run_id, t.payload FROM taken x JOIN tq.task t ON t.id = x.task"
-			 " ORDER BY x.priority DESC, x.seq",
-			 INT4OID, TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT4OID);
+static TqStatement claim = TQ_STATEMENT(
+	"WITH candidate AS MATERIALIZED ("
+	"SELECT p.task FROM tq.pending p JOIN tq.task t ON t.id = p.task"
+	" WHERE p.queue = $1 AND t.deadline > $2"
+	" ORDER BY p.queue, p.priority DESC, p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED),"
+	" taken AS (DELETE FROM tq.pending p USING candidate c WHERE p.task = c.task"
+	" RETURNING p.*),"
+	" started AS (INSERT INTO tq.run (task, run_id, state, reason_created, retries_left,"
+	" worker, scheduled, started, taken_until)"
+	" SELECT task, run_id, 2, reason_created, retries_left, $5, scheduled, $2, $4 FROM taken),"
+	" leased AS (INSERT INTO tq.lease (due, tasks)"
+	" SELECT $4, array_agg(task) FROM taken HAVING count(*) > 0)"
+	" SELECT t.id, t.task_id, x.run_id, t.payload FROM taken x JOIN tq.task t ON t.id = x.task"
+	" ORDER BY x.priority DESC, x.seq",
+	INT4OID, TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT4OID);
 
-static TqStatement count_pending =
-TQ_STATEMENT("SELECT count(*) FROM tq.pending p JOIN tq.task t ON t.id = p.task"
-			 " WHERE p.queue = $1 AND t.deadline > $2", INT4OID, TIMESTAMPTZOID);
+static TqStatement count_pending = TQ_STATEMENT(
+	"SELECT count(*) FROM tq.pending p JOIN tq.task t ON t.id = p.task"
+	" WHERE p.queue = $1 AND t.deadline > $2",
+	INT4OID, TIMESTAMPTZOID);
 
 /* A running run always has a lease that is not due later than its claim ends. */
-static TqStatement count_claimed =
-TQ_STATEMENT("SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq.lease l, unnest(l.tasks) AS u (task)) AS x"
-			 " JOIN tq.run r ON r.task = x.task JOIN tq.task t ON t.id = x.task"
-			 " WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
-			 INT4OID, TIMESTAMPTZOID);
+static TqStatement count_claimed = TQ_STATEMENT(
+	"SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq.lease l, unnest(l.tasks) AS u (task)) AS x"
+	" JOIN tq.run r ON r.task = x.task JOIN tq.task t ON t.id = x.task"
+	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
+	INT4OID, TIMESTAMPTZOID);
 
-static TqStatement release_delayed =
-TQ_STATEMENT("WITH due AS MATERIALIZED ("
-			 "SELECT task FROM tq.delayed WHERE visible_at <= $1 ORDER BY visible_at LIMIT $2"
-			 " FOR UPDATE SKIP LOCKED),"
-			 " moved AS (DELETE FROM tq.delayed d USING due WHERE d.task = due.task RETURNING d.*)"
-			 " INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
-			 " SELECT nextval('tq.seq'), task, scheduled, queue, priority, run_id, retries_left, reason_created"
-			 " FROM (SELECT * FROM moved ORDER BY visible_at, task) AS x",
-			 TIMESTAMPTZOID, INT4OID);
+static TqStatement release_delayed = TQ_STATEMENT(
+	"WITH due AS MATERIALIZED ("
+	"SELECT task FROM tq.delayed WHERE visible_at <= $1 ORDER BY visible_at LIMIT $2"
+	" FOR UPDATE SKIP LOCKED),"
+	" moved AS (DELETE FROM tq.delayed d USING due WHERE d.task = due.task RETURNING d.*)"
+	" INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
+	" SELECT nextval('tq.seq'), task, scheduled, queue, priority, run_id, retries_left, reason_created"
+	" FROM (SELECT * FROM moved ORDER BY visible_at, task) AS x",
+	TIMESTAMPTZOID, INT4OID);
 
-#define COLUMN(type, function, field) \
-	{ \
-		type *column = palloc(sizeof(type) * n); \
-		for (int i = 0; i < n; i++) \
-			column[i] = (type) rows[i].field; \
-		*v++ = function(column, n); \
+#define COLUMN(type, function, field)                                         \
+	{                                                                         \
+		type *column = palloc(sizeof(type) * n);                              \
+		for (int i = 0; i < n; i++)                                           \
+			column[i] = (type) rows[i].field;                                 \
+		*v++ = function(column, n);                                           \
 	}
 
 /* Make runs claimable; a seq of 0 means the back of the queue, in this order. */
 void
 tq_pending_insert(const TqPending *rows, int n)
 {
-	Datum		values[8];
-	Datum	   *v = values;
+	Datum values[8];
+	Datum *v = values;
 
 	if (n == 0)
 		return;
@@ -97,7 +98,7 @@ tq_pending_insert(const TqPending *rows, int n)
 void
 tq_pending_delete(const int64 *tasks, int n)
 {
-	Datum		values[1] = {tq_array_int64(tasks, n)};
+	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	if (n > 0)
 		tq_plan_run(&delete_pending, values, NULL);
@@ -106,7 +107,7 @@ tq_pending_delete(const int64 *tasks, int n)
 void
 tq_delayed_delete(const int64 *tasks, int n)
 {
-	Datum		values[1] = {tq_array_int64(tasks, n)};
+	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	if (n > 0)
 		tq_plan_run(&delete_delayed, values, NULL);
@@ -120,9 +121,12 @@ TqClaimed *
 tq_pending_claim(int32 queue, int32 worker, int max, TimestampTz now,
 				 TimestampTz taken_until, int *found)
 {
-	Datum		values[5] = {Int32GetDatum(queue), TimestampTzGetDatum(now), Int32GetDatum(max),
-	TimestampTzGetDatum(taken_until), Int32GetDatum(worker)};
-	TqClaimed  *claimed;
+	Datum values[5] = {Int32GetDatum(queue),
+					   TimestampTzGetDatum(now),
+					   Int32GetDatum(max),
+					   TimestampTzGetDatum(taken_until),
+					   Int32GetDatum(worker)};
+	TqClaimed *claimed;
 
 	*found = (int) tq_plan_run(&claim, values, NULL);
 	claimed = palloc(sizeof(TqClaimed) * Max(*found, 1));
@@ -142,7 +146,7 @@ tq_pending_claim(int32 queue, int32 worker, int max, TimestampTz now,
 static int64
 count(TqStatement *statement, int32 queue, TimestampTz now)
 {
-	Datum		values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
+	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
 
 	tq_plan_run(statement, values, NULL);
 	return tq_plan_int64(0, 1, 0);
@@ -166,7 +170,7 @@ tq_claimed_count(int32 queue, TimestampTz now)
 int
 tq_delayed_release(TimestampTz now, int max)
 {
-	Datum		values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
+	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
 
 	return (int) tq_plan_run(&release_delayed, values, NULL);
 }

@@ -19,68 +19,74 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#define QUEUE_NAME_MAX 80		/* 38 + 1 + 38, and the end */
+#define QUEUE_NAME_MAX 80 /* 38 + 1 + 38, and the end */
 
 typedef struct QueueEntry
 {
-	char		name[QUEUE_NAME_MAX];
-	int32		id;
+	char name[QUEUE_NAME_MAX];
+	int32 id;
 } QueueEntry;
 
 static HTAB *queue_cache = NULL;
-static Oid	queue_cache_relid = InvalidOid;
+static Oid queue_cache_relid = InvalidOid;
 
 /* The last transaction of this backend that interned a queue. */
 static TransactionId interning_xid = InvalidTransactionId;
 
 static TqStatement find_queue =
-TQ_STATEMENT("SELECT id FROM tq.queue WHERE task_queue_id = $1", TEXTOID);
+	TQ_STATEMENT("SELECT id FROM tq.queue WHERE task_queue_id = $1", TEXTOID);
 
-static TqStatement insert_queue =
-TQ_STATEMENT("INSERT INTO tq.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING", TEXTOID);
+static TqStatement insert_queue = TQ_STATEMENT(
+	"INSERT INTO tq.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
+	TEXTOID);
 
-static TqStatement see_queue =
-TQ_STATEMENT("UPDATE tq.queue SET last_date_active = $2, expires = greatest(expires, $3) WHERE id IN ("
-			 "SELECT id FROM tq.queue WHERE id = $1 AND (last_date_active IS NULL"
-			 " OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL) FOR UPDATE SKIP LOCKED)",
-			 INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID);
+static TqStatement see_queue = TQ_STATEMENT(
+	"UPDATE tq.queue SET last_date_active = $2, expires = greatest(expires, $3) WHERE id IN ("
+	"SELECT id FROM tq.queue WHERE id = $1 AND (last_date_active IS NULL"
+	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL) FOR UPDATE SKIP LOCKED)",
+	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 
-#define WORKER_COLUMNS "id, expires, first_claim, last_date_active, quarantine_until, quarantine_details"
+#define WORKER_COLUMNS                                                        \
+	"id, expires, first_claim, last_date_active, quarantine_until, quarantine_details"
 
 static TqStatement find_worker =
-TQ_STATEMENT("SELECT " WORKER_COLUMNS " FROM tq.worker"
-			 " WHERE queue = $1 AND worker_group = $2 AND worker_id = $3", INT4OID, TEXTOID, TEXTOID);
+	TQ_STATEMENT("SELECT " WORKER_COLUMNS " FROM tq.worker"
+				 " WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
+				 INT4OID, TEXTOID, TEXTOID);
 
-static TqStatement insert_worker =
-TQ_STATEMENT("INSERT INTO tq.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-			 INT4OID, TEXTOID, TEXTOID);
+static TqStatement insert_worker = TQ_STATEMENT(
+	"INSERT INTO tq.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+	INT4OID, TEXTOID, TEXTOID);
 
-static TqStatement see_worker =
-TQ_STATEMENT("UPDATE tq.worker SET last_date_active = $2, expires = greatest(expires, $3),"
-			 " first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END"
-			 " WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND (last_date_active IS NULL"
-			 " OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL"
-			 " OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
-			 INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
+static TqStatement see_worker = TQ_STATEMENT(
+	"UPDATE tq.worker SET last_date_active = $2, expires = greatest(expires, $3),"
+	" first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END"
+	" WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND (last_date_active IS NULL"
+	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL"
+	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
+	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
 
-static TqStatement quarantine =
-TQ_STATEMENT("UPDATE tq.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
-			 " quarantine_details = coalesce(quarantine_details, '[]') || $4 WHERE id = $1",
-			 INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID);
+static TqStatement quarantine = TQ_STATEMENT(
+	"UPDATE tq.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
+	" quarantine_details = coalesce(quarantine_details, '[]') || $4 WHERE id = $1",
+	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID);
 
-static TqStatement forget_queues =
-TQ_STATEMENT("UPDATE tq.queue SET expires = NULL, last_date_active = NULL WHERE expires < $1", TIMESTAMPTZOID);
+static TqStatement forget_queues = TQ_STATEMENT(
+	"UPDATE tq.queue SET expires = NULL, last_date_active = NULL WHERE expires < $1",
+	TIMESTAMPTZOID);
 
-static TqStatement forget_workers =
-TQ_STATEMENT("UPDATE tq.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
-			 " quarantine_until = NULL, quarantine_details = NULL"
-			 " WHERE expires < $1 AND (quarantine_until IS NULL OR quarantine_until < $1)", TIMESTAMPTZOID);
+static TqStatement forget_workers = TQ_STATEMENT(
+	"UPDATE tq.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
+	" quarantine_until = NULL, quarantine_details = NULL"
+	" WHERE expires < $1 AND (quarantine_until IS NULL OR quarantine_until < $1)",
+	TIMESTAMPTZOID);
 
 /* DROP EXTENSION, or anything else that may have changed the table. */
 static void
 forget_cache(Datum arg, Oid relid)
 {
-	if (queue_cache != NULL && (relid == InvalidOid || relid == queue_cache_relid))
+	if (queue_cache != NULL &&
+		(relid == InvalidOid || relid == queue_cache_relid))
 	{
 		hash_destroy(queue_cache);
 		queue_cache = NULL;
@@ -91,7 +97,9 @@ static HTAB *
 open_cache(void)
 {
 	static bool registered = false;
-	HASHCTL		control = {.keysize = QUEUE_NAME_MAX,.entrysize = sizeof(QueueEntry),.hcxt = CacheMemoryContext};
+	HASHCTL control = {.keysize = QUEUE_NAME_MAX,
+					   .entrysize = sizeof(QueueEntry),
+					   .hcxt = CacheMemoryContext};
 
 	if (!registered)
 	{
@@ -100,8 +108,12 @@ open_cache(void)
 	}
 	if (queue_cache == NULL)
 	{
-		queue_cache = hash_create("tq queues", 64, &control, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
-		queue_cache_relid = get_relname_relid("queue", get_namespace_oid("tq", true));
+		queue_cache = hash_create("tq queues",
+								  64,
+								  &control,
+								  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+		queue_cache_relid = get_relname_relid("queue",
+											  get_namespace_oid("tq", true));
 	}
 	return queue_cache;
 }
@@ -111,7 +123,7 @@ static bool
 is_interning(void)
 {
 	return TransactionIdIsValid(interning_xid) &&
-		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny());
+		   TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny());
 }
 
 /* The number of that queue, or 0. */
@@ -119,13 +131,14 @@ int32
 tq_queue_find(const char *name)
 {
 	QueueEntry *entry = hash_search(open_cache(), name, HASH_FIND, NULL);
-	Datum		values[1];
-	int32		id;
+	Datum values[1];
+	int32 id;
 
 	if (entry != NULL)
 		return entry->id;
 	values[0] = CStringGetTextDatum(name);
-	id = tq_plan_run(&find_queue, values, NULL) > 0 ? tq_plan_int32(0, 1, 0) : 0;
+	id = tq_plan_run(&find_queue, values, NULL) > 0 ? tq_plan_int32(0, 1, 0)
+													: 0;
 	tq_plan_free_result();
 	if (id != 0 && !is_interning())
 	{
@@ -138,11 +151,11 @@ tq_queue_find(const char *name)
 int32
 tq_queue_intern(const char *name)
 {
-	int32		id;
+	int32 id;
 
 	while ((id = tq_queue_find(name)) == 0)
 	{
-		Datum		values[1] = {CStringGetTextDatum(name)};
+		Datum values[1] = {CStringGetTextDatum(name)};
 
 		interning_xid = GetTopTransactionId();
 		tq_plan_run(&insert_queue, values, NULL);
@@ -157,16 +170,21 @@ tq_queue_intern(const char *name)
 void
 tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 {
-	Datum		values[3] = {Int32GetDatum(queue), TimestampTzGetDatum(now), TimestampTzGetDatum(expires)};
+	Datum values[3] = {Int32GetDatum(queue),
+					   TimestampTzGetDatum(now),
+					   TimestampTzGetDatum(expires)};
 
 	tq_plan_run(&see_queue, values, NULL);
 }
 
 bool
-tq_worker_find(int32 queue, const char *group, const char *id, TqWorker *worker)
+tq_worker_find(int32 queue, const char *group, const char *id,
+			   TqWorker *worker)
 {
-	Datum		values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group), CStringGetTextDatum(id)};
-	bool		found = tq_plan_run(&find_worker, values, NULL) > 0;
+	Datum values[3] = {Int32GetDatum(queue),
+					   CStringGetTextDatum(group),
+					   CStringGetTextDatum(id)};
+	bool found = tq_plan_run(&find_worker, values, NULL) > 0;
 
 	memset(worker, 0, sizeof(*worker));
 	if (found)
@@ -183,11 +201,14 @@ tq_worker_find(int32 queue, const char *group, const char *id, TqWorker *worker)
 }
 
 void
-tq_worker_intern(int32 queue, const char *group, const char *id, TqWorker *worker)
+tq_worker_intern(int32 queue, const char *group, const char *id,
+				 TqWorker *worker)
 {
 	while (!tq_worker_find(queue, group, id, worker))
 	{
-		Datum		values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group), CStringGetTextDatum(id)};
+		Datum values[3] = {Int32GetDatum(queue),
+						   CStringGetTextDatum(group),
+						   CStringGetTextDatum(id)};
 
 		tq_plan_run(&insert_worker, values, NULL);
 	}
@@ -197,18 +218,23 @@ tq_worker_intern(int32 queue, const char *group, const char *id, TqWorker *worke
 void
 tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 {
-	Datum		values[4] = {Int32GetDatum(worker), TimestampTzGetDatum(now),
-	TimestampTzGetDatum(expires), BoolGetDatum(claims)};
+	Datum values[4] = {Int32GetDatum(worker),
+					   TimestampTzGetDatum(now),
+					   TimestampTzGetDatum(expires),
+					   BoolGetDatum(claims)};
 
 	tq_plan_run(&see_worker, values, NULL);
 }
 
 /* Set the end of a worker's quarantine, and keep why. */
 void
-tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires, Jsonb *detail)
+tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
+					 Jsonb *detail)
 {
-	Datum		values[4] = {Int32GetDatum(worker), TimestampTzGetDatum(until),
-	TimestampTzGetDatum(expires), JsonbPGetDatum(detail)};
+	Datum values[4] = {Int32GetDatum(worker),
+					   TimestampTzGetDatum(until),
+					   TimestampTzGetDatum(expires),
+					   JsonbPGetDatum(detail)};
 
 	tq_plan_run(&quarantine, values, NULL);
 }
@@ -217,7 +243,7 @@ tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires, Jsonb
 void
 tq_workers_forget(TimestampTz before)
 {
-	Datum		values[1] = {TimestampTzGetDatum(before)};
+	Datum values[1] = {TimestampTzGetDatum(before)};
 
 	tq_plan_run(&forget_queues, values, NULL);
 	tq_plan_run(&forget_workers, values, NULL);

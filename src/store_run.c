@@ -22,105 +22,106 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
-#define RUN_COLUMNS \
+#define RUN_COLUMNS                                                                   \
 	"r.task, r.run_id, r.state, r.reason_created, r.reason_resolved, r.retries_left," \
 	" r.worker, r.by_claim_task, r.scheduled, r.started, r.taken_until, r.resolved"
 
 /* A row of pending or delayed in the shape of the above. */
-#define PENDING_AS_RUN \
-	"p.task, p.run_id, 1::int2, p.reason_created, 0::int2, p.retries_left," \
+#define PENDING_AS_RUN                                                        \
+	"p.task, p.run_id, 1::int2, p.reason_created, 0::int2, p.retries_left,"   \
 	" NULL::int4, false, p.scheduled, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz"
 
 /* The place is the first column; Append returns the branches in this order. */
-static TqStatement peek =
-TQ_STATEMENT("SELECT 1, u.task, (-1)::int2, 0::int2, 0::int2, 0::int2, 0::int2, NULL::int4, false,"
-			 " NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz"
-			 " FROM tq.unscheduled u WHERE u.task = $1"
-			 " UNION ALL SELECT 2, " PENDING_AS_RUN " FROM tq.pending p WHERE p.task = $1"
-			 " UNION ALL SELECT 3, " PENDING_AS_RUN " FROM tq.delayed p WHERE p.task = $1"
-			 " UNION ALL (SELECT 4, " RUN_COLUMNS " FROM tq.run r WHERE r.task = $1"
-			 " ORDER BY r.task DESC, r.run_id DESC LIMIT 1)",
-			 INT8OID);
+static TqStatement peek = TQ_STATEMENT(
+	"SELECT 1, u.task, (-1)::int2, 0::int2, 0::int2, 0::int2, 0::int2, NULL::int4, false,"
+	" NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz"
+	" FROM tq.unscheduled u WHERE u.task = $1"
+	" UNION ALL SELECT 2, " PENDING_AS_RUN
+	" FROM tq.pending p WHERE p.task = $1"
+	" UNION ALL SELECT 3, " PENDING_AS_RUN
+	" FROM tq.delayed p WHERE p.task = $1"
+	" UNION ALL (SELECT 4, " RUN_COLUMNS " FROM tq.run r WHERE r.task = $1"
+	" ORDER BY r.task DESC, r.run_id DESC LIMIT 1)",
+	INT8OID);
 
 /* [place][mode]; parameters are the task and, for run, its run_id. */
 #define LOCK_ROW(table) "SELECT 1 FROM tq." table " WHERE task = $1 FOR "
 #define LOCK_RUN "SELECT 1 FROM tq.run WHERE task = $1 AND run_id = $2 FOR "
 
-static TqStatement lock_row[][3] = {
-	[TQ_PLACE_UNSCHEDULED] = {
-		TQ_STATEMENT(LOCK_ROW("unscheduled") "SHARE", INT8OID),
-		TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE", INT8OID),
-		TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE SKIP LOCKED", INT8OID)
-	},
-	[TQ_PLACE_PENDING] = {
-		TQ_STATEMENT(LOCK_ROW("pending") "SHARE", INT8OID),
-		TQ_STATEMENT(LOCK_ROW("pending") "UPDATE", INT8OID),
-		TQ_STATEMENT(LOCK_ROW("pending") "UPDATE SKIP LOCKED", INT8OID)
-	},
-	[TQ_PLACE_DELAYED] = {
-		TQ_STATEMENT(LOCK_ROW("delayed") "SHARE", INT8OID),
-		TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE", INT8OID),
-		TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE SKIP LOCKED", INT8OID)
-	},
-	[TQ_PLACE_RUN] = {
-		TQ_STATEMENT(LOCK_RUN "SHARE", INT8OID, INT2OID),
-		TQ_STATEMENT(LOCK_RUN "UPDATE", INT8OID, INT2OID),
-		TQ_STATEMENT(LOCK_RUN "UPDATE SKIP LOCKED", INT8OID, INT2OID)
-	}
-};
+static TqStatement lock_row[][3] =
+	{[TQ_PLACE_UNSCHEDULED] =
+		 {TQ_STATEMENT(LOCK_ROW("unscheduled") "SHARE", INT8OID),
+		  TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE", INT8OID),
+		  TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE SKIP LOCKED", INT8OID)},
+	 [TQ_PLACE_PENDING] =
+		 {TQ_STATEMENT(LOCK_ROW("pending") "SHARE", INT8OID),
+		  TQ_STATEMENT(LOCK_ROW("pending") "UPDATE", INT8OID),
+		  TQ_STATEMENT(LOCK_ROW("pending") "UPDATE SKIP LOCKED", INT8OID)},
+	 [TQ_PLACE_DELAYED] =
+		 {TQ_STATEMENT(LOCK_ROW("delayed") "SHARE", INT8OID),
+		  TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE", INT8OID),
+		  TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE SKIP LOCKED", INT8OID)},
+	 [TQ_PLACE_RUN] = {TQ_STATEMENT(LOCK_RUN "SHARE", INT8OID, INT2OID),
+					   TQ_STATEMENT(LOCK_RUN "UPDATE", INT8OID, INT2OID),
+					   TQ_STATEMENT(LOCK_RUN "UPDATE SKIP LOCKED", INT8OID,
+									INT2OID)}};
 
 static TqStatement lock_runs =
-TQ_STATEMENT("SELECT " RUN_COLUMNS " FROM unnest($1, $2) AS x (task, run_id)"
-			 " JOIN tq.run r ON r.task = x.task AND r.run_id = x.run_id"
-			 " ORDER BY r.task, r.run_id FOR UPDATE OF r",
-			 INT8ARRAYOID, INT4ARRAYOID);
+	TQ_STATEMENT("SELECT " RUN_COLUMNS
+				 " FROM unnest($1, $2) AS x (task, run_id)"
+				 " JOIN tq.run r ON r.task = x.task AND r.run_id = x.run_id"
+				 " ORDER BY r.task, r.run_id FOR UPDATE OF r",
+				 INT8ARRAYOID, INT4ARRAYOID);
 
-static TqStatement lock_expired =
-TQ_STATEMENT("SELECT " RUN_COLUMNS " FROM unnest($1) AS x (task)"
-			 " JOIN tq.task t ON t.id = x.task"
-			 " JOIN tq.run r ON r.task = x.task"
-			 " WHERE r.state = 2 AND r.taken_until <= $2 AND t.deadline > $2"
-			 " ORDER BY r.task FOR UPDATE OF r SKIP LOCKED",
-			 INT8ARRAYOID, TIMESTAMPTZOID);
+static TqStatement lock_expired = TQ_STATEMENT(
+	"SELECT " RUN_COLUMNS " FROM unnest($1) AS x (task)"
+	" JOIN tq.task t ON t.id = x.task"
+	" JOIN tq.run r ON r.task = x.task"
+	" WHERE r.state = 2 AND r.taken_until <= $2 AND t.deadline > $2"
+	" ORDER BY r.task FOR UPDATE OF r SKIP LOCKED",
+	INT8ARRAYOID, TIMESTAMPTZOID);
 
 /* Those that lock_expired could not have because of another's lock, and more. */
-static TqStatement peek_expired =
-TQ_STATEMENT("SELECT r.task FROM unnest($1) AS x (task)"
-			 " JOIN tq.task t ON t.id = x.task"
-			 " JOIN tq.run r ON r.task = x.task"
-			 " WHERE r.state = 2 AND r.taken_until <= $2 AND t.deadline > $2"
-			 " ORDER BY r.task",
-			 INT8ARRAYOID, TIMESTAMPTZOID);
+static TqStatement peek_expired = TQ_STATEMENT(
+	"SELECT r.task FROM unnest($1) AS x (task)"
+	" JOIN tq.task t ON t.id = x.task"
+	" JOIN tq.run r ON r.task = x.task"
+	" WHERE r.state = 2 AND r.taken_until <= $2 AND t.deadline > $2"
+	" ORDER BY r.task",
+	INT8ARRAYOID, TIMESTAMPTZOID);
 
-static TqStatement history =
-TQ_STATEMENT("SELECT " RUN_COLUMNS ", w.worker_group, w.worker_id"
-			 " FROM tq.run r LEFT JOIN tq.worker w ON w.id = r.worker WHERE r.task = ANY ($1)"
-			 " UNION ALL SELECT " PENDING_AS_RUN ", NULL, NULL FROM tq.pending p WHERE p.task = ANY ($1)"
-			 " UNION ALL SELECT " PENDING_AS_RUN ", NULL, NULL FROM tq.delayed p WHERE p.task = ANY ($1)"
-			 " ORDER BY 1, 2",
-			 INT8ARRAYOID);
+static TqStatement history = TQ_STATEMENT(
+	"SELECT " RUN_COLUMNS ", w.worker_group, w.worker_id"
+	" FROM tq.run r LEFT JOIN tq.worker w ON w.id = r.worker WHERE r.task = ANY ($1)"
+	" UNION ALL SELECT " PENDING_AS_RUN
+	", NULL, NULL FROM tq.pending p WHERE p.task = ANY ($1)"
+	" UNION ALL SELECT " PENDING_AS_RUN
+	", NULL, NULL FROM tq.delayed p WHERE p.task = ANY ($1)"
+	" ORDER BY 1, 2",
+	INT8ARRAYOID);
 
-static TqStatement insert_runs =
-TQ_STATEMENT("INSERT INTO tq.run (task, run_id, state, reason_created, reason_resolved, retries_left,"
-			 " worker, by_claim_task, scheduled, started, taken_until, resolved)"
-			 " SELECT task, run_id, state, created, reason, retries_left, nullif(worker, 0), by_claim_task,"
-			 " scheduled, nullif(started, 'epoch'), nullif(taken_until, 'epoch'), nullif(resolved, 'epoch')"
-			 " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS x (task, run_id, state,"
-			 " created, reason, retries_left, worker, by_claim_task, scheduled, started, taken_until, resolved)",
-			 INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
-			 INT4ARRAYOID, BOOLARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
-			 TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+static TqStatement insert_runs = TQ_STATEMENT(
+	"INSERT INTO tq.run (task, run_id, state, reason_created, reason_resolved, retries_left,"
+	" worker, by_claim_task, scheduled, started, taken_until, resolved)"
+	" SELECT task, run_id, state, created, reason, retries_left, nullif(worker, 0), by_claim_task,"
+	" scheduled, nullif(started, 'epoch'), nullif(taken_until, 'epoch'), nullif(resolved, 'epoch')"
+	" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS x (task, run_id, state,"
+	" created, reason, retries_left, worker, by_claim_task, scheduled, started, taken_until, resolved)",
+	INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
+	INT4ARRAYOID, INT4ARRAYOID, BOOLARRAYOID, TIMESTAMPTZARRAYOID,
+	TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
 
-static TqStatement update_runs =
-TQ_STATEMENT("UPDATE tq.run r SET state = x.state, reason_resolved = x.reason,"
-			 " retries_left = x.retries_left, resolved = x.resolved"
-			 " FROM unnest($1, $2, $3, $4, $5, $6) AS x (task, run_id, state, reason, retries_left, resolved)"
-			 " WHERE r.task = x.task AND r.run_id = x.run_id",
-			 INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID);
+static TqStatement update_runs = TQ_STATEMENT(
+	"UPDATE tq.run r SET state = x.state, reason_resolved = x.reason,"
+	" retries_left = x.retries_left, resolved = x.resolved"
+	" FROM unnest($1, $2, $3, $4, $5, $6) AS x (task, run_id, state, reason, retries_left, resolved)"
+	" WHERE r.task = x.task AND r.run_id = x.run_id",
+	INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
+	TIMESTAMPTZARRAYOID);
 
-static TqStatement extend =
-TQ_STATEMENT("UPDATE tq.run SET taken_until = $3 WHERE task = $1 AND run_id = $2",
-			 INT8OID, INT2OID, TIMESTAMPTZOID);
+static TqStatement extend = TQ_STATEMENT(
+	"UPDATE tq.run SET taken_until = $3 WHERE task = $1 AND run_id = $2",
+	INT8OID, INT2OID, TIMESTAMPTZOID);
 
 /* Read the columns of RUN_COLUMNS that begin at `first`. */
 static void
@@ -146,8 +147,8 @@ read_run(uint64 row, int first, TqRun *run)
 bool
 tq_run_peek(int64 task, TqRun *run)
 {
-	Datum		values[1] = {Int64GetDatum(task)};
-	bool		found = tq_plan_run(&peek, values, NULL) > 0;
+	Datum values[1] = {Int64GetDatum(task)};
+	bool found = tq_plan_run(&peek, values, NULL) > 0;
 
 	if (found)
 	{
@@ -162,8 +163,8 @@ tq_run_peek(int64 task, TqRun *run)
 static bool
 lock_place(const TqRun *run, TqLock mode)
 {
-	Datum		values[2] = {Int64GetDatum(run->task), Int16GetDatum(run->run_id)};
-	bool		locked = tq_plan_run(&lock_row[run->place][mode], values, NULL) > 0;
+	Datum values[2] = {Int64GetDatum(run->task), Int16GetDatum(run->run_id)};
+	bool locked = tq_plan_run(&lock_row[run->place][mode], values, NULL) > 0;
 
 	tq_plan_free_result();
 	return locked;
@@ -176,14 +177,14 @@ lock_place(const TqRun *run, TqLock mode)
 bool
 tq_run_lock(int64 task, TqLock mode, TqRun *run)
 {
-	TqRun		seen;
+	TqRun seen;
 
 	for (;;)
 	{
 		if (!tq_run_peek(task, &seen))
 			return false;
-		if (lock_place(&seen, mode) &&
-			tq_run_peek(task, run) && run->place == seen.place && run->run_id == seen.run_id)
+		if (lock_place(&seen, mode) && tq_run_peek(task, run) &&
+			run->place == seen.place && run->run_id == seen.run_id)
 			return true;
 		if (mode == TQ_LOCK_SKIP)
 			return false;
@@ -192,9 +193,10 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 }
 
 static TqRun *
-read_runs(TqStatement *statement, const Datum *values, bool workers, int *found)
+read_runs(TqStatement *statement, const Datum *values, bool workers,
+		  int *found)
 {
-	TqRun	   *runs;
+	TqRun *runs;
 
 	*found = (int) tq_plan_run(statement, values, NULL);
 	runs = palloc(sizeof(TqRun) * Max(*found, 1));
@@ -218,7 +220,7 @@ read_runs(TqStatement *statement, const Datum *values, bool workers, int *found)
 TqRun *
 tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found)
 {
-	Datum		values[2] = {tq_array_int64(tasks, n), tq_array_int32(run_ids, n)};
+	Datum values[2] = {tq_array_int64(tasks, n), tq_array_int32(run_ids, n)};
 
 	return read_runs(&lock_runs, values, false, found);
 }
@@ -227,7 +229,7 @@ tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found)
 TqRun *
 tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now, int *found)
 {
-	Datum		values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
+	Datum values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
 
 	return read_runs(&lock_expired, values, false, found);
 }
@@ -236,8 +238,8 @@ tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now, int *found)
 int64 *
 tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now, int *found)
 {
-	Datum		values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
-	int64	   *ids;
+	Datum values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
+	int64 *ids;
 
 	*found = (int) tq_plan_run(&peek_expired, values, NULL);
 	ids = palloc(sizeof(int64) * Max(*found, 1));
@@ -251,37 +253,38 @@ tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now, int *found)
 TqRun *
 tq_runs_history(const int64 *tasks, int n, int *found)
 {
-	Datum		values[1] = {tq_array_int64(tasks, n)};
+	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	return read_runs(&history, values, true, found);
 }
 
 /* Column arrays from an array of structs. */
-#define COLUMN(type, function, field) \
-	{ \
-		type *column = palloc(sizeof(type) * n); \
-		for (int i = 0; i < n; i++) \
-			column[i] = (type) runs[i].field; \
-		*v++ = function(column, n); \
+#define COLUMN(type, function, field)                                         \
+	{                                                                         \
+		type *column = palloc(sizeof(type) * n);                              \
+		for (int i = 0; i < n; i++)                                           \
+			column[i] = (type) runs[i].field;                                 \
+		*v++ = function(column, n);                                           \
 	}
 
 /* nullif() in the statement turns this back into NULL. */
-#define EPOCH ((TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
+#define EPOCH                                                                 \
+	((TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
 
-#define TIME_COLUMN(field) \
-	{ \
-		TimestampTz *column = palloc(sizeof(TimestampTz) * n); \
-		for (int i = 0; i < n; i++) \
-			column[i] = runs[i].field == 0 ? EPOCH : runs[i].field; \
-		*v++ = tq_array_time(column, n); \
+#define TIME_COLUMN(field)                                                    \
+	{                                                                         \
+		TimestampTz *column = palloc(sizeof(TimestampTz) * n);                \
+		for (int i = 0; i < n; i++)                                           \
+			column[i] = runs[i].field == 0 ? EPOCH : runs[i].field;           \
+		*v++ = tq_array_time(column, n);                                      \
 	}
 
 /* Insert runs that were not in the table before. */
 void
 tq_runs_insert(const TqRun *runs, int n)
 {
-	Datum		values[12];
-	Datum	   *v = values;
+	Datum values[12];
+	Datum *v = values;
 
 	if (n == 0)
 		return;
@@ -304,8 +307,8 @@ tq_runs_insert(const TqRun *runs, int n)
 void
 tq_runs_update(const TqRun *runs, int n)
 {
-	Datum		values[6];
-	Datum	   *v = values;
+	Datum values[6];
+	Datum *v = values;
 
 	if (n == 0)
 		return;
@@ -322,8 +325,9 @@ tq_runs_update(const TqRun *runs, int n)
 void
 tq_run_extend(int64 task, int run_id, TimestampTz taken_until)
 {
-	Datum		values[3] = {Int64GetDatum(task), Int16GetDatum(run_id),
-	TimestampTzGetDatum(taken_until)};
+	Datum values[3] = {Int64GetDatum(task),
+					   Int16GetDatum(run_id),
+					   TimestampTzGetDatum(taken_until)};
 
 	tq_plan_run(&extend, values, NULL);
 }

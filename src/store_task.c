@@ -14,76 +14,92 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#define BRIEF \
+#define BRIEF                                                                             \
 	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries," \
 	" t.all_resolved, t.task_id, g.task_group_id, q.task_queue_id, t.scheduler_id, t.project_id"
-#define WHOLE \
-	BRIEF ", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
-#define JOINED \
+#define WHOLE                                                                 \
+	BRIEF                                                                     \
+		", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
+#define JOINED                                                                \
 	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
 
-static TqStatement insert_task =
-TQ_STATEMENT("INSERT INTO tq.task (id, created, deadline, expires, group_id, queue, priority,"
-			 " retries, all_resolved, task_id, scheduler_id, project_id, dependencies, routes,"
-			 " scopes, payload, metadata, tags, extra)"
-			 " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
-			 " ON CONFLICT (task_id) DO NOTHING",
-			 INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID, INT2OID,
-			 INT2OID, BOOLOID, TQ_SLUGID, TEXTOID, TEXTOID, TQ_SLUGIDS, TEXTARRAYOID,
-			 TEXTARRAYOID, JSONBOID, JSONBOID, JSONBOID, JSONBOID);
+static TqStatement insert_task = TQ_STATEMENT(
+	"INSERT INTO tq.task (id, created, deadline, expires, group_id, queue, priority,"
+	" retries, all_resolved, task_id, scheduler_id, project_id, dependencies, routes,"
+	" scopes, payload, metadata, tags, extra)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
+	" ON CONFLICT (task_id) DO NOTHING",
+	INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID,
+	INT2OID, INT2OID, BOOLOID, TQ_SLUGID, TEXTOID, TEXTOID, TQ_SLUGIDS,
+	TEXTARRAYOID, TEXTARRAYOID, JSONBOID, JSONBOID, JSONBOID, JSONBOID);
 
 static TqStatement brief_by_slug =
-TQ_STATEMENT("SELECT " BRIEF " FROM tq.task t" JOINED " WHERE t.task_id OPERATOR(tq.=) $1", TQ_SLUGID);
+	TQ_STATEMENT("SELECT " BRIEF " FROM tq.task t" JOINED
+				 " WHERE t.task_id OPERATOR(tq.=) $1",
+				 TQ_SLUGID);
 
 static TqStatement whole_by_slug =
-TQ_STATEMENT("SELECT " WHOLE " FROM tq.task t" JOINED " WHERE t.task_id OPERATOR(tq.=) $1", TQ_SLUGID);
+	TQ_STATEMENT("SELECT " WHOLE " FROM tq.task t" JOINED
+				 " WHERE t.task_id OPERATOR(tq.=) $1",
+				 TQ_SLUGID);
 
 static TqStatement brief_by_slugs =
-TQ_STATEMENT("SELECT " BRIEF " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-			 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug" JOINED " ORDER BY s.place", TQ_SLUGIDS);
+	TQ_STATEMENT("SELECT " BRIEF
+				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
+				 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug" JOINED
+				 " ORDER BY s.place",
+				 TQ_SLUGIDS);
 
 static TqStatement whole_by_slugs =
-TQ_STATEMENT("SELECT " WHOLE " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-			 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug" JOINED " ORDER BY s.place", TQ_SLUGIDS);
+	TQ_STATEMENT("SELECT " WHOLE
+				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
+				 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug" JOINED
+				 " ORDER BY s.place",
+				 TQ_SLUGIDS);
 
 static TqStatement brief_by_ids =
-TQ_STATEMENT("SELECT " BRIEF " FROM unnest($1) WITH ORDINALITY AS s (id, place)"
-			 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY s.place", INT8ARRAYOID);
+	TQ_STATEMENT("SELECT " BRIEF
+				 " FROM unnest($1) WITH ORDINALITY AS s (id, place)"
+				 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY s.place",
+				 INT8ARRAYOID);
 
-static TqStatement whole_of_group =
-TQ_STATEMENT("SELECT " WHOLE " FROM ("
-			 "(SELECT id FROM tq.task WHERE group_id = $1 AND task_id OPERATOR(tq.>) $3 ORDER BY task_id LIMIT $4)"
-			 " UNION ALL"
-			 " (SELECT id FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL"
-			 " AND task_id OPERATOR(tq.>) $3)) AS s"
-			 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.task_id LIMIT $4",
-			 INT8OID, TQ_SLUGID, TQ_SLUGID, INT4OID);
+static TqStatement whole_of_group = TQ_STATEMENT(
+	"SELECT " WHOLE " FROM ("
+	"(SELECT id FROM tq.task WHERE group_id = $1 AND task_id OPERATOR(tq.>) $3 ORDER BY task_id LIMIT $4)"
+	" UNION ALL"
+	" (SELECT id FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL"
+	" AND task_id OPERATOR(tq.>) $3)) AS s"
+	" JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.task_id LIMIT $4",
+	INT8OID, TQ_SLUGID, TQ_SLUGID, INT4OID);
 
-static TqStatement whole_dependent =
-TQ_STATEMENT("SELECT " WHOLE " FROM tq.edge e JOIN tq.task t ON t.id = e.dependent" JOINED
-			 " WHERE e.required = $1 AND t.expires > $2 AND t.task_id OPERATOR(tq.>) $3"
-			 " ORDER BY t.task_id LIMIT $4",
-			 INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
+static TqStatement whole_dependent = TQ_STATEMENT(
+	"SELECT " WHOLE
+	" FROM tq.edge e JOIN tq.task t ON t.id = e.dependent" JOINED
+	" WHERE e.required = $1 AND t.expires > $2 AND t.task_id OPERATOR(tq.>) $3"
+	" ORDER BY t.task_id LIMIT $4",
+	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
 
-static TqStatement delete_tasks =
-TQ_STATEMENT("WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id, dependencies),"
-			 " r AS (DELETE FROM tq.run WHERE task = ANY ($1)),"
-			 " p AS (DELETE FROM tq.pending WHERE task = ANY ($1)),"
-			 " d AS (DELETE FROM tq.delayed WHERE task = ANY ($1)),"
-			 " u AS (DELETE FROM tq.unscheduled WHERE task = ANY ($1)),"
-			 " e AS (DELETE FROM tq.edge WHERE required = ANY ($1)),"
-			 " f AS (DELETE FROM tq.edge USING (SELECT t.id AS required, gone.id AS dependent"
-			 " FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
-			 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug WHERE t.id <> ALL ($1)) AS x"
-			 " WHERE edge.required = x.required AND edge.dependent = x.dependent)"
-			 " SELECT count(*) FROM gone",
-			 INT8ARRAYOID);
+static TqStatement delete_tasks = TQ_STATEMENT(
+	"WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id, dependencies),"
+	" r AS (DELETE FROM tq.run WHERE task = ANY ($1)),"
+	" p AS (DELETE FROM tq.pending WHERE task = ANY ($1)),"
+	" d AS (DELETE FROM tq.delayed WHERE task = ANY ($1)),"
+	" u AS (DELETE FROM tq.unscheduled WHERE task = ANY ($1)),"
+	" e AS (DELETE FROM tq.edge WHERE required = ANY ($1)),"
+	" f AS (DELETE FROM tq.edge USING (SELECT t.id AS required, gone.id AS dependent"
+	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
+	" JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug WHERE t.id <> ALL ($1)) AS x"
+	" WHERE edge.required = x.required AND edge.dependent = x.dependent)"
+	" SELECT count(*) FROM gone",
+	INT8ARRAYOID);
 
 /* The next inner id, or place in a queue. */
 int64
 tq_seq_next(void)
 {
-	return nextval_internal(get_relname_relid("seq", get_namespace_oid("tq", false)), false);
+	return nextval_internal(get_relname_relid("seq",
+											  get_namespace_oid("tq", false)),
+							false);
 }
 
 static Datum
@@ -104,8 +120,8 @@ pointer_or_null(const void *pointer, char *isnull)
 bool
 tq_task_insert(const TqTask *task)
 {
-	Datum		v[19];
-	char		n[20] = "                   ";
+	Datum v[19];
+	char n[20] = "                   ";
 
 	v[0] = Int64GetDatum(task->id);
 	v[1] = TimestampTzGetDatum(task->created);
@@ -121,8 +137,9 @@ tq_task_insert(const TqTask *task)
 	v[10] = text_or_null(task->scheduler_id, TQ_DEFAULT_SCHEDULER, &n[10]);
 	v[11] = text_or_null(task->project_id, TQ_DEFAULT_PROJECT, &n[11]);
 	n[12] = task->ndependencies == 0 ? 'n' : ' ';
-	v[12] = task->ndependencies == 0 ? (Datum) 0 :
-		tq_array_slugid(task->dependencies, task->ndependencies);
+	v[12] = task->ndependencies == 0
+				? (Datum) 0
+				: tq_array_slugid(task->dependencies, task->ndependencies);
 	v[13] = pointer_or_null(task->routes, &n[13]);
 	v[14] = pointer_or_null(task->scopes, &n[14]);
 	v[15] = JsonbPGetDatum(task->payload);
@@ -135,7 +152,7 @@ tq_task_insert(const TqTask *task)
 static void
 read_brief(uint64 row, TqTask *task)
 {
-	bool		isnull;
+	bool isnull;
 
 	task->id = tq_plan_int64(row, 1, 0);
 	task->created = tq_plan_time(row, 2);
@@ -161,14 +178,20 @@ read_brief(uint64 row, TqTask *task)
 static void
 read_dependencies(uint64 row, int column, TqTask *task)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
-	Datum	   *elements;
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+	Datum *elements;
 
 	if (isnull)
 		return;
-	deconstruct_array(DatumGetArrayTypeP(value), tq_catalog_slugid_type(), TQ_SLUG_BYTES, false,
-					  TYPALIGN_CHAR, &elements, NULL, &task->ndependencies);
+	deconstruct_array(DatumGetArrayTypeP(value),
+					  tq_catalog_slugid_type(),
+					  TQ_SLUG_BYTES,
+					  false,
+					  TYPALIGN_CHAR,
+					  &elements,
+					  NULL,
+					  &task->ndependencies);
 	task->dependencies = palloc(sizeof(TqSlug) * Max(task->ndependencies, 1));
 	for (int i = 0; i < task->ndependencies; i++)
 		task->dependencies[i] = *DatumGetTqSlugP(elements[i]);
@@ -177,8 +200,8 @@ read_dependencies(uint64 row, int column, TqTask *task)
 static ArrayType *
 read_array(uint64 row, int column)
 {
-	bool		isnull;
-	Datum		value = tq_plan_field(row, column, &isnull);
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
 
 	return isnull ? NULL : DatumGetArrayTypePCopy(value);
 }
@@ -199,7 +222,7 @@ read_rest(uint64 row, TqTask *task)
 static TqTask *
 read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 {
-	TqTask	   *tasks;
+	TqTask *tasks;
 
 	*found = (int) tq_plan_run(statement, values, NULL);
 	tasks = palloc0(sizeof(TqTask) * Max(*found, 1));
@@ -216,9 +239,9 @@ read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 static TqTask *
 read_task(TqStatement *statement, const TqSlug *slug, bool whole)
 {
-	Datum		values[1] = {PointerGetDatum(slug)};
-	int			found;
-	TqTask	   *task = read_tasks(statement, values, whole, &found);
+	Datum values[1] = {PointerGetDatum(slug)};
+	int found;
+	TqTask *task = read_tasks(statement, values, whole, &found);
 
 	return found == 0 ? NULL : task;
 }
@@ -240,35 +263,44 @@ tq_task_whole_by_slug(const TqSlug *slug)
 TqTask *
 tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
 {
-	Datum		values[1] = {tq_array_slugid(slugs, n)};
+	Datum values[1] = {tq_array_slugid(slugs, n)};
 
-	return read_tasks(whole ? &whole_by_slugs : &brief_by_slugs, values, whole, found);
+	return read_tasks(whole ? &whole_by_slugs : &brief_by_slugs,
+					  values,
+					  whole,
+					  found);
 }
 
 TqTask *
 tq_tasks_by_id(const int64 *ids, int n, int *found)
 {
-	Datum		values[1] = {tq_array_int64(ids, n)};
+	Datum values[1] = {tq_array_int64(ids, n)};
 
 	return read_tasks(&brief_by_ids, values, false, found);
 }
 
 /* A page of a group, by task id, after that one. */
 TqTask *
-tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after, int max, int *found)
+tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
+				  int max, int *found)
 {
-	Datum		values[4] = {Int64GetDatum(group_id), PointerGetDatum(group),
-	PointerGetDatum(after), Int32GetDatum(max)};
+	Datum values[4] = {Int64GetDatum(group_id),
+					   PointerGetDatum(group),
+					   PointerGetDatum(after),
+					   Int32GetDatum(max)};
 
 	return read_tasks(&whole_of_group, values, true, found);
 }
 
 /* A page of the tasks that depend on one, leaving out those that have expired. */
 TqTask *
-tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after, int max, int *found)
+tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
+				   int max, int *found)
 {
-	Datum		values[4] = {Int64GetDatum(required), TimestampTzGetDatum(now),
-	PointerGetDatum(after), Int32GetDatum(max)};
+	Datum values[4] = {Int64GetDatum(required),
+					   TimestampTzGetDatum(now),
+					   PointerGetDatum(after),
+					   Int32GetDatum(max)};
 
 	return read_tasks(&whole_dependent, values, true, found);
 }
@@ -277,8 +309,8 @@ tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after, int max
 int
 tq_tasks_delete(const int64 *ids, int n)
 {
-	Datum		values[1] = {tq_array_int64(ids, n)};
-	int			deleted;
+	Datum values[1] = {tq_array_int64(ids, n)};
+	int deleted;
 
 	tq_plan_run(&delete_tasks, values, NULL);
 	deleted = (int) tq_plan_int64(0, 1, 0);

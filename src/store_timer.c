@@ -13,35 +13,36 @@
 #include "executor/spi.h"
 
 static TqStatement insert_lease =
-TQ_STATEMENT("INSERT INTO tq.lease (due, tasks) VALUES ($1, $2)", TIMESTAMPTZOID, INT8ARRAYOID);
+	TQ_STATEMENT("INSERT INTO tq.lease (due, tasks) VALUES ($1, $2)",
+				 TIMESTAMPTZOID, INT8ARRAYOID);
 
 static TqStatement insert_timer =
-TQ_STATEMENT("INSERT INTO tq.timer (due, kind, tasks) VALUES ($1, $3, $2)",
-			 TIMESTAMPTZOID, INT8ARRAYOID, INT2OID);
+	TQ_STATEMENT("INSERT INTO tq.timer (due, kind, tasks) VALUES ($1, $3, $2)",
+				 TIMESTAMPTZOID, INT8ARRAYOID, INT2OID);
 
-static TqStatement take_lease =
-TQ_STATEMENT("WITH due AS MATERIALIZED ("
-			 "SELECT due, seq FROM tq.lease WHERE due <= $1 ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
-			 " DELETE FROM tq.lease l USING due WHERE l.due = due.due AND l.seq = due.seq RETURNING l.tasks",
-			 TIMESTAMPTZOID, INT4OID);
+static TqStatement take_lease = TQ_STATEMENT(
+	"WITH due AS MATERIALIZED ("
+	"SELECT due, seq FROM tq.lease WHERE due <= $1 ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq.lease l USING due WHERE l.due = due.due AND l.seq = due.seq RETURNING l.tasks",
+	TIMESTAMPTZOID, INT4OID);
 
-static TqStatement take_timer =
-TQ_STATEMENT("WITH due AS MATERIALIZED ("
-			 "SELECT due, seq FROM tq.timer WHERE due <= $1 AND kind = $3 ORDER BY due, seq LIMIT $2"
-			 " FOR UPDATE SKIP LOCKED)"
-			 " DELETE FROM tq.timer t USING due WHERE t.due = due.due AND t.seq = due.seq RETURNING t.tasks",
-			 TIMESTAMPTZOID, INT4OID, INT2OID);
+static TqStatement take_timer = TQ_STATEMENT(
+	"WITH due AS MATERIALIZED ("
+	"SELECT due, seq FROM tq.timer WHERE due <= $1 AND kind = $3 ORDER BY due, seq LIMIT $2"
+	" FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq.timer t USING due WHERE t.due = due.due AND t.seq = due.seq RETURNING t.tasks",
+	TIMESTAMPTZOID, INT4OID, INT2OID);
 
-static TqStatement next_due =
-TQ_STATEMENT("SELECT least((SELECT due FROM tq.lease ORDER BY due LIMIT 1),"
-			 " (SELECT due FROM tq.timer ORDER BY due LIMIT 1),"
-			 " (SELECT visible_at FROM tq.delayed ORDER BY visible_at LIMIT 1))",
-			 InvalidOid);
+static TqStatement next_due = TQ_STATEMENT(
+	"SELECT least((SELECT due FROM tq.lease ORDER BY due LIMIT 1),"
+	" (SELECT due FROM tq.timer ORDER BY due LIMIT 1),"
+	" (SELECT visible_at FROM tq.delayed ORDER BY visible_at LIMIT 1))",
+	InvalidOid);
 
 void
 tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
 {
-	Datum		values[2] = {TimestampTzGetDatum(due), tq_array_int64(tasks, n)};
+	Datum values[2] = {TimestampTzGetDatum(due), tq_array_int64(tasks, n)};
 
 	if (n == 0)
 		return;
@@ -52,7 +53,9 @@ tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
 void
 tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 {
-	Datum		values[3] = {TimestampTzGetDatum(due), tq_array_int64(tasks, n), Int16GetDatum(kind)};
+	Datum values[3] = {TimestampTzGetDatum(due),
+					   tq_array_int64(tasks, n),
+					   Int16GetDatum(kind)};
 
 	if (n == 0)
 		return;
@@ -63,8 +66,8 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 static int
 compare_ids(const void *a, const void *b)
 {
-	int64		x = *(const int64 *) a;
-	int64		y = *(const int64 *) b;
+	int64 x = *(const int64 *) a;
+	int64 y = *(const int64 *) b;
 
 	return x < y ? -1 : x > y;
 }
@@ -73,15 +76,15 @@ compare_ids(const void *a, const void *b)
 static int64 *
 read_ids(uint64 rows, int *found)
 {
-	int			room = 64;
-	int64	   *ids = palloc(sizeof(int64) * room);
-	int			n = 0;
+	int room = 64;
+	int64 *ids = palloc(sizeof(int64) * room);
+	int n = 0;
 
 	for (uint64 row = 0; row < rows; row++)
 	{
-		bool		isnull;
-		ArrayType  *array = DatumGetArrayTypeP(tq_plan_field(row, 1, &isnull));
-		int			more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		bool isnull;
+		ArrayType *array = DatumGetArrayTypeP(tq_plan_field(row, 1, &isnull));
+		int more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 
 		while (n + more > room)
 			ids = repalloc(ids, sizeof(int64) * (room *= 2));
@@ -100,10 +103,11 @@ read_ids(uint64 rows, int *found)
 
 /* Take up to max rows that are due; *more when there may be others. */
 static int64 *
-take(TqStatement *statement, const Datum *values, int max, int *found, bool *more)
+take(TqStatement *statement, const Datum *values, int max, int *found,
+	 bool *more)
 {
-	uint64		rows = tq_plan_run(statement, values, NULL);
-	int64	   *ids = read_ids(rows, found);
+	uint64 rows = tq_plan_run(statement, values, NULL);
+	int64 *ids = read_ids(rows, found);
 
 	*more = rows == (uint64) max;
 	tq_plan_free_result();
@@ -113,7 +117,7 @@ take(TqStatement *statement, const Datum *values, int max, int *found, bool *mor
 int64 *
 tq_lease_take(TimestampTz now, int max, int *found, bool *more)
 {
-	Datum		values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
+	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
 
 	return take(&take_lease, values, max, found, more);
 }
@@ -121,7 +125,9 @@ tq_lease_take(TimestampTz now, int max, int *found, bool *more)
 int64 *
 tq_timer_take(TqTimer kind, TimestampTz now, int max, int *found, bool *more)
 {
-	Datum		values[3] = {TimestampTzGetDatum(now), Int32GetDatum(max), Int16GetDatum(kind)};
+	Datum values[3] = {TimestampTzGetDatum(now),
+					   Int32GetDatum(max),
+					   Int16GetDatum(kind)};
 
 	return take(&take_timer, values, max, found, more);
 }
@@ -130,8 +136,8 @@ tq_timer_take(TqTimer kind, TimestampTz now, int max, int *found, bool *more)
 TimestampTz
 tq_timer_next_due(void)
 {
-	bool		isnull;
-	Datum		due;
+	bool isnull;
+	Datum due;
 
 	tq_plan_run(&next_due, NULL, NULL);
 	due = tq_plan_field(0, 1, &isnull);

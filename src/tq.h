@@ -58,15 +58,15 @@ typedef enum TqResolved
 /* What can happen to a task that exists (3.1). */
 typedef enum TqEvent
 {
-	TQ_EVENT_SCHEDULE,			/* schedule_task */
-	TQ_EVENT_DEPENDENCIES_MET,	/* the last requirement was met */
-	TQ_EVENT_RERUN,				/* rerun_task */
-	TQ_EVENT_CANCEL,			/* cancel_task, cancel_task_group */
-	TQ_EVENT_DEADLINE,			/* the deadline has passed */
-	TQ_EVENT_CLAIM,				/* claim_work, claim_task */
-	TQ_EVENT_RECLAIM,			/* reclaim_task */
-	TQ_EVENT_CLAIM_EXPIRED,		/* takenUntil has passed */
-	TQ_EVENT_REPORT				/* the worker reports an end */
+	TQ_EVENT_SCHEDULE,         /* schedule_task */
+	TQ_EVENT_DEPENDENCIES_MET, /* the last requirement was met */
+	TQ_EVENT_RERUN,            /* rerun_task */
+	TQ_EVENT_CANCEL,           /* cancel_task, cancel_task_group */
+	TQ_EVENT_DEADLINE,         /* the deadline has passed */
+	TQ_EVENT_CLAIM,            /* claim_work, claim_task */
+	TQ_EVENT_RECLAIM,          /* reclaim_task */
+	TQ_EVENT_CLAIM_EXPIRED,    /* takenUntil has passed */
+	TQ_EVENT_REPORT            /* the worker reports an end */
 } TqEvent;
 
 #define TQ_EVENTS 9
@@ -74,10 +74,10 @@ typedef enum TqEvent
 /* What the table says of an event in a state. */
 typedef enum TqVerdict
 {
-	TQ_VERDICT_APPLY,			/* make the transition */
-	TQ_VERDICT_KEEP,			/* nothing to do, and no error */
-	TQ_VERDICT_CONFLICT,		/* TQ409 */
-	TQ_VERDICT_NO_RUN			/* TQ404: there is no run yet */
+	TQ_VERDICT_APPLY,    /* make the transition */
+	TQ_VERDICT_KEEP,     /* nothing to do, and no error */
+	TQ_VERDICT_CONFLICT, /* TQ409 */
+	TQ_VERDICT_NO_RUN    /* TQ404: there is no run yet */
 } TqVerdict;
 
 /* Priorities (1.2), lowest first, so that a greater number is claimed first. */
@@ -89,13 +89,13 @@ extern bool tq_state_is_resolved(TqState state);
 extern TqState tq_resolved_state(TqResolved reason);
 extern TqCreated tq_resolved_retry(TqResolved reason);
 extern bool tq_resolved_is_reportable(TqResolved reason);
-extern int	tq_rerun_retries(int retries, int max_runs, int run_id);
+extern int tq_rerun_retries(int retries, int max_runs, int run_id);
 
 extern const char *tq_state_name(TqState state);
 extern const char *tq_created_name(TqCreated reason);
 extern const char *tq_resolved_name(TqResolved reason);
 extern TqResolved tq_resolved_parse(const char *name);
 extern const char *tq_priority_name(int priority);
-extern int	tq_priority_parse(const char *name);
+extern int tq_priority_parse(const char *name);
 
-#endif							/* TQ_H */
+#endif /* TQ_H */

@@ -58,17 +58,22 @@ compare_expires(const void *a, const void *b)
 static void
 set_expiry(TqTask **tasks, int n)
 {
-	int64		ids[TIMER_TASKS];
-	int			nids = 0;
+	int64 ids[TIMER_TASKS];
+	int nids = 0;
 
 	qsort(tasks, n, sizeof(TqTask *), compare_expires);
 	for (int i = 0; i < n; i++)
 	{
 		ids[nids++] = tasks[i]->id;
 		if (nids == TIMER_TASKS || i + 1 == n ||
-			tasks[i + 1]->expires / (HOUR_MS * 1000) != tasks[i]->expires / (HOUR_MS * 1000))
+			tasks[i + 1]->expires / (HOUR_MS * 1000) !=
+				tasks[i]->expires / (HOUR_MS * 1000))
 		{
-			tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(tasks[i]->expires, EXPIRY_SLACK_MS + 1), ids, nids);
+			tq_timer_insert(TQ_TIMER_EXPIRE,
+							tq_clock_add_ms(tasks[i]->expires,
+											EXPIRY_SLACK_MS + 1),
+							ids,
+							nids);
 			nids = 0;
 		}
 	}
@@ -77,19 +82,19 @@ set_expiry(TqTask **tasks, int n)
 static int64
 pass_deadlines(TimestampTz now, bool *more)
 {
-	int			n;
-	int64	   *ids = tq_timer_take(TQ_TIMER_DEADLINE, now, BATCH_ROWS, &n, more);
-	TqTask	   *tasks = tq_tasks_by_id(ids, n, &n);
-	TqTask	   *overdue = palloc(sizeof(TqTask) * Max(n, 1));
-	TqTask	  **passed = palloc(sizeof(TqTask *) * Max(n, 1));
-	TqRun	   *runs = palloc(sizeof(TqRun) * Max(n, 1));
-	int			noverdue = 0;
-	int			npassed = 0;
-	int			nagain = 0;
+	int n;
+	int64 *ids = tq_timer_take(TQ_TIMER_DEADLINE, now, BATCH_ROWS, &n, more);
+	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
+	TqTask *overdue = palloc(sizeof(TqTask) * Max(n, 1));
+	TqTask **passed = palloc(sizeof(TqTask *) * Max(n, 1));
+	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+	int noverdue = 0;
+	int npassed = 0;
+	int nagain = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		TqRun	   *run = &runs[noverdue];
+		TqRun *run = &runs[noverdue];
 
 		if (!tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, run))
 		{
@@ -97,12 +102,20 @@ pass_deadlines(TimestampTz now, bool *more)
 			continue;
 		}
 		passed[npassed++] = &tasks[i];
-		if (tq_state_verdict(run->state, TQ_EVENT_DEADLINE) == TQ_VERDICT_APPLY)
+		if (tq_state_verdict(run->state, TQ_EVENT_DEADLINE) ==
+			TQ_VERDICT_APPLY)
 			overdue[noverdue++] = tasks[i];
 	}
-	tq_timer_insert(TQ_TIMER_DEADLINE, tq_clock_add_ms(now, AGAIN_MS), ids, nagain);
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(now, AGAIN_MS),
+					ids,
+					nagain);
 	set_expiry(passed, npassed);
-	tq_resolve_final(runs, overdue, noverdue, TQ_RESOLVED_DEADLINE_EXCEEDED, now);
+	tq_resolve_final(runs,
+					 overdue,
+					 noverdue,
+					 TQ_RESOLVED_DEADLINE_EXCEEDED,
+					 now);
 	return noverdue;
 }
 
@@ -111,23 +124,24 @@ pass_deadlines(TimestampTz now, bool *more)
 static int
 compare_task(const void *a, const void *b)
 {
-	int64		x = ((const TqRun *) a)->task;
-	int64		y = ((const TqRun *) b)->task;
+	int64 x = ((const TqRun *) a)->task;
+	int64 y = ((const TqRun *) b)->task;
 
 	return x < y ? -1 : x > y;
 }
 
 /* Those that have expired too, but are held by others, are looked at again. */
 static void
-look_again_at_locked(const int64 *ids, int n, TqRun *runs, int nruns, TimestampTz now)
+look_again_at_locked(const int64 *ids, int n, TqRun *runs, int nruns,
+					 TimestampTz now)
 {
-	int			found;
-	int64	   *expired = tq_runs_peek_expired(ids, n, now, &found);
-	int			nagain = 0;
+	int found;
+	int64 *expired = tq_runs_peek_expired(ids, n, now, &found);
+	int nagain = 0;
 
 	for (int i = 0; i < found; i++)
 	{
-		TqRun		key = {.task = expired[i]};
+		TqRun key = {.task = expired[i]};
 
 		if (bsearch(&key, runs, nruns, sizeof(TqRun), compare_task) == NULL)
 			expired[nagain++] = expired[i];
@@ -138,11 +152,11 @@ look_again_at_locked(const int64 *ids, int n, TqRun *runs, int nruns, TimestampT
 static int64
 expire_claims(TimestampTz now, bool *more)
 {
-	int			n;
-	int			nruns;
-	int			found;
-	int64	   *ids = tq_lease_take(now, BATCH_ROWS, &n, more);
-	TqRun	   *runs;
+	int n;
+	int nruns;
+	int found;
+	int64 *ids = tq_lease_take(now, BATCH_ROWS, &n, more);
+	TqRun *runs;
 
 	if (n == 0)
 		return 0;
@@ -173,14 +187,14 @@ static int64
 expire_tasks(TimestampTz now, bool *more)
 {
 	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
-	int			rows = Max(1, tq_expire_batch / TIMER_TASKS);
-	int			n;
-	int			nkept = 0;
-	int			nexpired = 0;
-	int64	   *ids = tq_timer_take(TQ_TIMER_EXPIRE, now, rows, &n, more);
-	TqTask	   *tasks = tq_tasks_by_id(ids, n, &n);
-	TqTask	  **kept = palloc(sizeof(TqTask *) * Max(n, 1));
-	int			deleted = 0;
+	int rows = Max(1, tq_expire_batch / TIMER_TASKS);
+	int n;
+	int nkept = 0;
+	int nexpired = 0;
+	int64 *ids = tq_timer_take(TQ_TIMER_EXPIRE, now, rows, &n, more);
+	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
+	TqTask **kept = palloc(sizeof(TqTask *) * Max(n, 1));
+	int deleted = 0;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -202,7 +216,7 @@ int64
 tq_upkeep_step(TqStep step, bool *more)
 {
 	TimestampTz now = tq_clock_now();
-	int64		tasks = 0;
+	int64 tasks = 0;
 
 	*more = false;
 	tq_plan_open(false);

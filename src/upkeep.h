@@ -29,4 +29,4 @@ extern int64 tq_upkeep_step(TqStep step, bool *more);
 /* When the next thing is due, or DT_NOEND. */
 extern TimestampTz tq_upkeep_next_due(void);
 
-#endif							/* TQ_UPKEEP_H */
+#endif /* TQ_UPKEEP_H */

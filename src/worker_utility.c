@@ -26,7 +26,6 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
@@ -177,8 +176,8 @@ before_drop(DropStmt *statement)
 static void
 before_statement(Node *statement)
 {
-	if (RecoveryInProgress())
-		return;
+	if (XactReadOnly)
+		return;					/* a standby, too: the server will refuse */
 	if (IsA(statement, DropdbStmt))
 		clear_database(((DropdbStmt *) statement)->dbname, AccessExclusiveLock);
 	else if (IsA(statement, CreatedbStmt))

@@ -1,7 +1,7 @@
 -- Spec 8.4: what expires is deleted, 30 minutes later.
 BEGIN;
 \ir helper.psql
-SELECT plan(0);
+SELECT plan(52);
 
 -- Rows of a task, wherever they are.
 CREATE FUNCTION pg_temp.traces(inner_id bigint) RETURNS bigint
