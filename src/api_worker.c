@@ -49,8 +49,8 @@ fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 static void
 put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
 {
-	Datum		values[7];
-	bool		nulls[7];
+	Datum values[7];
+	bool nulls[7];
 
 	fill_claim(claim, values, nulls);
 	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
@@ -60,12 +60,12 @@ put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
 Datum
 tq_claim_work(PG_FUNCTION_ARGS)
 {
-	char	   *queue = tq_arg_task_queue_id(fcinfo, 0);
-	char	   *group = tq_arg_identifier(fcinfo, 1, "worker_group");
-	char	   *id = tq_arg_identifier(fcinfo, 2, "worker_id");
-	int			max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
-	TqClaim    *claims;
-	int			found;
+	char *queue = tq_arg_task_queue_id(fcinfo, 0);
+	char *group = tq_arg_identifier(fcinfo, 1, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 2, "worker_id");
+	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
+	TqClaim *claims;
+	int found;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_plan_open(false);
@@ -81,10 +81,10 @@ Datum
 tq_claim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	int			run_id = tq_arg_run_id(fcinfo, 1);
-	char	   *group = tq_arg_identifier(fcinfo, 2, "worker_group");
-	char	   *id = tq_arg_identifier(fcinfo, 3, "worker_id");
-	TqClaim		claim;
+	int run_id = tq_arg_run_id(fcinfo, 1);
+	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	TqClaim claim;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_plan_open(false);
@@ -99,13 +99,13 @@ Datum
 tq_reclaim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	int			run_id = tq_arg_run_id(fcinfo, 1);
+	int run_id = tq_arg_run_id(fcinfo, 1);
 	MemoryContext outer = CurrentMemoryContext;
-	TupleDesc	desc;
-	TqClaim		claim;
-	Datum		values[7];
-	bool		nulls[7];
-	HeapTuple	tuple;
+	TupleDesc desc;
+	TqClaim claim;
+	Datum values[7];
+	bool nulls[7];
+	HeapTuple tuple;
 
 	tq_arg_no_credentials(fcinfo, 2);
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
@@ -125,19 +125,24 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 static void
 refuse_report(const TqReport *report)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("run %d of task \"%s\" cannot be resolved", report->run_id, tq_slug_text(&report->task_id)),
-			 errdetail("The run is %s.", tq_state_name(report->state)),
-			 errhint("Only a running run can be resolved, or the same resolution repeated.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" cannot be resolved",
+				report->run_id,
+				tq_slug_text(&report->task_id)),
+		 errdetail("The run is %s.", tq_state_name(report->state)),
+		 errhint(
+			 "Only a running run can be resolved, or the same resolution repeated.")));
 }
 
 /* One report, its errors, and the status afterwards. */
 static Jsonb *
 report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 {
-	TqReport	report = {.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),.run_id = tq_arg_run_id(fcinfo, 1)};
-	Jsonb	   *status;
+	TqReport report = {.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
+					   .run_id = tq_arg_run_id(fcinfo, 1)};
+	Jsonb *status;
 
 	tq_arg_no_credentials(fcinfo, credentials);
 	tq_plan_open(false);
@@ -184,15 +189,15 @@ refuse_reason(const char *reason, const char *choices)
 			 errhint("Use one of %s.", choices)));
 }
 
-#define EXCEPTION_REASONS \
+#define EXCEPTION_REASONS                                                     \
 	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
 
 /* report_exception(task_id slugid, run_id int, reason text, credentials jsonb) -> status (2.12) */
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
 {
-	char	   *name = tq_arg_text(fcinfo, 2, "reason");
-	TqResolved	reason = tq_resolved_parse(name);
+	char *name = tq_arg_text(fcinfo, 2, "reason");
+	TqResolved reason = tq_resolved_parse(name);
 
 	if (!tq_resolved_is_reportable(reason))
 		refuse_reason(name, EXCEPTION_REASONS);
@@ -202,7 +207,7 @@ tq_report_exception(PG_FUNCTION_ARGS)
 static TqResolved
 batch_reason(const char *name)
 {
-	TqResolved	reason = tq_resolved_parse(name);
+	TqResolved reason = tq_resolved_parse(name);
 
 	if (reason != TQ_RESOLVED_COMPLETED && reason != TQ_RESOLVED_FAILED &&
 		!tq_resolved_is_reportable(reason))
@@ -214,14 +219,21 @@ batch_reason(const char *name)
 static TqReport *
 read_reports(FunctionCallInfo fcinfo, int *n)
 {
-	int			nruns;
-	TqSlug	   *slugs = tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"), "task_ids", n);
-	Datum	   *runs;
-	bool	   *nulls;
-	TqReport   *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
+	int nruns;
+	TqSlug *slugs =
+		tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"), "task_ids", n);
+	Datum *runs;
+	bool *nulls;
+	TqReport *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
 
-	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"), INT4OID, sizeof(int32), true, TYPALIGN_INT,
-					  &runs, &nulls, &nruns);
+	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"),
+					  INT4OID,
+					  sizeof(int32),
+					  true,
+					  TYPALIGN_INT,
+					  &runs,
+					  &nulls,
+					  &nruns);
 	if (*n != nruns)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
@@ -242,9 +254,9 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 Datum
 tq_resolve(PG_FUNCTION_ARGS)
 {
-	TqResolved	reason = batch_reason(tq_arg_text(fcinfo, 2, "reason"));
-	TqReport   *reports;
-	int			n;
+	TqResolved reason = batch_reason(tq_arg_text(fcinfo, 2, "reason"));
+	TqReport *reports;
+	int n;
 
 	tq_arg_no_credentials(fcinfo, 3);
 	InitMaterializedSRF(fcinfo, 0);
@@ -253,9 +265,11 @@ tq_resolve(PG_FUNCTION_ARGS)
 	tq_resolve_reports(reports, n, reason, tq_clock_now());
 	for (int i = 0; i < n; i++)
 	{
-		Datum		values[3] = {tq_slug_datum(&reports[i].task_id), Int32GetDatum(reports[i].run_id),
-		CStringGetTextDatum(tq_outcome_name(reports[i].outcome))};
-		bool		nulls[3] = {false, false, false};
+		Datum values[3] = {tq_slug_datum(&reports[i].task_id),
+						   Int32GetDatum(reports[i].run_id),
+						   CStringGetTextDatum(
+							   tq_outcome_name(reports[i].outcome))};
+		bool nulls[3] = {false, false, false};
 
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
@@ -269,11 +283,11 @@ tq_resolve(PG_FUNCTION_ARGS)
 Datum
 tq_get_worker(PG_FUNCTION_ARGS)
 {
-	char	   *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
-	char	   *group = tq_arg_identifier(fcinfo, 2, "worker_group");
-	char	   *id = tq_arg_identifier(fcinfo, 3, "worker_id");
-	TqWorker	worker;
-	Jsonb	   *result;
+	char *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
+	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	TqWorker worker;
+	Jsonb *result;
 
 	tq_plan_open(true);
 	tq_worker_get(queue, group, id, tq_clock_now(), &worker);
@@ -285,13 +299,15 @@ tq_get_worker(PG_FUNCTION_ARGS)
 static char *
 quarantine_info(FunctionCallInfo fcinfo, int n)
 {
-	char	   *info = PG_ARGISNULL(n) ? pstrdup("[unspecified]") : text_to_cstring(PG_GETARG_TEXT_PP(n));
+	char *info = PG_ARGISNULL(n) ? pstrdup("[unspecified]")
+								 : text_to_cstring(PG_GETARG_TEXT_PP(n));
 
 	if (strlen(info) > 4000)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("quarantine_info is too long"),
-				 errdetail("It has %d bytes, and may have 4000.", (int) strlen(info)),
+				 errdetail("It has %d bytes, and may have 4000.",
+						   (int) strlen(info)),
 				 errhint("Give a shorter text.")));
 	return info;
 }
@@ -300,22 +316,28 @@ quarantine_info(FunctionCallInfo fcinfo, int n)
 Datum
 tq_quarantine_worker(PG_FUNCTION_ARGS)
 {
-	char	   *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
-	char	   *group = tq_arg_identifier(fcinfo, 2, "worker_group");
-	char	   *id = tq_arg_identifier(fcinfo, 3, "worker_id");
-	char	   *info = quarantine_info(fcinfo, 5);
+	char *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
+	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	char *info = quarantine_info(fcinfo, 5);
 	TimestampTz now = tq_clock_now();
 	TimestampTz until;
-	TqWorker	worker;
-	Jsonb	   *result;
+	TqWorker worker;
+	Jsonb *result;
 
 	if (PG_ARGISNULL(4))
 		tq_refuse_null("quarantine_until");
 	until = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(4));
 	tq_plan_open(false);
 	tq_worker_get(queue, group, id, now, &worker);
-	tq_worker_quarantine(worker.id, until, tq_clock_add_ms(now, INT64CONST(24 * 60 * 60 * 1000)),
-						 tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false), now, until, info));
+	tq_worker_quarantine(
+		worker.id,
+		until,
+		tq_clock_add_ms(now, INT64CONST(24 * 60 * 60 * 1000)),
+		tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false),
+						   now,
+						   until,
+						   info));
 	tq_worker_get(queue, group, id, now, &worker);
 	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
 	tq_plan_close();
@@ -326,9 +348,9 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 Datum
 tq_pending_tasks(PG_FUNCTION_ARGS)
 {
-	char	   *name = tq_arg_task_queue_id(fcinfo, 0);
-	int32		queue;
-	int64		pending;
+	char *name = tq_arg_task_queue_id(fcinfo, 0);
+	int32 queue;
+	int64 pending;
 
 	tq_plan_open(true);
 	queue = tq_queue_find(name);
@@ -341,15 +363,17 @@ tq_pending_tasks(PG_FUNCTION_ARGS)
 Datum
 tq_task_queue_counts(PG_FUNCTION_ARGS)
 {
-	char	   *name = tq_arg_task_queue_id(fcinfo, 0);
+	char *name = tq_arg_task_queue_id(fcinfo, 0);
 	TimestampTz now = tq_clock_now();
-	int32		queue;
-	Jsonb	   *result;
+	int32 queue;
+	Jsonb *result;
 
 	tq_plan_open(true);
 	queue = tq_queue_find(name);
-	result = tq_plan_keep(tq_counts_json(name, queue == 0 ? 0 : tq_pending_count(queue, now),
-										 queue == 0 ? 0 : tq_claimed_count(queue, now)));
+	result = tq_plan_keep(
+		tq_counts_json(name,
+					   queue == 0 ? 0 : tq_pending_count(queue, now),
+					   queue == 0 ? 0 : tq_claimed_count(queue, now)));
 	tq_plan_close();
 	PG_RETURN_JSONB_P(result);
 }

@@ -1,204 +1,376 @@
-# setup.sh
-#	  What test/check and test/demo stand on: packages, a build, a cluster.
+# shellcheck shell=bash
 #
-#	  . test/setup.sh		(bash; the caller has set -u)
+# setup.sh: what test/check, test/demo and test/bench/run stand on.  Sourced.
 #
-# Nothing of the system's PostgreSQL is touched: the build is installed into a
-# copy of the server's directories under a temporary folder, and the server
-# runs from there as an ordinary user, on a socket in that folder.  What stays
-# behind is .build in the tree (ignored by git), so that a second run compiles
-# only what has changed.
+#	tq_packages GROUP...	installs what is missing
+#	tq_workdir				makes a temporary directory, all of which ends with us
+#	tq_user COMMAND...		runs a command as an ordinary user
+#	tq_build				builds and installs tq, for a copy of the server
+#	tq_cluster_start ...	starts a cluster that has tq loaded
+#	tq_cluster_stop
+#	tq_cleanup				what the trap of tq_workdir does
+#
+# Variables set for the caller: TQ_ROOT, the tree; TQ_TMP, the temporary
+# directory; TQ_PG_CONFIG, the pg_config of the copy of the server.  PG_CONFIG,
+# if set, is the server to use instead of the distribution's.
+#
+# The system's own PostgreSQL is read and never written: its clusters, its
+# ports and its directories stay as they are.  Only packages are left behind,
+# and what was built in .build/ of the tree, so that a second run is quick.
 
-tq_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TQ_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TQ_TMP='' TQ_PG_CONFIG=''
+tq_server=${PG_CONFIG:-}		# pg_config of the server that is copied
+tq_owner=''						# ordinary user, if we are root
 
-tq_say() { printf '%s\n' "$*" >&2; }
+# Nothing of the caller's environment shall lead to another server, language
+# or make than what is meant.
+for tq_name in "${!PG@}" MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES LANGUAGE "${!LC_@}"; do
+	[ "$tq_name" = PG_CONFIG ] || unset "$tq_name"
+done
+unset tq_name
+export LC_ALL=C.UTF-8
 
-tq_die() {
-	tq_say "$*"
+# tq_fail TEXT...: says why we cannot go on, and ends.
+tq_fail() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
 	exit 1
 }
 
-# The major version: of PG_CONFIG's server, or else the distribution's own.
+# tq_log FILE COMMAND...: runs a command quietly; its output is shown if it fails.
+tq_log() {
+	local file=$1 code
+	shift
+	"$@" >"$file" 2>&1 && return
+	code=$?
+	tail -n 60 "$file" >&2
+	return "$code"
+}
+
+# ---------------------------------------------------------------------------
+# Packages
+# ---------------------------------------------------------------------------
+
+# Major version of PostgreSQL: that of PG_CONFIG, or the distribution's.  A
+# release that is not known here is asked by apt, which may need its lists.
 tq_major() {
+	local release
 	if [ -n "${PG_CONFIG:-}" ]; then
-		"$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'
+		"$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/'
 		return
 	fi
-	# shellcheck source=/dev/null
-	case $(. /etc/os-release 2>/dev/null && printf '%s' "${VERSION_ID:-}") in
-	12) printf '15\n' ;;
-	13) printf '17\n' ;;
-	*) ls /usr/lib/postgresql 2>/dev/null | sort -n | tail -n 1 ;;
+	release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release 2>/dev/null)
+	case $release in
+		bookworm) echo 15 ;;
+		trixie) echo 17 ;;
+		*) apt-cache policy postgresql 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*\).*/\1/p' ;;
 	esac
 }
 
-# tq_package_names GROUP…: the Debian packages of these groups.
-tq_package_names() {
-	local group
-	for group in "$@"; do
-		case $group in
+# The pg_config of the server to use, once the server is there.
+tq_find_server() {
+	tq_server=${PG_CONFIG:-/usr/lib/postgresql/$(tq_major)/bin/pg_config}
+	[[ $tq_server == */* ]] || tq_server=$(command -v "$tq_server")
+}
+
+# tq_has GROUP: is it there already?  Asks for the thing, not for the package,
+# so that it may have come in another way.
+tq_has() {
+	case $1 in
+		compiler) command -v gcc && echo '#include <stdio.h>' | gcc -E - ;;
+		make) command -v make ;;
+		server) [ -x "$("$tq_server" --bindir)/initdb" ] && [ -x "$("$tq_server" --bindir)/postgres" ] ;;
+		server-headers)
+			[ -f "$("$tq_server" --pgxs)" ] && [ -f "$("$tq_server" --includedir-server)/postgres.h" ] ;;
+		pgtap) [ -f "$("$tq_server" --sharedir)/extension/pgtap.control" ] ;;
+		pg-cron) [ -f "$("$tq_server" --sharedir)/extension/pg_cron.control" ] ;;
+		prove) command -v prove ;;
+		ipc-run) perl -MIPC::Run -e 1 ;;
+		dbd-pg) perl -MDBD::Pg -e 1 ;;
+		*) tq_fail "tq_packages: what is $1?" ;;
+	esac >/dev/null 2>&1
+}
+
+# tq_package GROUP: its name in Debian.
+tq_package() {
+	local major
+	major=$(tq_major)
+	case $1 in
 		compiler) echo gcc libc6-dev ;;
 		make) echo make ;;
-		server) [ -n "${PG_CONFIG:-}" ] || echo "postgresql-$TQ_MAJOR" ;;
-		server-headers) [ -n "${PG_CONFIG:-}" ] || echo "postgresql-server-dev-$TQ_MAJOR" ;;
-		pgtap) echo "postgresql-$TQ_MAJOR-pgtap libtap-parser-sourcehandler-pgtap-perl" ;;
-		tap) echo perl libipc-run-perl ;;
-		dbd) echo libdbd-pg-perl ;;
-		*) tq_die "setup.sh: no package group \"$group\"" ;;
+		server) echo "postgresql-$major" ;;
+		server-headers) echo "postgresql-server-dev-$major" ;;
+		pgtap) echo "postgresql-$major-pgtap" ;;
+		pg-cron) echo "postgresql-$major-cron" ;;
+		prove) echo perl ;;
+		ipc-run) echo libipc-run-perl ;;
+		dbd-pg) echo libdbd-pg-perl ;;
+	esac
+}
+
+# tq_root COMMAND...: runs a command as root.
+tq_root() {
+	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# Debian makes and starts a cluster when it installs a server: not for us.
+# Its configuration is afterwards what it would have been.
+tq_install() {
+	# shellcheck disable=SC2016	# for that shell to expand
+	tq_root env DEBIAN_FRONTEND=noninteractive sh -c '
+		dir=/etc/postgresql-common conf=$dir/createcluster.conf kept=""
+		default=/usr/share/postgresql-common/createcluster.conf
+		case " $* " in
+			*" postgresql-"[0-9]*)
+				mkdir -p $dir
+				[ ! -f $conf ] || { kept=$conf.before-tq && cp -p $conf $kept; }
+				echo "create_main_cluster = false" >$conf
 		esac
-	done
+		apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" </dev/null
+		code=$?
+		if [ -n "$kept" ]; then
+			mv $kept $conf
+		elif [ -f $conf ] && [ -f $default ]; then
+			sed "s/^ssl =.*/ssl = on/" $default >$conf
+		fi
+		exit $code' sh "$@"
 }
 
-tq_is_installed() {
-	dpkg-query -W -f='${Status}\n' "$1" 2>/dev/null | grep -q '^install ok installed$'
+# tq_missing GROUP...: those of the groups that are not there.
+tq_missing() {
+	local group
+	for group in "$@"; do tq_has "$group" || echo "$group"; done
 }
 
-# Debian makes a cluster of its own when a server comes in; not on our account.
-tq_no_main_cluster='mkdir -p /etc/postgresql-common && printf "create_main_cluster = false\n" >>/etc/postgresql-common/createcluster.conf'
-
-# tq_packages GROUP…: install what is missing, or say what to run and stop.
-# A second run finds nothing missing and asks nobody.
+# tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
+# server, server-headers, pgtap, pg-cron (which may stay away), prove, ipc-run
+# and dbd-pg.  Where it may not, it prints the line that would, and exits.
 tq_packages() {
-	local missing='' package sudo=''
-	TQ_MAJOR=$(tq_major)
-	[ -n "$TQ_MAJOR" ] || tq_die "No PostgreSQL is known for this system: set PG_CONFIG to the pg_config of yours."
-	for package in $(tq_package_names "$@"); do
-		tq_is_installed "$package" || missing="$missing $package"
+	local missing packages group log
+	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_fail "PG_CONFIG=$PG_CONFIG does not work"
+	tq_find_server
+	mapfile -t missing < <(tq_missing "$@")
+	((${#missing[@]} > 0)) || return 0
+	command -v apt-get >/dev/null || tq_fail "please install: ${missing[*]} (there is no apt-get here)"
+	log=$(mktemp) || exit
+	if [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; then
+		echo "* apt-get update"
+		tq_log "$log" tq_root apt-get -o DPkg::Lock::Timeout=300 update || tq_fail 'apt-get update failed'
+	fi
+	[ -n "$(tq_major)" ] || tq_fail 'which PostgreSQL does this system have? Please set PG_CONFIG'
+	for group in "${missing[@]}"; do packages+=" $(tq_package "$group")"; done
+	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+		rm -f "$log"
+		[ "${missing[*]}" != pg-cron ] || return 0
+		printf '%s\n' "Some packages are missing.  Please run this as root, and then ${0##*/} again:" \
+			"apt-get update && apt-get install -y --no-install-recommends$packages" >&2
+		exit 1
+	fi
+	tq_install_missing "$log" "${missing[@]}"
+	rm -f "$log"
+}
+
+# tq_install_missing LOG GROUP...: the second half of tq_packages.
+tq_install_missing() {
+	local log=$1 group packages=() left
+	shift
+	for group in "$@"; do
+		[ "$group" != pg-cron ] || apt-cache show "$(tq_package pg-cron)" >/dev/null 2>&1 || continue
+		# shellcheck disable=SC2207	# names of packages have no spaces
+		packages+=($(tq_package "$group"))
 	done
-	[ -n "$missing" ] || return 0
-	if [ "$(id -u)" != 0 ]; then
-		sudo -n true 2>/dev/null && sudo='sudo -n' ||
-			tq_die "Packages are missing. Run this as root, and then again what you have just run:
-  apt-get update && apt-get install -y --no-install-recommends$missing"
+	if ((${#packages[@]} > 0)); then
+		echo "* apt-get install ${packages[*]}"
+		tq_log "$log" tq_install "${packages[@]}" || tq_fail 'apt-get install failed'
 	fi
-	tq_say "Installing:$missing"
-	if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
-		case $missing in *" postgresql-$TQ_MAJOR "* | *" postgresql-$TQ_MAJOR")
-			$sudo sh -c "$tq_no_main_cluster" ;;
-		esac
-	fi
-	$sudo apt-get update -qq >&2 &&
-		$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing \
-			>/dev/null || tq_die "apt-get could not install:$missing"
+	tq_find_server
+	left=$(tq_missing "$@" | paste -sd' ')
+	case $left in
+		'') ;;
+		pg-cron) echo 'warning: pg_cron is not to be had here' >&2 ;;
+		*) tq_fail "still missing, for $tq_server: $left" ;;
+	esac
 }
 
-# tq_user CMD…: run as the ordinary user that owns the server: the caller, or
-# postgres where the caller is root.
+# ---------------------------------------------------------------------------
+# A place and a user
+# ---------------------------------------------------------------------------
+
+# tq_user COMMAND...: runs a command as an ordinary user: the caller, or if
+# that is root, postgres.  PostgreSQL refuses to run as root.
 tq_user() {
-	if [ "$(id -u)" = 0 ]; then
-		runuser -u postgres -- "$@"
-	else
+	if [ "$(id -u)" != 0 ]; then
 		"$@"
+		return
 	fi
+	# shellcheck disable=SC2016	# for that shell to expand
+	HOME=${TQ_TMP:-/} setpriv --reuid="$tq_owner" --regid="$(id -g "$tq_owner")" --init-groups \
+		sh -c 'cd . 2>/dev/null || cd /; exec "$@"' sh "$@"
 }
 
-# tq_cleanup: end everything that was started, and remove the folder.
-tq_cleanup() {
-	trap '' INT TERM HUP
-	local children
-	children=$(jobs -p)
-	# shellcheck disable=SC2086
-	[ -z "$children" ] || kill $children 2>/dev/null
-	[ -z "${TQ_TMP:-}" ] || {
-		tq_cluster_stop
-		rm -rf "$TQ_TMP"
-	}
-	TQ_TMP=''
-}
-
-# tq_workdir: a folder of our own, TQ_TMP, that is gone at the end whatever ends us.
+# Makes the temporary directory, TQ_TMP, and has it removed at the end with all
+# that runs in it, whichever end that is.  Everything that makes temporary
+# files finds it in TMPDIR.  Its name is short, as sockets live in it.
 tq_workdir() {
-	TQ_TMP=$(tq_user mktemp -d "${TMPDIR:-/tmp}/tq.XXXXXX") || tq_die "no temporary folder can be made"
-	export TQ_TMP
-	tq_user chmod 755 "$TQ_TMP"
+	if [ "$(id -u)" = 0 ]; then
+		tq_owner=postgres
+		id "$tq_owner" >/dev/null 2>&1 || tq_owner=nobody
+	fi
+	TQ_TMP=$(mktemp -d /tmp/tq.XXXXXX) || exit
 	trap tq_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	trap 'exit 129' HUP
+	[ -z "$tq_owner" ] || chown "$tq_owner:" "$TQ_TMP" || exit
+	export TQ_TMP TMPDIR=$TQ_TMP
 }
 
-# The files of the project, as git sees them or, without git, all but .build.
+# Processes of ours: those that have our TQ_TMP in their environment, and the
+# servers whose data directory is in it.  A server starts its processes itself.
+tq_processes() {
+	local file pid
+	for file in /proc/[0-9]*/environ; do
+		pid=${file#/proc/} pid=${pid%/environ}
+		[ "$pid" != $$ ] && grep -qzxF "TQ_TMP=$TQ_TMP" "$file" && echo "$pid"
+	done 2>/dev/null
+	find "$TQ_TMP" -name postmaster.pid -exec head -qn 1 {} + 2>/dev/null |
+		while read -r pid; do
+			[[ $(readlink "/proc/$pid/cwd") != "$TQ_TMP"/* ]] || echo "$pid"
+		done
+}
+
+# tq_signal SIGNAL: sends it to all of them; false if there are none.
+tq_signal() {
+	local pids
+	mapfile -t pids < <(tq_processes | sort -u)
+	((${#pids[@]} > 0)) || return 1
+	kill "-$1" "${pids[@]}" 2>/dev/null
+	return 0
+}
+
+# Ends all that runs in TQ_TMP, and removes it.
+tq_cleanup() {
+	local try
+	trap '' INT TERM HUP
+	[ -d "$TQ_TMP" ] || return 0
+	# shellcheck disable=SC2046	# one word each
+	kill $(jobs -p) 2>/dev/null
+	for try in {1..100}; do
+		case $try in
+			1) tq_signal QUIT ;;
+			50) tq_signal KILL ;;
+			*) tq_signal 0 ;;
+		esac || break
+		sleep 0.1
+	done
+	wait 2>/dev/null
+	rm -rf "$TQ_TMP"
+	trap - EXIT
+}
+
+# ---------------------------------------------------------------------------
+# Building
+# ---------------------------------------------------------------------------
+
+# tq_files: the files of the tree, with NUL between: what git knows or would
+# take, or else all.
 tq_files() {
-	git -C "$tq_root" -c safe.directory="$tq_root" ls-files -co --exclude-standard 2>/dev/null ||
-		(cd "$tq_root" && find . -path ./.build -prune -o -path ./.git -prune -o -type f -print | sed 's|^\./||')
-}
-
-# Bring .build/MAJOR up to date: changed files in, deleted ones out.
-tq_sync() {
-	local build=$1 file
-	mkdir -p "$build"
-	rm -rf "$build/sql" "$build/expected" "$build/test" "$build/.ci"
-	(cd "$tq_root" && tq_files | while read -r file; do
-		[ -e "$file" ] && printf '%s\0' "$file"
-	done | tar --null -cf - -T - --owner=0 --group=0 2>/dev/null) | tar --keep-newer-files -xf - -C "$build" 2>/dev/null
-	for file in "$build"/src/*.[ch] "$build"/src/sql/*.sql; do
-		case $file in */tq--*) continue ;; esac
-		[ -e "$tq_root/src/${file#"$build"/src/}" ] || rm -f "$file" "${file%.c}.o"
+	local file
+	{
+		git -c safe.directory='*' -C "$TQ_ROOT" ls-files -coz --exclude-standard 2>/dev/null ||
+			(cd "$TQ_ROOT" && find . \( -name .git -o -name .build -o -name '*.o' -o -name '*.so' \) \
+				-prune -o -type f -print0)
+	} | while IFS= read -rd '' file; do
+		[ ! -f "$TQ_ROOT/$file" ] || printf '%s\0' "$file"
 	done
 }
 
-# Copy the server's directories, which find each other relative to the binary.
+# tq_copy_server: a copy of the server of which tq_server is the pg_config, in
+# TQ_TMP/pg.  A server finds its files relative to its program, so that the
+# copy is whole; what nobody writes to is linked only.
 tq_copy_server() {
-	local config=$1 prefix=$2 dir real
-	for dir in bindir pkglibdir sharedir includedir includedir-server; do
-		real=$("$config" --$dir)
-		tq_user mkdir -p "$prefix$real" && cp -a "$real/." "$prefix$real/" || return 1
+	local dir what prefix=$TQ_TMP/pg
+	for what in pkglibdir sharedir pkgincludedir includedir-server bindir; do
+		dir=$("$tq_server" --$what) || return
+		[ -d "$dir" ] && [ ! -e "$prefix$dir" ] || continue
+		tq_user mkdir -p "$prefix${dir%/*}" || return
+		if [ "$what" = bindir ]; then
+			tq_user cp -RL "$dir" "$prefix$dir"
+		else
+			tq_user cp -RsT "$dir" "$prefix$dir"
+		fi || return
 	done
-	[ "$(id -u)" != 0 ] || chown -R postgres "$prefix"
+	rm -f "$prefix$("$tq_server" --pkglibdir)/tq.so" "$prefix$("$tq_server" --sharedir)"/extension/tq[.-]*
+	TQ_PG_CONFIG=$prefix$("$tq_server" --bindir)/pg_config
+	export TQ_PG_CONFIG
 }
 
-# The pg_config of a distribution's server: Debian has one for each major.
-tq_system_pg_config() {
-	local config=${PG_CONFIG:-/usr/lib/postgresql/$TQ_MAJOR/bin/pg_config}
-	command -v "$config" || command -v pg_config
+# tq_make ARGUMENT...: make in TQ_TMP/src, for the copy of the server.
+tq_make() {
+	tq_user make -C "$TQ_TMP/src" --no-print-directory PG_CONFIG="$TQ_PG_CONFIG" "$@"
 }
 
-# tq_build: compile with warnings as errors and install into a private copy of
-# the server.  Sets TQ_PG_CONFIG; the sources are at $TQ_TMP/src, the user's.
+# What was built is kept in .build/ of the tree under a name that stands for
+# all that went into it.  This is the name.
+tq_build_key() {
+	printf '%s-' "$(tq_major)"
+	{
+		"$tq_server" --version --bindir --configure
+		gcc --version
+		cd "$TQ_TMP/src" && find Makefile tq.control src -type f | sort | xargs sha256sum
+	} | sha256sum | cut -c 1-20
+}
+
+# tq_build: copies the tree to TQ_TMP/src, builds it there, where a warning is
+# an error, and installs it for a copy of the server, TQ_PG_CONFIG.  The copy's
+# programs come first in PATH from then on.
 tq_build() {
-	local config build bindir
-	config=$(tq_system_pg_config) || tq_die "no pg_config found: set PG_CONFIG"
-	build="$tq_root/.build/$TQ_MAJOR"
-	mkdir -p "$tq_root/.build" 2>/dev/null && [ -w "$tq_root/.build" ] || build="$TQ_TMP/build"
-	tq_sync "$build"
-	make -s -j "$(nproc)" -C "$build" PG_CONFIG="$config" PG_CFLAGS="$(tq_warnings)" >"$TQ_TMP/build.log" 2>&1 || {
-		cat "$TQ_TMP/build.log" >&2
-		tq_die "the build failed"
-	}
-	cat "$TQ_TMP/build.log" >&2
-	bindir=$("$config" --bindir)
-	tq_copy_server "$config" "$TQ_TMP/pg" || tq_die "the server could not be copied"
-	export TQ_PG_CONFIG="$TQ_TMP/pg$bindir/pg_config"
-	make -s -C "$build" install PG_CONFIG="$TQ_PG_CONFIG" >/dev/null || tq_die "the installation failed"
-	tq_user mkdir "$TQ_TMP/src" && (cd "$build" && tar -cf - .) | tq_user tar -xf - -C "$TQ_TMP/src"
-	export PATH="$TQ_TMP/pg$bindir:$PATH"
+	local key kept
+	tq_user mkdir "$TQ_TMP/src" &&
+		tq_files | tar -C "$TQ_ROOT" --null -T - -cf - | tq_user tar -C "$TQ_TMP/src" -xf - &&
+		tq_copy_server || tq_fail 'cannot copy the tree or the server'
+	key=$(tq_build_key) kept=$TQ_ROOT/.build/$key.tar
+	if ! { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP/src" -xmf - <"$kept"; } 2>/dev/null; then
+		tq_log "$TQ_TMP/build.log" tq_make -j"$(nproc)" COPT=-Werror || tq_fail 'the build failed'
+		tq_keep_build "$kept"
+	fi
+	tq_log "$TQ_TMP/install.log" tq_make install || tq_fail 'make install failed'
+	PATH=$("$TQ_PG_CONFIG" --bindir):$PATH
+	export PATH
 }
 
-# What our own builds are strict about; a released Makefile is not.
-tq_warnings() {
-	echo "-Wall -Wextra -Werror -Wdeclaration-after-statement -Wshadow=local -Wimplicit-fallthrough" \
-		"-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers"
+# tq_keep_build FILE: keeps what was built, in place of that of before.  A tree
+# that cannot be written is not.
+tq_keep_build() {
+	local dir=${1%/*}
+	mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ] || return 0
+	rm -f "$dir/$(tq_major)"-*.tar
+	(cd "$TQ_TMP/src" && tar -cf "$1.new" src/*.o tq.so src/sql/tq--*.sql) && mv "$1.new" "$1"
+	chown -R --reference="$TQ_ROOT" "$dir" 2>/dev/null || true
 }
 
-# tq_cluster_start [CONF-LINE…]: a cluster in TQ_TMP, on a socket there and no port.
+# ---------------------------------------------------------------------------
+# A cluster
+# ---------------------------------------------------------------------------
+
+# tq_cluster_start [LINE...]: makes a cluster in TQ_TMP and starts it, with the
+# settings of test/tq.conf and then these lines.  It has a socket in TQ_TMP and
+# no port; psql and others find it by the variables set here.
 tq_cluster_start() {
-	tq_user initdb -D "$TQ_TMP/data" -U postgres -A trust --no-sync -E UTF8 --locale=C.UTF-8 >"$TQ_TMP/initdb.log" 2>&1 || {
-		cat "$TQ_TMP/initdb.log" >&2
-		tq_die "initdb failed"
-	}
-	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$TQ_TMP'" \
-		"shared_preload_libraries = 'tq'" "max_connections = 60" "max_prepared_transactions = 10" \
-		"shared_buffers = 128MB" "fsync = off" "log_line_prefix = '%m [%p] %q%d '" "$@" |
-		tq_user tee -a "$TQ_TMP/data/postgresql.conf" >/dev/null
-	tq_user pg_ctl -D "$TQ_TMP/data" -l "$TQ_TMP/log" -w start >/dev/null || {
-		cat "$TQ_TMP/log" >&2
-		tq_die "the server did not start"
-	}
+	local data=$TQ_TMP/data
+	tq_log "$TQ_TMP/initdb.log" tq_user initdb -D "$data" -U postgres -A trust --no-sync \
+		--encoding=UTF8 --locale=C.UTF-8 || tq_fail 'initdb failed'
+	{
+		cat "$TQ_ROOT/test/tq.conf"
+		printf '%s\n' "listen_addresses = ''" "port = 5432" "unix_socket_directories = '$TQ_TMP'" "$@"
+	} | tq_user tee -a "$data/postgresql.conf" >/dev/null
 	export PGHOST=$TQ_TMP PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	tq_log "$TQ_TMP/start.log" tq_user pg_ctl -D "$data" -l "$TQ_TMP/server.log" -w start ||
+		{ tail -n 30 "$TQ_TMP/server.log" >&2; tq_fail 'the server does not start'; }
 }
 
+# Stops that cluster and removes its data: another may be started.
 tq_cluster_stop() {
-	[ -e "$TQ_TMP/data/postmaster.pid" ] || return 0
-	tq_user "$TQ_TMP/pg/$("$TQ_PG_CONFIG" --bindir | sed "s|^$TQ_TMP/pg||")/pg_ctl" \
-		-D "$TQ_TMP/data" -m immediate stop >/dev/null 2>&1
+	tq_user pg_ctl -D "$TQ_TMP/data" -m fast -w stop >/dev/null
+	rm -rf "$TQ_TMP/data"
 }
