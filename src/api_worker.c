@@ -11,6 +11,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
@@ -296,18 +297,22 @@ tq_get_worker(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
+#define QUARANTINE_INFO_MAX 4000
+
 static char *
 quarantine_info(FunctionCallInfo fcinfo, int n)
 {
 	char *info = PG_ARGISNULL(n) ? pstrdup("[unspecified]")
 								 : text_to_cstring(PG_GETARG_TEXT_PP(n));
+	int length = pg_mbstrlen(info);
 
-	if (strlen(info) > 4000)
+	if (length > QUARANTINE_INFO_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("quarantine_info is too long"),
-				 errdetail("It has %d bytes, and may have 4000.",
-						   (int) strlen(info)),
+				 errdetail("It has %d characters, and may have %d.",
+						   length,
+						   QUARANTINE_INFO_MAX),
 				 errhint("Give a shorter text.")));
 	return info;
 }

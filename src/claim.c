@@ -30,6 +30,20 @@ see_worker(int32 queue, const char *group, const char *id, TimestampTz now,
 	return worker->quarantine_until <= now;
 }
 
+static void
+remember(int32 worker, const TqClaimed *claimed, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = claimed[i].task;
+		run_ids[i] = claimed[i].run_id;
+	}
+	tq_worker_remember(worker, tasks, run_ids, n);
+}
+
 /* 2.8: up to max runs of a queue, best first. */
 TqClaim *
 tq_claim_best(const char *queue_name, const char *worker_group,
@@ -45,6 +59,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	if (!see_worker(queue, worker_group, worker_id, now, &worker))
 		return NULL;
 	claimed = tq_pending_claim(queue, worker.id, max, now, taken_until, found);
+	remember(worker.id, claimed, *found);
 	claims = palloc(sizeof(TqClaim) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
@@ -68,6 +83,7 @@ start_run(const TqTask *task, TqRun *run, int32 worker, TimestampTz now)
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
 	tq_lease_insert(run->taken_until, &task->id, 1);
+	tq_worker_remember(worker, &task->id, &run->run_id, 1);
 }
 
 static void
@@ -137,21 +153,24 @@ refuse_reclaim(const TqTask *task, int run_id, TqState state)
 			 errhint("The claim is lost: stop working on this run.")));
 }
 
-/* Lock the run that a worker says it works on; it is running on return. */
+/*
+ * Lock the run that a worker says it works on; it is running on return.  A
+ * run that does not exist is said first, then that the deadline has passed.
+ */
 static TqRun *
-lock_running(const TqTask *task, int run_id)
+lock_running(const TqTask *task, int run_id, TimestampTz now)
 {
 	int found;
 	TqRun *run = tq_runs_lock(&task->id, &run_id, 1, &found);
-	TqRun last;
 
 	if (found == 0)
 	{
-		if (!tq_run_peek(task->id, &last) || last.run_id != run_id ||
-			run_id < 0)
+		run = palloc(sizeof(TqRun));
+		if (!tq_run_peek(task->id, run) || run->run_id != run_id)
 			tq_refuse_missing_run(&task->task_id, run_id);
-		refuse_reclaim(task, run_id, last.state);
 	}
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
 	if (tq_state_verdict(run->state, TQ_EVENT_RECLAIM) != TQ_VERDICT_APPLY)
 		refuse_reclaim(task, run_id, run->state);
 	return run;
@@ -167,9 +186,7 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 	TqRun *history;
 	int n;
 
-	if (task->deadline <= now)
-		tq_refuse_past_deadline(task);
-	run = lock_running(task, run_id);
+	run = lock_running(task, run_id, now);
 	run->taken_until = Max(run->taken_until,
 						   tq_clock_add_ms(now, tq_claim_timeout));
 	tq_run_extend(task->id, run_id, run->taken_until);

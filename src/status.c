@@ -264,6 +264,24 @@ tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 }
 
+static void
+add_recent(JsonbParseState **state, int32 worker)
+{
+	int n;
+	TqRecent *recent = tq_worker_recent(worker, &n);
+
+	push_key(state, "recentTasks");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+		add_slug(state, "taskId", &recent[i].task_id);
+		add_int(state, "runId", recent[i].run_id);
+		pushJsonbValue(state, WJB_END_OBJECT, NULL);
+	}
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+}
+
 /* A worker as get_worker() and quarantine_worker() show it (2.16). */
 Jsonb *
 tq_worker_json(const char *queue, const char *group, const char *id,
@@ -279,6 +297,7 @@ tq_worker_json(const char *queue, const char *group, const char *id,
 	add_time(&state, "firstClaim", worker->first_claim);
 	add_time(&state, "lastDateActive", worker->last_date_active);
 	add_time(&state, "quarantineUntil", worker->quarantine_until);
+	add_recent(&state, worker->id);
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, NULL));
 }
 

@@ -228,6 +228,12 @@ typedef struct TqWorker
 	Jsonb *quarantine_details;
 } TqWorker;
 
+typedef struct TqRecent
+{
+	TqSlug task_id;
+	int run_id;
+} TqRecent;
+
 extern int32 tq_queue_find(const char *name);
 extern int32 tq_queue_intern(const char *name);
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
@@ -237,6 +243,9 @@ extern void tq_worker_intern(int32 queue, const char *group, const char *id,
 							 TqWorker *worker);
 extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires,
 						   bool claims);
+extern void tq_worker_remember(int32 worker, const int64 *tasks,
+							   const int32 *run_ids, int n);
+extern TqRecent *tq_worker_recent(int32 worker, int *found);
 extern void tq_worker_quarantine(int32 worker, TimestampTz until,
 								 TimestampTz expires, Jsonb *detail);
 extern void tq_workers_forget(TimestampTz before);

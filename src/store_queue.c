@@ -60,11 +60,25 @@ static TqStatement insert_worker = TQ_STATEMENT(
 
 static TqStatement see_worker = TQ_STATEMENT(
 	"UPDATE tq.worker SET last_date_active = $2, expires = greatest(expires, $3),"
-	" first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END"
+	" first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END,"
+	" quarantine_until = coalesce(quarantine_until, $2 - interval '10 years')"
 	" WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND (last_date_active IS NULL"
 	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL"
 	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
+
+/* A worker that nobody else is claiming for just now; else it goes unnoted. */
+static TqStatement remember = TQ_STATEMENT(
+	"UPDATE tq.worker SET recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
+	" recent_runs = (recent_runs || $3)[greatest(1, cardinality(recent_runs || $3) - 19):]"
+	" WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND expires IS NOT NULL FOR UPDATE SKIP LOCKED)",
+	INT4OID, INT8ARRAYOID, INT4ARRAYOID);
+
+static TqStatement recent = TQ_STATEMENT(
+	"SELECT t.task_id, x.run_id FROM tq.worker w"
+	" CROSS JOIN LATERAL unnest(w.recent_tasks, w.recent_runs) WITH ORDINALITY AS x (task, run_id, place)"
+	" JOIN tq.task t ON t.id = x.task WHERE w.id = $1 ORDER BY x.place",
+	INT4OID);
 
 static TqStatement quarantine = TQ_STATEMENT(
 	"UPDATE tq.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
@@ -77,7 +91,7 @@ static TqStatement forget_queues = TQ_STATEMENT(
 
 static TqStatement forget_workers = TQ_STATEMENT(
 	"UPDATE tq.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
-	" quarantine_until = NULL, quarantine_details = NULL"
+	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}'"
 	" WHERE expires < $1 AND (quarantine_until IS NULL OR quarantine_until < $1)",
 	TIMESTAMPTZOID);
 
@@ -224,6 +238,40 @@ tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 					   BoolGetDatum(claims)};
 
 	tq_plan_run(&see_worker, values, NULL);
+}
+
+/*
+ * Keep what a worker has claimed last (5.6).  Sessions that claim under one
+ * worker's name never wait for each other here, and may miss each other's.
+ */
+void
+tq_worker_remember(int32 worker, const int64 *tasks, const int32 *run_ids,
+				   int n)
+{
+	Datum values[3] = {Int32GetDatum(worker),
+					   tq_array_int64(tasks, n),
+					   tq_array_int32(run_ids, n)};
+
+	if (n > 0)
+		tq_plan_run(&remember, values, NULL);
+}
+
+/* The last claims of a worker, oldest first, of tasks that still exist. */
+TqRecent *
+tq_worker_recent(int32 worker, int *found)
+{
+	Datum values[1] = {Int32GetDatum(worker)};
+	TqRecent *claims;
+
+	*found = (int) tq_plan_run(&recent, values, NULL);
+	claims = palloc(sizeof(TqRecent) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		claims[i].task_id = tq_plan_slug(i, 1);
+		claims[i].run_id = tq_plan_int32(i, 2, 0);
+	}
+	tq_plan_free_result();
+	return claims;
 }
 
 /* Set the end of a worker's quarantine, and keep why. */

@@ -10,7 +10,7 @@
 #	tq_cluster_stop
 #	tq_cleanup				what the trap of tq_workdir does
 #
-# Variables set for the caller: TQ_ROOT, the tree; TQ_TMP, the temporary
+# Variables set for the caller: tq_root, the tree; TQ_TMP, the temporary
 # directory; TQ_PG_CONFIG, the pg_config of the copy of the server.  PG_CONFIG,
 # if set, is the server to use instead of the distribution's.
 #
@@ -18,7 +18,7 @@
 # ports and its directories stay as they are.  Only packages are left behind,
 # and what was built in .build/ of the tree, so that a second run is quick.
 
-TQ_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tq_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TQ_TMP='' TQ_PG_CONFIG=''
 tq_server=${PG_CONFIG:-}		# pg_config of the server that is copied
 tq_owner=''						# ordinary user, if we are root
@@ -31,8 +31,8 @@ done
 unset tq_name
 export LC_ALL=C.UTF-8
 
-# tq_fail TEXT...: says why we cannot go on, and ends.
-tq_fail() {
+# tq_die TEXT...: says why we cannot go on, and ends.
+tq_die() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 	exit 1
 }
@@ -82,12 +82,11 @@ tq_has() {
 		server) [ -x "$("$tq_server" --bindir)/initdb" ] && [ -x "$("$tq_server" --bindir)/postgres" ] ;;
 		server-headers)
 			[ -f "$("$tq_server" --pgxs)" ] && [ -f "$("$tq_server" --includedir-server)/postgres.h" ] ;;
-		pgtap) [ -f "$("$tq_server" --sharedir)/extension/pgtap.control" ] ;;
+		pgtap) command -v pg_prove && [ -f "$("$tq_server" --sharedir)/extension/pgtap.control" ] ;;
 		pg-cron) [ -f "$("$tq_server" --sharedir)/extension/pg_cron.control" ] ;;
-		prove) command -v prove ;;
-		ipc-run) perl -MIPC::Run -e 1 ;;
-		dbd-pg) perl -MDBD::Pg -e 1 ;;
-		*) tq_fail "tq_packages: what is $1?" ;;
+		tap) command -v prove && perl -MIPC::Run -MTest::More -e 1 ;;
+		dbd) perl -MDBD::Pg -e 1 ;;
+		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
 }
 
@@ -100,16 +99,15 @@ tq_package() {
 		make) echo make ;;
 		server) echo "postgresql-$major" ;;
 		server-headers) echo "postgresql-server-dev-$major" ;;
-		pgtap) echo "postgresql-$major-pgtap" ;;
+		pgtap) echo "postgresql-$major-pgtap libtap-parser-sourcehandler-pgtap-perl" ;;
 		pg-cron) echo "postgresql-$major-cron" ;;
-		prove) echo perl ;;
-		ipc-run) echo libipc-run-perl ;;
-		dbd-pg) echo libdbd-pg-perl ;;
+		tap) echo perl libipc-run-perl ;;
+		dbd) echo libdbd-pg-perl ;;
 	esac
 }
 
-# tq_root COMMAND...: runs a command as root.
-tq_root() {
+# tq_as_root COMMAND...: runs a command as root.
+tq_as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
@@ -117,7 +115,7 @@ tq_root() {
 # Its configuration is afterwards what it would have been.
 tq_install() {
 	# shellcheck disable=SC2016	# for that shell to expand
-	tq_root env DEBIAN_FRONTEND=noninteractive sh -c '
+	tq_as_root env DEBIAN_FRONTEND=noninteractive sh -c '
 		dir=/etc/postgresql-common conf=$dir/createcluster.conf kept=""
 		default=/usr/share/postgresql-common/createcluster.conf
 		case " $* " in
@@ -143,21 +141,21 @@ tq_missing() {
 }
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, pg-cron (which may stay away), prove, ipc-run
-# and dbd-pg.  Where it may not, it prints the line that would, and exits.
+# server, server-headers, pgtap, tap, dbd and pg-cron (which may stay away).
+# Where it may not, it prints the line that would, and exits.
 tq_packages() {
 	local missing packages group log
-	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_fail "PG_CONFIG=$PG_CONFIG does not work"
+	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_die "PG_CONFIG=$PG_CONFIG does not work"
 	tq_find_server
 	mapfile -t missing < <(tq_missing "$@")
 	((${#missing[@]} > 0)) || return 0
-	command -v apt-get >/dev/null || tq_fail "please install: ${missing[*]} (there is no apt-get here)"
+	command -v apt-get >/dev/null || tq_die "please install: ${missing[*]} (there is no apt-get here)"
 	log=$(mktemp) || exit
 	if [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; then
 		echo "* apt-get update"
-		tq_log "$log" tq_root apt-get -o DPkg::Lock::Timeout=300 update || tq_fail 'apt-get update failed'
+		tq_log "$log" tq_as_root apt-get -o DPkg::Lock::Timeout=300 update || tq_die 'apt-get update failed'
 	fi
-	[ -n "$(tq_major)" ] || tq_fail 'which PostgreSQL does this system have? Please set PG_CONFIG'
+	[ -n "$(tq_major)" ] || tq_die 'which PostgreSQL does this system have? Please set PG_CONFIG'
 	for group in "${missing[@]}"; do packages+=" $(tq_package "$group")"; done
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
 		rm -f "$log"
@@ -181,14 +179,14 @@ tq_install_missing() {
 	done
 	if ((${#packages[@]} > 0)); then
 		echo "* apt-get install ${packages[*]}"
-		tq_log "$log" tq_install "${packages[@]}" || tq_fail 'apt-get install failed'
+		tq_log "$log" tq_install "${packages[@]}" || tq_die 'apt-get install failed'
 	fi
 	tq_find_server
 	left=$(tq_missing "$@" | paste -sd' ')
 	case $left in
 		'') ;;
 		pg-cron) echo 'warning: pg_cron is not to be had here' >&2 ;;
-		*) tq_fail "still missing, for $tq_server: $left" ;;
+		*) tq_die "still missing, for $tq_server: $left" ;;
 	esac
 }
 
@@ -277,11 +275,11 @@ tq_cleanup() {
 tq_files() {
 	local file
 	{
-		git -c safe.directory='*' -C "$TQ_ROOT" ls-files -coz --exclude-standard 2>/dev/null ||
-			(cd "$TQ_ROOT" && find . \( -name .git -o -name .build -o -name '*.o' -o -name '*.so' \) \
+		git -c safe.directory='*' -C "$tq_root" ls-files -coz --exclude-standard 2>/dev/null ||
+			(cd "$tq_root" && find . \( -name .git -o -name .build -o -name '*.o' -o -name '*.so' \) \
 				-prune -o -type f -print0)
 	} | while IFS= read -rd '' file; do
-		[ ! -f "$TQ_ROOT/$file" ] || printf '%s\0' "$file"
+		[ ! -f "$tq_root/$file" ] || printf '%s\0' "$file"
 	done
 }
 
@@ -292,7 +290,7 @@ tq_copy_server() {
 	local dir what prefix=$TQ_TMP/pg
 	for what in pkglibdir sharedir pkgincludedir includedir-server bindir; do
 		dir=$("$tq_server" --$what) || return
-		[ -d "$dir" ] && [ ! -e "$prefix$dir" ] || continue
+		if [ ! -d "$dir" ] || [ -e "$prefix$dir" ]; then continue; fi
 		tq_user mkdir -p "$prefix${dir%/*}" || return
 		if [ "$what" = bindir ]; then
 			tq_user cp -RL "$dir" "$prefix$dir"
@@ -326,15 +324,16 @@ tq_build_key() {
 # programs come first in PATH from then on.
 tq_build() {
 	local key kept
-	tq_user mkdir "$TQ_TMP/src" &&
-		tq_files | tar -C "$TQ_ROOT" --null -T - -cf - | tq_user tar -C "$TQ_TMP/src" -xf - &&
-		tq_copy_server || tq_fail 'cannot copy the tree or the server'
-	key=$(tq_build_key) kept=$TQ_ROOT/.build/$key.tar
+	tq_user mkdir "$TQ_TMP/src" || exit
+	tq_files | tar -C "$tq_root" --null -T - -cf - | tq_user tar -C "$TQ_TMP/src" -xf - ||
+		tq_die 'the tree could not be copied'
+	tq_copy_server || tq_die 'the server could not be copied'
+	key=$(tq_build_key) kept=$tq_root/.build/$key.tar
 	if ! { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP/src" -xmf - <"$kept"; } 2>/dev/null; then
-		tq_log "$TQ_TMP/build.log" tq_make -j"$(nproc)" COPT=-Werror || tq_fail 'the build failed'
+		tq_log "$TQ_TMP/build.log" tq_make -j"$(nproc)" COPT=-Werror || tq_die 'the build failed'
 		tq_keep_build "$kept"
 	fi
-	tq_log "$TQ_TMP/install.log" tq_make install || tq_fail 'make install failed'
+	tq_log "$TQ_TMP/install.log" tq_make install || tq_die 'make install failed'
 	PATH=$("$TQ_PG_CONFIG" --bindir):$PATH
 	export PATH
 }
@@ -346,7 +345,7 @@ tq_keep_build() {
 	mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ] || return 0
 	rm -f "$dir/$(tq_major)"-*.tar
 	(cd "$TQ_TMP/src" && tar -cf "$1.new" src/*.o tq.so src/sql/tq--*.sql) && mv "$1.new" "$1"
-	chown -R --reference="$TQ_ROOT" "$dir" 2>/dev/null || true
+	chown -R --reference="$tq_root" "$dir" 2>/dev/null || true
 }
 
 # ---------------------------------------------------------------------------
@@ -359,14 +358,14 @@ tq_keep_build() {
 tq_cluster_start() {
 	local data=$TQ_TMP/data
 	tq_log "$TQ_TMP/initdb.log" tq_user initdb -D "$data" -U postgres -A trust --no-sync \
-		--encoding=UTF8 --locale=C.UTF-8 || tq_fail 'initdb failed'
+		--encoding=UTF8 --locale=C.UTF-8 || tq_die 'initdb failed'
 	{
-		cat "$TQ_ROOT/test/tq.conf"
+		cat "$tq_root/test/tq.conf"
 		printf '%s\n' "listen_addresses = ''" "port = 5432" "unix_socket_directories = '$TQ_TMP'" "$@"
 	} | tq_user tee -a "$data/postgresql.conf" >/dev/null
 	export PGHOST=$TQ_TMP PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 	tq_log "$TQ_TMP/start.log" tq_user pg_ctl -D "$data" -l "$TQ_TMP/server.log" -w start ||
-		{ tail -n 30 "$TQ_TMP/server.log" >&2; tq_fail 'the server does not start'; }
+		{ tail -n 30 "$TQ_TMP/server.log" >&2; tq_die 'the server does not start'; }
 }
 
 # Stops that cluster and removes its data: another may be started.

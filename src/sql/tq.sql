@@ -168,8 +168,10 @@ CREATE TABLE tq.worker (
 	expires timestamptz,			-- NULL: not seen by claim_work, so not listed
 	first_claim timestamptz,
 	last_date_active timestamptz,
-	quarantine_until timestamptz,
+	quarantine_until timestamptz,	-- at first ten years before it was first seen
 	quarantine_details jsonb,
+	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed
+	recent_runs int[] NOT NULL DEFAULT '{}',
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE tq.worker IS 'workers, interned per task queue; never deleted';

@@ -1,7 +1,7 @@
 -- Spec 1.6: groups, queues and workers as things of their own.
 BEGIN;
 \ir helper.psql
-SELECT plan(16);
+SELECT plan(17);
 
 -- task groups
 SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s", "$expires": "2 hours"}');
@@ -22,6 +22,10 @@ SELECT is(tq.get_task_group(pg_temp.id('less')) ->> 'expires', pg_temp.iso(pg_te
 SELECT pg_temp.create('m1', '{"$group": "m", "$expires": "2 hours"}');
 SELECT pg_temp.create('m', '{"$expires": "4 hours"}');
 SELECT is(tq.get_task_group(pg_temp.id('m')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '5 hours'), '1.6 the task whose id is the group''s, created after others');
+
+SELECT pg_temp.create('n1', '{"$group": "n", "$expires": "2 hours"}');
+SELECT pg_temp.create('n2', '{"$group": "n", "$expires": "2 hours 30 minutes"}');
+SELECT is(tq.get_task_group(pg_temp.id('n')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '3 hours'), '1.6 one that expires later, but not later than the group, does not move it');
 
 -- workers
 SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'q', 'wg', 'w1')$$, 'TQ404', '1.6 an unknown worker');

@@ -2,7 +2,7 @@
 -- reasons failed-terminal and canceled belong to policies and are not tested.
 BEGIN;
 \ir helper.psql
-SELECT plan(66);
+SELECT plan(68);
 
 CREATE FUNCTION pg_temp.outcomes(ids tq.slugid[], runs int[], reason text DEFAULT 'completed') RETURNS text
 LANGUAGE sql AS $$
@@ -42,6 +42,10 @@ SELECT is(pg_temp.outcomes(pg_temp.ids('a', 'b'), '{0,0}', 'failed'), '0 conflic
 SELECT pg_temp.running('twice');
 SELECT is(pg_temp.outcomes(pg_temp.ids('twice', 'twice'), '{0,0}'), '0 resolved, 0 repeated', 'resolve: the same run twice in one call');
 SELECT is(pg_temp.look('twice'), 'completed 5: scheduled>completed/completed', 'resolve: is resolved once');
+
+SELECT pg_temp.running('twice2');
+SELECT is(pg_temp.outcomes(pg_temp.ids('twice2', 'twice2', 'twice2'), '{0,0,1}', 'worker-shutdown'), '0 retried, 0 repeated, 1 not-found', 'resolve: the same run twice, and the retry that is made by it');
+SELECT is(pg_temp.look('twice2'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'resolve: is retried once');
 
 -- every reason
 SELECT pg_temp.running('x-' || r, '{"retries": 1}') FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task}'::text[]) AS r;

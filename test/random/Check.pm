@@ -591,9 +591,14 @@ sub judge_cancel_group
 		$least++ if $sure < $rec->{a};
 		$most++  if $made < $rec->{b};
 		$self->fault(describe($rec) . ": does not cancel $id", $id)
-		  if $sure < $rec->{a} && !$hit{$id} && !$self->late($id)
+		  if ($sure < $rec->{a}) && !$hit{$id} && !$self->late($id)
 		  && !$self->possible($id, $rec, sub { return $_[0] % 4 == 3 });
 	}
+	# nobody joins a group once its seal was committed
+	$least = $most = grep { ($self->def_of($_)->{group} // '') eq $gid } keys %{ $self->{now} }
+	  if !$self->{vague}{$gid}
+	  && ($self->{sealed}{$gid}
+		|| grep { $_->{k} eq 'seal' && $_->{kept} && $_->{group} eq $gid && $_->{e} < $rec->{a} } @{ $self->{records} });
 	$self->fault(describe($rec) . ": size $rec->{size}, not $least to $most")
 	  if $rec->{size} < $least || $rec->{size} > $most;
 	for my $id (grep { $self->{now}{$_} } keys %hit)

@@ -19,6 +19,7 @@ use POSIX qw(floor);
 use Storable qw(dclone);
 use Time::HiRes qw(time);
 
+use Duel;
 use Model;
 use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task shared_id
   shared_group definition_json round_start seed_numbers pick array_literal);
@@ -476,8 +477,9 @@ sub own_dependents
 	my $id = $self->own_id;
 	my ($r, @want) = $self->own(
 		sub {
-			my $t = $_[0]->task($id) or return 'TQ404';
-			return (undef, sort keys %{ $t->{dependents} });
+			my ($m) = @_;
+			my $t = $m->task($id) or return 'TQ404';
+			return (undef, sort grep { Model::expires($m->task($_)->{def}) > $m->{now} } keys %{ $t->{dependents} });
 		},
 		'SELECT task_id FROM tq.list_dependent_tasks($1) ORDER BY task_id::text COLLATE "C"', $id) or return;
 	my @got = map { $_->[0] } @{ $r->{rows} };
@@ -569,9 +571,14 @@ sub shared_create
 	}
 	my $d = shared_task($self->{seed}, @at, $self->{clients});
 	$d->{payload} += 1_000_000 if $other;
+	return $self->try_create($d);
+}
+
+sub try_create
+{
+	my ($self, $d) = @_;
 	my $r = $self->call('SELECT tq.create_task($1, $2)', $d->{id}, definition_json($d));
-	$self->note('create', $r, ids => [ $d->{id} ], defs => [$d], st => $r->{rows}[0][0]);
-	return;
+	return $self->note('create', $r, ids => [ $d->{id} ], defs => [$d], st => $r->{rows}[0][0]);
 }
 
 sub shared_create_tasks
@@ -580,41 +587,51 @@ sub shared_create_tasks
 	my $round = $self->{round};
 	my @defs = map { shared_task($self->{seed}, $round, $self->{no}, $self->{counts}{$round}++, $self->{clients}) }
 	  0 .. 1 + int(rand(4));
-	@defs = shuffle(@defs);
-	my $r = $self->call('SELECT tq.create_tasks($1)', batch_json(@defs));
-	$self->note('create_tasks', $r, ids => [ map { $_->{id} } @defs ], defs => \@defs,
-		new => $r->{rows}[0][0]);
-	return;
+	return $self->try_create_tasks(shuffle(@defs));
 }
 
-sub shared_verb
+sub try_create_tasks
 {
-	my ($self, $verb, $function) = @_;
-	my $id = $self->shared_target;
-	my $r  = $self->call("SELECT tq.$function(\$1)", $id);
-	$self->note($verb, $r, ids => [$id], st => $r->{rows}[0][0]);
-	return;
+	my ($self, @defs) = @_;
+	my $r = $self->call('SELECT tq.create_tasks($1)', batch_json(@defs));
+	return $self->note('create_tasks', $r, ids => [ map { $_->{id} } @defs ], defs => \@defs,
+		new => $r->{rows}[0][0]);
 }
 
-sub shared_schedule { return $_[0]->shared_verb('schedule', 'schedule_task') }
-sub shared_rerun    { return $_[0]->shared_verb('rerun',    'rerun_task') }
-sub shared_cancel   { return $_[0]->shared_verb('cancel',   'cancel_task') }
-sub shared_read     { return $_[0]->shared_verb('read',     'status') }
+my %verbs = (schedule => 'schedule_task', rerun => 'rerun_task', cancel => 'cancel_task', read => 'status');
+
+sub try_verb
+{
+	my ($self, $verb, $id) = @_;
+	my $r = $self->call("SELECT tq.$verbs{$verb}(\$1)", $id);
+	return $self->note($verb, $r, ids => [$id], st => $r->{rows}[0][0]);
+}
+
+sub shared_schedule { return $_[0]->try_verb('schedule', $_[0]->shared_target) }
+sub shared_rerun    { return $_[0]->try_verb('rerun',    $_[0]->shared_target) }
+sub shared_cancel   { return $_[0]->try_verb('cancel',   $_[0]->shared_target) }
+sub shared_read     { return $_[0]->try_verb('read',     $_[0]->shared_target) }
 
 sub note_claims
 {
 	my ($self, $kind, $r, %more) = @_;
 	my @claims = map { [ @$_[ 0, 1, 2, 3, 4 ] ] } @{ $r->{rows} // [] };
 	my $rec = $self->note($kind, $r, %more, claims => \@claims);
+	return $rec if $self->{phase} eq 'D';
 	push @{ $self->{in_tx} ? $self->{tx_held} : $self->{held} }, map { [ @$_[ 0, 1 ] ] } @claims;
 	splice(@{ $self->{held} }, 0, @{ $self->{held} } - 30) if @{ $self->{held} } > 30;
-	return;
+	return $rec;
 }
 
 sub shared_claim_work
 {
 	my ($self) = @_;
-	my @b = ('shared/q' . int(rand(SHARED_QUEUES)), $self->worker, 1 + int(rand(5)));
+	return $self->try_claim_work('shared/q' . int(rand(SHARED_QUEUES)), $self->worker, 1 + int(rand(5)));
+}
+
+sub try_claim_work
+{
+	my ($self, @b) = @_;
 	my $r = $self->call("SELECT $claim_columns FROM tq.claim_work(\$1, \$2, \$3, \$4)", @b);
 	return $self->note_claims('claim_work', $r, ids => [], worker => "$b[1]/$b[2]", queue => $b[0], max => $b[3]);
 }
@@ -622,8 +639,13 @@ sub shared_claim_work
 sub shared_claim_task
 {
 	my ($self) = @_;
+	return $self->try_claim_task($self->shared_target, int(rand(1.3)));
+}
+
+sub try_claim_task
+{
+	my ($self, $id, $i) = @_;
 	my ($group, $worker) = $self->worker;
-	my ($id, $i) = ($self->shared_target, int(rand(1.3)));
 	my $r = $self->call("SELECT $claim_columns FROM tq.claim_task(\$1, \$2, \$3, \$4)", $id, $i, $group, $worker);
 	return $self->note_claims('claim_task', $r, ids => [$id], run => $i, worker => "$group/$worker");
 }
@@ -633,21 +655,30 @@ sub shared_reclaim
 	my ($self) = @_;
 	my $held = $self->{held};
 	my ($id, $i) = @$held && rand() < 0.8 ? @{ pick(@$held) } : ($self->shared_target, 0);
+	return $self->try_reclaim($id, $i);
+}
+
+sub try_reclaim
+{
+	my ($self, $id, $i) = @_;
 	my $r = $self->call("SELECT $claim_columns FROM tq.reclaim_task(\$1, \$2)", $id, $i);
-	$self->note('reclaim', $r, ids => [$id], run => $i, taken => $r->{rows}[0][4]);
-	return;
+	return $self->note('reclaim', $r, ids => [$id], run => $i, taken => $r->{rows}[0][4]);
 }
 
 sub shared_report
 {
 	my ($self, $reason) = @_;
-	my ($id, $i) = $self->shared_run;
+	return $self->try_report($self->shared_run, $reason);
+}
+
+sub try_report
+{
+	my ($self, $id, $i, $reason) = @_;
 	my $r =
 	  $reason eq 'completed' || $reason eq 'failed'
 	  ? $self->call("SELECT tq.report_$reason(\$1, \$2)", $id, $i)
 	  : $self->call('SELECT tq.report_exception($1, $2, $3)', $id, $i, $reason);
-	$self->note('report', $r, ids => [$id], run => $i, reason => $reason, st => $r->{rows}[0][0]);
-	return;
+	return $self->note('report', $r, ids => [$id], run => $i, reason => $reason, st => $r->{rows}[0][0]);
 }
 
 sub shared_completed { return $_[0]->shared_report('completed') }
@@ -658,13 +689,17 @@ sub shared_resolve
 {
 	my ($self) = @_;
 	my $reason = rand() < 0.6 ? 'completed' : pick(@reasons);
-	my @runs   = shuffle(map { [ $self->shared_run ] } 0 .. int(rand(6)));
-	my $r      = $self->call(
+	return $self->try_resolve($reason, shuffle(map { [ $self->shared_run ] } 0 .. int(rand(6))));
+}
+
+sub try_resolve
+{
+	my ($self, $reason, @runs) = @_;
+	my $r = $self->call(
 		'SELECT task_id, run_id, outcome FROM tq.resolve($1, $2, $3)',
 		array_literal(map { $_->[0] } @runs), array_literal(map { $_->[1] } @runs), $reason);
-	$self->note('resolve', $r, ids => [ map { $_->[0] } @runs ], runs => \@runs, reason => $reason,
+	return $self->note('resolve', $r, ids => [ map { $_->[0] } @runs ], runs => \@runs, reason => $reason,
 		outcomes => $r->{rows});
-	return;
 }
 
 sub current_group
@@ -674,32 +709,30 @@ sub current_group
 	return shared_group($self->{seed}, $self->{round}, max(0, $k - int(rand(3))));
 }
 
-sub shared_seal
+sub shared_seal         { my ($s) = @_; return $s->try_seal($s->current_group) }
+sub shared_cancel_group { my ($s) = @_; return $s->try_cancel_group($s->current_group) }
+
+sub try_seal
 {
-	my ($self) = @_;
-	my $gid = $self->current_group;
-	my $r   = $self->call('SELECT tq.seal_task_group($1)', $gid);
-	$self->note('seal', $r, ids => [], group => $gid);
-	return;
+	my ($self, $gid) = @_;
+	my $r = $self->call('SELECT tq.seal_task_group($1)', $gid);
+	return $self->note('seal', $r, ids => [], group => $gid);
 }
 
-sub shared_cancel_group
+sub try_cancel_group
 {
-	my ($self) = @_;
-	my $gid = $self->current_group;
-	my $r   = $self->call(
+	my ($self, $gid) = @_;
+	my $r = $self->call(
 		"SELECT r ->> 'taskGroupSize', ARRAY(SELECT jsonb_array_elements_text(r -> 'taskIds'))"
 		  . ' FROM tq.cancel_task_group($1) AS r', $gid);
-	$self->note('cancel_group', $r, ids => $r->{rows}[0][1] // [], group => $gid, size => $r->{rows}[0][0]);
-	return;
+	return $self->note('cancel_group', $r, ids => $r->{rows}[0][1] // [], group => $gid, size => $r->{rows}[0][0]);
 }
 
 sub shared_upkeep
 {
 	my ($self) = @_;
 	my $r = $self->call('SELECT step, tasks FROM tq.upkeep()');
-	$self->note('upkeep', $r, ids => []);
-	return;
+	return $self->note('upkeep', $r, ids => []);
 }
 
 my @shared_operations = (
@@ -823,6 +856,39 @@ sub phase
 		}
 	}
 	return;
+}
+
+# D: all clients at one task at the same moment (Duel.pm).
+sub duel
+{
+	my ($self, $step, $slot) = @_;
+	return if @{ $self->{faults} };
+	$self->{phase} = 'D';
+	$self->{op}++;
+	srand((seed_numbers('duel', $self->{seed}, $self->{no}, $self->{round}, $slot, $step))[0]);
+	Duel::prepare($self, $slot) if $step eq 'prepare';
+	Duel::fire($self, $slot) if $step eq 'fire';
+	return;
+}
+
+# A transaction that lasts long enough for the others to come in between.
+sub hold
+{
+	my ($self, $keep, $work) = @_;
+	my $first = @{ $self->{records} };
+	@$self{qw(in_tx tx_held)} = (1, []);
+	$self->{dbh}->begin_work;
+	my $rec = $work->();
+	if ($rec->{err})
+	{
+		$keep = 0;
+	}
+	else
+	{
+		$self->{dbh}->do('SELECT pg_sleep(0.004)');
+	}
+	$self->finish_transaction($keep, $first, undef);
+	return $rec;
 }
 
 # After the round's last upkeep, done between these times: compare everything.

@@ -1,0 +1,163 @@
+-- Every argument of every function: NULL, empty, too long, of a wrong form.  The right SQLSTATE, and nothing changed.
+\getenv srcdir PG_ABS_SRCDIR
+\set helper :srcdir /sql/helper.psql
+\set ECHO none
+\i :helper
+\set ECHO all
+
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('one'), task_group_id => pg_temp.id('group'));
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('two'), dependencies => ARRAY[pg_temp.id('two')], task_group_id => pg_temp.id('group'));
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('three'));
+SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 1);
+SELECT pg_temp.stored() AS before \gset
+
+-- A call that succeeds of each function, argument by argument
+CREATE TEMP TABLE call (fn text, place serial, arg text, good text);
+INSERT INTO call (fn, arg, good) VALUES
+	('create_task', 'task_id', $$'new_____QAGAAAAAAAAAAA'$$), ('create_task', 'task', $$pg_temp.def()$$),
+	('create_tasks', 'tasks', $$jsonb_build_array(jsonb_build_object('taskId', 'new_____QAGAAAAAAAAAAA', 'task', pg_temp.def()))$$),
+	('define_task', 'task_id', $$'new_____QAGAAAAAAAAAAA'$$), ('define_task', 'task', $$pg_temp.def()$$),
+	('enqueue', 'task_queue_id', $$'regress/w'$$), ('enqueue', 'payload', $$'{"a": 1}'$$), ('enqueue', 'task_id', $$'new_____QAGAAAAAAAAAAA'$$),
+	('enqueue', 'task_group_id', $$'newgroupQAGAAAAAAAAAAA'$$), ('enqueue', 'dependencies', $$'{three___QAGAAAAAAAAAAA}'$$), ('enqueue', 'requires', $$'all-resolved'$$),
+	('enqueue', 'priority', $$'high'$$), ('enqueue', 'retries', $$3$$), ('enqueue', 'deadline', $$'1 hour'$$), ('enqueue', 'expires', $$'1 day'$$), ('enqueue', 'delay', $$'0'$$),
+	('enqueue', 'routes', $$'{r}'$$), ('enqueue', 'scopes', $$'{s}'$$), ('enqueue', 'tags', $$'{"t": "u"}'$$), ('enqueue', 'extra', $$'{"e": 1}'$$), ('enqueue', 'name', $$'n'$$),
+	('enqueue', 'scheduler_id', $$'s'$$), ('enqueue', 'project_id', $$'p'$$), ('enqueue', 'policy', $$NULL$$),
+	('schedule_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('cancel_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
+	('status', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
+	('statuses', 'task_ids', $$'{two_____QAGAAAAAAAAAAA}'$$), ('tasks', 'task_ids', $$'{two_____QAGAAAAAAAAAAA}'$$),
+	('list_dependent_tasks', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('list_dependent_tasks', 'after', $$'two_____QAGAAAAAAAAAAA'$$), ('list_dependent_tasks', 'max', $$10$$),
+	('get_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$),
+	('list_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('list_task_group', 'after', $$'one_____QAGAAAAAAAAAAA'$$), ('list_task_group', 'max', $$10$$),
+	('seal_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('cancel_task_group', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
+	('group_progress', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$),
+	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$),
+	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),
+	('reclaim_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('reclaim_task', 'run_id', $$0$$), ('reclaim_task', 'credentials', $$NULL$$),
+	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$),
+	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$),
+	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$),
+	('resolve', 'task_ids', $$'{one_____QAGAAAAAAAAAAA}'$$), ('resolve', 'run_ids', $$'{0}'$$), ('resolve', 'reason', $$'failed'$$), ('resolve', 'credentials', $$NULL$$),
+	('quarantine_worker', 'provisioner_id', $$'regress'$$), ('quarantine_worker', 'worker_type', $$'w'$$), ('quarantine_worker', 'worker_group', $$'g'$$), ('quarantine_worker', 'worker_id', $$'w'$$),
+	('quarantine_worker', 'quarantine_until', $$'2000-01-01'$$), ('quarantine_worker', 'quarantine_info', $$'info'$$),
+	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
+	('pending_tasks', 'task_queue_id', $$'regress/w'$$), ('task_queue_counts', 'task_queue_id', $$'regress/w'$$),
+	('slugid_from_uuid', '', $$'01234567-89ab-4cde-8123-456789abcdef'$$),
+	('state_name', 'state', $$1$$), ('reason_created_name', 'reason', $$1$$), ('reason_resolved_name', 'reason', $$1$$), ('priority_name', 'priority', $$1$$);
+SELECT tq.enqueue('regress/s', task_id => pg_temp.id('seal'), task_group_id => pg_temp.id('sealed'));
+SELECT tq.seal_task_group(pg_temp.id('sealed')) ? 'sealed' AS sealed;
+SELECT pg_temp.stored() AS before \gset
+
+-- Functions with arguments that are not in the list, but those of the type: none
+SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
+WHERE pronamespace = 'tq'::regnamespace AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
+-- Arguments that are not in the list: none
+SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
+WHERE pronamespace = 'tq'::regnamespace AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a);
+
+-- The call with one argument replaced
+CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+	SELECT format('SELECT * FROM tq.%I(%s)', f, string_agg(CASE WHEN arg = '' THEN '' ELSE arg || ' => ' END
+		|| CASE WHEN arg = a THEN value ELSE good END, ', ' ORDER BY place))
+	FROM call WHERE fn = f $$;
+
+-- All of them good: each answers
+SELECT fn, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM (SELECT fn, min(place) AS place FROM call GROUP BY fn) f, pg_temp.answer(pg_temp.call(fn)) a ORDER BY place;
+
+-- NULL
+SELECT fn, arg, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM call, pg_temp.answer(pg_temp.call(fn, arg, 'NULL')) a WHERE good <> 'NULL' ORDER BY place;
+
+-- The empty string, for texts; and too long a one, a word with a point, one that is not ASCII
+CREATE TEMP VIEW text_argument AS
+	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = fn
+	WHERE proargtypes[array_position(proargnames, arg) - 1] = 'text'::regtype;
+SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, '''''')) a ORDER BY place;
+SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$repeat('a', 100000)$$)) a ORDER BY place;
+SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$'a.b/c d'$$)) a ORDER BY place;
+SELECT fn, arg, code FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$U&'pr\00e4/\00e4'$$)) a
+WHERE current_setting('server_encoding') = 'UTF8' ORDER BY place;
+
+-- Numbers that are too small or too great
+SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM call, unnest('{-2147483648,-1,0,1000,1001,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
+WHERE arg IN ('max', 'tasks', 'run_id', 'retries') AND good ~ '^\d' ORDER BY place, value::bigint;
+SELECT fn, value, code, message FROM call, unnest('{-2147483648,-1,0,1,7,8,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
+WHERE fn LIKE '%\_name' ORDER BY place, value::bigint;
+
+-- No slugid
+SELECT value, code, message, detail, hint FROM unnest(ARRAY['', 'x', 'one_____QAGAAAAAAAAAA', 'one_____QAGAAAAAAAAAAAA', 'one_____QAGAAAAAAAAAAB', 'one_____AAGAAAAAAAAAAA',
+	'one_____QAAAAAAAAAAAAA', 'one____ QAGAAAAAAAAAAA', 'one____+QAGAAAAAAAAAAA', 'one____.QAGAAAAAAAAAAA', '01234567-89ab-4cde-8123-456789abcdef']) value,
+	pg_temp.answer(pg_temp.call('status', 'task_id', quote_literal(value))) a;
+SELECT * FROM pg_temp.answer($$SELECT '01234567-89ab-1cde-8123-456789abcdef'::uuid::tq.slugid$$);
+
+-- Ids of what is not there
+SELECT fn, arg, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM call, pg_temp.answer(pg_temp.call(fn, arg, $$'nobody__QAGAAAAAAAAAAA'$$)) a
+WHERE good ~ '^''\w{22}''$' ORDER BY place;
+
+-- Arrays: empty, with NULL, of two dimensions
+SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM call, unnest(ARRAY['''{}''', '''{NULL}''', '''{{one_____QAGAAAAAAAAAAA},{two_____QAGAAAAAAAAAAA}}''']) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
+WHERE arg IN ('task_ids', 'dependencies', 'routes', 'scopes') ORDER BY place, value COLLATE "C";
+
+-- Intervals and times
+SELECT arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM call, unnest(ARRAY['''-1 second''', '''0''', '''1 millisecond''', '''6 days''', '''1 month''', '''100000 years''', '''-100000 years''', '''2147483647 days''', '''178000000 years''']) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
+WHERE fn = 'enqueue' AND arg IN ('deadline', 'expires', 'delay') ORDER BY place, value COLLATE "C";
+SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message, detail, hint
+FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-01-01 BC''']) value, pg_temp.answer(pg_temp.call('quarantine_worker', 'quarantine_until', value)) a;
+
+-- JSON of the wrong type
+SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
+WHERE arg IN ('task', 'tasks', 'payload', 'tags', 'extra') AND fn <> 'claim_work' ORDER BY place, value COLLATE "C";
+SELECT fn, arg, code, message, count(*)
+FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
+WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place;
+
+-- Things whose time has not come are refused, not ignored
+SELECT code, message FROM pg_temp.answer(pg_temp.call('enqueue', 'delay', '''1 minute''')) a;
+
+-- Words that are none
+SELECT arg, value, code, message, detail, hint FROM call, unnest('{normal,HIGH,all-completed-or-not}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
+WHERE arg IN ('priority', 'requires') AND fn = 'enqueue' ORDER BY place, value COLLATE "C";
+
+-- Task queue ids and worker ids
+SELECT left(value, 50) AS value, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM unnest(ARRAY['regress', 'regress/', '/w', 'a/b/c', 'a.b/w', 'regress/W', 'regress/1', 'regress/w-', 'regress/' || repeat('w', 38), 'regress/' || repeat('w', 39),
+	repeat('r', 38) || '/w', repeat('r', 39) || '/w', 'A_-9/w', ' regress/w', 'regress/w ']) value,
+	pg_temp.answer(pg_temp.call('enqueue', 'task_queue_id', quote_literal(value))) a;
+SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message
+FROM unnest(ARRAY[repeat('w', 38), repeat('w', 39), 'A_-9', 'a.b', 'a/b', 'a b', '_']) value,
+	pg_temp.answer(pg_temp.call('claim_work', 'worker_id', quote_literal(value))) a;
+
+-- Bytes that are no text
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue(convert_from('\xff', 'UTF8'))$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', '{"a": "\u0000"}')$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', '{"a": "\ud800"}')$$);
+SELECT code FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', '{"a": "\ud83d\ude00"}')$$);
+\set bad `printf "'regress/\377'"`
+\set VERBOSITY sqlstate
+SELECT tq.enqueue(:bad);
+SELECT tq.claim_work('regress/w', :bad, 'w');
+SET client_encoding = 'LATIN1';
+SELECT tq.enqueue(:bad);
+SELECT tq.claim_work('regress/w', 'g', :bad);
+RESET client_encoding;
+\set VERBOSITY default
+
+SELECT pg_temp.stored() = :'before' AS unchanged;
+
+-- Not all in subtransactions: what a failed statement leaves behind in a session
+BEGIN;
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('gone'), task_group_id => pg_temp.id('gone'), scheduler_id => 'gone');
+SELECT tq.enqueue('regress/new', task_id => pg_temp.id('gone2'), dependencies => ARRAY[pg_temp.id('nobody')]);
+ROLLBACK;
+SELECT pg_temp.stored() = :'before' AS unchanged;
+SELECT tq.enqueue('regress/new', task_id => pg_temp.id('gone2'), task_group_id => pg_temp.id('gone'), scheduler_id => 'here');
+
+-- Errors of tq that lack DETAIL or HINT, or are too long: none
+SELECT * FROM poor_errors;
+-- Errors that are neither tq's nor such as the server itself raises for input: none
+SELECT DISTINCT code, message FROM errors WHERE code !~ '^(TQ4|22)';

@@ -1,0 +1,65 @@
+-- What CREATE EXTENSION makes, and that nothing of it lacks what it should have.
+CREATE EXTENSION tq;
+
+SELECT extname, n.nspname, extrelocatable FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
+WHERE extname = 'tq';
+
+-- Objects of the extension
+SELECT pg_describe_object(classid, objid, 0) AS object
+FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tq')
+ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
+
+CREATE TEMP VIEW member AS
+	SELECT classid, objid, pg_describe_object(classid, objid, 0) AS object
+	FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+		AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tq');
+
+-- Functions without a comment: none
+SELECT object FROM member
+WHERE classid = 'pg_proc'::regclass AND obj_description(objid, 'pg_proc') IS NULL;
+
+-- Tables, views, sequences that were made by name, types: none without a comment
+SELECT object FROM member
+WHERE classid = 'pg_class'::regclass AND obj_description(objid, 'pg_class') IS NULL
+	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = member.objid
+		AND d.deptype = 'i')
+UNION ALL
+SELECT object FROM member
+WHERE classid = 'pg_type'::regclass AND obj_description(objid, 'pg_type') IS NULL;
+SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'tq';
+
+-- Tables and sequences that pg_dump would leave empty: none
+SELECT object FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid
+WHERE relkind IN ('r', 'p', 'S') AND NOT EXISTS (
+	SELECT FROM pg_extension WHERE extname = 'tq' AND c.oid = ANY (extconfig));
+-- or would dump in part: none
+SELECT condition FROM pg_extension, unnest(extcondition) condition WHERE extname = 'tq' AND condition <> '';
+
+-- Functions with the owner's rights but the caller's search path: none
+SELECT object FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid
+WHERE prosecdef AND (proconfig IS NULL OR NOT proconfig @> '{"search_path=pg_catalog, pg_temp"}');
+
+-- Functions that write but call themselves stable, or in C but not found in the library, would be seen elsewhere;
+-- those that anyone may call in parallel: the words and the slugid only
+SELECT object FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid
+WHERE proparallel <> 'u' ORDER BY object COLLATE "C";
+
+-- Tables whose rows are updated or deleted have their own storage parameters
+SELECT relname, reloptions IS NOT NULL AS own_parameters FROM pg_class
+WHERE relnamespace = 'tq'::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C";
+
+-- It goes as it came, and comes again.
+DROP EXTENSION tq;
+SELECT count(*) FROM pg_class WHERE relnamespace = 'tq'::regnamespace;
+SELECT count(*) FROM pg_proc WHERE pronamespace = 'tq'::regnamespace;
+SELECT count(*) FROM pg_type WHERE typnamespace = 'tq'::regnamespace;
+CREATE EXTENSION tq;
+SELECT tq.enqueue('regress/w', task_id => 'AAAAAAAAQAGAAAAAAAAAAA');
+DROP EXTENSION tq;
+CREATE EXTENSION tq;
+-- a session goes on with the new one
+SELECT tq.enqueue('regress/w', task_id => 'AAAAAAAAQAGAAAAAAAAAAA');
+SELECT tq.status('AAAAAAAAQAGAAAAAAAAAAA') ->> 'state' AS state;
+CREATE EXTENSION tq SCHEMA public;
+ALTER EXTENSION tq SET SCHEMA public;

@@ -1,0 +1,126 @@
+-- Who may do what: the owner everything, tq_admin calls the functions and reads the views, others nothing.
+\getenv srcdir PG_ABS_SRCDIR
+\set helper :srcdir /sql/helper.psql
+\set ECHO none
+\i :helper
+\set ECHO all
+
+-- Rights of PUBLIC on tables, functions, the schema: none
+SELECT relname, privilege_type FROM pg_class, aclexplode(coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)))
+WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'v', 'S') AND grantee = 0;
+SELECT proname, privilege_type FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
+WHERE pronamespace = 'tq'::regnamespace AND grantee = 0;
+SELECT nspname, privilege_type FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner)))
+WHERE nspname = 'tq' AND grantee = 0;
+
+-- Rights of tq_admin on tables
+SELECT relname, string_agg(privilege_type, ', ' ORDER BY privilege_type COLLATE "C") FROM pg_class, aclexplode(relacl)
+WHERE relnamespace = 'tq'::regnamespace AND grantee = 'tq_admin'::regrole GROUP BY relname ORDER BY relname COLLATE "C";
+-- Functions that it cannot call
+SELECT oid::regprocedure FROM pg_proc
+WHERE pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('tq_admin', oid, 'EXECUTE')
+ORDER BY oid::regprocedure::text COLLATE "C";
+SELECT rolsuper, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls FROM pg_roles WHERE rolname = 'tq_admin';
+
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS regress_tq_admin, regress_tq_nobody;
+RESET client_min_messages;
+CREATE ROLE regress_tq_admin IN ROLE tq_admin;
+CREATE ROLE regress_tq_nobody;
+GRANT ALL ON errors TO regress_tq_admin, regress_tq_nobody;
+
+-- A member of tq_admin calls each function
+SET ROLE regress_tq_admin;
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('a'));
+SELECT pg_temp.brief(tq.create_task(pg_temp.id('b'), pg_temp.def()));
+SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('c'), 'task', pg_temp.def('{"taskGroupId": "group___QAGAAAAAAAAAAA"}'))));
+SELECT pg_temp.brief(tq.define_task(pg_temp.id('d'), pg_temp.def()));
+SELECT pg_temp.brief(tq.schedule_task(pg_temp.id('d')));
+SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('d')));
+SELECT pg_temp.brief(tq.rerun_task(pg_temp.id('d')));
+SELECT pg_temp.brief(tq.status(pg_temp.id('a')));
+SELECT tq.task(pg_temp.id('a')) ->> 'taskQueueId';
+SELECT task_id FROM tq.statuses(ARRAY[pg_temp.id('a')]);
+SELECT task_id FROM tq.tasks(ARRAY[pg_temp.id('a')]);
+SELECT task_id FROM tq.list_dependent_tasks(pg_temp.id('d'));
+SELECT tq.get_task_group(pg_temp.id('group')) ->> 'schedulerId';
+SELECT task_id FROM tq.list_task_group(pg_temp.id('group'));
+SELECT tq.seal_task_group(pg_temp.id('group')) ? 'sealed';
+SELECT tq.cancel_task_group(pg_temp.id('group')) ->> 'cancelledCount';
+SELECT tasks, exception FROM tq.group_progress(pg_temp.id('group'));
+SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 2);
+SELECT task_id, run_id FROM tq.claim_task(pg_temp.id('d'), 1, 'g', 'w');
+SELECT task_id, run_id FROM tq.reclaim_task(pg_temp.id('a'), 0);
+SELECT pg_temp.brief(tq.report_exception(pg_temp.id('a'), 0, 'worker-shutdown'));
+SELECT pg_temp.brief(tq.report_completed(pg_temp.id('b'), 0));
+SELECT pg_temp.brief(tq.report_failed(pg_temp.id('d'), 1));
+SELECT * FROM tq.resolve(ARRAY[pg_temp.id('d')], ARRAY[1], 'failed');
+SELECT tq.quarantine_worker('regress', 'w', 'g', 'w', '2000-01-01') ->> 'workerId';
+SELECT tq.get_worker('regress', 'w', 'g', 'w') ->> 'workerId';
+SELECT tq.pending_tasks('regress/w');
+SELECT tq.task_queue_counts('regress/w');
+SELECT count(*) > 0 AS steps FROM tq.upkeep();
+SELECT tq.state_name(1), tq.reason_created_name(1), tq.reason_resolved_name(1), tq.priority_name(1);
+SELECT count(*) FROM tq.run_overview;
+SELECT count(*) FROM tq.task_overview;
+SELECT tq.slugid() <> tq.slugid() AS different, tq.slugid()::uuid::tq.slugid IS NOT NULL AS cast;
+-- but reads and writes no table, and is not a superuser
+SELECT * FROM pg_temp.answer('SELECT * FROM tq.task');
+SELECT * FROM pg_temp.answer('DELETE FROM tq.task_overview');
+SELECT * FROM pg_temp.answer($$SELECT nextval('tq.seq')$$);
+SELECT * FROM pg_temp.answer('SELECT tq.start_worker()');
+SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
+SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
+RESET ROLE;
+
+-- Another role gets nowhere: not into the schema,
+SET ROLE regress_tq_nobody;
+SELECT code, message, count(*) > 0 FROM (
+	SELECT a.* FROM pg_proc, pg_temp.answer(format('SELECT * FROM tq.%I(%s)', proname, (
+		SELECT string_agg(format('NULL::%s', format_type(t, NULL)), ', ') FROM unnest(proargtypes) t))) a
+	WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'tq')
+		AND NOT proargtypes::oid[] && ARRAY['internal'::regtype, 'cstring'::regtype]::oid[]) x GROUP BY 1, 2;
+SELECT code, message, count(*) > 0 FROM (
+	SELECT a.* FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM tq.%I', relname)) a
+	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'tq') AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
+RESET ROLE;
+-- nor to anything in it if it were let in
+GRANT USAGE ON SCHEMA tq TO regress_tq_nobody;
+SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE');
+SELECT oid::regclass FROM pg_class WHERE relnamespace = 'tq'::regnamespace
+	AND CASE WHEN relkind IN ('r', 'v') THEN has_table_privilege('regress_tq_nobody', oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
+		WHEN relkind = 'S' THEN has_sequence_privilege('regress_tq_nobody', oid, 'USAGE,SELECT,UPDATE') END;
+SET ROLE regress_tq_nobody;
+SELECT tq.enqueue('regress/w');
+SELECT * FROM tq.claim_work('regress/w', 'g', 'w');
+SELECT * FROM tq.upkeep();
+SELECT * FROM tq.task_overview;
+SELECT 'one_____QAGAAAAAAAAAAA'::tq.slugid;
+RESET ROLE;
+REVOKE USAGE ON SCHEMA tq FROM regress_tq_nobody;
+
+-- Names of the caller's own do not lead a function astray: tables and operators of these
+-- names are nearer on its search path.
+CREATE SCHEMA regress_tq_mine AUTHORIZATION regress_tq_admin;
+GRANT CREATE ON DATABASE :DBNAME TO regress_tq_admin;
+SET ROLE regress_tq_admin;
+CREATE TEMP TABLE task AS SELECT 1 AS id;
+CREATE TEMP TABLE pending AS SELECT 1 AS id;
+CREATE FUNCTION regress_tq_mine.no(a bigint, b bigint) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE 'called as %', current_user; END $$;
+CREATE OPERATOR regress_tq_mine.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = regress_tq_mine.no);
+CREATE FUNCTION regress_tq_mine.unnest(bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'called as %', current_user; END $$;
+SET search_path = regress_tq_mine, pg_temp, pg_catalog;
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('e'));
+SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 5) ORDER BY task_id;
+SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('e')], ARRAY[0]);
+RESET search_path;
+RESET ROLE;
+
+-- Errors of tq that lack DETAIL or HINT, or are too long: none
+SELECT * FROM poor_errors;
+
+SET client_min_messages = warning;
+DROP SCHEMA regress_tq_mine CASCADE;
+RESET client_min_messages;
+DROP OWNED BY regress_tq_admin, regress_tq_nobody;
+DROP ROLE regress_tq_admin, regress_tq_nobody;

@@ -1,0 +1,47 @@
+-- resolve: many runs in one call, each with its own outcome; dependents are released once.
+\getenv srcdir PG_ABS_SRCDIR
+\set helper :srcdir /sql/helper.psql
+\set ECHO none
+\i :helper
+\set ECHO all
+
+SELECT count(tq.enqueue('regress/w', task_id => pg_temp.id('t' || n), retries => n % 2)) FROM generate_series(1, 6) n;
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('all'), dependencies => ARRAY[pg_temp.id('t1'), pg_temp.id('t2'), pg_temp.id('t3')]);
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('any'), dependencies => ARRAY[pg_temp.id('t1'), pg_temp.id('t4'), pg_temp.id('t5')], requires => 'all-resolved');
+SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 6);
+
+-- In the order of the arguments, with what became of each
+SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t2'), pg_temp.id('nobody'), pg_temp.id('t1'), pg_temp.id('t1'), pg_temp.id('t3'), pg_temp.id('t3'), pg_temp.id('all')],
+	ARRAY[0, 0, 0, 0, 1, 0, 0]);
+SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_overview ORDER BY 1;
+SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t1'), pg_temp.id('t2')], ARRAY[0, 0], 'failed');
+SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t4'), pg_temp.id('t5')], ARRAY[0, 0], 'worker-shutdown');
+SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t4'), pg_temp.id('t5')], ARRAY[0, 0], 'worker-shutdown');
+SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_overview ORDER BY 1;
+SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 6);
+SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t5'), pg_temp.id('t6')], ARRAY[1, 0], 'intermittent-task');
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
+SELECT * FROM tq.resolve('{}', '{}');
+
+-- Each reason that may be given
+SELECT count(tq.enqueue('regress/r', task_id => pg_temp.id('r' || n), retries => 1)) FROM generate_series(1, 20) n;
+SELECT count(*) FROM tq.claim_work('regress/r', 'g', 'w', 20);
+CREATE FUNCTION pg_temp.resolved(task tq.slugid, reason text, OUT code text, OUT outcome text, OUT status text) LANGUAGE plpgsql AS $$
+BEGIN
+	code := 'ok';
+	SELECT r.outcome INTO outcome FROM tq.resolve(ARRAY[task], ARRAY[0], reason) r;
+	status := pg_temp.brief(tq.status(task));
+EXCEPTION WHEN OTHERS THEN
+	code := SQLSTATE;
+END $$;
+SELECT reason, a.* FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task,
+	deadline-exceeded,claim-expired,superseded,rubbish}'::text[]) WITH ORDINALITY x (reason, n), pg_temp.resolved(pg_temp.id('r' || n), reason) a;
+
+-- Arrays that do not go together
+SELECT what, a.code, CASE WHEN a.code <> 'ok' THEN a.message END AS message FROM (VALUES ('more tasks', 'ARRAY[pg_temp.id(''r1''), pg_temp.id(''r2'')], ARRAY[0]'), ('more runs', 'ARRAY[pg_temp.id(''r1'')], ARRAY[0, 0]'),
+	('null task', 'ARRAY[pg_temp.id(''r1''), NULL], ARRAY[0, 0]'), ('null run', 'ARRAY[pg_temp.id(''r12'')], ARRAY[NULL]::int[]'),
+	('two dimensions', 'ARRAY[[pg_temp.id(''r12'')], [pg_temp.id(''r13'')]], ARRAY[[0], [0]]'), ('other bounds', 'ARRAY[pg_temp.id(''r12'')], ''[5:5]={0}''')) x (what, args),
+	pg_temp.answer(format('SELECT * FROM tq.resolve(%s)', args)) a;
+
+-- Errors of tq that lack DETAIL or HINT, or are too long: none
+SELECT * FROM poor_errors;

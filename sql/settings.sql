@@ -1,0 +1,124 @@
+-- Settings: names, limits, defaults, who may set them, and what each does.
+\getenv srcdir PG_ABS_SRCDIR
+\set helper :srcdir /sql/helper.psql
+\set ECHO none
+\i :helper
+\set ECHO all
+
+SELECT name, vartype, unit, boot_val, min_val, max_val, context, setting = boot_val AS is_default
+FROM pg_settings WHERE name LIKE 'tq.%' ORDER BY name COLLATE "C";
+SELECT name FROM pg_settings WHERE name LIKE 'tq.%' AND (short_desc = '' OR short_desc IS NULL);
+
+-- Units and limits
+SET tq.claim_timeout = '20min';
+SHOW tq.claim_timeout;
+SET tq.claim_timeout = '1500ms';
+SHOW tq.claim_timeout;
+SELECT name, setting, a.*
+FROM (VALUES ('tq.claim_timeout', '0'), ('tq.claim_timeout', '-1'), ('tq.claim_timeout', 'soon'), ('tq.claim_timeout', '100d'),
+	('tq.max_deadline', '0'), ('tq.max_deadline', '100000d'), ('tq.deadline_delay', '-1'),
+	('tq.max_runs', '0'), ('tq.max_runs', '1001'), ('tq.max_runs', '1002'), ('tq.max_dependencies', '-1'), ('tq.max_dependencies', '10001'),
+	('tq.expire_batch', '0'), ('tq.expire_batch', '1000001'),
+	('tq.clock_offset', 'rubbish'), ('tq.clock_offset', '1 month'), ('tq.clock_offset', '1 year'), ('tq.clock_offset', ''),
+	('tq.clock_offset', '100000 days'),
+	('tq.clock_offset', '1.5 seconds'), ('tq.clock_offset', 'infinity'),
+	('tq.no_such_setting', '1')) x (name, setting), pg_temp.answer(format('SELECT set_config(%L, %L, false)', name, setting)) a;
+-- Times that a clock cannot show
+SELECT setting, a.code IN ('22008', '22023') AS refused FROM unnest('{2147483647 days,-2147483647 days,200000000 days,-10000000 days}'::text[]) setting,
+	pg_temp.answer(format('SELECT set_config(''tq.clock_offset'', %L, false)', setting)) a;
+
+-- Only a superuser may set them
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS regress_tq_nobody;
+RESET client_min_messages;
+CREATE ROLE regress_tq_nobody IN ROLE tq_admin;
+GRANT ALL ON errors TO regress_tq_nobody;
+SET ROLE regress_tq_nobody;
+SELECT name, a.code AS "set", r.code AS "alter role", current_setting(name) IS NOT NULL AS may_read
+FROM pg_settings, pg_temp.answer(format('SELECT set_config(%L, %L, false)', name, setting)) a,
+	pg_temp.answer(format('ALTER ROLE regress_tq_nobody SET %s = %L', name, setting)) r
+WHERE name LIKE 'tq.%' ORDER BY name COLLATE "C";
+RESET ROLE;
+ALTER ROLE regress_tq_nobody SET tq.claim_timeout = '1h';
+ALTER ROLE regress_tq_nobody SET tq.max_runs = 0;
+DROP OWNED BY regress_tq_nobody;
+DROP ROLE regress_tq_nobody;
+
+-- tq.claim_timeout: how long a claim lasts
+RESET tq.claim_timeout;
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('one'));
+SELECT task_id, taken_until FROM tq.claim_work('regress/w', 'g', 'w') \gset
+SELECT :'taken_until' - started AS lasts FROM tq.run_overview WHERE task_id = :'task_id';
+SET tq.claim_timeout = '1h';
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('two'));
+SELECT task_id, taken_until FROM tq.claim_work('regress/w', 'g', 'w') \gset
+SELECT :'taken_until' - started AS lasts FROM tq.run_overview WHERE task_id = :'task_id';
+RESET tq.claim_timeout;
+
+-- tq.max_deadline: 5 days and 15 minutes is the most
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '5 days 14 minutes')$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '5 days 16 minutes')$$);
+SET tq.max_deadline = '1d';
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '24:14')$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '24:16')$$);
+SET tq.max_deadline = '60d';
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '59 days')$$);
+RESET tq.max_deadline;
+
+-- tq.max_dependencies
+SET tq.max_dependencies = 1;
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), dependencies => ARRAY[pg_temp.id('one')])$$);
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), dependencies => ARRAY[pg_temp.id('one'), pg_temp.id('two')])$$);
+SET tq.max_dependencies = 0;
+SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), dependencies => ARRAY[pg_temp.id('one')])$$);
+RESET tq.max_dependencies;
+
+-- tq.max_runs: no rerun beyond it, and no more retries than there is room for
+SET tq.max_runs = 3;
+SELECT tq.enqueue('regress/x', task_id => pg_temp.id('runs'));
+SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('runs')));
+SELECT pg_temp.brief(tq.rerun_task(pg_temp.id('runs')));
+SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('runs')));
+SELECT pg_temp.brief(tq.rerun_task(pg_temp.id('runs')));
+SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('runs')));
+SELECT * FROM pg_temp.answer($$SELECT tq.rerun_task(pg_temp.id('runs'))$$);
+RESET tq.max_runs;
+SELECT tq.rerun_task(pg_temp.id('runs')) ->> 'retriesLeft' AS retries_left;
+
+-- tq.deadline_delay: the grace after the deadline
+SELECT tq.enqueue('regress/y', task_id => pg_temp.id('late'), deadline => '1 hour');
+SET tq.deadline_delay = '10min';
+SELECT tq.enqueue('regress/y', task_id => pg_temp.id('later'), deadline => '1 hour');
+SET tq.clock_offset = '61 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SET tq.clock_offset = '71 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+RESET tq.deadline_delay;
+
+-- tq.clock_offset: a session's own time
+RESET tq.clock_offset;
+SELECT tq.enqueue('regress/z', task_id => pg_temp.id('clock'));
+SET tq.clock_offset = '3 hours';
+SELECT task_id FROM tq.claim_work('regress/z', 'g', 'w');
+SELECT started - scheduled BETWEEN '3 hours' AND '3 hours 1 minute' AS shifted FROM tq.run_overview WHERE task_id = pg_temp.id('clock');
+SELECT * FROM pg_temp.answer($$SELECT tq.create_task(pg_temp.id('new'), pg_temp.def())$$);
+BEGIN;
+SET LOCAL tq.clock_offset = '0';
+SELECT * FROM pg_temp.answer($$SELECT tq.create_task(pg_temp.id('new'), pg_temp.def()) ->> 'state'$$);
+ROLLBACK;
+SHOW tq.clock_offset;
+SET tq.clock_offset = '-3 hours';
+SELECT * FROM pg_temp.answer($$SELECT tq.create_task(pg_temp.id('new'), pg_temp.def())$$);
+RESET tq.clock_offset;
+
+-- tq.expire_batch: tasks are deleted in batches, and all in one pass that is asked for
+SET tq.expire_batch = 2;
+SELECT count(tq.enqueue('regress/e', expires => '1 day')) FROM generate_series(1, 5);
+SELECT count(*) FROM tq.task JOIN tq.queue q ON q.id = queue WHERE task_queue_id = 'regress/e';
+SET tq.clock_offset = '49 hours';
+SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
+RESET tq.clock_offset;
+RESET tq.expire_batch;
+
+-- Errors of tq that lack DETAIL or HINT, or are too long: none
+SELECT * FROM poor_errors;

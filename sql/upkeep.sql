@@ -1,0 +1,81 @@
+-- upkeep: all that time brings about, in one pass.
+\getenv srcdir PG_ABS_SRCDIR
+\set helper :srcdir /sql/helper.psql
+\set ECHO none
+\i :helper
+\set ECHO all
+
+SELECT step, tasks FROM tq.upkeep();
+
+-- Claims that expire are retried, while there are retries
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('retry'), retries => 1);
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('last'), retries => 0);
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('renew'));
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('done'));
+SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 4);
+SELECT pg_temp.brief(tq.report_completed(pg_temp.id('done'), 0));
+SET tq.clock_offset = '15 minutes';
+SELECT task_id FROM tq.reclaim_task(pg_temp.id('renew'), 0);
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SET tq.clock_offset = '21 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
+SET tq.clock_offset = '36 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w2', 5);
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
+RESET tq.clock_offset;
+
+-- Deadlines, in each state; dependents hear of it
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d1'), deadline => '1 hour', dependencies => ARRAY[pg_temp.id('d1')]);
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d2'), deadline => '1 hour', priority => 'low');
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d3'), deadline => '1 hour', priority => 'high');
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d4'), deadline => '1 hour', priority => 'high');
+SELECT tq.enqueue('regress/x', task_id => pg_temp.id('some'), dependencies => ARRAY[pg_temp.id('d1'), pg_temp.id('d2'), pg_temp.id('d3')], requires => 'all-resolved');
+SELECT tq.enqueue('regress/x', task_id => pg_temp.id('none'), dependencies => ARRAY[pg_temp.id('d1')]);
+SELECT task_id FROM tq.claim_work('regress/d', 'g', 'w', 2);
+SELECT pg_temp.brief(tq.report_failed(pg_temp.id('d4'), 0));
+SET tq.clock_offset = '61 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE step = 'deadline';
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview
+WHERE task_queue_id IN ('regress/d', 'regress/x') ORDER BY 1;
+SELECT task_id FROM tq.claim_work('regress/d', 'g', 'w', 2);
+SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w', 2);
+RESET tq.clock_offset;
+
+-- Delayed runs become claimable when they are due
+SELECT tq.enqueue('regress/y', task_id => pg_temp.id('wait'));
+SELECT tq.enqueue('regress/y', task_id => pg_temp.id('next'));
+WITH p AS (DELETE FROM tq.pending USING tq.task t WHERE t.id = task AND task_id = pg_temp.id('wait') RETURNING pending.*)
+INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+SELECT scheduled + interval '10 minutes', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM p;
+SELECT pg_temp.brief(tq.status(pg_temp.id('wait')));
+SET tq.clock_offset = '9 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SET tq.clock_offset = '11 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0;
+SELECT pg_temp.brief(tq.status(pg_temp.id('wait')));
+SELECT task_id FROM tq.claim_work('regress/y', 'g', 'w', 2);
+RESET tq.clock_offset;
+
+-- Expiry: half an hour after a task expires every row of it is gone, whatever its state
+SELECT tq.enqueue('regress/z', task_id => pg_temp.id('z1'), deadline => '1 hour', expires => '0', task_group_id => pg_temp.id('zgroup'));
+SELECT tq.enqueue('regress/z', task_id => pg_temp.id('z2'), deadline => '1 hour', expires => '1 hour', dependencies => ARRAY[pg_temp.id('z2')]);
+SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('z1')));
+SET tq.clock_offset = '89 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
+SET tq.clock_offset = '91 minutes';
+SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
+SELECT code, message FROM pg_temp.answer($$SELECT tq.status(pg_temp.id('z1'))$$);
+SELECT pg_temp.brief(tq.status(pg_temp.id('z2')));
+-- the group stays an hour longer than its task
+SELECT count(*) FROM tq.task_group WHERE task_group_id = pg_temp.id('zgroup');
+SET tq.clock_offset = '1100 days';
+SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
+SELECT relname, (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM tq.%I', relname), false, true, '')))[1]::text AS rows
+FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind = 'r' AND relname NOT IN ('queue', 'worker') ORDER BY 1;
+RESET tq.clock_offset;
+
+-- Errors of tq that lack DETAIL or HINT, or are too long: none
+SELECT * FROM poor_errors;

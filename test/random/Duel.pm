@@ -1,0 +1,264 @@
+# Duel.pm
+#	  All clients at the same tasks in the same moment.
+#
+# Left to chance, two clients seldom meet at one task within the millisecond in
+# which they could hurt each other.  So in phase D they are brought together:
+# one client prepares tasks, all wait for each other, and then each does its
+# part at once, some inside a transaction that stays open for a moment and may
+# be rolled back.  What happens is recorded and judged as in the other phases.
+# Which encounter a slot has, and who plays which part, follows from the seed.
+package Duel;
+
+use strict;
+use warnings;
+
+use List::Util qw(min shuffle);
+
+use Plan qw(ROUND_MS round_start seed_numbers slug_of pick);
+
+use constant SLOTS => 8;
+
+my @encounters = qw(fan_in edge seal held_claim held_deadline claim expired same batches rerun);
+
+# Task j of a slot: without any wish, it lives long and depends on nothing.
+sub task
+{
+	my ($c, $round, $slot, $j, %wish) = @_;
+	my $start = round_start($round);
+	my ($r) = seed_numbers('duel', $c->{seed}, $round, $slot, $j);
+	return {
+		id       => slug_of('duel task', $c->{seed}, $round, $slot, $j),
+		queue    => 'shared/q' . $slot % 3,
+		group    => undef,
+		deps     => [],
+		all      => $r % 2,
+		priority => 1 + ($r >> 8) % 7,
+		retries  => 1 + ($r >> 16) % 4,
+		created  => $start,
+		deadline => $start + 3 * ROUND_MS + ROUND_MS / 2,
+		expires  => $start + 20 * ROUND_MS,
+		payload  => $j,
+		%wish
+	};
+}
+
+sub encounter
+{
+	my ($c, $slot) = @_;
+	my ($r) = seed_numbers('encounter', $c->{seed}, $c->{round});
+	return $encounters[ ($r + $slot) % @encounters ];
+}
+
+sub group_of { my ($c, $slot) = @_; return slug_of('duel group', $c->{seed}, $c->{round}, $slot) }
+sub width    { my ($c) = @_; return min($c->{clients}, 6) }
+
+# Tasks of this slot in this round that are there, and running in the hands of
+# the client that prepares.
+sub running
+{
+	my ($c, @defs) = @_;
+	for my $d (@defs)
+	{
+		$c->try_create($d);
+		$c->try_claim_task($d->{id}, 0);
+	}
+	return;
+}
+
+# ---- prepare: by one client, before the others come ----
+
+sub prepare
+{
+	my ($c, $slot) = @_;
+	return if $c->{no} != $slot % $c->{clients};
+	my $what = encounter($c, $slot);
+	my $make = __PACKAGE__->can("prepare_$what");
+	$make->($c, $slot) if $make;
+	return;
+}
+
+sub parents
+{
+	my ($c, $slot) = @_;
+	return map { task($c, $c->{round}, $slot, $_) } 0 .. width($c) - 1;
+}
+
+sub prepare_fan_in
+{
+	my ($c, $slot) = @_;
+	my @parents = parents($c, $slot);
+	running($c, @parents);
+	$c->try_create(task($c, $c->{round}, $slot, $_, deps => [ map { $_->{id} } @parents ], all => $_ % 2)) for 100 .. 103;
+	return;
+}
+
+sub prepare_batches { my ($c, $slot) = @_; return prepare_fan_in($c, $slot) }
+
+sub prepare_edge { my ($c, $slot) = @_; return running($c, (parents($c, $slot))[ 0, 1 ]) }
+
+sub prepare_seal
+{
+	my ($c, $slot) = @_;
+	$c->try_create(task($c, $c->{round}, $slot, 0, group => group_of($c, $slot)));
+	return;
+}
+
+# These are for the next round, in which the claims have expired.
+sub prepare_late
+{
+	my ($c, $slot) = @_;
+	$c->{dbh}->do("SET tq.claim_timeout = '300s'");
+	running($c, map { task($c, $c->{round}, $slot, $_) } 200 .. 205);
+	running($c, map { task($c, $c->{round}, $slot, $_, deadline => round_start($c->{round}) + ROUND_MS / 2) } 300 .. 305);
+	$c->{dbh}->do("SET tq.claim_timeout = '$c->{timeout}ms'");
+	return;
+}
+
+sub prepare_claim
+{
+	my ($c, $slot) = @_;
+	$c->try_create($_) for parents($c, $slot);
+	return;
+}
+
+sub prepare_rerun
+{
+	my ($c, $slot) = @_;
+	my @tasks = (parents($c, $slot))[ 0, 1 ];
+	running($c, @tasks);
+	$c->try_report($_->{id}, 0, pick('completed', 'failed')) for @tasks;
+	return;
+}
+
+# ---- fire: all at once ----
+
+sub fire
+{
+	my ($c, $slot) = @_;
+	my $what = encounter($c, $slot);
+
+	# one slot of each round leaves what is late in the next
+	prepare_late($c, $slot) if $slot == SLOTS - 1 && $c->{no} == $c->{round} % $c->{clients};
+	__PACKAGE__->can("fire_$what")->($c, $slot);
+	return;
+}
+
+# Alone, or in a transaction that stays open for a moment.
+sub somehow
+{
+	my ($c, $work) = @_;
+	return rand() < 0.5 ? $work->() : $c->hold(rand() < 0.8, $work);
+}
+
+# The last requirements of the same tasks end together.
+sub fire_fan_in
+{
+	my ($c, $slot) = @_;
+	my @parents = parents($c, $slot);
+	my $d = $parents[ $c->{no} ] or return;
+	return somehow($c, sub {
+		return rand() < 0.8 ? $c->try_report($d->{id}, 0, pick(qw(completed completed failed internal-error)))
+		  : $c->try_verb('cancel', $d->{id});
+	});
+}
+
+# A task ends while others are being made that depend on it.
+sub fire_edge
+{
+	my ($c, $slot) = @_;
+	my @parents = (parents($c, $slot))[ 0, 1 ];
+	return somehow($c, sub { return $c->try_report($parents[ $c->{no} ]{id}, 0, 'completed') }) if $c->{no} < 2 && @parents > 1;
+	my $d = task($c, $c->{round}, $slot, 100 + $c->{no}, deps => [ map { $_->{id} } @parents ]);
+	return somehow($c, sub { return rand() < 0.5 ? $c->try_create($d) : $c->try_create_tasks($d) });
+}
+
+# A group is sealed and cancelled while others join it.
+sub fire_seal
+{
+	my ($c, $slot) = @_;
+	my $gid = group_of($c, $slot);
+	if ($c->{no} != ($slot + 1) % $c->{clients})
+	{
+		my $d = task($c, $c->{round}, $slot, 100 + $c->{no}, group => $gid);
+		return somehow($c, sub { return $c->try_create($d) });
+	}
+	$c->{dbh}->do('SELECT pg_sleep(0.001)');
+	rand() < 0.7 ? $c->try_seal($gid) : $c->hold(1, sub { return $c->try_seal($gid) });
+	return $c->try_cancel_group($gid);
+}
+
+# Upkeep comes by while someone holds what is due, and lets go of it again.
+sub held
+{
+	my ($c, $first) = @_;
+	return if $c->{round} == 0;
+	my $j = $first + $c->{no};
+	return $c->hold(rand() < 0.3, sub {
+		my $id = task($c, $c->{round} - 1, SLOTS - 1, $j)->{id};
+		return $c->try_report($id, 0, pick('completed', 'worker-shutdown'));
+	}) if $c->{no} % 2 && $c->{no} < 6;
+	$c->{dbh}->do('SELECT pg_sleep(0.001)');
+	return $c->shared_upkeep;
+}
+
+sub fire_held_claim    { my ($c) = @_; return held($c, 200) }
+sub fire_held_deadline { my ($c) = @_; return held($c, 300) }
+
+# All want the same runs.
+sub fire_claim
+{
+	my ($c, $slot) = @_;
+	return $c->try_claim_work('shared/q' . $slot % 3, $c->worker, 3) if rand() < 0.6;
+	return somehow($c, sub { return $c->try_claim_task((parents($c, $slot))[ int(rand(2)) ]{id}, 0) });
+}
+
+# A claim has expired: renewed, reported, cancelled and expired at once.
+sub fire_expired
+{
+	my ($c) = @_;
+	return if $c->{round} == 0;
+	my $id = task($c, $c->{round} - 1, SLOTS - 1, pick(203, 204, 205))->{id};
+	return pick(
+		sub { return $c->shared_upkeep },
+		sub { return somehow($c, sub { return $c->try_reclaim($id, 0) }) },
+		sub { return somehow($c, sub { return $c->try_report($id, 0, 'completed') }) },
+		sub { return somehow($c, sub { return $c->try_report($id, 0, 'intermittent-task') }) },
+		sub { return $c->try_verb('cancel', $id) })->();
+}
+
+# The same task is created by all, some of whom think better of it.
+sub fire_same
+{
+	my ($c, $slot) = @_;
+	my ($a, $b) = map { task($c, $c->{round}, $slot, $_) } 0, 1;
+	my $gid = group_of($c, $slot);
+	$b->{group} = $gid;
+	return pick(
+		sub { return $c->hold(rand() < 0.4, sub { return $c->try_create($a) }) },
+		sub { return $c->try_create({ %$a, payload => 7 }) },
+		sub { return $c->try_create_tasks(shuffle($a, $b)) },
+		sub { return somehow($c, sub { return $c->try_create($b) }) })->();
+}
+
+# The same runs are resolved by all, in any order.
+sub fire_batches
+{
+	my ($c, $slot) = @_;
+	my @runs = shuffle(map { [ $_->{id}, 0 ] } parents($c, $slot));
+	return $c->try_resolve(pick('completed', 'completed', 'failed', 'worker-shutdown'), @runs);
+}
+
+# What was resolved runs again, while others are made that depend on it.
+sub fire_rerun
+{
+	my ($c, $slot) = @_;
+	my @tasks = (parents($c, $slot))[ 0, 1 ];
+	my $id    = $tasks[ $c->{no} % 2 ]{id} // $tasks[0]{id};
+	my $d     = task($c, $c->{round}, $slot, 100 + $c->{no}, deps => [$id]);
+	return pick(
+		sub { return somehow($c, sub { return $c->try_verb('rerun', $id) }) },
+		sub { return somehow($c, sub { return $c->try_create($d) }) },
+		sub { $c->try_claim_task($id, 1); return $c->try_report($id, 1, 'completed') })->();
+}
+
+1;
