@@ -69,6 +69,14 @@ SELECT is(pg_temp.upkeep(), 'deadline 1', '3.5 but after the delay');
 RESET tq.clock_offset;
 RESET tq.deadline_delay;
 
+-- every unresolved task has a timer for its deadline, however it was made
+SELECT tq.enqueue('test/enq', deadline => '45 minutes') IS NULL;
+SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def')) ->> 'state';
+SELECT is((SELECT count(*) FROM tq.task_overview AS o JOIN tq.task AS t ON t.task_id::text = o.task_id::text
+	WHERE o.state IN ('unscheduled', 'pending', 'running')
+		AND NOT EXISTS (SELECT FROM tq.timer AS r WHERE r.kind = 1 AND r.due = t.deadline AND t.id = ANY (r.tasks))), 0::bigint,
+	'0.2 every unresolved task has a row that says when its deadline is');
+
 -- takenUntil is not capped
 SELECT pg_temp.running('cap', '{"$deadline": "5 minutes"}');
 SELECT ok(pg_temp.near(pg_temp.run('cap') ->> 'takenUntil', pg_temp.clock() + interval '20 minutes'), '3.5 takenUntil is not capped by the deadline');

@@ -36,6 +36,21 @@ SELECT pg_temp.create('k1', '{"taskQueueId": "test/q"}');
 SELECT lives_ok($$SELECT tq.claim_task(pg_temp.id('k1'), 0, 'wg', 'w1')$$, '5.6 claim_task');
 SELECT is(pg_temp.recent('w1'), 't1/0 t2/0 t3/0 k1/0', '5.6 claim_task: appended for a worker that is known');
 
+-- queues: seen by both; no function shows it yet
+CREATE FUNCTION pg_temp.queue_expires(queue text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT pg_temp.iso(expires) FROM tq.queue WHERE task_queue_id = queue
+$$;
+SELECT pg_temp.claims('test/seen');
+SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen'), now() + interval '1 day'), '5.6 claim_work: the queue is seen, and expires in a day');
+SELECT pg_temp.create('k2', '{"taskQueueId": "test/seen5"}');
+SELECT lives_ok($$SELECT tq.claim_task(pg_temp.id('k2'), 0, 'wg', 'w1')$$, '5.6 claim_task in a queue nobody has asked');
+SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen5'), now() + interval '5 days'), '5.6 claim_task: the queue is seen, and expires in five days');
+SET tq.clock_offset = '1 hour';
+SELECT pg_temp.claims('test/seen5');
+SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen5'), now() + interval '5 days'), '5.6 claim_work does not move it back');
+RESET tq.clock_offset;
+
 -- the last 20
 SELECT pg_temp.create('m' || n, '{"taskQueueId": "test/q"}') FROM generate_series(1, 25) AS n;
 SELECT is(length(pg_temp.claims('test/q', 10, 'w2')) > 0, true, '5.6 ten tasks');

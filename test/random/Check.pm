@@ -40,7 +40,7 @@ sub describe
 	my ($rec) = @_;
 	my $what = join(' ', grep { defined } $rec->{k}, @{ $rec->{ids} // [] }[ 0 .. 0 ], $rec->{run}, $rec->{reason},
 		$rec->{group}, $rec->{err}, $rec->{msg});
-	return "client $rec->{client} operation $rec->{op} [$rec->{a}, $rec->{e}]"
+	return sprintf('client %d operation %d [%.3f, %.3f]', @$rec{qw(client op a e)})
 	  . ($rec->{kept} ? '' : ' (not kept)') . ": $what";
 }
 
@@ -329,7 +329,7 @@ sub explain_pending
 	my $d = $self->def_of($id);
 	if (!@{ $d->{deps} })
 	{
-		my ($created) = grep { $_->{a} <= $run->{scheduled} && $run->{scheduled} <= $_->{e} } @{ $self->{creators}{$id} // [] };
+		my ($created) = grep { $_->{a} - 1 <= $run->{scheduled} && $run->{scheduled} <= $_->{e} } @{ $self->{creators}{$id} // [] };
 		$self->fault("$id was not scheduled when it was created", $id) unless $created;
 		return;
 	}

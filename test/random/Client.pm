@@ -69,7 +69,7 @@ sub virtual { my ($self) = @_; return time() * 1000 + $self->{shift_ms} }
 sub call
 {
 	my ($self, $sql, @bind) = @_;
-	my $r = { a => floor($self->virtual) - 1 };
+	my $r = { a => $self->virtual };
 	eval {
 		my $sth = $self->{dbh}->prepare_cached($sql);
 		$sth->execute(@bind);
@@ -80,7 +80,7 @@ sub call
 		$r->{err} = $self->{dbh}->state || 'XXXXX';
 		($r->{msg} = $self->{dbh}->errstr // $@) =~ s/\s+/ /g;
 	};
-	$r->{b} = floor($self->virtual) + 1;
+	$r->{b} = $self->virtual;
 	$self->{last_err} = $r->{err};
 	$self->{done}++;
 	$self->{calls}{ $sql =~ /tq\.(\w+)\(/ ? $1 : $sql }++;
@@ -103,7 +103,7 @@ sub own
 	my ($self, $ask, $sql, @bind) = @_;
 	my $m = $self->{model};
 	my $r = $self->call($sql, @bind);
-	$m->at($r->{a}, $r->{b});
+	$m->at(floor($r->{a}) - 1, floor($r->{b}) + 1);
 	my ($want, @more) = $ask->($m, $r);
 	my $got = $r->{err};
 	if (($got // 'success') ne ($want // 'success'))
@@ -808,7 +808,7 @@ sub finish_transaction
 	my ($self, $keep, $first, $before) = @_;
 	my $dbh = $self->{dbh};
 	$keep ? $dbh->commit : $dbh->rollback;
-	my $end = floor($self->virtual) + 1;
+	my $end = $self->virtual;
 	for my $rec (@{ $self->{records} }[ $first .. $#{ $self->{records} } ])
 	{
 		$rec->{e} = $end;
