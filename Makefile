@@ -1,7 +1,8 @@
 # tq: a task queue inside PostgreSQL.
 #
-#   make && make install     for a server you have (PG_CONFIG chooses it)
-#   make installcheck        regress, isolation and TAP tests, own temporary server
+#   make && make install     for a server that you have (PG_CONFIG chooses it)
+#   make installcheck        regress, isolation and TAP tests of what is installed,
+#                            on temporary servers; not as root
 #   make check, make demo    the scripts test/check and test/demo, which need nothing
 #   make bench               rates and sizes, side by side with a bare table
 
@@ -22,12 +23,14 @@ endif
 PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
-REGRESS = $(shell cat sql/schedule 2>/dev/null)
-REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=test/tq.conf
+REGRESS = install slugid privilege settings create schedule claim report resolve \
+	group upkeep bad_input bad_definition big
+REGRESS_OPTS = --temp-instance=./tmp_check_regress --temp-config=test/tq.conf
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --inputdir=test/isolation --temp-instance=./tmp_check_iso --temp-config=test/tq.conf
 TAP_TESTS = 1
 PROVE_TESTS = $(sort $(wildcard test/t/*.pl))
+EXTRA_CLEAN = tmp_check_regress tmp_check_iso
 
 ifneq ($(filter check demo bench,$(MAKECMDGOALS)),)
 

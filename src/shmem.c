@@ -233,7 +233,7 @@ ask(Oid database)
 }
 
 static void
-rescan(void)
+ask_rescan(void)
 {
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	shared->rescan = true;
@@ -243,7 +243,7 @@ rescan(void)
 
 /* Let the worker of a database end at the next opportunity, to begin anew. */
 static void
-restart(Oid database)
+restart_worker(Oid database)
 {
 	WorkerSlot *slot;
 
@@ -263,11 +263,11 @@ tell_committed(void)
 	WorkerSlot *slot;
 
 	if (noted_tell & TQ_TELL_RESTART)
-		restart(MyDatabaseId);
+		restart_worker(MyDatabaseId);
 	if (noted_tell & TQ_TELL_START)
 		ask(MyDatabaseId);
 	if (noted_tell & TQ_TELL_RESCAN)
-		rescan();
+		ask_rescan();
 	if (noted_due == DT_NOEND && !(noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
 		return;
 	slot = find_slot(MyDatabaseId);
@@ -289,7 +289,7 @@ transaction_ends(XactEvent event, void *arg)
 			break;
 		case XACT_EVENT_ABORT:
 			if (noted_tell & TQ_TELL_RESCAN)
-				rescan();
+				ask_rescan();
 			break;
 		case XACT_EVENT_PREPARE:
 			break;

@@ -231,13 +231,13 @@ static bool
 is_free(Oid database)
 {
 	LOCKTAG		tag;
-	bool		free;
+	bool		locked;
 
 	StartTransactionCommand();
 	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, database, 0);
-	free = LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	locked = LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 	CommitTransactionCommand();
-	return free;
+	return locked;
 }
 
 static bool

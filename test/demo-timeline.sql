@@ -2,9 +2,10 @@
  * demo-timeline.sql: the runs of a task group as a table and a timeline.
  *
  * One row for each run, in the order in which the tasks were first started, and
- * its time to the right of it; at the end the sums.  psql variables: group, columns, killed (the
- * time at which a worker was killed), red and plain for colours, and colors,
- * a text array from which the workers take theirs; it may be empty.
+ * its time to the right of it; at the end the sums.  psql variables: group,
+ * columns, killed (the time at which a worker was killed), red and plain for
+ * colours, and colors, a text array from which the workers take theirs; it may
+ * be empty.
  */
 SELECT greatest(:columns - 38, 20) AS width
 \gset
@@ -68,7 +69,7 @@ SELECT line FROM (
 
 SELECT '';
 
-SELECT format('%s tasks, %s runs on %s workers; %s s from the first to the last, %s s of work',
+SELECT format('%s tasks, %s runs on %s workers in %s s; the runs together %s s',
 	count(DISTINCT task_id), count(*), count(DISTINCT r.worker_id),
 	round(extract(epoch FROM max(r.resolved) - min(r.scheduled)), 1),
 	round(extract(epoch FROM sum(r.resolved - r.started)

@@ -82,7 +82,7 @@ tq_has() {
 		server) [ -x "$("$tq_server" --bindir)/initdb" ] && [ -x "$("$tq_server" --bindir)/postgres" ] ;;
 		server-headers)
 			[ -f "$("$tq_server" --pgxs)" ] && [ -f "$("$tq_server" --includedir-server)/postgres.h" ] ;;
-		pgtap) command -v pg_prove && [ -f "$("$tq_server" --sharedir)/extension/pgtap.control" ] ;;
+		pgtap) [ -f "$("$tq_server" --sharedir)/extension/pgtap.control" ] ;;
 		pg-cron) [ -f "$("$tq_server" --sharedir)/extension/pg_cron.control" ] ;;
 		tap) command -v prove && perl -MIPC::Run -MTest::More -e 1 ;;
 		dbd) perl -MDBD::Pg -e 1 ;;
@@ -99,7 +99,7 @@ tq_package() {
 		make) echo make ;;
 		server) echo "postgresql-$major" ;;
 		server-headers) echo "postgresql-server-dev-$major" ;;
-		pgtap) echo "postgresql-$major-pgtap libtap-parser-sourcehandler-pgtap-perl" ;;
+		pgtap) echo "postgresql-$major-pgtap" ;;
 		pg-cron) echo "postgresql-$major-cron" ;;
 		tap) echo perl libipc-run-perl ;;
 		dbd) echo libdbd-pg-perl ;;
@@ -223,42 +223,36 @@ tq_workdir() {
 	export TQ_TMP TMPDIR=$TQ_TMP
 }
 
-# Processes of ours: those that have our TQ_TMP in their environment, and the
-# servers whose data directory is in it.  A server starts its processes itself.
-tq_processes() {
-	local file pid
-	for file in /proc/[0-9]*/environ; do
-		pid=${file#/proc/} pid=${pid%/environ}
-		[ "$pid" != $$ ] && grep -qzxF "TQ_TMP=$TQ_TMP" "$file" && echo "$pid"
-	done 2>/dev/null
-	find "$TQ_TMP" -name postmaster.pid -exec head -qn 1 {} + 2>/dev/null |
-		while read -r pid; do
-			[[ $(readlink "/proc/$pid/cwd") != "$TQ_TMP"/* ]] || echo "$pid"
-		done
+# Programs of ours: those that have our TQ_TMP in their environment.
+tq_programs() {
+	grep -lzxF "TQ_TMP=$TQ_TMP" /proc/[0-9]*/environ 2>/dev/null | tr -dc '0-9\n' | grep -vx $$
 }
 
-# tq_signal SIGNAL: sends it to all of them; false if there are none.
-tq_signal() {
-	local pids
-	mapfile -t pids < <(tq_processes | sort -u)
-	((${#pids[@]} > 0)) || return 1
-	kill "-$1" "${pids[@]}" 2>/dev/null
-	return 0
+# Servers of ours: those whose data directory is in TQ_TMP.
+tq_servers() {
+	local pid
+	find "$TQ_TMP" -name postmaster.pid -exec head -qn 1 {} + 2>/dev/null | while read -r pid; do
+		[[ $(readlink "/proc/$pid/cwd") != "$TQ_TMP"/* ]] || echo "$pid"
+	done
 }
 
-# Ends all that runs in TQ_TMP, and removes it.
+# Ends all that runs in TQ_TMP, and removes it.  A server ends at once and takes
+# its processes with it; what does not end within five seconds is killed.
 tq_cleanup() {
-	local try
+	local try pids servers
 	trap '' INT TERM HUP
 	[ -d "$TQ_TMP" ] || return 0
-	# shellcheck disable=SC2046	# one word each
-	kill $(jobs -p) 2>/dev/null
-	for try in {1..100}; do
+	export -n TQ_TMP		# so that what looks for them is not found itself
+	mapfile -t pids < <(jobs -p)
+	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null
+	for try in {0..79}; do
+		mapfile -t pids < <(tq_programs)
+		mapfile -t servers < <(tq_servers)
+		((${#pids[@]} + ${#servers[@]} > 0)) || break
 		case $try in
-			1) tq_signal QUIT ;;
-			50) tq_signal KILL ;;
-			*) tq_signal 0 ;;
-		esac || break
+			0 | 10 | 20 | 30 | 40) kill -TERM "${pids[@]}"; kill -QUIT "${servers[@]}" ;;
+			50) kill -KILL "${pids[@]}" "${servers[@]}" ;;
+		esac 2>/dev/null
 		sleep 0.1
 	done
 	wait 2>/dev/null
@@ -308,6 +302,11 @@ tq_make() {
 	tq_user make -C "$TQ_TMP/src" --no-print-directory PG_CONFIG="$TQ_PG_CONFIG" "$@"
 }
 
+# What our own builds are strict about, beyond the Makefile, which others use
+# with compilers that we do not know.
+tq_strict="-Werror -Wno-unknown-warning-option -Wshadow=local -Wswitch-enum -Wstrict-prototypes \
+-Wold-style-definition -Wwrite-strings -Wformat=2 -Wlogical-op -Wduplicated-cond"
+
 # What was built is kept in .build/ of the tree under a name that stands for
 # all that went into it.  This is the name.
 tq_build_key() {
@@ -315,6 +314,7 @@ tq_build_key() {
 	{
 		"$tq_server" --version --bindir --configure
 		gcc --version
+		echo "$tq_strict"
 		cd "$TQ_TMP/src" && find Makefile tq.control src -type f | sort | xargs sha256sum
 	} | sha256sum | cut -c 1-20
 }
@@ -330,7 +330,7 @@ tq_build() {
 	tq_copy_server || tq_die 'the server could not be copied'
 	key=$(tq_build_key) kept=$tq_root/.build/$key.tar
 	if ! { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP/src" -xmf - <"$kept"; } 2>/dev/null; then
-		tq_log "$TQ_TMP/build.log" tq_make -j"$(nproc)" COPT=-Werror || tq_die 'the build failed'
+		tq_log "$TQ_TMP/build.log" tq_make -j"$(nproc)" COPT="$tq_strict" || tq_die 'the build failed'
 		tq_keep_build "$kept"
 	fi
 	tq_log "$TQ_TMP/install.log" tq_make install || tq_die 'make install failed'

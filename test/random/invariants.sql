@@ -70,7 +70,7 @@ SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) 
 UNION ALL
 SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
 	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task
-	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + current_setting('tq.clock_offset')::interval
+	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval
 UNION ALL
 SELECT 'an edge of no task', e.dependent, e.required::text
 	FROM tq.edge e WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = e.dependent)
@@ -91,7 +91,7 @@ UNION ALL
 SELECT 'an unresolved task has no deadline timer', t.id, t.deadline::text
 	FROM holder h JOIN tq.task t ON t.id = h.task
 	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1
-		AND x.due <= t.deadline + current_setting('tq.deadline_delay')::interval + interval '1 ms')
+		AND x.due <= t.deadline + coalesce(current_setting('tq.deadline_delay', true), '0')::interval + interval '1 ms')
 UNION ALL
 SELECT 'a task has no timer for its expiry', t.id, t.expires::text
 	FROM tq.task t

@@ -1,0 +1,242 @@
+# pg_dump and restore: every row and sequence comes over, and the queue works
+# on: in order, with its leases, deadlines, counters and seals.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# A server without tq preloaded has no worker: what is due stays as it is, so
+# that a copy can be compared row by row.
+my $old = PostgreSQL::Test::Cluster->new('old');
+$old->init;
+$old->start;
+my $new = new_node('new');
+
+# ---- tasks in every state ----
+
+# public.named gives the tasks names; they are created by make(), for short.
+$old->safe_psql('postgres', 'CREATE DATABASE old');
+$old->safe_psql(
+	'old', q{
+	CREATE EXTENSION tq;
+	CREATE TABLE named (name text PRIMARY KEY, id tq.slugid NOT NULL);
+	CREATE FUNCTION id(text) RETURNS tq.slugid LANGUAGE sql STABLE AS
+		'SELECT id FROM public.named WHERE name = $1';
+	CREATE FUNCTION make(n text, q text, after text[] DEFAULT '{}', requires text DEFAULT 'all-completed',
+		priority text DEFAULT 'lowest', deadline interval DEFAULT '1 day', grp tq.slugid DEFAULT NULL)
+	RETURNS void LANGUAGE sql AS $$
+		INSERT INTO public.named SELECT n, tq.enqueue(q, payload => jsonb_build_object('n', n),
+			task_group_id => grp, requires => requires, priority => priority, deadline => deadline,
+			dependencies => ARRAY(SELECT public.id(a) FROM unnest(after) AS a))
+	$$;
+	CREATE FUNCTION claim(n text) RETURNS void LANGUAGE sql AS $$
+		SELECT 1 FROM tq.claim_task(public.id(n), 0, 'g', 'w')
+	$$;
+
+	-- two hours ago: claims that have expired since, deadlines that have passed
+	SET tq.clock_offset = '-2 hours';
+	SELECT make('claim expired', 'p/late'), make('after claim expired', 'p/late2', '{claim expired}');
+	SELECT make('running late', 'p/late', deadline => '1 hour'), make('pending late', 'p/late', deadline => '1 hour'),
+		make('unscheduled late', 'p/late', '{claim expired}', deadline => '1 hour'),
+		make('after late', 'p/late2', '{running late,pending late}', 'all-resolved');
+	SELECT claim('claim expired'), claim('running late');
+	RESET tq.clock_offset;
+
+	-- pending, in an order that is not that of their creation
+	SELECT make('low 1', 'p/w'), make('high 1', 'p/w', priority => 'high'), make('low 2', 'p/w'),
+		make('highest', 'p/w', priority => 'highest'), make('high 2', 'p/w', priority => 'high');
+	SELECT make('retried', 'p/w');
+	SELECT claim('retried');
+	SELECT tq.report_exception(id('retried'), 0, 'intermittent-task');
+
+	-- running, and what waits for that
+	SELECT make(n, 'p/busy') FROM unnest('{one,two,three}'::text[]) AS n;
+	SELECT claim(n) FROM unnest('{one,two,three}'::text[]) AS n;
+	SELECT make('after all', 'p/next', '{one,two,three}'), make('after failure', 'p/next', '{three}', 'all-resolved');
+	SELECT tq.report_completed(id('one'), 0);
+
+	-- resolved in each way, and rerun after that
+	SELECT make(n, 'p/done') FROM unnest('{completed,failed,exception,canceled,rerun}'::text[]) AS n;
+	SELECT claim(n) FROM unnest('{completed,failed,exception,rerun}'::text[]) AS n;
+	SELECT tq.report_completed(id('completed'), 0), tq.report_failed(id('failed'), 0),
+		tq.report_exception(id('exception'), 0, 'malformed-payload'), tq.cancel_task(id('canceled')),
+		tq.report_failed(id('rerun'), 0), tq.rerun_task(id('rerun'));
+	SELECT make('waits for rerun', 'p/next', '{rerun}');
+
+	-- groups: one sealed, one open, one of a task's own id
+	SELECT make('sealed', 'p/g', grp => 'AAAAAAAAQAaAAAAAAAAAAA');
+	SELECT tq.seal_task_group('AAAAAAAAQAaAAAAAAAAAAA');
+	SELECT make('open', 'p/g', grp => 'AAAAAAAAQAaAAAAAAAAAAQ');
+	SELECT make('head', 'p/g');
+	SELECT make('member', 'p/g', grp => id('head'));
+	SELECT tq.define_task(tq.slugid(), tq.task(id('open')) - '{dependencies,taskGroupId}'::text[]);
+
+	-- delayed runs, until there is an interface to them: one due later, one due
+	SELECT make('delayed', 'p/delayed'), make('delay over', 'p/delayed');
+	WITH d AS (DELETE FROM tq.pending p USING tq.task t WHERE t.id = p.task
+		AND t.task_id OPERATOR(tq.=) ANY (ARRAY[id('delayed'), id('delay over')]) RETURNING p.*, t.task_id)
+	INSERT INTO tq.delayed SELECT CASE WHEN d.task_id OPERATOR(tq.=) id('delayed') THEN now() + '1 hour' ELSE now() END,
+		task, scheduled, queue, priority, run_id, retries_left, reason_created FROM d;
+
+	-- a worker in quarantine
+	SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill');
+	SELECT tq.quarantine_worker('p', 'w2', 'g', 'ill', now() + interval '1 day', 'sneezes');
+	SELECT make('healthy only', 'p/w2');
+	});
+
+# the estimates for tables that nobody has analysed make JIT cost seconds
+my $invariants = "SET jit = off;\n" . slurp_file("$FindBin::RealBin/../random/invariants.sql");
+is($old->safe_psql('old', $invariants), '', 'the original is sound');
+
+# ---- the same rows ----
+
+# Every table and sequence of the schema, whether it is marked to be dumped or not.
+sub contents
+{
+	my ($node, $db) = @_;
+	my %all;
+	my @names = split /\n/, $node->safe_psql($db,
+		"SELECT relkind::text || relname::text FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'p', 'S') ORDER BY 1");
+	foreach my $name (@names)
+	{
+		my ($kind, $relation) = $name =~ /^(.)(.*)$/;
+		$all{$relation} = $node->safe_psql($db,
+			$kind eq 'S'
+			? "SELECT last_value, is_called FROM tq.$relation"
+			: "SELECT t FROM tq.$relation AS t ORDER BY t::text COLLATE \"C\"");
+	}
+	return \%all;
+}
+
+my $dir    = PostgreSQL::Test::Utils::tempdir();
+my $plain  = "$dir/plain.sql";
+my $custom = "$dir/custom.dump";
+my $expect = contents($old, 'old');
+
+$old->command_ok([ 'pg_dump', '-f', $plain, '-d', $old->connstr('old') ], 'pg_dump, plain');
+$old->command_ok([ 'pg_dump', '-Fc', '-f', $custom, '-d', $old->connstr('old') ], 'pg_dump, custom');
+
+foreach my $relation (sort keys %$expect)
+{
+	isnt($expect->{$relation}, '', "there is something in $relation");
+}
+
+# Restore into a new database of a node, in one way or the other.
+my %restore = (
+	plain => sub {
+		my ($node, $db) = @_;
+		return [ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $plain, '-d', $node->connstr($db) ];
+	},
+	custom => sub {
+		my ($node, $db) = @_;
+		return [ 'pg_restore', '--exit-on-error', '-j', '2', '-d', $node->connstr($db), $custom ];
+	});
+
+sub restore
+{
+	my ($node, $kind) = @_;
+	$node->safe_psql('postgres', "CREATE DATABASE $kind");
+	$node->command_ok($restore{$kind}->($node, $kind), "$kind: restored");
+	return;
+}
+
+foreach my $kind (sort keys %restore)
+{
+	restore($old, $kind);
+	my $got = contents($old, $kind);
+	is(join(' ', sort keys %$got), join(' ', sort keys %$expect), "$kind: the same tables and sequences");
+	is($got->{$_}, $expect->{$_}, "$kind: $_ is the same") foreach sort keys %$expect;
+	is($old->safe_psql($kind, $invariants), '', "$kind: the copy is sound");
+}
+
+# ---- the queue works on ----
+
+# Statuses of those whose time has not come.
+my $unhurried = q{
+	SELECT n.name, tq.status(n.id) FROM named n
+	WHERE n.name !~ 'late|expired' ORDER BY n.name COLLATE "C"};
+my $statuses = $old->safe_psql('old', $unhurried);
+my $line = $old->safe_psql('old', q{
+	SELECT string_agg(n.name, ', ' ORDER BY p.priority DESC, p.seq)
+	FROM tq.pending p JOIN tq.queue q ON q.id = p.queue JOIN tq.task t ON t.id = p.task
+		JOIN named n ON n.id OPERATOR(tq.=) t.task_id
+	WHERE q.task_queue_id = 'p/w'});
+is($line, 'highest, high 1, high 2, low 1, low 2, retried', 'the order in the original');
+
+sub goes_on
+{
+	my ($kind) = @_;
+	my $sql = sub { return $new->safe_psql($kind, $_[0]) };
+	my $state = sub {
+		return $sql->("SELECT concat_ws(' ', s ->> 'state', s -> 'runs' -> 0 ->> 'reasonResolved', s ->> 'retriesLeft')"
+			  . " FROM tq.status(id('$_[0]')) AS s");
+	};
+	my $fails = sub {
+		my ($query, $like, $name) = @_;
+		my ($rc, $out, $err) = $new->psql($kind, "\\set VERBOSITY verbose\n$query", on_error_stop => 1);
+		return like($err, $like, "$kind: $name");
+	};
+
+	# what was due before, the worker does now; nothing of it was lost
+	ok(wait_worker($new, $kind), "$kind: there is a worker");
+	foreach my $name ('running late', 'pending late', 'unscheduled late')
+	{
+		ok($new->poll_query_until($kind, "SELECT tq.status(id('$name')) ->> 'state' = 'exception'"), "$kind: $name ends");
+		like($state->($name), qr/^exception deadline-exceeded 5$/, "$kind: by its deadline");
+	}
+	ok($new->poll_query_until($kind, "SELECT jsonb_array_length(tq.status(id('claim expired')) -> 'runs') = 2"),
+		"$kind: the expired claim is handled");
+	is($state->('claim expired'), 'pending claim-expired 4', "$kind: by a retry");
+	ok($new->poll_query_until($kind, "SELECT tq.status(id('after late')) ->> 'state' = 'pending'"),
+		"$kind: a deadline releases what waited for any end");
+	is($state->('after claim expired'), 'unscheduled 5', "$kind: a retry releases nothing");
+	ok($new->poll_query_until($kind, "SELECT tq.pending_tasks('p/delayed') >= 1 AND NOT EXISTS"
+			. ' (SELECT FROM tq.delayed WHERE visible_at <= now())'), "$kind: a delay that is over is over");
+	is($sql->("SELECT count(*) FROM tq.claim_work('p/delayed', 'g', 'w', 10)"), 1, "$kind: the other is not");
+
+	# nothing else has changed
+	is($sql->($invariants), '', "$kind: sound after that");
+	is($sql->($unhurried =~ s/late\|expired/late|expired|delay/r),
+		$old->safe_psql('old', $unhurried =~ s/late\|expired/late|expired|delay/r), "$kind: the others are as they were");
+
+	# order of claims, also of what is new
+	$sql->("SELECT make('new low', 'p/w'), make('new high', 'p/w', priority => 'high')");
+	is($sql->("SELECT string_agg(payload ->> 'n', ', ') FROM tq.claim_work('p/w', 'g', 'w2', 20)"),
+		'highest, high 1, high 2, new high, low 1, low 2, retried, new low', "$kind: claims go on in order");
+
+	# leases and dependencies
+	ok($sql->("SELECT taken_until > now() FROM tq.reclaim_task(id('two'), 0)"), "$kind: a claim can be prolonged");
+	$sql->("SELECT tq.report_completed(id('two'), 0)");
+	is($state->('after all'), 'unscheduled 5', "$kind: one requirement is left");
+	$sql->("SELECT tq.report_failed(id('three'), 0)");
+	is($state->('after all'), 'unscheduled 5', "$kind: and is not met by a failure");
+	is($state->('after failure'), 'pending 5', "$kind: but another's is");
+	$sql->("SELECT tq.rerun_task(id('three')); SELECT 1 FROM tq.claim_task(id('three'), 1, 'g', 'w')");
+	$sql->("SELECT tq.report_completed(id('three'), 1)");
+	is($state->('after all'), 'pending 5', "$kind: the last requirement releases it");
+	$sql->("SELECT 1 FROM tq.claim_task(id('rerun'), 1, 'g', 'w')");
+	$sql->("SELECT tq.report_completed(id('rerun'), 1)");
+	is($state->('waits for rerun'), 'pending 5', "$kind: an edge counts from its run");
+
+	# groups, workers
+	$fails->("SELECT make('x', 'p/g', grp => 'AAAAAAAAQAaAAAAAAAAAAA')", qr/TQ409/, 'a sealed group stays sealed');
+	$sql->("SELECT make('y', 'p/g', grp => 'AAAAAAAAQAaAAAAAAAAAAQ'), make('z', 'p/g', grp => id('head'))");
+	is($sql->("SELECT tasks FROM tq.group_progress(id('head'))"), 3, "$kind: an open one takes tasks");
+	is($sql->("SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill')"), 0, "$kind: the quarantine goes on");
+	is($sql->("SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'well')"), 1, "$kind: for that worker only");
+	is($sql->($invariants), '', "$kind: sound at the end");
+	return;
+}
+
+foreach my $kind (sort keys %restore)
+{
+	restore($new, $kind);
+	goes_on($kind);
+}
+
+done_testing();
