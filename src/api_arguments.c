@@ -19,7 +19,18 @@ tq_refuse_null(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("%s must not be NULL", name),
+			 errdetail("The argument %s is NULL.", name),
 			 errhint("Give a value for %s.", name)));
+}
+
+void
+tq_refuse_null_element(const char *name, int element)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s must not contain NULL", name),
+			 errdetail("Element %d is NULL.", element + 1),
+			 errhint("Leave the element out.")));
 }
 
 static Datum
@@ -142,11 +153,7 @@ tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
-			ereport(ERROR,
-					(errcode(ERRCODE_TQ_BAD_INPUT),
-					 errmsg("%s must not contain NULL", name),
-					 errdetail("Element %d is NULL.", i + 1),
-					 errhint("Leave the element out.")));
+			tq_refuse_null_element(name, i);
 		slugs[i] = *DatumGetTqSlugP(elements[i]);
 	}
 	return slugs;
@@ -160,6 +167,7 @@ tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("credentials are not supported by this version of tq"),
+				 errdetail("No claim gives any."),
 				 errhint("Leave credentials out, or give NULL.")));
 }
 

@@ -126,6 +126,7 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("tasks must be a JSON array"),
+			 errdetail("It is another kind of JSON value."),
 			 errhint(
 				 "Give an array of objects with \"taskId\" and \"task\".")));
 	tq_plan_open(false);
@@ -171,6 +172,7 @@ refuse_unsupported(FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("policy is not supported by this version of tq"),
+				 errdetail("Every task is retried as Taskcluster's are."),
 				 errhint("Leave policy out, or give NULL.")));
 	if (!DatumGetBool(
 			DirectFunctionCall2(interval_eq,
@@ -178,10 +180,13 @@ refuse_unsupported(FunctionCallInfo fcinfo)
 								IntervalPGetDatum(tq_arg_interval(fcinfo,
 																  ARG_DELAY,
 																  "delay")))))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("delay is not supported by this version of tq"),
-				 errhint("Leave delay out.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("delay is not supported by this version of tq"),
+			 errdetail(
+				 "A task without unmet dependencies is claimable at once."),
+			 errhint("Leave delay out.")));
 }
 
 /* Names, dependencies and times; the rest is for definition.c. */

@@ -160,7 +160,7 @@ report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 		case TQ_OUTCOME_NOT_FOUND:
 			if (report.task == NULL)
 				(void) tq_task_get(&report.task_id, false);
-			tq_refuse_missing_run(&report.task_id, report.run_id);
+			tq_refuse_missing_run(report.task, report.run_id);
 	}
 	status = tq_plan_keep(tq_status_of(report.task));
 	tq_plan_close();
@@ -186,7 +186,8 @@ refuse_reason(const char *reason, const char *choices)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid reason \"%s\"", reason),
+			 errmsg("invalid reason \"%s\"", tq_error_clip(reason)),
+			 errdetail("It is not one that a worker may give here."),
 			 errhint("Use one of %s.", choices)));
 }
 
@@ -244,7 +245,7 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
-			tq_refuse_null("an element of run_ids");
+			tq_refuse_null_element("run_ids", i);
 		reports[i].task_id = slugs[i];
 		reports[i].run_id = DatumGetInt32(runs[i]);
 	}

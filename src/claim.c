@@ -126,7 +126,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	if (worker.quarantine_until > now)
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
-		tq_refuse_missing_run(task_id, run_id);
+		tq_refuse_missing_run(task, run_id);
 	if (run.run_id == run_id && run.place == TQ_PLACE_PENDING &&
 		tq_state_verdict(run.state, TQ_EVENT_CLAIM) == TQ_VERDICT_APPLY)
 		start_run(task, &run, worker.id, now);
@@ -167,7 +167,7 @@ lock_running(const TqTask *task, int run_id, TimestampTz now)
 	{
 		run = palloc(sizeof(TqRun));
 		if (!tq_run_peek(task->id, run) || run->run_id != run_id)
-			tq_refuse_missing_run(&task->task_id, run_id);
+			tq_refuse_missing_run(task, run_id);
 	}
 	if (task->deadline <= now)
 		tq_refuse_past_deadline(task);

@@ -43,6 +43,9 @@ index_by_slug(const TqTask *tasks, int n)
 					(errcode(ERRCODE_TQ_BAD_INPUT),
 					 errmsg("task \"%s\" is given twice",
 							tq_slug_text(&tasks[i].task_id)),
+					 errdetail("Elements %d and %d have that id.",
+							   sibling->place + 1,
+							   i + 1),
 					 errhint(
 						 "Give every task of one call an id of its own.")));
 		sibling->place = i;
@@ -86,9 +89,9 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 			int next = at;
 
 			seen[at] = true;
-			appendStringInfo(&names,
-							 "%s, which depends on ",
-							 tq_slug_text(&tasks[at].task_id));
+			tq_error_list(&names,
+						  ", which depends on ",
+						  tq_slug_text(&tasks[at].task_id));
 			for (int d = 0; d < tasks[at].ndependencies; d++)
 			{
 				TqSibling *sibling = sibling_of(&tasks[at], d, siblings);
@@ -99,7 +102,9 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 			at = next;
 		}
 	}
-	appendStringInfoString(&names, tq_slug_text(&tasks[first].task_id));
+	tq_error_list(&names,
+				  ", which depends on ",
+				  tq_slug_text(&tasks[first].task_id));
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("tasks depend on each other in a cycle"),
@@ -346,6 +351,7 @@ static void
 place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
 			TimestampTz now)
 {
+	HTAB *strangers = tq_depend_prepare(tasks, n, siblings);
 	TqPending *pending = palloc0(sizeof(TqPending) * n);
 	int npending = 0;
 
@@ -358,7 +364,9 @@ place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
 
 		if (!sibling->is_new)
 			continue;
-		unmet = task->ndependencies == 0 ? 0 : tq_depend_track(task, siblings);
+		unmet = task->ndependencies == 0
+					? 0
+					: tq_depend_track(task, siblings, strangers);
 		if (unmet > 0)
 			tq_unscheduled_insert(task->id, unmet, task->all_resolved);
 		else

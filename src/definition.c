@@ -82,7 +82,10 @@ tq_check_identifier(const char *what, const char *value)
 	if (!is_identifier(value, strlen(value)))
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid %s \"%s\"", what, value),
+				 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+				 errdetail(
+					 "It has %d bytes, or a character that may not be in it.",
+					 (int) strlen(value)),
 				 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".",
 						 IDENTIFIER_MAX)));
 }
@@ -94,7 +97,8 @@ tq_check_task_queue_id(const char *value)
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid task_queue_id \"%s\"", value),
+			 errmsg("invalid task_queue_id \"%s\"", tq_error_clip(value)),
+			 errdetail("It is not two names with a slash between them."),
 			 errhint(
 				 "A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",
 				 IDENTIFIER_MAX)));
@@ -483,7 +487,9 @@ check_keys(const Source *source)
 				   key,
 				   "is not supported by this version of tq");
 		if (!is_known(key))
-			refuse(source->task_id, key, "is not a key of a task definition");
+			refuse(source->task_id,
+				   tq_error_clip(key),
+				   "is not a key of a task definition");
 	}
 }
 

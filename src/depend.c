@@ -22,97 +22,156 @@
  */
 #include "rules.h"
 
-/* One required task of a new one. */
-typedef struct Required
+/* A task that new ones require and that is not made by the same call. */
+typedef struct Stranger
 {
-	TqSlug slug;
+	TqSlug task_id;
 	int64 id; /* 0: there is none */
 	TimestampTz expires;
-	bool is_new; /* made by the same call */
-	bool is_judged;
-	bool is_met;
-	int from_run;
-} Required;
+	bool is_locked; /* run tells where it stands, and will stand */
+	TqRun run;
+} Stranger;
 
-/* ---- a new task ---- */
+/* ---- new tasks ---- */
 
-/* Required tasks of the same call are known; the others are yet to be read. */
+/* Is this dependency of a new task made by the same call? */
+static TqSibling *
+new_sibling(const TqSlug *slug, HTAB *siblings)
+{
+	TqSibling *sibling = hash_search(siblings, slug, HASH_FIND, NULL);
+
+	return sibling != NULL && sibling->is_new ? sibling : NULL;
+}
+
+/* Every stranger that these tasks name, each once. */
+static HTAB *
+collect_strangers(const TqTask *tasks, int n, HTAB *siblings)
+{
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(Stranger),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *strangers = hash_create("tq strangers",
+								  256,
+								  &control,
+								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (new_sibling(&tasks[i].task_id, siblings) == NULL)
+			continue;
+		for (int d = 0; d < tasks[i].ndependencies; d++)
+		{
+			const TqSlug *slug = &tasks[i].dependencies[d];
+			bool found;
+			Stranger *stranger;
+
+			if (new_sibling(slug, siblings) != NULL)
+				continue;
+			stranger = hash_search(strangers, slug, HASH_ENTER, &found);
+			stranger->id = 0;
+			stranger->is_locked = false;
+		}
+	}
+	return strangers;
+}
+
+/* Find the strangers; returns those that exist, in order of their ids. */
+static Stranger **
+find_strangers(HTAB *strangers, int *found)
+{
+	int n = hash_get_num_entries(strangers);
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	Stranger **in_order = palloc(sizeof(Stranger *) * Max(n, 1));
+	HASH_SEQ_STATUS scan;
+	Stranger *stranger;
+	TqTask *tasks;
+	int i = 0;
+
+	*found = 0;
+	if (n == 0)
+		return in_order;
+	hash_seq_init(&scan, strangers);
+	while ((stranger = hash_seq_search(&scan)) != NULL)
+		slugs[i++] = stranger->task_id;
+	tasks = tq_tasks_by_slug(slugs, n, false, found);
+	for (i = 0; i < *found; i++)
+	{
+		in_order[i] =
+			hash_search(strangers, &tasks[i].task_id, HASH_FIND, NULL);
+		in_order[i]->id = tasks[i].id;
+		in_order[i]->expires = tasks[i].expires;
+	}
+	return in_order;
+}
+
 static int
-collect_siblings(const TqTask *task, HTAB *siblings, Required *required,
-				 TqSlug *strangers)
+compare_strangers(const void *a, const void *b)
 {
-	int nstrangers = 0;
+	int64 x = (*(Stranger *const *) a)->id;
+	int64 y = (*(Stranger *const *) b)->id;
 
-	for (int i = 0; i < task->ndependencies; i++)
-	{
-		TqSibling *sibling =
-			hash_search(siblings, &task->dependencies[i], HASH_FIND, NULL);
-
-		memset(&required[i], 0, sizeof(Required));
-		required[i].slug = task->dependencies[i];
-		if (sibling != NULL)
-		{
-			required[i].id = sibling->task->id;
-			required[i].expires = sibling->task->expires;
-			required[i].is_new = sibling->is_new;
-		}
-		else
-			strangers[nstrangers++] = task->dependencies[i];
-	}
-	return nstrangers;
+	return x < y ? -1 : x > y;
 }
 
-/* Strangers are found in the order in which they were asked for. */
+/*
+ * Lock the strangers where they stand, leaving out those in unscheduled if so
+ * told, which are for a second pass.  A completed one needs no lock: whatever
+ * comes after, new tasks may count it as met.
+ */
 static void
-collect_strangers(Required *required, int n, const TqSlug *strangers,
-				  int nstrangers)
+lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
 {
+	for (int i = 0; i < n; i++)
+	{
+		Stranger *stranger = strangers[i];
+
+		if (stranger->is_locked ||
+			!tq_run_peek(stranger->id, &stranger->run) ||
+			(stranger->run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
+			continue;
+		stranger->is_locked =
+			stranger->run.state == TQ_STATE_COMPLETED ||
+			tq_run_lock(stranger->id, TQ_LOCK_SHARE, &stranger->run);
+	}
+}
+
+/*
+ * Find and lock all that these new tasks require, for tq_depend_track().  Once
+ * for all of them, so that the order of locks is the same in every call.
+ */
+HTAB *
+tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
+{
+	HTAB *strangers = collect_strangers(tasks, n, siblings);
 	int found;
-	TqTask *tasks = tq_tasks_by_slug(strangers, nstrangers, false, &found);
-	int next = 0;
+	Stranger **in_order = find_strangers(strangers, &found);
 
-	for (int i = 0; i < n && next < found; i++)
-	{
-		if (required[i].id == 0 &&
-			tq_slug_compare(&required[i].slug, &tasks[next].task_id) == 0)
-		{
-			required[i].id = tasks[next].id;
-			required[i].expires = tasks[next].expires;
-			next++;
-		}
-	}
-}
-
-static void
-append_slug(StringInfo list, const TqSlug *slug)
-{
-	if (list->len > 1000)
-	{
-		if (list->data[list->len - 1] != '.')
-			appendStringInfoString(list, ", ...");
-		return;
-	}
-	appendStringInfo(list,
-					 "%s%s",
-					 list->len > 0 ? ", " : "",
-					 tq_slug_text(slug));
+	qsort(in_order, found, sizeof(Stranger *), compare_strangers);
+	lock_strangers(in_order, found, false);
+	lock_strangers(in_order, found, true);
+	return strangers;
 }
 
 /* Every required task must exist, and live as long as it may be waited for (4.2). */
 static void
-check_required(const TqTask *task, const Required *required, int n)
+check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
 {
 	StringInfoData missing;
 	StringInfoData expiring;
 
 	initStringInfo(&missing);
 	initStringInfo(&expiring);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < task->ndependencies; i++)
 	{
-		if (required[i].id == 0)
-			append_slug(&missing, &required[i].slug);
-		else if (required[i].expires < task->deadline)
-			append_slug(&expiring, &required[i].slug);
+		const TqSlug *slug = &task->dependencies[i];
+		TqSibling *sibling = new_sibling(slug, siblings);
+		Stranger *stranger = hash_search(strangers, slug, HASH_FIND, NULL);
+
+		if (sibling == NULL && stranger->id == 0)
+			tq_error_list(&missing, ", ", tq_slug_text(slug));
+		else if ((sibling ? sibling->task->expires : stranger->expires) <
+				 task->deadline)
+			tq_error_list(&expiring, ", ", tq_slug_text(slug));
 	}
 	if (missing.len == 0 && expiring.len == 0)
 		return;
@@ -130,93 +189,110 @@ check_required(const TqTask *task, const Required *required, int n)
 			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
 }
 
-static int
-compare_required(const void *a, const void *b)
-{
-	int64 x = ((const Required *) a)->id;
-	int64 y = ((const Required *) b)->id;
-
-	return x < y ? -1 : x > y;
-}
-
-/* What a place says about an edge that is made now. */
-static void
-judge(Required *required, const TqRun *run, bool all_resolved)
+/* What a place says about an edge that is made now: is it met, and if not, by which run. */
+static bool
+judge(const TqRun *run, bool all_resolved, int32 *from_run)
 {
 	bool is_resolved = tq_state_is_resolved(run->state);
+	bool is_met = run->state == TQ_STATE_COMPLETED ||
+				  (all_resolved && is_resolved);
 
-	required->is_judged = true;
-	required->is_met = run->state == TQ_STATE_COMPLETED ||
-					   (all_resolved && is_resolved);
-	required->from_run = Max(run->run_id, 0);
-	if (is_resolved && !required->is_met)
-		required->from_run++;
+	*from_run = Max(run->run_id, 0);
+	if (is_resolved && !is_met)
+		(*from_run)++;
+	return is_met;
 }
 
 /*
- * Judge the required tasks, leaving out those that stand in unscheduled if so
- * told, which are for a second pass.  One that is met stays so whatever comes
- * after, and needs no lock.
- */
-static void
-lock_and_judge(Required *required, int n, bool all_resolved,
-			   bool unscheduled_too)
-{
-	for (int i = 0; i < n; i++)
-	{
-		TqRun run;
-
-		if (required[i].is_new || required[i].is_judged ||
-			!tq_run_peek(required[i].id, &run) ||
-			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
-			continue;
-		judge(&required[i], &run, all_resolved);
-		if (!required[i].is_met &&
-			tq_run_lock(required[i].id, TQ_LOCK_SHARE, &run))
-			judge(&required[i], &run, all_resolved);
-	}
-}
-
-static void
-write_edges(const TqTask *task, const Required *required, int n)
-{
-	int64 *ids = palloc(sizeof(int64) * n);
-	int32 *from_runs = palloc(sizeof(int32) * n);
-
-	for (int i = 0; i < n; i++)
-	{
-		ids[i] = required[i].id;
-		from_runs[i] = required[i].from_run;
-	}
-	tq_edges_insert(task->id, ids, from_runs, n);
-}
-
-/*
- * Write the edges of a new task and return how many are not met.  Its siblings
- * have been inserted.  A sibling that existed before is like any other task.
+ * Write the edges of a new task and return how many are not met.  All tasks
+ * of the call have been inserted, and their strangers prepared.
  */
 int
-tq_depend_track(const TqTask *task, HTAB *siblings)
+tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 {
 	int n = task->ndependencies;
-	Required *required = palloc(sizeof(Required) * n);
-	TqSlug *strangers = palloc(sizeof(TqSlug) * n);
-	int nstrangers = collect_siblings(task, siblings, required, strangers);
+	int64 *required = palloc(sizeof(int64) * n);
+	int32 *from_run = palloc0(sizeof(int32) * n);
 	int unmet = 0;
 
-	if (nstrangers > 0)
-		collect_strangers(required, n, strangers, nstrangers);
-	check_required(task, required, n);
-	qsort(required, n, sizeof(Required), compare_required);
-	lock_and_judge(required, n, task->all_resolved, false);
-	lock_and_judge(required, n, task->all_resolved, true);
-	write_edges(task, required, n);
+	check_required(task, siblings, strangers);
 	for (int i = 0; i < n; i++)
-		unmet += !required[i].is_met;
+	{
+		TqSibling *sibling = new_sibling(&task->dependencies[i], siblings);
+		Stranger *stranger =
+			hash_search(strangers, &task->dependencies[i], HASH_FIND, NULL);
+
+		required[i] = sibling ? sibling->task->id : stranger->id;
+		if (sibling != NULL || !stranger->is_locked ||
+			!judge(&stranger->run, task->all_resolved, &from_run[i]))
+			unmet++;
+	}
+	tq_edges_insert(task->id, required, from_run, n);
 	return unmet;
 }
 
 /* ---- the end of a task ---- */
+
+static int
+compare_waiting(const void *a, const void *b)
+{
+	int64 x = ((const TqWaiting *) a)->task;
+	int64 y = ((const TqWaiting *) b)->task;
+
+	return x < y ? -1 : x > y;
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	int64 x = *(const int64 *) a;
+	int64 y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * For upkeep, which waits for nobody: lock what the end of these tasks may
+ * touch in unscheduled, and take the tasks out of the list for which another
+ * session is in the way.  Returns how many are left.
+ */
+int
+tq_depend_try_lock(int64 *tasks, int n)
+{
+	int nnear;
+	int nlocked;
+	int nblocked;
+	int nmissing = 0;
+	int left = 0;
+	int64 *near = tq_edges_dependents(tasks, n, &nnear);
+	TqWaiting *locked = tq_unscheduled_try_lock(near, nnear, &nlocked);
+	int64 *blocked;
+
+	if (nlocked == nnear)
+		return n;
+	for (int i = 0; i < nnear; i++)
+	{
+		TqWaiting key = {.task = near[i]};
+
+		if (bsearch(&key,
+					locked,
+					nlocked,
+					sizeof(TqWaiting),
+					compare_waiting) == NULL)
+			near[nmissing++] = near[i];
+	}
+	blocked = tq_edges_required(tasks, n, near, nmissing, &nblocked);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&tasks[i],
+					blocked,
+					nblocked,
+					sizeof(int64),
+					compare_ids) == NULL)
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
 
 /*
  * Which earlier runs have met edges already: the last completed one, and the
@@ -284,15 +360,6 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 	}
 	tq_unscheduled_delete(scheduled, count);
 	tq_pending_insert(pending, count);
-}
-
-static int
-compare_waiting(const void *a, const void *b)
-{
-	int64 x = ((const TqWaiting *) a)->task;
-	int64 y = ((const TqWaiting *) b)->task;
-
-	return x < y ? -1 : x > y;
 }
 
 /*

@@ -166,7 +166,7 @@ static void
 lock_unscheduled_near(const int64 *ids, int n)
 {
 	int found;
-	int64 *near = tq_edges_unscheduled(ids, n, true, &found);
+	int64 *near = tq_edges_unscheduled(ids, n, &found);
 
 	(void) tq_unscheduled_lock(near, found, &found);
 }

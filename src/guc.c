@@ -26,6 +26,8 @@ int64 tq_clock_offset = 0;
 
 static char *clock_offset_text = NULL;
 
+#define MAX_OFFSET_DAYS 1000000
+
 /* An interval without months, which have no fixed length. */
 static bool
 check_clock_offset(char **newval, void **extra, GucSource source)
@@ -40,6 +42,13 @@ check_clock_offset(char **newval, void **extra, GucSource source)
 	if (span->month != 0)
 	{
 		GUC_check_errdetail("Months and years have no fixed length.");
+		return false;
+	}
+	if (span->day < -MAX_OFFSET_DAYS || span->day > MAX_OFFSET_DAYS ||
+		span->time / USECS_PER_DAY < -MAX_OFFSET_DAYS ||
+		span->time / USECS_PER_DAY > MAX_OFFSET_DAYS)
+	{
+		GUC_check_errdetail("It must be less than %d days.", MAX_OFFSET_DAYS);
 		return false;
 	}
 	offset = (int64 *) guc_malloc(LOG, sizeof(int64));

@@ -38,13 +38,17 @@ tq_refuse_past_deadline(const TqTask *task)
 }
 
 void
-tq_refuse_missing_run(const TqSlug *task_id, int run_id)
+tq_refuse_missing_run(const TqTask *task, int run_id)
 {
+	TqRun last = {.run_id = -1};
+
+	(void) tq_run_peek(task->id, &last);
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),
 			 errmsg("task \"%s\" has no run %d",
-					tq_slug_text(task_id),
+					tq_slug_text(&task->task_id),
 					run_id),
+			 errdetail("It has %d runs.", last.run_id + 1),
 			 errhint("tq.status() shows the runs of a task.")));
 }
 
@@ -87,7 +91,11 @@ tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 		add_run(task, &last, TQ_CREATED_SCHEDULED, task->retries, now);
 }
 
-/* 2.4: one more run, with fresh retries as far as the limit of runs allows. */
+/*
+ * 2.4: one more run, with fresh retries as far as the limit of runs allows.
+ * It gets a timer of its own: the task's may have been taken while the task
+ * was resolved, when the deadline comes between our look at it and our commit.
+ */
 void
 tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 {
@@ -105,6 +113,10 @@ tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 						   last.run_id + 1,
 						   tq_max_runs),
 				 errhint("Create a new task.")));
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(task->deadline, tq_deadline_delay),
+					&task->id,
+					1);
 	add_run(task,
 			&last,
 			TQ_CREATED_RERUN,

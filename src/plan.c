@@ -243,6 +243,20 @@ tq_plan_jsonb(uint64 row, int column)
 	return isnull ? NULL : DatumGetJsonbPCopy(value);
 }
 
+/* Run a statement whose only column is a bigint, and copy its rows. */
+int64 *
+tq_plan_run_ids(TqStatement *statement, const Datum *values, int *found)
+{
+	int64 *ids;
+
+	*found = (int) tq_plan_run(statement, values, NULL);
+	ids = palloc(sizeof(int64) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		ids[i] = tq_plan_int64(i, 1, 0);
+	tq_plan_free_result();
+	return ids;
+}
+
 /*
  * Arrays as parameters.  The macro makes one function per element type.
  */

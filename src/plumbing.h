@@ -12,6 +12,7 @@
 
 #include "datatype/timestamp.h"
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
@@ -41,6 +42,11 @@ extern void tq_slug_print(const TqSlug *slug, char *text);
 extern char *tq_slug_text(const TqSlug *slug);
 extern void tq_slug_random(TqSlug *slug);
 extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
+
+/* error.c */
+extern char *tq_error_clip(const char *text);
+extern void tq_error_list(StringInfo list, const char *separator,
+						  const char *name);
 
 /* clock.c */
 extern TimestampTz tq_clock_now(void);
@@ -89,6 +95,8 @@ extern void tq_plan_open(bool read_only);
 extern void tq_plan_close(void);
 extern uint64 tq_plan_run(TqStatement *statement, const Datum *values,
 						  const char *nulls);
+extern int64 *tq_plan_run_ids(TqStatement *statement, const Datum *values,
+							  int *found);
 extern void tq_plan_free_result(void);
 extern void *tq_plan_keep(const void *varlena);
 

@@ -67,7 +67,10 @@ typedef struct TqSibling
 extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
 
 /* ---- depend.c: what the end of a task means for others ---- */
-extern int tq_depend_track(const TqTask *task, HTAB *siblings);
+extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
+extern int tq_depend_track(const TqTask *task, HTAB *siblings,
+						   HTAB *strangers);
+extern int tq_depend_try_lock(int64 *tasks, int n);
 extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
 
 /* ---- resolve.c: the end of a run ---- */
@@ -137,7 +140,7 @@ extern void tq_worker_get(const char *queue, const char *group, const char *id,
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
 extern void tq_refuse_past_deadline(const TqTask *task)
 	pg_attribute_noreturn();
-extern void tq_refuse_missing_run(const TqSlug *task_id, int run_id)
+extern void tq_refuse_missing_run(const TqTask *task, int run_id)
 	pg_attribute_noreturn();
 
 #endif /* TQ_RULES_H */

@@ -50,8 +50,8 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
-#define NOBODY PG_UINT32_MAX	/* no process */
-#define ASKED_MAX 32			/* wishes kept; more become a rescan */
+#define NOBODY PG_UINT32_MAX /* no process */
+#define ASKED_MAX 32         /* wishes kept; more become a rescan */
 
 /*
  * One worker.  Written by the launcher while free, by its worker while
@@ -59,28 +59,29 @@
  */
 typedef struct WorkerSlot
 {
-	Oid			database;		/* InvalidOid: free; read without the lock by committers */
-	bool		settled;
-	bool		ended;
-	bool		told;			/* set by anybody, read without the lock by its worker */
-	int			pid;			/* 0: not attached */
-	TqExit		how;
-	uint64		generation;		/* of the use of this slot */
-	pg_atomic_uint32 process;	/* number of its PGPROC, or NOBODY; no lock */
-	pg_atomic_uint64 next_due;	/* see the banner; written by its worker; no lock */
-	pg_atomic_uint64 noted;		/* see the banner; no lock */
+	Oid database; /* InvalidOid: free; read without the lock by committers */
+	bool settled;
+	bool ended;
+	bool told; /* set by anybody, read without the lock by its worker */
+	int pid;   /* 0: not attached */
+	TqExit how;
+	uint64 generation;        /* of the use of this slot */
+	pg_atomic_uint32 process; /* number of its PGPROC, or NOBODY; no lock */
+	pg_atomic_uint64
+		next_due; /* see the banner; written by its worker; no lock */
+	pg_atomic_uint64 noted; /* see the banner; no lock */
 } WorkerSlot;
 
 typedef struct Shared
 {
-	LWLock	   *lock;
-	pg_atomic_uint32 launcher;	/* number of its PGPROC, or NOBODY; no lock */
-	uint64		generation;
-	bool		rescan;
-	int			asked_count;
-	Oid			asked[ASKED_MAX];
-	int			slot_count;
-	WorkerSlot	slots[FLEXIBLE_ARRAY_MEMBER];
+	LWLock *lock;
+	pg_atomic_uint32 launcher; /* number of its PGPROC, or NOBODY; no lock */
+	uint64 generation;
+	bool rescan;
+	int asked_count;
+	Oid asked[ASKED_MAX];
+	int slot_count;
+	WorkerSlot slots[FLEXIBLE_ARRAY_MEMBER];
 } Shared;
 
 /*
@@ -90,8 +91,8 @@ typedef struct Shared
  */
 typedef struct Load
 {
-	Oid			database;
-	bool		ended;
+	Oid database;
+	bool ended;
 } Load;
 
 static Shared *shared = NULL;
@@ -100,7 +101,7 @@ static WorkerSlot *my_slot = NULL;
 
 /* What the present transaction will tell. */
 static TimestampTz noted_due = DT_NOEND;
-static int	noted_tell = 0;
+static int noted_tell = 0;
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
 static shmem_startup_hook_type next_shmem_startup_hook = NULL;
@@ -149,7 +150,7 @@ init_shared(void)
 static void
 startup(void)
 {
-	bool		found;
+	bool found;
 
 	if (next_shmem_startup_hook)
 		next_shmem_startup_hook();
@@ -181,7 +182,7 @@ tq_shmem_init(void)
 static void
 wake(pg_atomic_uint32 *process)
 {
-	uint32		number = pg_atomic_read_u32(process);
+	uint32 number = pg_atomic_read_u32(process);
 
 	if (number != NOBODY)
 		SetLatch(&GetPGProcByNumber(number)->procLatch);
@@ -207,7 +208,7 @@ find_slot(Oid database)
 static void
 tell_due(WorkerSlot *slot, TimestampTz due)
 {
-	uint64		noted;
+	uint64 noted;
 
 	pg_memory_barrier();
 	noted = pg_atomic_read_u64(&slot->noted);
@@ -268,7 +269,8 @@ tell_committed(void)
 		ask(MyDatabaseId);
 	if (noted_tell & TQ_TELL_RESCAN)
 		ask_rescan();
-	if (noted_due == DT_NOEND && !(noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
+	if (noted_due == DT_NOEND &&
+		!(noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
 		return;
 	slot = find_slot(MyDatabaseId);
 	if (slot == NULL)
@@ -369,13 +371,15 @@ tq_shmem_launcher_attach(void)
 int
 tq_shmem_take_asked(Oid *databases, int max, bool *rescan)
 {
-	int			n;
+	int n;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	n = Min(shared->asked_count, max);
 	memcpy(databases, shared->asked, n * sizeof(Oid));
 	shared->asked_count -= n;
-	memmove(shared->asked, shared->asked + n, shared->asked_count * sizeof(Oid));
+	memmove(shared->asked,
+			shared->asked + n,
+			shared->asked_count * sizeof(Oid));
 	*rescan = shared->rescan;
 	shared->rescan = false;
 	LWLockRelease(shared->lock);
@@ -392,7 +396,7 @@ TqSlotView
 tq_shmem_slot_view(int slot)
 {
 	WorkerSlot *s = &shared->slots[slot];
-	TqSlotView	view;
+	TqSlotView view;
 
 	LWLockAcquire(shared->lock, LW_SHARED);
 	view.database = s->database;
@@ -410,11 +414,12 @@ tq_shmem_slot_view(int slot)
 int
 tq_shmem_slot_take(Oid database, uint64 *generation)
 {
-	int			slot = 0;
+	int slot = 0;
 	WorkerSlot *s;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	while (slot < shared->slot_count && shared->slots[slot].database != InvalidOid)
+	while (slot < shared->slot_count &&
+		   shared->slots[slot].database != InvalidOid)
 		slot++;
 	if (slot < shared->slot_count)
 	{
@@ -459,7 +464,7 @@ bool
 tq_shmem_worker_attach(int slot, uint64 generation)
 {
 	WorkerSlot *s = &shared->slots[slot];
-	bool		mine;
+	bool mine;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	mine = s->database != InvalidOid && s->generation == generation;
@@ -531,7 +536,7 @@ int
 tq_shmem_stop(Oid database)
 {
 	WorkerSlot *slot;
-	int			pid = 0;
+	int pid = 0;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	slot = find_slot(database);
@@ -553,7 +558,7 @@ tq_shmem_stop(Oid database)
 static void
 load_ends(int code, Datum arg)
 {
-	Load	   *load = &loads[TqMyProcNumber()];
+	Load *load = &loads[TqMyProcNumber()];
 	WorkerSlot *slot;
 
 	load->ended = true;
@@ -568,7 +573,7 @@ void
 tq_shmem_load_begin(void)
 {
 	static bool watching = false;
-	Load	   *load = &loads[TqMyProcNumber()];
+	Load *load = &loads[TqMyProcNumber()];
 
 	if (!watching)
 		on_shmem_exit(load_ends, (Datum) 0);
@@ -582,7 +587,7 @@ tq_shmem_load_begin(void)
 TqLoading
 tq_shmem_loading(void)
 {
-	TqLoading	result = TQ_LOADING_NOT;
+	TqLoading result = TQ_LOADING_NOT;
 
 	for (int i = 0; i < MaxBackends; i++)
 	{

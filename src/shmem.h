@@ -13,42 +13,43 @@
 /* How a worker ended, which is what the launcher does next. */
 typedef enum TqExit
 {
-	TQ_EXIT_FAILED,				/* start it again, a little later */
-	TQ_EXIT_TOLD,				/* it was told to go: start it again */
-	TQ_EXIT_ABSENT				/* no extension there: wait until asked */
+	TQ_EXIT_FAILED, /* start it again, a little later */
+	TQ_EXIT_TOLD,   /* it was told to go: start it again */
+	TQ_EXIT_ABSENT  /* no extension there: wait until asked */
 } TqExit;
 
 /* What the launcher sees of a worker. */
 typedef struct TqSlotView
 {
-	Oid			database;		/* InvalidOid: the slot is free */
-	bool		settled;		/* the worker has found the extension */
-	bool		ended;
-	TqExit		how;			/* once it has ended */
+	Oid database; /* InvalidOid: the slot is free */
+	bool settled; /* the worker has found the extension */
+	bool ended;
+	TqExit how; /* once it has ended */
 } TqSlotView;
 
 /* Whether rows of this database are being loaded by a restore. */
 typedef enum TqLoading
 {
 	TQ_LOADING_NOT,
-	TQ_LOADING_RUNNING,			/* the session that began it is there */
-	TQ_LOADING_ENDED			/* that session has ended */
+	TQ_LOADING_RUNNING, /* the session that began it is there */
+	TQ_LOADING_ENDED    /* that session has ended */
 } TqLoading;
 
 /* What a transaction tells the background workers at its end, or'ed. */
-#define TQ_TELL_WAKE 0x01		/* this database's worker: look again */
-#define TQ_TELL_RESTART 0x02	/* this database's worker: begin anew */
-#define TQ_TELL_START 0x04		/* the launcher: the extension is here */
-#define TQ_TELL_RESCAN 0x08		/* the launcher: look for databases; also told at abort */
+#define TQ_TELL_WAKE 0x01    /* this database's worker: look again */
+#define TQ_TELL_RESTART 0x02 /* this database's worker: begin anew */
+#define TQ_TELL_START 0x04   /* the launcher: the extension is here */
+#define TQ_TELL_RESCAN                                                        \
+	0x08 /* the launcher: look for databases; also told at abort */
 
 extern void tq_shmem_tell(int what);
 
 /* The launcher's side. */
 extern void tq_shmem_launcher_attach(void);
-extern int	tq_shmem_take_asked(Oid *databases, int max, bool *rescan);
-extern int	tq_shmem_slots(void);
+extern int tq_shmem_take_asked(Oid *databases, int max, bool *rescan);
+extern int tq_shmem_slots(void);
 extern TqSlotView tq_shmem_slot_view(int slot);
-extern int	tq_shmem_slot_take(Oid database, uint64 *generation);
+extern int tq_shmem_slot_take(Oid database, uint64 *generation);
 extern void tq_shmem_slot_free(int slot);
 
 /* The worker's side. */
@@ -60,11 +61,11 @@ extern void tq_shmem_turn_begin(void);
 extern TimestampTz tq_shmem_turn_end(TimestampTz due);
 
 /* Those who need a worker out of the way. */
-extern int	tq_shmem_stop(Oid database);
+extern int tq_shmem_stop(Oid database);
 
 /* Restores. */
 extern void tq_shmem_load_begin(void);
 extern TqLoading tq_shmem_loading(void);
 extern void tq_shmem_load_forget(void);
 
-#endif							/* TQ_SHMEM_H */
+#endif /* TQ_SHMEM_H */

@@ -21,7 +21,7 @@
 StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
 
 static const char alphabet[] =
-"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /* Value of one character of the URL-safe base64 alphabet, or -1. */
 static int
@@ -55,15 +55,15 @@ is_random_uuid(const TqSlug *slug)
 bool
 tq_slug_parse(const char *text, size_t len, TqSlug *slug)
 {
-	uint32		bits = 0;
-	int			held = 0;
-	int			n = 0;
+	uint32 bits = 0;
+	int held = 0;
+	int n = 0;
 
 	if (len != TQ_SLUG_CHARS)
 		return false;
 	for (int i = 0; i < TQ_SLUG_CHARS; i++)
 	{
-		int			value = sextet((unsigned char) text[i]);
+		int value = sextet((unsigned char) text[i]);
 
 		if (value < 0)
 			return false;
@@ -82,8 +82,8 @@ tq_slug_parse(const char *text, size_t len, TqSlug *slug)
 void
 tq_slug_print(const TqSlug *slug, char *text)
 {
-	uint32		bits = 0;
-	int			held = 0;
+	uint32 bits = 0;
+	int held = 0;
 
 	for (int i = 0; i < TQ_SLUG_BYTES; i++)
 	{
@@ -99,7 +99,7 @@ tq_slug_print(const TqSlug *slug, char *text)
 char *
 tq_slug_text(const TqSlug *slug)
 {
-	char	   *text = palloc(TQ_SLUG_CHARS + 1);
+	char *text = palloc(TQ_SLUG_CHARS + 1);
 
 	tq_slug_print(slug, text);
 	return text;
@@ -135,13 +135,16 @@ PG_FUNCTION_INFO_V1(tq_slugid_to_uuid);
 Datum
 tq_slugid_in(PG_FUNCTION_ARGS)
 {
-	char	   *text = PG_GETARG_CSTRING(0);
-	TqSlug	   *slug = palloc(sizeof(TqSlug));
+	char *text = PG_GETARG_CSTRING(0);
+	TqSlug *slug = palloc(sizeof(TqSlug));
 
 	if (!tq_slug_parse(text, strlen(text), slug))
-		ereturn(fcinfo->context, (Datum) 0,
+		ereturn(fcinfo->context,
+				(Datum) 0,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid input syntax for type %s: \"%s\"", "tq.slugid", text)));
+				 errmsg("invalid input syntax for type %s: \"%s\"",
+						"tq.slugid",
+						text)));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
@@ -154,14 +157,16 @@ tq_slugid_out(PG_FUNCTION_ARGS)
 Datum
 tq_slugid_recv(PG_FUNCTION_ARGS)
 {
-	StringInfo	buffer = (StringInfo) PG_GETARG_POINTER(0);
-	TqSlug	   *slug = palloc(sizeof(TqSlug));
+	StringInfo buffer = (StringInfo) PG_GETARG_POINTER(0);
+	TqSlug *slug = palloc(sizeof(TqSlug));
 
 	memcpy(slug->bytes, pq_getmsgbytes(buffer, TQ_SLUG_BYTES), TQ_SLUG_BYTES);
 	if (!is_random_uuid(slug))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid external \"%s\" value: \"%s\"", "tq.slugid", tq_slug_text(slug)),
+				 errmsg("invalid external \"%s\" value: \"%s\"",
+						"tq.slugid",
+						tq_slug_text(slug)),
 				 errdetail("A slugid is a version 4 UUID.")));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
@@ -169,7 +174,7 @@ tq_slugid_recv(PG_FUNCTION_ARGS)
 Datum
 tq_slugid_send(PG_FUNCTION_ARGS)
 {
-	TqSlug	   *slug = PG_GETARG_TQ_SLUG_P(0);
+	TqSlug *slug = PG_GETARG_TQ_SLUG_P(0);
 	StringInfoData buffer;
 
 	pq_begintypsend(&buffer);
@@ -180,7 +185,7 @@ tq_slugid_send(PG_FUNCTION_ARGS)
 Datum
 tq_slugid(PG_FUNCTION_ARGS)
 {
-	TqSlug	   *slug = palloc(sizeof(TqSlug));
+	TqSlug *slug = palloc(sizeof(TqSlug));
 
 	tq_slug_random(slug);
 	PG_RETURN_TQ_SLUG_P(slug);
@@ -189,15 +194,18 @@ tq_slugid(PG_FUNCTION_ARGS)
 Datum
 tq_slugid_from_uuid(PG_FUNCTION_ARGS)
 {
-	pg_uuid_t  *uuid = PG_GETARG_UUID_P(0);
-	TqSlug	   *slug = palloc(sizeof(TqSlug));
+	pg_uuid_t *uuid = PG_GETARG_UUID_P(0);
+	TqSlug *slug = palloc(sizeof(TqSlug));
 
 	memcpy(slug->bytes, uuid->data, TQ_SLUG_BYTES);
 	if (!is_random_uuid(slug))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid input syntax for type %s: \"%s\"", "tq.slugid",
-						DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
+				 errmsg("invalid input syntax for type %s: \"%s\"",
+						"tq.slugid",
+						DatumGetCString(
+							DirectFunctionCall1(uuid_out,
+												UUIDPGetDatum(uuid)))),
 				 errdetail("Only version 4 UUIDs are slugids.")));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
@@ -205,7 +213,7 @@ tq_slugid_from_uuid(PG_FUNCTION_ARGS)
 Datum
 tq_slugid_to_uuid(PG_FUNCTION_ARGS)
 {
-	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
+	pg_uuid_t *uuid = palloc(sizeof(pg_uuid_t));
 
 	memcpy(uuid->data, PG_GETARG_TQ_SLUG_P(0)->bytes, UUID_LEN);
 	PG_RETURN_UUID_P(uuid);
@@ -221,7 +229,7 @@ PG_FUNCTION_INFO_V1(tq_slugid_cmp);
 PG_FUNCTION_INFO_V1(tq_slugid_hash);
 PG_FUNCTION_INFO_V1(tq_slugid_hash_extended);
 
-#define COMPARE_ARGUMENTS() \
+#define COMPARE_ARGUMENTS()                                                   \
 	tq_slug_compare(PG_GETARG_TQ_SLUG_P(0), PG_GETARG_TQ_SLUG_P(1))
 
 Datum
@@ -275,6 +283,7 @@ tq_slugid_hash(PG_FUNCTION_ARGS)
 Datum
 tq_slugid_hash_extended(PG_FUNCTION_ARGS)
 {
-	return hash_any_extended(PG_GETARG_TQ_SLUG_P(0)->bytes, TQ_SLUG_BYTES,
+	return hash_any_extended(PG_GETARG_TQ_SLUG_P(0)->bytes,
+							 TQ_SLUG_BYTES,
 							 PG_GETARG_INT64(1));
 }

@@ -103,6 +103,7 @@ extern TqRun *tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now,
 								   int *found);
 extern int64 *tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now,
 								   int *found);
+extern int64 *tq_runs_peek_unresolved(const int64 *tasks, int n, int *found);
 extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_update(const TqRun *runs, int n);
@@ -159,10 +160,14 @@ typedef struct TqWaiting
 extern void tq_edges_insert(int64 dependent, const int64 *required,
 							const int32 *from_run, int n);
 extern TqWaiting *tq_edges_met(const TqMet *met, int n, int *found);
-extern int64 *tq_edges_unscheduled(const int64 *tasks, int n,
-								   bool with_dependents, int *found);
+extern int64 *tq_edges_unscheduled(const int64 *tasks, int n, int *found);
+extern int64 *tq_edges_dependents(const int64 *tasks, int n, int *found);
+extern int64 *tq_edges_required(const int64 *tasks, int n, const int64 *by,
+								int nby, int *found);
 extern void tq_unscheduled_insert(int64 task, int unmet, bool all_resolved);
 extern TqWaiting *tq_unscheduled_lock(const int64 *tasks, int n, int *found);
+extern TqWaiting *tq_unscheduled_try_lock(const int64 *tasks, int n,
+										  int *found);
 extern void tq_unscheduled_count_down(const int64 *tasks, const int32 *by,
 									  int n);
 extern void tq_unscheduled_delete(const int64 *tasks, int n);

@@ -28,12 +28,27 @@ static TqStatement met_edges = TQ_STATEMENT(
 	" GROUP BY u.task ORDER BY u.task",
 	INT8ARRAYOID, BOOLARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
 
+static TqStatement dependents = TQ_STATEMENT(
+	"SELECT DISTINCT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task"
+	" JOIN tq.unscheduled u ON u.task = e.dependent ORDER BY 1",
+	INT8ARRAYOID);
+
+static TqStatement required_by = TQ_STATEMENT(
+	"SELECT DISTINCT e.required FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task"
+	" WHERE e.dependent = ANY ($2) ORDER BY 1",
+	INT8ARRAYOID, INT8ARRAYOID);
+
+static TqStatement try_lock_unscheduled = TQ_STATEMENT(
+	"SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	" ORDER BY u.task FOR UPDATE SKIP LOCKED",
+	INT8ARRAYOID);
+
 static TqStatement unscheduled_near = TQ_STATEMENT(
 	"SELECT u.task FROM unnest($1) AS x (task) JOIN tq.unscheduled u ON u.task = x.task"
-	" UNION SELECT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task AND $2"
+	" UNION SELECT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task"
 	" JOIN tq.unscheduled u ON u.task = e.dependent"
 	" ORDER BY 1",
-	INT8ARRAYOID, BOOLOID);
+	INT8ARRAYOID);
 
 static TqStatement insert_unscheduled = TQ_STATEMENT(
 	"INSERT INTO tq.unscheduled (task, unmet, all_resolved) VALUES ($1, $2, $3)",
@@ -109,21 +124,32 @@ tq_edges_met(const TqMet *met, int n, int *found)
 	return read_waiting(&met_edges, values, found);
 }
 
-/* Those of these tasks, and if wanted of their dependents, that are unscheduled; by id. */
+/* Those of these tasks and of their dependents that are unscheduled; by id. */
 int64 *
-tq_edges_unscheduled(const int64 *tasks, int n, bool with_dependents,
-					 int *found)
+tq_edges_unscheduled(const int64 *tasks, int n, int *found)
 {
-	Datum values[2] = {tq_array_int64(tasks, n),
-					   BoolGetDatum(with_dependents)};
-	int64 *ids;
+	Datum values[1] = {tq_array_int64(tasks, n)};
 
-	*found = (int) tq_plan_run(&unscheduled_near, values, NULL);
-	ids = palloc(sizeof(int64) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		ids[i] = tq_plan_int64(i, 1, 0);
-	tq_plan_free_result();
-	return ids;
+	return tq_plan_run_ids(&unscheduled_near, values, found);
+}
+
+/* The unscheduled dependents of these tasks, by id. */
+int64 *
+tq_edges_dependents(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return tq_plan_run_ids(&dependents, values, found);
+}
+
+/* Those of the first tasks on which one of the second depends, by id. */
+int64 *
+tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
+				  int *found)
+{
+	Datum values[2] = {tq_array_int64(tasks, n), tq_array_int64(by, nby)};
+
+	return tq_plan_run_ids(&required_by, values, found);
 }
 
 void
@@ -143,6 +169,15 @@ tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	return read_waiting(&lock_unscheduled, values, found);
+}
+
+/* The same, passing over those that another session holds. */
+TqWaiting *
+tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return read_waiting(&try_lock_unscheduled, values, found);
 }
 
 void

@@ -261,14 +261,8 @@ tq_group_unresolved(const TqGroup *group, int *found)
 {
 	Datum values[2] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id)};
-	int64 *ids;
 
-	*found = (int) tq_plan_run(&unresolved, values, NULL);
-	ids = palloc(sizeof(int64) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		ids[i] = tq_plan_int64(i, 1, 0);
-	tq_plan_free_result();
-	return ids;
+	return tq_plan_run_ids(&unresolved, values, found);
 }
 
 int64

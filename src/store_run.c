@@ -81,6 +81,16 @@ static TqStatement lock_expired = TQ_STATEMENT(
 	" ORDER BY r.task FOR UPDATE OF r SKIP LOCKED",
 	INT8ARRAYOID, TIMESTAMPTZOID);
 
+static TqStatement peek_unresolved = TQ_STATEMENT(
+	"SELECT x.task FROM unnest($1) AS x (task)"
+	" LEFT JOIN tq.unscheduled u ON u.task = x.task"
+	" LEFT JOIN tq.pending p ON p.task = x.task"
+	" LEFT JOIN tq.delayed d ON d.task = x.task"
+	" LEFT JOIN tq.run r ON r.task = x.task AND r.state = 2"
+	" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
+	" ORDER BY 1",
+	INT8ARRAYOID);
+
 /* Those that lock_expired could not have because of another's lock, and more. */
 static TqStatement peek_expired = TQ_STATEMENT(
 	"SELECT r.task FROM unnest($1) AS x (task)"
@@ -239,14 +249,17 @@ int64 *
 tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now, int *found)
 {
 	Datum values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
-	int64 *ids;
 
-	*found = (int) tq_plan_run(&peek_expired, values, NULL);
-	ids = palloc(sizeof(int64) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		ids[i] = tq_plan_int64(i, 1, 0);
-	tq_plan_free_result();
-	return ids;
+	return tq_plan_run_ids(&peek_expired, values, found);
+}
+
+/* The tasks that are not resolved, locked or not, by id. */
+int64 *
+tq_runs_peek_unresolved(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return tq_plan_run_ids(&peek_unresolved, values, found);
 }
 
 /* Every run of these tasks, by task id and run id, with the workers' names. */

@@ -19,7 +19,7 @@
 	" t.all_resolved, t.task_id, g.task_group_id, q.task_queue_id, t.scheduler_id, t.project_id"
 #define WHOLE                                                                 \
 	BRIEF                                                                     \
-		", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
+	", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
 #define JOINED                                                                \
 	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
 

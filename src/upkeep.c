@@ -79,93 +79,194 @@ set_expiry(TqTask **tasks, int n)
 	}
 }
 
-static int64
-pass_deadlines(TimestampTz now, bool *more)
+/* Tasks that a step has locked, with where they stand. */
+typedef struct Held
 {
+	TqRun *runs;
+	TqTask *tasks;
 	int n;
-	int64 *ids = tq_timer_take(TQ_TIMER_DEADLINE, now, BATCH_ROWS, &n, more);
-	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
-	TqTask *overdue = palloc(sizeof(TqTask) * Max(n, 1));
-	TqTask **passed = palloc(sizeof(TqTask *) * Max(n, 1));
-	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
-	int noverdue = 0;
-	int npassed = 0;
-	int nagain = 0;
+} Held;
 
-	for (int i = 0; i < n; i++)
-	{
-		TqRun *run = &runs[noverdue];
-
-		if (!tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, run))
-		{
-			ids[nagain++] = tasks[i].id;
-			continue;
-		}
-		passed[npassed++] = &tasks[i];
-		if (tq_state_verdict(run->state, TQ_EVENT_DEADLINE) ==
-			TQ_VERDICT_APPLY)
-			overdue[noverdue++] = tasks[i];
-	}
-	tq_timer_insert(TQ_TIMER_DEADLINE,
-					tq_clock_add_ms(now, AGAIN_MS),
-					ids,
-					nagain);
-	set_expiry(passed, npassed);
-	tq_resolve_final(runs,
-					 overdue,
-					 noverdue,
-					 TQ_RESOLVED_DEADLINE_EXCEEDED,
-					 now);
-	return noverdue;
+static void
+begin_held(Held *held, int n)
+{
+	held->runs = palloc(sizeof(TqRun) * Max(n, 1));
+	held->tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	held->n = 0;
 }
 
-/* ---- expired claims (3.6) ---- */
+/* Lock those of these unresolved tasks that nobody else holds. */
+static void
+hold_overdue(const int64 *ids, int n, Held *held)
+{
+	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
+
+	begin_held(held, n);
+	for (int i = 0; i < n; i++)
+	{
+		TqRun *run = &held->runs[held->n];
+
+		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, run) &&
+			tq_state_verdict(run->state, TQ_EVENT_DEADLINE) ==
+				TQ_VERDICT_APPLY)
+			held->tasks[held->n++] = tasks[i];
+	}
+}
+
+/* Let those go that end for good while another session holds a dependent. */
+static void
+drop_blocked(Held *held)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(held->n, 1));
+	int n = held->n;
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = held->tasks[i].id;
+	held->n = tq_depend_try_lock(ids, n);
+	for (int i = 0; i < n && kept < held->n; i++)
+	{
+		if (held->tasks[i].id != ids[kept])
+			continue;
+		held->runs[kept] = held->runs[i];
+		held->tasks[kept++] = held->tasks[i];
+	}
+}
 
 static int
 compare_task(const void *a, const void *b)
 {
-	int64 x = ((const TqRun *) a)->task;
-	int64 y = ((const TqRun *) b)->task;
+	int64 x = ((const TqTask *) a)->id;
+	int64 y = ((const TqTask *) b)->id;
 
 	return x < y ? -1 : x > y;
 }
 
-/* Those that have expired too, but are held by others, are looked at again. */
-static void
-look_again_at_locked(const int64 *ids, int n, TqRun *runs, int nruns,
-					 TimestampTz now)
+/* Take the ids that are held out of the list; returns how many are left. */
+static int
+remove_held(int64 *ids, int n, const Held *held)
 {
-	int found;
-	int64 *expired = tq_runs_peek_expired(ids, n, now, &found);
-	int nagain = 0;
+	int left = 0;
 
-	for (int i = 0; i < found; i++)
+	for (int i = 0; i < n; i++)
 	{
-		TqRun key = {.task = expired[i]};
+		TqTask key = {.id = ids[i]};
 
-		if (bsearch(&key, runs, nruns, sizeof(TqRun), compare_task) == NULL)
-			expired[nagain++] = expired[i];
+		if (bsearch(&key,
+					held->tasks,
+					held->n,
+					sizeof(TqTask),
+					compare_task) == NULL)
+			ids[left++] = ids[i];
 	}
-	tq_lease_insert(tq_clock_add_ms(now, AGAIN_MS), expired, nagain);
+	return left;
+}
+
+/* Tasks that are past their deadline, and do not wait for an end any more. */
+static void
+set_expiry_of_passed(const int64 *ids, int n, const int64 *again, int nagain)
+{
+	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
+	TqTask **passed = palloc(sizeof(TqTask *) * Max(n, 1));
+	int npassed = 0;
+	int next = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		while (next < nagain && again[next] < tasks[i].id)
+			next++;
+		if (next == nagain || again[next] != tasks[i].id)
+			passed[npassed++] = &tasks[i];
+	}
+	set_expiry(passed, npassed);
+}
+
+static int64
+pass_deadlines(TimestampTz now, bool *more)
+{
+	int n;
+	int nopen;
+	int64 *ids = tq_timer_take(TQ_TIMER_DEADLINE, now, BATCH_ROWS, &n, more);
+	int64 *open;
+	Held held;
+
+	if (n == 0)
+		return 0;
+	open = tq_runs_peek_unresolved(ids, n, &nopen);
+	hold_overdue(open, nopen, &held);
+	drop_blocked(&held);
+	nopen = remove_held(open, nopen, &held);
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(now, AGAIN_MS),
+					open,
+					nopen);
+	set_expiry_of_passed(ids, n, open, nopen);
+	tq_resolve_final(held.runs,
+					 held.tasks,
+					 held.n,
+					 TQ_RESOLVED_DEADLINE_EXCEEDED,
+					 now);
+	return held.n;
+}
+
+/* ---- expired claims (3.6) ---- */
+
+/*
+ * Lock the runs of these tasks whose claim has expired and whom nobody holds;
+ * of those that no retry can follow, only if no dependent is held either.
+ */
+static void
+hold_expired(const int64 *ids, int n, TimestampTz now, Held *held)
+{
+	int nruns;
+	int found;
+	TqRun *runs = tq_runs_lock_expired(ids, n, now, &nruns);
+	int64 *locked = palloc(sizeof(int64) * Max(nruns, 1));
+	TqTask *tasks;
+	Held finals;
+	int kept = 0;
+
+	for (int i = 0; i < nruns; i++)
+		locked[i] = runs[i].task;
+	tasks = tq_tasks_by_id(locked, nruns, &found);
+	begin_held(&finals, nruns);
+	begin_held(held, nruns);
+	for (int i = 0; i < nruns; i++)
+	{
+		if (runs[i].retries_left > 0)
+			continue;
+		finals.runs[finals.n] = runs[i];
+		finals.tasks[finals.n++] = tasks[i];
+	}
+	drop_blocked(&finals);
+	for (int i = 0; i < nruns; i++)
+	{
+		if (runs[i].retries_left <= 0 &&
+			(kept == finals.n || finals.runs[kept].task != runs[i].task))
+			continue;
+		kept += runs[i].retries_left <= 0;
+		held->runs[held->n] = runs[i];
+		held->tasks[held->n++] = tasks[i];
+	}
 }
 
 static int64
 expire_claims(TimestampTz now, bool *more)
 {
 	int n;
-	int nruns;
-	int found;
+	int nexpired;
 	int64 *ids = tq_lease_take(now, BATCH_ROWS, &n, more);
-	TqRun *runs;
+	int64 *expired;
+	Held held;
 
 	if (n == 0)
 		return 0;
-	runs = tq_runs_lock_expired(ids, n, now, &nruns);
-	look_again_at_locked(ids, n, runs, nruns, now);
-	for (int i = 0; i < nruns; i++)
-		ids[i] = runs[i].task;
-	tq_resolve_expired(runs, tq_tasks_by_id(ids, nruns, &found), nruns, now);
-	return nruns;
+	hold_expired(ids, n, now, &held);
+	expired = tq_runs_peek_expired(ids, n, now, &nexpired);
+	nexpired = remove_held(expired, nexpired, &held);
+	tq_lease_insert(tq_clock_add_ms(now, AGAIN_MS), expired, nexpired);
+	tq_resolve_expired(held.runs, held.tasks, held.n, now);
+	return held.n;
 }
 
 /* ---- expiry (8.4) ---- */

@@ -50,26 +50,26 @@
 #include "shmem.h"
 #include "upkeep.h"
 
-#define GAP_MS 5				/* between the beginnings of two turns */
-#define SLEEP_MS 60000			/* safety net, should the system's clock jump */
-#define LOCKED_MS 100			/* DROP or ALTER EXTENSION is under way */
-#define RESTORE_MS 1000			/* look whether a restore has ended */
-#define RESTORE_QUIET 2			/* so many looks must find nobody restoring */
-#define RETRY_MS 1000			/* after an error */
-#define SKIPPED_FIRST_MS 10		/* what is due is locked: doubled each time … */
-#define SKIPPED_LAST_MS 100		/* … up to this */
+#define GAP_MS 5            /* between the beginnings of two turns */
+#define SLEEP_MS 60000      /* safety net, should the system's clock jump */
+#define LOCKED_MS 100       /* DROP or ALTER EXTENSION is under way */
+#define RESTORE_MS 1000     /* look whether a restore has ended */
+#define RESTORE_QUIET 2     /* so many looks must find nobody restoring */
+#define RETRY_MS 1000       /* after an error */
+#define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
+#define SKIPPED_LAST_MS 100 /* … up to this */
 
 /* What became of one transaction. */
 typedef enum Outcome
 {
 	DONE,
-	LOCKED,						/* the extension is being changed or dropped */
-	RESTORING,					/* rows are being loaded */
-	FAILED						/* the error has been logged */
+	LOCKED,    /* the extension is being changed or dropped */
+	RESTORING, /* rows are being loaded */
+	FAILED     /* the error has been logged */
 } Outcome;
 
 static MemoryContext turn_context = NULL;
-static Oid	extension = InvalidOid;
+static Oid extension = InvalidOid;
 
 /*
  * Leaving.
@@ -104,15 +104,16 @@ heed(void)
  * What a transaction must know before it does anything.
  */
 
-static TqStatement restoring_session = TQ_STATEMENT(
-	"SELECT FROM pg_catalog.pg_stat_activity"
-	" WHERE datname = pg_catalog.current_database()"
-	" AND pg_catalog.starts_with(application_name, 'pg_restore')", 0);
+static TqStatement restoring_session =
+	TQ_STATEMENT("SELECT FROM pg_catalog.pg_stat_activity"
+				 " WHERE datname = pg_catalog.current_database()"
+				 " AND pg_catalog.starts_with(application_name, 'pg_restore')",
+				 0);
 
 static bool
 is_somebody_restoring(void)
 {
-	uint64		sessions;
+	uint64 sessions;
 
 	tq_plan_open(true);
 	sessions = tq_plan_run(&restoring_session, NULL, NULL);
@@ -127,7 +128,7 @@ is_somebody_restoring(void)
 static bool
 is_restore_over(void)
 {
-	static int	quiet = 0;
+	static int quiet = 0;
 
 	switch (tq_shmem_loading())
 	{
@@ -158,7 +159,7 @@ is_restore_over(void)
 static Outcome
 enter_extension(void)
 {
-	Oid			found = get_extension_oid("tq", true);
+	Oid found = get_extension_oid("tq", true);
 
 	if (!OidIsValid(found))
 		leave(TQ_EXIT_ABSENT);
@@ -167,7 +168,10 @@ enter_extension(void)
 	if (!OidIsValid(extension))
 		tq_shmem_worker_settled();
 	extension = found;
-	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock))
+	if (!ConditionalLockDatabaseObject(ExtensionRelationId,
+									   extension,
+									   0,
+									   AccessShareLock))
 		return LOCKED;
 	if (get_extension_oid("tq", true) != extension)
 		return LOCKED;
@@ -178,7 +182,7 @@ enter_extension(void)
  * One transaction.
  */
 
-typedef void (*Work) (void *arg);
+typedef void (*Work)(void *arg);
 
 static void
 begin_transaction(const char *activity)
@@ -240,15 +244,15 @@ attempt(const char *activity, Work work, void *arg)
 
 typedef struct StepWork
 {
-	TqStep		step;
-	int64		tasks;
-	bool		more;
+	TqStep step;
+	int64 tasks;
+	bool more;
 } StepWork;
 
 static void
 work_step(void *arg)
 {
-	StepWork   *work = (StepWork *) arg;
+	StepWork *work = (StepWork *) arg;
 
 	work->tasks = tq_upkeep_step(work->step, &work->more);
 }
@@ -263,8 +267,8 @@ work_next_due(void *arg)
 static Outcome
 take_step(TqStep step, bool *progress)
 {
-	StepWork	work = {.step = step};
-	Outcome		outcome;
+	StepWork work = {.step = step};
+	Outcome outcome;
 
 	do
 	{
@@ -280,7 +284,7 @@ take_step(TqStep step, bool *progress)
 static TimestampTz
 later(Outcome outcome)
 {
-	int			ms = RETRY_MS;
+	int ms = RETRY_MS;
 
 	if (outcome == LOCKED)
 		ms = LOCKED_MS;
@@ -296,7 +300,7 @@ later(Outcome outcome)
 static TimestampTz
 bedtime(TimestampTz due, bool progress, bool failed)
 {
-	static int	skipped_ms = SKIPPED_FIRST_MS;
+	static int skipped_ms = SKIPPED_FIRST_MS;
 	TimestampTz now = tq_clock_now();
 	TimestampTz latest = tq_clock_add_ms(now, failed ? RETRY_MS : SLEEP_MS);
 
@@ -318,9 +322,9 @@ static TimestampTz
 take_turn(void)
 {
 	TimestampTz due = DT_NOEND;
-	bool		progress = false;
-	bool		failed = false;
-	Outcome		outcome;
+	bool progress = false;
+	bool failed = false;
+	Outcome outcome;
 
 	MemoryContextReset(turn_context);
 	tq_shmem_turn_begin();
@@ -351,16 +355,20 @@ static void
 sleep_until(TimestampTz due, TimestampTz turn_began)
 {
 	static uint32 wait_event = 0;
-	uint32		event = TqWaitEvent(wait_event, "TqWorkerMain");
-	long		gap = ms_until(tq_clock_add_ms(turn_began, GAP_MS));
-	long		ms;
+	uint32 event = TqWaitEvent(wait_event, "TqWorkerMain");
+	long gap = ms_until(tq_clock_add_ms(turn_began, GAP_MS));
+	long ms;
 
 	if (gap > 0)
-		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap, event);
+		(void)
+			WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap, event);
 	ms = ms_until(due);
 	pgstat_report_stat(ms >= RETRY_MS);
 	if (ms > 0)
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms, event);
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 ms,
+						 event);
 }
 
 /*
@@ -379,7 +387,7 @@ set_settings(void)
 		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
-		{"transaction_timeout", "0"},	/* since 17 */
+		{"transaction_timeout", "0"}, /* since 17 */
 		{"deadlock_timeout", "100ms"},
 		{"session_replication_role", "origin"},
 		{"application_name", "tq worker"},
@@ -388,7 +396,10 @@ set_settings(void)
 	for (int i = 0; i < lengthof(settings); i++)
 	{
 		if (GetConfigOption(settings[i][0], true, false) != NULL)
-			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+			SetConfigOption(settings[i][0],
+							settings[i][1],
+							PGC_SUSET,
+							PGC_S_OVERRIDE);
 	}
 }
 
@@ -406,7 +417,9 @@ begin(void)
 	heed();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
 	set_settings();
-	turn_context = AllocSetContextCreate(TopMemoryContext, "tq worker", ALLOCSET_DEFAULT_SIZES);
+	turn_context = AllocSetContextCreate(TopMemoryContext,
+										 "tq worker",
+										 ALLOCSET_DEFAULT_SIZES);
 }
 
 void

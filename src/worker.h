@@ -10,9 +10,9 @@
 /* worker.c: how the launcher tells a worker what it is, in bgw_extra. */
 typedef struct TqWorkerOrder
 {
-	Oid			database;
-	int			slot;
-	uint64		generation;
+	Oid database;
+	int slot;
+	uint64 generation;
 } TqWorkerOrder;
 
 extern PGDLLEXPORT void tq_worker_main(Datum arg);
@@ -24,4 +24,4 @@ extern PGDLLEXPORT void tq_worker_launcher_main(Datum arg);
 /* worker_utility.c */
 extern void tq_worker_watch_utility(void);
 
-#endif							/* TQ_WORKER_H */
+#endif /* TQ_WORKER_H */

@@ -44,28 +44,28 @@
 
 #include "shmem.h"
 
-#define RETRY_MS 1000			/* after a failure, doubled each time … */
-#define RETRY_MAX_MS 60000		/* … up to this */
-#define LOCKED_MS 100			/* a statement holds the database */
-#define STARTING_MS 1000		/* how long one start may hold up the next */
+#define RETRY_MS 1000      /* after a failure, doubled each time … */
+#define RETRY_MAX_MS 60000 /* … up to this */
+#define LOCKED_MS 100      /* a statement holds the database */
+#define STARTING_MS 1000   /* how long one start may hold up the next */
 #define ASKED_BATCH 32
 
 /* What the launcher knows of a database. */
 typedef struct Database
 {
-	Oid			oid;			/* the key */
-	int			listed_in;		/* the last scan that found it, open for connections */
-	bool		wanted;			/* a worker must be started, or started again */
-	int			slot;			/* of its worker, or -1 */
+	Oid oid;       /* the key */
+	int listed_in; /* the last scan that found it, open for connections */
+	bool wanted;   /* a worker must be started, or started again */
+	int slot;      /* of its worker, or -1 */
 	BackgroundWorkerHandle *handle; /* NULL: started by an earlier launcher */
 	TimestampTz not_before;
 	TimestampTz started;
-	int			failures;		/* without having settled */
+	int failures; /* without having settled */
 } Database;
 
 static HTAB *databases = NULL;
-static int	scans = 0;			/* of pg_database so far */
-static bool starved = false;	/* no process was to be had; said once */
+static int scans = 0;        /* of pg_database so far */
+static bool starved = false; /* no process was to be had; said once */
 
 /*
  * Which databases there are.
@@ -74,8 +74,8 @@ static bool starved = false;	/* no process was to be had; said once */
 static Database *
 enter(Oid oid)
 {
-	bool		found;
-	Database   *database = hash_search(databases, &oid, HASH_ENTER, &found);
+	bool found;
+	Database *database = hash_search(databases, &oid, HASH_ENTER, &found);
 
 	if (!found)
 	{
@@ -92,14 +92,14 @@ static bool
 is_connectable(Form_pg_database row)
 {
 	return row->datallowconn && row->datconnlimit != DATCONNLIMIT_INVALID_DB &&
-		strcmp(NameStr(row->datname), "template0") != 0;
+		   strcmp(NameStr(row->datname), "template0") != 0;
 }
 
 static void
 forget_unlisted(void)
 {
 	HASH_SEQ_STATUS scan;
-	Database   *database;
+	Database *database;
 
 	hash_seq_init(&scan, databases);
 	while ((database = hash_seq_search(&scan)) != NULL)
@@ -113,9 +113,9 @@ forget_unlisted(void)
 static void
 list_databases(void)
 {
-	Relation	rel;
+	Relation rel;
 	TableScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple tuple;
 
 	StartTransactionCommand();
 	rel = table_open(DatabaseRelationId, AccessShareLock);
@@ -124,7 +124,7 @@ list_databases(void)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_database row = (Form_pg_database) GETSTRUCT(tuple);
-		Database   *database;
+		Database *database;
 
 		if (!is_connectable(row))
 			continue;
@@ -145,7 +145,7 @@ adopt_workers(void)
 {
 	for (int slot = 0; slot < tq_shmem_slots(); slot++)
 	{
-		TqSlotView	view = tq_shmem_slot_view(slot);
+		TqSlotView view = tq_shmem_slot_view(slot);
 
 		if (view.database != InvalidOid)
 			enter(view.database)->slot = slot;
@@ -156,13 +156,13 @@ adopt_workers(void)
 static void
 take_wishes(void)
 {
-	Oid			asked[ASKED_BATCH];
-	bool		rescan;
-	int			n = tq_shmem_take_asked(asked, ASKED_BATCH, &rescan);
+	Oid asked[ASKED_BATCH];
+	bool rescan;
+	int n = tq_shmem_take_asked(asked, ASKED_BATCH, &rescan);
 
 	for (int i = 0; i < n; i++)
 	{
-		Database   *database = enter(asked[i]);
+		Database *database = enter(asked[i]);
 
 		database->wanted = true;
 		database->not_before = DT_NOBEGIN;
@@ -180,7 +180,7 @@ take_wishes(void)
 static void
 plan_restart(Database *database, const TqSlotView *view)
 {
-	int64		delay = 0;
+	int64 delay = 0;
 
 	switch (view->how)
 	{
@@ -204,10 +204,10 @@ plan_restart(Database *database, const TqSlotView *view)
 static void
 reap(Database *database)
 {
-	pid_t		pid;
-	bool		gone = database->handle != NULL &&
-		GetBackgroundWorkerPid(database->handle, &pid) == BGWH_STOPPED;
-	TqSlotView	view = tq_shmem_slot_view(database->slot);
+	pid_t pid;
+	bool gone = database->handle != NULL &&
+				GetBackgroundWorkerPid(database->handle, &pid) == BGWH_STOPPED;
+	TqSlotView view = tq_shmem_slot_view(database->slot);
 
 	if (!gone && (database->handle != NULL || !view.ended))
 		return;
@@ -230,12 +230,13 @@ reap(Database *database)
 static bool
 is_free(Oid database)
 {
-	LOCKTAG		tag;
-	bool		locked;
+	LOCKTAG tag;
+	bool locked;
 
 	StartTransactionCommand();
 	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, database, 0);
-	locked = LockAcquire(&tag, RowExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+	locked = LockAcquire(&tag, RowExclusiveLock, false, true) !=
+			 LOCKACQUIRE_NOT_AVAIL;
 	CommitTransactionCommand();
 	return locked;
 }
@@ -246,12 +247,16 @@ register_worker(Database *database, uint64 generation)
 	BackgroundWorker worker;
 	TqWorkerOrder order;
 	MemoryContext old;
-	bool		registered;
+	bool registered;
 
 	memset(&worker, 0, sizeof(worker));
-	snprintf(worker.bgw_name, BGW_MAXLEN, "tq worker for database %u", database->oid);
+	snprintf(worker.bgw_name,
+			 BGW_MAXLEN,
+			 "tq worker for database %u",
+			 database->oid);
 	snprintf(worker.bgw_type, BGW_MAXLEN, "tq worker");
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+					   BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "tq");
@@ -274,18 +279,20 @@ complain(Oid database)
 	if (starved)
 		return;
 	starved = true;
-	ereport(WARNING,
-			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("no background worker process is free for tq in database %u", database),
-			 errdetail("It is tried again every second."),
-			 errhint("You may need to increase max_worker_processes.")));
+	ereport(
+		WARNING,
+		(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+		 errmsg("no background worker process is free for tq in database %u",
+				database),
+		 errdetail("It is tried again every second."),
+		 errhint("You may need to increase max_worker_processes.")));
 }
 
 /* Start the worker of a database; false when no process was to be had. */
 static bool
 start_worker(Database *database)
 {
-	uint64		generation;
+	uint64 generation;
 
 	database->slot = tq_shmem_slot_take(database->oid, &generation);
 	if (database->slot >= 0 && register_worker(database, generation))
@@ -321,8 +328,8 @@ static Database *
 next_to_start(TimestampTz now, TimestampTz *again)
 {
 	HASH_SEQ_STATUS scan;
-	Database   *database;
-	Database   *choice = NULL;
+	Database *database;
+	Database *choice = NULL;
 	TimestampTz held_up = DT_NOBEGIN;
 
 	*again = DT_NOEND;
@@ -330,7 +337,8 @@ next_to_start(TimestampTz now, TimestampTz *again)
 	while ((database = hash_seq_search(&scan)) != NULL)
 	{
 		held_up = Max(held_up, starting_until(database));
-		if (!database->wanted || database->listed_in != scans || database->slot >= 0)
+		if (!database->wanted || database->listed_in != scans ||
+			database->slot >= 0)
 			continue;
 		if (database->not_before > now)
 			*again = Min(*again, database->not_before);
@@ -349,7 +357,7 @@ start_workers(void)
 {
 	TimestampTz again;
 	TimestampTz now = tq_clock_now();
-	Database   *database;
+	Database *database;
 
 	while ((database = next_to_start(now, &again)) != NULL)
 	{
@@ -369,7 +377,7 @@ static void
 look_around(void)
 {
 	HASH_SEQ_STATUS scan;
-	Database   *database;
+	Database *database;
 
 	hash_seq_init(&scan, databases);
 	while ((database = hash_seq_search(&scan)) != NULL)
@@ -384,21 +392,24 @@ static void
 sleep_until(TimestampTz due)
 {
 	static uint32 wait_event = 0;
-	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
-	long		ms = -1;
+	int events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+	long ms = -1;
 
 	if (due != DT_NOEND)
 	{
 		events |= WL_TIMEOUT;
 		ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
 	}
-	(void) WaitLatch(MyLatch, events, ms, TqWaitEvent(wait_event, "TqLauncherMain"));
+	(void) WaitLatch(MyLatch,
+					 events,
+					 ms,
+					 TqWaitEvent(wait_event, "TqLauncherMain"));
 }
 
 static void
 begin(void)
 {
-	HASHCTL		info = {.keysize = sizeof(Oid), .entrysize = sizeof(Database)};
+	HASHCTL info = {.keysize = sizeof(Oid), .entrysize = sizeof(Database)};
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -419,7 +430,7 @@ tq_worker_launcher_main(Datum arg)
 	{
 		ResetLatch(MyLatch);
 		if (ProcDiePending)
-			proc_exit(1);		/* quietly: nothing is under way */
+			proc_exit(1); /* quietly: nothing is under way */
 		QueryCancelPending = false;
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
@@ -441,7 +452,8 @@ tq_worker_register(void)
 	memset(&worker, 0, sizeof(worker));
 	snprintf(worker.bgw_name, BGW_MAXLEN, "tq launcher");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "tq launcher");
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+					   BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = 1;
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "tq");

@@ -46,7 +46,7 @@
 
 #include "shmem.h"
 
-#define STOP_MS 5000			/* wait so long for a worker to go */
+#define STOP_MS 5000 /* wait so long for a worker to go */
 #define STOP_LOOK_MS 10
 
 static ProcessUtility_hook_type next_process_utility = NULL;
@@ -61,10 +61,13 @@ wait_for_exit(int pid)
 {
 	static uint32 wait_event = 0;
 
-	for (int ms = 0; ms < STOP_MS && BackendPidGetProc(pid) != NULL; ms += STOP_LOOK_MS)
+	for (int ms = 0; ms < STOP_MS && BackendPidGetProc(pid) != NULL;
+		 ms += STOP_LOOK_MS)
 	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 STOP_LOOK_MS, TqWaitEvent(wait_event, "TqWorkerStop"));
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 STOP_LOOK_MS,
+						 TqWaitEvent(wait_event, "TqWorkerStop"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -73,8 +76,8 @@ wait_for_exit(int pid)
 static bool
 is_template(Oid database)
 {
-	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
-	bool		result;
+	HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	bool result;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
@@ -91,12 +94,13 @@ is_template(Oid database)
 static void
 clear_database(const char *name, LOCKMODE lockmode)
 {
-	Oid			database = get_database_oid(name, true);
-	int			pid;
+	Oid database = get_database_oid(name, true);
+	int pid;
 
 	if (!OidIsValid(database))
 		return;
-	if (!TqOwnsDatabase(database) && !(lockmode == ShareLock && is_template(database)))
+	if (!TqOwnsDatabase(database) &&
+		!(lockmode == ShareLock && is_template(database)))
 		return;
 	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
 	tq_shmem_tell(TQ_TELL_RESCAN);
@@ -112,11 +116,11 @@ clear_database(const char *name, LOCKMODE lockmode)
 static DefElem *
 find_option(List *options, const char *name)
 {
-	ListCell   *cell;
+	ListCell *cell;
 
 	foreach(cell, options)
 	{
-		DefElem    *option = lfirst_node(DefElem, cell);
+		DefElem *option = lfirst_node(DefElem, cell);
 
 		if (strcmp(option->defname, name) == 0)
 			return option;
@@ -127,9 +131,10 @@ find_option(List *options, const char *name)
 static void
 before_create_database(CreatedbStmt *statement)
 {
-	DefElem    *option = find_option(statement->options, "template");
+	DefElem *option = find_option(statement->options, "template");
 
-	clear_database(option != NULL && option->arg != NULL ? defGetString(option) : "template1",
+	clear_database(option != NULL && option->arg != NULL ? defGetString(option)
+														 : "template1",
 				   ShareLock);
 	tq_shmem_tell(TQ_TELL_RESCAN);
 }
@@ -156,20 +161,24 @@ before_create_extension(const char *name)
 static void
 before_alter_extension(const char *name)
 {
-	Oid			extension;
+	Oid extension;
 
 	if (strcmp(name, "tq") != 0)
 		return;
 	extension = get_extension_oid("tq", true);
 	if (OidIsValid(extension))
-		LockDatabaseObject(ExtensionRelationId, extension, 0, AccessExclusiveLock);
+		LockDatabaseObject(ExtensionRelationId,
+						   extension,
+						   0,
+						   AccessExclusiveLock);
 	tq_shmem_tell(TQ_TELL_RESTART);
 }
 
 static void
 before_drop(DropStmt *statement)
 {
-	if (statement->removeType == OBJECT_EXTENSION || statement->removeType == OBJECT_SCHEMA)
+	if (statement->removeType == OBJECT_EXTENSION ||
+		statement->removeType == OBJECT_SCHEMA)
 		tq_shmem_tell(TQ_TELL_WAKE);
 }
 
@@ -177,16 +186,18 @@ static void
 before_statement(Node *statement)
 {
 	if (XactReadOnly)
-		return;					/* a standby, too: the server will refuse */
+		return; /* a standby, too: the server will refuse */
 	if (IsA(statement, DropdbStmt))
-		clear_database(((DropdbStmt *) statement)->dbname, AccessExclusiveLock);
+		clear_database(((DropdbStmt *) statement)->dbname,
+					   AccessExclusiveLock);
 	else if (IsA(statement, CreatedbStmt))
 		before_create_database((CreatedbStmt *) statement);
 	else if (IsA(statement, AlterDatabaseStmt))
 		before_alter_database((AlterDatabaseStmt *) statement);
 	else if (IsA(statement, RenameStmt) &&
 			 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE)
-		clear_database(((RenameStmt *) statement)->subname, AccessExclusiveLock);
+		clear_database(((RenameStmt *) statement)->subname,
+					   AccessExclusiveLock);
 	else if (IsA(statement, CreateExtensionStmt))
 		before_create_extension(((CreateExtensionStmt *) statement)->extname);
 	else if (IsA(statement, AlterExtensionStmt))
@@ -201,7 +212,7 @@ static bool
 is_commit_prepared(Node *statement)
 {
 	return IsA(statement, TransactionStmt) &&
-		((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
+		   ((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
 }
 
 /* What was prepared may hold due times, and CREATE EXTENSION itself. */
@@ -215,14 +226,22 @@ after_commit_prepared(void)
 static void
 process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 				ProcessUtilityContext context, ParamListInfo params,
-				QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+				QueryEnvironment *environment, DestReceiver *dest,
+				QueryCompletion *completion)
 {
 	/* The statement may be gone when it has been run. */
-	bool		prepared = is_commit_prepared(plan->utilityStmt);
+	bool prepared = is_commit_prepared(plan->utilityStmt);
 
 	before_statement(plan->utilityStmt);
-	(next_process_utility != NULL ? next_process_utility : standard_ProcessUtility)
-		(plan, text, read_only_tree, context, params, environment, dest, completion);
+	(next_process_utility != NULL ? next_process_utility
+								  : standard_ProcessUtility)(plan,
+															 text,
+															 read_only_tree,
+															 context,
+															 params,
+															 environment,
+															 dest,
+															 completion);
 	if (prepared)
 		after_commit_prepared();
 }
