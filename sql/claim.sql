@@ -19,7 +19,7 @@ SELECT tq.pending_tasks('regress/w'), tq.task_queue_counts('regress/w');
 SELECT pg_temp.brief(tq.status(pg_temp.id('t1')));
 SELECT jsonb_object_keys(tq.status(pg_temp.id('t1')) -> 'runs' -> 0) AS key ORDER BY 1;
 -- one lease a call, for all that it took
-SELECT cardinality(tasks) AS tasks, due = (SELECT max(taken_until) FROM tq.run WHERE task = tasks[1]) AS due FROM tq.lease ORDER BY lease.due, 1;
+SELECT cardinality(tasks) AS tasks, due = (SELECT max(taken_until) FROM tq.run WHERE task = tasks[1]) AS due FROM tq.lease ORDER BY seq;
 
 -- claim_task: this run, by this worker
 SELECT tq.enqueue('regress/w', '{"n": 6}', task_id => pg_temp.id('t6'));

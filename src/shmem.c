@@ -242,21 +242,6 @@ ask_rescan(void)
 	wake(&shared->launcher);
 }
 
-/* Let the worker of a database end at the next opportunity, to begin anew. */
-static void
-restart_worker(Oid database)
-{
-	WorkerSlot *slot;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	slot = find_slot(database);
-	if (slot != NULL)
-		slot->told = true;
-	LWLockRelease(shared->lock);
-	if (slot != NULL)
-		wake(&slot->process);
-}
-
 /* Nothing here raises an error: the transaction is committed. */
 static void
 tell_committed(void)
@@ -264,7 +249,7 @@ tell_committed(void)
 	WorkerSlot *slot;
 
 	if (noted_tell & TQ_TELL_RESTART)
-		restart_worker(MyDatabaseId);
+		(void) tq_shmem_stop(MyDatabaseId, false);
 	if (noted_tell & TQ_TELL_START)
 		ask(MyDatabaseId);
 	if (noted_tell & TQ_TELL_RESCAN)
@@ -529,11 +514,12 @@ tq_shmem_turn_end(TimestampTz due)
 }
 
 /*
- * Tell the worker of a database to end, even in the middle of its work.
- * Returns its process id, to wait for, or 0 when there is none to wait for.
+ * Tell the worker of a database to end: when it has done its transaction, or,
+ * by force, in the middle of it.  Returns its process id, to wait for, or 0
+ * when there is none.  Raises no error.
  */
 int
-tq_shmem_stop(Oid database)
+tq_shmem_stop(Oid database, bool by_force)
 {
 	WorkerSlot *slot;
 	int pid = 0;
@@ -544,10 +530,12 @@ tq_shmem_stop(Oid database)
 	{
 		slot->told = true;
 		pid = slot->pid;
-		if (pid != 0)
+		if (pid != 0 && by_force)
 			kill(pid, SIGTERM);
 	}
 	LWLockRelease(shared->lock);
+	if (slot != NULL)
+		wake(&slot->process);
 	return pid;
 }
 

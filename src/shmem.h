@@ -61,7 +61,7 @@ extern void tq_shmem_turn_begin(void);
 extern TimestampTz tq_shmem_turn_end(TimestampTz due);
 
 /* Those who need a worker out of the way. */
-extern int tq_shmem_stop(Oid database);
+extern int tq_shmem_stop(Oid database, bool by_force);
 
 /* Restores. */
 extern void tq_shmem_load_begin(void);

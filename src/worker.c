@@ -294,24 +294,24 @@ later(Outcome outcome)
 }
 
 /*
- * Until when to sleep when the next thing is due then.  What is due already
- * and was not done is locked by somebody: look again soon, but not at once.
+ * Until when to sleep when the next thing is due then.  What was due when the
+ * turn began, and was not done, is locked by somebody: look again soon, but
+ * not at once.
  */
 static TimestampTz
-bedtime(TimestampTz due, bool progress, bool failed)
+bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
 {
 	static int skipped_ms = SKIPPED_FIRST_MS;
 	TimestampTz now = tq_clock_now();
 	TimestampTz latest = tq_clock_add_ms(now, failed ? RETRY_MS : SLEEP_MS);
 
-	if (due > now || progress)
-		skipped_ms = SKIPPED_FIRST_MS;
-	if (due > now)
-		return Min(due, latest);
-	if (failed)
+	if (failed && due <= now)
 		return latest;
-	if (progress)
-		return now;
+	if (due > began || progress)
+	{
+		skipped_ms = SKIPPED_FIRST_MS;
+		return Min(due, latest);
+	}
 	due = tq_clock_add_ms(now, skipped_ms);
 	skipped_ms = Min(skipped_ms * 2, SKIPPED_LAST_MS);
 	return due;
@@ -319,7 +319,7 @@ bedtime(TimestampTz due, bool progress, bool failed)
 
 /* Do all that is due; returns until when to sleep. */
 static TimestampTz
-take_turn(void)
+take_turn(TimestampTz began)
 {
 	TimestampTz due = DT_NOEND;
 	bool progress = false;
@@ -338,7 +338,7 @@ take_turn(void)
 	outcome = attempt("next due", work_next_due, &due);
 	if (outcome != DONE)
 		return later(outcome);
-	return bedtime(tq_shmem_turn_end(due), progress, failed);
+	return bedtime(tq_shmem_turn_end(due), began, progress, failed);
 }
 
 /*
@@ -432,7 +432,7 @@ tq_worker_main(Datum arg)
 
 		ResetLatch(MyLatch);
 		heed();
-		sleep_until(take_turn(), began);
+		sleep_until(take_turn(began), began);
 	}
 }
 

@@ -46,7 +46,8 @@
 
 #include "shmem.h"
 
-#define STOP_MS 5000 /* wait so long for a worker to go */
+#define STOP_MS 5000      /* wait so long for a worker to go */
+#define STOP_FORCE_MS 200 /* by then it should have done its transaction */
 #define STOP_LOOK_MS 10
 
 static ProcessUtility_hook_type next_process_utility = NULL;
@@ -55,15 +56,22 @@ static ProcessUtility_hook_type next_process_utility = NULL;
  * Sending a worker away.
  */
 
-/* Wait until a process is no longer counted among the sessions. */
+/*
+ * Tell the worker to go, at last with some emphasis, and wait until it is no
+ * longer counted among the sessions of the database.
+ */
 static void
-wait_for_exit(int pid)
+stop_worker(Oid database)
 {
 	static uint32 wait_event = 0;
+	int pid = tq_shmem_stop(database, false);
 
-	for (int ms = 0; ms < STOP_MS && BackendPidGetProc(pid) != NULL;
+	for (int ms = 0;
+		 pid != 0 && ms < STOP_MS && BackendPidGetProc(pid) != NULL;
 		 ms += STOP_LOOK_MS)
 	{
+		if (ms == STOP_FORCE_MS)
+			(void) tq_shmem_stop(database, true);
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 STOP_LOOK_MS,
@@ -95,7 +103,6 @@ static void
 clear_database(const char *name, LOCKMODE lockmode)
 {
 	Oid database = get_database_oid(name, true);
-	int pid;
 
 	if (!OidIsValid(database))
 		return;
@@ -104,9 +111,7 @@ clear_database(const char *name, LOCKMODE lockmode)
 		return;
 	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
 	tq_shmem_tell(TQ_TELL_RESCAN);
-	pid = tq_shmem_stop(database);
-	if (pid != 0)
-		wait_for_exit(pid);
+	stop_worker(database);
 }
 
 /*

@@ -237,7 +237,7 @@ tq_servers() {
 }
 
 # Ends all that runs in TQ_TMP, and removes it.  A server ends at once and takes
-# its processes with it; what does not end within five seconds is killed.
+# its processes with it; what does not end within three seconds is killed.
 tq_cleanup() {
 	local try pids servers
 	trap '' INT TERM HUP
@@ -245,13 +245,13 @@ tq_cleanup() {
 	export -n TQ_TMP		# so that what looks for them is not found itself
 	mapfile -t pids < <(jobs -p)
 	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null
-	for try in {0..79}; do
+	for try in {0..60}; do
 		mapfile -t pids < <(tq_programs)
 		mapfile -t servers < <(tq_servers)
 		((${#pids[@]} + ${#servers[@]} > 0)) || break
 		case $try in
-			0 | 10 | 20 | 30 | 40) kill -TERM "${pids[@]}"; kill -QUIT "${servers[@]}" ;;
-			50) kill -KILL "${pids[@]}" "${servers[@]}" ;;
+			0 | 10 | 20) kill -TERM "${pids[@]}"; kill -QUIT "${servers[@]}" ;;
+			30) kill -KILL "${pids[@]}" "${servers[@]}" ;;
 		esac 2>/dev/null
 		sleep 0.1
 	done
@@ -330,7 +330,7 @@ tq_build() {
 	tq_copy_server || tq_die 'the server could not be copied'
 	key=$(tq_build_key) kept=$tq_root/.build/$key.tar
 	if ! { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP/src" -xmf - <"$kept"; } 2>/dev/null; then
-		tq_log "$TQ_TMP/build.log" tq_make -j"$(nproc)" COPT="$tq_strict" || tq_die 'the build failed'
+		tq_log "$TQ_TMP/build.log" tq_make -s -j"$(nproc)" COPT="$tq_strict" || tq_die 'the build failed'
 		tq_keep_build "$kept"
 	fi
 	tq_log "$TQ_TMP/install.log" tq_make install || tq_die 'make install failed'

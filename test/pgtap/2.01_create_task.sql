@@ -58,7 +58,7 @@ SELECT pg_temp.keeps(format($$SELECT tq.create_task(pg_temp.id('full'), (SELECT 
 	'2.1 (7) a repeat without ' || keys)
 FROM unnest('{"{provisionerId,workerType}","{taskQueueId}"}'::text[]) AS keys;
 SELECT pg_temp.throws(format($$SELECT tq.create_task(pg_temp.id('full'), (SELECT task FROM full_task) || %L)$$, jsonb_build_object(key, value)), 'TQ409',
-	format('2.1 (7) conflict: other %s %s', key, value))
+	'2.1 (7) conflict: other ' || key)
 FROM (VALUES
 	('schedulerId', '"t"'::jsonb), ('projectId', '"q"'), ('taskGroupId', to_jsonb(pg_temp.id('other')::text)), ('dependencies', '[]'),
 	('dependencies', to_jsonb(ARRAY[pg_temp.id('r1')::text])), ('dependencies', to_jsonb(ARRAY[pg_temp.id('r2')::text, pg_temp.id('r1')::text])),

@@ -36,7 +36,7 @@ sub task
 		retries  => 1 + ($r >> 16) % 4,
 		created  => $start,
 		deadline => $start + 3 * ROUND_MS + ROUND_MS / 2,
-		expires  => $start + 20 * ROUND_MS,
+		expires  => $start + 20 * ROUND_MS + ROUND_MS / 2,
 		payload  => $j,
 		%wish
 	};
