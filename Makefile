@@ -25,9 +25,9 @@ PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 
 REGRESS = install slugid privilege settings create schedule claim report resolve \
 	group upkeep bad_input bad_definition big
-REGRESS_OPTS = --temp-instance=./tmp_check_regress --temp-config=test/tq.conf
+REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress --temp-config=test/tq.conf
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
-ISOLATION_OPTS = --inputdir=test/isolation --temp-instance=./tmp_check_iso --temp-config=test/tq.conf
+ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=test/isolation --temp-instance=./tmp_check_iso --temp-config=test/tq.conf
 TAP_TESTS = 1
 PROVE_TESTS = $(sort $(wildcard test/t/*.pl))
 EXTRA_CLEAN = tmp_check_regress tmp_check_iso

@@ -298,8 +298,11 @@ count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 									  tq_plan_time(row, 5));
 	progress->last_resolved = Max(progress->last_resolved,
 								  tq_plan_time(row, 6));
-	if ((state == TQ_STATE_FAILED || state == TQ_STATE_EXCEPTION) &&
-		earlier(*first_bad, first_resolved) == first_resolved)
+	if (state != TQ_STATE_FAILED && state != TQ_STATE_EXCEPTION)
+		return;
+	/* Of two in one millisecond the lower number, whatever the plan's order. */
+	if (*first_bad == 0 || first_resolved < *first_bad ||
+		(first_resolved == *first_bad && reason < progress->first_reason))
 	{
 		*first_bad = first_resolved;
 		progress->first_reason = reason;

@@ -62,16 +62,16 @@ SELECT pg_temp.throws(format('SELECT tq.create_tasks(%L)', jsonb_build_array(jso
 	'taskId', 'abc', 'task', pg_temp.def('x')))), 'TQ400', '1.1 taskId of create_tasks must be a slugid');
 
 -- schedulerId, as the generic identifier
-SELECT pg_temp.accepts(jsonb_build_object('schedulerId', v), '1.1 schedulerId ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.accepts(jsonb_build_object('schedulerId', v), '1.1 schedulerId ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['a', '-', '_', '0', 'Az-_09', repeat('s', 22), repeat('s', 38)]) AS v;
-SELECT pg_temp.refuses(jsonb_build_object('schedulerId', v), '1.1 schedulerId refused: ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.refuses(jsonb_build_object('schedulerId', v), '1.1 schedulerId refused: ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['', 'a.b', 'a b', 'a/b', 'a:b', 'é', E'a\n', repeat('s', 39)]) AS v;
 
 -- provisionerId, workerType and taskQueueId
-SELECT pg_temp.accepts(jsonb_build_object('taskQueueId', v), '1.1 taskQueueId ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.accepts(jsonb_build_object('taskQueueId', v), '1.1 taskQueueId ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['a/b', 'A-_9/b', repeat('p', 38) || '/' || repeat('w', 38), 'p/a-b-0', 'p/z9']) AS v;
 SELECT pg_temp.accepts('{"taskQueueId": "proj-x/Win_2012-R2"}', 'D-02 a workerType of the seeds'' loose form');
-SELECT pg_temp.refuses(jsonb_build_object('taskQueueId', v), '1.1 taskQueueId refused: ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.refuses(jsonb_build_object('taskQueueId', v), '1.1 taskQueueId refused: ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['', 'a', '/', 'a/', '/b', 'a/b/c', 'a//b', 'a.b/c', 'a/b.c', 'a b/c', 'a/b c', 'é/b', E'a/b\n',
 	repeat('p', 39) || '/w', 'p/' || repeat('w', 39)]) AS v;
 SELECT pg_temp.refuses_task(pg_temp.def('x') - 'taskQueueId' || v, '1.1 refused: ' || left(v::text, 60))
@@ -97,21 +97,21 @@ SELECT is((SELECT worker_group || '/' || worker_id FROM tq.claim_work('test/ids'
 	repeat('G', 38) || '/' || repeat('-', 38), '1.1 workerGroup and workerId have 1 to 38 characters');
 
 -- projectId
-SELECT pg_temp.accepts(jsonb_build_object('projectId', v), '1.1 projectId ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.accepts(jsonb_build_object('projectId', v), '1.1 projectId ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['a', 'a.b_c/d-E9', '.', '/', repeat('p', 500)]) AS v;
-SELECT pg_temp.refuses(jsonb_build_object('projectId', v), '1.1 projectId refused: ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.refuses(jsonb_build_object('projectId', v), '1.1 projectId refused: ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['', 'a:b', 'a b', 'é', 'a*', repeat('p', 501)]) AS v;
 
 -- scopes
-SELECT pg_temp.accepts(jsonb_build_object('scopes', jsonb_build_array(v)), '1.1 scope ' || quote_literal(v))
+SELECT pg_temp.accepts(jsonb_build_object('scopes', jsonb_build_array(v)), '1.1 scope ' || to_json(v)::text)
 FROM unnest(ARRAY['a:b', 'a:*', '*', 'a*b*', ' ~', '']) AS v;
-SELECT pg_temp.refuses(jsonb_build_object('scopes', jsonb_build_array(v)), '1.1 scope refused: ' || quote_literal(v))
+SELECT pg_temp.refuses(jsonb_build_object('scopes', jsonb_build_array(v)), '1.1 scope refused: ' || to_json(v)::text)
 FROM unnest(ARRAY['é', E'a\tb', E'a\n', E'\x7f', 'a:**', '**']) AS v;
 
 -- routes
-SELECT pg_temp.accepts(jsonb_build_object('routes', jsonb_build_array(v)), '1.1 route ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.accepts(jsonb_build_object('routes', jsonb_build_array(v)), '1.1 route ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['r', 'index.a.b', 'é ü', repeat('r', 249), repeat('é', 249)]) AS v;
-SELECT pg_temp.refuses(jsonb_build_object('routes', jsonb_build_array(v)), '1.1 route refused: ' || left(v, 12) || '…, ' || length(v))
+SELECT pg_temp.refuses(jsonb_build_object('routes', jsonb_build_array(v)), '1.1 route refused: ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['', repeat('r', 250), repeat('é', 250)]) AS v;
 
 SELECT * FROM finish();

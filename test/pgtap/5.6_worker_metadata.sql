@@ -1,7 +1,7 @@
 -- Spec 5.6: when workers and queues are seen, and their recent tasks.
 BEGIN;
 \ir helper.psql
-SELECT plan(16);
+SELECT plan(20);
 
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$
@@ -39,7 +39,7 @@ SELECT is(pg_temp.recent('w1'), 't1/0 t2/0 t3/0 k1/0', '5.6 claim_task: appended
 -- queues: seen by both; no function shows it yet
 CREATE FUNCTION pg_temp.queue_expires(queue text) RETURNS text
 LANGUAGE sql AS $$
-	SELECT pg_temp.iso(expires) FROM tq.queue WHERE task_queue_id = queue
+	SELECT pg_temp.iso(expires) FROM tq.queue WHERE task_queue_id = queue_expires.queue
 $$;
 SELECT pg_temp.claims('test/seen');
 SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen'), now() + interval '1 day'), '5.6 claim_work: the queue is seen, and expires in a day');

@@ -21,14 +21,17 @@ our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES s
 
 # The virtual clock: round r begins at BASE + r * ROUND_MS, and a round takes
 # far less real time than half of that.  Deadlines lie half-way between two
-# rounds, so none passes while a round is going on.
+# rounds, and so does all expiry: none passes while a round is going on.
+#
 # Expired rows must stay for SLACK_MS, and be gone EXPIRY_MS later: upkeep looks
 # at what expires within one hour together.
 use constant SLACK_MS      => 30 * 60_000;
 use constant EXPIRY_MS     => 61 * 60_000;
+
 # A session reads the clock when its call begins, and may then wait for a lock:
 # so what follows may bear a time that is so much earlier than its cause.
 use constant SKEW_MS       => 2_000;
+
 use constant ROUND_MS      => 600_000;
 use constant BASE_MS       => 2_208_988_800_000;    # 2040-01-01T00:00:00Z
 use constant MAX_RUNS      => 6;
