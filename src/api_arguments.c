@@ -79,7 +79,7 @@ tq_arg_max(FunctionCallInfo fcinfo, int n)
 int
 tq_arg_run_id(FunctionCallInfo fcinfo, int n)
 {
-	return tq_arg_int(fcinfo, n, "run_id", 0, PG_INT16_MAX);
+	return tq_arg_int(fcinfo, n, "run_id", 0, PG_INT32_MAX);
 }
 
 char *

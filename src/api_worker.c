@@ -318,6 +318,18 @@ quarantine_info(FunctionCallInfo fcinfo, int n)
 	return info;
 }
 
+/* JSON has no infinity, and a quarantine that never ends is shown like others. */
+static void
+refuse_infinite(TimestampTz until)
+{
+	if (TIMESTAMP_NOT_FINITE(until))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("quarantine_until must be finite"),
+				 errdetail("It is %s.", timestamptz_to_str(until)),
+				 errhint("Give a time far in the future.")));
+}
+
 /* quarantine_worker(… as get_worker, quarantine_until timestamptz, quarantine_info text) -> worker (2.16) */
 Datum
 tq_quarantine_worker(PG_FUNCTION_ARGS)
@@ -334,6 +346,7 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(4))
 		tq_refuse_null("quarantine_until");
 	until = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(4));
+	refuse_infinite(until);
 	tq_plan_open(false);
 	tq_worker_get(queue, group, id, now, &worker);
 	tq_worker_quarantine(

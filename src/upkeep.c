@@ -305,6 +305,15 @@ expire_tasks(TimestampTz now, bool *more)
 			kept[nkept++] = &tasks[i];
 	}
 	set_expiry(kept, nkept);
+	if (nexpired > tq_expire_batch)
+	{
+		tq_timer_insert(TQ_TIMER_EXPIRE,
+						now,
+						ids + tq_expire_batch,
+						nexpired - tq_expire_batch);
+		nexpired = tq_expire_batch;
+		*more = true;
+	}
 	if (nexpired > 0)
 		deleted = tq_tasks_delete(ids, nexpired);
 	sweep(before);
