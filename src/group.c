@@ -55,6 +55,12 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 	}
 	if (group->id != 0)
 		return;
+	/*
+	 * Whoever is creating the task of that name waits for this row once it is
+	 * there: so wait for them before.  What is left of a deadlock is the moment
+	 * between this look and the insertion.
+	 */
+	(void) tq_task_wait_for_insert(slug);
 	group->id = tq_group_insert(group);
 	if (group->id != 0)
 	{

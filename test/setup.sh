@@ -111,26 +111,26 @@ tq_as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
-# Debian makes and starts a cluster when it installs a server: not for us.
-# Its configuration is afterwards what it would have been.
+# Debian makes and starts a cluster when it installs a server: not for us.  The
+# file that says so is afterwards what it was, or would have been: Debian puts
+# its own beside one that is there already.
 tq_install() {
 	# shellcheck disable=SC2016	# for that shell to expand
 	tq_as_root env DEBIAN_FRONTEND=noninteractive sh -c '
-		dir=/etc/postgresql-common conf=$dir/createcluster.conf kept=""
-		default=/usr/share/postgresql-common/createcluster.conf
-		case " $* " in
-			*" postgresql-"[0-9]*)
-				mkdir -p $dir
-				[ ! -f $conf ] || { kept=$conf.before-tq && cp -p $conf $kept; }
-				echo "create_main_cluster = false" >$conf
-		esac
+		conf=/etc/postgresql-common/createcluster.conf kept=$conf.before-tq
+		trap : INT TERM HUP
+		mkdir -p "${conf%/*}"
+		[ ! -f $conf ] || cp -p $conf $kept
+		echo "create_main_cluster = false" >$conf
 		apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" </dev/null
 		code=$?
-		if [ -n "$kept" ]; then
+		if [ -f $kept ]; then
 			mv $kept $conf
-		elif [ -f $conf ] && [ -f $default ]; then
-			sed "s/^ssl =.*/ssl = on/" $default >$conf
-		fi
+		elif [ -f $conf.ucf-dist ]; then
+			mv $conf.ucf-dist $conf
+		else
+			rm -f $conf && rmdir "${conf%/*}"
+		fi 2>/dev/null
 		exit $code' sh "$@"
 }
 

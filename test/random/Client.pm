@@ -79,6 +79,8 @@ sub call
 	{
 		$r->{err} = $self->{dbh}->state || 'XXXXX';
 		($r->{msg} = $self->{dbh}->errstr // $@) =~ s/\s+/ /g;
+		die "the server is gone in operation $self->{op}: $sql (@bind): $r->{msg}\n"
+		  if $r->{err} =~ /^(?:08|57P0[123])/;
 	};
 	$r->{b} = $self->virtual;
 	$self->{last_err} = $r->{err};

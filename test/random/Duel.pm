@@ -18,7 +18,7 @@ use Plan qw(ROUND_MS round_start seed_numbers slug_of pick);
 
 use constant SLOTS => 8;
 
-my @encounters = qw(fan_in edge seal held_claim held_deadline claim expired same batches rerun);
+my @encounters = qw(fan_in edge seal held_claim held_deadline claim expired same batches rerun unborn);
 
 # Task j of a slot: without any wish, it lives long and depends on nothing.
 sub task
@@ -246,6 +246,29 @@ sub fire_batches
 	my ($c, $slot) = @_;
 	my @runs = shuffle(map { [ $_->{id}, 0 ] } parents($c, $slot));
 	return $c->try_resolve(pick('completed', 'completed', 'failed', 'worker-shutdown'), @runs);
+}
+
+# Tasks are asked for in the moment in which they come to be.
+sub fire_unborn
+{
+	my ($c, $slot) = @_;
+	for my $j (0 .. 19)
+	{
+		my $d = task($c, $c->{round}, $slot, $j);
+		if ($c->{no} == $slot % $c->{clients})
+		{
+			$c->try_create($d);
+			next;
+		}
+		pick(
+			sub { return $c->try_report($d->{id}, 0, pick('completed', 'worker-shutdown')) },
+			sub { return $c->try_report($d->{id}, 0, 'failed') },
+			sub { return $c->try_resolve('completed', [ $d->{id}, 0 ]) },
+			sub { return $c->try_reclaim($d->{id}, 0) },
+			sub { return $c->try_claim_task($d->{id}, 0) },
+			sub { return $c->try_verb(pick(qw(schedule rerun cancel read)), $d->{id}) })->();
+	}
+	return;
 }
 
 # What was resolved runs again, while others are made that depend on it.
