@@ -159,7 +159,7 @@ report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 			break;
 		case TQ_OUTCOME_NOT_FOUND:
 			if (report.task == NULL)
-				(void) tq_task_get(&report.task_id, false);
+				tq_refuse_missing_task(&report.task_id);
 			tq_refuse_missing_run(report.task, report.run_id);
 	}
 	status = tq_plan_keep(tq_status_of(report.task));

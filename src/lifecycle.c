@@ -8,6 +8,18 @@
  */
 #include "rules.h"
 
+void
+tq_refuse_missing_task(const TqSlug *task_id)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_NOT_FOUND),
+		 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
+		 errdetail("It was never created, or it has expired."),
+		 errhint(
+			 "Check the task id, and that its transaction was committed.")));
+}
+
 /* The task, or TQ404. */
 TqTask *
 tq_task_get(const TqSlug *task_id, bool whole)
@@ -16,13 +28,7 @@ tq_task_get(const TqSlug *task_id, bool whole)
 						 : tq_task_by_slug(task_id);
 
 	if (task == NULL)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_NOT_FOUND),
-			 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
-			 errdetail("It was never created, or it has expired."),
-			 errhint(
-				 "Check the task id, and that its transaction was committed.")));
+		tq_refuse_missing_task(task_id);
 	return task;
 }
 
@@ -59,7 +65,7 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 	if (task->deadline < now)
 		tq_refuse_past_deadline(task);
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, run))
-		(void) tq_task_get(&task->task_id, false);
+		tq_refuse_missing_task(&task->task_id);
 }
 
 /* Add a pending run that follows this one, at the back of the queue. */

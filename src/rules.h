@@ -138,6 +138,8 @@ extern void tq_worker_get(const char *queue, const char *group, const char *id,
 
 /* ---- common errors, in lifecycle.c ---- */
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
+extern void tq_refuse_missing_task(const TqSlug *task_id)
+	pg_attribute_noreturn();
 extern void tq_refuse_past_deadline(const TqTask *task)
 	pg_attribute_noreturn();
 extern void tq_refuse_missing_run(const TqTask *task, int run_id)

@@ -1,5 +1,6 @@
 # A server that has not loaded tq at its start: pg_cron calls upkeep() instead
-# of the background worker.  Before 1.5, pg_cron knows nothing under a minute.
+# of the background worker.  Before 1.5, pg_cron knows nothing under a minute,
+# so that this is the first to start: others run while it waits.
 use strict;
 use warnings FATAL => 'all';
 
