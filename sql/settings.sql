@@ -14,17 +14,18 @@ SET tq.claim_timeout = '20min';
 SHOW tq.claim_timeout;
 SET tq.claim_timeout = '1500ms';
 SHOW tq.claim_timeout;
-SELECT name, setting, a.*
+-- (from 17 on the server writes units in ranges)
+SELECT name, setting, a.code, regexp_replace(a.message, ' m?s(?=[ )])', '', 'g') AS message, a.detail, a.hint
 FROM (VALUES ('tq.claim_timeout', '0'), ('tq.claim_timeout', '-1'), ('tq.claim_timeout', 'soon'), ('tq.claim_timeout', '100d'),
 	('tq.max_deadline', '0'), ('tq.max_deadline', '100000d'), ('tq.deadline_delay', '-1'),
 	('tq.max_runs', '0'), ('tq.max_runs', '1001'), ('tq.max_runs', '1002'), ('tq.max_dependencies', '-1'), ('tq.max_dependencies', '10001'),
 	('tq.expire_batch', '0'), ('tq.expire_batch', '1000001'),
 	('tq.clock_offset', 'rubbish'), ('tq.clock_offset', '1 month'), ('tq.clock_offset', '1 year'), ('tq.clock_offset', ''),
 	('tq.clock_offset', '100000 days'),
-	('tq.clock_offset', '1.5 seconds'), ('tq.clock_offset', 'infinity'),
+	('tq.clock_offset', '1.5 seconds'),
 	('tq.no_such_setting', '1')) x (name, setting), pg_temp.answer(format('SELECT set_config(%L, %L, false)', name, setting)) a;
 -- Times that a clock cannot show
-SELECT setting, a.code IN ('22008', '22023') AS refused FROM unnest('{2147483647 days,-2147483647 days,200000000 days,-10000000 days}'::text[]) setting,
+SELECT setting, a.code IN ('22007', '22008', '22023') AS refused FROM unnest('{infinity,2147483647 days,-2147483647 days,200000000 days,-10000000 days}'::text[]) setting,
 	pg_temp.answer(format('SELECT set_config(''tq.clock_offset'', %L, false)', setting)) a;
 
 -- Only a superuser may set them
