@@ -21,12 +21,13 @@ PG_FUNCTION_INFO_V1(tq_priority_name_sql);
 static int64
 run_step(TqStep step)
 {
+	TqMark mark = TQ_MARK_BEGIN;
 	int64 tasks = 0;
 	bool more;
 
 	do
 	{
-		tasks += tq_upkeep_step(step, &more);
+		tasks += tq_upkeep_step(step, &mark, &more);
 		CHECK_FOR_INTERRUPTS();
 	} while (more);
 	return tasks;

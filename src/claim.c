@@ -3,14 +3,16 @@
  *	  Giving pending runs to workers, and prolonging their claims
  *	  (spec/taskcluster.md 2.8 to 2.10, section 5).
  *
- * Room 4.  Decides who gets a run and until when.  claim_work() never waits:
- * a row that another session holds is passed over.  claim_task() and
- * reclaim_task() wait for the row that they name.
+ * Room 4.  Decides who gets a run and until when.  claim_work() passes over
+ * every run that another session holds; it waits only where a queue or a
+ * worker is named for the first time ever by a transaction that has not ended.
+ * claim_task() and reclaim_task() wait for the row that they name.
  */
 #include "rules.h"
 
 #define DAY_MS INT64CONST(24 * 60 * 60 * 1000)
 #define SEEN_MS (30 * 60 * 1000)
+#define REMEMBER_MS 1000
 
 /*
  * The worker's number, noting that it was seen; false when it is in
@@ -30,18 +32,34 @@ see_worker(int32 queue, const char *group, const char *id, TimestampTz now,
 	return worker->quarantine_until <= now;
 }
 
+/*
+ * Keep the last claims of a worker: every one while they are few, then at most
+ * once a second.  A worker that claims faster would leave an old version of
+ * its row at each claim, and all of them in its own way while a long
+ * transaction keeps vacuum from them.
+ */
+static bool
+is_worth_remembering(const TqWorker *worker, TimestampTz now)
+{
+	return worker->recent < TQ_RECENT_MAX ||
+		   worker->remembered < tq_clock_add_ms(now, -REMEMBER_MS);
+}
+
 static void
-remember(int32 worker, const TqClaimed *claimed, int n)
+remember(const TqWorker *worker, const TqClaimed *claimed, int n,
+		 TimestampTz now)
 {
 	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
 	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
 
+	if (n == 0 || !is_worth_remembering(worker, now))
+		return;
 	for (int i = 0; i < n; i++)
 	{
 		tasks[i] = claimed[i].task;
 		run_ids[i] = claimed[i].run_id;
 	}
-	tq_worker_remember(worker, tasks, run_ids, n);
+	tq_worker_remember(worker->id, tasks, run_ids, n, now);
 }
 
 /* 2.8: up to max runs of a queue, best first. */
@@ -59,7 +77,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	if (!see_worker(queue, worker_group, worker_id, now, &worker))
 		return NULL;
 	claimed = tq_pending_claim(queue, worker.id, max, now, taken_until, found);
-	remember(worker.id, claimed, *found);
+	remember(&worker, claimed, *found, now);
 	claims = palloc(sizeof(TqClaim) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
@@ -83,7 +101,7 @@ start_run(const TqTask *task, TqRun *run, int32 worker, TimestampTz now)
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
 	tq_lease_insert(run->taken_until, &task->id, 1);
-	tq_worker_remember(worker, &task->id, &run->run_id, 1);
+	tq_worker_remember(worker, &task->id, &run->run_id, 1, now);
 }
 
 static void
@@ -163,11 +181,15 @@ lock_running(const TqTask *task, int run_id, TimestampTz now)
 	int found;
 	TqRun *run = tq_runs_lock(&task->id, &run_id, 1, &found);
 
-	if (found == 0)
+	while (found == 0)
 	{
 		run = palloc(sizeof(TqRun));
 		if (!tq_run_peek(task->id, run) || run->run_id != run_id)
 			tq_refuse_missing_run(task, run_id);
+		if (run->place != TQ_PLACE_RUN)
+			break;
+		/* It has been claimed between the two looks. */
+		run = tq_runs_lock(&task->id, &run_id, 1, &found);
 	}
 	if (task->deadline <= now)
 		tq_refuse_past_deadline(task);
@@ -192,6 +214,7 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 	tq_run_extend(task->id, run_id, run->taken_until);
 	tq_lease_insert(run->taken_until, &task->id, 1);
 	tq_worker_seen(run->worker, now, tq_clock_add_ms(now, DAY_MS), false);
+	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, DAY_MS));
 	history = tq_runs_history(&task->id, 1, &n);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,

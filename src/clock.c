@@ -60,14 +60,46 @@ tq_clock_next_year(TimestampTz t)
 	return result;
 }
 
-/* t + span, calendar months and days counted in UTC. */
+/* The last day whose year has four digits: what JSON shows, and a dump restores. */
+TimestampTz
+tq_clock_latest(void)
+{
+	return (TimestampTz) (date2j(9999, 12, 31) - POSTGRES_EPOCH_JDATE) *
+		   USECS_PER_DAY;
+}
+
+#define LONGEST_YEARS 8000
+
+static bool
+is_within(int64 amount, int64 per_year)
+{
+	return amount / per_year < LONGEST_YEARS &&
+		   amount / per_year > -LONGEST_YEARS;
+}
+
+/* Is it an interval that can be added to a time of our days? */
+static bool
+is_sane(const Interval *span)
+{
+	return is_within(span->month, MONTHS_PER_YEAR) &&
+		   is_within(span->day, 366) &&
+		   is_within(span->time, USECS_PER_DAY * 366);
+}
+
+/*
+ * t + span, calendar months and days counted in UTC; past the latest time if
+ * span is too long to be added.
+ */
 TimestampTz
 tq_clock_add_interval(TimestampTz t, Interval *span)
 {
-	Datum sum = DirectFunctionCall2(timestamp_pl_interval,
-									TimestampGetDatum(t),
-									IntervalPGetDatum(span));
+	Datum sum;
 
+	if (t > tq_clock_latest() || !is_sane(span))
+		return DT_NOEND;
+	sum = DirectFunctionCall2(timestamp_pl_interval,
+							  TimestampGetDatum(t),
+							  IntervalPGetDatum(span));
 	return tq_clock_truncate(DatumGetTimestamp(sum));
 }
 

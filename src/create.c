@@ -10,16 +10,13 @@
  *
  * Two sessions that create the same task meet at the unique index of task_id:
  * the second waits for the first, then finds the task and compares.  Locks in
- * one call, in this order: groups by slug, task_id by slug, then the tasks it
- * depends on.  A task's id is greater than those of the tasks it depends on.
+ * one call, in this order: queues by name, groups by slug, task_id by slug,
+ * then the tasks it depends on.  A task's id is greater than those of the tasks it depends on.
  */
 #include "rules.h"
 
 #include "nodes/pg_list.h"
 #include "utils/hsearch.h"
-
-/* One row of timer names at most so many tasks, so that a step stays small. */
-#define TIMER_TASKS 100
 
 static HTAB *
 index_by_slug(const TqTask *tasks, int n)
@@ -276,51 +273,106 @@ is_named_after_itself(const TqTask *task)
 	return tq_slug_compare(&task->group_slug, &task->task_id) == 0;
 }
 
-/* Join each group once, for all its tasks in this call. */
+/* The tasks of one group in a call. */
+typedef struct Span
+{
+	const TqTask *joining; /* one that is not named after itself, or NULL */
+	TimestampTz latest;    /* when the last of those expires */
+	bool has_own;          /* is the one there that the group is named after */
+} Span;
+
+static void
+refuse_schedulers(const TqTask *a, const TqTask *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("tasks of one group must have one schedulerId"),
+			 errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
+					   tq_slug_text(&a->group_slug),
+					   a->scheduler_id,
+					   b->scheduler_id),
+			 errhint("Use one schedulerId, or another taskGroupId.")));
+}
+
+static void
+add_to_span(Span *span, const TqTask *task)
+{
+	if (is_named_after_itself(task))
+	{
+		span->has_own = true;
+		return;
+	}
+	if (span->joining != NULL &&
+		strcmp(span->joining->scheduler_id, task->scheduler_id) != 0)
+		refuse_schedulers(span->joining, task);
+	span->joining = task;
+	span->latest = Max(span->latest, task->expires);
+}
+
+/* So many groups that tasks are named after are locked in one call. */
+#define OWN_GROUPS_LOCKED 64
+
+/*
+ * Do the groups of tasks that are named after themselves need a lock?  Only
+ * where others of the call join groups: two such calls could else wait for
+ * each other's tasks (store_group.c).  Not for ever more of them: the server's
+ * table of locks is finite, and the deadlock is then found by the server.
+ */
+static bool
+must_lock_own(const TqTask *tasks, int n)
+{
+	int own = 0;
+
+	for (int i = 0; i < n; i++)
+		own += is_named_after_itself(&tasks[i]);
+	return own < n && own <= OWN_GROUPS_LOCKED;
+}
+
+/* Join each group once, for all its tasks in this call, in order of the groups. */
 static void
 join_groups(TqTask *tasks, int n)
 {
 	int *places = places_sorted(tasks, n, compare_group);
+	bool lock_own = must_lock_own(tasks, n);
 	int end;
 
 	for (int start = 0; start < n; start = end)
 	{
-		const TqTask *joining = NULL;
-		TimestampTz latest = 0;
+		Span span = {NULL, 0, false};
 		int64 id;
 
 		for (end = start;
 			 end < n && compare_group(&places[start], &places[end]) == 0;
 			 end++)
-		{
-			TqTask *task = &tasks[places[end]];
-
-			if (is_named_after_itself(task))
-				continue;
-			if (joining != NULL &&
-				strcmp(joining->scheduler_id, task->scheduler_id) != 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_TQ_CONFLICT),
-						 errmsg(
-							 "tasks of one group must have one schedulerId"),
-						 errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
-								   tq_slug_text(&task->group_slug),
-								   joining->scheduler_id,
-								   task->scheduler_id),
-						 errhint(
-							 "Use one schedulerId, or another taskGroupId.")));
-			joining = task;
-			latest = Max(latest, task->expires);
-		}
-		if (joining == NULL)
+			add_to_span(&span, &tasks[places[end]]);
+		if (span.has_own && lock_own)
+			tq_group_lock(&tasks[places[start]].group_slug, true);
+		if (span.joining == NULL)
 			continue;
-		id = tq_group_join(joining, latest);
+		id = tq_group_join(span.joining, span.latest);
 		for (int i = start; i < end; i++)
 		{
 			if (!is_named_after_itself(&tasks[places[i]]))
 				tasks[places[i]].group_id = id;
 		}
 	}
+}
+
+static int
+compare_queue(const void *a, const void *b)
+{
+	return strcmp(sorting[*(const int *) a].queue_name,
+				  sorting[*(const int *) b].queue_name);
+}
+
+/* In order of their names, as a new one may have to be waited for. */
+static void
+intern_queues(TqTask *tasks, int n)
+{
+	int *places = places_sorted(tasks, n, compare_queue);
+
+	for (int i = 0; i < n; i++)
+		tasks[places[i]].queue = tq_queue_intern(tasks[places[i]].queue_name);
 }
 
 /* Insert definitions in order of task_id, so that two calls cannot deadlock. */
@@ -387,7 +439,7 @@ static void
 set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
 {
 	int *places = places_sorted(tasks, n, compare_deadline);
-	int64 ids[TIMER_TASKS];
+	int64 ids[TQ_TIMER_TASKS];
 	int nids = 0;
 
 	for (int i = 0; i < n; i++)
@@ -398,7 +450,7 @@ set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
 
 		if (sibling->is_new)
 			ids[nids++] = task->id;
-		if (nids == TIMER_TASKS || i + 1 == n ||
+		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
 			tasks[places[i + 1]].deadline != task->deadline)
 		{
 			tq_timer_insert(TQ_TIMER_DEADLINE,
@@ -423,12 +475,10 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 
 	for (int i = 0; i < n; i++)
 		tq_check_times(&tasks[i], now);
+	intern_queues(tasks, n);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
-	{
 		tasks[order[i]].id = tq_seq_next();
-		tasks[order[i]].queue = tq_queue_intern(tasks[order[i]].queue_name);
-	}
 	created = insert_tasks(tasks, n, repeat, siblings);
 	if (created > 0)
 	{

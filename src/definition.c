@@ -744,6 +744,8 @@ tq_check_times(const TqTask *task, TimestampTz now)
 			   "must not be further in the future than tq.max_deadline");
 	if (task->deadline > task->expires)
 		refuse(task_id, "expires", "must not be before \"deadline\"");
+	if (task->expires > tq_clock_latest())
+		refuse(task_id, "expires", "must be in or before the year 9999");
 }
 
 /* define_task() puts the task's own id first, unless it is there (2.2). */

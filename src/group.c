@@ -7,8 +7,6 @@
  */
 #include "rules.h"
 
-#define HOUR_MS (60 * 60 * 1000)
-
 static void
 refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 {
@@ -51,7 +49,7 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 	if (!tq_group_find(slug, group))
 	{
 		group->scheduler_id = pstrdup(scheduler_id);
-		group->expires = tq_clock_add_ms(expires, HOUR_MS);
+		group->expires = tq_clock_add_ms(expires, TQ_HOUR_MS);
 	}
 	if (group->id != 0)
 		return;
@@ -77,7 +75,9 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 
 /*
  * The task, which is not the one that the group is named after, joins its
- * group; so do others of the same call, the last of which expires then.
+ * group; so do others of the same call, the last of which expires then.  A
+ * group that has expired may be deleted just now: then prolonging it, which
+ * waits for that, finds nothing, and it begins anew.
  */
 int64
 tq_group_join(const TqTask *task, TimestampTz latest_expires)
@@ -85,10 +85,16 @@ tq_group_join(const TqTask *task, TimestampTz latest_expires)
 	TqGroup group;
 
 	tq_group_lock(&task->group_slug, false);
-	materialize(&task->group_slug, task->scheduler_id, task->expires, &group);
-	check_member(&group, task->scheduler_id);
-	if (latest_expires > group.expires)
-		tq_group_prolong(group.id, tq_clock_add_ms(latest_expires, HOUR_MS));
+	do
+	{
+		materialize(&task->group_slug,
+					task->scheduler_id,
+					task->expires,
+					&group);
+		check_member(&group, task->scheduler_id);
+	} while (latest_expires > group.expires &&
+			 !tq_group_prolong(group.id,
+							   tq_clock_add_ms(latest_expires, TQ_HOUR_MS)));
 	return group.id;
 }
 
@@ -106,7 +112,7 @@ tq_group_check_own(const TqTask *task)
 		return;
 	check_member(&group, task->scheduler_id);
 	if (task->expires > group.expires)
-		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, HOUR_MS));
+		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
 }
 
 /* TQ404 when there is no such group. */
@@ -130,7 +136,12 @@ tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now)
 	tq_group_get(slug, group);
 	materialize(slug, group->scheduler_id, group->expires, group);
 	if (group->sealed == 0)
+	{
+		/* The task of its name takes no lock: it is let in, or sees the seal. */
+		(void) tq_task_wait_for_insert(slug);
 		tq_group_set_sealed(group->id, now);
+		(void) tq_task_wait_for_insert(slug);
+	}
 	(void) tq_group_find(slug, group);
 }
 

@@ -69,6 +69,15 @@ set_planner(const char *name, const char *value)
 							 false);
 }
 
+/* Counts how often a saved statement has been planned. */
+static int
+generation(SPIPlanPtr plan)
+{
+	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(plan));
+
+	return source->generation;
+}
+
 /* Parse and plan; the plan is generic, and kept until it is invalidated. */
 static void
 prepare(TqStatement *statement)
@@ -84,6 +93,11 @@ prepare(TqStatement *statement)
 
 	nest = NewGUCNestLevel();
 	set_planner("search_path", "pg_catalog, pg_temp");
+	set_planner("plan_cache_mode", "auto");
+	set_planner("enable_indexscan", "on");
+	set_planner("enable_indexonlyscan", "on");
+	set_planner("enable_nestloop", "on");
+	set_planner("enable_sort", "on");
 	set_planner("enable_seqscan", "off");
 	set_planner("enable_bitmapscan", "off");
 	set_planner("enable_hashjoin", "off");
@@ -106,24 +120,38 @@ prepare(TqStatement *statement)
 		ReleaseCachedPlan(cached, CurrentResourceOwner);
 	AtEOXact_GUC(true, nest);
 	statement->plan = plan;
+	statement->generation = generation(plan);
 }
 
-/* Run a statement and return the number of its rows. */
-uint64
-tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
+/* Prepare a statement again whose plan is no longer the one that we made. */
+static void
+prepare_if_stale(TqStatement *statement)
 {
-	int code;
+	SPIPlanPtr stale = statement->plan;
 
-	if (statement->plan != NULL && !SPI_plan_is_valid(statement->plan))
+	if (stale != NULL && (!SPI_plan_is_valid(stale) ||
+						  generation(stale) != statement->generation))
 	{
-		SPIPlanPtr stale = statement->plan;
-
 		statement->plan = NULL;
 		SPI_freeplan(stale);
 	}
 	if (statement->plan == NULL)
 		prepare(statement);
+}
 
+/* A session may want custom plans for its own statements; not for ours. */
+static int
+execute(TqStatement *statement, const Datum *values, const char *nulls)
+{
+	bool override = plan_cache_mode == PLAN_CACHE_MODE_FORCE_CUSTOM_PLAN;
+	int nest = 0;
+	int code;
+
+	if (override)
+	{
+		nest = NewGUCNestLevel();
+		set_planner("plan_cache_mode", "auto");
+	}
 	code = SPI_execute_snapshot(statement->plan,
 								unconstify(Datum *, values),
 								nulls,
@@ -133,6 +161,19 @@ tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 								reading,
 								true,
 								0);
+	if (override)
+		AtEOXact_GUC(true, nest);
+	return code;
+}
+
+/* Run a statement and return the number of its rows. */
+uint64
+tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
+{
+	int code;
+
+	prepare_if_stale(statement);
+	code = execute(statement, values, nulls);
 	if (code < 0)
 		elog(ERROR, "could not execute: %s", SPI_result_code_string(code));
 	return SPI_processed;

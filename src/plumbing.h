@@ -52,6 +52,7 @@ extern void tq_error_list(StringInfo list, const char *separator,
 extern TimestampTz tq_clock_now(void);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
 extern TimestampTz tq_clock_add_ms(TimestampTz t, int64 ms);
+extern TimestampTz tq_clock_latest(void);
 extern TimestampTz tq_clock_next_year(TimestampTz t);
 extern TimestampTz tq_clock_add_interval(TimestampTz t, Interval *span);
 extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
@@ -84,6 +85,7 @@ typedef struct TqStatement
 	const char *sql;
 	Oid types[TQ_MAX_ARGS + 1];
 	struct _SPI_plan *plan;
+	int generation; /* of the plan, when we made it */
 } TqStatement;
 
 #define TQ_STATEMENT(sql_, ...)                                               \
@@ -118,6 +120,20 @@ extern Datum tq_array_int16(const int16 *values, int n);
 extern Datum tq_array_bool(const bool *values, int n);
 extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);
+
+/* A place in lease or timer: rows up to it have been taken. */
+typedef struct TqMark
+{
+	TimestampTz due;
+	int64 seq;
+} TqMark;
+
+#define TQ_MARK_BEGIN                                                         \
+	{                                                                         \
+		DT_NOBEGIN, 0                                                         \
+	}
+
+#define TQ_HOUR_MS INT64CONST(3600000)
 
 /* catalog.c */
 extern Oid tq_catalog_slugid_type(void);

@@ -64,7 +64,7 @@ end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
 	run->resolved = now;
 	ending->ended[ending->nended++] = *run;
 	if (retry == TQ_CREATED_NONE || run->retries_left <= 0 ||
-		now >= task->deadline)
+		run->run_id + 1 >= tq_max_runs || now >= task->deadline)
 	{
 		ending->finals[ending->nfinals++] = *run;
 		return false;

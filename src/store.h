@@ -174,6 +174,9 @@ extern void tq_unscheduled_delete(const int64 *tasks, int n);
 
 /* ---- store_timer.c: when to look again ---- */
 
+/* How many tasks one row names at the most, so that a step stays small. */
+#define TQ_TIMER_TASKS 100
+
 typedef enum TqTimer
 {
 	TQ_TIMER_DEADLINE = 1,
@@ -181,11 +184,12 @@ typedef enum TqTimer
 } TqTimer;
 
 extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
-extern int64 *tq_lease_take(TimestampTz now, int max, int *found, bool *more);
+extern int64 *tq_lease_take(TimestampTz now, TqMark *mark, int max, int *found,
+							bool *more);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
-extern int64 *tq_timer_take(TqTimer kind, TimestampTz now, int max, int *found,
-							bool *more);
+extern int64 *tq_timer_take(TqTimer kind, TimestampTz now, TqMark *mark,
+							int max, int *found, bool *more);
 extern TimestampTz tq_timer_next_due(void);
 
 /* ---- store_group.c: task groups ---- */
@@ -204,7 +208,7 @@ extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
 extern int64 tq_group_insert(const TqGroup *group);
 extern bool tq_group_wait_for_insert(const TqSlug *slug);
 extern bool tq_task_wait_for_insert(const TqSlug *slug);
-extern void tq_group_prolong(int64 id, TimestampTz expires);
+extern bool tq_group_prolong(int64 id, TimestampTz expires);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 tq_group_size(const TqGroup *group);
@@ -230,8 +234,11 @@ typedef struct TqWorker
 	TimestampTz first_claim;
 	TimestampTz last_date_active;
 	TimestampTz quarantine_until;
-	Jsonb *quarantine_details;
+	TimestampTz remembered; /* when its last claims were written */
+	int recent;             /* how many of them are kept */
 } TqWorker;
+
+#define TQ_RECENT_MAX 20
 
 typedef struct TqRecent
 {
@@ -249,7 +256,7 @@ extern void tq_worker_intern(int32 queue, const char *group, const char *id,
 extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires,
 						   bool claims);
 extern void tq_worker_remember(int32 worker, const int64 *tasks,
-							   const int32 *run_ids, int n);
+							   const int32 *run_ids, int n, TimestampTz now);
 extern TqRecent *tq_worker_recent(int32 worker, int *found);
 extern void tq_worker_quarantine(int32 worker, TimestampTz until,
 								 TimestampTz expires, Jsonb *detail);

@@ -138,7 +138,7 @@ tq_group_find(const TqSlug *slug, TqGroup *group)
 	{
 		found = true;
 		group->scheduler_id = tq_plan_text(0, 1);
-		group->expires = tq_clock_add_ms(tq_plan_time(0, 2), 60 * 60 * 1000);
+		group->expires = tq_clock_add_ms(tq_plan_time(0, 2), TQ_HOUR_MS);
 	}
 	if (group->scheduler_id == NULL)
 		group->scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER);
@@ -178,7 +178,8 @@ slug_key(Relation index, const TqSlug *slug, ScanKey key)
 
 /*
  * Look for a key as a unique index does, uncommitted rows included: true when
- * there is a row, with the transaction that is inserting it, if that goes on.
+ * there is a row, with the transaction that is inserting it or changing it, if
+ * that goes on.
  */
 static bool
 look_for_key(Relation heap, Relation index, const TqSlug *slug,
@@ -199,7 +200,7 @@ look_for_key(Relation heap, Relation index, const TqSlug *slug,
 		   index_getnext_slot(scan, ForwardScanDirection, slot))
 	{
 		found = true;
-		*inserter = dirty.xmin;
+		*inserter = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
 	}
 	index_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
@@ -238,13 +239,16 @@ tq_task_wait_for_insert(const TqSlug *slug)
 	return wait_for_insert("task", "task_task_id_key", slug);
 }
 
-/* A group never expires earlier than it was said to. */
-void
+/*
+ * A group never expires earlier than it was said to.  False when it is gone,
+ * or lives longer than that already.
+ */
+bool
 tq_group_prolong(int64 id, TimestampTz expires)
 {
 	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(expires)};
 
-	tq_plan_run(&prolong, values, NULL);
+	return tq_plan_run(&prolong, values, NULL) > 0;
 }
 
 void

@@ -47,7 +47,7 @@ static TqStatement see_queue = TQ_STATEMENT(
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 
 #define WORKER_COLUMNS                                                        \
-	"id, expires, first_claim, last_date_active, quarantine_until, quarantine_details"
+	"id, expires, first_claim, last_date_active, quarantine_until, remembered, cardinality(recent_tasks)"
 
 static TqStatement find_worker =
 	TQ_STATEMENT("SELECT " WORKER_COLUMNS " FROM tq.worker"
@@ -69,10 +69,10 @@ static TqStatement see_worker = TQ_STATEMENT(
 
 /* A worker that nobody else is claiming for just now; else it goes unnoted. */
 static TqStatement remember = TQ_STATEMENT(
-	"UPDATE tq.worker SET recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
+	"UPDATE tq.worker SET remembered = $4, recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
 	" recent_runs = (recent_runs || $3)[greatest(1, cardinality(recent_runs || $3) - 19):]"
 	" WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND expires IS NOT NULL FOR UPDATE SKIP LOCKED)",
-	INT4OID, INT8ARRAYOID, INT4ARRAYOID);
+	INT4OID, INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID);
 
 static TqStatement recent = TQ_STATEMENT(
 	"SELECT t.task_id, x.run_id FROM tq.worker w"
@@ -86,13 +86,15 @@ static TqStatement quarantine = TQ_STATEMENT(
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID);
 
 static TqStatement forget_queues = TQ_STATEMENT(
-	"UPDATE tq.queue SET expires = NULL, last_date_active = NULL WHERE expires < $1",
+	"UPDATE tq.queue SET expires = NULL, last_date_active = NULL"
+	" WHERE id IN (SELECT id FROM tq.queue WHERE expires < $1 FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
 static TqStatement forget_workers = TQ_STATEMENT(
 	"UPDATE tq.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
 	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}'"
-	" WHERE expires < $1 AND (quarantine_until IS NULL OR quarantine_until < $1)",
+	" WHERE id IN (SELECT id FROM tq.worker WHERE expires < $1"
+	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
 /* DROP EXTENSION, or anything else that may have changed the table. */
@@ -208,7 +210,8 @@ tq_worker_find(int32 queue, const char *group, const char *id,
 		worker->first_claim = tq_plan_time(0, 3);
 		worker->last_date_active = tq_plan_time(0, 4);
 		worker->quarantine_until = tq_plan_time(0, 5);
-		worker->quarantine_details = tq_plan_jsonb(0, 6);
+		worker->remembered = tq_plan_time(0, 6);
+		worker->recent = tq_plan_int32(0, 7, 0);
 	}
 	tq_plan_free_result();
 	return found;
@@ -246,11 +249,12 @@ tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
  */
 void
 tq_worker_remember(int32 worker, const int64 *tasks, const int32 *run_ids,
-				   int n)
+				   int n, TimestampTz now)
 {
-	Datum values[3] = {Int32GetDatum(worker),
+	Datum values[4] = {Int32GetDatum(worker),
 					   tq_array_int64(tasks, n),
-					   tq_array_int32(run_ids, n)};
+					   tq_array_int32(run_ids, n),
+					   TimestampTzGetDatum(now)};
 
 	if (n > 0)
 		tq_plan_run(&remember, values, NULL);

@@ -20,18 +20,23 @@ static TqStatement insert_timer =
 	TQ_STATEMENT("INSERT INTO tq.timer (due, kind, tasks) VALUES ($1, $3, $2)",
 				 TIMESTAMPTZOID, INT8ARRAYOID, INT2OID);
 
+/* $1 now, $2 how many, $3 and $4 after which row */
 static TqStatement take_lease = TQ_STATEMENT(
 	"WITH due AS MATERIALIZED ("
-	"SELECT due, seq FROM tq.lease WHERE due <= $1 ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq.lease l USING due WHERE l.due = due.due AND l.seq = due.seq RETURNING l.tasks",
-	TIMESTAMPTZOID, INT4OID);
+	"SELECT due, seq FROM tq.lease WHERE due <= $1 AND (due, seq) > ($3, $4)"
+	" ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq.lease l USING due WHERE l.due = due.due AND l.seq = due.seq"
+	" RETURNING l.tasks, l.due, l.seq",
+	TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT8OID);
 
+/* The same, and $5 which kind */
 static TqStatement take_timer = TQ_STATEMENT(
 	"WITH due AS MATERIALIZED ("
-	"SELECT due, seq FROM tq.timer WHERE due <= $1 AND kind = $3 ORDER BY due, seq LIMIT $2"
-	" FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq.timer t USING due WHERE t.due = due.due AND t.seq = due.seq RETURNING t.tasks",
-	TIMESTAMPTZOID, INT4OID, INT2OID);
+	"SELECT due, seq FROM tq.timer WHERE due <= $1 AND (due, seq) > ($3, $4) AND kind = $5"
+	" ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq.timer t USING due WHERE t.due = due.due AND t.seq = due.seq"
+	" RETURNING t.tasks, t.due, t.seq",
+	TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT2OID);
 
 static TqStatement next_due = TQ_STATEMENT(
 	"SELECT least((SELECT due FROM tq.lease ORDER BY due LIMIT 1),"
@@ -101,35 +106,56 @@ read_ids(uint64 rows, int *found)
 	return ids;
 }
 
-/* Take up to max rows that are due; *more when there may be others. */
-static int64 *
-take(TqStatement *statement, const Datum *values, int max, int *found,
-	 bool *more)
+/* Move the mark to the last of the rows that were taken. */
+static void
+move_mark(uint64 rows, TqMark *mark)
 {
+	for (uint64 row = 0; row < rows; row++)
+	{
+		TimestampTz due = tq_plan_time(row, 2);
+		int64 seq = tq_plan_int64(row, 3, 0);
+
+		if (due < mark->due || (due == mark->due && seq < mark->seq))
+			continue;
+		mark->due = due;
+		mark->seq = seq;
+	}
+}
+
+/*
+ * Take up to max rows that are due and behind the mark, which moves; *more
+ * when there may be others.  Within one transaction the mark spares the way
+ * over all the rows that it has deleted so far.
+ */
+static int64 *
+take(TqStatement *statement, TimestampTz now, TqMark *mark, TqTimer kind,
+	 int max, int *found, bool *more)
+{
+	Datum values[5] = {TimestampTzGetDatum(now),
+					   Int32GetDatum(max),
+					   TimestampTzGetDatum(mark->due),
+					   Int64GetDatum(mark->seq),
+					   Int16GetDatum(kind)};
 	uint64 rows = tq_plan_run(statement, values, NULL);
 	int64 *ids = read_ids(rows, found);
 
+	move_mark(rows, mark);
 	*more = rows == (uint64) max;
 	tq_plan_free_result();
 	return ids;
 }
 
 int64 *
-tq_lease_take(TimestampTz now, int max, int *found, bool *more)
+tq_lease_take(TimestampTz now, TqMark *mark, int max, int *found, bool *more)
 {
-	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
-
-	return take(&take_lease, values, max, found, more);
+	return take(&take_lease, now, mark, 0, max, found, more);
 }
 
 int64 *
-tq_timer_take(TqTimer kind, TimestampTz now, int max, int *found, bool *more)
+tq_timer_take(TqTimer kind, TimestampTz now, TqMark *mark, int max, int *found,
+			  bool *more)
 {
-	Datum values[3] = {TimestampTzGetDatum(now),
-					   Int32GetDatum(max),
-					   Int16GetDatum(kind)};
-
-	return take(&take_timer, values, max, found, more);
+	return take(&take_timer, now, mark, kind, max, found, more);
 }
 
 /* The earliest time at which something is due, or DT_NOEND. */

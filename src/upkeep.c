@@ -13,14 +13,12 @@
 
 #include "upkeep.h"
 
-/* Rows of lease or timer that one batch takes, and tasks that one row names. */
+/* Rows of lease or timer that one batch takes. */
 #define BATCH_ROWS 100
-#define TIMER_TASKS 100
 
 /* When to look again at a task that another session holds. */
 #define AGAIN_MS 100
 
-#define HOUR_MS INT64CONST(60 * 60 * 1000)
 #define EXPIRY_SLACK_MS (30 * 60 * 1000)
 
 const char *
@@ -58,16 +56,16 @@ compare_expires(const void *a, const void *b)
 static void
 set_expiry(TqTask **tasks, int n)
 {
-	int64 ids[TIMER_TASKS];
+	int64 ids[TQ_TIMER_TASKS];
 	int nids = 0;
 
 	qsort(tasks, n, sizeof(TqTask *), compare_expires);
 	for (int i = 0; i < n; i++)
 	{
 		ids[nids++] = tasks[i]->id;
-		if (nids == TIMER_TASKS || i + 1 == n ||
-			tasks[i + 1]->expires / (HOUR_MS * 1000) !=
-				tasks[i]->expires / (HOUR_MS * 1000))
+		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
+			tasks[i + 1]->expires / (TQ_HOUR_MS * 1000) !=
+				tasks[i]->expires / (TQ_HOUR_MS * 1000))
 		{
 			tq_timer_insert(TQ_TIMER_EXPIRE,
 							tq_clock_add_ms(tasks[i]->expires,
@@ -182,11 +180,12 @@ set_expiry_of_passed(const int64 *ids, int n, const int64 *again, int nagain)
 }
 
 static int64
-pass_deadlines(TimestampTz now, bool *more)
+pass_deadlines(TimestampTz now, TqMark *mark, bool *more)
 {
 	int n;
 	int nopen;
-	int64 *ids = tq_timer_take(TQ_TIMER_DEADLINE, now, BATCH_ROWS, &n, more);
+	int64 *ids =
+		tq_timer_take(TQ_TIMER_DEADLINE, now, mark, BATCH_ROWS, &n, more);
 	int64 *open;
 	Held held;
 
@@ -251,11 +250,11 @@ hold_expired(const int64 *ids, int n, TimestampTz now, Held *held)
 }
 
 static int64
-expire_claims(TimestampTz now, bool *more)
+expire_claims(TimestampTz now, TqMark *mark, bool *more)
 {
 	int n;
 	int nexpired;
-	int64 *ids = tq_lease_take(now, BATCH_ROWS, &n, more);
+	int64 *ids = tq_lease_take(now, mark, BATCH_ROWS, &n, more);
 	int64 *expired;
 	Held held;
 
@@ -277,25 +276,57 @@ sweep(TimestampTz before)
 {
 	static TimestampTz last = 0;
 
-	if (last != 0 && before < tq_clock_add_ms(last, HOUR_MS) && before >= last)
+	if (last != 0 && before < tq_clock_add_ms(last, TQ_HOUR_MS) &&
+		before >= last)
 		return;
-	(void) tq_groups_delete(before, tq_expire_batch);
+	while (tq_groups_delete(before, tq_expire_batch) == tq_expire_batch)
+		CHECK_FOR_INTERRUPTS();
 	tq_workers_forget(before);
 	last = before;
 }
 
+/*
+ * Delete expired tasks, as many as one batch may; those that another session
+ * holds are looked at again soon.
+ */
+static int
+delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
+{
+	int batch = Min(n, tq_expire_batch);
+	int nheld = 0;
+	int nagain = 0;
+	int64 *again = palloc(sizeof(int64) * Max(n, 1));
+
+	for (int i = 0; i < batch; i++)
+	{
+		TqRun run;
+
+		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
+			ids[nheld++] = ids[i];
+		else
+			again[nagain++] = ids[i];
+	}
+	tq_timer_insert(TQ_TIMER_EXPIRE,
+					tq_clock_add_ms(now, AGAIN_MS),
+					again,
+					nagain);
+	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
+	*more = *more || n > batch;
+	return nheld == 0 ? 0 : tq_tasks_delete(ids, nheld);
+}
+
 static int64
-expire_tasks(TimestampTz now, bool *more)
+expire_tasks(TimestampTz now, TqMark *mark, bool *more)
 {
 	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
-	int rows = Max(1, tq_expire_batch / TIMER_TASKS);
+	int rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
 	int n;
 	int nkept = 0;
 	int nexpired = 0;
-	int64 *ids = tq_timer_take(TQ_TIMER_EXPIRE, now, rows, &n, more);
+	int64 *ids = tq_timer_take(TQ_TIMER_EXPIRE, now, mark, rows, &n, more);
 	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
 	TqTask **kept = palloc(sizeof(TqTask *) * Max(n, 1));
-	int deleted = 0;
+	int deleted;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -305,17 +336,7 @@ expire_tasks(TimestampTz now, bool *more)
 			kept[nkept++] = &tasks[i];
 	}
 	set_expiry(kept, nkept);
-	if (nexpired > tq_expire_batch)
-	{
-		tq_timer_insert(TQ_TIMER_EXPIRE,
-						now,
-						ids + tq_expire_batch,
-						nexpired - tq_expire_batch);
-		nexpired = tq_expire_batch;
-		*more = true;
-	}
-	if (nexpired > 0)
-		deleted = tq_tasks_delete(ids, nexpired);
+	deleted = delete_expired(ids, nexpired, now, more);
 	sweep(before);
 	return deleted;
 }
@@ -323,7 +344,7 @@ expire_tasks(TimestampTz now, bool *more)
 /* ---- a pass ---- */
 
 int64
-tq_upkeep_step(TqStep step, bool *more)
+tq_upkeep_step(TqStep step, TqMark *mark, bool *more)
 {
 	TimestampTz now = tq_clock_now();
 	int64 tasks = 0;
@@ -333,17 +354,17 @@ tq_upkeep_step(TqStep step, bool *more)
 	switch (step)
 	{
 		case TQ_STEP_DEADLINE:
-			tasks = pass_deadlines(now, more);
+			tasks = pass_deadlines(now, mark, more);
 			break;
 		case TQ_STEP_CLAIM_EXPIRED:
-			tasks = expire_claims(now, more);
+			tasks = expire_claims(now, mark, more);
 			break;
 		case TQ_STEP_DELAYED:
-			tasks = tq_delayed_release(now, BATCH_ROWS * TIMER_TASKS);
-			*more = tasks == BATCH_ROWS * TIMER_TASKS;
+			tasks = tq_delayed_release(now, BATCH_ROWS * TQ_TIMER_TASKS);
+			*more = tasks == BATCH_ROWS * TQ_TIMER_TASKS;
 			break;
 		case TQ_STEP_EXPIRE:
-			tasks = expire_tasks(now, more);
+			tasks = expire_tasks(now, mark, more);
 			break;
 	}
 	tq_plan_close();

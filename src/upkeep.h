@@ -22,9 +22,10 @@ extern const char *tq_step_name(TqStep step);
 
 /*
  * One bounded batch of a step in the caller's transaction: returns the number
- * of tasks changed, and sets *more when there may be more due at once.
+ * of tasks changed, and sets *more when there may be more due at once.  The
+ * mark is TQ_MARK_BEGIN at first, and passed on within one transaction.
  */
-extern int64 tq_upkeep_step(TqStep step, bool *more);
+extern int64 tq_upkeep_step(TqStep step, TqMark *mark, bool *more);
 
 /* When the next thing is due, or DT_NOEND. */
 extern TimestampTz tq_upkeep_next_due(void);

@@ -253,8 +253,9 @@ static void
 work_step(void *arg)
 {
 	StepWork *work = (StepWork *) arg;
+	TqMark mark = TQ_MARK_BEGIN;
 
-	work->tasks = tq_upkeep_step(work->step, &work->more);
+	work->tasks = tq_upkeep_step(work->step, &mark, &work->more);
 }
 
 static void

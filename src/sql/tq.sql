@@ -170,7 +170,8 @@ CREATE TABLE tq.worker (
 	last_date_active timestamptz,
 	quarantine_until timestamptz,	-- at first ten years before it was first seen
 	quarantine_details jsonb,
-	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed
+	remembered timestamptz,			-- when the next two were written
+	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed, with gaps where it was fast
 	recent_runs int[] NOT NULL DEFAULT '{}',
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
