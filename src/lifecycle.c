@@ -54,7 +54,10 @@ tq_refuse_missing_run(const TqTask *task, int run_id)
 			 errmsg("task \"%s\" has no run %d",
 					tq_slug_text(&task->task_id),
 					run_id),
-			 errdetail("It has %d runs.", last.run_id + 1),
+			 errdetail_plural("It has %d run.",
+							  "It has %d runs.",
+							  last.run_id + 1,
+							  last.run_id + 1),
 			 errhint("tq.status() shows the runs of a task.")));
 }
 

@@ -28,15 +28,47 @@
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
+/* How the present call reads, and how many calls are open in one another. */
 static bool reading = false;
+static int depth = 0;
 
-/* Begin the SQL of one call; memory taken from here on is gone at the close. */
+/* What a call must leave as it found it, however it ends. */
+typedef struct Opening
+{
+	MemoryContextCallback callback;
+	bool was_reading;
+} Opening;
+
+static void
+leave_call(void *arg)
+{
+	Opening *opening = (Opening *) arg;
+
+	reading = opening->was_reading;
+	depth--;
+}
+
+/*
+ * Begin the SQL of one call; memory taken from here on is gone at the close.
+ * Calls may be nested (a trigger of the owner's on one of our tables): the
+ * memory of SPI goes at the end of a call and after an error, and with it we
+ * learn that the call is over.
+ */
 void
 tq_plan_open(bool read_only)
 {
+	Opening *opening;
+
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
+	opening = palloc(sizeof(Opening));
+	opening->callback.func = leave_call;
+	opening->callback.arg = opening;
+	opening->was_reading = reading;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext,
+									   &opening->callback);
 	reading = read_only;
+	depth++;
 }
 
 void
@@ -133,7 +165,9 @@ prepare_if_stale(TqStatement *statement)
 						  generation(stale) != statement->generation))
 	{
 		statement->plan = NULL;
-		SPI_freeplan(stale);
+		/* An outer call may be in the middle of it: rather lose the memory. */
+		if (depth == 1)
+			SPI_freeplan(stale);
 	}
 	if (statement->plan == NULL)
 		prepare(statement);

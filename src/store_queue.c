@@ -116,21 +116,22 @@ open_cache(void)
 	HASHCTL control = {.keysize = QUEUE_NAME_MAX,
 					   .entrysize = sizeof(QueueEntry),
 					   .hcxt = CacheMemoryContext};
+	Oid relid;
 
+	if (queue_cache != NULL)
+		return queue_cache;
 	if (!registered)
 	{
 		CacheRegisterRelcacheCallback(forget_cache, (Datum) 0);
 		registered = true;
 	}
-	if (queue_cache == NULL)
-	{
-		queue_cache = hash_create("tq queues",
-								  64,
-								  &control,
-								  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
-		queue_cache_relid = get_relname_relid("queue",
-											  get_namespace_oid("tq", true));
-	}
+	/* The look-up may take in invalidations: only then is there a cache to lose. */
+	relid = get_relname_relid("queue", get_namespace_oid("tq", true));
+	queue_cache = hash_create("tq queues",
+							  64,
+							  &control,
+							  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+	queue_cache_relid = relid;
 	return queue_cache;
 }
 

@@ -11,6 +11,8 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_admin') THEN
 		CREATE ROLE tq_admin NOLOGIN;
 	END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+	NULL;		-- made by CREATE EXTENSION in another database just now
 END
 $$;
 
