@@ -17,8 +17,10 @@
  *	  lock of the dependent's row in unscheduled, so the second sees the first.
  *
  * Order of locks inside one call: rows of pending, delayed and run by task id,
- * then rows of unscheduled by task id.  As ids of dependents are greater than
- * those of what they depend on, this is also the order of the graph.
+ * then rows of unscheduled by task id.  A dependent's id is greater than those
+ * of what it depends on, so this is also the order of the graph; but for a
+ * dependent that had its id, and then waited while what it depends on was
+ * being created.  There the server may find a deadlock, and end one session.
  */
 #include "rules.h"
 

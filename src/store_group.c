@@ -9,11 +9,13 @@
  * Two things must exclude each other across sessions:
  *	- joining and sealing: both take the group's heavyweight lock, shared and
  *	  exclusive, before they read the row (tq_group_lock);
- *	- creating the task that a group is named after, and writing the group's
- *	  row: each first inserts its own row and then looks, with a snapshot that
- *	  sees uncommitted rows, for the other's, and waits for it
- *	  (tq_group_wait_for_insert, tq_task_wait_for_insert).  As both insert
- *	  before they look, at least one sees the other.
+ *	- creating the task that a group is named after, and writing or sealing the
+ *	  group's row: each first writes its own row and then looks, with a snapshot
+ *	  that sees uncommitted rows, for the other's, and waits for it
+ *	  (tq_group_wait_for_insert, tq_task_wait_for_insert).  As both write before
+ *	  they look, at least one sees the other.  Both may: then the server finds
+ *	  the deadlock.  To make that a matter of microseconds, those who write the
+ *	  group's row look before as well.
  */
 #include "store.h"
 
