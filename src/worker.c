@@ -50,11 +50,12 @@
 #include "shmem.h"
 #include "upkeep.h"
 
-#define GAP_MS 5            /* between the beginnings of two turns */
-#define SLEEP_MS 60000      /* safety net, should the system's clock jump */
-#define LOCKED_MS 100       /* DROP or ALTER EXTENSION is under way */
-#define RESTORE_MS 1000     /* look whether a restore has ended */
-#define RESTORE_QUIET 2     /* so many looks must find nobody restoring */
+#define GAP_MS 5        /* between the beginnings of two turns */
+#define SLEEP_MS 60000  /* safety net, should the system's clock jump */
+#define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
+#define RESTORE_MS 1000 /* look whether a restore has ended */
+#define RESTORE_QUIET_MS                                                      \
+	2000                    /* so long must nobody have been seen restoring */
 #define RETRY_MS 1000       /* after an error */
 #define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
 #define SKIPPED_LAST_MS 100 /* … up to this */
@@ -123,32 +124,35 @@ is_somebody_restoring(void)
 
 /*
  * True once nobody restores.  pg_restore -j ends the session that created the
- * tables before those that fill them begin: so one look is not enough.
+ * tables before those that fill them begin: so it must be quiet for a while,
+ * however often the worker is woken to look.
  */
 static bool
 is_restore_over(void)
 {
-	static int quiet = 0;
+	static TimestampTz quiet_since = DT_NOEND;
+	TimestampTz now = tq_clock_now();
 
 	switch (tq_shmem_loading())
 	{
 		case TQ_LOADING_NOT:
 			return true;
 		case TQ_LOADING_RUNNING:
-			quiet = 0;
+			quiet_since = DT_NOEND;
 			return false;
 		case TQ_LOADING_ENDED:
 			break;
 	}
 	if (is_somebody_restoring())
-		quiet = 0;
-	else if (++quiet >= RESTORE_QUIET)
-	{
-		quiet = 0;
-		tq_shmem_load_forget();
-		return true;
-	}
-	return false;
+		quiet_since = DT_NOEND;
+	else
+		quiet_since = Min(quiet_since, now);
+	if (quiet_since == DT_NOEND ||
+		now < tq_clock_add_ms(quiet_since, RESTORE_QUIET_MS))
+		return false;
+	quiet_since = DT_NOEND;
+	tq_shmem_load_forget();
+	return true;
 }
 
 /*
