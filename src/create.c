@@ -229,41 +229,45 @@ adopt_existing(TqTask *task, TqRepeat repeat)
 
 /* ---- writing ---- */
 
-static const TqTask *sorting;
+/* Comparisons of two places in an array of tasks, which is the third argument. */
 
-static int
-compare_group(const void *a, const void *b)
+static const TqTask *
+task_at(const void *tasks, const void *place)
 {
-	return tq_slug_compare(&sorting[*(const int *) a].group_slug,
-						   &sorting[*(const int *) b].group_slug);
+	return (const TqTask *) tasks + *(const int *) place;
 }
 
 static int
-compare_slug(const void *a, const void *b)
+compare_group(const void *a, const void *b, void *tasks)
 {
-	return tq_slug_compare(&sorting[*(const int *) a].task_id,
-						   &sorting[*(const int *) b].task_id);
+	return tq_slug_compare(&task_at(tasks, a)->group_slug,
+						   &task_at(tasks, b)->group_slug);
 }
 
 static int
-compare_deadline(const void *a, const void *b)
+compare_slug(const void *a, const void *b, void *tasks)
 {
-	TimestampTz x = sorting[*(const int *) a].deadline;
-	TimestampTz y = sorting[*(const int *) b].deadline;
+	return tq_slug_compare(&task_at(tasks, a)->task_id,
+						   &task_at(tasks, b)->task_id);
+}
+
+static int
+compare_deadline(const void *a, const void *b, void *tasks)
+{
+	TimestampTz x = task_at(tasks, a)->deadline;
+	TimestampTz y = task_at(tasks, b)->deadline;
 
 	return x < y ? -1 : x > y;
 }
 
 static int *
-places_sorted(const TqTask *tasks, int n,
-			  int (*compare)(const void *, const void *))
+places_sorted(const TqTask *tasks, int n, qsort_arg_comparator compare)
 {
 	int *places = palloc(sizeof(int) * n);
 
 	for (int i = 0; i < n; i++)
 		places[i] = i;
-	sorting = tasks;
-	qsort(places, n, sizeof(int), compare);
+	qsort_arg(places, n, sizeof(int), compare, unconstify(TqTask *, tasks));
 	return places;
 }
 
@@ -342,7 +346,8 @@ join_groups(TqTask *tasks, int n)
 		int64 id;
 
 		for (end = start;
-			 end < n && compare_group(&places[start], &places[end]) == 0;
+			 end < n &&
+			 compare_group(&places[start], &places[end], tasks) == 0;
 			 end++)
 			add_to_span(&span, &tasks[places[end]]);
 		if (span.has_own && lock_own)
@@ -359,10 +364,10 @@ join_groups(TqTask *tasks, int n)
 }
 
 static int
-compare_queue(const void *a, const void *b)
+compare_queue(const void *a, const void *b, void *tasks)
 {
-	return strcmp(sorting[*(const int *) a].queue_name,
-				  sorting[*(const int *) b].queue_name);
+	return strcmp(task_at(tasks, a)->queue_name,
+				  task_at(tasks, b)->queue_name);
 }
 
 /* In order of their names, as a new one may have to be waited for. */

@@ -244,15 +244,6 @@ compare_waiting(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int
-compare_ids(const void *a, const void *b)
-{
-	int64 x = *(const int64 *) a;
-	int64 y = *(const int64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * For upkeep, which waits for nobody: lock what the end of these tasks may
  * touch in unscheduled, and take the tasks out of the list for which another
@@ -290,7 +281,7 @@ tq_depend_try_lock(int64 *tasks, int n)
 					blocked,
 					nblocked,
 					sizeof(int64),
-					compare_ids) == NULL)
+					tq_compare_ids) == NULL)
 			tasks[left++] = tasks[i];
 	}
 	return left;

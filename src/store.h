@@ -13,6 +13,16 @@
 
 #include "utils/array.h"
 
+/* An array parameter from one field of an array of structs. */
+#define TQ_COLUMN(rows, n, type, function, field, into)                       \
+	do                                                                        \
+	{                                                                         \
+		type *column = palloc(sizeof(type) * (n));                            \
+		for (int i = 0; i < (n); i++)                                         \
+			column[i] = (type) (rows)[i].field;                               \
+		into = function(column, n);                                           \
+	} while (0)
+
 /* ---- store_task.c: definitions ---- */
 
 typedef struct TqTask
@@ -191,6 +201,7 @@ extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 extern int64 *tq_timer_take(TqTimer kind, TimestampTz now, TqMark *mark,
 							int max, int *found, bool *more);
 extern TimestampTz tq_timer_next_due(void);
+extern int tq_compare_ids(const void *a, const void *b);
 
 /* ---- store_group.c: task groups ---- */
 

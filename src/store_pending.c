@@ -66,14 +66,6 @@ static TqStatement release_delayed = TQ_STATEMENT(
 	" FROM (SELECT * FROM moved ORDER BY visible_at, task) AS x",
 	TIMESTAMPTZOID, INT4OID);
 
-#define COLUMN(type, function, field)                                         \
-	{                                                                         \
-		type *column = palloc(sizeof(type) * n);                              \
-		for (int i = 0; i < n; i++)                                           \
-			column[i] = (type) rows[i].field;                                 \
-		*v++ = function(column, n);                                           \
-	}
-
 /* Make runs claimable; a seq of 0 means the back of the queue, in this order. */
 void
 tq_pending_insert(const TqPending *rows, int n)
@@ -83,14 +75,14 @@ tq_pending_insert(const TqPending *rows, int n)
 
 	if (n == 0)
 		return;
-	COLUMN(int64, tq_array_int64, seq);
-	COLUMN(int64, tq_array_int64, task);
-	COLUMN(TimestampTz, tq_array_time, scheduled);
-	COLUMN(int32, tq_array_int32, queue);
-	COLUMN(int32, tq_array_int32, priority);
-	COLUMN(int32, tq_array_int32, run_id);
-	COLUMN(int32, tq_array_int32, retries_left);
-	COLUMN(int32, tq_array_int32, created);
+	TQ_COLUMN(rows, n, int64, tq_array_int64, seq, *v++);
+	TQ_COLUMN(rows, n, int64, tq_array_int64, task, *v++);
+	TQ_COLUMN(rows, n, TimestampTz, tq_array_time, scheduled, *v++);
+	TQ_COLUMN(rows, n, int32, tq_array_int32, queue, *v++);
+	TQ_COLUMN(rows, n, int32, tq_array_int32, priority, *v++);
+	TQ_COLUMN(rows, n, int32, tq_array_int32, run_id, *v++);
+	TQ_COLUMN(rows, n, int32, tq_array_int32, retries_left, *v++);
+	TQ_COLUMN(rows, n, int32, tq_array_int32, created, *v++);
 	tq_plan_run(&insert_pending, values, NULL);
 }
 

@@ -271,15 +271,6 @@ tq_runs_history(const int64 *tasks, int n, int *found)
 	return read_runs(&history, values, true, found);
 }
 
-/* Column arrays from an array of structs. */
-#define COLUMN(type, function, field)                                         \
-	{                                                                         \
-		type *column = palloc(sizeof(type) * n);                              \
-		for (int i = 0; i < n; i++)                                           \
-			column[i] = (type) runs[i].field;                                 \
-		*v++ = function(column, n);                                           \
-	}
-
 /* nullif() in the statement turns this back into NULL. */
 #define EPOCH                                                                 \
 	((TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
@@ -301,14 +292,14 @@ tq_runs_insert(const TqRun *runs, int n)
 
 	if (n == 0)
 		return;
-	COLUMN(int64, tq_array_int64, task);
-	COLUMN(int32, tq_array_int32, run_id);
-	COLUMN(int32, tq_array_int32, state);
-	COLUMN(int32, tq_array_int32, created);
-	COLUMN(int32, tq_array_int32, reason);
-	COLUMN(int32, tq_array_int32, retries_left);
-	COLUMN(int32, tq_array_int32, worker);
-	COLUMN(bool, tq_array_bool, by_claim_task);
+	TQ_COLUMN(runs, n, int64, tq_array_int64, task, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, state, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, created, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, reason, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, retries_left, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, *v++);
+	TQ_COLUMN(runs, n, bool, tq_array_bool, by_claim_task, *v++);
 	TIME_COLUMN(scheduled);
 	TIME_COLUMN(started);
 	TIME_COLUMN(taken_until);
@@ -325,11 +316,11 @@ tq_runs_update(const TqRun *runs, int n)
 
 	if (n == 0)
 		return;
-	COLUMN(int64, tq_array_int64, task);
-	COLUMN(int32, tq_array_int32, run_id);
-	COLUMN(int32, tq_array_int32, state);
-	COLUMN(int32, tq_array_int32, reason);
-	COLUMN(int32, tq_array_int32, retries_left);
+	TQ_COLUMN(runs, n, int64, tq_array_int64, task, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, state, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, reason, *v++);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, retries_left, *v++);
 	TIME_COLUMN(resolved);
 	tq_plan_run(&update_runs, values, NULL);
 }

@@ -68,8 +68,9 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 	tq_shmem_note_due(due);
 }
 
-static int
-compare_ids(const void *a, const void *b)
+/* For qsort() and bsearch() of ids. */
+int
+tq_compare_ids(const void *a, const void *b)
 {
 	int64 x = *(const int64 *) a;
 	int64 y = *(const int64 *) b;
@@ -96,7 +97,7 @@ read_ids(uint64 rows, int *found)
 		memcpy(ids + n, ARR_DATA_PTR(array), sizeof(int64) * more);
 		n += more;
 	}
-	qsort(ids, n, sizeof(int64), compare_ids);
+	qsort(ids, n, sizeof(int64), tq_compare_ids);
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
