@@ -91,17 +91,19 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 
 /* Move the pending run to run, as claimed. */
 static void
-start_run(const TqTask *task, TqRun *run, int32 worker, TimestampTz now)
+start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
+		  TimestampTz now)
 {
 	run->state = TQ_STATE_RUNNING;
-	run->worker = worker;
+	run->worker = worker->id;
 	run->by_claim_task = true;
 	run->started = now;
 	run->taken_until = tq_clock_add_ms(now, tq_claim_timeout);
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
 	tq_lease_insert(run->taken_until, &task->id, 1);
-	tq_worker_remember(worker, &task->id, &run->run_id, 1, now);
+	if (is_worth_remembering(worker, now))
+		tq_worker_remember(worker->id, &task->id, &run->run_id, 1, now);
 }
 
 static void
@@ -147,7 +149,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		tq_refuse_missing_run(task, run_id);
 	if (run.run_id == run_id && run.place == TQ_PLACE_PENDING &&
 		tq_state_verdict(run.state, TQ_EVENT_CLAIM) == TQ_VERDICT_APPLY)
-		start_run(task, &run, worker.id, now);
+		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
 	*claim = (TqClaim){.task_id = *task_id,

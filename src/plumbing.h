@@ -116,7 +116,6 @@ extern Jsonb *tq_plan_jsonb(uint64 row, int column);
 /* Array parameters. */
 extern Datum tq_array_int64(const int64 *values, int n);
 extern Datum tq_array_int32(const int32 *values, int n);
-extern Datum tq_array_int16(const int16 *values, int n);
 extern Datum tq_array_bool(const bool *values, int n);
 extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);

@@ -180,7 +180,6 @@ judge_without_row(TqReport *report)
 	if (tq_run_peek(report->task->id, &last) &&
 		last.run_id == report->run_id && last.state != TQ_STATE_UNSCHEDULED)
 	{
-		report->has_run = true;
 		report->state = last.state;
 		return TQ_OUTCOME_CONFLICT;
 	}
@@ -191,7 +190,6 @@ static TqOutcome
 apply_report(TqReport *report, TqRun *run, TqResolved reason, TimestampTz now,
 			 Ending *ending)
 {
-	report->has_run = true;
 	report->state = run->state;
 	switch (tq_state_verdict(run->state, TQ_EVENT_REPORT))
 	{
@@ -229,7 +227,6 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 		TqRun key = {0};
 		TqRun *run;
 
-		reports[i].has_run = false;
 		reports[i].outcome = TQ_OUTCOME_NOT_FOUND;
 		if (reports[i].task == NULL)
 			continue;

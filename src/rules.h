@@ -89,7 +89,6 @@ typedef struct TqReport
 	int run_id;
 	TqTask *task;  /* NULL: there is none */
 	TqState state; /* of the run before the report */
-	bool has_run;
 	TqOutcome outcome;
 } TqReport;
 

@@ -1,7 +1,7 @@
 -- Spec 5.6: when workers and queues are seen, and their recent tasks.
 BEGIN;
 \ir helper.psql
-SELECT plan(20);
+SELECT plan(23);
 
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$
@@ -57,6 +57,20 @@ SELECT is(length(pg_temp.claims('test/q', 10, 'w2')) > 0, true, '5.6 ten tasks')
 SELECT is(length(pg_temp.claims('test/q', 15, 'w2')) > 0, true, '5.6 fifteen more');
 SELECT is(jsonb_array_length(tq.get_worker('test', 'q', 'wg', 'w2') -> 'recentTasks'), 20, '5.6 recentTasks: 20 are kept');
 SELECT is(pg_temp.recent('w2'), (SELECT string_agg('m' || n || '/0', ' ' ORDER BY n) FROM generate_series(6, 25) AS n), '5.6 recentTasks: the last ones, oldest first');
+
+
+-- a worker that claims fast: all of the first 20, then one write a second
+SELECT count(tq.enqueue('fast/q')) FROM generate_series(1, 30);
+DO $$ BEGIN FOR i IN 1..22 LOOP PERFORM tq.claim_work('fast/q', 'wg', 'fast'); END LOOP; END $$;
+CREATE TEMP TABLE claimed AS SELECT r.task, row_number() OVER (ORDER BY r.task) AS n
+	FROM tq.run r JOIN tq.worker w ON w.id = r.worker WHERE w.worker_id = 'fast';
+SELECT is((SELECT recent_tasks FROM tq.worker WHERE worker_id = 'fast'), (SELECT array_agg(task ORDER BY n) FROM claimed WHERE n <= 20),
+	'5.6 the first 20 claims are kept, the next within a second are not');
+SET tq.clock_offset = '10 seconds';
+SELECT is((SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast')), 1::bigint, '5.6 a claim a little later');
+SELECT is((SELECT recent_tasks[20] FROM tq.worker WHERE worker_id = 'fast'),
+	(SELECT max(r.task) FROM tq.run r JOIN tq.worker w ON w.id = r.worker WHERE w.worker_id = 'fast'), '5.6 is kept again');
+RESET tq.clock_offset;
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,7 +1,7 @@
 -- Spec 8.4: what expires is deleted, 30 minutes later.
 BEGIN;
 \ir helper.psql
-SELECT plan(52);
+SELECT plan(53);
 
 -- Rows of a task, wherever they are.
 CREATE FUNCTION pg_temp.traces(inner_id bigint) RETURNS bigint
@@ -99,6 +99,18 @@ SELECT ok(pg_temp.near(tq.get_worker('test', 'workers', 'wg', 'old') ->> 'firstC
 SELECT pg_temp.create('w', '{"taskQueueId": "test/workers"}');
 SELECT is(pg_temp.claims('test/workers', 1, 'bad'), '', '8.4 the other is still in quarantine');
 SELECT is(pg_temp.claims('test/workers', 1, 'old'), 'w', '8.4 the new one works');
+RESET tq.clock_offset;
+
+-- more groups than one batch takes: all in one sweep
+SET tq.clock_offset = '2000 days';
+SELECT count(tq.enqueue('many/groups', task_group_id => tq.slugid(), deadline => '1 minute', expires => '0')) FROM generate_series(1, 9);
+SET tq.expire_batch = 2;
+SET tq.clock_offset = '2001 days';
+SELECT count(*) FROM tq.upkeep();
+SET tq.clock_offset = '2001 days 2 hours';
+SELECT count(*) FROM tq.upkeep();
+SELECT is((SELECT count(*) FROM tq.task_group), 0::bigint, '8.4 groups: every one that has expired');
+RESET tq.expire_batch;
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

@@ -99,10 +99,19 @@ start_client("worker$_", $work) foreach 1 .. 4;
 wait_progress('clients work', 100);
 
 # A backend that is in the middle of something.
-my $backend = $node->safe_psql($db, q{
-	SELECT pid FROM pg_stat_activity
-	WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state, pid LIMIT 1});
-ok(kill('KILL', $backend), 'kill -9 of a backend');
+# The clients' sessions are short: the one that was seen may have ended, so
+# another is taken until one was there to be killed.
+my $backend;
+my $killed = 0;
+foreach (1 .. 100)
+{
+	$backend = $node->safe_psql($db, q{
+		SELECT pid FROM pg_stat_activity
+		WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state, pid LIMIT 1});
+	$killed = $backend ne '' && kill('KILL', $backend);
+	last if $killed;
+}
+ok($killed, 'kill -9 of a backend');
 ok($node->wait_for_log(qr/PID $backend\) was terminated by signal 9/), 'brings the server down');
 ok($node->poll_query_until($db, 'SELECT true'), 'and up again');
 wait_progress('clients work again', 100);
