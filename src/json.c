@@ -1,0 +1,144 @@
+/*
+ * json.c
+ *	  Building JSON objects, key by key.
+ *
+ * Room 1.  The forms that tq writes: times in UTC with milliseconds, slugids
+ * as text, what is absent left out (a time of 0) or empty (a NULL object).
+ */
+#include "json.h"
+
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/numeric.h"
+
+void
+tq_json_key(JsonbParseState **state, const char *key)
+{
+	JsonbValue value = {.type = jbvString};
+
+	value.val.string.val = unconstify(char *, key);
+	value.val.string.len = strlen(key);
+	pushJsonbValue(state, WJB_KEY, &value);
+}
+
+void
+tq_json_string(JsonbParseState **state, JsonbIteratorToken token,
+			   const char *text)
+{
+	JsonbValue value = {.type = jbvString};
+
+	value.val.string.val = unconstify(char *, text);
+	value.val.string.len = strlen(text);
+	pushJsonbValue(state, token, &value);
+}
+
+void
+tq_json_add_text(JsonbParseState **state, const char *key, const char *text)
+{
+	tq_json_key(state, key);
+	tq_json_string(state, WJB_VALUE, text);
+}
+
+void
+tq_json_add_int(JsonbParseState **state, const char *key, int64 number)
+{
+	JsonbValue value = {.type = jbvNumeric};
+
+	value.val.numeric = int64_to_numeric(number);
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+void
+tq_json_add_time(JsonbParseState **state, const char *key, TimestampTz t)
+{
+	if (t != 0)
+		tq_json_add_text(state, key, tq_clock_text(t));
+}
+
+void
+tq_json_add_slug(JsonbParseState **state, const char *key, const TqSlug *slug)
+{
+	tq_json_add_text(state, key, tq_slug_text(slug));
+}
+
+/* A jsonb object as a value, or {} for NULL. */
+void
+tq_json_add_object(JsonbParseState **state, const char *key, Jsonb *object)
+{
+	JsonbValue value;
+
+	tq_json_key(state, key);
+	if (object == NULL)
+	{
+		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+		pushJsonbValue(state, WJB_END_OBJECT, NULL);
+		return;
+	}
+	JsonbToJsonbValue(object, &value);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+/* A text[] as a value, or [] for NULL. */
+void
+tq_json_add_texts(JsonbParseState **state, const char *key, ArrayType *array)
+{
+	Datum *elements;
+	int n = 0;
+
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	if (array != NULL)
+		deconstruct_array(array,
+						  TEXTOID,
+						  -1,
+						  false,
+						  TYPALIGN_INT,
+						  &elements,
+						  NULL,
+						  &n);
+	for (int i = 0; i < n; i++)
+		tq_json_string(state, WJB_ELEM, TextDatumGetCString(elements[i]));
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+}
+
+void
+tq_json_add_slugs(JsonbParseState **state, const char *key,
+				  const TqSlug *slugs, int n)
+{
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		tq_json_string(state, WJB_ELEM, tq_slug_text(&slugs[i]));
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+}
+
+/* The end of an object that was begun with state NULL. */
+Jsonb *
+tq_json_end(JsonbParseState **state)
+{
+	return JsonbValueToJsonb(pushJsonbValue(state, WJB_END_OBJECT, NULL));
+}
+
+/* The value of a key of an object, or NULL. */
+JsonbValue *
+tq_json_get(const Jsonb *object, const char *key)
+{
+	return getKeyJsonValueFromContainer(unconstify(JsonbContainer *,
+												   &object->root),
+										key,
+										strlen(key),
+										NULL);
+}
+
+/* A string under a key, or NULL. */
+char *
+tq_json_get_text(const Jsonb *object, const char *key)
+{
+	JsonbValue *value = tq_json_get(object, key);
+
+	if (value == NULL || value->type != jbvString)
+		return NULL;
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
