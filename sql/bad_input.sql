@@ -42,9 +42,36 @@ INSERT INTO call (fn, arg, good) VALUES
 	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
 	('pending_tasks', 'task_queue_id', $$'regress/w'$$), ('task_queue_counts', 'task_queue_id', $$'regress/w'$$),
 	('slugid_from_uuid', '', $$'01234567-89ab-4cde-8123-456789abcdef'$$),
+	('change_task_priority', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('change_task_priority', 'priority', $$'high'$$),
+	('change_task_group_priority', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('change_task_group_priority', 'priority', $$'high'$$),
+	('create_artifact', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('create_artifact', 'run_id', $$0$$), ('create_artifact', 'name', $$'new'$$),
+	('create_artifact', 'artifact', $$jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'expires', now() + interval '1 hour', 'content', 'x')$$), ('create_artifact', 'credentials', $$NULL$$),
+	('finish_artifact', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('finish_artifact', 'run_id', $$0$$), ('finish_artifact', 'name', $$'object'$$),
+	('finish_artifact', 'upload_id', $$'upload__QAGAAAAAAAAAAA'$$), ('finish_artifact', 'credentials', $$NULL$$),
+	('get_artifact', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('get_artifact', 'run_id', $$0$$), ('get_artifact', 'name', $$'inline'$$),
+	('get_latest_artifact', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('get_latest_artifact', 'name', $$'inline'$$),
+	('artifact_info', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('artifact_info', 'run_id', $$0$$), ('artifact_info', 'name', $$'inline'$$),
+	('latest_artifact_info', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('latest_artifact_info', 'name', $$'inline'$$),
+	('list_artifacts', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('list_artifacts', 'run_id', $$0$$), ('list_artifacts', 'after', $$'a'$$), ('list_artifacts', 'max', $$10$$),
+	('list_latest_artifacts', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('list_latest_artifacts', 'after', $$'a'$$), ('list_latest_artifacts', 'max', $$10$$),
+	('topic_match', 'pattern', $$'a.#'$$), ('topic_match', 'routing_key', $$'a.b'$$),
+	('bind', 'channel', $$'regress'$$), ('bind', 'exchange', $$'task-defined'$$), ('bind', 'routing_key_pattern', $$'#'$$),
+	('unbind', 'channel', $$'regress'$$), ('unbind', 'exchange', $$'task-defined'$$), ('unbind', 'pattern', $$'#'$$),
+	('queue_channel', 'task_queue_id', $$'regress/w'$$),
+	('messages', 'after', $$0$$), ('messages', 'max', $$1$$), ('messages', 'exchange', $$'task-defined'$$), ('messages', 'pattern', $$'#'$$),
+	('message', 'id', $$(SELECT max(id) FROM tq.messages())$$),
+	('subscribe', 'name', $$'new'$$), ('subscribe', 'exchange', $$'task-defined'$$), ('subscribe', 'pattern', $$'#'$$),
+	('unsubscribe', 'name', $$'regress'$$), ('fetch', 'name', $$'regress'$$), ('fetch', 'max', $$1$$), ('ack', 'name', $$'regress'$$), ('ack', 'id', $$0$$),
+	('is_awaited', 'xid', $$'1'$$), ('exchange_name', 'exchange', $$1$$),
 	('state_name', 'state', $$1$$), ('reason_created_name', 'reason', $$1$$), ('reason_resolved_name', 'reason', $$1$$), ('priority_name', 'priority', $$1$$);
 SELECT tq.enqueue('regress/s', task_id => pg_temp.id('seal'), task_group_id => pg_temp.id('sealed'));
 SELECT tq.seal_task_group(pg_temp.id('sealed')) ? 'sealed' AS sealed;
+SELECT tq.create_artifact(pg_temp.id('one'), 0, 'inline', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'expires', now() + interval '1 hour', 'content', 'x'));
+SELECT tq.create_artifact(pg_temp.id('one'), 0, 'object', jsonb_build_object('storageType', 'object', 'contentType', 'text/plain', 'expires', now() + interval '1 hour', 'uploadId', 'upload__QAGAAAAAAAAAAA')) ->> 'uploadId' AS upload;
+SELECT tq.subscribe('regress', 'task-defined');
+DO $$ BEGIN
+	WHILE NOT EXISTS (SELECT FROM tq.messages()) LOOP PERFORM tq.upkeep(); COMMIT; END LOOP;
+END $$;
 SELECT pg_temp.stored() AS before \gset
 
 -- Functions with arguments that are not in the list, but those of the type: none

@@ -37,10 +37,11 @@ SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 't
 
 -- Tables and sequences that pg_dump would leave empty: none
 SELECT object FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid
-WHERE relkind IN ('r', 'p', 'S') AND NOT EXISTS (
+WHERE relkind IN ('r', 'S') AND NOT EXISTS (
 	SELECT FROM pg_extension WHERE extname = 'tq' AND c.oid = ANY (extconfig));
--- or would dump in part: none
-SELECT condition FROM pg_extension, unnest(extcondition) condition WHERE extname = 'tq' AND condition <> '';
+-- or would dump in part: messages, of which those that somebody waits for; ticks are of one server
+SELECT relation::regclass, condition FROM pg_extension, unnest(extconfig, extcondition) AS u (relation, condition)
+WHERE extname = 'tq' AND condition <> '' ORDER BY relation::regclass::text;
 
 -- Functions with the owner's rights but the caller's search path: none
 SELECT object FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid

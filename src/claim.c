@@ -62,6 +62,26 @@ remember(const TqWorker *worker, const TqClaimed *claimed, int n,
 	tq_worker_remember(worker->id, tasks, run_ids, n, now);
 }
 
+/* Say that these runs have been started. */
+static void
+announce(const TqClaimed *claimed, int n, TimestampTz taken_until)
+{
+	TqMessage *messages;
+
+	if (n == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
+		return;
+	messages = palloc0(sizeof(TqMessage) * n);
+	for (int i = 0; i < n; i++)
+		messages[i] = (TqMessage){.exchange = TQ_EXCHANGE_TASK_RUNNING,
+								  .task = claimed[i].task,
+								  .run_id = claimed[i].run_id,
+								  .last_run = claimed[i].run_id,
+								  .state = TQ_STATE_RUNNING,
+								  .priority = claimed[i].priority,
+								  .taken_until = taken_until};
+	tq_publish(messages, n);
+}
+
 /* 2.8: up to max runs of a queue, best first. */
 TqClaim *
 tq_claim_best(const char *queue_name, const char *worker_group,
@@ -77,6 +97,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	if (!see_worker(queue, worker_group, worker_id, now, &worker))
 		return NULL;
 	claimed = tq_pending_claim(queue, worker.id, max, now, taken_until, found);
+	announce(claimed, *found, taken_until);
 	remember(&worker, claimed, *found, now);
 	claims = palloc(sizeof(TqClaim) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
@@ -137,6 +158,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 {
 	TqTask *task = tq_task_get(task_id, true);
 	TqWorker worker;
+	TqMessage message;
 	TqRun run;
 
 	if (task->deadline <= now)
@@ -152,6 +174,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
+	message = tq_publish_make(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run);
+	tq_publish(&message, 1);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
 					   .worker_group = worker_group,

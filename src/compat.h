@@ -38,6 +38,28 @@
 	index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
+/* Insertion of index entries knows of summarizing indexes since 16. */
+#if PG_VERSION_NUM >= 160000
+#define TqInsertIndexTuples(result, slot, estate)                             \
+	((void) ExecInsertIndexTuples(result,                                     \
+								  slot,                                       \
+								  estate,                                     \
+								  false,                                      \
+								  false,                                      \
+								  NULL,                                       \
+								  NIL,                                        \
+								  false))
+#else
+#define TqInsertIndexTuples(result, slot, estate)                             \
+	((void) ExecInsertIndexTuples(result,                                     \
+								  slot,                                       \
+								  estate,                                     \
+								  false,                                      \
+								  false,                                      \
+								  NULL,                                       \
+								  NIL))
+#endif
+
 /* The number of this process's PGPROC: a field of it until 17. */
 #if PG_VERSION_NUM >= 170000
 #define TqMyProcNumber() ((uint32) MyProcNumber)

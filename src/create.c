@@ -424,6 +424,7 @@ place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
 		unmet = task->ndependencies == 0
 					? 0
 					: tq_depend_track(task, siblings, strangers);
+		sibling->is_pending = unmet == 0;
 		if (unmet > 0)
 			tq_unscheduled_insert(task->id, unmet, task->all_resolved);
 		else
@@ -468,6 +469,34 @@ set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
 }
 
 /*
+ * Say what was created, and what is pending, also to those who create the same
+ * task again.
+ */
+static void
+announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
+{
+	TqMessage *messages = palloc(sizeof(TqMessage) * 2 * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &tasks[order[i]];
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
+
+		messages[count++] =
+			tq_publish_make(TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
+		if (sibling->is_new ? sibling->is_pending
+							: tq_run_peek(task->id, &run) && run.run_id == 0 &&
+								  run.state == TQ_STATE_PENDING)
+			messages[count++] =
+				tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
+	}
+	tq_publish(messages, count);
+}
+
+/*
  * Create these tasks, which have been read but not checked against the clock.
  * On return each has its id and is as it is stored.  Returns how many are new.
  */
@@ -490,5 +519,6 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 		place_tasks(tasks, order, n, siblings, now);
 		set_deadlines(tasks, n, siblings);
 	}
+	announce(tasks, order, n, siblings);
 	return created;
 }

@@ -335,7 +335,9 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 	int found;
 	TqTask *tasks = tq_tasks_by_id(ids, n, &found);
 	TqPending *pending = palloc0(sizeof(TqPending) * Max(found, 1));
+	TqMessage *messages = palloc(sizeof(TqMessage) * Max(found, 1));
 	int64 *scheduled = palloc(sizeof(int64) * Max(found, 1));
+	TqRun first = {.state = TQ_STATE_PENDING};
 	int count = 0;
 
 	for (int i = 0; i < found; i++)
@@ -343,6 +345,8 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 		if (tasks[i].deadline < now)
 			continue;
 		scheduled[count] = tasks[i].id;
+		messages[count] =
+			tq_publish_make(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
 		pending[count++] = (TqPending){.task = tasks[i].id,
 									   .queue = tasks[i].queue,
 									   .priority = tasks[i].priority,
@@ -353,6 +357,7 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 	}
 	tq_unscheduled_delete(scheduled, count);
 	tq_pending_insert(pending, count);
+	tq_publish(messages, count);
 }
 
 /*

@@ -128,10 +128,14 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 				 errhint("A task group begins with its first task.")));
 }
 
-/* Once sealed, a group keeps the time at which it was (2.7). */
+/* Once sealed, a group keeps the time at which it was; each call tells it (2.7). */
 void
 tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now)
 {
+	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_SEALED,
+						 .run_id = -1,
+						 .last_run = -1};
+
 	tq_group_lock(slug, true);
 	tq_group_get(slug, group);
 	materialize(slug, group->scheduler_id, group->expires, group);
@@ -143,6 +147,8 @@ tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now)
 		(void) tq_task_wait_for_insert(slug);
 	}
 	(void) tq_group_find(slug, group);
+	message.detail = tq_group_message_json(group);
+	tq_publish(&message, 1);
 }
 
 /* A group that is being canceled: its unresolved tasks, and those that we hold. */
@@ -261,4 +267,121 @@ tq_group_outcome(const TqProgress *progress)
 			return "failed";
 	}
 	return NULL;
+}
+
+/* ---- task-group-resolved ---- */
+
+/*
+ * A task of each group that was looked at last and was not resolved: so a
+ * group of many tasks is not walked from its beginning at every resolution.
+ */
+typedef struct Witness
+{
+	TqSlug task_group_id;
+	TqSlug active;
+} Witness;
+
+#define WITNESSES_MAX 10000
+
+static HTAB *witnesses = NULL;
+
+static Witness *
+find_witness(const TqSlug *slug)
+{
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(Witness)};
+	Witness *witness;
+	bool found;
+
+	if (witnesses != NULL && hash_get_num_entries(witnesses) > WITNESSES_MAX)
+	{
+		hash_destroy(witnesses);
+		witnesses = NULL;
+	}
+	if (witnesses == NULL)
+		witnesses =
+			hash_create("tq witnesses", 256, &control, HASH_ELEM | HASH_BLOBS);
+	witness = hash_search(witnesses, slug, HASH_ENTER, &found);
+	if (!found)
+		memset(&witness->active, 0, sizeof(TqSlug));
+	return witness;
+}
+
+/*
+ * Has every task of the group been resolved once (4.5)?  From the task on
+ * that stood against it the last time, and if none does any more, from the
+ * beginning, for tasks with lower ids may have been added.
+ */
+static bool
+is_resolved(const TqGroup *group)
+{
+	static const TqSlug lowest = {{0}};
+	Witness *witness = find_witness(&group->task_group_id);
+	TqSlug active;
+
+	if (tq_group_first_active(group, &witness->active, &active) ||
+		(tq_slug_compare(&witness->active, &lowest) != 0 &&
+		 tq_group_first_active(group, &lowest, &active)))
+	{
+		witness->active = active;
+		return false;
+	}
+	hash_search(witnesses, &group->task_group_id, HASH_REMOVE, NULL);
+	return true;
+}
+
+static int
+compare_member(const void *a, const void *b)
+{
+	return tq_slug_compare(&((const TqTask *) a)->group_slug,
+						   &((const TqTask *) b)->group_slug);
+}
+
+static int
+compare_groups(const void *a, const void *b)
+{
+	return tq_slug_compare(&((const TqGroup *) a)->task_group_id,
+						   &((const TqGroup *) b)->task_group_id);
+}
+
+/*
+ * These tasks have been resolved, and that is committed: tell of those of
+ * their groups that have no task left that was never resolved.  The last two
+ * tasks of a group cannot both be missed, for whichever is published later is
+ * looked at with both committed.
+ */
+void
+tq_group_tell_resolved(const int64 *tasks, int n)
+{
+	TqTask *members = tq_tasks_by_id(tasks, n, &n);
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	TqMessage *messages = palloc(sizeof(TqMessage) * Max(n, 1));
+	TqGroup *groups;
+	int count = 0;
+	int ngroups = 0;
+
+	qsort(members, n, sizeof(TqTask), compare_member);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || compare_member(&members[i - 1], &members[i]) != 0)
+			slugs[ngroups++] = members[i].group_slug;
+	}
+	groups = tq_groups_by_slug(slugs, ngroups, &ngroups);
+	for (int i = 0; i < n; i++)
+	{
+		TqGroup key = {.task_group_id = members[i].group_slug};
+		TqGroup *group;
+
+		if (i > 0 && compare_member(&members[i - 1], &members[i]) == 0)
+			continue;
+		group =
+			bsearch(&key, groups, ngroups, sizeof(TqGroup), compare_groups);
+		if (group == NULL || is_resolved(group))
+			messages[count++] =
+				(TqMessage){.exchange = TQ_EXCHANGE_TASK_GROUP_RESOLVED,
+							.task = members[i].id,
+							.run_id = -1,
+							.last_run = -1};
+	}
+	tq_publish(messages, count);
 }

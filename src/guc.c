@@ -22,6 +22,11 @@ int tq_deadline_delay = 0;
 int tq_max_runs = 50;
 int tq_max_dependencies = 10000;
 int tq_expire_batch = 1000;
+int tq_max_inline_artifact = 1024 * 1024;
+int tq_message_retention = 60 * 60;
+int tq_subscription_retention = 24 * 60 * 60;
+int tq_publish_interval = 5;
+bool tq_publish_retried_exceptions = false;
 int64 tq_clock_offset = 0;
 
 static char *clock_offset_text = NULL;
@@ -119,6 +124,60 @@ define_times(void)
 }
 
 static void
+define_messages(void)
+{
+	DefineCustomIntVariable("tq.message_retention",
+							"How long messages are kept for tq.messages().",
+							NULL,
+							&tq_message_retention,
+							60 * 60,
+							1,
+							INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_S,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomIntVariable("tq.publish_interval",
+							"How often messages are published at the most.",
+							NULL,
+							&tq_publish_interval,
+							5,
+							1,
+							60000,
+							PGC_SUSET,
+							GUC_UNIT_MS,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomBoolVariable(
+		"tq.publish_retried_exceptions",
+		"Send task-exception also for runs that are retried.",
+		NULL,
+		&tq_publish_retried_exceptions,
+		false,
+		PGC_SUSET,
+		0,
+		NULL,
+		NULL,
+		NULL);
+	DefineCustomIntVariable(
+		"tq.subscription_retention",
+		"How long messages are kept for a subscription that does not "
+		"acknowledge them.",
+		NULL,
+		&tq_subscription_retention,
+		24 * 60 * 60,
+		1,
+		INT_MAX,
+		PGC_SUSET,
+		GUC_UNIT_S,
+		NULL,
+		NULL,
+		NULL);
+}
+
+static void
 define_numbers(void)
 {
 	DefineCustomIntVariable(
@@ -146,6 +205,19 @@ define_numbers(void)
 							NULL,
 							NULL,
 							NULL);
+	DefineCustomIntVariable(
+		"tq.max_inline_artifact",
+		"How large the content of an inline artifact may be.",
+		NULL,
+		&tq_max_inline_artifact,
+		1024 * 1024,
+		0,
+		256 * 1024 * 1024,
+		PGC_SUSET,
+		GUC_UNIT_BYTE,
+		NULL,
+		NULL,
+		NULL);
 	DefineCustomIntVariable("tq.max_runs",
 							"How many runs a task may have.",
 							NULL,
@@ -163,7 +235,8 @@ define_numbers(void)
 void
 tq_guc_define(void)
 {
-	define_times();
+	define_messages();
 	define_numbers();
+	define_times();
 	MarkGUCPrefixReserved("tq");
 }

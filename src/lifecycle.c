@@ -71,15 +71,28 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 		tq_refuse_missing_task(&task->task_id);
 }
 
+/* Say in which state the task's last run is, for the first time or again. */
+static void
+announce(const TqTask *task, const TqRun *last)
+{
+	TqMessage message = tq_publish_make(tq_state_exchange(last->state),
+										task,
+										last->run_id,
+										last);
+
+	tq_publish(&message, 1);
+}
+
 /* Add a pending run that follows this one, at the back of the queue. */
 static void
 add_run(const TqTask *task, const TqRun *last, TqCreated reason,
 		int retries_left, TimestampTz now)
 {
+	TqRun run = {.run_id = last->run_id + 1, .state = TQ_STATE_PENDING};
 	TqPending pending = {.task = task->id,
 						 .queue = task->queue,
 						 .priority = task->priority,
-						 .run_id = last->run_id + 1,
+						 .run_id = run.run_id,
 						 .retries_left = retries_left,
 						 .created = reason,
 						 .scheduled = now};
@@ -87,6 +100,7 @@ add_run(const TqTask *task, const TqRun *last, TqCreated reason,
 	if (last->place == TQ_PLACE_UNSCHEDULED)
 		tq_unscheduled_delete(&task->id, 1);
 	tq_pending_insert(&pending, 1);
+	announce(task, &run);
 }
 
 /* 2.3: whatever its dependencies are. */
@@ -112,7 +126,11 @@ tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_RERUN) != TQ_VERDICT_APPLY)
+	{
+		if (last.state == TQ_STATE_PENDING)
+			announce(task, &last);
 		return;
+	}
 	if (last.run_id + 1 >= tq_max_runs)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
@@ -142,4 +160,6 @@ tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)
 		tq_resolve_final(&last, task, 1, TQ_RESOLVED_CANCELED, now);
+	else if (last.reason == TQ_RESOLVED_CANCELED)
+		announce(task, &last);
 }

@@ -17,12 +17,15 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "topic.h"
 #include "tq.h"
 
 /* The SQLSTATEs of tq (api.md, Errors). */
 #define ERRCODE_TQ_BAD_INPUT MAKE_SQLSTATE('T', 'Q', '4', '0', '0')
 #define ERRCODE_TQ_NOT_FOUND MAKE_SQLSTATE('T', 'Q', '4', '0', '4')
 #define ERRCODE_TQ_CONFLICT MAKE_SQLSTATE('T', 'Q', '4', '0', '9')
+#define ERRCODE_TQ_EXPIRED MAKE_SQLSTATE('T', 'Q', '4', '1', '0')
+#define ERRCODE_TQ_ERROR_ARTIFACT MAKE_SQLSTATE('T', 'Q', '4', '2', '4')
 
 /* slugid.c */
 #define TQ_SLUG_BYTES 16
@@ -48,6 +51,13 @@ extern char *tq_error_clip(const char *text);
 extern void tq_error_list(StringInfo list, const char *separator,
 						  const char *name);
 
+/* topic.c, which knows nothing of memory contexts */
+static inline TqPattern *
+tq_topic_compile(const char *pattern)
+{
+	return tq_topic_build(pattern, palloc(tq_topic_size(pattern)));
+}
+
 /* clock.c */
 extern TimestampTz tq_clock_now(void);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
@@ -65,6 +75,11 @@ extern int tq_deadline_delay; /* ms */
 extern int tq_max_runs;
 extern int tq_max_dependencies;
 extern int tq_expire_batch;
+extern int tq_max_inline_artifact;    /* bytes */
+extern int tq_message_retention;      /* s */
+extern int tq_subscription_retention; /* s */
+extern int tq_publish_interval;       /* ms */
+extern bool tq_publish_retried_exceptions;
 extern int64 tq_clock_offset; /* us */
 
 extern void tq_guc_define(void);
@@ -141,5 +156,12 @@ extern Oid tq_catalog_slugid_array_type(void);
 /* shmem.c: the background workers' shared memory, and who wakes them. */
 extern void tq_shmem_init(void);
 extern void tq_shmem_note_due(TimestampTz due);
+extern void tq_shmem_note_message(void);
+
+/* Channels of queues begin so. */
+#define TQ_QUEUE_CHANNEL "tq_queue_"
+
+extern uint64 tq_shmem_channel_bit(const char *channel);
+extern uint64 tq_shmem_listened(void);
 
 #endif /* TQ_PLUMBING_H */

@@ -41,6 +41,8 @@ typedef struct Ending
 	int nfinals;
 	TqPending *retries;
 	int nretries;
+	TqMessage *messages;
+	int nmessages;
 } Ending;
 
 static void
@@ -50,30 +52,61 @@ begin_ending(Ending *ending, int n)
 	ending->ended = palloc(sizeof(TqRun) * Max(n, 1));
 	ending->finals = palloc(sizeof(TqRun) * Max(n, 1));
 	ending->retries = palloc0(sizeof(TqPending) * Max(n, 1));
+	ending->messages = palloc(sizeof(TqMessage) * 2 * Max(n, 1));
 }
 
-/* End one running run; true when a retry follows. */
+/* Say something about a run, while the task's last run is that one. */
+static void
+tell(Ending *ending, TqExchange exchange, const TqTask *task, int run_id,
+	 const TqRun *last)
+{
+	ending->messages[ending->nmessages++] =
+		tq_publish_make(exchange, task, run_id, last);
+}
+
+/*
+ * A run was resolved, and a pending one follows it: that is all that is said,
+ * unless exceptions that are retried are to be told as well (D-05).
+ */
+static void
+tell_retried(Ending *ending, const TqTask *task, int run_id,
+			 const TqRun *last)
+{
+	if (tq_publish_retried_exceptions)
+		tell(ending, TQ_EXCHANGE_TASK_EXCEPTION, task, run_id, last);
+	if (last->state == TQ_STATE_PENDING && last->run_id == run_id + 1)
+		tell(ending, TQ_EXCHANGE_TASK_PENDING, task, last->run_id, last);
+}
+
+/*
+ * End one running run; true when a retry follows.  A run that this call has
+ * ended has no place any more, should it be reported twice.
+ */
 static bool
 end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
 		TimestampTz now)
 {
 	TqCreated retry = tq_resolved_retry(reason);
+	TqRun next = {.run_id = run->run_id + 1, .state = TQ_STATE_PENDING};
 
 	run->state = tq_resolved_state(reason);
 	run->reason = reason;
 	run->resolved = now;
 	ending->ended[ending->nended++] = *run;
+	run->place = TQ_PLACE_NONE;
 	if (retry == TQ_CREATED_NONE || run->retries_left <= 0 ||
 		run->run_id + 1 >= tq_max_runs || now >= task->deadline)
 	{
 		ending->finals[ending->nfinals++] = *run;
+		tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
 		return false;
 	}
+	tell_retried(ending, task, run->run_id, &next);
 	ending->retries[ending->nretries++] =
 		(TqPending){.task = task->id,
 					.queue = task->queue,
 					.priority = task->priority,
-					.run_id = run->run_id + 1,
+					.run_id = next.run_id,
 					.retries_left = run->retries_left - 1,
 					.created = retry,
 					.scheduled = now};
@@ -85,6 +118,7 @@ write_ending(Ending *ending, TimestampTz now)
 {
 	tq_runs_update(ending->ended, ending->nended);
 	tq_pending_insert(ending->retries, ending->nretries);
+	tq_publish(ending->messages, ending->nmessages);
 	tq_depend_release(ending->finals, ending->nfinals, now);
 }
 
@@ -150,25 +184,28 @@ lock_reported(const TqReport *reports, int n, int *nruns)
 	return runs;
 }
 
-/* How many runs follow this resolved one. */
-static int
-runs_after(const TqRun *run)
-{
-	TqRun last;
-
-	return tq_run_peek(run->task, &last) ? last.run_id - run->run_id : 0;
-}
-
 /*
  * A report on a run that is resolved already is a repeat if it says the same
- * and the run is the last one; after an exception one retry may follow.
+ * and the run is the last one; after an exception one retry may follow.  Then
+ * the same is told again.
  */
 static bool
-is_repeat(const TqRun *run, TqResolved reason)
+is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
+		  Ending *ending)
 {
 	int may_follow = run->state == TQ_STATE_EXCEPTION ? 1 : 0;
+	TqRun last;
 
-	return run->reason == reason && runs_after(run) <= may_follow;
+	if (run->place == TQ_PLACE_NONE)
+		return true;
+	if (run->reason != reason || !tq_run_peek(run->task, &last) ||
+		last.run_id > run->run_id + may_follow)
+		return false;
+	if (last.run_id > run->run_id)
+		tell_retried(ending, task, run->run_id, &last);
+	else
+		tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
+	return true;
 }
 
 /* A report on a run that has no row: it is pending, or there is none. */
@@ -198,8 +235,9 @@ apply_report(TqReport *report, TqRun *run, TqResolved reason, TimestampTz now,
 					   ? TQ_OUTCOME_RETRIED
 					   : TQ_OUTCOME_RESOLVED;
 		case TQ_VERDICT_CONFLICT:
-			return is_repeat(run, reason) ? TQ_OUTCOME_REPEATED
-										  : TQ_OUTCOME_CONFLICT;
+			return is_repeat(report->task, run, reason, ending)
+					   ? TQ_OUTCOME_REPEATED
+					   : TQ_OUTCOME_CONFLICT;
 		case TQ_VERDICT_KEEP:
 		case TQ_VERDICT_NO_RUN:
 			break;
@@ -280,6 +318,7 @@ tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
 	int nleft[TQ_PLACE_RUN + 1] = {0};
 	TqRun *moved = palloc(sizeof(TqRun) * Max(n, 1));
 	TqRun *updated = palloc(sizeof(TqRun) * Max(n, 1));
+	TqMessage *messages = palloc(sizeof(TqMessage) * Max(n, 1));
 	int nmoved = 0;
 	int nupdated = 0;
 
@@ -292,6 +331,10 @@ tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
 		runs[i].state = tq_resolved_state(reason);
 		runs[i].reason = reason;
 		runs[i].resolved = now;
+		messages[i] = tq_publish_make(TQ_EXCHANGE_TASK_EXCEPTION,
+									  &tasks[i],
+									  runs[i].run_id,
+									  &runs[i]);
 		left[runs[i].place][nleft[runs[i].place]++] = runs[i].task;
 		if (runs[i].place == TQ_PLACE_RUN)
 			updated[nupdated++] = runs[i];
@@ -304,5 +347,6 @@ tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
 	tq_delayed_delete(left[TQ_PLACE_DELAYED], nleft[TQ_PLACE_DELAYED]);
 	tq_runs_insert(moved, nmoved);
 	tq_runs_update(updated, nupdated);
+	tq_publish(messages, n);
 	tq_depend_release(runs, n, now);
 }

@@ -7,7 +7,7 @@
 #ifndef TQ_RULES_H
 #define TQ_RULES_H
 
-#include "store.h"
+#include "publish.h"
 
 #include "utils/hsearch.h"
 
@@ -40,6 +40,7 @@ extern Jsonb *tq_status_of(const TqTask *task);
 extern Jsonb *tq_definition_json(const TqTask *task);
 extern Jsonb *tq_metadata_json(const char *name);
 extern Jsonb *tq_group_json(const TqGroup *group);
+extern Jsonb *tq_group_message_json(const TqGroup *group);
 extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,
 								   const TqTask *tasks, int n);
 extern Jsonb *tq_worker_json(const char *queue, const char *group,
@@ -61,6 +62,7 @@ typedef struct TqSibling
 	TqSlug task_id;
 	int place; /* in the caller's array */
 	bool is_new;
+	bool is_pending; /* once it is placed */
 	const TqTask *task;
 } TqSibling;
 
@@ -105,6 +107,13 @@ extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
 
+/* ---- priority.c: priorities that change ---- */
+extern int tq_priority_check(const char *name);
+extern TqTask *tq_priority_change(const TqSlug *task_id, int priority,
+								  TimestampTz now);
+extern Jsonb *tq_priority_change_group(const TqSlug *slug, int priority,
+									   TimestampTz now);
+
 /* ---- group.c: task groups ---- */
 extern int64 tq_group_join(const TqTask *task, TimestampTz latest_expires);
 extern void tq_group_check_own(const TqTask *task);
@@ -112,6 +121,7 @@ extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now);
 extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 extern const char *tq_group_outcome(const TqProgress *progress);
+extern void tq_group_tell_resolved(const int64 *tasks, int n);
 
 /* ---- claim.c: giving runs to workers ---- */
 typedef struct TqClaim

@@ -31,6 +31,9 @@
  * W1, so that a latch set since ends the sleep at once.  While the worker is
  * awake nobody sets its latch: a busy queue does not make it spin.
  *
+ * Messages to be published are due at once: `messages` is set in place of
+ * `noted`, reset between W1 and the publisher's snapshot, and read at W4.
+ *
  * A note of a savepoint that was rolled back may be too early: one turn in
  * vain.  A prepared transaction forgets its notes; COMMIT PREPARED wakes the
  * worker whatever it holds (worker_utility.c).
@@ -40,6 +43,7 @@
 #include <signal.h>
 
 #include "access/xact.h"
+#include "common/hashfn.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -69,7 +73,8 @@ typedef struct WorkerSlot
 	pg_atomic_uint32 process; /* number of its PGPROC, or NOBODY; no lock */
 	pg_atomic_uint64
 		next_due; /* see the banner; written by its worker; no lock */
-	pg_atomic_uint64 noted; /* see the banner; no lock */
+	pg_atomic_uint64 noted;    /* see the banner; no lock */
+	pg_atomic_uint32 messages; /* 1: something is to be published; no lock */
 } WorkerSlot;
 
 typedef struct Shared
@@ -95,12 +100,27 @@ typedef struct Load
 	bool ended;
 } Load;
 
+/*
+ * One per process that can have a session, by number of its PGPROC: on which
+ * channels it may LISTEN.  Written by that process before it listens, and when
+ * it ends; read by the publisher of the database after it has taken the
+ * snapshot of what it is going to tell.  A message that a listener must have
+ * was committed after its LISTEN was, and so after the bit was set.
+ */
+typedef struct Listen
+{
+	Oid database;
+	pg_atomic_uint64 channels; /* tq_shmem_channel_bit() of each */
+} Listen;
+
 static Shared *shared = NULL;
 static Load *loads = NULL;
+static Listen *listens = NULL;
 static WorkerSlot *my_slot = NULL;
 
 /* What the present transaction will tell. */
 static TimestampTz noted_due = DT_NOEND;
+static bool noted_message = false;
 static int noted_tell = 0;
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
@@ -123,12 +143,19 @@ loads_size(void)
 	return mul_size(MaxBackends, sizeof(Load));
 }
 
+static Size
+listens_size(void)
+{
+	return mul_size(MaxBackends, sizeof(Listen));
+}
+
 static void
 request(void)
 {
 	if (next_shmem_request_hook)
 		next_shmem_request_hook();
-	RequestAddinShmemSpace(add_size(shared_size(), loads_size()));
+	RequestAddinShmemSpace(
+		add_size(add_size(shared_size(), loads_size()), listens_size()));
 	RequestNamedLWLockTranche("TqWorkers", 1);
 }
 
@@ -144,6 +171,7 @@ init_shared(void)
 		pg_atomic_init_u32(&shared->slots[i].process, NOBODY);
 		pg_atomic_init_u64(&shared->slots[i].next_due, (uint64) DT_NOBEGIN);
 		pg_atomic_init_u64(&shared->slots[i].noted, (uint64) DT_NOEND);
+		pg_atomic_init_u32(&shared->slots[i].messages, 0);
 	}
 }
 
@@ -161,6 +189,12 @@ startup(void)
 	loads = ShmemInitStruct("tq loads", loads_size(), &found);
 	if (!found)
 		memset(loads, 0, loads_size());
+	listens = ShmemInitStruct("tq listens", listens_size(), &found);
+	for (int i = 0; !found && i < MaxBackends; i++)
+	{
+		listens[i].database = InvalidOid;
+		pg_atomic_init_u64(&listens[i].channels, 0);
+	}
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -220,6 +254,20 @@ tell_due(WorkerSlot *slot, TimestampTz due)
 		wake(&slot->process);
 }
 
+/*
+ * The same for messages, which are always due: C2 and C3 with the time of now
+ * and the flag in place of `noted`.
+ */
+static void
+tell_message(WorkerSlot *slot)
+{
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->messages, 1);
+	pg_memory_barrier();
+	if ((TimestampTz) pg_atomic_read_u64(&slot->next_due) != DT_NOBEGIN)
+		wake(&slot->process);
+}
+
 /* Tell the launcher that a database may need a worker. */
 static void
 ask(Oid database)
@@ -254,16 +302,18 @@ tell_committed(void)
 		ask(MyDatabaseId);
 	if (noted_tell & TQ_TELL_RESCAN)
 		ask_rescan();
-	if (noted_due == DT_NOEND &&
+	if (noted_due == DT_NOEND && !noted_message &&
 		!(noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
 		return;
 	slot = find_slot(MyDatabaseId);
 	if (slot == NULL)
 		return;
+	if (noted_message)
+		tell_message(slot);
 	if (noted_due != DT_NOEND)
 		tell_due(slot, noted_due);
 	if (noted_tell & (TQ_TELL_WAKE | TQ_TELL_START))
-		wake(&slot->process);
+		tell_due(slot, DT_NOBEGIN + 1);
 }
 
 static void
@@ -288,6 +338,7 @@ transaction_ends(XactEvent event, void *arg)
 			return;
 	}
 	noted_due = DT_NOEND;
+	noted_message = false;
 	noted_tell = 0;
 }
 
@@ -311,6 +362,16 @@ tq_shmem_note_due(TimestampTz due)
 		return;
 	watch_transactions();
 	noted_due = due;
+}
+
+/* This transaction writes something that is to be published. */
+void
+tq_shmem_note_message(void)
+{
+	if (shared == NULL)
+		return;
+	watch_transactions();
+	noted_message = true;
 }
 
 /* At its end this transaction tells the workers this (TQ_TELL_…). */
@@ -492,23 +553,43 @@ tq_shmem_worker_ends(TqExit how)
 	LWLockRelease(shared->lock);
 }
 
-/* W1 of the banner; the caller has reset its latch. */
-void
+/*
+ * W1 of the banner; the caller has reset its latch.  Returns the earliest due
+ * time that was noted since the last turn began, which the caller has to
+ * remember from here on.
+ */
+TimestampTz
 tq_shmem_turn_begin(void)
 {
+	TimestampTz noted;
+
 	pg_atomic_write_u64(&my_slot->next_due, (uint64) DT_NOBEGIN);
-	pg_atomic_write_u64(&my_slot->noted, (uint64) DT_NOEND);
+	noted = (TimestampTz) pg_atomic_exchange_u64(&my_slot->noted,
+												 (uint64) DT_NOEND);
+	pg_memory_barrier();
+	return noted;
+}
+
+/* What is committed from here on and not seen by the worker, it is told of. */
+void
+tq_shmem_publish_begin(void)
+{
+	pg_atomic_write_u32(&my_slot->messages, 0);
 	pg_memory_barrier();
 }
 
-/* W3 and W4 of the banner: until when may the worker sleep? */
+/*
+ * W3 and W4 of the banner: until when may the worker sleep, and is there
+ * something to be published?
+ */
 TimestampTz
-tq_shmem_turn_end(TimestampTz due)
+tq_shmem_turn_end(TimestampTz due, bool *messages)
 {
 	TimestampTz noted;
 
 	pg_atomic_write_u64(&my_slot->next_due, (uint64) due);
 	pg_memory_barrier();
+	*messages = pg_atomic_read_u32(&my_slot->messages) != 0;
 	noted = (TimestampTz) pg_atomic_read_u64(&my_slot->noted);
 	return Min(due, noted);
 }
@@ -537,6 +618,63 @@ tq_shmem_stop(Oid database, bool by_force)
 	if (slot != NULL)
 		wake(&slot->process);
 	return pid;
+}
+
+/*
+ * Listeners.
+ */
+
+/*
+ * The bit of a channel in a set: channels may share one, so a set says that
+ * somebody may listen, or that nobody does.  Channels of queues have one bit,
+ * as their names are many.
+ */
+uint64
+tq_shmem_channel_bit(const char *channel)
+{
+	if (strncmp(channel, TQ_QUEUE_CHANNEL, strlen(TQ_QUEUE_CHANNEL)) == 0)
+		return UINT64CONST(1) << 63;
+	return UINT64CONST(1) << hash_bytes((const unsigned char *) channel,
+										strlen(channel)) %
+								 63;
+}
+
+static void
+listen_ends(int code, Datum arg)
+{
+	pg_atomic_write_u64(&listens[TqMyProcNumber()].channels, 0);
+}
+
+/* This session is about to LISTEN, and may do so until it ends. */
+void
+tq_shmem_listen(const char *channel)
+{
+	static bool watching = false;
+	Listen *listen = &listens[TqMyProcNumber()];
+
+	if (!watching)
+		on_shmem_exit(listen_ends, (Datum) 0);
+	watching = true;
+	listen->database = MyDatabaseId;
+	pg_atomic_fetch_or_u64(&listen->channels, tq_shmem_channel_bit(channel));
+	pg_memory_barrier();
+}
+
+/* On which channels of this database somebody may listen: all, for all we know. */
+uint64
+tq_shmem_listened(void)
+{
+	uint64 channels = 0;
+
+	if (shared == NULL)
+		return PG_UINT64_MAX;
+	pg_memory_barrier();
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		if (listens[i].database == MyDatabaseId)
+			channels |= pg_atomic_read_u64(&listens[i].channels);
+	}
+	return channels;
 }
 
 /*

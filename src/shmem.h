@@ -57,8 +57,12 @@ extern bool tq_shmem_worker_attach(int slot, uint64 generation);
 extern void tq_shmem_worker_settled(void);
 extern bool tq_shmem_worker_is_told(void);
 extern void tq_shmem_worker_ends(TqExit how);
-extern void tq_shmem_turn_begin(void);
-extern TimestampTz tq_shmem_turn_end(TimestampTz due);
+extern TimestampTz tq_shmem_turn_begin(void);
+extern void tq_shmem_publish_begin(void);
+extern TimestampTz tq_shmem_turn_end(TimestampTz due, bool *messages);
+
+/* Who listens. */
+extern void tq_shmem_listen(const char *channel);
 
 /* Those who need a worker out of the way. */
 extern int tq_shmem_stop(Oid database, bool by_force);

@@ -239,6 +239,111 @@ tq_resolved_parse(const char *name)
 	return TQ_RESOLVED_NONE;
 }
 
+/* The exchange on which it is said that a run has come into this state (6.1). */
+TqExchange
+tq_state_exchange(TqState state)
+{
+	switch (state)
+	{
+		case TQ_STATE_UNSCHEDULED:
+			return TQ_EXCHANGE_TASK_DEFINED;
+		case TQ_STATE_PENDING:
+			return TQ_EXCHANGE_TASK_PENDING;
+		case TQ_STATE_RUNNING:
+			return TQ_EXCHANGE_TASK_RUNNING;
+		case TQ_STATE_COMPLETED:
+			return TQ_EXCHANGE_TASK_COMPLETED;
+		case TQ_STATE_FAILED:
+			return TQ_EXCHANGE_TASK_FAILED;
+		case TQ_STATE_EXCEPTION:
+			return TQ_EXCHANGE_TASK_EXCEPTION;
+	}
+	return TQ_EXCHANGE_NONE;
+}
+
+const char *
+tq_exchange_name(TqExchange exchange)
+{
+	switch (exchange)
+	{
+		case TQ_EXCHANGE_NONE:
+			return NULL;
+		case TQ_EXCHANGE_TASK_DEFINED:
+			return "task-defined";
+		case TQ_EXCHANGE_TASK_PENDING:
+			return "task-pending";
+		case TQ_EXCHANGE_TASK_RUNNING:
+			return "task-running";
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+			return "artifact-created";
+		case TQ_EXCHANGE_TASK_COMPLETED:
+			return "task-completed";
+		case TQ_EXCHANGE_TASK_FAILED:
+			return "task-failed";
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+			return "task-exception";
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+			return "task-group-resolved";
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+			return "task-group-sealed";
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+			return "task-priority-changed";
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			return "task-group-priority-changed";
+		case TQ_EXCHANGE_TASK_ALERT:
+			return "task-alert";
+	}
+	return NULL;
+}
+
+/* The exchange of that name, or NONE. */
+TqExchange
+tq_exchange_parse(const char *name)
+{
+	for (int exchange = TQ_EXCHANGE_TASK_DEFINED; exchange <= TQ_EXCHANGE_LAST;
+		 exchange++)
+	{
+		if (strcmp(name, tq_exchange_name((TqExchange) exchange)) == 0)
+			return (TqExchange) exchange;
+	}
+	return TQ_EXCHANGE_NONE;
+}
+
+const char *
+tq_storage_name(TqStorage storage)
+{
+	switch (storage)
+	{
+		case TQ_STORAGE_NONE:
+			return NULL;
+		case TQ_STORAGE_BLOB:
+			return "blob";
+		case TQ_STORAGE_REFERENCE:
+			return "reference";
+		case TQ_STORAGE_ERROR:
+			return "error";
+		case TQ_STORAGE_OBJECT:
+			return "object";
+		case TQ_STORAGE_LINK:
+			return "link";
+		case TQ_STORAGE_INLINE:
+			return "inline";
+	}
+	return NULL;
+}
+
+/* The storage type of that name, or NONE. */
+TqStorage
+tq_storage_parse(const char *name)
+{
+	for (int storage = TQ_STORAGE_BLOB; storage <= TQ_STORAGE_LAST; storage++)
+	{
+		if (strcmp(name, tq_storage_name((TqStorage) storage)) == 0)
+			return (TqStorage) storage;
+	}
+	return TQ_STORAGE_NONE;
+}
+
 static const char *const priorities[] =
 	{"lowest", "very-low", "low", "medium", "high", "very-high", "highest"};
 

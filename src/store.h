@@ -62,10 +62,12 @@ extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
 extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
 								int *found);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
 								 const TqSlug *after, int max, int *found);
 extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now,
 								  const TqSlug *after, int max, int *found);
+extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern int tq_tasks_delete(const int64 *ids, int n);
 
 /* ---- store_run.c: runs, and where a task stands ---- */
@@ -138,6 +140,7 @@ typedef struct TqClaimed
 	int64 task;
 	TqSlug task_id;
 	int run_id;
+	int priority;
 	Jsonb *payload;
 } TqClaimed;
 
@@ -150,6 +153,7 @@ extern int64 tq_pending_count(int32 queue, TimestampTz now);
 extern int64 tq_claimed_count(int32 queue, TimestampTz now);
 extern int tq_delayed_release(TimestampTz now, int max);
 extern void tq_delayed_delete(const int64 *tasks, int n);
+extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
 
 /* ---- store_edge.c: dependencies and unscheduled tasks ---- */
 
@@ -224,6 +228,9 @@ extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 tq_group_size(const TqGroup *group);
 extern int tq_groups_delete(TimestampTz before, int max);
+extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
+extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
+								  TqSlug *active);
 
 typedef struct TqProgress
 {
@@ -272,5 +279,117 @@ extern TqRecent *tq_worker_recent(int32 worker, int *found);
 extern void tq_worker_quarantine(int32 worker, TimestampTz until,
 								 TimestampTz expires, Jsonb *detail);
 extern void tq_workers_forget(TimestampTz before);
+
+/* ---- store_message.c: messages as they are written, and their publication ---- */
+
+/* One message, or note to the publisher, as it is stored. */
+typedef struct TqMessage
+{
+	int64 id; /* 0: not published */
+	TqExchange exchange;
+	int64 task;    /* for task-group-resolved, one of the group; 0: none */
+	int run_id;    /* that the message is about; -1: none */
+	int last_run;  /* the last that its status shows; -1: none */
+	TqState state; /* of that one */
+	int priority;
+	TimestampTz taken_until; /* of that one, while it is running */
+	Jsonb *detail;           /* what else the message says; NULL: nothing */
+	TimestampTz published;
+} TqMessage;
+
+#define TQ_PLACES 6 /* of the rings */
+
+/* One publication: what became visible between two snapshots. */
+typedef struct TqTick
+{
+	int64 first_id;
+	int64 last_id;
+	TimestampTz published;
+	int64 unsent; /* NOTIFY is still to be sent from this id on; 0: no */
+	int messages;
+	int places;
+	int place;
+	Datum since;
+	Datum upto;
+} TqTick;
+
+extern void tq_messages_insert(int place, const TqMessage *messages, int n);
+extern bool tq_publisher_try_lock(void);
+extern Datum tq_snapshot_now(void);
+extern Datum tq_snapshot_acked(void);
+extern TqMessage *tq_messages_between(Datum since, Datum upto, int *found,
+									  int *places);
+extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found);
+extern int tq_messages_count(const TqMessage *messages, int n);
+extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
+extern void tq_tick_last(TqTick *tick);
+extern TimestampTz tq_tick_oldest(void);
+extern bool tq_tick_unsent(TqTick *tick);
+extern bool tq_tick_of_place(int place, TqTick *tick);
+extern TqTick *tq_ticks_after(int64 id, int max, int *found);
+extern void tq_tick_insert(TqTick *tick);
+extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
+extern int tq_ring_current(TimestampTz *since);
+extern void tq_ring_turn(int place, TimestampTz now);
+extern bool tq_ring_is_empty(int place);
+extern bool tq_ring_try_lock(int place);
+extern bool tq_ring_is_unpublished(int place, Datum upto);
+extern void tq_ring_truncate(int place);
+
+/* ---- store_binding.c: who wants which messages ---- */
+
+typedef struct TqBinding
+{
+	char *channel; /* or subscription; NULL: the default channel */
+	TqExchange exchange;
+	char *pattern;
+} TqBinding;
+
+extern uint64 tq_bindings_generation(void);
+extern void tq_bindings_changed(void);
+extern int tq_bindings_wanted(void);
+extern TqBinding *tq_bindings_list(int *found);
+extern void tq_binding_insert(const char *channel, TqExchange exchange,
+							  const char *pattern);
+extern void tq_binding_delete(const char *channel, TqExchange exchange,
+							  const char *pattern);
+extern void tq_binding_set_default(TqExchange exchange, bool bound);
+extern void tq_subscription_insert(const char *name, TqExchange exchange,
+								   const char *pattern, TimestampTz now);
+extern bool tq_subscription_delete(const char *name);
+extern bool tq_subscription_find(const char *name, int64 *acked,
+								 TimestampTz *acked_at);
+extern TqBinding *tq_subscription_bindings(const char *name, int *found);
+extern void tq_subscription_ack(const char *name, int64 id, TimestampTz now);
+extern void tq_subscription_skip(const char *name, int64 id, TimestampTz now);
+extern TimestampTz tq_subscription_slowest(void);
+extern char **tq_subscription_lose(int64 last_id, int *found);
+
+/* ---- store_artifact.c: artifacts ---- */
+
+typedef struct TqArtifact
+{
+	int64 task;
+	int run_id;
+	char *name;
+	TqStorage storage;
+	char *content_type;
+	int64 content_length; /* -1: not known */
+	TimestampTz expires;
+	bool present;   /* its content can be had */
+	Jsonb *details; /* by type; NULL: was not read */
+} TqArtifact;
+
+extern bool tq_artifact_lock_run(int64 task, int run_id, TqRun *run);
+extern bool tq_artifact_insert(const TqArtifact *artifact);
+extern void tq_artifact_update(const TqArtifact *artifact);
+extern bool tq_artifact_find(int64 task, int run_id, const char *name,
+							 bool whole, TqArtifact *artifact);
+extern bool tq_artifact_lock(int64 task, int run_id, const char *name,
+							 TqArtifact *artifact);
+extern TqArtifact *tq_artifacts_of_run(int64 task, int run_id,
+									   const char *after, int max, int *found);
+extern int tq_artifacts_delete_expired(TimestampTz before, int max);
+extern void tq_artifacts_delete_of_tasks(const int64 *tasks, int n);
 
 #endif /* TQ_STORE_H */

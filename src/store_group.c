@@ -98,6 +98,34 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	" GROUP BY 1, 2, 3",
 	INT8OID, TQ_SLUGID);
 
+static TqStatement groups_by_slug = TQ_STATEMENT(
+	"SELECT g.id, g.task_group_id FROM unnest($1) AS s (slug)"
+	" JOIN tq.task_group g ON g.task_group_id OPERATOR(tq.=) s.slug ORDER BY g.task_group_id",
+	TQ_SLUGIDS);
+
+/*
+ * Was this unresolved task never resolved?  Else it had a rerun: a run after
+ * the first that was made by one.
+ */
+#define NEVER_RESOLVED(last)                                                   \
+	last " AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0" \
+		 " AND e.reason_created = 4)"
+#define WAITING(table)                                                         \
+	"EXISTS (SELECT FROM tq." table " w WHERE w.task = m.id"                   \
+	" AND NOT (w.run_id > 0 AND w.reason_created = 4))"
+
+/* $1 and $2 as above, $3 from where on to look, which the group's own task is spared. */
+static TqStatement first_active = TQ_STATEMENT(
+	"SELECT m.task_id FROM ("
+	"SELECT id, task_id FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL"
+	" UNION ALL (SELECT id, task_id FROM tq.task WHERE group_id = $1"
+	" AND task_id OPERATOR(tq.>=) $3 ORDER BY task_id)) AS m"
+	" WHERE EXISTS (SELECT FROM tq.unscheduled u WHERE u.task = m.id)"
+	" OR (" NEVER_RESOLVED("(" WAITING("pending") " OR " WAITING("delayed")
+	" OR EXISTS (SELECT FROM tq.run r WHERE r.task = m.id AND r.state = 2))") ")"
+	" LIMIT 1",
+	INT8OID, TQ_SLUGID, TQ_SLUGID);
+
 static TqStatement delete_groups = TQ_STATEMENT(
 	"WITH old AS MATERIALIZED (SELECT g.id FROM tq.task_group g WHERE g.expires < $1"
 	" AND NOT EXISTS (SELECT FROM tq.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
@@ -327,6 +355,43 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 	for (uint64 row = 0; row < rows; row++)
 		count_row(row, progress, &first_bad);
 	tq_plan_free_result();
+}
+
+/* Those of these groups that have a row; by id of the group. */
+TqGroup *
+tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
+{
+	Datum values[1] = {tq_array_slugid(slugs, n)};
+	TqGroup *groups;
+
+	*found = (int) tq_plan_run(&groups_by_slug, values, NULL);
+	groups = palloc0(sizeof(TqGroup) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		groups[i].id = tq_plan_int64(i, 1, 0);
+		groups[i].task_group_id = tq_plan_slug(i, 2);
+	}
+	tq_plan_free_result();
+	return groups;
+}
+
+/*
+ * Is there a task in the group that was never resolved?  The one that the
+ * group is named after is looked at first, and of the others those from that
+ * task id on, in order of their ids.
+ */
+bool
+tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
+{
+	Datum values[3] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id),
+					   PointerGetDatum(from)};
+	bool found = tq_plan_run(&first_active, values, NULL) > 0;
+
+	if (found)
+		*active = tq_plan_slug(0, 1);
+	tq_plan_free_result();
+	return found;
 }
 
 /* Delete groups that have expired and have no task left. */

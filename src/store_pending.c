@@ -12,10 +12,16 @@
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
+/*
+ * A run that follows another, or comes later than its task, has the task's
+ * priority of this moment: the caller may have read the task before it locked
+ * the row that a change of priority would have to lock.
+ */
 static TqStatement insert_pending = TQ_STATEMENT(
 	"INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
 	" SELECT CASE x.seq WHEN 0 THEN nextval('tq.seq') ELSE x.seq END, x.task, x.scheduled,"
-	" x.queue, x.priority, x.run_id, x.retries_left, x.created"
+	" x.queue, CASE x.seq WHEN 0 THEN (SELECT t.priority FROM tq.task t WHERE t.id = x.task)"
+	" ELSE x.priority END, x.run_id, x.retries_left, x.created"
 	" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) AS x (seq, task, scheduled, queue, priority,"
 	" run_id, retries_left, created)",
 	INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT4ARRAYOID,
@@ -26,6 +32,14 @@ static TqStatement delete_pending =
 
 static TqStatement delete_delayed =
 	TQ_STATEMENT("DELETE FROM tq.delayed WHERE task = ANY ($1)", INT8ARRAYOID);
+
+static TqStatement set_pending_priority =
+	TQ_STATEMENT("UPDATE tq.pending SET priority = $2 WHERE task = ANY ($1)",
+				 INT8ARRAYOID, INT2OID);
+
+static TqStatement set_delayed_priority =
+	TQ_STATEMENT("UPDATE tq.delayed SET priority = $2 WHERE task = ANY ($1)",
+				 INT8ARRAYOID, INT2OID);
 
 /* $1 queue, $2 now, $3 how many, $4 taken until, $5 worker */
 static TqStatement claim = TQ_STATEMENT(
@@ -40,7 +54,7 @@ static TqStatement claim = TQ_STATEMENT(
 	" SELECT task, run_id, 2, reason_created, retries_left, $5, scheduled, $2, $4 FROM taken),"
 	" leased AS (INSERT INTO tq.lease (due, tasks)"
 	" SELECT $4, array_agg(task) FROM taken HAVING count(*) > 0)"
-	" SELECT t.id, t.task_id, x.run_id, t.payload FROM taken x JOIN tq.task t ON t.id = x.task"
+	" SELECT t.id, t.task_id, x.run_id, t.payload, x.priority FROM taken x JOIN tq.task t ON t.id = x.task"
 	" ORDER BY x.priority DESC, x.seq",
 	INT4OID, TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT4OID);
 
@@ -66,7 +80,10 @@ static TqStatement release_delayed = TQ_STATEMENT(
 	" FROM (SELECT * FROM moved ORDER BY visible_at, task) AS x",
 	TIMESTAMPTZOID, INT4OID);
 
-/* Make runs claimable; a seq of 0 means the back of the queue, in this order. */
+/*
+ * Make runs claimable.  A seq of 0 means the back of the queue, in this order,
+ * and the priority that the task has now.
+ */
 void
 tq_pending_insert(const TqPending *rows, int n)
 {
@@ -105,6 +122,18 @@ tq_delayed_delete(const int64 *tasks, int n)
 		tq_plan_run(&delete_delayed, values, NULL);
 }
 
+/* A new priority, and the same place in it, for those that wait; all are locked. */
+void
+tq_pending_set_priority(const int64 *tasks, int n, int priority)
+{
+	Datum values[2] = {tq_array_int64(tasks, n), Int16GetDatum(priority)};
+
+	if (n == 0)
+		return;
+	tq_plan_run(&set_pending_priority, values, NULL);
+	tq_plan_run(&set_delayed_priority, values, NULL);
+}
+
 /*
  * Claim up to max runs of a queue in their order, leaving out what is past
  * its deadline or held by another session.
@@ -128,6 +157,7 @@ tq_pending_claim(int32 queue, int32 worker, int max, TimestampTz now,
 		claimed[i].task_id = tq_plan_slug(i, 2);
 		claimed[i].run_id = tq_plan_int16(i, 3, 0);
 		claimed[i].payload = tq_plan_jsonb(i, 4);
+		claimed[i].priority = tq_plan_int16(i, 5, 0);
 	}
 	tq_plan_free_result();
 	if (*found > 0)

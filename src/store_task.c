@@ -2,8 +2,9 @@
  * store_task.c
  *	  Rows of tq.task: definitions of tasks.
  *
- * Room 2.  Written once, never updated here.  A default is stored as NULL and
- * comes back as the default, so that a plain task is a narrow row.
+ * Room 2.  Written once; nothing but the priority is ever updated.  A default
+ * is stored as NULL and comes back as the default, so that a plain task is a
+ * narrow row.
  */
 #include "store.h"
 
@@ -63,6 +64,11 @@ static TqStatement brief_by_ids =
 				 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY s.place",
 				 INT8ARRAYOID);
 
+static TqStatement told_by_ids = TQ_STATEMENT(
+	"SELECT " BRIEF ", t.routes, t.tags FROM unnest($1) AS s (id)"
+	" JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.id",
+	INT8ARRAYOID);
+
 static TqStatement whole_of_group = TQ_STATEMENT(
 	"SELECT " WHOLE " FROM ("
 	"(SELECT id FROM tq.task WHERE group_id = $1 AND task_id OPERATOR(tq.>) $3 ORDER BY task_id LIMIT $4)"
@@ -78,6 +84,10 @@ static TqStatement whole_dependent = TQ_STATEMENT(
 	" WHERE e.required = $1 AND t.expires > $2 AND t.task_id OPERATOR(tq.>) $3"
 	" ORDER BY t.task_id LIMIT $4",
 	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
+
+static TqStatement set_priority =
+	TQ_STATEMENT("UPDATE tq.task SET priority = $2 WHERE id = ANY ($1)",
+				 INT8ARRAYOID, INT2OID);
 
 static TqStatement delete_tasks = TQ_STATEMENT(
 	"WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id, dependencies),"
@@ -279,6 +289,25 @@ tq_tasks_by_id(const int64 *ids, int n, int *found)
 	return read_tasks(&brief_by_ids, values, false, found);
 }
 
+/* What messages tell of these tasks, which is routes and tags besides; by id. */
+TqTask *
+tq_tasks_told(const int64 *ids, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(ids, n)};
+	TqTask *tasks;
+
+	*found = (int) tq_plan_run(&told_by_ids, values, NULL);
+	tasks = palloc0(sizeof(TqTask) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		read_brief(i, &tasks[i]);
+		tasks[i].routes = read_array(i, 15);
+		tasks[i].tags = tq_plan_jsonb(i, 16);
+	}
+	tq_plan_free_result();
+	return tasks;
+}
+
 /* A page of a group, by task id, after that one. */
 TqTask *
 tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
@@ -303,6 +332,16 @@ tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
 					   Int32GetDatum(max)};
 
 	return read_tasks(&whole_dependent, values, true, found);
+}
+
+/* The rows in which these tasks stand are locked. */
+void
+tq_tasks_set_priority(const int64 *ids, int n, int priority)
+{
+	Datum values[2] = {tq_array_int64(ids, n), Int16GetDatum(priority)};
+
+	if (n > 0)
+		tq_plan_run(&set_priority, values, NULL);
 }
 
 /* Delete tasks and every row of theirs; returns how many there were. */

@@ -80,6 +80,41 @@ typedef enum TqVerdict
 	TQ_VERDICT_NO_RUN    /* TQ404: there is no run yet */
 } TqVerdict;
 
+/* Exchanges (section 6, api.md); the numbers are stored. */
+typedef enum TqExchange
+{
+	TQ_EXCHANGE_NONE =
+		0, /* no message: a task was resolved, for the publisher to know */
+	TQ_EXCHANGE_TASK_DEFINED = 1,
+	TQ_EXCHANGE_TASK_PENDING = 2,
+	TQ_EXCHANGE_TASK_RUNNING = 3,
+	TQ_EXCHANGE_ARTIFACT_CREATED = 4,
+	TQ_EXCHANGE_TASK_COMPLETED = 5,
+	TQ_EXCHANGE_TASK_FAILED = 6,
+	TQ_EXCHANGE_TASK_EXCEPTION = 7,
+	TQ_EXCHANGE_TASK_GROUP_RESOLVED = 8,
+	TQ_EXCHANGE_TASK_GROUP_SEALED = 9,
+	TQ_EXCHANGE_TASK_PRIORITY_CHANGED = 10,
+	TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED = 11,
+	TQ_EXCHANGE_TASK_ALERT = 12
+} TqExchange;
+
+#define TQ_EXCHANGE_LAST TQ_EXCHANGE_TASK_ALERT
+
+/* Where the content of an artifact is (1.7, api.md); the numbers are stored. */
+typedef enum TqStorage
+{
+	TQ_STORAGE_NONE = 0,
+	TQ_STORAGE_BLOB = 1,
+	TQ_STORAGE_REFERENCE = 2,
+	TQ_STORAGE_ERROR = 3,
+	TQ_STORAGE_OBJECT = 4,
+	TQ_STORAGE_LINK = 5,
+	TQ_STORAGE_INLINE = 6
+} TqStorage;
+
+#define TQ_STORAGE_LAST TQ_STORAGE_INLINE
+
 /* Priorities (1.2), lowest first, so that a greater number is claimed first. */
 #define TQ_PRIORITY_LOWEST 1
 #define TQ_PRIORITY_HIGHEST 7
@@ -95,6 +130,11 @@ extern const char *tq_state_name(TqState state);
 extern const char *tq_created_name(TqCreated reason);
 extern const char *tq_resolved_name(TqResolved reason);
 extern TqResolved tq_resolved_parse(const char *name);
+extern TqExchange tq_state_exchange(TqState state);
+extern const char *tq_exchange_name(TqExchange exchange);
+extern TqExchange tq_exchange_parse(const char *name);
+extern const char *tq_storage_name(TqStorage storage);
+extern TqStorage tq_storage_parse(const char *name);
 extern const char *tq_priority_name(int priority);
 extern int tq_priority_parse(const char *name);
 

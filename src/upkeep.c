@@ -1,6 +1,7 @@
 /*
  * upkeep.c
- *	  What time brings about: deadlines, expired claims, delayed runs, expiry.
+ *	  What time brings about: publication, deadlines, expired claims, delayed
+ *	  runs, expiry.
  *
  * Room 4.  Each step takes a bounded number of due rows of lease or timer,
  * passes over tasks that others have locked (to be looked at again soon), and
@@ -9,7 +10,7 @@
  * something is really due is decided by the task's own row under its lock.
  * Follows spec/taskcluster.md 3.5, 3.6, 8.4 and spec/policy.md section 5.
  */
-#include "rules.h"
+#include "message.h"
 
 #include "upkeep.h"
 
@@ -21,17 +22,24 @@
 
 #define EXPIRY_SLACK_MS (30 * 60 * 1000)
 
+/* The last message about a task comes no later than this after its deadline. */
+#define MESSAGE_SLACK_MS (60 * 1000)
+
 const char *
 tq_step_name(TqStep step)
 {
 	switch (step)
 	{
+		case TQ_STEP_PUBLISH:
+			return "publish";
 		case TQ_STEP_DEADLINE:
 			return "deadline";
 		case TQ_STEP_CLAIM_EXPIRED:
 			return "claim-expired";
 		case TQ_STEP_DELAYED:
 			return "delayed";
+		case TQ_STEP_RETAIN:
+			return "retain";
 		case TQ_STEP_EXPIRE:
 			return "expired";
 	}
@@ -50,11 +58,11 @@ compare_expires(const void *a, const void *b)
 }
 
 /*
- * Look at these tasks again when they expire.  Those that expire in the same
+ * Look at these tasks again so long after they expire.  Those that expire in the same
  * hour share a row, so that the years in which tasks are kept cost little.
  */
 static void
-set_expiry(TqTask **tasks, int n)
+set_expiry(TqTask **tasks, int n, int64 delay_ms)
 {
 	int64 ids[TQ_TIMER_TASKS];
 	int nids = 0;
@@ -68,8 +76,7 @@ set_expiry(TqTask **tasks, int n)
 				tasks[i]->expires / (TQ_HOUR_MS * 1000))
 		{
 			tq_timer_insert(TQ_TIMER_EXPIRE,
-							tq_clock_add_ms(tasks[i]->expires,
-											EXPIRY_SLACK_MS + 1),
+							tq_clock_add_ms(tasks[i]->expires, delay_ms + 1),
 							ids,
 							nids);
 			nids = 0;
@@ -176,7 +183,7 @@ set_expiry_of_passed(const int64 *ids, int n, const int64 *again, int nagain)
 		if (next == nagain || again[next] != tasks[i].id)
 			passed[npassed++] = &tasks[i];
 	}
-	set_expiry(passed, npassed);
+	set_expiry(passed, npassed, EXPIRY_SLACK_MS);
 }
 
 static int64
@@ -315,10 +322,26 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 	return nheld == 0 ? 0 : tq_tasks_delete(ids, nheld);
 }
 
+/*
+ * Tasks are deleted half an hour after they have expired, but not while the
+ * log may have messages about them: those are told from the task.
+ */
+static TimestampTz
+expired_before(TimestampTz now)
+{
+	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
+	TimestampTz oldest = tq_tick_oldest();
+
+	if (oldest == 0)
+		return before;
+	oldest = Max(oldest, tq_retention_kept_since(now));
+	return Min(before, tq_clock_add_ms(oldest, -MESSAGE_SLACK_MS));
+}
+
 static int64
 expire_tasks(TimestampTz now, TqMark *mark, bool *more)
 {
-	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
+	TimestampTz before = expired_before(now);
 	int rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
 	int n;
 	int nkept = 0;
@@ -335,9 +358,9 @@ expire_tasks(TimestampTz now, TqMark *mark, bool *more)
 		else
 			kept[nkept++] = &tasks[i];
 	}
-	set_expiry(kept, nkept);
+	set_expiry(kept, nkept, (now - before) / 1000);
 	deleted = delete_expired(ids, nexpired, now, more);
-	sweep(before);
+	sweep(tq_clock_add_ms(now, -EXPIRY_SLACK_MS));
 	return deleted;
 }
 
@@ -353,6 +376,9 @@ tq_upkeep_step(TqStep step, TqMark *mark, bool *more)
 	tq_plan_open(false);
 	switch (step)
 	{
+		case TQ_STEP_PUBLISH:
+			tasks = tq_deliver_pass(now, more);
+			break;
 		case TQ_STEP_DEADLINE:
 			tasks = pass_deadlines(now, mark, more);
 			break;
@@ -362,6 +388,9 @@ tq_upkeep_step(TqStep step, TqMark *mark, bool *more)
 		case TQ_STEP_DELAYED:
 			tasks = tq_delayed_release(now, BATCH_ROWS * TQ_TIMER_TASKS);
 			*more = tasks == BATCH_ROWS * TQ_TIMER_TASKS;
+			break;
+		case TQ_STEP_RETAIN:
+			tasks = tq_retention_pass(now);
 			break;
 		case TQ_STEP_EXPIRE:
 			tasks = expire_tasks(now, mark, more);

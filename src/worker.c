@@ -7,9 +7,9 @@
  * worker_launcher.c, which statements send it away in worker_utility.c, what
  * a step does in upkeep.c, how it is woken in shmem.c.
  *
- * A turn takes every step once, in batches, each in its own transaction; an
- * error in one is logged, and tried again a second later, and the other steps
- * are taken all the same.  Then the worker sleeps until the next thing is
+ * A turn publishes messages, and takes every other step once if one is due,
+ * in batches, each in its own transaction; an error in one is logged, and
+ * tried again a second later, and the other steps are taken all the same.  Then the worker sleeps until the next thing is
  * due, or until a commit makes something due earlier.
  *
  * A transaction begins by taking AccessShareLock on the extension.  DROP and
@@ -57,6 +57,7 @@
 #define RESTORE_QUIET_MS                                                      \
 	2000                    /* so long must nobody have been seen restoring */
 #define RETRY_MS 1000       /* after an error */
+#define FULL_MS 100         /* the queue of notifications is full */
 #define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
 #define SKIPPED_LAST_MS 100 /* … up to this */
 
@@ -71,6 +72,9 @@ typedef enum Outcome
 
 static MemoryContext turn_context = NULL;
 static Oid extension = InvalidOid;
+
+/* When to take the steps besides publishing. */
+static TimestampTz steps_due = DT_NOBEGIN;
 
 /*
  * Leaving.
@@ -97,6 +101,7 @@ heed(void)
 	if (ConfigReloadPending)
 	{
 		ConfigReloadPending = false;
+		steps_due = DT_NOBEGIN; /* what is due depends on settings */
 		ProcessConfigFile(PGC_SIGHUP);
 	}
 }
@@ -268,6 +273,38 @@ work_next_due(void *arg)
 	*(TimestampTz *) arg = tq_upkeep_next_due();
 }
 
+/* When to publish next at the earliest, and whether that has to be. */
+static TimestampTz publish_earliest = DT_NOBEGIN;
+static bool publish_again = false;
+
+/*
+ * Publish what has been committed, in as many transactions as it takes, but
+ * not before tq.publish_interval has passed since the last time; later after
+ * an error, or while the server's queue of notifications is full.
+ */
+static Outcome
+publish(TimestampTz now)
+{
+	StepWork work = {.step = TQ_STEP_PUBLISH};
+	Outcome outcome;
+	int ms = tq_publish_interval;
+
+	if (now < publish_earliest)
+		return DONE;
+	tq_shmem_publish_begin();
+	do
+	{
+		work.tasks = 0;
+		work.more = false;
+		outcome = attempt(tq_step_name(TQ_STEP_PUBLISH), work_step, &work);
+	} while (outcome == DONE && work.more && work.tasks > 0);
+	publish_again = outcome != DONE || work.more;
+	if (publish_again)
+		ms = outcome == FAILED ? RETRY_MS : FULL_MS;
+	publish_earliest = tq_clock_add_ms(now, ms);
+	return outcome == FAILED ? DONE : outcome;
+}
+
 /* Take one step until nothing is left to do; tells whether it did anything. */
 static Outcome
 take_step(TqStep step, bool *progress)
@@ -322,28 +359,50 @@ bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
 	return due;
 }
 
-/* Do all that is due; returns until when to sleep. */
-static TimestampTz
-take_turn(TimestampTz began)
+/*
+ * Take all steps besides publishing if one is due, and find out when the next
+ * one is.
+ */
+static Outcome
+take_steps(TimestampTz began)
 {
-	TimestampTz due = DT_NOEND;
+	TimestampTz next = DT_NOEND;
 	bool progress = false;
 	bool failed = false;
 	Outcome outcome;
 
-	MemoryContextReset(turn_context);
-	tq_shmem_turn_begin();
-	for (int step = 0; step < TQ_STEPS; step++)
+	if (steps_due > began)
+		return DONE;
+	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
 	{
 		outcome = take_step((TqStep) step, &progress);
 		if (outcome == LOCKED || outcome == RESTORING)
-			return later(outcome);
+			return outcome;
 		failed = failed || outcome == FAILED;
 	}
-	outcome = attempt("next due", work_next_due, &due);
+	outcome = attempt("next due", work_next_due, &next);
+	if (outcome == DONE)
+		steps_due = bedtime(next, began, progress, failed);
+	return outcome;
+}
+
+/* Do all that is due; returns until when to sleep. */
+static TimestampTz
+take_turn(TimestampTz began)
+{
+	TimestampTz due;
+	bool messages;
+	Outcome outcome;
+
+	MemoryContextReset(turn_context);
+	steps_due = Min(steps_due, tq_shmem_turn_begin());
+	outcome = publish(began);
+	if (outcome == DONE)
+		outcome = take_steps(began);
 	if (outcome != DONE)
 		return later(outcome);
-	return bedtime(tq_shmem_turn_end(due), began, progress, failed);
+	due = tq_shmem_turn_end(steps_due, &messages);
+	return messages || publish_again ? Min(due, publish_earliest) : due;
 }
 
 /*

@@ -16,6 +16,7 @@
  *											let it begin anew at the commit
  *	what may drop the extension				wake the worker of this database
  *	COMMIT PREPARED							wake or start it
+ *	LISTEN									let the publisher know
  *
  * The server would wait five seconds for the worker's session to end, and
  * then refuse.  So the database is locked as the server will lock it a moment
@@ -213,6 +214,14 @@ before_statement(Node *statement)
 		tq_shmem_tell(TQ_TELL_WAKE);
 }
 
+/* Before it listens, so that nothing is held back that it must have. */
+static void
+before_listen(Node *statement)
+{
+	if (IsA(statement, ListenStmt))
+		tq_shmem_listen(((ListenStmt *) statement)->conditionname);
+}
+
 static bool
 is_commit_prepared(Node *statement)
 {
@@ -237,6 +246,7 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 	/* The statement may be gone when it has been run. */
 	bool prepared = is_commit_prepared(plan->utilityStmt);
 
+	before_listen(plan->utilityStmt);
 	before_statement(plan->utilityStmt);
 	(next_process_utility != NULL ? next_process_utility
 								  : standard_ProcessUtility)(plan,

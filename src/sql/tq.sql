@@ -139,6 +139,13 @@ CREATE TYPE tq.progress AS (
 	completed bigint, failed bigint, exception bigint, tolerated bigint,
 	outcome text, first_created timestamptz, last_resolved timestamptz);
 COMMENT ON TYPE tq.progress IS 'row of group_progress(): how far a task group is';
+CREATE TYPE tq.exchange_message AS (
+	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
+COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange';
+CREATE TYPE tq.artifact_entry AS (
+	run_id int, name text, storage_type text, content_type text, content_length bigint,
+	expires timestamptz, present bool);
+COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts() and artifact_info(): what is known of an artifact but its content';
 
 -- ---------------------------------------------------------------------------
 -- Tables
@@ -287,6 +294,131 @@ CREATE TABLE tq.timer (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.timer IS 'when to look at tasks for anything else than a claim: deadlines, expiry';
 
+
+CREATE TABLE tq.artifact (
+	task bigint NOT NULL,
+	expires timestamptz NOT NULL,
+	content_length bigint,
+	run_id smallint NOT NULL,
+	storage_type smallint NOT NULL,	-- src/tq.h
+	present bool NOT NULL,			-- false: an object that is not finished
+	name text NOT NULL,
+	content_type text NOT NULL,
+	details jsonb NOT NULL,			-- url, artifact, reason and message, uploadId, or content
+	PRIMARY KEY (task, run_id, name)
+);
+COMMENT ON TABLE tq.artifact IS 'artifacts of runs: where they are, or inline what they are';
+CREATE INDEX artifact_expires ON tq.artifact (expires);
+
+-- What has happened, in narrow rows: one for each call that says something, in
+-- the transaction that did it.  Each is stamped with its top-level transaction,
+-- by which the publisher finds what has become visible since the last tick.
+-- The rings have six places; src/store_message.c.
+CREATE TABLE tq.message (
+	xid xid8 NOT NULL,				-- top-level transaction that wrote it
+	seq bigint NOT NULL,			-- order of writing
+	taken_until timestamptz,		-- of the runs that are shown as running
+	place smallint NOT NULL,
+	records bytea NOT NULL,			-- 16 bytes for each message
+	detail jsonb					-- what an artifact, a priority or a group message says
+) PARTITION BY LIST (place);
+COMMENT ON TABLE tq.message IS 'messages as they were written: outbox and log in one, a ring of tables';
+CREATE INDEX message_xid ON tq.message (xid);
+
+CREATE TABLE tq.tick (
+	first_id bigint NOT NULL,		-- ids of the messages that became visible
+	last_id bigint NOT NULL,
+	published timestamptz NOT NULL,
+	unsent bigint,					-- NOTIFY is still to be sent from this id on
+	messages int NOT NULL,
+	places int NOT NULL,			-- in which places of the ring they are, as bits
+	place smallint NOT NULL,
+	since pg_snapshot NOT NULL,
+	upto pg_snapshot NOT NULL
+) PARTITION BY LIST (place);
+COMMENT ON TABLE tq.tick IS 'publications: which messages became visible between two snapshots, and the ids they got';
+CREATE INDEX tick_last_id ON tq.tick (last_id);
+CREATE INDEX tick_unsent ON tq.tick (unsent) WHERE unsent IS NOT NULL;
+
+CREATE TABLE tq.message_0 PARTITION OF tq.message FOR VALUES IN (0) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.message_0 IS 'place 0 of the ring of messages';
+CREATE TABLE tq.message_1 PARTITION OF tq.message FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.message_1 IS 'place 1 of the ring of messages';
+CREATE TABLE tq.message_2 PARTITION OF tq.message FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.message_2 IS 'place 2 of the ring of messages';
+CREATE TABLE tq.message_3 PARTITION OF tq.message FOR VALUES IN (3) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.message_3 IS 'place 3 of the ring of messages';
+CREATE TABLE tq.message_4 PARTITION OF tq.message FOR VALUES IN (4) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.message_4 IS 'place 4 of the ring of messages';
+CREATE TABLE tq.message_5 PARTITION OF tq.message FOR VALUES IN (5) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.message_5 IS 'place 5 of the ring of messages';
+CREATE TABLE tq.tick_0 PARTITION OF tq.tick FOR VALUES IN (0) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.tick_0 IS 'place 0 of the ring of ticks';
+CREATE TABLE tq.tick_1 PARTITION OF tq.tick FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.tick_1 IS 'place 1 of the ring of ticks';
+CREATE TABLE tq.tick_2 PARTITION OF tq.tick FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.tick_2 IS 'place 2 of the ring of ticks';
+CREATE TABLE tq.tick_3 PARTITION OF tq.tick FOR VALUES IN (3) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.tick_3 IS 'place 3 of the ring of ticks';
+CREATE TABLE tq.tick_4 PARTITION OF tq.tick FOR VALUES IN (4) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.tick_4 IS 'place 4 of the ring of ticks';
+CREATE TABLE tq.tick_5 PARTITION OF tq.tick FOR VALUES IN (5) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq.tick_5 IS 'place 5 of the ring of ticks';
+
+CREATE SEQUENCE tq.message_id AS bigint;
+COMMENT ON SEQUENCE tq.message_id IS 'ids of messages, in the order of publication';
+
+CREATE TABLE tq.ring (
+	place smallint PRIMARY KEY,
+	since timestamptz NOT NULL		-- when it was written to first: the newest is the present one
+);
+COMMENT ON TABLE tq.ring IS 'which place of the rings is written to, and since when';
+INSERT INTO tq.ring SELECT place, '-infinity' FROM generate_series(0, 5) AS place;
+UPDATE tq.ring SET since = clock_timestamp() WHERE place = 0;
+
+-- The first tick: of transactions that run now, nothing has been published.
+INSERT INTO tq.tick (first_id, last_id, published, messages, places, place, since, upto)
+	SELECT 0, 0, clock_timestamp(), 0, 0, 0, s, s
+	FROM format('%1$s:%1$s:', least(pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id())) AS f (t),
+		CAST(f.t AS pg_snapshot) AS s;
+
+-- Rows of another database that a restore brings are messages of today.
+CREATE FUNCTION tq.stamp_message() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_stamp_message' LANGUAGE C;
+COMMENT ON FUNCTION tq.stamp_message() IS 'trigger: a message that was not written by this transaction, as in a restore, is published anew';
+CREATE TRIGGER stamp_message BEFORE INSERT ON tq.message
+	FOR EACH ROW EXECUTE FUNCTION tq.stamp_message();
+
+CREATE TABLE tq.binding (
+	channel text NOT NULL,
+	exchange smallint NOT NULL,		-- src/tq.h
+	pattern text NOT NULL,
+	PRIMARY KEY (channel, exchange, pattern)
+);
+COMMENT ON TABLE tq.binding IS 'channels bound to exchanges besides the default ones';
+
+CREATE TABLE tq.unbound (
+	exchange smallint PRIMARY KEY
+);
+COMMENT ON TABLE tq.unbound IS 'exchanges whose default channel was taken away';
+
+CREATE TABLE tq.subscription (
+	name text PRIMARY KEY,
+	acked bigint NOT NULL,			-- what has a greater id is still to be acknowledged
+	created timestamptz NOT NULL,
+	acked_at timestamptz,
+	lost_before bigint				-- messages with lower ids were dropped before they were acknowledged
+) WITH (fillfactor = 50);
+COMMENT ON TABLE tq.subscription IS 'durable subscriptions, and how far each has read';
+
+CREATE TABLE tq.subscription_binding (
+	name text NOT NULL REFERENCES tq.subscription ON DELETE CASCADE,
+	exchange smallint NOT NULL,
+	pattern text NOT NULL,
+	PRIMARY KEY (name, exchange, pattern)
+);
+COMMENT ON TABLE tq.subscription_binding IS 'what a durable subscription is bound to';
+
 SELECT pg_catalog.pg_extension_config_dump('tq.seq', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.worker', '');
@@ -299,6 +431,28 @@ SELECT pg_catalog.pg_extension_config_dump('tq.run', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.edge', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.lease', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.timer', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.artifact', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.message_id', '');
+
+-- Of the messages only those that somebody may still be waiting for; ticks and
+-- places are those of one server.
+SELECT pg_catalog.pg_extension_config_dump('tq.message_0', 'WHERE tq.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq.message_1', 'WHERE tq.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq.message_2', 'WHERE tq.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq.message_3', 'WHERE tq.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq.message_4', 'WHERE tq.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq.message_5', 'WHERE tq.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq.tick_0', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.tick_1', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.tick_2', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.tick_3', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.tick_4', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.tick_5', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.ring', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq.binding', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.unbound', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.subscription', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.subscription_binding', '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.queue', 'id')::regclass, '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.worker', 'id')::regclass, '');
 
@@ -362,6 +516,11 @@ CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';
 
+CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.change_task_priority(tq.slugid, text) IS 'change the priority of an unresolved task; returns its status';
+
 CREATE FUNCTION tq.status(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C STABLE
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
@@ -412,6 +571,11 @@ CREATE FUNCTION tq.cancel_task_group(task_group_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.cancel_task_group(tq.slugid) IS 'cancel every unresolved task of a sealed group';
+
+CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of every task of a group that was never resolved';
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C STABLE
@@ -487,13 +651,114 @@ CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
 COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
 
 -- ---------------------------------------------------------------------------
+-- Artifacts
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.create_artifact(task_id tq.slugid, run_id int, name text, artifact jsonb, credentials jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_create_artifact' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.create_artifact(tq.slugid, int, text, jsonb, jsonb) IS 'keep an artifact of a run, from a Taskcluster createArtifact request; repeats of the same are harmless';
+
+CREATE FUNCTION tq.finish_artifact(task_id tq.slugid, run_id int, name text, upload_id tq.slugid, credentials jsonb DEFAULT NULL) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_finish_artifact' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.finish_artifact(tq.slugid, int, text, tq.slugid, jsonb) IS 'say that the content of an object artifact has been uploaded';
+
+CREATE FUNCTION tq.get_artifact(task_id tq.slugid, run_id int, name text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_artifact' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.get_artifact(tq.slugid, int, text) IS 'where the content of an artifact is, or inline the content; links are followed';
+
+CREATE FUNCTION tq.get_latest_artifact(task_id tq.slugid, name text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_latest_artifact' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.get_latest_artifact(tq.slugid, text) IS 'get_artifact() of the last run';
+
+CREATE FUNCTION tq.artifact_info(task_id tq.slugid, run_id int, name text) RETURNS tq.artifact_entry
+	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'what is known of an artifact but its content; links are not followed';
+
+CREATE FUNCTION tq.latest_artifact_info(task_id tq.slugid, name text) RETURNS tq.artifact_entry
+	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.latest_artifact_info(tq.slugid, text) IS 'artifact_info() of the last run';
+
+CREATE FUNCTION tq.list_artifacts(task_id tq.slugid, run_id int, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
+	AS 'MODULE_PATHNAME', 'tq_list_artifacts' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.list_artifacts(tq.slugid, int, text, int) IS 'artifacts of a run, by name; go on after the last name seen';
+
+CREATE FUNCTION tq.list_latest_artifacts(task_id tq.slugid, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
+	AS 'MODULE_PATHNAME', 'tq_list_latest_artifacts' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.list_latest_artifacts(tq.slugid, text, int) IS 'list_artifacts() of the last run';
+
+-- ---------------------------------------------------------------------------
+-- Exchange messages
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.topic_match(pattern text, routing_key text) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_topic_match_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.topic_match(text, text) IS 'does this AMQP topic pattern (* one word, # any number) match this routing key';
+
+CREATE FUNCTION tq.bind(channel text, exchange text, routing_key_pattern text DEFAULT '#') RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_bind' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.bind(text, text, text) IS 'let NOTIFY on this channel tell the messages of an exchange that match';
+
+CREATE FUNCTION tq.unbind(channel text, exchange text, pattern text DEFAULT '#') RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_unbind' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.unbind(text, text, text) IS 'undo bind(); also takes a default channel away';
+
+CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_queue_channel' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.queue_channel(text) IS 'the channel that is notified when runs of this queue become claimable';
+
+CREATE FUNCTION tq.messages(after bigint DEFAULT 0, max int DEFAULT 1000, exchange text DEFAULT NULL, pattern text DEFAULT '#') RETURNS SETOF tq.exchange_message
+	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.messages(bigint, int, text, text) IS 'messages in the order of publication, after that id; go on after the last id seen';
+
+CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
+	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.message(bigint) IS 'the message of that id, whole';
+
+CREATE FUNCTION tq.subscribe(name text, exchange text, pattern text DEFAULT '#') RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_subscribe' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.subscribe(text, text, text) IS 'begin a durable subscription, or bind it to one exchange more';
+
+CREATE FUNCTION tq.unsubscribe(name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_unsubscribe' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.unsubscribe(text) IS 'end a durable subscription';
+
+CREATE FUNCTION tq.fetch(name text, max int DEFAULT 100) RETURNS SETOF tq.exchange_message
+	AS 'MODULE_PATHNAME', 'tq_fetch' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.fetch(text, int) IS 'the first messages of a durable subscription that are not acknowledged';
+
+CREATE FUNCTION tq.ack(name text, id bigint) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_ack' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durable subscription up to that id';
+
+CREATE FUNCTION tq.is_awaited(xid xid8) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.is_awaited(xid8) IS 'for pg_dump: are messages of this transaction unpublished, or not acknowledged by a subscription';
+
+-- ---------------------------------------------------------------------------
 -- Upkeep
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: deadlines, expired claims, delayed runs, expiry';
+COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: publication, deadlines, expired claims, delayed runs, expiry';
 
 CREATE FUNCTION tq.start_worker() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
@@ -515,6 +780,10 @@ COMMENT ON FUNCTION tq.reason_resolved_name(int) IS 'name of a stored reasonReso
 CREATE FUNCTION tq.priority_name(priority int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_priority_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.priority_name(int) IS 'name of a stored priority';
+
+CREATE FUNCTION tq.exchange_name(exchange int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_exchange_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.exchange_name(int) IS 'name of a stored exchange';
 
 CREATE VIEW tq.run_overview AS
 	SELECT t.task_id, r.run_id::int AS run_id, tq.state_name(r.state) AS state,
@@ -553,6 +822,23 @@ CREATE VIEW tq.task_overview AS
 		LEFT JOIN tq.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
 COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, in words';
 
+CREATE VIEW tq.binding_overview AS
+	SELECT channel, tq.exchange_name(exchange) AS exchange, pattern FROM tq.binding
+	UNION ALL
+	SELECT 'tq_' || replace(tq.exchange_name(e), '-', '_'), tq.exchange_name(e), '#'
+	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq.unbound);
+COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, the default ones too';
+
+CREATE VIEW tq.subscription_overview AS
+	SELECT s.name, array_agg(tq.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
+		s.acked, t.last_id, s.lost_before, s.created, s.acked_at,
+		(SELECT min(published) FROM tq.tick WHERE last_id > s.acked AND messages > 0) AS oldest_unread
+	FROM tq.subscription s
+		JOIN tq.subscription_binding b ON b.name = s.name
+		CROSS JOIN (SELECT max(last_id) AS last_id FROM tq.tick) AS t
+	GROUP BY s.name, t.last_id;
+COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: how far each has read, and what it has lost (lost_before)';
+
 -- ---------------------------------------------------------------------------
 -- Grants: the owner and tq_admin only, until there are scopes
 -- ---------------------------------------------------------------------------
@@ -560,7 +846,7 @@ COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA tq FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO tq_admin;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tq TO tq_admin;
-REVOKE EXECUTE ON FUNCTION tq.start_worker() FROM tq_admin;
-GRANT SELECT ON tq.run_overview, tq.task_overview TO tq_admin;
+REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message() FROM tq_admin;
+GRANT SELECT ON tq.run_overview, tq.task_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 
 SELECT tq.start_worker();

@@ -1,0 +1,950 @@
+/*
+ * artifact.c
+ *	  Artifacts of runs: who may create them, and what may be read of them.
+ *
+ * Room 4.  Follows spec/taskcluster.md 1.7 and 2.15.  Decides what a request
+ * may say, whether a run still takes artifacts, when a repeated creation is
+ * compatible with the first, and where links lead.  Rows and their locks are
+ * for store_artifact.c; that artifacts are deleted is for upkeep.c.
+ *
+ * Of the types, blob and object are places where content is uploaded under an
+ * id, and are present once the upload is finished; inline holds its content;
+ * reference and link point elsewhere; error says why there is none.
+ */
+#include "artifact.h"
+
+#include "mb/pg_wchar.h"
+#include "nodes/pg_list.h"
+#include "utils/numeric.h"
+
+#include "json.h"
+
+#define NAME_MAX_LENGTH 1024
+#define CONTENT_TYPE_MAX 255
+#define MESSAGE_MAX 4096
+#define EXPIRES_DRIFT_MS (15 * 60 * 1000)
+#define AFTER_EXCEPTION_MS (25 * 60 * 1000)
+
+#define DEFAULT_CONTENT_TYPE "application/binary"
+#define STORAGE_TYPES "blob, object, reference, link, error or inline"
+
+/* ---- what a request may say (1.7) ---- */
+
+/* A request that is being read, for its errors. */
+typedef struct Request
+{
+	const TqSlug *task_id;
+	int run_id;
+	const char *name;
+	Jsonb *json;
+} Request;
+
+/* Sets of types. */
+#define TYPE(storage) (1 << TQ_STORAGE_##storage)
+#define UPLOADED (TYPE(BLOB) | TYPE(OBJECT))
+#define EVERY                                                                 \
+	(UPLOADED | TYPE(REFERENCE) | TYPE(ERROR) | TYPE(LINK) | TYPE(INLINE))
+
+/*
+ * Every key that there is: which types must have it, which may; those of the
+ * details are stored as they are.
+ */
+static const struct
+{
+	const char *key;
+	int must;
+	int may;
+	bool in_details;
+} known_keys[] = {{"storageType", EVERY, 0, false},
+				  {"expires", EVERY, 0, false},
+				  {"contentType",
+				   UPLOADED | TYPE(REFERENCE) | TYPE(INLINE),
+				   TYPE(LINK),
+				   false},
+				  {"contentLength", 0, UPLOADED, false},
+				  {"uploadId", 0, UPLOADED, true},
+				  {"url", TYPE(REFERENCE), 0, true},
+				  {"artifact", TYPE(LINK), 0, true},
+				  {"reason", TYPE(ERROR), 0, true},
+				  {"message", TYPE(ERROR), 0, true},
+				  {"content", TYPE(INLINE), 0, true}};
+
+/* Why there is no content, as a worker may say. */
+static const char *const error_reasons[] = {"file-missing-on-worker",
+											"invalid-resource-on-worker",
+											"too-large-file-on-worker",
+											"file-not-readable-on-worker"};
+
+StaticAssertDecl(EVERY == (2 << TQ_STORAGE_LAST) - 2,
+				 "EVERY names every type");
+
+/* How errors name an artifact. */
+static char *
+label(const TqSlug *task_id, int run_id, const char *name)
+{
+	return psprintf("artifact \"%s\" of run %d of task \"%s\"",
+					tq_error_clip(name),
+					run_id,
+					tq_slug_text(task_id));
+}
+
+static void
+refuse(const Request *request, const char *key, const char *rule)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid \"%s\" in artifact", key),
+			 errdetail("In %s, \"%s\" %s.",
+					   label(request->task_id, request->run_id, request->name),
+					   key,
+					   rule),
+			 errhint("Correct \"%s\" and create the artifact again.", key)));
+}
+
+static bool
+is_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length < 1 || length > NAME_MAX_LENGTH)
+		return false;
+	for (; *name != '\0'; name++)
+	{
+		if (*name < 0x20 || *name > 0x7e)
+			return false;
+	}
+	return true;
+}
+
+/* The name of an artifact, as an argument (1.1). */
+void
+tq_artifact_check_name(const char *name)
+{
+	if (!is_name(name))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("invalid artifact name \"%s\"", tq_error_clip(name)),
+				 errdetail(
+					 "It has %d bytes, or a character that may not be in it.",
+					 (int) strlen(name)),
+				 errhint("Use 1 to %d printable ASCII characters.",
+						 NAME_MAX_LENGTH)));
+}
+
+/* Does it begin like a URI (RFC 3986): a scheme, a colon, and no spaces? */
+static bool
+is_uri(const char *text)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t length = strspn(text, letters);
+
+	if (length == 0)
+		return false;
+	while (text[length] != '\0' &&
+		   (strchr(letters, text[length]) != NULL ||
+			strchr("0123456789+-.", text[length]) != NULL))
+		length++;
+	if (text[length] != ':' || text[length + 1] == '\0')
+		return false;
+	for (const char *c = text + length; *c != '\0'; c++)
+	{
+		if (*c <= 0x20 || *c > 0x7e || strchr("<>\"\\^`{|}", *c) != NULL)
+			return false;
+	}
+	return true;
+}
+
+/* The string at that key, of so many characters at most; NULL when it is absent. */
+static char *
+get_string(const Request *request, const char *key, int max)
+{
+	JsonbValue *value = tq_json_get(request->json, key);
+
+	if (value == NULL)
+		return NULL;
+	if (value->type != jbvString)
+		refuse(request, key, "must be a string");
+	if (max > 0 && pg_mbstrlen_with_len(value->val.string.val,
+										value->val.string.len) > max)
+		refuse(request, key, psprintf("must have at most %d characters", max));
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+static TqStorage
+get_storage(const Request *request)
+{
+	char *name = get_string(request, "storageType", 0);
+	TqStorage storage;
+
+	if (name == NULL)
+		refuse(request, "storageType", "is required");
+	storage = tq_storage_parse(name);
+	if (storage == TQ_STORAGE_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("invalid \"storageType\" in artifact"),
+				 errdetail("In %s, \"storageType\" is \"%s\".",
+						   label(request->task_id,
+								 request->run_id,
+								 request->name),
+						   tq_error_clip(name)),
+				 errhint("Use one of %s.", STORAGE_TYPES)));
+	return storage;
+}
+
+static bool
+is_key_of(const char *key, TqStorage storage)
+{
+	for (int i = 0; i < lengthof(known_keys); i++)
+	{
+		if (strcmp(key, known_keys[i].key) == 0)
+			return ((known_keys[i].must | known_keys[i].may) &
+					(1 << storage)) != 0;
+	}
+	return false;
+}
+
+/* Every key is one that the type knows, and none that it needs is missing. */
+static void
+check_keys(const Request *request, TqStorage storage)
+{
+	JsonbIterator *it = JsonbIteratorInit(&request->json->root);
+	JsonbIteratorToken token;
+	JsonbValue value;
+
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		char *key;
+
+		if (token != WJB_KEY)
+			continue;
+		key = pnstrdup(value.val.string.val, value.val.string.len);
+		if (!is_key_of(key, storage))
+			refuse(request,
+				   tq_error_clip(key),
+				   psprintf("is not a key of storageType %s",
+							tq_storage_name(storage)));
+	}
+	for (int i = 0; i < lengthof(known_keys); i++)
+	{
+		if ((known_keys[i].must & (1 << storage)) != 0 &&
+			tq_json_get(request->json, known_keys[i].key) == NULL)
+			refuse(request,
+				   known_keys[i].key,
+				   psprintf("is required for storageType %s",
+							tq_storage_name(storage)));
+	}
+}
+
+static TimestampTz
+get_expires(const Request *request)
+{
+	char *text = get_string(request, "expires", 0);
+	TimestampTz expires;
+
+	if (!tq_clock_parse(text, strlen(text), &expires))
+		refuse(request,
+			   "expires",
+			   "must be a date-time such as 2026-01-31T12:00:00.000Z");
+	return expires;
+}
+
+static char *
+get_content_type(const Request *request)
+{
+	char *type = get_string(request, "contentType", CONTENT_TYPE_MAX);
+
+	return type != NULL ? type : pstrdup(DEFAULT_CONTENT_TYPE);
+}
+
+/* A whole number from 0, or -1 when it is absent. */
+static int64
+get_content_length(const Request *request)
+{
+	JsonbValue *value = tq_json_get(request->json, "contentLength");
+	char *text;
+	char *end;
+	long long length;
+
+	if (value == NULL)
+		return -1;
+	if (value->type != jbvNumeric)
+		refuse(request, "contentLength", "must be a number");
+	text = numeric_normalize(value->val.numeric);
+	errno = 0;
+	length = strtoll(text, &end, 10);
+	if (errno != 0 || *end != '\0' || end == text || length < 0)
+		refuse(request, "contentLength", "must be a whole number from 0");
+	return length;
+}
+
+static void
+check_upload_id(const Request *request)
+{
+	char *text = get_string(request, "uploadId", 0);
+	TqSlug slug;
+
+	if (text != NULL && !tq_slug_parse(text, strlen(text), &slug))
+		refuse(request, "uploadId", "must be a slugid");
+}
+
+static void
+check_error(const Request *request)
+{
+	char *reason = get_string(request, "reason", 0);
+
+	(void) get_string(request, "message", MESSAGE_MAX);
+	for (int i = 0; i < lengthof(error_reasons); i++)
+	{
+		if (strcmp(reason, error_reasons[i]) == 0)
+			return;
+	}
+	refuse(request,
+		   "reason",
+		   "must be file-missing-on-worker, invalid-resource-on-worker, "
+		   "too-large-file-on-worker or file-not-readable-on-worker");
+}
+
+/* The content as jsonb stores it for itself, or a scalar. */
+static Jsonb *
+content_of(Jsonb *details)
+{
+	return JsonbValueToJsonb(tq_json_get(details, "content"));
+}
+
+static void
+check_content(const Request *request)
+{
+	Jsonb *content = content_of(request->json);
+	StringInfoData text;
+
+	initStringInfo(&text);
+	(void) JsonbToCString(&text, &content->root, VARSIZE(content));
+	if (text.len > tq_max_inline_artifact)
+		refuse(request,
+			   "content",
+			   psprintf("has %d bytes as text, and may have %d "
+						"(tq.max_inline_artifact)",
+						text.len,
+						tq_max_inline_artifact));
+	pfree(text.data);
+}
+
+/* What the type has of its own. */
+static void
+check_details(const Request *request, TqStorage storage)
+{
+	switch (storage)
+	{
+		case TQ_STORAGE_NONE:
+			break;
+		case TQ_STORAGE_BLOB:
+		case TQ_STORAGE_OBJECT:
+			check_upload_id(request);
+			break;
+		case TQ_STORAGE_REFERENCE:
+			if (!is_uri(get_string(request, "url", 0)))
+				refuse(request, "url", "must be a URI with a scheme");
+			break;
+		case TQ_STORAGE_ERROR:
+			check_error(request);
+			break;
+		case TQ_STORAGE_LINK:
+			if (!is_name(get_string(request, "artifact", 0)))
+				refuse(request,
+					   "artifact",
+					   "must be 1 to 1024 printable ASCII characters");
+			break;
+		case TQ_STORAGE_INLINE:
+			check_content(request);
+			break;
+	}
+}
+
+/* Those keys of the request that are stored as they are. */
+static Jsonb *
+details_of(const Jsonb *request)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	for (int i = 0; i < lengthof(known_keys); i++)
+	{
+		JsonbValue *value = known_keys[i].in_details
+								? tq_json_get(request, known_keys[i].key)
+								: NULL;
+
+		if (value == NULL)
+			continue;
+		tq_json_key(&state, known_keys[i].key);
+		pushJsonbValue(&state, WJB_VALUE, value);
+	}
+	return tq_json_end(&state);
+}
+
+/* Is it content that is uploaded, and so present only later? */
+static bool
+is_uploaded(TqStorage storage)
+{
+	return (UPLOADED & (1 << storage)) != 0;
+}
+
+/*
+ * Read a createArtifact request; neither the clock nor the task has been asked
+ * yet.  An upload id that was not given is left out.
+ */
+TqArtifact *
+tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
+{
+	Request request = {task_id, run_id, name, json};
+	TqArtifact *artifact = palloc0(sizeof(TqArtifact));
+
+	if (!JB_ROOT_IS_OBJECT(json))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("artifact must be a JSON object"),
+				 errdetail("That of %s is none.",
+						   label(task_id, run_id, name)),
+				 errhint("Send an object with storageType, expires, and what "
+						 "the storageType needs.")));
+	artifact->run_id = run_id;
+	artifact->name = name;
+	artifact->storage = get_storage(&request);
+	check_keys(&request, artifact->storage);
+	artifact->expires = get_expires(&request);
+	artifact->content_type = get_content_type(&request);
+	artifact->content_length = get_content_length(&request);
+	check_details(&request, artifact->storage);
+	artifact->present = !is_uploaded(artifact->storage);
+	artifact->details = details_of(json);
+	return artifact;
+}
+
+/* ---- creation (2.15) ---- */
+
+static void
+refuse_expires(const TqSlug *task_id, const TqArtifact *artifact,
+			   const char *rule)
+{
+	Request request = {task_id, artifact->run_id, artifact->name, NULL};
+
+	refuse(&request, "expires", rule);
+}
+
+/* A creator that names a wrong task or run has made a bad request, not a bad guess. */
+static void
+refuse_run(const TqSlug *task_id, const TqArtifact *artifact, const char *what,
+		   const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("run %d of task \"%s\" %s",
+					artifact->run_id,
+					tq_slug_text(task_id),
+					what),
+			 errdetail("Artifact \"%s\" cannot be created: %s.",
+					   tq_error_clip(artifact->name),
+					   detail),
+			 errhint("Give the task id and run id of a claim.")));
+}
+
+/*
+ * Lock the run to which the artifact is to belong; it has been claimed.  One
+ * that has no row is pending, or was just claimed, for which we look twice.
+ */
+static void
+lock_claimed_run(const TqTask *task, const TqArtifact *artifact, TqRun *run)
+{
+	bool found = tq_artifact_lock_run(task->id, artifact->run_id, run);
+	TqRun last = {.run_id = -1};
+
+	if (!found)
+	{
+		(void) tq_run_peek(task->id, &last);
+		if (last.run_id == artifact->run_id && last.place != TQ_PLACE_RUN)
+			refuse_run(&task->task_id,
+					   artifact,
+					   "was never claimed",
+					   "the run is pending");
+		found = tq_artifact_lock_run(task->id, artifact->run_id, run);
+	}
+	if (!found)
+		refuse_run(&task->task_id,
+				   artifact,
+				   "does not exist",
+				   psprintf("the number of runs is %d", last.run_id + 1));
+	if (run->worker == 0)
+		refuse_run(&task->task_id,
+				   artifact,
+				   "was never claimed",
+				   psprintf("the run is %s", tq_state_name(run->state)));
+}
+
+/* A run takes artifacts while it is running, and for a while after an exception. */
+static void
+check_state(const TqTask *task, const TqArtifact *artifact, const TqRun *run,
+			TimestampTz now)
+{
+	if (run->state == TQ_STATE_RUNNING ||
+		(run->state == TQ_STATE_EXCEPTION &&
+		 now < tq_clock_add_ms(run->resolved, AFTER_EXCEPTION_MS)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("run %d of task \"%s\" takes no artifacts any more",
+					run->run_id,
+					tq_slug_text(&task->task_id)),
+			 errdetail("Artifact \"%s\": the run is %s since %s.",
+					   tq_error_clip(artifact->name),
+					   tq_state_name(run->state),
+					   tq_clock_text(run->resolved)),
+			 errhint("Create artifacts while the run is running, or within 25 "
+					 "minutes after an exception.")));
+}
+
+static Jsonb *
+random_upload(void)
+{
+	JsonbParseState *state = NULL;
+	TqSlug slug;
+
+	tq_slug_random(&slug);
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "uploadId", &slug);
+	return tq_json_end(&state);
+}
+
+static bool
+is_same(Jsonb *a, Jsonb *b)
+{
+	return compareJsonbContainers(&a->root, &b->root) == 0;
+}
+
+/* What a request has that the artifact cannot take over, or NULL. */
+static const char *
+find_conflict(const TqArtifact *old, const TqArtifact *wanted)
+{
+	if (wanted->storage != TQ_STORAGE_LINK &&
+		strcmp(wanted->content_type, old->content_type) != 0)
+		return "another contentType";
+	if (wanted->expires < old->expires)
+		return "an earlier expires";
+	if (old->storage == TQ_STORAGE_REFERENCE &&
+		(wanted->storage == TQ_STORAGE_REFERENCE ||
+		 wanted->storage == TQ_STORAGE_LINK))
+		return NULL;
+	if (wanted->storage != old->storage)
+		return "another storageType";
+	if (!is_same(wanted->details, old->details))
+		return "other details";
+	return NULL;
+}
+
+static void
+check_compatible(const TqTask *task, const TqArtifact *old,
+				 const TqArtifact *wanted)
+{
+	const char *conflict = find_conflict(old, wanted);
+
+	if (conflict == NULL)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("%s exists already",
+				label(&task->task_id, wanted->run_id, wanted->name)),
+		 errdetail("It has storageType %s, contentType \"%s\", expires %s; "
+				   "the new one has %s.",
+				   tq_storage_name(old->storage),
+				   tq_error_clip(old->content_type),
+				   tq_clock_text(old->expires),
+				   conflict),
+		 errhint("Repeat the request as it was, or use another name.")));
+}
+
+/*
+ * The artifact is there already, and locked: take over from the request what
+ * may change, if it is compatible.  On return the request is what is stored.
+ */
+static void
+renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
+	  bool any_upload)
+{
+	if (any_upload && wanted->storage == old->storage)
+		wanted->details = old->details;
+	check_compatible(task, old, wanted);
+	wanted->content_type = old->content_type;
+	wanted->content_length = old->content_length;
+	wanted->present = old->present;
+	if (wanted->expires != old->expires || wanted->storage != old->storage ||
+		!is_same(wanted->details, old->details))
+		tq_artifact_update(wanted);
+}
+
+/* Say that there is an artifact, as things stand with its task. */
+static void
+announce(const TqTask *task, const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+	TqMessage message;
+	TqRun last;
+
+	if (!tq_publish_is_wanted(TQ_EXCHANGE_ARTIFACT_CREATED) ||
+		!tq_run_peek(task->id, &last))
+		return;
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state,
+					 "storageType",
+					 tq_storage_name(artifact->storage));
+	tq_json_add_text(&state, "name", artifact->name);
+	tq_json_add_time(&state, "expires", artifact->expires);
+	tq_json_add_text(&state, "contentType", artifact->content_type);
+	message = tq_publish_make(TQ_EXCHANGE_ARTIFACT_CREATED,
+							  task,
+							  artifact->run_id,
+							  &last);
+	message.detail = tq_json_end(&state);
+	tq_publish(&message, 1);
+}
+
+/*
+ * Keep this artifact, or find that it is kept already; the task is returned.
+ * The order of the checks is that of 2.15.  Every call is told, but for an
+ * object, which is told when it is finished (D-08).
+ */
+TqTask *
+tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
+				   TimestampTz now)
+{
+	bool any_upload = is_uploaded(artifact->storage) &&
+					  tq_json_get(artifact->details, "uploadId") == NULL;
+	TqTask *task;
+	TqRun run;
+	TqArtifact old;
+
+	if (artifact->expires < tq_clock_add_ms(now, -EXPIRES_DRIFT_MS))
+		refuse_expires(task_id,
+					   artifact,
+					   "must not be more than 15 minutes in the past");
+	task = tq_task_by_slug(task_id);
+	if (task == NULL)
+		refuse_run(task_id,
+				   artifact,
+				   "does not exist",
+				   "the task was never created, or it has expired");
+	lock_claimed_run(task, artifact, &run);
+	if (artifact->expires > task->expires)
+		refuse_expires(task_id,
+					   artifact,
+					   psprintf("must not be after the task's, which is %s",
+								tq_clock_text(task->expires)));
+	check_state(task, artifact, &run, now);
+	artifact->task = task->id;
+	if (any_upload)
+		artifact->details = random_upload();
+	while (!tq_artifact_insert(artifact))
+	{
+		if (tq_artifact_lock(task->id, artifact->run_id, artifact->name, &old))
+		{
+			renew(task, &old, artifact, any_upload);
+			break;
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (artifact->storage != TQ_STORAGE_OBJECT)
+		announce(task, artifact);
+	return task;
+}
+
+/* ---- the end of an upload ---- */
+
+static void
+refuse_missing(const TqTask *task, int run_id, const char *name,
+			   const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("%s does not exist", label(&task->task_id, run_id, name)),
+			 errdetail("%s", detail),
+			 errhint("tq.list_artifacts() shows the artifacts of a run.")));
+}
+
+#define NEVER_CREATED "It was never created, or it has expired."
+
+static void
+refuse_finish(const TqTask *task, const TqArtifact *artifact,
+			  const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s cannot be finished",
+					label(&task->task_id, artifact->run_id, artifact->name)),
+			 errdetail("%s", detail),
+			 errhint("%s", hint)));
+}
+
+static void
+check_upload(const TqTask *task, const TqArtifact *artifact,
+			 const TqSlug *upload_id)
+{
+	char *stored = tq_json_get_text(artifact->details, "uploadId");
+	char *given = tq_slug_text(upload_id);
+
+	if (stored == NULL || strcmp(stored, given) != 0)
+		refuse_finish(task,
+					  artifact,
+					  psprintf("Its uploadId is not \"%s\".", given),
+					  "Give the uploadId that tq.create_artifact() returned.");
+}
+
+/*
+ * The content has been uploaded.  Once that is so, each further call tells it
+ * again, whatever upload it names (2.15).
+ */
+void
+tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
+				   const TqSlug *upload_id)
+{
+	TqTask *task = tq_task_get(task_id, false);
+	TqArtifact artifact;
+
+	if (!tq_artifact_lock(task->id, run_id, name, &artifact))
+	{
+		tq_artifact_check_run(task, run_id);
+		refuse_missing(task, run_id, name, NEVER_CREATED);
+	}
+	if (!is_uploaded(artifact.storage))
+		refuse_finish(task,
+					  &artifact,
+					  psprintf("It has storageType %s.",
+							   tq_storage_name(artifact.storage)),
+					  "Only a blob or an object is uploaded and finished.");
+	if (!artifact.present)
+	{
+		check_upload(task, &artifact, upload_id);
+		artifact.present = true;
+		tq_artifact_update(&artifact);
+	}
+	if (artifact.storage == TQ_STORAGE_OBJECT)
+		announce(task, &artifact);
+}
+
+/* ---- reading ---- */
+
+/* The last run, whatever its state; TQ404 when there is none yet. */
+int
+tq_artifact_latest_run(const TqTask *task)
+{
+	TqRun last = {.run_id = -1};
+
+	if (!tq_run_peek(task->id, &last) || last.run_id < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_NOT_FOUND),
+				 errmsg("task \"%s\" has no run yet",
+						tq_slug_text(&task->task_id)),
+				 errdetail("The task is %s.", tq_state_name(last.state)),
+				 errhint("Artifacts belong to runs.")));
+	return last.run_id;
+}
+
+/* TQ404 unless the task has that run. */
+void
+tq_artifact_check_run(const TqTask *task, int run_id)
+{
+	if (run_id > tq_artifact_latest_run(task))
+		tq_refuse_missing_run(task, run_id);
+}
+
+/* An artifact whose content can be had, or that says why not; TQ404. */
+static void
+find_present(const TqTask *task, int run_id, const char *name, bool whole,
+			 TqArtifact *artifact)
+{
+	if (!tq_artifact_find(task->id, run_id, name, whole, artifact))
+	{
+		tq_artifact_check_run(task, run_id);
+		refuse_missing(task, run_id, name, NEVER_CREATED);
+	}
+	if (!artifact->present)
+		refuse_missing(task,
+					   run_id,
+					   name,
+					   "Its upload has not been finished.");
+}
+
+static void
+check_not_expired(const TqTask *task, const TqArtifact *artifact,
+				  TimestampTz now)
+{
+	if (artifact->expires < now)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_EXPIRED),
+				 errmsg("%s has expired",
+						label(&task->task_id,
+							  artifact->run_id,
+							  artifact->name)),
+				 errdetail("It expired at %s.",
+						   tq_clock_text(artifact->expires)),
+				 errhint("Run the task again if you need it.")));
+}
+
+static void
+refuse_error(const TqTask *task, const TqArtifact *artifact)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_ERROR_ARTIFACT),
+			 errmsg("%s is an error",
+					label(&task->task_id, artifact->run_id, artifact->name)),
+			 errdetail("%s: %s",
+					   tq_json_get_text(artifact->details, "reason"),
+					   tq_json_get_text(artifact->details, "message")),
+			 errhint(
+				 "The worker could not create it; look at the task's log.")));
+}
+
+static void
+refuse_cycle(const TqTask *task, int run_id, List *names, const char *again)
+{
+	StringInfoData chain;
+	ListCell *cell;
+
+	initStringInfo(&chain);
+	foreach(cell, names)
+		tq_error_list(&chain, " -> ", tq_error_clip(lfirst(cell)));
+	tq_error_list(&chain, " -> ", tq_error_clip(again));
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s links to itself",
+					label(&task->task_id, run_id, again)),
+			 errdetail("The links are %s.", chain.data),
+			 errhint("Ask for an artifact that is no link, or run the task "
+					 "again.")));
+}
+
+static bool
+is_among(List *names, const char *name)
+{
+	ListCell *cell;
+
+	foreach(cell, names)
+	{
+		if (strcmp(lfirst(cell), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The artifact to which a name leads: links are followed within the run, and
+ * at each hop it must be there, and not have expired.
+ */
+void
+tq_artifact_get(const TqTask *task, int run_id, const char *name,
+				TimestampTz now, TqArtifact *artifact)
+{
+	List *names = NIL;
+
+	for (;;)
+	{
+		find_present(task, run_id, name, true, artifact);
+		check_not_expired(task, artifact, now);
+		if (artifact->storage != TQ_STORAGE_LINK)
+			break;
+		names = lappend(names, unconstify(char *, name));
+		name = tq_json_get_text(artifact->details, "artifact");
+		if (is_among(names, name))
+			refuse_cycle(task, run_id, names, name);
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (artifact->storage == TQ_STORAGE_ERROR)
+		refuse_error(task, artifact);
+}
+
+/* What is known of an artifact but its details; neither links nor expiry matter. */
+void
+tq_artifact_look_up(const TqTask *task, int run_id, const char *name,
+					TqArtifact *artifact)
+{
+	find_present(task, run_id, name, false, artifact);
+}
+
+/* ---- JSON ---- */
+
+/* The name under which uploaded content is to be stored. */
+static void
+add_object_name(JsonbParseState **state, const TqTask *task,
+				const TqArtifact *artifact)
+{
+	tq_json_add_text(state,
+					 "name",
+					 psprintf("t/%s/%d/%s",
+							  tq_slug_text(&task->task_id),
+							  artifact->run_id,
+							  artifact->name));
+}
+
+static void
+add_detail(JsonbParseState **state, const TqArtifact *artifact,
+		   const char *key)
+{
+	JsonbValue *value = tq_json_get(artifact->details, key);
+
+	if (value == NULL)
+		return;
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, value);
+}
+
+static void
+begin(JsonbParseState **state, const TqArtifact *artifact)
+{
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(state, "storageType", tq_storage_name(artifact->storage));
+}
+
+/* What create_artifact() answers: where to upload the content, if it is uploaded. */
+Jsonb *
+tq_artifact_created_json(const TqTask *task, const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+
+	begin(&state, artifact);
+	if (is_uploaded(artifact->storage))
+	{
+		add_object_name(&state, task, artifact);
+		tq_json_add_text(&state, "projectId", task->project_id);
+		add_detail(&state, artifact, "uploadId");
+		tq_json_add_time(&state, "expires", artifact->expires);
+	}
+	return tq_json_end(&state);
+}
+
+/* What get_artifact() answers; links have been followed, errors raised. */
+Jsonb *
+tq_artifact_content_json(const TqTask *task, const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+
+	begin(&state, artifact);
+	switch (artifact->storage)
+	{
+		case TQ_STORAGE_BLOB:
+		case TQ_STORAGE_OBJECT:
+			add_object_name(&state, task, artifact);
+			add_detail(&state, artifact, "uploadId");
+			break;
+		case TQ_STORAGE_REFERENCE:
+			add_detail(&state, artifact, "url");
+			break;
+		case TQ_STORAGE_INLINE:
+			tq_json_add_text(&state, "contentType", artifact->content_type);
+			add_detail(&state, artifact, "content");
+			break;
+		case TQ_STORAGE_NONE:
+		case TQ_STORAGE_ERROR:
+		case TQ_STORAGE_LINK:
+			break;
+	}
+	return tq_json_end(&state);
+}

@@ -1,0 +1,30 @@
+/*
+ * artifact.h
+ *	  Room 4: the rules of artifacts.
+ *
+ * Callers have done tq_plan_open().
+ */
+#ifndef TQ_ARTIFACT_H
+#define TQ_ARTIFACT_H
+
+#include "rules.h"
+
+extern void tq_artifact_check_name(const char *name);
+extern TqArtifact *tq_artifact_parse(const TqSlug *task_id, int run_id,
+									 char *name, Jsonb *request);
+extern TqTask *tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
+								  TimestampTz now);
+extern void tq_artifact_finish(const TqSlug *task_id, int run_id,
+							   const char *name, const TqSlug *upload_id);
+extern int tq_artifact_latest_run(const TqTask *task);
+extern void tq_artifact_check_run(const TqTask *task, int run_id);
+extern void tq_artifact_get(const TqTask *task, int run_id, const char *name,
+							TimestampTz now, TqArtifact *artifact);
+extern void tq_artifact_look_up(const TqTask *task, int run_id,
+								const char *name, TqArtifact *artifact);
+extern Jsonb *tq_artifact_created_json(const TqTask *task,
+									   const TqArtifact *artifact);
+extern Jsonb *tq_artifact_content_json(const TqTask *task,
+									   const TqArtifact *artifact);
+
+#endif /* TQ_ARTIFACT_H */

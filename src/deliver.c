@@ -1,0 +1,371 @@
+/*
+ * deliver.c
+ *	  The publisher: gives messages their ids, and tells those who LISTEN.
+ *
+ * Room 4.  A pass is a transaction of the background worker, or upkeep():
+ *
+ *	  under the publisher's lock, read the last tick;
+ *	  take what is visible now and was not in that tick;
+ *	  write the tick that gives it ids, and for which groups it was the end;
+ *	  NOTIFY, in the same transaction.
+ *
+ * So a message has an id as soon as it can be read, and no lower id appears
+ * later; NOTIFY is sent if and only if the tick is committed, and after a
+ * crash at any point the pass is taken again.  What another transaction wrote
+ * earlier and committed later comes with the tick after its commit.
+ *
+ * Only what others have committed is published: a pass in a transaction that
+ * has written something would give ids to messages while more are written.
+ *
+ * NOTIFY is sent for channels on which somebody may LISTEN (shmem.c).  When
+ * the server's queue of notifications fills up, because a listener does not
+ * read, or when a tick is large, it is marked as unsent, and sent by later
+ * passes, in order: publication goes on, and nobody else waits.
+ */
+#include "message.h"
+
+#include "access/xact.h"
+#include "commands/async.h"
+#include "common/md5.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "compat.h"
+
+#define SLICE 1000     /* messages that are made at once */
+#define SEND_MAX 10000 /* messages that one transaction sends */
+#define QUEUE_FULL 0.5 /* share of the server's queue that we fill at most */
+#define CHANNEL_MAX (NAMEDATALEN - 1)
+#define HASH_CHARS 32 /* of MD5 */
+
+/* ---- who is bound ---- */
+
+/* Bindings of this database, compiled, as of a generation. */
+typedef struct Bindings
+{
+	uint64 generation;
+	TqFilter *filters;
+	int n;
+} Bindings;
+
+static MemoryContext bindings_context = NULL;
+static Bindings bindings = {0};
+
+static const char *
+default_channel(TqExchange exchange)
+{
+	char *channel = psprintf("tq_%s", tq_exchange_name(exchange));
+
+	for (char *c = channel; *c != '\0'; c++)
+	{
+		if (*c == '-')
+			*c = '_';
+	}
+	return channel;
+}
+
+static void
+compile(const TqBinding *list, int n)
+{
+	MemoryContext outer = MemoryContextSwitchTo(bindings_context);
+
+	bindings.filters = palloc(sizeof(TqFilter) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		bindings.filters[i] =
+			(TqFilter){.channel = list[i].channel != NULL
+									  ? pstrdup(list[i].channel)
+									  : default_channel(list[i].exchange),
+					   .exchange = list[i].exchange,
+					   .pattern = tq_topic_compile(list[i].pattern)};
+	bindings.n = n;
+	MemoryContextSwitchTo(outer);
+}
+
+/* Look again at the bindings if they have changed. */
+static void
+look_up_bindings(void)
+{
+	uint64 generation = tq_bindings_generation();
+	TqBinding *list;
+	int n;
+
+	if (bindings.generation == generation)
+		return;
+	bindings.generation = 0;
+	if (bindings_context == NULL)
+		bindings_context = AllocSetContextCreate(CacheMemoryContext,
+												 "tq bindings",
+												 ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(bindings_context);
+	(void) tq_bindings_wanted();
+	list = tq_bindings_list(&n);
+	compile(list, n);
+	bindings.generation = generation;
+}
+
+/* ---- queue channels ---- */
+
+/*
+ * The channel of a queue is "tq_queue_" and its name.  A name that would make
+ * it longer than a channel may be is cut, and its MD5 added.
+ */
+char *
+tq_queue_channel_name(const char *task_queue_id)
+{
+	char *channel = psprintf(TQ_QUEUE_CHANNEL "%s", task_queue_id);
+	char hash[HASH_CHARS + 1];
+	const char *error = NULL;
+
+	if (strlen(channel) <= CHANNEL_MAX)
+		return channel;
+	if (!pg_md5_hash(task_queue_id, strlen(task_queue_id), hash, &error))
+		elog(ERROR, "could not compute MD5: %s", error);
+	return psprintf("%.*s_%s", CHANNEL_MAX - HASH_CHARS - 1, channel, hash);
+}
+
+/* How many runs of a queue have become claimable. */
+typedef struct Claimable
+{
+	char name[2 * NAMEDATALEN];
+	int64 pending;
+} Claimable;
+
+static HTAB *
+begin_claimable(void)
+{
+	HASHCTL control = {.keysize = 2 * NAMEDATALEN,
+					   .entrysize = sizeof(Claimable),
+					   .hcxt = CurrentMemoryContext};
+
+	return hash_create("tq claimable",
+					   64,
+					   &control,
+					   HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+}
+
+static void
+count_claimable(HTAB *claimable, const TqAddress *address)
+{
+	bool found;
+	Claimable *entry;
+
+	if (address->message->exchange != TQ_EXCHANGE_TASK_PENDING)
+		return;
+	entry =
+		hash_search(claimable, address->task->queue_name, HASH_ENTER, &found);
+	entry->pending = found ? entry->pending + 1 : 1;
+}
+
+static void
+notify_claimable(HTAB *claimable)
+{
+	HASH_SEQ_STATUS scan;
+	Claimable *entry;
+
+	hash_seq_init(&scan, claimable);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		Async_Notify(
+			tq_queue_channel_name(entry->name),
+			psprintf("{\"taskQueueId\": \"%s\", \"pending\": " INT64_FORMAT
+					 "}",
+					 entry->name,
+					 entry->pending));
+}
+
+/* ---- telling ---- */
+
+/* Tell one message on every channel that it goes to, each once. */
+static void
+notify(const TqAddress *address, uint64 listened)
+{
+	char *envelope = NULL;
+
+	for (int i = 0; i < bindings.n; i++)
+	{
+		const TqFilter *filter = &bindings.filters[i];
+		bool is_told = false;
+
+		if (!(listened & tq_shmem_channel_bit(filter->channel)) ||
+			!tq_filter_matches(filter, address))
+			continue;
+		for (int j = 0; j < i && !is_told; j++)
+			is_told = strcmp(bindings.filters[j].channel, filter->channel) ==
+						  0 &&
+					  tq_filter_matches(&bindings.filters[j], address);
+		if (is_told)
+			continue;
+		if (envelope == NULL)
+			envelope = tq_message_envelope(address);
+		Async_Notify(filter->channel, envelope);
+	}
+}
+
+/* The exchanges that somebody may listen to, as bits. */
+static int
+listened_exchanges(uint64 listened)
+{
+	int exchanges = 0;
+
+	for (int i = 0; i < bindings.n; i++)
+	{
+		if (listened & tq_shmem_channel_bit(bindings.filters[i].channel))
+			exchanges |= 1 << bindings.filters[i].exchange;
+	}
+	if (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL))
+		exchanges |= 1 << TQ_EXCHANGE_TASK_PENDING;
+	return exchanges;
+}
+
+static void
+tell_slice(const TqMessage *messages, int n, uint64 listened, HTAB *claimable)
+{
+	bool queues = (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
+	TqSource source;
+	TqAddress address;
+
+	tq_message_source(messages, n, &source);
+	for (int i = 0; i < n; i++)
+	{
+		if (!tq_message_address(&source, &messages[i], &address))
+			continue;
+		notify(&address, listened);
+		if (queues)
+			count_claimable(claimable, &address);
+	}
+}
+
+/* NOTIFY for these messages, at the commit of this transaction. */
+static void
+tell(TqMessage *messages, int n)
+{
+	uint64 listened = tq_shmem_listened();
+	HTAB *claimable = begin_claimable();
+	MemoryContext slice = AllocSetContextCreate(CurrentMemoryContext,
+												"tq delivery",
+												ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(slice);
+	int exchanges;
+	int kept = 0;
+
+	look_up_bindings();
+	exchanges = listened_exchanges(listened);
+	for (int i = 0; i < n; i++)
+	{
+		if (exchanges & (1 << messages[i].exchange))
+			messages[kept++] = messages[i];
+	}
+	for (int i = 0; i < kept; i += SLICE)
+	{
+		tell_slice(messages + i, Min(kept - i, SLICE), listened, claimable);
+		MemoryContextReset(slice);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(slice);
+	notify_claimable(claimable);
+}
+
+/* Is the server's queue of notifications so full that ours have to wait? */
+static bool
+is_queue_full(void)
+{
+	return DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage,
+											  (Datum) 0)) > QUEUE_FULL;
+}
+
+/*
+ * Send what earlier passes have left: a part of the oldest tick that is
+ * unsent.  Returns how many messages that was.
+ */
+static int
+tell_unsent(TqTick *tick)
+{
+	TqMessage *messages;
+	int skip;
+	int n;
+
+	if (is_queue_full())
+		return 0;
+	messages = tq_messages_of_tick(tick, &n);
+	skip = Min((int) (tick->unsent - tick->first_id), n);
+	n -= skip;
+	tq_tick_set_unsent(tick, n > SEND_MAX ? tick->unsent + SEND_MAX : 0);
+	n = Min(n, SEND_MAX);
+	tell(messages + skip, n);
+	return n;
+}
+
+/* ---- a pass ---- */
+
+/* Tell of the groups of which these were the last tasks, with the next tick. */
+static void
+tell_groups(const TqMessage *messages, int n)
+{
+	int64 *tasks = palloc_extended(sizeof(int64) * Max(n, 1), MCXT_ALLOC_HUGE);
+	int count = 0;
+
+	if (!tq_publish_is_wanted(TQ_EXCHANGE_TASK_GROUP_RESOLVED))
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		if (tq_publish_tells_of_group(&messages[i]))
+			tasks[count++] = messages[i].task;
+	}
+	if (count > 0)
+		tq_group_tell_resolved(tasks, count);
+}
+
+/*
+ * Publish what has become visible since the last tick; returns how many
+ * messages.  The snapshot is taken before this transaction writes anything, so
+ * that what it says itself, of groups, comes after it.
+ */
+static int64
+publish(const TqTick *last, TimestampTz now, bool unsent)
+{
+	TimestampTz ring_since;
+	TqTick tick = {.published = now,
+				   .place = tq_ring_current(&ring_since),
+				   .since = last->upto,
+				   .upto = tq_snapshot_now()};
+	int n;
+	TqMessage *messages =
+		tq_messages_between(tick.since, tick.upto, &n, &tick.places);
+
+	if (n == 0)
+		return 0;
+	tell_groups(messages, n);
+	tick.messages = tq_messages_count(messages, n);
+	tick.unsent = unsent || tick.messages > SEND_MAX || is_queue_full();
+	tq_tick_insert(&tick);
+	n = tq_messages_number(messages, n, &tick);
+	if (tick.unsent == 0)
+		tell(messages, n);
+	return n;
+}
+
+/*
+ * One pass; *more when something is left to be sent, which has to wait when
+ * nothing was done.
+ */
+int64
+tq_deliver_pass(TimestampTz now, bool *more)
+{
+	TqTick last;
+	TqTick unsent;
+	bool has_unsent;
+	int64 published;
+
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
+		!tq_publisher_try_lock())
+		return 0;
+	tq_tick_last(&last);
+	has_unsent = tq_tick_unsent(&unsent);
+	published = publish(&last, now, has_unsent);
+	if (has_unsent)
+		published += tell_unsent(&unsent);
+	*more = has_unsent;
+	return published;
+}

@@ -1,0 +1,462 @@
+/*
+ * message.c
+ *	  What a message says and how it is addressed (spec/taskcluster.md section 6).
+ *
+ * Room 4.  A stored message names a task, a run, and how far the task had
+ * come; routing keys and JSON are made from that when somebody is told.  The
+ * status is that of the transition: runs that came later are left out, and
+ * the last that is shown is shown in the state that it had.  That can be told
+ * afterwards, since a run that is resolved never changes, and of one that is
+ * not the message has what changes: the end of its claim.
+ */
+#include "message.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
+
+#include "json.h"
+
+/* NOTIFY takes less than 8,000 bytes. */
+#define PAYLOAD_MAX 7999
+
+/* ---- tasks and runs ---- */
+
+static int
+compare_task(const void *a, const void *b)
+{
+	int64 x = ((const TqTask *) a)->id;
+	int64 y = ((const TqTask *) b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Read what these messages are about. */
+void
+tq_message_source(const TqMessage *messages, int n, TqSource *source)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].task != 0)
+			ids[count++] = messages[i].task;
+	}
+	qsort(ids, count, sizeof(int64), tq_compare_ids);
+	n = 0;
+	for (int i = 0; i < count; i++)
+	{
+		if (i == 0 || ids[i] != ids[i - 1])
+			ids[n++] = ids[i];
+	}
+	source->tasks = tq_tasks_told(ids, n, &source->ntasks);
+	source->runs = tq_runs_history(ids, n, &source->nruns);
+}
+
+/* The first run of a task, its runs being in order of the tasks' ids. */
+static const TqRun *
+first_run(const TqSource *source, int64 task)
+{
+	int low = 0;
+	int high = source->nruns;
+
+	while (low < high)
+	{
+		int middle = (low + high) / 2;
+
+		if (source->runs[middle].task < task)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &source->runs[low];
+}
+
+static bool
+is_run_of(const TqSource *source, const TqRun *run, int64 task, int run_id)
+{
+	return run < source->runs + source->nruns && run->task == task &&
+		   run->run_id == run_id;
+}
+
+/* ---- addresses ---- */
+
+static const char *
+word(const char *text)
+{
+	return text != NULL ? text : "_";
+}
+
+/* provisionerId and workerType as two words. */
+static char *
+queue_words(const char *task_queue_id)
+{
+	char *words = pstrdup(task_queue_id);
+
+	*strchr(words, '/') = '.';
+	return words;
+}
+
+/* 6.2: ten words; a deadline's exception does not name the worker (3.5). */
+static char *
+task_key(const TqAddress *address)
+{
+	const TqTask *task = address->task;
+	const TqRun *run = address->run;
+	const char *group = NULL;
+	const char *id = NULL;
+
+	switch (address->message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_ALERT:
+			if (run != NULL && run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED)
+			{
+				group = run->worker_group;
+				id = run->worker_id;
+			}
+			break;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			break;
+	}
+	return psprintf("primary.%s.%s.%s.%s.%s.%s.%s._",
+					tq_slug_text(&task->task_id),
+					address->message->run_id < 0
+						? "_"
+						: psprintf("%d", address->message->run_id),
+					word(group),
+					word(id),
+					queue_words(task->queue_name),
+					task->scheduler_id,
+					tq_slug_text(&task->group_slug));
+}
+
+/* 6.4: every route of the task, in order. */
+static void
+add_routes(TqAddress *address)
+{
+	Datum *routes;
+	int n;
+
+	if (address->task->routes == NULL)
+		return;
+	deconstruct_array(address->task->routes,
+					  TEXTOID,
+					  -1,
+					  false,
+					  TYPALIGN_INT,
+					  &routes,
+					  NULL,
+					  &n);
+	for (int i = 0; i < Min(n, TQ_ROUTES_MAX); i++)
+		address->cc[address->ncc++] = psprintf("route.%s",
+											   TextDatumGetCString(routes[i]));
+}
+
+static char *
+group_key(const char *group, const char *scheduler_id)
+{
+	return psprintf("primary.%s.%s._", group, scheduler_id);
+}
+
+static bool
+address_task(const TqSource *source, TqAddress *address)
+{
+	const TqMessage *message = address->message;
+	TqTask key = {.id = message->task};
+	const TqRun *run;
+
+	address->task = bsearch(&key,
+							source->tasks,
+							source->ntasks,
+							sizeof(TqTask),
+							compare_task);
+	if (address->task == NULL)
+		return false;
+	address->runs = first_run(source, message->task);
+	if (message->last_run >= 0 && !is_run_of(source,
+											 address->runs + message->last_run,
+											 message->task,
+											 message->last_run))
+		return false;
+	run = address->runs + message->run_id;
+	address->run = message->run_id < 0 ? NULL : run;
+	return true;
+}
+
+/* The group of a task that was resolved; its row may be gone, or never have been. */
+static void
+find_group(TqAddress *address)
+{
+	const TqTask *task = address->task;
+
+	if (tq_group_find(&task->group_slug, &address->group))
+		return;
+	address->group.task_group_id = task->group_slug;
+	address->group.scheduler_id = task->scheduler_id;
+	address->group.expires = tq_clock_add_ms(task->expires, TQ_HOUR_MS);
+}
+
+/* A group is shown as sealed only by what was published after that. */
+static void
+unseal_later(TqAddress *address)
+{
+	if (address->group.sealed > address->message->published)
+		address->group.sealed = 0;
+}
+
+/*
+ * Find out to whom a message goes.  False when what it is about has been
+ * deleted meanwhile: then there is nothing to be told.
+ */
+bool
+tq_message_address(const TqSource *source, const TqMessage *message,
+				   TqAddress *address)
+{
+	memset(address, 0, offsetof(TqAddress, cc));
+	address->message = message;
+	switch (message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			address->routing_key =
+				group_key(tq_json_get_text(message->detail, "taskGroupId"),
+						  tq_json_get_text(message->detail, "schedulerId"));
+			return true;
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+			if (!address_task(source, address))
+				return false;
+			find_group(address);
+			unseal_later(address);
+			address->routing_key =
+				group_key(tq_slug_text(&address->task->group_slug),
+						  address->task->scheduler_id);
+			return true;
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			if (!address_task(source, address))
+				return false;
+			address->routing_key = task_key(address);
+			add_routes(address);
+			return true;
+		case TQ_EXCHANGE_NONE:
+			break;
+	}
+	return false;
+}
+
+/* Does a message go to this binding?  By its own key, or that of a route. */
+bool
+tq_filter_matches(const TqFilter *filter, const TqAddress *address)
+{
+	if (filter->exchange != TQ_EXCHANGE_NONE &&
+		filter->exchange != address->message->exchange)
+		return false;
+	if (tq_topic_match(filter->pattern, address->routing_key))
+		return true;
+	for (int i = 0; i < address->ncc; i++)
+	{
+		if (tq_topic_match(filter->pattern, address->cc[i]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- payloads ---- */
+
+/* A run as it was when the message was written. */
+static void
+turn_back(TqRun *run, const TqMessage *message)
+{
+	run->state = message->state;
+	if (tq_state_is_resolved(message->state))
+		return;
+	run->reason = TQ_RESOLVED_NONE;
+	run->resolved = 0;
+	run->taken_until = message->taken_until;
+	if (message->state == TQ_STATE_RUNNING)
+		return;
+	run->started = 0;
+	run->worker_group = NULL;
+	run->worker_id = NULL;
+}
+
+static Jsonb *
+status_then(const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+	TqTask task = *address->task;
+	int n = message->last_run + 1;
+	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+
+	task.priority = message->priority;
+	memcpy(runs, address->runs, sizeof(TqRun) * n);
+	if (n > 0)
+		turn_back(&runs[n - 1], message);
+	return tq_status_json(&task, runs, n);
+}
+
+static void
+add_worker(JsonbParseState **state, const TqRun *run)
+{
+	if (run->worker_group == NULL ||
+		run->reason == TQ_RESOLVED_DEADLINE_EXCEEDED)
+		return;
+	tq_json_add_text(state, "workerGroup", run->worker_group);
+	tq_json_add_text(state, "workerId", run->worker_id);
+}
+
+static void
+add_tags(JsonbParseState **state, const TqTask *task)
+{
+	tq_json_key(state, "task");
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_object(state, "tags", task->tags);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/* The keys of the message's detail, as keys of the payload. */
+static void
+add_detail(JsonbParseState **state, Jsonb *detail)
+{
+	JsonbIterator *it = JsonbIteratorInit(&detail->root);
+	JsonbIteratorToken token;
+	JsonbValue value;
+
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		if (token == WJB_KEY || token == WJB_VALUE)
+			pushJsonbValue(state, token, &value);
+	}
+}
+
+/* What the exchange of a task adds to version and status (6.1). */
+static void
+add_particulars(JsonbParseState **state, const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+
+	if (message->run_id >= 0)
+		tq_json_add_int(state, "runId", message->run_id);
+	switch (message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_RUNNING:
+			add_worker(state, address->run);
+			tq_json_add_time(state, "takenUntil", message->taken_until);
+			add_tags(state, address->task);
+			break;
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_ALERT:
+			if (address->run != NULL)
+				add_worker(state, address->run);
+			add_tags(state, address->task);
+			break;
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+			add_tags(state, address->task);
+			break;
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+			add_worker(state, address->run);
+			tq_json_add_object(state, "artifact", message->detail);
+			break;
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+			add_detail(state, message->detail);
+			break;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			break;
+	}
+}
+
+/* Taskcluster's message. */
+Jsonb *
+tq_message_payload(const TqAddress *address)
+{
+	JsonbParseState *state = NULL;
+
+	switch (address->message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			return address->message->detail;
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+			return tq_group_message_json(&address->group);
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			break;
+	}
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_int(&state, "version", 1);
+	tq_json_add_object(&state, "status", status_then(address));
+	add_particulars(&state, address);
+	return tq_json_end(&state);
+}
+
+static void
+begin_envelope(StringInfo text, const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+
+	appendStringInfo(text, "{\"id\": " INT64_FORMAT, message->id);
+	appendStringInfoString(text, ", \"exchange\": ");
+	escape_json(text, tq_exchange_name(message->exchange));
+	appendStringInfoString(text, ", \"routingKey\": ");
+	escape_json(text, address->routing_key);
+}
+
+/* The payload of NOTIFY (api.md): whole, or without what is too large. */
+char *
+tq_message_envelope(const TqAddress *address)
+{
+	StringInfoData text;
+	Jsonb *payload = tq_message_payload(address);
+
+	initStringInfo(&text);
+	begin_envelope(&text, address);
+	appendStringInfoString(&text, ", \"cc\": [");
+	for (int i = 0; i < address->ncc; i++)
+	{
+		if (i > 0)
+			appendStringInfoString(&text, ", ");
+		escape_json(&text, address->cc[i]);
+	}
+	appendStringInfoString(&text, "], \"payload\": ");
+	(void) JsonbToCString(&text, &payload->root, VARSIZE(payload));
+	appendStringInfoChar(&text, '}');
+	if (text.len <= PAYLOAD_MAX)
+		return text.data;
+	resetStringInfo(&text);
+	begin_envelope(&text, address);
+	appendStringInfoString(&text, ", \"truncated\": true}");
+	return text.data;
+}

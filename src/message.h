@@ -1,0 +1,80 @@
+/*
+ * message.h
+ *	  Messages as they are told: what deliver.c and subscribe.c share.
+ */
+#ifndef TQ_MESSAGE_H
+#define TQ_MESSAGE_H
+
+#include "rules.h"
+
+/* The tasks and runs that some messages are about. */
+typedef struct TqSource
+{
+	TqTask *tasks; /* by id, each once */
+	int ntasks;
+	TqRun *runs; /* by task and number */
+	int nruns;
+} TqSource;
+
+#define TQ_ROUTES_MAX 64
+
+/* A message, as it is addressed. */
+typedef struct TqAddress
+{
+	const TqMessage *message;
+	const TqTask *task; /* NULL: the message is of a group alone */
+	const TqRun *run;   /* that it is about; NULL: none */
+	const TqRun *runs;  /* of the task, as they are today */
+	TqGroup group;      /* for the messages of groups */
+	char *routing_key;
+	int ncc;
+	char *cc[TQ_ROUTES_MAX];
+} TqAddress;
+
+extern void tq_message_source(const TqMessage *messages, int n,
+							  TqSource *source);
+extern bool tq_message_address(const TqSource *source,
+							   const TqMessage *message, TqAddress *address);
+extern Jsonb *tq_message_payload(const TqAddress *address);
+extern char *tq_message_envelope(const TqAddress *address);
+
+/* Bindings, compiled. */
+typedef struct TqFilter
+{
+	const char *channel;
+	TqExchange exchange; /* NONE: any */
+	const TqPattern *pattern;
+} TqFilter;
+
+extern bool tq_filter_matches(const TqFilter *filter,
+							  const TqAddress *address);
+
+/* deliver.c */
+extern int64 tq_deliver_pass(TimestampTz now, bool *more);
+extern char *tq_queue_channel_name(const char *task_queue_id);
+
+/* retention.c */
+extern int64 tq_retention_pass(TimestampTz now);
+extern TimestampTz tq_retention_kept_since(TimestampTz now);
+
+/* subscribe.c */
+extern void tq_subscribe_bind(const char *channel, TqExchange exchange,
+							  const char *pattern);
+extern void tq_subscribe_unbind(const char *channel, TqExchange exchange,
+								const char *pattern);
+extern void tq_subscribe_begin(const char *name, TqExchange exchange,
+							   const char *pattern, TimestampTz now);
+extern void tq_subscribe_end(const char *name);
+extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
+extern bool tq_subscribe_is_awaited(Datum xid);
+
+/* What a reader gets: each message whole. */
+typedef void (*TqReceiver)(const TqAddress *address, void *arg);
+
+extern int tq_subscribe_read(int64 after, int max, const TqFilter *filters,
+							 int nfilters, TqReceiver receive, void *arg,
+							 int64 *read_upto);
+extern int tq_subscribe_fetch(const char *name, int max, TqReceiver receive,
+							  void *arg, TimestampTz now);
+
+#endif /* TQ_MESSAGE_H */

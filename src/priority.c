@@ -1,0 +1,239 @@
+/*
+ * priority.c
+ *	  Changing the priority of tasks that are not done (spec/taskcluster.md 2.14).
+ *
+ * Room 4.  Decides which tasks may get another priority, and says so.  A
+ * change holds the row in which the task stands, as every transition does, and
+ * only then looks at the task: so two changes of one task exclude each other,
+ * and nothing else ever writes to a row of tq.task.  A run that is waiting
+ * moves to its new place at once; one that is running is left alone, and its
+ * retry gets the new priority (store_pending.c).
+ */
+#include "rules.h"
+
+#include "json.h"
+
+/* The number of a priority, or TQ400. */
+int
+tq_priority_check(const char *name)
+{
+	int priority = tq_priority_parse(name);
+
+	if (priority == 0)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid priority \"%s\"", tq_error_clip(name)),
+			 errdetail("There is no priority of that name."),
+			 errhint(
+				 "Give highest, very-high, high, medium, low, very-low or lowest.")));
+	return priority;
+}
+
+/*
+ * Was the task ever resolved for good?  It was if its last run is, or if a
+ * rerun follows one that was.  The row in which it stands is locked.
+ */
+static bool
+was_resolved(const TqRun *last)
+{
+	TqRun *runs;
+	int n;
+
+	if (tq_state_is_resolved(last->state))
+		return true;
+	if (last->run_id <= 0)
+		return false;
+	runs = tq_runs_history(&last->task, 1, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (runs[i].run_id > 0 && runs[i].created == TQ_CREATED_RERUN)
+			return true;
+	}
+	return false;
+}
+
+static void
+refuse_resolved(const TqTask *task, const TqRun *last)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("task \"%s\" has been resolved", tq_slug_text(&task->task_id)),
+		 errdetail("Its state is %s, and run %d is its last.",
+				   tq_state_name(last->state),
+				   last->run_id),
+		 errhint(
+			 "The priority of a task can be changed until it is resolved for the first time.")));
+}
+
+static void
+refuse_same(const TqTask *task)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" has that priority already",
+					tq_slug_text(&task->task_id)),
+			 errdetail("Its priority is %s.",
+					   tq_priority_name(task->priority)),
+			 errhint("There is nothing to do.")));
+}
+
+/* What task-priority-changed says besides the status (6.1). */
+static Jsonb *
+change_json(int from, int to)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state, "oldPriority", tq_priority_name(from));
+	tq_json_add_text(&state, "newPriority", tq_priority_name(to));
+	return tq_json_end(&state);
+}
+
+/* Write the new priority of tasks that are locked, and of their waiting runs. */
+static void
+write_priority(const int64 *tasks, int n, int priority)
+{
+	tq_tasks_set_priority(tasks, n, priority);
+	tq_pending_set_priority(tasks, n, priority);
+}
+
+/* Change the priority of one task; returns the task as it is then. */
+TqTask *
+tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
+{
+	TqTask *task = tq_task_get(task_id, false);
+	TqRun last;
+	TqMessage message;
+	int found = 0;
+	int from;
+
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
+	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last))
+		task = tq_tasks_by_id(&task->id, 1, &found);
+	if (found == 0)
+		tq_refuse_missing_task(task_id);
+	if (was_resolved(&last))
+		refuse_resolved(task, &last);
+	if (task->priority == priority)
+		refuse_same(task);
+	from = task->priority;
+	task->priority = priority;
+	write_priority(&task->id, 1, priority);
+	message =
+		tq_publish_make(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last);
+	message.detail = change_json(from, priority);
+	tq_publish(&message, 1);
+	return task;
+}
+
+/* ---- groups ---- */
+
+/*
+ * Lock those of these tasks that were never resolved, and are not locked yet,
+ * in the order that depend.c gives.
+ */
+static void
+lock_unresolved(const int64 *ids, bool *is_done, int n, bool unscheduled_too,
+				int64 *locked, int *nlocked)
+{
+	for (int i = 0; i < n; i++)
+	{
+		TqRun run;
+
+		if (is_done[i] || !tq_run_peek(ids[i], &run) ||
+			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
+			continue;
+		is_done[i] = true;
+		if (tq_run_lock(ids[i], TQ_LOCK_UPDATE, &run) && !was_resolved(&run))
+			locked[(*nlocked)++] = ids[i];
+	}
+}
+
+static int
+compare_slug(const void *a, const void *b)
+{
+	return tq_slug_compare(&((const TqTask *) a)->task_id,
+						   &((const TqTask *) b)->task_id);
+}
+
+/* The tasks of a group to be changed, locked, by task id. */
+static TqTask *
+lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
+{
+	int n;
+	int64 *ids = tq_group_unresolved(group, &n);
+	bool *is_done = palloc0(sizeof(bool) * Max(n, 1));
+	int64 *locked = palloc(sizeof(int64) * Max(n, 1));
+	int nlocked = 0;
+	TqTask *tasks;
+
+	lock_unresolved(ids, is_done, n, false, locked, &nlocked);
+	lock_unresolved(ids, is_done, n, true, locked, &nlocked);
+	tasks = tq_tasks_by_id(locked, nlocked, &n);
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (tasks[i].deadline > now && tasks[i].priority != priority)
+			tasks[(*found)++] = tasks[i];
+	}
+	qsort(tasks, *found, sizeof(TqTask), compare_slug);
+	return tasks;
+}
+
+/* What a change of a group answers and tells: both begin with the same. */
+static JsonbParseState *
+begin_group_json(const TqGroup *group, int priority, int affected)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
+	tq_json_add_text(&state, "schedulerId", group->scheduler_id);
+	tq_json_add_text(&state, "newPriority", tq_priority_name(priority));
+	tq_json_add_int(&state, "tasksAffected", affected);
+	return state;
+}
+
+/* One message for the whole group, also when no task was changed (6.3). */
+static void
+announce_group(const TqGroup *group, int priority, int affected)
+{
+	JsonbParseState *state = begin_group_json(group, priority, affected);
+	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED,
+						 .run_id = -1,
+						 .last_run = -1};
+
+	tq_json_add_int(&state, "version", 1);
+	message.detail = tq_json_end(&state);
+	tq_publish(&message, 1);
+}
+
+/* Change every task of a group that was never resolved. */
+Jsonb *
+tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
+{
+	TqGroup group;
+	TqTask *tasks;
+	TqSlug *slugs;
+	int64 *ids;
+	int n;
+	JsonbParseState *state;
+
+	tq_group_get(slug, &group);
+	tasks = lock_group(&group, priority, now, &n);
+	ids = palloc(sizeof(int64) * Max(n, 1));
+	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		ids[i] = tasks[i].id;
+		slugs[i] = tasks[i].task_id;
+	}
+	write_priority(ids, n, priority);
+	announce_group(&group, priority, n);
+	state = begin_group_json(&group, priority, n);
+	tq_json_add_slugs(&state, "taskIds", slugs, n);
+	return tq_json_end(&state);
+}

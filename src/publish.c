@@ -1,0 +1,119 @@
+/*
+ * publish.c
+ *	  Saying that something has happened: what is worth a message is written down.
+ *
+ * Room 3.  Rules say what they have done, in the order in which it is to be
+ * told; here is decided whether anybody wants to know, and if so one row is
+ * written in the same transaction.  No NOTIFY is sent here, ever: what is
+ * committed is told to the listeners by the publisher (deliver.c).  An exchange
+ * that nobody is bound to is known by a bit, and costs nothing.
+ */
+#include "publish.h"
+
+/* What this session knows of the bindings, and by which generation. */
+static uint64 known_generation = 0;
+static int known_wanted;
+static int known_place;
+
+static void
+look_up(void)
+{
+	TimestampTz since;
+	uint64 generation;
+
+	/* The tables may change while they are read: then they are read again. */
+	while ((generation = tq_bindings_generation()) != known_generation)
+	{
+		known_wanted = tq_bindings_wanted();
+		known_place = tq_ring_current(&since);
+		known_generation = generation;
+	}
+}
+
+/* Does anybody want the messages of this exchange? */
+bool
+tq_publish_is_wanted(TqExchange exchange)
+{
+	look_up();
+	return (known_wanted & (1 << exchange)) != 0;
+}
+
+/*
+ * A message about a run of a task, or with run_id -1 about none, as things
+ * stand: `last` is the task's last run, or NULL when it has none.
+ */
+TqMessage
+tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
+				const TqRun *last)
+{
+	TqMessage message = {.exchange = exchange,
+						 .task = task->id,
+						 .run_id = run_id,
+						 .last_run = -1,
+						 .state = TQ_STATE_UNSCHEDULED,
+						 .priority = task->priority};
+
+	if (last == NULL)
+		return message;
+	message.last_run = last->run_id;
+	message.state = last->state;
+	if (last->state == TQ_STATE_RUNNING)
+		message.taken_until = last->taken_until;
+	return message;
+}
+
+/* Was a task resolved for good?  Whether its group is, the publisher will see. */
+bool
+tq_publish_tells_of_group(const TqMessage *message)
+{
+	switch (message->exchange)
+	{
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+			return tq_state_is_resolved(message->state);
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Write these messages, in this order, as far as they are wanted.  Those of
+ * one call share taken_until and detail.
+ */
+void
+tq_publish(const TqMessage *messages, int n)
+{
+	TqMessage *wanted;
+	int kept = 0;
+
+	look_up();
+	if (n == 0 || known_wanted == 0)
+		return;
+	wanted = palloc(sizeof(TqMessage) * n);
+	for (int i = 0; i < n; i++)
+	{
+		if (known_wanted & (1 << messages[i].exchange))
+			wanted[kept++] = messages[i];
+		else if (tq_publish_tells_of_group(&messages[i]) &&
+				 (known_wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
+		{
+			wanted[kept] = messages[i];
+			wanted[kept++].exchange = TQ_EXCHANGE_NONE;
+		}
+	}
+	if (kept == 0)
+		return;
+	tq_messages_insert(known_place, wanted, kept);
+	tq_shmem_note_message();
+}

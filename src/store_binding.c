@@ -1,0 +1,304 @@
+/*
+ * store_binding.c
+ *	  Rows of tq.binding, tq.unbound and the subscriptions: who wants what.
+ *
+ * Room 2.  What every transition asks, which exchanges anybody wants and which
+ * place of the ring is written to, is kept per session.  Whoever changes one
+ * of the tables tells all sessions through the server's invalidation of tq.binding,
+ * so that a transaction that begins after the change was committed knows it.
+ */
+#include "store.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+
+static Oid watched = InvalidOid; /* tq.binding */
+static uint64 generation = 1;
+
+static TqStatement find_wanted = TQ_STATEMENT(
+	"SELECT coalesce((SELECT bit_or(1 << e) FROM ("
+	"SELECT e FROM generate_series(1, $1) AS e"
+	" WHERE NOT EXISTS (SELECT FROM tq.unbound u WHERE u.exchange = e)"
+	" UNION ALL SELECT exchange FROM tq.binding"
+	" UNION ALL SELECT exchange FROM tq.subscription_binding) AS x (e)), 0)",
+	INT4OID);
+
+static TqStatement list_bindings = TQ_STATEMENT(
+	"SELECT channel, exchange, pattern FROM tq.binding"
+	" UNION ALL SELECT NULL, e, '#' FROM generate_series(1, $1) AS e"
+	" WHERE NOT EXISTS (SELECT FROM tq.unbound u WHERE u.exchange = e)",
+	INT4OID);
+
+static TqStatement insert_binding = TQ_STATEMENT(
+	"INSERT INTO tq.binding (channel, exchange, pattern) VALUES ($1, $2, $3)"
+	" ON CONFLICT DO NOTHING",
+	TEXTOID, INT2OID, TEXTOID);
+
+static TqStatement delete_binding = TQ_STATEMENT(
+	"DELETE FROM tq.binding WHERE channel = $1 AND exchange = $2 AND pattern = $3",
+	TEXTOID, INT2OID, TEXTOID);
+
+static TqStatement insert_unbound = TQ_STATEMENT(
+	"INSERT INTO tq.unbound (exchange) VALUES ($1) ON CONFLICT DO NOTHING",
+	INT2OID);
+
+static TqStatement delete_unbound =
+	TQ_STATEMENT("DELETE FROM tq.unbound WHERE exchange = $1", INT2OID);
+
+static TqStatement insert_subscription = TQ_STATEMENT(
+	"INSERT INTO tq.subscription (name, acked, created)"
+	" SELECT $1, max(last_id), $2 FROM tq.tick ON CONFLICT DO NOTHING",
+	TEXTOID, TIMESTAMPTZOID);
+
+static TqStatement insert_subscription_binding = TQ_STATEMENT(
+	"INSERT INTO tq.subscription_binding (name, exchange, pattern) VALUES ($1, $2, $3)"
+	" ON CONFLICT DO NOTHING",
+	TEXTOID, INT2OID, TEXTOID);
+
+static TqStatement delete_subscription =
+	TQ_STATEMENT("DELETE FROM tq.subscription WHERE name = $1", TEXTOID);
+
+static TqStatement find_subscription = TQ_STATEMENT(
+	"SELECT acked, coalesce(acked_at, created) FROM tq.subscription WHERE name = $1",
+	TEXTOID);
+
+static TqStatement list_subscription_bindings = TQ_STATEMENT(
+	"SELECT name, exchange, pattern FROM tq.subscription_binding WHERE name = $1",
+	TEXTOID);
+
+static TqStatement ack = TQ_STATEMENT(
+	"UPDATE tq.subscription SET acked = greatest(acked, $2), acked_at = $3 WHERE name = $1",
+	TEXTOID, INT8OID, TIMESTAMPTZOID);
+
+/* What nobody will ask for: unless somebody else is moving it just now. */
+static TqStatement skip = TQ_STATEMENT(
+	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name IN ("
+	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
+	TEXTOID, INT8OID, TIMESTAMPTZOID);
+
+static TqStatement slowest = TQ_STATEMENT(
+	"SELECT min(t.published) FROM (SELECT min(acked) AS acked FROM tq.subscription) AS s"
+	" CROSS JOIN LATERAL (SELECT published FROM tq.tick WHERE last_id > s.acked AND messages > 0"
+	" ORDER BY last_id LIMIT 1) AS t",
+	InvalidOid);
+
+static TqStatement lose = TQ_STATEMENT(
+	"UPDATE tq.subscription SET lost_before = $1 + 1 WHERE acked < $1"
+	" AND (lost_before IS NULL OR lost_before <= $1) RETURNING name",
+	INT8OID);
+
+/* ---- what sessions know ---- */
+
+static void
+forget(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == watched || watched == InvalidOid)
+		generation++;
+}
+
+/*
+ * Which state of the tables this session has seen: another number means that
+ * they may have changed.
+ */
+uint64
+tq_bindings_generation(void)
+{
+	static bool watching = false;
+
+	if (!watching)
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	watching = true;
+	return generation;
+}
+
+static Oid
+binding_table(void)
+{
+	return get_relname_relid("binding", get_namespace_oid("tq", false));
+}
+
+/* All sessions shall look again, once this transaction is committed. */
+void
+tq_bindings_changed(void)
+{
+	CacheInvalidateRelcacheByRelid(binding_table());
+}
+
+/* The exchanges that anybody wants, as bits. */
+int
+tq_bindings_wanted(void)
+{
+	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
+	int wanted;
+
+	watched = binding_table();
+	tq_plan_run(&find_wanted, values, NULL);
+	wanted = tq_plan_int32(0, 1, 0);
+	tq_plan_free_result();
+	return wanted;
+}
+
+static TqBinding *
+read_bindings(uint64 rows, int *found)
+{
+	TqBinding *bindings = palloc(sizeof(TqBinding) * Max(rows, 1));
+
+	for (uint64 row = 0; row < rows; row++)
+	{
+		bindings[row].channel = tq_plan_text(row, 1);
+		bindings[row].exchange = (TqExchange) tq_plan_int32(row, 2, 0);
+		bindings[row].pattern = tq_plan_text(row, 3);
+	}
+	tq_plan_free_result();
+	*found = (int) rows;
+	return bindings;
+}
+
+/* Every binding of a channel; that of a default one is NULL. */
+TqBinding *
+tq_bindings_list(int *found)
+{
+	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
+
+	return read_bindings(tq_plan_run(&list_bindings, values, NULL), found);
+}
+
+/* ---- changes ---- */
+
+static void
+change(TqStatement *statement, const char *name, TqExchange exchange,
+	   const char *pattern)
+{
+	Datum values[3] = {CStringGetTextDatum(name),
+					   Int16GetDatum(exchange),
+					   CStringGetTextDatum(pattern)};
+
+	tq_plan_run(statement, values, NULL);
+	tq_bindings_changed();
+}
+
+void
+tq_binding_insert(const char *channel, TqExchange exchange,
+				  const char *pattern)
+{
+	change(&insert_binding, channel, exchange, pattern);
+}
+
+void
+tq_binding_delete(const char *channel, TqExchange exchange,
+				  const char *pattern)
+{
+	change(&delete_binding, channel, exchange, pattern);
+}
+
+/* Take the default channel of an exchange away, or give it back. */
+void
+tq_binding_set_default(TqExchange exchange, bool bound)
+{
+	Datum values[1] = {Int16GetDatum(exchange)};
+
+	tq_plan_run(bound ? &delete_unbound : &insert_unbound, values, NULL);
+	tq_bindings_changed();
+}
+
+/* ---- subscriptions ---- */
+
+/* Begin a subscription, unless it exists, and bind it. */
+void
+tq_subscription_insert(const char *name, TqExchange exchange,
+					   const char *pattern, TimestampTz now)
+{
+	Datum values[2] = {CStringGetTextDatum(name), TimestampTzGetDatum(now)};
+
+	tq_plan_run(&insert_subscription, values, NULL);
+	change(&insert_subscription_binding, name, exchange, pattern);
+}
+
+bool
+tq_subscription_delete(const char *name)
+{
+	Datum values[1] = {CStringGetTextDatum(name)};
+	bool found = tq_plan_run(&delete_subscription, values, NULL) > 0;
+
+	tq_bindings_changed();
+	return found;
+}
+
+/* Up to which id a subscription has acknowledged; false when there is none. */
+bool
+tq_subscription_find(const char *name, int64 *acked, TimestampTz *acked_at)
+{
+	Datum values[1] = {CStringGetTextDatum(name)};
+	bool found = tq_plan_run(&find_subscription, values, NULL) > 0;
+
+	if (found)
+	{
+		*acked = tq_plan_int64(0, 1, 0);
+		*acked_at = tq_plan_time(0, 2);
+	}
+	tq_plan_free_result();
+	return found;
+}
+
+TqBinding *
+tq_subscription_bindings(const char *name, int *found)
+{
+	Datum values[1] = {CStringGetTextDatum(name)};
+
+	return read_bindings(tq_plan_run(&list_subscription_bindings,
+									 values,
+									 NULL),
+						 found);
+}
+
+void
+tq_subscription_ack(const char *name, int64 id, TimestampTz now)
+{
+	Datum values[3] = {CStringGetTextDatum(name),
+					   Int64GetDatum(id),
+					   TimestampTzGetDatum(now)};
+
+	tq_plan_run(&ack, values, NULL);
+}
+
+/* Nothing up to that id is for this subscription. */
+void
+tq_subscription_skip(const char *name, int64 id, TimestampTz now)
+{
+	Datum values[3] = {CStringGetTextDatum(name),
+					   Int64GetDatum(id),
+					   TimestampTzGetDatum(now)};
+
+	tq_plan_run(&skip, values, NULL);
+}
+
+/* When the first message was published that some subscription has not acknowledged; 0: none. */
+TimestampTz
+tq_subscription_slowest(void)
+{
+	TimestampTz published;
+
+	tq_plan_run(&slowest, NULL, NULL);
+	published = tq_plan_time(0, 1);
+	tq_plan_free_result();
+	return published;
+}
+
+/* Messages up to that id are dropped: the names of those who have not acknowledged them. */
+char **
+tq_subscription_lose(int64 last_id, int *found)
+{
+	Datum values[1] = {Int64GetDatum(last_id)};
+	char **names;
+
+	*found = (int) tq_plan_run(&lose, values, NULL);
+	names = palloc(sizeof(char *) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		names[i] = tq_plan_text(i, 1);
+	tq_plan_free_result();
+	return names;
+}

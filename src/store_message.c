@@ -1,0 +1,581 @@
+/*
+ * store_message.c
+ *	  Rows of tq.message, tq.tick and tq.ring: what has happened, and what of
+ *	  it has been published.
+ *
+ * Room 2.  A call that says something writes one row of tq.message in its own
+ * transaction, through the access methods: the server's executor would cost
+ * more than the row.  It bears the top-level transaction, so that whether it
+ * has been published is told by a snapshot; that it is visible at all, when a
+ * savepoint was rolled back, by the row itself.
+ *
+ * A tick is one publication: the transactions that are visible in `upto` and
+ * were not in `since`, whose messages, in the order of writing, have the ids
+ * from first_id on.  That order is taken from a sequence while the locks of
+ * the transition are held, so what follows from something else comes later.
+ *
+ * Both tables are rings of TQ_PLACES tables.  The place that is written to is
+ * known to each session (store_binding.c); one that is behind writes into an
+ * older place, and harms nobody, for every place is read, and none is emptied
+ * unless all that is in it under an exclusive lock has been published and is
+ * not needed any more (retention.c).
+ */
+#include "store.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "port/pg_bswap.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/xid8.h"
+
+#include "compat.h"
+
+/* How a message is stored, numbers in network order. */
+typedef struct Record
+{
+	uint64 task;
+	uint16 run_id; /* -1: none */
+	uint16 last_run;
+	uint8 exchange;
+	uint8 state;
+	uint8 priority;
+	uint8 spare;
+} Record;
+
+StaticAssertDecl(sizeof(Record) == 16, "tq.message holds records of 16 bytes");
+
+/* Columns of tq.message. */
+enum
+{
+	MESSAGE_XID,
+	MESSAGE_SEQ,
+	MESSAGE_TAKEN_UNTIL,
+	MESSAGE_PLACE,
+	MESSAGE_RECORDS,
+	MESSAGE_DETAIL,
+	MESSAGE_COLUMNS
+};
+
+/* Our own class of advisory locks, as in store_group.c. */
+#define TQ_LOCK_CLASS_PUBLISH 7418
+
+#define TICK_COLUMNS                                                          \
+	"first_id, last_id, published, coalesce(unsent, 0), messages, places,"    \
+	" place, since, upto"
+
+static TqStatement last_tick =
+	TQ_STATEMENT("SELECT " TICK_COLUMNS
+				 " FROM tq.tick ORDER BY last_id DESC LIMIT 1",
+				 InvalidOid);
+
+static TqStatement ticks_after = TQ_STATEMENT(
+	"SELECT " TICK_COLUMNS
+	" FROM tq.tick WHERE last_id > $1 AND messages > 0 ORDER BY last_id LIMIT $2",
+	INT8OID, INT4OID);
+
+static TqStatement first_unsent = TQ_STATEMENT(
+	"SELECT " TICK_COLUMNS
+	" FROM tq.tick WHERE unsent IS NOT NULL ORDER BY unsent LIMIT 1",
+	InvalidOid);
+
+static TqStatement acked_snapshot = TQ_STATEMENT(
+	"SELECT coalesce((SELECT upto FROM tq.tick"
+	" WHERE last_id <= (SELECT coalesce(min(acked), 9223372036854775807) FROM tq.subscription)"
+	" ORDER BY last_id DESC LIMIT 1),"
+	" (SELECT since FROM tq.tick ORDER BY last_id LIMIT 1))",
+	InvalidOid);
+
+static TqStatement newest_of_place =
+	TQ_STATEMENT("SELECT " TICK_COLUMNS
+				 " FROM tq.tick WHERE place = $1 OR places & (1 << $1) <> 0"
+				 " ORDER BY last_id DESC LIMIT 1",
+				 INT4OID);
+
+static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
+											   InvalidOid);
+
+/* What became visible after $1 and is visible in $2. */
+static TqStatement messages_between = TQ_STATEMENT(
+	"SELECT m.records, m.taken_until, m.detail, m.place FROM ("
+	"SELECT * FROM tq.message"
+	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"
+	" UNION ALL"
+	" SELECT o.* FROM pg_snapshot_xip($1) AS x (xid) JOIN tq.message o ON o.xid = x.xid"
+	" WHERE pg_visible_in_snapshot(x.xid, $2)) AS m"
+	" WHERE pg_visible_in_snapshot(m.xid, $2) ORDER BY m.seq",
+	PG_SNAPSHOTOID, PG_SNAPSHOTOID);
+
+static TqStatement is_unpublished = TQ_STATEMENT(
+	"SELECT 1 FROM tq.message WHERE place = $1 AND xid >= pg_snapshot_xmin($2)"
+	" AND NOT pg_visible_in_snapshot(xid, $2) LIMIT 1",
+	INT4OID, PG_SNAPSHOTOID);
+
+static TqStatement draw_ids = TQ_STATEMENT(
+	"SELECT setval('tq.message_id', nextval('tq.message_id') + $1 - 1)",
+	INT4OID);
+
+static TqStatement insert_tick = TQ_STATEMENT(
+	"INSERT INTO tq.tick (first_id, last_id, published, unsent, messages, places, place, since, upto)"
+	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9)",
+	INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT4OID, INT4OID, INT2OID,
+	PG_SNAPSHOTOID, PG_SNAPSHOTOID);
+
+static TqStatement set_unsent = TQ_STATEMENT(
+	"UPDATE tq.tick SET unsent = nullif($2, 0) WHERE last_id = $1", INT8OID,
+	INT8OID);
+
+static TqStatement current_place = TQ_STATEMENT(
+	"SELECT place, since FROM tq.ring ORDER BY since DESC, place LIMIT 1",
+	InvalidOid);
+
+static TqStatement turn_to =
+	TQ_STATEMENT("UPDATE tq.ring SET since = $2 WHERE place = $1", INT2OID,
+				 TIMESTAMPTZOID);
+
+#define TRUNCATE(place)                                                       \
+	TQ_STATEMENT("TRUNCATE tq.message_" place ", tq.tick_" place, InvalidOid)
+
+static TqStatement truncate_place[TQ_PLACES] = {TRUNCATE("0"),
+												TRUNCATE("1"),
+												TRUNCATE("2"),
+												TRUNCATE("3"),
+												TRUNCATE("4"),
+												TRUNCATE("5")};
+
+/* ---- writing ---- */
+
+static Oid
+place_table(const char *table, int place)
+{
+	char name[NAMEDATALEN];
+
+	snprintf(name, sizeof(name), "%s_%d", table, place);
+	return get_relname_relid(name, get_namespace_oid("tq", false));
+}
+
+static bytea *
+pack(const TqMessage *messages, int n)
+{
+	Size size = VARHDRSZ + sizeof(Record) * n;
+	bytea *packed = palloc(size);
+	Record *records = (Record *) VARDATA(packed);
+
+	SET_VARSIZE(packed, size);
+	for (int i = 0; i < n; i++)
+	{
+		Record record = {.task = pg_hton64((uint64) messages[i].task),
+						 .run_id = pg_hton16((uint16) messages[i].run_id),
+						 .last_run = pg_hton16((uint16) messages[i].last_run),
+						 .exchange = (uint8) messages[i].exchange,
+						 .state = (uint8) messages[i].state,
+						 .priority = (uint8) messages[i].priority};
+
+		memcpy(&records[i], &record, sizeof(Record));
+	}
+	return packed;
+}
+
+/* One end of a claim serves all messages of a row, as a call gives only one. */
+static TimestampTz
+taken_until_of(const TqMessage *messages, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].taken_until != 0)
+			return messages[i].taken_until;
+	}
+	return 0;
+}
+
+static void
+fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
+{
+	TimestampTz taken_until = taken_until_of(messages, n);
+
+	ExecClearTuple(slot);
+	memset(slot->tts_isnull, 0, sizeof(bool) * MESSAGE_COLUMNS);
+	slot->tts_values[MESSAGE_XID] = FullTransactionIdGetDatum(
+		GetTopFullTransactionId());
+	slot->tts_values[MESSAGE_SEQ] = Int64GetDatum(tq_seq_next());
+	slot->tts_values[MESSAGE_TAKEN_UNTIL] = TimestampTzGetDatum(taken_until);
+	slot->tts_isnull[MESSAGE_TAKEN_UNTIL] = taken_until == 0;
+	slot->tts_values[MESSAGE_PLACE] = Int16GetDatum(place);
+	slot->tts_values[MESSAGE_RECORDS] = PointerGetDatum(pack(messages, n));
+	slot->tts_values[MESSAGE_DETAIL] = PointerGetDatum(messages[0].detail);
+	slot->tts_isnull[MESSAGE_DETAIL] = messages[0].detail == NULL;
+	ExecStoreVirtualTuple(slot);
+}
+
+/*
+ * Write these messages as one row.  They have the same detail and, where they
+ * are of running runs, the same taken_until.
+ */
+void
+tq_messages_insert(int place, const TqMessage *messages, int n)
+{
+	Relation rel = table_open(place_table("message", place), RowExclusiveLock);
+	EState *estate = CreateExecutorState();
+	ResultRelInfo *result = makeNode(ResultRelInfo);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+
+	fill_slot(slot, place, messages, n);
+	InitResultRelInfo(result, rel, 1, NULL, 0);
+	ExecOpenIndices(result, false);
+	table_tuple_insert(rel, slot, GetCurrentCommandId(true), 0, NULL);
+	TqInsertIndexTuples(result, slot, estate);
+	ExecCloseIndices(result);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+	table_close(rel, NoLock);
+}
+
+/* ---- publication ---- */
+
+/* One publisher at a time, until the end of the transaction; false when another is at it. */
+bool
+tq_publisher_try_lock(void)
+{
+	LOCKTAG tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_PUBLISH);
+	return LockAcquire(&tag, ExclusiveLock, false, true) !=
+		   LOCKACQUIRE_NOT_AVAIL;
+}
+
+static Datum
+keep_snapshot(uint64 row, int column)
+{
+	bool isnull;
+
+	return PointerGetDatum(
+		PG_DETOAST_DATUM_COPY(tq_plan_field(row, column, &isnull)));
+}
+
+static Datum
+read_snapshot(TqStatement *statement)
+{
+	Datum snapshot;
+
+	tq_plan_run(statement, NULL, NULL);
+	snapshot = keep_snapshot(0, 1);
+	tq_plan_free_result();
+	return snapshot;
+}
+
+static void
+read_tick(uint64 row, TqTick *tick)
+{
+	tick->first_id = tq_plan_int64(row, 1, 0);
+	tick->last_id = tq_plan_int64(row, 2, 0);
+	tick->published = tq_plan_time(row, 3);
+	tick->unsent = tq_plan_int64(row, 4, 0);
+	tick->messages = tq_plan_int32(row, 5, 0);
+	tick->places = tq_plan_int32(row, 6, 0);
+	tick->place = tq_plan_int16(row, 7, 0);
+	tick->since = keep_snapshot(row, 8);
+	tick->upto = keep_snapshot(row, 9);
+}
+
+static bool
+read_one_tick(TqStatement *statement, const Datum *values, TqTick *tick)
+{
+	bool found = tq_plan_run(statement, values, NULL) > 0;
+
+	if (found)
+		read_tick(0, tick);
+	tq_plan_free_result();
+	return found;
+}
+
+/* The newest tick: there is always one. */
+void
+tq_tick_last(TqTick *tick)
+{
+	if (!read_one_tick(&last_tick, NULL, tick))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("tq.tick is empty"),
+				 errdetail("It always has the last publication."),
+				 errhint("Has somebody deleted rows of tq.tick?")));
+}
+
+/* When the oldest message was published that the log has; 0: it has none. */
+TimestampTz
+tq_tick_oldest(void)
+{
+	TqTick *tick;
+	int found;
+
+	tick = tq_ticks_after(0, 1, &found);
+	return found == 0 ? 0 : tick->published;
+}
+
+/* The oldest tick of which NOTIFY is still to be sent. */
+bool
+tq_tick_unsent(TqTick *tick)
+{
+	return read_one_tick(&first_unsent, NULL, tick);
+}
+
+/* Which transactions have been published, and acknowledged by every subscription. */
+Datum
+tq_snapshot_acked(void)
+{
+	return read_snapshot(&acked_snapshot);
+}
+
+/* The newest tick that is in this place, or whose messages are. */
+bool
+tq_tick_of_place(int place, TqTick *tick)
+{
+	Datum values[1] = {Int32GetDatum(place)};
+
+	return read_one_tick(&newest_of_place, values, tick);
+}
+
+/* Ticks that have messages after that id, in order. */
+TqTick *
+tq_ticks_after(int64 id, int max, int *found)
+{
+	Datum values[2] = {Int64GetDatum(id), Int32GetDatum(max)};
+	TqTick *ticks;
+
+	*found = (int) tq_plan_run(&ticks_after, values, NULL);
+	ticks = palloc(sizeof(TqTick) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		read_tick(i, &ticks[i]);
+	tq_plan_free_result();
+	return ticks;
+}
+
+/* Which transactions are visible now. */
+Datum
+tq_snapshot_now(void)
+{
+	return read_snapshot(&now_snapshot);
+}
+
+static void
+unpack(const Record *record, TqMessage *message)
+{
+	message->exchange = (TqExchange) record->exchange;
+	message->task = (int64) pg_ntoh64(record->task);
+	message->run_id = (int16) pg_ntoh16(record->run_id);
+	message->last_run = (int16) pg_ntoh16(record->last_run);
+	message->state = (TqState) record->state;
+	message->priority = record->priority;
+}
+
+/* The messages of one row; all share what the row has beside the records. */
+static int
+read_row(uint64 row, TqMessage *messages, bool count_only)
+{
+	bool isnull;
+	bytea *packed = DatumGetByteaPP(tq_plan_field(row, 1, &isnull));
+	int n = VARSIZE_ANY_EXHDR(packed) / sizeof(Record);
+	TimestampTz taken_until;
+	Jsonb *detail;
+
+	if (count_only)
+		return n;
+	taken_until = tq_plan_time(row, 2);
+	detail = tq_plan_jsonb(row, 3);
+	for (int i = 0; i < n; i++)
+	{
+		Record record;
+
+		memcpy(&record,
+			   VARDATA_ANY(packed) + sizeof(Record) * i,
+			   sizeof(Record));
+		memset(&messages[i], 0, sizeof(TqMessage));
+		unpack(&record, &messages[i]);
+		if (messages[i].state == TQ_STATE_RUNNING)
+			messages[i].taken_until = taken_until;
+		messages[i].detail = detail;
+	}
+	return n;
+}
+
+/*
+ * What became visible between two snapshots, in the order of writing, notes
+ * to the publisher among it; and in which places it is, as bits.
+ */
+TqMessage *
+tq_messages_between(Datum since, Datum upto, int *found, int *places)
+{
+	Datum values[2] = {since, upto};
+	uint64 rows = tq_plan_run(&messages_between, values, NULL);
+	TqMessage *messages;
+	int n = 0;
+
+	*places = 0;
+	for (uint64 row = 0; row < rows; row++)
+	{
+		n += read_row(row, NULL, true);
+		*places |= 1 << tq_plan_int16(row, 4, 0);
+	}
+	messages = palloc_extended(sizeof(TqMessage) * Max(n, 1), MCXT_ALLOC_HUGE);
+	n = 0;
+	for (uint64 row = 0; row < rows; row++)
+		n += read_row(row, &messages[n], false);
+	tq_plan_free_result();
+	*found = n;
+	return messages;
+}
+
+/* The messages of a tick, without the notes, with their ids. */
+TqMessage *
+tq_messages_of_tick(const TqTick *tick, int *found)
+{
+	int places;
+	int n;
+	TqMessage *messages =
+		tq_messages_between(tick->since, tick->upto, &n, &places);
+
+	*found = tq_messages_number(messages, n, tick);
+	return messages;
+}
+
+/* How many of these are messages, and no notes. */
+int
+tq_messages_count(const TqMessage *messages, int n)
+{
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+		count += messages[i].exchange != TQ_EXCHANGE_NONE;
+	return count;
+}
+
+/* Take the notes out, and give the others the ids of the tick; returns their number. */
+int
+tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].exchange == TQ_EXCHANGE_NONE)
+			continue;
+		messages[kept] = messages[i];
+		messages[kept].id = tick->first_id + kept;
+		messages[kept++].published = tick->published;
+	}
+	return kept;
+}
+
+/*
+ * Write a tick; its ids are drawn here.  One without messages draws an id as
+ * well, so that last_id tells ticks apart.
+ */
+void
+tq_tick_insert(TqTick *tick)
+{
+	Datum draw[1] = {Int32GetDatum(Max(tick->messages, 1))};
+	Datum values[9];
+
+	tq_plan_run(&draw_ids, draw, NULL);
+	tick->last_id = tq_plan_int64(0, 1, 0);
+	tick->first_id = tick->last_id - Max(tick->messages, 1) + 1;
+	tq_plan_free_result();
+	if (tick->unsent != 0)
+		tick->unsent = tick->first_id;
+	values[0] = Int64GetDatum(tick->first_id);
+	values[1] = Int64GetDatum(tick->last_id);
+	values[2] = TimestampTzGetDatum(tick->published);
+	values[3] = Int64GetDatum(tick->unsent);
+	values[4] = Int32GetDatum(tick->messages);
+	values[5] = Int32GetDatum(tick->places);
+	values[6] = Int16GetDatum(tick->place);
+	values[7] = tick->since;
+	values[8] = tick->upto;
+	tq_plan_run(&insert_tick, values, NULL);
+}
+
+/* From which id on NOTIFY is still to be sent; 0 for nothing. */
+void
+tq_tick_set_unsent(const TqTick *tick, int64 unsent)
+{
+	Datum values[2] = {Int64GetDatum(tick->last_id), Int64GetDatum(unsent)};
+
+	tq_plan_run(&set_unsent, values, NULL);
+}
+
+/* ---- the ring ---- */
+
+/* The place that is written to, and since when. */
+int
+tq_ring_current(TimestampTz *since)
+{
+	int place;
+
+	tq_plan_run(&current_place, NULL, NULL);
+	place = tq_plan_int16(0, 1, 0);
+	*since = tq_plan_time(0, 2);
+	tq_plan_free_result();
+	return place;
+}
+
+void
+tq_ring_turn(int place, TimestampTz now)
+{
+	Datum values[2] = {Int16GetDatum(place), TimestampTzGetDatum(now)};
+
+	tq_plan_run(&turn_to, values, NULL);
+}
+
+static bool
+has_blocks(Oid table)
+{
+	Relation rel = table_open(table, AccessShareLock);
+	bool result = RelationGetNumberOfBlocks(rel) > 0;
+
+	table_close(rel, AccessShareLock);
+	return result;
+}
+
+/* Has nothing been written there since it was emptied? */
+bool
+tq_ring_is_empty(int place)
+{
+	return !has_blocks(place_table("message", place)) &&
+		   !has_blocks(place_table("tick", place));
+}
+
+/* Have this place for ourselves; false when somebody uses it. */
+bool
+tq_ring_try_lock(int place)
+{
+	return ConditionalLockRelationOid(place_table("message", place),
+									  AccessExclusiveLock) &&
+		   ConditionalLockRelationOid(place_table("tick", place),
+									  AccessExclusiveLock);
+}
+
+/* Is there a message in this place that this snapshot does not see? */
+bool
+tq_ring_is_unpublished(int place, Datum upto)
+{
+	Datum values[2] = {Int32GetDatum(place), upto};
+	bool result = tq_plan_run(&is_unpublished, values, NULL) > 0;
+
+	tq_plan_free_result();
+	return result;
+}
+
+/* Empty a place that is locked. */
+void
+tq_ring_truncate(int place)
+{
+	tq_plan_run(&truncate_place[place], NULL, NULL);
+}

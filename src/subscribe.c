@@ -1,0 +1,310 @@
+/*
+ * subscribe.c
+ *	  Bindings of channels, durable subscriptions, and reading the log.
+ *
+ * Room 4.  Decides which messages a reader gets, in the order of their ids.
+ * A subscription is a place in the log up to which it has acknowledged, and
+ * what it is bound to; reading it changes nothing, so what is not acknowledged
+ * comes again.
+ */
+#include "message.h"
+
+#include "utils/builtins.h"
+#include "utils/xid8.h"
+
+#include "utils/fmgrprotos.h"
+
+#define TICKS 100        /* that are read at once */
+#define SLICE 1000       /* messages that are looked at at once */
+#define LOOK_MAX 1000000 /* messages that one call looks at */
+
+/*
+ * What a reader does not want is acknowledged for it: so many messages, or
+ * when it acknowledged something the last time so long ago.
+ */
+#define SKIP_AFTER 1000
+#define SKIP_AFTER_MS 60000
+
+/* ---- bindings ---- */
+
+static bool
+is_default(const char *channel, TqExchange exchange, const char *pattern)
+{
+	const char *name = tq_exchange_name(exchange);
+
+	if (strncmp(channel, "tq_", 3) != 0 || strcmp(pattern, "#") != 0 ||
+		strlen(channel + 3) != strlen(name))
+		return false;
+	for (channel += 3; *name != '\0'; name++, channel++)
+	{
+		if (*channel != (*name == '-' ? '_' : *name))
+			return false;
+	}
+	return true;
+}
+
+/* Bind a channel to an exchange; a default channel is given back. */
+void
+tq_subscribe_bind(const char *channel, TqExchange exchange,
+				  const char *pattern)
+{
+	if (is_default(channel, exchange, pattern))
+		tq_binding_set_default(exchange, true);
+	else
+		tq_binding_insert(channel, exchange, pattern);
+}
+
+/* Undo that; a default channel is taken away.  What is not bound stays so. */
+void
+tq_subscribe_unbind(const char *channel, TqExchange exchange,
+					const char *pattern)
+{
+	if (is_default(channel, exchange, pattern))
+		tq_binding_set_default(exchange, false);
+	else
+		tq_binding_delete(channel, exchange, pattern);
+}
+
+/* ---- subscriptions ---- */
+
+static void
+refuse_missing(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("subscription \"%s\" does not exist", tq_error_clip(name)),
+			 errdetail("It was never made, or it was ended."),
+			 errhint("Call tq.subscribe() first.")));
+}
+
+/* From the messages on that are published after this. */
+void
+tq_subscribe_begin(const char *name, TqExchange exchange, const char *pattern,
+				   TimestampTz now)
+{
+	tq_subscription_insert(name, exchange, pattern, now);
+}
+
+void
+tq_subscribe_end(const char *name)
+{
+	if (!tq_subscription_delete(name))
+		refuse_missing(name);
+}
+
+void
+tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
+{
+	TimestampTz acked_at;
+	int64 acked;
+	TqTick last;
+
+	if (!tq_subscription_find(name, &acked, &acked_at))
+		refuse_missing(name);
+	tq_tick_last(&last);
+	if (id > last.last_id)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("message %lld has not been published", (long long) id),
+				 errdetail("The last one is %lld.", (long long) last.last_id),
+				 errhint(
+					 "Give the id of the last message that was fetched.")));
+	if (id > acked)
+		tq_subscription_ack(name, id, now);
+}
+
+/* ---- reading ---- */
+
+/* A reader's wishes, and how far it has come. */
+typedef struct Reading
+{
+	const TqFilter *filters;
+	int nfilters;
+	int left; /* so many messages it may still have */
+	TqReceiver receive;
+	void *arg;
+	int64 upto; /* the last id that was looked at */
+} Reading;
+
+static bool
+may_want(const Reading *reading, const TqMessage *message)
+{
+	for (int i = 0; i < reading->nfilters; i++)
+	{
+		if (reading->filters[i].exchange == TQ_EXCHANGE_NONE ||
+			reading->filters[i].exchange == message->exchange)
+			return true;
+	}
+	return false;
+}
+
+static bool
+wants(const Reading *reading, const TqAddress *address)
+{
+	for (int i = 0; i < reading->nfilters; i++)
+	{
+		if (tq_filter_matches(&reading->filters[i], address))
+			return true;
+	}
+	return false;
+}
+
+/* Give the reader what it wants of these messages. */
+static void
+read_slice(Reading *reading, const TqMessage *messages, int n)
+{
+	TqSource source;
+	TqAddress address;
+
+	tq_message_source(messages, n, &source);
+	for (int i = 0; i < n && reading->left > 0; i++)
+	{
+		reading->upto = messages[i].id;
+		if (!tq_message_address(&source, &messages[i], &address) ||
+			!wants(reading, &address))
+			continue;
+		reading->receive(&address, reading->arg);
+		reading->left--;
+	}
+}
+
+static void
+read_messages(Reading *reading, TqMessage *messages, int n)
+{
+	int64 last = n > 0 ? messages[n - 1].id : reading->upto;
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].id > reading->upto && may_want(reading, &messages[i]))
+			messages[kept++] = messages[i];
+	}
+	for (int i = 0; i < kept && reading->left > 0; i += SLICE)
+		read_slice(reading, messages + i, Min(kept - i, SLICE));
+	if (reading->left > 0)
+		reading->upto = Max(reading->upto, last);
+}
+
+/* A few ticks together, so that tasks are read for many messages at once. */
+static int
+collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
+{
+	int room = SLICE;
+	int used = 0;
+
+	*messages = palloc(sizeof(TqMessage) * room);
+	*n = 0;
+	while (used < nticks && *n < SLICE)
+	{
+		int more;
+		TqMessage *part = tq_messages_of_tick(&ticks[used++], &more);
+
+		while (*n + more > room)
+			*messages = repalloc_huge(*messages,
+									  sizeof(TqMessage) * (room *= 2));
+		memcpy(*messages + *n, part, sizeof(TqMessage) * more);
+		*n += more;
+		pfree(part);
+	}
+	return used;
+}
+
+/*
+ * Read the log after that id: up to max messages that match one of the
+ * filters.  Returns their number, and in *read_upto up to which id it has
+ * looked.
+ */
+int
+tq_subscribe_read(int64 after, int max, const TqFilter *filters, int nfilters,
+				  TqReceiver receive, void *arg, int64 *read_upto)
+{
+	Reading reading = {.filters = filters,
+					   .nfilters = nfilters,
+					   .left = max,
+					   .receive = receive,
+					   .arg = arg,
+					   .upto = after};
+	int nticks;
+
+	do
+	{
+		TqTick *ticks = tq_ticks_after(reading.upto, TICKS, &nticks);
+
+		for (int i = 0; i < nticks && reading.left > 0;)
+		{
+			TqMessage *messages;
+			int n;
+
+			i += collect(ticks + i, nticks - i, &messages, &n);
+			read_messages(&reading, messages, n);
+			pfree(messages);
+			CHECK_FOR_INTERRUPTS();
+		}
+	} while (nticks > 0 && reading.left > 0 &&
+			 reading.upto - after < LOOK_MAX);
+	*read_upto = reading.upto;
+	return max - reading.left;
+}
+
+/* The first message that was received. */
+typedef struct First
+{
+	TqReceiver receive;
+	void *arg;
+	int64 id;
+} First;
+
+static void
+note_first(const TqAddress *address, void *arg)
+{
+	First *first = (First *) arg;
+
+	if (first->id == 0)
+		first->id = address->message->id;
+	first->receive(address, first->arg);
+}
+
+/* What a subscription has not acknowledged, up to max messages. */
+int
+tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
+				   TimestampTz now)
+{
+	First first = {.receive = receive, .arg = arg};
+	TqBinding *bindings;
+	TqFilter *filters;
+	TimestampTz acked_at;
+	int64 acked;
+	int64 upto;
+	int found;
+	int n;
+
+	if (!tq_subscription_find(name, &acked, &acked_at))
+		refuse_missing(name);
+	bindings = tq_subscription_bindings(name, &n);
+	filters = palloc(sizeof(TqFilter) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		filters[i] =
+			(TqFilter){.exchange = bindings[i].exchange,
+					   .pattern = tq_topic_compile(bindings[i].pattern)};
+	found =
+		tq_subscribe_read(acked, max, filters, n, note_first, &first, &upto);
+	if (first.id != 0)
+		upto = first.id - 1;
+	if (upto - acked >= SKIP_AFTER ||
+		(upto > acked && acked_at < tq_clock_add_ms(now, -SKIP_AFTER_MS)))
+		tq_subscription_skip(name, upto, now);
+	return found;
+}
+
+/* ---- dumps ---- */
+
+/*
+ * Must a dump have the messages of this transaction?  If it is not published,
+ * or some subscription has not acknowledged it.
+ */
+bool
+tq_subscribe_is_awaited(Datum xid)
+{
+	return !DatumGetBool(
+		DirectFunctionCall2(pg_visible_in_snapshot, xid, tq_snapshot_acked()));
+}
