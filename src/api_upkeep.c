@@ -17,7 +17,7 @@ PG_FUNCTION_INFO_V1(tq_reason_created_name);
 PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
 PG_FUNCTION_INFO_V1(tq_priority_name_sql);
 
-/* All batches of one step. */
+/* All batches of one step; what is published is one batch. */
 static int64
 run_step(TqStep step)
 {
@@ -29,7 +29,7 @@ run_step(TqStep step)
 	{
 		tasks += tq_upkeep_step(step, &mark, &more);
 		CHECK_FOR_INTERRUPTS();
-	} while (more);
+	} while (more && step != TQ_STEP_PUBLISH);
 	return tasks;
 }
 

@@ -239,9 +239,8 @@ tell_slice(const TqMessage *messages, int n, uint64 listened, HTAB *claimable)
 
 /* NOTIFY for these messages, at the commit of this transaction. */
 static void
-tell(TqMessage *messages, int n)
+tell(TqMessage *messages, int n, uint64 listened)
 {
-	uint64 listened = tq_shmem_listened();
 	HTAB *claimable = begin_claimable();
 	MemoryContext slice = AllocSetContextCreate(CurrentMemoryContext,
 												"tq delivery",
@@ -277,23 +276,30 @@ is_queue_full(void)
 
 /*
  * Send what earlier passes have left: a part of the oldest tick that is
- * unsent.  Returns how many messages that was.
+ * unsent, or nothing if nobody listens any more.  Returns how many messages
+ * that was.
  */
 static int
-tell_unsent(TqTick *tick)
+tell_unsent(TqTick *tick, uint64 listened)
 {
 	TqMessage *messages;
 	int skip;
 	int n;
 
-	if (is_queue_full())
+	if (listened != 0 && is_queue_full())
 		return 0;
 	messages = tq_messages_of_tick(tick, &n);
 	skip = Min((int) (tick->unsent - tick->first_id), n);
 	n -= skip;
-	tq_tick_set_unsent(tick, n > SEND_MAX ? tick->unsent + SEND_MAX : 0);
-	n = Min(n, SEND_MAX);
-	tell(messages + skip, n);
+	if (listened == 0 || n <= SEND_MAX)
+		tq_tick_set_unsent(tick, 0);
+	else
+	{
+		n = SEND_MAX;
+		tq_tick_set_unsent(tick, tick->unsent + n);
+	}
+	if (listened != 0)
+		tell(messages + skip, n, listened);
 	return n;
 }
 
@@ -320,11 +326,13 @@ tell_groups(const TqMessage *messages, int n)
 /*
  * Publish what has become visible since the last tick; returns how many
  * messages.  The snapshot is taken before this transaction writes anything, so
- * that what it says itself, of groups, comes after it.
+ * that what it says itself, of groups, comes after it; who listens is asked
+ * after that (shmem.c).
  */
 static int64
 publish(const TqTick *last, TimestampTz now, bool unsent)
 {
+	uint64 listened;
 	TimestampTz ring_since;
 	TqTick tick = {.published = now,
 				   .place = tq_ring_current(&ring_since),
@@ -336,36 +344,40 @@ publish(const TqTick *last, TimestampTz now, bool unsent)
 
 	if (n == 0)
 		return 0;
+	listened = tq_shmem_listened();
 	tell_groups(messages, n);
 	tick.messages = tq_messages_count(messages, n);
-	tick.unsent = unsent || tick.messages > SEND_MAX || is_queue_full();
+	tick.unsent = listened != 0 &&
+				  (unsent || tick.messages > SEND_MAX || is_queue_full());
 	tq_tick_insert(&tick);
 	n = tq_messages_number(messages, n, &tick);
-	if (tick.unsent == 0)
-		tell(messages, n);
+	if (listened != 0 && tick.unsent == 0)
+		tell(messages, n, listened);
 	return n;
 }
 
 /*
- * One pass; *more when something is left to be sent, which has to wait when
- * nothing was done.
+ * One pass; *more when something is left to be done, which has to wait a
+ * moment when nothing was.
  */
 int64
 tq_deliver_pass(TimestampTz now, bool *more)
 {
 	TqTick last;
 	TqTick unsent;
-	bool has_unsent;
 	int64 published;
 
-	if (TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
-		!tq_publisher_try_lock())
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return 0;
+	if (!tq_publisher_try_lock())
+	{
+		*more = true;
+		return 0;
+	}
 	tq_tick_last(&last);
-	has_unsent = tq_tick_unsent(&unsent);
-	published = publish(&last, now, has_unsent);
-	if (has_unsent)
-		published += tell_unsent(&unsent);
-	*more = has_unsent;
+	*more = tq_tick_unsent(&unsent);
+	published = publish(&last, now, *more);
+	if (*more)
+		published += tell_unsent(&unsent, tq_shmem_listened());
 	return published;
 }

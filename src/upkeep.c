@@ -288,6 +288,9 @@ sweep(TimestampTz before)
 		return;
 	while (tq_groups_delete(before, tq_expire_batch) == tq_expire_batch)
 		CHECK_FOR_INTERRUPTS();
+	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
+		   tq_expire_batch)
+		CHECK_FOR_INTERRUPTS();
 	tq_workers_forget(before);
 	last = before;
 }
@@ -319,7 +322,10 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 					nagain);
 	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
 	*more = *more || n > batch;
-	return nheld == 0 ? 0 : tq_tasks_delete(ids, nheld);
+	if (nheld == 0)
+		return 0;
+	tq_artifacts_delete_of_tasks(ids, nheld);
+	return tq_tasks_delete(ids, nheld);
 }
 
 /*
