@@ -199,6 +199,7 @@ tq_messages(PG_FUNCTION_ARGS)
 	filter.pattern = tq_topic_compile(pattern);
 	(void) tq_subscribe_read(after,
 							 max,
+							 PG_INT64_MAX,
 							 &filter,
 							 1,
 							 put_message,
@@ -247,8 +248,14 @@ tq_message(PG_FUNCTION_ARGS)
 	tq_plan_open(true);
 	any.pattern = tq_topic_compile("#");
 	if (one.id > 0)
-		(void)
-			tq_subscribe_read(one.id - 1, 1, &any, 1, take_one, &one, &upto);
+		(void) tq_subscribe_read(one.id - 1,
+								 1,
+								 1,
+								 &any,
+								 1,
+								 take_one,
+								 &one,
+								 &upto);
 	if (one.tuple == NULL)
 		ereport(
 			ERROR,

@@ -71,9 +71,9 @@ extern bool tq_subscribe_is_awaited(Datum xid);
 /* What a reader gets: each message whole. */
 typedef void (*TqReceiver)(const TqAddress *address, void *arg);
 
-extern int tq_subscribe_read(int64 after, int max, const TqFilter *filters,
-							 int nfilters, TqReceiver receive, void *arg,
-							 int64 *read_upto);
+extern int tq_subscribe_read(int64 after, int max, int64 look_max,
+							 const TqFilter *filters, int nfilters,
+							 TqReceiver receive, void *arg, int64 *read_upto);
 extern int tq_subscribe_fetch(const char *name, int max, TqReceiver receive,
 							  void *arg, TimestampTz now);
 

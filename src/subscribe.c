@@ -9,6 +9,7 @@
  */
 #include "message.h"
 
+#include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/xid8.h"
 
@@ -16,7 +17,7 @@
 
 #define TICKS 100        /* that are read at once */
 #define SLICE 1000       /* messages that are looked at at once */
-#define LOOK_MAX 1000000 /* messages that one call looks at */
+#define LOOK_MAX 1000000 /* messages that one fetch looks at */
 
 /*
  * What a reader does not want is acknowledged for it: so many messages, or
@@ -211,12 +212,13 @@ collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 
 /*
  * Read the log after that id: up to max messages that match one of the
- * filters.  Returns their number, and in *read_upto up to which id it has
- * looked.
+ * filters, and not looking much farther than look_max.  Returns their number,
+ * and in *read_upto up to which id it has looked.
  */
 int
-tq_subscribe_read(int64 after, int max, const TqFilter *filters, int nfilters,
-				  TqReceiver receive, void *arg, int64 *read_upto)
+tq_subscribe_read(int64 after, int max, int64 look_max,
+				  const TqFilter *filters, int nfilters, TqReceiver receive,
+				  void *arg, int64 *read_upto)
 {
 	Reading reading = {.filters = filters,
 					   .nfilters = nfilters,
@@ -241,7 +243,7 @@ tq_subscribe_read(int64 after, int max, const TqFilter *filters, int nfilters,
 			CHECK_FOR_INTERRUPTS();
 		}
 	} while (nticks > 0 && reading.left > 0 &&
-			 reading.upto - after < LOOK_MAX);
+			 reading.upto - after < look_max);
 	*read_upto = reading.upto;
 	return max - reading.left;
 }
@@ -286,12 +288,19 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 		filters[i] =
 			(TqFilter){.exchange = bindings[i].exchange,
 					   .pattern = tq_topic_compile(bindings[i].pattern)};
-	found =
-		tq_subscribe_read(acked, max, filters, n, note_first, &first, &upto);
+	found = tq_subscribe_read(acked,
+							  max,
+							  LOOK_MAX,
+							  filters,
+							  n,
+							  note_first,
+							  &first,
+							  &upto);
 	if (first.id != 0)
 		upto = first.id - 1;
-	if (upto - acked >= SKIP_AFTER ||
-		(upto > acked && acked_at < tq_clock_add_ms(now, -SKIP_AFTER_MS)))
+	if (!XactReadOnly &&
+		(upto - acked >= SKIP_AFTER ||
+		 (upto > acked && acked_at < tq_clock_add_ms(now, -SKIP_AFTER_MS))))
 		tq_subscription_skip(name, upto, now);
 	return found;
 }
