@@ -41,23 +41,12 @@
 /* Insertion of index entries knows of summarizing indexes since 16. */
 #if PG_VERSION_NUM >= 160000
 #define TqInsertIndexTuples(result, slot, estate)                             \
-	((void) ExecInsertIndexTuples(result,                                     \
-								  slot,                                       \
-								  estate,                                     \
-								  false,                                      \
-								  false,                                      \
-								  NULL,                                       \
-								  NIL,                                        \
-								  false))
+	((void) ExecInsertIndexTuples(                                            \
+		result, slot, estate, false, false, NULL, NIL, false))
 #else
 #define TqInsertIndexTuples(result, slot, estate)                             \
-	((void) ExecInsertIndexTuples(result,                                     \
-								  slot,                                       \
-								  estate,                                     \
-								  false,                                      \
-								  false,                                      \
-								  NULL,                                       \
-								  NIL))
+	((void) ExecInsertIndexTuples(                                            \
+		result, slot, estate, false, false, NULL, NIL))
 #endif
 
 /* The number of this process's PGPROC: a field of it until 17. */

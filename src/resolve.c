@@ -69,8 +69,7 @@ tell(Ending *ending, TqExchange exchange, const TqTask *task, int run_id,
  * unless exceptions that are retried are to be told as well (D-05).
  */
 static void
-tell_retried(Ending *ending, const TqTask *task, int run_id,
-			 const TqRun *last)
+tell_retried(Ending *ending, const TqTask *task, int run_id, const TqRun *last)
 {
 	if (tq_publish_retried_exceptions)
 		tell(ending, TQ_EXCHANGE_TASK_EXCEPTION, task, run_id, last);

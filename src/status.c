@@ -42,7 +42,9 @@ push_run(JsonbParseState **state, const TqRun *run)
 	tq_json_add_text(state, "state", tq_state_name(run->state));
 	tq_json_add_text(state, "reasonCreated", tq_created_name(run->created));
 	if (run->reason != TQ_RESOLVED_NONE)
-		tq_json_add_text(state, "reasonResolved", tq_resolved_name(run->reason));
+		tq_json_add_text(state,
+						 "reasonResolved",
+						 tq_resolved_name(run->reason));
 	if (run->worker_group != NULL)
 	{
 		tq_json_add_text(state, "workerGroup", run->worker_group);
@@ -65,10 +67,12 @@ tq_status_json(const TqTask *task, const TqRun *runs, int n)
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_slug(&state, "taskId", &task->task_id);
 	add_common(&state, task);
-	tq_json_add_int(&state, "retriesLeft", last ? last->retries_left : task->retries);
+	tq_json_add_int(&state,
+					"retriesLeft",
+					last ? last->retries_left : task->retries);
 	tq_json_add_text(&state,
-			 "state",
-			 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
+					 "state",
+					 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
 	tq_json_key(&state, "runs");
 	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
 	for (int i = 0; i < n; i++)
@@ -109,19 +113,23 @@ tq_definition_json(const TqTask *task)
 
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	add_common(&state, task);
-	tq_json_add_slugs(&state, "dependencies", task->dependencies, task->ndependencies);
+	tq_json_add_slugs(&state,
+					  "dependencies",
+					  task->dependencies,
+					  task->ndependencies);
 	tq_json_add_text(&state,
-			 "requires",
-			 task->all_resolved ? "all-resolved" : "all-completed");
+					 "requires",
+					 task->all_resolved ? "all-resolved" : "all-completed");
 	tq_json_add_texts(&state, "routes", task->routes);
 	tq_json_add_int(&state, "retries", task->retries);
 	tq_json_add_time(&state, "created", task->created);
 	tq_json_add_texts(&state, "scopes", task->scopes);
 	tq_json_add_object(&state, "payload", task->payload);
 	tq_json_add_object(&state,
-			   "metadata",
-			   task->metadata != NULL ? task->metadata
-									  : tq_metadata_json(task->queue_name));
+					   "metadata",
+					   task->metadata != NULL
+						   ? task->metadata
+						   : tq_metadata_json(task->queue_name));
 	tq_json_add_object(&state, "tags", task->tags);
 	tq_json_add_object(&state, "extra", task->extra);
 	return tq_json_end(&state);

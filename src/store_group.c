@@ -104,25 +104,23 @@ static TqStatement groups_by_slug = TQ_STATEMENT(
 	TQ_SLUGIDS);
 
 /*
- * Was this unresolved task never resolved?  Else it had a rerun: a run after
- * the first that was made by one.
+ * $1 and $2 as above, $3 from where on to look, which the group's own task is
+ * spared.  A task that is not resolved was resolved before if it has, or waits
+ * for, a run after the first that was made by a rerun.
  */
-#define NEVER_RESOLVED(last)                                                   \
-	last " AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0" \
-		 " AND e.reason_created = 4)"
-#define WAITING(table)                                                         \
-	"EXISTS (SELECT FROM tq." table " w WHERE w.task = m.id"                   \
-	" AND NOT (w.run_id > 0 AND w.reason_created = 4))"
-
-/* $1 and $2 as above, $3 from where on to look, which the group's own task is spared. */
 static TqStatement first_active = TQ_STATEMENT(
 	"SELECT m.task_id FROM ("
 	"SELECT id, task_id FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL"
 	" UNION ALL (SELECT id, task_id FROM tq.task WHERE group_id = $1"
 	" AND task_id OPERATOR(tq.>=) $3 ORDER BY task_id)) AS m"
-	" WHERE EXISTS (SELECT FROM tq.unscheduled u WHERE u.task = m.id)"
-	" OR (" NEVER_RESOLVED("(" WAITING("pending") " OR " WAITING("delayed")
-	" OR EXISTS (SELECT FROM tq.run r WHERE r.task = m.id AND r.state = 2))") ")"
+	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN tq.pending p ON p.task = m.id"
+	" LEFT JOIN tq.delayed d ON d.task = m.id"
+	" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+	" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
+	" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
+	" AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0"
+	" AND e.reason_created = 4)"
 	" LIMIT 1",
 	INT8OID, TQ_SLUGID, TQ_SLUGID);
 

@@ -64,10 +64,10 @@ static TqStatement brief_by_ids =
 				 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY s.place",
 				 INT8ARRAYOID);
 
-static TqStatement told_by_ids = TQ_STATEMENT(
-	"SELECT " BRIEF ", t.routes, t.tags FROM unnest($1) AS s (id)"
-	" JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.id",
-	INT8ARRAYOID);
+static TqStatement told_by_ids =
+	TQ_STATEMENT("SELECT " BRIEF ", t.routes, t.tags FROM unnest($1) AS s (id)"
+				 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.id",
+				 INT8ARRAYOID);
 
 static TqStatement whole_of_group = TQ_STATEMENT(
 	"SELECT " WHOLE " FROM ("
