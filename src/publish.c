@@ -72,7 +72,8 @@ tq_publish_tells_of_group(const TqMessage *message)
 		case TQ_EXCHANGE_TASK_COMPLETED:
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
-			return tq_state_is_resolved(message->state);
+			return message->run_id == message->last_run &&
+				   tq_state_is_resolved(message->state);
 		case TQ_EXCHANGE_TASK_DEFINED:
 		case TQ_EXCHANGE_TASK_PENDING:
 		case TQ_EXCHANGE_TASK_RUNNING:
@@ -87,9 +88,26 @@ tq_publish_tells_of_group(const TqMessage *message)
 	return false;
 }
 
+/* How many of these messages can share a row, which has one end of a claim. */
+static int
+count_alike(const TqMessage *messages, int n)
+{
+	TimestampTz taken_until = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].taken_until == 0)
+			continue;
+		if (taken_until != 0 && messages[i].taken_until != taken_until)
+			return i;
+		taken_until = messages[i].taken_until;
+	}
+	return n;
+}
+
 /*
- * Write these messages, in this order, as far as they are wanted.  Those of
- * one call share taken_until and detail.
+ * Write these messages, in this order, as far as they are wanted.  One that
+ * has a detail is alone.
  */
 void
 tq_publish(const TqMessage *messages, int n)
@@ -114,6 +132,12 @@ tq_publish(const TqMessage *messages, int n)
 	}
 	if (kept == 0)
 		return;
-	tq_messages_insert(known_place, wanted, kept);
+	for (int done = 0; done < kept;)
+	{
+		int alike = count_alike(wanted + done, kept - done);
+
+		tq_messages_insert(known_place, wanted + done, alike);
+		done += alike;
+	}
 	tq_shmem_note_message();
 }

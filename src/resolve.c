@@ -65,16 +65,20 @@ tell(Ending *ending, TqExchange exchange, const TqTask *task, int run_id,
 }
 
 /*
- * A run was resolved, and a pending one follows it: that is all that is said,
- * unless exceptions that are retried are to be told as well (D-05).
+ * An exception that another run follows.  If that one is its retry, it is all
+ * that is told while it is pending, unless exceptions that are retried are to
+ * be told as well (D-05).
  */
 static void
-tell_retried(Ending *ending, const TqTask *task, int run_id, const TqRun *last)
+tell_followed(Ending *ending, const TqTask *task, int run_id,
+			  const TqRun *next)
 {
-	if (tq_publish_retried_exceptions)
-		tell(ending, TQ_EXCHANGE_TASK_EXCEPTION, task, run_id, last);
-	if (last->state == TQ_STATE_PENDING && last->run_id == run_id + 1)
-		tell(ending, TQ_EXCHANGE_TASK_PENDING, task, last->run_id, last);
+	bool is_retry = tq_created_is_retry(next->created);
+
+	if (!is_retry || tq_publish_retried_exceptions)
+		tell(ending, TQ_EXCHANGE_TASK_EXCEPTION, task, run_id, next);
+	if (is_retry && next->state == TQ_STATE_PENDING)
+		tell(ending, TQ_EXCHANGE_TASK_PENDING, task, next->run_id, next);
 }
 
 /*
@@ -86,7 +90,9 @@ end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
 		TimestampTz now)
 {
 	TqCreated retry = tq_resolved_retry(reason);
-	TqRun next = {.run_id = run->run_id + 1, .state = TQ_STATE_PENDING};
+	TqRun next = {.run_id = run->run_id + 1,
+				  .state = TQ_STATE_PENDING,
+				  .created = retry};
 
 	run->state = tq_resolved_state(reason);
 	run->reason = reason;
@@ -100,7 +106,7 @@ end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
 		tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
 		return false;
 	}
-	tell_retried(ending, task, run->run_id, &next);
+	tell_followed(ending, task, run->run_id, &next);
 	ending->retries[ending->nretries++] =
 		(TqPending){.task = task->id,
 					.queue = task->queue,
@@ -201,7 +207,7 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 		last.run_id > run->run_id + may_follow)
 		return false;
 	if (last.run_id > run->run_id)
-		tell_retried(ending, task, run->run_id, &last);
+		tell_followed(ending, task, run->run_id, &last);
 	else
 		tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
 	return true;

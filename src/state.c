@@ -113,6 +113,24 @@ tq_resolved_retry(TqResolved reason)
 	return TQ_CREATED_NONE;
 }
 
+/* Was a run created because the one before it was resolved and may be retried? */
+bool
+tq_created_is_retry(TqCreated reason)
+{
+	switch (reason)
+	{
+		case TQ_CREATED_RETRY:
+		case TQ_CREATED_TASK_RETRY:
+			return true;
+		case TQ_CREATED_NONE:
+		case TQ_CREATED_SCHEDULED:
+		case TQ_CREATED_RERUN:
+		case TQ_CREATED_EXCEPTION:
+			return false;
+	}
+	return false;
+}
+
 /* Reasons that report_exception takes (2.12). */
 bool
 tq_resolved_is_reportable(TqResolved reason)

@@ -185,7 +185,7 @@ pack(const TqMessage *messages, int n)
 	return packed;
 }
 
-/* One end of a claim serves all messages of a row, as a call gives only one. */
+/* The end of a claim that the messages of one row have, as far as they have one. */
 static TimestampTz
 taken_until_of(const TqMessage *messages, int n)
 {

@@ -123,6 +123,7 @@ extern TqVerdict tq_state_verdict(TqState state, TqEvent event);
 extern bool tq_state_is_resolved(TqState state);
 extern TqState tq_resolved_state(TqResolved reason);
 extern TqCreated tq_resolved_retry(TqResolved reason);
+extern bool tq_created_is_retry(TqCreated reason);
 extern bool tq_resolved_is_reportable(TqResolved reason);
 extern int tq_rerun_retries(int retries, int max_runs, int run_id);
 
