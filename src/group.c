@@ -330,6 +330,25 @@ is_resolved(const TqGroup *group)
 	return true;
 }
 
+static TqMessage
+resolved_message(int64 task)
+{
+	return (TqMessage){.exchange = TQ_EXCHANGE_TASK_GROUP_RESOLVED,
+					   .task = task,
+					   .run_id = -1,
+					   .last_run = -1};
+}
+
+/* A group that has a row may change: what is told of it is said now. */
+static void
+tell_stored(const TqGroup *group)
+{
+	TqMessage message = resolved_message(0);
+
+	message.detail = tq_group_message_json(group);
+	tq_publish(&message, 1);
+}
+
 static int
 compare_member(const void *a, const void *b)
 {
@@ -376,12 +395,10 @@ tq_group_tell_resolved(const int64 *tasks, int n)
 			continue;
 		group =
 			bsearch(&key, groups, ngroups, sizeof(TqGroup), compare_groups);
-		if (group == NULL || is_resolved(group))
-			messages[count++] =
-				(TqMessage){.exchange = TQ_EXCHANGE_TASK_GROUP_RESOLVED,
-							.task = members[i].id,
-							.run_id = -1,
-							.last_run = -1};
+		if (group == NULL)
+			messages[count++] = resolved_message(members[i].id);
+		else if (is_resolved(group))
+			tell_stored(group);
 	}
 	tq_publish(messages, count);
 }

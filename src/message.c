@@ -98,7 +98,18 @@ queue_words(const char *task_queue_id)
 	return words;
 }
 
-/* 6.2: ten words; a deadline's exception does not name the worker (3.5). */
+/* A deadline's exception does not name the worker (3.5). */
+static bool
+names_worker(const TqAddress *address)
+{
+	const TqRun *run = address->run;
+
+	return run != NULL && run->worker_group != NULL &&
+		   (address->message->exchange != TQ_EXCHANGE_TASK_EXCEPTION ||
+			run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED);
+}
+
+/* 6.2: ten words. */
 static char *
 task_key(const TqAddress *address)
 {
@@ -115,7 +126,7 @@ task_key(const TqAddress *address)
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_ALERT:
-			if (run != NULL && run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED)
+			if (names_worker(address))
 			{
 				group = run->worker_group;
 				id = run->worker_id;
@@ -195,25 +206,25 @@ address_task(const TqSource *source, TqAddress *address)
 	return true;
 }
 
-/* The group of a task that was resolved; its row may be gone, or never have been. */
-static void
-find_group(TqAddress *address)
+/* A group that is a task alone has nothing but what the task says. */
+static bool
+address_lone_group(const TqSource *source, TqAddress *address)
 {
-	const TqTask *task = address->task;
-
-	if (tq_group_find(&task->group_slug, &address->group))
-		return;
-	address->group.task_group_id = task->group_slug;
-	address->group.scheduler_id = task->scheduler_id;
-	address->group.expires = tq_clock_add_ms(task->expires, TQ_HOUR_MS);
+	if (!address_task(source, address))
+		return false;
+	address->routing_key = group_key(tq_slug_text(&address->task->group_slug),
+									 address->task->scheduler_id);
+	return true;
 }
 
-/* A group is shown as sealed only by what was published after that. */
-static void
-unseal_later(TqAddress *address)
+static Jsonb *
+lone_group_payload(const TqTask *task)
 {
-	if (address->group.sealed > address->message->published)
-		address->group.sealed = 0;
+	TqGroup group = {.task_group_id = task->group_slug,
+					 .scheduler_id = task->scheduler_id,
+					 .expires = tq_clock_add_ms(task->expires, TQ_HOUR_MS)};
+
+	return tq_group_message_json(&group);
 }
 
 /*
@@ -228,20 +239,14 @@ tq_message_address(const TqSource *source, const TqMessage *message,
 	address->message = message;
 	switch (message->exchange)
 	{
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
 		case TQ_EXCHANGE_TASK_GROUP_SEALED:
 		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			if (message->detail == NULL)
+				return address_lone_group(source, address);
 			address->routing_key =
 				group_key(tq_json_get_text(message->detail, "taskGroupId"),
 						  tq_json_get_text(message->detail, "schedulerId"));
-			return true;
-		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
-			if (!address_task(source, address))
-				return false;
-			find_group(address);
-			unseal_later(address);
-			address->routing_key =
-				group_key(tq_slug_text(&address->task->group_slug),
-						  address->task->scheduler_id);
 			return true;
 		case TQ_EXCHANGE_TASK_DEFINED:
 		case TQ_EXCHANGE_TASK_PENDING:
@@ -315,13 +320,12 @@ status_then(const TqAddress *address)
 }
 
 static void
-add_worker(JsonbParseState **state, const TqRun *run)
+add_worker(JsonbParseState **state, const TqAddress *address)
 {
-	if (run->worker_group == NULL ||
-		run->reason == TQ_RESOLVED_DEADLINE_EXCEEDED)
+	if (!names_worker(address))
 		return;
-	tq_json_add_text(state, "workerGroup", run->worker_group);
-	tq_json_add_text(state, "workerId", run->worker_id);
+	tq_json_add_text(state, "workerGroup", address->run->worker_group);
+	tq_json_add_text(state, "workerId", address->run->worker_id);
 }
 
 static void
@@ -359,7 +363,7 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 	switch (message->exchange)
 	{
 		case TQ_EXCHANGE_TASK_RUNNING:
-			add_worker(state, address->run);
+			add_worker(state, address);
 			tq_json_add_time(state, "takenUntil", message->taken_until);
 			add_tags(state, address->task);
 			break;
@@ -367,8 +371,7 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_ALERT:
-			if (address->run != NULL)
-				add_worker(state, address->run);
+			add_worker(state, address);
 			add_tags(state, address->task);
 			break;
 		case TQ_EXCHANGE_TASK_DEFINED:
@@ -376,7 +379,7 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 			add_tags(state, address->task);
 			break;
 		case TQ_EXCHANGE_ARTIFACT_CREATED:
-			add_worker(state, address->run);
+			add_worker(state, address);
 			tq_json_add_object(state, "artifact", message->detail);
 			break;
 		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
@@ -398,11 +401,12 @@ tq_message_payload(const TqAddress *address)
 
 	switch (address->message->exchange)
 	{
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
 		case TQ_EXCHANGE_TASK_GROUP_SEALED:
 		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
-			return address->message->detail;
-		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
-			return tq_group_message_json(&address->group);
+			return address->message->detail != NULL
+					   ? address->message->detail
+					   : lone_group_payload(address->task);
 		case TQ_EXCHANGE_NONE:
 		case TQ_EXCHANGE_TASK_DEFINED:
 		case TQ_EXCHANGE_TASK_PENDING:

@@ -25,7 +25,6 @@ typedef struct TqAddress
 	const TqTask *task; /* NULL: the message is of a group alone */
 	const TqRun *run;   /* that it is about; NULL: none */
 	const TqRun *runs;  /* of the task, as they are today */
-	TqGroup group;      /* for the messages of groups */
 	char *routing_key;
 	int ncc;
 	char *cc[TQ_ROUTES_MAX];

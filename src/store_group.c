@@ -99,7 +99,8 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	INT8OID, TQ_SLUGID);
 
 static TqStatement groups_by_slug = TQ_STATEMENT(
-	"SELECT g.id, g.task_group_id FROM unnest($1) AS s (slug)"
+	"SELECT g.id, g.task_group_id, coalesce(g.scheduler_id, '-'), g.expires, g.sealed"
+	" FROM unnest($1) AS s (slug)"
 	" JOIN tq.task_group g ON g.task_group_id OPERATOR(tq.=) s.slug ORDER BY g.task_group_id",
 	TQ_SLUGIDS);
 
@@ -368,6 +369,9 @@ tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
 	{
 		groups[i].id = tq_plan_int64(i, 1, 0);
 		groups[i].task_group_id = tq_plan_slug(i, 2);
+		groups[i].scheduler_id = tq_plan_text(i, 3);
+		groups[i].expires = tq_plan_time(i, 4);
+		groups[i].sealed = tq_plan_time(i, 5);
 	}
 	tq_plan_free_result();
 	return groups;

@@ -1,7 +1,7 @@
 -- Spec 2.14: changeTaskPriority, changeTaskGroupPriority.
 BEGIN;
 \ir helper.psql
-SELECT plan(102);
+SELECT plan(103);
 
 CREATE FUNCTION pg_temp.change(name text, priority text) RETURNS text
 LANGUAGE sql AS $$
@@ -75,6 +75,9 @@ SELECT pg_temp.create('v', '{"$deps": ["v"]}');
 SELECT tq.rerun_task(pg_temp.id('v')) ->> 'state';
 SELECT is(pg_temp.change('v', 'high'), 'pending 5: rerun>pending, high', '2.14 a first run by rerun_task');
 SELECT is(pg_temp.stored('v'), 'high high', '2.14 its run has it');
+SELECT pg_temp.take('v');
+SELECT pg_temp.report('v', 'worker-shutdown');
+SELECT is(pg_temp.change('v', 'low'), 'pending 4: rerun>exception/worker-shutdown retry>pending, low', '2.14 nor is its retry');
 
 -- delayed
 SELECT pg_temp.create('d', '{"taskQueueId": "test/delayed"}');
