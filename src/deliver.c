@@ -330,12 +330,11 @@ tell_groups(const TqMessage *messages, int n)
  * after that (shmem.c).
  */
 static int64
-publish(const TqTick *last, TimestampTz now, bool unsent)
+publish(const TqTick *last, bool unsent)
 {
 	uint64 listened;
 	TimestampTz ring_since;
-	TqTick tick = {.published = now,
-				   .place = tq_ring_current(&ring_since),
+	TqTick tick = {.place = tq_ring_current(&ring_since),
 				   .since = last->upto,
 				   .upto = tq_snapshot_now()};
 	int n;
@@ -345,6 +344,7 @@ publish(const TqTick *last, TimestampTz now, bool unsent)
 	if (n == 0)
 		return 0;
 	listened = tq_shmem_listened();
+	tick.published = tq_clock_now();
 	tell_groups(messages, n);
 	tick.messages = tq_messages_count(messages, n);
 	tick.unsent = listened != 0 &&
@@ -361,7 +361,7 @@ publish(const TqTick *last, TimestampTz now, bool unsent)
  * moment when nothing was.
  */
 int64
-tq_deliver_pass(TimestampTz now, bool *more)
+tq_deliver_pass(bool *more)
 {
 	TqTick last;
 	TqTick unsent;
@@ -376,7 +376,7 @@ tq_deliver_pass(TimestampTz now, bool *more)
 	}
 	tq_tick_last(&last);
 	*more = tq_tick_unsent(&unsent);
-	published = publish(&last, now, *more);
+	published = publish(&last, *more);
 	if (*more)
 		published += tell_unsent(&unsent, tq_shmem_listened());
 	return published;

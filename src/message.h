@@ -49,7 +49,7 @@ extern bool tq_filter_matches(const TqFilter *filter,
 							  const TqAddress *address);
 
 /* deliver.c */
-extern int64 tq_deliver_pass(TimestampTz now, bool *more);
+extern int64 tq_deliver_pass(bool *more);
 extern char *tq_queue_channel_name(const char *task_queue_id);
 
 /* retention.c */

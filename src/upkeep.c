@@ -383,7 +383,7 @@ tq_upkeep_step(TqStep step, TqMark *mark, bool *more)
 	switch (step)
 	{
 		case TQ_STEP_PUBLISH:
-			tasks = tq_deliver_pass(now, more);
+			tasks = tq_deliver_pass(more);
 			break;
 		case TQ_STEP_DEADLINE:
 			tasks = pass_deadlines(now, mark, more);

@@ -6,6 +6,7 @@
 #	tq_workdir				makes a temporary directory, all of which ends with us
 #	tq_user COMMAND...		runs a command as an ordinary user
 #	tq_build				builds and installs tq, for a copy of the server
+#	tq_node_pg				has the client of node that README's example needs
 #	tq_cluster_start ...	starts a cluster that has tq loaded
 #	tq_cluster_stop
 #	tq_cleanup				what the trap of tq_workdir does
@@ -86,6 +87,9 @@ tq_has() {
 		pg-cron) [ -f "$("$tq_server" --sharedir)/extension/pg_cron.control" ] ;;
 		tap) command -v prove && perl -MIPC::Run -MTest::More -e 1 ;;
 		dbd) perl -MDBD::Pg -e 1 ;;
+		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
+		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
+		node) command -v node && command -v npm ;;
 		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
 }
@@ -103,6 +107,9 @@ tq_package() {
 		pg-cron) echo "postgresql-$major-cron" ;;
 		tap) echo perl libipc-run-perl ;;
 		dbd) echo libdbd-pg-perl ;;
+		psycopg) echo python3 python3-psycopg ;;
+		jsonschema) echo python3 python3-jsonschema ;;
+		node) echo nodejs npm ;;
 	esac
 }
 
@@ -140,26 +147,41 @@ tq_missing() {
 	for group in "$@"; do tq_has "$group" || echo "$group"; done
 }
 
+# tq_may_miss GROUP: can the tests do without it?  They say what they skip.
+tq_may_miss() { [[ $1 == pg-cron || $1 == node ]]; }
+
+# tq_needed GROUP...: those of the groups that they cannot do without.
+tq_needed() {
+	local group
+	for group in "$@"; do tq_may_miss "$group" || echo "$group"; done
+}
+
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, tap, dbd and pg-cron (which may stay away).
-# Where it may not, it prints the line that would, and exits.
+# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, and of pg-cron and node,
+# which may stay away.  Where it may not, it prints the line that would, and
+# exits.
 tq_packages() {
-	local missing packages group log
+	local missing needed packages group log
 	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_die "PG_CONFIG=$PG_CONFIG does not work"
 	tq_find_server
 	mapfile -t missing < <(tq_missing "$@")
 	((${#missing[@]} > 0)) || return 0
-	command -v apt-get >/dev/null || tq_die "please install: ${missing[*]} (there is no apt-get here)"
+	needed=$(tq_needed "${missing[@]}" | paste -sd' ')
+	if ! command -v apt-get >/dev/null; then
+		[ -n "$needed" ] || return 0
+		tq_die "please install: $needed (there is no apt-get here)"
+	fi
 	log=$(mktemp) || exit
 	if [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; then
 		echo "* apt-get update"
-		tq_log "$log" tq_as_root apt-get -o DPkg::Lock::Timeout=300 update || tq_die 'apt-get update failed'
+		tq_log "$log" tq_as_root apt-get -o DPkg::Lock::Timeout=300 update || [ -z "$needed" ] ||
+			tq_die 'apt-get update failed'
 	fi
 	[ -n "$(tq_major)" ] || tq_die 'which PostgreSQL does this system have? Please set PG_CONFIG'
 	for group in "${missing[@]}"; do packages+=" $(tq_package "$group")"; done
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
 		rm -f "$log"
-		[ "${missing[*]}" != pg-cron ] || return 0
+		[ -n "$needed" ] || return 0
 		printf '%s\n' "Some packages are missing.  Please run this as root, and then ${0##*/} again:" \
 			"apt-get update && apt-get install -y --no-install-recommends$packages" >&2
 		exit 1
@@ -168,12 +190,12 @@ tq_packages() {
 	rm -f "$log"
 }
 
-# tq_install_missing LOG GROUP...: the second half of tq_packages.
+# tq_install_missing LOG GROUP...: the second half of tq_packages.  What the
+# tests can do without is installed by itself, so that it stops nothing else.
 tq_install_missing() {
 	local log=$1 group packages=() left
 	shift
-	for group in "$@"; do
-		[ "$group" != pg-cron ] || apt-cache show "$(tq_package pg-cron)" >/dev/null 2>&1 || continue
+	for group in $(tq_needed "$@"); do
 		# shellcheck disable=SC2207	# names of packages have no spaces
 		packages+=($(tq_package "$group"))
 	done
@@ -181,13 +203,18 @@ tq_install_missing() {
 		echo "* apt-get install ${packages[*]}"
 		tq_log "$log" tq_install "${packages[@]}" || tq_die 'apt-get install failed'
 	fi
+	for group in "$@"; do
+		# shellcheck disable=SC2046
+		if ! tq_may_miss "$group" || ! apt-cache show $(tq_package "$group") >/dev/null 2>&1; then continue; fi
+		echo "* apt-get install $(tq_package "$group")"
+		# shellcheck disable=SC2046
+		tq_install $(tq_package "$group") >"$log" 2>&1 || true
+	done
 	tq_find_server
-	left=$(tq_missing "$@" | paste -sd' ')
-	case $left in
-		'') ;;
-		pg-cron) echo 'warning: pg_cron is not to be had here' >&2 ;;
-		*) tq_die "still missing, for $tq_server: $left" ;;
-	esac
+	mapfile -t left < <(tq_missing "$@")
+	group=$(tq_needed "${left[@]}" | paste -sd' ')
+	[ -z "$group" ] || tq_die "still missing, for $tq_server: $group"
+	for group in "${left[@]}"; do echo "warning: $group is not to be had here" >&2; done
 }
 
 # ---------------------------------------------------------------------------
@@ -338,14 +365,35 @@ tq_build() {
 	export PATH
 }
 
-# tq_keep_build FILE: keeps what was built, in place of that of before.  A tree
-# that cannot be written is not.
+# tq_keep_build FILE: keeps what was built, in place of that of before.
 tq_keep_build() {
-	local dir=${1%/*}
+	rm -f "${1%/*}/$(tq_major)"-*.tar 2>/dev/null
+	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/*.o tq.so src/sql/tq--*.sql) && tq_keep "$TQ_TMP/build.tar" "$1"
+}
+
+# tq_keep FILE KEPT: moves a file into .build/ of the tree, for the next time,
+# unless the tree cannot be written.
+tq_keep() {
+	local dir=${2%/*}
 	mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ] || return 0
-	rm -f "$dir/$(tq_major)"-*.tar
-	(cd "$TQ_TMP/src" && tar -cf "$1.new" src/*.o tq.so src/sql/tq--*.sql) && mv "$1.new" "$1"
+	mv "$1" "$2.new" && mv "$2.new" "$2"
 	chown -R --reference="$tq_root" "$dir" 2>/dev/null || true
+}
+
+# tq_node_pg: puts pg, npm's client for PostgreSQL, into TQ_TMP/node_modules,
+# from the registry that npm is configured for, and keeps it in .build/ of the
+# tree.  If that cannot be, it prints why.
+tq_node_pg() {
+	local kept=$tq_root/.build/node-pg.tar new=$TQ_TMP/node-pg.tar log=$TQ_TMP/npm.log
+	tq_has node || { echo 'there is no node and npm'; return 1; }
+	if { [ -f "$kept" ] && tq_user tar -C "$TQ_TMP" -xmf - <"$kept"; } 2>/dev/null; then return; fi
+	if ! timeout 300 npm install --prefix "$TQ_TMP/npm" --cache "$TQ_TMP/npm-cache" --ignore-scripts --no-save \
+		--no-package-lock --no-audit --no-fund --no-update-notifier --fetch-retries=1 pg@8 >"$log" 2>&1; then
+		echo "npm install pg failed: $(grep -vE 'log|^ *$' "$log" | head -n 3 | paste -sd' ')"
+		return 1
+	fi
+	tar -C "$TQ_TMP/npm" -cf "$new" node_modules && tq_user tar -C "$TQ_TMP" -xmf - <"$new" &&
+		tq_keep "$new" "$kept"
 }
 
 # ---------------------------------------------------------------------------
