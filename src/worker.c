@@ -305,7 +305,10 @@ publish(TimestampTz now)
 	return outcome == FAILED ? DONE : outcome;
 }
 
-/* Take one step until nothing is left to do; tells whether it did anything. */
+/*
+ * Take one step until nothing is left to do; tells whether it did anything.
+ * Between batches messages are published: listeners do not wait for the last.
+ */
 static Outcome
 take_step(TqStep step, bool *progress)
 {
@@ -318,6 +321,8 @@ take_step(TqStep step, bool *progress)
 		work.more = false;
 		outcome = attempt(tq_step_name(step), work_step, &work);
 		*progress = *progress || work.tasks > 0 || work.more;
+		if (work.more)
+			(void) publish(tq_clock_now());
 	} while (outcome == DONE && work.more);
 	return outcome;
 }
