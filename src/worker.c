@@ -400,7 +400,8 @@ take_turn(TimestampTz began)
 	Outcome outcome;
 
 	MemoryContextReset(turn_context);
-	steps_due = Min(steps_due, tq_shmem_turn_begin());
+	due = tq_shmem_turn_begin();
+	steps_due = Min(steps_due, due);
 	outcome = publish(began);
 	if (outcome == DONE)
 		outcome = take_steps(began);

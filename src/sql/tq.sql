@@ -302,11 +302,11 @@ CREATE TABLE tq.artifact (
 	run_id smallint NOT NULL,
 	storage_type smallint NOT NULL,	-- src/tq.h
 	present bool NOT NULL,			-- false: an object that is not finished
-	name text NOT NULL,
+	name text COLLATE "C" NOT NULL,
 	content_type text NOT NULL,
 	details jsonb NOT NULL,			-- url, artifact, reason and message, uploadId, or content
 	PRIMARY KEY (task, run_id, name)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.artifact IS 'artifacts of runs: where they are, or inline what they are';
 CREATE INDEX artifact_expires ON tq.artifact (expires);
 

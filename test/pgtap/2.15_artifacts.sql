@@ -1,7 +1,7 @@
 -- Spec 2.15: artifacts; 6.1 artifact-created; D-07, D-08; 10.10.
 BEGIN;
 \ir helper.psql
-SELECT plan(288);
+SELECT plan(290);
 
 -- A request: of the type and what it needs, with overrides.  $expires is an
 -- interval from base().
@@ -221,6 +221,7 @@ SELECT pg_temp.refuses(pg_temp.putting('t', 'public/' || storage, pg_temp.art(st
 	'2.15 another contentType: ' || storage, '%another contentType%') FROM types WHERE storage NOT IN ('link', 'error');
 SELECT is(pg_temp.put('t', 'public/link', pg_temp.art('link', '{"$expires": "2 hours", "contentType": "text/html"}')), '{"storageType": "link"}', '2.15 another contentType of a link');
 SELECT is((pg_temp.row_of('t', 'public/link')).content_type, 'application/binary', '2.15 but the first is kept');
+SELECT is(detail ->> 'contentType', 'application/binary', '2.15 and said') FROM tq.message ORDER BY seq DESC LIMIT 1;
 -- details
 SELECT pg_temp.refuses(pg_temp.putting('t', 'public/' || storage, pg_temp.art(storage, overrides || '{"$expires": "2 hours"}')), 'TQ409',
 	'2.15 other details: ' || storage || ' ' || overrides, '%other details%')
@@ -421,17 +422,19 @@ SELECT pg_temp.refuses($$SELECT tq.latest_artifact_info(pg_temp.id('i'), 'up')$$
 -- 8.4: what has expired is deleted, half an hour later, or with its task
 -- ---------------------------------------------------------------------------
 
-SELECT pg_temp.running('d', '{"$deadline": "3 hours", "$expires": "4 hours"}');
-SELECT pg_temp.put('d', expires, pg_temp.art('inline', jsonb_build_object('$expires', expires))) FROM unnest('{40 minutes,60 minutes,4 hours}'::text[]) AS expires;
+-- (What has no timer of its own is swept once an hour.)
+SELECT pg_temp.running('d', '{"$deadline": "100 minutes", "$expires": "110 minutes"}');
+SELECT pg_temp.put('d', expires, pg_temp.art('inline', jsonb_build_object('$expires', expires))) FROM unnest('{40 minutes,60 minutes,110 minutes}'::text[]) AS expires;
+SELECT id AS inner_id FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('d') \gset
 SET LOCAL tq.clock_offset = '85 minutes';
 SELECT pg_temp.upkeep();
-SELECT is((SELECT string_agg(name, ', ') FROM tq.list_artifacts(pg_temp.id('d'), 0)), '4 hours, 60 minutes', '8.4 deleted half an hour after it expired, not before');
+SELECT is((SELECT string_agg(name, ', ') FROM tq.list_artifacts(pg_temp.id('d'), 0)), '110 minutes, 60 minutes', '8.4 deleted half an hour after it expired, not before');
 SELECT pg_temp.refuses(pg_temp.getting('d', '40 minutes'), 'TQ404', '8.4 once deleted: 404');
 SELECT pg_temp.refuses(pg_temp.getting('d', '60 minutes'), 'TQ410', '8.4 before it is deleted: 410');
-SET LOCAL tq.clock_offset = '4 hours 31 minutes';
-SELECT id AS inner_id FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('d') \gset
+SET LOCAL tq.clock_offset = '140 minutes 30 seconds';
 SELECT pg_temp.upkeep();
-SELECT is((SELECT count(*) FROM tq.task WHERE id = :inner_id) + (SELECT count(*) FROM tq.artifact WHERE task = :inner_id), 0::bigint, '8.4 nothing is left when the task has been deleted');
+SELECT is((SELECT count(*) FROM tq.task WHERE id = :inner_id), 0::bigint, '8.4 the task is deleted');
+SELECT is((SELECT count(*) FROM tq.artifact WHERE task = :inner_id), 0::bigint, '8.4 and its artifacts with it');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();
