@@ -475,7 +475,9 @@ tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 }
 
 /*
- * Write a tick; its ids are drawn here.  One without messages draws an id as
+ * Write a tick; its ids are drawn here.  Its commit is flushed whatever
+ * synchronous_commit says: ids that somebody has read must not be given to
+ * other messages after a crash.  One without messages draws an id as
  * well, so that last_id tells ticks apart.
  */
 void
@@ -500,6 +502,7 @@ tq_tick_insert(TqTick *tick)
 	values[7] = tick->since;
 	values[8] = tick->upto;
 	tq_plan_run(&insert_tick, values, NULL);
+	ForceSyncCommit();
 }
 
 /* From which id on NOTIFY is still to be sent; 0 for nothing. */
