@@ -313,7 +313,7 @@ tell_committed(void)
 	if (noted_due != DT_NOEND)
 		tell_due(slot, noted_due);
 	if (noted_tell & (TQ_TELL_WAKE | TQ_TELL_START))
-		tell_due(slot, DT_NOBEGIN + 1);
+		tell_due(slot, TQ_LONG_AGO);
 }
 
 static void

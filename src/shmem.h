@@ -44,6 +44,9 @@ typedef enum TqLoading
 
 extern void tq_shmem_tell(int what);
 
+/* A due time that has passed, and from which one can count: the year 2000. */
+#define TQ_LONG_AGO ((TimestampTz) 0)
+
 /* The launcher's side. */
 extern void tq_shmem_launcher_attach(void);
 extern int tq_shmem_take_asked(Oid *databases, int max, bool *rescan);

@@ -74,7 +74,10 @@ static MemoryContext turn_context = NULL;
 static Oid extension = InvalidOid;
 
 /* When to take the steps besides publishing. */
-static TimestampTz steps_due = DT_NOBEGIN;
+static TimestampTz steps_due = TQ_LONG_AGO;
+
+/* Settings have changed, on which it depends what is due. */
+static bool reloaded = false;
 
 /*
  * Leaving.
@@ -101,7 +104,7 @@ heed(void)
 	if (ConfigReloadPending)
 	{
 		ConfigReloadPending = false;
-		steps_due = DT_NOBEGIN; /* what is due depends on settings */
+		reloaded = true;
 		ProcessConfigFile(PGC_SIGHUP);
 	}
 }
@@ -274,7 +277,7 @@ work_next_due(void *arg)
 }
 
 /* When to publish next at the earliest, and whether that has to be. */
-static TimestampTz publish_earliest = DT_NOBEGIN;
+static TimestampTz publish_earliest = TQ_LONG_AGO;
 static bool publish_again = false;
 
 /*
@@ -400,6 +403,9 @@ take_turn(TimestampTz began)
 	Outcome outcome;
 
 	MemoryContextReset(turn_context);
+	if (reloaded)
+		steps_due = TQ_LONG_AGO;
+	reloaded = false;
 	due = tq_shmem_turn_begin();
 	steps_due = Min(steps_due, due);
 	outcome = publish(began);
@@ -407,6 +413,8 @@ take_turn(TimestampTz began)
 		outcome = take_steps(began);
 	if (outcome != DONE)
 		return later(outcome);
+	if (reloaded)
+		return began;
 	due = tq_shmem_turn_end(steps_due, &messages);
 	return messages || publish_again ? Min(due, publish_earliest) : due;
 }
@@ -418,7 +426,9 @@ take_turn(TimestampTz began)
 static long
 ms_until(TimestampTz t)
 {
-	return TimestampDifferenceMilliseconds(tq_clock_now(), t);
+	TimestampTz now = tq_clock_now();
+
+	return t <= now ? 0 : TimestampDifferenceMilliseconds(now, t);
 }
 
 static void
