@@ -16,6 +16,8 @@
  *
  * Only what others have committed is published: a pass in a transaction that
  * has written something would give ids to messages while more are written.
+ * Nor is anything published within BEGIN and COMMIT, where the publisher's
+ * lock would be held for as long as somebody likes.
  *
  * NOTIFY is sent for channels on which somebody may LISTEN (shmem.c).  When
  * the server's queue of notifications fills up, because a listener does not
@@ -367,7 +369,8 @@ tq_deliver_pass(bool *more)
 	TqTick unsent;
 	int64 published;
 
-	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+	if (IsTransactionBlock() ||
+		TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return 0;
 	if (!tq_publisher_try_lock())
 	{

@@ -9,9 +9,12 @@
  * when it is not the present one, does not have the newest tick, holds nothing
  * that is unpublished, and its newest tick is too old.  That is looked at
  * under an exclusive lock, for which nobody is waited: whoever writes into it
- * until then has committed.
+ * until then has committed.  It is held until the end of the transaction, so
+ * within BEGIN and COMMIT nothing is emptied.
  */
 #include "message.h"
+
+#include "access/xact.h"
 
 /* Turns for which messages are kept, of the TQ_PLACES. */
 #define TURNS (TQ_PLACES - 2)
@@ -110,7 +113,7 @@ tq_retention_pass(TimestampTz now)
 	int current;
 	int64 emptied = 0;
 
-	if (!tq_publisher_try_lock())
+	if (IsTransactionBlock() || !tq_publisher_try_lock())
 		return 0;
 	kept_since = tq_retention_kept_since(now);
 	current = tq_ring_current(&since);

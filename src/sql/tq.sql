@@ -758,7 +758,7 @@ COMMENT ON FUNCTION tq.is_awaited(xid8) IS 'for pg_dump: are messages of this tr
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: publication, deadlines, expired claims, delayed runs, expiry';
+COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: deadlines, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
 CREATE FUNCTION tq.start_worker() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
