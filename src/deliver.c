@@ -221,22 +221,34 @@ listened_exchanges(uint64 listened)
 	return exchanges;
 }
 
+/*
+ * What is made for one message is freed at once: a thousand of them would take
+ * memory that the system has to clear each time.
+ */
 static void
 tell_slice(const TqMessage *messages, int n, uint64 listened, HTAB *claimable)
 {
 	bool queues = (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
 	TqSource source;
 	TqAddress address;
+	MemoryContext one = AllocSetContextCreate(CurrentMemoryContext,
+											  "tq message",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer;
 
 	tq_message_source(messages, n, &source);
+	outer = MemoryContextSwitchTo(one);
 	for (int i = 0; i < n; i++)
 	{
+		MemoryContextReset(one);
 		if (!tq_message_address(&source, &messages[i], &address))
 			continue;
 		notify(&address, listened);
 		if (queues)
 			count_claimable(claimable, &address);
 	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(one);
 }
 
 /* NOTIFY for these messages, at the commit of this transaction. */

@@ -31,27 +31,44 @@ compare_task(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Read what these messages are about. */
+/* Sort ids, and leave each there once; returns how many. */
+static int
+each_once(int64 *ids, int n)
+{
+	int kept = 0;
+
+	qsort(ids, n, sizeof(int64), tq_compare_ids);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || ids[i] != ids[i - 1])
+			ids[kept++] = ids[i];
+	}
+	return kept;
+}
+
+/* Read what these messages are about: runs only where one is shown. */
 void
 tq_message_source(const TqMessage *messages, int n, TqSource *source)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64 *ran = palloc(sizeof(int64) * Max(n, 1));
 	int count = 0;
+	int nran = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		if (messages[i].task != 0)
 			ids[count++] = messages[i].task;
+		if (messages[i].task != 0 && messages[i].last_run >= 0)
+			ran[nran++] = messages[i].task;
 	}
-	qsort(ids, count, sizeof(int64), tq_compare_ids);
-	n = 0;
-	for (int i = 0; i < count; i++)
-	{
-		if (i == 0 || ids[i] != ids[i - 1])
-			ids[n++] = ids[i];
-	}
-	source->tasks = tq_tasks_told(ids, n, &source->ntasks);
-	source->runs = tq_runs_history(ids, n, &source->nruns);
+	count = each_once(ids, count);
+	nran = each_once(ran, nran);
+	source->tasks = tq_tasks_told(ids, count, &source->ntasks);
+	source->runs = NULL;
+	source->nruns = 0;
+	if (nran > 0)
+		source->runs = tq_runs_history(ran, nran, &source->nruns);
 }
 
 /* The first run of a task, its runs being in order of the tasks' ids. */
@@ -304,8 +321,8 @@ turn_back(TqRun *run, const TqMessage *message)
 	run->worker_id = NULL;
 }
 
-static Jsonb *
-status_then(const TqAddress *address)
+static void
+add_status(JsonbParseState **state, const TqAddress *address)
 {
 	const TqMessage *message = address->message;
 	TqTask task = *address->task;
@@ -316,7 +333,10 @@ status_then(const TqAddress *address)
 	memcpy(runs, address->runs, sizeof(TqRun) * n);
 	if (n > 0)
 		turn_back(&runs[n - 1], message);
-	return tq_status_json(&task, runs, n);
+	tq_json_key(state, "status");
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_status_push(state, &task, runs, n);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
 static void
@@ -421,7 +441,7 @@ tq_message_payload(const TqAddress *address)
 	}
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_int(&state, "version", 1);
-	tq_json_add_object(&state, "status", status_then(address));
+	add_status(&state, address);
 	add_particulars(&state, address);
 	return tq_json_end(&state);
 }

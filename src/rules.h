@@ -35,6 +35,8 @@ typedef struct TqEnqueue
 extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
 
 /* ---- status.c: what is shown of a task ---- */
+extern void tq_status_push(JsonbParseState **state, const TqTask *task,
+						   const TqRun *runs, int n);
 extern Jsonb *tq_status_json(const TqTask *task, const TqRun *runs, int n);
 extern Jsonb *tq_status_of(const TqTask *task);
 extern Jsonb *tq_definition_json(const TqTask *task);

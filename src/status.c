@@ -20,64 +20,73 @@ add_queue(JsonbParseState **state, const char *name)
 	tq_json_add_text(state, "workerType", slash + 1);
 }
 
-/* Keys that the status and the definition share. */
-static void
-add_common(JsonbParseState **state, const TqTask *task)
-{
-	add_queue(state, task->queue_name);
-	tq_json_add_text(state, "schedulerId", task->scheduler_id);
-	tq_json_add_text(state, "projectId", task->project_id);
-	tq_json_add_slug(state, "taskGroupId", &task->group_slug);
-	tq_json_add_text(state, "priority", tq_priority_name(task->priority));
-	tq_json_add_time(state, "deadline", task->deadline);
-	tq_json_add_time(state, "expires", task->expires);
-}
-
-/* 1.4; the order of the keys is jsonb's. */
+/* 1.4; keys in the order of jsonb, which then has nothing to sort. */
 static void
 push_run(JsonbParseState **state, const TqRun *run)
 {
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_int(state, "runId", run->run_id);
 	tq_json_add_text(state, "state", tq_state_name(run->state));
+	tq_json_add_time(state, "started", run->started);
+	tq_json_add_time(state, "resolved", run->resolved);
+	if (run->worker_group != NULL)
+		tq_json_add_text(state, "workerId", run->worker_id);
+	tq_json_add_time(state, "scheduled", run->scheduled);
+	tq_json_add_time(state, "takenUntil", run->taken_until);
+	if (run->worker_group != NULL)
+		tq_json_add_text(state, "workerGroup", run->worker_group);
 	tq_json_add_text(state, "reasonCreated", tq_created_name(run->created));
 	if (run->reason != TQ_RESOLVED_NONE)
 		tq_json_add_text(state,
 						 "reasonResolved",
 						 tq_resolved_name(run->reason));
-	if (run->worker_group != NULL)
-	{
-		tq_json_add_text(state, "workerGroup", run->worker_group);
-		tq_json_add_text(state, "workerId", run->worker_id);
-	}
-	tq_json_add_time(state, "takenUntil", run->taken_until);
-	tq_json_add_time(state, "scheduled", run->scheduled);
-	tq_json_add_time(state, "started", run->started);
-	tq_json_add_time(state, "resolved", run->resolved);
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
-/* The status structure (1.3) from a task and all its runs. */
+/*
+ * The keys of the status structure (1.3), from a task and all its runs, in
+ * the order of jsonb.
+ */
+void
+tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
+			   int n)
+{
+	const TqRun *last = n > 0 ? &runs[n - 1] : NULL;
+	const char *slash = strchr(task->queue_name, '/');
+
+	tq_json_key(state, "runs");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		push_run(state, &runs[i]);
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+	tq_json_add_text(state,
+					 "state",
+					 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
+	tq_json_add_slug(state, "taskId", &task->task_id);
+	tq_json_add_time(state, "expires", task->expires);
+	tq_json_add_time(state, "deadline", task->deadline);
+	tq_json_add_text(state, "priority", tq_priority_name(task->priority));
+	tq_json_add_text(state, "projectId", task->project_id);
+	tq_json_add_text(state, "workerType", slash + 1);
+	tq_json_add_int(state,
+					"retriesLeft",
+					last ? last->retries_left : task->retries);
+	tq_json_add_text(state, "schedulerId", task->scheduler_id);
+	tq_json_add_slug(state, "taskGroupId", &task->group_slug);
+	tq_json_add_text(state, "taskQueueId", task->queue_name);
+	tq_json_add_text(state,
+					 "provisionerId",
+					 pnstrdup(task->queue_name, slash - task->queue_name));
+}
+
+/* The status structure. */
 Jsonb *
 tq_status_json(const TqTask *task, const TqRun *runs, int n)
 {
 	JsonbParseState *state = NULL;
-	const TqRun *last = n > 0 ? &runs[n - 1] : NULL;
 
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_slug(&state, "taskId", &task->task_id);
-	add_common(&state, task);
-	tq_json_add_int(&state,
-					"retriesLeft",
-					last ? last->retries_left : task->retries);
-	tq_json_add_text(&state,
-					 "state",
-					 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
-	tq_json_key(&state, "runs");
-	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
-	for (int i = 0; i < n; i++)
-		push_run(&state, &runs[i]);
-	pushJsonbValue(&state, WJB_END_ARRAY, NULL);
+	tq_status_push(&state, task, runs, n);
 	return tq_json_end(&state);
 }
 
@@ -112,7 +121,13 @@ tq_definition_json(const TqTask *task)
 	JsonbParseState *state = NULL;
 
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	add_common(&state, task);
+	add_queue(&state, task->queue_name);
+	tq_json_add_text(&state, "schedulerId", task->scheduler_id);
+	tq_json_add_text(&state, "projectId", task->project_id);
+	tq_json_add_slug(&state, "taskGroupId", &task->group_slug);
+	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
+	tq_json_add_time(&state, "deadline", task->deadline);
+	tq_json_add_time(&state, "expires", task->expires);
 	tq_json_add_slugs(&state,
 					  "dependencies",
 					  task->dependencies,
