@@ -55,9 +55,11 @@
 #define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
 #define RESTORE_MS 1000 /* look whether a restore has ended */
 #define RESTORE_QUIET_MS                                                      \
-	2000                    /* so long must nobody have been seen restoring */
-#define RETRY_MS 1000       /* after an error */
-#define FULL_MS 100         /* the queue of notifications is full */
+	2000                /* so long must nobody have been seen restoring */
+#define RETRY_MS 1000   /* after an error */
+#define FULL_MS 100     /* the queue of notifications is full */
+#define GATHER_RATIO 10 /* see gather_ms() */
+#define GATHER_MAX 4
 #define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
 #define SKIPPED_LAST_MS 100 /* … up to this */
 
@@ -281,6 +283,22 @@ static TimestampTz publish_earliest = TQ_LONG_AGO;
 static bool publish_again = false;
 
 /*
+ * How long to let messages gather after publishing took so long.  A pass costs
+ * much more than a message: when there is always something to publish, passes
+ * shall be rare enough to leave the processor to others, but nobody shall wait
+ * for messages much longer than tq.publish_interval.
+ */
+static int
+gather_ms(TimestampTz began)
+{
+	int64 spent_us = tq_clock_now() - began;
+	int64 gather = spent_us * GATHER_RATIO / 1000;
+
+	return (int) Max(tq_publish_interval,
+					 Min(gather, tq_publish_interval * GATHER_MAX));
+}
+
+/*
  * Publish what has been committed, in as many transactions as it takes, but
  * not before tq.publish_interval has passed since the last time; later after
  * an error, or while the server's queue of notifications is full.
@@ -290,7 +308,7 @@ publish(TimestampTz now)
 {
 	StepWork work = {.step = TQ_STEP_PUBLISH};
 	Outcome outcome;
-	int ms = tq_publish_interval;
+	int ms;
 
 	if (now < publish_earliest)
 		return DONE;
@@ -302,6 +320,7 @@ publish(TimestampTz now)
 		outcome = attempt(tq_step_name(TQ_STEP_PUBLISH), work_step, &work);
 	} while (outcome == DONE && work.more && work.tasks > 0);
 	publish_again = outcome != DONE || work.more;
+	ms = gather_ms(now);
 	if (publish_again)
 		ms = outcome == FAILED ? RETRY_MS : FULL_MS;
 	publish_earliest = tq_clock_add_ms(now, ms);
