@@ -324,6 +324,7 @@ extern int tq_messages_count(const TqMessage *messages, int n);
 extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
 extern void tq_tick_last(TqTick *tick);
 extern TimestampTz tq_tick_oldest(void);
+extern int64 tq_message_last_id(void);
 extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_place(int place, TqTick *tick);
 extern TqTick *tq_ticks_after(int64 id, int max, int *found);

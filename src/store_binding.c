@@ -51,7 +51,8 @@ static TqStatement delete_unbound =
 
 static TqStatement insert_subscription = TQ_STATEMENT(
 	"INSERT INTO tq.subscription (name, acked, created)"
-	" SELECT $1, max(last_id), $2 FROM tq.tick ON CONFLICT DO NOTHING",
+	" SELECT $1, CASE WHEN is_called THEN last_value ELSE 0 END, $2"
+	" FROM tq.message_id ON CONFLICT DO NOTHING",
 	TEXTOID, TIMESTAMPTZOID);
 
 static TqStatement insert_subscription_binding = TQ_STATEMENT(

@@ -124,6 +124,10 @@ static TqStatement draw_ids = TQ_STATEMENT(
 	"SELECT setval('tq.message_id', nextval('tq.message_id') + $1 - 1)",
 	INT4OID);
 
+static TqStatement last_id = TQ_STATEMENT(
+	"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM tq.message_id",
+	InvalidOid);
+
 static TqStatement insert_tick = TQ_STATEMENT(
 	"INSERT INTO tq.tick (first_id, last_id, published, unsent, messages, places, place, since, upto)"
 	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9)",
@@ -307,6 +311,21 @@ tq_tick_last(TqTick *tick)
 				 errmsg("tq.tick is empty"),
 				 errdetail("It always has the last publication."),
 				 errhint("Has somebody deleted rows of tq.tick?")));
+}
+
+/*
+ * The last id that was given to a message: where a restore has brought the
+ * sequence, no tick has it.
+ */
+int64
+tq_message_last_id(void)
+{
+	int64 id;
+
+	tq_plan_run(&last_id, NULL, NULL);
+	id = tq_plan_int64(0, 1, 0);
+	tq_plan_free_result();
+	return id;
 }
 
 /* When the oldest message was published that the log has; 0: it has none. */

@@ -97,17 +97,17 @@ void
 tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 {
 	TimestampTz acked_at;
+	int64 last_id;
 	int64 acked;
-	TqTick last;
 
 	if (!tq_subscription_find(name, &acked, &acked_at))
 		refuse_missing(name);
-	tq_tick_last(&last);
-	if (id > last.last_id)
+	last_id = tq_message_last_id();
+	if (id > last_id)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("message %lld has not been published", (long long) id),
-				 errdetail("The last one is %lld.", (long long) last.last_id),
+				 errdetail("The last one is %lld.", (long long) last_id),
 				 errhint(
 					 "Give the id of the last message that was fetched.")));
 	if (id > acked)

@@ -2,7 +2,7 @@
 -- task has come when the message is read.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(0);
+SELECT plan(163);
 
 -- What must have been told, in order, noted when it has just happened.
 CREATE TEMP TABLE noted (n int GENERATED ALWAYS AS IDENTITY, message text, taken_until text, status jsonb);
