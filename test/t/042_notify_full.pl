@@ -1,0 +1,182 @@
+# The server's queue of notifications is full because a listener does not read:
+# the publisher keeps NOTIFY back and goes on, nobody else notices, and what
+# was kept back is sent in order once there is room.
+#
+# From version 17 on the server's queue can be made small.  Before that it has
+# 8 GB, of which tq fills a half at most: TQ_NOTIFY_FULL=1 takes a minute, and
+# half of that room on the disk.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $db = 'postgres';
+my $small = qx(pg_config --version) =~ /(\d+)/ && $1 >= 17;
+
+plan skip_all => 'the queue has 8 GB before version 17' if !$small && !$ENV{TQ_NOTIFY_FULL};
+
+my $node = new_node('full', 'shared_buffers = 32MB', 'max_connections = 30', 'log_statement = none',
+	$small ? 'max_notify_queue_pages = 256' : ());
+
+# ---- sessions ----
+
+# What a session is notified of: ids, in order.
+sub heard
+{
+	my ($session, $channel, $query) = @_;
+	my $output = $session->query_safe($query // 'SELECT 1');
+
+	return $output =~ /^Asynchronous notification "$channel" with payload "\{"id": (\d+),/mg;
+}
+
+# The same from a statement on, until there are so many.
+sub hear
+{
+	my ($session, $channel, $count, $query) = @_;
+	my @ids = heard($session, $channel, $query);
+
+	foreach (1 .. 100)
+	{
+		last if @ids >= $count;
+		usleep(100_000);
+		push @ids, heard($session, $channel);
+	}
+	return join(' ', @ids, heard($session, $channel));
+}
+
+sub usage
+{
+	return $node->safe_psql('postgres', 'SELECT pg_notification_queue_usage()');
+}
+
+# Ids of the messages of some exchanges after that one, as the log has them.
+sub published
+{
+	my ($after, @exchanges) = @_;
+	my @ids;
+
+	for (;;)
+	{
+		my @page = split(/\n/, $node->safe_psql($db,
+			"SELECT id || ' ' || exchange FROM tq.messages($after, 1000)"));
+		last if !@page;
+		push @ids, map { /^(\d+) (\S+)/ && grep({ $_ eq $2 } @exchanges) ? $1 : () } @page;
+		($after) = $page[-1] =~ /^(\d+)/;
+	}
+	return join(' ', @ids);
+}
+
+my $all_published = q{
+	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
+my $unsent = 'SELECT count(*) FROM tq.tick WHERE unsent IS NOT NULL';
+my $last_id = 'SELECT max(last_id) FROM tq.tick';
+
+# So many whole lives, each step in a transaction of its own; what is published
+# then, and whether a subscription gets it.
+sub live
+{
+	my ($count, $what, @arguments) = @_;
+	my $arguments = join(', ', "'p/w'", @arguments);
+	my $after = $node->safe_psql($db, $last_id);
+
+	$node->safe_psql($db, "SELECT tq.enqueue($arguments) FROM generate_series(1, $count)");
+	is($node->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/w', 'g', 'w', 1000)"), $count, "$what: workers claim");
+	is($node->safe_psql($db, q{SELECT count(*) FROM tq.resolve(
+			ARRAY(SELECT task_id FROM tq.run_overview WHERE state = 'running' ORDER BY task_id),
+			ARRAY(SELECT run_id FROM tq.run_overview WHERE state = 'running' ORDER BY task_id)) WHERE outcome = 'resolved'}),
+		$count, "$what: and report");
+	ok($node->poll_query_until($db, $all_published), "$what: everything is published");
+	is($node->safe_psql($db, "SELECT count(*) FROM tq.messages($after, 1000, 'task-completed')"), $count,
+		"$what: messages() has it");
+	is($node->safe_psql($db, "SELECT count(*) FROM tq.fetch('sub', 1000)"), $count, "$what: a subscription gets it");
+	$node->safe_psql($db, "SELECT tq.ack('sub', max(last_id)) FROM tq.tick");
+	return $after;
+}
+
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql($db, "CREATE EXTENSION tq; SELECT tq.subscribe('sub', 'task-completed')");
+wait_worker($node, $db);
+
+my $listener = $node->background_psql($db);
+$listener->query_safe('LISTEN tq_task_defined; LISTEN tq_task_completed; LISTEN "' . $node->safe_psql($db,
+	"SELECT tq.queue_channel('p/w')") . '"');
+my $neighbour = $node->background_psql('other');
+$_->set_query_timer_restart() foreach $listener, $neighbour;
+$neighbour->query_safe('LISTEN neighbour');
+
+# ---- somebody else's listener ----
+
+# It is in a transaction, and so does not read what others send.
+my $holder = $node->background_psql('other');
+$holder->query_safe('LISTEN nothing');
+$holder->query_safe('BEGIN; SELECT 1');
+my $batch = $small ? 10 : 10_000;
+my $query = "SELECT count(pg_notify('fill', n || repeat('x', 4200))) FROM generate_series(1, $batch) AS n";
+my $filled = 0;
+while ($filled <= 0.5)
+{
+	$node->safe_psql('other', $query);
+	$filled = usage();
+}
+note("filled: $filled");
+
+my $after = live(300, 'full');
+cmp_ok($node->safe_psql($db, $unsent), '>', 0, 'NOTIFY is kept back');
+is(join(' ', heard($listener, 'tq_task_\w+')), '', 'nobody is notified');
+is(usage(), $filled, 'nothing is added to the queue');
+
+# Others have the rest of it.
+$node->safe_psql('other', "SELECT pg_notify('neighbour', 'still here')");
+like($neighbour->query_safe('SELECT 1'), qr/"neighbour" with payload "still here"/, 'another database is not disturbed');
+
+# It is remembered in the tables: not by the process.
+my $worker = worker_in($node, $db);
+$node->safe_psql($db, "SELECT pg_terminate_backend($worker)");
+wait_worker($node, $db, $worker);
+live(20, 'still full');
+is(join(' ', heard($listener, 'tq_task_\w+')), '', 'still nobody is notified');
+
+$holder->query_safe('COMMIT');
+is(hear($listener, 'tq_task_(?:defined|completed)', 640),
+	published($after, 'task-defined', 'task-completed'),
+	'what was kept back is sent in order, each once');
+ok($node->poll_query_until($db, $unsent, 0), 'nothing is left');
+cmp_ok(usage(), '<', 0.1, 'the queue is empty again');
+
+$after = live(10, 'not full any more');
+is(hear($listener, 'tq_task_defined', 10), published($after, 'task-defined'), 'NOTIFY goes on');
+is(join(' ', heard($listener, 'tq_task_defined')), '', 'and nothing comes twice');
+
+# ---- a listener of ours ----
+
+SKIP:
+{
+	skip 'the queue is too large to be filled by messages', 15 if !$small;
+
+	# With their routes, these messages are larger than the whole queue.
+	my $routes = "routes => ARRAY(SELECT 'r' || n || repeat('x', 200) FROM generate_series(1, 10) AS n)";
+
+	$listener->query_safe('BEGIN; SELECT 1');
+	$after = live(1000, 'filled by messages', $routes);
+	cmp_ok($node->safe_psql($db, $unsent), '>', 0, 'NOTIFY is kept back');
+	is($node->psql('other', "SELECT pg_notify('neighbour', 'here as well')"), 0, 'others can still notify');
+	like($neighbour->query_safe('SELECT 1'), qr/"neighbour" with payload "here as well"/, 'and are notified');
+	live(200, 'more of it');
+	is(hear($listener, 'tq_task_defined', 1200, 'COMMIT'), published($after, 'task-defined'),
+		'all of it is sent in order, each once');
+	ok($node->poll_query_until($db, $unsent, 0), 'nothing is left');
+}
+
+$_->quit foreach $holder, $neighbour, $listener;
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed');
+unlike(slurp_file($node->logfile), qr/ERROR:  too many notifications/, 'nobody was refused');
+$node->stop;
+
+done_testing();

@@ -1,0 +1,73 @@
+# How long messages are kept when the worker sees to it, and what is said when
+# a subscription has not read them until then.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Tq;
+
+my $node = new_node('retention', 'tq.message_retention = 1s', 'tq.subscription_retention = 3s');
+my $db = 'postgres';
+
+# The worker looks after the log whenever something else is due, and empties
+# nothing that somebody is reading just then: so it is left alone for a while.
+sub create_until
+{
+	my ($what, $query) = @_;
+
+	for (1 .. 1000)
+	{
+		$node->safe_psql($db, q{SELECT tq.enqueue('p/w', deadline => '10 ms'); SELECT pg_sleep(0.04)});
+		return pass($what) if $node->safe_psql($db, $query) eq 't';
+	}
+	return fail($what);
+}
+
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+wait_worker($node, $db);
+
+# By the worker, at its time.
+$node->safe_psql($db, q{
+	SELECT tq.subscribe('read', 'task-pending'), tq.subscribe('dead', 'task-pending');
+	SELECT tq.enqueue('p/w', name => 'first', deadline => '1 hour')});
+create_until('messages are read', q{SELECT count(*) > 0 FROM tq.fetch('read')});
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.fetch('dead') WHERE id = (SELECT min(id) FROM tq.messages(exchange => 'task-pending'))}),
+	1, 'the first one is there');
+create_until('the place that is written to changes', 'SELECT count(*) > 0 FROM tq.ring WHERE place > 1 AND since > (SELECT since FROM tq.ring WHERE place = 0)');
+is($node->safe_psql($db, q{SELECT min(id) FROM tq.messages()}), 1, 'nothing is dropped that somebody has not acknowledged');
+create_until('until tq.subscription_retention has passed', 'SELECT min(id) > 1 FROM tq.messages()');
+ok($node->wait_for_log(qr/WARNING: .*messages that subscription "dead" had not read were dropped/), 'which the log of the server says');
+my $log = slurp_file($node->logfile);
+like($log, qr/DETAIL: .*Those up to \d+ were not acknowledged within tq\.subscription_retention\./, 'and which they are');
+like($log, qr/HINT: .*tq\.fetch\(\).*tq\.unsubscribe\(\)/, 'and what to do');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.subscription_overview WHERE lost_before > acked AND lost_before <= (SELECT min(id) FROM tq.messages())}),
+	2, 'each subscription shows what it has lost: nothing that is there');
+ok($node->safe_psql($db, q{SELECT count(*) FROM tq.fetch('dead')}) > 0, 'and gets what is there');
+$node->safe_psql($db, q{SELECT tq.unsubscribe(name) FROM tq.subscription_overview});
+create_until('without subscriptions the log is kept for tq.message_retention',
+	q{SELECT min(published) BETWEEN now() - interval '2 s' AND now() + interval '1 s' FROM tq.messages()});
+cmp_ok($node->safe_psql($db, q{SELECT count(*) FROM tq.ring WHERE since > '-infinity'}), '>=', 5, 'every place has had its turn, or nearly');
+
+# By upkeep(), in the session that calls it.
+$node->safe_psql($db, q{SELECT tq.subscribe('gone', 'task-pending'), tq.subscribe('acked', 'task-pending')});
+create_until('two subscriptions', q{SELECT count(*) > 0 FROM tq.fetch('gone')});
+my $stderr = '';
+for (1 .. 100)
+{
+	my $more;
+
+	$node->safe_psql($db, q{SELECT tq.ack('acked', last_id) FROM tq.subscription_overview WHERE name = 'acked'});
+	$node->psql($db, q{SET tq.clock_offset = '1 hour'; SELECT tq.upkeep()}, stderr => \$more);
+	$stderr .= $more;
+	last if $stderr =~ /"gone"/;
+}
+like($stderr, qr/WARNING:  messages that subscription "gone" had not read were dropped\nDETAIL:  .*\nHINT:  /, 'upkeep() warns its caller');
+unlike($stderr, qr/"acked"/, 'but not of one that has acknowledged all');
+
+unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR/, 'nothing crashed or failed');
+$node->stop;
+done_testing();
