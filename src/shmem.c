@@ -256,14 +256,16 @@ tell_due(WorkerSlot *slot, TimestampTz due)
 
 /*
  * The same for messages, which are always due: C2 and C3 with the time of now
- * and the flag in place of `noted`.
+ * and the flag in place of `noted`.  Where the flag is up already, whoever put
+ * it up wakes the worker, or has woken it, and it publishes when it may.
  */
 static void
 tell_message(WorkerSlot *slot)
 {
 	pg_memory_barrier();
-	pg_atomic_write_u32(&slot->messages, 1);
-	pg_memory_barrier();
+	if (pg_atomic_read_u32(&slot->messages) != 0 ||
+		pg_atomic_exchange_u32(&slot->messages, 1) != 0)
+		return;
 	if ((TimestampTz) pg_atomic_read_u64(&slot->next_due) != DT_NOBEGIN)
 		wake(&slot->process);
 }
