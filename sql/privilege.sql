@@ -5,7 +5,7 @@
 \i :helper
 \set ECHO all
 
--- Rights of PUBLIC on tables, functions, the schema: none
+-- Rights of PUBLIC on tables, functions, the schema: none, but what a dump calls
 SELECT relname, privilege_type FROM pg_class, aclexplode(coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)))
 WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'v', 'S') AND grantee = 0;
 SELECT proname, privilege_type FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))

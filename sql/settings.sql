@@ -117,6 +117,8 @@ SET tq.expire_batch = 2;
 SET tq.message_retention = '1s';
 SELECT count(tq.enqueue('regress/e', expires => '1 day')) FROM generate_series(1, 5);
 SELECT count(*) FROM tq.task JOIN tq.queue q ON q.id = queue WHERE task_queue_id = 'regress/e';
+SET tq.clock_offset = '25 hours';
+SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SET tq.clock_offset = '49 hours';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 RESET tq.clock_offset;

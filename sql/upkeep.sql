@@ -74,6 +74,8 @@ SELECT code, message FROM pg_temp.answer($$SELECT tq.status(pg_temp.id('z1'))$$)
 SELECT pg_temp.brief(tq.status(pg_temp.id('z2')));
 -- the group stays an hour longer than its task
 SELECT count(*) FROM tq.task_group WHERE task_group_id = pg_temp.id('zgroup');
+SET tq.clock_offset = '1099 days';
+SELECT step FROM tq.upkeep() WHERE step = 'expired';
 SET tq.clock_offset = '1100 days';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SELECT relname, (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM tq.%I', relname), false, true, '')))[1]::text AS rows

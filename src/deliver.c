@@ -6,7 +6,8 @@
  *
  *	  under the publisher's lock, read the last tick;
  *	  take what is visible now and was not in that tick;
- *	  write the tick that gives it ids, and for which groups it was the end;
+ *	  write the tick that gives it ids, and, for the next one, of which groups
+ *	  it was the end;
  *	  NOTIFY, in the same transaction.
  *
  * So a message has an id as soon as it can be read, and no lower id appears
@@ -17,7 +18,8 @@
  * Only what others have committed is published: a pass in a transaction that
  * has written something would give ids to messages while more are written.
  * Nor is anything published within BEGIN and COMMIT, where the publisher's
- * lock would be held for as long as somebody likes.
+ * lock would be held for as long as somebody likes, and not only for a
+ * statement.
  *
  * NOTIFY is sent for channels on which somebody may LISTEN (shmem.c).  When
  * the server's queue of notifications fills up, because a listener does not
@@ -289,32 +291,47 @@ is_queue_full(void)
 }
 
 /*
- * Send what earlier passes have left: a part of the oldest tick that is
- * unsent, or nothing if nobody listens any more.  Returns how many messages
- * that was.
+ * Send what is left of a tick, up to max messages, or nothing if nobody
+ * listens any more.  Returns how many messages that was.
  */
 static int
-tell_unsent(TqTick *tick, uint64 listened)
+tell_unsent(TqTick *tick, int max)
 {
-	TqMessage *messages;
-	int skip;
+	uint64 listened = tq_shmem_listened();
 	int n;
+	TqMessage *messages = tq_messages_of_tick(tick, &n);
+	int skip = Min((int) (tick->unsent - tick->first_id), n);
 
-	if (listened != 0 && is_queue_full())
-		return 0;
-	messages = tq_messages_of_tick(tick, &n);
-	skip = Min((int) (tick->unsent - tick->first_id), n);
 	n -= skip;
-	if (listened == 0 || n <= SEND_MAX)
+	if (listened == 0 || n <= max)
 		tq_tick_set_unsent(tick, 0);
 	else
 	{
-		n = SEND_MAX;
+		n = max;
 		tq_tick_set_unsent(tick, tick->unsent + n);
 	}
 	if (listened != 0)
 		tell(messages + skip, n, listened);
 	return n;
+}
+
+/*
+ * Send what this and earlier passes have left, in order, as much as one
+ * transaction may.  Returns how many messages; *more when there are others.
+ */
+static int64
+tell_all_unsent(bool *more)
+{
+	TqTick tick;
+	int64 sent = 0;
+
+	while ((*more = tq_tick_unsent(&tick)) && sent < SEND_MAX &&
+		   !is_queue_full())
+	{
+		sent += tell_unsent(&tick, SEND_MAX - (int) sent);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return sent;
 }
 
 /* ---- a pass ---- */
@@ -323,7 +340,7 @@ tell_unsent(TqTick *tick, uint64 listened)
 static void
 tell_groups(const TqMessage *messages, int n)
 {
-	int64 *tasks = palloc_extended(sizeof(int64) * Max(n, 1), MCXT_ALLOC_HUGE);
+	int64 tasks[SLICE];
 	int count = 0;
 
 	if (!tq_publish_is_wanted(TQ_EXCHANGE_TASK_GROUP_RESOLVED))
@@ -332,9 +349,12 @@ tell_groups(const TqMessage *messages, int n)
 	{
 		if (tq_publish_tells_of_group(&messages[i]))
 			tasks[count++] = messages[i].task;
+		if (count == SLICE || (i + 1 == n && count > 0))
+		{
+			tq_group_tell_resolved(tasks, count);
+			count = 0;
+		}
 	}
-	if (count > 0)
-		tq_group_tell_resolved(tasks, count);
 }
 
 /*
@@ -371,8 +391,9 @@ publish(const TqTick *last, bool unsent)
 }
 
 /*
- * One pass; *more when something is left to be done, which has to wait a
- * moment when nothing was.
+ * One pass; returns how many messages it published, or sent of those that
+ * were left unsent.  *more when something is left to be sent, which has to
+ * wait a moment when nothing was.
  */
 int64
 tq_deliver_pass(bool *more)
@@ -393,6 +414,6 @@ tq_deliver_pass(bool *more)
 	*more = tq_tick_unsent(&unsent);
 	published = publish(&last, *more);
 	if (*more)
-		published += tell_unsent(&unsent, tq_shmem_listened());
+		published = tell_all_unsent(more);
 	return published;
 }

@@ -55,6 +55,7 @@ extern char *tq_queue_channel_name(const char *task_queue_id);
 /* retention.c */
 extern int64 tq_retention_pass(TimestampTz now);
 extern TimestampTz tq_retention_kept_since(TimestampTz now);
+extern TimestampTz tq_retention_told_before(TimestampTz now);
 
 /* subscribe.c */
 extern void tq_subscribe_bind(const char *channel, TqExchange exchange,

@@ -21,13 +21,13 @@ look_up(void)
 	TimestampTz since;
 	uint64 generation;
 
-	/* The tables may change while they are read: then they are read again. */
-	while ((generation = tq_bindings_generation()) != known_generation)
-	{
-		known_wanted = tq_bindings_wanted();
-		known_place = tq_ring_current(&since);
-		known_generation = generation;
-	}
+	/* Should the tables change while they are read, they are read again next time. */
+	generation = tq_bindings_generation();
+	if (generation == known_generation)
+		return;
+	known_wanted = tq_bindings_wanted();
+	known_place = tq_ring_current(&since);
+	known_generation = generation;
 }
 
 /* Does anybody want the messages of this exchange? */

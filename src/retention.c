@@ -38,13 +38,37 @@ tq_retention_kept_since(TimestampTz now)
 			   Max(slowest, minus_seconds(now, tq_subscription_retention)));
 }
 
-/* Say that these messages are gone that somebody has not acknowledged. */
-static void
-warn_of_loss(int64 last_id)
+/*
+ * Of what has happened before that time, nobody has to be told any more: it
+ * has been published, and is no longer kept.  Within BEGIN and COMMIT that
+ * cannot be waited for: what is deleted there is not told of any more.
+ */
+TimestampTz
+tq_retention_told_before(TimestampTz now)
+{
+	TimestampTz since = tq_retention_kept_since(now);
+	TqTick last;
+
+	if (IsTransactionBlock())
+		return DT_NOEND;
+	tq_tick_last(&last);
+	if (tq_message_is_unpublished(last.upto))
+		since = Min(since, last.published);
+	return since;
+}
+
+/*
+ * Say that messages are gone that somebody has not acknowledged.  False when
+ * a subscription is being changed just now: then it is too early.
+ */
+static bool
+tell_of_loss(int64 last_id)
 {
 	int n;
-	char **names = tq_subscription_lose(last_id, &n);
+	char **names;
 
+	if (!tq_subscription_lose(last_id, &names, &n))
+		return false;
 	for (int i = 0; i < n; i++)
 		ereport(
 			WARNING,
@@ -57,25 +81,36 @@ warn_of_loss(int64 last_id)
 				 (long long) last_id),
 			 errhint(
 				 "Let somebody call tq.fetch() and tq.ack(), or end it by tq.unsubscribe().")));
+	return true;
 }
 
-/* Empty a place, unless there is something in it that is still needed. */
+/* Is nothing in a place needed any more? */
+static bool
+is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
+{
+	if (tq_ring_is_unpublished(place, last->upto))
+		return false;
+	if (tq_tick_of_place(place, newest) &&
+		(newest->published >= kept_since || newest->last_id == last->last_id))
+		return false;
+	return !tq_tick_shows_place(place, kept_since);
+}
+
+/*
+ * Empty a place, unless there is something in it that is still needed.  That
+ * is looked at first without the lock, which is in the way of readers.
+ */
 static bool
 empty_place(int place, const TqTick *last, TimestampTz kept_since)
 {
-	TqTick newest;
-	bool has_ticks;
+	TqTick newest = {.last_id = 0};
 
-	if (tq_ring_is_empty(place) || !tq_ring_try_lock(place) ||
-		tq_ring_is_unpublished(place, last->upto))
-		return false;
-	has_ticks = tq_tick_of_place(place, &newest);
-	if (has_ticks &&
-		(newest.published >= kept_since || newest.last_id == last->last_id))
+	if (tq_ring_is_empty(place) || !is_old(place, last, kept_since, &newest) ||
+		!tq_ring_try_lock(place) ||
+		!is_old(place, last, kept_since, &newest) ||
+		!tell_of_loss(newest.last_id))
 		return false;
 	tq_ring_truncate(place);
-	if (has_ticks)
-		warn_of_loss(newest.last_id);
 	return true;
 }
 

@@ -310,7 +310,7 @@ tell_committed(void)
 	slot = find_slot(MyDatabaseId);
 	if (slot == NULL)
 		return;
-	if (noted_message)
+	if (noted_message || (noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
 		tell_message(slot);
 	if (noted_due != DT_NOEND)
 		tell_due(slot, noted_due);

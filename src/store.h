@@ -325,8 +325,10 @@ extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
 extern void tq_tick_last(TqTick *tick);
 extern TimestampTz tq_tick_oldest(void);
 extern int64 tq_message_last_id(void);
+extern bool tq_message_is_unpublished(Datum upto);
 extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_place(int place, TqTick *tick);
+extern bool tq_tick_shows_place(int place, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, int *found);
 extern void tq_tick_insert(TqTick *tick);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
@@ -364,7 +366,7 @@ extern TqBinding *tq_subscription_bindings(const char *name, int *found);
 extern void tq_subscription_ack(const char *name, int64 id, TimestampTz now);
 extern void tq_subscription_skip(const char *name, int64 id, TimestampTz now);
 extern TimestampTz tq_subscription_slowest(void);
-extern char **tq_subscription_lose(int64 last_id, int *found);
+extern bool tq_subscription_lose(int64 last_id, char ***names, int *found);
 
 /* ---- store_artifact.c: artifacts ---- */
 

@@ -87,9 +87,15 @@ static TqStatement slowest = TQ_STATEMENT(
 	" ORDER BY last_id LIMIT 1) AS t",
 	InvalidOid);
 
+/* Those whose row another session holds are listed, and not changed. */
 static TqStatement lose = TQ_STATEMENT(
-	"UPDATE tq.subscription SET lost_before = $1 + 1 WHERE acked < $1"
-	" AND (lost_before IS NULL OR lost_before <= $1) RETURNING name",
+	"WITH behind AS MATERIALIZED (SELECT name FROM tq.subscription WHERE acked < $1"
+	" AND (lost_before IS NULL OR lost_before <= $1)),"
+	" held AS MATERIALIZED (SELECT s.name FROM tq.subscription s"
+	" WHERE s.name IN (SELECT name FROM behind) FOR UPDATE SKIP LOCKED),"
+	" lost AS (UPDATE tq.subscription s SET lost_before = $1 + 1 FROM held"
+	" WHERE s.name = held.name RETURNING s.name)"
+	" SELECT b.name, l.name FROM behind b LEFT JOIN lost l ON l.name = b.name",
 	INT8OID);
 
 /* ---- what sessions know ---- */
@@ -289,17 +295,23 @@ tq_subscription_slowest(void)
 	return published;
 }
 
-/* Messages up to that id are dropped: the names of those who have not acknowledged them. */
-char **
-tq_subscription_lose(int64 last_id, int *found)
+/*
+ * Messages up to that id are to be dropped: the names of those who have not
+ * acknowledged them, which is noted.  False when one is being changed just now.
+ */
+bool
+tq_subscription_lose(int64 last_id, char ***names, int *found)
 {
 	Datum values[1] = {Int64GetDatum(last_id)};
-	char **names;
+	bool all = true;
 
 	*found = (int) tq_plan_run(&lose, values, NULL);
-	names = palloc(sizeof(char *) * Max(*found, 1));
+	*names = palloc(sizeof(char *) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
-		names[i] = tq_plan_text(i, 1);
+	{
+		(*names)[i] = tq_plan_text(i, 1);
+		all = all && tq_plan_text(i, 2) != NULL;
+	}
 	tq_plan_free_result();
-	return names;
+	return all;
 }

@@ -95,11 +95,14 @@ static TqStatement acked_snapshot = TQ_STATEMENT(
 	" (SELECT since FROM tq.tick ORDER BY last_id LIMIT 1))",
 	InvalidOid);
 
-static TqStatement newest_of_place =
-	TQ_STATEMENT("SELECT " TICK_COLUMNS
-				 " FROM tq.tick WHERE place = $1 OR places & (1 << $1) <> 0"
-				 " ORDER BY last_id DESC LIMIT 1",
-				 INT4OID);
+static TqStatement newest_of_place = TQ_STATEMENT(
+	"SELECT " TICK_COLUMNS
+	" FROM tq.tick WHERE place = $1 ORDER BY last_id DESC LIMIT 1",
+	INT4OID);
+
+static TqStatement shows_place = TQ_STATEMENT(
+	"SELECT 1 FROM tq.tick WHERE published >= $2 AND places & (1 << $1) <> 0 LIMIT 1",
+	INT4OID, TIMESTAMPTZOID);
 
 static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 											   InvalidOid);
@@ -119,6 +122,13 @@ static TqStatement is_unpublished = TQ_STATEMENT(
 	"SELECT 1 FROM tq.message WHERE place = $1 AND xid >= pg_snapshot_xmin($2)"
 	" AND NOT pg_visible_in_snapshot(xid, $2) LIMIT 1",
 	INT4OID, PG_SNAPSHOTOID);
+
+/* Of other transactions; what this one writes is told as it ends. */
+static TqStatement others_unpublished = TQ_STATEMENT(
+	"SELECT 1 FROM tq.message WHERE xid >= pg_snapshot_xmin($1)"
+	" AND NOT pg_visible_in_snapshot(xid, $1)"
+	" AND xid IS DISTINCT FROM pg_current_xact_id_if_assigned() LIMIT 1",
+	PG_SNAPSHOTOID);
 
 static TqStatement draw_ids = TQ_STATEMENT(
 	"SELECT setval('tq.message_id', nextval('tq.message_id') + $1 - 1)",
@@ -313,6 +323,17 @@ tq_tick_last(TqTick *tick)
 				 errhint("Has somebody deleted rows of tq.tick?")));
 }
 
+/* Is there a message that this snapshot does not see, and others may commit? */
+bool
+tq_message_is_unpublished(Datum upto)
+{
+	Datum values[1] = {upto};
+	bool result = tq_plan_run(&others_unpublished, values, NULL) > 0;
+
+	tq_plan_free_result();
+	return result;
+}
+
 /*
  * The last id that was given to a message: where a restore has brought the
  * sequence, no tick has it.
@@ -353,7 +374,18 @@ tq_snapshot_acked(void)
 	return read_snapshot(&acked_snapshot);
 }
 
-/* The newest tick that is in this place, or whose messages are. */
+/* Has a tick since then messages in this place? */
+bool
+tq_tick_shows_place(int place, TimestampTz since)
+{
+	Datum values[2] = {Int32GetDatum(place), TimestampTzGetDatum(since)};
+	bool result = tq_plan_run(&shows_place, values, NULL) > 0;
+
+	tq_plan_free_result();
+	return result;
+}
+
+/* The newest tick that is in this place. */
 bool
 tq_tick_of_place(int place, TqTick *tick)
 {
@@ -452,7 +484,10 @@ tq_messages_between(Datum since, Datum upto, int *found, int *places)
 	return messages;
 }
 
-/* The messages of a tick, without the notes, with their ids. */
+/*
+ * The messages of a tick, without the notes, with their ids.  Where a part of
+ * them has been dropped with its place, the others have no ids any more.
+ */
 TqMessage *
 tq_messages_of_tick(const TqTick *tick, int *found)
 {
@@ -462,6 +497,8 @@ tq_messages_of_tick(const TqTick *tick, int *found)
 		tq_messages_between(tick->since, tick->upto, &n, &places);
 
 	*found = tq_messages_number(messages, n, tick);
+	if (*found != tick->messages)
+		*found = 0;
 	return messages;
 }
 
@@ -541,7 +578,12 @@ tq_ring_current(TimestampTz *since)
 {
 	int place;
 
-	tq_plan_run(&current_place, NULL, NULL);
+	if (tq_plan_run(&current_place, NULL, NULL) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("tq.ring is empty"),
+				 errdetail("It has a row for each place of the rings."),
+				 errhint("Has somebody deleted rows of tq.ring?")));
 	place = tq_plan_int16(0, 1, 0);
 	*since = tq_plan_time(0, 2);
 	tq_plan_free_result();

@@ -11,11 +11,12 @@
 
 #include "access/xact.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/xid8.h"
 
 #include "utils/fmgrprotos.h"
 
-#define TICKS 100        /* that are read at once */
+#define TICKS 20         /* that are read at once */
 #define SLICE 1000       /* messages that are looked at at once */
 #define LOOK_MAX 1000000 /* messages that one fetch looks at */
 
@@ -226,6 +227,10 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 					   .receive = receive,
 					   .arg = arg,
 					   .upto = after};
+	MemoryContext part = AllocSetContextCreate(CurrentMemoryContext,
+											   "tq reading",
+											   ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(part);
 	int nticks;
 
 	do
@@ -239,11 +244,15 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 
 			i += collect(ticks + i, nticks - i, &messages, &n);
 			read_messages(&reading, messages, n);
-			pfree(messages);
+			if (reading.left > 0)
+				reading.upto = Max(reading.upto, ticks[i - 1].last_id);
 			CHECK_FOR_INTERRUPTS();
 		}
+		MemoryContextReset(part);
 	} while (nticks > 0 && reading.left > 0 &&
 			 reading.upto - after < look_max);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(part);
 	*read_upto = reading.upto;
 	return max - reading.left;
 }
@@ -290,7 +299,7 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 					   .pattern = tq_topic_compile(bindings[i].pattern)};
 	found = tq_subscribe_read(acked,
 							  max,
-							  LOOK_MAX,
+							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX,
 							  filters,
 							  n,
 							  note_first,

@@ -296,12 +296,26 @@ sweep(TimestampTz before)
 }
 
 /*
- * Delete expired tasks, as many as one batch may; those that another session
+ * Look at a task again when its end, after what has been told and is no longer
+ * kept, will be so too; should that be told of late, look more often.
+ */
+static void
+look_again(int64 task, TimestampTz after_told, TimestampTz now)
+{
+	int64 ms = Min(after_told / 1000, INT64CONST(1000) * tq_message_retention);
+
+	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, ms + 1), &task, 1);
+}
+
+/*
+ * Delete expired tasks, as many as one batch may, but for those of whose end
+ * somebody may still have to be told; those that another session
  * holds are looked at again soon.
  */
 static int
 delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 {
+	TimestampTz told = tq_retention_told_before(now);
 	int batch = Min(n, tq_expire_batch);
 	int nheld = 0;
 	int nagain = 0;
@@ -312,7 +326,12 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 		TqRun run;
 
 		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
-			ids[nheld++] = ids[i];
+		{
+			if (run.resolved < told)
+				ids[nheld++] = ids[i];
+			else
+				look_again(ids[i], run.resolved - told, now);
+		}
 		else
 			again[nagain++] = ids[i];
 	}

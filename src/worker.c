@@ -60,6 +60,9 @@
 #define FULL_MS 100     /* the queue of notifications is full */
 #define GATHER_RATIO 10 /* see gather_ms() */
 #define GATHER_MAX 4
+#define PASSES_MAX 10 /* that publish before the other steps are looked at */
+#define GAP_MAX_MS 300000 /* longer than any wait between passes */
+#define RETAIN_MS 1000    /* between two looks at what is too old to be kept */
 #define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
 #define SKIPPED_LAST_MS 100 /* … up to this */
 
@@ -286,7 +289,7 @@ static bool publish_again = false;
  * How long to let messages gather after publishing took so long.  A pass costs
  * much more than a message: when there is always something to publish, passes
  * shall be rare enough to leave the processor to others, but nobody shall wait
- * for messages much longer than tq.publish_interval.
+ * longer than four times tq.publish_interval.
  */
 static int
 gather_ms(TimestampTz began)
@@ -308,9 +311,12 @@ publish(TimestampTz now)
 {
 	StepWork work = {.step = TQ_STEP_PUBLISH};
 	Outcome outcome;
+	int passes = 0;
 	int ms;
 
-	if (now < publish_earliest)
+	/* Should the clock have been set back, nobody waits for it. */
+	if (now < publish_earliest &&
+		publish_earliest <= tq_clock_add_ms(now, GAP_MAX_MS))
 		return DONE;
 	tq_shmem_publish_begin();
 	do
@@ -318,12 +324,13 @@ publish(TimestampTz now)
 		work.tasks = 0;
 		work.more = false;
 		outcome = attempt(tq_step_name(TQ_STEP_PUBLISH), work_step, &work);
-	} while (outcome == DONE && work.more && work.tasks > 0);
+	} while (outcome == DONE && work.more && work.tasks > 0 &&
+			 ++passes < PASSES_MAX);
 	publish_again = outcome != DONE || work.more;
 	ms = gather_ms(now);
-	if (publish_again)
+	if (publish_again && work.tasks == 0)
 		ms = outcome == FAILED ? RETRY_MS : FULL_MS;
-	publish_earliest = tq_clock_add_ms(now, ms);
+	publish_earliest = tq_clock_add_ms(tq_clock_now(), ms);
 	return outcome == FAILED ? DONE : outcome;
 }
 
@@ -386,6 +393,18 @@ bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
 	return due;
 }
 
+/* The log is not looked at in every turn of a busy queue. */
+static bool
+is_time_to_retain(TimestampTz now)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+
+	if (now >= last && now < tq_clock_add_ms(last, RETAIN_MS))
+		return false;
+	last = now;
+	return true;
+}
+
 /*
  * Take all steps besides publishing if one is due, and find out when the next
  * one is.
@@ -402,6 +421,8 @@ take_steps(TimestampTz began)
 		return DONE;
 	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
 	{
+		if (step == TQ_STEP_RETAIN && !is_time_to_retain(began))
+			continue;
 		outcome = take_step((TqStep) step, &progress);
 		if (outcome == LOCKED || outcome == RESTORING)
 			return outcome;

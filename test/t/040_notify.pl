@@ -115,6 +115,8 @@ is("@ids", join(' ', sort { $a <=> $b } @ids), 'in the order of ids');
 my $late = listener('tq_task_failed');
 $id = task('b');
 run("SELECT tq.claim_work('q/b', 'g', 'w')");
+$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+	(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))') or die 'not published';
 run_in($late, 'LISTEN tq_task_running');
 run("SELECT tq.report_failed('$id', 0)");
 is(told($late), 'tq_task_failed task-failed b', 'LISTEN: what is published before it is not got, what comes after it is');
