@@ -60,8 +60,10 @@ static TqStatement insert_subscription_binding = TQ_STATEMENT(
 	" ON CONFLICT DO NOTHING",
 	TEXTOID, INT2OID, TEXTOID);
 
-static TqStatement delete_subscription =
-	TQ_STATEMENT("DELETE FROM tq.subscription WHERE name = $1", TEXTOID);
+static TqStatement delete_subscription = TQ_STATEMENT(
+	"WITH b AS (DELETE FROM tq.subscription_binding WHERE name = $1)"
+	" DELETE FROM tq.subscription WHERE name = $1 RETURNING 1",
+	TEXTOID);
 
 static TqStatement find_subscription = TQ_STATEMENT(
 	"SELECT acked, coalesce(acked_at, created) FROM tq.subscription WHERE name = $1",

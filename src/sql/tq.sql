@@ -412,7 +412,7 @@ CREATE TABLE tq.subscription (
 COMMENT ON TABLE tq.subscription IS 'durable subscriptions, and how far each has read';
 
 CREATE TABLE tq.subscription_binding (
-	name text NOT NULL REFERENCES tq.subscription ON DELETE CASCADE,
+	name text NOT NULL,
 	exchange smallint NOT NULL,
 	pattern text NOT NULL,
 	PRIMARY KEY (name, exchange, pattern)
