@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Tq;
 
-my $node = new_node('notify');
+my $node = new_node('notify', 'max_prepared_transactions = 5');
 my $db = 'postgres';
 my $serial = 0;
 
@@ -265,6 +265,21 @@ run("SELECT tq.unbind('tq_task_pending', 'task-pending'), tq.unbind('mine', 'tas
 run("SELECT tq.enqueue('q/work')");
 is(told($queues), '', 'queue: silent when nobody wants task-pending');
 run("SELECT tq.bind('tq_task_pending', 'task-pending')");
+
+# ---- two phases ----
+
+# Just after another commit, when the publisher has had its turn.
+my $slowest = 0;
+for my $round (1 .. 20)
+{
+	run("BEGIN; SELECT tq.enqueue('q/work'); PREPARE TRANSACTION 'two'; SELECT tq.enqueue('q/work'); COMMIT PREPARED 'two'");
+	my $committed = time;
+	$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.message AS m
+			WHERE NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))');
+	$slowest = time - $committed if time - $committed > $slowest;
+}
+cmp_ok($slowest, '<', 10, 'COMMIT PREPARED: its messages are published at once, within seconds on any machine');
+is(scalar grep({ /"pending": \d/ } map { $_->[1] } news($queues)) > 0, 1, 'COMMIT PREPARED: and told');
 
 # ---- another database ----
 

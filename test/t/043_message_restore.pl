@@ -226,6 +226,7 @@ $old->command_ok([ 'pg_dump', '-f', "$dir/copy.sql", '-d', $old->connstr('copy')
 restore($new, 'again', psql("$dir/copy.sql"));
 ok($new->poll_query_until('again', "SELECT count(*) = 11 FROM tq.fetch('ahead', 1000)"),
 	'again: who is behind gets everything again');
+$new->poll_query_until('again', $published) or die 'not published';
 is($new->safe_psql('again', "SELECT count(*) FROM tq.fetch('audit', 1000)"),
 	$new->safe_psql('again', 'SELECT count(*) FROM tq.messages() WHERE exchange IN '
 	  . "('task-defined', 'task-completed', 'task-group-resolved')"), 'again: and so do the others');
