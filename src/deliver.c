@@ -34,6 +34,7 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
+#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
@@ -41,6 +42,7 @@
 
 #define SLICE 1000     /* messages that are made at once */
 #define SEND_MAX 10000 /* messages that one transaction sends */
+#define QUEUE_PAGES 1048576
 #define QUEUE_FULL 0.5 /* share of the server's queue that we fill at most */
 #define CHANNEL_MAX (NAMEDATALEN - 1)
 #define HASH_CHARS 32 /* of MD5 */
@@ -282,12 +284,21 @@ tell(TqMessage *messages, int n, uint64 listened)
 	notify_claimable(claimable);
 }
 
-/* Is the server's queue of notifications so full that ours have to wait? */
-static bool
-is_queue_full(void)
+/*
+ * How many messages this transaction may send, which is none while the
+ * server's queue of notifications is half full.  Each may take a page of it,
+ * and as much is left to others; until 17 the queue had always 8 GB.
+ */
+static int
+send_room(void)
 {
-	return DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage,
-											  (Datum) 0)) > QUEUE_FULL;
+	const char *pages = GetConfigOption("max_notify_queue_pages", true, false);
+	double all = pages != NULL ? atoi(pages) : QUEUE_PAGES;
+	double used = DatumGetFloat8(
+		DirectFunctionCall1(pg_notification_queue_usage, (Datum) 0));
+	double room = (QUEUE_FULL - used) * all / 2;
+
+	return room < 1 ? 0 : (int) Min(room, SEND_MAX);
 }
 
 /*
@@ -322,13 +333,13 @@ tell_unsent(TqTick *tick, int max)
 static int64
 tell_all_unsent(bool *more)
 {
+	int room = send_room();
 	TqTick tick;
-	int64 sent = 0;
+	int sent = 0;
 
-	while ((*more = tq_tick_unsent(&tick)) && sent < SEND_MAX &&
-		   !is_queue_full())
+	while ((*more = tq_tick_unsent(&tick)) && sent < room)
 	{
-		sent += tell_unsent(&tick, SEND_MAX - (int) sent);
+		sent += tell_unsent(&tick, room - sent);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return sent;
@@ -381,8 +392,7 @@ publish(const TqTick *last, bool unsent)
 	tick.published = tq_clock_now();
 	tell_groups(messages, n);
 	tick.messages = tq_messages_count(messages, n);
-	tick.unsent = listened != 0 &&
-				  (unsent || tick.messages > SEND_MAX || is_queue_full());
+	tick.unsent = listened != 0 && (unsent || tick.messages > send_room());
 	tq_tick_insert(&tick);
 	n = tq_messages_number(messages, n, &tick);
 	if (listened != 0 && tick.unsent == 0)

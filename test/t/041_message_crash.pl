@@ -1,6 +1,7 @@
 # kill -9 of the publisher and of the server under load: who reads by a
 # subscription or by a cursor gets every message of every committed transition,
-# in order, and none of an aborted one.  TQ_CRASHES says how often it is killed.
+# in order, and none of an aborted one.  TQ_CRASHES says how often it is killed,
+# TQ_SEED repeats the moments.
 use strict;
 use warnings FATAL => 'all';
 
@@ -34,8 +35,8 @@ END
 note("seed $seed");
 srand($seed);
 
-# The log is turned and emptied meanwhile.  Every now and then the publisher
-# waits longer than it does by default, so that there is more to be caught.
+# The log is turned and emptied meanwhile.  The publisher waits longer than it
+# does by default, so that there is something between commit and publication.
 my $node = new_node('crash', 'restart_after_crash = on', 'synchronous_commit = on',
 	'log_statement = none', 'max_connections = 30', 'shared_buffers = 32MB',
 	"tq.message_retention = '10s'", "tq.publish_interval = '50ms'");

@@ -238,6 +238,24 @@ is($new->safe_psql('quiet', "SELECT count(*) FROM tq.messages() WHERE payload #>
 cmp_ok($new->safe_psql('quiet', 'SELECT min(id) FROM tq.messages()'), '>', $old->safe_psql('quiet', $last_id),
 	'quiet: under higher ids');
 
+# Rows only, into an extension that is there already, with a publisher that is
+# awake.
+$old->safe_psql('postgres', 'CREATE DATABASE rows_only');
+$old->safe_psql('rows_only', $_) foreach "CREATE EXTENSION tq; SELECT tq.subscribe('sub', 'task-defined')",
+  q{SELECT tq.enqueue('p/w') FROM generate_series(1, 20)}, $publish,
+  q{SELECT tq.ack('sub', max(last_id)) FROM tq.tick}, q{SELECT tq.enqueue('p/w') FROM generate_series(1, 3)};
+$old->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/rows_only", '-d', $old->connstr('rows_only') ], 'rows only: dumped');
+$new->safe_psql('postgres', 'CREATE DATABASE rows_only');
+$new->safe_psql('rows_only', 'CREATE EXTENSION tq');
+wait_worker($new, 'rows_only');
+$new->command_ok([ 'pg_restore', '--data-only', '--exit-on-error', '-d', $new->connstr('rows_only'), "$dir/rows_only" ],
+	'rows only: restored');
+ok($new->poll_query_until('rows_only', $published), 'rows only: everything is published');
+$old->safe_psql('rows_only', $publish);
+my $defined_ids = "SELECT payload #>> '{status,taskId}' FROM tq.fetch('sub')";
+is($new->safe_psql('rows_only', $defined_ids), $old->safe_psql('rows_only', $defined_ids),
+	'rows only: what was not acknowledged is delivered');
+
 # ---- half of the rows ----
 
 # The messages are there, the tasks are not: whoever told them would find
