@@ -10,7 +10,7 @@ FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
 	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tq')
 	-- from 17 on arrays and row types are members too; they come with what they belong to
 	AND NOT (classid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
-		WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('r', 'v'))))
+		WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('r', 'p', 'v'))))
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
 CREATE TEMP VIEW member AS
