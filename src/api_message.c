@@ -18,6 +18,7 @@
 #include "utils/xid8.h"
 
 #include "message.h"
+#include "shmem.h"
 
 PG_FUNCTION_INFO_V1(tq_bind);
 PG_FUNCTION_INFO_V1(tq_unbind);
@@ -343,7 +344,11 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(result);
 }
 
-/* Trigger on tq.message: a row that is loaded is written by the transaction that loads it. */
+/*
+ * Trigger on tq.message: a row that is loaded is written by the transaction
+ * that loads it, and nothing is published until that session has ended: the
+ * sequence of ids, and the tasks, may come after it.
+ */
 Datum
 tq_stamp_message(PG_FUNCTION_ARGS)
 {
@@ -362,6 +367,7 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 				 errhint("It belongs to tq.message.")));
 	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
 	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
+	tq_shmem_load_begin();
 	tq_shmem_note_message();
 	return PointerGetDatum(
 		heap_modify_tuple_by_cols(trigger->tg_trigtuple,

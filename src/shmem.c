@@ -701,8 +701,11 @@ void
 tq_shmem_load_begin(void)
 {
 	static bool watching = false;
-	Load *load = &loads[TqMyProcNumber()];
+	Load *load;
 
+	if (shared == NULL)
+		return;
+	load = &loads[TqMyProcNumber()];
 	if (!watching)
 		on_shmem_exit(load_ends, (Datum) 0);
 	watching = true;
