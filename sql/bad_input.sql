@@ -30,7 +30,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('list_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('list_task_group', 'after', $$'one_____QAGAAAAAAAAAAA'$$), ('list_task_group', 'max', $$10$$),
 	('seal_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('cancel_task_group', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
 	('group_progress', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$),
-	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$),
+	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$), ('claim_work', 'wait', $$'0'$$),
 	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),
 	('reclaim_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('reclaim_task', 'run_id', $$0$$), ('reclaim_task', 'credentials', $$NULL$$),
 	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$),
@@ -76,10 +76,10 @@ SELECT pg_temp.stored() AS before \gset
 
 -- Functions with arguments that are not in the list, but those of the type: none
 SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
-WHERE pronamespace = 'tq'::regnamespace AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
+WHERE pronamespace = 'tq'::regnamespace AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
 -- Arguments that are not in the list: none
 SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
-WHERE pronamespace = 'tq'::regnamespace AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a);
+WHERE pronamespace = 'tq'::regnamespace AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a);
 
 -- The call with one argument replaced
 CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$

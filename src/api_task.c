@@ -196,7 +196,8 @@ begin_task(FunctionCallInfo fcinfo, TimestampTz now)
 	TqTask *task = palloc0(sizeof(TqTask));
 
 	task->queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE);
-	if (PG_ARGISNULL(ARG_TASK_ID))
+	task->has_own_id = PG_ARGISNULL(ARG_TASK_ID);
+	if (task->has_own_id)
 		tq_slug_random(&task->task_id);
 	else
 		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);

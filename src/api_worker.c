@@ -10,6 +10,7 @@
 #include "api.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -28,6 +29,7 @@ PG_FUNCTION_INFO_V1(tq_pending_tasks);
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);
 
 #define CLAIM_MAX 1000
+#define CLAIM_WAIT_MAX_MS (60 * 1000)
 
 /* ---- claims ---- */
 
@@ -57,7 +59,23 @@ put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
 	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 }
 
-/* claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000) -> rows of tq.claim */
+/* One statement has one snapshot, in which nothing new would come to be seen. */
+static void
+check_isolation(int64 wait_ms)
+{
+	if (wait_ms > 0 && IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("cannot wait for work under this isolation level"),
+				 errdetail(
+					 "The transaction is REPEATABLE READ or SERIALIZABLE."),
+				 errhint("Use READ COMMITTED, or do not wait.")));
+}
+
+/*
+ * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
+ * wait interval 0..60 s) -> rows of tq.claim (2.8)
+ */
 Datum
 tq_claim_work(PG_FUNCTION_ARGS)
 {
@@ -65,12 +83,14 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	char *group = tq_arg_identifier(fcinfo, 1, "worker_group");
 	char *id = tq_arg_identifier(fcinfo, 2, "worker_id");
 	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
+	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 	TqClaim *claims;
 	int found;
 
+	check_isolation(wait_ms);
 	InitMaterializedSRF(fcinfo, 0);
 	tq_plan_open(false);
-	claims = tq_claim_best(queue, group, id, max, tq_clock_now(), &found);
+	claims = tq_claim_wait(queue, group, id, max, wait_ms, &found);
 	for (int i = 0; i < found; i++)
 		put_claim(fcinfo, &claims[i]);
 	tq_plan_close();
@@ -162,7 +182,7 @@ report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 				tq_refuse_missing_task(&report.task_id);
 			tq_refuse_missing_run(report.task, report.run_id);
 	}
-	status = tq_plan_keep(tq_status_of(report.task));
+	status = tq_plan_keep(tq_status_of(tq_task_get(&report.task_id, false)));
 	tq_plan_close();
 	return status;
 }

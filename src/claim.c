@@ -15,24 +15,6 @@
 #define REMEMBER_MS 1000
 
 /*
- * The worker's number, noting that it was seen; false when it is in
- * quarantine.  What is noted may lag by half an hour (5.6).
- */
-static bool
-see_worker(int32 queue, const char *group, const char *id, TimestampTz now,
-		   TqWorker *worker)
-{
-	tq_worker_intern(queue, group, id, worker);
-	if (worker->first_claim == 0 ||
-		worker->last_date_active < tq_clock_add_ms(now, -SEEN_MS))
-	{
-		tq_worker_seen(worker->id, now, tq_clock_add_ms(now, DAY_MS), true);
-		tq_queue_seen(queue, now, tq_clock_add_ms(now, DAY_MS));
-	}
-	return worker->quarantine_until <= now;
-}
-
-/*
  * Keep the last claims of a worker: every one while they are few, then at most
  * once a second.  A worker that claims faster would leave an old version of
  * its row at each claim, and all of them in its own way while a long
@@ -46,19 +28,16 @@ is_worth_remembering(const TqWorker *worker, TimestampTz now)
 }
 
 static void
-remember(const TqWorker *worker, const TqClaimed *claimed, int n,
-		 TimestampTz now)
+remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
+		 int n, TimestampTz now)
 {
-	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
-	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
+	int32 *run_ids;
 
-	if (n == 0 || !is_worth_remembering(worker, now))
+	if (!is_worth_remembering(worker, now))
 		return;
+	run_ids = palloc(sizeof(int32) * n);
 	for (int i = 0; i < n; i++)
-	{
-		tasks[i] = claimed[i].task;
 		run_ids[i] = claimed[i].run_id;
-	}
 	tq_worker_remember(worker->id, tasks, run_ids, n, now);
 }
 
@@ -82,7 +61,52 @@ announce(const TqClaimed *claimed, int n, TimestampTz taken_until)
 	tq_publish(messages, n);
 }
 
-/* 2.8: up to max runs of a queue, best first. */
+/* What has been taken from pending is this worker's: write and tell it. */
+static void
+start_runs(const TqWorker *worker, const TqClaimed *claimed, int n,
+		   TimestampTz now, TimestampTz taken_until)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+
+	for (int i = 0; i < n; i++)
+		tasks[i] = claimed[i].task;
+	tq_runs_start(claimed, n, worker->id, now, taken_until);
+	tq_lease_insert(taken_until, tasks, n);
+	announce(claimed, n, taken_until);
+	remember(worker, tasks, claimed, n, now);
+}
+
+/*
+ * Note that a worker has been seen, if that was not noted within the last half
+ * an hour: what is noted may lag by so much (5.6).
+ */
+static void
+note_seen(int32 queue, const TqWorker *worker, TimestampTz now)
+{
+	if (worker->first_claim != 0 &&
+		worker->last_date_active >= tq_clock_add_ms(now, -SEEN_MS))
+		return;
+	tq_worker_seen(worker->id, now, tq_clock_add_ms(now, DAY_MS), true);
+	tq_queue_seen(queue, now, tq_clock_add_ms(now, DAY_MS));
+}
+
+/* A worker has asked for work, and got none. */
+void
+tq_claim_note_seen(const char *queue_name, const char *worker_group,
+				   const char *worker_id, TimestampTz now)
+{
+	int32 queue = tq_queue_intern(queue_name);
+	TqWorker worker;
+
+	tq_worker_intern(queue, worker_group, worker_id, &worker);
+	note_seen(queue, &worker, now);
+}
+
+/*
+ * 2.8: up to max runs of a queue, best first.  If there is none, nothing is
+ * written but the names of a queue and a worker that are new: whether the
+ * worker is noted as seen is the caller's.
+ */
 TqClaim *
 tq_claim_best(const char *queue_name, const char *worker_group,
 			  const char *worker_id, int max, TimestampTz now, int *found)
@@ -94,12 +118,15 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	TqClaim *claims;
 
 	*found = 0;
-	if (!see_worker(queue, worker_group, worker_id, now, &worker))
+	tq_worker_intern(queue, worker_group, worker_id, &worker);
+	if (worker.quarantine_until > now)
 		return NULL;
-	claimed = tq_pending_claim(queue, worker.id, max, now, taken_until, found);
-	announce(claimed, *found, taken_until);
-	remember(&worker, claimed, *found, now);
-	claims = palloc(sizeof(TqClaim) * Max(*found, 1));
+	claimed = tq_pending_claim(queue, max, now, found);
+	if (*found == 0)
+		return NULL;
+	note_seen(queue, &worker, now);
+	start_runs(&worker, claimed, *found, now, taken_until);
+	claims = palloc(sizeof(TqClaim) * *found);
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
 							  .run_id = claimed[i].run_id,
@@ -198,30 +225,34 @@ refuse_reclaim(const TqTask *task, int run_id, TqState state)
 }
 
 /*
- * Lock the run that a worker says it works on; it is running on return.  A
- * run that does not exist is said first, then that the deadline has passed.
+ * Prolong the claim on a run, in its row, until it is written as it was read.
+ * A run that does not exist is said first, then that the deadline has passed,
+ * then that the run is not running.
  */
-static TqRun *
-lock_running(const TqTask *task, int run_id, TimestampTz now)
+static void
+extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 {
-	int found;
-	TqRun *run = tq_runs_lock(&task->id, &run_id, 1, &found);
+	TqRunWriter *writer = tq_run_writer_begin();
+	TimestampTz taken_until = tq_clock_add_ms(now, tq_claim_timeout);
+	bool is_written = false;
 
-	while (found == 0)
+	while (!is_written)
 	{
-		run = palloc(sizeof(TqRun));
-		if (!tq_run_peek(task->id, run) || run->run_id != run_id)
+		bool has_row = tq_run_writer_read(writer, task->id, run_id, run);
+
+		if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
 			tq_refuse_missing_run(task, run_id);
-		if (run->place != TQ_PLACE_RUN)
-			break;
-		/* It has been claimed between the two looks. */
-		run = tq_runs_lock(&task->id, &run_id, 1, &found);
+		if (task->deadline <= now)
+			tq_refuse_past_deadline(task);
+		if (tq_state_verdict(run->state, TQ_EVENT_RECLAIM) != TQ_VERDICT_APPLY)
+			refuse_reclaim(task, run_id, run->state);
+		run->taken_until = Max(run->taken_until, taken_until);
+		if (has_row)
+			is_written = tq_run_writer_write(writer, run);
+		else /* claimed between the two looks */
+			tq_run_writer_renew(writer);
 	}
-	if (task->deadline <= now)
-		tq_refuse_past_deadline(task);
-	if (tq_state_verdict(run->state, TQ_EVENT_RECLAIM) != TQ_VERDICT_APPLY)
-		refuse_reclaim(task, run_id, run->state);
-	return run;
+	tq_run_writer_end(writer);
 }
 
 /* 2.10: the claim lasts from now; it never ends earlier than it did before. */
@@ -229,24 +260,26 @@ void
 tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 				 TqClaim *claim)
 {
-	TqTask *task = tq_task_get(task_id, false);
-	TqRun *run;
-	TqRun *history;
-	int n;
+	TqTask task = {.task_id = *task_id};
+	TqRun run;
+	TqWorker worker;
 
-	run = lock_running(task, run_id, now);
-	run->taken_until = Max(run->taken_until,
-						   tq_clock_add_ms(now, tq_claim_timeout));
-	tq_run_extend(task->id, run_id, run->taken_until);
-	tq_lease_insert(run->taken_until, &task->id, 1);
-	tq_worker_seen(run->worker, now, tq_clock_add_ms(now, DAY_MS), false);
-	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, DAY_MS));
-	history = tq_runs_history(&task->id, 1, &n);
+	tq_tasks_find(&task, 1);
+	if (task.id == 0)
+		tq_refuse_missing_task(task_id);
+	extend(&task, run_id, now, &run);
+	tq_lease_insert(run.taken_until, &task.id, 1);
+	tq_worker_get_by_number(run.worker, &worker);
+	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
+	{
+		tq_worker_seen(run.worker, now, tq_clock_add_ms(now, DAY_MS), false);
+		tq_queue_seen(task.queue, now, tq_clock_add_ms(now, DAY_MS));
+	}
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
-					   .worker_group = history[run_id].worker_group,
-					   .worker_id = history[run_id].worker_id,
-					   .taken_until = run->taken_until,
+					   .worker_group = worker.group,
+					   .worker_id = worker.name,
+					   .taken_until = run.taken_until,
 					   .payload = NULL};
 }
 

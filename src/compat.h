@@ -38,15 +38,55 @@
 	index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
-/* Insertion of index entries knows of summarizing indexes since 16. */
+/*
+ * Which indexes need an entry after an update, and the insertion of entries:
+ * since 16 there are summarizing indexes, which may need one when others do
+ * not.
+ */
 #if PG_VERSION_NUM >= 160000
-#define TqInsertIndexTuples(result, slot, estate)                             \
-	((void) ExecInsertIndexTuples(                                            \
-		result, slot, estate, false, false, NULL, NIL, false))
+#define TqUpdateIndexes TU_UpdateIndexes
+#define TqNeedsEntries(indexes) ((indexes) != TU_None)
+#define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
+	((void) ExecInsertIndexTuples(result,                                     \
+								  slot,                                       \
+								  estate,                                     \
+								  false,                                      \
+								  false,                                      \
+								  NULL,                                       \
+								  NIL,                                        \
+								  (indexes) == TU_Summarizing))
+#define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
+	((void) ExecInsertIndexTuples(result,                                     \
+								  slot,                                       \
+								  estate,                                     \
+								  false,                                      \
+								  (conflict) != NULL,                         \
+								  conflict,                                   \
+								  arbiters,                                   \
+								  false))
 #else
-#define TqInsertIndexTuples(result, slot, estate)                             \
+#define TqUpdateIndexes bool
+#define TqNeedsEntries(indexes) (indexes)
+#define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
 	((void) ExecInsertIndexTuples(                                            \
 		result, slot, estate, false, false, NULL, NIL))
+#define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
+	((void) ExecInsertIndexTuples(                                            \
+		result, slot, estate, false, (conflict) != NULL, conflict, arbiters))
+#endif
+
+/* The check for a key can leave out a tuple since 18. */
+#if PG_VERSION_NUM >= 180000
+#define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
+	ExecCheckIndexConstraints(result,                                         \
+							  slot,                                           \
+							  estate,                                         \
+							  other,                                          \
+							  &(slot)->tts_tid,                               \
+							  arbiters)
+#else
+#define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
+	ExecCheckIndexConstraints(result, slot, estate, other, arbiters)
 #endif
 
 /* The number of this process's PGPROC: a field of it until 17. */

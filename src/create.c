@@ -380,26 +380,37 @@ intern_queues(TqTask *tasks, int n)
 		tasks[places[i]].queue = tq_queue_intern(tasks[places[i]].queue_name);
 }
 
-/* Insert definitions in order of task_id, so that two calls cannot deadlock. */
+/*
+ * Insert definitions in order of task_id, so that two calls cannot deadlock.
+ * One that exists takes the new one's place; one that is deleted before it
+ * could be read is inserted after all.
+ */
 static int64
 insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 {
 	int *places = places_sorted(tasks, n, compare_slug);
+	const TqTask **sorted = palloc(sizeof(TqTask *) * n);
+	bool *is_new = palloc(sizeof(bool) * n);
 	int64 created = 0;
+	int own = 0;
 
+	for (int i = 0; i < n; i++)
+		sorted[i] = &tasks[places[i]];
+	tq_tasks_insert(sorted, n, is_new);
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[places[i]];
 		TqSibling *sibling =
 			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
 
-		do
-			sibling->is_new = tq_task_insert(task);
-		while (!sibling->is_new && !adopt_existing(task, repeat));
+		while (!is_new[i] && !adopt_existing(task, repeat))
+			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
+		sibling->is_new = is_new[i];
 		if (is_named_after_itself(task))
-			tq_group_check_own(task);
-		created += sibling->is_new;
+			sorted[own++] = task;
+		created += is_new[i];
 	}
+	tq_groups_check_own(sorted, own);
 	return created;
 }
 

@@ -138,16 +138,24 @@ lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
 }
 
 /*
- * Find and lock all that these new tasks require, for tq_depend_track().  Once
+ * Find and lock all that these new tasks require, for tq_depend_track(); NULL
+ * when that is nothing.  Once
  * for all of them, so that the order of locks is the same in every call.
  */
 HTAB *
 tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
 {
-	HTAB *strangers = collect_strangers(tasks, n, siblings);
+	HTAB *strangers;
+	Stranger **in_order;
 	int found;
-	Stranger **in_order = find_strangers(strangers, &found);
+	int ndependencies = 0;
 
+	for (int i = 0; i < n; i++)
+		ndependencies += tasks[i].ndependencies;
+	if (ndependencies == 0)
+		return NULL;
+	strangers = collect_strangers(tasks, n, siblings);
+	in_order = find_strangers(strangers, &found);
 	qsort(in_order, found, sizeof(Stranger *), compare_strangers);
 	lock_strangers(in_order, found, false);
 	lock_strangers(in_order, found, true);
@@ -360,6 +368,26 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 	tq_publish(messages, count);
 }
 
+/* Those on whose tasks others depend; most have nobody. */
+static TqRun *
+those_required(const TqRun *finals, int n, int *found)
+{
+	TqRun *required = palloc(sizeof(TqRun) * Max(n, 1));
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	bool *is_required = palloc(sizeof(bool) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		tasks[i] = finals[i].task;
+	tq_edges_exist(tasks, n, is_required);
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (is_required[i])
+			required[(*found)++] = finals[i];
+	}
+	return required;
+}
+
 /*
  * These runs were the last of their tasks, and their rows are locked and
  * written: count down what waits for them, each dependent once, and schedule
@@ -377,6 +405,7 @@ tq_depend_release(const TqRun *finals, int n, TimestampTz now)
 	int64 *free_ids;
 	int nfree = 0;
 
+	finals = those_required(finals, n, &n);
 	if (n == 0)
 		return;
 	met = tq_edges_met(what_is_met(finals, n), n, &nmet);

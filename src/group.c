@@ -98,21 +98,40 @@ tq_group_join(const TqTask *task, TimestampTz latest_expires)
 	return group.id;
 }
 
-/*
- * The task that a group is named after has been inserted, or existed: if the
- * group has a row, which others may be writing just now, it must fit.
- */
-void
-tq_group_check_own(const TqTask *task)
+/* The task that this group is named after must fit to the row of the group. */
+static void
+check_own(const TqTask *task)
 {
 	TqGroup group;
 
-	if (!tq_group_wait_for_insert(&task->task_id) ||
-		!tq_group_find(&task->task_id, &group) || group.id == 0)
+	if (!tq_group_find(&task->task_id, &group) || group.id == 0)
 		return;
 	check_member(&group, task->scheduler_id);
 	if (task->expires > group.expires)
 		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
+}
+
+/*
+ * These tasks, after which groups are named, have been inserted, or existed:
+ * if their groups have rows, which others may be writing just now, they must
+ * fit.
+ */
+void
+tq_groups_check_own(const TqTask *const *tasks, int n)
+{
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	bool *exist = palloc(sizeof(bool) * Max(n, 1));
+
+	if (n == 0)
+		return;
+	for (int i = 0; i < n; i++)
+		slugs[i] = tasks[i]->task_id;
+	tq_groups_wait_for_insert(slugs, n, exist);
+	for (int i = 0; i < n; i++)
+	{
+		if (exist[i])
+			check_own(tasks[i]);
+	}
 }
 
 /* TQ404 when there is no such group. */

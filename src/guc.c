@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "utils/builtins.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
@@ -26,6 +27,7 @@ int tq_max_inline_artifact = 1024 * 1024;
 int tq_message_retention = 60 * 60;
 int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
+int tq_queue_slots = 4096;
 bool tq_publish_retried_exceptions = false;
 int64 tq_clock_offset = 0;
 
@@ -232,9 +234,31 @@ define_numbers(void)
 							NULL);
 }
 
+/* What sizes shared memory is there only with it. */
+static void
+define_sizes(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	DefineCustomIntVariable(
+		"tq.queue_slots",
+		"For how many task queues the server keeps where claims have got to.",
+		NULL,
+		&tq_queue_slots,
+		4096,
+		4,
+		1024 * 1024,
+		PGC_POSTMASTER,
+		0,
+		NULL,
+		NULL,
+		NULL);
+}
+
 void
 tq_guc_define(void)
 {
+	define_sizes();
 	define_messages();
 	define_numbers();
 	define_times();

@@ -79,6 +79,7 @@ extern int tq_max_inline_artifact;    /* bytes */
 extern int tq_message_retention;      /* s */
 extern int tq_subscription_retention; /* s */
 extern int tq_publish_interval;       /* ms */
+extern int tq_queue_slots;            /* of the claim cursor */
 extern bool tq_publish_retried_exceptions;
 extern int64 tq_clock_offset; /* us */
 

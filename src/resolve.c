@@ -3,9 +3,11 @@
  *	  The end of a run: final, or followed by another (spec/taskcluster.md 2.11,
  *	  2.12, 3.2).
  *
- * Room 4.  Every way in which a run ends comes through end_runs() or, where
+ * Room 4.  Every way in which a run ends comes through follow_end() or, where
  * no retry is possible, tq_resolve_final(): reports of workers, expired
- * claims, cancel, deadline.  Callers hold the locks of the runs' rows.
+ * claims, cancel, deadline.  A report writes the row of the run that it ends,
+ * which waits for other transitions of the task as a lock would; the other
+ * callers hold the locks of the runs' rows.
  *
  * A run that ends while it may be retried gets a successor at the back of the
  * queue in the same transaction, so a task is never without a place.  No retry
@@ -32,12 +34,10 @@ tq_outcome_name(TqOutcome outcome)
 	return NULL;
 }
 
-/* Runs that end in one call, collected and then written in a few statements. */
+/* What follows the ends of one call, collected and then written together. */
 typedef struct Ending
 {
-	TqRun *ended; /* rows of run to update */
-	int nended;
-	TqRun *finals; /* those of them that no retry follows */
+	TqRun *finals; /* those that no retry follows */
 	int nfinals;
 	TqPending *retries;
 	int nretries;
@@ -49,7 +49,6 @@ static void
 begin_ending(Ending *ending, int n)
 {
 	memset(ending, 0, sizeof(*ending));
-	ending->ended = palloc(sizeof(TqRun) * Max(n, 1));
 	ending->finals = palloc(sizeof(TqRun) * Max(n, 1));
 	ending->retries = palloc0(sizeof(TqPending) * Max(n, 1));
 	ending->messages = palloc(sizeof(TqMessage) * 2 * Max(n, 1));
@@ -81,24 +80,25 @@ tell_followed(Ending *ending, const TqTask *task, int run_id,
 		tell(ending, TQ_EXCHANGE_TASK_PENDING, task, next->run_id, next);
 }
 
-/*
- * End one running run; true when a retry follows.  A run that this call has
- * ended has no place any more, should it be reported twice.
- */
-static bool
-end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
-		TimestampTz now)
+/* The run in its row, as it ends. */
+static void
+end_row(TqRun *run, TqResolved reason, TimestampTz now)
 {
-	TqCreated retry = tq_resolved_retry(reason);
+	run->state = tq_resolved_state(reason);
+	run->reason = reason;
+	run->resolved = now;
+}
+
+/* What follows the end of a run whose row is written; true when a retry does. */
+static bool
+follow_end(Ending *ending, const TqRun *run, const TqTask *task,
+		   TimestampTz now)
+{
+	TqCreated retry = tq_resolved_retry(run->reason);
 	TqRun next = {.run_id = run->run_id + 1,
 				  .state = TQ_STATE_PENDING,
 				  .created = retry};
 
-	run->state = tq_resolved_state(reason);
-	run->reason = reason;
-	run->resolved = now;
-	ending->ended[ending->nended++] = *run;
-	run->place = TQ_PLACE_NONE;
 	if (retry == TQ_CREATED_NONE || run->retries_left <= 0 ||
 		run->run_id + 1 >= tq_max_runs || now >= task->deadline)
 	{
@@ -121,7 +121,6 @@ end_run(Ending *ending, TqRun *run, const TqTask *task, TqResolved reason,
 static void
 write_ending(Ending *ending, TimestampTz now)
 {
-	tq_runs_update(ending->ended, ending->nended);
 	tq_pending_insert(ending->retries, ending->nretries);
 	tq_publish(ending->messages, ending->nmessages);
 	tq_depend_release(ending->finals, ending->nfinals, now);
@@ -129,64 +128,45 @@ write_ending(Ending *ending, TimestampTz now)
 
 /* ---- reports ---- */
 
-/* Find the tasks that the reports name; both are in the same order. */
+/* Find the tasks that the reports name. */
 static void
 find_tasks(TqReport *reports, int n)
 {
-	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-	TqTask *tasks;
-	int found;
-	int next = 0;
+	TqTask *tasks = palloc0(sizeof(TqTask) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
-		slugs[i] = reports[i].task_id;
-	tasks = tq_tasks_by_slug(slugs, n, false, &found);
+		tasks[i].task_id = reports[i].task_id;
+	tq_tasks_find(tasks, n);
 	for (int i = 0; i < n; i++)
-	{
-		bool is_found = next < found &&
-						tq_slug_compare(&reports[i].task_id,
-										&tasks[next].task_id) == 0;
-
-		reports[i].task = is_found ? &tasks[next++] : NULL;
-	}
+		reports[i].task = tasks[i].id == 0 ? NULL : &tasks[i];
 }
 
+/* Of two places in an array of reports, which is the third argument. */
 static int
-compare_run(const void *a, const void *b)
+compare_place(const void *a, const void *b, void *reports)
 {
-	const TqRun *x = a;
-	const TqRun *y = b;
+	const TqReport *x = (const TqReport *) reports + *(const int *) a;
+	const TqReport *y = (const TqReport *) reports + *(const int *) b;
+	int64 task = x->task == NULL ? 0 : x->task->id;
+	int64 other = y->task == NULL ? 0 : y->task->id;
 
-	if (x->task != y->task)
-		return x->task < y->task ? -1 : 1;
-	return x->run_id - y->run_id;
+	if (task != other)
+		return task < other ? -1 : 1;
+	if (x->run_id != y->run_id)
+		return x->run_id < y->run_id ? -1 : 1;
+	return x < y ? -1 : x > y;
 }
 
-/* Lock the rows of run that the reports name, and drop those asked for twice. */
-static TqRun *
-lock_reported(const TqReport *reports, int n, int *nruns)
+/* The order of locks: by task id, then run id. */
+static int *
+places_by_run(TqReport *reports, int n)
 {
-	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
-	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
-	int count = 0;
-	int found;
-	TqRun *runs;
+	int *places = palloc(sizeof(int) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
-	{
-		if (reports[i].task == NULL)
-			continue;
-		tasks[count] = reports[i].task->id;
-		run_ids[count++] = reports[i].run_id;
-	}
-	runs = tq_runs_lock(tasks, run_ids, count, &found);
-	*nruns = 0;
-	for (int i = 0; i < found; i++)
-	{
-		if (*nruns == 0 || compare_run(&runs[*nruns - 1], &runs[i]) != 0)
-			runs[(*nruns)++] = runs[i];
-	}
-	return runs;
+		places[i] = i;
+	qsort_arg(places, n, sizeof(int), compare_place, reports);
+	return places;
 }
 
 /*
@@ -201,8 +181,6 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	int may_follow = run->state == TQ_STATE_EXCEPTION ? 1 : 0;
 	TqRun last;
 
-	if (run->place == TQ_PLACE_NONE)
-		return true;
 	if (run->reason != reason || !tq_run_peek(run->task, &last) ||
 		last.run_id > run->run_id + may_follow)
 		return false;
@@ -228,58 +206,100 @@ judge_without_row(TqReport *report)
 	return TQ_OUTCOME_NOT_FOUND;
 }
 
-static TqOutcome
-apply_report(TqReport *report, TqRun *run, TqResolved reason, TimestampTz now,
-			 Ending *ending)
+/*
+ * Write the end of a running run, or lock one that is resolved: either way it
+ * is as in report->run from here on.  A run that is running is its task's
+ * last.
+ */
+static void
+end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
+			TimestampTz now)
 {
-	report->state = run->state;
-	switch (tq_state_verdict(run->state, TQ_EVENT_REPORT))
+	TqRun *run = &report->run;
+	int32 run_id = report->run_id;
+	int found;
+
+	while (tq_run_writer_read(writer, report->task->id, run_id, run))
 	{
-		case TQ_VERDICT_APPLY:
-			return end_run(ending, run, report->task, reason, now)
-					   ? TQ_OUTCOME_RETRIED
-					   : TQ_OUTCOME_RESOLVED;
-		case TQ_VERDICT_CONFLICT:
-			return is_repeat(report->task, run, reason, ending)
-					   ? TQ_OUTCOME_REPEATED
-					   : TQ_OUTCOME_CONFLICT;
-		case TQ_VERDICT_KEEP:
-		case TQ_VERDICT_NO_RUN:
-			break;
+		report->state = run->state;
+		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)
+		{
+			(void) tq_runs_lock(&report->task->id, &run_id, 1, &found);
+			return;
+		}
+		end_row(run, reason, now);
+		report->is_ended = tq_run_writer_write(writer, run);
+		if (report->is_ended)
+			return;
 	}
-	return TQ_OUTCOME_NOT_FOUND;
+	run->place = TQ_PLACE_NONE;
+}
+
+/* Each run that is named, once, in the order of locks. */
+static void
+end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	int *places = places_by_run(reports, n);
+	TqReport *before = NULL;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqReport *report = &reports[places[i]];
+
+		if (report->task == NULL)
+			continue;
+		if (before != NULL && before->task->id == report->task->id &&
+			before->run_id == report->run_id)
+		{
+			report->first = before;
+			continue;
+		}
+		end_or_lock(report, writer, reason, now);
+		before = report;
+	}
+	tq_run_writer_end(writer);
+}
+
+static TqOutcome
+judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
+{
+	const TqReport *first = report->first == NULL ? report : report->first;
+
+	if (report->task == NULL)
+		return TQ_OUTCOME_NOT_FOUND;
+	if (report->is_ended)
+		return follow_end(ending, &report->run, report->task, now)
+				   ? TQ_OUTCOME_RETRIED
+				   : TQ_OUTCOME_RESOLVED;
+	if (first->is_ended)
+		return TQ_OUTCOME_REPEATED;
+	if (first->run.place == TQ_PLACE_NONE)
+		return judge_without_row(report);
+	report->state = first->state;
+	return is_repeat(report->task, &first->run, reason, ending)
+			   ? TQ_OUTCOME_REPEATED
+			   : TQ_OUTCOME_CONFLICT;
 }
 
 /*
  * Reports by workers, all for one reason.  Each report gets its outcome; those
- * that do not apply change nothing.
+ * that do not apply change nothing.  The rows are written in the order of
+ * locks, what follows in the order of the reports.
  */
 void
 tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 				   TimestampTz now)
 {
 	Ending ending;
-	TqRun *runs;
-	int nruns;
 
+	if (n == 0)
+		return;
 	find_tasks(reports, n);
-	runs = lock_reported(reports, n, &nruns);
+	end_or_lock_all(reports, n, reason, now);
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)
-	{
-		TqRun key = {0};
-		TqRun *run;
-
-		reports[i].outcome = TQ_OUTCOME_NOT_FOUND;
-		if (reports[i].task == NULL)
-			continue;
-		key.task = reports[i].task->id;
-		key.run_id = reports[i].run_id;
-		run = bsearch(&key, runs, nruns, sizeof(TqRun), compare_run);
-		reports[i].outcome =
-			run == NULL ? judge_without_row(&reports[i])
-						: apply_report(&reports[i], run, reason, now, &ending);
-	}
+		reports[i].outcome = judge(&reports[i], reason, now, &ending);
 	write_ending(&ending, now);
 }
 
@@ -291,13 +311,12 @@ tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n, TimestampTz now)
 {
 	Ending ending;
 
+	for (int i = 0; i < n; i++)
+		end_row(&runs[i], TQ_RESOLVED_CLAIM_EXPIRED, now);
+	tq_runs_update(runs, n);
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)
-		(void) end_run(&ending,
-					   &runs[i],
-					   &tasks[i],
-					   TQ_RESOLVED_CLAIM_EXPIRED,
-					   now);
+		(void) follow_end(&ending, &runs[i], &tasks[i], now);
 	write_ending(&ending, now);
 }
 
@@ -333,9 +352,7 @@ tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
 	{
 		if (runs[i].place == TQ_PLACE_UNSCHEDULED)
 			give_birth_resolved(&runs[i], &tasks[i], now);
-		runs[i].state = tq_resolved_state(reason);
-		runs[i].reason = reason;
-		runs[i].resolved = now;
+		end_row(&runs[i], reason, now);
 		messages[i] = tq_publish_make(TQ_EXCHANGE_TASK_EXCEPTION,
 									  &tasks[i],
 									  runs[i].run_id,

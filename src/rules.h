@@ -91,8 +91,11 @@ typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
-	TqTask *task;  /* NULL: there is none */
-	TqState state; /* of the run before the report */
+	TqTask *task;                 /* NULL: there is none */
+	const struct TqReport *first; /* on the same run, or NULL */
+	TqRun run;                    /* the row of the run, if it has one */
+	TqState state;                /* of the run before the report */
+	bool is_ended;                /* by this report */
 	TqOutcome outcome;
 } TqReport;
 
@@ -118,7 +121,7 @@ extern Jsonb *tq_priority_change_group(const TqSlug *slug, int priority,
 
 /* ---- group.c: task groups ---- */
 extern int64 tq_group_join(const TqTask *task, TimestampTz latest_expires);
-extern void tq_group_check_own(const TqTask *task);
+extern void tq_groups_check_own(const TqTask *const *tasks, int n);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now);
 extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
@@ -139,6 +142,8 @@ typedef struct TqClaim
 extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
 							  const char *worker_id, int max, TimestampTz now,
 							  int *found);
+extern void tq_claim_note_seen(const char *queue, const char *worker_group,
+							   const char *worker_id, TimestampTz now);
 extern bool tq_claim_one(const TqSlug *task_id, int run_id,
 						 const char *worker_group, const char *worker_id,
 						 TimestampTz now, TqClaim *claim);
@@ -146,6 +151,11 @@ extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
 							 TimestampTz now, TqClaim *claim);
 extern void tq_worker_get(const char *queue, const char *group, const char *id,
 						  TimestampTz now, TqWorker *worker);
+
+/* ---- claim_wait.c: a claim that waits ---- */
+extern TqClaim *tq_claim_wait(const char *queue, const char *worker_group,
+							  const char *worker_id, int max, int64 wait_ms,
+							  int *found);
 
 /* ---- common errors, in lifecycle.c ---- */
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);

@@ -39,6 +39,8 @@
  * worker whatever it holds (worker_utility.c).
  */
 #include "shmem.h"
+#include "cursor.h"
+#include "wait.h"
 
 #include <signal.h>
 
@@ -206,6 +208,8 @@ tq_shmem_init(void)
 	shmem_request_hook = request;
 	next_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = startup;
+	tq_cursor_init();
+	tq_wait_init();
 }
 
 /*

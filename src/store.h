@@ -36,6 +36,7 @@ typedef struct TqTask
 	int16 priority;
 	int16 retries;
 	bool all_resolved;
+	bool has_own_id; /* it was drawn by us just now */
 	TqSlug task_id;
 	TqSlug group_slug;
 	char *queue_name;
@@ -56,11 +57,13 @@ typedef struct TqTask
 #define TQ_DEFAULT_PROJECT "none"
 
 extern int64 tq_seq_next(void);
-extern bool tq_task_insert(const TqTask *task);
+extern void tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new);
 extern TqTask *tq_task_by_slug(const TqSlug *slug);
 extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
 extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
 								int *found);
+extern void tq_tasks_find(TqTask *tasks, int n);
+extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
@@ -107,6 +110,20 @@ typedef enum TqLock
 	TQ_LOCK_SKIP    /* the same, if nobody else holds it */
 } TqLock;
 
+/* A run that has been taken from pending, or could be. */
+typedef struct TqClaimed
+{
+	int64 task;
+	TqSlug task_id;
+	int run_id;
+	int priority;
+	int retries_left;
+	TqCreated created;
+	TimestampTz scheduled;
+	TimestampTz deadline; /* of the task */
+	Jsonb *payload;
+} TqClaimed;
+
 extern bool tq_run_peek(int64 task, TqRun *run);
 extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
 extern TqRun *tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n,
@@ -118,8 +135,19 @@ extern int64 *tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now,
 extern int64 *tq_runs_peek_unresolved(const int64 *tasks, int n, int *found);
 extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
+extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
+						  TimestampTz now, TimestampTz taken_until);
 extern void tq_runs_update(const TqRun *runs, int n);
-extern void tq_run_extend(int64 task, int run_id, TimestampTz taken_until);
+
+/* Rows of run that are read, and written if nobody changed them meanwhile. */
+typedef struct TqRunWriter TqRunWriter;
+
+extern TqRunWriter *tq_run_writer_begin(void);
+extern void tq_run_writer_renew(TqRunWriter *writer);
+extern bool tq_run_writer_read(TqRunWriter *writer, int64 task, int run_id,
+							   TqRun *run);
+extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
+extern void tq_run_writer_end(TqRunWriter *writer);
 
 /* ---- store_pending.c: runs that can be claimed, now or later ---- */
 
@@ -135,20 +163,11 @@ typedef struct TqPending
 	TimestampTz scheduled;
 } TqPending;
 
-typedef struct TqClaimed
-{
-	int64 task;
-	TqSlug task_id;
-	int run_id;
-	int priority;
-	Jsonb *payload;
-} TqClaimed;
-
 extern void tq_pending_insert(const TqPending *rows, int n);
 extern void tq_pending_delete(const int64 *tasks, int n);
-extern TqClaimed *tq_pending_claim(int32 queue, int32 worker, int max,
-								   TimestampTz now, TimestampTz taken_until,
+extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
 								   int *found);
+extern bool tq_pending_is_claimable(int32 queue, TimestampTz now);
 extern int64 tq_pending_count(int32 queue, TimestampTz now);
 extern int64 tq_claimed_count(int32 queue, TimestampTz now);
 extern int tq_delayed_release(TimestampTz now, int max);
@@ -173,6 +192,7 @@ typedef struct TqWaiting
 
 extern void tq_edges_insert(int64 dependent, const int64 *required,
 							const int32 *from_run, int n);
+extern void tq_edges_exist(const int64 *tasks, int n, bool *exist);
 extern TqWaiting *tq_edges_met(const TqMet *met, int n, int *found);
 extern int64 *tq_edges_unscheduled(const int64 *tasks, int n, int *found);
 extern int64 *tq_edges_dependents(const int64 *tasks, int n, int *found);
@@ -221,7 +241,7 @@ typedef struct TqGroup
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
 extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
 extern int64 tq_group_insert(const TqGroup *group);
-extern bool tq_group_wait_for_insert(const TqSlug *slug);
+extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
 extern bool tq_task_wait_for_insert(const TqSlug *slug);
 extern bool tq_group_prolong(int64 id, TimestampTz expires);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
@@ -254,6 +274,8 @@ typedef struct TqWorker
 	TimestampTz quarantine_until;
 	TimestampTz remembered; /* when its last claims were written */
 	int recent;             /* how many of them are kept */
+	char *group;
+	char *name;
 } TqWorker;
 
 #define TQ_RECENT_MAX 20
@@ -269,6 +291,7 @@ extern int32 tq_queue_intern(const char *name);
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
 extern bool tq_worker_find(int32 queue, const char *group, const char *id,
 						   TqWorker *worker);
+extern void tq_worker_get_by_number(int32 id, TqWorker *worker);
 extern void tq_worker_intern(int32 queue, const char *group, const char *id,
 							 TqWorker *worker);
 extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires,

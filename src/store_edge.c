@@ -8,9 +8,11 @@
  * is changed only under the lock of that row.
  */
 #include "store.h"
+#include "row.h"
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "utils/snapmgr.h"
 
 static TqStatement insert_edges = TQ_STATEMENT(
 	"INSERT INTO tq.edge (required, dependent, from_run)"
@@ -68,6 +70,9 @@ static TqStatement delete_unscheduled =
 	TQ_STATEMENT("DELETE FROM tq.unscheduled WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
 
+static TqRelation edge_table = TQ_RELATION("edge");
+static TqRelation edge_by_key = TQ_RELATION("edge_pkey");
+
 /* Edges of a new task. */
 void
 tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
@@ -79,6 +84,29 @@ tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
 
 	if (n > 0)
 		tq_plan_run(&insert_edges, values, NULL);
+}
+
+/* Which of these tasks others depend on, as of now. */
+void
+tq_edges_exist(const int64 *tasks, int n, bool *exist)
+{
+	TqTable *table;
+	Snapshot snapshot;
+	TqScan *scan;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&edge_table);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	scan = tq_scan_begin(table, &edge_by_key, 1, snapshot);
+	for (int i = 0; i < n; i++)
+	{
+		tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
+		exist[i] = tq_scan_next(scan);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
 }
 
 static TqWaiting *

@@ -12,33 +12,22 @@
  *	- creating the task that a group is named after, and writing or sealing the
  *	  group's row: each first writes its own row and then looks, with a snapshot
  *	  that sees uncommitted rows, for the other's, and waits for it
- *	  (tq_group_wait_for_insert, tq_task_wait_for_insert).  As both write before
+ *	  (tq_groups_wait_for_insert, tq_task_wait_for_insert).  As both write before
  *	  they look, at least one sees the other.  Both may: then the server finds
  *	  the deadlock.  To make that a matter of microseconds, those who write the
  *	  group's row look before as well.
  */
 #include "store.h"
+#include "row.h"
 
-#include "access/genam.h"
-#include "access/skey.h"
-#include "access/stratnum.h"
-#include "access/table.h"
-#include "access/tableam.h"
-#include "access/xact.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/snapmgr.h"
-
-#include "compat.h"
 
 /* Our own class of advisory locks: 1 and 2 are the users'. */
 #define TQ_LOCK_CLASS_GROUP 7417
@@ -188,84 +177,71 @@ tq_group_insert(const TqGroup *group)
 	return tq_plan_run(&insert_group, values, NULL) == 1 ? id : 0;
 }
 
-/* The equality scan key of an index on one slugid. */
-static void
-slug_key(Relation index, const TqSlug *slug, ScanKey key)
-{
-	Oid type = index->rd_opcintype[0];
-	Oid operator= get_opfamily_member(index->rd_opfamily[0],
-									  type,
-									  type,
-									  BTEqualStrategyNumber);
-
-	ScanKeyInit(key,
-				1,
-				BTEqualStrategyNumber,
-				get_opcode(operator),
-				PointerGetDatum(slug));
-}
-
 /*
  * Look for a key as a unique index does, uncommitted rows included: true when
  * there is a row, with the transaction that is inserting it or changing it, if
  * that goes on.
  */
 static bool
-look_for_key(Relation heap, Relation index, const TqSlug *slug,
+look_for_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
 			 TransactionId *inserter)
 {
-	SnapshotData dirty;
-	ScanKeyData key;
-	IndexScanDesc scan;
-	TupleTableSlot *slot = table_slot_create(heap, NULL);
 	bool found = false;
 
 	*inserter = InvalidTransactionId;
-	InitDirtySnapshot(dirty);
-	slug_key(index, slug, &key);
-	scan = TqIndexBeginScan(heap, index, &dirty, 1);
-	index_rescan(scan, &key, 1, NULL, 0);
-	while (!TransactionIdIsValid(*inserter) &&
-		   index_getnext_slot(scan, ForwardScanDirection, slot))
+	tq_scan_seek(scan, PointerGetDatum(slug), 0, 0);
+	while (!TransactionIdIsValid(*inserter) && tq_scan_next(scan))
 	{
 		found = true;
-		*inserter = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
+		*inserter = TransactionIdIsValid(dirty->xmin) ? dirty->xmin
+													  : dirty->xmax;
 	}
-	index_endscan(scan);
-	ExecDropSingleTupleTableSlot(slot);
 	return found;
 }
 
-/* Wait until no other session is inserting that key; true when it is there. */
-static bool
-wait_for_insert(const char *table, const char *index_name, const TqSlug *slug)
+/*
+ * Wait until no other session is inserting one of these keys; exist[] tells
+ * which are there.
+ */
+static void
+wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
+				 int n, bool *exist)
 {
-	Oid schema = get_namespace_oid("tq", false);
-	Relation heap = table_open(get_relname_relid(table, schema),
-							   AccessShareLock);
-	Relation index = index_open(get_relname_relid(index_name, schema),
-								AccessShareLock);
+	SnapshotData dirty;
+	TqTable *table = tq_table_open(relation);
+	TqScan *scan;
 	TransactionId inserter;
-	bool found;
 
-	while ((found = look_for_key(heap, index, slug, &inserter)) &&
-		   TransactionIdIsValid(inserter))
-		XactLockTableWait(inserter, NULL, NULL, XLTW_None);
-	index_close(index, AccessShareLock);
-	table_close(heap, AccessShareLock);
-	return found;
+	InitDirtySnapshot(dirty);
+	scan = tq_scan_begin(table, index, 1, &dirty);
+	for (int i = 0; i < n; i++)
+	{
+		while ((exist[i] = look_for_key(scan, &dirty, &slugs[i], &inserter)) &&
+			   TransactionIdIsValid(inserter))
+			XactLockTableWait(inserter, NULL, NULL, XLTW_None);
+	}
+	tq_scan_end(scan);
+	tq_table_close(table);
 }
 
-bool
-tq_group_wait_for_insert(const TqSlug *slug)
+void
+tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist)
 {
-	return wait_for_insert("task_group", "task_group_task_group_id_key", slug);
+	static TqRelation group = TQ_RELATION("task_group");
+	static TqRelation by_slug = TQ_RELATION("task_group_task_group_id_key");
+
+	wait_for_inserts(&group, &by_slug, slugs, n, exist);
 }
 
 bool
 tq_task_wait_for_insert(const TqSlug *slug)
 {
-	return wait_for_insert("task", "task_task_id_key", slug);
+	static TqRelation task = TQ_RELATION("task");
+	static TqRelation by_slug = TQ_RELATION("task_task_id_key");
+	bool exists;
+
+	wait_for_inserts(&task, &by_slug, slug, 1, &exists);
+	return exists;
 }
 
 /*

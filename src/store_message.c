@@ -246,7 +246,7 @@ tq_messages_insert(int place, const TqMessage *messages, int n)
 	InitResultRelInfo(result, rel, 1, NULL, 0);
 	ExecOpenIndices(result, false);
 	table_tuple_insert(rel, slot, GetCurrentCommandId(true), 0, NULL);
-	TqInsertIndexTuples(result, slot, estate);
+	TqInsertEntries(result, slot, estate, NULL, NIL);
 	ExecCloseIndices(result);
 	ExecDropSingleTupleTableSlot(slot);
 	FreeExecutorState(estate);

@@ -3,60 +3,34 @@
  *	  Rows of tq.pending and tq.delayed: runs that wait for a worker.
  *
  * Room 2.  A row of pending can be claimed; a row of delayed becomes one when
- * it is due.  A claim deletes the row and inserts the run and the lease, all
- * in one statement: rows that another session holds are passed over, so that
- * claimants never wait for each other, nor for a cancel.
+ * it is due.  A claim deletes the row, by the access methods, without waiting:
+ * rows that another session has its hand on are passed over, so that claimants
+ * never wait for each other, nor for a cancel.
+ *
+ * A claim walks the index pending_order, priority by priority, from where the
+ * cursor says (cursor.c), and looks at each row as it is at that moment, not
+ * as of a snapshot: a row that is there and free is taken by deleting it, and
+ * the delete fails if that has changed.  Every row is noted for the cursor
+ * before it is inserted or deleted here; one that is written otherwise (by a
+ * restore) is noted by a trigger (store_cursor.c).
  */
 #include "store.h"
+#include "cursor.h"
+#include "row.h"
 
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
-
-/*
- * A run that follows another, or comes later than its task, has the task's
- * priority of this moment: the caller may have read the task before it locked
- * the row that a change of priority would have to lock.
- */
-static TqStatement insert_pending = TQ_STATEMENT(
-	"INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
-	" SELECT CASE x.seq WHEN 0 THEN nextval('tq.seq') ELSE x.seq END, x.task, x.scheduled,"
-	" x.queue, CASE x.seq WHEN 0 THEN (SELECT t.priority FROM tq.task t WHERE t.id = x.task)"
-	" ELSE x.priority END, x.run_id, x.retries_left, x.created"
-	" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) AS x (seq, task, scheduled, queue, priority,"
-	" run_id, retries_left, created)",
-	INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT4ARRAYOID,
-	INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
-
-static TqStatement delete_pending =
-	TQ_STATEMENT("DELETE FROM tq.pending WHERE task = ANY ($1)", INT8ARRAYOID);
+#include "miscadmin.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 static TqStatement delete_delayed =
 	TQ_STATEMENT("DELETE FROM tq.delayed WHERE task = ANY ($1)", INT8ARRAYOID);
 
-static TqStatement set_pending_priority =
-	TQ_STATEMENT("UPDATE tq.pending SET priority = $2 WHERE task = ANY ($1)",
-				 INT8ARRAYOID, INT2OID);
-
 static TqStatement set_delayed_priority =
 	TQ_STATEMENT("UPDATE tq.delayed SET priority = $2 WHERE task = ANY ($1)",
 				 INT8ARRAYOID, INT2OID);
-
-/* $1 queue, $2 now, $3 how many, $4 taken until, $5 worker */
-static TqStatement claim = TQ_STATEMENT(
-	"WITH candidate AS MATERIALIZED ("
-	"SELECT p.task FROM tq.pending p JOIN tq.task t ON t.id = p.task"
-	" WHERE p.queue = $1 AND t.deadline > $2"
-	" ORDER BY p.queue, p.priority DESC, p.seq LIMIT $3 FOR UPDATE OF p SKIP LOCKED),"
-	" taken AS (DELETE FROM tq.pending p USING candidate c WHERE p.task = c.task"
-	" RETURNING p.*),"
-	" started AS (INSERT INTO tq.run (task, run_id, state, reason_created, retries_left,"
-	" worker, scheduled, started, taken_until)"
-	" SELECT task, run_id, 2, reason_created, retries_left, $5, scheduled, $2, $4 FROM taken),"
-	" leased AS (INSERT INTO tq.lease (due, tasks)"
-	" SELECT $4, array_agg(task) FROM taken HAVING count(*) > 0)"
-	" SELECT t.id, t.task_id, x.run_id, t.payload, x.priority FROM taken x JOIN tq.task t ON t.id = x.task"
-	" ORDER BY x.priority DESC, x.seq",
-	INT4OID, TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT4OID);
 
 static TqStatement count_pending = TQ_STATEMENT(
 	"SELECT count(*) FROM tq.pending p JOIN tq.task t ON t.id = p.task"
@@ -70,47 +44,127 @@ static TqStatement count_claimed = TQ_STATEMENT(
 	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
 	INT4OID, TIMESTAMPTZOID);
 
-static TqStatement release_delayed = TQ_STATEMENT(
+static TqStatement take_delayed = TQ_STATEMENT(
 	"WITH due AS MATERIALIZED ("
 	"SELECT task FROM tq.delayed WHERE visible_at <= $1 ORDER BY visible_at LIMIT $2"
 	" FOR UPDATE SKIP LOCKED),"
 	" moved AS (DELETE FROM tq.delayed d USING due WHERE d.task = due.task RETURNING d.*)"
-	" INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)"
-	" SELECT nextval('tq.seq'), task, scheduled, queue, priority, run_id, retries_left, reason_created"
-	" FROM (SELECT * FROM moved ORDER BY visible_at, task) AS x",
+	" SELECT task, scheduled, queue, priority, run_id, retries_left, reason_created"
+	" FROM moved ORDER BY visible_at, task",
 	TIMESTAMPTZOID, INT4OID);
+
+static TqRelation pending = TQ_RELATION("pending");
+static TqRelation pending_order = TQ_RELATION("pending_order");
+static TqRelation pending_by_task = TQ_RELATION("pending_pkey");
+
+/* Columns of tq.pending, from 1, and those of its order. */
+enum
+{
+	PENDING_SEQ = 1,
+	PENDING_TASK,
+	PENDING_SCHEDULED,
+	PENDING_QUEUE,
+	PENDING_PRIORITY,
+	PENDING_RUN_ID,
+	PENDING_RETRIES_LEFT,
+	PENDING_CREATED
+};
+
+#define ORDER_SEQ 3
+
+/* ---- rows that are made, moved and taken away ---- */
+
+static void
+note_made(TqTable *table, int32 queue, int priority, int64 seq)
+{
+	tq_cursor_note_made(RelationGetRelid(table->rel), queue, priority, seq);
+}
+
+static void
+note_taken(TqTable *table, TupleTableSlot *slot)
+{
+	tq_cursor_note_taken(RelationGetRelid(table->rel),
+						 tq_row_int32(slot, PENDING_QUEUE),
+						 tq_row_int16(slot, PENDING_PRIORITY),
+						 tq_row_int64(slot, PENDING_SEQ));
+}
+
+static void
+put_pending(TqTable *table, const TqPending *row)
+{
+	TupleTableSlot *slot = tq_table_new_row(table);
+
+	tq_put(slot, PENDING_SEQ, Int64GetDatum(row->seq));
+	tq_put(slot, PENDING_TASK, Int64GetDatum(row->task));
+	tq_put(slot, PENDING_SCHEDULED, TimestampTzGetDatum(row->scheduled));
+	tq_put(slot, PENDING_QUEUE, Int32GetDatum(row->queue));
+	tq_put(slot, PENDING_PRIORITY, Int16GetDatum(row->priority));
+	tq_put(slot, PENDING_RUN_ID, Int16GetDatum(row->run_id));
+	tq_put(slot, PENDING_RETRIES_LEFT, Int16GetDatum(row->retries_left));
+	tq_put(slot, PENDING_CREATED, Int16GetDatum((int16) row->created));
+	note_made(table, row->queue, row->priority, row->seq);
+}
 
 /*
  * Make runs claimable.  A seq of 0 means the back of the queue, in this order,
- * and the priority that the task has now.
+ * and the priority that the task has now: the caller may have read the task
+ * before it locked the row that a change of priority would have to lock.
  */
 void
 tq_pending_insert(const TqPending *rows, int n)
 {
-	Datum values[8];
-	Datum *v = values;
+	TqTable *table;
 
 	if (n == 0)
 		return;
-	TQ_COLUMN(rows, n, int64, tq_array_int64, seq, *v++);
-	TQ_COLUMN(rows, n, int64, tq_array_int64, task, *v++);
-	TQ_COLUMN(rows, n, TimestampTz, tq_array_time, scheduled, *v++);
-	TQ_COLUMN(rows, n, int32, tq_array_int32, queue, *v++);
-	TQ_COLUMN(rows, n, int32, tq_array_int32, priority, *v++);
-	TQ_COLUMN(rows, n, int32, tq_array_int32, run_id, *v++);
-	TQ_COLUMN(rows, n, int32, tq_array_int32, retries_left, *v++);
-	TQ_COLUMN(rows, n, int32, tq_array_int32, created, *v++);
-	tq_plan_run(&insert_pending, values, NULL);
+	table = tq_table_open(&pending);
+	for (int i = 0; i < n; i++)
+	{
+		TqPending row = rows[i];
+
+		if (row.seq == 0)
+		{
+			row.seq = tq_seq_next();
+			row.priority = tq_task_priority(row.task);
+		}
+		put_pending(table, &row);
+	}
+	tq_table_close(table);
+}
+
+/* Find the row of a task, which the caller has locked; it is there. */
+static TupleTableSlot *
+find_locked(TqScan *by_task, int64 task)
+{
+	tq_scan_seek(by_task, Int64GetDatum(task), 0, 0);
+	if (!tq_scan_next(by_task))
+		elog(ERROR, "task " INT64_FORMAT " is not in tq.pending", task);
+	return by_task->slot;
 }
 
 /* Take pending rows away that the caller has locked. */
 void
 tq_pending_delete(const int64 *tasks, int n)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
+	TqTable *table;
+	TqScan *by_task;
 
-	if (n > 0)
-		tq_plan_run(&delete_pending, values, NULL);
+	if (n == 0)
+		return;
+	table = tq_table_open(&pending);
+	by_task = tq_scan_begin(table, &pending_by_task, 1, SnapshotSelf);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = find_locked(by_task, tasks[i]);
+		TM_Result result;
+
+		note_taken(table, slot);
+		result = tq_table_delete(table, &slot->tts_tid, true);
+		if (result != TM_Ok)
+			tq_table_refuse(table, result);
+	}
+	tq_scan_end(by_task);
+	tq_table_close(table);
 }
 
 void
@@ -122,16 +176,219 @@ tq_delayed_delete(const int64 *tasks, int n)
 		tq_plan_run(&delete_delayed, values, NULL);
 }
 
-/* A new priority, and the same place in it, for those that wait; all are locked. */
+/* A row moves in the order of its queue, and is noted where it was and is. */
+static void
+move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
+{
+	TupleTableSlot *moved = tq_table_copy_row(table, slot);
+	TM_Result result;
+
+	tq_put(moved, PENDING_PRIORITY, Int16GetDatum(priority));
+	note_taken(table, slot);
+	note_made(table,
+			  tq_row_int32(slot, PENDING_QUEUE),
+			  priority,
+			  tq_row_int64(slot, PENDING_SEQ));
+	result = tq_table_update(table, &slot->tts_tid, moved);
+	if (result != TM_Ok)
+		tq_table_refuse(table, result);
+	ExecDropSingleTupleTableSlot(moved);
+}
+
+/*
+ * A new priority, and the same place in it, for those of these tasks that
+ * wait; all are locked.
+ */
 void
 tq_pending_set_priority(const int64 *tasks, int n, int priority)
 {
 	Datum values[2] = {tq_array_int64(tasks, n), Int16GetDatum(priority)};
+	TqTable *table;
+	TqScan *by_task;
 
 	if (n == 0)
 		return;
-	tq_plan_run(&set_pending_priority, values, NULL);
+	table = tq_table_open(&pending);
+	by_task = tq_scan_begin(table, &pending_by_task, 1, SnapshotSelf);
+	for (int i = 0; i < n; i++)
+	{
+		tq_scan_seek(by_task, Int64GetDatum(tasks[i]), 0, 0);
+		if (tq_scan_next(by_task))
+			move_to_priority(table, by_task->slot, priority);
+	}
+	tq_scan_end(by_task);
+	tq_table_close(table);
 	tq_plan_run(&set_delayed_priority, values, NULL);
+}
+
+/* ---- claims ---- */
+
+/* So many entries of the index are looked at before the cursor is moved. */
+#define PASS_ENTRIES 1000
+
+/* A claim, or a look whether there is something to claim, on its way. */
+typedef struct Walk
+{
+	int32 queue;
+	TimestampTz now;
+	int max;
+	bool taking; /* false: only look */
+	TqTable *table;
+	TqScan *order;
+	SnapshotData dirty;
+	TqScan *tasks;
+	TqClaimed *started; /* max of them */
+	int found;
+	/* in the present priority */
+	int priority;
+	TqCursor cursor;
+	int64 from; /* the next pass begins there */
+	int64
+		passed; /* nothing below is claimable, now or by a rollback unnoticed */
+	bool may_raise; /* so far */
+} Walk;
+
+/* What an entry of the index turned out to be. */
+typedef enum Sight
+{
+	SIGHT_PASSABLE, /* dead, or its end will be noted: the cursor may pass */
+	SIGHT_OTHERS,   /* not for us, but for others or later */
+	SIGHT_TAKEN     /* ours now, or seen to be claimable */
+} Sight;
+
+/* The row is there and free: take it, unless its task is past its deadline. */
+static Sight
+take_row(Walk *walk, TupleTableSlot *slot)
+{
+	TqClaimed *started = &walk->started[walk->found];
+
+	if (!tq_task_for_claim(walk->tasks,
+						   tq_row_int64(slot, PENDING_TASK),
+						   walk->taking,
+						   started) ||
+		started->deadline <= walk->now)
+		return SIGHT_OTHERS;
+	if (!walk->taking)
+		return SIGHT_TAKEN;
+	note_taken(walk->table, slot);
+	switch (tq_table_delete_if_free(walk->table, slot))
+	{
+		case TM_Ok:
+			break;
+		case TM_BeingModified:
+		case TM_WouldBlock:
+		case TM_Updated:
+		case TM_Deleted:
+		case TM_SelfModified:
+			return SIGHT_OTHERS;
+		case TM_Invisible:
+			tq_table_refuse(walk->table, TM_Invisible);
+	}
+	started->run_id = tq_row_int16(slot, PENDING_RUN_ID);
+	started->priority = tq_row_int16(slot, PENDING_PRIORITY);
+	started->retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT);
+	started->created = (TqCreated) tq_row_int16(slot, PENDING_CREATED);
+	started->scheduled = DatumGetTimestampTz(
+		tq_row_int64(slot, PENDING_SCHEDULED));
+	return SIGHT_TAKEN;
+}
+
+/*
+ * Look at the row of an entry.  One that another transaction has inserted or
+ * deleted, and that has not ended, may be passed: its end is noted.  But one
+ * that was prepared ends elsewhere (cursor.c).
+ */
+static Sight
+look_at(Walk *walk)
+{
+	TupleTableSlot *slot = walk->order->slot;
+	IndexScanDesc desc = walk->order->desc;
+	bool is_there = index_fetch_heap(desc, slot);
+
+	if (!is_there)
+		return SIGHT_PASSABLE;
+	if (TransactionIdIsValid(walk->dirty.xmin) ||
+		TransactionIdIsValid(walk->dirty.xmax))
+		return tq_cursor_is_strict() ? SIGHT_OTHERS : SIGHT_PASSABLE;
+	return take_row(walk, slot);
+}
+
+static int64
+entry_seq(const TqScan *order)
+{
+	bool isnull;
+
+	return DatumGetInt64(index_getattr(order->desc->xs_itup,
+									   ORDER_SEQ,
+									   order->desc->xs_itupdesc,
+									   &isnull));
+}
+
+/* Look at some entries from walk->from on; false when the last one was seen. */
+static bool
+look_at_some(Walk *walk)
+{
+	tq_scan_seek(walk->order,
+				 Int32GetDatum(walk->queue),
+				 Int16GetDatum(walk->priority),
+				 Int64GetDatum(walk->from));
+	for (int i = 0; i < PASS_ENTRIES && walk->found < walk->max; i++)
+	{
+		Sight sight;
+
+		CHECK_FOR_INTERRUPTS();
+		if (index_getnext_tid(walk->order->desc, ForwardScanDirection) == NULL)
+			return false;
+		walk->from = entry_seq(walk->order) + 1;
+		sight = look_at(walk);
+		if (sight == SIGHT_OTHERS || !walk->taking)
+			walk->may_raise = walk->may_raise && sight == SIGHT_PASSABLE;
+		if (walk->may_raise)
+			walk->passed = walk->from;
+		if (sight == SIGHT_TAKEN)
+			walk->found++;
+	}
+	return true;
+}
+
+/* The entries of one priority, in passes; each may move the cursor. */
+static void
+walk_priority(Walk *walk)
+{
+	bool more = true;
+
+	walk->from = walk->passed = walk->cursor.low[walk->priority];
+	walk->may_raise = true;
+	while (more && walk->found < walk->max && walk->from != TQ_CURSOR_END)
+	{
+		more = look_at_some(walk);
+		if (!more && walk->may_raise)
+			walk->passed = TQ_CURSOR_END;
+		tq_cursor_raise(&walk->cursor, walk->priority, walk->passed);
+		if (more && walk->found < walk->max)
+			tq_cursor_read(walk->cursor.pending, walk->queue, &walk->cursor);
+	}
+}
+
+static void
+walk_queue(Walk *walk)
+{
+	walk->table = tq_table_open(&pending);
+	InitDirtySnapshot(walk->dirty);
+	tq_cursor_read(RelationGetRelid(walk->table->rel),
+				   walk->queue,
+				   &walk->cursor);
+	walk->order = tq_scan_begin(walk->table, &pending_order, 3, &walk->dirty);
+	tq_scan_from(walk->order);
+	walk->order->desc->xs_want_itup = true;
+	walk->tasks = tq_task_scan_begin();
+	for (walk->priority = TQ_PRIORITY_HIGHEST;
+		 walk->priority >= TQ_PRIORITY_LOWEST && walk->found < walk->max;
+		 walk->priority--)
+		walk_priority(walk);
+	tq_task_scan_end(walk->tasks);
+	tq_scan_end(walk->order);
+	tq_table_close(walk->table);
 }
 
 /*
@@ -139,31 +396,31 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
  * its deadline or held by another session.
  */
 TqClaimed *
-tq_pending_claim(int32 queue, int32 worker, int max, TimestampTz now,
-				 TimestampTz taken_until, int *found)
+tq_pending_claim(int32 queue, int max, TimestampTz now, int *found)
 {
-	Datum values[5] = {Int32GetDatum(queue),
-					   TimestampTzGetDatum(now),
-					   Int32GetDatum(max),
-					   TimestampTzGetDatum(taken_until),
-					   Int32GetDatum(worker)};
-	TqClaimed *claimed;
+	Walk walk = {.queue = queue,
+				 .now = now,
+				 .max = max,
+				 .taking = true,
+				 .started = palloc(sizeof(TqClaimed) * max)};
 
-	*found = (int) tq_plan_run(&claim, values, NULL);
-	claimed = palloc(sizeof(TqClaimed) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		claimed[i].task = tq_plan_int64(i, 1, 0);
-		claimed[i].task_id = tq_plan_slug(i, 2);
-		claimed[i].run_id = tq_plan_int16(i, 3, 0);
-		claimed[i].payload = tq_plan_jsonb(i, 4);
-		claimed[i].priority = tq_plan_int16(i, 5, 0);
-	}
-	tq_plan_free_result();
-	if (*found > 0)
-		tq_shmem_note_due(taken_until);
-	return claimed;
+	walk_queue(&walk);
+	*found = walk.found;
+	return walk.started;
 }
+
+/* Is there a run that could be claimed now? */
+bool
+tq_pending_is_claimable(int32 queue, TimestampTz now)
+{
+	TqClaimed started;
+	Walk walk = {.queue = queue, .now = now, .max = 1, .started = &started};
+
+	walk_queue(&walk);
+	return walk.found > 0;
+}
+
+/* ---- counts, and what is delayed ---- */
 
 static int64
 count(TqStatement *statement, int32 queue, TimestampTz now)
@@ -193,6 +450,20 @@ int
 tq_delayed_release(TimestampTz now, int max)
 {
 	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
+	int n = (int) tq_plan_run(&take_delayed, values, NULL);
+	TqPending *rows = palloc0(sizeof(TqPending) * Max(n, 1));
 
-	return (int) tq_plan_run(&release_delayed, values, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		rows[i].task = tq_plan_int64(i, 1, 0);
+		rows[i].scheduled = tq_plan_time(i, 2);
+		rows[i].queue = tq_plan_int32(i, 3, 0);
+		rows[i].priority = tq_plan_int16(i, 4, 0);
+		rows[i].run_id = tq_plan_int16(i, 5, 0);
+		rows[i].retries_left = tq_plan_int16(i, 6, 0);
+		rows[i].created = (TqCreated) tq_plan_int16(i, 7, 0);
+	}
+	tq_plan_free_result();
+	tq_pending_insert(rows, n);
+	return n;
 }

@@ -8,18 +8,20 @@
  * transaction made may be rolled back.
  */
 #include "store.h"
+#include "row.h"
 
 #include "access/xact.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #define QUEUE_NAME_MAX 80 /* 38 + 1 + 38, and the end */
+#define WORKER_NAME_MAX 40
+#define WORKERS_KEPT 10000
 
 typedef struct QueueEntry
 {
@@ -27,11 +29,67 @@ typedef struct QueueEntry
 	int32 id;
 } QueueEntry;
 
-static HTAB *queue_cache = NULL;
-static Oid queue_cache_relid = InvalidOid;
+typedef struct WorkerKey
+{
+	int32 queue;
+	char group[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX];
+} WorkerKey;
 
-/* The last transaction of this backend that interned a queue. */
+typedef struct WorkerEntry
+{
+	WorkerKey key;
+	int32 id;
+} WorkerEntry;
+
+/* Numbers by name, for as long as the table is the same. */
+typedef struct Cache
+{
+	const char *purpose;
+	Size keysize;
+	Size entrysize;
+	int how; /* its keys are compared */
+	TqRelation table;
+	Oid oid;       /* of the table, when the entries were begun */
+	HTAB *entries; /* NULL: there are none */
+} Cache;
+
+static Cache queue_cache = {"tq queues",
+							QUEUE_NAME_MAX,
+							sizeof(QueueEntry),
+							HASH_STRINGS,
+							TQ_RELATION("queue"),
+							InvalidOid,
+							NULL};
+static Cache worker_cache = {"tq workers",
+							 sizeof(WorkerKey),
+							 sizeof(WorkerEntry),
+							 HASH_BLOBS,
+							 TQ_RELATION("worker"),
+							 InvalidOid,
+							 NULL};
+
+/* The last transaction of this backend that interned a name. */
 static TransactionId interning_xid = InvalidTransactionId;
+
+static TqRelation worker_table = TQ_RELATION("worker");
+static TqRelation worker_by_id = TQ_RELATION("worker_pkey");
+
+/* Columns of tq.worker, from 1. */
+enum
+{
+	WORKER_ID = 1,
+	WORKER_QUEUE,
+	WORKER_GROUP,
+	WORKER_NAME,
+	WORKER_EXPIRES,
+	WORKER_FIRST_CLAIM,
+	WORKER_LAST_ACTIVE,
+	WORKER_QUARANTINE,
+	WORKER_QUARANTINE_DETAILS,
+	WORKER_REMEMBERED,
+	WORKER_RECENT_TASKS
+};
 
 static TqStatement find_queue =
 	TQ_STATEMENT("SELECT id FROM tq.queue WHERE task_queue_id = $1", TEXTOID);
@@ -46,13 +104,9 @@ static TqStatement see_queue = TQ_STATEMENT(
 	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 
-#define WORKER_COLUMNS                                                        \
-	"id, expires, first_claim, last_date_active, quarantine_until, remembered, cardinality(recent_tasks)"
-
-static TqStatement find_worker =
-	TQ_STATEMENT("SELECT " WORKER_COLUMNS " FROM tq.worker"
-				 " WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
-				 INT4OID, TEXTOID, TEXTOID);
+static TqStatement find_worker = TQ_STATEMENT(
+	"SELECT id FROM tq.worker WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
+	INT4OID, TEXTOID, TEXTOID);
 
 static TqStatement insert_worker = TQ_STATEMENT(
 	"INSERT INTO tq.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
@@ -97,42 +151,46 @@ static TqStatement forget_workers = TQ_STATEMENT(
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
-/* DROP EXTENSION, or anything else that may have changed the table. */
 static void
-forget_cache(Datum arg, Oid relid)
+close_cache(Cache *cache)
 {
-	if (queue_cache != NULL &&
-		(relid == InvalidOid || relid == queue_cache_relid))
+	if (cache->entries != NULL)
+		hash_destroy(cache->entries);
+	cache->entries = NULL;
+}
+
+/* DROP EXTENSION, or anything else that may have changed a table. */
+static void
+forget_caches(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == queue_cache.oid ||
+		relid == worker_cache.oid)
 	{
-		hash_destroy(queue_cache);
-		queue_cache = NULL;
+		close_cache(&queue_cache);
+		close_cache(&worker_cache);
 	}
 }
 
 static HTAB *
-open_cache(void)
+open_cache(Cache *cache)
 {
 	static bool registered = false;
-	HASHCTL control = {.keysize = QUEUE_NAME_MAX,
-					   .entrysize = sizeof(QueueEntry),
+	HASHCTL control = {.keysize = cache->keysize,
+					   .entrysize = cache->entrysize,
 					   .hcxt = CacheMemoryContext};
-	Oid relid;
 
-	if (queue_cache != NULL)
-		return queue_cache;
+	if (cache->entries != NULL)
+		return cache->entries;
 	if (!registered)
-	{
-		CacheRegisterRelcacheCallback(forget_cache, (Datum) 0);
-		registered = true;
-	}
+		CacheRegisterRelcacheCallback(forget_caches, (Datum) 0);
+	registered = true;
 	/* The look-up may take in invalidations: only then is there a cache to lose. */
-	relid = get_relname_relid("queue", get_namespace_oid("tq", true));
-	queue_cache = hash_create("tq queues",
-							  64,
-							  &control,
-							  HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
-	queue_cache_relid = relid;
-	return queue_cache;
+	cache->oid = tq_relation_oid(&cache->table);
+	cache->entries = hash_create(cache->purpose,
+								 64,
+								 &control,
+								 HASH_ELEM | HASH_CONTEXT | cache->how);
+	return cache->entries;
 }
 
 /* True while a number that was found may be one of this transaction's own. */
@@ -147,7 +205,8 @@ is_interning(void)
 int32
 tq_queue_find(const char *name)
 {
-	QueueEntry *entry = hash_search(open_cache(), name, HASH_FIND, NULL);
+	QueueEntry *entry =
+		hash_search(open_cache(&queue_cache), name, HASH_FIND, NULL);
 	Datum values[1];
 	int32 id;
 
@@ -159,7 +218,7 @@ tq_queue_find(const char *name)
 	tq_plan_free_result();
 	if (id != 0 && !is_interning())
 	{
-		entry = hash_search(open_cache(), name, HASH_ENTER, NULL);
+		entry = hash_search(open_cache(&queue_cache), name, HASH_ENTER, NULL);
 		entry->id = id;
 	}
 	return id;
@@ -194,28 +253,90 @@ tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 	tq_plan_run(&see_queue, values, NULL);
 }
 
-bool
-tq_worker_find(int32 queue, const char *group, const char *id,
-			   TqWorker *worker)
+/* Read the row of a worker; false when there is none. */
+static bool
+read_worker(int32 id, TqWorker *worker)
 {
-	Datum values[3] = {Int32GetDatum(queue),
-					   CStringGetTextDatum(group),
-					   CStringGetTextDatum(id)};
-	bool found = tq_plan_run(&find_worker, values, NULL) > 0;
+	TqTable *table = tq_table_open(&worker_table);
+	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+	TqScan *scan = tq_scan_begin(table, &worker_by_id, 1, snapshot);
+	TupleTableSlot *slot = scan->slot;
+	bool found;
+	bool isnull;
 
+	tq_scan_seek(scan, Int32GetDatum(id), 0, 0);
+	found = tq_scan_next(scan);
 	memset(worker, 0, sizeof(*worker));
 	if (found)
 	{
-		worker->id = tq_plan_int32(0, 1, 0);
-		worker->expires = tq_plan_time(0, 2);
-		worker->first_claim = tq_plan_time(0, 3);
-		worker->last_date_active = tq_plan_time(0, 4);
-		worker->quarantine_until = tq_plan_time(0, 5);
-		worker->remembered = tq_plan_time(0, 6);
-		worker->recent = tq_plan_int32(0, 7, 0);
+		ArrayType *recent = DatumGetArrayTypeP(
+			tq_row_field(slot, WORKER_RECENT_TASKS, &isnull));
+
+		worker->id = id;
+		worker->group = TextDatumGetCString(
+			tq_row_field(slot, WORKER_GROUP, &isnull));
+		worker->name = TextDatumGetCString(
+			tq_row_field(slot, WORKER_NAME, &isnull));
+		worker->expires = tq_row_int64(slot, WORKER_EXPIRES);
+		worker->first_claim = tq_row_int64(slot, WORKER_FIRST_CLAIM);
+		worker->last_date_active = tq_row_int64(slot, WORKER_LAST_ACTIVE);
+		worker->quarantine_until = tq_row_int64(slot, WORKER_QUARANTINE);
+		worker->remembered = tq_row_int64(slot, WORKER_REMEMBERED);
+		worker->recent = ArrayGetNItems(ARR_NDIM(recent), ARR_DIMS(recent));
 	}
-	tq_plan_free_result();
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
 	return found;
+}
+
+/* The worker of a run. */
+void
+tq_worker_get_by_number(int32 id, TqWorker *worker)
+{
+	if (!read_worker(id, worker))
+		elog(ERROR, "worker %d is not in tq.worker", id);
+}
+
+/* The number of a worker that is not known to this session yet, or 0. */
+static int32
+look_up_worker(const WorkerKey *key)
+{
+	Datum values[3] = {Int32GetDatum(key->queue),
+					   CStringGetTextDatum(key->group),
+					   CStringGetTextDatum(key->name)};
+	int32 id = tq_plan_run(&find_worker, values, NULL) > 0
+				   ? tq_plan_int32(0, 1, 0)
+				   : 0;
+
+	tq_plan_free_result();
+	if (id != 0 && !is_interning())
+	{
+		WorkerEntry *entry;
+
+		if (hash_get_num_entries(open_cache(&worker_cache)) >= WORKERS_KEPT)
+			close_cache(&worker_cache);
+		entry = hash_search(open_cache(&worker_cache), key, HASH_ENTER, NULL);
+		entry->id = id;
+	}
+	return id;
+}
+
+bool
+tq_worker_find(int32 queue, const char *group, const char *name,
+			   TqWorker *worker)
+{
+	WorkerKey key;
+	WorkerEntry *entry;
+
+	memset(&key, 0, sizeof(key));
+	key.queue = queue;
+	strlcpy(key.group, group, sizeof(key.group));
+	strlcpy(key.name, name, sizeof(key.name));
+	entry = hash_search(open_cache(&worker_cache), &key, HASH_FIND, NULL);
+	if (entry != NULL && read_worker(entry->id, worker))
+		return true;
+	return read_worker(look_up_worker(&key), worker);
 }
 
 void
@@ -228,6 +349,7 @@ tq_worker_intern(int32 queue, const char *group, const char *id,
 						   CStringGetTextDatum(group),
 						   CStringGetTextDatum(id)};
 
+		interning_xid = GetTopTransactionId();
 		tq_plan_run(&insert_worker, values, NULL);
 	}
 }

@@ -18,9 +18,12 @@
  * task id; then rows of unscheduled, by task id (depend.c).
  */
 #include "store.h"
+#include "row.h"
 
 #include "catalog/pg_type.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
+#include "utils/snapmgr.h"
 
 #define RUN_COLUMNS                                                                   \
 	"r.task, r.run_id, r.state, r.reason_created, r.reason_resolved, r.retries_left," \
@@ -110,28 +113,25 @@ static TqStatement history = TQ_STATEMENT(
 	" ORDER BY 1, 2",
 	INT8ARRAYOID);
 
-static TqStatement insert_runs = TQ_STATEMENT(
-	"INSERT INTO tq.run (task, run_id, state, reason_created, reason_resolved, retries_left,"
-	" worker, by_claim_task, scheduled, started, taken_until, resolved)"
-	" SELECT task, run_id, state, created, reason, retries_left, nullif(worker, 0), by_claim_task,"
-	" scheduled, nullif(started, 'epoch'), nullif(taken_until, 'epoch'), nullif(resolved, 'epoch')"
-	" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS x (task, run_id, state,"
-	" created, reason, retries_left, worker, by_claim_task, scheduled, started, taken_until, resolved)",
-	INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
-	INT4ARRAYOID, INT4ARRAYOID, BOOLARRAYOID, TIMESTAMPTZARRAYOID,
-	TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+static TqRelation run_table = TQ_RELATION("run");
+static TqRelation run_by_key = TQ_RELATION("run_pkey");
 
-static TqStatement update_runs = TQ_STATEMENT(
-	"UPDATE tq.run r SET state = x.state, reason_resolved = x.reason,"
-	" retries_left = x.retries_left, resolved = x.resolved"
-	" FROM unnest($1, $2, $3, $4, $5, $6) AS x (task, run_id, state, reason, retries_left, resolved)"
-	" WHERE r.task = x.task AND r.run_id = x.run_id",
-	INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
-	TIMESTAMPTZARRAYOID);
-
-static TqStatement extend = TQ_STATEMENT(
-	"UPDATE tq.run SET taken_until = $3 WHERE task = $1 AND run_id = $2",
-	INT8OID, INT2OID, TIMESTAMPTZOID);
+/* Columns of tq.run, from 1. */
+enum
+{
+	RUN_TASK = 1,
+	RUN_SCHEDULED,
+	RUN_STARTED,
+	RUN_TAKEN_UNTIL,
+	RUN_RESOLVED,
+	RUN_WORKER,
+	RUN_RUN_ID,
+	RUN_STATE,
+	RUN_CREATED,
+	RUN_REASON,
+	RUN_RETRIES_LEFT,
+	RUN_BY_CLAIM_TASK
+};
 
 /* Read the columns of RUN_COLUMNS that begin at `first`. */
 static void
@@ -271,67 +271,185 @@ tq_runs_history(const int64 *tasks, int n, int *found)
 	return read_runs(&history, values, true, found);
 }
 
-/* nullif() in the statement turns this back into NULL. */
-#define EPOCH                                                                 \
-	((TimestampTz) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
+/* ---- by way of the access methods ---- */
 
-#define TIME_COLUMN(field)                                                    \
-	{                                                                         \
-		TimestampTz *column = palloc(sizeof(TimestampTz) * n);                \
-		for (int i = 0; i < n; i++)                                           \
-			column[i] = runs[i].field == 0 ? EPOCH : runs[i].field;           \
-		*v++ = tq_array_time(column, n);                                      \
-	}
+static void
+put_run(TupleTableSlot *slot, const TqRun *run)
+{
+	tq_put(slot, RUN_TASK, Int64GetDatum(run->task));
+	tq_put_time(slot, RUN_SCHEDULED, run->scheduled);
+	tq_put_time(slot, RUN_STARTED, run->started);
+	tq_put_time(slot, RUN_TAKEN_UNTIL, run->taken_until);
+	tq_put_time(slot, RUN_RESOLVED, run->resolved);
+	tq_put(slot, RUN_WORKER, Int32GetDatum(run->worker));
+	slot->tts_isnull[RUN_WORKER - 1] = run->worker == 0;
+	tq_put(slot, RUN_RUN_ID, Int16GetDatum(run->run_id));
+	tq_put(slot, RUN_STATE, Int16GetDatum((int16) run->state));
+	tq_put(slot, RUN_CREATED, Int16GetDatum((int16) run->created));
+	tq_put(slot, RUN_REASON, Int16GetDatum((int16) run->reason));
+	tq_put(slot, RUN_RETRIES_LEFT, Int16GetDatum(run->retries_left));
+	tq_put(slot, RUN_BY_CLAIM_TASK, BoolGetDatum(run->by_claim_task));
+}
 
 /* Insert runs that were not in the table before. */
 void
 tq_runs_insert(const TqRun *runs, int n)
 {
-	Datum values[12];
-	Datum *v = values;
+	TqTable *table;
 
 	if (n == 0)
 		return;
-	TQ_COLUMN(runs, n, int64, tq_array_int64, task, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, state, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, created, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, reason, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, retries_left, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, *v++);
-	TQ_COLUMN(runs, n, bool, tq_array_bool, by_claim_task, *v++);
-	TIME_COLUMN(scheduled);
-	TIME_COLUMN(started);
-	TIME_COLUMN(taken_until);
-	TIME_COLUMN(resolved);
-	tq_plan_run(&insert_runs, values, NULL);
+	table = tq_table_open(&run_table);
+	for (int i = 0; i < n; i++)
+		put_run(tq_table_new_row(table), &runs[i]);
+	tq_table_close(table);
 }
 
-/* Write the resolution of runs that are in the table, and locked. */
+/* Insert what a worker has claimed, as running. */
+void
+tq_runs_start(const TqClaimed *claimed, int n, int32 worker, TimestampTz now,
+			  TimestampTz taken_until)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&run_table);
+	for (int i = 0; i < n; i++)
+	{
+		TqRun run = {.task = claimed[i].task,
+					 .run_id = claimed[i].run_id,
+					 .state = TQ_STATE_RUNNING,
+					 .created = claimed[i].created,
+					 .retries_left = claimed[i].retries_left,
+					 .worker = worker,
+					 .scheduled = claimed[i].scheduled,
+					 .started = now,
+					 .taken_until = taken_until};
+
+		put_run(tq_table_new_row(table), &run);
+	}
+	tq_table_close(table);
+}
+
+/*
+ * A run is read, its end is decided, and its row is written in one step: the
+ * write waits for whoever else is at the row, and fails if it was changed,
+ * so no lock is taken before.  The caller then reads again.
+ */
+struct TqRunWriter
+{
+	TqTable *table;
+	TqScan *by_key;
+	Snapshot snapshot;
+};
+
+static void
+begin_reading(TqRunWriter *writer)
+{
+	writer->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	writer->by_key =
+		tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
+}
+
+static void
+end_reading(TqRunWriter *writer)
+{
+	tq_scan_end(writer->by_key);
+	UnregisterSnapshot(writer->snapshot);
+}
+
+TqRunWriter *
+tq_run_writer_begin(void)
+{
+	TqRunWriter *writer = palloc(sizeof(TqRunWriter));
+
+	writer->table = tq_table_open(&run_table);
+	begin_reading(writer);
+	return writer;
+}
+
+void
+tq_run_writer_end(TqRunWriter *writer)
+{
+	end_reading(writer);
+	tq_table_close(writer->table);
+}
+
+/* Read from here on what has been committed meanwhile. */
+void
+tq_run_writer_renew(TqRunWriter *writer)
+{
+	end_reading(writer);
+	begin_reading(writer);
+}
+
+/* Read a run; false when there is no such row. */
+bool
+tq_run_writer_read(TqRunWriter *writer, int64 task, int run_id, TqRun *run)
+{
+	TupleTableSlot *slot = writer->by_key->slot;
+
+	tq_scan_seek(writer->by_key,
+				 Int64GetDatum(task),
+				 Int16GetDatum(run_id),
+				 0);
+	if (!tq_scan_next(writer->by_key))
+		return false;
+	*run = (TqRun){.task = task,
+				   .place = TQ_PLACE_RUN,
+				   .run_id = run_id,
+				   .state = (TqState) tq_row_int16(slot, RUN_STATE),
+				   .created = (TqCreated) tq_row_int16(slot, RUN_CREATED),
+				   .reason = (TqResolved) tq_row_int16(slot, RUN_REASON),
+				   .retries_left = tq_row_int16(slot, RUN_RETRIES_LEFT),
+				   .worker = tq_row_int32(slot, RUN_WORKER),
+				   .by_claim_task = tq_row_bool(slot, RUN_BY_CLAIM_TASK),
+				   .scheduled = tq_row_int64(slot, RUN_SCHEDULED),
+				   .started = tq_row_int64(slot, RUN_STARTED),
+				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
+				   .resolved = tq_row_int64(slot, RUN_RESOLVED)};
+	return true;
+}
+
+/* Write the run that was read last; false when it is to be read again. */
+bool
+tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
+{
+	TupleTableSlot *slot = tq_table_copy_row(writer->table,
+											 writer->by_key->slot);
+	TM_Result result;
+
+	put_run(slot, run);
+	result =
+		tq_table_update(writer->table, &writer->by_key->slot->tts_tid, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	if (result == TM_Ok)
+		return true;
+	tq_table_changed_under_us(writer->table, result);
+	tq_run_writer_renew(writer);
+	return false;
+}
+
+/* Write runs that are in the table, and locked. */
 void
 tq_runs_update(const TqRun *runs, int n)
 {
-	Datum values[6];
-	Datum *v = values;
+	TqRunWriter *writer;
 
 	if (n == 0)
 		return;
-	TQ_COLUMN(runs, n, int64, tq_array_int64, task, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, state, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, reason, *v++);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, retries_left, *v++);
-	TIME_COLUMN(resolved);
-	tq_plan_run(&update_runs, values, NULL);
-}
+	writer = tq_run_writer_begin();
+	for (int i = 0; i < n; i++)
+	{
+		TqRun old;
 
-/* A new end of the claim on a run that is locked. */
-void
-tq_run_extend(int64 task, int run_id, TimestampTz taken_until)
-{
-	Datum values[3] = {Int64GetDatum(task),
-					   Int16GetDatum(run_id),
-					   TimestampTzGetDatum(taken_until)};
-
-	tq_plan_run(&extend, values, NULL);
+		if (!tq_run_writer_read(writer, runs[i].task, runs[i].run_id, &old) ||
+			!tq_run_writer_write(writer, &runs[i]))
+			elog(ERROR,
+				 "run %d of task " INT64_FORMAT " was not locked",
+				 runs[i].run_id,
+				 runs[i].task);
+	}
+	tq_run_writer_end(writer);
 }

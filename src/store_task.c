@@ -7,13 +7,13 @@
  * narrow row.
  */
 #include "store.h"
+#include "row.h"
 
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 
 #define BRIEF                                                                             \
 	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries," \
@@ -23,16 +23,6 @@
 	", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
 #define JOINED                                                                \
 	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
-
-static TqStatement insert_task = TQ_STATEMENT(
-	"INSERT INTO tq.task (id, created, deadline, expires, group_id, queue, priority,"
-	" retries, all_resolved, task_id, scheduler_id, project_id, dependencies, routes,"
-	" scopes, payload, metadata, tags, extra)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
-	" ON CONFLICT (task_id) DO NOTHING",
-	INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID,
-	INT2OID, INT2OID, BOOLOID, TQ_SLUGID, TEXTOID, TEXTOID, TQ_SLUGIDS,
-	TEXTARRAYOID, TEXTARRAYOID, JSONBOID, JSONBOID, JSONBOID, JSONBOID);
 
 static TqStatement brief_by_slug =
 	TQ_STATEMENT("SELECT " BRIEF " FROM tq.task t" JOINED
@@ -103,61 +93,231 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" SELECT count(*) FROM gone",
 	INT8ARRAYOID);
 
+static TqRelation task_table = TQ_RELATION("task");
+static TqRelation task_by_id = TQ_RELATION("task_pkey");
+static TqRelation task_by_slug = TQ_RELATION("task_task_id_key");
+static TqRelation seq = TQ_RELATION("seq");
+
+/* Columns of tq.task, from 1. */
+enum
+{
+	TASK_ID = 1,
+	TASK_CREATED,
+	TASK_DEADLINE,
+	TASK_EXPIRES,
+	TASK_GROUP_ID,
+	TASK_QUEUE,
+	TASK_PRIORITY,
+	TASK_RETRIES,
+	TASK_ALL_RESOLVED,
+	TASK_TASK_ID,
+	TASK_SCHEDULER_ID,
+	TASK_PROJECT_ID,
+	TASK_DEPENDENCIES,
+	TASK_ROUTES,
+	TASK_SCOPES,
+	TASK_PAYLOAD,
+	TASK_METADATA,
+	TASK_TAGS,
+	TASK_EXTRA
+};
+
 /* The next inner id, or place in a queue. */
 int64
 tq_seq_next(void)
 {
-	return nextval_internal(get_relname_relid("seq",
-											  get_namespace_oid("tq", false)),
-							false);
+	return nextval_internal(tq_relation_oid(&seq), false);
 }
 
-static Datum
-text_or_null(const char *text, const char *unless, char *isnull)
+/* ---- by way of the access methods ---- */
+
+static void
+put_text(TupleTableSlot *slot, int column, const char *text,
+		 const char *unless)
 {
-	*isnull = strcmp(text, unless) == 0 ? 'n' : ' ';
-	return *isnull == 'n' ? (Datum) 0 : CStringGetTextDatum(text);
+	if (strcmp(text, unless) == 0)
+		tq_put_null(slot, column);
+	else
+		tq_put(slot, column, CStringGetTextDatum(text));
 }
 
-static Datum
-pointer_or_null(const void *pointer, char *isnull)
+static void
+put_pointer(TupleTableSlot *slot, int column, const void *pointer)
 {
-	*isnull = pointer == NULL ? 'n' : ' ';
-	return PointerGetDatum(pointer);
+	tq_put(slot, column, PointerGetDatum(pointer));
+	slot->tts_isnull[column - 1] = pointer == NULL;
 }
 
-/* Insert; false when there is a task of that slug already. */
+static void
+put_task(TupleTableSlot *slot, const TqTask *task)
+{
+	tq_put(slot, TASK_ID, Int64GetDatum(task->id));
+	tq_put_time(slot, TASK_CREATED, task->created);
+	tq_put_time(slot, TASK_DEADLINE, task->deadline);
+	tq_put_time(slot, TASK_EXPIRES, task->expires);
+	tq_put(slot, TASK_GROUP_ID, Int64GetDatum(task->group_id));
+	slot->tts_isnull[TASK_GROUP_ID - 1] = task->group_id == 0;
+	tq_put(slot, TASK_QUEUE, Int32GetDatum(task->queue));
+	tq_put(slot, TASK_PRIORITY, Int16GetDatum(task->priority));
+	tq_put(slot, TASK_RETRIES, Int16GetDatum(task->retries));
+	tq_put(slot, TASK_ALL_RESOLVED, BoolGetDatum(task->all_resolved));
+	put_pointer(slot, TASK_TASK_ID, &task->task_id);
+	put_text(slot,
+			 TASK_SCHEDULER_ID,
+			 task->scheduler_id,
+			 TQ_DEFAULT_SCHEDULER);
+	put_text(slot, TASK_PROJECT_ID, task->project_id, TQ_DEFAULT_PROJECT);
+	if (task->ndependencies == 0)
+		tq_put_null(slot, TASK_DEPENDENCIES);
+	else
+		tq_put(slot,
+			   TASK_DEPENDENCIES,
+			   tq_array_slugid(task->dependencies, task->ndependencies));
+	put_pointer(slot, TASK_ROUTES, task->routes);
+	put_pointer(slot, TASK_SCOPES, task->scopes);
+	put_pointer(slot, TASK_PAYLOAD, task->payload);
+	put_pointer(slot, TASK_METADATA, task->metadata);
+	put_pointer(slot, TASK_TAGS, task->tags);
+	put_pointer(slot, TASK_EXTRA, task->extra);
+}
+
+/*
+ * Insert these tasks, but those whose task_id there is already; who else is
+ * just inserting one of them is waited for, in this order.  is_new[] tells
+ * which were inserted.  Nobody else has an id that we have drawn ourselves.
+ */
+void
+tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
+{
+	TqTable *table = tq_table_open(&task_table);
+
+	for (int done = 0; done < n; done += TQ_TABLE_BATCH)
+	{
+		int some = Min(n - done, TQ_TABLE_BATCH);
+		bool has_own_id = true;
+
+		for (int i = 0; i < some; i++)
+		{
+			put_task(tq_table_new_row(table), tasks[done + i]);
+			has_own_id = has_own_id && tasks[done + i]->has_own_id;
+			is_new[done + i] = true;
+		}
+		if (has_own_id)
+			tq_table_flush(table);
+		else
+			tq_table_flush_new(table, &task_by_slug, is_new + done);
+	}
+	tq_table_close(table);
+}
+
+/* What decides about a task; its names are not read. */
+static void
+read_core(TupleTableSlot *slot, TqTask *task)
+{
+	task->id = tq_row_int64(slot, TASK_ID);
+	task->created = tq_row_int64(slot, TASK_CREATED);
+	task->deadline = tq_row_int64(slot, TASK_DEADLINE);
+	task->expires = tq_row_int64(slot, TASK_EXPIRES);
+	task->group_id = tq_row_int64(slot, TASK_GROUP_ID);
+	task->queue = tq_row_int32(slot, TASK_QUEUE);
+	task->priority = tq_row_int16(slot, TASK_PRIORITY);
+	task->retries = tq_row_int16(slot, TASK_RETRIES);
+	task->all_resolved = tq_row_bool(slot, TASK_ALL_RESOLVED);
+}
+
+/*
+ * Find tasks by task_id, each in its place; those that there are not keep the
+ * id of 0.  Of the names, none are read.
+ */
+void
+tq_tasks_find(TqTask *tasks, int n)
+{
+	TqTable *table = tq_table_open(&task_table);
+	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
+
+	for (int i = 0; i < n; i++)
+	{
+		tq_scan_seek(scan, PointerGetDatum(&tasks[i].task_id), 0, 0);
+		if (tq_scan_next(scan))
+			read_core(scan->slot, &tasks[i]);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+}
+
+/* Tasks by id, each as it is at the moment when it is looked for. */
+TqScan *
+tq_task_scan_begin(void)
+{
+	return tq_scan_begin(tq_table_open(&task_table),
+						 &task_by_id,
+						 1,
+						 SnapshotSelf);
+}
+
+void
+tq_task_scan_end(TqScan *scan)
+{
+	TqTable *table = scan->table;
+
+	tq_scan_end(scan);
+	tq_table_close(table);
+}
+
+/*
+ * Find a task; false when there is none.  A new priority may give a task
+ * another row just between our look at the index and the one at the old row,
+ * so a task that is not found is looked for once more.
+ */
+static bool
+find_by_id(TqScan *scan, int64 id)
+{
+	for (int tries = 0; tries < 2; tries++)
+	{
+		tq_scan_seek(scan, Int64GetDatum(id), 0, 0);
+		if (tq_scan_next(scan))
+			return true;
+	}
+	return false;
+}
+
+/* The priority that a task has now. */
+int
+tq_task_priority(int64 id)
+{
+	TqScan *scan = tq_task_scan_begin();
+	int priority = find_by_id(scan, id)
+					   ? tq_row_int16(scan->slot, TASK_PRIORITY)
+					   : TQ_PRIORITY_LOWEST;
+
+	tq_task_scan_end(scan);
+	return priority;
+}
+
+/* What a claim needs of a task; its payload only if it is wanted. */
 bool
-tq_task_insert(const TqTask *task)
+tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
+				  TqClaimed *claimed)
 {
-	Datum v[19];
-	char n[20] = "                   ";
+	bool isnull;
+	Datum payload;
 
-	v[0] = Int64GetDatum(task->id);
-	v[1] = TimestampTzGetDatum(task->created);
-	v[2] = TimestampTzGetDatum(task->deadline);
-	v[3] = TimestampTzGetDatum(task->expires);
-	v[4] = Int64GetDatum(task->group_id);
-	n[4] = task->group_id == 0 ? 'n' : ' ';
-	v[5] = Int32GetDatum(task->queue);
-	v[6] = Int16GetDatum(task->priority);
-	v[7] = Int16GetDatum(task->retries);
-	v[8] = BoolGetDatum(task->all_resolved);
-	v[9] = PointerGetDatum(&task->task_id);
-	v[10] = text_or_null(task->scheduler_id, TQ_DEFAULT_SCHEDULER, &n[10]);
-	v[11] = text_or_null(task->project_id, TQ_DEFAULT_PROJECT, &n[11]);
-	n[12] = task->ndependencies == 0 ? 'n' : ' ';
-	v[12] = task->ndependencies == 0
-				? (Datum) 0
-				: tq_array_slugid(task->dependencies, task->ndependencies);
-	v[13] = pointer_or_null(task->routes, &n[13]);
-	v[14] = pointer_or_null(task->scopes, &n[14]);
-	v[15] = JsonbPGetDatum(task->payload);
-	v[16] = pointer_or_null(task->metadata, &n[16]);
-	v[17] = pointer_or_null(task->tags, &n[17]);
-	v[18] = pointer_or_null(task->extra, &n[18]);
-	return tq_plan_run(&insert_task, v, n) == 1;
+	if (!find_by_id(scan, id))
+		return false;
+	claimed->task = id;
+	claimed->deadline = tq_row_int64(scan->slot, TASK_DEADLINE);
+	claimed->task_id = *DatumGetTqSlugP(
+		tq_row_field(scan->slot, TASK_TASK_ID, &isnull));
+	if (!with_payload)
+		return true;
+	payload = tq_row_field(scan->slot, TASK_PAYLOAD, &isnull);
+	claimed->payload = (Jsonb *) PG_DETOAST_DATUM_COPY(payload);
+	return true;
 }
+
+/* ---- by statements ---- */
 
 static void
 read_brief(uint64 row, TqTask *task)

@@ -8,17 +8,29 @@
  * with in the same transaction or written again.
  */
 #include "store.h"
+#include "row.h"
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 
-static TqStatement insert_lease =
-	TQ_STATEMENT("INSERT INTO tq.lease (due, tasks) VALUES ($1, $2)",
-				 TIMESTAMPTZOID, INT8ARRAYOID);
+/* Columns, from 1. */
+enum
+{
+	LEASE_DUE = 1,
+	LEASE_SEQ,
+	LEASE_TASKS
+};
 
-static TqStatement insert_timer =
-	TQ_STATEMENT("INSERT INTO tq.timer (due, kind, tasks) VALUES ($1, $3, $2)",
-				 TIMESTAMPTZOID, INT8ARRAYOID, INT2OID);
+enum
+{
+	TIMER_DUE = 1,
+	TIMER_SEQ,
+	TIMER_KIND,
+	TIMER_TASKS
+};
+
+static TqRelation lease_table = TQ_RELATION("lease");
+static TqRelation timer_table = TQ_RELATION("timer");
 
 /* $1 now, $2 how many, $3 and $4 after which row */
 static TqStatement take_lease = TQ_STATEMENT(
@@ -47,24 +59,35 @@ static TqStatement next_due = TQ_STATEMENT(
 void
 tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
 {
-	Datum values[2] = {TimestampTzGetDatum(due), tq_array_int64(tasks, n)};
+	TqTable *table;
+	TupleTableSlot *slot;
 
 	if (n == 0)
 		return;
-	tq_plan_run(&insert_lease, values, NULL);
+	table = tq_table_open(&lease_table);
+	slot = tq_table_new_row(table);
+	tq_put(slot, LEASE_DUE, TimestampTzGetDatum(due));
+	tq_put(slot, LEASE_SEQ, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, LEASE_TASKS, tq_array_int64(tasks, n));
+	tq_table_close(table);
 	tq_shmem_note_due(due);
 }
 
 void
 tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 {
-	Datum values[3] = {TimestampTzGetDatum(due),
-					   tq_array_int64(tasks, n),
-					   Int16GetDatum(kind)};
+	TqTable *table;
+	TupleTableSlot *slot;
 
 	if (n == 0)
 		return;
-	tq_plan_run(&insert_timer, values, NULL);
+	table = tq_table_open(&timer_table);
+	slot = tq_table_new_row(table);
+	tq_put(slot, TIMER_DUE, TimestampTzGetDatum(due));
+	tq_put(slot, TIMER_SEQ, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
+	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
+	tq_table_close(table);
 	tq_shmem_note_due(due);
 }
 

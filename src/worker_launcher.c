@@ -15,7 +15,9 @@
  *
  * It starts when recovery is over: on a standby nothing happens until it is
  * promoted.  After a crash of the server the postmaster starts it again, and
- * everything begins anew.  It sleeps until something happens.
+ * everything begins anew.  It sleeps until something happens; only while
+ * sessions wait for work does it look each second whether the server shuts
+ * down (wait.c).
  */
 #include "worker.h"
 
@@ -43,6 +45,7 @@
 #include "utils/wait_event.h"
 
 #include "shmem.h"
+#include "wait.h"
 
 #define RETRY_MS 1000      /* after a failure, doubled each time … */
 #define RETRY_MAX_MS 60000 /* … up to this */
@@ -393,13 +396,16 @@ sleep_until(TimestampTz due)
 {
 	static uint32 wait_event = 0;
 	int events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
-	long ms = -1;
+	long ms = tq_wait_watch();
+	long due_ms;
 
 	if (due != DT_NOEND)
 	{
-		events |= WL_TIMEOUT;
-		ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
+		due_ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
+		ms = ms < 0 ? due_ms : Min(ms, due_ms);
 	}
+	if (ms >= 0)
+		events |= WL_TIMEOUT;
 	(void) WaitLatch(MyLatch,
 					 events,
 					 ms,

@@ -239,6 +239,21 @@ CREATE TABLE tq.pending (
 COMMENT ON TABLE tq.pending IS 'one row per claimable run, deleted when it is claimed';
 CREATE UNIQUE INDEX pending_order ON tq.pending (queue, priority DESC, seq);
 
+-- Claims begin where the cursor in shared memory says; what does not come
+-- through tq's functions (a restore, a DBA) tells it by this trigger.
+CREATE FUNCTION tq.note_pending() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_note_pending' LANGUAGE C;
+COMMENT ON FUNCTION tq.note_pending() IS 'trigger: a row of pending that was written by a statement is noted for the claim cursor';
+CREATE TRIGGER note_taken BEFORE UPDATE OR DELETE ON tq.pending
+	FOR EACH ROW EXECUTE FUNCTION tq.note_pending();
+CREATE TRIGGER note_made AFTER INSERT OR UPDATE ON tq.pending
+	FOR EACH ROW EXECUTE FUNCTION tq.note_pending();
+CREATE TRIGGER note_all AFTER TRUNCATE ON tq.pending
+	FOR EACH STATEMENT EXECUTE FUNCTION tq.note_pending();
+ALTER TABLE tq.pending ENABLE ALWAYS TRIGGER note_taken;
+ALTER TABLE tq.pending ENABLE ALWAYS TRIGGER note_made;
+ALTER TABLE tq.pending ENABLE ALWAYS TRIGGER note_all;
+
 CREATE TABLE tq.delayed (
 	visible_at timestamptz NOT NULL,
 	task bigint PRIMARY KEY,
@@ -586,11 +601,19 @@ COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'how many tasks of a group a
 -- Workers
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq.claim_work(task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)
+CREATE FUNCTION tq.claim_work(
+	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
 	RETURNS SETOF tq.claim
 	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.claim_work(text, text, text, int) IS 'claim up to that many pending runs of a queue, by priority, then in order';
+COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
+
+-- It ends transactions, which the server lets no procedure do that is SECURITY
+-- DEFINER or has settings of its own: what needs the owner's rights is done
+-- with them inside.
+CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of the queue can be claimed, at most that long, at most an hour; holds no snapshot, so not in a transaction block';
 
 CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, worker_id text)
 	RETURNS SETOF tq.claim ROWS 1
@@ -843,10 +866,10 @@ COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: how far each
 -- Grants: the owner and tq_admin only, until there are scopes
 -- ---------------------------------------------------------------------------
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA tq FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA tq FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO tq_admin;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tq TO tq_admin;
-REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message() FROM tq_admin;
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO tq_admin;
+REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending() FROM tq_admin;
 GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- whoever may read the tables may dump them
 GRANT SELECT ON tq.run_overview, tq.task_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 

@@ -1,0 +1,123 @@
+/*
+ * row.h
+ *	  Room 2: rows by way of the access methods, for the stores whose tables
+ *	  are written at every turn of a task.
+ *
+ * What the executor does for a statement is done here by hand: see
+ * store_row.c.
+ */
+#ifndef TQ_ROW_H
+#define TQ_ROW_H
+
+#include "plumbing.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "utils/relcache.h"
+
+#define TQ_MAX_KEYS 3
+
+/* A table or an index of ours, by name; static data, as TqStatement is. */
+typedef struct TqRelation
+{
+	const char *name;
+	Oid oid; /* InvalidOid: not looked up */
+	int nkeys;
+	FmgrInfo equal[TQ_MAX_KEYS]; /* of an index: how its columns compare */
+	struct TqRelation *next;     /* of those that were looked up */
+} TqRelation;
+
+#define TQ_RELATION(name_)                                                    \
+	{                                                                         \
+		.name = (name_)                                                       \
+	}
+
+extern Oid tq_relation_oid(TqRelation *relation);
+
+/* Rows that are inserted together. */
+#define TQ_TABLE_BATCH 64
+
+/* An open table. */
+typedef struct TqTable
+{
+	Relation rel;
+	EState *estate; /* with result: made by the first insertion */
+	ResultRelInfo *result;
+	TupleTableSlot **slots; /* rows that are to be inserted together */
+	int room;
+	int filled;
+} TqTable;
+
+extern TqTable *tq_table_open(TqRelation *which);
+extern void tq_table_close(TqTable *table);
+extern TupleTableSlot *tq_table_new_row(TqTable *table);
+extern void tq_table_flush(TqTable *table);
+extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
+extern void tq_table_flush_new(TqTable *table, TqRelation *arbiter,
+							   bool *is_new);
+extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
+extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
+extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
+								 TupleTableSlot *slot);
+extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
+extern void tq_table_refuse(const TqTable *table, TM_Result result)
+	pg_attribute_noreturn();
+
+/* A scan of an index for equal values of its first columns. */
+typedef struct TqScan
+{
+	TqTable *table;
+	Relation index;
+	IndexScanDesc desc;
+	int nkeys;
+	ScanKeyData keys[TQ_MAX_KEYS];
+	TupleTableSlot *slot; /* the row that was found */
+} TqScan;
+
+extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
+							 Snapshot snapshot);
+extern void tq_scan_from(TqScan *scan);
+extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
+extern bool tq_scan_next(TqScan *scan);
+extern void tq_scan_end(TqScan *scan);
+
+/* Columns of the row that was found, from 1. */
+extern Datum tq_row_field(TupleTableSlot *slot, int column, bool *isnull);
+extern int64 tq_row_int64(TupleTableSlot *slot, int column);
+extern int32 tq_row_int32(TupleTableSlot *slot, int column);
+extern int16 tq_row_int16(TupleTableSlot *slot, int column);
+extern bool tq_row_bool(TupleTableSlot *slot, int column);
+
+/* A column of a row that is being made; tq_put_time() takes 0 for NULL. */
+static inline void
+tq_put(TupleTableSlot *slot, int column, Datum value)
+{
+	slot->tts_values[column - 1] = value;
+	slot->tts_isnull[column - 1] = false;
+}
+
+static inline void
+tq_put_null(TupleTableSlot *slot, int column)
+{
+	slot->tts_values[column - 1] = (Datum) 0;
+	slot->tts_isnull[column - 1] = true;
+}
+
+static inline void
+tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
+{
+	slot->tts_values[column - 1] = TimestampTzGetDatum(time);
+	slot->tts_isnull[column - 1] = time == 0;
+}
+
+/* store_task.c, for the other stores. */
+struct TqClaimed;
+extern TqScan *tq_task_scan_begin(void);
+extern void tq_task_scan_end(TqScan *scan);
+extern bool tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
+							  struct TqClaimed *claimed);
+
+#endif /* TQ_ROW_H */

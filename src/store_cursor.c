@@ -1,0 +1,106 @@
+/*
+ * store_cursor.c
+ *	  Tells the claim cursor of rows of tq.pending that SQL writes.
+ *
+ * Room 2.  Knows which columns the cursor needs.  Triggers are for those who
+ * write the table by a statement: a restore, replication, a superuser's
+ * DELETE.  The other stores write it by the access methods, which fire no
+ * trigger, and tell the cursor themselves.  What it makes of that is in
+ * cursor.c.
+ */
+#include "store.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "utils/rel.h"
+
+#include "cursor.h"
+
+PG_FUNCTION_INFO_V1(tq_note_pending);
+
+static void
+refuse_call(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg("tq.note_pending() is for the triggers of tq.pending"),
+			 errdetail(
+				 "It is called before a row is updated or deleted, after "
+				 "one is inserted or updated, and after TRUNCATE."),
+			 errhint("Do not call it, nor use it for other triggers.")));
+}
+
+static Datum
+field(HeapTuple row, TupleDesc columns, const char *name, Oid type)
+{
+	int number = SPI_fnumber(columns, name);
+	Datum value;
+	bool isnull;
+
+	if (number <= 0 || SPI_gettypeid(columns, number) != type)
+		refuse_call();
+	value = heap_getattr(row, number, columns, &isnull);
+	if (isnull)
+		refuse_call();
+	return value;
+}
+
+typedef void (*Note)(Oid pending, int32 queue, int priority, int64 seq);
+
+static void
+note(Note what, Relation pending, HeapTuple row)
+{
+	TupleDesc columns = RelationGetDescr(pending);
+
+	what(RelationGetRelid(pending),
+		 DatumGetInt32(field(row, columns, "queue", INT4OID)),
+		 DatumGetInt16(field(row, columns, "priority", INT2OID)),
+		 DatumGetInt64(field(row, columns, "seq", INT8OID)));
+}
+
+/* The row that the statement goes on with. */
+static HeapTuple
+before_row(TriggerData *trigger)
+{
+	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		refuse_call();
+	note(tq_cursor_note_taken, trigger->tg_relation, trigger->tg_trigtuple);
+	return TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
+													  : trigger->tg_trigtuple;
+}
+
+static void
+after_row(TriggerData *trigger)
+{
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		refuse_call();
+	note(tq_cursor_note_made,
+		 trigger->tg_relation,
+		 TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
+													: trigger->tg_trigtuple);
+}
+
+/*
+ * tq.note_pending() returns trigger: design, section 4.  A row that is going
+ * to be deleted is noted before it is: triggers that are due after it are not
+ * fired when the statement fails half way.
+ */
+Datum
+tq_note_pending(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		refuse_call();
+	if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
+		tq_cursor_note_all();
+	else if (!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+		refuse_call();
+	else if (TRIGGER_FIRED_BEFORE(trigger->tg_event))
+		return PointerGetDatum(before_row(trigger));
+	else
+		after_row(trigger);
+	return PointerGetDatum(NULL);
+}

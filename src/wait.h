@@ -1,0 +1,64 @@
+/*
+ * wait.h
+ *	  Sleeping until somebody makes a run claimable.
+ *
+ * Room 1.  For claim_wait.c and api_wait.c, who wait; for cursor.c,
+ * store_queue.c and worker_utility.c, who wake; and for worker_launcher.c,
+ * which watches over the shutdown.
+ */
+#ifndef TQ_WAIT_H
+#define TQ_WAIT_H
+
+#include "plumbing.h"
+
+#include "portability/instr_time.h"
+
+/* ---- wakers; nothing here raises an error ---- */
+
+#define TQ_WAIT_ALL PG_INT32_MAX
+
+extern void tq_wait_init(void);
+extern void tq_wait_wake(int32 queue, int n);
+extern void tq_wait_wake_all(void);
+extern void tq_wait_note_queue(void);
+
+/* ---- waiters ---- */
+
+/* One wait, or one try; it lives on the stack of the waiter. */
+typedef struct TqWait
+{
+	instr_time begun;
+	int64 ms;      /* how long, at most */
+	int delay;     /* ms between looks while it is in no list */
+	bool callable; /* false: nobody can wake it */
+	uint64 turn;   /* its place among all; 0: it has none yet */
+} TqWait;
+
+/* Why a sleep has ended. */
+typedef enum TqWakeup
+{
+	TQ_WAKEUP_CALLED, /* a run may have become claimable for this waiter */
+	TQ_WAKEUP_LOOK,   /* nobody called: look nevertheless */
+	TQ_WAKEUP_OVER    /* the time is over */
+} TqWakeup;
+
+/* Where the waiter sleeps, as pg_stat_activity shows it. */
+typedef enum TqWaitPlace
+{
+	TQ_WAIT_CLAIM_WORK,
+	TQ_WAIT_FOR_WORK
+} TqWaitPlace;
+
+extern void tq_wait_begin(TqWait *wait, int64 ms);
+extern bool tq_wait_take_over(TqWait *wait, int32 queue);
+extern void tq_wait_enter(TqWait *wait, int32 queue);
+extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitPlace place);
+extern bool tq_wait_tried(const TqWait *wait);
+extern void tq_wait_pass_on(const TqWait *wait);
+extern void tq_wait_end(const TqWait *wait);
+extern void tq_wait_hand_over(const TqWait *wait);
+
+/* ---- the launcher's watch over a shutdown ---- */
+extern long tq_wait_watch(void);
+
+#endif /* TQ_WAIT_H */
