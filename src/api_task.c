@@ -15,6 +15,7 @@ PG_FUNCTION_INFO_V1(tq_create_task);
 PG_FUNCTION_INFO_V1(tq_create_tasks);
 PG_FUNCTION_INFO_V1(tq_define_task);
 PG_FUNCTION_INFO_V1(tq_enqueue);
+PG_FUNCTION_INFO_V1(tq_enqueue_tasks);
 PG_FUNCTION_INFO_V1(tq_schedule_task);
 PG_FUNCTION_INFO_V1(tq_rerun_task);
 PG_FUNCTION_INFO_V1(tq_cancel_task);
@@ -139,7 +140,10 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 
 /* ---- enqueue ---- */
 
-/* Arguments of enqueue(), in the order of api.md. */
+/*
+ * Arguments of enqueue(), in the order of api.md; enqueue_tasks() has payloads
+ * and task_ids in the places of payload and task_id.
+ */
 enum
 {
 	ARG_QUEUE,
@@ -189,37 +193,62 @@ refuse_unsupported(FunctionCallInfo fcinfo)
 			 errhint("Leave delay out.")));
 }
 
-/* Names, dependencies and times; the rest is for definition.c. */
-static TqTask *
-begin_task(FunctionCallInfo fcinfo, TimestampTz now)
+/* All that the tasks of a call have in common. */
+static TqTask
+read_common(FunctionCallInfo fcinfo, TimestampTz now)
 {
-	TqTask *task = palloc0(sizeof(TqTask));
+	TqTask task = {.queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE)};
 
-	task->queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE);
-	task->has_own_id = PG_ARGISNULL(ARG_TASK_ID);
-	if (task->has_own_id)
+	task.dependencies = tq_slugs_of_array(tq_arg_array(fcinfo,
+													   ARG_DEPENDENCIES,
+													   "dependencies"),
+										  "dependencies",
+										  &task.ndependencies);
+	task.scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER, "scheduler_id");
+	task.project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
+	task.created = now;
+	task.deadline = tq_clock_add_interval(now,
+										  tq_arg_interval(fcinfo,
+														  ARG_DEADLINE,
+														  "deadline"));
+	task.expires =
+		tq_clock_add_interval(task.deadline,
+							  tq_arg_interval(fcinfo, ARG_EXPIRES, "expires"));
+	return task;
+}
+
+/* What definition.c has to check. */
+static TqEnqueue
+read_checked(FunctionCallInfo fcinfo)
+{
+	return (TqEnqueue){.requires =
+						   tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
+					   .priority =
+						   tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
+					   .retries =
+						   tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
+					   .routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
+					   .scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
+					   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
+					   .extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
+					   .name = PG_ARGISNULL(ARG_NAME)
+								   ? NULL
+								   : text_to_cstring(
+										 PG_GETARG_TEXT_PP(ARG_NAME))};
+}
+
+/* The id that was given, or a new one, and the group, which is its own if none was. */
+static void
+set_ids(FunctionCallInfo fcinfo, TqTask *task, const TqSlug *given)
+{
+	task->has_own_id = given == NULL;
+	if (given == NULL)
 		tq_slug_random(&task->task_id);
 	else
-		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
+		task->task_id = *given;
 	task->group_slug = PG_ARGISNULL(ARG_GROUP)
 						   ? task->task_id
 						   : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
-	task->dependencies = tq_slugs_of_array(tq_arg_array(fcinfo,
-														ARG_DEPENDENCIES,
-														"dependencies"),
-										   "dependencies",
-										   &task->ndependencies);
-	task->scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER, "scheduler_id");
-	task->project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
-	task->created = now;
-	task->deadline = tq_clock_add_interval(now,
-										   tq_arg_interval(fcinfo,
-														   ARG_DEADLINE,
-														   "deadline"));
-	task->expires =
-		tq_clock_add_interval(task->deadline,
-							  tq_arg_interval(fcinfo, ARG_EXPIRES, "expires"));
-	return task;
 }
 
 /* enqueue(task_queue_id text, …) -> task_id: create_task for people who write SQL */
@@ -228,31 +257,109 @@ tq_enqueue(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = tq_clock_now();
 	TqSlug *result = palloc(sizeof(TqSlug));
-	TqEnqueue arguments;
-	TqTask *task;
+	TqEnqueue checked;
+	TqTask task;
 
 	refuse_unsupported(fcinfo);
 	tq_plan_open(false);
-	task = begin_task(fcinfo, now);
-	arguments =
-		(TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
-					.priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-					.retries =
-						tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
-					.routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
-					.scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
-					.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload"),
-					.tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
-					.extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
-					.name = PG_ARGISNULL(ARG_NAME)
-								? NULL
-								: text_to_cstring(
-									  PG_GETARG_TEXT_PP(ARG_NAME))};
-	tq_definition_fill(task, &arguments);
-	(void) tq_create(task, 1, TQ_REPEAT_LATER, now);
-	*result = task->task_id;
+	task = read_common(fcinfo, now);
+	set_ids(fcinfo,
+			&task,
+			PG_ARGISNULL(ARG_TASK_ID) ? NULL
+									  : PG_GETARG_TQ_SLUG_P(ARG_TASK_ID));
+	checked = read_checked(fcinfo);
+	task.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
+	tq_definition_check_payload(&task);
+	tq_definition_fill(&task, &checked);
+	(void) tq_create(&task, 1, TQ_REPEAT_LATER, now);
+	*result = task.task_id;
 	tq_plan_close();
 	PG_RETURN_TQ_SLUG_P(result);
+}
+
+static TqSlug *
+read_task_ids(FunctionCallInfo fcinfo, int npayloads)
+{
+	TqSlug *given;
+	int n;
+
+	if (PG_ARGISNULL(ARG_TASK_ID))
+		return NULL;
+	given = tq_slugs_of_array(tq_arg_array(fcinfo, ARG_TASK_ID, "task_ids"),
+							  "task_ids",
+							  &n);
+	if (n != npayloads)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("payloads and task_ids must be of the same length"),
+			 errdetail("There are %d payloads and %d task_ids.", npayloads, n),
+			 errhint("Give one task id for each payload, or none at all.")));
+	return given;
+}
+
+/* One task for each payload, which have all else in common. */
+static TqTask *
+read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
+{
+	TqTask common = read_common(fcinfo, now);
+	TqEnqueue checked = read_checked(fcinfo);
+	Datum *payloads;
+	bool *nulls;
+	TqSlug *given;
+	TqTask *tasks;
+
+	deconstruct_array(tq_arg_array(fcinfo, ARG_PAYLOAD, "payloads"),
+					  JSONBOID,
+					  -1,
+					  false,
+					  TYPALIGN_INT,
+					  &payloads,
+					  &nulls,
+					  n);
+	given = read_task_ids(fcinfo, *n);
+	tasks = palloc(sizeof(TqTask) * Max(*n, 1));
+	set_ids(fcinfo, &common, *n > 0 && given != NULL ? &given[0] : NULL);
+	tq_definition_fill(&common, &checked);
+	for (int i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			tq_refuse_null_element("payloads", i);
+		tasks[i] = common;
+		if (i > 0)
+			set_ids(fcinfo, &tasks[i], given == NULL ? NULL : &given[i]);
+		tasks[i].payload = DatumGetJsonbP(payloads[i]);
+		tq_definition_check_payload(&tasks[i]);
+	}
+	return tasks;
+}
+
+/*
+ * enqueue_tasks(task_queue_id text, payloads jsonb[], task_ids slugid[], …) ->
+ * task ids, in the order of the payloads: enqueue() for many, all or none
+ */
+Datum
+tq_enqueue_tasks(PG_FUNCTION_ARGS)
+{
+	TimestampTz now = tq_clock_now();
+	MemoryContext outer = CurrentMemoryContext;
+	TqSlug *slugs;
+	TqTask *tasks;
+	Datum result;
+	int n;
+
+	refuse_unsupported(fcinfo);
+	tq_plan_open(false);
+	tasks = read_tasks(fcinfo, now, &n);
+	if (n > 0)
+		(void) tq_create(tasks, n, TQ_REPEAT_LATER, now);
+	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		slugs[i] = tasks[i].task_id;
+	MemoryContextSwitchTo(outer);
+	result = tq_array_slugid(slugs, n);
+	tq_plan_close();
+	PG_RETURN_DATUM(result);
 }
 
 /* ---- change ---- */

@@ -107,7 +107,6 @@ claim_in_time(Try *try)
 												 "tq claim wait",
 												 ALLOCSET_DEFAULT_SIZES);
 
-	PreventCommandIfReadOnly("tq.claim_work()");
 	while (!enter_and_claim(try, memory))
 	{
 		/* What it was called for is gone: try once more, in the list again. */
@@ -130,6 +129,8 @@ tq_claim_wait(const char *queue, const char *worker_group,
 			   .id = worker_id,
 			   .max = max};
 
+	if (wait_ms > 0)
+		PreventCommandIfReadOnly("tq.claim_work()");
 	tq_wait_begin(&try.wait, wait_ms);
 	try.waits = tq_wait_take_over(&try.wait, tq_queue_find(queue)) ||
 				wait_ms > 0;

@@ -45,6 +45,10 @@
  * for as long as the callbacks of a transaction take; whoever waits for work
  * is woken after T4.
  *
+ * A claim that goes on from where one pass has ended reads again, for the
+ * next.  If `low` is now below what it has passed over, that was told in
+ * between, and it raises no more: see tq_cursor_read().
+ *
  * T1 comes before T2: else an error between them would abort T with no note
  * of what others have passed over by then.  T's own scanner passes over what
  * T has deleted; the note is there before S3, so T4 follows.  What T has
@@ -680,7 +684,10 @@ read_new_entry(uint32 bucket, const Key *key, TqCursor *cursor)
 
 /*
  * S1 of the banner: where to begin in that queue.  To be called before each
- * pass, which must begin with a new descent of the index.
+ * pass, which must begin with a new descent of the index.  If the pass goes on
+ * where another has ended, and `low` is less than what was passed over by
+ * then, the caller must not raise after it: this generation is too new for
+ * what was seen before.
  */
 void
 tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)

@@ -681,9 +681,16 @@ metadata_with_name(const TqTask *task, const char *name)
 	return tq_metadata_json(name);
 }
 
+void
+tq_definition_check_payload(const TqTask *task)
+{
+	(void) checked_object(&task->task_id, "payload", task->payload);
+}
+
 /*
  * Complete a task of enqueue(): names, dependencies and times are in it
- * already and are checked here, the rest comes from the arguments.
+ * already and are checked here, the rest comes from the arguments, but for the
+ * payload.
  */
 void
 tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
@@ -706,7 +713,6 @@ tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 	task->routes = checked_routes(task_id, items, n);
 	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
 	task->scopes = checked_scopes(task_id, items, n);
-	task->payload = checked_object(task_id, "payload", arguments->payload);
 	task->tags = null_if_empty(
 		checked_object(task_id, "tags", arguments->tags));
 	if (task->tags != NULL)

@@ -26,12 +26,12 @@ typedef struct TqEnqueue
 	int retries;
 	ArrayType *routes;
 	ArrayType *scopes;
-	Jsonb *payload;
 	Jsonb *tags;
 	Jsonb *extra;
 	const char *name;
 } TqEnqueue;
 
+extern void tq_definition_check_payload(const TqTask *task);
 extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
 
 /* ---- status.c: what is shown of a task ---- */

@@ -511,6 +511,32 @@ CREATE FUNCTION tq.enqueue(
 COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
 	'create a task from SQL arguments; deadline counts from now, expires from the deadline; returns its id';
 
+CREATE FUNCTION tq.enqueue_tasks(
+	task_queue_id text,
+	payloads jsonb[],
+	task_ids tq.slugid[] DEFAULT NULL,
+	task_group_id tq.slugid DEFAULT NULL,
+	dependencies tq.slugid[] DEFAULT '{}',
+	requires text DEFAULT 'all-completed',
+	priority text DEFAULT 'lowest',
+	retries int DEFAULT 5,
+	deadline interval DEFAULT '1 day',
+	expires interval DEFAULT '1 year',
+	delay interval DEFAULT '0',
+	routes text[] DEFAULT '{}',
+	scopes text[] DEFAULT '{}',
+	tags jsonb DEFAULT '{}',
+	extra jsonb DEFAULT '{}',
+	name text DEFAULT NULL,
+	scheduler_id text DEFAULT '-',
+	project_id text DEFAULT 'none',
+	policy jsonb DEFAULT NULL
+) RETURNS tq.slugid[]
+	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
+	'create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order';
+
 CREATE FUNCTION tq.define_task(task_id tq.slugid, task jsonb) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_define_task' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
