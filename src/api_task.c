@@ -221,31 +221,25 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 static TqEnqueue
 read_checked(FunctionCallInfo fcinfo)
 {
-	return (TqEnqueue){.requires =
-						   tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
-					   .priority =
-						   tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-					   .retries =
-						   tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
-					   .routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
-					   .scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
-					   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
-					   .extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
-					   .name = PG_ARGISNULL(ARG_NAME)
-								   ? NULL
-								   : text_to_cstring(
-										 PG_GETARG_TEXT_PP(ARG_NAME))};
+	return (
+		TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
+				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
+				   .retries =
+					   tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
+				   .routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
+				   .scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
+				   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
+				   .extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
+				   .name = PG_ARGISNULL(ARG_NAME)
+							   ? NULL
+							   : text_to_cstring(PG_GETARG_TEXT_PP(ARG_NAME))};
 }
 
-/* The id that was given, or a new one, and the group, which is its own if none was. */
+/* The group is the task's own if none is given. */
 static void
-set_ids(FunctionCallInfo fcinfo, TqTask *task, const TqSlug *given)
+set_ids(FunctionCallInfo fcinfo, TqTask *task, const TqSlug *task_id)
 {
-	task->has_own_id = given == NULL;
-	if (given == NULL)
-		tq_slug_random(&task->task_id);
-	else
-		task->task_id = *given;
+	task->task_id = *task_id;
 	task->group_slug = PG_ARGISNULL(ARG_GROUP)
 						   ? task->task_id
 						   : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
@@ -263,20 +257,22 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	refuse_unsupported(fcinfo);
 	tq_plan_open(false);
 	task = read_common(fcinfo, now);
-	set_ids(fcinfo,
-			&task,
-			PG_ARGISNULL(ARG_TASK_ID) ? NULL
-									  : PG_GETARG_TQ_SLUG_P(ARG_TASK_ID));
+	task.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
+	if (task.has_own_id)
+		tq_slug_random(result);
+	else
+		*result = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
+	set_ids(fcinfo, &task, result);
 	checked = read_checked(fcinfo);
 	task.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
 	tq_definition_check_payload(&task);
 	tq_definition_fill(&task, &checked);
 	(void) tq_create(&task, 1, TQ_REPEAT_LATER, now);
-	*result = task.task_id;
 	tq_plan_close();
 	PG_RETURN_TQ_SLUG_P(result);
 }
 
+/* The ids that are given, or new ones. */
 static TqSlug *
 read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 {
@@ -284,17 +280,19 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 	int n;
 
 	if (PG_ARGISNULL(ARG_TASK_ID))
-		return NULL;
+		return tq_slugs_random(npayloads);
 	given = tq_slugs_of_array(tq_arg_array(fcinfo, ARG_TASK_ID, "task_ids"),
 							  "task_ids",
 							  &n);
 	if (n != npayloads)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("payloads and task_ids must be of the same length"),
-			 errdetail("There are %d payloads and %d task_ids.", npayloads, n),
-			 errhint("Give one task id for each payload, or none at all.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("payloads and task_ids must be of the same length"),
+				 errdetail("There are %d payloads and %d task_ids.",
+						   npayloads,
+						   n),
+				 errhint(
+					 "Give one task id for each payload, or none at all.")));
 	return given;
 }
 
@@ -306,7 +304,7 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 	TqEnqueue checked = read_checked(fcinfo);
 	Datum *payloads;
 	bool *nulls;
-	TqSlug *given;
+	TqSlug *slugs;
 	TqTask *tasks;
 
 	deconstruct_array(tq_arg_array(fcinfo, ARG_PAYLOAD, "payloads"),
@@ -317,17 +315,18 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 					  &payloads,
 					  &nulls,
 					  n);
-	given = read_task_ids(fcinfo, *n);
+	slugs = read_task_ids(fcinfo, *n);
 	tasks = palloc(sizeof(TqTask) * Max(*n, 1));
-	set_ids(fcinfo, &common, *n > 0 && given != NULL ? &given[0] : NULL);
+	common.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
+	if (*n > 0)
+		set_ids(fcinfo, &common, &slugs[0]);
 	tq_definition_fill(&common, &checked);
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
 			tq_refuse_null_element("payloads", i);
 		tasks[i] = common;
-		if (i > 0)
-			set_ids(fcinfo, &tasks[i], given == NULL ? NULL : &given[i]);
+		set_ids(fcinfo, &tasks[i], &slugs[i]);
 		tasks[i].payload = DatumGetJsonbP(payloads[i]);
 		tq_definition_check_payload(&tasks[i]);
 	}

@@ -238,7 +238,8 @@ extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 
 	while (!is_written)
 	{
-		bool has_row = tq_run_writer_read(writer, task->id, run_id, run);
+		bool has_row =
+			tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
 
 		if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
 			tq_refuse_missing_run(task, run_id);

@@ -406,7 +406,8 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 		while (!is_new[i] && !adopt_existing(task, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
 		sibling->is_new = is_new[i];
-		if (is_named_after_itself(task))
+		/* Of an id that is just drawn nobody knows. */
+		if (is_named_after_itself(task) && !task->has_own_id)
 			sorted[own++] = task;
 		created += is_new[i];
 	}

@@ -44,6 +44,7 @@ extern bool tq_slug_parse(const char *text, size_t len, TqSlug *slug);
 extern void tq_slug_print(const TqSlug *slug, char *text);
 extern char *tq_slug_text(const TqSlug *slug);
 extern void tq_slug_random(TqSlug *slug);
+extern TqSlug *tq_slugs_random(int n);
 extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
 
 /* error.c */

@@ -95,8 +95,8 @@ change_json(int from, int to)
 static void
 write_priority(const int64 *tasks, int n, int priority)
 {
-	tq_tasks_set_priority(tasks, n, priority);
 	tq_pending_set_priority(tasks, n, priority);
+	tq_tasks_set_priority(tasks, n, priority);
 }
 
 /* Change the priority of one task; returns the task as it is then. */

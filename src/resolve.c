@@ -128,15 +128,37 @@ write_ending(Ending *ending, TimestampTz now)
 
 /* ---- reports ---- */
 
-/* Find the tasks that the reports name. */
-static void
-find_tasks(TqReport *reports, int n)
+/*
+ * Is more to be known of a task that ends so than its number?  Not when
+ * nothing can follow and nobody is told.
+ */
+static bool
+is_more_needed(TqResolved reason)
 {
-	TqTask *tasks = palloc0(sizeof(TqTask) * Max(n, 1));
+	return tq_resolved_retry(reason) != TQ_CREATED_NONE ||
+		   tq_publish_is_wanted(tq_state_exchange(tq_resolved_state(reason)));
+}
+
+/*
+ * Find the tasks that the reports name.  Of one that this session has claimed
+ * the number is known; that its run is there tells that it is, too.
+ */
+static void
+find_tasks(TqReport *reports, int n, TqResolved reason)
+{
+	TqTask *tasks = palloc0(sizeof(TqTask) * n);
+	bool by_number = !is_more_needed(reason);
+	int recalled = 0;
 
 	for (int i = 0; i < n; i++)
+	{
 		tasks[i].task_id = reports[i].task_id;
-	tq_tasks_find(tasks, n);
+		if (by_number)
+			tasks[i].id = tq_runs_recall(&tasks[i].task_id);
+		recalled += tasks[i].id != 0;
+	}
+	if (recalled < n)
+		tq_tasks_find(tasks, n);
 	for (int i = 0; i < n; i++)
 		reports[i].task = tasks[i].id == 0 ? NULL : &tasks[i];
 }
@@ -219,7 +241,11 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 	int32 run_id = report->run_id;
 	int found;
 
-	while (tq_run_writer_read(writer, report->task->id, run_id, run))
+	while (tq_run_writer_read(writer,
+							  &report->task_id,
+							  report->task->id,
+							  run_id,
+							  run))
 	{
 		report->state = run->state;
 		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)
@@ -233,6 +259,9 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			return;
 	}
 	run->place = TQ_PLACE_NONE;
+	/* The task of a number that was recalled may have expired. */
+	if (report->task->deadline == 0 && !tq_task_find(report->task))
+		report->task = NULL;
 }
 
 /* Each run that is named, once, in the order of locks. */
@@ -256,7 +285,8 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 			continue;
 		}
 		end_or_lock(report, writer, reason, now);
-		before = report;
+		if (report->task != NULL)
+			before = report;
 	}
 	tq_run_writer_end(writer);
 }
@@ -295,7 +325,7 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 
 	if (n == 0)
 		return;
-	find_tasks(reports, n);
+	find_tasks(reports, n, reason);
 	end_or_lock_all(reports, n, reason, now);
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)

@@ -16,6 +16,7 @@
 #include "access/tableam.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
+#include "nodes/lockoptions.h"
 #include "utils/relcache.h"
 
 #define TQ_MAX_KEYS 3
@@ -62,6 +63,8 @@ extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
 extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
 								 TupleTableSlot *slot);
+extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
+							   LockTupleMode mode, LockWaitPolicy policy);
 extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
 extern void tq_table_refuse(const TqTable *table, TM_Result result)
 	pg_attribute_noreturn();
@@ -115,7 +118,9 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 
 /* store_task.c, for the other stores. */
 struct TqClaimed;
-extern TqScan *tq_task_scan_begin(void);
+extern TqScan *tq_task_scan_begin(Snapshot snapshot);
+extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
+							  int *priority);
 extern void tq_task_scan_end(TqScan *scan);
 extern bool tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
 							  struct TqClaimed *claimed);

@@ -105,16 +105,42 @@ tq_slug_text(const TqSlug *slug)
 	return text;
 }
 
-/* A new one, from the server's source of strong random numbers. */
-void
-tq_slug_random(TqSlug *slug)
+/* New ones, from the server's source of strong random numbers. */
+static void
+draw(TqSlug *slugs, int n)
 {
-	if (!pg_strong_random(slug->bytes, TQ_SLUG_BYTES))
+	if (!pg_strong_random(slugs, sizeof(TqSlug) * n))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
-	slug->bytes[6] = (slug->bytes[6] & 0x0F) | 0x40;
-	slug->bytes[8] = (slug->bytes[8] & 0x3F) | 0x80;
+	for (int i = 0; i < n; i++)
+	{
+		slugs[i].bytes[6] = (slugs[i].bytes[6] & 0x0F) | 0x40;
+		slugs[i].bytes[8] = (slugs[i].bytes[8] & 0x3F) | 0x80;
+	}
+}
+
+void
+tq_slug_random(TqSlug *slug)
+{
+	draw(slug, 1);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return tq_slug_compare(a, b);
+}
+
+/* Many at once, in their order, which is how indexes like to get them. */
+TqSlug *
+tq_slugs_random(int n)
+{
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+
+	draw(slugs, n);
+	qsort(slugs, n, sizeof(TqSlug), compare);
+	return slugs;
 }
 
 /* The order of slugids is that of their bytes, not of their text. */

@@ -63,6 +63,7 @@ extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
 extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
 								int *found);
 extern void tq_tasks_find(TqTask *tasks, int n);
+extern bool tq_task_find(TqTask *task);
 extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
@@ -139,17 +140,30 @@ extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
 						  TimestampTz now, TimestampTz taken_until);
 extern void tq_runs_update(const TqRun *runs, int n);
 
+extern int64 tq_runs_recall(const TqSlug *task_id);
+
 /* Rows of run that are read, and written if nobody changed them meanwhile. */
 typedef struct TqRunWriter TqRunWriter;
 
 extern TqRunWriter *tq_run_writer_begin(void);
 extern void tq_run_writer_renew(TqRunWriter *writer);
-extern bool tq_run_writer_read(TqRunWriter *writer, int64 task, int run_id,
-							   TqRun *run);
+extern bool tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id,
+							   int64 task, int run_id, TqRun *run);
 extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
 extern void tq_run_writer_end(TqRunWriter *writer);
 
 /* ---- store_pending.c: runs that can be claimed, now or later ---- */
+
+/*
+ * SQL: the row of pending of a task.  A first run that became pending when it
+ * was created has its task's id as its place, and is found by the order of its
+ * queue; only others have an entry by task.
+ */
+#define TQ_PENDING_OF(task)                                                   \
+	"(SELECT py.* FROM tq.task px JOIN tq.pending py ON py.queue = px.queue"  \
+	" AND py.priority = px.priority AND py.seq = px.id WHERE px.id = " task   \
+	" UNION ALL SELECT py.* FROM tq.pending py WHERE py.task = " task         \
+	" AND py.seq <> py.task)"
 
 typedef struct TqPending
 {
@@ -164,6 +178,7 @@ typedef struct TqPending
 } TqPending;
 
 extern void tq_pending_insert(const TqPending *rows, int n);
+extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);
 extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
 								   int *found);

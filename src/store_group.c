@@ -63,11 +63,12 @@ static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
 static TqStatement unresolved = TQ_STATEMENT(
 	"SELECT m.id FROM " MEMBERS " AS m"
 	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
-	" LEFT JOIN tq.pending p ON p.task = m.id"
-	" LEFT JOIN tq.delayed d ON d.task = m.id"
-	" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
-	" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
-	" ORDER BY m.id",
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"m.id") " AS p ON true"
+				" LEFT JOIN tq.delayed d ON d.task = m.id"
+				" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+				" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
+				" ORDER BY m.id",
 	INT8OID, TQ_SLUGID);
 
 /* One row per state, reason and delay, with the times that a progress needs. */
@@ -80,11 +81,12 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
 	" FROM " MEMBERS " AS m"
 	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
-	" LEFT JOIN tq.pending p ON p.task = m.id"
-	" LEFT JOIN tq.delayed d ON d.task = m.id"
-	" LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
-	" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
-	" GROUP BY 1, 2, 3",
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"m.id") " AS p ON true"
+				" LEFT JOIN tq.delayed d ON d.task = m.id"
+				" LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
+				" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
+				" GROUP BY 1, 2, 3",
 	INT8OID, TQ_SLUGID);
 
 static TqStatement groups_by_slug = TQ_STATEMENT(
@@ -104,14 +106,15 @@ static TqStatement first_active = TQ_STATEMENT(
 	" UNION ALL (SELECT id, task_id FROM tq.task WHERE group_id = $1"
 	" AND task_id OPERATOR(tq.>=) $3 ORDER BY task_id)) AS m"
 	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
-	" LEFT JOIN tq.pending p ON p.task = m.id"
-	" LEFT JOIN tq.delayed d ON d.task = m.id"
-	" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
-	" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
-	" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
-	" AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0"
-	" AND e.reason_created = 4)"
-	" LIMIT 1",
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"m.id") " AS p ON true"
+				" LEFT JOIN tq.delayed d ON d.task = m.id"
+				" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+				" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
+				" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
+				" AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0"
+				" AND e.reason_created = 4)"
+				" LIMIT 1",
 	INT8OID, TQ_SLUGID, TQ_SLUGID);
 
 static TqStatement delete_groups = TQ_STATEMENT(

@@ -55,7 +55,7 @@ static TqStatement take_delayed = TQ_STATEMENT(
 
 static TqRelation pending = TQ_RELATION("pending");
 static TqRelation pending_order = TQ_RELATION("pending_order");
-static TqRelation pending_by_task = TQ_RELATION("pending_pkey");
+static TqRelation pending_moved = TQ_RELATION("pending_moved");
 
 /* Columns of tq.pending, from 1, and those of its order. */
 enum
@@ -132,39 +132,127 @@ tq_pending_insert(const TqPending *rows, int n)
 	tq_table_close(table);
 }
 
-/* Find the row of a task, which the caller has locked; it is there. */
-static TupleTableSlot *
-find_locked(TqScan *by_task, int64 task)
+/*
+ * The row of a task: TQ_PENDING_OF() by way of the access methods.  Where the
+ * task's priority can change meanwhile, the snapshot is one of MVCC's: a
+ * change writes both rows in one transaction.
+ */
+typedef struct ByTask
 {
-	tq_scan_seek(by_task, Int64GetDatum(task), 0, 0);
-	if (!tq_scan_next(by_task))
-		elog(ERROR, "task " INT64_FORMAT " is not in tq.pending", task);
-	return by_task->slot;
+	TqTable *table;
+	TqScan *tasks;
+	TqScan *order;
+	TqScan *moved;
+} ByTask;
+
+static void
+begin_by_task(ByTask *by, Snapshot snapshot)
+{
+	by->table = tq_table_open(&pending);
+	by->tasks = tq_task_scan_begin(snapshot);
+	by->order = tq_scan_begin(by->table, &pending_order, 3, snapshot);
+	by->moved = tq_scan_begin(by->table, &pending_moved, 1, snapshot);
+}
+
+static void
+end_by_task(ByTask *by)
+{
+	tq_scan_end(by->moved);
+	tq_scan_end(by->order);
+	tq_task_scan_end(by->tasks);
+	tq_table_close(by->table);
+}
+
+/* NULL when the task has no row there. */
+static TupleTableSlot *
+find_by_task(ByTask *by, int64 task)
+{
+	int32 queue;
+	int priority;
+
+	if (tq_task_for_order(by->tasks, task, &queue, &priority))
+	{
+		tq_scan_seek(by->order,
+					 Int32GetDatum(queue),
+					 Int16GetDatum(priority),
+					 Int64GetDatum(task));
+		if (tq_scan_next(by->order))
+			return by->order->slot;
+	}
+	tq_scan_seek(by->moved, Int64GetDatum(task), 0, 0);
+	return tq_scan_next(by->moved) ? by->moved->slot : NULL;
+}
+
+static bool
+lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
+{
+	TM_Result result =
+		tq_table_lock(by->table,
+					  slot,
+					  mode == TQ_LOCK_SHARE ? LockTupleShare
+											: LockTupleExclusive,
+					  mode == TQ_LOCK_SKIP ? LockWaitSkip : LockWaitBlock);
+
+	switch (result)
+	{
+		case TM_Ok:
+			return true;
+		case TM_WouldBlock:
+			return false;
+		case TM_Updated:
+		case TM_Deleted:
+			if (mode != TQ_LOCK_SKIP)
+				tq_table_changed_under_us(by->table, result);
+			return false;
+		case TM_Invisible:
+		case TM_SelfModified:
+		case TM_BeingModified:
+			break;
+	}
+	tq_table_refuse(by->table, result);
+}
+
+/* Lock the row of a task; false when it is gone, or another's under SKIP. */
+bool
+tq_pending_lock(int64 task, TqLock mode)
+{
+	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+	ByTask by;
+	TupleTableSlot *slot;
+	bool locked;
+
+	begin_by_task(&by, snapshot);
+	slot = find_by_task(&by, task);
+	locked = slot != NULL && lock_row(&by, slot, mode);
+	end_by_task(&by);
+	UnregisterSnapshot(snapshot);
+	return locked;
 }
 
 /* Take pending rows away that the caller has locked. */
 void
 tq_pending_delete(const int64 *tasks, int n)
 {
-	TqTable *table;
-	TqScan *by_task;
+	ByTask by;
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&pending);
-	by_task = tq_scan_begin(table, &pending_by_task, 1, SnapshotSelf);
+	begin_by_task(&by, SnapshotSelf);
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = find_locked(by_task, tasks[i]);
+		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
 		TM_Result result;
 
-		note_taken(table, slot);
-		result = tq_table_delete(table, &slot->tts_tid, true);
+		if (slot == NULL)
+			elog(ERROR,
+				 "task " INT64_FORMAT " is not in tq.pending",
+				 tasks[i]);
+		note_taken(by.table, slot);
+		result = tq_table_delete(by.table, &slot->tts_tid, true);
 		if (result != TM_Ok)
-			tq_table_refuse(table, result);
+			tq_table_refuse(by.table, result);
 	}
-	tq_scan_end(by_task);
-	tq_table_close(table);
+	end_by_task(&by);
 }
 
 void
@@ -197,27 +285,25 @@ move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 
 /*
  * A new priority, and the same place in it, for those of these tasks that
- * wait; all are locked.
+ * wait; all are locked, and have their old priority still.
  */
 void
 tq_pending_set_priority(const int64 *tasks, int n, int priority)
 {
 	Datum values[2] = {tq_array_int64(tasks, n), Int16GetDatum(priority)};
-	TqTable *table;
-	TqScan *by_task;
+	ByTask by;
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&pending);
-	by_task = tq_scan_begin(table, &pending_by_task, 1, SnapshotSelf);
+	begin_by_task(&by, SnapshotSelf);
 	for (int i = 0; i < n; i++)
 	{
-		tq_scan_seek(by_task, Int64GetDatum(tasks[i]), 0, 0);
-		if (tq_scan_next(by_task))
-			move_to_priority(table, by_task->slot, priority);
+		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+
+		if (slot != NULL)
+			move_to_priority(by.table, slot, priority);
 	}
-	tq_scan_end(by_task);
-	tq_table_close(table);
+	end_by_task(&by);
 	tq_plan_run(&set_delayed_priority, values, NULL);
 }
 
@@ -381,7 +467,7 @@ walk_queue(Walk *walk)
 	walk->order = tq_scan_begin(walk->table, &pending_order, 3, &walk->dirty);
 	tq_scan_from(walk->order);
 	walk->order->desc->xs_want_itup = true;
-	walk->tasks = tq_task_scan_begin();
+	walk->tasks = tq_task_scan_begin(SnapshotSelf);
 	for (walk->priority = TQ_PRIORITY_HIGHEST;
 		 walk->priority >= TQ_PRIORITY_LOWEST && walk->found < walk->max;
 		 walk->priority--)

@@ -375,6 +375,24 @@ tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 	return result;
 }
 
+/* Lock the row in the slot, this version of it. */
+TM_Result
+tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
+			  LockWaitPolicy policy)
+{
+	TM_FailureData failure;
+
+	return table_tuple_lock(table->rel,
+							&slot->tts_tid,
+							SnapshotSelf,
+							slot,
+							GetCurrentCommandId(true),
+							mode,
+							policy,
+							TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
+							&failure);
+}
+
 /*
  * Delete the row in the slot, if nobody else has a hand on it: TM_BeingModified
  * then.  A lock that only this transaction has, of an earlier statement, is in
@@ -384,19 +402,10 @@ TM_Result
 tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot)
 {
 	TM_Result result = tq_table_delete(table, &slot->tts_tid, false);
-	TM_FailureData failure;
 
 	if (result != TM_BeingModified)
 		return result;
-	result = table_tuple_lock(table->rel,
-							  &slot->tts_tid,
-							  SnapshotSelf,
-							  slot,
-							  GetCurrentCommandId(true),
-							  LockTupleExclusive,
-							  LockWaitSkip,
-							  0,
-							  &failure);
+	result = tq_table_lock(table, slot, LockTupleExclusive, LockWaitSkip);
 	return result == TM_Ok ? tq_table_delete(table, &slot->tts_tid, true)
 						   : result;
 }

@@ -23,6 +23,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #define RUN_COLUMNS                                                                   \
@@ -39,12 +40,13 @@ static TqStatement peek = TQ_STATEMENT(
 	"SELECT 1, u.task, (-1)::int2, 0::int2, 0::int2, 0::int2, 0::int2, NULL::int4, false,"
 	" NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz"
 	" FROM tq.unscheduled u WHERE u.task = $1"
-	" UNION ALL SELECT 2, " PENDING_AS_RUN
-	" FROM tq.pending p WHERE p.task = $1"
-	" UNION ALL SELECT 3, " PENDING_AS_RUN
-	" FROM tq.delayed p WHERE p.task = $1"
-	" UNION ALL (SELECT 4, " RUN_COLUMNS " FROM tq.run r WHERE r.task = $1"
-	" ORDER BY r.task DESC, r.run_id DESC LIMIT 1)",
+	" UNION ALL SELECT 2, " PENDING_AS_RUN " FROM " TQ_PENDING_OF(
+		"$1") " AS p"
+			  " UNION ALL SELECT 3, " PENDING_AS_RUN
+			  " FROM tq.delayed p WHERE p.task = $1"
+			  " UNION ALL (SELECT 4, " RUN_COLUMNS
+			  " FROM tq.run r WHERE r.task = $1"
+			  " ORDER BY r.task DESC, r.run_id DESC LIMIT 1)",
 	INT8OID);
 
 /* [place][mode]; parameters are the task and, for run, its run_id. */
@@ -56,10 +58,6 @@ static TqStatement lock_row[][3] =
 		 {TQ_STATEMENT(LOCK_ROW("unscheduled") "SHARE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE SKIP LOCKED", INT8OID)},
-	 [TQ_PLACE_PENDING] =
-		 {TQ_STATEMENT(LOCK_ROW("pending") "SHARE", INT8OID),
-		  TQ_STATEMENT(LOCK_ROW("pending") "UPDATE", INT8OID),
-		  TQ_STATEMENT(LOCK_ROW("pending") "UPDATE SKIP LOCKED", INT8OID)},
 	 [TQ_PLACE_DELAYED] =
 		 {TQ_STATEMENT(LOCK_ROW("delayed") "SHARE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE", INT8OID),
@@ -87,11 +85,12 @@ static TqStatement lock_expired = TQ_STATEMENT(
 static TqStatement peek_unresolved = TQ_STATEMENT(
 	"SELECT x.task FROM unnest($1) AS x (task)"
 	" LEFT JOIN tq.unscheduled u ON u.task = x.task"
-	" LEFT JOIN tq.pending p ON p.task = x.task"
-	" LEFT JOIN tq.delayed d ON d.task = x.task"
-	" LEFT JOIN tq.run r ON r.task = x.task AND r.state = 2"
-	" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
-	" ORDER BY 1",
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"x.task") " AS p ON true"
+				  " LEFT JOIN tq.delayed d ON d.task = x.task"
+				  " LEFT JOIN tq.run r ON r.task = x.task AND r.state = 2"
+				  " WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
+				  " ORDER BY 1",
 	INT8ARRAYOID);
 
 /* Those that lock_expired could not have because of another's lock, and more. */
@@ -107,10 +106,11 @@ static TqStatement history = TQ_STATEMENT(
 	"SELECT " RUN_COLUMNS ", w.worker_group, w.worker_id"
 	" FROM tq.run r LEFT JOIN tq.worker w ON w.id = r.worker WHERE r.task = ANY ($1)"
 	" UNION ALL SELECT " PENDING_AS_RUN
-	", NULL, NULL FROM tq.pending p WHERE p.task = ANY ($1)"
-	" UNION ALL SELECT " PENDING_AS_RUN
-	", NULL, NULL FROM tq.delayed p WHERE p.task = ANY ($1)"
-	" ORDER BY 1, 2",
+	", NULL, NULL FROM unnest($1) AS a (id) CROSS JOIN LATERAL " TQ_PENDING_OF(
+		"a.id") " AS p"
+				" UNION ALL SELECT " PENDING_AS_RUN
+				", NULL, NULL FROM tq.delayed p WHERE p.task = ANY ($1)"
+				" ORDER BY 1, 2",
 	INT8ARRAYOID);
 
 static TqRelation run_table = TQ_RELATION("run");
@@ -174,8 +174,11 @@ static bool
 lock_place(const TqRun *run, TqLock mode)
 {
 	Datum values[2] = {Int64GetDatum(run->task), Int16GetDatum(run->run_id)};
-	bool locked = tq_plan_run(&lock_row[run->place][mode], values, NULL) > 0;
+	bool locked;
 
+	if (run->place == TQ_PLACE_PENDING)
+		return tq_pending_lock(run->task, mode);
+	locked = tq_plan_run(&lock_row[run->place][mode], values, NULL) > 0;
 	tq_plan_free_result();
 	return locked;
 }
@@ -305,29 +308,98 @@ tq_runs_insert(const TqRun *runs, int n)
 	tq_table_close(table);
 }
 
+/*
+ * What this session has claimed, by slug: who claims a run resolves it, most
+ * often, and is spared to look for it.  Every entry is a hint: the row at that
+ * place is taken only if it is visible and of that run.  That a task has this
+ * number stays true for as long as the table is the same.
+ */
+typedef struct Claim
+{
+	TqSlug task_id;
+	int64 task;
+	int32 run_id;
+	ItemPointerData place;
+} Claim;
+
+#define CLAIMS_KEPT 2048 /* a power of two */
+
+static Claim claims[CLAIMS_KEPT];
+static Oid claims_of = InvalidOid; /* the table */
+
+/* The ids are random: any of their bits will do. */
+static Claim *
+claim_of(const TqSlug *task_id)
+{
+	uint16 hash;
+
+	memcpy(&hash, task_id->bytes, sizeof(hash));
+	return &claims[hash % CLAIMS_KEPT];
+}
+
+static void
+keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
+{
+	*claim_of(&claimed->task_id) = (Claim){.task_id = claimed->task_id,
+										   .task = claimed->task,
+										   .run_id = claimed->run_id,
+										   .place = slot->tts_tid};
+}
+
+/* The number of a task of which this session has claimed a run, or 0. */
+int64
+tq_runs_recall(const TqSlug *task_id)
+{
+	const Claim *claim = claim_of(task_id);
+
+	return claims_of == tq_relation_oid(&run_table) &&
+				   tq_slug_compare(&claim->task_id, task_id) == 0
+			   ? claim->task
+			   : 0;
+}
+
+static void
+begin_keeping(Oid table)
+{
+	if (claims_of != table)
+		memset(claims, 0, sizeof(claims));
+	claims_of = table;
+}
+
+static void
+put_started(TqTable *table, const TqClaimed *claimed, int32 worker,
+			TimestampTz now, TimestampTz taken_until)
+{
+	TqRun run = {.task = claimed->task,
+				 .run_id = claimed->run_id,
+				 .state = TQ_STATE_RUNNING,
+				 .created = claimed->created,
+				 .retries_left = claimed->retries_left,
+				 .worker = worker,
+				 .scheduled = claimed->scheduled,
+				 .started = now,
+				 .taken_until = taken_until};
+
+	put_run(tq_table_new_row(table), &run);
+}
+
 /* Insert what a worker has claimed, as running. */
 void
 tq_runs_start(const TqClaimed *claimed, int n, int32 worker, TimestampTz now,
 			  TimestampTz taken_until)
 {
-	TqTable *table;
+	TqTable *table = tq_table_open(&run_table);
 
-	if (n == 0)
-		return;
-	table = tq_table_open(&run_table);
-	for (int i = 0; i < n; i++)
+	begin_keeping(RelationGetRelid(table->rel));
+	for (int done = 0; done < n; done += TQ_TABLE_BATCH)
 	{
-		TqRun run = {.task = claimed[i].task,
-					 .run_id = claimed[i].run_id,
-					 .state = TQ_STATE_RUNNING,
-					 .created = claimed[i].created,
-					 .retries_left = claimed[i].retries_left,
-					 .worker = worker,
-					 .scheduled = claimed[i].scheduled,
-					 .started = now,
-					 .taken_until = taken_until};
+		int some = Min(n - done, TQ_TABLE_BATCH);
 
-		put_run(tq_table_new_row(table), &run);
+		for (int i = 0; i < some; i++)
+			put_started(table, &claimed[done + i], worker, now, taken_until);
+		tq_table_flush(table);
+		for (int i = 0; i < some; i++)
+			keep_claim(&claimed[done + i], table->slots[i]);
 	}
 	tq_table_close(table);
 }
@@ -340,31 +412,36 @@ tq_runs_start(const TqClaimed *claimed, int n, int32 worker, TimestampTz now,
 struct TqRunWriter
 {
 	TqTable *table;
-	TqScan *by_key;
 	Snapshot snapshot;
+	TqScan *by_key;          /* NULL: not needed yet */
+	TupleTableSlot *at;      /* a row that was found by its place */
+	TupleTableSlot *found;   /* the row that was read last: at, or by_key's */
+	TupleTableSlot *version; /* its new version */
 };
 
 static void
 begin_reading(TqRunWriter *writer)
 {
 	writer->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	writer->by_key =
-		tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
+	writer->by_key = NULL;
 }
 
 static void
 end_reading(TqRunWriter *writer)
 {
-	tq_scan_end(writer->by_key);
+	if (writer->by_key != NULL)
+		tq_scan_end(writer->by_key);
 	UnregisterSnapshot(writer->snapshot);
 }
 
 TqRunWriter *
 tq_run_writer_begin(void)
 {
-	TqRunWriter *writer = palloc(sizeof(TqRunWriter));
+	TqRunWriter *writer = palloc0(sizeof(TqRunWriter));
 
 	writer->table = tq_table_open(&run_table);
+	writer->at = table_slot_create(writer->table->rel, NULL);
+	writer->version = table_slot_create(writer->table->rel, NULL);
 	begin_reading(writer);
 	return writer;
 }
@@ -373,6 +450,8 @@ void
 tq_run_writer_end(TqRunWriter *writer)
 {
 	end_reading(writer);
+	ExecDropSingleTupleTableSlot(writer->at);
+	ExecDropSingleTupleTableSlot(writer->version);
 	tq_table_close(writer->table);
 }
 
@@ -384,18 +463,52 @@ tq_run_writer_renew(TqRunWriter *writer)
 	begin_reading(writer);
 }
 
-/* Read a run; false when there is no such row. */
-bool
-tq_run_writer_read(TqRunWriter *writer, int64 task, int run_id, TqRun *run)
+/* The row in the place where this session put it, if it is still that. */
+static bool
+find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
+			  int run_id)
 {
-	TupleTableSlot *slot = writer->by_key->slot;
+	Claim *claim = claim_of(task_id);
+	TupleTableSlot *slot = writer->at;
 
+	if (claim->task != task || claim->run_id != run_id ||
+		claims_of != RelationGetRelid(writer->table->rel) ||
+		tq_slug_compare(&claim->task_id, task_id) != 0)
+		return false;
+	writer->found = slot;
+	return table_tuple_fetch_row_version(writer->table->rel,
+										 &claim->place,
+										 writer->snapshot,
+										 slot) &&
+		   tq_row_int64(slot, RUN_TASK) == task &&
+		   tq_row_int16(slot, RUN_RUN_ID) == run_id;
+}
+
+static bool
+find_by_key(TqRunWriter *writer, int64 task, int run_id)
+{
+	if (writer->by_key == NULL)
+		writer->by_key =
+			tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
+	writer->found = writer->by_key->slot;
 	tq_scan_seek(writer->by_key,
 				 Int64GetDatum(task),
 				 Int16GetDatum(run_id),
 				 0);
-	if (!tq_scan_next(writer->by_key))
+	return tq_scan_next(writer->by_key);
+}
+
+/* Read a run; false when there is no such row. */
+bool
+tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
+				   int run_id, TqRun *run)
+{
+	TupleTableSlot *slot;
+
+	if (!find_by_place(writer, task_id, task, run_id) &&
+		!find_by_key(writer, task, run_id))
 		return false;
+	slot = writer->found;
 	*run = (TqRun){.task = task,
 				   .place = TQ_PLACE_RUN,
 				   .run_id = run_id,
@@ -416,14 +529,13 @@ tq_run_writer_read(TqRunWriter *writer, int64 task, int run_id, TqRun *run)
 bool
 tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 {
-	TupleTableSlot *slot = tq_table_copy_row(writer->table,
-											 writer->by_key->slot);
 	TM_Result result;
 
-	put_run(slot, run);
-	result =
-		tq_table_update(writer->table, &writer->by_key->slot->tts_tid, slot);
-	ExecDropSingleTupleTableSlot(slot);
+	ExecClearTuple(writer->version);
+	put_run(ExecStoreVirtualTuple(writer->version), run);
+	result = tq_table_update(writer->table,
+							 &writer->found->tts_tid,
+							 writer->version);
 	if (result == TM_Ok)
 		return true;
 	tq_table_changed_under_us(writer->table, result);
@@ -442,9 +554,7 @@ tq_runs_update(const TqRun *runs, int n)
 	writer = tq_run_writer_begin();
 	for (int i = 0; i < n; i++)
 	{
-		TqRun old;
-
-		if (!tq_run_writer_read(writer, runs[i].task, runs[i].run_id, &old) ||
+		if (!find_by_key(writer, runs[i].task, runs[i].run_id) ||
 			!tq_run_writer_write(writer, &runs[i]))
 			elog(ERROR,
 				 "run %d of task " INT64_FORMAT " was not locked",

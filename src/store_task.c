@@ -82,7 +82,6 @@ static TqStatement set_priority =
 static TqStatement delete_tasks = TQ_STATEMENT(
 	"WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id, dependencies),"
 	" r AS (DELETE FROM tq.run WHERE task = ANY ($1)),"
-	" p AS (DELETE FROM tq.pending WHERE task = ANY ($1)),"
 	" d AS (DELETE FROM tq.delayed WHERE task = ANY ($1)),"
 	" u AS (DELETE FROM tq.unscheduled WHERE task = ANY ($1)),"
 	" e AS (DELETE FROM tq.edge WHERE required = ANY ($1)),"
@@ -226,8 +225,9 @@ read_core(TupleTableSlot *slot, TqTask *task)
 }
 
 /*
- * Find tasks by task_id, each in its place; those that there are not keep the
- * id of 0.  Of the names, none are read.
+ * Find tasks by task_id, each in its place; those that there are not have the
+ * id of 0 then.  Those that have an id are left as they are.  Of the names,
+ * none are read.
  */
 void
 tq_tasks_find(TqTask *tasks, int n)
@@ -238,6 +238,8 @@ tq_tasks_find(TqTask *tasks, int n)
 
 	for (int i = 0; i < n; i++)
 	{
+		if (tasks[i].id != 0)
+			continue;
 		tq_scan_seek(scan, PointerGetDatum(&tasks[i].task_id), 0, 0);
 		if (tq_scan_next(scan))
 			read_core(scan->slot, &tasks[i]);
@@ -247,14 +249,20 @@ tq_tasks_find(TqTask *tasks, int n)
 	tq_table_close(table);
 }
 
-/* Tasks by id, each as it is at the moment when it is looked for. */
-TqScan *
-tq_task_scan_begin(void)
+/* The same for one, whatever its id was said to be; false when there is none. */
+bool
+tq_task_find(TqTask *task)
 {
-	return tq_scan_begin(tq_table_open(&task_table),
-						 &task_by_id,
-						 1,
-						 SnapshotSelf);
+	task->id = 0;
+	tq_tasks_find(task, 1);
+	return task->id != 0;
+}
+
+/* Tasks by id, as of that snapshot; with SnapshotSelf, as they are now. */
+TqScan *
+tq_task_scan_begin(Snapshot snapshot)
+{
+	return tq_scan_begin(tq_table_open(&task_table), &task_by_id, 1, snapshot);
 }
 
 void
@@ -287,13 +295,24 @@ find_by_id(TqScan *scan, int64 id)
 int
 tq_task_priority(int64 id)
 {
-	TqScan *scan = tq_task_scan_begin();
+	TqScan *scan = tq_task_scan_begin(SnapshotSelf);
 	int priority = find_by_id(scan, id)
 					   ? tq_row_int16(scan->slot, TASK_PRIORITY)
 					   : TQ_PRIORITY_LOWEST;
 
 	tq_task_scan_end(scan);
 	return priority;
+}
+
+/* Where the first run of a task stands in its queue. */
+bool
+tq_task_for_order(TqScan *scan, int64 id, int32 *queue, int *priority)
+{
+	if (!find_by_id(scan, id))
+		return false;
+	*queue = tq_row_int32(scan->slot, TASK_QUEUE);
+	*priority = tq_row_int16(scan->slot, TASK_PRIORITY);
+	return true;
 }
 
 /* What a claim needs of a task; its payload only if it is wanted. */

@@ -616,14 +616,17 @@ tq_wait_enter(TqWait *wait, int32 queue)
 	enter_list(wait->turn, queue);
 }
 
-/* The try is done: if it was for a call, that is used up. */
+/*
+ * The try is done: if it was for a call, that is used up.  True if it was, and
+ * there is time to go back to the list and try once more.
+ */
 bool
 tq_wait_tried(const TqWait *wait)
 {
 	if (!wait->callable || pg_atomic_read_u32(&mine->state) != HEARD)
 		return false;
 	pg_atomic_write_u32(&mine->state, IDLE);
-	return true;
+	return ms_since(&wait->begun) < wait->ms;
 }
 
 /* This waiter cannot use what it was called for, nor may it be called. */

@@ -228,7 +228,7 @@ COMMENT ON TABLE tq.unscheduled IS 'one row per unscheduled task, with the numbe
 
 CREATE TABLE tq.pending (
 	seq bigint NOT NULL,			-- place in the queue: order of becoming pending
-	task bigint PRIMARY KEY,
+	task bigint NOT NULL,
 	scheduled timestamptz NOT NULL,
 	queue int NOT NULL,
 	priority smallint NOT NULL,
@@ -238,6 +238,8 @@ CREATE TABLE tq.pending (
 ) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.pending IS 'one row per claimable run, deleted when it is claimed';
 CREATE UNIQUE INDEX pending_order ON tq.pending (queue, priority DESC, seq);
+CREATE UNIQUE INDEX pending_moved ON tq.pending (task) WHERE seq <> task;	-- others are found by their order
+ALTER TABLE tq.pending REPLICA IDENTITY USING INDEX pending_order;
 
 -- Claims begin where the cursor in shared memory says; what does not come
 -- through tq's functions (a restore, a DBA) tells it by this trigger.
@@ -865,7 +867,9 @@ CREATE VIEW tq.task_overview AS
 		JOIN tq.queue q ON q.id = t.queue
 		LEFT JOIN tq.task_group g ON g.id = t.group_id
 		LEFT JOIN tq.unscheduled u ON u.task = t.id
-		LEFT JOIN tq.pending p ON p.task = t.id
+		LEFT JOIN LATERAL (SELECT y.* FROM tq.pending y
+			WHERE y.queue = t.queue AND y.priority = t.priority AND y.seq = t.id
+			UNION ALL SELECT y.* FROM tq.pending y WHERE y.task = t.id AND y.seq <> y.task) AS p ON true
 		LEFT JOIN tq.delayed d ON d.task = t.id
 		LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) r ON true
 		LEFT JOIN tq.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
