@@ -283,7 +283,7 @@ CREATE TABLE tq.run (
 	retries_left smallint NOT NULL,
 	by_claim_task bool NOT NULL DEFAULT false,	-- claimed by claim_task, not claim_work
 	PRIMARY KEY (task, run_id)
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
 
 CREATE TABLE tq.edge (

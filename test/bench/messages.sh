@@ -1,134 +1,13 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154	# what run has set
 #
-# messages.sh: what messages cost; the part `messages` of run, which sources it.
+# messages.sh: the part messages: what they cost in detail.
 #
 # Clients that are measured do not wait for messages: what is published and
 # delivered later is counted and waited for before the next run.  Processor time
 # is that of the server's processes, where /proc tells.
 
-exchanges='(SELECT tq.exchange_name(i) AS name FROM generate_series(1, 12) AS i) AS exchange'
-channel="('tq_' || replace(name, '-', '_'))"
-unpublished="FROM tq.message AS m, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1) AS t
-	WHERE m.xid >= pg_snapshot_xmin(t.upto) AND NOT pg_visible_in_snapshot(m.xid, t.upto)"
-follower=''
-
 now() { echo "$EPOCHREALTIME"; }
-
-# ---------------------------------------------------------------------------
-# Waiting for messages
-# ---------------------------------------------------------------------------
-
-# Waits until all that is committed is published, and sent to who listens; by
-# the worker, or if there is none, by ourselves.
-published() {
-	local left="EXISTS (SELECT $unpublished) OR EXISTS (SELECT FROM tq.tick WHERE unsent IS NOT NULL)"
-	if [ -z "$(worker_pid)" ]; then
-		while [ "$(sql "SELECT $left")" = t ]; do sql 'SELECT count(*) FROM tq.upkeep()' >/dev/null || return; done
-		return
-	fi
-	sql "DO \$\$ DECLARE began timestamptz = clock_timestamp(); BEGIN
-		WHILE $left LOOP
-			IF clock_timestamp() > began + interval '10 min' THEN RAISE 'messages are not published'; END IF;
-			COMMIT;
-			PERFORM pg_sleep(0.01);
-		END LOOP; END \$\$"
-}
-
-# Forgets all messages, so that each run has rings that are empty but for the
-# last tick.
-forget_messages() {
-	published && sql "BEGIN;
-		LOCK TABLE tq.message, tq.tick;
-		CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM tq.tick ORDER BY last_id DESC LIMIT 1;
-		UPDATE kept SET messages = 0;
-		TRUNCATE tq.message, tq.tick;
-		INSERT INTO tq.tick SELECT * FROM kept;
-		COMMIT"
-}
-
-# How many messages have been published since then.
-messages() { sql 'SELECT coalesce(sum(messages), 0) FROM tq.tick'; }
-
-# Written and not published, or published and not with the follower.
-backlog() {
-	sql "SELECT coalesce((SELECT sum(octet_length(records) / 16) $unpublished), 0) +
-		CASE WHEN '$follower' = '' THEN 0 ELSE (SELECT sum(messages) FROM tq.tick) - $(cat "$work/followed" 2>/dev/null || echo 0) END"
-}
-
-# ---------------------------------------------------------------------------
-# Who gets messages
-# ---------------------------------------------------------------------------
-
-# wanted none|default|listened|fetched: nothing is bound; the default channels
-# are, and nobody listens; one client listens to all of them; one client
-# fetches everything by a durable subscription, and acknowledges it.
-wanted() {
-	unfollow
-	sql "SELECT count(tq.unsubscribe(name)) FROM tq.subscription" >/dev/null || exit
-	case $1 in
-		none) sql "SELECT count(tq.unbind($channel, name)) FROM $exchanges" ;;
-		*) sql "SELECT count(tq.bind($channel, name)) FROM $exchanges" ;;
-	esac >/dev/null || exit
-	case $1 in
-		listened)
-			mapfile -t channels < <(sql "SELECT $channel FROM $exchanges")
-			follow listen "${channels[@]}"
-			;;
-		fetched)
-			sql "SELECT count(tq.subscribe('bench', name)) FROM $exchanges" >/dev/null || exit
-			follow fetch bench
-			;;
-	esac
-}
-
-follow() {
-	rm -f "$work/followed"
-	"$bench/follow" "$work/followed" "$@" &
-	follower=$!
-	until [ -f "$work/followed" ]; do
-		kill -0 "$follower" 2>/dev/null || { echo 'follow has ended' >&2; exit 1; }
-		sleep 0.01
-	done
-}
-
-unfollow() {
-	[ -n "$follower" ] || return 0
-	kill "$follower" 2>/dev/null
-	wait "$follower" 2>/dev/null
-	follower=''
-}
-
-# Waits until the follower has all messages.
-followed() {
-	local all begin=$SECONDS
-	published || exit
-	[ -n "$follower" ] || return 0
-	all=$(messages)
-	until (($(cat "$work/followed") >= all)); do
-		kill -0 "$follower" 2>/dev/null || { echo 'follow has ended' >&2; exit 1; }
-		((SECONDS - begin < 600)) || { echo 'messages are not delivered' >&2; exit 1; }
-		sleep 0.01
-	done
-}
-
-# ---------------------------------------------------------------------------
-# Processor time, in hundredths of a second; 0 where it cannot be known
-# ---------------------------------------------------------------------------
-
-worker_pid() { sql "SELECT pid FROM pg_stat_activity WHERE backend_type = 'tq worker' AND datname = current_database()"; }
-
-cpu_of_worker() { awk '{ print $14 + $15 }' "/proc/$(worker_pid)/stat" 2>/dev/null || echo 0; }
-
-# Of sessions that have ended.
-cpu_of_sessions() {
-	sql "DO \$\$ BEGIN
-		WHILE EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'pgbench') LOOP
-			COMMIT;
-			PERFORM pg_sleep(0.01);
-		END LOOP; END \$\$"
-	awk '{ print $16 + $17 }' "/proc/$(awk '{ print $4 }' "/proc/$(worker_pid)/stat")/stat" 2>/dev/null || echo 0
-}
 
 # ---------------------------------------------------------------------------
 # Rates
@@ -141,7 +20,7 @@ cpu_of_sessions() {
 # message.
 told() {
 	local n=$2 tps begin middle finish during left all cpu sessions worker
-	empty && wanted "$1" || exit
+	fresh && wanted "$1" || exit
 	sessions=$(cpu_of_sessions) worker=$(cpu_of_worker)
 	begin=$(now)
 	tps=$(cycles tq "$n" "$3" -T "$told_seconds") || exit
@@ -222,12 +101,10 @@ flush() {
 	until new=$(worker_pid) && [ -n "$new" ] && [ "$new" != "$pid" ]; do sleep 0.05; done
 }
 
-# inserted N|Y: rows per second into a bare table, one per transaction.
+# inserted bare|notify: rows per second into a bare table, one per transaction.
 inserted() {
-	empty || exit
-	pgbench -n -M prepared -f "$bench/bare_$1.sql" -c 16 -j 4 -T "$told_seconds" >"$work/out" 2>"$work/err" ||
-		{ cat "$work/err" >&2; exit 1; }
-	sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/out"
+	fresh || exit
+	pgbench_run "$(script "$1_create" 1)" 16 -T "$told_seconds" && pgbench_rate
 }
 
 notify_table() {
@@ -244,7 +121,7 @@ notify_table() {
 		flush "$speed"
 		for ((round = 0; round < rounds; round++)); do
 			wanted none
-			inserted insert >>"$work/insert.bare" || exit
+			inserted bare >>"$work/insert.bare" || exit
 			inserted notify >>"$work/insert.notify" || exit
 			told none 1 16 >>"$work/told.none" || exit
 			told listened 1 16 >>"$work/told.listened" || exit
@@ -279,12 +156,12 @@ latency_table() {
 	echo
 	echo "| load | life-cycles/s | p50 | p99 | longest |"
 	echo "|---|--:|--:|--:|--:|"
-	empty && wanted default || exit
+	fresh && wanted default || exit
 	latency_line idle 0
-	empty && wanted listened || exit
+	fresh && wanted listened || exit
 	most=$(cycles tq 1 8 -T "$told_seconds") || exit
 	followed
-	empty || exit
+	fresh || exit
 	half=$(awk -v most="$most" 'BEGIN { printf "%d", most / 2 }')
 	cycles tq 1 8 -T "$((samples / 40 + 3))" -R "$half" >"$work/load" &
 	load=$!
@@ -327,7 +204,7 @@ size_table() {
 	echo "| messages | | tq.message | tq.tick | CPU s per million | empty after | then tq.message | tq.tick |"
 	echo "|--:|---|--:|--:|--:|--:|--:|--:|"
 	for what in default listened; do
-		empty && wanted "$what" || exit
+		fresh && wanted "$what" || exit
 		worker=$(cpu_of_worker)
 		cycles tq 100 1 -t "$((told_tasks / 100))" >/dev/null || exit
 		followed
@@ -345,8 +222,9 @@ size_table() {
 
 part_messages() {
 	[ -n "$(worker_pid)" ] || { echo 'messages: the server does not have tq preloaded' >&2; exit 1; }
-	echo "## Messages"
-	echo
+	told_seconds=$(scaled 4) told_tasks=$(($(scaled 200000 20000) / 100 * 100)) samples=$(scaled 1000 100)
+	told_clients=(4 16)
+	((samples > 500)) || told_clients=(16)
 	told_table
 	notify_table
 	latency_table

@@ -1,2 +1,0 @@
--- A row of a bare table, and nobody is told.
-INSERT INTO bare (payload) VALUES ('{"command": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}');
