@@ -78,6 +78,20 @@ tq_plan_close(void)
 		elog(ERROR, "SPI_finish failed");
 }
 
+/* Does the present call only read?  It may be on a standby. */
+bool
+tq_plan_is_reading(void)
+{
+	return reading;
+}
+
+/* What the present call sees: its caller's snapshot, or all that is committed. */
+Snapshot
+tq_plan_snapshot(void)
+{
+	return reading ? GetActiveSnapshot() : GetLatestSnapshot();
+}
+
 static Oid
 real_type(Oid type)
 {
@@ -189,8 +203,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 	code = SPI_execute_snapshot(statement->plan,
 								unconstify(Datum *, values),
 								nulls,
-								reading ? GetActiveSnapshot()
-										: GetLatestSnapshot(),
+								tq_plan_snapshot(),
 								InvalidSnapshot,
 								reading,
 								true,

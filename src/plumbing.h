@@ -15,6 +15,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/jsonb.h"
+#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "topic.h"
@@ -112,6 +113,8 @@ typedef struct TqStatement
 
 extern void tq_plan_open(bool read_only);
 extern void tq_plan_close(void);
+extern bool tq_plan_is_reading(void);
+extern Snapshot tq_plan_snapshot(void);
 extern uint64 tq_plan_run(TqStatement *statement, const Datum *values,
 						  const char *nulls);
 extern int64 *tq_plan_run_ids(TqStatement *statement, const Datum *values,

@@ -95,7 +95,7 @@ Jsonb *
 tq_status_of(const TqTask *task)
 {
 	int n;
-	TqRun *runs = tq_runs_history(&task->id, 1, &n);
+	TqRun *runs = tq_runs_of_task(task, &n);
 
 	return tq_status_json(task, runs, n);
 }

@@ -134,6 +134,7 @@ extern TqRun *tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now,
 extern int64 *tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now,
 								   int *found);
 extern int64 *tq_runs_peek_unresolved(const int64 *tasks, int n, int *found);
+extern TqRun *tq_runs_of_task(const TqTask *task, int *found);
 extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
@@ -178,6 +179,7 @@ typedef struct TqPending
 } TqPending;
 
 extern void tq_pending_insert(const TqPending *rows, int n);
+extern bool tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run);
 extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);
 extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
@@ -254,6 +256,7 @@ typedef struct TqGroup
 } TqGroup;
 
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
+extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
 extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
 extern int64 tq_group_insert(const TqGroup *group);
 extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
@@ -302,6 +305,8 @@ typedef struct TqRecent
 } TqRecent;
 
 extern int32 tq_queue_find(const char *name);
+extern char *tq_queue_name(int32 queue);
+extern void tq_worker_name(int32 worker, char **group, char **name);
 extern int32 tq_queue_intern(const char *name);
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
 extern bool tq_worker_find(int32 queue, const char *group, const char *id,

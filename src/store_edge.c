@@ -97,7 +97,7 @@ tq_edges_exist(const int64 *tasks, int n, bool *exist)
 	if (n == 0)
 		return;
 	table = tq_table_open(&edge_table);
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	snapshot = RegisterSnapshot(tq_plan_snapshot());
 	scan = tq_scan_begin(table, &edge_by_key, 1, snapshot);
 	for (int i = 0; i < n; i++)
 	{

@@ -32,6 +32,9 @@
 /* Our own class of advisory locks: 1 and 2 are the users'. */
 #define TQ_LOCK_CLASS_GROUP 7417
 
+/* A column of tq.task_group. */
+#define GROUP_TASK_GROUP_ID 2
+
 static TqStatement find_group = TQ_STATEMENT(
 	"SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id OPERATOR(tq.=) $1",
 	TQ_SLUGID);
@@ -137,6 +140,27 @@ tq_group_lock(const TqSlug *slug, bool exclusive)
 						 TQ_LOCK_CLASS_GROUP);
 	(void)
 		LockAcquire(&tag, exclusive ? ExclusiveLock : ShareLock, false, false);
+}
+
+/* The id of the group of a task that this snapshot sees, which has a row. */
+TqSlug
+tq_group_slug(int64 id, Snapshot snapshot)
+{
+	static TqRelation group = TQ_RELATION("task_group");
+	static TqRelation by_id = TQ_RELATION("task_group_pkey");
+	TqTable *table = tq_table_open(&group);
+	TqScan *scan = tq_scan_begin(table, &by_id, 1, snapshot);
+	TqSlug slug;
+	bool isnull;
+
+	tq_scan_seek(scan, Int64GetDatum(id), 0, 0);
+	if (!tq_scan_next(scan))
+		elog(ERROR, "group " INT64_FORMAT " is not in tq.task_group", id);
+	slug = *DatumGetTqSlugP(
+		tq_row_field(scan->slot, GROUP_TASK_GROUP_ID, &isnull));
+	tq_scan_end(scan);
+	tq_table_close(table);
+	return slug;
 }
 
 /* The group, from its row or else from the task that it is named after. */

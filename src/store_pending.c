@@ -53,11 +53,13 @@ static TqStatement take_delayed = TQ_STATEMENT(
 	" FROM moved ORDER BY visible_at, task",
 	TIMESTAMPTZOID, INT4OID);
 
+static TqRelation delayed = TQ_RELATION("delayed");
+static TqRelation delayed_by_task = TQ_RELATION("delayed_pkey");
 static TqRelation pending = TQ_RELATION("pending");
 static TqRelation pending_order = TQ_RELATION("pending_order");
 static TqRelation pending_moved = TQ_RELATION("pending_moved");
 
-/* Columns of tq.pending, from 1, and those of its order. */
+/* Columns of tq.pending, from 1, and those of its order; tq.delayed is alike. */
 enum
 {
 	PENDING_SEQ = 1,
@@ -183,6 +185,50 @@ find_by_task(ByTask *by, int64 task)
 	return tq_scan_next(by->moved) ? by->moved->slot : NULL;
 }
 
+static void
+read_as_run(TupleTableSlot *slot, TqRun *run)
+{
+	*run = (TqRun){.task = tq_row_int64(slot, PENDING_TASK),
+				   .place = TQ_PLACE_PENDING,
+				   .run_id = tq_row_int16(slot, PENDING_RUN_ID),
+				   .state = TQ_STATE_PENDING,
+				   .created = (TqCreated) tq_row_int16(slot, PENDING_CREATED),
+				   .retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT),
+				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED)};
+}
+
+/* The row of a task in delayed. */
+static bool
+find_delayed(int64 task, Snapshot snapshot, TqRun *run)
+{
+	TqTable *table = tq_table_open(&delayed);
+	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
+	bool found;
+
+	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
+	found = tq_scan_next(scan);
+	if (found)
+		read_as_run(scan->slot, run);
+	tq_scan_end(scan);
+	tq_table_close(table);
+	return found;
+}
+
+/* The run of a task that waits, now or until later; false when there is none. */
+bool
+tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
+{
+	ByTask by;
+	TupleTableSlot *slot;
+
+	begin_by_task(&by, snapshot);
+	slot = find_by_task(&by, task->id);
+	if (slot != NULL)
+		read_as_run(slot, run);
+	end_by_task(&by);
+	return slot != NULL || find_delayed(task->id, snapshot, run);
+}
+
 static bool
 lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 {
@@ -216,7 +262,7 @@ lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 bool
 tq_pending_lock(int64 task, TqLock mode)
 {
-	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
 	ByTask by;
 	TupleTableSlot *slot;
 	bool locked;

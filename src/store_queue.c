@@ -3,7 +3,7 @@
  *	  Rows of tq.queue and tq.worker: names that are interned to numbers.
  *
  * Room 2.  Rows are never deleted, since runs and tasks point to them; what is
- * past its expiry is only no longer shown.  The numbers of queues are kept per
+ * past its expiry is only no longer shown.  Numbers and names are kept per
  * backend, but only those that were found committed: a number that the present
  * transaction made may be rolled back.
  */
@@ -21,13 +21,19 @@
 
 #define QUEUE_NAME_MAX 80 /* 38 + 1 + 38, and the end */
 #define WORKER_NAME_MAX 40
-#define WORKERS_KEPT 10000
+#define NAMES_KEPT 20000
 
 typedef struct QueueEntry
 {
 	char name[QUEUE_NAME_MAX];
 	int32 id;
 } QueueEntry;
+
+typedef struct QueueName
+{
+	int32 id;
+	char name[QUEUE_NAME_MAX];
+} QueueName;
 
 typedef struct WorkerKey
 {
@@ -41,6 +47,13 @@ typedef struct WorkerEntry
 	WorkerKey key;
 	int32 id;
 } WorkerEntry;
+
+typedef struct WorkerName
+{
+	int32 id;
+	char group[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX];
+} WorkerName;
 
 /* Numbers by name, for as long as the table is the same. */
 typedef struct Cache
@@ -68,12 +81,36 @@ static Cache worker_cache = {"tq workers",
 							 TQ_RELATION("worker"),
 							 InvalidOid,
 							 NULL};
+static Cache queue_names = {"tq names of queues",
+							sizeof(int32),
+							sizeof(QueueName),
+							HASH_BLOBS,
+							TQ_RELATION("queue"),
+							InvalidOid,
+							NULL};
+static Cache worker_names = {"tq names of workers",
+							 sizeof(int32),
+							 sizeof(WorkerName),
+							 HASH_BLOBS,
+							 TQ_RELATION("worker"),
+							 InvalidOid,
+							 NULL};
+
+static Cache *const caches[] = {&queue_cache,
+								&worker_cache,
+								&queue_names,
+								&worker_names};
 
 /* The last transaction of this backend that interned a name. */
 static TransactionId interning_xid = InvalidTransactionId;
 
+static TqRelation queue_table = TQ_RELATION("queue");
+static TqRelation queue_by_id = TQ_RELATION("queue_pkey");
 static TqRelation worker_table = TQ_RELATION("worker");
 static TqRelation worker_by_id = TQ_RELATION("worker_pkey");
+
+/* The name in tq.queue. */
+#define QUEUE_NAME 2
 
 /* Columns of tq.worker, from 1. */
 enum
@@ -163,11 +200,10 @@ close_cache(Cache *cache)
 static void
 forget_caches(Datum arg, Oid relid)
 {
-	if (relid == InvalidOid || relid == queue_cache.oid ||
-		relid == worker_cache.oid)
+	for (int i = 0; i < lengthof(caches); i++)
 	{
-		close_cache(&queue_cache);
-		close_cache(&worker_cache);
+		if (relid == InvalidOid || relid == caches[i]->oid)
+			close_cache(caches[i]);
 	}
 }
 
@@ -191,6 +227,15 @@ open_cache(Cache *cache)
 								 &control,
 								 HASH_ELEM | HASH_CONTEXT | cache->how);
 	return cache->entries;
+}
+
+/* A new entry; the cache begins anew when it has become large. */
+static void *
+enter(Cache *cache, const void *key)
+{
+	if (hash_get_num_entries(open_cache(cache)) >= NAMES_KEPT)
+		close_cache(cache);
+	return hash_search(open_cache(cache), key, HASH_ENTER, NULL);
 }
 
 /* True while a number that was found may be one of this transaction's own. */
@@ -218,10 +263,49 @@ tq_queue_find(const char *name)
 	tq_plan_free_result();
 	if (id != 0 && !is_interning())
 	{
-		entry = hash_search(open_cache(&queue_cache), name, HASH_ENTER, NULL);
+		entry = enter(&queue_cache, name);
 		entry->id = id;
 	}
 	return id;
+}
+
+/* Read the name of a queue from its row. */
+static char *
+read_queue_name(int32 id)
+{
+	TqTable *table = tq_table_open(&queue_table);
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(table, &queue_by_id, 1, snapshot);
+	char *name;
+	bool isnull;
+
+	tq_scan_seek(scan, Int32GetDatum(id), 0, 0);
+	if (!tq_scan_next(scan))
+		elog(ERROR, "queue %d is not in tq.queue", id);
+	name = TextDatumGetCString(tq_row_field(scan->slot, QUEUE_NAME, &isnull));
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+	return name;
+}
+
+/* The name of a queue, which there is. */
+char *
+tq_queue_name(int32 id)
+{
+	QueueName *entry =
+		hash_search(open_cache(&queue_names), &id, HASH_FIND, NULL);
+	char *name;
+
+	if (entry != NULL)
+		return pstrdup(entry->name);
+	name = read_queue_name(id);
+	if (!is_interning())
+	{
+		entry = enter(&queue_names, &id);
+		strlcpy(entry->name, name, sizeof(entry->name));
+	}
+	return name;
 }
 
 int32
@@ -258,7 +342,7 @@ static bool
 read_worker(int32 id, TqWorker *worker)
 {
 	TqTable *table = tq_table_open(&worker_table);
-	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
 	TqScan *scan = tq_scan_begin(table, &worker_by_id, 1, snapshot);
 	TupleTableSlot *slot = scan->slot;
 	bool found;
@@ -298,6 +382,30 @@ tq_worker_get_by_number(int32 id, TqWorker *worker)
 		elog(ERROR, "worker %d is not in tq.worker", id);
 }
 
+/* The group and the name of a worker, which there is. */
+void
+tq_worker_name(int32 id, char **group, char **name)
+{
+	WorkerName *entry =
+		hash_search(open_cache(&worker_names), &id, HASH_FIND, NULL);
+	TqWorker worker;
+
+	if (entry != NULL)
+	{
+		*group = pstrdup(entry->group);
+		*name = pstrdup(entry->name);
+		return;
+	}
+	tq_worker_get_by_number(id, &worker);
+	*group = worker.group;
+	*name = worker.name;
+	if (is_interning())
+		return;
+	entry = enter(&worker_names, &id);
+	strlcpy(entry->group, worker.group, sizeof(entry->group));
+	strlcpy(entry->name, worker.name, sizeof(entry->name));
+}
+
 /* The number of a worker that is not known to this session yet, or 0. */
 static int32
 look_up_worker(const WorkerKey *key)
@@ -314,9 +422,7 @@ look_up_worker(const WorkerKey *key)
 	{
 		WorkerEntry *entry;
 
-		if (hash_get_num_entries(open_cache(&worker_cache)) >= WORKERS_KEPT)
-			close_cache(&worker_cache);
-		entry = hash_search(open_cache(&worker_cache), key, HASH_ENTER, NULL);
+		entry = enter(&worker_cache, key);
 		entry->id = id;
 	}
 	return id;

@@ -86,12 +86,19 @@ tq_relation_oid(TqRelation *relation)
 
 /* ---- tables ---- */
 
+/* A call that only reads, perhaps on a standby, takes the readers' lock. */
+static LOCKMODE
+lock_mode(void)
+{
+	return tq_plan_is_reading() ? AccessShareLock : RowExclusiveLock;
+}
+
 TqTable *
 tq_table_open(TqRelation *which)
 {
 	TqTable *table = palloc0(sizeof(TqTable));
 
-	table->rel = table_open(tq_relation_oid(which), RowExclusiveLock);
+	table->rel = table_open(tq_relation_oid(which), lock_mode());
 	return table;
 }
 
@@ -469,7 +476,7 @@ tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
 	TqScan *scan = palloc(sizeof(TqScan));
 
 	scan->table = table;
-	scan->index = index_open(tq_relation_oid(index), RowExclusiveLock);
+	scan->index = index_open(tq_relation_oid(index), lock_mode());
 	scan->nkeys = nkeys;
 	scan->slot = table_slot_create(table->rel, NULL);
 	if (index->nkeys == 0)

@@ -294,6 +294,53 @@ put_run(TupleTableSlot *slot, const TqRun *run)
 	tq_put(slot, RUN_BY_CLAIM_TASK, BoolGetDatum(run->by_claim_task));
 }
 
+static void
+read_slot(TupleTableSlot *slot, TqRun *run)
+{
+	*run = (TqRun){.task = tq_row_int64(slot, RUN_TASK),
+				   .place = TQ_PLACE_RUN,
+				   .run_id = tq_row_int16(slot, RUN_RUN_ID),
+				   .state = (TqState) tq_row_int16(slot, RUN_STATE),
+				   .created = (TqCreated) tq_row_int16(slot, RUN_CREATED),
+				   .reason = (TqResolved) tq_row_int16(slot, RUN_REASON),
+				   .retries_left = tq_row_int16(slot, RUN_RETRIES_LEFT),
+				   .worker = tq_row_int32(slot, RUN_WORKER),
+				   .by_claim_task = tq_row_bool(slot, RUN_BY_CLAIM_TASK),
+				   .scheduled = tq_row_int64(slot, RUN_SCHEDULED),
+				   .started = tq_row_int64(slot, RUN_STARTED),
+				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
+				   .resolved = tq_row_int64(slot, RUN_RESOLVED)};
+}
+
+/* Every run of one task, by run id, with the workers' names. */
+TqRun *
+tq_runs_of_task(const TqTask *task, int *found)
+{
+	TqTable *table = tq_table_open(&run_table);
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(table, &run_by_key, 1, snapshot);
+	int room = 4;
+	TqRun *runs = palloc(sizeof(TqRun) * room);
+
+	*found = 0;
+	tq_scan_seek(scan, Int64GetDatum(task->id), 0, 0);
+	while (tq_scan_next(scan))
+	{
+		TqRun *run = &runs[(*found)++];
+
+		read_slot(scan->slot, run);
+		if (run->worker != 0)
+			tq_worker_name(run->worker, &run->worker_group, &run->worker_id);
+		if (*found == room) /* one more may be pending */
+			runs = repalloc(runs, sizeof(TqRun) * (room *= 2));
+	}
+	*found += tq_pending_run(task, snapshot, &runs[*found]);
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+	return runs;
+}
+
 /* Insert runs that were not in the table before. */
 void
 tq_runs_insert(const TqRun *runs, int n)
@@ -422,7 +469,7 @@ struct TqRunWriter
 static void
 begin_reading(TqRunWriter *writer)
 {
-	writer->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	writer->snapshot = RegisterSnapshot(tq_plan_snapshot());
 	writer->by_key = NULL;
 }
 
@@ -503,25 +550,10 @@ bool
 tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 				   int run_id, TqRun *run)
 {
-	TupleTableSlot *slot;
-
 	if (!find_by_place(writer, task_id, task, run_id) &&
 		!find_by_key(writer, task, run_id))
 		return false;
-	slot = writer->found;
-	*run = (TqRun){.task = task,
-				   .place = TQ_PLACE_RUN,
-				   .run_id = run_id,
-				   .state = (TqState) tq_row_int16(slot, RUN_STATE),
-				   .created = (TqCreated) tq_row_int16(slot, RUN_CREATED),
-				   .reason = (TqResolved) tq_row_int16(slot, RUN_REASON),
-				   .retries_left = tq_row_int16(slot, RUN_RETRIES_LEFT),
-				   .worker = tq_row_int32(slot, RUN_WORKER),
-				   .by_claim_task = tq_row_bool(slot, RUN_BY_CLAIM_TASK),
-				   .scheduled = tq_row_int64(slot, RUN_SCHEDULED),
-				   .started = tq_row_int64(slot, RUN_STARTED),
-				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
-				   .resolved = tq_row_int64(slot, RUN_RESOLVED)};
+	read_slot(writer->found, run);
 	return true;
 }
 

@@ -24,11 +24,6 @@
 #define JOINED                                                                \
 	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
 
-static TqStatement brief_by_slug =
-	TQ_STATEMENT("SELECT " BRIEF " FROM tq.task t" JOINED
-				 " WHERE t.task_id OPERATOR(tq.=) $1",
-				 TQ_SLUGID);
-
 static TqStatement whole_by_slug =
 	TQ_STATEMENT("SELECT " WHOLE " FROM tq.task t" JOINED
 				 " WHERE t.task_id OPERATOR(tq.=) $1",
@@ -233,7 +228,7 @@ void
 tq_tasks_find(TqTask *tasks, int n)
 {
 	TqTable *table = tq_table_open(&task_table);
-	Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
 	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
 
 	for (int i = 0; i < n; i++)
@@ -249,7 +244,45 @@ tq_tasks_find(TqTask *tasks, int n)
 	tq_table_close(table);
 }
 
-/* The same for one, whatever its id was said to be; false when there is none. */
+static char *
+read_text(TupleTableSlot *slot, int column, const char *if_null)
+{
+	bool isnull;
+	Datum value = tq_row_field(slot, column, &isnull);
+
+	return isnull ? pstrdup(if_null) : TextDatumGetCString(value);
+}
+
+/* The task without its payload and other large parts, or NULL. */
+TqTask *
+tq_task_by_slug(const TqSlug *slug)
+{
+	TqTask *task = palloc0(sizeof(TqTask));
+	TqTable *table = tq_table_open(&task_table);
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
+
+	task->task_id = *slug;
+	tq_scan_seek(scan, PointerGetDatum(slug), 0, 0);
+	if (tq_scan_next(scan))
+	{
+		read_core(scan->slot, task);
+		task->scheduler_id =
+			read_text(scan->slot, TASK_SCHEDULER_ID, TQ_DEFAULT_SCHEDULER);
+		task->project_id =
+			read_text(scan->slot, TASK_PROJECT_ID, TQ_DEFAULT_PROJECT);
+		task->queue_name = tq_queue_name(task->queue);
+		task->group_slug = task->group_id == 0
+							   ? *slug
+							   : tq_group_slug(task->group_id, snapshot);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+	return task->id == 0 ? NULL : task;
+}
+
+/* Find a task, whatever its id was said to be; false when there is none. */
 bool
 tq_task_find(TqTask *task)
 {
@@ -425,27 +458,14 @@ read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 	return tasks;
 }
 
-static TqTask *
-read_task(TqStatement *statement, const TqSlug *slug, bool whole)
-{
-	Datum values[1] = {PointerGetDatum(slug)};
-	int found;
-	TqTask *task = read_tasks(statement, values, whole, &found);
-
-	return found == 0 ? NULL : task;
-}
-
-/* The task without its payload and other large parts, or NULL. */
-TqTask *
-tq_task_by_slug(const TqSlug *slug)
-{
-	return read_task(&brief_by_slug, slug, false);
-}
-
 TqTask *
 tq_task_whole_by_slug(const TqSlug *slug)
 {
-	return read_task(&whole_by_slug, slug, true);
+	Datum values[1] = {PointerGetDatum(slug)};
+	int found;
+	TqTask *task = read_tasks(&whole_by_slug, values, true, &found);
+
+	return found == 0 ? NULL : task;
 }
 
 /* Those that exist, in the order asked for. */
