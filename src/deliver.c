@@ -11,7 +11,7 @@
  *	  NOTIFY, in the same transaction.
  *
  * So a message has an id as soon as it can be read, and no lower id appears
- * later; NOTIFY is sent if and only if the tick is committed, and after a
+ * later, not even after a crash (store_message.c); NOTIFY is sent if and only if the tick is committed, and after a
  * crash at any point the pass is taken again.  What another transaction wrote
  * earlier and committed later comes with the tick after its commit.
  *
@@ -393,7 +393,7 @@ publish(const TqTick *last, bool unsent)
 	tell_groups(messages, n);
 	tick.messages = tq_messages_count(messages, n);
 	tick.unsent = listened != 0 && (unsent || tick.messages > send_room());
-	tq_tick_insert(&tick);
+	tq_tick_insert(&tick, listened != 0);
 	n = tq_messages_number(messages, n, &tick);
 	if (listened != 0 && tick.unsent == 0)
 		tell(messages, n, listened);

@@ -141,22 +141,23 @@ is_more_needed(TqResolved reason)
 
 /*
  * Find the tasks that the reports name.  Of one that this session has claimed
- * the number is known; that its run is there tells that it is, too.
+ * the number is known, by which it is found sooner, if it has to be found at
+ * all: that its run is there tells that it is.
  */
 static void
 find_tasks(TqReport *reports, int n, TqResolved reason)
 {
 	TqTask *tasks = palloc0(sizeof(TqTask) * n);
-	bool by_number = !is_more_needed(reason);
 	int recalled = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		tasks[i].task_id = reports[i].task_id;
-		if (by_number)
-			tasks[i].id = tq_runs_recall(&tasks[i].task_id);
+		tasks[i].id = tq_runs_recall(&tasks[i].task_id);
 		recalled += tasks[i].id != 0;
 	}
+	if (recalled > 0 && is_more_needed(reason))
+		recalled = tq_tasks_find_recalled(tasks, n);
 	if (recalled < n)
 		tq_tasks_find(tasks, n);
 	for (int i = 0; i < n; i++)

@@ -64,6 +64,7 @@ extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
 								int *found);
 extern void tq_tasks_find(TqTask *tasks, int n);
 extern bool tq_task_find(TqTask *task);
+extern int tq_tasks_find_recalled(TqTask *tasks, int n);
 extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
@@ -373,7 +374,7 @@ extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_place(int place, TqTick *tick);
 extern bool tq_tick_shows_place(int place, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, int *found);
-extern void tq_tick_insert(TqTick *tick);
+extern void tq_tick_insert(TqTick *tick, bool told);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
 extern int tq_ring_current(TimestampTz *since);
 extern void tq_ring_turn(int place, TimestampTz now);

@@ -25,15 +25,19 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
+#include "postmaster/bgworker.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/xid8.h"
@@ -353,11 +357,10 @@ tq_message_last_id(void)
 TimestampTz
 tq_tick_oldest(void)
 {
-	TqTick *tick;
-	int found;
+	Datum values[2] = {Int64GetDatum(0), Int32GetDatum(1)};
+	TqTick tick;
 
-	tick = tq_ticks_after(0, 1, &found);
-	return found == 0 ? 0 : tick->published;
+	return read_one_tick(&ticks_after, values, &tick) ? tick.published : 0;
 }
 
 /* The oldest tick of which NOTIFY is still to be sent. */
@@ -394,7 +397,26 @@ tq_tick_of_place(int place, TqTick *tick)
 	return read_one_tick(&newest_of_place, values, tick);
 }
 
-/* Ticks that have messages after that id, in order. */
+/*
+ * Flush all that is visible.  The place of the next record may be behind the
+ * header of a page that there is not yet.
+ */
+static void
+flush_visible(void)
+{
+	XLogRecPtr end;
+	uint32 offset;
+
+	if (RecoveryInProgress())
+		return;
+	end = GetXLogInsertRecPtr();
+	offset = end % XLOG_BLCKSZ;
+	if (offset == SizeOfXLogShortPHD || offset == SizeOfXLogLongPHD)
+		end -= offset;
+	XLogFlush(end);
+}
+
+/* Ticks that have messages after that id, in order; they outlive a crash. */
 TqTick *
 tq_ticks_after(int64 id, int max, int *found)
 {
@@ -406,6 +428,8 @@ tq_ticks_after(int64 id, int max, int *found)
 	for (int i = 0; i < *found; i++)
 		read_tick(i, &ticks[i]);
 	tq_plan_free_result();
+	if (*found > 0)
+		flush_visible();
 	return ticks;
 }
 
@@ -531,13 +555,15 @@ tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 }
 
 /*
- * Write a tick; its ids are drawn here.  Its commit is flushed whatever
- * synchronous_commit says: ids that somebody has read must not be given to
- * other messages after a crash.  One without messages draws an id as
- * well, so that last_id tells ticks apart.
+ * Write a tick; its ids are drawn here.  Ids that somebody knows must not be
+ * given to other messages after a crash: a tick that is told is flushed with
+ * its commit, whatever synchronous_commit says; that of the background worker
+ * that is not told need not be, as whoever reads it has it flushed
+ * (tq_ticks_after).  One without messages draws an id as well, so that
+ * last_id tells ticks apart.
  */
 void
-tq_tick_insert(TqTick *tick)
+tq_tick_insert(TqTick *tick, bool told)
 {
 	Datum draw[1] = {Int32GetDatum(Max(tick->messages, 1))};
 	Datum values[9];
@@ -558,7 +584,17 @@ tq_tick_insert(TqTick *tick)
 	values[7] = tick->since;
 	values[8] = tick->upto;
 	tq_plan_run(&insert_tick, values, NULL);
-	ForceSyncCommit();
+	if (told || !IsBackgroundWorker)
+		ForceSyncCommit();
+	else
+		(void) set_config_option("synchronous_commit",
+								 "off",
+								 PGC_USERSET,
+								 PGC_S_SESSION,
+								 GUC_ACTION_LOCAL,
+								 true,
+								 0,
+								 false);
 }
 
 /* From which id on NOTIFY is still to be sent; 0 for nothing. */

@@ -291,6 +291,33 @@ tq_task_find(TqTask *task)
 	return task->id != 0;
 }
 
+/*
+ * Read those of these tasks whose id is known; those that are not there lose
+ * it.  Returns how many are.
+ */
+int
+tq_tasks_find_recalled(TqTask *tasks, int n)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_task_scan_begin(snapshot);
+	int found = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (tasks[i].id == 0)
+			continue;
+		tq_scan_seek(scan, Int64GetDatum(tasks[i].id), 0, 0);
+		tasks[i].id = 0;
+		if (!tq_scan_next(scan))
+			continue;
+		read_core(scan->slot, &tasks[i]);
+		found++;
+	}
+	tq_task_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	return found;
+}
+
 /* Tasks by id, as of that snapshot; with SnapshotSelf, as they are now. */
 TqScan *
 tq_task_scan_begin(Snapshot snapshot)
