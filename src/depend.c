@@ -13,8 +13,8 @@
  *	  task holds that row locked for update, and looks for edges afterwards,
  *	  with a new snapshot.  So either the new task waits and then sees the end,
  *	  or the end waits and then sees the new edge.
- *	- The last two required tasks of one dependent: both count down under the
- *	  lock of the dependent's row in unscheduled, so the second sees the first.
+ *	- The last two required tasks of one dependent: both write the dependent's
+ *	  row in unscheduled, so the second waits for the first and reads again.
  *
  * Order of locks inside one call: rows of pending, delayed and run by task id,
  * then rows of unscheduled by task id.  A dependent's id is greater than those
@@ -243,15 +243,6 @@ tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 
 /* ---- the end of a task ---- */
 
-static int
-compare_waiting(const void *a, const void *b)
-{
-	int64 x = ((const TqWaiting *) a)->task;
-	int64 y = ((const TqWaiting *) b)->task;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * For upkeep, which waits for nobody: lock what the end of these tasks may
  * touch in unscheduled, and take the tasks out of the list for which another
@@ -279,7 +270,7 @@ tq_depend_try_lock(int64 *tasks, int n)
 					locked,
 					nlocked,
 					sizeof(TqWaiting),
-					compare_waiting) == NULL)
+					tq_compare_waiting) == NULL)
 			near[nmissing++] = near[i];
 	}
 	blocked = tq_edges_required(tasks, n, near, nmissing, &nblocked);
@@ -336,23 +327,19 @@ what_is_met(const TqRun *finals, int n)
 	return met;
 }
 
-/* Make tasks pending whose last edge was met, but not past their deadline. */
+/* Make tasks pending that have just left unscheduled. */
 static void
-schedule_free(const int64 *ids, int n, TimestampTz now)
+schedule_free(const TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 {
-	int found;
-	TqTask *tasks = tq_tasks_by_id(ids, n, &found);
-	TqPending *pending = palloc0(sizeof(TqPending) * Max(found, 1));
-	TqMessage *messages = palloc(sizeof(TqMessage) * Max(found, 1));
-	int64 *scheduled = palloc(sizeof(int64) * Max(found, 1));
+	TqPending *pending = palloc0(sizeof(TqPending) * n);
+	TqMessage *messages = palloc(sizeof(TqMessage) * n);
 	TqRun first = {.state = TQ_STATE_PENDING};
 	int count = 0;
 
-	for (int i = 0; i < found; i++)
+	for (int i = 0; i < n; i++)
 	{
-		if (tasks[i].deadline < now)
+		if (!is_free[i])
 			continue;
-		scheduled[count] = tasks[i].id;
 		messages[count] =
 			tq_publish_make(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
 		pending[count++] = (TqPending){.task = tasks[i].id,
@@ -363,7 +350,6 @@ schedule_free(const int64 *ids, int n, TimestampTz now)
 									   .created = TQ_CREATED_SCHEDULED,
 									   .scheduled = now};
 	}
-	tq_unscheduled_delete(scheduled, count);
 	tq_pending_insert(pending, count);
 	tq_publish(messages, count);
 }
@@ -391,19 +377,16 @@ those_required(const TqRun *finals, int n, int *found)
 /*
  * These runs were the last of their tasks, and their rows are locked and
  * written: count down what waits for them, each dependent once, and schedule
- * what waits for nothing any more.
+ * what waits for nothing any more, but not past its deadline.
  */
 void
 tq_depend_release(const TqRun *finals, int n, TimestampTz now)
 {
 	int nmet;
-	int nlocked;
 	TqWaiting *met;
-	TqWaiting *locked;
-	int64 *ids;
-	int32 *by;
-	int64 *free_ids;
-	int nfree = 0;
+	TqTask *tasks;
+	bool *may_free;
+	bool *is_free;
 
 	finals = those_required(finals, n, &n);
 	if (n == 0)
@@ -411,23 +394,14 @@ tq_depend_release(const TqRun *finals, int n, TimestampTz now)
 	met = tq_edges_met(what_is_met(finals, n), n, &nmet);
 	if (nmet == 0)
 		return;
-	ids = palloc(sizeof(int64) * nmet);
-	by = palloc(sizeof(int32) * nmet);
-	free_ids = palloc(sizeof(int64) * nmet);
+	tasks = palloc0(sizeof(TqTask) * nmet);
+	may_free = palloc(sizeof(bool) * nmet);
+	is_free = palloc(sizeof(bool) * nmet);
 	for (int i = 0; i < nmet; i++)
-		ids[i] = met[i].task;
-	locked = tq_unscheduled_lock(ids, nmet, &nlocked);
-	for (int i = 0; i < nlocked; i++)
-	{
-		TqWaiting *waiting =
-			bsearch(&locked[i], met, nmet, sizeof(TqWaiting), compare_waiting);
-
-		ids[i] = locked[i].task;
-		by[i] = waiting->unmet;
-		if (locked[i].unmet == by[i])
-			free_ids[nfree++] = locked[i].task;
-	}
-	tq_unscheduled_count_down(ids, by, nlocked);
-	if (nfree > 0)
-		schedule_free(free_ids, nfree, now);
+		tasks[i].id = met[i].task;
+	(void) tq_tasks_find_by_id(tasks, nmet);
+	for (int i = 0; i < nmet; i++)
+		may_free[i] = tasks[i].deadline >= now;
+	tq_unscheduled_count_down(met, nmet, may_free, is_free);
+	schedule_free(tasks, is_free, nmet, now);
 }

@@ -157,7 +157,7 @@ find_tasks(TqReport *reports, int n, TqResolved reason)
 		recalled += tasks[i].id != 0;
 	}
 	if (recalled > 0 && is_more_needed(reason))
-		recalled = tq_tasks_find_recalled(tasks, n);
+		recalled = tq_tasks_find_by_id(tasks, n);
 	if (recalled < n)
 		tq_tasks_find(tasks, n);
 	for (int i = 0; i < n; i++)

@@ -64,7 +64,7 @@ extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
 								int *found);
 extern void tq_tasks_find(TqTask *tasks, int n);
 extern bool tq_task_find(TqTask *task);
-extern int tq_tasks_find_recalled(TqTask *tasks, int n);
+extern int tq_tasks_find_by_id(TqTask *tasks, int n);
 extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
@@ -217,11 +217,12 @@ extern int64 *tq_edges_dependents(const int64 *tasks, int n, int *found);
 extern int64 *tq_edges_required(const int64 *tasks, int n, const int64 *by,
 								int nby, int *found);
 extern void tq_unscheduled_insert(int64 task, int unmet, bool all_resolved);
+extern int tq_compare_waiting(const void *a, const void *b);
 extern TqWaiting *tq_unscheduled_lock(const int64 *tasks, int n, int *found);
 extern TqWaiting *tq_unscheduled_try_lock(const int64 *tasks, int n,
 										  int *found);
-extern void tq_unscheduled_count_down(const int64 *tasks, const int32 *by,
-									  int n);
+extern void tq_unscheduled_count_down(const TqWaiting *waiting, int n,
+									  const bool *may_free, bool *is_free);
 extern void tq_unscheduled_delete(const int64 *tasks, int n);
 
 /* ---- store_timer.c: when to look again ---- */

@@ -296,7 +296,7 @@ tq_task_find(TqTask *task)
  * it.  Returns how many are.
  */
 int
-tq_tasks_find_recalled(TqTask *tasks, int n)
+tq_tasks_find_by_id(TqTask *tasks, int n)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
 	TqScan *scan = tq_task_scan_begin(snapshot);
