@@ -429,17 +429,12 @@ place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
 		const TqTask *task = &tasks[order[i]];
 		TqSibling *sibling =
 			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
-		int unmet;
 
 		if (!sibling->is_new)
 			continue;
-		unmet = task->ndependencies == 0
-					? 0
-					: tq_depend_track(task, siblings, strangers);
-		sibling->is_pending = unmet == 0;
-		if (unmet > 0)
-			tq_unscheduled_insert(task->id, unmet, task->all_resolved);
-		else
+		sibling->is_pending = task->ndependencies == 0 ||
+							  !tq_depend_track(task, siblings, strangers);
+		if (sibling->is_pending)
 			pending[npending++] = (TqPending){.task = task->id,
 											  .seq = task->id,
 											  .queue = task->queue,

@@ -214,16 +214,18 @@ judge(const TqRun *run, bool all_resolved, int32 *from_run)
 }
 
 /*
- * Write the edges of a new task and return how many are not met.  All tasks
- * of the call have been inserted, and their strangers prepared.
+ * Write the edges of a new task, and its row in unscheduled if any is not met;
+ * returns whether that is so.  All tasks of the call have been inserted, and
+ * their strangers prepared.
  */
-int
+bool
 tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 {
 	int n = task->ndependencies;
 	int64 *required = palloc(sizeof(int64) * n);
+	int64 *unmet = palloc(sizeof(int64) * n);
 	int32 *from_run = palloc0(sizeof(int32) * n);
-	int unmet = 0;
+	int nunmet = 0;
 
 	check_required(task, siblings, strangers);
 	for (int i = 0; i < n; i++)
@@ -235,10 +237,12 @@ tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 		required[i] = sibling ? sibling->task->id : stranger->id;
 		if (sibling != NULL || !stranger->is_locked ||
 			!judge(&stranger->run, task->all_resolved, &from_run[i]))
-			unmet++;
+			unmet[nunmet++] = required[i];
 	}
 	tq_edges_insert(task->id, required, from_run, n);
-	return unmet;
+	if (nunmet > 0)
+		tq_unscheduled_insert(task->id, unmet, nunmet, task->all_resolved);
+	return nunmet > 0;
 }
 
 /* ---- the end of a task ---- */
@@ -264,7 +268,7 @@ tq_depend_try_lock(int64 *tasks, int n)
 		return n;
 	for (int i = 0; i < nnear; i++)
 	{
-		TqWaiting key = {.task = near[i]};
+		TqWaiting key = {.task = near[i], .share = -1};
 
 		if (bsearch(&key,
 					locked,

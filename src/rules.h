@@ -72,8 +72,8 @@ extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
 
 /* ---- depend.c: what the end of a task means for others ---- */
 extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
-extern int tq_depend_track(const TqTask *task, HTAB *siblings,
-						   HTAB *strangers);
+extern bool tq_depend_track(const TqTask *task, HTAB *siblings,
+							HTAB *strangers);
 extern int tq_depend_try_lock(int64 *tasks, int n);
 extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
 

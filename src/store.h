@@ -205,6 +205,7 @@ typedef struct TqMet
 typedef struct TqWaiting
 {
 	int64 task;
+	int share; /* of its unmet edges; -1: of all */
 	int unmet;
 } TqWaiting;
 
@@ -216,7 +217,8 @@ extern int64 *tq_edges_unscheduled(const int64 *tasks, int n, int *found);
 extern int64 *tq_edges_dependents(const int64 *tasks, int n, int *found);
 extern int64 *tq_edges_required(const int64 *tasks, int n, const int64 *by,
 								int nby, int *found);
-extern void tq_unscheduled_insert(int64 task, int unmet, bool all_resolved);
+extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
+								  bool all_resolved);
 extern int tq_compare_waiting(const void *a, const void *b);
 extern TqWaiting *tq_unscheduled_lock(const int64 *tasks, int n, int *found);
 extern TqWaiting *tq_unscheduled_try_lock(const int64 *tasks, int n,

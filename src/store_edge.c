@@ -4,8 +4,10 @@
  *
  * Room 2.  An edge is written once and never updated: it is met by the first
  * run of the required task, counted from from_run, that ends as the dependent
- * requires.  unscheduled.unmet counts a task's edges that are not met yet, and
- * is changed only under the lock of that row.
+ * requires.  unscheduled.unmet counts a task's edges that are not met yet; when
+ * they are many, rows of unmet do, in shares, and unscheduled.unmet counts the
+ * shares that have some.  Shares that are left when a task is scheduled or
+ * resolved otherwise are of no meaning, and deleted with the task.
  */
 #include "store.h"
 #include "row.h"
@@ -31,9 +33,14 @@ static TqStatement lock_unscheduled = TQ_STATEMENT(
 	" ORDER BY u.task FOR UPDATE",
 	INT8ARRAYOID);
 
+/* With all their shares, which are locked before, as in count_down(). */
 static TqStatement try_lock_unscheduled = TQ_STATEMENT(
-	"SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
-	" ORDER BY u.task FOR UPDATE SKIP LOCKED",
+	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
+	" ORDER BY m.task, m.share FOR UPDATE SKIP LOCKED)"
+	" SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	" AND (SELECT count(*) FROM s WHERE s.task = u.task)"
+	" = (SELECT count(*) FROM tq.unmet m WHERE m.task = u.task)"
+	" ORDER BY u.task FOR UPDATE OF u SKIP LOCKED",
 	INT8ARRAYOID);
 
 static TqStatement unscheduled_near = TQ_STATEMENT(
@@ -49,6 +56,8 @@ static TqStatement delete_unscheduled =
 
 static TqRelation edge_table = TQ_RELATION("edge");
 static TqRelation edge_by_key = TQ_RELATION("edge_pkey");
+static TqRelation unmet_table = TQ_RELATION("unmet");
+static TqRelation unmet_by_share = TQ_RELATION("unmet_pkey");
 static TqRelation unscheduled_table = TQ_RELATION("unscheduled");
 static TqRelation unscheduled_by_task = TQ_RELATION("unscheduled_pkey");
 
@@ -64,8 +73,30 @@ enum
 {
 	UNSCHEDULED_TASK = 1,
 	UNSCHEDULED_UNMET,
+	UNSCHEDULED_SHARES,
 	UNSCHEDULED_ALL_RESOLVED
 };
+
+enum
+{
+	UNMET_TASK = 1,
+	UNMET_SHARE,
+	UNMET_UNMET
+};
+
+/*
+ * A task with so many unmet dependencies has them counted in shares.  Whoever
+ * meets one holds the row of its share until the end of the transaction, and
+ * only who meets the last of a share the row of the task.
+ */
+#define SHARED_FROM 256
+#define SHARES 64
+
+static int
+share_of(int64 required, int shares)
+{
+	return shares == 0 ? -1 : (int) (required % shares);
+}
 
 /* Edges of a new task. */
 void
@@ -121,6 +152,7 @@ read_waiting(TqStatement *statement, const Datum *values, int *found)
 	for (int i = 0; i < *found; i++)
 	{
 		waiting[i].task = tq_plan_int64(i, 1, 0);
+		waiting[i].share = -1;
 		waiting[i].unmet = tq_plan_int32(i, 2, 0);
 	}
 	tq_plan_free_result();
@@ -140,7 +172,7 @@ typedef struct Look
 } Look;
 
 static void
-add_waiting(Look *look, int64 task)
+add_waiting(Look *look, int64 task, int share)
 {
 	if (look->n == look->room)
 	{
@@ -150,7 +182,8 @@ add_waiting(Look *look, int64 task)
 							: repalloc(look->waiting,
 									   sizeof(TqWaiting) * look->room);
 	}
-	look->waiting[look->n++] = (TqWaiting){.task = task, .unmet = 1};
+	look->waiting[look->n++] =
+		(TqWaiting){.task = task, .share = share, .unmet = 1};
 }
 
 /* Is an edge met by this end, and was not before? */
@@ -178,21 +211,26 @@ look_at_dependents(Look *look, const TqMet *met)
 			is_met_now(met,
 					   tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
 					   tq_row_int16(edge, EDGE_FROM_RUN)))
-			add_waiting(look, dependent);
+			add_waiting(look,
+						dependent,
+						share_of(met->required,
+								 tq_row_int16(row, UNSCHEDULED_SHARES)));
 	}
 }
 
-/* For qsort() and bsearch(), by task. */
+/* For qsort() and bsearch(), by task, then share. */
 int
 tq_compare_waiting(const void *a, const void *b)
 {
-	int64 x = ((const TqWaiting *) a)->task;
-	int64 y = ((const TqWaiting *) b)->task;
+	const TqWaiting *x = a;
+	const TqWaiting *y = b;
 
-	return x < y ? -1 : x > y;
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	return x->share - y->share;
 }
 
-/* By id, each task once. */
+/* In order, each task and share once. */
 static int
 merge_waiting(TqWaiting *waiting, int n)
 {
@@ -202,7 +240,8 @@ merge_waiting(TqWaiting *waiting, int n)
 		qsort(waiting, n, sizeof(TqWaiting), tq_compare_waiting);
 	for (int i = 0; i < n; i++)
 	{
-		if (merged > 0 && waiting[merged - 1].task == waiting[i].task)
+		if (merged > 0 &&
+			tq_compare_waiting(&waiting[merged - 1], &waiting[i]) == 0)
 			waiting[merged - 1].unmet++;
 		else
 			waiting[merged++] = waiting[i];
@@ -211,8 +250,8 @@ merge_waiting(TqWaiting *waiting, int n)
 }
 
 /*
- * The unscheduled tasks that these resolutions bring nearer, by id, each with
- * the number of its edges that are met now and were not before.
+ * The unscheduled tasks that these resolutions bring nearer, by id and share,
+ * each with the number of its edges that are met now and were not before.
  */
 TqWaiting *
 tq_edges_met(const TqMet *met, int n, int *found)
@@ -240,63 +279,124 @@ tq_edges_met(const TqMet *met, int n, int *found)
 	return look.waiting;
 }
 
-/*
- * Count one task down; true when it has no unmet edge left, and then its row
- * is deleted if it may be.  The write waits for whoever else is at the row;
- * when that one has changed it, it is read again.
- */
-static bool
-count_down(TqTable *table, const TqWaiting *waiting, bool may_free)
+/* Rows that are counted down: those of unscheduled, or of unmet. */
+typedef struct Counter
 {
-	for (;;)
+	TqTable *table;
+	TqRelation *index;
+	int nkeys;
+	int column;
+} Counter;
+
+static Counter
+open_counter(TqRelation *table, TqRelation *index, int nkeys, int column)
+{
+	return (Counter){.table = tq_table_open(table),
+					 .index = index,
+					 .nkeys = nkeys,
+					 .column = column};
+}
+
+static TM_Result
+write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
+			bool deletes)
+{
+	TupleTableSlot *row;
+	TM_Result result;
+
+	if (deletes)
+		return tq_table_delete(counter->table, &slot->tts_tid, true);
+	row = tq_table_copy_row(counter->table, slot);
+	tq_put(row, counter->column, Int32GetDatum(unmet));
+	result = tq_table_update(counter->table, &slot->tts_tid, row);
+	ExecDropSingleTupleTableSlot(row);
+	return result;
+}
+
+/* One try; *left is what is left of the count, -1 when there is no row. */
+static TM_Result
+try_count_down(const Counter *counter, const TqWaiting *waiting,
+			   bool may_delete, int *left)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(counter->table,
+								 counter->index,
+								 counter->nkeys,
+								 snapshot);
+	TM_Result result = TM_Ok;
+
+	*left = -1;
+	tq_scan_seek(scan,
+				 Int64GetDatum(waiting->task),
+				 Int16GetDatum(waiting->share),
+				 0);
+	if (tq_scan_next(scan))
 	{
-		Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
-		TqScan *scan = tq_scan_begin(table, &unscheduled_by_task, 1, snapshot);
-		bool found;
-		bool is_free = false;
-		TM_Result result = TM_Ok;
-
-		tq_scan_seek(scan, Int64GetDatum(waiting->task), 0, 0);
-		found = tq_scan_next(scan);
-		if (found)
-		{
-			int unmet = tq_row_int32(scan->slot, UNSCHEDULED_UNMET) -
-						waiting->unmet;
-
-			is_free = unmet == 0 && may_free;
-			if (is_free)
-				result = tq_table_delete(table, &scan->slot->tts_tid, true);
-			else
-			{
-				TupleTableSlot *row = tq_table_copy_row(table, scan->slot);
-
-				tq_put(row, UNSCHEDULED_UNMET, Int32GetDatum(unmet));
-				result = tq_table_update(table, &scan->slot->tts_tid, row);
-				ExecDropSingleTupleTableSlot(row);
-			}
-		}
-		tq_scan_end(scan);
-		UnregisterSnapshot(snapshot);
-		if (result == TM_Ok)
-			return is_free;
-		tq_table_changed_under_us(table, result);
-		CHECK_FOR_INTERRUPTS();
+		*left = tq_row_int32(scan->slot, counter->column) - waiting->unmet;
+		result =
+			write_count(counter, scan->slot, *left, *left == 0 && may_delete);
 	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	return result;
 }
 
 /*
- * Count these tasks down, in order of their ids.  Those that wait for nothing
- * any more are taken out of unscheduled, if they may be: is_free[] tells.
+ * Count a row down; true when nothing is left, and then it is deleted if it
+ * may be.  The write waits for whoever else is at the row; when that one has
+ * changed it, it is read again.
+ */
+static bool
+count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
+{
+	TM_Result result;
+	int left;
+
+	while ((result = try_count_down(counter, waiting, may_delete, &left)) !=
+		   TM_Ok)
+	{
+		tq_table_changed_under_us(counter->table, result);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return left == 0;
+}
+
+/*
+ * Count these tasks down, in order of their ids, each after its shares.  Those
+ * that wait for nothing any more are taken out of unscheduled, if they may be:
+ * is_free[] tells.
  */
 void
 tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 						  const bool *may_free, bool *is_free)
 {
-	TqTable *table = tq_table_open(&unscheduled_table);
+	Counter tasks = open_counter(&unscheduled_table,
+								 &unscheduled_by_task,
+								 1,
+								 UNSCHEDULED_UNMET);
+	Counter shares =
+		open_counter(&unmet_table, &unmet_by_share, 2, UNMET_UNMET);
+	int shares_met = 0;
 
 	for (int i = 0; i < n; i++)
-		is_free[i] = count_down(table, &waiting[i], may_free[i]);
-	tq_table_close(table);
+	{
+		TqWaiting whole = waiting[i];
+
+		is_free[i] = false;
+		if (waiting[i].share >= 0)
+		{
+			shares_met += count_down(&shares, &waiting[i], true);
+			if (i + 1 < n && waiting[i + 1].task == waiting[i].task)
+				continue;
+			whole.unmet = shares_met;
+			shares_met = 0;
+		}
+		if (whole.unmet > 0)
+			is_free[i] = count_down(&tasks, &whole, may_free[i]) &&
+						 may_free[i];
+	}
+	tq_table_close(shares.table);
+	tq_table_close(tasks.table);
 }
 
 /* Those of these tasks and of their dependents that are unscheduled; by id. */
@@ -327,14 +427,44 @@ tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
 	return tq_plan_run_ids(&required_by, values, found);
 }
 
-void
-tq_unscheduled_insert(int64 task, int unmet, bool all_resolved)
+/* How many of the shares have an unmet dependency; they are written. */
+static int
+insert_shares(int64 task, const int64 *unmet, int n)
 {
+	TqTable *table = tq_table_open(&unmet_table);
+	int counts[SHARES] = {0};
+	int used = 0;
+
+	for (int i = 0; i < n; i++)
+		counts[share_of(unmet[i], SHARES)]++;
+	for (int share = 0; share < SHARES; share++)
+	{
+		TupleTableSlot *slot;
+
+		if (counts[share] == 0)
+			continue;
+		slot = tq_table_new_row(table);
+		tq_put(slot, UNMET_TASK, Int64GetDatum(task));
+		tq_put(slot, UNMET_SHARE, Int16GetDatum(share));
+		tq_put(slot, UNMET_UNMET, Int32GetDatum(counts[share]));
+		used++;
+	}
+	tq_table_close(table);
+	return used;
+}
+
+/* A new task, and which of those that it requires are unmet. */
+void
+tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
+{
+	bool is_shared = n >= SHARED_FROM;
+	int count = is_shared ? insert_shares(task, unmet, n) : n;
 	TqTable *table = tq_table_open(&unscheduled_table);
 	TupleTableSlot *slot = tq_table_new_row(table);
 
 	tq_put(slot, UNSCHEDULED_TASK, Int64GetDatum(task));
-	tq_put(slot, UNSCHEDULED_UNMET, Int32GetDatum(unmet));
+	tq_put(slot, UNSCHEDULED_UNMET, Int32GetDatum(count));
+	tq_put(slot, UNSCHEDULED_SHARES, Int16GetDatum(is_shared ? SHARES : 0));
 	tq_put(slot, UNSCHEDULED_ALL_RESOLVED, BoolGetDatum(all_resolved));
 	tq_table_close(table);
 }

@@ -247,7 +247,7 @@ tq_messages_insert(int place, const TqMessage *messages, int n)
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 
 	fill_slot(slot, place, messages, n);
-	InitResultRelInfo(result, rel, 1, NULL, 0);
+	InitResultRelInfo(result, rel, 0, NULL, 0);
 	ExecOpenIndices(result, false);
 	table_tuple_insert(rel, slot, GetCurrentCommandId(true), 0, NULL);
 	TqInsertEntries(result, slot, estate, NULL, NIL);

@@ -483,6 +483,22 @@ look_at_some(Walk *walk)
 	return true;
 }
 
+/*
+ * The next pass of this priority.  What was passed over until now is relied
+ * on, unless somebody has lowered the cursor below it (cursor.c).
+ */
+static void
+read_on(Walk *walk)
+{
+	int64 *low = walk->cursor.low;
+
+	tq_cursor_read(walk->cursor.pending, walk->queue, &walk->cursor);
+	if (low[walk->priority] >= walk->passed)
+		return;
+	walk->may_raise = false;
+	walk->passed = low[walk->priority];
+}
+
 /* The entries of one priority, in passes; each may move the cursor. */
 static void
 walk_priority(Walk *walk)
@@ -498,7 +514,7 @@ walk_priority(Walk *walk)
 			walk->passed = TQ_CURSOR_END;
 		tq_cursor_raise(&walk->cursor, walk->priority, walk->passed);
 		if (more && walk->found < walk->max)
-			tq_cursor_read(walk->cursor.pending, walk->queue, &walk->cursor);
+			read_on(walk);
 	}
 }
 

@@ -9,6 +9,7 @@
  */
 #include "store.h"
 #include "row.h"
+#include "wait.h"
 
 #include "access/xact.h"
 #include "catalog/pg_type.h"
@@ -318,6 +319,7 @@ tq_queue_intern(const char *name)
 		Datum values[1] = {CStringGetTextDatum(name)};
 
 		interning_xid = GetTopTransactionId();
+		tq_wait_note_queue();
 		tq_plan_run(&insert_queue, values, NULL);
 	}
 	return id;

@@ -15,7 +15,9 @@
  *	  follows sees it, a statement as well as a scan.
  *	- Privileges: none are checked; the tables are closed to all but the
  *	  functions of tq, whose callers were checked.
- *	- Triggers: none are fired.  Ours are for foreign writers (tq.sql).
+ *	- Constraints: checked, should an administrator have added some.
+ *	- Triggers: none are fired.  Ours, note_*, are for foreign writers (tq.sql);
+ *	  a table that has others for what we are about to do is refused.
  *	- Concurrent updates: the result of a delete or update is the caller's,
  *	  who has to handle each; under REPEATABLE READ and above the server would
  *	  raise a serialization failure, and so does tq_table_changed_under_us().
@@ -28,6 +30,8 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
@@ -123,7 +127,7 @@ open_indexes(TqTable *table, bool with_arbiter)
 		return;
 	table->estate = CreateExecutorState();
 	table->result = makeNode(ResultRelInfo);
-	InitResultRelInfo(table->result, table->rel, 1, NULL, 0);
+	InitResultRelInfo(table->result, table->rel, 0, NULL, 0);
 	ExecOpenIndices(table->result, with_arbiter);
 }
 
@@ -136,7 +140,7 @@ add_room(TqTable *table)
 }
 
 /*
- * A new row, for the caller to fill in every column.  It is inserted by
+ * A new row, for the caller to fill in every column of ours.  It is inserted by
  * tq_table_flush(), at the latest when the table is closed; until then the
  * caller keeps what its columns point to.
  */
@@ -151,8 +155,40 @@ tq_table_new_row(TqTable *table)
 		add_room(table);
 	slot = table->slots[table->filled++];
 	ExecClearTuple(slot);
-	ExecStoreVirtualTuple(slot);
+	ExecStoreAllNullTuple(slot);
 	return slot;
+}
+
+/* A trigger that somebody else has made would not be fired. */
+static void
+refuse_triggers(Relation rel, int16 event)
+{
+	TriggerDesc *triggers = rel->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		Trigger *trigger = &triggers->triggers[i];
+
+		if ((trigger->tgtype & event) != 0 &&
+			trigger->tgenabled != TRIGGER_DISABLED &&
+			strncmp(trigger->tgname, "note_", 5) != 0)
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"tq.%s\" must not have triggers",
+						RelationGetRelationName(rel)),
+				 errdetail("Trigger \"%s\" would not be fired.",
+						   trigger->tgname),
+				 errhint(
+					 "Drop the trigger; listen to messages, or subscribe to them, to learn what happens.")));
+	}
+}
+
+static void
+check_constraints(TqTable *table, TupleTableSlot *slot)
+{
+	if (table->rel->rd_att->constr != NULL)
+		ExecConstraints(table->result, slot, table->estate);
 }
 
 /* The rows themselves; those that are written together cost one record a page. */
@@ -161,6 +197,12 @@ insert_tuples(TqTable *table)
 {
 	CommandId cid = GetCurrentCommandId(true);
 
+	refuse_triggers(table->rel, TRIGGER_TYPE_INSERT);
+	for (int i = 0; i < table->filled; i++)
+	{
+		table->slots[i]->tts_tableOid = RelationGetRelid(table->rel);
+		check_constraints(table, table->slots[i]);
+	}
 	if (table->filled == 1)
 		table_tuple_insert(table->rel, table->slots[0], cid, 0, NULL);
 	else
@@ -170,8 +212,6 @@ insert_tuples(TqTable *table)
 						   cid,
 						   0,
 						   NULL);
-	for (int i = 0; i < table->filled; i++)
-		table->slots[i]->tts_tableOid = RelationGetRelid(table->rel);
 }
 
 /* Entries for a row; with an arbiter, false where it has the key already. */
@@ -368,14 +408,17 @@ TM_Result
 tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 {
 	TM_FailureData failure;
-	TM_Result result = table_tuple_delete(table->rel,
-										  tid,
-										  GetCurrentCommandId(true),
-										  InvalidSnapshot,
-										  InvalidSnapshot,
-										  wait,
-										  &failure,
-										  false);
+	TM_Result result;
+
+	refuse_triggers(table->rel, TRIGGER_TYPE_DELETE);
+	result = table_tuple_delete(table->rel,
+								tid,
+								GetCurrentCommandId(true),
+								InvalidSnapshot,
+								InvalidSnapshot,
+								wait,
+								&failure,
+								false);
 
 	if (result == TM_Ok)
 		CommandCounterIncrement();
@@ -424,16 +467,25 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	TM_FailureData failure;
 	LockTupleMode mode;
 	TqUpdateIndexes indexes;
-	TM_Result result = table_tuple_update(table->rel,
-										  tid,
-										  slot,
-										  GetCurrentCommandId(true),
-										  InvalidSnapshot,
-										  InvalidSnapshot,
-										  true,
-										  &failure,
-										  &mode,
-										  &indexes);
+	TM_Result result;
+
+	refuse_triggers(table->rel, TRIGGER_TYPE_UPDATE);
+	if (table->rel->rd_att->constr != NULL &&
+		table->rel->rd_att->constr->num_check > 0)
+	{
+		open_indexes(table, false);
+		check_constraints(table, slot);
+	}
+	result = table_tuple_update(table->rel,
+								tid,
+								slot,
+								GetCurrentCommandId(true),
+								InvalidSnapshot,
+								InvalidSnapshot,
+								true,
+								&failure,
+								&mode,
+								&indexes);
 
 	if (result != TM_Ok)
 		return result;

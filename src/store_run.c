@@ -564,7 +564,7 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 	TM_Result result;
 
 	ExecClearTuple(writer->version);
-	put_run(ExecStoreVirtualTuple(writer->version), run);
+	put_run(ExecStoreAllNullTuple(writer->version), run);
 	result = tq_table_update(writer->table,
 							 &writer->found->tts_tid,
 							 writer->version);

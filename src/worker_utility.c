@@ -15,7 +15,9 @@
  *	ALTER EXTENSION tq						keep the worker from working, and
  *											let it begin anew at the commit
  *	what may drop the extension				wake the worker of this database
+ *	ALTER TABLE tq.pending					forget the claim cursors (cursor.c)
  *	COMMIT PREPARED							wake or start it
+ *	COMMIT PREPARED, ROLLBACK PREPARED		wake all who wait for work
  *	LISTEN									let the publisher know
  *
  * The server would wait five seconds for the worker's session to end, and
@@ -45,7 +47,9 @@
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 
+#include "cursor.h"
 #include "shmem.h"
+#include "wait.h"
 
 #define STOP_MS 5000      /* wait so long for a worker to go */
 #define STOP_FORCE_MS 200 /* by then it should have done its transaction */
@@ -188,6 +192,17 @@ before_drop(DropStmt *statement)
 		tq_shmem_tell(TQ_TELL_WAKE);
 }
 
+/*
+ * A restore of data alone may disable the triggers by which the claim cursor
+ * learns of rows, and enables them when all rows are there.
+ */
+static void
+before_alter_table(AlterTableStmt *statement)
+{
+	if (strcmp(statement->relation->relname, "pending") == 0)
+		tq_cursor_note_all();
+}
+
 static void
 before_statement(Node *statement)
 {
@@ -210,6 +225,8 @@ before_statement(Node *statement)
 		before_alter_extension(((AlterExtensionStmt *) statement)->extname);
 	else if (IsA(statement, DropStmt))
 		before_drop((DropStmt *) statement);
+	else if (IsA(statement, AlterTableStmt))
+		before_alter_table((AlterTableStmt *) statement);
 	else if (IsA(statement, DropOwnedStmt))
 		tq_shmem_tell(TQ_TELL_WAKE);
 }
@@ -229,6 +246,15 @@ is_commit_prepared(Node *statement)
 		   ((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
 }
 
+static bool
+is_end_of_prepared(Node *statement)
+{
+	return is_commit_prepared(statement) ||
+		   (IsA(statement, TransactionStmt) &&
+			((TransactionStmt *) statement)->kind ==
+				TRANS_STMT_ROLLBACK_PREPARED);
+}
+
 /* What was prepared may hold due times, and CREATE EXTENSION itself. */
 static void
 after_commit_prepared(void)
@@ -245,6 +271,7 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 {
 	/* The statement may be gone when it has been run. */
 	bool prepared = is_commit_prepared(plan->utilityStmt);
+	bool prepared_ends = is_end_of_prepared(plan->utilityStmt);
 
 	before_listen(plan->utilityStmt);
 	before_statement(plan->utilityStmt);
@@ -259,6 +286,8 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 															 completion);
 	if (prepared)
 		after_commit_prepared();
+	if (prepared_ends)
+		tq_wait_wake_all();
 }
 
 /* Watch utility statements; only under shared_preload_libraries. */

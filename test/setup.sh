@@ -89,6 +89,7 @@ tq_has() {
 		dbd) perl -MDBD::Pg -e 1 ;;
 		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
+		spin) command -v spin ;;
 		node) command -v node && command -v npm ;;
 		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
@@ -109,6 +110,7 @@ tq_package() {
 		dbd) echo libdbd-pg-perl ;;
 		psycopg) echo python3 python3-psycopg ;;
 		jsonschema) echo python3 python3-jsonschema ;;
+		spin) echo spin ;;
 		node) echo nodejs npm ;;
 	esac
 }
@@ -157,7 +159,7 @@ tq_needed() {
 }
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, and of pg-cron and node,
+# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, and of pg-cron and node,
 # which may stay away.  Where it may not, it prints the line that would, and
 # exits.
 tq_packages() {

@@ -221,10 +221,19 @@ CREATE INDEX task_group_idx ON tq.task (group_id, task_id) WHERE group_id IS NOT
 
 CREATE TABLE tq.unscheduled (
 	task bigint PRIMARY KEY,
-	unmet int NOT NULL,				-- required tasks that are not yet met
+	unmet int NOT NULL,				-- required tasks that are not yet met; or shares that have some
+	shares smallint NOT NULL,		-- into how many those are divided; 0: into none
 	all_resolved bool NOT NULL		-- copy of the task's, fixed like it
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
+
+CREATE TABLE tq.unmet (
+	task bigint NOT NULL,
+	share smallint NOT NULL,		-- of the required tasks whose id modulo the number of shares is that
+	unmet int NOT NULL,
+	PRIMARY KEY (task, share)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.unmet IS 'unmet dependencies of an unscheduled task that has many, in shares, so that those who complete them do not wait for each other';
 
 CREATE TABLE tq.pending (
 	seq bigint NOT NULL,			-- place in the queue: order of becoming pending
@@ -442,6 +451,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq.worker', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.task_group', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.task', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.unscheduled', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.unmet', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.pending', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.delayed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.run', '');
@@ -858,7 +868,8 @@ CREATE VIEW tq.task_overview AS
 			WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 'pending'
 			ELSE tq.state_name(r.state) END AS state,
 		COALESCE(p.run_id, d.run_id, r.run_id)::int AS last_run_id,
-		u.unmet, w.worker_group, w.worker_id,
+		CASE WHEN u.shares > 0 THEN (SELECT sum(m.unmet)::int FROM tq.unmet m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
+		w.worker_group, w.worker_id,
 		COALESCE(p.scheduled, d.scheduled, r.scheduled) AS scheduled,
 		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.started END AS started,
 		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved,

@@ -33,21 +33,43 @@ sub storm
 
 is(storm(), 3000, 'nothing is lost');
 
+is($node->safe_psql('postgres', 'SELECT count(*) FROM tq.task WHERE id NOT IN (SELECT task FROM tq.pending)'),
+	0, 'and all are claimable');
+
+# The first use of a queue's name is a statement, and fires triggers.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION nest() RETURNS trigger LANGUAGE plpgsql AS $$
 	BEGIN
 		IF pg_trigger_depth() < 2 THEN
 			PERFORM tq.enqueue('short/nested');
 			PERFORM tq.pending_tasks('short/nested');
+			PERFORM tq.status(task_id) FROM tq.claim_work('short/nested', 'g', 'w');
 		END IF;
 		RETURN NULL;
 	END $$;
-	CREATE TRIGGER nest AFTER INSERT ON tq.task FOR EACH ROW EXECUTE FUNCTION nest();
+	CREATE TRIGGER nest AFTER INSERT ON tq.queue FOR EACH ROW EXECUTE FUNCTION nest();
 });
-is(storm(), 9000, 'nor when a trigger enqueues a second task for each');
-is($node->safe_psql('postgres', "SELECT tq.pending_tasks('short/nested')"), 3000, 'which are all claimable');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM tq.task WHERE id NOT IN (SELECT task FROM tq.pending)'),
-	0, 'and so are the others');
+append_to_file("$dir/enqueue.sql", "SELECT tq.enqueue('new/' || :client_id || 'w' || (random() * 1000)::int);\n");
+is(storm(), 9000 + $node->safe_psql('postgres', "SELECT count(*) FROM tq.queue WHERE task_queue_id ~ '^new/'"),
+	'nor when a trigger enqueues a task for each new queue');
+
+# A trigger that would not be fired is refused, and what refers to a task is no such.
+$node->safe_psql('postgres', q{
+	DROP TRIGGER nest ON tq.queue;
+	CREATE TABLE mine (task_id tq.slugid REFERENCES tq.task (task_id));
+	CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'});
+is($node->safe_psql('postgres', "INSERT INTO mine SELECT tq.enqueue('short/w'); SELECT count(*) FROM mine"), 1, 'a foreign key to a task');
+foreach my $event ([ 'INSERT', 'task' ], [ 'INSERT', 'run' ], [ 'UPDATE', 'run' ], [ 'DELETE', 'pending' ])
+{
+	my ($what, $table) = @$event;
+
+	$node->safe_psql('postgres', "CREATE TRIGGER never AFTER $what ON tq.$table FOR EACH ROW EXECUTE FUNCTION never()");
+	my ($ret, $out, $err) = $node->psql('postgres', q{
+		SELECT tq.enqueue('refused/w');
+		SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('refused/w', 'g', 'w')});
+	like($err, qr/table "tq.$table" must not have triggers/, "$what on tq.$table is refused");
+	$node->safe_psql('postgres', "DROP TRIGGER never ON tq.$table");
+}
 
 $node->stop;
 unlike(slurp_file($node->logfile), qr/terminated by signal|TRAP/, 'no process crashed');

@@ -561,7 +561,7 @@ wait_publisher(0);
 foreach my $round (1 .. 5)
 {
 	publish_one();
-	my $read = $node->safe_psql($db, 'SELECT max(last_id) FROM tq.tick');
+	my $read = $node->safe_psql($db, 'SELECT max(id) FROM tq.messages(greatest((SELECT max(last_id) FROM tq.tick) - 500, 0))');
 	kill_server(1);
 	wait_publisher(0);
 	my $task = publish_one();

@@ -291,7 +291,7 @@ $new->safe_psql('busy', $_) foreach $tools, q{
 	CREATE PROCEDURE live_on() LANGUAGE plpgsql AS $$
 	BEGIN
 		PERFORM live(gen_random_uuid()::text);
-		PERFORM pg_sleep(random() * 0.02);
+		PERFORM pg_sleep(random() * 0.08);
 		COMMIT;
 	END $$;
 	SELECT tq.subscribe('sub', 'task-defined'), tq.subscribe('sub', 'task-completed')};
