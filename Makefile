@@ -4,7 +4,7 @@
 #   make installcheck        regress, isolation and TAP tests of what is installed,
 #                            on temporary servers; not as root
 #   make check, make demo    the scripts test/check and test/demo, which need nothing
-#   make bench               rates, sizes and messages, side by side with a bare table
+#   make bench               how fast it is, beside a bare table and other queues
 
 EXTENSION = tq
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" tq.control)

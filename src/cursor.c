@@ -148,6 +148,7 @@ typedef struct Note
 	int64 taken;
 	int64 made_count;
 	int64 taken_count;
+	int64 held_count;          /* locked, and not taken since */
 	SubTransactionId taken_by; /* the last that took one */
 } Note;
 
@@ -441,7 +442,10 @@ lower_noted(int what, SubTransactionId since)
 		forget_database();
 }
 
-/* As many waiters as there are rows that can be claimed now. */
+/*
+ * As many waiters as there are rows that can be claimed now; those that were
+ * only locked are among them, whichever way the transaction ends.
+ */
 static void
 wake_noted(int what, SubTransactionId since)
 {
@@ -452,9 +456,11 @@ wake_noted(int what, SubTransactionId since)
 	}
 	for (int i = 0; i < note_count; i++)
 	{
-		int64 n = what == MADE ? notes[i].made_count : notes[i].taken_count;
+		int64 n = notes[i].held_count;
 
 		if (noted_low(&notes[i], what, since) < TQ_CURSOR_END)
+			n += what == MADE ? notes[i].made_count : notes[i].taken_count;
+		if (n > 0)
 			tq_wait_wake(notes[i].queue, (int) Min(n, PG_INT32_MAX));
 	}
 }
@@ -615,6 +621,20 @@ tq_cursor_note_taken(Oid pending, int32 queue, int priority, int64 seq)
 	note->taken = Min(note->taken, below_end(seq));
 	note->taken_by = Max(note->taken_by, GetCurrentSubTransactionId());
 	note->taken_count++;
+	note->held_count -= note->held_count > 0;
+}
+
+/*
+ * This transaction has locked a row.  Claims that meet it pass over it, and do
+ * not raise; who waits for work is told when the lock is gone.
+ */
+void
+tq_cursor_note_held(Oid pending, int32 queue, int priority)
+{
+	Note *note = get_note(pending, queue, priority);
+
+	if (note != NULL)
+		note->held_count++;
 }
 
 /*

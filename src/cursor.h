@@ -36,6 +36,7 @@ extern void tq_cursor_note_made(Oid pending, int32 queue, int priority,
 								int64 seq);
 extern void tq_cursor_note_taken(Oid pending, int32 queue, int priority,
 								 int64 seq);
+extern void tq_cursor_note_held(Oid pending, int32 queue, int priority);
 extern void tq_cursor_note_all(void);
 
 #endif /* TQ_CURSOR_H */

@@ -152,6 +152,20 @@ typedef struct TqMark
 		DT_NOBEGIN, 0                                                         \
 	}
 
+/* Places before which there is nothing left to be taken (upkeep.c). */
+typedef struct TqMarks
+{
+	TqMark lease;
+	TqMark deadline;
+	TqMark expire;
+	TqMark delayed;
+} TqMarks;
+
+#define TQ_MARKS_BEGIN                                                        \
+	{                                                                         \
+		TQ_MARK_BEGIN, TQ_MARK_BEGIN, TQ_MARK_BEGIN, TQ_MARK_BEGIN            \
+	}
+
 #define TQ_HOUR_MS INT64CONST(3600000)
 
 /* catalog.c */

@@ -240,6 +240,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 {
 	TqRun *run = &report->run;
 	int32 run_id = report->run_id;
+	int64 recalled;
 	int found;
 
 	while (tq_run_writer_read(writer,
@@ -261,8 +262,13 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 	}
 	run->place = TQ_PLACE_NONE;
 	/* The task of a number that was recalled may have expired. */
-	if (report->task->deadline == 0 && !tq_task_find(report->task))
+	if (report->task->deadline != 0)
+		return;
+	recalled = report->task->id;
+	if (!tq_task_find(report->task))
 		report->task = NULL;
+	else if (report->task->id != recalled)
+		end_or_lock(report, writer, reason, now);
 }
 
 /* Each run that is named, once, in the order of locks. */

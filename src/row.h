@@ -56,6 +56,7 @@ extern TqTable *tq_table_open(TqRelation *which);
 extern void tq_table_close(TqTable *table);
 extern TupleTableSlot *tq_table_new_row(TqTable *table);
 extern void tq_table_flush(TqTable *table);
+extern void tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot);
 extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
 extern void tq_table_flush_new(TqTable *table, TqRelation *arbiter,
 							   bool *is_new);
@@ -93,6 +94,7 @@ extern int64 tq_row_int64(TupleTableSlot *slot, int column);
 extern int32 tq_row_int32(TupleTableSlot *slot, int column);
 extern int16 tq_row_int16(TupleTableSlot *slot, int column);
 extern bool tq_row_bool(TupleTableSlot *slot, int column);
+extern bool tq_row_is_locked(TupleTableSlot *slot);
 
 /* A column of a row that is being made; tq_put_time() takes 0 for NULL. */
 static inline void
@@ -116,8 +118,12 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 	slot->tts_isnull[column - 1] = time == 0;
 }
 
-/* store_task.c, for the other stores. */
+/* store_run.c and store_task.c, for the other stores. */
 struct TqClaimed;
+struct TqRun;
+struct TqTask;
+extern void tq_run_read(TupleTableSlot *slot, struct TqRun *run);
+extern bool tq_task_core(TqScan *scan, int64 id, struct TqTask *task);
 extern TqScan *tq_task_scan_begin(Snapshot snapshot);
 extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
 							  int *priority);

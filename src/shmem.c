@@ -60,6 +60,20 @@
 #define ASKED_MAX 32         /* wishes kept; more become a rescan */
 
 /*
+ * What a worker has done since it began, for those who ask.  Written by the
+ * worker, read by anybody; no lock: the numbers may be of two moments.
+ */
+typedef struct Activity
+{
+	pg_atomic_uint64 batches;
+	pg_atomic_uint64 tasks;
+	pg_atomic_uint64 last_at; /* times, and lengths of time in microseconds */
+	pg_atomic_uint64 last_late;
+	pg_atomic_uint64 max_late;
+	pg_atomic_uint64 max_late_at;
+} Activity;
+
+/*
  * One worker.  Written by the launcher while free, by its worker while
  * attached.  Fields without a remark: under the lock, both ways.
  */
@@ -77,6 +91,8 @@ typedef struct WorkerSlot
 		next_due; /* see the banner; written by its worker; no lock */
 	pg_atomic_uint64 noted;    /* see the banner; no lock */
 	pg_atomic_uint32 messages; /* 1: something is to be published; no lock */
+	Activity turns;
+	Activity steps[TQ_SHMEM_STEPS];
 } WorkerSlot;
 
 typedef struct Shared
@@ -162,6 +178,25 @@ request(void)
 }
 
 static void
+begin_activity(Activity *activity)
+{
+	pg_atomic_init_u64(&activity->batches, 0);
+	pg_atomic_init_u64(&activity->tasks, 0);
+	pg_atomic_init_u64(&activity->last_at, (uint64) DT_NOBEGIN);
+	pg_atomic_init_u64(&activity->last_late, 0);
+	pg_atomic_init_u64(&activity->max_late, 0);
+	pg_atomic_init_u64(&activity->max_late_at, (uint64) DT_NOBEGIN);
+}
+
+static void
+begin_activities(WorkerSlot *slot)
+{
+	begin_activity(&slot->turns);
+	for (int step = 0; step < TQ_SHMEM_STEPS; step++)
+		begin_activity(&slot->steps[step]);
+}
+
+static void
 init_shared(void)
 {
 	memset(shared, 0, shared_size());
@@ -174,6 +209,7 @@ init_shared(void)
 		pg_atomic_init_u64(&shared->slots[i].next_due, (uint64) DT_NOBEGIN);
 		pg_atomic_init_u64(&shared->slots[i].noted, (uint64) DT_NOEND);
 		pg_atomic_init_u32(&shared->slots[i].messages, 0);
+		begin_activities(&shared->slots[i]);
 	}
 }
 
@@ -524,6 +560,7 @@ tq_shmem_worker_attach(int slot, uint64 generation)
 	{
 		s->pid = MyProcPid;
 		pg_atomic_write_u64(&s->next_due, (uint64) DT_NOBEGIN);
+		begin_activities(s);
 		pg_atomic_write_u32(&s->process, TqMyProcNumber());
 		my_slot = s;
 	}
@@ -559,16 +596,47 @@ tq_shmem_worker_ends(TqExit how)
 	LWLockRelease(shared->lock);
 }
 
+static void
+count(Activity *activity, uint64 tasks, TimestampTz now)
+{
+	pg_atomic_write_u64(&activity->batches,
+						pg_atomic_read_u64(&activity->batches) + 1);
+	pg_atomic_write_u64(&activity->tasks,
+						pg_atomic_read_u64(&activity->tasks) + tasks);
+	pg_atomic_write_u64(&activity->last_at, (uint64) now);
+}
+
+/*
+ * A batch of a step has been committed; the first of its tasks was late by so
+ * many microseconds, or nothing can be said of that (-1).
+ */
+void
+tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now, int64 late)
+{
+	Activity *activity = &my_slot->steps[step];
+
+	count(activity, tasks, now);
+	if (late < 0)
+		return;
+	pg_atomic_write_u64(&activity->last_late, late);
+	if (pg_atomic_read_u64(&activity->max_late_at) != (uint64) DT_NOBEGIN &&
+		late <= (int64) pg_atomic_read_u64(&activity->max_late))
+		return;
+	pg_atomic_write_u64(&activity->max_late, late);
+	pg_atomic_write_u64(&activity->max_late_at, (uint64) now);
+}
+
 /*
  * W1 of the banner; the caller has reset its latch.  Returns the earliest due
  * time that was noted since the last turn began, which the caller has to
  * remember from here on.
  */
 TimestampTz
-tq_shmem_turn_begin(void)
+tq_shmem_turn_begin(TimestampTz now)
 {
 	TimestampTz noted;
 
+	count(&my_slot->turns, 0, now);
 	pg_atomic_write_u64(&my_slot->next_due, (uint64) DT_NOBEGIN);
 	noted = (TimestampTz) pg_atomic_exchange_u64(&my_slot->noted,
 												 (uint64) DT_NOEND);
@@ -598,6 +666,29 @@ tq_shmem_turn_end(TimestampTz due, bool *messages)
 	*messages = pg_atomic_read_u32(&my_slot->messages) != 0;
 	noted = (TimestampTz) pg_atomic_read_u64(&my_slot->noted);
 	return Min(due, noted);
+}
+
+/*
+ * What the worker of this database has done in a step, or with -1 how many
+ * turns it has taken; false when there is no worker.
+ */
+bool
+tq_shmem_activity(int step, TqActivity *view)
+{
+	WorkerSlot *slot = shared == NULL ? NULL : find_slot(MyDatabaseId);
+	Activity *activity;
+
+	if (slot == NULL || pg_atomic_read_u32(&slot->process) == NOBODY)
+		return false;
+	activity = step < 0 ? &slot->turns : &slot->steps[step];
+	view->batches = pg_atomic_read_u64(&activity->batches);
+	view->tasks = pg_atomic_read_u64(&activity->tasks);
+	view->last_at = (TimestampTz) pg_atomic_read_u64(&activity->last_at);
+	view->last_late = pg_atomic_read_u64(&activity->last_late);
+	view->max_late = pg_atomic_read_u64(&activity->max_late);
+	view->max_late_at = (TimestampTz) pg_atomic_read_u64(
+		&activity->max_late_at);
+	return true;
 }
 
 /*

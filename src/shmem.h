@@ -60,9 +60,26 @@ extern bool tq_shmem_worker_attach(int slot, uint64 generation);
 extern void tq_shmem_worker_settled(void);
 extern bool tq_shmem_worker_is_told(void);
 extern void tq_shmem_worker_ends(TqExit how);
-extern TimestampTz tq_shmem_turn_begin(void);
+extern TimestampTz tq_shmem_turn_begin(TimestampTz now);
+extern void tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now,
+								 int64 late);
 extern void tq_shmem_publish_begin(void);
 extern TimestampTz tq_shmem_turn_end(TimestampTz due, bool *messages);
+
+/* What a worker has done since it began, for tq.worker_activity(). */
+#define TQ_SHMEM_STEPS 6
+
+typedef struct TqActivity
+{
+	int64 batches;
+	int64 tasks;
+	TimestampTz last_at; /* DT_NOBEGIN: never */
+	int64 last_late;     /* microseconds */
+	int64 max_late;
+	TimestampTz max_late_at; /* DT_NOBEGIN: nothing was due */
+} TqActivity;
+
+extern bool tq_shmem_activity(int step, TqActivity *view);
 
 /* Who listens. */
 extern void tq_shmem_listen(const char *channel);

@@ -66,6 +66,7 @@ extern void tq_tasks_find(TqTask *tasks, int n);
 extern bool tq_task_find(TqTask *task);
 extern int tq_tasks_find_by_id(TqTask *tasks, int n);
 extern int tq_task_priority(int64 id);
+extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
@@ -130,11 +131,6 @@ extern bool tq_run_peek(int64 task, TqRun *run);
 extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
 extern TqRun *tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n,
 						   int *found);
-extern TqRun *tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now,
-								   int *found);
-extern int64 *tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now,
-								   int *found);
-extern int64 *tq_runs_peek_unresolved(const int64 *tasks, int n, int *found);
 extern TqRun *tq_runs_of_task(const TqTask *task, int *found);
 extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
@@ -188,9 +184,25 @@ extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
 extern bool tq_pending_is_claimable(int32 queue, TimestampTz now);
 extern int64 tq_pending_count(int32 queue, TimestampTz now);
 extern int64 tq_claimed_count(int32 queue, TimestampTz now);
-extern int tq_delayed_release(TimestampTz now, int max);
 extern void tq_delayed_delete(const int64 *tasks, int n);
 extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
+
+/* ---- store_hold.c: many tasks, for upkeep ---- */
+
+typedef struct TqHeld
+{
+	TqRun *runs; /* locked where they stand, by task id; and their tasks */
+	TqTask *tasks;
+	int n;
+	int64 *others; /* that somebody else holds */
+	int nothers;
+	TqTask *resolved; /* that are resolved */
+	int nresolved;
+} TqHeld;
+
+extern void tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held);
+extern void tq_hold_expired(const int64 *tasks, int n, TimestampTz now,
+							TqHeld *held);
 
 /* ---- store_edge.c: dependencies and unscheduled tasks ---- */
 
@@ -239,13 +251,23 @@ typedef enum TqTimer
 } TqTimer;
 
 extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
-extern int64 *tq_lease_take(TimestampTz now, TqMark *mark, int max, int *found,
-							bool *more);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
-extern int64 *tq_timer_take(TqTimer kind, TimestampTz now, TqMark *mark,
-							int max, int *found, bool *more);
-extern TimestampTz tq_timer_next_due(void);
+
+/* Tasks that something is due for, by the rows that were taken. */
+typedef struct TqDue
+{
+	TqMark mark; /* begin behind it; then the last row that was come by */
+	int64 *ids;  /* in order, each once; NULL where the rows are returned */
+	int n;
+	TimestampTz first; /* time of the first row */
+	bool more;         /* there may be others */
+} TqDue;
+
+extern void tq_lease_take(TimestampTz now, int max, TqDue *due);
+extern void tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due);
+extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
+extern TimestampTz tq_timer_next_due(TimestampTz now, TqMarks *marks);
 extern int tq_compare_ids(const void *a, const void *b);
 
 /* ---- store_group.c: task groups ---- */

@@ -29,8 +29,10 @@ static TqStatement required_by = TQ_STATEMENT(
 	INT8ARRAYOID, INT8ARRAYOID);
 
 static TqStatement lock_unscheduled = TQ_STATEMENT(
-	"SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
-	" ORDER BY u.task FOR UPDATE",
+	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
+	" ORDER BY m.task, m.share FOR UPDATE)"
+	" SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	" AND (SELECT count(*) FROM s) >= 0 ORDER BY u.task FOR UPDATE OF u",
 	INT8ARRAYOID);
 
 /* With all their shares, which are locked before, as in count_down(). */

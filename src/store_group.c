@@ -227,6 +227,30 @@ look_for_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
 }
 
 /*
+ * Look for one of these keys after the other, from *next on, until one is just
+ * being inserted by another session, who is returned; nothing is pinned then.
+ */
+static TransactionId
+find_inserter(TqTable *table, TqRelation *index, const TqSlug *slugs, int n,
+			  int *next, bool *exist)
+{
+	SnapshotData dirty;
+	TransactionId inserter = InvalidTransactionId;
+	TqScan *scan;
+
+	InitDirtySnapshot(dirty);
+	scan = tq_scan_begin(table, index, 1, &dirty);
+	for (; *next < n; (*next)++)
+	{
+		exist[*next] = look_for_key(scan, &dirty, &slugs[*next], &inserter);
+		if (TransactionIdIsValid(inserter))
+			break;
+	}
+	tq_scan_end(scan);
+	return inserter;
+}
+
+/*
  * Wait until no other session is inserting one of these keys; exist[] tells
  * which are there.
  */
@@ -234,20 +258,13 @@ static void
 wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
 				 int n, bool *exist)
 {
-	SnapshotData dirty;
 	TqTable *table = tq_table_open(relation);
-	TqScan *scan;
 	TransactionId inserter;
+	int next = 0;
 
-	InitDirtySnapshot(dirty);
-	scan = tq_scan_begin(table, index, 1, &dirty);
-	for (int i = 0; i < n; i++)
-	{
-		while ((exist[i] = look_for_key(scan, &dirty, &slugs[i], &inserter)) &&
-			   TransactionIdIsValid(inserter))
-			XactLockTableWait(inserter, NULL, NULL, XLTW_None);
-	}
-	tq_scan_end(scan);
+	while (TransactionIdIsValid(
+		inserter = find_inserter(table, index, slugs, n, &next, exist)))
+		XactLockTableWait(inserter, NULL, NULL, XLTW_None);
 	tq_table_close(table);
 }
 

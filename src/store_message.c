@@ -33,7 +33,6 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
-#include "postmaster/bgworker.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
@@ -584,7 +583,7 @@ tq_tick_insert(TqTick *tick, bool told)
 	values[7] = tick->since;
 	values[8] = tick->upto;
 	tq_plan_run(&insert_tick, values, NULL);
-	if (told || !IsBackgroundWorker)
+	if (told || MyBackendType != B_BG_WORKER)
 		ForceSyncCommit();
 	else
 		(void) set_config_option("synchronous_commit",

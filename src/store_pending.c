@@ -44,15 +44,6 @@ static TqStatement count_claimed = TQ_STATEMENT(
 	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
 	INT4OID, TIMESTAMPTZOID);
 
-static TqStatement take_delayed = TQ_STATEMENT(
-	"WITH due AS MATERIALIZED ("
-	"SELECT task FROM tq.delayed WHERE visible_at <= $1 ORDER BY visible_at LIMIT $2"
-	" FOR UPDATE SKIP LOCKED),"
-	" moved AS (DELETE FROM tq.delayed d USING due WHERE d.task = due.task RETURNING d.*)"
-	" SELECT task, scheduled, queue, priority, run_id, retries_left, reason_created"
-	" FROM moved ORDER BY visible_at, task",
-	TIMESTAMPTZOID, INT4OID);
-
 static TqRelation delayed = TQ_RELATION("delayed");
 static TqRelation delayed_by_task = TQ_RELATION("delayed_pkey");
 static TqRelation pending = TQ_RELATION("pending");
@@ -242,6 +233,9 @@ lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 	switch (result)
 	{
 		case TM_Ok:
+			tq_cursor_note_held(RelationGetRelid(by->table->rel),
+								tq_row_int32(slot, PENDING_QUEUE),
+								tq_row_int16(slot, PENDING_PRIORITY));
 			return true;
 		case TM_WouldBlock:
 			return false;
@@ -401,7 +395,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 		started->deadline <= walk->now)
 		return SIGHT_OTHERS;
 	if (!walk->taking)
-		return SIGHT_TAKEN;
+		return tq_row_is_locked(slot) ? SIGHT_OTHERS : SIGHT_TAKEN;
 	note_taken(walk->table, slot);
 	switch (tq_table_delete_if_free(walk->table, slot))
 	{
@@ -568,7 +562,7 @@ tq_pending_is_claimable(int32 queue, TimestampTz now)
 	return walk.found > 0;
 }
 
-/* ---- counts, and what is delayed ---- */
+/* ---- counts ---- */
 
 static int64
 count(TqStatement *statement, int32 queue, TimestampTz now)
@@ -591,27 +585,4 @@ int64
 tq_claimed_count(int32 queue, TimestampTz now)
 {
 	return count(&count_claimed, queue, now);
-}
-
-/* Make due runs claimable, at the back of their priority; returns how many. */
-int
-tq_delayed_release(TimestampTz now, int max)
-{
-	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
-	int n = (int) tq_plan_run(&take_delayed, values, NULL);
-	TqPending *rows = palloc0(sizeof(TqPending) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-	{
-		rows[i].task = tq_plan_int64(i, 1, 0);
-		rows[i].scheduled = tq_plan_time(i, 2);
-		rows[i].queue = tq_plan_int32(i, 3, 0);
-		rows[i].priority = tq_plan_int16(i, 4, 0);
-		rows[i].run_id = tq_plan_int16(i, 5, 0);
-		rows[i].retries_left = tq_plan_int16(i, 6, 0);
-		rows[i].created = (TqCreated) tq_plan_int16(i, 7, 0);
-	}
-	tq_plan_free_result();
-	tq_pending_insert(rows, n);
-	return n;
 }

@@ -27,6 +27,8 @@
  */
 #include "row.h"
 
+#include "access/htup_details.h"
+#include "access/multixact.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
@@ -34,6 +36,7 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "storage/procarray.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -170,7 +173,8 @@ refuse_triggers(Relation rel, int16 event)
 		Trigger *trigger = &triggers->triggers[i];
 
 		if ((trigger->tgtype & event) != 0 &&
-			trigger->tgenabled != TRIGGER_DISABLED &&
+			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
+			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
 			strncmp(trigger->tgname, "note_", 5) != 0)
 			ereport(
 				ERROR,
@@ -197,6 +201,7 @@ insert_tuples(TqTable *table)
 {
 	CommandId cid = GetCurrentCommandId(true);
 
+	PreventCommandIfReadOnly("INSERT");
 	refuse_triggers(table->rel, TRIGGER_TYPE_INSERT);
 	for (int i = 0; i < table->filled; i++)
 	{
@@ -348,19 +353,29 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, bool *is_new)
 	CommandCounterIncrement();
 }
 
+/* Let a row have the values of another, which is kept as long. */
+void
+tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	ExecClearTuple(copy);
+	memcpy(copy->tts_values,
+		   slot->tts_values,
+		   sizeof(Datum) * slot->tts_nvalid);
+	memcpy(copy->tts_isnull,
+		   slot->tts_isnull,
+		   sizeof(bool) * slot->tts_nvalid);
+	ExecStoreVirtualTuple(copy);
+}
+
 /* A row with the values of this one, for the caller to change and to drop. */
 TupleTableSlot *
 tq_table_copy_row(TqTable *table, TupleTableSlot *slot)
 {
 	TupleTableSlot *copy = table_slot_create(table->rel, NULL);
 
-	slot_getallattrs(slot);
-	for (int i = 0; i < slot->tts_nvalid; i++)
-	{
-		copy->tts_values[i] = slot->tts_values[i];
-		copy->tts_isnull[i] = slot->tts_isnull[i];
-	}
-	return ExecStoreVirtualTuple(copy);
+	tq_table_copy_values(copy, slot);
+	return copy;
 }
 
 /* A result that the rules of locking exclude. */
@@ -410,6 +425,7 @@ tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 	TM_FailureData failure;
 	TM_Result result;
 
+	PreventCommandIfReadOnly("DELETE");
 	refuse_triggers(table->rel, TRIGGER_TYPE_DELETE);
 	result = table_tuple_delete(table->rel,
 								tid,
@@ -432,6 +448,7 @@ tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
 {
 	TM_FailureData failure;
 
+	PreventCommandIfReadOnly("SELECT FOR UPDATE");
 	return table_tuple_lock(table->rel,
 							&slot->tts_tid,
 							SnapshotSelf,
@@ -469,6 +486,7 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	TqUpdateIndexes indexes;
 	TM_Result result;
 
+	PreventCommandIfReadOnly("UPDATE");
 	refuse_triggers(table->rel, TRIGGER_TYPE_UPDATE);
 	if (table->rel->rd_att->constr != NULL &&
 		table->rel->rd_att->constr->num_check > 0)
@@ -624,4 +642,18 @@ tq_row_bool(TupleTableSlot *slot, int column)
 	Datum value = slot_getattr(slot, column, &isnull);
 
 	return !isnull && DatumGetBool(value);
+}
+
+/* Does somebody hold a lock on the row that was found? */
+bool
+tq_row_is_locked(TupleTableSlot *slot)
+{
+	HeapTuple tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
+	uint16 mask = tuple->t_data->t_infomask;
+
+	if ((mask & HEAP_XMAX_INVALID) != 0 || !HEAP_XMAX_IS_LOCKED_ONLY(mask))
+		return false;
+	return (mask & HEAP_XMAX_IS_MULTI) != 0 ? MultiXactIdIsRunning(xmax, true)
+											: TransactionIdIsInProgress(xmax);
 }

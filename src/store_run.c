@@ -23,6 +23,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -73,34 +74,6 @@ static TqStatement lock_runs =
 				 " JOIN tq.run r ON r.task = x.task AND r.run_id = x.run_id"
 				 " ORDER BY r.task, r.run_id FOR UPDATE OF r",
 				 INT8ARRAYOID, INT4ARRAYOID);
-
-static TqStatement lock_expired = TQ_STATEMENT(
-	"SELECT " RUN_COLUMNS " FROM unnest($1) AS x (task)"
-	" JOIN tq.task t ON t.id = x.task"
-	" JOIN tq.run r ON r.task = x.task"
-	" WHERE r.state = 2 AND r.taken_until <= $2 AND t.deadline > $2"
-	" ORDER BY r.task FOR UPDATE OF r SKIP LOCKED",
-	INT8ARRAYOID, TIMESTAMPTZOID);
-
-static TqStatement peek_unresolved = TQ_STATEMENT(
-	"SELECT x.task FROM unnest($1) AS x (task)"
-	" LEFT JOIN tq.unscheduled u ON u.task = x.task"
-	" LEFT JOIN LATERAL " TQ_PENDING_OF(
-		"x.task") " AS p ON true"
-				  " LEFT JOIN tq.delayed d ON d.task = x.task"
-				  " LEFT JOIN tq.run r ON r.task = x.task AND r.state = 2"
-				  " WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
-				  " ORDER BY 1",
-	INT8ARRAYOID);
-
-/* Those that lock_expired could not have because of another's lock, and more. */
-static TqStatement peek_expired = TQ_STATEMENT(
-	"SELECT r.task FROM unnest($1) AS x (task)"
-	" JOIN tq.task t ON t.id = x.task"
-	" JOIN tq.run r ON r.task = x.task"
-	" WHERE r.state = 2 AND r.taken_until <= $2 AND t.deadline > $2"
-	" ORDER BY r.task",
-	INT8ARRAYOID, TIMESTAMPTZOID);
 
 static TqStatement history = TQ_STATEMENT(
 	"SELECT " RUN_COLUMNS ", w.worker_group, w.worker_id"
@@ -238,33 +211,6 @@ tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found)
 	return read_runs(&lock_runs, values, false, found);
 }
 
-/* Lock the runs of these tasks whose claim has expired, passing over others' locks. */
-TqRun *
-tq_runs_lock_expired(const int64 *tasks, int n, TimestampTz now, int *found)
-{
-	Datum values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
-
-	return read_runs(&lock_expired, values, false, found);
-}
-
-/* The tasks whose claim has expired, locked or not, by id. */
-int64 *
-tq_runs_peek_expired(const int64 *tasks, int n, TimestampTz now, int *found)
-{
-	Datum values[2] = {tq_array_int64(tasks, n), TimestampTzGetDatum(now)};
-
-	return tq_plan_run_ids(&peek_expired, values, found);
-}
-
-/* The tasks that are not resolved, locked or not, by id. */
-int64 *
-tq_runs_peek_unresolved(const int64 *tasks, int n, int *found)
-{
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
-	return tq_plan_run_ids(&peek_unresolved, values, found);
-}
-
 /* Every run of these tasks, by task id and run id, with the workers' names. */
 TqRun *
 tq_runs_history(const int64 *tasks, int n, int *found)
@@ -294,8 +240,8 @@ put_run(TupleTableSlot *slot, const TqRun *run)
 	tq_put(slot, RUN_BY_CLAIM_TASK, BoolGetDatum(run->by_claim_task));
 }
 
-static void
-read_slot(TupleTableSlot *slot, TqRun *run)
+void
+tq_run_read(TupleTableSlot *slot, TqRun *run)
 {
 	*run = (TqRun){.task = tq_row_int64(slot, RUN_TASK),
 				   .place = TQ_PLACE_RUN,
@@ -328,7 +274,7 @@ tq_runs_of_task(const TqTask *task, int *found)
 	{
 		TqRun *run = &runs[(*found)++];
 
-		read_slot(scan->slot, run);
+		tq_run_read(scan->slot, run);
 		if (run->worker != 0)
 			tq_worker_name(run->worker, &run->worker_group, &run->worker_id);
 		if (*found == room) /* one more may be pending */
@@ -464,6 +410,7 @@ struct TqRunWriter
 	TupleTableSlot *at;      /* a row that was found by its place */
 	TupleTableSlot *found;   /* the row that was read last: at, or by_key's */
 	TupleTableSlot *version; /* its new version */
+	BlockNumber blocks; /* of the table, which our lock keeps from shrinking */
 };
 
 static void
@@ -487,6 +434,7 @@ tq_run_writer_begin(void)
 	TqRunWriter *writer = palloc0(sizeof(TqRunWriter));
 
 	writer->table = tq_table_open(&run_table);
+	writer->blocks = RelationGetNumberOfBlocks(writer->table->rel);
 	writer->at = table_slot_create(writer->table->rel, NULL);
 	writer->version = table_slot_create(writer->table->rel, NULL);
 	begin_reading(writer);
@@ -520,7 +468,8 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 
 	if (claim->task != task || claim->run_id != run_id ||
 		claims_of != RelationGetRelid(writer->table->rel) ||
-		tq_slug_compare(&claim->task_id, task_id) != 0)
+		tq_slug_compare(&claim->task_id, task_id) != 0 ||
+		ItemPointerGetBlockNumber(&claim->place) >= writer->blocks)
 		return false;
 	writer->found = slot;
 	return table_tuple_fetch_row_version(writer->table->rel,
@@ -553,7 +502,7 @@ tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 	if (!find_by_place(writer, task_id, task, run_id) &&
 		!find_by_key(writer, task, run_id))
 		return false;
-	read_slot(writer->found, run);
+	tq_run_read(writer->found, run);
 	return true;
 }
 
@@ -563,8 +512,8 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 {
 	TM_Result result;
 
-	ExecClearTuple(writer->version);
-	put_run(ExecStoreAllNullTuple(writer->version), run);
+	tq_table_copy_values(writer->version, writer->found);
+	put_run(writer->version, run);
 	result = tq_table_update(writer->table,
 							 &writer->found->tts_tid,
 							 writer->version);

@@ -352,6 +352,31 @@ find_by_id(TqScan *scan, int64 id)
 	return false;
 }
 
+/* What decides about a task, by a scan that has been begun. */
+bool
+tq_task_core(TqScan *scan, int64 id, TqTask *task)
+{
+	memset(task, 0, sizeof(*task));
+	if (!find_by_id(scan, id))
+		return false;
+	read_core(scan->slot, task);
+	return true;
+}
+
+/* Those of these tasks that exist, in the order asked for, without names. */
+TqTask *
+tq_tasks_core(const int64 *ids, int n, int *found)
+{
+	TqTask *tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	TqScan *scan = tq_task_scan_begin(SnapshotSelf);
+
+	*found = 0;
+	for (int i = 0; i < n; i++)
+		*found += tq_task_core(scan, ids[i], &tasks[*found]);
+	tq_task_scan_end(scan);
+	return tasks;
+}
+
 /* The priority that a task has now. */
 int
 tq_task_priority(int64 id)

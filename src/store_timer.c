@@ -1,60 +1,94 @@
 /*
  * store_timer.c
- *	  Rows of tq.lease and tq.timer: when to look at which tasks again.
+ *	  Rows of tq.lease and tq.timer: when to look at which tasks again; and
+ *	  what is due of tq.delayed.
  *
  * Room 2.  A row says "look at these tasks then", not "this has happened": it
  * may be stale, and whoever takes it decides by the tasks themselves.  One
  * that is missing would be a bug, so a row that is taken away is either dealt
  * with in the same transaction or written again.
+ *
+ * The three tables have an index on a time and a number, in timer for each kind
+ * of them, in whose order rows are taken, by the access methods: taking is
+ * deleting, without waiting for whoever else has his hand on a row.  A walk
+ * begins behind a mark, so that it does not meet again and again what has been
+ * taken before and not yet been vacuumed.  Where a mark may stand is said in
+ * upkeep.c.
  */
 #include "store.h"
 #include "row.h"
 
+#include "access/htup_details.h"
+#include "access/stratnum.h"
 #include "catalog/pg_type.h"
+#include "commands/trigger.h"
 #include "executor/spi.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
-/* Columns, from 1. */
+/* Columns, from 1; the first two of each are the time and the number. */
 enum
 {
-	LEASE_DUE = 1,
-	LEASE_SEQ,
-	LEASE_TASKS
+	DUE_TIME = 1,
+	DUE_NUMBER
 };
 
 enum
 {
-	TIMER_DUE = 1,
-	TIMER_SEQ,
-	TIMER_KIND,
+	LEASE_TASKS = 3
+};
+
+enum
+{
+	TIMER_KIND = 3,
 	TIMER_TASKS
 };
+
+enum
+{
+	DELAYED_TASK = 2,
+	DELAYED_SCHEDULED,
+	DELAYED_QUEUE,
+	DELAYED_PRIORITY,
+	DELAYED_RUN_ID,
+	DELAYED_RETRIES_LEFT,
+	DELAYED_CREATED
+};
+
+/* A batch takes no more rows once they name so many tasks. */
+#define TAKE_TASKS 1000
 
 static TqRelation lease_table = TQ_RELATION("lease");
 static TqRelation timer_table = TQ_RELATION("timer");
 
-/* $1 now, $2 how many, $3 and $4 after which row */
-static TqStatement take_lease = TQ_STATEMENT(
-	"WITH due AS MATERIALIZED ("
-	"SELECT due, seq FROM tq.lease WHERE due <= $1 AND (due, seq) > ($3, $4)"
-	" ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq.lease l USING due WHERE l.due = due.due AND l.seq = due.seq"
-	" RETURNING l.tasks, l.due, l.seq",
-	TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT8OID);
+/* What is due, in its order. */
+typedef struct Source
+{
+	TqRelation table;
+	TqRelation by_due;
+	TqTimer kind; /* 0: the table has but one */
+	int tasks;    /* column */
+} Source;
 
-/* The same, and $5 which kind */
-static TqStatement take_timer = TQ_STATEMENT(
-	"WITH due AS MATERIALIZED ("
-	"SELECT due, seq FROM tq.timer WHERE due <= $1 AND (due, seq) > ($3, $4) AND kind = $5"
-	" ORDER BY due, seq LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq.timer t USING due WHERE t.due = due.due AND t.seq = due.seq"
-	" RETURNING t.tasks, t.due, t.seq",
-	TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, INT8OID, INT2OID);
+static Source leases = {TQ_RELATION("lease"),
+						TQ_RELATION("lease_pkey"),
+						0,
+						LEASE_TASKS};
+static Source deadlines = {TQ_RELATION("timer"),
+						   TQ_RELATION("timer_pkey"),
+						   TQ_TIMER_DEADLINE,
+						   TIMER_TASKS};
+static Source expiries = {TQ_RELATION("timer"),
+						  TQ_RELATION("timer_pkey"),
+						  TQ_TIMER_EXPIRE,
+						  TIMER_TASKS};
+static Source delays = {TQ_RELATION("delayed"),
+						TQ_RELATION("delayed_due"),
+						0,
+						0};
 
-static TqStatement next_due = TQ_STATEMENT(
-	"SELECT least((SELECT due FROM tq.lease ORDER BY due LIMIT 1),"
-	" (SELECT due FROM tq.timer ORDER BY due LIMIT 1),"
-	" (SELECT visible_at FROM tq.delayed ORDER BY visible_at LIMIT 1))",
-	InvalidOid);
+/* ---- rows that are written ---- */
 
 void
 tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
@@ -66,8 +100,8 @@ tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
 		return;
 	table = tq_table_open(&lease_table);
 	slot = tq_table_new_row(table);
-	tq_put(slot, LEASE_DUE, TimestampTzGetDatum(due));
-	tq_put(slot, LEASE_SEQ, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
+	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
 	tq_put(slot, LEASE_TASKS, tq_array_int64(tasks, n));
 	tq_table_close(table);
 	tq_shmem_note_due(due);
@@ -83,13 +117,120 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 		return;
 	table = tq_table_open(&timer_table);
 	slot = tq_table_new_row(table);
-	tq_put(slot, TIMER_DUE, TimestampTzGetDatum(due));
-	tq_put(slot, TIMER_SEQ, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
+	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
 	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
 	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
 	tq_table_close(table);
 	tq_shmem_note_due(due);
 }
+
+/* ---- walks ---- */
+
+/* The rows of a source behind a mark, by time and number. */
+typedef struct Walk
+{
+	TqTable *table;
+	TqScan *scan;
+	Snapshot snapshot;
+	ScanKeyData after[2];
+} Walk;
+
+/*
+ * The condition (time, number) > mark, which is one key of the scan: its last,
+ * for columns of the index from that one on.
+ */
+static void
+set_after(Walk *walk, int column, const TqMark *mark)
+{
+	ScanKey key = &walk->scan->keys[column - 1];
+
+	ScanKeyEntryInitialize(&walk->after[0],
+						   SK_ROW_MEMBER,
+						   column,
+						   BTGreaterStrategyNumber,
+						   InvalidOid,
+						   InvalidOid,
+						   F_TIMESTAMPTZ_CMP,
+						   TimestampTzGetDatum(mark->due));
+	ScanKeyEntryInitialize(&walk->after[1],
+						   SK_ROW_MEMBER | SK_ROW_END,
+						   column + 1,
+						   BTGreaterStrategyNumber,
+						   InvalidOid,
+						   InvalidOid,
+						   F_BTINT8CMP,
+						   Int64GetDatum(mark->seq));
+	memset(key, 0, sizeof(*key));
+	key->sk_flags = SK_ROW_HEADER;
+	key->sk_attno = column;
+	key->sk_strategy = BTGreaterStrategyNumber;
+}
+
+static void
+begin_walk(Walk *walk, Source *source, const TqMark *mark)
+{
+	int keys = source->kind != 0 ? 2 : 1;
+	Datum after = PointerGetDatum(walk->after);
+	Datum kind = Int16GetDatum((int16) source->kind);
+
+	walk->table = tq_table_open(&source->table);
+	walk->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	walk->scan =
+		tq_scan_begin(walk->table, &source->by_due, keys, walk->snapshot);
+	set_after(walk, keys, mark);
+	if (source->kind != 0)
+		tq_scan_seek(walk->scan, kind, after, 0);
+	else
+		tq_scan_seek(walk->scan, after, 0, 0);
+}
+
+static void
+end_walk(Walk *walk)
+{
+	tq_scan_end(walk->scan);
+	UnregisterSnapshot(walk->snapshot);
+	tq_table_close(walk->table);
+}
+
+/* Find the next row that is due, and move the mark there; false if there is none. */
+static bool
+next_due(Walk *walk, TimestampTz now, TqDue *due)
+{
+	TimestampTz time = DT_NOEND;
+
+	if (tq_scan_next(walk->scan))
+		time = tq_row_int64(walk->scan->slot, DUE_TIME);
+	due->more = time <= now;
+	if (due->more)
+		due->mark = (TqMark){time, tq_row_int64(walk->scan->slot, DUE_NUMBER)};
+	return due->more;
+}
+
+/* Take the row that was found; false when somebody else does, or has. */
+static bool
+take_row(Walk *walk, TqDue *due)
+{
+	TM_Result result = tq_table_delete_if_free(walk->table, walk->scan->slot);
+
+	switch (result)
+	{
+		case TM_Ok:
+			due->first = Min(due->first, due->mark.due);
+			return true;
+		case TM_BeingModified:
+		case TM_WouldBlock:
+		case TM_Updated:
+		case TM_Deleted:
+			return false;
+		case TM_Invisible:
+		case TM_SelfModified:
+			break;
+	}
+	tq_table_refuse(walk->table, result);
+}
+
+/* ---- rows that are due ---- */
 
 /* For qsort() and bsearch() of ids. */
 int
@@ -101,95 +242,196 @@ tq_compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The ids in the rows that were taken, in order, each once. */
-static int64 *
-read_ids(uint64 rows, int *found)
+/* Ids of tasks, as they are found. */
+typedef struct Ids
 {
-	int room = 64;
-	int64 *ids = palloc(sizeof(int64) * room);
-	int n = 0;
+	int64 *ids;
+	int n;
+	int room;
+} Ids;
 
-	for (uint64 row = 0; row < rows; row++)
-	{
-		bool isnull;
-		ArrayType *array = DatumGetArrayTypeP(tq_plan_field(row, 1, &isnull));
-		int more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+static void
+add_tasks(Ids *ids, TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	ArrayType *array = DatumGetArrayTypeP(tq_row_field(slot, column, &isnull));
+	int more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 
-		while (n + more > room)
-			ids = repalloc(ids, sizeof(int64) * (room *= 2));
-		memcpy(ids + n, ARR_DATA_PTR(array), sizeof(int64) * more);
-		n += more;
-	}
-	qsort(ids, n, sizeof(int64), tq_compare_ids);
-	*found = 0;
-	for (int i = 0; i < n; i++)
-	{
-		if (i == 0 || ids[i] != ids[i - 1])
-			ids[(*found)++] = ids[i];
-	}
-	return ids;
+	while (ids->n + more > ids->room)
+		ids->ids = repalloc(ids->ids, sizeof(int64) * (ids->room *= 2));
+	memcpy(ids->ids + ids->n, ARR_DATA_PTR(array), sizeof(int64) * more);
+	ids->n += more;
 }
 
-/* Move the mark to the last of the rows that were taken. */
+/* In order, each once. */
 static void
-move_mark(uint64 rows, TqMark *mark)
+sort_ids(Ids *ids)
 {
-	for (uint64 row = 0; row < rows; row++)
-	{
-		TimestampTz due = tq_plan_time(row, 2);
-		int64 seq = tq_plan_int64(row, 3, 0);
+	int n = 0;
 
-		if (due < mark->due || (due == mark->due && seq < mark->seq))
-			continue;
-		mark->due = due;
-		mark->seq = seq;
+	qsort(ids->ids, ids->n, sizeof(int64), tq_compare_ids);
+	for (int i = 0; i < ids->n; i++)
+	{
+		if (i == 0 || ids->ids[i] != ids->ids[i - 1])
+			ids->ids[n++] = ids->ids[i];
 	}
+	ids->n = n;
+}
+
+/* Begin to take what is behind the mark. */
+static void
+begin_taking(Walk *walk, Source *source, TqDue *due)
+{
+	due->n = 0;
+	due->first = DT_NOEND;
+	begin_walk(walk, source, &due->mark);
 }
 
 /*
- * Take up to max rows that are due and behind the mark, which moves; *more
- * when there may be others.  Within one transaction the mark spares the way
- * over all the rows that it has deleted so far.
+ * Take up to max rows that are due and behind the mark, which moves; fewer, if
+ * they name many tasks.
  */
-static int64 *
-take(TqStatement *statement, TimestampTz now, TqMark *mark, TqTimer kind,
-	 int max, int *found, bool *more)
+static void
+take(Source *source, TimestampTz now, int max, TqDue *due)
 {
-	Datum values[5] = {TimestampTzGetDatum(now),
-					   Int32GetDatum(max),
-					   TimestampTzGetDatum(mark->due),
-					   Int64GetDatum(mark->seq),
-					   Int16GetDatum(kind)};
-	uint64 rows = tq_plan_run(statement, values, NULL);
-	int64 *ids = read_ids(rows, found);
+	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
+	Walk walk;
 
-	move_mark(rows, mark);
-	*more = rows == (uint64) max;
-	tq_plan_free_result();
-	return ids;
+	begin_taking(&walk, source, due);
+	while (max > 0 && ids.n < TAKE_TASKS && next_due(&walk, now, due))
+	{
+		if (!take_row(&walk, due))
+			continue;
+		add_tasks(&ids, walk.scan->slot, source->tasks);
+		max--;
+	}
+	end_walk(&walk);
+	sort_ids(&ids);
+	due->ids = ids.ids;
+	due->n = ids.n;
 }
 
-int64 *
-tq_lease_take(TimestampTz now, TqMark *mark, int max, int *found, bool *more)
+void
+tq_lease_take(TimestampTz now, int max, TqDue *due)
 {
-	return take(&take_lease, now, mark, 0, max, found, more);
+	take(&leases, now, max, due);
 }
 
-int64 *
-tq_timer_take(TqTimer kind, TimestampTz now, TqMark *mark, int max, int *found,
-			  bool *more)
+void
+tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 {
-	return take(&take_timer, now, mark, kind, max, found, more);
+	take(kind == TQ_TIMER_DEADLINE ? &deadlines : &expiries, now, max, due);
 }
 
-/* The earliest time at which something is due, or DT_NOEND. */
+static void
+read_delayed(TupleTableSlot *slot, TqPending *row)
+{
+	*row = (TqPending){.task = tq_row_int64(slot, DELAYED_TASK),
+					   .scheduled = tq_row_int64(slot, DELAYED_SCHEDULED),
+					   .queue = tq_row_int32(slot, DELAYED_QUEUE),
+					   .priority = tq_row_int16(slot, DELAYED_PRIORITY),
+					   .run_id = tq_row_int16(slot, DELAYED_RUN_ID),
+					   .retries_left = tq_row_int16(slot,
+													DELAYED_RETRIES_LEFT),
+					   .created = (TqCreated) tq_row_int16(slot,
+														   DELAYED_CREATED)};
+}
+
+/*
+ * Take up to max runs out of delayed that are due and behind the mark, in the
+ * order in which they are, each with a place at the back of its queue.
+ */
+TqPending *
+tq_delayed_take(TimestampTz now, int max, TqDue *due)
+{
+	TqPending *rows = palloc(sizeof(TqPending) * max);
+	Walk walk;
+
+	begin_taking(&walk, &delays, due);
+	while (due->n < max && next_due(&walk, now, due))
+	{
+		if (!take_row(&walk, due))
+			continue;
+		read_delayed(walk.scan->slot, &rows[due->n]);
+		rows[due->n++].seq = tq_seq_next();
+	}
+	end_walk(&walk);
+	return rows;
+}
+
+/* ---- what is due next ---- */
+
+/*
+ * The time of the first row behind the mark, or DT_NOEND; the mark moves up to
+ * before that row, but not past the present.
+ */
+static TimestampTz
+first_behind(Source *source, TimestampTz now, TqMark *mark)
+{
+	TimestampTz due = DT_NOEND;
+	Walk walk;
+
+	begin_walk(&walk, source, mark);
+	if (tq_scan_next(walk.scan))
+		due = tq_row_int64(walk.scan->slot, DUE_TIME);
+	if (due <= now)
+		*mark = (TqMark){due, tq_row_int64(walk.scan->slot, DUE_NUMBER) - 1};
+	else if (mark->due < now)
+		*mark = (TqMark){now, PG_INT64_MIN};
+	end_walk(&walk);
+	return due;
+}
+
+/*
+ * The earliest time at which something is due behind the marks, or DT_NOEND.
+ * The marks move: all that is visible in the tables is behind them.
+ */
 TimestampTz
-tq_timer_next_due(void)
+tq_timer_next_due(TimestampTz now, TqMarks *marks)
 {
-	bool isnull;
-	Datum due;
+	TimestampTz lease = first_behind(&leases, now, &marks->lease);
+	TimestampTz deadline = first_behind(&deadlines, now, &marks->deadline);
+	TimestampTz expiry = first_behind(&expiries, now, &marks->expire);
+	TimestampTz delayed = first_behind(&delays, now, &marks->delayed);
 
-	tq_plan_run(&next_due, NULL, NULL);
-	due = tq_plan_field(0, 1, &isnull);
-	return isnull ? DT_NOEND : DatumGetTimestampTz(due);
+	return Min(Min(lease, deadline), Min(expiry, delayed));
+}
+
+/* ---- rows that others write ---- */
+
+PG_FUNCTION_INFO_V1(tq_note_due);
+
+/*
+ * tq.note_due() returns trigger: design, section 7.  The functions of tq note
+ * what they write themselves; a row that a statement has written, as in a
+ * restore, is noted here, so that the worker does not sleep past it.
+ */
+Datum
+tq_note_due(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	HeapTuple row;
+	bool isnull;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
+		TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ||
+		SPI_gettypeid(RelationGetDescr(trigger->tg_relation), DUE_TIME) !=
+			TIMESTAMPTZOID)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg(
+				 "tq.note_due() is for the triggers of tq.lease, tq.timer and tq.delayed"),
+			 errdetail("It is called after a row is inserted or updated."),
+			 errhint("Do not call it, nor use it for other triggers.")));
+	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
+													 : trigger->tg_trigtuple;
+	tq_shmem_note_due(DatumGetTimestampTz(
+		heap_getattr(row,
+					 DUE_TIME,
+					 RelationGetDescr(trigger->tg_relation),
+					 &isnull)));
+	return PointerGetDatum(NULL);
 }

@@ -9,13 +9,51 @@
  * that say "look" are locked by the session that takes them, and whether
  * something is really due is decided by the task's own row under its lock.
  * Follows spec/taskcluster.md 3.5, 3.6, 8.4 and spec/policy.md section 5.
+ *
+ * Marks
+ * -----
+ * Rows that have been taken stay in the way, in the tables and their indexes,
+ * until they are vacuumed, which a long transaction of anybody may put off for
+ * hours.  So a walk over what is due begins behind a mark.
+ *
+ * Within a pass the mark of a step is the last row that it came by.  What it
+ * passed over, because somebody else had his hand on it, is for the next pass.
+ *
+ * From one turn to the next the worker remembers marks, of which must be
+ * true: a row before the mark that is there, or will
+ * be, has a note in the worker's shared memory (shmem.c) that the worker has
+ * not read.  They move in two ways:
+ *	up		by tq_upkeep_next_due(), to before the first row that its snapshot
+ *			shows, whoever has his hand on it;
+ *	down	by tq_upkeep_noted(), to the earliest time that was noted, when the
+ *			worker's turn begins, before it takes any snapshot.
+ * Let a row before the mark not be shown by the snapshot by which the mark
+ * moved up.  Then it has been deleted by a transaction that has committed, and
+ * never comes back; or it was inserted by one that had not committed.  That
+ * one makes its note after its rows can be seen, hence after that snapshot,
+ * hence after the turn began: it is read by a later turn, before which the
+ * worker does not sleep.  A row that is deleted by a transaction that is still
+ * running is shown, so the mark stays before it, should that be rolled back.
+ *
+ * Notes are made for every row: by the functions of tq as they write it, and
+ * by a trigger for statements.  COMMIT PREPARED notes the beginning of time.
+ * Only with triggers disabled there is none; so the worker forgets its marks
+ * after a restore, and every five minutes (worker.c).
  */
 #include "message.h"
 
 #include "upkeep.h"
 
-/* Rows of lease or timer that one batch takes. */
-#define BATCH_ROWS 100
+/*
+ * A batch takes rows of lease or timer in so many takes of so many, until it
+ * has that much to do.  Most rows are stale: to tell so costs little, and a
+ * transaction of its own for each hundred of them would cost more than that.
+ * But what is to be done is done by small transactions, so that what is due in
+ * another step does not have to wait for long.
+ */
+#define BATCH_TASKS 1000
+#define BATCH_TAKES 10
+#define TAKE_ROWS 100
 
 /* When to look again at a task that another session holds. */
 #define AGAIN_MS 100
@@ -46,37 +84,41 @@ tq_step_name(TqStep step)
 	return NULL;
 }
 
-/* ---- deadlines (3.5) ---- */
+/* ---- when a task expires ---- */
 
 static int
 compare_expires(const void *a, const void *b)
 {
-	TimestampTz x = (*(TqTask *const *) a)->expires;
-	TimestampTz y = (*(TqTask *const *) b)->expires;
+	TimestampTz x = (*(const TqTask *const *) a)->expires;
+	TimestampTz y = (*(const TqTask *const *) b)->expires;
 
 	return x < y ? -1 : x > y;
 }
 
 /*
- * Look at these tasks again so long after they expire.  Those that expire in the same
- * hour share a row, so that the years in which tasks are kept cost little.
+ * Look at these tasks again so long after they expire.  Those that expire in
+ * the same hour share a row, so that the years in which tasks are kept cost
+ * little.
  */
 static void
-set_expiry(TqTask **tasks, int n, int64 delay_ms)
+set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 {
+	const TqTask **sorted = palloc(sizeof(TqTask *) * Max(n, 1));
 	int64 ids[TQ_TIMER_TASKS];
 	int nids = 0;
 
-	qsort(tasks, n, sizeof(TqTask *), compare_expires);
+	for (int i = 0; i < n; i++)
+		sorted[i] = &tasks[i];
+	qsort(sorted, n, sizeof(TqTask *), compare_expires);
 	for (int i = 0; i < n; i++)
 	{
-		ids[nids++] = tasks[i]->id;
+		ids[nids++] = sorted[i]->id;
 		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
-			tasks[i + 1]->expires / (TQ_HOUR_MS * 1000) !=
-				tasks[i]->expires / (TQ_HOUR_MS * 1000))
+			sorted[i + 1]->expires / (TQ_HOUR_MS * 1000) !=
+				sorted[i]->expires / (TQ_HOUR_MS * 1000))
 		{
 			tq_timer_insert(TQ_TIMER_EXPIRE,
-							tq_clock_add_ms(tasks[i]->expires, delay_ms + 1),
+							tq_clock_add_ms(sorted[i]->expires, delay_ms + 1),
 							ids,
 							nids);
 			nids = 0;
@@ -84,129 +126,72 @@ set_expiry(TqTask **tasks, int n, int64 delay_ms)
 	}
 }
 
-/* Tasks that a step has locked, with where they stand. */
-typedef struct Held
-{
-	TqRun *runs;
-	TqTask *tasks;
-	int n;
-} Held;
+/* ---- tasks that are held ---- */
 
+/* Keep the i-th of those that are held, behind n that are kept. */
 static void
-begin_held(Held *held, int n)
+keep(TqHeld *held, int i, int n)
 {
-	held->runs = palloc(sizeof(TqRun) * Max(n, 1));
-	held->tasks = palloc(sizeof(TqTask) * Max(n, 1));
-	held->n = 0;
+	held->runs[n] = held->runs[i];
+	held->tasks[n] = held->tasks[i];
 }
 
-/* Lock those of these unresolved tasks that nobody else holds. */
-static void
-hold_overdue(const int64 *ids, int n, Held *held)
+static bool
+ends_for_good(const TqRun *run)
 {
-	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
-
-	begin_held(held, n);
-	for (int i = 0; i < n; i++)
-	{
-		TqRun *run = &held->runs[held->n];
-
-		if (tq_run_lock(tasks[i].id, TQ_LOCK_SKIP, run) &&
-			tq_state_verdict(run->state, TQ_EVENT_DEADLINE) ==
-				TQ_VERDICT_APPLY)
-			held->tasks[held->n++] = tasks[i];
-	}
+	return run->retries_left <= 0 || run->run_id + 1 >= tq_max_runs;
 }
 
-/* Let those go that end for good while another session holds a dependent. */
+/*
+ * Let those go that end for good while another session holds a dependent: all
+ * that are held do, or only those that no retry can follow.
+ */
 static void
-drop_blocked(Held *held)
+drop_blocked(TqHeld *held, bool all)
 {
-	int64 *ids = palloc(sizeof(int64) * Max(held->n, 1));
 	int n = held->n;
-	int kept = 0;
-
-	for (int i = 0; i < n; i++)
-		ids[i] = held->tasks[i].id;
-	held->n = tq_depend_try_lock(ids, n);
-	for (int i = 0; i < n && kept < held->n; i++)
-	{
-		if (held->tasks[i].id != ids[kept])
-			continue;
-		held->runs[kept] = held->runs[i];
-		held->tasks[kept++] = held->tasks[i];
-	}
-}
-
-static int
-compare_task(const void *a, const void *b)
-{
-	int64 x = ((const TqTask *) a)->id;
-	int64 y = ((const TqTask *) b)->id;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Take the ids that are held out of the list; returns how many are left. */
-static int
-remove_held(int64 *ids, int n, const Held *held)
-{
-	int left = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		TqTask key = {.id = ids[i]};
-
-		if (bsearch(&key,
-					held->tasks,
-					held->n,
-					sizeof(TqTask),
-					compare_task) == NULL)
-			ids[left++] = ids[i];
-	}
-	return left;
-}
-
-/* Tasks that are past their deadline, and do not wait for an end any more. */
-static void
-set_expiry_of_passed(const int64 *ids, int n, const int64 *again, int nagain)
-{
-	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
-	TqTask **passed = palloc(sizeof(TqTask *) * Max(n, 1));
-	int npassed = 0;
+	int64 *finals = palloc(sizeof(int64) * Max(n, 1));
+	int nfinals = 0;
 	int next = 0;
 
+	if (n == 0)
+		return;
 	for (int i = 0; i < n; i++)
 	{
-		while (next < nagain && again[next] < tasks[i].id)
-			next++;
-		if (next == nagain || again[next] != tasks[i].id)
-			passed[npassed++] = &tasks[i];
+		if (all || ends_for_good(&held->runs[i]))
+			finals[nfinals++] = held->runs[i].task;
 	}
-	set_expiry(passed, npassed, EXPIRY_SLACK_MS);
+	nfinals = tq_depend_try_lock(finals, nfinals);
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		int64 task = held->runs[i].task;
+		bool is_free = next < nfinals && finals[next] == task;
+
+		next += is_free;
+		if (is_free || !(all || ends_for_good(&held->runs[i])))
+			keep(held, i, held->n++);
+		else
+			held->others[held->nothers++] = task;
+	}
 }
 
-static int64
-pass_deadlines(TimestampTz now, TqMark *mark, bool *more)
-{
-	int n;
-	int nopen;
-	int64 *ids =
-		tq_timer_take(TQ_TIMER_DEADLINE, now, mark, BATCH_ROWS, &n, more);
-	int64 *open;
-	Held held;
+/* ---- deadlines (3.5) ---- */
 
-	if (n == 0)
-		return 0;
-	open = tq_runs_peek_unresolved(ids, n, &nopen);
-	hold_overdue(open, nopen, &held);
-	drop_blocked(&held);
-	nopen = remove_held(open, nopen, &held);
+static int64
+pass_deadlines(TimestampTz now, TqDue *due)
+{
+	TqHeld held;
+
+	tq_timer_take(TQ_TIMER_DEADLINE, now, TAKE_ROWS, due);
+	tq_hold_unresolved(due->ids, due->n, &held);
+	set_expiry(held.resolved, held.nresolved, EXPIRY_SLACK_MS);
+	drop_blocked(&held, true);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(now, AGAIN_MS),
-					open,
-					nopen);
-	set_expiry_of_passed(ids, n, open, nopen);
+					held.others,
+					held.nothers);
+	set_expiry(held.tasks, held.n, EXPIRY_SLACK_MS);
 	tq_resolve_final(held.runs,
 					 held.tasks,
 					 held.n,
@@ -217,62 +202,43 @@ pass_deadlines(TimestampTz now, TqMark *mark, bool *more)
 
 /* ---- expired claims (3.6) ---- */
 
-/*
- * Lock the runs of these tasks whose claim has expired and whom nobody holds;
- * of those that no retry can follow, only if no dependent is held either.
- */
+/* A task that is past its deadline as well is for that step. */
 static void
-hold_expired(const int64 *ids, int n, TimestampTz now, Held *held)
+drop_overdue(TqHeld *held, TimestampTz now)
 {
-	int nruns;
-	int found;
-	TqRun *runs = tq_runs_lock_expired(ids, n, now, &nruns);
-	int64 *locked = palloc(sizeof(int64) * Max(nruns, 1));
-	TqTask *tasks;
-	Held finals;
-	int kept = 0;
+	int n = held->n;
 
-	for (int i = 0; i < nruns; i++)
-		locked[i] = runs[i].task;
-	tasks = tq_tasks_by_id(locked, nruns, &found);
-	begin_held(&finals, nruns);
-	begin_held(held, nruns);
-	for (int i = 0; i < nruns; i++)
+	held->n = 0;
+	for (int i = 0; i < n; i++)
 	{
-		if (runs[i].retries_left > 0)
-			continue;
-		finals.runs[finals.n] = runs[i];
-		finals.tasks[finals.n++] = tasks[i];
-	}
-	drop_blocked(&finals);
-	for (int i = 0; i < nruns; i++)
-	{
-		if (runs[i].retries_left <= 0 &&
-			(kept == finals.n || finals.runs[kept].task != runs[i].task))
-			continue;
-		kept += runs[i].retries_left <= 0;
-		held->runs[held->n] = runs[i];
-		held->tasks[held->n++] = tasks[i];
+		if (held->tasks[i].deadline > now)
+			keep(held, i, held->n++);
 	}
 }
 
 static int64
-expire_claims(TimestampTz now, TqMark *mark, bool *more)
+expire_claims(TimestampTz now, TqDue *due)
 {
-	int n;
-	int nexpired;
-	int64 *ids = tq_lease_take(now, mark, BATCH_ROWS, &n, more);
-	int64 *expired;
-	Held held;
+	TqHeld held;
 
-	if (n == 0)
-		return 0;
-	hold_expired(ids, n, now, &held);
-	expired = tq_runs_peek_expired(ids, n, now, &nexpired);
-	nexpired = remove_held(expired, nexpired, &held);
-	tq_lease_insert(tq_clock_add_ms(now, AGAIN_MS), expired, nexpired);
+	tq_lease_take(now, TAKE_ROWS, due);
+	tq_hold_expired(due->ids, due->n, now, &held);
+	drop_overdue(&held, now);
+	drop_blocked(&held, false);
+	tq_lease_insert(tq_clock_add_ms(now, AGAIN_MS), held.others, held.nothers);
 	tq_resolve_expired(held.runs, held.tasks, held.n, now);
 	return held.n;
+}
+
+/* ---- delayed runs ---- */
+
+static int64
+release_delayed(TimestampTz now, TqDue *due)
+{
+	TqPending *rows = tq_delayed_take(now, BATCH_TASKS, due);
+
+	tq_pending_insert(rows, due->n);
+	return due->n;
 }
 
 /* ---- expiry (8.4) ---- */
@@ -364,74 +330,136 @@ expired_before(TimestampTz now)
 }
 
 static int64
-expire_tasks(TimestampTz now, TqMark *mark, bool *more)
+expire_tasks(TimestampTz now, TqDue *due)
 {
 	TimestampTz before = expired_before(now);
-	int rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
 	int n;
 	int nkept = 0;
 	int nexpired = 0;
-	int64 *ids = tq_timer_take(TQ_TIMER_EXPIRE, now, mark, rows, &n, more);
-	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
-	TqTask **kept = palloc(sizeof(TqTask *) * Max(n, 1));
+	TqTask *tasks;
 	int deleted;
 
+	tq_timer_take(TQ_TIMER_EXPIRE,
+				  now,
+				  Max(1, tq_expire_batch / TQ_TIMER_TASKS),
+				  due);
+	tasks = tq_tasks_core(due->ids, due->n, &n);
 	for (int i = 0; i < n; i++)
 	{
 		if (tasks[i].expires < before)
-			ids[nexpired++] = tasks[i].id;
+			due->ids[nexpired++] = tasks[i].id;
 		else
-			kept[nkept++] = &tasks[i];
+			tasks[nkept++] = tasks[i];
 	}
-	set_expiry(kept, nkept, (now - before) / 1000);
-	deleted = delete_expired(ids, nexpired, now, more);
+	set_expiry(tasks, nkept, (now - before) / 1000);
+	deleted = delete_expired(due->ids, nexpired, now, &due->more);
 	sweep(tq_clock_add_ms(now, -EXPIRY_SLACK_MS));
 	return deleted;
 }
 
 /* ---- a pass ---- */
 
-int64
-tq_upkeep_step(TqStep step, TqMark *mark, bool *more)
+typedef int64 (*Some)(TimestampTz now, TqDue *due);
+
+/* Some of what is due, up to so many times, until it is enough for a batch. */
+static void
+do_some(Some some, int takes, TimestampTz now, TqMark *mark, TqBatch *batch)
+{
+	TqDue due = {.mark = *mark, .more = true};
+
+	for (; due.more && takes > 0 && batch->tasks < BATCH_TASKS; takes--)
+	{
+		int64 tasks = some(now, &due);
+
+		if (tasks > 0)
+			batch->since = Min(batch->since, due.first);
+		batch->tasks += tasks;
+	}
+	*mark = due.mark;
+	batch->more = due.more;
+}
+
+void
+tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch)
 {
 	TimestampTz now = tq_clock_now();
-	int64 tasks = 0;
 
-	*more = false;
+	*batch = (TqBatch){.since = DT_NOEND};
 	tq_plan_open(false);
 	switch (step)
 	{
 		case TQ_STEP_PUBLISH:
-			tasks = tq_deliver_pass(more);
+			batch->tasks = tq_deliver_pass(&batch->more);
 			break;
 		case TQ_STEP_DEADLINE:
-			tasks = pass_deadlines(now, mark, more);
+			do_some(pass_deadlines, BATCH_TAKES, now, mark, batch);
 			break;
 		case TQ_STEP_CLAIM_EXPIRED:
-			tasks = expire_claims(now, mark, more);
+			do_some(expire_claims, BATCH_TAKES, now, mark, batch);
 			break;
 		case TQ_STEP_DELAYED:
-			tasks = tq_delayed_release(now, BATCH_ROWS * TQ_TIMER_TASKS);
-			*more = tasks == BATCH_ROWS * TQ_TIMER_TASKS;
+			do_some(release_delayed, 1, now, mark, batch);
 			break;
 		case TQ_STEP_RETAIN:
-			tasks = tq_retention_pass(now);
+			batch->tasks = tq_retention_pass(now);
 			break;
 		case TQ_STEP_EXPIRE:
-			tasks = expire_tasks(now, mark, more);
+			do_some(expire_tasks, 1, now, mark, batch);
 			break;
 	}
 	tq_plan_close();
-	return tasks;
 }
 
+/* ---- marks ---- */
+
+/* Where a step begins that looks from these marks on. */
+TqMark
+tq_upkeep_mark(TqStep step, const TqMarks *marks)
+{
+	TqMark begin = TQ_MARK_BEGIN;
+
+	switch (step)
+	{
+		case TQ_STEP_DEADLINE:
+			return marks->deadline;
+		case TQ_STEP_EXPIRE:
+			return marks->expire;
+		case TQ_STEP_CLAIM_EXPIRED:
+			return marks->lease;
+		case TQ_STEP_DELAYED:
+			return marks->delayed;
+		case TQ_STEP_PUBLISH:
+		case TQ_STEP_RETAIN:
+			break;
+	}
+	return begin;
+}
+
+static void
+move_down(TqMark *mark, TimestampTz due)
+{
+	if (due <= mark->due)
+		*mark = (TqMark){due, PG_INT64_MIN};
+}
+
+/* Somebody has noted that something is due then. */
+void
+tq_upkeep_noted(TqMarks *marks, TimestampTz due)
+{
+	move_down(&marks->lease, due);
+	move_down(&marks->deadline, due);
+	move_down(&marks->expire, due);
+	move_down(&marks->delayed, due);
+}
+
+/* When the next thing behind the marks is due, or DT_NOEND; they move up. */
 TimestampTz
-tq_upkeep_next_due(void)
+tq_upkeep_next_due(TqMarks *marks)
 {
 	TimestampTz due;
 
 	tq_plan_open(false);
-	due = tq_timer_next_due();
+	due = tq_timer_next_due(tq_clock_now(), marks);
 	tq_plan_close();
 	return due;
 }

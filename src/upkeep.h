@@ -22,14 +22,26 @@ typedef enum TqStep
 
 extern const char *tq_step_name(TqStep step);
 
-/*
- * One bounded batch of a step in the caller's transaction: returns the number
- * of tasks changed, or messages published, or places of the log emptied, and sets *more when there may be more due at once.  The
- * mark is TQ_MARK_BEGIN at first, and passed on within one transaction.
- */
-extern int64 tq_upkeep_step(TqStep step, TqMark *mark, bool *more);
+/* What became of a batch. */
+typedef struct TqBatch
+{
+	int64
+		tasks; /* changed; or messages published, or places of the log emptied */
+	bool more;         /* there may be more that is due at once */
+	TimestampTz since; /* the first of the tasks was due then, or DT_NOEND */
+} TqBatch;
 
-/* When the next thing is due, or DT_NOEND. */
-extern TimestampTz tq_upkeep_next_due(void);
+/*
+ * One bounded batch of a step in the caller's transaction.  The mark is
+ * TQ_MARK_BEGIN at first, or that of the step, and passed on within a pass.
+ */
+extern void tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch);
+
+/* The worker's marks, from turn to turn. */
+extern TqMark tq_upkeep_mark(TqStep step, const TqMarks *marks);
+extern void tq_upkeep_noted(TqMarks *marks, TimestampTz due);
+
+/* When the next thing behind the marks is due, or DT_NOEND. */
+extern TimestampTz tq_upkeep_next_due(TqMarks *marks);
 
 #endif /* TQ_UPKEEP_H */

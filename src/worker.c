@@ -7,10 +7,13 @@
  * worker_launcher.c, which statements send it away in worker_utility.c, what
  * a step does in upkeep.c, how it is woken in shmem.c.
  *
- * A turn publishes messages, and takes every other step once if one is due,
- * in batches, each in its own transaction; an error in one is logged, and
- * tried again a second later, and the other steps are taken all the same.  Then the worker sleeps until the next thing is
- * due, or until a commit makes something due earlier.
+ * A turn publishes messages, and, if anything is due, takes a batch of every
+ * other step, each in its own transaction; an error in one is logged, and
+ * tried again a second later, and the other steps are taken all the same.
+ * Then the worker sleeps until the next thing is due, or until a commit makes
+ * something due earlier.  When there is more than a batch, the next turn
+ * follows at once: however much is due in one step, what is due in another
+ * waits for a batch only.
  *
  * A transaction begins by taking AccessShareLock on the extension.  DROP and
  * ALTER EXTENSION hold it exclusively from their first moment, so a step never
@@ -65,6 +68,7 @@
 #define RETAIN_MS 1000    /* between two looks at what is too old to be kept */
 #define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
 #define SKIPPED_LAST_MS 100 /* … up to this */
+#define MARKS_MS 300000     /* so long the marks of upkeep.c are kept */
 
 /* What became of one transaction. */
 typedef enum Outcome
@@ -262,23 +266,67 @@ attempt(const char *activity, Work work, void *arg)
 typedef struct StepWork
 {
 	TqStep step;
-	int64 tasks;
-	bool more;
+	TqMark mark;
+	TqBatch batch;
 } StepWork;
+
+/* Before these places there is nothing that is due and has not been noted. */
+static TqMarks marks = TQ_MARKS_BEGIN;
 
 static void
 work_step(void *arg)
 {
 	StepWork *work = (StepWork *) arg;
-	TqMark mark = TQ_MARK_BEGIN;
 
-	work->tasks = tq_upkeep_step(work->step, &mark, &work->more);
+	tq_upkeep_step(work->step, &work->mark, &work->batch);
 }
 
 static void
 work_next_due(void *arg)
 {
-	*(TimestampTz *) arg = tq_upkeep_next_due();
+	*(TimestampTz *) arg = tq_upkeep_next_due(&marks);
+}
+
+/* Take one batch of a step; how it went is kept for tq.worker_activity(). */
+static Outcome
+take_batch(StepWork *work)
+{
+	Outcome outcome;
+	TimestampTz now;
+
+	work->mark = tq_upkeep_mark(work->step, &marks);
+	work->batch = (TqBatch){.tasks = 0};
+	outcome = attempt(tq_step_name(work->step), work_step, work);
+	if (outcome != DONE)
+	{
+		work->batch = (TqBatch){.tasks = 0};
+		return outcome;
+	}
+	if (work->batch.tasks > 0)
+	{
+		now = tq_clock_now();
+		tq_shmem_count_batch(work->step,
+							 work->batch.tasks,
+							 now,
+							 work->batch.since == DT_NOEND
+								 ? -1
+								 : now - work->batch.since);
+	}
+	return outcome;
+}
+
+StaticAssertDecl(TQ_STEPS == TQ_SHMEM_STEPS, "a place for each step");
+
+/* Forget the marks now and then, should something not have been noted. */
+static void
+forget_marks(TimestampTz now)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+
+	if (now >= last && now < tq_clock_add_ms(last, MARKS_MS))
+		return;
+	marks = (TqMarks) TQ_MARKS_BEGIN;
+	last = now;
 }
 
 /* When to publish next at the earliest, and whether that has to be. */
@@ -321,39 +369,15 @@ publish(TimestampTz now)
 	tq_shmem_publish_begin();
 	do
 	{
-		work.tasks = 0;
-		work.more = false;
-		outcome = attempt(tq_step_name(TQ_STEP_PUBLISH), work_step, &work);
-	} while (outcome == DONE && work.more && work.tasks > 0 &&
+		outcome = take_batch(&work);
+	} while (outcome == DONE && work.batch.more && work.batch.tasks > 0 &&
 			 ++passes < PASSES_MAX);
-	publish_again = outcome != DONE || work.more;
+	publish_again = outcome != DONE || work.batch.more;
 	ms = gather_ms(now);
-	if (publish_again && work.tasks == 0)
+	if (publish_again && work.batch.tasks == 0)
 		ms = outcome == FAILED ? RETRY_MS : FULL_MS;
 	publish_earliest = tq_clock_add_ms(tq_clock_now(), ms);
 	return outcome == FAILED ? DONE : outcome;
-}
-
-/*
- * Take one step until nothing is left to do; tells whether it did anything.
- * Between batches messages are published: listeners do not wait for the last.
- */
-static Outcome
-take_step(TqStep step, bool *progress)
-{
-	StepWork work = {.step = step};
-	Outcome outcome;
-
-	do
-	{
-		work.tasks = 0;
-		work.more = false;
-		outcome = attempt(tq_step_name(step), work_step, &work);
-		*progress = *progress || work.tasks > 0 || work.more;
-		if (work.more)
-			(void) publish(tq_clock_now());
-	} while (outcome == DONE && work.more);
-	return outcome;
 }
 
 /* Until when to sleep after a transaction that could not do its work. */
@@ -405,32 +429,51 @@ is_time_to_retain(TimestampTz now)
 	return true;
 }
 
+/* After an error a step is not taken for a while. */
+static bool
+may_take(TqStep step, TimestampTz began, const TimestampTz *failed)
+{
+	if (failed[step] != TQ_LONG_AGO && began >= failed[step] &&
+		began < tq_clock_add_ms(failed[step], RETRY_MS))
+		return false;
+	return step != TQ_STEP_RETAIN || is_time_to_retain(began);
+}
+
 /*
- * Take all steps besides publishing if one is due, and find out when the next
- * one is.
+ * Take a batch of every step besides publishing if one is due, and find out
+ * when the next one is.
  */
 static Outcome
 take_steps(TimestampTz began)
 {
+	static TimestampTz failed[TQ_STEPS]; /* when; TQ_LONG_AGO: it is well */
 	TimestampTz next = DT_NOEND;
 	bool progress = false;
-	bool failed = false;
+	bool more = false;
+	bool has_failed = false;
 	Outcome outcome;
 
 	if (steps_due > began)
 		return DONE;
+	forget_marks(began);
 	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
 	{
-		if (step == TQ_STEP_RETAIN && !is_time_to_retain(began))
-			continue;
-		outcome = take_step((TqStep) step, &progress);
-		if (outcome == LOCKED || outcome == RESTORING)
-			return outcome;
-		failed = failed || outcome == FAILED;
+		StepWork work = {.step = (TqStep) step};
+
+		if (may_take(work.step, began, failed))
+		{
+			outcome = take_batch(&work);
+			if (outcome == LOCKED || outcome == RESTORING)
+				return outcome;
+			failed[step] = outcome == FAILED ? began : TQ_LONG_AGO;
+		}
+		has_failed = has_failed || failed[step] != TQ_LONG_AGO;
+		more = more || work.batch.more;
+		progress = progress || more || work.batch.tasks > 0;
 	}
 	outcome = attempt("next due", work_next_due, &next);
 	if (outcome == DONE)
-		steps_due = bedtime(next, began, progress, failed);
+		steps_due = more ? began : bedtime(next, began, progress, has_failed);
 	return outcome;
 }
 
@@ -446,11 +489,14 @@ take_turn(TimestampTz began)
 	if (reloaded)
 		steps_due = TQ_LONG_AGO;
 	reloaded = false;
-	due = tq_shmem_turn_begin();
+	due = tq_shmem_turn_begin(began);
 	steps_due = Min(steps_due, due);
+	tq_upkeep_noted(&marks, due);
 	outcome = publish(began);
 	if (outcome == DONE)
 		outcome = take_steps(began);
+	if (outcome == RESTORING)
+		marks = (TqMarks) TQ_MARKS_BEGIN;
 	if (outcome != DONE)
 		return later(outcome);
 	if (reloaded)

@@ -276,7 +276,7 @@ CREATE TABLE tq.delayed (
 	reason_created smallint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
-CREATE INDEX delayed_due ON tq.delayed (visible_at);
+CREATE INDEX delayed_due ON tq.delayed (visible_at, task);
 
 CREATE TABLE tq.run (
 	task bigint NOT NULL,
@@ -316,9 +316,24 @@ CREATE TABLE tq.timer (
 	seq bigint NOT NULL DEFAULT nextval('tq.seq'),
 	kind smallint NOT NULL,			-- 1 deadline, 2 expiry
 	tasks bigint[] NOT NULL,
-	PRIMARY KEY (due, seq)
+	PRIMARY KEY (kind, due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.timer IS 'when to look at tasks for anything else than a claim: deadlines, expiry';
+
+-- The worker sleeps until the next thing is due; what does not come through
+-- tq's functions (a restore, a DBA) tells it by this trigger.
+CREATE FUNCTION tq.note_due() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_note_due' LANGUAGE C;
+COMMENT ON FUNCTION tq.note_due() IS 'trigger: a row of lease, timer or delayed that was written by a statement is noted for the background worker';
+CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.lease
+	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
+CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.timer
+	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
+CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.delayed
+	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
+ALTER TABLE tq.lease ENABLE ALWAYS TRIGGER note_due;
+ALTER TABLE tq.timer ENABLE ALWAYS TRIGGER note_due;
+ALTER TABLE tq.delayed ENABLE ALWAYS TRIGGER note_due;
 
 
 CREATE TABLE tq.artifact (
@@ -821,6 +836,12 @@ CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: deadlines, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
+CREATE FUNCTION tq.worker_activity()
+	RETURNS TABLE (step text, batches bigint, tasks bigint, last_at timestamptz,
+		last_late interval, max_late interval, max_late_at timestamptz)
+	AS 'MODULE_PATHNAME', 'tq_worker_activity' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.worker_activity() IS 'what the background worker of this database has done since it was started, and how late: its turns, then each step; no rows without a worker';
+
 CREATE FUNCTION tq.start_worker() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
 COMMENT ON FUNCTION tq.start_worker() IS 'ask for the background worker of this database; done by CREATE EXTENSION';
@@ -886,6 +907,10 @@ CREATE VIEW tq.task_overview AS
 		LEFT JOIN tq.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
 COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, in words';
 
+CREATE VIEW tq.worker_overview AS
+	SELECT * FROM tq.worker_activity();
+COMMENT ON VIEW tq.worker_overview IS 'turns and steps of the background worker of this database: batches and tasks done since it was started, when last, how late that was, and at the most';
+
 CREATE VIEW tq.binding_overview AS
 	SELECT channel, tq.exchange_name(exchange) AS exchange, pattern FROM tq.binding
 	UNION ALL
@@ -910,8 +935,8 @@ COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: how far each
 REVOKE ALL ON ALL ROUTINES IN SCHEMA tq FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO tq_admin;
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO tq_admin;
-REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending() FROM tq_admin;
+REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending(), tq.note_due() FROM tq_admin;
 GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- whoever may read the tables may dump them
-GRANT SELECT ON tq.run_overview, tq.task_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
+GRANT SELECT ON tq.run_overview, tq.task_overview, tq.worker_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 
 SELECT tq.start_worker();

@@ -1,0 +1,296 @@
+/*
+ * store_hold.c
+ *	  Where many tasks stand, and a hold on them, for upkeep.
+ *
+ * Room 2.  By the access methods, and waiting for nobody.  Most of the tasks
+ * that upkeep has to look at are resolved long ago: telling that costs a look
+ * at the last run, and one at where a run may follow.
+ *
+ * All is seen by one snapshot, in which an unresolved task stands in one
+ * place.  If the row there is the present one and can be locked, the task
+ * stands there still, and stays as long as we hold it: a row of the first
+ * three places is deleted when its task leaves, and a run that is running is
+ * the task's last until its row says otherwise.  A row that has another
+ * version by now, or that somebody else has his hand on, is not waited for.
+ */
+#include "store.h"
+#include "row.h"
+
+#include "utils/snapmgr.h"
+
+/* Columns of tq.pending and tq.delayed, from 1, where they are the same. */
+enum
+{
+	WAITING_TASK = 2,
+	WAITING_SCHEDULED,
+	WAITING_QUEUE,
+	WAITING_PRIORITY,
+	WAITING_RUN_ID,
+	WAITING_RETRIES_LEFT,
+	WAITING_CREATED
+};
+
+/* How a place is looked at: by a key of one column, or of three. */
+typedef struct Way
+{
+	TqPlace place;
+	TqRelation table;
+	TqRelation index;
+	int nkeys;
+} Way;
+
+/* The ways to find a task's row. */
+typedef enum
+{
+	BY_RUN,
+	BY_MOVED, /* in pending, but not as the first run of a new task */
+	BY_ORDER, /* as that */
+	BY_DELAYED,
+	BY_UNSCHEDULED,
+	WAYS
+} By;
+
+static Way ways[WAYS] =
+	{[BY_RUN] = {TQ_PLACE_RUN, TQ_RELATION("run"), TQ_RELATION("run_pkey"), 1},
+	 [BY_MOVED] = {TQ_PLACE_PENDING,
+				   TQ_RELATION("pending"),
+				   TQ_RELATION("pending_moved"),
+				   1},
+	 [BY_ORDER] = {TQ_PLACE_PENDING,
+				   TQ_RELATION("pending"),
+				   TQ_RELATION("pending_order"),
+				   3},
+	 [BY_DELAYED] = {TQ_PLACE_DELAYED,
+					 TQ_RELATION("delayed"),
+					 TQ_RELATION("delayed_pkey"),
+					 1},
+	 [BY_UNSCHEDULED] = {TQ_PLACE_UNSCHEDULED,
+						 TQ_RELATION("unscheduled"),
+						 TQ_RELATION("unscheduled_pkey"),
+						 1}};
+
+/* A look at the places, each opened when it is first looked at. */
+typedef struct Look
+{
+	Snapshot snapshot;
+	TqScan *tasks;
+	TqScan *scans[WAYS];
+	TqHeld *held;
+} Look;
+
+static void
+begin_look(Look *look, int n, TqHeld *held)
+{
+	memset(look, 0, sizeof(*look));
+	look->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	look->tasks = tq_task_scan_begin(look->snapshot);
+	look->held = held;
+	held->runs = palloc(sizeof(TqRun) * Max(n, 1));
+	held->tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	held->others = palloc(sizeof(int64) * Max(n, 1));
+	held->resolved = palloc(sizeof(TqTask) * Max(n, 1));
+	held->n = held->nothers = held->nresolved = 0;
+}
+
+static void
+end_look(Look *look)
+{
+	for (int by = 0; by < WAYS; by++)
+	{
+		TqTable *table;
+
+		if (look->scans[by] == NULL)
+			continue;
+		table = look->scans[by]->table;
+		tq_scan_end(look->scans[by]);
+		tq_table_close(table);
+	}
+	tq_task_scan_end(look->tasks);
+	UnregisterSnapshot(look->snapshot);
+}
+
+static TqScan *
+begin_way(Look *look, By by)
+{
+	Way *way = &ways[by];
+
+	if (look->scans[by] == NULL)
+		look->scans[by] = tq_scan_begin(tq_table_open(&way->table),
+										&way->index,
+										way->nkeys,
+										look->snapshot);
+	return look->scans[by];
+}
+
+/* The row of a task by one column; of its runs the last.  NULL: there is none. */
+static TqScan *
+find(Look *look, By by, int64 task)
+{
+	TqScan *scan = begin_way(look, by);
+
+	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
+	return index_getnext_slot(scan->desc,
+							  by == BY_RUN ? BackwardScanDirection
+										   : ForwardScanDirection,
+							  scan->slot)
+			   ? scan
+			   : NULL;
+}
+
+static TqScan *
+find_first_run(Look *look, const TqTask *task)
+{
+	TqScan *scan = begin_way(look, BY_ORDER);
+
+	tq_scan_seek(scan,
+				 Int32GetDatum(task->queue),
+				 Int16GetDatum(task->priority),
+				 Int64GetDatum(task->id));
+	return tq_scan_next(scan) ? scan : NULL;
+}
+
+static void
+read_waiting(TupleTableSlot *slot, TqRun *run)
+{
+	run->run_id = tq_row_int16(slot, WAITING_RUN_ID);
+	run->state = TQ_STATE_PENDING;
+	run->created = (TqCreated) tq_row_int16(slot, WAITING_CREATED);
+	run->retries_left = tq_row_int16(slot, WAITING_RETRIES_LEFT);
+	run->scheduled = tq_row_int64(slot, WAITING_SCHEDULED);
+}
+
+/* Read the row that was found as what it says of its task. */
+static void
+read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
+{
+	*run = (TqRun){.task = task, .place = place, .run_id = -1};
+	switch (place)
+	{
+		case TQ_PLACE_NONE:
+		case TQ_PLACE_UNSCHEDULED:
+			run->state = TQ_STATE_UNSCHEDULED;
+			break;
+		case TQ_PLACE_PENDING:
+		case TQ_PLACE_DELAYED:
+			read_waiting(scan->slot, run);
+			break;
+		case TQ_PLACE_RUN:
+			tq_run_read(scan->slot, run);
+			break;
+	}
+}
+
+/*
+ * The row in which an unresolved task stands, and what it says; NULL when the
+ * task is resolved.  What follows another run is no first run of its task.
+ */
+static TqScan *
+find_unresolved(Look *look, const TqTask *task, TqRun *run)
+{
+	TqScan *scan = find(look, BY_RUN, task->id);
+	bool has_run = scan != NULL;
+	TqPlace place = TQ_PLACE_RUN;
+
+	if (has_run)
+	{
+		read_found(scan, TQ_PLACE_RUN, task->id, run);
+		if (!tq_state_is_resolved(run->state))
+			return scan;
+		scan = NULL;
+	}
+	for (int by = BY_MOVED; by < WAYS && scan == NULL; by++)
+	{
+		place = ways[by].place;
+		if (by == BY_ORDER)
+			scan = has_run ? NULL : find_first_run(look, task);
+		else if (by != BY_UNSCHEDULED || !has_run)
+			scan = find(look, (By) by, task->id);
+	}
+	if (scan != NULL)
+		read_found(scan, place, task->id, run);
+	return scan;
+}
+
+/* Lock the row that was found; false when it has changed, or is another's. */
+static bool
+lock_found(TqScan *scan)
+{
+	TM_Result result = tq_table_lock(scan->table,
+									 scan->slot,
+									 LockTupleExclusive,
+									 LockWaitSkip);
+
+	switch (result)
+	{
+		case TM_Ok:
+			return true;
+		case TM_BeingModified:
+		case TM_WouldBlock:
+		case TM_Updated:
+		case TM_Deleted:
+		case TM_SelfModified:
+			return false;
+		case TM_Invisible:
+			break;
+	}
+	tq_table_refuse(scan->table, result);
+}
+
+static void
+hold(TqHeld *held, TqScan *scan, const TqTask *task, const TqRun *run)
+{
+	if (!lock_found(scan))
+	{
+		held->others[held->nothers++] = task->id;
+		return;
+	}
+	held->runs[held->n] = *run;
+	held->tasks[held->n++] = *task;
+}
+
+/* Hold those of these tasks that are not resolved; tell those that are. */
+void
+tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
+{
+	Look look;
+
+	begin_look(&look, n, held);
+	for (int i = 0; i < n; i++)
+	{
+		TqTask task;
+		TqRun run;
+		TqScan *scan;
+
+		if (!tq_task_core(look.tasks, tasks[i], &task))
+			continue;
+		scan = find_unresolved(&look, &task, &run);
+		if (scan == NULL)
+			held->resolved[held->nresolved++] = task;
+		else
+			hold(held, scan, &task, &run);
+	}
+	end_look(&look);
+}
+
+/* Hold those of these tasks that are running under a claim that has expired. */
+void
+tq_hold_expired(const int64 *tasks, int n, TimestampTz now, TqHeld *held)
+{
+	Look look;
+
+	begin_look(&look, n, held);
+	for (int i = 0; i < n; i++)
+	{
+		TqScan *scan = find(&look, BY_RUN, tasks[i]);
+		TqTask task;
+		TqRun run;
+
+		if (scan == NULL)
+			continue;
+		tq_run_read(scan->slot, &run);
+		if (run.state == TQ_STATE_RUNNING && run.taken_until <= now &&
+			tq_task_core(look.tasks, run.task, &task))
+			hold(held, scan, &task, &run);
+	}
+	end_look(&look);
+}

@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154	# what run has set
+#
+# claim.sh: the part claim.  A backlog, VACUUM ANALYZE, and then pgbench: each
+# run of a script claims n and completes them, in two transactions.  The claim
+# tells the client the ids only, for everybody.  Default bindings, nobody listens.
+
+# claimed WHAT N CLIENTS SECONDS BACKLOG [DEAD]: tasks per second that are
+# claimed and completed; so many were claimed just before, and not vacuumed.
+claimed() {
+	local what=$1 n=$2 clients=$3 seconds=$4 backlog=$5 dead=${6:-0} before after
+	fresh && load "$what" "$((backlog + dead))" || exit
+	((dead == 0)) || pgbench_run "$(script "${what}_take" 1000)" 1 -t "$((dead / 1000))" || exit
+	[ "$what" != tq ] || forget_messages || exit
+	sql CHECKPOINT
+	before=$(pending_in "$what")
+	pgbench_run "$(script "${what}_claim" "$n")" "$clients" -T "$seconds" || exit
+	after=$(pending_in "$what")
+	((after > 0)) || { echo "$what: the backlog of $before was too small" >&2; exit 1; }
+	(($(running_in "$what") <= dead + n * clients)) || { echo "$what: not all was completed" >&2; exit 1; }
+	awk -v done="$((before - after))" '/^number of transactions actually/ { runs = $NF + 0 } /^tps/ { tps = $3 }
+		END { print done / runs * tps }' "$work/out"
+}
+
+claimed_fresh() { claimed "$1" 1 16 "$(scaled 8)" "$(scaled 200000 40000)"; }
+
+claimed_dead() {
+	autovacuum off || exit
+	claimed "$1" 1 16 "$(scaled 8)" "$(scaled 200000 40000)" "$(scaled 100000 5000)" || exit
+	autovacuum on
+}
+
+claimed_hundred() { claimed "$1" 100 4 "$(scaled 5)" "$(scaled 800000 200000)"; }
+
+part_claim() {
+	local others=()
+	! has_peer graphile || others+=(graphile)
+	! has_peer pgboss || others+=(pgboss)
+	wanted default
+	row claim.fresh tasks/s "claim 1, complete 1, 16 clients, fresh backlog of $(scaled 200000 40000)"
+	turns claim.fresh claimed_fresh bare tq busy keep "${others[@]}"
+	row claim.dead tasks/s "claim 1, complete 1, 16 clients, after $(scaled 100000 5000) just claimed, no vacuum"
+	turns claim.dead claimed_dead bare tq "${others[@]}"
+	row claim.hundred tasks/s "claim 100, complete 100, 4 clients, fresh backlog of $(scaled 800000 200000)"
+	turns claim.hundred claimed_hundred bare tq busy keep "${others[@]}"
+	text 'bare deletes what is completed, keep updates it. busy is tq by a worker that completes what it has and' \
+		'claims the next in one statement.'
+}

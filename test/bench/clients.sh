@@ -1,0 +1,25 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154	# what run has set
+#
+# clients.sh: the part clients.  Other queues through their own clients for
+# node, set up as they recommend, and tq through pg; peers/client.mjs.
+
+part_clients() {
+	local round what rates n
+	has_peer graphile || { echo 'clients: there is no node with these' >&2; return; }
+	n=$(scaled 50000 5000)
+	n=$((n / 1000 * 1000))
+	wanted default
+	row clients.create tasks/s "through clients for node: $n created, a thousand to a call"
+	row clients.work tasks/s "through clients for node: $n worked off by one process, which claims and completes many at once"
+	for ((round = 0; round < rounds; round++)); do
+		for what in tq graphile pgboss; do
+			fresh || exit
+			read -r -a rates < <(client work "$what" "$n") && ((${#rates[@]} == 2)) || exit
+			note clients.create "$what" "${rates[0]}"
+			note clients.work "$what" "${rates[1]}"
+		done
+	done
+	text 'graphile-worker: 24 jobs at once, localQueue of 500, completions in batches; pg-boss: 4 workers, batchSize' \
+		'100, burstWhenBatchFull; tq: 4 connections, 100 at a time, in one statement.'
+}

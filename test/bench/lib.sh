@@ -1,0 +1,255 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154	# what run sets, and the parts use
+#
+# lib.sh: what the parts of the bench stand on.  Sourced by run.
+#
+#	sql STATEMENT			the answer
+#	row KEY UNIT TITLE		begins a row of the report
+#	turns KEY COMMAND VARIANT...	measures the variants in turn, several times
+#	note KEY VARIANT FIGURE	a figure of a row
+#	text LINE...			a line of the report
+#	pgbench_run, drive_run, cycles	run scripts
+#	fresh, load, pending_in		empty tables, a backlog, and what is left of it
+#
+# A part prints its rows and figures, as lines of fields with tabs between; run
+# keeps them, and report makes tables of them.  Variants: tq; bare, a table
+# that is claimed from by SKIP LOCKED and deleted from; keep, the same and
+# completed by UPDATE; row, a table that is updated by its primary key; alike, tq
+# with tasks that are created from payloads only; graphile, pgboss and pgq.
+
+database=tq_bench_$$
+databases=("$database")
+
+sql() { psql -XqAt -v ON_ERROR_STOP=1 -c "$1"; }
+
+say() { echo "  $*" >&2; }
+
+# scaled N [AT_LEAST]: a number of seconds, or of tasks.
+scaled() { awk -v n="$1" -v s="$scale" -v l="${2:-1}" 'BEGIN { v = int(n * s + 0.5); print (v < l ? l : v) }'; }
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+# ---------------------------------------------------------------------------
+# What is measured
+# ---------------------------------------------------------------------------
+
+row() { printf 'row\t%s\t%s\t%s\n' "$@"; }
+
+note() {
+	printf 'value\t%s\t%s\t%s\n' "$@"
+	say "$1 $2: $3"
+}
+
+text() { printf 'text\t%s\n' "$@"; }
+
+# At the head of each part: where and when.
+what_runs() {
+	[ "$scale" = 1 ] || text "Scaled to $scale: shorter than is meant, for trying it out."
+	text "$(date -u '+%Y-%m-%d %H:%M UTC'), tq $(git -c safe.directory='*' -C "$tq_root" describe --always --dirty 2>/dev/null || echo '?'), PostgreSQL $(sql 'SHOW server_version'), $(nproc) cores; $(
+		sql "SELECT string_agg(name || ' ' || current_setting(name), ', ' ORDER BY name) FROM unnest('{fsync,
+			synchronous_commit,wal_sync_method,full_page_writes,wal_level,shared_buffers,max_wal_size,autovacuum,jit}'::text[]) AS name")"
+}
+
+# turns KEY COMMAND VARIANT...: COMMAND VARIANT prints a figure.
+turns() {
+	local key=$1 command=$2 round variant value
+	shift 2
+	for ((round = 0; round < rounds; round++)); do
+		for variant in "$@"; do
+			value=$("$command" "$variant") || exit
+			note "$key" "$variant" "$value"
+		done
+	done
+}
+
+# ---------------------------------------------------------------------------
+# Tools, databases and data
+# ---------------------------------------------------------------------------
+
+# Our own programs, for the libpq of the server as it is installed; its copy
+# has none.
+make_tools() {
+	local tool
+	for tool in drive idle waiters; do
+		gcc -std=gnu99 -O2 -Wall -Wextra -o "$work/$tool" "$bench/$tool.c" \
+			-I"$("$tq_server" --includedir)" -L"$("$tq_server" --libdir)" -lpq || exit
+	done
+}
+
+# make_database NAME: a database with tq and bare tables, which ends with us.
+make_database() {
+	[[ " ${databases[*]} " == *" $1 "* ]] || databases+=("$1")
+	PGDATABASE=$tq_home psql -Xqc "CREATE DATABASE $1" || exit
+	export PGDATABASE=$1 PGOPTIONS='-c client_min_messages=warning'
+	sql 'CREATE EXTENSION tq' || exit
+	sql 'CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payload jsonb NOT NULL,
+			worker text, taken_until timestamptz, resolved timestamptz) WITH (fillfactor = 70);
+		CREATE TABLE bare_row (LIKE bare INCLUDING ALL) WITH (fillfactor = 70);
+		CREATE INDEX bare_free ON bare (id) WHERE taken_until IS NULL' || exit
+	with_wait=$(sql "SELECT count(*) FROM pg_proc WHERE oid::regproc = 'tq.claim_work'::regproc AND pronargs = 5")
+}
+
+# Payloads of 200 bytes: one, and parameters of batches of them.
+make_data() {
+	local n
+	payload=$(sql "SELECT jsonb_build_object('command', repeat('x', 185))")
+	for n in 1 10 100 1000; do
+		sql "SELECT array_agg('$payload'::jsonb) FROM generate_series(1, $n)" >"$work/bare.$n"
+	done
+	ln -s bare.1000 "$work/pgq.1000"
+	mkdir "$work/sql" && cp "$bench"/sql/* "$work/sql/"
+	make_definitions
+}
+
+# A definition, and batches of them, in which drive puts new ids.
+make_definitions() {
+	local n definition
+	definition=$(sql "SELECT jsonb_build_object('taskQueueId', 'bench/w', 'created', now(), 'deadline', now() + interval '1 day',
+		'payload', '$payload'::jsonb, 'metadata', jsonb_build_object(
+		'name', 'n', 'description', 'd', 'owner', 'o', 'source', 'https://example.org/'))")
+	printf '%s' "$definition" >"$work/definition"
+	for n in 1 10 100 1000; do
+		sql "SELECT jsonb_agg(jsonb_build_object('taskId', repeat('@', 22), 'task', '$definition'::jsonb))
+			FROM generate_series(1, $n)" >"$work/tq.$n"
+	done
+}
+
+# A definition may be a quarter of an hour old, and no more.
+renew_definitions() { [ -z "$(find "$work/definition" -mmin +4)" ] || make_definitions; }
+
+# script NAME N: the script, for N tasks at a time; prints its name.  The number
+# is written into it, so that no plan is made without knowing it.
+script() {
+	local name=$work/sql/$1
+	if [ ! -f "$name.sql" ]; then
+		name+=_$2
+	elif grep -q ':n\>' "$name.sql"; then
+		sed "s/:n\>/$2/g" "$name.sql" >"$name.of.$2"
+		echo "$name.of.$2"
+		return
+	fi
+	echo "$name.sql"
+}
+
+# pgbench_run SCRIPT CLIENTS OPTION...: runs pgbench; what it prints is in
+# $work/out.
+pgbench_run() {
+	local script=$1 clients=$2 job=$payload
+	shift 2
+	[[ $script != *pgboss* ]] || job=$(<"$work/sql/pgboss_payload.json")
+	pgbench -n -M prepared -f "$script" -D payload="$job" -D def="$(<"$work/definition")" -D ids='{}' -D runs='{}' \
+		-c "$clients" -j "$((clients < 4 ? clients : 4))" "$@" >"$work/out" 2>"$work/err" || echo failed >"$work/out"
+	if ! grep -q 'failed transactions: 0 ' "$work/out"; then
+		echo "$script has failed" >&2
+		grep -hv '^pgbench (' "$work/err" "$work/out" | head -n 20 >&2
+		exit 1
+	fi
+}
+
+# Runs per second of the last pgbench_run.
+pgbench_rate() { sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/out"; }
+
+# drive_run SCRIPT OPTION...: runs drive; what it prints is in $work/driven.
+drive_run() {
+	local script=$1
+	shift
+	"$work/drive" "$@" "$script" >"$work/driven" || exit
+}
+
+# Runs per second of the last drive_run.
+drive_rate() { awk '{ print $2 }' "$work/driven"; }
+
+# cycles WHAT N CLIENTS OPTION...: runs drive, prints runs per second, of
+# which each creates n tasks, claims n and completes n.
+cycles() {
+	local what=$1 n=$2 clients=$3
+	shift 3
+	drive_run "$(script "${what}_cycle" "$n")" -c "$clients" -p "batch=$(batch_of "$what" "$n")" "$@" && drive_rate
+}
+
+# ---------------------------------------------------------------------------
+# Empty tables, and backlogs
+# ---------------------------------------------------------------------------
+
+tables_of() {
+	case $1 in
+		tq | busy) echo tq.task, tq.run, tq.pending, tq.delayed, tq.unscheduled, tq.edge, tq.lease, tq.timer, tq.task_group ;;
+		bare | keep | notify) echo bare ;;
+		row) echo bare_row ;;
+		graphile) echo graphile_worker._private_jobs ;;
+		pgboss) echo pgboss.job_common ;;
+		pgq) echo pgq.event_template ;;
+	esac
+}
+
+# Everybody starts empty, nothing of before is still to be written, and the
+# clients find their pages whole in the WAL after the checkpoint.
+fresh() {
+	local what
+	renew_definitions
+	forget_messages || exit
+	for what in tq bare row "${peers[@]}"; do
+		[ "$what" = pgq ] || sql "TRUNCATE $(tables_of "$what")" || exit
+	done
+	if has_peer pgq; then pgq_fresh || exit; fi
+	sql CHECKPOINT
+}
+
+# load WHAT N: a backlog of N in an empty table, and statistics of it.
+load() {
+	local what=$1 n=$2 table
+	case $what in busy) what=tq ;; keep) what=bare ;; esac
+	[ "$what" != tq ] || quietly
+	fill "$what" "$n" || exit
+	[ "$what" != tq ] || wanted default
+	for table in $(tables_of "$what" | tr -d ,); do sql "VACUUM ANALYZE $table" || exit; done
+	sql CHECKPOINT
+}
+
+# Nobody wants messages.
+quietly() { wanted none; }
+
+# fill WHAT N: N more, by the thousand.
+fill() {
+	local what=$1 n=$2
+	renew_definitions
+	PGOPTIONS="$PGOPTIONS -c synchronous_commit=off" \
+		drive_run "$(bulk_script "$what")" -c 4 -t "$(((n + 3999) / 4000))" -p "batch=$(batch_of "$what" 1000)"
+}
+
+bulk_script() { echo "$work/sql/$1_bulk.sql"; }
+
+# batch_of WHAT N: the file of the parameter with N of them.
+batch_of() {
+	local of=$1
+	case $of in row | alike) of=bare ;; esac
+	if [ -f "$work/sql/${of}_batch.json" ]; then echo "$work/sql/${of}_batch.json"; else echo "$work/$of.$2"; fi
+}
+
+# What can be claimed, and what is claimed and not completed.
+pending_in() {
+	case $1 in
+		tq | busy) sql 'SELECT count(*) FROM tq.pending' ;;
+		bare | keep) sql 'SELECT count(*) FROM bare WHERE taken_until IS NULL' ;;
+		graphile) sql 'SELECT count(*) FROM graphile_worker._private_jobs WHERE is_available' ;;
+		pgboss) sql "SELECT count(*) FROM pgboss.job_common WHERE state < 'active'" ;;
+	esac
+}
+
+running_in() {
+	case $1 in
+		tq | busy) sql 'SELECT count(*) FROM tq.run WHERE state <> 3' ;;
+		bare | keep) sql 'SELECT count(*) FROM bare WHERE taken_until IS NOT NULL AND resolved IS NULL' ;;
+		graphile) sql 'SELECT count(*) FROM graphile_worker._private_jobs WHERE NOT is_available' ;;
+		pgboss) sql "SELECT count(*) FROM pgboss.job_common WHERE state = 'active'" ;;
+	esac
+}
+
+# No table of the database is vacuumed by itself, or is again.
+autovacuum() {
+	local change="SET (autovacuum_enabled = false)"
+	[ "$1" = off ] || change='RESET (autovacuum_enabled)'
+	sql "DO \$\$ DECLARE name regclass; BEGIN
+		FOR name IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace::regnamespace::text !~ '^pg_|^information_schema'
+		LOOP EXECUTE format('ALTER TABLE %s $change', name); END LOOP; END \$\$"
+}

@@ -1,0 +1,1 @@
+INSERT INTO bare (payload) SELECT * FROM unnest(:batch::jsonb[])

@@ -1,0 +1,2 @@
+-- A row of a bare table.
+INSERT INTO bare (payload) VALUES (:payload);

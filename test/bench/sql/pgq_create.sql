@@ -1,0 +1,2 @@
+-- An event.
+SELECT pgq.insert_event('bench', 'task', :payload);

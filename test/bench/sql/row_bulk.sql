@@ -1,0 +1,1 @@
+INSERT INTO bare_row (payload) SELECT * FROM unnest(:batch::jsonb[])

@@ -1,0 +1,1 @@
+SELECT tq.create_tasks(:batch)

@@ -1,0 +1,2 @@
+-- A task by the short way.
+SELECT tq.enqueue('bench/w', :payload);

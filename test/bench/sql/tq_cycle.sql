@@ -1,0 +1,4 @@
+-- Life-cycles of tasks: created, claimed, completed, in three transactions.
+SELECT tq.create_tasks(:batch)
+SELECT task_id, run_id, payload FROM tq.claim_work('bench/w', 'g', 'w' || :client::text, :n)
+SELECT outcome FROM tq.resolve(:task_id, :run_id)

@@ -1,0 +1,4 @@
+-- Claims from any of many queues, and completes.
+\set q random(1, 10000)
+SELECT coalesce(array_agg(task_id), '{}')::text AS ids, coalesce(array_agg(run_id), '{}')::text AS runs FROM tq.claim_work('bench/q' || :q, 'g', 'w' || :client_id::text, :n) \gset
+SELECT count(*) FROM tq.resolve(:ids::tq.slugid[], :runs::int[]);

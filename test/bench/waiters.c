@@ -1,0 +1,366 @@
+/*
+ * waiters.c
+ *	  What many cost who wait, and who of them is woken.
+ *
+ *	waiters tq|bare WAITERS SECONDS
+ *
+ * So many connections wait for a task: in tq each in claim_work(... wait), on
+ * the bare table each for a notification, upon which it claims.  A task is
+ * created each second.  Half a second later it is counted whose server
+ * processes have given up the processor of their own accord since before it
+ * (voluntary_ctxt_switches of /proc): these were woken.  Who has a task
+ * completes it and waits again, after it was counted.
+ *
+ * Prints how many were woken for a task, the median and the most, and the
+ * processor time of all of these processes as a share of a core, in percent.
+ * Where there is no /proc, it prints "? ? ?".
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <libpq-fe.h>
+
+typedef struct Waiter
+{
+	PGconn *conn;
+	enum
+	{
+		IDLE,
+		CLAIMING, /* a claim was sent */
+		ANSWERED  /* and its answer is there */
+	} state;
+	long switches;
+} Waiter;
+
+static Waiter *waiters;
+static int nwaiters;
+static int in_tq;
+
+static const char *const tq_claim =
+	"SELECT task_id::text, run_id::text"
+	" FROM tq.claim_work('bench/wait', 'g', 'w', 1, '60 s')";
+static const char *const tq_complete =
+	"SELECT outcome FROM tq.resolve(ARRAY[$1::tq.slugid], ARRAY[$2::int])";
+static const char *const tq_create = "SELECT tq.enqueue('bench/wait')";
+static const char *const bare_claim =
+	"UPDATE bare SET taken_until = now() + interval '20 min', worker = 'w'"
+	" WHERE id = ANY (ARRAY(SELECT id FROM bare WHERE taken_until IS NULL"
+	" ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)) RETURNING id::text, '0'";
+static const char *const bare_complete =
+	"DELETE FROM bare WHERE id = $1::bigint AND $2::int = 0";
+static const char *const bare_create =
+	"WITH added AS (INSERT INTO bare (payload) VALUES ('{}') RETURNING id)"
+	" SELECT pg_notify('bare', '') FROM added";
+
+static void
+die(const char *what, const char *why)
+{
+	fprintf(stderr, "waiters: %s: %s\n", what, why);
+	exit(1);
+}
+
+static double
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static PGconn *
+connect_to_server(void)
+{
+	PGconn *conn = PQconnectdb("");
+
+	if (PQstatus(conn) != CONNECTION_OK)
+		die("connection", PQerrorMessage(conn));
+	return conn;
+}
+
+static void
+check(PGconn *conn, PGresult *result)
+{
+	ExecStatusType status = PQresultStatus(result);
+
+	if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK)
+		die("statement", PQerrorMessage(conn));
+}
+
+static void
+run(PGconn *conn, const char *sql)
+{
+	PGresult *result = PQexec(conn, sql);
+
+	check(conn, result);
+	PQclear(result);
+}
+
+/* ---- what the processes have done ---- */
+
+/* A number of /proc/PID/FILE, after a word if one is given; -1: not known. */
+static long
+proc_number(const Waiter *w, const char *file, const char *word)
+{
+	char name[64];
+	char line[256];
+	long number = -1;
+	FILE *in;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", PQbackendPID(w->conn), file);
+	in = fopen(name, "r");
+	if (in == NULL)
+		return -1;
+	while (number < 0 && fgets(line, sizeof(line), in) != NULL)
+	{
+		if (word == NULL)
+			number = atol(line);
+		else if (strncmp(line, word, strlen(word)) == 0)
+			number = atol(line + strlen(word));
+	}
+	fclose(in);
+	return number;
+}
+
+/* How many have been woken since the last call. */
+static int
+count_woken(void)
+{
+	int woken = 0;
+	int i;
+
+	for (i = 0; i < nwaiters; i++)
+	{
+		long switches =
+			proc_number(&waiters[i], "status", "voluntary_ctxt_switches:");
+
+		if (switches != waiters[i].switches)
+			woken++;
+		waiters[i].switches = switches;
+	}
+	return woken;
+}
+
+/* Nanoseconds on a processor, of all. */
+static double
+cpu_of_all(void)
+{
+	double sum = 0;
+	int i;
+
+	for (i = 0; i < nwaiters; i++)
+		sum += proc_number(&waiters[i], "schedstat", NULL);
+	return sum;
+}
+
+/* ---- the waiters ---- */
+
+static void
+send_claim(Waiter *w)
+{
+	if (!PQsendQueryPrepared(w->conn, "claim", 0, NULL, NULL, NULL, 0))
+		die("claim", PQerrorMessage(w->conn));
+	w->state = CLAIMING;
+}
+
+static void
+begin_to_wait(Waiter *w)
+{
+	PGresult *result;
+
+	w->conn = connect_to_server();
+	result =
+		PQprepare(w->conn, "claim", in_tq ? tq_claim : bare_claim, 0, NULL);
+	check(w->conn, result);
+	PQclear(result);
+	if (in_tq)
+		send_claim(w);
+	else
+		run(w->conn, "LISTEN bare");
+}
+
+/* Reads what the server has sent; whoever is notified claims. */
+static void
+read_input(Waiter *w)
+{
+	PGnotify *notify;
+
+	if (!PQconsumeInput(w->conn))
+		die("connection", PQerrorMessage(w->conn));
+	while ((notify = PQnotifies(w->conn)) != NULL)
+	{
+		PQfreemem(notify);
+		if (w->state == IDLE)
+			send_claim(w);
+	}
+	if (w->state == CLAIMING && !PQisBusy(w->conn))
+		w->state = ANSWERED;
+}
+
+/* Follows all until then; answers are left until they have been counted. */
+static void
+follow(double then)
+{
+	struct pollfd *sockets = malloc(nwaiters * sizeof(struct pollfd));
+	int i;
+
+	while (now() < then)
+	{
+		for (i = 0; i < nwaiters; i++)
+		{
+			sockets[i].fd = waiters[i].state == ANSWERED
+								? -1
+								: PQsocket(waiters[i].conn);
+			sockets[i].events = POLLIN;
+			sockets[i].revents = 0;
+		}
+		poll(sockets, nwaiters, (int) ((then - now()) * 1000) + 1);
+		for (i = 0; i < nwaiters; i++)
+		{
+			if (sockets[i].revents != 0)
+				read_input(&waiters[i]);
+		}
+	}
+	free(sockets);
+}
+
+/* Waits until all wait: nobody has done anything for half a second. */
+static void
+settle(void)
+{
+	double begin = now();
+
+	count_woken();
+	do
+	{
+		if (now() > begin + 120)
+			die("waiters", "they do not come to rest");
+		follow(now() + 0.5);
+	} while (count_woken() > 0);
+}
+
+/* Reads the answer to a claim; true if there was a task, which is completed. */
+static int
+complete(Waiter *w)
+{
+	PGresult *claimed = PQgetResult(w->conn);
+	PGresult *result;
+	int found;
+
+	check(w->conn, claimed);
+	while ((result = PQgetResult(w->conn)) != NULL)
+		PQclear(result);
+	found = PQntuples(claimed) > 0;
+	if (found)
+	{
+		const char *parameters[2];
+
+		parameters[0] = PQgetvalue(claimed, 0, 0);
+		parameters[1] = PQgetvalue(claimed, 0, 1);
+		result = PQexecParams(w->conn,
+							  in_tq ? tq_complete : bare_complete,
+							  2,
+							  NULL,
+							  parameters,
+							  NULL,
+							  NULL,
+							  0);
+		check(w->conn, result);
+		PQclear(result);
+	}
+	PQclear(claimed);
+	w->state = IDLE;
+	return found;
+}
+
+/* Lets all go on that have an answer; returns how many had a task. */
+static int
+complete_all(void)
+{
+	int tasks = 0;
+	int i;
+
+	for (i = 0; i < nwaiters; i++)
+	{
+		if (waiters[i].state != ANSWERED)
+			continue;
+		tasks += complete(&waiters[i]);
+		if (in_tq)
+			send_claim(&waiters[i]);
+	}
+	return tasks;
+}
+
+/* Who still waits is told to end: the server would not see that we have gone. */
+static void
+finish(Waiter *w)
+{
+	PGcancel *cancel = w->state == IDLE ? NULL : PQgetCancel(w->conn);
+	char error[256];
+
+	if (cancel != NULL)
+		PQcancel(cancel, error, sizeof(error));
+	PQfreeCancel(cancel);
+	PQfinish(w->conn);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return *(const int *) a - *(const int *) b;
+}
+
+int
+main(int argc, char **argv)
+{
+	PGconn *producer;
+	int seconds;
+	int *woken;
+	int tasks = 0;
+	double cpu;
+	double begin;
+	int i;
+
+	if (argc != 4)
+		die("usage", "waiters tq|bare WAITERS SECONDS");
+	in_tq = strcmp(argv[1], "tq") == 0;
+	nwaiters = atoi(argv[2]);
+	seconds = atoi(argv[3]);
+	waiters = calloc(nwaiters, sizeof(Waiter));
+	woken = calloc(seconds, sizeof(int));
+	for (i = 0; i < nwaiters; i++)
+		begin_to_wait(&waiters[i]);
+	producer = connect_to_server();
+	settle();
+	begin = now();
+	cpu = cpu_of_all();
+	for (i = 0; i < seconds; i++)
+	{
+		count_woken();
+		run(producer, in_tq ? tq_create : bare_create);
+		follow(now() + 0.5);
+		woken[i] = count_woken();
+		tasks += complete_all();
+		follow(begin + i + 1);
+	}
+	cpu = (cpu_of_all() - cpu) / (now() - begin);
+	if (tasks != seconds)
+		die("tasks", "some were not claimed within half a second");
+	if (proc_number(&waiters[0], "schedstat", NULL) < 0)
+		printf("? ? ?\n");
+	else
+	{
+		qsort(woken, seconds, sizeof(int), compare);
+		printf("%d %d %.3f\n",
+			   woken[(seconds - 1) / 2],
+			   woken[seconds - 1],
+			   100 * cpu / 1e9);
+	}
+	for (i = 0; i < nwaiters; i++)
+		finish(&waiters[i]);
+	return 0;
+}
