@@ -26,6 +26,8 @@
  * goes back to its old place.  Whoever was called and does not try any more
  * (an error, a cancel, the end of the session; its time is over; it got rows
  * by a try that had begun before) passes the call on to the next.
+ * A row that is only locked when it is tried for is passed over, and no call
+ * follows when it is free: so who was called in vain looks again soon.
  *
  * An error ends the transaction or the savepoint in which the wait began, and
  * so the callback of its abort is where a waiter is put in order: it runs
@@ -576,8 +578,8 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	memset(wait, 0, sizeof(*wait));
 	INSTR_TIME_SET_CURRENT(wait->begun);
 	wait->ms = ms;
-	wait->delay = POLL_MIN_MS;
 	wait->callable = shared != NULL && !waiting;
+	wait->delay = wait->callable ? LOOK_MS : POLL_MIN_MS;
 	if (!wait->callable)
 		return;
 	watch_ends();
@@ -618,14 +620,17 @@ tq_wait_enter(TqWait *wait, int32 queue)
 
 /*
  * The try is done: if it was for a call, that is used up.  True if it was, and
- * there is time to go back to the list and try once more.
+ * there is time to go back to the list and try once more.  Then, if the try
+ * was in vain, the row may have been locked by somebody who gives it back
+ * without a call: look again soon.
  */
 bool
-tq_wait_tried(const TqWait *wait)
+tq_wait_tried(TqWait *wait)
 {
 	if (!wait->callable || pg_atomic_read_u32(&mine->state) != HEARD)
 		return false;
 	pg_atomic_write_u32(&mine->state, IDLE);
+	wait->delay = POLL_MIN_MS;
 	return ms_since(&wait->begun) < wait->ms;
 }
 
@@ -696,15 +701,15 @@ look_around(void)
 	return TQ_WAKEUP_LOOK;
 }
 
-/* How long to sleep without a call, in milliseconds. */
+/* How long to sleep without a call, in milliseconds; each time longer. */
 static int64
 next_look(TqWait *wait)
 {
-	int delay = wait->delay;
+	bool listed = wait->callable && pg_atomic_read_u32(&mine->state) != IDLE;
+	int most = listed ? LOOK_MS : POLL_MAX_MS;
+	int delay = Min(wait->delay, most);
 
-	if (wait->callable && pg_atomic_read_u32(&mine->state) != IDLE)
-		return LOOK_MS;
-	wait->delay = Min(wait->delay * 2, POLL_MAX_MS);
+	wait->delay = Min(delay * 2, most);
 	return delay;
 }
 

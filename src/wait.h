@@ -29,7 +29,7 @@ typedef struct TqWait
 {
 	instr_time begun;
 	int64 ms;      /* how long, at most */
-	int delay;     /* ms between looks while it is in no list */
+	int delay;     /* ms until it looks by itself */
 	bool callable; /* false: nobody can wake it */
 	uint64 turn;   /* its place among all; 0: it has none yet */
 } TqWait;
@@ -53,7 +53,7 @@ extern void tq_wait_begin(TqWait *wait, int64 ms);
 extern bool tq_wait_take_over(TqWait *wait, int32 queue);
 extern void tq_wait_enter(TqWait *wait, int32 queue);
 extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitPlace place);
-extern bool tq_wait_tried(const TqWait *wait);
+extern bool tq_wait_tried(TqWait *wait);
 extern void tq_wait_pass_on(const TqWait *wait);
 extern void tq_wait_end(const TqWait *wait);
 extern void tq_wait_hand_over(const TqWait *wait);

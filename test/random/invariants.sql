@@ -65,8 +65,17 @@ SELECT 'a pending row differs from its task', p.task, p.queue || ' ' || p.priori
 -- dependencies
 UNION ALL
 SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) FILTER (WHERE NOT m.is_met)
-	FROM tq.unscheduled u LEFT JOIN met m ON m.dependent = u.task
+	FROM tq.unscheduled u LEFT JOIN met m ON m.dependent = u.task WHERE u.shares = 0
 	GROUP BY u.task, u.unmet HAVING u.unmet <> count(m.required) FILTER (WHERE NOT m.is_met)
+UNION ALL
+SELECT 'a share of unmet is wrong', task, share || ': ' || coalesce(s.unmet, 0) || ' instead of ' || coalesce(e.unmet, 0)
+	FROM (SELECT n.* FROM tq.unmet n JOIN tq.unscheduled u ON u.task = n.task) AS s FULL JOIN (
+		SELECT u.task, m.required % u.shares AS share, count(*) AS unmet FROM tq.unscheduled u JOIN met m ON m.dependent = u.task
+		WHERE u.shares > 0 AND NOT m.is_met GROUP BY 1, 2) AS e USING (task, share)
+	WHERE coalesce(s.unmet, 0) <> coalesce(e.unmet, 0)
+UNION ALL
+SELECT 'the number of shares is wrong', u.task, u.unmet || ' instead of ' || (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
+	FROM tq.unscheduled u WHERE u.shares > 0 AND u.unmet <> (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
 UNION ALL
 SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
 	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task

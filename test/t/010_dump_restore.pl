@@ -88,6 +88,9 @@ $old->safe_psql(
 	SELECT tq.quarantine_worker('p', 'w2', 'g', 'ill', now() + interval '1 day', 'sneezes');
 	SELECT make('healthy only', 'p/w2');
 
+	-- one that waits for many
+	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));
+
 	-- an artifact, a binding, a default channel that was taken away, a subscription
 	SELECT tq.create_artifact(id('two'), 0, 'a', '{"storageType": "inline", "contentType": "text/plain", "content": "a"}'
 		|| jsonb_build_object('expires', now() + interval '1 hour'));

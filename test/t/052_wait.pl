@@ -200,6 +200,25 @@ new_task();
 is_woken($b, 'b', 'and the other is next');
 clear();
 
+# The task is locked when its waiter comes for it, and then it is not.
+start($a, claim('a'));
+asleep(1);
+$sleeps = sleeps_of($a->{pid});
+kill 'STOP', $a->{pid};
+new_task();
+$b->query_safe('BEGIN; SELECT FROM tq.pending FOR UPDATE');
+kill 'CONT', $a->{pid};
+SKIP:
+{
+	skip 'nobody counts wake-ups here', 2 unless defined $sleeps;
+	usleep(1000) until sleeps_of($a->{pid}) > $sleeps || time - $a->{begun} > $SOON;
+	$b->query_safe('COMMIT');
+	is_woken($a, 'a', 'a task that was locked for a moment');
+}
+$b->query_safe('COMMIT') unless defined $sleeps;
+finish($a) unless defined $sleeps;
+clear();
+
 # A waiter takes as much as it asked for.
 start($a, claim('a', tasks => 10));
 asleep(1);
