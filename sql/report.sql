@@ -82,5 +82,32 @@ SELECT task_id FROM tq.claim_work('regress/t', 'g', 'w');
 COMMIT;
 SELECT pg_temp.brief(tq.status(pg_temp.id('one'))), pg_temp.brief(tq.status(pg_temp.id('two')));
 
+-- A session remembers where it has put what it claimed: not beyond the end of the table
+SELECT cardinality(tq.enqueue_tasks('regress/place', array_fill('{}'::jsonb, ARRAY[500])));
+CREATE TEMP TABLE claimed AS SELECT task_id FROM tq.claim_work('regress/place', 'g', 'w', 500);
+SELECT max(task) AS last FROM tq.run \gset
+DELETE FROM tq.task WHERE id <> :last AND task_id OPERATOR(tq.=) ANY (SELECT task_id FROM claimed);
+DELETE FROM tq.run WHERE task NOT IN (SELECT id FROM tq.task);
+VACUUM FULL tq.run;
+SELECT task_id AS last FROM tq.task WHERE id = :last \gset
+SELECT tq.report_completed(:'last', 0) ->> 'state' AS state;
+
+-- A transaction that is READ ONLY writes nothing, whatever there is to write
+SELECT tq.enqueue('regress/ro', task_id => pg_temp.id('ro1')), tq.enqueue('regress/ro', task_id => pg_temp.id('ro2'));
+SELECT count(*) FROM tq.claim_work('regress/ro', 'g', 'w');
+CREATE TEMP TABLE bound AS SELECT 'tq_' || replace(e, '-', '_') AS channel, e FROM unnest(ARRAY['task-completed', 'task-exception', 'task-group-resolved']) AS e;
+SELECT count(tq.unbind(channel, e)) FROM bound;
+BEGIN READ ONLY;
+SELECT tq.report_completed(pg_temp.id('ro1'), 0);
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT tq.cancel_task(pg_temp.id('ro2'));
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT tq.claim_work('regress/ro', 'g', 'w');
+ROLLBACK;
+SELECT tq.status(pg_temp.id('ro1')) ->> 'state' AS ro1, tq.status(pg_temp.id('ro2')) ->> 'state' AS ro2;
+SELECT count(tq.bind(channel, e)) FROM bound;
+
 -- Errors of tq that lack DETAIL or HINT, or are too long: none
 SELECT * FROM poor_errors;

@@ -219,6 +219,20 @@ $b->query_safe('COMMIT') unless defined $sleeps;
 finish($a) unless defined $sleeps;
 clear();
 
+# The task is locked by who creates another that depends on it, before its
+# waiter comes, and then it is not.
+foreach my $end (qw(COMMIT ROLLBACK))
+{
+	my $required = new_task();
+
+	$b->query_safe("BEGIN; SELECT tq.enqueue('p/after', dependencies => ARRAY['$required']::tq.slugid[])");
+	start($a, claim('a'));
+	asleep(1);
+	$b->query_safe($end);
+	is_woken($a, 'a', "a task that was required, $end");
+}
+clear();
+
 # A waiter takes as much as it asked for.
 start($a, claim('a', tasks => 10));
 asleep(1);
