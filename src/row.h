@@ -118,11 +118,12 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 	slot->tts_isnull[column - 1] = time == 0;
 }
 
-/* store_run.c and store_task.c, for the other stores. */
+/* store_run.c and store_task.c, store_run.c and store_pending.c, for the other stores. */
 struct TqClaimed;
 struct TqRun;
 struct TqTask;
 extern void tq_run_read(TupleTableSlot *slot, struct TqRun *run);
+extern void tq_pending_read(TupleTableSlot *slot, struct TqRun *run);
 extern bool tq_task_core(TqScan *scan, int64 id, struct TqTask *task);
 extern TqScan *tq_task_scan_begin(Snapshot snapshot);
 extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,

@@ -18,18 +18,6 @@
 
 #include "utils/snapmgr.h"
 
-/* Columns of tq.pending and tq.delayed, from 1, where they are the same. */
-enum
-{
-	WAITING_TASK = 2,
-	WAITING_SCHEDULED,
-	WAITING_QUEUE,
-	WAITING_PRIORITY,
-	WAITING_RUN_ID,
-	WAITING_RETRIES_LEFT,
-	WAITING_CREATED
-};
-
 /* How a place is looked at: by a key of one column, or of three. */
 typedef struct Way
 {
@@ -149,16 +137,6 @@ find_first_run(Look *look, const TqTask *task)
 	return tq_scan_next(scan) ? scan : NULL;
 }
 
-static void
-read_waiting(TupleTableSlot *slot, TqRun *run)
-{
-	run->run_id = tq_row_int16(slot, WAITING_RUN_ID);
-	run->state = TQ_STATE_PENDING;
-	run->created = (TqCreated) tq_row_int16(slot, WAITING_CREATED);
-	run->retries_left = tq_row_int16(slot, WAITING_RETRIES_LEFT);
-	run->scheduled = tq_row_int64(slot, WAITING_SCHEDULED);
-}
-
 /* Read the row that was found as what it says of its task. */
 static void
 read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
@@ -172,7 +150,8 @@ read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
 			break;
 		case TQ_PLACE_PENDING:
 		case TQ_PLACE_DELAYED:
-			read_waiting(scan->slot, run);
+			tq_pending_read(scan->slot, run);
+			run->place = place;
 			break;
 		case TQ_PLACE_RUN:
 			tq_run_read(scan->slot, run);

@@ -176,8 +176,9 @@ find_by_task(ByTask *by, int64 task)
 	return tq_scan_next(by->moved) ? by->moved->slot : NULL;
 }
 
-static void
-read_as_run(TupleTableSlot *slot, TqRun *run)
+/* A row of pending, or of delayed, as the run that it stands for. */
+void
+tq_pending_read(TupleTableSlot *slot, TqRun *run)
 {
 	*run = (TqRun){.task = tq_row_int64(slot, PENDING_TASK),
 				   .place = TQ_PLACE_PENDING,
@@ -199,7 +200,7 @@ find_delayed(int64 task, Snapshot snapshot, TqRun *run)
 	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
 	found = tq_scan_next(scan);
 	if (found)
-		read_as_run(scan->slot, run);
+		tq_pending_read(scan->slot, run);
 	tq_scan_end(scan);
 	tq_table_close(table);
 	return found;
@@ -215,7 +216,7 @@ tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
 	begin_by_task(&by, snapshot);
 	slot = find_by_task(&by, task->id);
 	if (slot != NULL)
-		read_as_run(slot, run);
+		tq_pending_read(slot, run);
 	end_by_task(&by);
 	return slot != NULL || find_delayed(task->id, snapshot, run);
 }
