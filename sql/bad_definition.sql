@@ -113,9 +113,21 @@ SELECT a.* FROM pg_temp.create_all(jsonb_build_array(pg_temp.waiting('a', 'nobod
 SELECT a.* FROM pg_temp.create_all(jsonb_build_array(pg_temp.waiting('one', 'one'), pg_temp.waiting('b', 'one'))) a;
 SELECT a.* FROM pg_temp.create_all(jsonb_build_array(pg_temp.waiting('b', 'a'), jsonb_build_object('taskId', pg_temp.id('a'), 'task', pg_temp.def() || jsonb_build_object('expires', pg_temp.def() ->> 'deadline') || jsonb_build_object('deadline', now() + interval '1 hour', 'expires', now() + interval '2 hours')))) a;
 
--- The keys of later issues are refused by name
-SELECT a.* FROM pg_temp.create_with('{"policy": {"retryLimit": 3}}') a;
-SELECT a.* FROM pg_temp.create_with('{"delay": "1 minute"}') a;
+-- Policies and delays
+SELECT left(p.policy, 55) AS policy, a.code, regexp_replace(a.detail, '^Task "\S+": ', '') AS detail
+FROM unnest(ARRAY['[]', '"x"', '1', '{"retryLimit": 3}', '{"retries": -1}', '{"retries": 50}', '{"retries": 1.5}', '{"retries": "3"}',
+	'{"retryOn": "failed"}', '{"retryOn": ["failing"]}', '{"retryOn": [1]}', '{"retryOn": ["failed", "failed"]}', '{"retryOn": ["completed"]}',
+	'{"retryOn": ["skipped"]}', '{"retryOn": ["canceled"]}', '{"retryOn": ["superseded"]}', '{"retryOn": ["deadline-exceeded"]}',
+	'{"retryOn": ["failed-terminal"]}', '{"retryOn": ["malformed-payload"]}', '{"lostRetries": -1}', '{"retries": 25, "lostRetries": 25}',
+	'{"retryBackoff": 5}', '{"retryBackoff": {"wait": 5}}', '{"retryBackoff": {"delay": -1}}', '{"retryBackoff": {"kind": "cubic"}}',
+	'{"retryBackoff": {"factor": 0}}', '{"retryBackoff": {"factor": 1.5}}', '{"retryBackoff": {"max": "-1 s"}}', '{"retryBackoff": {"jitter": true}}',
+	'{"claimTimeout": -1}', '{"claimTimeout": "soon"}', '{"claimTimeout": 2147483648}', '{"claimTimeout": 61, "runTimeout": 60}',
+	'{"runTimeout": "2 minutes", "totalTimeout": 119}', '{"pendingTimeout": {}}', '{"totalTimeout": "1 fortnight 1"}', '{"timeoutAlertOnly": "yes"}',
+	'{"onUnsuccessful": "explode"}', '{"deadLetter": 1}', '{"delay": "-1 s"}', '{"delay": "2 days"}', '{"delay": 1e400}', format('{"claimTimeout": "%s1 s"}', repeat(' ', 3000))])
+	WITH ORDINALITY AS p (policy, place), pg_temp.create_with(format('{"policy": %s}', p.policy)::jsonb) a ORDER BY p.place;
+SELECT p.delay, a.code, regexp_replace(a.detail, '^Task "\S+": ', '') AS detail
+FROM unnest(ARRAY['true', '"a while"', '-0.001', '"-1 ms"', '86400', '"1 month"', '[]']) WITH ORDINALITY AS p (delay, place),
+	pg_temp.create_with(format('{"delay": %s}', p.delay)::jsonb) a ORDER BY p.place;
 
 SELECT pg_temp.stored() = :'before' AS unchanged;
 

@@ -9,6 +9,8 @@ SELECT tq.enqueue('regress/w', task_id => pg_temp.id('one'), task_group_id => pg
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('two'), dependencies => ARRAY[pg_temp.id('two')], task_group_id => pg_temp.id('group'));
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('three'));
 SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 1);
+SELECT tq.enqueue('regress/d', task_id => pg_temp.id('dead'), policy => '{"deadLetter": true}');
+SELECT r.outcome FROM tq.claim_work('regress/d', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed-terminal') r;
 SELECT pg_temp.stored() AS before \gset
 
 -- A call that succeeds of each function, argument by argument
@@ -38,9 +40,19 @@ INSERT INTO call (fn, arg, good) VALUES
 	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$), ('claim_work', 'wait', $$'0'$$),
 	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),
 	('reclaim_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('reclaim_task', 'run_id', $$0$$), ('reclaim_task', 'credentials', $$NULL$$),
-	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$),
-	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$),
-	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$),
+	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$), ('report_completed', 'result', $$'{"r": 1}'$$),
+	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$), ('report_failed', 'error', $$'{"message": "m", "details": [1]}'$$),
+	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$), ('report_exception', 'error', $$'{"message": "m"}'$$),
+	('defer_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('defer_task', 'run_id', $$0$$), ('defer_task', 'after', $$'1 minute'$$), ('defer_task', 'credentials', $$NULL$$),
+	('skip_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('skip_task', 'output', $$'{"o": 1}'$$),
+	('result', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('dependency_results', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
+	('list_dead_letters', 'task_queue_id', $$'regress/d'$$), ('list_dead_letters', 'after', $$'a_______QAGAAAAAAAAAAA'$$), ('list_dead_letters', 'max', $$10$$),
+	('redrive', 'task_id', $$'dead____QAGAAAAAAAAAAA'$$), ('redrive_queue', 'task_queue_id', $$'regress/d'$$), ('redrive_queue', 'max', $$10$$),
+	('discard_dead_letter', 'task_id', $$'dead____QAGAAAAAAAAAAA'$$),
+	('conductor_policy', 'task_def', $$'{"retryCount": 1}'$$), ('conductor_policy', 'workflow_task', $$'{"optional": true}'$$),
+	('taskbroker_policy', 'activation', $$'{"processing_deadline_duration": 5}'$$),
+	('conductor_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('taskbroker_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$),
+	('is_tolerated', 'policy', $$'{"onUnsuccessful": "forgive"}'$$), ('is_tolerated', 'reason', $$2$$),
 	('resolve', 'task_ids', $$'{one_____QAGAAAAAAAAAAA}'$$), ('resolve', 'run_ids', $$'{0}'$$), ('resolve', 'reason', $$'failed'$$), ('resolve', 'credentials', $$NULL$$),
 	('quarantine_worker', 'provisioner_id', $$'regress'$$), ('quarantine_worker', 'worker_type', $$'w'$$), ('quarantine_worker', 'worker_group', $$'g'$$), ('quarantine_worker', 'worker_id', $$'w'$$),
 	('quarantine_worker', 'quarantine_until', $$'2000-01-01'$$), ('quarantine_worker', 'quarantine_info', $$'info'$$),
@@ -114,7 +126,7 @@ WHERE current_setting('server_encoding') = 'UTF8' ORDER BY place;
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest('{-2147483648,-1,0,1000,1001,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
 WHERE arg IN ('max', 'tasks', 'run_id', 'retries') AND good ~ '^\d' ORDER BY place, value::bigint;
-SELECT fn, value, code, message FROM call, unnest('{-2147483648,-1,0,1,7,8,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
+SELECT fn, value, code, message FROM call, unnest('{-2147483648,-1,0,1,7,8,16,17,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
 WHERE fn LIKE '%\_name' ORDER BY place, value::bigint;
 
 -- No slugid
@@ -134,22 +146,19 @@ FROM call, unnest(ARRAY['''{}''', '''{NULL}''', '''{{one_____QAGAAAAAAAAAAA},{tw
 WHERE arg IN ('task_ids', 'dependencies', 'routes', 'scopes') ORDER BY place, value COLLATE "C";
 
 -- Intervals and times
-SELECT arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
+SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['''-1 second''', '''0''', '''1 millisecond''', '''6 days''', '''1 month''', '''100000 years''', '''-100000 years''', '''2147483647 days''', '''178000000 years''']) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
-WHERE fn = 'enqueue' AND arg IN ('deadline', 'expires', 'delay') ORDER BY place, value COLLATE "C";
+WHERE fn IN ('enqueue', 'defer_task') AND arg IN ('deadline', 'expires', 'delay', 'after') ORDER BY place, value COLLATE "C";
 SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message, detail, hint
 FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-01-01 BC''']) value, pg_temp.answer(pg_temp.call('quarantine_worker', 'quarantine_until', value)) a;
 
 -- JSON of the wrong type
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
-WHERE arg IN ('task', 'tasks', 'payload', 'tags', 'extra') AND fn <> 'claim_work' ORDER BY place, value COLLATE "C";
+WHERE arg IN ('task', 'tasks', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn <> 'claim_work' ORDER BY place, value COLLATE "C";
 SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place;
-
--- Things whose time has not come are refused, not ignored
-SELECT code, message FROM pg_temp.answer(pg_temp.call('enqueue', 'delay', '''1 minute''')) a;
 
 -- Words that are none
 SELECT arg, value, code, message, detail, hint FROM call, unnest('{normal,HIGH,all-completed-or-not}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a

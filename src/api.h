@@ -24,6 +24,8 @@ extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
 								 int worker_type);
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int n);
 extern int64 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 								 const char *name);

@@ -11,6 +11,8 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
+#include "json.h"
+
 #define PAGE_MAX 1000
 
 void
@@ -169,6 +171,69 @@ tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
 				 errmsg("credentials are not supported by this version of tq"),
 				 errdetail("No claim gives any."),
 				 errhint("Leave credentials out, or give NULL.")));
+}
+
+/* A result: any jsonb that is small enough to be kept with the run, or NULL. */
+Jsonb *
+tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	Jsonb *result;
+	int bytes;
+
+	if (PG_ARGISNULL(n))
+		return NULL;
+	result = PG_GETARG_JSONB_P(n);
+	bytes = VARSIZE(result) - VARHDRSZ;
+	if (bytes > tq_max_inline_artifact)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s is too large", name),
+			 errdetail(
+				 "It has %d bytes, and may have %d (tq.max_inline_artifact).",
+				 bytes,
+				 tq_max_inline_artifact),
+			 errhint("Keep it elsewhere, and give a reference to it.")));
+	return result;
+}
+
+#define ERROR_MAX_BYTES (64 * 1024)
+
+static void
+refuse_error(const char *rule)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg("invalid error"),
+		 errdetail("It %s.", rule),
+		 errhint(
+			 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));
+}
+
+/* What a worker says about a run that failed: {message, details}, or NULL. */
+Jsonb *
+tq_arg_error(FunctionCallInfo fcinfo, int n)
+{
+	JsonbValue *message;
+	Jsonb *error;
+	int keys = 0;
+
+	if (PG_ARGISNULL(n))
+		return NULL;
+	error = PG_GETARG_JSONB_P(n);
+	if (!JB_ROOT_IS_OBJECT(error))
+		refuse_error("is not an object");
+	if (VARSIZE(error) - VARHDRSZ > ERROR_MAX_BYTES)
+		refuse_error("has more than 64 kB");
+	message = tq_json_get(error, "message");
+	if (message != NULL && message->type != jbvString)
+		refuse_error("has a \"message\" that is not a string");
+	keys += message != NULL;
+	keys += tq_json_get(error, "details") != NULL;
+	if (JB_ROOT_COUNT(error) != keys)
+		refuse_error("has keys other than \"message\" and \"details\"");
+	return error;
 }
 
 void

@@ -123,8 +123,7 @@ fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
 	values[COLUMN_FAILED] = Int64GetDatum(progress->count[TQ_STATE_FAILED]);
 	values[COLUMN_EXCEPTION] = Int64GetDatum(
 		progress->count[TQ_STATE_EXCEPTION]);
-	/* Only a policy can make a failure tolerated. */
-	values[COLUMN_TOLERATED] = Int64GetDatum(0);
+	values[COLUMN_TOLERATED] = Int64GetDatum(progress->tolerated);
 	nulls[COLUMN_OUTCOME] = outcome == NULL;
 	if (outcome != NULL)
 		values[COLUMN_OUTCOME] = CStringGetTextDatum(outcome);

@@ -1,6 +1,6 @@
 /*
  * api_task.c
- *	  SQL functions on tasks: create, schedule, rerun, cancel, read.
+ *	  SQL functions on tasks: create, schedule, rerun, skip, cancel, read.
  *
  * Room 5: doors.  Each checks its arguments, lets the rules decide, and
  * returns what they made.  Errors are those of api.md: TQ400 for bad input,
@@ -19,6 +19,9 @@ PG_FUNCTION_INFO_V1(tq_enqueue_tasks);
 PG_FUNCTION_INFO_V1(tq_schedule_task);
 PG_FUNCTION_INFO_V1(tq_rerun_task);
 PG_FUNCTION_INFO_V1(tq_cancel_task);
+PG_FUNCTION_INFO_V1(tq_skip_task);
+PG_FUNCTION_INFO_V1(tq_result);
+PG_FUNCTION_INFO_V1(tq_dependency_results);
 PG_FUNCTION_INFO_V1(tq_status);
 PG_FUNCTION_INFO_V1(tq_task);
 PG_FUNCTION_INFO_V1(tq_statuses);
@@ -167,30 +170,19 @@ enum
 	ARG_POLICY
 };
 
-static void
-refuse_unsupported(FunctionCallInfo fcinfo)
+static int64
+read_delay(FunctionCallInfo fcinfo)
 {
-	Interval none = {0};
+	int64 ms = tq_clock_span_ms(tq_arg_interval(fcinfo, ARG_DELAY, "delay"));
 
-	if (!PG_ARGISNULL(ARG_POLICY))
+	if (ms < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("policy is not supported by this version of tq"),
-				 errdetail("Every task is retried as Taskcluster's are."),
-				 errhint("Leave policy out, or give NULL.")));
-	if (!DatumGetBool(
-			DirectFunctionCall2(interval_eq,
-								IntervalPGetDatum(&none),
-								IntervalPGetDatum(tq_arg_interval(fcinfo,
-																  ARG_DELAY,
-																  "delay")))))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("delay is not supported by this version of tq"),
-			 errdetail(
-				 "A task without unmet dependencies is claimable at once."),
-			 errhint("Leave delay out.")));
+				 errmsg("delay must not be negative"),
+				 errdetail("It is " INT64_FORMAT " milliseconds.", ms),
+				 errhint(
+					 "Leave delay out to have the task claimable at once.")));
+	return ms;
 }
 
 /* All that the tasks of a call have in common. */
@@ -232,7 +224,11 @@ read_checked(FunctionCallInfo fcinfo)
 				   .extra = tq_arg_jsonb(fcinfo, ARG_EXTRA, "extra"),
 				   .name = PG_ARGISNULL(ARG_NAME)
 							   ? NULL
-							   : text_to_cstring(PG_GETARG_TEXT_PP(ARG_NAME))};
+							   : text_to_cstring(PG_GETARG_TEXT_PP(ARG_NAME)),
+				   .policy = PG_ARGISNULL(ARG_POLICY)
+								 ? NULL
+								 : PG_GETARG_JSONB_P(ARG_POLICY),
+				   .delay_ms = read_delay(fcinfo)};
 }
 
 /* The group is the task's own if none is given. */
@@ -254,7 +250,6 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	TqEnqueue checked;
 	TqTask task;
 
-	refuse_unsupported(fcinfo);
 	tq_plan_open(false);
 	task = read_common(fcinfo, now);
 	task.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
@@ -347,7 +342,6 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 	Datum result;
 	int n;
 
-	refuse_unsupported(fcinfo);
 	tq_plan_open(false);
 	tasks = read_tasks(fcinfo, now, &n);
 	if (n > 0)
@@ -375,6 +369,8 @@ change_task(FunctionCallInfo fcinfo,
 	tq_plan_open(false);
 	task = tq_task_get(task_id, false);
 	change(task, tq_clock_now());
+	if (task->policy != 0) /* its deadline may have come nearer */
+		task = tq_task_get(task_id, false);
 	status = tq_plan_keep(tq_status_of(task));
 	tq_plan_close();
 	return status;
@@ -399,6 +395,23 @@ Datum
 tq_cancel_task(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_cancel));
+}
+
+/* skip_task(task_id slugid, output jsonb) -> status (spec/policy.md 5) */
+Datum
+tq_skip_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	Jsonb *output = tq_arg_result(fcinfo, 1, "output");
+	TqTask *task;
+	Jsonb *status;
+
+	tq_plan_open(false);
+	task = tq_task_get(task_id, false);
+	tq_lifecycle_skip(task, output, tq_clock_now());
+	status = tq_plan_keep(tq_status_of(task));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(status);
 }
 
 /* ---- read (2.13) ---- */
@@ -427,6 +440,63 @@ tq_task(PG_FUNCTION_ARGS)
 	definition = tq_plan_keep(tq_definition_json(tq_task_get(task_id, true)));
 	tq_plan_close();
 	PG_RETURN_JSONB_P(definition);
+}
+
+/* result(task_id slugid) -> what its last run came to; NULL when that is nothing (api.md) */
+Datum
+tq_result(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqTask *task;
+	TqRun *runs;
+	Jsonb *result;
+	int n;
+
+	tq_plan_open(true);
+	task = tq_task_get(task_id, false);
+	runs = tq_runs_of_task(task, &n);
+	result = n == 0 || runs[n - 1].result == NULL
+				 ? NULL
+				 : tq_plan_keep(runs[n - 1].result);
+	tq_plan_close();
+	if (result == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_JSONB_P(result);
+}
+
+static void
+put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
+{
+	int n;
+	TqRun *runs = tq_runs_of_task(task, &n);
+	TqState state = n == 0 ? TQ_STATE_UNSCHEDULED : runs[n - 1].state;
+	Jsonb *result = n == 0 ? NULL : runs[n - 1].result;
+	Datum values[3] = {tq_slug_datum(&task->task_id),
+					   CStringGetTextDatum(tq_state_name(state)),
+					   PointerGetDatum(result)};
+	bool nulls[3] = {false, false, result == NULL};
+
+	tq_put_row(rsinfo, values, nulls);
+}
+
+/* dependency_results(task_id slugid) -> (task_id, state, result), in the order of the definition */
+Datum
+tq_dependency_results(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqTask *task;
+	TqTask *required;
+	int n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_plan_open(true);
+	task = tq_task_get(task_id, true);
+	required =
+		tq_tasks_by_slug(task->dependencies, task->ndependencies, false, &n);
+	for (int i = 0; i < n; i++)
+		put_dependency((ReturnSetInfo *) fcinfo->resultinfo, &required[i]);
+	tq_plan_close();
+	return (Datum) 0;
 }
 
 /* What the rows of a list hold. */

@@ -1,7 +1,7 @@
 /*
  * api_worker.c
- *	  SQL functions for workers: claim, reclaim, report, quarantine; and the
- *	  counts of a queue.
+ *	  SQL functions for workers: claim, reclaim, defer, report, quarantine; and
+ *	  the counts of a queue.
  *
  * Room 5: doors (spec/taskcluster.md 2.8 to 2.12, 2.16, 8.1).  All are
  * ordinary statements of the caller's transaction: a worker may complete a
@@ -22,6 +22,7 @@ PG_FUNCTION_INFO_V1(tq_reclaim_task);
 PG_FUNCTION_INFO_V1(tq_report_completed);
 PG_FUNCTION_INFO_V1(tq_report_failed);
 PG_FUNCTION_INFO_V1(tq_report_exception);
+PG_FUNCTION_INFO_V1(tq_defer_task);
 PG_FUNCTION_INFO_V1(tq_resolve);
 PG_FUNCTION_INFO_V1(tq_quarantine_worker);
 PG_FUNCTION_INFO_V1(tq_get_worker);
@@ -29,6 +30,7 @@ PG_FUNCTION_INFO_V1(tq_pending_tasks);
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);
 
 #define CLAIM_MAX 1000
+#define AFTER_MAX_MS INT64CONST(2147483647000) /* as a policy's times */
 #define CLAIM_WAIT_MAX_MS (60 * 1000)
 
 /* ---- claims ---- */
@@ -157,15 +159,12 @@ refuse_report(const TqReport *report)
 			 "Only a running run can be resolved, or the same resolution repeated.")));
 }
 
-/* One report, its errors, and the status afterwards. */
+/* One report, with its errors, and the status afterwards. */
 static Jsonb *
-report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
+report_one(TqReport report, TqResolved reason)
 {
-	TqReport report = {.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
-					   .run_id = tq_arg_run_id(fcinfo, 1)};
 	Jsonb *status;
 
-	tq_arg_no_credentials(fcinfo, credentials);
 	tq_plan_open(false);
 	tq_resolve_reports(&report, 1, reason, tq_clock_now());
 	switch (report.outcome)
@@ -187,18 +186,33 @@ report_one(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 	return status;
 }
 
-/* report_completed(task_id slugid, run_id int, credentials jsonb) -> status (2.11) */
+/* The run that is reported on, by the first arguments of the functions. */
+static TqReport
+read_report(FunctionCallInfo fcinfo, int credentials)
+{
+	tq_arg_no_credentials(fcinfo, credentials);
+	return (TqReport){.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
+					  .run_id = tq_arg_run_id(fcinfo, 1)};
+}
+
+/* report_completed(task_id slugid, run_id int, credentials, result jsonb) -> status (2.11) */
 Datum
 tq_report_completed(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(report_one(fcinfo, TQ_RESOLVED_COMPLETED, 2));
+	TqReport report = read_report(fcinfo, 2);
+
+	report.result = tq_arg_result(fcinfo, 3, "result");
+	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_COMPLETED));
 }
 
-/* report_failed(task_id slugid, run_id int, credentials jsonb) -> status (2.11) */
+/* report_failed(task_id slugid, run_id int, credentials, error jsonb) -> status (2.11) */
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(report_one(fcinfo, TQ_RESOLVED_FAILED, 2));
+	TqReport report = read_report(fcinfo, 2);
+
+	report.error = tq_arg_error(fcinfo, 3);
+	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_FAILED));
 }
 
 static void
@@ -214,16 +228,45 @@ refuse_reason(const char *reason, const char *choices)
 #define EXCEPTION_REASONS                                                     \
 	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
 
-/* report_exception(task_id slugid, run_id int, reason text, credentials jsonb) -> status (2.12) */
+/* report_exception(task_id slugid, run_id int, reason text, credentials, error jsonb) -> status (2.12) */
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
 {
+	TqReport report = read_report(fcinfo, 3);
 	char *name = tq_arg_text(fcinfo, 2, "reason");
 	TqResolved reason = tq_resolved_parse(name);
 
 	if (!tq_resolved_is_reportable(reason))
 		refuse_reason(name, EXCEPTION_REASONS);
-	PG_RETURN_JSONB_P(report_one(fcinfo, reason, 3));
+	report.error = tq_arg_error(fcinfo, 4);
+	PG_RETURN_JSONB_P(report_one(report, reason));
+}
+
+/* defer_task(task_id slugid, run_id int, after interval, credentials jsonb) -> status (spec/policy.md 5) */
+Datum
+tq_defer_task(PG_FUNCTION_ARGS)
+{
+	TqReport report = read_report(fcinfo, 3);
+	int64 after = tq_clock_span_ms(tq_arg_interval(fcinfo, 2, "after"));
+	TqTask *task;
+	Jsonb *status;
+
+	if (after < 0 || after > AFTER_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("after is out of range"),
+				 errdetail("It is " INT64_FORMAT
+						   " milliseconds, and may be from 0 to " INT64_FORMAT
+						   ".",
+						   after,
+						   AFTER_MAX_MS),
+				 errhint("Give 0 to have the run claimable at once.")));
+	tq_plan_open(false);
+	task = tq_task_get(&report.task_id, false);
+	tq_lifecycle_defer(task, report.run_id, after, tq_clock_now());
+	status = tq_plan_keep(tq_status_of(task));
+	tq_plan_close();
+	PG_RETURN_JSONB_P(status);
 }
 
 static TqResolved
@@ -231,9 +274,14 @@ batch_reason(const char *name)
 {
 	TqResolved reason = tq_resolved_parse(name);
 
+	if (reason == TQ_RESOLVED_CANCELED)
+		return TQ_RESOLVED_CANCELED_BY_WORKER;
 	if (reason != TQ_RESOLVED_COMPLETED && reason != TQ_RESOLVED_FAILED &&
+		reason != TQ_RESOLVED_FAILED_TERMINAL &&
 		!tq_resolved_is_reportable(reason))
-		refuse_reason(name, "completed, failed, " EXCEPTION_REASONS);
+		refuse_reason(name,
+					  "completed, failed, failed-terminal, " EXCEPTION_REASONS
+					  ", canceled");
 	return reason;
 }
 

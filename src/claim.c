@@ -1,7 +1,7 @@
 /*
  * claim.c
  *	  Giving pending runs to workers, and prolonging their claims
- *	  (spec/taskcluster.md 2.8 to 2.10, section 5).
+ *	  (spec/taskcluster.md 2.8 to 2.10, section 5; spec/policy.md 2).
  *
  * Room 4.  Decides who gets a run and until when.  claim_work() passes over
  * every run that another session holds; it waits only where a queue or a
@@ -43,7 +43,7 @@ remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
 
 /* Say that these runs have been started. */
 static void
-announce(const TqClaimed *claimed, int n, TimestampTz taken_until)
+announce(const TqClaimed *claimed, int n)
 {
 	TqMessage *messages;
 
@@ -57,22 +57,88 @@ announce(const TqClaimed *claimed, int n, TimestampTz taken_until)
 								  .last_run = claimed[i].run_id,
 								  .state = TQ_STATE_RUNNING,
 								  .priority = claimed[i].priority,
-								  .taken_until = taken_until};
+								  .taken_until = claimed[i].taken_until};
 	tq_publish(messages, n);
+}
+
+/* How long a claim on a run of a task with this policy lasts. */
+static TimestampTz
+end_of_claim(int32 policy, TimestampTz now)
+{
+	int64 timeout = tq_policy_get(policy)->claim_timeout;
+
+	return tq_clock_add_ms(now,
+						   timeout == TQ_OFF ? tq_claim_timeout : timeout);
+}
+
+/* When a run that is started now has run for too long; 0: never. */
+static TimestampTz
+end_of_run(int32 policy, TimestampTz now)
+{
+	int64 timeout = tq_policy_get(policy)->run_timeout;
+
+	return timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
+}
+
+/* Look at these when their claims end: a row for each of the times. */
+static void
+insert_leases(const TqClaimed *claimed, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+	bool *is_done = palloc0(sizeof(bool) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		int alike = 0;
+
+		if (is_done[i])
+			continue;
+		for (int j = i; j < n; j++)
+		{
+			if (claimed[j].taken_until != claimed[i].taken_until)
+				continue;
+			is_done[j] = true;
+			tasks[alike++] = claimed[j].task;
+		}
+		tq_lease_insert(claimed[i].taken_until, tasks, alike);
+	}
+}
+
+/*
+ * When these runs are started, and when their claims end, by their policies.
+ * One that was deferred has been started before, and has its timer.
+ */
+static void
+set_times(TqClaimed *claimed, int n, TimestampTz now)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+	TimestampTz *ends = palloc(sizeof(TimestampTz) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		claimed[i].taken_until = end_of_claim(claimed[i].policy, now);
+		if (claimed[i].started != 0)
+			continue;
+		claimed[i].started = now;
+		tasks[count] = claimed[i].task;
+		ends[count++] = end_of_run(claimed[i].policy, now);
+	}
+	tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
 }
 
 /* What has been taken from pending is this worker's: write and tell it. */
 static void
-start_runs(const TqWorker *worker, const TqClaimed *claimed, int n,
-		   TimestampTz now, TimestampTz taken_until)
+start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 {
 	int64 *tasks = palloc(sizeof(int64) * n);
 
 	for (int i = 0; i < n; i++)
 		tasks[i] = claimed[i].task;
-	tq_runs_start(claimed, n, worker->id, now, taken_until);
-	tq_lease_insert(taken_until, tasks, n);
-	announce(claimed, n, taken_until);
+	set_times(claimed, n, now);
+	tq_runs_start(claimed, n, worker->id);
+	insert_leases(claimed, n);
+	announce(claimed, n);
 	remember(worker, tasks, claimed, n, now);
 }
 
@@ -112,7 +178,6 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 			  const char *worker_id, int max, TimestampTz now, int *found)
 {
 	int32 queue = tq_queue_intern(queue_name);
-	TimestampTz taken_until = tq_clock_add_ms(now, tq_claim_timeout);
 	TqWorker worker;
 	TqClaimed *claimed;
 	TqClaim *claims;
@@ -125,14 +190,14 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	if (*found == 0)
 		return NULL;
 	note_seen(queue, &worker, now);
-	start_runs(&worker, claimed, *found, now, taken_until);
+	start_runs(&worker, claimed, *found, now);
 	claims = palloc(sizeof(TqClaim) * *found);
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
 							  .run_id = claimed[i].run_id,
 							  .worker_group = worker_group,
 							  .worker_id = worker_id,
-							  .taken_until = taken_until,
+							  .taken_until = claimed[i].taken_until,
 							  .payload = claimed[i].payload};
 	return claims;
 }
@@ -142,11 +207,17 @@ static void
 start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 		  TimestampTz now)
 {
+	TimestampTz end = end_of_run(task->policy, now);
+
 	run->state = TQ_STATE_RUNNING;
 	run->worker = worker->id;
 	run->by_claim_task = true;
-	run->started = now;
-	run->taken_until = tq_clock_add_ms(now, tq_claim_timeout);
+	run->taken_until = end_of_claim(task->policy, now);
+	if (run->started == 0)
+	{
+		run->started = now;
+		tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, &task->id, &end, 1);
+	}
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
 	tq_lease_insert(run->taken_until, &task->id, 1);
@@ -163,11 +234,25 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 		 errmsg("run %d of task \"%s\" cannot be claimed",
 				run_id,
 				tq_slug_text(&task->task_id)),
-		 errdetail("The task is %s, and its last run is %d.",
+		 errdetail("The task is %s, and its last run is %d%s.",
 				   tq_state_name(run->state),
-				   run->run_id),
+				   run->run_id,
+				   run->place == TQ_PLACE_DELAYED
+					   ? ", which is not yet claimable"
+					   : ""),
 		 errhint(
 			 "Only the last run can be claimed, while it is pending; tq.claim_work() finds one that can.")));
+}
+
+/* Can the last run be claimed: it waits, and neither until later nor for too long? */
+static bool
+is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
+{
+	if (run->place != TQ_PLACE_PENDING ||
+		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
+		return false;
+	tq_details_read(run, 1);
+	return tq_run_pending_until(run, tq_policy_get(task->policy)) > now;
 }
 
 /* A worker may ask again for what claim_task() gave it (3.1, rule 35). */
@@ -196,8 +281,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_refuse_missing_run(task, run_id);
-	if (run.run_id == run_id && run.place == TQ_PLACE_PENDING &&
-		tq_state_verdict(run.state, TQ_EVENT_CLAIM) == TQ_VERDICT_APPLY)
+	if (run.run_id == run_id && is_claimable(task, &run, now))
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
@@ -233,7 +317,7 @@ static void
 extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
-	TimestampTz taken_until = tq_clock_add_ms(now, tq_claim_timeout);
+	TimestampTz taken_until = end_of_claim(task->policy, now);
 	bool is_written = false;
 
 	while (!is_written)

@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #define USECS_PER_MS INT64CONST(1000)
+#define SPAN_BYTES 256 /* of interval text, as interval_in() has it */
 
 /* Drop what is below a millisecond, towards the past. */
 TimestampTz
@@ -101,6 +102,80 @@ tq_clock_add_interval(TimestampTz t, Interval *span)
 							  TimestampGetDatum(t),
 							  IntervalPGetDatum(span));
 	return tq_clock_truncate(DatumGetTimestamp(sum));
+}
+
+/*
+ * Milliseconds of an interval, rounded down; months count 30 days.  No
+ * interval comes near the limits of the result, not even an infinite one (17),
+ * which has the greatest fields there are.
+ */
+int64
+tq_clock_span_ms(const Interval *span)
+{
+	int64 days = (int64) span->month * DAYS_PER_MONTH + span->day;
+	int64 ms = span->time / USECS_PER_MS;
+
+	if (span->time % USECS_PER_MS < 0)
+		ms--;
+	return days * (USECS_PER_DAY / USECS_PER_MS) + ms;
+}
+
+/* interval_in() without its errors; false when the text is no interval. */
+static bool
+parse_interval(char *text, Interval *span)
+{
+	char work[SPAN_BYTES];
+	char *field[MAXDATEFIELDS];
+	int ftype[MAXDATEFIELDS];
+	int nf, dtype, error;
+	struct pg_itm_in parts = {0};
+
+	error = ParseDateTime(text,
+						  work,
+						  sizeof(work),
+						  field,
+						  ftype,
+						  MAXDATEFIELDS,
+						  &nf);
+	if (error == 0)
+		error = DecodeInterval(field,
+							   ftype,
+							   nf,
+							   INTERVAL_FULL_RANGE,
+							   &dtype,
+							   &parts);
+	if (error == DTERR_BAD_FORMAT)
+	{
+		memset(&parts, 0, sizeof(parts));
+		error = DecodeISO8601Interval(text, &dtype, &parts);
+	}
+	return error == 0 && dtype == DTK_DELTA &&
+		   itmin2interval(&parts, span) == 0;
+}
+
+/*
+ * Read interval text, of whose forms the setting intervalstyle changes none:
+ * what was stored in one session is read in another.  False when it is none,
+ * or is infinite.
+ */
+bool
+tq_clock_parse_span(const char *text, size_t len, int64 *ms)
+{
+	int style = IntervalStyle;
+	char copy[SPAN_BYTES];
+	Interval span;
+	bool good;
+
+	if (len >= sizeof(copy) || memchr(text, '\0', len) != NULL)
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	IntervalStyle = INTSTYLE_POSTGRES;
+	good = parse_interval(copy, &span);
+	IntervalStyle = style;
+	if (good)
+		*ms = tq_clock_span_ms(&span);
+	return good;
 }
 
 static bool

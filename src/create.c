@@ -4,14 +4,14 @@
  *
  * Room 4.  Decides in which order the tasks of one call get their ids, what
  * an existing task of the same id means, and what a new task needs written:
- * its definition, edges, a row in unscheduled or in pending, and the timer of
+ * its definition, edges, a row in unscheduled or a first run, and the timer of
  * its deadline.  What a definition may say is definition.c's, what it depends
- * on depend.c's, groups are group.c's.
+ * on depend.c's, groups are group.c's, runs schedule.c's.
  *
  * Two sessions that create the same task meet at the unique index of task_id:
  * the second waits for the first, then finds the task and compares.  Locks in
- * one call, in this order: queues by name, groups by slug, task_id by slug,
- * then the tasks it depends on.  A task's id is greater than those of the tasks it depends on.
+ * one call, in this order: queues by name, policies, groups by slug, task_id by
+ * slug, then the tasks it depends on.  A task's id is greater than those of the tasks it depends on.
  */
 #include "rules.h"
 
@@ -209,7 +209,7 @@ adopt_existing(TqTask *task, TqRepeat repeat)
 	if (repeat == TQ_REPEAT_LATER)
 	{
 		task->created = existing->created;
-		task->deadline = existing->deadline;
+		task->deadline = task->defined_deadline = existing->defined_deadline;
 		task->expires = existing->expires;
 	}
 	old = tq_definition_json(existing);
@@ -254,8 +254,8 @@ compare_slug(const void *a, const void *b, void *tasks)
 static int
 compare_deadline(const void *a, const void *b, void *tasks)
 {
-	TimestampTz x = task_at(tasks, a)->deadline;
-	TimestampTz y = task_at(tasks, b)->deadline;
+	TimestampTz x = task_at(tasks, a)->defined_deadline;
+	TimestampTz y = task_at(tasks, b)->defined_deadline;
 
 	return x < y ? -1 : x > y;
 }
@@ -380,6 +380,40 @@ intern_queues(TqTask *tasks, int n)
 		tasks[places[i]].queue = tq_queue_intern(tasks[places[i]].queue_name);
 }
 
+static int
+compare_policy(const void *a, const void *b, void *tasks)
+{
+	const Jsonb *x = task_at(tasks, a)->given_policy;
+	const Jsonb *y = task_at(tasks, b)->given_policy;
+
+	if (x == NULL || y == NULL)
+		return (x != NULL) - (y != NULL);
+	if (VARSIZE(x) != VARSIZE(y))
+		return VARSIZE(x) < VARSIZE(y) ? -1 : 1;
+	return memcmp(x, y, VARSIZE(x));
+}
+
+/* In one order in all calls, for the same reason. */
+static void
+intern_policies(TqTask *tasks, int n)
+{
+	int *places;
+	bool has_policy = false;
+
+	for (int i = 0; i < n; i++)
+		has_policy = has_policy || tasks[i].given_policy != NULL;
+	if (!has_policy)
+		return;
+	places = places_sorted(tasks, n, compare_policy);
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = &tasks[places[i]];
+
+		if (task->given_policy != NULL)
+			task->policy = tq_policy_intern(task->given_policy);
+	}
+}
+
 /*
  * Insert definitions in order of task_id, so that two calls cannot deadlock.
  * One that exists takes the new one's place; one that is deleted before it
@@ -417,16 +451,16 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 
 /* Dependencies, and the place of each new task: unscheduled or pending. */
 static void
-place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
+place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
 			TimestampTz now)
 {
 	HTAB *strangers = tq_depend_prepare(tasks, n, siblings);
-	TqPending *pending = palloc0(sizeof(TqPending) * n);
+	TqTask **pending = palloc(sizeof(TqTask *) * n);
 	int npending = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqTask *task = &tasks[order[i]];
+		TqTask *task = &tasks[order[i]];
 		TqSibling *sibling =
 			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
 
@@ -435,21 +469,14 @@ place_tasks(const TqTask *tasks, const int *order, int n, HTAB *siblings,
 		sibling->is_pending = task->ndependencies == 0 ||
 							  !tq_depend_track(task, siblings, strangers);
 		if (sibling->is_pending)
-			pending[npending++] = (TqPending){.task = task->id,
-											  .seq = task->id,
-											  .queue = task->queue,
-											  .priority = task->priority,
-											  .run_id = 0,
-											  .retries_left = task->retries,
-											  .created = TQ_CREATED_SCHEDULED,
-											  .scheduled = now};
+			pending[npending++] = task;
 	}
-	tq_pending_insert(pending, npending);
+	tq_schedule_first(pending, true, npending, now);
 }
 
 /* One timer for the new tasks of each deadline. */
 static void
-set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
+set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 {
 	int *places = places_sorted(tasks, n, compare_deadline);
 	int64 ids[TQ_TIMER_TASKS];
@@ -464,10 +491,11 @@ set_deadlines(const TqTask *tasks, int n, HTAB *siblings)
 		if (sibling->is_new)
 			ids[nids++] = task->id;
 		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
-			tasks[places[i + 1]].deadline != task->deadline)
+			compare_deadline(&places[i], &places[i + 1], tasks) != 0)
 		{
 			tq_timer_insert(TQ_TIMER_DEADLINE,
-							tq_clock_add_ms(task->deadline, tq_deadline_delay),
+							tq_clock_add_ms(task->defined_deadline,
+											tq_deadline_delay),
 							ids,
 							nids);
 			nids = 0;
@@ -515,8 +543,12 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 	int64 created;
 
 	for (int i = 0; i < n; i++)
+	{
 		tq_check_times(&tasks[i], now);
+		tasks[i].defined_deadline = tasks[i].deadline;
+	}
 	intern_queues(tasks, n);
+	intern_policies(tasks, n);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].id = tq_seq_next();

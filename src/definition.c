@@ -235,6 +235,26 @@ checked_scopes(const TqSlug *task_id, char **scopes, int n)
 	return text_array(scopes, n);
 }
 
+/* The policy that was given; what it says of retries and delay is the task's. */
+static void
+take_policy(TqTask *task, Jsonb *policy)
+{
+	TqGivenPolicy given;
+	const char *fault = tq_policy_parse(policy, &given);
+
+	if (fault != NULL)
+		refuse(&task->task_id, "policy", fault);
+	if (given.retries != TQ_OFF)
+		task->retries = given.retries;
+	if (given.delay != TQ_OFF)
+		task->delay = given.delay;
+	fault = tq_policy_fault(&given.policy, task->retries, tq_max_runs);
+	if (fault != NULL)
+		refuse(&task->task_id, "policy", fault);
+	if (JB_ROOT_COUNT(policy) > 0)
+		task->given_policy = policy;
+}
+
 /* ---- JSON ---- */
 
 static JsonbValue *
@@ -250,6 +270,15 @@ static char *
 string_of(const JsonbValue *value)
 {
 	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+/* Is there a null at that key? */
+static bool
+is_null(const Source *source, const char *key)
+{
+	JsonbValue *value = get(source, key);
+
+	return value != NULL && value->type == jbvNull;
 }
 
 /* The string at that key, or NULL when the key is absent. */
@@ -437,25 +466,13 @@ check_metadata(const Source *source, Jsonb *metadata)
 			"must have a \"source\" that begins with http://, https://, ssh:// or git@");
 }
 
-static const char *const known_keys[] = {"provisionerId",
-										 "workerType",
-										 "taskQueueId",
-										 "schedulerId",
-										 "projectId",
-										 "taskGroupId",
-										 "dependencies",
-										 "requires",
-										 "routes",
-										 "priority",
-										 "retries",
-										 "created",
-										 "deadline",
-										 "expires",
-										 "scopes",
-										 "payload",
-										 "metadata",
-										 "tags",
-										 "extra"};
+static const char *const known_keys[] =
+	{"provisionerId", "workerType",  "taskQueueId",  "schedulerId",
+	 "projectId",     "taskGroupId", "dependencies", "requires",
+	 "routes",        "priority",    "retries",      "created",
+	 "deadline",      "expires",     "scopes",       "payload",
+	 "metadata",      "tags",        "extra",        "policy",
+	 "delay"};
 
 static bool
 is_known(const char *key)
@@ -482,10 +499,6 @@ check_keys(const Source *source)
 		if (token != WJB_KEY)
 			continue;
 		key = string_of(&value);
-		if (strcmp(key, "policy") == 0 || strcmp(key, "delay") == 0)
-			refuse(source->task_id,
-				   key,
-				   "is not supported by this version of tq");
 		if (!is_known(key))
 			refuse(source->task_id,
 				   tq_error_clip(key),
@@ -600,6 +613,26 @@ read_times(const Source *source, TqTask *task)
 		task->expires = tq_clock_next_year(task->deadline);
 }
 
+/* A policy, and the delay, which the definition's own has before the policy's. */
+static void
+read_policy(const Source *source, TqTask *task)
+{
+	JsonbValue *delay = get(source, "delay");
+	Jsonb *policy = is_null(source, "policy") ? NULL
+											  : get_object(source, "policy");
+	const char *fault;
+	int64 ms;
+
+	if (policy != NULL)
+		take_policy(task, policy);
+	if (delay == NULL || delay->type == jbvNull)
+		return;
+	fault = tq_duration_parse(delay, &ms);
+	if (fault != NULL)
+		refuse(source->task_id, "delay", fault);
+	task->delay = ms;
+}
+
 /* Read a JSON definition; the clock has not been asked yet. */
 TqTask *
 tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
@@ -628,6 +661,7 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 								  : parse_priority(task_id, text);
 	task->retries = get_retries(&source);
 	read_objects(&source, task);
+	read_policy(&source, task);
 	read_times(&source, task);
 	return task;
 }
@@ -720,6 +754,11 @@ tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 	task->extra = null_if_empty(
 		checked_object(task_id, "extra", arguments->extra));
 	task->metadata = metadata_with_name(task, arguments->name);
+	if (arguments->policy != NULL)
+		take_policy(task,
+					checked_object(task_id, "policy", arguments->policy));
+	if (arguments->delay_ms > 0)
+		task->delay = arguments->delay_ms;
 }
 
 /* ---- for both ---- */
@@ -750,6 +789,9 @@ tq_check_times(const TqTask *task, TimestampTz now)
 			   "must not be further in the future than tq.max_deadline");
 	if (task->deadline > task->expires)
 		refuse(task_id, "expires", "must not be before \"deadline\"");
+	if (task->delay > 0 &&
+		tq_policy_after(task->created, task->delay) > task->deadline)
+		refuse(task_id, "delay", "must not go past \"deadline\"");
 	if (task->expires > tq_clock_latest())
 		refuse(task_id, "expires", "must be in or before the year 9999");
 }

@@ -5,7 +5,9 @@
  * Room 4.  Follows spec/taskcluster.md section 4.  An edge is met by the first
  * run of the required task, from the edge's from_run on, that is completed, or
  * under all-resolved finally resolved; nothing is stored when that happens but
- * the dependent's smaller number of unmet edges.
+ * the dependent's smaller number of unmet edges.  A run that ends without
+ * success counts as completed where the policy of its task tolerates or
+ * forgives it (spec/policy.md 2, 8 C10).
  *
  * Why no end is missed:
  *	- A new task locks, shared, the row in which each unmet required task
@@ -30,6 +32,7 @@ typedef struct Stranger
 	TqSlug task_id;
 	int64 id; /* 0: there is none */
 	TimestampTz expires;
+	int32 policy;
 	bool is_locked; /* run tells where it stands, and will stand */
 	TqRun run;
 } Stranger;
@@ -102,6 +105,7 @@ find_strangers(HTAB *strangers, int *found)
 			hash_search(strangers, &tasks[i].task_id, HASH_FIND, NULL);
 		in_order[i]->id = tasks[i].id;
 		in_order[i]->expires = tasks[i].expires;
+		in_order[i]->policy = tasks[i].policy;
 	}
 	return in_order;
 }
@@ -199,12 +203,21 @@ check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
 			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
 }
 
+/* Has this run, which is resolved, met those who want its task completed? */
+static bool
+counts_as_completed(const TqRun *run, int32 policy)
+{
+	return run->state == TQ_STATE_COMPLETED ||
+		   (policy != 0 && tq_state_is_resolved(run->state) &&
+			tq_policy_tolerates(tq_policy_get(policy), run->reason));
+}
+
 /* What a place says about an edge that is made now: is it met, and if not, by which run. */
 static bool
-judge(const TqRun *run, bool all_resolved, int32 *from_run)
+judge(const TqRun *run, int32 policy, bool all_resolved, int32 *from_run)
 {
 	bool is_resolved = tq_state_is_resolved(run->state);
-	bool is_met = run->state == TQ_STATE_COMPLETED ||
+	bool is_met = counts_as_completed(run, policy) ||
 				  (all_resolved && is_resolved);
 
 	*from_run = Max(run->run_id, 0);
@@ -236,7 +249,10 @@ tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 
 		required[i] = sibling ? sibling->task->id : stranger->id;
 		if (sibling != NULL || !stranger->is_locked ||
-			!judge(&stranger->run, task->all_resolved, &from_run[i]))
+			!judge(&stranger->run,
+				   stranger->policy,
+				   task->all_resolved,
+				   &from_run[i]))
 			unmet[nunmet++] = required[i];
 	}
 	tq_edges_insert(task->id, required, from_run, n);
@@ -248,12 +264,12 @@ tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 /* ---- the end of a task ---- */
 
 /*
- * For upkeep, which waits for nobody: lock what the end of these tasks may
- * touch in unscheduled, and take the tasks out of the list for which another
- * session is in the way.  Returns how many are left.
+ * Without waiting for anybody: lock what the end of these tasks may touch in
+ * unscheduled, and take the tasks out of the list for which another session is
+ * in the way.  Returns how many are left.
  */
-int
-tq_depend_try_lock(int64 *tasks, int n)
+static int
+try_lock(int64 *tasks, int n)
 {
 	int nnear;
 	int nlocked;
@@ -291,21 +307,54 @@ tq_depend_try_lock(int64 *tasks, int n)
 }
 
 /*
+ * Let those go, of tasks that are held, that are about to end for good while
+ * another session holds a dependent: they are others' then.  is_final[] tells
+ * which end so; NULL: all.
+ */
+void
+tq_depend_drop_blocked(TqHeld *held, const bool *is_final)
+{
+	int n = held->n;
+	int64 *finals = palloc(sizeof(int64) * Max(n, 1));
+	int nfinals = 0;
+	int next = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (is_final == NULL || is_final[i])
+			finals[nfinals++] = held->runs[i].task;
+	}
+	if (nfinals == 0)
+		return;
+	nfinals = try_lock(finals, nfinals);
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		int64 task = held->runs[i].task;
+		bool is_free = next < nfinals && finals[next] == task;
+
+		next += is_free;
+		if (is_free || (is_final != NULL && !is_final[i]))
+			tq_held_keep(held, i);
+		else
+			held->others[held->nothers++] = task;
+	}
+}
+
+/*
  * Which earlier runs have met edges already: the last completed one, and the
  * last that was final, which is one that a rerun follows.
  */
 static void
-look_back(TqMet *met, const TqRun *runs, int n, int run_id)
+look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
 {
-	for (int i = 0; i < n; i++)
+	for (int i = 1; i < n && runs[i].run_id <= final->run_id; i++)
 	{
-		if (runs[i].task != met->required || runs[i].run_id > run_id)
+		if (runs[i].created != TQ_CREATED_RERUN)
 			continue;
-		if (runs[i].state == TQ_STATE_COMPLETED && runs[i].run_id < run_id)
-			met->previous_completed = Max(met->previous_completed,
-										  runs[i].run_id);
-		if (runs[i].created == TQ_CREATED_RERUN)
-			met->previous_final = Max(met->previous_final, runs[i].run_id - 1);
+		met->previous_final = runs[i].run_id - 1;
+		if (counts_as_completed(&runs[i - 1], final->policy))
+			met->previous_completed = runs[i].run_id - 1;
 	}
 }
 
@@ -317,7 +366,8 @@ what_is_met(const TqRun *finals, int n)
 	for (int i = 0; i < n; i++)
 	{
 		met[i] = (TqMet){.required = finals[i].task,
-						 .completed = finals[i].state == TQ_STATE_COMPLETED,
+						 .completed = counts_as_completed(&finals[i],
+														  finals[i].policy),
 						 .previous_completed = -1,
 						 .previous_final = -1};
 		if (finals[i].run_id > 0)
@@ -325,7 +375,7 @@ what_is_met(const TqRun *finals, int n)
 			int found;
 			TqRun *runs = tq_runs_history(&finals[i].task, 1, &found);
 
-			look_back(&met[i], runs, found, finals[i].run_id);
+			look_back(&met[i], runs, found, &finals[i]);
 		}
 	}
 	return met;
@@ -333,9 +383,9 @@ what_is_met(const TqRun *finals, int n)
 
 /* Make tasks pending that have just left unscheduled. */
 static void
-schedule_free(const TqTask *tasks, const bool *is_free, int n, TimestampTz now)
+schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 {
-	TqPending *pending = palloc0(sizeof(TqPending) * n);
+	TqTask **pending = palloc(sizeof(TqTask *) * n);
 	TqMessage *messages = palloc(sizeof(TqMessage) * n);
 	TqRun first = {.state = TQ_STATE_PENDING};
 	int count = 0;
@@ -346,15 +396,9 @@ schedule_free(const TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 			continue;
 		messages[count] =
 			tq_publish_make(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
-		pending[count++] = (TqPending){.task = tasks[i].id,
-									   .queue = tasks[i].queue,
-									   .priority = tasks[i].priority,
-									   .run_id = 0,
-									   .retries_left = tasks[i].retries,
-									   .created = TQ_CREATED_SCHEDULED,
-									   .scheduled = now};
+		pending[count++] = &tasks[i];
 	}
-	tq_pending_insert(pending, count);
+	tq_schedule_first(pending, false, count, now);
 	tq_publish(messages, count);
 }
 

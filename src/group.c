@@ -1,11 +1,17 @@
 /*
  * group.c
- *	  Task groups: joining, sealing, cancelling (spec/taskcluster.md 2.6, 2.7, 4.5).
+ *	  Task groups: joining, sealing, cancelling (spec/taskcluster.md 2.6, 2.7,
+ *	  4.5; spec/policy.md 2).
  *
  * Room 4.  Decides who may join a group and when; see store_group.c for the
  * two races and how they are closed.
  */
 #include "rules.h"
+
+#include "lib/qunique.h"
+#include "utils/snapmgr.h"
+
+#include "upkeep.h"
 
 static void
 refuse_scheduler(const TqGroup *group, const char *scheduler_id)
@@ -246,15 +252,87 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	lock_unresolved(&cancel, now, false);
 	lock_unscheduled_near(ids, n);
 	lock_unresolved(&cancel, now, true);
-	tq_resolve_final(cancel.runs,
-					 cancel.locked,
-					 cancel.nlocked,
-					 TQ_RESOLVED_CANCELED,
-					 now);
+	tq_resolve_runs(cancel.runs,
+					cancel.locked,
+					cancel.nlocked,
+					TQ_RESOLVED_CANCELED,
+					now);
 	return tq_group_cancel_json(&group,
 								tq_group_size(&group),
 								cancel.locked,
 								cancel.nlocked);
+}
+
+/* ---- groups that a task takes down with it (spec/policy.md 2) ---- */
+
+/*
+ * Cancel those of these tasks that are unresolved, without waiting for anybody:
+ * what another session holds is left to upkeep, which comes here again.  So
+ * there is no order of locks to be kept to, and no deadlock, however many tasks
+ * there are and whoever reports on them.
+ */
+int64
+tq_group_cancel_held(const int64 *tasks, int n, TimestampTz now)
+{
+	TqHeld held;
+
+	tq_hold_unresolved(tasks, n, &held);
+	tq_upkeep_drop_overdue(&held, now);
+	tq_depend_drop_blocked(&held, NULL);
+	for (int done = 0; done < held.nothers; done += TQ_TIMER_TASKS)
+		tq_timer_insert(TQ_TIMER_CANCEL,
+						tq_clock_add_ms(now, TQ_AGAIN_MS),
+						held.others + done,
+						Min(held.nothers - done, TQ_TIMER_TASKS));
+	tq_resolve_runs(held.runs, held.tasks, held.n, TQ_RESOLVED_CANCELED, now);
+	return held.n;
+}
+
+/* The group of a task of which no names are known. */
+static TqSlug
+slug_of_group(const TqTask *task)
+{
+	Snapshot snapshot;
+	TqSlug slug;
+
+	if (task->group_id == 0)
+		return task->task_id;
+	snapshot = RegisterSnapshot(tq_plan_snapshot());
+	slug = tq_group_slug(task->group_id, snapshot);
+	UnregisterSnapshot(snapshot);
+	return slug;
+}
+
+static int
+compare_slugs(const void *a, const void *b)
+{
+	return tq_slug_compare(a, b);
+}
+
+/*
+ * These tasks have ended so that the rest of their groups is to be canceled,
+ * sealed or not; all of it that is there by now.
+ */
+void
+tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now)
+{
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		slugs[i] = slug_of_group(&tasks[i]);
+	qsort(slugs, n, sizeof(TqSlug), compare_slugs);
+	n = (int) qunique(slugs, n, sizeof(TqSlug), compare_slugs);
+	for (int i = 0; i < n; i++)
+	{
+		TqGroup group;
+		int64 *ids;
+		int found;
+
+		if (!tq_group_find(&slugs[i], &group))
+			continue;
+		ids = tq_group_unresolved(&group, &found);
+		(void) tq_group_cancel_held(ids, found, now);
+	}
 }
 
 /* How a group ended, by the first task that was unsuccessful; NULL while it is active. */
@@ -269,14 +347,20 @@ tq_group_outcome(const TqProgress *progress)
 	switch ((TqResolved) progress->first_reason)
 	{
 		case TQ_RESOLVED_NONE:
-			return "completed";
+			return progress->forgiven > 0 ? "completed-with-errors"
+										  : "completed";
 		case TQ_RESOLVED_DEADLINE_EXCEEDED:
 		case TQ_RESOLVED_CLAIM_EXPIRED:
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+		case TQ_RESOLVED_RUN_TIMEOUT:
 			return "timed-out";
 		case TQ_RESOLVED_CANCELED:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
 			return "canceled";
 		case TQ_RESOLVED_COMPLETED:
+		case TQ_RESOLVED_SKIPPED:
 		case TQ_RESOLVED_FAILED:
+		case TQ_RESOLVED_FAILED_TERMINAL:
 		case TQ_RESOLVED_SUPERSEDED:
 		case TQ_RESOLVED_WORKER_SHUTDOWN:
 		case TQ_RESOLVED_MALFORMED_PAYLOAD:

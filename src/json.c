@@ -50,6 +50,18 @@ tq_json_add_int(JsonbParseState **state, const char *key, int64 number)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
+/* Milliseconds as a number of seconds. */
+void
+tq_json_add_seconds(JsonbParseState **state, const char *key, int64 ms)
+{
+	JsonbValue value = {.type = jbvNumeric};
+
+	value.val.numeric = ms % 1000 == 0 ? int64_to_numeric(ms / 1000)
+									   : int64_div_fast_to_numeric(ms, 3);
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
 void
 tq_json_add_time(JsonbParseState **state, const char *key, TimestampTz t)
 {

@@ -19,6 +19,8 @@ extern void tq_json_add_text(JsonbParseState **state, const char *key,
 							 const char *text);
 extern void tq_json_add_int(JsonbParseState **state, const char *key,
 							int64 number);
+extern void tq_json_add_seconds(JsonbParseState **state, const char *key,
+								int64 ms);
 extern void tq_json_add_time(JsonbParseState **state, const char *key,
 							 TimestampTz t);
 extern void tq_json_add_slug(JsonbParseState **state, const char *key,

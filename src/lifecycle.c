@@ -1,10 +1,13 @@
 /*
  * lifecycle.c
- *	  What is asked of one task from outside: schedule, rerun, cancel.
+ *	  What is asked of one task from outside: schedule, rerun, skip, defer,
+ *	  cancel.
  *
- * Room 4.  Follows spec/taskcluster.md 2.3 to 2.5.  Each locks the row in
- * which the task stands, asks state.c whether the event is legal there, and
- * makes the transition; the deadline never changes, so it is looked at first.
+ * Room 4.  Follows spec/taskcluster.md 2.3 to 2.5 and spec/policy.md 5.  Each
+ * locks the row in which the task stands, asks state.c whether the event is
+ * legal there, and makes the transition.  The deadline is looked at first: it
+ * never changes but for a task that is scheduled just now by somebody else,
+ * and then this call comes before that.
  */
 #include "rules.h"
 
@@ -83,23 +86,23 @@ announce(const TqTask *task, const TqRun *last)
 	tq_publish(&message, 1);
 }
 
-/* Add a pending run that follows this one, at the back of the queue. */
+/* Add a pending run that follows this one, at once, with fresh budgets. */
 static void
-add_run(const TqTask *task, const TqRun *last, TqCreated reason,
-		int retries_left, TimestampTz now)
+add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 {
 	TqRun run = {.run_id = last->run_id + 1, .state = TQ_STATE_PENDING};
-	TqPending pending = {.task = task->id,
-						 .queue = task->queue,
-						 .priority = task->priority,
-						 .run_id = run.run_id,
-						 .retries_left = retries_left,
-						 .created = reason,
-						 .scheduled = now};
+	TqStart start = {.task = task,
+					 .created = TQ_CREATED_RERUN,
+					 .budget.run_id = run.run_id,
+					 .scheduled = now};
 
+	tq_policy_first(tq_policy_get(task->policy),
+					tq_rerun_retries(task->retries, tq_max_runs, run.run_id),
+					now,
+					&start.budget);
 	if (last->place == TQ_PLACE_UNSCHEDULED)
 		tq_unscheduled_delete(&task->id, 1);
-	tq_pending_insert(&pending, 1);
+	tq_schedule(&start, 1, now);
 	announce(task, &run);
 }
 
@@ -107,15 +110,22 @@ add_run(const TqTask *task, const TqRun *last, TqCreated reason,
 void
 tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 {
+	TqRun first = {.state = TQ_STATE_PENDING};
+	TqTask scheduled = *task;
+	TqTask *tasks[1] = {&scheduled};
 	TqRun last;
 
 	lock_task(task, now, &last);
-	if (tq_state_verdict(last.state, TQ_EVENT_SCHEDULE) == TQ_VERDICT_APPLY)
-		add_run(task, &last, TQ_CREATED_SCHEDULED, task->retries, now);
+	if (tq_state_verdict(last.state, TQ_EVENT_SCHEDULE) != TQ_VERDICT_APPLY)
+		return;
+	tq_unscheduled_delete(&task->id, 1);
+	tq_schedule_first(tasks, false, 1, now);
+	announce(task, &first);
 }
 
 /*
- * 2.4: one more run, with fresh retries as far as the limit of runs allows.
+ * 2.4: one more run, with fresh budgets as far as the limit of runs allows; if
+ * the task was a dead letter, it is none any more.
  * It gets a timer of its own: the task's may have been taken while the task
  * was resolved, when the deadline comes between our look at it and our commit.
  */
@@ -144,11 +154,131 @@ tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
 					&task->id,
 					1);
-	add_run(task,
-			&last,
-			TQ_CREATED_RERUN,
-			tq_rerun_retries(task->retries, tq_max_runs, last.run_id + 1),
-			now);
+	add_rerun(task, &last, now);
+	if (tq_policy_get(task->policy)->dead_letter)
+		(void) tq_dead_letter_delete(&task->task_id);
+}
+
+static void
+refuse_skip(const TqTask *task, const TqRun *last)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" cannot be skipped",
+					tq_slug_text(&task->task_id)),
+			 errdetail("The task is %s.", tq_state_name(last->state)),
+			 errhint("Only an unscheduled or pending task can be skipped.")));
+}
+
+/* Keep what is to be the result of a task that is skipped. */
+static void
+write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
+{
+	TqRun run = *last;
+
+	if (last->place == TQ_PLACE_UNSCHEDULED)
+	{
+		run.run_id = 0;
+		run.scheduled = now;
+	}
+	tq_details_read(&run, 1);
+	tq_run_fill(&run, tq_policy_get(task->policy));
+	run.result = output;
+	tq_details_write(&run, 1);
+	last->has_detail = true;
+}
+
+/* spec/policy.md 5: completed without having run, so that dependents go on. */
+void
+tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
+{
+	TqRun last;
+
+	lock_task(task, now, &last);
+	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY)
+	{
+		if (last.reason != TQ_RESOLVED_SKIPPED)
+			refuse_skip(task, &last);
+		announce(task, &last);
+		return;
+	}
+	if (output != NULL)
+		write_output(task, &last, output, now);
+	tq_resolve_runs(&last, task, 1, TQ_RESOLVED_SKIPPED, now);
+}
+
+static void
+refuse_defer(const TqTask *task, int run_id, TqState state)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("run %d of task \"%s\" cannot be deferred",
+					run_id,
+					tq_slug_text(&task->task_id)),
+			 errdetail("The run is %s.", tq_state_name(state)),
+			 errhint(
+				 "Only a running run can be deferred; the claim is lost.")));
+}
+
+/*
+ * Take a running run out of its row, which waits for whoever else is at it.  A
+ * run that does not exist is said first, then that the deadline has passed,
+ * then that the run is not running.
+ */
+static void
+take_running(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	bool is_taken = false;
+
+	while (!is_taken)
+	{
+		bool has_row =
+			tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
+
+		if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
+			tq_refuse_missing_run(task, run_id);
+		if (task->deadline <= now)
+			tq_refuse_past_deadline(task);
+		if (tq_state_verdict(run->state, TQ_EVENT_DEFER) != TQ_VERDICT_APPLY)
+			refuse_defer(task, run_id, run->state);
+		if (has_row)
+			is_taken = tq_run_writer_delete(writer);
+		else /* claimed between the two looks */
+			tq_run_writer_renew(writer);
+	}
+	tq_run_writer_end(writer);
+}
+
+/*
+ * spec/policy.md 5: a running run waits again, for that long, to be claimed
+ * once more.  It keeps its number, its budgets, and the time at which it was
+ * started; nothing is used up.
+ */
+void
+tq_lifecycle_defer(const TqTask *task, int run_id, int64 after_ms,
+				   TimestampTz now)
+{
+	TqStart start = {.task = task};
+	TqRun run;
+	TqRun next;
+
+	take_running(task, run_id, now, &run);
+	tq_details_read(&run, 1);
+	tq_run_fill(&run, tq_policy_get(task->policy));
+	start.created = run.created;
+	start.budget = (TqBudget){.run_id = run.run_id,
+							  .attempt = run.attempt,
+							  .retries_left = run.retries_left,
+							  .lost_left = run.lost_left,
+							  .visible_at = tq_policy_after(now, after_ms),
+							  .pending_until = run.pending_until};
+	start.scheduled = run.scheduled;
+	start.started = run.started;
+	start.worker = run.worker;
+	tq_schedule(&start, 1, now);
+	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
+	announce(task, &next);
 }
 
 /* 2.5: never retried, whatever is left. */
@@ -159,7 +289,7 @@ tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)
-		tq_resolve_final(&last, task, 1, TQ_RESOLVED_CANCELED, now);
+		tq_resolve_runs(&last, task, 1, TQ_RESOLVED_CANCELED, now);
 	else if (last.reason == TQ_RESOLVED_CANCELED)
 		announce(task, &last);
 }

@@ -115,13 +115,26 @@ queue_words(const char *task_queue_id)
 	return words;
 }
 
-/* A deadline's exception does not name the worker (3.5). */
+/*
+ * The worker that a message names, if it names one.  A deadline's exception
+ * does not (3.5); and nobody had a run that was skipped, but task-completed
+ * must name somebody (spec/policy.md 10.9).
+ */
 static bool
-names_worker(const TqAddress *address)
+names_worker(const TqAddress *address, const char **group, const char **id)
 {
 	const TqRun *run = address->run;
 
-	return run != NULL && run->worker_group != NULL &&
+	if (run == NULL)
+		return false;
+	*group = run->worker_group;
+	*id = run->worker_id;
+	if (run->reason == TQ_RESOLVED_SKIPPED)
+	{
+		*group = "tq";
+		*id = "skipped";
+	}
+	return *group != NULL &&
 		   (address->message->exchange != TQ_EXCHANGE_TASK_EXCEPTION ||
 			run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED);
 }
@@ -131,7 +144,6 @@ static char *
 task_key(const TqAddress *address)
 {
 	const TqTask *task = address->task;
-	const TqRun *run = address->run;
 	const char *group = NULL;
 	const char *id = NULL;
 
@@ -143,11 +155,8 @@ task_key(const TqAddress *address)
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_ALERT:
-			if (names_worker(address))
-			{
-				group = run->worker_group;
-				id = run->worker_id;
-			}
+			if (!names_worker(address, &group, &id))
+				group = id = NULL;
 			break;
 		case TQ_EXCHANGE_NONE:
 		case TQ_EXCHANGE_TASK_DEFINED:
@@ -304,6 +313,18 @@ tq_filter_matches(const TqFilter *filter, const TqAddress *address)
 
 /* ---- payloads ---- */
 
+/* Taskcluster's messages know nothing of policies. */
+static void
+leave_out_details(TqRun *runs, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		runs[i].has_detail = false;
+		runs[i].visible_at = 0;
+		runs[i].error = NULL;
+	}
+}
+
 /* A run as it was when the message was written. */
 static void
 turn_back(TqRun *run, const TqMessage *message)
@@ -331,6 +352,7 @@ add_status(JsonbParseState **state, const TqAddress *address)
 
 	task.priority = message->priority;
 	memcpy(runs, address->runs, sizeof(TqRun) * n);
+	leave_out_details(runs, n);
 	if (n > 0)
 		turn_back(&runs[n - 1], message);
 	tq_json_key(state, "status");
@@ -342,10 +364,13 @@ add_status(JsonbParseState **state, const TqAddress *address)
 static void
 add_worker(JsonbParseState **state, const TqAddress *address)
 {
-	if (!names_worker(address))
+	const char *group;
+	const char *id;
+
+	if (!names_worker(address, &group, &id))
 		return;
-	tq_json_add_text(state, "workerGroup", address->run->worker_group);
-	tq_json_add_text(state, "workerId", address->run->worker_id);
+	tq_json_add_text(state, "workerGroup", group);
+	tq_json_add_text(state, "workerId", id);
 }
 
 static void
@@ -393,6 +418,8 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 		case TQ_EXCHANGE_TASK_ALERT:
 			add_worker(state, address);
 			add_tags(state, address->task);
+			if (message->detail != NULL)
+				add_detail(state, message->detail);
 			break;
 		case TQ_EXCHANGE_TASK_DEFINED:
 		case TQ_EXCHANGE_TASK_PENDING:

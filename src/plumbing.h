@@ -67,8 +67,23 @@ extern TimestampTz tq_clock_add_ms(TimestampTz t, int64 ms);
 extern TimestampTz tq_clock_latest(void);
 extern TimestampTz tq_clock_next_year(TimestampTz t);
 extern TimestampTz tq_clock_add_interval(TimestampTz t, Interval *span);
+extern int64 tq_clock_span_ms(const Interval *span);
+extern bool tq_clock_parse_span(const char *text, size_t len, int64 *ms);
 extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
 extern char *tq_clock_text(TimestampTz t);
+
+/* policy_json.c */
+typedef struct TqGivenPolicy
+{
+	TqPolicy policy;
+	int retries;   /* TQ_OFF: not given */
+	int64_t delay; /* ms; TQ_OFF: not given */
+} TqGivenPolicy;
+
+#define TQ_POLICY_BYTES 2000 /* as jsonb */
+
+extern const char *tq_policy_parse(const Jsonb *json, TqGivenPolicy *given);
+extern const char *tq_duration_parse(const JsonbValue *value, int64 *ms);
 
 /* guc.c */
 extern int tq_claim_timeout;  /* ms */
@@ -153,18 +168,14 @@ typedef struct TqMark
 	}
 
 /* Places before which there is nothing left to be taken (upkeep.c). */
+#define TQ_TIMERS 7 /* kinds of timers, from 1 */
+
 typedef struct TqMarks
 {
 	TqMark lease;
-	TqMark deadline;
-	TqMark expire;
 	TqMark delayed;
+	TqMark timer[TQ_TIMERS]; /* by kind */
 } TqMarks;
-
-#define TQ_MARKS_BEGIN                                                        \
-	{                                                                         \
-		TQ_MARK_BEGIN, TQ_MARK_BEGIN, TQ_MARK_BEGIN, TQ_MARK_BEGIN            \
-	}
 
 #define TQ_HOUR_MS INT64CONST(3600000)
 

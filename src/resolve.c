@@ -1,19 +1,20 @@
 /*
  * resolve.c
  *	  The end of a run: final, or followed by another (spec/taskcluster.md 2.11,
- *	  2.12, 3.2).
+ *	  2.12, 3.2; spec/policy.md 4).
  *
- * Room 4.  Every way in which a run ends comes through follow_end() or, where
- * no retry is possible, tq_resolve_final(): reports of workers, expired
- * claims, cancel, deadline.  A report writes the row of the run that it ends,
- * which waits for other transitions of the task as a lock would; the other
- * callers hold the locks of the runs' rows.
+ * Room 4.  Every way in which a run ends comes through follow_end(), which
+ * asks policy.c: reports of workers, expired claims, timeouts, cancel, skip,
+ * deadline.  A report writes the row of the run that it ends, which waits for
+ * other transitions of the task as a lock would; the other callers hold the
+ * locks of the rows in which the tasks stand.
  *
- * A run that ends while it may be retried gets a successor at the back of the
- * queue in the same transaction, so a task is never without a place.  No retry
- * is started at or past the deadline.
+ * A run that ends while it may be retried gets a successor in the same
+ * transaction, so a task is never without a place.
  */
 #include "rules.h"
+
+#include "common/pg_prng.h"
 
 const char *
 tq_outcome_name(TqOutcome outcome)
@@ -37,10 +38,11 @@ tq_outcome_name(TqOutcome outcome)
 /* What follows the ends of one call, collected and then written together. */
 typedef struct Ending
 {
-	TqRun *finals; /* those that no retry follows */
+	TqRun *finals; /* those that no run follows, and their tasks */
+	TqTask *tasks;
 	int nfinals;
-	TqPending *retries;
-	int nretries;
+	TqStart *starts; /* those that follow the others */
+	int nstarts;
 	TqMessage *messages;
 	int nmessages;
 } Ending;
@@ -50,7 +52,8 @@ begin_ending(Ending *ending, int n)
 {
 	memset(ending, 0, sizeof(*ending));
 	ending->finals = palloc(sizeof(TqRun) * Max(n, 1));
-	ending->retries = palloc0(sizeof(TqPending) * Max(n, 1));
+	ending->tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	ending->starts = palloc(sizeof(TqStart) * Max(n, 1));
 	ending->messages = palloc(sizeof(TqMessage) * 2 * Max(n, 1));
 }
 
@@ -64,18 +67,18 @@ tell(Ending *ending, TqExchange exchange, const TqTask *task, int run_id,
 }
 
 /*
- * An exception that another run follows.  If that one is its retry, it is all
- * that is told while it is pending, unless exceptions that are retried are to
- * be told as well (D-05).
+ * A run that another run follows.  If that one is its retry, it is all that is
+ * told while it is pending, unless runs that are retried are to be told as
+ * well (D-05).
  */
 static void
-tell_followed(Ending *ending, const TqTask *task, int run_id,
+tell_followed(Ending *ending, const TqTask *task, const TqRun *run,
 			  const TqRun *next)
 {
 	bool is_retry = tq_created_is_retry(next->created);
 
 	if (!is_retry || tq_publish_retried_exceptions)
-		tell(ending, TQ_EXCHANGE_TASK_EXCEPTION, task, run_id, next);
+		tell(ending, tq_state_exchange(run->state), task, run->run_id, next);
 	if (is_retry && next->state == TQ_STATE_PENDING)
 		tell(ending, TQ_EXCHANGE_TASK_PENDING, task, next->run_id, next);
 }
@@ -89,54 +92,140 @@ end_row(TqRun *run, TqResolved reason, TimestampTz now)
 	run->resolved = now;
 }
 
+/* What the policy of its task says follows a run that ends so. */
+static TqFollow
+find_next(const TqRun *run, const TqTask *task, TqResolved reason,
+		  TimestampTz now, TqNext *next)
+{
+	const TqPolicy *policy = tq_policy_get(task->policy);
+	TqRun filled = *run;
+	TqBudget budget;
+
+	tq_run_fill(&filled, policy);
+	budget = (TqBudget){.run_id = run->run_id,
+						.attempt = filled.attempt,
+						.retries_left = run->retries_left,
+						.lost_left = filled.lost_left,
+						.visible_at = filled.visible_at,
+						.pending_until = filled.pending_until};
+	tq_policy_follow(policy,
+					 &budget,
+					 reason,
+					 now,
+					 task->deadline,
+					 tq_max_runs,
+					 policy->jitter > 0 ? pg_prng_double(&pg_global_prng_state)
+										: 0,
+					 next);
+	return next->follow;
+}
+
+/* Would this run, whose detail has been read, be its task's last if it ended so now? */
+bool
+tq_resolve_is_final(const TqRun *run, const TqTask *task, TqResolved reason,
+					TimestampTz now)
+{
+	TqNext next;
+
+	return find_next(run, task, reason, now, &next) == TQ_FOLLOW_NONE;
+}
+
 /* What follows the end of a run whose row is written; true when a retry does. */
 static bool
 follow_end(Ending *ending, const TqRun *run, const TqTask *task,
 		   TimestampTz now)
 {
-	TqCreated retry = tq_resolved_retry(run->reason);
-	TqRun next = {.run_id = run->run_id + 1,
-				  .state = TQ_STATE_PENDING,
-				  .created = retry};
+	TqNext next;
+	TqRun retry;
 
-	if (retry == TQ_CREATED_NONE || run->retries_left <= 0 ||
-		run->run_id + 1 >= tq_max_runs || now >= task->deadline)
+	switch (find_next(run, task, run->reason, now, &next))
 	{
-		ending->finals[ending->nfinals++] = *run;
-		tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
-		return false;
+		case TQ_FOLLOW_NONE:
+			ending->tasks[ending->nfinals] = *task;
+			ending->finals[ending->nfinals] = *run;
+			ending->finals[ending->nfinals++].policy = task->policy;
+			tell(ending,
+				 tq_state_exchange(run->state),
+				 task,
+				 run->run_id,
+				 run);
+			return false;
+		case TQ_FOLLOW_LOST:
+		case TQ_FOLLOW_RETRY:
+			break;
 	}
-	tell_followed(ending, task, run->run_id, &next);
-	ending->retries[ending->nretries++] =
-		(TqPending){.task = task->id,
-					.queue = task->queue,
-					.priority = task->priority,
-					.run_id = next.run_id,
-					.retries_left = run->retries_left - 1,
-					.created = retry,
-					.scheduled = now};
+	retry = (TqRun){.run_id = next.budget.run_id,
+					.state = TQ_STATE_PENDING,
+					.created = next.created};
+	tell_followed(ending, task, run, &retry);
+	ending->starts[ending->nstarts++] = (TqStart){.task = task,
+												  .created = next.created,
+												  .budget = next.budget,
+												  .scheduled = now};
 	return true;
 }
 
+/* Of the tasks that ended without success: letters, and what others suffer. */
+static void
+suffer(const Ending *ending, TimestampTz now)
+{
+	TqRun *dead = palloc(sizeof(TqRun) * Max(ending->nfinals, 1));
+	TqTask *tasks = palloc(sizeof(TqTask) * Max(ending->nfinals, 1));
+	TqTask *fatal = palloc(sizeof(TqTask) * Max(ending->nfinals, 1));
+	int ndead = 0;
+	int nfatal = 0;
+
+	for (int i = 0; i < ending->nfinals; i++)
+	{
+		const TqRun *run = &ending->finals[i];
+		const TqPolicy *policy = tq_policy_get(run->policy);
+
+		if (!tq_policy_applies(run->reason))
+			continue;
+		if (policy->dead_letter &&
+			run->reason != TQ_RESOLVED_CANCELED_BY_WORKER)
+		{
+			dead[ndead] = *run;
+			tasks[ndead++] = ending->tasks[i];
+		}
+		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
+			fatal[nfatal++] = ending->tasks[i];
+	}
+	tq_dead_letters_write(dead, tasks, ndead, now);
+	tq_group_cancel_rest(fatal, nfatal, now);
+}
+
+/*
+ * Dependents are set free before a group is canceled: so rows of unscheduled
+ * are waited for in their order, and what is canceled waits for nobody.
+ */
 static void
 write_ending(Ending *ending, TimestampTz now)
 {
-	tq_pending_insert(ending->retries, ending->nretries);
+	tq_schedule(ending->starts, ending->nstarts, now);
 	tq_publish(ending->messages, ending->nmessages);
 	tq_depend_release(ending->finals, ending->nfinals, now);
+	for (int i = 0; i < ending->nfinals; i++)
+	{
+		if (ending->finals[i].policy != 0)
+		{
+			suffer(ending, now);
+			return;
+		}
+	}
 }
 
 /* ---- reports ---- */
 
 /*
- * Is more to be known of a task that ends so than its number?  Not when
- * nothing can follow and nobody is told.
+ * Is more to be known of a task that ends so than its number?  Not when its
+ * policy has nothing to say and nobody is told.
  */
 static bool
 is_more_needed(TqResolved reason)
 {
-	return tq_resolved_retry(reason) != TQ_CREATED_NONE ||
-		   tq_publish_is_wanted(tq_state_exchange(tq_resolved_state(reason)));
+	return reason != TQ_RESOLVED_COMPLETED ||
+		   tq_publish_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
 }
 
 /*
@@ -194,21 +283,23 @@ places_by_run(TqReport *reports, int n)
 
 /*
  * A report on a run that is resolved already is a repeat if it says the same
- * and the run is the last one; after an exception one retry may follow.  Then
- * the same is told again.
+ * and the run is the last one; after an exception one run may follow, after a
+ * failure its retry.  Then the same is told again.
  */
 static bool
 is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 		  Ending *ending)
 {
-	int may_follow = run->state == TQ_STATE_EXCEPTION ? 1 : 0;
 	TqRun last;
 
 	if (run->reason != reason || !tq_run_peek(run->task, &last) ||
-		last.run_id > run->run_id + may_follow)
+		last.run_id > run->run_id + 1)
+		return false;
+	if (last.run_id > run->run_id && run->state != TQ_STATE_EXCEPTION &&
+		!tq_created_is_retry(last.created))
 		return false;
 	if (last.run_id > run->run_id)
-		tell_followed(ending, task, run->run_id, &last);
+		tell_followed(ending, task, run, &last);
 	else
 		tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
 	return true;
@@ -256,6 +347,9 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			return;
 		}
 		end_row(run, reason, now);
+		report->had_detail = run->has_detail;
+		run->has_detail = run->has_detail || report->error != NULL ||
+						  report->result != NULL;
 		report->is_ended = tq_run_writer_write(writer, run);
 		if (report->is_ended)
 			return;
@@ -298,6 +392,54 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 	tq_run_writer_end(writer);
 }
 
+/* Read what the runs that have ended have besides. */
+static void
+read_details(TqReport *reports, int n)
+{
+	TqRun *runs = palloc(sizeof(TqRun) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (reports[i].is_ended && reports[i].had_detail)
+			runs[count++] = reports[i].run;
+	}
+	if (count == 0)
+		return;
+	tq_details_read(runs, count);
+	count = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (reports[i].is_ended && reports[i].had_detail)
+			reports[i].run = runs[count++];
+	}
+}
+
+/* Write what the workers said about the runs that have ended. */
+static void
+write_words(TqReport *reports, int n)
+{
+	TqRun *runs = palloc(sizeof(TqRun) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqReport *report = &reports[i];
+		TqRun *run = &report->run;
+
+		if (!report->is_ended ||
+			(report->error == NULL && report->result == NULL))
+			continue;
+		run->has_detail = report->had_detail;
+		tq_run_fill(run, tq_policy_get(report->task->policy));
+		run->has_detail = true;
+		run->error = report->error;
+		run->result = report->result;
+		runs[count++] = *run;
+	}
+	tq_details_write(runs, count);
+}
+
 static TqOutcome
 judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
 {
@@ -334,6 +476,8 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 		return;
 	find_tasks(reports, n, reason);
 	end_or_lock_all(reports, n, reason, now);
+	read_details(reports, n);
+	write_words(reports, n);
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)
 		reports[i].outcome = judge(&reports[i], reason, now, &ending);
@@ -342,70 +486,87 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 
 /* ---- without a report ---- */
 
-/* Claims that have expired (3.6); runs and tasks are parallel. */
-void
-tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n, TimestampTz now)
-{
-	Ending ending;
-
-	for (int i = 0; i < n; i++)
-		end_row(&runs[i], TQ_RESOLVED_CLAIM_EXPIRED, now);
-	tq_runs_update(runs, n);
-	begin_ending(&ending, n);
-	for (int i = 0; i < n; i++)
-		(void) follow_end(&ending, &runs[i], &tasks[i], now);
-	write_ending(&ending, now);
-}
-
 /* A task that had no run ends with one that is born resolved (3.3). */
 static void
-give_birth_resolved(TqRun *run, const TqTask *task, TimestampTz now)
+give_birth_resolved(TqRun *run, const TqTask *task, TqResolved reason,
+					TimestampTz now)
 {
 	run->run_id = 0;
-	run->created = TQ_CREATED_EXCEPTION;
+	run->created = reason == TQ_RESOLVED_SKIPPED ? TQ_CREATED_SKIP
+												 : TQ_CREATED_EXCEPTION;
 	run->retries_left = task->retries;
 	run->scheduled = now;
 }
 
+/* What is written of runs that end wherever they stand. */
+typedef struct Moves
+{
+	int64 *left[TQ_PLACE_RUN + 1]; /* by the place that is left */
+	int nleft[TQ_PLACE_RUN + 1];
+	TqRun *moved;
+	int nmoved;
+	TqRun *updated;
+	int nupdated;
+} Moves;
+
+static void
+begin_moves(Moves *moves, int n)
+{
+	memset(moves, 0, sizeof(*moves));
+	for (int place = 0; place <= TQ_PLACE_RUN; place++)
+		moves->left[place] = palloc(sizeof(int64) * n);
+	moves->moved = palloc(sizeof(TqRun) * n);
+	moves->updated = palloc(sizeof(TqRun) * n);
+}
+
+static void
+add_move(Moves *moves, const TqRun *run)
+{
+	moves->left[run->place][moves->nleft[run->place]++] = run->task;
+	if (run->place == TQ_PLACE_RUN)
+		moves->updated[moves->nupdated++] = *run;
+	else
+		moves->moved[moves->nmoved++] = *run;
+}
+
+static void
+write_moves(const Moves *moves)
+{
+	tq_unscheduled_delete(moves->left[TQ_PLACE_UNSCHEDULED],
+						  moves->nleft[TQ_PLACE_UNSCHEDULED]);
+	tq_pending_delete(moves->left[TQ_PLACE_PENDING],
+					  moves->nleft[TQ_PLACE_PENDING]);
+	tq_delayed_delete(moves->left[TQ_PLACE_DELAYED],
+					  moves->nleft[TQ_PLACE_DELAYED]);
+	tq_runs_insert(moves->moved, moves->nmoved);
+	tq_runs_update(moves->updated, moves->nupdated);
+}
+
 /*
- * End tasks from wherever they stand, with no retry: canceled, or past their
- * deadline.  runs and tasks are parallel; the rows are locked.
+ * End runs from wherever they stand, for a reason that no worker gave; runs and
+ * tasks are parallel, and the rows are locked.
  */
 void
-tq_resolve_final(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
-				 TimestampTz now)
+tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
+				TimestampTz now)
 {
-	int64 *left[TQ_PLACE_RUN + 1];
-	int nleft[TQ_PLACE_RUN + 1] = {0};
-	TqRun *moved = palloc(sizeof(TqRun) * Max(n, 1));
-	TqRun *updated = palloc(sizeof(TqRun) * Max(n, 1));
-	TqMessage *messages = palloc(sizeof(TqMessage) * Max(n, 1));
-	int nmoved = 0;
-	int nupdated = 0;
+	Moves moves;
+	Ending ending;
 
-	for (int place = 0; place <= TQ_PLACE_RUN; place++)
-		left[place] = palloc(sizeof(int64) * Max(n, 1));
+	if (n == 0)
+		return;
+	tq_details_read(runs, n);
+	begin_moves(&moves, n);
 	for (int i = 0; i < n; i++)
 	{
 		if (runs[i].place == TQ_PLACE_UNSCHEDULED)
-			give_birth_resolved(&runs[i], &tasks[i], now);
+			give_birth_resolved(&runs[i], &tasks[i], reason, now);
 		end_row(&runs[i], reason, now);
-		messages[i] = tq_publish_make(TQ_EXCHANGE_TASK_EXCEPTION,
-									  &tasks[i],
-									  runs[i].run_id,
-									  &runs[i]);
-		left[runs[i].place][nleft[runs[i].place]++] = runs[i].task;
-		if (runs[i].place == TQ_PLACE_RUN)
-			updated[nupdated++] = runs[i];
-		else
-			moved[nmoved++] = runs[i];
+		add_move(&moves, &runs[i]);
 	}
-	tq_unscheduled_delete(left[TQ_PLACE_UNSCHEDULED],
-						  nleft[TQ_PLACE_UNSCHEDULED]);
-	tq_pending_delete(left[TQ_PLACE_PENDING], nleft[TQ_PLACE_PENDING]);
-	tq_delayed_delete(left[TQ_PLACE_DELAYED], nleft[TQ_PLACE_DELAYED]);
-	tq_runs_insert(moved, nmoved);
-	tq_runs_update(updated, nupdated);
-	tq_publish(messages, n);
-	tq_depend_release(runs, n, now);
+	write_moves(&moves);
+	begin_ending(&ending, n);
+	for (int i = 0; i < n; i++)
+		(void) follow_end(&ending, &runs[i], &tasks[i], now);
+	write_ending(&ending, now);
 }

@@ -29,6 +29,8 @@ typedef struct TqEnqueue
 	Jsonb *tags;
 	Jsonb *extra;
 	const char *name;
+	Jsonb *policy; /* NULL: none */
+	int64 delay_ms;
 } TqEnqueue;
 
 extern void tq_definition_check_payload(const TqTask *task);
@@ -41,6 +43,7 @@ extern Jsonb *tq_status_json(const TqTask *task, const TqRun *runs, int n);
 extern Jsonb *tq_status_of(const TqTask *task);
 extern Jsonb *tq_definition_json(const TqTask *task);
 extern Jsonb *tq_metadata_json(const char *name);
+extern Jsonb *tq_runs_json(const TqRun *runs, int n);
 extern Jsonb *tq_group_json(const TqGroup *group);
 extern Jsonb *tq_group_message_json(const TqGroup *group);
 extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,
@@ -50,6 +53,26 @@ extern Jsonb *tq_worker_json(const char *queue, const char *group,
 extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
 extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now,
 								 TimestampTz until, const char *info);
+
+/* ---- schedule.c: how a run becomes pending ---- */
+
+/* A run that is to be pending. */
+typedef struct TqStart
+{
+	const TqTask *task;
+	TqCreated created;
+	TqBudget budget;
+	int64 seq; /* 0: the back of the queue */
+	TimestampTz scheduled;
+	TimestampTz started; /* of one that is deferred, and who had it */
+	int worker;
+} TqStart;
+
+extern void tq_schedule(const TqStart *starts, int n, TimestampTz now);
+extern void tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
+							  TimestampTz now);
+extern void tq_schedule_at(TqTimer kind, const int64 *tasks,
+						   const TimestampTz *due, int n);
 
 /* ---- create.c: new tasks ---- */
 typedef enum TqRepeat
@@ -74,7 +97,7 @@ extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
 extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
 extern bool tq_depend_track(const TqTask *task, HTAB *siblings,
 							HTAB *strangers);
-extern int tq_depend_try_lock(int64 *tasks, int n);
+extern void tq_depend_drop_blocked(TqHeld *held, const bool *is_final);
 extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
 
 /* ---- resolve.c: the end of a run ---- */
@@ -96,21 +119,41 @@ typedef struct TqReport
 	TqRun run;                    /* the row of the run, if it has one */
 	TqState state;                /* of the run before the report */
 	bool is_ended;                /* by this report */
+	bool had_detail;              /* the run, before */
+	Jsonb *error;                 /* what the worker says; NULL: nothing */
+	Jsonb *result;
 	TqOutcome outcome;
 } TqReport;
 
 extern const char *tq_outcome_name(TqOutcome outcome);
 extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 							   TimestampTz now);
-extern void tq_resolve_expired(TqRun *runs, const TqTask *tasks, int n,
-							   TimestampTz now);
-extern void tq_resolve_final(TqRun *runs, const TqTask *tasks, int n,
-							 TqResolved reason, TimestampTz now);
+extern bool tq_resolve_is_final(const TqRun *run, const TqTask *task,
+								TqResolved reason, TimestampTz now);
+extern void tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n,
+							TqResolved reason, TimestampTz now);
 
 /* ---- lifecycle.c: what is asked of a task from outside ---- */
 extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
+							  TimestampTz now);
+extern void tq_lifecycle_defer(const TqTask *task, int run_id, int64 after_ms,
+							   TimestampTz now);
 extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
+
+/* ---- dead_letter.c: tasks that failed for good ---- */
+extern void tq_dead_letters_write(const TqRun *runs, const TqTask *tasks,
+								  int n, TimestampTz now);
+extern TqTask *tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now);
+extern int64 tq_dead_letters_redrive(int32 queue, int max, TimestampTz now);
+extern void tq_dead_letter_discard(const TqSlug *task_id);
+
+/* ---- preset.c: the words of other systems ---- */
+extern Jsonb *tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task);
+extern Jsonb *tq_preset_taskbroker(Jsonb *activation);
+extern const char *tq_preset_conductor_status(const TqTask *task);
+extern const char *tq_preset_taskbroker_status(const TqTask *task);
 
 /* ---- priority.c: priorities that change ---- */
 extern int tq_priority_check(const char *name);
@@ -124,6 +167,8 @@ extern int64 tq_group_join(const TqTask *task, TimestampTz latest_expires);
 extern void tq_groups_check_own(const TqTask *const *tasks, int n);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now);
+extern void tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now);
+extern int64 tq_group_cancel_held(const int64 *tasks, int n, TimestampTz now);
 extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 extern const char *tq_group_outcome(const TqProgress *progress);
 extern void tq_group_tell_resolved(const int64 *tasks, int n);

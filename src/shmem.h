@@ -67,7 +67,7 @@ extern void tq_shmem_publish_begin(void);
 extern TimestampTz tq_shmem_turn_end(TimestampTz due, bool *messages);
 
 /* What a worker has done since it began, for tq.worker_activity(). */
-#define TQ_SHMEM_STEPS 6
+#define TQ_SHMEM_STEPS 10
 
 typedef struct TqActivity
 {

@@ -3,8 +3,8 @@
  *	  The state machine: which event is legal in which state.
  *
  * Room 0, pure C.  Decides whether an event changes a task in a given state,
- * what state a reason of resolution leads to, and whether that reason may be
- * retried.  It knows neither rows nor time: that the deadline has not passed,
+ * what state a reason of resolution leads to, and as what a run is created
+ * that follows it.  It knows neither rows nor time: that the deadline has not passed,
  * that a run is the last one, or that a budget is left is asked by the rules.
  * Follows spec/taskcluster.md 3.1 to 3.4; nothing else in tq decides whether
  * a transition is legal.
@@ -19,9 +19,11 @@
 #define NO_RUN TQ_VERDICT_NO_RUN
 
 /*
- * Rows of the table of 3.1.  A rerun of a pending task keeps it (its message
- * is sent again); a report in a resolved state is a conflict here, and the
- * rule for repeated reports (2.11, 2.12) is resolve.c's.
+ * Rows of the table of 3.1, then those of spec/policy.md 5.  A rerun of a
+ * pending task keeps it (its message is sent again); a report in a resolved
+ * state is a conflict here, and the rule for repeated reports (2.11, 2.12) is
+ * resolve.c's.  A pending run whose time to run is over is one that was
+ * deferred.
  */
 static const TqVerdict verdicts[TQ_EVENTS][TQ_STATES] = {
 	/* unscheduled, pending, running, completed, failed, exception */
@@ -36,6 +38,10 @@ static const TqVerdict verdicts[TQ_EVENTS][TQ_STATES] = {
 	[TQ_EVENT_CLAIM_EXPIRED] = {KEEP, KEEP, APPLY, KEEP, KEEP, KEEP},
 	[TQ_EVENT_REPORT] =
 		{NO_RUN, CONFLICT, APPLY, CONFLICT, CONFLICT, CONFLICT},
+	[TQ_EVENT_SKIP] = {APPLY, APPLY, CONFLICT, CONFLICT, CONFLICT, CONFLICT},
+	[TQ_EVENT_DEFER] = {NO_RUN, CONFLICT, APPLY, CONFLICT, CONFLICT, CONFLICT},
+	[TQ_EVENT_PENDING_TIMEOUT] = {KEEP, APPLY, KEEP, KEEP, KEEP, KEEP},
+	[TQ_EVENT_RUN_TIMEOUT] = {KEEP, APPLY, APPLY, KEEP, KEEP, KEEP},
 };
 
 /* What an event does to a task in that state. */
@@ -70,8 +76,10 @@ tq_resolved_state(TqResolved reason)
 	switch (reason)
 	{
 		case TQ_RESOLVED_COMPLETED:
+		case TQ_RESOLVED_SKIPPED:
 			return TQ_STATE_COMPLETED;
 		case TQ_RESOLVED_FAILED:
+		case TQ_RESOLVED_FAILED_TERMINAL:
 			return TQ_STATE_FAILED;
 		case TQ_RESOLVED_NONE:
 		case TQ_RESOLVED_DEADLINE_EXCEEDED:
@@ -83,12 +91,18 @@ tq_resolved_state(TqResolved reason)
 		case TQ_RESOLVED_RESOURCE_UNAVAILABLE:
 		case TQ_RESOLVED_INTERNAL_ERROR:
 		case TQ_RESOLVED_INTERMITTENT_TASK:
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+		case TQ_RESOLVED_RUN_TIMEOUT:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
 			return TQ_STATE_EXCEPTION;
 	}
 	return TQ_STATE_EXCEPTION;
 }
 
-/* reasonCreated of the run that follows, or NONE for a reason that is final (3.2). */
+/*
+ * reasonCreated of a run that follows one that was resolved so (3.2;
+ * spec/policy.md 3), or NONE for a reason that no policy can retry.
+ */
 TqCreated
 tq_resolved_retry(TqResolved reason)
 {
@@ -96,18 +110,24 @@ tq_resolved_retry(TqResolved reason)
 	{
 		case TQ_RESOLVED_CLAIM_EXPIRED:
 		case TQ_RESOLVED_WORKER_SHUTDOWN:
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+		case TQ_RESOLVED_RUN_TIMEOUT:
+		case TQ_RESOLVED_RESOURCE_UNAVAILABLE:
+		case TQ_RESOLVED_INTERNAL_ERROR:
 			return TQ_CREATED_RETRY;
 		case TQ_RESOLVED_INTERMITTENT_TASK:
 			return TQ_CREATED_TASK_RETRY;
+		case TQ_RESOLVED_FAILED:
+			return TQ_CREATED_FAILURE_RETRY;
 		case TQ_RESOLVED_NONE:
 		case TQ_RESOLVED_COMPLETED:
-		case TQ_RESOLVED_FAILED:
 		case TQ_RESOLVED_DEADLINE_EXCEEDED:
 		case TQ_RESOLVED_CANCELED:
 		case TQ_RESOLVED_SUPERSEDED:
 		case TQ_RESOLVED_MALFORMED_PAYLOAD:
-		case TQ_RESOLVED_RESOURCE_UNAVAILABLE:
-		case TQ_RESOLVED_INTERNAL_ERROR:
+		case TQ_RESOLVED_FAILED_TERMINAL:
+		case TQ_RESOLVED_SKIPPED:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
 			return TQ_CREATED_NONE;
 	}
 	return TQ_CREATED_NONE;
@@ -121,11 +141,13 @@ tq_created_is_retry(TqCreated reason)
 	{
 		case TQ_CREATED_RETRY:
 		case TQ_CREATED_TASK_RETRY:
+		case TQ_CREATED_FAILURE_RETRY:
 			return true;
 		case TQ_CREATED_NONE:
 		case TQ_CREATED_SCHEDULED:
 		case TQ_CREATED_RERUN:
 		case TQ_CREATED_EXCEPTION:
+		case TQ_CREATED_SKIP:
 			return false;
 	}
 	return false;
@@ -150,6 +172,11 @@ tq_resolved_is_reportable(TqResolved reason)
 		case TQ_RESOLVED_CANCELED:
 		case TQ_RESOLVED_SUPERSEDED:
 		case TQ_RESOLVED_CLAIM_EXPIRED:
+		case TQ_RESOLVED_FAILED_TERMINAL:
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+		case TQ_RESOLVED_RUN_TIMEOUT:
+		case TQ_RESOLVED_SKIPPED:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
 			return false;
 	}
 	return false;
@@ -207,6 +234,10 @@ tq_created_name(TqCreated reason)
 			return "rerun";
 		case TQ_CREATED_EXCEPTION:
 			return "exception";
+		case TQ_CREATED_SKIP:
+			return "skip";
+		case TQ_CREATED_FAILURE_RETRY:
+			return "failure-retry";
 	}
 	return NULL;
 }
@@ -225,6 +256,7 @@ tq_resolved_name(TqResolved reason)
 		case TQ_RESOLVED_DEADLINE_EXCEEDED:
 			return "deadline-exceeded";
 		case TQ_RESOLVED_CANCELED:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
 			return "canceled";
 		case TQ_RESOLVED_SUPERSEDED:
 			return "superseded";
@@ -240,6 +272,14 @@ tq_resolved_name(TqResolved reason)
 			return "internal-error";
 		case TQ_RESOLVED_INTERMITTENT_TASK:
 			return "intermittent-task";
+		case TQ_RESOLVED_FAILED_TERMINAL:
+			return "failed-terminal";
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+			return "pending-timeout";
+		case TQ_RESOLVED_RUN_TIMEOUT:
+			return "run-timeout";
+		case TQ_RESOLVED_SKIPPED:
+			return "skipped";
 	}
 	return NULL;
 }

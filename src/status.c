@@ -20,18 +20,27 @@ add_queue(JsonbParseState **state, const char *name)
 	tq_json_add_text(state, "workerType", slash + 1);
 }
 
-/* 1.4; keys in the order of jsonb, which then has nothing to sort. */
+/*
+ * 1.4, and what a policy adds; keys in the order of jsonb, which then has
+ * nothing to sort.
+ */
 static void
 push_run(JsonbParseState **state, const TqRun *run)
 {
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	if (run->error != NULL)
+		tq_json_add_object(state, "error", run->error);
 	tq_json_add_int(state, "runId", run->run_id);
 	tq_json_add_text(state, "state", tq_state_name(run->state));
+	if (run->has_detail && (run->attempt > 0 || run->run_id > 0))
+		tq_json_add_int(state, "attempt", run->attempt);
 	tq_json_add_time(state, "started", run->started);
 	tq_json_add_time(state, "resolved", run->resolved);
 	if (run->worker_group != NULL)
 		tq_json_add_text(state, "workerId", run->worker_id);
 	tq_json_add_time(state, "scheduled", run->scheduled);
+	if (run->visible_at > run->scheduled)
+		tq_json_add_time(state, "visibleAt", run->visible_at);
 	tq_json_add_time(state, "takenUntil", run->taken_until);
 	if (run->worker_group != NULL)
 		tq_json_add_text(state, "workerGroup", run->worker_group);
@@ -79,6 +88,18 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 					 pnstrdup(task->queue_name, slash - task->queue_name));
 }
 
+/* Runs as an array. */
+Jsonb *
+tq_runs_json(const TqRun *runs, int n)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		push_run(&state, &runs[i]);
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
+}
+
 /* The status structure. */
 Jsonb *
 tq_status_json(const TqTask *task, const TqRun *runs, int n)
@@ -114,10 +135,12 @@ tq_metadata_json(const char *name)
 	return tq_json_end(&state);
 }
 
-/* The definition with every default filled in (1.2). */
+/* The definition with every default filled in (1.2); a policy as it was given. */
 Jsonb *
 tq_definition_json(const TqTask *task)
 {
+	Jsonb *policy = task->given_policy != NULL ? task->given_policy
+											   : tq_policy_json(task->policy);
 	JsonbParseState *state = NULL;
 
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
@@ -126,7 +149,7 @@ tq_definition_json(const TqTask *task)
 	tq_json_add_text(&state, "projectId", task->project_id);
 	tq_json_add_slug(&state, "taskGroupId", &task->group_slug);
 	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
-	tq_json_add_time(&state, "deadline", task->deadline);
+	tq_json_add_time(&state, "deadline", task->defined_deadline);
 	tq_json_add_time(&state, "expires", task->expires);
 	tq_json_add_slugs(&state,
 					  "dependencies",
@@ -147,6 +170,10 @@ tq_definition_json(const TqTask *task)
 						   : tq_metadata_json(task->queue_name));
 	tq_json_add_object(&state, "tags", task->tags);
 	tq_json_add_object(&state, "extra", task->extra);
+	if (policy != NULL)
+		tq_json_add_object(&state, "policy", policy);
+	if (task->delay != 0)
+		tq_json_add_seconds(&state, "delay", task->delay);
 	return tq_json_end(&state);
 }
 

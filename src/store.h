@@ -23,16 +23,25 @@
 		into = function(column, n);                                           \
 	} while (0)
 
+/* ---- store_policy.c: policies, interned ---- */
+
+extern int32 tq_policy_intern(Jsonb *policy);
+extern const TqPolicy *tq_policy_get(int32 id);
+extern Jsonb *tq_policy_json(int32 id);
+
 /* ---- store_task.c: definitions ---- */
 
 typedef struct TqTask
 {
 	int64 id;
 	TimestampTz created;
-	TimestampTz deadline;
+	TimestampTz deadline; /* that holds: the defined one, or an earlier */
+	TimestampTz defined_deadline;
 	TimestampTz expires;
+	int64 delay;    /* ms from scheduled until claimable */
 	int64 group_id; /* 0: the group has the task's own id */
 	int32 queue;
+	int32 policy; /* 0: none */
 	int16 priority;
 	int16 retries;
 	bool all_resolved;
@@ -51,6 +60,7 @@ typedef struct TqTask
 	Jsonb *metadata; /* NULL: enqueue() without a name */
 	Jsonb *tags;     /* NULL: {} */
 	Jsonb *extra;
+	Jsonb *given_policy; /* of a new task; NULL: none */
 } TqTask;
 
 #define TQ_DEFAULT_SCHEDULER "-"
@@ -73,6 +83,7 @@ extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
 								 const TqSlug *after, int max, int *found);
 extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now,
 								  const TqSlug *after, int max, int *found);
+extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern int tq_tasks_delete(const int64 *ids, int n);
 
@@ -104,6 +115,15 @@ typedef struct TqRun
 	TimestampTz resolved;
 	char *worker_group; /* only in a history */
 	char *worker_id;
+	/* from here on only what tq_details_read() reads, or a history */
+	bool has_detail;
+	int attempt;
+	int lost_left;             /* TQ_OFF: lost runs use retries */
+	TimestampTz visible_at;    /* 0: when it was scheduled */
+	TimestampTz pending_until; /* 0: not limited, or not by a detail */
+	Jsonb *error;
+	Jsonb *result;
+	int32 policy; /* of the task; only of a run that has just ended */
 } TqRun;
 
 typedef enum TqLock
@@ -123,7 +143,11 @@ typedef struct TqClaimed
 	int retries_left;
 	TqCreated created;
 	TimestampTz scheduled;
+	TimestampTz started; /* when it was first, if it was deferred; else 0 */
+	TimestampTz taken_until;
 	TimestampTz deadline; /* of the task */
+	int32 policy;         /* of the task */
+	bool has_detail;
 	Jsonb *payload;
 } TqClaimed;
 
@@ -134,8 +158,7 @@ extern TqRun *tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n,
 extern TqRun *tq_runs_of_task(const TqTask *task, int *found);
 extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
-extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
-						  TimestampTz now, TimestampTz taken_until);
+extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
 extern void tq_runs_update(const TqRun *runs, int n);
 
 extern int64 tq_runs_recall(const TqSlug *task_id);
@@ -148,7 +171,16 @@ extern void tq_run_writer_renew(TqRunWriter *writer);
 extern bool tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id,
 							   int64 task, int run_id, TqRun *run);
 extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
+extern bool tq_run_writer_delete(TqRunWriter *writer);
 extern void tq_run_writer_end(TqRunWriter *writer);
+
+/* ---- store_detail.c: what some runs have besides ---- */
+
+extern void tq_run_fill(TqRun *run, const TqPolicy *policy);
+extern TimestampTz tq_run_pending_until(const TqRun *run,
+										const TqPolicy *policy);
+extern void tq_details_write(const TqRun *runs, int n);
+extern void tq_details_read(TqRun *runs, int n);
 
 /* ---- store_pending.c: runs that can be claimed, now or later ---- */
 
@@ -173,9 +205,12 @@ typedef struct TqPending
 	int16 retries_left;
 	TqCreated created;
 	TimestampTz scheduled;
+	TimestampTz visible_at; /* in delayed */
+	bool has_detail;
 } TqPending;
 
 extern void tq_pending_insert(const TqPending *rows, int n);
+extern void tq_delayed_insert(const TqPending *rows, int n);
 extern bool tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run);
 extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);
@@ -199,6 +234,14 @@ typedef struct TqHeld
 	TqTask *resolved; /* that are resolved */
 	int nresolved;
 } TqHeld;
+
+/* Keep the i-th of those that are held, behind those that are kept already. */
+static inline void
+tq_held_keep(TqHeld *held, int i)
+{
+	held->runs[held->n] = held->runs[i];
+	held->tasks[held->n++] = held->tasks[i];
+}
 
 extern void tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held);
 extern void tq_hold_expired(const int64 *tasks, int n, TimestampTz now,
@@ -247,7 +290,11 @@ extern void tq_unscheduled_delete(const int64 *tasks, int n);
 typedef enum TqTimer
 {
 	TQ_TIMER_DEADLINE = 1,
-	TQ_TIMER_EXPIRE = 2
+	TQ_TIMER_EXPIRE = 2,
+	TQ_TIMER_RUN_TIMEOUT = 3,
+	TQ_TIMER_PENDING_TIMEOUT = 4,
+	TQ_TIMER_TOTAL_TIMEOUT = 5, /* that only alerts */
+	TQ_TIMER_CANCEL = 6         /* of a group that is being canceled */
 } TqTimer;
 
 extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
@@ -300,7 +347,9 @@ typedef struct TqProgress
 {
 	int64 count[TQ_STATES];
 	int64 delayed;
-	int first_reason; /* TqResolved of the first unsuccessful task, or 0 */
+	int64 tolerated;
+	int64 forgiven; /* of those */
+	int first_reason; /* TqResolved of the first unsuccessful task that counts, or 0 */
 	TimestampTz first_created;
 	TimestampTz last_resolved;
 } TqProgress;
@@ -436,6 +485,27 @@ extern void tq_subscription_ack(const char *name, int64 id, TimestampTz now);
 extern void tq_subscription_skip(const char *name, int64 id, TimestampTz now);
 extern TimestampTz tq_subscription_slowest(void);
 extern bool tq_subscription_lose(int64 last_id, char ***names, int *found);
+
+/* ---- store_dead_letter.c: tasks that failed for good ---- */
+
+typedef struct TqDeadLetter
+{
+	TqSlug task_id;
+	int64 task;
+	int32 queue;
+	TimestampTz died;
+	TqResolved reason;
+	Jsonb *error; /* NULL: none */
+	Jsonb *definition;
+	Jsonb *runs;
+} TqDeadLetter;
+
+extern void tq_dead_letter_insert(const TqDeadLetter *letter);
+extern bool tq_dead_letter_find(const TqSlug *task_id, TqDeadLetter *letter);
+extern bool tq_dead_letter_delete(const TqSlug *task_id);
+extern TqSlug *tq_dead_letters_oldest(int32 queue, int max, int *found);
+extern TqDeadLetter *tq_dead_letters_list(int32 queue, const TqSlug *after,
+										  int max, int *found);
 
 /* ---- store_artifact.c: artifacts ---- */
 

@@ -57,8 +57,8 @@ static TqStatement set_sealed = TQ_STATEMENT(
 	INT8OID, TIMESTAMPTZOID);
 
 #define MEMBERS                                                               \
-	"(SELECT id, created FROM tq.task WHERE group_id = $1 UNION ALL"          \
-	" SELECT id, created FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL)"
+	"(SELECT id, created, policy FROM tq.task WHERE group_id = $1 UNION ALL"  \
+	" SELECT id, created, policy FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL)"
 
 static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
 									   INT8OID, TQ_SLUGID);
@@ -74,22 +74,27 @@ static TqStatement unresolved = TQ_STATEMENT(
 				" ORDER BY m.id",
 	INT8OID, TQ_SLUGID);
 
-/* One row per state, reason and delay, with the times that a progress needs. */
+/*
+ * One row per state, reason, delay and effect of the policy (TqUnsuccessful),
+ * with the times that a progress needs.
+ */
 static TqStatement progress_rows = TQ_STATEMENT(
-	"SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved)"
+	"SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved), s.effect"
 	" FROM (SELECT m.created, d.task IS NOT NULL AS delayed,"
+	" CASE y.policy ->> 'onUnsuccessful' WHEN 'tolerate' THEN 2 WHEN 'forgive' THEN 3 ELSE 0 END::int2 AS effect,"
 	" CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1"
 	" ELSE r.state END::int2 AS state,"
 	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
 	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
 	" FROM " MEMBERS " AS m"
+	" LEFT JOIN tq.policy y ON y.id = m.policy"
 	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
 	" LEFT JOIN LATERAL " TQ_PENDING_OF(
 		"m.id") " AS p ON true"
 				" LEFT JOIN tq.delayed d ON d.task = m.id"
 				" LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
 				" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
-				" GROUP BY 1, 2, 3",
+				" GROUP BY 1, 2, 3, s.effect",
 	INT8OID, TQ_SLUGID);
 
 static TqStatement groups_by_slug = TQ_STATEMENT(
@@ -342,6 +347,8 @@ count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 	int reason = tq_plan_int16(row, 2, 0);
 	int64 tasks = tq_plan_int64(row, 4, 0);
 	TimestampTz first_resolved = tq_plan_time(row, 7);
+	TqPolicy effect = {
+		.on_unsuccessful = (TqUnsuccessful) tq_plan_int16(row, 8, 0)};
 
 	if (tq_plan_bool(row, 3))
 		progress->delayed += tasks;
@@ -353,6 +360,14 @@ count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 								  tq_plan_time(row, 6));
 	if (state != TQ_STATE_FAILED && state != TQ_STATE_EXCEPTION)
 		return;
+	if (tq_policy_tolerates(&effect, (TqResolved) reason))
+		progress->tolerated += tasks;
+	if (effect.on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE &&
+		tq_policy_applies((TqResolved) reason))
+	{
+		progress->forgiven += tasks;
+		return;
+	}
 	/* Of two in one millisecond the lower number, whatever the plan's order. */
 	if (*first_bad == 0 || first_resolved < *first_bad ||
 		(first_resolved == *first_bad && reason < progress->first_reason))

@@ -34,7 +34,7 @@ static TqStatement set_delayed_priority =
 
 static TqStatement count_pending = TQ_STATEMENT(
 	"SELECT count(*) FROM tq.pending p JOIN tq.task t ON t.id = p.task"
-	" WHERE p.queue = $1 AND t.deadline > $2",
+	" WHERE p.queue = $1 AND coalesce(t.due, t.deadline) > $2",
 	INT4OID, TIMESTAMPTZOID);
 
 /* A running run always has a lease that is not due later than its claim ends. */
@@ -60,8 +60,12 @@ enum
 	PENDING_PRIORITY,
 	PENDING_RUN_ID,
 	PENDING_RETRIES_LEFT,
-	PENDING_CREATED
+	PENDING_CREATED,
+	PENDING_HAS_DETAIL
 };
+
+/* tq.delayed has a time in the place of seq. */
+#define DELAYED_VISIBLE_AT PENDING_SEQ
 
 #define ORDER_SEQ 3
 
@@ -82,12 +86,10 @@ note_taken(TqTable *table, TupleTableSlot *slot)
 						 tq_row_int64(slot, PENDING_SEQ));
 }
 
+/* All columns but the first. */
 static void
-put_pending(TqTable *table, const TqPending *row)
+put_rest(TupleTableSlot *slot, const TqPending *row)
 {
-	TupleTableSlot *slot = tq_table_new_row(table);
-
-	tq_put(slot, PENDING_SEQ, Int64GetDatum(row->seq));
 	tq_put(slot, PENDING_TASK, Int64GetDatum(row->task));
 	tq_put(slot, PENDING_SCHEDULED, TimestampTzGetDatum(row->scheduled));
 	tq_put(slot, PENDING_QUEUE, Int32GetDatum(row->queue));
@@ -95,6 +97,16 @@ put_pending(TqTable *table, const TqPending *row)
 	tq_put(slot, PENDING_RUN_ID, Int16GetDatum(row->run_id));
 	tq_put(slot, PENDING_RETRIES_LEFT, Int16GetDatum(row->retries_left));
 	tq_put(slot, PENDING_CREATED, Int16GetDatum((int16) row->created));
+	tq_put(slot, PENDING_HAS_DETAIL, BoolGetDatum(row->has_detail));
+}
+
+static void
+put_pending(TqTable *table, const TqPending *row)
+{
+	TupleTableSlot *slot = tq_table_new_row(table);
+
+	tq_put(slot, PENDING_SEQ, Int64GetDatum(row->seq));
+	put_rest(slot, row);
 	note_made(table, row->queue, row->priority, row->seq);
 }
 
@@ -121,6 +133,28 @@ tq_pending_insert(const TqPending *rows, int n)
 			row.priority = tq_task_priority(row.task);
 		}
 		put_pending(table, &row);
+	}
+	tq_table_close(table);
+}
+
+/* Make runs claimable later, in the priority that their tasks have now. */
+void
+tq_delayed_insert(const TqPending *rows, int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&delayed);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = tq_table_new_row(table);
+		TqPending row = rows[i];
+
+		row.priority = tq_task_priority(row.task);
+		tq_put_time(slot, DELAYED_VISIBLE_AT, row.visible_at);
+		put_rest(slot, &row);
+		tq_shmem_note_due(row.visible_at);
 	}
 	tq_table_close(table);
 }
@@ -186,7 +220,9 @@ tq_pending_read(TupleTableSlot *slot, TqRun *run)
 				   .state = TQ_STATE_PENDING,
 				   .created = (TqCreated) tq_row_int16(slot, PENDING_CREATED),
 				   .retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT),
-				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED)};
+				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED),
+				   .has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL),
+				   .lost_left = TQ_OFF};
 }
 
 /* The row of a task in delayed. */
@@ -383,7 +419,42 @@ typedef enum Sight
 	SIGHT_TAKEN     /* ours now, or seen to be claimable */
 } Sight;
 
-/* The row is there and free: take it, unless its task is past its deadline. */
+/* What the row says; the detail, if there is one, has been read then. */
+static void
+read_claimed(TupleTableSlot *slot, TqClaimed *started)
+{
+	started->run_id = tq_row_int16(slot, PENDING_RUN_ID);
+	started->priority = tq_row_int16(slot, PENDING_PRIORITY);
+	started->retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT);
+	started->created = (TqCreated) tq_row_int16(slot, PENDING_CREATED);
+	started->scheduled = DatumGetTimestampTz(
+		tq_row_int64(slot, PENDING_SCHEDULED));
+	started->has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL);
+	started->started = 0;
+	started->taken_until = 0;
+}
+
+/*
+ * Has the run of a task with a policy been pending too long?  It waits for
+ * upkeep then.  Also reads when a deferred run was started.
+ */
+static bool
+is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
+{
+	TqRun run;
+
+	if (!started->has_detail && started->policy == 0)
+		return false;
+	tq_pending_read(slot, &run);
+	tq_details_read(&run, 1);
+	started->started = run.started;
+	return tq_run_pending_until(&run, tq_policy_get(started->policy)) <= now;
+}
+
+/*
+ * The row is there and free: take it, unless its task is past its deadline, or
+ * has been pending for too long.
+ */
 static Sight
 take_row(Walk *walk, TupleTableSlot *slot)
 {
@@ -394,6 +465,9 @@ take_row(Walk *walk, TupleTableSlot *slot)
 						   walk->taking,
 						   started) ||
 		started->deadline <= walk->now)
+		return SIGHT_OTHERS;
+	read_claimed(slot, started);
+	if (is_overdue(slot, walk->now, started))
 		return SIGHT_OTHERS;
 	if (!walk->taking)
 		return tq_row_is_locked(slot) ? SIGHT_OTHERS : SIGHT_TAKEN;
@@ -411,12 +485,6 @@ take_row(Walk *walk, TupleTableSlot *slot)
 		case TM_Invisible:
 			tq_table_refuse(walk->table, TM_Invisible);
 	}
-	started->run_id = tq_row_int16(slot, PENDING_RUN_ID);
-	started->priority = tq_row_int16(slot, PENDING_PRIORITY);
-	started->retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT);
-	started->created = (TqCreated) tq_row_int16(slot, PENDING_CREATED);
-	started->scheduled = DatumGetTimestampTz(
-		tq_row_int64(slot, PENDING_SCHEDULED));
 	return SIGHT_TAKEN;
 }
 

@@ -29,17 +29,18 @@
 
 #define RUN_COLUMNS                                                                   \
 	"r.task, r.run_id, r.state, r.reason_created, r.reason_resolved, r.retries_left," \
-	" r.worker, r.by_claim_task, r.scheduled, r.started, r.taken_until, r.resolved"
+	" r.worker, r.by_claim_task, r.scheduled, r.started, r.taken_until, r.resolved, r.has_detail"
 
 /* A row of pending or delayed in the shape of the above. */
-#define PENDING_AS_RUN                                                        \
-	"p.task, p.run_id, 1::int2, p.reason_created, 0::int2, p.retries_left,"   \
-	" NULL::int4, false, p.scheduled, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz"
+#define PENDING_AS_RUN                                                                          \
+	"p.task, p.run_id, 1::int2, p.reason_created, 0::int2, p.retries_left,"                     \
+	" NULL::int4, false, p.scheduled, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz," \
+	" p.has_detail"
 
 /* The place is the first column; Append returns the branches in this order. */
 static TqStatement peek = TQ_STATEMENT(
 	"SELECT 1, u.task, (-1)::int2, 0::int2, 0::int2, 0::int2, 0::int2, NULL::int4, false,"
-	" NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz"
+	" NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, false"
 	" FROM tq.unscheduled u WHERE u.task = $1"
 	" UNION ALL SELECT 2, " PENDING_AS_RUN " FROM " TQ_PENDING_OF(
 		"$1") " AS p"
@@ -103,7 +104,8 @@ enum
 	RUN_CREATED,
 	RUN_REASON,
 	RUN_RETRIES_LEFT,
-	RUN_BY_CLAIM_TASK
+	RUN_BY_CLAIM_TASK,
+	RUN_HAS_DETAIL
 };
 
 /* Read the columns of RUN_COLUMNS that begin at `first`. */
@@ -124,6 +126,8 @@ read_run(uint64 row, int first, TqRun *run)
 	run->started = tq_plan_time(row, first + 9);
 	run->taken_until = tq_plan_time(row, first + 10);
 	run->resolved = tq_plan_time(row, first + 11);
+	run->has_detail = tq_plan_bool(row, first + 12);
+	run->lost_left = TQ_OFF;
 }
 
 /* Where a task stands, without a lock; false when it is nowhere. */
@@ -178,6 +182,20 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 	}
 }
 
+/* The details of a history; a run that was deferred had a worker, too. */
+static void
+add_details(TqRun *runs, int n)
+{
+	tq_details_read(runs, n);
+	for (int i = 0; i < n; i++)
+	{
+		if (runs[i].worker != 0 && runs[i].worker_group == NULL)
+			tq_worker_name(runs[i].worker,
+						   &runs[i].worker_group,
+						   &runs[i].worker_id);
+	}
+}
+
 static TqRun *
 read_runs(TqStatement *statement, const Datum *values, bool workers,
 		  int *found)
@@ -191,11 +209,13 @@ read_runs(TqStatement *statement, const Datum *values, bool workers,
 		read_run(i, 1, &runs[i]);
 		if (workers)
 		{
-			runs[i].worker_group = tq_plan_text(i, 13);
-			runs[i].worker_id = tq_plan_text(i, 14);
+			runs[i].worker_group = tq_plan_text(i, 14);
+			runs[i].worker_id = tq_plan_text(i, 15);
 		}
 	}
 	tq_plan_free_result();
+	if (workers)
+		add_details(runs, *found);
 	return runs;
 }
 
@@ -238,6 +258,7 @@ put_run(TupleTableSlot *slot, const TqRun *run)
 	tq_put(slot, RUN_REASON, Int16GetDatum((int16) run->reason));
 	tq_put(slot, RUN_RETRIES_LEFT, Int16GetDatum(run->retries_left));
 	tq_put(slot, RUN_BY_CLAIM_TASK, BoolGetDatum(run->by_claim_task));
+	tq_put(slot, RUN_HAS_DETAIL, BoolGetDatum(run->has_detail));
 }
 
 void
@@ -255,7 +276,9 @@ tq_run_read(TupleTableSlot *slot, TqRun *run)
 				   .scheduled = tq_row_int64(slot, RUN_SCHEDULED),
 				   .started = tq_row_int64(slot, RUN_STARTED),
 				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
-				   .resolved = tq_row_int64(slot, RUN_RESOLVED)};
+				   .resolved = tq_row_int64(slot, RUN_RESOLVED),
+				   .has_detail = tq_row_bool(slot, RUN_HAS_DETAIL),
+				   .lost_left = TQ_OFF};
 }
 
 /* Every run of one task, by run id, with the workers' names. */
@@ -284,6 +307,7 @@ tq_runs_of_task(const TqTask *task, int *found)
 	tq_scan_end(scan);
 	UnregisterSnapshot(snapshot);
 	tq_table_close(table);
+	add_details(runs, *found);
 	return runs;
 }
 
@@ -360,8 +384,7 @@ begin_keeping(Oid table)
 }
 
 static void
-put_started(TqTable *table, const TqClaimed *claimed, int32 worker,
-			TimestampTz now, TimestampTz taken_until)
+put_started(TqTable *table, const TqClaimed *claimed, int32 worker)
 {
 	TqRun run = {.task = claimed->task,
 				 .run_id = claimed->run_id,
@@ -370,16 +393,16 @@ put_started(TqTable *table, const TqClaimed *claimed, int32 worker,
 				 .retries_left = claimed->retries_left,
 				 .worker = worker,
 				 .scheduled = claimed->scheduled,
-				 .started = now,
-				 .taken_until = taken_until};
+				 .started = claimed->started,
+				 .taken_until = claimed->taken_until,
+				 .has_detail = claimed->has_detail};
 
 	put_run(tq_table_new_row(table), &run);
 }
 
 /* Insert what a worker has claimed, as running. */
 void
-tq_runs_start(const TqClaimed *claimed, int n, int32 worker, TimestampTz now,
-			  TimestampTz taken_until)
+tq_runs_start(const TqClaimed *claimed, int n, int32 worker)
 {
 	TqTable *table = tq_table_open(&run_table);
 
@@ -389,7 +412,7 @@ tq_runs_start(const TqClaimed *claimed, int n, int32 worker, TimestampTz now,
 		int some = Min(n - done, TQ_TABLE_BATCH);
 
 		for (int i = 0; i < some; i++)
-			put_started(table, &claimed[done + i], worker, now, taken_until);
+			put_started(table, &claimed[done + i], worker);
 		tq_table_flush(table);
 		for (int i = 0; i < some; i++)
 			keep_claim(&claimed[done + i], table->slots[i]);
@@ -517,6 +540,20 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 	result = tq_table_update(writer->table,
 							 &writer->found->tts_tid,
 							 writer->version);
+	if (result == TM_Ok)
+		return true;
+	tq_table_changed_under_us(writer->table, result);
+	tq_run_writer_renew(writer);
+	return false;
+}
+
+/* Take a run away that was read last; false when it is to be read again. */
+bool
+tq_run_writer_delete(TqRunWriter *writer)
+{
+	TM_Result result =
+		tq_table_delete(writer->table, &writer->found->tts_tid, true);
+
 	if (result == TM_Ok)
 		return true;
 	tq_table_changed_under_us(writer->table, result);

@@ -2,9 +2,10 @@
  * store_task.c
  *	  Rows of tq.task: definitions of tasks.
  *
- * Room 2.  Written once; nothing but the priority is ever updated.  A default
- * is stored as NULL and comes back as the default, so that a plain task is a
- * narrow row.
+ * Room 2.  Written once; nothing is ever updated but the priority, and the
+ * deadline that holds, where the policy makes it earlier once the task is
+ * scheduled.  A default is stored as NULL and comes back as the default, so
+ * that a plain task is a narrow row.
  */
 #include "store.h"
 #include "row.h"
@@ -15,9 +16,10 @@
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
-#define BRIEF                                                                             \
-	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries," \
-	" t.all_resolved, t.task_id, g.task_group_id, q.task_queue_id, t.scheduler_id, t.project_id"
+#define BRIEF                                                                                     \
+	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries,"         \
+	" t.all_resolved, t.task_id, g.task_group_id, q.task_queue_id, t.scheduler_id, t.project_id," \
+	" t.due, t.delay, t.policy"
 #define WHOLE                                                                 \
 	BRIEF                                                                     \
 	", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
@@ -70,6 +72,11 @@ static TqStatement whole_dependent = TQ_STATEMENT(
 	" ORDER BY t.task_id LIMIT $4",
 	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
 
+static TqStatement set_due = TQ_STATEMENT(
+	"UPDATE tq.task SET due = x.due FROM unnest($1, $2) AS x (id, due)"
+	" WHERE task.id = x.id",
+	INT8ARRAYOID, TIMESTAMPTZARRAYOID);
+
 static TqStatement set_priority =
 	TQ_STATEMENT("UPDATE tq.task SET priority = $2 WHERE id = ANY ($1)",
 				 INT8ARRAYOID, INT2OID);
@@ -77,6 +84,7 @@ static TqStatement set_priority =
 static TqStatement delete_tasks = TQ_STATEMENT(
 	"WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id, dependencies),"
 	" r AS (DELETE FROM tq.run WHERE task = ANY ($1)),"
+	" b AS (DELETE FROM tq.run_detail WHERE task = ANY ($1)),"
 	" d AS (DELETE FROM tq.delayed WHERE task = ANY ($1)),"
 	" u AS (DELETE FROM tq.unscheduled WHERE task = ANY ($1)),"
 	" m AS (DELETE FROM tq.unmet WHERE task = ANY ($1)),"
@@ -100,8 +108,11 @@ enum
 	TASK_CREATED,
 	TASK_DEADLINE,
 	TASK_EXPIRES,
+	TASK_DUE,
+	TASK_DELAY,
 	TASK_GROUP_ID,
 	TASK_QUEUE,
+	TASK_POLICY,
 	TASK_PRIORITY,
 	TASK_RETRIES,
 	TASK_ALL_RESOLVED,
@@ -148,11 +159,17 @@ put_task(TupleTableSlot *slot, const TqTask *task)
 {
 	tq_put(slot, TASK_ID, Int64GetDatum(task->id));
 	tq_put_time(slot, TASK_CREATED, task->created);
-	tq_put_time(slot, TASK_DEADLINE, task->deadline);
+	tq_put_time(slot, TASK_DEADLINE, task->defined_deadline);
 	tq_put_time(slot, TASK_EXPIRES, task->expires);
+	tq_put_time(slot, TASK_DUE, task->deadline);
+	slot->tts_isnull[TASK_DUE - 1] = task->deadline == task->defined_deadline;
+	tq_put(slot, TASK_DELAY, Int64GetDatum(task->delay));
+	slot->tts_isnull[TASK_DELAY - 1] = task->delay == 0;
 	tq_put(slot, TASK_GROUP_ID, Int64GetDatum(task->group_id));
 	slot->tts_isnull[TASK_GROUP_ID - 1] = task->group_id == 0;
 	tq_put(slot, TASK_QUEUE, Int32GetDatum(task->queue));
+	tq_put(slot, TASK_POLICY, Int32GetDatum(task->policy));
+	slot->tts_isnull[TASK_POLICY - 1] = task->policy == 0;
 	tq_put(slot, TASK_PRIORITY, Int16GetDatum(task->priority));
 	tq_put(slot, TASK_RETRIES, Int16GetDatum(task->retries));
 	tq_put(slot, TASK_ALL_RESOLVED, BoolGetDatum(task->all_resolved));
@@ -205,19 +222,35 @@ tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
 	tq_table_close(table);
 }
 
+/* The deadline that holds. */
+static TimestampTz
+read_deadline(TupleTableSlot *slot)
+{
+	TimestampTz due = tq_row_int64(slot, TASK_DUE);
+
+	return due != 0 ? due : tq_row_int64(slot, TASK_DEADLINE);
+}
+
 /* What decides about a task; its names are not read. */
 static void
 read_core(TupleTableSlot *slot, TqTask *task)
 {
+	bool isnull;
+
 	task->id = tq_row_int64(slot, TASK_ID);
 	task->created = tq_row_int64(slot, TASK_CREATED);
-	task->deadline = tq_row_int64(slot, TASK_DEADLINE);
+	task->deadline = read_deadline(slot);
+	task->defined_deadline = tq_row_int64(slot, TASK_DEADLINE);
 	task->expires = tq_row_int64(slot, TASK_EXPIRES);
+	task->delay = tq_row_int64(slot, TASK_DELAY);
 	task->group_id = tq_row_int64(slot, TASK_GROUP_ID);
 	task->queue = tq_row_int32(slot, TASK_QUEUE);
+	task->policy = tq_row_int32(slot, TASK_POLICY);
 	task->priority = tq_row_int16(slot, TASK_PRIORITY);
 	task->retries = tq_row_int16(slot, TASK_RETRIES);
 	task->all_resolved = tq_row_bool(slot, TASK_ALL_RESOLVED);
+	task->task_id = *DatumGetTqSlugP(
+		tq_row_field(slot, TASK_TASK_ID, &isnull));
 }
 
 /*
@@ -412,7 +445,8 @@ tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
 	if (!find_by_id(scan, id))
 		return false;
 	claimed->task = id;
-	claimed->deadline = tq_row_int64(scan->slot, TASK_DEADLINE);
+	claimed->deadline = read_deadline(scan->slot);
+	claimed->policy = tq_row_int32(scan->slot, TASK_POLICY);
 	claimed->task_id = *DatumGetTqSlugP(
 		tq_row_field(scan->slot, TASK_TASK_ID, &isnull));
 	if (!with_payload)
@@ -448,6 +482,11 @@ read_brief(uint64 row, TqTask *task)
 	task->project_id = tq_plan_text(row, 14);
 	if (task->project_id == NULL)
 		task->project_id = pstrdup(TQ_DEFAULT_PROJECT);
+	task->defined_deadline = task->deadline;
+	if (tq_plan_time(row, 15) != 0)
+		task->deadline = tq_plan_time(row, 15);
+	task->delay = tq_plan_int64(row, 16, 0);
+	task->policy = tq_plan_int32(row, 17, 0);
 }
 
 static void
@@ -484,13 +523,13 @@ read_array(uint64 row, int column)
 static void
 read_rest(uint64 row, TqTask *task)
 {
-	read_dependencies(row, 15, task);
-	task->routes = read_array(row, 16);
-	task->scopes = read_array(row, 17);
-	task->payload = tq_plan_jsonb(row, 18);
-	task->metadata = tq_plan_jsonb(row, 19);
-	task->tags = tq_plan_jsonb(row, 20);
-	task->extra = tq_plan_jsonb(row, 21);
+	read_dependencies(row, 18, task);
+	task->routes = read_array(row, 19);
+	task->scopes = read_array(row, 20);
+	task->payload = tq_plan_jsonb(row, 21);
+	task->metadata = tq_plan_jsonb(row, 22);
+	task->tags = tq_plan_jsonb(row, 23);
+	task->extra = tq_plan_jsonb(row, 24);
 }
 
 /* Run one of the selects above and read all its rows. */
@@ -553,8 +592,8 @@ tq_tasks_told(const int64 *ids, int n, int *found)
 	for (int i = 0; i < *found; i++)
 	{
 		read_brief(i, &tasks[i]);
-		tasks[i].routes = read_array(i, 15);
-		tasks[i].tags = tq_plan_jsonb(i, 16);
+		tasks[i].routes = read_array(i, 18);
+		tasks[i].tags = tq_plan_jsonb(i, 19);
 	}
 	tq_plan_free_result();
 	return tasks;
@@ -584,6 +623,16 @@ tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
 					   Int32GetDatum(max)};
 
 	return read_tasks(&whole_dependent, values, true, found);
+}
+
+/* The deadlines that hold from now on; the rows in which the tasks stand are locked. */
+void
+tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n)
+{
+	Datum values[2] = {tq_array_int64(ids, n), tq_array_time(due, n)};
+
+	if (n > 0)
+		tq_plan_run(&set_due, values, NULL);
 }
 
 /* The rows in which these tasks stand are locked. */

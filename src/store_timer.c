@@ -53,7 +53,8 @@ enum
 	DELAYED_PRIORITY,
 	DELAYED_RUN_ID,
 	DELAYED_RETRIES_LEFT,
-	DELAYED_CREATED
+	DELAYED_CREATED,
+	DELAYED_HAS_DETAIL
 };
 
 /* A batch takes no more rows once they name so many tasks. */
@@ -75,14 +76,18 @@ static Source leases = {TQ_RELATION("lease"),
 						TQ_RELATION("lease_pkey"),
 						0,
 						LEASE_TASKS};
-static Source deadlines = {TQ_RELATION("timer"),
-						   TQ_RELATION("timer_pkey"),
-						   TQ_TIMER_DEADLINE,
-						   TIMER_TASKS};
-static Source expiries = {TQ_RELATION("timer"),
-						  TQ_RELATION("timer_pkey"),
-						  TQ_TIMER_EXPIRE,
-						  TIMER_TASKS};
+#define TIMER_SOURCE(kind)                                                    \
+	{                                                                         \
+		TQ_RELATION("timer"), TQ_RELATION("timer_pkey"), kind, TIMER_TASKS    \
+	}
+
+static Source timers[TQ_TIMERS] =
+	{[TQ_TIMER_DEADLINE] = TIMER_SOURCE(TQ_TIMER_DEADLINE),
+	 [TQ_TIMER_EXPIRE] = TIMER_SOURCE(TQ_TIMER_EXPIRE),
+	 [TQ_TIMER_RUN_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_RUN_TIMEOUT),
+	 [TQ_TIMER_PENDING_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_PENDING_TIMEOUT),
+	 [TQ_TIMER_TOTAL_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_TOTAL_TIMEOUT),
+	 [TQ_TIMER_CANCEL] = TIMER_SOURCE(TQ_TIMER_CANCEL)};
 static Source delays = {TQ_RELATION("delayed"),
 						TQ_RELATION("delayed_due"),
 						0,
@@ -320,21 +325,21 @@ tq_lease_take(TimestampTz now, int max, TqDue *due)
 void
 tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 {
-	take(kind == TQ_TIMER_DEADLINE ? &deadlines : &expiries, now, max, due);
+	take(&timers[kind], now, max, due);
 }
 
 static void
 read_delayed(TupleTableSlot *slot, TqPending *row)
 {
-	*row = (TqPending){.task = tq_row_int64(slot, DELAYED_TASK),
-					   .scheduled = tq_row_int64(slot, DELAYED_SCHEDULED),
-					   .queue = tq_row_int32(slot, DELAYED_QUEUE),
-					   .priority = tq_row_int16(slot, DELAYED_PRIORITY),
-					   .run_id = tq_row_int16(slot, DELAYED_RUN_ID),
-					   .retries_left = tq_row_int16(slot,
-													DELAYED_RETRIES_LEFT),
-					   .created = (TqCreated) tq_row_int16(slot,
-														   DELAYED_CREATED)};
+	*row =
+		(TqPending){.task = tq_row_int64(slot, DELAYED_TASK),
+					.scheduled = tq_row_int64(slot, DELAYED_SCHEDULED),
+					.queue = tq_row_int32(slot, DELAYED_QUEUE),
+					.priority = tq_row_int16(slot, DELAYED_PRIORITY),
+					.run_id = tq_row_int16(slot, DELAYED_RUN_ID),
+					.retries_left = tq_row_int16(slot, DELAYED_RETRIES_LEFT),
+					.created = (TqCreated) tq_row_int16(slot, DELAYED_CREATED),
+					.has_detail = tq_row_bool(slot, DELAYED_HAS_DETAIL)};
 }
 
 /*
@@ -390,11 +395,17 @@ TimestampTz
 tq_timer_next_due(TimestampTz now, TqMarks *marks)
 {
 	TimestampTz lease = first_behind(&leases, now, &marks->lease);
-	TimestampTz deadline = first_behind(&deadlines, now, &marks->deadline);
-	TimestampTz expiry = first_behind(&expiries, now, &marks->expire);
 	TimestampTz delayed = first_behind(&delays, now, &marks->delayed);
+	TimestampTz first = Min(lease, delayed);
 
-	return Min(Min(lease, deadline), Min(expiry, delayed));
+	for (int kind = 1; kind < TQ_TIMERS; kind++)
+	{
+		TimestampTz due =
+			first_behind(&timers[kind], now, &marks->timer[kind]);
+
+		first = Min(first, due);
+	}
+	return first;
 }
 
 /* ---- rows that others write ---- */

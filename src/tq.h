@@ -2,8 +2,8 @@
  * tq.h
  *	  The words of tq: states, reasons, events, and the table that joins them.
  *
- * Room 0.  Nothing here knows the server: state.c and this header compile
- * without it, for tests and fuzzing.  The numbers of TqState, TqCreated and
+ * Room 0.  Nothing here knows the server: state.c, policy.c and this header
+ * compile without it, for tests and fuzzing.  The numbers of TqState, TqCreated and
  * TqResolved are stored in tables; they never change.
  */
 #ifndef TQ_H
@@ -33,7 +33,9 @@ typedef enum TqCreated
 	TQ_CREATED_RETRY = 2,
 	TQ_CREATED_TASK_RETRY = 3,
 	TQ_CREATED_RERUN = 4,
-	TQ_CREATED_EXCEPTION = 5
+	TQ_CREATED_EXCEPTION = 5,
+	TQ_CREATED_SKIP = 6,         /* born resolved, by skip_task() */
+	TQ_CREATED_FAILURE_RETRY = 7 /* after a run that failed */
 } TqCreated;
 
 /* Why a run was resolved: reasonResolved (3.2). */
@@ -50,10 +52,15 @@ typedef enum TqResolved
 	TQ_RESOLVED_MALFORMED_PAYLOAD = 8,
 	TQ_RESOLVED_RESOURCE_UNAVAILABLE = 9,
 	TQ_RESOLVED_INTERNAL_ERROR = 10,
-	TQ_RESOLVED_INTERMITTENT_TASK = 11
+	TQ_RESOLVED_INTERMITTENT_TASK = 11,
+	TQ_RESOLVED_FAILED_TERMINAL = 12,
+	TQ_RESOLVED_PENDING_TIMEOUT = 13,
+	TQ_RESOLVED_RUN_TIMEOUT = 14,
+	TQ_RESOLVED_SKIPPED = 15,
+	TQ_RESOLVED_CANCELED_BY_WORKER = 16 /* its name is canceled, too */
 } TqResolved;
 
-#define TQ_RESOLVED_LAST TQ_RESOLVED_INTERMITTENT_TASK
+#define TQ_RESOLVED_LAST TQ_RESOLVED_CANCELED_BY_WORKER
 
 /* What can happen to a task that exists (3.1). */
 typedef enum TqEvent
@@ -66,10 +73,14 @@ typedef enum TqEvent
 	TQ_EVENT_CLAIM,            /* claim_work, claim_task */
 	TQ_EVENT_RECLAIM,          /* reclaim_task */
 	TQ_EVENT_CLAIM_EXPIRED,    /* takenUntil has passed */
-	TQ_EVENT_REPORT            /* the worker reports an end */
+	TQ_EVENT_REPORT,           /* the worker reports an end */
+	TQ_EVENT_SKIP,             /* skip_task */
+	TQ_EVENT_DEFER,            /* defer_task */
+	TQ_EVENT_PENDING_TIMEOUT,  /* the policy's pendingTimeout is over */
+	TQ_EVENT_RUN_TIMEOUT       /* the policy's runTimeout is over */
 } TqEvent;
 
-#define TQ_EVENTS 9
+#define TQ_EVENTS 13
 
 /* What the table says of an event in a state. */
 typedef enum TqVerdict
@@ -119,6 +130,71 @@ typedef enum TqStorage
 #define TQ_PRIORITY_LOWEST 1
 #define TQ_PRIORITY_HIGHEST 7
 
+/* How the delay before a new attempt grows (spec/policy.md 4). */
+typedef enum TqBackoff
+{
+	TQ_BACKOFF_FIXED = 0,
+	TQ_BACKOFF_LINEAR = 1,
+	TQ_BACKOFF_EXPONENTIAL = 2
+} TqBackoff;
+
+/* What the final failed or exception of a task means for others. */
+typedef enum TqUnsuccessful
+{
+	TQ_UNSUCCESSFUL_BLOCK = 0,
+	TQ_UNSUCCESSFUL_CANCEL_GROUP = 1,
+	TQ_UNSUCCESSFUL_TOLERATE = 2,
+	TQ_UNSUCCESSFUL_FORGIVE = 3
+} TqUnsuccessful;
+
+/* A length of time or a number that is not set. */
+#define TQ_OFF (-1)
+
+/* A policy (spec/policy.md 2), but for retries, which are the task's. */
+typedef struct TqPolicy
+{
+	uint32_t retry_on;   /* 1 << reason, for each that starts a new run */
+	int lost_retries;    /* TQ_OFF: a lost run uses retries */
+	TqBackoff backoff;   /* how the delay of a new attempt grows */
+	int64_t retry_delay; /* milliseconds, as all that follow */
+	int64_t factor;      /* of linear growth; no time */
+	int64_t max_delay;   /* 0: no cap */
+	int64_t jitter;
+	int64_t claim_timeout; /* TQ_OFF: the queue's */
+	int64_t run_timeout;   /* TQ_OFF: none, as in the next */
+	int64_t pending_timeout;
+	int64_t total_timeout;
+	bool alert_only; /* run, pending and total time only alert */
+	TqUnsuccessful on_unsuccessful;
+	bool dead_letter;
+} TqPolicy;
+
+/* What a run has left, and where it stands among the attempts. */
+typedef struct TqBudget
+{
+	int run_id;
+	int attempt; /* from 0 */
+	int retries_left;
+	int lost_left;         /* TQ_OFF: no budget of its own */
+	int64_t visible_at;    /* not claimable before; microseconds */
+	int64_t pending_until; /* not pending after; 0: no limit */
+} TqBudget;
+
+/* What follows a run that has ended. */
+typedef enum TqFollow
+{
+	TQ_FOLLOW_NONE, /* it was the task's last */
+	TQ_FOLLOW_LOST, /* the same attempt again, at once */
+	TQ_FOLLOW_RETRY /* the next attempt */
+} TqFollow;
+
+typedef struct TqNext
+{
+	TqFollow follow;
+	TqCreated created; /* reasonCreated of the run that follows */
+	TqBudget budget;   /* of that */
+} TqNext;
+
 extern TqVerdict tq_state_verdict(TqState state, TqEvent event);
 extern bool tq_state_is_resolved(TqState state);
 extern TqState tq_resolved_state(TqResolved reason);
@@ -126,6 +202,26 @@ extern TqCreated tq_resolved_retry(TqResolved reason);
 extern bool tq_created_is_retry(TqCreated reason);
 extern bool tq_resolved_is_reportable(TqResolved reason);
 extern int tq_rerun_retries(int retries, int max_runs, int run_id);
+
+/* policy.c */
+extern const TqPolicy tq_policy_plain; /* Taskcluster's */
+extern void tq_policy_first(const TqPolicy *policy, int retries,
+							int64_t visible_at, TqBudget *budget);
+extern void tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
+							 TqResolved reason, int64_t now, int64_t deadline,
+							 int max_runs, double random, TqNext *next);
+extern int64_t tq_policy_delay(const TqPolicy *policy, int attempt,
+							   double random);
+extern int64_t tq_policy_after(int64_t time, int64_t ms);
+extern bool tq_policy_may_retry(TqResolved reason);
+extern bool tq_policy_tolerates(const TqPolicy *policy, TqResolved reason);
+extern bool tq_policy_applies(TqResolved reason);
+extern const char *tq_policy_fault(const TqPolicy *policy, int retries,
+								   int max_runs);
+extern const char *tq_backoff_name(TqBackoff backoff);
+extern bool tq_backoff_parse(const char *name, TqBackoff *backoff);
+extern const char *tq_unsuccessful_name(TqUnsuccessful effect);
+extern bool tq_unsuccessful_parse(const char *name, TqUnsuccessful *effect);
 
 extern const char *tq_state_name(TqState state);
 extern const char *tq_created_name(TqCreated reason);

@@ -1,14 +1,15 @@
 /*
  * upkeep.c
- *	  What time brings about: publication, deadlines, expired claims, delayed
- *	  runs, expiry.
+ *	  What time brings about: publication, deadlines, timeouts, expired claims,
+ *	  delayed runs, expiry.
  *
  * Room 4.  Each step takes a bounded number of due rows of lease or timer,
  * passes over tasks that others have locked (to be looked at again soon), and
  * is safe to repeat, at any time, by any number of sessions at once: the rows
  * that say "look" are locked by the session that takes them, and whether
  * something is really due is decided by the task's own row under its lock.
- * Follows spec/taskcluster.md 3.5, 3.6, 8.4 and spec/policy.md section 5.
+ * Follows spec/taskcluster.md 3.5, 3.6, 8.4 and spec/policy.md section 5.  The
+ * limits of policies are timeout.c's.
  *
  * Marks
  * -----
@@ -53,10 +54,6 @@
  */
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
-#define TAKE_ROWS 100
-
-/* When to look again at a task that another session holds. */
-#define AGAIN_MS 100
 
 #define EXPIRY_SLACK_MS (30 * 60 * 1000)
 
@@ -72,10 +69,18 @@ tq_step_name(TqStep step)
 			return "publish";
 		case TQ_STEP_DEADLINE:
 			return "deadline";
+		case TQ_STEP_TOTAL_TIMEOUT:
+			return "total-timeout";
+		case TQ_STEP_RUN_TIMEOUT:
+			return "run-timeout";
+		case TQ_STEP_PENDING_TIMEOUT:
+			return "pending-timeout";
 		case TQ_STEP_CLAIM_EXPIRED:
 			return "claim-expired";
 		case TQ_STEP_DELAYED:
 			return "delayed";
+		case TQ_STEP_CANCEL:
+			return "cancel";
 		case TQ_STEP_RETAIN:
 			return "retain";
 		case TQ_STEP_EXPIRE:
@@ -128,51 +133,30 @@ set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 
 /* ---- tasks that are held ---- */
 
-/* Keep the i-th of those that are held, behind n that are kept. */
-static void
-keep(TqHeld *held, int i, int n)
+/* Let those go that end for good while another session holds a dependent. */
+void
+tq_upkeep_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
 {
-	held->runs[n] = held->runs[i];
-	held->tasks[n] = held->tasks[i];
+	bool *is_final = palloc(sizeof(bool) * Max(held->n, 1));
+
+	tq_details_read(held->runs, held->n);
+	for (int i = 0; i < held->n; i++)
+		is_final[i] =
+			tq_resolve_is_final(&held->runs[i], &held->tasks[i], reason, now);
+	tq_depend_drop_blocked(held, is_final);
 }
 
-static bool
-ends_for_good(const TqRun *run)
-{
-	return run->retries_left <= 0 || run->run_id + 1 >= tq_max_runs;
-}
-
-/*
- * Let those go that end for good while another session holds a dependent: all
- * that are held do, or only those that no retry can follow.
- */
-static void
-drop_blocked(TqHeld *held, bool all)
+/* A task that is past its deadline is for that step. */
+void
+tq_upkeep_drop_overdue(TqHeld *held, TimestampTz now)
 {
 	int n = held->n;
-	int64 *finals = palloc(sizeof(int64) * Max(n, 1));
-	int nfinals = 0;
-	int next = 0;
 
-	if (n == 0)
-		return;
-	for (int i = 0; i < n; i++)
-	{
-		if (all || ends_for_good(&held->runs[i]))
-			finals[nfinals++] = held->runs[i].task;
-	}
-	nfinals = tq_depend_try_lock(finals, nfinals);
 	held->n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		int64 task = held->runs[i].task;
-		bool is_free = next < nfinals && finals[next] == task;
-
-		next += is_free;
-		if (is_free || !(all || ends_for_good(&held->runs[i])))
-			keep(held, i, held->n++);
-		else
-			held->others[held->nothers++] = task;
+		if (held->tasks[i].deadline > now)
+			tq_held_keep(held, i);
 	}
 }
 
@@ -183,50 +167,43 @@ pass_deadlines(TimestampTz now, TqDue *due)
 {
 	TqHeld held;
 
-	tq_timer_take(TQ_TIMER_DEADLINE, now, TAKE_ROWS, due);
+	tq_timer_take(TQ_TIMER_DEADLINE, now, TQ_TAKE_ROWS, due);
 	tq_hold_unresolved(due->ids, due->n, &held);
 	set_expiry(held.resolved, held.nresolved, EXPIRY_SLACK_MS);
-	drop_blocked(&held, true);
+	tq_depend_drop_blocked(&held, NULL);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
-					tq_clock_add_ms(now, AGAIN_MS),
+					tq_clock_add_ms(now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
 	set_expiry(held.tasks, held.n, EXPIRY_SLACK_MS);
-	tq_resolve_final(held.runs,
-					 held.tasks,
-					 held.n,
-					 TQ_RESOLVED_DEADLINE_EXCEEDED,
-					 now);
+	tq_resolve_runs(held.runs,
+					held.tasks,
+					held.n,
+					TQ_RESOLVED_DEADLINE_EXCEEDED,
+					now);
 	return held.n;
 }
 
 /* ---- expired claims (3.6) ---- */
-
-/* A task that is past its deadline as well is for that step. */
-static void
-drop_overdue(TqHeld *held, TimestampTz now)
-{
-	int n = held->n;
-
-	held->n = 0;
-	for (int i = 0; i < n; i++)
-	{
-		if (held->tasks[i].deadline > now)
-			keep(held, i, held->n++);
-	}
-}
 
 static int64
 expire_claims(TimestampTz now, TqDue *due)
 {
 	TqHeld held;
 
-	tq_lease_take(now, TAKE_ROWS, due);
+	tq_lease_take(now, TQ_TAKE_ROWS, due);
 	tq_hold_expired(due->ids, due->n, now, &held);
-	drop_overdue(&held, now);
-	drop_blocked(&held, false);
-	tq_lease_insert(tq_clock_add_ms(now, AGAIN_MS), held.others, held.nothers);
-	tq_resolve_expired(held.runs, held.tasks, held.n, now);
+	tq_upkeep_drop_overdue(&held, now);
+	tq_upkeep_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, now);
+	tq_lease_insert(tq_clock_add_ms(now, TQ_AGAIN_MS),
+					held.others,
+					held.nothers);
+	tq_resolve_runs(held.runs,
+					held.tasks,
+					held.n,
+					TQ_RESOLVED_CLAIM_EXPIRED,
+					now);
+	(void) tq_timeout_inherited(held.tasks, held.n, now);
 	return held.n;
 }
 
@@ -302,7 +279,7 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 			again[nagain++] = ids[i];
 	}
 	tq_timer_insert(TQ_TIMER_EXPIRE,
-					tq_clock_add_ms(now, AGAIN_MS),
+					tq_clock_add_ms(now, TQ_AGAIN_MS),
 					again,
 					nagain);
 	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
@@ -394,11 +371,23 @@ tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch)
 		case TQ_STEP_DEADLINE:
 			do_some(pass_deadlines, BATCH_TAKES, now, mark, batch);
 			break;
+		case TQ_STEP_TOTAL_TIMEOUT:
+			do_some(tq_timeout_total, BATCH_TAKES, now, mark, batch);
+			break;
+		case TQ_STEP_RUN_TIMEOUT:
+			do_some(tq_timeout_runs, BATCH_TAKES, now, mark, batch);
+			break;
+		case TQ_STEP_PENDING_TIMEOUT:
+			do_some(tq_timeout_pending, BATCH_TAKES, now, mark, batch);
+			break;
 		case TQ_STEP_CLAIM_EXPIRED:
 			do_some(expire_claims, BATCH_TAKES, now, mark, batch);
 			break;
 		case TQ_STEP_DELAYED:
 			do_some(release_delayed, 1, now, mark, batch);
+			break;
+		case TQ_STEP_CANCEL:
+			do_some(tq_timeout_cancel, BATCH_TAKES, now, mark, batch);
 			break;
 		case TQ_STEP_RETAIN:
 			batch->tasks = tq_retention_pass(now);
@@ -412,6 +401,17 @@ tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch)
 
 /* ---- marks ---- */
 
+/* No mark: all is looked at. */
+void
+tq_upkeep_marks_begin(TqMarks *marks)
+{
+	TqMark begin = TQ_MARK_BEGIN;
+
+	marks->lease = marks->delayed = begin;
+	for (int kind = 0; kind < TQ_TIMERS; kind++)
+		marks->timer[kind] = begin;
+}
+
 /* Where a step begins that looks from these marks on. */
 TqMark
 tq_upkeep_mark(TqStep step, const TqMarks *marks)
@@ -421,9 +421,17 @@ tq_upkeep_mark(TqStep step, const TqMarks *marks)
 	switch (step)
 	{
 		case TQ_STEP_DEADLINE:
-			return marks->deadline;
+			return marks->timer[TQ_TIMER_DEADLINE];
+		case TQ_STEP_TOTAL_TIMEOUT:
+			return marks->timer[TQ_TIMER_TOTAL_TIMEOUT];
+		case TQ_STEP_RUN_TIMEOUT:
+			return marks->timer[TQ_TIMER_RUN_TIMEOUT];
+		case TQ_STEP_PENDING_TIMEOUT:
+			return marks->timer[TQ_TIMER_PENDING_TIMEOUT];
+		case TQ_STEP_CANCEL:
+			return marks->timer[TQ_TIMER_CANCEL];
 		case TQ_STEP_EXPIRE:
-			return marks->expire;
+			return marks->timer[TQ_TIMER_EXPIRE];
 		case TQ_STEP_CLAIM_EXPIRED:
 			return marks->lease;
 		case TQ_STEP_DELAYED:
@@ -447,9 +455,9 @@ void
 tq_upkeep_noted(TqMarks *marks, TimestampTz due)
 {
 	move_down(&marks->lease, due);
-	move_down(&marks->deadline, due);
-	move_down(&marks->expire, due);
 	move_down(&marks->delayed, due);
+	for (int kind = 0; kind < TQ_TIMERS; kind++)
+		move_down(&marks->timer[kind], due);
 }
 
 /* When the next thing behind the marks is due, or DT_NOEND; they move up. */

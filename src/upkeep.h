@@ -5,20 +5,24 @@
 #ifndef TQ_UPKEEP_H
 #define TQ_UPKEEP_H
 
-#include "plumbing.h"
+#include "store.h"
 
 /* Steps in the order in which a pass takes them. */
 typedef enum TqStep
 {
 	TQ_STEP_PUBLISH,
 	TQ_STEP_DEADLINE,
+	TQ_STEP_TOTAL_TIMEOUT,
+	TQ_STEP_RUN_TIMEOUT,
+	TQ_STEP_PENDING_TIMEOUT,
 	TQ_STEP_CLAIM_EXPIRED,
 	TQ_STEP_DELAYED,
+	TQ_STEP_CANCEL,
 	TQ_STEP_EXPIRE,
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 6
+#define TQ_STEPS 10
 
 extern const char *tq_step_name(TqStep step);
 
@@ -38,10 +42,28 @@ typedef struct TqBatch
 extern void tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch);
 
 /* The worker's marks, from turn to turn. */
+extern void tq_upkeep_marks_begin(TqMarks *marks);
 extern TqMark tq_upkeep_mark(TqStep step, const TqMarks *marks);
 extern void tq_upkeep_noted(TqMarks *marks, TimestampTz due);
 
 /* When the next thing behind the marks is due, or DT_NOEND. */
 extern TimestampTz tq_upkeep_next_due(TqMarks *marks);
+
+/* ---- between upkeep.c and timeout.c ---- */
+
+/* A take is of so many rows of lease or timer. */
+#define TQ_TAKE_ROWS 100
+
+/* When to look again at a task that another session holds. */
+#define TQ_AGAIN_MS 100
+
+extern void tq_upkeep_drop_overdue(TqHeld *held, TimestampTz now);
+extern void tq_upkeep_drop_blocked(TqHeld *held, TqResolved reason,
+								   TimestampTz now);
+extern int64 tq_timeout_total(TimestampTz now, TqDue *due);
+extern int64 tq_timeout_runs(TimestampTz now, TqDue *due);
+extern int64 tq_timeout_pending(TimestampTz now, TqDue *due);
+extern int64 tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now);
+extern int64 tq_timeout_cancel(TimestampTz now, TqDue *due);
 
 #endif /* TQ_UPKEEP_H */

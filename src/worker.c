@@ -271,7 +271,7 @@ typedef struct StepWork
 } StepWork;
 
 /* Before these places there is nothing that is due and has not been noted. */
-static TqMarks marks = TQ_MARKS_BEGIN;
+static TqMarks marks;
 
 static void
 work_step(void *arg)
@@ -325,7 +325,7 @@ forget_marks(TimestampTz now)
 
 	if (now >= last && now < tq_clock_add_ms(last, MARKS_MS))
 		return;
-	marks = (TqMarks) TQ_MARKS_BEGIN;
+	tq_upkeep_marks_begin(&marks);
 	last = now;
 }
 
@@ -496,7 +496,7 @@ take_turn(TimestampTz began)
 	if (outcome == DONE)
 		outcome = take_steps(began);
 	if (outcome == RESTORING)
-		marks = (TqMarks) TQ_MARKS_BEGIN;
+		tq_upkeep_marks_begin(&marks);
 	if (outcome != DONE)
 		return later(outcome);
 	if (reloaded)

@@ -142,6 +142,11 @@ COMMENT ON TYPE tq.progress IS 'row of group_progress(): how far a task group is
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
 COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange';
+CREATE TYPE tq.dependency_result AS (task_id tq.slugid, state text, result jsonb);
+COMMENT ON TYPE tq.dependency_result IS 'row of dependency_results(): what a required task came to';
+CREATE TYPE tq.dead_letter_entry AS (
+	task_id tq.slugid, died timestamptz, reason text, error jsonb, task jsonb, runs jsonb);
+COMMENT ON TYPE tq.dead_letter_entry IS 'row of list_dead_letters(): a task that failed for good, and how';
 CREATE TYPE tq.artifact_entry AS (
 	run_id int, name text, storage_type text, content_type text, content_length bigint,
 	expires timestamptz, present bool);
@@ -195,13 +200,22 @@ CREATE TABLE tq.task_group (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE tq.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
 
+CREATE TABLE tq.policy (
+	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	policy jsonb NOT NULL UNIQUE
+);
+COMMENT ON TABLE tq.policy IS 'policies of tasks, interned as they were given; never deleted';
+
 CREATE TABLE tq.task (
 	id bigint PRIMARY KEY,
 	created timestamptz NOT NULL,
 	deadline timestamptz NOT NULL,
 	expires timestamptz NOT NULL,
+	due timestamptz,				-- totalTimeout of the policy ends before the deadline
+	delay bigint,					-- milliseconds from scheduled until claimable; NULL: none
 	group_id bigint,				-- NULL: the group has the task's own id
 	queue int NOT NULL,
+	policy int,						-- NULL: none
 	priority smallint NOT NULL,		-- 1 lowest to 7 highest
 	retries smallint NOT NULL,
 	all_resolved bool NOT NULL,		-- requires = all-resolved
@@ -216,7 +230,7 @@ CREATE TABLE tq.task (
 	tags jsonb,
 	extra jsonb
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.task IS 'task definitions, written once; only the priority may change';
+COMMENT ON TABLE tq.task IS 'task definitions, written once; but for the priority, and for due when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq.task (group_id, task_id) WHERE group_id IS NOT NULL;
 
 CREATE TABLE tq.unscheduled (
@@ -243,7 +257,8 @@ CREATE TABLE tq.pending (
 	priority smallint NOT NULL,
 	run_id smallint NOT NULL,
 	retries_left smallint NOT NULL,
-	reason_created smallint NOT NULL
+	reason_created smallint NOT NULL,
+	has_detail bool NOT NULL DEFAULT false	-- in run_detail
 ) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.pending IS 'one row per claimable run, deleted when it is claimed';
 CREATE UNIQUE INDEX pending_order ON tq.pending (queue, priority DESC, seq);
@@ -273,7 +288,8 @@ CREATE TABLE tq.delayed (
 	priority smallint NOT NULL,
 	run_id smallint NOT NULL,
 	retries_left smallint NOT NULL,
-	reason_created smallint NOT NULL
+	reason_created smallint NOT NULL,
+	has_detail bool NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
 CREATE INDEX delayed_due ON tq.delayed (visible_at, task);
@@ -291,9 +307,27 @@ CREATE TABLE tq.run (
 	reason_resolved smallint NOT NULL DEFAULT 0,
 	retries_left smallint NOT NULL,
 	by_claim_task bool NOT NULL DEFAULT false,	-- claimed by claim_task, not claim_work
+	has_detail bool NOT NULL DEFAULT false,		-- in run_detail
 	PRIMARY KEY (task, run_id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
+
+-- Most runs have none, and their rows stay narrow.  Who holds the row in which
+-- a run stands (in pending, delayed or run) writes its detail.
+CREATE TABLE tq.run_detail (
+	task bigint NOT NULL,
+	visible_at timestamptz NOT NULL,	-- it was not claimable before
+	pending_until timestamptz,			-- when it is pending too long; NULL: never
+	started timestamptz,				-- of a run that was deferred, and who had it last
+	worker int NOT NULL,				-- 0: nobody
+	run_id smallint NOT NULL,
+	attempt smallint NOT NULL,			-- from 0
+	lost_left smallint NOT NULL,		-- of lostRetries; -1: lost runs use retries
+	error jsonb,						-- what the worker said about the end of the run
+	result jsonb,
+	PRIMARY KEY (task, run_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq.run_detail IS 'what some runs have besides: delays, attempts and budgets by a policy, a deferral, an error or a result';
 
 CREATE TABLE tq.edge (
 	required bigint NOT NULL,
@@ -314,11 +348,11 @@ COMMENT ON TABLE tq.lease IS 'when to look whether claims have expired: one row 
 CREATE TABLE tq.timer (
 	due timestamptz NOT NULL,
 	seq bigint NOT NULL DEFAULT nextval('tq.seq'),
-	kind smallint NOT NULL,			-- 1 deadline, 2 expiry
+	kind smallint NOT NULL,			-- src/store.h
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (kind, due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.timer IS 'when to look at tasks for anything else than a claim: deadlines, expiry';
+COMMENT ON TABLE tq.timer IS 'when to look at tasks for anything else than a claim: deadlines, timeouts, expiry; stale rows are harmless';
 
 -- The worker sleeps until the next thing is due; what does not come through
 -- tq's functions (a restore, a DBA) tells it by this trigger.
@@ -335,6 +369,18 @@ ALTER TABLE tq.lease ENABLE ALWAYS TRIGGER note_due;
 ALTER TABLE tq.timer ENABLE ALWAYS TRIGGER note_due;
 ALTER TABLE tq.delayed ENABLE ALWAYS TRIGGER note_due;
 
+CREATE TABLE tq.dead_letter (
+	task_id tq.slugid PRIMARY KEY,
+	task bigint NOT NULL,			-- the task may have expired
+	queue int NOT NULL,
+	died timestamptz NOT NULL,
+	reason smallint NOT NULL,		-- src/tq.h
+	error jsonb,
+	definition jsonb NOT NULL,
+	runs jsonb NOT NULL
+);
+COMMENT ON TABLE tq.dead_letter IS 'tasks that failed for good and whose policy has deadLetter, until they are redriven, rerun or discarded';
+CREATE INDEX dead_letter_queue ON tq.dead_letter (queue, task_id);
 
 CREATE TABLE tq.artifact (
 	task bigint NOT NULL,
@@ -464,15 +510,18 @@ SELECT pg_catalog.pg_extension_config_dump('tq.seq', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.worker', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.task_group', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.policy', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.task', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.unscheduled', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.unmet', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.pending', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.delayed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.run', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.run_detail', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.edge', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.lease', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.timer', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.message_id', '');
 
@@ -497,6 +546,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq.subscription', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.subscription_binding', '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.queue', 'id')::regclass, '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.worker', 'id')::regclass, '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.policy', 'id')::regclass, '');
 
 -- ---------------------------------------------------------------------------
 -- Tasks
@@ -584,6 +634,11 @@ CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';
 
+CREATE FUNCTION tq.skip_task(task_id tq.slugid, output jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_skip_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.skip_task(tq.slugid, jsonb) IS 'resolve an unscheduled or pending task as completed, skipped, so that its dependents go on; output is its result; returns its status';
+
 CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
@@ -598,6 +653,16 @@ CREATE FUNCTION tq.task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C STABLE
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.task(tq.slugid) IS 'the task definition, with every default filled in';
+
+CREATE FUNCTION tq.result(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.result(tq.slugid) IS 'what report_completed() gave as the result of the last run, or skip_task() as its output; NULL when there is none';
+
+CREATE FUNCTION tq.dependency_results(task_id tq.slugid) RETURNS SETOF tq.dependency_result
+	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition';
 
 CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
 	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C STABLE
@@ -679,20 +744,25 @@ CREATE FUNCTION tq.reclaim_task(task_id tq.slugid, run_id int, credentials jsonb
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb) IS 'extend the claim on a running run; the payload is left out';
 
-CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb) IS 'resolve a running run as completed; returns the status of the task';
+COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as completed, with a result for result(); returns the status of the task';
 
-CREATE FUNCTION tq.report_failed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION tq.report_failed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb) IS 'resolve a running run as failed; returns the status of the task';
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as failed, with an error {message, details}; returns the status of the task';
 
-CREATE FUNCTION tq.report_exception(task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION tq.report_exception(task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb) IS 'resolve a running run as exception; worker-shutdown and intermittent-task are retried while retries are left';
+COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb) IS 'resolve a running run as exception, with an error {message, details}; by default worker-shutdown and intermittent-task are retried while retries are left';
+
+CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.defer_task(tq.slugid, int, interval, jsonb) IS 'give a running run back, to be claimed again after that time; returns the status of the task';
 
 CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL)
 	RETURNS SETOF tq.resolution
@@ -711,6 +781,51 @@ CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_grou
 	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C STABLE
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'what is known of a worker: when it was seen, and its quarantine';
+
+-- ---------------------------------------------------------------------------
+-- Policies: dead letters, and the words of other systems
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.list_dead_letters(task_queue_id text, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
+	RETURNS SETOF tq.dead_letter_entry
+	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.list_dead_letters(text, tq.slugid, int) IS 'tasks of a queue that failed for good, by task id; go on after the last id seen';
+
+CREATE FUNCTION tq.redrive(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_redrive' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'try a dead letter again: a rerun, or past the deadline a new task that names the old; returns the status of the task that is to run';
+
+CREATE FUNCTION tq.redrive_queue(task_queue_id text, max int DEFAULT 1000) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, oldest first, passing over what others hold; returns how many';
+
+CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.discard_dead_letter(tq.slugid) IS 'drop a dead letter; the task stays as it is';
+
+CREATE FUNCTION tq.conductor_policy(task_def jsonb, workflow_task jsonb DEFAULT '{}') RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_conductor_policy' LANGUAGE C IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.conductor_policy(jsonb, jsonb) IS 'the policy of a task by a Conductor task definition and its use in a workflow';
+
+CREATE FUNCTION tq.taskbroker_policy(activation jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_taskbroker_policy' LANGUAGE C IMMUTABLE PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.taskbroker_policy(jsonb) IS 'the policy of a task by a Taskbroker activation';
+
+CREATE FUNCTION tq.conductor_status(task_id tq.slugid) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_conductor_status' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.conductor_status(tq.slugid) IS 'the state of a task in Conductor''s words; NULL while it is unscheduled';
+
+CREATE FUNCTION tq.taskbroker_status(task_id tq.slugid) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_taskbroker_status' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task in Taskbroker''s words';
 
 -- ---------------------------------------------------------------------------
 -- Queues
@@ -867,18 +982,28 @@ CREATE FUNCTION tq.exchange_name(exchange int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_exchange_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.exchange_name(int) IS 'name of a stored exchange';
 
+CREATE FUNCTION tq.is_tolerated(policy jsonb, reason int) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_is_tolerated_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION tq.is_tolerated(jsonb, int) IS 'is a task with this policy that ended for this stored reasonResolved unsuccessful, but tolerated or forgiven';
+
 CREATE VIEW tq.run_overview AS
 	SELECT t.task_id, r.run_id::int AS run_id, tq.state_name(r.state) AS state,
 		tq.reason_created_name(r.reason_created) AS reason_created,
 		tq.reason_resolved_name(r.reason_resolved) AS reason_resolved,
-		w.worker_group, w.worker_id, r.scheduled, r.started, r.taken_until, r.resolved
+		w.worker_group, w.worker_id, COALESCE(d.attempt, 0)::int AS attempt,
+		r.scheduled, COALESCE(d.visible_at, r.scheduled) AS visible_at,
+		r.started, r.taken_until, r.resolved, d.error, d.result
 	FROM tq.run r JOIN tq.task t ON t.id = r.task LEFT JOIN tq.worker w ON w.id = r.worker
+		LEFT JOIN tq.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
 	UNION ALL
 	SELECT t.task_id, p.run_id, 'pending', tq.reason_created_name(p.reason_created), NULL,
-		NULL, NULL, p.scheduled, NULL, NULL, NULL
-	FROM (SELECT task, run_id, reason_created, scheduled FROM tq.pending
-		UNION ALL SELECT task, run_id, reason_created, scheduled FROM tq.delayed) p
-		JOIN tq.task t ON t.id = p.task;
+		w.worker_group, w.worker_id, COALESCE(d.attempt, 0), p.scheduled, COALESCE(d.visible_at, p.scheduled),
+		d.started, NULL, NULL, NULL, NULL
+	FROM (SELECT task, run_id, reason_created, scheduled, has_detail FROM tq.pending
+		UNION ALL SELECT task, run_id, reason_created, scheduled, has_detail FROM tq.delayed) p
+		JOIN tq.task t ON t.id = p.task
+		LEFT JOIN tq.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
+		LEFT JOIN tq.worker w ON w.id = d.worker;
 COMMENT ON VIEW tq.run_overview IS 'every run of every task, in words';
 
 CREATE VIEW tq.task_overview AS
@@ -890,13 +1015,17 @@ CREATE VIEW tq.task_overview AS
 			ELSE tq.state_name(r.state) END AS state,
 		COALESCE(p.run_id, d.run_id, r.run_id)::int AS last_run_id,
 		CASE WHEN u.shares > 0 THEN (SELECT sum(m.unmet)::int FROM tq.unmet m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
+		p.task IS NULL AND d.task IS NULL AND r.state > 3 AND t.policy IS NOT NULL
+			AND tq.is_tolerated(y.policy, r.reason_resolved) AS tolerated,
 		w.worker_group, w.worker_id,
 		COALESCE(p.scheduled, d.scheduled, r.scheduled) AS scheduled,
+		d.visible_at,
 		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.started END AS started,
 		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved,
-		t.created, t.deadline, t.expires
+		t.created, COALESCE(t.due, t.deadline) AS deadline, t.expires
 	FROM tq.task t
 		JOIN tq.queue q ON q.id = t.queue
+		LEFT JOIN tq.policy y ON y.id = t.policy
 		LEFT JOIN tq.task_group g ON g.id = t.group_id
 		LEFT JOIN tq.unscheduled u ON u.task = t.id
 		LEFT JOIN LATERAL (SELECT y.* FROM tq.pending y

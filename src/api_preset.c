@@ -1,0 +1,92 @@
+/*
+ * api_preset.c
+ *	  SQL functions for who comes from Conductor or Taskbroker, and what the
+ *	  view task_overview asks of a policy.
+ *
+ * Room 5: doors.  The first two read nothing but their arguments.  TQ400 for a
+ * definition that is none, TQ404 for no such task.
+ */
+#include "api.h"
+
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(tq_conductor_policy);
+PG_FUNCTION_INFO_V1(tq_taskbroker_policy);
+PG_FUNCTION_INFO_V1(tq_conductor_status);
+PG_FUNCTION_INFO_V1(tq_taskbroker_status);
+PG_FUNCTION_INFO_V1(tq_is_tolerated_sql);
+
+/* conductor_policy(task_def jsonb, workflow_task jsonb) -> policy (policy.md 9) */
+Datum
+tq_conductor_policy(PG_FUNCTION_ARGS)
+{
+	Jsonb *task_def = tq_arg_jsonb(fcinfo, 0, "task_def");
+	Jsonb *workflow_task = tq_arg_jsonb(fcinfo, 1, "workflow_task");
+
+	PG_RETURN_JSONB_P(tq_preset_conductor(task_def, workflow_task));
+}
+
+/* taskbroker_policy(activation jsonb) -> policy (policy.md 9) */
+Datum
+tq_taskbroker_policy(PG_FUNCTION_ARGS)
+{
+	Jsonb *activation = tq_arg_jsonb(fcinfo, 0, "activation");
+
+	PG_RETURN_JSONB_P(tq_preset_taskbroker(activation));
+}
+
+typedef const char *(*Status)(const TqTask *task);
+
+/* The status of the task that is the argument, or NULL. */
+static const char *
+read_status(FunctionCallInfo fcinfo, Status status)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	const char *word;
+
+	tq_plan_open(true);
+	word = status(tq_task_get(task_id, false));
+	tq_plan_close();
+	return word;
+}
+
+/* conductor_status(task_id slugid) -> text; NULL: unscheduled (policy.md 7, 10.10) */
+Datum
+tq_conductor_status(PG_FUNCTION_ARGS)
+{
+	const char *word = read_status(fcinfo, tq_preset_conductor_status);
+
+	if (word == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(word));
+}
+
+/* taskbroker_status(task_id slugid) -> text (policy.md 7, 10.10) */
+Datum
+tq_taskbroker_status(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(
+		cstring_to_text(read_status(fcinfo, tq_preset_taskbroker_status)));
+}
+
+/* is_tolerated(policy jsonb, reason int) -> bool; false when one is NULL (policy.md 10.7) */
+Datum
+tq_is_tolerated_sql(PG_FUNCTION_ARGS)
+{
+	TqGivenPolicy given;
+	const char *fault;
+	int reason;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		PG_RETURN_BOOL(false);
+	fault = tq_policy_parse(PG_GETARG_JSONB_P(0), &given);
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("invalid policy"),
+				 errdetail("The policy %s.", fault),
+				 errhint("Give the policy of a task.")));
+	reason = PG_GETARG_INT32(1);
+	PG_RETURN_BOOL(reason > TQ_RESOLVED_NONE && reason <= TQ_RESOLVED_LAST &&
+				   tq_policy_tolerates(&given.policy, (TqResolved) reason));
+}

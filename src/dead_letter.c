@@ -1,0 +1,450 @@
+/*
+ * dead_letter.c
+ *	  Tasks that failed for good: kept as dead letters, and tried again.
+ *
+ * Room 4.  Follows spec/policy.md 2 and 10.13.  Decides what a letter holds,
+ * and what a redrive is: a rerun of the task while its deadline is not over,
+ * else a new task.  Which ends write a letter is resolve.c's; that a rerun
+ * takes it away is lifecycle.c's.
+ *
+ * Order of locks: the row in which a task stands, then its letter; of a task
+ * that has expired, or been followed by another of the same id, the letter
+ * alone.  tq_dead_letters_redrive() waits for neither, so that sessions can
+ * share a queue's letters.
+ */
+#include "rules.h"
+
+#include "dead_letter.h"
+#include "json.h"
+
+#include "access/xact.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+/* ---- writing ---- */
+
+/* So many definitions, which may be large, are in memory at a time. */
+#define LETTERS_AT_ONCE 100
+
+static void
+write_letter(const TqTask *task, TimestampTz now)
+{
+	int n;
+	TqRun *runs = tq_runs_of_task(task, &n);
+	TqDeadLetter letter = {.task_id = task->task_id,
+						   .task = task->id,
+						   .queue = task->queue,
+						   .died = now,
+						   .reason = runs[n - 1].reason,
+						   .error = runs[n - 1].error,
+						   .definition = tq_definition_json(task),
+						   .runs = tq_runs_json(runs, n)};
+
+	tq_dead_letter_insert(&letter);
+}
+
+/* A definition is found whole by task id, which need not be known yet. */
+static void
+write_some(const TqTask *tasks, int n, TimestampTz now)
+{
+	int64 ids[LETTERS_AT_ONCE];
+	TqSlug slugs[LETTERS_AT_ONCE];
+	TqTask *found;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	found = tq_tasks_by_id(ids, n, &n);
+	for (int i = 0; i < n; i++)
+		slugs[i] = found[i].task_id;
+	found = tq_tasks_by_slug(slugs, n, true, &n);
+	for (int i = 0; i < n; i++)
+		write_letter(&found[i], now);
+}
+
+/*
+ * These tasks, which may be known by nothing but their ids, have just become
+ * final by these runs: write a letter for each, in the place of an earlier one
+ * of the same task.  Their rows are locked, and written.
+ */
+void
+tq_dead_letters_write(const TqRun *runs, const TqTask *tasks, int n,
+					  TimestampTz now)
+{
+	MemoryContext scratch;
+	MemoryContext outer;
+
+	if (n == 0)
+		return;
+	scratch = AllocSetContextCreate(CurrentMemoryContext,
+									"tq dead letters",
+									ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(scratch);
+	for (int done = 0; done < n; done += LETTERS_AT_ONCE)
+	{
+		write_some(&tasks[done], Min(n - done, LETTERS_AT_ONCE), now);
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(scratch);
+}
+
+/* ---- a letter that is held ---- */
+
+typedef struct Dead
+{
+	TqDeadLetter letter;
+	TqTask *task; /* NULL: it is gone */
+	TqRun last;   /* of the task */
+} Dead;
+
+/*
+ * Hold a dead task and its letter; false when there is no letter or, under
+ * TQ_LOCK_SKIP, when another session has its hand on one of them.
+ */
+static bool
+hold(const TqSlug *task_id, TqLock mode, Dead *dead)
+{
+	TqTask *task = tq_task_by_slug(task_id);
+
+	if (task != NULL && !tq_run_lock(task->id, mode, &dead->last))
+	{
+		if (mode == TQ_LOCK_SKIP)
+			return false;
+		task = NULL; /* it has expired just now */
+	}
+	if (!tq_dead_letter_lock(task_id, mode, &dead->letter))
+		return false;
+	dead->task = task != NULL && task->id == dead->letter.task ? task : NULL;
+	return true;
+}
+
+static void
+hold_or_refuse(const TqSlug *task_id, Dead *dead)
+{
+	if (!hold(task_id, TQ_LOCK_UPDATE, dead))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("task \"%s\" has no dead letter", tq_slug_text(task_id)),
+			 errdetail(
+				 "It did not fail for good under a policy with deadLetter, or its letter was redriven, rerun or discarded."),
+			 errhint("tq.list_dead_letters() shows those of a queue.")));
+}
+
+void
+tq_dead_letter_discard(const TqSlug *task_id)
+{
+	Dead dead;
+
+	hold_or_refuse(task_id, &dead);
+	(void) tq_dead_letter_delete(task_id);
+}
+
+/* ---- a new task for a dead one ---- */
+
+/* Was a task never made pending?  Then its one run was born resolved. */
+static bool
+never_ran(const Jsonb *runs)
+{
+	JsonbValue *run;
+	JsonbValue *created;
+
+	if (JB_ROOT_COUNT(runs) != 1)
+		return false;
+	run = getIthJsonbValueFromContainer(unconstify(JsonbContainer *,
+												   &runs->root),
+										0);
+	created = getKeyJsonValueFromContainer(run->val.binary.data,
+										   "reasonCreated",
+										   strlen("reasonCreated"),
+										   NULL);
+	return created != NULL && created->type == jbvString &&
+		   strcmp(pnstrdup(created->val.string.val, created->val.string.len),
+				  tq_created_name(TQ_CREATED_EXCEPTION)) == 0;
+}
+
+/* extra, with the id of the task that this one comes from. */
+static Jsonb *
+extra_with_origin(Jsonb *extra, const TqSlug *origin)
+{
+	JsonbParseState *state = NULL;
+	Jsonb *link;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "redriveOf", origin);
+	link = tq_json_end(&state);
+	if (extra == NULL)
+		return link;
+	return DatumGetJsonbP(DirectFunctionCall2(jsonb_concat,
+											  JsonbPGetDatum(extra),
+											  JsonbPGetDatum(link)));
+}
+
+static void
+shift_times(TqTask *task, TimestampTz now)
+{
+	TimestampTz shift = now - task->created;
+
+	task->created = now;
+	task->deadline += shift;
+	/* Nothing expires after the latest time; what expired then still does. */
+	task->expires = Min(task->expires + shift, tq_clock_latest());
+}
+
+/*
+ * The definition of a dead task, as of now and under a new id.  Delay, retries
+ * and policy are as defined, and so is the group, be it the dead task's own.
+ * What the dead task depended on is asked for once more only if it never ran:
+ * if it ran, that was met, or waived by schedule_task() or rerun_task(), and
+ * may have expired since.  A dependency is not followed to the task that it may
+ * have been redriven as, nor are dependents of the dead task: they wait for
+ * that one by its id.
+ */
+static TqTask
+renewed(const TqDeadLetter *letter, TimestampTz now)
+{
+	TqSlug task_id;
+	TqTask task;
+
+	tq_slug_random(&task_id);
+	task = *tq_definition_parse(&task_id, letter->definition);
+	task.has_own_id = true;
+	task.extra = extra_with_origin(task.extra, &letter->task_id);
+	shift_times(&task, now);
+	if (!never_ran(letter->runs))
+		task.ndependencies = 0;
+	for (int i = 0; i < task.ndependencies; i++)
+	{
+		if (tq_slug_compare(&task.dependencies[i], &letter->task_id) == 0)
+			task.dependencies[i] = task_id;
+	}
+	return task;
+}
+
+/* Put a new task in the place of each of these letters, which are held. */
+static TqTask *
+renew(const TqDeadLetter *letters, int n, TimestampTz now)
+{
+	TqTask *tasks = palloc(sizeof(TqTask) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = renewed(&letters[i], now);
+		(void) tq_dead_letter_delete(&letters[i].task_id);
+	}
+	(void) tq_create(tasks, n, TQ_REPEAT_EXACT, now);
+	return tasks;
+}
+
+/* ---- redrive() ---- */
+
+/* At its deadline a task can be rerun no more. */
+static bool
+can_be_rerun(const Dead *dead, TimestampTz now)
+{
+	return dead->task != NULL && dead->task->deadline > now;
+}
+
+static void
+rerun(const Dead *dead, TimestampTz now)
+{
+	(void) tq_dead_letter_delete(&dead->letter.task_id);
+	tq_lifecycle_rerun(dead->task, now);
+}
+
+/* Try a dead task again; returns the task that is to run. */
+TqTask *
+tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
+{
+	Dead dead;
+
+	hold_or_refuse(task_id, &dead);
+	if (!can_be_rerun(&dead, now))
+		return renew(&dead.letter, 1, now);
+	rerun(&dead, now);
+	return dead.task;
+}
+
+/* ---- redrive_queue() ---- */
+
+/* When so many were refused, the rest is left to another call. */
+#define REFUSALS_MAX 1000
+
+/* A redrive of many. */
+typedef struct Redrive
+{
+	int32 queue;
+	TimestampTz now;
+	TqDeadLetter last;     /* of those that were looked at */
+	bool more;             /* there may be others */
+	TqDeadLetter *renewed; /* held, and to become new tasks */
+	int nrenewed;
+	int done;
+	int refused;
+	TqSlug first_refused;
+	char *why;
+} Redrive;
+
+static void
+note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
+{
+	if (redrive->refused++ == 0)
+	{
+		redrive->first_refused = *task_id;
+		redrive->why = pstrdup(why);
+	}
+}
+
+/* Go on with one letter, unless somebody else does. */
+static void
+take(Redrive *redrive, const TqSlug *task_id)
+{
+	Dead dead;
+
+	if (!hold(task_id, TQ_LOCK_SKIP, &dead))
+		return;
+	if (!can_be_rerun(&dead, redrive->now))
+		redrive->renewed[redrive->nrenewed++] = dead.letter;
+	else if (dead.last.run_id + 1 >= tq_max_runs)
+		note_refusal(redrive,
+					 task_id,
+					 "it has reached the maximum number of runs");
+	else
+	{
+		rerun(&dead, redrive->now);
+		redrive->done++;
+	}
+}
+
+/*
+ * Take letters by age until there are as many as are wanted: reruns wait for
+ * nobody, and are made at once; the other letters are collected.
+ */
+static void
+take_some(Redrive *redrive, int wanted)
+{
+	int done = redrive->done;
+
+	redrive->renewed = palloc(sizeof(TqDeadLetter) * wanted);
+	redrive->nrenewed = 0;
+	while (redrive->more && redrive->done - done + redrive->nrenewed < wanted)
+	{
+		int left = wanted - (redrive->done - done + redrive->nrenewed);
+		int n;
+		TqDeadLetter *letters =
+			tq_dead_letters_by_age(redrive->queue, &redrive->last, left, &n);
+
+		for (int i = 0; i < n; i++)
+			take(redrive, &letters[i].task_id);
+		redrive->more = n == left;
+		if (n > 0)
+			redrive->last = letters[n - 1];
+	}
+}
+
+static bool
+is_refusal(int sqlerrcode)
+{
+	return sqlerrcode == ERRCODE_TQ_BAD_INPUT ||
+		   sqlerrcode == ERRCODE_TQ_NOT_FOUND ||
+		   sqlerrcode == ERRCODE_TQ_CONFLICT;
+}
+
+/*
+ * Renew these letters, all or none; NULL if it was done, else what the rule
+ * said that refuses one of them.
+ */
+static const char *
+try_to_renew(const TqDeadLetter *letters, int n, TimestampTz now)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		(void) renew(letters, n, now);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	if (error != NULL && !is_refusal(error->sqlerrcode))
+		ReThrowError(error);
+	return error == NULL ? NULL : error->message;
+}
+
+/*
+ * Renew these letters but for those that a rule refuses, as the task's group is
+ * sealed or what it depends on has expired.  All at once, for tq_create() gives
+ * the order of locks; if that is refused, by halves.
+ */
+static void
+renew_allowed(Redrive *redrive, const TqDeadLetter *letters, int n)
+{
+	const char *why;
+
+	if (n == 0)
+		return;
+	why = try_to_renew(letters, n, redrive->now);
+	if (why == NULL)
+		redrive->done += n;
+	else if (n == 1)
+		note_refusal(redrive, &letters[0].task_id, why);
+	else
+	{
+		renew_allowed(redrive, letters, n / 2);
+		renew_allowed(redrive, letters + n / 2, n - n / 2);
+	}
+}
+
+static void
+tell_refusals(const Redrive *redrive)
+{
+	ereport(
+		WARNING,
+		(errcode(ERRCODE_WARNING),
+		 errmsg_plural("%d dead letter could not be redriven",
+					   "%d dead letters could not be redriven",
+					   redrive->refused,
+					   redrive->refused),
+		 errdetail("The first is that of task \"%s\": %s.",
+				   tq_slug_text(&redrive->first_refused),
+				   redrive->why),
+		 errhint(
+			 "tq.redrive() says why; tq.discard_dead_letter() drops a letter.")));
+}
+
+/*
+ * Redrive up to so many letters of a queue, the oldest first; returns how
+ * many.  What others hold is passed over.  What a rule refuses keeps its letter
+ * and is told of, and does not keep the later ones from their turn.
+ */
+int64
+tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)
+{
+	Redrive redrive = {.queue = queue,
+					   .now = now,
+					   .last = {.died = DT_NOBEGIN},
+					   .more = true};
+
+	while (redrive.more && redrive.done < max &&
+		   redrive.refused < REFUSALS_MAX)
+	{
+		take_some(&redrive, max - redrive.done);
+		renew_allowed(&redrive, redrive.renewed, redrive.nrenewed);
+	}
+	if (redrive.refused > 0)
+		tell_refusals(&redrive);
+	return redrive.done;
+}

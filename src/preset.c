@@ -1,0 +1,678 @@
+/*
+ * preset.c
+ *	  The words of Conductor and Taskbroker: their settings as a policy, and
+ *	  the state of a task as they would call it.
+ *
+ * Room 4.  Decides what a key of a Conductor TaskDef or WorkflowTask, or of a
+ * Taskbroker activation, means here (spec/policy.md 7, 9, 10; conductor.md 2,
+ * 5, 6; taskbroker.md 1, 2, 4).  Keys that mean nothing for one task are passed
+ * over, known to those systems or not, for their JSON grows.  What a policy
+ * then does is policy.c's.
+ */
+#include "rules.h"
+
+#include "utils/numeric.h"
+
+#include "json.h"
+
+#define SECONDS_MAX PG_INT32_MAX /* that a policy takes; nothing is longer */
+
+/* Conductor's defaults (conductor.md 2.1). */
+#define CONDUCTOR_RETRIES 3
+#define CONDUCTOR_DELAY 60
+#define CONDUCTOR_RESPONSE 3600
+
+/* Taskbroker's (taskbroker.md 1, 3). */
+#define TASKBROKER_DURATION 10
+#define TASKBROKER_GRACE 3
+#define TASKBROKER_LOST 4 /* max_processing_attempts is 5 */
+
+/* Where values are looked up. */
+typedef struct Source
+{
+	const char *name;            /* what errors call it */
+	const Jsonb *json;           /* NULL: empty */
+	const struct Source *behind; /* is asked for what it lacks; NULL: none */
+	bool numbers_as_text;        /* as protobuf writes those of 64 bits */
+} Source;
+
+/* Conductor's timeoutPolicy. */
+typedef enum Overdue
+{
+	OVERDUE_RETRY,
+	OVERDUE_TIME_OUT_WF,
+	OVERDUE_ALERT_ONLY
+} Overdue;
+
+static const char *const overdue_names[] =
+	{[OVERDUE_RETRY] = "RETRY",
+	 [OVERDUE_TIME_OUT_WF] = "TIME_OUT_WF",
+	 [OVERDUE_ALERT_ONLY] = "ALERT_ONLY",
+	 NULL};
+
+/* Conductor's retryLogic. */
+static const char *const backoff_names[] =
+	{[TQ_BACKOFF_FIXED] = "FIXED",
+	 [TQ_BACKOFF_LINEAR] = "LINEAR_BACKOFF",
+	 [TQ_BACKOFF_EXPONENTIAL] = "EXPONENTIAL_BACKOFF",
+	 NULL};
+
+/* Taskbroker's OnAttemptsExceeded, by number. */
+#define EXCEEDED_PREFIX "ON_ATTEMPTS_EXCEEDED_"
+#define EXCEEDED_DEADLETTER 2
+
+static const char *const exceeded_names[] = {"UNSPECIFIED",
+											 "DISCARD",
+											 "DEADLETTER",
+											 NULL};
+
+/* ---- what is given ---- */
+
+static char *
+text_of(JsonbValue *value)
+{
+	Jsonb *json = JsonbValueToJsonb(value);
+
+	return tq_error_clip(JsonbToCString(NULL, &json->root, VARSIZE(json)));
+}
+
+static void
+refuse(const Source *source, const char *key, JsonbValue *value,
+	   const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid \"%s\" in %s", key, source->name),
+			 errdetail("\"%s\" is %s.", key, text_of(value)),
+			 errhint("%s", hint)));
+}
+
+static void
+check_object(const Source *source)
+{
+	if (JB_ROOT_IS_OBJECT(source->json))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s must be a JSON object", source->name),
+			 errdetail("It is another kind of JSON value."),
+			 errhint("Give an object, {} for one with defaults only.")));
+}
+
+/*
+ * The value of a key, and in *source who has it; NULL when nobody does.  A null
+ * is as absent.
+ */
+static JsonbValue *
+find(const Source **source, const char *key)
+{
+	for (const Source *s = *source; s != NULL; s = s->behind)
+	{
+		JsonbValue *value = s->json != NULL ? tq_json_get(s->json, key) : NULL;
+
+		if (value == NULL || value->type == jbvNull)
+			continue;
+		*source = s;
+		return value;
+	}
+	return NULL;
+}
+
+static bool
+parse_whole(const char *text, int64 *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoll(text, &end, 10);
+	return errno == 0 && *end == '\0' && end != text &&
+		   strchr("-0123456789", *text) != NULL;
+}
+
+/* A value as a whole number; false when it is none. */
+static bool
+read_whole(const Source *source, const JsonbValue *value, int64 *number)
+{
+	if (value->type == jbvNumeric)
+		return parse_whole(numeric_normalize(value->val.numeric), number);
+	return source->numbers_as_text && value->type == jbvString &&
+		   parse_whole(pnstrdup(value->val.string.val, value->val.string.len),
+					   number);
+}
+
+static int64
+get_number(const Source *source, const char *key, int64 min, int64 if_absent)
+{
+	JsonbValue *value = find(&source, key);
+	int64 number;
+
+	if (value == NULL)
+		return if_absent;
+	if (!read_whole(source, value, &number) || number < min ||
+		number > PG_INT32_MAX)
+		refuse(source,
+			   key,
+			   value,
+			   psprintf("Give a whole number from " INT64_FORMAT " to %d.",
+						min,
+						PG_INT32_MAX));
+	return number;
+}
+
+static bool
+get_bool(const Source *source, const char *key)
+{
+	JsonbValue *value = find(&source, key);
+
+	if (value == NULL)
+		return false;
+	if (value->type != jbvBool)
+		refuse(source, key, value, "Give true or false.");
+	return value->val.boolean;
+}
+
+/* The number of a name, which may have the prefix; -1: it is none of them. */
+static int
+number_of_name(const char *name, const char *prefix, const char *const *names)
+{
+	if (strncmp(name, prefix, strlen(prefix)) == 0)
+		name += strlen(prefix);
+	for (int i = 0; names[i] != NULL; i++)
+	{
+		if (strcmp(name, names[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void
+refuse_choice(const Source *source, const char *key, JsonbValue *value,
+			  const char *const *names)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; names[i] != NULL; i++)
+		tq_error_list(&list, names[i + 1] != NULL ? ", " : " or ", names[i]);
+	refuse(source, key, value, psprintf("Give %s.", list.data));
+}
+
+/* One of the names, by its number. */
+static int
+get_choice(const Source *source, const char *key, const char *const *names,
+		   int if_absent)
+{
+	JsonbValue *value = find(&source, key);
+	int choice = -1;
+
+	if (value == NULL)
+		return if_absent;
+	if (value->type == jbvString)
+		choice = number_of_name(pnstrdup(value->val.string.val,
+										 value->val.string.len),
+								"",
+								names);
+	if (choice < 0)
+		refuse_choice(source, key, value, names);
+	return choice;
+}
+
+/* ---- what is made of it ---- */
+
+static void
+add_bool(JsonbParseState **state, const char *key, bool flag)
+{
+	JsonbValue value = {.type = jbvBool};
+
+	value.val.boolean = flag;
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+/* Seconds, with as many decimals as are needed. */
+static void
+add_ms(JsonbParseState **state, const char *key, int64 ms)
+{
+	JsonbValue value = {.type = jbvNumeric};
+	int decimals = 3;
+
+	while (decimals > 0 && ms % 10 == 0)
+	{
+		ms /= 10;
+		decimals--;
+	}
+	value.val.numeric = int64_div_fast_to_numeric(ms, decimals);
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, &value);
+}
+
+/* A time of which 0 means that there is none. */
+static void
+add_unless_off(JsonbParseState **state, const char *key, int64 seconds)
+{
+	if (seconds > 0)
+		tq_json_add_int(state, key, seconds);
+}
+
+static void
+add_reason(JsonbParseState **state, TqResolved reason)
+{
+	tq_json_string(state, WJB_ELEM, tq_resolved_name(reason));
+}
+
+static void
+add_on_unsuccessful(JsonbParseState **state, TqUnsuccessful effect)
+{
+	tq_json_add_text(state, "onUnsuccessful", tq_unsuccessful_name(effect));
+}
+
+/* The policy that was made of this, if it is one that a task may have. */
+static Jsonb *
+check_policy(const Source *source, Jsonb *policy)
+{
+	TqGivenPolicy given;
+	const char *fault = tq_policy_parse(policy, &given);
+
+	if (fault == NULL)
+		fault = tq_policy_fault(&given.policy, given.retries, tq_max_runs);
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s gives a policy that no task may have",
+						source->name),
+				 errdetail("The policy %s.", fault),
+				 errhint("Change %s; the policy would be %s.",
+						 source->name,
+						 JsonbToCString(NULL,
+										&policy->root,
+										VARSIZE(policy)))));
+	return policy;
+}
+
+/* ---- Conductor ---- */
+
+/* A time may not be longer than one that encloses it and is not off. */
+static void
+check_encloses(const Source *source, const char *outer, const char *inner)
+{
+	const Source *holder = source;
+	int64 seconds = get_number(source, inner, 0, 0);
+	int64 limit = get_number(source, outer, 0, 0);
+
+	if (limit == 0 || seconds <= limit)
+		return;
+	(void) find(&holder, inner);
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid \"%s\" in %s", inner, holder->name),
+			 errdetail("\"%s\" is " INT64_FORMAT
+					   ", and \"%s\" is " INT64_FORMAT ".",
+					   inner,
+					   seconds,
+					   outer,
+					   limit),
+			 errhint("Give a \"%s\" that is not above \"%s\".",
+					 inner,
+					 outer)));
+}
+
+static Overdue
+get_overdue(const Source *source)
+{
+	return (Overdue) get_choice(source,
+								"timeoutPolicy",
+								overdue_names,
+								OVERDUE_TIME_OUT_WF);
+}
+
+/*
+ * timeoutSeconds.  What is completed asynchronously must keep its claim when
+ * its time is over and that only alerts; but no claim may outlast runTimeout,
+ * so there is none.
+ */
+static int64
+run_timeout(const Source *source)
+{
+	int64 seconds = get_number(source, "timeoutSeconds", 0, 0);
+
+	return get_bool(source, "asyncComplete") &&
+				   get_overdue(source) == OVERDUE_ALERT_ONLY
+			   ? 0
+			   : seconds;
+}
+
+/*
+ * responseTimeoutSeconds, of which there is none for what is completed
+ * asynchronously; runTimeout ends it then, if anything does.
+ */
+static int64
+response_timeout(const Source *source)
+{
+	int64 limit = run_timeout(source);
+	int64 seconds = get_number(source, "responseTimeoutSeconds", 0, TQ_OFF);
+
+	if (get_bool(source, "asyncComplete"))
+		seconds = SECONDS_MAX;
+	else if (seconds == TQ_OFF)
+		seconds = CONDUCTOR_RESPONSE;
+	return limit > 0 ? Min(seconds, limit) : seconds;
+}
+
+static void
+add_conductor_times(JsonbParseState **state, const Source *source)
+{
+	check_encloses(source, "timeoutSeconds", "responseTimeoutSeconds");
+	check_encloses(source, "totalTimeoutSeconds", "timeoutSeconds");
+	add_unless_off(state, "claimTimeout", response_timeout(source));
+	add_unless_off(state, "runTimeout", run_timeout(source));
+	add_unless_off(state,
+				   "pendingTimeout",
+				   get_number(source, "pollTimeoutSeconds", 0, 0));
+	add_unless_off(state,
+				   "totalTimeout",
+				   get_number(source, "totalTimeoutSeconds", 0, 0));
+	add_unless_off(state, "delay", get_number(source, "startDelay", 0, 0));
+}
+
+static void
+add_conductor_backoff(JsonbParseState **state, const Source *source)
+{
+	TqBackoff kind = (TqBackoff)
+		get_choice(source, "retryLogic", backoff_names, TQ_BACKOFF_FIXED);
+	int64 factor = get_number(source, "backoffScaleFactor", 1, 1);
+	int64 jitter = get_number(source, "backoffJitterMs", 0, 0);
+
+	tq_json_key(state, "retryBackoff");
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_int(state,
+					"delay",
+					get_number(source,
+							   "retryDelaySeconds",
+							   0,
+							   CONDUCTOR_DELAY));
+	tq_json_add_text(state, "kind", tq_backoff_name(kind));
+	if (kind == TQ_BACKOFF_LINEAR)
+		tq_json_add_int(state, "factor", factor);
+	add_unless_off(state,
+				   "max",
+				   get_number(source, "maxRetryDelaySeconds", 0, 0));
+	if (jitter > 0)
+		add_ms(state, "jitter", jitter);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/* timeoutPolicy, of all timeouts but the response's, which is always retried. */
+static void
+add_conductor_retries(JsonbParseState **state, const Source *source)
+{
+	Overdue overdue = (Overdue) get_choice(source,
+										   "timeoutPolicy",
+										   overdue_names,
+										   OVERDUE_TIME_OUT_WF);
+
+	tq_json_add_int(state,
+					"retries",
+					get_number(source, "retryCount", 0, CONDUCTOR_RETRIES));
+	tq_json_key(state, "retryOn");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	add_reason(state, TQ_RESOLVED_FAILED);
+	add_reason(state, TQ_RESOLVED_CLAIM_EXPIRED);
+	if (overdue == OVERDUE_RETRY)
+	{
+		add_reason(state, TQ_RESOLVED_PENDING_TIMEOUT);
+		add_reason(state, TQ_RESOLVED_RUN_TIMEOUT);
+	}
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+	if (overdue == OVERDUE_ALERT_ONLY)
+		add_bool(state, "timeoutAlertOnly", true);
+}
+
+/* The optional one wins over the permissive one, and over TIME_OUT_WF (C17). */
+static TqUnsuccessful
+conductor_effect(const Source *source)
+{
+	bool permissive = get_bool(source, "permissive");
+
+	if (get_bool(source, "optional"))
+		return TQ_UNSUCCESSFUL_FORGIVE;
+	return permissive ? TQ_UNSUCCESSFUL_TOLERATE
+					  : TQ_UNSUCCESSFUL_CANCEL_GROUP;
+}
+
+/*
+ * The policy of a task of a workflow, from its TaskDef and its WorkflowTask,
+ * whose keys win.
+ */
+Jsonb *
+tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task)
+{
+	Source definition = {.name = "task_def", .json = task_def};
+	Source source = {.name = "workflow_task",
+					 .json = workflow_task,
+					 .behind = &definition};
+	JsonbParseState *state = NULL;
+
+	check_object(&definition);
+	check_object(&source);
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	add_conductor_retries(&state, &source);
+	add_conductor_backoff(&state, &source);
+	add_conductor_times(&state, &source);
+	add_on_unsuccessful(&state, conductor_effect(&source));
+	return check_policy(&definition, tq_json_end(&state));
+}
+
+/* What Conductor calls a run that was resolved so, and is not forgiven. */
+static const char *
+conductor_word(TqResolved reason)
+{
+	switch (reason)
+	{
+		case TQ_RESOLVED_COMPLETED:
+			return "COMPLETED";
+		case TQ_RESOLVED_SKIPPED:
+			return "SKIPPED";
+		case TQ_RESOLVED_FAILED_TERMINAL:
+			return "FAILED_WITH_TERMINAL_ERROR";
+		case TQ_RESOLVED_DEADLINE_EXCEEDED:
+		case TQ_RESOLVED_CLAIM_EXPIRED:
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+		case TQ_RESOLVED_RUN_TIMEOUT:
+			return "TIMED_OUT";
+		case TQ_RESOLVED_CANCELED:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
+			return "CANCELED";
+		case TQ_RESOLVED_NONE:
+		case TQ_RESOLVED_FAILED:
+		case TQ_RESOLVED_SUPERSEDED:
+		case TQ_RESOLVED_WORKER_SHUTDOWN:
+		case TQ_RESOLVED_MALFORMED_PAYLOAD:
+		case TQ_RESOLVED_RESOURCE_UNAVAILABLE:
+		case TQ_RESOLVED_INTERNAL_ERROR:
+		case TQ_RESOLVED_INTERMITTENT_TASK:
+			return "FAILED";
+	}
+	return "FAILED";
+}
+
+/* Where a task stands: its last run, or the row of an unscheduled one. */
+static TqRun
+last_run(const TqTask *task)
+{
+	TqRun run;
+
+	if (!tq_run_peek(task->id, &run))
+		tq_refuse_missing_task(&task->task_id);
+	return run;
+}
+
+/*
+ * A run that was resolved is the last only if nothing follows it: one that is
+ * retried is SCHEDULED again.  NULL for an unscheduled task, of which Conductor
+ * knows nothing yet.
+ */
+const char *
+tq_preset_conductor_status(const TqTask *task)
+{
+	TqRun run = last_run(task);
+	const TqPolicy *policy = tq_policy_get(task->policy);
+
+	switch (run.state)
+	{
+		case TQ_STATE_UNSCHEDULED:
+			return NULL;
+		case TQ_STATE_PENDING:
+			return "SCHEDULED";
+		case TQ_STATE_RUNNING:
+			return "IN_PROGRESS";
+		case TQ_STATE_COMPLETED:
+		case TQ_STATE_FAILED:
+		case TQ_STATE_EXCEPTION:
+			break;
+	}
+	if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE &&
+		tq_policy_tolerates(policy, run.reason))
+		return "COMPLETED_WITH_ERRORS";
+	return conductor_word(run.reason);
+}
+
+/* ---- Taskbroker ---- */
+
+/* retry_state of an activation; empty when it has none. */
+static Source
+retry_state(const Source *activation)
+{
+	Source retry = {.name = "retry_state", .numbers_as_text = true};
+	JsonbValue *value = find(&activation, "retry_state");
+
+	if (value == NULL)
+		return retry;
+	if (value->type != jbvBinary ||
+		!JsonContainerIsObject(value->val.binary.data))
+		refuse(activation, "retry_state", value, "Give an object.");
+	retry.json = JsonbValueToJsonb(value);
+	return retry;
+}
+
+/* OnAttemptsExceeded, by number or by name, with or without its prefix. */
+static bool
+is_deadletter(const Source *retry)
+{
+	const char *key = "on_attempts_exceeded";
+	JsonbValue *value = find(&retry, key);
+	int64 number;
+
+	if (value == NULL)
+		return false;
+	if (!read_whole(retry, value, &number))
+		number = value->type != jbvString
+					 ? -1
+					 : number_of_name(pnstrdup(value->val.string.val,
+											   value->val.string.len),
+									  EXCEEDED_PREFIX,
+									  exceeded_names);
+	if (number < 0 || number > EXCEEDED_DEADLETTER)
+		refuse_choice(retry, key, value, exceeded_names);
+	return number == EXCEEDED_DEADLETTER;
+}
+
+/* The attempts that are left after this one; the worker asks for them. */
+static int64
+taskbroker_retries(const Source *retry)
+{
+	int64 attempts = get_number(retry, "attempts", 0, 0);
+	int64 max = get_number(retry, "max_attempts", 0, 0);
+
+	return Max(max - 1 - attempts, 0);
+}
+
+static void
+add_taskbroker_retries(JsonbParseState **state, const Source *retry)
+{
+	bool at_most_once = get_bool(retry, "at_most_once");
+	int64 delay = get_number(retry, "delay_on_retry", 0, 0);
+
+	tq_json_add_int(state, "retries", taskbroker_retries(retry));
+	tq_json_key(state, "retryOn");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	add_reason(state, TQ_RESOLVED_INTERMITTENT_TASK);
+	if (!at_most_once)
+		add_reason(state, TQ_RESOLVED_CLAIM_EXPIRED);
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+	if (!at_most_once)
+		tq_json_add_int(state, "lostRetries", TASKBROKER_LOST);
+	if (delay == 0)
+		return;
+	tq_json_key(state, "retryBackoff");
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_int(state, "delay", delay);
+	tq_json_add_text(state, "kind", tq_backoff_name(TQ_BACKOFF_FIXED));
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/* Both expires and delay count from when the activation is received. */
+static void
+add_taskbroker_times(JsonbParseState **state, const Source *activation)
+{
+	int64 duration = get_number(activation,
+								"processing_deadline_duration",
+								0,
+								TASKBROKER_DURATION);
+	int64 delay = get_number(activation, "delay", 0, 0);
+	int64 expires = get_number(activation, "expires", 0, TQ_OFF);
+
+	tq_json_add_int(state,
+					"claimTimeout",
+					Min(duration + TASKBROKER_GRACE, SECONDS_MAX));
+	if (expires != TQ_OFF)
+		tq_json_add_int(state, "pendingTimeout", Max(expires - delay, 0));
+	add_unless_off(state, "delay", delay);
+}
+
+/* The policy of a task, from a TaskActivation. */
+Jsonb *
+tq_preset_taskbroker(Jsonb *activation)
+{
+	Source source = {.name = "activation",
+					 .json = activation,
+					 .numbers_as_text = true};
+	JsonbParseState *state = NULL;
+	Source retry;
+
+	check_object(&source);
+	retry = retry_state(&source);
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	add_taskbroker_retries(&state, &retry);
+	add_taskbroker_times(&state, &source);
+	add_on_unsuccessful(&state, TQ_UNSUCCESSFUL_BLOCK);
+	add_bool(&state, "deadLetter", is_deadletter(&retry));
+	return check_policy(&source, tq_json_end(&state));
+}
+
+/*
+ * Whatever waits for a time is in delay, be it a first attempt, a retry, or a
+ * run that was deferred, which Taskbroker does not know; what waits for other
+ * tasks is pending, for want of a better word.  There is no retry to be seen,
+ * since a task that is retried is pending again at once.
+ */
+const char *
+tq_preset_taskbroker_status(const TqTask *task)
+{
+	TqRun run = last_run(task);
+
+	switch (run.state)
+	{
+		case TQ_STATE_UNSCHEDULED:
+			return "pending";
+		case TQ_STATE_PENDING:
+			return run.place == TQ_PLACE_DELAYED ? "delay" : "pending";
+		case TQ_STATE_RUNNING:
+			return "processing";
+		case TQ_STATE_COMPLETED:
+			return "complete";
+		case TQ_STATE_FAILED:
+		case TQ_STATE_EXCEPTION:
+			return "failure";
+	}
+	return NULL;
+}

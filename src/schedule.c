@@ -1,0 +1,222 @@
+/*
+ * schedule.c
+ *	  How a run becomes pending: at once or later, and what watches it.
+ *
+ * Room 4.  Every run that is to be pending comes through here: the first of a
+ * task, a rerun, a retry, a run that was deferred.  Decides whether it can be
+ * claimed now or waits in delayed, what has to be kept of it besides, and when
+ * somebody has to look whether it is pending for too long.  Follows
+ * spec/policy.md 2, 4 and 10; for a task without a policy and without a delay
+ * that is a row in pending and nothing else.
+ *
+ * The caller holds the row in which the task stood, or has just created it.
+ */
+#include "rules.h"
+
+/* ---- timers ---- */
+
+typedef struct Look
+{
+	TimestampTz due;
+	int64 task;
+} Look;
+
+static int
+compare_looks(const void *a, const void *b)
+{
+	const Look *x = a;
+	const Look *y = b;
+
+	if (x->due != y->due)
+		return x->due < y->due ? -1 : 1;
+	return x->task < y->task ? -1 : x->task > y->task;
+}
+
+/* Look at these tasks then; those of one time share rows.  0 is never. */
+void
+tq_schedule_at(TqTimer kind, const int64 *tasks, const TimestampTz *due, int n)
+{
+	Look *looks = palloc(sizeof(Look) * Max(n, 1));
+	int64 ids[TQ_TIMER_TASKS];
+	int count = 0;
+	int nids = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (due[i] != 0)
+			looks[count++] = (Look){due[i], tasks[i]};
+	}
+	qsort(looks, count, sizeof(Look), compare_looks);
+	for (int i = 0; i < count; i++)
+	{
+		ids[nids++] = looks[i].task;
+		if (nids == TQ_TIMER_TASKS || i + 1 == count ||
+			looks[i + 1].due != looks[i].due)
+		{
+			tq_timer_insert(kind, looks[i].due, ids, nids);
+			nids = 0;
+		}
+	}
+}
+
+/* ---- runs ---- */
+
+/* Is there something to be said of a run that its row does not say? */
+static bool
+needs_detail(const TqStart *start)
+{
+	const TqPolicy *policy = tq_policy_get(start->task->policy);
+
+	if (start->budget.visible_at != start->scheduled || start->started != 0)
+		return true;
+	return start->task->policy != 0 &&
+		   (start->budget.attempt > 0 ||
+			start->budget.lost_left != policy->lost_retries);
+}
+
+static TqRun
+detail_of(const TqStart *start)
+{
+	return (TqRun){.task = start->task->id,
+				   .run_id = start->budget.run_id,
+				   .visible_at = start->budget.visible_at,
+				   .pending_until = start->budget.pending_until,
+				   .started = start->started,
+				   .worker = start->worker,
+				   .attempt = start->budget.attempt,
+				   .lost_left = start->budget.lost_left};
+}
+
+static TqPending
+pending_of(const TqStart *start, bool has_detail)
+{
+	return (TqPending){.task = start->task->id,
+					   .seq = start->seq,
+					   .queue = start->task->queue,
+					   .priority = start->task->priority,
+					   .run_id = start->budget.run_id,
+					   .retries_left = start->budget.retries_left,
+					   .created = start->created,
+					   .scheduled = start->scheduled,
+					   .visible_at = start->budget.visible_at,
+					   .has_detail = has_detail};
+}
+
+/* Look whether these are still pending when they no longer should be. */
+static void
+watch_pending(const TqStart *starts, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = starts[i].task->id;
+		due[i] = starts[i].started == 0 ? starts[i].budget.pending_until : 0;
+	}
+	tq_schedule_at(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
+}
+
+/* Make these runs pending, in this order. */
+void
+tq_schedule(const TqStart *starts, int n, TimestampTz now)
+{
+	TqPending *pending = palloc(sizeof(TqPending) * Max(n, 1));
+	TqPending *delayed = palloc(sizeof(TqPending) * Max(n, 1));
+	TqRun *details = palloc(sizeof(TqRun) * Max(n, 1));
+	int npending = 0;
+	int ndelayed = 0;
+	int ndetails = 0;
+	bool is_watched = false;
+
+	for (int i = 0; i < n; i++)
+	{
+		bool has_detail = needs_detail(&starts[i]);
+
+		if (has_detail)
+			details[ndetails++] = detail_of(&starts[i]);
+		if (starts[i].budget.visible_at > now)
+			delayed[ndelayed++] = pending_of(&starts[i], has_detail);
+		else
+			pending[npending++] = pending_of(&starts[i], has_detail);
+		is_watched = is_watched || starts[i].budget.pending_until != 0;
+	}
+	tq_details_write(details, ndetails);
+	tq_pending_insert(pending, npending);
+	tq_delayed_insert(delayed, ndelayed);
+	if (is_watched)
+		watch_pending(starts, n);
+}
+
+/* ---- first runs ---- */
+
+/*
+ * The total time of a task begins: its deadline comes earlier, or there will
+ * be an alert (spec/policy.md 2).
+ */
+static void
+begin_total_time(TqTask *const *tasks, int n, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * n);
+	int64 *alerted = palloc(sizeof(int64) * n);
+	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
+	TimestampTz *alert = palloc(sizeof(TimestampTz) * n);
+	TimestampTz *look = palloc(sizeof(TimestampTz) * n);
+	int count = 0;
+	int nalerts = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(tasks[i]->policy);
+		TimestampTz until;
+
+		if (policy->total_timeout == TQ_OFF)
+			continue;
+		until = tq_policy_after(now, policy->total_timeout);
+		if (until >= tasks[i]->deadline)
+			continue;
+		if (policy->alert_only)
+		{
+			alerted[nalerts] = tasks[i]->id;
+			alert[nalerts++] = until;
+			continue;
+		}
+		tasks[i]->deadline = until;
+		ids[count] = tasks[i]->id;
+		due[count] = until;
+		look[count++] = tq_clock_add_ms(until, tq_deadline_delay);
+	}
+	tq_tasks_set_due(ids, due, count);
+	tq_schedule_at(TQ_TIMER_DEADLINE, ids, look, count);
+	tq_schedule_at(TQ_TIMER_TOTAL_TIMEOUT, alerted, alert, nalerts);
+}
+
+/*
+ * These tasks get their first run.  One that is pending when it is created has
+ * its own id as its place in the queue.
+ */
+void
+tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
+				  TimestampTz now)
+{
+	TqStart *starts = palloc0(sizeof(TqStart) * Max(n, 1));
+	bool has_policy = false;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = tasks[i];
+
+		starts[i] = (TqStart){.task = task,
+							  .created = TQ_CREATED_SCHEDULED,
+							  .seq = at_creation ? task->id : 0,
+							  .scheduled = now};
+		tq_policy_first(tq_policy_get(task->policy),
+						task->retries,
+						tq_policy_after(now, task->delay),
+						&starts[i].budget);
+		has_policy = has_policy || task->policy != 0;
+	}
+	if (has_policy)
+		begin_total_time(tasks, n, now);
+	tq_schedule(starts, n, now);
+}

@@ -1,0 +1,157 @@
+/*
+ * store_dead_letter.c
+ *	  Rows of tq.dead_letter: tasks that failed for good, and how.
+ *
+ * Room 2.  One row per task id: all that was known of the task when it died,
+ * for the row stays when the task has expired.  `task` is the number that it
+ * had, by which it is told from a later task of the same id.
+ *
+ * Locks.  A letter is written and taken away by who holds the row in which its
+ * task stands; only when the task is gone, two can meet at the letter itself.
+ * So a task's row comes before its letter.
+ */
+#include "dead_letter.h"
+
+#include "catalog/pg_type.h"
+
+#define LETTER                                                                \
+	"l.task_id, l.task, l.queue, l.died, l.reason, l.error, l.definition, l.runs"
+
+static TqStatement insert_letter = TQ_STATEMENT(
+	"INSERT INTO tq.dead_letter"
+	" (task_id, task, queue, died, reason, error, definition, runs)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+	" ON CONFLICT (task_id) DO UPDATE SET task = excluded.task,"
+	" queue = excluded.queue, died = excluded.died, reason = excluded.reason,"
+	" error = excluded.error, definition = excluded.definition, runs = excluded.runs",
+	TQ_SLUGID, INT8OID, INT4OID, TIMESTAMPTZOID, INT2OID, JSONBOID, JSONBOID,
+	JSONBOID);
+
+#define FIND_LETTER                                                           \
+	"SELECT " LETTER " FROM tq.dead_letter l"                                 \
+	" WHERE l.task_id OPERATOR(tq.=) $1 FOR "
+
+/* By TqLock. */
+static TqStatement lock_letter[] =
+	{[TQ_LOCK_SHARE] = TQ_STATEMENT(FIND_LETTER "SHARE", TQ_SLUGID),
+	 [TQ_LOCK_UPDATE] = TQ_STATEMENT(FIND_LETTER "UPDATE", TQ_SLUGID),
+	 [TQ_LOCK_SKIP] = TQ_STATEMENT(FIND_LETTER "UPDATE SKIP LOCKED",
+								   TQ_SLUGID)};
+
+static TqStatement delete_letter = TQ_STATEMENT(
+	"DELETE FROM tq.dead_letter l WHERE l.task_id OPERATOR(tq.=) $1",
+	TQ_SLUGID);
+
+static TqStatement by_age =
+	TQ_STATEMENT("SELECT l.task_id, l.died FROM tq.dead_letter l"
+				 " WHERE l.queue = $1 AND l.died >= $2"
+				 " AND (l.died > $2 OR l.task_id OPERATOR(tq.>) $3)"
+				 " ORDER BY l.died, l.task_id LIMIT $4",
+				 INT4OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
+
+static TqStatement list =
+	TQ_STATEMENT("SELECT " LETTER " FROM tq.dead_letter l"
+				 " WHERE l.queue = $1 AND l.task_id OPERATOR(tq.>) $2"
+				 " ORDER BY l.task_id LIMIT $3",
+				 INT4OID, TQ_SLUGID, INT4OID);
+
+/* Write a letter, or put it in the place of an earlier one of that task id. */
+void
+tq_dead_letter_insert(const TqDeadLetter *letter)
+{
+	Datum v[8];
+	char n[9] = "        ";
+
+	v[0] = PointerGetDatum(&letter->task_id);
+	v[1] = Int64GetDatum(letter->task);
+	v[2] = Int32GetDatum(letter->queue);
+	v[3] = TimestampTzGetDatum(letter->died);
+	v[4] = Int16GetDatum((int16) letter->reason);
+	v[5] = JsonbPGetDatum(letter->error);
+	n[5] = letter->error == NULL ? 'n' : ' ';
+	v[6] = JsonbPGetDatum(letter->definition);
+	v[7] = JsonbPGetDatum(letter->runs);
+	tq_plan_run(&insert_letter, v, n);
+}
+
+/* Read a row of LETTER. */
+static void
+read_letter(uint64 row, TqDeadLetter *letter)
+{
+	letter->task_id = tq_plan_slug(row, 1);
+	letter->task = tq_plan_int64(row, 2, 0);
+	letter->queue = tq_plan_int32(row, 3, 0);
+	letter->died = tq_plan_time(row, 4);
+	letter->reason = (TqResolved) tq_plan_int16(row, 5, 0);
+	letter->error = tq_plan_jsonb(row, 6);
+	letter->definition = tq_plan_jsonb(row, 7);
+	letter->runs = tq_plan_jsonb(row, 8);
+}
+
+/*
+ * Lock the letter of a task; false when there is none, or under TQ_LOCK_SKIP
+ * when another holds it.
+ */
+bool
+tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
+{
+	Datum values[1] = {PointerGetDatum(task_id)};
+	bool found = tq_plan_run(&lock_letter[mode], values, NULL) > 0;
+
+	if (found)
+		read_letter(0, letter);
+	tq_plan_free_result();
+	return found;
+}
+
+/* Take a letter away; false when there is none. */
+bool
+tq_dead_letter_delete(const TqSlug *task_id)
+{
+	Datum values[1] = {PointerGetDatum(task_id)};
+
+	return tq_plan_run(&delete_letter, values, NULL) > 0;
+}
+
+/*
+ * Those of a queue that died next after that one, the oldest first; without
+ * locks.  Only task_id and died are read, which is all that the next call
+ * needs.
+ */
+TqDeadLetter *
+tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
+					   int *found)
+{
+	Datum values[4] = {Int32GetDatum(queue),
+					   TimestampTzGetDatum(after->died),
+					   PointerGetDatum(&after->task_id),
+					   Int32GetDatum(max)};
+	TqDeadLetter *letters;
+
+	*found = (int) tq_plan_run(&by_age, values, NULL);
+	letters = palloc0(sizeof(TqDeadLetter) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		letters[i].task_id = tq_plan_slug(i, 1);
+		letters[i].died = tq_plan_time(i, 2);
+	}
+	tq_plan_free_result();
+	return letters;
+}
+
+/* A page of those of a queue, by task id, after that one. */
+TqDeadLetter *
+tq_dead_letters_list(int32 queue, const TqSlug *after, int max, int *found)
+{
+	Datum values[3] = {Int32GetDatum(queue),
+					   PointerGetDatum(after),
+					   Int32GetDatum(max)};
+	TqDeadLetter *letters;
+
+	*found = (int) tq_plan_run(&list, values, NULL);
+	letters = palloc(sizeof(TqDeadLetter) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		read_letter(i, &letters[i]);
+	tq_plan_free_result();
+	return letters;
+}

@@ -1,0 +1,185 @@
+/*
+ * store_detail.c
+ *	  Rows of tq.run_detail: what some runs have besides.
+ *
+ * Room 2.  A run has a detail if the row in which it stands (of pending,
+ * delayed or run) says so.  Whoever holds that row writes the detail, so there
+ * is nothing to be locked here.  Runs without one are visible when they are
+ * scheduled, belong to attempt 0, and have all of the budgets that are given
+ * to lost runs.
+ */
+#include "store.h"
+
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+/* An error or a result that was not given leaves what is there. */
+static TqStatement write_details = TQ_STATEMENT(
+	"INSERT INTO tq.run_detail AS d"
+	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_left, error, result)"
+	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+	" ON CONFLICT (task, run_id) DO UPDATE SET visible_at = excluded.visible_at,"
+	" pending_until = excluded.pending_until, started = excluded.started, worker = excluded.worker,"
+	" attempt = excluded.attempt, lost_left = excluded.lost_left,"
+	" error = coalesce(excluded.error, d.error), result = coalesce(excluded.result, d.result)",
+	INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
+	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
+	JSONBARRAYOID, JSONBARRAYOID);
+
+#define DETAIL                                                                \
+	"d.task, d.run_id, d.visible_at, d.pending_until, d.started, d.worker,"   \
+	" d.attempt, d.lost_left, d.error, d.result"
+
+static TqStatement read_details = TQ_STATEMENT(
+	"SELECT " DETAIL ", x.place"
+	" FROM unnest($1, $2, $3) AS x (task, run_id, place)"
+	" JOIN tq.run_detail d ON d.task = x.task AND d.run_id = x.run_id",
+	INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
+
+/* ---- writing ---- */
+
+/* Times of which 0 is NULL. */
+static Datum
+array_of_times(const TimestampTz *times, int n)
+{
+	Datum *values = palloc(sizeof(Datum) * n);
+	bool *nulls = palloc(sizeof(bool) * n);
+	int lower = 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		values[i] = TimestampTzGetDatum(times[i]);
+		nulls[i] = times[i] == 0;
+	}
+	return PointerGetDatum(construct_md_array(values,
+											  nulls,
+											  1,
+											  &n,
+											  &lower,
+											  TIMESTAMPTZOID,
+											  sizeof(TimestampTz),
+											  true,
+											  TYPALIGN_DOUBLE));
+}
+
+/* Objects of which NULL is NULL. */
+static Datum
+array_of_jsonb(Jsonb *const *objects, int n)
+{
+	Datum *values = palloc(sizeof(Datum) * n);
+	bool *nulls = palloc(sizeof(bool) * n);
+	int lower = 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		values[i] = PointerGetDatum(objects[i]);
+		nulls[i] = objects[i] == NULL;
+	}
+	return PointerGetDatum(construct_md_array(
+		values, nulls, 1, &n, &lower, JSONBOID, -1, false, TYPALIGN_INT));
+}
+
+/* Numbers of workers, of which 0 is none and stored as such. */
+void
+tq_details_write(const TqRun *runs, int n)
+{
+	Datum values[10];
+
+	if (n == 0)
+		return;
+	TQ_COLUMN(runs, n, int64, tq_array_int64, task, values[0]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, values[1]);
+	TQ_COLUMN(runs, n, TimestampTz, tq_array_time, visible_at, values[2]);
+	TQ_COLUMN(runs, n, TimestampTz, array_of_times, pending_until, values[3]);
+	TQ_COLUMN(runs, n, TimestampTz, array_of_times, started, values[4]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[5]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, attempt, values[6]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_left, values[7]);
+	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, error, values[8]);
+	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, result, values[9]);
+	tq_plan_run(&write_details, values, NULL);
+}
+
+/* ---- reading ---- */
+
+/*
+ * Into a run that is in its row, or waits.  Who had it and when it was started
+ * says its own row, unless it waits after it was deferred.
+ */
+static void
+read_row(uint64 row, TqRun *run)
+{
+	run->visible_at = tq_plan_time(row, 3);
+	run->pending_until = tq_plan_time(row, 4);
+	if (run->state == TQ_STATE_PENDING)
+	{
+		run->started = tq_plan_time(row, 5);
+		run->worker = tq_plan_int32(row, 6, 0);
+	}
+	run->attempt = tq_plan_int16(row, 7, 0);
+	run->lost_left = tq_plan_int16(row, 8, TQ_OFF);
+	run->error = tq_plan_jsonb(row, 9);
+	run->result = tq_plan_jsonb(row, 10);
+}
+
+/* What a run without a detail stands for, by its task's policy. */
+void
+tq_run_fill(TqRun *run, const TqPolicy *policy)
+{
+	if (run->has_detail)
+		return;
+	run->visible_at = run->scheduled;
+	run->attempt = 0;
+	run->lost_left = policy->lost_retries;
+	run->pending_until = policy->pending_timeout == TQ_OFF
+							 ? 0
+							 : tq_policy_after(run->scheduled,
+											   policy->pending_timeout);
+}
+
+/*
+ * When a run that waits has been pending for too long, or DT_NOEND: never for
+ * one that was deferred, nor where that only alerts (spec/policy.md 10).  Its
+ * detail has been read.
+ */
+TimestampTz
+tq_run_pending_until(const TqRun *run, const TqPolicy *policy)
+{
+	if (policy->pending_timeout == TQ_OFF || policy->alert_only ||
+		run->started != 0)
+		return DT_NOEND;
+	if (run->pending_until != 0)
+		return run->pending_until;
+	return tq_policy_after(run->scheduled, policy->pending_timeout);
+}
+
+/* The details of those of these runs that have one, unless it has been read. */
+void
+tq_details_read(TqRun *runs, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
+	int32 *places = palloc(sizeof(int32) * Max(n, 1));
+	Datum values[3];
+	uint64 rows;
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!runs[i].has_detail || runs[i].visible_at != 0)
+			continue;
+		tasks[count] = runs[i].task;
+		run_ids[count] = runs[i].run_id;
+		places[count++] = i;
+	}
+	if (count == 0)
+		return;
+	values[0] = tq_array_int64(tasks, count);
+	values[1] = tq_array_int32(run_ids, count);
+	values[2] = tq_array_int32(places, count);
+	rows = tq_plan_run(&read_details, values, NULL);
+	for (uint64 row = 0; row < rows; row++)
+		read_row(row, &runs[tq_plan_int32(row, 11, 0)]);
+	tq_plan_free_result();
+}
