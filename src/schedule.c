@@ -117,34 +117,53 @@ watch_pending(const TqStart *starts, int n)
 	tq_schedule_at(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
 }
 
+/* What is written of runs that become pending; most are in the first alone. */
+typedef struct Places
+{
+	TqPending *pending;
+	int npending;
+	TqPending *delayed; /* NULL: none */
+	int ndelayed;
+	TqRun *details; /* NULL: none */
+	int ndetails;
+	bool is_watched; /* is any to be pending only so long? */
+} Places;
+
+static void
+add_place(Places *places, const TqStart *start, int n, TimestampTz now)
+{
+	bool has_detail = needs_detail(start);
+
+	if (has_detail)
+	{
+		if (places->details == NULL)
+			places->details = palloc(sizeof(TqRun) * n);
+		places->details[places->ndetails++] = detail_of(start);
+	}
+	if (start->budget.visible_at > now)
+	{
+		if (places->delayed == NULL)
+			places->delayed = palloc(sizeof(TqPending) * n);
+		places->delayed[places->ndelayed++] = pending_of(start, has_detail);
+	}
+	else
+		places->pending[places->npending++] = pending_of(start, has_detail);
+	places->is_watched = places->is_watched ||
+						 start->budget.pending_until != 0;
+}
+
 /* Make these runs pending, in this order. */
 void
 tq_schedule(const TqStart *starts, int n, TimestampTz now)
 {
-	TqPending *pending = palloc(sizeof(TqPending) * Max(n, 1));
-	TqPending *delayed = palloc(sizeof(TqPending) * Max(n, 1));
-	TqRun *details = palloc(sizeof(TqRun) * Max(n, 1));
-	int npending = 0;
-	int ndelayed = 0;
-	int ndetails = 0;
-	bool is_watched = false;
+	Places places = {.pending = palloc(sizeof(TqPending) * Max(n, 1))};
 
 	for (int i = 0; i < n; i++)
-	{
-		bool has_detail = needs_detail(&starts[i]);
-
-		if (has_detail)
-			details[ndetails++] = detail_of(&starts[i]);
-		if (starts[i].budget.visible_at > now)
-			delayed[ndelayed++] = pending_of(&starts[i], has_detail);
-		else
-			pending[npending++] = pending_of(&starts[i], has_detail);
-		is_watched = is_watched || starts[i].budget.pending_until != 0;
-	}
-	tq_details_write(details, ndetails);
-	tq_pending_insert(pending, npending);
-	tq_delayed_insert(delayed, ndelayed);
-	if (is_watched)
+		add_place(&places, &starts[i], n, now);
+	tq_details_write(places.details, places.ndetails);
+	tq_pending_insert(places.pending, places.npending);
+	tq_delayed_insert(places.delayed, places.ndelayed);
+	if (places.is_watched)
 		watch_pending(starts, n);
 }
 

@@ -9,10 +9,12 @@
  * to lost runs.
  */
 #include "store.h"
+#include "row.h"
 
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 
 /* An error or a result that was not given leaves what is there. */
 static TqStatement write_details = TQ_STATEMENT(
@@ -27,15 +29,23 @@ static TqStatement write_details = TQ_STATEMENT(
 	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
 	JSONBARRAYOID, JSONBARRAYOID);
 
-#define DETAIL                                                                \
-	"d.task, d.run_id, d.visible_at, d.pending_until, d.started, d.worker,"   \
-	" d.attempt, d.lost_left, d.error, d.result"
+static TqRelation detail_table = TQ_RELATION("run_detail");
+static TqRelation detail_by_key = TQ_RELATION("run_detail_pkey");
 
-static TqStatement read_details = TQ_STATEMENT(
-	"SELECT " DETAIL ", x.place"
-	" FROM unnest($1, $2, $3) AS x (task, run_id, place)"
-	" JOIN tq.run_detail d ON d.task = x.task AND d.run_id = x.run_id",
-	INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
+/* Columns of tq.run_detail, from 1. */
+enum
+{
+	DETAIL_TASK = 1,
+	DETAIL_VISIBLE_AT,
+	DETAIL_PENDING_UNTIL,
+	DETAIL_STARTED,
+	DETAIL_WORKER,
+	DETAIL_RUN_ID,
+	DETAIL_ATTEMPT,
+	DETAIL_LOST_LEFT,
+	DETAIL_ERROR,
+	DETAIL_RESULT
+};
 
 /* ---- writing ---- */
 
@@ -103,24 +113,76 @@ tq_details_write(const TqRun *runs, int n)
 
 /* ---- reading ---- */
 
+static Jsonb *
+read_jsonb(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = tq_row_field(slot, column, &isnull);
+
+	return isnull ? NULL : DatumGetJsonbPCopy(value);
+}
+
 /*
  * Into a run that is in its row, or waits.  Who had it and when it was started
  * says its own row, unless it waits after it was deferred.
  */
 static void
-read_row(uint64 row, TqRun *run)
+read_row(TupleTableSlot *slot, TqRun *run)
 {
-	run->visible_at = tq_plan_time(row, 3);
-	run->pending_until = tq_plan_time(row, 4);
+	run->visible_at = tq_row_int64(slot, DETAIL_VISIBLE_AT);
+	run->pending_until = tq_row_int64(slot, DETAIL_PENDING_UNTIL);
 	if (run->state == TQ_STATE_PENDING)
 	{
-		run->started = tq_plan_time(row, 5);
-		run->worker = tq_plan_int32(row, 6, 0);
+		run->started = tq_row_int64(slot, DETAIL_STARTED);
+		run->worker = tq_row_int32(slot, DETAIL_WORKER);
 	}
-	run->attempt = tq_plan_int16(row, 7, 0);
-	run->lost_left = tq_plan_int16(row, 8, TQ_OFF);
-	run->error = tq_plan_jsonb(row, 9);
-	run->result = tq_plan_jsonb(row, 10);
+	run->attempt = tq_row_int16(slot, DETAIL_ATTEMPT);
+	run->lost_left = tq_row_int16(slot, DETAIL_LOST_LEFT);
+	run->error = read_jsonb(slot, DETAIL_ERROR);
+	run->result = read_jsonb(slot, DETAIL_RESULT);
+}
+
+/* Is there a detail of this run that has not been read? */
+static bool
+is_to_be_read(const TqRun *run)
+{
+	return run->has_detail && run->visible_at == 0;
+}
+
+static void
+read_some(TqRun *runs, int n)
+{
+	TqTable *table = tq_table_open(&detail_table);
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_to_be_read(&runs[i]))
+			continue;
+		tq_scan_seek(scan,
+					 Int64GetDatum(runs[i].task),
+					 Int16GetDatum(runs[i].run_id),
+					 0);
+		if (tq_scan_next(scan))
+			read_row(scan->slot, &runs[i]);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+}
+
+/* The details of those of these runs that have one, unless it has been read. */
+void
+tq_details_read(TqRun *runs, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_to_be_read(&runs[i]))
+			continue;
+		read_some(runs + i, n - i);
+		return;
+	}
 }
 
 /* What a run without a detail stands for, by its task's policy. */
@@ -152,34 +214,4 @@ tq_run_pending_until(const TqRun *run, const TqPolicy *policy)
 	if (run->pending_until != 0)
 		return run->pending_until;
 	return tq_policy_after(run->scheduled, policy->pending_timeout);
-}
-
-/* The details of those of these runs that have one, unless it has been read. */
-void
-tq_details_read(TqRun *runs, int n)
-{
-	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
-	int32 *run_ids = palloc(sizeof(int32) * Max(n, 1));
-	int32 *places = palloc(sizeof(int32) * Max(n, 1));
-	Datum values[3];
-	uint64 rows;
-	int count = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (!runs[i].has_detail || runs[i].visible_at != 0)
-			continue;
-		tasks[count] = runs[i].task;
-		run_ids[count] = runs[i].run_id;
-		places[count++] = i;
-	}
-	if (count == 0)
-		return;
-	values[0] = tq_array_int64(tasks, count);
-	values[1] = tq_array_int32(run_ids, count);
-	values[2] = tq_array_int32(places, count);
-	rows = tq_plan_run(&read_details, values, NULL);
-	for (uint64 row = 0; row < rows; row++)
-		read_row(row, &runs[tq_plan_int32(row, 11, 0)]);
-	tq_plan_free_result();
 }
