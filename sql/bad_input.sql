@@ -41,8 +41,8 @@ INSERT INTO call (fn, arg, good) VALUES
 	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),
 	('reclaim_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('reclaim_task', 'run_id', $$0$$), ('reclaim_task', 'credentials', $$NULL$$),
 	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$), ('report_completed', 'result', $$'{"r": 1}'$$),
-	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$), ('report_failed', 'error', $$'{"message": "m", "details": [1]}'$$),
-	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$), ('report_exception', 'error', $$'{"message": "m"}'$$),
+	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$), ('report_failed', 'error', $$'{"message": "m", "details": [1]}'$$), ('report_failed', 'retry_delay', $$'1 s'$$), ('report_failed', 'retries_left', $$3$$),
+	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$), ('report_exception', 'error', $$'{"message": "m"}'$$), ('report_exception', 'retry_delay', $$'1 s'$$), ('report_exception', 'retries_left', $$3$$),
 	('defer_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('defer_task', 'run_id', $$0$$), ('defer_task', 'after', $$'1 minute'$$), ('defer_task', 'credentials', $$NULL$$),
 	('skip_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('skip_task', 'output', $$'{"o": 1}'$$),
 	('result', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('dependency_results', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
@@ -125,7 +125,7 @@ WHERE current_setting('server_encoding') = 'UTF8' ORDER BY place;
 -- Numbers that are too small or too great
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest('{-2147483648,-1,0,1000,1001,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
-WHERE arg IN ('max', 'tasks', 'run_id', 'retries') AND good ~ '^\d' ORDER BY place, value::bigint;
+WHERE arg IN ('max', 'tasks', 'run_id', 'retries', 'retries_left') AND good ~ '^\d' ORDER BY place, value::bigint;
 SELECT fn, value, code, message FROM call, unnest('{-2147483648,-1,0,1,7,8,16,17,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
 WHERE fn LIKE '%\_name' ORDER BY place, value::bigint;
 
@@ -148,7 +148,7 @@ WHERE arg IN ('task_ids', 'dependencies', 'routes', 'scopes') ORDER BY place, va
 -- Intervals and times
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['''-1 second''', '''0''', '''1 millisecond''', '''6 days''', '''1 month''', '''100000 years''', '''-100000 years''', '''2147483647 days''', '''178000000 years''']) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
-WHERE fn IN ('enqueue', 'defer_task') AND arg IN ('deadline', 'expires', 'delay', 'after') ORDER BY place, value COLLATE "C";
+WHERE fn IN ('enqueue', 'defer_task', 'report_failed') AND arg IN ('deadline', 'expires', 'delay', 'after', 'retry_delay') ORDER BY place, value COLLATE "C";
 SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message, detail, hint
 FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-01-01 BC''']) value, pg_temp.answer(pg_temp.call('quarantine_worker', 'quarantine_until', value)) a;
 

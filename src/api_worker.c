@@ -30,7 +30,7 @@ PG_FUNCTION_INFO_V1(tq_pending_tasks);
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);
 
 #define CLAIM_MAX 1000
-#define AFTER_MAX_MS INT64CONST(2147483647000) /* as a policy's times */
+#define SPAN_MAX_MS INT64CONST(2147483647000) /* as a policy's times */
 #define CLAIM_WAIT_MAX_MS (60 * 1000)
 
 /* ---- claims ---- */
@@ -195,6 +195,38 @@ read_report(FunctionCallInfo fcinfo, int credentials)
 					  .run_id = tq_arg_run_id(fcinfo, 1)};
 }
 
+/* A length of time, in milliseconds, within the limits of those of a policy. */
+static int64
+read_span(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	int64 ms = tq_clock_span_ms(tq_arg_interval(fcinfo, n, name));
+
+	if (ms < 0 || ms > SPAN_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is out of range", name),
+				 errdetail("It is " INT64_FORMAT
+						   " milliseconds, and may be from 0 to " INT64_FORMAT
+						   ".",
+						   ms,
+						   SPAN_MAX_MS),
+				 errhint("Give 0 to have the task claimable at once.")));
+	return ms;
+}
+
+/* What the worker says of the attempts that follow: retry_delay, retries_left. */
+static void
+read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
+{
+	report->has_retry_delay = !PG_ARGISNULL(n);
+	if (report->has_retry_delay)
+		report->retry_delay = read_span(fcinfo, n, "retry_delay");
+	report->has_retries_left = !PG_ARGISNULL(n + 1);
+	if (report->has_retries_left)
+		report->retries_left =
+			tq_arg_int(fcinfo, n + 1, "retries_left", 0, tq_max_runs - 1);
+}
+
 /* report_completed(task_id slugid, run_id int, credentials, result jsonb) -> status (2.11) */
 Datum
 tq_report_completed(PG_FUNCTION_ARGS)
@@ -205,13 +237,17 @@ tq_report_completed(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_COMPLETED));
 }
 
-/* report_failed(task_id slugid, run_id int, credentials, error jsonb) -> status (2.11) */
+/*
+ * report_failed(task_id slugid, run_id int, credentials, error jsonb,
+ * retry_delay interval, retries_left int) -> status (2.11; spec/policy.md 7)
+ */
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
 {
 	TqReport report = read_report(fcinfo, 2);
 
 	report.error = tq_arg_error(fcinfo, 3);
+	read_retry(fcinfo, 4, &report);
 	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_FAILED));
 }
 
@@ -228,7 +264,10 @@ refuse_reason(const char *reason, const char *choices)
 #define EXCEPTION_REASONS                                                     \
 	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
 
-/* report_exception(task_id slugid, run_id int, reason text, credentials, error jsonb) -> status (2.12) */
+/*
+ * report_exception(task_id slugid, run_id int, reason text, credentials, error
+ * jsonb, retry_delay interval, retries_left int) -> status (2.12; spec/policy.md 7)
+ */
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
 {
@@ -239,6 +278,7 @@ tq_report_exception(PG_FUNCTION_ARGS)
 	if (!tq_resolved_is_reportable(reason))
 		refuse_reason(name, EXCEPTION_REASONS);
 	report.error = tq_arg_error(fcinfo, 4);
+	read_retry(fcinfo, 5, &report);
 	PG_RETURN_JSONB_P(report_one(report, reason));
 }
 
@@ -247,20 +287,10 @@ Datum
 tq_defer_task(PG_FUNCTION_ARGS)
 {
 	TqReport report = read_report(fcinfo, 3);
-	int64 after = tq_clock_span_ms(tq_arg_interval(fcinfo, 2, "after"));
+	int64 after = read_span(fcinfo, 2, "after");
 	TqTask *task;
 	Jsonb *status;
 
-	if (after < 0 || after > AFTER_MAX_MS)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("after is out of range"),
-				 errdetail("It is " INT64_FORMAT
-						   " milliseconds, and may be from 0 to " INT64_FORMAT
-						   ".",
-						   after,
-						   AFTER_MAX_MS),
-				 errhint("Give 0 to have the run claimable at once.")));
 	tq_plan_open(false);
 	task = tq_task_get(&report.task_id, false);
 	tq_lifecycle_defer(task, report.run_id, after, tq_clock_now());

@@ -94,6 +94,7 @@ add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 	TqStart start = {.task = task,
 					 .created = TQ_CREATED_RERUN,
 					 .budget.run_id = run.run_id,
+					 .retry_delay = TQ_OFF,
 					 .scheduled = now};
 
 	tq_policy_first(tq_policy_get(task->policy),
@@ -273,6 +274,7 @@ tq_lifecycle_defer(const TqTask *task, int run_id, int64 after_ms,
 							  .lost_left = run.lost_left,
 							  .visible_at = tq_policy_after(now, after_ms),
 							  .pending_until = run.pending_until};
+	start.retry_delay = run.retry_delay;
 	start.scheduled = run.scheduled;
 	start.started = run.started;
 	start.worker = run.worker;

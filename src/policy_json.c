@@ -239,6 +239,15 @@ is_named(const Field *field, const JsonbValue *key)
 		   memcmp(field->key, key->val.string.val, key->val.string.len) == 0;
 }
 
+static char *
+must_have(const char *key, const char *rule)
+{
+	return psprintf("must have %s \"%s\" that %s",
+					strchr("aeiou", key[0]) != NULL ? "an" : "a",
+					key,
+					rule);
+}
+
 static const char *
 read_field(const Field *fields, int n, const JsonbValue *key,
 		   const JsonbValue *value, void *base)
@@ -252,10 +261,7 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 		if (value->type == jbvNull)
 			return NULL;
 		rule = fields[i].read(value, (char *) base + fields[i].place);
-		return rule == NULL ? NULL
-							: psprintf("must have a \"%s\" that %s",
-									   fields[i].key,
-									   rule);
+		return rule == NULL ? NULL : must_have(fields[i].key, rule);
 	}
 	return psprintf("must not have the key \"%s\"",
 					tq_error_clip(string_of(key)));

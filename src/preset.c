@@ -5,9 +5,9 @@
  *
  * Room 4.  Decides what a key of a Conductor TaskDef or WorkflowTask, or of a
  * Taskbroker activation, means here (spec/policy.md 7, 9, 10; conductor.md 2,
- * 5, 6; taskbroker.md 1, 2, 4).  Keys that mean nothing for one task are passed
- * over, known to those systems or not, for their JSON grows.  What a policy
- * then does is policy.c's.
+ * 5, 6; taskbroker.md 1, 2, 4).  Keys that mean nothing for one task are
+ * passed over, known to those systems or not, for their JSON grows.  What a
+ * policy then does is policy.c's.
  */
 #include "rules.h"
 
@@ -100,8 +100,8 @@ check_object(const Source *source)
 }
 
 /*
- * The value of a key, and in *source who has it; NULL when nobody does.  A null
- * is as absent.
+ * The value of a key, and in *source who has it; NULL when nobody does.  A
+ * null is as absent.
  */
 static JsonbValue *
 find(const Source **source, const char *key)
@@ -401,7 +401,7 @@ add_conductor_backoff(JsonbParseState **state, const Source *source)
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
-/* timeoutPolicy, of all timeouts but the response's, which is always retried. */
+/* timeoutPolicy is for all but the response's timeout, which is retried. */
 static void
 add_conductor_retries(JsonbParseState **state, const Source *source)
 {
@@ -427,7 +427,7 @@ add_conductor_retries(JsonbParseState **state, const Source *source)
 		add_bool(state, "timeoutAlertOnly", true);
 }
 
-/* The optional one wins over the permissive one, and over TIME_OUT_WF (C17). */
+/* What is optional wins over permissive, and over TIME_OUT_WF (C17). */
 static TqUnsuccessful
 conductor_effect(const Source *source)
 {
@@ -508,8 +508,8 @@ last_run(const TqTask *task)
 
 /*
  * A run that was resolved is the last only if nothing follows it: one that is
- * retried is SCHEDULED again.  NULL for an unscheduled task, of which Conductor
- * knows nothing yet.
+ * retried is SCHEDULED again.  NULL for an unscheduled task, of which
+ * Conductor knows nothing yet.
  */
 const char *
 tq_preset_conductor_status(const TqTask *task)

@@ -92,30 +92,44 @@ end_row(TqRun *run, TqResolved reason, TimestampTz now)
 	run->resolved = now;
 }
 
+/* A policy with the delay that a worker gave in place of its own. */
+static TqPolicy
+delayed_by_worker(const TqPolicy *policy, int64 delay)
+{
+	TqPolicy delayed = *policy;
+
+	delayed.backoff = TQ_BACKOFF_FIXED;
+	delayed.retry_delay = delay;
+	delayed.max_delay = delayed.jitter = 0;
+	return delayed;
+}
+
 /* What the policy of its task says follows a run that ends so. */
 static TqFollow
 find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 		  TimestampTz now, TqNext *next)
 {
-	const TqPolicy *policy = tq_policy_get(task->policy);
+	TqPolicy policy = *tq_policy_get(task->policy);
 	TqRun filled = *run;
 	TqBudget budget;
 
-	tq_run_fill(&filled, policy);
+	tq_run_fill(&filled, &policy);
+	if (run->retry_delay != TQ_OFF)
+		policy = delayed_by_worker(&policy, run->retry_delay);
 	budget = (TqBudget){.run_id = run->run_id,
 						.attempt = filled.attempt,
 						.retries_left = run->retries_left,
 						.lost_left = filled.lost_left,
 						.visible_at = filled.visible_at,
 						.pending_until = filled.pending_until};
-	tq_policy_follow(policy,
+	tq_policy_follow(&policy,
 					 &budget,
 					 reason,
 					 now,
 					 task->deadline,
 					 tq_max_runs,
-					 policy->jitter > 0 ? pg_prng_double(&pg_global_prng_state)
-										: 0,
+					 policy.jitter > 0 ? pg_prng_double(&pg_global_prng_state)
+									   : 0,
 					 next);
 	return next->follow;
 }
@@ -158,10 +172,12 @@ follow_end(Ending *ending, const TqRun *run, const TqTask *task,
 					.state = TQ_STATE_PENDING,
 					.created = next.created};
 	tell_followed(ending, task, run, &retry);
-	ending->starts[ending->nstarts++] = (TqStart){.task = task,
-												  .created = next.created,
-												  .budget = next.budget,
-												  .scheduled = now};
+	ending->starts[ending->nstarts++] =
+		(TqStart){.task = task,
+				  .created = next.created,
+				  .budget = next.budget,
+				  .retry_delay = run->retry_delay,
+				  .scheduled = now};
 	return true;
 }
 
@@ -347,6 +363,8 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			return;
 		}
 		end_row(run, reason, now);
+		if (report->has_retries_left)
+			run->retries_left = report->retries_left;
 		report->had_detail = run->has_detail;
 		run->has_detail = run->has_detail || report->error != NULL ||
 						  report->result != NULL;
@@ -447,6 +465,8 @@ judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
 
 	if (report->task == NULL)
 		return TQ_OUTCOME_NOT_FOUND;
+	if (report->is_ended && report->has_retry_delay)
+		report->run.retry_delay = report->retry_delay;
 	if (report->is_ended)
 		return follow_end(ending, &report->run, report->task, now)
 				   ? TQ_OUTCOME_RETRIED

@@ -64,6 +64,7 @@ typedef struct TqStart
 	TqBudget budget;
 	int64 seq; /* 0: the back of the queue */
 	TimestampTz scheduled;
+	int64 retry_delay;   /* that a worker gave; TQ_OFF: none */
 	TimestampTz started; /* of one that is deferred, and who had it */
 	int worker;
 } TqStart;
@@ -122,6 +123,10 @@ typedef struct TqReport
 	bool had_detail;              /* the run, before */
 	Jsonb *error;                 /* what the worker says; NULL: nothing */
 	Jsonb *result;
+	bool has_retry_delay; /* the worker says how the next attempts are to be */
+	int64 retry_delay;    /* ms */
+	bool has_retries_left;
+	int retries_left;
 	TqOutcome outcome;
 } TqReport;
 

@@ -67,7 +67,8 @@ needs_detail(const TqStart *start)
 {
 	const TqPolicy *policy = tq_policy_get(start->task->policy);
 
-	if (start->budget.visible_at != start->scheduled || start->started != 0)
+	if (start->budget.visible_at != start->scheduled || start->started != 0 ||
+		start->retry_delay != TQ_OFF)
 		return true;
 	return start->task->policy != 0 &&
 		   (start->budget.attempt > 0 ||
@@ -84,7 +85,8 @@ detail_of(const TqStart *start)
 				   .started = start->started,
 				   .worker = start->worker,
 				   .attempt = start->budget.attempt,
-				   .lost_left = start->budget.lost_left};
+				   .lost_left = start->budget.lost_left,
+				   .retry_delay = start->retry_delay};
 }
 
 static TqPending
@@ -228,6 +230,7 @@ tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
 		starts[i] = (TqStart){.task = task,
 							  .created = TQ_CREATED_SCHEDULED,
 							  .seq = at_creation ? task->id : 0,
+							  .retry_delay = TQ_OFF,
 							  .scheduled = now};
 		tq_policy_first(tq_policy_get(task->policy),
 						task->retries,

@@ -119,6 +119,7 @@ typedef struct TqRun
 	bool has_detail;
 	int attempt;
 	int lost_left;             /* TQ_OFF: lost runs use retries */
+	int64 retry_delay;         /* ms, given by a worker; TQ_OFF: none */
 	TimestampTz visible_at;    /* 0: when it was scheduled */
 	TimestampTz pending_until; /* 0: not limited, or not by a detail */
 	Jsonb *error;

@@ -19,15 +19,15 @@
 /* An error or a result that was not given leaves what is there. */
 static TqStatement write_details = TQ_STATEMENT(
 	"INSERT INTO tq.run_detail AS d"
-	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_left, error, result)"
-	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_left, retry_delay, error, result)"
+	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 	" ON CONFLICT (task, run_id) DO UPDATE SET visible_at = excluded.visible_at,"
 	" pending_until = excluded.pending_until, started = excluded.started, worker = excluded.worker,"
-	" attempt = excluded.attempt, lost_left = excluded.lost_left,"
+	" attempt = excluded.attempt, lost_left = excluded.lost_left, retry_delay = excluded.retry_delay,"
 	" error = coalesce(excluded.error, d.error), result = coalesce(excluded.result, d.result)",
 	INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
 	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
-	JSONBARRAYOID, JSONBARRAYOID);
+	INT8ARRAYOID, JSONBARRAYOID, JSONBARRAYOID);
 
 static TqRelation detail_table = TQ_RELATION("run_detail");
 static TqRelation detail_by_key = TQ_RELATION("run_detail_pkey");
@@ -43,6 +43,7 @@ enum
 	DETAIL_RUN_ID,
 	DETAIL_ATTEMPT,
 	DETAIL_LOST_LEFT,
+	DETAIL_RETRY_DELAY,
 	DETAIL_ERROR,
 	DETAIL_RESULT
 };
@@ -94,7 +95,7 @@ array_of_jsonb(Jsonb *const *objects, int n)
 void
 tq_details_write(const TqRun *runs, int n)
 {
-	Datum values[10];
+	Datum values[11];
 
 	if (n == 0)
 		return;
@@ -106,8 +107,9 @@ tq_details_write(const TqRun *runs, int n)
 	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[5]);
 	TQ_COLUMN(runs, n, int32, tq_array_int32, attempt, values[6]);
 	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_left, values[7]);
-	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, error, values[8]);
-	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, result, values[9]);
+	TQ_COLUMN(runs, n, int64, tq_array_int64, retry_delay, values[8]);
+	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, error, values[9]);
+	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, result, values[10]);
 	tq_plan_run(&write_details, values, NULL);
 }
 
@@ -138,6 +140,7 @@ read_row(TupleTableSlot *slot, TqRun *run)
 	}
 	run->attempt = tq_row_int16(slot, DETAIL_ATTEMPT);
 	run->lost_left = tq_row_int16(slot, DETAIL_LOST_LEFT);
+	run->retry_delay = tq_row_int64(slot, DETAIL_RETRY_DELAY);
 	run->error = read_jsonb(slot, DETAIL_ERROR);
 	run->result = read_jsonb(slot, DETAIL_RESULT);
 }
@@ -194,6 +197,7 @@ tq_run_fill(TqRun *run, const TqPolicy *policy)
 	run->visible_at = run->scheduled;
 	run->attempt = 0;
 	run->lost_left = policy->lost_retries;
+	run->retry_delay = TQ_OFF;
 	run->pending_until = policy->pending_timeout == TQ_OFF
 							 ? 0
 							 : tq_policy_after(run->scheduled,

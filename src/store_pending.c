@@ -222,7 +222,8 @@ tq_pending_read(TupleTableSlot *slot, TqRun *run)
 				   .retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT),
 				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED),
 				   .has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL),
-				   .lost_left = TQ_OFF};
+				   .lost_left = TQ_OFF,
+				   .retry_delay = TQ_OFF};
 }
 
 /* The row of a task in delayed. */

@@ -128,6 +128,7 @@ read_run(uint64 row, int first, TqRun *run)
 	run->resolved = tq_plan_time(row, first + 11);
 	run->has_detail = tq_plan_bool(row, first + 12);
 	run->lost_left = TQ_OFF;
+	run->retry_delay = TQ_OFF;
 }
 
 /* Where a task stands, without a lock; false when it is nowhere. */
@@ -278,7 +279,8 @@ tq_run_read(TupleTableSlot *slot, TqRun *run)
 				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
 				   .resolved = tq_row_int64(slot, RUN_RESOLVED),
 				   .has_detail = tq_row_bool(slot, RUN_HAS_DETAIL),
-				   .lost_left = TQ_OFF};
+				   .lost_left = TQ_OFF,
+				   .retry_delay = TQ_OFF};
 }
 
 /* Every run of one task, by run id, with the workers' names. */

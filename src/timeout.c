@@ -60,13 +60,14 @@ end_of_pending(const TqRun *run, const TqPolicy *policy)
 
 /*
  * Leave of those that are held the ones whose limit is over, and tell of those
- * where nothing else is to be done.  A task that is past its deadline is for
- * that step.
+ * where nothing else is to be done; returns how many those are.  A task that
+ * is past its deadline is for that step.
  */
-static void
+static int
 keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz now)
 {
 	int n = held->n;
+	int alerts = 0;
 
 	tq_details_read(held->runs, n);
 	held->n = 0;
@@ -77,11 +78,15 @@ keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz now)
 		if (limit(&held->runs[i], policy) > now ||
 			held->tasks[i].deadline <= now)
 			continue;
-		if (policy->alert_only)
-			alert(&held->runs[i], &held->tasks[i], tq_resolved_name(reason));
-		else
+		if (!policy->alert_only)
 			tq_held_keep(held, i);
+		else
+		{
+			alert(&held->runs[i], &held->tasks[i], tq_resolved_name(reason));
+			alerts++;
+		}
 	}
+	return alerts;
 }
 
 /* End those of these tasks' runs whose limit is over. */
@@ -92,16 +97,18 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz now)
 	TqResolved reason = is_run ? TQ_RESOLVED_RUN_TIMEOUT
 							   : TQ_RESOLVED_PENDING_TIMEOUT;
 	TqHeld held;
+	int alerts;
 
 	tq_hold_unresolved(tasks, n, &held);
-	keep_over(&held, is_run ? end_of_run : end_of_pending, reason, now);
+	alerts =
+		keep_over(&held, is_run ? end_of_run : end_of_pending, reason, now);
 	tq_upkeep_drop_blocked(&held, reason, now);
 	tq_timer_insert(kind,
 					tq_clock_add_ms(now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
 	tq_resolve_runs(held.runs, held.tasks, held.n, reason, now);
-	return held.n;
+	return held.n + alerts;
 }
 
 /* ---- steps ---- */

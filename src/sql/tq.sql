@@ -323,6 +323,7 @@ CREATE TABLE tq.run_detail (
 	run_id smallint NOT NULL,
 	attempt smallint NOT NULL,			-- from 0
 	lost_left smallint NOT NULL,		-- of lostRetries; -1: lost runs use retries
+	retry_delay bigint NOT NULL,		-- milliseconds, that a worker gave in place of retryBackoff; -1: none
 	error jsonb,						-- what the worker said about the end of the run
 	result jsonb,
 	PRIMARY KEY (task, run_id)
@@ -749,15 +750,19 @@ CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials j
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as completed, with a result for result(); returns the status of the task';
 
-CREATE FUNCTION tq.report_failed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION tq.report_failed(
+	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
+	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as failed, with an error {message, details}; returns the status of the task';
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int) IS 'resolve a running run as failed, with an error {message, details}; retry_delay and retries_left replace what the policy says of the next attempts; returns the status of the task';
 
-CREATE FUNCTION tq.report_exception(task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION tq.report_exception(
+	task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
+	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb) IS 'resolve a running run as exception, with an error {message, details}; by default worker-shutdown and intermittent-task are retried while retries are left';
+COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int) IS 'resolve a running run as exception, with an error and retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
 
 CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C
@@ -808,12 +813,12 @@ CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
 COMMENT ON FUNCTION tq.discard_dead_letter(tq.slugid) IS 'drop a dead letter; the task stays as it is';
 
 CREATE FUNCTION tq.conductor_policy(task_def jsonb, workflow_task jsonb DEFAULT '{}') RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_conductor_policy' LANGUAGE C IMMUTABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'tq_conductor_policy' LANGUAGE C STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.conductor_policy(jsonb, jsonb) IS 'the policy of a task by a Conductor task definition and its use in a workflow';
 
 CREATE FUNCTION tq.taskbroker_policy(activation jsonb) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_taskbroker_policy' LANGUAGE C IMMUTABLE PARALLEL SAFE
+	AS 'MODULE_PATHNAME', 'tq_taskbroker_policy' LANGUAGE C STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.taskbroker_policy(jsonb) IS 'the policy of a task by a Taskbroker activation';
 
