@@ -1,5 +1,5 @@
 # pg_dump and restore: every row and sequence comes over, and the queue works
-# on: in order, with its leases, deadlines, counters and seals.
+# on: in order, with its leases, deadlines, counters, seals and policies.
 use strict;
 use warnings FATAL => 'all';
 
@@ -28,11 +28,12 @@ $old->safe_psql(
 	CREATE FUNCTION id(text) RETURNS tq.slugid LANGUAGE sql STABLE AS
 		'SELECT id FROM public.named WHERE name = $1';
 	CREATE FUNCTION make(n text, q text, after text[] DEFAULT '{}', requires text DEFAULT 'all-completed',
-		priority text DEFAULT 'lowest', deadline interval DEFAULT '1 day', grp tq.slugid DEFAULT NULL)
+		priority text DEFAULT 'lowest', deadline interval DEFAULT '1 day', grp tq.slugid DEFAULT NULL,
+		delay interval DEFAULT '0', policy jsonb DEFAULT NULL)
 	RETURNS void LANGUAGE sql AS $$
 		INSERT INTO public.named SELECT n, tq.enqueue(q, payload => jsonb_build_object('n', n),
 			task_group_id => grp, requires => requires, priority => priority, deadline => deadline,
-			dependencies => ARRAY(SELECT public.id(a) FROM unnest(after) AS a))
+			delay => delay, policy => policy, dependencies => ARRAY(SELECT public.id(a) FROM unnest(after) AS a))
 	$$;
 	CREATE FUNCTION claim(n text) RETURNS void LANGUAGE sql AS $$
 		SELECT 1 FROM tq.claim_task(public.id(n), 0, 'g', 'w')
@@ -45,6 +46,11 @@ $old->safe_psql(
 		make('unscheduled late', 'p/late', '{claim expired}', deadline => '1 hour'),
 		make('after late', 'p/late2', '{running late,pending late}', 'all-resolved');
 	SELECT claim('claim expired'), claim('running late');
+	SELECT make('backoff late', 'p/late3', policy => '{"retryOn": ["failed"], "retryBackoff": {"delay": 60}}'),
+		make('lost late', 'p/late4', policy => '{"retries": 3, "lostRetries": 1, "claimTimeout": 60}'),
+		make('waited late', 'p/late5', policy => '{"pendingTimeout": 60, "deadLetter": true}');
+	SELECT claim('backoff late'), claim('lost late');
+	SELECT tq.report_failed(id('backoff late'), 0, error => '{"message": "once"}');
 	RESET tq.clock_offset;
 
 	-- pending, in an order that is not that of their creation
@@ -76,12 +82,21 @@ $old->safe_psql(
 	SELECT make('member', 'p/g', grp => id('head'));
 	SELECT tq.define_task(tq.slugid(), tq.task(id('open')) - '{dependencies,taskGroupId}'::text[]);
 
-	-- delayed runs, until there is an interface to them: one due later, one due
-	SELECT make('delayed', 'p/delayed'), make('delay over', 'p/delayed');
-	WITH d AS (DELETE FROM tq.pending p USING tq.task t WHERE t.id = p.task
-		AND t.task_id OPERATOR(tq.=) ANY (ARRAY[id('delayed'), id('delay over')]) RETURNING p.*, t.task_id)
-	INSERT INTO tq.delayed SELECT CASE WHEN d.task_id OPERATOR(tq.=) id('delayed') THEN now() + '1 hour' ELSE now() END,
-		task, scheduled, queue, priority, run_id, retries_left, reason_created FROM d;
+	-- delayed runs: one due later, one due, one of a later attempt, one that was deferred
+	SELECT make('delayed', 'p/delayed', delay => '1 hour'), make('delay over', 'p/delayed', delay => '1 ms');
+	SELECT make('backoff', 'p/backoff', policy => '{"retries": 2, "retryOn": ["failed"], "retryBackoff": {"delay": 3600}}'),
+		make('deferred', 'p/deferred', policy => '{"runTimeout": 7200}');
+	SELECT claim('backoff'), claim('deferred');
+	SELECT tq.report_failed(id('backoff'), 0, error => '{"message": "no", "details": [1]}'), tq.defer_task(id('deferred'), 0, '1 hour');
+
+	-- dead letters, one of a task that is gone; a result
+	SELECT make('dead', 'p/dead', policy => '{"deadLetter": true, "retries": 0}'), make('result', 'p/result');
+	SELECT claim('dead'), claim('result');
+	SELECT tq.report_failed(id('dead'), 0, error => '{"message": "bad"}'), tq.report_completed(id('result'), 0, result => '{"n": 1}');
+	SELECT tq.enqueue('p/dead', task_id => 'AAAAAAAAQAaAAAAAAAAAAg', policy => '{"deadLetter": true}', deadline => '1 s', expires => '1 s');
+	SELECT tq.report_failed(task_id, run_id) FROM tq.claim_task('AAAAAAAAQAaAAAAAAAAAAg', 0, 'g', 'w');
+	WITH t AS (DELETE FROM tq.task WHERE task_id OPERATOR(tq.=) 'AAAAAAAAQAaAAAAAAAAAAg' RETURNING id)
+		DELETE FROM tq.run USING t WHERE task = t.id;
 
 	-- a worker in quarantine
 	SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill');
@@ -128,6 +143,7 @@ my $dir    = PostgreSQL::Test::Utils::tempdir();
 my $plain  = "$dir/plain.sql";
 my $custom = "$dir/custom.dump";
 my $expect = contents($old, 'old');
+my $policies = $old->safe_psql('old', 'SELECT count(*) FROM tq.policy');
 
 $old->command_ok([ 'pg_dump', '-f', $plain, '-d', $old->connstr('old') ], 'pg_dump, plain');
 $old->command_ok([ 'pg_dump', '-Fc', '-f', $custom, '-d', $old->connstr('old') ], 'pg_dump, custom');
@@ -210,6 +226,16 @@ sub goes_on
 			. ' (SELECT FROM tq.delayed WHERE visible_at <= now())'), "$kind: a delay that is over is over");
 	is($sql->("SELECT count(*) FROM tq.claim_work('p/delayed', 'g', 'w', 10)"), 1, "$kind: the other is not");
 
+	# policies, too
+	ok($new->poll_query_until($kind, "SELECT tq.pending_tasks('p/late3') = 1"), "$kind: a backoff that is over is over");
+	is($sql->("SELECT run_id, payload ->> 'n' FROM tq.claim_work('p/late3', 'g', 'w')"), '1|backoff late', "$kind: the next attempt can be claimed");
+	is($sql->("SELECT s -> 'runs' -> 0 -> 'error', s -> 'runs' -> 1 -> 'attempt' FROM tq.status(id('backoff late')) AS s"),
+		'{"message": "once"}|1', "$kind: it is known as that");
+	ok($new->poll_query_until($kind, "SELECT jsonb_array_length(tq.status(id('lost late')) -> 'runs') = 2"), "$kind: a lost run");
+	is($state->('lost late'), 'pending claim-expired 3', "$kind: uses its own budget");
+	ok($new->poll_query_until($kind, "SELECT tq.status(id('waited late')) ->> 'state' = 'exception'"), "$kind: a pending timeout");
+	is($sql->("SELECT reason FROM tq.list_dead_letters('p/late5')"), 'pending-timeout', "$kind: leaves a letter");
+
 	# nothing else has changed
 	is($sql->($invariants), '', "$kind: sound after that");
 	is($sql->($unhurried =~ s/late\|expired/late|expired|delay/r),
@@ -233,6 +259,27 @@ sub goes_on
 	$sql->("SELECT 1 FROM tq.claim_task(id('rerun'), 1, 'g', 'w')");
 	$sql->("SELECT tq.report_completed(id('rerun'), 1)");
 	is($state->('waits for rerun'), 'pending 5', "$kind: an edge counts from its run");
+
+	# delays, budgets, dead letters, results
+	is($sql->("SELECT count(*) FROM tq.claim_work('$_', 'g', 'w')"), 0, "$kind: not claimable before its time: $_")
+	  foreach qw(p/backoff p/deferred);
+	{
+		local $ENV{PGOPTIONS} = '-c tq.clock_offset=61min';
+
+		$sql->('SELECT FROM tq.upkeep()');
+		is($sql->("SELECT run_id FROM tq.claim_work('p/deferred', 'g', 'w2')"), 0, "$kind: a run that was deferred is claimed again when it is due");
+		$sql->("SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('p/backoff', 'g', 'w')");
+	}
+	is($sql->("SELECT s ->> 'retriesLeft', s #>> '{runs,2,attempt}', (s #>> '{runs,2,visibleAt}')::timestamptz"
+			. " - (s #>> '{runs,2,scheduled}')::timestamptz FROM tq.status(id('backoff')) AS s"),
+		'0|2|01:00:00', "$kind: the last attempt is delayed as well");
+	is($sql->("SELECT l.reason, l.error, l.task = tq.task(l.task_id) FROM tq.list_dead_letters('p/dead') AS l WHERE l.task_id::text = id('dead')::text"),
+		'failed|{"message": "bad"}|t', "$kind: a letter is whole");
+	is($sql->("SELECT tq.redrive(id('dead')) ->> 'taskId' = id('dead')::text"), 't', "$kind: it is redriven by a rerun");
+	is($sql->("SELECT tq.redrive('AAAAAAAAQAaAAAAAAAAAAg') ->> 'state'"), 'pending', "$kind: that of a task that is gone as well");
+	is($sql->("SELECT tq.result(id('result'))"), '{"n": 1}', "$kind: a result");
+	$sql->("SELECT make('old policy', 'p/new', policy => '{\"deadLetter\": true, \"retries\": 0}'), make('new policy', 'p/new', policy => '{\"lostRetries\": 4}')");
+	is($sql->('SELECT count(*) FROM tq.policy'), $policies + 1, "$kind: a policy that there is keeps its number, a new one gets its own");
 
 	# groups, workers
 	$fails->("SELECT make('x', 'p/g', grp => 'AAAAAAAAQAaAAAAAAAAAAA')", qr/TQ409/, 'a sealed group stays sealed');
