@@ -244,13 +244,14 @@ take_policy(TqTask *task, Jsonb *policy)
 
 	if (fault != NULL)
 		refuse(&task->task_id, "policy", fault);
-	if (given.retries != TQ_OFF)
-		task->retries = given.retries;
+	if (given.retries == TQ_OFF)
+		given.retries = task->retries;
 	if (given.delay != TQ_OFF)
 		task->delay = given.delay;
-	fault = tq_policy_fault(&given.policy, task->retries, tq_max_runs);
+	fault = tq_policy_fault(&given.policy, given.retries, tq_max_runs);
 	if (fault != NULL)
 		refuse(&task->task_id, "policy", fault);
+	task->retries = given.retries;
 	if (JB_ROOT_COUNT(policy) > 0)
 		task->given_policy = policy;
 }

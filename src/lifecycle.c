@@ -86,6 +86,15 @@ announce(const TqTask *task, const TqRun *last)
 	tq_publish(&message, 1);
 }
 
+/* Has the task never been pending?  It has no run, or one that was born resolved. */
+static bool
+was_never_pending(const TqRun *last)
+{
+	return last->place == TQ_PLACE_UNSCHEDULED ||
+		   (last->run_id == 0 && (last->created == TQ_CREATED_SKIP ||
+								  last->created == TQ_CREATED_EXCEPTION));
+}
+
 /* Add a pending run that follows this one, at once, with fresh budgets. */
 static void
 add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
@@ -133,6 +142,8 @@ tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 void
 tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 {
+	TqTask scheduled = *task;
+	TqTask *tasks[1] = {&scheduled};
 	TqRun last;
 
 	lock_task(task, now, &last);
@@ -155,6 +166,8 @@ tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
 					&task->id,
 					1);
+	if (was_never_pending(&last))
+		tq_schedule_total(tasks, 1, now);
 	add_rerun(task, &last, now);
 	if (tq_policy_get(task->policy)->dead_letter)
 		(void) tq_dead_letter_delete(&task->task_id);

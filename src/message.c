@@ -315,11 +315,11 @@ tq_filter_matches(const TqFilter *filter, const TqAddress *address)
 
 /* Taskcluster's messages know nothing of policies. */
 static void
-leave_out_details(TqRun *runs, int n)
+leave_out_details(TqTask *task, TqRun *runs, int n)
 {
+	task->policy = 0;
 	for (int i = 0; i < n; i++)
 	{
-		runs[i].has_detail = false;
 		runs[i].visible_at = 0;
 		runs[i].error = NULL;
 	}
@@ -352,7 +352,7 @@ add_status(JsonbParseState **state, const TqAddress *address)
 
 	task.priority = message->priority;
 	memcpy(runs, address->runs, sizeof(TqRun) * n);
-	leave_out_details(runs, n);
+	leave_out_details(&task, runs, n);
 	if (n > 0)
 		turn_back(&runs[n - 1], message);
 	tq_json_key(state, "status");

@@ -70,6 +70,7 @@ typedef struct TqStart
 } TqStart;
 
 extern void tq_schedule(const TqStart *starts, int n, TimestampTz now);
+extern void tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now);
 extern void tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
 							  TimestampTz now);
 extern void tq_schedule_at(TqTimer kind, const int64 *tasks,

@@ -175,8 +175,8 @@ tq_schedule(const TqStart *starts, int n, TimestampTz now)
  * The total time of a task begins: its deadline comes earlier, or there will
  * be an alert (spec/policy.md 2).
  */
-static void
-begin_total_time(TqTask *const *tasks, int n, TimestampTz now)
+void
+tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * n);
 	int64 *alerted = palloc(sizeof(int64) * n);
@@ -239,6 +239,6 @@ tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
 		has_policy = has_policy || task->policy != 0;
 	}
 	if (has_policy)
-		begin_total_time(tasks, n, now);
+		tq_schedule_total(tasks, n, now);
 	tq_schedule(starts, n, now);
 }

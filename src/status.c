@@ -25,14 +25,14 @@ add_queue(JsonbParseState **state, const char *name)
  * nothing to sort.
  */
 static void
-push_run(JsonbParseState **state, const TqRun *run)
+push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
 {
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	if (run->error != NULL)
 		tq_json_add_object(state, "error", run->error);
 	tq_json_add_int(state, "runId", run->run_id);
 	tq_json_add_text(state, "state", tq_state_name(run->state));
-	if (run->has_detail && (run->attempt > 0 || run->run_id > 0))
+	if (has_policy && run->run_id > 0)
 		tq_json_add_int(state, "attempt", run->attempt);
 	tq_json_add_time(state, "started", run->started);
 	tq_json_add_time(state, "resolved", run->resolved);
@@ -66,7 +66,7 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 	tq_json_key(state, "runs");
 	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
 	for (int i = 0; i < n; i++)
-		push_run(state, &runs[i]);
+		push_run(state, &runs[i], task->policy != 0);
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 	tq_json_add_text(state,
 					 "state",
@@ -88,7 +88,7 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 					 pnstrdup(task->queue_name, slash - task->queue_name));
 }
 
-/* Runs as an array. */
+/* Runs of a task that has a policy, as an array. */
 Jsonb *
 tq_runs_json(const TqRun *runs, int n)
 {
@@ -96,7 +96,7 @@ tq_runs_json(const TqRun *runs, int n)
 
 	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
 	for (int i = 0; i < n; i++)
-		push_run(&state, &runs[i]);
+		push_run(&state, &runs[i], true);
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
 }
 
@@ -133,6 +133,16 @@ tq_metadata_json(const char *name)
 	tq_json_add_text(&state, "owner", "tq");
 	tq_json_add_text(&state, "source", "https://localhost/");
 	return tq_json_end(&state);
+}
+
+/* Would this policy delay a task that does not say otherwise? */
+static bool
+has_delay(const Jsonb *policy)
+{
+	TqGivenPolicy given;
+
+	return policy != NULL && tq_policy_parse(policy, &given) == NULL &&
+		   given.delay > 0;
 }
 
 /* The definition with every default filled in (1.2); a policy as it was given. */
@@ -172,7 +182,7 @@ tq_definition_json(const TqTask *task)
 	tq_json_add_object(&state, "extra", task->extra);
 	if (policy != NULL)
 		tq_json_add_object(&state, "policy", policy);
-	if (task->delay != 0)
+	if (task->delay != 0 || has_delay(policy))
 		tq_json_add_seconds(&state, "delay", task->delay);
 	return tq_json_end(&state);
 }

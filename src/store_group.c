@@ -333,6 +333,19 @@ tq_group_size(const TqGroup *group)
 	return tq_plan_int64(0, 1, 0);
 }
 
+/*
+ * Of two reasons in one millisecond, does the first count?  Not those of tasks
+ * that were canceled because of the other (10.6); else the lower number,
+ * whatever the plan's order.
+ */
+static bool
+counts_before(int a, int b)
+{
+	if (a == TQ_RESOLVED_CANCELED || b == TQ_RESOLVED_CANCELED)
+		return b == TQ_RESOLVED_CANCELED;
+	return a < b;
+}
+
 static TimestampTz
 earlier(TimestampTz a, TimestampTz b)
 {
@@ -368,9 +381,9 @@ count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 		progress->forgiven += tasks;
 		return;
 	}
-	/* Of two in one millisecond the lower number, whatever the plan's order. */
 	if (*first_bad == 0 || first_resolved < *first_bad ||
-		(first_resolved == *first_bad && reason < progress->first_reason))
+		(first_resolved == *first_bad &&
+		 counts_before(reason, progress->first_reason)))
 	{
 		*first_bad = first_resolved;
 		progress->first_reason = reason;

@@ -9,7 +9,7 @@
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
-SELECT plan(181);
+SELECT plan(209);
 SAVEPOINT cc;
 
 -- ---------------------------------------------------------------------------
@@ -25,12 +25,41 @@ SELECT ok(pg_temp.near(pg_temp.run('a') ->> 'scheduled', pg_temp.clock()), 'CC-0
 SELECT is(pg_temp.claims('test/q-a'), 'a', 'CC-001 it can be polled');
 ROLLBACK TO cc;
 
+-- the other ways to make one
+SELECT is(tq.enqueue('test/q', task_id => pg_temp.id('e'), policy => tq.conductor_policy('{"retryCount": 2, "pollTimeoutSeconds": 60}', '{"startDelay": 10}'))::text, pg_temp.id('e')::text, 'CC-001 enqueue');
+SELECT is(tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('c')::text, 'task',
+	pg_temp.def('c', '{"$deadline": "1 day"}') || jsonb_build_object('policy', tq.conductor_policy('{"retryCount": 2, "pollTimeoutSeconds": 60}', '{"startDelay": 10}'))))), 1::bigint, 'CC-001 create_tasks');
+SELECT is(tq.define_task(pg_temp.id('d'), pg_temp.def('d', '{"$deadline": "1 day"}')
+	|| jsonb_build_object('policy', tq.conductor_policy('{"retryCount": 2, "pollTimeoutSeconds": 60}', '{"startDelay": 10}'))) ->> 'state', 'unscheduled', 'CC-001 define_task');
+SELECT pg_temp.at(pg_temp.clock() + interval '10 s');
+SELECT is(pg_temp.words('e', 'c', 'd'), 'SCHEDULED SCHEDULED -', 'CC-001 SCHEDULED, but for what is only defined');
+SELECT is(pg_temp.line(tq.schedule_task(pg_temp.id('d'))), 'pending 2: scheduled>pending', 'CC-001 schedule_task');
+SELECT is(pg_temp.time(n) - pg_temp.time(n, 'scheduled'), interval '10 s', 'CC-001 each waits from when it is scheduled: ' || n) FROM unnest('{e,c,d}'::text[]) AS n;
+SELECT is(pg_temp.at(pg_temp.time('c') + interval '60 s') || ', ' || pg_temp.at(pg_temp.time('d') + interval '60 s'), 'pending-timeout 2 delayed 1, pending-timeout 1', 'CC-001 and is watched');
+ROLLBACK TO cc;
+
 -- SCHEDULED --> IN_PROGRESS: worker polls task
 SELECT is(pg_temp.polled('a'), 'running 3: scheduled>running', 'CC-002 a worker polls the task');
 SELECT is(pg_temp.words('a'), 'IN_PROGRESS', 'CC-002 IN_PROGRESS');
 SELECT is(pg_temp.run('a') ->> 'workerId', 'w1', 'CC-002 workerId');
 SELECT ok(pg_temp.near(pg_temp.run('a') ->> 'started', pg_temp.clock()), 'CC-002 startTime is now');
 SELECT is(pg_temp.claims('test/q-a'), '', 'CC-002 it cannot be polled twice');
+ROLLBACK TO cc;
+SELECT pg_temp.start('a', '{"responseTimeoutSeconds": 20, "timeoutSeconds": 30, "timeoutPolicy": "RETRY", "pollTimeoutSeconds": 5}');
+SELECT is(taken_until, pg_temp.time('a', 'started') + interval '20 s', 'CC-002 tq: polled by its name: the response timeout is its own')
+FROM tq.claim_task(pg_temp.id('a'), 0, 'wg', 'w1');
+SELECT tq.reclaim_task(pg_temp.id('a'), 0) IS NULL;
+SELECT is(pg_temp.before(pg_temp.time('a', 'takenUntil')), '', 'CC-002 it has no more poll timeout');
+SELECT tq.reclaim_task(pg_temp.id('a'), 0) IS NULL;
+SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '30 s'), 'run-timeout 1', 'CC-002 and its task timeout');
+ROLLBACK TO cc;
+SELECT tq.create_task(pg_temp.id(n), pg_temp.def(n, '{"taskQueueId": "test/mixed", "$deadline": "1 day"}') || CASE WHEN r IS NULL THEN '{}'
+	ELSE jsonb_build_object('policy', tq.conductor_policy(jsonb_build_object('responseTimeoutSeconds', r, 'timeoutSeconds', r, 'timeoutPolicy', 'RETRY'))) END) IS NULL
+FROM (VALUES (1, 'm1', 30), (2, 'm2', NULL), (3, 'm3', 10), (4, 'm4', 30)) AS v (i, n, r) ORDER BY i;
+SELECT is(pg_temp.claims('test/mixed'), 'm1 m2 m3 m4', 'CC-002 one worker polls several tasks');
+SELECT is((SELECT string_agg(extract(epoch FROM pg_temp.time('m' || n, 'takenUntil') - pg_temp.time('m' || n, 'started'))::int::text, ' ' ORDER BY n) FROM generate_series(1, 4) AS n),
+	'30 1200 10 30', 'CC-002 each has its own response timeout');
+SELECT is(pg_temp.at(pg_temp.time('m3', 'takenUntil')) || ', ' || pg_temp.at(pg_temp.time('m4', 'takenUntil')), 'run-timeout 1, run-timeout 2', 'CC-002 and its own task timeout');
 ROLLBACK TO cc;
 
 -- SCHEDULED --> TIMED_OUT: poll timeout exceeded
@@ -77,6 +106,11 @@ SELECT is(pg_temp.line(tq.report_failed(pg_temp.id('a'), 0, error => '{"message"
 SELECT is(pg_temp.words('a') || ' ' || (pg_temp.run('a') ->> 'attempt'), 'SCHEDULED 1', 'CC-006 its retryCount is 1');
 SELECT is(pg_temp.run('a', 0) -> 'error', '{"message": "no disk", "details": {"code": 28}}', 'CC-006 the first run keeps the reason');
 SELECT ok(NOT pg_temp.run('a') ? 'error', 'CC-006 the new one has none');
+SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('a'), 0)$$, 'a', 'CC-006 tq: the same report again is answered as before (policy.md 10.8)');
+ROLLBACK TO cc;
+SELECT pg_temp.polled(n, '{"retryCount": 1}') FROM unnest('{a,b}'::text[]) AS n;
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'retried retried', 'CC-006 the batch says of each that it is retried');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'repeated repeated', 'CC-006 and once more, that it was');
 ROLLBACK TO cc;
 
 -- IN_PROGRESS --> FAILED_WITH_TERMINAL_ERROR: non-retryable failure
@@ -158,6 +192,9 @@ SELECT is(pg_temp.at(pg_temp.clock() + interval '20 minutes') || pg_temp.claims(
 ROLLBACK TO cc;
 SELECT pg_temp.polled('t1');
 SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('t1'))$$, 'TQ409', 'CC-011 what is IN_PROGRESS cannot be skipped');
+SELECT pg_temp.callback('t1', '9 s');
+SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('t1'))), 'completed 3: scheduled>completed/skipped', 'CC-011 but between callbacks');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '20 s') || pg_temp.claims('test/q-t1'), '', 'CC-011 it is not called back');
 ROLLBACK TO cc;
 
 -- FAILED --> SCHEDULED: retry (after delay)
@@ -342,6 +379,8 @@ SELECT pg_temp.start('p', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "total
 SELECT pg_temp.polled('t', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "totalTimeoutSeconds": 0}');
 SELECT is(pg_temp.before(pg_temp.time('t', 'takenUntil')), '', 'timeout parameters: 0 is off');
 SELECT is(pg_temp.words('p', 't'), 'SCHEDULED IN_PROGRESS', 'timeout parameters: nothing has changed');
+SELECT pg_temp.take('p');
+SELECT is(pg_temp.time('p', 'takenUntil') - pg_temp.time('p', 'started'), interval '20 minutes', 'timeout parameters: tq: without a response timeout, that of the queue is left (policy.md 10.1)');
 ROLLBACK TO cc;
 
 -- each, with its policy, which is TIME_OUT_WF by default

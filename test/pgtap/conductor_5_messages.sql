@@ -5,7 +5,7 @@
 \ir helper.psql
 \ir messages.psql
 \ir conductor.psql
-SELECT plan(55);
+SELECT plan(52);
 
 -- Hours pass here between a message and its reading.
 SET tq.message_retention = '1d';
@@ -149,7 +149,7 @@ SELECT is(pg_temp.sent(), 'PEND run pending 1._._, RUN run running 1.wg.w3, task
 
 -- all that a task-exception has, and the timeout
 SELECT pg_temp.cancel('run');
-SELECT is(pg_temp.keys(n.payload), replace(pg_temp.keys(m.payload), 'taskGroupId', 'taskGroupId timeout'), 'CC-027 a task-alert has the keys of a task-exception') FROM news AS n, pg_temp.news() AS m WHERE m.exchange = 'task-exception';
+SELECT is(pg_temp.keys(n.payload), replace(pg_temp.keys(m.payload), 'task version', 'task timeout version'), 'CC-027 a task-alert has the keys of a task-exception') FROM news AS n, pg_temp.news() AS m WHERE m.exchange = 'task-exception';
 SELECT is(pg_temp.keys(payload - 'timeout'), 'runId status task version workerGroup workerId', 'CC-027 which are these') FROM news;
 RESET tq.clock_offset;
 
