@@ -293,7 +293,7 @@ tq_defer_task(PG_FUNCTION_ARGS)
 
 	tq_plan_open(false);
 	task = tq_task_get(&report.task_id, false);
-	tq_lifecycle_defer(task, report.run_id, after, tq_clock_now());
+	tq_claim_defer(task, report.run_id, after, tq_clock_now());
 	status = tq_plan_keep(tq_status_of(task));
 	tq_plan_close();
 	PG_RETURN_JSONB_P(status);

@@ -1,12 +1,12 @@
 /*
  * claim.c
- *	  Giving pending runs to workers, and prolonging their claims
- *	  (spec/taskcluster.md 2.8 to 2.10, section 5; spec/policy.md 2).
+ *	  Giving pending runs to workers, prolonging their claims, taking runs back
+ *	  for later (spec/taskcluster.md 2.8 to 2.10, section 5; spec/policy.md 2, 5).
  *
  * Room 4.  Decides who gets a run and until when.  claim_work() passes over
  * every run that another session holds; it waits only where a queue or a
  * worker is named for the first time ever by a transaction that has not ended.
- * claim_task() and reclaim_task() wait for the row that they name.
+ * claim_task(), reclaim_task() and defer_task() wait for the row that they name.
  */
 #include "rules.h"
 
@@ -297,7 +297,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 }
 
 static void
-refuse_reclaim(const TqTask *task, int run_id, TqState state)
+refuse_not_running(const TqTask *task, int run_id, TqState state)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_CONFLICT),
@@ -309,10 +309,29 @@ refuse_reclaim(const TqTask *task, int run_id, TqState state)
 }
 
 /*
- * Prolong the claim on a run, in its row, until it is written as it was read.
- * A run that does not exist is said first, then that the deadline has passed,
- * then that the run is not running.
+ * Read the row of a run that is running, for its worker; false when it has to
+ * be looked at again.  A run that does not exist is said first, then that the
+ * deadline has passed, then that the run is not running.
  */
+static bool
+read_running(TqRunWriter *writer, const TqTask *task, int run_id,
+			 TqEvent event, TimestampTz now, TqRun *run)
+{
+	bool has_row =
+		tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
+
+	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
+		tq_refuse_missing_run(task, run_id);
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
+	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
+		refuse_not_running(task, run_id, run->state);
+	if (!has_row) /* claimed between the two looks */
+		tq_run_writer_renew(writer);
+	return has_row;
+}
+
+/* Prolong the claim on a run, in its row, until it is written as it was read. */
 static void
 extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 {
@@ -322,22 +341,60 @@ extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 
 	while (!is_written)
 	{
-		bool has_row =
-			tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
-
-		if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
-			tq_refuse_missing_run(task, run_id);
-		if (task->deadline <= now)
-			tq_refuse_past_deadline(task);
-		if (tq_state_verdict(run->state, TQ_EVENT_RECLAIM) != TQ_VERDICT_APPLY)
-			refuse_reclaim(task, run_id, run->state);
+		if (!read_running(writer, task, run_id, TQ_EVENT_RECLAIM, now, run))
+			continue;
 		run->taken_until = Max(run->taken_until, taken_until);
-		if (has_row)
-			is_written = tq_run_writer_write(writer, run);
-		else /* claimed between the two looks */
-			tq_run_writer_renew(writer);
+		is_written = tq_run_writer_write(writer, run);
 	}
 	tq_run_writer_end(writer);
+}
+
+/* Take a running run out of its row, which waits for whoever else is at it. */
+static void
+take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	bool is_taken = false;
+
+	while (!is_taken)
+		is_taken =
+			read_running(writer, task, run_id, TQ_EVENT_DEFER, now, run) &&
+			tq_run_writer_delete(writer);
+	tq_run_writer_end(writer);
+}
+
+/*
+ * spec/policy.md 5: a running run waits again, for that long, to be claimed
+ * once more.  It keeps its number, its budgets, and the time at which it was
+ * started; nothing is used up.
+ */
+void
+tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
+{
+	TqStart start = {.task = task};
+	TqMessage message;
+	TqRun run;
+	TqRun next;
+
+	take_back(task, run_id, now, &run);
+	tq_details_read(&run, 1);
+	tq_run_fill(&run, tq_policy_get(task->policy));
+	start.created = run.created;
+	start.budget = (TqBudget){.run_id = run.run_id,
+							  .attempt = run.attempt,
+							  .retries_left = run.retries_left,
+							  .lost_left = run.lost_left,
+							  .visible_at = tq_policy_after(now, after_ms),
+							  .pending_until = run.pending_until};
+	start.retry_delay = run.retry_delay;
+	start.scheduled = run.scheduled;
+	start.started = run.started;
+	start.worker = run.worker;
+	tq_schedule(&start, 1, now);
+	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
+	message =
+		tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, run.run_id, &next);
+	tq_publish(&message, 1);
 }
 
 /* 2.10: the claim lasts from now; it never ends earlier than it did before. */

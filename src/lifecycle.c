@@ -1,7 +1,6 @@
 /*
  * lifecycle.c
- *	  What is asked of one task from outside: schedule, rerun, skip, defer,
- *	  cancel.
+ *	  What is asked of one task from outside: schedule, rerun, skip, cancel.
  *
  * Room 4.  Follows spec/taskcluster.md 2.3 to 2.5 and spec/policy.md 5.  Each
  * locks the row in which the task stands, asks state.c whether the event is
@@ -219,81 +218,6 @@ tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 	if (output != NULL)
 		write_output(task, &last, output, now);
 	tq_resolve_runs(&last, task, 1, TQ_RESOLVED_SKIPPED, now);
-}
-
-static void
-refuse_defer(const TqTask *task, int run_id, TqState state)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("run %d of task \"%s\" cannot be deferred",
-					run_id,
-					tq_slug_text(&task->task_id)),
-			 errdetail("The run is %s.", tq_state_name(state)),
-			 errhint(
-				 "Only a running run can be deferred; the claim is lost.")));
-}
-
-/*
- * Take a running run out of its row, which waits for whoever else is at it.  A
- * run that does not exist is said first, then that the deadline has passed,
- * then that the run is not running.
- */
-static void
-take_running(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
-{
-	TqRunWriter *writer = tq_run_writer_begin();
-	bool is_taken = false;
-
-	while (!is_taken)
-	{
-		bool has_row =
-			tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
-
-		if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
-			tq_refuse_missing_run(task, run_id);
-		if (task->deadline <= now)
-			tq_refuse_past_deadline(task);
-		if (tq_state_verdict(run->state, TQ_EVENT_DEFER) != TQ_VERDICT_APPLY)
-			refuse_defer(task, run_id, run->state);
-		if (has_row)
-			is_taken = tq_run_writer_delete(writer);
-		else /* claimed between the two looks */
-			tq_run_writer_renew(writer);
-	}
-	tq_run_writer_end(writer);
-}
-
-/*
- * spec/policy.md 5: a running run waits again, for that long, to be claimed
- * once more.  It keeps its number, its budgets, and the time at which it was
- * started; nothing is used up.
- */
-void
-tq_lifecycle_defer(const TqTask *task, int run_id, int64 after_ms,
-				   TimestampTz now)
-{
-	TqStart start = {.task = task};
-	TqRun run;
-	TqRun next;
-
-	take_running(task, run_id, now, &run);
-	tq_details_read(&run, 1);
-	tq_run_fill(&run, tq_policy_get(task->policy));
-	start.created = run.created;
-	start.budget = (TqBudget){.run_id = run.run_id,
-							  .attempt = run.attempt,
-							  .retries_left = run.retries_left,
-							  .lost_left = run.lost_left,
-							  .visible_at = tq_policy_after(now, after_ms),
-							  .pending_until = run.pending_until};
-	start.retry_delay = run.retry_delay;
-	start.scheduled = run.scheduled;
-	start.started = run.started;
-	start.worker = run.worker;
-	tq_schedule(&start, 1, now);
-	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
-	announce(task, &next);
 }
 
 /* 2.5: never retried, whatever is left. */

@@ -144,8 +144,6 @@ extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
 							  TimestampTz now);
-extern void tq_lifecycle_defer(const TqTask *task, int run_id, int64 after_ms,
-							   TimestampTz now);
 extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
 
 /* ---- dead_letter.c: tasks that failed for good ---- */
@@ -200,6 +198,8 @@ extern bool tq_claim_one(const TqSlug *task_id, int run_id,
 						 TimestampTz now, TqClaim *claim);
 extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
 							 TimestampTz now, TqClaim *claim);
+extern void tq_claim_defer(const TqTask *task, int run_id, int64 after_ms,
+						   TimestampTz now);
 extern void tq_worker_get(const char *queue, const char *group, const char *id,
 						  TimestampTz now, TqWorker *worker);
 
