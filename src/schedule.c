@@ -220,7 +220,7 @@ void
 tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
 				  TimestampTz now)
 {
-	TqStart *starts = palloc0(sizeof(TqStart) * Max(n, 1));
+	TqStart *starts = palloc(sizeof(TqStart) * Max(n, 1));
 	bool has_policy = false;
 
 	for (int i = 0; i < n; i++)

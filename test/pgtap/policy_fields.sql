@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT no_plan();
+SELECT plan(301);
 
 -- A task with such a policy, or with none when there is no key.
 CREATE FUNCTION pg_temp.given(name text, key text, value jsonb, overrides jsonb DEFAULT '{}') RETURNS text
@@ -92,7 +92,7 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.given('none', 'retries', '2'), pg_temp.given('null', 'lostRetries', 'null'), pg_temp.given('zero', 'lostRetries', '0'), pg_temp.given('one', 'lostRetries', '1');
-SELECT pg_temp.take(n) FROM unnest('{none,null,zero,one}'::text[]) AS n;
+SELECT pg_temp.take(n) FROM unnest('{none,"null",zero,one}'::text[]) AS n;
 SET tq.clock_offset = '20 minutes';
 SELECT is(pg_temp.pass(), 'claim-expired 4', 'lostRetries: four runs are lost');
 SELECT is(pg_temp.look('none'), 'pending 1: scheduled>exception/claim-expired retry>pending', 'lostRetries by default: retries are used');
@@ -180,7 +180,7 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.create('none'), pg_temp.given('null', 'claimTimeout', 'null'), pg_temp.given('given', 'claimTimeout', '"5 minutes"'), pg_temp.given('long', 'claimTimeout', '2147483647'), pg_temp.given('zero', 'claimTimeout', '0');
-SELECT pg_temp.take(n) FROM unnest('{none,null,given,long,zero}'::text[]) AS n;
+SELECT pg_temp.take(n) FROM unnest('{none,"null",given,long,zero}'::text[]) AS n;
 SELECT is(pg_temp.claimed_for('none'), interval '20 minutes', 'claimTimeout: 20 minutes without a policy');
 SELECT is(pg_temp.claimed_for('null'), interval '20 minutes', 'claimTimeout null: the same');
 SELECT is(pg_temp.claimed_for('given'), interval '5 minutes', 'claimTimeout 5 minutes: takenUntil');
@@ -197,7 +197,7 @@ SELECT is(pg_temp.pass(), 'claim-expired 1', 'claimTimeout 5 minutes: then it ex
 SELECT is(pg_temp.look('given'), 'pending 4: scheduled>exception/claim-expired retry>pending', 'claimTimeout 5 minutes: and is retried');
 SELECT is((SELECT taken_until - (pg_temp.run('given') ->> 'scheduled')::timestamptz < interval '6 minutes' FROM tq.claim_task(pg_temp.id('given'), 1, 'wg', 'w1')), true, 'claimTimeout 5 minutes: also by claim_task');
 SELECT is(pg_temp.claimed_for('given'), interval '5 minutes', 'claimTimeout 5 minutes: of the next run too');
-SET tq.claim_timeout = '1 minute';
+SET tq.claim_timeout = '1min';
 SELECT pg_temp.given('other', 'retries', '1'), pg_temp.given('two', 'claimTimeout', '120');
 SELECT pg_temp.take('other'), pg_temp.take('two');
 SELECT is(pg_temp.claimed_for('other') || ' ' || pg_temp.claimed_for('two'), '00:01:00 00:02:00', 'claimTimeout: tq.claim_timeout is for those that have none');
@@ -216,13 +216,13 @@ ROLLBACK TO s;
 
 SELECT pg_temp.create('none', '{"$deadline": "1 day"}'), pg_temp.given('null', 'runTimeout', 'null'), pg_temp.given('given', 'runTimeout', '"10 minutes"'), pg_temp.given('zero', 'runTimeout', '0'), pg_temp.given('wait', 'runTimeout', '600');
 SELECT is(pg_temp.pass(), '', 'runTimeout: nothing runs yet');
-SELECT pg_temp.take(n) FROM unnest('{none,null,given,zero}'::text[]) AS n;
+SELECT pg_temp.take(n) FROM unnest('{none,"null",given,zero}'::text[]) AS n;
 SELECT is(pg_temp.pass(), 'run-timeout 1', 'runTimeout 0: over at once');
 SELECT is(pg_temp.look('zero'), 'exception 5: scheduled>exception/run-timeout', 'runTimeout 0: an exception, final by default');
 SELECT is(pg_temp.keys(pg_temp.run('zero')), 'reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'runTimeout 0: its run shows what others show');
 SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'runTimeout 10 minutes: not before');
-SELECT lives_ok(format('SELECT tq.reclaim_task(pg_temp.id(%L), 0)', n), 'runTimeout: reclaim ' || n) FROM unnest('{none,null,given}'::text[]) AS n;
+SELECT lives_ok(format('SELECT tq.reclaim_task(pg_temp.id(%L), 0)', n), 'runTimeout: reclaim ' || n) FROM unnest('{none,"null",given}'::text[]) AS n;
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.state('given'), 'running', 'runTimeout 10 minutes: it goes on until upkeep comes');
 SELECT is(pg_temp.pass(), 'run-timeout 1', 'runTimeout 10 minutes: then it is over, though it was reclaimed');
@@ -292,8 +292,8 @@ ROLLBACK TO s;
 -- 8 totalTimeout
 -- ---------------------------------------------------------------------------
 
-SELECT pg_temp.create(n, format('{"$deadline": "1 hour", "$deps": %s, "policy": {"totalTimeout": %s}}', d, p)::jsonb) FROM (VALUES (1, 'none', '[]', '"2 hours"'), (2, 'null', '[]', 'null'),
-	(3, 'given', '[]', '"10 minutes"'), (4, 'zero', '[]', '0'), (5, 'unscheduled', '["given"]', '600')) AS v (i, n, d, p) ORDER BY i;
+SELECT pg_temp.create('none', '{"policy": {"totalTimeout": "2 hours"}}'), pg_temp.create('null', '{"policy": {"totalTimeout": null}}'), pg_temp.create('given', '{"policy": {"totalTimeout": "10 minutes"}}'),
+	pg_temp.create('zero', '{"policy": {"totalTimeout": 0}}'), pg_temp.create('unscheduled', '{"policy": {"totalTimeout": 600}, "$deps": ["given"]}');
 SELECT is(tq.status(pg_temp.id(n)) -> 'deadline', tq.task(pg_temp.id(n)) -> 'deadline', 'totalTimeout ' || what || ': the defined deadline') FROM (VALUES ('none', 'after the deadline'), ('null', 'null'), ('unscheduled', 'while unscheduled')) AS v (n, what);
 SELECT is((s ->> 'deadline')::timestamptz, (s #>> '{runs,0,scheduled}')::timestamptz + interval '10 minutes', 'totalTimeout 10 minutes: the deadline is that long after the first run was scheduled') FROM tq.status(pg_temp.id('given')) AS s;
 SELECT is(tq.task(pg_temp.id('given')) ->> 'deadline', pg_temp.def('given') ->> 'deadline', 'totalTimeout 10 minutes: the definition shows the defined one');
@@ -364,11 +364,11 @@ ROLLBACK TO s;
 SELECT pg_temp.given(n, 'onUnsuccessful', to_jsonb(n), jsonb_build_object('$group', 'g-' || n)) FROM unnest('{block,cancel-group,tolerate,forgive}'::text[]) AS n;
 SELECT pg_temp.given('null', 'onUnsuccessful', 'null', '{"$group": "g-null"}');
 SELECT pg_temp.create('none', '{"$group": "g-none"}');
-SELECT pg_temp.create('after-' || n, jsonb_build_object('$group', 'g-' || n, '$deps', jsonb_build_array(n))) FROM unnest('{block,cancel-group,tolerate,forgive,null,none}'::text[]) AS n;
-SELECT pg_temp.work(n, 'failed') FROM unnest('{block,cancel-group,tolerate,forgive,null,none}'::text[]) AS n;
+SELECT pg_temp.create('after-' || n, jsonb_build_object('$group', 'g-' || n, '$deps', jsonb_build_array(n))) FROM unnest('{block,cancel-group,tolerate,forgive,"null",none}'::text[]) AS n;
+SELECT pg_temp.work(n, 'failed') FROM unnest('{block,cancel-group,tolerate,forgive,"null",none}'::text[]) AS n;
 SELECT is(pg_temp.look('after-' || n), line, 'onUnsuccessful ' || n || ': its dependent') FROM (VALUES ('none', 'unscheduled 5:'), ('null', 'unscheduled 5:'), ('block', 'unscheduled 5:'),
 	('cancel-group', 'exception 5: exception>exception/canceled'), ('tolerate', 'pending 5: scheduled>pending'), ('forgive', 'pending 5: scheduled>pending')) AS v (n, line);
-SELECT is(pg_temp.look(n), 'failed 5: scheduled>failed/failed', 'onUnsuccessful ' || n || ': it has failed itself') FROM unnest('{none,null,block,cancel-group,tolerate,forgive}'::text[]) AS n;
+SELECT is(pg_temp.look(n), 'failed 5: scheduled>failed/failed', 'onUnsuccessful ' || n || ': it has failed itself') FROM unnest('{none,"null",block,cancel-group,tolerate,forgive}'::text[]) AS n;
 SELECT is(pg_temp.progress('g-' || n), line, 'onUnsuccessful ' || n || ': its group') FROM (VALUES ('none', '2: u1 f1 -'), ('null', '2: u1 f1 -'), ('block', '2: u1 f1 -'),
 	('cancel-group', '2: f1 e1 failed'), ('tolerate', '2: p1 f1 t1 -'), ('forgive', '2: p1 f1 t1 -')) AS v (n, line);
 SELECT pg_temp.work('after-' || n, 'completed') FROM unnest('{tolerate,forgive}'::text[]) AS n;
@@ -381,8 +381,8 @@ ROLLBACK TO s;
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.create('none'), pg_temp.given('null', 'deadLetter', 'null'), pg_temp.given('false', 'deadLetter', 'false'), pg_temp.given('true', 'deadLetter', 'true');
-SELECT pg_temp.work(n, 'failed') FROM unnest('{none,null,false,true}'::text[]) AS n;
-SELECT is(pg_temp.letters('test/q-' || n), CASE n WHEN 'true' THEN 'true failed' ELSE '' END, 'deadLetter ' || n) FROM unnest('{none,null,false,true}'::text[]) AS n;
+SELECT pg_temp.work(n, 'failed') FROM unnest('{none,"null",false,true}'::text[]) AS n;
+SELECT is(pg_temp.letters('test/q-' || n), CASE n WHEN 'true' THEN 'true failed' ELSE '' END, 'deadLetter ' || n) FROM unnest('{none,"null",false,true}'::text[]) AS n;
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -395,7 +395,7 @@ SELECT pg_temp.create(n, o::jsonb) FROM (VALUES ('def', '{"delay": 300}'), ('def
 SELECT is(pg_temp.wait(n)::text || ' ' || coalesce(tq.task(pg_temp.id(n)) ->> 'delay', '-'), wanted, 'delay ' || what) FROM (VALUES
 	('none', '00:00:00 -', 'by default none'), ('null', '00:00:00 -', 'null: none'), ('zero', '00:00:00 -', '0: none'), ('given', '00:10:00 600', 'of 10 minutes in the policy'),
 	('def', '00:05:00 300', 'of 5 minutes in the definition'), ('defnull', '00:00:00 -', 'null in the definition: none'), ('defzero', '00:00:00 -', '0 in the definition: none'),
-	('nullgiven', '00:10:00 600', 'null in the definition: the policy''s'), ('both', '00:05:00 300', 'in both: the definition''s'), ('wins', '00:00:00 -', 'in both: the definition''s, though it is 0')) AS v (n, wanted, what);
+	('nullgiven', '00:10:00 600', 'null in the definition: the policy''s'), ('both', '00:05:00 300', 'in both: the definition''s'), ('wins', '00:00:00 0', 'in both: the definition''s, though it is 0, which is shown then')) AS v (n, wanted, what);
 SELECT is(pg_temp.look('given'), 'pending 5: scheduled>pending', 'delay: the state is pending');
 SELECT is(pg_temp.keys(pg_temp.run('given')), 'reasonCreated runId scheduled state visibleAt', 'delay: the run says when it can be claimed');
 SELECT is(pg_temp.keys(pg_temp.run('zero')), 'reasonCreated runId scheduled state', 'delay 0: it does not');
@@ -468,5 +468,6 @@ RESET intervalstyle;
 SELECT is(pg_temp.claimed_for('sql'), interval '90 seconds', 'durations: whatever intervalstyle is');
 ROLLBACK TO s;
 
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
 SELECT * FROM finish();
 ROLLBACK;

@@ -13,7 +13,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT no_plan();
+SELECT plan(249);
 
 -- An activation as a producer writes it; 600 s to work on it unless said.
 CREATE FUNCTION pg_temp.activation(name text, fields jsonb, retry_state jsonb) RETURNS jsonb
@@ -404,6 +404,22 @@ SELECT is(pg_temp.wait('a'), interval '0', 'section 4: the original delay is dro
 SELECT is(pg_temp.word('a'), 'pending', 'section 4: the retry is pending at once');
 ROLLBACK TO s;
 
+-- What a worker gives with its report replaces what the activation said; its
+-- max_attempts is counted here from now on: retries_left.
+SELECT pg_temp.send(n, '{}', '{"max_attempts": 2, "delay_on_retry": 30, "on_attempts_exceeded": 2}') FROM unnest('{more,less,later,neither}'::text[]) AS n;
+SELECT pg_temp.take(n) FROM unnest('{more,less,later,neither}'::text[]) AS n;
+SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('more'), 0, 'intermittent-task', retries_left => 3)), 'pending 2: scheduled>exception/intermittent-task task-retry>pending', 'b12 with max_attempts 4: two are left after the next');
+SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('less'), 0, 'intermittent-task', retries_left => 0)), 'exception 0: scheduled>exception/intermittent-task', 'b12 with max_attempts 1: attempts are exhausted');
+SELECT is(pg_temp.letters('test/q-less'), 'less intermittent-task', 'b12 with a dead letter');
+SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('later'), 0, 'intermittent-task', retry_delay => '90 seconds', retries_left => 5)), 'pending 4: scheduled>exception/intermittent-task task-retry>pending', 'b12 with both');
+SELECT pg_temp.report('neither', 'intermittent-task');
+SELECT is(pg_temp.wait('more')::text || ' ' || pg_temp.wait('later') || ' ' || pg_temp.wait('neither'), '00:00:30 00:01:30 00:00:30', 'b12 delay_on_retry: the one that was given');
+SET tq.clock_offset = '90 seconds';
+SELECT pg_temp.pass();
+SELECT pg_temp.work('later', 'intermittent-task');
+SELECT is(pg_temp.wait('later'), interval '90 seconds', 'b12 which stays so: non-null values overwrite what was stored');
+ROLLBACK TO s;
+
 -- ---------------------------------------------------------------------------
 -- Expiry: b16
 -- ---------------------------------------------------------------------------
@@ -507,9 +523,9 @@ ROLLBACK TO s;
 -- The policy, and the words
 -- ---------------------------------------------------------------------------
 
-SELECT is(tq.taskbroker_policy(pg_temp.activation('a', '{}', jsonb_build_object('on_attempts_exceeded', given))) -> 'deadLetter', wanted, 'on_attempts_exceeded ' || given)
+SELECT is(tq.taskbroker_policy(pg_temp.activation('a', '{}', jsonb_build_object('on_attempts_exceeded', given))) -> 'deadLetter', wanted, 'on_attempts_exceeded ' || given::text)
 FROM (VALUES ('2'::jsonb, 'true'::jsonb), ('"ON_ATTEMPTS_EXCEEDED_DEADLETTER"', 'true')) AS v (given, wanted);
-SELECT is(coalesce(tq.taskbroker_policy(pg_temp.activation('a', '{}', jsonb_build_object('on_attempts_exceeded', given))) -> 'deadLetter', 'false'), 'false', 'on_attempts_exceeded ' || given)
+SELECT is(coalesce(tq.taskbroker_policy(pg_temp.activation('a', '{}', jsonb_build_object('on_attempts_exceeded', given))) -> 'deadLetter', 'false'), 'false', 'on_attempts_exceeded ' || given::text)
 FROM unnest(ARRAY['0', '1', '"ON_ATTEMPTS_EXCEEDED_UNSPECIFIED"', '"ON_ATTEMPTS_EXCEEDED_DISCARD"', 'null']::jsonb[]) AS given;
 SELECT is(coalesce(tq.taskbroker_policy(pg_temp.activation('a', '{}', '{}')) ->> 'onUnsuccessful', 'block'), 'block', 'dependents, which Taskbroker does not have, wait');
 SELECT pg_temp.create('unscheduled', '{"$deps": ["unscheduled"]}');
@@ -539,8 +555,8 @@ ROLLBACK TO s;
 --				exceptions; the new id of a retry
 --	section 5	the pause after a start, vacuum, gauges
 --	section 6	ownership of partitions; a filter without application: a queue has both
---	section 7	max_attempts and delay_on_retry given with a report
 --	section 8	backpressure
 
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
 SELECT * FROM finish();
 ROLLBACK;
