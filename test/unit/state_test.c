@@ -3,7 +3,8 @@
  *	  The state machine of src/state.c without a server, printed as TAP.
  *
  * Every cell of the table (state, event) is stated here once more, from
- * spec/taskcluster.md 3.1, in another form than the code has.
+ * spec/taskcluster.md 3.1 and spec/policy.md 3 and 5, in another form than the
+ * code has.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,10 @@ static const struct
 	{TQ_EVENT_RECLAIM, "reclaim", "ncaccc"},
 	{TQ_EVENT_CLAIM_EXPIRED, "claim expired", "kkakkk"},
 	{TQ_EVENT_REPORT, "report", "ncaccc"},
+	{TQ_EVENT_SKIP, "skip", "aacccc"},
+	{TQ_EVENT_DEFER, "defer", "ncaccc"},
+	{TQ_EVENT_PENDING_TIMEOUT, "pending timeout", "kakkkk"},
+	{TQ_EVENT_RUN_TIMEOUT, "run timeout", "kaakkk"},
 };
 
 static void
@@ -63,7 +68,10 @@ check_table(void)
 	}
 }
 
-/* 3.2: reason, state of the run, reasonCreated of a retry, may a worker report it */
+/*
+ * 3.2: reason, state of the run, reasonCreated of a retry, may report_exception
+ * name it; by their numbers, which are stored.
+ */
 static void
 check_reasons(void)
 {
@@ -75,29 +83,67 @@ check_reasons(void)
 		bool		reportable;
 	}			reasons[] = {
 		{"completed", TQ_STATE_COMPLETED, TQ_CREATED_NONE, false},
-		{"failed", TQ_STATE_FAILED, TQ_CREATED_NONE, false},
+		{"failed", TQ_STATE_FAILED, TQ_CREATED_FAILURE_RETRY, false},
 		{"deadline-exceeded", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},
 		{"canceled", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},
 		{"superseded", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},
 		{"claim-expired", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, false},
 		{"worker-shutdown", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, true},
 		{"malformed-payload", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, true},
-		{"resource-unavailable", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, true},
-		{"internal-error", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, true},
+		{"resource-unavailable", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, true},
+		{"internal-error", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, true},
 		{"intermittent-task", TQ_STATE_EXCEPTION, TQ_CREATED_TASK_RETRY, true},
+		{"failed-terminal", TQ_STATE_FAILED, TQ_CREATED_NONE, false},
+		{"pending-timeout", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, false},
+		{"run-timeout", TQ_STATE_EXCEPTION, TQ_CREATED_RETRY, false},
+		{"skipped", TQ_STATE_COMPLETED, TQ_CREATED_NONE, false},
+		{"canceled", TQ_STATE_EXCEPTION, TQ_CREATED_NONE, false},	/* by its worker */
 	};
 
 	check(sizeof(reasons) / sizeof(reasons[0]) == TQ_RESOLVED_LAST, "every reason has a row");
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 	{
-		TqResolved	reason = tq_resolved_parse(reasons[i].name);
+		TqResolved	reason = (TqResolved) (i + 1);
+		TqResolved	named = reason == TQ_RESOLVED_CANCELED_BY_WORKER ? TQ_RESOLVED_CANCELED : reason;
 
-		check(reason != TQ_RESOLVED_NONE && strcmp(tq_resolved_name(reason), reasons[i].name) == 0 &&
+		check(tq_resolved_parse(reasons[i].name) == named &&
+			  strcmp(tq_resolved_name(reason), reasons[i].name) == 0 &&
 			  tq_resolved_state(reason) == reasons[i].state &&
 			  tq_resolved_retry(reason) == reasons[i].retry &&
 			  tq_resolved_is_reportable(reason) == reasons[i].reportable, reasons[i].name);
 	}
 	check(tq_resolved_parse("done") == TQ_RESOLVED_NONE, "an unknown reason is none");
+	check(tq_resolved_name(TQ_RESOLVED_NONE) == NULL && tq_resolved_retry(TQ_RESOLVED_NONE) == TQ_CREATED_NONE &&
+		  !tq_resolved_is_reportable(TQ_RESOLVED_NONE), "none has no name, and nothing follows it");
+}
+
+/* 3.3: reasonCreated, and whether it is that of a run that another led to. */
+static void
+check_created(void)
+{
+	static const struct
+	{
+		const char *name;
+		bool		is_retry;
+	}			reasons[] = {
+		{"scheduled", false},
+		{"retry", true},
+		{"task-retry", true},
+		{"rerun", false},
+		{"exception", false},
+		{"skip", false},
+		{"failure-retry", true},
+	};
+
+	check(sizeof(reasons) / sizeof(reasons[0]) == TQ_CREATED_FAILURE_RETRY, "every reasonCreated has a row");
+	for (int i = 0; i < TQ_CREATED_FAILURE_RETRY; i++)
+	{
+		TqCreated	reason = (TqCreated) (i + 1);
+
+		check(strcmp(tq_created_name(reason), reasons[i].name) == 0 &&
+			  tq_created_is_retry(reason) == reasons[i].is_retry, reasons[i].name);
+	}
+	check(tq_created_name(TQ_CREATED_NONE) == NULL && !tq_created_is_retry(TQ_CREATED_NONE), "none is no retry");
 }
 
 /* 3.4 */
@@ -126,6 +172,7 @@ main(void)
 {
 	check_table();
 	check_reasons();
+	check_created();
 	check_reruns();
 	check_priorities();
 	printf("1..%d\n", tests);
