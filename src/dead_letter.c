@@ -14,7 +14,6 @@
  */
 #include "rules.h"
 
-#include "dead_letter.h"
 #include "json.h"
 
 #include "access/xact.h"
@@ -296,19 +295,24 @@ note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
 	}
 }
 
-/* Go on with one letter, unless somebody else does. */
+/*
+ * Go on with one letter, unless somebody else does.  One that was written anew
+ * since we looked stands at a later place, where it will be come by; else it
+ * might be taken twice.
+ */
 static void
-take(Redrive *redrive, const TqSlug *task_id)
+take(Redrive *redrive, const TqDeadLetter *seen)
 {
 	Dead dead;
 
-	if (!hold(task_id, TQ_LOCK_SKIP, &dead))
+	if (!hold(&seen->task_id, TQ_LOCK_SKIP, &dead) ||
+		dead.letter.died != seen->died)
 		return;
 	if (!can_be_rerun(&dead, redrive->now))
 		redrive->renewed[redrive->nrenewed++] = dead.letter;
 	else if (dead.last.run_id + 1 >= tq_max_runs)
 		note_refusal(redrive,
-					 task_id,
+					 &seen->task_id,
 					 "it has reached the maximum number of runs");
 	else
 	{
@@ -336,7 +340,7 @@ take_some(Redrive *redrive, int wanted)
 			tq_dead_letters_by_age(redrive->queue, &redrive->last, left, &n);
 
 		for (int i = 0; i < n; i++)
-			take(redrive, &letters[i].task_id);
+			take(redrive, &letters[i]);
 		redrive->more = n == left;
 		if (n > 0)
 			redrive->last = letters[n - 1];

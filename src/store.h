@@ -502,9 +502,12 @@ typedef struct TqDeadLetter
 } TqDeadLetter;
 
 extern void tq_dead_letter_insert(const TqDeadLetter *letter);
-extern bool tq_dead_letter_find(const TqSlug *task_id, TqDeadLetter *letter);
+extern bool tq_dead_letter_lock(const TqSlug *task_id, TqLock mode,
+								TqDeadLetter *letter);
 extern bool tq_dead_letter_delete(const TqSlug *task_id);
-extern TqSlug *tq_dead_letters_oldest(int32 queue, int max, int *found);
+extern TqDeadLetter *tq_dead_letters_by_age(int32 queue,
+											const TqDeadLetter *after, int max,
+											int *found);
 extern TqDeadLetter *tq_dead_letters_list(int32 queue, const TqSlug *after,
 										  int max, int *found);
 

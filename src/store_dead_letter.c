@@ -10,7 +10,7 @@
  * task stands; only when the task is gone, two can meet at the letter itself.
  * So a task's row comes before its letter.
  */
-#include "dead_letter.h"
+#include "store.h"
 
 #include "catalog/pg_type.h"
 

@@ -382,6 +382,7 @@ CREATE TABLE tq.dead_letter (
 );
 COMMENT ON TABLE tq.dead_letter IS 'tasks that failed for good and whose policy has deadLetter, until they are redriven, rerun or discarded';
 CREATE INDEX dead_letter_queue ON tq.dead_letter (queue, task_id);
+CREATE INDEX dead_letter_died ON tq.dead_letter (queue, died, task_id);
 
 CREATE TABLE tq.artifact (
 	task bigint NOT NULL,
@@ -805,7 +806,7 @@ COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'try a dead letter again: a rerun, 
 CREATE FUNCTION tq.redrive_queue(task_queue_id text, max int DEFAULT 1000) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, oldest first, passing over what others hold; returns how many';
+COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, oldest first, passing over what others hold or a rule refuses; returns how many';
 
 CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT no_plan();
+SELECT plan(221);
 
 -- The letter of a task, looked for in its own queue unless another is named.
 CREATE FUNCTION pg_temp.letter(name text, queue text DEFAULT NULL) RETURNS SETOF tq.dead_letter_entry
@@ -141,7 +141,7 @@ SELECT pg_temp.running('claim', pg_temp.mortal('{"retries": 0}'));
 SELECT pg_temp.running('lost', pg_temp.mortal('{"lostRetries": 0}'));
 SELECT pg_temp.running('run', pg_temp.mortal('{"runTimeout": 60, "claimTimeout": 60}'));
 SELECT pg_temp.create('wait', pg_temp.mortal('{"pendingTimeout": 60}'));
-SELECT pg_temp.running('open', pg_temp.mortal('{"retries": 1, "claimTimeout": 60}'));
+SELECT pg_temp.running('z', pg_temp.mortal('{"retries": 1, "claimTimeout": 60}'));
 SELECT pg_temp.running('plain', '{"retries": 0}');
 SELECT pg_temp.create('dp', pg_temp.mortal('{}', '{"$deadline": "40 minutes"}'));
 SELECT pg_temp.running('dr', pg_temp.mortal('{"claimTimeout": 3600}', '{"$deadline": "40 minutes"}'));
@@ -451,9 +451,13 @@ SELECT isnt(pg_temp.redriven('reuse')::text, pg_temp.id('reuse')::text, 'its red
 SELECT is(pg_temp.look('reuse'), 'pending 5: scheduled>pending', 'not a rerun of the other one');
 SELECT is(tq.task(pg_temp.heir('reuse')) -> 'payload', '{"old": true}'::jsonb, 'by the old definition');
 ROLLBACK TO reuse;
-SELECT pg_temp.work('reuse', 'failed');
-SELECT is((SELECT task -> 'payload' FROM pg_temp.letter('reuse')), '{"new": true}'::jsonb, 'when that one dies, its letter takes the place of the old');
-SELECT is(pg_temp.line(tq.redrive(pg_temp.id('reuse'))), 'pending 5: scheduled>failed/failed rerun>pending', 'and its redrive is a rerun');
+SELECT pg_temp.take('reuse');
+SELECT tq.report_exception(pg_temp.id('reuse'), 0, 'malformed-payload', error => '{"message": "bad"}');
+SELECT results_eq($$SELECT reason, error, task, runs FROM pg_temp.letter('reuse')$$,
+	$$SELECT 'malformed-payload', '{"message": "bad"}'::jsonb, tq.task(pg_temp.id('reuse')), tq.status(pg_temp.id('reuse')) -> 'runs'$$,
+	'when that one dies, its letter takes the place of the old');
+SELECT ok(pg_temp.near(pg_temp.iso(died), pg_temp.clock()), 'with when it died') FROM pg_temp.letter('reuse');
+SELECT is(pg_temp.line(tq.redrive(pg_temp.id('reuse'))), 'pending 5: scheduled>exception/malformed-payload rerun>pending', 'and its redrive is a rerun');
 ROLLBACK TO s;
 
 -- nothing but these functions takes a letter away
@@ -563,6 +567,19 @@ SELECT is(tq.redrive_queue('test/q', 1000), 0::bigint, 'which may be none');
 SELECT is((SELECT count(*) FROM tq.task), 8::bigint, 'nothing is left of what was refused');
 SELECT pg_temp.throws($$SELECT tq.redrive_queue('test/q')$$, '00000', 'nor changed');
 SET client_min_messages = warning;
+ROLLBACK TO s;
+
+-- also when all died at one time
+SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q", "$group": "sealed"}')) FROM unnest('{s1,s2}'::text[]) AS name;
+SELECT tq.seal_task_group(pg_temp.id('sealed'));
+SELECT pg_temp.running('z', pg_temp.mortal('{}', '{"taskQueueId": "test/q"}'));
+SELECT tq.resolve(pg_temp.ids('s1', 's2', 'z'), '{0,0,0}', 'failed');
+SELECT is((SELECT array_agg(task #>> '{metadata,name}') FROM tq.list_dead_letters('test/q')), '{s1,s2,z}', 'the first are refused');
+SET tq.clock_offset = '61 minutes';
+SET client_min_messages = error;
+SELECT is(tq.redrive_queue('test/q', 1), 1::bigint, 'the next of that time are looked at');
+SET client_min_messages = warning;
+SELECT is(pg_temp.letters('test/q'), 's1 failed, s2 failed', 'and redriven');
 ROLLBACK TO s;
 
 -- the limit of runs
