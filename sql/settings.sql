@@ -119,6 +119,7 @@ SELECT count(tq.enqueue('regress/e', expires => '1 day')) FROM generate_series(1
 SELECT count(*) FROM tq.task JOIN tq.queue q ON q.id = queue WHERE task_queue_id = 'regress/e';
 SET tq.clock_offset = '25 hours';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
+SELECT pg_temp.told();
 SET tq.clock_offset = '49 hours';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 RESET tq.clock_offset;

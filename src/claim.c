@@ -43,7 +43,7 @@ remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
 
 /* Say that these runs have been started. */
 static void
-announce(const TqClaimed *claimed, int n)
+announce(const TqClaimed *claimed, int n, int32 worker)
 {
 	TqMessage *messages;
 
@@ -57,7 +57,8 @@ announce(const TqClaimed *claimed, int n)
 								  .last_run = claimed[i].run_id,
 								  .state = TQ_STATE_RUNNING,
 								  .priority = claimed[i].priority,
-								  .taken_until = claimed[i].taken_until};
+								  .taken_until = claimed[i].taken_until,
+								  .worker = worker};
 	tq_publish(messages, n);
 }
 
@@ -138,7 +139,7 @@ start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 	set_times(claimed, n, now);
 	tq_runs_start(claimed, n, worker->id);
 	insert_leases(claimed, n);
-	announce(claimed, n);
+	announce(claimed, n, worker->id);
 	remember(worker, tasks, claimed, n, now);
 }
 

@@ -115,10 +115,19 @@ queue_words(const char *task_queue_id)
 	return words;
 }
 
+/* Is it about a run that was not resolved when it was written? */
+static bool
+is_of_unresolved(const TqMessage *message)
+{
+	return message->run_id == message->last_run &&
+		   !tq_state_is_resolved(message->state);
+}
+
 /*
  * The worker that a message names, if it names one.  A deadline's exception
  * does not (3.5); and nobody had a run that was skipped, but task-completed
- * must name somebody (spec/policy.md 10.9).
+ * must name somebody (spec/policy.md 10.9).  A run that is not resolved may
+ * change hands, so its message has who had it.
  */
 static bool
 names_worker(const TqAddress *address, const char **group, const char **id)
@@ -127,6 +136,12 @@ names_worker(const TqAddress *address, const char **group, const char **id)
 
 	if (run == NULL)
 		return false;
+	if (is_of_unresolved(address->message))
+	{
+		*group = address->worker_group;
+		*id = address->worker_id;
+		return *group != NULL;
+	}
 	*group = run->worker_group;
 	*id = run->worker_id;
 	if (run->reason == TQ_RESOLVED_SKIPPED)
@@ -229,6 +244,10 @@ address_task(const TqSource *source, TqAddress *address)
 		return false;
 	run = address->runs + message->run_id;
 	address->run = message->run_id < 0 ? NULL : run;
+	if (message->worker != 0)
+		tq_worker_name(message->worker,
+					   &address->worker_group,
+					   &address->worker_id);
 	return true;
 }
 
@@ -327,8 +346,10 @@ leave_out_details(TqTask *task, TqRun *runs, int n)
 
 /* A run as it was when the message was written. */
 static void
-turn_back(TqRun *run, const TqMessage *message)
+turn_back(TqRun *run, const TqAddress *address)
 {
+	const TqMessage *message = address->message;
+
 	run->state = message->state;
 	if (tq_state_is_resolved(message->state))
 		return;
@@ -336,10 +357,22 @@ turn_back(TqRun *run, const TqMessage *message)
 	run->resolved = 0;
 	run->taken_until = message->taken_until;
 	if (message->state == TQ_STATE_RUNNING)
+	{
+		run->worker_group = address->worker_group;
+		run->worker_id = address->worker_id;
 		return;
+	}
 	run->started = 0;
 	run->worker_group = NULL;
 	run->worker_id = NULL;
+}
+
+/* The total time of a task begins when its first run becomes pending. */
+static bool
+had_begun(const TqRun *runs, int n)
+{
+	return n > 1 || (n == 1 && runs[0].created != TQ_CREATED_EXCEPTION &&
+					 runs[0].created != TQ_CREATED_SKIP);
 }
 
 static void
@@ -353,8 +386,10 @@ add_status(JsonbParseState **state, const TqAddress *address)
 	task.priority = message->priority;
 	memcpy(runs, address->runs, sizeof(TqRun) * n);
 	leave_out_details(&task, runs, n);
+	if (!had_begun(runs, n))
+		task.deadline = task.defined_deadline;
 	if (n > 0)
-		turn_back(&runs[n - 1], message);
+		turn_back(&runs[n - 1], address);
 	tq_json_key(state, "status");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
 	tq_status_push(state, &task, runs, n);

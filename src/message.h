@@ -25,6 +25,8 @@ typedef struct TqAddress
 	const TqTask *task; /* NULL: the message is of a group alone */
 	const TqRun *run;   /* that it is about; NULL: none */
 	const TqRun *runs;  /* of the task, as they are today */
+	char *worker_group; /* of the message; NULL: it has no worker of its own */
+	char *worker_id;
 	char *routing_key;
 	int ncc;
 	char *cc[TQ_ROUTES_MAX];

@@ -58,7 +58,10 @@ tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
 	message.last_run = last->run_id;
 	message.state = last->state;
 	if (last->state == TQ_STATE_RUNNING)
+	{
 		message.taken_until = last->taken_until;
+		message.worker = last->worker;
+	}
 	return message;
 }
 
@@ -88,19 +91,24 @@ tq_publish_tells_of_group(const TqMessage *message)
 	return false;
 }
 
-/* How many of these messages can share a row, which has one end of a claim. */
+/*
+ * How many of these messages can share a row, which has one end of a claim and
+ * one worker.
+ */
 static int
 count_alike(const TqMessage *messages, int n)
 {
-	TimestampTz taken_until = 0;
+	const TqMessage *first = NULL;
 
 	for (int i = 0; i < n; i++)
 	{
-		if (messages[i].taken_until == 0)
+		if (messages[i].worker == 0)
 			continue;
-		if (taken_until != 0 && messages[i].taken_until != taken_until)
+		if (first == NULL)
+			first = &messages[i];
+		if (messages[i].taken_until != first->taken_until ||
+			messages[i].worker != first->worker)
 			return i;
-		taken_until = messages[i].taken_until;
 	}
 	return n;
 }

@@ -363,8 +363,6 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			return;
 		}
 		end_row(run, reason, now);
-		if (report->has_retries_left)
-			run->retries_left = report->retries_left;
 		report->had_detail = run->has_detail;
 		run->has_detail = run->has_detail || report->error != NULL ||
 						  report->result != NULL;
@@ -458,6 +456,19 @@ write_words(TqReport *reports, int n)
 	tq_details_write(runs, count);
 }
 
+/*
+ * What the worker said of the attempts that follow is for the run that comes
+ * next: its own row stays as messages have told of it.
+ */
+static void
+heed_worker(TqReport *report)
+{
+	if (report->has_retry_delay)
+		report->run.retry_delay = report->retry_delay;
+	if (report->has_retries_left)
+		report->run.retries_left = report->retries_left;
+}
+
 static TqOutcome
 judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
 {
@@ -465,12 +476,13 @@ judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
 
 	if (report->task == NULL)
 		return TQ_OUTCOME_NOT_FOUND;
-	if (report->is_ended && report->has_retry_delay)
-		report->run.retry_delay = report->retry_delay;
 	if (report->is_ended)
+	{
+		heed_worker(report);
 		return follow_end(ending, &report->run, report->task, now)
 				   ? TQ_OUTCOME_RETRIED
 				   : TQ_OUTCOME_RESOLVED;
+	}
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
 	if (first->run.place == TQ_PLACE_NONE)

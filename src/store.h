@@ -412,7 +412,8 @@ typedef struct TqMessage
 	TqState state; /* of that one */
 	int priority;
 	TimestampTz taken_until; /* of that one, while it is running */
-	Jsonb *detail;           /* what else the message says; NULL: nothing */
+	int32 worker;  /* who has it then, or of an alert had it; 0: nobody */
+	Jsonb *detail; /* what else the message says; NULL: nothing */
 	TimestampTz published;
 } TqMessage;
 

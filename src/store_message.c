@@ -63,6 +63,7 @@ enum
 	MESSAGE_XID,
 	MESSAGE_SEQ,
 	MESSAGE_TAKEN_UNTIL,
+	MESSAGE_WORKER,
 	MESSAGE_PLACE,
 	MESSAGE_RECORDS,
 	MESSAGE_DETAIL,
@@ -112,7 +113,7 @@ static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 
 /* What became visible after $1 and is visible in $2. */
 static TqStatement messages_between = TQ_STATEMENT(
-	"SELECT m.records, m.taken_until, m.detail, m.place FROM ("
+	"SELECT m.records, m.taken_until, m.detail, m.place, m.worker FROM ("
 	"SELECT * FROM tq.message"
 	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"
 	" UNION ALL"
@@ -214,10 +215,23 @@ taken_until_of(const TqMessage *messages, int n)
 	return 0;
 }
 
+/* The worker, in the same way. */
+static int32
+worker_of(const TqMessage *messages, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].worker != 0)
+			return messages[i].worker;
+	}
+	return 0;
+}
+
 static void
 fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
 {
 	TimestampTz taken_until = taken_until_of(messages, n);
+	int32 worker = worker_of(messages, n);
 
 	ExecClearTuple(slot);
 	memset(slot->tts_isnull, 0, sizeof(bool) * MESSAGE_COLUMNS);
@@ -226,6 +240,8 @@ fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
 	slot->tts_values[MESSAGE_SEQ] = Int64GetDatum(tq_seq_next());
 	slot->tts_values[MESSAGE_TAKEN_UNTIL] = TimestampTzGetDatum(taken_until);
 	slot->tts_isnull[MESSAGE_TAKEN_UNTIL] = taken_until == 0;
+	slot->tts_values[MESSAGE_WORKER] = Int32GetDatum(worker);
+	slot->tts_isnull[MESSAGE_WORKER] = worker == 0;
 	slot->tts_values[MESSAGE_PLACE] = Int16GetDatum(place);
 	slot->tts_values[MESSAGE_RECORDS] = PointerGetDatum(pack(messages, n));
 	slot->tts_values[MESSAGE_DETAIL] = PointerGetDatum(messages[0].detail);
@@ -235,7 +251,7 @@ fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
 
 /*
  * Write these messages as one row.  They have the same detail and, where they
- * are of running runs, the same taken_until.
+ * are of running runs, the same taken_until and worker.
  */
 void
 tq_messages_insert(int place, const TqMessage *messages, int n)
@@ -459,11 +475,13 @@ read_row(uint64 row, TqMessage *messages, bool count_only)
 	int n = VARSIZE_ANY_EXHDR(packed) / sizeof(Record);
 	TimestampTz taken_until;
 	Jsonb *detail;
+	int32 worker;
 
 	if (count_only)
 		return n;
 	taken_until = tq_plan_time(row, 2);
 	detail = tq_plan_jsonb(row, 3);
+	worker = tq_plan_int32(row, 5, 0);
 	for (int i = 0; i < n; i++)
 	{
 		Record record;
@@ -475,6 +493,9 @@ read_row(uint64 row, TqMessage *messages, bool count_only)
 		unpack(&record, &messages[i]);
 		if (messages[i].state == TQ_STATE_RUNNING)
 			messages[i].taken_until = taken_until;
+		if (messages[i].state == TQ_STATE_RUNNING ||
+			messages[i].exchange == TQ_EXCHANGE_TASK_ALERT)
+			messages[i].worker = worker;
 		messages[i].detail = detail;
 	}
 	return n;

@@ -27,6 +27,7 @@ alert(const TqRun *run, const TqTask *task, const char *timeout)
 	TqMessage message =
 		tq_publish_make(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run);
 
+	message.worker = run->worker;
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "timeout", timeout);
 	message.detail = tq_json_end(&state);
@@ -161,6 +162,7 @@ tq_timeout_total(TimestampTz now, TqDue *due)
 					tq_clock_add_ms(now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
+	tq_details_read(held.runs, held.n);
 	for (int i = 0; i < held.n; i++)
 		alert(&held.runs[i], &held.tasks[i], "total-timeout");
 	return held.n;

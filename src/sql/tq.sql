@@ -407,6 +407,7 @@ CREATE TABLE tq.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it
 	seq bigint NOT NULL,			-- order of writing
 	taken_until timestamptz,		-- of the runs that are shown as running
+	worker int,						-- who had them then
 	place smallint NOT NULL,
 	records bytea NOT NULL,			-- 16 bytes for each message
 	detail jsonb					-- what an artifact, a priority or a group message says

@@ -409,7 +409,7 @@ ROLLBACK TO s;
 SELECT pg_temp.send(n, '{}', '{"max_attempts": 2, "delay_on_retry": 30, "on_attempts_exceeded": 2}') FROM unnest('{more,less,later,neither}'::text[]) AS n;
 SELECT pg_temp.take(n) FROM unnest('{more,less,later,neither}'::text[]) AS n;
 SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('more'), 0, 'intermittent-task', retries_left => 3)), 'pending 2: scheduled>exception/intermittent-task task-retry>pending', 'b12 with max_attempts 4: two are left after the next');
-SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('less'), 0, 'intermittent-task', retries_left => 0)), 'exception 0: scheduled>exception/intermittent-task', 'b12 with max_attempts 1: attempts are exhausted');
+SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('less'), 0, 'intermittent-task', retries_left => 0)), 'exception 1: scheduled>exception/intermittent-task', 'b12 with max_attempts 1: attempts are exhausted');
 SELECT is(pg_temp.letters('test/q-less'), 'less intermittent-task', 'b12 with a dead letter');
 SELECT is(pg_temp.line(tq.report_exception(pg_temp.id('later'), 0, 'intermittent-task', retry_delay => '90 seconds', retries_left => 5)), 'pending 4: scheduled>exception/intermittent-task task-retry>pending', 'b12 with both');
 SELECT pg_temp.report('neither', 'intermittent-task');
