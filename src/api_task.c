@@ -455,9 +455,9 @@ tq_result(PG_FUNCTION_ARGS)
 	tq_plan_open(true);
 	task = tq_task_get(task_id, false);
 	runs = tq_runs_of_task(task, &n);
-	result = n == 0 || runs[n - 1].result == NULL
-				 ? NULL
-				 : tq_plan_keep(runs[n - 1].result);
+	result = n == 0 ? NULL : tq_detail_result(&runs[n - 1]);
+	if (result != NULL)
+		result = tq_plan_keep(result);
 	tq_plan_close();
 	if (result == NULL)
 		PG_RETURN_NULL();
@@ -470,7 +470,7 @@ put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 	int n;
 	TqRun *runs = tq_runs_of_task(task, &n);
 	TqState state = n == 0 ? TQ_STATE_UNSCHEDULED : runs[n - 1].state;
-	Jsonb *result = n == 0 ? NULL : runs[n - 1].result;
+	Jsonb *result = n == 0 ? NULL : tq_detail_result(&runs[n - 1]);
 	Datum values[3] = {tq_slug_datum(&task->task_id),
 					   CStringGetTextDatum(tq_state_name(state)),
 					   PointerGetDatum(result)};
@@ -539,7 +539,7 @@ put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
 	for (int i = 0; i < n; i++)
 		ids[i] = tasks[i].id;
 	if (columns & COLUMNS_STATUS)
-		runs = tq_runs_history(ids, n, &nruns);
+		runs = tq_runs_history(ids, n, true, &nruns);
 	for (int i = 0; i < n; i++)
 	{
 		Datum values[3];

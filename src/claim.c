@@ -72,13 +72,29 @@ end_of_claim(int32 policy, TimestampTz now)
 						   timeout == TQ_OFF ? tq_claim_timeout : timeout);
 }
 
-/* When a run that is started now has run for too long; 0: never. */
+/*
+ * When a run that is started now has run for too long; 0: never, or not before
+ * the deadline.
+ */
 static TimestampTz
-end_of_run(int32 policy, TimestampTz now)
+end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
 {
 	int64 timeout = tq_policy_get(policy)->run_timeout;
+	TimestampTz end = timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
 
-	return timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
+	return end < deadline ? end : 0;
+}
+
+/*
+ * When to look whether a claim has expired.  A policy may let it last for
+ * decades, but after the task's deadline there is nothing to be looked for.
+ */
+static TimestampTz
+look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
+{
+	TimestampTz last = tq_clock_add_ms(deadline, tq_deadline_delay);
+
+	return policy == 0 ? taken_until : Min(taken_until, last);
 }
 
 /* Look at these when their claims end: a row for each of the times. */
@@ -86,8 +102,13 @@ static void
 insert_leases(const TqClaimed *claimed, int n)
 {
 	int64 *tasks = palloc(sizeof(int64) * n);
+	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
 	bool *is_done = palloc0(sizeof(bool) * n);
 
+	for (int i = 0; i < n; i++)
+		due[i] = look_at(claimed[i].taken_until,
+						 claimed[i].policy,
+						 claimed[i].deadline);
 	for (int i = 0; i < n; i++)
 	{
 		int alike = 0;
@@ -96,12 +117,12 @@ insert_leases(const TqClaimed *claimed, int n)
 			continue;
 		for (int j = i; j < n; j++)
 		{
-			if (claimed[j].taken_until != claimed[i].taken_until)
+			if (due[j] != due[i])
 				continue;
 			is_done[j] = true;
 			tasks[alike++] = claimed[j].task;
 		}
-		tq_lease_insert(claimed[i].taken_until, tasks, alike);
+		tq_lease_insert(due[i], tasks, alike);
 	}
 }
 
@@ -123,7 +144,8 @@ set_times(TqClaimed *claimed, int n, TimestampTz now)
 			continue;
 		claimed[i].started = now;
 		tasks[count] = claimed[i].task;
-		ends[count++] = end_of_run(claimed[i].policy, now);
+		ends[count++] =
+			end_of_run(claimed[i].policy, claimed[i].deadline, now);
 	}
 	tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
 }
@@ -208,7 +230,7 @@ static void
 start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 		  TimestampTz now)
 {
-	TimestampTz end = end_of_run(task->policy, now);
+	TimestampTz end = end_of_run(task->policy, task->deadline, now);
 
 	run->state = TQ_STATE_RUNNING;
 	run->worker = worker->id;
@@ -221,7 +243,9 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 	}
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
-	tq_lease_insert(run->taken_until, &task->id, 1);
+	tq_lease_insert(look_at(run->taken_until, task->policy, task->deadline),
+					&task->id,
+					1);
 	if (is_worth_remembering(worker, now))
 		tq_worker_remember(worker->id, &task->id, &run->run_id, 1, now);
 }
@@ -253,7 +277,7 @@ is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
 		return false;
 	tq_details_read(run, 1);
-	return tq_run_pending_until(run, tq_policy_get(task->policy)) > now;
+	return !tq_run_is_overdue(run, tq_policy_get(task->policy), now);
 }
 
 /* A worker may ask again for what claim_task() gave it (3.1, rule 35). */
@@ -411,7 +435,9 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 	if (task.id == 0)
 		tq_refuse_missing_task(task_id);
 	extend(&task, run_id, now, &run);
-	tq_lease_insert(run.taken_until, &task.id, 1);
+	tq_lease_insert(look_at(run.taken_until, task.policy, task.deadline),
+					&task.id,
+					1);
 	tq_worker_get_by_number(run.worker, &worker);
 	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
 	{

@@ -254,8 +254,8 @@ compare_slug(const void *a, const void *b, void *tasks)
 static int
 compare_deadline(const void *a, const void *b, void *tasks)
 {
-	TimestampTz x = task_at(tasks, a)->defined_deadline;
-	TimestampTz y = task_at(tasks, b)->defined_deadline;
+	TimestampTz x = task_at(tasks, a)->deadline;
+	TimestampTz y = task_at(tasks, b)->deadline;
 
 	return x < y ? -1 : x > y;
 }
@@ -415,6 +415,25 @@ intern_policies(TqTask *tasks, int n)
 }
 
 /*
+ * What is pending at once has its total time from now on, which is written
+ * with it (schedule.c does so for the others).
+ */
+static void
+set_due(TqTask *tasks, int n, TimestampTz now)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(tasks[i].policy);
+
+		if (policy->total_timeout != TQ_OFF && !policy->alert_only &&
+			tasks[i].ndependencies == 0)
+			tasks[i].deadline = Min(tasks[i].deadline,
+									tq_policy_after(now,
+													policy->total_timeout));
+	}
+}
+
+/*
  * Insert definitions in order of task_id, so that two calls cannot deadlock.
  * One that exists takes the new one's place; one that is deleted before it
  * could be read is inserted after all.
@@ -474,7 +493,7 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
 	tq_schedule_first(pending, true, npending, now);
 }
 
-/* One timer for the new tasks of each deadline. */
+/* One timer for the new tasks of each deadline, of those that hold by now. */
 static void
 set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 {
@@ -494,8 +513,7 @@ set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 			compare_deadline(&places[i], &places[i + 1], tasks) != 0)
 		{
 			tq_timer_insert(TQ_TIMER_DEADLINE,
-							tq_clock_add_ms(task->defined_deadline,
-											tq_deadline_delay),
+							tq_clock_add_ms(task->deadline, tq_deadline_delay),
 							ids,
 							nids);
 			nids = 0;
@@ -549,6 +567,7 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 	}
 	intern_queues(tasks, n);
 	intern_policies(tasks, n);
+	set_due(tasks, n, now);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].id = tq_seq_next();

@@ -241,17 +241,24 @@ take_policy(TqTask *task, Jsonb *policy)
 {
 	TqGivenPolicy given;
 	const char *fault = tq_policy_parse(policy, &given);
+	int retries = task->retries;
 
 	if (fault != NULL)
 		refuse(&task->task_id, "policy", fault);
-	if (given.retries == TQ_OFF)
-		given.retries = task->retries;
+	if (given.retries != TQ_OFF)
+		retries = given.retries;
 	if (given.delay != TQ_OFF)
 		task->delay = given.delay;
-	fault = tq_policy_fault(&given.policy, given.retries, tq_max_runs);
+	/* What a definition may say of retries alone it may say beside a policy. */
+	fault = tq_policy_fault(&given.policy,
+							given.retries == TQ_OFF &&
+									given.policy.lost_retries == TQ_OFF
+								? 0
+								: retries,
+							tq_max_runs);
 	if (fault != NULL)
 		refuse(&task->task_id, "policy", fault);
-	task->retries = given.retries;
+	task->retries = retries;
 	if (JB_ROOT_COUNT(policy) > 0)
 		task->given_policy = policy;
 }
@@ -335,6 +342,23 @@ whole_number(Numeric number)
 	return errno != 0 || *end != '\0' || end == text ? -1 : value;
 }
 
+/* Does the policy say how many?  Then it may be more, and task() shows that. */
+static bool
+has_policy_retries(const Source *source)
+{
+	JsonbValue *policy = get(source, "policy");
+	JsonbValue *retries;
+
+	if (policy == NULL || policy->type != jbvBinary ||
+		!JsonContainerIsObject(policy->val.binary.data))
+		return false;
+	retries = getKeyJsonValueFromContainer(policy->val.binary.data,
+										   "retries",
+										   strlen("retries"),
+										   NULL);
+	return retries != NULL && retries->type != jbvNull;
+}
+
 static int
 get_retries(const Source *source)
 {
@@ -345,7 +369,8 @@ get_retries(const Source *source)
 		return 5;
 	retries = value->type == jbvNumeric ? whole_number(value->val.numeric)
 										: -1;
-	check_retries(source->task_id, retries);
+	if (!has_policy_retries(source) || retries < 0 || retries > PG_INT16_MAX)
+		check_retries(source->task_id, retries);
 	return (int) retries;
 }
 

@@ -153,16 +153,21 @@ begin_claimable(void)
 }
 
 static void
-count_claimable(HTAB *claimable, const TqAddress *address)
+count_one(HTAB *claimable, const char *queue)
 {
 	bool found;
-	Claimable *entry;
+	Claimable *entry = hash_search(claimable, queue, HASH_ENTER, &found);
 
-	if (address->message->exchange != TQ_EXCHANGE_TASK_PENDING)
-		return;
-	entry =
-		hash_search(claimable, address->task->queue_name, HASH_ENTER, &found);
 	entry->pending = found ? entry->pending + 1 : 1;
+}
+
+/* A run that is delayed is counted when it is due. */
+static void
+count_claimable(HTAB *claimable, const TqAddress *address)
+{
+	if (address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
+		address->run->visible_at <= tq_clock_now())
+		count_one(claimable, address->task->queue_name);
 }
 
 static void
@@ -179,6 +184,24 @@ notify_claimable(HTAB *claimable)
 					 "}",
 					 entry->name,
 					 entry->pending));
+}
+
+/*
+ * These runs were delayed and are claimable now: tell those who listen to their
+ * queues.  Their messages were told when they became pending.
+ */
+void
+tq_deliver_claimable(const TqPending *rows, int n)
+{
+	HTAB *claimable;
+
+	if (n == 0 ||
+		(tq_shmem_listened() & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) == 0)
+		return;
+	claimable = begin_claimable();
+	for (int i = 0; i < n; i++)
+		count_one(claimable, tq_queue_name(rows[i].queue));
+	notify_claimable(claimable);
 }
 
 /* ---- telling ---- */

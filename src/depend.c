@@ -358,6 +358,19 @@ look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
 	}
 }
 
+/*
+ * The policy of a task: of one that was completed, its run may not say it
+ * (resolve.c reads no more of a task than it needs).
+ */
+static int32
+policy_of(int64 task)
+{
+	int found;
+	TqTask *core = tq_tasks_core(&task, 1, &found);
+
+	return found == 0 ? 0 : core->policy;
+}
+
 static TqMet *
 what_is_met(const TqRun *finals, int n)
 {
@@ -373,9 +386,11 @@ what_is_met(const TqRun *finals, int n)
 		if (finals[i].run_id > 0)
 		{
 			int found;
-			TqRun *runs = tq_runs_history(&finals[i].task, 1, &found);
+			TqRun *runs = tq_runs_history(&finals[i].task, 1, false, &found);
+			TqRun final = finals[i];
 
-			look_back(&met[i], runs, found, &finals[i]);
+			final.policy = policy_of(final.task);
+			look_back(&met[i], runs, found, &final);
 		}
 	}
 	return met;

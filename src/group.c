@@ -11,8 +11,6 @@
 #include "lib/qunique.h"
 #include "utils/snapmgr.h"
 
-#include "upkeep.h"
-
 static void
 refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 {
@@ -265,19 +263,37 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 
 /* ---- groups that a task takes down with it (spec/policy.md 2) ---- */
 
+/* Let those go that were rerun later than that. */
+static void
+drop_rerun(TqHeld *held, TimestampTz canceled)
+{
+	int n = held->n;
+
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (held->runs[i].created != TQ_CREATED_RERUN ||
+			held->runs[i].scheduled <= canceled)
+			tq_held_keep(held, i);
+	}
+}
+
 /*
  * Cancel those of these tasks that are unresolved, without waiting for anybody:
  * what another session holds is left to upkeep, which comes here again.  So
  * there is no order of locks to be kept to, and no deadlock, however many tasks
- * there are and whoever reports on them.
+ * there are and whoever reports on them.  Who reruns a task after the group was
+ * canceled wants it to run.
  */
 int64
-tq_group_cancel_held(const int64 *tasks, int n, TimestampTz now)
+tq_group_cancel_held(const int64 *tasks, int n, TimestampTz canceled,
+					 TimestampTz now)
 {
 	TqHeld held;
 
 	tq_hold_unresolved(tasks, n, &held);
-	tq_upkeep_drop_overdue(&held, now);
+	tq_resolve_drop_overdue(&held, now);
+	drop_rerun(&held, canceled);
 	tq_depend_drop_blocked(&held, NULL);
 	for (int done = 0; done < held.nothers; done += TQ_TIMER_TASKS)
 		tq_timer_insert(TQ_TIMER_CANCEL,
@@ -331,7 +347,7 @@ tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now)
 		if (!tq_group_find(&slugs[i], &group))
 			continue;
 		ids = tq_group_unresolved(&group, &found);
-		(void) tq_group_cancel_held(ids, found, now);
+		(void) tq_group_cancel_held(ids, found, DT_NOEND, now);
 	}
 }
 

@@ -68,7 +68,7 @@ tq_message_source(const TqMessage *messages, int n, TqSource *source)
 	source->runs = NULL;
 	source->nruns = 0;
 	if (nran > 0)
-		source->runs = tq_runs_history(ran, nran, &source->nruns);
+		source->runs = tq_runs_history(ran, nran, false, &source->nruns);
 }
 
 /* The first run of a task, its runs being in order of the tasks' ids. */
@@ -338,10 +338,7 @@ leave_out_details(TqTask *task, TqRun *runs, int n)
 {
 	task->policy = 0;
 	for (int i = 0; i < n; i++)
-	{
 		runs[i].visible_at = 0;
-		runs[i].error = NULL;
-	}
 }
 
 /* A run as it was when the message was written. */

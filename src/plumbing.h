@@ -167,9 +167,9 @@ typedef struct TqMark
 		DT_NOBEGIN, 0                                                         \
 	}
 
-/* Places before which there is nothing left to be taken (upkeep.c). */
 #define TQ_TIMERS 7 /* kinds of timers, from 1 */
 
+/* Places before which there is nothing left to be taken (upkeep.c). */
 typedef struct TqMarks
 {
 	TqMark lease;

@@ -44,7 +44,7 @@ was_resolved(const TqRun *last)
 		return true;
 	if (last->run_id <= 0)
 		return false;
-	runs = tq_runs_history(&last->task, 1, &n);
+	runs = tq_runs_history(&last->task, 1, false, &n);
 	for (int i = 0; i < n; i++)
 	{
 		if (runs[i].run_id > 0 && runs[i].created == TQ_CREATED_RERUN)

@@ -135,9 +135,9 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 }
 
 /* Would this run, whose detail has been read, be its task's last if it ended so now? */
-bool
-tq_resolve_is_final(const TqRun *run, const TqTask *task, TqResolved reason,
-					TimestampTz now)
+static bool
+is_final_by_policy(const TqRun *run, const TqTask *task, TqResolved reason,
+				   TimestampTz now)
 {
 	TqNext next;
 
@@ -517,6 +517,35 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 }
 
 /* ---- without a report ---- */
+
+/* ---- tasks that are held, and about to end ---- */
+
+/* Let those go that end for good while another session holds a dependent. */
+void
+tq_resolve_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
+{
+	bool *is_final = palloc(sizeof(bool) * Max(held->n, 1));
+
+	tq_details_read(held->runs, held->n);
+	for (int i = 0; i < held->n; i++)
+		is_final[i] =
+			is_final_by_policy(&held->runs[i], &held->tasks[i], reason, now);
+	tq_depend_drop_blocked(held, is_final);
+}
+
+/* A task that is past its deadline is for that step. */
+void
+tq_resolve_drop_overdue(TqHeld *held, TimestampTz now)
+{
+	int n = held->n;
+
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (held->tasks[i].deadline > now)
+			tq_held_keep(held, i);
+	}
+}
 
 /* A task that had no run ends with one that is born resolved (3.3). */
 static void

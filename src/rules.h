@@ -95,6 +95,9 @@ typedef struct TqSibling
 
 extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
 
+/* When to look again at a task that another session holds. */
+#define TQ_AGAIN_MS 100
+
 /* ---- depend.c: what the end of a task means for others ---- */
 extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
 extern bool tq_depend_track(const TqTask *task, HTAB *siblings,
@@ -134,8 +137,9 @@ typedef struct TqReport
 extern const char *tq_outcome_name(TqOutcome outcome);
 extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 							   TimestampTz now);
-extern bool tq_resolve_is_final(const TqRun *run, const TqTask *task,
-								TqResolved reason, TimestampTz now);
+extern void tq_resolve_drop_overdue(TqHeld *held, TimestampTz now);
+extern void tq_resolve_drop_blocked(TqHeld *held, TqResolved reason,
+									TimestampTz now);
 extern void tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n,
 							TqResolved reason, TimestampTz now);
 
@@ -159,6 +163,9 @@ extern Jsonb *tq_preset_taskbroker(Jsonb *activation);
 extern const char *tq_preset_conductor_status(const TqTask *task);
 extern const char *tq_preset_taskbroker_status(const TqTask *task);
 
+/* ---- deliver.c: who is told ---- */
+extern void tq_deliver_claimable(const TqPending *rows, int n);
+
 /* ---- priority.c: priorities that change ---- */
 extern int tq_priority_check(const char *name);
 extern TqTask *tq_priority_change(const TqSlug *task_id, int priority,
@@ -172,7 +179,8 @@ extern void tq_groups_check_own(const TqTask *const *tasks, int n);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now);
 extern void tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now);
-extern int64 tq_group_cancel_held(const int64 *tasks, int n, TimestampTz now);
+extern int64 tq_group_cancel_held(const int64 *tasks, int n,
+								  TimestampTz canceled, TimestampTz now);
 extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 extern const char *tq_group_outcome(const TqProgress *progress);
 extern void tq_group_tell_resolved(const int64 *tasks, int n);

@@ -15,17 +15,11 @@
 
 /* ---- timers ---- */
 
-typedef struct Look
-{
-	TimestampTz due;
-	int64 task;
-} Look;
-
 static int
 compare_looks(const void *a, const void *b)
 {
-	const Look *x = a;
-	const Look *y = b;
+	const TqLook *x = a;
+	const TqLook *y = b;
 
 	if (x->due != y->due)
 		return x->due < y->due ? -1 : 1;
@@ -36,27 +30,16 @@ compare_looks(const void *a, const void *b)
 void
 tq_schedule_at(TqTimer kind, const int64 *tasks, const TimestampTz *due, int n)
 {
-	Look *looks = palloc(sizeof(Look) * Max(n, 1));
-	int64 ids[TQ_TIMER_TASKS];
+	TqLook *looks = palloc(sizeof(TqLook) * Max(n, 1));
 	int count = 0;
-	int nids = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		if (due[i] != 0)
-			looks[count++] = (Look){due[i], tasks[i]};
+			looks[count++] = (TqLook){due[i], tasks[i]};
 	}
-	qsort(looks, count, sizeof(Look), compare_looks);
-	for (int i = 0; i < count; i++)
-	{
-		ids[nids++] = looks[i].task;
-		if (nids == TQ_TIMER_TASKS || i + 1 == count ||
-			looks[i + 1].due != looks[i].due)
-		{
-			tq_timer_insert(kind, looks[i].due, ids, nids);
-			nids = 0;
-		}
-	}
+	qsort(looks, count, sizeof(TqLook), compare_looks);
+	tq_timers_insert(kind, looks, count);
 }
 
 /* ---- runs ---- */
@@ -104,7 +87,10 @@ pending_of(const TqStart *start, bool has_detail)
 					   .has_detail = has_detail};
 }
 
-/* Look whether these are still pending when they no longer should be. */
+/*
+ * Look whether these are still pending when they no longer should be; after
+ * the deadline nobody has to.
+ */
 static void
 watch_pending(const TqStart *starts, int n)
 {
@@ -113,8 +99,13 @@ watch_pending(const TqStart *starts, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		tasks[i] = starts[i].task->id;
-		due[i] = starts[i].started == 0 ? starts[i].budget.pending_until : 0;
+		const TqStart *start = &starts[i];
+
+		tasks[i] = start->task->id;
+		due[i] = start->started == 0 &&
+						 start->budget.pending_until < start->task->deadline
+					 ? start->budget.pending_until
+					 : 0;
 	}
 	tq_schedule_at(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
 }

@@ -122,9 +122,9 @@ typedef struct TqRun
 	int64 retry_delay;         /* ms, given by a worker; TQ_OFF: none */
 	TimestampTz visible_at;    /* 0: when it was scheduled */
 	TimestampTz pending_until; /* 0: not limited, or not by a detail */
-	Jsonb *error;
-	Jsonb *result;
-	int32 policy; /* of the task; only of a run that has just ended */
+	Jsonb *error;  /* only of a history with errors, or to be written */
+	Jsonb *result; /* only to be written */
+	int32 policy;  /* of the task; only of a run that has just ended */
 } TqRun;
 
 typedef enum TqLock
@@ -157,7 +157,8 @@ extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
 extern TqRun *tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n,
 						   int *found);
 extern TqRun *tq_runs_of_task(const TqTask *task, int *found);
-extern TqRun *tq_runs_history(const int64 *tasks, int n, int *found);
+extern TqRun *tq_runs_history(const int64 *tasks, int n, bool with_errors,
+							  int *found);
 extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
 extern void tq_runs_update(const TqRun *runs, int n);
@@ -180,8 +181,12 @@ extern void tq_run_writer_end(TqRunWriter *writer);
 extern void tq_run_fill(TqRun *run, const TqPolicy *policy);
 extern TimestampTz tq_run_pending_until(const TqRun *run,
 										const TqPolicy *policy);
+extern bool tq_run_is_overdue(const TqRun *run, const TqPolicy *policy,
+							  TimestampTz now);
 extern void tq_details_write(const TqRun *runs, int n);
 extern void tq_details_read(TqRun *runs, int n);
+extern void tq_details_read_errors(TqRun *runs, int n);
+extern Jsonb *tq_detail_result(const TqRun *run);
 
 /* ---- store_pending.c: runs that can be claimed, now or later ---- */
 
@@ -299,6 +304,14 @@ typedef enum TqTimer
 } TqTimer;
 
 extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
+/* When to look at which task. */
+typedef struct TqLook
+{
+	TimestampTz due;
+	int64 task;
+} TqLook;
+
+extern void tq_timers_insert(TqTimer kind, const TqLook *looks, int n);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
 

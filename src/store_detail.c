@@ -126,10 +126,11 @@ read_jsonb(TupleTableSlot *slot, int column)
 
 /*
  * Into a run that is in its row, or waits.  Who had it and when it was started
- * says its own row, unless it waits after it was deferred.
+ * says its own row, unless it waits after it was deferred.  Errors and results
+ * may be large, and are left alone but for those errors that are asked for.
  */
 static void
-read_row(TupleTableSlot *slot, TqRun *run)
+read_row(TupleTableSlot *slot, bool with_error, TqRun *run)
 {
 	run->visible_at = tq_row_int64(slot, DETAIL_VISIBLE_AT);
 	run->pending_until = tq_row_int64(slot, DETAIL_PENDING_UNTIL);
@@ -141,8 +142,8 @@ read_row(TupleTableSlot *slot, TqRun *run)
 	run->attempt = tq_row_int16(slot, DETAIL_ATTEMPT);
 	run->lost_left = tq_row_int16(slot, DETAIL_LOST_LEFT);
 	run->retry_delay = tq_row_int64(slot, DETAIL_RETRY_DELAY);
-	run->error = read_jsonb(slot, DETAIL_ERROR);
-	run->result = read_jsonb(slot, DETAIL_RESULT);
+	if (with_error)
+		run->error = read_jsonb(slot, DETAIL_ERROR);
 }
 
 /* Is there a detail of this run that has not been read? */
@@ -153,7 +154,7 @@ is_to_be_read(const TqRun *run)
 }
 
 static void
-read_some(TqRun *runs, int n)
+read_some(TqRun *runs, int n, bool with_errors)
 {
 	TqTable *table = tq_table_open(&detail_table);
 	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
@@ -168,24 +169,70 @@ read_some(TqRun *runs, int n)
 					 Int16GetDatum(runs[i].run_id),
 					 0);
 		if (tq_scan_next(scan))
-			read_row(scan->slot, &runs[i]);
+			read_row(scan->slot, with_errors, &runs[i]);
 	}
 	tq_scan_end(scan);
 	UnregisterSnapshot(snapshot);
 	tq_table_close(table);
 }
 
-/* The details of those of these runs that have one, unless it has been read. */
-void
-tq_details_read(TqRun *runs, int n)
+static void
+read_details(TqRun *runs, int n, bool with_errors)
 {
 	for (int i = 0; i < n; i++)
 	{
 		if (!is_to_be_read(&runs[i]))
 			continue;
-		read_some(runs + i, n - i);
+		read_some(runs + i, n - i, with_errors);
 		return;
 	}
+}
+
+/* The details of those of these runs that have one, unless it has been read. */
+void
+tq_details_read(TqRun *runs, int n)
+{
+	read_details(runs, n, false);
+}
+
+/* The same, and what the workers said about the ends of these runs. */
+void
+tq_details_read_errors(TqRun *runs, int n)
+{
+	read_details(runs, n, true);
+}
+
+/* What a run came to; NULL when that is nothing. */
+Jsonb *
+tq_detail_result(const TqRun *run)
+{
+	TqTable *table;
+	Snapshot snapshot;
+	TqScan *scan;
+	Jsonb *result = NULL;
+
+	if (!run->has_detail)
+		return NULL;
+	table = tq_table_open(&detail_table);
+	snapshot = RegisterSnapshot(tq_plan_snapshot());
+	scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
+	tq_scan_seek(scan,
+				 Int64GetDatum(run->task),
+				 Int16GetDatum(run->run_id),
+				 0);
+	if (tq_scan_next(scan))
+		result = read_jsonb(scan->slot, DETAIL_RESULT);
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+	return result;
+}
+
+/* Is a run, which waits, to be claimed no more, and left to upkeep? */
+bool
+tq_run_is_overdue(const TqRun *run, const TqPolicy *policy, TimestampTz now)
+{
+	return !policy->alert_only && tq_run_pending_until(run, policy) <= now;
 }
 
 /* What a run without a detail stands for, by its task's policy. */
@@ -206,14 +253,12 @@ tq_run_fill(TqRun *run, const TqPolicy *policy)
 
 /*
  * When a run that waits has been pending for too long, or DT_NOEND: never for
- * one that was deferred, nor where that only alerts (spec/policy.md 10).  Its
- * detail has been read.
+ * one that was deferred (spec/policy.md 10).  Its detail has been read.
  */
 TimestampTz
 tq_run_pending_until(const TqRun *run, const TqPolicy *policy)
 {
-	if (policy->pending_timeout == TQ_OFF || policy->alert_only ||
-		run->started != 0)
+	if (policy->pending_timeout == TQ_OFF || run->started != 0)
 		return DT_NOEND;
 	if (run->pending_until != 0)
 		return run->pending_until;

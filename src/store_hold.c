@@ -141,7 +141,11 @@ find_first_run(Look *look, const TqTask *task)
 static void
 read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
 {
-	*run = (TqRun){.task = task, .place = place, .run_id = -1};
+	*run = (TqRun){.task = task,
+				   .place = place,
+				   .run_id = -1,
+				   .lost_left = TQ_OFF,
+				   .retry_delay = TQ_OFF};
 	switch (place)
 	{
 		case TQ_PLACE_NONE:

@@ -449,7 +449,7 @@ is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
 	tq_pending_read(slot, &run);
 	tq_details_read(&run, 1);
 	started->started = run.started;
-	return tq_run_pending_until(&run, tq_policy_get(started->policy)) <= now;
+	return tq_run_is_overdue(&run, tq_policy_get(started->policy), now);
 }
 
 /*

@@ -97,7 +97,7 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 	bool found;
 
 	if (TransactionIdIsValid(interning_xid) &&
-		TransactionIdIsCurrentTransactionId(interning_xid))
+		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
 		return;
 	entry = hash_search(given, &hash, HASH_ENTER, &found);
 	if (found)
@@ -127,7 +127,7 @@ find_or_insert(Jsonb *policy)
 
 	while ((id = find_number(policy)) == 0)
 	{
-		interning_xid = GetCurrentTransactionId();
+		interning_xid = GetTopTransactionId();
 		tq_plan_run(&insert_policy, values, NULL);
 	}
 	return id;
@@ -189,12 +189,12 @@ read_policy(int32 id, TqPolicy *policy)
 
 /*
  * The policy of that number, or Taskcluster's for the number of none; valid
- * until the next call.
+ * until another is asked for.
  */
 const TqPolicy *
 tq_policy_get(int32 id)
 {
-	static TqPolicy policy;
+	TqPolicy policy;
 	Known *entry;
 
 	if (id == 0)

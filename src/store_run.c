@@ -185,9 +185,12 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 
 /* The details of a history; a run that was deferred had a worker, too. */
 static void
-add_details(TqRun *runs, int n)
+add_details(TqRun *runs, int n, bool with_errors)
 {
-	tq_details_read(runs, n);
+	if (with_errors)
+		tq_details_read_errors(runs, n);
+	else
+		tq_details_read(runs, n);
 	for (int i = 0; i < n; i++)
 	{
 		if (runs[i].worker != 0 && runs[i].worker_group == NULL)
@@ -199,7 +202,7 @@ add_details(TqRun *runs, int n)
 
 static TqRun *
 read_runs(TqStatement *statement, const Datum *values, bool workers,
-		  int *found)
+		  bool errors, int *found)
 {
 	TqRun *runs;
 
@@ -216,7 +219,7 @@ read_runs(TqStatement *statement, const Datum *values, bool workers,
 	}
 	tq_plan_free_result();
 	if (workers)
-		add_details(runs, *found);
+		add_details(runs, *found, errors);
 	return runs;
 }
 
@@ -229,16 +232,19 @@ tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found)
 {
 	Datum values[2] = {tq_array_int64(tasks, n), tq_array_int32(run_ids, n)};
 
-	return read_runs(&lock_runs, values, false, found);
+	return read_runs(&lock_runs, values, false, false, found);
 }
 
-/* Every run of these tasks, by task id and run id, with the workers' names. */
+/*
+ * Every run of these tasks, by task id and run id, with the workers' names, and
+ * the errors if they are wanted.
+ */
 TqRun *
-tq_runs_history(const int64 *tasks, int n, int *found)
+tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 {
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
-	return read_runs(&history, values, true, found);
+	return read_runs(&history, values, true, with_errors, found);
 }
 
 /* ---- by way of the access methods ---- */
@@ -283,7 +289,7 @@ tq_run_read(TupleTableSlot *slot, TqRun *run)
 				   .retry_delay = TQ_OFF};
 }
 
-/* Every run of one task, by run id, with the workers' names. */
+/* Every run of one task, by run id, with the workers' names and the errors. */
 TqRun *
 tq_runs_of_task(const TqTask *task, int *found)
 {
@@ -309,7 +315,7 @@ tq_runs_of_task(const TqTask *task, int *found)
 	tq_scan_end(scan);
 	UnregisterSnapshot(snapshot);
 	tq_table_close(table);
-	add_details(runs, *found);
+	add_details(runs, *found, true);
 	return runs;
 }
 

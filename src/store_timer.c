@@ -112,22 +112,52 @@ tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
 	tq_shmem_note_due(due);
 }
 
-void
-tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
+static void
+put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
+		  int n)
 {
-	TqTable *table;
-	TupleTableSlot *slot;
+	TupleTableSlot *slot = tq_table_new_row(table);
 
-	if (n == 0)
-		return;
-	table = tq_table_open(&timer_table);
-	slot = tq_table_new_row(table);
 	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
 	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
 	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
 	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
-	tq_table_close(table);
 	tq_shmem_note_due(due);
+}
+
+void
+tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&timer_table);
+	put_timer(table, kind, due, tasks, n);
+	tq_table_close(table);
+}
+
+/* Many, in order of their times; tasks of one time share rows. */
+void
+tq_timers_insert(TqTimer kind, const TqLook *looks, int n)
+{
+	TqTable *table;
+	int64 ids[TQ_TIMER_TASKS];
+	int nids = 0;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&timer_table);
+	for (int i = 0; i < n; i++)
+	{
+		ids[nids++] = looks[i].task;
+		if (nids < TQ_TIMER_TASKS && i + 1 < n &&
+			looks[i + 1].due == looks[i].due)
+			continue;
+		put_timer(table, kind, looks[i].due, ids, nids);
+		nids = 0;
+	}
+	tq_table_close(table);
 }
 
 /* ---- walks ---- */

@@ -51,21 +51,23 @@ end_of_run(const TqRun *run, const TqPolicy *policy)
 static TimestampTz
 end_of_pending(const TqRun *run, const TqPolicy *policy)
 {
-	TqPolicy strict = *policy;
-
-	if (run->state != TQ_STATE_PENDING)
-		return DT_NOEND;
-	strict.alert_only = false;
-	return tq_run_pending_until(run, &strict);
+	return run->state == TQ_STATE_PENDING ? tq_run_pending_until(run, policy)
+										  : DT_NOEND;
 }
 
 /*
  * Leave of those that are held the ones whose limit is over, and tell of those
  * where nothing else is to be done; returns how many those are.  A task that
  * is past its deadline is for that step.
+ *
+ * An alert changes nothing, so that nothing tells that it was given; it is
+ * given by the run's own timer, which is due when the limit is over.  A run
+ * whose limit is later than any timer that was taken, be that past as well, was
+ * found by a timer of an earlier run.
  */
 static int
-keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz now)
+keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz taken,
+		  TimestampTz now)
 {
 	int n = held->n;
 	int alerts = 0;
@@ -75,13 +77,13 @@ keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz now)
 	for (int i = 0; i < n; i++)
 	{
 		const TqPolicy *policy = tq_policy_get(held->tasks[i].policy);
+		TimestampTz end = limit(&held->runs[i], policy);
 
-		if (limit(&held->runs[i], policy) > now ||
-			held->tasks[i].deadline <= now)
+		if (end > now || held->tasks[i].deadline <= now)
 			continue;
 		if (!policy->alert_only)
 			tq_held_keep(held, i);
-		else
+		else if (end <= taken)
 		{
 			alert(&held->runs[i], &held->tasks[i], tq_resolved_name(reason));
 			alerts++;
@@ -90,9 +92,13 @@ keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz now)
 	return alerts;
 }
 
-/* End those of these tasks' runs whose limit is over. */
+/*
+ * End those of these tasks' runs whose limit is over; of their timers, the last
+ * was due at that time.
+ */
 static int64
-end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz now)
+end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
+		 TimestampTz now)
 {
 	bool is_run = kind == TQ_TIMER_RUN_TIMEOUT;
 	TqResolved reason = is_run ? TQ_RESOLVED_RUN_TIMEOUT
@@ -101,9 +107,12 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz now)
 	int alerts;
 
 	tq_hold_unresolved(tasks, n, &held);
-	alerts =
-		keep_over(&held, is_run ? end_of_run : end_of_pending, reason, now);
-	tq_upkeep_drop_blocked(&held, reason, now);
+	alerts = keep_over(&held,
+					   is_run ? end_of_run : end_of_pending,
+					   reason,
+					   taken,
+					   now);
+	tq_resolve_drop_blocked(&held, reason, now);
 	tq_timer_insert(kind,
 					tq_clock_add_ms(now, TQ_AGAIN_MS),
 					held.others,
@@ -118,14 +127,22 @@ int64
 tq_timeout_runs(TimestampTz now, TqDue *due)
 {
 	tq_timer_take(TQ_TIMER_RUN_TIMEOUT, now, TQ_TAKE_ROWS, due);
-	return end_over(due->ids, due->n, TQ_TIMER_RUN_TIMEOUT, now);
+	return end_over(due->ids,
+					due->n,
+					TQ_TIMER_RUN_TIMEOUT,
+					due->mark.due,
+					now);
 }
 
 int64
 tq_timeout_pending(TimestampTz now, TqDue *due)
 {
 	tq_timer_take(TQ_TIMER_PENDING_TIMEOUT, now, TQ_TAKE_ROWS, due);
-	return end_over(due->ids, due->n, TQ_TIMER_PENDING_TIMEOUT, now);
+	return end_over(due->ids,
+					due->n,
+					TQ_TIMER_PENDING_TIMEOUT,
+					due->mark.due,
+					now);
 }
 
 /*
@@ -146,8 +163,9 @@ tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
 			policy->pending_timeout != TQ_OFF && !policy->alert_only)
 			ids[count++] = tasks[i].id;
 	}
-	return count == 0 ? 0
-					  : end_over(ids, count, TQ_TIMER_PENDING_TIMEOUT, now);
+	return count == 0
+			   ? 0
+			   : end_over(ids, count, TQ_TIMER_PENDING_TIMEOUT, now, now);
 }
 
 /* Total times where the policy only alerts; others are deadlines (schedule.c). */
@@ -168,10 +186,18 @@ tq_timeout_total(TimestampTz now, TqDue *due)
 	return held.n;
 }
 
-/* What is left of groups that are being canceled (group.c). */
+/*
+ * What is left of groups that are being canceled (group.c).  Row by row, for
+ * each says by its time since when.
+ */
 int64
 tq_timeout_cancel(TimestampTz now, TqDue *due)
 {
-	tq_timer_take(TQ_TIMER_CANCEL, now, TQ_TAKE_ROWS, due);
-	return tq_group_cancel_held(due->ids, due->n, now);
+	tq_timer_take(TQ_TIMER_CANCEL, now, 1, due);
+	if (due->n == 0)
+		return 0;
+	return tq_group_cancel_held(due->ids,
+								due->n,
+								tq_clock_add_ms(due->mark.due, -TQ_AGAIN_MS),
+								now);
 }

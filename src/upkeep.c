@@ -131,35 +131,6 @@ set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 	}
 }
 
-/* ---- tasks that are held ---- */
-
-/* Let those go that end for good while another session holds a dependent. */
-void
-tq_upkeep_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
-{
-	bool *is_final = palloc(sizeof(bool) * Max(held->n, 1));
-
-	tq_details_read(held->runs, held->n);
-	for (int i = 0; i < held->n; i++)
-		is_final[i] =
-			tq_resolve_is_final(&held->runs[i], &held->tasks[i], reason, now);
-	tq_depend_drop_blocked(held, is_final);
-}
-
-/* A task that is past its deadline is for that step. */
-void
-tq_upkeep_drop_overdue(TqHeld *held, TimestampTz now)
-{
-	int n = held->n;
-
-	held->n = 0;
-	for (int i = 0; i < n; i++)
-	{
-		if (held->tasks[i].deadline > now)
-			tq_held_keep(held, i);
-	}
-}
-
 /* ---- deadlines (3.5) ---- */
 
 static int64
@@ -193,8 +164,8 @@ expire_claims(TimestampTz now, TqDue *due)
 
 	tq_lease_take(now, TQ_TAKE_ROWS, due);
 	tq_hold_expired(due->ids, due->n, now, &held);
-	tq_upkeep_drop_overdue(&held, now);
-	tq_upkeep_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, now);
+	tq_resolve_drop_overdue(&held, now);
+	tq_resolve_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, now);
 	tq_lease_insert(tq_clock_add_ms(now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
@@ -215,6 +186,7 @@ release_delayed(TimestampTz now, TqDue *due)
 	TqPending *rows = tq_delayed_take(now, BATCH_TASKS, due);
 
 	tq_pending_insert(rows, due->n);
+	tq_deliver_claimable(rows, due->n);
 	return due->n;
 }
 

@@ -54,12 +54,6 @@ extern TimestampTz tq_upkeep_next_due(TqMarks *marks);
 /* A take is of so many rows of lease or timer. */
 #define TQ_TAKE_ROWS 100
 
-/* When to look again at a task that another session holds. */
-#define TQ_AGAIN_MS 100
-
-extern void tq_upkeep_drop_overdue(TqHeld *held, TimestampTz now);
-extern void tq_upkeep_drop_blocked(TqHeld *held, TqResolved reason,
-								   TimestampTz now);
 extern int64 tq_timeout_total(TimestampTz now, TqDue *due);
 extern int64 tq_timeout_runs(TimestampTz now, TqDue *due);
 extern int64 tq_timeout_pending(TimestampTz now, TqDue *due);

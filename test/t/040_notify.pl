@@ -258,6 +258,10 @@ run("SELECT tq.report_completed('$task', 1)");
 is(told($queues), 'tq_queue_q/work 1', 'queue: a dependent that goes on');
 run("SELECT tq.rerun_task('$task')");
 is(told($queues), 'tq_queue_q/work 1', 'queue: a rerun');
+run("SELECT count(tq.enqueue('q/work', delay => '5 s')) FROM generate_series(1, 2)");
+is(told($queues), '', 'queue: nothing of what is delayed');
+$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.delayed)') or die 'nothing is released';
+is(told($queues), 'tq_queue_q/work 2', 'queue: but when it is due');
 $node->safe_psql($db, q{BEGIN; SELECT tq.enqueue('q/work'); ROLLBACK});
 is(told($queues), '', 'queue: nothing of what was rolled back');
 run("SELECT tq.unbind('tq_task_pending', 'task-pending'), tq.unbind('mine', 'task-pending', 'route.#'), tq.unbind('mine', 'task-pending', 'route.a'),
