@@ -50,14 +50,19 @@ tq_json_add_int(JsonbParseState **state, const char *key, int64 number)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* Milliseconds as a number of seconds. */
+/* Milliseconds as a number of seconds, with as many decimals as are needed. */
 void
 tq_json_add_seconds(JsonbParseState **state, const char *key, int64 ms)
 {
 	JsonbValue value = {.type = jbvNumeric};
+	int decimals = 3;
 
-	value.val.numeric = ms % 1000 == 0 ? int64_to_numeric(ms / 1000)
-									   : int64_div_fast_to_numeric(ms, 3);
+	while (decimals > 0 && ms % 10 == 0)
+	{
+		ms /= 10;
+		decimals--;
+	}
+	value.val.numeric = int64_div_fast_to_numeric(ms, decimals);
 	tq_json_key(state, key);
 	pushJsonbValue(state, WJB_VALUE, &value);
 }

@@ -229,23 +229,6 @@ add_bool(JsonbParseState **state, const char *key, bool flag)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* Seconds, with as many decimals as are needed. */
-static void
-add_ms(JsonbParseState **state, const char *key, int64 ms)
-{
-	JsonbValue value = {.type = jbvNumeric};
-	int decimals = 3;
-
-	while (decimals > 0 && ms % 10 == 0)
-	{
-		ms /= 10;
-		decimals--;
-	}
-	value.val.numeric = int64_div_fast_to_numeric(ms, decimals);
-	tq_json_key(state, key);
-	pushJsonbValue(state, WJB_VALUE, &value);
-}
-
 /* A time of which 0 means that there is none. */
 static void
 add_unless_off(JsonbParseState **state, const char *key, int64 seconds)
@@ -397,7 +380,7 @@ add_conductor_backoff(JsonbParseState **state, const Source *source)
 				   "max",
 				   get_number(source, "maxRetryDelaySeconds", 0, 0));
 	if (jitter > 0)
-		add_ms(state, "jitter", jitter);
+		tq_json_add_seconds(state, "jitter", jitter);
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 

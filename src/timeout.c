@@ -123,26 +123,23 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
 
 /* ---- steps ---- */
 
+static int64
+take_over(TqTimer kind, TimestampTz now, TqDue *due)
+{
+	tq_timer_take(kind, now, TQ_TAKE_ROWS, due);
+	return end_over(due->ids, due->n, kind, due->mark.due, now);
+}
+
 int64
 tq_timeout_runs(TimestampTz now, TqDue *due)
 {
-	tq_timer_take(TQ_TIMER_RUN_TIMEOUT, now, TQ_TAKE_ROWS, due);
-	return end_over(due->ids,
-					due->n,
-					TQ_TIMER_RUN_TIMEOUT,
-					due->mark.due,
-					now);
+	return take_over(TQ_TIMER_RUN_TIMEOUT, now, due);
 }
 
 int64
 tq_timeout_pending(TimestampTz now, TqDue *due)
 {
-	tq_timer_take(TQ_TIMER_PENDING_TIMEOUT, now, TQ_TAKE_ROWS, due);
-	return end_over(due->ids,
-					due->n,
-					TQ_TIMER_PENDING_TIMEOUT,
-					due->mark.due,
-					now);
+	return take_over(TQ_TIMER_PENDING_TIMEOUT, now, due);
 }
 
 /*
