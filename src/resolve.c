@@ -38,10 +38,11 @@ tq_outcome_name(TqOutcome outcome)
 /* What follows the ends of one call, collected and then written together. */
 typedef struct Ending
 {
-	TqRun *finals; /* those that no run follows, and their tasks */
-	TqTask *tasks;
+	int n;         /* so many there may be of each */
+	TqRun *finals; /* those that no run follows */
 	int nfinals;
-	TqStart *starts; /* those that follow the others */
+	TqTask *tasks;   /* of those, where they have a policy; NULL: none has */
+	TqStart *starts; /* the runs that follow the others; NULL: none */
 	int nstarts;
 	TqMessage *messages;
 	int nmessages;
@@ -51,9 +52,8 @@ static void
 begin_ending(Ending *ending, int n)
 {
 	memset(ending, 0, sizeof(*ending));
+	ending->n = n;
 	ending->finals = palloc(sizeof(TqRun) * Max(n, 1));
-	ending->tasks = palloc(sizeof(TqTask) * Max(n, 1));
-	ending->starts = palloc(sizeof(TqStart) * Max(n, 1));
 	ending->messages = palloc(sizeof(TqMessage) * 2 * Max(n, 1));
 }
 
@@ -105,7 +105,7 @@ delayed_by_worker(const TqPolicy *policy, int64 delay)
 }
 
 /* What the policy of its task says follows a run that ends so. */
-static TqFollow
+static void
 find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 		  TimestampTz now, TqNext *next)
 {
@@ -131,7 +131,6 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 					 policy.jitter > 0 ? pg_prng_double(&pg_global_prng_state)
 									   : 0,
 					 next);
-	return next->follow;
 }
 
 /* Would this run, whose detail has been read, be its task's last if it ended so now? */
@@ -141,7 +140,44 @@ is_final_by_policy(const TqRun *run, const TqTask *task, TqResolved reason,
 {
 	TqNext next;
 
-	return find_next(run, task, reason, now, &next) == TQ_FOLLOW_NONE;
+	find_next(run, task, reason, now, &next);
+	return next.follow == TQ_FOLLOW_NONE;
+}
+
+static void
+add_final(Ending *ending, const TqRun *run, const TqTask *task)
+{
+	TqRun *final = &ending->finals[ending->nfinals];
+
+	*final = *run;
+	final->policy = task->policy;
+	if (task->policy != 0)
+	{
+		if (ending->tasks == NULL)
+			ending->tasks = palloc(sizeof(TqTask) * ending->n);
+		ending->tasks[ending->nfinals] = *task;
+	}
+	ending->nfinals++;
+	tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
+}
+
+static void
+add_start(Ending *ending, const TqRun *run, const TqTask *task,
+		  const TqNext *next, TimestampTz now)
+{
+	TqRun retry = {.run_id = next->budget.run_id,
+				   .state = TQ_STATE_PENDING,
+				   .created = next->created};
+
+	if (ending->starts == NULL)
+		ending->starts = palloc(sizeof(TqStart) * ending->n);
+	tell_followed(ending, task, run, &retry);
+	ending->starts[ending->nstarts++] =
+		(TqStart){.task = task,
+				  .created = next->created,
+				  .budget = next->budget,
+				  .retry_delay = run->retry_delay,
+				  .scheduled = now};
 }
 
 /* What follows the end of a run whose row is written; true when a retry does. */
@@ -149,36 +185,21 @@ static bool
 follow_end(Ending *ending, const TqRun *run, const TqTask *task,
 		   TimestampTz now)
 {
-	TqNext next;
-	TqRun retry;
+	TqNext next = {.follow = TQ_FOLLOW_NONE};
 
-	switch (find_next(run, task, run->reason, now, &next))
+	if (tq_resolved_retry(run->reason) != TQ_CREATED_NONE)
+		find_next(run, task, run->reason, now, &next);
+	switch (next.follow)
 	{
 		case TQ_FOLLOW_NONE:
-			ending->tasks[ending->nfinals] = *task;
-			ending->finals[ending->nfinals] = *run;
-			ending->finals[ending->nfinals++].policy = task->policy;
-			tell(ending,
-				 tq_state_exchange(run->state),
-				 task,
-				 run->run_id,
-				 run);
+			add_final(ending, run, task);
 			return false;
 		case TQ_FOLLOW_LOST:
 		case TQ_FOLLOW_RETRY:
-			break;
+			add_start(ending, run, task, &next, now);
+			return true;
 	}
-	retry = (TqRun){.run_id = next.budget.run_id,
-					.state = TQ_STATE_PENDING,
-					.created = next.created};
-	tell_followed(ending, task, run, &retry);
-	ending->starts[ending->nstarts++] =
-		(TqStart){.task = task,
-				  .created = next.created,
-				  .budget = next.budget,
-				  .retry_delay = run->retry_delay,
-				  .scheduled = now};
-	return true;
+	return false;
 }
 
 /* Of the tasks that ended without success: letters, and what others suffer. */
@@ -408,52 +429,30 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 	tq_run_writer_end(writer);
 }
 
-/* Read what the runs that have ended have besides. */
-static void
-read_details(TqReport *reports, int n)
+static bool
+has_words(const TqReport *report)
 {
-	TqRun *runs = palloc(sizeof(TqRun) * n);
-	int count = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (reports[i].is_ended && reports[i].had_detail)
-			runs[count++] = reports[i].run;
-	}
-	if (count == 0)
-		return;
-	tq_details_read(runs, count);
-	count = 0;
-	for (int i = 0; i < n; i++)
-	{
-		if (reports[i].is_ended && reports[i].had_detail)
-			reports[i].run = runs[count++];
-	}
+	return report->is_ended &&
+		   (report->error != NULL || report->result != NULL);
 }
 
-/* Write what the workers said about the runs that have ended. */
+/* Read what a run that has ended has besides; then write what was said of it. */
 static void
-write_words(TqReport *reports, int n)
+look_at_detail(TqReport *report)
 {
-	TqRun *runs = palloc(sizeof(TqRun) * n);
-	int count = 0;
+	TqRun *run = &report->run;
 
-	for (int i = 0; i < n; i++)
-	{
-		TqReport *report = &reports[i];
-		TqRun *run = &report->run;
-
-		if (!report->is_ended ||
-			(report->error == NULL && report->result == NULL))
-			continue;
-		run->has_detail = report->had_detail;
-		tq_run_fill(run, tq_policy_get(report->task->policy));
-		run->has_detail = true;
-		run->error = report->error;
-		run->result = report->result;
-		runs[count++] = *run;
-	}
-	tq_details_write(runs, count);
+	if (!report->is_ended || !(report->had_detail || has_words(report)))
+		return;
+	run->has_detail = report->had_detail;
+	tq_details_read(run, 1);
+	tq_run_fill(run, tq_policy_get(report->task->policy));
+	run->has_detail = true;
+	if (!has_words(report))
+		return;
+	run->error = report->error;
+	run->result = report->result;
+	tq_details_write(run, 1);
 }
 
 /*
@@ -508,8 +507,8 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 		return;
 	find_tasks(reports, n, reason);
 	end_or_lock_all(reports, n, reason, now);
-	read_details(reports, n);
-	write_words(reports, n);
+	for (int i = 0; i < n; i++)
+		look_at_detail(&reports[i]);
 	begin_ending(&ending, n);
 	for (int i = 0; i < n; i++)
 		reports[i].outcome = judge(&reports[i], reason, now, &ending);

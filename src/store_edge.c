@@ -18,15 +18,23 @@
 #include "miscadmin.h"
 #include "utils/snapmgr.h"
 
-static TqStatement dependents = TQ_STATEMENT(
-	"SELECT DISTINCT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task"
-	" JOIN tq.unscheduled u ON u.task = e.dependent ORDER BY 1",
-	INT8ARRAYOID);
+/*
+ * The edges of many tasks are looked up task by task: OFFSET keeps the planner
+ * from walking over all tasks for each edge, where few have most of them.
+ */
+#define EDGES_OF_X                                                            \
+	" FROM unnest($1) AS x (task), LATERAL (SELECT e.required, e.dependent"   \
+	" FROM tq.edge e WHERE e.required = x.task OFFSET 0) AS e"
 
-static TqStatement required_by = TQ_STATEMENT(
-	"SELECT DISTINCT e.required FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task"
-	" WHERE e.dependent = ANY ($2) ORDER BY 1",
-	INT8ARRAYOID, INT8ARRAYOID);
+static TqStatement dependents =
+	TQ_STATEMENT("SELECT DISTINCT u.task" EDGES_OF_X
+				 " JOIN tq.unscheduled u ON u.task = e.dependent ORDER BY 1",
+				 INT8ARRAYOID);
+
+static TqStatement required_by =
+	TQ_STATEMENT("SELECT DISTINCT e.required" EDGES_OF_X
+				 " WHERE e.dependent = ANY ($2) ORDER BY 1",
+				 INT8ARRAYOID, INT8ARRAYOID);
 
 static TqStatement lock_unscheduled = TQ_STATEMENT(
 	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
@@ -47,7 +55,7 @@ static TqStatement try_lock_unscheduled = TQ_STATEMENT(
 
 static TqStatement unscheduled_near = TQ_STATEMENT(
 	"SELECT u.task FROM unnest($1) AS x (task) JOIN tq.unscheduled u ON u.task = x.task"
-	" UNION SELECT u.task FROM unnest($1) AS x (task) JOIN tq.edge e ON e.required = x.task"
+	" UNION SELECT u.task" EDGES_OF_X
 	" JOIN tq.unscheduled u ON u.task = e.dependent"
 	" ORDER BY 1",
 	INT8ARRAYOID);

@@ -90,6 +90,7 @@ tq_has() {
 		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
 		spin) command -v spin ;;
+		valgrind) command -v valgrind ;;
 		node) command -v node && command -v npm ;;
 		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
@@ -111,6 +112,7 @@ tq_package() {
 		psycopg) echo python3 python3-psycopg ;;
 		jsonschema) echo python3 python3-jsonschema ;;
 		spin) echo spin ;;
+		valgrind) echo valgrind ;;
 		node) echo nodejs npm ;;
 	esac
 }
@@ -159,8 +161,8 @@ tq_needed() {
 }
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, and of pg-cron and node,
-# which may stay away.  Where it may not, it prints the line that would, and
+# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, valgrind, and of pg-cron and
+# node, which may stay away.  Where it may not, it prints the line that would, and
 # exits.
 tq_packages() {
 	local missing needed packages group log

@@ -173,7 +173,7 @@ cycles() {
 
 tables_of() {
 	case $1 in
-		tq | busy) echo tq.task, tq.run, tq.pending, tq.delayed, tq.unscheduled, tq.edge, tq.lease, tq.timer, tq.task_group ;;
+		tq | busy) echo tq.task, tq.run, tq.run_detail, tq.pending, tq.delayed, tq.unscheduled, tq.unmet, tq.edge, tq.lease, tq.timer, tq.dead_letter, tq.task_group ;;
 		bare | keep | notify) echo bare ;;
 		row) echo bare_row ;;
 		graphile) echo graphile_worker._private_jobs ;;

@@ -61,7 +61,7 @@ SELECT pg_temp.pass();
 SELECT pg_temp.throws(format('SELECT tq.skip_task(pg_temp.id(%L))', n), 'TQ409', 'skip past the deadline, which was handled: ' || n) FROM unnest('{unscheduled,pending,delayed}'::text[]) AS n;
 ROLLBACK TO s;
 SELECT pg_temp.create('t', '{"policy": {"totalTimeout": 60}}');
-SET tq.clock_offset = '60 seconds';
+SET tq.clock_offset = '61 seconds';
 SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('t'))$$, 'TQ409', 'skip past the totalTimeout');
 ROLLBACK TO s;
 

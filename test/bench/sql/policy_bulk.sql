@@ -1,0 +1,1 @@
+SELECT tq.enqueue_tasks('bench/w', :batch, policy => :policy)
