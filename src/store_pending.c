@@ -214,6 +214,7 @@ find_by_task(ByTask *by, int64 task)
 void
 tq_pending_read(TupleTableSlot *slot, TqRun *run)
 {
+	slot_getallattrs(slot);
 	*run = (TqRun){.task = tq_row_int64(slot, PENDING_TASK),
 				   .place = TQ_PLACE_PENDING,
 				   .run_id = tq_row_int16(slot, PENDING_RUN_ID),
@@ -461,6 +462,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 {
 	TqClaimed *started = &walk->started[walk->found];
 
+	slot_getallattrs(slot);
 	if (!tq_task_for_claim(walk->tasks,
 						   tq_row_int64(slot, PENDING_TASK),
 						   walk->taking,

@@ -271,6 +271,7 @@ put_run(TupleTableSlot *slot, const TqRun *run)
 void
 tq_run_read(TupleTableSlot *slot, TqRun *run)
 {
+	slot_getallattrs(slot);
 	*run = (TqRun){.task = tq_row_int64(slot, RUN_TASK),
 				   .place = TQ_PLACE_RUN,
 				   .run_id = tq_row_int16(slot, RUN_RUN_ID),

@@ -237,6 +237,7 @@ read_core(TupleTableSlot *slot, TqTask *task)
 {
 	bool isnull;
 
+	slot_getsomeattrs(slot, TASK_TASK_ID);
 	task->id = tq_row_int64(slot, TASK_ID);
 	task->created = tq_row_int64(slot, TASK_CREATED);
 	task->deadline = read_deadline(slot);
@@ -444,6 +445,7 @@ tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
 
 	if (!find_by_id(scan, id))
 		return false;
+	slot_getsomeattrs(scan->slot, with_payload ? TASK_PAYLOAD : TASK_TASK_ID);
 	claimed->task = id;
 	claimed->deadline = read_deadline(scan->slot);
 	claimed->policy = tq_row_int32(scan->slot, TASK_POLICY);

@@ -13,9 +13,11 @@
 # - each answer, also each error, was right at some moment between the call and
 #   the return: an operation sees all that had ended before it began;
 # - nothing that had to happen is missing: a release, an expired claim, a
-#   deadline, an expiry, a retry.
+#   timeout, a deadline, an expiry, a retry, the end of a group, a dead letter.
 #
-# A rank (Status.pm) is a point in a task's history.  -1: it does not exist.
+# A rank (Status.pm) is a point in a task's history.  -1: it does not exist.  A
+# run that is deferred stays at its rank; of tasks for which that is done (loose
+# ones, Plan.pm) less is asked.
 package Check;
 
 use strict;
@@ -23,8 +25,10 @@ use warnings;
 
 use List::Util qw(max min);
 
-use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal);
-use Status qw(parse_status status_faults rank_of run_final extends is_retry %worker_reasons);
+use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal policy_fault policy_of
+  is_tolerated is_fatal is_dead outcome_of is_loose);
+use Status qw(parse_status status_faults rank_of run_final extends is_retry is_delayed pending_until
+  %worker_reasons);
 
 use constant DRIFT_MS => 15 * 60_000;
 use constant FOREVER  => 9e18;
@@ -32,7 +36,8 @@ use constant FOREVER  => 9e18;
 sub new
 {
 	my ($class, %arg) = @_;
-	return bless { %arg, tasks => {}, gone => {}, old => [], sealed => {}, faults => [], frozen => {}, seen => {} }, $class;
+	return bless { %arg, tasks => {}, gone => {}, old => [], sealed => {}, faults => [], frozen => {}, seen => {},
+		by_worker => {}, fatal => {} }, $class;
 }
 
 sub describe
@@ -81,12 +86,15 @@ sub round
 	$self->gather;
 	$self->existence;
 	$self->histories;
+	$self->note_ends;
 	$self->fetch_edges;
 	$self->explain_transitions;
 	$self->judge_operations;
 	$self->dependencies;
+	$self->doomed;
 	$self->groups;
 	$self->queues;
+	$self->letters;
 	$self->remember;
 	return;
 }
@@ -161,11 +169,24 @@ sub histories
 		$self->fault("$id: $_", $id) for status_faults($d, $now);
 		$self->fault("$id was $self->{tasks}{$id}{text}", $id) if $was && !extends($was, $now);
 		$self->{visits}{$id} = $self->visits($id, $d, $was, $now);
-		next if $now->{state} =~ /^(?:completed|failed|exception)$/;
-		$self->fault("$id: the deadline was missed", $id) if $d->{deadline} < $self->{start};
-		$self->fault("$id: the claim has not expired", $id)
-		  if $now->{state} eq 'running' && $now->{runs}[-1]{takenUntil} < $self->{from};
+		$self->missed($id, $d, $now) unless $now->{state} =~ /^(?:completed|failed|exception)$/;
 	}
+	return;
+}
+
+# Was a time over before this round, and nothing came of it?
+sub missed
+{
+	my ($self, $id, $d, $now) = @_;
+	my $run  = $now->{runs}[-1] // {};
+	my $p    = policy_of($d);
+	my $from = $self->{from};
+	my $until = pending_until($d, $now);
+	$self->fault("$id: the deadline was missed", $id) if $now->{deadline} < $from;
+	$self->fault("$id: the claim has not expired", $id) if $now->{state} eq 'running' && $run->{takenUntil} < $from;
+	$self->fault("$id: it is pending for too long", $id) if defined $until && $until < $from;
+	$self->fault("$id: it is running for too long", $id)
+	  if defined $p->{run} && !$p->{alert} && exists $run->{started} && $run->{started} + $p->{run} < $from;
 	return;
 }
 
@@ -189,7 +210,7 @@ sub visits
 		my $rank = ($i + 1) * 4;
 		my %at   = (run => $i);
 		push @v, { %at, rank => $rank + 1, from => $run->{scheduled}, what => 'pending' }
-		  if $i >= $n && !is_retry($run) && $run->{reasonCreated} ne 'exception';
+		  if $i >= $n && !is_retry($run) && $run->{reasonCreated} !~ /^(?:exception|skip)$/;
 		push @v, { %at, rank => $rank + 2, from => $run->{started}, what => 'running' }
 		  if exists $run->{started} && !exists $old->{started};
 		push @v, { %at, from => $run->{resolved}, what => 'resolved',
@@ -230,7 +251,7 @@ sub observed
 		my ($o) = grep { $_->[0] eq $id && $_->[2] =~ /^re/ } @{ $rec->{outcomes} };
 		return $o ? ($o->[1] + 1) * 4 + ($o->[2] eq 'retried' ? 5 : 3) : undef;
 	}
-	return ($rec->{run} + 1) * 4 + 2 if $rec->{k} eq 'reclaim';
+	return ($rec->{run} + 1) * 4 + 2 if $rec->{k} =~ /^(?:reclaim|defer)$/;
 	my ($c) = grep { $_->[0] eq $id } @{ $rec->{claims} // [] };
 	return $c ? ($c->[1] + 1) * 4 + 2 : undef;
 }
@@ -269,6 +290,11 @@ sub check_from_run
 	my $most  = $runs ? @$runs : 0;
 	$self->fault("$id: edge to $dep counts from run $from, not $least to $most", $id)
 	  if $from < max(0, $least - 1) || $from > $most;
+
+	# it was made when the run before that was the last, and did not suffice
+	$self->fault("$id: edge to $dep passes over run $from", $id)
+	  if $from > 0 && $from == $most && run_final($runs, $from - 1)
+	  && ($self->def_of($id)->{all} || $self->is_successful($dep, $from - 1, $runs->[ $from - 1 ]));
 	return;
 }
 
@@ -288,7 +314,7 @@ sub explain_transitions
 	{
 		my @visits = @{ $self->{visits}{$id} };
 		shift @visits;
-		my $made = $self->causes($id);
+		my $made = $self->{made}{$id};
 		for my $v (@visits)
 		{
 			my $why = "explain_$v->{what}";
@@ -296,16 +322,56 @@ sub explain_transitions
 		}
 		$self->check_taken($id, $_, $made) for map { $_->{run} } grep { $_->{what} eq 'running' } @visits;
 		my $reruns = grep { $_->{what} eq 'pending' && $self->{now}{$id}{runs}[ $_->{run} ]{reasonCreated} eq 'rerun' } @visits;
-		$self->fault("$id: $reruns reruns", $id) if $reruns > ($made->{rerun} // 0);
+		$self->fault("$id: $reruns reruns", $id) if $reruns > ($made->{rerun} // 0) + ($made->{redrive} // 0);
 	}
 	return;
+}
+
+# What the clients did to each task, and what follows from that for others.
+sub note_ends
+{
+	my ($self) = @_;
+	$self->{made} = {};
+	for my $id (sort keys %{ $self->{now} })
+	{
+		$self->{made}{$id} = $self->causes($id);
+		$self->note_fatal($id, $self->{made}{$id});
+	}
+	return;
+}
+
+# Which of its runs has a worker cancelled, who alone can do that so that it
+# counts; and when has this task taken its group with it in this round?
+sub note_fatal
+{
+	my ($self, $id, $made) = @_;
+	my $d    = $self->def_of($id);
+	my $runs = $self->{now}{$id}{runs};
+	for my $v (grep { $_->{what} eq 'resolved' } @{ $self->{visits}{$id} })
+	{
+		my $run = $runs->[ $v->{run} ];
+		$self->{by_worker}{"$id/$v->{run}"} = 1 if $made->{resolves}{ $v->{run} }{canceled};
+		next
+		  unless run_final($runs, $v->{run})
+		  && is_fatal($d, $run->{reasonResolved}, $self->{by_worker}{"$id/$v->{run}"});
+		push @{ $self->{fatal}{ $d->{group} // $id } }, { task => $id, at => $run->{resolved} };
+	}
+	return;
+}
+
+# Was this run cancelled with its group?
+sub is_doomed
+{
+	my ($self, $id, $run) = @_;
+	my $d = $self->def_of($id);
+	return grep { $_->{task} ne $id && $_->{at} <= $run->{resolved} + SKEW_MS } @{ $self->{fatal}{ $d->{group} // $id } // [] };
 }
 
 # What the kept operations say they did to this task.
 sub causes
 {
 	my ($self, $id) = @_;
-	my %made = (claims => {}, reports => {}, resolves => {}, taken => {});
+	my %made = (claims => {}, reports => {}, resolves => {}, taken => {}, defers => {});
 	for my $rec (grep { $_->{kept} } @{ $self->{by}{$id} // [] })
 	{
 		$made{ $rec->{k} }++;
@@ -313,6 +379,7 @@ sub causes
 		  for grep { $_->[0] eq $id } @{ $rec->{claims} // [] };
 		$made{reports}{ $rec->{run} }{ $rec->{reason} }++ if $rec->{k} eq 'report';
 		push @{ $made{taken}{ $rec->{run} } }, $rec->{taken} if $rec->{k} eq 'reclaim';
+		$made{defers}{ $rec->{run} }++ if $rec->{k} eq 'defer';
 		for my $o (grep { $_->[0] eq $id && $_->[2] =~ /^(?:resolved|retried)$/ } @{ $rec->{outcomes} // [] })
 		{
 			$made{resolves}{ $o->[1] }{ $rec->{reason} }++;
@@ -346,10 +413,12 @@ sub explain_running
 	my @claims = @{ $made->{claims}{ $v->{run} } // [] };
 	my $worker = "$run->{workerGroup}/$run->{workerId}";
 	return $self->fault("$id: nobody was given run $v->{run}", $id) unless @claims;
-	return $self->fault("$id: run $v->{run} was given to another worker", $id)
-	  if grep { $_->[1] ne $worker } @claims;
+	my $times  = 1 + ($made->{defers}{ $v->{run} } // 0);
+	my $others = grep { $_->[1] ne $worker } @claims;
+	return $self->fault("$id: run $v->{run} was given to another worker", $id) if $times == 1 ? $others : $others == @claims;
+	my $works  = grep { $_->[0] eq 'claim_work' } @claims;
 	$self->fault("$id: run $v->{run} was given out more than once", $id)
-	  if @claims > 1 && grep { $_->[0] eq 'claim_work' } @claims;
+	  if $times == 1 ? $works && @claims > 1 : $works > $times;
 	$self->{by_task}{"$id/$v->{run}"} = 1 if $claims[0][0] eq 'claim_task';
 	return;
 }
@@ -360,7 +429,7 @@ sub explain_resolved
 	my $run    = $self->{now}{$id}{runs}[ $v->{run} ];
 	my $reason = $run->{reasonResolved};
 	my $d      = $self->def_of($id);
-	if (exists $worker_reasons{$reason})
+	if (exists $worker_reasons{$reason} && ($reason ne 'canceled' || $made->{resolves}{ $v->{run} }{$reason}))
 	{
 		my $batches = $made->{resolves}{ $v->{run} }{$reason} // 0;
 		$self->fault("$id: nobody reported run $v->{run}", $id)
@@ -370,16 +439,24 @@ sub explain_resolved
 	elsif ($reason eq 'canceled')
 	{
 		$self->fault("$id: nobody cancelled run $v->{run}", $id)
-		  unless $made->{cancel} || $made->{cancel_group};
+		  unless $made->{cancel} || $made->{cancel_group} || $self->is_doomed($id, $run);
+	}
+	elsif ($reason eq 'skipped')
+	{
+		$self->fault("$id: nobody skipped it", $id) unless $made->{skip};
 	}
 	elsif ($reason eq 'deadline-exceeded')
 	{
-		$self->fault("$id: the deadline has not passed", $id) if $d->{deadline} >= $self->{start};
+		$self->fault("$id: the deadline has not passed", $id) unless $self->late($id);
+	}
+	elsif ($reason eq 'claim-expired')
+	{
+		$self->fault("$id: the claim had not expired", $id)
+		  if $run->{takenUntil} > $run->{resolved} || $self->late($id);
 	}
 	else
 	{
-		$self->fault("$id: the claim had not expired", $id)
-		  if $run->{takenUntil} > $run->{resolved} || $d->{deadline} < $self->{start};
+		$self->fault("$id: $reason past the deadline", $id) if $self->late($id);
 	}
 	return;
 }
@@ -389,6 +466,7 @@ sub check_taken
 {
 	my ($self, $id, $i, $made) = @_;
 	my $run  = $self->{now}{$id}{runs}[$i];
+	return if is_loose($id);
 	my $want = max(map({ $_->[2] } @{ $made->{claims}{$i} // [] }), @{ $made->{taken}{$i} // [] });
 	$self->fault("$id: run $i is taken until $run->{takenUntil}, not $want", $id)
 	  if defined $want && $run->{takenUntil} != $want;
@@ -438,13 +516,21 @@ sub judge_status
 	return;
 }
 
-sub late { my ($self, $id) = @_; my $d = $self->def_of($id); return $d && $d->{deadline} < $self->{start} }
+# Is the deadline over that holds?
+sub late
+{
+	my ($self, $id) = @_;
+	my $now = $self->{now}{$id};
+	my $d   = $self->def_of($id);
+	return 1 if $self->{frozen}{$id};
+	return $now ? $now->{deadline} < $self->{start} : $d && $d->{deadline} < $self->{start};
+}
 
 sub judge_create
 {
 	my ($self, $rec) = @_;
 	$self->fault(describe($rec) . ': bad dates were accepted', $rec->{ids}[0])
-	  if grep { $self->bad_dates($_) } @{ $rec->{defs} };
+	  if grep { $self->bad_dates($_) || policy_fault($_) } @{ $rec->{defs} };
 	for my $d (grep { $_->{group} } @{ $rec->{defs} })
 	{
 		my ($seal) = $self->{sealed}{ $d->{group} }
@@ -491,15 +577,55 @@ sub judge_cancel
 	return;
 }
 
+sub judge_skip
+{
+	my ($self, $rec) = @_;
+	my $id  = $rec->{ids}[0];
+	my $run = $rec->{parsed}{runs}[-1];
+	$self->fault(describe($rec) . ": is $rec->{parsed}{state}", $id)
+	  unless $run && ($run->{reasonResolved} // '') eq 'skipped';
+	$self->fault(describe($rec) . ': the deadline has passed', $id) if $self->late($id);
+	return;
+}
+
+sub judge_redrive
+{
+	my ($self, $rec) = @_;
+	my $id  = $rec->{ids}[0];
+	my $run = $rec->{parsed}{runs}[-1];
+	$self->fault(describe($rec) . ": is $rec->{parsed}{state}", $id)
+	  unless $run && $run->{state} eq 'pending' && $run->{reasonCreated} eq 'rerun';
+	return;
+}
+
+sub judge_defer
+{
+	my ($self, $rec) = @_;
+	my $id  = $rec->{ids}[0];
+	my $run = $rec->{parsed}{runs}[-1];
+	$self->fault(describe($rec) . ": is $rec->{parsed}{state}", $id)
+	  unless $run && $run->{runId} == $rec->{run} && $run->{state} eq 'pending' && exists $run->{started};
+	$self->fault(describe($rec) . ': the deadline has passed', $id) if $self->late($id);
+	return;
+}
+
 sub judge_report
 {
 	my ($self, $rec) = @_;
 	my $runs = $rec->{parsed}{runs};
-	my $last = $rec->{reason} eq 'completed' || $rec->{reason} eq 'failed' ? 0 : 1;
+	my $last = may_follow($runs, $rec->{run});
 	my $run  = $runs->[ $rec->{run} ];
 	$self->fault(describe($rec) . ": $rec->{st}", $rec->{ids}[0])
 	  if !$run || ($run->{reasonResolved} // '') ne $rec->{reason} || $#$runs - $rec->{run} > $last;
 	return;
+}
+
+# How many runs may follow one of these for a report on it to be a repeat?
+sub may_follow
+{
+	my ($runs, $i) = @_;
+	my $next = $runs->[ $i + 1 ];
+	return $runs->[$i]{state} eq 'exception' || $next && is_retry($next) ? 1 : 0;
 }
 
 sub judge_claims
@@ -516,11 +642,12 @@ sub judge_claims
 		return $self->fault(describe($rec) . ": claim of $id, which is not there", $id) unless $d && $now;
 		my $run = $now->{runs}[$i];
 		$self->fault(describe($rec) . ": the claim of $id/$i is lost", $id)
-		  unless $run && ($run->{workerGroup} // '') eq $group && ($run->{workerId} // '') eq $worker && $run->{takenUntil} >= $taken;
+		  unless $run && (is_loose($id)
+			|| ($run->{workerGroup} // '') eq $group && ($run->{workerId} // '') eq $worker && $run->{takenUntil} >= $taken);
 		$self->fault(describe($rec) . ": $id is past its deadline", $id) if $self->late($id);
 		my ($v) = grep { $_->{what} eq 'running' && $_->{run} == $i } @{ $self->{visits}{$id} };
 		$self->fault(describe($rec) . ": $id/$i had been claimed before", $id)
-		  if !$v && !($rec->{k} eq 'claim_task' && $self->{by_task}{"$id/$i"});
+		  if !$v && !is_loose($id) && !($rec->{k} eq 'claim_task' && $self->{by_task}{"$id/$i"});
 		next if $rec->{k} eq 'claim_task';
 		$self->fault(describe($rec) . ": $id is in queue $d->{queue}", $id) if $d->{queue} ne $rec->{queue};
 		$self->fault(describe($rec) . ": $id is out of order",         $id) if $d->{priority} > $last;
@@ -539,7 +666,7 @@ sub judge_reclaim
 	my $now = $self->{now}{$id} or return;
 	my $run = $now->{runs}[ $rec->{run} ];
 	$self->fault(describe($rec) . ': the lease is lost', $id)
-	  unless $run && exists $run->{takenUntil} && $run->{takenUntil} >= $rec->{taken};
+	  unless $run && (is_loose($id) || exists $run->{takenUntil} && $run->{takenUntil} >= $rec->{taken});
 	$self->fault(describe($rec) . ': the deadline has passed', $id) if $self->late($id);
 	$self->fault(describe($rec) . ': was not running', $id)
 	  unless $self->possible($id, $rec, sub { return $_[0] == ($rec->{run} + 1) * 4 + 2 });
@@ -647,7 +774,9 @@ sub judge_refusal
 	my $ok;
 	if ($err eq 'TQ404')
 	{
-		$ok = $self->possible($id, $rec, sub { my ($r) = @_; return $r < 0 || defined $i && int($r / 4) <= $i });
+		# nor is there always a dead letter
+		$ok = $rec->{k} eq 'redrive'
+		  || $self->possible($id, $rec, sub { my ($r) = @_; return $r < 0 || defined $i && int($r / 4) <= $i });
 	}
 	elsif ($err eq 'TQ409')
 	{
@@ -665,14 +794,28 @@ sub conflicts
 	return 0 if $rank < 0;
 	my $n    = int($rank / 4);
 	my $runs = $self->runs_of($id);
-	return $rank % 4 == 3 && $n >= MAX_RUNS if $rec->{k} eq 'rerun';
+	return $rank % 4 == 3 && $n >= MAX_RUNS if $rec->{k} =~ /^(?:rerun|redrive)$/;
+	return $rank % 4 >= 2 if $rec->{k} eq 'skip';
 	return 0 if !defined $i || $i >= $n;
-	return $i != $n - 1 || $rank % 4 != 1 if $rec->{k} eq 'claim_task';
-	return $i != $n - 1 || $rank % 4 != 2 if $rec->{k} eq 'reclaim';
+	return 1 if $i != $n - 1 && $rec->{k} =~ /^(?:claim_task|reclaim|defer)$/;
+	if (is_loose($id) && $i == $n - 1 && $rank % 4 == 2)
+	{
+		# it is running, or deferred
+		return 1;
+	}
+	return $rank % 4 != 1 || $self->may_have_to_wait($id, $runs->[$i]) if $rec->{k} eq 'claim_task';
+	return $rank % 4 != 2 if $rec->{k} =~ /^(?:reclaim|defer)$/;
 	return 0 if $i == $n - 1 && $rank % 4 == 2;
-	my $after = $rec->{reason} eq 'completed' || $rec->{reason} eq 'failed' ? 0 : 1;
 	my $there = $i < $n - 1 || $rank % 4 == 3 ? $runs->[$i]{reasonResolved} // '' : '';
-	return $there ne $rec->{reason} || $n - 1 - $i > $after;
+	return $there ne $rec->{reason} || $n - 1 - $i > may_follow($runs, $i)
+	  || $there eq 'canceled' && !$self->{by_worker}{"$id/$i"};
+}
+
+# Can a run that is pending not be claimed yet, or not any more?
+sub may_have_to_wait
+{
+	my ($self, $id, $run) = @_;
+	return exists $run->{visibleAt} || defined policy_of($self->def_of($id))->{pending};
 }
 
 sub bad_dates
@@ -688,7 +831,7 @@ sub judge_create_error
 	my $ok;
 	for my $d (@{ $rec->{defs} })
 	{
-		$ok ||= $self->bad_dates($d) if $rec->{err} eq 'TQ400';
+		$ok ||= $self->bad_dates($d) || policy_fault($d) if $rec->{err} eq 'TQ400';
 		$ok ||= $self->bad_dependency($rec, $d, \%batch) if $rec->{err} eq 'TQ400';
 		$ok ||= $self->create_conflict($rec, $d) if $rec->{err} eq 'TQ409';
 	}
@@ -750,6 +893,14 @@ sub judge_group_error
 
 # ---- nothing is missing ----
 
+# Does the end of that run count as completed for those who depend on it?
+sub is_successful
+{
+	my ($self, $id, $i, $run) = @_;
+	return $run->{state} eq 'completed'
+	  || is_tolerated($self->def_of($id), $run->{reasonResolved}, $self->{by_worker}{"$id/$i"});
+}
+
 # When were all dependencies of this task met?  undef: they are not.
 sub met_at
 {
@@ -764,7 +915,7 @@ sub met_at
 		for my $i ($edges->{$dep} .. $#{ $runs // [] })
 		{
 			$met //= $runs->[$i]{resolved}
-			  if run_final($runs, $i) && ($d->{all} || $runs->[$i]{state} eq 'completed');
+			  if run_final($runs, $i) && ($d->{all} || $self->is_successful($dep, $i, $runs->[$i]));
 		}
 		return unless defined $met;
 		$when = max($when, $met);
@@ -784,6 +935,87 @@ sub dependencies
 	return;
 }
 
+# A task took its group with it: all that were there before, and were unresolved,
+# have ended.  What runs again since then, by somebody's wish, need not have.
+sub doomed
+{
+	my ($self) = @_;
+	for my $id (sort keys %{ $self->{now} })
+	{
+		my $now = $self->{now}{$id};
+		next if $now->{state} =~ /^(?:completed|failed|exception)$/ || $self->late($id);
+		my $d    = $self->def_of($id);
+		my $made = $self->{creators}{$id} ? min(map { $_->{e} } @{ $self->{creators}{$id} }) : 0;
+		my ($again) = map { $_->{scheduled} + SKEW_MS } grep { $_->{reasonCreated} eq 'rerun' } reverse @{ $now->{runs} };
+		$self->fault("$id: it was not cancelled with its group by $_->{task}", $id)
+		  for grep { $_->{at} > max($made, $again // 0) } @{ $self->{fatal}{ $d->{group} // $id } // [] };
+	}
+	$self->{fatal} = {};
+	return;
+}
+
+# Dead letters, of tasks that are known: just those of which the last run is final
+# without success.
+sub letters
+{
+	my ($self) = @_;
+	my %got;
+	for my $q (map { "shared/q$_" } 0 .. SHARED_QUEUES - 1)
+	{
+		my ($after, @rows);
+		do
+		{
+			@rows = $self->rows('SELECT task_id, reason FROM tq.list_dead_letters($1, $2, 1000)', $q, $after);
+			$got{ $_->[0] } = $_->[1] for @rows;
+			$after = $rows[-1][0] if @rows;
+		} while (@rows == 1000);
+	}
+	for my $id (sort keys %{ $self->{now} }, keys %{ $self->{frozen} })
+	{
+		my $s    = $self->{now}{$id} // $self->{frozen}{$id}{status};
+		my $end  = @{ $s->{runs} } ? $s->{runs}[-1]{reasonResolved} : undef;
+		my $want = defined $end && is_dead($self->def_of($id), $end) ? $end : 'no';
+		my $got  = $got{$id} // 'no';
+		$self->fault("$id: $got dead letter instead of $want", $id) if $got ne $want;
+	}
+	return;
+}
+
+# How the tasks of a group that are resolved ended.
+sub count_end
+{
+	my ($self, $count, $id, $s) = @_;
+	my $i   = $#{ $s->{runs} };
+	my $run = $s->{runs}[$i];
+	my $d   = $self->def_of($id);
+	return if $s->{state} eq 'completed';
+	my $tolerated = is_tolerated($d, $run->{reasonResolved}, $self->{by_worker}{"$id/$i"});
+	$count->{tolerated}++ if $tolerated;
+	if ($tolerated && policy_of($d)->{effect} eq 'forgive')
+	{
+		$count->{forgiven}++;
+		return;
+	}
+	$count->{outcomes}{ outcome_of($run->{reasonResolved}) } = 1;
+	return;
+}
+
+sub count_task
+{
+	my ($self, $count, $id, $s) = @_;
+	$count->{tasks}++;
+	$count->{ is_delayed($s, $self->{to}) ? 'delayed' : $s->{state} }++;
+	if ($s->{state} =~ /^(?:completed|failed|exception)$/)
+	{
+		$self->count_end($count, $id, $s);
+	}
+	else
+	{
+		$count->{active} = 1;
+	}
+	return;
+}
+
 # Numbers of the groups that are in use, and whether they are sealed; not of
 # groups with tasks that may have expired.
 sub groups
@@ -793,25 +1025,29 @@ sub groups
 	for my $id (keys %{ $self->{now} })
 	{
 		my $gid = $self->def_of($id)->{group} or next;
-		$count{$gid}{ $self->{now}{$id}{state} }++;
+		$self->count_task($count{$gid} //= {}, $id, $self->{now}{$id});
 	}
-	for my $t (values %{ $self->{frozen} })
+	for my $id (sort keys %{ $self->{frozen} })
 	{
+		my $t = $self->{frozen}{$id};
 		my $gid = $t->{def}{group} or next;
-		$count{$gid}{ $t->{status}{state} }++ if $count{$gid};
+		$self->count_task($count{$gid}, $id, $t->{status}) if $count{$gid};
 		$self->{vague}{$gid} = 1 if expires($t->{def}) < $self->{start} - SLACK_MS;
 	}
 	$self->{sealed}{ $_->{group} } = 1 for grep { $_->{k} eq 'seal' && $_->{kept} } @{ $self->{records} };
 	for my $gid (grep { !$self->{vague}{$_} } sort keys %count)
 	{
-		my ($row) = $self->rows('SELECT tasks, unscheduled, pending, running, completed, failed, exception,'
-			  . " tq.get_task_group(\$1) ->> 'sealed' FROM tq.group_progress(\$1)", $gid);
-		my $n = 0;
-		$n += $_ for values %{ $count{$gid} };
-		my $want = join(' ', $n, map({ $count{$gid}{$_} // 0 } qw(unscheduled pending running completed failed exception)),
+		my $count = $count{$gid};
+		my ($row) = $self->rows('SELECT tasks, unscheduled, delayed, pending, running, completed, failed, exception, tolerated,'
+			  . " tq.get_task_group(\$1) ->> 'sealed', outcome FROM tq.group_progress(\$1)", $gid);
+		my $want = join(' ', map({ $count->{$_} // 0 }
+				qw(tasks unscheduled delayed pending running completed failed exception tolerated)),
 			$self->{sealed}{$gid} // 0);
-		my $got = join(' ', @$row[ 0 .. 6 ], $row->[7] ? 1 : 0);
-		$self->fault("group $gid: $got instead of $want") if $got ne $want;
+		my $got = join(' ', @$row[ 0 .. 8 ], $row->[9] ? 1 : 0);
+		my %may = $count->{active} ? ('' => 1) : %{ $count->{outcomes} // {} };
+		$may{ $count->{forgiven} ? 'completed-with-errors' : 'completed' } = 1 unless %may;
+		$self->fault("group $gid: $got " . ($row->[10] // '') . " instead of $want " . join('|', sort keys %may))
+		  if $got ne $want || !$may{ $row->[10] // '' };
 	}
 	return;
 }
@@ -822,7 +1058,7 @@ sub queues
 	for my $q (map { "shared/q$_" } 0 .. SHARED_QUEUES - 1)
 	{
 		my @all = grep { $self->def_of($_)->{queue} eq $q } keys %{ $self->{now} };
-		my $pending = grep { $self->{now}{$_}{state} eq 'pending' } @all;
+		my $pending = grep { $self->{now}{$_}{state} eq 'pending' && !is_delayed($self->{now}{$_}, $self->{to}) } @all;
 		my $running = grep { $self->{now}{$_}{state} eq 'running' } @all;
 		my ($row) = $self->rows("SELECT tq.pending_tasks(\$1), c ->> 'pendingTasks', c ->> 'claimedTasks'"
 			  . ' FROM tq.task_queue_counts($1) AS c', $q);
@@ -842,8 +1078,9 @@ sub remember
 		my $t = $self->{tasks}{$id} //= { def => $self->{new_def}{$id}, edges => $self->{edges}{$id} };
 		$t->{status} = $self->{now}{$id};
 		$t->{text}   = $self->{now_text}{$id};
-		$self->{seen}{ $t->{status}{state} }++ if $t->{def}{deadline} < $self->{start};
-		$self->{frozen}{$id} = delete $self->{tasks}{$id} if $t->{def}{deadline} < $self->{start};
+		next if $t->{status}{deadline} >= $self->{start};
+		$self->{seen}{ $t->{status}{runs}[-1]{reasonResolved} }++;
+		$self->{frozen}{$id} = delete $self->{tasks}{$id};
 	}
 	my $limit = $self->{start} - SLACK_MS;
 	for my $id (keys %{ $self->{frozen} })

@@ -22,8 +22,9 @@ use Time::HiRes qw(time);
 use Duel;
 use Model;
 use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task shared_id
-  shared_group definition_json round_start seed_numbers pick array_literal);
-use Status qw(parse_status status_faults %worker_reasons);
+  shared_group definition_json round_start seed_numbers pick array_literal random_policy random_wait
+  policy_of is_loose is_calm);
+use Status qw(parse_status status_faults %worker_reasons @exceptions);
 
 my @reasons = sort keys %worker_reasons;
 
@@ -110,7 +111,7 @@ sub own
 	my $got = $r->{err};
 	if (($got // 'success') ne ($want // 'success'))
 	{
-		$self->fault("$sql (@bind): "
+		$self->fault("$sql (" . join(' ', map { $_ // 'NULL' } @bind) . '): '
 			  . ($got // 'success') . ' (' . ($r->{msg} // '') . ') instead of '
 			  . ($want // 'success'));
 	}
@@ -123,7 +124,7 @@ sub own_status
 	my ($self, $id, $ask, $sql, @bind) = @_;
 	my ($r) = $self->own($ask, $sql, @bind) or return;
 	my $bad = $self->{model}->differs($id, parse_status($r->{rows}[0][0]));
-	$self->fault("$sql (@bind): $bad in $r->{rows}[0][0]") if $bad;
+	$self->fault("$sql (" . join(' ', map { $_ // 'NULL' } @bind) . "): $bad in $r->{rows}[0][0]") if $bad;
 	return;
 }
 
@@ -165,11 +166,15 @@ sub own_definition
 	my %deps;
 	if (rand() < 0.5)
 	{
-		$deps{ $self->own_id } = 1 for 0 .. int(rand(3));
+		$deps{ rand() < 0.3 ? $self->own_in_state(pick(qw(failed exception))) : $self->own_id } = 1 for 0 .. int(rand(3));
 	}
 	$deps{$id} = 1 if rand() < 0.04;
 	push @{ $self->{own} }, $id;
-	my $other = $self->{model}->task($self->own_id);
+	my $other  = $self->{model}->task($self->own_id);
+	my $dice   = sub { return int(rand($_[0])) };
+	my $given  = int(rand(MAX_RUNS));
+	my $delay  = rand() < 0.1 ? random_wait($dice) : undef;
+	my $policy = random_policy($dice, $given, $delay);
 	my $d = {
 		id       => $id,
 		queue    => $self->{queue},
@@ -181,14 +186,32 @@ sub own_definition
 		deps      => [ shuffle(sort keys %deps) ],
 		all       => int(rand(2)),
 		priority  => 1 + int(rand(7)),
-		retries   => int(rand(MAX_RUNS)),
+		policy    => $policy,
+		delay     => $delay,
+		given     => $given,
+		retries   => $policy && $policy->{retries} // $given,
 		created   => $start,
 		deadline  => $dead,
 		expires   => defined $late ? $dead + $late * ROUND_MS : undef,
 		payload   => int(rand(1000))
 	};
-	$self->spoil($d) if rand() < 0.03;
+	$self->spoil($d)        if rand() < 0.03;
+	$self->spoil_policy($d) if $policy && rand() < 0.04;
 	return $d;
+}
+
+# Make a policy that is refused.
+sub spoil_policy
+{
+	my ($self, $d) = @_;
+	my $p = $d->{policy};
+	pick(
+		sub { $p->{wrong} = pick('retry', 'priority', 'CancelGroup', 'expires') },
+		sub { @$p{qw(retries lost)} = (3, MAX_RUNS - 3); $d->{retries} = 3 },
+		sub { @$p{qw(claim run)} = (180_000, 120_000) },
+		sub { @$p{qw(run total)} = (180_000, 120_000) },
+		sub { $d->{delay} = $d->{deadline} - $d->{created} + 60_000 })->();
+	return;
 }
 
 # Make one of the dates wrong.
@@ -227,9 +250,10 @@ sub own_repeat
 	my ($self) = @_;
 	my $t = $self->{model}->task($self->own_id) or return $self->own_create;
 	return $self->own_create
-	  if grep { !$self->{model}->task($_) } @{ $t->{def}{deps} };
+	  if $t->{def}{redriven} || grep { !$self->{model}->task($_) } @{ $t->{def}{deps} };
 	my %d = %{ $t->{def} };
 	$d{payload}++ if rand() < 0.3;
+	@d{qw(policy retries)} = (undef, $d{given}) if rand() < 0.1;
 	return $self->own_status($d{id}, sub { $_[0]->create(\%d) },
 		'SELECT tq.create_task($1, $2)', $d{id}, definition_json(\%d));
 }
@@ -368,10 +392,45 @@ sub own_report
 {
 	my ($self, $reason) = @_;
 	my ($id, $i) = $self->own_run('running');
-	my $ask = sub { return $outcome_state{ ($_[0]->resolve($reason, [ $id, $i ]))[0] } };
-	return $self->own_status($id, $ask, "SELECT tq.report_$reason(\$1, \$2)", $id, $i)
-	  if $reason eq 'completed' || $reason eq 'failed';
-	return $self->own_status($id, $ask, 'SELECT tq.report_exception($1, $2, $3)', $id, $i, $reason);
+	my ($given, %words) = words($reason);
+	my @retry = $reason eq 'completed' ? () : $self->own_retry($id);
+	@words{qw(retry_delay further)} = @retry;
+	delete @words{ grep { !defined $words{$_} } keys %words };
+	my $ask = sub { return $outcome_state{ ($_[0]->resolve($reason, \%words, [ $id, $i ]))[0] } };
+	return $self->own_status($id, $ask, report_sql($reason, $id, $i, $given, @retry));
+}
+
+# What a worker says of the attempts that follow: delay and number.
+sub own_retry
+{
+	my ($self, $id) = @_;
+	my $t     = $self->{model}->task($id) or return (undef, undef);
+	my $delay = rand() < 0.5 ? 0 : random_wait(sub { return int(rand($_[0])) });
+	$delay = undef if rand() < 0.8 || !is_calm($delay + (policy_of($t->{def})->{pending} // 0));
+	return ($delay, rand() < 0.1 ? int(rand(MAX_RUNS)) : undef);
+}
+
+# What a worker says of the end of a run: as the argument of a report, and as the
+# model and Status.pm have it.
+sub words
+{
+	my ($reason) = @_;
+	return if rand() < 0.6;
+	my $n = int(rand(1000));
+	return ("{\"n\": $n}", result => "{\"n\": $n}") if $reason eq 'completed';
+	return ("{\"message\": \"no $n\"}", error => "'message': 'no $n'") if rand() < 0.5;
+	return ("{\"details\": $n, \"message\": \"no\"}", error => "'details': $n, 'message': 'no'");
+}
+
+# The statement that reports, and its arguments.
+sub report_sql
+{
+	my ($reason, $id, $i, $given, @retry) = @_;
+	return ('SELECT tq.report_completed($1, $2, NULL, $3)', $id, $i, $given) if $reason eq 'completed';
+	return ("SELECT tq.report_failed(\$1, \$2, NULL, \$3, \$4::int * interval '1 ms', \$5)", $id, $i, $given, @retry[ 0, 1 ])
+	  if $reason eq 'failed';
+	return ("SELECT tq.report_exception(\$1, \$2, \$3, NULL, \$4, \$5::int * interval '1 ms', \$6)",
+		$id, $i, $reason, $given, @retry[ 0, 1 ]);
 }
 
 sub own_completed { return $_[0]->own_report('completed') }
@@ -379,7 +438,7 @@ sub own_failed    { return $_[0]->own_report('failed') }
 
 sub own_exception
 {
-	return $_[0]->own_report(pick(grep { !/^(?:completed|failed)$/ } @reasons));
+	return $_[0]->own_report(pick(@exceptions));
 }
 
 sub own_resolve
@@ -389,12 +448,109 @@ sub own_resolve
 	my %seen;
 	my @runs = grep { !$seen{ $_->[0] }++ } map { [ $self->own_run('running') ] } 0 .. int(rand(5));
 	my ($r, @want) = $self->own(
-		sub { return (undef, $_[0]->resolve($reason, @runs)) },
+		sub { return (undef, $_[0]->resolve($reason, undef, @runs)) },
 		'SELECT task_id, run_id, outcome FROM tq.resolve($1, $2, $3)',
 		array_literal(map { $_->[0] } @runs), array_literal(map { $_->[1] } @runs), $reason) or return;
 	my $got  = join(' ', map { "$_->[0]/$_->[1]=$_->[2]" } @{ $r->{rows} });
 	my $want = join(' ', map { "$runs[$_][0]/$runs[$_][1]=$want[$_]" } 0 .. $#runs);
 	$self->fault("resolve($reason): $got instead of $want") if $got ne $want;
+	return;
+}
+
+sub own_skip
+{
+	my ($self) = @_;
+	my $id     = $self->own_in_state(pick('pending', 'unscheduled', 'completed'));
+	my $output = rand() < 0.5 ? int(rand(1000)) : undef;
+	return $self->own_status($id, sub { $_[0]->skip($id, $output) }, 'SELECT tq.skip_task($1, $2)', $id, $output);
+}
+
+sub own_defer
+{
+	my ($self) = @_;
+	my ($id, $i) = $self->own_run('running');
+	my $after = rand() < 0.3 ? 0 : random_wait(sub { return int(rand($_[0])) });
+	return $self->own_status($id, sub { $_[0]->defer($id, $i, $after) },
+		"SELECT tq.defer_task(\$1, \$2, \$3::int * interval '1 ms')", $id, $i, $after);
+}
+
+# An own dead letter, of a task that is still known; or none.
+sub own_letter
+{
+	my ($self) = @_;
+	my $m   = $self->{model};
+	my @ids = grep { $m->task($_) && exists $m->{letters}{$_} } @{ $self->{own} };
+	return @ids && rand() < 0.9 ? pick(@ids) : $self->own_id;
+}
+
+sub own_redrive
+{
+	my ($self) = @_;
+	my $m  = $self->{model};
+	my $id = $self->own_letter;
+	my $t  = $m->task($id);
+	return $self->own_status($id, sub { $_[0]->redrive($id) }, 'SELECT tq.redrive($1)', $id)
+	  unless $t && exists $m->{letters}{$id} && Model::deadline_of($t) < round_start($self->{round});
+	return if defined policy_of($t->{def})->{total};
+
+	# what the new task is called, the server says
+	my $s;
+	my ($r, $new) = $self->own(
+		sub { my ($m, $r) = @_; $s = parse_status($r->{rows}[0][0] // ''); return $m->redrive_late($id, $s) },
+		'SELECT tq.redrive($1)', $id) or return;
+	push @{ $self->{own} }, $new;
+	my $bad = $self->{model}->differs($new, $s);
+	$self->fault("redrive($id): $bad in $r->{rows}[0][0]") if $bad;
+	return;
+}
+
+sub own_discard
+{
+	my ($self) = @_;
+	my $id = $self->own_letter;
+	$self->own(sub { $_[0]->discard($id) }, 'SELECT tq.discard_dead_letter($1)', $id);
+	return;
+}
+
+sub own_letters
+{
+	my ($self) = @_;
+	my ($r) = $self->own(sub { return undef },
+		'SELECT task_id, reason FROM tq.list_dead_letters($1, NULL, 1000) ORDER BY task_id::text COLLATE "C"', $self->{queue})
+	  or return;
+	my $letters = $self->{model}{letters};
+	my $got     = join(' ', map { "$_->[0]=$_->[1]" } @{ $r->{rows} });
+	my $want    = join(' ', map { "$_=$letters->{$_}" } sort keys %$letters);
+	$self->fault("list_dead_letters: $got instead of $want") if $got ne $want && @{ $r->{rows} } < 1000;
+	return;
+}
+
+sub own_result
+{
+	my ($self) = @_;
+	my $id = $self->own_in_state('completed');
+	my ($r, $want) = $self->own(sub { $_[0]->result($id) }, 'SELECT tq.result($1)', $id) or return;
+	my $got = $r->{rows}[0][0];
+	$self->fault("result($id): " . ($got // 'nothing') . ' instead of ' . ($want // 'nothing')) if ($got // '') ne ($want // '');
+	return;
+}
+
+sub own_required
+{
+	my ($self) = @_;
+	my $m    = $self->{model};
+	my $id   = $self->own_id;
+	my $deps = $m->task($id) ? $m->task($id)->{def}{deps} : [];
+	return if grep { !$m->task($_) } @$deps;
+	my ($r, @want) = $self->own(
+		sub {
+			my ($m) = @_;
+			return 'TQ404' unless $m->task($id);
+			return (undef, map { join(' ', $_, Model::state_of($m->task($_)), ($m->result($_))[1] // '') } @$deps);
+		},
+		'SELECT task_id, state, result FROM tq.dependency_results($1)', $id) or return;
+	my @got = map { join(' ', @$_[ 0, 1 ], $_->[2] // '') } @{ $r->{rows} };
+	$self->fault("dependency_results($id): @got instead of @want") if "@got" ne "@want";
 	return;
 }
 
@@ -463,13 +619,13 @@ sub own_progress
 	my $gid = $self->own_group;
 	my ($r, $want) = $self->own(
 		sub { my $m = $_[0]; return $m->{groups}{$gid} ? (undef, $m->group_counts($gid)) : 'TQ404' },
-		'SELECT tasks, unscheduled, delayed, pending, running, completed, failed, exception'
+		'SELECT tasks, unscheduled, delayed, pending, running, completed, failed, exception, tolerated, outcome'
 		  . ' FROM tq.group_progress($1)', $gid) or return;
-	my $n = 0;
-	$n += $_ for values %$want;
-	my @want = ($n, map { $want->{$_} // 0 } qw(unscheduled delayed pending running completed failed exception));
-	$self->fault("group_progress($gid): @{ $r->{rows}[0] } instead of @want")
-	  if "@{ $r->{rows}[0] }" ne "@want";
+	my @got     = @{ $r->{rows}[0] };
+	my $outcome = pop @got // '';
+	my @want    = map { $want->{$_} // 0 } qw(tasks unscheduled delayed pending running completed failed exception tolerated);
+	$self->fault("group_progress($gid): @got $outcome instead of @want " . join('|', sort keys %{ $want->{outcomes} }))
+	  if "@got" ne "@want" || !$want->{outcomes}{$outcome};
 	return;
 }
 
@@ -498,7 +654,9 @@ sub own_bad
 		[ 'SELECT tq.create_tasks($1)', '{"a": 1}' ],
 		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', $self->{queue}, 'g', 'w', 0 ],
 		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', 'nothing', 'g', 'w', 1 ],
-		[ 'SELECT tq.report_exception($1, $2, $3)', $self->own_id, 0, 'boredom' ],
+		[ 'SELECT tq.report_exception($1, $2, $3)', $self->own_id, 0, pick('boredom', 'skipped', 'run-timeout', 'failed-terminal') ],
+		[ 'SELECT tq.defer_task($1, 0, $2)', $self->own_id, '-1 s' ],
+		[ 'SELECT tq.report_failed($1, 0, NULL, $2)', $self->own_id, pick('7', '{"message": 1}', '{"reason": "x"}') ],
 		[ 'SELECT * FROM tq.resolve($1, $2, $3)', array_literal($self->own_id), '{}', 'completed' ]) };
 	$self->own(sub { return 'TQ400' }, $sql, @bind);
 	return;
@@ -507,10 +665,11 @@ sub own_bad
 my @own_operations = (
 	create      => 20, define  => 3, repeat => 4, create_tasks => 4,
 	schedule    => 6,  rerun   => 6, cancel => 3, read => 2,
-	claim_work  => 17, claim_task => 5, reclaim => 5,
-	completed   => 10, failed  => 4, exception => 10, resolve => 7,
+	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4,
+	completed   => 10, failed  => 7, exception => 10, resolve => 8,
+	skip        => 3,  redrive => 2, discard => 0.3, letters => 1, result => 1, required => 1,
 	seal        => 1,  cancel_group => 1, quarantine => 1,
-	counts      => 1,  progress => 1, dependents => 1, bad => 1);
+	counts      => 1,  progress => 2, dependents => 1, bad => 1);
 
 # ---- shared tasks, written down ----
 
@@ -600,7 +759,8 @@ sub try_create_tasks
 		new => $r->{rows}[0][0]);
 }
 
-my %verbs = (schedule => 'schedule_task', rerun => 'rerun_task', cancel => 'cancel_task', read => 'status');
+my %verbs = (schedule => 'schedule_task', rerun => 'rerun_task', cancel => 'cancel_task', skip => 'skip_task',
+	read => 'status', redrive => 'redrive');
 
 sub try_verb
 {
@@ -612,7 +772,39 @@ sub try_verb
 sub shared_schedule { return $_[0]->try_verb('schedule', $_[0]->shared_target) }
 sub shared_rerun    { return $_[0]->try_verb('rerun',    $_[0]->shared_target) }
 sub shared_cancel   { return $_[0]->try_verb('cancel',   $_[0]->shared_target) }
+sub shared_skip     { return $_[0]->try_verb('skip',     $_[0]->shared_target) }
 sub shared_read     { return $_[0]->try_verb('read',     $_[0]->shared_target) }
+
+# Past the deadline that would be a new task, of which nobody knows.
+sub shared_redrive
+{
+	my ($self) = @_;
+	my @at = $self->target;
+	my $d  = shared_task($self->{seed}, @at, $self->{clients});
+	my $may = $d->{deadline} > round_start($self->{round}) && !defined policy_of($d)->{total};
+	return $self->try_verb($may ? 'redrive' : 'read', $d->{id});
+}
+
+sub shared_defer
+{
+	my ($self) = @_;
+	my ($loose) = grep { is_loose($_->[0]) } shuffle(@{ $self->{held} });
+	return $self->try_defer(@$loose) if $loose && rand() < 0.9;
+	for (1 .. 5)
+	{
+		my $id = $self->shared_target;
+		return $self->try_defer($id, int(rand(2))) if is_loose($id);
+	}
+	return $self->shared_read;
+}
+
+sub try_defer
+{
+	my ($self, $id, $i) = @_;
+	my $after = rand() < 0.6 ? 0 : random_wait(sub { return int(rand($_[0])) });
+	my $r = $self->call("SELECT tq.defer_task(\$1, \$2, \$3::int * interval '1 ms')", $id, $i, $after);
+	return $self->note('defer', $r, ids => [$id], run => $i, st => $r->{rows}[0][0]);
+}
 
 sub note_claims
 {
@@ -676,16 +868,13 @@ sub shared_report
 sub try_report
 {
 	my ($self, $id, $i, $reason) = @_;
-	my $r =
-	  $reason eq 'completed' || $reason eq 'failed'
-	  ? $self->call("SELECT tq.report_$reason(\$1, \$2)", $id, $i)
-	  : $self->call('SELECT tq.report_exception($1, $2, $3)', $id, $i, $reason);
+	my $r = $self->call(report_sql($reason, $id, $i, (words($reason))[0]));
 	return $self->note('report', $r, ids => [$id], run => $i, reason => $reason, st => $r->{rows}[0][0]);
 }
 
 sub shared_completed { return $_[0]->shared_report('completed') }
 sub shared_failed    { return $_[0]->shared_report('failed') }
-sub shared_exception { return $_[0]->shared_report(pick(grep { !/^(?:completed|failed)$/ } @reasons)) }
+sub shared_exception { return $_[0]->shared_report(pick(@exceptions)) }
 
 sub shared_resolve
 {
@@ -739,9 +928,9 @@ sub shared_upkeep
 
 my @shared_operations = (
 	create     => 22, create_tasks => 3,
-	schedule   => 4,  rerun => 6, cancel => 3, read => 3,
-	claim_work => 18, claim_task => 6, reclaim => 4,
-	completed  => 11, failed => 4, exception => 8, resolve => 8,
+	schedule   => 4,  rerun => 6, cancel => 3, read => 3, skip => 2, redrive => 1,
+	claim_work => 18, claim_task => 6, reclaim => 4, defer => 5,
+	completed  => 11, failed => 6, exception => 9, resolve => 8,
 	seal       => 0.7, cancel_group => 0.7);
 
 # ---- transactions and phases ----
@@ -893,24 +1082,27 @@ sub hold
 	return $rec;
 }
 
-# After the round's last upkeep, done between these times: compare everything.
+# After upkeep, by which all was done between these times that was due: compare
+# everything.  In calm nobody else has done upkeep.
 sub settle
 {
-	my ($self, $from, $to) = @_;
+	my ($self, $from, $to, $is_calm) = @_;
 	my $m = $self->{model};
 	return if @{ $self->{faults} };
-	my $r   = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal($m->ids));
-	my %got = map { $_->[0] => $_->[1] } @{ $r->{rows} };
+	my $r    = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal($m->ids));
+	my %text = map { $_->[0] => $_->[1] } @{ $r->{rows} };
+	my %got  = map { $_ => parse_status($text{$_}) } keys %text;
 	$m->at($from, $to);
-	$self->fault("round $self->{round}: $_") for $m->upkeep(keys %got);
+	$self->fault("round $self->{round}: $_") for $m->upkeep($is_calm, \%got);
 	for my $id (grep { $m->task($_) } sort keys %got)
 	{
-		my $bad = $m->differs($id, parse_status($got{$id}));
-		$self->fault("round $self->{round}: $bad in $got{$id}") if $bad;
+		my $bad = $m->differs($id, $got{$id});
+		$self->fault("round $self->{round}: $bad in $text{$id}") if $bad;
 	}
 	$self->own_counts;
 	$self->own_progress;
-	$self->forget;
+	$self->own_letters;
+	$self->forget unless $is_calm;
 	return;
 }
 

@@ -14,11 +14,12 @@ use warnings;
 
 use List::Util qw(min shuffle);
 
-use Plan qw(ROUND_MS round_start seed_numbers slug_of pick);
+use Plan qw(ROUND_MS round_start seed_numbers slug_of pick is_loose);
 
 use constant SLOTS => 8;
 
-my @encounters = qw(fan_in edge seal held_claim held_deadline claim expired same batches rerun unborn);
+my @encounters = qw(fan_in edge seal held_claim held_deadline claim expired same batches rerun unborn
+  too_long defer skip doomed tolerated dead);
 
 # Task j of a slot: without any wish, it lives long and depends on nothing.
 sub task
@@ -40,6 +41,21 @@ sub task
 		payload  => $j,
 		%wish
 	};
+}
+
+# A policy that says no more than this.
+sub policy
+{
+	my (%p) = @_;
+	return { retry_on => [@Plan::default_retry_on], form => 0, %p };
+}
+
+# Task j or one of those after it that may be deferred.
+sub loose_task
+{
+	my ($c, $slot, $j, %wish) = @_;
+	$j++ until is_loose(task($c, $c->{round}, $slot, $j)->{id});
+	return task($c, $c->{round}, $slot, $j, %wish);
 }
 
 sub encounter
@@ -110,7 +126,95 @@ sub prepare_late
 	$c->{dbh}->do("SET tq.claim_timeout = '300s'");
 	running($c, map { task($c, $c->{round}, $slot, $_) } 200 .. 205);
 	running($c, map { task($c, $c->{round}, $slot, $_, deadline => round_start($c->{round}) + ROUND_MS / 2) } 300 .. 305);
+	running($c, map { late_task($c, $c->{round}, $_) } 400 .. 403, 600 .. 603);
+	$c->try_create(late_task($c, $c->{round}, $_)) for 500 .. 503;
 	$c->{dbh}->do("SET tq.claim_timeout = '$c->{timeout}ms'");
+	return;
+}
+
+# Of these the time to run is over in the next round, or to be pending, or that
+# of the claim and then to be pending.
+my @late_policies = (
+	policy(retry_on => [ 'run-timeout', 'worker-shutdown' ], says_on => 1, run => 180_000),
+	policy(pending => 180_000, dead => 1, effect => 'tolerate'),
+	policy(retries => 0, lost => 2, claim => 120_000, pending => 180_000));
+
+sub late_task
+{
+	my ($c, $round, $j) = @_;
+	my $policy = $late_policies[ int($j / 100) - 4 ];
+	return task($c, $round, SLOTS - 1, $j, policy => $policy, defined $policy->{retries} ? (retries => 0) : ());
+}
+
+sub defer_tasks
+{
+	my ($c, $slot) = @_;
+	return (loose_task($c, $slot, 0), loose_task($c, $slot, 50));
+}
+
+sub prepare_defer { my ($c, $slot) = @_; return running($c, defer_tasks($c, $slot)) }
+
+# One that is pending, one that is unscheduled, and what that waits for.
+sub skip_tasks
+{
+	my ($c, $slot) = @_;
+	my ($p, $r) = map { task($c, $c->{round}, $slot, $_) } 0, 1;
+	return ($p, $r, task($c, $c->{round}, $slot, 2, deps => [ $r->{id} ]));
+}
+
+sub prepare_skip
+{
+	my ($c, $slot) = @_;
+	my ($p, $r, $u) = skip_tasks($c, $slot);
+	running($c, $r);
+	$c->try_create($_) for $p, $u, task($c, $c->{round}, $slot, 100, deps => [ $p->{id}, $u->{id} ]);
+	return;
+}
+
+# Two that take their group with them, two others that are running, two that wait.
+sub group_tasks
+{
+	my ($c, $slot) = @_;
+	my $gid = group_of($c, $slot);
+	return map {
+		task($c, $c->{round}, $slot, $_, group => $gid,
+			policy => $_ < 2 ? policy(retries => 0, effect => 'cancel-group', dead => 1) : undef,
+			$_ < 2 ? (retries => 0) : ())
+	} 0 .. 5;
+}
+
+sub prepare_doomed
+{
+	my ($c, $slot) = @_;
+	my @tasks = group_tasks($c, $slot);
+	running($c, @tasks[ 0 .. 3 ]);
+	$c->try_create($_) for @tasks[ 4, 5 ];
+	$c->try_create(task($c, $c->{round}, $slot, 100, all => 1, deps => [ map { $_->{id} } @tasks ]));
+	return;
+}
+
+sub tolerated_tasks
+{
+	my ($c, $slot) = @_;
+	return map {
+		task($c, $c->{round}, $slot, $_, retries => 0, policy => policy(retries => 0, effect => $_ ? 'forgive' : 'tolerate'))
+	} 0, 1;
+}
+
+sub prepare_tolerated { my ($c, $slot) = @_; return running($c, tolerated_tasks($c, $slot)) }
+
+sub dead_tasks
+{
+	my ($c, $slot) = @_;
+	return map { task($c, $c->{round}, $slot, $_, policy => policy(dead => 1)) } 0, 1;
+}
+
+sub prepare_dead
+{
+	my ($c, $slot) = @_;
+	my @tasks = dead_tasks($c, $slot);
+	running($c, @tasks);
+	$c->try_report($_->{id}, 0, 'failed') for @tasks;
 	return;
 }
 
@@ -282,6 +386,97 @@ sub fire_rerun
 		sub { return somehow($c, sub { return $c->try_verb('rerun', $id) }) },
 		sub { return somehow($c, sub { return $c->try_create($d) }) },
 		sub { $c->try_claim_task($id, 1); return $c->try_report($id, 1, 'completed') })->();
+}
+
+# The time of a run is over: it is ended by upkeep, its worker and others at once.
+sub fire_too_long
+{
+	my ($c) = @_;
+	return if $c->{round} == 0;
+	my $j  = pick(400, 401, 500, 501, 600, 601);
+	my $id = late_task($c, $c->{round} - 1, $j)->{id};
+	return pick(
+		sub { return $c->shared_upkeep },
+		sub { return $c->shared_upkeep },
+		sub { return $c->try_verb('cancel', $id) },
+		sub { return somehow($c, sub { return $c->try_reclaim($id, 0) }) },
+		sub { return somehow($c, sub { return int($j / 100) != 5 ? $c->try_report($id, 0, 'worker-shutdown') : $c->try_verb('skip', $id) }) },
+		sub { return somehow($c, sub { return int($j / 100) != 5 ? $c->try_report($id, 0, 'completed') : $c->try_claim_task($id, 0) }) })->();
+}
+
+# A run is deferred, and claimed again at once, and all that may be between.
+sub fire_defer
+{
+	my ($c, $slot) = @_;
+	my $id = (defer_tasks($c, $slot))[ $c->{no} % 2 ]{id};
+	for (0 .. 2)
+	{
+		pick(
+			sub { return somehow($c, sub { return $c->try_defer($id, 0) }) },
+			sub { return $c->try_defer($id, 0) },
+			sub { return $c->try_claim_task($id, 0) },
+			sub { return $c->try_claim_work('shared/q' . $slot % 3, $c->worker, 2) },
+			sub { return $c->try_reclaim($id, 0) },
+			sub { return somehow($c, sub { return $c->try_report($id, 0, pick('completed', 'intermittent-task')) }) })->();
+	}
+	return;
+}
+
+# A task is skipped while it is claimed, released, scheduled or cancelled.
+sub fire_skip
+{
+	my ($c, $slot) = @_;
+	my ($p, $r, $u) = map { $_->{id} } skip_tasks($c, $slot);
+	return pick(
+		sub { return somehow($c, sub { return $c->try_verb('skip', $p) }) },
+		sub { return somehow($c, sub { return $c->try_verb('skip', $u) }) },
+		sub { return somehow($c, sub { return $c->try_claim_task($p, 0) }) },
+		sub { return $c->try_claim_work('shared/q' . $slot % 3, $c->worker, 2) },
+		sub { return somehow($c, sub { return $c->try_report($r, 0, 'completed') }) },
+		sub { return $c->try_verb(pick('schedule', 'cancel', 'rerun'), pick($p, $u)) })->();
+}
+
+# A group is taken down while others work in it, and join it.
+sub fire_doomed
+{
+	my ($c, $slot) = @_;
+	my @ids = map { $_->{id} } group_tasks($c, $slot);
+	my %in  = (group => group_of($c, $slot));
+	my $d   = task($c, $c->{round}, $slot, 700 + $c->{no}, %in, all => 1, deps => [ @ids[ 3, 4 ] ]);
+	return somehow($c, sub { return $c->try_report($ids[ $c->{no} ], 0, 'failed') }) if $c->{no} < 2;
+	return pick(
+		sub { return somehow($c, sub { return $c->try_report(pick(@ids[ 2, 3 ]), 0, pick('completed', 'worker-shutdown')) }) },
+		sub { return somehow($c, sub { return $c->try_create($d) }) },
+		sub { return somehow($c, sub { return $c->try_claim_task($ids[4], 0) }) },
+		sub { return somehow($c, sub { return $c->try_verb(pick('skip', 'cancel', 'rerun'), pick(@ids)) }) },
+		sub { return $c->try_seal($in{group}) },
+		sub { return $c->shared_upkeep })->();
+}
+
+# Tasks end without success, which is tolerated, while others are made that depend
+# on them.
+sub fire_tolerated
+{
+	my ($c, $slot) = @_;
+	my @ids = map { $_->{id} } tolerated_tasks($c, $slot);
+	return somehow($c, sub {
+		return pick(
+			sub { return $c->try_report($ids[ $c->{no} ], 0, 'failed') },
+			sub { return $c->try_resolve(pick('failed-terminal', 'canceled'), [ $ids[ $c->{no} ], 0 ]) })->();
+	}) if $c->{no} < 2;
+	my $d = task($c, $c->{round}, $slot, 100 + $c->{no}, deps => \@ids, all => 0);
+	return somehow($c, sub { return rand() < 0.5 ? $c->try_create($d) : $c->try_create_tasks($d) });
+}
+
+# Dead letters are redriven by all.
+sub fire_dead
+{
+	my ($c, $slot) = @_;
+	my $id = pick(map { $_->{id} } dead_tasks($c, $slot));
+	return pick(
+		sub { return somehow($c, sub { return $c->try_verb('redrive', $id) }) },
+		sub { return somehow($c, sub { return $c->try_verb(pick('rerun', 'cancel'), $id) }) },
+		sub { $c->try_claim_task($id, 1); return somehow($c, sub { return $c->try_report($id, 1, 'failed') }) })->();
 }
 
 1;

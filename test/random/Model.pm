@@ -1,12 +1,16 @@
 # Model.pm
 #	  The reference model: what the server must do with one client's own tasks.
 #
-# Plain data and the rules of spec/taskcluster.md, outside the server.  Each
-# operation is called after the server's answer is known, with the window of
-# virtual time in which the server was at work, and returns the SQLSTATE it
-# expects or undef.  A time that only the server knows is a window [from, to]
-# until it is seen, and must stay as it was seen from then on.
+# Plain data and the rules of spec/taskcluster.md and spec/policy.md, outside the
+# server.  Each operation is called after the server's answer is known, with the
+# window of virtual time in which the server was at work, and returns the
+# SQLSTATE it expects or undef.  A time that only the server knows is a window
+# [from, to] until it is seen, and must stay as it was seen from then on.
 # Who changes the model's tasks: only this client, and upkeep between phases.
+#
+# What upkeep does when several things are due at once depends on who comes by
+# first, and a group that a task takes with it is cancelled sooner or later than
+# that.  So there the model follows the server, among what may be (upkeep()).
 package Model;
 
 use strict;
@@ -14,8 +18,9 @@ use warnings;
 
 use List::Util qw(max min);
 
-use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS definition_json);
-use Status qw(%worker_reasons);
+use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of first_delay
+  budget_of delay_of is_tolerated is_fatal is_dead outcome_of);
+use Status qw(state_for %retry_name);
 
 use constant DRIFT_MS => 15 * 60_000;
 use constant DAY_MS   => 86_400_000;
@@ -23,7 +28,7 @@ use constant DAY_MS   => 86_400_000;
 sub new
 {
 	my ($class) = @_;
-	return bless { tasks => {}, groups => {}, workers => {}, batch => 0, win => [ 0, 0 ] }, $class;
+	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, batch => 0, win => [ 0, 0 ] }, $class;
 }
 
 # The server was at work between these virtual times, in ms.
@@ -45,6 +50,24 @@ sub state_of
 	my ($t) = @_;
 	return @{ $t->{runs} } ? $t->{runs}[-1]{state} : 'unscheduled';
 }
+
+# The earliest that a time can be, of which a window may be all that is known.
+sub least { my ($time) = @_; return ref $time ? $time->[0] : $time }
+
+# Is a time over?  Nothing is near that is not over (Plan.pm), or that did not
+# begin with this round, as what takes no time at all does.
+sub is_over { my ($m, $time) = @_; return defined $time && least($time) <= $m->{now} + NEAR_MS / 2 }
+
+# A time, and so many ms more, or up to so many.
+sub later
+{
+	my ($time, $ms, $most) = @_;
+	return ref $time ? [ $time->[0] + $ms, $time->[1] + ($most // $ms) ] : $time + $ms;
+}
+
+# The deadline that holds.
+sub deadline_of { my ($t) = @_; return defined $t->{due} ? least($t->{due}) : $t->{def}{deadline} }
+sub is_late     { my ($m, $t) = @_; return $m->is_over(deadline_of($t)) }
 
 sub is_resolved { return state_of($_[0]) =~ /^(?:completed|failed|exception)$/ }
 
@@ -82,11 +105,41 @@ sub bad_dependencies
 	return 0;
 }
 
-sub add_pending
+# ---- runs ----
+
+# A run that is pending: what: attempt, lost; wait: from and to so many ms from
+# now; until: when it is pending too long, if it inherits that.
+sub add_run
 {
-	my ($m, $t, $why) = @_;
-	push @{ $t->{runs} }, { state => 'pending', reasonCreated => $why, scheduled => $m->{win} };
+	my ($m, $t, $why, $wait, %what) = @_;
+	my $p   = policy_of($t->{def});
+	my $run = { state => 'pending', reasonCreated => $why, scheduled => $m->{win}, %what };
+
+	$run->{visibleAt} = later($m->{win}, @$wait) if $wait->[1] > 0;
+	$run->{until} //= later($run->{visibleAt} // $m->{win}, $p->{pending}) if defined $p->{pending};
+	my $is_first = !grep { $_->{reasonCreated} !~ /^(?:exception|skip)$/ } @{ $t->{runs} };
+	push @{ $t->{runs} }, $run;
 	$t->{batch} = $m->{batch};
+	begin_total_time($t, $m->{win}) if $is_first;
+	return;
+}
+
+# The total time begins when a task becomes pending for the first time.
+sub begin_total_time
+{
+	my ($t, $now) = @_;
+	my $p = policy_of($t->{def});
+	return if !defined $p->{total} || $p->{alert};
+	my $due = later($now, $p->{total});
+	$t->{due} = $due if least($due) < $t->{def}{deadline};
+	return;
+}
+
+sub add_first
+{
+	my ($m, $t) = @_;
+	my $delay = first_delay($t->{def});
+	$m->add_run($t, 'scheduled', [ $delay, $delay ], attempt => 0, lost => policy_of($t->{def})->{lost});
 	return;
 }
 
@@ -100,6 +153,20 @@ sub add_task
 	  { def => $d, runs => [], left => $d->{retries}, unmet => {}, dependents => {} };
 }
 
+sub is_successful
+{
+	my ($t) = @_;
+	my $run = $t->{runs}[-1];
+	return $run->{state} eq 'completed' || is_tolerated($t->{def}, @$run{qw(reasonResolved by_worker)});
+}
+
+# Is an edge from this task to that one met by what that one is?
+sub is_met
+{
+	my ($t, $r) = @_;
+	return is_resolved($r) && ($t->{def}{all} || is_successful($r));
+}
+
 # An edge is met by what its required task is now, or by what it becomes.
 sub add_edges
 {
@@ -108,18 +175,16 @@ sub add_edges
 	{
 		my $r = $m->{tasks}{$dep};
 		$r->{dependents}{ $t->{def}{id} } = 1;
-		my $state = state_of($r);
-		my $met   = $t->{def}{all} ? is_resolved($r) : $state eq 'completed';
-		$t->{unmet}{$dep} = 1 unless $met;
+		$t->{unmet}{$dep} = 1 unless is_met($t, $r);
 	}
-	$m->add_pending($t, 'scheduled') unless %{ $t->{unmet} };
+	$m->add_first($t) unless %{ $t->{unmet} };
 	return;
 }
 
 sub create
 {
 	my ($m, $d) = @_;
-	return 'TQ400' if $m->bad_dates($d);
+	return 'TQ400' if $m->bad_dates($d) || policy_fault($d);
 	return 'TQ409' if $m->group_conflict($d);
 	if (my $t = $m->{tasks}{ $d->{id} })
 	{
@@ -134,7 +199,7 @@ sub create
 sub create_many
 {
 	my ($m, @defs) = @_;
-	return 'TQ400' if grep { $m->bad_dates($_) } @defs;
+	return 'TQ400' if grep { $m->bad_dates($_) || policy_fault($_) } @defs;
 	return 'TQ409' if grep { $m->group_conflict($_) } @defs;
 	my @tasks = map { $m->add_task($_) } @defs;
 	if (grep { $m->bad_dependencies($_) } @defs)
@@ -177,83 +242,142 @@ sub release
 		for my $dep (sort keys %{ $t->{dependents} })
 		{
 			my $d = $m->{tasks}{$dep};
-			next unless $d->{unmet}{$id} && ($d->{def}{all} || state_of($t) eq 'completed');
+			next unless $d->{unmet}{$id} && is_met($d, $t);
 			delete $d->{unmet}{$id};
-			$m->add_pending($d, 'scheduled')
-			  if !%{ $d->{unmet} } && !@{ $d->{runs} } && $d->{def}{deadline} >= $m->{now};
+			$m->add_first($d) if !%{ $d->{unmet} } && !@{ $d->{runs} } && $d->{def}{deadline} >= $m->{now};
 		}
 	}
 	return;
 }
 
-# End the last run; true when the task is resolved for good by that.  There is
-# no retry past the deadline.
-sub end_run
+# The run that follows one that has ended, if there is one (section 4).  There is
+# none at or past the deadline.
+sub follow
 {
-	my ($m, $t, $reason, $retry) = @_;
-	my $run = $t->{runs}[-1];
-	$run->{state} =
-	  $reason eq 'completed' || $reason eq 'failed' ? $reason : 'exception';
-	$run->{reasonResolved} = $reason;
-	$run->{resolved}       = $m->{win};
-	if ($retry && $t->{left} > 0 && $m->{now} < $t->{def}{deadline})
+	my ($m, $t, $reason) = @_;
+	my $p      = policy_of($t->{def});
+	my $run    = $t->{runs}[-1];
+	my $budget = budget_of($t->{def}, $reason);
+	return 0 if $budget eq 'none' || $m->is_late($t) || @{ $t->{runs} } >= MAX_RUNS;
+	if ($budget eq 'lost')
 	{
-		$t->{left}--;
-		$m->add_pending($t, $retry);
-		return 0;
+		return 0 if $run->{lost} <= 0;
+		$m->add_run($t, $retry_name{$reason}, [ 0, 0 ],
+			attempt => $run->{attempt}, lost => $run->{lost} - 1, until => $run->{until}, retry_delay => $run->{retry_delay});
+		return 1;
 	}
+	my $left = delete $run->{further} // $t->{left};
+	return 0 if $left <= 0;
+	my $delay = $run->{retry_delay} // delay_of($p, $run->{attempt});
+	my $jitter = defined $run->{retry_delay} ? 0 : $p->{jitter} // 0;
+	$t->{left} = $left - 1;
+	$m->add_run($t, $retry_name{$reason}, [ $delay, $delay + $jitter ],
+		attempt => $run->{attempt} + 1, lost => $run->{lost}, retry_delay => $run->{retry_delay});
 	return 1;
 }
 
-# What cancel and the deadline do to a task that is not resolved.
+# End the last run; true when the task is resolved for good by that.
+sub end_run
+{
+	my ($m, $t, $reason, %more) = @_;
+	my $run = $t->{runs}[-1];
+	@$run{ qw(state reasonResolved resolved), keys %more } = (state_for($reason), $reason, $m->{win}, values %more);
+	return 0 if $m->follow($t, $reason);
+	$m->{letters}{ $t->{def}{id} } = $reason if is_dead($t->{def}, $reason);
+	return 1;
+}
+
+# What ends a task that is not resolved, whatever is left to it: cancel, skip, the
+# deadline.
 sub end_task
 {
-	my ($m, $t, $reason) = @_;
-	if (!@{ $t->{runs} })
+	my ($m, $t, $reason, %more) = @_;
+	push @{ $t->{runs} },
+	  {
+		state         => 'pending',
+		reasonCreated => $reason eq 'skipped' ? 'skip' : 'exception',
+		attempt       => 0,
+		lost          => policy_of($t->{def})->{lost},
+		scheduled     => $m->{win}
+	  }
+	  unless @{ $t->{runs} };
+	return $m->end_run($t, $reason, %more);
+}
+
+sub group_of { my ($d) = @_; return $d->{group} // $d->{id} }
+
+# Unresolved tasks of a group that are not past their deadlines.
+sub unresolved
+{
+	my ($m, $gid) = @_;
+	return grep { my $t = $m->{tasks}{$_}; !is_resolved($t) && !$m->is_late($t) } sort keys %{ $m->{groups}{$gid}{tasks} };
+}
+
+# Cancel a task with its group.  If it was released by what did that, or would
+# have been, it may be cancelled before or after that.
+sub cancel_member
+{
+	my ($m, $t) = @_;
+	my $run  = $t->{runs}[-1];
+	my $both = !$run ? @{ $t->{def}{deps} } > 0
+	  : @{ $t->{runs} } == 1 && $run->{reasonCreated} eq 'scheduled' && $t->{batch} == $m->{batch};
+	return $m->end_task($t, 'canceled', $both ? (both => 1) : ());
+}
+
+sub is_fatal_end
+{
+	my ($t) = @_;
+	return is_fatal($t->{def}, @{ $t->{runs}[-1] }{qw(reasonResolved by_worker)});
+}
+
+# Tasks that ended so take their groups with them.
+sub cancel_groups
+{
+	my ($m, @ids) = @_;
+	my %groups = map { group_of($_->{def}) => 1 } grep { is_fatal_end($_) } map { $m->{tasks}{$_} } @ids;
+	for my $gid (sort keys %groups)
 	{
-		push @{ $t->{runs} },
-		  {
-			state          => 'exception',
-			reasonCreated  => 'exception',
-			reasonResolved => $reason,
-			scheduled      => $m->{win},
-			resolved       => $m->{win}
-		  };
-		return;
+		my @members = $m->unresolved($gid);
+		$m->cancel_member($m->{tasks}{$_}) for @members;
+		$m->release(@members);
 	}
-	$m->end_run($t, $reason, '');
 	return;
 }
 
 # One run of a batch: its outcome, and whether the task is resolved for good.
 sub resolve_run
 {
-	my ($m, $id, $i, $reason) = @_;
+	my ($m, $id, $i, $reason, $words) = @_;
 	my $t = $m->{tasks}{$id} or return ('not-found', 0);
 	my $run = $i >= 0 && $t->{runs}[$i] or return ('not-found', 0);
 	if ($i == $#{ $t->{runs} } && $run->{state} eq 'running')
 	{
-		my $final = $m->end_run($t, $reason, $worker_reasons{$reason});
+		my $final = $m->end_run($t, $reason, by_worker => 1, %{ $words // {} });
 		return ($final ? 'resolved' : 'retried', $final);
 	}
-	my $after = $reason eq 'completed' || $reason eq 'failed' ? 0 : 1;
+	my $next  = $t->{runs}[ $i + 1 ];
+	my $after = $run->{state} eq 'exception' || $next && $next->{reasonCreated} =~ /retry$/ ? 1 : 0;
 	return ('repeated', 0)
-	  if ($run->{reasonResolved} // '') eq $reason && $#{ $t->{runs} } - $i <= $after;
+	  if ($run->{reasonResolved} // '') eq $reason && $#{ $t->{runs} } - $i <= $after
+	  && ($reason ne 'canceled' || $run->{by_worker});
 	return ('conflict', 0);
 }
 
-# The batch; one report is a batch of one.  Returns the outcomes.
+# The batch; one report is a batch of one, and may have words: an error or a
+# result; and what replaces the delay and the number of attempts that follow.
+# Returns the outcomes.
 sub resolve
 {
-	my ($m, $reason, @runs) = @_;
+	my ($m, $reason, $words, @runs) = @_;
 	my (@outcomes, @final);
 	for my $r (@runs)
 	{
-		my ($outcome, $final) = $m->resolve_run(@$r, $reason);
+		my ($outcome, $final) = $m->resolve_run(@$r, $reason, $words);
 		push @outcomes, $outcome;
 		push @final, $r->[0] if $final;
 	}
 	$m->release(@final);
+	$m->cancel_groups(@final);
 	return @outcomes;
 }
 
@@ -263,8 +387,8 @@ sub schedule
 {
 	my ($m, $id) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
-	return 'TQ409' if $t->{def}{deadline} < $m->{now};
-	$m->add_pending($t, 'scheduled') unless @{ $t->{runs} };
+	return 'TQ409' if $m->is_late($t);
+	$m->add_first($t) unless @{ $t->{runs} };
 	return;
 }
 
@@ -272,22 +396,73 @@ sub rerun
 {
 	my ($m, $id) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
-	return 'TQ409' if $t->{def}{deadline} < $m->{now};
+	return 'TQ409' if $m->is_late($t);
 	my $n = @{ $t->{runs} };
 	return if $n && !is_resolved($t);
 	return 'TQ409' if $n >= MAX_RUNS;
 	$t->{left} = min($t->{def}{retries}, MAX_RUNS - ($n + 1));
-	$m->add_pending($t, 'rerun');
+	$m->add_run($t, 'rerun', [ 0, 0 ], attempt => 0, lost => policy_of($t->{def})->{lost});
+	delete $m->{letters}{$id};
 	return;
+}
+
+# A dead letter is tried again, before its task's deadline.
+sub redrive
+{
+	my ($m, $id) = @_;
+	return 'TQ404' unless exists $m->{letters}{$id};
+	return $m->rerun($id);
+}
+
+# Past the deadline that is a new task; $s is its status, by the server.  Returns
+# an SQLSTATE, or undef and its id.  What the old one depended on is asked for
+# again if it never ran.
+sub redrive_late
+{
+	my ($m, $id, $s) = @_;
+	my $t = $m->{tasks}{$id};
+	return 'TQ404' unless $t && exists $m->{letters}{$id};
+	my %d = (%{ $t->{def} }, id => $s->{taskId} // 'unknown', group => group_of($t->{def}), redriven => 1);
+	my $ran = @{ $t->{runs} } > 1 || $t->{runs}[0]{reasonCreated} ne 'exception';
+	$d{deps}    = $ran ? [] : [ map { $_ eq $id ? $d{id} : $_ } @{ $d{deps} } ];
+	$d{span} //= $d{deadline} - $d{created};
+	$d{expires} = expires(\%d) - $d{deadline};
+	@d{qw(created deadline)} = ($m->{win}[0], $m->{win}[0] + $d{span});
+	$d{expires} += $d{deadline};
+	return 'TQ409' if $m->group_conflict(\%d);
+	return 'TQ400' if $m->bad_dependencies(\%d);
+	$d{deadline} = $s->{deadline} if ($s->{deadline} // 0) >= $d{deadline} && $s->{deadline} <= $d{deadline} + $m->{win}[1] - $m->{win}[0];
+	delete $m->{letters}{$id};
+	$m->add_edges($m->add_task(\%d));
+	return (undef, $d{id});
+}
+
+sub discard
+{
+	my ($m, $id) = @_;
+	return exists $m->{letters}{$id} && defined delete $m->{letters}{$id} ? undef : 'TQ404';
 }
 
 sub cancel
 {
 	my ($m, $id) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
-	return 'TQ409' if $t->{def}{deadline} < $m->{now};
+	return 'TQ409' if $m->is_late($t);
 	return if is_resolved($t);
 	$m->end_task($t, 'canceled');
+	$m->release($id);
+	return;
+}
+
+sub skip
+{
+	my ($m, $id, $output) = @_;
+	my $t = $m->{tasks}{$id} or return 'TQ404';
+	return 'TQ409' if $m->is_late($t);
+	my $state = state_of($t);
+	return if $state eq 'completed' && $t->{runs}[-1]{reasonResolved} eq 'skipped';
+	return 'TQ409' unless $state eq 'unscheduled' || $state eq 'pending';
+	$m->end_task($t, 'skipped', result => $output);
 	$m->release($id);
 	return;
 }
@@ -306,8 +481,7 @@ sub cancel_group
 	my ($m, $gid) = @_;
 	my $g = $m->{groups}{$gid} or return 'TQ404';
 	return 'TQ409' unless $g->{sealed};
-	my @ids = grep { my $t = $m->{tasks}{$_}; !is_resolved($t) && $t->{def}{deadline} > $m->{now} }
-	  sort keys %{ $g->{tasks} };
+	my @ids = $m->unresolved($gid);
 	$m->end_task($m->{tasks}{$_}, 'canceled') for @ids;
 	$m->release(@ids);
 	return (undef, @ids);
@@ -329,14 +503,43 @@ sub quarantine
 	return;
 }
 
+# When a claim ends that begins now: by the policy, or by the session's setting.
+sub end_of_claim
+{
+	my ($m, $t, $timeout) = @_;
+	return later($m->{win}, policy_of($t->{def})->{claim} // $timeout);
+}
+
 sub start_run
 {
 	my ($m, $t, $group, $worker, $timeout, $by_task) = @_;
 	my $run = $t->{runs}[-1];
-	@$run{qw(state workerGroup workerId by_task started takenUntil)} = (
-		'running', $group, $worker, $by_task, $m->{win},
-		[ map { $_ + $timeout } @{ $m->{win} } ]);
+	@$run{qw(state workerGroup workerId by_task takenUntil)} =
+	  ('running', $group, $worker, $by_task, $m->end_of_claim($t, $timeout));
+	$run->{started} //= $m->{win};
 	return;
+}
+
+# Does the last run wait in delayed?  When its time comes, it waits for upkeep.
+sub is_delayed
+{
+	my ($t) = @_;
+	return state_of($t) eq 'pending' && defined $t->{runs}[-1]{visibleAt} && !$t->{runs}[-1]{ready};
+}
+
+# Is the last run pending for too long?  Not if it was deferred.
+sub is_pending_too_long
+{
+	my ($m, $t) = @_;
+	my $run = $t->{runs}[-1];
+	return $run->{state} eq 'pending' && !exists $run->{started} && !policy_of($t->{def})->{alert}
+	  && $m->is_over($run->{until});
+}
+
+sub is_claimable
+{
+	my ($m, $t) = @_;
+	return state_of($t) eq 'pending' && !is_delayed($t) && !$m->is_pending_too_long($t) && !$m->is_late($t);
 }
 
 # Pending runs of a queue in the order of claims: [priority, batch, id].
@@ -345,11 +548,7 @@ sub line
 	my ($m, $queue) = @_;
 	return sort { $b->[0] <=> $a->[0] || $a->[1] <=> $b->[1] }
 	  map { [ $_->{def}{priority}, $_->{batch}, $_->{def}{id} ] }
-	  grep {
-		     $_->{def}{queue} eq $queue
-		  && state_of($_) eq 'pending'
-		  && $_->{def}{deadline} > $m->{now}
-	  } values %{ $m->{tasks} };
+	  grep { $_->{def}{queue} eq $queue && $m->is_claimable($_) } values %{ $m->{tasks} };
 }
 
 # The server handed out these [id, run]; returns what is wrong with that.
@@ -381,7 +580,7 @@ sub claim_task
 {
 	my ($m, $id, $i, $group, $worker, $timeout) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
-	return 'TQ409' if $t->{def}{deadline} <= $m->{now};
+	return 'TQ409' if $m->is_late($t);
 	return (undef, 0) if $m->quarantined($t->{def}{queue}, $group, $worker);
 	my $run = $t->{runs}[$i] or return 'TQ404';
 	return 'TQ409' if $i != $#{ $t->{runs} };
@@ -390,7 +589,7 @@ sub claim_task
 	  && $run->{by_task}
 	  && $run->{workerGroup} eq $group
 	  && $run->{workerId} eq $worker;
-	return 'TQ409' if $run->{state} ne 'pending';
+	return 'TQ409' unless $m->is_claimable($t);
 	$m->start_run($t, $group, $worker, $timeout, 1);
 	return (undef, 1);
 }
@@ -400,60 +599,189 @@ sub reclaim
 	my ($m, $id, $i, $timeout) = @_;
 	my $t   = $m->{tasks}{$id} or return 'TQ404';
 	my $run = $t->{runs}[$i]   or return 'TQ404';
-	return 'TQ409' if $t->{def}{deadline} <= $m->{now};
+	return 'TQ409' if $m->is_late($t);
 	return 'TQ409' if $i != $#{ $t->{runs} } || $run->{state} ne 'running';
 	$m->{workers}{"$t->{def}{queue}/$run->{workerGroup}/$run->{workerId}"} //= 0;
-	my $taken = $run->{takenUntil};
-	my $least = ref $taken ? $taken->[0] : $taken;
-	$run->{takenUntil} = [ map { max($least, $_ + $timeout) } @{ $m->{win} } ];
+	my $least = least($run->{takenUntil});
+	$run->{takenUntil} = [ map { max($least, $_) } @{ $m->end_of_claim($t, $timeout) } ];
+	return;
+}
+
+# The same run waits again; what it has used up stays so.
+sub defer
+{
+	my ($m, $id, $i, $after) = @_;
+	my $t   = $m->{tasks}{$id} or return 'TQ404';
+	my $run = $t->{runs}[$i]   or return 'TQ404';
+	return 'TQ409' if $m->is_late($t);
+	return 'TQ409' if $i != $#{ $t->{runs} } || $run->{state} ne 'running';
+	delete $run->{takenUntil};
+	@$run{qw(state visibleAt ready)} = ('pending', later($m->{win}, $after), $after == 0);
+	$t->{batch} = $m->{batch};
 	return;
 }
 
 # ---- time ----
 
-# Upkeep until nothing is due: deadlines, expired claims, expiry.  These ids the
-# server has afterwards: a task that has expired may be among them for a while.
-# Returns what is wrong with that.
+# What may end the last run of this task now, in the order in which a pass of
+# upkeep looks.
+sub due_reasons
+{
+	my ($m, $t) = @_;
+	my $p = policy_of($t->{def});
+	my $run = $t->{runs}[-1];
+	my @due;
+	return 'deadline-exceeded' if $m->is_late($t);
+	return unless $run;
+	push @due, 'run-timeout'
+	  if defined $p->{run} && !$p->{alert} && exists $run->{started} && $m->is_over(later($run->{started}, $p->{run}));
+	push @due, 'pending-timeout' if $m->is_pending_too_long($t);
+	push @due, 'claim-expired' if $run->{state} eq 'running' && $m->is_over($run->{takenUntil});
+	return @due;
+}
+
+# The reason for which the server has ended the last run of this task.
+sub server_reason
+{
+	my ($t, $s) = @_;
+	my $run = $s ? $s->{runs}[ max(0, $#{ $t->{runs} }) ] : undef;
+	return $run ? $run->{reasonResolved} : undef;
+}
+
+# Do what is due of a task, if anything is.  Of several things in any order the
+# server may have chosen one.
+sub end_due
+{
+	my ($m, $t, $is_calm, $s) = @_;
+	my @due = $m->due_reasons($t) or return 0;
+	my $reason = server_reason($t, $s) // '';
+	return 0 if $reason eq 'canceled' && $due[0] ne 'deadline-exceeded';
+	$reason = $due[0] if $is_calm || !grep { $_ eq $reason } @due;
+	my $final = $due[0] eq 'deadline-exceeded' ? $m->end_task($t, $reason) : $m->end_run($t, $reason);
+	push @{ $m->{ended} }, $t->{def}{id} if $final;
+	return 1;
+}
+
+# A member of a group that is being cancelled: at once, or when the server says
+# that other things came first.
+sub end_with_group
+{
+	my ($m, $t, $s) = @_;
+	return 0 if (server_reason($t, $s) // '') ne 'canceled';
+	$m->cancel_member($t);
+	push @{ $m->{ended} }, $t->{def}{id};
+	return 1;
+}
+
+# Upkeep until nothing is due: deadlines, timeouts, expired claims, groups, delayed
+# runs.  In calm there was one session that did it all, so each step came after
+# the other.
+sub pass_time
+{
+	my ($m, $is_calm, $server) = @_;
+	my (%doomed, $busy);
+	do
+	{
+		$busy = 0;
+		$m->{ended} = [];
+		for my $id (grep { !is_resolved($m->{tasks}{$_}) } $m->ids)
+		{
+			my $t = $m->{tasks}{$id};
+			$busy++ if $m->end_due($t, $is_calm, $server->{$id});
+			$busy++ if !is_resolved($t) && $doomed{ group_of($t->{def}) } && $m->end_with_group($t, $server->{$id});
+		}
+		$doomed{ group_of($_->{def}) } = 1 for grep { is_fatal_end($_) } map { $m->{tasks}{$_} } @{ $m->{ended} };
+		$m->release(@{ $m->{ended} });
+	} while ($busy);
+
+	# what is left should be gone, if the server has been wrong
+	for my $t (grep { !is_resolved($_) } values %{ $m->{tasks} })
+	{
+		my @due = $m->due_reasons($t);
+		push @due, 'canceled' if $doomed{ group_of($t->{def}) };
+		$m->end_task($t, $due[0]) if @due;
+		next unless is_delayed($t) && $m->is_over($t->{runs}[-1]{visibleAt});
+		$t->{runs}[-1]{ready} = 1;
+		$t->{batch} = $m->{batch};
+	}
+	return;
+}
+
+# Time has passed: $server is what it has now, by id.  A task that has expired
+# may be there for a while.  Returns what is wrong with that.
 sub upkeep
 {
-	my ($m, @there) = @_;
-	my (@final, @bad);
-	my $now = $m->{now};
-	for my $t (map { $m->{tasks}{$_} } $m->ids)
-	{
-		next if is_resolved($t);
-		my $run = $t->{runs}[-1];
-		if ($t->{def}{deadline} < $now)
-		{
-			$m->end_task($t, 'deadline-exceeded');
-			push @final, $t->{def}{id};
-		}
-		elsif ($run && $run->{state} eq 'running' && taken_before($run, $now))
-		{
-			push @final, $t->{def}{id} if $m->end_run($t, 'claim-expired', 'retry');
-		}
-	}
-	$m->release(@final);
-	my %there = map { $_ => 1 } @there;
+	my ($m, $is_calm, $server) = @_;
+	my @bad;
+	$m->pass_time($is_calm, $server);
 	for my $id ($m->ids)
 	{
-		my $age = $now - expires($m->{tasks}{$id}{def});
-		push @bad, "$id has not expired" if $there{$id} && $age > SLACK_MS + EXPIRY_MS;
-		next if $there{$id};
+		my $age = $m->{now} - expires($m->{tasks}{$id}{def});
+		push @bad, "$id has not expired" if $server->{$id} && $age > SLACK_MS + EXPIRY_MS;
+		next if $server->{$id};
 		push @bad, "$id is lost" if $age <= SLACK_MS;
 		$m->remove_task($id);
 	}
 	return @bad;
 }
 
-sub taken_before
+# ---- comparison ----
+
+# A run that was cancelled with its group before it was released, or after that:
+# the server says which.
+sub settle_both
 {
-	my ($run, $now) = @_;
-	my $taken = $run->{takenUntil};
-	return (ref $taken ? $taken->[1] : $taken) < $now;
+	my ($t, $run, $s) = @_;
+	return unless delete $run->{both};
+	my $created = $s->{runs}[0]{reasonCreated};
+	return if $created ne 'scheduled' && $created ne 'exception';
+	if ($created eq 'exception')
+	{
+		delete @$run{qw(visibleAt until)};
+		delete $t->{due} if @{ $t->{runs} } == 1;
+	}
+	elsif ($run->{reasonCreated} eq 'exception')
+	{
+		my $delay = first_delay($t->{def});
+		$run->{visibleAt} = later($run->{scheduled}, $delay) if $delay;
+		begin_total_time($t, $run->{scheduled});
+	}
+	$run->{reasonCreated} = $created;
+	return;
 }
 
-# ---- comparison ----
+# Compare a time that may be a window; it is learnt.
+sub time_differs
+{
+	my ($want, $got) = @_;
+	if (ref $$want)
+	{
+		return 'not in its window' if $got < $$want->[0] || $got > $$want->[1];
+		$$want = $got;
+	}
+	return $got == $$want ? undef : 'has changed';
+}
+
+sub run_differs
+{
+	my ($t, $i, $want, $got) = @_;
+	my %say = (%$want);
+	$say{attempt} = undef unless $t->{def}{policy} && ($i > 0 || $want->{attempt} > 0);
+	for my $k (qw(state reasonCreated reasonResolved workerGroup workerId attempt error))
+	{
+		return "$k " . ($say{$k} // 'absent') . ' expected' if ($say{$k} // '') ne ($got->{$k} // '');
+	}
+	for my $k (qw(scheduled started takenUntil resolved visibleAt))
+	{
+		# a run that is deferred for no time may be visible when it was scheduled
+		next if $k eq 'visibleAt' && !exists $got->{$k} && $want->{$k} && least($want->{$k}) <= $got->{scheduled};
+		return $k if exists $want->{$k} != exists $got->{$k};
+		next unless exists $want->{$k};
+		my $bad = time_differs(\$want->{$k}, $got->{$k});
+		return "$k $bad" if $bad;
+	}
+	return;
+}
 
 # What differs between a status of the server and the model; times that are
 # seen for the first time are learnt.
@@ -465,47 +793,62 @@ sub differs
 	return 'state ' . state_of($t) . " expected" if $s->{state} ne state_of($t);
 	return scalar(@$runs) . ' runs expected' if @$runs != @{ $s->{runs} };
 	return "retriesLeft $t->{left} expected" if $s->{retriesLeft} != $t->{left};
+	settle_both($t, $runs->[0], $s) if @$runs;
 	for my $i (0 .. $#$runs)
 	{
-		my ($want, $got) = ($runs->[$i], $s->{runs}[$i]);
-		for my $k (qw(state reasonCreated reasonResolved workerGroup workerId))
-		{
-			return "run $i: $k " . ($want->{$k} // 'absent') . ' expected'
-			  if ($want->{$k} // '') ne ($got->{$k} // '');
-		}
-		for my $k (qw(scheduled started takenUntil resolved))
-		{
-			return "run $i: $k" if exists $want->{$k} != exists $got->{$k};
-			next unless exists $want->{$k};
-			if (ref $want->{$k})
-			{
-				return "run $i: $k not in its window"
-				  if $got->{$k} < $want->{$k}[0] || $got->{$k} > $want->{$k}[1];
-				$want->{$k} = $got->{$k};
-			}
-			return "run $i: $k has changed" if $got->{$k} != $want->{$k};
-		}
+		my $bad = run_differs($t, $i, $runs->[$i], $s->{runs}[$i]);
+		return "run $i: $bad" if $bad;
 	}
-	return;
+	$t->{due} //= $t->{def}{deadline};
+	my $bad = time_differs(\$t->{due}, $s->{deadline});
+	my $due = $t->{due};
+	delete $t->{due} if !ref $due && $due == $t->{def}{deadline};
+	return $bad ? "deadline $bad: " . (ref $due ? "@$due" : $due) : undef;
 }
 
-# Numbers of a group by state, for group_progress().
+# Numbers of a group by state, for group_progress(): delayed, tolerated; and the
+# outcomes that there may be.
 sub group_counts
 {
 	my ($m, $gid) = @_;
-	my %n;
-	$n{ state_of($m->{tasks}{$_}) }++ for keys %{ $m->{groups}{$gid}{tasks} };
+	my %n = (outcomes => {});
+	my ($active, $forgiven) = (0, 0);
+	for my $t (map { $m->{tasks}{$_} } keys %{ $m->{groups}{$gid}{tasks} })
+	{
+		$n{tasks}++;
+		$n{ is_delayed($t) ? 'delayed' : state_of($t) }++;
+		$active ||= !is_resolved($t);
+		next if !is_resolved($t) || $t->{runs}[-1]{state} eq 'completed';
+		my @end = @{ $t->{runs}[-1] }{qw(reasonResolved by_worker)};
+		$n{tolerated}++ if is_tolerated($t->{def}, @end);
+		if (is_tolerated($t->{def}, @end) && policy_of($t->{def})->{effect} eq 'forgive')
+		{
+			$forgiven = 1;
+			next;
+		}
+		$n{outcomes}{ outcome_of($end[0]) } = 1;
+	}
+	$n{outcomes}{ $forgiven ? 'completed-with-errors' : 'completed' } = 1 unless %{ $n{outcomes} };
+	$n{outcomes} = { '' => 1 } if $active;
 	return \%n;
 }
 
-# Pending and running of a queue, as task_queue_counts() counts them.
+# What result() of a task says.
+sub result
+{
+	my ($m, $id) = @_;
+	my $t = $m->{tasks}{$id} or return 'TQ404';
+	return (undef, @{ $t->{runs} } ? $t->{runs}[-1]{result} : undef);
+}
+
+# Pending, delayed and running of a queue, as task_queue_counts() counts them.
 sub queue_counts
 {
 	my ($m, $queue) = @_;
 	my @all     = grep { $_->{def}{queue} eq $queue } values %{ $m->{tasks} };
-	my $running = grep { state_of($_) eq 'running' && !taken_before($_->{runs}[-1], $m->{now}) } @all;
-	my @line = $m->line($queue);
-	return (scalar(@line), $running);
+	my $running = grep { state_of($_) eq 'running' && !$m->is_over($_->{runs}[-1]{takenUntil}) } @all;
+	my $pending = grep { state_of($_) eq 'pending' && !is_delayed($_) && !$m->is_late($_) } @all;
+	return ($pending, $running);
 }
 
 1;

@@ -15,14 +15,24 @@ use Exporter 'import';
 use MIME::Base64 qw(encode_base64);
 use Time::Local qw(timegm);
 
-our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
+our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
-  seed_numbers pick array_literal);
+  seed_numbers pick array_literal random_policy random_wait delay_of policy_fault
+  policy_of first_delay budget_of is_tolerated is_fatal is_dead outcome_of is_loose
+  is_calm);
 
 # The virtual clock: round r begins at BASE + r * ROUND_MS, and a round takes
-# far less real time than half of that.  Deadlines lie half-way between two
-# rounds, and so does all expiry: none passes while a round is going on.
+# far less real time than the first of what follows.  Deadlines lie half-way
+# between two rounds, and so does all expiry: none passes while a round is going
+# on.  All that a policy makes due is due within CALM_MS of the middle, too, for
+# it counts from something that happens while a round is going on.
 #
+use constant ROUND_MS      => 600_000;
+use constant CALM_MS       => 180_000;
+
+# What is not due so long from now is not due while a round is going on.
+use constant NEAR_MS       => 50_000;
+
 # Expired rows must stay for SLACK_MS, and be gone EXPIRY_MS later: upkeep looks
 # at what expires within one hour together.
 use constant SLACK_MS      => 30 * 60_000;
@@ -32,7 +42,6 @@ use constant EXPIRY_MS     => 61 * 60_000;
 # so what follows may bear a time that is so much earlier than its cause.
 use constant SKEW_MS       => 2_000;
 
-use constant ROUND_MS      => 600_000;
 use constant BASE_MS       => 2_208_988_800_000;    # 2040-01-01T00:00:00Z
 use constant MAX_RUNS      => 6;
 use constant SHARED_QUEUES => 3;
@@ -94,6 +103,224 @@ sub pick
 	return $choices[ int(rand(@choices)) ];
 }
 
+# A source of small numbers that follows from a seed.
+sub dice_of
+{
+	my ($state) = @_;
+	return sub {
+		my ($sides) = @_;
+		$state = ($state * 1_103_515_245 + 12_345) & 0x7fff_ffff;
+		return ($state >> 12) % $sides;
+	};
+}
+
+# ---- policies (spec/policy.md 2) ----
+
+# Reasons that a policy may name in retryOn, and those that it does by default.
+my @retriable = qw(failed claim-expired worker-shutdown resource-unavailable internal-error intermittent-task
+  pending-timeout run-timeout);
+our @default_retry_on = qw(claim-expired worker-shutdown intermittent-task);
+
+# Is a time that is so far from something in a round itself in none?
+sub is_calm
+{
+	my ($ms) = @_;
+	my $off = abs($ms % ROUND_MS - ROUND_MS / 2);
+	return $ms == 0 || $off <= CALM_MS;
+}
+
+# A time to wait, in ms; most come to an end between this round and the next.
+sub random_wait
+{
+	my ($dice) = @_;
+	my $rounds = (0, 0, 0, 0, 0, 1, 1, 2)[ $dice->(8) ];
+	return $rounds * ROUND_MS + (2, 3, 4, 6, 7, 8)[ $dice->(6) ] * 60_000;
+}
+
+# The delay before the attempt that follows this one, without jitter (section 4).
+sub delay_of
+{
+	my ($p, $attempt) = @_;
+	my $delay = $p->{delay} // 0;
+	$delay *= ($p->{factor} // 1) * ($attempt + 1) if ($p->{kind} // '') eq 'linear';
+	$delay *= 2**$attempt if ($p->{kind} // '') eq 'exponential';
+	return $p->{max} && $delay > $p->{max} ? $p->{max} : $delay;
+}
+
+# Is a time to wait calm, and as long in rounds with all of its jitter?
+sub is_calm_wait
+{
+	my ($ms, $jitter) = @_;
+	return is_calm($ms) if !$jitter;
+	return $ms > 0 && is_calm($ms) && is_calm($ms + $jitter)
+	  && int($ms / ROUND_MS) == int(($ms + $jitter) / ROUND_MS);
+}
+
+# Does nothing that this policy and delay bring about fall into a round?
+sub is_all_calm
+{
+	my ($p, $first) = @_;
+	my $pending = $p->{pending} // 0;
+	return 0 unless is_calm_wait($pending, 0) && is_calm_wait($first, 0) && is_calm_wait($first + $pending, 0);
+	for my $attempt (0 .. MAX_RUNS - 2)
+	{
+		my $ms = delay_of($p, $attempt);
+		return 0 unless is_calm_wait($ms, $p->{jitter} // 0);
+		return 0 unless is_calm_wait($ms + $pending, $p->{jitter} // 0);
+	}
+	return 1;
+}
+
+sub random_backoff
+{
+	my ($p, $dice) = @_;
+	$p->{delay} = random_wait($dice) if $dice->(3);
+	$p->{kind} = (qw(fixed linear exponential))[ $dice->(3) ] if $dice->(3);
+	$p->{factor} = 1 + $dice->(3) if ($p->{kind} // '') eq 'linear' && $dice->(2);
+	$p->{max}    = random_wait($dice) if $dice->(3) == 0;
+	$p->{jitter} = 1000 * (1 + $dice->(90)) if $dice->(2);
+	return;
+}
+
+sub random_timeouts
+{
+	my ($p, $dice) = @_;
+	for my $which (qw(claim run pending total))
+	{
+		$p->{$which} = $dice->(12) ? random_wait($dice) : 0 if $dice->(3) == 0;
+	}
+	delete $p->{run}   if defined $p->{run} && defined $p->{total} && $p->{run} > $p->{total};
+	delete $p->{claim} if defined $p->{claim} && defined $p->{run} && $p->{claim} > $p->{run};
+	$p->{alert} = 1 if $dice->(8) == 0;
+	return;
+}
+
+# A policy by these numbers, for a definition with so many retries and a delay of
+# its own or none.  One task of two has none.
+sub random_policy
+{
+	my ($dice, $retries, $delay) = @_;
+	return if $dice->(2);
+	my $p;
+	do
+	{
+		$p = { retry_on => [@default_retry_on] };
+		$p->{retries} = $dice->(MAX_RUNS) if $dice->(2);
+		if ($dice->(2))
+		{
+			my %on = map { $_ => 1 } map { $retriable[ $dice->(scalar @retriable) ] } 0 .. $dice->(6);
+			$p->{retry_on} = [ sort keys %on ];
+			$p->{says_on} = 1;
+		}
+		$p->{lost} = $dice->(MAX_RUNS - ($p->{retries} // $retries)) if $dice->(3) == 0;
+		random_backoff($p, $dice) if $dice->(2);
+		random_timeouts($p, $dice);
+		$p->{pending} //= random_wait($dice) if defined $p->{lost} && $dice->(2);
+		$p->{first} = $dice->(6) ? random_wait($dice) : 0 if $dice->(5) == 0;
+		$p->{effect} = (qw(block cancel-group cancel-group tolerate forgive))[ $dice->(5) ] if $dice->(4);
+		$p->{dead} = $dice->(2) if $dice->(2);
+		$p->{form} = $dice->(5);
+	} until (is_all_calm($p, $delay // $p->{first} // 0) && policy_json($p) ne '{}');
+	return $p;
+}
+
+# The policy of a definition; that of Taskcluster for one that has none.
+my $plain = { retry_on => [@default_retry_on] };
+
+sub policy_of { my ($d) = @_; return $d->{policy} // $plain }
+
+# Milliseconds from scheduled until the first run of such a task is claimable.
+sub first_delay { my ($d) = @_; return $d->{delay} // policy_of($d)->{first} // 0 }
+
+# Which budget pays for another run after that reason: retries, lost or none.
+sub budget_of
+{
+	my ($d, $reason) = @_;
+	my $p = policy_of($d);
+	return 'none' unless grep { $_ eq $reason } @{ $p->{retry_on} };
+	return $reason eq 'claim-expired' && defined $p->{lost} ? 'lost' : 'retries';
+}
+
+# Does the end of a task for that reason count as completed (section 8, C10)?
+# Not if somebody else than its worker cancelled it.
+sub is_tolerated
+{
+	my ($d, $reason, $by_worker) = @_;
+	return 0 if $reason =~ /^(?:completed|skipped)$/ || $reason eq 'canceled' && !$by_worker;
+	return (policy_of($d)->{effect} // '') =~ /^(?:tolerate|forgive)$/;
+}
+
+# Does it take its group with it?
+sub is_fatal
+{
+	my ($d, $reason, $by_worker) = @_;
+	return 0 if $reason =~ /^(?:completed|skipped)$/ || $reason eq 'canceled' && !$by_worker;
+	return (policy_of($d)->{effect} // '') eq 'cancel-group';
+}
+
+# Is it kept as a dead letter?
+sub is_dead
+{
+	my ($d, $reason) = @_;
+	return $reason !~ /^(?:completed|skipped|canceled)$/ && !!policy_of($d)->{dead};
+}
+
+# How a group ended of which this was the first end that counts (section 10.7).
+sub outcome_of
+{
+	my ($reason) = @_;
+	return 'canceled' if $reason eq 'canceled';
+	return $reason =~ /^(?:deadline-exceeded|claim-expired|pending-timeout|run-timeout)$/ ? 'timed-out' : 'failed';
+}
+
+# Some of the shared tasks may be deferred: of them it is less clear who has
+# them, for that goes to and fro.
+sub is_loose { my ($id) = @_; return (seed_numbers('loose', $id))[0] % 4 == 0 }
+
+# The rule that a policy of a definition breaks, if it does: TQ400.
+sub policy_fault
+{
+	my ($d) = @_;
+	my $p    = $d->{policy};
+	my $wait = $d->{delay} // ($p ? $p->{first} : undef) // 0;
+	return 'delay' if $wait > $d->{deadline} - $d->{created};
+	return unless $p;
+	return 'runs' if $d->{retries} + ($p->{lost} // 0) > MAX_RUNS - 1;
+	return 'claimTimeout' if defined $p->{claim} && defined $p->{run} && $p->{claim} > $p->{run};
+	return 'runTimeout' if defined $p->{run} && defined $p->{total} && $p->{run} > $p->{total};
+	return $p->{wrong};
+}
+
+# Milliseconds as a duration, in one of its forms.
+sub duration_json
+{
+	my ($ms, $form) = @_;
+	my $s = $ms / 1000;
+	return $s if $form < 2 || $ms % 1000;
+	return "\"$s s\"" if $form == 2;
+	return sprintf('"%02d:%02d:%02d"', $s / 3600, $s / 60 % 60, $s % 60) if $form == 3;
+	return sprintf('"%d minutes %d seconds"', $s / 60, $s % 60);
+}
+
+sub policy_json
+{
+	my ($p) = @_;
+	my %ms = (claim => 'claimTimeout', run => 'runTimeout', pending => 'pendingTimeout', total => 'totalTimeout', first => 'delay');
+	my @backoff = map { "\"$_\":" . duration_json($p->{$_}, $p->{form}) } grep { defined $p->{$_} } qw(delay max jitter);
+	push @backoff, "\"kind\":\"$p->{kind}\"" if $p->{kind};
+	push @backoff, "\"factor\":$p->{factor}" if defined $p->{factor};
+	my @keys = map { "\"$ms{$_}\":" . duration_json($p->{$_}, $p->{form}) } grep { defined $p->{$_} } sort keys %ms;
+	push @keys, "\"retries\":$p->{retries}" if defined $p->{retries};
+	push @keys, "\"lostRetries\":$p->{lost}" if defined $p->{lost};
+	push @keys, '"retryOn":[' . join(',', map { "\"$_\"" } @{ $p->{retry_on} }) . ']' if $p->{says_on};
+	push @keys, '"retryBackoff":{' . join(',', @backoff) . '}' if @backoff;
+	push @keys, '"timeoutAlertOnly":true' if $p->{alert};
+	push @keys, "\"onUnsuccessful\":\"$p->{effect}\"" if $p->{effect};
+	push @keys, '"deadLetter":' . ($p->{dead} ? 'true' : 'false') if defined $p->{dead};
+	push @keys, "\"$p->{wrong}\":-1" if $p->{wrong};
+	return '{' . join(',', @keys) . '}';
+}
+
 sub shared_id
 {
 	my ($seed, $round, $client, $n) = @_;
@@ -139,6 +366,12 @@ sub shared_task
 		}
 		$deps{$id} = 1 if $r[1] % 100 < 5;
 	}
+	my $dice   = dice_of($r[6]);
+	my $delay  = $dice->(12) ? undef : random_wait($dice);
+	my $policy = random_policy($dice, $r[5] % MAX_RUNS, $delay);
+
+	# of these nobody could say whether the deadline has passed
+	delete $policy->{total} if $policy && defined $policy->{total} && !$policy->{total};
 	return {
 		id       => $id,
 		queue    => 'shared/q' . $r[2] % SHARED_QUEUES,
@@ -146,7 +379,10 @@ sub shared_task
 		deps     => [ sort keys %deps ],
 		all      => $r[4] % 2,
 		priority => 1 + $r[4] / 2 % 7,
-		retries  => $r[5] % MAX_RUNS,
+		policy   => $policy,
+		delay    => $delay,
+		given    => $r[5] % MAX_RUNS,
+		retries  => $policy && $policy->{retries} // $r[5] % MAX_RUNS,
 		created  => $start,
 		deadline => $dead,
 		expires  => defined $late ? $dead + $late * ROUND_MS : undef,
@@ -166,7 +402,9 @@ sub definition_json
 	  . ($deps           ? ",\"dependencies\":[$deps]"            : '')
 	  . ($d->{all}       ? ',"requires":"all-resolved"'           : '')
 	  . ',"priority":"' . $priorities[ $d->{priority} - 1 ] . '"'
-	  . ",\"retries\":$d->{retries}"
+	  . ',"retries":' . ($d->{given} // $d->{retries})
+	  . ($d->{policy}        ? ',"policy":' . policy_json($d->{policy}) : '')
+	  . (defined $d->{delay} ? ',"delay":' . $d->{delay} / 1000         : '')
 	  . ',"created":"' . time_of($d->{created}) . '"'
 	  . ',"deadline":"' . time_of($d->{deadline}) . '"'
 	  . (defined $d->{expires} ? ',"expires":"' . time_of($d->{expires}) . '"' : '')

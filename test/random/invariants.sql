@@ -1,28 +1,52 @@
 -- invariants.sql: what must hold of the tables of tq at any moment, seen by
 -- one snapshot.  One row for each thing that does not: (what, task, detail).
+-- All was done by upkeep that was due at random.done.
 WITH holder AS (
 	SELECT task, 'unscheduled' AS place FROM tq.unscheduled
 	UNION ALL SELECT task, 'pending' FROM tq.pending
 	UNION ALL SELECT task, 'delayed' FROM tq.delayed
 	UNION ALL SELECT task, 'running' FROM tq.run WHERE state = 2
+), stored AS (
+	SELECT task, run_id, state, reason_created, reason_resolved, retries_left, scheduled, started, taken_until, has_detail, 'run' AS place FROM tq.run
+	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'pending' FROM tq.pending
+	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'delayed' FROM tq.delayed
+), rule AS (
+	SELECT t.id AS task, q.task_queue_id LIKE 'own/%' AS is_own, t.retries, t.delay, t.deadline, coalesce(t.due, t.deadline) AS due, y.policy,
+		coalesce((y.policy ->> 'lostRetries')::int, -1) AS lost,
+		coalesce((y.policy ->> 'timeoutAlertOnly')::bool, false) AS alerts,
+		(SELECT jsonb_object_agg(key, extract(epoch FROM CASE jsonb_typeof(value)
+				WHEN 'number' THEN value::float8 * interval '1 s' ELSE (value #>> '{}')::interval END))
+			FROM jsonb_each(y.policy) WHERE key LIKE '%Timeout') AS seconds
+	FROM tq.task t JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.policy y ON y.id = t.policy
 ), every_run AS (
-	SELECT task, run_id, state, reason_created FROM tq.run
-	UNION ALL SELECT task, run_id, 1, reason_created FROM tq.pending
-	UNION ALL SELECT task, run_id, 1, reason_created FROM tq.delayed
+	SELECT s.*, r.is_own, r.retries, r.policy, r.lost, r.due, r.alerts,
+		coalesce(d.started, s.started) AS first_started,
+		coalesce(d.attempt, 0) AS attempt, coalesce(d.lost_left, r.lost) AS lost_left,
+		coalesce(s.started, d.started) + (r.seconds ->> 'runTimeout')::float8 * interval '1 s' AS run_until,
+		CASE WHEN s.started IS NULL AND d.started IS NULL AND s.state = 1
+			THEN coalesce(d.pending_until, s.scheduled + (r.seconds ->> 'pendingTimeout')::float8 * interval '1 s') END AS pending_until,
+		lag(s.run_id) OVER before AS last_id, lag(s.reason_resolved) OVER before AS last_reason,
+		lag(coalesce(d.attempt, 0)) OVER before AS last_attempt, lag(s.retries_left) OVER before AS last_retries_left,
+		lag(coalesce(d.lost_left, r.lost)) OVER before AS last_lost_left,
+		lead(s.reason_created) OVER before AS next_created
+	FROM stored s LEFT JOIN rule r ON r.task = s.task
+		LEFT JOIN tq.run_detail d ON s.has_detail AND d.task = s.task AND d.run_id = s.run_id
+	WINDOW before AS (PARTITION BY s.task ORDER BY s.run_id)
 ), last_run AS (
-	SELECT DISTINCT ON (task) task, run_id, state FROM every_run ORDER BY task, run_id DESC
+	SELECT DISTINCT ON (task) task, run_id, state, reason_resolved FROM every_run ORDER BY task, run_id DESC
 ), met AS (
 	SELECT e.dependent, e.required,
 		EXISTS (SELECT FROM every_run r WHERE r.task = e.required AND r.run_id >= e.from_run
 			AND (r.state = 3
-				OR u.all_resolved AND r.state IN (4, 5)
-				AND NOT EXISTS (SELECT FROM every_run n WHERE n.task = r.task
-					AND n.run_id = r.run_id + 1 AND n.reason_created IN (2, 3)))) AS is_met
+				OR (u.all_resolved OR coalesce(tq.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
+				AND coalesce(r.next_created, 0) NOT IN (2, 3, 7))) AS is_met
 	FROM tq.unscheduled u JOIN tq.edge e ON e.dependent = u.task
 ), leased AS (
 	SELECT unnest(tasks) AS task, due FROM tq.lease
 ), timed AS (
 	SELECT unnest(tasks) AS task, due, kind FROM tq.timer
+), done AS (
+	SELECT coalesce(nullif(current_setting('random.done', true), ''), '-infinity')::timestamptz AS at
 )
 -- where a task is
 SELECT 'more than one row holds an unresolved task' AS what, task, string_agg(place, ' ') AS detail
@@ -53,8 +77,9 @@ SELECT 'a run has an impossible row', task, run_id::text
 		OR (state = 2) <> (resolved IS NULL)
 		OR (state = 2) <> (reason_resolved = 0)
 		OR (worker IS NULL) <> (started IS NULL)
-		OR (worker IS NULL) <> (taken_until IS NULL)
-		OR state IN (2, 3, 4) AND worker IS NULL
+		OR worker IS NULL AND taken_until IS NOT NULL
+		OR worker IS NOT NULL AND taken_until IS NULL AND (NOT has_detail OR reason_resolved NOT IN (3, 4, 14, 15))
+		OR state IN (2, 3, 4) AND worker IS NULL AND reason_resolved <> 15
 UNION ALL
 SELECT 'a run of no task', r.task, r.run_id::text
 	FROM tq.run r WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = r.task)
@@ -90,17 +115,69 @@ SELECT 'a task waits for one that is gone', u.task, e.required::text
 UNION ALL
 SELECT 'copy of all_resolved differs', u.task, NULL
 	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task WHERE u.all_resolved <> t.all_resolved
+-- what runs have besides, and what they have to spend; how many retries there are
+-- after a run its worker may have said
+UNION ALL
+SELECT 'a detail and its run do not fit', coalesce(s.task, d.task), coalesce(s.run_id, d.run_id)::text
+	FROM stored s FULL JOIN tq.run_detail d ON d.task = s.task AND d.run_id = s.run_id
+	WHERE s.has_detail IS DISTINCT FROM (d.task IS NOT NULL)
+UNION ALL
+SELECT 'a budget is out of range', task, concat_ws(' ', run_id, retries_left, lost_left, attempt)
+	FROM every_run
+	WHERE retries_left NOT BETWEEN 0 AND current_setting('tq.max_runs')::int - 1 OR attempt NOT BETWEEN 0 AND run_id
+		OR CASE WHEN lost = -1 THEN lost_left <> -1 ELSE lost_left NOT BETWEEN 0 AND lost END
+UNION ALL
+SELECT 'a run is not paid for', task, concat_ws(' ', last_id, last_reason, last_retries_left, last_lost_left, last_attempt,
+		'then', run_id, reason_created, retries_left, lost_left, attempt)
+	FROM every_run
+	WHERE last_id IS NOT NULL AND CASE
+		WHEN reason_created = 4
+			THEN (retries_left, lost_left, attempt) <> (least(retries, current_setting('tq.max_runs')::int - (run_id + 1)), lost, 0)
+		WHEN last_reason = 6 AND lost <> -1
+			THEN (retries_left, lost_left, attempt) <> (last_retries_left, last_lost_left - 1, last_attempt)
+		ELSE lost_left <> last_lost_left OR policy IS NOT NULL AND attempt <> last_attempt + 1
+			OR retries_left <> last_retries_left - 1 AND NOT (is_own AND last_reason IN (2, 7, 8, 9, 10, 11)) END
+UNION ALL
+SELECT 'a delay is too short', s.task, s.run_id || ' ' || d.visible_at
+	FROM stored s JOIN tq.run_detail d ON d.task = s.task AND d.run_id = s.run_id
+	WHERE d.visible_at < s.scheduled
+		OR s.place = 'delayed' AND d.visible_at <> (SELECT y.visible_at FROM tq.delayed y WHERE y.task = s.task)
+UNION ALL
+SELECT 'a run is delayed and has no detail', task, run_id::text FROM stored WHERE place = 'delayed' AND NOT has_detail
+UNION ALL
+SELECT 'an early deadline is wrong', r.task, r.due || ' ' || (r.seconds ->> 'totalTimeout')
+	FROM rule r JOIN tq.task t ON t.id = r.task
+		LEFT JOIN (SELECT task, min(scheduled) AS first FROM stored WHERE reason_created NOT IN (5, 6) GROUP BY task) AS s ON s.task = r.task
+	WHERE t.due IS DISTINCT FROM CASE WHEN NOT r.alerts AND s.first IS NOT NULL
+		THEN nullif(least(s.first + (r.seconds ->> 'totalTimeout')::float8 * interval '1 s', t.deadline), t.deadline) END
+UNION ALL
+SELECT 'a dead letter of a task that is alive', l.task, l.task_id::text
+	FROM tq.dead_letter l JOIN last_run r ON r.task = l.task
+	WHERE r.state NOT IN (4, 5) OR r.reason_resolved <> l.reason OR r.reason_resolved IN (4, 16)
 -- time
+UNION ALL
+SELECT 'what was due has not been done', h.task, x.what || ' ' || x.due
+	FROM holder h JOIN rule r ON r.task = h.task LEFT JOIN every_run e ON e.task = h.task AND e.state IN (1, 2)
+		CROSS JOIN done
+		CROSS JOIN LATERAL (VALUES ('deadline', r.due), ('claim', CASE WHEN e.state = 2 THEN e.taken_until END),
+			('run', CASE WHEN NOT r.alerts THEN e.run_until END), ('pending', CASE WHEN NOT r.alerts THEN e.pending_until END),
+			('delayed', (SELECT y.visible_at FROM tq.delayed y WHERE y.task = h.task))) AS x (what, due)
+	WHERE x.due <= done.at
+UNION ALL
+SELECT 'nobody will look whether a run takes too long', e.task, e.run_id || ' ' || x.due
+	FROM every_run e CROSS JOIN LATERAL (VALUES (3, e.run_until), (4, e.pending_until)) AS x (kind, due)
+	WHERE e.state IN (1, 2) AND x.due < e.due AND NOT e.alerts
+		AND NOT EXISTS (SELECT FROM timed i WHERE i.task = e.task AND i.kind = x.kind AND i.due <= x.due + interval '1 ms')
 UNION ALL
 SELECT 'a running run has no lease', r.task, r.run_id || ' until ' || r.taken_until
 	FROM tq.run r
 	WHERE r.state = 2 AND NOT EXISTS (SELECT FROM leased l
 		WHERE l.task = r.task AND l.due <= r.taken_until + interval '1 ms')
 UNION ALL
-SELECT 'an unresolved task has no deadline timer', t.id, t.deadline::text
+SELECT 'an unresolved task has no deadline timer', t.id, coalesce(t.due, t.deadline)::text
 	FROM holder h JOIN tq.task t ON t.id = h.task
 	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1
-		AND x.due <= t.deadline + coalesce(current_setting('tq.deadline_delay', true), '0')::interval + interval '1 ms')
+		AND x.due <= coalesce(t.due, t.deadline) + coalesce(current_setting('tq.deadline_delay', true), '0')::interval + interval '1 ms')
 UNION ALL
 SELECT 'a task has no timer for its expiry', t.id, t.expires::text
 	FROM tq.task t
