@@ -124,7 +124,7 @@ SELECT 'a detail and its run do not fit', coalesce(s.task, d.task), coalesce(s.r
 UNION ALL
 SELECT 'a budget is out of range', task, concat_ws(' ', run_id, retries_left, lost_left, attempt)
 	FROM every_run
-	WHERE retries_left NOT BETWEEN 0 AND current_setting('tq.max_runs')::int - 1 OR attempt NOT BETWEEN 0 AND run_id
+	WHERE retries_left NOT BETWEEN 0 AND coalesce(current_setting('tq.max_runs', true), '50')::int - 1 OR attempt NOT BETWEEN 0 AND run_id
 		OR CASE WHEN lost = -1 THEN lost_left <> -1 ELSE lost_left NOT BETWEEN 0 AND lost END
 UNION ALL
 SELECT 'a run is not paid for', task, concat_ws(' ', last_id, last_reason, last_retries_left, last_lost_left, last_attempt,
@@ -132,7 +132,7 @@ SELECT 'a run is not paid for', task, concat_ws(' ', last_id, last_reason, last_
 	FROM every_run
 	WHERE last_id IS NOT NULL AND CASE
 		WHEN reason_created = 4
-			THEN (retries_left, lost_left, attempt) <> (least(retries, current_setting('tq.max_runs')::int - (run_id + 1)), lost, 0)
+			THEN (retries_left, lost_left, attempt) <> (least(retries, coalesce(current_setting('tq.max_runs', true), '50')::int - (run_id + 1)), lost, 0)
 		WHEN last_reason = 6 AND lost <> -1
 			THEN (retries_left, lost_left, attempt) <> (last_retries_left, last_lost_left - 1, last_attempt)
 		ELSE lost_left <> last_lost_left OR policy IS NOT NULL AND attempt <> last_attempt + 1
