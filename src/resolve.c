@@ -202,9 +202,9 @@ follow_end(Ending *ending, const TqRun *run, const TqTask *task,
 	return false;
 }
 
-/* Of the tasks that ended without success: letters, and what others suffer. */
+/* Tasks that ended without success: their letters, and what becomes of their groups. */
 static void
-suffer(const Ending *ending, TimestampTz now)
+act_on_failures(const Ending *ending, TimestampTz now)
 {
 	TqRun *dead = palloc(sizeof(TqRun) * Max(ending->nfinals, 1));
 	TqTask *tasks = palloc(sizeof(TqTask) * Max(ending->nfinals, 1));
@@ -244,9 +244,10 @@ write_ending(Ending *ending, TimestampTz now)
 	tq_depend_release(ending->finals, ending->nfinals, now);
 	for (int i = 0; i < ending->nfinals; i++)
 	{
-		if (ending->finals[i].policy != 0)
+		if (ending->finals[i].policy != 0 &&
+			tq_policy_applies(ending->finals[i].reason))
 		{
-			suffer(ending, now);
+			act_on_failures(ending, now);
 			return;
 		}
 	}
