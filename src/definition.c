@@ -235,16 +235,42 @@ checked_scopes(const TqSlug *task_id, char **scopes, int n)
 	return text_array(scopes, n);
 }
 
+/*
+ * Read a policy.  Most tasks that are created one after the other have the
+ * same, so the last one that was right is remembered.
+ */
+static TqGivenPolicy
+parse_policy(const TqSlug *task_id, const Jsonb *policy)
+{
+	static char last[TQ_POLICY_BYTES];
+	static Size last_size = 0;
+	static TqGivenPolicy last_given;
+	Size size = VARSIZE(policy);
+	TqGivenPolicy given;
+	const char *fault;
+
+	if (size == last_size && memcmp(policy, last, size) == 0)
+		return last_given;
+	fault = tq_policy_parse(policy, &given);
+	if (fault != NULL)
+		refuse(task_id, "policy", fault);
+	if (size <= sizeof(last))
+	{
+		memcpy(last, policy, size);
+		last_size = size;
+		last_given = given;
+	}
+	return given;
+}
+
 /* The policy that was given; what it says of retries and delay is the task's. */
 static void
 take_policy(TqTask *task, Jsonb *policy)
 {
-	TqGivenPolicy given;
-	const char *fault = tq_policy_parse(policy, &given);
+	TqGivenPolicy given = parse_policy(&task->task_id, policy);
+	const char *fault;
 	int retries = task->retries;
 
-	if (fault != NULL)
-		refuse(&task->task_id, "policy", fault);
 	if (given.retries != TQ_OFF)
 		retries = given.retries;
 	if (given.delay != TQ_OFF)
