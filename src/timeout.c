@@ -6,7 +6,9 @@
  * Room 4.  Steps of upkeep.c, under its rules: a row of timer says only "look
  * at these tasks"; what has happened is decided by each task's own row, under
  * its lock, which is never waited for.  That a run was deferred, lost, or
- * retried meanwhile makes a row stale and no more.
+ * retried meanwhile makes a row stale and no more.  Two kinds of rows are
+ * orders: to alert of a total time, which leaves no trace in the task's row,
+ * and to cancel what is left of a group, but for what was rerun since.
  *
  * Every run that is pending or running has the timers that it needs: one for
  * its pending time is written when it becomes pending, one for its running
