@@ -258,7 +258,7 @@ run("SELECT tq.report_completed('$task', 1)");
 is(told($queues), 'tq_queue_q/work 1', 'queue: a dependent that goes on');
 run("SELECT tq.rerun_task('$task')");
 is(told($queues), 'tq_queue_q/work 1', 'queue: a rerun');
-run("SELECT count(tq.enqueue('q/work', delay => '5 s')) FROM generate_series(1, 2)");
+run("SELECT tq.enqueue_tasks('q/work', '{\"{}\",\"{}\"}', delay => '5 s')");
 is(told($queues), '', 'queue: nothing of what is delayed');
 $node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.delayed)') or die 'nothing is released';
 is(told($queues), 'tq_queue_q/work 2', 'queue: but when it is due');
