@@ -11,7 +11,8 @@
  * Two sessions that create the same task meet at the unique index of task_id:
  * the second waits for the first, then finds the task and compares.  Locks in
  * one call, in this order: queues by name, policies, groups by slug, task_id by
- * slug, then the tasks it depends on.  A task's id is greater than those of the tasks it depends on.
+ * slug, then the tasks it depends on.  A task's id is greater than those of the
+ * tasks it depends on.
  */
 #include "rules.h"
 

@@ -303,7 +303,6 @@ typedef enum TqTimer
 	TQ_TIMER_CANCEL = 6         /* of a group that is being canceled */
 } TqTimer;
 
-extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
 /* When to look at which task. */
 typedef struct TqLook
 {
@@ -311,6 +310,7 @@ typedef struct TqLook
 	int64 task;
 } TqLook;
 
+extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
 extern void tq_timers_insert(TqTimer kind, const TqLook *looks, int n);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
