@@ -346,8 +346,8 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 
 /*
  * Trigger on tq.message: a row that is loaded is written by the transaction
- * that loads it, and nothing is published until that session has ended: the
- * sequence of ids, and the tasks, may come after it.
+ * that loads it.  Nothing is published before the database is in use
+ * (activation.c), so the sequence of ids, and the tasks, may be loaded later.
  */
 Datum
 tq_stamp_message(PG_FUNCTION_ARGS)
@@ -367,7 +367,6 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 				 errhint("It belongs to tq.message.")));
 	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
 	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
-	tq_shmem_load_begin();
 	tq_shmem_note_message();
 	return PointerGetDatum(
 		heap_modify_tuple_by_cols(trigger->tg_trigtuple,

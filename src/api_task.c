@@ -20,6 +20,7 @@ PG_FUNCTION_INFO_V1(tq_schedule_task);
 PG_FUNCTION_INFO_V1(tq_rerun_task);
 PG_FUNCTION_INFO_V1(tq_cancel_task);
 PG_FUNCTION_INFO_V1(tq_skip_task);
+PG_FUNCTION_INFO_V1(tq_delete_task);
 PG_FUNCTION_INFO_V1(tq_result);
 PG_FUNCTION_INFO_V1(tq_dependency_results);
 PG_FUNCTION_INFO_V1(tq_status);
@@ -260,8 +261,8 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	set_ids(fcinfo, &task, result);
 	checked = read_checked(fcinfo);
 	task.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
-	tq_definition_check_payload(&task);
 	tq_definition_fill(&task, &checked);
+	tq_definition_check_payload(&task);
 	(void) tq_create(&task, 1, TQ_REPEAT_LATER, now);
 	tq_plan_close();
 	PG_RETURN_TQ_SLUG_P(result);
@@ -395,6 +396,21 @@ Datum
 tq_cancel_task(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_cancel));
+}
+
+/*
+ * delete_task(task_id slugid) -> void (api.md): whatever its state is, past its
+ * deadline too.  A claim of its run is lost: the worker's report is TQ404.
+ */
+Datum
+tq_delete_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+
+	tq_plan_open(false);
+	tq_lifecycle_delete(tq_task_get(task_id, false));
+	tq_plan_close();
+	PG_RETURN_VOID();
 }
 
 /* skip_task(task_id slugid, output jsonb) -> status (spec/policy.md 5) */

@@ -3,11 +3,15 @@
  *	  SQL functions for upkeep, and the words for stored numbers.
  *
  * Room 5: doors.  upkeep() does in one transaction what the background worker
- * does in many.
+ * does in many: each step in a subtransaction of its own, so that a step that
+ * fails undoes nothing of the others.
  */
 #include "api.h"
 
+#include "access/xact.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
 
 #include "shmem.h"
 #include "upkeep.h"
@@ -21,7 +25,7 @@ PG_FUNCTION_INFO_V1(tq_priority_name_sql);
 
 /* All batches of one step; what is published is one batch. */
 static int64
-run_step(TqStep step)
+run_step(TqStep step, bool bisect)
 {
 	TqMark mark = TQ_MARK_BEGIN;
 	TqBatch batch;
@@ -29,23 +33,113 @@ run_step(TqStep step)
 
 	do
 	{
-		tq_upkeep_step(step, &mark, &batch);
+		tq_upkeep_step(step, bisect, &mark, &batch);
 		tasks += batch.tasks;
 		CHECK_FOR_INTERRUPTS();
 	} while (batch.more && step != TQ_STEP_PUBLISH);
 	return tasks;
 }
 
-/* upkeep() -> (step text, tasks bigint), a row for each step */
+/* Must an error end the call, as the caller or an operator wants it? */
+static bool
+ends_call(const ErrorData *error)
+{
+	return ERRCODE_TO_CATEGORY(error->sqlerrcode) ==
+			   ERRCODE_OPERATOR_INTERVENTION ||
+		   error->elevel > ERROR;
+}
+
+/* Runs a step in a subtransaction; NULL, or the error that rolled it back. */
+static ErrorData *
+try_step(TqStep step, bool bisect, int64 *tasks)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		*tasks = run_step(step, bisect);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	if (error != NULL && ends_call(error))
+		ReThrowError(error);
+	return error;
+}
+
+/* A step that fails goes on without the tasks that fail; false if it cannot. */
+static bool
+take_step(TqStep step, int64 *tasks)
+{
+	ErrorData *error = try_step(step, false, tasks);
+
+	if (error != NULL)
+		error = try_step(step, true, tasks);
+	if (error == NULL)
+		return true;
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("maintenance step \"%s\" failed: %s",
+					tq_step_name(step),
+					error->message),
+			 errdetail("The other steps are not affected."),
+			 errhint("It is tried again by the next call.")));
+	return false;
+}
+
+/* Is there anything to be maintained?  A copy stays still (activation.c). */
+static bool
+is_in_use(void)
+{
+	bool result;
+
+	tq_plan_open(true);
+	result = tq_activation_is_done();
+	tq_plan_close();
+	return result;
+}
+
+static bool
+may_maintain(void)
+{
+	if (!tq_maintenance)
+		ereport(NOTICE,
+				(errmsg("tq.maintenance is off: nothing is done"),
+				 errhint(
+					 "Reset it for the database when its copy is complete.")));
+	return tq_maintenance && is_in_use();
+}
+
+/*
+ * upkeep() -> (step text, tasks bigint), a row for each step (api.md).  tasks is
+ * what the step changed: tasks, published messages, or emptied places of the
+ * log; NULL where the step failed, which is reported as a WARNING.
+ */
 Datum
 tq_upkeep(PG_FUNCTION_ARGS)
 {
+	bool allowed = may_maintain();
+
 	InitMaterializedSRF(fcinfo, 0);
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
+		int64 tasks = 0;
+		bool done = !allowed || take_step((TqStep) step, &tasks);
 		Datum values[2] = {CStringGetTextDatum(tq_step_name((TqStep) step)),
-						   Int64GetDatum(run_step((TqStep) step))};
-		bool nulls[2] = {false, false};
+						   Int64GetDatum(tasks)};
+		bool nulls[2] = {false, !done};
 
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}
@@ -61,47 +155,109 @@ interval_of(int64 us)
 	return IntervalPGetDatum(interval);
 }
 
-static void
-put_activity(ReturnSetInfo *result, const char *name,
-			 const TqActivity *activity, bool has_tasks)
+/* Columns of worker_activity(), from 0. */
+enum
 {
-	bool is_timed = activity->max_late_at != DT_NOBEGIN;
-	Datum values[7] = {CStringGetTextDatum(name),
-					   Int64GetDatum(activity->batches),
-					   Int64GetDatum(activity->tasks),
-					   TimestampTzGetDatum(activity->last_at),
-					   interval_of(activity->last_late),
-					   interval_of(activity->max_late),
-					   TimestampTzGetDatum(activity->max_late_at)};
-	bool nulls[7] = {false,
-					 false,
-					 !has_tasks,
-					 activity->last_at == DT_NOBEGIN,
-					 !is_timed,
-					 !is_timed,
-					 !is_timed};
+	COLUMN_STEP,
+	COLUMN_STATE,
+	COLUMN_BATCHES,
+	COLUMN_TASKS,
+	COLUMN_LAST_AT,
+	COLUMN_LAST_LATE,
+	COLUMN_MAX_LATE,
+	COLUMN_MAX_LATE_AT,
+	COLUMN_FAILURES,
+	COLUMN_FAILED_AT,
+	COLUMN_ERROR,
+	COLUMNS
+};
 
+static const char *
+state_name(TqWorkerState state)
+{
+	switch (state)
+	{
+		case TQ_WORKER_ABSENT:
+			return "absent";
+		case TQ_WORKER_RUNNING:
+			return "running";
+		case TQ_WORKER_OFF:
+			return "off";
+		case TQ_WORKER_UNUSED:
+			return "unused";
+	}
+	return NULL;
+}
+
+static void
+put_numbers(const TqActivity *activity, bool is_step, Datum *values,
+			bool *nulls)
+{
+	values[COLUMN_BATCHES] = Int64GetDatum(activity->batches);
+	nulls[COLUMN_BATCHES] = false;
+	values[COLUMN_LAST_AT] = TimestampTzGetDatum(activity->last_at);
+	nulls[COLUMN_LAST_AT] = activity->last_at == DT_NOBEGIN;
+	if (!is_step)
+		return;
+	values[COLUMN_TASKS] = Int64GetDatum(activity->tasks);
+	values[COLUMN_FAILURES] = Int64GetDatum(activity->failures);
+	nulls[COLUMN_TASKS] = nulls[COLUMN_FAILURES] = false;
+	values[COLUMN_LAST_LATE] = interval_of(activity->last_late);
+	values[COLUMN_MAX_LATE] = interval_of(activity->max_late);
+	values[COLUMN_MAX_LATE_AT] = TimestampTzGetDatum(activity->max_late_at);
+	nulls[COLUMN_LAST_LATE] = nulls[COLUMN_MAX_LATE] =
+		nulls[COLUMN_MAX_LATE_AT] = activity->max_late_at == DT_NOBEGIN;
+	values[COLUMN_FAILED_AT] = TimestampTzGetDatum(activity->failed_at);
+	values[COLUMN_ERROR] = CStringGetTextDatum(activity->error);
+	nulls[COLUMN_FAILED_AT] = nulls[COLUMN_ERROR] = activity->failed_at ==
+													DT_NOBEGIN;
+}
+
+/* A row of worker_activity(); activity is NULL where there is no worker. */
+static void
+put_activity(ReturnSetInfo *result, const char *name, const char *state,
+			 const TqActivity *activity, bool is_step)
+{
+	Datum values[COLUMNS];
+	bool nulls[COLUMNS];
+
+	memset(nulls, true, sizeof(nulls));
+	values[COLUMN_STEP] = CStringGetTextDatum(name);
+	values[COLUMN_STATE] = CStringGetTextDatum(state);
+	nulls[COLUMN_STEP] = nulls[COLUMN_STATE] = false;
+	if (activity != NULL)
+		put_numbers(activity, is_step, values, nulls);
 	tq_put_row(result, values, nulls);
 }
 
 /*
- * worker_activity() -> (step text, batches bigint, tasks bigint, last_at
- * timestamptz, last_late interval, max_late interval, max_late_at timestamptz):
- * a row for the turns and one for each step; none where there is no worker.
+ * worker_activity() -> a row for the turns of the background worker, and one
+ * for each step; where there is no worker, only the first, which says so.
+ *
+ * state is that of the worker in the first row (running, off: tq.maintenance
+ * is off, unused: no client has used the database yet, absent), and ok or
+ * failing, if the last attempt failed, in the others.  Numbers count since the
+ * worker was started; error is that of the last failure, at failed_at.
  */
 Datum
 tq_worker_activity(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	const char *state = state_name(tq_shmem_state());
 	TqActivity activity;
+	bool found;
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (tq_shmem_activity(-1, &activity))
-		put_activity(result, "turn", &activity, false);
+	found = tq_shmem_activity(-1, &activity);
+	put_activity(result, "turn", state, found ? &activity : NULL, false);
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
 		if (tq_shmem_activity(step, &activity))
-			put_activity(result, tq_step_name((TqStep) step), &activity, true);
+			put_activity(result,
+						 tq_step_name((TqStep) step),
+						 activity.failing ? "failing" : "ok",
+						 &activity,
+						 true);
 	}
 	return (Datum) 0;
 }

@@ -100,8 +100,12 @@
 #if PG_VERSION_NUM >= 160000
 #define TqOwnsDatabase(database)                                              \
 	object_ownercheck(DatabaseRelationId, database, GetUserId())
+#define TqOwnsExtension(extension)                                            \
+	object_ownercheck(ExtensionRelationId, extension, GetUserId())
 #else
 #define TqOwnsDatabase(database) pg_database_ownercheck(database, GetUserId())
+#define TqOwnsExtension(extension)                                            \
+	pg_extension_ownercheck(extension, GetUserId())
 #endif
 
 #endif /* TQ_COMPAT_H */

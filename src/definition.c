@@ -43,6 +43,78 @@ refuse(const TqSlug *task_id, const char *key, const char *rule)
 			 errhint("Correct \"%s\" and send the definition again.", key)));
 }
 
+/* ---- sizes ---- */
+
+/* Refuses a value of a definition that is larger than a setting allows. */
+static void
+check_size(const TqSlug *task_id, const char *key, Size size, int limit,
+		   const char *setting)
+{
+	if (size <= limit)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg("\"%s\" of task definition is too large", key),
+		 errdetail("Task \"%s\": it has %zu bytes, and may have %d (%s).",
+				   tq_slug_text(task_id),
+				   size,
+				   limit,
+				   setting),
+		 errhint(
+			 "Keep large data elsewhere, and put into the task where it is.")));
+}
+
+static Size
+size_of(const void *value)
+{
+	return value == NULL ? 0 : VARSIZE_ANY(value);
+}
+
+/*
+ * All that is of no fixed size in a definition, but for the payload.  What one
+ * task has must never be more than other sessions, which hand it out, publish
+ * it or keep it, can take.
+ */
+static void
+check_sizes(const TqTask *task)
+{
+	const TqSlug *task_id = &task->task_id;
+
+	check_size(task_id,
+			   "tags",
+			   size_of(task->tags),
+			   tq_max_tags,
+			   "tq.max_tags");
+	check_size(task_id,
+			   "extra",
+			   size_of(task->extra),
+			   tq_max_extra,
+			   "tq.max_extra");
+}
+
+/* The payload, and the definition as a whole. */
+static void
+check_payload_size(const TqTask *task)
+{
+	Size payload = size_of(task->payload);
+	Size whole = payload + size_of(task->tags) + size_of(task->extra) +
+				 size_of(task->metadata) + size_of(task->routes) +
+				 size_of(task->scopes) + size_of(task->given_policy) +
+				 sizeof(TqSlug) * task->ndependencies;
+
+	check_size(&task->task_id,
+			   "payload",
+			   payload,
+			   tq_max_payload,
+			   "tq.max_payload");
+	check_size(&task->task_id,
+			   "task",
+			   whole,
+			   tq_max_definition,
+			   "tq.max_definition");
+}
+
 /* ---- values ---- */
 
 static bool
@@ -715,6 +787,8 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 	read_objects(&source, task);
 	read_policy(&source, task);
 	read_times(&source, task);
+	check_sizes(task);
+	check_payload_size(task);
 	return task;
 }
 
@@ -771,6 +845,7 @@ void
 tq_definition_check_payload(const TqTask *task)
 {
 	(void) checked_object(&task->task_id, "payload", task->payload);
+	check_payload_size(task);
 }
 
 /*
@@ -811,6 +886,7 @@ tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 					checked_object(task_id, "policy", arguments->policy));
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
+	check_sizes(task);
 }
 
 /* ---- for both ---- */

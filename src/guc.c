@@ -28,6 +28,11 @@ int tq_message_retention = 60 * 60;
 int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
 int tq_queue_slots = 4096;
+int tq_max_payload = 16 * 1024 * 1024;
+int tq_max_definition = 20 * 1024 * 1024;
+int tq_max_tags = 1024 * 1024;
+int tq_max_extra = 1024 * 1024;
+bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int64 tq_clock_offset = 0;
 
@@ -234,6 +239,63 @@ define_numbers(void)
 							NULL);
 }
 
+/*
+ * A definition, and what is made of it, must fit into a jsonb value, which
+ * takes 256 MB, and as JSON, in which a byte may become six, into the 1 GB of
+ * a text.
+ */
+#define MAX_SIZE (100 * 1024 * 1024)
+
+static void
+define_size(const char *name, const char *what, int *variable)
+{
+	DefineCustomIntVariable(name,
+							what,
+							"Measured as jsonb is stored, before compression.",
+							variable,
+							*variable,
+							1024,
+							MAX_SIZE,
+							PGC_SUSET,
+							GUC_UNIT_BYTE,
+							NULL,
+							NULL,
+							NULL);
+}
+
+static void
+define_bounds(void)
+{
+	define_size("tq.max_definition",
+				"How large a task definition may be as a whole.",
+				&tq_max_definition);
+	define_size("tq.max_extra",
+				"How large \"extra\" of a task may be.",
+				&tq_max_extra);
+	define_size("tq.max_payload",
+				"How large the payload of a task may be.",
+				&tq_max_payload);
+	define_size("tq.max_tags",
+				"How large the tags of a task may be.",
+				&tq_max_tags);
+}
+
+static void
+define_maintenance(void)
+{
+	DefineCustomBoolVariable(
+		"tq.maintenance",
+		"Whether maintenance of tq runs in a database.",
+		"Off keeps a copy still that a restore or logical replication fills.",
+		&tq_maintenance,
+		true,
+		PGC_SUSET,
+		0,
+		NULL,
+		NULL,
+		NULL);
+}
+
 /* What sizes shared memory is there only with it. */
 static void
 define_sizes(void)
@@ -259,6 +321,8 @@ void
 tq_guc_define(void)
 {
 	define_sizes();
+	define_bounds();
+	define_maintenance();
 	define_messages();
 	define_numbers();
 	define_times();

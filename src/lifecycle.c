@@ -232,3 +232,24 @@ tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 	else if (last.reason == TQ_RESOLVED_CANCELED)
 		announce(task, &last);
 }
+
+/*
+ * Deletes a task whatever its state is, as the expiry of a task does, and with
+ * it what maintenance has postponed and its dead letter.  The row in which the
+ * task stands is locked first, as for a transition, so that a task that is
+ * created just now and depends on this one is either seen here, or does not
+ * find it.  That there is no such row does not stop the deletion.
+ */
+void
+tq_lifecycle_delete(const TqTask *task)
+{
+	TqRun last;
+
+	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last) &&
+		last.place == TQ_PLACE_PENDING)
+		tq_pending_delete(&task->id, 1);
+	tq_artifacts_delete_of_tasks(&task->id, 1);
+	(void) tq_dead_letter_delete(&task->task_id);
+	if (tq_tasks_delete(&task->id, 1) == 0)
+		tq_refuse_missing_task(&task->task_id);
+}

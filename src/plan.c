@@ -69,6 +69,8 @@ tq_plan_open(bool read_only)
 									   &opening->callback);
 	reading = read_only;
 	depth++;
+	if (!read_only)
+		tq_activation_do();
 }
 
 void

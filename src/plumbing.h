@@ -97,6 +97,11 @@ extern int tq_message_retention;      /* s */
 extern int tq_subscription_retention; /* s */
 extern int tq_publish_interval;       /* ms */
 extern int tq_queue_slots;            /* of the claim cursor */
+extern int tq_max_payload;            /* bytes, as the next three */
+extern int tq_max_definition;
+extern int tq_max_tags;
+extern int tq_max_extra;
+extern bool tq_maintenance;
 extern bool tq_publish_retried_exceptions;
 extern int64 tq_clock_offset; /* us */
 
@@ -178,6 +183,10 @@ typedef struct TqMarks
 } TqMarks;
 
 #define TQ_HOUR_MS INT64CONST(3600000)
+
+/* activation.c: maintenance begins with the first use of a database. */
+extern bool tq_activation_is_done(void);
+extern void tq_activation_do(void);
 
 /* catalog.c */
 extern Oid tq_catalog_slugid_type(void);

@@ -149,6 +149,7 @@ extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
 							  TimestampTz now);
 extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_delete(const TqTask *task);
 
 /* ---- dead_letter.c: tasks that failed for good ---- */
 extern void tq_dead_letters_write(const TqRun *runs, const TqTask *tasks,

@@ -47,6 +47,7 @@
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "compat.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
@@ -71,6 +72,10 @@ typedef struct Activity
 	pg_atomic_uint64 last_late;
 	pg_atomic_uint64 max_late;
 	pg_atomic_uint64 max_late_at;
+	pg_atomic_uint64 failures;
+	pg_atomic_uint64 failed_at;
+	pg_atomic_uint32 failing;   /* 1: the last attempt has failed */
+	char error[TQ_SHMEM_ERROR]; /* of the last failure; under the lock */
 } Activity;
 
 /*
@@ -91,6 +96,7 @@ typedef struct WorkerSlot
 		next_due; /* see the banner; written by its worker; no lock */
 	pg_atomic_uint64 noted;    /* see the banner; no lock */
 	pg_atomic_uint32 messages; /* 1: something is to be published; no lock */
+	pg_atomic_uint32 state; /* TqWorkerState; written by its worker; no lock */
 	Activity turns;
 	Activity steps[TQ_SHMEM_STEPS];
 } WorkerSlot;
@@ -108,17 +114,6 @@ typedef struct Shared
 } Shared;
 
 /*
- * One per process that can have a session, by number of its PGPROC: the
- * database into which it restores.  Written by that process, forgotten by the
- * worker of the database once the session has ended; no lock.
- */
-typedef struct Load
-{
-	Oid database;
-	bool ended;
-} Load;
-
-/*
  * One per process that can have a session, by number of its PGPROC: on which
  * channels it may LISTEN.  Written by that process before it listens, and when
  * it ends; read by the publisher of the database after it has taken the
@@ -132,14 +127,28 @@ typedef struct Listen
 } Listen;
 
 static Shared *shared = NULL;
-static Load *loads = NULL;
 static Listen *listens = NULL;
 static WorkerSlot *my_slot = NULL;
 
-/* What the present transaction will tell. */
+/* What the present transaction reports at its commit. */
 static TimestampTz noted_due = DT_NOEND;
 static bool noted_message = false;
-static int noted_tell = 0;
+
+/*
+ * Requests to background workers.  A request belongs to the subtransaction
+ * that made it: it is dropped when that one is rolled back.
+ */
+typedef struct Request
+{
+	TqRequest what;
+	Oid database;
+	int level; /* nesting level of the transaction */
+} Request;
+
+#define REQUESTS_MAX 16
+
+static Request requests[REQUESTS_MAX];
+static int nrequests = 0;
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
 static shmem_startup_hook_type next_shmem_startup_hook = NULL;
@@ -156,12 +165,6 @@ shared_size(void)
 }
 
 static Size
-loads_size(void)
-{
-	return mul_size(MaxBackends, sizeof(Load));
-}
-
-static Size
 listens_size(void)
 {
 	return mul_size(MaxBackends, sizeof(Listen));
@@ -172,8 +175,7 @@ request(void)
 {
 	if (next_shmem_request_hook)
 		next_shmem_request_hook();
-	RequestAddinShmemSpace(
-		add_size(add_size(shared_size(), loads_size()), listens_size()));
+	RequestAddinShmemSpace(add_size(shared_size(), listens_size()));
 	RequestNamedLWLockTranche("TqWorkers", 1);
 }
 
@@ -186,6 +188,10 @@ begin_activity(Activity *activity)
 	pg_atomic_init_u64(&activity->last_late, 0);
 	pg_atomic_init_u64(&activity->max_late, 0);
 	pg_atomic_init_u64(&activity->max_late_at, (uint64) DT_NOBEGIN);
+	pg_atomic_init_u64(&activity->failures, 0);
+	pg_atomic_init_u64(&activity->failed_at, (uint64) DT_NOBEGIN);
+	pg_atomic_init_u32(&activity->failing, 0);
+	activity->error[0] = '\0';
 }
 
 static void
@@ -209,6 +215,7 @@ init_shared(void)
 		pg_atomic_init_u64(&shared->slots[i].next_due, (uint64) DT_NOBEGIN);
 		pg_atomic_init_u64(&shared->slots[i].noted, (uint64) DT_NOEND);
 		pg_atomic_init_u32(&shared->slots[i].messages, 0);
+		pg_atomic_init_u32(&shared->slots[i].state, TQ_WORKER_ABSENT);
 		begin_activities(&shared->slots[i]);
 	}
 }
@@ -224,9 +231,6 @@ startup(void)
 	shared = ShmemInitStruct("tq workers", shared_size(), &found);
 	if (!found)
 		init_shared();
-	loads = ShmemInitStruct("tq loads", loads_size(), &found);
-	if (!found)
-		memset(loads, 0, loads_size());
 	listens = ShmemInitStruct("tq listens", listens_size(), &found);
 	for (int i = 0; !found && i < MaxBackends; i++)
 	{
@@ -332,30 +336,73 @@ ask_rescan(void)
 	wake(&shared->launcher);
 }
 
+/* Has the worker of a database look at everything again. */
+static void
+wake_worker(Oid database)
+{
+	WorkerSlot *slot = find_slot(database);
+
+	if (slot == NULL)
+		return;
+	tell_message(slot);
+	tell_due(slot, TQ_LONG_AGO);
+}
+
+/* Carries out what was requested of background workers. */
+static void
+send_requests(void)
+{
+	for (int i = 0; i < nrequests; i++)
+	{
+		switch (requests[i].what)
+		{
+			case TQ_REQUEST_RESTART:
+				(void) tq_shmem_stop(requests[i].database, false);
+				break;
+			case TQ_REQUEST_START:
+				ask(requests[i].database);
+				wake_worker(requests[i].database);
+				break;
+			case TQ_REQUEST_WAKE:
+				wake_worker(requests[i].database);
+				break;
+			case TQ_REQUEST_RESCAN:
+				ask_rescan();
+				break;
+		}
+	}
+}
+
 /* Nothing here raises an error: the transaction is committed. */
 static void
 tell_committed(void)
 {
 	WorkerSlot *slot;
 
-	if (noted_tell & TQ_TELL_RESTART)
-		(void) tq_shmem_stop(MyDatabaseId, false);
-	if (noted_tell & TQ_TELL_START)
-		ask(MyDatabaseId);
-	if (noted_tell & TQ_TELL_RESCAN)
-		ask_rescan();
-	if (noted_due == DT_NOEND && !noted_message &&
-		!(noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
+	send_requests();
+	if (noted_due == DT_NOEND && !noted_message)
 		return;
 	slot = find_slot(MyDatabaseId);
 	if (slot == NULL)
 		return;
-	if (noted_message || (noted_tell & (TQ_TELL_WAKE | TQ_TELL_START)))
+	if (noted_message)
 		tell_message(slot);
 	if (noted_due != DT_NOEND)
 		tell_due(slot, noted_due);
-	if (noted_tell & (TQ_TELL_WAKE | TQ_TELL_START))
-		tell_due(slot, TQ_LONG_AGO);
+}
+
+/* The launcher looks for databases even where the statement was rolled back. */
+static void
+rescan_after_abort(void)
+{
+	for (int i = 0; i < nrequests; i++)
+	{
+		if (requests[i].what == TQ_REQUEST_RESCAN)
+		{
+			ask_rescan();
+			return;
+		}
+	}
 }
 
 static void
@@ -367,8 +414,7 @@ transaction_ends(XactEvent event, void *arg)
 			tell_committed();
 			break;
 		case XACT_EVENT_ABORT:
-			if (noted_tell & TQ_TELL_RESCAN)
-				ask_rescan();
+			rescan_after_abort();
 			break;
 		case XACT_EVENT_PREPARE:
 			break;
@@ -381,10 +427,48 @@ transaction_ends(XactEvent event, void *arg)
 	}
 	noted_due = DT_NOEND;
 	noted_message = false;
-	noted_tell = 0;
+	nrequests = 0;
 }
 
-/* The callback list keeps duplicates for ever: once per process. */
+/*
+ * Drops the requests of a subtransaction that is rolled back.  One for the
+ * launcher to look for databases stays: it changes nothing.
+ */
+static void
+drop_requests(int level)
+{
+	int kept = 0;
+
+	for (int i = 0; i < nrequests; i++)
+	{
+		if (requests[i].level < level || requests[i].what == TQ_REQUEST_RESCAN)
+			requests[kept++] = requests[i];
+	}
+	nrequests = kept;
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+					SubTransactionId parent, void *arg)
+{
+	int level = GetCurrentTransactionNestLevel();
+
+	switch (event)
+	{
+		case SUBXACT_EVENT_ABORT_SUB:
+			drop_requests(level);
+			break;
+		case SUBXACT_EVENT_COMMIT_SUB:
+			for (int i = 0; i < nrequests; i++)
+				requests[i].level = Min(requests[i].level, level - 1);
+			break;
+		case SUBXACT_EVENT_START_SUB:
+		case SUBXACT_EVENT_PRE_COMMIT_SUB:
+			break;
+	}
+}
+
+/* The callback lists keep duplicates: once per process. */
 static void
 watch_transactions(void)
 {
@@ -393,6 +477,7 @@ watch_transactions(void)
 	if (watching)
 		return;
 	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
 	watching = true;
 }
 
@@ -416,14 +501,25 @@ tq_shmem_note_message(void)
 	noted_message = true;
 }
 
-/* At its end this transaction tells the workers this (TQ_TELL_…). */
+/* At its commit this transaction requests this for a database. */
 void
-tq_shmem_tell(int what)
+tq_shmem_request(TqRequest what, Oid database)
 {
 	if (shared == NULL)
 		return;
 	watch_transactions();
-	noted_tell |= what;
+	for (int i = 0; i < nrequests; i++)
+	{
+		if (requests[i].what == what && requests[i].database == database)
+			return;
+	}
+	/* More than that are for many databases: all that is lost is a restart. */
+	if (nrequests == REQUESTS_MAX)
+		nrequests--;
+	requests[nrequests++] =
+		(Request){.what = what,
+				  .database = database,
+				  .level = GetCurrentTransactionNestLevel()};
 }
 
 /*
@@ -561,6 +657,7 @@ tq_shmem_worker_attach(int slot, uint64 generation)
 		s->pid = MyProcPid;
 		pg_atomic_write_u64(&s->next_due, (uint64) DT_NOBEGIN);
 		begin_activities(s);
+		pg_atomic_write_u32(&s->state, TQ_WORKER_RUNNING);
 		pg_atomic_write_u32(&s->process, TqMyProcNumber());
 		my_slot = s;
 	}
@@ -626,6 +723,36 @@ tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now, int64 late)
 	pg_atomic_write_u64(&activity->max_late_at, (uint64) now);
 }
 
+/* A batch of a step has failed, and was rolled back. */
+void
+tq_shmem_count_failure(int step, TimestampTz now, const char *error)
+{
+	Activity *activity = &my_slot->steps[step];
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	strlcpy(activity->error, error, TQ_SHMEM_ERROR);
+	activity->error[pg_mbcliplen(error, strlen(error), TQ_SHMEM_ERROR - 1)] =
+		'\0';
+	LWLockRelease(shared->lock);
+	pg_atomic_write_u64(&activity->failures,
+						pg_atomic_read_u64(&activity->failures) + 1);
+	pg_atomic_write_u64(&activity->failed_at, (uint64) now);
+	pg_atomic_write_u32(&activity->failing, 1);
+}
+
+void
+tq_shmem_step_succeeds(int step)
+{
+	pg_atomic_write_u32(&my_slot->steps[step].failing, 0);
+}
+
+/* Shows whether this worker works. */
+void
+tq_shmem_worker_state(TqWorkerState state)
+{
+	pg_atomic_write_u32(&my_slot->state, state);
+}
+
 /*
  * W1 of the banner; the caller has reset its latch.  Returns the earliest due
  * time that was noted since the last turn began, which the caller has to
@@ -668,6 +795,17 @@ tq_shmem_turn_end(TimestampTz due, bool *messages)
 	return Min(due, noted);
 }
 
+/* Whether the worker of this database works. */
+TqWorkerState
+tq_shmem_state(void)
+{
+	WorkerSlot *slot = shared == NULL ? NULL : find_slot(MyDatabaseId);
+
+	if (slot == NULL || pg_atomic_read_u32(&slot->process) == NOBODY)
+		return TQ_WORKER_ABSENT;
+	return (TqWorkerState) pg_atomic_read_u32(&slot->state);
+}
+
 /*
  * What the worker of this database has done in a step, or with -1 how many
  * turns it has taken; false when there is no worker.
@@ -688,6 +826,12 @@ tq_shmem_activity(int step, TqActivity *view)
 	view->max_late = pg_atomic_read_u64(&activity->max_late);
 	view->max_late_at = (TimestampTz) pg_atomic_read_u64(
 		&activity->max_late_at);
+	view->failures = pg_atomic_read_u64(&activity->failures);
+	view->failing = pg_atomic_read_u32(&activity->failing) != 0;
+	view->failed_at = (TimestampTz) pg_atomic_read_u64(&activity->failed_at);
+	LWLockAcquire(shared->lock, LW_SHARED);
+	strlcpy(view->error, activity->error, TQ_SHMEM_ERROR);
+	LWLockRelease(shared->lock);
 	return true;
 }
 
@@ -772,67 +916,4 @@ tq_shmem_listened(void)
 			channels |= pg_atomic_read_u64(&listens[i].channels);
 	}
 	return channels;
-}
-
-/*
- * Restores: see worker.c.
- */
-
-static void
-load_ends(int code, Datum arg)
-{
-	Load *load = &loads[TqMyProcNumber()];
-	WorkerSlot *slot;
-
-	load->ended = true;
-	pg_memory_barrier();
-	slot = find_slot(load->database);
-	if (slot != NULL)
-		wake(&slot->process);
-}
-
-/* This session restores into its database, from now on until it ends. */
-void
-tq_shmem_load_begin(void)
-{
-	static bool watching = false;
-	Load *load;
-
-	if (shared == NULL)
-		return;
-	load = &loads[TqMyProcNumber()];
-	if (!watching)
-		on_shmem_exit(load_ends, (Datum) 0);
-	watching = true;
-	load->ended = false;
-	load->database = MyDatabaseId;
-	pg_memory_barrier();
-}
-
-/* Is somebody restoring into this database? */
-TqLoading
-tq_shmem_loading(void)
-{
-	TqLoading result = TQ_LOADING_NOT;
-
-	for (int i = 0; i < MaxBackends; i++)
-	{
-		if (loads[i].database != MyDatabaseId)
-			continue;
-		if (!loads[i].ended)
-			return TQ_LOADING_RUNNING;
-		result = TQ_LOADING_ENDED;
-	}
-	return result;
-}
-
-/* Forget the restores of this database that have ended. */
-void
-tq_shmem_load_forget(void)
-{
-	for (int i = 0; i < MaxBackends; i++)
-	{
-		if (loads[i].database == MyDatabaseId && loads[i].ended)
-			loads[i].database = InvalidOid;
-	}
 }

@@ -18,6 +18,15 @@ typedef enum TqExit
 	TQ_EXIT_ABSENT  /* no extension there: wait until asked */
 } TqExit;
 
+/* Whether a worker works, for tq.worker_overview. */
+typedef enum TqWorkerState
+{
+	TQ_WORKER_ABSENT,  /* there is none */
+	TQ_WORKER_RUNNING, /* it does what is due */
+	TQ_WORKER_OFF,     /* tq.maintenance is off */
+	TQ_WORKER_UNUSED   /* no client has used the database yet */
+} TqWorkerState;
+
 /* What the launcher sees of a worker. */
 typedef struct TqSlotView
 {
@@ -27,22 +36,16 @@ typedef struct TqSlotView
 	TqExit how; /* once it has ended */
 } TqSlotView;
 
-/* Whether rows of this database are being loaded by a restore. */
-typedef enum TqLoading
+/* What a transaction requests of background workers at its commit. */
+typedef enum TqRequest
 {
-	TQ_LOADING_NOT,
-	TQ_LOADING_RUNNING, /* the session that began it is there */
-	TQ_LOADING_ENDED    /* that session has ended */
-} TqLoading;
+	TQ_REQUEST_WAKE,    /* the worker of a database: look again */
+	TQ_REQUEST_RESTART, /* the same: end, and be started again */
+	TQ_REQUEST_START,   /* the launcher: the extension is in that database */
+	TQ_REQUEST_RESCAN   /* the launcher: look for databases; also at abort */
+} TqRequest;
 
-/* What a transaction tells the background workers at its end, or'ed. */
-#define TQ_TELL_WAKE 0x01    /* this database's worker: look again */
-#define TQ_TELL_RESTART 0x02 /* this database's worker: begin anew */
-#define TQ_TELL_START 0x04   /* the launcher: the extension is here */
-#define TQ_TELL_RESCAN                                                        \
-	0x08 /* the launcher: look for databases; also told at abort */
-
-extern void tq_shmem_tell(int what);
+extern void tq_shmem_request(TqRequest what, Oid database);
 
 /* A due time that has passed, and from which one can count: the year 2000. */
 #define TQ_LONG_AGO ((TimestampTz) 0)
@@ -63,11 +66,16 @@ extern void tq_shmem_worker_ends(TqExit how);
 extern TimestampTz tq_shmem_turn_begin(TimestampTz now);
 extern void tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now,
 								 int64 late);
+extern void tq_shmem_count_failure(int step, TimestampTz now,
+								   const char *error);
+extern void tq_shmem_step_succeeds(int step);
+extern void tq_shmem_worker_state(TqWorkerState state);
 extern void tq_shmem_publish_begin(void);
 extern TimestampTz tq_shmem_turn_end(TimestampTz due, bool *messages);
 
 /* What a worker has done since it began, for tq.worker_activity(). */
-#define TQ_SHMEM_STEPS 10
+#define TQ_SHMEM_STEPS 11
+#define TQ_SHMEM_ERROR 256 /* bytes that are kept of an error */
 
 typedef struct TqActivity
 {
@@ -77,8 +85,13 @@ typedef struct TqActivity
 	int64 last_late;     /* microseconds */
 	int64 max_late;
 	TimestampTz max_late_at; /* DT_NOBEGIN: nothing was due */
+	int64 failures;
+	bool failing;          /* the last attempt has failed */
+	TimestampTz failed_at; /* DT_NOBEGIN: never */
+	char error[TQ_SHMEM_ERROR];
 } TqActivity;
 
+extern TqWorkerState tq_shmem_state(void);
 extern bool tq_shmem_activity(int step, TqActivity *view);
 
 /* Who listens. */
@@ -86,10 +99,5 @@ extern void tq_shmem_listen(const char *channel);
 
 /* Those who need a worker out of the way. */
 extern int tq_shmem_stop(Oid database, bool by_force);
-
-/* Restores. */
-extern void tq_shmem_load_begin(void);
-extern TqLoading tq_shmem_loading(void);
-extern void tq_shmem_load_forget(void);
 
 #endif /* TQ_SHMEM_H */

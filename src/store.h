@@ -331,6 +331,26 @@ extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
 extern TimestampTz tq_timer_next_due(TimestampTz now, TqMarks *marks);
 extern int tq_compare_ids(const void *a, const void *b);
 
+extern bool tq_delayed_take_one(int64 task, TqPending *row);
+
+/* ---- store_postponed.c: tasks for which maintenance failed ---- */
+
+typedef struct TqPostponed
+{
+	int64 task;
+	const char *step;
+	TimestampTz due;    /* the next attempt */
+	TimestampTz origin; /* of the timer that asked for the step */
+	int failures;
+	const char *error;
+} TqPostponed;
+
+extern void tq_postponed_put(const TqPostponed *row, TimestampTz now);
+extern int tq_postponed_failures(int64 task, const char *step);
+extern TqPostponed *tq_postponed_take(TimestampTz now, int max, int *found);
+extern void tq_postponed_delete(int64 task, const char *step);
+extern TimestampTz tq_postponed_next_due(void);
+
 /* ---- store_group.c: task groups ---- */
 
 typedef struct TqGroup

@@ -88,6 +88,7 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" d AS (DELETE FROM tq.delayed WHERE task = ANY ($1)),"
 	" u AS (DELETE FROM tq.unscheduled WHERE task = ANY ($1)),"
 	" m AS (DELETE FROM tq.unmet WHERE task = ANY ($1)),"
+	" p AS (DELETE FROM tq.postponed WHERE task = ANY ($1)),"
 	" e AS (DELETE FROM tq.edge WHERE required = ANY ($1)),"
 	" f AS (DELETE FROM tq.edge USING (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"

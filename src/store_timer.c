@@ -394,6 +394,37 @@ tq_delayed_take(TimestampTz now, int max, TqDue *due)
 	return rows;
 }
 
+static TqStatement take_delayed_of_task = TQ_STATEMENT(
+	"DELETE FROM tq.delayed WHERE task IN"
+	" (SELECT task FROM tq.delayed WHERE task = $1 FOR UPDATE SKIP LOCKED)"
+	" RETURNING scheduled, queue, priority, run_id, retries_left, reason_created, has_detail",
+	INT8OID);
+
+/*
+ * Takes the run of a task out of delayed, whatever its time is, as
+ * tq_delayed_take() does; false when there is none, or another session holds
+ * it.
+ */
+bool
+tq_delayed_take_one(int64 task, TqPending *row)
+{
+	Datum values[1] = {Int64GetDatum(task)};
+	bool found = tq_plan_run(&take_delayed_of_task, values, NULL) > 0;
+
+	if (found)
+		*row = (TqPending){.task = task,
+						   .seq = tq_seq_next(),
+						   .scheduled = tq_plan_time(0, 1),
+						   .queue = tq_plan_int32(0, 2, 0),
+						   .priority = tq_plan_int16(0, 3, 0),
+						   .run_id = tq_plan_int16(0, 4, 0),
+						   .retries_left = tq_plan_int16(0, 5, 0),
+						   .created = (TqCreated) tq_plan_int16(0, 6, 0),
+						   .has_detail = tq_plan_bool(0, 7)};
+	tq_plan_free_result();
+	return found;
+}
+
 /* ---- what is due next ---- */
 
 /*

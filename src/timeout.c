@@ -125,23 +125,24 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
 
 /* ---- steps ---- */
 
-static int64
-take_over(TqTimer kind, TimestampTz now, TqDue *due)
+int64
+tq_timeout_runs(const TqWork *work)
 {
-	tq_timer_take(kind, now, TQ_TAKE_ROWS, due);
-	return end_over(due->ids, due->n, kind, due->mark.due, now);
+	return end_over(work->tasks,
+					work->n,
+					TQ_TIMER_RUN_TIMEOUT,
+					work->due,
+					work->now);
 }
 
 int64
-tq_timeout_runs(TimestampTz now, TqDue *due)
+tq_timeout_pending(const TqWork *work)
 {
-	return take_over(TQ_TIMER_RUN_TIMEOUT, now, due);
-}
-
-int64
-tq_timeout_pending(TimestampTz now, TqDue *due)
-{
-	return take_over(TQ_TIMER_PENDING_TIMEOUT, now, due);
+	return end_over(work->tasks,
+					work->n,
+					TQ_TIMER_PENDING_TIMEOUT,
+					work->due,
+					work->now);
 }
 
 /*
@@ -169,14 +170,13 @@ tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
 
 /* Total times where the policy only alerts; others are deadlines (schedule.c). */
 int64
-tq_timeout_total(TimestampTz now, TqDue *due)
+tq_timeout_total(const TqWork *work)
 {
 	TqHeld held;
 
-	tq_timer_take(TQ_TIMER_TOTAL_TIMEOUT, now, TQ_TAKE_ROWS, due);
-	tq_hold_unresolved(due->ids, due->n, &held);
+	tq_hold_unresolved(work->tasks, work->n, &held);
 	tq_timer_insert(TQ_TIMER_TOTAL_TIMEOUT,
-					tq_clock_add_ms(now, TQ_AGAIN_MS),
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
 	tq_details_read(held.runs, held.n);
@@ -190,13 +190,12 @@ tq_timeout_total(TimestampTz now, TqDue *due)
  * each says by its time since when.
  */
 int64
-tq_timeout_cancel(TimestampTz now, TqDue *due)
+tq_timeout_cancel(const TqWork *work)
 {
-	tq_timer_take(TQ_TIMER_CANCEL, now, 1, due);
-	if (due->n == 0)
+	if (work->n == 0)
 		return 0;
-	return tq_group_cancel_held(due->ids,
-								due->n,
-								tq_clock_add_ms(due->mark.due, -TQ_AGAIN_MS),
-								now);
+	return tq_group_cancel_held(work->tasks,
+								work->n,
+								tq_clock_add_ms(work->due, -TQ_AGAIN_MS),
+								work->now);
 }

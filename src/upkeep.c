@@ -81,6 +81,8 @@ tq_step_name(TqStep step)
 			return "delayed";
 		case TQ_STEP_CANCEL:
 			return "cancel";
+		case TQ_STEP_POSTPONED:
+			return "postponed";
 		case TQ_STEP_RETAIN:
 			return "retain";
 		case TQ_STEP_EXPIRE:
@@ -134,16 +136,15 @@ set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 /* ---- deadlines (3.5) ---- */
 
 static int64
-pass_deadlines(TimestampTz now, TqDue *due)
+pass_deadlines(const TqWork *work)
 {
 	TqHeld held;
 
-	tq_timer_take(TQ_TIMER_DEADLINE, now, TQ_TAKE_ROWS, due);
-	tq_hold_unresolved(due->ids, due->n, &held);
+	tq_hold_unresolved(work->tasks, work->n, &held);
 	set_expiry(held.resolved, held.nresolved, EXPIRY_SLACK_MS);
 	tq_depend_drop_blocked(&held, NULL);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
-					tq_clock_add_ms(now, TQ_AGAIN_MS),
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
 	set_expiry(held.tasks, held.n, EXPIRY_SLACK_MS);
@@ -151,43 +152,40 @@ pass_deadlines(TimestampTz now, TqDue *due)
 					held.tasks,
 					held.n,
 					TQ_RESOLVED_DEADLINE_EXCEEDED,
-					now);
+					work->now);
 	return held.n;
 }
 
 /* ---- expired claims (3.6) ---- */
 
 static int64
-expire_claims(TimestampTz now, TqDue *due)
+expire_claims(const TqWork *work)
 {
 	TqHeld held;
 
-	tq_lease_take(now, TQ_TAKE_ROWS, due);
-	tq_hold_expired(due->ids, due->n, now, &held);
-	tq_resolve_drop_overdue(&held, now);
-	tq_resolve_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, now);
-	tq_lease_insert(tq_clock_add_ms(now, TQ_AGAIN_MS),
+	tq_hold_expired(work->tasks, work->n, work->now, &held);
+	tq_resolve_drop_overdue(&held, work->now);
+	tq_resolve_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, work->now);
+	tq_lease_insert(tq_clock_add_ms(work->now, TQ_AGAIN_MS),
 					held.others,
 					held.nothers);
 	tq_resolve_runs(held.runs,
 					held.tasks,
 					held.n,
 					TQ_RESOLVED_CLAIM_EXPIRED,
-					now);
-	(void) tq_timeout_inherited(held.tasks, held.n, now);
+					work->now);
+	(void) tq_timeout_inherited(held.tasks, held.n, work->now);
 	return held.n;
 }
 
 /* ---- delayed runs ---- */
 
 static int64
-release_delayed(TimestampTz now, TqDue *due)
+release_delayed(const TqWork *work)
 {
-	TqPending *rows = tq_delayed_take(now, BATCH_TASKS, due);
-
-	tq_pending_insert(rows, due->n);
-	tq_deliver_claimable(rows, due->n);
-	return due->n;
+	tq_pending_insert(work->rows, work->n);
+	tq_deliver_claimable(work->rows, work->n);
+	return work->n;
 }
 
 /* ---- expiry (8.4) ---- */
@@ -279,47 +277,134 @@ expired_before(TimestampTz now)
 }
 
 static int64
-expire_tasks(TimestampTz now, TqDue *due)
+expire_tasks(const TqWork *work)
 {
-	TimestampTz before = expired_before(now);
-	int n;
-	int nkept = 0;
+	TimestampTz before = expired_before(work->now);
+	int64 *expired = palloc(sizeof(int64) * Max(work->n, 1));
 	int nexpired = 0;
-	TqTask *tasks;
-	int deleted;
+	int nkept = 0;
+	int n;
+	TqTask *tasks = tq_tasks_core(work->tasks, work->n, &n);
 
-	tq_timer_take(TQ_TIMER_EXPIRE,
-				  now,
-				  Max(1, tq_expire_batch / TQ_TIMER_TASKS),
-				  due);
-	tasks = tq_tasks_core(due->ids, due->n, &n);
 	for (int i = 0; i < n; i++)
 	{
 		if (tasks[i].expires < before)
-			due->ids[nexpired++] = tasks[i].id;
+			expired[nexpired++] = tasks[i].id;
 		else
 			tasks[nkept++] = tasks[i];
 	}
-	set_expiry(tasks, nkept, (now - before) / 1000);
-	deleted = delete_expired(due->ids, nexpired, now, &due->more);
-	sweep(tq_clock_add_ms(now, -EXPIRY_SLACK_MS));
-	return deleted;
+	set_expiry(tasks, nkept, (work->now - before) / 1000);
+	return delete_expired(expired, nexpired, work->now, work->more);
 }
 
 /* ---- a pass ---- */
 
-typedef int64 (*Some)(TimestampTz now, TqDue *due);
+/* What a step does for the tasks that are due; NULL where it is not by task. */
+static TqRunStep
+run_of(TqStep step)
+{
+	switch (step)
+	{
+		case TQ_STEP_DEADLINE:
+			return pass_deadlines;
+		case TQ_STEP_TOTAL_TIMEOUT:
+			return tq_timeout_total;
+		case TQ_STEP_RUN_TIMEOUT:
+			return tq_timeout_runs;
+		case TQ_STEP_PENDING_TIMEOUT:
+			return tq_timeout_pending;
+		case TQ_STEP_CLAIM_EXPIRED:
+			return expire_claims;
+		case TQ_STEP_DELAYED:
+			return release_delayed;
+		case TQ_STEP_CANCEL:
+			return tq_timeout_cancel;
+		case TQ_STEP_EXPIRE:
+			return expire_tasks;
+		case TQ_STEP_PUBLISH:
+		case TQ_STEP_POSTPONED:
+		case TQ_STEP_RETAIN:
+			break;
+	}
+	return NULL;
+}
+
+/* The timer that a step takes, and how many rows of it at once. */
+static TqTimer
+timer_of(TqStep step, int *rows)
+{
+	*rows = TQ_TAKE_ROWS;
+	switch (step)
+	{
+		case TQ_STEP_DEADLINE:
+			return TQ_TIMER_DEADLINE;
+		case TQ_STEP_TOTAL_TIMEOUT:
+			return TQ_TIMER_TOTAL_TIMEOUT;
+		case TQ_STEP_RUN_TIMEOUT:
+			return TQ_TIMER_RUN_TIMEOUT;
+		case TQ_STEP_PENDING_TIMEOUT:
+			return TQ_TIMER_PENDING_TIMEOUT;
+		case TQ_STEP_CANCEL:
+			*rows = 1; /* each has a time of its own */
+			return TQ_TIMER_CANCEL;
+		case TQ_STEP_EXPIRE:
+			*rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
+			return TQ_TIMER_EXPIRE;
+		case TQ_STEP_PUBLISH:
+		case TQ_STEP_CLAIM_EXPIRED:
+		case TQ_STEP_DELAYED:
+		case TQ_STEP_POSTPONED:
+		case TQ_STEP_RETAIN:
+			break;
+	}
+	return 0;
+}
+
+/* Takes the delayed runs that are due; the tasks are theirs. */
+static void
+take_delayed(TqWork *work, TqDue *due)
+{
+	TqPending *rows = tq_delayed_take(work->now, BATCH_TASKS, due);
+
+	due->ids = palloc(sizeof(int64) * Max(due->n, 1));
+	for (int i = 0; i < due->n; i++)
+		due->ids[i] = rows[i].task;
+	work->rows = rows;
+}
+
+/* Takes some of what is due for a step. */
+static void
+take_due(TqWork *work, TqDue *due)
+{
+	int rows;
+	TqTimer timer = timer_of(work->step, &rows);
+
+	if (work->step == TQ_STEP_DELAYED)
+		take_delayed(work, due);
+	else if (work->step == TQ_STEP_CLAIM_EXPIRED)
+		tq_lease_take(work->now, rows, due);
+	else
+		tq_timer_take(timer, work->now, rows, due);
+	work->tasks = due->ids;
+	work->n = due->n;
+	work->due = due->mark.due;
+	work->more = &due->more;
+}
 
 /* Some of what is due, up to so many times, until it is enough for a batch. */
 static void
-do_some(Some some, int takes, TimestampTz now, TqMark *mark, TqBatch *batch)
+do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
 {
+	TqWork work = {.step = step, .now = tq_clock_now()};
+	TqRunStep run = run_of(step);
 	TqDue due = {.mark = *mark, .more = true};
 
 	for (; due.more && takes > 0 && batch->tasks < BATCH_TASKS; takes--)
 	{
-		int64 tasks = some(now, &due);
+		int64 tasks;
 
+		take_due(&work, &due);
+		tasks = bisect ? tq_bisect(&work, run) : run(&work);
 		if (tasks > 0)
 			batch->since = Min(batch->since, due.first);
 		batch->tasks += tasks;
@@ -329,7 +414,7 @@ do_some(Some some, int takes, TimestampTz now, TqMark *mark, TqBatch *batch)
 }
 
 void
-tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch)
+tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 {
 	TimestampTz now = tq_clock_now();
 
@@ -341,31 +426,25 @@ tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch)
 			batch->tasks = tq_deliver_pass(&batch->more);
 			break;
 		case TQ_STEP_DEADLINE:
-			do_some(pass_deadlines, BATCH_TAKES, now, mark, batch);
-			break;
 		case TQ_STEP_TOTAL_TIMEOUT:
-			do_some(tq_timeout_total, BATCH_TAKES, now, mark, batch);
-			break;
 		case TQ_STEP_RUN_TIMEOUT:
-			do_some(tq_timeout_runs, BATCH_TAKES, now, mark, batch);
-			break;
 		case TQ_STEP_PENDING_TIMEOUT:
-			do_some(tq_timeout_pending, BATCH_TAKES, now, mark, batch);
-			break;
 		case TQ_STEP_CLAIM_EXPIRED:
-			do_some(expire_claims, BATCH_TAKES, now, mark, batch);
+		case TQ_STEP_CANCEL:
+			do_some(step, bisect, BATCH_TAKES, mark, batch);
 			break;
 		case TQ_STEP_DELAYED:
-			do_some(release_delayed, 1, now, mark, batch);
+			do_some(step, bisect, 1, mark, batch);
 			break;
-		case TQ_STEP_CANCEL:
-			do_some(tq_timeout_cancel, BATCH_TAKES, now, mark, batch);
+		case TQ_STEP_POSTPONED:
+			batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 			break;
 		case TQ_STEP_RETAIN:
+			sweep(tq_clock_add_ms(now, -EXPIRY_SLACK_MS));
 			batch->tasks = tq_retention_pass(now);
 			break;
 		case TQ_STEP_EXPIRE:
-			do_some(expire_tasks, 1, now, mark, batch);
+			do_some(step, bisect, 1, mark, batch);
 			break;
 	}
 	tq_plan_close();
@@ -389,29 +468,15 @@ TqMark
 tq_upkeep_mark(TqStep step, const TqMarks *marks)
 {
 	TqMark begin = TQ_MARK_BEGIN;
+	int rows;
+	TqTimer timer = timer_of(step, &rows);
 
-	switch (step)
-	{
-		case TQ_STEP_DEADLINE:
-			return marks->timer[TQ_TIMER_DEADLINE];
-		case TQ_STEP_TOTAL_TIMEOUT:
-			return marks->timer[TQ_TIMER_TOTAL_TIMEOUT];
-		case TQ_STEP_RUN_TIMEOUT:
-			return marks->timer[TQ_TIMER_RUN_TIMEOUT];
-		case TQ_STEP_PENDING_TIMEOUT:
-			return marks->timer[TQ_TIMER_PENDING_TIMEOUT];
-		case TQ_STEP_CANCEL:
-			return marks->timer[TQ_TIMER_CANCEL];
-		case TQ_STEP_EXPIRE:
-			return marks->timer[TQ_TIMER_EXPIRE];
-		case TQ_STEP_CLAIM_EXPIRED:
-			return marks->lease;
-		case TQ_STEP_DELAYED:
-			return marks->delayed;
-		case TQ_STEP_PUBLISH:
-		case TQ_STEP_RETAIN:
-			break;
-	}
+	if (timer != 0)
+		return marks->timer[timer];
+	if (step == TQ_STEP_CLAIM_EXPIRED)
+		return marks->lease;
+	if (step == TQ_STEP_DELAYED)
+		return marks->delayed;
 	return begin;
 }
 
@@ -439,7 +504,8 @@ tq_upkeep_next_due(TqMarks *marks)
 	TimestampTz due;
 
 	tq_plan_open(false);
-	due = tq_timer_next_due(tq_clock_now(), marks);
+	due = Min(tq_timer_next_due(tq_clock_now(), marks),
+			  tq_postponed_next_due());
 	tq_plan_close();
 	return due;
 }

@@ -1,13 +1,17 @@
 /*
  * upkeep.h
- *	  What the doors api_upkeep.c and worker.c need of the rule upkeep.c.
+ *	  The steps of maintenance, for api_upkeep.c and worker.c, and what the
+ *	  files that make them up share.
  */
 #ifndef TQ_UPKEEP_H
 #define TQ_UPKEEP_H
 
 #include "store.h"
 
-/* Steps in the order in which a pass takes them. */
+/*
+ * Steps in the order in which a pass takes them.  Their names are stored
+ * (tq.postponed); the numbers are not.
+ */
 typedef enum TqStep
 {
 	TQ_STEP_PUBLISH,
@@ -18,11 +22,12 @@ typedef enum TqStep
 	TQ_STEP_CLAIM_EXPIRED,
 	TQ_STEP_DELAYED,
 	TQ_STEP_CANCEL,
+	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 10
+#define TQ_STEPS 11
 
 extern const char *tq_step_name(TqStep step);
 
@@ -38,8 +43,10 @@ typedef struct TqBatch
 /*
  * One bounded batch of a step in the caller's transaction.  The mark is
  * TQ_MARK_BEGIN at first, or that of the step, and passed on within a pass.
+ * With `bisect`, tasks for which the step fails do not fail the batch.
  */
-extern void tq_upkeep_step(TqStep step, TqMark *mark, TqBatch *batch);
+extern void tq_upkeep_step(TqStep step, bool bisect, TqMark *mark,
+						   TqBatch *batch);
 
 /* The worker's marks, from turn to turn. */
 extern void tq_upkeep_marks_begin(TqMarks *marks);
@@ -49,15 +56,35 @@ extern void tq_upkeep_noted(TqMarks *marks, TimestampTz due);
 /* When the next thing behind the marks is due, or DT_NOEND. */
 extern TimestampTz tq_upkeep_next_due(TqMarks *marks);
 
-/* ---- between upkeep.c and timeout.c ---- */
+/* ---- between upkeep.c, bisect.c and timeout.c ---- */
 
 /* A take is of so many rows of lease or timer. */
 #define TQ_TAKE_ROWS 100
 
-extern int64 tq_timeout_total(TimestampTz now, TqDue *due);
-extern int64 tq_timeout_runs(TimestampTz now, TqDue *due);
-extern int64 tq_timeout_pending(TimestampTz now, TqDue *due);
+/* Tasks that a step is due for. */
+typedef struct TqWork
+{
+	TqStep step;
+	const int64 *tasks;
+	int n;
+	const TqPending *rows; /* of delayed, parallel to the tasks; else NULL */
+	TimestampTz due;       /* of the last timer that was taken */
+	TimestampTz now;
+	bool *more; /* set when tasks are left to another batch */
+	void *arg;  /* of other functions that are run like a step */
+} TqWork;
+
+/* Does a step for these tasks; returns how many it changed. */
+typedef int64 (*TqRunStep)(const TqWork *work);
+
+extern int64 tq_bisect(const TqWork *work, TqRunStep run);
+extern int64 tq_bisect_retry(TqRunStep (*run_of)(TqStep step), TimestampTz now,
+							 bool *more);
+
+extern int64 tq_timeout_total(const TqWork *work);
+extern int64 tq_timeout_runs(const TqWork *work);
+extern int64 tq_timeout_pending(const TqWork *work);
 extern int64 tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now);
-extern int64 tq_timeout_cancel(TimestampTz now, TqDue *due);
+extern int64 tq_timeout_cancel(const TqWork *work);
 
 #endif /* TQ_UPKEEP_H */

@@ -8,32 +8,32 @@
  * a step does in upkeep.c, how it is woken in shmem.c.
  *
  * A turn publishes messages, and, if anything is due, takes a batch of every
- * other step, each in its own transaction; an error in one is logged, and
- * tried again a second later, and the other steps are taken all the same.
- * Then the worker sleeps until the next thing is due, or until a commit makes
- * something due earlier.  When there is more than a batch, the next turn
- * follows at once: however much is due in one step, what is due in another
- * waits for a batch only.
+ * other step, each in its own transaction.  An error in a step is logged and
+ * shown by tq.worker_overview; the step is tried again a second later, and
+ * then goes on without the tasks for which it fails (bisect.c).  The other
+ * steps are taken all the same.  Then the worker sleeps until the next thing
+ * is due, or until a commit makes something due earlier.  When there is more
+ * than a batch, the next turn follows at once: however much is due in one
+ * step, what is due in another waits for a batch only.
  *
  * A transaction begins by taking AccessShareLock on the extension.  DROP and
  * ALTER EXTENSION hold it exclusively from their first moment, so a step never
  * runs while the tables change under it, and never waits for that either: if
- * the lock is not to be had, the turn is over.  With a table locked by
- * somebody else a deadlock is still possible; then it is the worker that
- * notices first, and gives way.
+ * the lock is not to be had, the turn is over.  With a table locked by another
+ * session a deadlock is still possible; then it is the worker that notices
+ * first, and gives way.
  *
- * While a restore fills the tables nothing must be done with the half of the
- * rows that is there.  CREATE EXTENSION in a session with
- * check_function_bodies = off, as pg_dump's output has it, marks that session
- * before it does anything (worker_utility.c); the worker does nothing until
- * the session has ended, nor after that while a session of the database calls
- * itself pg_restore: with -j the rows are loaded by others than created the
- * tables.
+ * The worker does nothing while tq.maintenance is off, and nothing in a
+ * database that no client has used since CREATE EXTENSION (activation.c), as
+ * a restore or logical replication may be filling its tables.  Which of these
+ * it is, the worker logs, and tq.worker_overview shows.
  */
 #include "worker.h"
 
 #include "access/xact.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_extension.h"
+#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "compat.h"
 #include "miscadmin.h"
@@ -56,9 +56,6 @@
 #define GAP_MS 5        /* between the beginnings of two turns */
 #define SLEEP_MS 60000  /* safety net, should the system's clock jump */
 #define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
-#define RESTORE_MS 1000 /* look whether a restore has ended */
-#define RESTORE_QUIET_MS                                                      \
-	2000                /* so long must nobody have been seen restoring */
 #define RETRY_MS 1000   /* after an error */
 #define FULL_MS 100     /* the queue of notifications is full */
 #define GATHER_RATIO 10 /* see gather_ms() */
@@ -74,9 +71,9 @@
 typedef enum Outcome
 {
 	DONE,
-	LOCKED,    /* the extension is being changed or dropped */
-	RESTORING, /* rows are being loaded */
-	FAILED     /* the error has been logged */
+	LOCKED, /* the extension is being changed or dropped */
+	IDLE,   /* tq.maintenance is off, or the database is not in use */
+	FAILED  /* the error has been logged */
 } Outcome;
 
 static MemoryContext turn_context = NULL;
@@ -122,54 +119,53 @@ heed(void)
  * What a transaction must know before it does anything.
  */
 
-static TqStatement restoring_session =
-	TQ_STATEMENT("SELECT FROM pg_catalog.pg_stat_activity"
-				 " WHERE datname = pg_catalog.current_database()"
-				 " AND pg_catalog.starts_with(application_name, 'pg_restore')",
-				 0);
-
-static bool
-is_somebody_restoring(void)
+/* Shows and logs whether the worker works, when that has changed. */
+static void
+enter_state(TqWorkerState state)
 {
-	uint64 sessions;
+	static TqWorkerState last = TQ_WORKER_RUNNING;
+	char *name = get_database_name(MyDatabaseId);
 
-	tq_plan_open(true);
-	sessions = tq_plan_run(&restoring_session, NULL, NULL);
-	tq_plan_close();
-	return sessions > 0;
-}
-
-/*
- * True once nobody restores.  pg_restore -j ends the session that created the
- * tables before those that fill them begin: so it must be quiet for a while,
- * however often the worker is woken to look.
- */
-static bool
-is_restore_over(void)
-{
-	static TimestampTz quiet_since = DT_NOEND;
-	TimestampTz now = tq_clock_now();
-
-	switch (tq_shmem_loading())
+	tq_shmem_worker_state(state);
+	if (state == last)
+		return;
+	last = state;
+	switch (state)
 	{
-		case TQ_LOADING_NOT:
-			return true;
-		case TQ_LOADING_RUNNING:
-			quiet_since = DT_NOEND;
-			return false;
-		case TQ_LOADING_ENDED:
+		case TQ_WORKER_RUNNING:
+			ereport(LOG, (errmsg("tq maintains database \"%s\"", name)));
+			break;
+		case TQ_WORKER_OFF:
+			ereport(LOG,
+					(errmsg("tq does not maintain database \"%s\"", name),
+					 errdetail("tq.maintenance is off there.")));
+			break;
+		case TQ_WORKER_UNUSED:
+			ereport(
+				LOG,
+				(errmsg("tq does not maintain database \"%s\" yet", name),
+				 errdetail(
+					 "Maintenance begins when a client calls a function of tq that may change something.")));
+			break;
+		case TQ_WORKER_ABSENT:
 			break;
 	}
-	if (is_somebody_restoring())
-		quiet_since = DT_NOEND;
-	else
-		quiet_since = Min(quiet_since, now);
-	if (quiet_since == DT_NOEND ||
-		now < tq_clock_add_ms(quiet_since, RESTORE_QUIET_MS))
-		return false;
-	quiet_since = DT_NOEND;
-	tq_shmem_load_forget();
-	return true;
+}
+
+/* Is there anything to be maintained, and is that wanted? */
+static bool
+is_in_use(void)
+{
+	TqWorkerState state = TQ_WORKER_OFF;
+
+	if (tq_maintenance)
+	{
+		tq_plan_open(true);
+		state = tq_activation_is_done() ? TQ_WORKER_RUNNING : TQ_WORKER_UNUSED;
+		tq_plan_close();
+	}
+	enter_state(state);
+	return state == TQ_WORKER_RUNNING;
 }
 
 /*
@@ -196,7 +192,7 @@ enter_extension(void)
 		return LOCKED;
 	if (get_extension_oid("tq", true) != extension)
 		return LOCKED;
-	return is_restore_over() ? DONE : RESTORING;
+	return is_in_use() ? DONE : IDLE;
 }
 
 /*
@@ -222,12 +218,16 @@ end_transaction(void)
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/* Log the error that is on its way, and give up the transaction. */
+/* The last error, in turn_context. */
+static ErrorData *last_error = NULL;
+
+/* Logs the error that was raised, and rolls the transaction back. */
 static void
 recover(void)
 {
 	HOLD_INTERRUPTS();
 	MemoryContextSwitchTo(turn_context);
+	last_error = CopyErrorData();
 	EmitErrorReport();
 	AbortOutOfAnyTransaction();
 	FlushErrorState();
@@ -270,6 +270,9 @@ typedef struct StepWork
 	TqBatch batch;
 } StepWork;
 
+/* Steps that failed the last time: they go on without the tasks that fail. */
+static bool bisect[TQ_STEPS];
+
 /* Before these places there is nothing that is due and has not been noted. */
 static TqMarks marks;
 
@@ -278,7 +281,7 @@ work_step(void *arg)
 {
 	StepWork *work = (StepWork *) arg;
 
-	tq_upkeep_step(work->step, &work->mark, &work->batch);
+	tq_upkeep_step(work->step, bisect[work->step], &work->mark, &work->batch);
 }
 
 static void
@@ -297,11 +300,19 @@ take_batch(StepWork *work)
 	work->mark = tq_upkeep_mark(work->step, &marks);
 	work->batch = (TqBatch){.tasks = 0};
 	outcome = attempt(tq_step_name(work->step), work_step, work);
+	if (outcome == FAILED)
+		tq_shmem_count_failure(work->step,
+							   tq_clock_now(),
+							   last_error->message);
 	if (outcome != DONE)
 	{
+		bisect[work->step] = outcome == FAILED;
 		work->batch = (TqBatch){.tasks = 0};
 		return outcome;
 	}
+	tq_shmem_step_succeeds(work->step);
+	if (!work->batch.more)
+		bisect[work->step] = false;
 	if (work->batch.tasks > 0)
 	{
 		now = tq_clock_now();
@@ -388,8 +399,8 @@ later(Outcome outcome)
 
 	if (outcome == LOCKED)
 		ms = LOCKED_MS;
-	else if (outcome == RESTORING)
-		ms = RESTORE_MS;
+	else if (outcome == IDLE)
+		ms = SLEEP_MS;
 	return tq_clock_add_ms(tq_clock_now(), ms);
 }
 
@@ -463,7 +474,7 @@ take_steps(TimestampTz began)
 		if (may_take(work.step, began, failed))
 		{
 			outcome = take_batch(&work);
-			if (outcome == LOCKED || outcome == RESTORING)
+			if (outcome == LOCKED || outcome == IDLE)
 				return outcome;
 			failed[step] = outcome == FAILED ? began : TQ_LONG_AGO;
 		}
@@ -477,10 +488,16 @@ take_steps(TimestampTz began)
 	return outcome;
 }
 
+static void
+no_work(void *arg)
+{
+}
+
 /* Do all that is due; returns until when to sleep. */
 static TimestampTz
 take_turn(TimestampTz began)
 {
+	static bool idle = false;
 	TimestampTz due;
 	bool messages;
 	Outcome outcome;
@@ -492,11 +509,20 @@ take_turn(TimestampTz began)
 	due = tq_shmem_turn_begin(began);
 	steps_due = Min(steps_due, due);
 	tq_upkeep_noted(&marks, due);
-	outcome = publish(began);
+	/* While idle, messages are left noted, so that no other one wakes us. */
+	outcome = idle ? attempt("idle", no_work, NULL) : DONE;
+	if (outcome == DONE)
+		outcome = publish(began);
 	if (outcome == DONE)
 		outcome = take_steps(began);
-	if (outcome == RESTORING)
+	idle = outcome == IDLE;
+	if (outcome == IDLE)
+	{
+		/* Everything is looked at again when that changes. */
 		tq_upkeep_marks_begin(&marks);
+		steps_due = TQ_LONG_AGO;
+		return tq_shmem_turn_end(later(outcome), &messages);
+	}
 	if (outcome != DONE)
 		return later(outcome);
 	if (reloaded)
@@ -541,7 +567,24 @@ sleep_until(TimestampTz due, TimestampTz turn_began)
  * The process.
  */
 
-/* What a database or the server may have set, and the worker must not have. */
+/* The worker has the rights of the bootstrap superuser, whatever is set. */
+static void
+set_role(void)
+{
+	StartTransactionCommand();
+	SetConfigOption("session_authorization",
+					GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false),
+					PGC_SUSET,
+					PGC_S_OVERRIDE);
+	SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
+	CommitTransactionCommand();
+}
+
+/*
+ * What a database or the server may have set, and the worker must not have.
+ * ALTER DATABASE ... SET role and session_authorization take effect for
+ * background workers, too.
+ */
 static void
 set_settings(void)
 {
@@ -567,6 +610,7 @@ set_settings(void)
 							PGC_SUSET,
 							PGC_S_OVERRIDE);
 	}
+	set_role();
 }
 
 static void
@@ -610,6 +654,6 @@ PG_FUNCTION_INFO_V1(tq_start_worker);
 Datum
 tq_start_worker(PG_FUNCTION_ARGS)
 {
-	tq_shmem_tell(TQ_TELL_START);
+	tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
 	PG_RETURN_VOID();
 }

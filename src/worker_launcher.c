@@ -38,6 +38,7 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "tcop/tcopprot.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -52,11 +53,14 @@
 #define LOCKED_MS 100      /* a statement holds the database */
 #define STARTING_MS 1000   /* how long one start may hold up the next */
 #define ASKED_BATCH 32
+#define COMPLAIN_MS 5000 /* until a complaint is repeated, doubled ... */
+#define COMPLAIN_MAX_MS 3600000 /* ... up to this */
 
 /* What the launcher knows of a database. */
 typedef struct Database
 {
 	Oid oid;       /* the key */
+	NameData name; /* for the log */
 	int listed_in; /* the last scan that found it, open for connections */
 	bool wanted;   /* a worker must be started, or started again */
 	int slot;      /* of its worker, or -1 */
@@ -67,8 +71,11 @@ typedef struct Database
 } Database;
 
 static HTAB *databases = NULL;
-static int scans = 0;        /* of pg_database so far */
-static bool starved = false; /* no process was to be had; said once */
+static int scans = 0; /* of pg_database so far */
+
+/* No process was to be had: when that is logged again, and after how long. */
+static TimestampTz complain_at = DT_NOBEGIN;
+static int complain_ms = 0;
 
 /*
  * Which databases there are.
@@ -135,6 +142,7 @@ list_databases(void)
 		if (database->listed_in != scans - 1)
 			database->wanted = true;
 		database->listed_in = scans;
+		database->name = row->datname;
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -276,19 +284,70 @@ register_worker(Database *database, uint64 generation)
 	return registered;
 }
 
-static void
-complain(Oid database)
+/* Does a database lack a worker that it is to have? */
+static bool
+lacks_worker(const Database *database)
 {
-	if (starved)
+	return database->wanted && database->listed_in == scans &&
+		   database->slot < 0;
+}
+
+/* The names of the databases that lack a worker. */
+static char *
+lacking(int *n)
+{
+	StringInfoData names;
+	HASH_SEQ_STATUS scan;
+	Database *database;
+
+	*n = 0;
+	initStringInfo(&names);
+	hash_seq_init(&scan, databases);
+	while ((database = hash_seq_search(&scan)) != NULL)
+	{
+		if (!lacks_worker(database))
+			continue;
+		tq_error_list(&names, ", ", quote_identifier(NameStr(database->name)));
+		(*n)++;
+	}
+	return names.data;
+}
+
+/* Logs that no process is free, at first and now and then while it lasts. */
+static void
+complain(void)
+{
+	TimestampTz now = tq_clock_now();
+	char *names;
+	int n;
+
+	if (now < complain_at)
 		return;
-	starved = true;
+	names = lacking(&n);
+	complain_ms = complain_ms == 0 ? COMPLAIN_MS
+								   : Min(complain_ms * 2, COMPLAIN_MAX_MS);
+	complain_at = tq_clock_add_ms(now, complain_ms);
 	ereport(
 		WARNING,
 		(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-		 errmsg("no background worker process is free for tq in database %u",
-				database),
-		 errdetail("It is tried again every second."),
+		 errmsg_plural(
+			 "no background worker process is free for tq in %d database: %s",
+			 "no background worker process is free for tq in %d databases: %s",
+			 n,
+			 n,
+			 names),
+		 errdetail(
+			 "Where tq is installed there, deadlines, expired claims, delayed tasks and messages wait.  It is tried again every second."),
 		 errhint("You may need to increase max_worker_processes.")));
+	pfree(names);
+}
+
+/* All that lacked a worker has one. */
+static void
+stop_complaining(void)
+{
+	complain_at = DT_NOBEGIN;
+	complain_ms = 0;
 }
 
 /* Start the worker of a database; false when no process was to be had. */
@@ -302,7 +361,6 @@ start_worker(Database *database)
 	{
 		database->wanted = false;
 		database->started = tq_clock_now();
-		starved = false;
 		return true;
 	}
 	if (database->slot >= 0)
@@ -310,7 +368,7 @@ start_worker(Database *database)
 	database->slot = -1;
 	database->handle = NULL;
 	database->not_before = tq_clock_add_ms(tq_clock_now(), RETRY_MS);
-	complain(database->oid);
+	complain();
 	return false;
 }
 
@@ -369,6 +427,8 @@ start_workers(void)
 		else if (!start_worker(database))
 			return database->not_before;
 	}
+	if (again == DT_NOEND)
+		stop_complaining();
 	return again;
 }
 

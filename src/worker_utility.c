@@ -2,33 +2,42 @@
  * worker_utility.c
  *	  Statements that need the background workers out of the way, or to know.
  *
- * Room 5.  Decides which utility statements concern a worker, and what they
- * tell it.  How a worker is told is in shmem.c; that it is not started in the
- * middle of such a statement is seen to by the locks taken here, which
- * worker_launcher.c looks at.
+ * Room 5.  Decides which utility statements concern a worker, and what is
+ * requested of it.  How a request reaches a worker is in shmem.c; that no
+ * worker is started in the middle of such a statement follows from the locks
+ * taken here, which worker_launcher.c looks at.
  *
- *	DROP DATABASE, ALTER DATABASE … RENAME	stop the worker in that database
+ * Before the statement, if the server will let this role run it:
+ *	DROP DATABASE, ALTER DATABASE ... RENAME	stop the worker in that database
  *		or SET TABLESPACE
- *	CREATE DATABASE … TEMPLATE				stop the worker in the template
- *	CREATE EXTENSION tq in a restore		keep the worker from working until
- *											the session has ended (worker.c)
- *	ALTER EXTENSION tq						keep the worker from working, and
- *											let it begin anew at the commit
- *	what may drop the extension				wake the worker of this database
- *	ALTER TABLE tq.pending					forget the claim cursors (cursor.c)
- *	COMMIT PREPARED							wake or start it
- *	COMMIT PREPARED, ROLLBACK PREPARED		wake all who wait for work
+ *	CREATE DATABASE ... TEMPLATE			stop the worker in the template
+ *	ALTER EXTENSION tq						keep the worker from working
  *	LISTEN									let the publisher know
  *
- * The server would wait five seconds for the worker's session to end, and
- * then refuse.  So the database is locked as the server will lock it a moment
- * later, the worker is told to go, and waited for.  The lock lasts until the
- * end of the transaction, and as long as it is held no new worker is started.
+ * After the statement has succeeded, to be carried out at the commit, and not
+ * if the statement's subtransaction is rolled back:
+ *	CREATE, DROP, ALTER DATABASE			the launcher looks for databases
+ *	ALTER DATABASE ... SET					restart the worker in that database,
+ *											which then has the new settings
+ *	ALTER EXTENSION tq						restart the worker
+ *	what may drop the extension				wake the worker of this database
+ *	ALTER TABLE tq.pending					forget the claim cursors (cursor.c)
+ *	COMMIT PREPARED							wake or start the worker
+ *	COMMIT PREPARED, ROLLBACK PREPARED		wake all sessions that wait for work
+ *
+ * Of a DROP DATABASE and its like the server would wait five seconds for the
+ * worker's session to end, and then refuse.  So the database is locked as the
+ * server will lock it a moment later, the worker is asked to end, and waited
+ * for.  The lock lasts until the end of the transaction, and as long as it is
+ * held no new worker is started.  All of this is done only for a role that
+ * passes the checks that the server makes first; for any other role the
+ * server refuses the statement, and the worker is not disturbed.
  */
 #include "worker.h"
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
@@ -44,6 +53,7 @@
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 
@@ -62,7 +72,7 @@ static ProcessUtility_hook_type next_process_utility = NULL;
  */
 
 /*
- * Tell the worker to go, at last with some emphasis, and wait until it is no
+ * Asks the worker to end, in the end by a signal, and waits until it is no
  * longer counted among the sessions of the database.
  */
 static void
@@ -99,28 +109,27 @@ is_template(Oid database)
 	return result;
 }
 
-/*
- * Have no worker in the database of that name until the end of this
- * transaction.  Whoever may not do what follows will be told so by the
- * server, and does not disturb the worker.
- */
+/* Keeps the worker out of a database until the end of this transaction. */
 static void
-clear_database(const char *name, LOCKMODE lockmode)
+clear_database(Oid database, LOCKMODE lockmode)
 {
-	Oid database = get_database_oid(name, true);
-
-	if (!OidIsValid(database))
-		return;
-	if (!TqOwnsDatabase(database) &&
-		!(lockmode == ShareLock && is_template(database)))
-		return;
 	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
-	tq_shmem_tell(TQ_TELL_RESCAN);
+	tq_shmem_request(TQ_REQUEST_RESCAN, InvalidOid);
 	stop_worker(database);
 }
 
+/* The database of that name, if this role owns it; otherwise InvalidOid. */
+static Oid
+own_database(const char *name)
+{
+	Oid database = get_database_oid(name, true);
+
+	return OidIsValid(database) && TqOwnsDatabase(database) ? database
+															: InvalidOid;
+}
+
 /*
- * The statements.
+ * Before the statement.
  */
 
 static DefElem *
@@ -142,125 +151,172 @@ static void
 before_create_database(CreatedbStmt *statement)
 {
 	DefElem *option = find_option(statement->options, "template");
+	const char *name = option != NULL && option->arg != NULL
+						   ? defGetString(option)
+						   : "template1";
+	Oid database = get_database_oid(name, true);
 
-	clear_database(option != NULL && option->arg != NULL ? defGetString(option)
-														 : "template1",
-				   ShareLock);
-	tq_shmem_tell(TQ_TELL_RESCAN);
+	if (OidIsValid(database) && have_createdb_privilege() &&
+		(TqOwnsDatabase(database) || is_template(database)))
+		clear_database(database, ShareLock);
 }
 
+/* A session cannot drop, rename or move the database that it is in. */
 static void
-before_alter_database(AlterDatabaseStmt *statement)
+before_change_of_database(const char *name, bool creates)
 {
-	if (find_option(statement->options, "tablespace") != NULL)
-		clear_database(statement->dbname, AccessExclusiveLock);
-	tq_shmem_tell(TQ_TELL_RESCAN);
+	Oid database = own_database(name);
+
+	if (OidIsValid(database) && database != MyDatabaseId &&
+		(!creates || have_createdb_privilege()))
+		clear_database(database, AccessExclusiveLock);
 }
 
-/*
- * As in the output of pg_dump: the rows come after it.  Must be seen here,
- * for within the extension's script check_function_bodies is always off.
- */
-static void
-before_create_extension(const char *name)
+static bool
+is_tq(const char *extension)
 {
-	if (strcmp(name, "tq") == 0 && !check_function_bodies)
-		tq_shmem_load_begin();
+	return strcmp(extension, "tq") == 0;
 }
 
+/* A worker's transaction holds this lock while it uses the tables. */
 static void
-before_alter_extension(const char *name)
+before_alter_extension(void)
 {
-	Oid extension;
+	Oid extension = get_extension_oid("tq", true);
 
-	if (strcmp(name, "tq") != 0)
-		return;
-	extension = get_extension_oid("tq", true);
-	if (OidIsValid(extension))
+	if (OidIsValid(extension) && TqOwnsExtension(extension))
 		LockDatabaseObject(ExtensionRelationId,
 						   extension,
 						   0,
 						   AccessExclusiveLock);
-	tq_shmem_tell(TQ_TELL_RESTART);
 }
 
 static void
-before_drop(DropStmt *statement)
-{
-	if (statement->removeType == OBJECT_EXTENSION ||
-		statement->removeType == OBJECT_SCHEMA)
-		tq_shmem_tell(TQ_TELL_WAKE);
-}
-
-/*
- * A restore of data alone may disable the triggers by which the claim cursor
- * learns of rows, and enables them when all rows are there.
- */
-static void
-before_alter_table(AlterTableStmt *statement)
-{
-	if (strcmp(statement->relation->relname, "pending") == 0)
-		tq_cursor_note_all();
-}
-
-static void
-before_statement(Node *statement)
+before_statement(Node *statement, bool is_top_level)
 {
 	if (XactReadOnly)
 		return; /* a standby, too: the server will refuse */
-	if (IsA(statement, DropdbStmt))
-		clear_database(((DropdbStmt *) statement)->dbname,
-					   AccessExclusiveLock);
-	else if (IsA(statement, CreatedbStmt))
+	if (IsA(statement, DropdbStmt) && is_top_level)
+		before_change_of_database(((DropdbStmt *) statement)->dbname, false);
+	else if (IsA(statement, CreatedbStmt) && is_top_level)
 		before_create_database((CreatedbStmt *) statement);
-	else if (IsA(statement, AlterDatabaseStmt))
-		before_alter_database((AlterDatabaseStmt *) statement);
+	else if (IsA(statement, AlterDatabaseStmt) && is_top_level &&
+			 find_option(((AlterDatabaseStmt *) statement)->options,
+						 "tablespace") != NULL)
+		before_change_of_database(((AlterDatabaseStmt *) statement)->dbname,
+								  false);
 	else if (IsA(statement, RenameStmt) &&
 			 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE)
-		clear_database(((RenameStmt *) statement)->subname,
-					   AccessExclusiveLock);
-	else if (IsA(statement, CreateExtensionStmt))
-		before_create_extension(((CreateExtensionStmt *) statement)->extname);
-	else if (IsA(statement, AlterExtensionStmt))
-		before_alter_extension(((AlterExtensionStmt *) statement)->extname);
-	else if (IsA(statement, DropStmt))
-		before_drop((DropStmt *) statement);
-	else if (IsA(statement, AlterTableStmt))
-		before_alter_table((AlterTableStmt *) statement);
-	else if (IsA(statement, DropOwnedStmt))
-		tq_shmem_tell(TQ_TELL_WAKE);
+		before_change_of_database(((RenameStmt *) statement)->subname, true);
+	else if (IsA(statement, AlterExtensionStmt) &&
+			 is_tq(((AlterExtensionStmt *) statement)->extname))
+		before_alter_extension();
 }
 
-/* Before it listens, so that nothing is held back that it must have. */
+/*
+ * After the statement.
+ */
+
+/* What is to be done when the statement has succeeded. */
+typedef struct After
+{
+	bool rescan;        /* the launcher looks for databases */
+	Oid restart;        /* the worker of this database, or InvalidOid */
+	bool wake;          /* the worker of this session's database */
+	bool start;         /* the same, and the launcher */
+	bool wake_waiters;  /* sessions that wait for work */
+	bool forget_cursor; /* of claims */
+} After;
+
+/*
+ * Is this tq.pending?  A restore of data alone may disable the triggers by
+ * which the claim cursor learns of rows, and enables them when all rows are
+ * there.
+ */
+static bool
+is_pending_table(const RangeVar *name)
+{
+	Oid schema;
+	Oid relation;
+
+	if (strcmp(name->relname, "pending") != 0 ||
+		!OidIsValid(get_extension_oid("tq", true)))
+		return false;
+	schema = get_namespace_oid("tq", true);
+	relation = RangeVarGetRelid(name, NoLock, true);
+	return OidIsValid(relation) &&
+		   relation == get_relname_relid("pending", schema);
+}
+
+static void
+plan_end_of_prepared(const TransactionStmt *statement, After *after)
+{
+	after->start = statement->kind == TRANS_STMT_COMMIT_PREPARED;
+	after->wake_waiters = after->start ||
+						  statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
+}
+
+static bool
+may_drop_extension(const DropStmt *statement)
+{
+	return statement->removeType == OBJECT_EXTENSION ||
+		   statement->removeType == OBJECT_SCHEMA;
+}
+
+/* Asked before it is run: the statement may be gone afterwards. */
+static void
+plan_after(Node *statement, After *after)
+{
+	memset(after, 0, sizeof(*after));
+	if (IsA(statement, TransactionStmt))
+		plan_end_of_prepared((TransactionStmt *) statement, after);
+	if (XactReadOnly)
+		return; /* a standby, too: the server will refuse */
+	if (IsA(statement, DropdbStmt) || IsA(statement, CreatedbStmt) ||
+		IsA(statement, AlterDatabaseStmt) ||
+		(IsA(statement, RenameStmt) &&
+		 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE))
+		after->rescan = true;
+	else if (IsA(statement, AlterDatabaseSetStmt))
+		after->restart =
+			get_database_oid(((AlterDatabaseSetStmt *) statement)->dbname,
+							 true);
+	else if (IsA(statement, AlterExtensionStmt) &&
+			 is_tq(((AlterExtensionStmt *) statement)->extname))
+		after->restart = MyDatabaseId;
+	else if (IsA(statement, DropStmt))
+		after->wake = may_drop_extension((DropStmt *) statement);
+	else if (IsA(statement, DropOwnedStmt))
+		after->wake = true;
+	else if (IsA(statement, AlterTableStmt))
+		after->forget_cursor = is_pending_table(
+			((AlterTableStmt *) statement)->relation);
+}
+
+static void
+act_after(const After *after)
+{
+	if (after->rescan)
+		tq_shmem_request(TQ_REQUEST_RESCAN, InvalidOid);
+	if (OidIsValid(after->restart))
+		tq_shmem_request(TQ_REQUEST_RESTART, after->restart);
+	if (after->wake)
+		tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
+	/* What was prepared may hold due times, and CREATE EXTENSION itself. */
+	if (after->start && OidIsValid(get_extension_oid("tq", true)))
+		tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
+	if (after->wake_waiters)
+		tq_wait_wake_all();
+	if (after->forget_cursor)
+		tq_cursor_note_all();
+}
+
+/* Before the session listens, so that no message that it must have is held back. */
 static void
 before_listen(Node *statement)
 {
 	if (IsA(statement, ListenStmt))
 		tq_shmem_listen(((ListenStmt *) statement)->conditionname);
-}
-
-static bool
-is_commit_prepared(Node *statement)
-{
-	return IsA(statement, TransactionStmt) &&
-		   ((TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
-}
-
-static bool
-is_end_of_prepared(Node *statement)
-{
-	return is_commit_prepared(statement) ||
-		   (IsA(statement, TransactionStmt) &&
-			((TransactionStmt *) statement)->kind ==
-				TRANS_STMT_ROLLBACK_PREPARED);
-}
-
-/* What was prepared may hold due times, and CREATE EXTENSION itself. */
-static void
-after_commit_prepared(void)
-{
-	if (OidIsValid(get_extension_oid("tq", true)))
-		tq_shmem_tell(TQ_TELL_START);
 }
 
 static void
@@ -269,12 +325,13 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 				QueryEnvironment *environment, DestReceiver *dest,
 				QueryCompletion *completion)
 {
-	/* The statement may be gone when it has been run. */
-	bool prepared = is_commit_prepared(plan->utilityStmt);
-	bool prepared_ends = is_end_of_prepared(plan->utilityStmt);
+	After after;
 
+	plan_after(plan->utilityStmt, &after);
 	before_listen(plan->utilityStmt);
-	before_statement(plan->utilityStmt);
+	before_statement(plan->utilityStmt,
+					 context == PROCESS_UTILITY_TOPLEVEL &&
+						 !IsTransactionBlock());
 	(next_process_utility != NULL ? next_process_utility
 								  : standard_ProcessUtility)(plan,
 															 text,
@@ -284,10 +341,7 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 															 environment,
 															 dest,
 															 completion);
-	if (prepared)
-		after_commit_prepared();
-	if (prepared_ends)
-		tq_wait_wake_all();
+	act_after(&after);
 }
 
 /* Watch utility statements; only under shared_preload_libraries. */

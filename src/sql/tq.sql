@@ -3,13 +3,48 @@
 \echo Use "CREATE EXTENSION tq" to load this file. \quit
 
 -- ---------------------------------------------------------------------------
--- Roles
+-- Schema and roles
 -- ---------------------------------------------------------------------------
 
+-- The owner of a schema may drop all that is in it.
 DO $$
+DECLARE
+	owner pg_catalog.name;
+BEGIN
+	SELECT r.rolname INTO owner
+		FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
+		WHERE n.nspname = 'tq' AND NOT r.rolsuper AND r.rolname <> current_user;
+	IF FOUND THEN
+		RAISE EXCEPTION 'schema "tq" is owned by another role'
+			USING ERRCODE = 'insufficient_privilege',
+				DETAIL = pg_catalog.format('Its owner is "%s", which is no superuser and could drop the extension.', owner),
+				HINT = 'Drop or rename that schema, or give it to a superuser, and run CREATE EXTENSION tq again.';
+	END IF;
+END
+$$;
+
+DO $$
+DECLARE
+	heir pg_catalog.name;
 BEGIN
 	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_admin') THEN
 		CREATE ROLE tq_admin NOLOGIN;
+		RETURN;
+	END IF;
+	IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_admin' AND rolcanlogin) THEN
+		RAISE WARNING 'role "tq_admin" exists and can log in'
+			USING DETAIL = 'It administers tq in every database of this server.',
+				HINT = 'If that is not intended: ALTER ROLE tq_admin NOLOGIN.';
+	END IF;
+	SELECT m.rolname INTO heir
+		FROM pg_catalog.pg_auth_members a
+			JOIN pg_catalog.pg_roles g ON g.oid = a.roleid JOIN pg_catalog.pg_roles m ON m.oid = a.member
+		WHERE g.rolname = 'tq_admin' AND a.admin_option AND NOT m.rolsuper
+		ORDER BY m.rolname LIMIT 1;
+	IF FOUND THEN
+		RAISE WARNING 'role "tq_admin" exists and can be granted by role "%"', heir
+			USING DETAIL = 'Its members administer tq in every database of this server.',
+				HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR tq_admin FROM %I.', heir);
 	END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
 	NULL;		-- made by CREATE EXTENSION in another database just now
@@ -370,6 +405,24 @@ ALTER TABLE tq.lease ENABLE ALWAYS TRIGGER note_due;
 ALTER TABLE tq.timer ENABLE ALWAYS TRIGGER note_due;
 ALTER TABLE tq.delayed ENABLE ALWAYS TRIGGER note_due;
 
+CREATE TABLE tq.postponed (
+	task bigint NOT NULL,
+	due timestamptz NOT NULL,		-- when the step is tried again
+	origin timestamptz NOT NULL,	-- of the timer that asked for the step
+	since timestamptz NOT NULL,
+	failures int NOT NULL,
+	step text NOT NULL,				-- src/upkeep.h
+	error text NOT NULL,
+	PRIMARY KEY (task, step)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE tq.postponed IS 'tasks for which a step of maintenance failed, until it succeeds or the task is deleted';
+CREATE INDEX postponed_due ON tq.postponed (due);
+
+CREATE TABLE tq.activation (
+	since timestamptz NOT NULL
+);
+COMMENT ON TABLE tq.activation IS 'since when this database is in use: empty until a function of tq that may change something is called, and in a copy';
+
 CREATE TABLE tq.dead_letter (
 	task_id tq.slugid PRIMARY KEY,
 	task bigint NOT NULL,			-- the task may have expired
@@ -524,6 +577,8 @@ SELECT pg_catalog.pg_extension_config_dump('tq.run_detail', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.edge', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.lease', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.timer', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.postponed', '');
+SELECT pg_catalog.pg_extension_config_dump('tq.activation', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.message_id', '');
@@ -641,6 +696,11 @@ CREATE FUNCTION tq.skip_task(task_id tq.slugid, output jsonb DEFAULT NULL) RETUR
 	AS 'MODULE_PATHNAME', 'tq_skip_task' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.skip_task(tq.slugid, jsonb) IS 'resolve an unscheduled or pending task as completed, skipped, so that its dependents go on; output is its result; returns its status';
+
+CREATE FUNCTION tq.delete_task(task_id tq.slugid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_delete_task' LANGUAGE C
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.delete_task(tq.slugid) IS 'delete a task in any state, with its runs, artifacts and dead letter; tasks that depend on it stay unscheduled';
 
 CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C
@@ -959,10 +1019,11 @@ CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: deadlines, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
 CREATE FUNCTION tq.worker_activity()
-	RETURNS TABLE (step text, batches bigint, tasks bigint, last_at timestamptz,
-		last_late interval, max_late interval, max_late_at timestamptz)
+	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
+		last_late interval, max_late interval, max_late_at timestamptz,
+		failures bigint, failed_at timestamptz, error text)
 	AS 'MODULE_PATHNAME', 'tq_worker_activity' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.worker_activity() IS 'what the background worker of this database has done since it was started, and how late: its turns, then each step; no rows without a worker';
+COMMENT ON FUNCTION tq.worker_activity() IS 'what the background worker of this database has done since it was started, how late, and what failed: its turns, then each step; without a worker one row that says so';
 
 CREATE FUNCTION tq.start_worker() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
@@ -1044,8 +1105,14 @@ CREATE VIEW tq.task_overview AS
 COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, in words';
 
 CREATE VIEW tq.worker_overview AS
-	SELECT * FROM tq.worker_activity();
-COMMENT ON VIEW tq.worker_overview IS 'turns and steps of the background worker of this database: batches and tasks done since it was started, when last, how late that was, and at the most';
+	SELECT a.*, (SELECT count(*) FROM tq.postponed p WHERE p.step = a.step) AS postponed
+	FROM tq.worker_activity() a;
+COMMENT ON VIEW tq.worker_overview IS 'the background worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
+
+CREATE VIEW tq.postponed_overview AS
+	SELECT t.task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
+	FROM tq.postponed p LEFT JOIN tq.task t ON t.id = p.task;
+COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is tried again, and the last error';
 
 CREATE VIEW tq.binding_overview AS
 	SELECT channel, tq.exchange_name(exchange) AS exchange, pattern FROM tq.binding
@@ -1073,6 +1140,6 @@ GRANT USAGE ON SCHEMA tq TO tq_admin;
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO tq_admin;
 REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending(), tq.note_due() FROM tq_admin;
 GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- whoever may read the tables may dump them
-GRANT SELECT ON tq.run_overview, tq.task_overview, tq.worker_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
+GRANT SELECT ON tq.run_overview, tq.task_overview, tq.worker_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 
 SELECT tq.start_worker();

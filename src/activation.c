@@ -1,0 +1,106 @@
+/*
+ * activation.c
+ *	  Since when a database is in use, which is when its maintenance begins.
+ *
+ * Room 1.  Rows that a restore or a logical replica brings are there table by
+ * table, and maintenance that sees a timer but not yet its task would drop
+ * the timer.  So maintenance does nothing in a database until a function of
+ * tq that may change something is called there for the first time since
+ * CREATE EXTENSION: a new database has nothing to maintain before that, and a
+ * copy stays as it is until a client uses it.
+ *
+ * The first call writes a row of tq.activation, in its own transaction.  Two
+ * first calls may both write one, which does no harm, so they need not wait
+ * for each other.  pg_dump leaves the table out.  A backend remembers that it
+ * has seen a row by the Oid of a type of the extension, which is another one
+ * after DROP and CREATE EXTENSION; it forgets a row of its own at abort.
+ */
+#include "plumbing.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+
+#include "shmem.h"
+
+static TqStatement find_activation =
+	TQ_STATEMENT("SELECT 1 FROM tq.activation LIMIT 1", InvalidOid);
+
+static TqStatement insert_activation =
+	TQ_STATEMENT("INSERT INTO tq.activation (since) VALUES ($1)",
+				 TIMESTAMPTZOID);
+
+/* The extension that is known to be active, by the Oid of tq.slugid. */
+static Oid active = InvalidOid;
+
+/* Did the present transaction make it so? */
+static bool is_ours = false;
+
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			if (is_ours)
+				active = InvalidOid;
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			return;
+	}
+	is_ours = false;
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+					SubTransactionId parent, void *arg)
+{
+	if (is_ours && event == SUBXACT_EVENT_ABORT_SUB)
+		active = InvalidOid;
+}
+
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
+	watching = true;
+}
+
+/* Is this database in use?  The caller has done tq_plan_open(). */
+bool
+tq_activation_is_done(void)
+{
+	Oid extension = tq_catalog_slugid_type();
+
+	if (active != extension && tq_plan_run(&find_activation, NULL, NULL) > 0)
+		active = extension;
+	tq_plan_free_result();
+	return active == extension;
+}
+
+/* This database is in use from now on.  The caller has done tq_plan_open(). */
+void
+tq_activation_do(void)
+{
+	Datum values[1];
+
+	if (tq_activation_is_done())
+		return;
+	values[0] = TimestampTzGetDatum(tq_clock_now());
+	tq_plan_run(&insert_activation, values, NULL);
+	tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
+	watch_transactions();
+	active = tq_catalog_slugid_type();
+	is_ours = true;
+}
