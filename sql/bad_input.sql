@@ -44,6 +44,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$), ('report_failed', 'error', $$'{"message": "m", "details": [1]}'$$), ('report_failed', 'retry_delay', $$'1 s'$$), ('report_failed', 'retries_left', $$3$$),
 	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$), ('report_exception', 'error', $$'{"message": "m"}'$$), ('report_exception', 'retry_delay', $$'1 s'$$), ('report_exception', 'retries_left', $$3$$),
 	('defer_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('defer_task', 'run_id', $$0$$), ('defer_task', 'after', $$'1 minute'$$), ('defer_task', 'credentials', $$NULL$$),
+	('delete_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$),
 	('skip_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('skip_task', 'output', $$'{"o": 1}'$$),
 	('result', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('dependency_results', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
 	('list_dead_letters', 'task_queue_id', $$'regress/d'$$), ('list_dead_letters', 'after', $$'a_______QAGAAAAAAAAAAA'$$), ('list_dead_letters', 'max', $$10$$),
@@ -158,7 +159,7 @@ FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '
 WHERE arg IN ('task', 'tasks', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn <> 'claim_work' ORDER BY place, value COLLATE "C";
 SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
-WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place;
+WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C";
 
 -- Words that are none
 SELECT arg, value, code, message, detail, hint FROM call, unnest('{normal,HIGH,all-completed-or-not}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a

@@ -11,9 +11,42 @@ SELECT pg_temp.brief(tq.create_task(pg_temp.id('large'), d)), length(d::text) > 
 SELECT pg_temp.brief(tq.create_task(pg_temp.id('large'), tq.task(pg_temp.id('large')))) AS repeated;
 SELECT payload = p AS the_same FROM large, tq.claim_work('regress/w', 'g', 'w');
 SELECT tq.task(pg_temp.id('large')) -> 'payload' = p AS the_same FROM large;
-SELECT tq.enqueue('regress/w', p, task_id => pg_temp.id('large2'), extra => p) FROM large;
-SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('large3'), 'task', pg_temp.def(jsonb_build_object('payload', p, 'extra', p))))) FROM large;
+SELECT tq.enqueue('regress/w', p, task_id => pg_temp.id('large2'), extra => '{"x": 1}') FROM large;
+SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('large3'), 'task', pg_temp.def(jsonb_build_object('payload', p, 'extra', '{"x": 1}'::jsonb))))) FROM large;
 SELECT task_id, payload = p AS the_same FROM large, tq.claim_work('regress/w', 'g', 'w', 10);
+
+-- Larger ones are refused, whichever function brings them, and nothing is made
+CREATE FUNCTION pg_temp.text(bytes int) RETURNS jsonb LANGUAGE sql AS $$ SELECT jsonb_build_object('t', repeat('x', bytes)) $$;
+CREATE TEMP TABLE bound AS
+	SELECT key, bytes, setting FROM (VALUES ('payload', 16777216, 'tq.max_payload'), ('tags', 1048576, 'tq.max_tags'), ('extra', 1048576, 'tq.max_extra')) v (key, bytes, setting);
+SELECT key, code, message, detail, hint <> '' AS has_hint FROM (SELECT * FROM bound WHERE key <> 'tags') b, LATERAL pg_temp.answer(
+	format('SELECT tq.create_task(%L, pg_temp.def(jsonb_build_object(%L, pg_temp.text(%s))))', pg_temp.id('over'), key, bytes)) a;
+SELECT key, code, message, detail FROM (SELECT * FROM bound WHERE key <> 'tags') b, LATERAL pg_temp.answer(
+	format('SELECT tq.enqueue(%L, task_id => %L, %s => pg_temp.text(%s))', 'regress/w', pg_temp.id('over'), key, bytes)) a;
+SELECT code, message, detail FROM pg_temp.answer(
+	format('SELECT tq.enqueue_tasks(%L, ARRAY[%L, pg_temp.text(16777216)]::jsonb[], task_ids => %L)', 'regress/w', '{}', ARRAY[pg_temp.id('under'), pg_temp.id('over')]));
+SELECT code, message, detail FROM pg_temp.answer(
+	format('SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object(%L, %L, %L, pg_temp.def(jsonb_build_object(%L, pg_temp.text(16777216))))))', 'taskId', pg_temp.id('over'), 'task', 'payload'));
+SELECT code, message, detail FROM pg_temp.answer(
+	format('SELECT tq.define_task(%L, pg_temp.def(jsonb_build_object(%L, pg_temp.text(16777216))))', pg_temp.id('over'), 'payload'));
+-- tags may be many, and their keys long
+SELECT code, message, detail FROM pg_temp.answer(
+	format('SELECT tq.enqueue(%L, task_id => %L, tags => (SELECT jsonb_object_agg(repeat(%L, 100000) || n, n::text) FROM generate_series(1, 20) n))', 'regress/w', pg_temp.id('over'), 'k'));
+-- the whole counts scopes, too
+SELECT code, message, detail FROM pg_temp.answer(
+	format('SELECT tq.enqueue(%L, pg_temp.text(16000000), task_id => %L, scopes => (SELECT array_agg(repeat(%L, 100000)) FROM generate_series(1, 60) n))', 'regress/w', pg_temp.id('over'), 's'));
+SELECT code FROM pg_temp.answer(format('SELECT tq.status(%L)', pg_temp.id('over')));
+SELECT code FROM pg_temp.answer(format('SELECT tq.status(%L)', pg_temp.id('under')));
+-- and the bounds can be moved; what they are measured by is jsonb
+SET tq.max_payload = 2000;
+SELECT pg_column_size(pg_temp.text(1983)) AS bytes;
+SELECT tq.enqueue('regress/bound', pg_temp.text(1983), task_id => pg_temp.id('equal'));
+SELECT code, detail FROM pg_temp.answer(format('SELECT tq.enqueue(%L, pg_temp.text(1984), task_id => %L)', 'regress/bound', pg_temp.id('over')));
+RESET tq.max_payload;
+SELECT count(*) FROM tq.claim_work('regress/bound', 'g', 'w');
+-- what a claim hands out may be six times as large as JSON
+SELECT tq.enqueue('regress/bound', jsonb_build_object('t', repeat(E'\u0001', 16000000)), task_id => pg_temp.id('bell'));
+SELECT length(payload::text) FROM tq.claim_work('regress/bound', 'g', 'w');
 
 -- Deep JSON
 SELECT tq.enqueue('regress/w', ('{"a": ' || repeat('[', 2000) || repeat(']', 2000) || '}')::jsonb, task_id => pg_temp.id('deep'));

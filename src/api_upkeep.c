@@ -133,6 +133,7 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	bool allowed = may_maintain();
 
 	InitMaterializedSRF(fcinfo, 0);
+	tq_upkeep_begin(IsTransactionBlock());
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
 		int64 tasks = 0;

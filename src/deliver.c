@@ -39,6 +39,7 @@
 #include "utils/memutils.h"
 
 #include "compat.h"
+#include "upkeep.h"
 
 #define SLICE 1000     /* messages that are made at once */
 #define SEND_MAX 10000 /* messages that one transaction sends */
@@ -435,7 +436,7 @@ tq_deliver_pass(bool *more)
 	TqTick unsent;
 	int64 published;
 
-	if (IsTransactionBlock() ||
+	if (tq_upkeep_is_in_block() ||
 		TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return 0;
 	if (!tq_publisher_try_lock())

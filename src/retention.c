@@ -14,7 +14,7 @@
  */
 #include "message.h"
 
-#include "access/xact.h"
+#include "upkeep.h"
 
 /* Turns for which messages are kept, of the TQ_PLACES. */
 #define TURNS (TQ_PLACES - 2)
@@ -49,7 +49,7 @@ tq_retention_told_before(TimestampTz now)
 	TimestampTz since = tq_retention_kept_since(now);
 	TqTick last;
 
-	if (IsTransactionBlock())
+	if (tq_upkeep_is_in_block())
 		return DT_NOEND;
 	tq_tick_last(&last);
 	if (tq_message_is_unpublished(last.upto))
@@ -148,7 +148,7 @@ tq_retention_pass(TimestampTz now)
 	int current;
 	int64 emptied = 0;
 
-	if (IsTransactionBlock() || !tq_publisher_try_lock())
+	if (tq_upkeep_is_in_block() || !tq_publisher_try_lock())
 		return 0;
 	kept_since = tq_retention_kept_since(now);
 	current = tq_ring_current(&since);

@@ -413,6 +413,21 @@ do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
 	batch->more = due.more;
 }
 
+/* Is the present pass part of a transaction block of the caller? */
+static bool is_in_block = false;
+
+void
+tq_upkeep_begin(bool in_block)
+{
+	is_in_block = in_block;
+}
+
+bool
+tq_upkeep_is_in_block(void)
+{
+	return is_in_block;
+}
+
 void
 tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 {

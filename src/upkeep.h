@@ -48,6 +48,14 @@ typedef struct TqBatch
 extern void tq_upkeep_step(TqStep step, bool bisect, TqMark *mark,
 						   TqBatch *batch);
 
+/*
+ * Within BEGIN and COMMIT nothing is published and nothing of the log is
+ * emptied, because the locks would be held until the COMMIT.  upkeep() says so
+ * before it begins subtransactions, in which the server does not know.
+ */
+extern void tq_upkeep_begin(bool in_block);
+extern bool tq_upkeep_is_in_block(void);
+
 /* The worker's marks, from turn to turn. */
 extern void tq_upkeep_marks_begin(TqMarks *marks);
 extern TqMark tq_upkeep_mark(TqStep step, const TqMarks *marks);

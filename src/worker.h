@@ -20,6 +20,8 @@ extern PGDLLEXPORT void tq_worker_main(Datum arg);
 /* worker_launcher.c */
 extern void tq_worker_register(void);
 extern PGDLLEXPORT void tq_worker_launcher_main(Datum arg);
+extern PGDLLEXPORT void tq_worker_probe_main(Datum arg);
+extern void tq_worker_probe(void);
 
 /* worker_utility.c */
 extern void tq_worker_watch_utility(void);

@@ -28,6 +28,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/pg_database.h"
+#include "commands/dbcommands.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -252,6 +253,22 @@ is_free(Oid database)
 	return locked;
 }
 
+/* A process that is started once, and of whose end this one is notified. */
+static void
+describe_process(BackgroundWorker *worker, const char *type,
+				 const char *function, int flags)
+{
+	memset(worker, 0, sizeof(*worker));
+	snprintf(worker->bgw_name, BGW_MAXLEN, "%s", type);
+	snprintf(worker->bgw_type, BGW_MAXLEN, "%s", type);
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | flags;
+	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	snprintf(worker->bgw_library_name, BGW_MAXLEN, "tq");
+	snprintf(worker->bgw_function_name, BGW_MAXLEN, "%s", function);
+	worker->bgw_notify_pid = MyProcPid;
+}
+
 static bool
 register_worker(Database *database, uint64 generation)
 {
@@ -260,19 +277,14 @@ register_worker(Database *database, uint64 generation)
 	MemoryContext old;
 	bool registered;
 
-	memset(&worker, 0, sizeof(worker));
+	describe_process(&worker,
+					 "tq worker",
+					 "tq_worker_main",
+					 BGWORKER_BACKEND_DATABASE_CONNECTION);
 	snprintf(worker.bgw_name,
 			 BGW_MAXLEN,
 			 "tq worker for database %u",
 			 database->oid);
-	snprintf(worker.bgw_type, BGW_MAXLEN, "tq worker");
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
-					   BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	snprintf(worker.bgw_library_name, BGW_MAXLEN, "tq");
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "tq_worker_main");
-	worker.bgw_notify_pid = MyProcPid;
 	memset(&order, 0, sizeof(order));
 	order.database = database->oid;
 	order.slot = database->slot;
@@ -430,6 +442,46 @@ start_workers(void)
 	if (again == DT_NOEND)
 		stop_complaining();
 	return again;
+}
+
+/*
+ * Asked by a session: would a worker find a process?
+ */
+
+/* The process that tries it, and ends at once. */
+void
+tq_worker_probe_main(Datum arg)
+{
+	BackgroundWorkerUnblockSignals();
+}
+
+/*
+ * Says so when no background worker process is free for this database.  Only
+ * the postmaster knows, so a process is started that does nothing.  It has
+ * ended when this returns, so that it is not in the way of the worker.
+ */
+void
+tq_worker_probe(void)
+{
+	BackgroundWorker worker;
+	BackgroundWorkerHandle *handle;
+
+	describe_process(&worker, "tq probe", "tq_worker_probe_main", 0);
+	if (RegisterDynamicBackgroundWorker(&worker, &handle))
+	{
+		(void) WaitForBackgroundWorkerShutdown(handle);
+		return;
+	}
+	ereport(
+		NOTICE,
+		(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+		 errmsg(
+			 "no background worker process is free for tq in database \"%s\"",
+			 get_database_name(MyDatabaseId)),
+		 errdetail(
+			 "Deadlines, expired claims, delayed tasks and messages wait until one is."),
+		 errhint(
+			 "You may need to increase max_worker_processes; until then call tq.upkeep().")));
 }
 
 /*

@@ -14,12 +14,13 @@
  *	ALTER EXTENSION tq						keep the worker from working
  *	LISTEN									let the publisher know
  *
- * After the statement has succeeded, to be carried out at the commit, and not
- * if the statement's subtransaction is rolled back:
+ * After the statement has succeeded, requests being carried out at the commit,
+ * and not if the statement's subtransaction is rolled back:
  *	CREATE, DROP, ALTER DATABASE			the launcher looks for databases
  *	ALTER DATABASE ... SET					restart the worker in that database,
  *											which then has the new settings
  *	ALTER EXTENSION tq						restart the worker
+ *	CREATE EXTENSION tq						say when no process is free for one
  *	what may drop the extension				wake the worker of this database
  *	ALTER TABLE tq.pending					forget the claim cursors (cursor.c)
  *	COMMIT PREPARED							wake or start the worker
@@ -226,6 +227,7 @@ typedef struct After
 	bool start;         /* the same, and the launcher */
 	bool wake_waiters;  /* sessions that wait for work */
 	bool forget_cursor; /* of claims */
+	bool probe;         /* whether a process is free for a worker */
 } After;
 
 /*
@@ -284,6 +286,9 @@ plan_after(Node *statement, After *after)
 	else if (IsA(statement, AlterExtensionStmt) &&
 			 is_tq(((AlterExtensionStmt *) statement)->extname))
 		after->restart = MyDatabaseId;
+	else if (IsA(statement, CreateExtensionStmt))
+		after->probe = is_tq(((CreateExtensionStmt *) statement)->extname) &&
+					   !OidIsValid(get_extension_oid("tq", true));
 	else if (IsA(statement, DropStmt))
 		after->wake = may_drop_extension((DropStmt *) statement);
 	else if (IsA(statement, DropOwnedStmt))
@@ -309,6 +314,8 @@ act_after(const After *after)
 		tq_wait_wake_all();
 	if (after->forget_cursor)
 		tq_cursor_note_all();
+	if (after->probe)
+		tq_worker_probe();
 }
 
 /* Before the session listens, so that no message that it must have is held back. */

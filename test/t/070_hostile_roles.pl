@@ -1,0 +1,160 @@
+# Roles with few rights do not disturb maintenance: statements that the server
+# refuses, or that are rolled back, or that name another table.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('roles', 'max_worker_processes = 20');
+my $db = 'shop';
+my $pid;
+
+$node->safe_psql('postgres', "CREATE DATABASE $db");
+$node->safe_psql('postgres', 'CREATE ROLE guest LOGIN; CREATE ROLE owner LOGIN; CREATE ROLE maker LOGIN CREATEDB');
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+$pid = wait_worker($node, $db);
+
+# A task beside it all, which must be resolved when its deadline comes.
+sub served
+{
+	my ($title) = @_;
+	my $id = enqueue($node, $db, "deadline => '300 ms'");
+
+	ok(wait_state($node, $db, $id, 'exception'), "$title: a healthy task is served");
+	cmp_ok(lateness($node, $db, $id, 0, "(s ->> 'deadline')::timestamptz"), '<', 5, "$title: in time");
+	return;
+}
+
+# Run statements as a role in a session that stays; errors are expected.
+sub session_as
+{
+	my ($role, $database, @statements) = @_;
+	my $session = $node->background_psql($database, on_error_stop => 0);
+
+	$session->query("SET SESSION AUTHORIZATION $role");
+	$session->query($_) foreach @statements;
+	return $session;
+}
+
+served('at first');
+
+# CREATE EXTENSION that fails, or does nothing, says nothing about the session.
+my @sessions = (
+	session_as('guest', $db, 'SET check_function_bodies = off', 'CREATE EXTENSION tq'),
+	session_as('guest', $db, 'SET check_function_bodies = off', 'CREATE EXTENSION IF NOT EXISTS tq'));
+served('CREATE EXTENSION by a role without rights');
+push @sessions, session_as('guest', $db, "SET application_name = 'pg_restore: data'", 'SELECT 1');
+served('a session that calls itself pg_restore');
+push @sessions, session_as('postgres', $db, 'SET check_function_bodies = off', 'CREATE EXTENSION IF NOT EXISTS tq');
+served('CREATE EXTENSION IF NOT EXISTS by a superuser');
+$_->quit foreach @sessions;
+
+# ALTER EXTENSION: the worker is restarted by a statement that succeeded.
+my $guest = session_as('guest', $db);
+$guest->query('BEGIN; SAVEPOINT s');
+$guest->query('ALTER EXTENSION tq UPDATE');
+$guest->query('ROLLBACK TO s; COMMIT');
+is($guest->query('SELECT 1'), 1, 'ALTER EXTENSION by a role without rights, in a savepoint');
+served('ALTER EXTENSION by a role without rights');
+is(worker_in($node, $db), $pid, 'the worker is the same');
+my $super = session_as('postgres', $db);
+$super->query('SET client_min_messages = warning; BEGIN; SAVEPOINT s; ALTER EXTENSION tq UPDATE; ROLLBACK TO s; COMMIT');
+served('ALTER EXTENSION in a savepoint that is rolled back');
+is(worker_in($node, $db), $pid, 'the worker is the same');
+$super->query('SET client_min_messages = warning; BEGIN; SAVEPOINT s; ALTER EXTENSION tq UPDATE; RELEASE s; COMMIT');
+$pid = wait_worker($node, $db, $pid);
+ok($pid, 'the worker is restarted by ALTER EXTENSION in a savepoint that is kept');
+served('ALTER EXTENSION');
+
+# While a failed ALTER EXTENSION's transaction is open, it holds no lock.
+$guest->query('BEGIN; SAVEPOINT s');
+$guest->query('ALTER EXTENSION tq UPDATE');
+served('ALTER EXTENSION by a role without rights, its transaction still open');
+$guest->query('ROLLBACK');
+
+# DROP DATABASE and its like, by roles that may not run them.
+$node->safe_psql('postgres', "ALTER DATABASE $db OWNER TO owner; ALTER DATABASE $db IS_TEMPLATE true");
+foreach my $case (
+	[ 'guest', "DROP DATABASE $db" ],
+	[ 'maker', "DROP DATABASE $db" ],
+	[ 'maker', "ALTER DATABASE $db RENAME TO mine" ],
+	[ 'owner', "ALTER DATABASE $db RENAME TO mine" ],    # has no CREATEDB
+	[ 'guest', "CREATE DATABASE mine TEMPLATE $db" ],    # any role may read a template
+	[ 'guest', "ALTER DATABASE $db SET TABLESPACE pg_default" ],
+	[ 'guest', "ALTER DATABASE $db SET work_mem = '1MB'" ],
+	[ 'owner', "BEGIN; DROP DATABASE $db; ROLLBACK" ])
+{
+	my ($role, $sql) = @$case;
+	my $session = session_as($role, 'postgres', split(/; */, $sql));
+
+	$session->quit;
+	is(worker_in($node, $db), $pid, "$role: $sql: the worker is not disturbed");
+}
+served('refused statements on the database');
+
+# ALTER TABLE on a table that only has the name: sessions that wait sleep on.
+sub scans_while_waiting
+{
+	my ($table) = @_;
+	my $wait = $node->background_psql($db);
+	my $before = $node->safe_psql($db,
+		"SELECT pg_stat_force_next_flush(); SELECT sum(idx_scan) FROM pg_stat_all_indexes WHERE relname = 'pending'");
+
+	$wait->query_until(qr/waits/, "\\echo waits\nSELECT count(*) FROM tq.claim_work('p/quiet', 'g', 'w', 1, '3 s');\n");
+	$node->poll_query_until($db,
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%p/quiet%' AND pid <> pg_backend_pid()"
+		  . " AND wait_event_type = 'Extension'") or die 'no session waits';
+	$node->safe_psql($db, "ALTER TABLE $table SET (fillfactor = $_)") foreach 51 .. 70;
+	$wait->query_safe('SELECT pg_stat_force_next_flush(); SELECT 1');
+	$wait->quit;
+	return $node->safe_psql($db,
+		"SELECT sum(idx_scan) - $before FROM pg_stat_all_indexes WHERE relname = 'pending'");
+}
+$node->safe_psql($db, 'CREATE SCHEMA other; CREATE TABLE other.pending (a int)');
+my $quiet = scans_while_waiting('other.pending');
+my $awake = scans_while_waiting('tq.pending');
+cmp_ok($quiet, '<', 20, 'ALTER TABLE on another table named pending wakes no session');
+cmp_ok($awake, '>=', 20, 'ALTER TABLE on tq.pending wakes each time');
+
+# A schema tq that is there before the extension.
+sub create_in
+{
+	my ($database, $setup, $role) = @_;
+
+	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	$node->safe_psql($database, $setup);
+	my ($code, $out, $error) = $node->psql($database, "SET ROLE $role; CREATE EXTENSION tq",
+		extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+	return $code == 0 ? "created $error" : $error;
+}
+my $answer = create_in('taken', 'CREATE SCHEMA tq AUTHORIZATION guest', 'postgres');
+like($answer, qr/ERROR:  42501: schema "tq" is owned by another role/, 'a schema of a role without rights is refused');
+like($answer, qr/DETAIL: .*"guest"/, 'the error names the role');
+like($answer, qr/HINT: /, 'and says what to do');
+is($node->safe_psql('taken', "SELECT count(*) FROM pg_extension WHERE extname = 'tq'"), 0, 'nothing was made');
+like(create_in('own', 'CREATE SCHEMA tq', 'postgres'), qr/^created/, 'a schema of the caller is used');
+$node->safe_psql('postgres', 'CREATE ROLE root2 SUPERUSER');
+like(create_in('super', 'CREATE SCHEMA tq AUTHORIZATION root2', 'postgres'), qr/^created/, 'a schema of a superuser is used');
+
+# A role tq_admin that is there before the extension.
+unlike(create_in('plain', 'SELECT 1', 'postgres'), qr/WARNING/, 'tq_admin as tq made it: no warning');
+like(create_in('login', 'ALTER ROLE tq_admin LOGIN', 'postgres'),
+	qr/^created .*WARNING: .*role "tq_admin" exists and can log in/s, 'tq_admin that can log in: a warning');
+$node->safe_psql('postgres', 'ALTER ROLE tq_admin NOLOGIN; GRANT tq_admin TO guest WITH ADMIN OPTION');
+like(create_in('granted', 'SELECT 1', 'postgres'),
+	qr/^created .*WARNING: .*can be granted by role "guest"/s, 'tq_admin that a role may grant: a warning');
+$node->safe_psql('postgres', 'REVOKE tq_admin FROM guest; GRANT tq_admin TO root2 WITH ADMIN OPTION');
+unlike(create_in('granted2', 'SELECT 1', 'postgres'), qr/WARNING/, 'a superuser may grant it: no warning');
+
+served('in the end');
+is(worker_in($node, $db), $pid, 'by the same worker');
+my $log = slurp_file($node->logfile);
+unlike($log, qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+$node->stop;
+
+done_testing();
