@@ -1,4 +1,5 @@
-# While a restore loads rows the worker does nothing with the half of them.
+# A copy that a restore brings stays as it is until a client uses it: the
+# worker does nothing with the half of its rows, however they are loaded.
 use strict;
 use warnings FATAL => 'all';
 
@@ -9,69 +10,67 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('restore');
+my $node = new_node('restore', 'max_worker_processes = 20');
+my $tmp = PostgreSQL::Test::Utils::tempdir;
+my %id;
 
-# A task that is due already.
-sub make_due
+sub state_in
 {
 	my ($db) = @_;
-	my $id = enqueue($node, $db, "deadline => '100 ms'");
 
-	wait_past_deadline($node, $db, $id);
-	return $id;
+	return join ' ', map { state_of($node, $db, $id{$_}) } sort keys %id;
 }
 
-# As the output of pg_dump does it, through psql.
-$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(plain psql parallel interactive);
-my $session = $node->background_psql('psql');
-$session->query_safe('SET check_function_bodies = off; CREATE EXTENSION tq');
-ok(wait_worker($node, 'psql'), 'worker is there');
-my $id = make_due('psql');
+# Things that come due: a deadline, a claim that expires, a delayed task.
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(source clock plain parallel data psql);
+$node->safe_psql('source', 'CREATE EXTENSION tq');
+$id{deadline} = enqueue($node, 'source', "deadline => '2 s'");
+$id{lost} = $node->safe_psql('source', "SELECT tq.enqueue('p/lost')");
+$node->safe_psql('source', "SET tq.claim_timeout = '2 s'; SELECT 1 FROM tq.claim_work('p/lost', 'g', 'w')");
+$id{delayed} = $node->safe_psql('source', "SELECT tq.enqueue('p/delayed', delay => '2 s')");
+my $connection = $node->connstr('source');
+command_ok([ 'pg_dump', '-f', "$tmp/plain.sql", '-d', $connection ], 'dump as SQL');
+command_ok([ 'pg_dump', '-Fd', '-f', "$tmp/dump", '-d', $connection ], 'dump as a directory');
 
-# The worker of another database is a clock: it acts, this one does not.
-my $other = $node->background_psql('plain');
-$other->query_safe('CREATE EXTENSION tq');
-my $check = make_due('plain');
-ok(wait_state($node, 'plain', $check, 'exception'), 'another database is not concerned');
-$check = enqueue($node, 'plain', "deadline => '2 seconds'");
-ok(wait_state($node, 'plain', $check, 'exception'), 'two seconds later');
-is(state_of($node, 'psql', $id), 'pending', 'nothing is done while the session is there');
-$session->quit;
-ok(wait_state($node, 'psql', $id, 'exception'), 'everything when it has ended');
-
-# Restored by hand where the extension exists already.
-$session = $node->background_psql('psql');
-$session->query_safe('SET client_min_messages = warning; SET check_function_bodies = off;'
-	  . ' CREATE EXTENSION IF NOT EXISTS tq');
-$id = make_due('psql');
-$check = enqueue($node, 'plain', "deadline => '1 second'");
-ok(wait_state($node, 'plain', $check, 'exception'), 'a second later');
-is(state_of($node, 'psql', $id), 'pending', 'a worker that is there already waits, too');
-$session->quit;
-ok(wait_state($node, 'psql', $id, 'exception'), 'until the session has ended');
-
-# pg_restore -j: those that load are other sessions than the one that created.
+# Restored in three ways, the tables while things come due.
+sub restore
 {
-	local $ENV{PGAPPNAME} = 'pg_restore';
-	$session = $node->background_psql('parallel');
-	$session->query_safe('SET check_function_bodies = off; CREATE EXTENSION tq');
-	$session->quit;
-	$session = $node->background_psql('parallel');
-	$session->query_safe('SELECT 1');
+	my ($db, @command) = @_;
+
+	command_ok([ @command, '-d', $node->connstr($db) ], "$db: restored");
+	wait_worker($node, $db);
+	ok($node->poll_query_until($db, "SELECT state = 'unused' FROM tq.worker_overview WHERE step = 'turn'"),
+		"$db: the view shows that the copy is not in use");
+	return;
 }
-$id = make_due('parallel');
-$check = enqueue($node, 'plain', "deadline => '2500 ms'");
-ok(wait_state($node, 'plain', $check, 'exception'), 'some seconds later');
-is(state_of($node, 'parallel', $id), 'pending', 'nothing is done while a pg_restore is there');
-$session->quit;
-ok(wait_state($node, 'parallel', $id, 'exception'), 'everything when it has ended');
+restore('plain', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$tmp/plain.sql");
+restore('parallel', 'pg_restore', '-j', '2', "$tmp/dump");
+$node->safe_psql('data', 'CREATE EXTENSION tq');
+command_ok([ 'pg_restore', '--data-only', '--disable-triggers', '-d', $node->connstr('data'), "$tmp/dump" ], 'data: restored');
+
+# The worker of the source is the clock: it acts, those of the copies do not.
+ok(wait_state($node, 'source', $id{deadline}, 'exception'), 'the source does what is due: a deadline');
+ok($node->poll_query_until('source', "SELECT jsonb_array_length(tq.status('$id{lost}') -> 'runs') = 2"), 'a lost claim');
+ok($node->poll_query_until('source', "SELECT tq.pending_tasks('p/delayed') = 1 AND NOT EXISTS (SELECT FROM tq.delayed)"), 'a delayed task');
+foreach my $db (qw(plain parallel data))
+{
+	is(state_in($db), 'pending pending running', "$db: nothing is done while it is not in use");
+	is(violations($node, $db), '', "$db: tables are consistent");
+	is($node->safe_psql($db, 'SELECT sum(tasks) FROM tq.upkeep()'), 0, "$db: nor by upkeep()");
+	is($node->safe_psql($db, 'SELECT count(*) FROM tq.activation'), 0, "$db: reading is no use");
+
+	# The first client, though there is nothing for it.
+	is($node->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/none', 'g', 'w')"), 0, "$db: a client comes");
+	ok(wait_state($node, $db, $id{deadline}, 'exception'), "$db: the deadline has passed");
+	ok($node->poll_query_until($db, "SELECT jsonb_array_length(tq.status('$id{lost}') -> 'runs') = 2"), "$db: the claim is lost");
+	ok($node->poll_query_until($db, "SELECT count(*) = 1 FROM tq.claim_work('p/delayed', 'g', 'w')"), "$db: the delayed task can be claimed");
+	is(violations($node, $db), '', "$db: tables are consistent");
+}
 
 # CREATE EXTENSION as people type it needs no such care.
-$session = $node->background_psql('interactive');
-$session->query_safe('CREATE EXTENSION tq');
-$id = make_due('interactive');
-ok(wait_state($node, 'interactive', $id, 'exception'), 'no restore: at once');
-$_->quit foreach $session, $other;
+$node->safe_psql('psql', 'CREATE EXTENSION tq');
+my $healthy = enqueue($node, 'psql', "deadline => '200 ms'");
+ok(wait_state($node, 'psql', $healthy, 'exception'), 'a new database is in use at once');
 
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
 $node->stop;
