@@ -480,6 +480,18 @@ tq_result(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
+/* A required task that has expired or was deleted. */
+static void
+put_missing_dependency(ReturnSetInfo *rsinfo, const TqSlug *task_id)
+{
+	Datum values[3] = {tq_slug_datum(task_id),
+					   CStringGetTextDatum("missing"),
+					   (Datum) 0};
+	bool nulls[3] = {false, false, true};
+
+	tq_put_row(rsinfo, values, nulls);
+}
+
 static void
 put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 {
@@ -495,13 +507,19 @@ put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 	tq_put_row(rsinfo, values, nulls);
 }
 
-/* dependency_results(task_id slugid) -> (task_id, state, result), in the order of the definition */
+/*
+ * dependency_results(task_id slugid) -> (task_id, state, result), in the order of
+ * the definition; the state of a task that has expired or was deleted is
+ * "missing".
+ */
 Datum
 tq_dependency_results(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	TqTask *task;
 	TqTask *required;
+	int found = 0;
 	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -509,8 +527,14 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 	task = tq_task_get(task_id, true);
 	required =
 		tq_tasks_by_slug(task->dependencies, task->ndependencies, false, &n);
-	for (int i = 0; i < n; i++)
-		put_dependency((ReturnSetInfo *) fcinfo->resultinfo, &required[i]);
+	for (int i = 0; i < task->ndependencies; i++)
+	{
+		if (found < n && tq_slug_compare(&required[found].task_id,
+										 &task->dependencies[i]) == 0)
+			put_dependency(rsinfo, &required[found++]);
+		else
+			put_missing_dependency(rsinfo, &task->dependencies[i]);
+	}
 	tq_plan_close();
 	return (Datum) 0;
 }

@@ -725,7 +725,7 @@ COMMENT ON FUNCTION tq.result(tq.slugid) IS 'what report_completed() gave as the
 CREATE FUNCTION tq.dependency_results(task_id tq.slugid) RETURNS SETOF tq.dependency_result
 	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C STABLE
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition';
+COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition; one that has expired or was deleted is missing';
 
 CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
 	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C STABLE

@@ -26,7 +26,7 @@ $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(source clock plain
 $node->safe_psql('source', 'CREATE EXTENSION tq');
 $id{deadline} = enqueue($node, 'source', "deadline => '2 s'");
 $id{lost} = $node->safe_psql('source', "SELECT tq.enqueue('p/lost')");
-$node->safe_psql('source', "SET tq.claim_timeout = '2 s'; SELECT 1 FROM tq.claim_work('p/lost', 'g', 'w')");
+$node->safe_psql('source', "SET tq.claim_timeout = '2s'; SELECT 1 FROM tq.claim_work('p/lost', 'g', 'w')");
 $id{delayed} = $node->safe_psql('source', "SELECT tq.enqueue('p/delayed', delay => '2 s')");
 my $connection = $node->connstr('source');
 command_ok([ 'pg_dump', '-f', "$tmp/plain.sql", '-d', $connection ], 'dump as SQL');

@@ -1,0 +1,176 @@
+# A task for which a step of maintenance fails is postponed; the tasks beside
+# it are served in time, by the worker and by upkeep().
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('tasks', "tq.claim_timeout = '1s'");
+my $db = 'postgres';
+
+sub query { return $node->safe_psql($db, $_[0]); }
+
+# Failures on order: of the tables that steps write by statements, for the
+# tasks in table poison.
+my $poison = q{
+	CREATE TABLE poison (id tq.slugid);
+	CREATE FUNCTION fail_letter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF EXISTS (SELECT FROM public.poison p WHERE p.id OPERATOR(tq.=) NEW.task_id) THEN RAISE 'no letter for this task'; END IF;
+		RETURN NEW; END $$;
+	CREATE TRIGGER fail BEFORE INSERT ON tq.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_letter();
+	CREATE FUNCTION fail_delete() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF EXISTS (SELECT FROM public.poison p WHERE p.id OPERATOR(tq.=) OLD.task_id) THEN RAISE 'this task stays'; END IF;
+		RETURN OLD; END $$;
+	CREATE TRIGGER fail BEFORE DELETE ON tq.task FOR EACH ROW EXECUTE FUNCTION fail_delete();
+	CREATE FUNCTION fail_unscheduled() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF EXISTS (SELECT FROM public.poison p JOIN tq.task t ON t.task_id OPERATOR(tq.=) p.id WHERE t.id = OLD.task) THEN RAISE 'this task waits'; END IF;
+		RETURN OLD; END $$;
+	CREATE TRIGGER fail BEFORE DELETE ON tq.unscheduled FOR EACH ROW EXECUTE FUNCTION fail_unscheduled(); };
+
+query('CREATE EXTENSION tq');
+query($poison);
+wait_worker($node, $db);
+
+# Tasks of a kind, every tenth of which is poisoned.
+sub make
+{
+	my ($queue, $n, $arguments, $policy) = @_;
+
+	query(qq{
+		WITH made AS (SELECT tq.enqueue('p/$queue', policy => '$policy', $arguments) AS id, i FROM generate_series(1, $n) AS i)
+		INSERT INTO poison SELECT id FROM made WHERE i % 10 = 0});
+	return;
+}
+
+sub healthy
+{
+	my ($queue) = @_;
+
+	return "SELECT * FROM tq.task_overview o WHERE task_queue_id = 'p/$queue'"
+	  . ' AND NOT EXISTS (SELECT FROM poison p WHERE p.id OPERATOR(tq.=) o.task_id)';
+}
+
+# All but the poisoned tasks are resolved, and those are postponed.
+sub check_step
+{
+	my ($step, $queue, $n) = @_;
+
+	ok($node->poll_query_until($db, 'SELECT bool_and(resolved IS NOT NULL) FROM (' . healthy($queue) . ') AS t'),
+		"$step: healthy tasks are served");
+	ok($node->poll_query_until($db, "SELECT postponed = $n / 10 FROM tq.worker_overview WHERE step = '$step'"),
+		"$step: the others are counted in the view");
+	is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id OPERATOR(tq.=) o.task_id JOIN tq.task_overview t ON t.task_id OPERATOR(tq.=) p.id
+			WHERE step = '$step' AND task_queue_id = 'p/$queue' AND failures > 0 AND error LIKE '%this task%'"),
+		$n / 10, "$step: and are those that fail");
+	return;
+}
+
+# Steps whose ends write dead letters.
+my $letter = '"deadLetter": true';
+make('deadline', 100, "deadline => '1 s'", "{$letter}");
+make('pending', 30, "deadline => '1 hour'", "{$letter, \"pendingTimeout\": 1}");
+make('run', 30, "deadline => '1 hour'", "{$letter, \"runTimeout\": 1}");
+make('lost', 30, "deadline => '1 hour', retries => 0", "{$letter, \"lostRetries\": 0}");
+query("SET tq.claim_timeout = '1h'; SELECT count(*) FROM tq.claim_work('p/run', 'g', 'w', 30)");
+query("SELECT count(*) FROM tq.claim_work('p/lost', 'g', 'w', 30)");
+check_step('deadline', 'deadline', 100);
+check_step('pending-timeout', 'pending', 30);
+check_step('run-timeout', 'run', 30);
+check_step('claim-expired', 'lost', 30);
+
+# A delayed run that cannot become pending, as there is a row of it already.
+make('delayed', 20, "delay => '1 s', deadline => '1 hour'", '{}');
+query(q{INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+	SELECT -t.id, t.id, now(), -1, 1, 0, 0, 1 FROM poison p JOIN tq.task t ON t.task_id OPERATOR(tq.=) p.id JOIN tq.queue q ON q.id = t.queue WHERE q.task_queue_id = 'p/delayed'});
+ok($node->poll_query_until($db, "SELECT count(*) = 18 FROM tq.pending p JOIN tq.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
+	'delayed: healthy tasks can be claimed');
+ok($node->poll_query_until($db, "SELECT postponed = 2 FROM tq.worker_overview WHERE step = 'delayed'"), 'delayed: the others are counted');
+is(query('SELECT count(*) FROM tq.delayed'), 2, 'delayed: and are still delayed');
+query('DELETE FROM tq.pending WHERE queue = -1');
+ok($node->poll_query_until($db, "SELECT count(*) = 20 FROM tq.pending p JOIN tq.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
+	'delayed: they follow when that is repaired');
+is(query("SELECT count(*) FROM tq.postponed WHERE step = 'delayed'"), 0, 'delayed: and are postponed no longer');
+
+# Each failure puts the next attempt further off; only the first is logged.
+ok($node->poll_query_until($db, 'SELECT min(failures) >= 3 FROM tq.postponed'), 'a step is tried again for each');
+is(query("SELECT bool_and(due - now() <= make_interval(secs => least(300, 2 ^ (failures - 1))) + interval '1 s') FROM tq.postponed"),
+	't', 'each time later');
+my $log = slurp_file($node->logfile);
+my @logged = $log =~ /WARNING: .*maintenance step "deadline" failed for task "([\w-]{22})": no letter for this task/g;
+is(join(' ', sort @logged), query(
+		"SELECT string_agg(id::text, ' ' ORDER BY id::text COLLATE \"C\") FROM poison p JOIN tq.task_overview t ON t.task_id OPERATOR(tq.=) p.id WHERE task_queue_id = 'p/deadline'"),
+	'each task is logged once, by its id');
+like($log, qr/HINT: .*tq.delete_task/, 'with a hint');
+
+# An operator gets rid of one, and has the others go on.
+my $one = query("SELECT task_id FROM tq.postponed_overview WHERE step = 'deadline' LIMIT 1");
+my ($code, $out, $error) = $node->psql($db, "SELECT tq.cancel_task('$one')");
+like($error, qr/is past its deadline/, 'a task past its deadline cannot be cancelled, by a superuser either');
+query("ALTER TABLE tq.task DISABLE TRIGGER fail; SELECT tq.delete_task('$one'); ALTER TABLE tq.task ENABLE TRIGGER fail");
+is(query("SELECT count(*) FROM tq.postponed_overview WHERE task_id OPERATOR(tq.=) '$one'"), 0, 'a postponed task can be deleted');
+query('DELETE FROM poison');
+ok($node->poll_query_until($db, 'SELECT count(*) = 0 FROM tq.postponed'), 'when the cause is gone, the others go on');
+is(query('SELECT count(*) FROM tq.dead_letter'), 100 + 30 + 30 + 30 - 1, 'each has its dead letter');
+is(violations($node, $db), '', 'tables are consistent');
+
+# What every task meets is not the tasks' fault: nothing is postponed.
+query("CREATE FUNCTION fail_all() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END'");
+query('CREATE TRIGGER fail_all BEFORE INSERT ON tq.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_all()');
+make('all', 50, "deadline => '500 ms'", "{$letter}");
+ok($node->poll_query_until($db, "SELECT state = 'failing' AND failures >= 3 FROM tq.worker_overview WHERE step = 'deadline'"),
+	'a step that fails for all is seen in the view');
+is(query('SELECT count(*) FROM tq.postponed'), 0, 'and no task is postponed');
+query('DROP TRIGGER fail_all ON tq.dead_letter; DELETE FROM poison');
+ok($node->poll_query_until($db, 'SELECT bool_and(resolved IS NOT NULL) FROM (' . healthy('all') . ') AS t'), 'it goes on when it can');
+
+my $beside = enqueue($node, $db, "deadline => '300 ms'");
+ok(wait_state($node, $db, $beside, 'exception'), 'a healthy task beside is served');
+cmp_ok(lateness($node, $db, $beside, 0, "(s ->> 'deadline')::timestamptz"), '<', 5, 'in time');
+unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+$node->stop;
+
+# Without a worker: upkeep() goes on with the other steps, and the other tasks.
+$node = PostgreSQL::Test::Cluster->new('plain');
+$node->init;
+$node->start;
+query('CREATE EXTENSION tq');
+query($poison);
+make('expire', 30, "deadline => '1 hour', expires => '0'", '{}');
+query(q{SELECT tq.enqueue('p/group', task_id => 'groupaaaQAGAAAAAAAAAAA', policy => '{"onUnsuccessful": "cancel-group"}', deadline => '10 hours')});
+query(qq{WITH made AS (SELECT tq.enqueue('p/member', task_group_id => 'groupaaaQAGAAAAAAAAAAA', dependencies => '{groupaaaQAGAAAAAAAAAAA}', deadline => '10 hours') AS id, i
+	FROM generate_series(1, 20) AS i) INSERT INTO poison SELECT id FROM made WHERE i % 10 = 0});
+
+# The members are held by another session when the group is cancelled.
+my $holder = $node->background_psql($db);
+$holder->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM tq.unscheduled FOR UPDATE) AS t');
+query("SELECT r.outcome FROM tq.claim_work('p/group', 'g', 'w') AS c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed') AS r");
+$holder->query_safe('COMMIT');
+$holder->quit;
+is(query("SET tq.clock_offset = '1 minute'; SELECT tasks FROM tq.upkeep() WHERE step = 'cancel'"), 18, 'cancel: healthy members of the group');
+is(query("SELECT count(*) FROM tq.postponed_overview WHERE step = 'cancel'"), 2, 'cancel: the others are postponed');
+is(query("SET tq.clock_offset = '100 minutes'; SET tq.message_retention = '1s'; SELECT sum(tasks) FROM tq.upkeep(), generate_series(1, 2) WHERE step = 'deadline'"), 30 * 2, 'deadlines have passed');
+query("SET tq.clock_offset = '5 hours'; SET tq.message_retention = '1s'; SELECT tq.upkeep()") foreach 1 .. 3;
+is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/expire'}), 3, 'expired: healthy tasks are gone');
+is(query("SELECT count(*) FROM tq.postponed_overview WHERE step = 'expired'"), 3, 'expired: the others are postponed');
+query('DELETE FROM poison');
+is(query("SET tq.clock_offset = '6 hours'; SET tq.message_retention = '1s'; SELECT tasks FROM tq.upkeep() WHERE step = 'postponed'"), 5, 'postponed: they are done when they can be');
+is(query('SELECT count(*) FROM tq.postponed'), 0, 'and are postponed no longer');
+
+# A step that cannot be taken at all.
+my $overdue = enqueue($node, $db, "deadline => '1 minute'");
+query('ALTER TABLE tq.lease RENAME TO lease_away');
+($code, $out, $error) = $node->psql($db, "SET tq.clock_offset = '2 minutes'; SELECT step, tasks FROM tq.upkeep() WHERE tasks <> 0 OR tasks IS NULL");
+is($code, 0, 'upkeep() succeeds although a step fails');
+like($out, qr/^claim-expired\|$/m, 'the row of the step says so');
+like($error, qr/WARNING: .*maintenance step "claim-expired" failed: .*lease/, 'a warning says why');
+is(state_of($node, $db, $overdue), 'exception', 'the other steps were taken: a healthy task is served');
+query('ALTER TABLE tq.lease_away RENAME TO lease');
+is(query("SELECT count(*) FROM tq.upkeep() WHERE tasks IS NULL"), 0, 'and all when it can be');
+$node->stop;
+
+done_testing();
