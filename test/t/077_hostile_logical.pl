@@ -1,0 +1,78 @@
+# A logical copy of tq's tables, in a server that runs tq itself: it stays a
+# copy, and replication goes on, while things come due on both sides.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $source = new_node('source', 'wal_level = logical');
+my $copy = new_node('copy', 'max_worker_processes = 20', 'max_logical_replication_workers = 8');
+my $db = 'shop';
+
+# As README.md has it.
+my ($publish) = slurp_file("$FindBin::RealBin/../../README.md") =~ /^(DO \$\$ BEGIN\n    EXECUTE.*?^END \$\$;)$/ms;
+ok($publish, 'README.md shows how to publish');
+
+$_->safe_psql('postgres', "CREATE DATABASE $db") foreach $source, $copy;
+$source->safe_psql($db, 'CREATE EXTENSION tq');
+$source->safe_psql($db, $publish);
+$copy->safe_psql('postgres', "ALTER DATABASE $db SET tq.maintenance = off");
+$copy->safe_psql($db, 'CREATE EXTENSION tq');
+wait_worker($_, $db) foreach $source, $copy;
+
+# Before the first copy, and after it.
+sub work
+{
+	my ($round) = @_;
+
+	$source->safe_psql($db, qq{
+		SELECT tq.enqueue('p/done-$round');
+		SELECT r.outcome FROM tq.claim_work('p/done-$round', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) r;
+		SELECT tq.enqueue('p/overdue-$round', deadline => '1 s');
+		SELECT tq.enqueue('p/delayed-$round', delay => '1 s');
+		SELECT tq.enqueue('p/lost-$round');
+		SET tq.claim_timeout = '1s';
+		SELECT count(*) FROM tq.claim_work('p/lost-$round', 'g', 'w');
+		SELECT tq.enqueue('p/fatal-$round', policy => '{"deadLetter": true, "runTimeout": 1}');
+		RESET tq.claim_timeout;
+		SELECT count(*) FROM tq.claim_work('p/fatal-$round', 'g', 'w')});
+	return;
+}
+
+my $all_done = q{SELECT bool_and(CASE split_part(task_queue_id, '-', 1)
+	WHEN 'p/done' THEN state = 'completed' WHEN 'p/overdue' THEN state = 'exception' WHEN 'p/delayed' THEN state = 'pending' AND visible_at IS NULL
+	WHEN 'p/lost' THEN last_run_id = 1 WHEN 'p/fatal' THEN last_run_id = 1 OR state = 'exception' END) FROM tq.task_overview};
+my $picture = q{SELECT string_agg(format('%s %s %s %s', task_id, state, last_run_id, resolved), E'\n' ORDER BY task_id::text COLLATE "C") FROM tq.task_overview};
+my $timers = q{SELECT md5(string_agg(format('%s %s %s', due, kind, tasks), ',' ORDER BY kind, due, seq)) FROM tq.timer};
+
+work('before');
+my $connection = $source->connstr($db) =~ s/'/''/gr;
+$copy->safe_psql($db, "CREATE SUBSCRIPTION tq_copy CONNECTION '$connection' PUBLICATION tq_copy");
+$copy->wait_for_subscription_sync($source, 'tq_copy', $db);
+work('after');
+ok($source->poll_query_until($db, $all_done), 'the source does what is due');
+$source->safe_psql($db, 'SELECT tq.enqueue_tasks(\'p/many\', array_fill(\'{}\'::jsonb, ARRAY[1000]))');
+
+$source->wait_for_catchup('tq_copy');
+is($copy->safe_psql($db, $picture), $source->safe_psql($db, $picture), 'the copy shows what the source shows');
+is($copy->safe_psql($db, $timers), $source->safe_psql($db, $timers), 'timers are those of the source');
+is($copy->safe_psql($db, 'SELECT tq.pending_tasks(\'p/many\')'), 1000, 'the copy can be read');
+is($copy->safe_psql($db, "SELECT state FROM tq.worker_overview WHERE step = 'turn'"), 'off', 'and has no maintenance');
+my $log = slurp_file($copy->logfile);
+unlike($log, qr/duplicate key|ERROR:.*conflict/, 'replication met no conflict');
+is($copy->safe_psql($db, 'SELECT count(*) FROM pg_stat_subscription WHERE pid IS NULL AND relid IS NULL'), 0, 'and goes on');
+
+# A database beside it on the copying server is maintained.
+$copy->safe_psql('postgres', 'CREATE EXTENSION tq');
+my $beside = enqueue($copy, 'postgres', "deadline => '300 ms'");
+ok(wait_state($copy, 'postgres', $beside, 'exception'), 'a healthy task beside is served');
+cmp_ok(lateness($copy, 'postgres', $beside, 0, "(s ->> 'deadline')::timestamptz"), '<', 5, 'in time');
+unlike(slurp_file($_->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed') foreach $source, $copy;
+$_->stop foreach $copy, $source;
+
+done_testing();
