@@ -24,7 +24,7 @@ PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
 REGRESS = install slugid privilege settings create schedule claim report resolve \
-	group priority artifact delete upkeep topic wait preset bad_input bad_definition big
+	group priority artifact upkeep delete topic wait preset bad_input bad_definition big
 REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress --temp-config=test/tq.conf
 ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=test/isolation --temp-instance=./tmp_check_iso --temp-config=test/tq.conf
