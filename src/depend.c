@@ -130,14 +130,21 @@ lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
 	for (int i = 0; i < n; i++)
 	{
 		Stranger *stranger = strangers[i];
+		bool is_there;
 
-		if (stranger->is_locked ||
-			!tq_run_peek(stranger->id, &stranger->run) ||
-			(stranger->run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
+		if (stranger->is_locked || stranger->id == 0)
+			continue;
+		is_there = tq_run_peek(stranger->id, &stranger->run);
+		if (is_there && stranger->run.place == TQ_PLACE_UNSCHEDULED &&
+			!unscheduled_too)
 			continue;
 		stranger->is_locked =
-			stranger->run.state == TQ_STATE_COMPLETED ||
-			tq_run_lock(stranger->id, TQ_LOCK_SHARE, &stranger->run);
+			is_there &&
+			(stranger->run.state == TQ_STATE_COMPLETED ||
+			 tq_run_lock(stranger->id, TQ_LOCK_SHARE, &stranger->run));
+		/* It has been deleted since it was found. */
+		if (!stranger->is_locked)
+			stranger->id = 0;
 	}
 }
 
