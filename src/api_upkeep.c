@@ -10,8 +10,6 @@
 
 #include "access/xact.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 
 #include "shmem.h"
 #include "upkeep.h"
@@ -23,21 +21,28 @@ PG_FUNCTION_INFO_V1(tq_reason_created_name);
 PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
 PG_FUNCTION_INFO_V1(tq_priority_name_sql);
 
-/* All batches of one step; what is published is one batch. */
-static int64
-run_step(TqStep step, bool bisect)
+/* A step of a pass, and how many tasks it changed. */
+typedef struct StepWork
 {
+	TqStep step;
+	bool bisect;
+	int64 tasks;
+} StepWork;
+
+/* All batches of one step; what is published is one batch. */
+static void
+run_step(void *arg)
+{
+	StepWork *work = (StepWork *) arg;
 	TqMark mark = TQ_MARK_BEGIN;
 	TqBatch batch;
-	int64 tasks = 0;
 
 	do
 	{
-		tq_upkeep_step(step, bisect, &mark, &batch);
-		tasks += batch.tasks;
+		tq_upkeep_step(work->step, work->bisect, &mark, &batch);
+		work->tasks += batch.tasks;
 		CHECK_FOR_INTERRUPTS();
-	} while (batch.more && step != TQ_STEP_PUBLISH);
-	return tasks;
+	} while (batch.more && work->step != TQ_STEP_PUBLISH);
 }
 
 /* Must an error end the call, as the caller or an operator wants it? */
@@ -53,29 +58,12 @@ ends_call(const ErrorData *error)
 static ErrorData *
 try_step(TqStep step, bool bisect, int64 *tasks)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData *volatile error = NULL;
+	StepWork work = {.step = step, .bisect = bisect};
+	ErrorData *error = tq_subtransaction(run_step, &work);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		*tasks = run_step(step, bisect);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
 	if (error != NULL && ends_call(error))
 		ReThrowError(error);
+	*tasks = work.tasks;
 	return error;
 }
 

@@ -24,11 +24,7 @@
  */
 #include "rules.h"
 
-#include "access/xact.h"
 #include "mb/pg_wchar.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
-
 #include "upkeep.h"
 
 #define FIRST_DELAY_MS 1000        /* doubled with each failure ... */
@@ -76,6 +72,22 @@ is_general(const ErrorData *error)
 	return error->sqlerrcode == ERRCODE_DISK_FULL || error->elevel > ERROR;
 }
 
+/* A step for some tasks, and how many of them it changed. */
+typedef struct Attempt
+{
+	TqRunStep run;
+	const TqWork *work;
+	int64 tasks;
+} Attempt;
+
+static void
+run_attempt(void *arg)
+{
+	Attempt *attempt = (Attempt *) arg;
+
+	attempt->tasks = attempt->run(attempt->work);
+}
+
 /*
  * Runs a step in a subtransaction; NULL, or the error for which that was
  * rolled back.  Raises an error that is general.
@@ -83,29 +95,12 @@ is_general(const ErrorData *error)
 static ErrorData *
 attempt(TqRunStep run, const TqWork *work, int64 *tasks)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData *volatile error = NULL;
+	Attempt one = {.run = run, .work = work};
+	ErrorData *error = tq_subtransaction(run_attempt, &one);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		*tasks = run(work);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
 	if (error != NULL && is_general(error))
 		ReThrowError(error);
+	*tasks = one.tasks;
 	return error;
 }
 

@@ -184,6 +184,11 @@ typedef struct TqMarks
 
 #define TQ_HOUR_MS INT64CONST(3600000)
 
+/* subtransaction.c */
+typedef void (*TqWorkFunction)(void *arg);
+
+extern ErrorData *tq_subtransaction(TqWorkFunction work, void *arg);
+
 /* activation.c: maintenance begins with the first use of a database. */
 extern bool tq_activation_is_done(void);
 extern void tq_activation_do(void);

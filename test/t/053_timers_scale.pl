@@ -326,7 +326,7 @@ $long->quit;
 # ---------------------------------------------------------------------------
 
 query('CREATE ROLE admin IN ROLE tq_admin; CREATE ROLE other');
-is(query('SET ROLE admin; SELECT count(*) FROM tq.worker_overview'), 11, 'tq_admin sees the worker at work');
+is(query('SET ROLE admin; SELECT count(*) FROM tq.worker_overview'), 12, 'tq_admin sees the worker at work');
 my ($code, $out, $error) = $node->psql($db, 'SET ROLE other; SELECT * FROM tq.worker_overview');
 like($error, qr/permission denied/, 'others do not');
 
