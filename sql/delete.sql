@@ -68,6 +68,18 @@ SELECT c.run_id, outcome FROM tq.claim_work('regress/w', 'g', 'w') c, tq.resolve
 SELECT pg_temp.brief(tq.status(pg_temp.id('after')));
 SELECT pg_temp.brief(tq.schedule_task(pg_temp.id('after')));
 
+-- The last unresolved task of a group is deleted: the group is resolved
+SELECT count(tq.enqueue('regress/' || s, task_id => pg_temp.id(s), task_group_id => pg_temp.id('group'))) FROM unnest('{m1,m2,m3}'::text[]) s;
+SELECT r.outcome FROM tq.claim_work('regress/m1', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) r;
+SELECT pg_temp.told();
+SELECT tq.delete_task(pg_temp.id('m2'));
+SELECT pg_temp.told();
+SELECT count(*) FROM tq.messages(exchange => 'task-group-resolved', pattern => 'primary.' || pg_temp.id('group') || '.#');
+SELECT tq.delete_task(pg_temp.id('m3'));
+SELECT pg_temp.told();
+SELECT pg_temp.told();
+SELECT count(*) FROM tq.messages(exchange => 'task-group-resolved', pattern => 'primary.' || pg_temp.id('group') || '.#');
+
 -- Only an administrator may
 CREATE ROLE regress_tq_other;
 SET ROLE regress_tq_other;

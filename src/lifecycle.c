@@ -234,6 +234,33 @@ tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 }
 
 /*
+ * An unresolved task of a group was deleted.  If none is left, the publisher
+ * looks at the group by another task of it.  If one is left in another
+ * session's eyes, its own end has that effect.
+ */
+static void
+note_group_of_deleted(const TqTask *task)
+{
+	static const TqSlug lowest = {{0}};
+	TqMessage message = {.exchange = TQ_EXCHANGE_NONE,
+						 .state = TQ_STATE_COMPLETED};
+	TqGroup group;
+	TqTask *members;
+	int n;
+
+	if (!tq_group_find(&task->group_slug, &group))
+		return;
+	(void) tq_group_unresolved(&group, &n);
+	if (n > 0)
+		return;
+	members = tq_tasks_of_group(group.id, &task->group_slug, &lowest, 1, &n);
+	if (n == 0)
+		return;
+	message.task = members[0].id;
+	tq_publish(&message, 1);
+}
+
+/*
  * Deletes a task whatever its state is, as the expiry of a task does, and with
  * it what maintenance has postponed and its dead letter.  The row in which the
  * task stands is locked first, as for a transition, so that a task that is
@@ -243,7 +270,7 @@ tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 void
 tq_lifecycle_delete(const TqTask *task)
 {
-	TqRun last;
+	TqRun last = {.state = TQ_STATE_COMPLETED};
 
 	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last) &&
 		last.place == TQ_PLACE_PENDING)
@@ -252,4 +279,6 @@ tq_lifecycle_delete(const TqTask *task)
 	(void) tq_dead_letter_delete(&task->task_id);
 	if (tq_tasks_delete(&task->id, 1) == 0)
 		tq_refuse_missing_task(&task->task_id);
+	if (!tq_state_is_resolved(last.state))
+		note_group_of_deleted(task);
 }

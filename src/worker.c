@@ -124,12 +124,13 @@ static void
 enter_state(TqWorkerState state)
 {
 	static TqWorkerState last = TQ_WORKER_RUNNING;
-	char *name = get_database_name(MyDatabaseId);
+	char *name;
 
 	tq_shmem_worker_state(state);
 	if (state == last)
 		return;
 	last = state;
+	name = get_database_name(MyDatabaseId);
 	switch (state)
 	{
 		case TQ_WORKER_RUNNING:

@@ -17,7 +17,7 @@
  * After the statement has succeeded, requests being carried out at the commit,
  * and not if the statement's subtransaction is rolled back:
  *	CREATE, DROP, ALTER DATABASE			the launcher looks for databases
- *	ALTER DATABASE ... SET					restart the worker in that database,
+ *	ALTER DATABASE ... SET tq.*				restart the worker in that database,
  *											which then has the new settings
  *	ALTER EXTENSION tq						restart the worker
  *	CREATE EXTENSION tq						say when no process is free for one
@@ -265,6 +265,23 @@ may_drop_extension(const DropStmt *statement)
 		   statement->removeType == OBJECT_SCHEMA;
 }
 
+/* May the worker have this setting?  It has those of when it was started. */
+static bool
+is_of_tq(const VariableSetStmt *setting)
+{
+	return setting->kind == VAR_RESET_ALL ||
+		   (setting->name != NULL &&
+			pg_strncasecmp(setting->name, "tq.", 3) == 0);
+}
+
+static Oid
+database_to_restart(const AlterDatabaseSetStmt *statement)
+{
+	return is_of_tq(statement->setstmt)
+			   ? get_database_oid(statement->dbname, true)
+			   : InvalidOid;
+}
+
 /* Asked before it is run: the statement may be gone afterwards. */
 static void
 plan_after(Node *statement, After *after)
@@ -280,9 +297,8 @@ plan_after(Node *statement, After *after)
 		 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE))
 		after->rescan = true;
 	else if (IsA(statement, AlterDatabaseSetStmt))
-		after->restart =
-			get_database_oid(((AlterDatabaseSetStmt *) statement)->dbname,
-							 true);
+		after->restart = database_to_restart(
+			(AlterDatabaseSetStmt *) statement);
 	else if (IsA(statement, AlterExtensionStmt) &&
 			 is_tq(((AlterExtensionStmt *) statement)->extname))
 		after->restart = MyDatabaseId;

@@ -111,6 +111,11 @@ $old->safe_psql(
 		|| jsonb_build_object('expires', now() + interval '1 hour'));
 	SELECT tq.bind('mine', 'task-completed', 'route.#'), tq.unbind('tq_task_running', 'task-running');
 	SELECT tq.subscribe('reader', 'task-failed');
+
+	-- a task that is postponed
+	INSERT INTO tq.postponed (task, due, origin, since, failures, step, error)
+		SELECT t.id, now() + interval '1 day', now(), now(), 1, 'deadline', 'some error' FROM tq.task t
+		WHERE t.task_id OPERATOR(tq.=) id('two');
 	});
 
 # the estimates for tables that nobody has analysed make JIT cost seconds
@@ -127,7 +132,7 @@ sub contents
 	my %all;
 	my @names = split /\n/, $node->safe_psql($db,
 		"SELECT relkind::text || relname::text FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'S')
-		AND relname !~ '^(message_.|tick_.|ring)\$' ORDER BY 1");
+		AND relname !~ '^(message_.|tick_.|ring|activation)\$' ORDER BY 1");
 	foreach my $name (@names)
 	{
 		my ($kind, $relation) = $name =~ /^(.)(.*)$/;
@@ -211,6 +216,7 @@ sub goes_on
 
 	# what was due before, the worker does now; nothing of it was lost
 	ok(wait_worker($new, $kind), "$kind: there is a worker");
+	begin_use($new, $kind);
 	foreach my $name ('running late', 'pending late', 'unscheduled late')
 	{
 		ok($new->poll_query_until($kind, "SELECT tq.status(id('$name')) ->> 'state' = 'exception'"), "$kind: $name ends");

@@ -148,6 +148,7 @@ sub restore
 	$node->safe_psql('postgres', "CREATE DATABASE $db");
 	my $began = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 	$node->command_ok([ $command->($node->connstr($db)) ], "$db: restored");
+	begin_use($node, $db);
 	return $began;
 }
 
@@ -250,6 +251,7 @@ $new->safe_psql('rows_only', 'CREATE EXTENSION tq');
 wait_worker($new, 'rows_only');
 $new->command_ok([ 'pg_restore', '--data-only', '--exit-on-error', '-d', $new->connstr('rows_only'), "$dir/rows_only" ],
 	'rows only: restored');
+begin_use($new, 'rows_only');
 ok($new->poll_query_until('rows_only', $published), 'rows only: everything is published');
 $old->safe_psql('rows_only', $publish);
 my $defined_ids = "SELECT payload #>> '{status,taskId}' FROM tq.fetch('sub')";
@@ -279,6 +281,7 @@ foreach my $round (1 .. 3)
 }
 $session->query_safe("\\i $dir/second.sql");
 $session->quit;
+begin_use($new, 'half');
 ok($new->poll_query_until('half', $published), 'half: everything is, once it is whole');
 is(fetched($new, 'half', 'audit', 'task-completed'), $completed, 'half: nothing was lost');
 
@@ -327,6 +330,7 @@ foreach my $round (1 .. 3)
 	$new->safe_psql('postgres', "CREATE DATABASE $copy");
 	$new->command_ok([ 'pg_restore', '--exit-on-error', '-j', '2', '-d', $new->connstr($copy), "$dir/$copy" ],
 		"$copy: restored");
+	begin_use($new, $copy);
 	ok($new->poll_query_until($copy, $published), "$copy: everything is published");
 
 	my $acked = $new->safe_psql($copy, 'SELECT acked FROM tq.subscription');

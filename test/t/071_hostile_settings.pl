@@ -65,7 +65,6 @@ foreach my $setting (@settings)
 
 	$node->safe_psql('postgres', "ALTER DATABASE $db SET $name = $value");
 }
-$pid = wait_worker($node, $db, $pid);
 $node->restart;
 wait_worker($node, $db);
 {

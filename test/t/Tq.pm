@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node worker_of worker_in wait_worker wait_no_worker
+our @EXPORT = qw(new_node begin_use worker_of worker_in wait_worker wait_no_worker
   enqueue state_of wait_state lateness wait_past_deadline violations);
 
 # A server that has tq in shared_preload_libraries, started.
@@ -27,6 +27,15 @@ sub new_node
 	$node->append_conf('postgresql.conf', $_) foreach @conf;
 	$node->start;
 	return $node;
+}
+
+# A client begins to use a database that was restored: a call that might change
+# something, and changes nothing.
+sub begin_use
+{
+	my ($node, $db) = @_;
+
+	return $node->safe_psql($db, "SELECT tq.unbind('none', 'task-failed')");
 }
 
 # Query for the process of the worker in a database.
