@@ -96,6 +96,11 @@
 #define TqMyProcNumber() ((uint32) MyProc->pgprocno)
 #endif
 
+/* A function that does not return: an attribute of its own until 17. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /* One ownership check per catalog until 16. */
 #if PG_VERSION_NUM >= 160000
 #define TqOwnsDatabase(database)                                              \

@@ -18,6 +18,7 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "topic.h"
 #include "tq.h"
 

@@ -67,8 +67,8 @@ extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
 extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
 							   LockTupleMode mode, LockWaitPolicy policy);
 extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
-extern void tq_table_refuse(const TqTable *table, TM_Result result)
-	pg_attribute_noreturn();
+pg_noreturn extern void tq_table_refuse(const TqTable *table,
+										TM_Result result);
 
 /* A scan of an index for equal values of its first columns. */
 typedef struct TqScan

@@ -219,11 +219,8 @@ extern TqClaim *tq_claim_wait(const char *queue, const char *worker_group,
 
 /* ---- common errors, in lifecycle.c ---- */
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
-extern void tq_refuse_missing_task(const TqSlug *task_id)
-	pg_attribute_noreturn();
-extern void tq_refuse_past_deadline(const TqTask *task)
-	pg_attribute_noreturn();
-extern void tq_refuse_missing_run(const TqTask *task, int run_id)
-	pg_attribute_noreturn();
+pg_noreturn extern void tq_refuse_missing_task(const TqSlug *task_id);
+pg_noreturn extern void tq_refuse_past_deadline(const TqTask *task);
+pg_noreturn extern void tq_refuse_missing_run(const TqTask *task, int run_id);
 
 #endif /* TQ_RULES_H */
