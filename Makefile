@@ -2,17 +2,27 @@
 #
 #   make && make install     for a server that you have (PG_CONFIG chooses it)
 #   make installcheck        regress, isolation and TAP tests of what is installed,
-#                            on temporary servers; not as root
+#                            on temporary servers; not as root.  With the DESTDIR
+#                            of make install it tests what is installed there
 #   make check, make demo    the scripts test/check and test/demo, which need nothing
 #   make bench               how fast it is, beside a bare table and other queues
+#   make dist                the last commit as tq-VERSION.zip and .tar.gz
+#
+# A build in another directory works as usual with PGXS:
+#
+#   mkdir build && cd build && make -f ../Makefile
+
+# The directory of the sources.  PGXS calls it srcdir, but knows it too late.
+tree := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
 EXTENSION = tq
-EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" tq.control)
+EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.control)
 
 MODULE_big = tq
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c)))
-DATA = $(filter-out src/sql/tq--$(EXTVERSION).sql,$(sort $(wildcard src/sql/tq--*.sql)))
+OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c)))
+DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
 DATA_built = src/sql/tq--$(EXTVERSION).sql
+DOCS = README.md CHANGELOG.md LICENSE
 
 # Bitcode serves the inlining of SQL functions, of which tq has none that gain:
 # it would only double the time of a build.  `make with_llvm=yes` makes it.
@@ -25,33 +35,101 @@ PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 
 REGRESS = install slugid privilege settings create schedule claim report resolve \
 	group priority artifact upkeep delete topic wait preset bad_input bad_definition big
-REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress --temp-config=test/tq.conf
-ISOLATION = $(patsubst test/isolation/specs/%.spec,%,$(sort $(wildcard test/isolation/specs/*.spec)))
-ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=test/isolation --temp-instance=./tmp_check_iso --temp-config=test/tq.conf
+REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress $(test_settings)
+ISOLATION = $(patsubst $(tree)/test/isolation/specs/%.spec,%,$(sort $(wildcard $(tree)/test/isolation/specs/*.spec)))
+ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=$(tree)/test/isolation --temp-instance=./tmp_check_iso $(test_settings)
 TAP_TESTS = 1
-PROVE_TESTS = $(sort $(wildcard test/t/*.pl))
-EXTRA_CLEAN = tmp_check_regress tmp_check_iso
+PROVE_TESTS = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/test/t/*.pl)))
+test_settings = --temp-config=$(tree)/test/tq.conf
 
-ifneq ($(filter check demo bench,$(MAKECMDGOALS)),)
+archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
+EXTRA_CLEAN = tmp_check_regress tmp_check_iso tmp_check_destdir.conf $(archives)
 
-# These scripts find, or install, all that they need; PGXS is not asked.
-.PHONY: check demo bench
+.PHONY: check demo bench dist
+
+ifeq ($(filter-out check demo bench dist,$(or $(MAKECMDGOALS),all)),)
+
+# The scripts find, or install, all that they need.  PGXS is not asked.
 check:
-	test/check
+	$(tree)/test/check
 demo:
-	test/demo
+	$(tree)/test/demo
 bench:
-	test/bench/run
+	$(tree)/test/bench/run
+
+# An archive as PGXN wants it.  It holds what is committed, and no more.
+git = git -c safe.directory='*' -C '$(tree)'
+dist:
+	@top=$$($(git) rev-parse --show-prefix) && test -z "$$top" || \
+		{ echo 'make dist: $(tree) is not the top of a git repository' >&2; exit 1; }
+	@test -z "$$($(git) status --porcelain)" || echo 'make dist: changes that are not committed are left out' >&2
+	for archive in $(archives); do \
+		$(git) archive --prefix='tq-$(EXTVERSION)/' -o "$(CURDIR)/$$archive" HEAD || exit; \
+	done
 
 else
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+$(error PG_CONFIG=$(PG_CONFIG) does not work: set it to the pg_config of a PostgreSQL server)
+endif
+ifeq ($(wildcard $(PGXS)),)
+$(error $(PG_CONFIG) names $(PGXS), which does not exist: install the headers of the server (Debian: postgresql-server-dev-*))
+endif
+
+# make would take objects of the sources' directory for those of this one.
+ifneq ($(realpath $(tree)),$(CURDIR))
+ifneq ($(wildcard $(tree)/src/*.o),)
+$(error $(tree) holds a build: run make clean there first)
+endif
+$(shell mkdir -p src/sql)
+EXTRA_CLEAN += src
+endif
+
 include $(PGXS)
 
-src/sql/tq--$(EXTVERSION).sql: src/sql/tq.sql tq.control
+# Other extensions install a README.md as well.
+docmoduledir = extension/tq
+
+src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
 	cp $< $@
 
-$(OBJS): $(wildcard src/*.h)
+$(OBJS): $(wildcard $(tree)/src/*.h)
+
+installcheck: installcheck-ready
+.PHONY: installcheck-ready
+installcheck-ready:
+	@if test "$$(id -u)" = 0; then \
+		echo 'make installcheck: run this as an ordinary user, because the server refuses to run as root' >&2; \
+		missing=yes; \
+	fi; \
+	if test -n '$(TAP_TESTS)' && ! $(or $(PERL),perl) -MIPC::Run -e 1 2>/dev/null; then \
+		echo 'make installcheck: install IPC::Run for Perl (Debian: libipc-run-perl), or give TAP_TESTS=' >&2; \
+		missing=yes; \
+	fi; \
+	if test ! -f '$(DESTDIR)$(datadir)/extension/tq.control'; then \
+		echo 'make installcheck: run make install first' >&2; \
+		missing=yes; \
+	fi; \
+	test -z "$$missing"
+
+# The servers of the tests look for tq in DESTDIR.  From 18 on any server can,
+# before that only Debian's.
+ifneq ($(DESTDIR),)
+test_settings += --temp-config=tmp_check_destdir.conf
+export TEMP_CONFIG = $(CURDIR)/tmp_check_destdir.conf
+installcheck: tmp_check_destdir.conf
+.PHONY: tmp_check_destdir.conf
+tmp_check_destdir.conf: installcheck-ready
+	@{ \
+		echo "dynamic_library_path = '$(DESTDIR)$(pkglibdir):\$$libdir'"; \
+		if test '$(MAJORVERSION)' -ge 18; then \
+			echo "extension_control_path = '$(DESTDIR)$(datadir):\$$system'"; \
+		else \
+			echo "extension_destdir = '$(DESTDIR)'"; \
+		fi; \
+	} >$@
+endif
 
 endif

@@ -92,6 +92,8 @@ tq_has() {
 		spin) command -v spin ;;
 		valgrind) command -v valgrind ;;
 		node) command -v node && command -v npm ;;
+		git) command -v git ;;
+		debhelper) command -v dh && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
 		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
 }
@@ -114,6 +116,8 @@ tq_package() {
 		spin) echo spin ;;
 		valgrind) echo valgrind ;;
 		node) echo nodejs npm ;;
+		git) echo git ;;
+		debhelper) echo debhelper dpkg-dev postgresql-server-dev-all ;;
 	esac
 }
 
@@ -152,7 +156,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ $1 == pg-cron || $1 == node ]]; }
+tq_may_miss() { [[ $1 == pg-cron || $1 == node || $1 == debhelper ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {
@@ -161,9 +165,9 @@ tq_needed() {
 }
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
-# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, valgrind, and of pg-cron and
-# node, which may stay away.  Where it may not, it prints the line that would, and
-# exits.
+# server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, valgrind, git,
+# and of pg-cron, node and debhelper, which may stay away.  Where it may not, it
+# prints the line that would, and exits.
 tq_packages() {
 	local missing needed packages group log
 	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_die "PG_CONFIG=$PG_CONFIG does not work"
