@@ -4,6 +4,7 @@
 #
 #	tq_packages GROUP...	installs what is missing
 #	tq_workdir				makes a temporary directory, all of which ends with us
+#	tq_run LOG COMMAND...	runs a command that takes long, with a line of progress
 #	tq_user COMMAND...		runs a command as an ordinary user
 #	tq_build				builds and installs tq, for a copy of the server
 #	tq_node_pg				has the client of node that README's example needs
@@ -22,7 +23,10 @@
 tq_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TQ_TMP='' TQ_PG_CONFIG=''
 tq_server=${PG_CONFIG:-}		# pg_config of the server that is copied
+tq_chosen=${TQ_MAJOR:-}			# its major version
 tq_owner=''						# ordinary user, if we are root
+tq_system=''					# root of the system; a test has another one
+tq_job='' tq_job_stop=''		# what tq_run runs, and how it is stopped
 
 # Nothing of the caller's environment shall lead to another server, language
 # or make than what is meant.
@@ -38,13 +42,82 @@ tq_die() {
 	exit 1
 }
 
-# tq_log FILE COMMAND...: runs a command quietly; its output is shown if it fails.
+# tq_log FILE COMMAND...: runs a command quietly.  If it fails, its first errors
+# are shown, or its last lines where none is found.
 tq_log() {
 	local file=$1 code
 	shift
 	"$@" >"$file" 2>&1 && return
 	code=$?
-	tail -n 60 "$file" >&2
+	tq_errors "$file" >&2
+	return "$code"
+}
+
+# tq_errors FILE: the first errors of a log.  What make prints after them is
+# about other files, or follows from them.
+tq_errors() {
+	local first lines
+	lines=$(wc -l <"$1")
+	first=$(grep -nEm1 '(^|[ :])(fatal )?error:|: undefined reference|^E: |\*\*\* ' "$1")
+	first=$((${first%%:*} - 2))
+	if ((first == -2)); then
+		tail -n 40 "$1"
+	elif ((lines > first + 40)); then
+		tail -n +"$((first > 0 ? first : 1))" "$1" | head -n 40
+		echo "[$((lines - first - 40)) more lines]"
+	else
+		tail -n +"$((first > 0 ? first : 1))" "$1"
+	fi
+}
+
+# ---------------------------------------------------------------------------
+# What takes long
+# ---------------------------------------------------------------------------
+
+# Shows what apt-get (by its status lines) or debootstrap is at: on a terminal
+# in one line that is written over, elsewhere in a line every two seconds.
+tq_progress() {
+	local line text width=80 said=$SECONDS live=''
+	trap '' INT
+	if [ -t 1 ] && [ -z "${CI:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+		live=yes
+		width=$(stty size 2>/dev/null <&1)
+		width=${width#* }
+	fi
+	((${width:-0} > 0)) || width=80
+	while IFS= read -r line; do
+		if [[ $line =~ ^(dl|pm)status:.*:([0-9]+)([.][0-9]+)?:(.*)$ ]]; then
+			printf -v text '%3d %%  %s' "${BASH_REMATCH[2]}" "${BASH_REMATCH[4]}"
+		elif [[ $line == 'I: '* ]]; then
+			text=${line#I: }
+		else
+			continue
+		fi
+		if [ -n "$live" ]; then
+			printf '\r  %s\e[K' "${text:0:$((width - 3))}"
+		elif ((SECONDS >= said + 2)); then
+			said=$SECONDS
+			printf '  %s\n' "$text"
+		fi
+	done
+	[ -z "$live" ] || printf '\r\e[K'
+}
+
+# tq_run LOG COMMAND...: runs a command; what it prints are lines for
+# tq_progress, and its errors go to LOG.  A signal to us ends the wait at once,
+# and then tq_cleanup calls tq_job_stop.
+tq_run() {
+	local log=$1 code progress
+	shift
+	exec 4> >(tq_progress)
+	progress=$!
+	"$@" >&4 2>"$log" 4>&- </dev/null &
+	tq_job=$!
+	exec 4>&-
+	wait "$tq_job"
+	code=$?
+	tq_job=''
+	wait "$progress"
 	return "$code"
 }
 
@@ -52,26 +125,46 @@ tq_log() {
 # Packages
 # ---------------------------------------------------------------------------
 
-# Major version of PostgreSQL: that of PG_CONFIG, or the distribution's.  A
-# release that is not known here is asked by apt, which may need its lists.
-tq_major() {
-	local release
-	if [ -n "${PG_CONFIG:-}" ]; then
-		"$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/'
-		return
-	fi
-	release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release 2>/dev/null)
-	case $release in
-		bookworm) echo 15 ;;
-		trixie) echo 17 ;;
-		*) apt-cache policy postgresql 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*\).*/\1/p' ;;
-	esac
+# Major versions of the distribution's servers that are installed.
+tq_installed() {
+	local dir
+	for dir in "$tq_system"/usr/lib/postgresql/*/bin; do
+		[ ! -x "$dir/postgres" ] || basename "${dir%/bin}"
+	done | sort -n
 }
 
-# The pg_config of the server to use, once the server is there.
+# Major version of the distribution's PostgreSQL.  A release that is not known
+# here is asked by apt, which may not have its lists; then an installed server is
+# the answer.
+tq_choose() {
+	local release major
+	release=$(sed -n 's/^VERSION_CODENAME=//p' "$tq_system/etc/os-release" 2>/dev/null)
+	case $release in
+		bookworm) major=15 ;;
+		trixie) major=17 ;;
+		*) major=$(apt-cache policy postgresql 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*\).*/\1/p') ;;
+	esac
+	if ! tq_installed | grep -qx "${major:-none}" &&
+		! apt-cache show "postgresql-${major:-none}" >/dev/null 2>&1; then
+		major=$(tq_installed | tail -n 1 | grep . || echo "$major")
+	fi
+	echo "$major"
+}
+
+# Sets the server to use: that of PG_CONFIG, or the distribution's.
 tq_find_server() {
-	tq_server=${PG_CONFIG:-/usr/lib/postgresql/$(tq_major)/bin/pg_config}
+	if [ -n "${PG_CONFIG:-}" ]; then
+		tq_chosen=$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+	fi
+	[ -n "$tq_chosen" ] || tq_chosen=$(tq_choose)
+	tq_server=${PG_CONFIG:-$tq_system/usr/lib/postgresql/$tq_chosen/bin/pg_config}
 	[[ $tq_server == */* ]] || tq_server=$(command -v "$tq_server")
+}
+
+# Its major version.
+tq_major() {
+	[ -n "$tq_chosen" ] || tq_find_server
+	echo "$tq_chosen"
 }
 
 # tq_has GROUP: is it there already?  Asks for the thing, not for the package,
@@ -93,6 +186,7 @@ tq_has() {
 		valgrind) command -v valgrind ;;
 		node) command -v node && command -v npm ;;
 		git) command -v git ;;
+		debootstrap) command -v debootstrap && command -v zstd ;;
 		debhelper) command -v dh && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
 		*) tq_die "tq_packages: what is $1?" ;;
 	esac >/dev/null 2>&1
@@ -117,6 +211,7 @@ tq_package() {
 		valgrind) echo valgrind ;;
 		node) echo nodejs npm ;;
 		git) echo git ;;
+		debootstrap) echo debootstrap zstd ;;
 		debhelper) echo debhelper dpkg-dev postgresql-server-dev-all ;;
 	esac
 }
@@ -126,27 +221,86 @@ tq_as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
+# What tq_apt runs as root, in a session of its own, which a Ctrl-C does not
+# reach: PID CONF ARGUMENT...  A TERM ends apt-get at once, but not dpkg once that
+# has begun, because it would leave packages half installed.  Whichever makes the
+# directory `turn` first, apt-get just before it runs dpkg or the TERM, goes first.
+#
 # Debian makes and starts a cluster when it installs a server: not for us.  The
-# file that says so is afterwards what it was, or would have been: Debian puts
-# its own beside one that is there already.
-tq_install() {
-	# shellcheck disable=SC2016	# for that shell to expand
-	tq_as_root env DEBIAN_FRONTEND=noninteractive sh -c '
-		conf=/etc/postgresql-common/createcluster.conf kept=$conf.before-tq
-		trap : INT TERM HUP
-		mkdir -p "${conf%/*}"
-		[ ! -f $conf ] || cp -p $conf $kept
-		echo "create_main_cluster = false" >$conf
-		apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" </dev/null
-		code=$?
-		if [ -f $kept ]; then
-			mv $kept $conf
-		elif [ -f $conf.ucf-dist ]; then
-			mv $conf.ucf-dist $conf
+# file CONF that says so is afterwards what it was, or would have been: Debian
+# puts its own beside one that is there already.  Packages are kept in a
+# directory of ours, so that none of them stays.
+# shellcheck disable=SC2016	# for that shell to expand
+tq_apt_script='
+	pid=$1 conf=$2 kept=$2.before-tq dir="" apt="" stopped=""
+	shift 2
+	restore() {
+		if [ -f "$kept" ]; then
+			mv "$kept" "$conf"
+		elif [ -f "$conf.ucf-dist" ]; then
+			mv "$conf.ucf-dist" "$conf"
 		else
-			rm -f $conf && rmdir "${conf%/*}"
+			rm -f "$conf" && rmdir "${conf%/*}"
 		fi 2>/dev/null
-		exit $code' sh "$@"
+		[ -z "$dir" ] || rm -rf "$dir"
+	}
+	stop() {
+		stopped=yes
+		if [ -n "$apt" ] && mkdir "$dir/turn" 2>/dev/null; then kill -TERM "-$apt"; fi
+	}
+	trap stop TERM INT HUP
+	trap restore EXIT
+	mkdir -p "${conf%/*}" && dir=$(mktemp -d /tmp/tq-apt.XXXXXX) && chmod 755 "$dir" || exit
+	if [ -f "$conf" ] && [ ! -f "$kept" ]; then cp -p "$conf" "$kept"; fi
+	echo "create_main_cluster = false" >"$conf"
+	echo $$ >"$pid"
+	[ -z "$stopped" ] || exit 143
+	DEBIAN_FRONTEND=noninteractive setsid apt-get -o APT::Status-Fd=3 -o DPkg::Use-Pty=0 \
+		-o DPkg::Lock::Timeout=300 -o Dir::Cache::archives="$dir" \
+		-o DPkg::Pre-Invoke::="test -e $dir/begun || { mkdir $dir/turn && : >$dir/begun; }" \
+		"$@" 3>&1 1>&2 </dev/null &
+	apt=$!
+	[ -z "$stopped" ] || stop
+	while :; do
+		wait $apt
+		code=$?
+		kill -0 $apt 2>/dev/null || exit $code
+	done'
+
+# tq_apt ARGUMENT...: apt-get, with a line of progress.
+tq_apt() {
+	local code log=$TQ_TMP/apt.log
+	rm -f "$TQ_TMP/apt.pid"
+	tq_job_stop=tq_stop_apt
+	tq_run "$log" tq_apt_as_root "$TQ_TMP/apt.pid" "$tq_system/etc/postgresql-common/createcluster.conf" "$@" && return
+	code=$?
+	tq_errors "$log" >&2
+	return "$code"
+}
+
+# Its programs are not ours to kill: they must not have TQ_TMP.
+tq_apt_as_root() {
+	unset TQ_TMP TMPDIR
+	tq_as_root setsid -w sh -c "$tq_apt_script" sh "$@"
+}
+
+# Ends apt-get at once, or waits for dpkg.  A second signal ends the wait, and
+# the rest is done without us.
+tq_stop_apt() {
+	local try
+	for try in {0..20}; do
+		[ ! -s "$TQ_TMP/apt.pid" ] || break
+		sleep 0.1
+	done
+	tq_as_root kill -TERM "$(cat "$TQ_TMP/apt.pid")" 2>/dev/null
+	for try in {0..10}; do
+		kill -0 "$tq_job" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	echo 'dpkg ends what it has begun, so that no package is left half installed; again Ctrl-C: without us' >&2
+	trap : INT TERM HUP
+	wait "$tq_job"
+	trap '' INT TERM HUP
 }
 
 # tq_missing GROUP...: those of the groups that are not there.
@@ -169,7 +323,7 @@ tq_needed() {
 # and of pg-cron, node and debhelper, which may stay away.  Where it may not, it
 # prints the line that would, and exits.
 tq_packages() {
-	local missing needed packages group log
+	local missing needed packages='' group
 	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_die "PG_CONFIG=$PG_CONFIG does not work"
 	tq_find_server
 	mapfile -t missing < <(tq_missing "$@")
@@ -179,50 +333,48 @@ tq_packages() {
 		[ -n "$needed" ] || return 0
 		tq_die "please install: $needed (there is no apt-get here)"
 	fi
-	log=$(mktemp) || exit
-	if [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; then
-		echo "* apt-get update"
-		tq_log "$log" tq_as_root apt-get -o DPkg::Lock::Timeout=300 update || [ -z "$needed" ] ||
-			tq_die 'apt-get update failed'
-	fi
-	[ -n "$(tq_major)" ] || tq_die 'which PostgreSQL does this system have? Please set PG_CONFIG'
-	for group in "${missing[@]}"; do packages+=" $(tq_package "$group")"; done
 	if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
-		rm -f "$log"
 		[ -n "$needed" ] || return 0
-		printf '%s\n' "Some packages are missing.  Please run this as root, and then ${0##*/} again:" \
+		[ -n "$(tq_major)" ] || tq_die 'which PostgreSQL does this system have? Please set PG_CONFIG'
+		for group in "${missing[@]}"; do packages+=" $(tq_package "$group")"; done
+		printf '%s\n' "Some packages are missing.  Please run this as root, and then $0 again:" \
 			"apt-get update && apt-get install -y --no-install-recommends$packages" >&2
 		exit 1
 	fi
-	tq_install_missing "$log" "${missing[@]}"
-	rm -f "$log"
+	tq_tmpdir
+	echo "* apt-get update"
+	tq_apt update || [ -z "$needed" ] || tq_die 'apt-get update failed'
+	tq_find_server
+	[ -n "$tq_chosen" ] || tq_die 'which PostgreSQL does this system have? Please set PG_CONFIG'
+	tq_install_missing "${missing[@]}"
 }
 
-# tq_install_missing LOG GROUP...: the second half of tq_packages.  What the
-# tests can do without is installed by itself, so that it stops nothing else.
+# tq_install_missing GROUP...: the second half of tq_packages.  What the tests can
+# do without is installed by itself, so that it stops nothing else.
 tq_install_missing() {
-	local log=$1 group packages=() left
-	shift
+	local group packages=() left
 	for group in $(tq_needed "$@"); do
 		# shellcheck disable=SC2207	# names of packages have no spaces
 		packages+=($(tq_package "$group"))
 	done
-	if ((${#packages[@]} > 0)); then
-		echo "* apt-get install ${packages[*]}"
-		tq_log "$log" tq_install "${packages[@]}" || tq_die 'apt-get install failed'
-	fi
+	((${#packages[@]} == 0)) || tq_install "${packages[@]}" || tq_die 'apt-get install failed'
 	for group in "$@"; do
 		# shellcheck disable=SC2046
 		if ! tq_may_miss "$group" || ! apt-cache show $(tq_package "$group") >/dev/null 2>&1; then continue; fi
-		echo "* apt-get install $(tq_package "$group")"
 		# shellcheck disable=SC2046
-		tq_install $(tq_package "$group") >"$log" 2>&1 || true
+		tq_install $(tq_package "$group") 2>/dev/null || true
 	done
-	tq_find_server
 	mapfile -t left < <(tq_missing "$@")
 	group=$(tq_needed "${left[@]}" | paste -sd' ')
 	[ -z "$group" ] || tq_die "still missing, for $tq_server: $group"
-	for group in "${left[@]}"; do echo "warning: $group is not to be had here" >&2; done
+	for group in "${left[@]}"; do
+		echo "warning: $group could not be installed; what needs it is skipped" >&2
+	done
+}
+
+tq_install() {
+	echo "* apt-get install $*"
+	tq_apt install -y --no-install-recommends "$@"
 }
 
 # ---------------------------------------------------------------------------
@@ -242,20 +394,34 @@ tq_user() {
 }
 
 # Makes the temporary directory, TQ_TMP, and has it removed at the end with all
-# that runs in it, whichever end that is.  Everything that makes temporary
+# that runs in it, whichever end that is.  A caller may have a trap of its own
+# for the end, which then calls tq_cleanup.  Everything that makes temporary
 # files finds it in TMPDIR.  Its name is short, as sockets live in it.
-tq_workdir() {
-	if [ "$(id -u)" = 0 ]; then
-		tq_owner=postgres
-		id "$tq_owner" >/dev/null 2>&1 || tq_owner=nobody
-	fi
+tq_tmpdir() {
+	[ -z "$TQ_TMP" ] || return 0
+	[ -n "$(trap -p EXIT)" ] || trap tq_cleanup EXIT
+	trap 'tq_interrupted 130' INT
+	trap 'tq_interrupted 143' TERM
+	trap 'tq_interrupted 129' HUP
 	TQ_TMP=$(mktemp -d /tmp/tq.XXXXXX) || exit
-	trap tq_cleanup EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
-	trap 'exit 129' HUP
-	[ -z "$tq_owner" ] || chown "$tq_owner:" "$TQ_TMP" || exit
 	export TQ_TMP TMPDIR=$TQ_TMP
+}
+
+# tq_interrupted CODE: what a signal does.
+tq_interrupted() {
+	trap '' INT TERM HUP
+	printf '%s%s: interrupted\n' "$([ ! -t 2 ] || printf '\r\e[K')" "${0##*/}" >&2
+	exit "$1"
+}
+
+# The same, with an ordinary user to own it, once the packages that make that
+# user are there.
+tq_workdir() {
+	tq_tmpdir
+	[ "$(id -u)" = 0 ] || return 0
+	tq_owner=postgres
+	id "$tq_owner" >/dev/null 2>&1 || tq_owner=nobody
+	chown "$tq_owner:" "$TQ_TMP" || exit
 }
 
 # Programs of ours: those that have our TQ_TMP in their environment.
@@ -276,6 +442,7 @@ tq_servers() {
 tq_cleanup() {
 	local try pids servers
 	trap '' INT TERM HUP
+	[ -z "$tq_job" ] || "$tq_job_stop"
 	[ -d "$TQ_TMP" ] || return 0
 	export -n TQ_TMP		# so that what looks for them is not found itself
 	mapfile -t pids < <(jobs -p)
