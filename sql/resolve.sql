@@ -43,5 +43,46 @@ SELECT what, a.code, CASE WHEN a.code <> 'ok' THEN a.message END AS message FROM
 	('two dimensions', 'ARRAY[[pg_temp.id(''r12'')], [pg_temp.id(''r13'')]], ARRAY[[0], [0]]'), ('other bounds', 'ARRAY[pg_temp.id(''r12'')], ''[5:5]={0}''')) x (what, args),
 	pg_temp.answer(format('SELECT * FROM tq.resolve(%s)', args)) a;
 
+-- A run whose number the column cannot hold does not exist, whatever the number is modulo 65,536
+SELECT tq.enqueue('regress/n', task_id => pg_temp.id('narrow'));
+SELECT task_id, run_id FROM tq.claim_work('regress/n', 'g', 'w');
+SELECT call, a.code, CASE WHEN a.code <> 'ok' THEN a.message END AS message FROM (VALUES ('report_completed(%L, %s)'), ('report_failed(%L, %s)'), ('report_exception(%L, %s, ''malformed-payload'')'),
+		('reclaim_task(%L, %s)'), ('defer_task(%L, %s, ''1 s'')'), ('claim_task(%L, %s, ''g'', ''w'')'), ('create_artifact(%L, %s, ''public/a'', ''{"storageType": "inline", "content": "x", "contentType": "text/plain", "expires": "2000-01-01T00:00:00Z"}'' || jsonb_build_object(''expires'', now() + interval ''1 h''))'),
+		('finish_artifact(%L, %s, ''public/a'', tq.slugid())'), ('get_artifact(%L, %s, ''public/a'')'), ('artifact_info(%L, %s, ''public/a'')'), ('list_artifacts(%L, %s)')) AS c (call),
+	pg_temp.answer(format('SELECT tq.' || call, pg_temp.id('narrow'), 65536)) AS a;
+SELECT run_id, outcome FROM tq.resolve(array_fill(pg_temp.id('narrow'), ARRAY[6]), '{65536, -65536, 131072, -2147483648, 32768, -1}');
+SELECT pg_temp.brief(tq.status(pg_temp.id('narrow')));
+SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('narrow'), pg_temp.id('narrow')], '{65536, 0}');
+
+-- What was claimed by a transaction that was rolled back is forgotten with it; nobody listens, so that tasks are found by what is remembered
+SELECT tq.unbind('tq_task_completed', 'task-completed'), tq.unbind('tq_task_group_resolved', 'task-group-resolved');
+BEGIN;
+SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back'));
+SELECT run_id FROM tq.claim_work('regress/b', 'g', 'w');
+ROLLBACK;
+SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back'));
+SELECT run_id FROM tq.claim_task(pg_temp.id('back'), 0, 'g', 'w');
+SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('back'), pg_temp.id('back')], '{0, 0}');
+-- to a savepoint
+BEGIN;
+SAVEPOINT s;
+SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back2'));
+SELECT run_id FROM tq.claim_work('regress/b', 'g', 'w');
+ROLLBACK TO s;
+SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back2'));
+SELECT run_id FROM tq.claim_task(pg_temp.id('back2'), 0, 'g', 'w');
+SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('back2'), pg_temp.id('back2')], '{0, 0}');
+COMMIT;
+-- nor is the number of a task that has gone, and whose id another task has
+SELECT tq.enqueue('regress/b', task_id => pg_temp.id('again'));
+SELECT run_id FROM tq.claim_work('regress/b', 'g', 'w');
+DELETE FROM tq.run WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('again'));
+DELETE FROM tq.task WHERE task_id = pg_temp.id('again');
+SELECT tq.enqueue('regress/b', task_id => pg_temp.id('again'));
+SELECT run_id FROM tq.claim_task(pg_temp.id('again'), 0, 'g', 'w');
+SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('again'), pg_temp.id('again')], '{0, 0}');
+SELECT pg_temp.brief(tq.status(t)) FROM unnest(ARRAY[pg_temp.id('back'), pg_temp.id('back2'), pg_temp.id('again')]) AS t;
+SELECT tq.bind('tq_task_completed', 'task-completed'), tq.bind('tq_task_group_resolved', 'task-group-resolved');
+
 -- Errors of tq that lack DETAIL or HINT, or are too long: none
 SELECT * FROM poor_errors;

@@ -403,7 +403,19 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 		end_or_lock(report, writer, reason, now);
 }
 
-/* Each run that is named, once, in the order of locks. */
+/* Do two reports, in the order of locks, name the same run? */
+static bool
+is_same_run(const TqReport *a, const TqReport *b)
+{
+	return a->run_id == b->run_id &&
+		   tq_slug_compare(&a->task_id, &b->task_id) == 0;
+}
+
+/*
+ * Each run that is named, once, in the order of locks.  A number that was
+ * recalled and is no longer the task's is corrected on the way, of one report
+ * after the other: so reports are compared by what they were given.
+ */
 static void
 end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 {
@@ -417,8 +429,7 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 
 		if (report->task == NULL)
 			continue;
-		if (before != NULL && before->task->id == report->task->id &&
-			before->run_id == report->run_id)
+		if (before != NULL && is_same_run(before, report))
 		{
 			report->first = before;
 			continue;

@@ -20,6 +20,7 @@
 #include "store.h"
 #include "row.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
@@ -337,8 +338,10 @@ tq_runs_insert(const TqRun *runs, int n)
 /*
  * What this session has claimed, by slug: who claims a run resolves it, most
  * often, and is spared to look for it.  Every entry is a hint: the row at that
- * place is taken only if it is visible and of that run.  That a task has this
- * number stays true for as long as the table is the same.
+ * place is taken only if it is visible and of that run.  A task may have been
+ * deleted since, and another task may have its slug then; resolve.c handles
+ * both.  A transaction that aborts may have created the task as well: what it
+ * added is forgotten with it, and so is all else, for such an end is rare.
  */
 typedef struct Claim
 {
@@ -352,6 +355,7 @@ typedef struct Claim
 
 static Claim claims[CLAIMS_KEPT];
 static Oid claims_of = InvalidOid; /* the table */
+static bool added_claims = false;  /* by the present transaction */
 
 /* The ids are random: any of their bits will do. */
 static Claim *
@@ -361,6 +365,64 @@ claim_of(const TqSlug *task_id)
 
 	memcpy(&hash, task_id->bytes, sizeof(hash));
 	return &claims[hash % CLAIMS_KEPT];
+}
+
+static void
+forget_added_claims(void)
+{
+	if (added_claims)
+		memset(claims, 0, sizeof(claims));
+	added_claims = false;
+}
+
+/* A prepared transaction may still be rolled back, by any session. */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+			added_claims = false;
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PREPARE:
+			forget_added_claims();
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			break;
+	}
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId self,
+					SubTransactionId parent, void *arg)
+{
+	switch (event)
+	{
+		case SUBXACT_EVENT_ABORT_SUB:
+			forget_added_claims();
+			break;
+		case SUBXACT_EVENT_START_SUB:
+		case SUBXACT_EVENT_COMMIT_SUB:
+		case SUBXACT_EVENT_PRE_COMMIT_SUB:
+			break;
+	}
+}
+
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
+	watching = true;
 }
 
 static void
@@ -387,9 +449,11 @@ tq_runs_recall(const TqSlug *task_id)
 static void
 begin_keeping(Oid table)
 {
+	watch_transactions();
 	if (claims_of != table)
 		memset(claims, 0, sizeof(claims));
 	claims_of = table;
+	added_claims = true;
 }
 
 static void
@@ -512,9 +576,12 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 		   tq_row_int16(slot, RUN_RUN_ID) == run_id;
 }
 
+/* A number that no run can have is not looked for: the column is narrower. */
 static bool
 find_by_key(TqRunWriter *writer, int64 task, int run_id)
 {
+	if (run_id < 0 || run_id > PG_INT16_MAX)
+		return false;
 	if (writer->by_key == NULL)
 		writer->by_key =
 			tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
