@@ -9,8 +9,17 @@
  * latest snapshot whatever the isolation level is, as the server's foreign
  * keys do: a decision taken under a lock must see what was committed before
  * the lock was had.  Under REPEATABLE READ a row that was changed by another
- * since then still raises a serialization failure.  A function that only
- * reads uses its caller's snapshot.
+ * since then still raises a serialization failure.
+ *
+ * A function that only reads takes one snapshot when it begins, the
+ * transaction's, and reads everything with it, so that its answer is of one
+ * moment.  Under READ COMMITTED that is a new snapshot: it shows what a call
+ * before it in the same statement has done, and what that call has seen, such
+ * as the task that another session created while claim_work() waited for one.
+ * Under REPEATABLE READ and above it is the transaction's only snapshot with
+ * the newest command id, which shows the transaction's own changes and no
+ * later commit.  So the answer may change within a statement, and the SQL
+ * functions are VOLATILE.  All of that holds on a standby, too.
  *
  * Plans.  Every statement walks indexes in the order in which its text names
  * the tables, however empty or stale the statistics are: a queue grows from
@@ -69,13 +78,17 @@ tq_plan_open(bool read_only)
 									   &opening->callback);
 	reading = read_only;
 	depth++;
-	if (!read_only)
+	if (read_only)
+		PushActiveSnapshot(GetTransactionSnapshot());
+	else
 		tq_activation_do();
 }
 
 void
 tq_plan_close(void)
 {
+	if (reading)
+		PopActiveSnapshot();
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 }
@@ -87,7 +100,7 @@ tq_plan_is_reading(void)
 	return reading;
 }
 
-/* What the present call sees: its caller's snapshot, or all that is committed. */
+/* What the present call sees: its own snapshot, or all that is committed. */
 Snapshot
 tq_plan_snapshot(void)
 {

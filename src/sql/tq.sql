@@ -708,38 +708,38 @@ CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURN
 COMMENT ON FUNCTION tq.change_task_priority(tq.slugid, text) IS 'change the priority of an unresolved task; returns its status';
 
 CREATE FUNCTION tq.status(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.status(tq.slugid) IS 'the task status structure: state, retriesLeft, runs';
 
 CREATE FUNCTION tq.task(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.task(tq.slugid) IS 'the task definition, with every default filled in';
 
 CREATE FUNCTION tq.result(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.result(tq.slugid) IS 'what report_completed() gave as the result of the last run, or skip_task() as its output; NULL when there is none';
 
 CREATE FUNCTION tq.dependency_results(task_id tq.slugid) RETURNS SETOF tq.dependency_result
-	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition; one that has expired or was deleted is missing';
 
 CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
-	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.statuses(tq.slugid[]) IS 'status of each of these tasks; unknown ids are left out';
 
 CREATE FUNCTION tq.tasks(task_ids tq.slugid[]) RETURNS SETOF tq.task_definition
-	AS 'MODULE_PATHNAME', 'tq_tasks' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_tasks' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.tasks(tq.slugid[]) IS 'definition of each of these tasks; unknown ids are left out';
 
 CREATE FUNCTION tq.list_dependent_tasks(task_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
 	RETURNS SETOF tq.task_entry
-	AS 'MODULE_PATHNAME', 'tq_list_dependent_tasks' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_list_dependent_tasks' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.list_dependent_tasks(tq.slugid, tq.slugid, int) IS 'tasks that name this one in their dependencies, by task id; go on after the last id seen';
 
@@ -748,13 +748,13 @@ COMMENT ON FUNCTION tq.list_dependent_tasks(tq.slugid, tq.slugid, int) IS 'tasks
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.get_task_group(task_group_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_task_group' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_get_task_group' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.get_task_group(tq.slugid) IS 'taskGroupId, schedulerId, expires and, once it is, sealed';
 
 CREATE FUNCTION tq.list_task_group(task_group_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
 	RETURNS SETOF tq.task_entry
-	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.list_task_group(tq.slugid, tq.slugid, int) IS 'tasks of a group, by task id; go on after the last id seen';
 
@@ -774,7 +774,7 @@ CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority 
 COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of every task of a group that was never resolved';
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
-	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'how many tasks of a group are in which state, and how it ended';
 
@@ -845,7 +845,7 @@ CREATE FUNCTION tq.quarantine_worker(
 COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, text) IS 'give a worker no more tasks until then; a past time ends the quarantine';
 
 CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_group text, worker_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'what is known of a worker: when it was seen, and its quarantine';
 
@@ -855,7 +855,7 @@ COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'what is known of a
 
 CREATE FUNCTION tq.list_dead_letters(task_queue_id text, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
 	RETURNS SETOF tq.dead_letter_entry
-	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.list_dead_letters(text, tq.slugid, int) IS 'tasks of a queue that failed for good, by task id; go on after the last id seen';
 
@@ -885,12 +885,12 @@ CREATE FUNCTION tq.taskbroker_policy(activation jsonb) RETURNS jsonb
 COMMENT ON FUNCTION tq.taskbroker_policy(jsonb) IS 'the policy of a task by a Taskbroker activation';
 
 CREATE FUNCTION tq.conductor_status(task_id tq.slugid) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_conductor_status' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_conductor_status' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.conductor_status(tq.slugid) IS 'the state of a task in Conductor''s words; NULL while it is unscheduled';
 
 CREATE FUNCTION tq.taskbroker_status(task_id tq.slugid) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_taskbroker_status' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_taskbroker_status' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task in Taskbroker''s words';
 
@@ -899,12 +899,12 @@ COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task in T
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.pending_tasks(task_queue_id text) RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.pending_tasks(text) IS 'number of tasks of a queue that are pending and not past their deadline';
 
 CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
 
@@ -923,32 +923,32 @@ CREATE FUNCTION tq.finish_artifact(task_id tq.slugid, run_id int, name text, upl
 COMMENT ON FUNCTION tq.finish_artifact(tq.slugid, int, text, tq.slugid, jsonb) IS 'say that the content of an object artifact has been uploaded';
 
 CREATE FUNCTION tq.get_artifact(task_id tq.slugid, run_id int, name text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_artifact' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_get_artifact' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.get_artifact(tq.slugid, int, text) IS 'where the content of an artifact is, or inline the content; links are followed';
 
 CREATE FUNCTION tq.get_latest_artifact(task_id tq.slugid, name text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_latest_artifact' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_get_latest_artifact' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.get_latest_artifact(tq.slugid, text) IS 'get_artifact() of the last run';
 
 CREATE FUNCTION tq.artifact_info(task_id tq.slugid, run_id int, name text) RETURNS tq.artifact_entry
-	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'what is known of an artifact but its content; links are not followed';
 
 CREATE FUNCTION tq.latest_artifact_info(task_id tq.slugid, name text) RETURNS tq.artifact_entry
-	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.latest_artifact_info(tq.slugid, text) IS 'artifact_info() of the last run';
 
 CREATE FUNCTION tq.list_artifacts(task_id tq.slugid, run_id int, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
-	AS 'MODULE_PATHNAME', 'tq_list_artifacts' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_list_artifacts' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.list_artifacts(tq.slugid, int, text, int) IS 'artifacts of a run, by name; go on after the last name seen';
 
 CREATE FUNCTION tq.list_latest_artifacts(task_id tq.slugid, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
-	AS 'MODULE_PATHNAME', 'tq_list_latest_artifacts' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_list_latest_artifacts' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.list_latest_artifacts(tq.slugid, text, int) IS 'list_artifacts() of the last run';
 
@@ -975,12 +975,12 @@ CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
 COMMENT ON FUNCTION tq.queue_channel(text) IS 'the channel that is notified when runs of this queue become claimable';
 
 CREATE FUNCTION tq.messages(after bigint DEFAULT 0, max int DEFAULT 1000, exchange text DEFAULT NULL, pattern text DEFAULT '#') RETURNS SETOF tq.exchange_message
-	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.messages(bigint, int, text, text) IS 'messages in the order of publication, after that id; go on after the last id seen';
 
 CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
-	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C STABLE
+	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.message(bigint) IS 'the message of that id, whole';
 
