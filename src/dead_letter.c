@@ -306,7 +306,7 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 	Dead dead;
 
 	if (!hold(&seen->task_id, TQ_LOCK_SKIP, &dead) ||
-		dead.letter.died != seen->died)
+		dead.letter.seq != seen->seq)
 		return;
 	if (!can_be_rerun(&dead, redrive->now))
 		redrive->renewed[redrive->nrenewed++] = dead.letter;

@@ -529,6 +529,7 @@ typedef struct TqDeadLetter
 	int64 task;
 	int32 queue;
 	TimestampTz died;
+	int64 seq; /* order of writing, which tq_dead_letter_insert() gives */
 	TqResolved reason;
 	Jsonb *error; /* NULL: none */
 	Jsonb *definition;

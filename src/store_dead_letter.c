@@ -6,6 +6,9 @@
  * for the row stays when the task has expired.  `task` is the number that it
  * had, by which it is told from a later task of the same id.
  *
+ * The order of death is that of `died`, which is a millisecond, and within one
+ * millisecond that in which the letters were written, `seq`.
+ *
  * Locks.  A letter is written and taken away by who holds the row in which its
  * task stands; only when the task is gone, two can meet at the letter itself.
  * So a task's row comes before its letter.
@@ -15,17 +18,18 @@
 #include "catalog/pg_type.h"
 
 #define LETTER                                                                \
-	"l.task_id, l.task, l.queue, l.died, l.reason, l.error, l.definition, l.runs"
+	"l.task_id, l.task, l.queue, l.died, l.reason, l.error, l.definition, l.runs, l.seq"
 
 static TqStatement insert_letter = TQ_STATEMENT(
 	"INSERT INTO tq.dead_letter"
-	" (task_id, task, queue, died, reason, error, definition, runs)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+	" (task_id, task, queue, died, reason, error, definition, runs, seq)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	" ON CONFLICT (task_id) DO UPDATE SET task = excluded.task,"
 	" queue = excluded.queue, died = excluded.died, reason = excluded.reason,"
-	" error = excluded.error, definition = excluded.definition, runs = excluded.runs",
+	" error = excluded.error, definition = excluded.definition, runs = excluded.runs,"
+	" seq = excluded.seq",
 	TQ_SLUGID, INT8OID, INT4OID, TIMESTAMPTZOID, INT2OID, JSONBOID, JSONBOID,
-	JSONBOID);
+	JSONBOID, INT8OID);
 
 #define FIND_LETTER                                                           \
 	"SELECT " LETTER " FROM tq.dead_letter l"                                 \
@@ -43,11 +47,11 @@ static TqStatement delete_letter = TQ_STATEMENT(
 	TQ_SLUGID);
 
 static TqStatement by_age =
-	TQ_STATEMENT("SELECT l.task_id, l.died FROM tq.dead_letter l"
+	TQ_STATEMENT("SELECT l.task_id, l.died, l.seq FROM tq.dead_letter l"
 				 " WHERE l.queue = $1 AND l.died >= $2"
-				 " AND (l.died > $2 OR l.task_id OPERATOR(tq.>) $3)"
-				 " ORDER BY l.died, l.task_id LIMIT $4",
-				 INT4OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
+				 " AND (l.died > $2 OR l.seq > $3)"
+				 " ORDER BY l.died, l.seq LIMIT $4",
+				 INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID);
 
 static TqStatement list =
 	TQ_STATEMENT("SELECT " LETTER " FROM tq.dead_letter l"
@@ -59,8 +63,8 @@ static TqStatement list =
 void
 tq_dead_letter_insert(const TqDeadLetter *letter)
 {
-	Datum v[8];
-	char n[9] = "        ";
+	Datum v[9];
+	char n[10] = "         ";
 
 	v[0] = PointerGetDatum(&letter->task_id);
 	v[1] = Int64GetDatum(letter->task);
@@ -71,6 +75,7 @@ tq_dead_letter_insert(const TqDeadLetter *letter)
 	n[5] = letter->error == NULL ? 'n' : ' ';
 	v[6] = JsonbPGetDatum(letter->definition);
 	v[7] = JsonbPGetDatum(letter->runs);
+	v[8] = Int64GetDatum(tq_seq_next());
 	tq_plan_run(&insert_letter, v, n);
 }
 
@@ -86,6 +91,7 @@ read_letter(uint64 row, TqDeadLetter *letter)
 	letter->error = tq_plan_jsonb(row, 6);
 	letter->definition = tq_plan_jsonb(row, 7);
 	letter->runs = tq_plan_jsonb(row, 8);
+	letter->seq = tq_plan_int64(row, 9, 0);
 }
 
 /*
@@ -115,7 +121,7 @@ tq_dead_letter_delete(const TqSlug *task_id)
 
 /*
  * Those of a queue that died next after that one, the oldest first; without
- * locks.  Only task_id and died are read, which is all that the next call
+ * locks.  Only task_id, died and seq are read, which is all that the next call
  * needs.
  */
 TqDeadLetter *
@@ -124,7 +130,7 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 {
 	Datum values[4] = {Int32GetDatum(queue),
 					   TimestampTzGetDatum(after->died),
-					   PointerGetDatum(&after->task_id),
+					   Int64GetDatum(after->seq),
 					   Int32GetDatum(max)};
 	TqDeadLetter *letters;
 
@@ -134,6 +140,7 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 	{
 		letters[i].task_id = tq_plan_slug(i, 1);
 		letters[i].died = tq_plan_time(i, 2);
+		letters[i].seq = tq_plan_int64(i, 3, 0);
 	}
 	tq_plan_free_result();
 	return letters;

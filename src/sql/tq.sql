@@ -428,6 +428,7 @@ CREATE TABLE tq.dead_letter (
 	task bigint NOT NULL,			-- the task may have expired
 	queue int NOT NULL,
 	died timestamptz NOT NULL,
+	seq bigint NOT NULL,			-- order of writing
 	reason smallint NOT NULL,		-- src/tq.h
 	error jsonb,
 	definition jsonb NOT NULL,
@@ -435,7 +436,7 @@ CREATE TABLE tq.dead_letter (
 );
 COMMENT ON TABLE tq.dead_letter IS 'tasks that failed for good and whose policy has deadLetter, until they are redriven, rerun or discarded';
 CREATE INDEX dead_letter_queue ON tq.dead_letter (queue, task_id);
-CREATE INDEX dead_letter_died ON tq.dead_letter (queue, died, task_id);
+CREATE INDEX dead_letter_died ON tq.dead_letter (queue, died, seq);
 
 CREATE TABLE tq.artifact (
 	task bigint NOT NULL,
@@ -867,7 +868,7 @@ COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'try a dead letter again: a rerun, 
 CREATE FUNCTION tq.redrive_queue(task_queue_id text, max int DEFAULT 1000) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, oldest first, passing over what others hold or a rule refuses; returns how many';
+COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, in the order in which they died, passing over what others hold or a rule refuses; returns how many';
 
 CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C

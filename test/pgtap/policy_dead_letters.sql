@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(221);
+SELECT plan(224);
 
 -- The letter of a task, looked for in its own queue unless another is named.
 CREATE FUNCTION pg_temp.letter(name text, queue text DEFAULT NULL) RETURNS SETOF tq.dead_letter_entry
@@ -529,14 +529,26 @@ SELECT is(pg_temp.letters('test/q-elsewhere'), 'elsewhere failed', 'other queues
 SELECT is(tq.redrive_queue('test/unknown'), 0::bigint, 'a queue that there is not has none');
 ROLLBACK TO s;
 
--- those that died at one time by id; in one call as in single ones
-SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) FROM unnest('{a,b,c}'::text[]) AS name;
-SELECT tq.resolve(pg_temp.ids('a', 'b', 'c'), '{0,0,0}', 'failed');
-SELECT is((SELECT count(DISTINCT died) FROM tq.list_dead_letters('test/q')), 1::bigint, 'three that died together');
-CREATE TEMP TABLE lowest ON COMMIT DROP AS SELECT task_id::text AS id FROM tq.list_dead_letters('test/q') LIMIT 1;
+-- those that died within one millisecond in the order in which they did, whatever their ids are
+SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) FROM unnest('{a,b,c,d,e}'::text[]) AS name;
+SELECT tq.resolve(pg_temp.ids('c', 'e', 'a', 'd', 'b'), '{0,0,0,0,0}', 'failed');
+SELECT is((SELECT count(DISTINCT died) FROM tq.list_dead_letters('test/q')), 1::bigint, 'five that died together');
 SELECT tq.redrive_queue('test/q', 1);
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q') l JOIN lowest ON id = l.task_id::text), 0::bigint, 'the lowest id goes first');
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q')), 2::bigint, 'alone');
+SELECT is(pg_temp.letters('test/q'), 'a failed, b failed, d failed, e failed', 'the first of a call is redriven first');
+SELECT tq.redrive_queue('test/q', 2);
+SELECT is(pg_temp.letters('test/q'), 'b failed, d failed', 'then the next two');
+SELECT is(tq.redrive_queue('test/q'), 2::bigint, 'then the rest');
+SELECT is(pg_temp.claims('test/q'), 'c e a d b', 'and they run in that order');
+ROLLBACK TO s;
+
+-- one that was redriven and died again is the last of that millisecond
+SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) FROM unnest('{a,b}'::text[]) AS name;
+SELECT tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed');
+SELECT tq.redrive(pg_temp.id('a'));
+SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('test/q', 'wg', 'w');
+UPDATE tq.dead_letter SET died = (SELECT min(died) FROM tq.dead_letter);
+SELECT tq.redrive_queue('test/q', 1);
+SELECT is(pg_temp.letters('test/q'), 'a failed', 'a letter that is written again goes to the end');
 ROLLBACK TO s;
 
 -- reruns, new tasks, and tasks that have expired, in one call
