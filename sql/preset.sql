@@ -21,7 +21,7 @@ CREATE FUNCTION pg_temp.but(a jsonb, b jsonb) RETURNS jsonb LANGUAGE sql IMMUTAB
 SELECT jsonb_pretty(tq.conductor_policy('{}'));
 SELECT tq.conductor_policy(task_def => '{}', workflow_task => '{}') = tq.conductor_policy('{}') AS same;
 
--- Every key, in the definition and in its use, where it wins; null is as absent
+-- Every key, in the definition and in its use, where it wins; null is as absent, but for responseTimeoutSeconds
 CREATE FUNCTION pg_temp.conductor(a jsonb, b jsonb DEFAULT '{}') RETURNS jsonb LANGUAGE sql AS $$
 	SELECT pg_temp.but(tq.conductor_policy(a, b), tq.conductor_policy('{}')) $$;
 CREATE TEMP TABLE key (n serial, given jsonb, other jsonb);
@@ -66,8 +66,13 @@ SELECT given FROM key WHERE pg_temp.conductor(given) IS DISTINCT FROM pg_temp.co
 SELECT key, pg_temp.conductor(jsonb_build_object(key, NULL)) AS null_is_absent FROM (SELECT DISTINCT jsonb_object_keys(given) FROM key) k (key) ORDER BY key COLLATE "C";
 
 -- What is 0 is off, and left out
-SELECT pg_temp.conductor('{"timeoutSeconds": 0, "responseTimeoutSeconds": 0, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0, "startDelay": 0, "maxRetryDelaySeconds": 0, "backoffJitterMs": 0}');
-SELECT pg_temp.conductor('{"timeoutSeconds": 30, "responseTimeoutSeconds": 0}');
+SELECT pg_temp.conductor('{"timeoutSeconds": 0, "responseTimeoutSeconds": null, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0, "startDelay": 0, "maxRetryDelaySeconds": 0, "backoffJitterMs": 0}');
+SELECT pg_temp.conductor('{"timeoutSeconds": 30, "responseTimeoutSeconds": null}');
+-- A null in the definition says that there is no response timeout; a number in the use, or the definition, wins
+SELECT pg_temp.conductor('{"responseTimeoutSeconds": null}') AS none, pg_temp.conductor('{"responseTimeoutSeconds": null}', '{"responseTimeoutSeconds": 20}') AS used,
+	pg_temp.conductor('{"responseTimeoutSeconds": 20}', '{"responseTimeoutSeconds": null}') AS defined, pg_temp.conductor('{}', '{"responseTimeoutSeconds": null}') AS unused,
+	pg_temp.conductor('{"responseTimeoutSeconds": null, "asyncComplete": true}') = pg_temp.conductor('{"asyncComplete": true}') AS async;
+SELECT a.* FROM unnest('{"{\"responseTimeoutSeconds\": 0}","{\"responseTimeoutSeconds\": 0, \"asyncComplete\": true}"}'::jsonb[]) AS d, pg_temp.answer(format('SELECT tq.conductor_policy(%L)', d)) AS a;
 
 -- Whole definitions: what means nothing for one task is passed over, and so is what nobody knows
 SELECT tq.conductor_policy('{"name": "encode", "description": "d", "ownerEmail": "a@example.com", "createdBy": "a", "updatedBy": "b", "createTime": 1, "updateTime": 2, "ownerApp": "x",

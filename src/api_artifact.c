@@ -7,7 +7,6 @@
  */
 #include "api.h"
 
-#include "access/htup_details.h"
 #include "utils/builtins.h"
 
 #include "artifact.h"
@@ -143,48 +142,38 @@ fill_entry(const TqArtifact *artifact, Datum *values, bool *nulls)
 	values[COLUMN_PRESENT] = BoolGetDatum(artifact->present);
 }
 
-static Datum
-info(FunctionCallInfo fcinfo, const TqSlug *task_id, int run_id,
-	 const char *name)
+static Jsonb *
+info(const TqSlug *task_id, int run_id, const char *name)
 {
-	MemoryContext outer = CurrentMemoryContext;
-	TupleDesc desc;
 	TqArtifact artifact;
 	TqTask *task;
-	Datum values[COLUMNS];
-	bool nulls[COLUMNS];
-	HeapTuple tuple;
+	Jsonb *result;
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	desc = BlessTupleDesc(desc);
 	tq_plan_open(true);
 	task = find_run(task_id, &run_id);
 	tq_artifact_look_up(task, run_id, name, &artifact);
-	fill_entry(&artifact, values, nulls);
-	MemoryContextSwitchTo(outer);
-	tuple = heap_form_tuple(desc, values, nulls);
+	result = tq_plan_keep(tq_artifact_info_json(&artifact));
 	tq_plan_close();
-	return HeapTupleGetDatum(tuple);
+	return result;
 }
 
-/* artifact_info(task_id slugid, run_id int, name text) -> tq.artifact_entry */
+/* artifact_info(task_id slugid, run_id int, name text) -> {storageType, name, expires, contentType, contentLength?} */
 Datum
 tq_artifact_info(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
 
-	return info(fcinfo, task_id, run_id, name_argument(fcinfo, 2));
+	PG_RETURN_JSONB_P(info(task_id, run_id, name_argument(fcinfo, 2)));
 }
 
-/* latest_artifact_info(task_id slugid, name text) -> tq.artifact_entry */
+/* latest_artifact_info(task_id slugid, name text) -> as artifact_info */
 Datum
 tq_latest_artifact_info(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 
-	return info(fcinfo, task_id, LATEST, name_argument(fcinfo, 1));
+	PG_RETURN_JSONB_P(info(task_id, LATEST, name_argument(fcinfo, 1)));
 }
 
 /* A page; `first` is the argument after which the page begins, the next its size. */

@@ -501,6 +501,21 @@ begin(JsonbParseState **state, const TqArtifact *artifact)
 	tq_json_add_text(state, "storageType", tq_storage_name(artifact->storage));
 }
 
+/* What artifact_info() answers: Taskcluster's keys and no others (2.15). */
+Jsonb *
+tq_artifact_info_json(const TqArtifact *artifact)
+{
+	JsonbParseState *state = NULL;
+
+	begin(&state, artifact);
+	tq_json_add_text(&state, "name", artifact->name);
+	tq_json_add_time(&state, "expires", artifact->expires);
+	tq_json_add_text(&state, "contentType", artifact->content_type);
+	if (artifact->content_length >= 0)
+		tq_json_add_int(&state, "contentLength", artifact->content_length);
+	return tq_json_end(&state);
+}
+
 /* What create_artifact() answers: where to upload the content, if it is uploaded. */
 Jsonb *
 tq_artifact_created_json(const TqTask *task, const TqArtifact *artifact)

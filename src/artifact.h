@@ -31,6 +31,7 @@ extern void tq_artifact_get(const TqTask *task, int run_id, const char *name,
 							TimestampTz now, TqArtifact *artifact);
 extern void tq_artifact_look_up(const TqTask *task, int run_id,
 								const char *name, TqArtifact *artifact);
+extern Jsonb *tq_artifact_info_json(const TqArtifact *artifact);
 extern Jsonb *tq_artifact_created_json(const TqTask *task,
 									   const TqArtifact *artifact);
 extern Jsonb *tq_artifact_content_json(const TqTask *task,

@@ -324,6 +324,46 @@ run_timeout(const Source *source)
 			   : seconds;
 }
 
+/* Is a key there with null as its value, in any of the objects? */
+static bool
+is_null_somewhere(const Source *source, const char *key)
+{
+	for (; source != NULL; source = source->behind)
+	{
+		JsonbValue *value = source->json != NULL
+								? tq_json_get(source->json, key)
+								: NULL;
+
+		if (value != NULL && value->type == jbvNull)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * responseTimeoutSeconds as it is given: Conductor refuses 0, so null says
+ * that there is none.
+ */
+static int64
+given_response_timeout(const Source *source)
+{
+	static const char *const key = "responseTimeoutSeconds";
+	const Source *holder = source;
+	JsonbValue *value = find(&holder, key);
+	int64 seconds;
+
+	if (value == NULL)
+		return is_null_somewhere(source, key) ? 0 : CONDUCTOR_RESPONSE;
+	if (!read_whole(holder, value, &seconds) || seconds < 1 ||
+		seconds > PG_INT32_MAX)
+		refuse(holder,
+			   key,
+			   value,
+			   psprintf("Give a whole number from 1 to %d, or null for none.",
+						PG_INT32_MAX));
+	return seconds;
+}
+
 /*
  * responseTimeoutSeconds, of which there is none for what is completed
  * asynchronously; runTimeout ends it then, if anything does.
@@ -332,21 +372,21 @@ static int64
 response_timeout(const Source *source)
 {
 	int64 limit = run_timeout(source);
-	int64 seconds = get_number(source, "responseTimeoutSeconds", 0, TQ_OFF);
+	int64 seconds = given_response_timeout(source);
 
 	if (get_bool(source, "asyncComplete"))
 		seconds = SECONDS_MAX;
-	else if (seconds == TQ_OFF)
-		seconds = CONDUCTOR_RESPONSE;
 	return limit > 0 ? Min(seconds, limit) : seconds;
 }
 
 static void
 add_conductor_times(JsonbParseState **state, const Source *source)
 {
+	int64 response = response_timeout(source);
+
 	check_encloses(source, "timeoutSeconds", "responseTimeoutSeconds");
 	check_encloses(source, "totalTimeoutSeconds", "timeoutSeconds");
-	add_unless_off(state, "claimTimeout", response_timeout(source));
+	add_unless_off(state, "claimTimeout", response);
 	add_unless_off(state, "runTimeout", run_timeout(source));
 	add_unless_off(state,
 				   "pendingTimeout",

@@ -185,7 +185,7 @@ COMMENT ON TYPE tq.dead_letter_entry IS 'row of list_dead_letters(): a task that
 CREATE TYPE tq.artifact_entry AS (
 	run_id int, name text, storage_type text, content_type text, content_length bigint,
 	expires timestamptz, present bool);
-COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts() and artifact_info(): what is known of an artifact but its content';
+COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts(): what is known of an artifact but its content; present is false until an upload is finished';
 
 -- ---------------------------------------------------------------------------
 -- Tables
@@ -933,12 +933,12 @@ CREATE FUNCTION tq.get_latest_artifact(task_id tq.slugid, name text) RETURNS jso
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.get_latest_artifact(tq.slugid, text) IS 'get_artifact() of the last run';
 
-CREATE FUNCTION tq.artifact_info(task_id tq.slugid, run_id int, name text) RETURNS tq.artifact_entry
+CREATE FUNCTION tq.artifact_info(task_id tq.slugid, run_id int, name text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'what is known of an artifact but its content; links are not followed';
+COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'what is known of an artifact but its content, with the keys of Taskcluster; links are not followed';
 
-CREATE FUNCTION tq.latest_artifact_info(task_id tq.slugid, name text) RETURNS tq.artifact_entry
+CREATE FUNCTION tq.latest_artifact_info(task_id tq.slugid, name text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.latest_artifact_info(tq.slugid, text) IS 'artifact_info() of the last run';

@@ -282,7 +282,7 @@ SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
 SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/pending-timeout', '10 (1) but as soon as it is');
 ROLLBACK TO s;
-SELECT is(p ? k, false, '10 (1) presets leave out what is 0 in Conductor: ' || k) FROM tq.conductor_policy('{"timeoutSeconds": 0, "responseTimeoutSeconds": 0, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0}') AS p, unnest('{runTimeout,claimTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
+SELECT is(p ? k, false, '10 (1) presets leave out what is 0 in Conductor: ' || k) FROM tq.conductor_policy('{"timeoutSeconds": 0, "responseTimeoutSeconds": null, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0}') AS p, unnest('{runTimeout,claimTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
 
 SELECT pg_temp.create('a', '{"delay": 60, "retries": 4, "policy": {"delay": 120, "retries": 2}}'), pg_temp.create('b', '{"retries": 4, "policy": {"delay": 120}}'), pg_temp.create('c', '{"delay": 60, "policy": {"retries": 2}}');
 SELECT is(pg_temp.wait(n) || ' ' || (tq.status(pg_temp.id(n)) ->> 'retriesLeft'), w, '10 (2) the definition''s delay wins, the policy''s retries: ' || n) FROM (VALUES ('a', '00:01:00 2'), ('b', '00:02:00 4'), ('c', '00:01:00 2')) AS v (n, w);
