@@ -305,7 +305,7 @@ tq_fetch(PG_FUNCTION_ARGS)
 	int max = tq_arg_max(fcinfo, 1);
 
 	InitMaterializedSRF(fcinfo, 0);
-	tq_plan_open(false);
+	tq_plan_open(XactReadOnly); /* a standby only shows what there is */
 	(void) tq_subscribe_fetch(name,
 							  max,
 							  put_message,

@@ -13,7 +13,6 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/pg_proc.h"
 #include "executor/spi.h"
 #include "nodes/parsenodes.h"
@@ -189,7 +188,7 @@ tq_wait_for_work(PG_FUNCTION_ARGS)
 
 	if (!may_commit(fcinfo))
 		refuse_to_commit();
-	PreventCommandDuringRecovery("tq.wait_for_work()");
+	tq_plan_refuse_read_only();
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	tq_wait_begin(&wait, ms);

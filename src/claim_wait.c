@@ -129,8 +129,6 @@ tq_claim_wait(const char *queue, const char *worker_group,
 			   .id = worker_id,
 			   .max = max};
 
-	if (wait_ms > 0)
-		PreventCommandIfReadOnly("tq.claim_work()");
 	tq_wait_begin(&try.wait, wait_ms);
 	try.waits = tq_wait_take_over(&try.wait, tq_queue_find(queue)) ||
 				wait_ms > 0;

@@ -28,6 +28,7 @@
 #include "plumbing.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "utils/array.h"
@@ -58,6 +59,30 @@ leave_call(void *arg)
 }
 
 /*
+ * A call that writes is refused, before it does anything, in a transaction that
+ * is read-only.  On a standby every transaction is.
+ */
+void
+tq_plan_refuse_read_only(void)
+{
+	if (!XactReadOnly)
+		return;
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot write to tq during recovery"),
+				 errdetail("This server is a standby, which only reads."),
+				 errhint("Connect to the primary.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+		 errmsg("cannot write to tq in a read-only transaction"),
+		 errdetail("The transaction is READ ONLY."),
+		 errhint(
+			 "Use a transaction that is READ WRITE, and connect to the primary.")));
+}
+
+/*
  * Begin the SQL of one call; memory taken from here on is gone at the close.
  * Calls may be nested (a trigger of the owner's on one of our tables): the
  * memory of SPI goes at the end of a call and after an error, and with it we
@@ -68,6 +93,8 @@ tq_plan_open(bool read_only)
 {
 	Opening *opening;
 
+	if (!read_only)
+		tq_plan_refuse_read_only();
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	opening = palloc(sizeof(Opening));

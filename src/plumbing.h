@@ -132,6 +132,7 @@ typedef struct TqStatement
 		.sql = (sql_), .types = { __VA_ARGS__ }                               \
 	}
 
+extern void tq_plan_refuse_read_only(void);
 extern void tq_plan_open(bool read_only);
 extern void tq_plan_close(void);
 extern bool tq_plan_is_reading(void);

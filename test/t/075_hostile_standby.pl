@@ -1,0 +1,204 @@
+# Every function of tq on a standby and in a READ ONLY transaction: one that
+# writes is refused with 25006 and a hint before it does anything, one that reads
+# answers.  The functions are those of the catalog, so that none is forgotten.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_node('primary');
+my $db = 'postgres';
+
+$primary->safe_psql($db, 'CREATE EXTENSION tq');
+wait_worker($primary, $db);
+
+# ---- what there is to be read and written ----
+
+my $slug = sub { (shift) . ('_' x 7) . 'QAGAAAAAAAAAAA' };
+my ($pending, $running, $done, $dead, $late, $uploading, $new) = map { "'" . $slug->($_) . "'" } qw(p r d x l u n);
+
+$primary->safe_psql($db, qq{
+	SELECT tq.subscribe('sub', 'task-defined');
+	SELECT tq.enqueue('p/d', task_id => $done), tq.enqueue('p/r', task_id => $running), tq.enqueue('p/u', task_id => $uploading),
+		tq.enqueue('p/x', task_id => $dead, policy => '{"deadLetter": true}');
+	SELECT count(*) FROM unnest('{d,r,u,x}'::text[]) AS q, tq.claim_work('p/' || q, 'g', 'w');
+	SELECT tq.report_completed($done, 0, result => '1'), tq.report_failed($dead, 0);
+	SELECT tq.create_artifact($running, 0, 'public/a', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'content', 'x', 'expires', now() + interval '1 h'));
+	SELECT tq.create_artifact($uploading, 0, 'public/a', jsonb_build_object('storageType', 'object', 'contentType', 'text/plain', 'uploadId', $new, 'expires', now() + interval '1 h'));
+	SELECT tq.enqueue('p/w', task_id => $pending, task_group_id => $pending), tq.enqueue('p/w', task_id => $late, dependencies => ARRAY[${pending}::tq.slugid]);
+	SELECT tq.claim_work('p/e', 'g', 'w');
+});
+$primary->poll_query_until($db, 'SELECT count(*) > 0 FROM tq.messages()') or die 'nothing is published';
+my $message = $primary->safe_psql($db, 'SELECT min(id) FROM tq.messages()');
+my $definition = q{jsonb_build_object('taskQueueId', 'p/n', 'payload', '{}'::jsonb, 'created', clock_timestamp(), 'deadline', clock_timestamp() + interval '1 day',
+	'metadata', '{"name": "n", "description": "d", "owner": "o", "source": "https://example.com"}'::jsonb)};
+
+# A call of each function that writes, with arguments that are right; where a
+# name may be known or new, both.
+my %write = (
+	create_task => "($new, $definition)",
+	create_tasks => ["(jsonb_build_array(jsonb_build_object('taskId', $new, 'task', $definition)))", "('[]')"],
+	define_task => "($new, $definition)",
+	enqueue => ["('p/w')", "('p/new')"],
+	enqueue_tasks => ["('p/new', ARRAY['{}']::jsonb[])", "('p/w', '{}')"],
+	schedule_task => "($late)",
+	rerun_task => "($done)",
+	cancel_task => ["($pending)", "($done)"],
+	skip_task => "($pending)",
+	change_task_priority => ["($pending, 'high')", "($pending, 'lowest')"],
+	change_task_group_priority => "($pending, 'high')",
+	seal_task_group => "($pending)",
+	cancel_task_group => "($pending)",
+	claim_work => ["('p/w', 'g', 'w')", "('p/new', 'g', 'w')", "('p/w', 'g', 'new')", "('p/e', 'g', 'w')", "('p/w', 'g', 'w', wait => '1 s')", "('p/new', 'g', 'w', wait => '1 s')"],
+	claim_task => ["($pending, 0, 'g', 'w')", "($pending, 0, 'g', 'new')"],
+	reclaim_task => "($running, 0)",
+	report_completed => ["($running, 0)", "($done, 0)"],
+	report_failed => "($running, 0)",
+	report_exception => "($running, 0, 'worker-shutdown')",
+	defer_task => "($running, 0, '1 s')",
+	resolve => ["(ARRAY[${running}::tq.slugid], '{0}')", "('{}', '{}')"],
+	quarantine_worker => "('p', 'd', 'g', 'w', '2100-01-01')",
+	create_artifact => "($running, 0, 'public/b', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'content', 'x', 'expires', now() + interval '1 h'))",
+	finish_artifact => "($uploading, 0, 'public/a', $new)",
+	redrive => "($dead)",
+	redrive_queue => ["('p/x')", "('p/new')"],
+	discard_dead_letter => "($dead)",
+	bind => ["('c', 'task-defined')", "('tq_task_defined', 'task-defined')"],
+	unbind => ["('tq_task_defined', 'task-defined')", "('c', 'task-defined')"],
+	subscribe => ["('sub', 'task-defined')", "('other', 'task-defined')"],
+	unsubscribe => "('sub')",
+	ack => ["('sub', $message)", "('sub', 0)"],
+	upkeep => '()',
+	wait_for_work => ["('p/w')", "('p/new', '1 s')"],
+);
+
+# A call of each function that reads.
+my %read = (
+	status => "($pending)",
+	task => "($pending)",
+	statuses => "(ARRAY[${pending}::tq.slugid])",
+	tasks => "(ARRAY[${pending}::tq.slugid])",
+	result => "($done)",
+	dependency_results => "($late)",
+	list_dependent_tasks => "($pending)",
+	get_task_group => "($pending)",
+	list_task_group => "($pending)",
+	group_progress => "($pending)",
+	get_worker => "('p', 'd', 'g', 'w')",
+	list_dead_letters => "('p/x')",
+	conductor_policy => "('{}')",
+	taskbroker_policy => "('{}')",
+	conductor_status => "($pending)",
+	taskbroker_status => "($pending)",
+	pending_tasks => ["('p/w')", "('p/new')"],
+	task_queue_counts => ["('p/w')", "('p/new')"],
+	get_artifact => "($running, 0, 'public/a')",
+	get_latest_artifact => "($running, 'public/a')",
+	artifact_info => "($running, 0, 'public/a')",
+	latest_artifact_info => "($running, 'public/a')",
+	list_artifacts => "($running, 0)",
+	list_latest_artifacts => "($running)",
+	messages => '()',
+	message => "($message)",
+	fetch => "('sub')",
+	is_awaited => "('1')",
+	worker_activity => '()',
+	slugid => '()',
+);
+
+# A superuser's, that asks the launcher for a worker and writes nothing.
+my %neither = map { $_ => 1 } qw(start_worker);
+
+my @functions = split /\n/, $primary->safe_psql($db, q{
+	SELECT p.proname || ' ' || p.prokind::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
+		AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype ORDER BY 1});
+my %kind = map { split / / } @functions;
+is_deeply([ sort keys %kind ], [ sort keys %write, keys %read, keys %neither ], 'every function of the catalog is in a list');
+
+sub calls
+{
+	my ($name, $arguments) = @_;
+	my $verb = $kind{$name} eq 'p' ? 'CALL ' : 'SELECT * FROM ';
+
+	return map { $verb . "tq.$name$_" } ref $arguments ? @$arguments : $arguments;
+}
+
+# What a call answers: SQLSTATE and, if it has one, the hint.
+sub answer
+{
+	my ($node, $call, $before) = @_;
+	my ($status, $out, $err) = $node->psql($db, "\\set VERBOSITY verbose\n" . ($before // '') . ";\n$call");
+	my ($state) = $err =~ /ERROR:  (\w{5}): /;
+	my ($hint) = $err =~ /HINT:  (.*)/;
+
+	return ($state // 'ok', $hint // '', $err);
+}
+
+sub is_refused
+{
+	my ($node, $name, $hint, $where, $before) = @_;
+	my @wrong;
+
+	foreach my $call (calls($name, $write{$name}))
+	{
+		my ($state, $said, $err) = answer($node, $call, $before);
+
+		push @wrong, "$call: $state, $err" if $state ne '25006' || $said !~ $hint;
+	}
+	is_deeply(\@wrong, [], "$where: $name() is refused, with a hint");
+}
+
+sub is_answered
+{
+	my ($node, $name, $where, $before) = @_;
+	my @wrong;
+
+	foreach my $call (calls($name, $read{$name}))
+	{
+		my ($state, $said, $err) = answer($node, $call, $before);
+
+		push @wrong, "$call: $state, $err" if $state ne 'ok';
+	}
+	is_deeply(\@wrong, [], "$where: $name() answers");
+}
+
+# ---- a standby ----
+
+$primary->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+$standby->start;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+
+is_refused($standby, $_, qr/Connect to the primary/, 'standby') foreach sort keys %write;
+is_answered($standby, $_, 'standby') foreach sort keys %read;
+
+# A session that was connected to the primary before it became a standby has the
+# functions' plans; so has one that has read before it writes.
+my ($state, $hint) = answer($standby, "SELECT tq.report_completed($running, 0)", "SELECT tq.status($running)");
+is($state, '25006', 'standby: refused after a call that reads, too');
+
+# ---- READ ONLY ----
+
+my $read_only = 'SET default_transaction_read_only = on';
+is_refused($primary, $_, qr/READ WRITE/, 'read only', $read_only) foreach sort keys %write;
+is_answered($primary, $_, 'read only', $read_only) foreach sort keys %read;
+is($primary->safe_psql($db, "SELECT count(*) FROM tq.queue WHERE task_queue_id = 'p/new'"), 0, 'nothing was written');
+is($primary->safe_psql($db, "SELECT tq.status($running) ->> 'state', tq.status($pending) ->> 'state'"), 'running|pending', 'nor changed');
+
+# ---- a healthy task beside it was served in time ----
+
+my $healthy = enqueue($primary, $db, "deadline => '1 second'");
+ok(wait_state($primary, $db, $healthy, 'exception'), 'a healthy task meets its deadline');
+cmp_ok(lateness($primary, $db, $healthy, 0, q{(s ->> 'deadline')::timestamptz}), '<', 5, 'in time');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is(state_of($standby, $db, $healthy), 'exception', 'and the standby shows it');
+$standby->stop;
+$primary->stop;
+
+done_testing();
