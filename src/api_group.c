@@ -60,7 +60,7 @@ tq_seal_task_group(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_plan_open(false);
-	tq_group_seal(slug, &group, tq_clock_now());
+	tq_group_seal(slug, &group);
 	result = tq_plan_keep(tq_group_json(&group));
 	tq_plan_close();
 	PG_RETURN_JSONB_P(result);

@@ -314,23 +314,42 @@ add_to_span(Span *span, const TqTask *task)
 	span->latest = Max(span->latest, task->expires);
 }
 
-/* So many groups that tasks are named after are locked in one call. */
-#define OWN_GROUPS_LOCKED 64
+/* How the groups of a call are locked. */
+typedef enum GroupLocks
+{
+	LOCKS_NONE, /* there is no need */
+	LOCKS_EACH, /* each of them */
+	LOCKS_HELD  /* all at once, by now */
+} GroupLocks;
 
 /*
- * Do the groups of tasks that are named after themselves need a lock?  Only
- * where others of the call join groups: two such calls could else wait for
- * each other's tasks (store_group.c).  Not for ever more of them: the server's
- * table of locks is finite, and the deadlock is then found by the server.
+ * Lock all groups at once if these are very many (store_group.c).  The groups
+ * of tasks that are named after themselves are locked only where others of the
+ * call join groups: two such calls could else wait for each other's tasks.
  */
-static bool
-must_lock_own(const TqTask *tasks, int n)
+static GroupLocks
+lock_groups(const TqTask *tasks, const int *places, int n)
 {
+	const TqTask *last = NULL;
+	int joined = 0;
 	int own = 0;
 
 	for (int i = 0; i < n; i++)
-		own += is_named_after_itself(&tasks[i]);
-	return own < n && own <= OWN_GROUPS_LOCKED;
+	{
+		const TqTask *task = &tasks[places[i]];
+
+		if (is_named_after_itself(task))
+		{
+			own++;
+			continue;
+		}
+		joined += last == NULL ||
+				  tq_slug_compare(&last->group_slug, &task->group_slug) != 0;
+		last = task;
+	}
+	if (joined == 0)
+		return LOCKS_NONE;
+	return tq_groups_lock_to_join(joined, own) ? LOCKS_HELD : LOCKS_EACH;
 }
 
 /* Join each group once, for all its tasks in this call, in order of the groups. */
@@ -338,7 +357,7 @@ static void
 join_groups(TqTask *tasks, int n)
 {
 	int *places = places_sorted(tasks, n, compare_group);
-	bool lock_own = must_lock_own(tasks, n);
+	GroupLocks locks = lock_groups(tasks, places, n);
 	int end;
 
 	for (int start = 0; start < n; start = end)
@@ -351,8 +370,8 @@ join_groups(TqTask *tasks, int n)
 			 compare_group(&places[start], &places[end], tasks) == 0;
 			 end++)
 			add_to_span(&span, &tasks[places[end]]);
-		if (span.has_own && lock_own)
-			tq_group_lock(&tasks[places[start]].group_slug, true);
+		if (locks == LOCKS_EACH)
+			tq_group_lock(&tasks[places[start]].group_slug, span.has_own);
 		if (span.joining == NULL)
 			continue;
 		id = tq_group_join(span.joining, span.latest);

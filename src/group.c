@@ -81,14 +81,14 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
  * The task, which is not the one that the group is named after, joins its
  * group; so do others of the same call, the last of which expires then.  A
  * group that has expired may be deleted just now: then prolonging it, which
- * waits for that, finds nothing, and it begins anew.
+ * waits for that, finds nothing, and the group begins again.  On entry the
+ * caller holds the group's lock, or that of all groups.
  */
 int64
 tq_group_join(const TqTask *task, TimestampTz latest_expires)
 {
 	TqGroup group;
 
-	tq_group_lock(&task->group_slug, false);
 	do
 	{
 		materialize(&task->group_slug,
@@ -151,22 +151,25 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 				 errhint("A task group begins with its first task.")));
 }
 
-/* Once sealed, a group keeps the time at which it was; each call tells it (2.7). */
+/*
+ * Once sealed, a group keeps the time at which it was; each call tells it
+ * (2.7).  The clock is read under the lock: no task of the group is younger.
+ */
 void
-tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now)
+tq_group_seal(const TqSlug *slug, TqGroup *group)
 {
 	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_SEALED,
 						 .run_id = -1,
 						 .last_run = -1};
 
-	tq_group_lock(slug, true);
+	tq_group_lock_to_seal(slug);
 	tq_group_get(slug, group);
 	materialize(slug, group->scheduler_id, group->expires, group);
 	if (group->sealed == 0)
 	{
 		/* The task of its name takes no lock: it is let in, or sees the seal. */
 		(void) tq_task_wait_for_insert(slug);
-		tq_group_set_sealed(group->id, now);
+		tq_group_set_sealed(group->id, tq_clock_now());
 		(void) tq_task_wait_for_insert(slug);
 	}
 	(void) tq_group_find(slug, group);

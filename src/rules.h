@@ -178,7 +178,7 @@ extern Jsonb *tq_priority_change_group(const TqSlug *slug, int priority,
 extern int64 tq_group_join(const TqTask *task, TimestampTz latest_expires);
 extern void tq_groups_check_own(const TqTask *const *tasks, int n);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
-extern void tq_group_seal(const TqSlug *slug, TqGroup *group, TimestampTz now);
+extern void tq_group_seal(const TqSlug *slug, TqGroup *group);
 extern void tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now);
 extern int64 tq_group_cancel_held(const int64 *tasks, int n,
 								  TimestampTz canceled, TimestampTz now);

@@ -362,7 +362,9 @@ typedef struct TqGroup
 	TimestampTz sealed; /* 0: not sealed */
 } TqGroup;
 
+extern bool tq_groups_lock_to_join(int joined, int own);
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
+extern void tq_group_lock_to_seal(const TqSlug *slug);
 extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
 extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
 extern int64 tq_group_insert(const TqGroup *group);

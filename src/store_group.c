@@ -7,8 +7,8 @@
  * another task joins, or the group is sealed.
  *
  * Two things must exclude each other across sessions:
- *	- joining and sealing: both take the group's heavyweight lock, shared and
- *	  exclusive, before they read the row (tq_group_lock);
+ *	- joining and sealing: both lock the group before they read its row (see
+ *	  below);
  *	- creating the task that a group is named after, and writing or sealing the
  *	  group's row: each first writes its own row and then looks, with a snapshot
  *	  that sees uncommitted rows, for the other's, and waits for it
@@ -16,10 +16,39 @@
  *	  they look, at least one sees the other.  Both may: then the server finds
  *	  the deadlock.  To make that a matter of microseconds, those who write the
  *	  group's row look before as well.
+ *
+ * Locks of groups are advisory ones, until the end of the transaction.  The
+ * server's table of locks is finite, so a transaction that joins very many
+ * groups takes one lock that stands for all groups, in place of theirs:
+ *
+ *							the group		all groups
+ *	join					Share			-
+ *	join, with own tasks	Share			RowExclusive, before any group
+ *	create an own task		Exclusive		RowExclusive, before any group
+ *	seal					Exclusive		RowExclusive
+ *	join very many			-				Share, before anything else
+ *	the same, with own tasks -				ShareRowExclusive, the same
+ *
+ * An own task is one that a group is named after; its creation locks the group
+ * only in a call that joins groups as well (create.c).
+ *
+ * Why a join and a seal still exclude each other: the seal holds the group
+ * exclusively, against those that hold it shared, and all groups in
+ * RowExclusive mode, against those that hold all groups in Share or
+ * ShareRowExclusive mode.  Those that join do not exclude each other, whichever
+ * way they take, but for two that create own tasks as well.
+ *
+ * Why there is no deadlock: a call that locks all groups does so while it holds
+ * nothing else of the call, and afterwards waits for no lock of a group; a
+ * call that locks groups one by one does so in order of their ids, as it writes
+ * their rows; and a seal does not wait for one of its two locks while it holds
+ * the other.  A transaction of several calls can run into a deadlock with
+ * another one of several calls, as ever; the server ends one of them.
  */
 #include "store.h"
 #include "row.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
@@ -29,8 +58,12 @@
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
-/* Our own class of advisory locks: 1 and 2 are the users'. */
+/* Our own classes of advisory locks: 1 and 2 are the users'. */
 #define TQ_LOCK_CLASS_GROUP 7417
+#define TQ_LOCK_CLASS_ALL_GROUPS 7419
+
+/* So many groups are locked one by one by a transaction that joins them. */
+#define GROUPS_LOCKED_MAX 100
 
 /* A column of tq.task_group. */
 #define GROUP_TASK_GROUP_ID 2
@@ -131,9 +164,10 @@ static TqStatement delete_groups = TQ_STATEMENT(
 	" DELETE FROM tq.task_group g USING old WHERE g.id = old.id RETURNING 1",
 	TIMESTAMPTZOID, INT4OID);
 
-/* Until the end of the transaction. */
-void
-tq_group_lock(const TqSlug *slug, bool exclusive)
+/* ---- locks ---- */
+
+static LOCKTAG
+tag_of_group(const TqSlug *slug)
 {
 	uint64 hash = hash_bytes_extended(slug->bytes, TQ_SLUG_BYTES, 0);
 	LOCKTAG tag;
@@ -143,9 +177,102 @@ tq_group_lock(const TqSlug *slug, bool exclusive)
 						 (uint32) (hash >> 32),
 						 (uint32) hash,
 						 TQ_LOCK_CLASS_GROUP);
-	(void)
-		LockAcquire(&tag, exclusive ? ExclusiveLock : ShareLock, false, false);
+	return tag;
 }
+
+static LOCKTAG
+tag_of_all_groups(void)
+{
+	LOCKTAG tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_ALL_GROUPS);
+	return tag;
+}
+
+static void
+lock(LOCKTAG tag, LOCKMODE mode)
+{
+	(void) LockAcquire(&tag, mode, false, false);
+}
+
+static bool
+try_lock(LOCKTAG tag, LOCKMODE mode)
+{
+	return LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+static void
+unlock(LOCKTAG tag, LOCKMODE mode)
+{
+	(void) LockRelease(&tag, mode, false);
+}
+
+/*
+ * The number of groups that this transaction has locked one by one, with those
+ * that it is about to lock; what a savepoint gave back is counted still.
+ */
+static int
+count_locked(int more)
+{
+	static TransactionId counted_by = InvalidTransactionId;
+	static int locked = 0;
+	TransactionId xid = GetTopTransactionId();
+
+	if (!TransactionIdEquals(counted_by, xid))
+		locked = 0;
+	counted_by = xid;
+	locked = Min(locked + more, GROUPS_LOCKED_MAX + 1);
+	return locked;
+}
+
+/*
+ * A call is about to join so many groups, and to create so many own tasks.
+ * True when it holds all groups then; false when it is to lock each of them,
+ * in order of their ids.
+ */
+bool
+tq_groups_lock_to_join(int joined, int own)
+{
+	if (count_locked(Min(joined + own, GROUPS_LOCKED_MAX + 1)) >
+		GROUPS_LOCKED_MAX)
+	{
+		lock(tag_of_all_groups(), own > 0 ? ShareRowExclusiveLock : ShareLock);
+		return true;
+	}
+	if (own > 0)
+		lock(tag_of_all_groups(), RowExclusiveLock);
+	return false;
+}
+
+/* One of the groups of a call that locks each of them. */
+void
+tq_group_lock(const TqSlug *slug, bool exclusive)
+{
+	lock(tag_of_group(slug), exclusive ? ExclusiveLock : ShareLock);
+}
+
+/* A group that is to be sealed: both of its locks, of which none is held while the other is waited for. */
+void
+tq_group_lock_to_seal(const TqSlug *slug)
+{
+	LOCKTAG group = tag_of_group(slug);
+	LOCKTAG all = tag_of_all_groups();
+
+	for (;;)
+	{
+		lock(all, RowExclusiveLock);
+		if (try_lock(group, ExclusiveLock))
+			return;
+		unlock(all, RowExclusiveLock);
+		lock(group, ExclusiveLock);
+		if (try_lock(all, RowExclusiveLock))
+			return;
+		unlock(group, ExclusiveLock);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* ---- rows ---- */
 
 /* The id of the group of a task that this snapshot sees, which has a row. */
 TqSlug

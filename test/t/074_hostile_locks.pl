@@ -1,0 +1,106 @@
+# The server's table of locks is finite: a call that joins 20,000 groups takes
+# few locks, while other sessions join and seal groups; and so does a transaction
+# that joins very many in single calls.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('node', 'max_locks_per_transaction = 64');		# the default
+my $db = 'postgres';
+my $groups = 20_000;
+
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+wait_worker($node, $db);
+$node->safe_psql($db, q{
+	CREATE FUNCTION slug(n bigint) RETURNS tq.slugid LANGUAGE sql IMMUTABLE AS
+		$$ SELECT overlay(overlay(md5(n::text) PLACING '4' FROM 13) PLACING '8' FROM 17)::uuid::tq.slugid $$;
+	CREATE FUNCTION graph(first bigint, groups int) RETURNS jsonb LANGUAGE sql AS $$
+		SELECT jsonb_agg(jsonb_build_object('taskId', slug(first + n), 'task', jsonb_build_object(
+			'taskQueueId', 'p/many', 'payload', '{}'::jsonb, 'created', clock_timestamp(), 'deadline', clock_timestamp() + interval '1 day',
+			'taskGroupId', slug(1000000 + n), 'metadata', '{"name": "n", "description": "d", "owner": "o", "source": "https://example.com"}'::jsonb)))
+		FROM generate_series(1, groups) AS n $$;
+	CREATE TABLE answer (client int, state text, call text);
+});
+
+# What a call answers is kept: TQ409 is right for a group that is sealed.
+$node->safe_psql($db, q{
+	CREATE FUNCTION try(call text) RETURNS void LANGUAGE plpgsql AS $$
+	BEGIN
+		EXECUTE call;
+		INSERT INTO answer VALUES (pg_backend_pid(), 'ok', left(call, 30));
+	EXCEPTION WHEN OTHERS THEN
+		INSERT INTO answer VALUES (pg_backend_pid(), SQLSTATE, SQLERRM);
+	END $$;
+	CREATE PROCEDURE disturb(client int, seals bool) LANGUAGE plpgsql AS $$
+	BEGIN
+		FOR n IN 1 .. 100000 LOOP
+			EXIT WHEN EXISTS (SELECT FROM answer WHERE state = 'done');
+			IF seals AND n % 2 = 0 THEN
+				PERFORM try(format('SELECT tq.seal_task_group(slug(%s))', 2000000 + n / 2));
+				PERFORM try(format('SELECT tq.enqueue(%L, task_group_id => slug(%s))', 'p/w', 2000000 + n / 2));
+			ELSE
+				PERFORM try(format('SELECT tq.enqueue(%L, task_group_id => slug(%s))', 'p/w', 2000000 + (n + 1) / 2));
+				PERFORM try(format('SELECT tq.enqueue(%L, task_group_id => slug(%s))', 'p/w', 1000000 + n));
+			END IF;
+			COMMIT;
+		END LOOP;
+	END $$;
+});
+
+my @others = map {
+	my $session = $node->background_psql($db, on_error_stop => 0);
+	$session->query_until(qr/begun/, "\\echo begun\nCALL disturb($_, " . ($_ % 2 ? 'true' : 'false') . ");\n\\echo ended\n");
+	$session
+} 1 .. 4;
+$node->poll_query_until($db, 'SELECT count(DISTINCT client) = 4 FROM answer') or die 'the others do not work';
+
+my ($status, $out, $err) = $node->psql($db, "SELECT tq.create_tasks(graph(0, $groups))");
+is($err, '', 'a call that joins 20,000 groups succeeds beside others');
+is($out, $groups, 'and has created all of them');
+
+# in two sessions at once, the same groups in another order
+$groups = 5_000;
+my $second = $node->background_psql($db, on_error_stop => 0);
+$second->query_until(qr/begun/, "\\echo begun\nSELECT try('SELECT tq.create_tasks(graph(100000, $groups))');\n");
+($status, $out, $err) = $node->psql($db, qq{
+	SELECT tq.create_tasks((SELECT jsonb_agg(e ORDER BY i DESC) FROM jsonb_array_elements(graph(200000, $groups)) WITH ORDINALITY AS x (e, i)))});
+is($err, '', 'two calls at once join the same groups');
+$second->query_safe('SELECT 1');
+$second->quit;
+
+# one by one, in one transaction
+($status, $out, $err) = $node->psql($db, qq{
+	BEGIN;
+	SELECT count(tq.enqueue('p/w', task_group_id => slug(3000000 + n))) FROM generate_series(1, $groups) AS n;
+	SELECT count(*) < 1000 FROM pg_locks WHERE pid = pg_backend_pid();
+	COMMIT});
+is($err, '', 'a transaction that joins 5,000 groups in single calls succeeds');
+is($out, "$groups\nt", 'and holds few locks');
+
+$node->safe_psql($db, "INSERT INTO answer VALUES (0, 'done', '')");
+foreach my $other (@others)
+{
+	$other->query_safe('SELECT 1');
+	$other->quit;
+}
+is($node->safe_psql($db, "SELECT DISTINCT state FROM answer WHERE client <> 0 ORDER BY 1"), "TQ409\nok", 'the others got no other answers than are right');
+is($node->safe_psql($db, "SELECT string_agg(DISTINCT left(call, 80), '; ') FROM answer WHERE state NOT IN ('ok', 'TQ409', 'done')"), '', 'no deadlock, no lack of memory');
+is($node->safe_psql($db, "SELECT count(*) > 0 FROM answer WHERE call LIKE '%seal%'"), 't', 'groups were sealed meanwhile');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_group AS g JOIN tq.task AS t ON t.group_id = g.id WHERE t.created > g.sealed}), 0, 'no task joined a group after it was sealed');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_group AS g WHERE sealed IS NULL AND NOT EXISTS (SELECT FROM tq.task AS t WHERE t.group_id = g.id)}), 0, 'no group is without a task');
+is($node->safe_psql($db, 'SELECT (SELECT count(*) FROM tq.task) = (SELECT count(*) FROM tq.pending)'), 't', 'and every task is pending');
+
+# ---- a healthy task beside it was served in time ----
+
+my $healthy = enqueue($node, $db, "deadline => '1 second'");
+ok(wait_state($node, $db, $healthy, 'exception'), 'a healthy task meets its deadline');
+cmp_ok(lateness($node, $db, $healthy, 0, q{(s ->> 'deadline')::timestamptz}), '<', 5, 'in time');
+$node->stop;
+
+done_testing();
