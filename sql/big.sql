@@ -69,3 +69,33 @@ SELECT outcome, count(*) FROM a, tq.resolve(t, r) GROUP BY 1;
 SELECT pg_temp.brief(tq.status(pg_temp.id('fan')));
 SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id(1));
 SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id(n)) FROM generate_series(1, 10000) n));
+
+-- What a call takes in memory at the most, in MB, beyond what the session has taken before
+CREATE FUNCTION pg_temp.peak(statement text, OUT answer text, OUT mb int) LANGUAGE plpgsql AS $$
+BEGIN
+	mb := substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int;
+	EXECUTE statement INTO answer;
+	mb := (substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int - mb) / 1024;
+END $$;
+
+-- To create 20,000 tasks again takes no more than to create them
+CREATE TEMP TABLE twice AS SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id(100000 + n), 'task', pg_temp.def(jsonb_build_object('taskQueueId', 'regress/twice',
+	'payload', jsonb_build_object('text', repeat('x', 200), 'n', 1), 'taskGroupId', pg_temp.id('twice'), 'scopes', jsonb_build_array('a:' || n))))) AS tasks FROM generate_series(1, 20000) AS n;
+SELECT tq.create_tasks(tasks) FROM twice;
+SELECT answer, mb < 50 AS is_bounded, CASE WHEN mb >= 50 THEN mb END AS mb FROM pg_temp.peak('SELECT tq.create_tasks(tasks) FROM twice');
+-- nor if what is given means the same and is not the same byte by byte
+CREATE TEMP TABLE alike AS SELECT replace(tasks::text, '"n": 1', '"n": 1.0')::jsonb AS tasks FROM twice;
+SELECT answer, mb < 50 AS is_bounded, CASE WHEN mb >= 50 THEN mb END AS mb FROM pg_temp.peak('SELECT tq.create_tasks(tasks) FROM alike');
+SELECT a.code, a.detail FROM twice, pg_temp.answer(format('SELECT tq.create_tasks(%L)', jsonb_set(tasks, '{19999,task,payload}', '{}'))) AS a;
+
+-- A claim reads no payload of what it passes over: 600 tasks of 2 MB that are past their deadline
+DO $$
+BEGIN
+	FOR n IN 1 .. 600 LOOP
+		PERFORM tq.enqueue('regress/overdue', jsonb_build_object('text', repeat('0123456789abcdef', 2 * 65536)), deadline => '1 day');
+	END LOOP;
+	PERFORM tq.enqueue('regress/overdue', '{"n": 1}', deadline => '3 days', priority => 'lowest');
+END $$;
+SET tq.clock_offset = '25 hours';
+SELECT answer, mb < 100 AS is_bounded, CASE WHEN mb >= 100 THEN mb END AS mb FROM pg_temp.peak($$SELECT count(*) || ' ' || min(payload::text) FROM tq.claim_work('regress/overdue', 'g', 'w', 1000)$$);
+RESET tq.clock_offset;

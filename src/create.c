@@ -18,6 +18,7 @@
 
 #include "nodes/pg_list.h"
 #include "utils/hsearch.h"
+#include "utils/memutils.h"
 
 static HTAB *
 index_by_slug(const TqTask *tasks, int n)
@@ -48,6 +49,7 @@ index_by_slug(const TqTask *tasks, int n)
 						 "Give every task of one call an id of its own.")));
 		sibling->place = i;
 		sibling->is_new = false;
+		sibling->is_pending = false;
 		sibling->task = &tasks[i];
 	}
 	return siblings;
@@ -194,14 +196,30 @@ differences(Jsonb *a, Jsonb *b)
 	return names.data;
 }
 
-/*
- * A task of this id exists: it must be the same, and then takes the new one's
- * place.  False when it has been deleted meanwhile.
- */
+/* The names and the large parts of the new task are those of the stored one. */
+static void
+take_core(TqTask *task, const TqTask *existing)
+{
+	task->id = existing->id;
+	task->created = existing->created;
+	task->deadline = existing->deadline;
+	task->defined_deadline = existing->defined_deadline;
+	task->expires = existing->expires;
+	task->delay = existing->delay;
+	task->group_id = existing->group_id;
+	task->queue = existing->queue;
+	task->policy = existing->policy;
+	task->priority = existing->priority;
+	task->retries = existing->retries;
+	task->all_resolved = existing->all_resolved;
+}
+
+/* Do the definitions mean the same, though they are not stored alike? */
 static bool
-adopt_existing(TqTask *task, TqRepeat repeat)
+adopt_equal(TqTask *task, TqRepeat repeat)
 {
 	TqTask *existing = tq_task_whole_by_slug(&task->task_id);
+	TqTask given = *task;
 	Jsonb *old;
 	Jsonb *new;
 
@@ -209,12 +227,12 @@ adopt_existing(TqTask *task, TqRepeat repeat)
 		return false;
 	if (repeat == TQ_REPEAT_LATER)
 	{
-		task->created = existing->created;
-		task->deadline = task->defined_deadline = existing->defined_deadline;
-		task->expires = existing->expires;
+		given.created = existing->created;
+		given.deadline = given.defined_deadline = existing->defined_deadline;
+		given.expires = existing->expires;
 	}
 	old = tq_definition_json(existing);
-	new = tq_definition_json(task);
+	new = tq_definition_json(&given);
 	if (compareJsonbContainers(&old->root, &new->root) != 0)
 		ereport(
 			ERROR,
@@ -224,8 +242,50 @@ adopt_existing(TqTask *task, TqRepeat repeat)
 			 errdetail("These differ: %s.", differences(old, new)),
 			 errhint(
 				 "Use a new task id, or send the definition that was sent first.")));
-	*task = *existing;
+	take_core(task, existing);
 	return true;
+}
+
+/* The same, in memory of its own. */
+static bool
+adopt_equal_in_scratch(TqTask *task, TqRepeat repeat)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "tq repeated task",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(scratch);
+	bool exists = adopt_equal(task, repeat);
+
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(scratch);
+	return exists;
+}
+
+/*
+ * A task of this id exists: it must be the same, and then takes the new one's
+ * place.  False when it has been deleted meanwhile; then *stored is NULL, so
+ * that the next look is a new one.  What a comparison takes in memory is
+ * released after it, however many tasks are repeated.
+ */
+static bool
+adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
+{
+	if (*stored == NULL)
+		*stored = tq_stored_begin();
+	switch (tq_stored_match(*stored, task, repeat == TQ_REPEAT_EXACT))
+	{
+		case TQ_MATCH_SAME:
+			return true;
+		case TQ_MATCH_DIFFERS:
+			if (adopt_equal_in_scratch(task, repeat))
+				return true;
+			break;
+		case TQ_MATCH_NONE:
+			break;
+	}
+	tq_stored_end(*stored);
+	*stored = NULL;
+	return false;
 }
 
 /* ---- writing ---- */
@@ -464,6 +524,7 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 	int *places = places_sorted(tasks, n, compare_slug);
 	const TqTask **sorted = palloc(sizeof(TqTask *) * n);
 	bool *is_new = palloc(sizeof(bool) * n);
+	TqStored *stored = NULL;
 	int64 created = 0;
 	int own = 0;
 
@@ -476,7 +537,7 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 		TqSibling *sibling =
 			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
 
-		while (!is_new[i] && !adopt_existing(task, repeat))
+		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
 		sibling->is_new = is_new[i];
 		/* Of an id that is just drawn nobody knows. */
@@ -484,6 +545,8 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 			sorted[own++] = task;
 		created += is_new[i];
 	}
+	if (stored != NULL)
+		tq_stored_end(stored);
 	tq_groups_check_own(sorted, own);
 	return created;
 }
@@ -541,6 +604,32 @@ set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 	}
 }
 
+/* Those of the tasks that existed and whose first run waits are pending, too. */
+static void
+look_for_pending(const TqTask *tasks, int n, HTAB *siblings)
+{
+	TqSibling **existing = palloc(sizeof(TqSibling *) * n);
+	int64 *ids = palloc(sizeof(int64) * n);
+	bool *are_first = palloc(sizeof(bool) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqSibling *sibling =
+			hash_search(siblings, &tasks[i].task_id, HASH_FIND, NULL);
+
+		if (sibling->is_new)
+			continue;
+		ids[count] = tasks[i].id;
+		existing[count++] = sibling;
+	}
+	if (count == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING))
+		return;
+	tq_pending_are_first(ids, count, are_first);
+	for (int i = 0; i < count; i++)
+		existing[i]->is_pending = are_first[i];
+}
+
 /*
  * Say what was created, and what is pending, also to those who create the same
  * task again.
@@ -551,6 +640,7 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
 	TqMessage *messages = palloc(sizeof(TqMessage) * 2 * n);
 	int count = 0;
 
+	look_for_pending(tasks, n, siblings);
 	for (int i = 0; i < n; i++)
 	{
 		const TqTask *task = &tasks[order[i]];
@@ -560,9 +650,7 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
 
 		messages[count++] =
 			tq_publish_make(TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
-		if (sibling->is_new ? sibling->is_pending
-							: tq_run_peek(task->id, &run) && run.run_id == 0 &&
-								  run.state == TQ_STATE_PENDING)
+		if (sibling->is_pending)
 			messages[count++] =
 				tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
 	}

@@ -255,14 +255,20 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 	return code;
 }
 
-/* Run a statement and return the number of its rows. */
+/*
+ * Run a statement and return the number of its rows.  SPI leaves the memory
+ * context of the whole call as the current one; a caller that works in memory
+ * of its own gets that back.
+ */
 uint64
 tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 {
+	MemoryContext context = CurrentMemoryContext;
 	int code;
 
 	prepare_if_stale(statement);
 	code = execute(statement, values, nulls);
+	MemoryContextSwitchTo(context);
 	if (code < 0)
 		elog(ERROR, "could not execute: %s", SPI_result_code_string(code));
 	return SPI_processed;

@@ -129,7 +129,8 @@ extern TqScan *tq_task_scan_begin(Snapshot snapshot);
 extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
 							  int *priority);
 extern void tq_task_scan_end(TqScan *scan);
-extern bool tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
+extern bool tq_task_for_claim(TqScan *scan, int64 id,
 							  struct TqClaimed *claimed);
+extern Jsonb *tq_task_payload_for_claim(TqScan *scan);
 
 #endif /* TQ_ROW_H */

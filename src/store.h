@@ -68,6 +68,22 @@ typedef struct TqTask
 
 extern int64 tq_seq_next(void);
 extern void tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new);
+
+/* What a task that is created again is, compared with the stored one. */
+typedef enum TqMatch
+{
+	TQ_MATCH_NONE, /* none is stored */
+	TQ_MATCH_SAME,
+	TQ_MATCH_DIFFERS
+} TqMatch;
+
+typedef struct TqStored TqStored;
+
+extern TqStored *tq_stored_begin(void);
+extern TqMatch tq_stored_match(TqStored *stored, TqTask *task,
+							   bool with_times);
+extern void tq_stored_end(TqStored *stored);
+
 extern TqTask *tq_task_by_slug(const TqSlug *slug);
 extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
 extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
@@ -218,6 +234,7 @@ typedef struct TqPending
 extern void tq_pending_insert(const TqPending *rows, int n);
 extern void tq_delayed_insert(const TqPending *rows, int n);
 extern bool tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run);
+extern void tq_pending_are_first(const int64 *tasks, int n, bool *are_first);
 extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);
 extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,

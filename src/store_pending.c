@@ -259,6 +259,36 @@ tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
 	return slot != NULL || find_delayed(task->id, snapshot, run);
 }
 
+/*
+ * Of which of these tasks does the first run wait, now or until later?  As a
+ * peek at each of them would tell.
+ */
+void
+tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqTable *table = tq_table_open(&delayed);
+	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
+	ByTask by;
+
+	begin_by_task(&by, snapshot);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+
+		if (slot == NULL)
+		{
+			tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
+			slot = tq_scan_next(scan) ? scan->slot : NULL;
+		}
+		are_first[i] = slot != NULL && tq_row_int16(slot, PENDING_RUN_ID) == 0;
+	}
+	end_by_task(&by);
+	tq_scan_end(scan);
+	tq_table_close(table);
+	UnregisterSnapshot(snapshot);
+}
+
 static bool
 lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 {
@@ -455,7 +485,8 @@ is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
 
 /*
  * The row is there and free: take it, unless its task is past its deadline, or
- * has been pending for too long.
+ * has been pending for too long.  The payload, which may be large, is read only
+ * when the row is ours.
  */
 static Sight
 take_row(Walk *walk, TupleTableSlot *slot)
@@ -465,7 +496,6 @@ take_row(Walk *walk, TupleTableSlot *slot)
 	slot_getallattrs(slot);
 	if (!tq_task_for_claim(walk->tasks,
 						   tq_row_int64(slot, PENDING_TASK),
-						   walk->taking,
 						   started) ||
 		started->deadline <= walk->now)
 		return SIGHT_OTHERS;
@@ -488,6 +518,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 		case TM_Invisible:
 			tq_table_refuse(walk->table, TM_Invisible);
 	}
+	started->payload = tq_task_payload_for_claim(walk->tasks);
 	return SIGHT_TAKEN;
 }
 

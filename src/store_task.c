@@ -12,8 +12,12 @@
 
 #include "catalog/pg_type.h"
 #include "commands/sequence.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #define BRIEF                                                                                     \
@@ -436,27 +440,144 @@ tq_task_for_order(TqScan *scan, int64 id, int32 *queue, int *priority)
 	return true;
 }
 
-/* What a claim needs of a task; its payload only if it is wanted. */
+/* What a claim needs to know of a task, but its payload, which may be large. */
 bool
-tq_task_for_claim(TqScan *scan, int64 id, bool with_payload,
-				  TqClaimed *claimed)
+tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 {
 	bool isnull;
-	Datum payload;
 
 	if (!find_by_id(scan, id))
 		return false;
-	slot_getsomeattrs(scan->slot, with_payload ? TASK_PAYLOAD : TASK_TASK_ID);
+	slot_getsomeattrs(scan->slot, TASK_TASK_ID);
 	claimed->task = id;
 	claimed->deadline = read_deadline(scan->slot);
 	claimed->policy = tq_row_int32(scan->slot, TASK_POLICY);
 	claimed->task_id = *DatumGetTqSlugP(
 		tq_row_field(scan->slot, TASK_TASK_ID, &isnull));
-	if (!with_payload)
-		return true;
-	payload = tq_row_field(scan->slot, TASK_PAYLOAD, &isnull);
-	claimed->payload = (Jsonb *) PG_DETOAST_DATUM_COPY(payload);
 	return true;
+}
+
+/* A copy of the payload of the task that tq_task_for_claim() has found last. */
+Jsonb *
+tq_task_payload_for_claim(TqScan *scan)
+{
+	bool isnull;
+	Datum payload = tq_row_field(scan->slot, TASK_PAYLOAD, &isnull);
+
+	return (Jsonb *) PG_DETOAST_DATUM_COPY(payload);
+}
+
+/* ---- a task that is created again ---- */
+
+/* A look at the stored definitions of tasks, one after the other. */
+struct TqStored
+{
+	TqTable *table;
+	Snapshot snapshot;
+	TqScan *scan;
+	TupleTableSlot *given; /* the columns of the task that is compared */
+	MemoryContext scratch;
+};
+
+/* Begin with all that is committed by now. */
+TqStored *
+tq_stored_begin(void)
+{
+	TqStored *stored = palloc(sizeof(TqStored));
+
+	stored->table = tq_table_open(&task_table);
+	stored->snapshot = RegisterSnapshot(tq_plan_snapshot());
+	stored->scan =
+		tq_scan_begin(stored->table, &task_by_slug, 1, stored->snapshot);
+	stored->given =
+		MakeSingleTupleTableSlot(RelationGetDescr(stored->table->rel),
+								 &TTSOpsVirtual);
+	stored->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"tq stored definition",
+											ALLOCSET_DEFAULT_SIZES);
+	return stored;
+}
+
+void
+tq_stored_end(TqStored *stored)
+{
+	MemoryContextDelete(stored->scratch);
+	ExecDropSingleTupleTableSlot(stored->given);
+	tq_scan_end(stored->scan);
+	UnregisterSnapshot(stored->snapshot);
+	tq_table_close(stored->table);
+	pfree(stored);
+}
+
+/* Does a column not belong to the definition, or not to what is compared? */
+static bool
+is_left_out(int column, bool with_times)
+{
+	switch (column)
+	{
+		case TASK_ID:
+		case TASK_DUE:
+			return true;
+		case TASK_CREATED:
+		case TASK_DEADLINE:
+		case TASK_EXPIRES:
+			return !with_times;
+		default:
+			return false;
+	}
+}
+
+/* Are the columns that a task would be stored in those that are stored? */
+static bool
+has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
+				 bool with_times)
+{
+	slot_getsomeattrs(stored, TASK_EXTRA);
+	for (int column = TASK_ID; column <= TASK_EXTRA; column++)
+	{
+		int i = column - 1;
+		Form_pg_attribute attribute = TupleDescAttr(given->tts_tupleDescriptor,
+													i);
+
+		if (is_left_out(column, with_times))
+			continue;
+		if (stored->tts_isnull[i] != given->tts_isnull[i])
+			return false;
+		if (!stored->tts_isnull[i] && !datum_image_eq(stored->tts_values[i],
+													  given->tts_values[i],
+													  attribute->attbyval,
+													  attribute->attlen))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Compare a task with the stored one of its id, byte by byte, its times only if
+ * so told.  One that is the same becomes the stored one.  Of one that is not,
+ * the definitions may still mean the same.
+ */
+TqMatch
+tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
+{
+	TupleTableSlot *slot = stored->scan->slot;
+	MemoryContext outer;
+	bool is_same;
+
+	tq_scan_seek(stored->scan, PointerGetDatum(&task->task_id), 0, 0);
+	if (!tq_scan_next(stored->scan))
+		return TQ_MATCH_NONE;
+	outer = MemoryContextSwitchTo(stored->scratch);
+	ExecStoreAllNullTuple(stored->given);
+	put_task(stored->given, task);
+	is_same = has_same_columns(slot, stored->given, with_times);
+	MemoryContextSwitchTo(outer);
+	ExecClearTuple(stored->given);
+	MemoryContextReset(stored->scratch);
+	if (!is_same)
+		return TQ_MATCH_DIFFERS;
+	read_core(slot, task);
+	return TQ_MATCH_SAME;
 }
 
 /* ---- by statements ---- */
