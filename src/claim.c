@@ -7,6 +7,10 @@
  * every run that another session holds; it waits only where a queue or a
  * worker is named for the first time ever by a transaction that has not ended.
  * claim_task(), reclaim_task() and defer_task() wait for the row that they name.
+ *
+ * A claim reads the clock again when the row is its own, and begins then: so no
+ * run is started before its predecessor ended, or before it was scheduled,
+ * however long the call has waited.
  */
 #include "rules.h"
 
@@ -212,6 +216,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	claimed = tq_pending_claim(queue, max, now, found);
 	if (*found == 0)
 		return NULL;
+	now = tq_clock_now();
 	note_seen(queue, &worker, now);
 	start_runs(&worker, claimed, *found, now);
 	claims = palloc(sizeof(TqClaim) * *found);
@@ -306,6 +311,9 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_refuse_missing_run(task, run_id);
+	now = tq_clock_now();
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
 	if (run.run_id == run_id && is_claimable(task, &run, now))
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
