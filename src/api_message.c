@@ -25,6 +25,7 @@ PG_FUNCTION_INFO_V1(tq_unbind);
 PG_FUNCTION_INFO_V1(tq_queue_channel);
 PG_FUNCTION_INFO_V1(tq_messages);
 PG_FUNCTION_INFO_V1(tq_message);
+PG_FUNCTION_INFO_V1(tq_published_id);
 PG_FUNCTION_INFO_V1(tq_subscribe);
 PG_FUNCTION_INFO_V1(tq_unsubscribe);
 PG_FUNCTION_INFO_V1(tq_fetch);
@@ -50,7 +51,8 @@ exchange_of(const char *name)
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("there is no exchange \"%s\"", tq_error_clip(name)),
 			 errdetail(
-				 "Exchanges have the names of Taskcluster, without the prefix."),
+				 "Exchanges have the names of Taskcluster: task-defined, taskDefined and "
+				 "exchange/taskcluster-queue/v1/task-defined are one."),
 			 errhint(
 				 "Use one of task-defined, task-pending, task-running, artifact-created, "
 				 "task-completed, task-failed, task-exception, task-group-resolved, "
@@ -157,7 +159,7 @@ text_array(char *const *texts, int n)
 		construct_array(elements, n, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* The columns of tq.exchange_message. */
+/* The columns of tq.exchange_message; of one that cannot be built some are NULL. */
 static void
 fill_message(const TqAddress *address, Datum *values, bool *nulls)
 {
@@ -166,9 +168,13 @@ fill_message(const TqAddress *address, Datum *values, bool *nulls)
 	memset(nulls, 0, sizeof(bool) * COLUMNS);
 	values[0] = Int64GetDatum(message->id);
 	values[1] = CStringGetTextDatum(tq_exchange_name(message->exchange));
-	values[2] = CStringGetTextDatum(address->routing_key);
+	if (address->routing_key != NULL)
+		values[2] = CStringGetTextDatum(address->routing_key);
+	nulls[2] = address->routing_key == NULL;
 	values[3] = text_array(address->cc, address->ncc);
-	values[4] = JsonbPGetDatum(tq_message_payload(address));
+	if (!address->is_broken)
+		values[4] = JsonbPGetDatum(tq_message_payload(address));
+	nulls[4] = address->is_broken;
 	values[5] = TimestampTzGetDatum(message->published);
 }
 
@@ -267,6 +273,21 @@ tq_message(PG_FUNCTION_ARGS)
 			 errhint("Messages are kept for tq.message_retention.")));
 	tq_plan_close();
 	PG_RETURN_DATUM(HeapTupleGetDatum(one.tuple));
+}
+
+/*
+ * published_id() -> bigint: the last id that readers may have seen.  Waits for
+ * the synchronous standbys as messages() does.
+ */
+Datum
+tq_published_id(PG_FUNCTION_ARGS)
+{
+	int64 id;
+
+	tq_plan_open(true);
+	id = tq_tick_last_id();
+	tq_plan_close();
+	PG_RETURN_INT64(id);
 }
 
 /* ---- subscriptions ---- */

@@ -113,4 +113,18 @@
 	pg_extension_ownercheck(extension, GetUserId())
 #endif
 
+/*
+ * Whether commits wait for synchronous standbys: a flag, and since 15.13, 16.9,
+ * 17.5 and 18 one of two bits, of which the other one says that the setting has
+ * been read since the server was started.
+ */
+#ifdef SYNC_STANDBY_INIT
+#define TqSyncStandbysDefined()                                               \
+	((WalSndCtl->sync_standbys_status & SYNC_STANDBY_INIT) != 0               \
+		 ? (WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0      \
+		 : SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0')
+#else
+#define TqSyncStandbysDefined() (WalSndCtl->sync_standbys_defined)
+#endif
+
 #endif /* TQ_COMPAT_H */

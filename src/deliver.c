@@ -5,26 +5,43 @@
  * Room 4.  A pass is a transaction of the background worker, or upkeep():
  *
  *	  under the publisher's lock, read the last tick;
- *	  take what is visible now and was not in that tick;
- *	  write the tick that gives it ids, and, for the next one, of which groups
- *	  it was the end;
+ *	  take what is visible now and was not in that tick, in pages;
+ *	  write for each page the tick that gives it ids, and, for the next pass, of
+ *	  which groups it was the end;
  *	  NOTIFY, in the same transaction.
  *
  * So a message has an id as soon as it can be read, and no lower id appears
- * later, not even after a crash (store_message.c); NOTIFY is sent if and only if the tick is committed, and after a
- * crash at any point the pass is taken again.  What another transaction wrote
- * earlier and committed later comes with the tick after its commit.
+ * later, not even after a crash (store_message.c); NOTIFY is sent if and only
+ * if the tick is committed, and after a crash at any point the pass is taken
+ * again.  What another transaction wrote earlier and committed later comes with
+ * the tick after its commit.
+ *
+ * A pass takes PASS_PAGES pages at most.  Where more became visible, the last
+ * tick says where the next pass goes on, with the same snapshot: what became
+ * visible meanwhile has to wait until that is worked off, for it may follow
+ * from it.
  *
  * Only what others have committed is published: a pass in a transaction that
  * has written something would give ids to messages while more are written.
  * Nor is anything published within BEGIN and COMMIT, where the publisher's
- * lock would be held for as long as somebody likes, and not only for a
+ * lock would be held for as long as the client likes, and not only for a
  * statement.
  *
- * NOTIFY is sent for channels on which somebody may LISTEN (shmem.c).  When
- * the server's queue of notifications fills up, because a listener does not
- * read, or when a tick is large, it is marked as unsent, and sent by later
- * passes, in order: publication goes on, and nobody else waits.
+ * NOTIFY is sent here and nowhere else, for channels on which a session may
+ * LISTEN (shmem.c).  When the server's queue of notifications fills up, because
+ * a listener does not read, or when a tick is large, the tick is marked as
+ * unsent, and sent by later passes, in order: publication goes on, and no other
+ * session waits.  The same is done where there are synchronous standbys, since
+ * a listener shall know no id before they have it: a pass sends the ticks that
+ * were committed before it began and that they have flushed.  It waits for them
+ * for WAIT_MS at most, so that the worker goes on with other things while they
+ * are away.
+ *
+ * A message that cannot be built, because it is too large or its task cannot be
+ * read, is sent without its payload, or with nothing but its id, and does not
+ * stop the others (message.c).  A slice of messages is sent in a subtransaction;
+ * when that fails, what was before the message that failed is sent again, and
+ * the message by itself.
  */
 #include "message.h"
 
@@ -43,6 +60,8 @@
 
 #define SLICE 1000     /* messages that are made at once */
 #define SEND_MAX 10000 /* messages that one transaction sends */
+#define PASS_PAGES 25  /* that one transaction publishes */
+#define WAIT_MS 50     /* for synchronous standbys */
 #define QUEUE_PAGES 1048576
 #define QUEUE_FULL 0.5 /* share of the server's queue that we fill at most */
 #define CHANNEL_MAX (NAMEDATALEN - 1)
@@ -154,21 +173,34 @@ begin_claimable(void)
 }
 
 static void
-count_one(HTAB *claimable, const char *queue)
+count_some(HTAB *claimable, const char *queue, int64 runs)
 {
 	bool found;
 	Claimable *entry = hash_search(claimable, queue, HASH_ENTER, &found);
 
-	entry->pending = found ? entry->pending + 1 : 1;
+	entry->pending = found ? entry->pending + runs : runs;
 }
 
-/* A run that is delayed is counted when it is due. */
+/* A run that is delayed is counted when it is due: then comes a note. */
 static void
 count_claimable(HTAB *claimable, const TqAddress *address)
 {
-	if (address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
+	if (address->task != NULL && address->run != NULL &&
+		address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
 		address->run->visible_at <= tq_clock_now())
-		count_one(claimable, address->task->queue_name);
+		count_some(claimable, address->task->queue_name, 1);
+}
+
+static void
+count_notes(HTAB *claimable, const TqMessage *notes, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (tq_publish_is_claimable_note(&notes[i]))
+			count_some(claimable,
+					   tq_queue_name((int32) notes[i].task),
+					   notes[i].run_id);
+	}
 }
 
 static void
@@ -187,27 +219,23 @@ notify_claimable(HTAB *claimable)
 					 entry->pending));
 }
 
-/*
- * These runs were delayed and are claimable now: tell those who listen to their
- * queues.  Their messages were told when they became pending.
- */
-void
-tq_deliver_claimable(const TqPending *rows, int n)
-{
-	HTAB *claimable;
-
-	if (n == 0 ||
-		(tq_shmem_listened() & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) == 0)
-		return;
-	claimable = begin_claimable();
-	for (int i = 0; i < n; i++)
-		count_one(claimable, tq_queue_name(rows[i].queue));
-	notify_claimable(claimable);
-}
-
 /* ---- telling ---- */
 
-/* Tell one message on every channel that it goes to, each once. */
+/* What is being sent, and to whom. */
+typedef struct Slice
+{
+	const TqMessage *messages;
+	int n;
+	int next;    /* the one that is being sent */
+	int end;     /* up to here */
+	int counted; /* of those up to here the claimable runs are counted */
+	uint64 listened;
+	HTAB *claimable; /* NULL: nothing listens to queues */
+	TqSource source;
+	MemoryContext one; /* what is made for one message */
+} Slice;
+
+/* Notifies every channel that a message goes to, each once. */
 static void
 notify(const TqAddress *address, uint64 listened)
 {
@@ -233,7 +261,7 @@ notify(const TqAddress *address, uint64 listened)
 	}
 }
 
-/* The exchanges that somebody may listen to, as bits. */
+/* Returns the exchanges to which a session may listen, as bits. */
 static int
 listened_exchanges(uint64 listened)
 {
@@ -249,45 +277,107 @@ listened_exchanges(uint64 listened)
 	return exchanges;
 }
 
+/* Sends the message whose turn it is. */
+static void
+tell_address(const TqAddress *address, void *arg)
+{
+	Slice *slice = (Slice *) arg;
+
+	notify(address, slice->listened);
+	if (slice->claimable != NULL && slice->next >= slice->counted)
+	{
+		count_claimable(slice->claimable, address);
+		slice->counted = slice->next + 1;
+	}
+}
+
+static void
+read_source(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+
+	tq_message_source(slice->messages, slice->n, &slice->source);
+}
+
 /*
- * What is made for one message is freed at once: a thousand of them would take
- * memory that the system has to clear each time.
+ * Sends messages from the next one to the end.  What is made for one is freed
+ * at once: a thousand of them would take memory that the system has to clear
+ * each time.
  */
 static void
-tell_slice(const TqMessage *messages, int n, uint64 listened, HTAB *claimable)
+tell_range(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+	TqAddress address;
+	MemoryContext outer = MemoryContextSwitchTo(slice->one);
+
+	for (; slice->next < slice->end; slice->next++)
+	{
+		MemoryContextReset(slice->one);
+		if (tq_message_address(&slice->source,
+							   &slice->messages[slice->next],
+							   &address))
+			tell_address(&address, slice);
+	}
+	MemoryContextSwitchTo(outer);
+}
+
+/* Sends one message by itself, with as much of it as can be had. */
+static void
+tell_alone(Slice *slice)
+{
+	MemoryContext outer = MemoryContextSwitchTo(slice->one);
+
+	MemoryContextReset(slice->one);
+	tq_message_alone(&slice->messages[slice->next], tell_address, slice);
+	slice->next++;
+	MemoryContextSwitchTo(outer);
+}
+
+/*
+ * Sends all messages of a slice.  An attempt that fails has sent nothing: those
+ * before the one that failed are sent again, which then is sent by itself.
+ */
+static void
+tell_slice(Slice *slice)
+{
+	bool has_source = tq_attempt(read_source, slice) == NULL;
+	int done = 0;
+
+	slice->end = slice->n;
+	while (done < slice->n)
+	{
+		slice->next = done;
+		if (has_source && tq_attempt(tell_range, slice) == NULL)
+		{
+			done = slice->end;
+			slice->end = slice->n;
+		}
+		else if (!has_source || slice->next == done)
+		{
+			slice->next = done++;
+			tell_alone(slice);
+			slice->end = slice->n;
+		}
+		else
+			slice->end = slice->next;
+	}
+}
+
+/* NOTIFY for these messages and notes, at the commit of this transaction. */
+static void
+tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
+	 uint64 listened)
 {
 	bool queues = (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
-	TqSource source;
-	TqAddress address;
+	HTAB *claimable = begin_claimable();
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq delivery",
+												 ALLOCSET_DEFAULT_SIZES);
 	MemoryContext one = AllocSetContextCreate(CurrentMemoryContext,
 											  "tq message",
 											  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer;
-
-	tq_message_source(messages, n, &source);
-	outer = MemoryContextSwitchTo(one);
-	for (int i = 0; i < n; i++)
-	{
-		MemoryContextReset(one);
-		if (!tq_message_address(&source, &messages[i], &address))
-			continue;
-		notify(&address, listened);
-		if (queues)
-			count_claimable(claimable, &address);
-	}
-	MemoryContextSwitchTo(outer);
-	MemoryContextDelete(one);
-}
-
-/* NOTIFY for these messages, at the commit of this transaction. */
-static void
-tell(TqMessage *messages, int n, uint64 listened)
-{
-	HTAB *claimable = begin_claimable();
-	MemoryContext slice = AllocSetContextCreate(CurrentMemoryContext,
-												"tq delivery",
-												ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer = MemoryContextSwitchTo(slice);
+	MemoryContext outer = MemoryContextSwitchTo(memory);
 	int exchanges;
 	int kept = 0;
 
@@ -300,11 +390,20 @@ tell(TqMessage *messages, int n, uint64 listened)
 	}
 	for (int i = 0; i < kept; i += SLICE)
 	{
-		tell_slice(messages + i, Min(kept - i, SLICE), listened, claimable);
-		MemoryContextReset(slice);
+		Slice slice = {.messages = messages + i,
+					   .n = Min(kept - i, SLICE),
+					   .listened = listened,
+					   .claimable = queues ? claimable : NULL,
+					   .one = one};
+
+		tell_slice(&slice);
+		MemoryContextReset(memory);
 	}
 	MemoryContextSwitchTo(outer);
-	MemoryContextDelete(slice);
+	MemoryContextDelete(memory);
+	MemoryContextDelete(one);
+	if (queues)
+		count_notes(claimable, notes, nnotes);
 	notify_claimable(claimable);
 }
 
@@ -325,45 +424,80 @@ send_room(void)
 	return room < 1 ? 0 : (int) Min(room, SEND_MAX);
 }
 
+/* What a pass may still send. */
+typedef struct Telling
+{
+	uint64 listened; /* 0: nothing listens */
+	int room;        /* messages */
+	bool later;      /* what is published is marked as unsent */
+} Telling;
+
 /*
- * Send what is left of a tick, up to max messages, or nothing if nobody
+ * Sends what is left of a tick, as far as there is room, or nothing if nothing
  * listens any more.  Returns how many messages that was.
  */
 static int
-tell_unsent(TqTick *tick, int max)
+tell_unsent(TqTick *tick, Telling *telling)
 {
-	uint64 listened = tq_shmem_listened();
 	int n;
-	TqMessage *messages = tq_messages_of_tick(tick, &n);
+	int nnotes;
+	TqMessage *notes;
+	TqMessage *messages = tq_messages_of_tick(tick, &n, &notes, &nnotes);
 	int skip = Min((int) (tick->unsent - tick->first_id), n);
 
 	n -= skip;
-	if (listened == 0 || n <= max)
+	if (telling->listened == 0 || n <= telling->room)
 		tq_tick_set_unsent(tick, 0);
 	else
 	{
-		n = max;
+		n = telling->room;
 		tq_tick_set_unsent(tick, tick->unsent + n);
 	}
-	if (listened != 0)
-		tell(messages + skip, n, listened);
-	return n;
+	if (telling->listened == 0)
+		return 1;
+	tell(messages + skip, n, notes, skip == 0 ? nnotes : 0, telling->listened);
+	telling->room -= n;
+	return Max(n, 1);
 }
 
 /*
- * Send what this and earlier passes have left, in order, as much as one
- * transaction may.  Returns how many messages; *more when there are others.
+ * Returns up to which tick the synchronous standbys have all; `last` is the last
+ * that was committed when this pass began.  The position to wait for is kept
+ * until they have come so far, lest it moves away from them on a busy server.
  */
 static int64
-tell_all_unsent(bool *more)
+durable_upto(int64 last, int max_ms)
 {
-	int room = send_room();
-	TqTick tick;
-	int sent = 0;
+	static XLogRecPtr goal = InvalidXLogRecPtr;
+	static int64 goal_id = 0;
 
-	while ((*more = tq_tick_unsent(&tick)) && sent < room)
+	if (!tq_durable_has_standbys())
+		return last;
+	if (goal == InvalidXLogRecPtr || goal_id > last)
 	{
-		sent += tell_unsent(&tick, room - sent);
+		goal = tq_durable_here();
+		goal_id = last;
+	}
+	if (!tq_durable_within(goal, max_ms))
+		return 0;
+	goal = InvalidXLogRecPtr;
+	return goal_id;
+}
+
+/*
+ * Sends what this and earlier passes have left, in order, up to that tick.
+ * Returns how much; *more when there is something else.
+ */
+static int64
+tell_all_unsent(Telling *telling, int64 upto, bool *more)
+{
+	TqTick tick;
+	int64 sent = 0;
+
+	while ((*more = tq_tick_unsent(&tick)) && tick.last_id <= upto &&
+		   telling->room > 0)
+	{
+		sent += tell_unsent(&tick, telling);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return sent;
@@ -392,40 +526,98 @@ tell_groups(const TqMessage *messages, int n)
 	}
 }
 
-/*
- * Publish what has become visible since the last tick; returns how many
- * messages.  The snapshot is taken before this transaction writes anything, so
- * that what it says itself, of groups, comes after it; who listens is asked
- * after that (shmem.c).
- */
-static int64
-publish(const TqTick *last, bool unsent)
+/* Publishes a page with that tick, of which the rest is filled in here. */
+static void
+publish_page(const TqPage *page, TqTick *tick, Telling *telling)
 {
-	uint64 listened;
-	TimestampTz ring_since;
-	TqTick tick = {.place = tq_ring_current(&ring_since),
-				   .since = last->upto,
-				   .upto = tq_snapshot_now()};
+	int nnotes;
+	TqMessage *notes = tq_messages_notes(page->messages, page->n, &nnotes);
 	int n;
-	TqMessage *messages =
-		tq_messages_between(tick.since, tick.upto, &n, &tick.places);
 
-	if (n == 0)
-		return 0;
-	listened = tq_shmem_listened();
-	tick.published = tq_clock_now();
-	tell_groups(messages, n);
-	tick.messages = tq_messages_count(messages, n);
-	tick.unsent = listened != 0 && (unsent || tick.messages > send_room());
-	tq_tick_insert(&tick, listened != 0);
-	n = tq_messages_number(messages, n, &tick);
-	if (listened != 0 && tick.unsent == 0)
-		tell(messages, n, listened);
-	return n;
+	tick->published = tq_clock_now();
+	tick->places = page->places;
+	tell_groups(page->messages, page->n);
+	tick->messages = tq_messages_count(page->messages, page->n);
+	telling->later = telling->later || tick->messages > telling->room;
+	tick->unsent = telling->listened != 0 && telling->later && page->n > 0;
+	tq_tick_insert(tick);
+	n = tq_messages_number(page->messages, page->n, tick);
+	if (telling->listened == 0 || telling->later)
+		return;
+	tell(page->messages, n, notes, nnotes, telling->listened);
+	telling->room -= n;
 }
 
 /*
- * One pass; returns how many messages it published, or sent of those that
+ * The tick of a page: of all that is between the last one and the goal, or of
+ * a part of it, which goes on behind that row.
+ */
+static TqTick
+tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
+		int64 after_seq)
+{
+	TqTick tick = {.place = last->place,
+				   .since = last->upto,
+				   .upto = page->is_last ? goal : last->upto,
+				   .part_of = page->is_last ? (Datum) 0 : goal};
+
+	if (!is_part)
+		return tick;
+	tick.after_seq = after_seq;
+	tick.upto_seq = page->n > 0 ? page->last_seq : after_seq;
+	tick.xids = page->xids;
+	return tick;
+}
+
+/*
+ * Publishes what has become visible since the last tick, or goes on with what
+ * became visible then; returns how many messages and notes, and *more when
+ * that is not all.  A snapshot is taken before this transaction writes anything,
+ * so that what it says itself, of groups, comes after it; which sessions listen
+ * is asked after that (shmem.c).
+ */
+static int64
+publish(TqTick *last, Telling *telling, bool *more)
+{
+	bool is_part = last->part_of != (Datum) 0;
+	int64 after_seq = is_part ? last->upto_seq : PG_INT64_MIN;
+	Datum goal = is_part ? last->part_of : tq_snapshot_now();
+	TqRows cursor = tq_messages_open(last->upto, goal, after_seq);
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq publication",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	TimestampTz ring_since;
+	TqPage page = {.is_last = false};
+	int64 published = 0;
+
+	telling->listened = tq_shmem_listened();
+	telling->room = telling->listened != 0 ? send_room() : SEND_MAX;
+	last->place = tq_ring_current(&ring_since);
+	for (int i = 0; i < PASS_PAGES && !page.is_last; i++)
+	{
+		TqTick tick;
+
+		MemoryContextReset(memory);
+		tq_messages_page(cursor, &page);
+		is_part = is_part || !page.is_last;
+		if (page.n == 0 && !is_part)
+			break;
+		published += Max(page.n, 1);
+		tick = tick_of(&page, last, goal, is_part, after_seq);
+		publish_page(&page, &tick, telling);
+		after_seq = tick.upto_seq;
+		CHECK_FOR_INTERRUPTS();
+	}
+	tq_plan_rows_close(cursor);
+	*more = !page.is_last;
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(memory);
+	return published;
+}
+
+/*
+ * One pass; returns how many messages it published, and sent of those that
  * were left unsent.  *more when something is left to be sent, which has to
  * wait a moment when nothing was.
  */
@@ -434,7 +626,12 @@ tq_deliver_pass(bool *more)
 {
 	TqTick last;
 	TqTick unsent;
+	Telling telling;
+	int64 last_id;
 	int64 published;
+	bool was_unsent;
+	bool has_unsent;
+	bool has_others;
 
 	if (tq_upkeep_is_in_block() ||
 		TransactionIdIsValid(GetTopTransactionIdIfAny()))
@@ -445,9 +642,16 @@ tq_deliver_pass(bool *more)
 		return 0;
 	}
 	tq_tick_last(&last);
-	*more = tq_tick_unsent(&unsent);
-	published = publish(&last, *more);
-	if (*more)
-		published = tell_all_unsent(more);
+	last_id = last.last_id;
+	was_unsent = tq_tick_unsent(&unsent);
+	telling.later = was_unsent || tq_durable_has_standbys();
+	published = publish(&last, &telling, &has_others);
+	has_unsent = published > 0 && telling.listened != 0 && telling.later;
+	if (was_unsent)
+		published += tell_all_unsent(&telling,
+									 durable_upto(last_id,
+												  published > 0 ? 0 : WAIT_MS),
+									 &has_unsent);
+	*more = has_others || has_unsent;
 	return published;
 }

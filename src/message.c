@@ -8,17 +8,30 @@
  * the last that is shown is shown in the state that it had.  That can be told
  * afterwards, since a run that is resolved never changes, and of one that is
  * not the message has what changes: the end of its claim.
+ *
+ * A message may be impossible to build: its text would be larger than a value of
+ * the server can be, or the row of its task is damaged.  Then it has no payload,
+ * or, if not even its routing key can be had, nothing but its id and exchange;
+ * those that read the log or are notified go on behind it.
  */
 #include "message.h"
 
+#include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
+#include "utils/memutils.h"
 
 #include "json.h"
 
 /* NOTIFY takes less than 8,000 bytes. */
 #define PAYLOAD_MAX 7999
+
+/* A jsonb that is larger than this has more text than that, whatever it is. */
+#define SURELY_LARGE (8 * PAYLOAD_MAX)
+
+/* The text of a jsonb can take six times as much, and has to be a value. */
+#define JSONB_MAX ((Size) (MaxAllocSize / 6))
 
 /* ---- tasks and runs ---- */
 
@@ -313,14 +326,18 @@ tq_message_address(const TqSource *source, const TqMessage *message,
 	return false;
 }
 
-/* Does a message go to this binding?  By its own key, or that of a route. */
+/*
+ * Does a message go to this binding?  By its own key, or that of a route; one
+ * whose key is not to be had goes to all of its exchange.
+ */
 bool
 tq_filter_matches(const TqFilter *filter, const TqAddress *address)
 {
 	if (filter->exchange != TQ_EXCHANGE_NONE &&
 		filter->exchange != address->message->exchange)
 		return false;
-	if (tq_topic_match(filter->pattern, address->routing_key))
+	if (address->routing_key == NULL ||
+		tq_topic_match(filter->pattern, address->routing_key))
 		return true;
 	for (int i = 0; i < address->ncc; i++)
 	{
@@ -406,11 +423,36 @@ add_worker(JsonbParseState **state, const TqAddress *address)
 }
 
 static void
+refuse_size(Size size)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("payload of a message is too large"),
+			 errdetail("It has %zu bytes as jsonb; the limit is %zu.",
+					   size,
+					   JSONB_MAX),
+			 errhint("Create tasks with less in their tags.")));
+}
+
+/* The size of a jsonb as it is stored, without reading it; 0 for NULL. */
+static Size
+stored_size(const Jsonb *json)
+{
+	return json != NULL ? toast_raw_datum_size(PointerGetDatum(json)) : 0;
+}
+
+static void
 add_tags(JsonbParseState **state, const TqTask *task)
 {
+	if (stored_size(task->tags) > JSONB_MAX)
+		refuse_size(stored_size(task->tags));
 	tq_json_key(state, "task");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_object(state, "tags", task->tags);
+	tq_json_add_object(state,
+					   "tags",
+					   task->tags != NULL
+						   ? DatumGetJsonbP(PointerGetDatum(task->tags))
+						   : NULL);
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
@@ -477,6 +519,7 @@ Jsonb *
 tq_message_payload(const TqAddress *address)
 {
 	JsonbParseState *state = NULL;
+	Jsonb *payload;
 
 	switch (address->message->exchange)
 	{
@@ -502,7 +545,10 @@ tq_message_payload(const TqAddress *address)
 	tq_json_add_int(&state, "version", 1);
 	add_status(&state, address);
 	add_particulars(&state, address);
-	return tq_json_end(&state);
+	payload = tq_json_end(&state);
+	if (VARSIZE(payload) > JSONB_MAX)
+		refuse_size(VARSIZE(payload));
+	return payload;
 }
 
 static void
@@ -510,21 +556,72 @@ begin_envelope(StringInfo text, const TqAddress *address)
 {
 	const TqMessage *message = address->message;
 
+	initStringInfo(text);
 	appendStringInfo(text, "{\"id\": " INT64_FORMAT, message->id);
 	appendStringInfoString(text, ", \"exchange\": ");
 	escape_json(text, tq_exchange_name(message->exchange));
+	if (address->routing_key == NULL)
+		return;
 	appendStringInfoString(text, ", \"routingKey\": ");
 	escape_json(text, address->routing_key);
 }
 
-/* The payload of NOTIFY (api.md): whole, or without what is too large. */
+static char *
+truncated_envelope(const TqAddress *address)
+{
+	StringInfoData text;
+
+	begin_envelope(&text, address);
+	appendStringInfoString(&text, ", \"truncated\": true}");
+	return text.data;
+}
+
+/* Do the messages of this exchange have the tags of their task? */
+static bool
+has_tags(const TqAddress *address)
+{
+	switch (address->message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_ALERT:
+			return address->task != NULL;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			return false;
+	}
+	return false;
+}
+
+/* Is it too large for NOTIFY, as one can tell without building it? */
+static bool
+is_surely_large(const TqAddress *address)
+{
+	return stored_size(address->message->detail) > SURELY_LARGE ||
+		   (has_tags(address) &&
+			stored_size(address->task->tags) > SURELY_LARGE);
+}
+
+/* Returns the payload of NOTIFY (api.md): whole, or without what is too large. */
 char *
 tq_message_envelope(const TqAddress *address)
 {
 	StringInfoData text;
-	Jsonb *payload = tq_message_payload(address);
+	Jsonb *payload;
 
-	initStringInfo(&text);
+	if (address->is_broken || is_surely_large(address))
+		return truncated_envelope(address);
+	payload = tq_message_payload(address);
+	if (VARSIZE(payload) > SURELY_LARGE)
+		return truncated_envelope(address);
 	begin_envelope(&text, address);
 	appendStringInfoString(&text, ", \"cc\": [");
 	for (int i = 0; i < address->ncc; i++)
@@ -536,10 +633,87 @@ tq_message_envelope(const TqAddress *address)
 	appendStringInfoString(&text, "], \"payload\": ");
 	(void) JsonbToCString(&text, &payload->root, VARSIZE(payload));
 	appendStringInfoChar(&text, '}');
-	if (text.len <= PAYLOAD_MAX)
-		return text.data;
-	resetStringInfo(&text);
-	begin_envelope(&text, address);
-	appendStringInfoString(&text, ", \"truncated\": true}");
-	return text.data;
+	return text.len <= PAYLOAD_MAX ? text.data : truncated_envelope(address);
+}
+
+/* ---- one that cannot be built ---- */
+
+/* How much of a message is tried. */
+typedef enum Extent
+{
+	EXTENT_WHOLE,
+	EXTENT_NO_PAYLOAD,
+	EXTENT_ID /* and exchange */
+} Extent;
+
+typedef struct Alone
+{
+	const TqMessage *message;
+	TqReceiver receive;
+	void *arg;
+	Extent extent;
+	TqAddress address;
+} Alone;
+
+static void
+receive_alone(void *arg)
+{
+	Alone *alone = (Alone *) arg;
+	TqAddress *address = &alone->address;
+	TqSource source;
+
+	memset(address, 0, sizeof(TqAddress));
+	address->message = alone->message;
+	if (alone->extent != EXTENT_ID)
+	{
+		tq_message_source(alone->message, 1, &source);
+		if (!tq_message_address(&source, alone->message, address))
+			return;
+	}
+	address->is_broken = alone->extent != EXTENT_WHOLE;
+	alone->receive(address, alone->arg);
+}
+
+/* Warns once a session of a message that cannot be built. */
+static void
+warn_broken(const TqMessage *message, const TqTask *task,
+			const ErrorData *error)
+{
+	static int64 warned = 0;
+
+	if (message->id <= warned)
+		return;
+	warned = message->id;
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("message %lld cannot be built", (long long) message->id),
+			 errdetail("It is of exchange %s and task %s: %s",
+					   tq_exchange_name(message->exchange),
+					   task != NULL
+						   ? tq_slug_text(&task->task_id)
+						   : psprintf("number " INT64_FORMAT, message->task),
+					   error->message),
+			 errhint("Readers get it without its payload.")));
+}
+
+/*
+ * Gives one message to a receiver: whole, or if that fails without its payload,
+ * or if that fails, too, with nothing but its id and exchange.  What a receiver
+ * has written when it failed is undone.
+ */
+void
+tq_message_alone(const TqMessage *message, TqReceiver receive, void *arg)
+{
+	Alone alone = {.message = message, .receive = receive, .arg = arg};
+
+	for (Extent extent = EXTENT_WHOLE; extent <= EXTENT_ID; extent++)
+	{
+		ErrorData *error;
+
+		alone.extent = extent;
+		error = tq_attempt(receive_alone, &alone);
+		if (error == NULL)
+			return;
+		warn_broken(message, alone.address.task, error);
+	}
 }

@@ -27,7 +27,8 @@ typedef struct TqAddress
 	const TqRun *runs;  /* of the task, as they are today */
 	char *worker_group; /* of the message; NULL: it has no worker of its own */
 	char *worker_id;
-	char *routing_key;
+	char *routing_key; /* NULL: not to be had */
+	bool is_broken;    /* its payload is not to be had */
 	int ncc;
 	char *cc[TQ_ROUTES_MAX];
 } TqAddress;
@@ -38,6 +39,12 @@ extern bool tq_message_address(const TqSource *source,
 							   const TqMessage *message, TqAddress *address);
 extern Jsonb *tq_message_payload(const TqAddress *address);
 extern char *tq_message_envelope(const TqAddress *address);
+
+/* What is done with a message, whole. */
+typedef void (*TqReceiver)(const TqAddress *address, void *arg);
+
+extern void tq_message_alone(const TqMessage *message, TqReceiver receive,
+							 void *arg);
 
 /* Bindings, compiled. */
 typedef struct TqFilter
@@ -69,9 +76,6 @@ extern void tq_subscribe_begin(const char *name, TqExchange exchange,
 extern void tq_subscribe_end(const char *name);
 extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
 extern bool tq_subscribe_is_awaited(Datum xid);
-
-/* What a reader gets: each message whole. */
-typedef void (*TqReceiver)(const TqAddress *address, void *arg);
 
 extern int tq_subscribe_read(int64 after, int max, int64 look_max,
 							 const TqFilter *filters, int nfilters,

@@ -275,6 +275,40 @@ tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 	return SPI_processed;
 }
 
+/*
+ * Opens a statement whose rows are read some at a time.  Other statements may
+ * run meanwhile.  It sees what is committed now, whatever they write.
+ */
+TqRows
+tq_plan_rows_open(TqStatement *statement, const Datum *values)
+{
+	TqRows cursor;
+
+	prepare_if_stale(statement);
+	PushActiveSnapshot(tq_plan_snapshot());
+	cursor = SPI_cursor_open(NULL,
+							 statement->plan,
+							 unconstify(Datum *, values),
+							 NULL,
+							 true);
+	PopActiveSnapshot();
+	return cursor;
+}
+
+/* Reads the next rows, up to so many, as if a statement had given them. */
+uint64
+tq_plan_rows_fetch(TqRows cursor, int max)
+{
+	SPI_cursor_fetch(cursor, true, max);
+	return SPI_processed;
+}
+
+void
+tq_plan_rows_close(TqRows cursor)
+{
+	SPI_cursor_close(cursor);
+}
+
 /* Give back the rows of the last statement, where a call runs many. */
 void
 tq_plan_free_result(void)

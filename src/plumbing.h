@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
@@ -141,6 +142,11 @@ extern uint64 tq_plan_run(TqStatement *statement, const Datum *values,
 						  const char *nulls);
 extern int64 *tq_plan_run_ids(TqStatement *statement, const Datum *values,
 							  int *found);
+typedef struct PortalData *TqRows;
+
+extern TqRows tq_plan_rows_open(TqStatement *statement, const Datum *values);
+extern uint64 tq_plan_rows_fetch(TqRows cursor, int max);
+extern void tq_plan_rows_close(TqRows cursor);
 extern void tq_plan_free_result(void);
 extern void *tq_plan_keep(const void *varlena);
 
@@ -199,6 +205,14 @@ extern void tq_activation_do(void);
 extern void tq_catalog_hold(bool read_only);
 extern Oid tq_catalog_slugid_type(void);
 extern Oid tq_catalog_slugid_array_type(void);
+
+/* attempt.c */
+extern ErrorData *tq_attempt(void (*work)(void *arg), void *arg);
+
+/* durable.c */
+extern bool tq_durable_has_standbys(void);
+extern XLogRecPtr tq_durable_here(void);
+extern bool tq_durable_within(XLogRecPtr lsn, int max_ms);
 
 /* shmem.c: the background workers' shared memory, and who wakes them. */
 extern void tq_shmem_init(void);

@@ -10,6 +10,9 @@
  */
 #include "publish.h"
 
+/* Messages that share a row: a row has to fit into memory, whatever a call writes. */
+#define ROW_MAX 1000
+
 /* What this session knows of the bindings, and by which generation. */
 static uint64 known_generation = 0;
 static int known_wanted;
@@ -92,14 +95,15 @@ tq_publish_tells_of_group(const TqMessage *message)
 }
 
 /*
- * How many of these messages can share a row, which has one end of a claim and
- * one worker.
+ * Returns how many of these messages can share a row, which has one end of a
+ * claim and one worker.
  */
 static int
 count_alike(const TqMessage *messages, int n)
 {
 	const TqMessage *first = NULL;
 
+	n = Min(n, ROW_MAX);
 	for (int i = 0; i < n; i++)
 	{
 		if (messages[i].worker == 0)
@@ -148,4 +152,73 @@ tq_publish(const TqMessage *messages, int n)
 		done += alike;
 	}
 	tq_shmem_note_message();
+}
+
+/* Runs of one queue that have become claimable: a note to the publisher. */
+static TqMessage
+claimable_note(int32 queue, int runs)
+{
+	return (TqMessage){.exchange = TQ_EXCHANGE_NONE,
+					   .task = queue,
+					   .run_id = runs,
+					   .last_run = -1,
+					   .state = TQ_STATE_PENDING};
+}
+
+static int
+compare_queue(const void *a, const void *b)
+{
+	int32 x = *(const int32 *) a;
+	int32 y = *(const int32 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Appends, for each queue of these runs, which were delayed and are claimable
+ * now, a note to the outbox: the publisher notifies the queue's channel.  The
+ * messages of the runs were appended when they became pending.
+ *
+ * Where the messages of exchange task-pending are wanted, the note is written
+ * whether or not a session listens just now: one that begins to listen before
+ * this transaction commits has to be notified.  Where they are not, queue
+ * channels are as good as unused, and a note is written for a listener only.
+ */
+void
+tq_publish_claimable(const TqPending *rows, int n)
+{
+	int32 *queues;
+	TqMessage *notes;
+	int kept = 0;
+
+	if (n == 0 ||
+		(!tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING) &&
+		 (tq_shmem_listened() & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) == 0))
+		return;
+	queues = palloc(sizeof(int32) * n);
+	notes = palloc(sizeof(TqMessage) * n);
+	for (int i = 0; i < n; i++)
+		queues[i] = rows[i].queue;
+	qsort(queues, n, sizeof(int32), compare_queue);
+	for (int i = 0; i < n; i++)
+	{
+		if (kept > 0 && notes[kept - 1].task == queues[i] &&
+			notes[kept - 1].run_id < PG_INT16_MAX)
+			notes[kept - 1].run_id++;
+		else
+			notes[kept++] = claimable_note(queues[i], 1);
+	}
+	for (int done = 0; done < kept; done += ROW_MAX)
+		tq_messages_insert(known_place,
+						   notes + done,
+						   Min(kept - done, ROW_MAX));
+	tq_shmem_note_message();
+}
+
+/* Reports whether this is a note that runs of a queue have become claimable. */
+bool
+tq_publish_is_claimable_note(const TqMessage *message)
+{
+	return message->exchange == TQ_EXCHANGE_NONE &&
+		   message->state == TQ_STATE_PENDING;
 }

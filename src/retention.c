@@ -132,7 +132,7 @@ turn(int current, const TqTick *last, TimestampTz now)
 		if (!tq_ring_is_empty(place))
 			continue;
 		tq_ring_turn(place, now);
-		tq_tick_insert(&tick, true);
+		tq_tick_insert(&tick);
 		tq_bindings_changed();
 		return;
 	}
@@ -158,8 +158,9 @@ tq_retention_pass(TimestampTz now)
 		if (place != current)
 			emptied += empty_place(place, &last, kept_since);
 	}
+	/* Of a publication that goes on the newest tick says where. */
 	if (since <= now - (now - kept_since) / TURNS &&
-		!tq_ring_is_empty(current))
+		last.part_of == (Datum) 0 && !tq_ring_is_empty(current))
 		turn(current, &last, now);
 	return emptied;
 }

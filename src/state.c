@@ -354,14 +354,42 @@ tq_exchange_name(TqExchange exchange)
 	return NULL;
 }
 
-/* The exchange of that name, or NONE. */
+/* The name of an exchange of the queue service, as AMQP has it (6.1). */
+#define EXCHANGE_PREFIX "exchange/taskcluster-queue/v1/"
+
+static char
+upper(char c)
+{
+	return c >= 'a' && c <= 'z' ? (char) (c - 'a' + 'A') : c;
+}
+
+/* Is this the name with its words joined: taskDefined for task-defined? */
+static bool
+is_joined(const char *given, const char *name)
+{
+	for (; *name != '\0'; name++, given++)
+	{
+		if (*name == '-' ? *given != upper(*++name) : *given != *name)
+			return false;
+	}
+	return *given == '\0';
+}
+
+/*
+ * Returns the exchange of that name, or NONE: task-defined, which Taskcluster's
+ * reference calls taskDefined and AMQP exchange/taskcluster-queue/v1/task-defined.
+ */
 TqExchange
 tq_exchange_parse(const char *name)
 {
+	if (strncmp(name, EXCHANGE_PREFIX, strlen(EXCHANGE_PREFIX)) == 0)
+		name += strlen(EXCHANGE_PREFIX);
 	for (int exchange = TQ_EXCHANGE_TASK_DEFINED; exchange <= TQ_EXCHANGE_LAST;
 		 exchange++)
 	{
-		if (strcmp(name, tq_exchange_name((TqExchange) exchange)) == 0)
+		const char *own = tq_exchange_name((TqExchange) exchange);
+
+		if (strcmp(name, own) == 0 || is_joined(name, own))
 			return (TqExchange) exchange;
 	}
 	return TQ_EXCHANGE_NONE;

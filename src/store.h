@@ -471,7 +471,10 @@ typedef struct TqMessage
 
 #define TQ_PLACES 6 /* of the rings */
 
-/* One publication: what became visible between two snapshots. */
+/*
+ * One publication: what became visible between two snapshots; or, where that is
+ * much, a part of it.
+ */
 typedef struct TqTick
 {
 	int64 first_id;
@@ -482,19 +485,38 @@ typedef struct TqTick
 	int places;
 	int place;
 	Datum since;
-	Datum upto;
+	Datum upto; /* what is visible there has been published, with this tick */
+	Datum part_of;   /* 0, or the snapshot of which other parts follow */
+	int64 after_seq; /* a part has the rows of these transactions between */
+	int64 upto_seq;
+	Datum xids; /* 0: it is no part */
 } TqTick;
+
+/* Some of what is to be published, in the order of writing. */
+typedef struct TqPage
+{
+	TqMessage *messages; /* notes to the publisher among them */
+	int n;
+	int places;
+	int64 last_seq;
+	Datum xids;   /* of the transactions that wrote them */
+	bool is_last; /* nothing follows */
+} TqPage;
 
 extern void tq_messages_insert(int place, const TqMessage *messages, int n);
 extern bool tq_publisher_try_lock(void);
 extern Datum tq_snapshot_now(void);
 extern Datum tq_snapshot_acked(void);
-extern TqMessage *tq_messages_between(Datum since, Datum upto, int *found,
-									  int *places);
-extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found);
+extern TqRows tq_messages_open(Datum since, Datum upto, int64 after_seq);
+extern void tq_messages_page(TqRows cursor, TqPage *page);
+extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found,
+									  TqMessage **notes, int *nnotes);
+extern TqMessage *tq_messages_notes(const TqMessage *messages, int n,
+									int *found);
 extern int tq_messages_count(const TqMessage *messages, int n);
 extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
 extern void tq_tick_last(TqTick *tick);
+extern int64 tq_tick_last_id(void);
 extern TimestampTz tq_tick_oldest(void);
 extern int64 tq_message_last_id(void);
 extern bool tq_message_is_unpublished(Datum upto);
@@ -502,7 +524,7 @@ extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_place(int place, TqTick *tick);
 extern bool tq_tick_shows_place(int place, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, int *found);
-extern void tq_tick_insert(TqTick *tick, bool told);
+extern void tq_tick_insert(TqTick *tick);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
 extern int tq_ring_current(TimestampTz *since);
 extern void tq_ring_turn(int place, TimestampTz now);

@@ -14,6 +14,17 @@
  * from first_id on.  That order is taken from a sequence while the locks of
  * the transition are held, so what follows from something else comes later.
  *
+ * A tick has about PAGE_MESSAGES at most, so that it is published and read in
+ * bounded memory.  Where more became visible, because a transaction was large
+ * or the publisher had been away, a row of ticks shares it by the order of
+ * writing: each has the rows between after_seq and upto_seq, and which
+ * transactions wrote them, by which they are found without reading the others.
+ * Only with the last of them has `upto` been published; until then upto is
+ * since, and part_of is the snapshot that is being worked off.  Snapshots do
+ * not divide what is between them in another way: with transactions taken in
+ * the order of their numbers, what follows from something else could come
+ * before it.
+ *
  * Both tables are rings of TQ_PLACES tables.  The place that is written to is
  * known to each session (store_binding.c); one that is behind writes into an
  * older place, and harms nobody, for every place is read, and none is emptied
@@ -25,8 +36,6 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
@@ -36,7 +45,6 @@
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/xid8.h"
@@ -73,9 +81,12 @@ enum
 /* Our own class of advisory locks, as in store_group.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
+#define PAGE_MESSAGES 4000 /* of a tick; a page ends with a fetch */
+#define FETCH_ROWS 200
+
 #define TICK_COLUMNS                                                          \
 	"first_id, last_id, published, coalesce(unsent, 0), messages, places,"    \
-	" place, since, upto"
+	" place, since, upto, part_of, after_seq, upto_seq, xids"
 
 static TqStatement last_tick =
 	TQ_STATEMENT("SELECT " TICK_COLUMNS
@@ -111,16 +122,24 @@ static TqStatement shows_place = TQ_STATEMENT(
 static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 											   InvalidOid);
 
-/* What became visible after $1 and is visible in $2. */
+#define MESSAGE_FIELDS                                                        \
+	"m.records, m.taken_until, m.detail, m.place, m.worker, m.seq, m.xid"
+
+/* What became visible after $1 and is visible in $2, and was written after $3. */
 static TqStatement messages_between = TQ_STATEMENT(
-	"SELECT m.records, m.taken_until, m.detail, m.place, m.worker FROM ("
+	"SELECT " MESSAGE_FIELDS " FROM ("
 	"SELECT * FROM tq.message"
 	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"
 	" UNION ALL"
 	" SELECT o.* FROM pg_snapshot_xip($1) AS x (xid) JOIN tq.message o ON o.xid = x.xid"
 	" WHERE pg_visible_in_snapshot(x.xid, $2)) AS m"
-	" WHERE pg_visible_in_snapshot(m.xid, $2) ORDER BY m.seq",
-	PG_SNAPSHOTOID, PG_SNAPSHOTOID);
+	" WHERE pg_visible_in_snapshot(m.xid, $2) AND m.seq > $3 ORDER BY m.seq",
+	PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID);
+
+static TqStatement messages_of_part = TQ_STATEMENT(
+	"SELECT " MESSAGE_FIELDS " FROM tq.message m"
+	" WHERE m.xid = ANY ($1) AND m.seq > $2 AND m.seq <= $3 ORDER BY m.seq",
+	XID8ARRAYOID, INT8OID, INT8OID);
 
 static TqStatement is_unpublished = TQ_STATEMENT(
 	"SELECT 1 FROM tq.message WHERE place = $1 AND xid >= pg_snapshot_xmin($2)"
@@ -143,10 +162,12 @@ static TqStatement last_id = TQ_STATEMENT(
 	InvalidOid);
 
 static TqStatement insert_tick = TQ_STATEMENT(
-	"INSERT INTO tq.tick (first_id, last_id, published, unsent, messages, places, place, since, upto)"
-	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9)",
+	"INSERT INTO tq.tick (first_id, last_id, published, unsent, messages, places, place, since, upto,"
+	" part_of, after_seq, upto_seq, xids)"
+	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9, $10, $11, $12, $13)",
 	INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT4OID, INT4OID, INT2OID,
-	PG_SNAPSHOTOID, PG_SNAPSHOTOID);
+	PG_SNAPSHOTOID, PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID, INT8OID,
+	XID8ARRAYOID);
 
 static TqStatement set_unsent = TQ_STATEMENT(
 	"UPDATE tq.tick SET unsent = nullif($2, 0) WHERE last_id = $1", INT8OID,
@@ -295,6 +316,15 @@ keep_snapshot(uint64 row, int column)
 }
 
 static Datum
+keep_if_set(uint64 row, int column)
+{
+	bool isnull;
+
+	(void) tq_plan_field(row, column, &isnull);
+	return isnull ? (Datum) 0 : keep_snapshot(row, column);
+}
+
+static Datum
 read_snapshot(TqStatement *statement)
 {
 	Datum snapshot;
@@ -317,6 +347,10 @@ read_tick(uint64 row, TqTick *tick)
 	tick->place = tq_plan_int16(row, 7, 0);
 	tick->since = keep_snapshot(row, 8);
 	tick->upto = keep_snapshot(row, 9);
+	tick->part_of = keep_if_set(row, 10);
+	tick->after_seq = tq_plan_int64(row, 11, 0);
+	tick->upto_seq = tq_plan_int64(row, 12, 0);
+	tick->xids = keep_if_set(row, 13);
 }
 
 static bool
@@ -330,6 +364,32 @@ read_one_tick(TqStatement *statement, const Datum *values, TqTick *tick)
 	return found;
 }
 
+/*
+ * The ticks up to that id, of this table, are known to be on the synchronous
+ * standbys.
+ */
+static int64 durable_id = 0;
+static Oid durable_table = InvalidOid;
+
+/*
+ * Waits until the ticks up to that id are as durable as a commit that has
+ * returned: they were flushed here before they became visible.
+ */
+static void
+wait_durable(int64 last_id)
+{
+	Oid table;
+
+	if (!tq_durable_has_standbys())
+		return;
+	table = get_relname_relid("tick", get_namespace_oid("tq", false));
+	if (table == durable_table && last_id <= durable_id)
+		return;
+	(void) tq_durable_within(tq_durable_here(), -1);
+	durable_table = table;
+	durable_id = last_id;
+}
+
 /* The newest tick: there is always one. */
 void
 tq_tick_last(TqTick *tick)
@@ -340,6 +400,17 @@ tq_tick_last(TqTick *tick)
 				 errmsg("tq.tick is empty"),
 				 errdetail("It always has the last publication."),
 				 errhint("Has somebody deleted rows of tq.tick?")));
+}
+
+/* Returns the last id that a reader may know, once it is durable. */
+int64
+tq_tick_last_id(void)
+{
+	TqTick last;
+
+	tq_tick_last(&last);
+	wait_durable(last.last_id);
+	return last.last_id;
 }
 
 /* Is there a message that this snapshot does not see, and others may commit? */
@@ -413,25 +484,9 @@ tq_tick_of_place(int place, TqTick *tick)
 }
 
 /*
- * Flush all that is visible.  The place of the next record may be behind the
- * header of a page that there is not yet.
+ * Returns the ticks that have messages after that id, in order.  They outlive a
+ * crash, and a failover to a synchronous standby.
  */
-static void
-flush_visible(void)
-{
-	XLogRecPtr end;
-	uint32 offset;
-
-	if (RecoveryInProgress())
-		return;
-	end = GetXLogInsertRecPtr();
-	offset = end % XLOG_BLCKSZ;
-	if (offset == SizeOfXLogShortPHD || offset == SizeOfXLogLongPHD)
-		end -= offset;
-	XLogFlush(end);
-}
-
-/* Ticks that have messages after that id, in order; they outlive a crash. */
 TqTick *
 tq_ticks_after(int64 id, int max, int *found)
 {
@@ -444,7 +499,7 @@ tq_ticks_after(int64 id, int max, int *found)
 		read_tick(i, &ticks[i]);
 	tq_plan_free_result();
 	if (*found > 0)
-		flush_visible();
+		wait_durable(ticks[*found - 1].last_id);
 	return ticks;
 }
 
@@ -501,45 +556,149 @@ read_row(uint64 row, TqMessage *messages, bool count_only)
 	return n;
 }
 
-/*
- * What became visible between two snapshots, in the order of writing, notes
- * to the publisher among it; and in which places it is, as bits.
- */
-TqMessage *
-tq_messages_between(Datum since, Datum upto, int *found, int *places)
+/* Adds the rows of the last statement to an array of messages. */
+static TqMessage *
+read_rows(uint64 rows, TqMessage *messages, int *n)
 {
-	Datum values[2] = {since, upto};
-	uint64 rows = tq_plan_run(&messages_between, values, NULL);
-	TqMessage *messages;
-	int n = 0;
+	Size all = *n;
 
-	*places = 0;
 	for (uint64 row = 0; row < rows; row++)
-	{
-		n += read_row(row, NULL, true);
-		*places |= 1 << tq_plan_int16(row, 4, 0);
-	}
-	messages = palloc_extended(sizeof(TqMessage) * Max(n, 1), MCXT_ALLOC_HUGE);
-	n = 0;
+		all += read_row(row, NULL, true);
+	if (messages == NULL)
+		messages = palloc_extended(sizeof(TqMessage) * Max(all, 1),
+								   MCXT_ALLOC_HUGE);
+	else
+		messages = repalloc_huge(messages, sizeof(TqMessage) * Max(all, 1));
 	for (uint64 row = 0; row < rows; row++)
-		n += read_row(row, &messages[n], false);
-	tq_plan_free_result();
-	*found = n;
+		*n += read_row(row, &messages[*n], false);
 	return messages;
 }
 
 /*
- * The messages of a tick, without the notes, with their ids.  Where a part of
- * them has been dropped with its place, the others have no ids any more.
+ * Opens what became visible between two snapshots and was written after that
+ * place in the order of writing; tq_messages_page() reads it.
+ */
+TqRows
+tq_messages_open(Datum since, Datum upto, int64 after_seq)
+{
+	Datum values[3] = {since, upto, Int64GetDatum(after_seq)};
+
+	return tq_plan_rows_open(&messages_between, values);
+}
+
+static int
+compare_xid(const void *a, const void *b)
+{
+	uint64 x = U64FromFullTransactionId(*(const FullTransactionId *) a);
+	uint64 y = U64FromFullTransactionId(*(const FullTransactionId *) b);
+
+	return x < y ? -1 : x > y;
+}
+
+/* Returns the transactions of a page as an array, each once. */
+static Datum
+xid_array(FullTransactionId *xids, int n)
+{
+	Datum *elements = palloc(sizeof(Datum) * Max(n, 1));
+	int kept = 0;
+
+	qsort(xids, n, sizeof(FullTransactionId), compare_xid);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || !FullTransactionIdEquals(xids[i], xids[i - 1]))
+			elements[kept++] = FullTransactionIdGetDatum(xids[i]);
+	}
+	return PointerGetDatum(construct_array(elements,
+										   kept,
+										   XID8OID,
+										   sizeof(FullTransactionId),
+										   FLOAT8PASSBYVAL,
+										   TYPALIGN_DOUBLE));
+}
+
+/*
+ * Reads the next page: some rows more than PAGE_MESSAGES have, at most, or
+ * what is left, which may be nothing.
+ */
+void
+tq_messages_page(TqRows cursor, TqPage *page)
+{
+	FullTransactionId *xids = palloc(sizeof(FullTransactionId) * FETCH_ROWS);
+	int nxids = 0;
+
+	*page = (TqPage){.messages = NULL};
+	do
+	{
+		int rows = (int) tq_plan_rows_fetch(cursor, FETCH_ROWS);
+
+		page->messages = read_rows(rows, page->messages, &page->n);
+		page->is_last = rows < FETCH_ROWS;
+		xids = repalloc(xids,
+						sizeof(FullTransactionId) *
+							(nxids + rows + FETCH_ROWS));
+		for (int row = 0; row < rows; row++)
+		{
+			bool isnull;
+
+			page->places |= 1 << tq_plan_int16(row, 4, 0);
+			page->last_seq = tq_plan_int64(row, 6, 0);
+			xids[nxids++] = DatumGetFullTransactionId(
+				tq_plan_field(row, 7, &isnull));
+		}
+		tq_plan_free_result();
+	} while (!page->is_last && page->n < PAGE_MESSAGES);
+	page->xids = xid_array(xids, nxids);
+}
+
+/* Reads what a tick has published, notes among it. */
+static TqMessage *
+read_tick_messages(const TqTick *tick, int *n)
+{
+	Datum between[3] = {tick->since, tick->upto, Int64GetDatum(PG_INT64_MIN)};
+	Datum part[3] = {tick->xids,
+					 Int64GetDatum(tick->after_seq),
+					 Int64GetDatum(tick->upto_seq)};
+	uint64 rows = tick->xids == (Datum) 0
+					  ? tq_plan_run(&messages_between, between, NULL)
+					  : tq_plan_run(&messages_of_part, part, NULL);
+	TqMessage *messages;
+
+	*n = 0;
+	messages = read_rows(rows, NULL, n);
+	tq_plan_free_result();
+	return messages;
+}
+
+/* Copies the notes among these messages. */
+TqMessage *
+tq_messages_notes(const TqMessage *messages, int n, int *found)
+{
+	TqMessage *notes = palloc(sizeof(TqMessage) *
+							  Max(n - tq_messages_count(messages, n), 1));
+
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].exchange == TQ_EXCHANGE_NONE)
+			notes[(*found)++] = messages[i];
+	}
+	return notes;
+}
+
+/*
+ * Returns the messages of a tick, with their ids, and, if they are asked for,
+ * the notes that came with them.  Where a part of the messages has been dropped
+ * with its place, the others have no ids any more.
  */
 TqMessage *
-tq_messages_of_tick(const TqTick *tick, int *found)
+tq_messages_of_tick(const TqTick *tick, int *found, TqMessage **notes,
+					int *nnotes)
 {
-	int places;
 	int n;
-	TqMessage *messages =
-		tq_messages_between(tick->since, tick->upto, &n, &places);
+	TqMessage *messages = read_tick_messages(tick, &n);
 
+	if (notes != NULL)
+		*notes = tq_messages_notes(messages, n, nnotes);
 	*found = tq_messages_number(messages, n, tick);
 	if (*found != tick->messages)
 		*found = 0;
@@ -575,18 +734,18 @@ tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 }
 
 /*
- * Write a tick; its ids are drawn here.  Ids that somebody knows must not be
- * given to other messages after a crash: a tick that is told is flushed with
- * its commit, whatever synchronous_commit says; that of the background worker
- * that is not told need not be, as whoever reads it has it flushed
- * (tq_ticks_after).  One without messages draws an id as well, so that
- * last_id tells ticks apart.
+ * Writes a tick; its ids are drawn here.  Ids that a reader has seen must not be
+ * given to other messages after a crash: the commit is flushed, whatever
+ * synchronous_commit says, and so before others see it.  A reader waits for the
+ * synchronous standbys (wait_durable).  A tick without messages draws an id as
+ * well, so that last_id tells ticks apart.
  */
 void
-tq_tick_insert(TqTick *tick, bool told)
+tq_tick_insert(TqTick *tick)
 {
 	Datum draw[1] = {Int32GetDatum(Max(tick->messages, 1))};
-	Datum values[9];
+	Datum values[13];
+	char nulls[14] = "             ";
 
 	tq_plan_run(&draw_ids, draw, NULL);
 	tick->last_id = tq_plan_int64(0, 1, 0);
@@ -603,18 +762,16 @@ tq_tick_insert(TqTick *tick, bool told)
 	values[6] = Int16GetDatum(tick->place);
 	values[7] = tick->since;
 	values[8] = tick->upto;
-	tq_plan_run(&insert_tick, values, NULL);
-	if (told || MyBackendType != B_BG_WORKER)
-		ForceSyncCommit();
-	else
-		(void) set_config_option("synchronous_commit",
-								 "off",
-								 PGC_USERSET,
-								 PGC_S_SESSION,
-								 GUC_ACTION_LOCAL,
-								 true,
-								 0,
-								 false);
+	values[9] = tick->part_of;
+	values[10] = Int64GetDatum(tick->after_seq);
+	values[11] = Int64GetDatum(tick->upto_seq);
+	values[12] = tick->xids;
+	if (tick->part_of == (Datum) 0)
+		nulls[9] = 'n';
+	if (tick->xids == (Datum) 0)
+		nulls[10] = nulls[11] = nulls[12] = 'n';
+	tq_plan_run(&insert_tick, values, nulls);
+	ForceSyncCommit();
 }
 
 /* From which id on NOTIFY is still to be sent; 0 for nothing. */

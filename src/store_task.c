@@ -644,6 +644,17 @@ read_array(uint64 row, int column)
 	return isnull ? NULL : DatumGetArrayTypePCopy(value);
 }
 
+/* A jsonb as it is stored, which may be compressed or elsewhere; or NULL. */
+static Jsonb *
+read_stored(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? NULL
+				  : (Jsonb *) DatumGetPointer(datumCopy(value, false, -1));
+}
+
 static void
 read_rest(uint64 row, TqTask *task)
 {
@@ -704,7 +715,10 @@ tq_tasks_by_id(const int64 *ids, int n, int *found)
 	return read_tasks(&brief_by_ids, values, false, found);
 }
 
-/* What messages tell of these tasks, which is routes and tags besides; by id. */
+/*
+ * Returns these tasks by id, with what their messages contain: routes, and tags
+ * as they are stored, so that a thousand tasks with large tags fit into memory.
+ */
 TqTask *
 tq_tasks_told(const int64 *ids, int n, int *found)
 {
@@ -717,7 +731,7 @@ tq_tasks_told(const int64 *ids, int n, int *found)
 	{
 		read_brief(i, &tasks[i]);
 		tasks[i].routes = read_array(i, 18);
-		tasks[i].tags = tq_plan_jsonb(i, 19);
+		tasks[i].tags = read_stored(i, 19);
 	}
 	tq_plan_free_result();
 	return tasks;

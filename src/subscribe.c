@@ -16,8 +16,9 @@
 
 #include "utils/fmgrprotos.h"
 
-#define TICKS 20         /* that are read at once */
-#define SLICE 1000       /* messages that are looked at at once */
+#define TICKS 20     /* that are read at once */
+#define SLICE 1000   /* messages that are looked at at once: as many as … */
+#define SLICE_MIN 20 /* … are asked for, and more if few of them match */
 #define LOOK_MAX 1000000 /* messages that one fetch looks at */
 
 /*
@@ -151,29 +152,84 @@ wants(const Reading *reading, const TqAddress *address)
 	return false;
 }
 
-/* Give the reader what it wants of these messages. */
+/* Messages that are looked at together. */
+typedef struct Slice
+{
+	Reading *reading;
+	const TqMessage *messages;
+	int n;
+	int next;
+	TqSource source;
+	MemoryContext one; /* what is made for one message */
+} Slice;
+
+static void
+read_source(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+
+	tq_message_source(slice->messages, slice->n, &slice->source);
+}
+
+static void
+receive_wanted(const TqAddress *address, void *arg)
+{
+	Reading *reading = (Reading *) arg;
+
+	if (!wants(reading, address))
+		return;
+	reading->receive(address, reading->arg);
+	reading->left--;
+}
+
+/* Gives the reader what it wants of the messages from the next one on. */
+static void
+read_range(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+	TqAddress address;
+	MemoryContext outer = MemoryContextSwitchTo(slice->one);
+
+	for (; slice->next < slice->n && slice->reading->left > 0; slice->next++)
+	{
+		MemoryContextReset(slice->one);
+		if (tq_message_address(&slice->source,
+							   &slice->messages[slice->next],
+							   &address))
+			receive_wanted(&address, slice->reading);
+	}
+	MemoryContextSwitchTo(outer);
+}
+
+/*
+ * Gives the reader what it wants of these messages.  One that cannot be built
+ * is given by itself, with as much of it as can be had; what the reader got
+ * before it stays.
+ */
 static void
 read_slice(Reading *reading, const TqMessage *messages, int n)
 {
-	TqSource source;
-	TqAddress address;
+	Slice slice = {.reading = reading,
+				   .messages = messages,
+				   .n = n,
+				   .one = AllocSetContextCreate(CurrentMemoryContext,
+												"tq message",
+												ALLOCSET_DEFAULT_SIZES)};
+	bool has_source = tq_attempt(read_source, &slice) == NULL;
 
-	tq_message_source(messages, n, &source);
-	for (int i = 0; i < n && reading->left > 0; i++)
-	{
-		reading->upto = messages[i].id;
-		if (!tq_message_address(&source, &messages[i], &address) ||
-			!wants(reading, &address))
-			continue;
-		reading->receive(&address, reading->arg);
-		reading->left--;
-	}
+	while (slice.next < n && reading->left > 0 &&
+		   (!has_source || tq_attempt(read_range, &slice) != NULL))
+		tq_message_alone(&messages[slice.next++], receive_wanted, reading);
+	if (slice.next > 0)
+		reading->upto = messages[slice.next - 1].id;
+	MemoryContextDelete(slice.one);
 }
 
 static void
 read_messages(Reading *reading, TqMessage *messages, int n)
 {
 	int64 last = n > 0 ? messages[n - 1].id : reading->upto;
+	int step = Max(SLICE_MIN, reading->left);
 	int kept = 0;
 
 	for (int i = 0; i < n; i++)
@@ -181,8 +237,11 @@ read_messages(Reading *reading, TqMessage *messages, int n)
 		if (messages[i].id > reading->upto && may_want(reading, &messages[i]))
 			messages[kept++] = messages[i];
 	}
-	for (int i = 0; i < kept && reading->left > 0; i += SLICE)
-		read_slice(reading, messages + i, Min(kept - i, SLICE));
+	for (int i = 0; i < kept && reading->left > 0; i += step, step *= 2)
+	{
+		step = Min(step, SLICE);
+		read_slice(reading, messages + i, Min(kept - i, step));
+	}
 	if (reading->left > 0)
 		reading->upto = Max(reading->upto, last);
 }
@@ -199,7 +258,8 @@ collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 	while (used < nticks && *n < SLICE)
 	{
 		int more;
-		TqMessage *part = tq_messages_of_tick(&ticks[used++], &more);
+		TqMessage *part =
+			tq_messages_of_tick(&ticks[used++], &more, NULL, NULL);
 
 		while (*n + more > room)
 			*messages = repalloc_huge(*messages,

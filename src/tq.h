@@ -95,7 +95,8 @@ typedef enum TqVerdict
 typedef enum TqExchange
 {
 	TQ_EXCHANGE_NONE =
-		0, /* no message: a task was resolved, for the publisher to know */
+		0, /* no message but a note to the publisher: a task was resolved, or, if
+			  the state is pending, runs of a queue have become claimable */
 	TQ_EXCHANGE_TASK_DEFINED = 1,
 	TQ_EXCHANGE_TASK_PENDING = 2,
 	TQ_EXCHANGE_TASK_RUNNING = 3,

@@ -184,7 +184,7 @@ static int64
 release_delayed(const TqWork *work)
 {
 	tq_pending_insert(work->rows, work->n);
-	tq_deliver_claimable(work->rows, work->n);
+	tq_publish_claimable(work->rows, work->n);
 	return work->n;
 }
 

@@ -467,7 +467,7 @@ CREATE TABLE tq.message (
 	detail jsonb					-- what an artifact, a priority or a group message says
 ) PARTITION BY LIST (place);
 COMMENT ON TABLE tq.message IS 'messages as they were written: outbox and log in one, a ring of tables';
-CREATE INDEX message_xid ON tq.message (xid);
+CREATE INDEX message_xid ON tq.message (xid, seq);
 
 CREATE TABLE tq.tick (
 	first_id bigint NOT NULL,		-- ids of the messages that became visible
@@ -478,7 +478,11 @@ CREATE TABLE tq.tick (
 	places int NOT NULL,			-- in which places of the ring they are, as bits
 	place smallint NOT NULL,
 	since pg_snapshot NOT NULL,
-	upto pg_snapshot NOT NULL,
+	upto pg_snapshot NOT NULL,		-- what is visible there has been published
+	part_of pg_snapshot,			-- of what is visible there this is a part, and others follow
+	after_seq bigint,				-- a part has the rows between these two
+	upto_seq bigint,
+	xids xid8[],					-- of these transactions; null where the tick is no part
 	PRIMARY KEY (last_id, place)
 ) PARTITION BY LIST (place);
 COMMENT ON TABLE tq.tick IS 'publications: which messages became visible between two snapshots, and the ids they got';
@@ -985,6 +989,11 @@ CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.message(bigint) IS 'the message of that id, whole';
 
+CREATE FUNCTION tq.published_id() RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_published_id' LANGUAGE C STABLE
+	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION tq.published_id() IS 'the last id of a message that readers may have seen: it is on the synchronous standbys, for which the call waits';
+
 CREATE FUNCTION tq.subscribe(name text, exchange text, pattern text DEFAULT '#') RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_subscribe' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
@@ -1128,7 +1137,7 @@ CREATE VIEW tq.subscription_overview AS
 		(SELECT min(published) FROM tq.tick WHERE last_id > s.acked AND messages > 0) AS oldest_unread
 	FROM tq.subscription s
 		JOIN tq.subscription_binding b ON b.name = s.name
-		CROSS JOIN (SELECT max(last_id) AS last_id FROM tq.tick) AS t
+		CROSS JOIN (SELECT tq.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: how far each has read, and what it has lost (lost_before)';
 
