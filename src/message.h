@@ -77,6 +77,16 @@ extern void tq_subscribe_end(const char *name);
 extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
 extern bool tq_subscribe_is_awaited(Datum xid);
 
+/* Has a subscription not read a message that is for it? */
+typedef enum TqUnread
+{
+	TQ_UNREAD_NONE,
+	TQ_UNREAD_SOME,
+	TQ_UNREAD_UNKNOWN /* enough was looked at for now */
+} TqUnread;
+
+extern TqUnread tq_subscribe_unread(const TqBehind *behind, int64 last_id,
+									int64 *look_max, TimestampTz now);
 extern int tq_subscribe_read(int64 after, int max, int64 look_max,
 							 const TqFilter *filters, int nfilters,
 							 TqReceiver receive, void *arg, int64 *read_upto);

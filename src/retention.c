@@ -19,6 +19,9 @@
 /* Turns for which messages are kept, of the TQ_PLACES. */
 #define TURNS (TQ_PLACES - 2)
 
+/* Messages that are looked at before a place is emptied. */
+#define LOOK_MAX 1000000
+
 static TimestampTz
 minus_seconds(TimestampTz t, int seconds)
 {
@@ -57,31 +60,58 @@ tq_retention_told_before(TimestampTz now)
 	return since;
 }
 
+static void
+warn_of_loss(const char *name, int64 last_id)
+{
+	ereport(
+		WARNING,
+		(errcode(ERRCODE_WARNING),
+		 errmsg("messages that subscription \"%s\" had not read were dropped",
+				name),
+		 errdetail(
+			 "Those up to %lld were not acknowledged within tq.subscription_retention.",
+			 (long long) last_id),
+		 errhint(
+			 "Call tq.fetch() and tq.ack() regularly, or end it by tq.unsubscribe().")));
+}
+
 /*
- * Say that messages are gone that somebody has not acknowledged.  False when
- * a subscription is being changed just now: then it is too early.
+ * Warns of the subscriptions that lose messages with those up to that id: such
+ * that are for them, and not acknowledged.  False when it is too early to drop
+ * them: when a subscription is being changed just now, or so many messages have
+ * to be looked at, to find none that is for a subscription, that it takes
+ * several passes.
  */
 static bool
-tell_of_loss(int64 last_id)
+warn_losers(int64 last_id, TimestampTz now)
 {
+	int64 look_max = LOOK_MAX;
 	int n;
-	char **names;
+	int nlosers = 0;
+	bool all = true;
+	TqBehind *behind = tq_subscriptions_behind(last_id, &n);
 
-	if (!tq_subscription_lose(last_id, &names, &n))
-		return false;
 	for (int i = 0; i < n; i++)
-		ereport(
-			WARNING,
-			(errcode(ERRCODE_WARNING),
-			 errmsg(
-				 "messages that subscription \"%s\" had not read were dropped",
-				 names[i]),
-			 errdetail(
-				 "Those up to %lld were not acknowledged within tq.subscription_retention.",
-				 (long long) last_id),
-			 errhint(
-				 "Let somebody call tq.fetch() and tq.ack(), or end it by tq.unsubscribe().")));
-	return true;
+	{
+		switch (tq_subscribe_unread(&behind[i], last_id, &look_max, now))
+		{
+			case TQ_UNREAD_NONE:
+				break;
+			case TQ_UNREAD_SOME:
+				behind[nlosers++] = behind[i];
+				break;
+			case TQ_UNREAD_UNKNOWN:
+				return false;
+		}
+	}
+	for (int i = 0; i < nlosers; i++)
+	{
+		if (tq_subscription_lose(behind[i].name, last_id))
+			warn_of_loss(behind[i].name, last_id);
+		else
+			all = false;
+	}
+	return all;
 }
 
 /* Is nothing in a place needed any more? */
@@ -101,14 +131,15 @@ is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
  * is looked at first without the lock, which is in the way of readers.
  */
 static bool
-empty_place(int place, const TqTick *last, TimestampTz kept_since)
+empty_place(int place, const TqTick *last, TimestampTz kept_since,
+			TimestampTz now)
 {
 	TqTick newest = {.last_id = 0};
 
 	if (tq_ring_is_empty(place) || !is_old(place, last, kept_since, &newest) ||
 		!tq_ring_try_lock(place) ||
 		!is_old(place, last, kept_since, &newest) ||
-		!tell_of_loss(newest.last_id))
+		!warn_losers(newest.last_id, now))
 		return false;
 	tq_ring_truncate(place);
 	return true;
@@ -156,7 +187,7 @@ tq_retention_pass(TimestampTz now)
 	for (int place = 0; place < TQ_PLACES; place++)
 	{
 		if (place != current)
-			emptied += empty_place(place, &last, kept_since);
+			emptied += empty_place(place, &last, kept_since, now);
 	}
 	/* Of a publication that goes on the newest tick says where. */
 	if (since <= now - (now - kept_since) / TURNS &&

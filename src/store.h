@@ -523,7 +523,7 @@ extern bool tq_message_is_unpublished(Datum upto);
 extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_place(int place, TqTick *tick);
 extern bool tq_tick_shows_place(int place, TimestampTz since);
-extern TqTick *tq_ticks_after(int64 id, int max, int *found);
+extern TqTick *tq_ticks_after(int64 id, int max, bool shown, int *found);
 extern void tq_tick_insert(TqTick *tick);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
 extern int tq_ring_current(TimestampTz *since);
@@ -542,6 +542,21 @@ typedef struct TqBinding
 	char *pattern;
 } TqBinding;
 
+/* How far a subscription has come. */
+typedef struct TqAcked
+{
+	int64 id;
+	TimestampTz at; /* when it acknowledged something last, or began */
+	bool is_own;    /* this transaction has written it */
+} TqAcked;
+
+/* A subscription that has not acknowledged all that is to be dropped. */
+typedef struct TqBehind
+{
+	char *name;
+	int64 acked;
+} TqBehind;
+
 extern uint64 tq_bindings_generation(void);
 extern void tq_bindings_changed(void);
 extern int tq_bindings_wanted(void);
@@ -554,13 +569,14 @@ extern void tq_binding_set_default(TqExchange exchange, bool bound);
 extern void tq_subscription_insert(const char *name, TqExchange exchange,
 								   const char *pattern, TimestampTz now);
 extern bool tq_subscription_delete(const char *name);
-extern bool tq_subscription_find(const char *name, int64 *acked,
-								 TimestampTz *acked_at);
+extern bool tq_subscription_find(const char *name, TqAcked *acked);
 extern TqBinding *tq_subscription_bindings(const char *name, int *found);
-extern void tq_subscription_ack(const char *name, int64 id, TimestampTz now);
+extern bool tq_subscription_ack(const char *name, int64 id, int64 before,
+								TimestampTz now);
 extern void tq_subscription_skip(const char *name, int64 id, TimestampTz now);
 extern TimestampTz tq_subscription_slowest(void);
-extern bool tq_subscription_lose(int64 last_id, char ***names, int *found);
+extern TqBehind *tq_subscriptions_behind(int64 last_id, int *found);
+extern bool tq_subscription_lose(const char *name, int64 last_id);
 
 /* ---- store_dead_letter.c: tasks that failed for good ---- */
 

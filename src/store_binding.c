@@ -9,6 +9,7 @@
  */
 #include "store.h"
 
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -66,16 +67,17 @@ static TqStatement delete_subscription = TQ_STATEMENT(
 	TEXTOID);
 
 static TqStatement find_subscription = TQ_STATEMENT(
-	"SELECT acked, coalesce(acked_at, created) FROM tq.subscription WHERE name = $1",
+	"SELECT acked, coalesce(acked_at, created), xmin FROM tq.subscription WHERE name = $1",
 	TEXTOID);
 
 static TqStatement list_subscription_bindings = TQ_STATEMENT(
 	"SELECT name, exchange, pattern FROM tq.subscription_binding WHERE name = $1",
 	TEXTOID);
 
+/* Unless another transaction, for which this one may have waited, has moved it. */
 static TqStatement ack = TQ_STATEMENT(
-	"UPDATE tq.subscription SET acked = greatest(acked, $2), acked_at = $3 WHERE name = $1",
-	TEXTOID, INT8OID, TIMESTAMPTZOID);
+	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name = $1 AND acked = $4",
+	TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID);
 
 /* What nobody will ask for: unless somebody else is moving it just now. */
 static TqStatement skip = TQ_STATEMENT(
@@ -89,16 +91,16 @@ static TqStatement slowest = TQ_STATEMENT(
 	" ORDER BY last_id LIMIT 1) AS t",
 	InvalidOid);
 
-/* Those whose row another session holds are listed, and not changed. */
+static TqStatement behind =
+	TQ_STATEMENT("SELECT name, acked FROM tq.subscription WHERE acked < $1"
+				 " AND (lost_before IS NULL OR lost_before <= $1)",
+				 INT8OID);
+
+/* Unless another session is moving it just now, or has moved it. */
 static TqStatement lose = TQ_STATEMENT(
-	"WITH behind AS MATERIALIZED (SELECT name FROM tq.subscription WHERE acked < $1"
-	" AND (lost_before IS NULL OR lost_before <= $1)),"
-	" held AS MATERIALIZED (SELECT s.name FROM tq.subscription s"
-	" WHERE s.name IN (SELECT name FROM behind) FOR UPDATE SKIP LOCKED),"
-	" lost AS (UPDATE tq.subscription s SET lost_before = $1 + 1 FROM held"
-	" WHERE s.name = held.name RETURNING s.name)"
-	" SELECT b.name, l.name FROM behind b LEFT JOIN lost l ON l.name = b.name",
-	INT8OID);
+	"UPDATE tq.subscription SET lost_before = $2 + 1 WHERE name IN ("
+	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
+	TEXTOID, INT8OID);
 
 /* ---- what sessions know ---- */
 
@@ -237,18 +239,20 @@ tq_subscription_delete(const char *name)
 	return found;
 }
 
-/* Up to which id a subscription has acknowledged; false when there is none. */
+/* Reads up to which id a subscription has acknowledged; false when there is none. */
 bool
-tq_subscription_find(const char *name, int64 *acked, TimestampTz *acked_at)
+tq_subscription_find(const char *name, TqAcked *acked)
 {
 	Datum values[1] = {CStringGetTextDatum(name)};
 	bool found = tq_plan_run(&find_subscription, values, NULL) > 0;
+	bool isnull;
 
 	if (found)
-	{
-		*acked = tq_plan_int64(0, 1, 0);
-		*acked_at = tq_plan_time(0, 2);
-	}
+		*acked = (TqAcked){.id = tq_plan_int64(0, 1, 0),
+						   .at = tq_plan_time(0, 2),
+						   .is_own = TransactionIdIsCurrentTransactionId(
+							   DatumGetTransactionId(
+								   tq_plan_field(0, 3, &isnull)))};
 	tq_plan_free_result();
 	return found;
 }
@@ -264,14 +268,19 @@ tq_subscription_bindings(const char *name, int *found)
 						 found);
 }
 
-void
-tq_subscription_ack(const char *name, int64 id, TimestampTz now)
+/*
+ * Acknowledges up to that id.  False when the subscription has not acknowledged
+ * up to `before` any more, or is gone: another transaction was faster.
+ */
+bool
+tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
 {
-	Datum values[3] = {CStringGetTextDatum(name),
+	Datum values[4] = {CStringGetTextDatum(name),
 					   Int64GetDatum(id),
-					   TimestampTzGetDatum(now)};
+					   TimestampTzGetDatum(now),
+					   Int64GetDatum(before)};
 
-	tq_plan_run(&ack, values, NULL);
+	return tq_plan_run(&ack, values, NULL) > 0;
 }
 
 /* Nothing up to that id is for this subscription. */
@@ -297,23 +306,30 @@ tq_subscription_slowest(void)
 	return published;
 }
 
-/*
- * Messages up to that id are to be dropped: the names of those who have not
- * acknowledged them, which is noted.  False when one is being changed just now.
- */
-bool
-tq_subscription_lose(int64 last_id, char ***names, int *found)
+/* Lists the subscriptions that have not acknowledged up to that id. */
+TqBehind *
+tq_subscriptions_behind(int64 last_id, int *found)
 {
 	Datum values[1] = {Int64GetDatum(last_id)};
-	bool all = true;
+	TqBehind *list;
 
-	*found = (int) tq_plan_run(&lose, values, NULL);
-	*names = palloc(sizeof(char *) * Max(*found, 1));
+	*found = (int) tq_plan_run(&behind, values, NULL);
+	list = palloc(sizeof(TqBehind) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
-	{
-		(*names)[i] = tq_plan_text(i, 1);
-		all = all && tq_plan_text(i, 2) != NULL;
-	}
+		list[i] = (TqBehind){.name = tq_plan_text(i, 1),
+							 .acked = tq_plan_int64(i, 2, 0)};
 	tq_plan_free_result();
-	return all;
+	return list;
+}
+
+/*
+ * Notes that messages up to that id are dropped that a subscription has not
+ * acknowledged.  False when it is being changed just now, or has been.
+ */
+bool
+tq_subscription_lose(const char *name, int64 last_id)
+{
+	Datum values[2] = {CStringGetTextDatum(name), Int64GetDatum(last_id)};
+
+	return tq_plan_run(&lose, values, NULL) > 0;
 }

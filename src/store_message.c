@@ -485,10 +485,11 @@ tq_tick_of_place(int place, TqTick *tick)
 
 /*
  * Returns the ticks that have messages after that id, in order.  They outlive a
- * crash, and a failover to a synchronous standby.
+ * crash and, if they are to be shown to a reader, a failover to a synchronous
+ * standby.
  */
 TqTick *
-tq_ticks_after(int64 id, int max, int *found)
+tq_ticks_after(int64 id, int max, bool shown, int *found)
 {
 	Datum values[2] = {Int64GetDatum(id), Int32GetDatum(max)};
 	TqTick *ticks;
@@ -498,7 +499,7 @@ tq_ticks_after(int64 id, int max, int *found)
 	for (int i = 0; i < *found; i++)
 		read_tick(i, &ticks[i]);
 	tq_plan_free_result();
-	if (*found > 0)
+	if (shown && *found > 0)
 		wait_durable(ticks[*found - 1].last_id);
 	return ticks;
 }

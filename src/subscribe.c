@@ -6,6 +6,15 @@
  * A subscription is a place in the log up to which it has acknowledged, and
  * what it is bound to; reading it changes nothing, so what is not acknowledged
  * comes again.
+ *
+ * A reader that does its work and acknowledges in one transaction does each
+ * message once, if it is the only one.  Two of them may have the same messages:
+ * the second reads while the commit of the first is under way.  Each moves the
+ * row of the subscription from where it found it, under the lock of that row,
+ * so that the second waits for the first and then finds it moved; and a
+ * transaction remembers what it has fetched, should the first have been quick
+ * enough to be seen without a wait.  Then ack() fails.  An acknowledgement that
+ * is repeated, in a transaction that has fetched nothing, finds nothing to do.
  */
 #include "message.h"
 
@@ -95,25 +104,127 @@ tq_subscribe_end(const char *name)
 		refuse_missing(name);
 }
 
+/* What this transaction has fetched, of each subscription. */
+typedef struct Fetched
+{
+	char *name;
+	int64 acked; /* what it had acknowledged then */
+	int64 first; /* message that was fetched */
+	struct Fetched *next;
+} Fetched;
+
+static Fetched *fetched = NULL;
+
+static void
+forget_fetched(void *arg)
+{
+	fetched = NULL;
+}
+
+static Fetched *
+find_fetched(const char *name)
+{
+	Fetched *each = fetched;
+
+	while (each != NULL && strcmp(each->name, name) != 0)
+		each = each->next;
+	return each;
+}
+
+/* Remembers until the transaction ends what it has fetched. */
+static void
+note_fetched(const char *name, int64 acked, int64 first)
+{
+	MemoryContext outer = MemoryContextSwitchTo(TopTransactionContext);
+	Fetched *each = find_fetched(name);
+	MemoryContextCallback *callback;
+
+	if (fetched == NULL)
+	{
+		callback = palloc(sizeof(MemoryContextCallback));
+		callback->func = forget_fetched;
+		MemoryContextRegisterResetCallback(TopTransactionContext, callback);
+	}
+	if (each == NULL)
+	{
+		each = palloc(sizeof(Fetched));
+		*each = (Fetched){.name = pstrdup(name),
+						  .acked = acked,
+						  .first = first,
+						  .next = fetched};
+		fetched = each;
+	}
+	each->first = Min(each->first, first);
+	MemoryContextSwitchTo(outer);
+}
+
+/*
+ * Has another transaction acknowledged what this one has fetched, now that the
+ * mark is there?  One that this transaction has set itself is locked by it.
+ */
+static bool
+is_taken(const char *name, const TqAcked *acked)
+{
+	const Fetched *own = find_fetched(name);
+
+	return own != NULL && !acked->is_own && acked->id != own->acked &&
+		   acked->id >= own->first;
+}
+
+static void
+refuse_taken(const char *name, int64 before, int64 acked)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+		 errmsg(
+			 "messages of subscription \"%s\" were acknowledged by another transaction",
+			 tq_error_clip(name)),
+		 errdetail(
+			 "It had acknowledged those up to %lld, and now has those up to %lld.",
+			 (long long) before,
+			 (long long) acked),
+		 errhint("Roll this transaction back, and call tq.fetch() again.")));
+}
+
+static void
+refuse_unpublished(int64 id, int64 last_id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("message %lld has not been published", (long long) id),
+			 errdetail("The last one is %lld.", (long long) last_id),
+			 errhint("Give the id of the last message that was fetched.")));
+}
+
+/*
+ * Acknowledges up to that id.  Where another transaction has moved the mark
+ * since it was read, the acknowledgement is refused; but if this transaction
+ * has fetched, and the mark only came nearer to that, it is not.
+ */
 void
 tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 {
-	TimestampTz acked_at;
+	const Fetched *own = find_fetched(name);
+	TqAcked acked;
+	int64 before;
 	int64 last_id;
-	int64 acked;
 
-	if (!tq_subscription_find(name, &acked, &acked_at))
+	if (!tq_subscription_find(name, &acked))
 		refuse_missing(name);
 	last_id = tq_message_last_id();
 	if (id > last_id)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("message %lld has not been published", (long long) id),
-				 errdetail("The last one is %lld.", (long long) last_id),
-				 errhint(
-					 "Give the id of the last message that was fetched.")));
-	if (id > acked)
-		tq_subscription_ack(name, id, now);
+		refuse_unpublished(id, last_id);
+	if (is_taken(name, &acked))
+		refuse_taken(name, own->acked, acked.id);
+	while (id > acked.id && !tq_subscription_ack(name, id, acked.id, now))
+	{
+		before = acked.id;
+		if (!tq_subscription_find(name, &acked))
+			refuse_missing(name);
+		if (own == NULL || is_taken(name, &acked))
+			refuse_taken(name, before, acked.id);
+	}
 }
 
 /* ---- reading ---- */
@@ -126,6 +237,7 @@ typedef struct Reading
 	int left; /* so many messages it may still have */
 	TqReceiver receive;
 	void *arg;
+	bool shown; /* to a client */
 	int64 upto; /* the last id that was looked at */
 } Reading;
 
@@ -271,8 +383,42 @@ collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 	return used;
 }
 
+/* Reads the log from where a reading is, not looking much farther than look_max. */
+static void
+read_log(Reading *reading, int64 look_max)
+{
+	MemoryContext part = AllocSetContextCreate(CurrentMemoryContext,
+											   "tq reading",
+											   ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(part);
+	int64 after = reading->upto;
+	int nticks;
+
+	do
+	{
+		TqTick *ticks =
+			tq_ticks_after(reading->upto, TICKS, reading->shown, &nticks);
+
+		for (int i = 0; i < nticks && reading->left > 0;)
+		{
+			TqMessage *messages;
+			int n;
+
+			i += collect(ticks + i, nticks - i, &messages, &n);
+			read_messages(reading, messages, n);
+			if (reading->left > 0)
+				reading->upto = Max(reading->upto, ticks[i - 1].last_id);
+			CHECK_FOR_INTERRUPTS();
+		}
+		MemoryContextReset(part);
+	} while (nticks > 0 && reading->left > 0 &&
+			 reading->upto - after < look_max);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(part);
+}
+
 /*
- * Read the log after that id: up to max messages that match one of the
+ * Reads the log after that id: up to max messages that match one of the
  * filters, and not looking much farther than look_max.  Returns their number,
  * and in *read_upto up to which id it has looked.
  */
@@ -286,35 +432,63 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 					   .left = max,
 					   .receive = receive,
 					   .arg = arg,
+					   .shown = true,
 					   .upto = after};
-	MemoryContext part = AllocSetContextCreate(CurrentMemoryContext,
-											   "tq reading",
-											   ALLOCSET_DEFAULT_SIZES);
-	MemoryContext outer = MemoryContextSwitchTo(part);
-	int nticks;
 
-	do
-	{
-		TqTick *ticks = tq_ticks_after(reading.upto, TICKS, &nticks);
-
-		for (int i = 0; i < nticks && reading.left > 0;)
-		{
-			TqMessage *messages;
-			int n;
-
-			i += collect(ticks + i, nticks - i, &messages, &n);
-			read_messages(&reading, messages, n);
-			if (reading.left > 0)
-				reading.upto = Max(reading.upto, ticks[i - 1].last_id);
-			CHECK_FOR_INTERRUPTS();
-		}
-		MemoryContextReset(part);
-	} while (nticks > 0 && reading.left > 0 &&
-			 reading.upto - after < look_max);
-	MemoryContextSwitchTo(outer);
-	MemoryContextDelete(part);
+	read_log(&reading, look_max);
 	*read_upto = reading.upto;
 	return max - reading.left;
+}
+
+static TqFilter *
+filters_of(const char *name, int *n)
+{
+	TqBinding *bindings = tq_subscription_bindings(name, n);
+	TqFilter *filters = palloc(sizeof(TqFilter) * Max(*n, 1));
+
+	for (int i = 0; i < *n; i++)
+		filters[i] =
+			(TqFilter){.exchange = bindings[i].exchange,
+					   .pattern = tq_topic_compile(bindings[i].pattern)};
+	return filters;
+}
+
+static void
+note_id(const TqAddress *address, void *arg)
+{
+	*(int64 *) arg = address->message->id;
+}
+
+/*
+ * Looks for the first message after `acked`, up to last_id, that is for this
+ * subscription.  Takes what was looked at from *look_max, and moves the mark of
+ * the subscription over what is not for it, so that it is not looked at again.
+ */
+TqUnread
+tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
+					TimestampTz now)
+{
+	int n;
+	int64 first = 0;
+	TqFilter *filters = filters_of(behind->name, &n);
+	Reading reading = {.filters = filters,
+					   .nfilters = n,
+					   .left = 1,
+					   .receive = note_id,
+					   .arg = &first,
+					   .upto = behind->acked};
+	int64 skipped;
+
+	read_log(&reading, Min(*look_max, last_id - behind->acked));
+	*look_max -= Min(*look_max, reading.upto - behind->acked);
+	if (first != 0 && first <= last_id)
+		return TQ_UNREAD_SOME;
+	skipped = first != 0 ? first - 1 : reading.upto;
+	if (skipped > behind->acked)
+		tq_subscription_skip(behind->name, skipped, now);
+	return first == 0 && reading.upto < last_id && *look_max == 0
+			   ? TQ_UNREAD_UNKNOWN
+			   : TQ_UNREAD_NONE;
 }
 
 /* The first message that was received. */
@@ -341,23 +515,16 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 				   TimestampTz now)
 {
 	First first = {.receive = receive, .arg = arg};
-	TqBinding *bindings;
 	TqFilter *filters;
-	TimestampTz acked_at;
-	int64 acked;
+	TqAcked acked;
 	int64 upto;
 	int found;
 	int n;
 
-	if (!tq_subscription_find(name, &acked, &acked_at))
+	if (!tq_subscription_find(name, &acked))
 		refuse_missing(name);
-	bindings = tq_subscription_bindings(name, &n);
-	filters = palloc(sizeof(TqFilter) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		filters[i] =
-			(TqFilter){.exchange = bindings[i].exchange,
-					   .pattern = tq_topic_compile(bindings[i].pattern)};
-	found = tq_subscribe_read(acked,
+	filters = filters_of(name, &n);
+	found = tq_subscribe_read(acked.id,
 							  max,
 							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX,
 							  filters,
@@ -366,10 +533,13 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 							  &first,
 							  &upto);
 	if (first.id != 0)
+	{
+		note_fetched(name, acked.id, first.id);
 		upto = first.id - 1;
+	}
 	if (!XactReadOnly &&
-		(upto - acked >= SKIP_AFTER ||
-		 (upto > acked && acked_at < tq_clock_add_ms(now, -SKIP_AFTER_MS))))
+		(upto - acked.id >= SKIP_AFTER ||
+		 (upto > acked.id && acked.at < tq_clock_add_ms(now, -SKIP_AFTER_MS))))
 		tq_subscription_skip(name, upto, now);
 	return found;
 }

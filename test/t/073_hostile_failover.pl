@@ -221,7 +221,25 @@ $primary->safe_psql($db, "SELECT pg_terminate_backend($worker)");
 ok($primary->poll_query_until($db, "SELECT max(last_id) > $seen FROM tq.tick"), 'its wait is cancelled: the publication is there');
 is(within_a_second("SELECT count(*) FROM tq.messages($seen)"), $timed_out, 'and is not shown');
 is(join(' ', heard($listener)), '', 'nor sent');
+
+# A reader restarts while its commit waits for the standby.
+my @readers = map { $primary->background_psql($db, on_error_stop => 0) } 1 .. 2;
+$primary->safe_psql($db, "SET synchronous_commit = local; SELECT tq.subscribe('twice', 'task-defined')");
+$client->query_safe("UPDATE tq.subscription SET acked = 0 WHERE name = 'twice'");
+my $ack = "SELECT tq.ack('twice', 2)";
+my @pids = map { $_->query_safe('SELECT pg_backend_pid()') } @readers;
+$readers[0]->query_until(qr/go/, "\\echo go\nBEGIN; $ack; COMMIT;\n\\echo gone\n");
+ok($primary->poll_query_until($db, "SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = $pids[0]"), 'a reader waits in its commit');
+$readers[1]->query_until(qr/go/, "\\echo go\nBEGIN; $ack; COMMIT;\n\\echo gone\n");
+ok($primary->poll_query_until($db, "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pids[1]"), 'the ack of another one waits for it');
 $standby->start;
+$_->query_until(qr/gone/, '') foreach @readers;
+is($readers[0]->{stderr} =~ /ERROR/ ? 1 : 0, 0, 'the first one passes');
+like($readers[1]->{stderr}, qr/ERROR: +messages of subscription "twice" were acknowledged by another transaction/, 'the second one does not');
+$_->{stderr} = '' foreach @readers;
+is($readers[1]->query("$ack;") // '', '', 'an ack that is repeated');
+unlike($readers[1]->{stderr}, qr/ERROR/, 'is harmless');
+$_->quit foreach @readers;
 is(hear($listener, 1), $seen + 1, 'NOTIFY is sent when the standby is back');
 is($primary->safe_psql($db, "SELECT string_agg(id::text, ' ' ORDER BY id) FROM tq.messages($seen)"), ($seen + 1) . ' ' . ($seen + 2), 'messages() has it');
 
