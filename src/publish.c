@@ -11,7 +11,7 @@
 #include "publish.h"
 
 /* Messages that share a row: a row has to fit into memory, whatever a call writes. */
-#define ROW_MAX 1000
+#define ROW_MAX 250
 
 /* What this session knows of the bindings, and by which generation. */
 static uint64 known_generation = 0;

@@ -82,7 +82,7 @@ enum
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
 #define PAGE_MESSAGES 4000 /* of a tick; a page ends with a fetch */
-#define FETCH_ROWS 200
+#define FETCH_ROWS 20
 
 #define TICK_COLUMNS                                                          \
 	"first_id, last_id, published, coalesce(unsent, 0), messages, places,"    \
