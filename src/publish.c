@@ -179,10 +179,10 @@ compare_queue(const void *a, const void *b)
  * now, a note to the outbox: the publisher notifies the queue's channel.  The
  * messages of the runs were appended when they became pending.
  *
- * Where the messages of exchange task-pending are wanted, the note is written
- * whether or not a session listens just now: one that begins to listen before
- * this transaction commits has to be notified.  Where they are not, queue
- * channels are as good as unused, and a note is written for a listener only.
+ * Where nothing wants the messages of exchange task-pending, there is no note,
+ * as queue channels are silent then.  Otherwise it is written whether or not a
+ * session listens just now: one that begins to listen before this transaction
+ * commits has to be notified.
  */
 void
 tq_publish_claimable(const TqPending *rows, int n)
@@ -191,9 +191,7 @@ tq_publish_claimable(const TqPending *rows, int n)
 	TqMessage *notes;
 	int kept = 0;
 
-	if (n == 0 ||
-		(!tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING) &&
-		 (tq_shmem_listened() & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) == 0))
+	if (n == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING))
 		return;
 	queues = palloc(sizeof(int32) * n);
 	notes = palloc(sizeof(TqMessage) * n);

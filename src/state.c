@@ -382,14 +382,17 @@ is_joined(const char *given, const char *name)
 TqExchange
 tq_exchange_parse(const char *name)
 {
-	if (strncmp(name, EXCHANGE_PREFIX, strlen(EXCHANGE_PREFIX)) == 0)
+	bool is_whole = strncmp(name, EXCHANGE_PREFIX, strlen(EXCHANGE_PREFIX)) ==
+					0;
+
+	if (is_whole)
 		name += strlen(EXCHANGE_PREFIX);
 	for (int exchange = TQ_EXCHANGE_TASK_DEFINED; exchange <= TQ_EXCHANGE_LAST;
 		 exchange++)
 	{
 		const char *own = tq_exchange_name((TqExchange) exchange);
 
-		if (strcmp(name, own) == 0 || is_joined(name, own))
+		if (strcmp(name, own) == 0 || (!is_whole && is_joined(name, own)))
 			return (TqExchange) exchange;
 	}
 	return TQ_EXCHANGE_NONE;

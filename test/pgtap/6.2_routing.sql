@@ -3,7 +3,7 @@
 -- listener gets of it is tested in test/t/040_notify.pl.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(151);
+SELECT plan(159);
 
 -- ---------------------------------------------------------------------------
 -- 6.2: ten words of a task, 6.3: four of a group
@@ -178,6 +178,15 @@ FROM (VALUES (format('SELECT tq.bind(%L, ''task-pending'')', repeat('c', 63)), '
 	(format('SELECT tq.bind(''c'', ''task-pending'', %L)', repeat('a', 256)), 'TQ400'), ($$SELECT tq.unbind('', 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', 'foo')$$, 'TQ400'),
 	($$SELECT tq.unbind(NULL, 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', NULL)$$, 'TQ400'), ($$SELECT tq.unbind('c', 'task-pending', NULL)$$, 'TQ400')) AS v (query, code);
 SELECT is(count(*), 12::bigint, 'bind: and nothing else') FROM tq.binding_overview;
+SELECT lives_ok($$SELECT tq.bind('seed', 'exchange/taskcluster-queue/v1/task-defined'), tq.bind('seed', 'taskGroupResolved'), tq.bind('seed', 'taskAlert')$$, 'bind: names of the seed');
+SELECT is(pg_temp.bindings('seed'), 'seed task-alert #, seed task-defined #, seed task-group-resolved #', 'bind: which are the same exchanges');
+SELECT lives_ok($$SELECT tq.unbind('seed', 'taskDefined'), tq.unbind('seed', 'exchange/taskcluster-queue/v1/task-group-resolved'), tq.unbind('seed', 'task-alert')$$, 'unbind: names of the seed');
+SELECT is(pg_temp.bindings('seed'), NULL, 'unbind: which are the same exchanges');
+SELECT is((SELECT array_agg(id) FROM tq.messages(exchange => 'taskPending')), (SELECT array_agg(id) FROM tq.messages(exchange => 'task-pending')), 'messages: taskPending is task-pending');
+SELECT is((SELECT array_agg(id) FROM tq.messages(exchange => 'exchange/taskcluster-queue/v1/task-pending')), (SELECT array_agg(id) FROM tq.messages(exchange => 'task-pending')), 'messages: so is its whole name');
+SELECT lives_ok($$SELECT tq.subscribe('seed', 'taskFailed'), tq.subscribe('seed', 'exchange/taskcluster-queue/v1/task-exception')$$, 'subscribe: names of the seed');
+SELECT is((SELECT bindings FROM tq.subscription_overview WHERE name = 'seed'), '{"task-failed #","task-exception #"}'::text[], 'subscribe: which are the same exchanges');
+SELECT tq.unsubscribe('seed');
 
 -- ---------------------------------------------------------------------------
 -- An exchange that nobody wants is not written down

@@ -167,6 +167,55 @@ check_priorities(void)
 		check(tq_priority_parse(tq_priority_name(priority)) == priority, tq_priority_name(priority));
 }
 
+static void
+check_exchanges(void)
+{
+	static const struct
+	{
+		const char *name;
+		TqExchange exchange;
+	} names[] = {
+		/* Those of the seed, as it spells them. */
+		{"taskDefined", TQ_EXCHANGE_TASK_DEFINED},
+		{"taskPending", TQ_EXCHANGE_TASK_PENDING},
+		{"taskRunning", TQ_EXCHANGE_TASK_RUNNING},
+		{"artifactCreated", TQ_EXCHANGE_ARTIFACT_CREATED},
+		{"taskCompleted", TQ_EXCHANGE_TASK_COMPLETED},
+		{"taskFailed", TQ_EXCHANGE_TASK_FAILED},
+		{"taskException", TQ_EXCHANGE_TASK_EXCEPTION},
+		{"taskGroupResolved", TQ_EXCHANGE_TASK_GROUP_RESOLVED},
+		{"exchange/taskcluster-queue/v1/task-defined", TQ_EXCHANGE_TASK_DEFINED},
+		{"exchange/taskcluster-queue/v1/task-pending", TQ_EXCHANGE_TASK_PENDING},
+		{"exchange/taskcluster-queue/v1/task-running", TQ_EXCHANGE_TASK_RUNNING},
+		{"exchange/taskcluster-queue/v1/artifact-created", TQ_EXCHANGE_ARTIFACT_CREATED},
+		{"exchange/taskcluster-queue/v1/task-completed", TQ_EXCHANGE_TASK_COMPLETED},
+		{"exchange/taskcluster-queue/v1/task-failed", TQ_EXCHANGE_TASK_FAILED},
+		{"exchange/taskcluster-queue/v1/task-exception", TQ_EXCHANGE_TASK_EXCEPTION},
+		{"exchange/taskcluster-queue/v1/task-group-resolved", TQ_EXCHANGE_TASK_GROUP_RESOLVED},
+		/* Others in the same way. */
+		{"taskGroupSealed", TQ_EXCHANGE_TASK_GROUP_SEALED},
+		{"taskGroupPriorityChanged", TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED},
+		{"exchange/taskcluster-queue/v1/task-alert", TQ_EXCHANGE_TASK_ALERT},
+		/* And no others. */
+		{"", TQ_EXCHANGE_NONE},
+		{"exchange/taskcluster-queue/v1/", TQ_EXCHANGE_NONE},
+		{"exchange/taskcluster-queue/v1/exchange/taskcluster-queue/v1/task-alert", TQ_EXCHANGE_NONE},
+		{"exchange/taskcluster-queue/v1/taskDefined", TQ_EXCHANGE_NONE},
+		{"TaskDefined", TQ_EXCHANGE_NONE},
+		{"taskdefined", TQ_EXCHANGE_NONE},
+		{"task-Defined", TQ_EXCHANGE_NONE},
+		{"taskGroup-resolved", TQ_EXCHANGE_NONE},
+		{"taskDefine", TQ_EXCHANGE_NONE},
+		{"taskDefineds", TQ_EXCHANGE_NONE},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		check(tq_exchange_parse(names[i].name) == names[i].exchange, names[i].name);
+	for (int exchange = TQ_EXCHANGE_TASK_DEFINED; exchange <= TQ_EXCHANGE_LAST; exchange++)
+		check(tq_exchange_parse(tq_exchange_name((TqExchange) exchange)) == (TqExchange) exchange,
+			tq_exchange_name((TqExchange) exchange));
+}
+
 int
 main(void)
 {
@@ -175,6 +224,7 @@ main(void)
 	check_created();
 	check_reruns();
 	check_priorities();
+	check_exchanges();
 	printf("1..%d\n", tests);
 	return failures > 0;
 }
