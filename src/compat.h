@@ -113,6 +113,13 @@
 	pg_extension_ownercheck(extension, GetUserId())
 #endif
 
+/* What the server keeps of transaction ids has another name since 17. */
+#if PG_VERSION_NUM >= 170000
+#define TqTransam TransamVariables
+#else
+#define TqTransam ShmemVariableCache
+#endif
+
 /*
  * Whether commits wait for synchronous standbys: a flag, and since 15.13, 16.9,
  * 17.5 and 18 one of two bits, of which the other one says that the setting has

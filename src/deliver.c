@@ -16,7 +16,8 @@
  * again.  What another transaction wrote earlier and committed later comes with
  * the tick after its commit.
  *
- * A pass takes PASS_PAGES pages at most.  Where more became visible, the last
+ * A pass takes PASS_PAGES pages at most, or if nothing makes sure that another
+ * one follows CALL_PAGES.  Where more became visible, the last
  * tick says where the next pass goes on, with the same snapshot: what became
  * visible meanwhile has to wait until that is worked off, for it may follow
  * from it.
@@ -60,7 +61,8 @@
 
 #define SLICE 1000     /* messages that are made at once */
 #define SEND_MAX 10000 /* messages that one transaction sends */
-#define PASS_PAGES 25  /* that one transaction publishes */
+#define PASS_PAGES 25  /* that one transaction of the worker publishes */
+#define CALL_PAGES 500 /* that one call of upkeep() publishes */
 #define WAIT_MS 50     /* for synchronous standbys */
 #define QUEUE_PAGES 1048576
 #define QUEUE_FULL 0.5 /* share of the server's queue that we fill at most */
@@ -540,7 +542,7 @@ publish_page(const TqPage *page, TqTick *tick, Telling *telling)
 	tick->messages = tq_messages_count(page->messages, page->n);
 	telling->later = telling->later || tick->messages > telling->room;
 	tick->unsent = telling->listened != 0 && telling->later && page->n > 0;
-	tq_tick_insert(tick);
+	tq_tick_insert(tick, telling->listened != 0);
 	n = tq_messages_number(page->messages, page->n, tick);
 	if (telling->listened == 0 || telling->later)
 		return;
@@ -589,12 +591,13 @@ publish(TqTick *last, Telling *telling, bool *more)
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	TimestampTz ring_since;
 	TqPage page = {.is_last = false};
+	int max = MyBackendType == B_BG_WORKER ? PASS_PAGES : CALL_PAGES;
 	int64 published = 0;
 
 	telling->listened = tq_shmem_listened();
 	telling->room = telling->listened != 0 ? send_room() : SEND_MAX;
 	last->place = tq_ring_current(&ring_since);
-	for (int i = 0; i < PASS_PAGES && !page.is_last; i++)
+	for (int i = 0; i < max && !page.is_last; i++)
 	{
 		TqTick tick;
 

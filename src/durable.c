@@ -18,6 +18,7 @@
  */
 #include "plumbing.h"
 
+#include "access/transam.h"
 #include "access/xlog.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
@@ -39,8 +40,34 @@ tq_durable_has_standbys(void)
 }
 
 /*
+ * Flushes the commit of a transaction that is visible, unless that has been
+ * done.  The server keeps where to flush to for commits that did not flush
+ * themselves, until it writes the state of the transaction.
+ */
+void
+tq_durable_flush(FullTransactionId xid)
+{
+	uint64 age;
+	XLogRecPtr lsn = InvalidXLogRecPtr;
+
+	if (RecoveryInProgress() || !FullTransactionIdIsValid(xid))
+		return;
+	age = U64FromFullTransactionId(ReadNextFullTransactionId()) -
+		  U64FromFullTransactionId(xid);
+	/* States of old transactions are truncated, under this lock. */
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	if (age < MaxTransactionId / 2 &&
+		!TransactionIdPrecedes(XidFromFullTransactionId(xid),
+							   TqTransam->oldestClogXid))
+		lsn = TransactionIdGetCommitLSN(XidFromFullTransactionId(xid));
+	LWLockRelease(XactTruncationLock);
+	if (!XLogRecPtrIsInvalid(lsn))
+		XLogFlush(lsn);
+}
+
+/*
  * Returns the position up to which this server has flushed its log.  What is
- * visible, and was committed with a flush, lies before it.
+ * visible, and has been flushed, lies before it.
  */
 XLogRecPtr
 tq_durable_here(void)

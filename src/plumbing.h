@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
@@ -211,6 +212,7 @@ extern ErrorData *tq_attempt(void (*work)(void *arg), void *arg);
 
 /* durable.c */
 extern bool tq_durable_has_standbys(void);
+extern void tq_durable_flush(FullTransactionId xid);
 extern XLogRecPtr tq_durable_here(void);
 extern bool tq_durable_within(XLogRecPtr lsn, int max_ms);
 

@@ -163,7 +163,7 @@ turn(int current, const TqTick *last, TimestampTz now)
 		if (!tq_ring_is_empty(place))
 			continue;
 		tq_ring_turn(place, now);
-		tq_tick_insert(&tick);
+		tq_tick_insert(&tick, true);
 		tq_bindings_changed();
 		return;
 	}

@@ -486,7 +486,8 @@ typedef struct TqTick
 	int place;
 	Datum since;
 	Datum upto; /* what is visible there has been published, with this tick */
-	Datum part_of;   /* 0, or the snapshot of which other parts follow */
+	FullTransactionId xid; /* that published it */
+	Datum part_of;         /* 0, or the snapshot of which other parts follow */
 	int64 after_seq; /* a part has the rows of these transactions between */
 	int64 upto_seq;
 	Datum xids; /* 0: it is no part */
@@ -524,7 +525,7 @@ extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_place(int place, TqTick *tick);
 extern bool tq_tick_shows_place(int place, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, bool shown, int *found);
-extern void tq_tick_insert(TqTick *tick);
+extern void tq_tick_insert(TqTick *tick, bool told);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
 extern int tq_ring_current(TimestampTz *since);
 extern void tq_ring_turn(int place, TimestampTz now);

@@ -36,6 +36,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
@@ -45,6 +46,7 @@
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/xid8.h"
@@ -86,7 +88,7 @@ enum
 
 #define TICK_COLUMNS                                                          \
 	"first_id, last_id, published, coalesce(unsent, 0), messages, places,"    \
-	" place, since, upto, part_of, after_seq, upto_seq, xids"
+	" place, since, upto, part_of, after_seq, upto_seq, xids, xid"
 
 static TqStatement last_tick =
 	TQ_STATEMENT("SELECT " TICK_COLUMNS
@@ -163,8 +165,8 @@ static TqStatement last_id = TQ_STATEMENT(
 
 static TqStatement insert_tick = TQ_STATEMENT(
 	"INSERT INTO tq.tick (first_id, last_id, published, unsent, messages, places, place, since, upto,"
-	" part_of, after_seq, upto_seq, xids)"
-	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+	" part_of, after_seq, upto_seq, xids, xid)"
+	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9, $10, $11, $12, $13, pg_current_xact_id())",
 	INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT4OID, INT4OID, INT2OID,
 	PG_SNAPSHOTOID, PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID, INT8OID,
 	XID8ARRAYOID);
@@ -324,6 +326,16 @@ keep_if_set(uint64 row, int column)
 	return isnull ? (Datum) 0 : keep_snapshot(row, column);
 }
 
+static FullTransactionId
+read_xid(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? InvalidFullTransactionId
+				  : DatumGetFullTransactionId(value);
+}
+
 static Datum
 read_snapshot(TqStatement *statement)
 {
@@ -351,6 +363,7 @@ read_tick(uint64 row, TqTick *tick)
 	tick->after_seq = tq_plan_int64(row, 11, 0);
 	tick->upto_seq = tq_plan_int64(row, 12, 0);
 	tick->xids = keep_if_set(row, 13);
+	tick->xid = read_xid(row, 14);
 }
 
 static bool
@@ -365,29 +378,31 @@ read_one_tick(TqStatement *statement, const Datum *values, TqTick *tick)
 }
 
 /*
- * The ticks up to that id, of this table, are known to be on the synchronous
- * standbys.
+ * The ticks up to that id, of this table, are known to be durable, on the
+ * synchronous standbys as well if there were any.
  */
 static int64 durable_id = 0;
 static Oid durable_table = InvalidOid;
 
 /*
- * Waits until the ticks up to that id are as durable as a commit that has
- * returned: they were flushed here before they became visible.
+ * Makes this tick, and all before it, as durable as a commit that has returned.
+ * Ticks are committed one after the other, so that the others were written
+ * before it.
  */
 static void
-wait_durable(int64 last_id)
+make_durable(const TqTick *tick)
 {
 	Oid table;
 
-	if (!tq_durable_has_standbys())
+	if (RecoveryInProgress())
 		return;
 	table = get_relname_relid("tick", get_namespace_oid("tq", false));
-	if (table == durable_table && last_id <= durable_id)
+	if (table == durable_table && tick->last_id <= durable_id)
 		return;
+	tq_durable_flush(tick->xid);
 	(void) tq_durable_within(tq_durable_here(), -1);
 	durable_table = table;
-	durable_id = last_id;
+	durable_id = tick->last_id;
 }
 
 /* The newest tick: there is always one. */
@@ -409,7 +424,7 @@ tq_tick_last_id(void)
 	TqTick last;
 
 	tq_tick_last(&last);
-	wait_durable(last.last_id);
+	make_durable(&last);
 	return last.last_id;
 }
 
@@ -500,7 +515,7 @@ tq_ticks_after(int64 id, int max, bool shown, int *found)
 		read_tick(i, &ticks[i]);
 	tq_plan_free_result();
 	if (shown && *found > 0)
-		wait_durable(ticks[*found - 1].last_id);
+		make_durable(&ticks[*found - 1]);
 	return ticks;
 }
 
@@ -736,13 +751,15 @@ tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 
 /*
  * Writes a tick; its ids are drawn here.  Ids that a reader has seen must not be
- * given to other messages after a crash: the commit is flushed, whatever
- * synchronous_commit says, and so before others see it.  A reader waits for the
- * synchronous standbys (wait_durable).  A tick without messages draws an id as
- * well, so that last_id tells ticks apart.
+ * given to other messages after a crash: a tick that is told is flushed with
+ * its commit, whatever synchronous_commit says.  That of the background worker
+ * that is not told need not be, as a reader makes it durable (make_durable):
+ * otherwise it would take a flush of its own every few milliseconds, for which
+ * other commits wait.  A tick without messages draws an id as well, so that
+ * last_id tells ticks apart.
  */
 void
-tq_tick_insert(TqTick *tick)
+tq_tick_insert(TqTick *tick, bool told)
 {
 	Datum draw[1] = {Int32GetDatum(Max(tick->messages, 1))};
 	Datum values[13];
@@ -772,7 +789,17 @@ tq_tick_insert(TqTick *tick)
 	if (tick->xids == (Datum) 0)
 		nulls[10] = nulls[11] = nulls[12] = 'n';
 	tq_plan_run(&insert_tick, values, nulls);
-	ForceSyncCommit();
+	if (told || MyBackendType != B_BG_WORKER)
+		ForceSyncCommit();
+	else
+		(void) set_config_option("synchronous_commit",
+								 "off",
+								 PGC_USERSET,
+								 PGC_S_SESSION,
+								 GUC_ACTION_LOCAL,
+								 true,
+								 0,
+								 false);
 }
 
 /* From which id on NOTIFY is still to be sent; 0 for nothing. */

@@ -480,6 +480,7 @@ CREATE TABLE tq.tick (
 	since pg_snapshot NOT NULL,
 	upto pg_snapshot NOT NULL,		-- what is visible there has been published
 	part_of pg_snapshot,			-- of what is visible there this is a part, and others follow
+	xid xid8,						-- the transaction that published it
 	after_seq bigint,				-- a part has the rows between these two
 	upto_seq bigint,
 	xids xid8[],					-- of these transactions; null where the tick is no part
