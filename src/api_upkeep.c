@@ -59,7 +59,7 @@ static ErrorData *
 try_step(TqStep step, bool bisect, int64 *tasks)
 {
 	StepWork work = {.step = step, .bisect = bisect};
-	ErrorData *error = tq_subtransaction(run_step, &work);
+	ErrorData *error = tq_attempt_all(run_step, &work);
 
 	if (error != NULL && ends_call(error))
 		ReThrowError(error);

@@ -58,20 +58,6 @@ typedef struct Bisection
 
 /* ---- one attempt ---- */
 
-/* Is this error nothing that a task can be blamed for? */
-static bool
-is_general(const ErrorData *error)
-{
-	switch (ERRCODE_TO_CATEGORY(error->sqlerrcode))
-	{
-		case MAKE_SQLSTATE('2', '5', '0', '0', '0'): /* transaction state */
-		case MAKE_SQLSTATE('4', '0', '0', '0', '0'): /* rollback */
-		case MAKE_SQLSTATE('5', '7', '0', '0', '0'): /* operator */
-			return true;
-	}
-	return error->sqlerrcode == ERRCODE_DISK_FULL || error->elevel > ERROR;
-}
-
 /* A step for some tasks, and how many of them it changed. */
 typedef struct Attempt
 {
@@ -88,18 +74,13 @@ run_attempt(void *arg)
 	attempt->tasks = attempt->run(attempt->work);
 }
 
-/*
- * Runs a step in a subtransaction; NULL, or the error for which that was
- * rolled back.  Raises an error that is general.
- */
+/* Runs a step; NULL, or the error for which it was rolled back. */
 static ErrorData *
 attempt(TqRunStep run, const TqWork *work, int64 *tasks)
 {
 	Attempt one = {.run = run, .work = work};
-	ErrorData *error = tq_subtransaction(run_attempt, &one);
+	ErrorData *error = tq_attempt(run_attempt, &one);
 
-	if (error != NULL && is_general(error))
-		ReThrowError(error);
 	*tasks = one.tasks;
 	return error;
 }

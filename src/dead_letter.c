@@ -16,10 +16,8 @@
 
 #include "json.h"
 
-#include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 
 /* ---- writing ---- */
 
@@ -355,6 +353,22 @@ is_refusal(int sqlerrcode)
 		   sqlerrcode == ERRCODE_TQ_CONFLICT;
 }
 
+/* Letters that are renewed together. */
+typedef struct Renewal
+{
+	const TqDeadLetter *letters;
+	int n;
+	TimestampTz now;
+} Renewal;
+
+static void
+run_renewal(void *arg)
+{
+	Renewal *renewal = (Renewal *) arg;
+
+	(void) renew(renewal->letters, renewal->n, renewal->now);
+}
+
 /*
  * Renew these letters, all or none; NULL if it was done, else what the rule
  * said that refuses one of them.
@@ -362,27 +376,9 @@ is_refusal(int sqlerrcode)
 static const char *
 try_to_renew(const TqDeadLetter *letters, int n, TimestampTz now)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData *volatile error = NULL;
+	Renewal renewal = {.letters = letters, .n = n, .now = now};
+	ErrorData *error = tq_attempt_all(run_renewal, &renewal);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		(void) renew(letters, n, now);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
 	if (error != NULL && !is_refusal(error->sqlerrcode))
 		ReThrowError(error);
 	return error == NULL ? NULL : error->message;

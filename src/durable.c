@@ -16,13 +16,16 @@
  * On a standby nothing waits: it has what it shows.  Another standby, which may
  * be promoted in its place, may not have it yet.
  */
+#include "postgres.h"
+
+#include "replication/walsender_private.h" /* what compat.h asks for */
+
 #include "plumbing.h"
 
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
-#include "replication/walsender_private.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "utils/wait_event.h"

@@ -193,11 +193,6 @@ typedef struct TqMarks
 
 #define TQ_HOUR_MS INT64CONST(3600000)
 
-/* subtransaction.c */
-typedef void (*TqWorkFunction)(void *arg);
-
-extern ErrorData *tq_subtransaction(TqWorkFunction work, void *arg);
-
 /* activation.c: maintenance begins with the first use of a database. */
 extern bool tq_activation_is_done(void);
 extern void tq_activation_do(void);
@@ -207,8 +202,11 @@ extern void tq_catalog_hold(bool read_only);
 extern Oid tq_catalog_slugid_type(void);
 extern Oid tq_catalog_slugid_array_type(void);
 
-/* attempt.c */
-extern ErrorData *tq_attempt(void (*work)(void *arg), void *arg);
+/* attempt.c: work in a subtransaction */
+typedef void (*TqWorkFunction)(void *arg);
+
+extern ErrorData *tq_attempt(TqWorkFunction work, void *arg);
+extern ErrorData *tq_attempt_all(TqWorkFunction work, void *arg);
 
 /* durable.c */
 extern bool tq_durable_has_standbys(void);
