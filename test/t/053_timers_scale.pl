@@ -186,10 +186,10 @@ query(q{
 	FROM moved});
 $session->quit;
 
-query(q{ALTER DATABASE postgres SET tq.clock_offset = '100 min'});
 query(q{SELECT count(tq.bind('seen', e)) FROM unnest('{task-exception,task-pending}'::text[]) AS e});
 $session = $node->background_psql($db);
 $session->query_until(qr/begun/, q{\echo begun
+	SET tq.clock_offset = '100 min';
 	DO $$
 	DECLARE id tq.slugid; run int; done int = 0;
 	BEGIN
@@ -208,7 +208,7 @@ $session->query_until(qr/begun/, q{\echo begun
 	END $$;
 });
 my $pid = worker_in($node, $db);
-query("SELECT pg_terminate_backend($pid)");
+query(q{ALTER DATABASE postgres SET tq.clock_offset = '100 min'});
 wait_worker($node, $db, $pid);
 $session->query_safe('SELECT 1');
 
@@ -232,7 +232,10 @@ is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/beside
 is(wrong(), '', 'nothing is wrong in the tables');
 
 # What was told of it: each end, and each retry, once.
-ok($node->poll_query_until($db, q{SELECT sum(messages) >= 20000 FROM tq.tick}), 'it is told');
+ok( $node->poll_query_until(
+		$db, q{SELECT sum(messages) >= 20000 AND NOT EXISTS (SELECT FROM tq.message
+			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1))) FROM tq.tick}),
+	'it is told');
 query(q{
 	CREATE TABLE told (id bigint, exchange text, status jsonb);
 	DO $$
