@@ -374,8 +374,8 @@ SELECT is(pg_temp.words('p', 't'), 'SCHEDULED IN_PROGRESS', 'timeout parameters:
 SELECT is(pg_temp.at(pg_temp.time('t', 'takenUntil')), 'claim-expired 1', 'timeout parameters: only the response timeout is there');
 ROLLBACK TO cc;
 
--- 0 is off, too
-SELECT pg_temp.start('p', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "totalTimeoutSeconds": 0, "responseTimeoutSeconds": 0}');
+-- 0 is off, too, but for responseTimeoutSeconds, of which null says so
+SELECT pg_temp.start('p', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "totalTimeoutSeconds": 0, "responseTimeoutSeconds": null}');
 SELECT pg_temp.polled('t', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "totalTimeoutSeconds": 0}');
 SELECT is(pg_temp.before(pg_temp.time('t', 'takenUntil')), '', 'timeout parameters: 0 is off');
 SELECT is(pg_temp.words('p', 't'), 'SCHEDULED IN_PROGRESS', 'timeout parameters: nothing has changed');
