@@ -26,7 +26,7 @@
  *	join, with own tasks	Share			RowExclusive, before any group
  *	create an own task		Exclusive		RowExclusive, before any group
  *	seal					Exclusive		RowExclusive
- *	join very many			-				Share, before anything else
+ *	join very many			-				Share, before any row
  *	the same, with own tasks -				ShareRowExclusive, the same
  *
  * An own task is one that a group is named after; its creation locks the group
@@ -39,11 +39,12 @@
  * way they take, but for two that create own tasks as well.
  *
  * Why there is no deadlock: a call that locks all groups does so while it holds
- * nothing else of the call, and afterwards waits for no lock of a group; a
- * call that locks groups one by one does so in order of their ids, as it writes
- * their rows; and a seal does not wait for one of its two locks while it holds
- * the other.  A transaction of several calls can run into a deadlock with
- * another one of several calls, as ever; the server ends one of them.
+ * nothing but names of queues and policies, which each call interns before, and
+ * afterwards waits for no lock of a group; a call that locks groups one by one
+ * does so in order of their ids, as it writes their rows; and a seal does not
+ * wait for one of its two locks while it holds the other.  A transaction of
+ * several calls can run into a deadlock with another one of several calls; the
+ * server ends one of them.
  */
 #include "store.h"
 #include "row.h"
