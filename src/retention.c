@@ -56,7 +56,7 @@ tq_retention_told_before(TimestampTz now)
 		return DT_NOEND;
 	tq_tick_last(&last);
 	if (tq_message_is_unpublished(last.upto))
-		since = Min(since, last.published);
+		since = Min(since, tq_tick_last_whole());
 	return since;
 }
 

@@ -112,6 +112,10 @@ static TqStatement acked_snapshot = TQ_STATEMENT(
 	" (SELECT since FROM tq.tick ORDER BY last_id LIMIT 1))",
 	InvalidOid);
 
+static TqStatement last_whole = TQ_STATEMENT(
+	"SELECT published FROM tq.tick WHERE part_of IS NULL ORDER BY last_id DESC LIMIT 1",
+	InvalidOid);
+
 static TqStatement newest_of_place = TQ_STATEMENT(
 	"SELECT " TICK_COLUMNS
 	" FROM tq.tick WHERE place = $1 ORDER BY last_id DESC LIMIT 1",
@@ -464,6 +468,21 @@ tq_tick_oldest(void)
 	return read_one_tick(&ticks_after, values, &tick) ? tick.published : 0;
 }
 
+/*
+ * Returns when all was published the last time that was visible then; 0: the
+ * log does not go back so far.
+ */
+TimestampTz
+tq_tick_last_whole(void)
+{
+	TimestampTz published = 0;
+
+	if (tq_plan_run(&last_whole, NULL, NULL) > 0)
+		published = tq_plan_time(0, 1);
+	tq_plan_free_result();
+	return published;
+}
+
 /* The oldest tick of which NOTIFY is still to be sent. */
 bool
 tq_tick_unsent(TqTick *tick)
@@ -751,15 +770,15 @@ tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 
 /*
  * Writes a tick; its ids are drawn here.  Ids that a reader has seen must not be
- * given to other messages after a crash: a tick that is told is flushed with
+ * given to other messages after a crash: a tick that is notified is flushed with
  * its commit, whatever synchronous_commit says.  That of the background worker
- * that is not told need not be, as a reader makes it durable (make_durable):
+ * that is not need not be, as a reader makes it durable (make_durable):
  * otherwise it would take a flush of its own every few milliseconds, for which
  * other commits wait.  A tick without messages draws an id as well, so that
  * last_id tells ticks apart.
  */
 void
-tq_tick_insert(TqTick *tick, bool told)
+tq_tick_insert(TqTick *tick, bool notified)
 {
 	Datum draw[1] = {Int32GetDatum(Max(tick->messages, 1))};
 	Datum values[13];
@@ -789,7 +808,7 @@ tq_tick_insert(TqTick *tick, bool told)
 	if (tick->xids == (Datum) 0)
 		nulls[10] = nulls[11] = nulls[12] = 'n';
 	tq_plan_run(&insert_tick, values, nulls);
-	if (told || MyBackendType != B_BG_WORKER)
+	if (notified || MyBackendType != B_BG_WORKER)
 		ForceSyncCommit();
 	else
 		(void) set_config_option("synchronous_commit",

@@ -130,7 +130,7 @@ SELECT is(array_agg(id), array_agg(id ORDER BY id), 'messages(): rows come in th
 SELECT is((SELECT count(*) FROM tq.messages(:first) AS m, tq.message(m.id) AS o WHERE o::text = m::text), 10::bigint, 'message() gives the row of messages()');
 SELECT is(pg_temp.code(query), code, format('%s: %s', code, left(query, 60)))
 FROM (VALUES ($$SELECT tq.messages(exchange => 'foo')$$, 'TQ400'), ($$SELECT tq.messages(exchange => '')$$, 'TQ400'), ($$SELECT tq.messages(exchange => 'Task-pending')$$, 'TQ400'),
-	($$SELECT tq.messages(exchange => 'exchange/taskcluster-queue/v1/task-pending')$$, 'TQ400'), ('SELECT tq.messages(NULL)', 'TQ400'), ('SELECT tq.messages(0, NULL)', 'TQ400'),
+	($$SELECT tq.messages(exchange => 'exchange/taskcluster-queue/v1/taskPending')$$, 'TQ400'), ('SELECT tq.messages(NULL)', 'TQ400'), ('SELECT tq.messages(0, NULL)', 'TQ400'),
 	('SELECT tq.messages(0, 0)', 'TQ400'), ('SELECT tq.messages(0, -1)', 'TQ400'), ('SELECT tq.messages(0, 1001)', 'TQ400'), ('SELECT tq.messages(pattern => NULL)', 'TQ400'),
 	(format('SELECT tq.messages(pattern => %L)', repeat('a', 256)), 'TQ400'), (format('SELECT tq.messages(pattern => %L)', repeat('a', 255)), '00000'),
 	('SELECT tq.message(NULL)', 'TQ400'), ('SELECT tq.message(0)', 'TQ404'), ('SELECT tq.message(-1)', 'TQ404'), (format('SELECT tq.message(%s + 1)', :last), 'TQ404'),

@@ -90,9 +90,9 @@ my @warnings = $err =~ /WARNING: +(message \d+ cannot be built)/g;
 my $warned = $err;
 is($plain->safe_psql($db, $published), 't', 'all is published');
 my @news = hear($listener, 7);
-is(scalar(grep { /"truncated": true/ } @news), 4, 'those that cannot be built are told without payload');
-is(scalar(grep { /"taskId": "$healthy"/ } @news), 2, 'the others are told whole');
-is(scalar(grep { /"taskQueueId": "p\/w", "pending": 3/ } @news), 1, 'the queue is told of all');
+is(scalar(grep { /"truncated": true/ } @news), 4, 'NOTIFY has those that cannot be built without their payload');
+is(scalar(grep { /"taskId": "$healthy"/ } @news), 2, 'and the others whole');
+is(scalar(grep { /"taskQueueId": "p\/w", "pending": 3/ } @news), 1, 'and their queue has all of them');
 is(scalar(@warnings), 2, 'each is warned of once: those that had to be built');
 like($warned, qr/DETAIL: +It is of exchange task-(?:defined|pending) and task \Q$damaged\E/, 'with its task');
 
@@ -109,7 +109,7 @@ my ($status, $out);
 is("@warnings", '1 2 3 4', 'a reader is warned of each once a session');
 my $next = enqueue($plain, $db);
 unlike(upkeep($plain), qr/ERROR|WARNING/, 'the next pass is as usual');
-is(scalar(grep { /"taskId": "$next"/ } hear($listener, 3)), 2, 'and tells what is new');
+is(scalar(grep { /"taskId": "$next"/ } hear($listener, 3)), 2, 'and sends what is new');
 $listener->quit;
 
 # ---- nothing to read ----
@@ -145,7 +145,7 @@ $node->safe_psql($db, 'CREATE EXTENSION tq');
 wait_worker($node, $db);
 $listener = listener($node, 'tq_queue_p/w');
 my $id = enqueue($node, $db, "delay => '1 s'");
-is(join(' ', hear($listener, 1)), '{"taskQueueId": "p/w", "pending": 1}', 'a delayed run is told of when it is claimable');
+is(join(' ', hear($listener, 1)), '{"taskQueueId": "p/w", "pending": 1}', 'a delayed run: its queue is notified when it is claimable');
 is($node->safe_psql($db, "SELECT task_id FROM tq.claim_work('p/w', 'g', 'w')"), $id, 'which it is');
 my $delayed = $node->safe_psql($db, q{SELECT count(tq.enqueue('p/w', delay => '1 s')) FROM generate_series(1, 3)});
 ok($node->poll_query_until($db, $published), 'published');
