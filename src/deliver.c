@@ -16,8 +16,8 @@
  * again.  What another transaction wrote earlier and committed later comes with
  * the tick after its commit.
  *
- * A pass takes PASS_PAGES pages at most, or if nothing makes sure that another
- * one follows CALL_PAGES.  Where more became visible, the last
+ * A pass takes PASS_PAGES pages, or if nothing makes sure that another one
+ * follows CALL_PAGES; and more only where it took long to sort them.  Where more became visible, the last
  * tick says where the next pass goes on, with the same snapshot: what became
  * visible meanwhile has to wait until that is worked off, for it may follow
  * from it.
@@ -457,8 +457,9 @@ tell_unsent(TqTick *tick, Telling *telling)
 	}
 	if (telling->listened == 0)
 		return 1;
-	tell(messages + skip, n, notes, skip == 0 ? nnotes : 0, telling->listened);
-	telling->room -= n;
+	nnotes = skip == 0 ? nnotes : 0;
+	tell(messages + skip, n, notes, nnotes, telling->listened);
+	telling->room -= n + nnotes;
 	return Max(n, 1);
 }
 
@@ -540,14 +541,14 @@ publish_page(const TqPage *page, TqTick *tick, Telling *telling)
 	tick->places = page->places;
 	tell_groups(page->messages, page->n);
 	tick->messages = tq_messages_count(page->messages, page->n);
-	telling->later = telling->later || tick->messages > telling->room;
+	telling->later = telling->later || page->n > telling->room;
 	tick->unsent = telling->listened != 0 && telling->later && page->n > 0;
 	tq_tick_insert(tick, telling->listened != 0);
 	n = tq_messages_number(page->messages, page->n, tick);
 	if (telling->listened == 0 || telling->later)
 		return;
 	tell(page->messages, n, notes, nnotes, telling->listened);
-	telling->room -= n;
+	telling->room -= page->n;
 }
 
 /*
@@ -572,6 +573,19 @@ tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
 }
 
 /*
+ * Has a pass published enough?  Its first page costs sorting all that is to be
+ * published: it goes on for as long as that took, lest a large backlog is
+ * mostly sorted.
+ */
+static bool
+is_enough(int pages, TimestampTz began, int64 first_us)
+{
+	int max = MyBackendType == B_BG_WORKER ? PASS_PAGES : CALL_PAGES;
+
+	return pages >= max && tq_clock_now() - began >= 2 * first_us;
+}
+
+/*
  * Publishes what has become visible since the last tick, or goes on with what
  * became visible then; returns how many messages and notes, and *more when
  * that is not all.  A snapshot is taken before this transaction writes anything,
@@ -591,13 +605,14 @@ publish(TqTick *last, Telling *telling, bool *more)
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	TimestampTz ring_since;
 	TqPage page = {.is_last = false};
-	int max = MyBackendType == B_BG_WORKER ? PASS_PAGES : CALL_PAGES;
+	TimestampTz began = tq_clock_now();
+	int64 first_us = 0;
 	int64 published = 0;
 
 	telling->listened = tq_shmem_listened();
 	telling->room = telling->listened != 0 ? send_room() : SEND_MAX;
 	last->place = tq_ring_current(&ring_since);
-	for (int i = 0; i < max && !page.is_last; i++)
+	for (int i = 0; !page.is_last && !is_enough(i, began, first_us); i++)
 	{
 		TqTick tick;
 
@@ -610,6 +625,8 @@ publish(TqTick *last, Telling *telling, bool *more)
 		tick = tick_of(&page, last, goal, is_part, after_seq);
 		publish_page(&page, &tick, telling);
 		after_seq = tick.upto_seq;
+		if (i == 0)
+			first_us = tq_clock_now() - began;
 		CHECK_FOR_INTERRUPTS();
 	}
 	tq_plan_rows_close(cursor);

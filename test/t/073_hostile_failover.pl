@@ -116,6 +116,19 @@ like(hear($listener, 1), qr/^5$/, 'it is here: NOTIFY is sent');
 my $seen = within_a_second('SELECT max(id) FROM tq.messages()');
 is(within_a_second(q{SELECT max(id) FROM tq.fetch('sub')}), 5, 'it is here: fetch() has everything');
 
+$listener->query_safe('LISTEN "tq_queue_p/delayed"');
+$primary->safe_psql($db, q{SELECT tq.enqueue('p/delayed', delay => '1 s')});
+my $claimable = '';
+foreach (1 .. 600)
+{
+	$claimable .= $listener->query_safe('SELECT 1');
+	last if $claimable =~ /pending/;
+	usleep(50_000);
+}
+like($claimable, qr/"taskQueueId": "p\/delayed", "pending": 1/, 'it is here: queues are notified of delayed runs');
+wait_published($primary, 'published');
+$seen = within_a_second('SELECT max(id) FROM tq.messages()');
+
 # A task that the standby has, and is not published; then the standby goes.
 my $lock = $primary->background_psql($db);
 $lock->query_safe('BEGIN; LOCK TABLE tq.tick IN EXCLUSIVE MODE');
