@@ -35,7 +35,7 @@ tq_mirror() {
 
 # tq_jail COMMAND...: runs a command in namespaces of its own, in the background,
 # as tq_job.
-tq_stop_jail() { kill -KILL "$tq_job"; wait "$tq_job" 2>/dev/null; }
+tq_stop_jail() { kill -KILL "$tq_job"; wait "$tq_job"; tq_job=''; } 2>/dev/null
 tq_jail=(setpriv --pdeathsig KILL setsid unshare --mount --pid --ipc --fork --kill-child --mount-proc)
 
 # The environment of what runs in the chroot: little of ours, and no TQ_TMP.

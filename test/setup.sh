@@ -43,11 +43,12 @@ tq_die() {
 }
 
 # tq_log FILE COMMAND...: runs a command quietly.  If it fails, its first errors
-# are shown, or its last lines where none is found.
+# are shown, or its last lines where none is found.  It has a shell of its own,
+# so that a trap of ours does not write to FILE.
 tq_log() {
 	local file=$1 code
 	shift
-	"$@" >"$file" 2>&1 && return
+	("$@") >"$file" 2>&1 && return
 	code=$?
 	tq_errors "$file" >&2
 	return "$code"
@@ -284,8 +285,7 @@ tq_apt_as_root() {
 	tq_as_root setsid -w sh -c "$tq_apt_script" sh "$@"
 }
 
-# Ends apt-get at once, or waits for dpkg.  A second signal ends the wait, and
-# the rest is done without us.
+# Ends apt-get at once; dpkg goes on.
 tq_stop_apt() {
 	local try
 	for try in {0..20}; do
@@ -294,13 +294,9 @@ tq_stop_apt() {
 	done
 	tq_as_root kill -TERM "$(cat "$TQ_TMP/apt.pid")" 2>/dev/null
 	for try in {0..10}; do
-		kill -0 "$tq_job" 2>/dev/null || return 0
+		kill -0 "$tq_job" 2>/dev/null || { tq_job=''; return; }
 		sleep 0.1
 	done
-	echo 'dpkg ends what it has begun, so that no package is left half installed; again Ctrl-C: without us' >&2
-	trap : INT TERM HUP
-	wait "$tq_job"
-	trap '' INT TERM HUP
 }
 
 # tq_missing GROUP...: those of the groups that are not there.
@@ -439,13 +435,14 @@ tq_servers() {
 
 # Ends all that runs in TQ_TMP, and removes it.  A server ends at once and takes
 # its processes with it; what does not end within three seconds is killed.
+# Only dpkg is waited for.
 tq_cleanup() {
 	local try pids servers
 	trap '' INT TERM HUP
-	[ -z "$tq_job" ] || "$tq_job_stop"
 	[ -d "$TQ_TMP" ] || return 0
+	[ -z "$tq_job" ] || "$tq_job_stop"
 	export -n TQ_TMP		# so that what looks for them is not found itself
-	mapfile -t pids < <(jobs -p)
+	mapfile -t pids < <(jobs -p | grep -vx "${tq_job:-0}")
 	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null
 	for try in {0..60}; do
 		mapfile -t pids < <(tq_programs)
@@ -457,9 +454,14 @@ tq_cleanup() {
 		esac 2>/dev/null
 		sleep 0.1
 	done
-	wait 2>/dev/null
+	[ -n "$tq_job" ] || wait 2>/dev/null
 	rm -rf "$TQ_TMP"
 	trap - EXIT
+	[ -n "$tq_job" ] || return 0
+	# Another Ctrl-C ends us, and not dpkg.
+	echo 'dpkg ends what it has begun, so that no package is left half installed' >&2
+	trap - INT TERM HUP
+	wait "$tq_job"
 }
 
 # ---------------------------------------------------------------------------
