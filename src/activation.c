@@ -12,7 +12,7 @@
  * The first call writes a row of tq.activation, in its own transaction.  Two
  * first calls may both write one, which does no harm, so they need not wait
  * for each other.  pg_dump leaves the table out.  A backend remembers that it
- * has seen a row by the Oid of a type of the extension, which is another one
+ * has seen a row by the Oid of a table of the extension, which is another one
  * after DROP and CREATE EXTENSION; it forgets a row of its own at abort.
  */
 #include "plumbing.h"
@@ -29,7 +29,7 @@ static TqStatement insert_activation =
 	TQ_STATEMENT("INSERT INTO tq.activation (since) VALUES ($1)",
 				 TIMESTAMPTZOID);
 
-/* The extension that is known to be active, by the Oid of tq.slugid. */
+/* The extension that is known to be active, by tq_catalog_held(). */
 static Oid active = InvalidOid;
 
 /* Did the present transaction make it so? */
@@ -81,9 +81,11 @@ watch_transactions(void)
 bool
 tq_activation_is_done(void)
 {
-	Oid extension = tq_catalog_slugid_type();
+	Oid extension = tq_catalog_held();
 
-	if (active != extension && tq_plan_run(&find_activation, NULL, NULL) > 0)
+	if (active == extension)
+		return true;
+	if (tq_plan_run(&find_activation, NULL, NULL) > 0)
 		active = extension;
 	tq_plan_free_result();
 	return active == extension;
@@ -101,6 +103,6 @@ tq_activation_do(void)
 	tq_plan_run(&insert_activation, values, NULL);
 	tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
 	watch_transactions();
-	active = tq_catalog_slugid_type();
+	active = tq_catalog_held();
 	is_ours = true;
 }

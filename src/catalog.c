@@ -24,6 +24,9 @@
 /* The table that is locked: one that most calls lock anyway. */
 #define HELD_TABLE "task"
 
+/* The one that the last call has locked. */
+static Oid held_table = InvalidOid;
+
 static Oid
 find_held_table(void)
 {
@@ -65,11 +68,22 @@ tq_catalog_hold(bool read_only)
 	if (!OidIsValid(table))
 		refuse_dropped(false);
 	LockRelationOid(table, mode);
+	held_table = table;
 	if (seen == SharedInvalidMessageCounter)
 		return;
 	now = find_held_table();
 	if (now != table)
 		refuse_dropped(OidIsValid(now));
+}
+
+/*
+ * The Oid by which a call tells the extension that it holds from an earlier one
+ * that was dropped.
+ */
+Oid
+tq_catalog_held(void)
+{
+	return held_table;
 }
 
 Oid

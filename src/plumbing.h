@@ -199,6 +199,7 @@ extern void tq_activation_do(void);
 
 /* catalog.c */
 extern void tq_catalog_hold(bool read_only);
+extern Oid tq_catalog_held(void);
 extern Oid tq_catalog_slugid_type(void);
 extern Oid tq_catalog_slugid_array_type(void);
 
