@@ -36,6 +36,9 @@ done
 unset tq_name
 export LC_ALL=C.UTF-8
 
+# tq_note TEXT...: says something, on a terminal in place of the line of progress.
+tq_note() { printf '%s%s: %s\n' "$([ ! -t 2 ] || printf '\r\e[K')" "${0##*/}" "$*" >&2; }
+
 # tq_die TEXT...: says why we cannot go on, and ends.
 tq_die() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -76,7 +79,8 @@ tq_errors() {
 # ---------------------------------------------------------------------------
 
 # Shows what apt-get (by its status lines) or debootstrap is at: on a terminal
-# in one line that is written over, elsewhere in a line every two seconds.
+# in one line that is written over, elsewhere in a line every two seconds.  It
+# reads on when we are gone, because apt-get could not write otherwise.
 tq_progress() {
 	local line text width=80 said=$SECONDS live=''
 	trap '' INT
@@ -94,6 +98,7 @@ tq_progress() {
 		else
 			continue
 		fi
+		kill -0 $$ 2>/dev/null || continue
 		if [ -n "$live" ]; then
 			printf '\r  %s\e[K' "${text:0:$((width - 3))}"
 		elif ((SECONDS >= said + 2)); then
@@ -101,7 +106,7 @@ tq_progress() {
 			printf '  %s\n' "$text"
 		fi
 	done
-	[ -z "$live" ] || printf '\r\e[K'
+	if [ -n "$live" ] && kill -0 $$ 2>/dev/null; then printf '\r\e[K'; fi
 }
 
 # tq_run LOG COMMAND...: runs a command; what it prints are lines for
@@ -223,17 +228,19 @@ tq_as_root() {
 }
 
 # What tq_apt runs as root, in a session of its own, which a Ctrl-C does not
-# reach: PID CONF ARGUMENT...  A TERM ends apt-get at once, but not dpkg once that
-# has begun, because it would leave packages half installed.  Whichever makes the
-# directory `turn` first, apt-get just before it runs dpkg or the TERM, goes first.
+# reach: PID CONF update, or PID CONF PACKAGES..., of which each is a list.  All
+# are downloaded, and then installed list by list.  A TERM ends apt-get at once,
+# but not dpkg once that has begun, because it would leave packages half installed;
+# then the list is the last.  Whichever makes the directory `turn` first, apt-get
+# just before it runs dpkg or the TERM, goes first.
 #
 # Debian makes and starts a cluster when it installs a server: not for us.  The
 # file CONF that says so is afterwards what it was, or would have been: Debian
-# puts its own beside one that is there already.  Packages are kept in a
+# puts its own beside one that is there already.  The downloads are in a
 # directory of ours, so that none of them stays.
 # shellcheck disable=SC2016	# for that shell to expand
 tq_apt_script='
-	pid=$1 conf=$2 kept=$2.before-tq dir="" apt="" stopped=""
+	pid=$1 conf=$2 kept=$2.before-tq dir="" apt="" stopped="" n=0
 	shift 2
 	restore() {
 		if [ -f "$kept" ]; then
@@ -247,7 +254,23 @@ tq_apt_script='
 	}
 	stop() {
 		stopped=yes
-		if [ -n "$apt" ] && mkdir "$dir/turn" 2>/dev/null; then kill -TERM "-$apt"; fi
+		if [ -n "$apt" ] && mkdir "$dir/turn$n" 2>/dev/null; then kill -TERM "-$apt"; fi
+	}
+	get() {
+		n=$((n + 1)) apt=""
+		[ -z "$stopped" ] || exit 143
+		DEBIAN_FRONTEND=noninteractive setsid apt-get -o APT::Status-Fd=3 -o DPkg::Use-Pty=0 \
+			-o DPkg::Lock::Timeout=300 -o Dir::Cache::archives="$dir" -o APT::Keep-Downloaded-Packages=true \
+			-o DPkg::Pre-Invoke::="test -e $dir/begun$n || { mkdir $dir/turn$n && : >$dir/begun$n; }" \
+			"$@" 3>&1 1>&2 </dev/null &
+		apt=$!
+		[ -z "$stopped" ] || stop
+		while :; do
+			wait $apt
+			code=$?
+			kill -0 $apt 2>/dev/null || break
+		done
+		[ $code = 0 ] || exit $code
 	}
 	trap stop TERM INT HUP
 	trap restore EXIT
@@ -255,20 +278,16 @@ tq_apt_script='
 	if [ -f "$conf" ] && [ ! -f "$kept" ]; then cp -p "$conf" "$kept"; fi
 	echo "create_main_cluster = false" >"$conf"
 	echo $$ >"$pid"
-	[ -z "$stopped" ] || exit 143
-	DEBIAN_FRONTEND=noninteractive setsid apt-get -o APT::Status-Fd=3 -o DPkg::Use-Pty=0 \
-		-o DPkg::Lock::Timeout=300 -o Dir::Cache::archives="$dir" \
-		-o DPkg::Pre-Invoke::="test -e $dir/begun || { mkdir $dir/turn && : >$dir/begun; }" \
-		"$@" 3>&1 1>&2 </dev/null &
-	apt=$!
-	[ -z "$stopped" ] || stop
-	while :; do
-		wait $apt
-		code=$?
-		kill -0 $apt 2>/dev/null || exit $code
+	if [ "$1" = update ]; then
+		get update
+		exit
+	fi
+	get install -y --no-install-recommends --download-only $*
+	for list in "$@"; do
+		get install -y --no-install-recommends $list
 	done'
 
-# tq_apt ARGUMENT...: apt-get, with a line of progress.
+# tq_apt update, tq_apt PACKAGES...: runs apt-get, with a line of progress.
 tq_apt() {
 	local code log=$TQ_TMP/apt.log
 	rm -f "$TQ_TMP/apt.pid"
@@ -345,20 +364,25 @@ tq_packages() {
 	tq_install_missing "${missing[@]}"
 }
 
+# tq_install GROUP...
+tq_install() {
+	local group lists=()
+	for group in "$@"; do lists+=("$(tq_package "$group")"); done
+	echo "* apt-get install ${lists[*]}"
+	tq_apt "${lists[@]}"
+}
+
 # tq_install_missing GROUP...: the second half of tq_packages.  What the tests can
 # do without is installed by itself, so that it stops nothing else.
 tq_install_missing() {
-	local group packages=() left
-	for group in $(tq_needed "$@"); do
-		# shellcheck disable=SC2207	# names of packages have no spaces
-		packages+=($(tq_package "$group"))
-	done
-	((${#packages[@]} == 0)) || tq_install "${packages[@]}" || tq_die 'apt-get install failed'
+	local group needed left
+	mapfile -t needed < <(tq_needed "$@")
+	((${#needed[@]} == 0)) || tq_install "${needed[@]}" || tq_die 'apt-get install failed'
 	for group in "$@"; do
-		# shellcheck disable=SC2046
-		if ! tq_may_miss "$group" || ! apt-cache show $(tq_package "$group") >/dev/null 2>&1; then continue; fi
-		# shellcheck disable=SC2046
-		tq_install $(tq_package "$group") 2>/dev/null || true
+		# shellcheck disable=SC2046	# names of packages have no spaces
+		if tq_may_miss "$group" && apt-cache show $(tq_package "$group") >/dev/null 2>&1; then
+			tq_install "$group" 2>/dev/null || true
+		fi
 	done
 	mapfile -t left < <(tq_missing "$@")
 	group=$(tq_needed "${left[@]}" | paste -sd' ')
@@ -366,11 +390,6 @@ tq_install_missing() {
 	for group in "${left[@]}"; do
 		echo "warning: $group could not be installed; what needs it is skipped" >&2
 	done
-}
-
-tq_install() {
-	echo "* apt-get install $*"
-	tq_apt install -y --no-install-recommends "$@"
 }
 
 # ---------------------------------------------------------------------------
@@ -406,7 +425,7 @@ tq_tmpdir() {
 # tq_interrupted CODE: what a signal does.
 tq_interrupted() {
 	trap '' INT TERM HUP
-	printf '%s%s: interrupted\n' "$([ ! -t 2 ] || printf '\r\e[K')" "${0##*/}" >&2
+	tq_note interrupted
 	exit "$1"
 }
 
@@ -459,7 +478,7 @@ tq_cleanup() {
 	trap - EXIT
 	[ -n "$tq_job" ] || return 0
 	# Another Ctrl-C ends us, and not dpkg.
-	echo 'dpkg ends what it has begun, so that no package is left half installed' >&2
+	tq_note 'dpkg ends what it has begun, so that no package is left half installed'
 	trap - INT TERM HUP
 	wait "$tq_job"
 }
