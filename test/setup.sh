@@ -311,7 +311,8 @@ tq_stop_apt() {
 		[ ! -s "$TQ_TMP/apt.pid" ] || break
 		sleep 0.1
 	done
-	tq_as_root kill -TERM "$(cat "$TQ_TMP/apt.pid")" 2>/dev/null
+	# a bare system has no program kill
+	tq_as_root sh -c "kill -TERM $(cat "$TQ_TMP/apt.pid")" 2>/dev/null
 	for try in {0..10}; do
 		kill -0 "$tq_job" 2>/dev/null || { tq_job=''; return; }
 		sleep 0.1
