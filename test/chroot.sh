@@ -38,13 +38,16 @@ tq_mirror() {
 tq_stop_jail() { kill -KILL "$tq_job"; wait "$tq_job"; tq_job=''; } 2>/dev/null
 tq_jail=(setpriv --pdeathsig KILL setsid unshare --mount --pid --ipc --fork --kill-child --mount-proc)
 
+tq_jail_ca=/etc/ssl/test-check.crt
+
 # The environment of what runs in the chroot: little of ours, and no TQ_TMP.
 tq_jail_env() {
 	local name
 	printf '%s\0' PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TQ_MAJOR="$1"
-	for name in TERM CI NO_COLOR http_proxy https_proxy no_proxy NODE_EXTRA_CA_CERTS PG_TEST_TIMEOUT_DEFAULT; do
+	for name in TERM CI NO_COLOR http_proxy https_proxy no_proxy PG_TEST_TIMEOUT_DEFAULT; do
 		[ -z "${!name:-}" ] || printf '%s\0' "$name=${!name}"
 	done
+	[ -z "${NODE_EXTRA_CA_CERTS:-}" ] || printf '%s\0' "NODE_EXTRA_CA_CERTS=$tq_jail_ca"
 }
 
 # tq_enter ROOT COMMAND...: runs a command in the chroot.
@@ -96,7 +99,8 @@ tq_configure() {
 		echo 'Acquire::Check-Valid-Until "false";'
 	} >"$1/etc/apt/apt.conf.d/90-test-check"
 	echo force-unsafe-io >"$1/etc/dpkg/dpkg.cfg.d/test-check"
-	[ ! -f "$ca" ] || install -D -m 644 "$ca" "$1$ca"
+	# not where a package of the chroot has its own
+	[ ! -f "$ca" ] || install -D -m 644 "$ca" "$1$tq_jail_ca"
 }
 
 # tq_copy_tree ROOT: the tree, and what of .build/ serves the tests.

@@ -15,7 +15,7 @@ use Time::HiRes qw(time usleep);
 
 my $SOON = 8;
 my $db = 'postgres';
-my $node = new_node('wait', 'max_connections = 300', 'max_prepared_transactions = 5',
+my $node = new_node('wait', 'max_connections = 300', 'shared_buffers = 16MB', 'max_prepared_transactions = 5',
 	'log_min_duration_statement = -1', "log_statement = 'none'");
 
 # ---- waiters: each a session of its own ----
