@@ -14,6 +14,8 @@
 # kernel ends the others and unmounts everything.  No directory of this machine is
 # mounted in the chroot, so that its removal takes nothing with it.
 
+tq_inner='' tq_chroot_kept='' tq_ran=''
+
 # tq_suite MAJOR: the Debian that has it.
 tq_suite() {
 	case $1 in
@@ -71,19 +73,22 @@ tq_enter() {
 
 # tq_bootstrap SUITE ROOT: a new chroot, or that of the last time.
 tq_bootstrap() {
-	local kept=$tq_root/.build/chroot-$1.tar.zst mirror
+	local kept=$tq_root/.build/chroot-$1.tar.zst mirror include=()
 	mkdir "$2" || return
+	tq_chroot_kept=yes
 	if [ -n "$(find "$kept" -mtime -7 2>/dev/null)" ]; then
 		echo "* unpacking the chroot of Debian $1 of the last time"
-		zstd -dcq "$kept" | tar -C "$2" --numeric-owner -xpf - && return
+		zstd -dcq "$kept" | tar -C "$2" --numeric-owner -xpf - && [ -x "$2/usr/bin/apt-get" ] && return
 		rm -rf "$2" && mkdir "$2" || return
 	fi
+	tq_chroot_kept=''
 	mirror=$(tq_mirror) || { tq_apt update && mirror=$(tq_mirror); } ||
 		tq_die 'no mirror of Debian is in the configuration of apt'
+	[[ $mirror != https:* ]] || include=(--include=ca-certificates)
 	echo "* debootstrap $1"
 	tq_job_stop=tq_stop_jail
 	tq_run "$TQ_TMP/debootstrap.log" "${tq_jail[@]}" env -u TQ_TMP -u TMPDIR \
-		debootstrap --variant=minbase "$1" "$2" "$mirror" ||
+		debootstrap --variant=minbase "${include[@]}" "$1" "$2" "$mirror" ||
 		{ tq_errors "$2/debootstrap/debootstrap.log" >&2; tq_die "debootstrap $1 failed"; }
 }
 
@@ -131,8 +136,23 @@ tq_keep_inner() {
 	done
 }
 
+# tq_prepare SUITE ROOT ARGUMENT...: a chroot with the tree and all packages.
+tq_prepare() {
+	local suite=$1 root=$2 before
+	shift 2
+	tq_bootstrap "$suite" "$root"
+	before=$(cksum <"$root/var/lib/dpkg/status")
+	tq_configure "$root" || tq_die 'the chroot cannot be written'
+	tq_copy_tree "$root" || tq_die 'the tree could not be copied'
+	tq_enter "$root" /tq/test/check --packages "$@" || return
+	if [ -z "$tq_chroot_kept" ] || [ "$before" != "$(cksum <"$root/var/lib/dpkg/status")" ]; then
+		tq_keep_chroot "$suite" "$root"
+	fi
+}
+
+# Sets tq_ran when the check there was started, which prints the last line then.
 tq_chroot() {
-	local suite root before
+	local suite root
 	tq_inner=$1
 	shift
 	suite=$(tq_suite "$tq_inner") || tq_die "no Debian has PostgreSQL $tq_inner: say 15, 17 or 18"
@@ -144,14 +164,13 @@ tq_chroot() {
 	tq_tmpdir
 	chmod 755 "$TQ_TMP"
 	root=$TQ_TMP/root
-	tq_bootstrap "$suite" "$root"
-	before=$(cksum <"$root/var/lib/dpkg/status")
-	tq_configure "$root" || tq_die "the chroot cannot be written"
-	tq_copy_tree "$root" || tq_die 'the tree could not be copied'
-	tq_enter "$root" /tq/test/check --packages "$@" || return
-	if [ ! -f "$tq_root/.build/chroot-$suite.tar.zst" ] || [ "$before" != "$(cksum <"$root/var/lib/dpkg/status")" ]; then
-		tq_keep_chroot "$suite" "$root"
+	if ! tq_prepare "$suite" "$root" "$@"; then
+		[ -n "$tq_chroot_kept" ] || return 1
+		echo '* once more, because the chroot of the last time may be too old'
+		rm -rf "$root" "$tq_root/.build/chroot-$suite.tar.zst"
+		tq_prepare "$suite" "$root" "$@" || return
 	fi
+	tq_ran=yes
 	tq_enter "$root" /tq/test/check "$@"
 	set -- "$?"
 	tq_keep_inner "$root"

@@ -23,7 +23,7 @@
 tq_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TQ_TMP='' TQ_PG_CONFIG=''
 tq_server=${PG_CONFIG:-}		# pg_config of the server that is copied
-tq_chosen=${TQ_MAJOR:-}			# its major version
+tq_chosen=${TQ_MAJOR:-}			# its major version; test/check --postgres chooses it
 tq_owner=''						# ordinary user, if we are root
 tq_system=''					# root of the system; a test has another one
 tq_job='' tq_job_stop=''		# what tq_run runs, and how it is stopped
