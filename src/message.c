@@ -714,6 +714,9 @@ tq_message_alone(const TqMessage *message, TqReceiver receive, void *arg)
 		error = tq_attempt(receive_alone, &alone);
 		if (error == NULL)
 			return;
+		/* Then it is not the message that is broken. */
+		if (extent == EXTENT_ID)
+			ReThrowError(error);
 		warn_broken(message, alone.address.task, error);
 	}
 }

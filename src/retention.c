@@ -19,8 +19,12 @@
 /* Turns for which messages are kept, of the TQ_PLACES. */
 #define TURNS (TQ_PLACES - 2)
 
-/* Messages that are looked at before a place is emptied. */
-#define LOOK_MAX 1000000
+/*
+ * Messages that a pass looks at before it empties a place: some hundred
+ * milliseconds of the worker, which takes the next pass in a second.
+ */
+#define LOOK_MAX 100000
+#define CALL_LOOK_MAX 1000000 /* of upkeep() */
 
 static TimestampTz
 minus_seconds(TimestampTz t, int seconds)
@@ -85,7 +89,7 @@ warn_of_loss(const char *name, int64 last_id)
 static bool
 warn_losers(int64 last_id, TimestampTz now)
 {
-	int64 look_max = LOOK_MAX;
+	int64 look_max = MyBackendType == B_BG_WORKER ? LOOK_MAX : CALL_LOOK_MAX;
 	int n;
 	int nlosers = 0;
 	bool all = true;

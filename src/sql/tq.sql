@@ -176,7 +176,7 @@ CREATE TYPE tq.progress AS (
 COMMENT ON TYPE tq.progress IS 'row of group_progress(): how far a task group is';
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
-COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange';
+COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is null where it cannot be built';
 CREATE TYPE tq.dependency_result AS (task_id tq.slugid, state text, result jsonb);
 COMMENT ON TYPE tq.dependency_result IS 'row of dependency_results(): what a required task came to';
 CREATE TYPE tq.dead_letter_entry AS (
