@@ -70,7 +70,13 @@ owner_of(Oid procedure)
 	Oid owner;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for function %u", procedure);
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("extension tq was dropped"),
+			 errdetail("Function %u does not exist.", procedure),
+			 errhint(
+				 "Run CREATE EXTENSION tq in this database, and try again.")));
 	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
 	ReleaseSysCache(tuple);
 	return owner;

@@ -7,10 +7,10 @@
  *
  * DROP EXTENSION, and CREATE EXTENSION after it, may come between the moment at
  * which the server finds a function of tq and the moment at which that runs.
- * So each call begins with a lock on one table of the extension, which the
- * transaction keeps.  A DROP locks every table before it drops one, so from
- * there on all of them stay; and by then the session has learned of every DROP
- * before, and has forgotten what it knew of the tables that are gone.
+ * So each call begins with a lock on one table of the extension, in the weakest
+ * mode, which the transaction keeps.  A DROP locks every table before it drops
+ * one, so from there on all of them stay; and by then the session has learned of
+ * every DROP before, and has forgotten what it knew of the tables that are gone.
  */
 #include "plumbing.h"
 
@@ -58,16 +58,15 @@ refuse_dropped(bool is_there)
  * is there again.
  */
 void
-tq_catalog_hold(bool read_only)
+tq_catalog_hold(void)
 {
-	LOCKMODE mode = read_only ? AccessShareLock : RowExclusiveLock;
 	uint64 seen = SharedInvalidMessageCounter;
 	Oid table = find_held_table();
 	Oid now;
 
 	if (!OidIsValid(table))
 		refuse_dropped(false);
-	LockRelationOid(table, mode);
+	LockRelationOid(table, AccessShareLock);
 	held_table = table;
 	if (seen == SharedInvalidMessageCounter)
 		return;

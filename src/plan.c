@@ -95,7 +95,7 @@ tq_plan_open(bool read_only)
 
 	if (!read_only)
 		tq_plan_refuse_read_only();
-	tq_catalog_hold(read_only);
+	tq_catalog_hold();
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	opening = palloc(sizeof(Opening));

@@ -198,7 +198,7 @@ extern bool tq_activation_is_done(void);
 extern void tq_activation_do(void);
 
 /* catalog.c */
-extern void tq_catalog_hold(bool read_only);
+extern void tq_catalog_hold(void);
 extern Oid tq_catalog_held(void);
 extern Oid tq_catalog_slugid_type(void);
 extern Oid tq_catalog_slugid_array_type(void);
