@@ -47,6 +47,7 @@
 #include "message.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "commands/async.h"
 #include "common/md5.h"
 #include "fmgr.h"
@@ -463,23 +464,36 @@ tell_unsent(TqTick *tick, Telling *telling)
 	return Max(n, 1);
 }
 
+/* The transaction by which this process has published last. */
+static FullTransactionId own_xid = {0};
+
+/* Returns a position before which the commit of that tick lies. */
+static XLogRecPtr
+commit_of(const TqTick *tick)
+{
+	if (FullTransactionIdIsValid(own_xid) &&
+		FullTransactionIdEquals(tick->xid, own_xid))
+		return XactLastCommitEnd;
+	return tq_durable_here();
+}
+
 /*
  * Returns up to which tick the synchronous standbys have all; `last` is the last
  * that was committed when this pass began.  The position to wait for is kept
  * until they have come so far, lest it moves away from them on a busy server.
  */
 static int64
-durable_upto(int64 last, int max_ms)
+durable_upto(const TqTick *last, int max_ms)
 {
 	static XLogRecPtr goal = InvalidXLogRecPtr;
 	static int64 goal_id = 0;
 
 	if (!tq_durable_has_standbys())
-		return last;
-	if (goal == InvalidXLogRecPtr || goal_id > last)
+		return last->last_id;
+	if (goal == InvalidXLogRecPtr || goal_id > last->last_id)
 	{
-		goal = tq_durable_here();
-		goal_id = last;
+		goal = commit_of(last);
+		goal_id = last->last_id;
 	}
 	if (!tq_durable_within(goal, max_ms))
 		return 0;
@@ -544,6 +558,7 @@ publish_page(const TqPage *page, TqTick *tick, Telling *telling)
 	telling->later = telling->later || page->n > telling->room;
 	tick->unsent = telling->listened != 0 && telling->later && page->n > 0;
 	tq_tick_insert(tick, telling->listened != 0);
+	own_xid = GetTopFullTransactionId();
 	n = tq_messages_number(page->messages, page->n, tick);
 	if (telling->listened == 0 || telling->later)
 		return;
@@ -647,7 +662,6 @@ tq_deliver_pass(bool *more)
 	TqTick last;
 	TqTick unsent;
 	Telling telling;
-	int64 last_id;
 	int64 published;
 	bool was_unsent;
 	bool has_unsent;
@@ -662,14 +676,13 @@ tq_deliver_pass(bool *more)
 		return 0;
 	}
 	tq_tick_last(&last);
-	last_id = last.last_id;
 	was_unsent = tq_tick_unsent(&unsent);
 	telling.later = was_unsent || tq_durable_has_standbys();
 	published = publish(&last, &telling, &has_others);
 	has_unsent = published > 0 && telling.listened != 0 && telling.later;
 	if (was_unsent)
 		published += tell_all_unsent(&telling,
-									 durable_upto(last_id,
+									 durable_upto(&last,
 												  published > 0 ? 0 : WAIT_MS),
 									 &has_unsent);
 	*more = has_others || has_unsent;
