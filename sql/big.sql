@@ -70,7 +70,7 @@ SELECT pg_temp.brief(tq.status(pg_temp.id('fan')));
 SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id(1));
 SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id(n)) FROM generate_series(1, 10000) n));
 
--- What a call takes in memory at the most, in MB, beyond what the session has taken before
+-- The peak of memory of a call, in MB, above the peak of the session before it
 CREATE FUNCTION pg_temp.peak(statement text, OUT answer text, OUT mb int) LANGUAGE plpgsql AS $$
 BEGIN
 	mb := substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int;

@@ -54,7 +54,7 @@ SELECT run_id, outcome FROM tq.resolve(array_fill(pg_temp.id('narrow'), ARRAY[6]
 SELECT pg_temp.brief(tq.status(pg_temp.id('narrow')));
 SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('narrow'), pg_temp.id('narrow')], '{65536, 0}');
 
--- What was claimed by a transaction that was rolled back is forgotten with it; nobody listens, so that tasks are found by what is remembered
+-- What was claimed by a transaction that was rolled back is forgotten with it; no exchange is bound, so that tasks are found by what is remembered
 SELECT tq.unbind('tq_task_completed', 'task-completed'), tq.unbind('tq_task_group_resolved', 'task-group-resolved');
 BEGIN;
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back'));

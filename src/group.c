@@ -152,7 +152,7 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 }
 
 /*
- * Once sealed, a group keeps the time at which it was; each call tells it
+ * Once sealed, a group keeps the time at which it was; each call announces it
  * (2.7).  The clock is read under the lock: no task of the group is younger.
  */
 void

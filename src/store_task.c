@@ -554,7 +554,7 @@ has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
 
 /*
  * Compare a task with the stored one of its id, byte by byte, its times only if
- * so told.  One that is the same becomes the stored one.  Of one that is not,
+ * asked.  One that is the same becomes the stored one.  Of one that is not,
  * the definitions may still mean the same.
  */
 TqMatch
