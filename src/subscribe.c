@@ -321,10 +321,14 @@ read_range(void *arg)
 static void
 read_slice(Reading *reading, const TqMessage *messages, int n)
 {
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq slice",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(memory);
 	Slice slice = {.reading = reading,
 				   .messages = messages,
 				   .n = n,
-				   .one = AllocSetContextCreate(CurrentMemoryContext,
+				   .one = AllocSetContextCreate(memory,
 												"tq message",
 												ALLOCSET_DEFAULT_SIZES)};
 	bool has_source = tq_attempt(read_source, &slice) == NULL;
@@ -334,7 +338,8 @@ read_slice(Reading *reading, const TqMessage *messages, int n)
 		tq_message_alone(&messages[slice.next++], receive_wanted, reading);
 	if (slice.next > 0)
 		reading->upto = messages[slice.next - 1].id;
-	MemoryContextDelete(slice.one);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(memory);
 }
 
 static void
@@ -406,6 +411,7 @@ read_log(Reading *reading, int64 look_max)
 
 			i += collect(ticks + i, nticks - i, &messages, &n);
 			read_messages(reading, messages, n);
+			pfree(messages);
 			if (reading->left > 0)
 				reading->upto = Max(reading->upto, ticks[i - 1].last_id);
 			CHECK_FOR_INTERRUPTS();
