@@ -118,8 +118,10 @@ may_maintain(void)
 Datum
 tq_upkeep(PG_FUNCTION_ARGS)
 {
-	bool allowed = may_maintain();
+	bool allowed;
 
+	tq_plan_refuse_read_only();
+	allowed = may_maintain();
 	InitMaterializedSRF(fcinfo, 0);
 	tq_upkeep_begin(IsTransactionBlock());
 	for (int step = 0; step < TQ_STEPS; step++)
