@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154	# what it shares with setup.sh and check
 #
 # chroot.sh: test/check for another major version of PostgreSQL, in a chroot of
 # the Debian that has it.  Sourced by test/check, after setup.sh.
@@ -29,6 +30,7 @@ tq_suite() {
 # The mirror of Debian that apt uses here, not that of the security updates.
 tq_mirror() {
 	local origin codename uri
+	# shellcheck disable=SC2016	# for apt to expand
 	while IFS='|' read -r origin codename uri; do
 		[[ $origin != Debian || $codename == *-* ]] || { echo "$uri"; return; }
 	done < <(apt-get indextargets --format '$(ORIGIN)|$(CODENAME)|$(REPO_URI)' 'Created-By: Packages' 'Component: main')
