@@ -15,6 +15,9 @@
 # kernel ends the others and unmounts everything.  No directory of this machine is
 # mounted in the chroot, so that its removal takes nothing with it.
 
+# shellcheck disable=SC2016	# for apt-get and other shells to expand
+# shellcheck disable=SC2034,SC2154	# setup.sh and check share variables with us
+
 tq_inner='' tq_chroot_kept='' tq_ran=''
 
 # tq_suite MAJOR: the Debian that has it.
@@ -55,7 +58,6 @@ tq_jail_env() {
 }
 
 # tq_enter ROOT COMMAND...: runs a command in the chroot.
-# shellcheck disable=SC2016	# for that shell to expand
 tq_enter_script='
 	cd "$1" && mount -t proc proc proc && mount -t tmpfs tmpfs dev/shm &&
 		mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts dev/pts || exit

@@ -489,13 +489,13 @@ tq_cleanup() {
 # ---------------------------------------------------------------------------
 
 # tq_files: the files of the tree, with NUL between: what git knows or would
-# take, or else all.
+# take, or else all that no build or test has made.
 tq_files() {
 	local file
 	{
 		git -c safe.directory='*' -C "$tq_root" ls-files -coz --exclude-standard 2>/dev/null ||
-			(cd "$tq_root" && find . \( -name .git -o -name .build -o -name '*.o' -o -name '*.so' \) \
-				-prune -o -type f -print0)
+			(cd "$tq_root" && find . \( -name .git -o -name .build -o -name '*.o' -o -name '*.so' -o -path ./log \
+				-o -path ./results -o -path ./output_iso -o -path './tmp_check*' \) -prune -o -type f -print0)
 	} | while IFS= read -rd '' file; do
 		[ ! -f "$tq_root/$file" ] || printf '%s\0' "$file"
 	done
