@@ -600,6 +600,7 @@ set_settings(void)
 		{"transaction_timeout", "0"}, /* since 17 */
 		{"deadlock_timeout", "100ms"},
 		{"session_replication_role", "origin"},
+		{"temp_file_limit", "-1"},
 		{"application_name", "tq worker"},
 	};
 
