@@ -76,7 +76,7 @@ tq_catalog_hold(void)
 }
 
 /*
- * The Oid by which a call tells the extension that it holds from an earlier one
+ * The Oid that distinguishes the extension that a call holds from an earlier one
  * that was dropped.
  */
 Oid

@@ -235,7 +235,7 @@ is(wrong(), '', 'nothing is wrong in the tables');
 ok( $node->poll_query_until(
 		$db, q{SELECT sum(messages) >= 20000 AND NOT EXISTS (SELECT FROM tq.message
 			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1))) FROM tq.tick}),
-	'it is told');
+	'all of it is published');
 query(q{
 	CREATE TABLE told (id bigint, exchange text, status jsonb);
 	DO $$
