@@ -167,7 +167,7 @@ ok($small->wait_for_log(qr/${complaint}.*"Three and"/), 'and the other');
 my $size = -s $small->logfile;
 ok($small->wait_for_log($complaint, $size), 'again, while it lasts');
 my $two = enqueue($small, 'two', "deadline => '1 s'");
-$small->safe_psql('one', 'DROP EXTENSION tq');
+$small->safe_psql($_, 'DROP EXTENSION tq') foreach 'Three and', 'one';
 ok(wait_state($small, 'two', $two, 'exception'), 'a worker comes when a process is free');
 $small->stop;
 
