@@ -399,7 +399,7 @@ tq_cancel_task(PG_FUNCTION_ARGS)
 }
 
 /*
- * delete_task(task_id slugid) -> void (api.md): whatever its state is, past its
+ * delete_task(task_id slugid) -> void: whatever the state of the task is, past its
  * deadline too.  A claim of its run is lost: the worker's report is TQ404.
  */
 Datum
