@@ -47,7 +47,8 @@ like($log, qr/DETAIL: .*Those up to \d+ were not acknowledged within tq\.subscri
 like($log, qr/HINT: .*tq\.fetch\(\).*tq\.unsubscribe\(\)/, 'and what to do');
 is($node->safe_psql($db, q{SELECT count(*) FROM tq.subscription_overview WHERE lost_before > acked AND lost_before <= (SELECT min(id) FROM tq.messages())}),
 	2, 'each subscription shows what it has lost: nothing that is there');
-ok($node->safe_psql($db, q{SELECT count(*) FROM tq.fetch('dead')}) > 0, 'and gets what is there');
+# On a slow machine the rest may have been dropped as well.
+create_until('and gets what comes later', q{SELECT count(*) > 0 FROM tq.fetch('dead')});
 $node->safe_psql($db, q{SELECT tq.unsubscribe(name) FROM tq.subscription_overview});
 create_until('without subscriptions the log is kept for tq.message_retention',
 	q{SELECT min(published) BETWEEN now() - interval '2 s' AND now() + interval '1 s' FROM tq.messages()});
