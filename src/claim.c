@@ -1,16 +1,16 @@
 /*
  * claim.c
- *	  Giving pending runs to workers, prolonging their claims, taking runs back
- *	  for later (spec/taskcluster.md 2.8 to 2.10, section 5; spec/policy.md 2, 5).
+ *	  Claims pending runs for workers, prolongs claims, defers runs
+ *	  (doc/spec/taskcluster.md 2.8 to 2.10, section 5; doc/spec/policy.md 2, 5).
  *
- * Room 4.  Decides who gets a run and until when.  claim_work() passes over
- * every run that another session holds; it waits only where a queue or a
- * worker is named for the first time ever by a transaction that has not ended.
- * claim_task(), reclaim_task() and defer_task() wait for the row that they name.
+ * Room 4.  Decides which worker gets a run and until when.  claim_work() skips
+ * every run that another session has locked; it waits only for a transaction
+ * in progress that is inserting the same new queue or worker.  claim_task(),
+ * reclaim_task() and defer_task() wait for the row of the run that they name.
  *
- * A claim reads the clock again when the row is its own, and begins then: so no
- * run is started before its predecessor ended, or before it was scheduled,
- * however long the call has waited.
+ * A claim reads the clock again once it has locked the row, and starts at that
+ * time.  So no run starts before its predecessor ended or before it was
+ * scheduled, however long the call has waited.
  */
 #include "rules.h"
 
@@ -19,10 +19,10 @@
 #define REMEMBER_MS 1000
 
 /*
- * Keep the last claims of a worker: every one while they are few, then at most
- * once a second.  A worker that claims faster would leave an old version of
- * its row at each claim, and all of them in its own way while a long
- * transaction keeps vacuum from them.
+ * Returns whether the recent claims of a worker are to be stored now: at every
+ * claim while there are few, then at most once a second.  A worker that claims
+ * faster would leave a dead version of its row at each claim, and would have
+ * to walk over all of them while a long transaction holds back vacuum.
  */
 static bool
 is_worth_remembering(const TqWorker *worker, TimestampTz now)
@@ -31,6 +31,7 @@ is_worth_remembering(const TqWorker *worker, TimestampTz now)
 		   worker->remembered < tq_clock_add_ms(now, -REMEMBER_MS);
 }
 
+/* Stores these claims as the most recent ones of the worker. */
 static void
 remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
 		 int n, TimestampTz now)
@@ -45,7 +46,7 @@ remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
 	tq_worker_remember(worker->id, tasks, run_ids, n, now);
 }
 
-/* Say that these runs have been started. */
+/* Appends task-running for these runs. */
 static void
 announce(const TqClaimed *claimed, int n, int32 worker)
 {
@@ -66,7 +67,7 @@ announce(const TqClaimed *claimed, int n, int32 worker)
 	tq_publish(messages, n);
 }
 
-/* How long a claim on a run of a task with this policy lasts. */
+/* Returns when a claim that starts now expires, under this policy. */
 static TimestampTz
 end_of_claim(int32 policy, TimestampTz now)
 {
@@ -77,8 +78,8 @@ end_of_claim(int32 policy, TimestampTz now)
 }
 
 /*
- * When a run that is started now has run for too long; 0: never, or not before
- * the deadline.
+ * Returns when a run that starts now reaches its run timeout, or 0 if it never
+ * does, or not before the deadline.
  */
 static TimestampTz
 end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
@@ -90,8 +91,8 @@ end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
 }
 
 /*
- * When to look whether a claim has expired.  A policy may let it last for
- * decades, but after the task's deadline there is nothing to be looked for.
+ * Returns the due time of the claim timer.  A policy may let a claim last for
+ * decades, but after the task's deadline there is no claim left to expire.
  */
 static TimestampTz
 look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
@@ -101,7 +102,7 @@ look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
 	return policy == 0 ? taken_until : Min(taken_until, last);
 }
 
-/* Look at these when their claims end: a row for each of the times. */
+/* Inserts the claim timers of these runs, one row for each due time. */
 static void
 insert_leases(const TqClaimed *claimed, int n)
 {
@@ -131,8 +132,9 @@ insert_leases(const TqClaimed *claimed, int n)
 }
 
 /*
- * When these runs are started, and when their claims end, by their policies.
- * One that was deferred has been started before, and has its timer.
+ * Sets when these runs started and when their claims expire, by their
+ * policies.  A run that was deferred has started before and has its timer
+ * already.
  */
 static void
 set_times(TqClaimed *claimed, int n, TimestampTz now)
@@ -154,7 +156,10 @@ set_times(TqClaimed *claimed, int n, TimestampTz now)
 	tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
 }
 
-/* What has been taken from pending is this worker's: write and tell it. */
+/*
+ * Starts the runs that have been taken from pending for this worker: writes
+ * their rows and claim timers, and appends their messages.
+ */
 static void
 start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 {
@@ -170,8 +175,8 @@ start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 }
 
 /*
- * Note that a worker has been seen, if that was not noted within the last half
- * an hour: what is noted may lag by so much (5.6).
+ * Records that a worker and its queue were active, unless that was recorded
+ * within the last half hour; doc/spec/taskcluster.md 5.6 allows that delay.
  */
 static void
 note_seen(int32 queue, const TqWorker *worker, TimestampTz now)
@@ -183,7 +188,7 @@ note_seen(int32 queue, const TqWorker *worker, TimestampTz now)
 	tq_queue_seen(queue, now, tq_clock_add_ms(now, DAY_MS));
 }
 
-/* A worker has asked for work, and got none. */
+/* Records a worker that asked for work and got none as active. */
 void
 tq_claim_note_seen(const char *queue_name, const char *worker_group,
 				   const char *worker_id, TimestampTz now)
@@ -196,9 +201,9 @@ tq_claim_note_seen(const char *queue_name, const char *worker_group,
 }
 
 /*
- * 2.8: up to max runs of a queue, best first.  If there is none, nothing is
- * written but the names of a queue and a worker that are new: whether the
- * worker is noted as seen is the caller's.
+ * Claims up to max runs of a queue, best first (doc/spec/taskcluster.md 2.8).
+ * If there is none, it writes nothing except the names of a new queue and a
+ * new worker; the caller then decides whether to record the worker as active.
  */
 TqClaim *
 tq_claim_best(const char *queue_name, const char *worker_group,
@@ -230,7 +235,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	return claims;
 }
 
-/* Move the pending run to run, as claimed. */
+/* Moves a pending run to table run, as claimed by this worker. */
 static void
 start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 		  TimestampTz now)
@@ -255,6 +260,10 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 		tq_worker_remember(worker->id, &task->id, &run->run_id, 1, now);
 }
 
+/*
+ * Raises the error that a run cannot be claimed in the present state of its
+ * task.
+ */
 static void
 refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 {
@@ -274,7 +283,10 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 			 "Only the last run can be claimed, while it is pending; tq.claim_work() finds one that can.")));
 }
 
-/* Can the last run be claimed: it waits, and neither until later nor for too long? */
+/*
+ * Returns whether the run is claimable: it is pending, not delayed, and its
+ * pending timeout is not over.
+ */
 static bool
 is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 {
@@ -285,7 +297,10 @@ is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 	return !tq_run_is_overdue(run, tq_policy_get(task->policy), now);
 }
 
-/* A worker may ask again for what claim_task() gave it (3.1, rule 35). */
+/*
+ * Returns whether this worker has the run by claim_task(), so that it may
+ * repeat that call (doc/spec/taskcluster.md 3.1, rule 35).
+ */
 static bool
 is_own_claim(const TqRun *run, int32 worker)
 {
@@ -293,7 +308,10 @@ is_own_claim(const TqRun *run, int32 worker)
 		   run->worker == worker;
 }
 
-/* 2.9: this run; false when the worker is in quarantine. */
+/*
+ * Claims the named run (doc/spec/taskcluster.md 2.9).  Returns false if the
+ * worker is in quarantine.
+ */
 bool
 tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 			 const char *worker_id, TimestampTz now, TqClaim *claim)
@@ -342,9 +360,9 @@ refuse_not_running(const TqTask *task, int run_id, TqState state)
 }
 
 /*
- * Read the row of a run that is running, for its worker; false when it has to
- * be looked at again.  A run that does not exist is said first, then that the
- * deadline has passed, then that the run is not running.
+ * Reads the row of a running run for its worker.  Returns false if the row has
+ * to be read again.  Errors come in this order: the run does not exist, the
+ * deadline has passed, the run is not running.
  */
 static bool
 read_running(TqRunWriter *writer, const TqTask *task, int run_id,
@@ -359,12 +377,15 @@ read_running(TqRunWriter *writer, const TqTask *task, int run_id,
 		tq_refuse_past_deadline(task);
 	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
 		refuse_not_running(task, run_id, run->state);
-	if (!has_row) /* claimed between the two looks */
+	if (!has_row) /* claimed between the two reads */
 		tq_run_writer_renew(writer);
 	return has_row;
 }
 
-/* Prolong the claim on a run, in its row, until it is written as it was read. */
+/*
+ * Prolongs the claim in the row of a run.  Reads the row again until it could
+ * be written as it was read.
+ */
 static void
 extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 {
@@ -382,7 +403,10 @@ extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 	tq_run_writer_end(writer);
 }
 
-/* Take a running run out of its row, which waits for whoever else is at it. */
+/*
+ * Deletes the row of a running run, after waiting for a concurrent transition
+ * of it.
+ */
 static void
 take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 {
@@ -397,9 +421,9 @@ take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 }
 
 /*
- * spec/policy.md 5: a running run waits again, for that long, to be claimed
- * once more.  It keeps its number, its budgets, and the time at which it was
- * started; nothing is used up.
+ * Makes a running run pending again, claimable after the given delay
+ * (doc/spec/policy.md 5).  The run keeps its number, its retry budgets and the
+ * time at which it first started; deferring uses none of them up.
  */
 void
 tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
@@ -430,7 +454,10 @@ tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 	tq_publish(&message, 1);
 }
 
-/* 2.10: the claim lasts from now; it never ends earlier than it did before. */
+/*
+ * Prolongs a claim from now on; it never ends earlier than it did before
+ * (doc/spec/taskcluster.md 2.10).
+ */
 void
 tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 				 TqClaim *claim)
@@ -460,7 +487,10 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 					   .payload = NULL};
 }
 
-/* A worker that claim_work() has seen and that has not been forgotten, or TQ404 (2.16). */
+/*
+ * Returns a worker that has called claim_work() and is not forgotten;
+ * otherwise raises TQ404 (doc/spec/taskcluster.md 2.16).
+ */
 void
 tq_worker_get(const char *queue_name, const char *group, const char *id,
 			  TimestampTz now, TqWorker *worker)

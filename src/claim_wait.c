@@ -1,13 +1,16 @@
 /*
  * claim_wait.c
- *	  A claim that waits when there is nothing to claim (spec/taskcluster.md
- *	  2.8, 5.2).
+ *	  A claim that waits when there is nothing to claim
+ *	  (doc/spec/taskcluster.md 2.8, 5.2).
  *
- * Room 4.  Decides when a claim is tried again, and who is not to be woken.
- * What a try does is in claim.c, how a waiter sleeps and is woken in wait.c.
- * While it waits it holds no transaction id and no row, so that it is in
- * nobody's way, but its statement's snapshot, which keeps vacuum from what
- * has died since: so the wait is short (api_worker.c).
+ * Room 4.  Decides when a claim is tried again, and when a wake-up is handed
+ * on to another session.  claim.c does the claim itself; wait.c lets a session
+ * sleep and wakes it.
+ *
+ * While a session waits it holds no transaction id and no row lock, so it
+ * blocks no other session.  But it holds the snapshot of its statement, which
+ * keeps vacuum from removing newer dead tuples, so the wait is short
+ * (api_worker.c).
  */
 #include "rules.h"
 
@@ -15,14 +18,14 @@
 
 #include "wait.h"
 
-/* A claim on its way. */
+/* A claim in progress. */
 typedef struct Try
 {
 	const char *queue;
 	const char *group;
 	const char *id;
 	int max;
-	bool waits; /* or was called, having waited */
+	bool waits; /* or was woken after an earlier wait */
 	TqWait wait;
 	TqClaim *claims;
 	int found;
@@ -30,10 +33,11 @@ typedef struct Try
 } Try;
 
 /*
- * Before a try of somebody who waits.  A worker in quarantine gets nothing,
- * and what it was called for another can do.  A name is not made known before
- * there is something to claim: whoever else uses it for the first time, be it
- * to create the task that is waited for, would wait for our transaction.
+ * Returns whether a try of a waiting session can find anything.  A worker in
+ * quarantine cannot claim, so its wake-up is handed on to another session.  A
+ * new queue or worker is not inserted before there is something to claim:
+ * another session that uses the same name for the first time, perhaps to
+ * create the very task that is waited for, would wait for this transaction.
  */
 static bool
 may_find(Try *try)
@@ -51,7 +55,7 @@ may_find(Try *try)
 				 : queue != 0 && tq_pending_is_claimable(queue, now);
 }
 
-/* Try once. */
+/* Tries once. */
 static bool
 claim(Try *try)
 {
@@ -66,7 +70,10 @@ claim(Try *try)
 	return try->found > 0;
 }
 
-/* One more try, that leaves nothing in memory if it is in vain. */
+/*
+ * Tries once more.  Resets the memory of the previous try, so that a long wait
+ * needs no more memory than one try.
+ */
 static bool
 claim_again(Try *try, MemoryContext memory)
 {
@@ -80,8 +87,9 @@ claim_again(Try *try, MemoryContext memory)
 }
 
 /*
- * Be where those are looked for who make runs of this queue claimable.  A
- * queue that has no number yet may get one between the look and the try.
+ * Enters the wait queue of this queue, then tries to claim.  A queue that does
+ * not exist yet may be created between the lookup and the try; then it does
+ * both again.
  */
 static bool
 enter_and_claim(Try *try, MemoryContext memory)
@@ -99,7 +107,7 @@ enter_and_claim(Try *try, MemoryContext memory)
 	return false;
 }
 
-/* Sleep and try, until there are runs or the time is over. */
+/* Sleeps and tries until there are runs or the time is over. */
 static void
 claim_in_time(Try *try)
 {
@@ -109,7 +117,10 @@ claim_in_time(Try *try)
 
 	while (!enter_and_claim(try, memory))
 	{
-		/* What it was called for is gone: try once more, in the list again. */
+		/*
+		 * If the session was woken and the run is gone, it enters the wait
+		 * queue and tries once more before it sleeps.
+		 */
 		if (!tq_wait_tried(&try->wait) &&
 			tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) == TQ_WAKEUP_OVER)
 			break;
@@ -117,8 +128,9 @@ claim_in_time(Try *try)
 }
 
 /*
- * 2.8: up to max runs of a queue, best first; if there is none, then as soon
- * as there is, but no later than after wait_ms milliseconds.
+ * Claims up to max runs of a queue, best first.  If there is none, waits until
+ * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
+ * 2.8).
  */
 TqClaim *
 tq_claim_wait(const char *queue, const char *worker_group,

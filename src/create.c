@@ -1,18 +1,21 @@
 /*
  * create.c
- *	  New tasks: one or many, all or none (spec/taskcluster.md 2.1, 2.2).
+ *	  Creates tasks: one or many, all or none (doc/spec/taskcluster.md 2.1, 2.2).
  *
  * Room 4.  Decides in which order the tasks of one call get their ids, what
- * an existing task of the same id means, and what a new task needs written:
- * its definition, edges, a row in unscheduled or a first run, and the timer of
- * its deadline.  What a definition may say is definition.c's, what it depends
- * on depend.c's, groups are group.c's, runs schedule.c's.
+ * an existing task of the same id means, and which rows a new task needs: its
+ * definition, its dependencies, a row in unscheduled or a first run, and the
+ * timer of its deadline.  definition.c decides what a definition may contain,
+ * depend.c what a task waits for, group.c which group it may join, and
+ * schedule.c how its first run becomes pending.
  *
- * Two sessions that create the same task meet at the unique index of task_id:
- * the second waits for the first, then finds the task and compares.  Locks in
- * one call, in this order: queues by name, policies, groups by slug, task_id by
- * slug, then the tasks it depends on.  A task's id is greater than those of the
- * tasks it depends on.
+ * Two sessions that create the same task meet at the unique index on task_id:
+ * the second waits for the first, then finds the task and compares it with its
+ * own.
+ *
+ * One call takes its locks in this order: queues by name, policies, groups by
+ * slug, task_id by slug, then the required tasks.  The id of a task is greater
+ * than the ids of the tasks that it depends on.
  */
 #include "rules.h"
 
@@ -20,6 +23,10 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
+/*
+ * Returns a hash table of the tasks of this call by their task ids.  Raises an
+ * error if two tasks have the same id.
+ */
 static HTAB *
 index_by_slug(const TqTask *tasks, int n)
 {
@@ -57,7 +64,10 @@ index_by_slug(const TqTask *tasks, int n)
 
 /* ---- order ---- */
 
-/* The sibling that a dependency names, or NULL for itself and for strangers. */
+/*
+ * Returns the task of the same call that a dependency names, or NULL if the
+ * dependency is on the task itself or on a task outside of the call.
+ */
 static TqSibling *
 sibling_of(const TqTask *task, int dependency, HTAB *siblings)
 {
@@ -68,7 +78,9 @@ sibling_of(const TqTask *task, int dependency, HTAB *siblings)
 	return hash_search(siblings, slug, HASH_FIND, NULL);
 }
 
-/* Raise the error that names a cycle among the tasks that are still blocked. */
+/*
+ * Raises the error that names a cycle among the tasks that are still blocked.
+ */
 static void
 refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 			 HTAB *siblings)
@@ -78,7 +90,10 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 	int at = start;
 	int first;
 
-	/* Follow blocked dependencies until one comes again; that one is on a cycle. */
+	/*
+	 * Follow blocked dependencies until a task comes up twice: that task is on
+	 * a cycle.  The second round starts there, and so lists the cycle only.
+	 */
 	for (int round = 0; round < 2; round++)
 	{
 		first = at;
@@ -113,8 +128,9 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 }
 
 /*
- * The places of the tasks, required before dependent and otherwise as given
- * (Kahn's algorithm; the edges are kept as lists of dependents).
+ * Returns the indexes of the tasks with each required task before its
+ * dependents, otherwise in the given order.  This is Kahn's algorithm, which
+ * keeps the dependents of each task in a list.
  */
 static int *
 sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
@@ -159,7 +175,7 @@ sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
 
 /* ---- repeats ---- */
 
-/* Names of the keys in which two definitions differ. */
+/* Returns the names of the keys in which two definitions differ. */
 static char *
 differences(Jsonb *a, Jsonb *b)
 {
@@ -196,7 +212,10 @@ differences(Jsonb *a, Jsonb *b)
 	return names.data;
 }
 
-/* The names and the large parts of the new task are those of the stored one. */
+/*
+ * Copies the fixed-size fields of the stored task.  The names and the variable
+ * part of the definition are equal in both.
+ */
 static void
 take_core(TqTask *task, const TqTask *existing)
 {
@@ -214,7 +233,11 @@ take_core(TqTask *task, const TqTask *existing)
 	task->all_resolved = existing->all_resolved;
 }
 
-/* Do the definitions mean the same, though they are not stored alike? */
+/*
+ * Returns true if the stored task has an equal definition although its row
+ * differs; the new task then becomes the stored one.  Returns false if the
+ * task no longer exists.  Raises an error if the definitions differ.
+ */
 static bool
 adopt_equal(TqTask *task, TqRepeat repeat)
 {
@@ -246,7 +269,10 @@ adopt_equal(TqTask *task, TqRepeat repeat)
 	return true;
 }
 
-/* The same, in memory of its own. */
+/*
+ * Like adopt_equal(), in a memory context of its own, so that the memory
+ * needed does not grow with the number of tasks that exist already.
+ */
 static bool
 adopt_equal_in_scratch(TqTask *task, TqRepeat repeat)
 {
@@ -262,10 +288,9 @@ adopt_equal_in_scratch(TqTask *task, TqRepeat repeat)
 }
 
 /*
- * A task of this id exists: it must be the same, and then takes the new one's
- * place.  False when it has been deleted meanwhile; then *stored is NULL, so
- * that the next look is a new one.  What a comparison takes in memory is
- * released after it, however many tasks are repeated.
+ * Replaces the new task by the existing one of the same id, which must be
+ * equal.  Returns false if the existing task has been deleted meanwhile; then
+ * *stored is NULL, so that the next comparison begins a new scan.
  */
 static bool
 adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
@@ -290,7 +315,7 @@ adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
 
 /* ---- writing ---- */
 
-/* Comparisons of two places in an array of tasks, which is the third argument. */
+/* Comparisons of two indexes into an array of tasks, the third argument. */
 
 static const TqTask *
 task_at(const void *tasks, const void *place)
@@ -341,9 +366,9 @@ is_named_after_itself(const TqTask *task)
 /* The tasks of one group in a call. */
 typedef struct Span
 {
-	const TqTask *joining; /* one that is not named after itself, or NULL */
-	TimestampTz latest;    /* when the last of those expires */
-	bool has_own;          /* is the one there that the group is named after */
+	const TqTask *joining; /* one that the group is not named after, or NULL */
+	TimestampTz latest;    /* latest expiry of those */
+	bool has_own;          /* is the task of that name among them */
 } Span;
 
 static void
@@ -377,15 +402,18 @@ add_to_span(Span *span, const TqTask *task)
 /* How the groups of a call are locked. */
 typedef enum GroupLocks
 {
-	LOCKS_NONE, /* there is no need */
-	LOCKS_EACH, /* each of them */
-	LOCKS_HELD  /* all at once, by now */
+	LOCKS_NONE, /* no lock is needed */
+	LOCKS_EACH, /* one lock a group */
+	LOCKS_HELD  /* one lock for all groups, already held */
 } GroupLocks;
 
 /*
- * Lock all groups at once if these are very many (store_group.c).  The groups
- * of tasks that are named after themselves are locked only where others of the
- * call join groups: two such calls could else wait for each other's tasks.
+ * Takes one lock for all groups if the call joins very many (store_group.c);
+ * otherwise returns whether the groups have to be locked one by one.
+ *
+ * A group whose only new task is the one that it is named after needs a lock
+ * only if the call joins other groups: without the lock, two such calls could
+ * each wait for the task of the other.
  */
 static GroupLocks
 lock_groups(const TqTask *tasks, const int *places, int n)
@@ -412,7 +440,10 @@ lock_groups(const TqTask *tasks, const int *places, int n)
 	return tq_groups_lock_to_join(joined, own) ? LOCKS_HELD : LOCKS_EACH;
 }
 
-/* Join each group once, for all its tasks in this call, in order of the groups. */
+/*
+ * Locks and joins the groups of these tasks, in order of their slugs and each
+ * once for all its tasks in this call.
+ */
 static void
 join_groups(TqTask *tasks, int n)
 {
@@ -450,7 +481,10 @@ compare_queue(const void *a, const void *b, void *tasks)
 				  task_at(tasks, b)->queue_name);
 }
 
-/* In order of their names, as a new one may have to be waited for. */
+/*
+ * Looks up or inserts the queues, in order of their names, because a session
+ * that inserts a queue waits for another that is inserting the same one.
+ */
 static void
 intern_queues(TqTask *tasks, int n)
 {
@@ -473,7 +507,10 @@ compare_policy(const void *a, const void *b, void *tasks)
 	return memcmp(x, y, VARSIZE(x));
 }
 
-/* In one order in all calls, for the same reason. */
+/*
+ * Looks up or inserts the policies, in an order that is the same in every
+ * call, for the same reason.
+ */
 static void
 intern_policies(TqTask *tasks, int n)
 {
@@ -495,8 +532,10 @@ intern_policies(TqTask *tasks, int n)
 }
 
 /*
- * What is pending at once has its total time from now on, which is written
- * with it (schedule.c does so for the others).
+ * Sets the effective deadline of those tasks that are pending from their
+ * creation and have a total timeout, which starts now.  The deadline is then
+ * written with the task.  For tasks that become pending later schedule.c
+ * updates it.
  */
 static void
 set_due(TqTask *tasks, int n, TimestampTz now)
@@ -514,9 +553,10 @@ set_due(TqTask *tasks, int n, TimestampTz now)
 }
 
 /*
- * Insert definitions in order of task_id, so that two calls cannot deadlock.
- * One that exists takes the new one's place; one that is deleted before it
- * could be read is inserted after all.
+ * Inserts the definitions, in order of task_id, so that two calls cannot
+ * deadlock, and returns how many were new.  A task that exists already
+ * replaces the given one; if it is deleted before it could be read, the given
+ * one is inserted after all.
  */
 static int64
 insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
@@ -540,7 +580,10 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
 		sibling->is_new = is_new[i];
-		/* Of an id that is just drawn nobody knows. */
+		/*
+		 * No other session can know an id that this call has just generated,
+		 * so such a task needs no check of its group.
+		 */
 		if (is_named_after_itself(task) && !task->has_own_id)
 			sorted[own++] = task;
 		created += is_new[i];
@@ -551,7 +594,10 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 	return created;
 }
 
-/* Dependencies, and the place of each new task: unscheduled or pending. */
+/*
+ * Writes the dependencies of each new task, and its row in unscheduled or its
+ * pending run.
+ */
 static void
 place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
 			TimestampTz now)
@@ -576,7 +622,10 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
 	tq_schedule_first(pending, true, npending, now);
 }
 
-/* One timer for the new tasks of each deadline, of those that hold by now. */
+/*
+ * Writes one timer for the new tasks of each effective deadline, or several if
+ * there are more tasks than one timer holds.
+ */
 static void
 set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 {
@@ -604,7 +653,10 @@ set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 	}
 }
 
-/* Those of the tasks that existed and whose first run waits are pending, too. */
+/*
+ * Marks those existing tasks whose first run is still pending, so that
+ * task-pending is appended again for them.
+ */
 static void
 look_for_pending(const TqTask *tasks, int n, HTAB *siblings)
 {
@@ -631,8 +683,9 @@ look_for_pending(const TqTask *tasks, int n, HTAB *siblings)
 }
 
 /*
- * Say what was created, and what is pending, also to those who create the same
- * task again.
+ * Appends task-defined and, for pending tasks, task-pending.  Tasks that
+ * existed already get their messages again, because a client that repeats a
+ * call may not know the outcome of the first one.
  */
 static void
 announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
@@ -658,8 +711,8 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
 }
 
 /*
- * Create these tasks, which have been read but not checked against the clock.
- * On return each has its id and is as it is stored.  Returns how many are new.
+ * Creates tasks that have been parsed but not checked against the clock, and
+ * returns how many are new.  On return each task has its id and is as stored.
  */
 int64
 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)

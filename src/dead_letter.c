@@ -1,16 +1,16 @@
 /*
  * dead_letter.c
- *	  Tasks that failed for good: kept as dead letters, and tried again.
+ *	  Dead letters: finally failed tasks, kept and redriven.
  *
- * Room 4.  Follows spec/policy.md 2 and 10.13.  Decides what a letter holds,
- * and what a redrive is: a rerun of the task while its deadline is not over,
- * else a new task.  Which ends write a letter is resolve.c's; that a rerun
- * takes it away is lifecycle.c's.
+ * Room 4.  Follows doc/spec/policy.md 2 and 10.13.  Decides what a dead letter
+ * contains, and how a redrive runs the task again: as a rerun before the
+ * task's deadline, otherwise as a new task.  resolve.c decides which ends
+ * write a dead letter; lifecycle.c deletes it when the task is rerun.
  *
- * Order of locks: the row in which a task stands, then its letter; of a task
- * that has expired, or been followed by another of the same id, the letter
- * alone.  tq_dead_letters_redrive() waits for neither, so that sessions can
- * share a queue's letters.
+ * Order of locks: the row with the location of a task, then its dead letter.
+ * If the task has expired, or another task of the same id has followed, only
+ * the dead letter is locked.  tq_dead_letters_redrive() waits for neither
+ * lock, so that several sessions can redrive the letters of one queue.
  */
 #include "rules.h"
 
@@ -21,9 +21,10 @@
 
 /* ---- writing ---- */
 
-/* So many definitions, which may be large, are in memory at a time. */
+/* Definitions may be large, so only this many are in memory at a time. */
 #define LETTERS_AT_ONCE 100
 
+/* Writes the dead letter of a task, from its definition and its runs. */
 static void
 write_letter(const TqTask *task, TimestampTz now)
 {
@@ -41,7 +42,10 @@ write_letter(const TqTask *task, TimestampTz now)
 	tq_dead_letter_insert(&letter);
 }
 
-/* A definition is found whole by task id, which need not be known yet. */
+/*
+ * Writes some dead letters.  The tasks may be known by their internal ids
+ * only, while whole definitions are looked up by task id.
+ */
 static void
 write_some(const TqTask *tasks, int n, TimestampTz now)
 {
@@ -60,9 +64,10 @@ write_some(const TqTask *tasks, int n, TimestampTz now)
 }
 
 /*
- * These tasks, which may be known by nothing but their ids, have just become
- * final by these runs: write a letter for each, in the place of an earlier one
- * of the same task.  Their rows are locked, and written.
+ * Writes a dead letter for each of these tasks, which have just been finally
+ * resolved by these runs, in place of an earlier letter of the same task.  The
+ * tasks may be known by their internal ids only; their rows are locked and
+ * written.
  */
 void
 tq_dead_letters_write(const TqRun *runs, const TqTask *tasks, int n,
@@ -86,18 +91,18 @@ tq_dead_letters_write(const TqRun *runs, const TqTask *tasks, int n,
 	MemoryContextDelete(scratch);
 }
 
-/* ---- a letter that is held ---- */
+/* ---- a locked dead letter ---- */
 
 typedef struct Dead
 {
 	TqDeadLetter letter;
-	TqTask *task; /* NULL: it is gone */
+	TqTask *task; /* NULL: it no longer exists */
 	TqRun last;   /* of the task */
 } Dead;
 
 /*
- * Hold a dead task and its letter; false when there is no letter or, under
- * TQ_LOCK_SKIP, when another session has its hand on one of them.
+ * Locks a dead task and its letter.  Returns false if there is no letter or,
+ * under TQ_LOCK_SKIP, if another session has one of them locked.
  */
 static bool
 hold(const TqSlug *task_id, TqLock mode, Dead *dead)
@@ -108,7 +113,7 @@ hold(const TqSlug *task_id, TqLock mode, Dead *dead)
 	{
 		if (mode == TQ_LOCK_SKIP)
 			return false;
-		task = NULL; /* it has expired just now */
+		task = NULL; /* it has just expired */
 	}
 	if (!tq_dead_letter_lock(task_id, mode, &dead->letter))
 		return false;
@@ -116,6 +121,7 @@ hold(const TqSlug *task_id, TqLock mode, Dead *dead)
 	return true;
 }
 
+/* Locks a dead task and its letter, or raises TQ404. */
 static void
 hold_or_refuse(const TqSlug *task_id, Dead *dead)
 {
@@ -129,6 +135,7 @@ hold_or_refuse(const TqSlug *task_id, Dead *dead)
 			 errhint("tq.list_dead_letters() shows those of a queue.")));
 }
 
+/* Deletes a dead letter without running its task again. */
 void
 tq_dead_letter_discard(const TqSlug *task_id)
 {
@@ -140,7 +147,10 @@ tq_dead_letter_discard(const TqSlug *task_id)
 
 /* ---- a new task for a dead one ---- */
 
-/* Was a task never made pending?  Then its one run was born resolved. */
+/*
+ * Returns whether a task was never pending: its only run was resolved at its
+ * creation.
+ */
 static bool
 never_ran(const Jsonb *runs)
 {
@@ -161,7 +171,7 @@ never_ran(const Jsonb *runs)
 				  tq_created_name(TQ_CREATED_EXCEPTION)) == 0;
 }
 
-/* extra, with the id of the task that this one comes from. */
+/* Returns extra with redriveOf, the id of the task that this one repeats. */
 static Jsonb *
 extra_with_origin(Jsonb *extra, const TqSlug *origin)
 {
@@ -178,6 +188,7 @@ extra_with_origin(Jsonb *extra, const TqSlug *origin)
 											  JsonbPGetDatum(link)));
 }
 
+/* Shifts the times of a definition so that the task is created now. */
 static void
 shift_times(TqTask *task, TimestampTz now)
 {
@@ -185,18 +196,20 @@ shift_times(TqTask *task, TimestampTz now)
 
 	task->created = now;
 	task->deadline += shift;
-	/* Nothing expires after the latest time; what expired then still does. */
+	/* Times are capped at the latest one that can be shown. */
 	task->expires = Min(task->expires + shift, tq_clock_latest());
 }
 
 /*
- * The definition of a dead task, as of now and under a new id.  Delay, retries
- * and policy are as defined, and so is the group, be it the dead task's own.
- * What the dead task depended on is asked for once more only if it never ran:
- * if it ran, that was met, or waived by schedule_task() or rerun_task(), and
- * may have expired since.  A dependency is not followed to the task that it may
- * have been redriven as, nor are dependents of the dead task: they wait for
- * that one by its id.
+ * Returns the definition of a dead task under a new id, with its times shifted
+ * to now.  Delay, retries, policy and group are as defined; the group may be
+ * the one named after the dead task.
+ *
+ * Dependencies are kept only if the dead task never ran: if it ran, they were
+ * met, or waived by schedule_task() or rerun_task(), and the required tasks
+ * may have expired since.  A dependency is not replaced by the task that a
+ * required task was redriven as.  Dependents of the dead task are not changed
+ * either: they wait for its id.
  */
 static TqTask
 renewed(const TqDeadLetter *letter, TimestampTz now)
@@ -219,7 +232,10 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	return task;
 }
 
-/* Put a new task in the place of each of these letters, which are held. */
+/*
+ * Creates a new task for each of these locked letters, and deletes the
+ * letters.
+ */
 static TqTask *
 renew(const TqDeadLetter *letters, int n, TimestampTz now)
 {
@@ -236,7 +252,7 @@ renew(const TqDeadLetter *letters, int n, TimestampTz now)
 
 /* ---- redrive() ---- */
 
-/* At its deadline a task can be rerun no more. */
+/* Returns whether the dead task still exists and is before its deadline. */
 static bool
 can_be_rerun(const Dead *dead, TimestampTz now)
 {
@@ -250,7 +266,7 @@ rerun(const Dead *dead, TimestampTz now)
 	tq_lifecycle_rerun(dead->task, now);
 }
 
-/* Try a dead task again; returns the task that is to run. */
+/* Redrives a dead task; returns the task that is going to run. */
 TqTask *
 tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 {
@@ -265,17 +281,17 @@ tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 
 /* ---- redrive_queue() ---- */
 
-/* When so many were refused, the rest is left to another call. */
+/* After this many refusals the rest is left to another call. */
 #define REFUSALS_MAX 1000
 
-/* A redrive of many. */
+/* The state of a redrive of many letters. */
 typedef struct Redrive
 {
 	int32 queue;
 	TimestampTz now;
-	TqDeadLetter last;     /* of those that were looked at */
+	TqDeadLetter last;     /* last letter that was read */
 	bool more;             /* there may be others */
-	TqDeadLetter *renewed; /* held, and to become new tasks */
+	TqDeadLetter *renewed; /* locked letters that become new tasks */
 	int nrenewed;
 	int done;
 	int refused;
@@ -294,9 +310,10 @@ note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
 }
 
 /*
- * Go on with one letter, unless somebody else does.  One that was written anew
- * since we looked stands at a later place, where it will be come by; else it
- * might be taken twice.
+ * Redrives or collects one letter, unless another session has it locked.  A
+ * letter that was written again since it was read has a higher sequence number
+ * and comes up again there; it is left out here so that it is not redriven
+ * twice.
  */
 static void
 take(Redrive *redrive, const TqDeadLetter *seen)
@@ -320,8 +337,8 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 }
 
 /*
- * Take letters by age until there are as many as are wanted: reruns wait for
- * nobody, and are made at once; the other letters are collected.
+ * Reads letters by age until as many as wanted are found.  Reruns wait for no
+ * lock and are done at once; the other letters are collected.
  */
 static void
 take_some(Redrive *redrive, int wanted)
@@ -353,7 +370,7 @@ is_refusal(int sqlerrcode)
 		   sqlerrcode == ERRCODE_TQ_CONFLICT;
 }
 
-/* Letters that are renewed together. */
+/* Letters that become new tasks together. */
 typedef struct Renewal
 {
 	const TqDeadLetter *letters;
@@ -370,8 +387,8 @@ run_renewal(void *arg)
 }
 
 /*
- * Renew these letters, all or none; NULL if it was done, else what the rule
- * said that refuses one of them.
+ * Creates new tasks for these letters, all or none.  Returns NULL on success,
+ * otherwise the message of the error that refused one of them.
  */
 static const char *
 try_to_renew(const TqDeadLetter *letters, int n, TimestampTz now)
@@ -385,9 +402,10 @@ try_to_renew(const TqDeadLetter *letters, int n, TimestampTz now)
 }
 
 /*
- * Renew these letters but for those that a rule refuses, as the task's group is
- * sealed or what it depends on has expired.  All at once, for tq_create() gives
- * the order of locks; if that is refused, by halves.
+ * Creates new tasks for these letters, except for those that are refused, for
+ * example because the group is sealed or a required task has expired.  All are
+ * tried in one call, because tq_create() then takes its locks in order; if
+ * that is refused, by halves.
  */
 static void
 renew_allowed(Redrive *redrive, const TqDeadLetter *letters, int n)
@@ -408,6 +426,7 @@ renew_allowed(Redrive *redrive, const TqDeadLetter *letters, int n)
 	}
 }
 
+/* Warns about the letters that could not be redriven. */
 static void
 tell_refusals(const Redrive *redrive)
 {
@@ -426,9 +445,9 @@ tell_refusals(const Redrive *redrive)
 }
 
 /*
- * Redrive up to so many letters of a queue, the oldest first; returns how
- * many.  What others hold is passed over.  What a rule refuses keeps its letter
- * and is told of, and does not keep the later ones from their turn.
+ * Redrives up to max letters of a queue, the oldest first, and returns how
+ * many.  Locked letters are skipped.  A refused letter is kept and counted in
+ * a warning, and does not hold up later ones.
  */
 int64
 tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)

@@ -1,45 +1,50 @@
 /*
  * depend.c
- *	  Dependencies: what a new task waits for, and what an end sets free.
+ *	  Dependencies: what a new task waits for, and what the end of a task
+ *	  releases.
  *
- * Room 4.  Follows spec/taskcluster.md section 4.  An edge is met by the first
- * run of the required task, from the edge's from_run on, that is completed, or
- * under all-resolved finally resolved; nothing is stored when that happens but
- * the dependent's smaller number of unmet edges.  A run that ends without
- * success counts as completed where the policy of its task tolerates or
- * forgives it (spec/policy.md 2, 8 C10).
+ * Room 4.  Follows doc/spec/taskcluster.md section 4.  A dependency is met by
+ * the first run of the required task, from the dependency's from_run on, that
+ * is completed, or under all-resolved finally resolved.  Nothing is stored
+ * when a dependency is met, except that the dependency counter of the
+ * dependent decreases.  A run that ends without success counts as completed if
+ * the policy of its task tolerates or forgives it (doc/spec/policy.md 2, 8
+ * C10).
  *
- * Why no end is missed:
- *	- A new task locks, shared, the row in which each unmet required task
- *	  stands, before it counts that task as unmet.  Whoever ends a required
- *	  task holds that row locked for update, and looks for edges afterwards,
- *	  with a new snapshot.  So either the new task waits and then sees the end,
- *	  or the end waits and then sees the new edge.
- *	- The last two required tasks of one dependent: both write the dependent's
- *	  row in unscheduled, so the second waits for the first and reads again.
+ * Why no end of a required task is missed:
+ *	- Before a session counts a required task as unmet, it locks the row that
+ *	  holds the location of that task, in share mode.  A session that ends a
+ *	  required task holds that row locked for update, and looks for dependents
+ *	  afterwards, with a new snapshot.  So either the creating session waits and
+ *	  then sees the end, or the ending session waits and then sees the new
+ *	  dependency.
+ *	- When the last two required tasks of one dependent end concurrently, both
+ *	  sessions write the dependent's row in unscheduled, so the second waits for
+ *	  the first and reads the row again.
  *
- * Order of locks inside one call: rows of pending, delayed and run by task id,
- * then rows of unscheduled by task id.  A dependent's id is greater than those
- * of what it depends on, so this is also the order of the graph; but for a
- * dependent that had its id, and then waited while what it depends on was
- * being created.  There the server may find a deadlock, and end one session.
+ * Order of locks in one call: rows of pending, delayed and run by task id,
+ * then rows of unscheduled by task id.  The id of a dependent is greater than
+ * the ids of its required tasks, so this is also the order of the graph.  The
+ * one exception is a dependent whose session drew its id and then waited until
+ * another session had created a required task.  There a deadlock is possible;
+ * the server detects it and ends one transaction.
  */
 #include "rules.h"
 
-/* A task that new ones require and that is not made by the same call. */
+/* A required task that is not created by the same call. */
 typedef struct Stranger
 {
 	TqSlug task_id;
-	int64 id; /* 0: there is none */
+	int64 id; /* 0: it does not exist */
 	TimestampTz expires;
 	int32 policy;
-	bool is_locked; /* run tells where it stands, and will stand */
+	bool is_locked; /* run is set, and locked unless completed */
 	TqRun run;
 } Stranger;
 
 /* ---- new tasks ---- */
 
-/* Is this dependency of a new task made by the same call? */
+/* Returns the task if it is created by the same call, else NULL. */
 static TqSibling *
 new_sibling(const TqSlug *slug, HTAB *siblings)
 {
@@ -48,7 +53,10 @@ new_sibling(const TqSlug *slug, HTAB *siblings)
 	return sibling != NULL && sibling->is_new ? sibling : NULL;
 }
 
-/* Every stranger that these tasks name, each once. */
+/*
+ * Collects the required tasks that are not created by the same call, each
+ * once.
+ */
 static HTAB *
 collect_strangers(const TqTask *tasks, int n, HTAB *siblings)
 {
@@ -80,7 +88,7 @@ collect_strangers(const TqTask *tasks, int n, HTAB *siblings)
 	return strangers;
 }
 
-/* Find the strangers; returns those that exist, in order of their ids. */
+/* Looks up these required tasks and returns those that exist. */
 static Stranger **
 find_strangers(HTAB *strangers, int *found)
 {
@@ -120,9 +128,10 @@ compare_strangers(const void *a, const void *b)
 }
 
 /*
- * Lock the strangers where they stand, leaving out those in unscheduled if so
- * told, which are for a second pass.  A completed one needs no lock: whatever
- * comes after, new tasks may count it as met.
+ * Locks each required task in the row that holds its location.  Without
+ * unscheduled_too it leaves out tasks in unscheduled, which are locked in a
+ * second pass, as the order of locks demands.  A completed task needs no lock:
+ * a new task may count it as met whatever happens to it afterwards.
  */
 static void
 lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
@@ -142,16 +151,16 @@ lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
 			is_there &&
 			(stranger->run.state == TQ_STATE_COMPLETED ||
 			 tq_run_lock(stranger->id, TQ_LOCK_SHARE, &stranger->run));
-		/* It has been deleted since it was found. */
+		/* The task has been deleted since it was found. */
 		if (!stranger->is_locked)
 			stranger->id = 0;
 	}
 }
 
 /*
- * Find and lock all that these new tasks require, for tq_depend_track(); NULL
- * when that is nothing.  Once
- * for all of them, so that the order of locks is the same in every call.
+ * Finds and locks all tasks that these new tasks require, for
+ * tq_depend_track(); returns NULL if there is none.  One call does it for all
+ * new tasks, so that the order of locks is always the same.
  */
 HTAB *
 tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
@@ -173,7 +182,10 @@ tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
 	return strangers;
 }
 
-/* Every required task must exist, and live as long as it may be waited for (4.2). */
+/*
+ * Raises an error unless every required task exists and does not expire before
+ * the deadline of the new task (doc/spec/taskcluster.md 4.2).
+ */
 static void
 check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
 {
@@ -210,7 +222,9 @@ check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
 			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
 }
 
-/* Has this run, which is resolved, met those who want its task completed? */
+/*
+ * Returns whether this run counts as completed for the dependents of its task.
+ */
 static bool
 counts_as_completed(const TqRun *run, int32 policy)
 {
@@ -219,7 +233,11 @@ counts_as_completed(const TqRun *run, int32 policy)
 			tq_policy_tolerates(tq_policy_get(policy), run->reason));
 }
 
-/* What a place says about an edge that is made now: is it met, and if not, by which run. */
+/*
+ * Returns whether a new dependency is met already by the last run of the
+ * required task.  Sets *from_run to the first run that counts for the
+ * dependency.
+ */
 static bool
 judge(const TqRun *run, int32 policy, bool all_resolved, int32 *from_run)
 {
@@ -234,9 +252,9 @@ judge(const TqRun *run, int32 policy, bool all_resolved, int32 *from_run)
 }
 
 /*
- * Write the edges of a new task, and its row in unscheduled if any is not met;
- * returns whether that is so.  All tasks of the call have been inserted, and
- * their strangers prepared.
+ * Writes the dependencies of a new task and, if any is unmet, its row in
+ * unscheduled; returns whether any is unmet.  The caller has inserted all
+ * tasks of the call, and has called tq_depend_prepare().
  */
 bool
 tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
@@ -271,9 +289,9 @@ tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 /* ---- the end of a task ---- */
 
 /*
- * Without waiting for anybody: lock what the end of these tasks may touch in
- * unscheduled, and take the tasks out of the list for which another session is
- * in the way.  Returns how many are left.
+ * Locks, without waiting, the rows of unscheduled that the end of these tasks
+ * may touch.  Removes from the list each task of which another session has a
+ * dependent locked, and returns how many tasks are left.
  */
 static int
 try_lock(int64 *tasks, int n)
@@ -314,9 +332,10 @@ try_lock(int64 *tasks, int n)
 }
 
 /*
- * Let those go, of tasks that are held, that are about to end for good while
- * another session holds a dependent: they are others' then.  is_final[] tells
- * which end so; NULL: all.
+ * Moves to held->others, from the locked tasks, those that are about to be
+ * finally resolved while another session has one of their dependents locked.
+ * is_final[] says which tasks are about to be finally resolved; NULL means
+ * all.
  */
 void
 tq_depend_drop_blocked(TqHeld *held, const bool *is_final)
@@ -349,8 +368,8 @@ tq_depend_drop_blocked(TqHeld *held, const bool *is_final)
 }
 
 /*
- * Which earlier runs have met edges already: the last completed one, and the
- * last that was final, which is one that a rerun follows.
+ * Finds which earlier runs have met dependencies already: the last completed
+ * one and the last final one.  A run is final if it was followed by a rerun.
  */
 static void
 look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
@@ -366,8 +385,8 @@ look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
 }
 
 /*
- * The policy of a task: of one that was completed, its run may not say it
- * (resolve.c reads no more of a task than it needs).
+ * Returns the policy of a task.  The run of a completed task may not have it,
+ * because resolve.c reads no more of a task than it needs.
  */
 static int32
 policy_of(int64 task)
@@ -378,6 +397,10 @@ policy_of(int64 task)
 	return found == 0 ? 0 : core->policy;
 }
 
+/*
+ * Returns, for each of these runs, which dependencies it meets and which were
+ * met by earlier runs of the task.
+ */
 static TqMet *
 what_is_met(const TqRun *finals, int n)
 {
@@ -403,7 +426,7 @@ what_is_met(const TqRun *finals, int n)
 	return met;
 }
 
-/* Make tasks pending that have just left unscheduled. */
+/* Makes those tasks pending that have just left unscheduled. */
 static void
 schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 {
@@ -424,7 +447,7 @@ schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 	tq_publish(messages, count);
 }
 
-/* Those on whose tasks others depend; most have nobody. */
+/* Returns the runs of those tasks that have dependents; most have none. */
 static TqRun *
 those_required(const TqRun *finals, int n, int *found)
 {
@@ -445,9 +468,10 @@ those_required(const TqRun *finals, int n, int *found)
 }
 
 /*
- * These runs were the last of their tasks, and their rows are locked and
- * written: count down what waits for them, each dependent once, and schedule
- * what waits for nothing any more, but not past its deadline.
+ * Counts down the dependencies that these final runs meet, each dependent
+ * once, and schedules those dependents that wait for nothing more, unless
+ * their deadline has passed.  The caller has locked and written the rows of
+ * the runs.
  */
 void
 tq_depend_release(const TqRun *finals, int n, TimestampTz now)

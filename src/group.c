@@ -1,10 +1,11 @@
 /*
  * group.c
- *	  Task groups: joining, sealing, cancelling (spec/taskcluster.md 2.6, 2.7,
- *	  4.5; spec/policy.md 2).
+ *	  Task groups: joining, sealing, canceling, resolution
+ *	  (doc/spec/taskcluster.md 2.6, 2.7, 4.5; doc/spec/policy.md 2).
  *
- * Room 4.  Decides who may join a group and when; see store_group.c for the
- * two races and how they are closed.
+ * Room 4.  Decides which tasks may join a group and until when, what a
+ * cancellation covers, and when a group is resolved.  store_group.c describes
+ * the two races and the locks that close them.
  */
 #include "rules.h"
 
@@ -26,7 +27,10 @@ refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 			 "Use the schedulerId of the group, or another taskGroupId.")));
 }
 
-/* A task that wants in must have the group's scheduler, and the group be open. */
+/*
+ * Raises an error unless the task has the schedulerId of the group and the
+ * group is not sealed.
+ */
 static void
 check_member(const TqGroup *group, const char *scheduler_id)
 {
@@ -43,8 +47,9 @@ check_member(const TqGroup *group, const char *scheduler_id)
 }
 
 /*
- * The row of a group, written now if there is none: for the first task that
- * joins, and for a seal.  On entry the caller holds the group's lock.
+ * Returns the row of a group in *group, and inserts it if there is none: for
+ * the first task that joins, and for a seal.  The caller holds the lock of the
+ * group.
  */
 static void
 materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
@@ -58,9 +63,10 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 	if (group->id != 0)
 		return;
 	/*
-	 * Whoever is creating the task of that name waits for this row once it is
-	 * there: so wait for them before.  What is left of a deadlock is the moment
-	 * between this look and the insertion.
+	 * A session that is creating the task that the group is named after waits
+	 * for this row once it is there.  So wait for that session before.  A
+	 * deadlock is then possible only in the moment between this wait and the
+	 * insertion.
 	 */
 	(void) tq_task_wait_for_insert(slug);
 	group->id = tq_group_insert(group);
@@ -78,11 +84,13 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 }
 
 /*
- * The task, which is not the one that the group is named after, joins its
- * group; so do others of the same call, the last of which expires then.  A
- * group that has expired may be deleted just now: then prolonging it, which
- * waits for that, finds nothing, and the group begins again.  On entry the
- * caller holds the group's lock, or that of all groups.
+ * Makes a task join its group, which is not named after it, and returns the id
+ * of the group.  latest_expires is the latest expiry of the tasks of the same
+ * call that join the group.
+ *
+ * A group that has expired may be being deleted concurrently.  Then prolonging
+ * it, which waits for the deletion, finds no row, and the group is inserted
+ * again.  The caller holds the lock of the group, or of all groups.
  */
 int64
 tq_group_join(const TqTask *task, TimestampTz latest_expires)
@@ -102,7 +110,11 @@ tq_group_join(const TqTask *task, TimestampTz latest_expires)
 	return group.id;
 }
 
-/* The task that this group is named after must fit to the row of the group. */
+/*
+ * Raises an error unless the task that a group is named after is compatible
+ * with the row of the group, if it has one; prolongs the group if the task
+ * expires later.
+ */
 static void
 check_own(const TqTask *task)
 {
@@ -116,9 +128,9 @@ check_own(const TqTask *task)
 }
 
 /*
- * These tasks, after which groups are named, have been inserted, or existed:
- * if their groups have rows, which others may be writing just now, they must
- * fit.
+ * Checks these tasks, which have been inserted or existed already, against the
+ * groups that are named after them.  Waits for sessions that are inserting the
+ * rows of these groups.
  */
 void
 tq_groups_check_own(const TqTask *const *tasks, int n)
@@ -138,7 +150,7 @@ tq_groups_check_own(const TqTask *const *tasks, int n)
 	}
 }
 
-/* TQ404 when there is no such group. */
+/* Returns a group, or raises TQ404. */
 void
 tq_group_get(const TqSlug *slug, TqGroup *group)
 {
@@ -152,8 +164,9 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 }
 
 /*
- * Once sealed, a group keeps the time at which it was; each call announces it
- * (2.7).  The clock is read under the lock: no task of the group is younger.
+ * Seals a group.  A sealed group keeps the time at which it was sealed; each
+ * call appends the message again (doc/spec/taskcluster.md 2.7).  The clock is
+ * read under the lock, so no task of the group was created later.
  */
 void
 tq_group_seal(const TqSlug *slug, TqGroup *group)
@@ -167,7 +180,10 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 	materialize(slug, group->scheduler_id, group->expires, group);
 	if (group->sealed == 0)
 	{
-		/* The task of its name takes no lock: it is let in, or sees the seal. */
+		/*
+		 * A session that creates the task that the group is named after takes
+		 * no lock: its task is admitted, or it sees the seal.
+		 */
 		(void) tq_task_wait_for_insert(slug);
 		tq_group_set_sealed(group->id, tq_clock_now());
 		(void) tq_task_wait_for_insert(slug);
@@ -177,7 +193,10 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 	tq_publish(&message, 1);
 }
 
-/* A group that is being canceled: its unresolved tasks, and those that we hold. */
+/*
+ * The unresolved tasks of a group that is being canceled, and those locked so
+ * far.
+ */
 typedef struct Cancel
 {
 	TqTask *tasks;
@@ -188,7 +207,10 @@ typedef struct Cancel
 	int nlocked;
 } Cancel;
 
-/* Lock what can be canceled, in the order that depend.c gives. */
+/*
+ * Locks the tasks that can be canceled, in the order of locks that depend.c
+ * gives.
+ */
 static void
 lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 {
@@ -210,7 +232,10 @@ lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 	}
 }
 
-/* Rows of unscheduled that the end of these tasks may touch, theirs included. */
+/*
+ * Locks the rows of unscheduled that the end of these tasks may touch,
+ * including their own.
+ */
 static void
 lock_unscheduled_near(const int64 *ids, int n)
 {
@@ -234,7 +259,10 @@ require_sealed(const TqGroup *group)
 			 errhint("Call tq.seal_task_group() first.")));
 }
 
-/* Cancel every unresolved task of a sealed group (2.6). */
+/*
+ * Cancels every unresolved task of a sealed group (doc/spec/taskcluster.md
+ * 2.6).
+ */
 Jsonb *
 tq_group_cancel(const TqSlug *slug, TimestampTz now)
 {
@@ -264,9 +292,9 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 								cancel.nlocked);
 }
 
-/* ---- groups that a task takes down with it (spec/policy.md 2) ---- */
+/* ---- groups canceled by the failure of a task (doc/spec/policy.md 2) ---- */
 
-/* Let those go that were rerun later than that. */
+/* Leaves out the tasks that were rerun after that time. */
 static void
 drop_rerun(TqHeld *held, TimestampTz canceled)
 {
@@ -282,11 +310,12 @@ drop_rerun(TqHeld *held, TimestampTz canceled)
 }
 
 /*
- * Cancel those of these tasks that are unresolved, without waiting for anybody:
- * what another session holds is left to upkeep, which comes here again.  So
- * there is no order of locks to be kept to, and no deadlock, however many tasks
- * there are and whoever reports on them.  Who reruns a task after the group was
- * canceled wants it to run.
+ * Cancels the unresolved ones of these tasks without waiting for any lock.
+ * Tasks that another session has locked get a timer, and the maintenance
+ * worker tries them again.  So there is no order of locks to keep, and no
+ * deadlock, however many tasks there are and however many sessions report on
+ * them.  A task that was rerun after the group was canceled is meant to run,
+ * and is left alone.
  */
 int64
 tq_group_cancel_held(const int64 *tasks, int n, TimestampTz canceled,
@@ -307,7 +336,10 @@ tq_group_cancel_held(const int64 *tasks, int n, TimestampTz canceled,
 	return held.n;
 }
 
-/* The group of a task of which no names are known. */
+/*
+ * Returns the slug of the group of a task that was loaded without its
+ * group_slug.
+ */
 static TqSlug
 slug_of_group(const TqTask *task)
 {
@@ -329,8 +361,8 @@ compare_slugs(const void *a, const void *b)
 }
 
 /*
- * These tasks have ended so that the rest of their groups is to be canceled,
- * sealed or not; all of it that is there by now.
+ * Cancels the remaining tasks of the groups of these tasks, whether the groups
+ * are sealed or not.  It covers the tasks that exist by now.
  */
 void
 tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now)
@@ -354,7 +386,10 @@ tq_group_cancel_rest(const TqTask *tasks, int n, TimestampTz now)
 	}
 }
 
-/* How a group ended, by the first task that was unsuccessful; NULL while it is active. */
+/*
+ * Returns how a group ended, by its first unsuccessful task, or NULL while it
+ * has unresolved tasks.
+ */
 const char *
 tq_group_outcome(const TqProgress *progress)
 {
@@ -394,8 +429,9 @@ tq_group_outcome(const TqProgress *progress)
 /* ---- task-group-resolved ---- */
 
 /*
- * A task of each group that was looked at last and was not resolved: so a
- * group of many tasks is not walked from its beginning at every resolution.
+ * An unresolved task of a group, found by the last check.  The next check
+ * starts there, so that it need not walk over a large group from its beginning
+ * at every resolution.
  */
 typedef struct Witness
 {
@@ -407,6 +443,10 @@ typedef struct Witness
 
 static HTAB *witnesses = NULL;
 
+/*
+ * Returns the cached witness of a group, whose task is all zeros if the group
+ * is new in the cache.  The cache is dropped when it gets too large.
+ */
 static Witness *
 find_witness(const TqSlug *slug)
 {
@@ -430,9 +470,10 @@ find_witness(const TqSlug *slug)
 }
 
 /*
- * Has every task of the group been resolved once (4.5)?  From the task on
- * that stood against it the last time, and if none does any more, from the
- * beginning, for tasks with lower ids may have been added.
+ * Returns whether every task of the group has been resolved at least once
+ * (doc/spec/taskcluster.md 4.5).  Looks from the last witness on, and if there
+ * is no unresolved task, again from the beginning, because tasks with lower
+ * ids may have been added.
  */
 static bool
 is_resolved(const TqGroup *group)
@@ -461,7 +502,10 @@ resolved_message(int64 task)
 					   .last_run = -1};
 }
 
-/* A group that has a row may change: what is told of it is said now. */
+/*
+ * Appends task-group-resolved for a group with a row.  The row may change
+ * later, so the message is built now.
+ */
 static void
 tell_stored(const TqGroup *group)
 {
@@ -486,10 +530,10 @@ compare_groups(const void *a, const void *b)
 }
 
 /*
- * These tasks have been resolved, and that is committed: tell of those of
- * their groups that have no task left that was never resolved.  The last two
- * tasks of a group cannot both be missed, for whichever is published later is
- * looked at with both committed.
+ * Appends task-group-resolved for those groups of these tasks in which every
+ * task has been resolved.  The transactions that resolved the tasks have
+ * committed.  The last two tasks of a group cannot both be missed, because the
+ * check for the one that is published later sees both commits.
  */
 void
 tq_group_tell_resolved(const int64 *tasks, int n)

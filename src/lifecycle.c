@@ -1,15 +1,18 @@
 /*
  * lifecycle.c
- *	  What is asked of one task from outside: schedule, rerun, skip, cancel.
+ *	  Requests of clients about one task: schedule, rerun, skip, cancel, delete.
  *
- * Room 4.  Follows spec/taskcluster.md 2.3 to 2.5 and spec/policy.md 5.  Each
- * locks the row in which the task stands, asks state.c whether the event is
- * legal there, and makes the transition.  The deadline is looked at first: it
- * never changes but for a task that is scheduled just now by somebody else,
- * and then this call comes before that.
+ * Room 4.  Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md
+ * 5.  Each transition locks the row with the location of the task, asks
+ * state.c whether the event is legal there, and is then written.
+ *
+ * The deadline is checked before the lock is taken.  The only thing that
+ * changes a deadline is that a concurrent session schedules the task; then
+ * this call counts as the earlier of the two.
  */
 #include "rules.h"
 
+/* Raises TQ404 for a task that does not exist. */
 void
 tq_refuse_missing_task(const TqSlug *task_id)
 {
@@ -22,7 +25,7 @@ tq_refuse_missing_task(const TqSlug *task_id)
 			 "Check the task id, and that its transaction was committed.")));
 }
 
-/* The task, or TQ404. */
+/* Returns the task, or raises TQ404. */
 TqTask *
 tq_task_get(const TqSlug *task_id, bool whole)
 {
@@ -34,6 +37,7 @@ tq_task_get(const TqSlug *task_id, bool whole)
 	return task;
 }
 
+/* Raises TQ409 for a task that is past its deadline. */
 void
 tq_refuse_past_deadline(const TqTask *task)
 {
@@ -45,6 +49,7 @@ tq_refuse_past_deadline(const TqTask *task)
 			 errhint("Create a new task.")));
 }
 
+/* Raises TQ404 for a run that does not exist. */
 void
 tq_refuse_missing_run(const TqTask *task, int run_id)
 {
@@ -63,7 +68,10 @@ tq_refuse_missing_run(const TqTask *task, int run_id)
 			 errhint("tq.status() shows the runs of a task.")));
 }
 
-/* Lock the task where it stands; it has just been found, but may expire any time. */
+/*
+ * Locks the row with the location of the task.  The task has just been found,
+ * but may expire at any time.
+ */
 static void
 lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 {
@@ -73,7 +81,10 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 		tq_refuse_missing_task(&task->task_id);
 }
 
-/* Say in which state the task's last run is, for the first time or again. */
+/*
+ * Appends the message for the state of the last run, for the first time or
+ * again.
+ */
 static void
 announce(const TqTask *task, const TqRun *last)
 {
@@ -85,7 +96,10 @@ announce(const TqTask *task, const TqRun *last)
 	tq_publish(&message, 1);
 }
 
-/* Has the task never been pending?  It has no run, or one that was born resolved. */
+/*
+ * Returns whether the task has never been pending: it has no run, or only one
+ * that was resolved at its creation.
+ */
 static bool
 was_never_pending(const TqRun *last)
 {
@@ -94,7 +108,10 @@ was_never_pending(const TqRun *last)
 								  last->created == TQ_CREATED_EXCEPTION));
 }
 
-/* Add a pending run that follows this one, at once, with fresh budgets. */
+/*
+ * Adds a pending run after the last one, with fresh retry budgets and no
+ * delay.
+ */
 static void
 add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 {
@@ -115,7 +132,10 @@ add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 	announce(task, &run);
 }
 
-/* 2.3: whatever its dependencies are. */
+/*
+ * Makes an unscheduled task pending, whatever its dependencies are
+ * (doc/spec/taskcluster.md 2.3).
+ */
 void
 tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 {
@@ -133,10 +153,13 @@ tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 }
 
 /*
- * 2.4: one more run, with fresh budgets as far as the limit of runs allows; if
- * the task was a dead letter, it is none any more.
- * It gets a timer of its own: the task's may have been taken while the task
- * was resolved, when the deadline comes between our look at it and our commit.
+ * Adds one more run, with fresh retry budgets as far as tq.max_runs allows,
+ * and deletes the dead letter of the task if it has one
+ * (doc/spec/taskcluster.md 2.4).
+ *
+ * Inserts another deadline timer.  If the deadline comes between the check and
+ * the commit of this call, the maintenance worker may already have taken the
+ * first timer, and dropped it because the task was resolved.
  */
 void
 tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
@@ -183,7 +206,7 @@ refuse_skip(const TqTask *task, const TqRun *last)
 			 errhint("Only an unscheduled or pending task can be skipped.")));
 }
 
-/* Keep what is to be the result of a task that is skipped. */
+/* Writes the result of a task that is skipped. */
 static void
 write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
 {
@@ -201,7 +224,10 @@ write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
 	last->has_detail = true;
 }
 
-/* spec/policy.md 5: completed without having run, so that dependents go on. */
+/*
+ * Completes a task without running it, so that its dependents can proceed
+ * (doc/spec/policy.md 5).
+ */
 void
 tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 {
@@ -220,7 +246,10 @@ tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 	tq_resolve_runs(&last, task, 1, TQ_RESOLVED_SKIPPED, now);
 }
 
-/* 2.5: never retried, whatever is left. */
+/*
+ * Cancels a task; it is not retried, whatever retries are left
+ * (doc/spec/taskcluster.md 2.5).
+ */
 void
 tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 {
@@ -234,9 +263,10 @@ tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
 }
 
 /*
- * An unresolved task of a group was deleted.  If none is left, the publisher
- * looks at the group by another task of it.  If one is left in another
- * session's eyes, its own end has that effect.
+ * Makes the publisher check the group of an unresolved task that was deleted.
+ * If no unresolved task of the group is left, appends a note that names
+ * another task of it.  If another session still sees an unresolved task, the
+ * end of that task has the same effect.
  */
 static void
 note_group_of_deleted(const TqTask *task)
@@ -261,11 +291,11 @@ note_group_of_deleted(const TqTask *task)
 }
 
 /*
- * Deletes a task whatever its state is, as the expiry of a task does, and with
- * it what maintenance has postponed and its dead letter.  The row in which the
- * task stands is locked first, as for a transition, so that a task that is
- * created just now and depends on this one is either seen here, or does not
- * find it.  That there is no such row does not stop the deletion.
+ * Deletes a task in any state, as its expiry would, together with its dead
+ * letter and its postponed maintenance.  The row with the location of the task
+ * is locked first, as for a transition, so that a concurrently created
+ * dependent either is seen here or does not find the task.  If there is no
+ * such row, the task is deleted nevertheless.
  */
 void
 tq_lifecycle_delete(const TqTask *task)

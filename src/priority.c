@@ -1,19 +1,19 @@
 /*
  * priority.c
- *	  Changing the priority of tasks that are not done (spec/taskcluster.md 2.14).
+ *	  Changes the priority of unresolved tasks (doc/spec/taskcluster.md 2.14).
  *
- * Room 4.  Decides which tasks may get another priority, and says so.  A
- * change holds the row in which the task stands, as every transition does, and
- * only then looks at the task: so two changes of one task exclude each other,
- * and nothing else ever writes to a row of tq.task.  A run that is waiting
- * moves to its new place at once; one that is running is left alone, and its
- * retry gets the new priority (store_pending.c).
+ * Room 4.  Decides which tasks may get another priority, and appends the
+ * messages.  A change locks the row with the location of the task, as every
+ * transition does, and reads the task only then.  So two changes of one task
+ * exclude each other.  A run that is pending or delayed moves to its new
+ * position at once; a running one is left alone, and its retry gets the new
+ * priority (store_pending.c).
  */
 #include "rules.h"
 
 #include "json.h"
 
-/* The number of a priority, or TQ400. */
+/* Returns the number of a priority, or raises TQ400. */
 int
 tq_priority_check(const char *name)
 {
@@ -31,8 +31,9 @@ tq_priority_check(const char *name)
 }
 
 /*
- * Was the task ever resolved for good?  It was if its last run is, or if a
- * rerun follows one that was.  The row in which it stands is locked.
+ * Returns whether the task was ever finally resolved: its last run is
+ * resolved, or one of its runs is a rerun.  The caller holds the lock of the
+ * row with the location of the task.
  */
 static bool
 was_resolved(const TqRun *last)
@@ -79,7 +80,10 @@ refuse_same(const TqTask *task)
 			 errhint("There is nothing to do.")));
 }
 
-/* What task-priority-changed says besides the status (6.1). */
+/*
+ * Returns what task-priority-changed has in addition to the status
+ * (doc/spec/taskcluster.md 6.1).
+ */
 static Jsonb *
 change_json(int from, int to)
 {
@@ -91,7 +95,10 @@ change_json(int from, int to)
 	return tq_json_end(&state);
 }
 
-/* Write the new priority of tasks that are locked, and of their waiting runs. */
+/*
+ * Writes the new priority of locked tasks and of their pending or delayed
+ * runs.
+ */
 static void
 write_priority(const int64 *tasks, int n, int priority)
 {
@@ -99,7 +106,9 @@ write_priority(const int64 *tasks, int n, int priority)
 	tq_tasks_set_priority(tasks, n, priority);
 }
 
-/* Change the priority of one task; returns the task as it is then. */
+/*
+ * Changes the priority of one task; returns the task with the change applied.
+ */
 TqTask *
 tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 {
@@ -132,8 +141,8 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 /* ---- groups ---- */
 
 /*
- * Lock those of these tasks that were never resolved, and are not locked yet,
- * in the order that depend.c gives.
+ * Locks those of these tasks that were never finally resolved and are not
+ * locked yet, in the order of locks that depend.c gives.
  */
 static void
 lock_unresolved(const int64 *ids, bool *is_done, int n, bool unscheduled_too,
@@ -159,7 +168,10 @@ compare_slug(const void *a, const void *b)
 						   &((const TqTask *) b)->task_id);
 }
 
-/* The tasks of a group to be changed, locked, by task id. */
+/*
+ * Locks and returns the tasks of a group that are to change, in order of task
+ * id.
+ */
 static TqTask *
 lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 {
@@ -183,7 +195,10 @@ lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 	return tasks;
 }
 
-/* What a change of a group answers and tells: both begin with the same. */
+/*
+ * Begins the JSON that the result and the message of a change of a group have
+ * in common.
+ */
 static JsonbParseState *
 begin_group_json(const TqGroup *group, int priority, int affected)
 {
@@ -197,7 +212,10 @@ begin_group_json(const TqGroup *group, int priority, int affected)
 	return state;
 }
 
-/* One message for the whole group, also when no task was changed (6.3). */
+/*
+ * Appends one message for the whole group, even if no task has changed
+ * (doc/spec/taskcluster.md 6.3).
+ */
 static void
 announce_group(const TqGroup *group, int priority, int affected)
 {
@@ -211,7 +229,10 @@ announce_group(const TqGroup *group, int priority, int affected)
 	tq_publish(&message, 1);
 }
 
-/* Change every task of a group that was never resolved. */
+/*
+ * Changes the priority of every task of a group that was never finally
+ * resolved.
+ */
 Jsonb *
 tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 {

@@ -1,21 +1,22 @@
 /*
  * resolve.c
- *	  The end of a run: final, or followed by another (spec/taskcluster.md 2.11,
- *	  2.12, 3.2; spec/policy.md 4).
+ *	  The end of a run: final, or followed by another run
+ *	  (doc/spec/taskcluster.md 2.11, 2.12, 3.2; doc/spec/policy.md 4).
  *
- * Room 4.  Every way in which a run ends comes through follow_end(), which
- * asks policy.c: reports of workers, expired claims, timeouts, cancel, skip,
- * deadline.  A report writes the row of the run that it ends, which waits for
- * other transitions of the task as a lock would; the other callers hold the
- * locks of the rows in which the tasks stand.
+ * Room 4.  Every end of a run comes through follow_end(), which asks policy.c:
+ * reports of workers, expired claims, timeouts, cancel, skip, deadline.  A
+ * report writes the row of the run that it ends, and that write waits for
+ * other transitions of the task as a lock would.  The other callers hold the
+ * locks of the rows with the locations of their tasks.
  *
- * A run that ends while it may be retried gets a successor in the same
- * transaction, so a task is never without a place.
+ * A run that ends and is retried gets its successor in the same transaction,
+ * so at every commit a task has exactly one location.
  */
 #include "rules.h"
 
 #include "common/pg_prng.h"
 
+/* Returns the name of an outcome, as report functions return it. */
 const char *
 tq_outcome_name(TqOutcome outcome)
 {
@@ -35,14 +36,18 @@ tq_outcome_name(TqOutcome outcome)
 	return NULL;
 }
 
-/* What follows the ends of one call, collected and then written together. */
+/*
+ * What follows the ends of one call.  It is collected first, then written
+ * together.
+ */
 typedef struct Ending
 {
-	int n;         /* so many there may be of each */
-	TqRun *finals; /* those that no run follows */
+	int n;         /* capacity of each array */
+	TqRun *finals; /* runs that no run follows */
 	int nfinals;
-	TqTask *tasks;   /* of those, where they have a policy; NULL: none has */
-	TqStart *starts; /* the runs that follow the others; NULL: none */
+	TqTask
+		*tasks; /* tasks of those, where they have a policy; NULL: none has */
+	TqStart *starts; /* runs that follow the others; NULL: none */
 	int nstarts;
 	TqMessage *messages;
 	int nmessages;
@@ -57,7 +62,10 @@ begin_ending(Ending *ending, int n)
 	ending->messages = palloc(sizeof(TqMessage) * 2 * Max(n, 1));
 }
 
-/* Say something about a run, while the task's last run is that one. */
+/*
+ * Appends a message about a run.  `last` is the last run of the task at the
+ * time of the message.
+ */
 static void
 tell(Ending *ending, TqExchange exchange, const TqTask *task, int run_id,
 	 const TqRun *last)
@@ -67,9 +75,9 @@ tell(Ending *ending, TqExchange exchange, const TqTask *task, int run_id,
 }
 
 /*
- * A run that another run follows.  If that one is its retry, it is all that is
- * told while it is pending, unless runs that are retried are to be told as
- * well (D-05).
+ * Appends the messages of a run that is followed by another.  When the run is
+ * retried, only the new run is published, and only if it is pending, unless
+ * tq.publish_retried_exceptions is on (doc/spec/taskcluster.md D-05).
  */
 static void
 tell_followed(Ending *ending, const TqTask *task, const TqRun *run,
@@ -83,7 +91,7 @@ tell_followed(Ending *ending, const TqTask *task, const TqRun *run,
 		tell(ending, TQ_EXCHANGE_TASK_PENDING, task, next->run_id, next);
 }
 
-/* The run in its row, as it ends. */
+/* Sets the state, reason and time of the end of a run. */
 static void
 end_row(TqRun *run, TqResolved reason, TimestampTz now)
 {
@@ -92,7 +100,10 @@ end_row(TqRun *run, TqResolved reason, TimestampTz now)
 	run->resolved = now;
 }
 
-/* A policy with the delay that a worker gave in place of its own. */
+/*
+ * Returns the policy with the retry delay that a worker gave in place of its
+ * backoff.
+ */
 static TqPolicy
 delayed_by_worker(const TqPolicy *policy, int64 delay)
 {
@@ -104,7 +115,10 @@ delayed_by_worker(const TqPolicy *policy, int64 delay)
 	return delayed;
 }
 
-/* What the policy of its task says follows a run that ends so. */
+/*
+ * Finds what follows a run that ends for this reason, by the policy of its
+ * task.
+ */
 static void
 find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 		  TimestampTz now, TqNext *next)
@@ -133,7 +147,10 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 					 next);
 }
 
-/* Would this run, whose detail has been read, be its task's last if it ended so now? */
+/*
+ * Returns whether this run would be the last of its task if it ended now for
+ * this reason.  The caller has read the details of the run.
+ */
 static bool
 is_final_by_policy(const TqRun *run, const TqTask *task, TqResolved reason,
 				   TimestampTz now)
@@ -144,6 +161,7 @@ is_final_by_policy(const TqRun *run, const TqTask *task, TqResolved reason,
 	return next.follow == TQ_FOLLOW_NONE;
 }
 
+/* Adds a run that no run follows, and its message. */
 static void
 add_final(Ending *ending, const TqRun *run, const TqTask *task)
 {
@@ -161,6 +179,7 @@ add_final(Ending *ending, const TqRun *run, const TqTask *task)
 	tell(ending, tq_state_exchange(run->state), task, run->run_id, run);
 }
 
+/* Adds the run that follows this one, and the messages of both. */
 static void
 add_start(Ending *ending, const TqRun *run, const TqTask *task,
 		  const TqNext *next, TimestampTz now)
@@ -180,7 +199,10 @@ add_start(Ending *ending, const TqRun *run, const TqTask *task,
 				  .scheduled = now};
 }
 
-/* What follows the end of a run whose row is written; true when a retry does. */
+/*
+ * Adds what follows the end of a run whose row is written.  Returns true if
+ * the run is retried.
+ */
 static bool
 follow_end(Ending *ending, const TqRun *run, const TqTask *task,
 		   TimestampTz now)
@@ -202,7 +224,10 @@ follow_end(Ending *ending, const TqRun *run, const TqTask *task,
 	return false;
 }
 
-/* Tasks that ended without success: their letters, and what becomes of their groups. */
+/*
+ * Writes the dead letters of tasks that ended without success, and cancels the
+ * rest of their groups where their policies say so.
+ */
 static void
 act_on_failures(const Ending *ending, TimestampTz now)
 {
@@ -233,8 +258,9 @@ act_on_failures(const Ending *ending, TimestampTz now)
 }
 
 /*
- * Dependents are set free before a group is canceled: so rows of unscheduled
- * are waited for in their order, and what is canceled waits for nobody.
+ * Writes what follows the ends.  Dependents are released before groups are
+ * canceled: the release waits for locks of rows in unscheduled, and takes them
+ * in their order, while the cancellation skips locked rows and never waits.
  */
 static void
 write_ending(Ending *ending, TimestampTz now)
@@ -256,8 +282,9 @@ write_ending(Ending *ending, TimestampTz now)
 /* ---- reports ---- */
 
 /*
- * Is more to be known of a task that ends so than its number?  Not when its
- * policy has nothing to say and nobody is told.
+ * Returns whether more than the id of a task is needed to resolve it for this
+ * reason.  No more is needed if a completed task has no follow-up by its
+ * policy and its message has no listener.
  */
 static bool
 is_more_needed(TqResolved reason)
@@ -267,9 +294,10 @@ is_more_needed(TqResolved reason)
 }
 
 /*
- * Find the tasks that the reports name.  Of one that this session has claimed
- * the number is known, by which it is found sooner, if it has to be found at
- * all: that its run is there tells that it is.
+ * Finds the tasks that the reports name.  The session caches the ids of tasks
+ * that it has claimed; the lookup by id is faster than by slug, and it is
+ * skipped when no more than the id is needed, because the row of the run
+ * proves that the task exists.
  */
 static void
 find_tasks(TqReport *reports, int n, TqResolved reason)
@@ -291,7 +319,7 @@ find_tasks(TqReport *reports, int n, TqResolved reason)
 		reports[i].task = tasks[i].id == 0 ? NULL : &tasks[i];
 }
 
-/* Of two places in an array of reports, which is the third argument. */
+/* Compares two indexes into an array of reports, the third argument. */
 static int
 compare_place(const void *a, const void *b, void *reports)
 {
@@ -307,7 +335,7 @@ compare_place(const void *a, const void *b, void *reports)
 	return x < y ? -1 : x > y;
 }
 
-/* The order of locks: by task id, then run id. */
+/* Returns the reports in the order of locks: by task id, then by run id. */
 static int *
 places_by_run(TqReport *reports, int n)
 {
@@ -320,9 +348,10 @@ places_by_run(TqReport *reports, int n)
 }
 
 /*
- * A report on a run that is resolved already is a repeat if it says the same
- * and the run is the last one; after an exception one run may follow, after a
- * failure its retry.  Then the same is told again.
+ * Returns whether a report on a resolved run repeats an earlier one: it has
+ * the same reason and the run is the last one.  After an exception one further
+ * run may exist, after a failure only its retry.  For a repeat the same
+ * messages are appended again.
  */
 static bool
 is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
@@ -343,7 +372,10 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	return true;
 }
 
-/* A report on a run that has no row: it is pending, or there is none. */
+/*
+ * Returns the outcome of a report on a run that has no row: the run is
+ * pending, or does not exist.
+ */
 static TqOutcome
 judge_without_row(TqReport *report)
 {
@@ -359,9 +391,9 @@ judge_without_row(TqReport *report)
 }
 
 /*
- * Write the end of a running run, or lock one that is resolved: either way it
- * is as in report->run from here on.  A run that is running is its task's
- * last.
+ * Ends a running run, or locks the row of a resolved one; either way the run
+ * stays as report->run until this transaction ends.  A running run is the last
+ * run of its task.
  */
 static void
 end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
@@ -393,7 +425,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			return;
 	}
 	run->place = TQ_PLACE_NONE;
-	/* The task of a number that was recalled may have expired. */
+	/* The task of a cached id may have expired. */
 	if (report->task->deadline != 0)
 		return;
 	recalled = report->task->id;
@@ -403,7 +435,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 		end_or_lock(report, writer, reason, now);
 }
 
-/* Do two reports, in the order of locks, name the same run? */
+/* Returns whether two reports name the same run. */
 static bool
 is_same_run(const TqReport *a, const TqReport *b)
 {
@@ -412,9 +444,9 @@ is_same_run(const TqReport *a, const TqReport *b)
 }
 
 /*
- * Each run that is named, once, in the order of locks.  A number that was
- * recalled and is no longer the task's is corrected on the way, of one report
- * after the other: so reports are compared by what they were given.
+ * Ends or locks each run that the reports name, once, in the order of locks.
+ * A cached id that is no longer the task's is corrected in one report at a
+ * time, so reports are compared by the task ids and run ids that were given.
  */
 static void
 end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
@@ -448,7 +480,10 @@ has_words(const TqReport *report)
 		   (report->error != NULL || report->result != NULL);
 }
 
-/* Read what a run that has ended has besides; then write what was said of it. */
+/*
+ * Reads the details of a run that has just ended, and writes the error and the
+ * result that the report gave.
+ */
 static void
 look_at_detail(TqReport *report)
 {
@@ -468,8 +503,9 @@ look_at_detail(TqReport *report)
 }
 
 /*
- * What the worker said of the attempts that follow is for the run that comes
- * next: its own row stays as messages have told of it.
+ * Applies the retry delay and the retries left that the worker gave.  They
+ * count for the next run only: the row of the ended run is written already,
+ * and keeps the values that messages have shown.
  */
 static void
 heed_worker(TqReport *report)
@@ -480,6 +516,10 @@ heed_worker(TqReport *report)
 		report->run.retries_left = report->retries_left;
 }
 
+/*
+ * Returns the outcome of a report whose run has been ended or locked, and adds
+ * what follows the end.
+ */
 static TqOutcome
 judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
 {
@@ -505,9 +545,10 @@ judge(TqReport *report, TqResolved reason, TimestampTz now, Ending *ending)
 }
 
 /*
- * Reports by workers, all for one reason.  Each report gets its outcome; those
- * that do not apply change nothing.  The rows are written in the order of
- * locks, what follows in the order of the reports.
+ * Resolves runs by reports of workers, all for the same reason.  Each report
+ * gets its outcome; a report that does not apply changes nothing.  The runs
+ * are ended in the order of locks, their follow-ups are written in the order
+ * of the reports.
  */
 void
 tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
@@ -529,9 +570,12 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 
 /* ---- without a report ---- */
 
-/* ---- tasks that are held, and about to end ---- */
+/* ---- locked tasks that are about to end ---- */
 
-/* Let those go that end for good while another session holds a dependent. */
+/*
+ * Leaves out the tasks that would be finally resolved while another session
+ * has one of their dependents locked.
+ */
 void
 tq_resolve_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
 {
@@ -544,7 +588,10 @@ tq_resolve_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
 	tq_depend_drop_blocked(held, is_final);
 }
 
-/* A task that is past its deadline is for that step. */
+/*
+ * Leaves out the tasks that are past their deadline, which the deadline step
+ * resolves.
+ */
 void
 tq_resolve_drop_overdue(TqHeld *held, TimestampTz now)
 {
@@ -558,7 +605,10 @@ tq_resolve_drop_overdue(TqHeld *held, TimestampTz now)
 	}
 }
 
-/* A task that had no run ends with one that is born resolved (3.3). */
+/*
+ * Gives a task that had no run a run that is resolved at its creation
+ * (doc/spec/taskcluster.md 3.3).
+ */
 static void
 give_birth_resolved(TqRun *run, const TqTask *task, TqResolved reason,
 					TimestampTz now)
@@ -570,10 +620,10 @@ give_birth_resolved(TqRun *run, const TqTask *task, TqResolved reason,
 	run->scheduled = now;
 }
 
-/* What is written of runs that end wherever they stand. */
+/* The rows to write for runs that end in any location. */
 typedef struct Moves
 {
-	int64 *left[TQ_PLACE_RUN + 1]; /* by the place that is left */
+	int64 *left[TQ_PLACE_RUN + 1]; /* by the location that is left */
 	int nleft[TQ_PLACE_RUN + 1];
 	TqRun *moved;
 	int nmoved;
@@ -615,8 +665,8 @@ write_moves(const Moves *moves)
 }
 
 /*
- * End runs from wherever they stand, for a reason that no worker gave; runs and
- * tasks are parallel, and the rows are locked.
+ * Ends runs in any location, for a reason that is not reported by a worker.
+ * Runs and tasks are parallel arrays, and the rows are locked.
  */
 void
 tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,

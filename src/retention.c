@@ -1,27 +1,30 @@
 /*
  * retention.c
- *	  How long messages are kept: turning and emptying the rings.
+ *	  Retention of messages: changing and emptying the segments of the log.
  *
  * Room 4.  Messages are kept for tq.message_retention, and longer, up to
  * tq.subscription_retention, for a subscription that has not acknowledged
- * them.  The place that is written to changes after a fourth of that time, to
- * an empty one; if there is none, it goes on in the present one.  A place is emptied
- * when it is not the present one, does not have the newest tick, holds nothing
- * that is unpublished, and its newest tick is too old.  That is looked at
- * under an exclusive lock, for which nobody is waited: whoever writes into it
- * until then has committed.  It is held until the end of the transaction, so
- * within BEGIN and COMMIT nothing is emptied.
+ * them.  After a fourth of that time, sessions write to the next empty
+ * segment; if there is none, they continue in the current one.
+ *
+ * A segment is emptied if it is not the current one, does not have the newest
+ * tick, has no unpublished message, and its newest tick is too old.  This is
+ * checked under an exclusive lock, which is taken only if it is free: every
+ * session that has written to the segment before has then committed.  The lock
+ * is held until the end of the transaction, so nothing is emptied within BEGIN
+ * and COMMIT.
  */
 #include "message.h"
 
 #include "upkeep.h"
 
-/* Turns for which messages are kept, of the TQ_PLACES. */
+/* Number of the TQ_PLACES segments that hold messages to be kept. */
 #define TURNS (TQ_PLACES - 2)
 
 /*
- * Messages that a pass looks at before it empties a place: some hundred
- * milliseconds of the worker, which takes the next pass in a second.
+ * Messages that a pass reads before it empties a segment: some hundred
+ * milliseconds of the maintenance worker, which starts the next pass a second
+ * later.
  */
 #define LOOK_MAX 100000
 #define CALL_LOOK_MAX 1000000 /* of upkeep() */
@@ -32,7 +35,7 @@ minus_seconds(TimestampTz t, int seconds)
 	return tq_clock_add_ms(t, -INT64CONST(1000) * seconds);
 }
 
-/* Since when messages must be kept. */
+/* Returns the time from which on messages must be kept. */
 TimestampTz
 tq_retention_kept_since(TimestampTz now)
 {
@@ -46,9 +49,10 @@ tq_retention_kept_since(TimestampTz now)
 }
 
 /*
- * Of what has happened before that time, nobody has to be told any more: it
- * has been published, and is no longer kept.  Within BEGIN and COMMIT that
- * cannot be waited for: what is deleted there is not told of any more.
+ * Returns a time before which every message is published and no longer kept,
+ * so that the rows from which messages are built may be deleted.  Within BEGIN
+ * and COMMIT publication cannot be waited for, so there the messages about
+ * deleted tasks may be lost.
  */
 TimestampTz
 tq_retention_told_before(TimestampTz now)
@@ -80,11 +84,10 @@ warn_of_loss(const char *name, int64 last_id)
 }
 
 /*
- * Warns of the subscriptions that lose messages with those up to that id: such
- * that are for them, and not acknowledged.  False when it is too early to drop
- * them: when a subscription is being changed just now, or so many messages have
- * to be looked at, to find none that is for a subscription, that it takes
- * several passes.
+ * Warns about the subscriptions that lose unacknowledged messages with ids up
+ * to last_id.  Returns false if it is too early to drop them: a subscription
+ * is being changed concurrently, or so many messages have to be read, none of
+ * which is for a subscription, that it takes several passes.
  */
 static bool
 warn_losers(int64 last_id, TimestampTz now)
@@ -118,7 +121,7 @@ warn_losers(int64 last_id, TimestampTz now)
 	return all;
 }
 
-/* Is nothing in a place needed any more? */
+/* Returns whether nothing in a segment is needed any more. */
 static bool
 is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
 {
@@ -131,8 +134,8 @@ is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
 }
 
 /*
- * Empty a place, unless there is something in it that is still needed.  That
- * is looked at first without the lock, which is in the way of readers.
+ * Empties a segment unless something in it is still needed; returns whether it
+ * did.  Checks that first without the lock, which blocks readers.
  */
 static bool
 empty_place(int place, const TqTick *last, TimestampTz kept_since,
@@ -150,8 +153,9 @@ empty_place(int place, const TqTick *last, TimestampTz kept_since,
 }
 
 /*
- * Write to the next empty place from now on.  A tick without messages goes
- * there at once, so that the place before does not keep the newest.
+ * Makes the next empty segment the current one.  Writes a tick without
+ * messages there at once, so that the newest tick is not in the previous
+ * segment.
  */
 static void
 turn(int current, const TqTick *last, TimestampTz now)
@@ -173,7 +177,10 @@ turn(int current, const TqTick *last, TimestampTz now)
 	}
 }
 
-/* Turn the ring and empty what is old; returns the number of places emptied. */
+/*
+ * Empties old segments, then changes the current segment if it is time;
+ * returns the number of segments emptied.
+ */
 int64
 tq_retention_pass(TimestampTz now)
 {
@@ -193,7 +200,10 @@ tq_retention_pass(TimestampTz now)
 		if (place != current)
 			emptied += empty_place(place, &last, kept_since, now);
 	}
-	/* Of a publication that goes on the newest tick says where. */
+	/*
+	 * A tick of a publication in progress says where to continue, so stay
+	 * there.
+	 */
 	if (since <= now - (now - kept_since) / TURNS &&
 		last.part_of == (Datum) 0 && !tq_ring_is_empty(current))
 		turn(current, &last, now);

@@ -1,15 +1,16 @@
 /*
  * schedule.c
- *	  How a run becomes pending: at once or later, and what watches it.
+ *	  Makes runs pending: at once or later, with the timers that they need.
  *
- * Room 4.  Every run that is to be pending comes through here: the first of a
- * task, a rerun, a retry, a run that was deferred.  Decides whether it can be
- * claimed now or waits in delayed, what has to be kept of it besides, and when
- * somebody has to look whether it is pending for too long.  Follows
- * spec/policy.md 2, 4 and 10; for a task without a policy and without a delay
- * that is a row in pending and nothing else.
+ * Room 4.  Every run that becomes pending comes through here: the first run of
+ * a task, a rerun, a retry, a deferred run.  Decides whether the run is
+ * claimable now or delayed, which of its data needs a row of its own, and when
+ * its pending timeout is due.  Follows doc/spec/policy.md 2, 4 and 10.  For a
+ * task without a policy and without a delay it writes one row in pending and
+ * nothing else.
  *
- * The caller holds the row in which the task stood, or has just created it.
+ * The caller holds the lock of the row with the task's location, or has just
+ * created the task.
  */
 #include "rules.h"
 
@@ -26,7 +27,10 @@ compare_looks(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Look at these tasks then; those of one time share rows.  0 is never. */
+/*
+ * Inserts timers for these tasks; tasks that are due at the same time share
+ * rows.  A time of 0 means no timer.
+ */
 void
 tq_schedule_at(TqTimer kind, const int64 *tasks, const TimestampTz *due, int n)
 {
@@ -44,7 +48,10 @@ tq_schedule_at(TqTimer kind, const int64 *tasks, const TimestampTz *due, int n)
 
 /* ---- runs ---- */
 
-/* Is there something to be said of a run that its row does not say? */
+/*
+ * Returns whether a run has data that its row in pending or delayed cannot
+ * hold.
+ */
 static bool
 needs_detail(const TqStart *start)
 {
@@ -88,8 +95,9 @@ pending_of(const TqStart *start, bool has_detail)
 }
 
 /*
- * Look whether these are still pending when they no longer should be; after
- * the deadline nobody has to.
+ * Inserts the timers of the pending timeouts.  A timeout that is not before
+ * the task's deadline needs none, because the deadline resolves the task
+ * anyway.
  */
 static void
 watch_pending(const TqStart *starts, int n)
@@ -110,7 +118,7 @@ watch_pending(const TqStart *starts, int n)
 	tq_schedule_at(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
 }
 
-/* What is written of runs that become pending; most are in the first alone. */
+/* The rows to write for runs that become pending; most need only the first. */
 typedef struct Places
 {
 	TqPending *pending;
@@ -119,9 +127,13 @@ typedef struct Places
 	int ndelayed;
 	TqRun *details; /* NULL: none */
 	int ndetails;
-	bool is_watched; /* is any to be pending only so long? */
+	bool is_watched; /* does any run have a pending timeout */
 } Places;
 
+/*
+ * Adds the rows that a run needs: one in pending or delayed, and its details
+ * if it has any.
+ */
 static void
 add_place(Places *places, const TqStart *start, int n, TimestampTz now)
 {
@@ -145,7 +157,7 @@ add_place(Places *places, const TqStart *start, int n, TimestampTz now)
 						 start->budget.pending_until != 0;
 }
 
-/* Make these runs pending, in this order. */
+/* Makes these runs pending, in this order. */
 void
 tq_schedule(const TqStart *starts, int n, TimestampTz now)
 {
@@ -163,8 +175,10 @@ tq_schedule(const TqStart *starts, int n, TimestampTz now)
 /* ---- first runs ---- */
 
 /*
- * The total time of a task begins: its deadline comes earlier, or there will
- * be an alert (spec/policy.md 2).
+ * Starts the total timeout of these tasks: sets an earlier effective deadline,
+ * or inserts the timer of an alert if the policy only alerts
+ * (doc/spec/policy.md 2).  A timeout that ends after the deadline has no
+ * effect.
  */
 void
 tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now)
@@ -204,8 +218,8 @@ tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now)
 }
 
 /*
- * These tasks get their first run.  One that is pending when it is created has
- * its own id as its place in the queue.
+ * Gives these tasks their first run.  A run that is pending from the task's
+ * creation has the task's id as its sequence number in the queue.
  */
 void
 tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,

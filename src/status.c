@@ -1,15 +1,16 @@
 /*
  * status.c
- *	  What is shown of a task: the status structure, its runs, the definition.
+ *	  The JSON of a task: the status structure, its runs, its definition; and
+ *	  that of groups, workers and queues.
  *
- * Room 4.  Decides keys and formats of JSON (spec/taskcluster.md 1.2 to 1.4,
- * 2.7); what is absent is left out, never null.
+ * Room 4.  Decides keys and formats of JSON (doc/spec/taskcluster.md 1.2 to
+ * 1.4, 2.7).  What is absent is left out, never null.
  */
 #include "rules.h"
 
 #include "json.h"
 
-/* provisionerId, workerType and taskQueueId are one name. */
+/* Appends taskQueueId and its two parts, provisionerId and workerType. */
 static void
 add_queue(JsonbParseState **state, const char *name)
 {
@@ -21,8 +22,8 @@ add_queue(JsonbParseState **state, const char *name)
 }
 
 /*
- * 1.4, and what a policy adds; keys in the order of jsonb, which then has
- * nothing to sort.
+ * Appends a run (doc/spec/taskcluster.md 1.4) with the keys that a policy
+ * adds.  The keys are in the order of jsonb, so that nothing has to be sorted.
  */
 static void
 push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
@@ -53,8 +54,8 @@ push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
 }
 
 /*
- * The keys of the status structure (1.3), from a task and all its runs, in
- * the order of jsonb.
+ * Appends the keys of the status structure (doc/spec/taskcluster.md 1.3), from
+ * a task and all its runs, in the order of jsonb.
  */
 void
 tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
@@ -88,7 +89,7 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 					 pnstrdup(task->queue_name, slash - task->queue_name));
 }
 
-/* Runs of a task that has a policy, as an array. */
+/* Returns the runs of a task with a policy as an array. */
 Jsonb *
 tq_runs_json(const TqRun *runs, int n)
 {
@@ -100,7 +101,7 @@ tq_runs_json(const TqRun *runs, int n)
 	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
 }
 
-/* The status structure. */
+/* Returns the status structure. */
 Jsonb *
 tq_status_json(const TqTask *task, const TqRun *runs, int n)
 {
@@ -111,7 +112,7 @@ tq_status_json(const TqTask *task, const TqRun *runs, int n)
 	return tq_json_end(&state);
 }
 
-/* The same, with the runs as they are now. */
+/* Returns the status structure with the runs as they are now. */
 Jsonb *
 tq_status_of(const TqTask *task)
 {
@@ -121,7 +122,10 @@ tq_status_of(const TqTask *task)
 	return tq_status_json(task, runs, n);
 }
 
-/* Metadata of a task that enqueue() made: all four keys are required. */
+/*
+ * Returns the metadata of a task that enqueue() created: all four keys are
+ * required.
+ */
 Jsonb *
 tq_metadata_json(const char *name)
 {
@@ -135,7 +139,9 @@ tq_metadata_json(const char *name)
 	return tq_json_end(&state);
 }
 
-/* Would this policy delay a task that does not say otherwise? */
+/*
+ * Returns whether this policy delays a task whose definition gives no delay.
+ */
 static bool
 has_delay(const Jsonb *policy)
 {
@@ -145,7 +151,10 @@ has_delay(const Jsonb *policy)
 		   given.delay > 0;
 }
 
-/* The definition with every default filled in (1.2); a policy as it was given. */
+/*
+ * Returns the definition with every default filled in (doc/spec/taskcluster.md
+ * 1.2); the policy is as it was given.
+ */
 Jsonb *
 tq_definition_json(const TqTask *task)
 {
@@ -187,7 +196,7 @@ tq_definition_json(const TqTask *task)
 	return tq_json_end(&state);
 }
 
-/* What get_task_group() answers (2.7). */
+/* Returns the result of get_task_group() (doc/spec/taskcluster.md 2.7). */
 Jsonb *
 tq_group_json(const TqGroup *group)
 {
@@ -201,7 +210,10 @@ tq_group_json(const TqGroup *group)
 	return tq_json_end(&state);
 }
 
-/* What the messages on a resolved or sealed group say of it (6.3). */
+/*
+ * Returns the body of task-group-resolved and task-group-sealed
+ * (doc/spec/taskcluster.md 6.3).
+ */
 Jsonb *
 tq_group_message_json(const TqGroup *group)
 {
@@ -216,7 +228,7 @@ tq_group_message_json(const TqGroup *group)
 	return tq_json_end(&state);
 }
 
-/* What cancel_task_group() answers (2.6). */
+/* Returns the result of cancel_task_group() (doc/spec/taskcluster.md 2.6). */
 Jsonb *
 tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
 					 int n)
@@ -235,6 +247,7 @@ tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
 	return tq_json_end(&state);
 }
 
+/* Appends the runs that a worker has claimed most recently. */
 static void
 add_recent(JsonbParseState **state, int32 worker)
 {
@@ -253,7 +266,10 @@ add_recent(JsonbParseState **state, int32 worker)
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 }
 
-/* A worker as get_worker() and quarantine_worker() show it (2.16). */
+/*
+ * Returns a worker as get_worker() and quarantine_worker() show it
+ * (doc/spec/taskcluster.md 2.16).
+ */
 Jsonb *
 tq_worker_json(const char *queue, const char *group, const char *id,
 			   const TqWorker *worker)
@@ -272,7 +288,7 @@ tq_worker_json(const char *queue, const char *group, const char *id,
 	return tq_json_end(&state);
 }
 
-/* What task_queue_counts() answers (2.16). */
+/* Returns the result of task_queue_counts() (doc/spec/taskcluster.md 2.16). */
 Jsonb *
 tq_counts_json(const char *queue, int64 pending, int64 claimed)
 {
@@ -285,7 +301,10 @@ tq_counts_json(const char *queue, int64 pending, int64 claimed)
 	return tq_json_end(&state);
 }
 
-/* One entry of a worker's quarantine_details (2.16). */
+/*
+ * Returns one entry of a worker's quarantine_details (doc/spec/taskcluster.md
+ * 2.16).
+ */
 Jsonb *
 tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until,
 				   const char *info)

@@ -1,18 +1,19 @@
 /*
  * timeout.c
- *	  What the time limits of policies bring about: runs that run or are pending
- *	  for too long, and alerts where that is all (spec/policy.md 2, 5, 10).
+ *	  Timeouts of policies: runs that are running or pending for too long, and
+ *	  alerts where a policy only alerts (doc/spec/policy.md 2, 5, 10).
  *
- * Room 4.  Steps of upkeep.c, under its rules: a row of timer says only "look
- * at these tasks"; what has happened is decided by each task's own row, under
- * its lock, which is never waited for.  That a run was deferred, lost, or
- * retried meanwhile makes a row stale and no more.  Two kinds of rows are
- * orders: to alert of a total time, which leaves no trace in the task's row,
- * and to cancel what is left of a group, but for what was rerun since.
+ * Room 4.  Steps of upkeep.c, under its rules: a timer only says which tasks
+ * to check.  What has happened is decided by the row of each task, under its
+ * lock, and a task that is locked is skipped.  A timer whose run was deferred,
+ * lost or retried meanwhile is stale and has no effect.  Two kinds of timers
+ * do have an effect of their own: the alert of a total timeout, which leaves
+ * no trace in the rows of the task, and the cancellation of the rest of a
+ * group, except for tasks rerun since.
  *
- * Every run that is pending or running has the timers that it needs: one for
- * its pending time is written when it becomes pending, one for its running
- * time when it is started first, by the transaction that does so.
+ * Every pending or running run has the timers that it needs.  The transaction
+ * that makes it pending writes the timer of the pending timeout; the one that
+ * starts it first writes the timer of the run timeout.
  */
 #include "rules.h"
 
@@ -21,7 +22,10 @@
 
 /* ---- alerts ---- */
 
-/* Say that the last run of a task has come to the end of a time (10.5). */
+/*
+ * Appends an alert that a timeout of the last run is over (doc/spec/policy.md
+ * 10.5).
+ */
 static void
 alert(const TqRun *run, const TqTask *task, const char *timeout)
 {
@@ -38,10 +42,13 @@ alert(const TqRun *run, const TqTask *task, const char *timeout)
 
 /* ---- limits ---- */
 
-/* A limit: when it is over for a run, by the run itself and its policy. */
+/* Returns when a timeout of this run is over, by the run and its policy. */
 typedef TimestampTz (*Limit)(const TqRun *run, const TqPolicy *policy);
 
-/* The run was started then, be it running or deferred. */
+/*
+ * Returns the end of the run timeout, which counts from the first start of the
+ * run, also while the run is deferred.
+ */
 static TimestampTz
 end_of_run(const TqRun *run, const TqPolicy *policy)
 {
@@ -58,14 +65,15 @@ end_of_pending(const TqRun *run, const TqPolicy *policy)
 }
 
 /*
- * Leave of those that are held the ones whose limit is over, and tell of those
- * where nothing else is to be done; returns how many those are.  A task that
- * is past its deadline is for that step.
+ * Keeps the locked tasks whose timeout is over.  Where the policy only alerts,
+ * appends an alert instead, and returns the number of alerts.  A task that is
+ * past its deadline is left to the deadline step.
  *
- * An alert changes nothing, so that nothing tells that it was given; it is
- * given by the run's own timer, which is due when the limit is over.  A run
- * whose limit is later than any timer that was taken, be that past as well, was
- * found by a timer of an earlier run.
+ * An alert changes no row, so no row shows that it was given.  It is given by
+ * the run's own timer, which is due when the timeout is over.  If the timeout
+ * ends later than any timer that was taken, even if that time is past as well,
+ * the run was found by a timer of an earlier run, and its own timer is still
+ * to come.
  */
 static int
 keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz taken,
@@ -95,8 +103,8 @@ keep_over(TqHeld *held, Limit limit, TqResolved reason, TimestampTz taken,
 }
 
 /*
- * End those of these tasks' runs whose limit is over; of their timers, the last
- * was due at that time.
+ * Ends those runs of these tasks whose timeout is over.  `taken` is when the
+ * last of their timers was due.
  */
 static int64
 end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
@@ -125,6 +133,7 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
 
 /* ---- steps ---- */
 
+/* Ends runs that have reached their run timeout. */
 int64
 tq_timeout_runs(const TqWork *work)
 {
@@ -135,6 +144,7 @@ tq_timeout_runs(const TqWork *work)
 					work->now);
 }
 
+/* Ends runs that have reached their pending timeout. */
 int64
 tq_timeout_pending(const TqWork *work)
 {
@@ -146,8 +156,9 @@ tq_timeout_pending(const TqWork *work)
 }
 
 /*
- * The runs of these tasks were lost just now, and others follow which inherit
- * how long they may be pending: that may be over already (Taskbroker's order).
+ * Ends those runs that have just replaced lost ones and whose inherited
+ * pending timeout is over already.  As in Taskbroker, lost runs are replaced
+ * first and checked for their pending timeout then.
  */
 int64
 tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
@@ -168,7 +179,10 @@ tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
 			   : end_over(ids, count, TQ_TIMER_PENDING_TIMEOUT, now, now);
 }
 
-/* Total times where the policy only alerts; others are deadlines (schedule.c). */
+/*
+ * Alerts of total timeouts where the policy only alerts; otherwise a total
+ * timeout is an effective deadline (schedule.c).
+ */
 int64
 tq_timeout_total(const TqWork *work)
 {
@@ -186,8 +200,9 @@ tq_timeout_total(const TqWork *work)
 }
 
 /*
- * What is left of groups that are being canceled (group.c).  Row by row, for
- * each says by its time since when.
+ * Cancels the rest of groups that are being canceled (group.c).  Works on one
+ * timer row at a time, because the due time of each says when its group was
+ * canceled.
  */
 int64
 tq_timeout_cancel(const TqWork *work)
