@@ -1,16 +1,17 @@
 /*
  * artifact.c
- *	  Artifacts of runs: who may create them, and what may be read of them.
+ *	  Artifacts of runs: creation, the end of an upload, reading.
  *
- * Room 4.  Follows spec/taskcluster.md 2.15.  Decides whether a run still
- * takes artifacts, when a repeated creation is compatible with the first, and
- * where links lead.  What a request may say is for artifact_request.c, rows
- * and their locks for store_artifact.c; that artifacts are deleted is for
- * upkeep.c.
+ * Room 4.  Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still
+ * accepts artifacts, when a repeated creation is compatible with the first,
+ * and where links lead.  artifact_request.c checks what a request may contain,
+ * store_artifact.c has the rows and their locks, and upkeep.c deletes expired
+ * artifacts.
  *
- * Of the types, blob and object are places where content is uploaded under an
- * id, and are present once the upload is finished; inline holds its content;
- * reference and link point elsewhere; error says why there is none.
+ * Of the storage types, blob and object name a location to which content is
+ * uploaded under an id, and are present once the upload is finished; inline
+ * contains its content; reference and link point elsewhere; error says why
+ * there is no content.
  */
 #include "artifact.h"
 
@@ -21,9 +22,13 @@
 #define EXPIRES_DRIFT_MS (15 * 60 * 1000)
 #define AFTER_EXCEPTION_MS (25 * 60 * 1000)
 
-/* ---- creation (2.15) ---- */
+/* ---- creation (doc/spec/taskcluster.md 2.15) ---- */
 
-/* A creator that names a wrong task or run has made a bad request, not a bad guess. */
+/*
+ * Raises TQ400 for a task or run that cannot have artifacts.  It is not TQ404,
+ * because a worker creates artifacts only for runs that it has claimed, so the
+ * request itself is wrong.
+ */
 static void
 refuse_run(const TqSlug *task_id, const TqArtifact *artifact, const char *what,
 		   const char *detail)
@@ -41,8 +46,9 @@ refuse_run(const TqSlug *task_id, const TqArtifact *artifact, const char *what,
 }
 
 /*
- * Lock the run to which the artifact is to belong; it has been claimed.  One
- * that has no row is pending, or was just claimed, for which we look twice.
+ * Locks the run that the artifact belongs to, which must have been claimed.  A
+ * run without a row is pending, or has been claimed concurrently; so the row
+ * is looked up a second time.
  */
 static void
 lock_claimed_run(const TqTask *task, const TqArtifact *artifact, TqRun *run)
@@ -72,7 +78,10 @@ lock_claimed_run(const TqTask *task, const TqArtifact *artifact, TqRun *run)
 				   psprintf("the run is %s", tq_state_name(run->state)));
 }
 
-/* A run takes artifacts while it is running, and for a while after an exception. */
+/*
+ * Raises an error unless the run is running or has ended in an exception only
+ * recently.
+ */
 static void
 check_state(const TqTask *task, const TqArtifact *artifact, const TqRun *run,
 			TimestampTz now)
@@ -83,10 +92,10 @@ check_state(const TqTask *task, const TqArtifact *artifact, const TqRun *run,
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("run %d of task \"%s\" takes no artifacts any more",
+			 errmsg("run %d of task \"%s\" no longer accepts artifacts",
 					run->run_id,
 					tq_slug_text(&task->task_id)),
-			 errdetail("Artifact \"%s\": the run is %s since %s.",
+			 errdetail("Artifact \"%s\": the run has been %s since %s.",
 					   tq_error_clip(artifact->name),
 					   tq_state_name(run->state),
 					   tq_clock_text(run->resolved)),
@@ -112,7 +121,10 @@ is_same(Jsonb *a, Jsonb *b)
 	return compareJsonbContainers(&a->root, &b->root) == 0;
 }
 
-/* What a request has that the artifact cannot take over, or NULL. */
+/*
+ * Returns what the request has that cannot be applied to the existing
+ * artifact, or NULL.
+ */
 static const char *
 find_conflict(const TqArtifact *old, const TqArtifact *wanted)
 {
@@ -132,6 +144,9 @@ find_conflict(const TqArtifact *old, const TqArtifact *wanted)
 	return NULL;
 }
 
+/*
+ * Raises an error unless the request is compatible with the existing artifact.
+ */
 static void
 check_compatible(const TqTask *task, const TqArtifact *old,
 				 const TqArtifact *wanted)
@@ -157,8 +172,9 @@ check_compatible(const TqTask *task, const TqArtifact *old,
 }
 
 /*
- * The artifact is there already, and locked: take over from the request what
- * may change, if it is compatible.  On return the request is what is stored.
+ * Applies a request to an existing artifact, which is locked: takes over what
+ * may change, if the request is compatible.  On return the request has what is
+ * stored.
  */
 static void
 renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
@@ -175,7 +191,7 @@ renew(const TqTask *task, const TqArtifact *old, TqArtifact *wanted,
 		tq_artifact_update(wanted);
 }
 
-/* Say that there is an artifact, as things stand with its task. */
+/* Appends artifact-created, with the task as it is now. */
 static void
 announce(const TqTask *task, const TqArtifact *artifact)
 {
@@ -202,9 +218,10 @@ announce(const TqTask *task, const TqArtifact *artifact)
 }
 
 /*
- * Keep this artifact, or find that it is kept already; the task is returned.
- * The order of the checks is that of 2.15.  Every call is told, but for an
- * object, which is told when it is finished (D-08).
+ * Creates an artifact, or finds that it exists already, and returns the task.
+ * The checks are in the order of doc/spec/taskcluster.md 2.15.  Every call
+ * appends a message, except for an object, whose message is appended when its
+ * upload is finished (D-08 there).
  */
 TqTask *
 tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
@@ -295,8 +312,9 @@ check_upload(const TqTask *task, const TqArtifact *artifact,
 }
 
 /*
- * The content has been uploaded.  Once that is so, each further call tells it
- * again, whatever upload it names (2.15).
+ * Marks the upload of an artifact as finished.  Once it is finished, each
+ * further call appends the message again, whatever upload it names
+ * (doc/spec/taskcluster.md 2.15).
  */
 void
 tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
@@ -328,7 +346,10 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 
 /* ---- reading ---- */
 
-/* The last run, whatever its state; TQ404 when there is none yet. */
+/*
+ * Returns the number of the last run in any state, or raises TQ404 if there is
+ * none.
+ */
 int
 tq_artifact_latest_run(const TqTask *task)
 {
@@ -344,7 +365,7 @@ tq_artifact_latest_run(const TqTask *task)
 	return last.run_id;
 }
 
-/* TQ404 unless the task has that run. */
+/* Raises TQ404 unless the task has that run. */
 void
 tq_artifact_check_run(const TqTask *task, int run_id)
 {
@@ -352,7 +373,10 @@ tq_artifact_check_run(const TqTask *task, int run_id)
 		tq_refuse_missing_run(task, run_id);
 }
 
-/* An artifact whose content can be had, or that says why not; TQ404. */
+/*
+ * Returns an artifact that is present, in *artifact, or raises TQ404.  An
+ * artifact that says why there is no content counts as present.
+ */
 static void
 find_present(const TqTask *task, int run_id, const char *name, bool whole,
 			 TqArtifact *artifact)
@@ -401,6 +425,7 @@ refuse_error(const TqTask *task, const TqArtifact *artifact)
 				 "The worker could not create it; look at the task's log.")));
 }
 
+/* Raises the error that names a cycle of links. */
 static void
 refuse_cycle(const TqTask *task, int run_id, List *names, const char *again)
 {
@@ -416,7 +441,7 @@ refuse_cycle(const TqTask *task, int run_id, List *names, const char *again)
 			 errmsg("%s links to itself",
 					tq_artifact_label(&task->task_id, run_id, again)),
 			 errdetail("The links are %s.", chain.data),
-			 errhint("Ask for an artifact that is no link, or run the task "
+			 errhint("Ask for an artifact that is not a link, or run the task "
 					 "again.")));
 }
 
@@ -434,8 +459,8 @@ is_among(List *names, const char *name)
 }
 
 /*
- * The artifact to which a name leads: links are followed within the run, and
- * at each hop it must be there, and not have expired.
+ * Returns the artifact that a name leads to, in *artifact.  Links are followed
+ * within the run; the artifact at each hop must exist and not have expired.
  */
 void
 tq_artifact_get(const TqTask *task, int run_id, const char *name,
@@ -459,7 +484,10 @@ tq_artifact_get(const TqTask *task, int run_id, const char *name,
 		refuse_error(task, artifact);
 }
 
-/* What is known of an artifact but its details; neither links nor expiry matter. */
+/*
+ * Returns an artifact without its details, in *artifact.  Links are not
+ * followed, and an expired artifact is found as long as its row exists.
+ */
 void
 tq_artifact_look_up(const TqTask *task, int run_id, const char *name,
 					TqArtifact *artifact)
@@ -469,7 +497,7 @@ tq_artifact_look_up(const TqTask *task, int run_id, const char *name,
 
 /* ---- JSON ---- */
 
-/* The name under which uploaded content is to be stored. */
+/* Adds the name under which uploaded content is to be stored. */
 static void
 add_object_name(JsonbParseState **state, const TqTask *task,
 				const TqArtifact *artifact)
@@ -501,7 +529,10 @@ begin(JsonbParseState **state, const TqArtifact *artifact)
 	tq_json_add_text(state, "storageType", tq_storage_name(artifact->storage));
 }
 
-/* What artifact_info() answers: Taskcluster's keys and no others (2.15). */
+/*
+ * Returns the result of artifact_info(): Taskcluster's keys and no others
+ * (doc/spec/taskcluster.md 2.15).
+ */
 Jsonb *
 tq_artifact_info_json(const TqArtifact *artifact)
 {
@@ -516,7 +547,10 @@ tq_artifact_info_json(const TqArtifact *artifact)
 	return tq_json_end(&state);
 }
 
-/* What create_artifact() answers: where to upload the content, if it is uploaded. */
+/*
+ * Returns the result of create_artifact(), with the location to which content
+ * has to be uploaded, if any.
+ */
 Jsonb *
 tq_artifact_created_json(const TqTask *task, const TqArtifact *artifact)
 {
@@ -533,7 +567,10 @@ tq_artifact_created_json(const TqTask *task, const TqArtifact *artifact)
 	return tq_json_end(&state);
 }
 
-/* What get_artifact() answers; links have been followed, errors raised. */
+/*
+ * Returns the result of get_artifact().  Links have been followed and errors
+ * raised.
+ */
 Jsonb *
 tq_artifact_content_json(const TqTask *task, const TqArtifact *artifact)
 {

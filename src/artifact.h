@@ -1,6 +1,6 @@
 /*
  * artifact.h
- *	  Room 4: the rules of artifacts.
+ *	  Room 4: artifacts of runs.
  *
  * Callers have done tq_plan_open().
  */
@@ -9,7 +9,7 @@
 
 #include "rules.h"
 
-/* ---- artifact_request.c: what a request may say ---- */
+/* ---- artifact_request.c: requests to create an artifact ---- */
 extern void tq_artifact_check_name(const char *name);
 extern TqArtifact *tq_artifact_parse(const TqSlug *task_id, int run_id,
 									 char *name, Jsonb *request);

@@ -1,10 +1,11 @@
 /*
  * artifact_request.c
- *	  What a createArtifact request may say (spec/taskcluster.md 1.7).
+ *	  Requests to create an artifact: keys and values (doc/spec/taskcluster.md
+ *	  1.7).
  *
- * Room 4.  Decides which keys a storage type has, and what their values may
- * be.  Neither the clock nor the task is asked here; what becomes of the
- * request is for artifact.c.
+ * Room 4.  Decides which keys a storage type has, and which values they may
+ * have.  Needs neither the clock nor the task; artifact.c carries the request
+ * out.
  */
 #include "artifact.h"
 
@@ -20,7 +21,7 @@
 #define DEFAULT_CONTENT_TYPE "application/binary"
 #define STORAGE_TYPES "blob, object, reference, link, error or inline"
 
-/* A request that is being read, for its errors. */
+/* The request that is being read; errors name its artifact. */
 typedef struct Request
 {
 	const TqSlug *task_id;
@@ -29,15 +30,15 @@ typedef struct Request
 	Jsonb *json;
 } Request;
 
-/* Sets of types. */
+/* Sets of storage types. */
 #define TYPE(storage) (1 << TQ_STORAGE_##storage)
 #define UPLOADED (TYPE(BLOB) | TYPE(OBJECT))
 #define EVERY                                                                 \
 	(UPLOADED | TYPE(REFERENCE) | TYPE(ERROR) | TYPE(LINK) | TYPE(INLINE))
 
 /*
- * Every key that there is: which types must have it, which may; those of the
- * details are stored as they are.
+ * Every key: which types must have it, which types may have it, and whether it
+ * is one of the details, which are stored as given.
  */
 static const struct
 {
@@ -59,7 +60,7 @@ static const struct
 				  {"message", TYPE(ERROR), 0, true},
 				  {"content", TYPE(INLINE), 0, true}};
 
-/* Why there is no content, as a worker may say. */
+/* The reasons that a worker may give for an artifact without content. */
 static const char *const error_reasons[] = {"file-missing-on-worker",
 											"invalid-resource-on-worker",
 											"too-large-file-on-worker",
@@ -68,7 +69,7 @@ static const char *const error_reasons[] = {"file-missing-on-worker",
 StaticAssertDecl(EVERY == (2 << TQ_STORAGE_LAST) - 2,
 				 "EVERY names every type");
 
-/* How errors name an artifact. */
+/* Returns the text by which errors name an artifact. */
 char *
 tq_artifact_label(const TqSlug *task_id, int run_id, const char *name)
 {
@@ -108,22 +109,28 @@ is_name(const char *name)
 	return true;
 }
 
-/* The name of an artifact, as an argument (1.1). */
+/*
+ * Checks the name of an artifact that is an argument (doc/spec/taskcluster.md
+ * 1.1).
+ */
 void
 tq_artifact_check_name(const char *name)
 {
 	if (!is_name(name))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid artifact name \"%s\"", tq_error_clip(name)),
-				 errdetail(
-					 "It has %d bytes, or a character that may not be in it.",
-					 (int) strlen(name)),
-				 errhint("Use 1 to %d printable ASCII characters.",
-						 NAME_MAX_LENGTH)));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid artifact name \"%s\"", tq_error_clip(name)),
+			 errdetail("It has %d bytes, or a character that is not allowed.",
+					   (int) strlen(name)),
+			 errhint("Use 1 to %d printable ASCII characters.",
+					 NAME_MAX_LENGTH)));
 }
 
-/* Does it begin like a URI (RFC 3986): a scheme, a colon, and no spaces? */
+/*
+ * Returns whether text looks like a URI (RFC 3986): a scheme, a colon, and no
+ * character that a URI may not have.
+ */
 static bool
 is_uri(const char *text)
 {
@@ -147,7 +154,10 @@ is_uri(const char *text)
 	return true;
 }
 
-/* The string at that key, of so many characters at most; NULL when it is absent. */
+/*
+ * Returns the string at that key, which may have at most max characters (0: no
+ * limit), or NULL if the key is absent.
+ */
 static char *
 get_string(const Request *request, const char *key, int max)
 {
@@ -163,6 +173,7 @@ get_string(const Request *request, const char *key, int max)
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
 
+/* Returns the storage type of the request, which is required. */
 static TqStorage
 get_storage(const Request *request)
 {
@@ -197,7 +208,10 @@ is_key_of(const char *key, TqStorage storage)
 	return false;
 }
 
-/* Every key is one that the type knows, and none that it needs is missing. */
+/*
+ * Checks that every key belongs to the type, and that no required key is
+ * missing.
+ */
 static void
 check_keys(const Request *request, TqStorage storage)
 {
@@ -250,7 +264,7 @@ get_content_type(const Request *request)
 	return type != NULL ? type : pstrdup(DEFAULT_CONTENT_TYPE);
 }
 
-/* A whole number from 0, or -1 when it is absent. */
+/* Returns the content length, a whole number from 0, or -1 if it is absent. */
 static int64
 get_content_length(const Request *request)
 {
@@ -281,6 +295,7 @@ check_upload_id(const Request *request)
 		refuse(request, "uploadId", "must be a slugid");
 }
 
+/* Checks the reason and the message of an artifact of type error. */
 static void
 check_error(const Request *request)
 {
@@ -298,13 +313,14 @@ check_error(const Request *request)
 		   "too-large-file-on-worker or file-not-readable-on-worker");
 }
 
-/* The content as jsonb stores it for itself, or a scalar. */
+/* Returns the content as a jsonb value of its own, which may be a scalar. */
 static Jsonb *
 content_of(Jsonb *details)
 {
 	return JsonbValueToJsonb(tq_json_get(details, "content"));
 }
 
+/* Checks the size of inline content, which counts as text. */
 static void
 check_content(const Request *request)
 {
@@ -323,7 +339,7 @@ check_content(const Request *request)
 	pfree(text.data);
 }
 
-/* What the type has of its own. */
+/* Checks the keys that only this type has. */
 static void
 check_details(const Request *request, TqStorage storage)
 {
@@ -354,7 +370,7 @@ check_details(const Request *request, TqStorage storage)
 	}
 }
 
-/* Those keys of the request that are stored as they are. */
+/* Returns the keys of the request that are stored as given. */
 static Jsonb *
 details_of(const Jsonb *request)
 {
@@ -375,7 +391,10 @@ details_of(const Jsonb *request)
 	return tq_json_end(&state);
 }
 
-/* Is it content that is uploaded, and so present only later? */
+/*
+ * Returns whether the type has its content uploaded, and so is present only
+ * when the upload is finished.
+ */
 bool
 tq_artifact_is_uploaded(TqStorage storage)
 {
@@ -383,8 +402,8 @@ tq_artifact_is_uploaded(TqStorage storage)
 }
 
 /*
- * Read a createArtifact request; neither the clock nor the task has been asked
- * yet.  An upload id that was not given is left out.
+ * Parses a request to create an artifact, without the clock or the task.  An
+ * upload id that was not given stays absent.
  */
 TqArtifact *
 tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
@@ -396,7 +415,7 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("artifact must be a JSON object"),
-				 errdetail("That of %s is none.",
+				 errdetail("The request for %s is another kind of JSON value.",
 						   tq_artifact_label(task_id, run_id, name)),
 				 errhint("Send an object with storageType, expires, and what "
 						 "the storageType needs.")));
@@ -413,7 +432,10 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 	return artifact;
 }
 
-/* A time that the request may have, but not now, or not for this task. */
+/*
+ * Raises the error that expires is valid in itself, but not now or not for
+ * this task.
+ */
 void
 tq_artifact_refuse_expires(const TqSlug *task_id, const TqArtifact *artifact,
 						   const char *rule)

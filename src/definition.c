@@ -1,11 +1,11 @@
 /*
  * definition.c
- *	  What a task may say: names, limits, times.
+ *	  Task definitions: names, limits, times.
  *
  * Room 4.  Turns a JSON definition, or the arguments of enqueue(), into a
- * TqTask with every default filled in, or refuses it with TQ400.  Follows
- * spec/taskcluster.md 1.1, 1.2 and 1.2.1.  Whether the tasks that it names
- * exist, and whether its id is taken, is for create.c.
+ * TqTask with every default filled in, or raises TQ400.  Follows
+ * doc/spec/taskcluster.md 1.1, 1.2 and 1.2.1.  create.c decides whether the
+ * required tasks exist and whether the id of the task is free.
  */
 #include "rules.h"
 
@@ -23,7 +23,7 @@
 #define RETRIES_MAX 49
 #define CREATED_DRIFT_MS (15 * 60 * 1000)
 
-/* A definition that is being read, for its errors. */
+/* The definition that is being read; errors name its task. */
 typedef struct Source
 {
 	const TqSlug *task_id;
@@ -45,7 +45,9 @@ refuse(const TqSlug *task_id, const char *key, const char *rule)
 
 /* ---- sizes ---- */
 
-/* Refuses a value of a definition that is larger than a setting allows. */
+/*
+ * Raises an error if a value of a definition is larger than a setting allows.
+ */
 static void
 check_size(const TqSlug *task_id, const char *key, Size size, int limit,
 		   const char *setting)
@@ -62,7 +64,7 @@ check_size(const TqSlug *task_id, const char *key, Size size, int limit,
 				   limit,
 				   setting),
 		 errhint(
-			 "Keep large data elsewhere, and put into the task where it is.")));
+			 "Store large data elsewhere, and put its location into the task.")));
 }
 
 static Size
@@ -72,9 +74,9 @@ size_of(const void *value)
 }
 
 /*
- * All that is of no fixed size in a definition, but for the payload.  What one
- * task has must never be more than other sessions, which hand it out, publish
- * it or keep it, can take.
+ * Checks the sizes of the variable parts of a definition, except for the
+ * payload.  Without these limits one task could be larger than the sessions
+ * that claim, publish or keep it can handle.
  */
 static void
 check_sizes(const TqTask *task)
@@ -93,7 +95,7 @@ check_sizes(const TqTask *task)
 			   "tq.max_extra");
 }
 
-/* The payload, and the definition as a whole. */
+/* Checks the sizes of the payload and of the definition as a whole. */
 static void
 check_payload_size(const TqTask *task)
 {
@@ -147,21 +149,25 @@ is_task_queue_id(const char *value)
 		   is_identifier(slash + 1, strlen(slash + 1));
 }
 
-/* workerGroup, workerId and their like, as arguments (1.1). */
+/*
+ * Checks an identifier that is an argument, such as worker_group or worker_id
+ * (doc/spec/taskcluster.md 1.1).
+ */
 void
 tq_check_identifier(const char *what, const char *value)
 {
 	if (!is_identifier(value, strlen(value)))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-				 errdetail(
-					 "It has %d bytes, or a character that may not be in it.",
-					 (int) strlen(value)),
-				 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".",
-						 IDENTIFIER_MAX)));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+			 errdetail("It has %d bytes, or a character that is not allowed.",
+					   (int) strlen(value)),
+			 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".",
+					 IDENTIFIER_MAX)));
 }
 
+/* Checks that a task queue is named provisionerId/workerType. */
 void
 tq_check_task_queue_id(const char *value)
 {
@@ -218,6 +224,7 @@ compare_slugs(const void *a, const void *b)
 	return tq_slug_compare(a, b);
 }
 
+/* Checks the number of the dependencies, and that none is named twice. */
 static void
 check_dependencies(const TqSlug *task_id, const TqSlug *slugs, int n)
 {
@@ -308,8 +315,8 @@ checked_scopes(const TqSlug *task_id, char **scopes, int n)
 }
 
 /*
- * Read a policy.  Most tasks that are created one after the other have the
- * same, so the last one that was right is remembered.
+ * Parses a policy.  The last valid one is cached, because most tasks that are
+ * created in a row have the same policy.
  */
 static TqGivenPolicy
 parse_policy(const TqSlug *task_id, const Jsonb *policy)
@@ -335,7 +342,10 @@ parse_policy(const TqSlug *task_id, const Jsonb *policy)
 	return given;
 }
 
-/* The policy that was given; what it says of retries and delay is the task's. */
+/*
+ * Applies the policy of a definition to the task, including its retries and
+ * delay.
+ */
 static void
 take_policy(TqTask *task, Jsonb *policy)
 {
@@ -347,7 +357,10 @@ take_policy(TqTask *task, Jsonb *policy)
 		retries = given.retries;
 	if (given.delay != TQ_OFF)
 		task->delay = given.delay;
-	/* What a definition may say of retries alone it may say beside a policy. */
+	/*
+	 * Retries that a definition may have without a policy it may have beside
+	 * one, so they are checked only if the policy sets retries or lostRetries.
+	 */
 	fault = tq_policy_fault(&given.policy,
 							given.retries == TQ_OFF &&
 									given.policy.lost_retries == TQ_OFF
@@ -378,7 +391,7 @@ string_of(const JsonbValue *value)
 	return pnstrdup(value->val.string.val, value->val.string.len);
 }
 
-/* Is there a null at that key? */
+/* Returns whether the key has the value null. */
 static bool
 is_null(const Source *source, const char *key)
 {
@@ -387,7 +400,7 @@ is_null(const Source *source, const char *key)
 	return value != NULL && value->type == jbvNull;
 }
 
-/* The string at that key, or NULL when the key is absent. */
+/* Returns the string at that key, or NULL if the key is absent. */
 static char *
 get_string(const Source *source, const char *key)
 {
@@ -412,7 +425,7 @@ get_identifier(const Source *source, const char *key)
 	return value;
 }
 
-/* The date-time at that key; false when the key is absent. */
+/* Reads the date-time at that key; returns false if the key is absent. */
 static bool
 get_time(const Source *source, const char *key, TimestampTz *t)
 {
@@ -427,7 +440,7 @@ get_time(const Source *source, const char *key, TimestampTz *t)
 	return true;
 }
 
-/* A whole number, or -1 for any other. */
+/* Returns a number as an integer, or -1 if it is not a whole number. */
 static int64
 whole_number(Numeric number)
 {
@@ -440,7 +453,10 @@ whole_number(Numeric number)
 	return errno != 0 || *end != '\0' || end == text ? -1 : value;
 }
 
-/* Does the policy say how many?  Then it may be more, and task() shows that. */
+/*
+ * Returns whether the policy gives the number of retries.  Then retries may be
+ * above the limit, because task() returns the number that the policy gave.
+ */
 static bool
 has_policy_retries(const Source *source)
 {
@@ -472,7 +488,9 @@ get_retries(const Source *source)
 	return (int) retries;
 }
 
-/* The strings of the array at that key. */
+/*
+ * Returns the strings of the array at that key, or NULL if the key is absent.
+ */
 static char **
 get_strings(const Source *source, const char *key, int *n)
 {
@@ -501,7 +519,7 @@ get_strings(const Source *source, const char *key, int *n)
 	return items;
 }
 
-/* The object at that key, or NULL when the key is absent. */
+/* Returns the object at that key, or NULL if the key is absent. */
 static Jsonb *
 get_object(const Source *source, const char *key)
 {
@@ -521,6 +539,7 @@ null_if_empty(Jsonb *object)
 	return object != NULL && JB_ROOT_COUNT(object) == 0 ? NULL : object;
 }
 
+/* Checks that all tags are strings that are not too long. */
 static void
 check_tags(const TqSlug *task_id, Jsonb *tags)
 {
@@ -540,7 +559,10 @@ check_tags(const TqSlug *task_id, Jsonb *tags)
 	}
 }
 
-/* True when text begins as 1.2 wants a source to. */
+/*
+ * Returns whether text begins as doc/spec/taskcluster.md 1.2 requires of a
+ * source.
+ */
 static bool
 is_source(const char *text)
 {
@@ -549,6 +571,7 @@ is_source(const char *text)
 		   strncmp(text, "ssh://", 6) == 0 || strncmp(text, "git@", 4) == 0;
 }
 
+/* Checks that the metadata has its four keys, and nothing else. */
 static void
 check_metadata(const Source *source, Jsonb *metadata)
 {
@@ -609,6 +632,7 @@ is_known(const char *key)
 	return false;
 }
 
+/* Checks that every key is a key of a task definition. */
 static void
 check_keys(const Source *source)
 {
@@ -630,7 +654,10 @@ check_keys(const Source *source)
 	}
 }
 
-/* taskQueueId, or provisionerId and workerType, or all three when they agree. */
+/*
+ * Reads the task queue: taskQueueId, or provisionerId and workerType, or all
+ * three if they agree.
+ */
 static void
 read_queue(const Source *source, TqTask *task)
 {
@@ -664,6 +691,7 @@ read_queue(const Source *source, TqTask *task)
 	task->queue_name = queue != NULL ? queue : joined;
 }
 
+/* Reads schedulerId, projectId and taskGroupId, or sets their defaults. */
 static void
 read_names(const Source *source, TqTask *task)
 {
@@ -681,6 +709,7 @@ read_names(const Source *source, TqTask *task)
 		refuse(source->task_id, "taskGroupId", "must be a slugid");
 }
 
+/* Reads the task ids of the dependencies. */
 static void
 read_dependencies(const Source *source, TqTask *task)
 {
@@ -737,7 +766,10 @@ read_times(const Source *source, TqTask *task)
 		task->expires = tq_clock_next_year(task->deadline);
 }
 
-/* A policy, and the delay, which the definition's own has before the policy's. */
+/*
+ * Reads the policy and the delay.  A delay of the definition wins over one of
+ * the policy.
+ */
 static void
 read_policy(const Source *source, TqTask *task)
 {
@@ -757,7 +789,10 @@ read_policy(const Source *source, TqTask *task)
 	task->delay = ms;
 }
 
-/* Read a JSON definition; the clock has not been asked yet. */
+/*
+ * Parses a JSON definition.  Does not compare its times with the clock; see
+ * tq_check_times().
+ */
 TqTask *
 tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 {
@@ -794,6 +829,7 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 
 /* ---- enqueue() ---- */
 
+/* Returns the elements of a text array, none of which may be NULL. */
 static char **
 strings_of_array(const TqSlug *task_id, const char *key, ArrayType *array,
 				 int *n)
@@ -841,6 +877,7 @@ metadata_with_name(const TqTask *task, const char *name)
 	return tq_metadata_json(name);
 }
 
+/* Checks the payload of enqueue(). */
 void
 tq_definition_check_payload(const TqTask *task)
 {
@@ -849,9 +886,8 @@ tq_definition_check_payload(const TqTask *task)
 }
 
 /*
- * Complete a task of enqueue(): names, dependencies and times are in it
- * already and are checked here, the rest comes from the arguments, but for the
- * payload.
+ * Completes a task of enqueue() from its arguments, except for the payload.
+ * Names, dependencies and times are in the task already and are checked here.
  */
 void
 tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
@@ -891,7 +927,10 @@ tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 
 /* ---- for both ---- */
 
-/* The order of 1.2.1; the definition's own times have been read. */
+/*
+ * Checks the times of a definition against the clock, in the order of
+ * doc/spec/taskcluster.md 1.2.1.
+ */
 void
 tq_check_times(const TqTask *task, TimestampTz now)
 {
@@ -924,7 +963,10 @@ tq_check_times(const TqTask *task, TimestampTz now)
 		refuse(task_id, "expires", "must be in or before the year 9999");
 }
 
-/* define_task() puts the task's own id first, unless it is there (2.2). */
+/*
+ * Adds the id of the task itself as the first dependency, unless it is one
+ * already, as define_task() does (doc/spec/taskcluster.md 2.2).
+ */
 void
 tq_definition_depend_on_self(TqTask *task)
 {

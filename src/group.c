@@ -255,7 +255,7 @@ require_sealed(const TqGroup *group)
 			 errmsg("task group \"%s\" is not sealed",
 					tq_slug_text(&group->task_group_id)),
 			 errdetail(
-				 "Only a sealed group can be canceled, as tasks could join it meanwhile."),
+				 "Only a sealed group can be canceled, because new tasks could join it otherwise."),
 			 errhint("Call tq.seal_task_group() first.")));
 }
 

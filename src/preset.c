@@ -1,13 +1,13 @@
 /*
  * preset.c
- *	  The words of Conductor and Taskbroker: their settings as a policy, and
- *	  the state of a task as they would call it.
+ *	  Presets for Conductor and Taskbroker: their settings as a policy, and the
+ *	  state of a task in their terms.
  *
  * Room 4.  Decides what a key of a Conductor TaskDef or WorkflowTask, or of a
- * Taskbroker activation, means here (spec/policy.md 7, 9, 10; conductor.md 2,
- * 5, 6; taskbroker.md 1, 2, 4).  Keys that mean nothing for one task are
- * passed over, known to those systems or not, for their JSON grows.  What a
- * policy then does is policy.c's.
+ * Taskbroker activation, means here (doc/spec/policy.md 7, 9, 10;
+ * doc/spec/conductor.md 2, 5, 6; doc/spec/taskbroker.md 1, 2, 4).  Other keys
+ * are ignored, whether those systems know them or not, because their JSON
+ * grows with each version.  policy.c carries the policy out.
  */
 #include "rules.h"
 
@@ -15,25 +15,26 @@
 
 #include "json.h"
 
-#define SECONDS_MAX PG_INT32_MAX /* that a policy takes; nothing is longer */
+#define SECONDS_MAX PG_INT32_MAX /* longest time that a policy takes */
 
-/* Conductor's defaults (conductor.md 2.1). */
+/* Conductor's defaults (doc/spec/conductor.md 2.1). */
 #define CONDUCTOR_RETRIES 3
 #define CONDUCTOR_DELAY 60
 #define CONDUCTOR_RESPONSE 3600
 
-/* Taskbroker's (taskbroker.md 1, 3). */
+/* Taskbroker's defaults (doc/spec/taskbroker.md 1, 3). */
 #define TASKBROKER_DURATION 10
 #define TASKBROKER_GRACE 3
 #define TASKBROKER_LOST 4 /* max_processing_attempts is 5 */
 
-/* Where values are looked up. */
+/* A JSON object in which values are looked up. */
 typedef struct Source
 {
-	const char *name;            /* what errors call it */
-	const Jsonb *json;           /* NULL: empty */
-	const struct Source *behind; /* is asked for what it lacks; NULL: none */
-	bool numbers_as_text;        /* as protobuf writes those of 64 bits */
+	const char *name;  /* name in errors */
+	const Jsonb *json; /* NULL: empty */
+	const struct Source
+		*behind;          /* has the keys that are absent here; NULL: none */
+	bool numbers_as_text; /* protobuf writes 64-bit numbers as text */
 } Source;
 
 /* Conductor's timeoutPolicy. */
@@ -66,7 +67,7 @@ static const char *const exceeded_names[] = {"UNSPECIFIED",
 											 "DEADLETTER",
 											 NULL};
 
-/* ---- what is given ---- */
+/* ---- reading ---- */
 
 static char *
 text_of(JsonbValue *value)
@@ -100,8 +101,8 @@ check_object(const Source *source)
 }
 
 /*
- * The value of a key, and in *source who has it; NULL when nobody does.  A
- * null is as absent.
+ * Returns the value of a key, and in *source the object that has it, or NULL
+ * if no object has it.  A null counts as absent.
  */
 static JsonbValue *
 find(const Source **source, const char *key)
@@ -129,7 +130,7 @@ parse_whole(const char *text, int64 *number)
 		   strchr("-0123456789", *text) != NULL;
 }
 
-/* A value as a whole number; false when it is none. */
+/* Reads a value as a whole number; returns false if it is not one. */
 static bool
 read_whole(const Source *source, const JsonbValue *value, int64 *number)
 {
@@ -140,6 +141,7 @@ read_whole(const Source *source, const JsonbValue *value, int64 *number)
 					   number);
 }
 
+/* Returns the whole number at a key, which must be at least min. */
 static int64
 get_number(const Source *source, const char *key, int64 min, int64 if_absent)
 {
@@ -171,7 +173,10 @@ get_bool(const Source *source, const char *key)
 	return value->val.boolean;
 }
 
-/* The number of a name, which may have the prefix; -1: it is none of them. */
+/*
+ * Returns the index of a name, which may have the prefix, or -1 if it is not
+ * in the list.
+ */
 static int
 number_of_name(const char *name, const char *prefix, const char *const *names)
 {
@@ -197,7 +202,7 @@ refuse_choice(const Source *source, const char *key, JsonbValue *value,
 	refuse(source, key, value, psprintf("Give %s.", list.data));
 }
 
-/* One of the names, by its number. */
+/* Returns the value of a key, which must be one of the names, as an index. */
 static int
 get_choice(const Source *source, const char *key, const char *const *names,
 		   int if_absent)
@@ -217,7 +222,7 @@ get_choice(const Source *source, const char *key, const char *const *names,
 	return choice;
 }
 
-/* ---- what is made of it ---- */
+/* ---- building a policy ---- */
 
 static void
 add_bool(JsonbParseState **state, const char *key, bool flag)
@@ -229,7 +234,7 @@ add_bool(JsonbParseState **state, const char *key, bool flag)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* A time of which 0 means that there is none. */
+/* Adds a time unless it is 0, which means none. */
 static void
 add_unless_off(JsonbParseState **state, const char *key, int64 seconds)
 {
@@ -249,7 +254,10 @@ add_on_unsuccessful(JsonbParseState **state, TqUnsuccessful effect)
 	tq_json_add_text(state, "onUnsuccessful", tq_unsuccessful_name(effect));
 }
 
-/* The policy that was made of this, if it is one that a task may have. */
+/*
+ * Returns the policy that was built, or raises an error if no task may have
+ * it.
+ */
 static Jsonb *
 check_policy(const Source *source, Jsonb *policy)
 {
@@ -274,7 +282,10 @@ check_policy(const Source *source, Jsonb *policy)
 
 /* ---- Conductor ---- */
 
-/* A time may not be longer than one that encloses it and is not off. */
+/*
+ * Raises an error if the inner time is longer than the outer one, which
+ * encloses it unless it is 0.
+ */
 static void
 check_encloses(const Source *source, const char *outer, const char *inner)
 {
@@ -294,7 +305,7 @@ check_encloses(const Source *source, const char *outer, const char *inner)
 					   seconds,
 					   outer,
 					   limit),
-			 errhint("Give a \"%s\" that is not above \"%s\".",
+			 errhint("Give a \"%s\" that is not greater than \"%s\".",
 					 inner,
 					 outer)));
 }
@@ -309,9 +320,10 @@ get_overdue(const Source *source)
 }
 
 /*
- * timeoutSeconds.  What is completed asynchronously must keep its claim when
- * its time is over and that only alerts; but no claim may outlast runTimeout,
- * so there is none.
+ * Returns runTimeout, from timeoutSeconds, or 0 for none.  A task that is
+ * completed asynchronously and whose timeout only alerts must keep its claim
+ * beyond the timeout.  No claim may outlast runTimeout, so such a task gets
+ * none.
  */
 static int64
 run_timeout(const Source *source)
@@ -324,7 +336,7 @@ run_timeout(const Source *source)
 			   : seconds;
 }
 
-/* Is a key there with null as its value, in any of the objects? */
+/* Returns whether a key is null in any of the objects. */
 static bool
 is_null_somewhere(const Source *source, const char *key)
 {
@@ -341,8 +353,8 @@ is_null_somewhere(const Source *source, const char *key)
 }
 
 /*
- * responseTimeoutSeconds as it is given: Conductor refuses 0, so null says
- * that there is none.
+ * Returns responseTimeoutSeconds as given, or 0 for none.  Conductor refuses
+ * 0, so null means none.
  */
 static int64
 given_response_timeout(const Source *source)
@@ -365,8 +377,8 @@ given_response_timeout(const Source *source)
 }
 
 /*
- * responseTimeoutSeconds, of which there is none for what is completed
- * asynchronously; runTimeout ends it then, if anything does.
+ * Returns claimTimeout, from responseTimeoutSeconds.  A task that is completed
+ * asynchronously has none; only runTimeout, if there is one, ends its claim.
  */
 static int64
 response_timeout(const Source *source)
@@ -379,6 +391,7 @@ response_timeout(const Source *source)
 	return limit > 0 ? Min(seconds, limit) : seconds;
 }
 
+/* Adds the timeouts and the delay of a Conductor task. */
 static void
 add_conductor_times(JsonbParseState **state, const Source *source)
 {
@@ -397,6 +410,7 @@ add_conductor_times(JsonbParseState **state, const Source *source)
 	add_unless_off(state, "delay", get_number(source, "startDelay", 0, 0));
 }
 
+/* Adds the backoff of a Conductor task. */
 static void
 add_conductor_backoff(JsonbParseState **state, const Source *source)
 {
@@ -424,7 +438,10 @@ add_conductor_backoff(JsonbParseState **state, const Source *source)
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
-/* timeoutPolicy is for all but the response's timeout, which is retried. */
+/*
+ * Adds retries and what is retried.  timeoutPolicy applies to all timeouts
+ * except the response timeout, which is always retried.
+ */
 static void
 add_conductor_retries(JsonbParseState **state, const Source *source)
 {
@@ -450,7 +467,10 @@ add_conductor_retries(JsonbParseState **state, const Source *source)
 		add_bool(state, "timeoutAlertOnly", true);
 }
 
-/* What is optional wins over permissive, and over TIME_OUT_WF (C17). */
+/*
+ * Returns what an unsuccessful end does to other tasks.  `optional` wins over
+ * `permissive` and over TIME_OUT_WF (doc/spec/policy.md 8 C17).
+ */
 static TqUnsuccessful
 conductor_effect(const Source *source)
 {
@@ -463,8 +483,8 @@ conductor_effect(const Source *source)
 }
 
 /*
- * The policy of a task of a workflow, from its TaskDef and its WorkflowTask,
- * whose keys win.
+ * Returns the policy of a task of a Conductor workflow, from its TaskDef and
+ * its WorkflowTask; the keys of the latter win.
  */
 Jsonb *
 tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task)
@@ -485,7 +505,7 @@ tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task)
 	return check_policy(&definition, tq_json_end(&state));
 }
 
-/* What Conductor calls a run that was resolved so, and is not forgiven. */
+/* Returns Conductor's state for a resolved run that is not forgiven. */
 static const char *
 conductor_word(TqResolved reason)
 {
@@ -518,7 +538,7 @@ conductor_word(TqResolved reason)
 	return "FAILED";
 }
 
-/* Where a task stands: its last run, or the row of an unscheduled one. */
+/* Returns the last run of a task, or the location of an unscheduled one. */
 static TqRun
 last_run(const TqTask *task)
 {
@@ -530,9 +550,9 @@ last_run(const TqTask *task)
 }
 
 /*
- * A run that was resolved is the last only if nothing follows it: one that is
- * retried is SCHEDULED again.  NULL for an unscheduled task, of which
- * Conductor knows nothing yet.
+ * Returns the state of a task in Conductor's terms, or NULL for an unscheduled
+ * task, which Conductor does not know yet.  A run that is retried is never the
+ * last one: its task is SCHEDULED again.
  */
 const char *
 tq_preset_conductor_status(const TqTask *task)
@@ -561,7 +581,7 @@ tq_preset_conductor_status(const TqTask *task)
 
 /* ---- Taskbroker ---- */
 
-/* retry_state of an activation; empty when it has none. */
+/* Returns the retry_state of an activation, empty if it has none. */
 static Source
 retry_state(const Source *activation)
 {
@@ -577,7 +597,10 @@ retry_state(const Source *activation)
 	return retry;
 }
 
-/* OnAttemptsExceeded, by number or by name, with or without its prefix. */
+/*
+ * Returns whether OnAttemptsExceeded is DEADLETTER; it is given by number or
+ * by name, with or without its prefix.
+ */
 static bool
 is_deadletter(const Source *retry)
 {
@@ -599,7 +622,10 @@ is_deadletter(const Source *retry)
 	return number == EXCEEDED_DEADLETTER;
 }
 
-/* The attempts that are left after this one; the worker asks for them. */
+/*
+ * Returns the attempts that are left after this one; a worker has to ask for
+ * them.
+ */
 static int64
 taskbroker_retries(const Source *retry)
 {
@@ -609,6 +635,7 @@ taskbroker_retries(const Source *retry)
 	return Max(max - 1 - attempts, 0);
 }
 
+/* Adds retries, lost retries and the backoff of an activation. */
 static void
 add_taskbroker_retries(JsonbParseState **state, const Source *retry)
 {
@@ -633,7 +660,10 @@ add_taskbroker_retries(JsonbParseState **state, const Source *retry)
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
-/* Both expires and delay count from when the activation is received. */
+/*
+ * Adds the timeouts and the delay of an activation.  Both expires and delay
+ * count from the time at which the activation is received.
+ */
 static void
 add_taskbroker_times(JsonbParseState **state, const Source *activation)
 {
@@ -652,7 +682,7 @@ add_taskbroker_times(JsonbParseState **state, const Source *activation)
 	add_unless_off(state, "delay", delay);
 }
 
-/* The policy of a task, from a TaskActivation. */
+/* Returns the policy of a task, from a TaskActivation. */
 Jsonb *
 tq_preset_taskbroker(Jsonb *activation)
 {
@@ -673,10 +703,11 @@ tq_preset_taskbroker(Jsonb *activation)
 }
 
 /*
- * Whatever waits for a time is in delay, be it a first attempt, a retry, or a
- * run that was deferred, which Taskbroker does not know; what waits for other
- * tasks is pending, for want of a better word.  There is no retry to be seen,
- * since a task that is retried is pending again at once.
+ * Returns the state of a task in Taskbroker's terms.  A delayed run is in
+ * delay, whether it is the first attempt, a retry or a deferred run, which
+ * Taskbroker does not know.  An unscheduled task is pending, the nearest state
+ * that Taskbroker has.  The state retry never appears, because a task that is
+ * retried is pending again at once.
  */
 const char *
 tq_preset_taskbroker_status(const TqTask *task)

@@ -80,7 +80,7 @@ warn_of_loss(const char *name, int64 last_id)
 			 "Those up to %lld were not acknowledged within tq.subscription_retention.",
 			 (long long) last_id),
 		 errhint(
-			 "Call tq.fetch() and tq.ack() regularly, or end it by tq.unsubscribe().")));
+			 "Call tq.fetch() and tq.ack() regularly, or end the subscription with tq.unsubscribe().")));
 }
 
 /*

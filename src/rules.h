@@ -1,6 +1,7 @@
 /*
  * rules.h
- *	  Room 4: rules.  Each decides one thing; the doors call them.
+ *	  Room 4: the rules.  Each file decides one thing; the API functions and the
+ *	  maintenance worker call them.
  *
  * Callers have done tq_plan_open().
  */
@@ -11,14 +12,14 @@
 
 #include "utils/hsearch.h"
 
-/* ---- definition.c: what a task may say ---- */
+/* ---- definition.c: task definitions ---- */
 extern void tq_check_identifier(const char *what, const char *value);
 extern void tq_check_task_queue_id(const char *value);
 extern void tq_check_times(const TqTask *task, TimestampTz now);
 extern TqTask *tq_definition_parse(const TqSlug *task_id, Jsonb *definition);
 extern void tq_definition_depend_on_self(TqTask *task);
 
-/* The arguments of enqueue() that need checking as a definition does. */
+/* The arguments of enqueue() that are checked like a definition. */
 typedef struct TqEnqueue
 {
 	const char *requires;
@@ -36,7 +37,7 @@ typedef struct TqEnqueue
 extern void tq_definition_check_payload(const TqTask *task);
 extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
 
-/* ---- status.c: what is shown of a task ---- */
+/* ---- status.c: JSON of tasks, groups, workers and queues ---- */
 extern void tq_status_push(JsonbParseState **state, const TqTask *task,
 						   const TqRun *runs, int n);
 extern Jsonb *tq_status_json(const TqTask *task, const TqRun *runs, int n);
@@ -54,19 +55,19 @@ extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
 extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now,
 								 TimestampTz until, const char *info);
 
-/* ---- schedule.c: how a run becomes pending ---- */
+/* ---- schedule.c: pending runs ---- */
 
-/* A run that is to be pending. */
+/* A run that is to become pending. */
 typedef struct TqStart
 {
 	const TqTask *task;
 	TqCreated created;
 	TqBudget budget;
-	int64 seq; /* 0: the back of the queue */
+	int64 seq; /* 0: at the end of the queue */
 	TimestampTz scheduled;
-	int64 retry_delay;   /* that a worker gave; TQ_OFF: none */
-	TimestampTz started; /* of one that is deferred, and who had it */
-	int worker;
+	int64 retry_delay;   /* given by a worker; TQ_OFF: none */
+	TimestampTz started; /* of a deferred run: when it first started */
+	int worker;          /* of a deferred run: which worker had it */
 } TqStart;
 
 extern void tq_schedule(const TqStart *starts, int n, TimestampTz now);
@@ -79,26 +80,26 @@ extern void tq_schedule_at(TqTimer kind, const int64 *tasks,
 /* ---- create.c: new tasks ---- */
 typedef enum TqRepeat
 {
-	TQ_REPEAT_EXACT, /* a task of that id must be the same */
-	TQ_REPEAT_LATER  /* the same but for the time of the call */
+	TQ_REPEAT_EXACT, /* an existing task must be equal */
+	TQ_REPEAT_LATER  /* equal except for the time of the call */
 } TqRepeat;
 
-/* What a task may depend on that is created by the same call. */
+/* A task of the same call, on which the others may depend. */
 typedef struct TqSibling
 {
 	TqSlug task_id;
-	int place; /* in the caller's array */
+	int place; /* index in the caller's array */
 	bool is_new;
-	bool is_pending; /* once it is placed */
+	bool is_pending; /* its first run is pending */
 	const TqTask *task;
 } TqSibling;
 
 extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
 
-/* When to look again at a task that another session holds. */
+/* Delay until a task that another session has locked is tried again. */
 #define TQ_AGAIN_MS 100
 
-/* ---- depend.c: what the end of a task means for others ---- */
+/* ---- depend.c: dependencies ---- */
 extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
 extern bool tq_depend_track(const TqTask *task, HTAB *siblings,
 							HTAB *strangers);
@@ -119,15 +120,15 @@ typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
-	TqTask *task;                 /* NULL: there is none */
-	const struct TqReport *first; /* on the same run, or NULL */
+	TqTask *task;                 /* NULL: it does not exist */
+	const struct TqReport *first; /* earlier report on the same run, or NULL */
 	TqRun run;                    /* the row of the run, if it has one */
 	TqState state;                /* of the run before the report */
-	bool is_ended;                /* by this report */
-	bool had_detail;              /* the run, before */
-	Jsonb *error;                 /* what the worker says; NULL: nothing */
+	bool is_ended;                /* the run, by this report */
+	bool had_detail;              /* whether the run had details before */
+	Jsonb *error;                 /* given by the worker; NULL: none */
 	Jsonb *result;
-	bool has_retry_delay; /* the worker says how the next attempts are to be */
+	bool has_retry_delay; /* given by the worker for the next attempts */
 	int64 retry_delay;    /* ms */
 	bool has_retries_left;
 	int retries_left;
@@ -143,7 +144,7 @@ extern void tq_resolve_drop_blocked(TqHeld *held, TqResolved reason,
 extern void tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n,
 							TqResolved reason, TimestampTz now);
 
-/* ---- lifecycle.c: what is asked of a task from outside ---- */
+/* ---- lifecycle.c: requests of clients about one task ---- */
 extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
@@ -151,23 +152,23 @@ extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
 extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
 extern void tq_lifecycle_delete(const TqTask *task);
 
-/* ---- dead_letter.c: tasks that failed for good ---- */
+/* ---- dead_letter.c: dead letters ---- */
 extern void tq_dead_letters_write(const TqRun *runs, const TqTask *tasks,
 								  int n, TimestampTz now);
 extern TqTask *tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now);
 extern int64 tq_dead_letters_redrive(int32 queue, int max, TimestampTz now);
 extern void tq_dead_letter_discard(const TqSlug *task_id);
 
-/* ---- preset.c: the words of other systems ---- */
+/* ---- preset.c: presets for Conductor and Taskbroker ---- */
 extern Jsonb *tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task);
 extern Jsonb *tq_preset_taskbroker(Jsonb *activation);
 extern const char *tq_preset_conductor_status(const TqTask *task);
 extern const char *tq_preset_taskbroker_status(const TqTask *task);
 
-/* ---- deliver.c: who is told ---- */
+/* ---- deliver.c: the publisher ---- */
 extern void tq_deliver_claimable(const TqPending *rows, int n);
 
-/* ---- priority.c: priorities that change ---- */
+/* ---- priority.c: changes of priority ---- */
 extern int tq_priority_check(const char *name);
 extern TqTask *tq_priority_change(const TqSlug *task_id, int priority,
 								  TimestampTz now);
@@ -186,7 +187,7 @@ extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 extern const char *tq_group_outcome(const TqProgress *progress);
 extern void tq_group_tell_resolved(const int64 *tasks, int n);
 
-/* ---- claim.c: giving runs to workers ---- */
+/* ---- claim.c: claims ---- */
 typedef struct TqClaim
 {
 	TqSlug task_id;
