@@ -235,8 +235,8 @@ take_core(TqTask *task, const TqTask *existing)
 
 /*
  * Returns true if the stored task has an equal definition although its row
- * differs; the new task then becomes the stored one.  Returns false if the
- * task no longer exists.  Raises an error if the definitions differ.
+ * differs, and copies its fields to the new task.  Returns false if the task
+ * no longer exists.  Raises an error if the definitions differ.
  */
 static bool
 adopt_equal(TqTask *task, TqRepeat repeat)

@@ -75,8 +75,8 @@ size_of(const void *value)
 
 /*
  * Checks the sizes of the variable parts of a definition, except for the
- * payload.  Without these limits one task could be larger than the sessions
- * that claim, publish or keep it can handle.
+ * payload.  Without these limits one task could be larger than what other
+ * sessions can handle when they claim, publish or keep it.
  */
 static void
 check_sizes(const TqTask *task)

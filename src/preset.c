@@ -30,11 +30,10 @@
 /* A JSON object in which values are looked up. */
 typedef struct Source
 {
-	const char *name;  /* name in errors */
-	const Jsonb *json; /* NULL: empty */
-	const struct Source
-		*behind;          /* has the keys that are absent here; NULL: none */
-	bool numbers_as_text; /* protobuf writes 64-bit numbers as text */
+	const char *name;            /* name in errors */
+	const Jsonb *json;           /* NULL: empty */
+	const struct Source *behind; /* for keys absent here; NULL: none */
+	bool numbers_as_text;        /* protobuf writes 64-bit numbers as text */
 } Source;
 
 /* Conductor's timeoutPolicy. */
@@ -322,8 +321,8 @@ get_overdue(const Source *source)
 /*
  * Returns runTimeout, from timeoutSeconds, or 0 for none.  A task that is
  * completed asynchronously and whose timeout only alerts must keep its claim
- * beyond the timeout.  No claim may outlast runTimeout, so such a task gets
- * none.
+ * beyond the timeout.  No claim may outlast runTimeout, so such a task has no
+ * runTimeout.
  */
 static int64
 run_timeout(const Source *source)

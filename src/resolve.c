@@ -283,8 +283,8 @@ write_ending(Ending *ending, TimestampTz now)
 
 /*
  * Returns whether more than the id of a task is needed to resolve it for this
- * reason.  No more is needed if a completed task has no follow-up by its
- * policy and its message has no listener.
+ * reason.  A completed task needs no more unless task-completed is published,
+ * because policies apply only to other ends.
  */
 static bool
 is_more_needed(TqResolved reason)

@@ -200,10 +200,7 @@ tq_retention_pass(TimestampTz now)
 		if (place != current)
 			emptied += empty_place(place, &last, kept_since, now);
 	}
-	/*
-	 * A tick of a publication in progress says where to continue, so stay
-	 * there.
-	 */
+	/* Not during a publication: its next part starts from the newest tick. */
 	if (since <= now - (now - kept_since) / TURNS &&
 		last.part_of == (Datum) 0 && !tq_ring_is_empty(current))
 		turn(current, &last, now);
