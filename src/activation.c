@@ -1,19 +1,20 @@
 /*
  * activation.c
- *	  Since when a database is in use, which is when its maintenance begins.
+ *	  Marks a database as used by a client, which is when maintenance begins.
  *
- * Room 1.  Rows that a restore or a logical replica brings are there table by
- * table, and maintenance that sees a timer but not yet its task would drop
- * the timer.  So maintenance does nothing in a database until a function of
- * tq that may change something is called there for the first time since
- * CREATE EXTENSION: a new database has nothing to maintain before that, and a
- * copy stays as it is until a client uses it.
+ * Room 1.  A restore or logical replication fills the tables one after the
+ * other, and a maintenance worker that sees a timer but not yet its task would
+ * drop the timer.  Maintenance therefore does nothing in a database until a
+ * client first calls a function of tq that may write.  A new database has
+ * nothing to maintain before that, and a copy stays as it is until a client
+ * uses it.
  *
- * The first call writes a row of tq.activation, in its own transaction.  Two
- * first calls may both write one, which does no harm, so they need not wait
- * for each other.  pg_dump leaves the table out.  A backend remembers that it
- * has seen a row by the Oid of a table of the extension, which is another one
- * after DROP and CREATE EXTENSION; it forgets a row of its own at abort.
+ * The first call inserts a row into tq.activation in its own transaction.  Two
+ * concurrent first calls may both insert one, which does no harm, so they need
+ * not wait for each other.  pg_dump leaves the table out.  A backend caches
+ * that it has seen a row by the Oid of a table of the extension, which is a
+ * different one after DROP and CREATE EXTENSION; it forgets a row of its own
+ * at abort.
  */
 #include "plumbing.h"
 
@@ -29,10 +30,10 @@ static TqStatement insert_activation =
 	TQ_STATEMENT("INSERT INTO tq.activation (since) VALUES ($1)",
 				 TIMESTAMPTZOID);
 
-/* The extension that is known to be active, by tq_catalog_held(). */
+/* The extension known to be active, by tq_catalog_held(). */
 static Oid active = InvalidOid;
 
-/* Did the present transaction make it so? */
+/* Whether this transaction inserted the row. */
 static bool is_ours = false;
 
 static void
@@ -77,7 +78,10 @@ watch_transactions(void)
 	watching = true;
 }
 
-/* Is this database in use?  The caller has done tq_plan_open(). */
+/*
+ * Returns whether this database is in use.  The caller has called
+ * tq_plan_open().
+ */
 bool
 tq_activation_is_done(void)
 {
@@ -91,7 +95,7 @@ tq_activation_is_done(void)
 	return active == extension;
 }
 
-/* This database is in use from now on.  The caller has done tq_plan_open(). */
+/* Marks this database as in use.  The caller has called tq_plan_open(). */
 void
 tq_activation_do(void)
 {

@@ -1,9 +1,9 @@
 /*
  * attempt.c
- *	  Work that may fail alone: a subtransaction that is rolled back.
+ *	  Runs work in a subtransaction, so that it can fail alone.
  *
- * Room 1.  What the work has written, notified and locked is undone when it
- * fails.  Memory that it has allocated in contexts of the caller stays.
+ * Room 1.  If the work fails, its writes, notifications and locks are rolled
+ * back.  Memory that it allocated in the caller's contexts stays allocated.
  */
 #include "plumbing.h"
 
@@ -11,8 +11,8 @@
 #include "utils/resowner.h"
 
 /*
- * Does the work, in the caller's memory context.  Returns NULL, or the error
- * with which it failed, whatever that is.
+ * Runs the work in the caller's memory context.  Returns NULL, or the error
+ * with which it failed, whatever the error is.
  */
 ErrorData *
 tq_attempt_all(TqWorkFunction work, void *arg)
@@ -42,9 +42,9 @@ tq_attempt_all(TqWorkFunction work, void *arg)
 }
 
 /*
- * Is an error not about what the work looks at?  A cancel or a shutdown, a
- * deadlock or a serialization failure, a lock that is not to be had, a
- * transaction that must not write, a full disk.
+ * Returns whether an error has a cause outside of the data that the work
+ * handles: a cancel or a shutdown, a deadlock or a serialization failure, a
+ * lock that is not available, a read-only transaction, a full disk.
  */
 static bool
 is_general(const ErrorData *error)
@@ -58,7 +58,7 @@ is_general(const ErrorData *error)
 		   error->sqlerrcode == ERRCODE_DISK_FULL || error->elevel > ERROR;
 }
 
-/* The same, but an error that is general is raised again. */
+/* Runs the work as tq_attempt_all() does, but raises general errors again. */
 ErrorData *
 tq_attempt(TqWorkFunction work, void *arg)
 {

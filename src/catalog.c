@@ -1,16 +1,17 @@
 /*
  * catalog.c
- *	  Where tq's own objects are in the system catalogs, and that they stay.
+ *	  Finds tq's objects in the system catalogs, and protects them from DROP.
  *
- * Room 1.  The schema is fixed, so names are enough.  Nothing is cached: the
- * syscache already does that, and survives DROP EXTENSION.
+ * Room 1.  The schema is fixed, so names are enough.  Nothing is cached here,
+ * because the syscache does that, and notices DROP EXTENSION.
  *
- * DROP EXTENSION, and CREATE EXTENSION after it, may come between the moment at
- * which the server finds a function of tq and the moment at which that runs.
- * So each call begins with a lock on one table of the extension, in the weakest
- * mode, which the transaction keeps.  A DROP locks every table before it drops
- * one, so from there on all of them stay; and by then the session has learned of
- * every DROP before, and has forgotten what it knew of the tables that are gone.
+ * DROP EXTENSION, and CREATE EXTENSION after it, may run between the moment at
+ * which the server looks up a function of tq and the moment at which it calls
+ * it.  Each call therefore begins by locking one table of the extension in
+ * ACCESS SHARE mode, until the end of the transaction.  A DROP locks every
+ * table before it drops one, so all of them stay from then on.  Taking the
+ * lock also processes invalidation messages, so that the session has discarded
+ * its cache entries for tables that were dropped before.
  */
 #include "plumbing.h"
 
@@ -21,10 +22,10 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-/* The table that is locked: one that most calls lock anyway. */
+/* The table that is locked: one that most calls lock in any case. */
 #define HELD_TABLE "task"
 
-/* The one that the last call has locked. */
+/* The table that the last call locked. */
 static Oid held_table = InvalidOid;
 
 static Oid
@@ -52,10 +53,10 @@ refuse_dropped(bool is_there)
 }
 
 /*
- * Keep the extension from being dropped until the end of the transaction.  If
- * it was dropped since the server found the function that runs, that function
- * is one of the dropped extension, and goes no further, even if the extension
- * is there again.
+ * Keeps the extension from being dropped until the end of the transaction.
+ * Raises an error if it was dropped after the server looked up the function
+ * that runs, even if it was created again since: that function belongs to the
+ * extension that was dropped.
  */
 void
 tq_catalog_hold(void)
@@ -76,8 +77,8 @@ tq_catalog_hold(void)
 }
 
 /*
- * The Oid that distinguishes the extension that a call holds from an earlier one
- * that was dropped.
+ * Returns an Oid that distinguishes the extension that this call has locked
+ * from one that was dropped earlier.
  */
 Oid
 tq_catalog_held(void)

@@ -1,11 +1,11 @@
 /*
  * clock.c
- *	  tq's clock: the only file that reads the time, and how times look.
+ *	  tq's clock, and the text form of times.  No other file reads the time.
  *
- * Room 1.  Times are kept to the millisecond, truncated, so that what is
- * stored is what is shown (spec/taskcluster.md 1.2.1, 3.6).  The time of the
- * transaction is never used: within one transaction order and leases must
- * still move.  tq.clock_offset shifts the clock of a session, for tests.
+ * Room 1.  Times are truncated to milliseconds, so that what is stored is what
+ * is shown (doc/spec/taskcluster.md 1.2.1, 3.6).  The transaction's start time
+ * is never used, because order and claims must advance within one transaction.
+ * tq.clock_offset shifts the clock of a session, for tests.
  */
 #include "plumbing.h"
 
@@ -14,9 +14,9 @@
 #include "utils/timestamp.h"
 
 #define USECS_PER_MS INT64CONST(1000)
-#define SPAN_BYTES 256 /* of interval text, as interval_in() has it */
+#define SPAN_BYTES 256 /* limit of interval_in() for its text */
 
-/* Drop what is below a millisecond, towards the past. */
+/* Truncates a time to milliseconds, towards the past. */
 TimestampTz
 tq_clock_truncate(TimestampTz t)
 {
@@ -28,19 +28,24 @@ tq_clock_truncate(TimestampTz t)
 	return t - (rest < 0 ? rest + USECS_PER_MS : rest);
 }
 
+/* Returns the time of tq's clock. */
 TimestampTz
 tq_clock_now(void)
 {
 	return tq_clock_truncate(GetCurrentTimestamp() + tq_clock_offset);
 }
 
+/* Returns t plus milliseconds. */
 TimestampTz
 tq_clock_add_ms(TimestampTz t, int64 ms)
 {
 	return t + ms * USECS_PER_MS;
 }
 
-/* The same month, day and time of the next year; 29 February gives 1 March. */
+/*
+ * Returns the same month, day and time of the next year; 29 February becomes 1
+ * March.
+ */
 TimestampTz
 tq_clock_next_year(TimestampTz t)
 {
@@ -61,7 +66,10 @@ tq_clock_next_year(TimestampTz t)
 	return result;
 }
 
-/* The last day whose year has four digits: what JSON shows, and a dump restores. */
+/*
+ * Returns the start of the last day whose year has four digits, because JSON
+ * and a dump can represent no later year.
+ */
 TimestampTz
 tq_clock_latest(void)
 {
@@ -78,7 +86,7 @@ is_within(int64 amount, int64 per_year)
 		   amount / per_year > -LONGEST_YEARS;
 }
 
-/* Is it an interval that can be added to a time of our days? */
+/* Returns whether adding the interval to a present time cannot overflow. */
 static bool
 is_sane(const Interval *span)
 {
@@ -88,8 +96,8 @@ is_sane(const Interval *span)
 }
 
 /*
- * t + span, calendar months and days counted in UTC; past the latest time if
- * span is too long to be added.
+ * Returns t + span, with calendar months and days counted in UTC; DT_NOEND if
+ * t is later than tq_clock_latest() or span is too long to be added.
  */
 TimestampTz
 tq_clock_add_interval(TimestampTz t, Interval *span)
@@ -105,9 +113,9 @@ tq_clock_add_interval(TimestampTz t, Interval *span)
 }
 
 /*
- * Milliseconds of an interval, rounded down; months count 30 days.  No
- * interval comes near the limits of the result, not even an infinite one (17),
- * which has the greatest fields there are.
+ * Returns the milliseconds of an interval, rounded down; a month counts 30
+ * days.  The result cannot overflow, not even for an infinite interval (17),
+ * whose fields have their greatest values.
  */
 int64
 tq_clock_span_ms(const Interval *span)
@@ -120,7 +128,7 @@ tq_clock_span_ms(const Interval *span)
 	return days * (USECS_PER_DAY / USECS_PER_MS) + ms;
 }
 
-/* interval_in() without its errors; false when the text is no interval. */
+/* Parses an interval as interval_in() does, but returns false on an error. */
 static bool
 parse_interval(char *text, Interval *span)
 {
@@ -154,9 +162,9 @@ parse_interval(char *text, Interval *span)
 }
 
 /*
- * Read interval text, of whose forms the setting intervalstyle changes none:
- * what was stored in one session is read in another.  False when it is none,
- * or is infinite.
+ * Parses interval text independently of the setting intervalstyle, because
+ * text that one session stored is read in another.  Returns false if it is no
+ * interval, or an infinite one.
  */
 bool
 tq_clock_parse_span(const char *text, size_t len, int64 *ms)
@@ -178,6 +186,7 @@ tq_clock_parse_span(const char *text, size_t len, int64 *ms)
 	return good;
 }
 
+/* Skips n digits; returns false if there are fewer. */
 static bool
 digits(const char **p, const char *end, int n)
 {
@@ -189,6 +198,7 @@ digits(const char **p, const char *end, int n)
 	return true;
 }
 
+/* Skips one of these characters; returns false if there is another. */
 static bool
 literal(const char **p, const char *end, const char *choices)
 {
@@ -199,8 +209,9 @@ literal(const char **p, const char *end, const char *choices)
 }
 
 /*
- * Check the form of a JSON schema "date-time" (RFC 3339) and find its
- * fraction: YYYY-MM-DDThh:mm:ss[.f…](Z|±hh:mm).
+ * Checks the form of a JSON schema "date-time" (RFC 3339),
+ * YYYY-MM-DDThh:mm:ss[.f…](Z|±hh:mm), and finds its fraction and its time
+ * zone.
  */
 static bool
 date_time_form(const char *text, size_t len, size_t *fraction, size_t *zone)
@@ -237,8 +248,8 @@ two_digits(const char *p)
 }
 
 /*
- * Parse a date-time to the millisecond; more digits are dropped, not rounded.
- * False when it is not one.
+ * Parses a date-time to the millisecond; further digits are truncated, not
+ * rounded.  Returns false if it is no date-time.
  */
 bool
 tq_clock_parse(const char *text, size_t len, TimestampTz *t)
@@ -279,7 +290,7 @@ tq_clock_parse(const char *text, size_t len, TimestampTz *t)
 	return IS_VALID_TIMESTAMP(*t);
 }
 
-/* YYYY-MM-DDThh:mm:ss.mmmZ, in UTC, truncated. */
+/* Returns a time as YYYY-MM-DDThh:mm:ss.mmmZ, in UTC, truncated. */
 char *
 tq_clock_text(TimestampTz t)
 {

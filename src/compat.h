@@ -1,8 +1,8 @@
 /*
  * compat.h
- *	  The differences between PostgreSQL's versions, and nothing else.
+ *	  Differences between the versions of PostgreSQL.
  *
- * Room 0.  The only file of tq that names PG_VERSION_NUM.
+ * Room 0.  This is the only file of tq that uses PG_VERSION_NUM.
  */
 #ifndef TQ_COMPAT_H
 #define TQ_COMPAT_H
@@ -11,7 +11,7 @@
 #error "tq needs PostgreSQL 15 or later"
 #endif
 
-/* A named wait event where the server has them (17), the general one before. */
+/* A named wait event since 17, PG_WAIT_EXTENSION before. */
 #if PG_VERSION_NUM >= 170000
 #define TqWaitEvent(slot, name)                                               \
 	((slot) != 0 ? (slot) : ((slot) = WaitEventExtensionNew(name)))
@@ -19,17 +19,19 @@
 #define TqWaitEvent(slot, name) ((void) (slot), PG_WAIT_EXTENSION)
 #endif
 
-/* Soft errors of input functions (16): before, every error is a hard one. */
+/*
+ * Soft errors of input functions since 16; before, ereturn() raises the error.
+ */
 #if PG_VERSION_NUM < 160000
 #define ereturn(context, dummy_value, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
-/* The memory of settings was plain malloc() before 16. */
+/* Settings are allocated by malloc() before 16. */
 #if PG_VERSION_NUM < 160000
 #define guc_malloc(elevel, size) malloc(size)
 #endif
 
-/* index_beginscan() takes instrumentation since 18. */
+/* index_beginscan() takes an argument for instrumentation since 18. */
 #if PG_VERSION_NUM >= 180000
 #define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
 	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
@@ -39,8 +41,8 @@
 #endif
 
 /*
- * Which indexes need an entry after an update, and the insertion of entries:
- * since 16 there are summarizing indexes, which may need one when others do
+ * Whether indexes need new entries after an update, and inserting them.  Since
+ * 16 there are summarizing indexes, which may need an entry when the others do
  * not.
  */
 #if PG_VERSION_NUM >= 160000
@@ -75,7 +77,7 @@
 		result, slot, estate, false, (conflict) != NULL, conflict, arbiters))
 #endif
 
-/* The check for a key can leave out a tuple since 18. */
+/* ExecCheckIndexConstraints() takes a TID to ignore since 18. */
 #if PG_VERSION_NUM >= 180000
 #define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
 	ExecCheckIndexConstraints(result,                                         \
@@ -89,19 +91,19 @@
 	ExecCheckIndexConstraints(result, slot, estate, other, arbiters)
 #endif
 
-/* The number of this process's PGPROC: a field of it until 17. */
+/* The number of this process's PGPROC: a field of PGPROC before 17. */
 #if PG_VERSION_NUM >= 170000
 #define TqMyProcNumber() ((uint32) MyProcNumber)
 #else
 #define TqMyProcNumber() ((uint32) MyProc->pgprocno)
 #endif
 
-/* A function that does not return: an attribute of its own until 17. */
+/* Marks a function that does not return; before 18 by another name. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
-/* One ownership check per catalog until 16. */
+/* Ownership checks: one function per catalog before 16. */
 #if PG_VERSION_NUM >= 160000
 #define TqOwnsDatabase(database)                                              \
 	object_ownercheck(DatabaseRelationId, database, GetUserId())
@@ -113,7 +115,7 @@
 	pg_extension_ownercheck(extension, GetUserId())
 #endif
 
-/* What the server keeps of transaction ids has another name since 17. */
+/* The shared state of transaction ids has another name since 17. */
 #if PG_VERSION_NUM >= 170000
 #define TqTransam TransamVariables
 #else
@@ -121,9 +123,10 @@
 #endif
 
 /*
- * Whether commits wait for synchronous standbys: a flag, and since 15.13, 16.9,
- * 17.5 and 18 one of two bits, of which the other one says that the setting has
- * been read since the server was started.
+ * Returns whether commits wait for synchronous standbys.  Since 15.13, 16.9,
+ * 17.5 and 18 the flag is one of two bits.  The other one, SYNC_STANDBY_INIT,
+ * says that synchronous_standby_names has been read since the server was
+ * started.
  */
 #ifdef SYNC_STANDBY_INIT
 #define TqSyncStandbysDefined()                                               \

@@ -1,8 +1,9 @@
 /*
  * error.c
- *	  How values of users are shown in errors.
+ *	  Shortens values of clients for error messages.
  *
- * Room 1.  An error repeats what was given, but not a megabyte of it.
+ * Room 1.  An error message repeats a value that a client gave, but only its
+ * first bytes.
  */
 #include "plumbing.h"
 
@@ -11,7 +12,7 @@
 #define SHOWN_BYTES 100
 #define LIST_BYTES 1000
 
-/* The text, or its beginning. */
+/* Returns a copy of the text, shortened to SHOWN_BYTES. */
 char *
 tq_error_clip(const char *text)
 {
@@ -22,7 +23,9 @@ tq_error_clip(const char *text)
 	return psprintf("%.*s...", pg_mbcliplen(text, length, SHOWN_BYTES), text);
 }
 
-/* Add a name to a list, which ends in dots once it is long enough. */
+/*
+ * Appends a name to a list; a list that has become long ends in dots instead.
+ */
 void
 tq_error_list(StringInfo list, const char *separator, const char *name)
 {

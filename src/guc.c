@@ -2,9 +2,9 @@
  * guc.c
  *	  Settings of tq.
  *
- * Room 1.  Names, limits and defaults (api.md, Settings); what they mean is
- * said where they are used.  All are the superuser's: they are rules, and a
- * client must not bend them.
+ * Room 1.  Defines names, limits and defaults (doc/reference.md); the code
+ * that uses a setting says what it means.  Only superusers may change them,
+ * because they are limits that a client must not evade.
  */
 #include "plumbing.h"
 
@@ -40,7 +40,10 @@ static char *clock_offset_text = NULL;
 
 #define MAX_OFFSET_DAYS 1000000
 
-/* An interval without months, which have no fixed length. */
+/*
+ * Checks that tq.clock_offset is an interval without months, which have no
+ * fixed length.
+ */
 static bool
 check_clock_offset(char **newval, void **extra, GucSource source)
 {
@@ -80,19 +83,18 @@ assign_clock_offset(const char *newval, void *extra)
 static void
 define_times(void)
 {
-	DefineCustomIntVariable(
-		"tq.claim_timeout",
-		"How long a claim lasts before it must have been renewed.",
-		NULL,
-		&tq_claim_timeout,
-		20 * 60 * 1000,
-		1,
-		INT_MAX,
-		PGC_SUSET,
-		GUC_UNIT_MS,
-		NULL,
-		NULL,
-		NULL);
+	DefineCustomIntVariable("tq.claim_timeout",
+							"How long a claim lasts unless it is reclaimed.",
+							NULL,
+							&tq_claim_timeout,
+							20 * 60 * 1000,
+							1,
+							INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_MS,
+							NULL,
+							NULL,
+							NULL);
 	DefineCustomStringVariable("tq.clock_offset",
 							   "Shifts tq's clock in this session, for tests.",
 							   "An interval without months.",
@@ -145,18 +147,19 @@ define_messages(void)
 							NULL,
 							NULL,
 							NULL);
-	DefineCustomIntVariable("tq.publish_interval",
-							"How often messages are published at the most.",
-							NULL,
-							&tq_publish_interval,
-							5,
-							1,
-							60000,
-							PGC_SUSET,
-							GUC_UNIT_MS,
-							NULL,
-							NULL,
-							NULL);
+	DefineCustomIntVariable(
+		"tq.publish_interval",
+		"Shortest time between two publications of messages.",
+		NULL,
+		&tq_publish_interval,
+		5,
+		1,
+		60000,
+		PGC_SUSET,
+		GUC_UNIT_MS,
+		NULL,
+		NULL,
+		NULL);
 	DefineCustomBoolVariable(
 		"tq.publish_retried_exceptions",
 		"Send task-exception also for runs that are retried.",
@@ -240,9 +243,9 @@ define_numbers(void)
 }
 
 /*
- * A definition, and what is made of it, must fit into a jsonb value, which
- * takes 256 MB, and as JSON, in which a byte may become six, into the 1 GB of
- * a text.
+ * Limit of the sizes of a definition.  A definition must fit into a jsonb
+ * value, which is limited to 256 MB, and as JSON text, in which a byte may
+ * become six, into the 1 GB of a text value.
  */
 #define MAX_SIZE (100 * 1024 * 1024)
 
@@ -286,7 +289,7 @@ define_maintenance(void)
 	DefineCustomBoolVariable(
 		"tq.maintenance",
 		"Whether maintenance of tq runs in a database.",
-		"Off keeps a copy still that a restore or logical replication fills.",
+		"Turn it off while a restore or logical replication fills the tables.",
 		&tq_maintenance,
 		true,
 		PGC_SUSET,
@@ -296,7 +299,10 @@ define_maintenance(void)
 		NULL);
 }
 
-/* What sizes shared memory is there only with it. */
+/*
+ * Defines the settings that size shared memory, which exists only under
+ * shared_preload_libraries.
+ */
 static void
 define_sizes(void)
 {
@@ -304,7 +310,7 @@ define_sizes(void)
 		return;
 	DefineCustomIntVariable(
 		"tq.queue_slots",
-		"For how many task queues the server keeps where claims have got to.",
+		"For how many task queues the server keeps a claim cursor.",
 		NULL,
 		&tq_queue_slots,
 		4096,
@@ -317,6 +323,7 @@ define_sizes(void)
 		NULL);
 }
 
+/* Defines all settings; called by _PG_init(). */
 void
 tq_guc_define(void)
 {

@@ -1,9 +1,9 @@
 /*
  * json.c
- *	  Building JSON objects, key by key.
+ *	  Builds JSON objects, key by key.
  *
- * Room 1.  The forms that tq writes: times in UTC with milliseconds, slugids
- * as text, what is absent left out (a time of 0) or empty (a NULL object).
+ * Room 1.  Times are written in UTC with milliseconds, and slugids as text.
+ * An absent time (0) is left out; an absent object or array (NULL) is empty.
  */
 #include "json.h"
 
@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/numeric.h"
 
+/* Appends a key. */
 void
 tq_json_key(JsonbParseState **state, const char *key)
 {
@@ -22,6 +23,7 @@ tq_json_key(JsonbParseState **state, const char *key)
 	pushJsonbValue(state, WJB_KEY, &value);
 }
 
+/* Appends a string, as a value or as an element of an array. */
 void
 tq_json_string(JsonbParseState **state, JsonbIteratorToken token,
 			   const char *text)
@@ -33,6 +35,7 @@ tq_json_string(JsonbParseState **state, JsonbIteratorToken token,
 	pushJsonbValue(state, token, &value);
 }
 
+/* Appends a key and a string. */
 void
 tq_json_add_text(JsonbParseState **state, const char *key, const char *text)
 {
@@ -40,6 +43,7 @@ tq_json_add_text(JsonbParseState **state, const char *key, const char *text)
 	tq_json_string(state, WJB_VALUE, text);
 }
 
+/* Appends a key and a whole number. */
 void
 tq_json_add_int(JsonbParseState **state, const char *key, int64 number)
 {
@@ -50,7 +54,9 @@ tq_json_add_int(JsonbParseState **state, const char *key, int64 number)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* Milliseconds as a number of seconds, with as many decimals as are needed. */
+/*
+ * Appends a key and milliseconds as seconds, with as few decimals as possible.
+ */
 void
 tq_json_add_seconds(JsonbParseState **state, const char *key, int64 ms)
 {
@@ -67,6 +73,7 @@ tq_json_add_seconds(JsonbParseState **state, const char *key, int64 ms)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
+/* Appends a key and a time, unless the time is 0. */
 void
 tq_json_add_time(JsonbParseState **state, const char *key, TimestampTz t)
 {
@@ -74,13 +81,14 @@ tq_json_add_time(JsonbParseState **state, const char *key, TimestampTz t)
 		tq_json_add_text(state, key, tq_clock_text(t));
 }
 
+/* Appends a key and a slugid. */
 void
 tq_json_add_slug(JsonbParseState **state, const char *key, const TqSlug *slug)
 {
 	tq_json_add_text(state, key, tq_slug_text(slug));
 }
 
-/* A jsonb object as a value, or {} for NULL. */
+/* Appends a key and a jsonb object, or {} for NULL. */
 void
 tq_json_add_object(JsonbParseState **state, const char *key, Jsonb *object)
 {
@@ -97,7 +105,7 @@ tq_json_add_object(JsonbParseState **state, const char *key, Jsonb *object)
 	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
-/* A text[] as a value, or [] for NULL. */
+/* Appends a key and a text[] as an array, or [] for NULL. */
 void
 tq_json_add_texts(JsonbParseState **state, const char *key, ArrayType *array)
 {
@@ -120,6 +128,7 @@ tq_json_add_texts(JsonbParseState **state, const char *key, ArrayType *array)
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 }
 
+/* Appends a key and an array of slugids. */
 void
 tq_json_add_slugs(JsonbParseState **state, const char *key,
 				  const TqSlug *slugs, int n)
@@ -131,14 +140,14 @@ tq_json_add_slugs(JsonbParseState **state, const char *key,
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 }
 
-/* The end of an object that was begun with state NULL. */
+/* Ends an object that was begun with state NULL, and returns it. */
 Jsonb *
 tq_json_end(JsonbParseState **state)
 {
 	return JsonbValueToJsonb(pushJsonbValue(state, WJB_END_OBJECT, NULL));
 }
 
-/* The value of a key of an object, or NULL. */
+/* Returns the value of a key of an object, or NULL. */
 JsonbValue *
 tq_json_get(const Jsonb *object, const char *key)
 {
@@ -149,7 +158,7 @@ tq_json_get(const Jsonb *object, const char *key)
 										NULL);
 }
 
-/* A string under a key, or NULL. */
+/* Returns the string value of a key, or NULL. */
 char *
 tq_json_get_text(const Jsonb *object, const char *key)
 {

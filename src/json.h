@@ -1,6 +1,6 @@
 /*
  * json.h
- *	  Building JSON objects, for the rules that show something.
+ *	  Building JSON objects.
  *
  * An object is begun by pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL) with
  * state NULL, and ended by tq_json_end().

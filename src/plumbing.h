@@ -1,9 +1,9 @@
 /*
  * plumbing.h
- *	  Room 1: what every room above stands on.
+ *	  The services that every layer above uses.
  *
- * Slugids, the clock, settings, saved statements, shared memory, and how tq
- * reports errors.  Knows nothing of tasks.
+ * Room 1.  Slugids, the clock, settings, saved statements, shared memory, and
+ * how tq reports errors.  Nothing here depends on tasks.
  */
 #ifndef TQ_PLUMBING_H
 #define TQ_PLUMBING_H
@@ -24,7 +24,7 @@
 #include "topic.h"
 #include "tq.h"
 
-/* The SQLSTATEs of tq (api.md, Errors). */
+/* The SQLSTATEs of tq; doc/reference.md lists them. */
 #define ERRCODE_TQ_BAD_INPUT MAKE_SQLSTATE('T', 'Q', '4', '0', '0')
 #define ERRCODE_TQ_NOT_FOUND MAKE_SQLSTATE('T', 'Q', '4', '0', '4')
 #define ERRCODE_TQ_CONFLICT MAKE_SQLSTATE('T', 'Q', '4', '0', '9')
@@ -56,7 +56,7 @@ extern char *tq_error_clip(const char *text);
 extern void tq_error_list(StringInfo list, const char *separator,
 						  const char *name);
 
-/* topic.c, which knows nothing of memory contexts */
+/* topic.c, which allocates no memory itself */
 static inline TqPattern *
 tq_topic_compile(const char *pattern)
 {
@@ -79,8 +79,8 @@ extern char *tq_clock_text(TimestampTz t);
 typedef struct TqGivenPolicy
 {
 	TqPolicy policy;
-	int retries;   /* TQ_OFF: not given */
-	int64_t delay; /* ms; TQ_OFF: not given */
+	int retries;   /* TQ_OFF: absent */
+	int64_t delay; /* ms; TQ_OFF: absent */
 } TqGivenPolicy;
 
 #define TQ_POLICY_BYTES 2000 /* as jsonb */
@@ -99,7 +99,7 @@ extern int tq_max_inline_artifact;    /* bytes */
 extern int tq_message_retention;      /* s */
 extern int tq_subscription_retention; /* s */
 extern int tq_publish_interval;       /* ms */
-extern int tq_queue_slots;            /* of the claim cursor */
+extern int tq_queue_slots;            /* entries of the claim cursor */
 extern int tq_max_payload;            /* bytes, as the next three */
 extern int tq_max_definition;
 extern int tq_max_tags;
@@ -113,9 +113,9 @@ extern void tq_guc_define(void);
 /*
  * plan.c: SQL statements saved once per backend.
  *
- * A TqStatement is static data; `types` ends at the first 0.  TQ_SLUGID and
- * TQ_SLUGIDS stand for tq.slugid and its array, whose Oids are looked up when
- * the statement is prepared.
+ * A TqStatement is static data.  The array `types` ends at the first 0.
+ * TQ_SLUGID and TQ_SLUGIDS stand for tq.slugid and its array type, whose Oids
+ * are looked up when the statement is prepared.
  */
 #define TQ_SLUGID ((Oid) 1)
 #define TQ_SLUGIDS ((Oid) 2)
@@ -126,7 +126,7 @@ typedef struct TqStatement
 	const char *sql;
 	Oid types[TQ_MAX_ARGS + 1];
 	struct _SPI_plan *plan;
-	int generation; /* of the plan, when we made it */
+	int generation; /* plan's generation when it was prepared */
 } TqStatement;
 
 #define TQ_STATEMENT(sql_, ...)                                               \
@@ -151,7 +151,7 @@ extern void tq_plan_rows_close(TqRows cursor);
 extern void tq_plan_free_result(void);
 extern void *tq_plan_keep(const void *varlena);
 
-/* Field of a row of the last statement; columns from 1. */
+/* Fields of a row of the last statement's result; columns count from 1. */
 extern Datum tq_plan_field(uint64 row, int column, bool *isnull);
 extern int64 tq_plan_int64(uint64 row, int column, int64 if_null);
 extern int32 tq_plan_int32(uint64 row, int column, int32 if_null);
@@ -169,7 +169,9 @@ extern Datum tq_array_bool(const bool *values, int n);
 extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);
 
-/* A place in lease or timer: rows up to it have been taken. */
+/*
+ * A position in the claim timers or timers: rows up to it have been processed.
+ */
 typedef struct TqMark
 {
 	TimestampTz due;
@@ -183,7 +185,7 @@ typedef struct TqMark
 
 #define TQ_TIMERS 7 /* kinds of timers, from 1 */
 
-/* Places before which there is nothing left to be taken (upkeep.c). */
+/* Positions up to which nothing is left to be processed (upkeep.c). */
 typedef struct TqMarks
 {
 	TqMark lease;
@@ -193,7 +195,7 @@ typedef struct TqMarks
 
 #define TQ_HOUR_MS INT64CONST(3600000)
 
-/* activation.c: maintenance begins with the first use of a database. */
+/* activation.c: maintenance begins when a client first uses a database. */
 extern bool tq_activation_is_done(void);
 extern void tq_activation_do(void);
 
@@ -215,12 +217,14 @@ extern void tq_durable_flush(FullTransactionId xid);
 extern XLogRecPtr tq_durable_here(void);
 extern bool tq_durable_within(XLogRecPtr lsn, int max_ms);
 
-/* shmem.c: the background workers' shared memory, and who wakes them. */
+/*
+ * shmem.c: the background workers' shared memory, and how commits wake them.
+ */
 extern void tq_shmem_init(void);
 extern void tq_shmem_note_due(TimestampTz due);
 extern void tq_shmem_note_message(void);
 
-/* Channels of queues begin so. */
+/* Prefix of the channels of queues. */
 #define TQ_QUEUE_CHANNEL "tq_queue_"
 
 extern uint64 tq_shmem_channel_bit(const char *channel);

@@ -2,13 +2,14 @@
  * policy.c
  *	  What follows a run that has ended: budgets, delays, effects.
  *
- * Room 0, pure C.  Decides by a task's policy whether another run follows one
- * that was resolved, as which attempt, and when it may begin; how long a delay
- * is; and what the final failure of a task means for others.  That the run is
- * the last one, and where the policy and the budgets are kept, is asked by the
- * rooms above; the same run and the same time always give the same answer.
- * Follows spec/policy.md 2 to 4.  Nothing wraps around: what would be too long
- * is as long as can be, and no time lies before its cause.
+ * Room 0.  Pure C.  Decides by a task's policy whether another run follows a
+ * resolved one, which attempt it is and when it may begin; how long a delay
+ * is; and how the final failure of a task affects other tasks.  The layers
+ * above know whether the run is the task's last, and keep the policy and the
+ * budgets.  The functions are pure: the same run and the same time always give
+ * the same answer.  Follows doc/spec/policy.md 2 to 4.  Arithmetic saturates
+ * and never wraps around, and no result is earlier than the time it is
+ * computed from.
  */
 #include <string.h>
 
@@ -17,7 +18,7 @@
 #define MS_PER_S INT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
 
-/* The longest delay before jitter: what fits into the seconds of Conductor. */
+/* The longest delay before jitter: Conductor counts seconds in an int32. */
 #define LONGEST_DELAY (INT64_C(2147483647) * MS_PER_S)
 
 const TqPolicy tq_policy_plain = {
@@ -41,7 +42,9 @@ const TqPolicy tq_policy_plain = {
 
 /* ---- times ---- */
 
-/* A time and milliseconds, in microseconds; never before it. */
+/*
+ * Returns a time in microseconds plus milliseconds; negative ones count as 0.
+ */
 int64_t
 tq_policy_after(int64_t time, int64_t ms)
 {
@@ -54,7 +57,10 @@ tq_policy_after(int64_t time, int64_t ms)
 	return (int64_t) ((uint64_t) time + (uint64_t) ms * US_PER_MS);
 }
 
-/* Until when a run may wait that is visible then; 0: as long as it likes. */
+/*
+ * Returns until when a run that is visible at visible_at may be pending; 0
+ * means without limit.
+ */
 static int64_t
 pending_until(const TqPolicy *policy, int64_t visible_at)
 {
@@ -63,7 +69,7 @@ pending_until(const TqPolicy *policy, int64_t visible_at)
 	return tq_policy_after(visible_at, policy->pending_timeout);
 }
 
-/* a * b, but at most LONGEST_DELAY; neither is negative. */
+/* Returns a * b, but at most LONGEST_DELAY.  Neither argument is negative. */
 static int64_t
 times(int64_t a, int64_t b)
 {
@@ -78,14 +84,14 @@ not_negative(int64_t number)
 	return number > 0 ? number : 0;
 }
 
-/* 2^n, or as much as makes any delay the longest. */
+/* Returns 2^n, limited to a factor that makes every delay the longest. */
 static int64_t
 power_of_two(int n)
 {
 	return n < 62 ? INT64_C(1) << n : INT64_C(1) << 62;
 }
 
-/* The delay after an attempt as it grows, without cap and jitter. */
+/* Returns the delay after an attempt by its backoff, before cap and jitter. */
 static int64_t
 grown_delay(const TqPolicy *policy, int attempt)
 {
@@ -105,7 +111,7 @@ grown_delay(const TqPolicy *policy, int attempt)
 	return delay;
 }
 
-/* 0 to jitter, each millisecond as likely as any other; random is in [0,1). */
+/* Returns 0 to jitter, each millisecond equally likely; random is in [0,1). */
 static int64_t
 jittered(int64_t jitter, double random)
 {
@@ -118,8 +124,9 @@ jittered(int64_t jitter, double random)
 }
 
 /*
- * Milliseconds between the end of an attempt and the beginning of the next
- * (section 4): the cap comes before jitter, which may exceed it.
+ * Returns the milliseconds between the end of an attempt and the beginning of
+ * the next one (doc/spec/policy.md 4).  The cap is applied before jitter, so
+ * the result may exceed it.
  */
 int64_t
 tq_policy_delay(const TqPolicy *policy, int attempt, double random)
@@ -135,8 +142,8 @@ tq_policy_delay(const TqPolicy *policy, int attempt, double random)
 /* ---- budgets ---- */
 
 /*
- * The budgets of a first run, or of a rerun, which has them anew.  Its number
- * is the caller's, and so is how many retries there is room for.
+ * Sets the budgets of a first run, or of a rerun, which starts with full
+ * budgets.  The caller sets the run's number and limits the retries.
  */
 void
 tq_policy_first(const TqPolicy *policy, int retries, int64_t visible_at,
@@ -149,7 +156,10 @@ tq_policy_first(const TqPolicy *policy, int retries, int64_t visible_at,
 	budget->pending_until = pending_until(policy, visible_at);
 }
 
-/* The same attempt once more, at once; it has waited before. */
+/*
+ * Sets the budget of a run that repeats the same attempt at once.  It inherits
+ * pending_until (doc/spec/policy.md 10.3).
+ */
 static void
 follow_lost(TqBudget *budget, int64_t now)
 {
@@ -179,7 +189,10 @@ is_retried(const TqPolicy *policy, TqResolved reason)
 		   (policy->retry_on & 1u << reason) != 0;
 }
 
-/* Which budget pays for another run after a retried reason, if one can. */
+/*
+ * Returns which budget pays for another run after a reason that the policy
+ * retries, or TQ_FOLLOW_NONE if that budget is used up.
+ */
 static TqFollow
 paid_by(const TqPolicy *policy, const TqBudget *run, TqResolved reason)
 {
@@ -189,9 +202,10 @@ paid_by(const TqPolicy *policy, const TqBudget *run, TqResolved reason)
 }
 
 /*
- * What follows a task's last run, which has just been resolved (section 4).
- * Nothing follows at or past the deadline (10.14), nor when the task has as
- * many runs as a task may have; next->budget is then that of the run itself.
+ * Decides what follows a task's last run, which has just been resolved
+ * (doc/spec/policy.md 4).  Nothing follows at or past the deadline
+ * (doc/spec/policy.md 10.14), nor when the task has as many runs as a task may
+ * have; next->budget is then that of the run itself.
  */
 void
 tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
@@ -219,7 +233,10 @@ tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
 	next->created = tq_resolved_retry(reason);
 }
 
-/* May a policy name that reason in retryOn (section 3)? */
+/*
+ * Returns whether a policy may name that reason in retryOn
+ * (doc/spec/policy.md 3).
+ */
 bool
 tq_policy_may_retry(TqResolved reason)
 {
@@ -229,8 +246,9 @@ tq_policy_may_retry(TqResolved reason)
 /* ---- effects ---- */
 
 /*
- * Does onUnsuccessful apply to a final run that was resolved so (10.6)?  A
- * task that somebody cancelled is not one that failed.
+ * Returns whether onUnsuccessful applies to a final run that was resolved for
+ * this reason (doc/spec/policy.md 10.6).  A task that a client canceled did
+ * not fail.
  */
 bool
 tq_policy_applies(TqResolved reason)
@@ -239,7 +257,7 @@ tq_policy_applies(TqResolved reason)
 		   tq_resolved_state(reason) != TQ_STATE_COMPLETED;
 }
 
-/* Do dependents go on as if it had been completed? */
+/* Returns whether dependents treat the task as completed. */
 bool
 tq_policy_tolerates(const TqPolicy *policy, TqResolved reason)
 {
@@ -257,8 +275,9 @@ is_above(int64_t timeout, int64_t other)
 }
 
 /*
- * The rule that a policy breaks whose fields are each in order, to follow
- * "policy" in an error; NULL when there is none.
+ * Checks the fields of a policy against each other; each of them is valid by
+ * itself.  Returns the rule that the policy breaks, as a text that follows
+ * "policy" in an error, or NULL.
  */
 const char *
 tq_policy_fault(const TqPolicy *policy, int retries, int max_runs)
@@ -276,6 +295,7 @@ tq_policy_fault(const TqPolicy *policy, int retries, int max_runs)
 
 /* ---- names ---- */
 
+/* Returns the name of a kind of backoff. */
 const char *
 tq_backoff_name(TqBackoff backoff)
 {
@@ -291,7 +311,7 @@ tq_backoff_name(TqBackoff backoff)
 	return NULL;
 }
 
-/* False, and nothing is set, when there is none of that name. */
+/* Sets the kind of backoff of that name; returns false if there is none. */
 bool
 tq_backoff_parse(const char *name, TqBackoff *backoff)
 {
@@ -306,6 +326,7 @@ tq_backoff_parse(const char *name, TqBackoff *backoff)
 	return false;
 }
 
+/* Returns the name of an effect of onUnsuccessful. */
 const char *
 tq_unsuccessful_name(TqUnsuccessful effect)
 {
@@ -323,7 +344,7 @@ tq_unsuccessful_name(TqUnsuccessful effect)
 	return NULL;
 }
 
-/* False, and nothing is set, when there is none of that name. */
+/* Sets the effect of that name; returns false if there is none. */
 bool
 tq_unsuccessful_parse(const char *name, TqUnsuccessful *effect)
 {

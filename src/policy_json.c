@@ -1,12 +1,12 @@
 /*
  * policy_json.c
- *	  A policy as it is written: JSON, key by key.
+ *	  Reads a policy from JSON, key by key.
  *
- * Room 1.  Reads the object of spec/policy.md 2, with Taskcluster's defaults
- * for what is absent or null, and says what is wrong with one that cannot be
- * read.
- * It raises nothing: a fault is a text, for whoever knows what the policy
- * belongs to.  Whether the values go together is policy.c's.
+ * Room 1.  Reads the object of doc/spec/policy.md 2, with Taskcluster's
+ * defaults for what is absent or null.  It raises no error, but returns a text
+ * that says what is wrong, because only the caller knows what the policy
+ * belongs to.  Whether the values are consistent with each other is decided in
+ * policy.c.
  */
 #include "plumbing.h"
 
@@ -19,8 +19,8 @@
 	"from 0 to 2147483647 seconds, as a number or as interval text"
 
 /*
- * Reads a value into its place; NULL, or what the value has to be, to follow
- * `must have a "key" that`.
+ * Stores a value in its field.  Returns NULL, or what the value has to be, as
+ * a text that follows `must have a "key" that`.
  */
 typedef const char *Read(const JsonbValue *value, void *place);
 
@@ -28,12 +28,15 @@ typedef struct Field
 {
 	const char *key;
 	Read *read;
-	size_t place; /* in what the object is read into */
+	size_t place; /* offset in the struct that is filled */
 } Field;
 
 /* ---- numbers ---- */
 
-/* Not so for NaN, which is above all numbers. */
+/*
+ * Returns whether a number is in the range.  NaN, which sorts above all
+ * numbers, is not.
+ */
 static bool
 is_within(Numeric number, int64 min, int64 max)
 {
@@ -55,7 +58,10 @@ truncated(Numeric number, int digits)
 											   Int32GetDatum(digits)));
 }
 
-/* A whole number within bounds, at least 0; TQ_OFF for any other value. */
+/*
+ * Returns a whole number in the range, which is at least 0; TQ_OFF for any
+ * other value.
+ */
 static int64
 whole_number(const JsonbValue *value, int64 min, int64 max)
 {
@@ -96,7 +102,10 @@ read_factor(const JsonbValue *value, void *place)
 
 /* ---- durations ---- */
 
-/* What is below a millisecond is dropped, as in all times. */
+/*
+ * Returns seconds in milliseconds, truncated as all times are; TQ_OFF if out
+ * of range.
+ */
 static int64
 seconds_to_ms(Numeric seconds)
 {
@@ -129,8 +138,8 @@ read_duration(const JsonbValue *value, int64 *ms)
 }
 
 /*
- * A number of seconds, or interval text, in milliseconds.  NULL, or what is
- * wrong with it, to follow its key in an error.
+ * Reads a number of seconds, or interval text, as milliseconds.  Returns NULL,
+ * or what is wrong with it, as a text that follows its key in an error.
  */
 const char *
 tq_duration_parse(const JsonbValue *value, int64 *ms)
@@ -231,7 +240,10 @@ read_reasons(const JsonbValue *value, void *place)
 
 /* ---- objects ---- */
 
-/* Is it a name of that length, which need not end in 0? */
+/*
+ * Returns whether a key is that of the field.  A key need not end in a zero
+ * byte.
+ */
 static bool
 is_named(const Field *field, const JsonbValue *key)
 {
@@ -267,7 +279,9 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 					tq_error_clip(string_of(key)));
 }
 
-/* Every key of an object; what is nested is for the reader of its key. */
+/*
+ * Reads every key of an object; nested values are for the reader of their key.
+ */
 static const char *
 read_object(JsonbContainer *object, const Field *fields, int n, void *base)
 {
@@ -297,7 +311,9 @@ static const Field backoff_fields[] = {
 	{"jitter", read_time, offsetof(TqPolicy, jitter)},
 };
 
-/* Its fields are the policy's. */
+/*
+ * Reads the object retryBackoff, whose keys are fields of the policy itself.
+ */
 static const char *
 read_backoff(const JsonbValue *value, void *place)
 {
@@ -332,8 +348,8 @@ static const Field fields[] = {
 };
 
 /*
- * Read a policy.  NULL, or what is wrong with it, to follow "policy" in an
- * error; *given is then of no use.
+ * Reads a policy.  Returns NULL, or what is wrong with it, as a text that
+ * follows "policy" in an error; *given is undefined then.
  */
 const char *
 tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)

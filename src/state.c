@@ -2,12 +2,12 @@
  * state.c
  *	  The state machine: which event is legal in which state.
  *
- * Room 0, pure C.  Decides whether an event changes a task in a given state,
- * what state a reason of resolution leads to, and as what a run is created
- * that follows it.  It knows neither rows nor time: that the deadline has not passed,
- * that a run is the last one, or that a budget is left is asked by the rules.
- * Follows spec/taskcluster.md 3.1 to 3.4; nothing else in tq decides whether
- * a transition is legal.
+ * Room 0.  Pure C.  Decides whether an event changes a task in a given state,
+ * to which state the reason of a resolution leads, and with which
+ * reasonCreated a retry is created.  It knows neither rows nor time: the
+ * callers check that the deadline has not passed, that the run is the task's
+ * last, and that a retry is left.  Follows doc/spec/taskcluster.md 3.1 to 3.4.
+ * Nothing else in tq decides whether a transition is legal.
  */
 #include <string.h>
 
@@ -19,11 +19,13 @@
 #define NO_RUN TQ_VERDICT_NO_RUN
 
 /*
- * Rows of the table of 3.1, then those of spec/policy.md 5.  A rerun of a
- * pending task keeps it (its message is sent again); a report in a resolved
- * state is a conflict here, and the rule for repeated reports (2.11, 2.12) is
- * resolve.c's.  A pending run whose time to run is over is one that was
- * deferred.
+ * The table of doc/spec/taskcluster.md 3.1, followed by the events of
+ * doc/spec/policy.md 5.  A rerun of a pending task keeps its state, and only
+ * the message is sent again.  A report in a resolved state is a conflict here;
+ * resolve.c implements the rule for repeated reports
+ * (doc/spec/taskcluster.md 2.11, 2.12).  TQ_EVENT_RUN_TIMEOUT applies to a
+ * pending run too, because a run that was deferred is pending while its
+ * runTimeout goes on.
  */
 static const TqVerdict verdicts[TQ_EVENTS][TQ_STATES] = {
 	/* unscheduled, pending, running, completed, failed, exception */
@@ -44,14 +46,17 @@ static const TqVerdict verdicts[TQ_EVENTS][TQ_STATES] = {
 	[TQ_EVENT_RUN_TIMEOUT] = {KEEP, APPLY, APPLY, KEEP, KEEP, KEEP},
 };
 
-/* What an event does to a task in that state. */
+/* Returns what an event does to a task in that state. */
 TqVerdict
 tq_state_verdict(TqState state, TqEvent event)
 {
 	return verdicts[event][state];
 }
 
-/* A resolved run never changes again. */
+/*
+ * Returns whether a state is final for its run: a resolved run never changes
+ * again.
+ */
 bool
 tq_state_is_resolved(TqState state)
 {
@@ -69,7 +74,10 @@ tq_state_is_resolved(TqState state)
 	return false;
 }
 
-/* The state of a run that was resolved for this reason (1.4). */
+/*
+ * Returns the state of a run that was resolved for this reason
+ * (doc/spec/taskcluster.md 1.4).
+ */
 TqState
 tq_resolved_state(TqResolved reason)
 {
@@ -100,8 +108,9 @@ tq_resolved_state(TqResolved reason)
 }
 
 /*
- * reasonCreated of a run that follows one that was resolved so (3.2;
- * spec/policy.md 3), or NONE for a reason that no policy can retry.
+ * Returns reasonCreated of a run that follows one resolved for this reason
+ * (doc/spec/taskcluster.md 3.2, doc/spec/policy.md 3), or NONE for a reason
+ * that no policy can retry.
  */
 TqCreated
 tq_resolved_retry(TqResolved reason)
@@ -133,7 +142,7 @@ tq_resolved_retry(TqResolved reason)
 	return TQ_CREATED_NONE;
 }
 
-/* Was a run created because the one before it was resolved and may be retried? */
+/* Returns whether a run was created as the retry of the run before it. */
 bool
 tq_created_is_retry(TqCreated reason)
 {
@@ -153,7 +162,10 @@ tq_created_is_retry(TqCreated reason)
 	return false;
 }
 
-/* Reasons that report_exception takes (2.12). */
+/*
+ * Returns whether report_exception() accepts this reason
+ * (doc/spec/taskcluster.md 2.12).
+ */
 bool
 tq_resolved_is_reportable(TqResolved reason)
 {
@@ -183,8 +195,9 @@ tq_resolved_is_reportable(TqResolved reason)
 }
 
 /*
- * retriesLeft after a rerun that creates run number run_id: what the task was
- * given, but never more runs in all than max_runs (3.4).
+ * Returns retriesLeft after a rerun that creates run number run_id: the
+ * retries of the task, limited so that the task never has more than max_runs
+ * runs in all (doc/spec/taskcluster.md 3.4).
  */
 int
 tq_rerun_retries(int retries, int max_runs, int run_id)
@@ -196,6 +209,7 @@ tq_rerun_retries(int retries, int max_runs, int run_id)
 	return retries < room ? retries : room;
 }
 
+/* Returns the name of a state. */
 const char *
 tq_state_name(TqState state)
 {
@@ -217,6 +231,7 @@ tq_state_name(TqState state)
 	return NULL;
 }
 
+/* Returns the name of a reasonCreated, or NULL for NONE. */
 const char *
 tq_created_name(TqCreated reason)
 {
@@ -242,6 +257,7 @@ tq_created_name(TqCreated reason)
 	return NULL;
 }
 
+/* Returns the name of a reasonResolved, or NULL for NONE. */
 const char *
 tq_resolved_name(TqResolved reason)
 {
@@ -284,7 +300,7 @@ tq_resolved_name(TqResolved reason)
 	return NULL;
 }
 
-/* The reason of that name, or NONE. */
+/* Returns the reasonResolved of that name, or NONE. */
 TqResolved
 tq_resolved_parse(const char *name)
 {
@@ -297,7 +313,10 @@ tq_resolved_parse(const char *name)
 	return TQ_RESOLVED_NONE;
 }
 
-/* The exchange on which it is said that a run has come into this state (6.1). */
+/*
+ * Returns the exchange that announces a run in this state
+ * (doc/spec/taskcluster.md 6.1).
+ */
 TqExchange
 tq_state_exchange(TqState state)
 {
@@ -319,6 +338,7 @@ tq_state_exchange(TqState state)
 	return TQ_EXCHANGE_NONE;
 }
 
+/* Returns the short name of an exchange, or NULL for NONE. */
 const char *
 tq_exchange_name(TqExchange exchange)
 {
@@ -354,7 +374,10 @@ tq_exchange_name(TqExchange exchange)
 	return NULL;
 }
 
-/* The name of an exchange of the queue service, as AMQP has it (6.1). */
+/*
+ * AMQP's prefix of the queue service's exchanges
+ * (doc/spec/taskcluster.md 6.1).
+ */
 #define EXCHANGE_PREFIX "exchange/taskcluster-queue/v1/"
 
 static char
@@ -363,7 +386,10 @@ upper(char c)
 	return c >= 'a' && c <= 'z' ? (char) (c - 'a' + 'A') : c;
 }
 
-/* Is this the name with its words joined: taskDefined for task-defined? */
+/*
+ * Returns whether the given text is the name in camel case: taskDefined for
+ * task-defined.
+ */
 static bool
 is_joined(const char *given, const char *name)
 {
@@ -376,8 +402,9 @@ is_joined(const char *given, const char *name)
 }
 
 /*
- * Returns the exchange of that name, or NONE: task-defined, which Taskcluster's
- * reference calls taskDefined and AMQP exchange/taskcluster-queue/v1/task-defined.
+ * Returns the exchange of that name, or NONE.  It accepts task-defined,
+ * taskDefined as in Taskcluster's reference, and
+ * exchange/taskcluster-queue/v1/task-defined as in AMQP.
  */
 TqExchange
 tq_exchange_parse(const char *name)
@@ -398,6 +425,7 @@ tq_exchange_parse(const char *name)
 	return TQ_EXCHANGE_NONE;
 }
 
+/* Returns the name of a storage type, or NULL for NONE. */
 const char *
 tq_storage_name(TqStorage storage)
 {
@@ -421,7 +449,7 @@ tq_storage_name(TqStorage storage)
 	return NULL;
 }
 
-/* The storage type of that name, or NONE. */
+/* Returns the storage type of that name, or NONE. */
 TqStorage
 tq_storage_parse(const char *name)
 {
@@ -436,6 +464,7 @@ tq_storage_parse(const char *name)
 static const char *const priorities[] =
 	{"lowest", "very-low", "low", "medium", "high", "very-high", "highest"};
 
+/* Returns the name of a priority, or NULL if the number is out of range. */
 const char *
 tq_priority_name(int priority)
 {
@@ -444,7 +473,10 @@ tq_priority_name(int priority)
 	return priorities[priority - TQ_PRIORITY_LOWEST];
 }
 
-/* The number of that priority, 1 to 7, or 0 when there is none of that name. */
+/*
+ * Returns the number of the priority of that name, 1 to 7, or 0 if there is
+ * none.
+ */
 int
 tq_priority_parse(const char *name)
 {

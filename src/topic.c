@@ -2,16 +2,18 @@
  * topic.c
  *	  AMQP topic matching: does a pattern match a routing key?
  *
- * Room 0, pure C.  Patterns and keys are words separated by dots; the empty
- * text has no word, and "a." has two, "a" and the empty one.  In a pattern the
- * word * stands for any one word, and # for any number of words, none included.
+ * Room 0.  Pure C.  Patterns and keys are words separated by dots.  The empty
+ * text has no word; "a." has two, "a" and the empty one.  In a pattern the
+ * word "*" stands for exactly one word, and "#" for any number of words,
+ * including none.
  *
- * A pattern of n words besides its #s has n + 1 positions, numbered by how many
- * of those words have been seen.  Matching goes once over the words of the key
- * and keeps the set of positions at which one may be: a word that fits leads
- * to the next position, and where there is a # any word leads back to the same.
- * The set is an array of bits.  So time is at most the product of both lengths,
- * memory is in proportion to the pattern, and nothing is ever tried twice.
+ * A pattern with n words other than "#" has n + 1 positions; a position is the
+ * number of those words matched so far.  Matching goes once over the words of
+ * the key and keeps the set of possible positions: a word that matches leads
+ * to the next position, and where there is a "#" any word also leads back to
+ * the same one.  The set is an array of bits.  Time is therefore at most the
+ * product of both lengths, memory is proportional to the pattern, and nothing
+ * is tried twice.
  */
 #include <stdint.h>
 #include <string.h>
@@ -26,21 +28,24 @@ typedef struct Word
 	size_t length;
 } Word;
 
-/* No word of a key is as long as that: the last position leads nowhere. */
+/*
+ * Length of the word at the last position: no word of a key is that long, so
+ * the position leads nowhere.
+ */
 #define NO_WORD SIZE_MAX
 
 struct TqPattern
 {
-	size_t end;      /* the last position: all words were seen */
+	size_t end;      /* the last position: all words matched */
 	size_t blocks;   /* of each set of positions */
 	bool open_ended; /* there is a # at the end */
 	Word *words;     /* by position */
 	uint64_t *any;   /* positions whose word is a * */
 	uint64_t *many;  /* positions that have a # */
-	uint64_t *now;   /* where we may be: working memory */
+	uint64_t *now;   /* possible positions: working memory */
 };
 
-/* Step over a word; false when it was the last. */
+/* Advances to the next word; returns false if this was the last one. */
 static bool
 next_word(const char **word, size_t length)
 {
@@ -62,7 +67,7 @@ is_word(const char *word, size_t length, char wildcard)
 	return length == 1 && *word == wildcard;
 }
 
-/* The number of words that are no #, which is the number of the last position. */
+/* Counts the words other than #, which is also the last position. */
 static size_t
 count_words(const char *pattern)
 {
@@ -97,7 +102,7 @@ has(const uint64_t *set, size_t position)
 	return (set[position / BITS] >> position % BITS & 1) != 0;
 }
 
-/* How much memory tq_topic_build() needs, aligned as for any type. */
+/* Returns how much memory tq_topic_build() needs, aligned as for any type. */
 size_t
 tq_topic_size(const char *pattern)
 {
@@ -107,7 +112,9 @@ tq_topic_size(const char *pattern)
 		   (words + 1) * sizeof(Word) + strlen(pattern) + 1;
 }
 
-/* Give the parts of a pattern their places; returns that of its text. */
+/*
+ * Lays out the parts of a pattern in its memory; returns where its text goes.
+ */
 static char *
 lay_out(TqPattern *compiled, size_t words)
 {
@@ -123,7 +130,10 @@ lay_out(TqPattern *compiled, size_t words)
 	return (char *) (compiled->now + blocks);
 }
 
-/* Compile a pattern into memory of tq_topic_size() bytes; the text is copied. */
+/*
+ * Compiles a pattern into memory of tq_topic_size() bytes, and copies its
+ * text.
+ */
 TqPattern *
 tq_topic_build(const char *pattern, void *memory)
 {
@@ -154,7 +164,9 @@ tq_topic_build(const char *pattern, void *memory)
 	return compiled;
 }
 
-/* Which of these positions, none of them a *, have this word? */
+/*
+ * Returns those of these positions, none of which is a *, that have this word.
+ */
 static uint64_t
 fitting(const Word *words, uint64_t positions, const char *word, size_t length)
 {
@@ -170,7 +182,10 @@ fitting(const Word *words, uint64_t positions, const char *word, size_t length)
 	return fit;
 }
 
-/* One word of the key; false when there is no position left to be at. */
+/*
+ * Advances the set of positions by one word of the key; returns false if it is
+ * empty then.
+ */
 static bool
 step(const TqPattern *pattern, const char *word, size_t length)
 {
@@ -191,7 +206,7 @@ step(const TqPattern *pattern, const char *word, size_t length)
 	return left != 0;
 }
 
-/* Does the pattern match the whole of the key? */
+/* Returns whether the pattern matches the whole key. */
 bool
 tq_topic_match(const TqPattern *pattern, const char *routing_key)
 {
@@ -208,7 +223,7 @@ tq_topic_match(const TqPattern *pattern, const char *routing_key)
 		length = word_length(routing_key);
 		if (!step(pattern, routing_key, length))
 			return false;
-		/* The # at the end takes whatever is left. */
+		/* The # at the end matches the rest of the key. */
 		if (pattern->open_ended && has(pattern->now, pattern->end))
 			return true;
 	} while (next_word(&routing_key, length));

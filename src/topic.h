@@ -2,9 +2,9 @@
  * topic.h
  *	  AMQP topic patterns: compile once, match many routing keys.
  *
- * Room 0.  A pattern is compiled into memory that the caller gives, and is
- * given back with it; it must not be moved.  One thread may match with it at a
- * time, as it has its working memory there too.
+ * Room 0.  A pattern is compiled into memory that the caller allocates and
+ * frees; it must not be moved.  Only one thread may match with a pattern at a
+ * time, because the pattern holds its working memory.
  */
 #ifndef TQ_TOPIC_H
 #define TQ_TOPIC_H

@@ -1,10 +1,10 @@
 /*
  * tq.h
- *	  The words of tq: states, reasons, events, and the table that joins them.
+ *	  The types of tq: states, reasons, events, and the pure functions on them.
  *
- * Room 0.  Nothing here knows the server: state.c, policy.c and this header
- * compile without it, for tests and fuzzing.  The numbers of TqState, TqCreated and
- * TqResolved are stored in tables; they never change.
+ * Room 0.  Nothing here depends on the server: state.c, policy.c and this
+ * header compile without it, for unit tests and fuzzing.  Tables store the
+ * numbers of TqState, TqCreated and TqResolved, so these must never change.
  */
 #ifndef TQ_H
 #define TQ_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* State of a run, and so of a task (spec/taskcluster.md 1.3, 1.4). */
+/* State of a run, and so of its task (doc/spec/taskcluster.md 1.3, 1.4). */
 typedef enum TqState
 {
 	TQ_STATE_UNSCHEDULED = 0,
@@ -25,7 +25,7 @@ typedef enum TqState
 
 #define TQ_STATES 6
 
-/* Why a run was created: reasonCreated (3.3). */
+/* Why a run was created: reasonCreated (doc/spec/taskcluster.md 3.3). */
 typedef enum TqCreated
 {
 	TQ_CREATED_NONE = 0,
@@ -34,11 +34,11 @@ typedef enum TqCreated
 	TQ_CREATED_TASK_RETRY = 3,
 	TQ_CREATED_RERUN = 4,
 	TQ_CREATED_EXCEPTION = 5,
-	TQ_CREATED_SKIP = 6,         /* born resolved, by skip_task() */
+	TQ_CREATED_SKIP = 6,         /* created resolved, by skip_task() */
 	TQ_CREATED_FAILURE_RETRY = 7 /* after a run that failed */
 } TqCreated;
 
-/* Why a run was resolved: reasonResolved (3.2). */
+/* Why a run was resolved: reasonResolved (doc/spec/taskcluster.md 3.2). */
 typedef enum TqResolved
 {
 	TQ_RESOLVED_NONE = 0,
@@ -57,32 +57,32 @@ typedef enum TqResolved
 	TQ_RESOLVED_PENDING_TIMEOUT = 13,
 	TQ_RESOLVED_RUN_TIMEOUT = 14,
 	TQ_RESOLVED_SKIPPED = 15,
-	TQ_RESOLVED_CANCELED_BY_WORKER = 16 /* its name is canceled, too */
+	TQ_RESOLVED_CANCELED_BY_WORKER = 16 /* also named canceled */
 } TqResolved;
 
 #define TQ_RESOLVED_LAST TQ_RESOLVED_CANCELED_BY_WORKER
 
-/* What can happen to a task that exists (3.1). */
+/* What can happen to an existing task (doc/spec/taskcluster.md 3.1). */
 typedef enum TqEvent
 {
 	TQ_EVENT_SCHEDULE,         /* schedule_task */
-	TQ_EVENT_DEPENDENCIES_MET, /* the last requirement was met */
+	TQ_EVENT_DEPENDENCIES_MET, /* the last dependency was satisfied */
 	TQ_EVENT_RERUN,            /* rerun_task */
 	TQ_EVENT_CANCEL,           /* cancel_task, cancel_task_group */
 	TQ_EVENT_DEADLINE,         /* the deadline has passed */
 	TQ_EVENT_CLAIM,            /* claim_work, claim_task */
 	TQ_EVENT_RECLAIM,          /* reclaim_task */
 	TQ_EVENT_CLAIM_EXPIRED,    /* takenUntil has passed */
-	TQ_EVENT_REPORT,           /* the worker reports an end */
+	TQ_EVENT_REPORT,           /* the worker reports how the run ended */
 	TQ_EVENT_SKIP,             /* skip_task */
 	TQ_EVENT_DEFER,            /* defer_task */
-	TQ_EVENT_PENDING_TIMEOUT,  /* the policy's pendingTimeout is over */
-	TQ_EVENT_RUN_TIMEOUT       /* the policy's runTimeout is over */
+	TQ_EVENT_PENDING_TIMEOUT,  /* the policy's pendingTimeout has passed */
+	TQ_EVENT_RUN_TIMEOUT       /* the policy's runTimeout has passed */
 } TqEvent;
 
 #define TQ_EVENTS 13
 
-/* What the table says of an event in a state. */
+/* What an event does in a state. */
 typedef enum TqVerdict
 {
 	TQ_VERDICT_APPLY,    /* make the transition */
@@ -91,12 +91,15 @@ typedef enum TqVerdict
 	TQ_VERDICT_NO_RUN    /* TQ404: there is no run yet */
 } TqVerdict;
 
-/* Exchanges (section 6, api.md); the numbers are stored. */
+/*
+ * Exchanges (doc/spec/taskcluster.md 6, doc/reference.md); tables store the
+ * numbers.
+ */
 typedef enum TqExchange
 {
 	TQ_EXCHANGE_NONE =
-		0, /* no message but a note to the publisher: a task was resolved, or, if
-			  the state is pending, runs of a queue have become claimable */
+		0, /* no message, but a notice to the publisher: a task was resolved,
+			  or, if the state is pending, runs of a queue became claimable */
 	TQ_EXCHANGE_TASK_DEFINED = 1,
 	TQ_EXCHANGE_TASK_PENDING = 2,
 	TQ_EXCHANGE_TASK_RUNNING = 3,
@@ -113,7 +116,10 @@ typedef enum TqExchange
 
 #define TQ_EXCHANGE_LAST TQ_EXCHANGE_TASK_ALERT
 
-/* Where the content of an artifact is (1.7, api.md); the numbers are stored. */
+/*
+ * Where the content of an artifact is (doc/spec/taskcluster.md 1.7,
+ * doc/reference.md); tables store the numbers.
+ */
 typedef enum TqStorage
 {
 	TQ_STORAGE_NONE = 0,
@@ -127,11 +133,14 @@ typedef enum TqStorage
 
 #define TQ_STORAGE_LAST TQ_STORAGE_INLINE
 
-/* Priorities (1.2), lowest first, so that a greater number is claimed first. */
+/*
+ * Priorities (doc/spec/taskcluster.md 1.2); the greater number is claimed
+ * first.
+ */
 #define TQ_PRIORITY_LOWEST 1
 #define TQ_PRIORITY_HIGHEST 7
 
-/* How the delay before a new attempt grows (spec/policy.md 4). */
+/* How the delay before a new attempt grows (doc/spec/policy.md 4). */
 typedef enum TqBackoff
 {
 	TQ_BACKOFF_FIXED = 0,
@@ -139,7 +148,7 @@ typedef enum TqBackoff
 	TQ_BACKOFF_EXPONENTIAL = 2
 } TqBackoff;
 
-/* What the final failed or exception of a task means for others. */
+/* How the final failure or exception of a task affects other tasks. */
 typedef enum TqUnsuccessful
 {
 	TQ_UNSUCCESSFUL_BLOCK = 0,
@@ -148,35 +157,35 @@ typedef enum TqUnsuccessful
 	TQ_UNSUCCESSFUL_FORGIVE = 3
 } TqUnsuccessful;
 
-/* A length of time or a number that is not set. */
+/* A duration or a number that is not set. */
 #define TQ_OFF (-1)
 
-/* A policy (spec/policy.md 2), but for retries, which are the task's. */
+/* A policy (doc/spec/policy.md 2) without retries, which the task stores. */
 typedef struct TqPolicy
 {
-	uint32_t retry_on;   /* 1 << reason, for each that starts a new run */
-	int lost_retries;    /* TQ_OFF: a lost run uses retries */
+	uint32_t retry_on;   /* 1 << reason, for each that is retried */
+	int lost_retries;    /* TQ_OFF: a lost run uses up a retry */
 	TqBackoff backoff;   /* how the delay of a new attempt grows */
-	int64_t retry_delay; /* milliseconds, as all that follow */
-	int64_t factor;      /* of linear growth; no time */
+	int64_t retry_delay; /* milliseconds, as are all durations that follow */
+	int64_t factor;      /* of linear growth; not a duration */
 	int64_t max_delay;   /* 0: no cap */
 	int64_t jitter;
 	int64_t claim_timeout; /* TQ_OFF: the queue's */
-	int64_t run_timeout;   /* TQ_OFF: none, as in the next */
+	int64_t run_timeout;   /* TQ_OFF: none, also in the next two */
 	int64_t pending_timeout;
 	int64_t total_timeout;
-	bool alert_only; /* run, pending and total time only alert */
+	bool alert_only; /* run, pending and total timeout only alert */
 	TqUnsuccessful on_unsuccessful;
 	bool dead_letter;
 } TqPolicy;
 
-/* What a run has left, and where it stands among the attempts. */
+/* The budgets that a run has left, and which attempt it is. */
 typedef struct TqBudget
 {
 	int run_id;
 	int attempt; /* from 0 */
 	int retries_left;
-	int lost_left;         /* TQ_OFF: no budget of its own */
+	int lost_left;         /* TQ_OFF: no separate budget */
 	int64_t visible_at;    /* not claimable before; microseconds */
 	int64_t pending_until; /* not pending after; 0: no limit */
 } TqBudget;
@@ -184,16 +193,16 @@ typedef struct TqBudget
 /* What follows a run that has ended. */
 typedef enum TqFollow
 {
-	TQ_FOLLOW_NONE, /* it was the task's last */
-	TQ_FOLLOW_LOST, /* the same attempt again, at once */
-	TQ_FOLLOW_RETRY /* the next attempt */
+	TQ_FOLLOW_NONE, /* nothing: it was the task's last run */
+	TQ_FOLLOW_LOST, /* another run of the same attempt, at once */
+	TQ_FOLLOW_RETRY /* a run of the next attempt */
 } TqFollow;
 
 typedef struct TqNext
 {
 	TqFollow follow;
 	TqCreated created; /* reasonCreated of the run that follows */
-	TqBudget budget;   /* of that */
+	TqBudget budget;   /* of that run */
 } TqNext;
 
 extern TqVerdict tq_state_verdict(TqState state, TqEvent event);
@@ -205,7 +214,7 @@ extern bool tq_resolved_is_reportable(TqResolved reason);
 extern int tq_rerun_retries(int retries, int max_runs, int run_id);
 
 /* policy.c */
-extern const TqPolicy tq_policy_plain; /* Taskcluster's */
+extern const TqPolicy tq_policy_plain; /* Taskcluster's rules */
 extern void tq_policy_first(const TqPolicy *policy, int retries,
 							int64_t visible_at, TqBudget *budget);
 extern void tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
