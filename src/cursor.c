@@ -1,75 +1,80 @@
 /*
  * cursor.c
- *	  The claim cursor: how far claims have got in each queue, as a hint.
+ *	  The claim cursor: a hint where claims begin in each queue.
  *
- * Room 1.  Decides when the hint may go up and when it must come down.  What
- * is in the rows, and which index entries a claim may pass over, is for the
- * stores.  Without shared_preload_libraries, and on a standby, there is no
- * hint: every claim looks at all.
+ * Room 1.  Decides when the hint may be raised and when it must be lowered.
+ * The stores know what the rows contain, and which index entries a claim may
+ * skip.  Without shared_preload_libraries, and on a standby, there is no hint,
+ * and every claim scans its queue from the beginning.
  *
  * The protocol, and why no row is lost
  * ------------------------------------
- * Shared memory holds, for a queue of tq.pending, a number for each priority,
- * `low`: index entries with seq < low need not be looked at.  The tables are
- * the truth.  Too low a number costs time; too high a one loses a run, so it
- * must never last.
+ * For each queue of tq.pending and each priority, shared memory holds a number
+ * `low`: scanners need not look at index entries with seq < low.  The tables
+ * are the truth.  A number that is too low costs time.  A number that is too
+ * high hides a run from all claims, so it must never persist.
  *
- *	scanner									writer, transaction T
+ *	scanner									transaction T, writing row s
  *	S1	tq_cursor_read(): low, generation	T1	tq_cursor_note_made(), _taken()
- *	S2	descend the index; look at the		T2	insert or delete the row s
+ *	S2	descend the index; look at the		T2	insert or delete row s
  *		entries from low on					T3	the end of T becomes visible
  *	S3	tq_cursor_raise() up to the first	T4	lower to s: generation + 1,
- *		entry that may not be passed over		low = min(low, s)
+ *		entry that must not be skipped			low = min(low, s)
  *
- * A scanner may pass over an entry
- *	(a)	that is dead for good: its inserter aborted, or its deleter committed
- *		or is the scanner's own transaction;
- *	(b)	that is running: inserted or deleted, not merely locked, by another
- *		transaction that is in progress at the look.  Not a matter of the
- *		statement's snapshot, which may be older than S1.
- * It stops raising at the first entry that is neither.
+ * A scanner may skip an entry
+ *	(a)	that is permanently dead: its inserter aborted, or its deleter
+ *		committed or is the scanner's own transaction;
+ *	(b)	that another transaction has inserted or deleted, not merely locked,
+ *		if that transaction is still in progress when the scanner looks.  The
+ *		statement's snapshot does not matter, because it may be older than S1.
+ * It raises `low` no further than the first entry that is neither.
  *
- * Who makes a row claimable by the end of its transaction lowers (T4) after
- * that end (T3): at commit for what was inserted, at the abort of T or of a
- * subtransaction for what was deleted.  Rows that T inserts and those that a
- * T which aborts had deleted are the same to a scanner: s is not to be had
- * before T3, and is from T3 on.
+ * A transaction that makes a row claimable by its end lowers the cursor (T4)
+ * after that end has become visible (T3): at its commit for the rows that it
+ * inserted, and at the abort of T or of a subtransaction for the rows that it
+ * deleted.  A scanner sees no difference between the two: s is not claimable
+ * before T3, and is claimable from T3 on.
  *
- * Let a scanner pass over s because T is in progress, or since s is not in
- * the index yet.  Then its look was before T3, and so S1 was before T4.  S1,
- * S3 and T4 hold the entry's lock.  Either T4 comes before S3: S3 sees that
- * the generation has changed, and raises no higher than to the lowest that
- * was told since S1.  Or T4 comes after S3, and lowers.  Both ways low <= s
- * once T4 is done, until a scanner that began after it, and sees s as T left
- * it, passes over s for a new reason.  Between T3 and T4 a claim may miss s,
- * for as long as the callbacks of a transaction take; whoever waits for work
- * is woken after T4.
+ * Suppose that a scanner skips s because T is in progress, or because s is not
+ * in the index yet.  Then it looked before T3, and therefore S1 was before T4.
+ * S1, S3 and T4 each hold the lock of the queue's entry in shared memory.  If
+ * T4 comes before S3, then S3 sees that the generation has changed, and raises
+ * no higher than the lowest number to which the entry was lowered since S1.
+ * If T4 comes after S3, then T4 lowers.  Either way low <= s once T4 is done.
+ * That remains so until a scanner whose S1 is after T4, and which sees s as T
+ * left it, skips s for a new reason.  Between T3 and T4, which is as long as
+ * the transaction's callbacks take, a claim may miss s.  After T4, T wakes the
+ * sessions that wait for work.
  *
- * A claim that goes on from where one pass has ended reads again, for the
- * next.  If `low` is now below what it has passed over, that was told in
- * between, and it raises no more: see tq_cursor_read().
+ * A claim that continues where one pass has ended does S1 again for the next
+ * pass.  If `low` is now below what the claim has already skipped, then it was
+ * lowered in between, and the claim raises no more: see tq_cursor_read().
  *
- * T1 comes before T2: else an error between them would abort T with no note
- * of what others have passed over by then.  T's own scanner passes over what
- * T has deleted; the note is there before S3, so T4 follows.  What T has
- * inserted itself may be below `low`: tq_cursor_read() gives T the lesser of
- * the two.
+ * For a deletion, T1 comes before T2.  Otherwise an error between them would
+ * abort T without a record of the row, which other scanners may have skipped
+ * by then.  An insertion may be recorded after T2, as by a trigger, but before
+ * T3, because an error between them leaves only a dead row.  T's own scanner
+ * skips rows that T has deleted; T has recorded them before S3, so that T4
+ * follows if T aborts.  A row that T has inserted itself may be below `low`,
+ * so tq_cursor_read() gives T the lower of the two.
  *
- * How much has been told since S1 is kept in sums (Recent), so that the
- * memory of an entry is short however many commits there are: they go back a
- * little too far, and give a number that is a little too low.
+ * How far the entry was lowered since S1 is kept in minimums over blocks of
+ * calls (Recent), so that an entry has a fixed size however many commits there
+ * are.  Such a minimum may cover some calls before S1, and is then somewhat
+ * lower than necessary.
  *
- * The end of a prepared transaction is in another session, perhaps after a
- * crash, and no callback of ours sees it.  So where there can be any, the
- * cursor is strict: (b) does not hold, and T lowers for all that it has noted
- * before it is prepared (its own scanner is the only one that has passed over
- * these rows, as (a); what was not in the index yet is covered as above).
+ * A prepared transaction ends in another session, perhaps after a crash, where
+ * no callback of tq sees it.  Where prepared transactions are possible, the
+ * cursor is therefore strict: (b) does not apply, and T lowers the cursors for
+ * all that it has recorded before it is prepared.  At that time only T's own
+ * scanner has skipped the rows that T deleted, by (a); a scanner that did not
+ * find s in the index yet is covered by the argument above.
  *
- * A queue may lose its entry to another queue, or to tq_cursor_note_all() of
- * some transaction.  The next entry for it begins at the beginning, under
- * another identity, and a scanner raises only the entry that it has read.  So
- * it goes after a crash or a promotion: shared memory begins empty, and a
- * standby never raises.
+ * A queue may lose its entry to another queue, or when a transaction that
+ * called tq_cursor_note_all() ends.  Its next entry starts from the beginning
+ * under another identity, and a scanner raises only the entry that it has
+ * read.  The same holds after a crash or a promotion: shared memory starts
+ * empty, and a standby never raises.
  */
 #include "cursor.h"
 
@@ -85,15 +90,18 @@
 
 #include "wait.h"
 
-#define BUCKET_SIZE 4 /* entries in which a queue may be */
-#define LOCKS 64      /* a bucket has one of these */
-#define LEVELS 6      /* sums of the last 1, 4, 16, … 1024 lowers */
-#define LEVEL_SHIFT 2 /* each of four times as many as the one before */
-#define NOTES_MAX 64  /* then a transaction notes everything */
+#define BUCKET_SIZE 4 /* entries in which a queue can be */
+#define LOCKS 64      /* each bucket uses one of them */
+#define LEVELS 6      /* minimums over the last 1, 4, 16, … 1024 calls */
+#define LEVEL_SHIFT 2 /* each over four times as many as the one before */
+#define NOTES_MAX 64  /* beyond that, tq_cursor_note_all() */
 
 #define PRIORITIES (TQ_PRIORITY_HIGHEST + 1) /* 0 is not used */
 
-/* Lowers by blocks of as many: the lowest of this block, and of the last. */
+/*
+ * The lowest seq in a block of calls of lower(): the block that is being
+ * filled, and the one before it.
+ */
 typedef struct Recent
 {
 	int64 filling;
@@ -108,16 +116,16 @@ typedef struct Key
 } Key;
 
 /*
- * What is known of one queue.  Fields without a remark: changed under the
- * bucket's lock, exclusive; read under it, shared.
+ * The cursor of one queue.  A field without a comment is changed under the
+ * bucket's lock held exclusively, and read under the lock held shared.
  */
 typedef struct Entry
 {
 	Key key;
 	pg_atomic_uint32
-		used; /* the bucket's clock, then; under the lock, shared */
+		used; /* the bucket's clock at the last use; under the lock, shared */
 	uint64 identity;
-	uint64 generation[PRIORITIES]; /* how often it was lowered */
+	uint64 generation[PRIORITIES]; /* number of calls of lower() */
 	int64 low[PRIORITIES];
 	Recent recent[PRIORITIES][LEVELS];
 } Entry;
@@ -138,7 +146,7 @@ typedef struct Shared
 
 static Shared *shared = NULL;
 
-/* What the present transaction has to say of a queue and priority. */
+/* What this transaction has recorded for a queue and priority. */
 typedef struct Note
 {
 	Oid pending;
@@ -148,8 +156,8 @@ typedef struct Note
 	int64 taken;
 	int64 made_count;
 	int64 taken_count;
-	int64 held_count;          /* locked, and not taken since */
-	SubTransactionId taken_by; /* the last that took one */
+	int64 held_count;          /* locked, and not deleted since */
+	SubTransactionId taken_by; /* the last subtransaction that deleted a row */
 } Note;
 
 #define MADE 0x01
@@ -158,7 +166,9 @@ typedef struct Note
 static Note notes[NOTES_MAX];
 static int note_count = 0;
 
-/* The last subtransaction that had no room for a note; 0: there was room. */
+/*
+ * The last subtransaction that called tq_cursor_note_all(); 0: there was none.
+ */
 static SubTransactionId all_noted_by = InvalidSubTransactionId;
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
@@ -219,7 +229,7 @@ startup(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* Ask for the shared memory; from tq_shmem_init() only. */
+/* Requests the shared memory; called by tq_shmem_init() only. */
 void
 tq_cursor_init(void)
 {
@@ -263,7 +273,9 @@ lock_of(uint32 bucket)
 	return &shared->locks[bucket % LOCKS].lock;
 }
 
-/* The entry of a queue, or NULL; the bucket is locked. */
+/*
+ * Returns the entry of a queue, or NULL.  The caller holds the bucket's lock.
+ */
 static Entry *
 find_entry(uint32 bucket, const Key *key)
 {
@@ -277,7 +289,9 @@ find_entry(uint32 bucket, const Key *key)
 	return NULL;
 }
 
-/* Note a use, unless the last use of this bucket was of this entry. */
+/*
+ * Records that an entry is used, unless it is the last used one of its bucket.
+ */
 static void
 touch(Bucket *bucket, Entry *entry)
 {
@@ -286,7 +300,7 @@ touch(Bucket *bucket, Entry *entry)
 							pg_atomic_add_fetch_u32(&bucket->clock, 1));
 }
 
-/* A free entry, or else the one that has not been used for longest. */
+/* Returns a free entry, or else the least recently used one. */
 static Entry *
 choose_entry(Bucket *bucket)
 {
@@ -310,7 +324,10 @@ choose_entry(Bucket *bucket)
 	return oldest;
 }
 
-/* An entry for a queue that has none; the bucket is locked exclusively. */
+/*
+ * Makes an entry for a queue that has none.  The caller holds the bucket's
+ * lock exclusively.
+ */
 static Entry *
 make_entry(Bucket *bucket, const Key *key)
 {
@@ -328,14 +345,14 @@ make_entry(Bucket *bucket, const Key *key)
 	return entry;
 }
 
-/* How many lowers a block of this level has. */
+/* Returns how many calls of lower() make up a block of this level. */
 static uint64
 block_size(int level)
 {
 	return UINT64CONST(1) << (level * LEVEL_SHIFT);
 }
 
-/* One more lower, in the sums of all levels. */
+/* Adds one call of lower() to the minimums of all levels. */
 static void
 sum_up(Entry *entry, int priority, int64 seq)
 {
@@ -355,8 +372,9 @@ sum_up(Entry *entry, int priority, int64 seq)
 }
 
 /*
- * The lowest that was told since that generation, or something lower: the
- * block that is being filled and the one before have the last block_size().
+ * Returns the lowest seq to which the entry was lowered since that generation,
+ * or a lower number: the block that is being filled and the one before it
+ * include the last block_size() calls.
  */
 static int64
 lowest_since(const Entry *entry, int priority, uint64 generation)
@@ -374,7 +392,10 @@ lowest_since(const Entry *entry, int priority, uint64 generation)
 			   entry->recent[priority][level].before);
 }
 
-/* T4 of the banner.  Where there is no entry, nothing is passed over. */
+/*
+ * Lowers the cursor of a queue and priority (T4 of the banner).  If the queue
+ * has no entry, no scanner skips anything, and nothing is to be done.
+ */
 static void
 lower(const Note *note, int64 seq)
 {
@@ -393,7 +414,10 @@ lower(const Note *note, int64 seq)
 	LWLockRelease(lock_of(bucket));
 }
 
-/* Lower everything of this database: its entries are free again. */
+/*
+ * Frees all entries of this database, so that all its cursors start from the
+ * beginning.
+ */
 static void
 forget_database(void)
 {
@@ -412,10 +436,14 @@ forget_database(void)
 }
 
 /*
- * The end of a transaction.  Nothing here raises an error or allocates.
+ * The end of a transaction.  Nothing here raises an error or allocates memory.
  */
 
-/* The lowest of what the note has of `what`, taken by that or later ones. */
+/*
+ * Returns the lowest seq in a note: of the inserted rows, if `what` has MADE,
+ * and of the deleted rows, if it has TAKEN and subtransaction `since` or a
+ * later one has deleted any.
+ */
 static int64
 noted_low(const Note *note, int what, SubTransactionId since)
 {
@@ -443,8 +471,9 @@ lower_noted(int what, SubTransactionId since)
 }
 
 /*
- * As many waiters as there are rows that can be claimed now; those that were
- * only locked are among them, whichever way the transaction ends.
+ * Wakes as many waiters as there are rows that have become claimable.  Rows
+ * that were only locked are among them whether the transaction commits or
+ * aborts.
  */
 static void
 wake_noted(int what, SubTransactionId since)
@@ -472,6 +501,10 @@ drop_notes(void)
 	all_noted_by = InvalidSubTransactionId;
 }
 
+/*
+ * Lowers the cursors and wakes waiters at the end of a transaction, or before
+ * it is prepared.
+ */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -500,9 +533,11 @@ transaction_ends(XactEvent event, void *arg)
 }
 
 /*
- * The rows that this subtransaction and those within it took are claimable
- * again.  The notes stay, for the whole may abort as well; so do those of
- * rows made, which are dead now: at worst the cursor is lowered in vain.
+ * Lowers the cursors for the rows that an aborted subtransaction and those
+ * within it have deleted, because these are claimable again.  The notes stay,
+ * because the whole transaction may abort too.  Those of inserted rows stay as
+ * well, although the rows are dead now: at worst the cursor is lowered without
+ * need.
  */
 static void
 subtransaction_ends(SubXactEvent event, SubTransactionId id,
@@ -514,7 +549,10 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 	wake_noted(TAKEN, id);
 }
 
-/* The callback lists keep duplicates for ever: once per process. */
+/*
+ * Registers the callbacks, once per process because their lists keep
+ * duplicates.
+ */
 static void
 watch_transactions(void)
 {
@@ -528,13 +566,14 @@ watch_transactions(void)
 }
 
 /*
- * What a transaction notes.
+ * Recording what a transaction writes.
  */
 
 /*
- * From now on until its end this transaction tells all queues of this
- * database, whichever way it ends: there is no room for a note, or rows come
- * and go that are not seen one by one.
+ * Makes this transaction, whether it commits or aborts, reset the cursors of
+ * all queues of this database and wake all their waiters.  Used when there is
+ * no room for another note, or when rows are written that are not seen one by
+ * one.
  */
 void
 tq_cursor_note_all(void)
@@ -564,7 +603,10 @@ find_note(Oid pending, int32 queue, int priority)
 	return NULL;
 }
 
-/* The note of a queue and priority; NULL when there is nothing to be noted. */
+/*
+ * Returns the note of a queue and priority, and makes it if there is none;
+ * NULL if nothing is to be recorded.
+ */
 static Note *
 get_note(Oid pending, int32 queue, int priority)
 {
@@ -591,14 +633,14 @@ get_note(Oid pending, int32 queue, int priority)
 	return note;
 }
 
-/* A number that is lower than the end, for the end is above all. */
+/* Returns seq, limited to below TQ_CURSOR_END, which stands for no row. */
 static int64
 below_end(int64 seq)
 {
 	return Min(seq, TQ_CURSOR_END - 1);
 }
 
-/* This transaction inserts a row. */
+/* Records that this transaction inserts a row. */
 void
 tq_cursor_note_made(Oid pending, int32 queue, int priority, int64 seq)
 {
@@ -610,7 +652,10 @@ tq_cursor_note_made(Oid pending, int32 queue, int priority, int64 seq)
 	note->made_count++;
 }
 
-/* This transaction is going to delete a row; to be called before it does. */
+/*
+ * Records that this transaction deletes a row; to be called before the
+ * deletion.
+ */
 void
 tq_cursor_note_taken(Oid pending, int32 queue, int priority, int64 seq)
 {
@@ -625,8 +670,9 @@ tq_cursor_note_taken(Oid pending, int32 queue, int priority, int64 seq)
 }
 
 /*
- * This transaction has locked a row.  Claims that meet it pass over it, and do
- * not raise; who waits for work is told when the lock is gone.
+ * Records that this transaction has locked a row.  A claim that finds the row
+ * locked leaves it out and does not raise the cursor past it, so waiters are
+ * woken when the lock is released.
  */
 void
 tq_cursor_note_held(Oid pending, int32 queue, int priority)
@@ -641,14 +687,17 @@ tq_cursor_note_held(Oid pending, int32 queue, int priority)
  * The scanner's side.
  */
 
-/* May rows of other transactions in progress not be passed over? */
+/* Returns whether scanners must not skip rows of transactions in progress. */
 bool
 tq_cursor_is_strict(void)
 {
 	return max_prepared_xacts > 0;
 }
 
-/* What this transaction has inserted itself, it must see. */
+/*
+ * Lowers a scanner's copy of `low` so that the scanner sees the rows that its
+ * own transaction has inserted.
+ */
 static void
 see_own(TqCursor *cursor)
 {
@@ -670,7 +719,7 @@ copy_entry(const Entry *entry, TqCursor *cursor)
 	memcpy(cursor->low, entry->low, sizeof(entry->low));
 }
 
-/* Read the entry of a queue, if there is one. */
+/* Reads the entry of a queue; returns false if there is none. */
 static bool
 read_entry(uint32 bucket, const Key *key, TqCursor *cursor)
 {
@@ -687,7 +736,7 @@ read_entry(uint32 bucket, const Key *key, TqCursor *cursor)
 	return entry != NULL;
 }
 
-/* The same, but make one if there is none. */
+/* Reads the entry of a queue, and makes it if there is none. */
 static void
 read_new_entry(uint32 bucket, const Key *key, TqCursor *cursor)
 {
@@ -703,11 +752,13 @@ read_new_entry(uint32 bucket, const Key *key, TqCursor *cursor)
 }
 
 /*
- * S1 of the banner: where to begin in that queue.  To be called before each
- * pass, which must begin with a new descent of the index.  If the pass goes on
- * where another has ended, and `low` is less than what was passed over by
- * then, the caller must not raise after it: this generation is too new for
- * what was seen before.
+ * Returns where to begin in that queue (S1 of the banner).  Must be called
+ * before each pass, and each pass must begin with a new descent of the index.
+ * If a pass continues where another has ended, and `low` is now less than what
+ * has been skipped until then, the caller must not raise after it:
+ * tq_cursor_raise() takes account of what was lowered since the generation
+ * read here, but not of what was lowered before that and since the earlier
+ * pass.
  */
 void
 tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
@@ -727,8 +778,9 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 }
 
 /*
- * S3 of the banner: all entries of that priority with seq < low may be passed
- * over, as the pass after this tq_cursor_read() has found.
+ * Raises the cursor to low (S3 of the banner).  The pass that followed this
+ * tq_cursor_read() has found that all entries of that priority with seq < low
+ * may be skipped.
  */
 void
 tq_cursor_raise(const TqCursor *cursor, int priority, int64 low)

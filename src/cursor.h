@@ -1,27 +1,28 @@
 /*
  * cursor.h
- *	  Where a claim begins to look: a hint, in shared memory.
+ *	  The claim cursor: a hint in shared memory where claims begin.
  *
- * Room 1.  For the store of pending runs, and for whoever writes its rows
- * (store_cursor.c).  How it works, and why no run is lost, is in cursor.c.
+ * Room 1.  For the store of pending runs, and for the code that records which
+ * rows were written (store_cursor.c). cursor.c explains the protocol, and why
+ * no run is lost.
  */
 #ifndef TQ_CURSOR_H
 #define TQ_CURSOR_H
 
 #include "plumbing.h"
 
-#define TQ_CURSOR_BEGIN PG_INT64_MIN /* look at all of that priority */
-#define TQ_CURSOR_END PG_INT64_MAX   /* look at nothing of it */
+#define TQ_CURSOR_BEGIN PG_INT64_MIN /* scan all entries of that priority */
+#define TQ_CURSOR_END PG_INT64_MAX   /* scan none of them */
 
 /*
- * What a scanner read before its pass.  By priority: index entries with
- * seq < low need not be looked at.  The rest is for tq_cursor_raise().
+ * What a scanner reads before a pass.  It may skip the index entries of a
+ * priority with seq < low.  The other fields are for tq_cursor_raise().
  */
 typedef struct TqCursor
 {
-	Oid pending; /* the table, which is another after DROP EXTENSION */
+	Oid pending; /* Oid of the table; differs after DROP EXTENSION */
 	int32 queue;
-	uint64 identity; /* of the entry; 0: there is none */
+	uint64 identity; /* of the entry in shared memory; 0: there is none */
 	uint64 generation[TQ_PRIORITY_HIGHEST + 1];
 	int64 low[TQ_PRIORITY_HIGHEST + 1];
 } TqCursor;

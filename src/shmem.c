@@ -2,41 +2,44 @@
  * shmem.c
  *	  The background workers' shared memory, and how a commit wakes them.
  *
- * Room 1.  Decides who may touch which shared field, when a committed
- * transaction wakes a worker, and how its wishes reach the launcher.  What
- * the processes do is in worker.c and worker_launcher.c, which statements
- * need a worker out of the way is in worker_utility.c.  Without
- * shared_preload_libraries nothing here exists, and every call does nothing.
+ * Room 1.  Decides who may access which shared field, when a committed
+ * transaction wakes a maintenance worker, and how its requests reach the
+ * launcher.  What these processes do is in worker.c and worker_launcher.c;
+ * which statements need a maintenance worker to end is in worker_utility.c.
+ * Without shared_preload_libraries there is no shared memory, and the
+ * functions for transactions do nothing.
  *
- * The sleep of a worker, and why no wake-up is lost
- * -------------------------------------------------
- * A worker's slot has two times: `noted`, the earliest due time that was
- * committed since the worker's turn began, and `next_due`, the time until
- * which the worker sleeps (DT_NOBEGIN while it is awake).
+ * The sleep of a maintenance worker, and why no wake-up is lost
+ * -------------------------------------------------------------
+ * The slot of a maintenance worker has two times: `noted`, the earliest due
+ * time committed since its cycle began, and `next_due`, the time until which
+ * it sleeps (DT_NOBEGIN while it is awake).
  *
- *	worker										committing backend
+ *	maintenance worker							committing backend
  *	W1	next_due = DT_NOBEGIN, noted = DT_NOEND	C1	its rows become visible
  *	W2	full barrier, then take snapshots,		C2	full barrier,
- *		do what is due, ask for the next d			noted = min(noted, due)
+ *		do what is due, find the next due d			noted = min(noted, due)
  *	W3	next_due = d							C3	full barrier,
- *	W4	full barrier, d = min(d, noted)				if due < next_due: set the latch
- *	W5	sleep until d or the latch is set
+ *	W4	full barrier, d = min(d, noted)				if due < next_due:
+ *	W5	sleep until d or the latch is set				set the latch
  *
  * XACT_EVENT_COMMIT callbacks run after the transaction has left the proc
- * array, so C1 really is before C2.  Let the worker's last snapshot miss the
- * row.  Then it was taken before C1, so W1 was before C2, and `noted` is not
- * reset again before the sleep.  Either C3 reads what W3 wrote, compares with
- * d, and sets the latch; or C3 came before W3, then C2 came before W4, and
- * the worker sleeps no longer than until `due`.  The latch is reset before
- * W1, so that a latch set since ends the sleep at once.  While the worker is
- * awake nobody sets its latch: a busy queue does not make it spin.
+ * array, so C1 is before C2.  Suppose that the maintenance worker's last
+ * snapshot does not see the row.  Then the snapshot was taken before C1, so W1
+ * was before C2, and `noted` is not reset again before the sleep.  Either C3
+ * reads what W3 wrote, compares with d, and sets the latch; or C3 came before
+ * W3, then C2 came before W4, and the maintenance worker sleeps no longer than
+ * until `due`.  The latch is reset before W1, so that a latch set since then
+ * ends the sleep at once.  While the maintenance worker is awake no backend
+ * sets its latch, so that a busy queue does not make it spin.
  *
- * Messages to be published are due at once: `messages` is set in place of
- * `noted`, reset between W1 and the publisher's snapshot, and read at W4.
+ * Messages to be published are due at once.  For them `messages` is set
+ * instead of `noted`; it is reset between W1 and the publisher's snapshot, and
+ * read at W4.
  *
- * A note of a savepoint that was rolled back may be too early: one turn in
- * vain.  A prepared transaction forgets its notes; COMMIT PREPARED wakes the
- * worker whatever it holds (worker_utility.c).
+ * A due time noted in a savepoint that was rolled back may be too early, which
+ * costs one cycle without work.  A prepared transaction drops its notes;
+ * COMMIT PREPARED wakes the maintenance worker in any case (worker_utility.c).
  */
 #include "shmem.h"
 #include "cursor.h"
@@ -58,45 +61,48 @@
 #include "utils/timestamp.h"
 
 #define NOBODY PG_UINT32_MAX /* no process */
-#define ASKED_MAX 32         /* wishes kept; more become a rescan */
+#define ASKED_MAX 32         /* requests kept; more become a rescan */
 
 /*
- * What a worker has done since it began, for those who ask.  Written by the
- * worker, read by anybody; no lock: the numbers may be of two moments.
+ * What a maintenance worker has done since it began.  Written by the
+ * maintenance worker, read by any session, without a lock, so that a reader
+ * may see numbers of two moments.
  */
 typedef struct Activity
 {
 	pg_atomic_uint64 batches;
 	pg_atomic_uint64 tasks;
-	pg_atomic_uint64 last_at; /* times, and lengths of time in microseconds */
+	pg_atomic_uint64
+		last_at; /* times; the next two are durations in microseconds */
 	pg_atomic_uint64 last_late;
 	pg_atomic_uint64 max_late;
 	pg_atomic_uint64 max_late_at;
 	pg_atomic_uint64 failures;
 	pg_atomic_uint64 failed_at;
-	pg_atomic_uint32 failing;   /* 1: the last attempt has failed */
+	pg_atomic_uint32 failing;   /* 1: the last batch failed */
 	char error[TQ_SHMEM_ERROR]; /* of the last failure; under the lock */
 } Activity;
 
 /*
- * One worker.  Written by the launcher while free, by its worker while
- * attached.  Fields without a remark: under the lock, both ways.
+ * The slot of a maintenance worker.  Written by the launcher while it is free,
+ * and by its owner, the maintenance worker, while that is attached.  Fields
+ * without a comment are read and written under the lock.
  */
 typedef struct WorkerSlot
 {
 	Oid database; /* InvalidOid: free; read without the lock by committers */
 	bool settled;
 	bool ended;
-	bool told; /* set by anybody, read without the lock by its worker */
+	bool told; /* asked to end; read without the lock by its owner */
 	int pid;   /* 0: not attached */
 	TqExit how;
-	uint64 generation;        /* of the use of this slot */
+	uint64 generation;        /* number of the use of this slot */
 	pg_atomic_uint32 process; /* number of its PGPROC, or NOBODY; no lock */
 	pg_atomic_uint64
-		next_due; /* see the banner; written by its worker; no lock */
-	pg_atomic_uint64 noted;    /* see the banner; no lock */
+		next_due;           /* see the banner; written by its owner; no lock */
+	pg_atomic_uint64 noted; /* see the banner; no lock */
 	pg_atomic_uint32 messages; /* 1: something is to be published; no lock */
-	pg_atomic_uint32 state; /* TqWorkerState; written by its worker; no lock */
+	pg_atomic_uint32 state; /* TqWorkerState; written by its owner; no lock */
 	Activity turns;
 	Activity steps[TQ_SHMEM_STEPS];
 } WorkerSlot;
@@ -114,11 +120,12 @@ typedef struct Shared
 } Shared;
 
 /*
- * One per process that can have a session, by number of its PGPROC: on which
- * channels it may LISTEN.  Written by that process before it listens, and when
- * it ends; read by the publisher of the database after it has taken the
- * snapshot of what it is going to tell.  A message that a listener must have
- * was committed after its LISTEN was, and so after the bit was set.
+ * One per process that can have a session, by the number of its PGPROC: the
+ * channels on which it may LISTEN.  Written by that process before it listens
+ * and when it ends.  The publisher of the database reads it after it has taken
+ * the snapshot of the messages that it will publish.  A message that a
+ * listener must get was committed after its LISTEN was, and so after the bit
+ * was set.
  */
 typedef struct Listen
 {
@@ -130,13 +137,13 @@ static Shared *shared = NULL;
 static Listen *listens = NULL;
 static WorkerSlot *my_slot = NULL;
 
-/* What the present transaction reports at its commit. */
+/* What this transaction reports at its commit. */
 static TimestampTz noted_due = DT_NOEND;
 static bool noted_message = false;
 
 /*
- * Requests to background workers.  A request belongs to the subtransaction
- * that made it: it is dropped when that one is rolled back.
+ * A request to background processes.  It belongs to the subtransaction that
+ * made it, and is dropped when that is rolled back.
  */
 typedef struct Request
 {
@@ -240,7 +247,7 @@ startup(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* Ask for the shared memory; only under shared_preload_libraries. */
+/* Requests the shared memory; called only under shared_preload_libraries. */
 void
 tq_shmem_init(void)
 {
@@ -253,8 +260,9 @@ tq_shmem_init(void)
 }
 
 /*
- * Wakening.  A latch is found by the number of its PGPROC, which outlives the
- * process: the worst a stale number can do is to wake a stranger in vain.
+ * Waking.  A latch is found by the number of a PGPROC, which outlives the
+ * process.  The worst that a stale number can do is to wake another process
+ * without need.
  */
 
 static void
@@ -266,7 +274,10 @@ wake(pg_atomic_uint32 *process)
 		SetLatch(&GetPGProcByNumber(number)->procLatch);
 }
 
-/* The slot of a database, or NULL.  Without the lock the answer may be old. */
+/*
+ * Returns the slot of a database, or NULL.  Without the lock the answer may be
+ * out of date.
+ */
 static WorkerSlot *
 find_slot(Oid database)
 {
@@ -279,10 +290,13 @@ find_slot(Oid database)
 }
 
 /*
- * What a transaction tells.
+ * What a transaction reports.
  */
 
-/* C2 and C3 of the banner. */
+/*
+ * Notes a due time, and wakes the maintenance worker if it would sleep longer
+ * (C2 and C3 of the banner).
+ */
 static void
 tell_due(WorkerSlot *slot, TimestampTz due)
 {
@@ -299,9 +313,10 @@ tell_due(WorkerSlot *slot, TimestampTz due)
 }
 
 /*
- * The same for messages, which are always due: C2 and C3 with the time of now
- * and the flag in place of `noted`.  Where the flag is up already, whoever put
- * it up wakes the worker, or has woken it, and it publishes when it may.
+ * Notes that there is something to be published: C2 and C3 of the banner with
+ * the present as due time, and with the flag instead of `noted`.  If the flag
+ * is set already, the backend that set it wakes or has woken the maintenance
+ * worker, which publishes as soon as it may.
  */
 static void
 tell_message(WorkerSlot *slot)
@@ -314,7 +329,10 @@ tell_message(WorkerSlot *slot)
 		wake(&slot->process);
 }
 
-/* Tell the launcher that a database may need a worker. */
+/*
+ * Requests that the launcher looks whether a database needs a maintenance
+ * worker.
+ */
 static void
 ask(Oid database)
 {
@@ -336,7 +354,7 @@ ask_rescan(void)
 	wake(&shared->launcher);
 }
 
-/* Has the worker of a database look at everything again. */
+/* Makes the maintenance worker of a database look for all that may be due. */
 static void
 wake_worker(Oid database)
 {
@@ -348,7 +366,7 @@ wake_worker(Oid database)
 	tell_due(slot, TQ_LONG_AGO);
 }
 
-/* Carries out what was requested of background workers. */
+/* Sends the requests to the background processes. */
 static void
 send_requests(void)
 {
@@ -373,7 +391,10 @@ send_requests(void)
 	}
 }
 
-/* Nothing here raises an error: the transaction is committed. */
+/*
+ * Reports what this transaction has noted.  Raises no error, because the
+ * transaction is committed.
+ */
 static void
 tell_committed(void)
 {
@@ -391,7 +412,10 @@ tell_committed(void)
 		tell_due(slot, noted_due);
 }
 
-/* The launcher looks for databases even where the statement was rolled back. */
+/*
+ * Sends a request to look for databases although the transaction was rolled
+ * back.
+ */
 static void
 rescan_after_abort(void)
 {
@@ -431,8 +455,8 @@ transaction_ends(XactEvent event, void *arg)
 }
 
 /*
- * Drops the requests of a subtransaction that is rolled back.  One for the
- * launcher to look for databases stays: it changes nothing.
+ * Drops the requests of a subtransaction that is rolled back.  A request to
+ * look for databases stays, because it changes nothing.
  */
 static void
 drop_requests(int level)
@@ -447,6 +471,10 @@ drop_requests(int level)
 	nrequests = kept;
 }
 
+/*
+ * Drops the requests of a subtransaction that is rolled back, or passes them
+ * to its parent.
+ */
 static void
 subtransaction_ends(SubXactEvent event, SubTransactionId mine,
 					SubTransactionId parent, void *arg)
@@ -468,7 +496,10 @@ subtransaction_ends(SubXactEvent event, SubTransactionId mine,
 	}
 }
 
-/* The callback lists keep duplicates: once per process. */
+/*
+ * Registers the callbacks, once per process because their lists keep
+ * duplicates.
+ */
 static void
 watch_transactions(void)
 {
@@ -481,7 +512,7 @@ watch_transactions(void)
 	watching = true;
 }
 
-/* This transaction writes something that is due then. */
+/* Notes that this transaction writes something that is due at that time. */
 void
 tq_shmem_note_due(TimestampTz due)
 {
@@ -491,7 +522,7 @@ tq_shmem_note_due(TimestampTz due)
 	noted_due = due;
 }
 
-/* This transaction writes something that is to be published. */
+/* Notes that this transaction writes something that is to be published. */
 void
 tq_shmem_note_message(void)
 {
@@ -501,7 +532,9 @@ tq_shmem_note_message(void)
 	noted_message = true;
 }
 
-/* At its commit this transaction requests this for a database. */
+/*
+ * Notes a request for a database, which is sent when this transaction commits.
+ */
 void
 tq_shmem_request(TqRequest what, Oid database)
 {
@@ -513,7 +546,10 @@ tq_shmem_request(TqRequest what, Oid database)
 		if (requests[i].what == what && requests[i].database == database)
 			return;
 	}
-	/* More than that are for many databases: all that is lost is a restart. */
+	/*
+	 * So many requests concern many databases: the worst is a restart that is
+	 * lost.
+	 */
 	if (nrequests == REQUESTS_MAX)
 		nrequests--;
 	requests[nrequests++] =
@@ -533,9 +569,9 @@ launcher_exits(int code, Datum arg)
 }
 
 /*
- * The launcher is there.  Workers that are running from before a restart of
- * the launcher stay; slots whose worker never came are freed, and their
- * worker will find another generation.
+ * Attaches the launcher.  Maintenance workers that a former launcher started
+ * keep running.  Slots to which no maintenance worker is attached are freed; a
+ * maintenance worker that attaches later finds another generation.
  */
 void
 tq_shmem_launcher_attach(void)
@@ -551,7 +587,7 @@ tq_shmem_launcher_attach(void)
 	LWLockRelease(shared->lock);
 }
 
-/* Take the wishes that came since the last call; returns their number. */
+/* Takes the requests made since the last call; returns their number. */
 int
 tq_shmem_take_asked(Oid *databases, int max, bool *rescan)
 {
@@ -570,12 +606,14 @@ tq_shmem_take_asked(Oid *databases, int max, bool *rescan)
 	return n;
 }
 
+/* Returns the number of slots. */
 int
 tq_shmem_slots(void)
 {
 	return shared->slot_count;
 }
 
+/* Returns the state of a slot, as the launcher needs it. */
 TqSlotView
 tq_shmem_slot_view(int slot)
 {
@@ -592,8 +630,9 @@ tq_shmem_slot_view(int slot)
 }
 
 /*
- * A free slot for a worker of this database.  There are as many as the server
- * may have background workers, so one is free if a process is.
+ * Takes a free slot for the maintenance worker of a database; returns -1 if
+ * there is none.  There are as many slots as the server may have background
+ * workers, so a slot is free if a process is.
  */
 int
 tq_shmem_slot_take(Oid database, uint64 *generation)
@@ -618,6 +657,7 @@ tq_shmem_slot_take(Oid database, uint64 *generation)
 	return slot < shared->slot_count ? slot : -1;
 }
 
+/* Frees a slot. */
 void
 tq_shmem_slot_free(int slot)
 {
@@ -628,7 +668,7 @@ tq_shmem_slot_free(int slot)
 }
 
 /*
- * The worker's side.
+ * The maintenance worker's side.
  */
 
 static void
@@ -643,7 +683,10 @@ worker_exits(int code, Datum arg)
 	wake(&shared->launcher);
 }
 
-/* Take possession of the slot; false when it is no longer this worker's. */
+/*
+ * Attaches this maintenance worker to its slot; returns false if the slot no
+ * longer belongs to it.
+ */
 bool
 tq_shmem_worker_attach(int slot, uint64 generation)
 {
@@ -668,7 +711,10 @@ tq_shmem_worker_attach(int slot, uint64 generation)
 	return true;
 }
 
-/* The worker stays: the launcher may start the next one. */
+/*
+ * Reports that this maintenance worker stays, so that the launcher may start
+ * the next one.
+ */
 void
 tq_shmem_worker_settled(void)
 {
@@ -678,13 +724,14 @@ tq_shmem_worker_settled(void)
 	wake(&shared->launcher);
 }
 
+/* Returns whether this maintenance worker was asked to end. */
 bool
 tq_shmem_worker_is_told(void)
 {
 	return my_slot->told;
 }
 
-/* The worker is about to exit: let the launcher know why. */
+/* Records for the launcher why this maintenance worker is about to exit. */
 void
 tq_shmem_worker_ends(TqExit how)
 {
@@ -704,8 +751,8 @@ count(Activity *activity, uint64 tasks, TimestampTz now)
 }
 
 /*
- * A batch of a step has been committed; the first of its tasks was late by so
- * many microseconds, or nothing can be said of that (-1).
+ * Counts a committed batch of a step.  `late` is how many microseconds its
+ * first task was late, or -1 if that is unknown.
  */
 void
 tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now, int64 late)
@@ -723,7 +770,7 @@ tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now, int64 late)
 	pg_atomic_write_u64(&activity->max_late_at, (uint64) now);
 }
 
-/* A batch of a step has failed, and was rolled back. */
+/* Counts a batch of a step that failed and was rolled back. */
 void
 tq_shmem_count_failure(int step, TimestampTz now, const char *error)
 {
@@ -740,13 +787,14 @@ tq_shmem_count_failure(int step, TimestampTz now, const char *error)
 	pg_atomic_write_u32(&activity->failing, 1);
 }
 
+/* Records that a step no longer fails. */
 void
 tq_shmem_step_succeeds(int step)
 {
 	pg_atomic_write_u32(&my_slot->steps[step].failing, 0);
 }
 
-/* Shows whether this worker works. */
+/* Records what this maintenance worker does, for tq.worker_overview. */
 void
 tq_shmem_worker_state(TqWorkerState state)
 {
@@ -754,9 +802,9 @@ tq_shmem_worker_state(TqWorkerState state)
 }
 
 /*
- * W1 of the banner; the caller has reset its latch.  Returns the earliest due
- * time that was noted since the last turn began, which the caller has to
- * remember from here on.
+ * Begins a cycle (W1 of the banner); the caller has reset its latch.  Returns
+ * the earliest due time that was noted since the last cycle began, which the
+ * caller must remember from here on.
  */
 TimestampTz
 tq_shmem_turn_begin(TimestampTz now)
@@ -771,7 +819,10 @@ tq_shmem_turn_begin(TimestampTz now)
 	return noted;
 }
 
-/* What is committed from here on and not seen by the worker, it is told of. */
+/*
+ * Resets the flag for messages, so that the maintenance worker learns of all
+ * that is committed from here on and that its next snapshot does not see.
+ */
 void
 tq_shmem_publish_begin(void)
 {
@@ -780,8 +831,8 @@ tq_shmem_publish_begin(void)
 }
 
 /*
- * W3 and W4 of the banner: until when may the worker sleep, and is there
- * something to be published?
+ * Ends a cycle (W3 and W4 of the banner).  Returns until when the maintenance
+ * worker may sleep; *messages is set if there is something to be published.
  */
 TimestampTz
 tq_shmem_turn_end(TimestampTz due, bool *messages)
@@ -795,7 +846,7 @@ tq_shmem_turn_end(TimestampTz due, bool *messages)
 	return Min(due, noted);
 }
 
-/* Whether the worker of this database works. */
+/* Returns what the maintenance worker of this database does. */
 TqWorkerState
 tq_shmem_state(void)
 {
@@ -807,8 +858,8 @@ tq_shmem_state(void)
 }
 
 /*
- * What the worker of this database has done in a step, or with -1 how many
- * turns it has taken; false when there is no worker.
+ * Copies what the maintenance worker of this database has done in a step, or
+ * with step -1 its cycles.  Returns false if there is no maintenance worker.
  */
 bool
 tq_shmem_activity(int step, TqActivity *view)
@@ -836,9 +887,9 @@ tq_shmem_activity(int step, TqActivity *view)
 }
 
 /*
- * Tell the worker of a database to end: when it has done its transaction, or,
- * by force, in the middle of it.  Returns its process id, to wait for, or 0
- * when there is none.  Raises no error.
+ * Asks the maintenance worker of a database to end: after its transaction, or
+ * with by_force in the middle of it.  Returns its process id, on which the
+ * caller may wait, or 0 if there is none.  Raises no error.
  */
 int
 tq_shmem_stop(Oid database, bool by_force)
@@ -866,9 +917,9 @@ tq_shmem_stop(Oid database, bool by_force)
  */
 
 /*
- * The bit of a channel in a set: channels may share one, so a set says that
- * somebody may listen, or that nobody does.  Channels of queues have one bit,
- * as their names are many.
+ * Returns the bit of a channel in a set of channels.  Channels may share a
+ * bit, so a set says that a session may listen, or that none does.  All
+ * channels of queues share one bit, because there are many.
  */
 uint64
 tq_shmem_channel_bit(const char *channel)
@@ -886,7 +937,9 @@ listen_ends(int code, Datum arg)
 	pg_atomic_write_u64(&listens[TqMyProcNumber()].channels, 0);
 }
 
-/* This session is about to LISTEN, and may do so until it ends. */
+/*
+ * Records that this session is about to LISTEN, and may do so until it ends.
+ */
 void
 tq_shmem_listen(const char *channel)
 {
@@ -901,7 +954,10 @@ tq_shmem_listen(const char *channel)
 	pg_memory_barrier();
 }
 
-/* On which channels of this database somebody may listen: all, for all we know. */
+/*
+ * Returns the set of channels of this database on which a session may listen;
+ * the set of all channels without shared memory.
+ */
 uint64
 tq_shmem_listened(void)
 {

@@ -1,24 +1,26 @@
 /*
  * shmem.h
- *	  What the background workers share, and what a transaction tells them.
+ *	  The shared memory of the background workers, and how a commit wakes them.
  *
- * Room 1.  For worker.c, worker_launcher.c and worker_utility.c; the rules
- * and stores need only tq_shmem_note_due() of plumbing.h.
+ * Room 1.  For worker.c, worker_launcher.c and worker_utility.c; rules and
+ * stores need only what plumbing.h declares.
  */
 #ifndef TQ_SHMEM_H
 #define TQ_SHMEM_H
 
 #include "plumbing.h"
 
-/* How a worker ended, which is what the launcher does next. */
+/*
+ * How a maintenance worker ended, which decides what the launcher does next.
+ */
 typedef enum TqExit
 {
 	TQ_EXIT_FAILED, /* start it again, a little later */
-	TQ_EXIT_TOLD,   /* it was told to go: start it again */
-	TQ_EXIT_ABSENT  /* no extension there: wait until asked */
+	TQ_EXIT_TOLD,   /* it was asked to end: start it again */
+	TQ_EXIT_ABSENT  /* no extension there: start none until requested */
 } TqExit;
 
-/* Whether a worker works, for tq.worker_overview. */
+/* What a maintenance worker does, for tq.worker_overview. */
 typedef enum TqWorkerState
 {
 	TQ_WORKER_ABSENT,  /* there is none */
@@ -27,27 +29,27 @@ typedef enum TqWorkerState
 	TQ_WORKER_UNUSED   /* no client has used the database yet */
 } TqWorkerState;
 
-/* What the launcher sees of a worker. */
+/* What the launcher sees of a slot. */
 typedef struct TqSlotView
 {
 	Oid database; /* InvalidOid: the slot is free */
-	bool settled; /* the worker has found the extension */
+	bool settled; /* its worker has found the extension */
 	bool ended;
 	TqExit how; /* once it has ended */
 } TqSlotView;
 
-/* What a transaction requests of background workers at its commit. */
+/* What a transaction requests of background processes at its commit. */
 typedef enum TqRequest
 {
-	TQ_REQUEST_WAKE,    /* the worker of a database: look again */
-	TQ_REQUEST_RESTART, /* the same: end, and be started again */
-	TQ_REQUEST_START,   /* the launcher: the extension is in that database */
-	TQ_REQUEST_RESCAN   /* the launcher: look for databases; also at abort */
+	TQ_REQUEST_WAKE,    /* maintenance worker: look for due work */
+	TQ_REQUEST_RESTART, /* maintenance worker: end and be started again */
+	TQ_REQUEST_START,   /* launcher: the database has the extension */
+	TQ_REQUEST_RESCAN   /* launcher: look for databases; also at abort */
 } TqRequest;
 
 extern void tq_shmem_request(TqRequest what, Oid database);
 
-/* A due time that has passed, and from which one can count: the year 2000. */
+/* A due time in the past on which arithmetic works: the year 2000. */
 #define TQ_LONG_AGO ((TimestampTz) 0)
 
 /* The launcher's side. */
@@ -58,7 +60,7 @@ extern TqSlotView tq_shmem_slot_view(int slot);
 extern int tq_shmem_slot_take(Oid database, uint64 *generation);
 extern void tq_shmem_slot_free(int slot);
 
-/* The worker's side. */
+/* The maintenance worker's side. */
 extern bool tq_shmem_worker_attach(int slot, uint64 generation);
 extern void tq_shmem_worker_settled(void);
 extern bool tq_shmem_worker_is_told(void);
@@ -73,9 +75,11 @@ extern void tq_shmem_worker_state(TqWorkerState state);
 extern void tq_shmem_publish_begin(void);
 extern TimestampTz tq_shmem_turn_end(TimestampTz due, bool *messages);
 
-/* What a worker has done since it began, for tq.worker_activity(). */
+/*
+ * What a maintenance worker has done since it began, for tq.worker_activity().
+ */
 #define TQ_SHMEM_STEPS 11
-#define TQ_SHMEM_ERROR 256 /* bytes that are kept of an error */
+#define TQ_SHMEM_ERROR 256 /* bytes kept of an error message */
 
 typedef struct TqActivity
 {
@@ -86,7 +90,7 @@ typedef struct TqActivity
 	int64 max_late;
 	TimestampTz max_late_at; /* DT_NOBEGIN: nothing was due */
 	int64 failures;
-	bool failing;          /* the last attempt has failed */
+	bool failing;          /* the last batch failed */
 	TimestampTz failed_at; /* DT_NOBEGIN: never */
 	char error[TQ_SHMEM_ERROR];
 } TqActivity;
@@ -94,10 +98,10 @@ typedef struct TqActivity
 extern TqWorkerState tq_shmem_state(void);
 extern bool tq_shmem_activity(int step, TqActivity *view);
 
-/* Who listens. */
+/* Sessions that LISTEN. */
 extern void tq_shmem_listen(const char *channel);
 
-/* Those who need a worker out of the way. */
+/* Statements that need the maintenance worker to end. */
 extern int tq_shmem_stop(Oid database, bool by_force);
 
 #endif /* TQ_SHMEM_H */
