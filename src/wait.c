@@ -1,51 +1,53 @@
 /*
  * wait.c
- *	  Sessions that wait for a run to become claimable, and who wakes them.
+ *	  The wait queue: sessions that wait for a run to become claimable.
  *
- * Room 1.  Decides who is woken, and sees to it that no call is lost.  What a
- * waiter does when it is woken is for claim_wait.c and api_wait.c; when
- * there is something to wake for, for those who end transactions (cursor.c).
- * Queue 0 stands for all whose name no committed transaction has used yet.
+ * Room 1.  Decides which waiter is woken, and ensures that no wake-up is lost.
+ * What a waiter does when it is woken is decided in claim_wait.c and
+ * api_wait.c; when there is something to wake for, by the code that ends
+ * transactions (cursor.c).  Queue 0 stands for all queues whose name no
+ * committed transaction has used yet.
  *
- * A waiter is idle, in a list (WAITING), or it has been called: taken from
- * the list by a waker (CALLED), and on its way (HEARD).
+ * A waiter is idle (IDLE), in a list (WAITING), or it was woken: a waker has
+ * taken it from the list (CALLED), and then it tries to claim (HEARD).
  *
  *	waiter									waker
  *	W1	enter the list						P1	rows visible, cursor lowered
  *	W2	full barrier, try to claim			P2	full barrier
  *	W3	sleep until CALLED, the time is		P3	take the first of the list,
- *		over, or an interrupt				    CALLED, set their latches
+ *		over, or an interrupt					CALLED, set their latches
  *
- * Either W1 comes before P3, and the waiter is called, or P3 comes before W1,
- * and the try of W2 sees the rows.  So a waker takes no more waiters than
- * there are rows, those who have waited longest, and nobody is woken in vain.
+ * If W1 comes before P3, the waiter is woken.  If P3 comes before W1, the try
+ * in W2 sees the rows.  A waker therefore takes no more waiters than there are
+ * rows, those that have waited longest, and wakes none without need.
  *
- * A call is for one row.  Who has been called must try (HEARD while it does),
- * or else the row may stay while others sleep.  It tries without being in the
- * list, and with its success the call is used up; when the row was gone, it
- * goes back to its old place.  Whoever was called and does not try any more
- * (an error, a cancel, the end of the session; its time is over; it got rows
- * by a try that had begun before) passes the call on to the next.
- * A row that is only locked when it is tried for is passed over, and no call
- * follows when it is free: so who was called in vain looks again soon.
+ * A wake-up is for one row.  A waiter that was woken must try to claim (HEARD
+ * while it does), because otherwise the row might stay pending while other
+ * waiters sleep.  During this try it is not in the list.  If the try succeeds,
+ * the wake-up is used up; if the row is gone, the waiter returns to its former
+ * place in the list.  A waiter that was woken and does not try any more passes
+ * the wake-up on to the next one: after an error or a cancel, at the end of
+ * the session, when its time is over, or when a try that had begun before got
+ * it rows.  A try skips a row that is only locked, and no wake-up follows when
+ * the lock is released, so a waiter that was woken in vain looks again soon.
  *
- * An error ends the transaction or the savepoint in which the wait began, and
- * so the callback of its abort is where a waiter is put in order: it runs
- * when the rows that a failed try had locked are free again.
+ * An error ends the transaction or the savepoint in which the wait began.  The
+ * waiter is therefore reset in the callback of that abort, which runs when the
+ * rows that a failed try had locked are free again.
  *
- * wait_for_work() hands its call over to the claim that the session makes
- * next (OWED): a session that ends before passes it on.  Nobody knows whether
- * a client still lives behind a pooler, so all waiters look again by
- * themselves every LOOK_MS; so does who is alive take over.  Where there is
- * no shared memory, for want of shared_preload_libraries, and within a try of
- * an outer wait, nobody is called: such a waiter only looks, at growing
- * intervals.
+ * wait_for_work() hands its wake-up over to the next claim of the session
+ * (OWED); if the session ends before that, it passes the wake-up on.  The
+ * server cannot know whether a client behind a connection pooler is still
+ * alive, so all waiters look again by themselves every LOOK_MS, so that a
+ * waiter whose client is alive takes over.  Without shared_preload_libraries,
+ * and therefore without shared memory, and within a try of an outer wait, no
+ * waiter can be woken: such a waiter only looks, at growing intervals.
  *
- * Shutdown.  In a smart shutdown the postmaster waits for the sessions to
- * end, and tells them nothing.  All it does is to write so to its pid file.
- * While somebody waits, the launcher reads that file every second, and has
- * the waiters end themselves.  The first waiter wakes the launcher; `watching`
- * is up from then until it finds nobody.
+ * Shutdown.  In a smart shutdown the postmaster waits for the sessions to end,
+ * and does not signal them.  All it does is to record the shutdown in its pid
+ * file.  While a session waits, the launcher reads that file every second, and
+ * makes the waiters end their sessions.  The first waiter wakes the launcher;
+ * `watching` is set from then on, until the launcher finds no waiter.
  */
 #include "wait.h"
 
@@ -67,40 +69,43 @@
 
 #define NOBODY PG_UINT32_MAX /* no process */
 #define PARTITIONS 64
-#define LOOK_MS 10000    /* look by oneself so often … */
-#define POLL_MIN_MS 10   /* … and where nobody can call, from this … */
+#define LOOK_MS 10000    /* interval of looks without a wake-up … */
+#define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
 #define POLL_MAX_MS 1000 /* … doubling up to this */
-#define WATCH_MS 1000    /* the launcher's look at the postmaster */
+#define WATCH_MS 1000    /* interval of the launcher's looks at the pid file */
 #define PM_FILE "postmaster.pid"
 
-/* Of libpq.h, which wants Kerberos's headers; a build need not have them. */
+/*
+ * Declared in libpq.h, which includes Kerberos's headers.  A build may lack
+ * these.
+ */
 extern bool pq_check_connection(void);
 
-/* What a waiter is.  Only WAITING is changed by others. */
+/* State of a waiter.  Other processes change it only if it is WAITING. */
 enum
 {
 	IDLE,
-	WAITING, /* in the list; under the lock */
+	WAITING, /* in the list; changed under the lock */
 	CALLED,  /* taken from the list by a waker */
-	HEARD,   /* it is trying */
+	HEARD,   /* trying to claim */
 	OWED     /* wait_for_work() has returned: the next claim is the try */
 };
 
 /*
- * One per process that can have a session, by number of its PGPROC.  Written
- * by that process while it is not WAITING, under its partition's lock while it
- * is.
+ * One per process that can have a session, by the number of its PGPROC.
+ * Changed by that process while it is not WAITING, and under its partition's
+ * lock while it is.
  */
 typedef struct Waiter
 {
 	dlist_node node; /* in the list of the partition */
 	Oid database;
 	int32 queue;
-	uint64 turn;            /* the list is in this order */
+	uint64 turn;            /* order of the list */
 	pg_atomic_uint32 state; /* read by its owner without the lock */
 } Waiter;
 
-/* The lock is for the list; `length` is read without. */
+/* The lock protects the list.  `length` is read without it. */
 typedef struct Partition
 {
 	LWLock *lock;
@@ -110,7 +115,7 @@ typedef struct Partition
 
 typedef struct Shared
 {
-	pg_atomic_uint64 turns;    /* given so far; no lock */
+	pg_atomic_uint64 turns;    /* number assigned so far; no lock */
 	pg_atomic_uint32 watcher;  /* number of the launcher's PGPROC; no lock */
 	pg_atomic_uint32 watching; /* 1: it looks every second; no lock */
 	pg_atomic_uint32 stopping; /* 1: the server shuts down; no lock */
@@ -120,12 +125,12 @@ typedef struct Shared
 
 static Shared *shared = NULL;
 
-/* This process's own: its place, and the savepoint in which it waits. */
+/* This process: its entry, and the subtransaction in which it waits. */
 static Waiter *mine = NULL;
 static bool waiting = false;
 static SubTransactionId waiting_in = InvalidSubTransactionId;
 static bool handing_over = false; /* OWED, and not yet committed */
-static bool new_queue = false;    /* this transaction makes one known */
+static bool new_queue = false;    /* this transaction makes a queue known */
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
 static shmem_startup_hook_type next_shmem_startup_hook = NULL;
@@ -184,7 +189,7 @@ startup(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* Ask for the shared memory; only under shared_preload_libraries. */
+/* Requests the shared memory; called only under shared_preload_libraries. */
 void
 tq_wait_init(void)
 {
@@ -195,8 +200,9 @@ tq_wait_init(void)
 }
 
 /*
- * Waking.  A process is found by the number of its PGPROC, which outlives it:
- * the worst a stale number can do is to wake a stranger in vain.
+ * Waking.  A process is found by the number of its PGPROC, which outlives it.
+ * The worst that a stale number can do is to wake another process without
+ * need.
  */
 
 static void
@@ -229,7 +235,7 @@ call(Partition *partition, Waiter *waiter)
 	set_latch(waiter - shared->waiters);
 }
 
-/* P2 and P3 of the banner. */
+/* Wakes the first n waiters of a queue (P2 and P3 of the banner). */
 static void
 wake(Oid database, int32 queue, int n)
 {
@@ -254,8 +260,8 @@ wake(Oid database, int32 queue, int n)
 }
 
 /*
- * So many runs of a queue of this database have become claimable, and are to
- * be seen by others: wake as many waiters, those who have waited longest.
+ * Wakes n waiters of a queue of this database, those that have waited longest,
+ * because n runs have become claimable and are visible to other sessions.
  */
 void
 tq_wait_wake(int32 queue, int n)
@@ -264,7 +270,10 @@ tq_wait_wake(int32 queue, int n)
 		wake(MyDatabaseId, queue, n);
 }
 
-/* Wake all waiters of this database: nobody knows what was committed. */
+/*
+ * Wakes all waiters of this database, for when it is unknown which runs have
+ * become claimable.
+ */
 void
 tq_wait_wake_all(void)
 {
@@ -291,7 +300,7 @@ tq_wait_wake_all(void)
 }
 
 /*
- * The waiter's place.
+ * The waiter's place in its list.
  */
 
 static void
@@ -310,7 +319,7 @@ insert_in_order(Partition *partition, Waiter *waiter)
 	dlist_push_head(&partition->waiters, &waiter->node);
 }
 
-/* The launcher is to look after the postmaster as long as somebody waits. */
+/* Makes the launcher watch the postmaster as long as a session waits. */
 static void
 have_watched(void)
 {
@@ -324,7 +333,7 @@ have_watched(void)
 		set_latch(watcher);
 }
 
-/* W1 of the banner. */
+/* Enters the list of a queue (W1 of the banner). */
 static void
 enter_list(uint64 turn, int32 queue)
 {
@@ -356,7 +365,10 @@ leave_list(void)
 	LWLockRelease(partition->lock);
 }
 
-/* Be idle, whatever it was; what it was called for, another may have. */
+/*
+ * Makes the waiter idle, and passes a wake-up that it has not used on to the
+ * next waiter.
+ */
 static void
 withdraw(void)
 {
@@ -380,6 +392,10 @@ wait_fails(void)
 	withdraw();
 }
 
+/*
+ * Resets the waiter at abort.  At commit, wakes the waiters of queue 0 if this
+ * transaction made a queue known.
+ */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -421,7 +437,10 @@ session_ends(int code, Datum arg)
 		withdraw();
 }
 
-/* The lists of callbacks keep duplicates for ever: once per process. */
+/*
+ * Registers the callbacks, once per process because their lists keep
+ * duplicates.
+ */
 static void
 watch_ends(void)
 {
@@ -435,7 +454,10 @@ watch_ends(void)
 	watching = true;
 }
 
-/* At its commit this transaction makes the name of a queue known. */
+/*
+ * Notes that this transaction makes the name of a queue known, so that its
+ * commit wakes the waiters of queue 0.
+ */
 void
 tq_wait_note_queue(void)
 {
@@ -446,7 +468,8 @@ tq_wait_note_queue(void)
 }
 
 /*
- * Is the server in a smart shutdown?  The postmaster's pid file says so.
+ * Returns whether the server is in a smart shutdown, as the postmaster's pid
+ * file says.
  */
 static bool
 server_stops(void)
@@ -502,7 +525,9 @@ nobody_waits(void)
 	return true;
 }
 
-/* Have all who wait, in whatever database, see that the server stops. */
+/*
+ * Makes all waiters, in whatever database, notice that the server shuts down.
+ */
 static void
 send_all_home(void)
 {
@@ -515,7 +540,10 @@ send_all_home(void)
 	}
 }
 
-/* When nobody waits any more, the next waiter has to wake the launcher. */
+/*
+ * Ends the watch, so that the next waiter wakes the launcher again, unless a
+ * session has begun to wait meanwhile.
+ */
 static void
 leave_watch(void)
 {
@@ -536,9 +564,9 @@ ms_since(const instr_time *begun)
 }
 
 /*
- * One look at the postmaster, if somebody waits and the last look is a second
- * ago.  Returns after how many milliseconds the launcher is to come again, or
- * -1 when it need not before it is woken.
+ * Looks at the postmaster, if a session waits and the last look was a second
+ * ago.  Returns after how many milliseconds the launcher must call this again,
+ * or -1 if it need not before it is woken.
  */
 long
 tq_wait_watch(void)
@@ -568,9 +596,10 @@ tq_wait_watch(void)
  */
 
 /*
- * Begin a try to claim that may become a wait, in the transaction or savepoint
- * of the caller, by the end of which with an error all is put in order.  If it
- * has not failed, it is ended by tq_wait_end() or tq_wait_hand_over().
+ * Begins a try to claim that may become a wait, in the transaction or
+ * savepoint of the caller.  If that is aborted by an error, its callback
+ * resets the waiter.  Otherwise the caller ends the wait by tq_wait_end() or
+ * tq_wait_hand_over().
  */
 void
 tq_wait_begin(TqWait *wait, int64 ms)
@@ -588,7 +617,10 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	waiting_in = GetCurrentSubTransactionId();
 }
 
-/* The first try for this queue: is it what wait_for_work() was called for? */
+/*
+ * Takes over the wake-up of an earlier wait_for_work() for this queue.
+ * Returns whether there was one; the first try is then made for it.
+ */
 bool
 tq_wait_take_over(TqWait *wait, int32 queue)
 {
@@ -601,8 +633,8 @@ tq_wait_take_over(TqWait *wait, int32 queue)
 }
 
 /*
- * Be in the list of this queue, at the place of this wait; the caller tries
- * after that, and then sleeps.
+ * Enters the list of this queue, at the place of this wait.  The caller tries
+ * to claim after that, and then sleeps.
  */
 void
 tq_wait_enter(TqWait *wait, int32 queue)
@@ -613,16 +645,16 @@ tq_wait_enter(TqWait *wait, int32 queue)
 		wait->turn = pg_atomic_add_fetch_u64(&shared->turns, 1);
 	if (pg_atomic_read_u32(&mine->state) != IDLE && mine->turn == wait->turn &&
 		mine->queue == queue)
-		return; /* it is there, or has been called since */
+		return; /* in the list, or woken since */
 	withdraw();
 	enter_list(wait->turn, queue);
 }
 
 /*
- * The try is done: if it was for a call, that is used up.  True if it was, and
- * there is time to go back to the list and try once more.  Then, if the try
- * was in vain, the row may have been locked by somebody who gives it back
- * without a call: look again soon.
+ * Ends a try.  If it was for a wake-up, that is used up.  Returns true if it
+ * was, and there is time to return to the list and try once more.  If the try
+ * was in vain, the row may have been locked by a transaction that releases it
+ * without a wake-up, so the waiter looks again soon.
  */
 bool
 tq_wait_tried(TqWait *wait)
@@ -634,7 +666,10 @@ tq_wait_tried(TqWait *wait)
 	return ms_since(&wait->begun) < wait->ms;
 }
 
-/* This waiter cannot use what it was called for, nor may it be called. */
+/*
+ * Passes a wake-up on to the next waiter, and leaves the list, because this
+ * waiter may not claim.
+ */
 void
 tq_wait_pass_on(const TqWait *wait)
 {
@@ -642,7 +677,7 @@ tq_wait_pass_on(const TqWait *wait)
 		withdraw();
 }
 
-/* A client that is gone cannot work: its session ends before it claims. */
+/* Ends the session if its client is gone, before it claims for that client. */
 static void
 check_client(void)
 {
@@ -680,7 +715,7 @@ wait_event(TqWaitPlace place)
 	return 0;
 }
 
-/* Has it been called?  From here on it is trying. */
+/* Returns whether this waiter was woken.  If so, it is trying from here on. */
 static bool
 hears_call(const TqWait *wait)
 {
@@ -691,7 +726,10 @@ hears_call(const TqWait *wait)
 	return true;
 }
 
-/* Nobody called: see what no call would tell. */
+/*
+ * Checks for what wakes no waiter, before it looks without a wake-up: a
+ * shutdown of the server, and a client that is gone.
+ */
 static TqWakeup
 look_around(void)
 {
@@ -701,7 +739,7 @@ look_around(void)
 	return TQ_WAKEUP_LOOK;
 }
 
-/* How long to sleep without a call, in milliseconds; each time longer. */
+/* Returns how many milliseconds to sleep without a wake-up, more each time. */
 static int64
 next_look(TqWait *wait)
 {
@@ -714,8 +752,9 @@ next_look(TqWait *wait)
 }
 
 /*
- * W3 of the banner.  Interrupts are served, as everywhere: a cancel, the end
- * of the session, a timeout.
+ * Sleeps until the waiter is woken, is to look by itself, or its time is over
+ * (W3 of the banner).  Interrupts are processed as everywhere: a cancel, the
+ * end of the session, a timeout.
  */
 TqWakeup
 tq_wait_sleep(TqWait *wait, TqWaitPlace place)
@@ -742,7 +781,7 @@ tq_wait_sleep(TqWait *wait, TqWaitPlace place)
 	}
 }
 
-/* The wait is over, with or without rows. */
+/* Ends the wait, with or without rows. */
 void
 tq_wait_end(const TqWait *wait)
 {
@@ -754,8 +793,8 @@ tq_wait_end(const TqWait *wait)
 }
 
 /*
- * The wait is over, and whoever was called is going to claim in another
- * transaction: until then the call stays with this session.
+ * Ends the wait of a session that will claim in another transaction.  If it
+ * was woken, the wake-up stays with this session until then.
  */
 void
 tq_wait_hand_over(const TqWait *wait)

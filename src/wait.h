@@ -1,10 +1,10 @@
 /*
  * wait.h
- *	  Sleeping until somebody makes a run claimable.
+ *	  Sleeping until a run becomes claimable.
  *
- * Room 1.  For claim_wait.c and api_wait.c, who wait; for cursor.c,
- * store_queue.c and worker_utility.c, who wake; and for worker_launcher.c,
- * which watches over the shutdown.
+ * Room 1.  For claim_wait.c and api_wait.c, which wait; for cursor.c,
+ * store_queue.c and worker_utility.c, which wake; and for worker_launcher.c,
+ * which watches for a shutdown.
  */
 #ifndef TQ_WAIT_H
 #define TQ_WAIT_H
@@ -24,21 +24,21 @@ extern void tq_wait_note_queue(void);
 
 /* ---- waiters ---- */
 
-/* One wait, or one try; it lives on the stack of the waiter. */
+/* One wait, or one try to claim.  Allocated on the stack of the waiter. */
 typedef struct TqWait
 {
 	instr_time begun;
-	int64 ms;      /* how long, at most */
-	int delay;     /* ms until it looks by itself */
-	bool callable; /* false: nobody can wake it */
-	uint64 turn;   /* its place among all; 0: it has none yet */
+	int64 ms;      /* longest duration */
+	int delay;     /* ms until the next look without a wake-up */
+	bool callable; /* false: no process can wake it */
+	uint64 turn;   /* order among all waits; 0: it has none yet */
 } TqWait;
 
 /* Why a sleep has ended. */
 typedef enum TqWakeup
 {
 	TQ_WAKEUP_CALLED, /* a run may have become claimable for this waiter */
-	TQ_WAKEUP_LOOK,   /* nobody called: look nevertheless */
+	TQ_WAKEUP_LOOK,   /* not woken: look nevertheless */
 	TQ_WAKEUP_OVER    /* the time is over */
 } TqWakeup;
 
