@@ -2,28 +2,29 @@
  * plan.c
  *	  SQL statements that are parsed and planned once per backend.
  *
- * Room 1.  How a statement is prepared and run, and how rows and arrays are
- * read and made; what the statements say is for the stores.
+ * Room 1.  Prepares and runs statements, reads their rows, and builds arrays
+ * as parameters; the stores contain the statements themselves.
  *
- * Snapshots.  A function that changes something runs each statement with the
- * latest snapshot whatever the isolation level is, as the server's foreign
- * keys do: a decision taken under a lock must see what was committed before
- * the lock was had.  Under REPEATABLE READ a row that was changed by another
+ * Snapshots.  A function that writes runs each statement with the latest
+ * snapshot, whatever the isolation level is, as the server's foreign keys do:
+ * a decision made under a lock must see what was committed before the lock was
+ * acquired.  Under REPEATABLE READ, a row that another transaction has changed
  * since then still raises a serialization failure.
  *
- * A function that only reads takes one snapshot when it begins, the
- * transaction's, and reads everything with it, so that its answer is of one
- * moment.  Under READ COMMITTED that is a new snapshot: it shows what a call
- * before it in the same statement has done, and what that call has seen, such
- * as the task that another session created while claim_work() waited for one.
- * Under REPEATABLE READ and above it is the transaction's only snapshot with
- * the newest command id, which shows the transaction's own changes and no
- * later commit.  So the answer may change within a statement, and the SQL
- * functions are VOLATILE.  All of that holds on a standby, too.
+ * A function that only reads takes the transaction's snapshot when it begins,
+ * and reads everything with it, so that its answer is of one moment.  Under
+ * READ COMMITTED that is a new snapshot.  It shows what an earlier call in the
+ * same statement has done, and what that call has seen, such as the task that
+ * another session created while claim_work() waited for one.  Under REPEATABLE
+ * READ and above it is the transaction's only snapshot with the newest command
+ * id, which shows the transaction's own changes and no later commit.  The
+ * answer may therefore change within a statement, so the SQL functions are
+ * VOLATILE.  All of this holds on a standby too.
  *
- * Plans.  Every statement walks indexes in the order in which its text names
- * the tables, however empty or stale the statistics are: a queue grows from
- * nothing to millions within one analyze interval, so the planner is told.
+ * Plans.  Every statement scans indexes in the order in which its text names
+ * the tables, however empty or stale the statistics are.  A queue grows from
+ * nothing to millions of rows between two ANALYZEs, so planner settings fix
+ * the plan.
  */
 #include "plumbing.h"
 
@@ -38,11 +39,11 @@
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
-/* How the present call reads, and how many calls are open in one another. */
+/* Whether the current call only reads, and how many calls are nested. */
 static bool reading = false;
 static int depth = 0;
 
-/* What a call must leave as it found it, however it ends. */
+/* What a call restores when it ends, in whatever way. */
 typedef struct Opening
 {
 	MemoryContextCallback callback;
@@ -59,8 +60,8 @@ leave_call(void *arg)
 }
 
 /*
- * A call that writes is refused, before it does anything, in a transaction that
- * is read-only.  On a standby every transaction is.
+ * Raises an error if the transaction is read-only, as every transaction on a
+ * standby is.  A call that writes begins with this.
  */
 void
 tq_plan_refuse_read_only(void)
@@ -83,10 +84,10 @@ tq_plan_refuse_read_only(void)
 }
 
 /*
- * Begin the SQL of one call; memory taken from here on is gone at the close.
- * Calls may be nested (a trigger of the owner's on one of our tables): the
- * memory of SPI goes at the end of a call and after an error, and with it we
- * learn that the call is over.
+ * Begins the SQL of one call; memory allocated from here on is freed by the
+ * close.  Calls may be nested, by a trigger of the owner on a table of tq.  A
+ * reset callback of SPI's memory context, which is freed at the end of the
+ * call and after an error, restores the state of the outer call.
  */
 void
 tq_plan_open(bool read_only)
@@ -112,6 +113,7 @@ tq_plan_open(bool read_only)
 		tq_activation_do();
 }
 
+/* Ends the SQL of a call. */
 void
 tq_plan_close(void)
 {
@@ -121,14 +123,17 @@ tq_plan_close(void)
 		elog(ERROR, "SPI_finish failed");
 }
 
-/* Does the present call only read?  It may be on a standby. */
+/* Returns whether the current call only reads.  It may be on a standby. */
 bool
 tq_plan_is_reading(void)
 {
 	return reading;
 }
 
-/* What the present call sees: its own snapshot, or all that is committed. */
+/*
+ * Returns the snapshot of the current call: its own if it only reads, or else
+ * the latest one.
+ */
 Snapshot
 tq_plan_snapshot(void)
 {
@@ -230,7 +235,10 @@ prepare_if_stale(TqStatement *statement)
 		prepare(statement);
 }
 
-/* A session may want custom plans for its own statements; not for ours. */
+/*
+ * Runs a saved statement.  A session may force custom plans for its own
+ * statements, but not for those of tq.
+ */
 static int
 execute(TqStatement *statement, const Datum *values, const char *nulls)
 {
@@ -257,9 +265,8 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 }
 
 /*
- * Run a statement and return the number of its rows.  SPI leaves the memory
- * context of the whole call as the current one; a caller that works in memory
- * of its own gets that back.
+ * Runs a statement and returns the number of its rows.  SPI leaves the memory
+ * context of the whole call as the current one, so the caller's is restored.
  */
 uint64
 tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
@@ -276,8 +283,8 @@ tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 }
 
 /*
- * Opens a statement whose rows are read some at a time.  Other statements may
- * run meanwhile.  It sees what is committed now, whatever they write.
+ * Opens a statement whose rows are read in portions.  Other statements may run
+ * meanwhile.  It sees what is committed now, whatever they write.
  */
 TqRows
 tq_plan_rows_open(TqStatement *statement, const Datum *values)
@@ -295,7 +302,9 @@ tq_plan_rows_open(TqStatement *statement, const Datum *values)
 	return cursor;
 }
 
-/* Reads the next rows, up to so many, as if a statement had given them. */
+/*
+ * Reads the next rows, up to max, as if they were the result of a statement.
+ */
 uint64
 tq_plan_rows_fetch(TqRows cursor, int max)
 {
@@ -303,13 +312,14 @@ tq_plan_rows_fetch(TqRows cursor, int max)
 	return SPI_processed;
 }
 
+/* Closes a statement whose rows were read in portions. */
 void
 tq_plan_rows_close(TqRows cursor)
 {
 	SPI_cursor_close(cursor);
 }
 
-/* Give back the rows of the last statement, where a call runs many. */
+/* Frees the rows of the last statement, for calls that run many. */
 void
 tq_plan_free_result(void)
 {
@@ -318,7 +328,7 @@ tq_plan_free_result(void)
 	SPI_tuptable = NULL;
 }
 
-/* A copy that outlives tq_plan_close(). */
+/* Returns a copy that outlives tq_plan_close(). */
 void *
 tq_plan_keep(const void *varlena)
 {
@@ -329,6 +339,7 @@ tq_plan_keep(const void *varlena)
 	return copy;
 }
 
+/* Returns a field of a row of the last statement. */
 Datum
 tq_plan_field(uint64 row, int column, bool *isnull)
 {
@@ -338,6 +349,7 @@ tq_plan_field(uint64 row, int column, bool *isnull)
 						 isnull);
 }
 
+/* Returns a bigint, or if_null for NULL. */
 int64
 tq_plan_int64(uint64 row, int column, int64 if_null)
 {
@@ -347,6 +359,7 @@ tq_plan_int64(uint64 row, int column, int64 if_null)
 	return isnull ? if_null : DatumGetInt64(value);
 }
 
+/* Returns an integer, or if_null for NULL. */
 int32
 tq_plan_int32(uint64 row, int column, int32 if_null)
 {
@@ -356,6 +369,7 @@ tq_plan_int32(uint64 row, int column, int32 if_null)
 	return isnull ? if_null : DatumGetInt32(value);
 }
 
+/* Returns a smallint, or if_null for NULL. */
 int16
 tq_plan_int16(uint64 row, int column, int16 if_null)
 {
@@ -365,6 +379,7 @@ tq_plan_int16(uint64 row, int column, int16 if_null)
 	return isnull ? if_null : DatumGetInt16(value);
 }
 
+/* Returns a boolean; NULL is false. */
 bool
 tq_plan_bool(uint64 row, int column)
 {
@@ -374,7 +389,7 @@ tq_plan_bool(uint64 row, int column)
 	return !isnull && DatumGetBool(value);
 }
 
-/* A time, or 0 for NULL: the stores hold no time as early as 2000. */
+/* Returns a time, or 0 for NULL: no time in the tables is as early as 2000. */
 TimestampTz
 tq_plan_time(uint64 row, int column)
 {
@@ -384,7 +399,7 @@ tq_plan_time(uint64 row, int column)
 	return isnull ? 0 : DatumGetTimestampTz(value);
 }
 
-/* A text, or NULL. */
+/* Returns a text, or NULL. */
 char *
 tq_plan_text(uint64 row, int column)
 {
@@ -394,6 +409,7 @@ tq_plan_text(uint64 row, int column)
 	return isnull ? NULL : TextDatumGetCString(value);
 }
 
+/* Returns a slugid, all zero for NULL. */
 TqSlug
 tq_plan_slug(uint64 row, int column)
 {
@@ -404,7 +420,7 @@ tq_plan_slug(uint64 row, int column)
 	return isnull ? slug : *DatumGetTqSlugP(value);
 }
 
-/* A jsonb that lives as long as the call, or NULL. */
+/* Returns a jsonb that lives as long as the call, or NULL. */
 Jsonb *
 tq_plan_jsonb(uint64 row, int column)
 {
@@ -414,7 +430,10 @@ tq_plan_jsonb(uint64 row, int column)
 	return isnull ? NULL : DatumGetJsonbPCopy(value);
 }
 
-/* Run a statement whose only column is a bigint, and copy its rows. */
+/*
+ * Runs a statement whose only column is a bigint, and returns a copy of its
+ * rows.
+ */
 int64 *
 tq_plan_run_ids(TqStatement *statement, const Datum *values, int *found)
 {
@@ -429,7 +448,7 @@ tq_plan_run_ids(TqStatement *statement, const Datum *values, int *found)
 }
 
 /*
- * Arrays as parameters.  The macro makes one function per element type.
+ * Arrays as parameters.  The macro defines one function per element type.
  */
 #define ARRAY_FUNCTION(name, ctype, to_datum, oid, byval, align)              \
 	Datum name(const ctype *values, int n)                                    \
