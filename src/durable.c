@@ -3,18 +3,18 @@
  *	  Whether what a session sees is as durable as a commit that has returned.
  *
  * Room 1.  A transaction becomes visible to others when its commit has been
- * flushed here and, if its session waits for them, on the synchronous standbys.
- * A session that does not wait, or whose wait was cancelled, or a crash, makes
- * visible what the standbys do not have: after a failover it never happened.
- * Whether they have it is decided here, by the positions that the server itself
- * keeps for waiting commits.
+ * flushed here and, if its session waits for them, on the synchronous
+ * standbys.  Changes that the standbys lack are visible too if the session
+ * does not wait, if its wait is canceled, or after a crash: a failover loses
+ * them.  Whether the standbys have them is decided here, by the positions that
+ * the server itself keeps for waiting commits.
  *
- * SyncRepWaitForLSN() does not serve for that: it waits at the level of the
- * session's synchronous_commit, which may be off, and when it is cancelled it
- * only warns, that a transaction "has already committed locally".
+ * SyncRepWaitForLSN() does not serve for that.  It waits at the level of the
+ * session's synchronous_commit, which may be off, and when it is canceled it
+ * only warns that the transaction "has already committed locally".
  *
- * On a standby nothing waits: it has what it shows.  Another standby, which may
- * be promoted in its place, may not have it yet.
+ * On a standby nothing waits, because it has what it shows.  Another standby,
+ * which may be promoted in its place, may not have it yet.
  */
 #include "postgres.h"
 
@@ -34,7 +34,7 @@
 
 #define POLL_MAX_MS 20
 
-/* Reports whether there are synchronous standbys that commits may wait for. */
+/* Returns whether there are synchronous standbys that commits may wait for. */
 bool
 tq_durable_has_standbys(void)
 {
@@ -43,9 +43,9 @@ tq_durable_has_standbys(void)
 }
 
 /*
- * Flushes the commit of a transaction that is visible, unless that has been
- * done.  The server keeps where to flush to for commits that did not flush
- * themselves, until it writes the state of the transaction.
+ * Flushes the commit of a visible transaction, unless that has been done.  For
+ * a commit that was not flushed by its own session, the server keeps up to
+ * where to flush, until it writes the transaction's status to disk.
  */
 void
 tq_durable_flush(FullTransactionId xid)
@@ -57,7 +57,7 @@ tq_durable_flush(FullTransactionId xid)
 		return;
 	age = U64FromFullTransactionId(ReadNextFullTransactionId()) -
 		  U64FromFullTransactionId(xid);
-	/* States of old transactions are truncated, under this lock. */
+	/* This lock keeps the status of old transactions from being truncated. */
 	LWLockAcquire(XactTruncationLock, LW_SHARED);
 	if (age < MaxTransactionId / 2 &&
 		!TransactionIdPrecedes(XidFromFullTransactionId(xid),
@@ -78,7 +78,9 @@ tq_durable_here(void)
 	return GetFlushRecPtr(NULL);
 }
 
-/* Reports whether the synchronous standbys have flushed up to that position. */
+/*
+ * Returns whether the synchronous standbys have flushed up to that position.
+ */
 static bool
 is_replicated(XLogRecPtr lsn)
 {
@@ -94,9 +96,9 @@ is_replicated(XLogRecPtr lsn)
 
 /*
  * Waits until the synchronous standbys have flushed up to that position, or
- * there are none any more; so many milliseconds, or with -1 as long as it
- * takes.  Returns false when the time is over.  An interrupt ends the wait with
- * the error that belongs to it.
+ * until there are none any more: max_ms milliseconds, or without limit if that
+ * is -1.  Returns false if the time is over.  An interrupt ends the wait with
+ * its error.
  */
 bool
 tq_durable_within(XLogRecPtr lsn, int max_ms)
@@ -121,7 +123,7 @@ tq_durable_within(XLogRecPtr lsn, int max_ms)
 			max_ms -= ms;
 		ms = Min(ms * 2, POLL_MAX_MS);
 	}
-	/* What the latch was set for is looked at by the caller's loop. */
+	/* The caller's loop handles what the latch was set for. */
 	if (was_set)
 		SetLatch(MyLatch);
 	return result;
