@@ -2,11 +2,11 @@
  * slugid.c
  *	  The type tq.slugid: a version 4 UUID written as a 22-character slug.
  *
- * Room 1.  Decides what is a slugid (spec/taskcluster.md 1.1) and how it is
- * read, written, compared, hashed and made.  A value is 16 bytes and always
- * a version 4 UUID of the RFC variant: every way in checks it, so nobody else
- * has to.  What an id stands for, and which error a bad id inside a task
- * definition raises, is left to the rooms above.
+ * Room 1.  Decides what is a slugid (doc/spec/taskcluster.md 1.1) and how it
+ * is read, written, compared, hashed and made.  A value is 16 bytes and always
+ * a version 4 UUID of the RFC variant: all input is checked here, so that
+ * other code need not check it.  What an id stands for, and which error a bad
+ * id inside a task definition raises, is left to the layers above.
  */
 #include "postgres.h"
 
@@ -23,7 +23,9 @@ StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
 static const char alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* Value of one character of the URL-safe base64 alphabet, or -1. */
+/*
+ * Returns the value of one character of the URL-safe base64 alphabet, or -1.
+ */
 static int
 sextet(unsigned char c)
 {
@@ -40,7 +42,7 @@ sextet(unsigned char c)
 	return -1;
 }
 
-/* Version 4 and the RFC variant: what the pattern of a slugid asks for. */
+/* Returns whether the bytes are a UUID of version 4 and of the RFC variant. */
 static bool
 is_random_uuid(const TqSlug *slug)
 {
@@ -48,9 +50,9 @@ is_random_uuid(const TqSlug *slug)
 }
 
 /*
- * Read a slugid that is len characters long; false when it is none, and then
- * *slug is undefined.  The 22 characters carry 132 bits: the last four must
- * be zero, so that each value has one spelling.
+ * Reads a slugid that is len characters long; returns false if it is none, and
+ * *slug is then undefined.  The 22 characters carry 132 bits.  The last four
+ * must be zero, so that each value has one spelling.
  */
 bool
 tq_slug_parse(const char *text, size_t len, TqSlug *slug)
@@ -95,7 +97,7 @@ tq_slug_print(const TqSlug *slug, char *text)
 	*text = '\0';
 }
 
-/* The slug as a string in the current memory context. */
+/* Returns the slug as a string in the current memory context. */
 char *
 tq_slug_text(const TqSlug *slug)
 {
@@ -105,7 +107,7 @@ tq_slug_text(const TqSlug *slug)
 	return text;
 }
 
-/* New ones, from the server's source of strong random numbers. */
+/* Generates slugids from the server's source of strong random numbers. */
 static void
 draw(TqSlug *slugs, int n)
 {
@@ -120,6 +122,7 @@ draw(TqSlug *slugs, int n)
 	}
 }
 
+/* Generates one slugid. */
 void
 tq_slug_random(TqSlug *slug)
 {
@@ -132,7 +135,10 @@ compare(const void *a, const void *b)
 	return tq_slug_compare(a, b);
 }
 
-/* Many at once, in their order, which is how indexes like to get them. */
+/*
+ * Generates n slugids in ascending order, in which inserting them into an
+ * index is fastest.
+ */
 TqSlug *
 tq_slugs_random(int n)
 {
@@ -143,7 +149,9 @@ tq_slugs_random(int n)
 	return slugs;
 }
 
-/* The order of slugids is that of their bytes, not of their text. */
+/*
+ * Compares two slugids by their bytes, which is not the order of their texts.
+ */
 int
 tq_slug_compare(const TqSlug *a, const TqSlug *b)
 {
