@@ -1,10 +1,10 @@
 /*
  * row.h
- *	  Room 2: rows by way of the access methods, for the stores whose tables
- *	  are written at every turn of a task.
+ *	  Reads and writes rows through the table and index access methods,
+ *	  without the executor.
  *
- * What the executor does for a statement is done here by hand: see
- * store_row.c.
+ * For the tables that every transition of a task writes.  The banner of
+ * store_row.c lists what the executor would do, and how it is done instead.
  */
 #ifndef TQ_ROW_H
 #define TQ_ROW_H
@@ -21,14 +21,14 @@
 
 #define TQ_MAX_KEYS 3
 
-/* A table or an index of ours, by name; static data, as TqStatement is. */
+/* A table or an index of tq, by name; static data, like a TqStatement. */
 typedef struct TqRelation
 {
 	const char *name;
-	Oid oid; /* InvalidOid: not looked up */
+	Oid oid; /* InvalidOid: not looked up yet */
 	int nkeys;
-	FmgrInfo equal[TQ_MAX_KEYS]; /* of an index: how its columns compare */
-	struct TqRelation *next;     /* of those that were looked up */
+	FmgrInfo equal[TQ_MAX_KEYS]; /* equality functions of an index's columns */
+	struct TqRelation *next;     /* in the list of those that were looked up */
 } TqRelation;
 
 #define TQ_RELATION(name_)                                                    \
@@ -38,18 +38,18 @@ typedef struct TqRelation
 
 extern Oid tq_relation_oid(TqRelation *relation);
 
-/* Rows that are inserted together. */
+/* The maximum number of rows that are inserted together. */
 #define TQ_TABLE_BATCH 64
 
 /* An open table. */
 typedef struct TqTable
 {
 	Relation rel;
-	EState *estate; /* with result: made by the first insertion */
+	EState *estate; /* like result, created by the first insertion */
 	ResultRelInfo *result;
-	TupleTableSlot **slots; /* rows that are to be inserted together */
-	int room;
-	int filled;
+	TupleTableSlot **slots; /* rows that are not inserted yet */
+	int room;               /* slots that exist */
+	int filled;             /* slots that hold a row */
 } TqTable;
 
 extern TqTable *tq_table_open(TqRelation *which);
@@ -70,7 +70,7 @@ extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
 pg_noreturn extern void tq_table_refuse(const TqTable *table,
 										TM_Result result);
 
-/* A scan of an index for equal values of its first columns. */
+/* An index scan for equal values of the first columns. */
 typedef struct TqScan
 {
 	TqTable *table;
@@ -78,7 +78,7 @@ typedef struct TqScan
 	IndexScanDesc desc;
 	int nkeys;
 	ScanKeyData keys[TQ_MAX_KEYS];
-	TupleTableSlot *slot; /* the row that was found */
+	TupleTableSlot *slot; /* the current row */
 } TqScan;
 
 extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
@@ -88,7 +88,7 @@ extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_next(TqScan *scan);
 extern void tq_scan_end(TqScan *scan);
 
-/* Columns of the row that was found, from 1. */
+/* Return columns, numbered from 1, of the current row; 0 or false for NULL. */
 extern Datum tq_row_field(TupleTableSlot *slot, int column, bool *isnull);
 extern int64 tq_row_int64(TupleTableSlot *slot, int column);
 extern int32 tq_row_int32(TupleTableSlot *slot, int column);
@@ -96,7 +96,10 @@ extern int16 tq_row_int16(TupleTableSlot *slot, int column);
 extern bool tq_row_bool(TupleTableSlot *slot, int column);
 extern bool tq_row_is_locked(TupleTableSlot *slot);
 
-/* A column of a row that is being made; tq_put_time() takes 0 for NULL. */
+/*
+ * Set columns, numbered from 1, of a row that is being built; tq_put_time()
+ * stores 0 as NULL.
+ */
 static inline void
 tq_put(TupleTableSlot *slot, int column, Datum value)
 {
@@ -118,7 +121,10 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 	slot->tts_isnull[column - 1] = time == 0;
 }
 
-/* store_run.c and store_task.c, store_run.c and store_pending.c, for the other stores. */
+/*
+ * Functions of store_run.c, store_pending.c and store_task.c for the rest of
+ * this layer.
+ */
 struct TqClaimed;
 struct TqRun;
 struct TqTask;

@@ -1,10 +1,10 @@
 /*
  * store.h
- *	  Room 2: rows.  The stores are the only place that knows columns and SQL.
+ *	  The storage layer: the only layer that knows columns and SQL.
  *
- * A store reads, locks and writes what it is told; whether that is right is
- * for the rules.  Functions that return arrays allocate them in the caller's
- * context.  Callers have done tq_plan_open().
+ * These functions read, lock and write what the caller asks for.  Whether that
+ * is right is decided by the engine.  Functions that return arrays allocate
+ * them in the caller's memory context.  The caller has called tq_plan_open().
  */
 #ifndef TQ_STORE_H
 #define TQ_STORE_H
@@ -13,7 +13,7 @@
 
 #include "utils/array.h"
 
-/* An array parameter from one field of an array of structs. */
+/* Builds an array parameter from one field of an array of structs. */
 #define TQ_COLUMN(rows, n, type, function, field, into)                       \
 	do                                                                        \
 	{                                                                         \
@@ -35,7 +35,7 @@ typedef struct TqTask
 {
 	int64 id;
 	TimestampTz created;
-	TimestampTz deadline; /* that holds: the defined one, or an earlier */
+	TimestampTz deadline; /* effective: the defined one, or an earlier one */
 	TimestampTz defined_deadline;
 	TimestampTz expires;
 	int64 delay;    /* ms from scheduled until claimable */
@@ -45,13 +45,13 @@ typedef struct TqTask
 	int16 priority;
 	int16 retries;
 	bool all_resolved;
-	bool has_own_id; /* it was drawn by us just now */
+	bool has_own_id; /* this call generated task_id */
 	TqSlug task_id;
 	TqSlug group_slug;
 	char *queue_name;
 	char *scheduler_id; /* never NULL in memory */
 	char *project_id;
-	/* from here on only where the whole definition was asked for */
+	/* the rest is read only with the whole definition */
 	int ndependencies;
 	TqSlug *dependencies;
 	ArrayType *routes; /* NULL: none */
@@ -69,10 +69,10 @@ typedef struct TqTask
 extern int64 tq_seq_next(void);
 extern void tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new);
 
-/* What a task that is created again is, compared with the stored one. */
+/* The result of comparing a task that is created again with the stored one. */
 typedef enum TqMatch
 {
-	TQ_MATCH_NONE, /* none is stored */
+	TQ_MATCH_NONE, /* no task with that id is stored */
 	TQ_MATCH_SAME,
 	TQ_MATCH_DIFFERS
 } TqMatch;
@@ -103,8 +103,9 @@ extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern int tq_tasks_delete(const int64 *ids, int n);
 
-/* ---- store_run.c: runs, and where a task stands ---- */
+/* ---- store_run.c: runs, and the location of tasks ---- */
 
+/* The location of a task: the table that holds its current row. */
 typedef enum TqPlace
 {
 	TQ_PLACE_NONE, /* no such task, or its row has moved */
@@ -125,32 +126,32 @@ typedef struct TqRun
 	int retries_left;
 	int worker; /* 0: none */
 	bool by_claim_task;
-	TimestampTz scheduled; /* times are 0 where there is none */
+	TimestampTz scheduled; /* a time is 0 if there is none */
 	TimestampTz started;
 	TimestampTz taken_until;
 	TimestampTz resolved;
 	char *worker_group; /* only in a history */
 	char *worker_id;
-	/* from here on only what tq_details_read() reads, or a history */
+	/* the rest is set by tq_details_read() and in a history */
 	bool has_detail;
 	int attempt;
-	int lost_left;             /* TQ_OFF: lost runs use retries */
+	int lost_left;             /* TQ_OFF: a lost run counts against retries */
 	int64 retry_delay;         /* ms, given by a worker; TQ_OFF: none */
-	TimestampTz visible_at;    /* 0: when it was scheduled */
-	TimestampTz pending_until; /* 0: not limited, or not by a detail */
-	Jsonb *error;  /* only of a history with errors, or to be written */
+	TimestampTz visible_at;    /* 0: the same as scheduled */
+	TimestampTz pending_until; /* 0: no limit, or the one of the policy */
+	Jsonb *error;  /* only in a history with errors, or to be written */
 	Jsonb *result; /* only to be written */
-	int32 policy;  /* of the task; only of a run that has just ended */
+	int32 policy;  /* of the task; only for a run that has just ended */
 } TqRun;
 
 typedef enum TqLock
 {
-	TQ_LOCK_SHARE,  /* nobody may move it meanwhile */
-	TQ_LOCK_UPDATE, /* we are about to move it */
-	TQ_LOCK_SKIP    /* the same, if nobody else holds it */
+	TQ_LOCK_SHARE,  /* the row must not change meanwhile */
+	TQ_LOCK_UPDATE, /* the caller is about to change the row */
+	TQ_LOCK_SKIP    /* like UPDATE, but skips a locked row */
 } TqLock;
 
-/* A run that has been taken from pending, or could be. */
+/* A run that a claim has taken from tq.pending, or could take. */
 typedef struct TqClaimed
 {
 	int64 task;
@@ -160,7 +161,7 @@ typedef struct TqClaimed
 	int retries_left;
 	TqCreated created;
 	TimestampTz scheduled;
-	TimestampTz started; /* when it was first, if it was deferred; else 0 */
+	TimestampTz started; /* first start of a run that was deferred; else 0 */
 	TimestampTz taken_until;
 	TimestampTz deadline; /* of the task */
 	int32 policy;         /* of the task */
@@ -181,7 +182,7 @@ extern void tq_runs_update(const TqRun *runs, int n);
 
 extern int64 tq_runs_recall(const TqSlug *task_id);
 
-/* Rows of run that are read, and written if nobody changed them meanwhile. */
+/* Reads rows of tq.run, and writes each unless it was changed concurrently. */
 typedef struct TqRunWriter TqRunWriter;
 
 extern TqRunWriter *tq_run_writer_begin(void);
@@ -192,7 +193,7 @@ extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
 extern bool tq_run_writer_delete(TqRunWriter *writer);
 extern void tq_run_writer_end(TqRunWriter *writer);
 
-/* ---- store_detail.c: what some runs have besides ---- */
+/* ---- store_detail.c: attributes that only some runs have ---- */
 
 extern void tq_run_fill(TqRun *run, const TqPolicy *policy);
 extern TimestampTz tq_run_pending_until(const TqRun *run,
@@ -204,12 +205,13 @@ extern void tq_details_read(TqRun *runs, int n);
 extern void tq_details_read_errors(TqRun *runs, int n);
 extern Jsonb *tq_detail_result(const TqRun *run);
 
-/* ---- store_pending.c: runs that can be claimed, now or later ---- */
+/* ---- store_pending.c: runs that are claimable, now or later ---- */
 
 /*
- * SQL: the row of pending of a task.  A first run that became pending when it
- * was created has its task's id as its place, and is found by the order of its
- * queue; only others have an entry by task.
+ * SQL for the row of tq.pending that belongs to a task.  A first run that
+ * became pending when its task was created has the task's id as seq, so that
+ * the index on (queue, priority, seq) finds it.  The index on task has entries
+ * only for the other rows.
  */
 #define TQ_PENDING_OF(task)                                                   \
 	"(SELECT py.* FROM tq.task px JOIN tq.pending py ON py.queue = px.queue"  \
@@ -245,20 +247,20 @@ extern int64 tq_claimed_count(int32 queue, TimestampTz now);
 extern void tq_delayed_delete(const int64 *tasks, int n);
 extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
 
-/* ---- store_hold.c: many tasks, for upkeep ---- */
+/* ---- store_hold.c: locks on many tasks, for maintenance ---- */
 
 typedef struct TqHeld
 {
-	TqRun *runs; /* locked where they stand, by task id; and their tasks */
+	TqRun *runs; /* their current rows, locked, in order of task id */
 	TqTask *tasks;
 	int n;
-	int64 *others; /* that somebody else holds */
+	int64 *others; /* tasks that another session has locked or changed */
 	int nothers;
-	TqTask *resolved; /* that are resolved */
+	TqTask *resolved; /* tasks that are resolved */
 	int nresolved;
 } TqHeld;
 
-/* Keep the i-th of those that are held, behind those that are kept already. */
+/* Moves the i-th locked task to the end of those that the caller has kept. */
 static inline void
 tq_held_keep(TqHeld *held, int i)
 {
@@ -272,18 +274,20 @@ extern void tq_hold_expired(const int64 *tasks, int n, TimestampTz now,
 
 /* ---- store_edge.c: dependencies and unscheduled tasks ---- */
 
+/* The end of a required task, and what its earlier runs have met already. */
 typedef struct TqMet
 {
 	int64 required;
-	bool completed;         /* the run that ends now is completed */
-	int previous_completed; /* last earlier run that was, or -1 */
+	bool completed;         /* the run that ends now counts as completed */
+	int previous_completed; /* last earlier run that did, or -1 */
 	int previous_final;     /* last earlier run that was final, or -1 */
 } TqMet;
 
+/* An unscheduled task, or one stripe of its dependency counter. */
 typedef struct TqWaiting
 {
 	int64 task;
-	int share; /* of its unmet edges; -1: of all */
+	int share; /* stripe of the counter; -1: the whole counter */
 	int unmet;
 } TqWaiting;
 
@@ -305,9 +309,9 @@ extern void tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 									  const bool *may_free, bool *is_free);
 extern void tq_unscheduled_delete(const int64 *tasks, int n);
 
-/* ---- store_timer.c: when to look again ---- */
+/* ---- store_timer.c: timers, claim timers and delayed runs ---- */
 
-/* How many tasks one row names at the most, so that a step stays small. */
+/* The maximum number of tasks in one row, so that a step stays small. */
 #define TQ_TIMER_TASKS 100
 
 typedef enum TqTimer
@@ -316,11 +320,11 @@ typedef enum TqTimer
 	TQ_TIMER_EXPIRE = 2,
 	TQ_TIMER_RUN_TIMEOUT = 3,
 	TQ_TIMER_PENDING_TIMEOUT = 4,
-	TQ_TIMER_TOTAL_TIMEOUT = 5, /* that only alerts */
+	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
 	TQ_TIMER_CANCEL = 6         /* of a group that is being canceled */
 } TqTimer;
 
-/* When to look at which task. */
+/* When to check which task. */
 typedef struct TqLook
 {
 	TimestampTz due;
@@ -332,14 +336,14 @@ extern void tq_timers_insert(TqTimer kind, const TqLook *looks, int n);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
 
-/* Tasks that something is due for, by the rows that were taken. */
+/* Tasks that are due, from the timer rows that were taken. */
 typedef struct TqDue
 {
-	TqMark mark; /* begin behind it; then the last row that was come by */
-	int64 *ids;  /* in order, each once; NULL where the rows are returned */
+	TqMark mark; /* where to begin; then the last row that was visited */
+	int64 *ids; /* sorted, without duplicates; NULL if the rows are returned */
 	int n;
-	TimestampTz first; /* time of the first row */
-	bool more;         /* there may be others */
+	TimestampTz first; /* time of the earliest row */
+	bool more;         /* more rows may be due */
 } TqDue;
 
 extern void tq_lease_take(TimestampTz now, int max, TqDue *due);
@@ -356,8 +360,8 @@ typedef struct TqPostponed
 {
 	int64 task;
 	const char *step;
-	TimestampTz due;    /* the next attempt */
-	TimestampTz origin; /* of the timer that asked for the step */
+	TimestampTz due;    /* when the step is retried */
+	TimestampTz origin; /* time of the timer that asked for the step */
 	int failures;
 	const char *error;
 } TqPostponed;
@@ -372,7 +376,7 @@ extern TimestampTz tq_postponed_next_due(void);
 
 typedef struct TqGroup
 {
-	int64 id; /* 0: there is no row, only a task of that id */
+	int64 id; /* 0: there is no row, only a task with the same id */
 	TqSlug task_group_id;
 	char *scheduler_id;
 	TimestampTz expires;
@@ -401,7 +405,7 @@ typedef struct TqProgress
 	int64 count[TQ_STATES];
 	int64 delayed;
 	int64 tolerated;
-	int64 forgiven; /* of those */
+	int64 forgiven; /* of the tolerated ones */
 	int first_reason; /* TqResolved of the first unsuccessful task that counts, or 0 */
 	TimestampTz first_created;
 	TimestampTz last_resolved;
@@ -418,8 +422,8 @@ typedef struct TqWorker
 	TimestampTz first_claim;
 	TimestampTz last_date_active;
 	TimestampTz quarantine_until;
-	TimestampTz remembered; /* when its last claims were written */
-	int recent;             /* how many of them are kept */
+	TimestampTz remembered; /* when its recent claims were written */
+	int recent;             /* number of recent claims */
 	char *group;
 	char *name;
 } TqWorker;
@@ -451,56 +455,58 @@ extern void tq_worker_quarantine(int32 worker, TimestampTz until,
 								 TimestampTz expires, Jsonb *detail);
 extern void tq_workers_forget(TimestampTz before);
 
-/* ---- store_message.c: messages as they are written, and their publication ---- */
+/* ---- store_message.c: outbox, message log and ticks ---- */
 
-/* One message, or note to the publisher, as it is stored. */
+/* A message, or a note to the publisher, as it is stored. */
 typedef struct TqMessage
 {
 	int64 id; /* 0: not published */
 	TqExchange exchange;
-	int64 task;    /* for task-group-resolved, one of the group; 0: none */
-	int run_id;    /* that the message is about; -1: none */
-	int last_run;  /* the last that its status shows; -1: none */
-	TqState state; /* of that one */
+	int64 task;   /* for task-group-resolved, one task of the group; 0: none */
+	int run_id;   /* run that the message is about; -1: none */
+	int last_run; /* last run in the status of the message; -1: none */
+	TqState state; /* of last_run */
 	int priority;
-	TimestampTz taken_until; /* of that one, while it is running */
-	int32 worker;  /* who has it then, or of an alert had it; 0: nobody */
-	Jsonb *detail; /* what else the message says; NULL: nothing */
+	TimestampTz taken_until; /* of last_run, while it is running */
+	int32
+		worker; /* worker that has it, or had it when an alert is sent; 0: none */
+	Jsonb *detail; /* further content of the message; NULL: none */
 	TimestampTz published;
 } TqMessage;
 
-#define TQ_PLACES 6 /* of the rings */
+#define TQ_PLACES 6 /* segments of the message log */
 
 /*
- * One publication: what became visible between two snapshots; or, where that is
- * much, a part of it.
+ * A tick is one publication: the messages that became visible between two
+ * snapshots, or a part of them if they are many.
  */
 typedef struct TqTick
 {
 	int64 first_id;
 	int64 last_id;
 	TimestampTz published;
-	int64 unsent; /* NOTIFY is still to be sent from this id on; 0: no */
+	int64
+		unsent; /* NOTIFY is still to be sent from this id on; 0: all was sent */
 	int messages;
 	int places;
 	int place;
 	Datum since;
-	Datum upto; /* what is visible there has been published, with this tick */
-	FullTransactionId xid; /* that published it */
-	Datum part_of;         /* 0, or the snapshot of which other parts follow */
-	int64 after_seq; /* a part has the rows of these transactions between */
+	Datum upto; /* what it sees has been published, up to and with this tick */
+	FullTransactionId xid; /* the publishing transaction */
+	Datum part_of;         /* 0, or the snapshot that later parts complete */
+	int64 after_seq; /* a part has the rows that xids wrote between the two */
 	int64 upto_seq;
-	Datum xids; /* 0: it is no part */
+	Datum xids; /* 0: the tick is not a part */
 } TqTick;
 
-/* Some of what is to be published, in the order of writing. */
+/* A page of what is to be published, in the order of writing. */
 typedef struct TqPage
 {
-	TqMessage *messages; /* notes to the publisher among them */
+	TqMessage *messages; /* including notes to the publisher */
 	int n;
 	int places;
 	int64 last_seq;
-	Datum xids;   /* of the transactions that wrote them */
+	Datum xids;   /* the transactions that wrote them */
 	bool is_last; /* nothing follows */
 } TqPage;
 
@@ -535,7 +541,7 @@ extern bool tq_ring_try_lock(int place);
 extern bool tq_ring_is_unpublished(int place, Datum upto);
 extern void tq_ring_truncate(int place);
 
-/* ---- store_binding.c: who wants which messages ---- */
+/* ---- store_binding.c: bindings and subscriptions ---- */
 
 typedef struct TqBinding
 {
@@ -544,15 +550,17 @@ typedef struct TqBinding
 	char *pattern;
 } TqBinding;
 
-/* How far a subscription has come. */
+/* How far a subscription has acknowledged. */
 typedef struct TqAcked
 {
 	int64 id;
-	TimestampTz at; /* when it acknowledged something last, or began */
-	bool is_own;    /* this transaction has written it */
+	TimestampTz at; /* last acknowledgement, or creation */
+	bool is_own;    /* the row was written by this transaction */
 } TqAcked;
 
-/* A subscription that has not acknowledged all that is to be dropped. */
+/*
+ * A subscription that has not acknowledged all messages that will be dropped.
+ */
 typedef struct TqBehind
 {
 	char *name;
@@ -580,7 +588,7 @@ extern TimestampTz tq_subscription_slowest(void);
 extern TqBehind *tq_subscriptions_behind(int64 last_id, int *found);
 extern bool tq_subscription_lose(const char *name, int64 last_id);
 
-/* ---- store_dead_letter.c: tasks that failed for good ---- */
+/* ---- store_dead_letter.c: dead letters ---- */
 
 typedef struct TqDeadLetter
 {
@@ -588,7 +596,7 @@ typedef struct TqDeadLetter
 	int64 task;
 	int32 queue;
 	TimestampTz died;
-	int64 seq; /* order of writing, which tq_dead_letter_insert() gives */
+	int64 seq; /* order of writing; tq_dead_letter_insert() sets it */
 	TqResolved reason;
 	Jsonb *error; /* NULL: none */
 	Jsonb *definition;
@@ -616,8 +624,8 @@ typedef struct TqArtifact
 	char *content_type;
 	int64 content_length; /* -1: not known */
 	TimestampTz expires;
-	bool present;   /* its content can be had */
-	Jsonb *details; /* by type; NULL: was not read */
+	bool present;   /* its content is available */
+	Jsonb *details; /* by storage type; NULL: not read */
 } TqArtifact;
 
 extern bool tq_artifact_lock_run(int64 task, int run_id, TqRun *run);
