@@ -1,18 +1,20 @@
 /*
  * store_artifact.c
- *	  Rows of tq.artifact: what is kept of the artifacts of runs.
+ *	  Rows of tq.artifact: metadata of the artifacts of runs, and the
+ *	  content of inline artifacts.
  *
- * Room 2.  One row per name and run.  What tells the types apart is in
- * `details`, which may be large (the content of an inline artifact) and is
- * read only where it is asked for.
+ * Room 2.  There is one row per run and name.  The attributes that only some
+ * storage types have are in `details`.  It may be large, because it holds the
+ * content of an inline artifact, so it is read only on request.
  *
- * Locks.  A creator first locks the row of the run, FOR SHARE: every
- * transition of a run locks that row FOR UPDATE, so the state that the creator
- * saw is the state until it commits, while creators of one run do not wait for
- * each other.  Two that create the same artifact meet at the primary key.
+ * Locks: a creator first locks the row of the run FOR SHARE.  Every transition
+ * of a run locks that row FOR UPDATE, so the state that the creator saw does
+ * not change until it commits, while creators of artifacts of one run do not
+ * block each other.  Two sessions that create the same artifact conflict at
+ * the primary key.
  *
- * Names are compared and ordered byte by byte, whatever the database's
- * collation is: they are ASCII.
+ * Names are ASCII.  They are compared and ordered byte by byte, independently
+ * of the collation of the database.
  */
 #include "store.h"
 
@@ -71,8 +73,8 @@ static TqStatement delete_of_tasks =
 				 INT8ARRAYOID);
 
 /*
- * Lock a run against any transition, until the end of the transaction; of the
- * run only state, worker and resolved are read.  False when it has no row.
+ * Locks a run against transitions until the end of the transaction, and reads
+ * its state, worker and resolved.  Returns false if the run has no row.
  */
 bool
 tq_artifact_lock_run(int64 task, int run_id, TqRun *run)
@@ -94,7 +96,10 @@ tq_artifact_lock_run(int64 task, int run_id, TqRun *run)
 	return found;
 }
 
-/* Insert; false, once its inserter has committed, when there is one of that name. */
+/*
+ * Inserts an artifact.  Returns false if the run has one of that name already;
+ * waits for a concurrent inserter of that name to end.
+ */
 bool
 tq_artifact_insert(const TqArtifact *artifact)
 {
@@ -114,7 +119,7 @@ tq_artifact_insert(const TqArtifact *artifact)
 	return tq_plan_run(&insert_artifact, v, n) == 1;
 }
 
-/* Write what may change of an artifact that is locked. */
+/* Writes the columns that may change of an artifact that is locked. */
 void
 tq_artifact_update(const TqArtifact *artifact)
 {
@@ -159,7 +164,10 @@ read_one(TqStatement *statement, int64 task, int run_id, const char *name,
 	return found;
 }
 
-/* An artifact, its details only if it is wanted whole; false when there is none. */
+/*
+ * Reads an artifact, with its details if `whole`; returns false if there is
+ * none.
+ */
 bool
 tq_artifact_find(int64 task, int run_id, const char *name, bool whole,
 				 TqArtifact *artifact)
@@ -172,7 +180,10 @@ tq_artifact_find(int64 task, int run_id, const char *name, bool whole,
 					artifact);
 }
 
-/* The whole artifact, locked; false when there is none, or none any more. */
+/*
+ * Locks an artifact and reads it with its details; returns false if there is
+ * none, or it was deleted meanwhile.
+ */
 bool
 tq_artifact_lock(int64 task, int run_id, const char *name,
 				 TqArtifact *artifact)
@@ -180,7 +191,10 @@ tq_artifact_lock(int64 task, int run_id, const char *name,
 	return read_one(&lock_whole, task, run_id, name, true, artifact);
 }
 
-/* A page of the artifacts of a run, by name, after that one ('' is before any). */
+/*
+ * Returns a page of a run's artifacts in order of their names, beginning after
+ * the name `after`; '' is before every name.
+ */
 TqArtifact *
 tq_artifacts_of_run(int64 task, int run_id, const char *after, int max,
 					int *found)
@@ -199,7 +213,10 @@ tq_artifacts_of_run(int64 task, int run_id, const char *after, int max,
 	return artifacts;
 }
 
-/* Delete up to `max` that have expired before then and that nobody holds. */
+/*
+ * Deletes up to `max` artifacts that expired before that time, skipping locked
+ * rows; returns their number.
+ */
 int
 tq_artifacts_delete_expired(TimestampTz before, int max)
 {
@@ -208,7 +225,7 @@ tq_artifacts_delete_expired(TimestampTz before, int max)
 	return (int) tq_plan_run(&delete_expired, values, NULL);
 }
 
-/* Delete those of tasks that are being deleted. */
+/* Deletes the artifacts of tasks that are being deleted. */
 void
 tq_artifacts_delete_of_tasks(const int64 *tasks, int n)
 {

@@ -1,11 +1,13 @@
 /*
  * store_binding.c
- *	  Rows of tq.binding, tq.unbound and the subscriptions: who wants what.
+ *	  Rows of tq.binding, tq.unbound and the subscriptions: which messages
+ *	  are published to which channel or subscription.
  *
- * Room 2.  What every transition asks, which exchanges anybody wants and which
- * place of the ring is written to, is kept per session.  Whoever changes one
- * of the tables tells all sessions through the server's invalidation of tq.binding,
- * so that a transaction that begins after the change was committed knows it.
+ * Room 2.  Every transition needs to know which exchanges have a binding and
+ * which segment of the message log is written to, so each session caches that.
+ * A session that changes one of the tables sends a relcache invalidation of
+ * tq.binding, so that every transaction that begins after the commit reads
+ * them again.
  */
 #include "store.h"
 
@@ -74,12 +76,15 @@ static TqStatement list_subscription_bindings = TQ_STATEMENT(
 	"SELECT name, exchange, pattern FROM tq.subscription_binding WHERE name = $1",
 	TEXTOID);
 
-/* Unless another transaction, for which this one may have waited, has moved it. */
+/*
+ * No row matches if another transaction, for which this one may have waited,
+ * has moved the mark.
+ */
 static TqStatement ack = TQ_STATEMENT(
 	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name = $1 AND acked = $4",
 	TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID);
 
-/* What nobody will ask for: unless somebody else is moving it just now. */
+/* Skips the row if another session is changing it. */
 static TqStatement skip = TQ_STATEMENT(
 	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name IN ("
 	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
@@ -96,14 +101,18 @@ static TqStatement behind =
 				 " AND (lost_before IS NULL OR lost_before <= $1)",
 				 INT8OID);
 
-/* Unless another session is moving it just now, or has moved it. */
+/*
+ * Skips the row if another session is changing it; no row matches if that has
+ * acknowledged the messages.
+ */
 static TqStatement lose = TQ_STATEMENT(
 	"UPDATE tq.subscription SET lost_before = $2 + 1 WHERE name IN ("
 	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
 	TEXTOID, INT8OID);
 
-/* ---- what sessions know ---- */
+/* ---- the cache of each session ---- */
 
+/* Relcache callback: notes that tq.binding may have changed. */
 static void
 forget(Datum arg, Oid relid)
 {
@@ -111,10 +120,7 @@ forget(Datum arg, Oid relid)
 		generation++;
 }
 
-/*
- * Which state of the tables this session has seen: another number means that
- * they may have changed.
- */
+/* Returns a number that changes whenever the tables may have changed. */
 uint64
 tq_bindings_generation(void)
 {
@@ -132,14 +138,20 @@ binding_table(void)
 	return get_relname_relid("binding", get_namespace_oid("tq", false));
 }
 
-/* All sessions shall look again, once this transaction is committed. */
+/*
+ * Makes all sessions read the tables again once this transaction has
+ * committed.
+ */
 void
 tq_bindings_changed(void)
 {
 	CacheInvalidateRelcacheByRelid(binding_table());
 }
 
-/* The exchanges that anybody wants, as bits. */
+/*
+ * Returns the exchanges that have a binding, a subscription or an enabled
+ * default channel, as bits.
+ */
 int
 tq_bindings_wanted(void)
 {
@@ -169,7 +181,10 @@ read_bindings(uint64 rows, int *found)
 	return bindings;
 }
 
-/* Every binding of a channel; that of a default one is NULL. */
+/*
+ * Returns the bindings of all channels; the channel of a default binding is
+ * NULL.
+ */
 TqBinding *
 tq_bindings_list(int *found)
 {
@@ -192,6 +207,7 @@ change(TqStatement *statement, const char *name, TqExchange exchange,
 	tq_bindings_changed();
 }
 
+/* Binds a channel to an exchange and pattern, unless that binding exists. */
 void
 tq_binding_insert(const char *channel, TqExchange exchange,
 				  const char *pattern)
@@ -199,6 +215,7 @@ tq_binding_insert(const char *channel, TqExchange exchange,
 	change(&insert_binding, channel, exchange, pattern);
 }
 
+/* Deletes a binding of a channel, if it exists. */
 void
 tq_binding_delete(const char *channel, TqExchange exchange,
 				  const char *pattern)
@@ -206,7 +223,7 @@ tq_binding_delete(const char *channel, TqExchange exchange,
 	change(&delete_binding, channel, exchange, pattern);
 }
 
-/* Take the default channel of an exchange away, or give it back. */
+/* Enables or disables the default channel of an exchange. */
 void
 tq_binding_set_default(TqExchange exchange, bool bound)
 {
@@ -218,7 +235,7 @@ tq_binding_set_default(TqExchange exchange, bool bound)
 
 /* ---- subscriptions ---- */
 
-/* Begin a subscription, unless it exists, and bind it. */
+/* Adds a binding to a subscription, which is created if it does not exist. */
 void
 tq_subscription_insert(const char *name, TqExchange exchange,
 					   const char *pattern, TimestampTz now)
@@ -229,6 +246,7 @@ tq_subscription_insert(const char *name, TqExchange exchange,
 	change(&insert_subscription_binding, name, exchange, pattern);
 }
 
+/* Deletes a subscription and its bindings; returns false if there is none. */
 bool
 tq_subscription_delete(const char *name)
 {
@@ -239,7 +257,10 @@ tq_subscription_delete(const char *name)
 	return found;
 }
 
-/* Reads up to which id a subscription has acknowledged; false when there is none. */
+/*
+ * Reads how far a subscription has acknowledged; returns false if there is
+ * none.
+ */
 bool
 tq_subscription_find(const char *name, TqAcked *acked)
 {
@@ -257,6 +278,7 @@ tq_subscription_find(const char *name, TqAcked *acked)
 	return found;
 }
 
+/* Returns the bindings of a subscription. */
 TqBinding *
 tq_subscription_bindings(const char *name, int *found)
 {
@@ -269,8 +291,8 @@ tq_subscription_bindings(const char *name, int *found)
 }
 
 /*
- * Acknowledges up to that id.  False when the subscription has not acknowledged
- * up to `before` any more, or is gone: another transaction was faster.
+ * Acknowledges the messages up to that id.  Returns false if the subscription
+ * is gone, or another transaction has moved its mark from `before`.
  */
 bool
 tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
@@ -283,7 +305,10 @@ tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
 	return tq_plan_run(&ack, values, NULL) > 0;
 }
 
-/* Nothing up to that id is for this subscription. */
+/*
+ * Advances a subscription past messages none of which matches it, without
+ * waiting for a concurrent acknowledgement.
+ */
 void
 tq_subscription_skip(const char *name, int64 id, TimestampTz now)
 {
@@ -294,7 +319,10 @@ tq_subscription_skip(const char *name, int64 id, TimestampTz now)
 	tq_plan_run(&skip, values, NULL);
 }
 
-/* When the first message was published that some subscription has not acknowledged; 0: none. */
+/*
+ * Returns when the oldest tick was published that some subscription has not
+ * acknowledged; 0 if there is none.
+ */
 TimestampTz
 tq_subscription_slowest(void)
 {
@@ -306,7 +334,10 @@ tq_subscription_slowest(void)
 	return published;
 }
 
-/* Lists the subscriptions that have not acknowledged up to that id. */
+/*
+ * Returns the subscriptions that have not acknowledged the messages up to that
+ * id.
+ */
 TqBehind *
 tq_subscriptions_behind(int64 last_id, int *found)
 {
@@ -323,8 +354,9 @@ tq_subscriptions_behind(int64 last_id, int *found)
 }
 
 /*
- * Notes that messages up to that id are dropped that a subscription has not
- * acknowledged.  False when it is being changed just now, or has been.
+ * Records that messages up to that id are dropped before a subscription has
+ * acknowledged them.  Returns false if another session is changing the
+ * subscription, or has acknowledged them.
  */
 bool
 tq_subscription_lose(const char *name, int64 last_id)

@@ -1,12 +1,12 @@
 /*
  * store_cursor.c
- *	  Tells the claim cursor of rows of tq.pending that SQL writes.
+ *	  Trigger that maintains the claim cursor when SQL writes tq.pending.
  *
- * Room 2.  Knows which columns the cursor needs.  Triggers are for those who
- * write the table by a statement: a restore, replication, a superuser's
- * DELETE.  The other stores write it by the access methods, which fire no
- * trigger, and tell the cursor themselves.  What it makes of that is in
- * cursor.c.
+ * Room 2.  Knows which columns the cursor needs.  The trigger is for
+ * statements that write the table: a restore, replication, a superuser's
+ * DELETE.  The other files of this layer write it through the access methods,
+ * which fire no trigger, and call the cursor themselves.  What follows from
+ * that is decided by cursor.c.
  */
 #include "store.h"
 
@@ -20,6 +20,7 @@
 
 PG_FUNCTION_INFO_V1(tq_note_pending);
 
+/* Raises the error of a call outside of the triggers of tq.pending. */
 static void
 refuse_call(void)
 {
@@ -32,6 +33,10 @@ refuse_call(void)
 			 errhint("Do not call it, nor use it for other triggers.")));
 }
 
+/*
+ * Returns a column by name; refuses a table whose column is missing, has
+ * another type, or is null.
+ */
 static Datum
 field(HeapTuple row, TupleDesc columns, const char *name, Oid type)
 {
@@ -49,6 +54,7 @@ field(HeapTuple row, TupleDesc columns, const char *name, Oid type)
 
 typedef void (*Note)(Oid pending, int32 queue, int priority, int64 seq);
 
+/* Passes the position of a row in its queue to a function of the cursor. */
 static void
 note(Note what, Relation pending, HeapTuple row)
 {
@@ -60,7 +66,10 @@ note(Note what, Relation pending, HeapTuple row)
 		 DatumGetInt64(field(row, columns, "seq", INT8OID)));
 }
 
-/* The row that the statement goes on with. */
+/*
+ * Records that a row is about to be deleted or moved; returns the row with
+ * which the statement continues.
+ */
 static HeapTuple
 before_row(TriggerData *trigger)
 {
@@ -71,6 +80,7 @@ before_row(TriggerData *trigger)
 													  : trigger->tg_trigtuple;
 }
 
+/* Records that a row was inserted or moved. */
 static void
 after_row(TriggerData *trigger)
 {
@@ -83,9 +93,12 @@ after_row(TriggerData *trigger)
 }
 
 /*
- * tq.note_pending() returns trigger: design, section 4.  A row that is going
- * to be deleted is noted before it is: triggers that are due after it are not
- * fired when the statement fails half way.
+ * tq.note_pending() returns trigger
+ *
+ * Records for the claim cursor which rows of tq.pending a statement inserts,
+ * deletes or moves.  A deletion is recorded before it happens, because AFTER
+ * triggers do not fire if the statement fails half way, and scanners of other
+ * sessions may have passed over the deleted row by then.
  */
 Datum
 tq_note_pending(PG_FUNCTION_ARGS)

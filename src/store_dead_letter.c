@@ -1,17 +1,18 @@
 /*
  * store_dead_letter.c
- *	  Rows of tq.dead_letter: tasks that failed for good, and how.
+ *	  Rows of tq.dead_letter: tasks that failed finally, and how.
  *
- * Room 2.  One row per task id: all that was known of the task when it died,
- * for the row stays when the task has expired.  `task` is the number that it
- * had, by which it is told from a later task of the same id.
+ * Room 2.  There is one row per task id.  It holds the whole definition and
+ * the runs, because it outlives the task.  The column `task` has the number of
+ * the task, which distinguishes it from a later task with the same task id.
  *
- * The order of death is that of `died`, which is a millisecond, and within one
- * millisecond that in which the letters were written, `seq`.
+ * Dead letters are ordered by `died`, which has a resolution of a millisecond,
+ * and within a millisecond by `seq`, the order of writing.
  *
- * Locks.  A letter is written and taken away by who holds the row in which its
- * task stands; only when the task is gone, two can meet at the letter itself.
- * So a task's row comes before its letter.
+ * Locks: a session that writes or deletes the dead letter of a task that
+ * exists holds the lock on the task's current row.  Only after the task was
+ * deleted can two sessions compete for the dead letter itself.  So the lock on
+ * a task's row comes before the one on its dead letter.
  */
 #include "store.h"
 
@@ -35,7 +36,7 @@ static TqStatement insert_letter = TQ_STATEMENT(
 	"SELECT " LETTER " FROM tq.dead_letter l"                                 \
 	" WHERE l.task_id OPERATOR(tq.=) $1 FOR "
 
-/* By TqLock. */
+/* Indexed by TqLock. */
 static TqStatement lock_letter[] =
 	{[TQ_LOCK_SHARE] = TQ_STATEMENT(FIND_LETTER "SHARE", TQ_SLUGID),
 	 [TQ_LOCK_UPDATE] = TQ_STATEMENT(FIND_LETTER "UPDATE", TQ_SLUGID),
@@ -59,7 +60,7 @@ static TqStatement list =
 				 " ORDER BY l.task_id LIMIT $3",
 				 INT4OID, TQ_SLUGID, INT4OID);
 
-/* Write a letter, or put it in the place of an earlier one of that task id. */
+/* Inserts a dead letter, or replaces the one that has the same task id. */
 void
 tq_dead_letter_insert(const TqDeadLetter *letter)
 {
@@ -79,7 +80,7 @@ tq_dead_letter_insert(const TqDeadLetter *letter)
 	tq_plan_run(&insert_letter, v, n);
 }
 
-/* Read a row of LETTER. */
+/* Reads a row that has the columns of LETTER. */
 static void
 read_letter(uint64 row, TqDeadLetter *letter)
 {
@@ -95,8 +96,8 @@ read_letter(uint64 row, TqDeadLetter *letter)
 }
 
 /*
- * Lock the letter of a task; false when there is none, or under TQ_LOCK_SKIP
- * when another holds it.
+ * Locks and reads the dead letter of a task.  Returns false if there is none
+ * or, under TQ_LOCK_SKIP, if another session has locked it.
  */
 bool
 tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
@@ -110,7 +111,7 @@ tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
 	return found;
 }
 
-/* Take a letter away; false when there is none. */
+/* Deletes a dead letter; returns false if there is none. */
 bool
 tq_dead_letter_delete(const TqSlug *task_id)
 {
@@ -120,9 +121,9 @@ tq_dead_letter_delete(const TqSlug *task_id)
 }
 
 /*
- * Those of a queue that died next after that one, the oldest first; without
- * locks.  Only task_id, died and seq are read, which is all that the next call
- * needs.
+ * Returns the next dead letters of a queue after the given one, oldest first,
+ * without locks.  Reads only task_id, died and seq, which is all that the next
+ * call needs.
  */
 TqDeadLetter *
 tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
@@ -146,7 +147,10 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 	return letters;
 }
 
-/* A page of those of a queue, by task id, after that one. */
+/*
+ * Returns a page of the dead letters of a queue, by task id, beginning after
+ * the id `after`.
+ */
 TqDeadLetter *
 tq_dead_letters_list(int32 queue, const TqSlug *after, int max, int *found)
 {

@@ -1,12 +1,11 @@
 /*
  * store_detail.c
- *	  Rows of tq.run_detail: what some runs have besides.
+ *	  Rows of tq.run_detail: attributes that only some runs have.
  *
- * Room 2.  A run has a detail if the row in which it stands (of pending,
- * delayed or run) says so.  Whoever holds that row writes the detail, so there
- * is nothing to be locked here.  Runs without one are visible when they are
- * scheduled, belong to attempt 0, and have all of the budgets that are given
- * to lost runs.
+ * Room 2.  A run has a detail if has_detail is set in its row of pending,
+ * delayed or run.  The detail is written under the lock on that row, so it
+ * needs no lock of its own.  A run without a detail is visible since it was
+ * scheduled, belongs to attempt 0, and has the whole budget of lost runs.
  */
 #include "store.h"
 #include "row.h"
@@ -16,7 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
-/* An error or a result that was not given leaves what is there. */
+/* Keeps the stored error and result where none is given. */
 static TqStatement write_details = TQ_STATEMENT(
 	"INSERT INTO tq.run_detail AS d"
 	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_left, retry_delay, error, result)"
@@ -50,7 +49,7 @@ enum
 
 /* ---- writing ---- */
 
-/* Times of which 0 is NULL. */
+/* Builds an array of times; 0 becomes NULL. */
 static Datum
 array_of_times(const TimestampTz *times, int n)
 {
@@ -74,7 +73,7 @@ array_of_times(const TimestampTz *times, int n)
 											  TYPALIGN_DOUBLE));
 }
 
-/* Objects of which NULL is NULL. */
+/* Builds an array of jsonb; a null pointer becomes NULL. */
 static Datum
 array_of_jsonb(Jsonb *const *objects, int n)
 {
@@ -91,7 +90,10 @@ array_of_jsonb(Jsonb *const *objects, int n)
 		values, nulls, 1, &n, &lower, JSONBOID, -1, false, TYPALIGN_INT));
 }
 
-/* Numbers of workers, of which 0 is none and stored as such. */
+/*
+ * Inserts or updates the details of these runs, whose rows are locked.  A
+ * worker of 0 means none and is stored as 0, not as NULL.
+ */
 void
 tq_details_write(const TqRun *runs, int n)
 {
@@ -125,9 +127,10 @@ read_jsonb(TupleTableSlot *slot, int column)
 }
 
 /*
- * Into a run that is in its row, or waits.  Who had it and when it was started
- * says its own row, unless it waits after it was deferred.  Errors and results
- * may be large, and are left alone but for those errors that are asked for.
+ * Reads a detail into a run.  The worker and the start of a run that is
+ * running or resolved are in its own row; those of a pending run, which was
+ * deferred, are in the detail.  The result is never read here, and the error
+ * only on request, because both may be large.
  */
 static void
 read_row(TupleTableSlot *slot, bool with_error, TqRun *run)
@@ -146,13 +149,14 @@ read_row(TupleTableSlot *slot, bool with_error, TqRun *run)
 		run->error = read_jsonb(slot, DETAIL_ERROR);
 }
 
-/* Is there a detail of this run that has not been read? */
+/* Returns whether a run has a detail that has not been read. */
 static bool
 is_to_be_read(const TqRun *run)
 {
 	return run->has_detail && run->visible_at == 0;
 }
 
+/* Reads the details of those of these runs that have one. */
 static void
 read_some(TqRun *runs, int n, bool with_errors)
 {
@@ -176,6 +180,7 @@ read_some(TqRun *runs, int n, bool with_errors)
 	tq_table_close(table);
 }
 
+/* Reads details; opens the table only if there is one to read. */
 static void
 read_details(TqRun *runs, int n, bool with_errors)
 {
@@ -188,21 +193,24 @@ read_details(TqRun *runs, int n, bool with_errors)
 	}
 }
 
-/* The details of those of these runs that have one, unless it has been read. */
+/*
+ * Reads the details of those of these runs that have one that was not read
+ * yet.
+ */
 void
 tq_details_read(TqRun *runs, int n)
 {
 	read_details(runs, n, false);
 }
 
-/* The same, and what the workers said about the ends of these runs. */
+/* Like tq_details_read(), but also reads the errors that workers reported. */
 void
 tq_details_read_errors(TqRun *runs, int n)
 {
 	read_details(runs, n, true);
 }
 
-/* What a run came to; NULL when that is nothing. */
+/* Returns the result of a run, or NULL if it has none. */
 Jsonb *
 tq_detail_result(const TqRun *run)
 {
@@ -228,14 +236,20 @@ tq_detail_result(const TqRun *run)
 	return result;
 }
 
-/* Is a run, which waits, to be claimed no more, and left to upkeep? */
+/*
+ * Returns whether a pending run has exceeded the pendingTimeout of its policy,
+ * and the policy does not merely alert.  Such a run is not claimed;
+ * maintenance resolves it.
+ */
 bool
 tq_run_is_overdue(const TqRun *run, const TqPolicy *policy, TimestampTz now)
 {
 	return !policy->alert_only && tq_run_pending_until(run, policy) <= now;
 }
 
-/* What a run without a detail stands for, by its task's policy. */
+/*
+ * Fills in the attributes of a run without a detail, from its task's policy.
+ */
 void
 tq_run_fill(TqRun *run, const TqPolicy *policy)
 {
@@ -252,8 +266,9 @@ tq_run_fill(TqRun *run, const TqPolicy *policy)
 }
 
 /*
- * When a run that waits has been pending for too long, or DT_NOEND: never for
- * one that was deferred (spec/policy.md 10).  Its detail has been read.
+ * Returns when pendingTimeout of a pending run is over, or DT_NOEND.  It never
+ * is for a run that was deferred (doc/spec/policy.md 10.3).  The run's detail
+ * has been read.
  */
 TimestampTz
 tq_run_pending_until(const TqRun *run, const TqPolicy *policy)

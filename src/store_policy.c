@@ -2,13 +2,14 @@
  * store_policy.c
  *	  Rows of tq.policy: policies, interned as they were given.
  *
- * Room 2.  Rows are never changed nor deleted, since tasks point to them.  What
- * a number means is kept per backend for as long as the table is the same; the
- * number of a policy is kept only once it was found committed, for the present
- * transaction may be rolled back.
+ * Room 2.  Rows are never changed or deleted, because tasks refer to them.
+ * Each backend caches the policy of a number for as long as the table exists.
+ * It caches the number of a policy only after it was found committed, because
+ * the current transaction may be rolled back.
  *
- * Two sessions that give the same policy for the first time meet at its unique
- * index: the second waits for the first, and reads what that one wrote.
+ * Two sessions that intern the same new policy meet at its unique index: the
+ * second waits for the first, and then reads the row that the first has
+ * written.
  */
 #include "store.h"
 #include "row.h"
@@ -33,14 +34,17 @@ static TqStatement policy_by_id =
 
 static TqRelation policy_table = TQ_RELATION("policy");
 
-/* What a number means. */
+/* Cache entry: the policy of a number. */
 typedef struct Known
 {
 	int32 id;
 	TqPolicy policy;
 } Known;
 
-/* The number of a policy that was given last, by a hash of it. */
+/*
+ * Cache entry: the number of a policy, by a hash of it; a later policy with
+ * the same hash replaces it.
+ */
 typedef struct Given
 {
 	uint32 hash;
@@ -48,10 +52,10 @@ typedef struct Given
 	Jsonb *policy;
 } Given;
 
-static MemoryContext context = NULL; /* of both; reset when they are many */
+static MemoryContext context = NULL; /* of both; reset when either is full */
 static HTAB *known = NULL;
 static HTAB *given = NULL;
-static Oid kept_of = InvalidOid; /* the table */
+static Oid kept_of = InvalidOid; /* oid of the table whose rows are cached */
 
 /* The last transaction of this backend that interned a policy. */
 static TransactionId interning_xid = InvalidTransactionId;
@@ -69,7 +73,7 @@ make_table(const char *name, Size entry)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* What is kept is of the present table, and not too much. */
+/* Empties the caches if tq.policy is another table, or if they are full. */
 static void
 look_after_kept(void)
 {
@@ -89,7 +93,10 @@ look_after_kept(void)
 	kept_of = oid;
 }
 
-/* A number that was found in a row of another's, or an earlier, transaction. */
+/*
+ * Caches the number of a policy, unless this transaction has interned any: it
+ * may have inserted the row itself.
+ */
 static void
 keep_given(Jsonb *policy, uint32 hash, int32 id)
 {
@@ -107,6 +114,7 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 	entry->id = id;
 }
 
+/* Returns the number of a policy from its row, or 0. */
 static int32
 find_number(Jsonb *policy)
 {
@@ -119,6 +127,7 @@ find_number(Jsonb *policy)
 	return id;
 }
 
+/* Returns the number of a policy, after inserting it if necessary. */
 static int32
 find_or_insert(Jsonb *policy)
 {
@@ -133,7 +142,7 @@ find_or_insert(Jsonb *policy)
 	return id;
 }
 
-/* The number of a policy, which has been checked. */
+/* Returns the number of a policy that has been validated. */
 int32
 tq_policy_intern(Jsonb *policy)
 {
@@ -152,7 +161,7 @@ tq_policy_intern(Jsonb *policy)
 	return id;
 }
 
-/* A policy as it was given; NULL for the number of none. */
+/* Returns a policy as it was given; NULL for the number 0. */
 Jsonb *
 tq_policy_json(int32 id)
 {
@@ -188,8 +197,8 @@ read_policy(int32 id, TqPolicy *policy)
 }
 
 /*
- * The policy of that number, or Taskcluster's for the number of none; valid
- * until another is asked for.
+ * Returns the policy of a number, or that of Taskcluster for 0.  The result is
+ * valid until the next call.
  */
 const TqPolicy *
 tq_policy_get(int32 id)

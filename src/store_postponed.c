@@ -2,9 +2,10 @@
  * store_postponed.c
  *	  Rows of tq.postponed: tasks for which a step of maintenance failed.
  *
- * Room 2.  A row says that a step is to be tried again for a task, when, and
- * what the error was.  A row is written, changed and deleted by maintenance,
- * under a row lock for which no session waits, and deleted with its task.
+ * Room 2.  A row says that a step must be retried for a task, when, and what
+ * the error was.  Only maintenance writes and deletes rows.  It skips rows
+ * that are locked, so no session waits for these locks.  A row is deleted with
+ * its task.
  */
 #include "store.h"
 
@@ -36,7 +37,7 @@ static TqStatement first_due =
 	TQ_STATEMENT("SELECT due FROM tq.postponed ORDER BY due LIMIT 1",
 				 InvalidOid);
 
-/* Writes a row, or changes the one that the task has for this step. */
+/* Inserts the row of a task and step, or updates it. */
 void
 tq_postponed_put(const TqPostponed *row, TimestampTz now)
 {
@@ -52,7 +53,7 @@ tq_postponed_put(const TqPostponed *row, TimestampTz now)
 	tq_shmem_note_due(row->due);
 }
 
-/* Returns how often this step has failed for a task so far. */
+/* Returns how often this step has failed for a task. */
 int
 tq_postponed_failures(int64 task, const char *step)
 {
@@ -65,7 +66,7 @@ tq_postponed_failures(int64 task, const char *step)
 	return failures;
 }
 
-/* Locks and returns the rows that are due and that no other session holds. */
+/* Locks and returns up to max rows that are due, skipping locked ones. */
 TqPostponed *
 tq_postponed_take(TimestampTz now, int max, int *found)
 {
@@ -84,6 +85,7 @@ tq_postponed_take(TimestampTz now, int max, int *found)
 	return rows;
 }
 
+/* Deletes the row of a task and step. */
 void
 tq_postponed_delete(int64 task, const char *step)
 {

@@ -2,10 +2,10 @@
  * store_queue.c
  *	  Rows of tq.queue and tq.worker: names that are interned to numbers.
  *
- * Room 2.  Rows are never deleted, since runs and tasks point to them; what is
- * past its expiry is only no longer shown.  Numbers and names are kept per
- * backend, but only those that were found committed: a number that the present
- * transaction made may be rolled back.
+ * Room 2.  Rows are never deleted, because runs and tasks refer to them; an
+ * expired queue or worker is only no longer listed.  Each backend caches
+ * numbers and names, but only those that it found committed, because a number
+ * that the current transaction has inserted may be rolled back.
  */
 #include "store.h"
 #include "row.h"
@@ -20,7 +20,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#define QUEUE_NAME_MAX 80 /* 38 + 1 + 38, and the end */
+#define QUEUE_NAME_MAX 80 /* 38 + 1 + 38 and the terminating zero */
 #define WORKER_NAME_MAX 40
 #define NAMES_KEPT 20000
 
@@ -56,16 +56,19 @@ typedef struct WorkerName
 	char name[WORKER_NAME_MAX];
 } WorkerName;
 
-/* Numbers by name, for as long as the table is the same. */
+/*
+ * A cache of numbers by name, or of names by number, valid while the table
+ * exists.
+ */
 typedef struct Cache
 {
 	const char *purpose;
 	Size keysize;
 	Size entrysize;
-	int how; /* its keys are compared */
+	int how; /* flags for comparing its keys */
 	TqRelation table;
-	Oid oid;       /* of the table, when the entries were begun */
-	HTAB *entries; /* NULL: there are none */
+	Oid oid;       /* of the table when the cache was created */
+	HTAB *entries; /* NULL: empty */
 } Cache;
 
 static Cache queue_cache = {"tq queues",
@@ -110,7 +113,7 @@ static TqRelation queue_by_id = TQ_RELATION("queue_pkey");
 static TqRelation worker_table = TQ_RELATION("worker");
 static TqRelation worker_by_id = TQ_RELATION("worker_pkey");
 
-/* The name in tq.queue. */
+/* The column of tq.queue that has the name, numbered from 1. */
 #define QUEUE_NAME 2
 
 /* Columns of tq.worker, from 1. */
@@ -159,7 +162,10 @@ static TqStatement see_worker = TQ_STATEMENT(
 	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
 
-/* A worker that nobody else is claiming for just now; else it goes unnoted. */
+/*
+ * Skips the row if another session is claiming under the name of this worker;
+ * these claims are then not recorded.
+ */
 static TqStatement remember = TQ_STATEMENT(
 	"UPDATE tq.worker SET remembered = $4, recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
 	" recent_runs = (recent_runs || $3)[greatest(1, cardinality(recent_runs || $3) - 19):]"
@@ -197,7 +203,10 @@ close_cache(Cache *cache)
 	cache->entries = NULL;
 }
 
-/* DROP EXTENSION, or anything else that may have changed a table. */
+/*
+ * Relcache callback: empties the caches of a table that may have changed, as
+ * by DROP EXTENSION.
+ */
 static void
 forget_caches(Datum arg, Oid relid)
 {
@@ -208,6 +217,7 @@ forget_caches(Datum arg, Oid relid)
 	}
 }
 
+/* Returns the hash table of a cache, creating it if necessary. */
 static HTAB *
 open_cache(Cache *cache)
 {
@@ -221,7 +231,10 @@ open_cache(Cache *cache)
 	if (!registered)
 		CacheRegisterRelcacheCallback(forget_caches, (Datum) 0);
 	registered = true;
-	/* The look-up may take in invalidations: only then is there a cache to lose. */
+	/*
+	 * Look up the oid first: this may process invalidations, which would
+	 * destroy the new hash table.
+	 */
 	cache->oid = tq_relation_oid(&cache->table);
 	cache->entries = hash_create(cache->purpose,
 								 64,
@@ -230,7 +243,7 @@ open_cache(Cache *cache)
 	return cache->entries;
 }
 
-/* A new entry; the cache begins anew when it has become large. */
+/* Adds an entry, after emptying a cache that has become too large. */
 static void *
 enter(Cache *cache, const void *key)
 {
@@ -239,7 +252,10 @@ enter(Cache *cache, const void *key)
 	return hash_search(open_cache(cache), key, HASH_ENTER, NULL);
 }
 
-/* True while a number that was found may be one of this transaction's own. */
+/*
+ * Returns whether this transaction has inserted names, so that a number it
+ * finds may be one of its own.
+ */
 static bool
 is_interning(void)
 {
@@ -247,7 +263,7 @@ is_interning(void)
 		   TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny());
 }
 
-/* The number of that queue, or 0. */
+/* Returns the number of a queue, or 0. */
 int32
 tq_queue_find(const char *name)
 {
@@ -270,7 +286,7 @@ tq_queue_find(const char *name)
 	return id;
 }
 
-/* Read the name of a queue from its row. */
+/* Reads the name of a queue from its row. */
 static char *
 read_queue_name(int32 id)
 {
@@ -290,7 +306,7 @@ read_queue_name(int32 id)
 	return name;
 }
 
-/* The name of a queue, which there is. */
+/* Returns the name of a queue that exists. */
 char *
 tq_queue_name(int32 id)
 {
@@ -309,6 +325,7 @@ tq_queue_name(int32 id)
 	return name;
 }
 
+/* Returns the number of a queue, after inserting it if necessary. */
 int32
 tq_queue_intern(const char *name)
 {
@@ -326,8 +343,9 @@ tq_queue_intern(const char *name)
 }
 
 /*
- * Note that a worker has asked this queue.  Written at most every 30 minutes,
- * and never waited for: it is information (5.6), and workers come often.
+ * Records that a worker has asked this queue for work.  Writes at most every
+ * 30 minutes and skips a locked row, because workers call often and the times
+ * are only informative (doc/spec/taskcluster.md 5.6).
  */
 void
 tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
@@ -339,7 +357,7 @@ tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 	tq_plan_run(&see_queue, values, NULL);
 }
 
-/* Read the row of a worker; false when there is none. */
+/* Reads the row of a worker; returns false if there is none. */
 static bool
 read_worker(int32 id, TqWorker *worker)
 {
@@ -376,7 +394,7 @@ read_worker(int32 id, TqWorker *worker)
 	return found;
 }
 
-/* The worker of a run. */
+/* Reads the row of a worker that exists. */
 void
 tq_worker_get_by_number(int32 id, TqWorker *worker)
 {
@@ -384,7 +402,7 @@ tq_worker_get_by_number(int32 id, TqWorker *worker)
 		elog(ERROR, "worker %d is not in tq.worker", id);
 }
 
-/* The group and the name of a worker, which there is. */
+/* Returns the group and the name of a worker that exists. */
 void
 tq_worker_name(int32 id, char **group, char **name)
 {
@@ -408,7 +426,7 @@ tq_worker_name(int32 id, char **group, char **name)
 	strlcpy(entry->name, worker.name, sizeof(entry->name));
 }
 
-/* The number of a worker that is not known to this session yet, or 0. */
+/* Returns the number of a worker from its row, or 0. */
 static int32
 look_up_worker(const WorkerKey *key)
 {
@@ -430,6 +448,7 @@ look_up_worker(const WorkerKey *key)
 	return id;
 }
 
+/* Reads a worker by its names; returns false if there is none. */
 bool
 tq_worker_find(int32 queue, const char *group, const char *name,
 			   TqWorker *worker)
@@ -447,6 +466,7 @@ tq_worker_find(int32 queue, const char *group, const char *name,
 	return read_worker(look_up_worker(&key), worker);
 }
 
+/* Reads a worker by its names, after inserting it if necessary. */
 void
 tq_worker_intern(int32 queue, const char *group, const char *id,
 				 TqWorker *worker)
@@ -462,7 +482,7 @@ tq_worker_intern(int32 queue, const char *group, const char *id,
 	}
 }
 
-/* As tq_queue_seen(); a first claim is always written. */
+/* Like tq_queue_seen(), for a worker; always writes a first claim. */
 void
 tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 {
@@ -475,8 +495,9 @@ tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 }
 
 /*
- * Keep what a worker has claimed last (5.6).  Sessions that claim under one
- * worker's name never wait for each other here, and may miss each other's.
+ * Records what a worker has claimed last (doc/spec/taskcluster.md 5.6).
+ * Sessions that claim under the name of one worker do not wait for each other
+ * here, so that concurrent claims may not be recorded.
  */
 void
 tq_worker_remember(int32 worker, const int64 *tasks, const int32 *run_ids,
@@ -491,7 +512,10 @@ tq_worker_remember(int32 worker, const int64 *tasks, const int32 *run_ids,
 		tq_plan_run(&remember, values, NULL);
 }
 
-/* The last claims of a worker, oldest first, of tasks that still exist. */
+/*
+ * Returns the last claims of a worker, oldest first, of tasks that still
+ * exist.
+ */
 TqRecent *
 tq_worker_recent(int32 worker, int *found)
 {
@@ -509,7 +533,7 @@ tq_worker_recent(int32 worker, int *found)
 	return claims;
 }
 
-/* Set the end of a worker's quarantine, and keep why. */
+/* Sets the end of a worker's quarantine, and appends the reason. */
 void
 tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 					 Jsonb *detail)
@@ -522,7 +546,10 @@ tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 	tq_plan_run(&quarantine, values, NULL);
 }
 
-/* What is known of queues and workers that have expired is forgotten (8.4). */
+/*
+ * Clears what is recorded about queues and workers that have expired
+ * (doc/spec/taskcluster.md 8.4).
+ */
 void
 tq_workers_forget(TimestampTz before)
 {
