@@ -1,13 +1,20 @@
 /*
  * store_edge.c
- *	  Rows of tq.edge and tq.unscheduled: who waits for whom.
+ *	  Rows of tq.edge, tq.unscheduled and tq.unmet: dependencies and
+ *	  unscheduled tasks.
  *
- * Room 2.  An edge is written once and never updated: it is met by the first
- * run of the required task, counted from from_run, that ends as the dependent
- * requires.  unscheduled.unmet counts a task's edges that are not met yet; when
- * they are many, rows of unmet do, in shares, and unscheduled.unmet counts the
- * shares that have some.  Shares that are left when a task is scheduled or
- * resolved otherwise are of no meaning, and deleted with the task.
+ * Room 2.  A row of edge is a dependency.  It is written once and never
+ * updated: it is met by the first run of the required task, counted from
+ * from_run, that ends as the dependent requires.  unscheduled.unmet is the
+ * dependency counter of a task: it counts the dependencies that are not met
+ * yet.  If they are many, the counter is divided into stripes: each row of
+ * unmet counts the dependencies of one stripe, and unscheduled.unmet counts
+ * the stripes that are not empty.  Stripes that are left when a task is
+ * scheduled or resolved in another way are meaningless and are deleted with
+ * the task.
+ *
+ * Locks: the stripes of a task before its row of unscheduled; tasks in order
+ * of their ids.
  */
 #include "store.h"
 #include "row.h"
@@ -19,8 +26,9 @@
 #include "utils/snapmgr.h"
 
 /*
- * The edges of many tasks are looked up task by task: OFFSET keeps the planner
- * from walking over all tasks for each edge, where few have most of them.
+ * The dependencies of many tasks are looked up task by task: OFFSET prevents a
+ * plan that scans all tasks for each dependency, which is slow where few of
+ * the tasks have most of the dependencies.
  */
 #define EDGES_OF_X                                                            \
 	" FROM unnest($1) AS x (task), LATERAL (SELECT e.required, e.dependent"   \
@@ -43,7 +51,10 @@ static TqStatement lock_unscheduled = TQ_STATEMENT(
 	" AND (SELECT count(*) FROM s) >= 0 ORDER BY u.task FOR UPDATE OF u",
 	INT8ARRAYOID);
 
-/* With all their shares, which are locked before, as in count_down(). */
+/*
+ * Locks only tasks all of whose stripes could be locked; the stripes are
+ * locked first, as in count_down().
+ */
 static TqStatement try_lock_unscheduled = TQ_STATEMENT(
 	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
 	" ORDER BY m.task, m.share FOR UPDATE SKIP LOCKED)"
@@ -95,20 +106,22 @@ enum
 };
 
 /*
- * A task with so many unmet dependencies has them counted in shares.  Whoever
- * meets one holds the row of its share until the end of the transaction, and
- * only who meets the last of a share the row of the task.
+ * A task with at least SHARED_FROM unmet dependencies has its counter divided
+ * into SHARES stripes.  A transaction that meets a dependency holds the row
+ * lock of one stripe until it ends, and only the one that empties a stripe
+ * also locks the row of the task.
  */
 #define SHARED_FROM 256
 #define SHARES 64
 
+/* Returns the stripe that counts a dependency; -1 if the counter has none. */
 static int
 share_of(int64 required, int shares)
 {
 	return shares == 0 ? -1 : (int) (required % shares);
 }
 
-/* Edges of a new task. */
+/* Inserts the dependencies of a new task. */
 void
 tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
 				int n)
@@ -129,7 +142,7 @@ tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
 	tq_table_close(table);
 }
 
-/* Which of these tasks others depend on, as of now. */
+/* Sets exist[] for tasks that have dependents, by the latest snapshot. */
 void
 tq_edges_exist(const int64 *tasks, int n, bool *exist)
 {
@@ -152,6 +165,7 @@ tq_edges_exist(const int64 *tasks, int n, bool *exist)
 	tq_table_close(table);
 }
 
+/* Runs a statement that returns tasks and their counters. */
 static TqWaiting *
 read_waiting(TqStatement *statement, const Datum *values, int *found)
 {
@@ -169,16 +183,16 @@ read_waiting(TqStatement *statement, const Datum *values, int *found)
 	return waiting;
 }
 
-/* ---- what an end meets ---- */
+/* ---- dependencies that a resolution meets ---- */
 
-/* A look at the edges of what has ended, and at those who wait. */
+/* A search for the unscheduled dependents of resolved tasks. */
 typedef struct Look
 {
 	TqScan *edges;
 	TqScan *unscheduled;
 	TqWaiting *waiting;
 	int n;
-	int room;
+	int room; /* for which waiting has space */
 } Look;
 
 static void
@@ -196,7 +210,9 @@ add_waiting(Look *look, int64 task, int share)
 		(TqWaiting){.task = task, .share = share, .unmet = 1};
 }
 
-/* Is an edge met by this end, and was not before? */
+/*
+ * Returns whether a dependency is met by this resolution, and was not before.
+ */
 static bool
 is_met_now(const TqMet *met, bool all_resolved, int from_run)
 {
@@ -205,6 +221,7 @@ is_met_now(const TqMet *met, bool all_resolved, int from_run)
 	return met->completed && from_run > met->previous_completed;
 }
 
+/* Adds the dependents of a resolved task that have a dependency met now. */
 static void
 look_at_dependents(Look *look, const TqMet *met)
 {
@@ -228,7 +245,7 @@ look_at_dependents(Look *look, const TqMet *met)
 	}
 }
 
-/* For qsort() and bsearch(), by task, then share. */
+/* Compares by task, then stripe; for qsort() and bsearch(). */
 int
 tq_compare_waiting(const void *a, const void *b)
 {
@@ -240,7 +257,10 @@ tq_compare_waiting(const void *a, const void *b)
 	return x->share - y->share;
 }
 
-/* In order, each task and share once. */
+/*
+ * Sorts the entries and merges those of the same task and stripe, adding up
+ * what they count; returns their number.
+ */
 static int
 merge_waiting(TqWaiting *waiting, int n)
 {
@@ -260,8 +280,9 @@ merge_waiting(TqWaiting *waiting, int n)
 }
 
 /*
- * The unscheduled tasks that these resolutions bring nearer, by id and share,
- * each with the number of its edges that are met now and were not before.
+ * Returns the unscheduled tasks that have a dependency met by these
+ * resolutions, in order of id and stripe, each with the number of dependencies
+ * that are met now and were not before.
  */
 TqWaiting *
 tq_edges_met(const TqMet *met, int n, int *found)
@@ -289,7 +310,7 @@ tq_edges_met(const TqMet *met, int n, int *found)
 	return look.waiting;
 }
 
-/* Rows that are counted down: those of unscheduled, or of unmet. */
+/* The table and column of a counter: of unscheduled, or of unmet. */
 typedef struct Counter
 {
 	TqTable *table;
@@ -307,6 +328,7 @@ open_counter(TqRelation *table, TqRelation *index, int nkeys, int column)
 					 .column = column};
 }
 
+/* Writes a counter, or deletes its row; waits for a concurrent writer. */
 static TM_Result
 write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
 			bool deletes)
@@ -323,7 +345,10 @@ write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
 	return result;
 }
 
-/* One try; *left is what is left of the count, -1 when there is no row. */
+/*
+ * Makes one attempt to count a row down.  Sets *left to the rest, or to -1 if
+ * there is no row.
+ */
 static TM_Result
 try_count_down(const Counter *counter, const TqWaiting *waiting,
 			   bool may_delete, int *left)
@@ -352,9 +377,9 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
 }
 
 /*
- * Count a row down; true when nothing is left, and then it is deleted if it
- * may be.  The write waits for whoever else is at the row; when that one has
- * changed it, it is read again.
+ * Counts a row down.  Returns whether the counter has reached zero; the row is
+ * then deleted if may_delete.  The write waits for a concurrent transaction
+ * that has written the row; if that has changed it, the row is read again.
  */
 static bool
 count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
@@ -372,9 +397,9 @@ count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
 }
 
 /*
- * Count these tasks down, in order of their ids, each after its shares.  Those
- * that wait for nothing any more are taken out of unscheduled, if they may be:
- * is_free[] tells.
+ * Counts these tasks down, in order of their ids, each after its stripes.  A
+ * task that has no unmet dependency any more is deleted from unscheduled if
+ * may_free[] allows it; is_free[] says which were.
  */
 void
 tq_unscheduled_count_down(const TqWaiting *waiting, int n,
@@ -409,7 +434,10 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 	tq_table_close(tasks.table);
 }
 
-/* Those of these tasks and of their dependents that are unscheduled; by id. */
+/*
+ * Returns those of these tasks and of their dependents that are unscheduled,
+ * by id.
+ */
 int64 *
 tq_edges_unscheduled(const int64 *tasks, int n, int *found)
 {
@@ -418,7 +446,7 @@ tq_edges_unscheduled(const int64 *tasks, int n, int *found)
 	return tq_plan_run_ids(&unscheduled_near, values, found);
 }
 
-/* The unscheduled dependents of these tasks, by id. */
+/* Returns the unscheduled dependents of these tasks, by id. */
 int64 *
 tq_edges_dependents(const int64 *tasks, int n, int *found)
 {
@@ -427,7 +455,7 @@ tq_edges_dependents(const int64 *tasks, int n, int *found)
 	return tq_plan_run_ids(&dependents, values, found);
 }
 
-/* Those of the first tasks on which one of the second depends, by id. */
+/* Returns those of `tasks` that are required by one of `by`, by id. */
 int64 *
 tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
 				  int *found)
@@ -437,7 +465,10 @@ tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
 	return tq_plan_run_ids(&required_by, values, found);
 }
 
-/* How many of the shares have an unmet dependency; they are written. */
+/*
+ * Inserts the stripes that count at least one dependency; returns their
+ * number.
+ */
 static int
 insert_shares(int64 task, const int64 *unmet, int n)
 {
@@ -463,7 +494,10 @@ insert_shares(int64 task, const int64 *unmet, int n)
 	return used;
 }
 
-/* A new task, and which of those that it requires are unmet. */
+/*
+ * Inserts a new task into unscheduled, with the ids of the required tasks
+ * whose dependencies are unmet.
+ */
 void
 tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
 {
@@ -479,7 +513,10 @@ tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
 	tq_table_close(table);
 }
 
-/* Lock those of these tasks that are still unscheduled, in order of their ids. */
+/*
+ * Locks those of these tasks that are still unscheduled, in order of their
+ * ids, with their stripes.
+ */
 TqWaiting *
 tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 {
@@ -488,7 +525,10 @@ tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 	return read_waiting(&lock_unscheduled, values, found);
 }
 
-/* The same, passing over those that another session holds. */
+/*
+ * Like tq_unscheduled_lock(), but skips tasks that another session has locked,
+ * wholly or in part.
+ */
 TqWaiting *
 tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
 {
@@ -497,6 +537,7 @@ tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
 	return read_waiting(&try_lock_unscheduled, values, found);
 }
 
+/* Deletes the rows of these tasks from unscheduled. */
 void
 tq_unscheduled_delete(const int64 *tasks, int n)
 {

@@ -1,25 +1,26 @@
 /*
  * store_group.c
- *	  Rows of tq.task_group, and what the tasks of a group add up to.
+ *	  Rows of tq.task_group, and aggregates over the tasks of a group.
  *
- * Room 2.  Most tasks are alone in the group of their own id.  Such a group
- * has no row: the task says all there is to say.  A row is written when
- * another task joins, or the group is sealed.
+ * Room 2.  Most tasks are the only ones of the group named after them.  Such a
+ * group has no row, because the task has all its attributes.  A row is written
+ * when another task joins the group, or when the group is sealed.
  *
- * Two things must exclude each other across sessions:
- *	- joining and sealing: both lock the group before they read its row (see
- *	  below);
- *	- creating the task that a group is named after, and writing or sealing the
- *	  group's row: each first writes its own row and then looks, with a snapshot
- *	  that sees uncommitted rows, for the other's, and waits for it
- *	  (tq_groups_wait_for_insert, tq_task_wait_for_insert).  As both write before
- *	  they look, at least one sees the other.  Both may: then the server finds
- *	  the deadlock.  To make that a matter of microseconds, those who write the
- *	  group's row look before as well.
+ * Two pairs of operations must exclude each other across sessions:
+ *	- joining a group and sealing it: both lock the group before they read its
+ *	  row (see below);
+ *	- creating the task that a group is named after (its own task), and writing
+ *	  or sealing the group's row.  Each session first writes its own row and
+ *	  then looks for the other's, with a snapshot that sees uncommitted rows,
+ *	  and waits for the transaction that inserted it
+ *	  (tq_groups_wait_for_insert, tq_task_wait_for_insert).  Because both write
+ *	  before they look, at least one sees the other.  If both do, the server
+ *	  detects the deadlock.  The session that writes the group's row also looks
+ *	  before it writes, which reduces that window to microseconds.
  *
- * Locks of groups are advisory ones, until the end of the transaction.  The
- * server's table of locks is finite, so a transaction that joins very many
- * groups takes one lock that stands for all groups, in place of theirs:
+ * Groups are locked with advisory locks that last until the end of the
+ * transaction.  The server's lock table is finite, so a transaction that joins
+ * very many groups takes a single lock on all groups instead of one lock each:
  *
  *							the group		all groups
  *	join					Share			-
@@ -29,22 +30,23 @@
  *	join very many			-				Share, before any row
  *	the same, with own tasks -				ShareRowExclusive, the same
  *
- * An own task is one that a group is named after; its creation locks the group
- * only in a call that joins groups as well (create.c).
+ * The creation of an own task locks the group only in a call that also joins
+ * groups (create.c).
  *
- * Why a join and a seal still exclude each other: the seal holds the group
- * exclusively, against those that hold it shared, and all groups in
- * RowExclusive mode, against those that hold all groups in Share or
- * ShareRowExclusive mode.  Those that join do not exclude each other, whichever
- * way they take, but for two that create own tasks as well.
+ * Why a join and a seal still exclude each other: the seal holds the group in
+ * Exclusive mode, which conflicts with joins that hold it in Share mode.  It
+ * also holds all groups in RowExclusive mode, which conflicts with joins that
+ * hold all groups in Share or ShareRowExclusive mode.  Joins do not exclude
+ * each other, whichever locks they take, except for two that also create own
+ * tasks.
  *
- * Why there is no deadlock: a call that locks all groups does so while it holds
- * nothing but names of queues and policies, which each call interns before, and
- * afterwards waits for no lock of a group; a call that locks groups one by one
- * does so in order of their ids, as it writes their rows; and a seal does not
- * wait for one of its two locks while it holds the other.  A transaction of
- * several calls can run into a deadlock with another one of several calls; the
- * server ends one of them.
+ * Why there is no deadlock: when a call locks all groups, it holds only the
+ * names of queues and policies, which every call interns first, and afterwards
+ * it waits for no lock on a group.  A call that locks groups one by one does
+ * so in order of their ids, which is also the order in which it writes their
+ * rows.  A seal never waits for one of its two locks while it holds the other.
+ * Transactions of several calls can deadlock with each other; the server then
+ * aborts one of them.
  */
 #include "store.h"
 #include "row.h"
@@ -59,14 +61,14 @@
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
-/* Our own classes of advisory locks: 1 and 2 are the users'. */
+/* Classes of advisory locks of tq; 1 and 2 are those of SQL functions. */
 #define TQ_LOCK_CLASS_GROUP 7417
 #define TQ_LOCK_CLASS_ALL_GROUPS 7419
 
-/* So many groups are locked one by one by a transaction that joins them. */
+/* The maximum number of groups that a joining transaction locks one by one. */
 #define GROUPS_LOCKED_MAX 100
 
-/* A column of tq.task_group. */
+/* A column of tq.task_group, numbered from 1. */
 #define GROUP_TASK_GROUP_ID 2
 
 static TqStatement find_group = TQ_STATEMENT(
@@ -109,8 +111,8 @@ static TqStatement unresolved = TQ_STATEMENT(
 	INT8OID, TQ_SLUGID);
 
 /*
- * One row per state, reason, delay and effect of the policy (TqUnsuccessful),
- * with the times that a progress needs.
+ * One row per state, reason, delay and onUnsuccessful of the policy
+ * (TqUnsuccessful), with the times that a TqProgress needs.
  */
 static TqStatement progress_rows = TQ_STATEMENT(
 	"SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved), s.effect"
@@ -138,9 +140,9 @@ static TqStatement groups_by_slug = TQ_STATEMENT(
 	TQ_SLUGIDS);
 
 /*
- * $1 and $2 as above, $3 from where on to look, which the group's own task is
- * spared.  A task that is not resolved was resolved before if it has, or waits
- * for, a run after the first that was made by a rerun.
+ * $1 and $2 are as above.  $3 is the task id to begin at, which does not apply
+ * to the group's own task.  An unresolved task was resolved before if a run
+ * after its first was created by a rerun, pending or not.
  */
 static TqStatement first_active = TQ_STATEMENT(
 	"SELECT m.task_id FROM ("
@@ -209,8 +211,9 @@ unlock(LOCKTAG tag, LOCKMODE mode)
 }
 
 /*
- * The number of groups that this transaction has locked one by one, with those
- * that it is about to lock; what a savepoint gave back is counted still.
+ * Returns the number of groups that this transaction has locked one by one,
+ * including `more` that it is about to lock.  Locks that were released by a
+ * rollback to a savepoint are still counted.
  */
 static int
 count_locked(int more)
@@ -227,9 +230,9 @@ count_locked(int more)
 }
 
 /*
- * A call is about to join so many groups, and to create so many own tasks.
- * True when it holds all groups then; false when it is to lock each of them,
- * in order of their ids.
+ * Prepares the locks of a call that joins `joined` groups and creates `own`
+ * own tasks.  Returns true if it has locked all groups; if false, the caller
+ * must lock each of the groups, in order of their ids.
  */
 bool
 tq_groups_lock_to_join(int joined, int own)
@@ -245,14 +248,17 @@ tq_groups_lock_to_join(int joined, int own)
 	return false;
 }
 
-/* One of the groups of a call that locks each of them. */
+/* Locks one of the groups of a call that locks them one by one. */
 void
 tq_group_lock(const TqSlug *slug, bool exclusive)
 {
 	lock(tag_of_group(slug), exclusive ? ExclusiveLock : ShareLock);
 }
 
-/* A group that is to be sealed: both of its locks, of which none is held while the other is waited for. */
+/*
+ * Takes both locks of a group that is to be sealed, without holding one while
+ * waiting for the other.
+ */
 void
 tq_group_lock_to_seal(const TqSlug *slug)
 {
@@ -275,7 +281,10 @@ tq_group_lock_to_seal(const TqSlug *slug)
 
 /* ---- rows ---- */
 
-/* The id of the group of a task that this snapshot sees, which has a row. */
+/*
+ * Returns the task_group_id of the group of a task that this snapshot sees;
+ * the group has a row.
+ */
 TqSlug
 tq_group_slug(int64 id, Snapshot snapshot)
 {
@@ -296,7 +305,10 @@ tq_group_slug(int64 id, Snapshot snapshot)
 	return slug;
 }
 
-/* The group, from its row or else from the task that it is named after. */
+/*
+ * Reads a group from its row, or else from its own task; returns false if
+ * there is neither.
+ */
 bool
 tq_group_find(const TqSlug *slug, TqGroup *group)
 {
@@ -324,7 +336,10 @@ tq_group_find(const TqSlug *slug, TqGroup *group)
 	return found;
 }
 
-/* Write the row of a group; 0 when another session has written it. */
+/*
+ * Inserts the row of a group and returns its id, or 0 if another session has
+ * inserted one.
+ */
 int64
 tq_group_insert(const TqGroup *group)
 {
@@ -338,9 +353,9 @@ tq_group_insert(const TqGroup *group)
 }
 
 /*
- * Look for a key as a unique index does, uncommitted rows included: true when
- * there is a row, with the transaction that is inserting it or changing it, if
- * that goes on.
+ * Looks up a key as a unique index does, including uncommitted rows.  Returns
+ * whether there is a row; *inserter is the transaction that is inserting or
+ * changing it, if that is still in progress.
  */
 static bool
 look_for_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
@@ -360,8 +375,9 @@ look_for_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
 }
 
 /*
- * Look for one of these keys after the other, from *next on, until one is just
- * being inserted by another session, who is returned; nothing is pinned then.
+ * Looks up these keys in order, from *next on.  Stops at the first that
+ * another transaction is inserting, and returns that transaction.  No buffer
+ * is pinned on return, so that the caller can wait.
  */
 static TransactionId
 find_inserter(TqTable *table, TqRelation *index, const TqSlug *slugs, int n,
@@ -384,8 +400,8 @@ find_inserter(TqTable *table, TqRelation *index, const TqSlug *slugs, int n,
 }
 
 /*
- * Wait until no other session is inserting one of these keys; exist[] tells
- * which are there.
+ * Waits until no other session is inserting one of these keys; sets exist[]
+ * for those that have a row.
  */
 static void
 wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
@@ -401,6 +417,7 @@ wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
 	tq_table_close(table);
 }
 
+/* Waits for concurrent inserts of the rows of these groups. */
 void
 tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist)
 {
@@ -410,6 +427,7 @@ tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist)
 	wait_for_inserts(&group, &by_slug, slugs, n, exist);
 }
 
+/* Waits for a concurrent insert of a task; returns whether the task exists. */
 bool
 tq_task_wait_for_insert(const TqSlug *slug)
 {
@@ -422,8 +440,8 @@ tq_task_wait_for_insert(const TqSlug *slug)
 }
 
 /*
- * A group never expires earlier than it was said to.  False when it is gone,
- * or lives longer than that already.
+ * Postpones the expiry of a group, which never moves backwards.  Returns false
+ * if the group is gone, or expires later than that anyway.
  */
 bool
 tq_group_prolong(int64 id, TimestampTz expires)
@@ -433,6 +451,7 @@ tq_group_prolong(int64 id, TimestampTz expires)
 	return tq_plan_run(&prolong, values, NULL) > 0;
 }
 
+/* Records when a group was sealed, unless it is sealed already. */
 void
 tq_group_set_sealed(int64 id, TimestampTz sealed)
 {
@@ -441,7 +460,7 @@ tq_group_set_sealed(int64 id, TimestampTz sealed)
 	tq_plan_run(&set_sealed, values, NULL);
 }
 
-/* The tasks of a group that are not resolved, by id. */
+/* Returns the unresolved tasks of a group, by id. */
 int64 *
 tq_group_unresolved(const TqGroup *group, int *found)
 {
@@ -451,6 +470,7 @@ tq_group_unresolved(const TqGroup *group, int *found)
 	return tq_plan_run_ids(&unresolved, values, found);
 }
 
+/* Returns the number of tasks in a group. */
 int64
 tq_group_size(const TqGroup *group)
 {
@@ -462,9 +482,10 @@ tq_group_size(const TqGroup *group)
 }
 
 /*
- * Of two reasons in one millisecond, does the first count?  Not those of tasks
- * that were canceled because of the other (10.6); else the lower number,
- * whatever the plan's order.
+ * Returns whether, of two reasons of the same millisecond, the first counts.
+ * A cancellation yields to another reason, because that may have caused it
+ * (doc/spec/policy.md 10.6).  Otherwise the lower number counts, so that the
+ * result does not depend on the plan.
  */
 static bool
 counts_before(int a, int b)
@@ -480,7 +501,10 @@ earlier(TimestampTz a, TimestampTz b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* Add one row of progress_rows to the counts. */
+/*
+ * Adds one row of progress_rows to the counts, and keeps the reason of the
+ * earliest unsuccessful task that is not forgiven.
+ */
 static void
 count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 {
@@ -518,6 +542,7 @@ count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 	}
 }
 
+/* Counts the tasks of a group by state and effect. */
 void
 tq_group_count(const TqGroup *group, TqProgress *progress)
 {
@@ -532,7 +557,7 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 	tq_plan_free_result();
 }
 
-/* Those of these groups that have a row; by id of the group. */
+/* Returns those of these groups that have a row, by task_group_id. */
 TqGroup *
 tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
 {
@@ -554,9 +579,9 @@ tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
 }
 
 /*
- * Is there a task in the group that was never resolved?  The one that the
- * group is named after is looked at first, and of the others those from that
- * task id on, in order of their ids.
+ * Returns whether a group has a task that was never resolved, and which.
+ * Checks the group's own task first, then the others in order of their task
+ * ids, beginning at `from`.
  */
 bool
 tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
@@ -572,7 +597,10 @@ tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
 	return found;
 }
 
-/* Delete groups that have expired and have no task left. */
+/*
+ * Deletes up to `max` groups that have expired and have no task left, skipping
+ * locked rows; returns their number.
+ */
 int
 tq_groups_delete(TimestampTz before, int max)
 {

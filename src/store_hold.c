@@ -1,24 +1,25 @@
 /*
  * store_hold.c
- *	  Where many tasks stand, and a hold on them, for upkeep.
+ *	  Locks the current rows of many tasks, for maintenance.
  *
- * Room 2.  By the access methods, and waiting for nobody.  Most of the tasks
- * that upkeep has to look at are resolved long ago: telling that costs a look
- * at the last run, and one at where a run may follow.
+ * Room 2.  Uses the access methods, and waits for no lock.  Most of the tasks
+ * that maintenance has to check were resolved long ago: to find that out costs
+ * a look-up of the last run, and one in each table where a later run may be.
  *
- * All is seen by one snapshot, in which an unresolved task stands in one
- * place.  If the row there is the present one and can be locked, the task
- * stands there still, and stays as long as we hold it: a row of the first
- * three places is deleted when its task leaves, and a run that is running is
- * the task's last until its row says otherwise.  A row that has another
- * version by now, or that somebody else has his hand on, is not waited for.
+ * All rows are looked up with one snapshot, in which the current row of an
+ * unresolved task is in exactly one table.  If that version of the row is
+ * still the latest and can be locked, it is still the task's current row, and
+ * remains so while the lock is held: a row of unscheduled, pending or delayed
+ * is deleted when its task leaves the table, and a running run is the last of
+ * its task until its row changes.  A row that has a newer version, or that
+ * another session has locked, is skipped.
  */
 #include "store.h"
 #include "row.h"
 
 #include "utils/snapmgr.h"
 
-/* How a place is looked at: by a key of one column, or of three. */
+/* A table and the index that finds a task in it, by one column or by three. */
 typedef struct Way
 {
 	TqPlace place;
@@ -27,12 +28,12 @@ typedef struct Way
 	int nkeys;
 } Way;
 
-/* The ways to find a task's row. */
+/* The ways to find the current row of a task. */
 typedef enum
 {
 	BY_RUN,
-	BY_MOVED, /* in pending, but not as the first run of a new task */
-	BY_ORDER, /* as that */
+	BY_MOVED, /* in pending, by task: the row has a seq of its own */
+	BY_ORDER, /* in pending, by queue order: seq is the task's id */
 	BY_DELAYED,
 	BY_UNSCHEDULED,
 	WAYS
@@ -57,7 +58,7 @@ static Way ways[WAYS] =
 						 TQ_RELATION("unscheduled_pkey"),
 						 1}};
 
-/* A look at the places, each opened when it is first looked at. */
+/* A search for current rows; each table is opened when it is first needed. */
 typedef struct Look
 {
 	Snapshot snapshot;
@@ -97,6 +98,7 @@ end_look(Look *look)
 	UnregisterSnapshot(look->snapshot);
 }
 
+/* Returns the scan of a table, opening it if necessary. */
 static TqScan *
 begin_way(Look *look, By by)
 {
@@ -110,7 +112,10 @@ begin_way(Look *look, By by)
 	return look->scans[by];
 }
 
-/* The row of a task by one column; of its runs the last.  NULL: there is none. */
+/*
+ * Finds the row of a task in a table with a single key column; of its runs,
+ * the last.  Returns NULL if there is none.
+ */
 static TqScan *
 find(Look *look, By by, int64 task)
 {
@@ -125,6 +130,7 @@ find(Look *look, By by, int64 task)
 			   : NULL;
 }
 
+/* Finds the row of pending of the first run of a task by its queue order. */
 static TqScan *
 find_first_run(Look *look, const TqTask *task)
 {
@@ -137,7 +143,7 @@ find_first_run(Look *look, const TqTask *task)
 	return tq_scan_next(scan) ? scan : NULL;
 }
 
-/* Read the row that was found as what it says of its task. */
+/* Reads the row that was found as the state of its task. */
 static void
 read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
 {
@@ -164,8 +170,9 @@ read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
 }
 
 /*
- * The row in which an unresolved task stands, and what it says; NULL when the
- * task is resolved.  What follows another run is no first run of its task.
+ * Finds and reads the current row of an unresolved task; returns NULL if the
+ * task is resolved.  A task that has a row in run can be in pending only by a
+ * later run, which BY_ORDER does not find, and cannot be unscheduled.
  */
 static TqScan *
 find_unresolved(Look *look, const TqTask *task, TqRun *run)
@@ -194,7 +201,10 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
 	return scan;
 }
 
-/* Lock the row that was found; false when it has changed, or is another's. */
+/*
+ * Locks the row that was found; returns false if it has changed, or another
+ * session has locked it.
+ */
 static bool
 lock_found(TqScan *scan)
 {
@@ -219,6 +229,7 @@ lock_found(TqScan *scan)
 	tq_table_refuse(scan->table, result);
 }
 
+/* Locks a task and adds it to the locked ones, or else to `others`. */
 static void
 hold(TqHeld *held, TqScan *scan, const TqTask *task, const TqRun *run)
 {
@@ -231,7 +242,9 @@ hold(TqHeld *held, TqScan *scan, const TqTask *task, const TqRun *run)
 	held->tasks[held->n++] = *task;
 }
 
-/* Hold those of these tasks that are not resolved; tell those that are. */
+/*
+ * Locks those of these tasks that are not resolved, and lists those that are.
+ */
 void
 tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
 {
@@ -255,7 +268,9 @@ tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
 	end_look(&look);
 }
 
-/* Hold those of these tasks that are running under a claim that has expired. */
+/*
+ * Locks those of these tasks that are running under a claim that has expired.
+ */
 void
 tq_hold_expired(const int64 *tasks, int n, TimestampTz now, TqHeld *held)
 {
