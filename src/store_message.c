@@ -1,35 +1,37 @@
 /*
  * store_message.c
- *	  Rows of tq.message, tq.tick and tq.ring: what has happened, and what of
- *	  it has been published.
+ *	  Rows of tq.message, tq.tick and tq.ring: the outbox, the message log,
+ *	  and the publications.
  *
- * Room 2.  A call that says something writes one row of tq.message in its own
- * transaction, through the access methods: the server's executor would cost
- * more than the row.  It bears the top-level transaction, so that whether it
- * has been published is told by a snapshot; that it is visible at all, when a
- * savepoint was rolled back, by the row itself.
+ * Room 2.  A transition appends one row to tq.message in its own transaction.
+ * It uses the access methods, because the executor would cost more than the
+ * row.  The row carries the top-level transaction id, by which a snapshot
+ * shows whether it has been published.  If a savepoint was rolled back, the
+ * row itself is not visible.
  *
- * A tick is one publication: the transactions that are visible in `upto` and
- * were not in `since`, whose messages, in the order of writing, have the ids
- * from first_id on.  That order is taken from a sequence while the locks of
- * the transition are held, so what follows from something else comes later.
+ * A tick is one publication.  It covers the transactions that are visible in
+ * `upto` and not in `since`; their messages, in the order of writing, have the
+ * ids from first_id on.  The order of writing comes from a sequence that is
+ * read while the locks of the transition are held, so a message that is caused
+ * by another one comes after it.
  *
- * A tick has about PAGE_MESSAGES at most, so that it is published and read in
- * bounded memory.  Where more became visible, because a transaction was large
- * or the publisher had been away, a row of ticks shares it by the order of
- * writing: each has the rows between after_seq and upto_seq, and which
- * transactions wrote them, by which they are found without reading the others.
- * Only with the last of them has `upto` been published; until then upto is
- * since, and part_of is the snapshot that is being worked off.  Snapshots do
- * not divide what is between them in another way: with transactions taken in
- * the order of their numbers, what follows from something else could come
- * before it.
+ * A tick has about PAGE_MESSAGES messages at most, so that publishing and
+ * reading it takes bounded memory.  If more became visible, because of a large
+ * transaction or because the publisher was not running, they are divided into
+ * several ticks by the order of writing.  Each of these parts has the rows
+ * between after_seq and upto_seq, and the ids of the transactions that wrote
+ * them, so that its rows are found without reading the others.  Only the last
+ * part publishes `upto`; in the parts before it, upto equals since, and
+ * part_of is the snapshot that is being published.  Dividing by transaction id
+ * instead would be wrong: a message could then be published before the one
+ * that caused it.
  *
- * Both tables are rings of TQ_PLACES tables.  The place that is written to is
- * known to each session (store_binding.c); one that is behind writes into an
- * older place, and harms nobody, for every place is read, and none is emptied
- * unless all that is in it under an exclusive lock has been published and is
- * not needed any more (retention.c).
+ * tq.message and tq.tick are divided into TQ_PLACES segments, which are used
+ * in turn.  Each session caches the segment that is written to
+ * (store_binding.c).  A session with an outdated cache writes to an older
+ * segment.  That is harmless: readers read all segments, and a segment is
+ * truncated only when, under an exclusive lock, everything in it has been
+ * published and is no longer needed (retention.c).
  */
 #include "store.h"
 
@@ -53,7 +55,7 @@
 
 #include "compat.h"
 
-/* How a message is stored, numbers in network order. */
+/* How a message is stored; numbers are in network byte order. */
 typedef struct Record
 {
 	uint64 task;
@@ -67,7 +69,7 @@ typedef struct Record
 
 StaticAssertDecl(sizeof(Record) == 16, "tq.message holds records of 16 bytes");
 
-/* Columns of tq.message. */
+/* Columns of tq.message, numbered from 0. */
 enum
 {
 	MESSAGE_XID,
@@ -80,10 +82,10 @@ enum
 	MESSAGE_COLUMNS
 };
 
-/* Our own class of advisory locks, as in store_group.c. */
+/* A class of advisory locks of tq, as in store_group.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
-#define PAGE_MESSAGES 4000 /* of a tick; a page ends with a fetch */
+#define PAGE_MESSAGES 4000 /* of a tick; exceeded to the end of a fetch */
 #define FETCH_ROWS 20
 
 #define TICK_COLUMNS                                                          \
@@ -131,7 +133,10 @@ static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 #define MESSAGE_FIELDS                                                        \
 	"m.records, m.taken_until, m.detail, m.place, m.worker, m.seq, m.xid"
 
-/* What became visible after $1 and is visible in $2, and was written after $3. */
+/*
+ * Rows that became visible after $1, are visible in $2, and were written after
+ * $3.
+ */
 static TqStatement messages_between = TQ_STATEMENT(
 	"SELECT " MESSAGE_FIELDS " FROM ("
 	"SELECT * FROM tq.message"
@@ -152,7 +157,7 @@ static TqStatement is_unpublished = TQ_STATEMENT(
 	" AND NOT pg_visible_in_snapshot(xid, $2) LIMIT 1",
 	INT4OID, PG_SNAPSHOTOID);
 
-/* Of other transactions; what this one writes is told as it ends. */
+/* Rows of other transactions; the end of this one wakes the publisher. */
 static TqStatement others_unpublished = TQ_STATEMENT(
 	"SELECT 1 FROM tq.message WHERE xid >= pg_snapshot_xmin($1)"
 	" AND NOT pg_visible_in_snapshot(xid, $1)"
@@ -208,6 +213,7 @@ place_table(const char *table, int place)
 	return get_relname_relid(name, get_namespace_oid("tq", false));
 }
 
+/* Returns these messages as an array of records. */
 static bytea *
 pack(const TqMessage *messages, int n)
 {
@@ -230,7 +236,7 @@ pack(const TqMessage *messages, int n)
 	return packed;
 }
 
-/* The end of a claim that the messages of one row have, as far as they have one. */
+/* Returns the taken_until that the messages of one row share, or 0. */
 static TimestampTz
 taken_until_of(const TqMessage *messages, int n)
 {
@@ -242,7 +248,7 @@ taken_until_of(const TqMessage *messages, int n)
 	return 0;
 }
 
-/* The worker, in the same way. */
+/* Returns the worker that the messages of one row share, or 0. */
 static int32
 worker_of(const TqMessage *messages, int n)
 {
@@ -254,6 +260,7 @@ worker_of(const TqMessage *messages, int n)
 	return 0;
 }
 
+/* Fills in a row of tq.message. */
 static void
 fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
 {
@@ -277,8 +284,8 @@ fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
 }
 
 /*
- * Write these messages as one row.  They have the same detail and, where they
- * are of running runs, the same taken_until and worker.
+ * Appends these messages to the outbox as one row.  They share detail and, if
+ * they are about running runs, taken_until and worker.
  */
 void
 tq_messages_insert(int place, const TqMessage *messages, int n)
@@ -301,7 +308,10 @@ tq_messages_insert(int place, const TqMessage *messages, int n)
 
 /* ---- publication ---- */
 
-/* One publisher at a time, until the end of the transaction; false when another is at it. */
+/*
+ * Locks out other publishers until the end of the transaction; returns false
+ * if one is active.
+ */
 bool
 tq_publisher_try_lock(void)
 {
@@ -312,6 +322,7 @@ tq_publisher_try_lock(void)
 		   LOCKACQUIRE_NOT_AVAIL;
 }
 
+/* Returns a copy of a snapshot or array in the current memory context. */
 static Datum
 keep_snapshot(uint64 row, int column)
 {
@@ -321,6 +332,7 @@ keep_snapshot(uint64 row, int column)
 		PG_DETOAST_DATUM_COPY(tq_plan_field(row, column, &isnull)));
 }
 
+/* Like keep_snapshot(), but returns 0 for NULL. */
 static Datum
 keep_if_set(uint64 row, int column)
 {
@@ -382,16 +394,15 @@ read_one_tick(TqStatement *statement, const Datum *values, TqTick *tick)
 }
 
 /*
- * The ticks up to that id, of this table, are known to be durable, on the
- * synchronous standbys as well if there were any.
+ * The ticks of this table up to that id are known to be durable, also on the
+ * synchronous standbys that existed.
  */
 static int64 durable_id = 0;
 static Oid durable_table = InvalidOid;
 
 /*
- * Makes this tick, and all before it, as durable as a commit that has returned.
- * Ticks are committed one after the other, so that the others were written
- * before it.
+ * Makes a tick and all before it as durable as a commit that has returned.
+ * One flush is enough, because ticks are committed one after the other.
  */
 static void
 make_durable(const TqTick *tick)
@@ -409,7 +420,7 @@ make_durable(const TqTick *tick)
 	durable_id = tick->last_id;
 }
 
-/* The newest tick: there is always one. */
+/* Reads the newest tick; there is always one. */
 void
 tq_tick_last(TqTick *tick)
 {
@@ -417,11 +428,14 @@ tq_tick_last(TqTick *tick)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("tq.tick is empty"),
-				 errdetail("It always has the last publication."),
-				 errhint("Has somebody deleted rows of tq.tick?")));
+				 errdetail("The table always holds at least the newest tick."),
+				 errhint("Restore the rows that were deleted from tq.tick.")));
 }
 
-/* Returns the last id that a reader may know, once it is durable. */
+/*
+ * Returns the last id of the newest tick, after making it durable, so that the
+ * id may be returned to a reader.
+ */
 int64
 tq_tick_last_id(void)
 {
@@ -432,7 +446,10 @@ tq_tick_last_id(void)
 	return last.last_id;
 }
 
-/* Is there a message that this snapshot does not see, and others may commit? */
+/*
+ * Returns whether another transaction has written a row that this snapshot
+ * does not see.
+ */
 bool
 tq_message_is_unpublished(Datum upto)
 {
@@ -444,8 +461,8 @@ tq_message_is_unpublished(Datum upto)
 }
 
 /*
- * The last id that was given to a message: where a restore has brought the
- * sequence, no tick has it.
+ * Returns the last id that was given to a message.  It comes from the
+ * sequence, because after a restore the sequence may be ahead of all ticks.
  */
 int64
 tq_message_last_id(void)
@@ -458,7 +475,9 @@ tq_message_last_id(void)
 	return id;
 }
 
-/* When the oldest message was published that the log has; 0: it has none. */
+/*
+ * Returns when the oldest message of the log was published; 0 if it has none.
+ */
 TimestampTz
 tq_tick_oldest(void)
 {
@@ -469,7 +488,7 @@ tq_tick_oldest(void)
 }
 
 /*
- * Returns when all was published the last time that was visible then; 0: the
+ * Returns when a tick last completed the publication of a snapshot; 0 if the
  * log does not go back so far.
  */
 TimestampTz
@@ -483,21 +502,27 @@ tq_tick_last_whole(void)
 	return published;
 }
 
-/* The oldest tick of which NOTIFY is still to be sent. */
+/*
+ * Reads the oldest tick for which NOTIFY is still to be sent; returns false if
+ * there is none.
+ */
 bool
 tq_tick_unsent(TqTick *tick)
 {
 	return read_one_tick(&first_unsent, NULL, tick);
 }
 
-/* Which transactions have been published, and acknowledged by every subscription. */
+/*
+ * Returns a snapshot that sees the transactions that were published and that
+ * all subscriptions have acknowledged.
+ */
 Datum
 tq_snapshot_acked(void)
 {
 	return read_snapshot(&acked_snapshot);
 }
 
-/* Has a tick since then messages in this place? */
+/* Returns whether a tick published since then has messages in this segment. */
 bool
 tq_tick_shows_place(int place, TimestampTz since)
 {
@@ -508,7 +533,10 @@ tq_tick_shows_place(int place, TimestampTz since)
 	return result;
 }
 
-/* The newest tick that is in this place. */
+/*
+ * Reads the newest tick that is stored in this segment; returns false if there
+ * is none.
+ */
 bool
 tq_tick_of_place(int place, TqTick *tick)
 {
@@ -518,9 +546,9 @@ tq_tick_of_place(int place, TqTick *tick)
 }
 
 /*
- * Returns the ticks that have messages after that id, in order.  They outlive a
- * crash and, if they are to be shown to a reader, a failover to a synchronous
- * standby.
+ * Returns the ticks that have messages after that id, in order.  They survive
+ * a crash.  If `shown`, because a reader gets their messages, they also
+ * survive a failover to a synchronous standby.
  */
 TqTick *
 tq_ticks_after(int64 id, int max, bool shown, int *found)
@@ -538,7 +566,7 @@ tq_ticks_after(int64 id, int max, bool shown, int *found)
 	return ticks;
 }
 
-/* Which transactions are visible now. */
+/* Returns a snapshot of the transactions that are visible now. */
 Datum
 tq_snapshot_now(void)
 {
@@ -556,7 +584,10 @@ unpack(const Record *record, TqMessage *message)
 	message->priority = record->priority;
 }
 
-/* The messages of one row; all share what the row has beside the records. */
+/*
+ * Reads the messages of one row, and returns their number; they share the
+ * other columns of the row.
+ */
 static int
 read_row(uint64 row, TqMessage *messages, bool count_only)
 {
@@ -610,8 +641,8 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 }
 
 /*
- * Opens what became visible between two snapshots and was written after that
- * place in the order of writing; tq_messages_page() reads it.
+ * Opens a cursor on the rows that became visible between two snapshots and
+ * have a greater seq than after_seq; tq_messages_page() reads it.
  */
 TqRows
 tq_messages_open(Datum since, Datum upto, int64 after_seq)
@@ -630,7 +661,7 @@ compare_xid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Returns the transactions of a page as an array, each once. */
+/* Returns the transactions of a page as an array without duplicates. */
 static Datum
 xid_array(FullTransactionId *xids, int n)
 {
@@ -652,7 +683,7 @@ xid_array(FullTransactionId *xids, int n)
 }
 
 /*
- * Reads the next page: some rows more than PAGE_MESSAGES have, at most, or
+ * Reads the next page: PAGE_MESSAGES messages and up to one fetch more, or
  * what is left, which may be nothing.
  */
 void
@@ -685,7 +716,7 @@ tq_messages_page(TqRows cursor, TqPage *page)
 	page->xids = xid_array(xids, nxids);
 }
 
-/* Reads what a tick has published, notes among it. */
+/* Reads the messages and notes that a tick has published. */
 static TqMessage *
 read_tick_messages(const TqTick *tick, int *n)
 {
@@ -721,9 +752,10 @@ tq_messages_notes(const TqMessage *messages, int n, int *found)
 }
 
 /*
- * Returns the messages of a tick, with their ids, and, if they are asked for,
- * the notes that came with them.  Where a part of the messages has been dropped
- * with its place, the others have no ids any more.
+ * Returns the messages of a tick with their ids and, unless `notes` is NULL,
+ * the notes that were published with them.  Returns no messages if some of
+ * them were dropped with their segment, because the ids of the others cannot
+ * be determined then.
  */
 TqMessage *
 tq_messages_of_tick(const TqTick *tick, int *found, TqMessage **notes,
@@ -740,7 +772,7 @@ tq_messages_of_tick(const TqTick *tick, int *found, TqMessage **notes,
 	return messages;
 }
 
-/* How many of these are messages, and no notes. */
+/* Returns how many of these are messages, not notes. */
 int
 tq_messages_count(const TqMessage *messages, int n)
 {
@@ -751,7 +783,10 @@ tq_messages_count(const TqMessage *messages, int n)
 	return count;
 }
 
-/* Take the notes out, and give the others the ids of the tick; returns their number. */
+/*
+ * Removes the notes, and gives the messages the ids of the tick; returns their
+ * number.
+ */
 int
 tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 {
@@ -769,13 +804,16 @@ tq_messages_number(TqMessage *messages, int n, const TqTick *tick)
 }
 
 /*
- * Writes a tick; its ids are drawn here.  Ids that a reader has seen must not be
- * given to other messages after a crash: a tick that is notified is flushed with
- * its commit, whatever synchronous_commit says.  That of the background worker
- * that is not need not be, as a reader makes it durable (make_durable):
- * otherwise it would take a flush of its own every few milliseconds, for which
- * other commits wait.  A tick without messages draws an id as well, so that
- * last_id tells ticks apart.
+ * Inserts a tick and draws its ids.
+ *
+ * Ids that a reader has seen must not be given to other messages after a
+ * crash, so a tick that sends NOTIFY is flushed at commit, whatever
+ * synchronous_commit says.  A tick of the maintenance worker that sends none
+ * is not flushed, because a reader makes it durable (make_durable).  Otherwise
+ * the worker would flush every few milliseconds, and other commits would wait
+ * for that.
+ *
+ * A tick without messages also draws an id, so that last_id identifies a tick.
  */
 void
 tq_tick_insert(TqTick *tick, bool notified)
@@ -821,7 +859,7 @@ tq_tick_insert(TqTick *tick, bool notified)
 								 false);
 }
 
-/* From which id on NOTIFY is still to be sent; 0 for nothing. */
+/* Records from which id on NOTIFY is still to be sent; 0 if all was sent. */
 void
 tq_tick_set_unsent(const TqTick *tick, int64 unsent)
 {
@@ -830,26 +868,29 @@ tq_tick_set_unsent(const TqTick *tick, int64 unsent)
 	tq_plan_run(&set_unsent, values, NULL);
 }
 
-/* ---- the ring ---- */
+/* ---- segments ---- */
 
-/* The place that is written to, and since when. */
+/* Returns the segment that is written to; *since is when it became that. */
 int
 tq_ring_current(TimestampTz *since)
 {
 	int place;
 
 	if (tq_plan_run(&current_place, NULL, NULL) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("tq.ring is empty"),
-				 errdetail("It has a row for each place of the rings."),
-				 errhint("Has somebody deleted rows of tq.ring?")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("tq.ring is empty"),
+			 errdetail(
+				 "The table always holds one row for each segment of the message log."),
+			 errhint("Restore the rows that were deleted from tq.ring.")));
 	place = tq_plan_int16(0, 1, 0);
 	*since = tq_plan_time(0, 2);
 	tq_plan_free_result();
 	return place;
 }
 
+/* Makes this segment the one that is written to. */
 void
 tq_ring_turn(int place, TimestampTz now)
 {
@@ -868,7 +909,7 @@ has_blocks(Oid table)
 	return result;
 }
 
-/* Has nothing been written there since it was emptied? */
+/* Returns whether nothing was written to a segment since it was truncated. */
 bool
 tq_ring_is_empty(int place)
 {
@@ -876,7 +917,9 @@ tq_ring_is_empty(int place)
 		   !has_blocks(place_table("tick", place));
 }
 
-/* Have this place for ourselves; false when somebody uses it. */
+/*
+ * Locks a segment exclusively, without waiting; returns false if it is in use.
+ */
 bool
 tq_ring_try_lock(int place)
 {
@@ -886,7 +929,7 @@ tq_ring_try_lock(int place)
 									  AccessExclusiveLock);
 }
 
-/* Is there a message in this place that this snapshot does not see? */
+/* Returns whether a segment has a row that this snapshot does not see. */
 bool
 tq_ring_is_unpublished(int place, Datum upto)
 {
@@ -897,7 +940,7 @@ tq_ring_is_unpublished(int place, Datum upto)
 	return result;
 }
 
-/* Empty a place that is locked. */
+/* Truncates a segment that is locked. */
 void
 tq_ring_truncate(int place)
 {

@@ -2,17 +2,18 @@
  * store_pending.c
  *	  Rows of tq.pending and tq.delayed: runs that wait for a worker.
  *
- * Room 2.  A row of pending can be claimed; a row of delayed becomes one when
- * it is due.  A claim deletes the row, by the access methods, without waiting:
- * rows that another session has its hand on are passed over, so that claimants
- * never wait for each other, nor for a cancel.
+ * Room 2.  A row of pending is claimable; a row of delayed moves to pending
+ * when it is due.  A claim deletes the row through the access methods, without
+ * waiting.  It skips rows that another session has locked or changed, so
+ * claims never wait for each other, nor for a cancel.
  *
- * A claim walks the index pending_order, priority by priority, from where the
- * cursor says (cursor.c), and looks at each row as it is at that moment, not
- * as of a snapshot: a row that is there and free is taken by deleting it, and
- * the delete fails if that has changed.  Every row is noted for the cursor
- * before it is inserted or deleted here; one that is written otherwise (by a
- * restore) is noted by a trigger (store_cursor.c).
+ * A claim scans the index pending_order, priority by priority, from the
+ * position of the claim cursor (cursor.c).  It reads the current version of
+ * each row rather than the one of a snapshot: it takes a row that exists and
+ * is free by deleting it, and the delete fails if the row has changed
+ * meanwhile.  Every row is recorded for the claim cursor before it is inserted
+ * or deleted here; a trigger records rows that SQL writes, as in a restore
+ * (store_cursor.c).
  */
 #include "store.h"
 #include "cursor.h"
@@ -37,7 +38,10 @@ static TqStatement count_pending = TQ_STATEMENT(
 	" WHERE p.queue = $1 AND coalesce(t.due, t.deadline) > $2",
 	INT4OID, TIMESTAMPTZOID);
 
-/* A running run always has a lease that is not due later than its claim ends. */
+/*
+ * Relies on every running run having a claim timer that is due no later than
+ * its claim expires.
+ */
 static TqStatement count_claimed = TQ_STATEMENT(
 	"SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq.lease l, unnest(l.tasks) AS u (task)) AS x"
 	" JOIN tq.run r ON r.task = x.task JOIN tq.task t ON t.id = x.task"
@@ -50,7 +54,7 @@ static TqRelation pending = TQ_RELATION("pending");
 static TqRelation pending_order = TQ_RELATION("pending_order");
 static TqRelation pending_moved = TQ_RELATION("pending_moved");
 
-/* Columns of tq.pending, from 1, and those of its order; tq.delayed is alike. */
+/* Columns of tq.pending, numbered from 1; tq.delayed has the same ones. */
 enum
 {
 	PENDING_SEQ = 1,
@@ -64,12 +68,13 @@ enum
 	PENDING_HAS_DETAIL
 };
 
-/* tq.delayed has a time in the place of seq. */
+/* The first column is a time in tq.delayed. */
 #define DELAYED_VISIBLE_AT PENDING_SEQ
 
+/* The column of the index pending_order that has seq, numbered from 1. */
 #define ORDER_SEQ 3
 
-/* ---- rows that are made, moved and taken away ---- */
+/* ---- insert, move and delete ---- */
 
 static void
 note_made(TqTable *table, int32 queue, int priority, int64 seq)
@@ -86,7 +91,7 @@ note_taken(TqTable *table, TupleTableSlot *slot)
 						 tq_row_int64(slot, PENDING_SEQ));
 }
 
-/* All columns but the first. */
+/* Sets all columns but the first. */
 static void
 put_rest(TupleTableSlot *slot, const TqPending *row)
 {
@@ -111,9 +116,10 @@ put_pending(TqTable *table, const TqPending *row)
 }
 
 /*
- * Make runs claimable.  A seq of 0 means the back of the queue, in this order,
- * and the priority that the task has now: the caller may have read the task
- * before it locked the row that a change of priority would have to lock.
+ * Makes runs claimable.  A run with a seq of 0 goes to the back of its queue,
+ * in the order of rows[], and gets the priority that its task has now: the
+ * caller may have read the task before it locked the row, and a change of
+ * priority needs that lock.
  */
 void
 tq_pending_insert(const TqPending *rows, int n)
@@ -137,7 +143,7 @@ tq_pending_insert(const TqPending *rows, int n)
 	tq_table_close(table);
 }
 
-/* Make runs claimable later, in the priority that their tasks have now. */
+/* Makes runs claimable later, with the priority that their tasks have now. */
 void
 tq_delayed_insert(const TqPending *rows, int n)
 {
@@ -160,9 +166,10 @@ tq_delayed_insert(const TqPending *rows, int n)
 }
 
 /*
- * The row of a task: TQ_PENDING_OF() by way of the access methods.  Where the
- * task's priority can change meanwhile, the snapshot is one of MVCC's: a
- * change writes both rows in one transaction.
+ * Look-up of the row of a task, like TQ_PENDING_OF(), through the access
+ * methods.  If the priority of the task can change concurrently, the snapshot
+ * must be an MVCC snapshot, because a change writes the rows of task and
+ * pending in one transaction.
  */
 typedef struct ByTask
 {
@@ -190,7 +197,7 @@ end_by_task(ByTask *by)
 	tq_table_close(by->table);
 }
 
-/* NULL when the task has no row there. */
+/* Returns the row of a task in pending, or NULL. */
 static TupleTableSlot *
 find_by_task(ByTask *by, int64 task)
 {
@@ -210,7 +217,7 @@ find_by_task(ByTask *by, int64 task)
 	return tq_scan_next(by->moved) ? by->moved->slot : NULL;
 }
 
-/* A row of pending, or of delayed, as the run that it stands for. */
+/* Reads a row of pending or delayed as the run that it stands for. */
 void
 tq_pending_read(TupleTableSlot *slot, TqRun *run)
 {
@@ -227,7 +234,7 @@ tq_pending_read(TupleTableSlot *slot, TqRun *run)
 				   .retry_delay = TQ_OFF};
 }
 
-/* The row of a task in delayed. */
+/* Reads the row of a task in delayed; returns false if there is none. */
 static bool
 find_delayed(int64 task, Snapshot snapshot, TqRun *run)
 {
@@ -244,7 +251,10 @@ find_delayed(int64 task, Snapshot snapshot, TqRun *run)
 	return found;
 }
 
-/* The run of a task that waits, now or until later; false when there is none. */
+/*
+ * Reads the pending run of a task, delayed or not; returns false if there is
+ * none.
+ */
 bool
 tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
 {
@@ -260,8 +270,8 @@ tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
 }
 
 /*
- * Of which of these tasks does the first run wait, now or until later?  As a
- * peek at each of them would tell.
+ * Sets are_first[] for the tasks whose first run is pending, delayed or not.
+ * The result is the same as that of tq_run_peek() for each of them.
  */
 void
 tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
@@ -289,6 +299,10 @@ tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
 	UnregisterSnapshot(snapshot);
 }
 
+/*
+ * Locks a row of pending; returns false if it is gone or, under TQ_LOCK_SKIP,
+ * if another session has locked or changed it.
+ */
 static bool
 lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 {
@@ -321,7 +335,10 @@ lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 	tq_table_refuse(by->table, result);
 }
 
-/* Lock the row of a task; false when it is gone, or another's under SKIP. */
+/*
+ * Locks the row of a task in pending; returns false if it is gone or, under
+ * TQ_LOCK_SKIP, if another session has locked or changed it.
+ */
 bool
 tq_pending_lock(int64 task, TqLock mode)
 {
@@ -338,7 +355,7 @@ tq_pending_lock(int64 task, TqLock mode)
 	return locked;
 }
 
-/* Take pending rows away that the caller has locked. */
+/* Deletes rows of pending that the caller has locked. */
 void
 tq_pending_delete(const int64 *tasks, int n)
 {
@@ -364,6 +381,7 @@ tq_pending_delete(const int64 *tasks, int n)
 	end_by_task(&by);
 }
 
+/* Deletes the rows of these tasks from delayed. */
 void
 tq_delayed_delete(const int64 *tasks, int n)
 {
@@ -373,7 +391,9 @@ tq_delayed_delete(const int64 *tasks, int n)
 		tq_plan_run(&delete_delayed, values, NULL);
 }
 
-/* A row moves in the order of its queue, and is noted where it was and is. */
+/*
+ * Gives a row a new priority, and records both its positions for the cursor.
+ */
 static void
 move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 {
@@ -393,8 +413,9 @@ move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 }
 
 /*
- * A new priority, and the same place in it, for those of these tasks that
- * wait; all are locked, and have their old priority still.
+ * Gives those of these tasks that are pending or delayed a new priority; their
+ * order by seq remains.  The caller has locked all the rows, and the rows of
+ * task still have the old priority.
  */
 void
 tq_pending_set_priority(const int64 *tasks, int n, int priority)
@@ -418,40 +439,39 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 
 /* ---- claims ---- */
 
-/* So many entries of the index are looked at before the cursor is moved. */
+/* The maximum number of index entries that one pass reads. */
 #define PASS_ENTRIES 1000
 
-/* A claim, or a look whether there is something to claim, on its way. */
+/* The state of a claim, or of a check whether a run is claimable. */
 typedef struct Walk
 {
 	int32 queue;
 	TimestampTz now;
 	int max;
-	bool taking; /* false: only look */
+	bool taking; /* false: only check */
 	TqTable *table;
 	TqScan *order;
 	SnapshotData dirty;
 	TqScan *tasks;
-	TqClaimed *started; /* max of them */
+	TqClaimed *started; /* room for max */
 	int found;
-	/* in the present priority */
+	/* the rest is about the current priority */
 	int priority;
 	TqCursor cursor;
-	int64 from; /* the next pass begins there */
-	int64
-		passed; /* nothing below is claimable, now or by a rollback unnoticed */
-	bool may_raise; /* so far */
+	int64 from;     /* where the next pass begins */
+	int64 passed;   /* no lower entry is claimable, or becomes so unrecorded */
+	bool may_raise; /* the cursor may be raised, so far */
 } Walk;
 
-/* What an entry of the index turned out to be. */
+/* What a claim found at an index entry. */
 typedef enum Sight
 {
-	SIGHT_PASSABLE, /* dead, or its end will be noted: the cursor may pass */
-	SIGHT_OTHERS,   /* not for us, but for others or later */
-	SIGHT_TAKEN     /* ours now, or seen to be claimable */
+	SIGHT_PASSABLE, /* dead, or its end will be recorded: cursor may pass */
+	SIGHT_OTHERS, /* not claimable for this claim, but perhaps for a later one */
+	SIGHT_TAKEN   /* taken by this claim, or found to be claimable */
 } Sight;
 
-/* What the row says; the detail, if there is one, has been read then. */
+/* Reads a row of pending, but not its detail. */
 static void
 read_claimed(TupleTableSlot *slot, TqClaimed *started)
 {
@@ -467,8 +487,8 @@ read_claimed(TupleTableSlot *slot, TqClaimed *started)
 }
 
 /*
- * Has the run of a task with a policy been pending too long?  It waits for
- * upkeep then.  Also reads when a deferred run was started.
+ * Returns whether a run has been pending longer than its policy allows, so
+ * that it is left to maintenance.  Also reads when a deferred run was started.
  */
 static bool
 is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
@@ -484,9 +504,10 @@ is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
 }
 
 /*
- * The row is there and free: take it, unless its task is past its deadline, or
- * has been pending for too long.  The payload, which may be large, is read only
- * when the row is ours.
+ * Takes a row that exists, unless its task is past its deadline, the run has
+ * been pending too long, or another session has locked or changed the row.
+ * The payload is read only when the row has been taken, because it may be
+ * large.
  */
 static Sight
 take_row(Walk *walk, TupleTableSlot *slot)
@@ -523,9 +544,10 @@ take_row(Walk *walk, TupleTableSlot *slot)
 }
 
 /*
- * Look at the row of an entry.  One that another transaction has inserted or
- * deleted, and that has not ended, may be passed: its end is noted.  But one
- * that was prepared ends elsewhere (cursor.c).
+ * Checks the row of an index entry.  The cursor may pass a row that a
+ * transaction in progress has inserted or deleted, because the end of that
+ * transaction will be recorded.  It may not where transactions can be
+ * prepared, because a prepared transaction ends in another session (cursor.c).
  */
 static Sight
 look_at(Walk *walk)
@@ -542,6 +564,7 @@ look_at(Walk *walk)
 	return take_row(walk, slot);
 }
 
+/* Returns seq of the current index entry. */
 static int64
 entry_seq(const TqScan *order)
 {
@@ -553,7 +576,10 @@ entry_seq(const TqScan *order)
 									   &isnull));
 }
 
-/* Look at some entries from walk->from on; false when the last one was seen. */
+/*
+ * Checks up to PASS_ENTRIES entries from walk->from on; returns false after
+ * the last entry.
+ */
 static bool
 look_at_some(Walk *walk)
 {
@@ -581,8 +607,9 @@ look_at_some(Walk *walk)
 }
 
 /*
- * The next pass of this priority.  What was passed over until now is relied
- * on, unless somebody has lowered the cursor below it (cursor.c).
+ * Reads the cursor again for the next pass of this priority.  What was passed
+ * so far remains valid, unless another session has lowered the cursor below it
+ * meanwhile (cursor.c).
  */
 static void
 read_on(Walk *walk)
@@ -596,7 +623,7 @@ read_on(Walk *walk)
 	walk->passed = low[walk->priority];
 }
 
-/* The entries of one priority, in passes; each may move the cursor. */
+/* Scans the entries of one priority in passes; each may raise the cursor. */
 static void
 walk_priority(Walk *walk)
 {
@@ -615,6 +642,7 @@ walk_priority(Walk *walk)
 	}
 }
 
+/* Scans a queue, highest priority first, until enough was found. */
 static void
 walk_queue(Walk *walk)
 {
@@ -637,8 +665,8 @@ walk_queue(Walk *walk)
 }
 
 /*
- * Claim up to max runs of a queue in their order, leaving out what is past
- * its deadline or held by another session.
+ * Claims up to max runs of a queue in their order, skipping those that are
+ * past their deadline or locked by another session.
  */
 TqClaimed *
 tq_pending_claim(int32 queue, int max, TimestampTz now, int *found)
@@ -654,7 +682,7 @@ tq_pending_claim(int32 queue, int max, TimestampTz now, int *found)
 	return walk.started;
 }
 
-/* Is there a run that could be claimed now? */
+/* Returns whether a run of a queue could be claimed now. */
 bool
 tq_pending_is_claimable(int32 queue, TimestampTz now)
 {
@@ -676,14 +704,20 @@ count(TqStatement *statement, int32 queue, TimestampTz now)
 	return tq_plan_int64(0, 1, 0);
 }
 
-/* Pending tasks of a queue that are not past their deadline (8.1). */
+/*
+ * Returns the number of pending tasks of a queue that are not past their
+ * deadline (doc/spec/taskcluster.md 8.1).
+ */
 int64
 tq_pending_count(int32 queue, TimestampTz now)
 {
 	return count(&count_pending, queue, now);
 }
 
-/* Running tasks of a queue whose claim has not expired (8.1). */
+/*
+ * Returns the number of running tasks of a queue whose claim has not expired
+ * (doc/spec/taskcluster.md 8.1).
+ */
 int64
 tq_claimed_count(int32 queue, TimestampTz now)
 {
