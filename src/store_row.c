@@ -1,29 +1,31 @@
 /*
  * store_row.c
- *	  Rows by way of the access methods: what the hot stores have in common.
+ *	  Reads and writes rows through the table and index access methods.
  *
- * Room 2.  A statement costs more than the row that it writes; the tables that
- * every turn of a task touches are written and read here without one.  What
- * the executor would do is done by hand:
+ * Room 2.  A statement costs more than the row that it writes, so the tables
+ * that every transition of a task touches are read and written here without
+ * the executor.  What the executor would do is done as follows:
  *
- *	- Locks: RowExclusiveLock on the table and on each index that is used, kept
- *	  until the transaction ends, but for those of indexes, as the executor has
- *	  it.
- *	- Indexes: entries are made by ExecInsertIndexTuples(), so that predicates,
+ *	- Locks: RowExclusiveLock on the table and on each index that is used.  They
+ *	  are kept until the transaction ends, except for those that ExecOpenIndices()
+ *	  takes, which the executor also releases early.  A call that only reads takes
+ *	  AccessShareLock.
+ *	- Indexes: ExecInsertIndexTuples() makes the entries, so that predicates,
  *	  unique keys and indexes that an administrator added are respected.
- *	- Commands: after each write the command counter goes up, so that what
- *	  follows sees it, a statement as well as a scan.
- *	- Privileges: none are checked; the tables are closed to all but the
- *	  functions of tq, whose callers were checked.
- *	- Constraints: checked, should an administrator have added some.
- *	- Triggers: none are fired.  Ours, note_*, are for foreign writers (tq.sql);
- *	  a table that has others for what we are about to do is refused.
- *	- Concurrent updates: the result of a delete or update is the caller's,
- *	  who has to handle each; under REPEATABLE READ and above the server would
- *	  raise a serialization failure, and so does tq_table_changed_under_us().
- *	- SERIALIZABLE: inserts, updates and deletes are checked for conflicts by
- *	  the heap; scans with a snapshot that is none of MVCC's take no predicate
- *	  locks, for what they find is locked before it is relied on.
+ *	- Commands: the command counter is incremented after each write, so that
+ *	  later statements and scans see it.
+ *	- Privileges: not checked.  Only the functions of tq can access the tables,
+ *	  and the privileges of their callers were checked.
+ *	- Constraints: checked, in case an administrator added some.
+ *	- Triggers: not fired.  Those of tq, note_*, are for rows that SQL writes
+ *	  (tq.sql).  A table that has other triggers for the operation is refused.
+ *	- Concurrent updates: the result of a delete or update is returned to the
+ *	  caller, which has to handle each.  Under REPEATABLE READ and above the
+ *	  executor raises a serialization failure; tq_table_changed_under_us() does
+ *	  the same.
+ *	- SERIALIZABLE: the heap checks inserts, updates and deletes for conflicts.
+ *	  Scans with a non-MVCC snapshot take no predicate locks, because the rows
+ *	  that they find are locked before a decision relies on them.
  */
 #include "row.h"
 
@@ -48,9 +50,13 @@
 
 /* ---- names ---- */
 
-/* Those that have an oid; the order is of no matter. */
+/* Those that have an oid, in no particular order. */
 static TqRelation *known = NULL;
 
+/*
+ * Relcache callback: forgets all oids if one of these relations may have
+ * changed.
+ */
 static void
 forget(Datum arg, Oid relid)
 {
@@ -65,7 +71,7 @@ forget(Datum arg, Oid relid)
 	known = NULL;
 }
 
-/* The oid of one of our tables or indexes, which is there. */
+/* Returns the oid of a table or index of tq. */
 Oid
 tq_relation_oid(TqRelation *relation)
 {
@@ -93,13 +99,17 @@ tq_relation_oid(TqRelation *relation)
 
 /* ---- tables ---- */
 
-/* A call that only reads, perhaps on a standby, takes the readers' lock. */
+/*
+ * Returns the lock mode for tables and indexes: that of readers for a call
+ * that only reads, perhaps on a standby.
+ */
 static LOCKMODE
 lock_mode(void)
 {
 	return tq_plan_is_reading() ? AccessShareLock : RowExclusiveLock;
 }
 
+/* Opens a table for reading and writing rows. */
 TqTable *
 tq_table_open(TqRelation *which)
 {
@@ -109,7 +119,10 @@ tq_table_open(TqRelation *which)
 	return table;
 }
 
-/* Insert what was not yet, and close; the lock stays. */
+/*
+ * Inserts the rows that are not inserted yet, and closes the table; keeps the
+ * lock.
+ */
 void
 tq_table_close(TqTable *table)
 {
@@ -143,9 +156,9 @@ add_room(TqTable *table)
 }
 
 /*
- * A new row, for the caller to fill in every column of ours.  It is inserted by
- * tq_table_flush(), at the latest when the table is closed; until then the
- * caller keeps what its columns point to.
+ * Returns a new row, whose columns the caller fills in.  It is inserted by
+ * tq_table_flush(), which tq_table_close() also calls.  The caller keeps the
+ * memory that its columns point to until then.
  */
 TupleTableSlot *
 tq_table_new_row(TqTable *table)
@@ -162,7 +175,9 @@ tq_table_new_row(TqTable *table)
 	return slot;
 }
 
-/* A trigger that somebody else has made would not be fired. */
+/*
+ * Refuses a table that has a trigger of a user, because it would not be fired.
+ */
 static void
 refuse_triggers(Relation rel, int16 event)
 {
@@ -195,7 +210,10 @@ check_constraints(TqTable *table, TupleTableSlot *slot)
 		ExecConstraints(table->result, slot, table->estate);
 }
 
-/* The rows themselves; those that are written together cost one record a page. */
+/*
+ * Inserts the rows into the table, without index entries.  Rows that are
+ * inserted together need only one WAL record per page.
+ */
 static void
 insert_tuples(TqTable *table)
 {
@@ -219,7 +237,10 @@ insert_tuples(TqTable *table)
 						   NULL);
 }
 
-/* Entries for a row; with an arbiter, false where it has the key already. */
+/*
+ * Inserts the index entries of a row.  With an arbiter index, returns false if
+ * that has the key already.
+ */
 static bool
 insert_entries(TqTable *table, TupleTableSlot *slot, List *arbiters)
 {
@@ -234,7 +255,7 @@ insert_entries(TqTable *table, TupleTableSlot *slot, List *arbiters)
 	return !conflict;
 }
 
-/* Insert the new rows, and let them be seen. */
+/* Inserts the new rows, and makes them visible to later commands. */
 void
 tq_table_flush(TqTable *table)
 {
@@ -249,9 +270,10 @@ tq_table_flush(TqTable *table)
 }
 
 /*
- * Is no row there with the key of this one?  Whoever is just inserting one is
- * waited for.  What was committed while we waited cannot be told under an
- * isolation level with one snapshot.
+ * Returns whether there is no row with the key of this one; waits for a
+ * transaction that is inserting one to end.  Under an isolation level with a
+ * single snapshot, raises a serialization failure if the row with the key was
+ * committed after `before`, that is, while this call waited.
  */
 static bool
 key_is_free(TqTable *table, TupleTableSlot *slot, List *arbiters,
@@ -277,8 +299,10 @@ key_is_free(TqTable *table, TupleTableSlot *slot, List *arbiters,
 }
 
 /*
- * Another session had the same thought between our look and our entry.  Take
- * the row back; then, when whoever has the key has ended, try again.
+ * Handles a key that another session has inserted between key_is_free() and
+ * the insertion of the index entry: deletes the row, waits until the
+ * transaction with the key has ended, and tries again.  Returns false if the
+ * key is taken.
  */
 static bool
 insert_again(TqTable *table, TupleTableSlot *slot, List *arbiters,
@@ -300,7 +324,10 @@ insert_again(TqTable *table, TupleTableSlot *slot, List *arbiters,
 	return true;
 }
 
-/* Those of the new rows whose key is free come first; place[] says who they were. */
+/*
+ * Moves the new rows whose key is free to the front, stores their original
+ * positions in place[], and returns their number.
+ */
 static int
 put_free_first(TqTable *table, List *arbiters, Snapshot before, int *place)
 {
@@ -320,14 +347,15 @@ put_free_first(TqTable *table, List *arbiters, Snapshot before, int *place)
 }
 
 /*
- * Insert the new rows but those whose key a unique index has already, of a
- * transaction that has committed; one that is still running is waited for.
- * is_new[] tells which were inserted.
+ * Inserts the new rows except those whose key a committed row has already;
+ * waits for transactions that are inserting such a key.  Sets is_new[] for
+ * those that were inserted.
  *
  * Why two sessions cannot both insert a key: the index looks for the key and
- * makes the entry under one lock of its page, so the second finds the first.
- * That is looked for before the row is there at all: nobody should come to
- * wait for a row that we are going to take back.
+ * inserts the entry under one lock on its page, so the second session finds
+ * the entry of the first.  The key is also looked up before the row is
+ * inserted at all, so that other sessions rarely wait for a row that will be
+ * deleted again.
  */
 void
 tq_table_flush_new(TqTable *table, TqRelation *arbiter, bool *is_new)
@@ -353,7 +381,7 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, bool *is_new)
 	CommandCounterIncrement();
 }
 
-/* Let a row have the values of another, which is kept as long. */
+/* Gives a row the values of another, which must live as long. */
 void
 tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot)
 {
@@ -368,7 +396,10 @@ tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot)
 	ExecStoreVirtualTuple(copy);
 }
 
-/* A row with the values of this one, for the caller to change and to drop. */
+/*
+ * Returns a row with the values of another, which the caller changes and
+ * drops.
+ */
 TupleTableSlot *
 tq_table_copy_row(TqTable *table, TupleTableSlot *slot)
 {
@@ -378,7 +409,7 @@ tq_table_copy_row(TqTable *table, TupleTableSlot *slot)
 	return copy;
 }
 
-/* A result that the rules of locking exclude. */
+/* Raises an error for a result that the locking rules exclude. */
 void
 tq_table_refuse(const TqTable *table, TM_Result result)
 {
@@ -389,8 +420,9 @@ tq_table_refuse(const TqTable *table, TM_Result result)
 }
 
 /*
- * What somebody else did to a row that we wanted: under an isolation level
- * that has one snapshot for the transaction it is a serialization failure.
+ * Handles a row that was updated or deleted concurrently: raises a
+ * serialization failure under an isolation level with a single snapshot;
+ * otherwise returns, and the caller reads again.
  */
 void
 tq_table_changed_under_us(const TqTable *table, TM_Result result)
@@ -418,7 +450,10 @@ tq_table_changed_under_us(const TqTable *table, TM_Result result)
 	}
 }
 
-/* Delete a row; without wait, TM_BeingModified if there is a lock on it. */
+/*
+ * Deletes a row.  Without `wait`, returns TM_BeingModified if the row is
+ * locked.
+ */
 TM_Result
 tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 {
@@ -441,7 +476,7 @@ tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 	return result;
 }
 
-/* Lock the row in the slot, this version of it. */
+/* Locks the version of a row that is in the slot. */
 TM_Result
 tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
 			  LockWaitPolicy policy)
@@ -461,9 +496,12 @@ tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
 }
 
 /*
- * Delete the row in the slot, if nobody else has a hand on it: TM_BeingModified
- * then.  A lock that only this transaction has, of an earlier statement, is in
- * nobody's way; to know that, it is taken again, to its full strength.
+ * Deletes the row in the slot unless another session has locked or changed it.
+ *
+ * The row may be locked only by this transaction, from an earlier statement.
+ * table_tuple_delete() reports such a lock, too.  So the row is locked again,
+ * exclusively and without waiting, which succeeds if no other session holds a
+ * lock on it.
  */
 TM_Result
 tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot)
@@ -477,7 +515,7 @@ tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot)
 						   : result;
 }
 
-/* Put a new version in the place of a row, which is waited for. */
+/* Replaces a row by a new version; waits for a concurrent writer. */
 TM_Result
 tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 {
@@ -519,7 +557,10 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 
 /* ---- scans ---- */
 
-/* How the columns of an index compare, kept until the index changes. */
+/*
+ * Looks up the equality functions of an index, which are kept until the index
+ * changes.
+ */
 static void
 look_up_equality(TqRelation *which, Relation index)
 {
@@ -539,7 +580,7 @@ look_up_equality(TqRelation *which, Relation index)
 	}
 }
 
-/* Begin a scan for the first nkeys columns of the index. */
+/* Begins a scan for equal values of the first nkeys columns of an index. */
 TqScan *
 tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
 {
@@ -564,7 +605,10 @@ tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
 	return scan;
 }
 
-/* Let the last column be a bigint, and its value the least that is looked for. */
+/*
+ * Makes the scan look for all values of its last column, a bigint, that are
+ * greater than or equal to the one that tq_scan_seek() gets for it.
+ */
 void
 tq_scan_from(TqScan *scan)
 {
@@ -575,7 +619,10 @@ tq_scan_from(TqScan *scan)
 				(Datum) 0);
 }
 
-/* Look for these values; those beyond the number of keys are of no matter. */
+/*
+ * Restarts a scan with these values; those beyond the number of keys are
+ * ignored.
+ */
 void
 tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c)
 {
@@ -586,12 +633,14 @@ tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c)
 	index_rescan(scan->desc, scan->keys, scan->nkeys, NULL, 0);
 }
 
+/* Moves to the next row; returns false if there is none. */
 bool
 tq_scan_next(TqScan *scan)
 {
 	return index_getnext_slot(scan->desc, ForwardScanDirection, scan->slot);
 }
 
+/* Ends a scan; keeps the lock on the index. */
 void
 tq_scan_end(TqScan *scan)
 {
@@ -600,7 +649,7 @@ tq_scan_end(TqScan *scan)
 	index_close(scan->index, NoLock);
 }
 
-/* ---- columns ---- */
+/* ---- columns of the current row; 0 or false for NULL ---- */
 
 Datum
 tq_row_field(TupleTableSlot *slot, int column, bool *isnull)
@@ -644,7 +693,9 @@ tq_row_bool(TupleTableSlot *slot, int column)
 	return !isnull && DatumGetBool(value);
 }
 
-/* Does somebody hold a lock on the row that was found? */
+/*
+ * Returns whether a transaction in progress holds a lock on the current row.
+ */
 bool
 tq_row_is_locked(TupleTableSlot *slot)
 {

@@ -1,20 +1,22 @@
 /*
  * store_run.c
- *	  Rows of tq.run, and where a task stands.
+ *	  Rows of tq.run, and the location of a task.
  *
- * Room 2.  A task's present state is the table in which it has a row:
- * unscheduled, pending, delayed, or else its last row in run.  Every
- * transition first locks that row, so two transitions of one task exclude
- * each other.  tq_run_lock() is the one way to do so for a single task:
+ * Room 2.  The location of a task is the table that holds its current row:
+ * unscheduled, pending, delayed, or else run, whose last row of the task is
+ * current.  Every transition first locks the current row, so two transitions
+ * of one task exclude each other.  tq_run_lock() is the only way to do that
+ * for a single task:
  *
- *	  peek at the place; lock the row found there; peek again.
+ *	look up the current row; lock it; look it up again.
  *
- * A row of the first three tables that could be locked is still there, for
- * leaving the place means deleting it.  A row of run stays when a later run
- * is added, which is why the place is looked at again, with a snapshot taken
- * after the lock was had: whoever adds a run holds the lock of the one before.
+ * A row of the first three tables that could be locked is still current,
+ * because a task leaves these tables by deleting the row.  A row of run
+ * remains when a later run is added.  So the location is looked up again, with
+ * a snapshot that is taken after the lock: a session that adds a run holds the
+ * lock on the run before it.
  *
- * Order of locks inside one call: first rows of pending, delayed and run, by
+ * Order of locks within a call: first rows of pending, delayed and run, by
  * task id; then rows of unscheduled, by task id (depend.c).
  */
 #include "store.h"
@@ -32,13 +34,16 @@
 	"r.task, r.run_id, r.state, r.reason_created, r.reason_resolved, r.retries_left," \
 	" r.worker, r.by_claim_task, r.scheduled, r.started, r.taken_until, r.resolved, r.has_detail"
 
-/* A row of pending or delayed in the shape of the above. */
+/* A row of pending or delayed with the columns of RUN_COLUMNS. */
 #define PENDING_AS_RUN                                                                          \
 	"p.task, p.run_id, 1::int2, p.reason_created, 0::int2, p.retries_left,"                     \
 	" NULL::int4, false, p.scheduled, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz," \
 	" p.has_detail"
 
-/* The place is the first column; Append returns the branches in this order. */
+/*
+ * The first column is the location.  The first row counts, because run keeps
+ * the earlier runs of a task: Append returns the branches in this order.
+ */
 static TqStatement peek = TQ_STATEMENT(
 	"SELECT 1, u.task, (-1)::int2, 0::int2, 0::int2, 0::int2, 0::int2, NULL::int4, false,"
 	" NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, false"
@@ -52,7 +57,10 @@ static TqStatement peek = TQ_STATEMENT(
 			  " ORDER BY r.task DESC, r.run_id DESC LIMIT 1)",
 	INT8OID);
 
-/* [place][mode]; parameters are the task and, for run, its run_id. */
+/*
+ * Indexed by location and mode; parameters are the task and, for run, its
+ * run_id.
+ */
 #define LOCK_ROW(table) "SELECT 1 FROM tq." table " WHERE task = $1 FOR "
 #define LOCK_RUN "SELECT 1 FROM tq.run WHERE task = $1 AND run_id = $2 FOR "
 
@@ -109,7 +117,7 @@ enum
 	RUN_HAS_DETAIL
 };
 
-/* Read the columns of RUN_COLUMNS that begin at `first`. */
+/* Reads the columns of RUN_COLUMNS, which begin at the column `first`. */
 static void
 read_run(uint64 row, int first, TqRun *run)
 {
@@ -132,7 +140,10 @@ read_run(uint64 row, int first, TqRun *run)
 	run->retry_delay = TQ_OFF;
 }
 
-/* Where a task stands, without a lock; false when it is nowhere. */
+/*
+ * Reads the current row of a task, without a lock; returns false if it has
+ * none.
+ */
 bool
 tq_run_peek(int64 task, TqRun *run)
 {
@@ -148,7 +159,10 @@ tq_run_peek(int64 task, TqRun *run)
 	return found;
 }
 
-/* Lock the row that was seen; false when it is gone, or another's under SKIP. */
+/*
+ * Locks the row that was found; returns false if it is gone or, under
+ * TQ_LOCK_SKIP, if another session has locked it.
+ */
 static bool
 lock_place(const TqRun *run, TqLock mode)
 {
@@ -163,8 +177,9 @@ lock_place(const TqRun *run, TqLock mode)
 }
 
 /*
- * Lock a task where it stands; false when there is no such task or, under
- * TQ_LOCK_SKIP, when another holds it.
+ * Locks and reads the current row of a task.  Returns false if there is no
+ * such task or, under TQ_LOCK_SKIP, if another session has locked or changed
+ * it.
  */
 bool
 tq_run_lock(int64 task, TqLock mode, TqRun *run)
@@ -184,7 +199,10 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 	}
 }
 
-/* The details of a history; a run that was deferred had a worker, too. */
+/*
+ * Adds the details to a history, and the worker's names to a deferred run,
+ * whose worker is in its detail.
+ */
 static void
 add_details(TqRun *runs, int n, bool with_errors)
 {
@@ -201,6 +219,10 @@ add_details(TqRun *runs, int n, bool with_errors)
 	}
 }
 
+/*
+ * Runs a statement that returns runs; `workers` says that it returns their
+ * names as well, and that details are wanted.
+ */
 static TqRun *
 read_runs(TqStatement *statement, const Datum *values, bool workers,
 		  bool errors, int *found)
@@ -225,8 +247,8 @@ read_runs(TqStatement *statement, const Datum *values, bool workers,
 }
 
 /*
- * Lock those rows of run that exist, in order of task id.  One that is
- * running is its task's last, and stays so while we hold it.
+ * Locks and returns those rows of run that exist, in order of task id.  A run
+ * that is running is the last of its task, and remains so while it is locked.
  */
 TqRun *
 tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found)
@@ -237,8 +259,8 @@ tq_runs_lock(const int64 *tasks, const int32 *run_ids, int n, int *found)
 }
 
 /*
- * Every run of these tasks, by task id and run id, with the workers' names, and
- * the errors if they are wanted.
+ * Returns every run of these tasks, by task id and run id, with the names of
+ * the workers and, if requested, the errors.
  */
 TqRun *
 tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
@@ -248,7 +270,7 @@ tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 	return read_runs(&history, values, true, with_errors, found);
 }
 
-/* ---- by way of the access methods ---- */
+/* ---- through the access methods ---- */
 
 static void
 put_run(TupleTableSlot *slot, const TqRun *run)
@@ -269,6 +291,7 @@ put_run(TupleTableSlot *slot, const TqRun *run)
 	tq_put(slot, RUN_HAS_DETAIL, BoolGetDatum(run->has_detail));
 }
 
+/* Reads a row of run. */
 void
 tq_run_read(TupleTableSlot *slot, TqRun *run)
 {
@@ -291,7 +314,10 @@ tq_run_read(TupleTableSlot *slot, TqRun *run)
 				   .retry_delay = TQ_OFF};
 }
 
-/* Every run of one task, by run id, with the workers' names and the errors. */
+/*
+ * Returns every run of a task, by run id, with the names of the workers and
+ * the errors.
+ */
 TqRun *
 tq_runs_of_task(const TqTask *task, int *found)
 {
@@ -310,7 +336,7 @@ tq_runs_of_task(const TqTask *task, int *found)
 		tq_run_read(scan->slot, run);
 		if (run->worker != 0)
 			tq_worker_name(run->worker, &run->worker_group, &run->worker_id);
-		if (*found == room) /* one more may be pending */
+		if (*found == room) /* room for one more, which may be pending */
 			runs = repalloc(runs, sizeof(TqRun) * (room *= 2));
 	}
 	*found += tq_pending_run(task, snapshot, &runs[*found]);
@@ -321,7 +347,7 @@ tq_runs_of_task(const TqTask *task, int *found)
 	return runs;
 }
 
-/* Insert runs that were not in the table before. */
+/* Inserts runs that have no row in run yet. */
 void
 tq_runs_insert(const TqRun *runs, int n)
 {
@@ -336,12 +362,13 @@ tq_runs_insert(const TqRun *runs, int n)
 }
 
 /*
- * What this session has claimed, by slug: who claims a run resolves it, most
- * often, and is spared to look for it.  Every entry is a hint: the row at that
- * place is taken only if it is visible and of that run.  A task may have been
- * deleted since, and another task may have its slug then; resolve.c handles
- * both.  A transaction that aborts may have created the task as well: what it
- * added is forgotten with it, and so is all else, for such an end is rare.
+ * The runs that this session has claimed, by task_id, with the TIDs of their
+ * rows.  The session that claims a run usually resolves it, and is spared the
+ * look-ups in the indexes.  An entry is only a hint.  The row at the TID is
+ * used only if it is visible and belongs to the run.  The task may have been
+ * deleted, and another task may have its task_id; resolve.c handles both.  A
+ * transaction that aborts may also have created the task, so its entries must
+ * be removed: all entries are, because such an end is rare.
  */
 typedef struct Claim
 {
@@ -354,10 +381,13 @@ typedef struct Claim
 #define CLAIMS_KEPT 2048 /* a power of two */
 
 static Claim claims[CLAIMS_KEPT];
-static Oid claims_of = InvalidOid; /* the table */
-static bool added_claims = false;  /* by the present transaction */
+static Oid claims_of = InvalidOid; /* oid of the table that they are about */
+static bool added_claims = false;  /* by the current transaction */
 
-/* The ids are random: any of their bits will do. */
+/*
+ * Returns the entry for a task_id.  The ids are random, so any of their bits
+ * serve as a hash.
+ */
 static Claim *
 claim_of(const TqSlug *task_id)
 {
@@ -375,7 +405,10 @@ forget_added_claims(void)
 	added_claims = false;
 }
 
-/* A prepared transaction may still be rolled back, by any session. */
+/*
+ * Transaction callback.  PREPARE counts as an abort, because any session may
+ * still roll the transaction back.
+ */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -434,7 +467,9 @@ keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
 										   .place = slot->tts_tid};
 }
 
-/* The number of a task of which this session has claimed a run, or 0. */
+/*
+ * Returns the number of a task of which this session has claimed a run, or 0.
+ */
 int64
 tq_runs_recall(const TqSlug *task_id)
 {
@@ -446,6 +481,7 @@ tq_runs_recall(const TqSlug *task_id)
 			   : 0;
 }
 
+/* Prepares the entries for claims of the current transaction. */
 static void
 begin_keeping(Oid table)
 {
@@ -473,7 +509,7 @@ put_started(TqTable *table, const TqClaimed *claimed, int32 worker)
 	put_run(tq_table_new_row(table), &run);
 }
 
-/* Insert what a worker has claimed, as running. */
+/* Inserts the runs that a worker has claimed, as running. */
 void
 tq_runs_start(const TqClaimed *claimed, int n, int32 worker)
 {
@@ -494,19 +530,19 @@ tq_runs_start(const TqClaimed *claimed, int n, int32 worker)
 }
 
 /*
- * A run is read, its end is decided, and its row is written in one step: the
- * write waits for whoever else is at the row, and fails if it was changed,
- * so no lock is taken before.  The caller then reads again.
+ * Reads a run, whose end the caller decides, and writes its row, without a
+ * lock in between: the write waits for a concurrent writer and fails if that
+ * has changed the row.  The caller then reads again.
  */
 struct TqRunWriter
 {
 	TqTable *table;
 	Snapshot snapshot;
 	TqScan *by_key;          /* NULL: not needed yet */
-	TupleTableSlot *at;      /* a row that was found by its place */
+	TupleTableSlot *at;      /* a row that was found by its TID */
 	TupleTableSlot *found;   /* the row that was read last: at, or by_key's */
 	TupleTableSlot *version; /* its new version */
-	BlockNumber blocks; /* of the table, which our lock keeps from shrinking */
+	BlockNumber blocks;      /* of the table; the lock prevents truncation */
 };
 
 static void
@@ -524,6 +560,7 @@ end_reading(TqRunWriter *writer)
 	UnregisterSnapshot(writer->snapshot);
 }
 
+/* Begins to read and write rows of run. */
 TqRunWriter *
 tq_run_writer_begin(void)
 {
@@ -537,6 +574,7 @@ tq_run_writer_begin(void)
 	return writer;
 }
 
+/* Ends reading and writing rows of run. */
 void
 tq_run_writer_end(TqRunWriter *writer)
 {
@@ -546,7 +584,9 @@ tq_run_writer_end(TqRunWriter *writer)
 	tq_table_close(writer->table);
 }
 
-/* Read from here on what has been committed meanwhile. */
+/*
+ * Takes a new snapshot, so that later reads see what was committed meanwhile.
+ */
 void
 tq_run_writer_renew(TqRunWriter *writer)
 {
@@ -554,7 +594,10 @@ tq_run_writer_renew(TqRunWriter *writer)
 	begin_reading(writer);
 }
 
-/* The row in the place where this session put it, if it is still that. */
+/*
+ * Finds the row at the TID where this session inserted it; returns false if
+ * that is not the row of this run.
+ */
 static bool
 find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 			  int run_id)
@@ -576,7 +619,10 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 		   tq_row_int16(slot, RUN_RUN_ID) == run_id;
 }
 
-/* A number that no run can have is not looked for: the column is narrower. */
+/*
+ * Finds a row by task and run.  Does not look for a run id that is out of the
+ * range of the column.
+ */
 static bool
 find_by_key(TqRunWriter *writer, int64 task, int run_id)
 {
@@ -593,7 +639,7 @@ find_by_key(TqRunWriter *writer, int64 task, int run_id)
 	return tq_scan_next(writer->by_key);
 }
 
-/* Read a run; false when there is no such row. */
+/* Reads a run; returns false if it has no row. */
 bool
 tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 				   int run_id, TqRun *run)
@@ -605,7 +651,10 @@ tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 	return true;
 }
 
-/* Write the run that was read last; false when it is to be read again. */
+/*
+ * Writes the run that was read last; returns false if it has changed and must
+ * be read again.
+ */
 bool
 tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 {
@@ -623,7 +672,10 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 	return false;
 }
 
-/* Take a run away that was read last; false when it is to be read again. */
+/*
+ * Deletes the run that was read last; returns false if it has changed and must
+ * be read again.
+ */
 bool
 tq_run_writer_delete(TqRunWriter *writer)
 {
@@ -637,7 +689,7 @@ tq_run_writer_delete(TqRunWriter *writer)
 	return false;
 }
 
-/* Write runs that are in the table, and locked. */
+/* Updates runs whose rows are locked. */
 void
 tq_runs_update(const TqRun *runs, int n)
 {

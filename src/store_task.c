@@ -2,10 +2,10 @@
  * store_task.c
  *	  Rows of tq.task: definitions of tasks.
  *
- * Room 2.  Written once; nothing is ever updated but the priority, and the
- * deadline that holds, where the policy makes it earlier once the task is
- * scheduled.  A default is stored as NULL and comes back as the default, so
- * that a plain task is a narrow row.
+ * Room 2.  A row is written once.  Only two columns are updated: the priority,
+ * and the effective deadline (due), which a policy makes earlier when the task
+ * is scheduled.  A default is stored as NULL and read as the default, so that
+ * the row of a plain task is narrow.
  */
 #include "store.h"
 #include "row.h"
@@ -133,15 +133,19 @@ enum
 	TASK_EXTRA
 };
 
-/* The next inner id, or place in a queue. */
+/*
+ * Returns the next value of the sequence for internal ids and for the order in
+ * queues.
+ */
 int64
 tq_seq_next(void)
 {
 	return nextval_internal(tq_relation_oid(&seq), false);
 }
 
-/* ---- by way of the access methods ---- */
+/* ---- through the access methods ---- */
 
+/* Sets a text column, or NULL if the text is the default. */
 static void
 put_text(TupleTableSlot *slot, int column, const char *text,
 		 const char *unless)
@@ -159,6 +163,7 @@ put_pointer(TupleTableSlot *slot, int column, const void *pointer)
 	slot->tts_isnull[column - 1] = pointer == NULL;
 }
 
+/* Sets all columns of a row of tq.task. */
 static void
 put_task(TupleTableSlot *slot, const TqTask *task)
 {
@@ -199,9 +204,10 @@ put_task(TupleTableSlot *slot, const TqTask *task)
 }
 
 /*
- * Insert these tasks, but those whose task_id there is already; who else is
- * just inserting one of them is waited for, in this order.  is_new[] tells
- * which were inserted.  Nobody else has an id that we have drawn ourselves.
+ * Inserts these tasks except those whose task_id exists already; waits, in
+ * this order, for other sessions that are inserting one of these ids.  Sets
+ * is_new[] for those that were inserted.  A task_id that this call generated
+ * cannot exist, so it is not looked up.
  */
 void
 tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
@@ -227,7 +233,7 @@ tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
 	tq_table_close(table);
 }
 
-/* The deadline that holds. */
+/* Returns the effective deadline. */
 static TimestampTz
 read_deadline(TupleTableSlot *slot)
 {
@@ -236,7 +242,7 @@ read_deadline(TupleTableSlot *slot)
 	return due != 0 ? due : tq_row_int64(slot, TASK_DEADLINE);
 }
 
-/* What decides about a task; its names are not read. */
+/* Reads the columns on which decisions about a task depend; no names. */
 static void
 read_core(TupleTableSlot *slot, TqTask *task)
 {
@@ -260,9 +266,8 @@ read_core(TupleTableSlot *slot, TqTask *task)
 }
 
 /*
- * Find tasks by task_id, each in its place; those that there are not have the
- * id of 0 then.  Those that have an id are left as they are.  Of the names,
- * none are read.
+ * Reads tasks by task_id, in place, without names.  Skips entries that already
+ * have an id; entries that are not found keep the id 0.
  */
 void
 tq_tasks_find(TqTask *tasks, int n)
@@ -293,7 +298,9 @@ read_text(TupleTableSlot *slot, int column, const char *if_null)
 	return isnull ? pstrdup(if_null) : TextDatumGetCString(value);
 }
 
-/* The task without its payload and other large parts, or NULL. */
+/*
+ * Returns a task without payload, metadata and other large columns, or NULL.
+ */
 TqTask *
 tq_task_by_slug(const TqSlug *slug)
 {
@@ -322,7 +329,10 @@ tq_task_by_slug(const TqSlug *slug)
 	return task->id == 0 ? NULL : task;
 }
 
-/* Find a task, whatever its id was said to be; false when there is none. */
+/*
+ * Reads a task by task_id, ignoring the id that it has; returns false if there
+ * is none.
+ */
 bool
 tq_task_find(TqTask *task)
 {
@@ -332,8 +342,8 @@ tq_task_find(TqTask *task)
 }
 
 /*
- * Read those of these tasks whose id is known; those that are not there lose
- * it.  Returns how many are.
+ * Reads, in place, those of these tasks whose id is known; sets the id of
+ * those that do not exist to 0.  Returns the number of tasks that were found.
  */
 int
 tq_tasks_find_by_id(TqTask *tasks, int n)
@@ -358,13 +368,17 @@ tq_tasks_find_by_id(TqTask *tasks, int n)
 	return found;
 }
 
-/* Tasks by id, as of that snapshot; with SnapshotSelf, as they are now. */
+/*
+ * Begins a scan for tasks by id with this snapshot; with SnapshotSelf, for
+ * their latest versions.
+ */
 TqScan *
 tq_task_scan_begin(Snapshot snapshot)
 {
 	return tq_scan_begin(tq_table_open(&task_table), &task_by_id, 1, snapshot);
 }
 
+/* Ends a scan for tasks, and closes the table. */
 void
 tq_task_scan_end(TqScan *scan)
 {
@@ -375,9 +389,10 @@ tq_task_scan_end(TqScan *scan)
 }
 
 /*
- * Find a task; false when there is none.  A new priority may give a task
- * another row just between our look at the index and the one at the old row,
- * so a task that is not found is looked for once more.
+ * Finds a task by id; returns false if there is none.  A concurrent change of
+ * the priority may replace the row after the scan has found the index entry of
+ * the old version, which is dead when the scan reads it.  So a task that is
+ * not found is looked up once more.
  */
 static bool
 find_by_id(TqScan *scan, int64 id)
@@ -391,7 +406,10 @@ find_by_id(TqScan *scan, int64 id)
 	return false;
 }
 
-/* What decides about a task, by a scan that has been begun. */
+/*
+ * Reads a task by id, without names, with a scan that has been begun; returns
+ * false if there is none.
+ */
 bool
 tq_task_core(TqScan *scan, int64 id, TqTask *task)
 {
@@ -402,7 +420,10 @@ tq_task_core(TqScan *scan, int64 id, TqTask *task)
 	return true;
 }
 
-/* Those of these tasks that exist, in the order asked for, without names. */
+/*
+ * Returns those of these tasks that exist, in the order of ids[], without
+ * names.
+ */
 TqTask *
 tq_tasks_core(const int64 *ids, int n, int *found)
 {
@@ -416,7 +437,7 @@ tq_tasks_core(const int64 *ids, int n, int *found)
 	return tasks;
 }
 
-/* The priority that a task has now. */
+/* Returns the current priority of a task. */
 int
 tq_task_priority(int64 id)
 {
@@ -429,7 +450,10 @@ tq_task_priority(int64 id)
 	return priority;
 }
 
-/* Where the first run of a task stands in its queue. */
+/*
+ * Reads the queue and priority of a task, by which its first run is found in
+ * pending; returns false if there is no such task.
+ */
 bool
 tq_task_for_order(TqScan *scan, int64 id, int32 *queue, int *priority)
 {
@@ -440,7 +464,10 @@ tq_task_for_order(TqScan *scan, int64 id, int32 *queue, int *priority)
 	return true;
 }
 
-/* What a claim needs to know of a task, but its payload, which may be large. */
+/*
+ * Reads what a claim needs of a task, except the payload, which may be large;
+ * returns false if there is no such task.
+ */
 bool
 tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 {
@@ -457,7 +484,10 @@ tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 	return true;
 }
 
-/* A copy of the payload of the task that tq_task_for_claim() has found last. */
+/*
+ * Returns a copy of the payload of the task that tq_task_for_claim() found
+ * last.
+ */
 Jsonb *
 tq_task_payload_for_claim(TqScan *scan)
 {
@@ -469,7 +499,7 @@ tq_task_payload_for_claim(TqScan *scan)
 
 /* ---- a task that is created again ---- */
 
-/* A look at the stored definitions of tasks, one after the other. */
+/* State for comparing tasks with the stored definitions. */
 struct TqStored
 {
 	TqTable *table;
@@ -479,7 +509,7 @@ struct TqStored
 	MemoryContext scratch;
 };
 
-/* Begin with all that is committed by now. */
+/* Begins comparisons with the definitions that are committed by now. */
 TqStored *
 tq_stored_begin(void)
 {
@@ -498,6 +528,7 @@ tq_stored_begin(void)
 	return stored;
 }
 
+/* Ends comparisons. */
 void
 tq_stored_end(TqStored *stored)
 {
@@ -509,7 +540,10 @@ tq_stored_end(TqStored *stored)
 	pfree(stored);
 }
 
-/* Does a column not belong to the definition, or not to what is compared? */
+/*
+ * Returns whether a column does not belong to the definition, or is not
+ * compared.
+ */
 static bool
 is_left_out(int column, bool with_times)
 {
@@ -527,7 +561,10 @@ is_left_out(int column, bool with_times)
 	}
 }
 
-/* Are the columns that a task would be stored in those that are stored? */
+/*
+ * Returns whether a task would be stored with the same columns as the stored
+ * one.
+ */
 static bool
 has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
 				 bool with_times)
@@ -553,9 +590,10 @@ has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
 }
 
 /*
- * Compare a task with the stored one of its id, byte by byte, its times only if
- * asked.  One that is the same becomes the stored one.  Of one that is not,
- * the definitions may still mean the same.
+ * Compares a task with the stored one of the same task_id, byte by byte, its
+ * times only with with_times.  If they are the same, `task` receives the
+ * columns of the stored one.  If they differ, the definitions may still be
+ * equivalent.
  */
 TqMatch
 tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
@@ -582,6 +620,7 @@ tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
 
 /* ---- by statements ---- */
 
+/* Reads the columns of BRIEF. */
 static void
 read_brief(uint64 row, TqTask *task)
 {
@@ -613,6 +652,7 @@ read_brief(uint64 row, TqTask *task)
 	task->policy = tq_plan_int32(row, 17, 0);
 }
 
+/* Reads the array of dependencies into a task; leaves it empty for NULL. */
 static void
 read_dependencies(uint64 row, int column, TqTask *task)
 {
@@ -644,7 +684,9 @@ read_array(uint64 row, int column)
 	return isnull ? NULL : DatumGetArrayTypePCopy(value);
 }
 
-/* A jsonb as it is stored, which may be compressed or elsewhere; or NULL. */
+/*
+ * Returns a jsonb as it is stored, perhaps compressed or out of line; or NULL.
+ */
 static Jsonb *
 read_stored(uint64 row, int column)
 {
@@ -655,6 +697,7 @@ read_stored(uint64 row, int column)
 				  : (Jsonb *) DatumGetPointer(datumCopy(value, false, -1));
 }
 
+/* Reads the columns that WHOLE has in addition to BRIEF. */
 static void
 read_rest(uint64 row, TqTask *task)
 {
@@ -667,7 +710,7 @@ read_rest(uint64 row, TqTask *task)
 	task->extra = tq_plan_jsonb(row, 24);
 }
 
-/* Run one of the selects above and read all its rows. */
+/* Runs one of the SELECT statements above and reads all its rows. */
 static TqTask *
 read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 {
@@ -685,6 +728,7 @@ read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 	return tasks;
 }
 
+/* Returns a task with its whole definition, or NULL. */
 TqTask *
 tq_task_whole_by_slug(const TqSlug *slug)
 {
@@ -695,7 +739,7 @@ tq_task_whole_by_slug(const TqSlug *slug)
 	return found == 0 ? NULL : task;
 }
 
-/* Those that exist, in the order asked for. */
+/* Returns those of these tasks that exist, in the order of slugs[]. */
 TqTask *
 tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
 {
@@ -707,6 +751,9 @@ tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
 					  found);
 }
 
+/*
+ * Returns those of these tasks that exist, in the order of ids[], with names.
+ */
 TqTask *
 tq_tasks_by_id(const int64 *ids, int n, int *found)
 {
@@ -716,8 +763,9 @@ tq_tasks_by_id(const int64 *ids, int n, int *found)
 }
 
 /*
- * Returns these tasks by id, with what their messages contain: routes, and tags
- * as they are stored, so that a thousand tasks with large tags fit into memory.
+ * Returns these tasks by id, with what their messages contain: routes, and
+ * tags as they are stored, so that a thousand tasks with large tags fit into
+ * memory.
  */
 TqTask *
 tq_tasks_told(const int64 *ids, int n, int *found)
@@ -737,7 +785,10 @@ tq_tasks_told(const int64 *ids, int n, int *found)
 	return tasks;
 }
 
-/* A page of a group, by task id, after that one. */
+/*
+ * Returns a page of the tasks of a group, by task_id, beginning after the id
+ * `after`.
+ */
 TqTask *
 tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
 				  int max, int *found)
@@ -750,7 +801,10 @@ tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
 	return read_tasks(&whole_of_group, values, true, found);
 }
 
-/* A page of the tasks that depend on one, leaving out those that have expired. */
+/*
+ * Returns a page of the dependents of a task that have not expired, by
+ * task_id, beginning after the id `after`.
+ */
 TqTask *
 tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
 				   int max, int *found)
@@ -763,7 +817,7 @@ tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
 	return read_tasks(&whole_dependent, values, true, found);
 }
 
-/* The deadlines that hold from now on; the rows in which the tasks stand are locked. */
+/* Sets the effective deadlines of tasks, whose current rows are locked. */
 void
 tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n)
 {
@@ -773,7 +827,7 @@ tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n)
 		tq_plan_run(&set_due, values, NULL);
 }
 
-/* The rows in which these tasks stand are locked. */
+/* Sets the priority of tasks, whose current rows are locked. */
 void
 tq_tasks_set_priority(const int64 *ids, int n, int priority)
 {
@@ -783,7 +837,10 @@ tq_tasks_set_priority(const int64 *ids, int n, int priority)
 		tq_plan_run(&set_priority, values, NULL);
 }
 
-/* Delete tasks and every row of theirs; returns how many there were. */
+/*
+ * Deletes tasks and all their rows in other tables; returns how many tasks
+ * existed.
+ */
 int
 tq_tasks_delete(const int64 *ids, int n)
 {

@@ -1,19 +1,22 @@
 /*
  * store_timer.c
- *	  Rows of tq.lease and tq.timer: when to look at which tasks again; and
- *	  what is due of tq.delayed.
+ *	  Rows of tq.lease and tq.timer: when to check which tasks; and due
+ *	  rows of tq.delayed.
  *
- * Room 2.  A row says "look at these tasks then", not "this has happened": it
- * may be stale, and whoever takes it decides by the tasks themselves.  One
- * that is missing would be a bug, so a row that is taken away is either dealt
- * with in the same transaction or written again.
+ * Room 2.  A row of lease is a claim timer: it says when to check whether the
+ * claims of some tasks have expired.  A row of timer does the same for
+ * deadlines, timeouts, expiry and group cancels.  A timer says when to check
+ * tasks, not that anything has happened: it may be stale, and the session that
+ * takes it decides by the tasks themselves.  A missing timer would be a bug,
+ * so a session that takes a row handles it in the same transaction or inserts
+ * it again.
  *
- * The three tables have an index on a time and a number, in timer for each kind
- * of them, in whose order rows are taken, by the access methods: taking is
- * deleting, without waiting for whoever else has his hand on a row.  A walk
- * begins behind a mark, so that it does not meet again and again what has been
- * taken before and not yet been vacuumed.  Where a mark may stand is said in
- * upkeep.c.
+ * Each of the three tables has an index on a time and a number; that of timer
+ * begins with the kind.  Rows are taken in the order of the index, through the
+ * access methods, by deleting them; a row that another session has locked is
+ * skipped.  A scan begins after a mark, so that it does not visit index
+ * entries of rows that were taken before and are not vacuumed yet.  The banner
+ * of upkeep.c says where a mark may be.
  */
 #include "store.h"
 #include "row.h"
@@ -27,7 +30,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Columns, from 1; the first two of each are the time and the number. */
+/*
+ * Columns, numbered from 1; the first two of each table are the time and the
+ * number.
+ */
 enum
 {
 	DUE_TIME = 1,
@@ -57,19 +63,19 @@ enum
 	DELAYED_HAS_DETAIL
 };
 
-/* A batch takes no more rows once they name so many tasks. */
+/* A batch takes no more rows once they have this many tasks. */
 #define TAKE_TASKS 1000
 
 static TqRelation lease_table = TQ_RELATION("lease");
 static TqRelation timer_table = TQ_RELATION("timer");
 
-/* What is due, in its order. */
+/* A table from which due rows are taken, and its index by time. */
 typedef struct Source
 {
 	TqRelation table;
 	TqRelation by_due;
-	TqTimer kind; /* 0: the table has but one */
-	int tasks;    /* column */
+	TqTimer kind; /* 0: the table has only one */
+	int tasks;    /* column that lists the tasks; 0: none */
 } Source;
 
 static Source leases = {TQ_RELATION("lease"),
@@ -93,8 +99,9 @@ static Source delays = {TQ_RELATION("delayed"),
 						0,
 						0};
 
-/* ---- rows that are written ---- */
+/* ---- insert ---- */
 
+/* Inserts a claim timer for tasks whose claims expire at the same time. */
 void
 tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
 {
@@ -125,6 +132,7 @@ put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
 	tq_shmem_note_due(due);
 }
 
+/* Inserts a timer for tasks that are due at the same time. */
 void
 tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 {
@@ -137,7 +145,10 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 	tq_table_close(table);
 }
 
-/* Many, in order of their times; tasks of one time share rows. */
+/*
+ * Inserts many timers, in order of their times; tasks with the same time share
+ * rows.
+ */
 void
 tq_timers_insert(TqTimer kind, const TqLook *looks, int n)
 {
@@ -160,9 +171,9 @@ tq_timers_insert(TqTimer kind, const TqLook *looks, int n)
 	tq_table_close(table);
 }
 
-/* ---- walks ---- */
+/* ---- scans from a mark ---- */
 
-/* The rows of a source behind a mark, by time and number. */
+/* A scan of the rows of a source after a mark, by time and number. */
 typedef struct Walk
 {
 	TqTable *table;
@@ -172,8 +183,8 @@ typedef struct Walk
 } Walk;
 
 /*
- * The condition (time, number) > mark, which is one key of the scan: its last,
- * for columns of the index from that one on.
+ * Makes the last key of the scan the row comparison (time, number) > mark, on
+ * this column of the index and the next.
  */
 static void
 set_after(Walk *walk, int column, const TqMark *mark)
@@ -228,7 +239,10 @@ end_walk(Walk *walk)
 	tq_table_close(walk->table);
 }
 
-/* Find the next row that is due, and move the mark there; false if there is none. */
+/*
+ * Finds the next due row and moves the mark there; returns false if there is
+ * none.
+ */
 static bool
 next_due(Walk *walk, TimestampTz now, TqDue *due)
 {
@@ -242,7 +256,10 @@ next_due(Walk *walk, TimestampTz now, TqDue *due)
 	return due->more;
 }
 
-/* Take the row that was found; false when somebody else does, or has. */
+/*
+ * Deletes the row that was found; returns false if another session has deleted
+ * or locked it.
+ */
 static bool
 take_row(Walk *walk, TqDue *due)
 {
@@ -265,9 +282,9 @@ take_row(Walk *walk, TqDue *due)
 	tq_table_refuse(walk->table, result);
 }
 
-/* ---- rows that are due ---- */
+/* ---- take due rows ---- */
 
-/* For qsort() and bsearch() of ids. */
+/* Compares ids; for qsort() and bsearch(). */
 int
 tq_compare_ids(const void *a, const void *b)
 {
@@ -277,7 +294,7 @@ tq_compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Ids of tasks, as they are found. */
+/* A growing list of task ids. */
 typedef struct Ids
 {
 	int64 *ids;
@@ -298,7 +315,7 @@ add_tasks(Ids *ids, TupleTableSlot *slot, int column)
 	ids->n += more;
 }
 
-/* In order, each once. */
+/* Sorts ids and removes duplicates. */
 static void
 sort_ids(Ids *ids)
 {
@@ -313,7 +330,7 @@ sort_ids(Ids *ids)
 	ids->n = n;
 }
 
-/* Begin to take what is behind the mark. */
+/* Begins to take the due rows after the mark. */
 static void
 begin_taking(Walk *walk, Source *source, TqDue *due)
 {
@@ -323,8 +340,8 @@ begin_taking(Walk *walk, Source *source, TqDue *due)
 }
 
 /*
- * Take up to max rows that are due and behind the mark, which moves; fewer, if
- * they name many tasks.
+ * Takes up to max due rows after the mark and moves the mark; fewer if they
+ * have many tasks.
  */
 static void
 take(Source *source, TimestampTz now, int max, TqDue *due)
@@ -346,12 +363,14 @@ take(Source *source, TimestampTz now, int max, TqDue *due)
 	due->n = ids.n;
 }
 
+/* Takes due claim timers, as take() does. */
 void
 tq_lease_take(TimestampTz now, int max, TqDue *due)
 {
 	take(&leases, now, max, due);
 }
 
+/* Takes due timers of one kind, as take() does. */
 void
 tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 {
@@ -373,8 +392,8 @@ read_delayed(TupleTableSlot *slot, TqPending *row)
 }
 
 /*
- * Take up to max runs out of delayed that are due and behind the mark, in the
- * order in which they are, each with a place at the back of its queue.
+ * Takes up to max due runs after the mark out of delayed, in order of their
+ * times, and gives each a seq at the back of its queue.
  */
 TqPending *
 tq_delayed_take(TimestampTz now, int max, TqDue *due)
@@ -401,9 +420,8 @@ static TqStatement take_delayed_of_task = TQ_STATEMENT(
 	INT8OID);
 
 /*
- * Takes the run of a task out of delayed, whatever its time is, as
- * tq_delayed_take() does; false when there is none, or another session holds
- * it.
+ * Takes the run of a task out of delayed, like tq_delayed_take() but whatever
+ * its time; returns false if there is none, or another session has locked it.
  */
 bool
 tq_delayed_take_one(int64 task, TqPending *row)
@@ -425,11 +443,11 @@ tq_delayed_take_one(int64 task, TqPending *row)
 	return found;
 }
 
-/* ---- what is due next ---- */
+/* ---- next due time ---- */
 
 /*
- * The time of the first row behind the mark, or DT_NOEND; the mark moves up to
- * before that row, but not past the present.
+ * Returns the time of the first row after the mark, or DT_NOEND.  Moves the
+ * mark to just before that row, but not past the present.
  */
 static TimestampTz
 first_behind(Source *source, TimestampTz now, TqMark *mark)
@@ -449,8 +467,8 @@ first_behind(Source *source, TimestampTz now, TqMark *mark)
 }
 
 /*
- * The earliest time at which something is due behind the marks, or DT_NOEND.
- * The marks move: all that is visible in the tables is behind them.
+ * Returns the earliest time of a row after the marks, or DT_NOEND.  Moves the
+ * marks forward, but not past a row that is visible.
  */
 TimestampTz
 tq_timer_next_due(TimestampTz now, TqMarks *marks)
@@ -469,14 +487,16 @@ tq_timer_next_due(TimestampTz now, TqMarks *marks)
 	return first;
 }
 
-/* ---- rows that others write ---- */
+/* ---- rows that SQL writes ---- */
 
 PG_FUNCTION_INFO_V1(tq_note_due);
 
 /*
- * tq.note_due() returns trigger: design, section 7.  The functions of tq note
- * what they write themselves; a row that a statement has written, as in a
- * restore, is noted here, so that the worker does not sleep past it.
+ * tq.note_due() returns trigger
+ *
+ * Records the time of a row that a statement has written, as in a restore, so
+ * that the maintenance worker does not sleep past it.  The functions of tq
+ * record the rows that they write themselves.
  */
 Datum
 tq_note_due(PG_FUNCTION_ARGS)
