@@ -405,8 +405,8 @@ typedef struct TqProgress
 	int64 count[TQ_STATES];
 	int64 delayed;
 	int64 tolerated;
-	int64 forgiven; /* of the tolerated ones */
-	int first_reason; /* TqResolved of the first unsuccessful task that counts, or 0 */
+	int64 forgiven;   /* of the tolerated ones */
+	int first_reason; /* of the first unsuccessful task that counts, or 0 */
 	TimestampTz first_created;
 	TimestampTz last_resolved;
 } TqProgress;
@@ -468,8 +468,7 @@ typedef struct TqMessage
 	TqState state; /* of last_run */
 	int priority;
 	TimestampTz taken_until; /* of last_run, while it is running */
-	int32
-		worker; /* worker that has it, or had it when an alert is sent; 0: none */
+	int32 worker;  /* that has the run, or had it when it alerts; 0: none */
 	Jsonb *detail; /* further content of the message; NULL: none */
 	TimestampTz published;
 } TqMessage;
@@ -485,8 +484,7 @@ typedef struct TqTick
 	int64 first_id;
 	int64 last_id;
 	TimestampTz published;
-	int64
-		unsent; /* NOTIFY is still to be sent from this id on; 0: all was sent */
+	int64 unsent; /* NOTIFY is still to be sent from this id on; 0: none */
 	int messages;
 	int places;
 	int place;

@@ -466,9 +466,9 @@ typedef struct Walk
 /* What a claim found at an index entry. */
 typedef enum Sight
 {
-	SIGHT_PASSABLE, /* dead, or its end will be recorded: cursor may pass */
-	SIGHT_OTHERS, /* not claimable for this claim, but perhaps for a later one */
-	SIGHT_TAKEN   /* taken by this claim, or found to be claimable */
+	SIGHT_PASSABLE, /* dead, or its end will be recorded; cursor may pass */
+	SIGHT_OTHERS,   /* not claimable by this claim, perhaps by a later one */
+	SIGHT_TAKEN     /* taken by this claim, or found to be claimable */
 } Sight;
 
 /* Reads a row of pending, but not its detail. */

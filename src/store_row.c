@@ -6,10 +6,10 @@
  * that every transition of a task touches are read and written here without
  * the executor.  What the executor would do is done as follows:
  *
- *	- Locks: RowExclusiveLock on the table and on each index that is used.  They
- *	  are kept until the transaction ends, except for those that ExecOpenIndices()
- *	  takes, which the executor also releases early.  A call that only reads takes
- *	  AccessShareLock.
+ *	- Locks: RowExclusiveLock on the table and on each index that is used, or
+ *	  AccessShareLock in a call that only reads.  They are kept until the
+ *	  transaction ends, except for those that ExecOpenIndices() takes, which
+ *	  the executor also releases early.
  *	- Indexes: ExecInsertIndexTuples() makes the entries, so that predicates,
  *	  unique keys and indexes that an administrator added are respected.
  *	- Commands: the command counter is incremented after each write, so that
