@@ -102,8 +102,8 @@ static TqStatement behind =
 				 INT8OID);
 
 /*
- * Skips the row if another session is changing it; no row matches if that has
- * acknowledged the messages.
+ * Skips the row if another session is changing it.  No row matches once the
+ * subscription has acknowledged the messages.
  */
 static TqStatement lose = TQ_STATEMENT(
 	"UPDATE tq.subscription SET lost_before = $2 + 1 WHERE name IN ("

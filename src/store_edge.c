@@ -346,8 +346,8 @@ write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
 }
 
 /*
- * Makes one attempt to count a row down.  Sets *left to the rest, or to -1 if
- * there is no row.
+ * Makes one attempt to decrement a counter.  Sets *left to its new value, or
+ * to -1 if there is no row.
  */
 static TM_Result
 try_count_down(const Counter *counter, const TqWaiting *waiting,
@@ -377,9 +377,9 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
 }
 
 /*
- * Counts a row down.  Returns whether the counter has reached zero; the row is
- * then deleted if may_delete.  The write waits for a concurrent transaction
- * that has written the row; if that has changed it, the row is read again.
+ * Decrements a counter.  Returns whether it has reached zero; its row is then
+ * deleted if may_delete.  The write waits for a concurrent transaction that
+ * has written the row; if that has changed it, the row is read again.
  */
 static bool
 count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
@@ -397,9 +397,9 @@ count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
 }
 
 /*
- * Counts these tasks down, in order of their ids, each after its stripes.  A
- * task that has no unmet dependency any more is deleted from unscheduled if
- * may_free[] allows it; is_free[] says which were.
+ * Decrements the dependency counters of these tasks, in order of their ids,
+ * the stripes of each first.  A task that has no unmet dependency any more is
+ * deleted from unscheduled if may_free[] allows it; is_free[] says which were.
  */
 void
 tq_unscheduled_count_down(const TqWaiting *waiting, int n,

@@ -85,7 +85,7 @@ enum
 /* A class of advisory locks of tq, as in store_group.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
-#define PAGE_MESSAGES 4000 /* of a tick; exceeded to the end of a fetch */
+#define PAGE_MESSAGES 4000 /* per tick, rounded up to a whole fetch */
 #define FETCH_ROWS 20
 
 #define TICK_COLUMNS                                                          \

@@ -458,8 +458,9 @@ typedef struct Walk
 	/* the rest is about the current priority */
 	int priority;
 	TqCursor cursor;
-	int64 from;     /* where the next pass begins */
-	int64 passed;   /* no lower entry is claimable, or becomes so unrecorded */
+	int64 from; /* where the next pass begins */
+	/* no lower entry is claimable; one that becomes so lowers the cursor */
+	int64 passed;
 	bool may_raise; /* the cursor may be raised, so far */
 } Walk;
 

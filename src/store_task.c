@@ -562,8 +562,8 @@ is_left_out(int column, bool with_times)
 }
 
 /*
- * Returns whether a task would be stored with the same columns as the stored
- * one.
+ * Returns whether the columns of two rows are equal, except those that are
+ * left out.
  */
 static bool
 has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
