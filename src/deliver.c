@@ -1,48 +1,50 @@
 /*
  * deliver.c
- *	  The publisher: gives messages their ids, and tells those who LISTEN.
+ *	  The publisher: gives committed messages their ids, and notifies
+ *	  listeners.
  *
- * Room 4.  A pass is a transaction of the background worker, or upkeep():
+ * Room 4.  A pass is one transaction of the maintenance worker, or of
+ * upkeep():
  *
- *	  under the publisher's lock, read the last tick;
- *	  take what is visible now and was not in that tick, in pages;
- *	  write for each page the tick that gives it ids, and, for the next pass, of
- *	  which groups it was the end;
+ *	  take the publisher's lock, and read the last tick;
+ *	  read, in pages, what is visible now and was not in that tick;
+ *	  for each page write the tick that gives it ids, and append, for the next
+ *	  pass, the messages of the groups that it completes;
  *	  NOTIFY, in the same transaction.
  *
  * So a message has an id as soon as it can be read, and no lower id appears
- * later, not even after a crash (store_message.c); NOTIFY is sent if and only
- * if the tick is committed, and after a crash at any point the pass is taken
- * again.  What another transaction wrote earlier and committed later comes with
- * the tick after its commit.
+ * later, not even after a crash (store_message.c).  NOTIFY is sent if and only
+ * if the tick is committed; after a crash at any point the pass is repeated.
+ * Messages that a transaction wrote earlier and committed later come with the
+ * tick after its commit.
  *
- * A pass takes PASS_PAGES pages, or if nothing makes sure that another one
- * follows CALL_PAGES; and more only where it took long to sort them.  Where more became visible, the last
- * tick says where the next pass goes on, with the same snapshot: what became
- * visible meanwhile has to wait until that is worked off, for it may follow
- * from it.
+ * A pass publishes at most PASS_PAGES pages, or CALL_PAGES where no other pass
+ * is certain to follow, and more only where it took long to sort them.  If
+ * there is more, the last tick says where the next pass continues with the
+ * same snapshot.  What became visible meanwhile waits until that snapshot is
+ * worked off, because it may depend on it.
  *
- * Only what others have committed is published: a pass in a transaction that
- * has written something would give ids to messages while more are written.
- * Nor is anything published within BEGIN and COMMIT, where the publisher's
- * lock would be held for as long as the client likes, and not only for a
- * statement.
+ * Only messages of other transactions are published: a pass in a transaction
+ * that has written something would give ids to its messages while it writes
+ * more.  Nothing is published inside a transaction block, where the
+ * publisher's lock would be held until the client commits, and not only for
+ * one statement.
  *
  * NOTIFY is sent here and nowhere else, for channels on which a session may
- * LISTEN (shmem.c).  When the server's queue of notifications fills up, because
- * a listener does not read, or when a tick is large, the tick is marked as
- * unsent, and sent by later passes, in order: publication goes on, and no other
- * session waits.  The same is done where there are synchronous standbys, since
- * a listener shall know no id before they have it: a pass sends the ticks that
- * were committed before it began and that they have flushed.  It waits for them
- * for WAIT_MS at most, so that the worker goes on with other things while they
- * are away.
+ * LISTEN (shmem.c).  When the notification queue of the server fills up,
+ * because a listener does not read, or when a tick is large, the tick is
+ * marked as unsent and sent by later passes, in order: publication continues,
+ * and no other session waits.  The same is done where there are synchronous
+ * standbys, because a listener must not know an id before they have it: a pass
+ * sends the ticks that were committed before it began and that the standbys
+ * have flushed.  It waits for them for at most WAIT_MS, so that the
+ * maintenance worker continues with its other steps while they are away.
  *
- * A message that cannot be built, because it is too large or its task cannot be
- * read, is sent without its payload, or with nothing but its id, and does not
- * stop the others (message.c).  A slice of messages is sent in a subtransaction;
- * when that fails, what was before the message that failed is sent again, and
- * the message by itself.
+ * A message that cannot be built, because it is too large or its task cannot
+ * be read, is sent without its payload, or with nothing but its id, and does
+ * not stop the others (message.c).  Each slice of messages is sent in a
+ * subtransaction.  If that fails, the messages before the failed one are sent
+ * again, and the failed one by itself.
  */
 #include "message.h"
 
@@ -60,17 +62,17 @@
 #include "compat.h"
 #include "upkeep.h"
 
-#define SLICE 1000     /* messages that are made at once */
-#define SEND_MAX 10000 /* messages that one transaction sends */
-#define PASS_PAGES 25  /* that one transaction of the worker publishes */
-#define CALL_PAGES 500 /* that one call of upkeep() publishes */
-#define WAIT_MS 50     /* for synchronous standbys */
-#define QUEUE_PAGES 1048576
-#define QUEUE_FULL 0.5 /* share of the server's queue that we fill at most */
+#define SLICE 1000          /* messages that are built together */
+#define SEND_MAX 10000      /* messages that one transaction sends */
+#define PASS_PAGES 25       /* of one transaction of the maintenance worker */
+#define CALL_PAGES 500      /* of one call of upkeep() */
+#define WAIT_MS 50          /* for synchronous standbys */
+#define QUEUE_PAGES 1048576 /* of the notification queue, before 17 */
+#define QUEUE_FULL 0.5      /* most of the notification queue that we fill */
 #define CHANNEL_MAX (NAMEDATALEN - 1)
 #define HASH_CHARS 32 /* of MD5 */
 
-/* ---- who is bound ---- */
+/* ---- bindings ---- */
 
 /* Bindings of this database, compiled, as of a generation. */
 typedef struct Bindings
@@ -113,7 +115,7 @@ compile(const TqBinding *list, int n)
 	MemoryContextSwitchTo(outer);
 }
 
-/* Look again at the bindings if they have changed. */
+/* Reads the bindings again if they have changed. */
 static void
 look_up_bindings(void)
 {
@@ -138,8 +140,9 @@ look_up_bindings(void)
 /* ---- queue channels ---- */
 
 /*
- * The channel of a queue is "tq_queue_" and its name.  A name that would make
- * it longer than a channel may be is cut, and its MD5 added.
+ * Returns the channel of a queue, "tq_queue_" and its name.  If that is longer
+ * than a channel may be, it is truncated and the MD5 of the queue's name
+ * appended.
  */
 char *
 tq_queue_channel_name(const char *task_queue_id)
@@ -184,7 +187,10 @@ count_some(HTAB *claimable, const char *queue, int64 runs)
 	entry->pending = found ? entry->pending + runs : runs;
 }
 
-/* A run that is delayed is counted when it is due: then comes a note. */
+/*
+ * Counts the run of a message as claimable.  A delayed run is left out; when
+ * it is due, a note counts it.
+ */
 static void
 count_claimable(HTAB *claimable, const TqAddress *address)
 {
@@ -222,23 +228,23 @@ notify_claimable(HTAB *claimable)
 					 entry->pending));
 }
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
-/* What is being sent, and to whom. */
+/* Messages that are sent together. */
 typedef struct Slice
 {
 	const TqMessage *messages;
 	int n;
-	int next;    /* the one that is being sent */
-	int end;     /* up to here */
-	int counted; /* of those up to here the claimable runs are counted */
+	int next;    /* the message that is sent now */
+	int end;     /* send up to here */
+	int counted; /* claimable runs are counted up to here */
 	uint64 listened;
-	HTAB *claimable; /* NULL: nothing listens to queues */
+	HTAB *claimable; /* NULL: no session listens to a queue */
 	TqSource source;
-	MemoryContext one; /* what is made for one message */
+	MemoryContext one; /* memory for one message */
 } Slice;
 
-/* Notifies every channel that a message goes to, each once. */
+/* Notifies each channel that a message is bound to, once. */
 static void
 notify(const TqAddress *address, uint64 listened)
 {
@@ -280,7 +286,10 @@ listened_exchanges(uint64 listened)
 	return exchanges;
 }
 
-/* Sends the message whose turn it is. */
+/*
+ * Sends the present message of a slice, and counts its run if that is
+ * claimable.  A message that is sent again is not counted again.
+ */
 static void
 tell_address(const TqAddress *address, void *arg)
 {
@@ -303,9 +312,9 @@ read_source(void *arg)
 }
 
 /*
- * Sends messages from the next one to the end.  What is made for one is freed
- * at once: a thousand of them would take memory that the system has to clear
- * each time.
+ * Sends the messages of a slice from `next` to `end`.  Frees the memory of
+ * each at once: a thousand of them would take memory that the operating system
+ * has to clear each time.
  */
 static void
 tell_range(void *arg)
@@ -325,7 +334,7 @@ tell_range(void *arg)
 	MemoryContextSwitchTo(outer);
 }
 
-/* Sends one message by itself, with as much of it as can be had. */
+/* Sends one message by itself, with as much of it as can be built. */
 static void
 tell_alone(Slice *slice)
 {
@@ -338,8 +347,9 @@ tell_alone(Slice *slice)
 }
 
 /*
- * Sends all messages of a slice.  An attempt that fails has sent nothing: those
- * before the one that failed are sent again, which then is sent by itself.
+ * Sends all messages of a slice.  A failed attempt has sent nothing, so the
+ * messages before the failed one are sent again, and then the failed one by
+ * itself.
  */
 static void
 tell_slice(Slice *slice)
@@ -367,7 +377,7 @@ tell_slice(Slice *slice)
 	}
 }
 
-/* NOTIFY for these messages and notes, at the commit of this transaction. */
+/* Sends NOTIFY for these messages and notes when this transaction commits. */
 static void
 tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 	 uint64 listened)
@@ -411,9 +421,10 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 }
 
 /*
- * How many messages this transaction may send, which is none while the
- * server's queue of notifications is half full.  Each may take a page of it,
- * and as much is left to others; until 17 the queue had always 8 GB.
+ * Returns how many messages this transaction may send, which is none while the
+ * notification queue of the server is half full.  Each message may take a page
+ * of the queue, and as many pages are left to other sessions.  Before 17 the
+ * size of the queue is fixed: 8 GB.
  */
 static int
 send_room(void)
@@ -430,14 +441,15 @@ send_room(void)
 /* What a pass may still send. */
 typedef struct Telling
 {
-	uint64 listened; /* 0: nothing listens */
-	int room;        /* messages */
-	bool later;      /* what is published is marked as unsent */
+	uint64 listened; /* channels, as bits; 0: no session listens */
+	int room;        /* messages that may be sent */
+	bool later;      /* mark what is published as unsent */
 } Telling;
 
 /*
- * Sends what is left of a tick, as far as there is room, or nothing if nothing
- * listens any more.  Returns how many messages that was.
+ * Sends what is left of a tick, as far as there is room, or only unmarks it if
+ * no session listens any more.  Returns how many messages that was, at least
+ * 1.
  */
 static int
 tell_unsent(TqTick *tick, Telling *telling)
@@ -464,10 +476,10 @@ tell_unsent(TqTick *tick, Telling *telling)
 	return Max(n, 1);
 }
 
-/* The transaction by which this process has published last. */
+/* The last transaction in which this process has published. */
 static FullTransactionId own_xid = {0};
 
-/* Returns a position before which the commit of that tick lies. */
+/* Returns a position in the WAL behind the commit of that tick. */
 static XLogRecPtr
 commit_of(const TqTick *tick)
 {
@@ -478,9 +490,10 @@ commit_of(const TqTick *tick)
 }
 
 /*
- * Returns up to which tick the synchronous standbys have all; `last` is the last
- * that was committed when this pass began.  The position to wait for is kept
- * until they have come so far, lest it moves away from them on a busy server.
+ * Returns the last id of the ticks that all synchronous standbys have; `last`
+ * is the last tick that was committed when this pass began.  Keeps the WAL
+ * position to wait for until they have reached it, because a position that is
+ * taken again each time would move away from them on a busy server.
  */
 static int64
 durable_upto(const TqTick *last, int max_ms)
@@ -503,7 +516,7 @@ durable_upto(const TqTick *last, int max_ms)
 
 /*
  * Sends what this and earlier passes have left, in order, up to that tick.
- * Returns how much; *more when there is something else.
+ * Returns how much; sets *more if something is left.
  */
 static int64
 tell_all_unsent(Telling *telling, int64 upto, bool *more)
@@ -522,7 +535,10 @@ tell_all_unsent(Telling *telling, int64 upto, bool *more)
 
 /* ---- a pass ---- */
 
-/* Tell of the groups of which these were the last tasks, with the next tick. */
+/*
+ * Appends the messages of the groups that these messages complete; the next
+ * tick publishes them.
+ */
 static void
 tell_groups(const TqMessage *messages, int n)
 {
@@ -543,7 +559,9 @@ tell_groups(const TqMessage *messages, int n)
 	}
 }
 
-/* Publishes a page with that tick, of which the rest is filled in here. */
+/*
+ * Publishes a page with that tick, and sets the remaining fields of the tick.
+ */
 static void
 publish_page(const TqPage *page, TqTick *tick, Telling *telling)
 {
@@ -567,8 +585,9 @@ publish_page(const TqPage *page, TqTick *tick, Telling *telling)
 }
 
 /*
- * The tick of a page: of all that is between the last one and the goal, or of
- * a part of it, which goes on behind that row.
+ * Returns the tick of a page.  It covers all that became visible between the
+ * last tick and the snapshot `goal`, or a part of that, behind the row
+ * after_seq.
  */
 static TqTick
 tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
@@ -588,9 +607,10 @@ tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
 }
 
 /*
- * Has a pass published enough?  Its first page costs sorting all that is to be
- * published: it goes on for as long as that took, lest a large backlog is
- * mostly sorted.
+ * Returns whether a pass has published enough.  Its first page includes the
+ * time to sort all that is to be published.  The pass continues for as long as
+ * that took, because otherwise most of the work on a large backlog would be
+ * sorting.
  */
 static bool
 is_enough(int pages, TimestampTz began, int64 first_us)
@@ -601,11 +621,12 @@ is_enough(int pages, TimestampTz began, int64 first_us)
 }
 
 /*
- * Publishes what has become visible since the last tick, or goes on with what
- * became visible then; returns how many messages and notes, and *more when
- * that is not all.  A snapshot is taken before this transaction writes anything,
- * so that what it says itself, of groups, comes after it; which sessions listen
- * is asked after that (shmem.c).
+ * Publishes what has become visible since the last tick, or continues with the
+ * snapshot that the last tick has published a part of.  Returns the number of
+ * messages and notes; sets *more if there are others.  Takes a snapshot before
+ * this transaction writes anything, so that the messages of groups that it
+ * appends belong to the next tick.  Reads which sessions listen after that
+ * (shmem.c).
  */
 static int64
 publish(TqTick *last, Telling *telling, bool *more)
@@ -652,9 +673,11 @@ publish(TqTick *last, Telling *telling, bool *more)
 }
 
 /*
- * One pass; returns how many messages it published, and sent of those that
- * were left unsent.  *more when something is left to be sent, which has to
- * wait a moment when nothing was.
+ * Does one pass.  Returns how many messages it has published, and sent of
+ * those that were left unsent; sets *more if something is left.  If it returns
+ * 0 with *more set, the caller should wait a moment before the next pass.
+ * Does nothing in a transaction block or in a transaction that has written
+ * something, and does not wait for the publisher's lock.
  */
 int64
 tq_deliver_pass(bool *more)

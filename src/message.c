@@ -1,18 +1,21 @@
 /*
  * message.c
- *	  What a message says and how it is addressed (spec/taskcluster.md section 6).
+ *	  What a message contains and how it is addressed.
  *
- * Room 4.  A stored message names a task, a run, and how far the task had
- * come; routing keys and JSON are made from that when somebody is told.  The
- * status is that of the transition: runs that came later are left out, and
- * the last that is shown is shown in the state that it had.  That can be told
- * afterwards, since a run that is resolved never changes, and of one that is
- * not the message has what changes: the end of its claim.
+ * Room 4.  Implements doc/spec/taskcluster.md 6; section numbers below are of
+ * that document.  A stored message names a task, a run, and how far the task
+ * had come.  Its routing key and JSON are built from that when it is sent or
+ * read.  The status in it is that of the transition: runs that came later are
+ * left out, and the last run shown has the state that it had then.  This can
+ * be reconstructed later because a resolved run never changes, and because the
+ * message itself stores what changes in an unresolved run, the end of its
+ * claim.
  *
- * A message may be impossible to build: its text would be larger than a value of
- * the server can be, or the row of its task is damaged.  Then it has no payload,
- * or, if not even its routing key can be had, nothing but its id and exchange;
- * those that read the log or are notified go on behind it.
+ * A message may be impossible to build, because its text would be larger than
+ * a value of the server can be, or because the row of its task is damaged.
+ * Then it has no payload, or, if even its routing key cannot be built, nothing
+ * but its id and exchange.  Readers of the log and listeners go on with the
+ * next message.
  */
 #include "message.h"
 
@@ -24,13 +27,15 @@
 
 #include "json.h"
 
-/* NOTIFY takes less than 8,000 bytes. */
+/* NOTIFY accepts a payload of less than 8,000 bytes. */
 #define PAYLOAD_MAX 7999
 
-/* A jsonb that is larger than this has more text than that, whatever it is. */
+/*
+ * The text of a jsonb larger than this exceeds PAYLOAD_MAX, whatever it holds.
+ */
 #define SURELY_LARGE (8 * PAYLOAD_MAX)
 
-/* The text of a jsonb can take six times as much, and has to be a value. */
+/* The text of a jsonb can be six times as large, and must fit into a value. */
 #define JSONB_MAX ((Size) (MaxAllocSize / 6))
 
 /* ---- tasks and runs ---- */
@@ -44,7 +49,7 @@ compare_task(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Sort ids, and leave each there once; returns how many. */
+/* Sorts ids and removes duplicates; returns how many are left. */
 static int
 each_once(int64 *ids, int n)
 {
@@ -59,7 +64,10 @@ each_once(int64 *ids, int n)
 	return kept;
 }
 
-/* Read what these messages are about: runs only where one is shown. */
+/*
+ * Reads the tasks that these messages are about, and the runs of those of
+ * which a message shows one.
+ */
 void
 tq_message_source(const TqMessage *messages, int n, TqSource *source)
 {
@@ -84,7 +92,10 @@ tq_message_source(const TqMessage *messages, int n, TqSource *source)
 		source->runs = tq_runs_history(ran, nran, false, &source->nruns);
 }
 
-/* The first run of a task, its runs being in order of the tasks' ids. */
+/*
+ * Returns the first run of a task in the source, whose runs are sorted by the
+ * ids of their tasks.
+ */
 static const TqRun *
 first_run(const TqSource *source, int64 task)
 {
@@ -118,7 +129,7 @@ word(const char *text)
 	return text != NULL ? text : "_";
 }
 
-/* provisionerId and workerType as two words. */
+/* Returns provisionerId and workerType as two words of a routing key. */
 static char *
 queue_words(const char *task_queue_id)
 {
@@ -128,7 +139,9 @@ queue_words(const char *task_queue_id)
 	return words;
 }
 
-/* Is it about a run that was not resolved when it was written? */
+/*
+ * Returns whether the message is about a run that was unresolved at the time.
+ */
 static bool
 is_of_unresolved(const TqMessage *message)
 {
@@ -137,10 +150,10 @@ is_of_unresolved(const TqMessage *message)
 }
 
 /*
- * The worker that a message names, if it names one.  A deadline's exception
- * does not (3.5); and nobody had a run that was skipped, but task-completed
- * must name somebody (spec/policy.md 10.9).  A run that is not resolved may
- * change hands, so its message has who had it.
+ * Returns whether the message names a worker, and which.  The exception of a
+ * deadline names none (3.5).  A skipped run never had a worker, but
+ * task-completed must name one (doc/spec/policy.md 10.9).  An unresolved run
+ * may pass to another worker, so its message stores the worker of that time.
  */
 static bool
 names_worker(const TqAddress *address, const char **group, const char **id)
@@ -167,7 +180,10 @@ names_worker(const TqAddress *address, const char **group, const char **id)
 			run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED);
 }
 
-/* 6.2: ten words. */
+/*
+ * Returns the routing key of a message about a task, which has ten words
+ * (6.2).
+ */
 static char *
 task_key(const TqAddress *address)
 {
@@ -207,7 +223,7 @@ task_key(const TqAddress *address)
 					tq_slug_text(&task->group_slug));
 }
 
-/* 6.4: every route of the task, in order. */
+/* Adds a CC address for each route of the task, in order (6.4). */
 static void
 add_routes(TqAddress *address)
 {
@@ -235,6 +251,10 @@ group_key(const char *group, const char *scheduler_id)
 	return psprintf("primary.%s.%s._", group, scheduler_id);
 }
 
+/*
+ * Sets the task, its runs, the run and the worker of a message.  Returns false
+ * if the task or its runs no longer exist.
+ */
 static bool
 address_task(const TqSource *source, TqAddress *address)
 {
@@ -264,7 +284,10 @@ address_task(const TqSource *source, TqAddress *address)
 	return true;
 }
 
-/* A group that is a task alone has nothing but what the task says. */
+/*
+ * Addresses a message about a group whose only task has the same id.  Such a
+ * group has no row; its task has all that the message contains.
+ */
 static bool
 address_lone_group(const TqSource *source, TqAddress *address)
 {
@@ -286,8 +309,9 @@ lone_group_payload(const TqTask *task)
 }
 
 /*
- * Find out to whom a message goes.  False when what it is about has been
- * deleted meanwhile: then there is nothing to be told.
+ * Sets the routing key and the CC addresses of a message.  Returns false if
+ * what the message is about has been deleted since, so that there is nothing
+ * to send.
  */
 bool
 tq_message_address(const TqSource *source, const TqMessage *message,
@@ -327,8 +351,9 @@ tq_message_address(const TqSource *source, const TqMessage *message,
 }
 
 /*
- * Does a message go to this binding?  By its own key, or that of a route; one
- * whose key is not to be had goes to all of its exchange.
+ * Returns whether a message matches this binding, by its routing key or by a
+ * route.  A message whose routing key cannot be built matches every binding of
+ * its exchange.
  */
 bool
 tq_filter_matches(const TqFilter *filter, const TqAddress *address)
@@ -349,7 +374,10 @@ tq_filter_matches(const TqFilter *filter, const TqAddress *address)
 
 /* ---- payloads ---- */
 
-/* Taskcluster's messages know nothing of policies. */
+/*
+ * Removes what only a policy causes, because Taskcluster's messages have no
+ * keys for it.
+ */
 static void
 leave_out_details(TqTask *task, TqRun *runs, int n)
 {
@@ -358,7 +386,7 @@ leave_out_details(TqTask *task, TqRun *runs, int n)
 		runs[i].visible_at = 0;
 }
 
-/* A run as it was when the message was written. */
+/* Sets a run back to what it was when the message was written. */
 static void
 turn_back(TqRun *run, const TqAddress *address)
 {
@@ -381,7 +409,10 @@ turn_back(TqRun *run, const TqAddress *address)
 	run->worker_id = NULL;
 }
 
-/* The total time of a task begins when its first run becomes pending. */
+/*
+ * Returns whether the total time of the task had begun, which it does when its
+ * first run becomes pending.
+ */
 static bool
 had_begun(const TqRun *runs, int n)
 {
@@ -389,6 +420,10 @@ had_begun(const TqRun *runs, int n)
 					 runs[0].created != TQ_CREATED_SKIP);
 }
 
+/*
+ * Adds the status of the task as of the message.  Its deadline is the defined
+ * one as long as the total time had not begun.
+ */
 static void
 add_status(JsonbParseState **state, const TqAddress *address)
 {
@@ -434,7 +469,7 @@ refuse_size(Size size)
 			 errhint("Create tasks with less in their tags.")));
 }
 
-/* The size of a jsonb as it is stored, without reading it; 0 for NULL. */
+/* Returns the size of a stored jsonb without detoasting it; 0 for NULL. */
 static Size
 stored_size(const Jsonb *json)
 {
@@ -456,7 +491,7 @@ add_tags(JsonbParseState **state, const TqTask *task)
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
-/* The keys of the message's detail, as keys of the payload. */
+/* Adds the keys of the message's detail to the payload. */
 static void
 add_detail(JsonbParseState **state, Jsonb *detail)
 {
@@ -471,7 +506,7 @@ add_detail(JsonbParseState **state, Jsonb *detail)
 	}
 }
 
-/* What the exchange of a task adds to version and status (6.1). */
+/* Adds what the exchange of a message adds to version and status (6.1). */
 static void
 add_particulars(JsonbParseState **state, const TqAddress *address)
 {
@@ -514,7 +549,10 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 	}
 }
 
-/* Taskcluster's message. */
+/*
+ * Returns the payload of a message, as Taskcluster has it (6.1).  Raises an
+ * error if it is too large.
+ */
 Jsonb *
 tq_message_payload(const TqAddress *address)
 {
@@ -576,7 +614,9 @@ truncated_envelope(const TqAddress *address)
 	return text.data;
 }
 
-/* Do the messages of this exchange have the tags of their task? */
+/*
+ * Returns whether the payload of this message contains the tags of its task.
+ */
 static bool
 has_tags(const TqAddress *address)
 {
@@ -601,7 +641,10 @@ has_tags(const TqAddress *address)
 	return false;
 }
 
-/* Is it too large for NOTIFY, as one can tell without building it? */
+/*
+ * Returns whether the message is too large for NOTIFY, as far as that can be
+ * known without building it.
+ */
 static bool
 is_surely_large(const TqAddress *address)
 {
@@ -610,7 +653,10 @@ is_surely_large(const TqAddress *address)
 			stored_size(address->task->tags) > SURELY_LARGE);
 }
 
-/* Returns the payload of NOTIFY (api.md): whole, or without what is too large. */
+/*
+ * Returns the payload of NOTIFY: the whole message, or only its id, exchange
+ * and routing key if it is too large for NOTIFY or cannot be built.
+ */
 char *
 tq_message_envelope(const TqAddress *address)
 {
@@ -636,9 +682,9 @@ tq_message_envelope(const TqAddress *address)
 	return text.len <= PAYLOAD_MAX ? text.data : truncated_envelope(address);
 }
 
-/* ---- one that cannot be built ---- */
+/* ---- messages that cannot be built ---- */
 
-/* How much of a message is tried. */
+/* How much of a message to build. */
 typedef enum Extent
 {
 	EXTENT_WHOLE,
@@ -646,6 +692,7 @@ typedef enum Extent
 	EXTENT_ID /* and exchange */
 } Extent;
 
+/* A message that is given to its receiver by itself. */
 typedef struct Alone
 {
 	const TqMessage *message;
@@ -655,6 +702,10 @@ typedef struct Alone
 	TqAddress address;
 } Alone;
 
+/*
+ * Builds as much of one message as its extent says, and gives it to its
+ * receiver.  A message about something deleted is not given.
+ */
 static void
 receive_alone(void *arg)
 {
@@ -674,7 +725,7 @@ receive_alone(void *arg)
 	alone->receive(address, alone->arg);
 }
 
-/* Warns once a session of a message that cannot be built. */
+/* Logs a warning about a message that cannot be built, once a session. */
 static void
 warn_broken(const TqMessage *message, const TqTask *task,
 			const ErrorData *error)
@@ -697,9 +748,9 @@ warn_broken(const TqMessage *message, const TqTask *task,
 }
 
 /*
- * Gives one message to a receiver: whole, or if that fails without its payload,
- * or if that fails, too, with nothing but its id and exchange.  What a receiver
- * has written when it failed is undone.
+ * Gives one message to a receiver: whole; if that fails, without its payload;
+ * if that fails too, with only its id and exchange.  What a receiver has
+ * written in a failed attempt is rolled back.
  */
 void
 tq_message_alone(const TqMessage *message, TqReceiver receive, void *arg)
@@ -714,7 +765,7 @@ tq_message_alone(const TqMessage *message, TqReceiver receive, void *arg)
 		error = tq_attempt(receive_alone, &alone);
 		if (error == NULL)
 			return;
-		/* Then it is not the message that is broken. */
+		/* The receiver fails even without the content of the message. */
 		if (extent == EXTENT_ID)
 			ReThrowError(error);
 		warn_broken(message, alone.address.task, error);

@@ -1,6 +1,7 @@
 /*
  * message.h
- *	  Messages as they are told: what deliver.c and subscribe.c share.
+ *	  Messages as they are sent and read: what deliver.c and subscribe.c
+ *	  share.
  */
 #ifndef TQ_MESSAGE_H
 #define TQ_MESSAGE_H
@@ -18,17 +19,17 @@ typedef struct TqSource
 
 #define TQ_ROUTES_MAX 64
 
-/* A message, as it is addressed. */
+/* A message, its addresses, and what its payload is built from. */
 typedef struct TqAddress
 {
 	const TqMessage *message;
-	const TqTask *task; /* NULL: the message is of a group alone */
-	const TqRun *run;   /* that it is about; NULL: none */
-	const TqRun *runs;  /* of the task, as they are today */
-	char *worker_group; /* of the message; NULL: it has no worker of its own */
+	const TqTask *task; /* NULL: the message is about a group only */
+	const TqRun *run;   /* that the message is about; NULL: none */
+	const TqRun *runs;  /* of the task, as they are now */
+	char *worker_group; /* stored with the message; NULL: none */
 	char *worker_id;
-	char *routing_key; /* NULL: not to be had */
-	bool is_broken;    /* its payload is not to be had */
+	char *routing_key; /* NULL: it cannot be built */
+	bool is_broken;    /* its payload cannot be built */
 	int ncc;
 	char *cc[TQ_ROUTES_MAX];
 } TqAddress;
@@ -40,17 +41,17 @@ extern bool tq_message_address(const TqSource *source,
 extern Jsonb *tq_message_payload(const TqAddress *address);
 extern char *tq_message_envelope(const TqAddress *address);
 
-/* What is done with a message, whole. */
+/* Receives one message. */
 typedef void (*TqReceiver)(const TqAddress *address, void *arg);
 
 extern void tq_message_alone(const TqMessage *message, TqReceiver receive,
 							 void *arg);
 
-/* Bindings, compiled. */
+/* A binding with its compiled pattern. */
 typedef struct TqFilter
 {
 	const char *channel;
-	TqExchange exchange; /* NONE: any */
+	TqExchange exchange; /* NONE: every exchange */
 	const TqPattern *pattern;
 } TqFilter;
 
@@ -77,12 +78,12 @@ extern void tq_subscribe_end(const char *name);
 extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
 extern bool tq_subscribe_is_awaited(Datum xid);
 
-/* Has a subscription not read a message that is for it? */
+/* Whether a subscription has an unread message that matches it. */
 typedef enum TqUnread
 {
 	TQ_UNREAD_NONE,
 	TQ_UNREAD_SOME,
-	TQ_UNREAD_UNKNOWN /* enough was looked at for now */
+	TQ_UNREAD_UNKNOWN /* as many were examined as was allowed */
 } TqUnread;
 
 extern TqUnread tq_subscribe_unread(const TqBehind *behind, int64 last_id,

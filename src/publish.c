@@ -1,19 +1,22 @@
 /*
  * publish.c
- *	  Saying that something has happened: what is worth a message is written down.
+ *	  The outbox: records the messages of a transition in its transaction.
  *
- * Room 3.  Rules say what they have done, in the order in which it is to be
- * told; here is decided whether anybody wants to know, and if so one row is
- * written in the same transaction.  No NOTIFY is sent here, ever: what is
- * committed is told to the listeners by the publisher (deliver.c).  An exchange
- * that nobody is bound to is known by a bit, and costs nothing.
+ * Room 3.  The rules pass a message for each thing they have done, in the
+ * order in which readers are to see it.  This module decides whether a binding
+ * or a subscription wants the message and, if so, writes it to tq.message in
+ * the same transaction.  It never sends NOTIFY: the publisher (deliver.c) does
+ * that, for messages that have been committed.  An exchange that nothing is
+ * bound to costs one test of a bit.
  */
 #include "publish.h"
 
-/* Messages that share a row: a row has to fit into memory, whatever a call writes. */
+/*
+ * Most messages of one row: it has to fit into memory, whatever a call writes.
+ */
 #define ROW_MAX 250
 
-/* What this session knows of the bindings, and by which generation. */
+/* What this session has cached of the bindings, and of which generation. */
 static uint64 known_generation = 0;
 static int known_wanted;
 static int known_place;
@@ -24,7 +27,10 @@ look_up(void)
 	TimestampTz since;
 	uint64 generation;
 
-	/* Should the tables change while they are read, they are read again next time. */
+	/*
+	 * The generation is read first, so that a change of the tables during the
+	 * read causes another read next time.
+	 */
 	generation = tq_bindings_generation();
 	if (generation == known_generation)
 		return;
@@ -33,7 +39,9 @@ look_up(void)
 	known_generation = generation;
 }
 
-/* Does anybody want the messages of this exchange? */
+/*
+ * Returns whether a binding or a subscription wants messages of this exchange.
+ */
 bool
 tq_publish_is_wanted(TqExchange exchange)
 {
@@ -42,8 +50,9 @@ tq_publish_is_wanted(TqExchange exchange)
 }
 
 /*
- * A message about a run of a task, or with run_id -1 about none, as things
- * stand: `last` is the task's last run, or NULL when it has none.
+ * Returns a message about a run of a task, or about no run if run_id is -1,
+ * with the present state of the task: `last` is its last run, or NULL if it
+ * has none.
  */
 TqMessage
 tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
@@ -68,7 +77,11 @@ tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
 	return message;
 }
 
-/* Was a task resolved for good?  Whether its group is, the publisher will see. */
+/*
+ * Returns whether the message reports that a task was resolved for good.
+ * Whether that was the last task of its group is for the publisher to find
+ * out.
+ */
 bool
 tq_publish_tells_of_group(const TqMessage *message)
 {
@@ -118,8 +131,10 @@ count_alike(const TqMessage *messages, int n)
 }
 
 /*
- * Write these messages, in this order, as far as they are wanted.  One that
- * has a detail is alone.
+ * Appends those of these messages that are wanted to the outbox, in this
+ * order.  A resolved task whose message is not wanted leaves a note if
+ * task-group-resolved is, because the publisher derives that message from it.
+ * A message with a detail must be passed alone, because a row has one detail.
  */
 void
 tq_publish(const TqMessage *messages, int n)
@@ -154,7 +169,9 @@ tq_publish(const TqMessage *messages, int n)
 	tq_shmem_note_message();
 }
 
-/* Runs of one queue that have become claimable: a note to the publisher. */
+/*
+ * Returns a note to the publisher that runs of a queue have become claimable.
+ */
 static TqMessage
 claimable_note(int32 queue, int runs)
 {
@@ -175,13 +192,13 @@ compare_queue(const void *a, const void *b)
 }
 
 /*
- * Appends, for each queue of these runs, which were delayed and are claimable
- * now, a note to the outbox: the publisher notifies the queue's channel.  The
- * messages of the runs were appended when they became pending.
+ * Appends a note to the outbox for each queue of these runs, which were
+ * delayed and are claimable now, so that the publisher notifies the channel of
+ * the queue.  The messages of the runs were appended when they became pending.
  *
- * Where nothing wants the messages of exchange task-pending, there is no note,
- * as queue channels are silent then.  Otherwise it is written whether or not a
- * session listens just now: one that begins to listen before this transaction
+ * Appends nothing if nothing wants the messages of exchange task-pending,
+ * because queue channels are silent then.  Otherwise it does so even if no
+ * session listens now: a session that starts to listen before this transaction
  * commits has to be notified.
  */
 void
@@ -213,7 +230,9 @@ tq_publish_claimable(const TqPending *rows, int n)
 	tq_shmem_note_message();
 }
 
-/* Reports whether this is a note that runs of a queue have become claimable. */
+/*
+ * Returns whether this is a note that runs of a queue have become claimable.
+ */
 bool
 tq_publish_is_claimable_note(const TqMessage *message)
 {

@@ -1,6 +1,6 @@
 /*
  * publish.h
- *	  How the rules say that something has happened.
+ *	  The outbox: how the rules record what has happened.
  */
 #ifndef TQ_PUBLISH_H
 #define TQ_PUBLISH_H

@@ -1,20 +1,23 @@
 /*
  * subscribe.c
- *	  Bindings of channels, durable subscriptions, and reading the log.
+ *	  Bindings of channels, durable subscriptions, and reading the message
+ *	  log.
  *
- * Room 4.  Decides which messages a reader gets, in the order of their ids.
- * A subscription is a place in the log up to which it has acknowledged, and
- * what it is bound to; reading it changes nothing, so what is not acknowledged
- * comes again.
+ * Room 4.  Decides which messages a reader gets, in the order of their ids.  A
+ * subscription consists of its bindings and a mark, the id up to which it has
+ * acknowledged messages.  Reading it changes nothing, so messages that are not
+ * acknowledged are returned again.
  *
- * A reader that does its work and acknowledges in one transaction does each
- * message once, if it is the only one.  Two of them may have the same messages:
- * the second reads while the commit of the first is under way.  Each moves the
- * row of the subscription from where it found it, under the lock of that row,
- * so that the second waits for the first and then finds it moved; and a
- * transaction remembers what it has fetched, should the first have been quick
- * enough to be seen without a wait.  Then ack() fails.  An acknowledgement that
- * is repeated, in a transaction that has fetched nothing, finds nothing to do.
+ * A single reader that processes and acknowledges messages in one transaction
+ * processes each message exactly once.  Two readers may get the same messages,
+ * because the second reads while the commit of the first is in progress.  An
+ * acknowledgement moves the mark from where the reader found it, under the
+ * lock of the row of the subscription, so the second reader waits for the
+ * first and then finds that the mark has moved.  If the first has committed
+ * early enough, the second sees the new mark without a wait; for that case a
+ * transaction remembers what it has fetched.  Either way ack() fails for the
+ * second reader.  A repeated acknowledgement, in a transaction that has
+ * fetched nothing, has no effect.
  */
 #include "message.h"
 
@@ -25,20 +28,21 @@
 
 #include "utils/fmgrprotos.h"
 
-#define TICKS 20     /* that are read at once */
-#define SLICE 1000   /* messages that are looked at at once: as many as … */
-#define SLICE_MIN 20 /* … are asked for, and more if few of them match */
-#define LOOK_MAX 1000000 /* messages that one fetch looks at */
+#define TICKS 20         /* ticks read at once */
+#define SLICE 1000       /* most messages examined at once */
+#define SLICE_MIN 20     /* fewest; doubled while few of them match */
+#define LOOK_MAX 1000000 /* messages that one fetch examines */
 
 /*
- * What a reader does not want is acknowledged for it: so many messages, or
- * when it acknowledged something the last time so long ago.
+ * A fetch acknowledges messages that its subscription does not match if there
+ * are this many ids of them, or if the last acknowledgement is this long ago.
  */
 #define SKIP_AFTER 1000
 #define SKIP_AFTER_MS 60000
 
 /* ---- bindings ---- */
 
+/* Returns whether this is the default binding of an exchange. */
 static bool
 is_default(const char *channel, TqExchange exchange, const char *pattern)
 {
@@ -55,7 +59,7 @@ is_default(const char *channel, TqExchange exchange, const char *pattern)
 	return true;
 }
 
-/* Bind a channel to an exchange; a default channel is given back. */
+/* Binds a channel to an exchange; enables a default channel again. */
 void
 tq_subscribe_bind(const char *channel, TqExchange exchange,
 				  const char *pattern)
@@ -66,7 +70,10 @@ tq_subscribe_bind(const char *channel, TqExchange exchange,
 		tq_binding_insert(channel, exchange, pattern);
 }
 
-/* Undo that; a default channel is taken away.  What is not bound stays so. */
+/*
+ * Removes a binding; disables a default channel.  Does nothing if there is no
+ * such binding.
+ */
 void
 tq_subscribe_unbind(const char *channel, TqExchange exchange,
 					const char *pattern)
@@ -89,7 +96,10 @@ refuse_missing(const char *name)
 			 errhint("Call tq.subscribe() first.")));
 }
 
-/* From the messages on that are published after this. */
+/*
+ * Creates a subscription, or adds a binding to it.  It gets the messages that
+ * are published after this.
+ */
 void
 tq_subscribe_begin(const char *name, TqExchange exchange, const char *pattern,
 				   TimestampTz now)
@@ -97,6 +107,7 @@ tq_subscribe_begin(const char *name, TqExchange exchange, const char *pattern,
 	tq_subscription_insert(name, exchange, pattern, now);
 }
 
+/* Deletes a subscription. */
 void
 tq_subscribe_end(const char *name)
 {
@@ -104,12 +115,12 @@ tq_subscribe_end(const char *name)
 		refuse_missing(name);
 }
 
-/* What this transaction has fetched, of each subscription. */
+/* What this transaction has fetched from a subscription. */
 typedef struct Fetched
 {
 	char *name;
-	int64 acked; /* what it had acknowledged then */
-	int64 first; /* message that was fetched */
+	int64 acked; /* mark of the subscription then */
+	int64 first; /* lowest id that was fetched */
 	struct Fetched *next;
 } Fetched;
 
@@ -131,7 +142,7 @@ find_fetched(const char *name)
 	return each;
 }
 
-/* Remembers until the transaction ends what it has fetched. */
+/* Remembers what was fetched, until the transaction ends. */
 static void
 note_fetched(const char *name, int64 acked, int64 first)
 {
@@ -159,8 +170,9 @@ note_fetched(const char *name, int64 acked, int64 first)
 }
 
 /*
- * Has another transaction acknowledged what this one has fetched, now that the
- * mark is there?  One that this transaction has set itself is locked by it.
+ * Returns whether another transaction has acknowledged messages that this one
+ * has fetched, by the mark that was read just now.  A mark that this
+ * transaction has moved does not count, because its row has been locked since.
  */
 static bool
 is_taken(const char *name, const TqAcked *acked)
@@ -198,9 +210,10 @@ refuse_unpublished(int64 id, int64 last_id)
 }
 
 /*
- * Acknowledges up to that id.  Where another transaction has moved the mark
- * since it was read, the acknowledgement is refused; but if this transaction
- * has fetched, and the mark only came nearer to that, it is not.
+ * Acknowledges the messages up to that id.  If another transaction has moved
+ * the mark since it was read, raises an error, unless this transaction has
+ * fetched and the mark is still before what it fetched.  Waits for the lock of
+ * the row of the subscription.
  */
 void
 tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
@@ -229,16 +242,16 @@ tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 
 /* ---- reading ---- */
 
-/* A reader's wishes, and how far it has come. */
+/* What a reader wants, and how far it has come. */
 typedef struct Reading
 {
 	const TqFilter *filters;
 	int nfilters;
-	int left; /* so many messages it may still have */
+	int left; /* messages that it may still get */
 	TqReceiver receive;
 	void *arg;
-	bool shown; /* to a client */
-	int64 upto; /* the last id that was looked at */
+	bool shown; /* the messages are shown to a client */
+	int64 upto; /* the last id that was examined */
 } Reading;
 
 static bool
@@ -264,7 +277,7 @@ wants(const Reading *reading, const TqAddress *address)
 	return false;
 }
 
-/* Messages that are looked at together. */
+/* Messages that are examined together. */
 typedef struct Slice
 {
 	Reading *reading;
@@ -272,7 +285,7 @@ typedef struct Slice
 	int n;
 	int next;
 	TqSource source;
-	MemoryContext one; /* what is made for one message */
+	MemoryContext one; /* memory for one message */
 } Slice;
 
 static void
@@ -294,7 +307,7 @@ receive_wanted(const TqAddress *address, void *arg)
 	reading->left--;
 }
 
-/* Gives the reader what it wants of the messages from the next one on. */
+/* Gives the reader the messages that it wants, from slice->next on. */
 static void
 read_range(void *arg)
 {
@@ -314,9 +327,9 @@ read_range(void *arg)
 }
 
 /*
- * Gives the reader what it wants of these messages.  One that cannot be built
- * is given by itself, with as much of it as can be had; what the reader got
- * before it stays.
+ * Gives the reader those of these messages that it wants.  A message that
+ * cannot be built is given by itself, with as much of it as can be built; the
+ * reader keeps what it got before.
  */
 static void
 read_slice(Reading *reading, const TqMessage *messages, int n)
@@ -342,6 +355,10 @@ read_slice(Reading *reading, const TqMessage *messages, int n)
 	MemoryContextDelete(memory);
 }
 
+/*
+ * Gives the reader those of these messages that it wants.  They are the
+ * messages of some ticks, of which the first may have been read in part.
+ */
 static void
 read_messages(Reading *reading, TqMessage *messages, int n)
 {
@@ -363,7 +380,10 @@ read_messages(Reading *reading, TqMessage *messages, int n)
 		reading->upto = Max(reading->upto, last);
 }
 
-/* A few ticks together, so that tasks are read for many messages at once. */
+/*
+ * Reads the messages of a few ticks, so that the tasks of many messages are
+ * read at once.  Returns the number of ticks.
+ */
 static int
 collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 {
@@ -388,7 +408,10 @@ collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 	return used;
 }
 
-/* Reads the log from where a reading is, not looking much farther than look_max. */
+/*
+ * Reads the log until the reader has enough, the log ends, or about look_max
+ * ids have been examined.
+ */
 static void
 read_log(Reading *reading, int64 look_max)
 {
@@ -424,9 +447,9 @@ read_log(Reading *reading, int64 look_max)
 }
 
 /*
- * Reads the log after that id: up to max messages that match one of the
- * filters, and not looking much farther than look_max.  Returns their number,
- * and in *read_upto up to which id it has looked.
+ * Reads the log after that id: gives `receive` up to max messages that match
+ * one of the filters, and examines not many more than look_max ids.  Returns
+ * the number of messages; sets *read_upto to the id up to which it has read.
  */
 int
 tq_subscribe_read(int64 after, int max, int64 look_max,
@@ -446,6 +469,7 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 	return max - reading.left;
 }
 
+/* Returns the compiled bindings of a subscription. */
 static TqFilter *
 filters_of(const char *name, int *n)
 {
@@ -466,9 +490,10 @@ note_id(const TqAddress *address, void *arg)
 }
 
 /*
- * Looks for the first message after `acked`, up to last_id, that is for this
- * subscription.  Takes what was looked at from *look_max, and moves the mark of
- * the subscription over what is not for it, so that it is not looked at again.
+ * Returns whether a message after behind->acked, up to last_id, matches this
+ * subscription.  Subtracts the number of examined ids from *look_max.  Moves
+ * the mark of the subscription over messages that do not match it, so that
+ * they are not examined again.
  */
 TqUnread
 tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
@@ -515,7 +540,12 @@ note_first(const TqAddress *address, void *arg)
 	first->receive(address, first->arg);
 }
 
-/* What a subscription has not acknowledged, up to max messages. */
+/*
+ * Gives `receive` up to max messages that the subscription has not
+ * acknowledged; returns their number.  A read-only transaction examines as
+ * many messages as it takes, because it cannot move the mark over those that
+ * do not match.
+ */
 int
 tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 				   TimestampTz now)
@@ -553,8 +583,8 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 /* ---- dumps ---- */
 
 /*
- * Must a dump have the messages of this transaction?  If it is not published,
- * or some subscription has not acknowledged it.
+ * Returns whether a dump must contain the messages of this transaction: they
+ * are not published, or some subscription has not acknowledged them.
  */
 bool
 tq_subscribe_is_awaited(Datum xid)
