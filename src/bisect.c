@@ -1,26 +1,26 @@
 /*
  * bisect.c
- *	  Steps of maintenance go on although they fail for some task.
+ *	  Keeps a step of maintenance going when it fails for some tasks.
  *
- * Room 4.  A step is run for a batch of tasks without any precaution.  If
- * that fails, its transaction is rolled back, and the next batch of the step
- * is bisected (tq_bisect): the step is run for it in a subtransaction, after
- * an error for each half of it, and so on.  A task for which the step fails
- * alone is postponed: a row of tq.postponed says when to try again, and with
- * each failure that is later.  Postponed tasks are a step of their own
- * (tq_bisect_retry), one subtransaction a task, so that they never disturb a
- * batch again.
+ * Room 4.  A step is run for a batch of tasks without any precaution.  If it
+ * fails, its transaction is rolled back, and the next batch of the step is
+ * bisected (tq_bisect): the step is run for the batch in a subtransaction,
+ * after an error for each half of it, and so on.  A task for which the step
+ * fails alone is postponed: a row of tq.postponed says when to retry, with a
+ * backoff that grows with each failure.  Postponed tasks are retried by a step
+ * of their own (tq_bisect_retry), in one subtransaction each, so that they
+ * never disturb a batch again.
  *
- * An error that is not the task's own fails the step: what an operator or
- * another transaction brings about, a full disk, and whatever every one of
- * many tasks meets.  Nothing is postponed then, and the step is tried again
- * a moment later.
+ * An error that is not specific to a task fails the step: what an operator or
+ * another transaction causes, a full disk, and an error that occurs for each
+ * of many tasks.  Then nothing is postponed, and the step is retried a moment
+ * later.
  *
  * What a step writes in a subtransaction that is rolled back is gone,
- * notes for the claim cursor (cursor.c) included.  The timers that named the
- * tasks were taken before, so a task is postponed in the same transaction
- * that deletes its timer, and neither can be lost without the other.  Locks
- * on postponed rows are never waited for.
+ * including its notes for the claim cursor (cursor.c).  The timers that named
+ * the tasks were taken outside of it.  So a task is postponed in the same
+ * transaction that deletes its timer, and neither can be lost without the
+ * other.  Postponed rows that are locked are skipped.
  */
 #include "rules.h"
 
@@ -29,13 +29,14 @@
 
 #define FIRST_DELAY_MS 1000        /* doubled with each failure ... */
 #define LAST_DELAY_MS (300 * 1000) /* ... up to this */
-#define FAILURES_MAX 20 /* without a success: not the tasks' fault */
-#define RETRY_BATCH 100 /* postponed tasks of one transaction */
+#define FAILURES_MAX 20 /* without a success: the fault is not in the tasks */
+#define RETRY_BATCH 100 /* postponed tasks that one transaction retries */
 #define ERROR_BYTES 1000
 
 /*
- * A delayed run that is postponed stays in delayed, with a time that the step
- * for delayed runs does not reach before the attempt.
+ * A delayed run that is postponed stays in tq.delayed.  It becomes visible
+ * this long after the retry, so that the step for delayed runs does not take
+ * it before.
  */
 #define DELAYED_MARGIN_MS (60 * 1000)
 
@@ -50,7 +51,7 @@ typedef struct Failure
 typedef struct Bisection
 {
 	TqRunStep run;
-	int64 tasks; /* that the step has changed */
+	int64 tasks; /* changed by the step */
 	int successes;
 	Failure *failures;
 	int nfailures;
@@ -74,7 +75,10 @@ run_attempt(void *arg)
 	attempt->tasks = attempt->run(attempt->work);
 }
 
-/* Runs a step; NULL, or the error for which it was rolled back. */
+/*
+ * Runs a step in a subtransaction.  Returns NULL, or the error for which that
+ * was rolled back.
+ */
 static ErrorData *
 attempt(TqRunStep run, const TqWork *work, int64 *tasks)
 {
@@ -101,7 +105,9 @@ clip(const char *text)
 	return pnstrdup(text, pg_mbcliplen(text, strlen(text), ERROR_BYTES));
 }
 
-/* The id of a task; its number where that cannot be read. */
+/*
+ * Reads the id of a task into work->arg; returns 0 if there is no such task.
+ */
 static int64
 read_name(const TqWork *work)
 {
@@ -113,6 +119,9 @@ read_name(const TqWork *work)
 	return n;
 }
 
+/*
+ * Returns the id of a task as text, or its number if its row cannot be read.
+ */
 static const char *
 name_of(const TqWork *failed)
 {
@@ -126,6 +135,7 @@ name_of(const TqWork *failed)
 	return psprintf("\"%s\"", tq_slug_text(&slug));
 }
 
+/* Logs a warning that a step failed for a task. */
 static void
 report(const TqWork *work, const ErrorData *error)
 {
@@ -141,7 +151,7 @@ report(const TqWork *work, const ErrorData *error)
 			 "View tq.postponed_overview shows when the step is tried again; tq.delete_task() removes a task in any state.")));
 }
 
-/* Puts the run back from which a step was to move it on. */
+/* Puts a delayed run back that the step has taken, to become visible later. */
 static void
 put_back(const TqWork *work, TimestampTz due)
 {
@@ -154,7 +164,7 @@ put_back(const TqWork *work, TimestampTz due)
 	tq_delayed_insert(&row, 1);
 }
 
-/* Tries a step for this task again later; logged when it fails first. */
+/* Postpones a task.  Logs a warning if it is the first failure. */
 static void
 postpone(const TqWork *work, const ErrorData *error)
 {
@@ -187,7 +197,10 @@ bisect_half(Bisection *bisection, const TqWork *work, int from, int n)
 	bisect(bisection, &half);
 }
 
-/* Recursion is as deep as the logarithm of the number of tasks. */
+/*
+ * Runs a step for these tasks, and if that fails for each half of them.  The
+ * recursion is as deep as the logarithm of the number of tasks.
+ */
 static void
 bisect(Bisection *bisection, const TqWork *work)
 {
@@ -212,8 +225,8 @@ bisect(Bisection *bisection, const TqWork *work)
 }
 
 /*
- * Runs a step for these tasks but for those for which it fails, which are
- * postponed; returns how many tasks it changed.
+ * Runs a step for these tasks, and postpones those for which it fails.
+ * Returns how many tasks it has changed.
  */
 int64
 tq_bisect(const TqWork *work, TqRunStep run)
@@ -239,12 +252,13 @@ step_by_name(const char *name)
 		if (strcmp(tq_step_name((TqStep) step), name) == 0)
 			return (TqStep) step;
 	}
-	return TQ_STEP_PUBLISH; /* of another version: there is nothing to run */
+	return TQ_STEP_PUBLISH; /* of another version: nothing to run */
 }
 
 /*
- * Takes a delayed run that was postponed.  False when it is no longer delayed,
- * or another session holds it, which moves it on.
+ * Takes a delayed run that was postponed.  Returns false if it is no longer
+ * delayed, or if another session has locked it, because that session moves it
+ * on.
  */
 static bool
 take_delayed(TqWork *work, TqPending *row)
@@ -255,7 +269,9 @@ take_delayed(TqWork *work, TqPending *row)
 	return tq_delayed_take_one(work->tasks[0], row);
 }
 
-/* Runs a step again for a postponed task; returns how many tasks it changed. */
+/*
+ * Retries a step for a postponed task; returns how many tasks it has changed.
+ */
 static int64
 retry(const TqPostponed *postponed, TqRunStep run, TqStep step,
 	  TimestampTz now)
@@ -281,8 +297,8 @@ retry(const TqPostponed *postponed, TqRunStep run, TqStep step,
 }
 
 /*
- * The step for tasks that were postponed and are due; returns how many tasks
- * were changed.  *more when others may be due.
+ * Retries postponed tasks that are due.  Returns how many tasks were changed;
+ * sets *more if others may be due.
  */
 int64
 tq_bisect_retry(TqRunStep (*run_of)(TqStep step), TimestampTz now, bool *more)

@@ -1,9 +1,10 @@
 /*
  * init.c
- *	  What happens when the library is loaded.
+ *	  Initialization of the library.
  *
- * Room 6.  Settings always; shared memory and the background worker only
- * under shared_preload_libraries, and never during pg_upgrade.
+ * Room 6.  Defines the settings always; sets up shared memory and registers
+ * the launcher only under shared_preload_libraries, and never during
+ * pg_upgrade.
  */
 #include "plumbing.h"
 
@@ -15,6 +16,7 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
+/* Initializes the library when the server loads it. */
 void
 _PG_init(void)
 {

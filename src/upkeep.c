@@ -1,65 +1,69 @@
 /*
  * upkeep.c
- *	  What time brings about: publication, deadlines, timeouts, expired claims,
- *	  delayed runs, expiry.
+ *	  The steps of maintenance: publication, deadlines, timeouts, expired
+ *	  claims, delayed runs, expiry.
  *
- * Room 4.  Each step takes a bounded number of due rows of lease or timer,
- * passes over tasks that others have locked (to be looked at again soon), and
- * is safe to repeat, at any time, by any number of sessions at once: the rows
- * that say "look" are locked by the session that takes them, and whether
- * something is really due is decided by the task's own row under its lock.
- * Follows spec/taskcluster.md 3.5, 3.6, 8.4 and spec/policy.md section 5.  The
- * limits of policies are timeout.c's.
+ * Room 4.  Each step takes a bounded number of due rows of tq.lease, tq.timer
+ * or tq.delayed, skips tasks that another session has locked (to look at them
+ * again soon), and is safe to repeat, at any time, by any number of sessions
+ * at once.  A row says only that tasks are to be looked at, and is locked by
+ * the session that takes it; whether something is really due is decided by the
+ * row of the task, under its lock.  Follows doc/spec/taskcluster.md 3.5, 3.6
+ * and 8.4 and doc/spec/policy.md 5.  The limits of policies are in timeout.c.
  *
  * Marks
  * -----
- * Rows that have been taken stay in the way, in the tables and their indexes,
- * until they are vacuumed, which a long transaction of anybody may put off for
- * hours.  So a walk over what is due begins behind a mark.
+ * Rows that have been taken stay in the tables and their indexes as dead
+ * tuples until they are vacuumed, which a long transaction may delay for
+ * hours.  So a scan for what is due begins behind a mark.
  *
- * Within a pass the mark of a step is the last row that it came by.  What it
- * passed over, because somebody else had his hand on it, is for the next pass.
+ * Within a pass the mark of a step is the last row that it has read.  Rows
+ * that it skipped, because another session had locked them, are left to the
+ * next pass.
  *
- * From one turn to the next the worker remembers marks, of which must be
- * true: a row before the mark that is there, or will
- * be, has a note in the worker's shared memory (shmem.c) that the worker has
- * not read.  They move in two ways:
+ * The maintenance worker keeps marks from one cycle to the next.  For each row
+ * before a mark that exists, or will exist, its shared memory (shmem.c) must
+ * hold a note that it has not read yet.  The marks move in two ways:
  *	up		by tq_upkeep_next_due(), to before the first row that its snapshot
- *			shows, whoever has his hand on it;
- *	down	by tq_upkeep_noted(), to the earliest time that was noted, when the
- *			worker's turn begins, before it takes any snapshot.
- * Let a row before the mark not be shown by the snapshot by which the mark
- * moved up.  Then it has been deleted by a transaction that has committed, and
- * never comes back; or it was inserted by one that had not committed.  That
- * one makes its note after its rows can be seen, hence after that snapshot,
- * hence after the turn began: it is read by a later turn, before which the
- * worker does not sleep.  A row that is deleted by a transaction that is still
- * running is shown, so the mark stays before it, should that be rolled back.
+ *			shows, locked or not;
+ *	down	by tq_upkeep_noted(), to the earliest time that was noted, when a
+ *			cycle begins, before it takes any snapshot.
+ * Suppose that the snapshot by which a mark moves up does not show a row
+ * before it.  Either the row was deleted by a transaction that has committed,
+ * and never comes back; or it was inserted by a transaction that had not
+ * committed.  The latter makes its note after its rows become visible, hence
+ * after that snapshot, hence after the cycle began: a later cycle reads the
+ * note, and the maintenance worker does not sleep before that cycle.  A row
+ * that is deleted by a transaction in progress is shown, so the mark stays
+ * before it in case of a rollback.
  *
- * Notes are made for every row: by the functions of tq as they write it, and
- * by a trigger for statements.  COMMIT PREPARED notes the beginning of time.
- * Only with triggers disabled there is none; so the worker forgets its marks
- * after a restore, and every five minutes (worker.c).
+ * A note is made for every row: by the functions of tq when they write it, and
+ * by a trigger for other statements.  COMMIT PREPARED notes the beginning of
+ * time.  Only rows written with triggers disabled have no note; so the
+ * maintenance worker resets its marks after a restore, and every five minutes
+ * (worker.c).
  */
 #include "message.h"
 
 #include "upkeep.h"
 
 /*
- * A batch takes rows of lease or timer in so many takes of so many, until it
- * has that much to do.  Most rows are stale: to tell so costs little, and a
- * transaction of its own for each hundred of them would cost more than that.
- * But what is to be done is done by small transactions, so that what is due in
- * another step does not have to wait for long.
+ * A batch takes rows of tq.lease or tq.timer up to BATCH_TAKES times, until it
+ * has changed BATCH_TASKS tasks.  Most rows are stale: it costs little to find
+ * that out, and a transaction for each hundred of them would cost more.  But
+ * changes are made by small transactions, so that what is due in another step
+ * does not wait for long.
  */
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
 
+/* Tasks are deleted this long after they have expired. */
 #define EXPIRY_SLACK_MS (30 * 60 * 1000)
 
 /* The last message about a task comes no later than this after its deadline. */
 #define MESSAGE_SLACK_MS (60 * 1000)
 
+/* Returns the name of a step, which upkeep() shows and tq.postponed stores. */
 const char *
 tq_step_name(TqStep step)
 {
@@ -103,9 +107,9 @@ compare_expires(const void *a, const void *b)
 }
 
 /*
- * Look at these tasks again so long after they expire.  Those that expire in
- * the same hour share a row, so that the years in which tasks are kept cost
- * little.
+ * Inserts timers that look at these tasks again, delay_ms after they expire.
+ * Tasks that expire in the same hour share a row, so that tasks that are kept
+ * for years cost little.
  */
 static void
 set_expiry(const TqTask *tasks, int n, int64 delay_ms)
@@ -133,8 +137,12 @@ set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 	}
 }
 
-/* ---- deadlines (3.5) ---- */
+/* ---- deadlines (doc/spec/taskcluster.md 3.5) ---- */
 
+/*
+ * Resolves those of the tasks that are unresolved, because their deadline has
+ * passed.  Tasks that could not be locked are looked at again soon.
+ */
 static int64
 pass_deadlines(const TqWork *work)
 {
@@ -156,8 +164,12 @@ pass_deadlines(const TqWork *work)
 	return held.n;
 }
 
-/* ---- expired claims (3.6) ---- */
+/* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
 
+/*
+ * Resolves those of the tasks' runs whose claim has expired.  Tasks that could
+ * not be locked are looked at again soon.
+ */
 static int64
 expire_claims(const TqWork *work)
 {
@@ -180,6 +192,7 @@ expire_claims(const TqWork *work)
 
 /* ---- delayed runs ---- */
 
+/* Makes delayed runs that are due claimable. */
 static int64
 release_delayed(const TqWork *work)
 {
@@ -188,9 +201,12 @@ release_delayed(const TqWork *work)
 	return work->n;
 }
 
-/* ---- expiry (8.4) ---- */
+/* ---- expiry (doc/spec/taskcluster.md 8.4) ---- */
 
-/* What has no timer of its own is swept once an hour and backend. */
+/*
+ * Deletes expired groups and artifacts, and clears expired queues and workers,
+ * which have no timers of their own.  Does so once an hour in each backend.
+ */
 static void
 sweep(TimestampTz before)
 {
@@ -209,8 +225,10 @@ sweep(TimestampTz before)
 }
 
 /*
- * Look at a task again when its end, after what has been told and is no longer
- * kept, will be so too; should that be told of late, look more often.
+ * Inserts a timer that looks at a task again when its last message is no
+ * longer kept, if publication is not late; at the latest after
+ * tq.message_retention.  `after_told` is the time from
+ * tq_retention_told_before() to the end of the task.
  */
 static void
 look_again(int64 task, TimestampTz after_told, TimestampTz now)
@@ -221,9 +239,9 @@ look_again(int64 task, TimestampTz after_told, TimestampTz now)
 }
 
 /*
- * Delete expired tasks, as many as one batch may, but for those of whose end
- * somebody may still have to be told; those that another session
- * holds are looked at again soon.
+ * Deletes expired tasks, at most tq.expire_batch of them.  Tasks whose last
+ * messages may still be needed, and tasks that another session has locked, are
+ * looked at again later; the tasks beyond the batch at once.
  */
 static int
 delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
@@ -261,8 +279,9 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 }
 
 /*
- * Tasks are deleted half an hour after they have expired, but not while the
- * log may have messages about them: those are told from the task.
+ * Returns the time before which a task must have expired to be deleted.  That
+ * is half an hour ago, or earlier: before the oldest messages that are kept,
+ * because messages are built from the rows of their task.
  */
 static TimestampTz
 expired_before(TimestampTz now)
@@ -276,6 +295,10 @@ expired_before(TimestampTz now)
 	return Min(before, tq_clock_add_ms(oldest, -MESSAGE_SLACK_MS));
 }
 
+/*
+ * Deletes those of the tasks that have expired long enough ago.  The others
+ * are looked at again when they have.
+ */
 static int64
 expire_tasks(const TqWork *work)
 {
@@ -299,7 +322,10 @@ expire_tasks(const TqWork *work)
 
 /* ---- a pass ---- */
 
-/* What a step does for the tasks that are due; NULL where it is not by task. */
+/*
+ * Returns the function that does a step for tasks that are due; NULL for a
+ * step that is not done by task.
+ */
 static TqRunStep
 run_of(TqStep step)
 {
@@ -329,7 +355,10 @@ run_of(TqStep step)
 	return NULL;
 }
 
-/* The timer that a step takes, and how many rows of it at once. */
+/*
+ * Returns the kind of timer that a step takes, or 0; sets *rows to how many at
+ * once.
+ */
 static TqTimer
 timer_of(TqStep step, int *rows)
 {
@@ -345,7 +374,7 @@ timer_of(TqStep step, int *rows)
 		case TQ_STEP_PENDING_TIMEOUT:
 			return TQ_TIMER_PENDING_TIMEOUT;
 		case TQ_STEP_CANCEL:
-			*rows = 1; /* each has a time of its own */
+			*rows = 1; /* each row has a time of its own */
 			return TQ_TIMER_CANCEL;
 		case TQ_STEP_EXPIRE:
 			*rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
@@ -360,7 +389,7 @@ timer_of(TqStep step, int *rows)
 	return 0;
 }
 
-/* Takes the delayed runs that are due; the tasks are theirs. */
+/* Takes delayed runs that are due; the tasks of the work are theirs. */
 static void
 take_delayed(TqWork *work, TqDue *due)
 {
@@ -372,7 +401,7 @@ take_delayed(TqWork *work, TqDue *due)
 	work->rows = rows;
 }
 
-/* Takes some of what is due for a step. */
+/* Takes some of the rows that are due for a step. */
 static void
 take_due(TqWork *work, TqDue *due)
 {
@@ -391,7 +420,10 @@ take_due(TqWork *work, TqDue *due)
 	work->more = &due->more;
 }
 
-/* Some of what is due, up to so many times, until it is enough for a batch. */
+/*
+ * Does one batch of a step: takes due rows, at most `takes` times, until that
+ * is enough for a batch.
+ */
 static void
 do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
 {
@@ -413,21 +445,26 @@ do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
 	batch->more = due.more;
 }
 
-/* Is the present pass part of a transaction block of the caller? */
+/* Whether the present pass is part of a transaction block of the caller. */
 static bool is_in_block = false;
 
+/* Records whether the pass that begins is part of a transaction block. */
 void
 tq_upkeep_begin(bool in_block)
 {
 	is_in_block = in_block;
 }
 
+/* Returns whether the present pass is part of a transaction block. */
 bool
 tq_upkeep_is_in_block(void)
 {
 	return is_in_block;
 }
 
+/*
+ * Does one bounded batch of a step in the caller's transaction; see upkeep.h.
+ */
 void
 tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 {
@@ -467,7 +504,7 @@ tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 
 /* ---- marks ---- */
 
-/* No mark: all is looked at. */
+/* Resets the marks, so that all rows are looked at. */
 void
 tq_upkeep_marks_begin(TqMarks *marks)
 {
@@ -478,7 +515,7 @@ tq_upkeep_marks_begin(TqMarks *marks)
 		marks->timer[kind] = begin;
 }
 
-/* Where a step begins that looks from these marks on. */
+/* Returns the mark at which the scan of a step begins. */
 TqMark
 tq_upkeep_mark(TqStep step, const TqMarks *marks)
 {
@@ -502,7 +539,7 @@ move_down(TqMark *mark, TimestampTz due)
 		*mark = (TqMark){due, PG_INT64_MIN};
 }
 
-/* Somebody has noted that something is due then. */
+/* Moves marks down, because a commit has noted that something is due then. */
 void
 tq_upkeep_noted(TqMarks *marks, TimestampTz due)
 {
@@ -512,7 +549,10 @@ tq_upkeep_noted(TqMarks *marks, TimestampTz due)
 		move_down(&marks->timer[kind], due);
 }
 
-/* When the next thing behind the marks is due, or DT_NOEND; they move up. */
+/*
+ * Returns when the next row behind the marks is due, or DT_NOEND; moves the
+ * marks up to it.
+ */
 TimestampTz
 tq_upkeep_next_due(TqMarks *marks)
 {

@@ -1,7 +1,7 @@
 /*
  * upkeep.h
  *	  The steps of maintenance, for api_upkeep.c and worker.c, and what the
- *	  files that make them up share.
+ *	  files that implement them share.
  */
 #ifndef TQ_UPKEEP_H
 #define TQ_UPKEEP_H
@@ -31,55 +31,58 @@ typedef enum TqStep
 
 extern const char *tq_step_name(TqStep step);
 
-/* What became of a batch. */
+/* Result of a batch. */
 typedef struct TqBatch
 {
 	int64
-		tasks; /* changed; or messages published, or places of the log emptied */
+		tasks; /* changed; or messages published, or segments of the log emptied */
 	bool more;         /* there may be more that is due at once */
-	TimestampTz since; /* the first of the tasks was due then, or DT_NOEND */
+	TimestampTz since; /* when the first of the tasks was due, or DT_NOEND */
 } TqBatch;
 
 /*
- * One bounded batch of a step in the caller's transaction.  The mark is
- * TQ_MARK_BEGIN at first, or that of the step, and passed on within a pass.
- * With `bisect`, tasks for which the step fails do not fail the batch.
+ * Does one bounded batch of a step in the caller's transaction.  *mark is
+ * TQ_MARK_BEGIN or that of the step for the first batch of a pass; each batch
+ * moves it on.  With `bisect`, tasks for which the step fails do not fail the
+ * batch.
  */
 extern void tq_upkeep_step(TqStep step, bool bisect, TqMark *mark,
 						   TqBatch *batch);
 
 /*
- * Within BEGIN and COMMIT nothing is published and nothing of the log is
- * emptied, because the locks would be held until the COMMIT.  upkeep() says so
- * before it begins subtransactions, in which the server does not know.
+ * Records whether a pass is part of a transaction block.  There nothing is
+ * published and no segment of the log is emptied, because the locks would be
+ * held until COMMIT.  upkeep() records it before it begins subtransactions, in
+ * which the server no longer makes the difference.
  */
 extern void tq_upkeep_begin(bool in_block);
 extern bool tq_upkeep_is_in_block(void);
 
-/* The worker's marks, from turn to turn. */
+/* The marks that the maintenance worker keeps from cycle to cycle. */
 extern void tq_upkeep_marks_begin(TqMarks *marks);
 extern TqMark tq_upkeep_mark(TqStep step, const TqMarks *marks);
 extern void tq_upkeep_noted(TqMarks *marks, TimestampTz due);
 
-/* When the next thing behind the marks is due, or DT_NOEND. */
+/* Returns when the next row behind the marks is due, or DT_NOEND. */
 extern TimestampTz tq_upkeep_next_due(TqMarks *marks);
 
 /* ---- between upkeep.c, bisect.c and timeout.c ---- */
 
-/* A take is of so many rows of lease or timer. */
+/* Rows of tq.lease or tq.timer that are taken at once. */
 #define TQ_TAKE_ROWS 100
 
-/* Tasks that a step is due for. */
+/* Tasks for which a step is due. */
 typedef struct TqWork
 {
 	TqStep step;
 	const int64 *tasks;
 	int n;
-	const TqPending *rows; /* of delayed, parallel to the tasks; else NULL */
-	TimestampTz due;       /* of the last timer that was taken */
+	const TqPending
+		*rows;       /* the rows of tq.delayed, one for each task; else NULL */
+	TimestampTz due; /* of the last timer that was taken */
 	TimestampTz now;
 	bool *more; /* set when tasks are left to another batch */
-	void *arg;  /* of other functions that are run like a step */
+	void *arg;  /* argument of other functions that are run like a step */
 } TqWork;
 
 /* Does a step for these tasks; returns how many it changed. */
