@@ -1,7 +1,7 @@
 /*
  * api.h
- *	  Room 5: what the doors share.  Arguments are checked here, and results
- *	  become rows.
+ *	  What the SQL-callable functions share: checks of arguments, rows of
+ *	  results.
  */
 #ifndef TQ_API_H
 #define TQ_API_H

@@ -1,9 +1,10 @@
 /*
  * api_arguments.c
- *	  Arguments of SQL functions, checked.
+ *	  Reads and checks the arguments of SQL functions.
  *
- * Room 5.  Everything that can be said of an argument alone is said here:
- * NULL, range, form.  All is TQ400; nothing has been read or written yet.
+ * Room 5.  Checks everything that can be decided from an argument alone: NULL,
+ * range, form.  Each error is TQ400, and is raised before anything is read or
+ * written.
  */
 #include "api.h"
 
@@ -15,6 +16,7 @@
 
 #define PAGE_MAX 1000
 
+/* Raises TQ400 for an argument that is NULL. */
 void
 tq_refuse_null(const char *name)
 {
@@ -25,6 +27,7 @@ tq_refuse_null(const char *name)
 			 errhint("Give a value for %s.", name)));
 }
 
+/* Raises TQ400 for an element, counted from 0, that is NULL. */
 void
 tq_refuse_null_element(const char *name, int element)
 {
@@ -35,6 +38,7 @@ tq_refuse_null_element(const char *name, int element)
 			 errhint("Leave the element out.")));
 }
 
+/* Returns an argument that must not be NULL. */
 static Datum
 get(FunctionCallInfo fcinfo, int n, const char *name)
 {
@@ -43,13 +47,17 @@ get(FunctionCallInfo fcinfo, int n, const char *name)
 	return PG_GETARG_DATUM(n);
 }
 
+/* Returns a slugid argument. */
 const TqSlug *
 tq_arg_slug(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	return DatumGetTqSlugP(get(fcinfo, n, name));
 }
 
-/* The last id of the page before; NULL means from the beginning, before any id. */
+/*
+ * Returns the last id of the previous page.  For NULL it is lower than every
+ * id, so that the first page is read.
+ */
 TqSlug
 tq_arg_after(FunctionCallInfo fcinfo, int n)
 {
@@ -58,6 +66,7 @@ tq_arg_after(FunctionCallInfo fcinfo, int n)
 	return PG_ARGISNULL(n) ? lowest : *PG_GETARG_TQ_SLUG_P(n);
 }
 
+/* Returns an int argument, which must be from min to max. */
 int
 tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 {
@@ -72,24 +81,28 @@ tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 	return value;
 }
 
+/* Returns the argument "max", the size of a page. */
 int
 tq_arg_max(FunctionCallInfo fcinfo, int n)
 {
 	return tq_arg_int(fcinfo, n, "max", 1, PAGE_MAX);
 }
 
+/* Returns the argument "run_id". */
 int
 tq_arg_run_id(FunctionCallInfo fcinfo, int n)
 {
 	return tq_arg_int(fcinfo, n, "run_id", 0, PG_INT32_MAX);
 }
 
+/* Returns a text argument. */
 char *
 tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	return TextDatumGetCString(get(fcinfo, n, name));
 }
 
+/* Returns a text argument that must be an identifier. */
 char *
 tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
 {
@@ -99,6 +112,7 @@ tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
 	return value;
 }
 
+/* Returns the argument "task_queue_id". */
 char *
 tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
 {
@@ -108,7 +122,7 @@ tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
 	return value;
 }
 
-/* provisioner_id and worker_type as one task queue. */
+/* Returns the task queue id that provisioner_id and worker_type make up. */
 char *
 tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type)
 {
@@ -117,25 +131,28 @@ tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type)
 					tq_arg_identifier(fcinfo, worker_type, "worker_type"));
 }
 
+/* Returns a jsonb argument. */
 Jsonb *
 tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	return DatumGetJsonbP(get(fcinfo, n, name));
 }
 
+/* Returns an interval argument. */
 Interval *
 tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	return DatumGetIntervalP(get(fcinfo, n, name));
 }
 
+/* Returns an array argument. */
 ArrayType *
 tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	return DatumGetArrayTypeP(get(fcinfo, n, name));
 }
 
-/* The elements of a slugid[], none of them NULL. */
+/* Returns the elements of a slugid[], none of which may be NULL. */
 TqSlug *
 tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 {
@@ -161,7 +178,10 @@ tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 	return slugs;
 }
 
-/* Until there are credentials, none can be right. */
+/*
+ * Raises TQ400 if credentials are given: no claim has any, so none can be
+ * right.
+ */
 void
 tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
 {
@@ -173,7 +193,10 @@ tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
 				 errhint("Leave credentials out, or give NULL.")));
 }
 
-/* A result: any jsonb that is small enough to be kept with the run, or NULL. */
+/*
+ * Returns a result, which is any jsonb of at most tq.max_inline_artifact
+ * bytes, or NULL.
+ */
 Jsonb *
 tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
 {
@@ -211,7 +234,10 @@ refuse_error(const char *rule)
 			 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));
 }
 
-/* What a worker says about a run that failed: {message, details}, or NULL. */
+/*
+ * Returns the error that a worker reports for a run, {message, details}, or
+ * NULL.
+ */
 Jsonb *
 tq_arg_error(FunctionCallInfo fcinfo, int n)
 {
@@ -236,12 +262,14 @@ tq_arg_error(FunctionCallInfo fcinfo, int n)
 	return error;
 }
 
+/* Adds a row to the result of a set-returning function. */
 void
 tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls)
 {
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
+/* Returns a slugid as a Datum that points to it. */
 Datum
 tq_slug_datum(const TqSlug *slug)
 {

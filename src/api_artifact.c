@@ -1,9 +1,9 @@
 /*
  * api_artifact.c
- *	  SQL functions on artifacts (spec/taskcluster.md 2.15).
+ *	  SQL functions on artifacts (doc/spec/taskcluster.md 2.15).
  *
- * Room 5: doors.  TQ404 for what does not exist, TQ410 for what has expired,
- * TQ424 for an artifact that is an error.
+ * Room 5.  Raises TQ404 for what does not exist, TQ410 for what has expired,
+ * and TQ424 for an artifact that is an error.
  */
 #include "api.h"
 
@@ -33,7 +33,7 @@ enum
 	COLUMNS
 };
 
-/* Where the run is an argument, or is the last one. */
+/* In place of a run id: the last run of the task. */
 #define LATEST (-1)
 
 static char *
@@ -82,7 +82,7 @@ tq_finish_artifact(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* The task, and in *run_id the last run if that is what was asked for. */
+/* Returns the task; replaces LATEST in *run_id by its last run. */
 static TqTask *
 find_run(const TqSlug *task_id, int *run_id)
 {
@@ -176,7 +176,10 @@ tq_latest_artifact_info(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(info(task_id, LATEST, name_argument(fcinfo, 1)));
 }
 
-/* A page; `first` is the argument after which the page begins, the next its size. */
+/*
+ * Returns a page of the artifacts of a run.  The argument `first` is the name
+ * after which the page begins, the next one its size.
+ */
 static Datum
 list(FunctionCallInfo fcinfo, const TqSlug *task_id, int run_id, int first)
 {

@@ -1,9 +1,9 @@
 /*
  * api_dead_letter.c
- *	  SQL functions on dead letters (spec/policy.md 2, 10.13).
+ *	  SQL functions on dead letters (doc/spec/policy.md 2, 10.13).
  *
- * Room 5: doors.  TQ404 for a task that has no dead letter; a queue that there
- * is not has none either, which is no error.
+ * Room 5.  Raises TQ404 for a task that has no dead letter.  A queue that does
+ * not exist has none either, which is no error.
  */
 #include "api.h"
 
@@ -14,7 +14,7 @@ PG_FUNCTION_INFO_V1(tq_redrive);
 PG_FUNCTION_INFO_V1(tq_redrive_queue);
 PG_FUNCTION_INFO_V1(tq_discard_dead_letter);
 
-/* A row of tq.dead_letter_entry. */
+/* Adds a row of tq.dead_letter_entry. */
 static void
 put_letter(ReturnSetInfo *rsinfo, const TqDeadLetter *letter)
 {

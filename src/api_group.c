@@ -1,9 +1,9 @@
 /*
  * api_group.c
- *	  SQL functions on task groups (spec/taskcluster.md 2.6, 2.7, 2.13).
+ *	  SQL functions on task groups (doc/spec/taskcluster.md 2.6, 2.7, 2.13).
  *
- * Room 5: doors.  TQ404 for a group that does not exist, TQ409 for one that is
- * not sealed where it must be.
+ * Room 5.  Raises TQ404 for a group that does not exist, and TQ409 for one
+ * that is not sealed where it must be.
  */
 #include "api.h"
 
@@ -104,6 +104,7 @@ set_time(Datum *values, bool *nulls, int column, TimestampTz t)
 	nulls[column] = t == 0;
 }
 
+/* Fills in a row of tq.progress. */
 static void
 fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
 {

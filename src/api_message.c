@@ -1,9 +1,10 @@
 /*
  * api_message.c
- *	  SQL functions on exchange messages: bindings, the log, subscriptions.
+ *	  SQL functions on exchange messages: bindings, the message log,
+ *	  subscriptions.
  *
- * Room 5: doors.  Follows api.md, Exchange messages.  Names of channels and
- * exchanges and patterns are checked here; who gets what is subscribe.c's.
+ * Room 5.  Checks the names of channels and exchanges, and the patterns; which
+ * messages a reader gets is decided in subscribe.c.
  */
 #include "api.h"
 
@@ -40,6 +41,7 @@ PG_FUNCTION_INFO_V1(tq_exchange_name_sql);
 
 /* ---- arguments ---- */
 
+/* Returns the exchange of that name, or raises TQ400. */
 static TqExchange
 exchange_of(const char *name)
 {
@@ -71,6 +73,7 @@ refuse_length(const char *what, size_t length, int max)
 			 errhint("Give 1 to %d bytes.", max)));
 }
 
+/* Returns a text argument of min to max bytes. */
 static char *
 sized_text(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 {
@@ -124,7 +127,7 @@ tq_bind(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* unbind(channel text, exchange text, pattern text); what is not bound stays so */
+/* unbind(channel text, exchange text, pattern text); no error if not bound */
 Datum
 tq_unbind(PG_FUNCTION_ARGS)
 {
@@ -159,7 +162,10 @@ text_array(char *const *texts, int n)
 		construct_array(elements, n, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-/* The columns of tq.exchange_message; of one that cannot be built some are NULL. */
+/*
+ * Fills in a row of tq.exchange_message, with NULLs if the message cannot be
+ * built.
+ */
 static void
 fill_message(const TqAddress *address, Datum *values, bool *nulls)
 {
@@ -216,7 +222,7 @@ tq_messages(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* A message that is to be returned as a row. */
+/* A message that is returned as a row. */
 typedef struct One
 {
 	int64 id;
@@ -225,6 +231,7 @@ typedef struct One
 	HeapTuple tuple;
 } One;
 
+/* Makes a row of the message, if it has the id that was asked for. */
 static void
 take_one(const TqAddress *address, void *arg)
 {
@@ -326,7 +333,7 @@ tq_fetch(PG_FUNCTION_ARGS)
 	int max = tq_arg_max(fcinfo, 1);
 
 	InitMaterializedSRF(fcinfo, 0);
-	tq_plan_open(XactReadOnly); /* a standby only shows what there is */
+	tq_plan_open(XactReadOnly); /* a standby can only read */
 	(void) tq_subscribe_fetch(name,
 							  max,
 							  put_message,
@@ -351,7 +358,10 @@ tq_ack(PG_FUNCTION_ARGS)
 
 /* ---- dump and restore ---- */
 
-/* is_awaited(xid xid8) -> bool: must a dump have the messages of this transaction? */
+/*
+ * is_awaited(xid xid8) -> bool: whether a dump must contain the messages of
+ * that transaction
+ */
 Datum
 tq_is_awaited(PG_FUNCTION_ARGS)
 {
@@ -366,9 +376,10 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 }
 
 /*
- * Trigger on tq.message: a row that is loaded is written by the transaction
- * that loads it.  Nothing is published before the database is in use
- * (activation.c), so the sequence of ids, and the tasks, may be loaded later.
+ * Trigger on tq.message: stamps a row that is loaded with the transaction that
+ * loads it, so that it is published in this database.  Nothing is published
+ * before the database is in use (activation.c), so the sequence of ids, and
+ * the tasks, may be loaded later.
  */
 Datum
 tq_stamp_message(PG_FUNCTION_ARGS)
@@ -398,7 +409,7 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 								  &isnull));
 }
 
-/* exchange_name(exchange int) -> text, NULL for a number that means nothing */
+/* exchange_name(exchange int) -> text, NULL for an unknown number */
 Datum
 tq_exchange_name_sql(PG_FUNCTION_ARGS)
 {

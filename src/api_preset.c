@@ -1,10 +1,10 @@
 /*
  * api_preset.c
- *	  SQL functions for who comes from Conductor or Taskbroker, and what the
- *	  view task_overview asks of a policy.
+ *	  SQL functions for users of Conductor and Taskbroker, and the predicate
+ *	  that view tq.task_overview applies to policies.
  *
- * Room 5: doors.  The first two read nothing but their arguments.  TQ400 for a
- * definition that is none, TQ404 for no such task.
+ * Room 5.  The first two read nothing but their arguments.  Raises TQ400 for
+ * an invalid definition, TQ404 for a task that does not exist.
  */
 #include "api.h"
 
@@ -16,7 +16,10 @@ PG_FUNCTION_INFO_V1(tq_conductor_status);
 PG_FUNCTION_INFO_V1(tq_taskbroker_status);
 PG_FUNCTION_INFO_V1(tq_is_tolerated_sql);
 
-/* conductor_policy(task_def jsonb, workflow_task jsonb) -> policy (policy.md 9) */
+/*
+ * conductor_policy(task_def jsonb, workflow_task jsonb) -> policy
+ * (doc/spec/policy.md 9)
+ */
 Datum
 tq_conductor_policy(PG_FUNCTION_ARGS)
 {
@@ -26,7 +29,7 @@ tq_conductor_policy(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(tq_preset_conductor(task_def, workflow_task));
 }
 
-/* taskbroker_policy(activation jsonb) -> policy (policy.md 9) */
+/* taskbroker_policy(activation jsonb) -> policy (doc/spec/policy.md 9) */
 Datum
 tq_taskbroker_policy(PG_FUNCTION_ARGS)
 {
@@ -37,7 +40,7 @@ tq_taskbroker_policy(PG_FUNCTION_ARGS)
 
 typedef const char *(*Status)(const TqTask *task);
 
-/* The status of the task that is the argument, or NULL. */
+/* Returns the status of the task in the first argument, or NULL. */
 static const char *
 read_status(FunctionCallInfo fcinfo, Status status)
 {
@@ -50,7 +53,10 @@ read_status(FunctionCallInfo fcinfo, Status status)
 	return word;
 }
 
-/* conductor_status(task_id slugid) -> text; NULL: unscheduled (policy.md 7, 10.10) */
+/*
+ * conductor_status(task_id slugid) -> text; NULL: unscheduled
+ * (doc/spec/policy.md 7, 10.10)
+ */
 Datum
 tq_conductor_status(PG_FUNCTION_ARGS)
 {
@@ -61,7 +67,7 @@ tq_conductor_status(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(word));
 }
 
-/* taskbroker_status(task_id slugid) -> text (policy.md 7, 10.10) */
+/* taskbroker_status(task_id slugid) -> text (doc/spec/policy.md 7, 10.10) */
 Datum
 tq_taskbroker_status(PG_FUNCTION_ARGS)
 {
@@ -69,7 +75,10 @@ tq_taskbroker_status(PG_FUNCTION_ARGS)
 		cstring_to_text(read_status(fcinfo, tq_preset_taskbroker_status)));
 }
 
-/* is_tolerated(policy jsonb, reason int) -> bool; false when one is NULL (policy.md 10.7) */
+/*
+ * is_tolerated(policy jsonb, reason int) -> bool; false if one is NULL
+ * (doc/spec/policy.md 10.7)
+ */
 Datum
 tq_is_tolerated_sql(PG_FUNCTION_ARGS)
 {

@@ -1,10 +1,10 @@
 /*
  * api_priority.c
- *	  SQL functions that change priorities (spec/taskcluster.md 2.14).
+ *	  SQL functions that change priorities (doc/spec/taskcluster.md 2.14).
  *
- * Room 5: doors.  TQ400 for no priority, TQ404 for no such task or group,
- * TQ409 for a task that was resolved, is past its deadline, or has that
- * priority.
+ * Room 5.  Raises TQ400 for an invalid priority, TQ404 for a task or group
+ * that does not exist, and TQ409 for a task that is resolved, is past its
+ * deadline, or already has that priority.
  */
 #include "api.h"
 

@@ -2,9 +2,10 @@
  * api_task.c
  *	  SQL functions on tasks: create, schedule, rerun, skip, cancel, read.
  *
- * Room 5: doors.  Each checks its arguments, lets the rules decide, and
- * returns what they made.  Errors are those of api.md: TQ400 for bad input,
- * TQ404 for no such task, TQ409 for a conflict with the present state.
+ * Room 5.  Each function checks its arguments, lets the rules decide, and
+ * returns the result.  Raises TQ400 for bad input, TQ404 for a task that does
+ * not exist, and TQ409 for a conflict with the present state.  Numbers in
+ * parentheses are sections of doc/spec/taskcluster.md.
  */
 #include "api.h"
 
@@ -31,6 +32,9 @@ PG_FUNCTION_INFO_V1(tq_list_dependent_tasks);
 
 /* ---- create ---- */
 
+/*
+ * Creates a task for create_task() or define_task(), and returns its status.
+ */
 static Jsonb *
 create_one(FunctionCallInfo fcinfo, bool define)
 {
@@ -74,7 +78,7 @@ refuse_element(int i, const char *rule)
 				 "Give an array of objects with \"taskId\" and \"task\".")));
 }
 
-/* Read {"taskId": …, "task": {…}}. */
+/* Reads an element of create_tasks(), {"taskId": ..., "task": {...}}. */
 static TqTask *
 read_element(const JsonbValue *element, int i)
 {
@@ -98,6 +102,7 @@ read_element(const JsonbValue *element, int i)
 	return tq_definition_parse(&slug, JsonbValueToJsonb(task));
 }
 
+/* Reads the elements of create_tasks(). */
 static TqTask *
 read_elements(Jsonb *array, int *n)
 {
@@ -145,8 +150,8 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 /* ---- enqueue ---- */
 
 /*
- * Arguments of enqueue(), in the order of api.md; enqueue_tasks() has payloads
- * and task_ids in the places of payload and task_id.
+ * Arguments of enqueue(), in the order of its declaration.  enqueue_tasks()
+ * has payloads and task_ids in the places of payload and task_id.
  */
 enum
 {
@@ -186,7 +191,7 @@ read_delay(FunctionCallInfo fcinfo)
 	return ms;
 }
 
-/* All that the tasks of a call have in common. */
+/* Reads what the tasks of a call have in common. */
 static TqTask
 read_common(FunctionCallInfo fcinfo, TimestampTz now)
 {
@@ -210,7 +215,7 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 	return task;
 }
 
-/* What definition.c has to check. */
+/* Reads what definition.c has to check. */
 static TqEnqueue
 read_checked(FunctionCallInfo fcinfo)
 {
@@ -232,7 +237,10 @@ read_checked(FunctionCallInfo fcinfo)
 				   .delay_ms = read_delay(fcinfo)};
 }
 
-/* The group is the task's own if none is given. */
+/*
+ * Sets the id of a task and that of its group, which is its own if none is
+ * given.
+ */
 static void
 set_ids(FunctionCallInfo fcinfo, TqTask *task, const TqSlug *task_id)
 {
@@ -242,7 +250,9 @@ set_ids(FunctionCallInfo fcinfo, TqTask *task, const TqSlug *task_id)
 						   : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
 }
 
-/* enqueue(task_queue_id text, …) -> task_id: create_task for people who write SQL */
+/*
+ * enqueue(task_queue_id text, ...) -> task_id: create_task from SQL arguments
+ */
 Datum
 tq_enqueue(PG_FUNCTION_ARGS)
 {
@@ -268,7 +278,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	PG_RETURN_TQ_SLUG_P(result);
 }
 
-/* The ids that are given, or new ones. */
+/* Returns the ids that are given, or new ones. */
 static TqSlug *
 read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 {
@@ -292,7 +302,7 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 	return given;
 }
 
-/* One task for each payload, which have all else in common. */
+/* Returns a task for each payload; the tasks have all else in common. */
 static TqTask *
 read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 {
@@ -330,8 +340,8 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 }
 
 /*
- * enqueue_tasks(task_queue_id text, payloads jsonb[], task_ids slugid[], …) ->
- * task ids, in the order of the payloads: enqueue() for many, all or none
+ * enqueue_tasks(task_queue_id text, payloads jsonb[], task_ids slugid[], ...)
+ * -> task ids, in the order of the payloads: enqueue() for many, all or none
  */
 Datum
 tq_enqueue_tasks(PG_FUNCTION_ARGS)
@@ -358,7 +368,7 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 
 /* ---- change ---- */
 
-/* One task, one transition, and its status afterwards. */
+/* Applies a transition to a task, and returns its status afterwards. */
 static Jsonb *
 change_task(FunctionCallInfo fcinfo,
 			void (*change)(const TqTask *, TimestampTz))
@@ -370,7 +380,7 @@ change_task(FunctionCallInfo fcinfo,
 	tq_plan_open(false);
 	task = tq_task_get(task_id, false);
 	change(task, tq_clock_now());
-	if (task->policy != 0) /* its deadline may have come nearer */
+	if (task->policy != 0) /* its effective deadline may have changed */
 		task = tq_task_get(task_id, false);
 	status = tq_plan_keep(tq_status_of(task));
 	tq_plan_close();
@@ -399,8 +409,8 @@ tq_cancel_task(PG_FUNCTION_ARGS)
 }
 
 /*
- * delete_task(task_id slugid) -> void: whatever the state of the task is, past its
- * deadline too.  A claim of its run is lost: the worker's report is TQ404.
+ * delete_task(task_id slugid) -> void: in any state, even past its deadline.
+ * A claim of its run is lost: the report of the worker raises TQ404.
  */
 Datum
 tq_delete_task(PG_FUNCTION_ARGS)
@@ -413,7 +423,7 @@ tq_delete_task(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* skip_task(task_id slugid, output jsonb) -> status (spec/policy.md 5) */
+/* skip_task(task_id slugid, output jsonb) -> status (doc/spec/policy.md 5) */
 Datum
 tq_skip_task(PG_FUNCTION_ARGS)
 {
@@ -458,7 +468,7 @@ tq_task(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(definition);
 }
 
-/* result(task_id slugid) -> what its last run came to; NULL when that is nothing (api.md) */
+/* result(task_id slugid) -> the result of its last run, or NULL */
 Datum
 tq_result(PG_FUNCTION_ARGS)
 {
@@ -480,7 +490,7 @@ tq_result(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
-/* A required task that has expired or was deleted. */
+/* Adds a row for a required task that has expired or was deleted. */
 static void
 put_missing_dependency(ReturnSetInfo *rsinfo, const TqSlug *task_id)
 {
@@ -492,6 +502,7 @@ put_missing_dependency(ReturnSetInfo *rsinfo, const TqSlug *task_id)
 	tq_put_row(rsinfo, values, nulls);
 }
 
+/* Adds a row for a required task that exists. */
 static void
 put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 {
@@ -539,7 +550,7 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* What the rows of a list hold. */
+/* The columns of a list. */
 typedef enum Columns
 {
 	COLUMNS_STATUS = 1,
@@ -547,7 +558,10 @@ typedef enum Columns
 	COLUMNS_BOTH = 3
 } Columns;
 
-/* The runs of one task out of a history, which is in order of the tasks' ids. */
+/*
+ * Returns the runs of one task from a history, which is sorted by the ids of
+ * the tasks.
+ */
 static const TqRun *
 runs_of(const TqRun *runs, int nruns, int64 task, int *n)
 {
@@ -568,7 +582,7 @@ runs_of(const TqRun *runs, int nruns, int64 task, int *n)
 	return &runs[low];
 }
 
-/* Put a row for each task; the history of all of them is read at once. */
+/* Adds a row for each task; reads the history of all of them at once. */
 static void
 put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
 {
@@ -598,6 +612,7 @@ put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
 	}
 }
 
+/* Returns a row for each of the tasks of the argument "task_ids". */
 static Datum
 list_asked_for(FunctionCallInfo fcinfo, Columns columns)
 {
@@ -629,7 +644,7 @@ tq_tasks(PG_FUNCTION_ARGS)
 	return list_asked_for(fcinfo, COLUMNS_TASK);
 }
 
-/* Rows of (task_id, status, task), for the lists of this and other doors. */
+/* Adds rows of (task_id, status, task). */
 void
 tq_put_entries(ReturnSetInfo *rsinfo, const TqTask *tasks, int n)
 {

@@ -1,9 +1,10 @@
 /*
  * api_topic.c
- *	  The SQL function that matches a routing key (spec/taskcluster.md 6.2).
+ *	  The SQL function that matches a routing key (doc/spec/taskcluster.md
+ *	  6.2).
  *
- * Room 5: doors.  Leaves the matching to topic.c; keeps a compiled pattern for
- * as long as the statement that calls, for it asks the same of many rows.
+ * Room 5.  Leaves the matching to topic.c.  Caches the compiled pattern until
+ * the calling statement ends, because a statement applies it to many rows.
  */
 #include "api.h"
 
@@ -12,8 +13,8 @@
 PG_FUNCTION_INFO_V1(tq_topic_match_sql);
 
 /*
- * A key of AMQP has at most 255 bytes.  Nobody can interrupt a match, so there
- * is an end to what can be asked.
+ * A routing key of AMQP has at most 255 bytes.  This limit is more generous;
+ * there is one because a match cannot be interrupted.
  */
 #define MAX_LENGTH 65535
 
@@ -38,6 +39,7 @@ check_length(const char *what, const text *value)
 				 errhint("A routing key has seldom more than 255 bytes.")));
 }
 
+/* Compiles a pattern in that memory context. */
 static Memory *
 memorize(const text *pattern, MemoryContext context)
 {
@@ -62,7 +64,10 @@ forget(Memory *memory)
 	pfree(memory);
 }
 
-/* The pattern compiled, now or by an earlier call. */
+/*
+ * Returns the compiled pattern, from the cache if an earlier call had the
+ * same.
+ */
 static const TqPattern *
 recall(FmgrInfo *function, const text *pattern)
 {

@@ -1,10 +1,10 @@
 /*
  * api_upkeep.c
- *	  SQL functions for upkeep, and the words for stored numbers.
+ *	  SQL functions for maintenance, and the names of stored numbers.
  *
- * Room 5: doors.  upkeep() does in one transaction what the background worker
- * does in many: each step in a subtransaction of its own, so that a step that
- * fails undoes nothing of the others.
+ * Room 5.  upkeep() does in one transaction what the maintenance worker does
+ * in many.  Each step runs in a subtransaction of its own, so that a step that
+ * fails does not undo the others.
  */
 #include "api.h"
 
@@ -29,7 +29,7 @@ typedef struct StepWork
 	int64 tasks;
 } StepWork;
 
-/* All batches of one step; what is published is one batch. */
+/* Runs all batches of one step; what is published is one batch. */
 static void
 run_step(void *arg)
 {
@@ -45,7 +45,10 @@ run_step(void *arg)
 	} while (batch.more && work->step != TQ_STEP_PUBLISH);
 }
 
-/* Must an error end the call, as the caller or an operator wants it? */
+/*
+ * Returns whether an error must end the call instead of the step: a cancel, a
+ * shutdown, or anything worse than ERROR.
+ */
 static bool
 ends_call(const ErrorData *error)
 {
@@ -54,7 +57,10 @@ ends_call(const ErrorData *error)
 		   error->elevel > ERROR;
 }
 
-/* Runs a step in a subtransaction; NULL, or the error that rolled it back. */
+/*
+ * Runs a step in a subtransaction.  Returns NULL, or the error for which that
+ * was rolled back.
+ */
 static ErrorData *
 try_step(TqStep step, bool bisect, int64 *tasks)
 {
@@ -67,7 +73,10 @@ try_step(TqStep step, bool bisect, int64 *tasks)
 	return error;
 }
 
-/* A step that fails goes on without the tasks that fail; false if it cannot. */
+/*
+ * Runs a step, and if that fails again without the tasks for which it fails.
+ * Returns false, after a warning, if that fails too.
+ */
 static bool
 take_step(TqStep step, int64 *tasks)
 {
@@ -87,7 +96,10 @@ take_step(TqStep step, int64 *tasks)
 	return false;
 }
 
-/* Is there anything to be maintained?  A copy stays still (activation.c). */
+/*
+ * Returns whether the database is in use.  A copy is not maintained before a
+ * client uses it (activation.c).
+ */
 static bool
 is_in_use(void)
 {
@@ -99,6 +111,7 @@ is_in_use(void)
 	return result;
 }
 
+/* Returns whether maintenance is enabled and the database is in use. */
 static bool
 may_maintain(void)
 {
@@ -111,9 +124,9 @@ may_maintain(void)
 }
 
 /*
- * upkeep() -> (step text, tasks bigint), a row for each step (api.md).  tasks is
- * what the step changed: tasks, published messages, or emptied places of the
- * log; NULL where the step failed, which is reported as a WARNING.
+ * upkeep() -> (step text, tasks bigint), a row for each step.  tasks is what
+ * the step has changed: tasks, published messages, or emptied segments of the
+ * log; NULL if the step has failed, which is reported as a WARNING.
  */
 Datum
 tq_upkeep(PG_FUNCTION_ARGS)
@@ -163,6 +176,7 @@ enum
 	COLUMNS
 };
 
+/* Returns the name of the state of a maintenance worker. */
 static const char *
 state_name(TqWorkerState state)
 {
@@ -180,6 +194,7 @@ state_name(TqWorkerState state)
 	return NULL;
 }
 
+/* Fills in the columns of worker_activity() that may be NULL. */
 static void
 put_numbers(const TqActivity *activity, bool is_step, Datum *values,
 			bool *nulls)
@@ -204,7 +219,10 @@ put_numbers(const TqActivity *activity, bool is_step, Datum *values,
 													DT_NOBEGIN;
 }
 
-/* A row of worker_activity(); activity is NULL where there is no worker. */
+/*
+ * Adds a row of worker_activity(); activity is NULL if there is no maintenance
+ * worker.
+ */
 static void
 put_activity(ReturnSetInfo *result, const char *name, const char *state,
 			 const TqActivity *activity, bool is_step)
@@ -222,13 +240,14 @@ put_activity(ReturnSetInfo *result, const char *name, const char *state,
 }
 
 /*
- * worker_activity() -> a row for the turns of the background worker, and one
- * for each step; where there is no worker, only the first, which says so.
+ * worker_activity() -> a row for the cycles of the maintenance worker, and one
+ * for each step; without a maintenance worker only the first, which says so.
  *
- * state is that of the worker in the first row (running, off: tq.maintenance
- * is off, unused: no client has used the database yet, absent), and ok or
- * failing, if the last attempt failed, in the others.  Numbers count since the
- * worker was started; error is that of the last failure, at failed_at.
+ * state is that of the maintenance worker in the first row (running; off:
+ * tq.maintenance is off; unused: no client has used the database yet; absent),
+ * and in the others failing if the last attempt has failed, otherwise ok.
+ * Numbers count since the maintenance worker was started; error is that of the
+ * last failure, at failed_at.
  */
 Datum
 tq_worker_activity(PG_FUNCTION_ARGS)
@@ -253,7 +272,7 @@ tq_worker_activity(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* A name, or NULL for a number that means nothing. */
+/* Returns a name, or NULL for an unknown number. */
 static Datum
 return_name(FunctionCallInfo fcinfo, const char *name)
 {
@@ -262,12 +281,14 @@ return_name(FunctionCallInfo fcinfo, const char *name)
 	PG_RETURN_TEXT_P(cstring_to_text(name));
 }
 
+/* state_name(state int) -> text */
 Datum
 tq_state_name_sql(PG_FUNCTION_ARGS)
 {
 	return return_name(fcinfo, tq_state_name((TqState) PG_GETARG_INT32(0)));
 }
 
+/* reason_created_name(reason int) -> text */
 Datum
 tq_reason_created_name(PG_FUNCTION_ARGS)
 {
@@ -275,6 +296,7 @@ tq_reason_created_name(PG_FUNCTION_ARGS)
 					   tq_created_name((TqCreated) PG_GETARG_INT32(0)));
 }
 
+/* reason_resolved_name(reason int) -> text */
 Datum
 tq_reason_resolved_name(PG_FUNCTION_ARGS)
 {
@@ -282,6 +304,7 @@ tq_reason_resolved_name(PG_FUNCTION_ARGS)
 					   tq_resolved_name((TqResolved) PG_GETARG_INT32(0)));
 }
 
+/* priority_name(priority int) -> text */
 Datum
 tq_priority_name_sql(PG_FUNCTION_ARGS)
 {

@@ -1,13 +1,13 @@
 /*
  * api_wait.c
- *	  CALL tq.wait_for_work(): wait without a transaction; and how long one
- *	  may wait.
+ *	  CALL tq.wait_for_work(): waits without a transaction; and the check of
+ *	  the argument "wait".
  *
- * Room 5: doors.  The procedure ends its transaction before it sleeps, so that
- * it keeps nothing from vacuum however long it waits.  The server lets only a
- * procedure do so that is neither SECURITY DEFINER nor has settings of its
- * own: so it runs with its caller's rights, and takes its owner's, and a safe
- * search_path, for as long as it looks at tq's tables.
+ * Room 5.  The procedure ends its transaction before it sleeps, so that it
+ * does not hold back vacuum however long it waits.  The server allows that
+ * only to a procedure that is neither SECURITY DEFINER nor has a SET clause.
+ * So it runs with the rights of its caller, and assumes those of its owner,
+ * and a safe search_path, while it accesses the tables of tq.
  */
 #include "api.h"
 
@@ -41,7 +41,7 @@ refuse_wait(Interval *span, int64 max)
 					 (int) (max / 1000))));
 }
 
-/* How long to wait, in milliseconds. */
+/* Returns the argument "wait", at most max, in milliseconds. */
 int64
 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 {
@@ -63,6 +63,9 @@ typedef struct Caller
 	int settings;
 } Caller;
 
+/*
+ * Returns the owner of the procedure, or raises an error if that was dropped.
+ */
 static Oid
 owner_of(Oid procedure)
 {
@@ -82,7 +85,10 @@ owner_of(Oid procedure)
 	return owner;
 }
 
-/* As the server does for SECURITY DEFINER and SET; an error undoes it. */
+/*
+ * Assumes the rights of the owner, as the server does for SECURITY DEFINER and
+ * SET.  An error undoes it.
+ */
 static void
 become_owner(Oid owner, Caller *caller)
 {
@@ -108,8 +114,8 @@ become_caller(const Caller *caller)
 }
 
 /*
- * Enter the list of the queue, whose name gets a number if it has none, and
- * look: is there something to claim?
+ * Enters the wait queue of that task queue, and returns whether there is
+ * something to claim.  Interns the name of the task queue if it is new.
  */
 static bool
 look(TqWait *wait, const char *name)
@@ -153,7 +159,10 @@ refuse_to_commit(void)
 			 "Call it outside of a transaction block, or use tq.claim_work() with wait.")));
 }
 
-/* May it end the transaction?  Not in a block, nor within a function. */
+/*
+ * Returns whether the procedure may end the transaction, which it may not in a
+ * transaction block or within a function.
+ */
 static bool
 may_commit(FunctionCallInfo fcinfo)
 {
@@ -163,8 +172,10 @@ may_commit(FunctionCallInfo fcinfo)
 }
 
 /*
- * Look, end the transaction, sleep, and so on.  A call is used up by a look
- * that finds nothing, and the next is from the list.
+ * Looks for a claimable run, commits and sleeps, until there is one or the
+ * time is over.  After a wake-up the session looks from outside of the wait
+ * queue.  If it finds nothing, it looks again from within the wait queue
+ * before it sleeps, so that no other wake-up is lost.
  */
 static void
 wait_for_work(TqWait *wait, const char *name, Oid owner)

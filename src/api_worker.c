@@ -1,11 +1,12 @@
 /*
  * api_worker.c
- *	  SQL functions for workers: claim, reclaim, defer, report, quarantine; and
- *	  the counts of a queue.
+ *	  SQL functions for workers: claim, reclaim, defer, report, quarantine;
+ *	  and the counts of a queue.
  *
- * Room 5: doors (spec/taskcluster.md 2.8 to 2.12, 2.16, 8.1).  All are
- * ordinary statements of the caller's transaction: a worker may complete a
- * task together with its own writes.
+ * Room 5.  Implements doc/spec/taskcluster.md 2.8 to 2.12, 2.16 and 8.1, to
+ * whose sections the numbers in parentheses refer.  Each function is an
+ * ordinary statement of the transaction of its caller, so a worker may
+ * complete a task together with its own writes.
  */
 #include "api.h"
 
@@ -30,12 +31,12 @@ PG_FUNCTION_INFO_V1(tq_pending_tasks);
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);
 
 #define CLAIM_MAX 1000
-#define SPAN_MAX_MS INT64CONST(2147483647000) /* as a policy's times */
+#define SPAN_MAX_MS INT64CONST(2147483647000) /* as in policies */
 #define CLAIM_WAIT_MAX_MS (60 * 1000)
 
 /* ---- claims ---- */
 
-/* The columns of tq.claim; credentials are NULL until there are scopes. */
+/* Fills in a row of tq.claim; credentials are NULL until there are scopes. */
 static void
 fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 {
@@ -61,7 +62,10 @@ put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
 	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 }
 
-/* One statement has one snapshot, in which nothing new would come to be seen. */
+/*
+ * Raises TQ400 for a wait in a transaction that has a single snapshot, because
+ * no run would become visible to it.
+ */
 static void
 check_isolation(int64 wait_ms)
 {
@@ -159,7 +163,7 @@ refuse_report(const TqReport *report)
 			 "Only a running run can be resolved, or the same resolution repeated.")));
 }
 
-/* One report, with its errors, and the status afterwards. */
+/* Resolves one run, or raises its error, and returns the status afterwards. */
 static Jsonb *
 report_one(TqReport report, TqResolved reason)
 {
@@ -186,7 +190,7 @@ report_one(TqReport report, TqResolved reason)
 	return status;
 }
 
-/* The run that is reported on, by the first arguments of the functions. */
+/* Reads the run that is reported on from the first two arguments. */
 static TqReport
 read_report(FunctionCallInfo fcinfo, int credentials)
 {
@@ -195,7 +199,10 @@ read_report(FunctionCallInfo fcinfo, int credentials)
 					  .run_id = tq_arg_run_id(fcinfo, 1)};
 }
 
-/* A length of time, in milliseconds, within the limits of those of a policy. */
+/*
+ * Returns an interval in milliseconds, within the limits of the times of a
+ * policy.
+ */
 static int64
 read_span(FunctionCallInfo fcinfo, int n, const char *name)
 {
@@ -214,7 +221,10 @@ read_span(FunctionCallInfo fcinfo, int n, const char *name)
 	return ms;
 }
 
-/* What the worker says of the attempts that follow: retry_delay, retries_left. */
+/*
+ * Reads retry_delay and retries_left, by which a worker overrides the policy
+ * for the next attempts.
+ */
 static void
 read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 {
@@ -239,7 +249,8 @@ tq_report_completed(PG_FUNCTION_ARGS)
 
 /*
  * report_failed(task_id slugid, run_id int, credentials, error jsonb,
- * retry_delay interval, retries_left int) -> status (2.11; spec/policy.md 7)
+ * retry_delay interval, retries_left int) -> status (2.11; doc/spec/policy.md
+ * 7)
  */
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
@@ -266,7 +277,8 @@ refuse_reason(const char *reason, const char *choices)
 
 /*
  * report_exception(task_id slugid, run_id int, reason text, credentials, error
- * jsonb, retry_delay interval, retries_left int) -> status (2.12; spec/policy.md 7)
+ * jsonb, retry_delay interval, retries_left int) -> status (2.12;
+ * doc/spec/policy.md 7)
  */
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
@@ -282,7 +294,10 @@ tq_report_exception(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(report_one(report, reason));
 }
 
-/* defer_task(task_id slugid, run_id int, after interval, credentials jsonb) -> status (spec/policy.md 5) */
+/*
+ * defer_task(task_id slugid, run_id int, after interval, credentials jsonb) ->
+ * status (doc/spec/policy.md 5)
+ */
 Datum
 tq_defer_task(PG_FUNCTION_ARGS)
 {
@@ -299,6 +314,10 @@ tq_defer_task(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(status);
 }
 
+/*
+ * Returns the reason of resolve(), which has more choices than
+ * report_exception().
+ */
 static TqResolved
 batch_reason(const char *name)
 {
@@ -315,7 +334,7 @@ batch_reason(const char *name)
 	return reason;
 }
 
-/* The two arrays of resolve() as reports. */
+/* Returns the two arrays of resolve() as reports. */
 static TqReport *
 read_reports(FunctionCallInfo fcinfo, int *n)
 {
@@ -398,6 +417,7 @@ tq_get_worker(PG_FUNCTION_ARGS)
 
 #define QUARANTINE_INFO_MAX 4000
 
+/* Returns the text of a quarantine, which must not be too long. */
 static char *
 quarantine_info(FunctionCallInfo fcinfo, int n)
 {
@@ -416,7 +436,10 @@ quarantine_info(FunctionCallInfo fcinfo, int n)
 	return info;
 }
 
-/* JSON has no infinity, and a quarantine that never ends is shown like others. */
+/*
+ * Raises TQ400 for an infinite time: JSON has no infinity, and a quarantine
+ * without an end is shown as others are.
+ */
 static void
 refuse_infinite(TimestampTz until)
 {
@@ -428,7 +451,10 @@ refuse_infinite(TimestampTz until)
 				 errhint("Give a time far in the future.")));
 }
 
-/* quarantine_worker(… as get_worker, quarantine_until timestamptz, quarantine_info text) -> worker (2.16) */
+/*
+ * quarantine_worker(... as get_worker, quarantine_until timestamptz,
+ * quarantine_info text) -> worker (2.16)
+ */
 Datum
 tq_quarantine_worker(PG_FUNCTION_ARGS)
 {
@@ -476,7 +502,9 @@ tq_pending_tasks(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(pending);
 }
 
-/* task_queue_counts(task_queue_id text) -> {…, pendingTasks, claimedTasks} */
+/*
+ * task_queue_counts(task_queue_id text) -> {..., pendingTasks, claimedTasks}
+ */
 Datum
 tq_task_queue_counts(PG_FUNCTION_ARGS)
 {
