@@ -98,6 +98,7 @@ default_channel(TqExchange exchange)
 	return channel;
 }
 
+/* Replaces the compiled bindings of this process. */
 static void
 compile(const TqBinding *list, int n)
 {

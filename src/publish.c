@@ -21,6 +21,7 @@ static uint64 known_generation = 0;
 static int known_wanted;
 static int known_place;
 
+/* Refreshes the cached bindings if they have changed. */
 static void
 look_up(void)
 {

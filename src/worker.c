@@ -1,32 +1,32 @@
 /*
  * worker.c
- *	  The background worker of one database: does what is due when it is due.
+ *	  The maintenance worker of one database: does what is due when it is due.
  *
- * Room 5.  Decides when a step of upkeep.c is taken, in which transaction,
- * and what becomes of an error.  Which database gets a worker is decided in
- * worker_launcher.c, which statements send it away in worker_utility.c, what
- * a step does in upkeep.c, how it is woken in shmem.c.
+ * Room 5.  Decides when a step of upkeep.c is run, in which transaction, and
+ * what happens after an error.  Which database gets a maintenance worker is
+ * decided in worker_launcher.c, which statements stop it in worker_utility.c,
+ * what a step does in upkeep.c, how it is woken in shmem.c.
  *
- * A turn publishes messages, and, if anything is due, takes a batch of every
+ * A cycle publishes messages and, if anything is due, runs a batch of every
  * other step, each in its own transaction.  An error in a step is logged and
- * shown by tq.worker_overview; the step is tried again a second later, and
- * then goes on without the tasks for which it fails (bisect.c).  The other
- * steps are taken all the same.  Then the worker sleeps until the next thing
- * is due, or until a commit makes something due earlier.  When there is more
- * than a batch, the next turn follows at once: however much is due in one
- * step, what is due in another waits for a batch only.
+ * shown by tq.worker_overview; the step is retried a second later, and then
+ * continues without the tasks for which it fails (bisect.c).  The other steps
+ * are run all the same.  Then the process sleeps until the next thing is due,
+ * or until a commit makes something due earlier.  If there is more than a
+ * batch, the next cycle follows at once: however much is due in one step, the
+ * other steps wait for one batch only.
  *
  * A transaction begins by taking AccessShareLock on the extension.  DROP and
- * ALTER EXTENSION hold it exclusively from their first moment, so a step never
- * runs while the tables change under it, and never waits for that either: if
- * the lock is not to be had, the turn is over.  With a table locked by another
- * session a deadlock is still possible; then it is the worker that notices
- * first, and gives way.
+ * ALTER EXTENSION lock it exclusively as their first action, so a step never
+ * runs while the tables change under it.  It never waits for that lock: if it
+ * is not available, the cycle ends.  With a table locked by another session a
+ * deadlock is still possible; the maintenance worker detects it first, because
+ * of its short deadlock_timeout, and rolls back.
  *
- * The worker does nothing while tq.maintenance is off, and nothing in a
- * database that no client has used since CREATE EXTENSION (activation.c), as
- * a restore or logical replication may be filling its tables.  Which of these
- * it is, the worker logs, and tq.worker_overview shows.
+ * The maintenance worker does nothing while tq.maintenance is off, and nothing
+ * in a database that no client has used since CREATE EXTENSION (activation.c),
+ * because a restore or logical replication may be filling its tables.  It logs
+ * which of these is the case, and tq.worker_overview shows it.
  */
 #include "worker.h"
 
@@ -53,21 +53,21 @@
 #include "shmem.h"
 #include "upkeep.h"
 
-#define GAP_MS 5        /* between the beginnings of two turns */
-#define SLEEP_MS 60000  /* safety net, should the system's clock jump */
+#define GAP_MS 5        /* between the beginnings of two cycles */
+#define SLEEP_MS 60000  /* longest sleep, in case the system's clock jumps */
 #define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
 #define RETRY_MS 1000   /* after an error */
-#define FULL_MS 100     /* the queue of notifications is full */
+#define FULL_MS 100     /* the notification queue is full */
 #define GATHER_RATIO 10 /* see gather_ms() */
 #define GATHER_MAX 4
-#define PASSES_MAX 10 /* that publish before the other steps are looked at */
-#define GAP_MAX_MS 300000 /* longer than any wait between passes */
-#define RETAIN_MS 1000    /* between two looks at what is too old to be kept */
-#define SKIPPED_FIRST_MS 10 /* what is due is locked: doubled each time … */
-#define SKIPPED_LAST_MS 100 /* … up to this */
-#define MARKS_MS 300000     /* so long the marks of upkeep.c are kept */
+#define PASSES_MAX 10       /* of publication before the other steps are run */
+#define GAP_MAX_MS 300000   /* longer than any wait between passes */
+#define RETAIN_MS 1000      /* between two runs of step "retain" */
+#define SKIPPED_FIRST_MS 10 /* what is due is locked; doubled each time ... */
+#define SKIPPED_LAST_MS 100 /* ... up to this */
+#define MARKS_MS 300000     /* between two resets of the marks of upkeep.c */
 
-/* What became of one transaction. */
+/* Result of one transaction. */
 typedef enum Outcome
 {
 	DONE,
@@ -79,17 +79,17 @@ typedef enum Outcome
 static MemoryContext turn_context = NULL;
 static Oid extension = InvalidOid;
 
-/* When to take the steps besides publishing. */
+/* When to run the steps other than publication. */
 static TimestampTz steps_due = TQ_LONG_AGO;
 
-/* Settings have changed, on which it depends what is due. */
+/* Settings have changed, and with them what is due. */
 static bool reloaded = false;
 
 /*
- * Leaving.
+ * Exit.
  */
 
-/* End the process; the launcher learns why. */
+/* Ends the process; the launcher learns why. */
 static void
 leave(TqExit how)
 {
@@ -97,7 +97,7 @@ leave(TqExit how)
 	proc_exit(0);
 }
 
-/* Do what others want, between two transactions. */
+/* Processes requests and interrupts, between two transactions. */
 static void
 heed(void)
 {
@@ -105,7 +105,7 @@ heed(void)
 		leave(TQ_EXIT_TOLD);
 	if (ProcDiePending)
 		leave(TQ_EXIT_FAILED);
-	QueryCancelPending = false; /* nothing is under way */
+	QueryCancelPending = false; /* there is no query to cancel */
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
 	{
@@ -116,10 +116,13 @@ heed(void)
 }
 
 /*
- * What a transaction must know before it does anything.
+ * What a transaction checks before it does anything.
  */
 
-/* Shows and logs whether the worker works, when that has changed. */
+/*
+ * Publishes the state of the maintenance worker, and logs it if it has
+ * changed.
+ */
 static void
 enter_state(TqWorkerState state)
 {
@@ -153,7 +156,7 @@ enter_state(TqWorkerState state)
 	}
 }
 
-/* Is there anything to be maintained, and is that wanted? */
+/* Returns whether maintenance is enabled and the database is in use. */
 static bool
 is_in_use(void)
 {
@@ -170,9 +173,10 @@ is_in_use(void)
 }
 
 /*
- * May this transaction do anything?  Takes AccessShareLock on the extension.
- * Another extension than before means that everything this process knows of
- * it is wrong: begin anew.
+ * Returns whether this transaction may do anything.  Takes AccessShareLock on
+ * the extension without waiting.  If it is another extension than before, all
+ * that this process has cached of it is wrong, so the process ends and is
+ * started again.
  */
 static Outcome
 enter_extension(void)
@@ -236,6 +240,10 @@ recover(void)
 	RESUME_INTERRUPTS();
 }
 
+/*
+ * Runs a function in a transaction, if that may do anything.  An error is
+ * logged, and rolls the transaction back.
+ */
 static Outcome
 attempt(const char *activity, Work work, void *arg)
 {
@@ -261,7 +269,7 @@ attempt(const char *activity, Work work, void *arg)
 }
 
 /*
- * One turn.
+ * One cycle.
  */
 
 typedef struct StepWork
@@ -271,10 +279,12 @@ typedef struct StepWork
 	TqBatch batch;
 } StepWork;
 
-/* Steps that failed the last time: they go on without the tasks that fail. */
+/*
+ * Steps that failed the last time, and continue without the tasks that fail.
+ */
 static bool bisect[TQ_STEPS];
 
-/* Before these places there is nothing that is due and has not been noted. */
+/* Where the scans of the steps begin; see upkeep.c. */
 static TqMarks marks;
 
 static void
@@ -291,7 +301,9 @@ work_next_due(void *arg)
 	*(TimestampTz *) arg = tq_upkeep_next_due(&marks);
 }
 
-/* Take one batch of a step; how it went is kept for tq.worker_activity(). */
+/*
+ * Runs one batch of a step, and records the result for tq.worker_activity().
+ */
 static Outcome
 take_batch(StepWork *work)
 {
@@ -329,7 +341,7 @@ take_batch(StepWork *work)
 
 StaticAssertDecl(TQ_STEPS == TQ_SHMEM_STEPS, "a place for each step");
 
-/* Forget the marks now and then, should something not have been noted. */
+/* Resets the marks every MARKS_MS, in case something was not noted. */
 static void
 forget_marks(TimestampTz now)
 {
@@ -341,14 +353,14 @@ forget_marks(TimestampTz now)
 	last = now;
 }
 
-/* When to publish next at the earliest, and whether that has to be. */
+/* The earliest time of the next publication, and whether there must be one. */
 static TimestampTz publish_earliest = TQ_LONG_AGO;
 static bool publish_again = false;
 
 /*
- * How long to let messages gather after publishing took so long.  A pass costs
- * much more than a message: when there is always something to publish, passes
- * shall be rare enough to leave the processor to others, but nobody shall wait
+ * Returns how long to let messages accumulate after a publication that began
+ * then.  A pass costs much more than a message, so under constant load passes
+ * must be rare enough to leave the processor to others.  But no message waits
  * longer than four times tq.publish_interval.
  */
 static int
@@ -362,9 +374,9 @@ gather_ms(TimestampTz began)
 }
 
 /*
- * Publish what has been committed, in as many transactions as it takes, but
- * not before tq.publish_interval has passed since the last time; later after
- * an error, or while the server's queue of notifications is full.
+ * Publishes what has been committed, in as many transactions as it takes.
+ * Does so only when tq.publish_interval has passed since the last time, and
+ * later after an error or while the notification queue is full.
  */
 static Outcome
 publish(TimestampTz now)
@@ -374,7 +386,7 @@ publish(TimestampTz now)
 	int passes = 0;
 	int ms;
 
-	/* Should the clock have been set back, nobody waits for it. */
+	/* If the clock was set back, publication does not wait for it. */
 	if (now < publish_earliest &&
 		publish_earliest <= tq_clock_add_ms(now, GAP_MAX_MS))
 		return DONE;
@@ -392,7 +404,9 @@ publish(TimestampTz now)
 	return outcome == FAILED ? DONE : outcome;
 }
 
-/* Until when to sleep after a transaction that could not do its work. */
+/*
+ * Returns until when to sleep after a transaction that could not do its work.
+ */
 static TimestampTz
 later(Outcome outcome)
 {
@@ -406,9 +420,9 @@ later(Outcome outcome)
 }
 
 /*
- * Until when to sleep when the next thing is due then.  What was due when the
- * turn began, and was not done, is locked by somebody: look again soon, but
- * not at once.
+ * Returns until when to sleep, given when the next thing is due.  What was due
+ * when the cycle began, and was not done, is locked by another session: it is
+ * tried again soon, but not at once.
  */
 static TimestampTz
 bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
@@ -429,7 +443,10 @@ bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
 	return due;
 }
 
-/* The log is not looked at in every turn of a busy queue. */
+/*
+ * Returns whether to run step "retain", which would be a waste in every cycle
+ * of a busy queue.
+ */
 static bool
 is_time_to_retain(TimestampTz now)
 {
@@ -441,7 +458,10 @@ is_time_to_retain(TimestampTz now)
 	return true;
 }
 
-/* After an error a step is not taken for a while. */
+/*
+ * Returns whether to run a step in this cycle, which it is not soon after an
+ * error.
+ */
 static bool
 may_take(TqStep step, TimestampTz began, const TimestampTz *failed)
 {
@@ -452,13 +472,13 @@ may_take(TqStep step, TimestampTz began, const TimestampTz *failed)
 }
 
 /*
- * Take a batch of every step besides publishing if one is due, and find out
- * when the next one is.
+ * Runs a batch of every step other than publication if one is due, and finds
+ * out when the next one is.
  */
 static Outcome
 take_steps(TimestampTz began)
 {
-	static TimestampTz failed[TQ_STEPS]; /* when; TQ_LONG_AGO: it is well */
+	static TimestampTz failed[TQ_STEPS]; /* when; TQ_LONG_AGO: it has not */
 	TimestampTz next = DT_NOEND;
 	bool progress = false;
 	bool more = false;
@@ -494,7 +514,7 @@ no_work(void *arg)
 {
 }
 
-/* Do all that is due; returns until when to sleep. */
+/* Runs a cycle, which does all that is due; returns until when to sleep. */
 static TimestampTz
 take_turn(TimestampTz began)
 {
@@ -510,7 +530,10 @@ take_turn(TimestampTz began)
 	due = tq_shmem_turn_begin(began);
 	steps_due = Min(steps_due, due);
 	tq_upkeep_noted(&marks, due);
-	/* While idle, messages are left noted, so that no other one wakes us. */
+	/*
+	 * While idle, the note of messages stays set, so that further ones do not
+	 * wake this process.
+	 */
 	outcome = idle ? attempt("idle", no_work, NULL) : DONE;
 	if (outcome == DONE)
 		outcome = publish(began);
@@ -519,7 +542,7 @@ take_turn(TimestampTz began)
 	idle = outcome == IDLE;
 	if (outcome == IDLE)
 	{
-		/* Everything is looked at again when that changes. */
+		/* When that changes, everything is looked at again. */
 		tq_upkeep_marks_begin(&marks);
 		steps_due = TQ_LONG_AGO;
 		return tq_shmem_turn_end(later(outcome), &messages);
@@ -544,6 +567,10 @@ ms_until(TimestampTz t)
 	return t <= now ? 0 : TimestampDifferenceMilliseconds(now, t);
 }
 
+/*
+ * Sleeps until that time or until the latch is set, but until GAP_MS after the
+ * beginning of the cycle in any case.
+ */
 static void
 sleep_until(TimestampTz due, TimestampTz turn_began)
 {
@@ -568,7 +595,9 @@ sleep_until(TimestampTz due, TimestampTz turn_began)
  * The process.
  */
 
-/* The worker has the rights of the bootstrap superuser, whatever is set. */
+/*
+ * Assumes the rights of the bootstrap superuser, whatever the database sets.
+ */
 static void
 set_role(void)
 {
@@ -582,9 +611,9 @@ set_role(void)
 }
 
 /*
- * What a database or the server may have set, and the worker must not have.
- * ALTER DATABASE ... SET role and session_authorization take effect for
- * background workers, too.
+ * Overrides settings of the server or the database that would disturb
+ * maintenance.  ALTER DATABASE ... SET role and session_authorization take
+ * effect in background workers too.
  */
 static void
 set_settings(void)
@@ -615,6 +644,10 @@ set_settings(void)
 	set_role();
 }
 
+/*
+ * Attaches to the slot that the launcher assigned, and connects to the
+ * database.
+ */
 static void
 begin(void)
 {
@@ -634,6 +667,7 @@ begin(void)
 										 ALLOCSET_DEFAULT_SIZES);
 }
 
+/* Entry point of the maintenance worker. */
 void
 tq_worker_main(Datum arg)
 {
@@ -649,7 +683,8 @@ tq_worker_main(Datum arg)
 }
 
 /*
- * tq.start_worker(): the extension's script asks for the worker.
+ * start_worker() -> void: has the launcher start the maintenance worker at
+ * commit; called by the extension's script
  */
 PG_FUNCTION_INFO_V1(tq_start_worker);
 

@@ -1,13 +1,14 @@
 /*
  * worker.h
- *	  The background worker: what init.c starts, and what its files share.
+ *	  The launcher and the maintenance worker: what init.c starts, and what
+ *	  their files share.
  */
 #ifndef TQ_WORKER_H
 #define TQ_WORKER_H
 
 #include "plumbing.h"
 
-/* worker.c: how the launcher tells a worker what it is, in bgw_extra. */
+/* worker.c: what the launcher passes to a maintenance worker, in bgw_extra. */
 typedef struct TqWorkerOrder
 {
 	Oid database;

@@ -1,23 +1,24 @@
 /*
  * worker_launcher.c
- *	  The process that sees to it that every database with tq has a worker.
+ *	  The launcher: starts a maintenance worker in every database that has tq.
  *
- * Room 5.  Decides for which databases a worker is started, when, and when
- * again.  What a worker does is in worker.c, which statements need it out of
- * the way in worker_utility.c.
+ * Room 5.  Decides for which databases a maintenance worker is started, when,
+ * and when again.  What it does is in worker.c, which statements need it out
+ * of the way in worker_utility.c.
  *
  * The launcher is connected to no database, so it cannot see where the
- * extension is.  It starts a worker in each database once; a worker that
- * finds no extension leaves, and its database is left alone until somebody
- * asks: the extension's script does, by tq.start_worker().  Workers are
- * started one after the other, so that a server with many databases does not
- * need as many worker processes at once.
+ * extension is.  It starts a maintenance worker in each database once; one
+ * that finds no extension exits, and its database is left alone until a
+ * session requests a maintenance worker, as the extension's script does by
+ * tq.start_worker().  They are started one after the other, so that a server
+ * with many databases does not need as many background worker processes at
+ * once.
  *
- * It starts when recovery is over: on a standby nothing happens until it is
- * promoted.  After a crash of the server the postmaster starts it again, and
- * everything begins anew.  It sleeps until something happens; only while
- * sessions wait for work does it look each second whether the server shuts
- * down (wait.c).
+ * The launcher starts when recovery is over: on a standby nothing happens
+ * until it is promoted.  After a crash of the server the postmaster starts it
+ * again, and it has no state from before.  It sleeps until something happens;
+ * only while sessions wait for work does it check each second whether the
+ * server shuts down (wait.c).
  */
 #include "worker.h"
 
@@ -49,32 +50,35 @@
 #include "shmem.h"
 #include "wait.h"
 
-#define RETRY_MS 1000      /* after a failure, doubled each time … */
-#define RETRY_MAX_MS 60000 /* … up to this */
-#define LOCKED_MS 100      /* a statement holds the database */
-#define STARTING_MS 1000   /* how long one start may hold up the next */
+#define RETRY_MS 1000      /* after a failure, doubled each time ... */
+#define RETRY_MAX_MS 60000 /* ... up to this */
+#define LOCKED_MS 100      /* a statement has locked the database */
+#define STARTING_MS 1000   /* how long one start may delay the next */
 #define ASKED_BATCH 32
-#define COMPLAIN_MS 5000 /* until a complaint is repeated, doubled ... */
+#define COMPLAIN_MS 5000        /* until a warning is repeated, doubled ... */
 #define COMPLAIN_MAX_MS 3600000 /* ... up to this */
 
-/* What the launcher knows of a database. */
+/* What the launcher knows about a database. */
 typedef struct Database
 {
 	Oid oid;       /* the key */
 	NameData name; /* for the log */
 	int listed_in; /* the last scan that found it, open for connections */
-	bool wanted;   /* a worker must be started, or started again */
-	int slot;      /* of its worker, or -1 */
+	bool wanted;   /* start a maintenance worker, or start it again */
+	int slot;      /* of its maintenance worker, or -1 */
 	BackgroundWorkerHandle *handle; /* NULL: started by an earlier launcher */
 	TimestampTz not_before;
 	TimestampTz started;
-	int failures; /* without having settled */
+	int failures; /* in a row, without having settled */
 } Database;
 
 static HTAB *databases = NULL;
 static int scans = 0; /* of pg_database so far */
 
-/* No process was to be had: when that is logged again, and after how long. */
+/*
+ * No process was free: when to log that again, and how long after the last
+ * time.
+ */
 static TimestampTz complain_at = DT_NOBEGIN;
 static int complain_ms = 0;
 
@@ -82,6 +86,7 @@ static int complain_ms = 0;
  * Which databases there are.
  */
 
+/* Returns the entry of a database, which is made if there is none. */
 static Database *
 enter(Oid oid)
 {
@@ -120,7 +125,10 @@ forget_unlisted(void)
 	}
 }
 
-/* Read pg_database; what was not there the last time gets a worker. */
+/*
+ * Reads pg_database.  A database that the last scan did not find gets a
+ * maintenance worker.
+ */
 static void
 list_databases(void)
 {
@@ -151,7 +159,7 @@ list_databases(void)
 	forget_unlisted();
 }
 
-/* Workers that an earlier launcher started go on. */
+/* Takes over the maintenance workers that an earlier launcher has started. */
 static void
 adopt_workers(void)
 {
@@ -164,7 +172,10 @@ adopt_workers(void)
 	}
 }
 
-/* Databases for which somebody asked, and the wish to look for new ones. */
+/*
+ * Takes the requests of sessions: to start a maintenance worker, or to read
+ * pg_database again.
+ */
 static void
 take_wishes(void)
 {
@@ -186,9 +197,10 @@ take_wishes(void)
 }
 
 /*
- * Workers that have ended.
+ * Maintenance workers that have ended.
  */
 
+/* Decides when to start a maintenance worker again, by how it has ended. */
 static void
 plan_restart(Database *database, const TqSlotView *view)
 {
@@ -210,8 +222,9 @@ plan_restart(Database *database, const TqSlotView *view)
 }
 
 /*
- * Has it ended?  The postmaster's word counts where there is a handle: only
- * then is the process free for another worker.
+ * Frees the slot of a maintenance worker that has ended.  Where there is a
+ * handle, the postmaster says whether it has: only then is the process free
+ * for another.
  */
 static void
 reap(Database *database)
@@ -236,8 +249,8 @@ reap(Database *database)
  */
 
 /*
- * False while a statement has the database for itself (worker_utility.c): a
- * worker would only wait for it, or be in its way.
+ * Returns false while a statement has locked the database (worker_utility.c):
+ * a maintenance worker would only wait for it, or be in its way.
  */
 static bool
 is_free(Oid database)
@@ -253,7 +266,10 @@ is_free(Oid database)
 	return locked;
 }
 
-/* A process that is started once, and of whose end this one is notified. */
+/*
+ * Describes a process that is started once, and of whose end this process is
+ * notified.
+ */
 static void
 describe_process(BackgroundWorker *worker, const char *type,
 				 const char *function, int flags)
@@ -269,6 +285,10 @@ describe_process(BackgroundWorker *worker, const char *type,
 	worker->bgw_notify_pid = MyProcPid;
 }
 
+/*
+ * Requests the process of a maintenance worker, whose slot is taken.  Returns
+ * false if no process is free.
+ */
 static bool
 register_worker(Database *database, uint64 generation)
 {
@@ -296,7 +316,9 @@ register_worker(Database *database, uint64 generation)
 	return registered;
 }
 
-/* Does a database lack a worker that it is to have? */
+/*
+ * Returns whether a database lacks a maintenance worker that it should have.
+ */
 static bool
 lacks_worker(const Database *database)
 {
@@ -304,7 +326,7 @@ lacks_worker(const Database *database)
 		   database->slot < 0;
 }
 
-/* The names of the databases that lack a worker. */
+/* Returns the names of the databases that lack a maintenance worker. */
 static char *
 lacking(int *n)
 {
@@ -325,7 +347,10 @@ lacking(int *n)
 	return names.data;
 }
 
-/* Logs that no process is free, at first and now and then while it lasts. */
+/*
+ * Logs that no process is free, at first and at growing intervals while it
+ * lasts.
+ */
 static void
 complain(void)
 {
@@ -354,7 +379,7 @@ complain(void)
 	pfree(names);
 }
 
-/* All that lacked a worker has one. */
+/* Ends the warnings: no database lacks a maintenance worker. */
 static void
 stop_complaining(void)
 {
@@ -362,7 +387,10 @@ stop_complaining(void)
 	complain_ms = 0;
 }
 
-/* Start the worker of a database; false when no process was to be had. */
+/*
+ * Starts the maintenance worker of a database.  Returns false if no process is
+ * free.
+ */
 static bool
 start_worker(Database *database)
 {
@@ -385,8 +413,8 @@ start_worker(Database *database)
 }
 
 /*
- * Until when the start of this worker holds up others: until it has settled
- * or its process is gone, but not for ever.
+ * Returns until when the start of this maintenance worker delays others: until
+ * it has settled or its process is gone, but at most STARTING_MS.
  */
 static TimestampTz
 starting_until(Database *database)
@@ -396,7 +424,10 @@ starting_until(Database *database)
 	return tq_clock_add_ms(database->started, STARTING_MS);
 }
 
-/* One database that is to have a worker now, or NULL; and when to look again. */
+/*
+ * Returns a database in which to start a maintenance worker now, or NULL; sets
+ * *again to when to look again.
+ */
 static Database *
 next_to_start(TimestampTz now, TimestampTz *again)
 {
@@ -424,7 +455,7 @@ next_to_start(TimestampTz now, TimestampTz *again)
 	return NULL;
 }
 
-/* Start what can be started; returns when to try again. */
+/* Starts what can be started; returns when to try again. */
 static TimestampTz
 start_workers(void)
 {
@@ -445,10 +476,10 @@ start_workers(void)
 }
 
 /*
- * Asked by a session: would a worker find a process?
+ * For a session: whether a maintenance worker would find a process.
  */
 
-/* The process that tries it, and ends at once. */
+/* Entry point of the process that tries it, which ends at once. */
 void
 tq_worker_probe_main(Datum arg)
 {
@@ -456,9 +487,10 @@ tq_worker_probe_main(Datum arg)
 }
 
 /*
- * Says so when no background worker process is free for this database.  Only
- * the postmaster knows, so a process is started that does nothing.  It has
- * ended when this returns, so that it is not in the way of the worker.
+ * Raises a NOTICE if no background worker process is free for this database.
+ * Only the postmaster knows that, so a process is started that does nothing.
+ * It has ended when this returns, so that it does not take the process of the
+ * maintenance worker.
  */
 void
 tq_worker_probe(void)
@@ -488,6 +520,7 @@ tq_worker_probe(void)
  * The process.
  */
 
+/* Notices maintenance workers that have ended, and takes requests. */
 static void
 look_around(void)
 {
@@ -503,6 +536,10 @@ look_around(void)
 	take_wishes();
 }
 
+/*
+ * Sleeps until that time or until the latch is set; while sessions wait for
+ * work, until the next check for a shutdown at most.
+ */
 static void
 sleep_until(TimestampTz due)
 {
@@ -540,6 +577,7 @@ begin(void)
 	list_databases();
 }
 
+/* Entry point of the launcher. */
 void
 tq_worker_launcher_main(Datum arg)
 {
@@ -548,7 +586,7 @@ tq_worker_launcher_main(Datum arg)
 	{
 		ResetLatch(MyLatch);
 		if (ProcDiePending)
-			proc_exit(1); /* quietly: nothing is under way */
+			proc_exit(1); /* quietly: it has nothing to roll back */
 		QueryCancelPending = false;
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
@@ -561,7 +599,7 @@ tq_worker_launcher_main(Datum arg)
 	}
 }
 
-/* Have the postmaster run the launcher; only under shared_preload_libraries. */
+/* Registers the launcher; only under shared_preload_libraries. */
 void
 tq_worker_register(void)
 {

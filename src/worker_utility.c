@@ -1,38 +1,40 @@
 /*
  * worker_utility.c
- *	  Statements that need the background workers out of the way, or to know.
+ *	  Utility statements that concern the background processes.
  *
- * Room 5.  Decides which utility statements concern a worker, and what is
- * requested of it.  How a request reaches a worker is in shmem.c; that no
- * worker is started in the middle of such a statement follows from the locks
- * taken here, which worker_launcher.c looks at.
+ * Room 5.  Decides which utility statements concern a maintenance worker or
+ * the launcher, and what is requested of them.  How a request reaches them is
+ * in shmem.c.  That no maintenance worker is started in the middle of such a
+ * statement follows from the locks taken here, which worker_launcher.c checks.
  *
  * Before the statement, if the server will let this role run it:
  *	DROP DATABASE, ALTER DATABASE ... RENAME	stop the worker in that database
  *		or SET TABLESPACE
  *	CREATE DATABASE ... TEMPLATE			stop the worker in the template
- *	ALTER EXTENSION tq						keep the worker from working
- *	LISTEN									let the publisher know
+ *	ALTER EXTENSION tq						lock the worker out of the tables
+ *	LISTEN									record the channel for the publisher
  *
- * After the statement has succeeded, requests being carried out at the commit,
- * and not if the statement's subtransaction is rolled back:
- *	CREATE, DROP, ALTER DATABASE			the launcher looks for databases
+ * After the statement has succeeded, by requests that are carried out at the
+ * commit, and not if the statement's subtransaction is rolled back:
+ *	CREATE, DROP, ALTER DATABASE			have the launcher read pg_database
  *	ALTER DATABASE ... SET tq.*				restart the worker in that database,
  *											which then has the new settings
  *	ALTER EXTENSION tq						restart the worker
- *	CREATE EXTENSION tq						say when no process is free for one
+ *	CREATE EXTENSION tq						report if no process is free for one
  *	what may drop the extension				wake the worker of this database
- *	ALTER TABLE tq.pending					forget the claim cursors (cursor.c)
+ *	ALTER TABLE tq.pending					reset the claim cursors (cursor.c)
  *	COMMIT PREPARED							wake or start the worker
  *	COMMIT PREPARED, ROLLBACK PREPARED		wake all sessions that wait for work
  *
- * Of a DROP DATABASE and its like the server would wait five seconds for the
- * worker's session to end, and then refuse.  So the database is locked as the
- * server will lock it a moment later, the worker is asked to end, and waited
- * for.  The lock lasts until the end of the transaction, and as long as it is
- * held no new worker is started.  All of this is done only for a role that
- * passes the checks that the server makes first; for any other role the
- * server refuses the statement, and the worker is not disturbed.
+ * ("The worker" is the maintenance worker.)  For DROP DATABASE and the like
+ * the server would wait five seconds for the maintenance worker's session to
+ * end, and then raise an error.  So the database is locked here as the server
+ * will lock it a moment later, and the maintenance worker is asked to end, and
+ * waited for.  The lock lasts until the end of the transaction, and as long as
+ * it is held no maintenance worker is started.  All of this is done only for a
+ * role that passes the checks that the server makes first; for any other role
+ * the server rejects the statement, and the maintenance worker is not
+ * disturbed.
  */
 #include "worker.h"
 
@@ -62,19 +64,19 @@
 #include "shmem.h"
 #include "wait.h"
 
-#define STOP_MS 5000      /* wait so long for a worker to go */
-#define STOP_FORCE_MS 200 /* by then it should have done its transaction */
+#define STOP_MS 5000      /* how long to wait for a maintenance worker */
+#define STOP_FORCE_MS 200 /* send a signal then */
 #define STOP_LOOK_MS 10
 
 static ProcessUtility_hook_type next_process_utility = NULL;
 
 /*
- * Sending a worker away.
+ * Stopping a maintenance worker.
  */
 
 /*
- * Asks the worker to end, in the end by a signal, and waits until it is no
- * longer counted among the sessions of the database.
+ * Asks the maintenance worker to end, after STOP_FORCE_MS by a signal, and
+ * waits until it is no longer counted among the sessions of the database.
  */
 static void
 stop_worker(Oid database)
@@ -110,7 +112,10 @@ is_template(Oid database)
 	return result;
 }
 
-/* Keeps the worker out of a database until the end of this transaction. */
+/*
+ * Stops the maintenance worker of a database, and keeps it out until the end
+ * of this transaction by a lock on the database.
+ */
 static void
 clear_database(Oid database, LOCKMODE lockmode)
 {
@@ -119,7 +124,10 @@ clear_database(Oid database, LOCKMODE lockmode)
 	stop_worker(database);
 }
 
-/* The database of that name, if this role owns it; otherwise InvalidOid. */
+/*
+ * Returns the database of that name if this role owns it, otherwise
+ * InvalidOid.
+ */
 static Oid
 own_database(const char *name)
 {
@@ -162,7 +170,10 @@ before_create_database(CreatedbStmt *statement)
 		clear_database(database, ShareLock);
 }
 
-/* A session cannot drop, rename or move the database that it is in. */
+/*
+ * Clears a database that is to be dropped, renamed or moved.  The database of
+ * this session is left out, because the server rejects that.
+ */
 static void
 before_change_of_database(const char *name, bool creates)
 {
@@ -179,7 +190,10 @@ is_tq(const char *extension)
 	return strcmp(extension, "tq") == 0;
 }
 
-/* A worker's transaction holds this lock while it uses the tables. */
+/*
+ * Locks the extension, which the maintenance worker locks while it uses the
+ * tables.
+ */
 static void
 before_alter_extension(void)
 {
@@ -192,6 +206,7 @@ before_alter_extension(void)
 						   AccessExclusiveLock);
 }
 
+/* Makes way for a statement that a maintenance worker would disturb. */
 static void
 before_statement(Node *statement, bool is_top_level)
 {
@@ -218,22 +233,22 @@ before_statement(Node *statement, bool is_top_level)
  * After the statement.
  */
 
-/* What is to be done when the statement has succeeded. */
+/* What to do when the statement has succeeded. */
 typedef struct After
 {
-	bool rescan;        /* the launcher looks for databases */
-	Oid restart;        /* the worker of this database, or InvalidOid */
-	bool wake;          /* the worker of this session's database */
-	bool start;         /* the same, and the launcher */
+	bool rescan; /* the launcher reads pg_database */
+	Oid restart; /* the maintenance worker of this database, or InvalidOid */
+	bool wake;   /* the maintenance worker of the session's database */
+	bool start;  /* the same, and start it if there is none */
 	bool wake_waiters;  /* sessions that wait for work */
-	bool forget_cursor; /* of claims */
-	bool probe;         /* whether a process is free for a worker */
+	bool forget_cursor; /* reset all claim cursors */
+	bool probe;         /* check that a process is free */
 } After;
 
 /*
- * Is this tq.pending?  A restore of data alone may disable the triggers by
- * which the claim cursor learns of rows, and enables them when all rows are
- * there.
+ * Returns whether this is tq.pending.  A data-only restore may disable the
+ * triggers by which the claim cursor learns of rows, and enables them when all
+ * rows are there.
  */
 static bool
 is_pending_table(const RangeVar *name)
@@ -265,7 +280,10 @@ may_drop_extension(const DropStmt *statement)
 		   statement->removeType == OBJECT_SCHEMA;
 }
 
-/* May the worker have this setting?  It has those of when it was started. */
+/*
+ * Returns whether a maintenance worker may be affected by this setting.  It
+ * has the settings of the time when it was started.
+ */
 static bool
 is_of_tq(const VariableSetStmt *setting)
 {
@@ -282,7 +300,10 @@ database_to_restart(const AlterDatabaseSetStmt *statement)
 			   : InvalidOid;
 }
 
-/* Asked before it is run: the statement may be gone afterwards. */
+/*
+ * Decides what to do after a statement.  Called before it is run, because its
+ * tree may be gone afterwards.
+ */
 static void
 plan_after(Node *statement, After *after)
 {
@@ -314,6 +335,7 @@ plan_after(Node *statement, After *after)
 			((AlterTableStmt *) statement)->relation);
 }
 
+/* Does what was decided, when the statement has succeeded. */
 static void
 act_after(const After *after)
 {
@@ -323,7 +345,10 @@ act_after(const After *after)
 		tq_shmem_request(TQ_REQUEST_RESTART, after->restart);
 	if (after->wake)
 		tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
-	/* What was prepared may hold due times, and CREATE EXTENSION itself. */
+	/*
+	 * The transaction may have written due times, or be a CREATE EXTENSION
+	 * itself.
+	 */
 	if (after->start && OidIsValid(get_extension_oid("tq", true)))
 		tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
 	if (after->wake_waiters)
@@ -334,7 +359,10 @@ act_after(const After *after)
 		tq_worker_probe();
 }
 
-/* Before the session listens, so that no message that it must have is held back. */
+/*
+ * Records the channel before the session listens, so that no message that it
+ * must get is held back.
+ */
 static void
 before_listen(Node *statement)
 {
@@ -342,6 +370,7 @@ before_listen(Node *statement)
 		tq_shmem_listen(((ListenStmt *) statement)->conditionname);
 }
 
+/* Hook: runs a utility statement with what it needs before and after it. */
 static void
 process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -367,7 +396,7 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 	act_after(&after);
 }
 
-/* Watch utility statements; only under shared_preload_libraries. */
+/* Installs the hook; only under shared_preload_libraries. */
 void
 tq_worker_watch_utility(void)
 {
