@@ -189,7 +189,7 @@ tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("credentials are not supported by this version of tq"),
-				 errdetail("No claim gives any."),
+				 errdetail("Claims do not return any."),
 				 errhint("Leave credentials out, or give NULL.")));
 }
 

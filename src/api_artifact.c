@@ -45,7 +45,7 @@ name_argument(FunctionCallInfo fcinfo, int n)
 	return name;
 }
 
-/* create_artifact(task_id slugid, run_id int, name text, artifact jsonb, credentials jsonb) -> {storageType, …} */
+/* create_artifact(task_id slugid, run_id int, name text, artifact jsonb, credentials jsonb) -> {storageType, ...} */
 Datum
 tq_create_artifact(PG_FUNCTION_ARGS)
 {

@@ -54,7 +54,7 @@ exchange_of(const char *name)
 			 errmsg("there is no exchange \"%s\"", tq_error_clip(name)),
 			 errdetail(
 				 "Exchanges have the names of Taskcluster: task-defined, taskDefined and "
-				 "exchange/taskcluster-queue/v1/task-defined are one."),
+				 "exchange/taskcluster-queue/v1/task-defined are the same exchange."),
 			 errhint(
 				 "Use one of task-defined, task-pending, task-running, artifact-created, "
 				 "task-completed, task-failed, task-exception, task-group-resolved, "
@@ -392,11 +392,13 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 	if (!CALLED_AS_TRIGGER(fcinfo) ||
 		!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
 		!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("tq.stamp_message() is for a trigger before insert"),
-				 errdetail("It was called in another way."),
-				 errhint("It belongs to tq.message.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg(
+				 "tq.stamp_message() must be called by a BEFORE INSERT trigger"),
+			 errdetail("It was not called by such a trigger."),
+			 errhint("It is the trigger function of tq.message.")));
 	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
 	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
 	tq_shmem_note_message();

@@ -36,7 +36,7 @@ check_length(const char *what, const text *value)
 				 errdetail("It has %zu bytes, and may have %d.",
 						   (size_t) VARSIZE_ANY_EXHDR(value),
 						   MAX_LENGTH),
-				 errhint("A routing key has seldom more than 255 bytes.")));
+				 errhint("A routing key rarely has more than 255 bytes.")));
 }
 
 /* Compiles a pattern in that memory context. */

@@ -92,7 +92,7 @@ take_step(TqStep step, int64 *tasks)
 					tq_step_name(step),
 					error->message),
 			 errdetail("The other steps are not affected."),
-			 errhint("It is tried again by the next call.")));
+			 errhint("The next call of tq.upkeep() retries the step.")));
 	return false;
 }
 

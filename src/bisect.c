@@ -148,7 +148,7 @@ report(const TqWork *work, const ErrorData *error)
 				clip(error->message)),
 		 errdetail("The task was postponed; other tasks are not affected."),
 		 errhint(
-			 "View tq.postponed_overview shows when the step is tried again; tq.delete_task() removes a task in any state.")));
+			 "View tq.postponed_overview shows when the step is retried; tq.delete_task() removes a task in any state.")));
 }
 
 /* Puts a delayed run back that the step has taken, to become visible later. */

@@ -374,7 +374,7 @@ complain(void)
 			 n,
 			 names),
 		 errdetail(
-			 "Where tq is installed there, deadlines, expired claims, delayed tasks and messages wait.  It is tried again every second."),
+			 "Where tq is installed there, deadlines, expired claims, delayed tasks and messages wait.  The launcher retries every second."),
 		 errhint("You may need to increase max_worker_processes.")));
 	pfree(names);
 }

@@ -6,7 +6,7 @@
 -- Schema and roles
 -- ---------------------------------------------------------------------------
 
--- The owner of a schema may drop all that is in it.
+-- The owner of a schema may drop everything in it, so it must be trusted.
 DO $$
 DECLARE
 	owner pg_catalog.name;
@@ -17,7 +17,7 @@ BEGIN
 	IF FOUND THEN
 		RAISE EXCEPTION 'schema "tq" is owned by another role'
 			USING ERRCODE = 'insufficient_privilege',
-				DETAIL = pg_catalog.format('Its owner is "%s", which is no superuser and could drop the extension.', owner),
+				DETAIL = pg_catalog.format('Its owner is "%s", which is not a superuser and could drop the extension.', owner),
 				HINT = 'Drop or rename that schema, or give it to a superuser, and run CREATE EXTENSION tq again.';
 	END IF;
 END
@@ -47,7 +47,7 @@ BEGIN
 				HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR tq_admin FROM %I.', heir);
 	END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
-	NULL;		-- made by CREATE EXTENSION in another database just now
+	NULL;		-- created concurrently by CREATE EXTENSION in another database
 END
 $$;
 
@@ -168,38 +168,38 @@ COMMENT ON TYPE tq.task_definition IS 'row of tasks()';
 CREATE TYPE tq.task_entry AS (task_id tq.slugid, status jsonb, task jsonb);
 COMMENT ON TYPE tq.task_entry IS 'row of list_task_group() and list_dependent_tasks()';
 CREATE TYPE tq.resolution AS (task_id tq.slugid, run_id int, outcome text);
-COMMENT ON TYPE tq.resolution IS 'row of resolve(): what became of one run';
+COMMENT ON TYPE tq.resolution IS 'row of resolve(): the outcome for one run';
 CREATE TYPE tq.progress AS (
 	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
 	completed bigint, failed bigint, exception bigint, tolerated bigint,
 	outcome text, first_created timestamptz, last_resolved timestamptz);
-COMMENT ON TYPE tq.progress IS 'row of group_progress(): how far a task group is';
+COMMENT ON TYPE tq.progress IS 'row of group_progress(): the tasks of a group by state, and its outcome';
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
-COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is null where it cannot be built';
+COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is NULL if it cannot be built';
 CREATE TYPE tq.dependency_result AS (task_id tq.slugid, state text, result jsonb);
-COMMENT ON TYPE tq.dependency_result IS 'row of dependency_results(): what a required task came to';
+COMMENT ON TYPE tq.dependency_result IS 'row of dependency_results(): state and result of a required task';
 CREATE TYPE tq.dead_letter_entry AS (
 	task_id tq.slugid, died timestamptz, reason text, error jsonb, task jsonb, runs jsonb);
 COMMENT ON TYPE tq.dead_letter_entry IS 'row of list_dead_letters(): a task that failed for good, and how';
 CREATE TYPE tq.artifact_entry AS (
 	run_id int, name text, storage_type text, content_type text, content_length bigint,
 	expires timestamptz, present bool);
-COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts(): what is known of an artifact but its content; present is false until an upload is finished';
+COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts(): an artifact without its content; present is false until its upload is finished';
 
 -- ---------------------------------------------------------------------------
 -- Tables
 --
--- The state of a task is where its row is: an unresolved task has exactly one
--- of a row in unscheduled, in pending, in delayed, or a last run that is
--- running; a resolved one has a last run that is resolved.  That row is also
--- what a transition locks.  Numbers of states and reasons: src/tq.h.
+-- The state of a task follows from the table that has a row for it: an
+-- unresolved task has either a row in unscheduled, in pending or in delayed, or
+-- a last run that is running; a resolved task has a last run that is resolved.
+-- A transition locks that row.  Numbers of states and reasons: src/tq.h.
 -- ---------------------------------------------------------------------------
 
--- Task ids, task group ids and places in the queue come from one sequence, so
--- that a run that is claimable at once takes its task's id as its place.
+-- Task ids, task group ids and positions in a queue come from one sequence, so
+-- that a run that is claimable at once has the id of its task as its position.
 CREATE SEQUENCE tq.seq AS bigint;
-COMMENT ON SEQUENCE tq.seq IS 'inner ids of tasks and groups, places of runs in their queue';
+COMMENT ON SEQUENCE tq.seq IS 'internal ids of tasks and groups, positions of runs in their queue';
 
 CREATE TABLE tq.queue (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -220,7 +220,7 @@ CREATE TABLE tq.worker (
 	quarantine_until timestamptz,	-- at first ten years before it was first seen
 	quarantine_details jsonb,
 	remembered timestamptz,			-- when the next two were written
-	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed, with gaps where it was fast
+	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed, with gaps if it claims fast
 	recent_runs int[] NOT NULL DEFAULT '{}',
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
@@ -246,7 +246,7 @@ CREATE TABLE tq.task (
 	created timestamptz NOT NULL,
 	deadline timestamptz NOT NULL,
 	expires timestamptz NOT NULL,
-	due timestamptz,				-- totalTimeout of the policy ends before the deadline
+	due timestamptz,				-- effective deadline, if totalTimeout of the policy ends before the deadline
 	delay bigint,					-- milliseconds from scheduled until claimable; NULL: none
 	group_id bigint,				-- NULL: the group has the task's own id
 	queue int NOT NULL,
@@ -265,27 +265,27 @@ CREATE TABLE tq.task (
 	tags jsonb,
 	extra jsonb
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.task IS 'task definitions, written once; but for the priority, and for due when a task is scheduled after it was created';
+COMMENT ON TABLE tq.task IS 'task definitions, which do not change, except for the priority, and for due when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq.task (group_id, task_id) WHERE group_id IS NOT NULL;
 
 CREATE TABLE tq.unscheduled (
 	task bigint PRIMARY KEY,
-	unmet int NOT NULL,				-- required tasks that are not yet met; or shares that have some
-	shares smallint NOT NULL,		-- into how many those are divided; 0: into none
-	all_resolved bool NOT NULL		-- copy of the task's, fixed like it
+	unmet int NOT NULL,				-- unmet dependencies; or rows of tq.unmet that count some
+	shares smallint NOT NULL,		-- stripes of the counter in tq.unmet; 0: no rows there
+	all_resolved bool NOT NULL		-- copy of that of the task
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
 
 CREATE TABLE tq.unmet (
 	task bigint NOT NULL,
-	share smallint NOT NULL,		-- of the required tasks whose id modulo the number of shares is that
+	share smallint NOT NULL,		-- counts required tasks whose id modulo the number of stripes is this
 	unmet int NOT NULL,
 	PRIMARY KEY (task, share)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.unmet IS 'unmet dependencies of an unscheduled task that has many, in shares, so that those who complete them do not wait for each other';
+COMMENT ON TABLE tq.unmet IS 'striped counter of the unmet dependencies of an unscheduled task that has many, so that transactions that resolve required tasks do not wait for each other';
 
 CREATE TABLE tq.pending (
-	seq bigint NOT NULL,			-- place in the queue: order of becoming pending
+	seq bigint NOT NULL,			-- position in the queue: order of becoming pending
 	task bigint NOT NULL,
 	scheduled timestamptz NOT NULL,
 	queue int NOT NULL,
@@ -297,14 +297,14 @@ CREATE TABLE tq.pending (
 ) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.pending IS 'one row per claimable run, deleted when it is claimed';
 CREATE UNIQUE INDEX pending_order ON tq.pending (queue, priority DESC, seq);
-CREATE UNIQUE INDEX pending_moved ON tq.pending (task) WHERE seq <> task;	-- others are found by their order
+CREATE UNIQUE INDEX pending_moved ON tq.pending (task) WHERE seq <> task;	-- the others are found by pending_order
 ALTER TABLE tq.pending REPLICA IDENTITY USING INDEX pending_order;
 
--- Claims begin where the cursor in shared memory says; what does not come
--- through tq's functions (a restore, a DBA) tells it by this trigger.
+-- Claims begin at the claim cursor in shared memory.  This trigger maintains it
+-- for rows that the functions of tq do not write (a restore, a DBA).
 CREATE FUNCTION tq.note_pending() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_note_pending' LANGUAGE C;
-COMMENT ON FUNCTION tq.note_pending() IS 'trigger: a row of pending that was written by a statement is noted for the claim cursor';
+COMMENT ON FUNCTION tq.note_pending() IS 'trigger: notes a row of pending that a statement has written, for the claim cursor';
 CREATE TRIGGER note_taken BEFORE UPDATE OR DELETE ON tq.pending
 	FOR EACH ROW EXECUTE FUNCTION tq.note_pending();
 CREATE TRIGGER note_made AFTER INSERT OR UPDATE ON tq.pending
@@ -347,23 +347,23 @@ CREATE TABLE tq.run (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
 
--- Most runs have none, and their rows stay narrow.  Who holds the row in which
--- a run stands (in pending, delayed or run) writes its detail.
+-- Most runs have no row here, and their rows in other tables stay narrow.  It is
+-- written under the lock of the row of the run in pending, delayed or run.
 CREATE TABLE tq.run_detail (
 	task bigint NOT NULL,
-	visible_at timestamptz NOT NULL,	-- it was not claimable before
-	pending_until timestamptz,			-- when it is pending too long; NULL: never
-	started timestamptz,				-- of a run that was deferred, and who had it last
-	worker int NOT NULL,				-- 0: nobody
+	visible_at timestamptz NOT NULL,	-- not claimable before
+	pending_until timestamptz,			-- when its pendingTimeout ends; NULL: never
+	started timestamptz,				-- of a run that was deferred
+	worker int NOT NULL,				-- that deferred it; 0: none
 	run_id smallint NOT NULL,
 	attempt smallint NOT NULL,			-- from 0
 	lost_left smallint NOT NULL,		-- of lostRetries; -1: lost runs use retries
-	retry_delay bigint NOT NULL,		-- milliseconds, that a worker gave in place of retryBackoff; -1: none
-	error jsonb,						-- what the worker said about the end of the run
+	retry_delay bigint NOT NULL,		-- milliseconds, from a worker, in place of retryBackoff; -1: none
+	error jsonb,						-- that the worker reported
 	result jsonb,
 	PRIMARY KEY (task, run_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.run_detail IS 'what some runs have besides: delays, attempts and budgets by a policy, a deferral, an error or a result';
+COMMENT ON TABLE tq.run_detail IS 'what only some runs have: delays, attempts and budgets of a policy, a deferral, an error or a result';
 
 CREATE TABLE tq.edge (
 	required bigint NOT NULL,
@@ -371,7 +371,7 @@ CREATE TABLE tq.edge (
 	from_run smallint NOT NULL,		-- first run of the required task that can meet it
 	PRIMARY KEY (required, dependent)
 );
-COMMENT ON TABLE tq.edge IS 'dependencies; that an edge is met follows from the runs of the required task';
+COMMENT ON TABLE tq.edge IS 'dependencies; whether one is met follows from the runs of the required task';
 
 CREATE TABLE tq.lease (
 	due timestamptz NOT NULL,
@@ -379,7 +379,7 @@ CREATE TABLE tq.lease (
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.lease IS 'when to look whether claims have expired: one row per claim or reclaim call; stale rows are harmless';
+COMMENT ON TABLE tq.lease IS 'claim timers, when to check whether claims have expired: one row per claim or reclaim call; stale rows are harmless';
 
 CREATE TABLE tq.timer (
 	due timestamptz NOT NULL,
@@ -388,13 +388,13 @@ CREATE TABLE tq.timer (
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (kind, due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.timer IS 'when to look at tasks for anything else than a claim: deadlines, timeouts, expiry; stale rows are harmless';
+COMMENT ON TABLE tq.timer IS 'when to check tasks for anything other than claim expiry: deadlines, timeouts, expiry; stale rows are harmless';
 
--- The worker sleeps until the next thing is due; what does not come through
--- tq's functions (a restore, a DBA) tells it by this trigger.
+-- The maintenance worker sleeps until the next thing is due.  This trigger wakes
+-- it for rows that the functions of tq do not write (a restore, a DBA).
 CREATE FUNCTION tq.note_due() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_note_due' LANGUAGE C;
-COMMENT ON FUNCTION tq.note_due() IS 'trigger: a row of lease, timer or delayed that was written by a statement is noted for the background worker';
+COMMENT ON FUNCTION tq.note_due() IS 'trigger: notes a row of lease, timer or delayed that a statement has written, for the maintenance worker';
 CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.lease
 	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
 CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.timer
@@ -407,8 +407,8 @@ ALTER TABLE tq.delayed ENABLE ALWAYS TRIGGER note_due;
 
 CREATE TABLE tq.postponed (
 	task bigint NOT NULL,
-	due timestamptz NOT NULL,		-- when the step is tried again
-	origin timestamptz NOT NULL,	-- of the timer that asked for the step
+	due timestamptz NOT NULL,		-- when the step is retried
+	origin timestamptz NOT NULL,	-- due time of the timer that caused the step
 	since timestamptz NOT NULL,
 	failures int NOT NULL,
 	step text NOT NULL,				-- src/upkeep.h
@@ -450,91 +450,91 @@ CREATE TABLE tq.artifact (
 	details jsonb NOT NULL,			-- url, artifact, reason and message, uploadId, or content
 	PRIMARY KEY (task, run_id, name)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.artifact IS 'artifacts of runs: where they are, or inline what they are';
+COMMENT ON TABLE tq.artifact IS 'artifacts of runs: a reference to the content, or the content inline';
 CREATE INDEX artifact_expires ON tq.artifact (expires);
 
--- What has happened, in narrow rows: one for each call that says something, in
--- the transaction that did it.  Each is stamped with its top-level transaction,
--- by which the publisher finds what has become visible since the last tick.
--- The rings have six places; src/store_message.c.
+-- Messages, in narrow rows: one for each call that appends some, in its own
+-- transaction.  Each is stamped with its top-level transaction, by which the
+-- publisher finds what has become visible since the last tick.  The message log
+-- has six segments; src/store_message.c.
 CREATE TABLE tq.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it
 	seq bigint NOT NULL,			-- order of writing
-	taken_until timestamptz,		-- of the runs that are shown as running
-	worker int,						-- who had them then
+	taken_until timestamptz,		-- of the runs that the messages show as running
+	worker int,						-- that had claimed them
 	place smallint NOT NULL,
 	records bytea NOT NULL,			-- 16 bytes for each message
-	detail jsonb					-- what an artifact, a priority or a group message says
+	detail jsonb					-- content of an artifact, priority or group message
 ) PARTITION BY LIST (place);
-COMMENT ON TABLE tq.message IS 'messages as they were written: outbox and log in one, a ring of tables';
+COMMENT ON TABLE tq.message IS 'messages as transitions wrote them: outbox and message log in one, in segments';
 CREATE INDEX message_xid ON tq.message (xid, seq);
 
 CREATE TABLE tq.tick (
 	first_id bigint NOT NULL,		-- ids of the messages that became visible
 	last_id bigint NOT NULL,
 	published timestamptz NOT NULL,
-	unsent bigint,					-- NOTIFY is still to be sent from this id on
+	unsent bigint,					-- NOTIFY has to be sent from this id on
 	messages int NOT NULL,
-	places int NOT NULL,			-- in which places of the ring they are, as bits
+	places int NOT NULL,			-- segments of the log that hold them, as bits
 	place smallint NOT NULL,
 	since pg_snapshot NOT NULL,
-	upto pg_snapshot NOT NULL,		-- what is visible there has been published
-	part_of pg_snapshot,			-- of what is visible there this is a part, and others follow
+	upto pg_snapshot NOT NULL,		-- what is visible in it has been published
+	part_of pg_snapshot,			-- this is a part of what is visible in it, and others follow
 	xid xid8,						-- the transaction that published it
 	after_seq bigint,				-- a part has the rows between these two
 	upto_seq bigint,
-	xids xid8[],					-- of these transactions; null where the tick is no part
+	xids xid8[],					-- of these transactions; NULL if the tick is not a part
 	PRIMARY KEY (last_id, place)
 ) PARTITION BY LIST (place);
 COMMENT ON TABLE tq.tick IS 'publications: which messages became visible between two snapshots, and the ids they got';
 CREATE INDEX tick_unsent ON tq.tick (unsent) WHERE unsent IS NOT NULL;
 
 CREATE TABLE tq.message_0 PARTITION OF tq.message FOR VALUES IN (0) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_0 IS 'place 0 of the ring of messages';
+COMMENT ON TABLE tq.message_0 IS 'segment 0 of the message log';
 CREATE TABLE tq.message_1 PARTITION OF tq.message FOR VALUES IN (1) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_1 IS 'place 1 of the ring of messages';
+COMMENT ON TABLE tq.message_1 IS 'segment 1 of the message log';
 CREATE TABLE tq.message_2 PARTITION OF tq.message FOR VALUES IN (2) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_2 IS 'place 2 of the ring of messages';
+COMMENT ON TABLE tq.message_2 IS 'segment 2 of the message log';
 CREATE TABLE tq.message_3 PARTITION OF tq.message FOR VALUES IN (3) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_3 IS 'place 3 of the ring of messages';
+COMMENT ON TABLE tq.message_3 IS 'segment 3 of the message log';
 CREATE TABLE tq.message_4 PARTITION OF tq.message FOR VALUES IN (4) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_4 IS 'place 4 of the ring of messages';
+COMMENT ON TABLE tq.message_4 IS 'segment 4 of the message log';
 CREATE TABLE tq.message_5 PARTITION OF tq.message FOR VALUES IN (5) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_5 IS 'place 5 of the ring of messages';
+COMMENT ON TABLE tq.message_5 IS 'segment 5 of the message log';
 CREATE TABLE tq.tick_0 PARTITION OF tq.tick FOR VALUES IN (0) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_0 IS 'place 0 of the ring of ticks';
+COMMENT ON TABLE tq.tick_0 IS 'segment 0 of the ticks of the message log';
 CREATE TABLE tq.tick_1 PARTITION OF tq.tick FOR VALUES IN (1) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_1 IS 'place 1 of the ring of ticks';
+COMMENT ON TABLE tq.tick_1 IS 'segment 1 of the ticks of the message log';
 CREATE TABLE tq.tick_2 PARTITION OF tq.tick FOR VALUES IN (2) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_2 IS 'place 2 of the ring of ticks';
+COMMENT ON TABLE tq.tick_2 IS 'segment 2 of the ticks of the message log';
 CREATE TABLE tq.tick_3 PARTITION OF tq.tick FOR VALUES IN (3) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_3 IS 'place 3 of the ring of ticks';
+COMMENT ON TABLE tq.tick_3 IS 'segment 3 of the ticks of the message log';
 CREATE TABLE tq.tick_4 PARTITION OF tq.tick FOR VALUES IN (4) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_4 IS 'place 4 of the ring of ticks';
+COMMENT ON TABLE tq.tick_4 IS 'segment 4 of the ticks of the message log';
 CREATE TABLE tq.tick_5 PARTITION OF tq.tick FOR VALUES IN (5) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_5 IS 'place 5 of the ring of ticks';
+COMMENT ON TABLE tq.tick_5 IS 'segment 5 of the ticks of the message log';
 
 CREATE SEQUENCE tq.message_id AS bigint;
 COMMENT ON SEQUENCE tq.message_id IS 'ids of messages, in the order of publication';
 
 CREATE TABLE tq.ring (
 	place smallint PRIMARY KEY,
-	since timestamptz NOT NULL		-- when it was written to first: the newest is the present one
+	since timestamptz NOT NULL		-- of the first write: the newest is the current segment
 );
-COMMENT ON TABLE tq.ring IS 'which place of the rings is written to, and since when';
+COMMENT ON TABLE tq.ring IS 'segments of the message log: which one is written to, and since when';
 INSERT INTO tq.ring SELECT place, '-infinity' FROM generate_series(0, 5) AS place;
 UPDATE tq.ring SET since = clock_timestamp() WHERE place = 0;
 
--- The first tick: of transactions that run now, nothing has been published.
+-- The first tick: nothing of transactions in progress has been published.
 INSERT INTO tq.tick (first_id, last_id, published, messages, places, place, since, upto)
 	SELECT 0, 0, clock_timestamp(), 0, 0, 0, s, s
 	FROM format('%1$s:%1$s:', least(pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id())) AS f (t),
 		CAST(f.t AS pg_snapshot) AS s;
 
--- Rows of another database that a restore brings are messages of today.
+-- Rows that a restore loads from another database are published in this one.
 CREATE FUNCTION tq.stamp_message() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_stamp_message' LANGUAGE C;
-COMMENT ON FUNCTION tq.stamp_message() IS 'trigger: a message that was not written by this transaction, as in a restore, is published anew';
+COMMENT ON FUNCTION tq.stamp_message() IS 'trigger: stamps a message that is loaded, as in a restore, so that it is published again';
 CREATE TRIGGER stamp_message BEFORE INSERT ON tq.message
 	FOR EACH ROW EXECUTE FUNCTION tq.stamp_message();
 
@@ -544,21 +544,21 @@ CREATE TABLE tq.binding (
 	pattern text NOT NULL,
 	PRIMARY KEY (channel, exchange, pattern)
 );
-COMMENT ON TABLE tq.binding IS 'channels bound to exchanges besides the default ones';
+COMMENT ON TABLE tq.binding IS 'bindings of channels to exchanges, other than the default ones';
 
 CREATE TABLE tq.unbound (
 	exchange smallint PRIMARY KEY
 );
-COMMENT ON TABLE tq.unbound IS 'exchanges whose default channel was taken away';
+COMMENT ON TABLE tq.unbound IS 'exchanges whose default channel is disabled';
 
 CREATE TABLE tq.subscription (
 	name text PRIMARY KEY,
-	acked bigint NOT NULL,			-- what has a greater id is still to be acknowledged
+	acked bigint NOT NULL,			-- messages with greater ids are not acknowledged
 	created timestamptz NOT NULL,
 	acked_at timestamptz,
 	lost_before bigint				-- messages with lower ids were dropped before they were acknowledged
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE tq.subscription IS 'durable subscriptions, and how far each has read';
+COMMENT ON TABLE tq.subscription IS 'durable subscriptions, and up to which id each has acknowledged';
 
 CREATE TABLE tq.subscription_binding (
 	name text NOT NULL,
@@ -566,7 +566,7 @@ CREATE TABLE tq.subscription_binding (
 	pattern text NOT NULL,
 	PRIMARY KEY (name, exchange, pattern)
 );
-COMMENT ON TABLE tq.subscription_binding IS 'what a durable subscription is bound to';
+COMMENT ON TABLE tq.subscription_binding IS 'bindings of durable subscriptions';
 
 SELECT pg_catalog.pg_extension_config_dump('tq.seq', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.queue', '');
@@ -589,8 +589,8 @@ SELECT pg_catalog.pg_extension_config_dump('tq.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq.message_id', '');
 
--- Of the messages only those that somebody may still be waiting for; ticks and
--- places are those of one server.
+-- Only messages that are unpublished or not acknowledged by a subscription are
+-- dumped.  Ticks and the state of segments belong to one server.
 SELECT pg_catalog.pg_extension_config_dump('tq.message_0', 'WHERE tq.is_awaited(xid)');
 SELECT pg_catalog.pg_extension_config_dump('tq.message_1', 'WHERE tq.is_awaited(xid)');
 SELECT pg_catalog.pg_extension_config_dump('tq.message_2', 'WHERE tq.is_awaited(xid)');
@@ -686,7 +686,7 @@ COMMENT ON FUNCTION tq.define_task(tq.slugid, jsonb) IS 'create a task that depe
 CREATE FUNCTION tq.schedule_task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_schedule_task' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pending whatever its dependencies; returns its status';
+COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pending regardless of its dependencies; returns its status';
 
 CREATE FUNCTION tq.rerun_task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C
@@ -726,12 +726,12 @@ COMMENT ON FUNCTION tq.task(tq.slugid) IS 'the task definition, with every defau
 CREATE FUNCTION tq.result(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.result(tq.slugid) IS 'what report_completed() gave as the result of the last run, or skip_task() as its output; NULL when there is none';
+COMMENT ON FUNCTION tq.result(tq.slugid) IS 'the result of the last run, as given to report_completed(), or the output given to skip_task(); NULL if there is none';
 
 CREATE FUNCTION tq.dependency_results(task_id tq.slugid) RETURNS SETOF tq.dependency_result
 	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition; one that has expired or was deleted is missing';
+COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition; the state of one that has expired or was deleted is missing';
 
 CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
 	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C
@@ -767,7 +767,7 @@ COMMENT ON FUNCTION tq.list_task_group(tq.slugid, tq.slugid, int) IS 'tasks of a
 CREATE FUNCTION tq.seal_task_group(task_group_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_seal_task_group' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'refuse new tasks in this group from now on, for ever';
+COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'seal a group permanently, so that no more tasks can be created in it';
 
 CREATE FUNCTION tq.cancel_task_group(task_group_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C
@@ -777,12 +777,12 @@ COMMENT ON FUNCTION tq.cancel_task_group(tq.slugid) IS 'cancel every unresolved 
 CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of every task of a group that was never resolved';
+COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of those tasks of a group that were never resolved';
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'how many tasks of a group are in which state, and how it ended';
+COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, and its outcome';
 
 -- ---------------------------------------------------------------------------
 -- Workers
@@ -795,9 +795,9 @@ CREATE FUNCTION tq.claim_work(
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
 
--- It ends transactions, which the server lets no procedure do that is SECURITY
--- DEFINER or has settings of its own: what needs the owner's rights is done
--- with them inside.
+-- The procedure ends transactions, which the server allows only if it is neither
+-- SECURITY DEFINER nor has a SET clause.  It assumes the rights of its owner
+-- itself, where it needs them.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of the queue can be claimed, at most that long, at most an hour; holds no snapshot, so not in a transaction block';
@@ -823,7 +823,7 @@ CREATE FUNCTION tq.report_failed(
 	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int) IS 'resolve a running run as failed, with an error {message, details}; retry_delay and retries_left replace what the policy says of the next attempts; returns the status of the task';
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int) IS 'resolve a running run as failed, with an error {message, details}; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
 
 CREATE FUNCTION tq.report_exception(
 	task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
@@ -835,28 +835,28 @@ COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, inte
 CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.defer_task(tq.slugid, int, interval, jsonb) IS 'give a running run back, to be claimed again after that time; returns the status of the task';
+COMMENT ON FUNCTION tq.defer_task(tq.slugid, int, interval, jsonb) IS 'return a running run to its queue, to be claimed again after that time; returns the status of the task';
 
 CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL)
 	RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; never raises for one of them, but tells its outcome';
+COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; returns an outcome for each instead of raising an error';
 
 CREATE FUNCTION tq.quarantine_worker(
 	provisioner_id text, worker_type text, worker_group text, worker_id text,
 	quarantine_until timestamptz, quarantine_info text DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_quarantine_worker' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, text) IS 'give a worker no more tasks until then; a past time ends the quarantine';
+COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, text) IS 'let a worker claim no tasks until then; a past time ends the quarantine';
 
 CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_group text, worker_id text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'what is known of a worker: when it was seen, and its quarantine';
+COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'a worker: when it was seen, its recent tasks, and its quarantine';
 
 -- ---------------------------------------------------------------------------
--- Policies: dead letters, and the words of other systems
+-- Policies: dead letters, and equivalents of other systems
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.list_dead_letters(task_queue_id text, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
@@ -868,12 +868,12 @@ COMMENT ON FUNCTION tq.list_dead_letters(text, tq.slugid, int) IS 'tasks of a qu
 CREATE FUNCTION tq.redrive(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_redrive' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'try a dead letter again: a rerun, or past the deadline a new task that names the old; returns the status of the task that is to run';
+COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'run a dead letter again: as a rerun, or past the deadline as a new task that refers to the old one; returns the status of the task that is to run';
 
 CREATE FUNCTION tq.redrive_queue(task_queue_id text, max int DEFAULT 1000) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, in the order in which they died, passing over what others hold or a rule refuses; returns how many';
+COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, in the order in which they failed, skipping those that are locked or that a rule refuses; returns how many';
 
 CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C
@@ -883,22 +883,22 @@ COMMENT ON FUNCTION tq.discard_dead_letter(tq.slugid) IS 'drop a dead letter; th
 CREATE FUNCTION tq.conductor_policy(task_def jsonb, workflow_task jsonb DEFAULT '{}') RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_conductor_policy' LANGUAGE C STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.conductor_policy(jsonb, jsonb) IS 'the policy of a task by a Conductor task definition and its use in a workflow';
+COMMENT ON FUNCTION tq.conductor_policy(jsonb, jsonb) IS 'the policy that corresponds to a Conductor task definition and its use in a workflow';
 
 CREATE FUNCTION tq.taskbroker_policy(activation jsonb) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_taskbroker_policy' LANGUAGE C STABLE PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.taskbroker_policy(jsonb) IS 'the policy of a task by a Taskbroker activation';
+COMMENT ON FUNCTION tq.taskbroker_policy(jsonb) IS 'the policy that corresponds to a Taskbroker activation';
 
 CREATE FUNCTION tq.conductor_status(task_id tq.slugid) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_conductor_status' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.conductor_status(tq.slugid) IS 'the state of a task in Conductor''s words; NULL while it is unscheduled';
+COMMENT ON FUNCTION tq.conductor_status(tq.slugid) IS 'the state of a task as a Conductor status; NULL while it is unscheduled';
 
 CREATE FUNCTION tq.taskbroker_status(task_id tq.slugid) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_taskbroker_status' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task in Taskbroker''s words';
+COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task as a Taskbroker status';
 
 -- ---------------------------------------------------------------------------
 -- Queues
@@ -921,12 +921,12 @@ COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks
 CREATE FUNCTION tq.create_artifact(task_id tq.slugid, run_id int, name text, artifact jsonb, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_create_artifact' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.create_artifact(tq.slugid, int, text, jsonb, jsonb) IS 'keep an artifact of a run, from a Taskcluster createArtifact request; repeats of the same are harmless';
+COMMENT ON FUNCTION tq.create_artifact(tq.slugid, int, text, jsonb, jsonb) IS 'create an artifact of a run, from a Taskcluster createArtifact request; repeats of the same are harmless';
 
 CREATE FUNCTION tq.finish_artifact(task_id tq.slugid, run_id int, name text, upload_id tq.slugid, credentials jsonb DEFAULT NULL) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_finish_artifact' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.finish_artifact(tq.slugid, int, text, tq.slugid, jsonb) IS 'say that the content of an object artifact has been uploaded';
+COMMENT ON FUNCTION tq.finish_artifact(tq.slugid, int, text, tq.slugid, jsonb) IS 'mark the content of an object artifact as uploaded';
 
 CREATE FUNCTION tq.get_artifact(task_id tq.slugid, run_id int, name text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_get_artifact' LANGUAGE C
@@ -941,7 +941,7 @@ COMMENT ON FUNCTION tq.get_latest_artifact(tq.slugid, text) IS 'get_artifact() o
 CREATE FUNCTION tq.artifact_info(task_id tq.slugid, run_id int, name text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'what is known of an artifact but its content, with the keys of Taskcluster; links are not followed';
+COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'an artifact without its content, with the keys of Taskcluster; links are not followed';
 
 CREATE FUNCTION tq.latest_artifact_info(task_id tq.slugid, name text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C
@@ -964,17 +964,17 @@ COMMENT ON FUNCTION tq.list_latest_artifacts(tq.slugid, text, int) IS 'list_arti
 
 CREATE FUNCTION tq.topic_match(pattern text, routing_key text) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_topic_match_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.topic_match(text, text) IS 'does this AMQP topic pattern (* one word, # any number) match this routing key';
+COMMENT ON FUNCTION tq.topic_match(text, text) IS 'whether this AMQP topic pattern (* one word, # any number) matches this routing key';
 
 CREATE FUNCTION tq.bind(channel text, exchange text, routing_key_pattern text DEFAULT '#') RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_bind' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.bind(text, text, text) IS 'let NOTIFY on this channel tell the messages of an exchange that match';
+COMMENT ON FUNCTION tq.bind(text, text, text) IS 'bind a channel to an exchange, so that NOTIFY on it sends the messages that match';
 
 CREATE FUNCTION tq.unbind(channel text, exchange text, pattern text DEFAULT '#') RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_unbind' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.unbind(text, text, text) IS 'undo bind(); also takes a default channel away';
+COMMENT ON FUNCTION tq.unbind(text, text, text) IS 'remove a binding; also disables a default channel';
 
 CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_queue_channel' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -998,12 +998,12 @@ COMMENT ON FUNCTION tq.published_id() IS 'the last id of a message that readers 
 CREATE FUNCTION tq.subscribe(name text, exchange text, pattern text DEFAULT '#') RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_subscribe' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.subscribe(text, text, text) IS 'begin a durable subscription, or bind it to one exchange more';
+COMMENT ON FUNCTION tq.subscribe(text, text, text) IS 'create a durable subscription, or bind it to another exchange';
 
 CREATE FUNCTION tq.unsubscribe(name text) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_unsubscribe' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.unsubscribe(text) IS 'end a durable subscription';
+COMMENT ON FUNCTION tq.unsubscribe(text) IS 'drop a durable subscription';
 
 CREATE FUNCTION tq.fetch(name text, max int DEFAULT 100) RETURNS SETOF tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_fetch' LANGUAGE C
@@ -1018,30 +1018,30 @@ COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durab
 CREATE FUNCTION tq.is_awaited(xid xid8) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.is_awaited(xid8) IS 'for pg_dump: are messages of this transaction unpublished, or not acknowledged by a subscription';
+COMMENT ON FUNCTION tq.is_awaited(xid8) IS 'for pg_dump: whether messages of this transaction are unpublished, or not acknowledged by a subscription';
 
 -- ---------------------------------------------------------------------------
--- Upkeep
+-- Maintenance
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.upkeep() IS 'one pass of all that time brings about: deadlines, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
+COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
 CREATE FUNCTION tq.worker_activity()
 	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
 		last_late interval, max_late interval, max_late_at timestamptz,
 		failures bigint, failed_at timestamptz, error text)
 	AS 'MODULE_PATHNAME', 'tq_worker_activity' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.worker_activity() IS 'what the background worker of this database has done since it was started, how late, and what failed: its turns, then each step; without a worker one row that says so';
+COMMENT ON FUNCTION tq.worker_activity() IS 'what the maintenance worker of this database has done since it was started, how late, and what failed: its cycles, then each step; without a maintenance worker one row that says so';
 
 CREATE FUNCTION tq.start_worker() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
-COMMENT ON FUNCTION tq.start_worker() IS 'ask for the background worker of this database; done by CREATE EXTENSION';
+COMMENT ON FUNCTION tq.start_worker() IS 'request the maintenance worker of this database; done by CREATE EXTENSION';
 
 -- ---------------------------------------------------------------------------
--- Words for numbers, and views for people
+-- Names of stored numbers, and views that show them
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.state_name(state int) RETURNS text
@@ -1052,7 +1052,7 @@ CREATE FUNCTION tq.reason_created_name(reason int) RETURNS text
 COMMENT ON FUNCTION tq.reason_created_name(int) IS 'name of a stored reasonCreated';
 CREATE FUNCTION tq.reason_resolved_name(reason int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_reason_resolved_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.reason_resolved_name(int) IS 'name of a stored reasonResolved, NULL while there is none';
+COMMENT ON FUNCTION tq.reason_resolved_name(int) IS 'name of a stored reasonResolved, NULL if there is none';
 CREATE FUNCTION tq.priority_name(priority int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_priority_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.priority_name(int) IS 'name of a stored priority';
@@ -1063,7 +1063,7 @@ COMMENT ON FUNCTION tq.exchange_name(int) IS 'name of a stored exchange';
 
 CREATE FUNCTION tq.is_tolerated(policy jsonb, reason int) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_tolerated_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION tq.is_tolerated(jsonb, int) IS 'is a task with this policy that ended for this stored reasonResolved unsuccessful, but tolerated or forgiven';
+COMMENT ON FUNCTION tq.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
 
 CREATE VIEW tq.run_overview AS
 	SELECT t.task_id, r.run_id::int AS run_id, tq.state_name(r.state) AS state,
@@ -1083,7 +1083,7 @@ CREATE VIEW tq.run_overview AS
 		JOIN tq.task t ON t.id = p.task
 		LEFT JOIN tq.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
 		LEFT JOIN tq.worker w ON w.id = d.worker;
-COMMENT ON VIEW tq.run_overview IS 'every run of every task, in words';
+COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
 
 CREATE VIEW tq.task_overview AS
 	SELECT t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
@@ -1113,24 +1113,24 @@ CREATE VIEW tq.task_overview AS
 		LEFT JOIN tq.delayed d ON d.task = t.id
 		LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) r ON true
 		LEFT JOIN tq.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
-COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, in words';
+COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, with names instead of numbers';
 
 CREATE VIEW tq.worker_overview AS
 	SELECT a.*, (SELECT count(*) FROM tq.postponed p WHERE p.step = a.step) AS postponed
 	FROM tq.worker_activity() a;
-COMMENT ON VIEW tq.worker_overview IS 'the background worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
+COMMENT ON VIEW tq.worker_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
 
 CREATE VIEW tq.postponed_overview AS
 	SELECT t.task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
 	FROM tq.postponed p LEFT JOIN tq.task t ON t.id = p.task;
-COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is tried again, and the last error';
+COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
 
 CREATE VIEW tq.binding_overview AS
 	SELECT channel, tq.exchange_name(exchange) AS exchange, pattern FROM tq.binding
 	UNION ALL
 	SELECT 'tq_' || replace(tq.exchange_name(e), '-', '_'), tq.exchange_name(e), '#'
 	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq.unbound);
-COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, the default ones too';
+COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, including the default channels';
 
 CREATE VIEW tq.subscription_overview AS
 	SELECT s.name, array_agg(tq.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
@@ -1140,7 +1140,7 @@ CREATE VIEW tq.subscription_overview AS
 		JOIN tq.subscription_binding b ON b.name = s.name
 		CROSS JOIN (SELECT tq.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
-COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: how far each has read, and what it has lost (lost_before)';
+COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
 
 -- ---------------------------------------------------------------------------
 -- Grants: the owner and tq_admin only, until there are scopes
@@ -1150,7 +1150,7 @@ REVOKE ALL ON ALL ROUTINES IN SCHEMA tq FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO tq_admin;
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO tq_admin;
 REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending(), tq.note_due() FROM tq_admin;
-GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- whoever may read the tables may dump them
+GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
 GRANT SELECT ON tq.run_overview, tq.task_overview, tq.worker_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 
 SELECT tq.start_worker();
