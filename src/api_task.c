@@ -151,7 +151,7 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 
 /*
  * Arguments of enqueue(), in the order of its declaration.  enqueue_tasks()
- * has payloads and task_ids in the places of payload and task_id.
+ * has payloads and task_ids at the positions of payload and task_id.
  */
 enum
 {

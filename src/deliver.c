@@ -423,9 +423,9 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 
 /*
  * Returns how many messages this transaction may send, which is none while the
- * notification queue of the server is half full.  Each message may take a page
- * of the queue, and as many pages are left to other sessions.  Before 17 the
- * size of the queue is fixed: 8 GB.
+ * notification queue of the server is half full.  A message may take a page of
+ * the queue; half of the pages that may be filled are left to other sessions.
+ * Before PostgreSQL 17 the size of the queue is fixed: 8 GB.
  */
 static int
 send_room(void)

@@ -109,8 +109,8 @@ tq_publish_tells_of_group(const TqMessage *message)
 }
 
 /*
- * Returns how many of these messages can share a row, which has one end of a
- * claim and one worker.
+ * Returns how many of these messages can share a row, which stores only one
+ * taken_until and one worker.
  */
 static int
 count_alike(const TqMessage *messages, int n)

@@ -241,8 +241,8 @@ recover(void)
 }
 
 /*
- * Runs a function in a transaction, if that may do anything.  An error is
- * logged, and rolls the transaction back.
+ * Runs a function in a transaction of its own, if enter_extension() permits.
+ * An error is logged, and rolls the transaction back.
  */
 static Outcome
 attempt(const char *activity, Work work, void *arg)
@@ -459,8 +459,8 @@ is_time_to_retain(TimestampTz now)
 }
 
 /*
- * Returns whether to run a step in this cycle, which it is not soon after an
- * error.
+ * Returns whether to run a step in this cycle: not within RETRY_MS of its last
+ * error, and step "retain" only now and then.
  */
 static bool
 may_take(TqStep step, TimestampTz began, const TimestampTz *failed)

@@ -63,7 +63,7 @@ typedef struct Database
 {
 	Oid oid;       /* the key */
 	NameData name; /* for the log */
-	int listed_in; /* the last scan that found it, open for connections */
+	int listed_in; /* the last scan that found it accepting connections */
 	bool wanted;   /* start a maintenance worker, or start it again */
 	int slot;      /* of its maintenance worker, or -1 */
 	BackgroundWorkerHandle *handle; /* NULL: started by an earlier launcher */

@@ -211,7 +211,7 @@ static void
 before_statement(Node *statement, bool is_top_level)
 {
 	if (XactReadOnly)
-		return; /* a standby, too: the server will refuse */
+		return; /* as on a standby: the server will reject it */
 	if (IsA(statement, DropdbStmt) && is_top_level)
 		before_change_of_database(((DropdbStmt *) statement)->dbname, false);
 	else if (IsA(statement, CreatedbStmt) && is_top_level)
@@ -311,7 +311,7 @@ plan_after(Node *statement, After *after)
 	if (IsA(statement, TransactionStmt))
 		plan_end_of_prepared((TransactionStmt *) statement, after);
 	if (XactReadOnly)
-		return; /* a standby, too: the server will refuse */
+		return; /* as on a standby: the server will reject it */
 	if (IsA(statement, DropdbStmt) || IsA(statement, CreatedbStmt) ||
 		IsA(statement, AlterDatabaseStmt) ||
 		(IsA(statement, RenameStmt) &&
@@ -335,7 +335,10 @@ plan_after(Node *statement, After *after)
 			((AlterTableStmt *) statement)->relation);
 }
 
-/* Does what was decided, when the statement has succeeded. */
+/*
+ * Sends the requests that plan_after() has decided, once the statement has
+ * succeeded.
+ */
 static void
 act_after(const After *after)
 {
