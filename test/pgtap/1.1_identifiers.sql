@@ -1,4 +1,4 @@
--- Spec 1.1: identifiers and patterns.
+-- doc/spec/taskcluster.md 1.1: identifiers and patterns.
 BEGIN;
 \ir helper.psql
 SELECT plan(166);

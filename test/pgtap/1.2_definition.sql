@@ -1,4 +1,5 @@
--- Spec 1.2 and 1.2.1: the task definition, its defaults, limits and dates.
+-- doc/spec/taskcluster.md 1.2 and 1.2.1: the task definition, its defaults, limits
+-- and dates.
 BEGIN;
 \ir helper.psql
 SELECT plan(206);

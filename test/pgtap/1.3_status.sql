@@ -1,4 +1,5 @@
--- Spec 1.3 and 1.4: the status structure and the run object, key by key.
+-- doc/spec/taskcluster.md 1.3 and 1.4: the status structure and the run object,
+-- key by key.
 BEGIN;
 \ir helper.psql
 SELECT plan(68);

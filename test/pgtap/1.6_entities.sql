@@ -1,4 +1,4 @@
--- Spec 1.6: groups, queues and workers as things of their own.
+-- doc/spec/taskcluster.md 1.6: groups, queues and workers as things of their own.
 BEGIN;
 \ir helper.psql
 SELECT plan(17);

@@ -1,4 +1,4 @@
--- Spec 1.7: what an artifact may say; api.md on inline.
+-- doc/spec/taskcluster.md 1.7: what an artifact may say.
 BEGIN;
 \ir helper.psql
 SELECT plan(304);
@@ -148,19 +148,19 @@ SELECT pg_temp.bad(pg_temp.art('error', jsonb_build_object('message', m)), '1.7 
 FROM unnest(ARRAY[to_jsonb(repeat('x', 4097)), '17', 'null', '{}']) AS m;
 
 -- content
-SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('content', c)), 'api content ' || c::text, $$details -> 'content'$$, c::text)
+SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('content', c)), '1.7 content ' || c::text, $$details -> 'content'$$, c::text)
 FROM unnest('{"null",true,17.50,"\"\"","\"text\"",[],"{}","[1, [2, null]]","{\"a\": {\"b\": []}}"}'::jsonb[]) AS c;
 SET LOCAL tq.max_inline_artifact = 10;
-SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('content', c)), 'api content of 10 bytes ' || c::text, $$octet_length((details -> 'content')::text)$$, '10')
+SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('content', c)), '1.7 content of 10 bytes ' || c::text, $$octet_length((details -> 'content')::text)$$, '10')
 FROM unnest(ARRAY['"12345678"', '1234567890', '[1, 2, 30]', '{"a": 123}', '"ääää"', '"a\n\n\nb"']::jsonb[]) AS c;
-SELECT pg_temp.bad(pg_temp.art('inline', jsonb_build_object('content', c)), 'api content of more than 10 bytes ' || c::text)
+SELECT pg_temp.bad(pg_temp.art('inline', jsonb_build_object('content', c)), '1.7 content of more than 10 bytes ' || c::text)
 FROM unnest(ARRAY['"123456789"', '12345678901', '[1, 2, 300]', '{"a": 1234}', '"ääää1"', '"a\n\n\nbc"', '1e20']::jsonb[]) AS c;
 SET LOCAL tq.max_inline_artifact = 0;
-SELECT pg_temp.bad(pg_temp.art('inline'), 'api no inline artifact at all');
+SELECT pg_temp.bad(pg_temp.art('inline'), '1.7 no inline artifact at all');
 RESET tq.max_inline_artifact;
-SELECT is(current_setting('tq.max_inline_artifact'), '1MB', 'api max_inline_artifact is 1 MB');
-SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('content', repeat('x', 1024 * 1024 - 2))), 'api content of 1 MB');
-SELECT pg_temp.bad(pg_temp.art('inline', jsonb_build_object('content', repeat('x', 1024 * 1024 - 1))), 'api content of more than 1 MB');
+SELECT is(current_setting('tq.max_inline_artifact'), '1MB', '1.7 max_inline_artifact is 1 MB');
+SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('content', repeat('x', 1024 * 1024 - 2))), '1.7 content of 1 MB');
+SELECT pg_temp.bad(pg_temp.art('inline', jsonb_build_object('content', repeat('x', 1024 * 1024 - 1))), '1.7 content of more than 1 MB');
 
 -- expires
 CREATE FUNCTION pg_temp.at(t timestamptz) RETURNS jsonb

@@ -1,4 +1,4 @@
--- Spec 2.0 and api.md: kinds of errors, their order, and what they say.
+-- doc/spec/taskcluster.md 2.0: kinds of errors, their order, and what they say.
 BEGIN;
 \ir helper.psql
 SELECT plan(134);
@@ -54,27 +54,27 @@ FROM unnest(ARRAY['SELECT tq.schedule_task(%s)', 'SELECT tq.rerun_task(%s)', 'SE
 SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('a'), 3)$$, 'TQ404', '2.10 the run comes before the deadline: reclaim_task');
 RESET tq.clock_offset;
 
--- What errors say (api.md, Errors)
+-- What errors say
 CREATE TEMP TABLE seen (what text, error jsonb);
 INSERT INTO seen SELECT query, pg_temp.error(query) FROM unnest(ARRAY[
 	'SELECT tq.status(pg_temp.id(''unknown''))',
 	'SELECT tq.reclaim_task(pg_temp.id(''unknown''), 0)',
 	'SELECT tq.report_completed(pg_temp.id(''unknown''), 1)',
 	'SELECT tq.get_task_group(pg_temp.id(''unknown''))']) AS query;
-SELECT ok((error ->> 'message') || (error ->> 'detail') LIKE '%' || pg_temp.id('unknown') || '%', 'api.md the error names the id: ' || what) FROM seen;
+SELECT ok((error ->> 'message') || (error ->> 'detail') LIKE '%' || pg_temp.id('unknown') || '%', '2.0 the error names the id: ' || what) FROM seen;
 INSERT INTO seen SELECT query, pg_temp.error(query) FROM unnest(ARRAY[
 	'SELECT tq.report_completed(pg_temp.id(''a''), 0)',
 	'SELECT tq.reclaim_task(pg_temp.id(''a''), 0)',
 	'SELECT tq.claim_task(pg_temp.id(''c''), 0, ''wg'', ''w1'')',
 	'SELECT tq.report_failed(pg_temp.id(''c''), 0)']) AS query;
 SELECT ok(error ->> 'sqlstate' = 'TQ409' AND (error ->> 'message') || (error ->> 'detail') LIKE '%' || pg_temp.id(substr(what, strpos(what, 'id(''') + 4, 1)) || '%',
-	'api.md the error names the task: ' || what) FROM seen WHERE what NOT LIKE '%unknown%';
+	'2.0 the error names the task: ' || what) FROM seen WHERE what NOT LIKE '%unknown%';
 INSERT INTO seen SELECT v::text, pg_temp.error(format('SELECT pg_temp.create(''x'', %L)', v)) FROM unnest(ARRAY[
 	'{"priority": "urgent"}', '{"retries": 50}', '{"foo": 1}', '{"$created": "-1 hour"}', '{"$expires": "1 minute"}', '{"payload": []}',
 	'{"scopes": ["a**"]}']::jsonb[]) AS v;
 SELECT ok(error ->> 'message' ~ '^[^A-Z]' AND length(error ->> 'message') < 100 AND error ->> 'message' !~ '[.\n]$',
-	'api.md the message is lower case and short: ' || (error ->> 'message')) FROM seen;
-SELECT ok((error ->> 'message') || (error ->> 'detail') LIKE '%' || key || '%', 'api.md the error names ' || key)
+	'2.0 the message is lower case and short: ' || (error ->> 'message')) FROM seen;
+SELECT ok((error ->> 'message') || (error ->> 'detail') LIKE '%' || key || '%', '2.0 the error names ' || key)
 FROM seen, LATERAL (SELECT ltrim(k, '$') FROM jsonb_object_keys(what::jsonb) AS k) AS k (key) WHERE what LIKE '{%';
 
 -- Nothing a refused call has interned is believed to be there afterwards

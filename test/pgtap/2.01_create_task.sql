@@ -1,4 +1,4 @@
--- Spec 2.1: createTask.
+-- doc/spec/taskcluster.md 2.1: createTask.
 BEGIN;
 \ir helper.psql
 SELECT plan(83);

@@ -1,4 +1,4 @@
--- api.md: create_tasks, the batch form of createTask (spec 2.1).
+-- doc/spec/taskcluster.md 2.1: create_tasks, the batch form of createTask.
 BEGIN;
 \ir helper.psql
 SELECT plan(51);
@@ -84,7 +84,7 @@ SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n0'), pg_temp.entry(
 CREATE TEMP TABLE cycle AS SELECT pg_temp.error($$SELECT pg_temp.batch(pg_temp.entry('n0', '{"$deps": ["n1"]}'), pg_temp.entry('n1', '{"$deps": ["n3"]}'),
 	pg_temp.entry('n2', '{"$deps": ["n1"]}'), pg_temp.entry('n3', '{"$deps": ["n2", "n4"]}'), pg_temp.entry('n4'))$$) AS error;
 SELECT is(array(SELECT n FROM unnest('{n0,n1,n2,n3,n4}'::text[]) AS n WHERE error ->> 'detail' LIKE '%' || pg_temp.id(n) || '%'), '{n1,n2,n3}'::text[],
-	'api.md create_tasks: the error names the tasks of the cycle, and no others') FROM cycle;
+	'2.1 create_tasks: the error names the tasks of the cycle, and no others') FROM cycle;
 
 -- shape
 SELECT pg_temp.throws(format('SELECT tq.create_tasks(%L)', v), 'TQ400', 'create_tasks refuses ' || left(v, 50))

@@ -1,4 +1,4 @@
--- api.md: enqueue, createTask for people who write SQL.
+-- doc/spec/taskcluster.md 2.1: enqueue, createTask for clients that write SQL.
 BEGIN;
 \ir helper.psql
 SELECT plan(46);

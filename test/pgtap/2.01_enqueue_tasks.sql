@@ -1,4 +1,5 @@
--- enqueue_tasks: many tasks that differ in their payload (spec 2.1).
+-- doc/spec/taskcluster.md 2.1: enqueue_tasks, many tasks that differ in their
+-- payload.
 BEGIN;
 \ir helper.psql
 SELECT plan(22);

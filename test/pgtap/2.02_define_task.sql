@@ -1,4 +1,4 @@
--- Spec 2.2: defineTask; D-01.
+-- doc/spec/taskcluster.md 2.2: defineTask; D-01.
 BEGIN;
 \ir helper.psql
 SELECT plan(28);

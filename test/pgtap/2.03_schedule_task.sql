@@ -1,4 +1,4 @@
--- Spec 2.3: scheduleTask.
+-- doc/spec/taskcluster.md 2.3: scheduleTask.
 BEGIN;
 \ir helper.psql
 SELECT plan(19);

@@ -1,4 +1,4 @@
--- Spec 2.4: rerunTask.
+-- doc/spec/taskcluster.md 2.4: rerunTask.
 BEGIN;
 \ir helper.psql
 SELECT plan(21);

@@ -1,4 +1,4 @@
--- Spec 2.5: cancelTask.
+-- doc/spec/taskcluster.md 2.5: cancelTask.
 BEGIN;
 \ir helper.psql
 SELECT plan(29);

@@ -1,4 +1,4 @@
--- Spec 2.6: cancelTaskGroup.
+-- doc/spec/taskcluster.md 2.6: cancelTaskGroup.
 BEGIN;
 \ir helper.psql
 SELECT plan(32);

@@ -1,4 +1,4 @@
--- Spec 2.7: sealTaskGroup and getTaskGroup; group_progress of api.md.
+-- doc/spec/taskcluster.md 2.7: sealTaskGroup and getTaskGroup; group_progress.
 BEGIN;
 \ir helper.psql
 SELECT plan(32);

@@ -1,4 +1,5 @@
--- Spec 2.8: claimWork.  The order of claims is 5.1; quarantine 5.5.
+-- doc/spec/taskcluster.md 2.8: claimWork.  The order of claims is 5.1; quarantine
+-- 5.5.
 BEGIN;
 \ir helper.psql
 SELECT plan(28);
@@ -8,12 +9,12 @@ SELECT is(count(*), 0::bigint, '2.8 a queue nobody knows has nothing') FROM tq.c
 SELECT pg_temp.create('a', '{"taskQueueId": "test/q", "payload": {"do": ["this", 1]}}');
 CREATE TEMP TABLE claimed AS SELECT * FROM tq.claim_work('test/q', 'wg', 'w1');
 SELECT is((SELECT string_agg(attname || ' ' || atttypid::regtype, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'claimed'::regclass AND attnum > 0),
-	'task_id tq.slugid, run_id integer, worker_group text, worker_id text, taken_until timestamp with time zone, payload jsonb, credentials jsonb', 'api.md columns of a claim');
+	'task_id tq.slugid, run_id integer, worker_group text, worker_id text, taken_until timestamp with time zone, payload jsonb, credentials jsonb', '2.8 columns of a claim');
 SELECT is(count(*), 1::bigint, '2.8 one task by default') FROM claimed;
 SELECT is(task_id::text, pg_temp.id('a')::text, '2.8 the task') FROM claimed;
 SELECT is(run_id || ' ' || worker_group || ' ' || worker_id, '0 wg w1', '2.8 the run and the worker') FROM claimed;
 SELECT is(payload, '{"do": ["this", 1]}', '2.8 the payload') FROM claimed;
-SELECT is(credentials, NULL, 'api.md no credentials yet') FROM claimed;
+SELECT is(credentials, NULL, '5.7 no credentials yet') FROM claimed;
 SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '5.2 takenUntil of the answer is the run''s') FROM claimed;
 SELECT is(taken_until, date_trunc('milliseconds', taken_until), '3.6 in whole milliseconds') FROM claimed;
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.8 the run is running');

@@ -1,4 +1,4 @@
--- Spec 2.11: reportCompleted and reportFailed.
+-- doc/spec/taskcluster.md 2.11: reportCompleted and reportFailed.
 BEGIN;
 \ir helper.psql
 SELECT plan(42);

@@ -1,4 +1,4 @@
--- Spec 2.12: reportException; 10.3.
+-- doc/spec/taskcluster.md 2.12: reportException; 10.3.
 BEGIN;
 \ir helper.psql
 SELECT plan(67);
@@ -75,8 +75,8 @@ RESET tq.clock_offset;
 SELECT pg_temp.create('dl', '{"$deadline": "5 minutes"}');
 SELECT pg_temp.take('dl');
 SET tq.clock_offset = '6 minutes';
--- policy.md 10.14 decides otherwise than 2.12: no retry is started past the deadline
-SELECT is(pg_temp.report('dl', 'intermittent-task'), 'exception 5: scheduled>exception/intermittent-task', '2.12, policy.md 10.14: a report past the deadline is accepted, and not retried');
+-- doc/spec/policy.md 10.14 decides otherwise than 2.12: no retry is started past the deadline
+SELECT is(pg_temp.report('dl', 'intermittent-task'), 'exception 5: scheduled>exception/intermittent-task', '2.12, doc/spec/policy.md 10.14: a report past the deadline is accepted, and not retried');
 SELECT is(pg_temp.claims('test/q-dl'), '', '2.12 nothing can be claimed');
 SELECT is(tq.pending_tasks('test/q-dl'), 0::bigint, '2.12 nor is counted');
 SELECT is(pg_temp.upkeep(), '', '2.12 the deadline finds nothing to do');

@@ -1,5 +1,5 @@
--- api.md: resolve, the batch form of the reports (spec 2.11, 2.12).  The
--- reasons failed-terminal and canceled belong to policies and are not tested.
+-- doc/spec/taskcluster.md 2.11, 2.12: resolve, the batch form of the reports.
+-- The reasons failed-terminal and canceled are in policy_reports.sql.
 BEGIN;
 \ir helper.psql
 SELECT plan(68);

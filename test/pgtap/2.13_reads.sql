@@ -1,4 +1,4 @@
--- Spec 2.13: status and definition reads; 10.12.
+-- doc/spec/taskcluster.md 2.13: status and definition reads; 10.12.
 BEGIN;
 \ir helper.psql
 SELECT plan(39);

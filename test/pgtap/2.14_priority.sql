@@ -1,4 +1,4 @@
--- Spec 2.14: changeTaskPriority, changeTaskGroupPriority.
+-- doc/spec/taskcluster.md 2.14: changeTaskPriority, changeTaskGroupPriority.
 BEGIN;
 \ir helper.psql
 SELECT plan(103);

@@ -1,4 +1,4 @@
--- Spec 2.15: artifacts; 6.1 artifact-created; D-07, D-08; 10.10.
+-- doc/spec/taskcluster.md 2.15: artifacts; 6.1 artifact-created; D-07, D-08; 10.10.
 BEGIN;
 \ir helper.psql
 SELECT plan(291);
@@ -307,10 +307,10 @@ RESET tq.clock_offset;
 -- ---------------------------------------------------------------------------
 
 SELECT is(pg_temp.get('t', 'public/' || storage), jsonb_build_object('storageType', storage, 'name', 't/' || pg_temp.id('t') || '/0/public/' || storage, 'uploadId', 'upload__QAGAAAAAAAAAAA'),
-	'api get: ' || storage) FROM types WHERE storage IN ('blob', 'object');
-SELECT is(pg_temp.get('t', 'public/reference'), '{"storageType": "reference", "url": "https://example.com/y"}', 'api get: reference');
-SELECT is(pg_temp.get('t', 'public/inline'), '{"storageType": "inline", "contentType": "text/plain", "content": "text"}', 'api get: inline');
-SELECT is(pg_temp.get('t', 'json'), '{"storageType": "inline", "contentType": "text/plain", "content": {"a": 1.0, "b": [2]}}', 'api get: inline JSON');
+	'2.15 get: ' || storage) FROM types WHERE storage IN ('blob', 'object');
+SELECT is(pg_temp.get('t', 'public/reference'), '{"storageType": "reference", "url": "https://example.com/y"}', '2.15 get: reference');
+SELECT is(pg_temp.get('t', 'public/inline'), '{"storageType": "inline", "contentType": "text/plain", "content": "text"}', '2.15 get: inline');
+SELECT is(pg_temp.get('t', 'json'), '{"storageType": "inline", "contentType": "text/plain", "content": {"a": 1.0, "b": [2]}}', '2.15 get: inline JSON');
 SELECT is(pg_temp.get('t', 'turn'), pg_temp.get('t', 'public/inline'), '2.15 a link is followed');
 SELECT pg_temp.refuses(pg_temp.getting('t', 'public/error'), 'TQ424', '2.15 error: 424', '%too-large-file-on-worker: it has 1 TB');
 SELECT pg_temp.refuses(pg_temp.getting('nobody', 'x'), 'TQ404', '2.15 get: no such task');

@@ -1,5 +1,5 @@
--- Spec 2.16, as far as there are functions: counts, getWorker, quarantineWorker.
--- (The lists, declareWorker and the like are no part of tq yet.)
+-- doc/spec/taskcluster.md 2.16, as far as there are functions: counts, getWorker,
+-- quarantineWorker. (The lists, declareWorker and the like are no part of tq yet.)
 BEGIN;
 \ir helper.psql
 SELECT plan(35);

@@ -1,5 +1,6 @@
--- Spec 3.1: every row of the table of transitions, by its number.  Messages
--- are no part of tq yet; #33 (worker removed) has no function.
+-- doc/spec/taskcluster.md 3.1: every row of the table of transitions, by its
+-- number.  Their messages are in 6.0_transitions.sql; #33 (worker removed) has no
+-- function.
 BEGIN;
 \ir helper.psql
 SELECT plan(168);

@@ -1,5 +1,6 @@
--- Spec 3.2 and 3.3: reasons of exceptions, whether they are retried, and
--- what is said of the new run.  worker-removed and superseded have no producer.
+-- doc/spec/taskcluster.md 3.2 and 3.3: reasons of exceptions, whether they are
+-- retried, and what is said of the new run.  worker-removed and superseded have no
+-- producer.
 BEGIN;
 \ir helper.psql
 SELECT plan(30);

@@ -1,4 +1,4 @@
--- Spec 3.4: at most 50 runs.
+-- doc/spec/taskcluster.md 3.4: at most 50 runs.
 BEGIN;
 \ir helper.psql
 SELECT plan(28);

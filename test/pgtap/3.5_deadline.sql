@@ -1,4 +1,4 @@
--- Spec 3.5: deadlines.
+-- doc/spec/taskcluster.md 3.5: deadlines.
 BEGIN;
 \ir helper.psql
 SELECT plan(51);

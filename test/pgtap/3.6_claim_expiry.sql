@@ -1,4 +1,4 @@
--- Spec 3.6: claims that expire.
+-- doc/spec/taskcluster.md 3.6: claims that expire.
 BEGIN;
 \ir helper.psql
 SELECT plan(54);

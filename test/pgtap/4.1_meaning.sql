@@ -1,4 +1,4 @@
--- Spec 4.1: when a dependency is met.
+-- doc/spec/taskcluster.md 4.1: when a dependency is met.
 BEGIN;
 \ir helper.psql
 SELECT plan(52);

@@ -1,4 +1,5 @@
--- Spec 4.2: a task that depends on many, which are counted in shares.
+-- doc/spec/taskcluster.md 4.2: a task that depends on many, which are counted in
+-- shares.
 BEGIN;
 \ir helper.psql
 SELECT plan(22);

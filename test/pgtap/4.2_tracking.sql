@@ -1,4 +1,4 @@
--- Spec 4.2: dependencies at creation; 10.6.
+-- doc/spec/taskcluster.md 4.2: dependencies at creation; 10.6.
 BEGIN;
 \ir helper.psql
 SELECT plan(28);

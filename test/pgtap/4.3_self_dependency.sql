@@ -1,4 +1,4 @@
--- Spec 4.3: self-dependencies.
+-- doc/spec/taskcluster.md 4.3: self-dependencies.
 BEGIN;
 \ir helper.psql
 SELECT plan(16);

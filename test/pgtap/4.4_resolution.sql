@@ -1,4 +1,4 @@
--- Spec 4.4: what a resolution does to dependents.
+-- doc/spec/taskcluster.md 4.4: what a resolution does to dependents.
 BEGIN;
 \ir helper.psql
 SELECT plan(47);

@@ -1,4 +1,5 @@
--- Spec 4.5: task groups; task-group-resolved is a message and not tested here.
+-- doc/spec/taskcluster.md 4.5: task groups; task-group-resolved is in
+-- 6.3_groups.sql.
 BEGIN;
 \ir helper.psql
 SELECT plan(25);

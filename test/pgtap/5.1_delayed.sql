@@ -1,5 +1,6 @@
--- Runs that are pending but not claimable before visible_at (tq.delayed).  No
--- function of this version writes the table: rows are moved there by hand.
+-- doc/spec/taskcluster.md 5.1: runs that are pending but not claimable before
+-- visible_at (tq.delayed).  Rows are moved there by hand; policy_fields.sql
+-- has the delays of policies.
 BEGIN;
 \ir helper.psql
 SELECT plan(33);

@@ -1,4 +1,4 @@
--- Spec 5.1: the order of claims.
+-- doc/spec/taskcluster.md 5.1: the order of claims.
 BEGIN;
 \ir helper.psql
 SELECT plan(24);

@@ -1,4 +1,5 @@
--- Spec 5.2: the claim of one run.  (5.3, long polling, is no part of tq yet.)
+-- doc/spec/taskcluster.md 5.2: the claim of one run.  (5.3, waiting, is in
+-- test/t/052_wait.pl.)
 BEGIN;
 \ir helper.psql
 SELECT plan(17);

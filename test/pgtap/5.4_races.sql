@@ -1,5 +1,5 @@
--- Spec 5.4: timeout, reclaim and who wins, in order of events.  What needs
--- two sessions at once is in test/isolation.
+-- doc/spec/taskcluster.md 5.4: timeout, reclaim and who wins, in order of events.
+-- What needs two sessions at once is in test/isolation.
 BEGIN;
 \ir helper.psql
 SELECT plan(26);

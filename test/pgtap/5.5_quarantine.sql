@@ -1,4 +1,4 @@
--- Spec 5.5: quarantine; 10.17.
+-- doc/spec/taskcluster.md 5.5: quarantine; 10.17.
 BEGIN;
 \ir helper.psql
 SELECT plan(22);

@@ -1,4 +1,5 @@
--- Spec 5.6: when workers and queues are seen, and their recent tasks.
+-- doc/spec/taskcluster.md 5.6: when workers and queues are seen, and their recent
+-- tasks.
 BEGIN;
 \ir helper.psql
 SELECT plan(23);

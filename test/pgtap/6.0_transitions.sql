@@ -1,8 +1,8 @@
--- Spec 3.1, and what 2.1 to 2.12 say of repeats: the messages that each row of
--- the table sends, or does not send, in order.  Written as in 'PEND a pending
--- 0._._': exchange, task, state of the status, runId, workerGroup, workerId.
--- GROUP follows by 4.5 whenever the last task of a group is resolved; most
--- tasks here are a group of their own.
+-- doc/spec/taskcluster.md 3.1, and what 2.1 to 2.12 say of repeats: the messages
+-- that each row of the table sends, or does not send, in order.  Written as in
+-- 'PEND a pending 0._._': exchange, task, state of the status, runId, workerGroup,
+-- workerId. GROUP follows by 4.5 whenever the last task of a group is resolved;
+-- most tasks here are a group of their own.
 \ir helper.psql
 \ir messages.psql
 SELECT plan(301);
@@ -523,7 +523,7 @@ SELECT is(pg_temp.sent(), '', '47, 48 send nothing');
 SELECT pg_temp.report('lk', 'completed');
 SELECT is(pg_temp.sent(), 'COMP lk completed 0.wg.w1, GROUP lk', '2.11 past the deadline, a report is told');
 SELECT pg_temp.report('lr', 'worker-shutdown');
-SELECT is(pg_temp.sent(), 'EXC lr exception 0.wg.w1, GROUP lr', '2.12, policy.md 10.14: and one that would be retried is final');
+SELECT is(pg_temp.sent(), 'EXC lr exception 0.wg.w1, GROUP lr', '2.12, doc/spec/policy.md 10.14: and one that would be retried is final');
 SELECT is(pg_temp.upkeep(), 'deadline 2', '10, 14 two at once');
 SELECT is(pg_temp.sent(), 'EXC lp exception 0._._, EXC lu exception 0._._, ' || g, '10, 14 each what it sends alone')
 FROM (SELECT CASE WHEN pg_temp.id('lp') OPERATOR(tq.<) pg_temp.id('lu') THEN 'GROUP lp, GROUP lu' ELSE 'GROUP lu, GROUP lp' END) AS v (g);

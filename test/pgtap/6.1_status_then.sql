@@ -1,5 +1,5 @@
--- Spec 6.1: the status in a message is that of the transition, however far the
--- task has come when the message is read.
+-- doc/spec/taskcluster.md 6.1: the status in a message is that of the transition,
+-- however far the task has come when the message is read.
 \ir helper.psql
 \ir messages.psql
 SELECT plan(163);

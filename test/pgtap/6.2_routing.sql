@@ -1,5 +1,5 @@
--- Spec 6.2 to 6.4, api.md: routing keys and CC, how messages() filters by
--- them, which exchanges are bound to what, and names of channels.  What a
+-- doc/spec/taskcluster.md 6.2 to 6.4: routing keys and CC, how messages() filters
+-- by them, which exchanges are bound to what, and names of channels.  What a
 -- listener gets of it is tested in test/t/040_notify.pl.
 \ir helper.psql
 \ir messages.psql

@@ -1,4 +1,4 @@
--- Spec 4.5, 6.3: task-group-resolved.
+-- doc/spec/taskcluster.md 4.5, 6.3: task-group-resolved.
 \ir helper.psql
 \ir messages.psql
 SELECT plan(85);

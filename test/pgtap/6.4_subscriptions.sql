@@ -1,4 +1,5 @@
--- api.md: durable subscriptions, the log, and how long it is kept.
+-- doc/spec/taskcluster.md 6.4: durable subscriptions, the log, and how long it is
+-- kept.
 \ir helper.psql
 \ir messages.psql
 SELECT plan(125);

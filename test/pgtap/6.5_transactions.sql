@@ -1,4 +1,4 @@
--- Spec 0.2, 6.5, design.md 6: messages belong to their transaction: they are
+-- doc/spec/taskcluster.md 0.2, 6.5: messages belong to their transaction: they are
 -- sent if and when it is committed, in order, and not otherwise.
 \ir helper.psql
 \ir messages.psql

@@ -1,4 +1,4 @@
--- Spec 8.1: counts.
+-- doc/spec/taskcluster.md 8.1: counts.
 BEGIN;
 \ir helper.psql
 SELECT plan(20);

@@ -1,4 +1,4 @@
--- Spec 8.4: what expires is deleted, 30 minutes later.
+-- doc/spec/taskcluster.md 8.4: what expires is deleted, 30 minutes later.
 BEGIN;
 \ir helper.psql
 SELECT plan(53);

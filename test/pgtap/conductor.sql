@@ -75,7 +75,7 @@ SELECT is(pg_temp.look('a') || ' ' || pg_temp.words('a'), 'exception 0: schedule
 ROLLBACK TO cc;
 
 -- SCHEDULED --> CANCELED: workflow terminated; so is what is IN_PROGRESS
--- (conductor.md 13.4)
+-- (doc/spec/conductor.md 13.4)
 SELECT pg_temp.start('a');
 SELECT pg_temp.start('later', '{}', '{"startDelay": 600}');
 SELECT pg_temp.polled('b');
@@ -106,7 +106,7 @@ SELECT is(pg_temp.line(tq.report_failed(pg_temp.id('a'), 0, error => '{"message"
 SELECT is(pg_temp.words('a') || ' ' || (pg_temp.run('a') ->> 'attempt'), 'SCHEDULED 1', 'CC-006 its retryCount is 1');
 SELECT is(pg_temp.run('a', 0) -> 'error', '{"message": "no disk", "details": {"code": 28}}', 'CC-006 the first run keeps the reason');
 SELECT ok(NOT pg_temp.run('a') ? 'error', 'CC-006 the new one has none');
-SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('a'), 0)$$, 'a', 'CC-006 tq: the same report again is answered as before (policy.md 10.8)');
+SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('a'), 0)$$, 'a', 'CC-006 tq: the same report again is answered as before (doc/spec/policy.md 10.8)');
 ROLLBACK TO cc;
 SELECT pg_temp.polled(n, '{"retryCount": 1}') FROM unnest('{a,b}'::text[]) AS n;
 SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'retried retried', 'CC-006 the batch says of each that it is retried');
@@ -366,7 +366,7 @@ ROLLBACK TO cc;
 -- without any; a worker that goes on telling that it is alive
 SELECT pg_temp.start('p');
 SELECT pg_temp.polled('t');
-SELECT is(pg_temp.time('t', 'takenUntil') - pg_temp.time('t', 'started'), interval '1 hour', 'timeout parameters: responseTimeoutSeconds is an hour where none is given (13.1, policy.md 9)');
+SELECT is(pg_temp.time('t', 'takenUntil') - pg_temp.time('t', 'started'), interval '1 hour', 'timeout parameters: responseTimeoutSeconds is an hour where none is given (13.1, doc/spec/policy.md 9)');
 SELECT is(pg_temp.before(pg_temp.time('t', 'takenUntil')), '', 'timeout parameters: without any nothing happens for an hour');
 SELECT tq.reclaim_task(pg_temp.id('t'), 0) IS NULL;
 SELECT is(pg_temp.before(pg_temp.time('t', 'takenUntil')), '', 'timeout parameters: nor in the second, if the worker responds');
@@ -380,7 +380,7 @@ SELECT pg_temp.polled('t', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "tota
 SELECT is(pg_temp.before(pg_temp.time('t', 'takenUntil')), '', 'timeout parameters: 0 is off');
 SELECT is(pg_temp.words('p', 't'), 'SCHEDULED IN_PROGRESS', 'timeout parameters: nothing has changed');
 SELECT pg_temp.take('p');
-SELECT is(pg_temp.time('p', 'takenUntil') - pg_temp.time('p', 'started'), interval '20 minutes', 'timeout parameters: tq: without a response timeout, that of the queue is left (policy.md 10.1)');
+SELECT is(pg_temp.time('p', 'takenUntil') - pg_temp.time('p', 'started'), interval '20 minutes', 'timeout parameters: tq: without a response timeout, that of the queue is left (doc/spec/policy.md 10.1)');
 ROLLBACK TO cc;
 
 -- each, with its policy, which is TIME_OUT_WF by default

@@ -56,7 +56,7 @@ SELECT is(pg_temp.before(pg_temp.time('t1') + interval '60 s', $$SELECT pg_temp.
 SELECT is(pg_temp.at(pg_temp.time('t1') + interval '60 s'), '', 'CC-022 and nothing happens at 60 s');
 SELECT pg_temp.report('t1', 'failed');
 SELECT is(pg_temp.before(pg_temp.time('t1') + interval '60 s'), 'delayed 1', 'CC-022 a retry has 60 s from when it is visible');
-SELECT is(pg_temp.at(pg_temp.time('t1') + interval '60 s'), 'pending-timeout 1', 'CC-022 and not more; its delay is not counted twice (policy.md C13)');
+SELECT is(pg_temp.at(pg_temp.time('t1') + interval '60 s'), 'pending-timeout 1', 'CC-022 and not more; its delay is not counted twice (doc/spec/policy.md C13)');
 SELECT is(pg_temp.look('t1'), 'pending 1: scheduled>failed/failed failure-retry>exception/pending-timeout retry>pending', 'CC-022 TIMED_OUT is the retry');
 ROLLBACK TO cc;
 
@@ -261,7 +261,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "RETRY"}');
 SELECT is(pg_temp.at(pg_temp.time('a') + interval '50 minutes') || pg_temp.words('a'), 'IN_PROGRESS', 'CC-034 what is IN_PROGRESS has no poll timeout');
 SELECT pg_temp.callback('a', '9 s');
-SELECT is(pg_temp.at(pg_temp.time('a') + interval '2 hours'), 'delayed 1', 'CC-034 tq: nor has what was called back (policy.md 10.3)');
+SELECT is(pg_temp.at(pg_temp.time('a') + interval '2 hours'), 'delayed 1', 'CC-034 tq: nor has what was called back (doc/spec/policy.md 10.3)');
 SELECT is(pg_temp.claims('test/q-a') || ' ' || pg_temp.look('a'), 'a running 3: scheduled>running', 'CC-034 it is polled again whenever that may be');
 SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.at(pg_temp.time('a') + interval '1 s'), 'pending-timeout 1', 'CC-034 but a retry has it again');
@@ -291,10 +291,10 @@ SELECT is(pg_temp.time('a', 'scheduled') >= pg_temp.time('first', 'resolved'), t
 SELECT is(pg_temp.at(pg_temp.time('a')) || ', ' || pg_temp.claims('test/q-a'), 'delayed 1, a', 'CC-035 and it can be polled');
 ROLLBACK TO cc;
 SELECT is(pg_temp.line(tq.create_task(pg_temp.id('a'), pg_temp.def('a', '{"delay": 3}') || jsonb_build_object('policy', tq.conductor_policy('{}', '{"startDelay": 10}')))), 'pending 3: scheduled>pending', 'CC-035 a delay in the definition, too');
-SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '3 s', 'CC-035 tq: wins over startDelay (policy.md 10.2)');
+SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '3 s', 'CC-035 tq: wins over startDelay (doc/spec/policy.md 10.2)');
 ROLLBACK TO cc;
 
-SELECT pg_temp.throws($$SELECT pg_temp.start('a', '{}', '{"startDelay": 172800}')$$, 'TQ400', 'CC-035 tq: a startDelay past the deadline is refused (policy.md 10.12)');
+SELECT pg_temp.throws($$SELECT pg_temp.start('a', '{}', '{"startDelay": 172800}')$$, 'TQ400', 'CC-035 tq: a startDelay past the deadline is refused (doc/spec/policy.md 10.12)');
 ROLLBACK TO cc;
 
 -- startDelay is not repeated by a retry, nor counted by the task timeout
@@ -302,7 +302,7 @@ SELECT pg_temp.start('a', '{"timeoutSeconds": 30, "responseTimeoutSeconds": 30, 
 SELECT pg_temp.at(pg_temp.time('a'));
 SELECT pg_temp.take('a');
 SELECT is(pg_temp.before(pg_temp.time('a', 'started') + interval '30 s'), '', 'CC-035 the task timeout counts from the poll');
-SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '30 s'), 'run-timeout 1', 'CC-035 and no delay is added to it (policy.md C13)');
+SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '30 s'), 'run-timeout 1', 'CC-035 and no delay is added to it (doc/spec/policy.md C13)');
 SELECT is(pg_temp.wait('a'), 2.0, 'CC-035 a retry has its own delay');
 ROLLBACK TO cc;
 
@@ -394,7 +394,7 @@ ROLLBACK TO cc;
 
 SELECT pg_temp.polled('a', '{"totalTimeoutSeconds": 60, "timeoutPolicy": "ALERT_ONLY", "retryCount": 10}');
 SELECT pg_temp.go(pg_temp.time('a') + interval '200 s');
-SELECT is(pg_temp.report('a', 'failed') || ' ' || pg_temp.outcome(), 'pending 9: scheduled>failed/failed failure-retry>pending active', 'CC-042 tq: under ALERT_ONLY it is retried, where Conductor terminates (policy.md 10.5)');
+SELECT is(pg_temp.report('a', 'failed') || ' ' || pg_temp.outcome(), 'pending 9: scheduled>failed/failed failure-retry>pending active', 'CC-042 tq: under ALERT_ONLY it is retried, where Conductor terminates (doc/spec/policy.md 10.5)');
 ROLLBACK TO cc;
 
 SELECT pg_temp.polled('a', '{"totalTimeoutSeconds": 3600}');

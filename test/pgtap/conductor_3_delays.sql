@@ -89,7 +89,7 @@ ROLLBACK TO cc;
 -- 2^attempt is too large for any integer
 SELECT is(pg_temp.waits('{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 1, "maxRetryDelaySeconds": 1, "retryCount": 49}', 60), repeat('1 ', 49) || 'FAILED', 'CC-053 EXPONENTIAL with a cap, 49 retries');
 SELECT is(pg_temp.waits('{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 0, "retryCount": 49}', 60), repeat('0 ', 49) || 'FAILED', 'CC-053 EXPONENTIAL of 0, 49 retries');
-SELECT pg_temp.refuses('{"policy": {"retries": 50}}', 'CC-053 tq: more than 50 runs are refused (policy.md C18)');
+SELECT pg_temp.refuses('{"policy": {"retries": 50}}', 'CC-053 tq: more than 50 runs are refused (doc/spec/policy.md C18)');
 SELECT throws_ok($$SELECT tq.conductor_policy('{"retryCount": 50}')$$, 'TQ400', NULL, 'CC-053 tq: so they are by the preset');
 ROLLBACK TO cc;
 

@@ -1,7 +1,7 @@
 -- What a Conductor task does to its workflow, and the workflow to its tasks: a
 -- workflow is a task group, a sequence is made of dependencies, optional is
--- forgive, permissive is tolerate, neither is cancel-group (conductor.md 4, 8,
--- 9; policy.md 7, 8, 10).
+-- forgive, permissive is tolerate, neither is cancel-group (doc/spec/conductor.md
+-- 4, 8, 9; doc/spec/policy.md 7, 8, 10).
 --
 -- Each case is undone before the next, with its clock; but for the last, that
 -- of which finish() knows.
@@ -170,7 +170,7 @@ SELECT pg_temp.report('failed', 'failed'), pg_temp.update('terminal', 'failed-te
 SELECT pg_temp.at(pg_temp.time('poll') + interval '60 s');
 SELECT is(pg_temp.words(n, 'after-' || n), 'COMPLETED_WITH_ERRORS SCHEDULED', 't11 an optional task that ends by ' || description) FROM (VALUES
 	('failed', 'a failure'), ('terminal', 'a terminal failure'), ('canceled', 'a cancel of its worker'), ('response', 'its response timeout'), ('task', 'its task timeout'), ('poll', 'its poll timeout'),
-	('total', 'its total timeout: tq: the workflow goes on, where Conductor terminates (policy.md C17)'), ('timewf', 'TIME_OUT_WF: tq: the workflow goes on, where Conductor terminates (policy.md C17)')) AS v (n, description);
+	('total', 'its total timeout: tq: the workflow goes on, where Conductor terminates (doc/spec/policy.md C17)'), ('timewf', 'TIME_OUT_WF: tq: the workflow goes on, where Conductor terminates (doc/spec/policy.md C17)')) AS v (n, description);
 SELECT is(pg_temp.wf(), 'active t8 u0 d0 p8 r0 c0 f2 e6', 't11 eight are tolerated, the workflow goes on');
 SELECT pg_temp.take('after-' || n), pg_temp.report('after-' || n, 'completed') FROM unnest('{failed,terminal,canceled,response,task,total,timewf,poll}'::text[]) AS n;
 SELECT is(pg_temp.wf(), 'completed-with-errors t8 u0 d0 p0 r0 c8 f2 e6', 't11 and is completed, with errors');
@@ -189,12 +189,12 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('o', '{}', '{"optional": true}');
 SELECT pg_temp.start('next', '{}', '{}', '{"$deps": ["o"]}');
 SELECT pg_temp.report('o', 'canceled');
-SELECT is(pg_temp.words('o', 'next') || ' ' || pg_temp.wf(), 'CANCELED - active t0 u1 d0 p0 r0 c0 f0 e1', 't11 tq: an optional task that somebody else cancels is CANCELED, and the next one waits (policy.md 10.6)');
+SELECT is(pg_temp.words('o', 'next') || ' ' || pg_temp.wf(), 'CANCELED - active t0 u1 d0 p0 r0 c0 f0 e1', 't11 tq: an optional task that somebody else cancels is CANCELED, and the next one waits (doc/spec/policy.md 10.6)');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a');
 SELECT pg_temp.polled('b');
 SELECT pg_temp.report('a', 'canceled');
-SELECT is(pg_temp.words('a', 'b'), 'CANCELED IN_PROGRESS', 't13 tq: neither does such a cancel end the workflow (policy.md 10.6)');
+SELECT is(pg_temp.words('a', 'b'), 'CANCELED IN_PROGRESS', 't13 tq: neither does such a cancel end the workflow (doc/spec/policy.md 10.6)');
 ROLLBACK TO cc;
 
 -- it has no errors if it succeeds
@@ -247,7 +247,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('p', '{"retryCount": 0, "optional": true}');
 SELECT pg_temp.polled('q', '{"retryCount": 0, "optional": true}', '{"optional": false}');
 SELECT pg_temp.report('p', 'failed'), pg_temp.report('q', 'failed');
-SELECT is(pg_temp.words('p', 'q'), 'COMPLETED_WITH_ERRORS FAILED', 't11 tq: optional is accepted in the task definition, the use in a workflow wins (policy.md 9)');
+SELECT is(pg_temp.words('p', 'q'), 'COMPLETED_WITH_ERRORS FAILED', 't11 tq: optional is accepted in the task definition, the use in a workflow wins (doc/spec/policy.md 9)');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
@@ -273,7 +273,7 @@ SELECT is(pg_temp.words('good', 'bad', 'join'), 'CANCELED FAILED CANCELED', 'JOI
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
--- terminate, retry, rerun (conductor.md 9)
+-- terminate, retry, rerun (doc/spec/conductor.md 9)
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.polled('a');
@@ -315,7 +315,7 @@ SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '60 s') || ' ' || p
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"totalTimeoutSeconds": 60}');
 SELECT pg_temp.at(pg_temp.time('a') + interval '61 s');
-SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 't17 a total time that is over refuses it (13.12, policy.md C14)');
+SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 't17 a total time that is over refuses it (13.12, doc/spec/policy.md C14)');
 ROLLBACK TO cc;
 -- the total time begins when a task is first pending, be that by a rerun
 SELECT pg_temp.polled('first', '{"retryCount": 0}');

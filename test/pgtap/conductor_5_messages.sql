@@ -75,7 +75,7 @@ SELECT pg_temp.forget();
 SELECT pg_temp.report('o1', 'failed');
 SELECT is(pg_temp.sent(), 'FAIL o1 failed 0.wg.w1, PEND o2 pending 0._._', 'CC-010 COMPLETED_WITH_ERRORS is a failure to who listens, and the next is pending');
 SELECT lives_ok($$SELECT tq.skip_task(pg_temp.id('o2'))$$, 'CC-011 the next is skipped');
-SELECT is(pg_temp.sent(), 'COMP o2 completed 0.tq.skipped, GROUP wf5', 'CC-011 which sends task-completed, of no worker that there is (policy.md 10.9)');
+SELECT is(pg_temp.sent(), 'COMP o2 completed 0.tq.skipped, GROUP wf5', 'CC-011 which sends task-completed, of no worker that there is (doc/spec/policy.md 10.9)');
 
 SELECT pg_temp.start('s1', '{}', '{}', pg_temp.wf(6));
 SELECT pg_temp.start('s2', '{}', '{}', '{"$deps": ["s1"]}' || pg_temp.wf(6));

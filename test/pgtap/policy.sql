@@ -1,4 +1,4 @@
--- spec/policy.md 8 (C1 to C18), 10 (1 to 14) and 4: how fields of policies act
+-- doc/spec/policy.md 8 (C1 to C18), 10 (1 to 14) and 4: how fields of policies act
 -- together.  Each field alone is in policy_fields.sql, what is refused in
 -- policy_validation.sql, and so on: policy_*.sql.
 BEGIN;

@@ -1,4 +1,4 @@
--- spec/policy.md: what only a certain order of things, or a great number of
+-- doc/spec/policy.md: what only a certain order of things, or a great number of
 -- them, brings about.
 BEGIN;
 \ir helper.psql

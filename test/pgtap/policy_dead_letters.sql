@@ -1,4 +1,5 @@
--- Spec policy 2 (deadLetter), 10.13: dead letters, and what is done with them.
+-- doc/spec/policy.md 2 (deadLetter), 10.13: dead letters, and what is done with
+-- them.
 BEGIN;
 \ir helper.psql
 \ir policy.psql

@@ -1,4 +1,4 @@
--- spec/policy.md 2: each field of a policy alone: its default, given, 0, null.
+-- doc/spec/policy.md 2: each field of a policy alone: its default, given, 0, null.
 BEGIN;
 \ir helper.psql
 \ir policy.psql

@@ -1,4 +1,4 @@
--- spec/policy.md 2 (10), 10 (6, 7): what the end of a task means for its
+-- doc/spec/policy.md 2 (10), 10 (6, 7): what the end of a task means for its
 -- dependents and its group: block, cancel-group, tolerate, forgive; outcomes.
 BEGIN;
 \ir helper.psql

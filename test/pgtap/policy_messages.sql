@@ -1,4 +1,4 @@
--- spec/policy.md 4, 5, 10 (5, 9): the messages of tasks with policies: which
+-- doc/spec/policy.md 4, 5, 10 (5, 9): the messages of tasks with policies: which
 -- exchanges, in what order; task-alert; and that the status in them has none of
 -- the keys that policies bring.  Written as in 6.0_transitions.sql.
 \ir helper.psql

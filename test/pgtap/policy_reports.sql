@@ -1,4 +1,4 @@
--- spec/policy.md 3, 4, 10; api.md: what a worker reports besides: the reasons
+-- doc/spec/policy.md 3, 4, 10: what else a worker may report: the reasons
 -- failed-terminal and canceled, errors, results; what reads them; the views.
 BEGIN;
 \ir helper.psql

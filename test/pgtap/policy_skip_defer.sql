@@ -1,4 +1,4 @@
--- spec/policy.md 5: skip_task and defer_task, in every state.
+-- doc/spec/policy.md 5: skip_task and defer_task, in every state.
 BEGIN;
 \ir helper.psql
 \ir policy.psql

@@ -1,4 +1,4 @@
--- spec/policy.md 2, 3, 10: what a policy may not say.  Each fault is TQ400, its
+-- doc/spec/policy.md 2, 3, 10: what a policy may not say.  Each fault is TQ400, its
 -- detail names the key, and nothing is created; not even the policy is stored.
 BEGIN;
 \ir helper.psql

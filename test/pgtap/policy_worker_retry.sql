@@ -1,4 +1,4 @@
--- spec/policy.md 7 (SetTaskStatus max_attempts, delay_on_retry): what a worker
+-- doc/spec/policy.md 7 (SetTaskStatus max_attempts, delay_on_retry): what a worker
 -- that reports says of the attempts that follow, in place of the policy.
 BEGIN;
 \ir helper.psql

@@ -1,7 +1,7 @@
--- Taskbroker's life-cycle on tq (spec/taskbroker.md, spec/policy.md 7 to 10):
--- every arrow of its diagram, its upkeep, and its cases BC-001 to BC-020.
--- A task gets its policy by taskbroker_policy(), and is read in Taskbroker's
--- words by taskbroker_status().
+-- Taskbroker's life-cycle on tq (doc/spec/taskbroker.md, doc/spec/policy.md 7 to
+-- 10): every arrow of its diagram, its upkeep, and its cases BC-001 to BC-020. A
+-- task gets its policy by taskbroker_policy(), and is read in Taskbroker's words
+-- by taskbroker_status().
 --
 -- Where tq differs on purpose:
 --

@@ -6,7 +6,7 @@
  * A task here is what the rooms above keep: a state, a budget, some times.
  * Things happen to it in any order, at any time, and what policy.c and state.c
  * answer is held against rules that are stated here once more, in another form
- * than the code has (spec/policy.md 2 to 5):
+ * than the code has (doc/spec/policy.md 2 to 5):
  *
  *	  - no budget is ever negative, and each pays for one run at a time;
  *	  - nothing but a rerun follows a final run;

@@ -1,7 +1,7 @@
 # Model.pm
 #	  The reference model: what the server must do with one client's own tasks.
 #
-# Plain data and the rules of spec/taskcluster.md and spec/policy.md, outside the
+# Plain data and the rules of doc/spec/taskcluster.md and doc/spec/policy.md, outside the
 # server.  Each operation is called after the server's answer is known, with the
 # window of virtual time in which the server was at work, and returns the
 # SQLSTATE it expects or undef.  A time that only the server knows is a window

@@ -114,7 +114,7 @@ sub dice_of
 	};
 }
 
-# ---- policies (spec/policy.md 2) ----
+# ---- policies (doc/spec/policy.md 2) ----
 
 # Reasons that a policy may name in retryOn, and those that it does by default.
 my @retriable = qw(failed claim-expired worker-shutdown resource-unavailable internal-error intermittent-task

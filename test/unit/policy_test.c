@@ -2,8 +2,8 @@
  * policy_test.c
  *	  The policies of src/policy.c without a server, printed as TAP.
  *
- * What follows a run, when, and what a failure means, by spec/policy.md 2 to
- * 4, 8 and 10; and the delays of spec/conductor.md 14.D, case by case (CC-…).
+ * What follows a run, when, and what a failure means, by doc/spec/policy.md 2 to
+ * 4, 8 and 10; and the delays of doc/spec/conductor.md 14.D, case by case (CC-…).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -301,7 +301,7 @@ check_first(void)
 	check_is(budget.pending_until, INT64_MAX, "it cannot be too late");
 }
 
-/* The default is Taskcluster's, reason by reason (taskcluster.md 3.2). */
+/* The default is Taskcluster's, reason by reason (doc/spec/taskcluster.md 3.2). */
 static void
 check_plain(void)
 {

@@ -3,7 +3,7 @@
  *	  The state machine of src/state.c without a server, printed as TAP.
  *
  * Every cell of the table (state, event) is stated here once more, from
- * spec/taskcluster.md 3.1 and spec/policy.md 3 and 5, in another form than the
+ * doc/spec/taskcluster.md 3.1 and doc/spec/policy.md 3 and 5, in another form than the
  * code has.
  */
 #include <stdio.h>
