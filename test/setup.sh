@@ -358,11 +358,20 @@ tq_packages() {
 		exit 1
 	fi
 	tq_tmpdir
+	tq_announce "${missing[@]}"
 	echo "* apt-get update"
 	tq_apt update || [ -z "$needed" ] || tq_die 'apt-get update failed'
 	tq_find_server
 	[ -n "$tq_chosen" ] || tq_die 'which PostgreSQL does this system have? Please set PG_CONFIG'
 	tq_install_missing "${missing[@]}"
+}
+
+# tq_announce GROUP...: prints, in one line, the packages that are about to be
+# installed.  Before apt has its lists, the server's version may be unknown.
+tq_announce() {
+	local group packages='' tq_chosen=${tq_chosen:-VERSION}
+	for group in "$@"; do packages+=" $(tq_package "$group")"; done
+	echo "* packages to install:$packages"
 }
 
 # tq_install GROUP...
