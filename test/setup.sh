@@ -7,7 +7,7 @@
 #	tq_run LOG COMMAND...	runs a command that takes long, with a line of progress
 #	tq_user COMMAND...		runs a command as an ordinary user
 #	tq_build				builds and installs tq, for a copy of the server
-#	tq_node_pg				has the client of node that README's example needs
+#	tq_node_pg				has the client of node that the documents' examples need
 #	tq_cluster_start ...	starts a cluster that has tq loaded
 #	tq_cluster_stop
 #	tq_cleanup				what the trap of tq_workdir does

@@ -14,9 +14,9 @@ my $source = new_node('source', 'wal_level = logical');
 my $copy = new_node('copy', 'max_worker_processes = 20', 'max_logical_replication_workers = 8');
 my $db = 'shop';
 
-# As README.md has it.
-my ($publish) = slurp_file("$FindBin::RealBin/../../README.md") =~ /^(DO \$\$ BEGIN\n    EXECUTE.*?^END \$\$;)$/ms;
-ok($publish, 'README.md shows how to publish');
+# As doc/operations.md has it.
+my ($publish) = slurp_file("$FindBin::RealBin/../../doc/operations.md") =~ /^(DO \$\$ BEGIN\n    EXECUTE.*?^END \$\$;)$/ms;
+ok($publish, 'doc/operations.md shows how to publish');
 
 $_->safe_psql('postgres', "CREATE DATABASE $db") foreach $source, $copy;
 $source->safe_psql($db, 'CREATE EXTENSION tq');
