@@ -22,7 +22,8 @@ MODULE_big = tq
 OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c)))
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
 DATA_built = src/sql/tq--$(EXTVERSION).sql
-DOCS = README.md CHANGELOG.md LICENSE
+DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
+documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg)))
 
 # Bitcode serves the inlining of SQL functions, of which tq has none that gain:
 # it would only double the time of a build.  `make with_llvm=yes` makes it.
@@ -91,6 +92,21 @@ include $(PGXS)
 
 # Other extensions install a README.md as well.
 docmoduledir = extension/tq
+
+# PGXS installs DOCS into one folder.  What README.md links to keeps its own.
+ifdef docdir
+install: install-documents
+uninstall: uninstall-documents
+.PHONY: install-documents uninstall-documents
+install-documents: installdirs
+	for file in $(documents); do \
+		target='$(DESTDIR)$(docdir)/$(docmoduledir)'/$$file && $(MKDIR_P) "$$(dirname "$$target")" && \
+			$(INSTALL_DATA) '$(tree)'/$$file "$$target" || exit; \
+	done
+uninstall-documents:
+	rm -f $(addprefix '$(DESTDIR)$(docdir)/$(docmoduledir)'/,$(documents))
+	find '$(DESTDIR)$(docdir)/$(docmoduledir)/doc' -depth -type d -empty -delete 2>/dev/null || true
+endif
 
 src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
 	cp $< $@
