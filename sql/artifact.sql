@@ -61,7 +61,7 @@ SELECT DISTINCT routing_key, cc, jsonb_build_object('runId', payload -> 'runId',
 SELECT DISTINCT string_agg(key, ' ' ORDER BY key COLLATE "C") AS keys FROM message, jsonb_object_keys(payload) AS key GROUP BY id;
 SELECT DISTINCT string_agg(key, ' ' ORDER BY key COLLATE "C") AS artifact_keys FROM message, jsonb_object_keys(payload -> 'artifact') AS key GROUP BY id;
 SELECT pg_temp.stable((payload -> 'artifact')::text) AS artifact FROM message ORDER BY id LIMIT 1;
--- the run of the artifact and its worker, though another run came after it; nothing of what was rolled back
+-- the run of the artifact and its worker, though a later run exists; nothing of a transaction that was rolled back
 SELECT max(id) AS seen FROM message \gset
 SELECT pg_temp.brief(tq.report_exception(pg_temp.id('one'), 0, 'worker-shutdown'));
 SELECT run_id FROM tq.claim_task(pg_temp.id('one'), 1, 'g2', 'w2');
@@ -137,7 +137,7 @@ SELECT what, a.* FROM (VALUES
 \x
 SELECT pg_temp.kept() = :'before' AS unchanged;
 
--- The isolation level does not matter while nobody else is about
+-- Without concurrent sessions the isolation level does not matter
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT tq.create_artifact(pg_temp.id('one'), 1, 'serializable', pg_temp.art('inline', '{"content": 1}'));
 SELECT tq.create_artifact(pg_temp.id('one'), 1, 'serializable', pg_temp.art('inline', '{"content": 1}'));
@@ -149,7 +149,7 @@ SELECT count(*) FROM tq.list_artifacts(pg_temp.id('one'), 1);
 SELECT * FROM pg_temp.answer($$SELECT tq.create_artifact(pg_temp.id('one'), 1, 'x', pg_temp.art('inline', '{"content": 1}'))$$);
 ROLLBACK;
 
--- Who may call them: members of tq_admin, who read no table, and others nothing
+-- Who may call them: members of tq_admin, who can read no table; other roles may do nothing
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_tq_admin, regress_tq_nobody;
 RESET client_min_messages;

@@ -1,4 +1,4 @@
--- Task definitions that are not right: each key with each wrong value, unknown keys, times, dependencies, cycles.
+-- Invalid task definitions: each key with each wrong value, unknown keys, times, dependencies, cycles.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -16,7 +16,7 @@ CREATE FUNCTION pg_temp.create_without(key text, OUT code text, OUT message text
 	SELECT code, CASE WHEN code <> 'ok' THEN message END, detail, hint
 	FROM pg_temp.answer(format('SELECT tq.create_task(pg_temp.id(''new''), %L) ->> ''state''', pg_temp.def() - key)) $$;
 
--- What must be there
+-- Required keys
 SELECT key, a.* FROM unnest('{taskQueueId,created,deadline,payload,metadata,provisionerId}'::text[]) key, pg_temp.create_without(key) a;
 SELECT key, a.* FROM unnest('{name,description,owner,source}'::text[]) key,
 	pg_temp.create_with(jsonb_build_object('metadata', (pg_temp.def() -> 'metadata') - key)) a;
@@ -32,7 +32,7 @@ SELECT extra, a.* FROM unnest('{"{\"taskid\": \"x\"}","{\"Payload\": {}}","{\"\"
 SELECT a.* FROM pg_temp.create_with(jsonb_build_object('metadata', (pg_temp.def() -> 'metadata') || '{"more": "x"}')) a;
 SELECT a.code, left(a.message, 50) AS message FROM pg_temp.create_with(jsonb_build_object(repeat('k', 100000), 1)) a;
 
--- Lengths and limits: the last that is right, the first that is not
+-- Lengths and limits: the last valid value, the first invalid one
 SELECT what, a.* FROM (VALUES
 	(1, 'routes 64', jsonb_build_object('routes', (SELECT jsonb_agg('r' || n) FROM generate_series(1, 64) n))),
 	(2, 'routes 65', jsonb_build_object('routes', (SELECT jsonb_agg('r' || n) FROM generate_series(1, 65) n))),
@@ -82,7 +82,7 @@ SELECT value, a.code, a.message, a.detail, a.hint FROM unnest(ARRAY['tomorrow', 
 	'2026-01-01T00:00:00.Z', '2026-01-01T00:00:00+25:00', '99999-01-01T00:00:00Z', '0000-01-01T00:00:00Z', '2026-01-01T00:00:00Z ', '']) value,
 	pg_temp.create_with(jsonb_build_object('deadline', value)) a;
 
--- Dependencies: unknown, expiring before the deadline, no slugids, twice the same, too many
+-- Dependencies: unknown, expiring before the deadline, invalid slugids, duplicates, too many
 SELECT a.* FROM pg_temp.create_with('{"dependencies": ["nobody__QAGAAAAAAAAAAA", "one_____QAGAAAAAAAAAAA", "noone___QAGAAAAAAAAAAA"]}') a;
 SELECT a.* FROM pg_temp.create_with('{"dependencies": ["short___QAGAAAAAAAAAAA", "one_____QAGAAAAAAAAAAA"]}') a;
 SELECT a.* FROM pg_temp.create_with('{"dependencies": ["short___QAGAAAAAAAAAAA", "nobody__QAGAAAAAAAAAAA"]}') a;
@@ -93,7 +93,7 @@ SELECT a.* FROM (SELECT jsonb_agg(pg_temp.id(n)) AS d FROM generate_series(1, 10
 SELECT a.* FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), dependencies => (SELECT array_agg(pg_temp.id(n)) FROM generate_series(1, 10001) n))$$) a;
 SELECT a.* FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), dependencies => ARRAY[pg_temp.id('one'), pg_temp.id('one')])$$) a;
 
--- create_tasks: the elements, the same twice, cycles
+-- create_tasks: the elements, duplicates, cycles
 CREATE FUNCTION pg_temp.create_all(tasks jsonb, OUT code text, OUT message text, OUT detail text, OUT hint text) LANGUAGE sql AS $$
 	SELECT * FROM pg_temp.answer(format('SELECT tq.create_tasks(%L)', tasks)) $$;
 CREATE FUNCTION pg_temp.waiting(task text, VARIADIC names text[]) RETURNS jsonb LANGUAGE sql AS $$

@@ -1,4 +1,4 @@
--- Every argument of every function: NULL, empty, too long, of a wrong form.  The right SQLSTATE, and nothing changed.
+-- Every argument of every function: NULL, empty, too long, malformed.  The right SQLSTATE, and nothing changed.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -13,7 +13,7 @@ SELECT tq.enqueue('regress/d', task_id => pg_temp.id('dead'), policy => '{"deadL
 SELECT r.outcome FROM tq.claim_work('regress/d', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed-terminal') r;
 SELECT pg_temp.stored() AS before \gset
 
--- A call that succeeds of each function, argument by argument
+-- A successful call of each function, argument by argument
 CREATE TEMP TABLE call (fn text, place serial, arg text, good text);
 INSERT INTO call (fn, arg, good) VALUES
 	('create_task', 'task_id', $$'new_____QAGAAAAAAAAAAA'$$), ('create_task', 'task', $$pg_temp.def()$$),
@@ -92,7 +92,7 @@ DO $$ BEGIN
 END $$;
 SELECT pg_temp.stored() AS before \gset
 
--- Functions with arguments that are not in the list, but those of the type: none
+-- Functions with arguments that are not in the list, without those of the type: none
 SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
 WHERE pronamespace = 'tq'::regnamespace AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
 -- Arguments that are not in the list: none
@@ -105,7 +105,7 @@ CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NUL
 		|| CASE WHEN arg = a THEN value ELSE good END, ', ' ORDER BY place))
 	FROM call WHERE fn = f $$;
 
--- All of them good: each answers
+-- Valid arguments only: each call succeeds
 SELECT fn, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM (SELECT fn, min(place) AS place FROM call GROUP BY fn) f, pg_temp.answer(pg_temp.call(fn)) a ORDER BY place;
 
@@ -113,7 +113,7 @@ FROM (SELECT fn, min(place) AS place FROM call GROUP BY fn) f, pg_temp.answer(pg
 SELECT fn, arg, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, pg_temp.answer(pg_temp.call(fn, arg, 'NULL')) a WHERE good <> 'NULL' ORDER BY place;
 
--- The empty string, for texts; and too long a one, a word with a point, one that is not ASCII
+-- The empty string, for texts; a text that is too long, a word with a point, one that is not ASCII
 CREATE TEMP VIEW text_argument AS
 	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = fn
 	WHERE proargtypes[array_position(proargnames, arg) - 1] = 'text'::regtype;
@@ -130,13 +130,13 @@ WHERE arg IN ('max', 'tasks', 'run_id', 'retries', 'retries_left') AND good ~ '^
 SELECT fn, value, code, message FROM call, unnest('{-2147483648,-1,0,1,7,8,16,17,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
 WHERE fn LIKE '%\_name' ORDER BY place, value::bigint;
 
--- No slugid
+-- Invalid slugids
 SELECT value, code, message, detail, hint FROM unnest(ARRAY['', 'x', 'one_____QAGAAAAAAAAAA', 'one_____QAGAAAAAAAAAAAA', 'one_____QAGAAAAAAAAAAB', 'one_____AAGAAAAAAAAAAA',
 	'one_____QAAAAAAAAAAAAA', 'one____ QAGAAAAAAAAAAA', 'one____+QAGAAAAAAAAAAA', 'one____.QAGAAAAAAAAAAA', '01234567-89ab-4cde-8123-456789abcdef']) value,
 	pg_temp.answer(pg_temp.call('status', 'task_id', quote_literal(value))) a;
 SELECT * FROM pg_temp.answer($$SELECT '01234567-89ab-1cde-8123-456789abcdef'::uuid::tq.slugid$$);
 
--- Ids of what is not there
+-- Ids that do not exist
 SELECT fn, arg, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, pg_temp.answer(pg_temp.call(fn, arg, $$'nobody__QAGAAAAAAAAAAA'$$)) a
 WHERE good ~ '^''\w{22}''$' ORDER BY place;
@@ -161,7 +161,7 @@ SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C";
 
--- Words that are none
+-- Invalid words
 SELECT arg, value, code, message, detail, hint FROM call, unnest('{normal,HIGH,all-completed-or-not}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE arg IN ('priority', 'requires') AND fn = 'enqueue' ORDER BY place, value COLLATE "C";
 
@@ -174,7 +174,7 @@ SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM unnest(ARRAY[repeat('w', 38), repeat('w', 39), 'A_-9', 'a.b', 'a/b', 'a b', '_']) value,
 	pg_temp.answer(pg_temp.call('claim_work', 'worker_id', quote_literal(value))) a;
 
--- Bytes that are no text
+-- Bytes that are not valid text
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue(convert_from('\xff', 'UTF8'))$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', '{"a": "\u0000"}')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', '{"a": "\ud800"}')$$);
@@ -191,7 +191,7 @@ RESET client_encoding;
 
 SELECT pg_temp.stored() = :'before' AS unchanged;
 
--- Not all in subtransactions: what a failed statement leaves behind in a session
+-- Not all in subtransactions: what state a failed statement leaves in a session
 BEGIN;
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('gone'), task_group_id => pg_temp.id('gone'), scheduler_id => 'gone');
 SELECT tq.enqueue('regress/new', task_id => pg_temp.id('gone2'), dependencies => ARRAY[pg_temp.id('nobody')]);
@@ -201,5 +201,5 @@ SELECT tq.enqueue('regress/new', task_id => pg_temp.id('gone2'), task_group_id =
 
 -- Errors of tq that lack DETAIL or HINT, or are too long: none
 SELECT * FROM poor_errors;
--- Errors that are neither tq's nor such as the server itself raises for input: none
+-- Errors that are neither tq's nor the server's own for invalid input: none
 SELECT DISTINCT code, message FROM errors WHERE code !~ '^(TQ4|22)';

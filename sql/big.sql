@@ -5,7 +5,7 @@
 \i :helper
 \set ECHO all
 
--- 10 MB come back as they went in
+-- 10 MB are read as they were written
 CREATE TEMP TABLE large AS SELECT jsonb_build_object('text', repeat('0123456789abcdef', 10 * 65536)) AS p;
 SELECT pg_temp.brief(tq.create_task(pg_temp.id('large'), d)), length(d::text) > 10000000 AS over_10_mb FROM large, pg_temp.def(jsonb_build_object('payload', p)) d;
 SELECT pg_temp.brief(tq.create_task(pg_temp.id('large'), tq.task(pg_temp.id('large')))) AS repeated;
@@ -15,7 +15,7 @@ SELECT tq.enqueue('regress/w', p, task_id => pg_temp.id('large2'), extra => '{"x
 SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('large3'), 'task', pg_temp.def(jsonb_build_object('payload', p, 'extra', '{"x": 1}'::jsonb))))) FROM large;
 SELECT task_id, payload = p AS the_same FROM large, tq.claim_work('regress/w', 'g', 'w', 10);
 
--- Larger ones are refused, whichever function brings them, and nothing is made
+-- Larger ones are refused, whichever function is given them, and nothing is created
 CREATE FUNCTION pg_temp.text(bytes int) RETURNS jsonb LANGUAGE sql AS $$ SELECT jsonb_build_object('t', repeat('x', bytes)) $$;
 CREATE TEMP TABLE bound AS
 	SELECT key, bytes, setting FROM (VALUES ('payload', 16777216, 'tq.max_payload'), ('tags', 1048576, 'tq.max_tags'), ('extra', 1048576, 'tq.max_extra')) v (key, bytes, setting);
@@ -37,14 +37,14 @@ SELECT code, message, detail FROM pg_temp.answer(
 	format('SELECT tq.enqueue(%L, pg_temp.text(16000000), task_id => %L, scopes => (SELECT array_agg(repeat(%L, 100000)) FROM generate_series(1, 60) n))', 'regress/w', pg_temp.id('over'), 's'));
 SELECT code FROM pg_temp.answer(format('SELECT tq.status(%L)', pg_temp.id('over')));
 SELECT code FROM pg_temp.answer(format('SELECT tq.status(%L)', pg_temp.id('under')));
--- and the bounds can be moved; what they are measured by is jsonb
+-- and the limits are settings; they apply to the size as jsonb
 SET tq.max_payload = 2000;
 SELECT pg_column_size(pg_temp.text(1983)) AS bytes;
 SELECT tq.enqueue('regress/bound', pg_temp.text(1983), task_id => pg_temp.id('equal'));
 SELECT code, detail FROM pg_temp.answer(format('SELECT tq.enqueue(%L, pg_temp.text(1984), task_id => %L)', 'regress/bound', pg_temp.id('over')));
 RESET tq.max_payload;
 SELECT count(*) FROM tq.claim_work('regress/bound', 'g', 'w');
--- what a claim hands out may be six times as large as JSON
+-- what a claim returns may be six times as large as JSON
 SELECT tq.enqueue('regress/bound', jsonb_build_object('t', repeat(E'\u0001', 16000000)), task_id => pg_temp.id('bell'));
 SELECT length(payload::text) FROM tq.claim_work('regress/bound', 'g', 'w');
 
@@ -57,7 +57,7 @@ SELECT code FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', ('{"a": ' || re
 SELECT tq.enqueue('regress/w', jsonb_object_agg('k' || n, n), task_id => pg_temp.id('wide'), scopes => array_agg('scope:' || n), tags => jsonb_object_agg('t' || n, 't')) FROM generate_series(1, 10000) n;
 SELECT jsonb_array_length(d -> 'scopes') AS scopes, (SELECT count(*) FROM jsonb_object_keys(d -> 'tags')) AS tags FROM tq.task(pg_temp.id('wide')) d;
 
--- 10,000 dependencies, made in one call with what they need
+-- 10,000 dependencies, created in one call with their required tasks
 SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', pg_temp.id(n), 'task', pg_temp.def('{"taskQueueId": "regress/f"}')))
 	|| jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('fan'), 'task', pg_temp.def(jsonb_build_object('taskQueueId', 'regress/g', 'dependencies', jsonb_agg(pg_temp.id(n)))))))
 FROM generate_series(1, 10000) n;
@@ -70,7 +70,7 @@ SELECT pg_temp.brief(tq.status(pg_temp.id('fan')));
 SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id(1));
 SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id(n)) FROM generate_series(1, 10000) n));
 
--- The peak of memory of a call, in MB, above the peak of the session before it
+-- The peak of memory of a call, in MB, above the earlier peak of the session
 CREATE FUNCTION pg_temp.peak(statement text, OUT answer text, OUT mb int) LANGUAGE plpgsql AS $$
 BEGIN
 	mb := substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int;
@@ -78,17 +78,17 @@ BEGIN
 	mb := (substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+)')::int - mb) / 1024;
 END $$;
 
--- To create 20,000 tasks again takes no more than to create them
+-- To create 20,000 tasks again takes no more memory than to create them
 CREATE TEMP TABLE twice AS SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id(100000 + n), 'task', pg_temp.def(jsonb_build_object('taskQueueId', 'regress/twice',
 	'payload', jsonb_build_object('text', repeat('x', 200), 'n', 1), 'taskGroupId', pg_temp.id('twice'), 'scopes', jsonb_build_array('a:' || n))))) AS tasks FROM generate_series(1, 20000) AS n;
 SELECT tq.create_tasks(tasks) FROM twice;
 SELECT answer, mb < 50 AS is_bounded, CASE WHEN mb >= 50 THEN mb END AS mb FROM pg_temp.peak('SELECT tq.create_tasks(tasks) FROM twice');
--- nor if what is given means the same and is not the same byte by byte
+-- nor if the repeat is equal, but not byte by byte
 CREATE TEMP TABLE alike AS SELECT replace(tasks::text, '"n": 1', '"n": 1.0')::jsonb AS tasks FROM twice;
 SELECT answer, mb < 50 AS is_bounded, CASE WHEN mb >= 50 THEN mb END AS mb FROM pg_temp.peak('SELECT tq.create_tasks(tasks) FROM alike');
 SELECT a.code, a.detail FROM twice, pg_temp.answer(format('SELECT tq.create_tasks(%L)', jsonb_set(tasks, '{19999,task,payload}', '{}'))) AS a;
 
--- A claim reads no payload of what it passes over: 600 tasks of 2 MB that are past their deadline
+-- A claim reads no payload of a task that it passes over: 600 tasks of 2 MB that are past their deadline
 DO $$
 BEGIN
 	FOR n IN 1 .. 600 LOOP

@@ -18,7 +18,7 @@ SELECT task_id FROM tq.claim_work('regress/other', 'g', 'w');
 SELECT tq.pending_tasks('regress/w'), tq.task_queue_counts('regress/w');
 SELECT pg_temp.brief(tq.status(pg_temp.id('t1')));
 SELECT jsonb_object_keys(tq.status(pg_temp.id('t1')) -> 'runs' -> 0) AS key ORDER BY 1;
--- one lease a call, for all that it took
+-- one claim timer a call, for all that it claimed
 SELECT cardinality(tasks) AS tasks, due = (SELECT max(taken_until) FROM tq.run WHERE task = tasks[1]) AS due FROM tq.lease ORDER BY seq;
 
 -- claim_task: this run, by this worker
@@ -37,7 +37,7 @@ SELECT * FROM pg_temp.answer($$SELECT tq.claim_task(pg_temp.id('t6'), 0, 'g2', '
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('t7'), dependencies => ARRAY[pg_temp.id('t7')]);
 SELECT code, message FROM pg_temp.answer($$SELECT tq.claim_task(pg_temp.id('t7'), 0, 'g', 'w')$$);
 
--- reclaim_task: from now on, never backwards, with no payload
+-- reclaim_task: counted from now, never shorter, without a payload
 SET tq.clock_offset = '10 minutes';
 SELECT task_id, run_id, worker_group, worker_id, payload, credentials, taken_until - :'taken_until' BETWEEN '10 minutes' AND '11 minutes' AS longer
 FROM tq.reclaim_task(pg_temp.id('t6'), 0);
@@ -50,7 +50,7 @@ SELECT tq.enqueue('regress/x', task_id => pg_temp.id('done'));
 SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('done')));
 SELECT f.what, a.code, a.message FROM (VALUES ('no such task', 'nobody', 0), ('no such run', 't6', 1), ('unscheduled', 't7', 0), ('pending', 'pend', 0), ('resolved', 'done', 0)) f (what, task, run),
 	pg_temp.answer(format('SELECT tq.reclaim_task(pg_temp.id(%L), %s)', task, run)) a;
--- past the end of the claim it can still be had back, past the deadline not
+-- past the end of the claim it can still be prolonged, past the deadline it cannot
 SET tq.clock_offset = '1 hour';
 SELECT tq.task_queue_counts('regress/w');
 SELECT task_id FROM tq.reclaim_task(pg_temp.id('t6'), 0);
@@ -61,7 +61,7 @@ SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w');
 SELECT tq.pending_tasks('regress/x');
 RESET tq.clock_offset;
 
--- A quarantined worker gets nothing, but keeps what it has
+-- A quarantined worker gets no new run, but keeps its claims
 SELECT * FROM pg_temp.answer($$SELECT tq.quarantine_worker('regress', 'x', 'g', 'unknown', '2100-01-01')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.get_worker('regress', 'x', 'g', 'unknown')$$);
 SELECT tq.enqueue('regress/x', task_id => pg_temp.id('held'), priority => 'high');

@@ -5,7 +5,7 @@
 \i :helper
 \set ECHO all
 
--- The whole definition, with every default filled in; times to the millisecond, the rest is cut off
+-- The whole definition, with every default; times are truncated to the millisecond
 SELECT pg_temp.stable(jsonb_pretty(tq.create_task(pg_temp.id('a'), pg_temp.def())));
 SELECT pg_temp.stable(jsonb_pretty(tq.task(pg_temp.id('a'))));
 SELECT pg_temp.brief(tq.create_task(pg_temp.id('b'), pg_temp.def('{"provisionerId": "regress", "workerType": "w", "schedulerId": "s", "projectId": "p/q.r",
@@ -20,7 +20,7 @@ SELECT right(d ->> 'created', 5) AS created, right(d ->> 'deadline', 5) AS deadl
 	(d ->> 'expires')::timestamptz - (d ->> 'deadline')::timestamptz BETWEEN '365 days' AND '366 days' AS a_year
 FROM tq.task(pg_temp.id('c')) d;
 
--- A repeat is harmless, in whatever form the same is said; something else is a conflict
+-- A repeat is harmless, in whatever equal form; a different definition is a conflict
 CREATE TEMP TABLE first AS SELECT pg_temp.def('{"payload": {"a": 1, "b": 2}}') || jsonb_build_object(
 	'created', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
 	'deadline', to_char(now() AT TIME ZONE 'UTC' + interval '1 day', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) AS d;
@@ -53,7 +53,7 @@ FROM tq.list_dependent_tasks(pg_temp.id('base'));
 SELECT rtrim(left(task_id::text, 8), '_') AS dependent FROM tq.list_dependent_tasks(pg_temp.id('base'), max => 1);
 SELECT rtrim(left(task_id::text, 8), '_') AS dependent FROM tq.list_dependent_tasks(pg_temp.id('base'), after => pg_temp.id('left'));
 
--- define_task waits for schedule_task, and shows it
+-- define_task waits for schedule_task, and its status shows that
 SELECT pg_temp.brief(tq.define_task(pg_temp.id('def'), d)) FROM first;
 SELECT pg_temp.brief(tq.define_task(pg_temp.id('def'), d)) FROM first;
 SELECT tq.task(pg_temp.id('def')) -> 'dependencies' AS dependencies;
@@ -61,7 +61,7 @@ SELECT pg_temp.brief(tq.define_task(pg_temp.id('def2'), d || '{"dependencies": [
 SELECT tq.task(pg_temp.id('def2')) -> 'dependencies' AS dependencies;
 SELECT a.* FROM first, pg_temp.answer(format('SELECT tq.create_task(pg_temp.id(''def''), %L)', d)) a;
 
--- enqueue: the short way
+-- enqueue: the short form
 SELECT tq.enqueue('regress/q') IS NOT NULL AS made;
 SELECT tq.enqueue('regress/q', '{"x": 1}', task_id => pg_temp.id('e'), task_group_id => pg_temp.id('group'), scheduler_id => 's',
 	dependencies => ARRAY[pg_temp.id('a')], requires => 'all-resolved', priority => 'high', retries => 3, deadline => '2 hours', expires => '1 month',
@@ -71,7 +71,7 @@ SELECT (d ->> 'deadline')::timestamptz - (d ->> 'created')::timestamptz AS deadl
 	(d ->> 'expires')::timestamptz = (d ->> 'deadline')::timestamptz + interval '1 month' AS expires FROM tq.task(pg_temp.id('e')) d;
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/q', task_id => pg_temp.id('e'))$$);
 
--- A queue that was first named in what is rolled back is named again
+-- A queue whose first use was rolled back can be used again
 BEGIN;
 SELECT tq.enqueue('regress/rolled', task_id => pg_temp.id('r1'));
 ROLLBACK;

@@ -1,11 +1,11 @@
--- delete_task(): a task in any state goes with all of its rows; what depends on it stays, and says so.
+-- delete_task(): deletes a task in any state with all of its rows; its dependents stay, and show that.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
 \i :helper
 \set ECHO all
 
--- Rows that name a task, by table; timers and leases are stale, and harmless
+-- Rows that name a task, by table; timers and claim timers are stale, and harmless
 CREATE FUNCTION pg_temp.rows_of(number bigint) RETURNS text LANGUAGE sql AS $$
 	SELECT coalesce(string_agg(place || ' ' || n, ', ' ORDER BY place), 'none') FROM (
 		SELECT 'task' AS place, count(*) AS n FROM tq.task WHERE id = number
@@ -35,7 +35,7 @@ SELECT pg_temp.brief(tq.report_exception(pg_temp.id('lost'), 0, 'worker-shutdown
 CREATE TEMP TABLE number AS SELECT rtrim(left(task_id::text, 8), '_') AS name, id FROM tq.task;
 SELECT name, pg_temp.rows_of(id) FROM number ORDER BY name COLLATE "C";
 
--- Past its deadline a task cannot be cancelled, by any role, but deleted
+-- Past its deadline a task cannot be canceled, by any role, but can be deleted
 SET tq.clock_offset = '2 days';
 SELECT code, message FROM pg_temp.answer(format('SELECT tq.cancel_task(%L)', pg_temp.id('overdue')));
 SELECT tq.delete_task(pg_temp.id('overdue'));
@@ -48,12 +48,12 @@ SELECT count(*) AS claimed FROM unnest('{n,running,lost}'::text[]) q, LATERAL tq
 -- A second time there is no such task
 SELECT code, message FROM pg_temp.answer(format('SELECT tq.delete_task(%L)', pg_temp.id('pending')));
 
--- A claim that is running is lost: the worker's calls are TQ404
+-- A running claim is lost: the worker's calls return TQ404
 SELECT code FROM pg_temp.answer(format('SELECT tq.reclaim_task(%L, 0)', pg_temp.id('running')));
 SELECT code FROM pg_temp.answer(format('SELECT tq.report_completed(%L, 0)', pg_temp.id('running')));
 SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('running')], ARRAY[0]);
 
--- What depends on a deleted task stays unscheduled, and shows what is missing
+-- A dependent of a deleted task stays unscheduled, and shows what is missing
 SELECT tq.enqueue('regress/n', task_id => pg_temp.id('after'), dependencies => ARRAY[pg_temp.id('first'), pg_temp.id('other')]) FROM tq.enqueue('regress/w', task_id => pg_temp.id('other'));
 SELECT tq.delete_task(pg_temp.id('first'));
 SELECT pg_temp.brief(tq.status(pg_temp.id('after')));
@@ -62,7 +62,7 @@ SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 10);
 SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('other')], ARRAY[0]);
 SELECT state, unmet FROM tq.task_overview WHERE task_id = pg_temp.id('after');
 SELECT * FROM tq.dependency_results(pg_temp.id('after'));
--- it can be scheduled by hand, and another task of the deleted id does not meet it
+-- it can be scheduled by hand, and a new task with the deleted id does not meet the dependency
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('first'));
 SELECT c.run_id, outcome FROM tq.claim_work('regress/w', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]);
 SELECT pg_temp.brief(tq.status(pg_temp.id('after')));
@@ -80,7 +80,7 @@ SELECT pg_temp.told();
 SELECT pg_temp.told();
 SELECT count(*) FROM tq.messages(exchange => 'task-group-resolved', pattern => 'primary.' || pg_temp.id('group') || '.#');
 
--- Only an administrator may
+-- Only an administrator may delete
 CREATE ROLE regress_tq_other;
 SET ROLE regress_tq_other;
 SELECT tq.delete_task('after___QAGAAAAAAAAAAA');

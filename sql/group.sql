@@ -1,4 +1,4 @@
--- Task groups: made by their first task, one scheduler, sealed, cancelled, counted.
+-- Task groups: created by their first task, one scheduler, sealed, canceled, counted.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -13,7 +13,7 @@ SELECT task_id FROM tq.list_task_group(pg_temp.id('alone'));
 SELECT tasks, pending, outcome, first_created = (SELECT created FROM tq.task WHERE task_id = pg_temp.id('alone')) AS created, last_resolved FROM tq.group_progress(pg_temp.id('alone'));
 SELECT count(*) FROM tq.task_group;
 
--- Others join it; it lives as long as the last of them and an hour
+-- Others join it; it lives an hour longer than the last of them
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('more'), task_group_id => pg_temp.id('alone'), expires => '2 years');
 SELECT (tq.get_task_group(pg_temp.id('alone')) ->> 'expires')::timestamptz - expires AS longer FROM tq.task WHERE task_id = pg_temp.id('more');
 SELECT task_id, status ->> 'state' AS state, task ->> 'taskGroupId' AS task_group_id FROM tq.list_task_group(pg_temp.id('alone'));
@@ -41,7 +41,7 @@ SELECT * FROM pg_temp.answer($$SELECT tq.cancel_task_group(pg_temp.id('group'))$
 SELECT pg_temp.stable(tq.seal_task_group(pg_temp.id('group'))::text);
 SELECT tq.seal_task_group(pg_temp.id('group')) = tq.seal_task_group(pg_temp.id('group')) AS the_same;
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/g', task_id => pg_temp.id('new'), task_group_id => pg_temp.id('group'), scheduler_id => 's')$$);
--- later, for the outcome is that of the first that was not successful
+-- repeated later, because the outcome is that of the first unsuccessful task
 SET tq.clock_offset = '1 minute';
 SELECT tq.cancel_task_group(pg_temp.id('group'));
 RESET tq.clock_offset;

@@ -1,4 +1,4 @@
--- What CREATE EXTENSION makes, and that nothing of it lacks what it should have.
+-- What CREATE EXTENSION creates: every object has its comment and the settings that it needs.
 CREATE EXTENSION tq;
 
 SELECT extname, n.nspname, extrelocatable FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace
@@ -8,7 +8,7 @@ WHERE extname = 'tq';
 SELECT pg_describe_object(classid, objid, 0) AS object
 FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
 	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tq')
-	-- from 17 on arrays and row types are members too; they come with what they belong to
+	-- from 17 on arrays and row types are members too; they belong to another member
 	AND NOT (classid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
 		WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('r', 'p', 'v'))))
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
@@ -17,7 +17,7 @@ CREATE TEMP VIEW member AS
 	SELECT classid, objid, pg_describe_object(classid, objid, 0) AS object
 	FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
 		AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tq')
-	-- from 17 on arrays and row types are members too; they come with what they belong to
+	-- from 17 on arrays and row types are members too; they belong to another member
 	AND NOT (classid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
 		WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('r', 'p', 'v'))));
 
@@ -25,7 +25,7 @@ CREATE TEMP VIEW member AS
 SELECT object FROM member
 WHERE classid = 'pg_proc'::regclass AND obj_description(objid, 'pg_proc') IS NULL;
 
--- Tables, views, sequences that were made by name, types: none without a comment
+-- Tables, views, sequences that have names of their own, types: none without a comment
 SELECT object FROM member
 WHERE classid = 'pg_class'::regclass AND obj_description(objid, 'pg_class') IS NULL
 	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = member.objid
@@ -39,7 +39,7 @@ SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 't
 SELECT object FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid
 WHERE relkind IN ('r', 'S') AND NOT EXISTS (
 	SELECT FROM pg_extension WHERE extname = 'tq' AND c.oid = ANY (extconfig));
--- or would dump in part: messages, of which those that somebody waits for; ticks are of one server
+-- or would dump in part: messages, of which those that a subscription still needs; ticks are of one server
 SELECT relation::regclass, condition FROM pg_extension, unnest(extconfig, extcondition) AS u (relation, condition)
 WHERE extname = 'tq' AND condition <> '' ORDER BY relation::regclass::text;
 
@@ -47,8 +47,8 @@ WHERE extname = 'tq' AND condition <> '' ORDER BY relation::regclass::text;
 SELECT object FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid
 WHERE prosecdef AND (proconfig IS NULL OR NOT proconfig @> '{"search_path=pg_catalog, pg_temp"}');
 
--- Functions that write but call themselves stable, or in C but not found in the library, would be seen elsewhere;
--- those that anyone may call in parallel: the words and the slugid only
+-- Functions that write but are declared stable, or in C but not found in the library, would be seen elsewhere;
+-- those that are parallel safe: the names and the slugid only
 SELECT object FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid
 WHERE proparallel <> 'u' ORDER BY object COLLATE "C";
 
@@ -56,7 +56,7 @@ WHERE proparallel <> 'u' ORDER BY object COLLATE "C";
 SELECT relname, reloptions IS NOT NULL AS own_parameters FROM pg_class
 WHERE relnamespace = 'tq'::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C";
 
--- It goes as it came, and comes again.
+-- DROP EXTENSION removes everything, and it can be created again.
 DROP EXTENSION tq;
 SELECT count(*) FROM pg_class WHERE relnamespace = 'tq'::regnamespace;
 SELECT count(*) FROM pg_proc WHERE pronamespace = 'tq'::regnamespace;
@@ -65,7 +65,7 @@ CREATE EXTENSION tq;
 SELECT tq.enqueue('regress/w', task_id => 'AAAAAAAAQAGAAAAAAAAAAA');
 DROP EXTENSION tq;
 CREATE EXTENSION tq;
--- a session goes on with the new one
+-- a session goes on with the new extension
 SELECT tq.enqueue('regress/w', task_id => 'AAAAAAAAQAGAAAAAAAAAAA');
 SELECT tq.status('AAAAAAAAQAGAAAAAAAAAAA') ->> 'state' AS state;
 CREATE EXTENSION tq SCHEMA public;

@@ -10,7 +10,7 @@
 SELECT proname, pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result
 FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname ~ 'conductor|taskbroker|tolerated' ORDER BY proname COLLATE "C";
 
--- Keys that differ between two objects, with their values in the first; null: only the other has it
+-- Keys that differ between two objects, with their values in the first; null: only the other has the key
 CREATE FUNCTION pg_temp.but(a jsonb, b jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
 	SELECT coalesce(jsonb_object_agg(key, a -> key), '{}') FROM (SELECT jsonb_object_keys(a) UNION SELECT jsonb_object_keys(b)) k (key)
 	WHERE a -> key IS DISTINCT FROM b -> key $$;
@@ -21,7 +21,7 @@ CREATE FUNCTION pg_temp.but(a jsonb, b jsonb) RETURNS jsonb LANGUAGE sql IMMUTAB
 SELECT jsonb_pretty(tq.conductor_policy('{}'));
 SELECT tq.conductor_policy(task_def => '{}', workflow_task => '{}') = tq.conductor_policy('{}') AS same;
 
--- Every key, in the definition and in its use, where it wins; null is as absent, but for responseTimeoutSeconds
+-- Every key, in the definition and in its use, which takes precedence; null is the same as absent, but for responseTimeoutSeconds
 CREATE FUNCTION pg_temp.conductor(a jsonb, b jsonb DEFAULT '{}') RETURNS jsonb LANGUAGE sql AS $$
 	SELECT pg_temp.but(tq.conductor_policy(a, b), tq.conductor_policy('{}')) $$;
 CREATE TEMP TABLE key (n serial, given jsonb, other jsonb);
@@ -65,16 +65,16 @@ SELECT given FROM key WHERE pg_temp.conductor(given) IS DISTINCT FROM pg_temp.co
 	OR pg_temp.conductor(given) IS DISTINCT FROM pg_temp.conductor(given, (SELECT jsonb_object_agg(k, NULL) FROM jsonb_object_keys(given) k)) ORDER BY n;
 SELECT key, pg_temp.conductor(jsonb_build_object(key, NULL)) AS null_is_absent FROM (SELECT DISTINCT jsonb_object_keys(given) FROM key) k (key) ORDER BY key COLLATE "C";
 
--- What is 0 is off, and left out
+-- 0 switches a feature off, and the key is left out
 SELECT pg_temp.conductor('{"timeoutSeconds": 0, "responseTimeoutSeconds": null, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0, "startDelay": 0, "maxRetryDelaySeconds": 0, "backoffJitterMs": 0}');
 SELECT pg_temp.conductor('{"timeoutSeconds": 30, "responseTimeoutSeconds": null}');
--- A null in the definition says that there is no response timeout; a number in the use, or the definition, wins
+-- A null in the definition means no response timeout; a number in the use, or the definition, takes precedence
 SELECT pg_temp.conductor('{"responseTimeoutSeconds": null}') AS none, pg_temp.conductor('{"responseTimeoutSeconds": null}', '{"responseTimeoutSeconds": 20}') AS used,
 	pg_temp.conductor('{"responseTimeoutSeconds": 20}', '{"responseTimeoutSeconds": null}') AS defined, pg_temp.conductor('{}', '{"responseTimeoutSeconds": null}') AS unused,
 	pg_temp.conductor('{"responseTimeoutSeconds": null, "asyncComplete": true}') = pg_temp.conductor('{"asyncComplete": true}') AS async;
 SELECT a.* FROM unnest('{"{\"responseTimeoutSeconds\": 0}","{\"responseTimeoutSeconds\": 0, \"asyncComplete\": true}"}'::jsonb[]) AS d, pg_temp.answer(format('SELECT tq.conductor_policy(%L)', d)) AS a;
 
--- Whole definitions: what means nothing for one task is passed over, and so is what nobody knows
+-- Whole definitions: keys that have no meaning for one task are ignored, and so are unknown keys
 SELECT tq.conductor_policy('{"name": "encode", "description": "d", "ownerEmail": "a@example.com", "createdBy": "a", "updatedBy": "b", "createTime": 1, "updateTime": 2, "ownerApp": "x",
 	"accessPolicy": {}, "retryCount": 2, "timeoutSeconds": 1200, "inputKeys": ["in"], "outputKeys": ["out"], "timeoutPolicy": "RETRY", "retryLogic": "EXPONENTIAL_BACKOFF",
 	"retryDelaySeconds": 10, "responseTimeoutSeconds": 600, "concurrentExecLimit": 100, "inputTemplate": {"a": 1}, "rateLimitPerFrequency": 50, "rateLimitFrequencyInSeconds": 60,
@@ -84,7 +84,7 @@ SELECT tq.conductor_policy('{"name": "encode", "description": "d", "ownerEmail":
 	"asyncComplete": false, "rateLimited": false, "joinOn": [], "defaultExclusiveJoinTask": [], "decisionCases": {}, "loopOver": [], "taskDefinition": {"retryCount": 9}, "expression": null,
 	"cacheConfig": {}, "joinStatus": "x", "onStateChange": {}, "sink": "s", "of a later version": [1]}');
 
--- Each key with each wrong value; those that are not here are right
+-- Each key with each wrong value; valid ones are not listed
 CREATE TEMP TABLE conductor_key (key text, value jsonb, n serial);
 INSERT INTO conductor_key (key, value) SELECT key, value FROM
 	unnest('{retryCount,retryLogic,retryDelaySeconds,backoffScaleFactor,maxRetryDelaySeconds,backoffJitterMs,timeoutSeconds,responseTimeoutSeconds,pollTimeoutSeconds,totalTimeoutSeconds,startDelay,timeoutPolicy,optional,permissive,asyncComplete}'::text[]) WITH ORDINALITY k (key, k),
@@ -94,7 +94,7 @@ FROM conductor_key, pg_temp.answer(format('SELECT tq.conductor_policy(%L)', json
 SELECT key, a.code, a.message, count(*), string_agg(left(replace(a.detail, format('"%s" is ', key), ''), 20), ' ' ORDER BY n) AS is, a.hint
 FROM conductor_key, pg_temp.answer(format('SELECT tq.conductor_policy(%L)', jsonb_build_object(key, value))) a WHERE code <> 'ok' GROUP BY 1, 2, 3, 6 ORDER BY min(n);
 
--- Times that do not fit into each other, who has said so, and what else is wrong
+-- Times that contradict each other, which of the two objects sets them, and other errors
 \x
 SELECT what, a.* FROM (VALUES
 	('the response takes longer', '{"responseTimeoutSeconds": 31, "timeoutSeconds": 30}'::jsonb, '{}'::jsonb),
@@ -139,12 +139,12 @@ SELECT given, pg_temp.taskbroker(given) AS policy FROM unnest(ARRAY[
 	'{"delay": null, "expires": null, "processing_deadline_duration": null}',
 	'{"retry_state": {"max_attempts": null, "attempts": null, "on_attempts_exceeded": null, "at_most_once": null, "delay_on_retry": null}}']::jsonb[]) WITH ORDINALITY x (given, n) ORDER BY n;
 
--- A whole one
+-- A complete one
 SELECT tq.taskbroker_policy('{"id": "7d4d2a2e-3a1e-4d0e-9f05-0a53ab1b1a0c", "application": "sentry", "namespace": "ingest", "taskname": "t", "parameters": "{}", "parameters_bytes": "gA==",
 	"headers": {"trace": "x"}, "received_at": "2026-01-31T12:00:00Z", "processing_deadline_duration": "30", "expires": "600", "delay": "60", "of a later version": 1,
 	"retry_state": {"attempts": 1, "max_attempts": 5, "on_attempts_exceeded": "ON_ATTEMPTS_EXCEEDED_DEADLETTER", "at_most_once": false, "delay_on_retry": "30", "of a later version": 1}}');
 
--- Each key with each wrong value; those that are not here are right
+-- Each key with each wrong value; valid ones are not listed
 CREATE TEMP TABLE taskbroker_key (key text, value jsonb, n serial);
 INSERT INTO taskbroker_key (key, value) SELECT key, value FROM
 	unnest('{attempts,max_attempts,on_attempts_exceeded,at_most_once,delay_on_retry,processing_deadline_duration,delay,expires}'::text[]) WITH ORDINALITY k (key, k),
@@ -168,9 +168,9 @@ SELECT what, a.* FROM (VALUES
 	('long', $$jsonb_build_object('delay', repeat('x', 100000))$$)) x (what, argument), pg_temp.answer(format('SELECT tq.taskbroker_policy(%s)', argument)) a;
 \x
 
----- Policies are those of tasks ----
+---- The results are policies of tasks ----
 
--- A task takes each, and shows it
+-- A task accepts each, and shows it
 CREATE TEMP TABLE made (n serial, policy jsonb, task_id tq.slugid);
 INSERT INTO made (policy) SELECT tq.conductor_policy(given - 'startDelay' - 'totalTimeoutSeconds') FROM key ORDER BY n;
 INSERT INTO made (policy) VALUES (tq.conductor_policy('{"totalTimeoutSeconds": 3600, "startDelay": 60}')),
@@ -185,24 +185,24 @@ BEGIN
 	RETURN format('%s / %s / %s', tq.status(pg_temp.id(name)) ->> 'state', coalesce(tq.conductor_status(task_id => pg_temp.id(name)), '(null)'),
 		tq.taskbroker_status(task_id => pg_temp.id(name)));
 END $$;
--- A task that is claimed, by a policy of Conductor's
+-- A claimed task, with a policy of Conductor's
 CREATE FUNCTION pg_temp.running(name text, def jsonb, use jsonb DEFAULT '{}') RETURNS tq.slugid LANGUAGE sql AS $$
 	SELECT tq.enqueue('regress/w', task_id => pg_temp.id(name), policy => tq.conductor_policy(def, use));
 	SELECT task_id FROM tq.claim_task(pg_temp.id(name), 0, 'g', 'w') $$;
 
--- Before the end
+-- Unresolved
 SELECT pg_temp.words('defined') FROM tq.define_task(pg_temp.id('defined'), pg_temp.def());
 SELECT pg_temp.words('pending') FROM tq.enqueue('regress/w', task_id => pg_temp.id('pending'));
 SELECT pg_temp.words('delayed') FROM tq.enqueue('regress/w', task_id => pg_temp.id('delayed'), policy => tq.conductor_policy('{}', '{"startDelay": 60}'));
 SELECT pg_temp.words('running') FROM pg_temp.running('running', '{}');
--- given back, for a time and at once
+-- deferred, with a delay and at once
 SELECT pg_temp.words('running') FROM tq.defer_task(pg_temp.id('running'), 0, '9 minutes');
 SELECT pg_temp.words('back') FROM pg_temp.running('back', '{}'), tq.defer_task(pg_temp.id('back'), 0, '0');
 -- a retry, delayed and at once: the run before does not count
 SELECT pg_temp.words('retried') FROM pg_temp.running('retried', '{}'), tq.report_failed(pg_temp.id('retried'), 0);
 SELECT pg_temp.words('again') FROM pg_temp.running('again', '{"retryDelaySeconds": 0}'), tq.report_failed(pg_temp.id('again'), 0);
 
--- Every end: reported, at once or after all retries
+-- Every resolution: reported, at once or after all retries
 SELECT pg_temp.words('done') FROM pg_temp.running('done', '{}'), tq.report_completed(pg_temp.id('done'), 0);
 SELECT pg_temp.words('skipped') FROM tq.enqueue('regress/w', task_id => pg_temp.id('skipped')), tq.skip_task(pg_temp.id('skipped'));
 CREATE FUNCTION pg_temp.resolved(name text, reason text, def jsonb) RETURNS text LANGUAGE plpgsql AS $$
@@ -220,7 +220,7 @@ BEGIN
 END $$;
 SELECT reason, pg_temp.resolved('r' || n, reason, '{}') AS final, pg_temp.resolved('o' || n, reason, '{"optional": true}') AS optional, pg_temp.resolved('p' || n, reason, '{"permissive": true}') AS permissive
 FROM unnest('{failed,failed-terminal,canceled,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task}'::text[]) WITH ORDINALITY x (reason, n) ORDER BY n;
--- canceled by somebody else, optional or not
+-- canceled by a client, optional or not
 SELECT pg_temp.words('cancel') FROM pg_temp.running('cancel', '{}'), tq.cancel_task(pg_temp.id('cancel'));
 SELECT pg_temp.words('cancelo') FROM pg_temp.running('cancelo', '{"optional": true}'), tq.cancel_task(pg_temp.id('cancelo'));
 -- each timeout, optional or not
@@ -242,7 +242,7 @@ RESET tq.clock_offset;
 SELECT pg_temp.words('done') FROM tq.rerun_task(pg_temp.id('done'));
 SELECT pg_temp.words('o1') FROM tq.rerun_task(pg_temp.id('o1'));
 
--- Taskbroker's: a retry that waits, a failure, what is lost once, and at most once
+-- Taskbroker's: a delayed retry, a failure, a lost claim that is retried, and one that is not
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id(name), policy => tq.taskbroker_policy(a)) FROM (VALUES
 	('bretry', '{"retry_state": {"max_attempts": 2, "delay_on_retry": 3600}}'::jsonb), ('bfail', '{"retry_state": {"max_attempts": 2}}'), ('blost', '{"processing_deadline_duration": 3600}'),
 	('bonce', '{"processing_deadline_duration": 3600, "retry_state": {"at_most_once": true}}')) x (name, a);
@@ -257,13 +257,13 @@ SELECT tasks FROM tq.upkeep() WHERE step = 'claim-expired';
 RESET tq.clock_offset;
 SELECT name, pg_temp.words(name) FROM unnest('{bretry,bfail,blost,bonce}'::text[]) WITH ORDINALITY x (name, n) ORDER BY n;
 
--- No such task, no task
+-- Unknown tasks
 SELECT f, a.code, a.message FROM unnest('{conductor_status,taskbroker_status}'::text[]) f, unnest('{"NULL",pg_temp.id(''nobody'')}'::text[]) x, pg_temp.answer(format('SELECT tq.%I(%s)', f, x)) a ORDER BY f, x;
 BEGIN READ ONLY;
 SELECT tq.conductor_status(pg_temp.id('pending')), tq.taskbroker_status(pg_temp.id('pending')), tq.conductor_policy('{}') ->> 'retries' AS retries;
 ROLLBACK;
 
----- What the views ask ----
+---- What the views use ----
 
 SELECT effect, string_agg(tq.reason_resolved_name(reason) || CASE WHEN reason = 16 THEN ' by its worker' ELSE '' END, ', ' ORDER BY reason) FILTER (WHERE tq.is_tolerated(jsonb_build_object('onUnsuccessful', effect), reason)) AS tolerated
 FROM unnest('{block,cancel-group,tolerate,forgive}'::text[]) WITH ORDINALITY x (effect, n), generate_series(-1, 20) reason GROUP BY n, effect ORDER BY n;

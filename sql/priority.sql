@@ -1,4 +1,4 @@
--- Changes of priority: what is refused, and in which words.
+-- Changes of priority: what is refused, and with which errors.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -43,7 +43,7 @@ SELECT md5(string_agg(o::text, '' ORDER BY task_id)) = :'before' AS "nothing has
 SELECT tq.rerun_task(pg_temp.id('done')) ->> 'state' AS state;
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_priority(pg_temp.id('done'), 'high')$$);
 
--- It may be done and undone in one transaction, and by a cursor over many
+-- A change and its reverse in one transaction, and a change by a cursor over many tasks
 BEGIN;
 SELECT tq.change_task_priority(pg_temp.id('one'), 'high') ->> 'priority' AS priority;
 SAVEPOINT s;

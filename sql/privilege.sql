@@ -1,11 +1,11 @@
--- Who may do what: the owner everything, tq_admin calls the functions and reads the views, others nothing.
+-- Privileges: the owner may do everything, tq_admin calls the functions and reads the views, other roles may do nothing.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
 \i :helper
 \set ECHO all
 
--- Rights of PUBLIC on tables, functions, the schema: none, but what a dump calls
+-- Rights of PUBLIC on tables, functions, the schema: none, but those that a dump needs
 SELECT relname, privilege_type FROM pg_class, aclexplode(coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)))
 WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'v', 'S') AND grantee = 0;
 SELECT proname, privilege_type FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
@@ -78,7 +78,7 @@ SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
 SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
 RESET ROLE;
 
--- Another role gets nowhere: not into the schema,
+-- Another role may do nothing: not use the schema,
 SET ROLE regress_tq_nobody;
 SELECT code, message, count(*) > 0 FROM (
 	SELECT a.* FROM pg_proc, pg_temp.answer(format('SELECT * FROM tq.%I(%s)', proname, (
@@ -89,7 +89,7 @@ SELECT code, message, count(*) > 0 FROM (
 	SELECT a.* FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM tq.%I', relname)) a
 	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'tq') AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
 RESET ROLE;
--- nor to anything in it if it were let in
+-- nor any object in it, if it had the right to use the schema
 GRANT USAGE ON SCHEMA tq TO regress_tq_nobody;
 SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE');
 SELECT oid::regclass FROM pg_class WHERE relnamespace = 'tq'::regnamespace
@@ -104,8 +104,8 @@ SELECT 'one_____QAGAAAAAAAAAAA'::tq.slugid;
 RESET ROLE;
 REVOKE USAGE ON SCHEMA tq FROM regress_tq_nobody;
 
--- Names of the caller's own do not lead a function astray: tables and operators of these
--- names are nearer on its search path.
+-- Names of the caller's own do not mislead a function: tables and operators of these
+-- names come first on its search path.
 CREATE SCHEMA regress_tq_mine AUTHORIZATION regress_tq_admin;
 GRANT CREATE ON DATABASE :DBNAME TO regress_tq_admin;
 SET ROLE regress_tq_admin;

@@ -58,7 +58,7 @@ SELECT pg_temp.brief(tq.report_exception(pg_temp.id('retry'), 2, 'worker-shutdow
 SELECT pg_temp.brief(tq.rerun_task(pg_temp.id('retry')));
 SELECT * FROM pg_temp.answer($$SELECT tq.report_completed(pg_temp.id('retry'), 2)$$);
 
--- After the end of the claim and after the deadline, while nobody has acted on it
+-- After the end of the claim and after the deadline, before the maintenance acts on it
 SELECT pg_temp.running('late');
 SELECT pg_temp.running('later');
 SET tq.clock_offset = '21 minutes';
@@ -82,7 +82,7 @@ SELECT task_id FROM tq.claim_work('regress/t', 'g', 'w');
 COMMIT;
 SELECT pg_temp.brief(tq.status(pg_temp.id('one'))), pg_temp.brief(tq.status(pg_temp.id('two')));
 
--- A session remembers where it has put what it claimed: not beyond the end of the table
+-- A session caches the TID of what it claimed: it is not used beyond the end of the table
 SELECT cardinality(tq.enqueue_tasks('regress/place', array_fill('{}'::jsonb, ARRAY[500])));
 CREATE TEMP TABLE claimed AS SELECT task_id FROM tq.claim_work('regress/place', 'g', 'w', 500);
 SELECT max(task) AS last FROM tq.run \gset
@@ -92,7 +92,7 @@ VACUUM FULL tq.run;
 SELECT task_id AS last FROM tq.task WHERE id = :last \gset
 SELECT tq.report_completed(:'last', 0) ->> 'state' AS state;
 
--- A transaction that is READ ONLY writes nothing, whatever there is to write
+-- A READ ONLY transaction writes nothing, whatever there is to write
 SELECT tq.enqueue('regress/ro', task_id => pg_temp.id('ro1')), tq.enqueue('regress/ro', task_id => pg_temp.id('ro2'));
 SELECT count(*) FROM tq.claim_work('regress/ro', 'g', 'w');
 CREATE TEMP TABLE bound AS SELECT 'tq_' || replace(e, '-', '_') AS channel, e FROM unnest(ARRAY['task-completed', 'task-exception', 'task-group-resolved']) AS e;

@@ -10,7 +10,7 @@ SELECT tq.enqueue('regress/d', task_id => pg_temp.id('all'), dependencies => ARR
 SELECT tq.enqueue('regress/d', task_id => pg_temp.id('any'), dependencies => ARRAY[pg_temp.id('t1'), pg_temp.id('t4'), pg_temp.id('t5')], requires => 'all-resolved');
 SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 6);
 
--- In the order of the arguments, with what became of each
+-- In the order of the arguments, with the outcome of each
 SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t2'), pg_temp.id('nobody'), pg_temp.id('t1'), pg_temp.id('t1'), pg_temp.id('t3'), pg_temp.id('t3'), pg_temp.id('all')],
 	ARRAY[0, 0, 0, 0, 1, 0, 0]);
 SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_overview ORDER BY 1;
@@ -37,7 +37,7 @@ END $$;
 SELECT reason, a.* FROM unnest('{completed,failed,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task,
 	deadline-exceeded,claim-expired,superseded,rubbish}'::text[]) WITH ORDINALITY x (reason, n), pg_temp.resolved(pg_temp.id('r' || n), reason) a;
 
--- Arrays that do not go together
+-- Arrays that do not match
 SELECT what, a.code, CASE WHEN a.code <> 'ok' THEN a.message END AS message FROM (VALUES ('more tasks', 'ARRAY[pg_temp.id(''r1''), pg_temp.id(''r2'')], ARRAY[0]'), ('more runs', 'ARRAY[pg_temp.id(''r1'')], ARRAY[0, 0]'),
 	('null task', 'ARRAY[pg_temp.id(''r1''), NULL], ARRAY[0, 0]'), ('null run', 'ARRAY[pg_temp.id(''r12'')], ARRAY[NULL]::int[]'),
 	('two dimensions', 'ARRAY[[pg_temp.id(''r12'')], [pg_temp.id(''r13'')]], ARRAY[[0], [0]]'), ('other bounds', 'ARRAY[pg_temp.id(''r12'')], ''[5:5]={0}''')) x (what, args),
@@ -54,7 +54,7 @@ SELECT run_id, outcome FROM tq.resolve(array_fill(pg_temp.id('narrow'), ARRAY[6]
 SELECT pg_temp.brief(tq.status(pg_temp.id('narrow')));
 SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('narrow'), pg_temp.id('narrow')], '{65536, 0}');
 
--- What was claimed by a transaction that was rolled back is forgotten with it; no exchange is bound, so that tasks are found by what is remembered
+-- The claims of a transaction that was rolled back are no longer cached; no exchange is bound, so that the cache is used to find tasks
 SELECT tq.unbind('tq_task_completed', 'task-completed'), tq.unbind('tq_task_group_resolved', 'task-group-resolved');
 BEGIN;
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back'));
@@ -63,7 +63,7 @@ ROLLBACK;
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back'));
 SELECT run_id FROM tq.claim_task(pg_temp.id('back'), 0, 'g', 'w');
 SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('back'), pg_temp.id('back')], '{0, 0}');
--- to a savepoint
+-- a rollback to a savepoint
 BEGIN;
 SAVEPOINT s;
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back2'));
@@ -73,7 +73,7 @@ SELECT tq.enqueue('regress/b', task_id => pg_temp.id('back2'));
 SELECT run_id FROM tq.claim_task(pg_temp.id('back2'), 0, 'g', 'w');
 SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('back2'), pg_temp.id('back2')], '{0, 0}');
 COMMIT;
--- nor is the number of a task that has gone, and whose id another task has
+-- nor is the number of a task that was deleted, and whose id a new task has
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('again'));
 SELECT run_id FROM tq.claim_work('regress/b', 'g', 'w');
 DELETE FROM tq.run WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('again'));

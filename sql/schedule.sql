@@ -31,12 +31,12 @@ SELECT state, pg_temp.brief(tq.rerun_task(pg_temp.id('r' || place))) AS again FR
 SELECT state, pg_temp.brief(tq.cancel_task(pg_temp.id('c' || place))) AS cancel_task FROM states ORDER BY place;
 SELECT state, pg_temp.brief(tq.cancel_task(pg_temp.id('c' || place))) AS again FROM states ORDER BY place;
 
--- Every row of a resolved task is gone from where unresolved ones wait; what is left is claimable
+-- A resolved task has no row in the tables of unresolved tasks; the pending ones are claimable
 SELECT (SELECT count(*) FROM tq.unscheduled) AS unscheduled, (SELECT count(*) FROM tq.pending) AS pending,
 	(SELECT count(*) FROM tq.run WHERE state = 2) AS running, (SELECT count(*) FROM tq.run WHERE state > 2) AS resolved;
 SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 100);
 
--- The order in the queue: priority, then the time of becoming pending; a rerun is at the back
+-- The order in the queue: priority, then the time of becoming pending; a rerun comes last
 SELECT tq.enqueue('regress/o', task_id => pg_temp.id('o1'));
 SELECT tq.enqueue('regress/o', task_id => pg_temp.id('o2'));
 SELECT tq.enqueue('regress/o', task_id => pg_temp.id('o3'), priority => 'highest', dependencies => ARRAY[pg_temp.id('o3')]);

@@ -56,7 +56,7 @@ SELECT task_id, taken_until FROM tq.claim_work('regress/w', 'g', 'w') \gset
 SELECT :'taken_until' - started AS lasts FROM tq.run_overview WHERE task_id = :'task_id';
 RESET tq.claim_timeout;
 
--- tq.max_deadline: 5 days and 15 minutes is the most
+-- tq.max_deadline: the maximum is 5 days and 15 minutes
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '5 days 14 minutes')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), deadline => '5 days 16 minutes')$$);
 SET tq.max_deadline = '1d';
@@ -74,7 +74,7 @@ SET tq.max_dependencies = 0;
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), dependencies => ARRAY[pg_temp.id('one')])$$);
 RESET tq.max_dependencies;
 
--- tq.max_runs: no rerun beyond it, and no more retries than there is room for
+-- tq.max_runs: no rerun beyond it, and no more retries than it allows
 SET tq.max_runs = 3;
 SELECT tq.enqueue('regress/x', task_id => pg_temp.id('runs'));
 SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('runs')));
@@ -86,7 +86,7 @@ SELECT * FROM pg_temp.answer($$SELECT tq.rerun_task(pg_temp.id('runs'))$$);
 RESET tq.max_runs;
 SELECT tq.rerun_task(pg_temp.id('runs')) ->> 'retriesLeft' AS retries_left;
 
--- tq.deadline_delay: the grace after the deadline
+-- tq.deadline_delay: the time after the deadline before the task is resolved
 SELECT tq.enqueue('regress/y', task_id => pg_temp.id('late'), deadline => '1 hour');
 SET tq.deadline_delay = '10min';
 SELECT tq.enqueue('regress/y', task_id => pg_temp.id('later'), deadline => '1 hour');
@@ -112,7 +112,7 @@ SET tq.clock_offset = '-3 hours';
 SELECT * FROM pg_temp.answer($$SELECT tq.create_task(pg_temp.id('new'), pg_temp.def())$$);
 RESET tq.clock_offset;
 
--- tq.expire_batch: tasks are deleted in batches, and all in one pass that is asked for
+-- tq.expire_batch: tasks are deleted in batches; one explicit pass deletes all
 SET tq.expire_batch = 2;
 SET tq.message_retention = '1s';
 SELECT count(tq.enqueue('regress/e', expires => '1 day')) FROM generate_series(1, 5);

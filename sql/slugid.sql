@@ -4,7 +4,7 @@ CREATE EXTENSION IF NOT EXISTS tq;
 RESET client_min_messages;
 SET search_path = tq, public;
 
--- Text form and the UUID behind it.
+-- Text form and its UUID.
 SELECT 'VXsQuC_aQKefY1jt9qNbJA'::slugid;
 SELECT 'VXsQuC_aQKefY1jt9qNbJA'::slugid::uuid;
 SELECT '557b10b8-2fda-40a7-9f63-58edf6a35b24'::uuid::slugid;
@@ -50,7 +50,7 @@ SELECT why, pg_temp.try(format('SELECT %L::uuid::tq.slugid', bad)) FROM (VALUES
 	(5, 'variant 3', '557b10b8-2fda-40a7-cf63-58edf6a35b24')
 ) AS t(n, why, bad) ORDER BY n;
 
--- The type accepts what the pattern of the specification matches, no more.
+-- The type accepts exactly what the pattern of the specification matches.
 SELECT count(*) AS tried,
 	count(*) FILTER (WHERE accepted) AS accepted,
 	count(*) FILTER (WHERE accepted <>
@@ -105,7 +105,7 @@ SELECT bool_and(slugid_hash_extended(id, 0) & 4294967295 = slugid_hash(id) & 429
 	bool_and(slugid_hash_extended(id, 0) <> slugid_hash_extended(id, 1)) AS seed_counts
 FROM made;
 
--- Binary form: that of the UUID, checked on the way in.
+-- Binary form: that of the UUID, checked on input.
 \copy made TO 'results/slugid.data' (FORMAT binary)
 CREATE TEMP TABLE copied (id slugid);
 \copy copied FROM 'results/slugid.data' (FORMAT binary)

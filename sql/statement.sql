@@ -1,4 +1,4 @@
--- statement: a call sees what the calls before it in the same statement have done.
+-- statement: a call sees the changes of earlier calls in the same statement.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -10,8 +10,8 @@ SELECT (SELECT tq.task(id) ->> 'taskQueueId') AS queue, (SELECT count(*) FROM tq
 	(SELECT tq.report_completed(c.task_id, c.run_id, result => '7') ->> 'state' FROM tq.claim_work('regress/w2', 'g', 'w') AS c) AS report, tq.result(id) AS result
 	FROM tq.enqueue('regress/w2', task_id => pg_temp.id('two')) AS id;
 
--- What every function that reads shows of what every function that writes has
--- done: in one statement with it the same as in the next one.
+-- What every function that reads shows of the changes of every function that
+-- writes: in one statement with it the same as in the next one.
 -- $t is a task, $g its group, $d a dependent of it, $q its queue, $u an upload.
 CREATE TEMP TABLE fixture (name text PRIMARY KEY, statement text);
 INSERT INTO fixture VALUES
@@ -81,7 +81,7 @@ INSERT INTO reader VALUES
 	('artifact_info', $$tq.artifact_info($t, 0, 'public/a')$$), ('latest_artifact_info', $$tq.latest_artifact_info($t, 'public/a')$$),
 	('list_artifacts', 'tq.list_artifacts($t, 0)'), ('list_latest_artifacts', 'tq.list_latest_artifacts($t)');
 
--- The rows of a call, or what is wrong with it; with a call that writes before it in the same statement
+-- The rows of a call, or its error; optionally with a call before it in the same statement that writes
 CREATE FUNCTION pg_temp.show(reader text, writer text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	result text;
@@ -91,7 +91,7 @@ BEGIN
 	RETURN result;
 EXCEPTION WHEN SQLSTATE 'TQ404' THEN
 	result := SQLERRM;
-	IF writer IS NOT NULL THEN		-- which the error has undone
+	IF writer IS NOT NULL THEN		-- which the error has rolled back
 		EXECUTE 'SELECT ' || writer;
 	END IF;
 	RETURN result;
@@ -139,8 +139,8 @@ SELECT count(*) FILTER (WHERE is_changed) > 100 AS many, count(*) FILTER (WHERE 
 ROLLBACK;
 RESET client_min_messages;
 
--- The functions in neither list: none reads what another one writes before that is committed
+-- The functions in neither list: none reads uncommitted changes of another
 SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
 	AND proname NOT IN (SELECT name FROM reader UNION ALL SELECT name FROM writer) ORDER BY 1;
--- A function that reads is VOLATILE, for its answer may change within a statement
+-- A function that reads is VOLATILE, because its result may change within a statement
 SELECT p.proname FROM pg_proc AS p JOIN reader AS r ON r.name = p.proname WHERE p.pronamespace = 'tq'::regnamespace AND p.provolatile <> 'v';

@@ -1,5 +1,5 @@
--- Topic matching: patterns as AMQP has them, and what is refused.  All the
--- rest of it is in test/unit/topic_test.c.
+-- Topic matching: patterns as in AMQP, and what is refused.  All other cases
+-- are in test/unit/topic_test.c.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -16,10 +16,10 @@ FROM unnest(ARRAY['', 'a', 'a.', '.a', '.', 'a.*', 'a.b.']) AS key;
 SELECT pattern, tq.topic_match(pattern, 'primary.dSlITZ4yQgmvxxAi4A8fHQ.0.wg.w1.prov.wt.-.dSlITZ4yQgmvxxAi4A8fHQ._')
 FROM unnest(ARRAY['primary.dSlITZ4yQgmvxxAi4A8fHQ.#', 'primary.*.*.*.*.prov.wt.#', 'primary.*.*.wg.w1.#', 'primary.*.*.wg.w2.#', 'route.#', '#._', '*.*.*.*.*.*.*.*.*.*', '*.*.*.*.*.*.*.*.*.*.*']) AS pattern;
 
--- Words are bytes, whatever they spell
+-- Words are bytes, in any encoding
 SELECT tq.topic_match('*.zwölf.#', 'a.zwölf.b') AS same, tq.topic_match('*.zwölf.#', 'a.zwolf.b') AS other;
 
--- NULL is not known; the arguments have names
+-- NULL gives NULL; the arguments have names
 SELECT tq.topic_match(NULL, 'a') AS pattern, tq.topic_match('a', NULL) AS key, tq.topic_match(routing_key => 'b.c', pattern => 'b.*') AS named;
 
 -- One pattern for many rows, many patterns for one row, and both
@@ -27,12 +27,12 @@ SELECT count(*) FILTER (WHERE tq.topic_match('#.7.*', n / 1000 || '.' || n / 10 
 SELECT count(*) FILTER (WHERE tq.topic_match(n || '.#', '17.1')) FROM generate_series(1, 1000) n;
 SELECT count(*) FILTER (WHERE tq.topic_match(repeat('*.', n % 7) || '#', repeat('a.', n % 5) || 'a')) FROM generate_series(1, 3500) n;
 
--- Where trying one way after another would not come to an end
+-- A pattern for which naive backtracking would not end
 SELECT tq.topic_match(repeat('#.a.', 1000) || 'b', repeat('a.', 1000) || 'c') AS misses, tq.topic_match(repeat('#.a.', 1000) || 'b', repeat('a.', 1000) || 'b') AS fits;
 SELECT tq.topic_match(repeat('*.', 20000) || '#', repeat('a.', 20000)) AS long, tq.topic_match(repeat('*.', 20000) || '#', 'a') AS short;
 SELECT tq.topic_match(repeat('x', 65535), repeat('x', 65535)) AS longest;
 
--- There is an end to it
+-- The length is limited
 SELECT * FROM pg_temp.answer($$SELECT tq.topic_match(repeat('x', 65536), 'x')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.topic_match('x', repeat('x', 65536))$$);
 SELECT count(*) FILTER (WHERE tq.topic_match('a.#', 'a.b')) FROM generate_series(1, 3);

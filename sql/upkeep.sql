@@ -1,16 +1,16 @@
--- upkeep: all that time brings about, in one pass.
+-- upkeep: all that is due, in one pass.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
 \i :helper
 \set ECHO all
 
--- Tasks that expire are deleted although the log tells of them for an hour.
+-- Tasks that expire are deleted although the log keeps their messages for an hour.
 SET tq.message_retention = '1s';
 
 SELECT step, CASE WHEN step IN ('publish', 'retain') THEN 0 ELSE tasks END AS tasks FROM tq.upkeep();
 
--- Claims that expire are retried, while there are retries
+-- Claims that expire are retried, while retries are left
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('retry'), retries => 1);
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('last'), retries => 0);
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('renew'));
@@ -30,7 +30,7 @@ SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w2', 5);
 SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
 RESET tq.clock_offset;
 
--- Deadlines, in each state; dependents hear of it
+-- Deadlines, in each state; dependents are released where that counts
 SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d1'), deadline => '1 hour', dependencies => ARRAY[pg_temp.id('d1')]);
 SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d2'), deadline => '1 hour', priority => 'low');
 SELECT tq.enqueue('regress/d', task_id => pg_temp.id('d3'), deadline => '1 hour', priority => 'high');
@@ -62,11 +62,11 @@ SELECT pg_temp.brief(tq.status(pg_temp.id('wait')));
 SELECT task_id FROM tq.claim_work('regress/y', 'g', 'w', 2);
 RESET tq.clock_offset;
 
--- Expiry: half an hour after a task expires every row of it is gone, whatever its state
+-- Expiry: half an hour after a task expires all of its rows are deleted, whatever its state
 SELECT tq.enqueue('regress/z', task_id => pg_temp.id('z1'), deadline => '1 hour', expires => '0', task_group_id => pg_temp.id('zgroup'));
 SELECT tq.enqueue('regress/z', task_id => pg_temp.id('z2'), deadline => '1 hour', expires => '1 hour', dependencies => ARRAY[pg_temp.id('z2')]);
 SELECT pg_temp.brief(tq.cancel_task(pg_temp.id('z1')));
--- an end is published before its task may go
+-- the resolution is published before the task is deleted
 SELECT pg_temp.told();
 SET tq.clock_offset = '89 minutes';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
@@ -75,7 +75,7 @@ SET tq.clock_offset = '91 minutes';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SELECT code, message FROM pg_temp.answer($$SELECT tq.status(pg_temp.id('z1'))$$);
 SELECT pg_temp.brief(tq.status(pg_temp.id('z2')));
--- the group stays an hour longer than its task
+-- the group is deleted an hour after its task
 SELECT count(*) FROM tq.task_group WHERE task_group_id = pg_temp.id('zgroup');
 SET tq.clock_offset = '1099 days';
 SELECT step FROM tq.upkeep() WHERE step = 'expired';

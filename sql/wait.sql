@@ -1,23 +1,23 @@
--- What may be said of a wait; how it works is in test/isolation and test/t.
+-- Arguments and errors of a wait; its behavior is tested in test/isolation and test/t.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
 \i :helper
 \set ECHO all
 
--- Nothing to claim, and no wait
+-- No task to claim, and no wait
 SELECT count(*) FROM tq.claim_work('regress/wait', 'g', 'w', 1);
 SELECT count(*) FROM tq.claim_work('regress/wait', 'g', 'w', 1, '0');
 SELECT count(*) FROM tq.claim_work('regress/wait', 'g', 'w', wait => '1 millisecond');
 CALL tq.wait_for_work('regress/wait', '1 millisecond');
 
--- Something to claim, and no need to wait
+-- A task to claim, and no need to wait
 SELECT tq.enqueue('regress/wait', task_id => pg_temp.id('a')), tq.enqueue('regress/wait', task_id => pg_temp.id('b'));
 CALL tq.wait_for_work('regress/wait');
 SELECT task_id FROM tq.claim_work('regress/wait', 'g', 'w', wait => '1 minute');
 CALL tq.wait_for_work('regress/wait', '1 hour');
 
--- Too long, too short, of no length
+-- Too long, negative, NULL
 SELECT tq.claim_work('regress/wait', 'g', 'w', wait => '61 seconds');
 SELECT tq.claim_work('regress/wait', 'g', 'w', wait => '1 month');
 SELECT tq.claim_work('regress/wait', 'g', 'w', wait => '-1 second');
@@ -29,7 +29,7 @@ CALL tq.wait_for_work('regress/wait', NULL);
 CALL tq.wait_for_work(NULL);
 CALL tq.wait_for_work('no queue');
 
--- One snapshot for the whole transaction
+-- One snapshot for the transaction
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT task_id FROM tq.claim_work('regress/wait', 'g', 'w', wait => '0');
 SELECT tq.claim_work('regress/wait', 'g', 'w', wait => '1 second');

@@ -41,7 +41,7 @@ SELECT is((SELECT string_agg(c, '' ORDER BY n) FROM
 SELECT is(tq.slugid()::text ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$',
 	true, '1.1 slugid() makes a slugid');
 SELECT is((SELECT count(DISTINCT tq.slugid()::text) FROM generate_series(1, 1000)), 1000::bigint,
-	'1.1 slugid() makes another each time');
+	'1.1 slugid() returns a different one each time');
 SELECT is('dSlITZ4yQgmvxxAi4A8fHQ'::tq.slugid::uuid, '7529484d-9e32-4209-afc7-1022e00f1f1d'::uuid,
 	'1.1 a slugid is the UUID in URL-safe base64');
 SELECT is('7529484d-9e32-4209-afc7-1022e00f1f1d'::uuid::tq.slugid::text, 'dSlITZ4yQgmvxxAi4A8fHQ',
@@ -70,7 +70,7 @@ FROM unnest(ARRAY['', 'a.b', 'a b', 'a/b', 'a:b', 'é', E'a\n', repeat('s', 39)]
 -- provisionerId, workerType and taskQueueId
 SELECT pg_temp.accepts(jsonb_build_object('taskQueueId', v), '1.1 taskQueueId ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['a/b', 'A-_9/b', repeat('p', 38) || '/' || repeat('w', 38), 'p/a-b-0', 'p/z9']) AS v;
-SELECT pg_temp.accepts('{"taskQueueId": "proj-x/Win_2012-R2"}', 'D-02 a workerType of the seeds'' loose form');
+SELECT pg_temp.accepts('{"taskQueueId": "proj-x/Win_2012-R2"}', 'D-02 a workerType of the loose form of the original');
 SELECT pg_temp.refuses(jsonb_build_object('taskQueueId', v), '1.1 taskQueueId refused: ' || left(to_json(v)::text, 14) || ', length ' || length(v))
 FROM unnest(ARRAY['', 'a', '/', 'a/', '/b', 'a/b/c', 'a//b', 'a.b/c', 'a/b.c', 'a b/c', 'a/b c', 'é/b', E'a/b\n',
 	repeat('p', 39) || '/w', 'p/' || repeat('w', 39)]) AS v;

@@ -42,7 +42,7 @@ SELECT pg_temp.refuses(jsonb_build_object(key, NULL), '1.2 null is no value of '
 FROM unnest('{taskQueueId,provisionerId,workerType,schedulerId,projectId,taskGroupId,dependencies,requires,routes,priority,retries,created,deadline,expires,scopes,payload,metadata,tags,extra}'::text[]) AS key;
 
 -- Defaults
-SELECT is(pg_temp.create('d'), 'pending 5: scheduled>pending', '1.2 the least definition');
+SELECT is(pg_temp.create('d'), 'pending 5: scheduled>pending', '1.2 the minimal definition');
 SELECT is(tq.task(pg_temp.id('d')), pg_temp.def('d') || jsonb_build_object(
 		'provisionerId', 'test', 'workerType', 'q-d', 'taskQueueId', 'test/q-d', 'schedulerId', '-', 'projectId', 'none',
 		'taskGroupId', pg_temp.id('d')::text, 'dependencies', '[]'::jsonb, 'requires', 'all-completed', 'routes', '[]'::jsonb,
@@ -50,7 +50,7 @@ SELECT is(tq.task(pg_temp.id('d')), pg_temp.def('d') || jsonb_build_object(
 		'scopes', '[]'::jsonb, 'tags', '{}'::jsonb, 'extra', '{}'::jsonb),
 	'1.2 every default is filled in, and nothing else');
 
--- A full definition is given back as it was
+-- A full definition is returned unchanged
 SELECT is(pg_temp.create('dep1'), 'pending 5: scheduled>pending', '1.2 a task to depend on');
 CREATE TEMP TABLE full_definition AS SELECT pg_temp.def('f', jsonb_build_object(
 		'provisionerId', 'test', 'workerType', 'q-f', 'schedulerId', 'sched', 'projectId', 'proj/x',
@@ -59,7 +59,7 @@ CREATE TEMP TABLE full_definition AS SELECT pg_temp.def('f', jsonb_build_object(
 		'payload', '{"z": [1, null, {"a": 1.50}], "a": "\u00e9"}'::jsonb, 'tags', '{"kind": "x", "": "", "a.b": "c"}'::jsonb,
 		'extra', '{"deep": {"er": [[]]}}'::jsonb)) AS task;
 SELECT is(tq.create_task(pg_temp.id('f'), task) ->> 'state', 'unscheduled', '1.2 a full definition') FROM full_definition;
-SELECT is(tq.task(pg_temp.id('f')), task, '1.2 a full definition is given back as it was') FROM full_definition;
+SELECT is(tq.task(pg_temp.id('f')), task, '1.2 a full definition is returned unchanged') FROM full_definition;
 SELECT is(tq.task(pg_temp.id('f'))::text, task::text, '1.2 down to the spelling of its numbers') FROM full_definition;
 
 -- Limits
@@ -133,14 +133,14 @@ RESET tq.clock_offset;
 -- normal form
 SELECT set_config('tq.clock_offset', (timestamptz '2030-06-01 00:00Z' - now())::text, false);
 SELECT is(pg_temp.create('n', '{"created": "2030-06-01T00:00:00Z", "deadline": "2030-06-01T14:00:00.98765+02:00", "expires": "2030-06-30T23:59:59.9999999-11:30"}'),
-	'pending 5: scheduled>pending', '1.2.1 other spellings of dates');
+	'pending 5: scheduled>pending', '1.2.1 other notations of dates');
 SELECT is(tq.task(pg_temp.id('n')) ->> 'created', '2030-06-01T00:00:00.000Z', '1.2.1 created is normalised to milliseconds');
 SELECT is(tq.task(pg_temp.id('n')) ->> 'deadline', '2030-06-01T12:00:00.987Z', '1.2.1 deadline to UTC, more digits are dropped');
 SELECT is(tq.task(pg_temp.id('n')) ->> 'expires', '2030-07-01T11:29:59.999Z', '1.2.1 truncated, not rounded');
 SELECT is(tq.status(pg_temp.id('n')) ->> 'deadline', '2030-06-01T12:00:00.987Z', '1.2.1 the same in the status');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('n'), pg_temp.def('n',
 	'{"created": "2030-06-01T01:00:00.0001+01:00", "deadline": "2030-06-01T12:00:00.9879999Z", "expires": "2030-07-01T11:29:59.999Z"}'))$$,
-	'n', '1.2.1 a repeat with dates spelled otherwise is the same');
+	'n', '1.2.1 a repeat with dates in another notation is the same');
 SELECT pg_temp.refuses(jsonb_build_object('deadline', v), '1.2.1 not a date-time: ' || quote_literal(v))
 FROM unnest(ARRAY['', 'now', 'tomorrow', 'infinity', '2030-06-02', '2030-06-02T00:00:00', '2030-06-02T00:00Z', '2030-13-01T00:00:00Z',
 	'2030-06-31T00:00:00Z', '2030-06-02T24:00:00Z', '2030-06-02T00:60:00Z', '2030-06-02T00:00:00.Z', '2030-06-02T00:00:00+0200',
@@ -149,8 +149,8 @@ SELECT pg_temp.refuses('{"expires": "infinity"}', '1.2.1 expires is a date-time 
 SELECT pg_temp.refuses('{"created": "now"}', '1.2.1 created is a date-time too');
 RESET tq.clock_offset;
 
--- nothing was left behind by what was refused
-SELECT is((SELECT count(*) FROM tq.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, '1.2 a refused definition makes no task');
+-- a refused definition leaves no rows
+SELECT is((SELECT count(*) FROM tq.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, '1.2 a refused definition creates no task');
 
 SELECT * FROM finish();
 ROLLBACK;

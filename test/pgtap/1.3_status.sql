@@ -80,17 +80,17 @@ SELECT ok((r ->> 'scheduled') <= (r ->> 'started') AND (r ->> 'started') <= (r -
 FROM pg_temp.run('comp') AS r;
 SELECT is((r ->> 'takenUntil')::timestamptz - (r ->> 'started')::timestamptz, interval '20 minutes', '1.4 takenUntil is started and the claim timeout')
 FROM pg_temp.run('comp') AS r;
-SELECT is(pg_temp.run('born') ->> 'scheduled', pg_temp.run('born') ->> 'resolved', '1.4 scheduled equals resolved of a run born resolved');
+SELECT is(pg_temp.run('born') ->> 'scheduled', pg_temp.run('born') ->> 'resolved', '1.4 scheduled equals resolved of a run that is created resolved');
 SELECT ok((pg_temp.run('retr', 0) ->> 'resolved') <= (pg_temp.run('retr', 1) ->> 'scheduled'), '1.4 the retry is scheduled when the run before is resolved');
 SELECT is((SELECT count(*) FROM unnest('{pend,unsch,runn,comp,fail,exc,retr,born,canc,runcanc}'::text[]) AS name
 	WHERE tq.status(pg_temp.id(name))::text LIKE '%null%'), 0::bigint, '1.4 absent values are omitted, not null');
 
--- 1.4 keys stay the same when more time has passed, and after a reclaim the last lease is kept
+-- 1.4 keys stay the same when more time has passed, and after a reclaim the last takenUntil is kept
 SELECT pg_temp.running('recl');
 SET tq.clock_offset = '10 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('recl'), 0)$$, '1.4 a reclaim');
 SELECT pg_temp.report('recl', 'completed');
-SELECT ok(pg_temp.near(pg_temp.run('recl') ->> 'takenUntil', now() + interval '30 minutes'), '1.4 takenUntil keeps the last lease value after resolution');
+SELECT ok(pg_temp.near(pg_temp.run('recl') ->> 'takenUntil', now() + interval '30 minutes'), '1.4 takenUntil keeps its last value after resolution');
 SELECT ok(pg_temp.near(pg_temp.run('recl') ->> 'started', now()), '1.4 a reclaim does not move started');
 RESET tq.clock_offset;
 

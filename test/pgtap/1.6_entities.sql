@@ -1,4 +1,4 @@
--- doc/spec/taskcluster.md 1.6: groups, queues and workers as things of their own.
+-- doc/spec/taskcluster.md 1.6: groups, queues and workers as entities of their own.
 BEGIN;
 \ir helper.psql
 SELECT plan(17);
@@ -6,7 +6,7 @@ SELECT plan(17);
 -- task groups
 SELECT pg_temp.create('a', '{"$group": "g", "schedulerId": "s", "$expires": "2 hours"}');
 SELECT is(tq.get_task_group(pg_temp.id('g')), jsonb_build_object('taskGroupId', pg_temp.id('g')::text, 'schedulerId', 's',
-	'expires', pg_temp.iso(pg_temp.base() + interval '3 hours')), '1.6 the first task makes the group; it expires an hour later');
+	'expires', pg_temp.iso(pg_temp.base() + interval '3 hours')), '1.6 the first task creates the group; it expires an hour later');
 SELECT pg_temp.create('b', '{"$group": "g", "schedulerId": "s", "$expires": "5 hours"}');
 SELECT is(tq.get_task_group(pg_temp.id('g')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '6 hours'), '1.6 a task that expires later moves it');
 SELECT pg_temp.create('c', '{"$group": "g", "schedulerId": "s", "$expires": "3 hours"}');

@@ -1,9 +1,9 @@
--- doc/spec/taskcluster.md 1.7: what an artifact may say.
+-- doc/spec/taskcluster.md 1.7: the fields of an artifact.
 BEGIN;
 \ir helper.psql
 SELECT plan(304);
 
--- The keys that each type must and may have, and a value for each.
+-- The keys that each type requires and accepts, and a value for each.
 CREATE TEMP TABLE types (storage text, must text[], may text[]);
 INSERT INTO types VALUES
 	('blob', '{contentType}', '{contentLength,uploadId}'),
@@ -16,7 +16,7 @@ CREATE TEMP TABLE keys AS SELECT key, value FROM jsonb_each('{"contentType": "te
 	"uploadId": "upload__QAGAAAAAAAAAAA", "url": "https://example.com/x", "artifact": "public/y",
 	"reason": "file-missing-on-worker", "message": "not there", "content": "text"}');
 
--- The least that a request of that type says, with overrides.
+-- The minimal request of that type, with overrides.
 CREATE FUNCTION pg_temp.art(storage_type text, overrides jsonb DEFAULT '{}', without text[] DEFAULT '{}') RETURNS jsonb
 LANGUAGE sql AS $$
 	SELECT (jsonb_build_object('storageType', storage, 'expires', pg_temp.iso(pg_temp.base() + interval '1 day'))
@@ -65,8 +65,8 @@ $$;
 
 SELECT pg_temp.running('t');
 
--- what each type has, must have, and must not have
-SELECT pg_temp.good(pg_temp.art(storage), '1.7 the least of type ' || storage) FROM types;
+-- what each type accepts, requires, and refuses
+SELECT pg_temp.good(pg_temp.art(storage), '1.7 the minimal request of type ' || storage) FROM types;
 SELECT pg_temp.good(pg_temp.art(storage, jsonb_build_object(key, value)), format('1.7 %s may have %s', storage, key))
 FROM types, keys WHERE key = ANY (may);
 SELECT pg_temp.bad(pg_temp.art(storage, without => ARRAY[key]), format('1.7 %s must have %s', storage, key))
@@ -118,7 +118,7 @@ SELECT pg_temp.good(pg_temp.art(storage, '{"uploadId": "upload__QAGAAAAAAAAAAA"}
 SELECT pg_temp.good(pg_temp.art(storage), '1.1 an uploadId is made: ' || storage,
 	$$details ->> 'uploadId' ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$'$$)
 FROM types WHERE 'uploadId' = ANY (may);
-SELECT is(count(DISTINCT details), count(*), '1.1 each uploadId that is made is another') FROM tq.artifact
+SELECT is(count(DISTINCT details), count(*), '1.1 each new uploadId is different') FROM tq.artifact
 WHERE details ? 'uploadId' AND details ->> 'uploadId' <> 'upload__QAGAAAAAAAAAAA';
 SELECT pg_temp.bad(pg_temp.art('object', jsonb_build_object('uploadId', u)), '1.1 no uploadId: ' || u::text)
 FROM unnest('{"\"\"","\"upload\"","\"upload__AAGAAAAAAAAAAA\"","\"upload__QAGAAAAAAAAAAAA\"",17,"null"}'::jsonb[]) AS u;

@@ -5,16 +5,16 @@ BEGIN;
 \ir helper.psql
 SELECT plan(48);
 
--- 4: expiry of a claim handled again must not resolve the task
+-- 4: expiry of a claim processed again must not resolve the task
 SELECT pg_temp.running('a', '{"$deadline": "3 hours"}');
 SELECT pg_temp.create('after', '{"$deps": ["a"], "requires": "all-resolved", "$deadline": "3 hours"}');
 SET tq.clock_offset = '21 minutes';
 SAVEPOINT s;
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '10.4 a claim expires');
 ROLLBACK TO SAVEPOINT s;
-SELECT is(pg_temp.upkeep(), 'claim-expired 1', '10.4 the pass was rolled back: once more');
+SELECT is(pg_temp.upkeep(), 'claim-expired 1', '10.4 the pass was rolled back: it succeeds once more');
 INSERT INTO tq.lease (due, tasks) SELECT (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, ARRAY[id] FROM tq.task WHERE task_id::text = pg_temp.id('a')::text;
-SELECT is(pg_temp.upkeep(), '', '10.4 the lease is looked at again while the retry is pending: nothing');
+SELECT is(pg_temp.upkeep(), '', '10.4 the claim timer is processed again while the retry is pending: nothing');
 SELECT pg_temp.take('a');
 INSERT INTO tq.lease (due, tasks) SELECT (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, ARRAY[id] FROM tq.task WHERE task_id::text = pg_temp.id('a')::text;
 SELECT is(pg_temp.upkeep(), '', '10.4 while it is running: nothing');
@@ -31,7 +31,7 @@ SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), '', '10.5 nor does its claim expire');
 RESET tq.clock_offset;
 
--- 18: times in milliseconds, UTC, Z; moving within a transaction
+-- 18: times in milliseconds, UTC, Z; advancing within a transaction
 SET timezone = 'Asia/Kolkata';
 SELECT pg_temp.create('c');
 SELECT pg_temp.take('c');
@@ -50,14 +50,14 @@ DO $$
 DECLARE
 	start timestamptz := clock_timestamp();
 BEGIN
-	WHILE clock_timestamp() < start + interval '2 ms' LOOP	-- until the clock shows another millisecond
+	WHILE clock_timestamp() < start + interval '2 ms' LOOP	-- until the clock has advanced by a millisecond
 		NULL;
 	END LOOP;
 END
 $$;
 SELECT ok((pg_temp.run('c') ->> 'scheduled')::timestamptz > date_trunc('milliseconds', now()), '10.18 scheduled is the time of the call, not of the transaction');
 SELECT pg_temp.create('c3');
-SELECT ok(pg_temp.run('c3') ->> 'scheduled' > pg_temp.run('c') ->> 'scheduled', '10.18 it moves within a transaction');
+SELECT ok(pg_temp.run('c3') ->> 'scheduled' > pg_temp.run('c') ->> 'scheduled', '10.18 it advances within a transaction');
 
 -- 19: the state follows from the runs, everywhere the same
 SELECT pg_temp.create('p');
@@ -68,7 +68,7 @@ SELECT pg_temp.resolved('f', 'failed');
 SELECT pg_temp.resolved('e', 'internal-error');
 SELECT is(s ->> 'state', coalesce(s #>> '{runs,-1,state}', 'unscheduled'), '10.19 the state is that of the last run: ' || n)
 FROM unnest('{a,after,b,c,c2,p,u,r,rt,f,e}'::text[]) AS n, tq.status(pg_temp.id(n)) AS s;
-SELECT is(o.state, pg_temp.state(n), '10.19 task_overview says the same: ' || n)
+SELECT is(o.state, pg_temp.state(n), '10.19 task_overview shows the same: ' || n)
 FROM unnest('{a,after,b,c,c2,p,u,r,rt,f,e}'::text[]) AS n JOIN tq.task_overview AS o ON o.task_id::text = pg_temp.id(n)::text;
 SELECT is((SELECT string_agg(concat_ws('/', o.run_id, o.state, o.reason_created, o.reason_resolved, o.worker_id), ' ' ORDER BY o.run_id) FROM tq.run_overview AS o WHERE o.task_id::text = pg_temp.id(n)::text),
 	(SELECT string_agg(concat_ws('/', r ->> 'runId', r ->> 'state', r ->> 'reasonCreated', r ->> 'reasonResolved', r ->> 'workerId'), ' ' ORDER BY (r ->> 'runId')::int)
@@ -79,7 +79,7 @@ SELECT is((SELECT count(*) FROM (
 		SELECT task FROM tq.unscheduled UNION ALL SELECT task FROM tq.pending UNION ALL SELECT task FROM tq.delayed UNION ALL
 		SELECT r.task FROM tq.run r WHERE NOT EXISTS (SELECT FROM tq.run l WHERE l.task = r.task AND l.run_id > r.run_id)
 			AND NOT EXISTS (SELECT FROM tq.pending p WHERE p.task = r.task) AND NOT EXISTS (SELECT FROM tq.delayed d WHERE d.task = r.task)) AS s),
-	(SELECT count(*) FROM tq.task), '10.19 each task is in exactly one place');
+	(SELECT count(*) FROM tq.task), '10.19 each task has exactly one state');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,4 +1,4 @@
--- doc/spec/taskcluster.md 2.0: kinds of errors, their order, and what they say.
+-- doc/spec/taskcluster.md 2.0: kinds of errors, their order, and their texts.
 BEGIN;
 \ir helper.psql
 SELECT plan(134);
@@ -21,7 +21,7 @@ FROM unnest(ARRAY['SELECT tq.claim_task(%s, %s, ''wg'', ''w1'')', 'SELECT tq.rec
 	'SELECT tq.report_completed(%s, %s)', 'SELECT tq.report_failed(%s, %s)', 'SELECT tq.report_exception(%s, %s, ''internal-error'')']) AS query,
 	(VALUES ('a', 1), ('a', 49), ('a', 1000), ('u', 0), ('c', 1)) AS v (name, run);
 
--- Arguments that are no value at all
+-- NULL arguments
 SELECT pg_temp.throws(query, 'TQ400', '2.0 an argument is NULL: ' || substr(query, 8))
 FROM unnest(ARRAY['SELECT tq.status(NULL)', 'SELECT tq.task(NULL)', 'SELECT tq.schedule_task(NULL)', 'SELECT tq.rerun_task(NULL)',
 	'SELECT tq.cancel_task(NULL)', 'SELECT tq.define_task(NULL, ''{}'')', 'SELECT tq.define_task(tq.slugid(), NULL)',
@@ -54,7 +54,7 @@ FROM unnest(ARRAY['SELECT tq.schedule_task(%s)', 'SELECT tq.rerun_task(%s)', 'SE
 SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('a'), 3)$$, 'TQ404', '2.10 the run comes before the deadline: reclaim_task');
 RESET tq.clock_offset;
 
--- What errors say
+-- Texts of errors
 CREATE TEMP TABLE seen (what text, error jsonb);
 INSERT INTO seen SELECT query, pg_temp.error(query) FROM unnest(ARRAY[
 	'SELECT tq.status(pg_temp.id(''unknown''))',
@@ -77,7 +77,7 @@ SELECT ok(error ->> 'message' ~ '^[^A-Z]' AND length(error ->> 'message') < 100 
 SELECT ok((error ->> 'message') || (error ->> 'detail') LIKE '%' || key || '%', '2.0 the error names ' || key)
 FROM seen, LATERAL (SELECT ltrim(k, '$') FROM jsonb_object_keys(what::jsonb) AS k) AS k (key) WHERE what LIKE '{%';
 
--- Nothing a refused call has interned is believed to be there afterwards
+-- A session does not use cached ids that a refused call has inserted
 SELECT pg_temp.refuses('{"taskQueueId": "fresh/queue1", "dependencies": ["dSlITZ4yQgmvxxAi4A8fHQ"]}', '2.0 a queue first named by a refused call');
 SELECT is(pg_temp.create('fresh', '{"taskQueueId": "fresh/queue1"}'), 'pending 5: scheduled>pending', '2.0 can be used by the next');
 SELECT is(pg_temp.claims('fresh/queue1'), 'fresh', '2.0 and claimed from');
@@ -85,9 +85,9 @@ SAVEPOINT s;
 SELECT pg_temp.create('sp', '{"taskQueueId": "fresh/queue2", "$group": "spg"}');
 SELECT is(pg_temp.claims('fresh/queue2', 1, 'fresh-worker'), 'sp', '2.0 a queue, a group and a worker first seen in a savepoint');
 ROLLBACK TO SAVEPOINT s;
-SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('sp'))$$, 'TQ404', '2.0 are gone with it');
+SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('sp'))$$, 'TQ404', '2.0 are rolled back with it');
 SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('spg'))$$, 'TQ404', '2.0 the group too');
-SELECT is(pg_temp.create('sp', '{"taskQueueId": "fresh/queue2", "$group": "spg"}'), 'pending 5: scheduled>pending', '2.0 and can be made again');
+SELECT is(pg_temp.create('sp', '{"taskQueueId": "fresh/queue2", "$group": "spg"}'), 'pending 5: scheduled>pending', '2.0 and can be created again');
 SELECT is(pg_temp.claims('fresh/queue2', 1, 'fresh-worker'), 'sp', '2.0 and claimed again');
 SELECT is(pg_temp.run('sp') ->> 'workerId', 'fresh-worker', '2.0 by the same worker');
 SELECT is(tq.get_worker('fresh', 'queue2', 'wg', 'fresh-worker') ->> 'workerId', 'fresh-worker', '2.0 which is known');

@@ -3,7 +3,7 @@ BEGIN;
 \ir helper.psql
 SELECT plan(83);
 
--- The answer is the status
+-- The result is the status
 CREATE TEMP TABLE answer AS SELECT tq.create_task(pg_temp.id('a'), pg_temp.def('a')) AS status;
 SELECT is(status, tq.status(pg_temp.id('a')), '2.1 returns the status') FROM answer;
 SELECT is(status ->> 'state', 'pending', '2.1 (8) without dependencies run 0 is pending at once') FROM answer;
@@ -37,8 +37,8 @@ SELECT pg_temp.create('h', '{"schedulerId": "s1"}');
 SELECT pg_temp.throws($$SELECT pg_temp.create('h2', '{"$group": "h", "schedulerId": "s2"}')$$, 'TQ409', '2.1 (6) another schedulerId than that of the group''s only task');
 SELECT lives_ok($$SELECT pg_temp.create('h2', '{"$group": "h", "schedulerId": "s1"}')$$, '2.1 (6) the same schedulerId as the group''s only task');
 SELECT pg_temp.create('i1', '{"$group": "i", "schedulerId": "s1"}');
-SELECT pg_temp.throws($$SELECT pg_temp.create('i', '{"schedulerId": "s2"}')$$, 'TQ409', '2.1 (6) a task whose own group is there, with another schedulerId');
-SELECT lives_ok($$SELECT pg_temp.create('i', '{"schedulerId": "s1"}')$$, '2.1 (6) a task whose own group is there');
+SELECT pg_temp.throws($$SELECT pg_temp.create('i', '{"schedulerId": "s2"}')$$, 'TQ409', '2.1 (6) a task whose own group exists, with another schedulerId');
+SELECT lives_ok($$SELECT pg_temp.create('i', '{"schedulerId": "s1"}')$$, '2.1 (6) a task whose own group exists');
 SELECT is(tq.task(pg_temp.id('i')) ->> 'taskGroupId', pg_temp.id('i')::text, '2.1 (5) the group is the task''s own id by default');
 SELECT is((SELECT count(*) FROM tq.list_task_group(pg_temp.id('i'))), 2::bigint, '2.1 (6) both are in it');
 SELECT lives_ok(format('SELECT tq.seal_task_group(pg_temp.id(%L))', g), '2.1 (6) seal ' || g) FROM unnest('{g,h,a}'::text[]) AS g;
@@ -73,7 +73,7 @@ SELECT pg_temp.throws(format($$SELECT tq.create_task(pg_temp.id('full'), jsonb_s
 	'2.1 (7) conflict: other metadata.' || key) FROM unnest('{name,description,owner,source}'::text[]) AS key;
 SELECT pg_temp.throws($$SELECT tq.create_task(pg_temp.id('full'), (SELECT task FROM full_task)
 	- '{provisionerId,workerType}'::text[] || '{"taskQueueId": "test/other"}')$$, 'TQ409', '2.1 (7) conflict: other task queue');
-SELECT is(tq.task(pg_temp.id('full')), task, '2.1 (7) the definition is what it was') FROM full_task;
+SELECT is(tq.task(pg_temp.id('full')), task, '2.1 (7) the definition has not changed') FROM full_task;
 SELECT is(pg_temp.create('def'), 'pending 5: scheduled>pending', '2.1 (7) a task by its defaults');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('def'), tq.task(pg_temp.id('def')))$$, 'def', '2.1 (7) defaults are applied before comparing');
 SELECT pg_temp.keeps(format($$SELECT tq.create_task(pg_temp.id('def'), pg_temp.def('def', %L))$$, v), 'def', '2.1 (7) the same with ' || v)

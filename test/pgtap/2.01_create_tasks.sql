@@ -14,7 +14,7 @@ $$;
 
 SELECT is(tq.create_tasks('[]'), 0::bigint, 'create_tasks of none');
 SELECT is(pg_temp.batch(pg_temp.entry('a')), 1::bigint, 'create_tasks of one');
-SELECT is(pg_temp.look('a'), 'pending 5: scheduled>pending', 'create_tasks: the task is there');
+SELECT is(pg_temp.look('a'), 'pending 5: scheduled>pending', 'create_tasks: the task exists');
 SELECT is(tq.task(pg_temp.id('a')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '1 hour' + interval '1 year'), 'create_tasks: with its defaults');
 
 -- dependencies inside the batch, in any order
@@ -44,7 +44,7 @@ SELECT is(pg_temp.claims('test/order'), 'o9 o8 o7 o6 o5 o4 o3 o2 o1', '5.1 they 
 
 -- repeats
 SELECT is(pg_temp.batch(pg_temp.entry('sink', '{"$deps": ["left", "right"]}'), pg_temp.entry('new')), 1::bigint, 'create_tasks: only the new ones are counted');
-SELECT is(pg_temp.look('sink'), 'pending 5: scheduled>pending', 'create_tasks: what was there is as it was');
+SELECT is(pg_temp.look('sink'), 'pending 5: scheduled>pending', 'create_tasks: the old tasks have not changed');
 SELECT pg_temp.unchanged($$SELECT pg_temp.batch(pg_temp.entry('new'), pg_temp.entry('self', '{"$deps": ["self"]}'))$$, 'create_tasks: all repeats change nothing');
 SELECT is(pg_temp.batch(pg_temp.entry('new')), 0::bigint, 'create_tasks: a repeat counts nothing');
 
@@ -59,16 +59,16 @@ SELECT is(pg_temp.look('new2'), 'pending 5: scheduled>pending', 'create_tasks: a
 SELECT pg_temp.create('new3');
 
 -- all or nothing
-SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"retries": 50}'), pg_temp.entry('n3'))$$, 'TQ400', 'create_tasks: one is bad, none is made');
-SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('new3', '{"retries": 4}'))$$, 'TQ409', 'create_tasks: one conflicts, none is made');
-SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"$deps": ["nobody"]}'))$$, 'TQ400', 'create_tasks: an unknown dependency, none is made');
+SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"retries": 50}'), pg_temp.entry('n3'))$$, 'TQ400', 'create_tasks: one is invalid, none is created');
+SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('new3', '{"retries": 4}'))$$, 'TQ409', 'create_tasks: one conflicts, none is created');
+SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"$deps": ["nobody"]}'))$$, 'TQ400', 'create_tasks: an unknown dependency, none is created');
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1', '{"$group": "g", "schedulerId": "s"}'), pg_temp.entry('n2', '{"$group": "g", "schedulerId": "t"}'))$$,
 	'TQ409', 'create_tasks: two schedulers in a new group');
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1', '{"$group": "n2", "schedulerId": "s"}'), pg_temp.entry('n2', '{"schedulerId": "t"}'))$$,
 	'TQ409', 'create_tasks: two schedulers, one being the group''s own task');
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1', '{"$expires": "1 hour", "$deadline": "30 minutes"}'), pg_temp.entry('n2', '{"$deps": ["n1"], "$deadline": "2 hours"}'))$$,
 	'TQ400', '4.2 (3) create_tasks: a dependency of the batch that expires before the deadline');
-SELECT is((SELECT count(*) FROM tq.statuses(pg_temp.ids('n1', 'n2', 'n3'))), 0::bigint, 'create_tasks: really none');
+SELECT is((SELECT count(*) FROM tq.statuses(pg_temp.ids('n1', 'n2', 'n3'))), 0::bigint, 'create_tasks: none was created');
 SELECT pg_temp.create('sealed', '{"$group": "sg"}');
 SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('sg'))$$, 'create_tasks: a sealed group');
 SELECT pg_temp.throws($$SELECT pg_temp.batch(pg_temp.entry('n1'), pg_temp.entry('n2', '{"$group": "sg"}'))$$, 'TQ409', 'create_tasks: refuses a sealed group');

@@ -5,7 +5,7 @@ SELECT plan(46);
 
 -- Defaults
 CREATE TEMP TABLE made AS SELECT tq.enqueue('test/enq') AS id;
-SELECT is(pg_temp.line(tq.status(id)), 'pending 5: scheduled>pending', 'enqueue makes a pending task') FROM made;
+SELECT is(pg_temp.line(tq.status(id)), 'pending 5: scheduled>pending', 'enqueue creates a pending task') FROM made;
 SELECT is(pg_temp.keys(tq.task(id)), 'created deadline dependencies expires extra metadata payload priority projectId provisionerId requires retries routes schedulerId scopes tags taskGroupId taskQueueId workerType',
 	'enqueue: a definition like any other') FROM made;
 SELECT is(tq.task(id) - '{created,deadline,expires,metadata}'::text[], jsonb_build_object('provisionerId', 'test', 'workerType', 'enq', 'taskQueueId', 'test/enq',
@@ -15,7 +15,7 @@ SELECT ok(pg_temp.near(tq.task(id) ->> 'created', pg_temp.clock()), 'enqueue: cr
 SELECT is((t ->> 'deadline')::timestamptz - (t ->> 'created')::timestamptz, interval '1 day', 'enqueue: the deadline is a day from now') FROM made, tq.task(id) AS t;
 SELECT is((t ->> 'expires')::timestamptz, (t ->> 'deadline')::timestamptz + interval '1 year', 'enqueue: expires is a year from the deadline') FROM made, tq.task(id) AS t;
 SELECT is(pg_temp.keys(tq.task(id) -> 'metadata'), 'description name owner source', 'enqueue: metadata has its four keys') FROM made;
-SELECT ok(tq.task(id) #>> '{metadata,source}' ~ '^(https?://|ssh://|git@)', 'enqueue: source is of the form that is asked for') FROM made;
+SELECT ok(tq.task(id) #>> '{metadata,source}' ~ '^(https?://|ssh://|git@)', 'enqueue: source is of the required form') FROM made;
 SELECT is((SELECT tq.create_task(id, tq.task(id)) FROM made) ->> 'state', 'pending', 'enqueue: its definition is one for create_task');
 SELECT isnt(tq.enqueue('test/enq')::text, tq.enqueue('test/enq')::text, 'enqueue: a new id each time');
 

@@ -9,7 +9,7 @@ CREATE FUNCTION pg_temp.numbers(n int) RETURNS jsonb[] LANGUAGE sql AS $$ SELECT
 -- ids in the order of the payloads, and claims in the same
 SELECT tq.enqueue_tasks('many/q', pg_temp.numbers(150)) AS ids \gset
 SELECT is(cardinality(:'ids'::tq.slugid[]), 150, 'an id for each payload');
-SELECT is((SELECT count(DISTINCT i::text) FROM unnest(:'ids'::tq.slugid[]) AS i), 150::bigint, 'each its own');
+SELECT is((SELECT count(DISTINCT i::text) FROM unnest(:'ids'::tq.slugid[]) AS i), 150::bigint, 'each id is different');
 SELECT is((SELECT array_agg((tq.task(i) #>> '{payload,n}')::int ORDER BY o) FROM unnest(:'ids'::tq.slugid[]) WITH ORDINALITY AS x (i, o)),
 	(SELECT array_agg(n) FROM generate_series(1, 150) AS n), 'in the order of the payloads');
 SELECT is((SELECT count(*) FROM unnest(:'ids'::tq.slugid[]) AS i WHERE tq.status(i) ->> 'taskGroupId' = i::text), 150::bigint, 'each in the group of its own id');
@@ -17,7 +17,7 @@ SELECT is((SELECT array_agg((payload ->> 'n')::int) FROM tq.claim_work('many/q',
 	(SELECT array_agg(n) FROM generate_series(1, 150) AS n), '5.1 claimed in that order');
 SELECT is(tq.enqueue_tasks('many/q', '{}'), '{}', 'no payload, no task');
 
--- what they have in common
+-- common arguments
 SELECT tq.enqueue('many/q', task_id => pg_temp.id('base')) IS NOT NULL;
 SELECT tq.enqueue_tasks('many/q', pg_temp.numbers(2), ARRAY[pg_temp.id('x1'), pg_temp.id('x2')], pg_temp.id('g'), ARRAY[pg_temp.id('base')], 'all-resolved', 'high',
 	3, '2 hours', '1 day', '0', '{r.a}', '{s:b}', '{"t": "u"}', '{"e": 1}', 'a name', 'sched', 'proj') AS ids \gset
@@ -35,7 +35,7 @@ SELECT is((SELECT count(*) FROM tq.list_task_group(pg_temp.id('g'))), 2::bigint,
 -- repeated, and not
 SELECT is(tq.enqueue_tasks('many/r', pg_temp.numbers(2), ARRAY[pg_temp.id('r1'), pg_temp.id('r2')]),
 	tq.enqueue_tasks('many/r', pg_temp.numbers(2), ARRAY[pg_temp.id('r1'), pg_temp.id('r2')]), '2.1 a repeat is the same');
-SELECT is(tq.pending_tasks('many/r'), 2::bigint, '2.1 and makes no task');
+SELECT is(tq.pending_tasks('many/r'), 2::bigint, '2.1 and creates no task');
 SELECT is(tq.enqueue_tasks('many/r', pg_temp.numbers(3), ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')]),
 	ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')], '2.1 one more, and two repeats');
 SELECT throws_ok($$SELECT tq.enqueue_tasks('many/r', ARRAY['{"n": 9}', '{"n": 2}']::jsonb[], ARRAY[pg_temp.id('r9'), pg_temp.id('r1')])$$,

@@ -20,7 +20,7 @@ SELECT pg_temp.create(n) FROM unnest('{r1,r2}'::text[]) AS n;
 SELECT is(pg_temp.line(tq.define_task(pg_temp.id('b'), pg_temp.def('b', '{"$deps": ["r1", "r2"]}'))), 'unscheduled 5:', '2.2 with dependencies of its own');
 SELECT is(tq.task(pg_temp.id('b')) -> 'dependencies', to_jsonb(pg_temp.ids('b', 'r1', 'r2')::text[]), '2.2 the self-dependency is prepended');
 SELECT is(pg_temp.line(tq.define_task(pg_temp.id('s'), pg_temp.def('s', '{"$deps": ["r1", "s", "r2"]}'))), 'unscheduled 5:', '2.2 with a self-dependency in it');
-SELECT is(tq.task(pg_temp.id('s')) -> 'dependencies', to_jsonb(pg_temp.ids('r1', 's', 'r2')::text[]), '2.2 it stays where it is');
+SELECT is(tq.task(pg_temp.id('s')) -> 'dependencies', to_jsonb(pg_temp.ids('r1', 's', 'r2')::text[]), '2.2 it keeps its place in the list');
 SELECT pg_temp.take(n) FROM unnest('{r1,r2}'::text[]) AS n;
 SELECT pg_temp.report(n, 'completed') FROM unnest('{r1,r2}'::text[]) AS n;
 SELECT is(pg_temp.state('b') || ' ' || pg_temp.state('s'), 'unscheduled unscheduled', '2.2 it stays unscheduled when the others are completed');

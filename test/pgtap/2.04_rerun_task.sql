@@ -33,7 +33,7 @@ SELECT pg_temp.create('c', '{"$deps": ["c"]}');
 SELECT pg_temp.report('c', 'canceled');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('c'))), 'pending 5: exception>exception/canceled rerun>pending', '2.4 cancelled before it was scheduled: a new run');
 
--- retriesLeft is set back
+-- retriesLeft is reset
 SELECT pg_temp.resolved('ret', 'worker-shutdown', '{"retries": 1}');
 SELECT pg_temp.take('ret');
 SELECT is(pg_temp.report('ret', 'worker-shutdown'), 'exception 0: scheduled>exception/worker-shutdown retry>exception/worker-shutdown', '2.4 no retries are left');

@@ -19,13 +19,13 @@ SELECT pg_temp.running('r');
 SELECT is(pg_temp.report('r', 'canceled'), 'exception 5: scheduled>exception/canceled', '2.5 running: never retried');
 SELECT is(pg_temp.run('r') ->> 'workerId', 'w1', '2.5 running: the worker is kept');
 SELECT ok(pg_temp.run('r') ?& '{workerGroup,started,takenUntil,resolved}'::text[], '2.5 running: workerGroup and started too');
-SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('r'), 0)$$, 'TQ409', '2.5 its worker has lost it: reclaim');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0)$$, 'TQ409', '2.5 its worker has lost it: report');
+SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('r'), 0)$$, 'TQ409', '2.5 its worker is refused: reclaim');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('r'), 0)$$, 'TQ409', '2.5 its worker is refused: report');
 SELECT is((tq.task_queue_counts('test/q-r') ->> 'claimedTasks'), '0', '2.5 it is not counted as claimed');
 
 -- unscheduled
 SELECT pg_temp.create('u', '{"$deps": ["u"]}');
-SELECT is(pg_temp.report('u', 'canceled'), 'exception 5: exception>exception/canceled', '2.5 no runs: a run that is born as exception');
+SELECT is(pg_temp.report('u', 'canceled'), 'exception 5: exception>exception/canceled', '2.5 no runs: a run that is created as exception');
 SELECT is(pg_temp.run('u') ->> 'scheduled', pg_temp.run('u') ->> 'resolved', '2.5 no runs: scheduled is resolved is now');
 SELECT ok(pg_temp.near(pg_temp.run('u') ->> 'resolved', pg_temp.clock()), '2.5 resolved is now');
 

@@ -55,7 +55,7 @@ SELECT is(pg_temp.cancel_group('g'), '1 of 8: r', '2.6 then only the new run is 
 SELECT is(pg_temp.look('r'), 'exception 5: scheduled>exception/canceled rerun>exception/canceled', '2.6 the new run');
 RESET tq.clock_offset;
 
--- a dependency and its dependent in one group: cancelling the one first must not leave the other pending
+-- a dependency and its dependent in one group: canceling one first must not leave the other pending
 SELECT pg_temp.create('d1', '{"$group": "k"}');
 SELECT pg_temp.create('d2', '{"$group": "k", "$deps": ["d1"], "requires": "all-resolved"}');
 SELECT pg_temp.create('d3', '{"$group": "k", "$deps": ["d2"], "requires": "all-resolved"}');

@@ -18,7 +18,7 @@ RESET tq.clock_offset;
 SELECT pg_temp.throws($$SELECT pg_temp.create('b', '{"$group": "g", "schedulerId": "s"}')$$, 'TQ409', '2.7 a sealed group refuses create_task');
 SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('b'), pg_temp.def('b', '{"$group": "g", "schedulerId": "s"}'))$$, 'TQ409', '2.7 and define_task');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/q', task_group_id => pg_temp.id('g'), scheduler_id => 's')$$, 'TQ409', '2.7 and enqueue');
-SELECT is(pg_temp.take('a'), 0, '2.7 its tasks go on: claim');
+SELECT is(pg_temp.take('a'), 0, '2.7 its tasks can be claimed');
 SELECT is(pg_temp.report('a', 'completed'), 'completed 5: scheduled>completed/completed', '2.7 report');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 5: scheduled>completed/completed rerun>pending', '2.7 rerun');
 SELECT pg_temp.create('o', '{"$group": "h"}');

@@ -5,7 +5,7 @@ BEGIN;
 SELECT plan(28);
 
 -- Shape
-SELECT is(count(*), 0::bigint, '2.8 a queue nobody knows has nothing') FROM tq.claim_work('test/unknown', 'wg', 'w1');
+SELECT is(count(*), 0::bigint, '2.8 an unknown queue has no tasks') FROM tq.claim_work('test/unknown', 'wg', 'w1');
 SELECT pg_temp.create('a', '{"taskQueueId": "test/q", "payload": {"do": ["this", 1]}}');
 CREATE TEMP TABLE claimed AS SELECT * FROM tq.claim_work('test/q', 'wg', 'w1');
 SELECT is((SELECT string_agg(attname || ' ' || atttypid::regtype, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'claimed'::regclass AND attnum > 0),
@@ -50,7 +50,7 @@ SELECT pg_temp.claims('test/ct');
 SELECT is((r ->> 'takenUntil')::timestamptz - (r ->> 'started')::timestamptz, interval '90 seconds', '5.2 takenUntil is now and tq.claim_timeout') FROM pg_temp.run('ct') AS r;
 RESET tq.claim_timeout;
 
--- A claim that is rolled back leaves the task to be claimed
+-- A claim that is rolled back leaves the task pending
 SELECT pg_temp.create('rb', '{"taskQueueId": "test/rb"}');
 SAVEPOINT s;
 SELECT is(pg_temp.claims('test/rb'), 'rb', '10.13 a claim in a savepoint');

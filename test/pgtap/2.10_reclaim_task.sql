@@ -22,26 +22,26 @@ SELECT is(pg_temp.run('a') ->> 'takenUntil', pg_temp.iso(taken_until), '2.10 the
 SELECT is(tq.status(pg_temp.id('a')) #- '{runs,0,takenUntil}', status #- '{runs,0,takenUntil}', '2.10 nothing else changes') FROM before;
 RESET tq.clock_offset;
 
--- 10.2: never backwards
+-- 10.2: takenUntil never moves backwards
 CREATE TEMP TABLE latest AS SELECT pg_temp.run('a') ->> 'takenUntil' AS t;
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, '10.2 a reclaim that would end earlier');
 SELECT is(pg_temp.run('a') ->> 'takenUntil', t, '10.2 does not move takenUntil backwards') FROM latest;
-SELECT is((SELECT pg_temp.iso(taken_until) FROM tq.reclaim_task(pg_temp.id('a'), 0)), t, '10.2 and answers with the real one') FROM latest;
+SELECT is((SELECT pg_temp.iso(taken_until) FROM tq.reclaim_task(pg_temp.id('a'), 0)), t, '10.2 and returns the real one') FROM latest;
 SET tq.claim_timeout = '1s';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, '10.2 nor does a shorter timeout');
 SELECT is(pg_temp.run('a') ->> 'takenUntil', t, '10.2 move it') FROM latest;
 RESET tq.claim_timeout;
 
--- A lease that is over but not yet handled can be reclaimed
+-- A claim that is over but not yet expired by upkeep() can be reclaimed
 SET tq.clock_offset = '30 minutes';
-SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, '2.10 past takenUntil, not yet handled');
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, '2.10 past takenUntil, not yet expired by upkeep()');
 SELECT is(pg_temp.upkeep(), '', '2.10 then nothing has expired');
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.10 and it is running');
 SET tq.clock_offset = '49 minutes';
-SELECT is(pg_temp.upkeep(), '', '2.10 the new lease holds');
+SELECT is(pg_temp.upkeep(), '', '2.10 the new claim holds');
 SET tq.clock_offset = '51 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '2.10 and ends');
-SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, 'TQ409', '5.4 after it was handled: conflict');
+SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, 'TQ409', '5.4 after upkeep() expired it: conflict');
 RESET tq.clock_offset;
 
 -- resolved, not the last

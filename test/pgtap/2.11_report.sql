@@ -52,17 +52,17 @@ SELECT pg_temp.keeps(pg_temp.query('completed', 'c', 1), 'c', '2.11 a repeat for
 SELECT pg_temp.resolved('r', 'worker-shutdown');
 SELECT pg_temp.throws(pg_temp.query(h, 'r', 0), 'TQ409', format('2.11 %s: a run that was retried', h)) FROM unnest('{completed,failed}'::text[]) AS h;
 
--- no deadline check, no lease check
+-- no deadline check, no check of takenUntil
 SELECT pg_temp.running('d' || n) FROM generate_series(1, 2) AS n;
 SET tq.clock_offset = '2 hours';
-SELECT is(pg_temp.report('d1', 'completed'), 'completed 5: scheduled>completed/completed', '2.11 completed after the deadline, not yet handled');
-SELECT is(pg_temp.report('d2', 'failed'), 'failed 5: scheduled>failed/failed', '2.11 failed after the deadline, not yet handled');
-SELECT is(pg_temp.upkeep(), 'deadline ' || (SELECT count(*) FROM unnest('{p,u,f,r}'::text[])), '2.11 they do not meet their deadline any more, others do');
+SELECT is(pg_temp.report('d1', 'completed'), 'completed 5: scheduled>completed/completed', '2.11 completed after the deadline, before upkeep()');
+SELECT is(pg_temp.report('d2', 'failed'), 'failed 5: scheduled>failed/failed', '2.11 failed after the deadline, before upkeep()');
+SELECT is(pg_temp.upkeep(), 'deadline ' || (SELECT count(*) FROM unnest('{p,u,f,r}'::text[])), '2.11 reported tasks are not resolved by the deadline, others are');
 SELECT is(pg_temp.look('d1') || ' ' || pg_temp.look('d2'), 'completed 5: scheduled>completed/completed failed 5: scheduled>failed/failed', '2.11 they stay as reported');
 RESET tq.clock_offset;
 SELECT pg_temp.running('l');
 SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.report('l', 'completed'), 'completed 5: scheduled>completed/completed', '5.4 reported after takenUntil, not yet handled');
+SELECT is(pg_temp.report('l', 'completed'), 'completed 5: scheduled>completed/completed', '5.4 reported after takenUntil, before upkeep()');
 SELECT is(pg_temp.upkeep(), '', '5.4 then the claim does not expire');
 RESET tq.clock_offset;
 

@@ -47,7 +47,7 @@ SELECT is(pg_temp.report('r-' || r, r, 2), format('exception 0: scheduled>except
 SELECT pg_temp.keeps(pg_temp.query('r-' || r, r, 2), 'r-' || r, '2.12 a repeat of the final one: ' || r) FROM kinds;
 SELECT pg_temp.keeps(pg_temp.query('r-' || r, r, 1), 'r-' || r, '2.12 a repeat of the one before, one run follows: ' || r) FROM kinds;
 
--- 10.3: a repeat does not hand out the resolution of a run that was retried
+-- 10.3: a repeat does not resolve a run that was retried
 SELECT pg_temp.running('dep');
 SELECT pg_temp.create('after', '{"$deps": ["dep"], "requires": "all-resolved"}');
 SELECT pg_temp.report('dep', 'worker-shutdown');
@@ -62,24 +62,24 @@ SELECT lives_ok($$SELECT tq.rerun_task(pg_temp.id('b'))$$, '2.12 a rerun after a
 SELECT pg_temp.keeps(pg_temp.query('b', 'internal-error'), 'b', '2.12 at most one run follows: a repeat');
 SELECT pg_temp.throws(pg_temp.query('b', 'malformed-payload'), 'TQ409', '2.12 but not for another reason');
 
--- conflicts with other ends
+-- conflicts with other resolutions
 SELECT pg_temp.resolved(n, r) FROM (VALUES ('c', 'completed'), ('f', 'failed'), ('x', 'canceled')) AS v (n, r);
 SELECT pg_temp.throws(pg_temp.query(n, 'worker-shutdown'), 'TQ409', '2.12 conflict with ' || pg_temp.look(n)) FROM unnest('{c,f,x}'::text[]) AS n;
 
 -- after takenUntil, and after the deadline
 SELECT pg_temp.running('l');
 SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.report('l', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', '5.4 after takenUntil, not yet handled');
+SELECT is(pg_temp.report('l', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', '5.4 after takenUntil, before upkeep()');
 SELECT is(pg_temp.upkeep(), '', '5.4 then the claim does not expire as well');
 RESET tq.clock_offset;
 SELECT pg_temp.create('dl', '{"$deadline": "5 minutes"}');
 SELECT pg_temp.take('dl');
 SET tq.clock_offset = '6 minutes';
--- doc/spec/policy.md 10.14 decides otherwise than 2.12: no retry is started past the deadline
+-- doc/spec/policy.md 10.14 differs from 2.12: no retry is started past the deadline
 SELECT is(pg_temp.report('dl', 'intermittent-task'), 'exception 5: scheduled>exception/intermittent-task', '2.12, doc/spec/policy.md 10.14: a report past the deadline is accepted, and not retried');
 SELECT is(pg_temp.claims('test/q-dl'), '', '2.12 nothing can be claimed');
 SELECT is(tq.pending_tasks('test/q-dl'), 0::bigint, '2.12 nor is counted');
-SELECT is(pg_temp.upkeep(), '', '2.12 the deadline finds nothing to do');
+SELECT is(pg_temp.upkeep(), '', '2.12 the deadline resolves nothing');
 SELECT is(pg_temp.look('dl'), 'exception 5: scheduled>exception/intermittent-task', '2.12 and changes nothing');
 RESET tq.clock_offset;
 

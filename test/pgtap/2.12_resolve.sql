@@ -32,8 +32,8 @@ FROM (VALUES ('a', 0, 'resolved'), ('b', 0, 'resolved'), ('c', 0, 'resolved'), (
 SELECT is((SELECT array_agg(task_id::text ORDER BY n) FROM r), pg_temp.ids('a', 'p', 'nobody', 'b', 'done', 'u', 'fail', 'lost', 'a', 'c')::text[],
 	'resolve: in the order of the arguments');
 SELECT is(pg_temp.look(n), 'completed 5: scheduled>completed/completed', 'resolve: completed ' || n) FROM unnest('{a,b,c}'::text[]) AS n;
-SELECT is(tq.status(pg_temp.id(n)), status, 'resolve: as it was, ' || n) FROM before;
-SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', '4.4 resolve: a dependent of several of them goes on once');
+SELECT is(tq.status(pg_temp.id(n)), status, 'resolve: not changed, ' || n) FROM before;
+SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', '4.4 resolve: a dependent of several of them is released once');
 SELECT is(count(DISTINCT pg_temp.run(n) ->> 'resolved'), 1::bigint, 'resolve: one time for all') FROM unnest('{a,b,c}'::text[]) AS n;
 
 -- repeats
@@ -76,7 +76,7 @@ SELECT pg_temp.throws($$SELECT tq.resolve(pg_temp.ids('other'), '{}')$$, 'TQ400'
 SELECT pg_temp.throws($$SELECT tq.resolve(pg_temp.ids('other'), '{NULL}')$$, 'TQ400', 'resolve: a run id is NULL');
 SELECT pg_temp.throws($$SELECT tq.resolve(ARRAY[NULL::tq.slugid], '{0}')$$, 'TQ400', 'resolve: a task id is NULL');
 
--- a great batch
+-- a large batch
 SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('many' || n)::text, 'task', pg_temp.def('many', '{"taskQueueId": "test/many"}'))) FROM generate_series(1, 1000) AS n)),
 	1000::bigint, 'resolve: a thousand tasks');
 CREATE TEMP TABLE many AS SELECT * FROM tq.claim_work('test/many', 'wg', 'w1', 1000);

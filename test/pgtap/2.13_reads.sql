@@ -65,12 +65,12 @@ SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ') FROM tq.list_dependent_
 SELECT pg_temp.create('short', '{"$deps": ["r"], "$deadline": "10 minutes", "$expires": "20 minutes"}');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 6::bigint, '2.13 listDependentTasks: one that expires soon');
 SET tq.clock_offset = '21 minutes';
-SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY pg_temp.name(task_id)) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 'd1 d2 d3 d4 d5', '2.13 listDependentTasks: edges that have expired are excluded');
+SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY pg_temp.name(task_id)) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 'd1 d2 d3 d4 d5', '2.13 listDependentTasks: dependents that have expired are excluded');
 SET tq.clock_offset = '51 minutes';
 SELECT is(pg_temp.upkeep(), 'deadline 1 claim-expired 1 expired 1', '8.4 the dependent is deleted');
-SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 5::bigint, '10.12 listDependentTasks: works on when a dependent is deleted');
+SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('r'))), 5::bigint, '10.12 listDependentTasks: works after a dependent is deleted');
 RESET tq.clock_offset;
 
--- status and task keep answering until the sweep: 8.4
+-- status and task work until the task is deleted: 8.4
 SELECT * FROM finish();
 ROLLBACK;

@@ -21,7 +21,7 @@ LANGUAGE sql AS $$
 	WHERE t.task_id::text = pg_temp.id(name)::text
 $$;
 
--- what is no priority, or no task
+-- invalid priorities, unknown tasks
 SELECT pg_temp.create('a');
 SELECT pg_temp.throws(format($$SELECT tq.change_task_priority(pg_temp.id('a'), %L)$$, p), 'TQ400', format('2.14 no priority: "%s"', p))
 FROM unnest(ARRAY['normal', '', 'High', 'highest ', '7', NULL]) AS p;
@@ -31,7 +31,7 @@ SELECT pg_temp.throws($$SELECT tq.change_task_priority(NULL, 'high')$$, 'TQ400',
 SELECT pg_temp.throws($$SELECT tq.change_task_group_priority(NULL, 'high')$$, 'TQ400', '2.14 no group id');
 SELECT pg_temp.throws($$SELECT tq.change_task_priority('x', 'high')$$, '22P02', '2.14 what is no slugid');
 SELECT pg_temp.throws($$SELECT tq.change_task_priority(pg_temp.id('nobody'), 'high')$$, 'TQ404', '2.14 no such task');
-SELECT pg_temp.throws($$SELECT tq.change_task_priority(pg_temp.id('nobody'), 'normal')$$, 'TQ400', '2.14 a bad name is said first');
+SELECT pg_temp.throws($$SELECT tq.change_task_priority(pg_temp.id('nobody'), 'normal')$$, 'TQ400', '2.14 an invalid priority is reported first');
 SELECT pg_temp.throws($$SELECT tq.change_task_group_priority(pg_temp.id('nobody'), 'high')$$, 'TQ404', '2.14 no such group');
 
 -- pending: every priority in turn, in status and definition, and nothing else
@@ -70,7 +70,7 @@ SELECT pg_temp.report('u1', 'completed');
 SELECT is(pg_temp.stored('u2'), 'low low', '2.14 scheduled by its dependency, the run has it');
 SELECT is(pg_temp.claims('test/late'), 'u2 u3', '2.14 and is claimed before an earlier one of lower priority');
 
--- rerun of what never had a run is no resolution
+-- a rerun of a task that never had a run is not a resolution
 SELECT pg_temp.create('v', '{"$deps": ["v"]}');
 SELECT tq.rerun_task(pg_temp.id('v')) ->> 'state';
 SELECT is(pg_temp.change('v', 'high'), 'pending 5: rerun>pending, high', '2.14 a first run by rerun_task');
@@ -115,7 +115,7 @@ SELECT is(pg_temp.change('k', 'very-low'), 'running 5: scheduled>running, very-l
 SELECT is(outcome, 'retried', '2.14 with a retry') FROM tq.resolve(pg_temp.ids('k'), '{0}', 'worker-shutdown');
 SELECT is(pg_temp.stored('k'), 'very-low very-low', '2.14 the retry has the new priority');
 
--- resolved, once and for ever
+-- resolved, also after a rerun
 SELECT pg_temp.resolved('c1', 'completed');
 SELECT pg_temp.resolved('c2', 'failed');
 SELECT pg_temp.resolved('c3', 'malformed-payload');
@@ -125,7 +125,7 @@ SELECT pg_temp.create('c5', '{"$deps": ["c5"]}');
 SELECT pg_temp.report('c5', 'canceled');
 SELECT pg_temp.throws(format($$SELECT tq.change_task_priority(pg_temp.id(%L), 'high')$$, n), 'TQ409', '2.14 resolved: ' || pg_temp.look(n))
 FROM unnest('{c1,c2,c3,c4,c5}'::text[]) AS n;
-SELECT alike(pg_temp.error($$SELECT tq.change_task_priority(pg_temp.id('c1'), 'high')$$) ->> 'message', '%resolved%', '2.14 the message says so');
+SELECT alike(pg_temp.error($$SELECT tq.change_task_priority(pg_temp.id('c1'), 'high')$$) ->> 'message', '%resolved%', '2.14 the message names the reason');
 SELECT tq.rerun_task(pg_temp.id(n)) ->> 'state' FROM unnest('{c1,c2,c5}'::text[]) AS n;
 SELECT pg_temp.take('c2');
 SELECT pg_temp.throws(format($$SELECT tq.change_task_priority(pg_temp.id(%L), 'high')$$, n), 'TQ409', '2.14 and after a rerun: ' || pg_temp.look(n))
@@ -142,11 +142,11 @@ SELECT is(pg_temp.change('l1', 'high'), 'pending 5: scheduled>pending, high', '3
 SET tq.clock_offset = '6 minutes';
 SELECT pg_temp.throws(format($$SELECT tq.change_task_priority(pg_temp.id(%L), 'low')$$, n), 'TQ409', '3.1 (48) past its deadline: ' || pg_temp.state(n))
 FROM unnest('{l1,l2,l3}'::text[]) AS n;
-SELECT pg_temp.throws($$SELECT tq.change_task_priority(pg_temp.id('l1'), 'high')$$, 'TQ409', '3.1 (48) which is said before that it has that priority');
+SELECT pg_temp.throws($$SELECT tq.change_task_priority(pg_temp.id('l1'), 'high')$$, 'TQ409', '3.1 (48) which comes before the check for the same priority');
 SELECT alike(pg_temp.error($$SELECT tq.change_task_priority(pg_temp.id('l1'), 'high')$$) ->> 'message', '%deadline%', '3.1 (48) by its message');
 RESET tq.clock_offset;
 
--- a change that is taken back
+-- a change that is rolled back
 SELECT pg_temp.create('w');
 DO $$
 BEGIN
@@ -154,7 +154,7 @@ BEGIN
 	RAISE EXCEPTION 'undo';
 EXCEPTION WHEN raise_exception THEN NULL;
 END $$;
-SELECT is(pg_temp.stored('w'), 'lowest lowest', '2.14 a change that is rolled back has not been');
+SELECT is(pg_temp.stored('w'), 'lowest lowest', '2.14 a change that is rolled back has no effect');
 
 -- groups
 SELECT pg_temp.create('p', '{"$group": "g"}');

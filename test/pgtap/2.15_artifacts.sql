@@ -3,7 +3,7 @@ BEGIN;
 \ir helper.psql
 SELECT plan(291);
 
--- A request: of the type and what it needs, with overrides.  $expires is an
+-- A minimal request of the type, with overrides.  $expires is an
 -- interval from base().
 CREATE FUNCTION pg_temp.art(storage text, overrides jsonb DEFAULT '{}') RETURNS jsonb
 LANGUAGE sql AS $$
@@ -42,8 +42,8 @@ $$;
 CREATE FUNCTION pg_temp.artifacts() RETURNS text
 LANGUAGE sql AS $$ SELECT md5(string_agg(a::text, E'\n' ORDER BY a::text)) FROM tq.artifact a $$;
 
--- What was said since the last call, in order: each artifact-created in short.
--- It is written in this transaction, and published when that is committed.
+-- The artifact-created messages since the last call, in order and in short form.
+-- They are appended in this transaction, and published after its commit.
 CREATE TEMP TABLE heard (seq bigint);
 INSERT INTO heard VALUES (0);
 CREATE FUNCTION pg_temp.said() RETURNS text
@@ -58,7 +58,7 @@ BEGIN
 END
 $$;
 
--- The call raises this, artifacts are as before, and nothing was said.
+-- The call raises this error, changes no artifact and appends no message.
 CREATE FUNCTION pg_temp.refuses(query text, code text, description text, like_this text DEFAULT '%') RETURNS SETOF text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -103,7 +103,7 @@ SELECT pg_temp.refuses(format('SELECT tq.create_artifact(%s)', args), 'TQ400', '
 	$$pg_temp.id('r'), 0, NULL, pg_temp.art('inline')$$, $$pg_temp.id('r'), 0, 'x', NULL$$,
 	$$pg_temp.id('r'), -1, 'x', pg_temp.art('inline')$$, $$pg_temp.id('r'), 0, 'x', pg_temp.art('inline'), '{}'$$,
 	$$pg_temp.id('r'), 2147483647, 'x', pg_temp.art('inline')$$, $$pg_temp.id('r'), 65536, 'x', pg_temp.art('inline')$$]) AS args;
-SELECT is(pg_temp.said(), 'nothing', '6.1 no message for what is refused');
+SELECT is(pg_temp.said(), 'nothing', '6.1 a refused call appends no message');
 
 -- ---------------------------------------------------------------------------
 -- The states of the run, and the 25 minutes after an exception
@@ -126,7 +126,7 @@ SELECT pg_temp.report('forgotten', 'canceled');
 SET LOCAL tq.clock_offset = '20 minutes 1 second';
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.look('s-claim-expired') || ', ' || pg_temp.look('s-deadline-exceeded'),
-	'exception 0: scheduled>exception/claim-expired, exception 5: scheduled>exception/deadline-exceeded', '2.15 two that ended without a report');
+	'exception 0: scheduled>exception/claim-expired, exception 5: scheduled>exception/deadline-exceeded', '2.15 two that were resolved without a report');
 SELECT is(pg_temp.put('s-' || r, 'x', pg_temp.art('inline')), '{"storageType": "inline"}', '2.15 after the exception ' || r)
 FROM unnest('{claim-expired,deadline-exceeded}'::text[]) AS r;
 SELECT pg_temp.refuses(pg_temp.putting(n, 'x', pg_temp.art('inline')), 'TQ400', '2.15 resolved but never claimed: ' || n, '%never claimed%')
@@ -142,7 +142,7 @@ SELECT is(pg_temp.put('s-claim-expired', 'z', pg_temp.art('inline')), '{"storage
 SET LOCAL tq.clock_offset = '45 minutes 30 seconds';
 SELECT pg_temp.refuses(pg_temp.putting('s-claim-expired', 'zz', pg_temp.art('inline')), 'TQ409', '2.15 more than 25 minutes after the claim expired');
 RESET tq.clock_offset;
--- a run that was retried takes its own artifacts, while the next one goes on
+-- a run that was retried accepts artifacts, while the next one is running
 SELECT pg_temp.resolved('retried', 'worker-shutdown');
 SELECT pg_temp.put('retried', 'x', pg_temp.art('inline'), 0);
 SELECT pg_temp.refuses(pg_temp.putting('retried', 'x', pg_temp.art('inline'), 1), 'TQ400', '2.15 not the retry while it is pending', '%never claimed%');
@@ -151,11 +151,11 @@ SELECT pg_temp.put('retried', 'x', pg_temp.art('inline', '{"content": "other"}')
 SELECT is(pg_temp.get('retried', 'x', 0) ->> 'content' || ' ' || (pg_temp.get('retried', 'x', 1) ->> 'content'), 'text other', '2.15 each run has its own');
 SELECT pg_temp.report('retried', 'completed');
 SELECT pg_temp.put('retried', 'y', pg_temp.art('inline'), 0);
-SELECT pg_temp.refuses(pg_temp.putting('retried', 'y', pg_temp.art('inline'), 1), 'TQ409', '2.15 the one that is completed takes none');
+SELECT pg_temp.refuses(pg_temp.putting('retried', 'y', pg_temp.art('inline'), 1), 'TQ409', '2.15 a completed run accepts none');
 SELECT pg_temp.said();
 
 -- ---------------------------------------------------------------------------
--- What is stored, answered and said, by type
+-- What is stored, returned and published, by type
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.running('t', '{"projectId": "my/project"}');
@@ -171,7 +171,7 @@ FROM types WHERE storage IN ('blob', 'object');
 SELECT is(pg_temp.put('t', 'public/' || storage, pg_temp.art(storage)), jsonb_build_object('storageType', storage), '2.15 response: ' || storage)
 FROM types WHERE storage NOT IN ('blob', 'object') ORDER BY n;
 SELECT is(pg_temp.said(), 'blob public/blob, reference public/reference, link public/link, error public/error, inline public/inline',
-	'D-08 what is said at createArtifact');
+	'D-08 messages at createArtifact');
 SELECT is(to_jsonb(pg_temp.row_of('t', 'public/' || storage)) - '{task,expires}'::text[], jsonb_build_object('content_length', NULL, 'run_id', 0,
 	'storage_type', CASE storage WHEN 'blob' THEN 1 WHEN 'reference' THEN 2 WHEN 'error' THEN 3 WHEN 'object' THEN 4 WHEN 'link' THEN 5 WHEN 'inline' THEN 6 END,
 	'present', storage NOT IN ('blob', 'object'), 'name', 'public/' || storage,
@@ -195,7 +195,7 @@ SELECT pg_temp.said();
 SELECT is(pg_temp.put('t', 'public/' || storage, pg_temp.art(storage, CASE WHEN storage IN ('blob', 'object') THEN details ELSE '{}' END)) - '{name,projectId,uploadId,expires}'::text[],
 	jsonb_build_object('storageType', storage), '2.15 the same again: ' || storage) FROM types ORDER BY n;
 SELECT is(pg_temp.said(), 'blob public/blob, reference public/reference, link public/link, error public/error, inline public/inline',
-	'2.15 a repeat says it again');
+	'2.15 a repeat appends its message again');
 CREATE FUNCTION pg_temp.same_row(call text, name text, description text) RETURNS SETOF text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -221,7 +221,7 @@ SELECT pg_temp.refuses(pg_temp.putting('t', 'public/' || storage, pg_temp.art(st
 	'2.15 another contentType: ' || storage, '%another contentType%') FROM types WHERE storage NOT IN ('link', 'error');
 SELECT is(pg_temp.put('t', 'public/link', pg_temp.art('link', '{"$expires": "2 hours", "contentType": "text/html"}')), '{"storageType": "link"}', '2.15 another contentType of a link');
 SELECT is((pg_temp.row_of('t', 'public/link')).content_type, 'application/binary', '2.15 but the first is kept');
-SELECT is(detail ->> 'contentType', 'application/binary', '2.15 and said') FROM tq.message ORDER BY seq DESC LIMIT 1;
+SELECT is(detail ->> 'contentType', 'application/binary', '2.15 and is in the message') FROM tq.message ORDER BY seq DESC LIMIT 1;
 -- details
 SELECT pg_temp.refuses(pg_temp.putting('t', 'public/' || storage, pg_temp.art(storage, overrides || '{"$expires": "2 hours"}')), 'TQ409',
 	'2.15 other details: ' || storage || ' ' || overrides, '%other details%')
@@ -229,9 +229,9 @@ FROM (VALUES ('blob', '{"uploadId": "other___QAGAAAAAAAAAAA"}'::jsonb), ('object
 	('error', '{"message": "it has 2 TB"}'), ('error', '{"reason": "file-missing-on-worker"}'), ('inline', '{"content": "other"}'), ('inline', '{"content": ["text"]}'),
 	('inline', '{"content": null}')) AS v (storage, overrides);
 SELECT is(pg_temp.put('t', 'public/reference', pg_temp.art('reference', '{"$expires": "2 hours", "url": "https://example.com/y"}')), '{"storageType": "reference"}', '2.15 another url');
-SELECT is((pg_temp.row_of('t', 'public/reference')).details, '{"url": "https://example.com/y"}', '2.15 a reference may be moved');
+SELECT is((pg_temp.row_of('t', 'public/reference')).details, '{"url": "https://example.com/y"}', '2.15 a reference may get another url');
 SELECT pg_temp.put('t', 'json', pg_temp.art('inline', '{"content": {"a": 1.0, "b": [2]}}'));
-SELECT pg_temp.same_row(pg_temp.putting('t', 'json', pg_temp.art('inline', '{"content": {"b": [2], "a": 1}}')), 'json', '2.15 the same content, written otherwise');
+SELECT pg_temp.same_row(pg_temp.putting('t', 'json', pg_temp.art('inline', '{"content": {"b": [2], "a": 1}}')), 'json', '2.15 the same content, in another notation');
 -- contentLength
 SELECT pg_temp.put('t', 'long', pg_temp.art('blob', '{"contentLength": 18, "$expires": "2 hours"}'));
 SELECT is((pg_temp.row_of('t', 'long')).content_length, 17::bigint, '2.15 contentLength keeps the original value');
@@ -246,12 +246,12 @@ FROM types a, types b WHERE a.n <> b.n AND (a.storage, b.storage) <> ('reference
 SELECT pg_temp.put('t', 'turn', pg_temp.art('reference'));
 SELECT pg_temp.said();
 SELECT is(pg_temp.put('t', 'turn', pg_temp.art('link', '{"artifact": "public/inline"}')), '{"storageType": "link"}', '2.15 a reference can become a link');
-SELECT is(pg_temp.said(), 'link turn', '2.15 and is said to be one');
+SELECT is(pg_temp.said(), 'link turn', '2.15 and its message shows that');
 SELECT is(jsonb_build_array(a.storage_type, a.details, a.content_type, a.present), '[5, {"artifact": "public/inline"}, "text/plain", true]', '2.15 its row') FROM pg_temp.row_of('t', 'turn') a;
 SELECT pg_temp.refuses(pg_temp.putting('t', 'turn', pg_temp.art('reference')), 'TQ409', '2.15 and no reference again', '%another storageType%');
 SELECT is(pg_temp.put('t', 'turn', pg_temp.art('link', '{"artifact": "public/inline"}')), '{"storageType": "link"}', '2.15 the link again');
 SELECT pg_temp.refuses(pg_temp.putting('t', 'turn', pg_temp.art('link', '{"artifact": "public/error"}')), 'TQ409', '2.15 but no other', '%other details%');
--- the upload id: the first one that was given or made
+-- the upload id: the first one that was given or generated
 SELECT pg_temp.put('t', 'made', pg_temp.art('object')) ->> 'uploadId' AS made \gset
 SELECT is(pg_temp.put('t', 'made', pg_temp.art('object')) ->> 'uploadId', :'made', '2.15 a repeat without uploadId keeps the first one');
 SELECT is(pg_temp.put('t', 'made', pg_temp.art('object', jsonb_build_object('uploadId', :'made'))) ->> 'uploadId', :'made', '2.15 a repeat with it');
@@ -274,25 +274,25 @@ FROM types WHERE storage IN ('blob', 'object');
 SELECT pg_temp.refuses(format('SELECT tq.finish_artifact(%s)', args), 'TQ400', '2.15 finish: bad argument ' || args) FROM unnest(ARRAY[
 	$$NULL, 0, 'x', tq.slugid()$$, $$pg_temp.id('t'), NULL, 'x', tq.slugid()$$, $$pg_temp.id('t'), 0, NULL, tq.slugid()$$,
 	$$pg_temp.id('t'), 0, 'x', NULL$$, $$pg_temp.id('t'), -1, 'x', tq.slugid()$$, $$pg_temp.id('t'), 0, 'x', tq.slugid(), '{}'$$]) AS args;
-SELECT is(pg_temp.said(), 'nothing', '6.1 no message for what is refused');
+SELECT is(pg_temp.said(), 'nothing', '6.1 a refused call appends no message');
 SELECT pg_temp.refuses(pg_temp.getting('t', 'public/' || storage), 'TQ404', '2.15 not present before it is finished: ' || storage, '%not been finished%')
 FROM types WHERE storage IN ('blob', 'object');
 SELECT tq.finish_artifact(pg_temp.id('t'), 0, 'public/object', 'upload__QAGAAAAAAAAAAA');
-SELECT is(pg_temp.said(), 'object public/object', 'D-08 an object is said when it is finished');
+SELECT is(pg_temp.said(), 'object public/object', 'D-08 an object is published when it is finished');
 SELECT tq.finish_artifact(pg_temp.id('t'), 0, 'public/blob', 'upload__QAGAAAAAAAAAAA');
-SELECT is(pg_temp.said(), 'nothing', 'D-08 a blob was said when it was created');
+SELECT is(pg_temp.said(), 'nothing', 'D-08 a blob was published when it was created');
 SELECT is(jsonb_build_array(a.present, a.details), '[true, {"uploadId": "upload__QAGAAAAAAAAAAA"}]', '2.15 finished: ' || storage)
 FROM types, pg_temp.row_of('t', 'public/' || storage) a WHERE storage IN ('blob', 'object');
 SELECT pg_temp.same_row(pg_temp.finish('t', 'public/' || storage, 'upload__QAGAAAAAAAAAAA'), 'public/' || storage, '2.15 finished again, nothing is written: ' || storage)
 FROM types WHERE storage IN ('blob', 'object');
-SELECT is(pg_temp.said(), 'object public/object', '2.15 finished again, it is said again');
+SELECT is(pg_temp.said(), 'object public/object', '2.15 finished again, it is published again');
 SELECT tq.finish_artifact(pg_temp.id('t'), 0, 'public/object', 'other___QAGAAAAAAAAAAA');
-SELECT is(pg_temp.said(), 'object public/object', '2.15 that it is present comes before the uploadId');
+SELECT is(pg_temp.said(), 'object public/object', '2.15 the check for presence comes before that of uploadId');
 SELECT pg_temp.put('t', 'public/' || storage, pg_temp.art(storage, '{"$expires": "3 hours"}')) FROM types WHERE storage IN ('blob', 'object') ORDER BY n;
 SELECT is(pg_temp.said(), 'blob public/blob', 'D-08 created again after it is finished');
 SELECT is(jsonb_build_array(a.present, a.expires), jsonb_build_array(true, pg_temp.base() + interval '3 hours'), '2.15 created again it is still present: ' || storage)
 FROM types, pg_temp.row_of('t', 'public/' || storage) a WHERE storage IN ('blob', 'object');
--- whatever became of the run, and whenever
+-- in any state of the run, at any time
 SELECT pg_temp.running('late');
 SELECT pg_temp.put('late', 'late', pg_temp.art('object', '{"uploadId": "upload__QAGAAAAAAAAAAA"}'));
 SELECT pg_temp.report('late', 'completed');
@@ -332,7 +332,7 @@ SELECT pg_temp.put('l', 'error', pg_temp.art('error'));
 SELECT is(pg_temp.get('l', name), '{"storageType": "reference", "url": "https://example.com/x"}', '2.15 hops from ' || name) FROM unnest('{a,b,c,end}'::text[]) AS name;
 SELECT pg_temp.refuses(pg_temp.getting('l', name), 'TQ400', '2.15 a cycle: ' || name, '%' || chain || '%') FROM (VALUES
 	('one', 'one -> one.'), ('x', 'x -> y -> x.'), ('y', 'y -> x -> y.'), ('tail', 'tail -> x -> y -> x.')) AS v (name, chain);
-SELECT pg_temp.refuses(pg_temp.getting('l', name), code, format('2.15 a link to what cannot be had: %s', name), '%' || said || '%') FROM (VALUES
+SELECT pg_temp.refuses(pg_temp.getting('l', name), code, format('2.15 a link to an unavailable artifact: %s', name), '%' || said || '%') FROM (VALUES
 	('nowhere', 'TQ404', '"gone"'), ('unfinished', 'TQ404', '"upload"'), ('bad', 'TQ424', 'too-large'), ('worse', 'TQ424', '"error"')) AS v (name, code, said);
 SELECT pg_temp.put('l', 'chain-' || n, pg_temp.art('link', jsonb_build_object('artifact', 'chain-' || n + 1))) FROM generate_series(1, 500) AS n;
 SELECT pg_temp.refuses(pg_temp.getting('l', 'chain-1'), 'TQ404', '2.15 500 hops, into nothing', '%"chain-501"%');
@@ -373,7 +373,7 @@ SELECT is(pg_temp.get('e', 'late-to-soon') ->> 'content', 'text', '2.15 expired,
 RESET tq.clock_offset;
 
 -- ---------------------------------------------------------------------------
--- artifactInfo, listArtifacts and their like of the last run
+-- artifactInfo, listArtifacts and their counterparts for the last run
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.running('i');
@@ -410,9 +410,9 @@ SELECT is(pg_temp.page(NULL, 3), ' |B|Z', '2.15 the first page');
 SELECT is(pg_temp.page('Z', 3), '_|a|a b', '2.15 the next page');
 SELECT is(pg_temp.page('a b', 5), 'a/b|ab|b|up|~', '2.15 the last page');
 SELECT is(pg_temp.page('~', 5), NULL, '2.15 after the last');
-SELECT is(pg_temp.page('', 1), ' ', '2.15 after nothing');
-SELECT is(pg_temp.page('aa', 1), 'ab', '2.15 after a name that is not there');
-SELECT is(pg_temp.page('ä', 1), NULL, '2.15 after what cannot be a name');
+SELECT is(pg_temp.page('', 1), ' ', '2.15 after an empty name');
+SELECT is(pg_temp.page('aa', 1), 'ab', '2.15 after a name that does not exist');
+SELECT is(pg_temp.page('ä', 1), NULL, '2.15 after an invalid name');
 SELECT is(array_agg(l), (SELECT array_agg(r) FROM tq.list_artifacts(pg_temp.id('i'), 0, 'Z', 4) AS r), '2.15 listLatestArtifacts') FROM tq.list_latest_artifacts(pg_temp.id('i'), 'Z', 4) AS l;
 SELECT pg_temp.report('i', 'worker-shutdown');
 SELECT is((SELECT count(*) FROM tq.list_latest_artifacts(pg_temp.id('i'))), 0::bigint, '2.15 the last run is pending and has none');
@@ -420,10 +420,10 @@ SELECT is((SELECT count(*) FROM tq.list_artifacts(pg_temp.id('i'), 0)), 11::bigi
 SELECT pg_temp.refuses($$SELECT tq.latest_artifact_info(pg_temp.id('i'), 'up')$$, 'TQ404', '2.15 latestArtifactInfo: the last run only');
 
 -- ---------------------------------------------------------------------------
--- 8.4: what has expired is deleted, half an hour later, or with its task
+-- 8.4: expired artifacts are deleted, half an hour later, or with its task
 -- ---------------------------------------------------------------------------
 
--- (What has no timer of its own is swept once an hour.)
+-- (Artifacts have no timer of their own; they are deleted once an hour.)
 SELECT pg_temp.running('d', '{"$deadline": "100 minutes", "$expires": "110 minutes"}');
 SELECT pg_temp.put('d', expires, pg_temp.art('inline', jsonb_build_object('$expires', expires))) FROM unnest('{40 minutes,60 minutes,110 minutes}'::text[]) AS expires;
 SELECT id AS inner_id FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('d') \gset

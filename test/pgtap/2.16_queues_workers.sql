@@ -1,4 +1,4 @@
--- doc/spec/taskcluster.md 2.16, as far as there are functions: counts, getWorker,
+-- doc/spec/taskcluster.md 2.16, as far as functions exist: counts, getWorker,
 -- quarantineWorker. (The lists, declareWorker and the like are no part of tq yet.)
 BEGIN;
 \ir helper.psql
@@ -18,7 +18,7 @@ SELECT pg_temp.create('a', '{"taskQueueId": "prov/type"}');
 SELECT is(pg_temp.claims('prov/type', 1, 'me'), 'a', '2.16 a worker claims');
 CREATE TEMP TABLE w AS SELECT tq.get_worker('prov', 'type', 'wg', 'me') AS w;
 SELECT is(w - '{expires,firstClaim,lastDateActive,quarantineUntil,recentTasks,quarantineDetails}'::text[],
-	'{"provisionerId": "prov", "workerType": "type", "taskQueueId": "prov/type", "workerGroup": "wg", "workerId": "me"}', '2.16 getWorker: who it is') FROM w;
+	'{"provisionerId": "prov", "workerType": "type", "taskQueueId": "prov/type", "workerGroup": "wg", "workerId": "me"}', '2.16 getWorker: its names') FROM w;
 SELECT ok(w ?& '{recentTasks,expires,quarantineUntil,firstClaim,lastDateActive}'::text[], '2.16 getWorker: all keys') FROM w;
 SELECT is(w -> 'recentTasks', jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('a')::text, 'runId', 0)), '2.16 getWorker: recentTasks') FROM w;
 SELECT ok(w ->> k ~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$', '2.16 getWorker: the form of ' || k) FROM w, unnest('{expires,firstClaim,lastDateActive,quarantineUntil}'::text[]) AS k;

@@ -27,7 +27,7 @@ SELECT pg_temp.create('t7', '{"$deps": ["t7d"], "$deadline": "10 minutes"}');
 SET tq.clock_offset = '11 minutes';
 SELECT pg_temp.report('t7d', 'completed');
 SELECT is(pg_temp.look('t7'), 'unscheduled 5:', '3.1 #7 unscheduled, the dependency is met after the deadline');
-SELECT is(pg_temp.upkeep(), 'deadline 1', '3.1 #7 the deadline comes to it');
+SELECT is(pg_temp.upkeep(), 'deadline 1', '3.1 #7 the deadline is processed');
 SELECT is(pg_temp.look('t7'), 'exception 5: exception>exception/deadline-exceeded', '3.1 #7 and resolves it');
 RESET tq.clock_offset;
 SELECT pg_temp.create('t8', '{"$deps": ["t1"], "retries": 49}');
@@ -50,7 +50,7 @@ FROM unnest(ARRAY['SELECT tq.claim_task(pg_temp.id(''t11''), 0, ''wg'', ''w1'')'
 	'SELECT tq.report_exception(pg_temp.id(''t11''), 0, ''internal-error'')']) AS query;
 SELECT is(pg_temp.claims('test/q-t11'), '', '3.1 #11 unscheduled, claimWork finds nothing');
 SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('t11'), '{0}')), 'not-found', '3.1 #11 unscheduled, resolve');
-SELECT is(pg_temp.look('t11'), 'unscheduled 5:', '3.1 #11 it is as it was');
+SELECT is(pg_temp.look('t11'), 'unscheduled 5:', '3.1 #11 it has not changed');
 
 -- #12 to #18: pending
 SELECT pg_temp.create('t12');
@@ -79,7 +79,7 @@ FROM unnest(ARRAY['SELECT tq.reclaim_task(pg_temp.id(''t15''), 0)', 'SELECT tq.r
 	'SELECT tq.report_failed(pg_temp.id(''t15''), 0)', 'SELECT tq.report_exception(pg_temp.id(''t15''), 0, ''internal-error'')',
 	'SELECT tq.report_exception(pg_temp.id(''t15''), 0, ''worker-shutdown'')']) AS query;
 SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('t15'), '{0}', r)), 'conflict', '3.1 #17 pending, resolve as ' || r) FROM unnest('{completed,failed,worker-shutdown,internal-error}'::text[]) AS r;
-SELECT is(pg_temp.look('t15'), 'pending 5: scheduled>pending', '3.1 #17 it is as it was');
+SELECT is(pg_temp.look('t15'), 'pending 5: scheduled>pending', '3.1 #17 it has not changed');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('t15'), pg_temp.def('t15'))$$, 't15', '3.1 #18 pending, createTask again');
 
 -- #19 to #36: running
@@ -117,14 +117,14 @@ SELECT is(pg_temp.upkeep(), '', '3.1 #29 running, past the deadline: the claim d
 SELECT is(pg_temp.look('t29'), 'running 5: scheduled>running', '3.1 #29 unchanged');
 SET tq.clock_offset = '71 minutes';
 SELECT pg_temp.upkeep();
-SELECT is(pg_temp.look('t29'), 'exception 5: scheduled>exception/deadline-exceeded', '3.1 #29 it is left to the deadline');
+SELECT is(pg_temp.look('t29'), 'exception 5: scheduled>exception/deadline-exceeded', '3.1 #29 the deadline will resolve it');
 RESET tq.clock_offset;
 RESET tq.deadline_delay;
 SELECT pg_temp.running('t30');
 SET tq.clock_offset = '10 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('t30'), 0)$$, '3.1 #30 running, reclaimed');
 SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.upkeep(), '', '3.1 #30 the old lease does not match');
+SELECT is(pg_temp.upkeep(), '', '3.1 #30 the old claim timer does not match');
 SELECT is(pg_temp.look('t30'), 'running 5: scheduled>running', '3.1 #30 unchanged');
 RESET tq.clock_offset;
 ROLLBACK TO SAVEPOINT s;

@@ -1,12 +1,12 @@
 -- doc/spec/taskcluster.md 3.2 and 3.3: reasons of exceptions, whether they are
--- retried, and what is said of the new run.  worker-removed and superseded have no
+-- retried, and what the new run shows.  worker-removed and superseded have no
 -- producer.
 BEGIN;
 \ir helper.psql
 SELECT plan(30);
 
--- Resolve the task's last run for this reason, by whoever produces it.  The
--- task must have been made with a deadline in 15 minutes or 2 hours.
+-- Resolve the task's last run for this reason, by the producer of that reason.  The
+-- task must have a deadline in 15 minutes or 2 hours.
 CREATE FUNCTION pg_temp.produce(name text, reason text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -29,7 +29,7 @@ CREATE TEMP TABLE reasons (reason text, created text);
 INSERT INTO reasons VALUES ('malformed-payload', NULL), ('resource-unavailable', NULL), ('internal-error', NULL), ('canceled', NULL), ('deadline-exceeded', NULL),
 	('worker-shutdown', 'retry'), ('intermittent-task', 'task-retry'), ('claim-expired', 'retry');
 
--- each alone in the world, so that time brings about nothing else
+-- each alone in the database, so that upkeep() does nothing else
 CREATE FUNCTION pg_temp.outcome(reason text, retries int) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -40,7 +40,7 @@ BEGIN
 	PERFORM pg_temp.produce(name, reason);
 	line := pg_temp.look(name);
 	IF line NOT LIKE 'exception%' THEN
-		PERFORM tq.cancel_task(pg_temp.id(name));	-- of no concern to the next
+		PERFORM tq.cancel_task(pg_temp.id(name));	-- does not affect the next
 	END IF;
 	RETURN line;
 END
@@ -51,7 +51,7 @@ SELECT is(pg_temp.outcome(reason, 5), format('exception 5: scheduled>exception/%
 FROM reasons WHERE created IS NULL;
 SELECT is(pg_temp.outcome(reason, 0), format('exception 0: scheduled>exception/%s', reason), format('3.2 %s, no retries left: final', reason)) FROM reasons;
 
--- all retries are used up, one by one, whatever mixture of reasons
+-- all retries are used up, one by one, whatever the mixture of reasons
 SELECT pg_temp.running('mix', '{"retries": 3, "$deadline": "2 hours"}');
 SELECT pg_temp.produce('mix', 'claim-expired');
 SELECT is(pg_temp.look('mix'), 'pending 2: scheduled>exception/claim-expired retry>pending', '3.2 the first retry');

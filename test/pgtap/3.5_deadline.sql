@@ -18,9 +18,9 @@ CREATE TEMP TABLE before AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM un
 SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.upkeep(), '', '3.5 before the deadline nothing happens');
 
--- between the deadline and its handling
+-- between the deadline and the pass of upkeep()
 SET tq.clock_offset = '10 minutes 1 second';
-SELECT is(pg_temp.state('p') || ' ' || pg_temp.state('u') || ' ' || pg_temp.state('r'), 'pending unscheduled running', '3.5 the deadline itself changes nothing until it is handled');
+SELECT is(pg_temp.state('p') || ' ' || pg_temp.state('u') || ' ' || pg_temp.state('r'), 'pending unscheduled running', '3.5 the deadline itself changes nothing until upkeep() processes it');
 SELECT is(pg_temp.claims('test/q-p'), '', '3.5 pending runs are no longer handed out');
 SELECT is(tq.pending_tasks('test/q-p'), 0::bigint, '8.1 nor counted');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('p'), 0, 'wg', 'w1')$$, 'TQ409', '3.5 claim_task refuses');
@@ -33,8 +33,8 @@ SELECT is(pg_temp.report('r', reason), line, '3.5 the worker may still report ' 
 FROM (VALUES ('malformed-payload', 'exception 5: scheduled>exception/malformed-payload')) AS v (reason, line);
 ROLLBACK TO SAVEPOINT s;
 
--- the handling
-SELECT is(pg_temp.upkeep(), 'deadline 5', '3.5 the deadline is handled');
+-- the pass of upkeep()
+SELECT is(pg_temp.upkeep(), 'deadline 5', '3.5 upkeep() processes the deadline');
 SELECT is(pg_temp.look(n), line, '3.5 at the deadline: ' || line) FROM (VALUES
 	('p', 'exception 5: scheduled>exception/deadline-exceeded'),
 	('u', 'exception 5: exception>exception/deadline-exceeded'),
@@ -43,16 +43,16 @@ SELECT is(pg_temp.look(n), line, '3.5 at the deadline: ' || line) FROM (VALUES
 	('t', 'exception 4: scheduled>exception/worker-shutdown retry>exception/deadline-exceeded')) AS v (n, line);
 SELECT is(tq.status(pg_temp.id(n)), status, '3.5 unchanged: ' || pg_temp.look(n)) FROM before;
 SELECT ok(pg_temp.near(pg_temp.run(n) ->> 'resolved', pg_temp.clock()), '3.5 resolved is now: ' || n) FROM unnest('{p,u,r}'::text[]) AS n;
-SELECT is(pg_temp.run('u') ->> 'scheduled', pg_temp.run('u') ->> 'resolved', '1.4 a run born resolved: scheduled is resolved');
+SELECT is(pg_temp.run('u') ->> 'scheduled', pg_temp.run('u') ->> 'resolved', '1.4 a run that is created resolved: scheduled is resolved');
 SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', '4.4 a deadline meets all-resolved dependencies');
-SELECT is(pg_temp.upkeep(), '', '3.5 it is handled once');
-SELECT pg_temp.throws(query, 'TQ409', '3.5 the worker has lost it: ' || query)
+SELECT is(pg_temp.upkeep(), '', '3.5 it is processed once');
+SELECT pg_temp.throws(query, 'TQ409', '3.5 the worker is refused: ' || query)
 FROM unnest(ARRAY['SELECT tq.report_completed(pg_temp.id(''r''), 0)', 'SELECT tq.report_exception(pg_temp.id(''r''), 0, ''internal-error'')']) AS query;
 SELECT pg_temp.throws(format('SELECT tq.%s(pg_temp.id(%L))', f, n), 'TQ409', format('3.5 it is final: %s %s', f, n))
 FROM unnest('{schedule_task,rerun_task,cancel_task}'::text[]) AS f, unnest('{p,u,r}'::text[]) AS n;
 SELECT is(tq.task_queue_counts('test/q-r') ->> 'claimedTasks', '0', '3.5 it is not counted as claimed');
 SET tq.clock_offset = '25 minutes';
-SELECT is(pg_temp.upkeep(), '', '3.6 its lease does not come back');
+SELECT is(pg_temp.upkeep(), '', '3.6 its claim timer has no effect');
 SET tq.clock_offset = '30 minutes 1 second';
 SELECT is(pg_temp.upkeep(), 'deadline 3', '3.5 each at its own deadline');
 RESET tq.clock_offset;
@@ -61,7 +61,7 @@ RESET tq.clock_offset;
 SET tq.deadline_delay = '60s';
 SELECT pg_temp.create('delay', '{"$deadline": "10 minutes"}');
 SET tq.clock_offset = '10 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), '', '3.5 with a delay it is not handled at once');
+SELECT is(pg_temp.upkeep(), '', '3.5 with a delay it is not processed at once');
 SELECT pg_temp.throws($$SELECT tq.cancel_task(pg_temp.id('delay'))$$, 'TQ409', '3.5 but the deadline holds');
 SELECT is(pg_temp.claims('test/q-delay'), '', '3.5 nor is it handed out');
 SET tq.clock_offset = '11 minutes 1 second';
@@ -69,13 +69,13 @@ SELECT is(pg_temp.upkeep(), 'deadline 1', '3.5 but after the delay');
 RESET tq.clock_offset;
 RESET tq.deadline_delay;
 
--- every unresolved task has a timer for its deadline, however it was made
+-- every unresolved task has a timer for its deadline, however it was created
 SELECT tq.enqueue('test/enq', deadline => '45 minutes') IS NULL;
 SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def')) ->> 'state';
 SELECT is((SELECT count(*) FROM tq.task_overview AS o JOIN tq.task AS t ON t.task_id::text = o.task_id::text
 	WHERE o.state IN ('unscheduled', 'pending', 'running')
 		AND NOT EXISTS (SELECT FROM tq.timer AS r WHERE r.kind = 1 AND r.due = t.deadline AND t.id = ANY (r.tasks))), 0::bigint,
-	'0.2 every unresolved task has a row that says when its deadline is');
+	'0.2 every unresolved task has a timer for its deadline');
 
 -- takenUntil is not capped
 SELECT pg_temp.running('cap', '{"$deadline": "5 minutes"}');

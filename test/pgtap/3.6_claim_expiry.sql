@@ -9,14 +9,14 @@ SET tq.clock_offset = '19 minutes 30 seconds';
 SELECT is(pg_temp.upkeep(), '', '3.6 before takenUntil nothing happens');
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '3.6 the run is running');
 SET tq.clock_offset = '20 minutes 30 seconds';
-SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '3.6 nor at takenUntil, until it is handled');
+SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '3.6 nor at takenUntil, until upkeep() processes it');
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 then the claim expires');
 SELECT is(pg_temp.look('a'), 'pending 4: scheduled>exception/claim-expired retry>pending', '3.6 and the task is retried');
 SELECT is(pg_temp.run('a', 0) ->> 'workerId', 'w1', '3.6 the run keeps its worker');
 SELECT ok((pg_temp.run('a', 0) ->> 'resolved')::timestamptz >= (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, '3.6 and takenUntil; resolved is after it');
 SELECT ok(pg_temp.near(pg_temp.run('a', 1) ->> 'scheduled', pg_temp.clock()), '3.6 the retry is scheduled now');
-SELECT is(pg_temp.upkeep(), '', '3.6 it is handled once');
-SELECT pg_temp.throws(query, 'TQ409', '5.4 the worker has lost it: ' || query)
+SELECT is(pg_temp.upkeep(), '', '3.6 it is processed once');
+SELECT pg_temp.throws(query, 'TQ409', '5.4 the worker is refused: ' || query)
 FROM unnest(ARRAY['SELECT tq.reclaim_task(pg_temp.id(''a''), 0)', 'SELECT tq.report_completed(pg_temp.id(''a''), 0)', 'SELECT tq.report_failed(pg_temp.id(''a''), 0)',
 	'SELECT tq.report_exception(pg_temp.id(''a''), 0, ''worker-shutdown'')', 'SELECT tq.claim_task(pg_temp.id(''a''), 0, ''wg'', ''w1'')']) AS query;
 SELECT is(pg_temp.take('a', 'w1'), 1, '5.4 the same worker may claim the retry');
@@ -24,32 +24,32 @@ SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), 0)$$, 'TQ409
 SELECT is(pg_temp.report('a', 'completed', 1), 'completed 4: scheduled>exception/claim-expired retry>completed/completed', '5.4 but the new one');
 RESET tq.clock_offset;
 
--- reclaims: the older leases do not match
+-- reclaims: the older claim timers do not match
 SELECT pg_temp.running('b', '{"$deadline": "3 hours"}');
 SET tq.clock_offset = '5 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('b'), 0)$$, '3.6 reclaim at 5 minutes');
 SET tq.clock_offset = '10 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('b'), 0)$$, '3.6 reclaim at 10 minutes');
 SET tq.clock_offset = '20 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), '', '3.6 the claim''s lease has been replaced');
+SELECT is(pg_temp.upkeep(), '', '3.6 the claim timer of the claim has been replaced');
 SET tq.clock_offset = '25 minutes 30 seconds';
 SELECT is(pg_temp.upkeep(), '', '3.6 the first reclaim''s too');
 SELECT is(pg_temp.look('b'), 'running 5: scheduled>running', '3.6 it is running');
 SET tq.clock_offset = '30 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 the last one''s has not');
+SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 that of the last reclaim has not');
 SELECT is(pg_temp.look('b'), 'pending 4: scheduled>exception/claim-expired retry>pending', '3.6 and the task is retried');
 RESET tq.clock_offset;
 
--- an old lease of a run that is over does not hit the next run
+-- an old claim timer of a resolved run does not expire the next run
 SELECT pg_temp.running('c', '{"$deadline": "3 hours"}');
 SET tq.clock_offset = '15 minutes';
 SELECT pg_temp.report('c', 'worker-shutdown');
 SELECT pg_temp.take('c', 'w2');
 SET tq.clock_offset = '20 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), '', '3.6 a lease of an earlier run');
-SELECT is(pg_temp.look('c'), 'running 4: scheduled>exception/worker-shutdown retry>running', '3.6 does not hit the next');
+SELECT is(pg_temp.upkeep(), '', '3.6 a claim timer of an earlier run');
+SELECT is(pg_temp.look('c'), 'running 4: scheduled>exception/worker-shutdown retry>running', '3.6 does not expire the next');
 SET tq.clock_offset = '35 minutes 30 seconds';
-SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 whose own lease does');
+SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 whose own claim timer does');
 SELECT is(pg_temp.look('c'), 'pending 3: scheduled>exception/worker-shutdown retry>exception/claim-expired retry>pending', '3.6 in its time');
 RESET tq.clock_offset;
 
@@ -57,7 +57,7 @@ RESET tq.clock_offset;
 SELECT pg_temp.resolved(n, r, '{"$deadline": "3 hours"}') FROM (VALUES ('rc', 'completed'), ('rf', 'failed'), ('re', 'internal-error'), ('rx', 'canceled')) AS v (n, r);
 CREATE TEMP TABLE before AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM unnest('{rc,rf,re,rx}'::text[]) AS n;
 SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.upkeep(), '', '3.6 leases of resolved runs');
+SELECT is(pg_temp.upkeep(), '', '3.6 claim timers of resolved runs');
 SELECT is(tq.status(pg_temp.id(n)), status, '3.6 change nothing: ' || n) FROM before;
 RESET tq.clock_offset;
 
@@ -68,7 +68,7 @@ SELECT pg_temp.create('comp', '{"$deps": ["last"], "$deadline": "3 hours"}');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 no retries left');
 SELECT is(pg_temp.look('last'), 'exception 0: scheduled>exception/claim-expired', '3.6 it is final');
-SELECT is(pg_temp.look('all') || ', ' || pg_temp.look('comp'), 'pending 5: scheduled>pending, unscheduled 5:', '4.4 its dependents are told');
+SELECT is(pg_temp.look('all') || ', ' || pg_temp.look('comp'), 'pending 5: scheduled>pending, unscheduled 5:', '4.4 its dependents are released');
 RESET tq.clock_offset;
 
 -- D-11: exception, never failed
@@ -79,7 +79,7 @@ SET tq.deadline_delay = '2h';
 SELECT pg_temp.running('dl', '{"$deadline": "15 minutes"}');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), '', '3.6 past the deadline the claim does not expire');
-SELECT is(pg_temp.look('dl'), 'running 5: scheduled>running', '3.6 it is left to the deadline');
+SELECT is(pg_temp.look('dl'), 'running 5: scheduled>running', '3.6 the deadline will resolve it');
 SET tq.clock_offset = '136 minutes';
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.look('dl'), 'exception 5: scheduled>exception/deadline-exceeded', '3.6 which resolves it');
@@ -116,12 +116,12 @@ SET tq.clock_offset = '61 seconds';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 and expires');
 RESET tq.clock_offset;
 
--- every running run has a lease
+-- every running run has a claim timer
 SELECT pg_temp.running('z' || n) FROM generate_series(1, 2) AS n;
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('z2'), 0)$$, '3.6 a claim and a reclaim');
 SELECT is((SELECT count(*) FROM tq.run WHERE state = 2), 2::bigint, '3.6 two runs are running');
 SELECT is((SELECT count(*) FROM tq.run r WHERE r.state = 2 AND NOT EXISTS (SELECT FROM tq.lease l WHERE r.task = ANY (l.tasks) AND l.due = r.taken_until)),
-	0::bigint, '0.2 every running run has a lease that ends at its takenUntil');
+	0::bigint, '0.2 every running run has a claim timer at its takenUntil');
 
 SELECT * FROM finish();
 ROLLBACK;

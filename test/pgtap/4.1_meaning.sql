@@ -6,7 +6,7 @@ SELECT plan(52);
 CREATE TEMP TABLE ends (reason text);
 INSERT INTO ends VALUES ('completed'), ('failed'), ('malformed-payload'), ('resource-unavailable'), ('internal-error'), ('canceled'), ('worker-shutdown'), ('intermittent-task');
 
--- the end of the required task, seen by dependents that were there before, and by one that comes after
+-- the resolution of the required task, for dependents created before it, and for one created after it
 SELECT pg_temp.running('r-' || reason, '{"retries": 0}') FROM ends;
 SELECT pg_temp.create('c-' || reason, format('{"$deps": ["r-%s"]}', reason)::jsonb) FROM ends;
 SELECT pg_temp.create('a-' || reason, format('{"$deps": ["r-%s"], "requires": "all-resolved"}', reason)::jsonb) FROM ends;
@@ -49,7 +49,7 @@ SELECT pg_temp.report('m1', 'completed');
 SELECT is(pg_temp.state('mc') || ' ' || pg_temp.state('ma'), 'unscheduled pending', '4.1 all-resolved needs all, all-completed all completed');
 SELECT is(pg_temp.create('mx', '{"$deps": ["m1", "m2", "m3"]}') || ', ' || pg_temp.create('my', '{"$deps": ["m1", "m2"]}'), 'unscheduled 5:, pending 5: scheduled>pending', '4.1 the same at creation');
 
--- a dependent runs when it is due, and is like any other
+-- a released dependent is like any other task
 SELECT is(pg_temp.take('ma'), 0, '4.1 a released dependent can be claimed');
 SELECT is(pg_temp.report('ma', 'completed'), 'completed 5: scheduled>completed/completed', '4.1 and completed');
 

@@ -1,5 +1,5 @@
--- doc/spec/taskcluster.md 4.2: a task that depends on many, which are counted in
--- shares.
+-- doc/spec/taskcluster.md 4.2: a task with many dependencies, which a striped
+-- counter counts.
 BEGIN;
 \ir helper.psql
 SELECT plan(22);
@@ -19,8 +19,8 @@ CREATE FUNCTION pg_temp.done(first int, last int, reason text DEFAULT 'completed
 
 SELECT pg_temp.dependent('all-completed', 600) AS a, pg_temp.dependent('all-resolved', 600) AS b, pg_temp.dependent('all-completed', 300) AS c,
 	pg_temp.dependent('all-completed', 255) AS few, pg_temp.dependent('all-completed', 600) AS early, pg_temp.dependent('all-completed', 600) AS canceled \gset
-SELECT is((SELECT count(*) FROM tq.unmet), 64 * 5::bigint, '4.2 all but the one with few are counted in shares');
-SELECT is((SELECT sum(unmet) FROM tq.unmet), 600 * 4 + 300::bigint, '4.2 every edge in one of them');
+SELECT is((SELECT count(*) FROM tq.unmet), 64 * 5::bigint, '4.2 all but the task with few dependencies have a striped counter');
+SELECT is((SELECT sum(unmet) FROM tq.unmet), 600 * 4 + 300::bigint, '4.2 every dependency is in one stripe');
 SELECT is(pg_temp.unmet(:'a'), 600, '4.2 the overview shows their sum');
 SELECT is(pg_temp.unmet(:'few'), 255, '4.2 and that of few');
 
@@ -39,16 +39,16 @@ SELECT is(pg_temp.stands(:'c'), 'pending', '4.2 the last one met');
 SELECT is(pg_temp.done(301, 599), 299::bigint, 'all but the last');
 SELECT is(pg_temp.unmet(:'a') || ' ' || pg_temp.unmet(:'b'), '1 1', '4.2 both wait for one');
 SELECT is(pg_temp.done(600, 600, 'failed'), 1::bigint, 'the last one fails');
-SELECT is(pg_temp.stands(:'a') || ' ' || pg_temp.stands(:'b'), 'unscheduled pending', '4.1 which is enough for all-resolved only');
+SELECT is(pg_temp.stands(:'a') || ' ' || pg_temp.stands(:'b'), 'unscheduled pending', '4.1 which meets all-resolved only');
 SELECT tq.rerun_task((SELECT id FROM required WHERE n = 600)) ->> 'state';
 SELECT count(*) FROM tq.claim_task((SELECT id FROM required WHERE n = 600), 1, 'g', 'w');
 SELECT tq.report_completed((SELECT id FROM required WHERE n = 600), 1) ->> 'state';
 SELECT is(pg_temp.stands(:'a'), 'pending', '4.1 a rerun meets the rest');
-SELECT is(pg_temp.stands(:'early') || ' ' || pg_temp.stands(:'canceled'), 'pending exception', '4.2 the others stay as they were');
+SELECT is(pg_temp.stands(:'early') || ' ' || pg_temp.stands(:'canceled'), 'pending exception', '4.2 the others have not changed');
 
--- what was left of shares goes with the tasks
+-- stripes are deleted with their tasks
 SET LOCAL tq.clock_offset = '1000 days';
 SELECT count(*) FROM generate_series(1, 4), LATERAL (SELECT pg_temp.upkeep()) AS u;
-SELECT is((SELECT count(*) FROM tq.unmet), 0::bigint, '8.4 no share outlives its task');
+SELECT is((SELECT count(*) FROM tq.unmet), 0::bigint, '8.4 no stripe outlives its task');
 SELECT * FROM finish();
 ROLLBACK;

@@ -3,7 +3,7 @@ BEGIN;
 \ir helper.psql
 SELECT plan(28);
 
--- (1) repeats keep what is satisfied
+-- (1) repeats keep met dependencies
 SELECT pg_temp.resolved('a', 'completed');
 SELECT pg_temp.create('b');
 SELECT pg_temp.create('d', '{"$deps": ["a", "b"]}');
@@ -19,8 +19,8 @@ SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('d'), pg_temp.def('d', '
 SELECT pg_temp.throws($$SELECT pg_temp.create('m', '{"$deps": ["nobody"]}')$$, 'TQ400', '4.2 (3) a missing dependency');
 SELECT pg_temp.throws($$SELECT pg_temp.create('m', '{"$deps": ["a", "nobody", "b"]}')$$, 'TQ400', '4.2 (3) one of several is missing');
 SELECT pg_temp.throws($$SELECT pg_temp.create('m', '{"$deps": ["m", "nobody"]}')$$, 'TQ400', '4.2 (3) with a self-dependency');
-SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('m'))$$, 'TQ404', '4.2 (3) the task is not there');
-SELECT is((SELECT count(*) FROM tq.edge WHERE required NOT IN (SELECT id FROM tq.task) OR dependent NOT IN (SELECT id FROM tq.task)), 0::bigint, '4.2 (3) nor are its edges');
+SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('m'))$$, 'TQ404', '4.2 (3) the task does not exist');
+SELECT is((SELECT count(*) FROM tq.edge WHERE required NOT IN (SELECT id FROM tq.task) OR dependent NOT IN (SELECT id FROM tq.task)), 0::bigint, '4.2 (3) nor do its dependencies');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('a'))), 1::bigint, '4.2 (3) listDependentTasks does not know it');
 CREATE TEMP TABLE missing AS SELECT pg_temp.error($$SELECT pg_temp.create('m', '{"$deps": ["a", "nobody", "b", "none"]}')$$) AS error;
 SELECT ok(error ->> 'detail' LIKE '%' || pg_temp.id('nobody') || '%' AND error ->> 'detail' LIKE '%' || pg_temp.id('none') || '%', '4.2 (3) DETAIL names the missing ones') FROM missing;
@@ -34,7 +34,7 @@ SELECT ok(error ->> 'detail' LIKE '%' || pg_temp.id('soon') || '%', '4.2 (3) DET
 SELECT is(pg_temp.create('e', '{"$deps": ["soon"], "$deadline": "20 minutes"}'), 'pending 5: scheduled>pending', '4.2 (2) one that expires at the deadline');
 SELECT is(pg_temp.create('f', '{"$deps": ["soon2"], "$deadline": "20 minutes"}'), 'unscheduled 5:', '4.2 (2) the same, not met yet');
 SELECT pg_temp.throws($$SELECT pg_temp.create('h', '{"$deps": ["nobody"], "$group": "newgroup"}')$$, 'TQ400', '4.2 (3) in a new group');
-SELECT lives_ok($$SELECT pg_temp.create('h2', '{"$group": "newgroup", "schedulerId": "any"}')$$, '4.2 (3) which can be made afterwards');
+SELECT lives_ok($$SELECT pg_temp.create('h2', '{"$group": "newgroup", "schedulerId": "any"}')$$, '4.2 (3) which can be created afterwards');
 
 -- (4)
 SELECT is(pg_temp.create('all', '{"$deps": ["a", "b"]}'), 'pending 5: scheduled>pending', '4.2 (4) all are met: run 0 is scheduled');
@@ -46,10 +46,10 @@ SELECT pg_temp.create('far', '{"$group": "fg", "schedulerId": "fs", "projectId":
 SELECT is(pg_temp.create('near', '{"$group": "ng", "schedulerId": "ns", "projectId": "np", "$deps": ["far"]}'), 'unscheduled 5:', '4.2 dependencies may cross groups, schedulers and projects');
 SELECT pg_temp.claims('far/queue');
 SELECT pg_temp.report('far', 'completed');
-SELECT is(pg_temp.look('near'), 'pending 5: scheduled>pending', '4.2 and are met there');
+SELECT is(pg_temp.look('near'), 'pending 5: scheduled>pending', '4.2 and are met across them');
 
--- a task may only depend on what exists: no cycle but by create_tasks
-SELECT pg_temp.throws($$SELECT pg_temp.create('c1', '{"$deps": ["c2"]}')$$, 'TQ400', '4.2 nobody may define a prerequisite later');
+-- a task may depend on existing tasks only: only create_tasks could make a cycle
+SELECT pg_temp.throws($$SELECT pg_temp.create('c1', '{"$deps": ["c2"]}')$$, 'TQ400', '4.2 a required task cannot be defined later');
 
 -- 10.6: a repeat whose dependency has been deleted does not delete the task
 SELECT pg_temp.create('gone', '{"$deadline": "10 minutes", "$expires": "20 minutes"}');

@@ -14,14 +14,14 @@ BEGIN
 END
 $$;
 
--- (1) every dependent is reached, whatever comes before it
+-- (1) every dependent is reached, whatever the order
 SELECT pg_temp.create('r');
 SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('w' || n)::text, 'task', pg_temp.def('w',
 		CASE WHEN n % 2 = 0 THEN '{"$deps": ["r"], "taskQueueId": "test/w", "requires": "all-resolved"}'::jsonb ELSE '{"$deps": ["r"], "taskQueueId": "test/w"}' END)))
 	FROM generate_series(1, 250) AS n)), 250::bigint, '4.4 (1) 250 dependents of both kinds');
 SELECT pg_temp.finish_task('r', 'failed');
 SELECT is((SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id('w' || n)) FROM generate_series(1, 250) AS n)) WHERE status ->> 'state' = 'pending'), 125::bigint,
-	'4.4 (1) all all-resolved ones are scheduled, wherever they stand');
+	'4.4 (1) all all-resolved ones are scheduled, whatever their order');
 SELECT is((SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id('w' || n)) FROM generate_series(1, 250) AS n)) WHERE status ->> 'state' = 'unscheduled'), 125::bigint,
 	'4.4 (2) the all-completed ones are skipped');
 SELECT is(tq.pending_tasks('test/w'), 125::bigint, '4.4 (3) they are pending in their queue');
@@ -29,7 +29,7 @@ SELECT tq.rerun_task(pg_temp.id('r')) ->> 'state';
 SELECT pg_temp.finish_task('r');
 SELECT is(tq.pending_tasks('test/w'), 250::bigint, '4.4 rerun and completed: the others follow');
 
--- (3) not if it has a run, whatever became of it
+-- (3) not if it has a run, in any state
 SELECT pg_temp.create(n) FROM unnest('{a1,a2,a3,a4}'::text[]) AS n;
 SELECT pg_temp.create('cancelled', '{"$deps": ["a1"]}');
 SELECT pg_temp.report('cancelled', 'canceled');
@@ -70,7 +70,7 @@ SELECT is(pg_temp.look('again'), 'unscheduled 5:', '4.4 a failed dependency that
 SELECT pg_temp.finish_task('a4');
 SELECT is(pg_temp.look('again'), 'pending 5: scheduled>pending', '4.4 and completes: scheduled');
 
--- a satisfied edge is never undone, and never counted twice
+-- a met dependency stays met, and is never counted twice
 SELECT pg_temp.create(n) FROM unnest('{b1,b2,b3,b4,b5,b6}'::text[]) AS n;
 SELECT pg_temp.create('sticky', '{"$deps": ["b1", "b2"]}');
 SELECT pg_temp.finish_task('b1');
@@ -82,7 +82,7 @@ SELECT tq.rerun_task(pg_temp.id('b1')) ->> 'state';
 SELECT pg_temp.finish_task('b1', 'failed');
 SELECT is(pg_temp.look('sticky'), 'unscheduled 5:', '4.4 nor is a failure counted');
 SELECT pg_temp.finish_task('b2');
-SELECT is(pg_temp.look('sticky'), 'pending 5: scheduled>pending', '4.4 the edge stays satisfied though the dependency failed later');
+SELECT is(pg_temp.look('sticky'), 'pending 5: scheduled>pending', '4.4 the dependency stays met though the dependency failed later');
 SELECT pg_temp.create('stickyr', '{"$deps": ["b3", "b4"], "requires": "all-resolved"}');
 SELECT pg_temp.finish_task('b3', 'failed');
 SELECT tq.rerun_task(pg_temp.id('b3')) ->> 'state';
@@ -101,7 +101,7 @@ SELECT is(pg_temp.look('mixed'), 'unscheduled 5:', '4.4 all-completed: failed, c
 SELECT pg_temp.finish_task('b6');
 SELECT is(pg_temp.look('mixed'), 'pending 5: scheduled>pending', '4.4 and the other one schedules it');
 
--- created while the dependency is being rerun (4.2 (2): its present state counts)
+-- created while the dependency is being rerun (4.2 (2): its current state counts)
 SELECT pg_temp.create(n) FROM unnest('{e1,e2}'::text[]) AS n;
 SELECT pg_temp.finish_task('e1');
 SELECT tq.rerun_task(pg_temp.id('e1')) ->> 'state';
@@ -136,13 +136,13 @@ SELECT pg_temp.create('g1', '{"$deps": ["g1"]}');
 SELECT pg_temp.create('cg', '{"$deps": ["g1"]}');
 SELECT pg_temp.create('ag', '{"$deps": ["g1"], "requires": "all-resolved"}');
 SELECT pg_temp.report('g1', 'canceled');
-SELECT is(pg_temp.look('cg') || ' ' || pg_temp.look('ag'), 'unscheduled 5: pending 5: scheduled>pending', '4.4 cancelling an unscheduled dependency satisfies all-resolved edges only');
+SELECT is(pg_temp.look('cg') || ' ' || pg_temp.look('ag'), 'unscheduled 5: pending 5: scheduled>pending', '4.4 cancelling an unscheduled dependency meets all-resolved dependencies only');
 SELECT pg_temp.unchanged($$SELECT tq.cancel_task(pg_temp.id('g1'))$$, '4.4 cancelling it again does nothing more');
 SELECT tq.rerun_task(pg_temp.id('g1')) ->> 'state';
 SELECT pg_temp.finish_task('g1');
 SELECT is(pg_temp.look('cg'), 'pending 5: scheduled>pending', '4.4 rerun and completed it satisfies the other');
 
--- a chain goes on by itself, a diamond once
+-- a chain is released step by step, a diamond once
 SELECT pg_temp.create('k0');
 SELECT pg_temp.create('k' || n, format('{"$deps": ["k%s"]}', n - 1)::jsonb) FROM generate_series(1, 5) AS n;
 SELECT pg_temp.finish_task('k' || n) FROM generate_series(0, 4) AS n;
@@ -170,9 +170,9 @@ SELECT pg_temp.create('i3', '{"$deps": ["i1", "i2"]}');
 SELECT tq.schedule_task(pg_temp.id('i2')) ->> 'state';
 SELECT pg_temp.take('i2');
 SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('i2', 'i1'), '{0,0}')), 'resolved resolved', '4.4 a dependency and its dependent in one call');
-SELECT is(pg_temp.look('i2') || ', ' || pg_temp.look('i3'), 'completed 5: scheduled>completed/completed, pending 5: scheduled>pending', '4.4 the dependent is not scheduled again; whoever waits for both is');
+SELECT is(pg_temp.look('i2') || ', ' || pg_temp.look('i3'), 'completed 5: scheduled>completed/completed, pending 5: scheduled>pending', '4.4 the dependent is not scheduled again; a task that requires both is');
 
--- a dependency that expires after it was met leaves its dependent alone
+-- a dependency that expires after it was met does not affect its dependent
 SELECT pg_temp.resolved('x1', 'completed', '{"$deadline": "10 minutes", "$expires": "15 minutes"}');
 SELECT pg_temp.create('x2');
 SELECT pg_temp.create('x3', '{"$deps": ["x1", "x2"], "$deadline": "15 minutes", "$expires": "2 hours"}');

@@ -6,7 +6,7 @@ SELECT plan(25);
 
 -- implicit creation, any id
 SELECT pg_temp.create('a', '{"$group": "nobodys-task", "schedulerId": "s"}');
-SELECT is(tq.get_task_group(pg_temp.id('nobodys-task')) ->> 'schedulerId', 's', '4.5 a group is made by its first task; its id need not be a task''s');
+SELECT is(tq.get_task_group(pg_temp.id('nobodys-task')) ->> 'schedulerId', 's', '4.5 the first task creates a group; its id need not be a task''s');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('nobodys-task'))$$, 'TQ404', '4.5 there is no such task');
 SELECT is(tq.status(pg_temp.id('a')) ->> 'taskGroupId', pg_temp.id('nobodys-task')::text, '4.5 the status names the group');
 
@@ -50,13 +50,13 @@ SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('exp'))$$, '4.5 a sealed 
 SET tq.clock_offset = '41 minutes';
 SELECT pg_temp.upkeep();
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('e1'))$$, 'TQ404', '8.4 its task is deleted');
-SELECT is(tq.get_task_group(pg_temp.id('exp')) ? 'sealed', true, '4.5 the group is still there');
+SELECT is(tq.get_task_group(pg_temp.id('exp')) ? 'sealed', true, '4.5 the group still exists');
 SELECT pg_temp.throws($$SELECT pg_temp.create('e2', '{"$group": "exp", "schedulerId": "s1"}')$$, 'TQ409', '4.5 and sealed');
 SELECT is((SELECT count(*) FROM tq.list_task_group(pg_temp.id('exp'))), 0::bigint, '4.5 with no tasks');
 SET tq.clock_offset = '99 minutes';
 SELECT pg_temp.upkeep();
 SELECT lives_ok($$SELECT tq.get_task_group(pg_temp.id('exp'))$$, '4.5 it stays until 30 minutes after its own expires');
-SET tq.clock_offset = '5 hours';	-- groups are swept once an hour
+SET tq.clock_offset = '5 hours';	-- groups are deleted once an hour
 SELECT pg_temp.upkeep();
 SELECT pg_temp.throws($$SELECT tq.get_task_group(pg_temp.id('exp'))$$, 'TQ404', '4.5 then it is deleted');
 SELECT is(pg_temp.create('e2', '{"$group": "exp", "schedulerId": "s2"}'), 'pending 5: scheduled>pending', '4.5 and its id can be used with another scheduler');

@@ -57,10 +57,10 @@ SELECT pg_temp.delay('y', '40 minutes');
 SELECT is(pg_temp.report('x', 'canceled'), 'exception 5: scheduled>exception/canceled', 'delayed: cancel_task');
 SELECT is((SELECT count(*) FROM tq.delayed d JOIN tq.task ON id = d.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, 'delayed: the row is gone');
 SET tq.clock_offset = '31 minutes';
-SELECT ok((SELECT tasks = 2 FROM tq.upkeep() WHERE step = 'deadline'), 'delayed: the deadline comes to both, whether due or not');
+SELECT ok((SELECT tasks = 2 FROM tq.upkeep() WHERE step = 'deadline'), 'delayed: the deadline is processed for both, whether due or not');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/deadline-exceeded', 'delayed: deadline-exceeded, ' || n) FROM unnest('{y,z}'::text[]) AS n;
 SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'delayed: no rows are left');
-SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', 'delayed: dependents are told');
+SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', 'delayed: dependents are released');
 RESET tq.clock_offset;
 
 -- a group that is cancelled
@@ -70,12 +70,12 @@ SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('k'))$$, 'delayed: seal i
 SELECT is(tq.cancel_task_group(pg_temp.id('k')) -> 'cancelledCount', '1', 'delayed: cancel_task_group');
 SELECT is(pg_temp.look('k1'), 'exception 5: scheduled>exception/canceled', 'delayed: it is cancelled');
 
--- due, but past the deadline before upkeep came: resolved, not moved
+-- due, but past the deadline before upkeep() ran: resolved, not moved
 SELECT pg_temp.create('m', '{"$deadline": "12 minutes", "taskQueueId": "test/m"}');
 SELECT pg_temp.delay('m', '11 minutes');
 SET tq.clock_offset = '13 minutes';
 SELECT is(pg_temp.claims('test/m'), '', 'delayed: due and past the deadline: not claimable');
-SELECT is(pg_temp.upkeep(), 'deadline 1', 'delayed: the deadline comes first');
+SELECT is(pg_temp.upkeep(), 'deadline 1', 'delayed: the deadline is processed first');
 SELECT is(pg_temp.look('m'), 'exception 5: scheduled>exception/deadline-exceeded', 'delayed: and resolves it');
 RESET tq.clock_offset;
 

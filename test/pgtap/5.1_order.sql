@@ -13,7 +13,7 @@ SELECT is(pg_temp.claims('test/prio'), 'medium4 medium10 low1 very-low6 lowest3 
 -- a later task of higher priority goes first
 SELECT pg_temp.create('l1', '{"taskQueueId": "test/late"}');
 SELECT pg_temp.create('l2', '{"taskQueueId": "test/late"}');
-SELECT is(pg_temp.claims('test/late', 1), 'l1', '5.1 first in');
+SELECT is(pg_temp.claims('test/late', 1), 'l1', '5.1 first in, first out');
 SELECT pg_temp.create('l3', '{"taskQueueId": "test/late", "priority": "very-low"}');
 SELECT is(pg_temp.claims('test/late'), 'l3 l2', '5.1 a later one of higher priority goes first');
 
@@ -57,20 +57,20 @@ SET tq.clock_offset = '6 minutes';
 SELECT is(pg_temp.claims('test/dead', 1), 'd3', '5.1 expired ones at the head are not handed out, and do not block the rest');
 SELECT is(pg_temp.claims('test/dead', 2), 'd6 d7', '5.1 nor in the middle: as many as asked');
 SELECT is(pg_temp.claims('test/dead'), '', '5.1 no more');
-SELECT is(pg_temp.state(n), 'pending', '5.1 a task past its deadline waits for the deadline: ' || n) FROM unnest('{d1,d2,d5}'::text[]) AS n;
+SELECT is(pg_temp.state(n), 'pending', '5.1 a task past its deadline stays unresolved until upkeep() processes it: ' || n) FROM unnest('{d1,d2,d5}'::text[]) AS n;
 RESET tq.clock_offset;
-SELECT is(pg_temp.claims('test/dead'), 'd1 d2 d5', '5.1 what is not expired is in its old place');
+SELECT is(pg_temp.claims('test/dead'), 'd1 d2 d5', '5.1 a task that is not past its deadline keeps its place');
 
 -- two workers never get the same run
 SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/two"}') FROM generate_series(1, 4) AS n;
 SELECT is(pg_temp.claims('test/two', 2, 'w1') || ' / ' || pg_temp.claims('test/two', 2, 'w2') || ' / ' || pg_temp.claims('test/two', 2, 'w3'), 't1 t2 / t3 t4 / ', '5.1 two workers never get the same run');
 
--- rolled back claims are where they were
+-- a rollback puts runs back in their place
 SELECT pg_temp.create('b' || n, jsonb_build_object('taskQueueId', 'test/back', 'priority', CASE n WHEN 3 THEN 'high' ELSE 'low' END)) FROM generate_series(1, 4) AS n;
 SAVEPOINT s;
 SELECT is(pg_temp.claims('test/back', 3), 'b3 b1 b2', '5.1 claimed in a savepoint');
 ROLLBACK TO SAVEPOINT s;
-SELECT is(pg_temp.claims('test/back'), 'b3 b1 b2 b4', '5.1 rolled back, they are where they were');
+SELECT is(pg_temp.claims('test/back'), 'b3 b1 b2 b4', '5.1 rolled back, they have their old place');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -23,7 +23,7 @@ SELECT is((r ->> 'workerId') || pg_temp.near(r ->> 'started', now() + interval '
 SELECT is(pg_temp.run('a', 0) ->> 'workerId', 'w7', '5.2 the run before keeps its own');
 RESET tq.clock_offset;
 
--- cancel against claim: whoever comes second
+-- cancel against claim: the second is refused
 SELECT pg_temp.create('c');
 SELECT pg_temp.report('c', 'canceled');
 SELECT is(pg_temp.claims('test/q-c'), '', '5.4 cancelled before the claim: claim_work drops it');
@@ -39,7 +39,7 @@ SELECT is(pg_temp.claims('test/k'), 'k2', '5.2 claim_work gives the next');
 SELECT pg_temp.create('m' || n) FROM generate_series(1, 3) AS n;
 SELECT is((SELECT string_agg(pg_temp.take('m' || n, 'w1')::text, ',') FROM generate_series(1, 3) AS n), '0,0,0', '5.2 a worker may hold several runs');
 SELECT is(pg_temp.report('m2', 'completed'), 'completed 5: scheduled>completed/completed', '5.2 and report each');
-SELECT is(pg_temp.state('m1') || pg_temp.state('m3'), 'runningrunning', '5.2 the others go on');
+SELECT is(pg_temp.state('m1') || pg_temp.state('m3'), 'runningrunning', '5.2 the others stay running');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,11 +1,11 @@
--- doc/spec/taskcluster.md 5.4: timeout, reclaim and who wins, in order of events.
--- What needs two sessions at once is in test/isolation.
+-- doc/spec/taskcluster.md 5.4: races of timeout, reclaim and report, in order of events.
+-- Tests that need concurrent sessions are in test/isolation.
 BEGIN;
 \ir helper.psql
 SELECT plan(26);
 
--- the lease
-SELECT is(current_setting('tq.claim_timeout'), '20min', '5.4 the lease is 20 minutes by default');
+-- the length of a claim
+SELECT is(current_setting('tq.claim_timeout'), '20min', '5.4 a claim lasts 20 minutes by default');
 SELECT pg_temp.running('a', '{"$deadline": "25 minutes", "$expires": "26 minutes"}');
 SET tq.clock_offset = '10 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, '5.4 reclaim');
@@ -15,7 +15,7 @@ RESET tq.clock_offset;
 -- reclaim wins over claim expiry, or the other way
 SELECT pg_temp.running('b', '{"$deadline": "3 hours"}');
 SET tq.clock_offset = '20 minutes 30 seconds';
-SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('b'), 0)$$, '5.4 reclaim after takenUntil, before it was handled');
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('b'), 0)$$, '5.4 reclaim after takenUntil, before upkeep()');
 SELECT is(pg_temp.upkeep(), '', '5.4 then the claim does not expire');
 SET tq.clock_offset = '41 minutes';
 SELECT is(pg_temp.upkeep(), 'deadline 1 claim-expired 1', '5.4 the claim expires (and the other task has met its deadline)');
@@ -28,14 +28,14 @@ SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('b'), '{0}')), 'conflict',
 SELECT is(pg_temp.report('b', 'completed', 1), 'completed 4: scheduled>exception/claim-expired retry>completed/completed', '5.4 the new one can be reported');
 RESET tq.clock_offset;
 
--- report after takenUntil, before it was handled
+-- report after takenUntil, before upkeep()
 SELECT pg_temp.running('c' || n, '{"$deadline": "3 hours"}') FROM generate_series(1, 4) AS n;
 SET tq.clock_offset = '30 minutes';
 SELECT is(pg_temp.report('c1', 'completed'), 'completed 5: scheduled>completed/completed', '5.4 late, but accepted: completed');
 SELECT is(pg_temp.report('c2', 'failed'), 'failed 5: scheduled>failed/failed', '5.4 late, but accepted: failed');
 SELECT is(pg_temp.report('c3', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', '5.4 late, but accepted: exception');
 SELECT is((SELECT outcome FROM tq.resolve(pg_temp.ids('c4'), '{0}')), 'resolved', '5.4 late, but accepted: resolve');
-SELECT is(pg_temp.upkeep(), '', '5.4 nothing is left to expire');
+SELECT is(pg_temp.upkeep(), '', '5.4 no claim is left to expire');
 RESET tq.clock_offset;
 
 -- cancel against the worker
@@ -48,14 +48,14 @@ SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), '', '5.4 its claim does not expire');
 RESET tq.clock_offset;
 
--- a resolved run, then a rerun: the old lease is of no concern
+-- a resolved run, then a rerun: the old claim timer does not match
 SELECT pg_temp.resolved('e', 'failed', '{"$deadline": "3 hours"}');
 SET tq.clock_offset = '5 minutes';
 SELECT tq.rerun_task(pg_temp.id('e')) ->> 'state';
 SELECT pg_temp.take('e');
 SET tq.clock_offset = '21 minutes';
-SELECT is(pg_temp.upkeep(), '', '5.4 the lease of the run before');
-SELECT is(pg_temp.state('e'), 'running', '5.4 does not end the rerun');
+SELECT is(pg_temp.upkeep(), '', '5.4 the claim timer of the run before');
+SELECT is(pg_temp.state('e'), 'running', '5.4 does not expire the rerun');
 SET tq.clock_offset = '26 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '5.4 its own does');
 RESET tq.clock_offset;

@@ -1,4 +1,4 @@
--- doc/spec/taskcluster.md 5.6: when workers and queues are seen, and their recent
+-- doc/spec/taskcluster.md 5.6: when workers and queues are recorded as seen, and their recent
 -- tasks.
 BEGIN;
 \ir helper.psql
@@ -11,7 +11,7 @@ LANGUAGE sql AS $$
 $$;
 
 SELECT pg_temp.claims('test/q');
-SELECT is(w ->> 'workerId', 'w1', '5.6 claim_work: seen also when there was nothing') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
+SELECT is(w ->> 'workerId', 'w1', '5.6 claim_work: seen also without a task to claim') FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
 SELECT ok(pg_temp.near(w ->> 'firstClaim', now()) AND pg_temp.near(w ->> 'lastDateActive', now()) AND pg_temp.near(w ->> 'expires', now() + interval '1 day'), '5.6 claim_work: firstClaim, lastDateActive, expires in a day')
 FROM tq.get_worker('test', 'q', 'wg', 'w1') AS w;
 SELECT pg_temp.create('t' || n, '{"taskQueueId": "test/q", "$deadline": "3 hours"}') FROM generate_series(1, 3) AS n;
@@ -45,7 +45,7 @@ $$;
 SELECT pg_temp.claims('test/seen');
 SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen'), now() + interval '1 day'), '5.6 claim_work: the queue is seen, and expires in a day');
 SELECT pg_temp.create('k2', '{"taskQueueId": "test/seen5"}');
-SELECT lives_ok($$SELECT tq.claim_task(pg_temp.id('k2'), 0, 'wg', 'w1')$$, '5.6 claim_task in a queue nobody has asked');
+SELECT lives_ok($$SELECT tq.claim_task(pg_temp.id('k2'), 0, 'wg', 'w1')$$, '5.6 claim_task in a queue not used by claim_work');
 SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen5'), now() + interval '5 days'), '5.6 claim_task: the queue is seen, and expires in five days');
 SET tq.clock_offset = '1 hour';
 SELECT pg_temp.claims('test/seen5');

@@ -1,4 +1,4 @@
--- doc/spec/taskcluster.md 3.1, and what 2.1 to 2.12 say of repeats: the messages
+-- doc/spec/taskcluster.md 3.1, and 2.1 to 2.12 on repeats: the messages
 -- that each row of the table sends, or does not send, in order.  Written as in
 -- 'PEND a pending 0._._': exchange, task, state of the status, runId, workerGroup,
 -- workerId. GROUP follows by 4.5 whenever the last task of a group is resolved;
@@ -7,8 +7,8 @@
 \ir messages.psql
 SELECT plan(301);
 
--- Some tasks at once, in different places: one that can be met, and one that
--- never will be.
+-- A task in each of several states: with a dependency that can be met, and with
+-- one that cannot.
 SELECT pg_temp.create('never', '{"$deps": ["never"]}');
 SELECT pg_temp.resolved('met', 'completed');
 SELECT pg_temp.forget();
@@ -37,7 +37,7 @@ FROM (VALUES ($$SELECT pg_temp.create('t1', '{"priority": "high"}')$$, 'TQ409', 
 	($$SELECT pg_temp.create('new', '{"$group": "t1", "schedulerId": "another"}')$$, 'TQ409', 'another scheduler'),
 	($$SELECT tq.define_task(pg_temp.id('t1'), pg_temp.def('t1'))$$, 'TQ409', 'defined instead of created'),
 	($$SELECT tq.create_tasks(jsonb_build_array(pg_temp.entry('new'), pg_temp.entry('new2', '{"$deps": ["nobody"]}')))$$, 'TQ400', 'one of two is wrong')) AS v (query, code, description);
-SELECT is(pg_temp.sent(), '', '1 what is refused sends nothing');
+SELECT is(pg_temp.sent(), '', '1 a refused call sends nothing');
 
 -- many at once: each is defined before it is pending, and a task before those
 -- that depend on it, whatever their order in the call
@@ -75,7 +75,7 @@ SELECT lives_ok($$SELECT tq.rerun_task(pg_temp.id('r6f'))$$, '6 its dependency i
 SELECT pg_temp.take('r6f');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('r6f', 'completed');
-SELECT is(pg_temp.sent(), 'COMP r6f completed 1.wg.w1', '6 a dependent that has a run already is not told of again');
+SELECT is(pg_temp.sent(), 'COMP r6f completed 1.wg.w1', '6 a dependent that has a run already sends nothing again');
 SELECT pg_temp.running('r7');
 SELECT pg_temp.create('d7', '{"$deps": ["r7"], "$deadline": "1 minute"}');
 SELECT pg_temp.forget();
@@ -162,7 +162,7 @@ SELECT lives_ok($$SELECT tq.enqueue('test/q-t1e', task_id => pg_temp.id('t1e'), 
 SELECT is(pg_temp.sent(), 'DEF t1e unscheduled _._._, PEND t1e pending 0._._', '18 both are sent again');
 SELECT is(tq.create_tasks(jsonb_build_array(pg_temp.entry('c3', '{"$deps": ["c2", "c1"]}'), pg_temp.entry('c1'), pg_temp.entry('c6', '{"$deps": ["c1"]}'))),
 	1::bigint, '18 create_tasks again, with one more');
-SELECT is(pg_temp.sent(), 'DEF c1 unscheduled _._._, PEND c1 pending 0._._, DEF c3 unscheduled _._._, DEF c6 unscheduled _._._', '18 sends the old ones again, too');
+SELECT is(pg_temp.sent(), 'DEF c1 unscheduled _._._, PEND c1 pending 0._._, DEF c3 unscheduled _._._, DEF c6 unscheduled _._._', '18 sends those of the old ones again, too');
 SELECT pg_temp.take('t15');
 SELECT pg_temp.forget();
 SELECT pg_temp.create('t15');
@@ -181,7 +181,7 @@ SELECT pg_temp.create('t15');
 SELECT is(pg_temp.sent(), 'DEF t15 unscheduled _._._', '18 resolved, createTask again: only task-defined');
 
 -- ---------------------------------------------------------------------------
--- Rows 19 to 26: running, and what its worker says
+-- Rows 19 to 26: running, and reports of its worker
 -- ---------------------------------------------------------------------------
 
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('t12'), 0)$$, '19 running, reclaimTask');
@@ -200,13 +200,13 @@ SELECT pg_temp.report('t22r', 'resource-unavailable');
 SELECT is(pg_temp.sent(), 'EXC t22r exception 0.wg.w1, GROUP t22r', '22 running, resource-unavailable');
 SELECT pg_temp.report('t22i', 'internal-error');
 SELECT is(pg_temp.sent(), 'EXC t22i exception 0.wg.w1, GROUP t22i', '22 running, internal-error');
-SELECT is(pg_temp.code(format('SELECT tq.report_exception(pg_temp.id(''t23''), 0, %L)', r)), 'TQ400', format('2.12 running, "%s" is no reason', r))
+SELECT is(pg_temp.code(format('SELECT tq.report_exception(pg_temp.id(''t23''), 0, %L)', r)), 'TQ400', format('2.12 running, "%s" is not a reason', r))
 FROM unnest('{"",completed,canceled,claim-expired,deadline-exceeded,foo}'::text[]) AS r;
 SELECT is(pg_temp.code('SELECT tq.report_completed(pg_temp.id(''t23''), 1)'), 'TQ404', '2.11 running, another run');
 SELECT is(pg_temp.code('SELECT tq.report_completed(pg_temp.id(''nobody''), 0)'), 'TQ404', '2.11 no such task');
-SELECT is(pg_temp.sent(), '', '2.11, 2.12 what is refused sends nothing');
+SELECT is(pg_temp.sent(), '', '2.11, 2.12 a refused call sends nothing');
 
--- D-05: an exception that is retried is told only where that is asked for
+-- D-05: an exception that is retried is sent only if the setting is on
 SELECT pg_temp.report('t23', 'worker-shutdown');
 SELECT is(pg_temp.sent(), 'PEND t23 pending 1._._', '23 running, retries left, worker-shutdown: only task-pending');
 SELECT pg_temp.report('t24', 'worker-shutdown');
@@ -227,7 +227,7 @@ SELECT is(pg_temp.sent(), 'EXC t26on exception 0.wg.w1, GROUP t26on', '26 D-05 o
 RESET tq.publish_retried_exceptions;
 
 -- ---------------------------------------------------------------------------
--- 2.12: the same report again.  t23 and t25 have a retry that is pending.
+-- 2.12: a repeated report.  t23 and t25 have a retry that is pending.
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.report('t22i', 'internal-error', 0);
@@ -249,7 +249,7 @@ SELECT is(pg_temp.sent(), '', '2.12 which sends nothing');
 SELECT pg_temp.take('t23', 'w2');
 SELECT is(pg_temp.sent(), 'RUN t23 running 1.wg.w2', '12 the retry is claimed');
 SELECT pg_temp.report('t23', 'worker-shutdown', 0);
-SELECT is(pg_temp.sent(), '', '2.12, 10.3 a repeat after the retry was claimed: nothing, for it was retried');
+SELECT is(pg_temp.sent(), '', '2.12, 10.3 a repeat after the retry was claimed: nothing, because it was retried');
 SET tq.publish_retried_exceptions = on;
 SELECT pg_temp.report('t23', 'worker-shutdown', 0);
 SELECT is(pg_temp.sent(), 'EXC t23 running 0.wg.w1', '2.12 D-05 on, a repeat after the retry was claimed: task-exception');
@@ -271,7 +271,7 @@ SELECT is(pg_temp.sent(), '', '46 which sends nothing');
 SELECT lives_ok($$SELECT tq.rerun_task(pg_temp.id('t22i'))$$, '37 exception, rerunTask');
 SELECT is(pg_temp.sent(), 'PEND t22i pending 1._._', '37 sends task-pending');
 SELECT pg_temp.report('t22i', 'internal-error', 0);
-SELECT is(pg_temp.sent(), 'EXC t22i pending 0.wg.w1', '2.12 a repeat after a rerun: task-exception, and no task-pending of what is no retry');
+SELECT is(pg_temp.sent(), 'EXC t22i pending 0.wg.w1', '2.12 a repeat after a rerun: task-exception, and no task-pending of a run that is not a retry');
 SELECT pg_temp.take('t22i', 'w2');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('t22i', 'internal-error', 0);
@@ -304,7 +304,7 @@ FROM tq.resolve(pg_temp.ids('b1', 'bp', 'nobody', 'b2', 't20', 'bd', 't21', 'los
 	WITH ORDINALITY AS r (task_id, run_id, outcome, n);
 SELECT is(pg_temp.sent(), 'COMP b1 completed 0.wg.w1, COMP b2 completed 0.wg.w1, COMP t20 completed 0.wg.w1, COMP t12 completed 0.wg.w1, COMP b3 completed 0.wg.w1, '
 	'PEND bd pending 0._._, GROUP ' || g.first || ', GROUP ' || g.last,
-	'20, 44 resolve: in the order of the arguments, then the dependents; conflicts and what is not there send nothing, nor does the same run a second time')
+	'20, 44 resolve: in the order of the arguments, then the dependents; conflicts and unknown runs send nothing, nor does a repeated run')
 FROM (SELECT min(n COLLATE "C"), max(n COLLATE "C") FROM unnest('{t12,t20}'::text[]) AS n) AS names,
 	LATERAL (SELECT CASE WHEN pg_temp.id('t12') OPERATOR(tq.<) pg_temp.id('t20') THEN 't12' ELSE 't20' END,
 		CASE WHEN pg_temp.id('t12') OPERATOR(tq.<) pg_temp.id('t20') THEN 't20' ELSE 't12' END) AS g (first, last);
@@ -330,7 +330,7 @@ SELECT is(pg_temp.code($$SELECT tq.resolve(pg_temp.ids('b5', 'b6'), '{1}')$$), '
 SELECT is(pg_temp.sent(), '', 'resolve: which sends nothing');
 
 -- ---------------------------------------------------------------------------
--- Rows 27 to 36: running, and what else happens.  Claims of these tasks last
+-- Rows 27 to 36: running, and other events.  Claims of these tasks last
 -- a minute, those of others longer.
 -- ---------------------------------------------------------------------------
 
@@ -357,7 +357,7 @@ SELECT pg_temp.forget();
 SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '28 running, no retries left, the claim expires');
 RESET tq.clock_offset;
-SELECT is(pg_temp.sent(), 'EXC t28 exception 0.wg.w1, PEND d28 pending 0._._, GROUP t28', '28 task-exception with the worker, and what it frees');
+SELECT is(pg_temp.sent(), 'EXC t28 exception 0.wg.w1, PEND d28 pending 0._._, GROUP t28', '28 task-exception with the worker, and the released dependents');
 SELECT pg_temp.running('x27', '{"retries": 0, "$group": "gx"}');
 SELECT pg_temp.running('y27', '{"retries": 1, "$group": "gx"}');
 SELECT pg_temp.running('z27', '{"retries": 0, "$group": "gx"}');
@@ -365,7 +365,7 @@ SELECT pg_temp.forget();
 SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 3', '27, 28 three at once');
 RESET tq.clock_offset;
-SELECT is(pg_temp.sent(), 'EXC x27 exception 0.wg.w1, PEND y27 pending 1._._, EXC z27 exception 0.wg.w1', '27, 28 each what it sends alone');
+SELECT is(pg_temp.sent(), 'EXC x27 exception 0.wg.w1, PEND y27 pending 1._._, EXC z27 exception 0.wg.w1', '27, 28 the same messages as alone');
 SET tq.deadline_delay = '1h';
 SELECT pg_temp.running('t29', '{"$deadline": "3 minutes"}');
 SELECT pg_temp.forget();
@@ -492,7 +492,7 @@ SELECT is(tq.cancel_task_group(pg_temp.id('gc')) ->> 'cancelledCount', '3', '2.6
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'EXC gc-run exception 0.wg.w1, EXC gc-pend exception 0._._, EXC gc-wait exception 0._._, PEND dc pending 0._._',
 	'9, 13, 31 task-exception for each that was canceled, then their dependents');
-SELECT is(tq.cancel_task_group(pg_temp.id('gc')) ->> 'cancelledCount', '1', '2.6 the one that was past its deadline then');
+SELECT is(tq.cancel_task_group(pg_temp.id('gc')) ->> 'cancelledCount', '1', '2.6 the one that was past its deadline');
 SELECT is(pg_temp.sent(), 'EXC gc-late exception 0._._, GROUP gc', '13 and the group is resolved');
 SELECT is(tq.cancel_task_group(pg_temp.id('gc')) ->> 'cancelledCount', '0', '2.6 cancelTaskGroup again');
 SELECT is(pg_temp.sent(), '', '2.6 sends nothing');
@@ -521,11 +521,11 @@ FROM unnest('{lp,lk,lr,lc,lf,le,lx}'::text[]) AS n;
 SELECT is(pg_temp.claims('test/q-lp'), '', '48 past the deadline, claim_work');
 SELECT is(pg_temp.sent(), '', '47, 48 send nothing');
 SELECT pg_temp.report('lk', 'completed');
-SELECT is(pg_temp.sent(), 'COMP lk completed 0.wg.w1, GROUP lk', '2.11 past the deadline, a report is told');
+SELECT is(pg_temp.sent(), 'COMP lk completed 0.wg.w1, GROUP lk', '2.11 past the deadline, a report is sent');
 SELECT pg_temp.report('lr', 'worker-shutdown');
 SELECT is(pg_temp.sent(), 'EXC lr exception 0.wg.w1, GROUP lr', '2.12, doc/spec/policy.md 10.14: and one that would be retried is final');
 SELECT is(pg_temp.upkeep(), 'deadline 2', '10, 14 two at once');
-SELECT is(pg_temp.sent(), 'EXC lp exception 0._._, EXC lu exception 0._._, ' || g, '10, 14 each what it sends alone')
+SELECT is(pg_temp.sent(), 'EXC lp exception 0._._, EXC lu exception 0._._, ' || g, '10, 14 the same messages as alone')
 FROM (SELECT CASE WHEN pg_temp.id('lp') OPERATOR(tq.<) pg_temp.id('lu') THEN 'GROUP lp, GROUP lu' ELSE 'GROUP lu, GROUP lp' END) AS v (g);
 RESET tq.clock_offset;
 
@@ -538,7 +538,7 @@ SET tq.clock_offset = '6 hours';
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.code($$SELECT tq.status(pg_temp.id('t49'))$$), 'TQ404', '49 the task has expired');
 SELECT is(pg_temp.sent(), '', '49 sends nothing');
-SELECT is((SELECT count(*) FROM tq.message, written WHERE message.seq > written.seq), 0::bigint, '49 nor is anything written');
+SELECT is((SELECT count(*) FROM tq.message, written WHERE message.seq > written.seq), 0::bigint, '49 nor is a message written');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

@@ -1,13 +1,13 @@
 -- doc/spec/taskcluster.md 6.1: the status in a message is that of the transition,
--- however far the task has come when the message is read.
+-- whatever the state of the task when the message is read.
 \ir helper.psql
 \ir messages.psql
 SELECT plan(163);
 
--- What must have been told, in order, noted when it has just happened.
+-- The expected messages in order, recorded directly after each transition.
 CREATE TEMP TABLE noted (n int GENERATED ALWAYS AS IDENTITY, message text, taken_until text, status jsonb);
 
--- This has been sent about a task, by the last call or one of its messages.
+-- Records a message about a task, that the last call has appended.
 CREATE FUNCTION pg_temp.note(exchange text, name text, run_id int DEFAULT NULL) RETURNS void
 LANGUAGE sql AS $$
 	INSERT INTO noted (message, taken_until, status)
@@ -99,7 +99,7 @@ SELECT is(pg_temp.upkeep(), 'deadline 1', '6.1 the deadline passes');
 RESET tq.clock_offset;
 SELECT pg_temp.note('EXC', 'a', 6);
 
--- born resolved
+-- created resolved
 SELECT pg_temp.create('u', '{"$deps": ["u"]}');
 SELECT pg_temp.note_defined('u', 5);
 SELECT pg_temp.cancel('u');
@@ -107,7 +107,7 @@ SELECT pg_temp.note('EXC', 'u', 0);
 SELECT tq.rerun_task(pg_temp.id('u'));
 SELECT pg_temp.note('PEND', 'u', 1);
 
--- two runs that are claimed by one call, and go different ways
+-- two runs that are claimed by one call, and end differently
 SELECT pg_temp.create(n, '{"taskQueueId": "test/two", "retries": 2}'), pg_temp.note_defined(n, 2), pg_temp.note('PEND', n, 0) FROM unnest('{x,y}'::text[]) AS n;
 SELECT is(pg_temp.claims('test/two'), 'x y', '6.1 two are claimed at once');
 SELECT pg_temp.note('RUN', 'x', 0), pg_temp.note('RUN', 'y', 0);
@@ -146,7 +146,7 @@ SELECT pg_temp.report('p', 'completed');
 SELECT pg_temp.note('COMP', 'p', 1);
 
 -- ---------------------------------------------------------------------------
--- All in one transaction: the last is true before the first is published
+-- All in one transaction: the last transition is made before the first message is published
 -- ---------------------------------------------------------------------------
 
 BEGIN;
@@ -168,22 +168,22 @@ SELECT pg_temp.note('PEND', 'o', 2);
 COMMIT;
 
 -- ---------------------------------------------------------------------------
--- Now all is read
+-- All messages are read
 -- ---------------------------------------------------------------------------
 
 CREATE TEMP TABLE log AS
 	SELECT row_number() OVER (ORDER BY id) AS n, m.* FROM pg_temp.messages_after(0) AS m WHERE exchange <> 'task-group-resolved';
-SELECT is(count(*), (SELECT count(*) FROM noted), '6.1 as many messages as were noted') FROM log;
+SELECT is(count(*), (SELECT count(*) FROM noted), '6.1 as many messages as were recorded') FROM log;
 SELECT is(concat_ws(' ', pg_temp.short(exchange), pg_temp.name((payload #>> '{status,taskId}')::tq.slugid), payload ->> 'runId'), message, format('6.1 message %s is %s', n, message))
 FROM log JOIN noted USING (n) ORDER BY n;
-SELECT is(payload -> 'status', status, format('6.1 message %s, %s: the status of then', n, message)) FROM log JOIN noted USING (n) ORDER BY n;
-SELECT is(payload ->> 'takenUntil', taken_until, format('6.1 message %s, %s: takenUntil of then', n, message))
+SELECT is(payload -> 'status', status, format('6.1 message %s, %s: the status at that time', n, message)) FROM log JOIN noted USING (n) ORDER BY n;
+SELECT is(payload ->> 'takenUntil', taken_until, format('6.1 message %s, %s: takenUntil at that time', n, message))
 FROM log JOIN noted USING (n) WHERE exchange = 'task-running' ORDER BY n;
 SELECT ok(NOT payload ? 'takenUntil', '6.1 only task-running has takenUntil: ' || message) FROM log JOIN noted USING (n) WHERE exchange <> 'task-running' AND n < 12;
 SELECT is(string_agg(DISTINCT payload #>> '{task,tags}', ', '), '{"x": "y"}', '6.1 tags in every message of the task') FROM log WHERE payload #>> '{status,taskId}' = pg_temp.id('a')::text;
 SELECT is(string_agg(DISTINCT payload #>> '{task,tags}', ', '), '{}', '6.1 an empty object where there are none') FROM log WHERE payload #>> '{status,taskId}' = pg_temp.id('x')::text;
 
--- what the statuses say, in words, as the comparison above cannot tell two ends of a claim apart
+-- the statuses in short form, because the comparison above does not distinguish two ends of a claim
 SELECT is(string_agg(DISTINCT payload ->> 'takenUntil', ' '), (SELECT string_agg(DISTINCT taken_until, ' ') FROM noted WHERE message = 'RUN a 2'), '6.1 a claim that was prolonged has two ends')
 FROM log WHERE exchange = 'task-running' AND payload #>> '{status,taskId}' = pg_temp.id('a')::text AND payload ->> 'runId' = '2';
 SELECT is(string_agg(payload #>> '{status,retriesLeft}', '' ORDER BY n), '333332222211111113333222333333', '6.1 retriesLeft, of all messages of one task')
@@ -193,7 +193,7 @@ FROM log WHERE payload #>> '{status,taskId}' = pg_temp.id('a')::text;
 SELECT is((SELECT md5(string_agg(m::text, E'\n' ORDER BY id)) FROM pg_temp.messages_after(0) AS m), (SELECT md5(string_agg(m::text, E'\n' ORDER BY id)) FROM pg_temp.messages_after(0) AS m), '6.1 read again, all is the same');
 SELECT is((SELECT count(*) FROM pg_temp.messages_after(0) AS m LEFT JOIN log ON log.id = m.id AND log.payload = m.payload
 	AND log.routing_key = m.routing_key AND log.cc = m.cc AND log.published = m.published AND log.exchange = m.exchange
-	WHERE log.id IS NULL AND m.exchange <> 'task-group-resolved'), 0::bigint, '6.1 and as it was');
+	WHERE log.id IS NULL AND m.exchange <> 'task-group-resolved'), 0::bigint, '6.1 and not changed');
 SELECT is((SELECT count(*) FROM log, LATERAL tq.message(log.id) AS m WHERE ROW(m.id, m.exchange, m.routing_key, m.cc, m.payload, m.published)
 	IS DISTINCT FROM ROW(log.id, log.exchange, log.routing_key, log.cc, log.payload, log.published)), 0::bigint, '6.1 message() gives the same');
 SELECT pg_temp.report('o', 'canceled');

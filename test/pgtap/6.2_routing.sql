@@ -1,6 +1,6 @@
 -- doc/spec/taskcluster.md 6.2 to 6.4: routing keys and CC, how messages() filters
--- by them, which exchanges are bound to what, and names of channels.  What a
--- listener gets of it is tested in test/t/040_notify.pl.
+-- by them, bindings, and names of channels.  What a
+-- listener receives is tested in test/t/040_notify.pl.
 \ir helper.psql
 \ir messages.psql
 SELECT plan(159);
@@ -123,7 +123,7 @@ SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-defined task-pending task
 SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running task-running', 'messages(): max counts those that match') FROM tq.messages(:first, 2, 'task-running');
 SELECT is(string_agg(exchange, ' ' ORDER BY id), 'task-running', 'messages(): the first of them') FROM tq.messages(:first, 1, 'task-running');
 SELECT is(count(*), 0::bigint, 'messages(): after the last there is none') FROM tq.messages(:last);
-SELECT is(count(*), 0::bigint, 'messages(): nor after what is to come') FROM tq.messages(9223372036854775807);
+SELECT is(count(*), 0::bigint, 'messages(): nor after future ids') FROM tq.messages(9223372036854775807);
 SELECT is(min(id), 1::bigint, 'messages(): ids begin with 1') FROM tq.messages();
 SELECT is(min(id), 1::bigint, 'messages(): after a negative one') FROM tq.messages(-9223372036854775808);
 SELECT is(array_agg(id), array_agg(id ORDER BY id), 'messages(): rows come in the order of ids') FROM tq.messages();
@@ -154,21 +154,21 @@ SELECT lives_ok($$SELECT tq.bind('mine', 'task-pending', 'route.#')$$, 'bind: ag
 SELECT lives_ok($$SELECT tq.bind(channel => 'mine too', exchange => 'task-group-resolved', routing_key_pattern => '')$$, 'bind: by name, and with the empty pattern');
 SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-pending route.#, mine task-running #, mine too task-group-resolved ', 'bind: each once');
 SELECT lives_ok($$SELECT tq.unbind(channel => 'mine', exchange => 'task-pending', pattern => 'route.#')$$, 'unbind: by name');
-SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending'), tq.unbind('mine', 'task-defined'), tq.unbind('nobody''s', 'task-defined')$$, 'unbind: what is not bound');
+SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending'), tq.unbind('mine', 'task-defined'), tq.unbind('nobody''s', 'task-defined')$$, 'unbind: bindings that do not exist');
 SELECT is(pg_temp.bindings('mine%'), 'mine task-pending primary.#, mine task-running #, mine too task-group-resolved ', 'unbind: that one, with that pattern');
 SELECT lives_ok($$SELECT tq.unbind('mine', 'task-pending', 'primary.#'), tq.unbind('mine', 'task-running', '#'), tq.unbind('mine too', 'task-group-resolved', '')$$, 'unbind: the others');
 SELECT is(pg_temp.bindings('mine%'), NULL, 'unbind: none is left');
 SELECT lives_ok($$SELECT tq.unbind('tq_task_defined', 'task-defined'), tq.unbind('tq_task_group_priority_changed', 'task-group-priority-changed')$$, 'unbind: default channels');
 SELECT lives_ok($$SELECT tq.unbind('tq_task_defined', 'task-defined')$$, 'unbind: again');
-SELECT is(pg_temp.bindings('tq\_task\_defined') || pg_temp.bindings('tq\_task\_group\_priority\_changed'), NULL, 'unbind: they are gone');
-SELECT is(count(*), 10::bigint, 'unbind: the other ten are there') FROM tq.binding_overview;
-SELECT lives_ok($$SELECT tq.unbind('tq_task_pending', 'task-pending', 'primary.#'), tq.unbind('tq_task_pending', 'task-running'), tq.unbind('tq_task-pending', 'task-pending')$$, 'unbind: what is no default');
+SELECT is(pg_temp.bindings('tq\_task\_defined') || pg_temp.bindings('tq\_task\_group\_priority\_changed'), NULL, 'unbind: they are deleted');
+SELECT is(count(*), 10::bigint, 'unbind: the other ten exist') FROM tq.binding_overview;
+SELECT lives_ok($$SELECT tq.unbind('tq_task_pending', 'task-pending', 'primary.#'), tq.unbind('tq_task_pending', 'task-running'), tq.unbind('tq_task-pending', 'task-pending')$$, 'unbind: a binding that is not a default');
 SELECT is(count(*), 10::bigint, 'unbind: leaves the default ones alone') FROM tq.binding_overview;
 SELECT lives_ok($$SELECT tq.bind('tq_task_defined', 'task-defined', 'route.#'), tq.bind('tq_task_defined', 'task-pending')$$, 'bind: a default channel to other things');
 SELECT is(pg_temp.bindings('tq\_task\_defined'), 'tq_task_defined task-defined route.#, tq_task_defined task-pending #', 'bind: as any channel');
 SELECT lives_ok($$SELECT tq.unbind('tq_task_defined', 'task-defined', 'route.#'), tq.unbind('tq_task_defined', 'task-pending')$$, 'unbind: those');
 SELECT lives_ok($$SELECT tq.bind('tq_task_defined', 'task-defined'), tq.bind('tq_task_defined', 'task-defined'), tq.bind('tq_task_group_priority_changed', 'task-group-priority-changed')$$, 'bind: the default ones again');
-SELECT is(count(*), 12::bigint, 'bind: all are there') FROM tq.binding_overview;
+SELECT is(count(*), 12::bigint, 'bind: all exist') FROM tq.binding_overview;
 SELECT is(pg_temp.code(query), code, format('%s: %s', code, left(query, 60)))
 FROM (VALUES (format('SELECT tq.bind(%L, ''task-pending'')', repeat('c', 63)), '00000'), (format('SELECT tq.bind(%L, ''task-pending'')', repeat('c', 64)), 'TQ400'),
 	(format('SELECT tq.unbind(%L, ''task-pending'')', repeat('c', 63)), '00000'), (format('SELECT tq.unbind(%L, ''task-pending'')', repeat('c', 64)), 'TQ400'),
@@ -178,18 +178,18 @@ FROM (VALUES (format('SELECT tq.bind(%L, ''task-pending'')', repeat('c', 63)), '
 	(format('SELECT tq.bind(''c'', ''task-pending'', %L)', repeat('a', 256)), 'TQ400'), ($$SELECT tq.unbind('', 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', 'foo')$$, 'TQ400'),
 	($$SELECT tq.unbind(NULL, 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', NULL)$$, 'TQ400'), ($$SELECT tq.unbind('c', 'task-pending', NULL)$$, 'TQ400')) AS v (query, code);
 SELECT is(count(*), 12::bigint, 'bind: and nothing else') FROM tq.binding_overview;
-SELECT lives_ok($$SELECT tq.bind('seed', 'exchange/taskcluster-queue/v1/task-defined'), tq.bind('seed', 'taskGroupResolved'), tq.bind('seed', 'taskAlert')$$, 'bind: names of the seed');
+SELECT lives_ok($$SELECT tq.bind('seed', 'exchange/taskcluster-queue/v1/task-defined'), tq.bind('seed', 'taskGroupResolved'), tq.bind('seed', 'taskAlert')$$, 'bind: Taskcluster''s names');
 SELECT is(pg_temp.bindings('seed'), 'seed task-alert #, seed task-defined #, seed task-group-resolved #', 'bind: which are the same exchanges');
-SELECT lives_ok($$SELECT tq.unbind('seed', 'taskDefined'), tq.unbind('seed', 'exchange/taskcluster-queue/v1/task-group-resolved'), tq.unbind('seed', 'task-alert')$$, 'unbind: names of the seed');
+SELECT lives_ok($$SELECT tq.unbind('seed', 'taskDefined'), tq.unbind('seed', 'exchange/taskcluster-queue/v1/task-group-resolved'), tq.unbind('seed', 'task-alert')$$, 'unbind: Taskcluster''s names');
 SELECT is(pg_temp.bindings('seed'), NULL, 'unbind: which are the same exchanges');
 SELECT is((SELECT array_agg(id) FROM tq.messages(exchange => 'taskPending')), (SELECT array_agg(id) FROM tq.messages(exchange => 'task-pending')), 'messages: taskPending is task-pending');
 SELECT is((SELECT array_agg(id) FROM tq.messages(exchange => 'exchange/taskcluster-queue/v1/task-pending')), (SELECT array_agg(id) FROM tq.messages(exchange => 'task-pending')), 'messages: so is its whole name');
-SELECT lives_ok($$SELECT tq.subscribe('seed', 'taskFailed'), tq.subscribe('seed', 'exchange/taskcluster-queue/v1/task-exception')$$, 'subscribe: names of the seed');
+SELECT lives_ok($$SELECT tq.subscribe('seed', 'taskFailed'), tq.subscribe('seed', 'exchange/taskcluster-queue/v1/task-exception')$$, 'subscribe: Taskcluster''s names');
 SELECT is((SELECT bindings FROM tq.subscription_overview WHERE name = 'seed'), '{"task-failed #","task-exception #"}'::text[], 'subscribe: which are the same exchanges');
 SELECT tq.unsubscribe('seed');
 
 -- ---------------------------------------------------------------------------
--- An exchange that nobody wants is not written down
+-- Messages of an exchange without bindings and subscriptions are not written
 -- ---------------------------------------------------------------------------
 
 -- How many rows, and records, of messages were written since the last call.
@@ -218,7 +218,7 @@ SELECT pg_temp.create('n2');
 SELECT is(pg_temp.written(), '1 rows, 1 records', 'task-defined is not bound: one message');
 SELECT is(pg_temp.sent(), 'PEND n2 pending 0._._', 'task-defined is not bound: not sent');
 SELECT pg_temp.create('n2d', '{"$deps": ["n2"]}');
-SELECT is(pg_temp.written(), '0 rows, 0 records', 'task-defined is not bound: no row for nothing else');
+SELECT is(pg_temp.written(), '0 rows, 0 records', 'task-defined is not bound: no row without other messages');
 BEGIN;
 SELECT tq.bind('tq_task_defined', 'task-defined');
 SELECT pg_temp.create('n3');

@@ -13,7 +13,7 @@ LANGUAGE sql AS $$
 $$;
 
 -- ---------------------------------------------------------------------------
--- What it says
+-- The message
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.running('lone', '{"schedulerId": "sched", "tags": {"a": "b"}, "routes": ["r"]}');
@@ -26,7 +26,7 @@ SELECT is(payload, jsonb_build_object('version', 1, 'taskGroupId', pg_temp.id('l
 	'expires', pg_temp.iso((tq.task(pg_temp.id('lone')) ->> 'expires')::timestamptz + interval '1 hour')), '6.3 the whole message') FROM news WHERE exchange = 'task-group-resolved';
 SELECT is(routing_key || cc::text, format('primary.%s.sched._{}', pg_temp.id('lone')), '6.3 its routing key, and no CC') FROM news WHERE exchange = 'task-group-resolved';
 SELECT is(payload - 'version', tq.get_task_group(pg_temp.id('lone')), '6.3 the group as get_task_group() shows it') FROM news WHERE exchange = 'task-group-resolved';
-SELECT ok((SELECT published FROM news WHERE exchange = 'task-group-resolved') >= (SELECT published FROM news WHERE exchange = 'task-completed'), '6.3 published then or later');
+SELECT ok((SELECT published FROM news WHERE exchange = 'task-group-resolved') >= (SELECT published FROM news WHERE exchange = 'task-completed'), '6.3 published at that time or later');
 SELECT pg_temp.create(n, o::jsonb) FROM (VALUES (1, 's1', '{"$group": "g1", "schedulerId": "s-1", "$expires": "2 days"}'), (2, 's2', '{"$group": "g1", "schedulerId": "s-1", "$expires": "3 days"}')) AS v (i, n, o) ORDER BY i;
 SELECT pg_temp.cancel('s1', 's2');
 SELECT is(payload, jsonb_build_object('version', 1, 'taskGroupId', pg_temp.id('g1')::text, 'schedulerId', 's-1', 'expires', pg_temp.iso(pg_temp.base() + interval '3 days 1 hour')), '6.3 of several tasks: the latest expires')
@@ -36,7 +36,7 @@ SELECT pg_temp.cancel('s1');
 SELECT is(payload, jsonb_build_object('version', 1, 'taskGroupId', pg_temp.id('g1')::text, 'schedulerId', 's-1', 'expires', pg_temp.iso(pg_temp.base() + interval '3 days 1 hour'),
 	'sealed', tq.get_task_group(pg_temp.id('g1')) ->> 'sealed'), '6.3 sealed: the message says when, ' || exchange)
 FROM pg_temp.news() WHERE exchange LIKE 'task-group-%' ORDER BY id;
-SELECT is(string_agg((payload ? 'sealed')::text, ' ' ORDER BY id), 'false true true', '6.3 but not the message of before')
+SELECT is(string_agg((payload ? 'sealed')::text, ' ' ORDER BY id), 'false true true', '6.3 but not the earlier message')
 FROM pg_temp.messages_after(0) WHERE payload ->> 'taskGroupId' = pg_temp.id('g1')::text;
 
 -- A message that has been sent stays as it is.
@@ -45,37 +45,37 @@ SELECT pg_temp.cancel('k1', 'k2');
 CREATE TEMP TABLE kept AS SELECT * FROM pg_temp.messages_after(0) WHERE exchange LIKE 'task-group-%';
 SELECT pg_temp.create('k3', '{"$group": "g2", "$expires": "1000 days"}');
 SELECT is(tq.get_task_group(pg_temp.id('g2')) ->> 'expires', pg_temp.iso(pg_temp.base() + interval '1000 days 1 hour'), '4.5 a task prolongs its group');
-SELECT is((SELECT m.payload ->> 'expires' FROM tq.message(k.id) AS m), k.payload ->> 'expires', '6.3 the message of before says what it said')
+SELECT is((SELECT m.payload ->> 'expires' FROM tq.message(k.id) AS m), k.payload ->> 'expires', '6.3 the earlier message has not changed')
 FROM kept AS k WHERE payload ->> 'taskGroupId' = pg_temp.id('g2')::text;
--- The same of a group that had only the task of its name.
+-- The same for a group that had only the task with its own id.
 SELECT pg_temp.running('k5'), pg_temp.running('k6');
 SELECT pg_temp.cancel('k5', 'k6');
 INSERT INTO kept SELECT * FROM pg_temp.messages_after((SELECT max(id) FROM kept)) WHERE exchange LIKE 'task-group-%';
 SELECT pg_temp.create('k7', '{"$group": "k5", "$expires": "1000 days"}');
 SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('k6'))$$, '6.3 a group of one is sealed');
-SELECT is((SELECT m.payload FROM tq.message(k.id) AS m), k.payload, '6.3 the message of before says what it said: ' || n)
+SELECT is((SELECT m.payload FROM tq.message(k.id) AS m), k.payload, '6.3 the earlier message has not changed: ' || n)
 FROM unnest('{k5,k6}'::text[]) AS n JOIN kept AS k ON k.payload ->> 'taskGroupId' = pg_temp.id(n)::text;
 SELECT pg_temp.forget();
 SELECT pg_temp.cancel('k6');
-SELECT is(m.payload - 'version', tq.get_task_group(pg_temp.id('k6')), '6.3 that of after shows it as it is')
+SELECT is(m.payload - 'version', tq.get_task_group(pg_temp.id('k6')), '6.3 the later message shows it as it is')
 FROM pg_temp.news() AS m WHERE exchange = 'task-group-resolved';
 SELECT is((SELECT tq.get_task_group(pg_temp.id('k6')) ? 'sealed'), true, '6.3 which is sealed');
 SELECT pg_temp.members('g3', 'k4');
 SELECT pg_temp.id('g3') AS g3
 \gset
--- A seal that was called before and is committed after.
+-- A seal that is called before the resolution and commits after it.
 BEGIN;
 SELECT tq.seal_task_group(:'g3');
 PREPARE TRANSACTION 'tq_seal';
 SELECT pg_temp.cancel('k4');
 CREATE TEMP TABLE before AS SELECT * FROM pg_temp.messages_after(0) WHERE exchange = 'task-group-resolved' AND payload ->> 'taskGroupId' = :'g3';
-SELECT is(string_agg((payload ? 'sealed')::text, ' '), 'false', '6.3 resolved while a seal is under way, which is not yet shown') FROM before;
+SELECT is(string_agg((payload ? 'sealed')::text, ' '), 'false', '6.3 resolved before a seal commits, which is not yet shown') FROM before;
 COMMIT PREPARED 'tq_seal';
 SELECT is((SELECT m.payload ? 'sealed' FROM tq.message(before.id) AS m), false, '6.3 nor when the message is read again') FROM before;
 SELECT pg_temp.forget();
 
 -- ---------------------------------------------------------------------------
--- When it is sent: with the last one, whatever the order
+-- When it is sent: with the last task, whatever the order
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.members('six' || n, 'a' || n, 'b' || n, 'c' || n) FROM generate_series(1, 6) AS n;
@@ -195,12 +195,12 @@ SELECT pg_temp.take('r1');
 SELECT pg_temp.report('r2', 'completed');
 SELECT is(pg_temp.sent(), 'RUN r1 running 2.wg.w1, COMP r2 completed 1.wg.w1, GROUP g12', '4.5 (b) or running');
 SELECT pg_temp.report('r1', 'worker-shutdown');
-SELECT is(pg_temp.sent(), 'PEND r1 pending 3._._', '4.5 (b) a retry of the rerun is not the end');
+SELECT is(pg_temp.sent(), 'PEND r1 pending 3._._', '4.5 (b) a retry of the rerun is not a resolution');
 SELECT pg_temp.report('r2', 'completed');
 SELECT is(pg_temp.sent(), 'COMP r2 completed 1.wg.w1, GROUP g12', '4.5 (b) nor does it make the group active');
 SELECT pg_temp.cancel('r1');
-SELECT is(pg_temp.sent(), 'EXC r1 exception 3._._, GROUP g12', '4.5 (b) the end of the retry');
--- a run that was retried is no resolution, nor is a run 0 that was made by a rerun
+SELECT is(pg_temp.sent(), 'EXC r1 exception 3._._, GROUP g12', '4.5 (b) the resolution of the retry');
+-- a run that was retried is not a resolution, nor is a run 0 that was created by a rerun
 SELECT pg_temp.members('g13', 'r3', 'r4');
 SELECT pg_temp.create('r5', '{"$group": "g13", "$deps": ["r5"]}');
 SELECT tq.rerun_task(pg_temp.id('r5'));
@@ -214,7 +214,7 @@ SELECT pg_temp.report('r3', 'worker-shutdown', 0);
 SELECT is(pg_temp.sent(), 'COMP r4 completed 0.wg.w1, EXC r3 pending 0.wg.w1, PEND r3 pending 1._._', '4.5 a task whose run was retried keeps the group active');
 RESET tq.publish_retried_exceptions;
 SELECT pg_temp.cancel('r3');
-SELECT is(pg_temp.sent(), 'EXC r3 exception 1._._', '4.5 so does one whose first run was made by a rerun, and was retried');
+SELECT is(pg_temp.sent(), 'EXC r3 exception 1._._', '4.5 so does one whose first run was created by a rerun, and was retried');
 SELECT pg_temp.cancel('r5');
 SELECT is(pg_temp.sent(), 'EXC r5 exception 1._._, GROUP g13', '4.5 until it is resolved');
 
@@ -241,19 +241,19 @@ SELECT pg_temp.forget();
 SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.upkeep(), 'deadline 1', '4.5 (d) a deadline');
 RESET tq.clock_offset;
-SELECT is(pg_temp.sent(), 'EXC x3 exception 0._._, GROUP g14', '4.5 (d) is an end');
+SELECT is(pg_temp.sent(), 'EXC x3 exception 0._._, GROUP g14', '4.5 (d) is a resolution');
 SELECT pg_temp.members('g15', 'x4');
 SELECT pg_temp.create('x5', '{"$group": "g15", "$deps": ["x4"]}');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('x4', 'failed');
-SELECT is(pg_temp.sent(), 'FAIL x4 failed 0.wg.w1', '4.5 (d) a dependent that will never be met');
+SELECT is(pg_temp.sent(), 'FAIL x4 failed 0.wg.w1', '4.5 (d) a dependent that can never be released');
 SELECT pg_temp.cancel('x5');
 SELECT is(pg_temp.sent(), 'EXC x5 exception 0._._, GROUP g15', '4.5 (d) until it is canceled');
 SELECT pg_temp.members('g16', 'x6');
 SELECT pg_temp.create('x7', '{"$group": "g16", "$deps": ["x6"]}');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('x6', 'completed');
-SELECT is(pg_temp.sent(), 'COMP x6 completed 0.wg.w1, PEND x7 pending 0._._', '4.5 a dependent that goes on');
+SELECT is(pg_temp.sent(), 'COMP x6 completed 0.wg.w1, PEND x7 pending 0._._', '4.5 a dependent that is released');
 SELECT pg_temp.take('x7');
 SELECT pg_temp.report('x7', 'completed');
 SELECT is(pg_temp.sent(), 'RUN x7 running 0.wg.w1, COMP x7 completed 0.wg.w1, GROUP g16', '4.5 and is the last');
@@ -269,14 +269,14 @@ SELECT pg_temp.cancel('x8');
 SELECT is(pg_temp.sent(), 'EXC x8 exception 0._._, GROUP g17', '4.5 until it is canceled');
 
 -- ---------------------------------------------------------------------------
--- The task that the group is named after
+-- The task with the id of the group
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.running('n1');
 SELECT pg_temp.members('n1', 'n1a');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('n1', 'completed');
-SELECT is(pg_temp.sent(), 'COMP n1 completed 0.wg.w1', '4.5 the task of the group''s name, and another that is running');
+SELECT is(pg_temp.sent(), 'COMP n1 completed 0.wg.w1', '4.5 the task with the group''s id, and another that is running');
 SELECT pg_temp.report('n1a', 'completed');
 SELECT is(pg_temp.sent(), 'COMP n1a completed 0.wg.w1, GROUP n1', '4.5 both are resolved');
 SELECT pg_temp.members('n2', 'n2a');
@@ -293,7 +293,7 @@ SELECT pg_temp.running('n3');
 SELECT pg_temp.members('n3', 'n3a');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('n3a', 'completed');
-SELECT is(pg_temp.sent(), 'COMP n3a completed 0.wg.w1', '4.5 the task of the group''s name is running');
+SELECT is(pg_temp.sent(), 'COMP n3a completed 0.wg.w1', '4.5 the task with the group''s id is running');
 SELECT pg_temp.report('n3', 'completed');
 SELECT is(pg_temp.sent(), 'COMP n3 completed 0.wg.w1, GROUP n3', '4.5 and is the last');
 
@@ -322,7 +322,7 @@ SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.upkeep(), 'deadline 1', 'only task-group-resolved is bound: a deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'GROUP g18', 'only task-group-resolved is bound: with a deadline');
-SELECT is((SELECT count(*) FROM pg_temp.messages_after(current_setting('test.mark')::bigint)), 0::bigint, 'only task-group-resolved is bound: what was noted for it has no id');
+SELECT is((SELECT count(*) FROM pg_temp.messages_after(current_setting('test.mark')::bigint)), 0::bigint, 'only task-group-resolved is bound: the row written for it has no message id');
 BEGIN;
 SELECT tq.bind('tq_task_exception', 'task-exception');
 SELECT tq.unbind('tq_task_group_resolved', 'task-group-resolved');

@@ -16,7 +16,7 @@ LANGUAGE sql AS $$
 	SELECT tq.ack(subscription, (SELECT max(id) FROM tq.fetch(subscription, n)))
 $$;
 
--- How far a subscription has come: 0 for the beginning of this file.
+-- The acknowledged id of a subscription; 0 at the beginning of this file.
 CREATE FUNCTION pg_temp.position(subscription text) RETURNS bigint
 LANGUAGE sql AS $$
 	SELECT acked FROM tq.subscription_overview WHERE name = subscription
@@ -31,7 +31,7 @@ SELECT pg_temp.last_id();
 SELECT lives_ok($$SELECT tq.subscribe('s', 'task-pending')$$, 'subscribe');
 SELECT is(pg_temp.fetched('s'), '', 'a subscription begins with what is published after it');
 SELECT pg_temp.create('a1');
-SELECT is(pg_temp.fetched('s'), 'PEND a1 pending 0._._', 'fetch: of that exchange only');
+SELECT is(pg_temp.fetched('s'), 'PEND a1 pending 0._._', 'fetch: only messages of that exchange');
 SELECT is(pg_temp.fetched('s'), 'PEND a1 pending 0._._', 'fetch: again, until it is acknowledged');
 SELECT pg_temp.create('a2');
 SELECT pg_temp.create('a3');
@@ -40,7 +40,7 @@ SELECT is(pg_temp.fetched('s', 2), 'PEND a1 pending 0._._, PEND a2 pending 0._._
 SELECT is((SELECT string_agg(m::text, E'\n' ORDER BY id) FROM tq.fetch('s') AS m), (SELECT string_agg(m::text, E'\n' ORDER BY f.id) FROM tq.fetch('s') AS f, tq.message(f.id) AS m), 'fetch: rows are those of message()');
 SELECT is((SELECT array_agg(id) FROM tq.fetch('s')), (SELECT array_agg(id ORDER BY id) FROM tq.fetch('s')), 'fetch: rows come in the order of ids');
 SELECT pg_temp.acked('s', 2);
-SELECT is(pg_temp.fetched('s'), 'PEND a3 pending 0._._', 'ack: what is acknowledged does not come again');
+SELECT is(pg_temp.fetched('s'), 'PEND a3 pending 0._._', 'ack: what is acknowledged is not fetched again');
 SELECT lives_ok($$SELECT tq.ack('s', 1)$$, 'ack: an earlier one');
 SELECT is(pg_temp.fetched('s'), 'PEND a3 pending 0._._', 'ack: which changes nothing');
 BEGIN;
@@ -50,7 +50,7 @@ ROLLBACK;
 SELECT is(pg_temp.fetched('s'), 'PEND a3 pending 0._._', 'ack: that is rolled back');
 SELECT pg_temp.acked('s');
 SELECT is(pg_temp.fetched('s'), '', 'ack: nothing is left');
-SELECT lives_ok(format('SELECT tq.ack(''s'', %s)', (SELECT last_id FROM tq.subscription_overview WHERE name = 's')), 'ack: the last one of the log, whoever it is for');
+SELECT lives_ok(format('SELECT tq.ack(''s'', %s)', (SELECT last_id FROM tq.subscription_overview WHERE name = 's')), 'ack: the last one of the log, also one of another exchange');
 SELECT is(pg_temp.code(query), code, format('%s: %s', code, left(query, 60)))
 FROM (VALUES (format('SELECT tq.ack(''s'', %s)', (SELECT last_id + 1 FROM tq.subscription_overview WHERE name = 's')), 'TQ400'), ('SELECT tq.ack(''s'', 9223372036854775807)', 'TQ400'),
 	('SELECT tq.ack(''s'', NULL)', 'TQ400'), ('SELECT tq.ack(NULL, 1)', 'TQ400'), ('SELECT tq.ack(''nobody'', 1)', 'TQ404'), ('SELECT tq.ack(''s'', -1)', '00000'),
@@ -61,16 +61,16 @@ FROM (VALUES (format('SELECT tq.ack(''s'', %s)', (SELECT last_id + 1 FROM tq.sub
 	('SELECT tq.subscribe(''t'', ''task-pending'', NULL)', 'TQ400'), (format('SELECT tq.subscribe(''t'', ''task-pending'', %L)', repeat('a', 256)), 'TQ400'),
 	(format('SELECT tq.subscribe(%L, ''task-pending'')', repeat('n', 256)), 'TQ400'), (format('SELECT tq.subscribe(%L, ''task-pending'')', repeat('n', 255)), '00000'),
 	(format('SELECT tq.unsubscribe(%L)', repeat('n', 255)), '00000'), ('SELECT tq.fetch(''t'')', 'TQ404')) AS v (query, code);
-SELECT is(pg_temp.fetched('s'), '', 'nothing came of that');
+SELECT is(pg_temp.fetched('s'), '', 'it had no effect');
 SELECT pg_temp.create('a4');
 SELECT is(pg_temp.fetched('s'), 'PEND a4 pending 0._._', 'the next');
 SELECT lives_ok($$SELECT tq.subscribe('s', 'task-pending')$$, 'subscribe: again');
 SELECT is(pg_temp.fetched('s'), 'PEND a4 pending 0._._', 'subscribe: changes nothing');
 SELECT lives_ok($$SELECT tq.unsubscribe('s')$$, 'unsubscribe');
-SELECT is(pg_temp.code($$SELECT tq.fetch('s')$$), 'TQ404', 'unsubscribe: it is gone');
-SELECT lives_ok($$SELECT tq.subscribe('s', 'task-running')$$, 'subscribe: the name, anew');
+SELECT is(pg_temp.code($$SELECT tq.fetch('s')$$), 'TQ404', 'unsubscribe: it is deleted');
+SELECT lives_ok($$SELECT tq.subscribe('s', 'task-running')$$, 'subscribe: the name again');
 SELECT pg_temp.running('a5');
-SELECT is(pg_temp.fetched('s'), 'RUN a5 running 0.wg.w1', 'subscribe: without what it was bound to, and from now on');
+SELECT is(pg_temp.fetched('s'), 'RUN a5 running 0.wg.w1', 'subscribe: without the old bindings, and from now on');
 BEGIN;
 SELECT tq.subscribe('t', 'task-pending');
 SELECT pg_temp.create('a6');
@@ -96,21 +96,21 @@ SELECT is(pg_temp.fetched('one queue'), 'RUN m1 running 0.wg.w1, FAIL m2 failed 
 SELECT pg_temp.acked('m', 1);
 SELECT tq.rerun_task(pg_temp.id('m1'));
 SELECT is(pg_temp.fetched('m'), 'PEND m2 pending 0._._, COMP m1 completed 0.wg.w1, PEND m1 pending 1._._', 'fetch: by a route alone');
-SELECT is(pg_temp.fetched('one queue'), 'RUN m1 running 0.wg.w1, FAIL m2 failed 0.wg.w1', 'fetch: each subscription has a place of its own');
+SELECT is(pg_temp.fetched('one queue'), 'RUN m1 running 0.wg.w1, FAIL m2 failed 0.wg.w1', 'fetch: each subscription has its own acknowledged id');
 SELECT pg_temp.take('m1');
 
--- exchanges that nobody else wants
+-- exchanges without other bindings
 SELECT tq.unbind(channel, exchange, pattern) FROM tq.binding_overview;
 SELECT lives_ok($$SELECT tq.subscribe('only', 'task-completed', 'route.#')$$, 'subscribe: nothing else is bound');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('m1', 'completed');
-SELECT is(pg_temp.sent(), 'COMP m1 completed 1.wg.w1', 'what a subscription wants is sent');
+SELECT is(pg_temp.sent(), 'COMP m1 completed 1.wg.w1', 'a subscribed exchange is sent');
 SELECT is(pg_temp.fetched('only'), 'COMP m1 completed 1.wg.w1', 'and got');
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
 SELECT tq.bind('tq_' || replace(e, '-', '_'), e) FROM (SELECT tq.exchange_name(n) FROM generate_series(1, 12) AS n) AS v (e);
 SELECT is((SELECT count(*) FROM tq.binding_overview), 12::bigint, 'all are bound again');
 
--- messages of tasks that are gone
+-- messages of deleted tasks
 SELECT tq.subscribe('gone', 'task-defined');
 SELECT pg_temp.create(n) FROM unnest('{d1,d2,d3}'::text[]) AS n;
 SELECT is(pg_temp.fetched('gone'), 'DEF d1 unscheduled _._._, DEF d2 unscheduled _._._, DEF d3 unscheduled _._._', 'fetch: of three tasks');
@@ -124,7 +124,7 @@ SELECT is(pg_temp.fetched('gone'), '', 'ack: beyond it');
 SELECT tq.unsubscribe('gone');
 
 -- ---------------------------------------------------------------------------
--- What a subscription does not want is passed over
+-- A subscription skips messages that it is not bound to
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION pg_temp.create_many(name text, n int) RETURNS void
@@ -142,20 +142,20 @@ SELECT is(pg_temp.position('rare'), :start::bigint, 'fetch: reading writes nothi
 SET tq.clock_offset = '61 seconds';
 SELECT is(pg_temp.fetched('rare'), '', 'fetch: a minute later');
 RESET tq.clock_offset;
-SELECT is(pg_temp.position('rare'), :start + 200::bigint, 'fetch: it has passed over them');
+SELECT is(pg_temp.position('rare'), :start + 200::bigint, 'fetch: it has skipped them');
 SELECT pg_temp.create('rare1', '{"routes": ["rare"]}');
 SELECT pg_temp.create_many('some', 600);
 SELECT is(pg_temp.fetched('rare'), 'PEND rare1 pending 0._._', 'fetch: before 1,200 more for others');
-SELECT is(pg_temp.position('rare'), :start + 200::bigint, 'fetch: it stays before what it has to acknowledge');
+SELECT is(pg_temp.position('rare'), :start + 200::bigint, 'fetch: it does not skip a message that it has to acknowledge');
 SELECT pg_temp.acked('rare');
 SELECT is(pg_temp.fetched('rare'), '', 'fetch: and now there are only 1,200 for others');
-SELECT is(pg_temp.position('rare'), :start + 1402::bigint, 'fetch: it has passed over them at once');
+SELECT is(pg_temp.position('rare'), :start + 1402::bigint, 'fetch: it has skipped them at once');
 SELECT pg_temp.create('rare2', '{"routes": ["rare"]}');
 SELECT is(pg_temp.fetched('rare'), 'PEND rare2 pending 0._._', 'fetch: the next');
 SELECT is(pg_temp.fetched('kept'), 'PEND rare1 pending 0._._, PEND rare2 pending 0._._', 'fetch: another subscription gets both');
 SELECT is(pg_temp.fetched('kept', 1), 'PEND rare1 pending 0._._', 'fetch: or the first');
-SELECT is(pg_temp.position('kept') < (SELECT min(id) FROM tq.fetch('kept')), true, 'fetch: which it has not passed over');
-SELECT is(pg_temp.code(format('SELECT tq.ack(''rare'', %s)', :start)), '00000', 'ack: of what was passed over');
+SELECT is(pg_temp.position('kept') < (SELECT min(id) FROM tq.fetch('kept')), true, 'fetch: which it has not skipped');
+SELECT is(pg_temp.code(format('SELECT tq.ack(''rare'', %s)', :start)), '00000', 'ack: of skipped messages');
 SELECT is(pg_temp.fetched('rare'), 'PEND rare2 pending 0._._', 'ack: changes nothing');
 
 -- ---------------------------------------------------------------------------
@@ -187,12 +187,12 @@ SELECT is(pg_temp.pages(7, 'task-pending'), (SELECT array_agg(id ORDER BY id) FR
 SELECT is(cardinality(pg_temp.pages(1, pattern => 'route.rare')), 4, 'messages(): the same of one route');
 
 -- ---------------------------------------------------------------------------
--- Retention.  A thousand seconds, so the place that is written to changes
--- every 250; time is moved in this session, while the worker publishes at its
--- own.
+-- Retention.  A thousand seconds, so the segment that is written to changes
+-- every 250; this session moves its clock, while the maintenance worker publishes by
+-- its own.
 -- ---------------------------------------------------------------------------
 
--- Upkeep, until it has done this: somebody may be reading a place just then.
+-- Calls upkeep() until the query is true, because another session may be reading a segment.
 CREATE PROCEDURE pg_temp.upkeep_until(query text)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -205,13 +205,13 @@ BEGIN
 		EXECUTE query INTO result;
 		EXIT WHEN result;
 		IF clock_timestamp() > since + interval '1 minute' THEN
-			RAISE EXCEPTION 'upkeep has not brought about: %', query;
+			RAISE EXCEPTION 'upkeep() has not made this true: %', query;
 		END IF;
 	END LOOP;
 END
 $$;
 
--- Places that are written to, have messages, have ticks: as in '1, 0 1, 0 1'.
+-- Segments that are written to, have messages, have ticks: as in '1, 0 1, 0 1'.
 CREATE FUNCTION pg_temp.places() RETURNS text
 LANGUAGE sql AS $$
 	SELECT concat_ws(', ', (SELECT place::text FROM tq.ring ORDER BY since DESC LIMIT 1),
@@ -219,7 +219,7 @@ LANGUAGE sql AS $$
 		(SELECT string_agg(DISTINCT place::text, ' ' ORDER BY place::text) FROM tq.tick))
 $$;
 
--- Do as if what is published had been published then.
+-- Moves the time of all published messages to that time.
 CREATE FUNCTION pg_temp.published(ago interval) RETURNS void
 LANGUAGE sql AS $$
 	SELECT pg_temp.last_id();
@@ -236,12 +236,12 @@ SELECT pg_temp.last_id();
 CREATE TEMP TABLE all_ids AS SELECT pg_temp.pages(1000) AS ids;
 SET tq.message_retention = '1000s';
 SELECT pg_temp.last_id();
-SELECT is(pg_temp.places(), '0, 0, 0', 'retention: one place at first');
+SELECT is(pg_temp.places(), '0, 0, 0', 'retention: one segment at first');
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.places(), '0, 0, 0', 'retention: it stays for a while');
 SET tq.clock_offset = '300 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '1, 0, 0 1'$$);
-SELECT is(pg_temp.places(), '1, 0, 0 1', 'retention: after a fourth of the time the next place is written to');
+SELECT is(pg_temp.places(), '1, 0, 0 1', 'retention: after a quarter of the time the next segment is written to');
 SELECT is(array_length(pg_temp.pages(1000), 1), array_length(ids, 1), 'retention: which changes nothing for readers') FROM all_ids;
 SELECT pg_temp.create('k1', '{"$deadline": "4 days"}');
 SELECT is((SELECT max(place) || ' ' || count(*) FROM tq.message WHERE place <> 0), '1 1', 'retention: messages are written there');
@@ -259,15 +259,15 @@ SELECT pg_temp.published('0');
 SELECT is(array_length(pg_temp.pages(1000), 1), array_length(ids, 1) + 6, 'retention: all can be read') FROM all_ids;
 SET tq.clock_offset = '1150 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '3, 1 2 3, 1 2 3'$$);
-SELECT is(pg_temp.places(), '3, 1 2 3, 1 2 3', 'retention: the first place is too old');
+SELECT is(pg_temp.places(), '3, 1 2 3, 1 2 3', 'retention: the first segment is too old');
 SELECT is(pg_relation_size('tq.message_0') + pg_relation_size('tq.tick_0') + pg_indexes_size('tq.message_0'), 8192::bigint, 'retention: it is empty, but for a page of an index');
 SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages(0) AS m), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._, '
-	'DEF k3 unscheduled _._._, PEND k3 pending 0._._', 'retention: what is younger can be read');
-SELECT is(pg_temp.code('SELECT tq.message(1)'), 'TQ404', 'retention: what is older is gone');
+	'DEF k3 unscheduled _._._, PEND k3 pending 0._._', 'retention: newer messages can be read');
+SELECT is(pg_temp.code('SELECT tq.message(1)'), 'TQ404', 'retention: older messages are deleted');
 SELECT is((SELECT min(id) FROM tq.messages(0)) > (SELECT max(n) FROM all_ids, unnest(ids) AS n), true, 'retention: ids go on');
 SET tq.clock_offset = '1400 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '4, 2 3, 2 3 4'$$);
-SELECT is(pg_temp.places(), '4, 2 3, 2 3 4', 'retention: the second place is too old');
+SELECT is(pg_temp.places(), '4, 2 3, 2 3 4', 'retention: the second segment is too old');
 SET tq.clock_offset = '3000 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '5, none, 5'$$);
 SELECT is(pg_temp.places(), '5, none, 5', 'retention: all are too old; the last tick stays');
@@ -281,7 +281,7 @@ SET tq.clock_offset = '3600 seconds';
 SELECT pg_temp.create('k5', '{"$deadline": "4 days"}');
 SELECT pg_temp.published('0');
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '1, 0 5, 0 1 5'$$);
-SELECT is(pg_temp.places(), '1, 0 5, 0 1 5', 'retention: it goes round');
+SELECT is(pg_temp.places(), '1, 0 5, 0 1 5', 'retention: the segments are used in turn');
 
 -- A subscription keeps what it has not acknowledged.
 SET tq.subscription_retention = '10000s';
@@ -292,7 +292,7 @@ SELECT pg_temp.acked('quick');
 SET tq.clock_offset = '9000 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '2, 1, 1 2'$$);
 SELECT is(pg_temp.places(), '2, 1, 1 2', 'subscription_retention: older ones are dropped, what it has not acknowledged is kept');
-SELECT is(pg_temp.fetched('slow'), 'PEND l1 pending 0._._', 'subscription_retention: it can still be had');
+SELECT is(pg_temp.fetched('slow'), 'PEND l1 pending 0._._', 'subscription_retention: it can still be fetched');
 SELECT pg_temp.create('l2', '{"$deadline": "4 days"}');
 SELECT pg_temp.published('0');
 SELECT is((SELECT (oldest_unread = (SELECT published FROM tq.messages(0, 1)))::text || coalesce(lost_before::text, ' none') FROM tq.subscription_overview WHERE name = 'slow'), 'true none', 'subscription_overview: since when it has not read');
@@ -304,19 +304,19 @@ SELECT is(pg_temp.fetched('slow'), 'PEND l2 pending 0._._', 'subscription_retent
 SELECT id AS l2 FROM tq.fetch('slow')
 \gset
 
--- But not for ever.
-SET client_min_messages = error;	-- of the warning, see test/t/045_message_retention.pl
+-- But not without limit.
+SET client_min_messages = error;	-- for the warning, see test/t/045_message_retention.pl
 SET tq.clock_offset = '21000 seconds';
 CALL pg_temp.upkeep_until($$SELECT NOT EXISTS (SELECT FROM tq.message)$$);
 RESET client_min_messages;
 SELECT is(pg_temp.fetched('slow'), '', 'subscription_retention: it is lost');
-SELECT is((SELECT lost_before FROM tq.subscription_overview WHERE name = 'slow'), :l2 + 1::bigint, 'subscription_overview: and it is said how much');
+SELECT is((SELECT lost_before FROM tq.subscription_overview WHERE name = 'slow'), :l2 + 1::bigint, 'subscription_overview: and the view shows how much');
 SELECT is((SELECT oldest_unread FROM tq.subscription_overview WHERE name = 'slow'), NULL, 'subscription_overview: nothing is unread');
 SELECT pg_temp.create('l3', '{"$deadline": "4 days"}');
-SELECT is(pg_temp.fetched('slow'), 'PEND l3 pending 0._._', 'subscription_retention: what comes after that is got');
+SELECT is(pg_temp.fetched('slow'), 'PEND l3 pending 0._._', 'subscription_retention: later messages are fetched');
 SELECT lives_ok($$SELECT pg_temp.acked('slow')$$, 'subscription_retention: and acknowledged');
 SELECT is(pg_temp.fetched('slow'), '', 'subscription_retention: all is read');
-SELECT is((SELECT count(*) FROM tq.subscription_overview WHERE name = 'quick' AND lost_before > (SELECT min(id) FROM tq.messages(0))), 0::bigint, 'subscription_overview: nobody has lost what is there');
+SELECT is((SELECT count(*) FROM tq.subscription_overview WHERE name = 'quick' AND lost_before > (SELECT min(id) FROM tq.messages(0))), 0::bigint, 'subscription_overview: nothing in the log counts as lost');
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
 
 -- ---------------------------------------------------------------------------
@@ -334,7 +334,7 @@ SELECT tq.upkeep();
 SELECT is((SELECT place FROM tq.ring ORDER BY since DESC LIMIT 1)::int, :place, 'upkeep: within a transaction block the log is left alone');
 COMMIT;
 
--- A message of a transaction that goes on, in a place that is too old for it.
+-- A message of an open transaction, in a segment that is too old for it.
 CREATE FUNCTION pg_temp.go_on() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -352,7 +352,7 @@ BEGIN
 		(SELECT count(*) FROM tq.message WHERE place = first AND xid = pg_current_xact_id()));
 END
 $$;
-SELECT is(pg_temp.go_on(), 'another then another: 1', 'unpublished: it is too old for its place, but nothing is dropped');
+SELECT is(pg_temp.go_on(), 'another then another: 1', 'unpublished: it is too old for its segment, but nothing is dropped');
 SELECT is(pg_temp.sent(), 'DEF q1 unscheduled _._._, PEND q1 pending 0._._, DEF q2 unscheduled _._._, PEND q2 pending 0._._', 'unpublished: nothing is lost');
 SET tq.clock_offset = '50000 seconds';
 SELECT pg_temp.create('q3', '{"$deadline": "4 days"}');
@@ -369,7 +369,7 @@ PREPARE TRANSACTION 'tq_unpublished';
 CALL pg_temp.upkeep_until(format('SELECT place <> %s FROM tq.ring ORDER BY since DESC LIMIT 1', :place));
 SET tq.clock_offset = '120000 seconds';
 SELECT count(*) FROM (SELECT pg_temp.upkeep() FROM generate_series(1, 10)) AS u;
-SELECT isnt((SELECT count(*) FROM tq.message WHERE place = :place), 0::bigint, 'unpublished: a prepared transaction has written there, and nothing is dropped');
+SELECT isnt((SELECT count(*) FROM tq.message WHERE place = :place), 0::bigint, 'unpublished: a prepared transaction has written to it, and nothing is dropped');
 COMMIT PREPARED 'tq_unpublished';
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'DEF q4 unscheduled _._._, PEND q4 pending 0._._', 'unpublished: nothing is lost');

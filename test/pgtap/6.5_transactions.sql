@@ -62,7 +62,7 @@ SAVEPOINT a;
 SELECT pg_temp.cancel('s10');
 ROLLBACK TO a;
 COMMIT;
-SELECT is(pg_temp.sent(), 'DEF s10 unscheduled _._._, PEND s10 pending 0._._', 'an end that was rolled back is none, of the group either');
+SELECT is(pg_temp.sent(), 'DEF s10 unscheduled _._._, PEND s10 pending 0._._', 'a resolution that was rolled back does not count, for the group either');
 BEGIN;
 SAVEPOINT a;
 SELECT pg_temp.create('s11');
@@ -95,10 +95,10 @@ SELECT pg_temp.create('p4');
 ROLLBACK PREPARED 'tq_messages';
 SELECT is(pg_temp.sent(), 'DEF p4 unscheduled _._._, PEND p4 pending 0._._', 'ROLLBACK PREPARED: it is never sent');
 SELECT pg_temp.create('p2');
-SELECT is(pg_temp.sent(), 'DEF p2 unscheduled _._._, PEND p2 pending 0._._', 'ROLLBACK PREPARED: nor in the way');
+SELECT is(pg_temp.sent(), 'DEF p2 unscheduled _._._, PEND p2 pending 0._._', 'ROLLBACK PREPARED: nor does it block others');
 
 -- ---------------------------------------------------------------------------
--- A great transaction
+-- A large transaction
 -- ---------------------------------------------------------------------------
 
 DO $$
@@ -123,13 +123,13 @@ FROM generate_series(1, 400) AS i, unnest(ARRAY[
 SELECT is((SELECT count(*) FROM expected), 2400::bigint, '2,000 transitions in one transaction: 2,400 messages');
 SELECT is((SELECT count(*) FROM news WHERE exchange <> 'task-group-resolved'), 2400::bigint, 'as many are sent');
 SELECT is((SELECT count(*) FROM expected e FULL JOIN (SELECT row_number() OVER (ORDER BY id) AS n, pg_temp.told(m) AS told FROM news AS m WHERE exchange <> 'task-group-resolved') AS m
-	USING (n) WHERE m.told IS DISTINCT FROM e.told), 0::bigint, 'those, in their order');
+	USING (n) WHERE m.told IS DISTINCT FROM e.told), 0::bigint, 'the expected ones, in order');
 SELECT is((SELECT count(DISTINCT published) FROM news WHERE exchange <> 'task-group-resolved'), 1::bigint, 'published at once');
 SELECT is((SELECT max(id) - min(id) FROM news WHERE exchange <> 'task-group-resolved'), 2399::bigint, 'with consecutive ids');
 SELECT is((SELECT count(*) FROM news WHERE exchange = 'task-group-resolved'), 400::bigint, 'and a message for each group');
 SELECT is((SELECT min(id) FROM news WHERE exchange = 'task-group-resolved'), (SELECT max(id) + 1 FROM news WHERE exchange <> 'task-group-resolved'), 'after all of them');
 
--- the same, but rolled back to nothing
+-- the same, but rolled back completely
 BEGIN;
 DO $$
 BEGIN
@@ -179,7 +179,7 @@ BEGIN
 	RETURN published + pg_temp.publish_step();
 END
 $$;
-SELECT is(pg_temp.create_and_publish(), 0::bigint, 'upkeep within a statement that has written: publishes nothing');
+SELECT is(pg_temp.create_and_publish(), 0::bigint, 'upkeep() within a statement that has written: publishes nothing');
 SELECT is(pg_temp.sent(), 'DEF k7 unscheduled _._._, PEND k7 pending 0._._, DEF k8 unscheduled _._._, PEND k8 pending 0._._', 'upkeep within a statement that has written: loses nothing');
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT count(*) FROM tq.task;
@@ -197,7 +197,7 @@ COMMIT;
 SELECT is(pg_temp.sent(), 'EXC k6 exception 0._._, GROUP k6', 'but they are published');
 
 -- ---------------------------------------------------------------------------
--- Messages of tasks that are gone
+-- Messages of deleted tasks
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION pg_temp.remove(name text) RETURNS void
@@ -225,8 +225,8 @@ SELECT is(pg_temp.sent(), 'DEF d1 unscheduled _._._, PEND d1 pending 0._._, DEF 
 SELECT pg_temp.remove('d3');
 SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.fetch('sub') AS m), 'PEND d1 pending 0._._, PEND d4 pending 0._._', 'a task that is deleted after its messages were published: the same');
 SELECT is((SELECT count(*) FROM pg_temp.messages_after(0) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('d3')::text), 0::bigint, 'messages() has none of them');
-SELECT lives_ok($$SELECT tq.ack('sub', (SELECT max(id) FROM tq.fetch('sub')))$$, 'they can be passed over');
-SELECT is((SELECT count(*) FROM tq.fetch('sub')), 0::bigint, 'and do not come again');
+SELECT lives_ok($$SELECT tq.ack('sub', (SELECT max(id) FROM tq.fetch('sub')))$$, 'they can be skipped');
+SELECT is((SELECT count(*) FROM tq.fetch('sub')), 0::bigint, 'and are not fetched again');
 
 SELECT tq.unsubscribe('sub');
 
@@ -242,7 +242,7 @@ SELECT is(pg_temp.code($$SELECT tq.status(pg_temp.id('d5'))$$), 'TQ404', 'it has
 SELECT pg_temp.forget();
 SELECT pg_temp.create('d6');
 SELECT is(pg_temp.sent(), 'DEF d6 unscheduled _._._, PEND d6 pending 0._._', 'publication goes on');
--- but while the log is kept, so is what it tells of
+-- but while the log is kept, so are the tasks of its messages
 SELECT pg_temp.resolved('d7', 'completed', '{"$deadline": "1 minute", "$expires": "2 minutes"}');
 SELECT pg_temp.forget();
 SET tq.message_retention = '10h';

@@ -31,12 +31,12 @@ SELECT tq.rerun_task(pg_temp.id('a1')) ->> 'state';
 SELECT is(pg_temp.counts(), '4 pending, 1 claimed', '8.1 rerun');
 
 SET tq.clock_offset = '20 minutes 30 seconds';
-SELECT is(pg_temp.counts(), '4 pending, 0 claimed', '8.1 claims past their lease are not counted, though not yet expired');
+SELECT is(pg_temp.counts(), '4 pending, 0 claimed', '8.1 claims past takenUntil are not counted, though not yet expired');
 SELECT is(pg_temp.state('a4'), 'running', '8.1 (it is running still)');
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '8.1 the claim expires');
 SELECT is(pg_temp.counts(), '5 pending, 0 claimed', '8.1 and is pending again');
 SET tq.clock_offset = '61 minutes';
-SELECT is(pg_temp.counts(), '4 pending, 0 claimed', '8.1 past the deadline it is not counted, though not yet handled');
+SELECT is(pg_temp.counts(), '4 pending, 0 claimed', '8.1 past the deadline it is not counted, though not yet resolved');
 SELECT is(pg_temp.state('u1'), 'pending', '8.1 (it is pending still)');
 SET tq.clock_offset = '121 minutes';
 SELECT is(pg_temp.counts(), '0 pending, 0 claimed', '8.1 all past their deadline');

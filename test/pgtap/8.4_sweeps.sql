@@ -1,9 +1,9 @@
--- doc/spec/taskcluster.md 8.4: what expires is deleted, 30 minutes later.
+-- doc/spec/taskcluster.md 8.4: expired tasks are deleted, 30 minutes later.
 BEGIN;
 \ir helper.psql
 SELECT plan(53);
 
--- Rows of a task, wherever they are.
+-- Rows of a task in all tables.
 CREATE FUNCTION pg_temp.traces(inner_id bigint) RETURNS bigint
 LANGUAGE sql AS $$
 	SELECT (SELECT count(*) FROM tq.task WHERE id = inner_id) + (SELECT count(*) FROM tq.unscheduled WHERE task = inner_id)
@@ -11,7 +11,7 @@ LANGUAGE sql AS $$
 		+ (SELECT count(*) FROM tq.run WHERE task = inner_id) + (SELECT count(*) FROM tq.edge WHERE inner_id IN (required, dependent))
 $$;
 
--- wherever they stood at their deadline, which is handled first
+-- in any state at their deadline, which is processed first
 SELECT pg_temp.create('p', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SELECT pg_temp.create('u', '{"$deadline": "10 minutes", "$expires": "10 minutes", "$deps": ["p"]}');
 SELECT pg_temp.running('r', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
@@ -30,35 +30,35 @@ SELECT is(tq.task(pg_temp.id('p')) #>> '{metadata,name}', 'p', '8.4 task too');
 SET tq.clock_offset = '40 minutes 1 second';
 SELECT is(pg_temp.upkeep(), 'expired 6', '8.4 then tasks are deleted');
 SELECT pg_temp.throws(format('SELECT tq.status(pg_temp.id(%L))', n), 'TQ404', '8.4 deleted: ' || n) FROM inner_ids;
-SELECT is(pg_temp.traces(id), 0::bigint, '8.4 with all that belongs to it: ' || n) FROM inner_ids;
+SELECT is(pg_temp.traces(id), 0::bigint, '8.4 with all of its rows: ' || n) FROM inner_ids;
 SELECT is(pg_temp.upkeep(), '', '8.4 once');
 SELECT is(pg_temp.claims('test/q-p') || pg_temp.claims('test/q-t'), '', '8.4 nothing of it can be claimed');
-SELECT is(tq.task_queue_counts('test/q-r') ->> 'claimedTasks', '0', '8.4 nothing of it is counted');
+SELECT is(tq.task_queue_counts('test/q-r') ->> 'claimedTasks', '0', '8.4 it is not counted');
 SELECT is(pg_temp.look('stay'), 'exception 5: exception>exception/deadline-exceeded', '8.4 a dependent that expires later stays');
 SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ') FROM tq.list_task_group(pg_temp.id('g'))), 'g2', '8.4 the group has the other task only');
 SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('g'))), 1::bigint, '8.1 and is smaller');
-SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ404', '8.4 the worker finds nothing: ' || f)
+SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ404', '8.4 the worker is refused: ' || f)
 FROM unnest(ARRAY['report_completed(pg_temp.id(''r''), 0)', 'reclaim_task(pg_temp.id(''r''), 0)', 'list_dependent_tasks(pg_temp.id(''p''))']) AS f;
 SELECT is(pg_temp.create('p'), 'pending 5: scheduled>pending', '8.4 the id can be used again');
 SELECT is(pg_temp.look('p'), 'pending 5: scheduled>pending', '8.4 with nothing of the old task');
-SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('p'))), 0::bigint, '8.4 the old dependents do not come back');
+SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('p'))), 0::bigint, '8.4 the old dependents are not linked to it');
 RESET tq.clock_offset;
 
 -- with the deadline in the same pass
 SELECT pg_temp.create('both', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SELECT pg_temp.create('bothdep', '{"$deps": ["both"], "requires": "all-resolved", "$deadline": "10 minutes", "$expires": "3 hours"}');
 SET tq.clock_offset = '41 minutes';
-SELECT ok(pg_temp.upkeep() LIKE 'deadline % expired 1', '8.4 a task whose deadline was not handled before');
+SELECT ok(pg_temp.upkeep() LIKE 'deadline % expired 1', '8.4 a task whose deadline was not processed before');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('both'))$$, 'TQ404', '8.4 is deleted');
 SELECT is(pg_temp.look('bothdep'), 'exception 5: exception>exception/deadline-exceeded', '8.4 its dependent has met its own deadline');
 RESET tq.clock_offset;
 
--- a deadline that is handled late: in the end it is deleted all the same
+-- a deadline that is processed late: the task is deleted in the end
 SET tq.deadline_delay = '2h';
 SELECT pg_temp.create('slow', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SET tq.clock_offset = '131 minutes';
 SELECT pg_temp.upkeep();
-SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('slow'))$$, 'TQ404', '8.4 a task whose deadline is handled long after expires');
+SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('slow'))$$, 'TQ404', '8.4 a task whose deadline is processed long after expires');
 RESET tq.clock_offset;
 RESET tq.deadline_delay;
 
@@ -73,15 +73,15 @@ SELECT is((SELECT count(*) FROM tq.statuses((SELECT array_agg(pg_temp.id('b' || 
 RESET tq.clock_offset;
 RESET tq.expire_batch;
 
--- what time brings does not come twice, nor leave rows behind
+-- upkeep() does nothing twice, and leaves no rows behind
 SELECT pg_temp.create('f', '{"$deadline": "5 minutes", "$expires": "5 minutes"}');
 SET tq.clock_offset = '2 hours';
 SELECT pg_temp.upkeep();
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.upkeep(), '', '8.4 in the end there is nothing more to do');
-SELECT is((SELECT count(*) FROM tq.timer WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 no timers that are over are left');
-SELECT is((SELECT count(*) FROM tq.lease WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 nor leases');
-SELECT is((SELECT count(*) FROM tq.edge WHERE dependent NOT IN (SELECT id FROM tq.task)), 0::bigint, '8.4 nor edges of tasks that are gone');
+SELECT is((SELECT count(*) FROM tq.timer WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 no stale timers are left');
+SELECT is((SELECT count(*) FROM tq.lease WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 nor claim timers');
+SELECT is((SELECT count(*) FROM tq.edge WHERE dependent NOT IN (SELECT id FROM tq.task)), 0::bigint, '8.4 nor dependencies of deleted tasks');
 RESET tq.clock_offset;
 
 -- upkeep names its steps
@@ -92,9 +92,9 @@ SELECT pg_temp.claims('test/workers', 1, w) FROM unnest('{old,bad}'::text[]) AS 
 SELECT lives_ok($$SELECT tq.quarantine_worker('test', 'workers', 'wg', 'bad', now() + interval '3 days')$$, '8.4 a worker in quarantine');
 SET tq.clock_offset = '26 hours';
 SELECT pg_temp.upkeep();
-SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'workers', 'wg', 'old')$$, 'TQ404', '8.4 a worker that has not been seen for a day is forgotten');
+SELECT pg_temp.throws($$SELECT tq.get_worker('test', 'workers', 'wg', 'old')$$, 'TQ404', '8.4 a worker that has not been seen for a day is deleted');
 SELECT lives_ok($$SELECT tq.get_worker('test', 'workers', 'wg', 'bad')$$, '8.4 but not while it is in quarantine');
-SELECT is(pg_temp.claims('test/workers', 1, 'old'), '', '8.4 it comes back');
+SELECT is(pg_temp.claims('test/workers', 1, 'old'), '', '8.4 it claims again');
 SELECT ok(pg_temp.near(tq.get_worker('test', 'workers', 'wg', 'old') ->> 'firstClaim', pg_temp.clock()), '8.4 as a new one');
 SELECT pg_temp.create('w', '{"taskQueueId": "test/workers"}');
 SELECT is(pg_temp.claims('test/workers', 1, 'bad'), '', '8.4 the other is still in quarantine');

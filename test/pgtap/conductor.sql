@@ -4,8 +4,8 @@
 -- in conductor_3_delays.sql, what a task does to its workflow in
 -- conductor_4_workflows.sql, the messages in conductor_5_messages.sql.
 --
--- Each case is undone before the next, with its clock; but for the last, that
--- of which finish() knows.
+-- Each case is rolled back before the next, with its clock; not the last, because
+-- finish() needs it.
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
@@ -25,17 +25,17 @@ SELECT ok(pg_temp.near(pg_temp.run('a') ->> 'scheduled', pg_temp.clock()), 'CC-0
 SELECT is(pg_temp.claims('test/q-a'), 'a', 'CC-001 it can be polled');
 ROLLBACK TO cc;
 
--- the other ways to make one
+-- other ways to create a task
 SELECT is(tq.enqueue('test/q', task_id => pg_temp.id('e'), policy => tq.conductor_policy('{"retryCount": 2, "pollTimeoutSeconds": 60}', '{"startDelay": 10}'))::text, pg_temp.id('e')::text, 'CC-001 enqueue');
 SELECT is(tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('c')::text, 'task',
 	pg_temp.def('c', '{"$deadline": "1 day"}') || jsonb_build_object('policy', tq.conductor_policy('{"retryCount": 2, "pollTimeoutSeconds": 60}', '{"startDelay": 10}'))))), 1::bigint, 'CC-001 create_tasks');
 SELECT is(tq.define_task(pg_temp.id('d'), pg_temp.def('d', '{"$deadline": "1 day"}')
 	|| jsonb_build_object('policy', tq.conductor_policy('{"retryCount": 2, "pollTimeoutSeconds": 60}', '{"startDelay": 10}'))) ->> 'state', 'unscheduled', 'CC-001 define_task');
 SELECT pg_temp.at(pg_temp.clock() + interval '10 s');
-SELECT is(pg_temp.words('e', 'c', 'd'), 'SCHEDULED SCHEDULED -', 'CC-001 SCHEDULED, but for what is only defined');
+SELECT is(pg_temp.words('e', 'c', 'd'), 'SCHEDULED SCHEDULED -', 'CC-001 SCHEDULED, except the task that is only defined');
 SELECT is(pg_temp.line(tq.schedule_task(pg_temp.id('d'))), 'pending 2: scheduled>pending', 'CC-001 schedule_task');
 SELECT is(pg_temp.time(n) - pg_temp.time(n, 'scheduled'), interval '10 s', 'CC-001 each waits from when it is scheduled: ' || n) FROM unnest('{e,c,d}'::text[]) AS n;
-SELECT is(pg_temp.at(pg_temp.time('c') + interval '60 s') || ', ' || pg_temp.at(pg_temp.time('d') + interval '60 s'), 'pending-timeout 2 delayed 1, pending-timeout 1', 'CC-001 and is watched');
+SELECT is(pg_temp.at(pg_temp.time('c') + interval '60 s') || ', ' || pg_temp.at(pg_temp.time('d') + interval '60 s'), 'pending-timeout 2 delayed 1, pending-timeout 1', 'CC-001 and has a timeout');
 ROLLBACK TO cc;
 
 -- SCHEDULED --> IN_PROGRESS: worker polls task
@@ -49,7 +49,7 @@ SELECT pg_temp.start('a', '{"responseTimeoutSeconds": 20, "timeoutSeconds": 30, 
 SELECT is(taken_until, pg_temp.time('a', 'started') + interval '20 s', 'CC-002 tq: polled by its name: the response timeout is its own')
 FROM tq.claim_task(pg_temp.id('a'), 0, 'wg', 'w1');
 SELECT tq.reclaim_task(pg_temp.id('a'), 0) IS NULL;
-SELECT is(pg_temp.before(pg_temp.time('a', 'takenUntil')), '', 'CC-002 it has no more poll timeout');
+SELECT is(pg_temp.before(pg_temp.time('a', 'takenUntil')), '', 'CC-002 it no longer has a poll timeout');
 SELECT tq.reclaim_task(pg_temp.id('a'), 0) IS NULL;
 SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '30 s'), 'run-timeout 1', 'CC-002 and its task timeout');
 ROLLBACK TO cc;
@@ -74,20 +74,20 @@ SELECT pg_temp.at(pg_temp.time('a') + interval '60 s');
 SELECT is(pg_temp.look('a') || ' ' || pg_temp.words('a'), 'exception 0: scheduled>exception/pending-timeout TIMED_OUT', 'CC-003 TIMED_OUT is the task, where no retries are left');
 ROLLBACK TO cc;
 
--- SCHEDULED --> CANCELED: workflow terminated; so is what is IN_PROGRESS
+-- SCHEDULED --> CANCELED: workflow terminated; also IN_PROGRESS tasks
 -- (doc/spec/conductor.md 13.4)
 SELECT pg_temp.start('a');
 SELECT pg_temp.start('later', '{}', '{"startDelay": 600}');
 SELECT pg_temp.polled('b');
 SELECT pg_temp.start('c', '{}', '{}', '{"$deps": ["b"]}');
 SELECT is(pg_temp.terminate(), 4, 'CC-004 the workflow is terminated');
-SELECT is(pg_temp.words('a', 'later', 'b', 'c'), 'CANCELED CANCELED CANCELED CANCELED', 'CC-004 SCHEDULED is CANCELED, and IN_PROGRESS too, and what was not yet scheduled');
+SELECT is(pg_temp.words('a', 'later', 'b', 'c'), 'CANCELED CANCELED CANCELED CANCELED', 'CC-004 SCHEDULED is CANCELED, and IN_PROGRESS too, and those not yet scheduled');
 SELECT is(pg_temp.look(n), line, 'CC-004 ' || n) FROM (VALUES
 	('a', 'exception 3: scheduled>exception/canceled'), ('later', 'exception 3: scheduled>exception/canceled'),
 	('b', 'exception 3: scheduled>exception/canceled'), ('c', 'exception 3: exception>exception/canceled')) AS v (n, line);
 SELECT is(pg_temp.claims('test/q-' || n), '', 'CC-004 a poll returns nothing: ' || n) FROM unnest('{a,later,b,c}'::text[]) AS n;
 SELECT is(pg_temp.outcome(), 'canceled', 'CC-004 the workflow is TERMINATED');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours') || pg_temp.claims('test/q-later'), '', 'CC-004 nothing comes back');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours') || pg_temp.claims('test/q-later'), '', 'CC-004 nothing is retried');
 ROLLBACK TO cc;
 
 -- IN_PROGRESS --> COMPLETED: worker reports success
@@ -109,8 +109,8 @@ SELECT ok(NOT pg_temp.run('a') ? 'error', 'CC-006 the new one has none');
 SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('a'), 0)$$, 'a', 'CC-006 tq: the same report again is answered as before (doc/spec/policy.md 10.8)');
 ROLLBACK TO cc;
 SELECT pg_temp.polled(n, '{"retryCount": 1}') FROM unnest('{a,b}'::text[]) AS n;
-SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'retried retried', 'CC-006 the batch says of each that it is retried');
-SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'repeated repeated', 'CC-006 and once more, that it was');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'retried retried', 'CC-006 the batch returns retried for each');
+SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed')), 'repeated repeated', 'CC-006 and repeated for the same report');
 ROLLBACK TO cc;
 
 -- IN_PROGRESS --> FAILED_WITH_TERMINAL_ERROR: non-retryable failure
@@ -151,7 +151,7 @@ SELECT is(pg_temp.words('a', 'next'), 'COMPLETED_WITH_ERRORS SCHEDULED', 'CC-010
 SELECT is(pg_temp.outcome(), 'active', 'CC-010 the workflow goes on');
 SELECT pg_temp.take('next');
 SELECT pg_temp.report('next', 'completed');
-SELECT is(pg_temp.outcome(), 'completed-with-errors', 'CC-010 and comes to a good end');
+SELECT is(pg_temp.outcome(), 'completed-with-errors', 'CC-010 and completes');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"retryCount": 1, "retryDelaySeconds": 0}', '{"optional": true}');
 SELECT pg_temp.start('next', '{}', '{}', '{"$deps": ["a"]}');
@@ -159,8 +159,8 @@ SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.words('a', 'next'), 'SCHEDULED -', 'CC-010 but first it uses its retries (13.3)');
 ROLLBACK TO cc;
 
--- SCHEDULED --> SKIPPED: Skip Task API called.  In a sequence that is skipped
--- from, a task names all that go before it.
+-- SCHEDULED --> SKIPPED: Skip Task API called.  In a sequence in which tasks are
+-- skipped, a task requires all before it.
 SELECT pg_temp.start('t1');
 SELECT pg_temp.start('t2', '{}', '{}', '{"$deps": ["t1"]}');
 SELECT pg_temp.start('t3', '{}', '{}', '{"$deps": ["t1", "t2"]}');
@@ -170,7 +170,7 @@ SELECT is(tq.result(pg_temp.id('t2')), '{"instead": true}', 'CC-011 with an outp
 SELECT pg_temp.take('t1');
 SELECT pg_temp.report('t1', 'completed');
 SELECT is(pg_temp.words('t1', 't2', 't3'), 'COMPLETED SKIPPED SCHEDULED', 'CC-011 after t1, t3 is scheduled, t2 never');
-SELECT is(pg_temp.claims('test/q-t2'), '', 'CC-011 nobody polls t2');
+SELECT is(pg_temp.claims('test/q-t2'), '', 'CC-011 t2 cannot be polled');
 SELECT pg_temp.take('t3');
 SELECT pg_temp.report('t3', 'completed');
 SELECT is(pg_temp.outcome(), 'completed', 'CC-011 the workflow is COMPLETED');
@@ -179,19 +179,19 @@ SELECT pg_temp.start('t1');
 SELECT pg_temp.start('t2', '{}', '{}', '{"$deps": ["t1"]}');
 SELECT pg_temp.start('t3', '{}', '{}', '{"$deps": ["t2"]}');
 SELECT tq.skip_task(pg_temp.id('t2')) IS NULL;
-SELECT is(pg_temp.words('t1', 't2', 't3'), 'SCHEDULED SKIPPED SCHEDULED', 'CC-011 tq: what depends on t2 alone goes on at once');
+SELECT is(pg_temp.words('t1', 't2', 't3'), 'SCHEDULED SKIPPED SCHEDULED', 'CC-011 tq: a task that requires t2 alone is released at once');
 ROLLBACK TO cc;
 SELECT pg_temp.start('t1');
 SELECT pg_temp.start('t2', '{}', '{}', '{"$deps": ["t1"]}');
-SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('t1'))), 'completed 3: scheduled>completed/skipped', 'CC-011 tq: what is SCHEDULED can be skipped as well (13.2)');
+SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('t1'))), 'completed 3: scheduled>completed/skipped', 'CC-011 tq: a SCHEDULED task can be skipped as well (13.2)');
 SELECT is(pg_temp.words('t1', 't2') || pg_temp.claims('test/q-t1'), 'SKIPPED SCHEDULED', 'CC-011 it is SKIPPED, and cannot be polled');
 ROLLBACK TO cc;
 SELECT pg_temp.start('t1', '{}', '{"startDelay": 600}');
 SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('t1'))), 'completed 3: scheduled>completed/skipped', 'CC-011 also while it is delayed');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '20 minutes') || pg_temp.claims('test/q-t1'), '', 'CC-011 it does not come back');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '20 minutes') || pg_temp.claims('test/q-t1'), '', 'CC-011 it does not become pending');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('t1');
-SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('t1'))$$, 'TQ409', 'CC-011 what is IN_PROGRESS cannot be skipped');
+SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('t1'))$$, 'TQ409', 'CC-011 an IN_PROGRESS task cannot be skipped');
 SELECT pg_temp.callback('t1', '9 s');
 SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('t1'))), 'completed 3: scheduled>completed/skipped', 'CC-011 but between callbacks');
 SELECT is(pg_temp.at(pg_temp.clock() + interval '20 s') || pg_temp.claims('test/q-t1'), '', 'CC-011 it is not called back');
@@ -224,8 +224,8 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('a');
 SELECT tq.report_completed(pg_temp.id('a'), 0, result => '1') IS NULL;
 SELECT pg_temp.is_final('a', 'CC-014 COMPLETED');
-SELECT is(pg_temp.update('a', 'completed'), 'repeated', 'CC-014 the same update again is told so');
-SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('a'), 0, result => '2')$$, 'a', 'CC-014 and answered as before');
+SELECT is(pg_temp.update('a', 'completed'), 'repeated', 'CC-014 the same update again returns repeated');
+SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('a'), 0, result => '2')$$, 'a', 'CC-014 and the same status');
 SELECT is(tq.result(pg_temp.id('a')), '1', 'CC-014 its output is the first');
 ROLLBACK TO cc;
 
@@ -332,7 +332,7 @@ SELECT is(pg_temp.words(n), word, 'statuses: ' || coalesce(word, '-') || ': ' ||
 	('canw', 'CANCELED', 'cancelled by its worker'),
 	('skip', 'SKIPPED', 'skipped'),
 	('opt', 'COMPLETED_WITH_ERRORS', 'failed, but optional'),
-	('wait', '-', 'Conductor has no row of what waits for another')) AS v (n, word, description);
+	('wait', '-', 'Conductor has no row for a task that waits for another')) AS v (n, word, description);
 SELECT throws_ok($$SELECT tq.conductor_status(pg_temp.id('nobody'))$$, 'TQ404', NULL, 'statuses: no such task');
 ROLLBACK TO cc;
 
@@ -351,19 +351,19 @@ SELECT is(pg_temp.waits(def, 9), waits, 'retry parameters: ' || description) FRO
 	('{"retryCount": 4, "retryDelaySeconds": 7, "retryLogic": "EXPONENTIAL_BACKOFF"}', '7 14 28 56 FAILED', 'retryLogic EXPONENTIAL_BACKOFF: the delay is the base'),
 	('{"retryCount": 4, "retryDelaySeconds": 7, "retryLogic": "LINEAR_BACKOFF"}', '7 14 21 28 FAILED', 'retryLogic LINEAR_BACKOFF')) AS v (def, waits, description);
 ROLLBACK TO cc;
-SELECT is(pg_temp.start('a', '{"retryCount": 7}', '{"retryCount": 1}'), 'pending 1: scheduled>pending', 'retry parameters: the retryCount of the use in a workflow wins');
+SELECT is(pg_temp.start('a', '{"retryCount": 7}', '{"retryCount": 1}'), 'pending 1: scheduled>pending', 'retry parameters: the retryCount of the use in a workflow takes precedence');
 SELECT is(pg_temp.start('b', '{"retryCount": 7}', '{"retryCount": 0}'), 'pending 0: scheduled>pending', 'retry parameters: also when it is 0');
 SELECT is(pg_temp.start('c', '{"retryCount": 7}', '{"retryCount": null}'), 'pending 7: scheduled>pending', 'retry parameters: not when it is null');
 SELECT is((tq.task(pg_temp.id('b')) ->> 'retries'), '0', 'retry parameters: and it is what the definition shows');
 SELECT is(pg_temp.line(tq.create_task(pg_temp.id('d'), pg_temp.def('d', '{"retries": 9}') || jsonb_build_object('policy', tq.conductor_policy('{"retryCount": 2}')))),
-	'pending 2: scheduled>pending', 'retry parameters: the policy''s wins over the definition''s');
+	'pending 2: scheduled>pending', 'retry parameters: the policy''s takes precedence over the definition''s');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
 -- The table of timeout parameters
 -- ---------------------------------------------------------------------------
 
--- without any; a worker that goes on telling that it is alive
+-- without any; with a worker that responds regularly
 SELECT pg_temp.start('p');
 SELECT pg_temp.polled('t');
 SELECT is(pg_temp.time('t', 'takenUntil') - pg_temp.time('t', 'started'), interval '1 hour', 'timeout parameters: responseTimeoutSeconds is an hour where none is given (13.1, doc/spec/policy.md 9)');
@@ -374,7 +374,7 @@ SELECT is(pg_temp.words('p', 't'), 'SCHEDULED IN_PROGRESS', 'timeout parameters:
 SELECT is(pg_temp.at(pg_temp.time('t', 'takenUntil')), 'claim-expired 1', 'timeout parameters: only the response timeout is there');
 ROLLBACK TO cc;
 
--- 0 is off, too, but for responseTimeoutSeconds, of which null says so
+-- 0 is off, too, but for responseTimeoutSeconds, which null switches off
 SELECT pg_temp.start('p', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "totalTimeoutSeconds": 0, "responseTimeoutSeconds": null}');
 SELECT pg_temp.polled('t', '{"pollTimeoutSeconds": 0, "timeoutSeconds": 0, "totalTimeoutSeconds": 0}');
 SELECT is(pg_temp.before(pg_temp.time('t', 'takenUntil')), '', 'timeout parameters: 0 is off');

@@ -1,10 +1,10 @@
 -- Conductor's four sequence diagrams with their times (CC-021 to CC-025), and
 -- its timeouts under each timeoutPolicy (CC-026 to CC-050).  Times that are
--- said to be reached are reached exactly: nothing has happened milliseconds
+-- reached are reached exactly: nothing has happened a few milliseconds
 -- before.
 --
--- Each case is undone before the next, with its clock; but for the last, that
--- of which finish() knows.
+-- Each case is rolled back before the next, with its clock; not the last, because
+-- finish() needs it.
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
@@ -18,7 +18,7 @@ SAVEPOINT cc;
 SELECT pg_temp.polled('t1', '{"retryLogic": "FIXED", "retryDelaySeconds": 5, "retryCount": 3}');
 SELECT pg_temp.start('t2', '{}', '{}', '{"$deps": ["t1"]}');
 SELECT pg_temp.go(pg_temp.time('t1', 'started') + interval '10 s');
-SELECT is(pg_temp.report('t1', 'failed'), 'pending 2: scheduled>failed/failed failure-retry>pending', 'CC-021 polled, FAILED at 10 s: that run is kept, a new one is there');
+SELECT is(pg_temp.report('t1', 'failed'), 'pending 2: scheduled>failed/failed failure-retry>pending', 'CC-021 polled, FAILED at 10 s: that run is kept, a new one exists');
 SELECT ok(pg_temp.time('t1', 'resolved', 0) - pg_temp.time('t1', 'started', 0) BETWEEN '10 s' AND '15 s', 'CC-021 it has worked for 10 s');
 SELECT is(pg_temp.wait('t1'), 5.0, 'CC-021 visible at 15 s');
 SELECT is(pg_temp.words('t1', 't2'), 'SCHEDULED -', 'CC-021 SCHEDULED; the next task waits');
@@ -35,7 +35,7 @@ SELECT is(pg_temp.outcome(), 'completed', 'CC-021 the workflow is COMPLETED');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
--- Q2: nobody polls
+-- Q2: no worker polls
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.start('t1', '{"pollTimeoutSeconds": 60, "timeoutPolicy": "RETRY", "retryCount": 1, "retryDelaySeconds": 0}');
@@ -47,7 +47,7 @@ SELECT is(pg_temp.at(pg_temp.time('t2') + interval '60 s'), 'pending-timeout 2',
 SELECT is(pg_temp.look('t1'), 'pending 0: scheduled>exception/pending-timeout retry>pending', 'CC-022 TIMED_OUT, and a retry if one is left');
 SELECT is(pg_temp.look('t2'), 'exception 0: scheduled>exception/pending-timeout', 'CC-022 TIMED_OUT, and none if not');
 SELECT ok(pg_temp.time('t2', 'resolved') >= pg_temp.time('t2') + interval '60 s', 'CC-022 its endTime is not before');
-SELECT is(pg_temp.outcome() || ' ' || pg_temp.outcome('wf2'), 'active timed-out', 'CC-022 which ends its workflow');
+SELECT is(pg_temp.outcome() || ' ' || pg_temp.outcome('wf2'), 'active timed-out', 'CC-022 which resolves its workflow');
 ROLLBACK TO cc;
 
 -- a poll in time; and one in time for the first, but not for the retry
@@ -82,12 +82,12 @@ SELECT is(pg_temp.run('t1') ->> 'attempt', '1', 'CC-023 retryCount 1');
 SELECT is(pg_temp.wait('t1'), 5.0, 'CC-023 visible at 25 s');
 SELECT is(pg_temp.before(pg_temp.time('t1'), $$SELECT pg_temp.tick() || pg_temp.claims('test/q-t1')$$), '', 'CC-023 not before');
 SELECT is(pg_temp.at(pg_temp.time('t1')) || ', ' || pg_temp.claims('test/q-t1', worker => 'w2'), 'delayed 1, t1', 'CC-023 but then');
-SELECT is(pg_temp.update('t1', 'completed', 0), 'conflict', 'CC-023 the worker that comes back is ignored');
+SELECT is(pg_temp.update('t1', 'completed', 0), 'conflict', 'CC-023 a late report of the worker is ignored');
 SELECT is(pg_temp.look('t1'), 'running 2: scheduled>exception/claim-expired retry>running', 'CC-023 and does not disturb the new run');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
--- Q4: callbacks for ever
+-- Q4: endless callbacks
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION pg_temp.q4(timeout_policy text, OUT before_callback text, OUT called_back text, OUT early text, OUT visible text, OUT polled text)
@@ -112,7 +112,7 @@ SELECT is(called_back, 'pending 3: scheduled>pending SCHEDULED, pending 3: sched
 	'CC-024 IN_PROGRESS with a callback after 9 s: the same run is SCHEDULED again') FROM q4;
 SELECT is(early, ', , ', 'CC-024 invisible for 9 s') FROM q4;
 SELECT is(visible, 'delayed 1, delayed 1, delayed 1', 'CC-024 and no longer') FROM q4;
-SELECT is(polled, '0 00:00:00 w2, 0 00:00:00 w3', 'CC-024 polled again, by whoever comes: the same run with the same startTime') FROM q4;
+SELECT is(polled, '0 00:00:00 w2, 0 00:00:00 w3', 'CC-024 polled again, by any worker: the same run with the same startTime') FROM q4;
 SELECT is(before_callback, 'IN_PROGRESS, IN_PROGRESS, IN_PROGRESS', 'CC-024 IN_PROGRESS again') FROM q4;
 SELECT pg_temp.take('t1', 'w4');
 SELECT ok(pg_temp.clock() BETWEEN pg_temp.time('t1', 'started') + interval '27 s' AND pg_temp.time('t1', 'started') + interval '29 s', 'CC-024 27 s have passed');
@@ -124,7 +124,7 @@ SELECT is(pg_temp.wait('t1'), 5.0, 'CC-024 after its delay');
 CREATE TEMP TABLE before AS SELECT tq.status(pg_temp.id('t1')) AS status;
 SELECT pg_temp.go(pg_temp.time('t1', 'started', 0) + interval '32 s');
 SELECT is(pg_temp.update('t1', 'completed', 0), 'conflict', 'CC-024 COMPLETED at 32 s is ignored');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('t1'), 0)$$, 'TQ409', 'CC-024 tq: a single call is told so');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('t1'), 0)$$, 'TQ409', 'CC-024 tq: a single call is refused');
 SELECT pg_temp.throws($$SELECT tq.defer_task(pg_temp.id('t1'), 0, '9 s')$$, 'TQ409', 'CC-024 so is another callback');
 SELECT is(tq.status(pg_temp.id('t1')), status, 'CC-024 the old run is TIMED_OUT, the retry is as it was') FROM before;
 SELECT is(pg_temp.at(pg_temp.time('t1')) || ', ' || pg_temp.claims('test/q-t1'), 'delayed 1, t1', 'CC-024 the retry is polled');
@@ -139,7 +139,7 @@ SELECT is(pg_temp.before(pg_temp.time('t1', 'started', 0) + interval '30 s'), ''
 SELECT is(pg_temp.words('t1'), 'SCHEDULED', 'CC-025 SCHEDULED');
 SELECT is(pg_temp.at(pg_temp.time('t1', 'started') + interval '30 s'), 'run-timeout 1', 'CC-025 at 30 s');
 SELECT is(pg_temp.look('t1'), 'pending 2: scheduled>exception/run-timeout retry>pending', 'CC-025 TIMED_OUT all the same, and a retry');
-SELECT is(pg_temp.at(pg_temp.time('t1', 'resolved', 0) + interval '20 s') || pg_temp.claims('test/q-t1'), '', 'CC-025 the callback does not bring it back');
+SELECT is(pg_temp.at(pg_temp.time('t1', 'resolved', 0) + interval '20 s') || pg_temp.claims('test/q-t1'), '', 'CC-025 the callback does not make it pending');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('t1', '{"timeoutSeconds": 30, "responseTimeoutSeconds": 30, "timeoutPolicy": "RETRY"}');
 SELECT pg_temp.go(pg_temp.time('t1', 'started') + interval '15 s');
@@ -149,13 +149,13 @@ SELECT is(pg_temp.at(pg_temp.time('t1', 'started') + interval '30 s'), 'run-time
 SELECT is(pg_temp.look('t1') || pg_temp.claims('test/q-t1'), 'pending 2: scheduled>exception/run-timeout retry>pending', 'CC-025 and the old run cannot be polled');
 ROLLBACK TO cc;
 
--- callbacks: the worker that has given the task back, and other times
+-- callbacks: a worker that has deferred the task, and other timeouts
 SELECT pg_temp.polled('t1', '{"responseTimeoutSeconds": 20}');
 SELECT pg_temp.callback('t1', '9 s');
 SELECT is(pg_temp.time('t1') - interval '9 s' <= pg_temp.clock() AND pg_temp.time('t1') > pg_temp.clock(), true, 'callbacks: 9 s from now');
-SELECT pg_temp.throws(query, 'TQ409', 'callbacks: the worker has given it back: ' || query)
+SELECT pg_temp.throws(query, 'TQ409', 'callbacks: the worker no longer has it: ' || query)
 FROM unnest(ARRAY['SELECT tq.report_completed(pg_temp.id(''t1''), 0)', 'SELECT tq.reclaim_task(pg_temp.id(''t1''), 0)', 'SELECT tq.defer_task(pg_temp.id(''t1''), 0, ''9 s'')']) AS query;
-SELECT is(pg_temp.before(pg_temp.time('t1')), '', 'callbacks: no pass sees it before');
+SELECT is(pg_temp.before(pg_temp.time('t1')), '', 'callbacks: no pass changes it before');
 SELECT is(pg_temp.at(pg_temp.clock() + interval '30 s'), 'delayed 1', 'callbacks: the response time does not run meanwhile (CC-038)');
 SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours'), '', 'callbacks: nor until it is polled');
 SELECT is(pg_temp.take('t1'), 0, 'callbacks: it is polled');
@@ -166,7 +166,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('t1', '{"retryCount": 0}');
 SELECT is((SELECT string_agg(pg_temp.callback('t1', '0 s') || ' ' || pg_temp.take('t1'), ', ') FROM generate_series(1, 200)),
 	(SELECT string_agg('pending 0: scheduled>pending 0', ', ') FROM generate_series(1, 200)), 'callbacks: 200 of them, each at once: still run 0, although runs are limited to 50');
-SELECT is(pg_temp.report('t1', 'completed'), 'completed 0: scheduled>completed/completed', 'callbacks: and it comes to an end');
+SELECT is(pg_temp.report('t1', 'completed'), 'completed 0: scheduled>completed/completed', 'callbacks: and it completes');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('t1', '{"retryCount": 1, "retryDelaySeconds": 5}');
 SELECT pg_temp.callback('t1', '9 s');
@@ -180,7 +180,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.polled('t1', '{"responseTimeoutSeconds": 20, "timeoutSeconds": 100}');
 SELECT pg_temp.go(pg_temp.time('t1', 'started') + interval '15 s');
 SELECT is(taken_until - pg_temp.clock() BETWEEN '19 s' AND '20 s', true, 'extendLease: the worker has 20 s from now') FROM tq.reclaim_task(pg_temp.id('t1'), 0);
-SELECT is(pg_temp.at(pg_temp.time('t1', 'started') + interval '20 s'), '', 'extendLease: the first 20 s are of no matter');
+SELECT is(pg_temp.at(pg_temp.time('t1', 'started') + interval '20 s'), '', 'extendLease: the first 20 s no longer count');
 SELECT is(pg_temp.before(pg_temp.time('t1', 'takenUntil')), '', 'extendLease: nothing before the new ones');
 SELECT is(pg_temp.at(pg_temp.time('t1', 'takenUntil')), 'claim-expired 1', 'extendLease: but then');
 ROLLBACK TO cc;
@@ -200,7 +200,7 @@ SELECT tq.reclaim_task(pg_temp.id('a'), 0) IS NULL;
 CREATE TEMP TABLE before AS SELECT tq.status(pg_temp.id('a')) AS status;
 SELECT is(pg_temp.before(pg_temp.time('a', 'started') + interval '60 s'), '', 'CC-027 ALERT_ONLY: just before, nothing');
 SELECT pg_temp.at(pg_temp.time('a', 'started') + interval '60 s');
-SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '62 s'), '', 'CC-027 at 60 s one pass sees it, and no second');
+SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '62 s'), '', 'CC-027 at 60 s one pass sends an alert, and no second');
 SELECT is(tq.status(pg_temp.id('a')), status, 'CC-027 it stays IN_PROGRESS') FROM before;
 SELECT is(pg_temp.report('a', 'completed') || ' ' || pg_temp.outcome(), 'completed 3: scheduled>completed/completed completed', 'CC-027 and can be completed');
 ROLLBACK TO cc;
@@ -220,7 +220,7 @@ SELECT is(pg_temp.at(pg_temp.time('a', 'takenUntil')) || ' ' || pg_temp.look('a'
 ROLLBACK TO cc;
 
 SELECT pg_temp.start('a', '{"timeoutSeconds": 1}');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '5 hours') || pg_temp.words('a'), 'SCHEDULED', 'CC-030 what was never polled is not timed out by timeoutSeconds');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '5 hours') || pg_temp.words('a'), 'SCHEDULED', 'CC-030 a task that was never polled is not timed out by timeoutSeconds');
 SELECT pg_temp.take('a');
 SELECT is(pg_temp.before(pg_temp.time('a', 'started') + interval '1 s'), '', 'CC-030 its time begins when it is polled');
 SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '1 s'), 'run-timeout 1', 'CC-030 and then ends');
@@ -248,20 +248,20 @@ SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "ALERT_ONL
 CREATE TEMP TABLE before AS SELECT tq.status(pg_temp.id('a')) AS status;
 SELECT is(pg_temp.before(pg_temp.time('a') + interval '1 s'), '', 'CC-033 ALERT_ONLY: just before, nothing');
 SELECT pg_temp.at(pg_temp.time('a') + interval '1 s');
-SELECT is(pg_temp.tick(), '', 'CC-033 then one pass sees it, and no second');
+SELECT is(pg_temp.tick(), '', 'CC-033 then one pass sends an alert, and no second');
 SELECT is(tq.status(pg_temp.id('a')), status, 'CC-033 it stays SCHEDULED') FROM before;
 SELECT is(tq.pending_tasks('test/q-a'), 1::bigint, 'CC-033 it is counted');
 SELECT is(pg_temp.claims('test/q-a'), 'a', 'CC-033 and can be polled');
 ROLLBACK TO cc;
 SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "ALERT_ONLY"}');
 SELECT pg_temp.go(pg_temp.time('a') + interval '1 s');
-SELECT is(pg_temp.claims('test/q-a') || pg_temp.tick(), 'a', 'CC-033 also before a pass has been; what is polled then is not late');
+SELECT is(pg_temp.claims('test/q-a') || pg_temp.tick(), 'a', 'CC-033 also before a pass; a task polled then is not late');
 ROLLBACK TO cc;
 
 SELECT pg_temp.polled('a', '{"pollTimeoutSeconds": 1, "timeoutPolicy": "RETRY"}');
-SELECT is(pg_temp.at(pg_temp.time('a') + interval '50 minutes') || pg_temp.words('a'), 'IN_PROGRESS', 'CC-034 what is IN_PROGRESS has no poll timeout');
+SELECT is(pg_temp.at(pg_temp.time('a') + interval '50 minutes') || pg_temp.words('a'), 'IN_PROGRESS', 'CC-034 an IN_PROGRESS task has no poll timeout');
 SELECT pg_temp.callback('a', '9 s');
-SELECT is(pg_temp.at(pg_temp.time('a') + interval '2 hours'), 'delayed 1', 'CC-034 tq: nor has what was called back (doc/spec/policy.md 10.3)');
+SELECT is(pg_temp.at(pg_temp.time('a') + interval '2 hours'), 'delayed 1', 'CC-034 tq: nor has a task that was called back (doc/spec/policy.md 10.3)');
 SELECT is(pg_temp.claims('test/q-a') || ' ' || pg_temp.look('a'), 'a running 3: scheduled>running', 'CC-034 it is polled again whenever that may be');
 SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.at(pg_temp.time('a') + interval '1 s'), 'pending-timeout 1', 'CC-034 but a retry has it again');
@@ -270,7 +270,7 @@ SELECT pg_temp.polled('first');
 SELECT pg_temp.start('a', '{"pollTimeoutSeconds": 60, "timeoutPolicy": "RETRY"}', '{}', '{"$deps": ["first"]}');
 SELECT pg_temp.go(pg_temp.clock() + interval '10 minutes');
 SELECT pg_temp.report('first', 'completed');
-SELECT is(pg_temp.before(pg_temp.time('a') + interval '60 s'), '', 'CC-034 what waited for another has its time from then');
+SELECT is(pg_temp.before(pg_temp.time('a') + interval '60 s'), '', 'CC-034 for a task that waited for another, the time begins then');
 SELECT is(pg_temp.at(pg_temp.time('a') + interval '60 s'), 'pending-timeout 1', 'CC-034 and no more');
 ROLLBACK TO cc;
 
@@ -287,11 +287,11 @@ SELECT is(pg_temp.at(pg_temp.clock() + interval '1 minute') || pg_temp.words('a'
 SELECT pg_temp.take('first');
 SELECT pg_temp.report('first', 'completed');
 SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '10 s', 'CC-035 startDelay counts from then');
-SELECT is(pg_temp.time('a', 'scheduled') >= pg_temp.time('first', 'resolved'), true, 'CC-035 when what it waits for is done');
+SELECT is(pg_temp.time('a', 'scheduled') >= pg_temp.time('first', 'resolved'), true, 'CC-035 when its required task completes');
 SELECT is(pg_temp.at(pg_temp.time('a')) || ', ' || pg_temp.claims('test/q-a'), 'delayed 1, a', 'CC-035 and it can be polled');
 ROLLBACK TO cc;
 SELECT is(pg_temp.line(tq.create_task(pg_temp.id('a'), pg_temp.def('a', '{"delay": 3}') || jsonb_build_object('policy', tq.conductor_policy('{}', '{"startDelay": 10}')))), 'pending 3: scheduled>pending', 'CC-035 a delay in the definition, too');
-SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '3 s', 'CC-035 tq: wins over startDelay (doc/spec/policy.md 10.2)');
+SELECT is(pg_temp.time('a') - pg_temp.time('a', 'scheduled'), interval '3 s', 'CC-035 tq: takes precedence over startDelay (doc/spec/policy.md 10.2)');
 ROLLBACK TO cc;
 
 SELECT pg_temp.throws($$SELECT pg_temp.start('a', '{}', '{"startDelay": 172800}')$$, 'TQ400', 'CC-035 tq: a startDelay past the deadline is refused (doc/spec/policy.md 10.12)');
@@ -315,7 +315,7 @@ SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '11 s') || ' ' || p
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"responseTimeoutSeconds": 10}', '{"asyncComplete": true}');
 SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '20 hours') || pg_temp.words('a'), 'IN_PROGRESS', 'CC-036 asyncComplete: never');
-SELECT is(pg_temp.report('a', 'completed'), 'completed 3: scheduled>completed/completed', 'CC-036 it is completed by whoever knows');
+SELECT is(pg_temp.report('a', 'completed'), 'completed 3: scheduled>completed/completed', 'CC-036 a client completes it');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"responseTimeoutSeconds": 10, "timeoutSeconds": 60, "timeoutPolicy": "RETRY"}', '{"asyncComplete": true}');
 SELECT is(pg_temp.before(pg_temp.time('a', 'started') + interval '60 s'), '', 'CC-036 asyncComplete with timeoutSeconds 60: not by the response');
@@ -329,7 +329,7 @@ SELECT is(pg_temp.outcome(), 'active', 'CC-037 the workflow goes on');
 ROLLBACK TO cc;
 
 SELECT pg_temp.start('a', '{"responseTimeoutSeconds": 10}');
-SELECT is(pg_temp.at(pg_temp.time('a') + interval '5 hours') || pg_temp.words('a'), 'SCHEDULED', 'CC-038 what is SCHEDULED has no response timeout');
+SELECT is(pg_temp.at(pg_temp.time('a') + interval '5 hours') || pg_temp.words('a'), 'SCHEDULED', 'CC-038 a SCHEDULED task has no response timeout');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
@@ -354,7 +354,7 @@ SELECT pg_temp.start('p', '{"totalTimeoutSeconds": 60, "timeoutPolicy": "ALERT_O
 CREATE TEMP TABLE before AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM unnest('{a,p}'::text[]) AS n;
 SELECT is(pg_temp.before(pg_temp.time('a', 'scheduled') + interval '60 s'), '', 'CC-039 ALERT_ONLY: just before, nothing');
 SELECT pg_temp.at(pg_temp.time('p') + interval '120 s');
-SELECT is(pg_temp.tick(), '', 'CC-039 then one pass sees them, and no second');
+SELECT is(pg_temp.tick(), '', 'CC-039 then one pass sends alerts, and no second');
 SELECT is(tq.status(pg_temp.id(n)), status, 'CC-039 unchanged: ' || n) FROM before;
 SELECT is((tq.status(pg_temp.id('a')) ->> 'deadline'), tq.task(pg_temp.id('a')) ->> 'deadline', 'CC-039 the deadline is the one defined');
 SELECT is(pg_temp.claims('test/q-p') || ' ' || pg_temp.report('a', 'completed'), 'p completed 3: scheduled>completed/completed', 'CC-039 both can be polled and completed');
@@ -364,7 +364,7 @@ SELECT is(pg_temp.at(pg_temp.clock() + interval '20 hours') || pg_temp.words('a'
 ROLLBACK TO cc;
 SELECT pg_temp.start('first');
 SELECT pg_temp.start('a', '{"totalTimeoutSeconds": 60}', '{}', '{"$deps": ["first"]}');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours') || pg_temp.words('a'), '-', 'CC-039 what is not yet scheduled does not time out');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours') || pg_temp.words('a'), '-', 'CC-039 a task that is not yet scheduled does not time out');
 SELECT pg_temp.take('first');
 SELECT pg_temp.report('first', 'completed');
 SELECT is((tq.status(pg_temp.id('a')) ->> 'deadline')::timestamptz, pg_temp.time('a', 'scheduled') + interval '60 s', 'CC-039 its time begins when it is');
@@ -416,7 +416,7 @@ SELECT is((SELECT count(DISTINCT deadline) FROM deadlines), 1::bigint, 'CC-045 t
 SELECT is(pg_temp.before(pg_temp.time('a', 'scheduled', 0) + interval '30 s'), '', 'CC-045 just before its end, nothing');
 SELECT is(pg_temp.at(pg_temp.time('a', 'scheduled', 0) + interval '30 s'), 'deadline 1', 'CC-045 then it is over, with delays and all');
 SELECT is(pg_temp.words('a') || ' ' || pg_temp.outcome(), 'TIMED_OUT timed-out', 'CC-045 TIMED_OUT, and the workflow');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '10 s') || pg_temp.claims('test/q-a'), '', 'CC-045 the fourth attempt never comes');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '10 s') || pg_temp.claims('test/q-a'), '', 'CC-045 the fourth attempt never starts');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"totalTimeoutSeconds": 60}');
 SELECT is(pg_temp.before(pg_temp.time('a', 'scheduled') + interval '60 s', $$SELECT pg_temp.report('a', 'completed')$$), 'completed 3: scheduled>completed/completed', 'CC-045 completed just before the end of the total time');
@@ -440,7 +440,7 @@ ROLLBACK TO cc;
 
 SELECT pg_temp.polled('a', '{"timeoutSeconds": 30, "responseTimeoutSeconds": 30, "timeoutPolicy": "TIME_OUT_WF"}');
 SELECT is(pg_temp.at(pg_temp.time('a', 'started') + interval '30 s'), 'run-timeout 1', 'CC-049 task and response timeout are due: the task''s is first');
-SELECT is(pg_temp.look('a') || ' ' || pg_temp.outcome(), 'exception 3: scheduled>exception/run-timeout timed-out', 'CC-049 and its policy holds');
+SELECT is(pg_temp.look('a') || ' ' || pg_temp.outcome(), 'exception 3: scheduled>exception/run-timeout timed-out', 'CC-049 and its policy applies');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a', '{"timeoutSeconds": 30, "responseTimeoutSeconds": 30, "timeoutPolicy": "ALERT_ONLY", "retryDelaySeconds": 5}');
 SELECT alike(pg_temp.at(pg_temp.time('a', 'started') + interval '30 s'), '%claim-expired 1', 'CC-049 ALERT_ONLY: the task''s changes nothing, so that the response''s follows');
@@ -457,14 +457,14 @@ SELECT is(pg_temp.report('a', 'completed') || ' ' || pg_temp.words('a'), 'comple
 SELECT is(pg_temp.report('b', 'failed'), 'pending 2: scheduled>failed/failed failure-retry>pending', 'CC-050 FAILED at 31 s, likewise');
 SELECT is(pg_temp.callback('c', '9 s'), 'pending 3: scheduled>pending', 'CC-050 a callback at 31 s, likewise');
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('d'), 0)$$, 'CC-050 extendLease at 31 s, likewise');
-SELECT is(pg_temp.tick(), 'run-timeout 2', 'CC-050 the pass finds those that go on');
+SELECT is(pg_temp.tick(), 'run-timeout 2', 'CC-050 the pass times out the unresolved ones');
 SELECT is(pg_temp.look(n), line, 'CC-050 ' || n) FROM (VALUES
 	('a', 'completed 3: scheduled>completed/completed'), ('b', 'pending 2: scheduled>failed/failed failure-retry>pending'),
 	('c', 'pending 2: scheduled>exception/run-timeout retry>pending'), ('d', 'pending 2: scheduled>exception/run-timeout retry>pending')) AS v (n, line);
 
 -- Left out: CC-047 (ALERT_ONLY of a workflow) and CC-048 (its clock after a
--- retry), for tq has no timeout of a whole group; CC-036 for SUB_WORKFLOW, and
--- the metric of CC-027, for it has neither.
+-- retry), because tq has no timeout of a whole group; CC-036 for SUB_WORKFLOW, and
+-- the metric of CC-027, because tq has neither.
 
 SELECT * FROM finish();
 ROLLBACK;

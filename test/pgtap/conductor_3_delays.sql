@@ -1,10 +1,10 @@
--- Conductor's delays between attempts (CC-051 to CC-063), as they come out of
+-- Conductor's delays between attempts (CC-051 to CC-063), measured on
 -- runs that fail: from the end of a run to the moment at which the next one
 -- can be polled.  A list as '60 120 FAILED' says how long each retry has
--- waited, in seconds, and what became of the task.
+-- waited, in seconds, and the final status of the task.
 --
--- Each case is undone before the next, with its clock; but for the last, that
--- of which finish() knows.
+-- Each case is rolled back before the next, with its clock; not the last, because
+-- finish() needs it.
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
@@ -22,7 +22,7 @@ SELECT is(pg_temp.waits(def || jsonb_build_object('retryCount', n), 9), waits, d
 	('{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 60, "maxRetryDelaySeconds": 200}', 4, '60 120 200 200 FAILED', 'CC-054 EXPONENTIAL, delay 60, cap 200'),
 	('{"retryLogic": "LINEAR_BACKOFF", "retryDelaySeconds": 60, "backoffScaleFactor": 2, "maxRetryDelaySeconds": 250}', 4, '120 240 250 250 FAILED', 'CC-055 LINEAR, delay 60, scale 2, cap 250'),
 	('{"retryLogic": "FIXED", "retryDelaySeconds": 60, "maxRetryDelaySeconds": 10}', 2, '10 10 FAILED', 'CC-056 FIXED, delay 60, cap 10'),
-	('{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 10, "maxRetryDelaySeconds": 0}', 3, '10 20 40 FAILED', 'CC-057 EXPONENTIAL, delay 10, cap 0 is none'),
+	('{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 10, "maxRetryDelaySeconds": 0}', 3, '10 20 40 FAILED', 'CC-057 EXPONENTIAL, delay 10, cap 0 means no cap'),
 	('{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 2, "maxRetryDelaySeconds": 3}', 3, '2 3 3 FAILED', 'CC-062 EXPONENTIAL, delay 2, cap 3'),
 	('{"retryLogic": "LINEAR_BACKOFF", "retryDelaySeconds": 2, "backoffScaleFactor": 2, "maxRetryDelaySeconds": 5}', 3, '4 5 5 FAILED', 'CC-062 LINEAR, delay 2, scale 2, cap 5'),
 	('{"retryLogic": "LINEAR_BACKOFF", "retryDelaySeconds": 60}', 3, '60 120 180 FAILED', 'CC-051 LINEAR, scale 1 where none is given'),
@@ -31,7 +31,7 @@ SELECT is(pg_temp.waits(def || jsonb_build_object('retryCount', n), 9), waits, d
 	('{"retryLogic": "FIXED", "retryDelaySeconds": 60, "maxRetryDelaySeconds": 60}', 1, '60 FAILED', 'CC-056 a cap that is just enough')) AS v (def, n, waits, description);
 ROLLBACK TO cc;
 
--- the delay is of the attempt that failed, whatever ended it
+-- the delay is of the attempt that failed, whatever its reason
 SELECT pg_temp.polled('mix', '{"retryLogic": "EXPONENTIAL_BACKOFF", "retryDelaySeconds": 10, "responseTimeoutSeconds": 20, "timeoutSeconds": 20, "pollTimeoutSeconds": 20, "timeoutPolicy": "RETRY", "retryCount": 4}');
 SELECT pg_temp.report('mix', 'failed');
 SELECT is(pg_temp.wait('mix'), 10.0, 'CC-053 one after a failure');
@@ -47,14 +47,14 @@ SELECT is((SELECT string_agg(coalesce(run ->> 'attempt', '-'), ' ' ORDER BY n) F
 	'- 1 2 3', 'CC-053 which the status shows where it is not 0');
 ROLLBACK TO cc;
 
--- the last attempt has no delay, for nothing follows it
+-- the last attempt has no delay, because nothing follows it
 SELECT pg_temp.polled('last', '{"retryCount": 0, "retryDelaySeconds": 60}');
 SELECT is(pg_temp.report('last', 'failed'), 'failed 0: scheduled>failed/failed', 'CC-044 no retries: nothing is delayed');
 SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'CC-044 nothing waits');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
--- Overflow: 2147483647 s at the most
+-- Overflow: at most 2147483647 s
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.polled(n, d::jsonb) FROM (VALUES
@@ -97,8 +97,8 @@ ROLLBACK TO cc;
 -- Jitter: after the cap, even over [0, n] milliseconds
 -- ---------------------------------------------------------------------------
 
--- Many tasks of one definition fail, in calls of 1000; what their retries
--- wait is in waited, in milliseconds.
+-- Many tasks of one definition fail, in calls of 1000; the delays of their
+-- retries are in waited, in milliseconds.
 CREATE FUNCTION pg_temp.sample(task_def jsonb, tasks int) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -120,10 +120,10 @@ SAVEPOINT sample;
 
 SELECT pg_temp.sample('{"retryDelaySeconds": 60, "backoffJitterMs": 5000}', 3000);
 SELECT is(count(*), 3000::bigint, 'CC-058 FIXED 60, jitter 5000: 3000 samples') FROM waited;
-SELECT is((min(ms) >= 60000, max(ms) <= 65000), (true, true), 'CC-058 none is out of [60000, 65000] ms') FROM waited;
+SELECT is((min(ms) >= 60000, max(ms) <= 65000), (true, true), 'CC-058 none is outside [60000, 65000] ms') FROM waited;
 SELECT is((min(ms) < 60100, max(ms) > 64900), (true, true), 'CC-058 but they come near both ends') FROM waited;
 SELECT ok(avg(ms) BETWEEN 62300 AND 62700, 'CC-058 around the middle') FROM waited;	-- standard deviation: 26
-SELECT ok(min(n) > 450 AND max(n) < 750, 'CC-058 each fifth has its share')	-- 600, standard deviation: 22
+SELECT ok(min(n) > 450 AND max(n) < 750, 'CC-058 the fifths are equally frequent')	-- 600, standard deviation: 22
 FROM (SELECT count(*) AS n FROM waited GROUP BY width_bucket(ms, 60000, 65001, 5)) AS s;
 SELECT ok(count(DISTINCT ms) > 1500, 'CC-058 tasks of one call have each their own') FROM waited;
 SELECT ok(bool_and(ms = trunc(ms)), 'CC-058 whole milliseconds') FROM waited;

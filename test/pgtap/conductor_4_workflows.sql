@@ -1,10 +1,10 @@
--- What a Conductor task does to its workflow, and the workflow to its tasks: a
+-- The effects of a Conductor task on its workflow, and of the workflow on its tasks: a
 -- workflow is a task group, a sequence is made of dependencies, optional is
 -- forgive, permissive is tolerate, neither is cancel-group (doc/spec/conductor.md
 -- 4, 8, 9; doc/spec/policy.md 7, 8, 10).
 --
--- Each case is undone before the next, with its clock; but for the last, that
--- of which finish() knows.
+-- Each case is rolled back before the next, with its clock; not the last, because
+-- finish() needs it.
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
@@ -20,11 +20,11 @@ LANGUAGE sql AS $$
 $$;
 
 -- ---------------------------------------------------------------------------
--- Neither optional nor permissive: the first that is lost ends the workflow
+-- Neither optional nor permissive: the first that fails ends the workflow
 -- (t13, t14)
 -- ---------------------------------------------------------------------------
 
--- One task of each kind besides 'a', of which one waits for it.
+-- One task of each kind in addition to 'a', of which one waits for it.
 CREATE FUNCTION pg_temp.others() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -36,7 +36,7 @@ $$;
 SAVEPOINT cc;
 SELECT pg_temp.polled('a', '{"retryCount": 0}');
 SELECT pg_temp.others();
-SELECT is(pg_temp.wf(), 'active t0 u1 d3 p2 r2 c1 f0 e0', 't13 a workflow of tasks in every place');
+SELECT is(pg_temp.wf(), 'active t0 u1 d3 p2 r2 c1 f0 e0', 't13 a workflow with tasks in every state');
 SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.words('a', 'pend', 'late', 'run', 'back', 'again', 'opt', 'next', 'done'), 'FAILED CANCELED CANCELED CANCELED CANCELED CANCELED CANCELED CANCELED COMPLETED',
 	't13 one is FAILED, with no retries left: all that were not final are CANCELED');
@@ -46,12 +46,12 @@ SELECT is(pg_temp.look(n), line, 't14 ' || n) FROM (VALUES
 	('again', 'exception 2: scheduled>failed/failed failure-retry>exception/canceled'),
 	('next', 'exception 3: exception>exception/canceled')) AS v (n, line);
 SELECT is(pg_temp.claims('test/q-' || n), '', 't14 there is nothing to be polled: ' || n) FROM unnest('{pend,late,back,again,opt,next}'::text[]) AS n;
-SELECT is(pg_temp.update('run', 'completed'), 'conflict', 't14 a worker that was at it is ignored');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours'), '', 't14 nothing comes of it later');
-SELECT is(pg_temp.wf(), 'failed t0 u0 d0 p0 r0 c1 f1 e7', 't14 the workflow is as it was');
+SELECT is(pg_temp.update('run', 'completed'), 'conflict', 't14 its worker is ignored');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours'), '', 't14 nothing follows later');
+SELECT is(pg_temp.wf(), 'failed t0 u0 d0 p0 r0 c1 f1 e7', 't14 the workflow has not changed');
 ROLLBACK TO cc;
 
--- by whatever reason; the workflow's is the first
+-- by any reason; that of the workflow is the first
 SELECT pg_temp.polled('a', '{"retryCount": 5}');
 SELECT pg_temp.others();
 SELECT pg_temp.update('a', 'failed-terminal');
@@ -87,7 +87,7 @@ ROLLBACK TO cc;
 -- the reason is that of the first, whichever task that is
 SELECT pg_temp.polled('x' || n, '{"retryCount": 0}') FROM generate_series(1, 7) AS n;
 SELECT pg_temp.report('x4', 'failed');
-SELECT is(pg_temp.wf(), 'failed t0 u0 d0 p0 r0 c0 f1 e6', 't13 FAILED, although six others are CANCELED in the same moment');
+SELECT is(pg_temp.wf(), 'failed t0 u0 d0 p0 r0 c0 f1 e6', 't13 FAILED, although six others are CANCELED at the same time');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('x' || n, '{"timeoutSeconds": 30, "responseTimeoutSeconds": 30}') FROM generate_series(1, 3) AS n;
 SELECT pg_temp.at(pg_temp.time('x3', 'takenUntil'));
@@ -95,7 +95,7 @@ SELECT matches(pg_temp.words('x1', 'x2', 'x3'), '^(TIMED_OUT|CANCELED)( (TIMED_O
 SELECT is(pg_temp.wf(), 'timed-out t0 u0 d0 p0 r0 c0 f0 e3', 't13 TIMED_OUT is the workflow');
 ROLLBACK TO cc;
 
--- what is final is not touched, nor what belongs to another workflow
+-- final tasks do not change, nor do those of another workflow
 SELECT pg_temp.polled('a', '{"retryCount": 0}');
 SELECT pg_temp.polled('c'), pg_temp.polled('o', '{"retryCount": 0}', '{"optional": true}'), pg_temp.start('s');
 SELECT pg_temp.report('c', 'completed'), pg_temp.report('o', 'failed'), tq.skip_task(pg_temp.id('s')) IS NULL;
@@ -108,11 +108,11 @@ SELECT is(tq.get_task_group(pg_temp.id('wf')) ? 'sealed', false, 't14 the group 
 SELECT is(pg_temp.start('new') || ' ' || pg_temp.outcome(), 'pending 3: scheduled>pending active', 't14 tq: a task that is created later is not cancelled');
 ROLLBACK TO cc;
 
--- what was waiting for its end in any case
+-- a task with requires => all-resolved
 SELECT pg_temp.polled('a', '{"retryCount": 0}');
 SELECT pg_temp.start('all', '{}', '{}', '{"$deps": ["a"], "requires": "all-resolved"}');
 SELECT pg_temp.report('a', 'failed');
-SELECT is(pg_temp.words('a', 'all') || pg_temp.claims('test/q-all'), 'FAILED CANCELED', 't14 tq: a task that waits for any end is CANCELED like the others');
+SELECT is(pg_temp.words('a', 'all') || pg_temp.claims('test/q-all'), 'FAILED CANCELED', 't14 tq: a task that waits for any resolution is CANCELED like the others');
 ROLLBACK TO cc;
 
 -- two that fail in one call
@@ -121,14 +121,14 @@ SELECT is((SELECT string_agg(outcome, ' ') FROM tq.resolve(pg_temp.ids('a', 'b')
 SELECT is(pg_temp.words('a', 'b', 'c') || ' ' || pg_temp.wf(), 'FAILED FAILED CANCELED failed t0 u0 d0 p0 r0 c0 f2 e1', 't13 both are FAILED, the third is CANCELED');
 ROLLBACK TO cc;
 
--- what is past its deadline is left to that
+-- a task past its deadline is not canceled
 SELECT pg_temp.polled('a', '{"retryCount": 0}');
 SELECT pg_temp.start('late', '{}', '{}', '{"$deadline": "1 minute"}');
 SELECT pg_temp.start('b');
 SELECT pg_temp.go(pg_temp.clock() + interval '2 minutes');
 SELECT pg_temp.report('a', 'failed');
-SELECT is(pg_temp.words('a', 'late', 'b'), 'FAILED SCHEDULED CANCELED', 't14 tq: a task past its deadline is left to that');
-SELECT is(pg_temp.tick() || ' ' || pg_temp.words('late') || ' ' || pg_temp.wf(), 'deadline 1 TIMED_OUT failed t0 u0 d0 p0 r0 c0 f1 e2', 't14 which comes');
+SELECT is(pg_temp.words('a', 'late', 'b'), 'FAILED SCHEDULED CANCELED', 't14 tq: a task past its deadline is not canceled');
+SELECT is(pg_temp.tick() || ' ' || pg_temp.words('late') || ' ' || pg_temp.wf(), 'deadline 1 TIMED_OUT failed t0 u0 d0 p0 r0 c0 f1 e2', 't14 the deadline resolves it');
 ROLLBACK TO cc;
 
 -- a workflow that is named like one of its tasks
@@ -158,7 +158,7 @@ ROLLBACK TO cc;
 -- optional: COMPLETED_WITH_ERRORS (t11)
 -- ---------------------------------------------------------------------------
 
--- all that can end it
+-- every unsuccessful resolution
 SELECT pg_temp.polled(n, d::jsonb, '{"optional": true}') FROM (VALUES
 	('failed', '{"retryCount": 0}'), ('terminal', '{}'), ('canceled', '{}'),
 	('response', '{"responseTimeoutSeconds": 60, "retryCount": 0}'),
@@ -181,15 +181,15 @@ SELECT pg_temp.polled('o', '{"retryCount": 0}', '{"optional": true}'), pg_temp.p
 SELECT pg_temp.report('o', 'failed'), pg_temp.report('p', 'failed'), tq.skip_task(pg_temp.id('s')) IS NULL, pg_temp.report('u', 'canceled');
 SELECT pg_temp.start('after-' || n, '{}', '{}', jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{o,p,s,u}'::text[]) AS n;
 SELECT pg_temp.start('after-all', '{}', '{}', '{"$deps": ["o", "p", "s"]}');
-SELECT is(pg_temp.words('after-o', 'after-p', 'after-s', 'after-all', 'after-u'), 'SCHEDULED SCHEDULED SCHEDULED SCHEDULED -', 't11 what is created after an optional or permissive failure, or a skip, goes on; after a cancel by somebody else, it waits');
-SELECT is((SELECT string_agg(concat(name, CASE WHEN tolerated THEN '+' ELSE '-' END), ' ' ORDER BY name COLLATE "C") FROM tq.task_overview WHERE name IN ('o', 'p', 's', 'u')), 'o+ p+ s- u-', 't11 the overview says which are tolerated');
+SELECT is(pg_temp.words('after-o', 'after-p', 'after-s', 'after-all', 'after-u'), 'SCHEDULED SCHEDULED SCHEDULED SCHEDULED -', 't11 a task created after an optional or permissive failure, or a skip, is pending; after a cancel by a client, it waits');
+SELECT is((SELECT string_agg(concat(name, CASE WHEN tolerated THEN '+' ELSE '-' END), ' ' ORDER BY name COLLATE "C") FROM tq.task_overview WHERE name IN ('o', 'p', 's', 'u')), 'o+ p+ s- u-', 't11 the overview shows which are tolerated');
 ROLLBACK TO cc;
 
 -- a user's cancel is not a failure
 SELECT pg_temp.polled('o', '{}', '{"optional": true}');
 SELECT pg_temp.start('next', '{}', '{}', '{"$deps": ["o"]}');
 SELECT pg_temp.report('o', 'canceled');
-SELECT is(pg_temp.words('o', 'next') || ' ' || pg_temp.wf(), 'CANCELED - active t0 u1 d0 p0 r0 c0 f0 e1', 't11 tq: an optional task that somebody else cancels is CANCELED, and the next one waits (doc/spec/policy.md 10.6)');
+SELECT is(pg_temp.words('o', 'next') || ' ' || pg_temp.wf(), 'CANCELED - active t0 u1 d0 p0 r0 c0 f0 e1', 't11 tq: an optional task that a client cancels is CANCELED, and the next one waits (doc/spec/policy.md 10.6)');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a');
 SELECT pg_temp.polled('b');
@@ -230,7 +230,7 @@ SELECT is(pg_temp.failing('p', 1) || ', ' || pg_temp.words('next', 'b'), 'FAILED
 SELECT is(pg_temp.wf(), 'active t1 u0 d0 p1 r1 c0 f1 e0', 't12 the workflow goes on');
 SELECT pg_temp.take('next');
 SELECT pg_temp.report('next', 'completed'), pg_temp.report('b', 'completed');
-SELECT is(pg_temp.wf(), 'failed t1 u0 d0 p0 r0 c2 f1 e0', 't12 and is FAILED when nothing is left');
+SELECT is(pg_temp.wf(), 'failed t1 u0 d0 p0 r0 c2 f1 e0', 't12 and is FAILED when all its tasks are resolved');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('p', '{"timeoutSeconds": 60, "responseTimeoutSeconds": 60, "timeoutPolicy": "RETRY", "retryCount": 0}', '{"permissive": true}');
 SELECT pg_temp.start('next', '{}', '{}', '{"$deps": ["p"]}');
@@ -238,16 +238,16 @@ SELECT pg_temp.at(pg_temp.time('p', 'takenUntil'));
 SELECT is(pg_temp.words('p', 'next'), 'TIMED_OUT SCHEDULED', 't12 permissive and TIMED_OUT');
 SELECT pg_temp.take('next');
 SELECT pg_temp.report('next', 'completed');
-SELECT is(pg_temp.outcome(), 'timed-out', 't12 the workflow says so at its end');
+SELECT is(pg_temp.outcome(), 'timed-out', 't12 the workflow is TIMED_OUT at its end');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('p', '{"retryCount": 0}', '{"permissive": true, "optional": true}');
 SELECT pg_temp.report('p', 'failed');
-SELECT is(pg_temp.words('p') || ' ' || pg_temp.outcome(), 'COMPLETED_WITH_ERRORS completed-with-errors', 't11 optional wins over permissive');
+SELECT is(pg_temp.words('p') || ' ' || pg_temp.outcome(), 'COMPLETED_WITH_ERRORS completed-with-errors', 't11 optional takes precedence over permissive');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('p', '{"retryCount": 0, "optional": true}');
 SELECT pg_temp.polled('q', '{"retryCount": 0, "optional": true}', '{"optional": false}');
 SELECT pg_temp.report('p', 'failed'), pg_temp.report('q', 'failed');
-SELECT is(pg_temp.words('p', 'q'), 'COMPLETED_WITH_ERRORS FAILED', 't11 tq: optional is accepted in the task definition, the use in a workflow wins (doc/spec/policy.md 9)');
+SELECT is(pg_temp.words('p', 'q'), 'COMPLETED_WITH_ERRORS FAILED', 't11 tq: optional is accepted in the task definition, the use in a workflow takes precedence (doc/spec/policy.md 9)');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
@@ -264,7 +264,7 @@ SELECT is(pg_temp.words('join'), '-', 'JOIN still');
 SELECT tq.report_completed(pg_temp.id('good'), 0, result => '"yes"') IS NULL;
 SELECT is(pg_temp.words('join'), 'SCHEDULED', 'JOIN then it is SCHEDULED');
 SELECT is((SELECT string_agg(concat_ws(' ', pg_temp.name(task_id), state, result), ', ' ORDER BY n) FROM tq.dependency_results(pg_temp.id('join')) WITH ORDINALITY AS u (task_id, state, result, n)),
-	'good completed "yes", opt failed, perm failed, skip completed', 'JOIN it can read what has become of them');
+	'good completed "yes", opt failed, perm failed, skip completed', 'JOIN it can read their states and results');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('good'), pg_temp.polled('bad', '{"retryCount": 0}');
 SELECT pg_temp.start('join', '{}', '{}', '{"$deps": ["good", "bad"]}');
@@ -280,25 +280,25 @@ SELECT pg_temp.polled('a');
 SELECT pg_temp.others();
 SELECT is((pg_temp.terminate(), pg_temp.outcome(), pg_temp.words('done', 'run')), (8, 'canceled'::text, 'COMPLETED CANCELED'::text), 'terminate: all that is not final');
 SELECT is(tq.cancel_task_group(pg_temp.id('wf')) -> 'cancelledCount', '0', 'terminate: again does nothing');
-SELECT is(pg_temp.outcome(), 'canceled', 'terminate: TERMINATED it remains');
+SELECT is(pg_temp.outcome(), 'canceled', 'terminate: it stays TERMINATED');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('a');
 SELECT pg_temp.throws($$SELECT tq.cancel_task_group(pg_temp.id('wf'))$$, 'TQ409', 'terminate: tq: a workflow that may get more tasks is sealed first');
 ROLLBACK TO cc;
 
--- retry: rerun what was unsuccessful
+-- retry: rerun the unsuccessful tasks
 SELECT pg_temp.start('a', '{"retryCount": 1, "retryDelaySeconds": 5}');
 SELECT pg_temp.start('b', '{}', '{}', '{"$deps": ["a"]}');
 SELECT pg_temp.failing('a', 2);
 SELECT is(pg_temp.words('a', 'b') || ' ' || pg_temp.outcome(), 'FAILED CANCELED failed', 't17 a workflow that is FAILED');
-SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 1: scheduled>failed/failed failure-retry>failed/failed rerun>pending', 't17 retry: a new run, although no retries were left; they are back');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 1: scheduled>failed/failed failure-retry>failed/failed rerun>pending', 't17 retry: a new run, although no retries were left; they are reset');
 SELECT is(pg_temp.claims('test/q-a') || ' ' || coalesce(pg_temp.run('a') ->> 'attempt', '-'), 'a 0', 't17 without a delay; tq: it is a first attempt again');
 SELECT is(pg_temp.report('a', 'failed') || ' ' || pg_temp.wait('a') || ' ' || (pg_temp.run('a') ->> 'attempt'),
 	'pending 0: scheduled>failed/failed failure-retry>failed/failed rerun>failed/failed failure-retry>pending 5 1', 't17 it has a delay of its own when it fails');
 SELECT pg_temp.at(pg_temp.time('a'));
 SELECT pg_temp.take('a');
 SELECT pg_temp.report('a', 'completed');
-SELECT is(pg_temp.words('a', 'b'), 'COMPLETED CANCELED', 't17 tq: what was CANCELED must be rerun as well, in its turn');
+SELECT is(pg_temp.words('a', 'b'), 'COMPLETED CANCELED', 't17 tq: a CANCELED task must be rerun as well');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('b'))), 'pending 3: exception>exception/canceled rerun>pending', 't17 retry');
 SELECT pg_temp.take('b');
 SELECT pg_temp.report('b', 'completed');
@@ -307,7 +307,7 @@ ROLLBACK TO cc;
 SELECT pg_temp.start('a', '{"timeoutSeconds": 60, "responseTimeoutSeconds": 60, "pollTimeoutSeconds": 60}');
 SELECT pg_temp.at(pg_temp.time('a') + interval '60 s');
 SELECT tq.rerun_task(pg_temp.id('a')) IS NULL;
-SELECT is(pg_temp.before(pg_temp.time('a') + interval '60 s'), '', 't17 retry of what was TIMED_OUT: it has its whole time to be polled');
+SELECT is(pg_temp.before(pg_temp.time('a') + interval '60 s'), '', 't17 retry of a TIMED_OUT task: it has its whole time to be polled');
 SELECT pg_temp.go(pg_temp.time('a') + interval '50 s');
 SELECT is(pg_temp.take('a'), 1, 't17 polled');
 SELECT is(pg_temp.before(pg_temp.time('a', 'started') + interval '60 s'), '', 't17 and its whole time to run');
@@ -353,7 +353,7 @@ SELECT is((SELECT count(*) FROM tq.claim_work('test/m', 'wg', 'w1', 1000)), 1000
 SELECT is(pg_temp.update('m77', 'failed'), 'resolved', 't14 one of them fails');
 SELECT is(pg_temp.wf(), 'failed t0 u0 d0 p0 r0 c0 f1 e2499', 't14 all others are CANCELED');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/m', 'wg', 'w1', 1000)), 0::bigint, 't14 none is left to be polled');
-SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours'), '', 't14 none comes back');
+SELECT is(pg_temp.at(pg_temp.clock() + interval '2 hours'), '', 't14 none becomes pending');
 
 SELECT * FROM finish();
 ROLLBACK;

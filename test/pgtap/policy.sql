@@ -1,6 +1,6 @@
 -- doc/spec/policy.md 8 (C1 to C18), 10 (1 to 14) and 4: how fields of policies act
--- together.  Each field alone is in policy_fields.sql, what is refused in
--- policy_validation.sql, and so on: policy_*.sql.
+-- together.  Each field alone is in policy_fields.sql, errors in
+-- policy_validation.sql, the rest in policy_*.sql.
 BEGIN;
 \ir helper.psql
 \ir policy.psql
@@ -33,9 +33,9 @@ SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '33 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.state('a') || ', ' || pg_temp.attempts('a'), 'exception, 0 0 1 1 2', '4 a third lost run is one too many');
+SELECT is(pg_temp.state('a') || ', ' || pg_temp.attempts('a'), 'exception, 0 0 1 1 2', '4 a third lost run is final');
 ROLLBACK TO s;
--- lostRetries are of the task, not of each attempt; a rerun has both budgets anew.
+-- lostRetries are of the task, not of each attempt; a rerun resets both budgets.
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 1, "claimTimeout": 600}}');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '10 minutes';
@@ -44,22 +44,22 @@ SELECT pg_temp.work('a', 'worker-shutdown');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '20 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.look('a'), 'exception 0: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>exception/claim-expired', '4 a retry does not give lost runs back');
-SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 1: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>exception/claim-expired rerun>pending', '4 a rerun gives the retries back');
+SELECT is(pg_temp.look('a'), 'exception 0: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>exception/claim-expired', '4 a retry does not reset lost runs');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 1: scheduled>exception/claim-expired retry>exception/worker-shutdown retry>exception/claim-expired rerun>pending', '4 a rerun resets the retries');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '30 minutes';
 SELECT pg_temp.pass();
 SELECT is(pg_temp.state('a') || ', ' || pg_temp.attempts('a'), 'pending, 0 0 1 0 0', '4 and the lost runs, and begins with attempt 0');
 ROLLBACK TO s;
 
--- Many at once: their timers and rows are written and read by the batch.
+-- Many at once: their timers and rows are written and read in batches.
 SELECT is(cardinality(tq.enqueue_tasks('test/many', array_fill('{}'::jsonb, ARRAY[2500]), policy => '{"pendingTimeout": 600, "runTimeout": 600, "claimTimeout": 600, "retryOn": ["run-timeout"], "retryBackoff": {"delay": 60}}')), 2500, '4 2500 tasks of one policy');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/many', 'wg', 'w1', 1000)), 1000::bigint, '4 1000 of them in one claim');
 SET tq.clock_offset = '5 minutes';
 SELECT is((SELECT count(*) FROM tq.claim_work('test/many', 'wg', 'w1', 500)), 500::bigint, '4 500 in another, later');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.pass(), 'run-timeout 1000 pending-timeout 1000', '4 one pass: 1000 run too long, 1000 are pending too long');
-SELECT is((SELECT string_agg(concat_ws(' ', state, last_run_id, n), ', ' ORDER BY state, last_run_id) FROM (SELECT state, last_run_id, count(*) AS n FROM tq.task_overview GROUP BY 1, 2) AS t), 'exception 0 1000, pending 1 1000, running 0 500', '4 each is where it should be');
+SELECT is((SELECT string_agg(concat_ws(' ', state, last_run_id, n), ', ' ORDER BY state, last_run_id) FROM (SELECT state, last_run_id, count(*) AS n FROM tq.task_overview GROUP BY 1, 2) AS t), 'exception 0 1000, pending 1 1000, running 0 500', '4 each has its expected state');
 SET tq.clock_offset = '11 minutes';
 SELECT is(pg_temp.pass(), 'delayed 1000', '4 1000 retries are due at once');
 SELECT is((SELECT count(*) || ' ' || min(run_id) || ' ' || max(run_id) FROM tq.claim_work('test/many', 'wg', 'w1', 1000)), '1000 1 1', '4 and can be claimed');
@@ -72,36 +72,36 @@ ROLLBACK TO s;
 SELECT is(pg_temp.resolved('a', 'failed'), 'failed 5: scheduled>failed/failed', 'C1 failed is not retried by default');
 SELECT is(pg_temp.resolved('b', 'failed', '{"policy": {"retryOn": ["failed"]}}'), 'pending 4: scheduled>failed/failed failure-retry>pending', 'C1 but where a policy says so');
 SELECT is(pg_temp.run('b', 0) ->> 'state' || ' ' || (tq.status(pg_temp.id('b')) ->> 'state'), 'failed pending', 'C1 the run has failed, the task has not');
-SELECT is(pg_temp.work('b', 'worker-shutdown'), 'exception 4: scheduled>failed/failed failure-retry>exception/worker-shutdown', 'C1 what is not in the list is then final');
+SELECT is(pg_temp.work('b', 'worker-shutdown'), 'exception 4: scheduled>failed/failed failure-retry>exception/worker-shutdown', 'C1 a reason that is not in the list is then final');
 ROLLBACK TO s;
 
 SELECT pg_temp.running('tc', '{"retries": 1, "$deadline": "1 day"}'), pg_temp.running('co', '{"$deadline": "1 day", "policy": {"retries": 1, "retryOn": ["failed", "claim-expired"]}}'), pg_temp.running('tb', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 4}}');
 SET tq.clock_offset = '20 minutes';
 SELECT is(pg_temp.pass(), 'claim-expired 3', 'C2 three lost runs');
-SELECT is((SELECT string_agg(tq.status(pg_temp.id(n)) ->> 'retriesLeft', ' ') FROM unnest('{tc,co,tb}'::text[]) AS n), '0 0 1', 'C2 one of them consumes no retry: that with lostRetries');
+SELECT is((SELECT string_agg(tq.status(pg_temp.id(n)) ->> 'retriesLeft', ' ') FROM unnest('{tc,co,tb}'::text[]) AS n), '0 0 1', 'C2 the one with lostRetries consumes no retry');
 ROLLBACK TO s;
 
 SELECT pg_temp.running('tc', '{"$deadline": "1 day"}'), pg_temp.running('co', '{"$deadline": "1 day", "policy": {"retryBackoff": {"delay": 60}}}'), pg_temp.running('tb', '{"$deadline": "1 day", "policy": {"lostRetries": 4, "retryBackoff": {"delay": 60}}}');
 SET tq.clock_offset = '20 minutes';
 SELECT pg_temp.pass();
-SELECT is((SELECT string_agg(pg_temp.wait(n)::text, ' ') FROM unnest('{tc,co,tb}'::text[]) AS n), '00:00:00 00:01:00 00:00:00', 'C3 the delay is for what consumes a retry');
+SELECT is((SELECT string_agg(pg_temp.wait(n)::text, ' ') FROM unnest('{tc,co,tb}'::text[]) AS n), '00:00:00 00:01:00 00:00:00', 'C3 the delay applies to runs that consume a retry');
 SELECT is(pg_temp.claims('test/q-tc') || pg_temp.claims('test/q-co') || pg_temp.claims('test/q-tb'), 'tctb', 'C3 so the others can be claimed at once');
 SELECT pg_temp.report('tb', 'worker-shutdown');
-SELECT is(pg_temp.wait('tb'), interval '1 minute', 'C3 but a retry that is asked for waits');
+SELECT is(pg_temp.wait('tb'), interval '1 minute', 'C3 but a requested retry waits');
 ROLLBACK TO s;
 
 SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"]}}'), pg_temp.running('b', '{"policy": {"deadLetter": true}}');
 SELECT pg_temp.report('a', 'failed'), pg_temp.report('b', 'failed');
-SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'C4 a report that is late or another raises and changes nothing: ' || f)
+SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'C4 a late or different report is an error, and changes nothing: ' || f)
 FROM unnest(ARRAY['report_completed(pg_temp.id(''a''), 0)', 'report_exception(pg_temp.id(''a''), 0, ''worker-shutdown'')', 'report_failed(pg_temp.id(''a''), 1)', 'report_completed(pg_temp.id(''b''), 0, NULL, ''1'')', 'report_exception(pg_temp.id(''b''), 0, ''internal-error'')']) AS f;
-SELECT is((SELECT string_agg(outcome, ' ' ORDER BY n) FROM tq.resolve(pg_temp.ids('a', 'b', 'a', 'nobody'), '{0,0,1,0}', 'worker-shutdown') WITH ORDINALITY AS r (task_id, run_id, outcome, n)), 'conflict conflict conflict not-found', 'C4 a batch says so, and raises nothing');
+SELECT is((SELECT string_agg(outcome, ' ' ORDER BY n) FROM tq.resolve(pg_temp.ids('a', 'b', 'a', 'nobody'), '{0,0,1,0}', 'worker-shutdown') WITH ORDINALITY AS r (task_id, run_id, outcome, n)), 'conflict conflict conflict not-found', 'C4 a batch returns outcomes, and raises no error');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'pending 4: scheduled>failed/failed failure-retry>pending, failed 5: scheduled>failed/failed', 'C4 nor does it change anything');
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"policy": {"retryOn": ["failed"]}}');
 SELECT pg_temp.work('a', 'failed');
 SELECT is((SELECT c.task_id::text || ' ' || c.run_id FROM tq.claim_work('test/q-a', 'wg', 'w1') AS c), pg_temp.id('a')::text || ' 1', 'C5 a retry is the next run of the same task');
-SELECT is(jsonb_array_length(tq.status(pg_temp.id('a')) -> 'runs') || ' ' || (pg_temp.run('a') ->> 'attempt'), '2 1', 'C5 task and attempt are its identity elsewhere');
+SELECT is(jsonb_array_length(tq.status(pg_temp.id('a')) -> 'runs') || ' ' || (pg_temp.run('a') ->> 'attempt'), '2 1', 'C5 task and attempt identify it for other systems');
 ROLLBACK TO s;
 
 SELECT pg_temp.running('a');
@@ -122,8 +122,8 @@ ROLLBACK TO s;
 SELECT pg_temp.create('a', '{"policy": {"pendingTimeout": 600, "deadLetter": true}}'), pg_temp.create('b', '{"policy": {"pendingTimeout": 600}}');
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'exception 5: scheduled>exception/pending-timeout, exception 5: scheduled>exception/pending-timeout', 'C8 what is pending too long is an exception, and not gone');
-SELECT is(pg_temp.letters('test/q-a') || pg_temp.letters('test/q-b'), 'a pending-timeout', 'C8 with a dead letter where there is to be one');
+SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'exception 5: scheduled>exception/pending-timeout, exception 5: scheduled>exception/pending-timeout', 'C8 a task that is pending too long is an exception, and not deleted');
+SELECT is(pg_temp.letters('test/q-a') || pg_temp.letters('test/q-b'), 'a pending-timeout', 'C8 with a dead letter where the policy has one');
 ROLLBACK TO s;
 
 SELECT pg_temp.create(n, o::jsonb || '{"taskQueueId": "test/q", "$deadline": "1 day"}') FROM (VALUES (1, 'd30', '{"delay": 30}'), (2, 'd10', '{"delay": 10}'), (3, 'now', '{}'), (4, 'd10high', '{"delay": 10, "priority": "high"}'), (5, 'd20', '{"delay": 20}'), (6, 'high', '{"priority": "high"}')) AS v (i, n, o) ORDER BY i;
@@ -140,7 +140,7 @@ SELECT is(pg_temp.claims('test/q', 1), 'b', 'C9 fails, and the second is claimed
 SET tq.clock_offset = '60 seconds';
 SELECT pg_temp.pass();
 SELECT pg_temp.create('d', '{"taskQueueId": "test/q"}');
-SELECT is(pg_temp.claims('test/q'), 'c a d', 'C9 a retry is behind what was there when it was due, and before what came later');
+SELECT is(pg_temp.claims('test/q'), 'c a d', 'C9 a retry comes after runs that were pending when it was due, and before later ones');
 ROLLBACK TO s;
 
 SELECT pg_temp.running(e, jsonb_build_object('$group', 'g-' || e, 'policy', jsonb_build_object('onUnsuccessful', e))) FROM unnest('{block,cancel-group,tolerate,forgive}'::text[]) AS e;
@@ -152,15 +152,15 @@ ROLLBACK TO s;
 
 SELECT pg_temp.create('p', '{"policy": {"pendingTimeout": 600}}'), pg_temp.running('r', '{"policy": {"runTimeout": 600}}'), pg_temp.running('c', '{"retries": 0, "policy": {"claimTimeout": 600}}'), pg_temp.create('d', '{"delay": 600}'), pg_temp.running('t', '{"policy": {"totalTimeout": 600}}');
 SET tq.clock_offset = '9 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', 'C11 nothing happens before its time');
+SELECT is(pg_temp.pass(), '', 'C11 no timeout acts before its time');
 SET tq.clock_offset = '40 minutes';
-SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{p,r,c,d,t}'::text[]) AS n), 'pending running running pending running', 'C11 nor after it by itself');
+SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{p,r,c,d,t}'::text[]) AS n), 'pending running running pending running', 'C11 nor after it without a pass');
 SELECT is(pg_temp.pass(), 'deadline 1 run-timeout 1 pending-timeout 1 claim-expired 1 delayed 1', 'C11 but with the first pass, in the order of section 5');
 SELECT is((SELECT string_agg(pg_temp.state(n) || coalesce('/' || (pg_temp.run(n) ->> 'reasonResolved'), ''), ' ') FROM unnest('{p,r,c,d,t}'::text[]) AS n),
 	'exception/pending-timeout exception/run-timeout exception/claim-expired pending exception/deadline-exceeded', 'C11 each as it should be');
 SELECT is(pg_temp.pass(), '', 'C11 and once');
 ROLLBACK TO s;
--- which of them counts, when several are over
+-- which of them counts, if several have passed
 SELECT pg_temp.running('rc', '{"policy": {"runTimeout": 600, "claimTimeout": 600}}'), pg_temp.running('rt', '{"policy": {"runTimeout": 600, "totalTimeout": 600, "claimTimeout": 600}}'), pg_temp.create('pt', '{"policy": {"pendingTimeout": 600, "totalTimeout": 600}}'), pg_temp.create('dp', '{"policy": {"delay": 300, "pendingTimeout": 300}}');
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
@@ -168,8 +168,8 @@ SELECT is((SELECT string_agg(pg_temp.run(n) ->> 'reasonResolved', ' ') FROM unne
 ROLLBACK TO s;
 
 SELECT pg_temp.running('a', '{"policy": {"retries": 0, "retryOn": ["failed", "intermittent-task"]}}'), pg_temp.running('b', '{"policy": {"retries": 1, "retryOn": ["failed", "intermittent-task"]}}');
-SELECT is(pg_temp.resolve('intermittent-task', 'a', 'b'), 'resolved retried', 'C12 whether there is a retry left is known by the queue');
-SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'exception 0: scheduled>exception/intermittent-task, pending 0: scheduled>exception/intermittent-task task-retry>pending', 'C12 whatever the worker asks for');
+SELECT is(pg_temp.resolve('intermittent-task', 'a', 'b'), 'resolved retried', 'C12 the queue decides whether a retry is left');
+SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('b'), 'exception 0: scheduled>exception/intermittent-task, pending 0: scheduled>exception/intermittent-task task-retry>pending', 'C12 whatever the worker requests');
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"policy": {"delay": 600, "pendingTimeout": 300, "runTimeout": 900}}'), pg_temp.create('b', '{"policy": {"delay": 600, "pendingTimeout": 300, "runTimeout": 900}}');
@@ -185,7 +185,7 @@ SELECT is(pg_temp.pass(), 'run-timeout 1', 'C13 nor is it added to the time to r
 ROLLBACK TO s;
 SELECT pg_temp.resolved('x' || n, 'worker-shutdown', jsonb_build_object('policy', jsonb_build_object('retryBackoff', b::jsonb))) FROM (VALUES (1, '{"delay": 2147483647}'), (2, '{"delay": 2147483647, "kind": "linear", "factor": 1000}'), (3, '{"delay": 2147483647, "kind": "linear", "factor": 2147483647}'),
 	(4, '{"delay": 2147483647, "kind": "linear", "factor": 1000, "max": 60}')) AS v (n, b);
-SELECT is(extract(epoch FROM (pg_temp.run('x' || n) ->> 'visibleAt')::timestamptz) - extract(epoch FROM (pg_temp.run('x' || n) ->> 'scheduled')::timestamptz), w::numeric, 'C13 a delay without end is 2147483647 s, or the maximum: ' || n)
+SELECT is(extract(epoch FROM (pg_temp.run('x' || n) ->> 'visibleAt')::timestamptz) - extract(epoch FROM (pg_temp.run('x' || n) ->> 'scheduled')::timestamptz), w::numeric, 'C13 an unbounded delay is 2147483647 s, or the maximum: ' || n)
 FROM (VALUES (1, 2147483647), (2, 2147483647), (3, 2147483647), (4, 60)) AS v (n, w);
 -- 2 to the power of 48, by the second
 SELECT pg_temp.create('y', '{"$deadline": "1 day", "policy": {"retries": 48, "retryBackoff": {"delay": 1, "kind": "exponential", "max": 1}}}');
@@ -215,15 +215,15 @@ SELECT pg_temp.pass();
 SELECT is(pg_temp.state('a') || ' ' || pg_temp.attempts('a'), 'pending 0 0 1 0 0', 'C14 that of lost runs as well');
 SELECT pg_temp.work('a', 'failed');
 SET tq.clock_offset = '30 minutes';
-SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 'C14 but the total time is not begun again: no rerun after it');
+SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 'C14 but the total time does not begin again: no rerun after it');
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"policy": {"claimTimeout": 600, "lostRetries": 4}}');
 SELECT pg_temp.take('a', 'anonymous');
 SET tq.clock_offset = '8 minutes';
-SELECT is((SELECT worker_group || ' ' || worker_id FROM tq.reclaim_task(pg_temp.id('a'), 0)), 'wg anonymous', 'C15 who has no name claims under one, and may reclaim');
+SELECT is((SELECT worker_group || ' ' || worker_id FROM tq.reclaim_task(pg_temp.id('a'), 0)), 'wg anonymous', 'C15 a worker without a name claims under a common one, and may reclaim');
 SET tq.clock_offset = '17 minutes';
-SELECT is(pg_temp.pass(), '', 'C15 which holds');
+SELECT is(pg_temp.pass(), '', 'C15 which prolongs the claim');
 ROLLBACK TO s;
 
 SELECT pg_temp.create(n, jsonb_build_object('$group', 'g-' || n, 'policy', '{"retries": 0, "onUnsuccessful": "cancel-group", "runTimeout": 600}'::jsonb)) FROM unnest('{timed-out,canceled,failed}'::text[]) AS n;
@@ -232,10 +232,10 @@ SELECT pg_temp.take(n) FROM unnest('{timed-out,canceled,failed}'::text[]) AS n;
 SELECT pg_temp.resolve('canceled', 'canceled'), pg_temp.report('failed', 'failed');
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.progress('g-' || n), line, 'C16 a task labels its group, and those that it cancels do not: ' || n) FROM (VALUES ('timed-out', '2: e2 timed-out'), ('canceled', '2: e2 canceled'), ('failed', '2: f1 e1 failed')) AS v (n, line);
+SELECT is(pg_temp.progress('g-' || n), line, 'C16 a task determines the outcome of its group, those that it cancels do not: ' || n) FROM (VALUES ('timed-out', '2: e2 timed-out'), ('canceled', '2: e2 canceled'), ('failed', '2: f1 e1 failed')) AS v (n, line);
 ROLLBACK TO s;
 
-SELECT is(tq.conductor_policy('{"timeoutSeconds": 600, "timeoutPolicy": "TIME_OUT_WF", "retryCount": 0}', '{"optional": true}') ->> 'onUnsuccessful', 'forgive', 'C17 optional wins over TIME_OUT_WF');
+SELECT is(tq.conductor_policy('{"timeoutSeconds": 600, "timeoutPolicy": "TIME_OUT_WF", "retryCount": 0}', '{"optional": true}') ->> 'onUnsuccessful', 'forgive', 'C17 optional takes precedence over TIME_OUT_WF');
 SELECT pg_temp.running('a', jsonb_build_object('$group', 'g', 'policy', tq.conductor_policy('{"timeoutSeconds": 600, "responseTimeoutSeconds": 600, "timeoutPolicy": "TIME_OUT_WF", "retryCount": 0}', '{"optional": true}'))), pg_temp.create('b', '{"$group": "g"}');
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
@@ -245,9 +245,9 @@ SELECT is(pg_temp.progress('g'), '2: c1 e1 t1 completed-with-errors', 'C17 and c
 ROLLBACK TO s;
 
 SET tq.max_runs = 4;
-SELECT is(pg_temp.create('a', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 2, "claimTimeout": 60}}'), 'pending 1: scheduled>pending', 'C18 as many runs as there may be');
+SELECT is(pg_temp.create('a', '{"$deadline": "1 day", "policy": {"retries": 1, "lostRetries": 2, "claimTimeout": 60}}'), 'pending 1: scheduled>pending', 'C18 the maximum of runs');
 SELECT pg_temp.refuses('{"policy": {"retries": 2, "lostRetries": 2}}', 'C18 more are refused');
-SELECT pg_temp.refuses('{"retries": 2, "policy": {"lostRetries": 2}}', 'C18 whoever says how many retries there are');
+SELECT pg_temp.refuses('{"retries": 2, "policy": {"lostRetries": 2}}', 'C18 in whichever place the retries are set');
 SELECT pg_temp.work('a', 'worker-shutdown');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '1 minute';
@@ -257,7 +257,7 @@ SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('a'))), 'pending 0: scheduled>ex
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '2 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.state('a') || ' ' || jsonb_array_length(tq.status(pg_temp.id('a')) -> 'runs'), 'exception 4', 'C18 nor is it replaced when it is lost');
+SELECT is(pg_temp.state('a') || ' ' || jsonb_array_length(tq.status(pg_temp.id('a')) -> 'runs'), 'exception 4', 'C18 nor is it retried when it is lost');
 SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 'C18 there is no fifth run');
 ROLLBACK TO s;
 
@@ -282,17 +282,17 @@ SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
 SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/pending-timeout', '10 (1) but as soon as it is');
 ROLLBACK TO s;
-SELECT is(p ? k, false, '10 (1) presets leave out what is 0 in Conductor: ' || k) FROM tq.conductor_policy('{"timeoutSeconds": 0, "responseTimeoutSeconds": null, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0}') AS p, unnest('{runTimeout,claimTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
+SELECT is(p ? k, false, '10 (1) presets leave out keys that are 0 in Conductor: ' || k) FROM tq.conductor_policy('{"timeoutSeconds": 0, "responseTimeoutSeconds": null, "pollTimeoutSeconds": 0, "totalTimeoutSeconds": 0}') AS p, unnest('{runTimeout,claimTimeout,pendingTimeout,totalTimeout}'::text[]) AS k;
 
 SELECT pg_temp.create('a', '{"delay": 60, "retries": 4, "policy": {"delay": 120, "retries": 2}}'), pg_temp.create('b', '{"retries": 4, "policy": {"delay": 120}}'), pg_temp.create('c', '{"delay": 60, "policy": {"retries": 2}}');
-SELECT is(pg_temp.wait(n) || ' ' || (tq.status(pg_temp.id(n)) ->> 'retriesLeft'), w, '10 (2) the definition''s delay wins, the policy''s retries: ' || n) FROM (VALUES ('a', '00:01:00 2'), ('b', '00:02:00 4'), ('c', '00:01:00 2')) AS v (n, w);
+SELECT is(pg_temp.wait(n) || ' ' || (tq.status(pg_temp.id(n)) ->> 'retriesLeft'), w, '10 (2) the definition''s delay takes precedence, and the policy''s retries: ' || n) FROM (VALUES ('a', '00:01:00 2'), ('b', '00:02:00 4'), ('c', '00:01:00 2')) AS v (n, w);
 ROLLBACK TO s;
 
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 1800, "claimTimeout": 600, "lostRetries": 3, "retryBackoff": {"delay": 300}}}'), pg_temp.create('b', '{"$deadline": "1 day", "policy": {"pendingTimeout": 1800, "claimTimeout": 600, "lostRetries": 3, "retryBackoff": {"delay": 300}}}');
 SELECT pg_temp.take('a'), pg_temp.take('b');
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.look('a'), 'pending 5: scheduled>exception/claim-expired retry>pending', '10 (3) a lost run is replaced');
+SELECT is(pg_temp.look('a'), 'pending 5: scheduled>exception/claim-expired retry>pending', '10 (3) a lost run is retried');
 SELECT pg_temp.work('b', 'worker-shutdown');
 SET tq.clock_offset = '29 minutes 30 seconds';
 SELECT is(pg_temp.pass(), 'delayed 1', '10 (3) it inherits the pending time, which is not yet over');
@@ -305,7 +305,7 @@ SELECT is(pg_temp.pass(), '', '10 (3) from when it was visible');
 SET tq.clock_offset = '45 minutes';
 SELECT is(pg_temp.pass(), 'pending-timeout 1', '10 (3) which is over in its turn');
 ROLLBACK TO s;
--- until the first claim of an attempt: the deferred run, and then the one that replaces it
+-- until the first claim of an attempt: the deferred run, and then its retry
 SELECT pg_temp.running('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600, "claimTimeout": 300, "lostRetries": 3}}');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '20 minutes') ->> 'state';
 SET tq.clock_offset = '15 minutes';
@@ -315,9 +315,9 @@ SELECT is(pg_temp.pass(), 'delayed 1', '10 (3) nor is it when it is due');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '30 minutes';
 SELECT ok(pg_temp.pass() LIKE '%claim-expired 1%', '10 (3) claimed again and lost');
-SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/pending-timeout', '10 (3) its replacement inherits a time that is over: both in one pass');
+SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/pending-timeout', '10 (3) its retry inherits a time that is over: both in one pass');
 ROLLBACK TO s;
--- a rerun begins anew
+-- a rerun begins again
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600}}');
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
@@ -344,7 +344,7 @@ SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '19 minutes';
-SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 1)$$, '10 (4) the run that replaces a lost one');
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 1)$$, '10 (4) the retry of a lost run');
 SET tq.clock_offset = '24 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', '10 (4) has a clock of its own: 15 minutes after the first began, it runs');
 SET tq.clock_offset = '25 minutes';
@@ -354,11 +354,11 @@ ROLLBACK TO s;
 SELECT pg_temp.create('a', '{"$deadline": "1 day", "policy": {"pendingTimeout": 300, "runTimeout": 600, "claimTimeout": 600, "totalTimeout": 900, "timeoutAlertOnly": true, "retries": 2, "retryOn": ["failed", "pending-timeout", "run-timeout", "claim-expired"], "onUnsuccessful": "cancel-group", "deadLetter": true}, "$group": "g"}'), pg_temp.create('b', '{"$group": "g"}');
 SET tq.clock_offset = '20 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.look('a'), 'pending 2: scheduled>pending', '10 (5) alert only: whatever is over, nothing changes');
-SELECT is(pg_temp.work('a', 'failed'), 'pending 1: scheduled>failed/failed failure-retry>pending', '10 (5) a total time that is over forbids no retry');
+SELECT is(pg_temp.look('a'), 'pending 2: scheduled>pending', '10 (5) alert only: whichever timeout has passed, nothing changes');
+SELECT is(pg_temp.work('a', 'failed'), 'pending 1: scheduled>failed/failed failure-retry>pending', '10 (5) a total time that is over does not prevent a retry');
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '31 minutes';
-SELECT ok(pg_temp.pass() ~ 'claim-expired 1', '10 (5) a claim expires all the same: that is no timeout that only alerts');
+SELECT ok(pg_temp.pass() ~ 'claim-expired 1', '10 (5) a claim expires all the same: it is not a timeout that only alerts');
 SELECT is(pg_temp.look('a'), 'pending 0: scheduled>failed/failed failure-retry>exception/claim-expired retry>pending', '10 (5) and is retried');
 SELECT is(pg_temp.state('b'), 'pending', '10 (5) its group goes on');
 ROLLBACK TO s;
@@ -366,16 +366,16 @@ ROLLBACK TO s;
 SELECT pg_temp.running(n, '{"policy": {"onUnsuccessful": "cancel-group"}, "$group": "g"}') FROM unnest('{a,b}'::text[]) AS n;
 SELECT pg_temp.create('c', '{"$group": "g"}');
 SELECT pg_temp.report('a', 'canceled');
-SELECT is(pg_temp.state('b') || ' ' || pg_temp.state('c'), 'running pending', '10 (6) not what somebody else cancels');
+SELECT is(pg_temp.state('b') || ' ' || pg_temp.state('c'), 'running pending', '10 (6) not a cancel by a client');
 SELECT pg_temp.resolve('canceled', 'b');
-SELECT is(pg_temp.state('c'), 'exception', '10 (6) but what its worker reports as canceled; the group need not be sealed');
+SELECT is(pg_temp.state('c'), 'exception', '10 (6) but a report of its worker as canceled; the group need not be sealed');
 ROLLBACK TO s;
 SELECT pg_temp.running(n, '{"policy": {"onUnsuccessful": "cancel-group"}, "$group": "g"}') FROM unnest('{a,b}'::text[]) AS n;
 SELECT pg_temp.create('c', '{"$group": "g"}'), pg_temp.create('d', '{"$group": "g", "$deps": ["c"], "requires": "all-resolved"}'), pg_temp.create('o', '{"policy": {"onUnsuccessful": "forgive"}, "$group": "g"}'), pg_temp.create('after-o', '{"$deps": ["o"]}');
 SELECT tq.seal_task_group(pg_temp.id('g')) IS NULL;
 SELECT is(tq.cancel_task_group(pg_temp.id('g')) ->> 'cancelledCount', '5', '10 (6) cancel_task_group counts all that it changed');
 SELECT is(pg_temp.progress('g'), '5: e5 canceled', '10 (6) none of them is forgiven');
-SELECT is(pg_temp.state('after-o'), 'unscheduled', '10 (6) nor do dependents go on');
+SELECT is(pg_temp.state('after-o'), 'unscheduled', '10 (6) nor are dependents released');
 ROLLBACK TO s;
 
 SELECT pg_temp.running(n, jsonb_build_object('$group', 'g', 'policy', jsonb_build_object('onUnsuccessful', e))) FROM (VALUES (1, 'a', 'forgive'), (2, 'b', 'tolerate'), (3, 'c', 'block')) AS v (i, n, e) ORDER BY i;
@@ -423,7 +423,7 @@ SELECT is(pg_temp.line(tq.redrive(pg_temp.id('a'))), 'pending 2: scheduled>faile
 SELECT is(pg_temp.letters('test/q-a'), '', '10 (13) its dead letter is gone');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('a'))$$, 'TQ404', '10 (13) so there is none to be redriven');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('c'))$$, 'TQ404', '10 (13) nor of a task that has none');
-SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('nobody'))$$, 'TQ404', '10 (13) nor of one that is not there');
+SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('nobody'))$$, 'TQ404', '10 (13) nor of one that does not exist');
 SET tq.clock_offset = '61 minutes';
 CREATE TEMP TABLE again AS SELECT tq.redrive(pg_temp.id('b')) AS status;
 SELECT isnt(status ->> 'taskId', pg_temp.id('b')::text, '10 (13) after the deadline it is a new task') FROM again;
@@ -436,27 +436,27 @@ ROLLBACK TO s;
 
 SELECT pg_temp.running(n, p::jsonb) FROM (VALUES ('r', '{"policy": {"retryOn": ["failed", "worker-shutdown"], "deadLetter": true}, "$deadline": "10 minutes"}'), ('plain', '{"$deadline": "10 minutes"}'), ('t', '{"policy": {"totalTimeout": 600}}'), ('b', '{"policy": {"retryBackoff": {"delay": 600}}, "$deadline": "12 minutes"}')) AS v (n, p);
 SET tq.clock_offset = '9 minutes';
-SELECT is(pg_temp.report('b', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', '10 (14) a retry that will be due after the deadline is one');
+SELECT is(pg_temp.report('b', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', '10 (14) a retry that will be due after the deadline is allowed');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.report('r', 'failed'), 'failed 5: scheduled>failed/failed', '10 (14) no retry past the deadline: final');
 SELECT is(pg_temp.letters('test/q-r'), 'r failed', '10 (14) with a dead letter');
 SELECT is(pg_temp.report('plain', 'worker-shutdown'), 'exception 5: scheduled>exception/worker-shutdown', '10 (14) also without a policy');
 SELECT is(pg_temp.report('t', 'intermittent-task'), 'exception 5: scheduled>exception/intermittent-task', '10 (14) also past the total time');
 SET tq.clock_offset = '12 minutes';
-SELECT is(pg_temp.pass(), 'deadline 1', '10 (14) what waits is left to the deadline');
+SELECT is(pg_temp.pass(), 'deadline 1', '10 (14) a delayed run is resolved by the deadline');
 SELECT is(pg_temp.look('b'), 'exception 4: scheduled>exception/worker-shutdown retry>exception/deadline-exceeded', '10 (14) which resolves it');
 ROLLBACK TO s;
--- nor when a claim expires, or a timeout is over, past the deadline that upkeep has not yet handled
+-- nor when a claim expires, or a timeout is over, past the deadline that upkeep() has not yet processed
 SET tq.deadline_delay = '1h';
 SELECT pg_temp.running('c', '{"policy": {"claimTimeout": 900, "lostRetries": 3}, "$deadline": "10 minutes"}'), pg_temp.running('r', '{"policy": {"runTimeout": 900, "retryOn": ["run-timeout"]}, "$deadline": "10 minutes"}'), pg_temp.create('p', '{"policy": {"pendingTimeout": 900, "retryOn": ["pending-timeout"]}, "$deadline": "10 minutes"}');
 SET tq.clock_offset = '16 minutes';
 SELECT pg_temp.pass();
-SELECT is((SELECT string_agg(jsonb_array_length(tq.status(pg_temp.id(n)) -> 'runs')::text, ' ') FROM unnest('{c,r,p}'::text[]) AS n), '1 1 1', '10 (14) nor does time bring one');
+SELECT is((SELECT string_agg(jsonb_array_length(tq.status(pg_temp.id(n)) -> 'runs')::text, ' ') FROM unnest('{c,r,p}'::text[]) AS n), '1 1 1', '10 (14) nor does upkeep() create one');
 SET tq.clock_offset = '71 minutes';
 SELECT pg_temp.pass();
 SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{c,r,p}'::text[]) AS n), 'exception exception exception', '10 (14) in the end all are exceptions');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

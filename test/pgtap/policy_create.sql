@@ -1,4 +1,4 @@
--- Policies and delays through every door: create_task, create_tasks,
+-- Policies and delays by each function: create_task, create_tasks,
 -- define_task, enqueue, enqueue_tasks; how they are stored, repeated and shown.
 BEGIN;
 \ir helper.psql
@@ -23,7 +23,7 @@ SELECT pg_temp.create('none'), pg_temp.create('null', '{"policy": null, "delay":
 SELECT tq.enqueue('test/q', task_id => pg_temp.id('enqueued'), name => 'enqueued');
 SELECT is(pg_temp.keys(tq.task(pg_temp.id(n))), :plain_task, 'without a policy: keys of the definition, ' || n) FROM unnest('{none,"null",zero,unscheduled,enqueued}'::text[]) AS n;
 SELECT is(pg_temp.keys(tq.status(pg_temp.id(n))), :plain_status, 'without a policy: keys of the status, ' || n) FROM unnest('{none,"null",zero,unscheduled,enqueued}'::text[]) AS n;
-SELECT is(tq.task(pg_temp.id('null')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], tq.task(pg_temp.id('none')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], 'without a policy: null is as absent');
+SELECT is(tq.task(pg_temp.id('null')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], tq.task(pg_temp.id('none')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], 'without a policy: null is the same as absent');
 SELECT is((SELECT count(*) FROM tq.policy), 0::bigint, 'without a policy: none is stored');
 SELECT pg_temp.running('w', '{"retries": 3}');
 SELECT is(pg_temp.keys(pg_temp.run('w')), 'reasonCreated runId scheduled started state takenUntil workerGroup workerId', 'without a policy: keys of a running run');
@@ -52,12 +52,12 @@ CREATE TEMP TABLE whole AS SELECT '{"retries": 3, "retryOn": ["failed", "claim-e
 	"claimTimeout": 30, "runTimeout": "5 minutes", "pendingTimeout": 600, "totalTimeout": "30 minutes", "timeoutAlertOnly": false, "onUnsuccessful": "tolerate", "deadLetter": true, "delay": 10}'::jsonb AS policy;
 SELECT pg_temp.create('a', jsonb_build_object('policy', policy, 'retries', 7)) FROM whole;
 SELECT is(pg_temp.keys(tq.task(pg_temp.id('a'))), 'created deadline delay dependencies expires extra metadata payload policy priority projectId provisionerId requires retries routes schedulerId scopes tags taskGroupId taskQueueId workerType',
-	'the definition has policy and delay besides');
-SELECT is(tq.task(pg_temp.id('a')) -> 'policy', policy, 'the policy is as it was given') FROM whole;
+	'the definition also has policy and delay');
+SELECT is(tq.task(pg_temp.id('a')) -> 'policy', policy, 'the policy is unchanged') FROM whole;
 SELECT is(tq.task(pg_temp.id('a')) -> 'delay', '10', 'the delay is that of the policy');
 SELECT is(tq.task(pg_temp.id('a')) -> 'retries', '3', 'the retries are those of the policy');
 SELECT is(pg_temp.keys(tq.status(pg_temp.id('a'))), :plain_status, 'the status has no other keys');
-SELECT is(pg_temp.keys(pg_temp.run('a')), 'reasonCreated runId scheduled state visibleAt', 'nor has its run, but when it can be claimed');
+SELECT is(pg_temp.keys(pg_temp.run('a')), 'reasonCreated runId scheduled state visibleAt', 'nor has its run, except visibleAt');
 SELECT pg_temp.create('b', '{"policy": {"deadLetter": true}}');
 SELECT is(pg_temp.keys(tq.task(pg_temp.id('b'))), replace(:plain_task, 'payload', 'payload policy'), 'without a delay: no such key');
 SELECT is(pg_temp.keys(pg_temp.run('b')), 'reasonCreated runId scheduled state', 'without a delay: nor in the run');
@@ -69,7 +69,7 @@ SELECT is((SELECT task FROM tq.list_task_group(pg_temp.id('a'))), tq.task(pg_tem
 SELECT pg_temp.create('d', '{"$deps": ["b"], "policy": {"retries": 1}}');
 SELECT is((SELECT task FROM tq.list_dependent_tasks(pg_temp.id('b'))), tq.task(pg_temp.id('d')), 'list_dependent_tasks() shows the same');
 SELECT is((SELECT status FROM tq.statuses(ARRAY[pg_temp.id('a')])), tq.status(pg_temp.id('a')), 'statuses() shows what status() does');
--- what becomes of a run with a policy
+-- runs with a policy
 SELECT pg_temp.take('b');
 SELECT is(pg_temp.keys(pg_temp.run('b')), 'reasonCreated runId scheduled started state takenUntil workerGroup workerId', 'a running run 0 shows nothing else');
 SELECT pg_temp.report('b', 'worker-shutdown');
@@ -78,20 +78,20 @@ SELECT is(jsonb_typeof(pg_temp.run('b') -> 'attempt'), 'number', 'which is a num
 SELECT pg_temp.work('b', 'failed');
 SELECT tq.rerun_task(pg_temp.id('b')) ->> 'state';
 SELECT is(pg_temp.run('b') -> 'attempt', '0', 'a rerun begins again with attempt 0');
-SELECT is(pg_temp.attempts('b'), '0 1 0', 'and leaves those of before');
+SELECT is(pg_temp.attempts('b'), '0 1 0', 'and keeps the earlier ones');
 SELECT is(pg_temp.line(tq.status(pg_temp.id('b'))), 'pending 5: scheduled>exception/worker-shutdown retry>failed/failed rerun>pending', 'with all its retries');
 ROLLBACK TO s;
 
 -- A definition with all of it can be used again.
 SELECT pg_temp.create('a', '{"delay": "1.5 s", "policy": {"retries": 2, "delay": "1 minute", "retryBackoff": {"delay": "5 s"}}}');
-SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), tq.task(pg_temp.id('a')))$$, 'a', 'a repeat by what task() gives');
-SELECT lives_ok($$SELECT tq.create_task(pg_temp.id('b'), (tq.task(pg_temp.id('a')) - 'taskGroupId'))$$, 'another task by what task() gives');
+SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), tq.task(pg_temp.id('a')))$$, 'a', 'a repeat by the result of task()');
+SELECT lives_ok($$SELECT tq.create_task(pg_temp.id('b'), (tq.task(pg_temp.id('a')) - 'taskGroupId'))$$, 'another task by the result of task()');
 SELECT is(tq.task(pg_temp.id('b')) - 'taskGroupId', tq.task(pg_temp.id('a')) - 'taskGroupId', 'which is the same');
 SELECT is(pg_temp.wait('b'), pg_temp.wait('a'), 'also in its delay');
 SELECT is((SELECT count(*) FROM tq.policy), 1::bigint, 'with one policy');
 ROLLBACK TO s;
 SELECT pg_temp.create('a', '{"delay": 0, "policy": {"delay": "1 minute"}}');
-SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), tq.task(pg_temp.id('a')))$$, 'a', 'a repeat by what task() gives, of a delay of 0 that wins over another');
+SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), tq.task(pg_temp.id('a')))$$, 'a', 'a repeat by the result of task(), of a delay of 0 that takes precedence over another');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -103,16 +103,16 @@ SELECT pg_temp.create('a' || n, p::jsonb) FROM (VALUES (1, '{"policy": {"retries
 SELECT is((SELECT count(*) FROM tq.policy), 1::bigint, 'the same policy, its keys in another order: stored once');
 SELECT is((SELECT count(DISTINCT policy) FROM tq.task), 1::bigint, 'and shared');
 SELECT pg_temp.create('b', '{"policy": {"retries": 4, "deadLetter": true, "retryBackoff": {"delay": 5, "max": 9}}}');
-SELECT is((SELECT count(*) FROM tq.policy), 2::bigint, 'another is another');
+SELECT is((SELECT count(*) FROM tq.policy), 2::bigint, 'a different policy is another');
 SELECT is(tq.create_tasks((SELECT jsonb_agg(pg_temp.entry('m' || n, jsonb_build_object('policy', jsonb_build_object('retries', n % 3)))) FROM generate_series(1, 300) AS n)), 300::bigint, '300 tasks with three policies');
 SELECT is((SELECT count(*) FROM tq.policy), 5::bigint, 'make three');
 SELECT is((SELECT count(*) FROM generate_series(1, 300) AS n WHERE tq.task(pg_temp.id('m' || n)) ->> 'retries' <> (n % 3)::text), 0::bigint, 'each task has its own');
-SELECT is(cardinality(tq.enqueue_tasks('test/e', array_fill('{}'::jsonb, ARRAY[50]), policy => '{"retries": 1}')), 50, '50 tasks by enqueue_tasks, with a policy that is there');
+SELECT is(cardinality(tq.enqueue_tasks('test/e', array_fill('{}'::jsonb, ARRAY[50]), policy => '{"retries": 1}')), 50, '50 tasks by enqueue_tasks, with a policy that exists');
 SELECT is((SELECT count(*) FROM tq.policy), 5::bigint, 'make none');
 SELECT is((SELECT count(*) FROM tq.task AS t JOIN tq.policy AS p ON p.id = t.policy WHERE p.policy = '{"retries": 1}'), 150::bigint, 'all use it');
 ROLLBACK TO s;
 
--- A policy that was rolled back is not relied upon.
+-- A policy that was rolled back is not used from the cache.
 SAVEPOINT inner_savepoint;
 SELECT pg_temp.create('a', '{"policy": {"retries": 3}}');
 ROLLBACK TO inner_savepoint;
@@ -141,7 +141,7 @@ SELECT pg_temp.throws($$SELECT tq.create_tasks(jsonb_build_array(pg_temp.entry('
 SELECT lives_ok($$SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def', '{"policy": {"retries": 3}}'))$$, 'define_task with a policy');
 SELECT pg_temp.keeps($$SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def', '{"policy": {"retries": 3}}'))$$, 'def', 'define_task: a repeat with the same');
 SELECT pg_temp.throws($$SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def', '{"policy": {"retries": 2}}'))$$, 'TQ409', 'define_task: a repeat with another');
--- What has happened since does not matter.
+-- Later transitions do not matter.
 SELECT pg_temp.take('p'), pg_temp.report('p', 'worker-shutdown');
 SET tq.clock_offset = '55 minutes';
 SELECT pg_temp.pass();
@@ -175,7 +175,7 @@ SELECT is(pg_temp.claimed_for('c'), interval '1 minute', 'create_tasks: claimTim
 ROLLBACK TO s;
 SELECT is(tq.define_task(pg_temp.id('a'), pg_temp.def('a', '{"policy": {"delay": 60, "pendingTimeout": 60, "totalTimeout": 600}}')) ->> 'state', 'unscheduled', 'define_task');
 SET tq.clock_offset = '20 minutes';
-SELECT is(pg_temp.pass(), '', 'define_task: nothing counts yet');
+SELECT is(pg_temp.pass(), '', 'define_task: no timeout runs yet');
 SELECT is(tq.schedule_task(pg_temp.id('a')) ->> 'state', 'pending', 'define_task: scheduled');
 SELECT is(pg_temp.wait('a'), interval '1 minute', 'define_task: the delay begins');
 SET tq.clock_offset = '22 minutes';
@@ -191,7 +191,7 @@ SELECT tq.enqueue('test/e2', task_id => pg_temp.id('e2'), name => 'e2', policy =
 SELECT tq.enqueue('test/e3', task_id => pg_temp.id('e3'), name => 'e3', delay => '10 minutes', policy => '{"delay": 60}', retries => 3);
 SELECT tq.enqueue('test/e4', task_id => pg_temp.id('e4'), name => 'e4', retries => 3, policy => '{"retries": 1}');
 SELECT tq.enqueue('test/e5', task_id => pg_temp.id('e5'), name => 'e5', delay => '0', policy => NULL);
-SELECT is(pg_temp.wait(n), w::interval, 'enqueue: ' || what) FROM (VALUES ('e1', '10 minutes', 'delay'), ('e2', '1 minute', 'delay of the policy'), ('e3', '10 minutes', 'delay wins over the policy''s'), ('e4', '0', 'no delay'), ('e5', '0', 'delay 0')) AS v (n, w, what);
+SELECT is(pg_temp.wait(n), w::interval, 'enqueue: ' || what) FROM (VALUES ('e1', '10 minutes', 'delay'), ('e2', '1 minute', 'delay of the policy'), ('e3', '10 minutes', 'delay takes precedence over the policy''s'), ('e4', '0', 'no delay'), ('e5', '0', 'delay 0')) AS v (n, w, what);
 SELECT is(pg_temp.look(n), line, 'enqueue: ' || what) FROM (VALUES ('e3', 'pending 3: scheduled>pending', 'retries'), ('e4', 'pending 1: scheduled>pending', 'retries of the policy')) AS v (n, line, what);
 SELECT is(tq.task(pg_temp.id(n)) -> 'policy', p::jsonb, 'enqueue: policy is shown, ' || n) FROM (VALUES ('e1', NULL), ('e2', '{"delay": 60, "claimTimeout": 30}'), ('e3', '{"delay": 60}'), ('e4', '{"retries": 1}'), ('e5', NULL)) AS v (n, p);
 SELECT is(pg_temp.keys(tq.task(pg_temp.id('e5'))), :plain_task, 'enqueue: no policy, no delay');
@@ -199,8 +199,8 @@ SELECT pg_temp.keeps(format('SELECT tq.status(tq.enqueue(%L, task_id => pg_temp.
 	('e1', 'delay => ''600 seconds'''), ('e2', 'policy => ''{"claimTimeout": 30, "delay": 60}'''), ('e3', 'delay => ''10 minutes'', policy => ''{"delay": 60}'', retries => 3'), ('e4', 'policy => ''{"retries": 1}'''), ('e5', 'retries => 5')) AS v (n, args);
 SELECT pg_temp.throws(format('SELECT tq.enqueue(%L, task_id => pg_temp.id(%L), name => %L, %s)', 'test/' || n, n, n, args), 'TQ409', 'enqueue: a repeat with another, ' || n) FROM (VALUES
 	('e1', 'delay => ''601 seconds'''), ('e1', 'retries => 5'), ('e2', 'policy => ''{"claimTimeout": 31, "delay": 60}'''), ('e2', 'retries => 5'), ('e4', 'policy => ''{"retries": 2}'''), ('e5', 'policy => ''{"retries": 5}'''), ('e5', 'delay => ''1 second''')) AS v (n, args);
-SELECT is((SELECT count(*) FROM tq.claim_work('test/e4', 'wg', 'w1')), 1::bigint, 'enqueue: what is not delayed can be claimed');
-SELECT is((SELECT count(*) FROM unnest('{e1,e2,e3}'::text[]) AS n, tq.claim_work('test/' || n, 'wg', 'w1')), 0::bigint, 'enqueue: what is delayed cannot');
+SELECT is((SELECT count(*) FROM tq.claim_work('test/e4', 'wg', 'w1')), 1::bigint, 'enqueue: a task that is not delayed can be claimed');
+SELECT is((SELECT count(*) FROM unnest('{e1,e2,e3}'::text[]) AS n, tq.claim_work('test/' || n, 'wg', 'w1')), 0::bigint, 'enqueue: a delayed one cannot');
 SET tq.clock_offset = '60 seconds';
 SELECT is(pg_temp.pass(), 'delayed 1', 'enqueue: until it is due');
 SELECT is(pg_temp.take('e2'), 0, 'enqueue: then it can');
@@ -224,16 +224,16 @@ SELECT is((SELECT string_agg(payload ->> 'n', ' ') FROM tq.claim_work('test/e', 
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
--- Priority of what waits
+-- Priority of delayed runs
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.create(n, jsonb_build_object('taskQueueId', 'test/q', 'delay', 60, 'priority', p)) FROM (VALUES (1, 'a', 'low'), (2, 'b', 'high'), (3, 'c', 'low')) AS v (i, n, p) ORDER BY i;
-SELECT is(tq.change_task_priority(pg_temp.id('c'), 'highest') ->> 'priority', 'highest', 'the priority of one that waits is changed');
+SELECT is(tq.change_task_priority(pg_temp.id('c'), 'highest') ->> 'priority', 'highest', 'the priority of a delayed run is changed');
 SET tq.clock_offset = '60 seconds';
 SELECT is(pg_temp.pass(), 'delayed 3', 'all are due');
 SELECT is(pg_temp.claims('test/q'), 'c b a', 'they are handed out by priority');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,11 +1,11 @@
--- doc/spec/policy.md 2 (deadLetter), 10.13: dead letters, and what is done with
--- them.
+-- doc/spec/policy.md 2 (deadLetter), 10.13: dead letters and their
+-- functions.
 BEGIN;
 \ir helper.psql
 \ir policy.psql
 SELECT plan(224);
 
--- The letter of a task, looked for in its own queue unless another is named.
+-- The letter of a task, in its own queue unless another is named.
 CREATE FUNCTION pg_temp.letter(name text, queue text DEFAULT NULL) RETURNS SETOF tq.dead_letter_entry
 LANGUAGE sql AS $$
 	SELECT l.* FROM tq.list_dead_letters(coalesce(queue, 'test/q-' || name)) AS l
@@ -28,7 +28,7 @@ LANGUAGE sql AS $$
 	SELECT pg_temp.resolved(name, 'failed', pg_temp.mortal(policy, overrides))
 $$;
 
--- Redrive, and the id of the task that is to run.
+-- Redrive, and the id of the task that will run.
 CREATE FUNCTION pg_temp.redriven(name text) RETURNS tq.slugid
 LANGUAGE sql AS $$
 	SELECT (tq.redrive(pg_temp.id(name)) ->> 'taskId')::tq.slugid
@@ -58,7 +58,7 @@ $$;
 SAVEPOINT s;
 
 -- ---------------------------------------------------------------------------
--- What a letter holds
+-- Columns of a letter
 -- ---------------------------------------------------------------------------
 
 SELECT pg_temp.running('full', pg_temp.mortal('{"retries": 3, "pendingTimeout": 600}', '{"priority": "high", "routes": ["a.b"],
@@ -69,8 +69,8 @@ SELECT results_eq($$SELECT task_id::text, reason, error, task, runs FROM pg_temp
 		tq.task(pg_temp.id('full')), tq.status(pg_temp.id('full')) -> 'runs'$$,
 	'a letter has the reason, the error, the definition and the runs');
 SELECT is((SELECT date_trunc('milliseconds', died) FROM pg_temp.letter('full')), (pg_temp.run('full') ->> 'resolved')::timestamptz,
-	'and when the task died');
-SELECT is((SELECT task -> 'policy' FROM pg_temp.letter('full')), '{"deadLetter": true, "retries": 3, "pendingTimeout": 600}'::jsonb, 'with the policy as it was given');
+	'and when the task failed finally');
+SELECT is((SELECT task -> 'policy' FROM pg_temp.letter('full')), '{"deadLetter": true, "retries": 3, "pendingTimeout": 600}'::jsonb, 'with the unchanged policy');
 
 SELECT pg_temp.die('bare');
 SELECT is((SELECT error FROM pg_temp.letter('bare')), NULL::jsonb, 'no error: NULL');
@@ -85,28 +85,28 @@ SELECT pg_temp.take('many');
 SELECT tq.report_failed(pg_temp.id('many'), 1, NULL, '{"message": "second"}');
 SELECT is((SELECT error ->> 'message' FROM pg_temp.letter('many')), 'second', 'the last one does, with its error');
 SELECT is((SELECT runs FROM pg_temp.letter('many')), tq.status(pg_temp.id('many')) -> 'runs', 'and all the runs');
-SELECT is((SELECT jsonb_array_length(runs) || ' ' || (runs #>> '{0,error,message}') || ' ' || (runs #>> '{1,attempt}') FROM pg_temp.letter('many')), '2 first 1', 'with what is said of each');
+SELECT is((SELECT jsonb_array_length(runs) || ' ' || (runs #>> '{0,error,message}') || ' ' || (runs #>> '{1,attempt}') FROM pg_temp.letter('many')), '2 first 1', 'with the keys of each');
 SELECT pg_temp.running('quiet', pg_temp.mortal('{"retries": 1, "retryOn": ["failed"]}'));
 SELECT tq.report_failed(pg_temp.id('quiet'), 0, NULL, '{"message": "first"}');
 SELECT pg_temp.work('quiet', 'failed');
-SELECT is((SELECT error FROM pg_temp.letter('quiet')), NULL::jsonb, 'an earlier error is not taken for that of the last run');
+SELECT is((SELECT error FROM pg_temp.letter('quiet')), NULL::jsonb, 'the error of an earlier run is not shown as that of the last');
 
--- in the same transaction as the end
+-- in the same transaction as the resolution
 SAVEPOINT before;
 SELECT pg_temp.die('undone');
 SELECT ok(pg_temp.has_letter('undone'), 'a letter is there as soon as the task is final');
 ROLLBACK TO before;
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-undone')), 0::bigint, 'and not if that is rolled back');
 
--- changed since: the definition as it was when the task died
+-- changed since: the definition at the time of the failure
 SELECT pg_temp.create('changed', pg_temp.mortal());
 SELECT tq.change_task_priority(pg_temp.id('changed'), 'highest');
 SELECT pg_temp.work('changed', 'failed');
-SELECT is((SELECT task ->> 'priority' FROM pg_temp.letter('changed')), 'highest', 'the definition is as it was when the task died');
+SELECT is((SELECT task ->> 'priority' FROM pg_temp.letter('changed')), 'highest', 'the definition is that at the time of the failure');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
--- Which ends leave one
+-- Which resolutions write a letter
 -- ---------------------------------------------------------------------------
 
 -- what a worker reports, in single form
@@ -123,9 +123,9 @@ SELECT pg_temp.running(reason, pg_temp.mortal('{"retries": 0}'))
 FROM unnest('{completed,failed,failed-terminal,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task,canceled}'::text[]) AS reason;
 SELECT is(pg_temp.resolve(reason, reason) || ' ' || pg_temp.letters('test/q-' || reason), 'resolved ' || reason || ' ' || reason, 'resolve: ' || reason)
 FROM unnest('{failed,failed-terminal,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task}'::text[]) AS reason;
-SELECT is(pg_temp.resolve(reason, reason) || ' ' || pg_temp.letters('test/q-' || reason), 'resolved ', 'resolve leaves none: ' || reason)
+SELECT is(pg_temp.resolve(reason, reason) || ' ' || pg_temp.letters('test/q-' || reason), 'resolved ', 'resolve writes none: ' || reason)
 FROM unnest('{completed,canceled}'::text[]) AS reason;
-SELECT is(pg_temp.look('canceled'), 'exception 0: scheduled>exception/canceled', 'a cancel that the worker reports is an end without a letter');
+SELECT is(pg_temp.look('canceled'), 'exception 0: scheduled>exception/canceled', 'a cancel that the worker reports is a resolution without a letter');
 ROLLBACK TO s;
 
 -- many at once, some with, some without, some retried
@@ -133,8 +133,8 @@ SELECT pg_temp.running('b' || n, CASE n % 3 WHEN 0 THEN pg_temp.mortal('{"retryO
 FROM generate_series(1, 250) AS n;
 SELECT tq.resolve(array_agg(pg_temp.id('b' || n)), array_agg(0), 'failed') FROM generate_series(1, 250) AS n;
 SELECT is((SELECT array_agg(task #>> '{metadata,name}' ORDER BY task #>> '{metadata,name}') FROM tq.list_dead_letters('test/many')),
-	(SELECT array_agg('b' || n ORDER BY 'b' || n) FROM generate_series(1, 250) AS n WHERE n % 3 = 1), 'of 250 that fail in one call each has what is due to it');
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/many') AS l WHERE l.task = tq.task(l.task_id) AND l.runs = tq.status(l.task_id) -> 'runs'), 84::bigint, 'and its own');
+	(SELECT array_agg('b' || n ORDER BY 'b' || n) FROM generate_series(1, 250) AS n WHERE n % 3 = 1), 'of 250 that fail in one call each has its letter if its policy has one');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/many') AS l WHERE l.task = tq.task(l.task_id) AND l.runs = tq.status(l.task_id) -> 'runs'), 84::bigint, 'and each its own');
 ROLLBACK TO s;
 
 -- by time
@@ -152,50 +152,50 @@ SELECT pg_temp.create('dt', pg_temp.mortal('{"totalTimeout": 1800}'));
 SELECT pg_temp.running('alert', pg_temp.mortal('{"runTimeout": 60, "timeoutAlertOnly": true, "claimTimeout": 60}', '{"retries": 5}'));
 SET tq.clock_offset = '61 seconds';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, 'dies by time: ' || reason)
+SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, 'a letter by a timeout: ' || reason)
 FROM (VALUES ('run', 'run-timeout'), ('wait', 'pending-timeout')) AS v (name, reason);
-SELECT is(pg_temp.letters('test/q-open'), '', 'a claim that expired with a retry left leaves none');
-SELECT is(pg_temp.letters('test/q-alert'), '', 'nor does what is over and only alerts');
+SELECT is(pg_temp.letters('test/q-open'), '', 'a claim that expired with a retry left writes none');
+SELECT is(pg_temp.letters('test/q-alert'), '', 'nor does a timeout that only alerts');
 SET tq.clock_offset = '31 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, format('dies by time: %s (%s)', reason, name))
+SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, format('a letter by a timeout: %s (%s)', reason, name))
 FROM (VALUES ('claim', 'claim-expired'), ('lost', 'claim-expired'), ('dt', 'deadline-exceeded')) AS v (name, reason);
-SELECT is(pg_temp.look('plain') || pg_temp.letters('test/q-plain'), 'exception 0: scheduled>exception/claim-expired', 'a task without a policy leaves none');
-SELECT is((SELECT date_trunc('milliseconds', died) FROM pg_temp.letter('lost')), (pg_temp.run('lost') ->> 'resolved')::timestamptz, 'it died when that was found out');
+SELECT is(pg_temp.look('plain') || pg_temp.letters('test/q-plain'), 'exception 0: scheduled>exception/claim-expired', 'a task without a policy has none');
+SELECT is((SELECT date_trunc('milliseconds', died) FROM pg_temp.letter('lost')), (pg_temp.run('lost') ->> 'resolved')::timestamptz, 'the time is that of the pass of upkeep()');
 SET tq.clock_offset = '41 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.letters('test/q-' || name), name || ' deadline-exceeded', 'dies at its deadline: ' || name) FROM unnest('{dp,dr,du,dd}'::text[]) AS name;
-SELECT is((SELECT runs FROM pg_temp.letter('du')), tq.status(pg_temp.id('du')) -> 'runs', 'with a run that was born resolved');
+SELECT is(pg_temp.letters('test/q-' || name), name || ' deadline-exceeded', 'a letter by its deadline: ' || name) FROM unnest('{dp,dr,du,dd}'::text[]) AS name;
+SELECT is((SELECT runs FROM pg_temp.letter('du')), tq.status(pg_temp.id('du')) -> 'runs', 'with a run that was created resolved');
 SELECT results_eq($$SELECT l.task, l.runs FROM unnest('{claim,lost,run,wait,dp,dr,du,dd,dt}'::text[]) AS name CROSS JOIN LATERAL pg_temp.letter(name) AS l$$,
 	$$SELECT tq.task(pg_temp.id(name)), tq.status(pg_temp.id(name)) -> 'runs' FROM unnest('{claim,lost,run,wait,dp,dr,du,dd,dt}'::text[]) AS name$$, 'each is whole');
 ROLLBACK TO s;
 
--- canceled, whoever does it
+-- canceled, by whichever function
 SELECT pg_temp.create('p', pg_temp.mortal());
 SELECT pg_temp.running('r', pg_temp.mortal());
 SELECT pg_temp.create('u', pg_temp.mortal('{}', '{"$deps": ["p"]}'));
 SELECT pg_temp.report(name, 'canceled') FROM unnest('{p,r,u}'::text[]) AS name;
-SELECT is(pg_temp.letters('test/q-' || name), '', 'cancel_task leaves none: ' || name) FROM unnest('{p,r,u}'::text[]) AS name;
+SELECT is(pg_temp.letters('test/q-' || name), '', 'cancel_task writes none: ' || name) FROM unnest('{p,r,u}'::text[]) AS name;
 SELECT pg_temp.create('g1', pg_temp.mortal('{}', '{"$group": "g"}'));
 SELECT tq.seal_task_group(pg_temp.id('g'));
 SELECT tq.cancel_task_group(pg_temp.id('g'));
-SELECT is(pg_temp.look('g1') || pg_temp.letters('test/q-g1'), 'exception 5: scheduled>exception/canceled', 'cancel_task_group leaves none');
+SELECT is(pg_temp.look('g1') || pg_temp.letters('test/q-g1'), 'exception 5: scheduled>exception/canceled', 'cancel_task_group writes none');
 SELECT pg_temp.running('h1', pg_temp.mortal('{"onUnsuccessful": "cancel-group"}', '{"$group": "h"}'));
 SELECT pg_temp.create('h2', pg_temp.mortal('{}', '{"$group": "h"}'));
 SELECT pg_temp.report('h1', 'failed');
-SELECT is(pg_temp.look('h2') || ', ' || pg_temp.letters('test/q-h2') || pg_temp.letters('test/q-h1'), 'exception 5: scheduled>exception/canceled, h1 failed', 'the failure that cancels a group leaves one, what it cancels none');
+SELECT is(pg_temp.look('h2') || ', ' || pg_temp.letters('test/q-h2') || pg_temp.letters('test/q-h1'), 'exception 5: scheduled>exception/canceled, h1 failed', 'the failure that cancels a group writes one, the canceled tasks have none');
 SELECT pg_temp.create('skip', pg_temp.mortal());
 SELECT tq.skip_task(pg_temp.id('skip'));
-SELECT is(pg_temp.letters('test/q-skip'), '', 'skip_task leaves none');
+SELECT is(pg_temp.letters('test/q-skip'), '', 'skip_task writes none');
 
--- not asked for
+-- not set
 SELECT pg_temp.resolved('off', 'failed', '{"policy": {"deadLetter": false}}');
 SELECT pg_temp.resolved('null', 'failed', '{"policy": {"deadLetter": null}}');
 SELECT pg_temp.resolved('other', 'failed', '{"policy": {"retries": 3}}');
 SELECT pg_temp.resolved('none', 'failed');
 SELECT is(pg_temp.letters('test/q-' || name), '', 'deadLetter is not set: ' || name) FROM unnest('{off,"null",other,none}'::text[]) AS name;
 
--- whatever the end means for others
+-- under every value of onUnsuccessful
 SELECT pg_temp.resolved('effect-' || effect, 'failed', pg_temp.mortal(jsonb_build_object('onUnsuccessful', effect)))
 FROM unnest('{block,tolerate,forgive}'::text[]) AS effect;
 SELECT ok(pg_temp.has_letter('effect-' || effect), 'a letter under onUnsuccessful ' || effect) FROM unnest('{block,tolerate,forgive}'::text[]) AS effect;
@@ -205,7 +205,7 @@ SELECT pg_temp.die('again');
 CREATE TEMP TABLE first ON COMMIT DROP AS SELECT * FROM pg_temp.letter('again');
 SELECT pg_temp.report('again', 'failed');
 SELECT results_eq($$SELECT died, runs FROM pg_temp.letter('again')$$, 'SELECT died, runs FROM first', 'a report that is repeated changes no letter');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('again'), 0)$$, 'TQ409', 'nor does one that is refused');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('again'), 0)$$, 'TQ409', 'nor does a refused one');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -219,13 +219,13 @@ CREATE TEMP TABLE answer ON COMMIT DROP AS SELECT tq.redrive(pg_temp.id('a')) AS
 SELECT is(status, tq.status(pg_temp.id('a')), 'redrive() before the deadline returns the status of that task') FROM answer;
 SELECT is(pg_temp.look('a'), 'pending 1: scheduled>failed/failed failure-retry>failed/failed rerun>pending', 'which has one more run, and its retries again');
 SELECT is(pg_temp.attempts('a'), '0 1 0', 'that begins with attempt 0');
-SELECT is(pg_temp.letters('test/q-a'), '', 'the letter is gone');
+SELECT is(pg_temp.letters('test/q-a'), '', 'the letter is deleted');
 SELECT is((SELECT count(*) FROM tq.task), 1::bigint, 'there is no new task');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('a'))$$, 'TQ404', 'it cannot be redriven twice');
 SELECT is(pg_temp.work('a', 'failed'), 'pending 0: scheduled>failed/failed failure-retry>failed/failed rerun>failed/failed failure-retry>pending', 'its retries can be used');
-SELECT is(pg_temp.letters('test/q-a'), '', 'meanwhile there is no letter');
+SELECT is(pg_temp.letters('test/q-a'), '', 'until then there is no letter');
 SELECT pg_temp.work('a', 'failed');
-SELECT is((SELECT jsonb_array_length(runs) FROM pg_temp.letter('a')), 4, 'when it dies again, there is one again');
+SELECT is((SELECT jsonb_array_length(runs) FROM pg_temp.letter('a')), 4, 'when it fails again, there is one again');
 SELECT pg_temp.redriven('a');
 SELECT pg_temp.work('a', 'completed');
 SELECT is(pg_temp.state('a') || pg_temp.letters('test/q-a'), 'completed', 'when it is completed there is none');
@@ -241,7 +241,7 @@ SELECT is(pg_temp.run('slow') ->> 'visibleAt', NULL::text, 'a rerun is not delay
 SELECT is(pg_temp.take('slow'), 1, 'and can be claimed at once');
 ROLLBACK TO s;
 
--- wherever it died
+-- whatever its reason
 SELECT pg_temp.create('w', pg_temp.mortal('{"pendingTimeout": 60}'));
 SET tq.clock_offset = '61 seconds';
 SELECT pg_temp.pass();
@@ -291,19 +291,19 @@ SELECT ok(pg_temp.near(task ->> 'created', pg_temp.clock()), 'created is now') F
 SELECT is(pg_temp.span(n.task, key), pg_temp.span(o.task, key), key || ' comes as long after created as it did') FROM new n, old o, unnest('{deadline,expires}'::text[]) AS key;
 SELECT is(tq.status(pg_temp.id('old')), status, 'the old task stays as it is') FROM old;
 SELECT is(tq.task(pg_temp.id('old')), task, 'by its definition, too') FROM old;
-SELECT is(pg_temp.letters('test/q-old'), '', 'the letter is gone');
+SELECT is(pg_temp.letters('test/q-old'), '', 'the letter is deleted');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('old'))$$, 'TQ404', 'it cannot be redriven twice');
 SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('g'))), 2::bigint, 'the group has both');
 
 -- and again
 SELECT tq.report_failed(id, (SELECT run_id FROM tq.claim_work('test/q-old', 'wg', 'w')), NULL, '{"message": "still"}') FROM new;
 SELECT results_eq($$SELECT l.task_id::text, l.error ->> 'message', l.task FROM tq.list_dead_letters('test/q-old') AS l$$,
-	$$SELECT id::text, 'still', task FROM new$$, 'when the new one dies, it has a letter of its own');
+	$$SELECT id::text, 'still', task FROM new$$, 'when the new task fails, it has its own letter');
 SET tq.clock_offset = '130 minutes';
 SELECT pg_temp.pass();
 CREATE TEMP TABLE third ON COMMIT DROP AS SELECT (tq.redrive(id) ->> 'taskId')::tq.slugid AS third FROM new;
 SELECT is(tq.task(third) -> 'extra', '{"x": [1, 2], "y": {"z": 1}}'::jsonb || jsonb_build_object('redriveOf', id::text),
-	'redriveOf names the task that it directly comes from') FROM new, third;
+	'redriveOf names its direct predecessor') FROM new, third;
 ROLLBACK TO s;
 
 -- a plain one: the group of its own id, no extra
@@ -315,7 +315,7 @@ SELECT is(task ->> 'taskGroupId', pg_temp.id('old')::text, 'the old task''s own 
 SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('old'))), 2::bigint, 'which has two tasks then');
 ROLLBACK TO s;
 
--- a task that says already where it comes from
+-- a task with an extra.redriveOf of its own
 SELECT pg_temp.die('old', '{}', '{"extra": {"redriveOf": 7}}');
 SET tq.clock_offset = '61 minutes';
 SELECT is(pg_temp.redriven_task('old') #>> '{extra,redriveOf}', pg_temp.id('old')::text, 'redriveOf of the user is replaced');
@@ -348,24 +348,24 @@ SELECT pg_temp.pass();
 SELECT is((SELECT count(*) FROM tq.claim_work('test/q-dl', 'wg', 'w')), 1::bigint, 'and no longer');
 ROLLBACK TO s;
 
--- the deadline that holds is an earlier one
+-- the effective deadline is earlier
 SELECT pg_temp.create('total', pg_temp.mortal('{"totalTimeout": 60}'));
 SET tq.clock_offset = '61 seconds';
 SELECT pg_temp.pass();
 SELECT is(pg_temp.letters('test/q-total'), 'total deadline-exceeded', 'a total time that is over');
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT pg_temp.redriven('total') AS id;
-SELECT isnt(id::text, pg_temp.id('total')::text, 'makes a new task, although the deadline of the definition is to come') FROM new;
+SELECT isnt(id::text, pg_temp.id('total')::text, 'makes a new task, although the deadline of the definition is in the future') FROM new;
 SELECT is(pg_temp.span(tq.task(id), 'deadline'), interval '1 hour', 'with the deadline as defined') FROM new;
 SELECT ok(pg_temp.near(tq.status(id) ->> 'deadline', pg_temp.clock() + interval '60 s'), 'and its total time from now on') FROM new;
 ROLLBACK TO s;
 
--- expires: not past the latest time that there is
+-- expires: not past the latest possible time
 SELECT pg_temp.die('late', '{}', '{"expires": "9999-12-30T23:59:59.000Z"}');
 SET tq.clock_offset = '25 hours';
-SELECT matches(pg_temp.redriven_task('late') ->> 'expires', '^9999-12-31', 'a time of expiry at the end of all times stays there');
+SELECT matches(pg_temp.redriven_task('late') ->> 'expires', '^9999-12-31', 'the latest possible time of expiry does not change');
 ROLLBACK TO s;
 
--- what it depended on: met, if it ever ran
+-- its dependencies: met, if it ever ran
 SELECT pg_temp.resolved('req', 'completed', '{"$expires": "80 minutes"}');
 SELECT pg_temp.die('ran', '{}', '{"$deps": ["req"]}');
 SELECT pg_temp.create('pend', pg_temp.mortal('{}', '{"$deps": ["req"]}'));
@@ -378,13 +378,13 @@ SELECT pg_temp.work('rerun', 'failed');
 SET tq.clock_offset = '3 hours';
 SELECT pg_temp.pass();
 SELECT pg_temp.pass();
-SELECT pg_temp.throws($$SELECT tq.task(pg_temp.id('req'))$$, 'TQ404', 'what was required has expired');
+SELECT pg_temp.throws($$SELECT tq.task(pg_temp.id('req'))$$, 'TQ404', 'the required task has expired');
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT name, pg_temp.redriven(name) AS id FROM unnest('{ran,pend,forced,rerun}'::text[]) AS name;
 SELECT is(name || ': ' || pg_temp.line(tq.status(id)) || ' ' || (tq.task(id) ->> 'dependencies'), name || ': pending 5: scheduled>pending []', 'a task that ran is redriven without dependencies')
 FROM new;
 ROLLBACK TO s;
 
--- asked for once more, if it never ran
+-- required again, if it never ran
 SELECT pg_temp.create('req', '{"$deadline": "3 hours", "$expires": "1 day"}');
 SELECT pg_temp.create('far', '{"$deadline": "1 hour", "$expires": "1 hour"}');
 SELECT pg_temp.create('never', pg_temp.mortal('{}', '{"$deps": ["req"]}'));
@@ -396,12 +396,12 @@ SELECT pg_temp.pass();
 CREATE TEMP TABLE waiting ON COMMIT DROP AS SELECT name, pg_temp.redriven(name) AS id FROM unnest('{never,self}'::text[]) AS name;
 SELECT is(pg_temp.line(tq.status(id)), 'unscheduled 5:', 'a task that never ran waits again: ' || name) FROM waiting;
 SELECT is(tq.task(id) ->> 'dependencies', jsonb_build_array(pg_temp.id('req')::text)::text, 'for the same') FROM waiting WHERE name = 'never';
-SELECT is(tq.task(id) ->> 'dependencies', jsonb_build_array(id::text, pg_temp.id('req')::text)::text, 'for its new self where it waited for itself') FROM waiting WHERE name = 'self';
-SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('gone'))$$, 'TQ400', 'what it needs has expired, or does too soon: refused');
+SELECT is(tq.task(id) ->> 'dependencies', jsonb_build_array(id::text, pg_temp.id('req')::text)::text, 'for the new task itself where it waited for itself') FROM waiting WHERE name = 'self';
+SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('gone'))$$, 'TQ400', 'a required task has expired, or expires too early: refused');
 SELECT ok(pg_temp.has_letter('gone'), 'and its letter stays');
 SELECT pg_temp.work('req', 'completed');
-SELECT is(pg_temp.line(tq.status(id)), CASE name WHEN 'never' THEN 'pending 5: scheduled>pending' ELSE 'unscheduled 5:' END, 'what is met sets it free: ' || name) FROM waiting;
-SELECT is(pg_temp.line(tq.redrive(pg_temp.id('never2'))), 'pending 5: scheduled>pending', 'and is met for one that is redriven later');
+SELECT is(pg_temp.line(tq.status(id)), CASE name WHEN 'never' THEN 'pending 5: scheduled>pending' ELSE 'unscheduled 5:' END, 'a met dependency releases it: ' || name) FROM waiting;
+SELECT is(pg_temp.line(tq.redrive(pg_temp.id('never2'))), 'pending 5: scheduled>pending', 'and is met for a later redrive');
 ROLLBACK TO s;
 
 -- a sealed group
@@ -419,7 +419,7 @@ SET tq.clock_offset = '73 hours';
 SET tq.max_deadline = '1 d';
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('long'))$$, 'TQ400', 'another rule that refuses the new task');
 RESET tq.max_deadline;
-SELECT ok(pg_temp.redriven('long') IS NOT NULL, 'and no longer does');
+SELECT ok(pg_temp.redriven('long') IS NOT NULL, 'and no longer refuses it');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -435,18 +435,18 @@ SELECT pg_temp.pass();
 SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('old'))$$, 'TQ404', 'the task has expired');
 SELECT results_eq($$SELECT died, reason, task, runs FROM pg_temp.letter('old')$$, $$SELECT died, reason, task, runs FROM before$$, 'its letter stays, and is whole');
-SELECT is((SELECT count(*) FROM tq.run_detail) + (SELECT count(*) FROM tq.run) + (SELECT count(*) FROM tq.task), 0::bigint, 'nothing else does');
+SELECT is((SELECT count(*) FROM tq.run_detail) + (SELECT count(*) FROM tq.run) + (SELECT count(*) FROM tq.task), 0::bigint, 'no other row stays');
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT pg_temp.redriven('old') AS id;
 SELECT is(pg_temp.line(tq.status(id)), 'pending 5: scheduled>pending', 'redrive() makes a new task of it') FROM new;
-SELECT is(tq.task(n.id) - '{created,deadline,expires,extra}'::text[], b.task - '{created,deadline,expires,extra}'::text[], 'by the definition that was kept') FROM new n, before b;
+SELECT is(tq.task(n.id) - '{created,deadline,expires,extra}'::text[], b.task - '{created,deadline,expires,extra}'::text[], 'by the stored definition') FROM new n, before b;
 SELECT is(tq.task(id) -> 'extra', jsonb_build_object('x', 1, 'redriveOf', pg_temp.id('old')::text), 'that names the old one') FROM new;
-SELECT is(pg_temp.letters('test/q-old'), '', 'and takes the letter away');
+SELECT is(pg_temp.letters('test/q-old'), '', 'and deletes the letter');
 SELECT tq.discard_dead_letter(pg_temp.id('drop'));
 SELECT is(pg_temp.letters('test/q-drop'), '', 'a letter can be discarded when the task has expired');
 
 -- the id is used again
 SELECT pg_temp.create('reuse', pg_temp.mortal('{}', '{"payload": {"new": true}}'));
-SELECT is((SELECT task -> 'payload' FROM pg_temp.letter('reuse')), '{"old": true}'::jsonb, 'an id that is used again leaves the old letter alone');
+SELECT is((SELECT task -> 'payload' FROM pg_temp.letter('reuse')), '{"old": true}'::jsonb, 'an id that is used again does not change the old letter');
 SAVEPOINT reuse;
 SELECT isnt(pg_temp.redriven('reuse')::text, pg_temp.id('reuse')::text, 'its redrive is a new task');
 SELECT is(pg_temp.look('reuse'), 'pending 5: scheduled>pending', 'not a rerun of the other one');
@@ -456,12 +456,12 @@ SELECT pg_temp.take('reuse');
 SELECT tq.report_exception(pg_temp.id('reuse'), 0, 'malformed-payload', error => '{"message": "bad"}');
 SELECT results_eq($$SELECT reason, error, task, runs FROM pg_temp.letter('reuse')$$,
 	$$SELECT 'malformed-payload', '{"message": "bad"}'::jsonb, tq.task(pg_temp.id('reuse')), tq.status(pg_temp.id('reuse')) -> 'runs'$$,
-	'when that one dies, its letter takes the place of the old');
-SELECT ok(pg_temp.near(pg_temp.iso(died), pg_temp.clock()), 'with when it died') FROM pg_temp.letter('reuse');
+	'when that one fails, its letter replaces the old one');
+SELECT ok(pg_temp.near(pg_temp.iso(died), pg_temp.clock()), 'with its time') FROM pg_temp.letter('reuse');
 SELECT is(pg_temp.line(tq.redrive(pg_temp.id('reuse'))), 'pending 5: scheduled>exception/malformed-payload rerun>pending', 'and its redrive is a rerun');
 ROLLBACK TO s;
 
--- nothing but these functions takes a letter away
+-- only these functions delete a letter
 SELECT pg_temp.die('kept', '{}', '{"$deadline": "10 minutes", "$expires": "10 minutes"}');
 SET tq.clock_offset = '7300 days';
 SELECT pg_temp.pass();
@@ -475,7 +475,7 @@ ROLLBACK TO s;
 
 SELECT pg_temp.die('a');
 SELECT tq.rerun_task(pg_temp.id('a'));
-SELECT is(pg_temp.look('a') || pg_temp.letters('test/q-a'), 'pending 5: scheduled>failed/failed rerun>pending', 'rerun_task takes the letter away');
+SELECT is(pg_temp.look('a') || pg_temp.letters('test/q-a'), 'pending 5: scheduled>failed/failed rerun>pending', 'rerun_task deletes the letter');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('a'))$$, 'TQ404', 'then there is nothing to redrive');
 SELECT pg_temp.die('b');
 SET tq.clock_offset = '61 minutes';
@@ -483,27 +483,27 @@ SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('b'))$$, 'TQ409', 'past 
 SELECT ok(pg_temp.has_letter('b'), 'and the letter stays');
 SET tq.clock_offset = '0';
 SELECT tq.cancel_task(pg_temp.id('b'));
-SELECT ok(pg_temp.has_letter('b'), 'cancel_task of a dead task changes nothing');
+SELECT ok(pg_temp.has_letter('b'), 'cancel_task of a task with a letter changes nothing');
 SELECT tq.discard_dead_letter(pg_temp.id('b'));
-SELECT is(pg_temp.look('b') || pg_temp.letters('test/q-b'), 'failed 5: scheduled>failed/failed', 'discard_dead_letter leaves the task as it is');
+SELECT is(pg_temp.look('b') || pg_temp.letters('test/q-b'), 'failed 5: scheduled>failed/failed', 'discard_dead_letter does not change the task');
 SELECT pg_temp.throws($$SELECT tq.discard_dead_letter(pg_temp.id('b'))$$, 'TQ404', 'once');
-SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('b'))$$, 'TQ404', 'what is discarded is not redriven');
+SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('b'))$$, 'TQ404', 'a discarded letter is not redriven');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('b'))), 'pending 5: scheduled>failed/failed rerun>pending', 'but can be rerun');
 
--- nobody's letter
+-- no letter
 SELECT pg_temp.create('alive', pg_temp.mortal());
 SELECT pg_temp.throws(format('SELECT tq.%s(pg_temp.id(%L))', f, name), 'TQ404', format('%s: %s has no letter', f, name))
 FROM unnest('{redrive,discard_dead_letter}'::text[]) AS f, unnest('{alive,nobody}'::text[]) AS name;
 SELECT is(pg_temp.error($$SELECT tq.redrive(pg_temp.id('alive'))$$) - 'detail', jsonb_build_object('sqlstate', 'TQ404',
 	'message', format('task "%s" has no dead letter', pg_temp.id('alive')), 'hint', 'tq.list_dead_letters() shows those of a queue.'), 'which names it, and says where to look');
-SELECT isnt(pg_temp.error($$SELECT tq.redrive(pg_temp.id('alive'))$$) ->> 'detail', '', 'and why it may be so');
+SELECT isnt(pg_temp.error($$SELECT tq.redrive(pg_temp.id('alive'))$$) ->> 'detail', '', 'and the possible reasons');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
 -- redrive_queue()
 -- ---------------------------------------------------------------------------
 
--- so many, the oldest first, by when they died and not by id
+-- the given number, the oldest first, by time and not by id
 CREATE FUNCTION pg_temp.die_in_turn(names text[], overrides jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -518,22 +518,22 @@ $$;
 SAVEPOINT s;
 SELECT pg_temp.die_in_turn('{e,b,d,a,c}');
 SELECT pg_temp.die('elsewhere');
-SELECT is(tq.redrive_queue('test/q', 2), 2::bigint, 'redrive_queue says how many');
+SELECT is(tq.redrive_queue('test/q', 2), 2::bigint, 'redrive_queue returns the number');
 SELECT is(pg_temp.letters('test/q'), 'a failed, c failed, d failed', 'the oldest are redriven first');
 SELECT is(pg_temp.look('e') || ', ' || pg_temp.look('b'), 'pending 5: scheduled>failed/failed rerun>pending, pending 5: scheduled>failed/failed rerun>pending', 'by a rerun');
-SELECT is(pg_temp.claims('test/q'), 'e b', 'and come in that order');
-SELECT is(tq.redrive_queue('test/q', 1), 1::bigint, 'so many at the most');
+SELECT is(pg_temp.claims('test/q'), 'e b', 'and are claimed in that order');
+SELECT is(tq.redrive_queue('test/q', 1), 1::bigint, 'not more than the given number');
 SELECT is(pg_temp.letters('test/q'), 'a failed, c failed', 'the next is the next oldest');
-SELECT is(tq.redrive_queue('test/q'), 2::bigint, 'all, if there are no more');
+SELECT is(tq.redrive_queue('test/q'), 2::bigint, 'all, if fewer are left');
 SELECT is(tq.redrive_queue('test/q'), 0::bigint, 'then none');
-SELECT is(pg_temp.letters('test/q-elsewhere'), 'elsewhere failed', 'other queues are left alone');
-SELECT is(tq.redrive_queue('test/unknown'), 0::bigint, 'a queue that there is not has none');
+SELECT is(pg_temp.letters('test/q-elsewhere'), 'elsewhere failed', 'other queues do not change');
+SELECT is(tq.redrive_queue('test/unknown'), 0::bigint, 'an unknown queue has none');
 ROLLBACK TO s;
 
--- those that died within one millisecond in the order in which they did, whatever their ids are
+-- failures within one millisecond are redriven in their order, whatever their ids
 SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) FROM unnest('{a,b,c,d,e}'::text[]) AS name;
 SELECT tq.resolve(pg_temp.ids('c', 'e', 'a', 'd', 'b'), '{0,0,0,0,0}', 'failed');
-SELECT is((SELECT count(DISTINCT died) FROM tq.list_dead_letters('test/q')), 1::bigint, 'five that died together');
+SELECT is((SELECT count(DISTINCT died) FROM tq.list_dead_letters('test/q')), 1::bigint, 'five failures within one millisecond');
 SELECT tq.redrive_queue('test/q', 1);
 SELECT is(pg_temp.letters('test/q'), 'a failed, b failed, d failed, e failed', 'the first of a call is redriven first');
 SELECT tq.redrive_queue('test/q', 2);
@@ -542,7 +542,7 @@ SELECT is(tq.redrive_queue('test/q'), 2::bigint, 'then the rest');
 SELECT is(pg_temp.claims('test/q'), 'c e a d b', 'and they run in that order');
 ROLLBACK TO s;
 
--- one that was redriven and died again is the last of that millisecond
+-- a task that was redriven and failed again is the last of that millisecond
 SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) FROM unnest('{a,b}'::text[]) AS name;
 SELECT tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed');
 SELECT tq.redrive(pg_temp.id('a'));
@@ -561,28 +561,28 @@ SELECT pg_temp.pass();
 SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.task(pg_temp.id('gone'))$$, 'TQ404', 'one has expired');
 SELECT is(tq.redrive_queue('test/q'), 4::bigint, 'all are redriven');
-SELECT is(pg_temp.look('fresh'), 'pending 5: scheduled>failed/failed rerun>pending', 'the one whose deadline is to come by a rerun');
+SELECT is(pg_temp.look('fresh'), 'pending 5: scheduled>failed/failed rerun>pending', 'the one whose deadline is in the future by a rerun');
 SELECT is(pg_temp.line(tq.status(pg_temp.heir(name))), 'pending 5: scheduled>pending', 'the others by a new task: ' || name) FROM unnest('{gone,past,past2}'::text[]) AS name;
 SELECT is((SELECT tasks FROM tq.group_progress(pg_temp.id('g'))), 4::bigint, 'each in its group');
 SELECT is(pg_temp.letters('test/q'), '', 'no letter is left');
 ROLLBACK TO s;
 
--- what a rule refuses does not keep the others from their turn
+-- a letter that is refused does not block the others
 SELECT pg_temp.die_in_turn('{s1,s2}', '{"$group": "sealed"}');
 SELECT tq.seal_task_group(pg_temp.id('sealed'));
 SELECT pg_temp.die_in_turn('{ok1,ok2,ok3}');
 SET tq.clock_offset = '61 minutes';
 SET client_min_messages = error;
-SELECT is(tq.redrive_queue('test/q', 2), 2::bigint, 'as many as were asked for, though older ones are refused');
+SELECT is(tq.redrive_queue('test/q', 2), 2::bigint, 'as many as requested, though older ones are refused');
 SELECT is(pg_temp.letters('test/q'), 'ok3 failed, s1 failed, s2 failed', 'whose letters stay');
-SELECT is(tq.redrive_queue('test/q', 1000), 1::bigint, 'all that can be');
+SELECT is(tq.redrive_queue('test/q', 1000), 1::bigint, 'all that are possible');
 SELECT is(tq.redrive_queue('test/q', 1000), 0::bigint, 'which may be none');
-SELECT is((SELECT count(*) FROM tq.task), 8::bigint, 'nothing is left of what was refused');
+SELECT is((SELECT count(*) FROM tq.task), 8::bigint, 'a refused redrive leaves no rows');
 SELECT pg_temp.throws($$SELECT tq.redrive_queue('test/q')$$, '00000', 'nor changed');
 SET client_min_messages = warning;
 ROLLBACK TO s;
 
--- also when all died at one time
+-- also when all have the same time
 SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q", "$group": "sealed"}')) FROM unnest('{s1,s2}'::text[]) AS name;
 SELECT tq.seal_task_group(pg_temp.id('sealed'));
 SELECT pg_temp.running('z', pg_temp.mortal('{}', '{"taskQueueId": "test/q"}'));
@@ -590,7 +590,7 @@ SELECT tq.resolve(pg_temp.ids('s1', 's2', 'z'), '{0,0,0}', 'failed');
 SELECT is((SELECT array_agg(task #>> '{metadata,name}') FROM tq.list_dead_letters('test/q')), '{s1,s2,z}', 'the first are refused');
 SET tq.clock_offset = '61 minutes';
 SET client_min_messages = error;
-SELECT is(tq.redrive_queue('test/q', 1), 1::bigint, 'the next of that time are looked at');
+SELECT is(tq.redrive_queue('test/q', 1), 1::bigint, 'the next ones of that time are tried');
 SET client_min_messages = warning;
 SELECT is(pg_temp.letters('test/q'), 's1 failed, s2 failed', 'and redriven');
 ROLLBACK TO s;
@@ -603,12 +603,12 @@ SELECT tq.redrive(pg_temp.id('full'));
 SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('test/q', 'wg', 'w');
 SELECT pg_temp.report('room', 'failed');
 SET client_min_messages = error;
-SELECT is(tq.redrive_queue('test/q'), 1::bigint, 'a task that has all its runs is passed over');
+SELECT is(tq.redrive_queue('test/q'), 1::bigint, 'a task that has all its runs is skipped');
 SET client_min_messages = warning;
 SELECT is(pg_temp.letters('test/q'), 'full failed', 'and keeps its letter');
 ROLLBACK TO s;
 
--- as many as one call may: none is left out
+-- more than one call redrives: none is left out
 SELECT tq.enqueue_tasks('test/bulk', array_fill('{}'::jsonb, ARRAY[1200]), policy => '{"deadLetter": true}', deadline => '1 hour');
 SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'failed') FROM tq.claim_work('test/bulk', 'wg', 'w', 1000);
 SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'failed') FROM tq.claim_work('test/bulk', 'wg', 'w', 1000);
@@ -629,7 +629,7 @@ SELECT pg_temp.throws(query, 'TQ400', query) FROM unnest(ARRAY[
 	$$SELECT * FROM tq.list_dead_letters(NULL)$$, $$SELECT * FROM tq.list_dead_letters('test')$$,
 	$$SELECT * FROM tq.list_dead_letters('test/q', NULL, 0)$$, $$SELECT * FROM tq.list_dead_letters('test/q', NULL, 1001)$$,
 	$$SELECT * FROM tq.list_dead_letters('test/q', NULL, NULL)$$]) AS query;
-SELECT pg_temp.throws($$SELECT tq.redrive('x')$$, '22P02', 'a text that is no slugid');
+SELECT pg_temp.throws($$SELECT tq.redrive('x')$$, '22P02', 'a text that is not a slugid');
 
 -- ---------------------------------------------------------------------------
 -- list_dead_letters()
@@ -645,11 +645,11 @@ SELECT is((SELECT string_agg(task_id::text, ' ') FROM tq.list_dead_letters('test
 SELECT is((SELECT string_agg(l.task_id::text, ' ') FROM tq.list_dead_letters('test/q', (SELECT task_id FROM listed WHERE n = 3), 3) AS l),
 	(SELECT string_agg(task_id::text, ' ' ORDER BY n) FROM listed WHERE n BETWEEN 4 AND 6), 'the next, after the last id seen');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q', (SELECT task_id FROM listed WHERE n = 6), 3)), 1::bigint, 'the last one is shorter');
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q', (SELECT task_id FROM listed WHERE n = 7))), 0::bigint, 'and behind it there is nothing');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q', (SELECT task_id FROM listed WHERE n = 7))), 0::bigint, 'and after it there are none');
 SELECT tq.discard_dead_letter(task_id) FROM listed WHERE n = 3;
 SELECT is((SELECT string_agg(l.task_id::text, ' ') FROM tq.list_dead_letters('test/q', (SELECT task_id FROM listed WHERE n = 3), 1) AS l),
-	(SELECT task_id::text FROM listed WHERE n = 4), 'one goes on after an id that is gone');
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/unknown')), 0::bigint, 'a queue that there is not has none');
+	(SELECT task_id::text FROM listed WHERE n = 4), 'a page can begin after a deleted id');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/unknown')), 0::bigint, 'an unknown queue has none');
 
 SELECT * FROM finish();
 ROLLBACK;

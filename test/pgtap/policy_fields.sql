@@ -1,4 +1,4 @@
--- doc/spec/policy.md 2: each field of a policy alone: its default, given, 0, null.
+-- doc/spec/policy.md 2: each field of a policy alone: absent, set, 0, null.
 BEGIN;
 \ir helper.psql
 \ir policy.psql
@@ -10,8 +10,8 @@ LANGUAGE sql AS $$
 	SELECT pg_temp.create(name, '{"$deadline": "1 day"}'::jsonb || jsonb_build_object('policy', jsonb_build_object(key, value)) || overrides)
 $$;
 
--- The reasons by which a run can end and another may follow, with the second's
--- reasonCreated.  Timeouts come from elsewhere.
+-- The reasons after which another run may follow, with its
+-- reasonCreated, except timeouts.
 CREATE TEMP TABLE reasons (reason text, created text, plain bool);
 INSERT INTO reasons VALUES ('failed', 'failure-retry', false), ('worker-shutdown', 'retry', true), ('intermittent-task', 'task-retry', true),
 	('resource-unavailable', 'retry', false), ('internal-error', 'retry', false);
@@ -25,16 +25,16 @@ SELECT is(pg_temp.create('none'), 'pending 5: scheduled>pending', 'retries: 5 by
 SELECT is(pg_temp.create('empty', '{"policy": {}}'), 'pending 5: scheduled>pending', 'retries: 5 by default with an empty policy');
 SELECT is(pg_temp.given('other', 'deadLetter', 'true', '{"retries": 2}'), 'pending 2: scheduled>pending', 'retries: the definition''s, if the policy has none');
 SELECT is(pg_temp.given('null', 'retries', 'null', '{"retries": 2}'), 'pending 2: scheduled>pending', 'retries null: the definition''s');
-SELECT is(pg_temp.given('both', 'retries', '1', '{"retries": 2}'), 'pending 1: scheduled>pending', 'retries 1 wins over the definition''s');
+SELECT is(pg_temp.given('both', 'retries', '1', '{"retries": 2}'), 'pending 1: scheduled>pending', 'retries 1 takes precedence over the definition''s');
 SELECT is(tq.task(pg_temp.id('both')) -> 'retries', '1', 'retries 1 is what the definition shows');
 SELECT is(pg_temp.given('zero', 'retries', '0'), 'pending 0: scheduled>pending', 'retries 0');
 SELECT is(pg_temp.work('zero', 'worker-shutdown'), 'exception 0: scheduled>exception/worker-shutdown', 'retries 0: the first run is the last');
 SELECT is(pg_temp.work('both', 'worker-shutdown'), 'pending 0: scheduled>exception/worker-shutdown retry>pending', 'retries 1: a second run');
 SELECT is(pg_temp.attempts('both'), '0 1', 'retries 1: the second is attempt 1');
-SELECT is(pg_temp.run('both') ->> 'attempt', '1', 'retries 1: as its run says');
-SELECT is(pg_temp.run('both', 0) ? 'attempt', false, 'retries 1: attempt 0 of run 0 is not said');
+SELECT is(pg_temp.run('both') ->> 'attempt', '1', 'retries 1: as its run shows');
+SELECT is(pg_temp.run('both', 0) ? 'attempt', false, 'retries 1: attempt 0 of run 0 is not shown');
 SELECT is(pg_temp.work('both', 'intermittent-task'), 'exception 0: scheduled>exception/worker-shutdown retry>exception/intermittent-task', 'retries 1: and no third');
-SELECT is(pg_temp.given('most', 'retries', '49'), 'pending 49: scheduled>pending', 'retries 49, which is the most there can be');
+SELECT is(pg_temp.given('most', 'retries', '49'), 'pending 49: scheduled>pending', 'retries 49, which is the maximum');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -54,7 +54,7 @@ SELECT is(pg_temp.work('o-' || reason, reason), format('pending 4: scheduled>%s/
 SELECT is(pg_temp.attempts('o-' || reason), '0 1', format('retryOn only %s: a new attempt', reason)) FROM reasons;
 SELECT is(pg_temp.wait('o-' || reason), interval '0', format('retryOn only %s: at once', reason)) FROM reasons;
 ROLLBACK TO s;
--- Whatever else is listed, a reason that is not is final.
+-- A reason that is not listed is final.
 SELECT pg_temp.given('x-' || r.reason, 'retryOn', (SELECT jsonb_agg(o.reason) FROM reasons AS o WHERE o.reason <> r.reason)) FROM reasons AS r;
 SELECT is(pg_temp.work('x-' || reason, reason), format('%1$s 5: scheduled>%1$s/%2$s', CASE reason WHEN 'failed' THEN 'failed' ELSE 'exception' END, reason),
 	format('retryOn all but %s: final', reason)) FROM reasons;
@@ -79,11 +79,11 @@ SELECT pg_temp.create(n, jsonb_build_object('$deadline', '1 day', 'policy', p::j
 	('r1', '{"runTimeout": "10 minutes", "retryOn": ["run-timeout"]}'), ('r2', '{"runTimeout": "10 minutes"}')) AS v (n, p);
 SELECT pg_temp.take('r1'), pg_temp.take('r2');
 SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 2 pending-timeout 2', 'retryOn of timeouts: four are over');
+SELECT is(pg_temp.pass(), 'run-timeout 2 pending-timeout 2', 'retryOn of timeouts: four have passed');
 SELECT is(pg_temp.look(n), line, 'retryOn of timeouts: ' || what) FROM (VALUES
-	('p1', 'pending 4: scheduled>exception/pending-timeout retry>pending', 'pending-timeout is given'),
+	('p1', 'pending 4: scheduled>exception/pending-timeout retry>pending', 'pending-timeout is listed'),
 	('p2', 'exception 5: scheduled>exception/pending-timeout', 'pending-timeout, by default not'),
-	('r1', 'pending 4: scheduled>exception/run-timeout retry>pending', 'run-timeout is given'),
+	('r1', 'pending 4: scheduled>exception/run-timeout retry>pending', 'run-timeout is listed'),
 	('r2', 'exception 5: scheduled>exception/run-timeout', 'run-timeout, by default not')) AS v (n, line, what);
 ROLLBACK TO s;
 
@@ -101,12 +101,12 @@ SELECT is(pg_temp.look('null'), 'pending 4: scheduled>exception/claim-expired re
 SELECT is(pg_temp.attempts('null'), '0 1', 'lostRetries null: for a new attempt');
 SELECT is(pg_temp.look('zero'), 'exception 5: scheduled>exception/claim-expired', 'lostRetries 0: final, with all retries left');
 SELECT is(pg_temp.look('one'), 'pending 5: scheduled>exception/claim-expired retry>pending', 'lostRetries 1: the retries are kept');
-SELECT is(pg_temp.attempts('one'), '0 0', 'lostRetries 1: the same attempt goes on');
-SELECT is(pg_temp.run('one') -> 'attempt', '0', 'lostRetries 1: as its run says, which is not the first');
+SELECT is(pg_temp.attempts('one'), '0 0', 'lostRetries 1: the same attempt continues');
+SELECT is(pg_temp.run('one') -> 'attempt', '0', 'lostRetries 1: as its run shows, which is not the first');
 SELECT pg_temp.take('one');
 SET tq.clock_offset = '40 minutes';
 SELECT is(pg_temp.pass(), 'claim-expired 1', 'lostRetries 1: lost again');
-SELECT is(pg_temp.look('one'), 'exception 5: scheduled>exception/claim-expired retry>exception/claim-expired', 'lostRetries 1: that was one too many');
+SELECT is(pg_temp.look('one'), 'exception 5: scheduled>exception/claim-expired retry>exception/claim-expired', 'lostRetries 1: that exceeds the limit');
 ROLLBACK TO s;
 SELECT pg_temp.given('a', 'lostRetries', '2');
 SELECT is(pg_temp.work('a', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'lostRetries: other reasons use retries');
@@ -116,7 +116,7 @@ ROLLBACK TO s;
 -- 4 retryBackoff
 -- ---------------------------------------------------------------------------
 
--- The waits of the first retries of a task, which fails whenever it can.
+-- The delays of the first retries of a task that always fails.
 CREATE FUNCTION pg_temp.waits(name text, backoff jsonb, n int DEFAULT 3) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -152,18 +152,18 @@ SELECT ok(min(w) >= interval '60 seconds' AND max(w) <= interval '62 seconds', '
 SELECT ok(count(DISTINCT w) > 1, 'retryBackoff jitter 2: not always the same') FROM generate_series(1, 20) AS n, pg_temp.wait('j' || n) AS w;
 SELECT pg_temp.given('k' || n, 'retryBackoff', '{"delay": 60, "max": 10, "jitter": "2 seconds"}') FROM generate_series(1, 20) AS n;
 SELECT pg_temp.work('k' || n, 'worker-shutdown') FROM generate_series(1, 20) AS n;
-SELECT ok(min(w) >= interval '10 seconds' AND max(w) <= interval '12 seconds' AND max(w) > interval '10 seconds', 'retryBackoff jitter is added to what max has cut')
+SELECT ok(min(w) >= interval '10 seconds' AND max(w) <= interval '12 seconds' AND max(w) > interval '10 seconds', 'retryBackoff jitter is added after the limit by max')
 FROM generate_series(1, 20) AS n, pg_temp.wait('k' || n) AS w;
 SELECT pg_temp.given('l' || n, 'retryBackoff', '{"jitter": 5}') FROM generate_series(1, 20) AS n;
 SELECT pg_temp.work('l' || n, 'worker-shutdown') FROM generate_series(1, 20) AS n;
 SELECT ok(max(w) <= interval '5 seconds' AND max(w) > interval '0', 'retryBackoff jitter alone delays too') FROM generate_series(1, 20) AS n, pg_temp.wait('l' || n) AS w;
 ROLLBACK TO s;
 
--- What waits is not claimable.
+-- A delayed run is not claimable.
 SELECT pg_temp.given('a', 'retryBackoff', '{"delay": 600}');
-SELECT is(pg_temp.wait('a'), interval '0', 'retryBackoff: the first run does not wait');
+SELECT is(pg_temp.wait('a'), interval '0', 'retryBackoff: the first run is not delayed');
 SELECT pg_temp.work('a', 'worker-shutdown');
-SELECT is(pg_temp.claims('test/q-a'), '', 'retryBackoff: what waits is not handed out');
+SELECT is(pg_temp.claims('test/q-a'), '', 'retryBackoff: a delayed run is not handed out');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('a'), 1, 'wg', 'w1')$$, 'TQ409', 'retryBackoff: nor by its id');
 SELECT is(tq.pending_tasks('test/q-a'), 0::bigint, 'retryBackoff: it is not counted as pending');
 SELECT is(pg_temp.progress('a'), '1: d1 -', 'retryBackoff: but as delayed');
@@ -186,12 +186,12 @@ SELECT is(pg_temp.claimed_for('null'), interval '20 minutes', 'claimTimeout null
 SELECT is(pg_temp.claimed_for('given'), interval '5 minutes', 'claimTimeout 5 minutes: takenUntil');
 SELECT is(extract(epoch FROM pg_temp.claimed_for('long')), 2147483647::numeric, 'claimTimeout of 68 years');
 SELECT is(pg_temp.claimed_for('zero'), interval '0', 'claimTimeout 0: a claim is over at once');
-SELECT is(pg_temp.pass(), 'claim-expired 1', 'claimTimeout 0: upkeep says so');
-SELECT is(pg_temp.look('zero'), 'pending 4: scheduled>exception/claim-expired retry>pending', 'claimTimeout 0: with the next pass it is lost');
+SELECT is(pg_temp.pass(), 'claim-expired 1', 'claimTimeout 0: upkeep() expires it');
+SELECT is(pg_temp.look('zero'), 'pending 4: scheduled>exception/claim-expired retry>pending', 'claimTimeout 0: the next pass retries it');
 SET tq.clock_offset = '4 minutes';
 SELECT is((c.taken_until - pg_temp.clock()) BETWEEN interval '4 minutes 30 seconds' AND interval '5 minutes', true, 'claimTimeout 5 minutes: from a reclaim on') FROM tq.reclaim_task(pg_temp.id('given'), 0) AS c;
 SET tq.clock_offset = '8 minutes 30 seconds';
-SELECT is(pg_temp.pass(), '', 'claimTimeout 5 minutes: what was reclaimed is held');
+SELECT is(pg_temp.pass(), '', 'claimTimeout 5 minutes: a reclaimed run stays claimed');
 SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.pass(), 'claim-expired 1', 'claimTimeout 5 minutes: then it expires');
 SELECT is(pg_temp.look('given'), 'pending 4: scheduled>exception/claim-expired retry>pending', 'claimTimeout 5 minutes: and is retried');
@@ -200,14 +200,14 @@ SELECT is(pg_temp.claimed_for('given'), interval '5 minutes', 'claimTimeout 5 mi
 SET tq.claim_timeout = '1min';
 SELECT pg_temp.given('other', 'retries', '1'), pg_temp.given('two', 'claimTimeout', '120');
 SELECT pg_temp.take('other'), pg_temp.take('two');
-SELECT is(pg_temp.claimed_for('other') || ' ' || pg_temp.claimed_for('two'), '00:01:00 00:02:00', 'claimTimeout: tq.claim_timeout is for those that have none');
--- Claims of one call, each by its own.
+SELECT is(pg_temp.claimed_for('other') || ' ' || pg_temp.claimed_for('two'), '00:01:00 00:02:00', 'claimTimeout: tq.claim_timeout applies to tasks without one');
+-- Claims of one call, each with its own timeout.
 SELECT pg_temp.given('m1', 'claimTimeout', '30', '{"taskQueueId": "test/m"}'), pg_temp.create('m2', '{"taskQueueId": "test/m"}'), pg_temp.given('m3', 'claimTimeout', '600', '{"taskQueueId": "test/m"}');
 SELECT is(pg_temp.claims('test/m'), 'm1 m2 m3', 'claimTimeout: three in one call');
-SELECT is(string_agg(pg_temp.claimed_for(n)::text, ' ' ORDER BY n), '00:00:30 00:01:00 00:10:00', 'claimTimeout: each for its own time') FROM unnest('{m1,m2,m3}'::text[]) AS n;
+SELECT is(string_agg(pg_temp.claimed_for(n)::text, ' ' ORDER BY n), '00:00:30 00:01:00 00:10:00', 'claimTimeout: each for its own timeout') FROM unnest('{m1,m2,m3}'::text[]) AS n;
 SELECT pg_temp.given('m4', 'claimTimeout', '77');
 CREATE TEMP TABLE claim AS SELECT * FROM tq.claim_work('test/q-m4', 'wg', 'w1');
-SELECT is(pg_temp.iso(taken_until), pg_temp.run('m4') ->> 'takenUntil', 'claimTimeout: what a claim says is what the status says') FROM claim;
+SELECT is(pg_temp.iso(taken_until), pg_temp.run('m4') ->> 'takenUntil', 'claimTimeout: a claim and the status show the same') FROM claim;
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -219,29 +219,29 @@ SELECT is(pg_temp.pass(), '', 'runTimeout: nothing runs yet');
 SELECT pg_temp.take(n) FROM unnest('{none,"null",given,zero}'::text[]) AS n;
 SELECT is(pg_temp.pass(), 'run-timeout 1', 'runTimeout 0: over at once');
 SELECT is(pg_temp.look('zero'), 'exception 5: scheduled>exception/run-timeout', 'runTimeout 0: an exception, final by default');
-SELECT is(pg_temp.keys(pg_temp.run('zero')), 'reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'runTimeout 0: its run shows what others show');
+SELECT is(pg_temp.keys(pg_temp.run('zero')), 'reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'runTimeout 0: its run has the usual keys');
 SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'runTimeout 10 minutes: not before');
 SELECT lives_ok(format('SELECT tq.reclaim_task(pg_temp.id(%L), 0)', n), 'runTimeout: reclaim ' || n) FROM unnest('{none,"null",given}'::text[]) AS n;
 SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.state('given'), 'running', 'runTimeout 10 minutes: it goes on until upkeep comes');
+SELECT is(pg_temp.state('given'), 'running', 'runTimeout 10 minutes: it is running until the next pass');
 SELECT is(pg_temp.pass(), 'run-timeout 1', 'runTimeout 10 minutes: then it is over, though it was reclaimed');
 SELECT is(pg_temp.look('given'), 'exception 5: scheduled>exception/run-timeout', 'runTimeout 10 minutes: an exception');
 SELECT is(pg_temp.run('given') ->> 'workerId', 'w1', 'runTimeout 10 minutes: of that worker');
-SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'runTimeout: its worker has lost it, ' || f)
+SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'runTimeout: its worker is refused, ' || f)
 FROM unnest(ARRAY['report_completed(pg_temp.id(''given''), 0)', 'report_failed(pg_temp.id(''given''), 0)', 'reclaim_task(pg_temp.id(''given''), 0)', 'defer_task(pg_temp.id(''given''), 0, ''1 minute'')']) AS f;
 SELECT is(pg_temp.state('none') || ' ' || pg_temp.state('null'), 'running running', 'runTimeout null: none, and none without a policy');
-SELECT is(pg_temp.state('wait'), 'pending', 'runTimeout: what waits does not run out of time');
+SELECT is(pg_temp.state('wait'), 'pending', 'runTimeout: not for a pending run');
 SET tq.clock_offset = '29 minutes';
 SELECT is(pg_temp.pass(), '', 'runTimeout: once');
 ROLLBACK TO s;
--- A report that comes before the sweep counts (section 5).
+-- A report before the next pass counts (section 5).
 SELECT pg_temp.given(n, 'runTimeout', '600') FROM unnest('{a,b}'::text[]) AS n;
 SELECT pg_temp.take(n) FROM unnest('{a,b}'::text[]) AS n;
 SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.report('a', 'completed'), 'completed 5: scheduled>completed/completed', 'runTimeout: over, but no upkeep has come: completed');
-SELECT is(pg_temp.report('b', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'runTimeout: over, but no upkeep has come: retried');
-SELECT is(pg_temp.pass(), '', 'runTimeout: upkeep leaves the run that follows');
+SELECT is(pg_temp.report('a', 'completed'), 'completed 5: scheduled>completed/completed', 'runTimeout: over, but before the next pass: completed');
+SELECT is(pg_temp.report('b', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'runTimeout: over, but before the next pass: retried');
+SELECT is(pg_temp.pass(), '', 'runTimeout: upkeep() does not change the next run');
 SELECT pg_temp.take('b');
 SET tq.clock_offset = '20 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'runTimeout: it counts from the start of each run');
@@ -265,14 +265,14 @@ SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'pendingTimeout 10 minutes: not before');
 SELECT is(pg_temp.take('taken'), 0, 'pendingTimeout 10 minutes: until then it is handed out');
 SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.state('given'), 'pending', 'pendingTimeout 10 minutes: it stays until upkeep comes');
+SELECT is(pg_temp.state('given'), 'pending', 'pendingTimeout 10 minutes: it stays until the next pass');
 SELECT is(pg_temp.claims('test/q-given'), '', 'pendingTimeout 10 minutes: but is no longer handed out');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('given'), 0, 'wg', 'w1')$$, 'TQ409', 'pendingTimeout 10 minutes: nor by its id');
 SELECT is(pg_temp.pass(), 'pending-timeout 1', 'pendingTimeout 10 minutes: then it is over');
 SELECT is(pg_temp.look('given'), 'exception 5: scheduled>exception/pending-timeout', 'pendingTimeout 10 minutes: an exception');
-SELECT is(pg_temp.look('taken'), 'running 5: scheduled>running', 'pendingTimeout: not of what was claimed in time');
+SELECT is(pg_temp.look('taken'), 'running 5: scheduled>running', 'pendingTimeout: not of a run that was claimed in time');
 SELECT is(pg_temp.state('none') || ' ' || pg_temp.state('null'), 'pending pending', 'pendingTimeout null: none, and none without a policy');
-SELECT is(pg_temp.state('unscheduled'), 'unscheduled', 'pendingTimeout: not of what is not pending');
+SELECT is(pg_temp.state('unscheduled'), 'unscheduled', 'pendingTimeout: not of a run that is not pending');
 SELECT pg_temp.work('none', 'completed');
 SELECT is(pg_temp.state('unscheduled'), 'pending', 'pendingTimeout: a dependency is met');
 SET tq.clock_offset = '19 minutes 30 seconds';
@@ -281,10 +281,10 @@ SET tq.clock_offset = '20 minutes';
 SELECT is(pg_temp.pass(), 'pending-timeout 1', 'pendingTimeout: and is over then');
 SELECT is(pg_temp.look('unscheduled'), 'exception 5: scheduled>exception/pending-timeout', 'pendingTimeout: of the dependent');
 ROLLBACK TO s;
--- One that is past its time is passed over, and those behind it are handed out.
+-- A run that is past its time is skipped, and later ones are handed out.
 SELECT pg_temp.given('p1', 'pendingTimeout', '60', '{"taskQueueId": "test/p"}'), pg_temp.create('p2', '{"taskQueueId": "test/p"}'), pg_temp.given('p3', 'pendingTimeout', '60', '{"taskQueueId": "test/p"}'), pg_temp.create('p4', '{"taskQueueId": "test/p"}');
 SET tq.clock_offset = '2 minutes';
-SELECT is(pg_temp.claims('test/p', 1) || ' ' || pg_temp.claims('test/p', 9), 'p2 p4', 'pendingTimeout: those behind are handed out');
+SELECT is(pg_temp.claims('test/p', 1) || ' ' || pg_temp.claims('test/p', 9), 'p2 p4', 'pendingTimeout: the later ones are handed out');
 SELECT is(pg_temp.pass(), 'pending-timeout 2', 'pendingTimeout: the others are over');
 ROLLBACK TO s;
 
@@ -308,14 +308,14 @@ SELECT is(pg_temp.claims('test/q-given'), '', 'totalTimeout 10 minutes: it is no
 SELECT pg_temp.throws($$SELECT tq.cancel_task(pg_temp.id('given'))$$, 'TQ409', 'totalTimeout 10 minutes: nor cancelled');
 SELECT is(pg_temp.pass(), 'deadline 1', 'totalTimeout 10 minutes: over');
 SELECT is(pg_temp.look('given'), 'exception 5: scheduled>exception/deadline-exceeded', 'totalTimeout 10 minutes: as by a deadline');
-SELECT is(pg_temp.state('unscheduled'), 'unscheduled', 'totalTimeout: nothing counts while a task is unscheduled');
+SELECT is(pg_temp.state('unscheduled'), 'unscheduled', 'totalTimeout: no time counts while a task is unscheduled');
 SELECT is(tq.schedule_task(pg_temp.id('unscheduled')) ->> 'state', 'pending', 'totalTimeout: it is scheduled later');
 SELECT is((s ->> 'deadline')::timestamptz, (s #>> '{runs,0,scheduled}')::timestamptz + interval '10 minutes', 'totalTimeout: counts from then') FROM tq.status(pg_temp.id('unscheduled')) AS s;
 SET tq.clock_offset = '20 minutes';
 SELECT is(pg_temp.pass(), 'deadline 1', 'totalTimeout: and is over');
 SELECT is(pg_temp.look('unscheduled'), 'exception 5: scheduled>exception/deadline-exceeded', 'totalTimeout: as by a deadline');
 SET tq.clock_offset = '60 minutes';
-SELECT is(pg_temp.pass(), 'deadline 2', 'totalTimeout after the deadline, and null: the deadline comes to them');
+SELECT is(pg_temp.pass(), 'deadline 2', 'totalTimeout after the deadline, and null: the deadline resolves them');
 ROLLBACK TO s;
 -- It counts over all runs.
 SELECT pg_temp.given('a', 'totalTimeout', '600');
@@ -351,9 +351,9 @@ SELECT pg_temp.pass();
 SELECT is(tq.status(pg_temp.id(n)), status, 'timeoutAlertOnly true: nothing changes, ' || n) FROM alerted;
 SELECT is(pg_temp.look(n || i), 'exception 5: scheduled>exception/' || r, format('timeoutAlertOnly %s: %s', CASE i WHEN 2 THEN 'false' ELSE 'null' END, r))
 FROM (VALUES ('p', 'pending-timeout'), ('r', 'run-timeout'), ('t', 'deadline-exceeded')) AS v (n, r), generate_series(2, 3) AS i;
-SELECT is(pg_temp.pass(), '', 'timeoutAlertOnly true: nothing is left to be done');
-SELECT is(pg_temp.take('p1'), 0, 'timeoutAlertOnly true: what was pending too long is still handed out');
-SELECT is(pg_temp.take('t1'), 0, 'timeoutAlertOnly true: and what took too long in all');
+SELECT is(pg_temp.pass(), '', 'timeoutAlertOnly true: a second pass finds nothing');
+SELECT is(pg_temp.take('p1'), 0, 'timeoutAlertOnly true: a run that was pending too long is still handed out');
+SELECT is(pg_temp.take('t1'), 0, 'timeoutAlertOnly true: and one that is past its total timeout');
 SELECT is(pg_temp.report(n, 'completed'), 'completed 5: scheduled>completed/completed', 'timeoutAlertOnly true: and completes, ' || n) FROM unnest('{p1,r1,t1}'::text[]) AS n;
 ROLLBACK TO s;
 
@@ -395,9 +395,9 @@ SELECT pg_temp.create(n, o::jsonb) FROM (VALUES ('def', '{"delay": 300}'), ('def
 SELECT is(pg_temp.wait(n)::text || ' ' || coalesce(tq.task(pg_temp.id(n)) ->> 'delay', '-'), wanted, 'delay ' || what) FROM (VALUES
 	('none', '00:00:00 -', 'by default none'), ('null', '00:00:00 -', 'null: none'), ('zero', '00:00:00 -', '0: none'), ('given', '00:10:00 600', 'of 10 minutes in the policy'),
 	('def', '00:05:00 300', 'of 5 minutes in the definition'), ('defnull', '00:00:00 -', 'null in the definition: none'), ('defzero', '00:00:00 -', '0 in the definition: none'),
-	('nullgiven', '00:10:00 600', 'null in the definition: the policy''s'), ('both', '00:05:00 300', 'in both: the definition''s'), ('wins', '00:00:00 0', 'in both: the definition''s, though it is 0, which is shown then')) AS v (n, wanted, what);
+	('nullgiven', '00:10:00 600', 'null in the definition: the policy''s'), ('both', '00:05:00 300', 'in both: the definition''s'), ('wins', '00:00:00 0', 'in both: the definition''s, though it is 0, which is then shown')) AS v (n, wanted, what);
 SELECT is(pg_temp.look('given'), 'pending 5: scheduled>pending', 'delay: the state is pending');
-SELECT is(pg_temp.keys(pg_temp.run('given')), 'reasonCreated runId scheduled state visibleAt', 'delay: the run says when it can be claimed');
+SELECT is(pg_temp.keys(pg_temp.run('given')), 'reasonCreated runId scheduled state visibleAt', 'delay: the run shows when it can be claimed');
 SELECT is(pg_temp.keys(pg_temp.run('zero')), 'reasonCreated runId scheduled state', 'delay 0: it does not');
 SELECT is(pg_temp.claims('test/q-given') || pg_temp.claims('test/q-def'), '', 'delay: not handed out');
 SELECT is(pg_temp.claims('test/q-zero') || ' ' || pg_temp.claims('test/q-wins'), 'zero wins', 'delay 0: handed out');
@@ -408,7 +408,7 @@ SELECT is(pg_temp.pass(), '', 'delay: not before its time');
 SET tq.clock_offset = '5 minutes';
 SELECT is(pg_temp.pass(), 'delayed 2', 'delay of 5 minutes: two are due');
 SELECT is(pg_temp.claims('test/q-def') || ' ' || pg_temp.claims('test/q-both'), 'def both', 'delay of 5 minutes: handed out');
-SELECT is(pg_temp.wait('def'), interval '5 minutes', 'delay: the run goes on to say when it could be claimed');
+SELECT is(pg_temp.wait('def'), interval '5 minutes', 'delay: the run still shows when it could be claimed');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.pass(), 'delayed 2', 'delay of 10 minutes: two are due');
 SELECT is(pg_temp.claims('test/q-given') || ' ' || pg_temp.claims('test/q-nullgiven'), 'given nullgiven', 'delay of 10 minutes: handed out');
@@ -437,9 +437,9 @@ SET tq.clock_offset = '18 minutes';
 SELECT is(pg_temp.pass(), 'delayed 1', 'delay: then the other');
 SELECT is(pg_temp.claims('test/q-a') || ' ' || pg_temp.claims('test/q-b') || ' ' || pg_temp.claims('test/q-c'), 'a b c', 'delay: all can be claimed');
 ROLLBACK TO s;
--- Cancelled while it waits; its deadline.
+-- Canceled while it is delayed; its deadline.
 SELECT pg_temp.create('x', '{"delay": 600, "$deadline": "20 minutes"}'), pg_temp.create('y', '{"delay": 600, "$deadline": "11 minutes"}');
-SELECT is(pg_temp.report('x', 'canceled'), 'exception 5: scheduled>exception/canceled', 'delay: cancelled while it waits');
+SELECT is(pg_temp.report('x', 'canceled'), 'exception 5: scheduled>exception/canceled', 'delay: canceled while it is delayed');
 SET tq.clock_offset = '12 minutes';
 SELECT is(pg_temp.pass(), 'deadline 1', 'delay: due, but past the deadline');
 SELECT is(pg_temp.look('y'), 'exception 5: scheduled>exception/deadline-exceeded', 'delay: which resolves it');
@@ -456,11 +456,11 @@ SELECT is(extract(epoch FROM (r ->> 'takenUntil')::timestamptz) - extract(epoch 
 FROM (VALUES (1, '90', 90.0), (2, '1.5', 1.5), (3, '0.001', 0.001), (4, '"90"', 90), (5, '"90 seconds"', 90), (6, '"1 minute 30 seconds"', 90), (7, '"00:01:30"', 90),
 	(8, '"1 day"', 86400), (9, '"1 week"', 604800), (10, '"1 month", of 30 days', 2592000), (11, '"1 year", of 360 days', 31104000), (12, '"1 month 2 days 03:00:00"', 2775600), (13, '"250 ms"', 0.25),
 	(14, '"PT1M30S"', 90), (15, '"0"', 0), (16, '"2 hours -30 minutes"', 5400), (17, '9e1', 90), (18, '2147483647', 2147483647)) AS v (n, d, seconds), pg_temp.run('d' || n) AS r;
-SELECT is(tq.task(pg_temp.id('d2')) -> 'policy', '{"claimTimeout": 1.5}', 'durations: shown as given, a number');
-SELECT is(tq.task(pg_temp.id('d6')) -> 'policy', '{"claimTimeout": "1 minute 30 seconds"}', 'durations: shown as given, text');
+SELECT is(tq.task(pg_temp.id('d2')) -> 'policy', '{"claimTimeout": 1.5}', 'durations: shown unchanged, a number');
+SELECT is(tq.task(pg_temp.id('d6')) -> 'policy', '{"claimTimeout": "1 minute 30 seconds"}', 'durations: shown unchanged, text');
 SELECT pg_temp.create('delay', '{"delay": "1 minute 1.5 seconds"}');
 SELECT is(tq.task(pg_temp.id('delay')) -> 'delay', '61.5', 'durations: delay is shown in seconds');
--- The style of the session's intervals is of no account.
+-- The intervalstyle of the session does not matter.
 SET intervalstyle = 'sql_standard';
 SELECT pg_temp.given('sql', 'claimTimeout', '"1 minute 30 seconds"');
 SELECT pg_temp.take('sql');
@@ -468,6 +468,6 @@ RESET intervalstyle;
 SELECT is(pg_temp.claimed_for('sql'), interval '90 seconds', 'durations: whatever intervalstyle is');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,11 +1,11 @@
--- doc/spec/policy.md 2 (10), 10 (6, 7): what the end of a task means for its
+-- doc/spec/policy.md 2 (10), 10 (6, 7): effects of the resolution of a task on its
 -- dependents and its group: block, cancel-group, tolerate, forgive; outcomes.
 BEGIN;
 \ir helper.psql
 \ir policy.psql
 SELECT plan(402);
 
--- A running task with that effect.
+-- A running task with that onUnsuccessful.
 CREATE FUNCTION pg_temp.member(name text, effect text, overrides jsonb DEFAULT '{}') RETURNS text
 LANGUAGE sql AS $$
 	SELECT pg_temp.running(name, jsonb_build_object('policy', jsonb_build_object('onUnsuccessful', effect)) || overrides)
@@ -18,8 +18,8 @@ INSERT INTO ends VALUES ('failed', 'failed', 'failed'), ('failed-terminal', 'fai
 	('resource-unavailable', 'exception', 'failed'), ('internal-error', 'exception', 'failed'), ('intermittent-task', 'exception', 'failed'), ('canceled', 'exception', 'canceled'),
 	('deadline-exceeded', 'exception', 'timed-out'), ('claim-expired', 'exception', 'timed-out'), ('pending-timeout', 'exception', 'timed-out'), ('run-timeout', 'exception', 'timed-out');
 
--- Tasks prefix-reason, one for each, ended so; with such an effect and no
--- retries.  Time goes on by ten minutes.
+-- Tasks prefix-reason, one for each, resolved for it; with that onUnsuccessful and no
+-- retries.  Advances the clock by ten minutes.
 CREATE FUNCTION pg_temp.end_all(prefix text, effect text, overrides jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -55,7 +55,7 @@ LANGUAGE sql AS $$
 	SELECT pg_temp.create(dependents || reason, jsonb_build_object('$deps', jsonb_build_array(prefix || reason), 'requires', requires, '$deadline', '1 day')) FROM ends
 $$;
 
--- Tasks that end for each reason, while dependents wait for them.
+-- Tasks that are resolved for each reason, while dependents wait for them.
 CREATE FUNCTION pg_temp.waiting(effect text) RETURNS SETOF text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -75,7 +75,7 @@ BEGIN
 	PERFORM tq.upkeep();
 	FOR r IN SELECT * FROM ends LOOP
 		RETURN NEXT is(concat_ws(' ', pg_temp.state('w-' || r.reason), pg_temp.run('w-' || r.reason) ->> 'reasonResolved', pg_temp.state('d-' || r.reason), pg_temp.state('two-' || r.reason)),
-			concat_ws(' ', r.state, r.reason, wanted, 'unscheduled'), format('%s: a dependent that waits, and one that waits for another, too: %s', effect, r.reason));
+			concat_ws(' ', r.state, r.reason, wanted, 'unscheduled'), format('%s: a dependent, and one that also waits for another: %s', effect, r.reason));
 	END LOOP;
 	PERFORM pg_temp.work('other', 'completed');
 	FOR r IN SELECT * FROM ends LOOP
@@ -84,7 +84,7 @@ BEGIN
 END
 $$;
 
--- A group of every kind; its culprit is running.  Others are outside.
+-- A group with tasks in every state; its cause is running.  Others are outside.
 CREATE FUNCTION pg_temp.everybody(policy jsonb DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -108,7 +108,7 @@ BEGIN
 END
 $$;
 
--- What must have become of them.
+-- Their expected states.
 CREATE FUNCTION pg_temp.cancelled(how text) RETURNS SETOF text
 LANGUAGE sql AS $$
 	SELECT is(pg_temp.look(n), line, format('cancel-group, %s: %s', how, n)) FROM (VALUES
@@ -119,20 +119,20 @@ LANGUAGE sql AS $$
 		('o-after-running', 'unscheduled 5:'), ('o-after-pending', 'pending 5: scheduled>pending'), ('o-after-all', 'pending 5: scheduled>pending')) AS v (n, line)
 	UNION ALL SELECT is(pg_temp.look('cleans-up') ~ '^exception 5: .*>exception/canceled$', true, format('cancel-group, %s: cleans-up, which is in the group', how))
 	UNION ALL SELECT is((SELECT string_agg(task #>> '{metadata,name}', ' ') FROM unnest('{culprit,pending,another}'::text[]) AS n, tq.list_dead_letters('test/q-' || n)), 'culprit', format('cancel-group, %s: only its cause has a dead letter', how))
-	UNION ALL SELECT is((SELECT count(*) FROM tq.task_overview WHERE task_group_id OPERATOR(tq.=) pg_temp.id('g') AND state IN ('unscheduled', 'pending', 'running')), 0::bigint, format('cancel-group, %s: nothing is left', how))
+	UNION ALL SELECT is((SELECT count(*) FROM tq.task_overview WHERE task_group_id OPERATOR(tq.=) pg_temp.id('g') AND state IN ('unscheduled', 'pending', 'running')), 0::bigint, format('cancel-group, %s: no task is left unresolved', how))
 	UNION ALL SELECT is((SELECT count(*) FROM tq.task JOIN (SELECT task FROM tq.pending UNION ALL SELECT task FROM tq.delayed UNION ALL SELECT task FROM tq.unscheduled) AS w (task) ON w.task = id
 		WHERE group_id = (SELECT id FROM tq.task_group WHERE task_group_id OPERATOR(tq.=) pg_temp.id('g'))), 0::bigint, format('cancel-group, %s: nor their rows', how))
 $$;
 
 -- ---------------------------------------------------------------------------
--- tolerate and forgive: dependents go on
+-- tolerate and forgive: dependents are released
 -- ---------------------------------------------------------------------------
 
 SAVEPOINT s;
 SELECT pg_temp.end_all(e || '-', e) FROM unnest('{block,tolerate,forgive}'::text[]) AS e;
 SELECT is(pg_temp.look(e || '-' || reason) ~ format(' 0: scheduled>%s/%s$', state, reason), true, format('ends: %s, %s', e, reason)) FROM ends, unnest('{block,tolerate,forgive}'::text[]) AS e;
 SELECT pg_temp.dependents(e || '-', 'late-' || e || '-', 'all-completed') FROM unnest('{block,tolerate,forgive}'::text[]) AS e;
-SELECT is(pg_temp.state('late-' || e || '-' || reason), CASE e WHEN 'block' THEN 'unscheduled' ELSE 'pending' END, format('%s: a dependent that is created after the end, %s', e, reason)) FROM ends, unnest('{block,tolerate,forgive}'::text[]) AS e;
+SELECT is(pg_temp.state('late-' || e || '-' || reason), CASE e WHEN 'block' THEN 'unscheduled' ELSE 'pending' END, format('%s: a dependent that is created after the resolution, %s', e, reason)) FROM ends, unnest('{block,tolerate,forgive}'::text[]) AS e;
 ROLLBACK TO s;
 
 SELECT pg_temp.create('other');
@@ -145,12 +145,12 @@ SELECT pg_temp.create('other');
 SELECT pg_temp.waiting('forgive');
 ROLLBACK TO s;
 
--- Ends that are nobody's failure: others cancel, or time ends an unscheduled one.
+-- Resolutions that are not failures of a run: a client cancels, or an unscheduled task passes its deadline.
 SELECT pg_temp.create('u', '{"$deps": ["u"], "policy": {"onUnsuccessful": "tolerate"}}'), pg_temp.create('p', '{"policy": {"onUnsuccessful": "tolerate"}}'), pg_temp.member('r', 'tolerate');
 SELECT pg_temp.create('late', '{"$deps": ["late"], "$deadline": "10 minutes", "policy": {"onUnsuccessful": "tolerate"}}');
 SELECT pg_temp.create('d' || n, jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{u,p,r,late}'::text[]) AS n;
 SELECT pg_temp.report(n, 'canceled') FROM unnest('{u,p,r}'::text[]) AS n;
-SELECT is(pg_temp.look('d' || n), 'unscheduled 5:', 'tolerate: not what cancel_task cancelled, ' || n) FROM unnest('{u,p,r}'::text[]) AS n;
+SELECT is(pg_temp.look('d' || n), 'unscheduled 5:', 'tolerate: not a task that cancel_task canceled, ' || n) FROM unnest('{u,p,r}'::text[]) AS n;
 SELECT pg_temp.create('e' || n, jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{u,p,r}'::text[]) AS n;
 SELECT is(pg_temp.look('e' || n), 'unscheduled 5:', 'tolerate: nor for one that is created later, ' || n) FROM unnest('{u,p,r}'::text[]) AS n;
 SET tq.clock_offset = '10 minutes';
@@ -158,7 +158,7 @@ SELECT pg_temp.pass();
 SELECT is(pg_temp.look('dlate'), 'pending 5: scheduled>pending', 'tolerate: but a deadline, also of an unscheduled task');
 ROLLBACK TO s;
 
--- Retries come first: what is tolerated is the end.
+-- Retries come first: only the final failure is tolerated.
 SELECT pg_temp.running('a', '{"policy": {"onUnsuccessful": "tolerate", "retries": 1, "retryOn": ["failed"]}}');
 SELECT pg_temp.create('d', '{"$deps": ["a"]}');
 SELECT pg_temp.report('a', 'failed');
@@ -166,10 +166,10 @@ SELECT is(pg_temp.look('d'), 'unscheduled 5:', 'tolerate: a failure that is retr
 SELECT is(pg_temp.create('e', '{"$deps": ["a"]}'), 'unscheduled 5:', 'tolerate: nor of one that is created then');
 SELECT is(pg_temp.progress('a'), '1: p1 -', 'tolerate: nor does the group count it');
 SELECT pg_temp.work('a', 'failed');
-SELECT is(pg_temp.look('d') || ', ' || pg_temp.look('e'), 'pending 5: scheduled>pending, pending 5: scheduled>pending', 'tolerate: but the last one does');
+SELECT is(pg_temp.look('d') || ', ' || pg_temp.look('e'), 'pending 5: scheduled>pending, pending 5: scheduled>pending', 'tolerate: but the final failure does');
 ROLLBACK TO s;
 
--- All by one call; a diamond; all-resolved dependents are told once.
+-- All by one call; a diamond; all-resolved dependents are released once.
 SELECT pg_temp.member('t' || n, 'tolerate') FROM generate_series(1, 50) AS n;
 SELECT pg_temp.create('all', jsonb_build_object('$deps', (SELECT jsonb_agg('t' || n) FROM generate_series(1, 50) AS n)));
 SELECT pg_temp.create('res', jsonb_build_object('requires', 'all-resolved', '$deps', (SELECT jsonb_agg('t' || n) FROM generate_series(1, 50) AS n)));
@@ -181,18 +181,18 @@ ROLLBACK TO s;
 SELECT pg_temp.member('a', 'tolerate'), pg_temp.member('b', 'block');
 SELECT pg_temp.create('d', '{"$deps": ["a", "b"]}'), pg_temp.create('da', '{"$deps": ["a"]}'), pg_temp.create('db', '{"$deps": ["b"]}');
 SELECT is(pg_temp.resolve('failed', 'a', 'b'), 'resolved resolved', 'tolerate beside block: both fail in one call');
-SELECT is(pg_temp.look('d') || ' ' || pg_temp.look('da') || ' ' || pg_temp.look('db'), 'unscheduled 5: pending 5: scheduled>pending unscheduled 5:', 'tolerate beside block: each for its own');
+SELECT is(pg_temp.look('d') || ' ' || pg_temp.look('da') || ' ' || pg_temp.look('db'), 'unscheduled 5: pending 5: scheduled>pending unscheduled 5:', 'tolerate beside block: each by its own policy');
 ROLLBACK TO s;
 
--- A chain goes on over failures.
+-- A chain continues after failures.
 SELECT pg_temp.create('k0', '{"policy": {"onUnsuccessful": "forgive"}, "$group": "k"}');
 SELECT pg_temp.create('k' || n, jsonb_build_object('$deps', jsonb_build_array('k' || n - 1), '$group', 'k', 'policy', '{"onUnsuccessful": "forgive"}'::jsonb)) FROM generate_series(1, 4) AS n;
 SELECT pg_temp.work('k' || n, 'failed') FROM generate_series(0, 3) AS n;
-SELECT is(pg_temp.work('k4', 'completed'), 'completed 5: scheduled>completed/completed', 'forgive: a chain of failures comes to its end');
+SELECT is(pg_temp.work('k4', 'completed'), 'completed 5: scheduled>completed/completed', 'forgive: a chain of failures completes');
 SELECT is(pg_temp.progress('k'), '5: c1 f4 t4 completed-with-errors', 'forgive: its group');
 ROLLBACK TO s;
 
--- Reruns: an edge that was met stays met; one that is made during a rerun waits for its end.
+-- Reruns: a met dependency stays met; one that is created during a rerun waits for its resolution.
 SELECT pg_temp.member('a', 'tolerate'), pg_temp.create('b');
 SELECT pg_temp.create('sticky', '{"$deps": ["a", "b"]}');
 SELECT pg_temp.report('a', 'failed');
@@ -200,7 +200,7 @@ SELECT tq.rerun_task(pg_temp.id('a')) ->> 'state';
 SELECT is(pg_temp.create('during', '{"$deps": ["a"]}'), 'unscheduled 5:', 'tolerate: created during a rerun, it is not met');
 SELECT is(pg_temp.create('during2', '{"$deps": ["a", "b"]}'), 'unscheduled 5:', 'tolerate: nor with another');
 SELECT pg_temp.work('b', 'completed');
-SELECT is(pg_temp.look('sticky'), 'pending 5: scheduled>pending', 'tolerate: what was met before the rerun stays met');
+SELECT is(pg_temp.look('sticky'), 'pending 5: scheduled>pending', 'tolerate: a dependency met before the rerun stays met');
 SELECT is(pg_temp.look('during2'), 'unscheduled 5:', 'tolerate: the other one waits still');
 SELECT pg_temp.work('a', 'failed');
 SELECT is(pg_temp.look('during') || ', ' || pg_temp.look('during2'), 'pending 5: scheduled>pending, pending 5: scheduled>pending', 'tolerate: the rerun fails: both are met');
@@ -213,7 +213,7 @@ SELECT pg_temp.report('a', 'canceled');
 SELECT is(pg_temp.create('fourth', '{"$deps": ["a"]}'), 'unscheduled 5:', 'tolerate: a rerun that is cancelled meets nothing');
 ROLLBACK TO s;
 
--- all-completed of a blocked one that is rerun and completes, as always
+-- all-completed of a blocked task that is rerun and completes, as usual
 SELECT pg_temp.member('a', 'block');
 SELECT pg_temp.create('d', '{"$deps": ["a"]}');
 SELECT pg_temp.report('a', 'failed');
@@ -237,10 +237,10 @@ SELECT pg_temp.report('a', 'internal-error');
 SELECT is(pg_temp.progress('g'), '6: r5 e1 t1 -', 'group_progress: one is forgiven');
 SELECT pg_temp.report('b', 'completed');
 SELECT pg_temp.report('f', 'canceled');
-SELECT is(pg_temp.progress('g'), '6: r3 c1 e2 t1 -', 'group_progress: one that was cancelled is not');
+SELECT is(pg_temp.progress('g'), '6: r3 c1 e2 t1 -', 'group_progress: one that was canceled is not');
 SAVEPOINT inner_savepoint;
 SELECT pg_temp.report(n, 'completed') FROM unnest('{c,d,e}'::text[]) AS n;
-SELECT is(pg_temp.progress('g'), '6: c4 e2 t1 canceled', 'group_progress: so it is what counts');
+SELECT is(pg_temp.progress('g'), '6: c4 e2 t1 canceled', 'group_progress: so it determines the outcome');
 ROLLBACK TO inner_savepoint;
 SELECT tq.rerun_task(pg_temp.id('f')) ->> 'state';
 SELECT pg_temp.work('f', 'completed');
@@ -251,7 +251,7 @@ SELECT is(pg_temp.progress('g'), '6: c5 e1 t1 completed-with-errors', 'group_pro
 SELECT tq.rerun_task(pg_temp.id('a')) ->> 'state';
 SELECT is(pg_temp.progress('g'), '6: p1 c5 -', 'group_progress: a rerun of that one: active again');
 SELECT pg_temp.work('a', 'completed');
-SELECT is(pg_temp.progress('g'), '6: c6 completed', 'group_progress: which completes: nothing is left of it');
+SELECT is(pg_temp.progress('g'), '6: c6 completed', 'group_progress: which completes: it no longer counts');
 ROLLBACK TO inner_savepoint;
 SELECT pg_temp.report('c', 'failed');
 SELECT pg_temp.resolve('canceled', 'd');
@@ -259,13 +259,13 @@ SELECT is(pg_temp.progress('g'), '6: r1 c2 f1 e2 t2 -', 'group_progress: tolerat
 SELECT pg_temp.report('e', 'completed');
 SELECT is(pg_temp.progress('g'), '6: c3 f1 e2 t2 failed', 'group_progress: the first that is not forgiven decides');
 ROLLBACK TO s;
--- the order of the ends, not of the tasks
+-- the order of the resolutions, not of the tasks
 SELECT pg_temp.member(n, 'block', '{"$group": "g"}') FROM unnest('{a,b,c}'::text[]) AS n;
 SELECT pg_temp.resolve('canceled', 'c');
 SET tq.clock_offset = '1 second';
 SELECT pg_temp.report('a', 'failed');
 SELECT pg_temp.report('b', 'completed');
-SELECT is(pg_temp.progress('g'), '3: c1 f1 e1 canceled', 'group_progress: by the time of the ends');
+SELECT is(pg_temp.progress('g'), '3: c1 f1 e1 canceled', 'group_progress: by the time of the resolutions');
 ROLLBACK TO s;
 SELECT pg_temp.member('a', 'forgive', '{"$group": "g"}'), pg_temp.member('b', 'tolerate', '{"$group": "g"}');
 SELECT pg_temp.report('a', 'failed');
@@ -283,37 +283,37 @@ ROLLBACK TO s;
 
 
 SELECT pg_temp.everybody();
-SELECT is(pg_temp.progress('g'), '12: u3 d3 p1 r3 c1 f1 -', 'cancel-group: a group of every kind');
+SELECT is(pg_temp.progress('g'), '12: u3 d3 p1 r3 c1 f1 -', 'cancel-group: a group with tasks in every state');
 SELECT is(pg_temp.report('culprit', 'failed'), 'failed 0: scheduled>failed/failed', 'cancel-group: one fails');
 SELECT pg_temp.cancelled('report_failed');
 SELECT is(pg_temp.progress('g'), '12: c1 f2 e9 failed', 'cancel-group: the group has failed');
-SELECT is(pg_temp.pass(), '', 'cancel-group: nothing is left for upkeep');
-SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0)$$, 'TQ409', 'cancel-group: the worker of another has lost it');
+SELECT is(pg_temp.pass(), '', 'cancel-group: upkeep() finds nothing');
+SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0)$$, 'TQ409', 'cancel-group: the worker of another is refused');
 SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('culprit'), 0)$$, 'culprit', 'cancel-group: a repeat of the report changes nothing');
 SELECT is(pg_temp.create('new', '{"$group": "g"}'), 'pending 5: scheduled>pending', 'cancel-group: the group is not sealed');
-SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('culprit'), 0)$$, 'culprit', 'cancel-group: a repeat does not cancel what is new');
+SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('culprit'), 0)$$, 'culprit', 'cancel-group: a repeat does not cancel a new task');
 SELECT is(pg_temp.state('new'), 'pending', 'cancel-group: which is pending');
-SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('pending'))), 'pending 5: scheduled>exception/canceled rerun>pending', 'cancel-group: what was cancelled can be rerun');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('pending'))), 'pending 5: scheduled>exception/canceled rerun>pending', 'cancel-group: a canceled task can be rerun');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('culprit'))), 'pending 0: scheduled>failed/failed rerun>pending', 'cancel-group: so can its cause');
 SELECT is(pg_temp.work('culprit', 'completed'), 'completed 0: scheduled>failed/failed rerun>completed/completed', 'cancel-group: which completes');
 SELECT is(pg_temp.state('new') || ' ' || pg_temp.state('pending') || ' ' || pg_temp.state('o-waits'), 'pending pending pending', 'cancel-group: and cancels nothing');
 ROLLBACK TO s;
 
--- Whatever ends it.
+-- For every reason.
 SELECT pg_temp.everybody();
 SELECT is(pg_temp.report('culprit', 'internal-error'), 'exception 0: scheduled>exception/internal-error', 'cancel-group: an exception');
 SELECT pg_temp.cancelled('report_exception');
 ROLLBACK TO s;
 SELECT pg_temp.everybody();
 SELECT is(pg_temp.resolve('failed-terminal', 'culprit', 'o-running'), 'resolved resolved', 'cancel-group: in a batch');
-SELECT is(pg_temp.look('o-running'), 'failed 5: scheduled>failed/failed-terminal', 'cancel-group: the other of the batch has its own end');
+SELECT is(pg_temp.look('o-running'), 'failed 5: scheduled>failed/failed-terminal', 'cancel-group: the other of the batch has its own resolution');
 SELECT is(pg_temp.progress('g'), '12: c1 f2 e9 failed', 'cancel-group: in a batch, its group');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"claimTimeout": 600}');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.pass(), 'claim-expired 1', 'cancel-group: a claim expires');
 SELECT pg_temp.cancelled('claim-expired');
-SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: the group has failed by the one that did so before');
+SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: the outcome of the group is that of the earlier failure');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"runTimeout": 600}');
 SET tq.clock_offset = '10 minutes';
@@ -322,18 +322,18 @@ SELECT pg_temp.cancelled('run-timeout');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"totalTimeout": 600}');
 SET tq.clock_offset = '10 minutes';
-SELECT is(pg_temp.pass(), 'deadline 1', 'cancel-group: a task takes too long in all');
+SELECT is(pg_temp.pass(), 'deadline 1', 'cancel-group: a task passes its total timeout');
 SELECT pg_temp.cancelled('deadline');
 ROLLBACK TO s;
 SELECT pg_temp.everybody('{"pendingTimeout": 600}');
 SELECT tq.cancel_task(pg_temp.id('culprit')) ->> 'state', tq.rerun_task(pg_temp.id('culprit')) ->> 'state';
-SELECT is(pg_temp.progress('g'), '12: u2 d3 p3 r2 c1 f1 -', 'cancel-group: not if somebody cancels the task');
+SELECT is(pg_temp.progress('g'), '12: u2 d3 p3 r2 c1 f1 -', 'cancel-group: not if a client cancels the task');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.pass(), 'pending-timeout 1', 'cancel-group: a run is pending too long');
 SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: pending-timeout, its group');
 ROLLBACK TO s;
 
--- Its worker says canceled: no dead letter, but the group goes.
+-- Its worker reports canceled: no dead letter, but the group is canceled.
 SELECT pg_temp.everybody();
 SELECT is(pg_temp.resolve('canceled', 'culprit'), 'resolved', 'cancel-group: canceled by its worker');
 SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{unscheduled,waits,cleans-up,pending,delayed,backed-off,deferred,running,another}'::text[]) AS n),
@@ -341,26 +341,26 @@ SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{unscheduled,wa
 SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'cancel-group: none has a dead letter');
 SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: canceled by its worker, its group');
 ROLLBACK TO s;
--- Who cancels it from outside cancels it alone.
+-- A cancel by a client cancels that task alone.
 SELECT pg_temp.everybody();
 SELECT pg_temp.report('culprit', 'canceled');
-SELECT is(pg_temp.progress('g'), '12: u2 d3 p2 r2 c1 f1 e1 -', 'cancel-group: not if somebody cancels the task (its dependent goes on)');
+SELECT is(pg_temp.progress('g'), '12: u2 d3 p2 r2 c1 f1 e1 -', 'cancel-group: not if a client cancels the task (its dependent is released)');
 ROLLBACK TO s;
--- While retries are left there is no end.
+-- While retries are left the task is not resolved.
 SELECT pg_temp.everybody('{"retries": 1, "retryOn": ["failed"]}');
 SELECT is(pg_temp.report('culprit', 'failed'), 'pending 0: scheduled>failed/failed failure-retry>pending', 'cancel-group: not while it is retried');
-SELECT is(pg_temp.progress('g'), '12: u3 d3 p2 r2 c1 f1 -', 'cancel-group: the others go on');
+SELECT is(pg_temp.progress('g'), '12: u3 d3 p2 r2 c1 f1 -', 'cancel-group: the others stay running');
 SELECT pg_temp.work('culprit', 'failed');
-SELECT is(pg_temp.progress('g'), '12: c1 f2 e9 failed', 'cancel-group: but with the last');
+SELECT is(pg_temp.progress('g'), '12: c1 f2 e9 failed', 'cancel-group: but with the final failure');
 ROLLBACK TO s;
 -- A completed or skipped one cancels nothing.
 SELECT pg_temp.everybody();
 SELECT pg_temp.report('culprit', 'completed');
 SELECT is(pg_temp.progress('g'), '12: u1 d3 p3 r2 c2 f1 -', 'cancel-group: not if it completes');
-SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{waits,cleans-up,o-waits}'::text[]) AS n), 'pending pending pending', 'cancel-group: its dependents go on');
+SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{waits,cleans-up,o-waits}'::text[]) AS n), 'pending pending pending', 'cancel-group: its dependents are released');
 ROLLBACK TO s;
 
--- For each reason; its group is known by that reason, not by those that were cancelled with it.
+-- For each reason; it determines the outcome of the group, not the tasks that were canceled with it.
 SELECT pg_temp.create('with-' || reason, jsonb_build_object('$group', 'cause-' || reason, '$deadline', '1 day')) FROM ends;
 SELECT pg_temp.create('dep-' || reason, jsonb_build_object('$group', 'cause-' || reason, '$deadline', '1 day', '$deps', jsonb_build_array('with-' || reason))) FROM ends;
 SELECT pg_temp.end_all('cause-', 'cancel-group');
@@ -368,7 +368,7 @@ SELECT is(pg_temp.look('with-' || reason) || ', ' || pg_temp.look('dep-' || reas
 SELECT is(pg_temp.progress('cause-' || reason), format('3: %s %s', CASE state WHEN 'failed' THEN 'f1 e2' ELSE 'e3' END, outcome), 'cancel-group: the outcome is that of its cause, ' || reason) FROM ends;
 ROLLBACK TO s;
 
--- Two of one group in one call: each has its own end; so have those of two groups.
+-- Two of one group in one call: each has its own resolution; so have those of two groups.
 SELECT pg_temp.member(n, 'cancel-group', jsonb_build_object('$group', left(n, 1))) FROM unnest('{a1,a2,b1,b2,c1}'::text[]) AS n;
 SELECT pg_temp.create(n, jsonb_build_object('$group', left(n, 1))) FROM unnest('{a3,b3,c3}'::text[]) AS n;
 SELECT is(pg_temp.resolve('failed', 'a1', 'b1', 'a2'), 'resolved resolved resolved', 'cancel-group: three of two groups in one call');
@@ -381,14 +381,14 @@ SELECT is(pg_temp.pass(), 'deadline 2', 'cancel-group: two meet their deadline i
 SELECT is(pg_temp.look(n), line, 'cancel-group: ' || n) FROM (VALUES ('a', 'exception 5: scheduled>exception/deadline-exceeded'), ('b', 'exception 5: scheduled>exception/deadline-exceeded'), ('c', 'exception 5: scheduled>exception/canceled')) AS v (n, line);
 SELECT is(pg_temp.progress('g'), '3: e3 timed-out', 'cancel-group: a deadline first, so the group has timed out');
 ROLLBACK TO s;
--- Past its deadline a member is left to it.
+-- A member past its deadline is resolved by the deadline.
 SELECT pg_temp.member('a', 'cancel-group', '{"$group": "g"}'), pg_temp.create('late', '{"$group": "g", "$deadline": "5 minutes"}'), pg_temp.create('ok', '{"$group": "g"}');
 SET tq.clock_offset = '5 minutes 1 second';
 SELECT pg_temp.report('a', 'failed');
-SELECT is(pg_temp.state('late') || ' ' || pg_temp.state('ok'), 'pending exception', 'cancel-group: one that is past its deadline is left to it');
-SELECT is(pg_temp.pass(), 'deadline 1', 'cancel-group: which comes');
+SELECT is(pg_temp.state('late') || ' ' || pg_temp.state('ok'), 'pending exception', 'cancel-group: one that is past its deadline is not canceled');
+SELECT is(pg_temp.pass(), 'deadline 1', 'cancel-group: the deadline is processed');
 SELECT is(pg_temp.look('late'), 'exception 5: scheduled>exception/deadline-exceeded', 'cancel-group: and resolves it');
-SELECT is(pg_temp.progress('g'), '3: f1 e2 failed', 'cancel-group: the first end is that of its cause');
+SELECT is(pg_temp.progress('g'), '3: f1 e2 failed', 'cancel-group: the first resolution is that of its cause');
 ROLLBACK TO s;
 -- Alone, and as the group's own task.
 SELECT pg_temp.member('alone', 'cancel-group');
@@ -400,7 +400,7 @@ SELECT pg_temp.create('host'), pg_temp.member('guest2', 'cancel-group', '{"$grou
 SELECT pg_temp.report('guest2', 'failed');
 SELECT is(pg_temp.look('host'), 'exception 5: scheduled>exception/canceled', 'cancel-group: also the task whose id the group has');
 ROLLBACK TO s;
--- A sealed group, and a dependent in it that would go on.
+-- A sealed group, and a dependent in it that would be released.
 SELECT pg_temp.member('a', 'cancel-group', '{"$group": "g"}'), pg_temp.create('b', '{"$group": "g"}');
 SELECT tq.seal_task_group(pg_temp.id('g')) IS NULL;
 SELECT pg_temp.report('a', 'failed');
@@ -417,6 +417,6 @@ SELECT is(tq.pending_tasks('test/m'), 0::bigint, 'cancel-group: none is pending'
 SELECT is(pg_temp.claims('test/m'), '', 'cancel-group: nor can be claimed');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,6 +1,6 @@
 -- doc/spec/policy.md 4, 5, 10 (5, 9): the messages of tasks with policies: which
 -- exchanges, in what order; task-alert; and that the status in them has none of
--- the keys that policies bring.  Written as in 6.0_transitions.sql.
+-- the keys of policies.  Written as in 6.0_transitions.sql.
 \ir helper.psql
 \ir messages.psql
 \ir policy.psql
@@ -8,7 +8,7 @@ SELECT plan(98);
 
 INSERT INTO known VALUES ('g'), ('h');
 
--- Every message is kept, to be looked at in the end.
+-- Every message is kept, to be checked at the end.
 CREATE TEMP TABLE log OF tq.exchange_message;
 CREATE FUNCTION pg_temp.heard() RETURNS text
 LANGUAGE sql AS $$
@@ -26,8 +26,8 @@ SELECT is(pg_temp.heard(), 'DEF a unscheduled _._._, PEND a pending 0._._', 'cre
 SELECT pg_temp.create('a', '{"policy": {"retries": 1, "retryOn": ["failed", "worker-shutdown"], "retryBackoff": {"delay": 600}, "deadLetter": true}}');
 SELECT is(pg_temp.heard(), 'DEF a unscheduled _._._, PEND a pending 0._._', 'create: a repeat');
 SELECT is(pg_temp.code($$SELECT pg_temp.create('a', '{"policy": {"retries": 2}}')$$), 'TQ409', 'create: another policy');
-SELECT is(pg_temp.code($$SELECT pg_temp.create('b', '{"policy": {"foo": 2}}')$$), 'TQ400', 'create: a wrong one');
-SELECT is(pg_temp.heard(), '', 'create: what is refused sends nothing');
+SELECT is(pg_temp.code($$SELECT pg_temp.create('b', '{"policy": {"foo": 2}}')$$), 'TQ400', 'create: an invalid one');
+SELECT is(pg_temp.heard(), '', 'create: a refused call sends nothing');
 SELECT pg_temp.create('d', '{"delay": 600}');
 SELECT is(pg_temp.heard(), 'DEF d unscheduled _._._, PEND d pending 0._._', 'delay: task-pending is sent with the task');
 SET tq.clock_offset = '10 minutes';
@@ -46,7 +46,7 @@ SELECT is(pg_temp.heard(), 'EXC d exception 0.wg.w1, GROUP d', 'delay: cancelled
 SELECT pg_temp.take('a');
 SELECT is(pg_temp.heard(), 'RUN a running 0.wg.w1', 'retry: the claim');
 SELECT is(tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "x"}') ->> 'state', 'pending', 'retry: a failure that is retried');
-SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: only task-pending of the next run, though it waits');
+SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: only task-pending of the next run, though it is delayed');
 SELECT pg_temp.report('a', 'failed', 0);
 SELECT is(pg_temp.heard(), 'PEND a pending 1._._', 'retry: a repeat of the report sends it again');
 SET tq.clock_offset = '10 minutes';
@@ -58,7 +58,7 @@ SELECT pg_temp.report('a', 'failed', 0);
 SELECT is(pg_temp.heard(), '', 'retry: a repeat after the next run was claimed sends nothing');
 SELECT is(tq.report_failed(pg_temp.id('a'), 1, NULL, '{"message": "y"}') ->> 'state', 'failed', 'retry: the last run fails');
 SELECT is(pg_temp.heard(), 'FAIL a failed 1.wg.w2, GROUP a', 'retry: task-failed');
-SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-a')), 1::bigint, 'retry: and a dead letter, of which there is no message');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-a')), 1::bigint, 'retry: and a dead letter, which has no message');
 SELECT pg_temp.running('ft');
 SELECT pg_temp.forget();
 SELECT is(pg_temp.resolve('failed-terminal', 'ft'), 'resolved', 'failed-terminal');
@@ -90,7 +90,7 @@ SELECT is(pg_temp.heard(), 'EXC lo exception 1.wg.w1, GROUP lo', 'lost: the last
 SELECT pg_temp.create('pt', '{"policy": {"pendingTimeout": 600}}'), pg_temp.running('rt', '{"policy": {"runTimeout": 600}}'), pg_temp.running('tt', '{"policy": {"totalTimeout": 600}}');
 SELECT pg_temp.forget();
 SET tq.clock_offset = '10 minutes';
-SELECT ok(pg_temp.pass() ~ 'deadline 1 run-timeout 1 pending-timeout 1', 'timeouts: three are over');
+SELECT ok(pg_temp.pass() ~ 'deadline 1 run-timeout 1 pending-timeout 1', 'timeouts: three have passed');
 RESET tq.clock_offset;
 SELECT is(pg_temp.heard(), 'EXC tt exception 0._._, EXC rt exception 0.wg.w1, EXC pt exception 0._._, ' || (SELECT string_agg('GROUP ' || n, ', ' ORDER BY pg_temp.id(n)::uuid) FROM unnest('{tt,rt,pt}'::text[]) AS n),
 	'timeouts: task-exception, in the order of the steps; a deadline names no worker, as always');
@@ -120,7 +120,7 @@ SELECT is(pg_temp.heard(), '', 'skip: which sends nothing');
 SELECT pg_temp.running('de');
 SELECT pg_temp.forget();
 SELECT is(tq.defer_task(pg_temp.id('de'), 0, '10 minutes') ->> 'state', 'pending', 'defer');
-SELECT is(pg_temp.heard(), 'PEND de pending 0._._', 'defer: task-pending of the same run, which is nobody''s');
+SELECT is(pg_temp.heard(), 'PEND de pending 0._._', 'defer: task-pending of the same run, without a worker');
 SELECT is(pg_temp.code($$SELECT tq.defer_task(pg_temp.id('de'), 0, '10 minutes')$$), 'TQ409', 'defer: a conflict');
 SELECT is(pg_temp.heard(), '', 'defer: which sends nothing');
 SET tq.clock_offset = '10 minutes';
@@ -152,7 +152,7 @@ SELECT pg_temp.forget();
 SELECT pg_temp.report('c1', 'failed');
 SELECT is((SELECT string_agg(m, ', ' ORDER BY m COLLATE "C") FROM unnest(string_to_array(h, ', ')) AS m) || '; first ' || split_part(h, ', ', 1),
 	'EXC c2 exception 0.wg.w1, EXC c3 exception 0._._, EXC c4 exception 0._._, EXC c6 exception 0._._, FAIL c1 failed 0.wg.w1, GROUP h, PEND c5 pending 0._._; first FAIL c1 failed 0.wg.w1',
-	'cancel-group: task-failed first, a task-exception for each other, once; those outside go on') FROM pg_temp.heard() AS h;
+	'cancel-group: task-failed first, a task-exception for each other, once; those outside are released') FROM pg_temp.heard() AS h;
 SELECT is((SELECT count(*) FROM log WHERE exchange = 'task-group-resolved' AND payload ->> 'taskGroupId' = pg_temp.id('h')::text), 1::bigint, 'cancel-group: the group is resolved once');
 SELECT is((SELECT string_agg(DISTINCT payload #>> '{status,runs,0,reasonResolved}', ' ') FROM log WHERE exchange = 'task-exception' AND payload #>> '{status,taskGroupId}' = pg_temp.id('h')::text), 'canceled', 'cancel-group: they are canceled');
 SELECT pg_temp.report('c1', 'failed', 0);
@@ -176,9 +176,9 @@ SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
 SELECT is((SELECT string_agg(m, ', ' ORDER BY m COLLATE "C") FROM unnest(string_to_array(pg_temp.heard(), ', ')) AS m), 'task-alert ap pending 0._._, task-alert ar running 0.wg.w1, task-alert at pending 0._._', 'alert: one for each');
 SELECT is(tq.status(pg_temp.id(n)), status, 'alert: nothing has changed, ' || n) FROM alerted;
-SELECT is((SELECT payload ->> 'timeout' FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id(n)::text), t, 'alert: which time is over, ' || n) FROM (VALUES ('ap', 'pending-timeout'), ('ar', 'run-timeout'), ('at', 'total-timeout')) AS v (n, t);
+SELECT is((SELECT payload ->> 'timeout' FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id(n)::text), t, 'alert: which timeout has passed, ' || n) FROM (VALUES ('ap', 'pending-timeout'), ('ar', 'run-timeout'), ('at', 'total-timeout')) AS v (n, t);
 SELECT is((SELECT pg_temp.keys(payload) FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id(n)::text), keys, 'alert: keys of the payload, ' || n) FROM (VALUES ('ap', 'runId status task timeout version'), ('ar', 'runId status task timeout version workerGroup workerId'), ('at', 'runId status task timeout version')) AS v (n, keys);
--- as task-exception of the same task and run would have it
+-- as in a task-exception of the same task and run
 SELECT pg_temp.cancel('ap', 'ar', 'at');
 SELECT pg_temp.heard();
 SELECT is(a.payload - '{status,timeout}'::text[], e.payload - 'status', 'alert: but for that, as task-exception, ' || n) FROM unnest('{ap,ar,at}'::text[]) AS n
@@ -214,8 +214,8 @@ SELECT pg_temp.pass();
 SELECT is(pg_temp.heard(), 'task-alert al pending 1._._', 'alert: of the next run as well');
 SET tq.clock_offset = '50 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.heard(), 'task-alert al pending 1._._', 'alert: the time of the whole');
-SELECT is((SELECT string_agg(payload ->> 'timeout', ' ' ORDER BY id) FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id('al')::text), 'pending-timeout run-timeout pending-timeout total-timeout', 'alert: which they were');
+SELECT is(pg_temp.heard(), 'task-alert al pending 1._._', 'alert: the total timeout');
+SELECT is((SELECT string_agg(payload ->> 'timeout', ' ' ORDER BY id) FROM log WHERE exchange = 'task-alert' AND payload #>> '{status,taskId}' = pg_temp.id('al')::text), 'pending-timeout run-timeout pending-timeout total-timeout', 'alert: their timeouts');
 SET tq.clock_offset = '2 hours';
 SELECT pg_temp.pass();
 SELECT is(pg_temp.heard(), '', 'alert: no more of them');
@@ -223,7 +223,7 @@ SELECT is(pg_temp.work('al', 'worker-shutdown'), 'pending 3: scheduled>exception
 SELECT pg_temp.cancel('al');
 SELECT pg_temp.forget();
 RESET tq.clock_offset;
--- a run that replaces a lost one inherits the time, and is told of as a run of its own, once
+-- the retry of a lost run inherits the time, and has its own alert, once
 SELECT pg_temp.create('in', '{"$deadline": "1 day", "policy": {"pendingTimeout": 600, "claimTimeout": 180, "lostRetries": 2, "timeoutAlertOnly": true}}');
 SET tq.clock_offset = '5 minutes';
 SELECT pg_temp.take('in');
@@ -232,21 +232,21 @@ SELECT ok(pg_temp.pass() ~ 'claim-expired 1', 'alert: a run is lost');
 SELECT pg_temp.forget();
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.heard(), 'task-alert in pending 1._._', 'alert: the one that follows is pending too long');
+SELECT is(pg_temp.heard(), 'task-alert in pending 1._._', 'alert: its retry is pending too long');
 SELECT pg_temp.pass();
 SELECT is(pg_temp.heard(), '', 'alert: once');
 SELECT pg_temp.take('in');
 SELECT pg_temp.cancel('in');
 SELECT pg_temp.forget();
 RESET tq.clock_offset;
--- none of what was resolved, claimed or deferred in time
+-- none for runs that were resolved, claimed or deferred in time
 SELECT pg_temp.running('n1', '{"policy": {"runTimeout": 600, "timeoutAlertOnly": true}}'), pg_temp.running('n2', '{"policy": {"pendingTimeout": 600, "timeoutAlertOnly": true}}'), pg_temp.running('n3', '{"policy": {"totalTimeout": 600, "timeoutAlertOnly": true}}');
 SELECT pg_temp.running('n4', '{"policy": {"runTimeout": 600, "pendingTimeout": 60, "timeoutAlertOnly": true}}');
 SELECT pg_temp.report('n1', 'completed'), pg_temp.report('n3', 'failed'), tq.defer_task(pg_temp.id('n4'), 0, '30 minutes') ->> 'state';
 SELECT pg_temp.forget();
 SET tq.clock_offset = '10 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.heard(), 'task-alert n4 pending 0.wg.w1', 'alert: only of what is deferred and runs too long, with who had it');
+SELECT is(pg_temp.heard(), 'task-alert n4 pending 0.wg.w1', 'alert: only for a deferred run past its runTimeout, with its last worker');
 SELECT is((SELECT payload ->> 'timeout' FROM log ORDER BY id DESC LIMIT 1), 'run-timeout', 'alert: which is its runTimeout');
 RESET tq.clock_offset;
 SELECT pg_temp.cancel('n2', 'n4');
@@ -256,7 +256,7 @@ SELECT pg_temp.heard();
 -- The status in the messages
 -- ---------------------------------------------------------------------------
 
-SELECT ok(count(*) > 60, 'there were messages') FROM log;
+SELECT ok(count(*) > 60, 'there are messages') FROM log;
 SELECT is((SELECT string_agg(DISTINCT exchange, ' ' ORDER BY exchange) FROM log), 'task-alert task-completed task-defined task-exception task-failed task-group-resolved task-pending task-running', 'of every exchange');
 SELECT is((SELECT string_agg(DISTINCT key, ' ' ORDER BY key) FROM log, jsonb_object_keys(payload -> 'status') AS key),
 	'deadline expires priority projectId provisionerId retriesLeft runs schedulerId state taskGroupId taskId taskQueueId workerType', 'keys of every status: those of Taskcluster');

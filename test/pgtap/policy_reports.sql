@@ -1,5 +1,5 @@
--- doc/spec/policy.md 3, 4, 10: what else a worker may report: the reasons
--- failed-terminal and canceled, errors, results; what reads them; the views.
+-- doc/spec/policy.md 3, 4, 10: other reports of a worker: the reasons
+-- failed-terminal and canceled, errors, results; functions that read them; the views.
 BEGIN;
 \ir helper.psql
 \ir policy.psql
@@ -12,7 +12,7 @@ SELECT plan(159);
 SAVEPOINT s;
 SELECT pg_temp.running('plain'), pg_temp.running('policy', '{"policy": {"retryOn": ["failed", "worker-shutdown"], "deadLetter": true}}');
 SELECT is(pg_temp.resolve('failed-terminal', 'plain', 'policy'), 'resolved resolved', 'failed-terminal: two runs');
-SELECT is(pg_temp.look(n), 'failed 5: scheduled>failed/failed-terminal', 'failed-terminal: final, whatever is retried; ' || n) FROM unnest('{plain,policy}'::text[]) AS n;
+SELECT is(pg_temp.look(n), 'failed 5: scheduled>failed/failed-terminal', 'failed-terminal: final, whatever retryOn lists; ' || n) FROM unnest('{plain,policy}'::text[]) AS n;
 SELECT is(pg_temp.letters('test/q-policy'), 'policy failed-terminal', 'failed-terminal: a dead letter');
 SELECT is(pg_temp.resolve('failed-terminal', 'plain', 'policy'), 'repeated repeated', 'failed-terminal: a repeat');
 SELECT is(pg_temp.resolve('failed', 'plain', 'policy'), 'conflict conflict', 'failed-terminal: failed is another reason');
@@ -23,7 +23,7 @@ SELECT is(pg_temp.look('after') || ' ' || pg_temp.look('all'), 'unscheduled 5: p
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('plain'))), 'pending 5: scheduled>failed/failed-terminal rerun>pending', 'failed-terminal: it can be rerun');
 SELECT pg_temp.create('pending'), pg_temp.create('unscheduled', '{"$deps": ["unscheduled"]}');
 SELECT is((SELECT string_agg(outcome, ' ' ORDER BY n) FROM tq.resolve(pg_temp.ids('pending', 'unscheduled', 'nobody', 'policy'), '{0,0,0,1}', 'failed-terminal') WITH ORDINALITY AS r (task_id, run_id, outcome, n)),
-	'conflict not-found not-found not-found', 'failed-terminal: of what is not running');
+	'conflict not-found not-found not-found', 'failed-terminal: of a run that is not running');
 SELECT pg_temp.running('x');
 SELECT pg_temp.throws(format('SELECT tq.report_exception(pg_temp.id(''x''), 0, %L)', r), 'TQ400', 'report_exception is not for ' || r) FROM unnest('{failed-terminal,canceled,failed,skipped,pending-timeout,run-timeout,claim-expired}'::text[]) AS r;
 SELECT pg_temp.throws(format('SELECT tq.resolve(pg_temp.ids(''x''), ''{0}'', %L)', r), 'TQ400', 'nor resolve() for ' || r) FROM unnest('{skipped,pending-timeout,run-timeout,claim-expired,deadline-exceeded,superseded,failure-retry}'::text[]) AS r;
@@ -38,7 +38,7 @@ SELECT pg_temp.running('other', '{"policy": {"onUnsuccessful": "tolerate"}}');
 SELECT pg_temp.create('after-' || n, jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{plain,tolerated,other}'::text[]) AS n;
 SELECT is(pg_temp.resolve('canceled', 'plain', 'policy', 'tolerated'), 'resolved resolved resolved', 'canceled by the worker: three runs');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/canceled', 'canceled by the worker: final, ' || n) FROM unnest('{plain,policy,tolerated}'::text[]) AS n;
-SELECT is(pg_temp.run('plain') ->> 'workerId', 'w1', 'canceled by the worker: which is told');
+SELECT is(pg_temp.run('plain') ->> 'workerId', 'w1', 'canceled by the worker: which sends a message');
 SELECT is(pg_temp.resolve('canceled', 'plain', 'tolerated'), 'repeated repeated', 'canceled by the worker: a repeat');
 SELECT is(pg_temp.resolve('failed', 'plain'), 'conflict', 'canceled by the worker: another reason');
 SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('plain'))$$, 'plain', 'canceled by the worker: cancelling it again changes nothing');
@@ -46,8 +46,8 @@ SELECT is(pg_temp.look('after-plain'), 'unscheduled 5:', 'canceled by the worker
 SELECT is(pg_temp.look('after-tolerated'), 'pending 5: scheduled>pending', 'canceled by the worker: unless that is tolerated');
 SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'canceled by the worker: no dead letter');
 SELECT pg_temp.report('other', 'canceled');
-SELECT is(pg_temp.look('after-other'), 'unscheduled 5:', 'cancelled by somebody else: not what a policy tolerates');
-SELECT is(pg_temp.look('other'), pg_temp.look('tolerated'), 'cancelled by somebody else: looks the same');
+SELECT is(pg_temp.look('after-other'), 'unscheduled 5:', 'canceled by a client: not tolerated by a policy');
+SELECT is(pg_temp.look('other'), pg_temp.look('tolerated'), 'canceled by a client: the status is the same');
 SELECT is(pg_temp.progress('tolerated') || ', ' || pg_temp.progress('other'), '1: e1 t1 canceled, 1: e1 canceled', 'but not to group_progress()');
 SELECT pg_temp.create('late-' || n, jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{tolerated,other}'::text[]) AS n;
 SELECT is(pg_temp.look('late-tolerated') || ', ' || pg_temp.look('late-other'), 'pending 5: scheduled>pending, unscheduled 5:', 'nor to dependents that are created later');
@@ -70,7 +70,7 @@ SELECT is(pg_temp.line(tq.report_failed(pg_temp.id('none'), 0, error => NULL)), 
 SELECT is(pg_temp.run('none') ? 'error', false, 'error NULL: nor does the run show one');
 SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('f'), 0, NULL, '{"message": "another"}')$$, 'f', 'error: a repeat with another changes nothing');
 SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('f'), 0)$$, 'f', 'error: nor does one with none');
-SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('none'), 0, NULL, '{"message": "later"}')$$, 'none', 'error: nor one that comes with a repeat only');
+SELECT pg_temp.keeps($$SELECT tq.report_failed(pg_temp.id('none'), 0, NULL, '{"message": "later"}')$$, 'none', 'error: nor one that only a repeat has');
 SELECT pg_temp.throws(format('SELECT tq.report_failed(pg_temp.id(''c''), 0, NULL, %L)', error), 'TQ400', 'error refused by report_failed: ' || left(error, 40)) FROM unnest(ARRAY['1', '"text"', '[]', '[{"message": "x"}]', 'true',
 	'{"message": 1}', '{"message": {}}', '{"message": ["x"]}', '{"msg": "x"}', '{"message": "x", "code": 1}', '{"message": "x", "details": 1, "": 2}', '{"Message": "x"}']) AS error;
 SELECT pg_temp.throws(format('SELECT tq.report_exception(pg_temp.id(''c''), 0, ''internal-error'', NULL, %L)', error), 'TQ400', 'error refused by report_exception: ' || left(error, 40)) FROM unnest(ARRAY['1', '[]', '{"message": 1}', '{"msg": "x"}']) AS error;
@@ -82,9 +82,9 @@ SELECT is(length(pg_temp.run('c') #>> '{error,message}'), 60000, 'error: they ar
 SELECT tq.rerun_task(pg_temp.id('f')) ->> 'state';
 SELECT is(pg_temp.run('f', 0) #>> '{error,message}' || ' ' || (pg_temp.run('f', 1) ? 'error'), 'no such file false', 'error: a rerun leaves that of the run before');
 SELECT pg_temp.work('f', 'completed');
-SELECT is(pg_temp.run('f', 0) #>> '{error,message}', 'no such file', 'error: for ever');
+SELECT is(pg_temp.run('f', 0) #>> '{error,message}', 'no such file', 'error: it stays');
 ROLLBACK TO s;
--- a failure that is retried; the dead letter tells the last error
+-- a failure that is retried; the dead letter has the last error
 SELECT pg_temp.running('a', '{"policy": {"retryOn": ["failed"], "retries": 1, "deadLetter": true}}');
 SELECT is(tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "first"}') ->> 'state', 'pending', 'error: of a failure that is retried');
 SELECT pg_temp.take('a');
@@ -109,7 +109,7 @@ SELECT is(tq.result(pg_temp.id('r7')), NULL, 'result NULL: none');
 SELECT is(pg_temp.keys(pg_temp.run('r1')), 'reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'result: the status does not show it');
 SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r1'), 0, NULL, '"another"')$$, 'r1', 'result: a repeat with another changes nothing');
 SELECT is(tq.result(pg_temp.id('r1')) -> 'rows', '7', 'result: the first stays');
-SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r7'), 0, NULL, '"another"')$$, 'r7', 'result: nor does one that comes with a repeat only');
+SELECT pg_temp.keeps($$SELECT tq.report_completed(pg_temp.id('r7'), 0, NULL, '"another"')$$, 'r7', 'result: nor does one that only a repeat has');
 SELECT is(tq.result(pg_temp.id('r7')), NULL, 'result: there is still none');
 SELECT tq.rerun_task(pg_temp.id('r1')) ->> 'state';
 SELECT is(tq.result(pg_temp.id('r1')), NULL, 'result: that of the last run, and a rerun has none yet');
@@ -129,15 +129,15 @@ SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('running'), 0, NUL
 SELECT is(tq.report_completed(pg_temp.id('running'), 0, NULL, to_jsonb(repeat('x', 1000000))) ->> 'state', 'completed', 'result: nearly 1 MB');
 SELECT is(length(tq.result(pg_temp.id('running')) #>> '{}'), 1000000, 'result: which is kept');
 ROLLBACK TO s;
--- nothing is kept of a report that is refused
+-- a refused report stores nothing
 SELECT pg_temp.create('a');
 SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), 0, NULL, '1')$$, 'TQ409', 'result: of a task that is pending');
 SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "x"}')$$, 'TQ409', 'error: of a task that is pending');
 SELECT pg_temp.work('a', 'completed');
 SELECT pg_temp.throws($$SELECT tq.report_failed(pg_temp.id('a'), 0, NULL, '{"message": "x"}')$$, 'TQ409', 'error: of a task that is completed');
-SELECT is(tq.result(pg_temp.id('a')), NULL, 'result: none came with its end');
+SELECT is(tq.result(pg_temp.id('a')), NULL, 'result: its resolution had none');
 ROLLBACK TO s;
--- with what the run has already by a policy: a delay, an attempt, a deferral
+-- with other details that the run has by its policy: a delay, an attempt, a deferral
 SELECT pg_temp.create('a', '{"delay": 60, "policy": {"retryBackoff": {"delay": 60}}}');
 SET tq.clock_offset = '60 seconds';
 SELECT pg_temp.pass();
@@ -154,7 +154,7 @@ SELECT tq.report_completed(pg_temp.id('a'), 1, NULL, '"y"') ->> 'state';
 SELECT is(tq.result(pg_temp.id('a')), '"y"', 'result: of a delayed retry of a deferred run of a delayed task');
 SELECT is(pg_temp.keys(pg_temp.run('a', 0)), 'error reasonCreated reasonResolved resolved runId scheduled started state takenUntil visibleAt workerGroup workerId', 'error: beside visibleAt');
 SELECT is(pg_temp.keys(pg_temp.run('a', 1)), 'attempt reasonCreated reasonResolved resolved runId scheduled started state takenUntil visibleAt workerGroup workerId', 'result: beside visibleAt and attempt');
-SELECT is(pg_temp.attempts('a') || ' ' || pg_temp.wait('a'), '0 1 00:01:00', 'result: which are as they were');
+SELECT is(pg_temp.attempts('a') || ' ' || pg_temp.wait('a'), '0 1 00:01:00', 'result: which have not changed');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -179,8 +179,8 @@ SELECT tq.report_completed(pg_temp.id('zz'), 0, NULL, '{"z": 1}') ->> 'state', t
 SELECT is(pg_temp.results('d'), 'zz completed {"z": 1}, failed failed, aa completed [1], skipped completed "out", mm completed, pending pending', 'dependency_results: with results');
 SELECT is((SELECT count(*) FROM tq.dependency_results(pg_temp.id('d')) WHERE result IS NULL), 3::bigint, 'dependency_results: NULL where there is none');
 SELECT tq.rerun_task(pg_temp.id('zz')) ->> 'state';
-SELECT is(pg_temp.results('d'), 'zz pending, failed failed, aa completed [1], skipped completed "out", mm completed, pending pending', 'dependency_results: of a rerun, as it is now');
-SELECT is((SELECT string_agg(pg_temp.name(d.task_id) || ' ' || d.state, ', ') FROM tq.claim_work('test/q-zz', 'wg', 'w1') AS c, tq.dependency_results(c.task_id) AS d), NULL, 'dependency_results: for what is claimed, which depends on nothing');
+SELECT is(pg_temp.results('d'), 'zz pending, failed failed, aa completed [1], skipped completed "out", mm completed, pending pending', 'dependency_results: of a rerun, its current state');
+SELECT is((SELECT string_agg(pg_temp.name(d.task_id) || ' ' || d.state, ', ') FROM tq.claim_work('test/q-zz', 'wg', 'w1') AS c, tq.dependency_results(c.task_id) AS d), NULL, 'dependency_results: for a claimed task without dependencies');
 ROLLBACK TO s;
 SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('m' || n)::text, 'task', pg_temp.def('m' || n, '{"taskQueueId": "test/m"}'))) FROM generate_series(1, 500) AS n)), 500::bigint, 'dependency_results: 500 tasks');
 SELECT pg_temp.create('all', jsonb_build_object('$deps', (SELECT jsonb_agg('m' || n ORDER BY md5(n::text)) FROM generate_series(1, 500) AS n)));
@@ -205,16 +205,16 @@ SELECT is((SELECT string_agg(concat_ws(' ', state, reason_resolved, 'attempt', a
 FROM (VALUES ('plain', 'pending attempt 0 after 00:00:00'), ('delayed', 'pending attempt 0 after 00:10:00'), ('unscheduled', NULL),
 	('retried', 'exception worker-shutdown attempt 0 after 00:00:00 {"message": "x"}, pending attempt 1 after 00:01:00'),
 	('lost', 'exception claim-expired attempt 0 after 00:00:00, pending attempt 0 after 00:00:00'), ('completed', 'completed completed attempt 0 after 00:00:00 "r"')) AS v (n, line);
-SELECT is((SELECT concat_ws(' ', state, worker_id, attempt, date_trunc('minutes', visible_at - started)) FROM tq.run_overview WHERE task_id OPERATOR(tq.=) pg_temp.id('deferred')), 'pending w1 0 00:10:00', 'run_overview: deferred, with who had it and when it was started');
+SELECT is((SELECT concat_ws(' ', state, worker_id, attempt, date_trunc('minutes', visible_at - started)) FROM tq.run_overview WHERE task_id OPERATOR(tq.=) pg_temp.id('deferred')), 'pending w1 0 00:10:00', 'run_overview: deferred, with its last worker and when it was started');
 SELECT is((SELECT concat_ws(' ', state, last_run_id, 'tolerated', tolerated::text) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), line, 'task_overview: ' || n) FROM (VALUES
 	('plain', 'pending 0 tolerated false'), ('delayed', 'pending 0 tolerated false'), ('deferred', 'pending 0 tolerated false'), ('retried', 'pending 1 tolerated false'), ('tolerated', 'failed 0 tolerated true'),
 	('forgiven', 'exception 0 tolerated true'), ('blocked', 'failed 0 tolerated false'), ('canceled', 'exception 0 tolerated false'), ('given-up', 'exception 0 tolerated true'), ('completed', 'completed 0 tolerated false')) AS v (n, line);
 SELECT is((SELECT coalesce(tolerated, false) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id('unscheduled')), false, 'task_overview: unscheduled');
 SELECT is((SELECT pg_temp.iso(visible_at) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), pg_temp.run(n) ->> 'visibleAt', 'task_overview: visible_at, ' || n) FROM unnest('{plain,delayed,deferred,retried,completed}'::text[]) AS n;
-SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the deadline that holds, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
+SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the effective deadline, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
 SELECT is((SELECT count(*) FROM tq.task_overview), (SELECT count(*) FROM tq.task), 'task_overview: each task once');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

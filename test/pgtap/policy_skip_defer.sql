@@ -4,7 +4,7 @@ BEGIN;
 \ir policy.psql
 SELECT plan(168);
 
--- A task of each kind, named after it.
+-- A task in each state, named after it.
 CREATE FUNCTION pg_temp.each() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -35,18 +35,18 @@ SELECT is(pg_temp.line(tq.skip_task(pg_temp.id(n))), line, 'skip: ' || n) FROM (
 	('rerun', 'completed 5: scheduled>failed/failed rerun>completed/skipped')) AS v (n, line);
 SELECT pg_temp.throws(format('SELECT tq.skip_task(pg_temp.id(%L))', n), 'TQ409', 'skip: conflict, ' || n) FROM unnest('{running,completed,failed,exception,canceled}'::text[]) AS n;
 SELECT pg_temp.keeps(format('SELECT tq.skip_task(pg_temp.id(%L))', n), n, 'skip again: harmless, ' || n) FROM unnest('{unscheduled,pending,delayed,deferred,backed-off,rerun}'::text[]) AS n;
-SELECT is(tq.skip_task(pg_temp.id('pending')), tq.status(pg_temp.id('pending')), 'skip: the answer is the status');
+SELECT is(tq.skip_task(pg_temp.id('pending')), tq.status(pg_temp.id('pending')), 'skip: the result is the status');
 SELECT ok(pg_temp.near(r ->> 'resolved', pg_temp.clock()), 'skip: resolved is now, ' || n) FROM unnest('{unscheduled,pending,delayed}'::text[]) AS n, pg_temp.run(n) AS r;
-SELECT is(r ->> 'scheduled', r ->> 'resolved', 'skip: a run born resolved was scheduled then') FROM pg_temp.run('unscheduled') AS r;
+SELECT is(r ->> 'scheduled', r ->> 'resolved', 'skip: a run that is created resolved is scheduled at that time') FROM pg_temp.run('unscheduled') AS r;
 SELECT is(r ? 'started' OR r ? 'takenUntil', false, 'skip: it was never started, ' || n) FROM unnest('{unscheduled,pending,delayed,backed-off,rerun}'::text[]) AS n, pg_temp.run(n) AS r;
 SELECT is(string_agg(pg_temp.claims('test/q-' || n), ''), '', 'skip: nothing can be claimed') FROM unnest('{unscheduled,pending,delayed,deferred,backed-off,rerun}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.pending) + (SELECT count(*) FROM tq.delayed) + (SELECT count(*) FROM tq.unscheduled), 0::bigint, 'skip: no rows are left where they waited');
+SELECT is((SELECT count(*) FROM tq.pending) + (SELECT count(*) FROM tq.delayed) + (SELECT count(*) FROM tq.unscheduled), 0::bigint, 'skip: no rows are left in unscheduled, pending and delayed');
 SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'skip: it is resolved, ' || f)
 FROM unnest(ARRAY['claim_task(pg_temp.id(''pending''), 0, ''wg'', ''w1'')', 'reclaim_task(pg_temp.id(''pending''), 0)', 'report_completed(pg_temp.id(''pending''), 0)', 'report_failed(pg_temp.id(''pending''), 0)', 'defer_task(pg_temp.id(''pending''), 0, ''1 minute'')']) AS f;
 SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('pending'))$$, 'pending', 'skip: cancelling it changes nothing');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('unscheduled'))$$, 'unscheduled', 'skip: nor does scheduling it');
 SET tq.clock_offset = '11 minutes';
-SELECT is(pg_temp.pass(), '', 'skip: nor do the times it waited for');
+SELECT is(pg_temp.pass(), '', 'skip: nor do its old timers');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id(n))), line, 'skip: it can be rerun, ' || n) FROM (VALUES
 	('unscheduled', 'pending 5: skip>completed/skipped rerun>pending'), ('pending', 'pending 5: scheduled>completed/skipped rerun>pending')) AS v (n, line);
 SELECT is(pg_temp.work('unscheduled', 'completed'), 'completed 5: skip>completed/skipped rerun>completed/completed', 'skip: and completed then');
@@ -65,7 +65,7 @@ SET tq.clock_offset = '61 seconds';
 SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('t'))$$, 'TQ409', 'skip past the totalTimeout');
 ROLLBACK TO s;
 
--- dependents go on, whatever they ask for, and also later ones
+-- dependents are released, whatever they require, and later ones too
 SELECT pg_temp.create('dep', '{"$deps": ["dep"]}'), pg_temp.create('dep2');
 SELECT pg_temp.create('c', '{"$deps": ["dep"]}'), pg_temp.create('r', '{"$deps": ["dep"], "requires": "all-resolved"}'), pg_temp.create('two', '{"$deps": ["dep", "dep2"]}');
 SELECT tq.skip_task(pg_temp.id('dep')) ->> 'state';
@@ -94,7 +94,7 @@ SELECT is(tq.result(pg_temp.id('b')), NULL, 'skip: no result');
 SELECT is(tq.skip_task(task_id => pg_temp.id('c'), output => '7') ->> 'state', 'completed', 'skip: arguments by name');
 SELECT is(tq.result(pg_temp.id('c')), '7', 'skip: any JSON is an output');
 SET tq.max_inline_artifact = 1000;
-SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('big'), to_jsonb(repeat('x', 2000)))$$, 'TQ400', 'skip: an output that is too great');
+SELECT pg_temp.throws($$SELECT tq.skip_task(pg_temp.id('big'), to_jsonb(repeat('x', 2000)))$$, 'TQ400', 'skip: an output that is too large');
 SELECT is(tq.skip_task(pg_temp.id('big'), to_jsonb(repeat('x', 500))) ->> 'state', 'completed', 'skip: one that is not');
 ROLLBACK TO s;
 SELECT pg_temp.create('u', '{"$deps": ["u"]}'), pg_temp.create('after', '{"$deps": ["u"]}');
@@ -105,10 +105,10 @@ SELECT tq.rerun_task(pg_temp.id('u')) ->> 'state';
 SELECT is(tq.result(pg_temp.id('u')), NULL, 'skip: a rerun has none yet');
 ROLLBACK TO s;
 
--- a group; policies do not matter to it
+-- a group; policies do not matter
 SELECT pg_temp.create('a', '{"$group": "g", "policy": {"onUnsuccessful": "cancel-group", "deadLetter": true, "retryOn": ["failed"]}}'), pg_temp.create('b', '{"$group": "g"}');
 SELECT tq.skip_task(pg_temp.id('a')) ->> 'state';
-SELECT is(pg_temp.progress('g'), '2: p1 c1 -', 'skip: it is one of the completed');
+SELECT is(pg_temp.progress('g'), '2: p1 c1 -', 'skip: it counts as completed');
 SELECT tq.skip_task(pg_temp.id('b')) ->> 'state';
 SELECT is(pg_temp.progress('g'), '2: c2 completed', 'skip: of all: the group is completed');
 SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'skip: no dead letter');
@@ -132,17 +132,17 @@ SELECT pg_temp.throws($$SELECT tq.defer_task(pg_temp.id('running'), 0, $$ || aft
 SELECT pg_temp.throws($$SELECT tq.defer_task(pg_temp.id('running'), NULL, '1 minute')$$, pg_temp.error($$SELECT tq.reclaim_task(pg_temp.id('running'), NULL)$$) ->> 'sqlstate', 'defer: no run is given');
 CREATE TEMP TABLE before AS SELECT pg_temp.run('running') AS run;
 CREATE TEMP TABLE answer AS SELECT tq.defer_task(pg_temp.id('running'), 0, '10 minutes') AS status;
-SELECT is(status, tq.status(pg_temp.id('running')), 'defer: the answer is the status') FROM answer;
+SELECT is(status, tq.status(pg_temp.id('running')), 'defer: the result is the status') FROM answer;
 SELECT is(pg_temp.look('running'), 'pending 5: scheduled>pending', 'defer: the same run is pending, no budget is used');
-SELECT is(pg_temp.run('running') ? 'takenUntil', false, 'defer: it is nobody''s');
+SELECT is(pg_temp.run('running') ? 'takenUntil', false, 'defer: it has no worker');
 SELECT ok(abs(extract(epoch FROM (pg_temp.run('running') ->> 'visibleAt')::timestamptz - pg_temp.clock() - interval '10 minutes')) < 30, 'defer: it shows when it can be claimed');
-SELECT is(pg_temp.run('running') ->> 'scheduled', run ->> 'scheduled', 'defer: it was scheduled when it was') FROM before;
+SELECT is(pg_temp.run('running') ->> 'scheduled', run ->> 'scheduled', 'defer: scheduled does not change') FROM before;
 SELECT is(pg_temp.claims('test/q-running'), '', 'defer: it is not handed out');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('running'), 0, 'wg', 'w1')$$, 'TQ409', 'defer: nor by its id');
 SELECT is(tq.pending_tasks('test/q-running'), 0::bigint, 'defer: it is not counted as pending');
 SELECT is(tq.task_queue_counts('test/q-running') ->> 'claimedTasks', '0', 'defer: nor as claimed');
 SELECT is(pg_temp.progress('running'), '1: d1 -', 'defer: but as delayed');
-SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'defer: its worker has given it back, ' || f)
+SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'defer: its worker is refused, ' || f)
 FROM unnest(ARRAY['report_completed(pg_temp.id(''running''), 0)', 'report_failed(pg_temp.id(''running''), 0)', 'report_exception(pg_temp.id(''running''), 0, ''worker-shutdown'')', 'reclaim_task(pg_temp.id(''running''), 0)', 'defer_task(pg_temp.id(''running''), 0, ''10 minutes'')']) AS f;
 SELECT is(pg_temp.resolve('completed', 'running'), 'conflict', 'defer: in a batch that is an outcome');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('running'))$$, 'running', 'defer: scheduling it changes nothing');
@@ -150,10 +150,10 @@ SELECT pg_temp.keeps($$SELECT tq.rerun_task(pg_temp.id('running'))$$, 'running',
 SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'defer: not before its time');
 SET tq.clock_offset = '10 minutes 30 seconds';
-SELECT is(pg_temp.pass(), 'delayed 4', 'defer: but then, as what is delayed otherwise');
+SELECT is(pg_temp.pass(), 'delayed 4', 'defer: but then, like other delayed runs');
 SELECT is(pg_temp.claims('test/q-running', 1, 'w2'), 'running', 'defer: another worker gets it');
 SELECT is(pg_temp.look('running'), 'running 5: scheduled>running', 'defer: it is still the first run');
-SELECT is(pg_temp.run('running') ->> 'started', run ->> 'started', 'defer: which was started when it was first') FROM before;
+SELECT is(pg_temp.run('running') ->> 'started', run ->> 'started', 'defer: whose start is that of the first claim') FROM before;
 SELECT is(pg_temp.run('running') ->> 'workerId', 'w2', 'defer: by another');
 SELECT ok(pg_temp.near(pg_temp.run('running') ->> 'takenUntil', pg_temp.clock() + interval '20 minutes'), 'defer: its claim is a new one');
 SET tq.clock_offset = '21 minutes';
@@ -161,7 +161,7 @@ SELECT is(pg_temp.pass(), '', 'defer: the end of the first claim does not touch 
 SELECT is(pg_temp.report('running', 'completed'), 'completed 5: scheduled>completed/completed', 'defer: it completes');
 ROLLBACK TO s;
 
--- by nothing, twice, many times
+-- by 0, twice, many times
 SELECT pg_temp.running('a', '{"$deadline": "1 day"}');
 SELECT is(tq.defer_task(pg_temp.id('a'), 0, '0') ->> 'state', 'pending', 'defer by 0');
 SELECT pg_temp.pass();
@@ -192,7 +192,7 @@ SELECT is(tq.defer_task(pg_temp.id('b'), 0, '5 minutes') ->> 'state', 'pending',
 SET tq.clock_offset = '10 minutes 1 second';
 SELECT pg_temp.throws($$SELECT tq.defer_task(pg_temp.id('a'), 0, '1 minute')$$, 'TQ409', 'defer past the deadline');
 SELECT is(pg_temp.pass(), 'deadline 2', 'defer: the deadline comes');
-SELECT is(pg_temp.look('b'), 'exception 5: scheduled>exception/deadline-exceeded', 'defer: to what is deferred, too');
+SELECT is(pg_temp.look('b'), 'exception 5: scheduled>exception/deadline-exceeded', 'defer: also for a deferred run');
 ROLLBACK TO s;
 
 -- a deferred run is cancelled, skipped
@@ -200,7 +200,7 @@ SELECT pg_temp.running(n) FROM unnest('{a,b}'::text[]) AS n;
 SELECT tq.defer_task(pg_temp.id(n), 0, '5 minutes') ->> 'state' FROM unnest('{a,b}'::text[]) AS n;
 SELECT is(pg_temp.report('a', 'canceled'), 'exception 5: scheduled>exception/canceled', 'defer: then cancelled');
 SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('b'))), 'completed 5: scheduled>completed/skipped', 'defer: then skipped');
-SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'defer: nothing waits any longer');
+SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'defer: no run is delayed any longer');
 ROLLBACK TO s;
 
 -- timeouts
@@ -221,7 +221,7 @@ SELECT is(pg_temp.report('done', 'completed'), 'completed 5: scheduled>completed
 SET tq.clock_offset = '29 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'defer: runTimeout counts from the first start: not yet');
 SET tq.clock_offset = '30 minutes';
-SELECT is(pg_temp.pass(), 'run-timeout 3', 'defer: runTimeout, of what is deferred, due, or running again');
+SELECT is(pg_temp.pass(), 'run-timeout 3', 'defer: runTimeout, of runs that are deferred, due, or running again');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/run-timeout', 'defer: runTimeout, ' || n) FROM unnest('{deferred,due,again}'::text[]) AS n;
 SELECT is((SELECT count(*) FROM tq.delayed) + (SELECT count(*) FROM tq.pending), 0::bigint, 'defer: none is left to be claimed');
 ROLLBACK TO s;
@@ -239,7 +239,7 @@ SET tq.clock_offset = '20 minutes';
 SELECT is(pg_temp.pass(), '', 'defer: with a time of its own');
 ROLLBACK TO s;
 
--- a deferred run that is lost after it was claimed again; the budget is as before
+-- a deferred run that is lost after it was claimed again; the budget has not changed
 SELECT pg_temp.running('a', '{"policy": {"lostRetries": 1, "retries": 2}}');
 SELECT tq.defer_task(pg_temp.id('a'), 0, '1 minute') ->> 'state';
 SET tq.clock_offset = '1 minute';
@@ -247,11 +247,11 @@ SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.pass(), 'claim-expired 1', 'defer: claimed again, and lost');
-SELECT is(pg_temp.look('a') || ', ' || pg_temp.attempts('a'), 'pending 2: scheduled>exception/claim-expired retry>pending, 0 0', 'defer: it is replaced as the first would be');
+SELECT is(pg_temp.look('a') || ', ' || pg_temp.attempts('a'), 'pending 2: scheduled>exception/claim-expired retry>pending, 0 0', 'defer: it is retried like the first one');
 SELECT is(pg_temp.run('a') ? 'visibleAt', false, 'defer: its delay is not inherited');
 ROLLBACK TO s;
 
--- attempt and budgets go on
+-- attempt and budgets continue
 SELECT pg_temp.running('a', '{"policy": {"retries": 3, "retryBackoff": {"delay": 60, "kind": "exponential"}}}');
 SELECT pg_temp.report('a', 'worker-shutdown');
 SET tq.clock_offset = '1 minute';
@@ -275,7 +275,7 @@ SELECT pg_temp.pass();
 SELECT pg_temp.take('a');
 SET tq.clock_offset = '20 minutes';
 SELECT pg_temp.pass();
-SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/claim-expired', 'defer: does not give lost runs back');
+SELECT is(pg_temp.look('a'), 'exception 5: scheduled>exception/claim-expired retry>exception/claim-expired', 'defer: does not reset lost runs');
 ROLLBACK TO s;
 
 -- at the back of its priority
@@ -287,6 +287,6 @@ SELECT is(pg_temp.pass(), 'delayed 1', 'defer: it is due');
 SELECT is(pg_temp.claims('test/q'), 'b a c', 'defer: at the back of its priority');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

@@ -1,4 +1,4 @@
--- doc/spec/policy.md 2, 3, 10: what a policy may not say.  Each fault is TQ400, its
+-- doc/spec/policy.md 2, 3, 10: invalid policies.  Each error is TQ400, its
 -- detail names the key, and nothing is created; not even the policy is stored.
 BEGIN;
 \ir helper.psql
@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 
--- Everything of a policy that is wrong by itself.
+-- Every key with invalid values.
 SELECT pg_temp.faulty(jsonb_build_object('policy', policy::jsonb), key, 'refused: ' || policy) FROM (VALUES
 	-- not a policy
 	('1', 'policy'), ('"fixed"', 'policy'), ('[]', 'policy'), ('true', 'policy'), ('[{"retries": 1}]', 'policy'),
@@ -67,15 +67,15 @@ FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout,delay}'::text[
 -- delay of the definition
 SELECT pg_temp.faulty(jsonb_build_object('delay', value::jsonb), 'delay', 'refused: delay of the definition ' || value)
 FROM unnest(ARRAY['-1', '"-1 second"', '2147483648', '"soon"', 'true', '[]', '{}', '3601', '"1 hour 1 ms"', '"2 hours"']) AS value;
-SELECT pg_temp.faulty('{"delay": "2 hours", "policy": {"delay": 60}}', 'delay', 'refused: delay of the definition, which wins');
+SELECT pg_temp.faulty('{"delay": "2 hours", "policy": {"delay": 60}}', 'delay', 'refused: delay of the definition, which takes precedence');
 
--- A policy that is too long, though it says little
+-- A policy that is too long, though it has few keys
 SELECT pg_temp.throws(format('SELECT pg_temp.create(''long'', %L)', jsonb_build_object('policy', jsonb_build_object('claimTimeout', '1 minute' || repeat(' ', 3000)))), 'TQ400', 'refused: a policy of 3000 bytes');
 SELECT pg_temp.throws(format('SELECT pg_temp.create(''long'', %L)', jsonb_build_object('policy', jsonb_build_object(repeat('k', 100000), 1))), 'TQ400', 'refused: a key of 100,000 bytes');
 SELECT pg_temp.throws(format('SELECT pg_temp.create(''long'', %L)', jsonb_build_object('policy', jsonb_build_object('retryOn', (SELECT jsonb_agg('failed'::text) FROM generate_series(1, 10000))))), 'TQ400', 'refused: 10,000 reasons');
 SELECT pg_temp.throws(format('SELECT pg_temp.create(''deep'', (''{"policy": {"retryBackoff": '' || repeat(''['', 500) || repeat('']'', 500) || ''}}'')::jsonb)'), 'TQ400', 'refused: 500 arrays in each other');
 
--- What is just allowed
+-- The largest valid values
 SAVEPOINT s;
 SELECT pg_temp.accepts(jsonb_build_object('policy', policy::jsonb) || overrides::jsonb, 'accepted: ' || policy || ' ' || overrides) FROM (VALUES
 	('null', '{}'), ('{}', '{}'), ('{"retries": 49}', '{}'), ('{"retries": 5, "lostRetries": 44}', '{}'), ('{"retries": 0, "lostRetries": 49}', '{}'), ('{"lostRetries": 44}', '{}'),
@@ -97,14 +97,14 @@ SELECT pg_temp.create('all', '{"policy": {"retries": 3, "retryOn": ["failed", "c
 SELECT is(pg_temp.look('all'), 'pending 3: scheduled>pending', 'accepted: every field at once');
 ROLLBACK TO s;
 
--- tq.max_runs is asked when a task is created.
+-- tq.max_runs is checked when a task is created.
 SET tq.max_runs = 10;
-SELECT pg_temp.faulty('{"policy": {"retries": 5, "lostRetries": 5}}', 'lostRetries', 'refused: 11 runs, where there may be 10');
+SELECT pg_temp.faulty('{"policy": {"retries": 5, "lostRetries": 5}}', 'lostRetries', 'refused: 11 runs, where the maximum is 10');
 SELECT pg_temp.accepts('{"policy": {"retries": 5, "lostRetries": 4}}', 'accepted: 10 runs');
 ROLLBACK TO s;
 
--- Through every door; nothing is created, also of what is right beside it.
-SELECT pg_temp.throws(query, 'TQ400', 'refused: ' || door) FROM (VALUES
+-- By every function; nothing is created, not even the valid tasks of the same call.
+SELECT pg_temp.throws(query, 'TQ400', 'refused: ' || call) FROM (VALUES
 	('define_task', $$SELECT tq.define_task(pg_temp.id('d'), pg_temp.def('d', '{"policy": {"retries": -1}}'))$$),
 	('create_tasks, one of three', $$SELECT tq.create_tasks(jsonb_build_array(
 		jsonb_build_object('taskId', pg_temp.id('e')::text, 'task', pg_temp.def('e', '{"policy": {"retries": 1}}')),
@@ -112,21 +112,21 @@ SELECT pg_temp.throws(query, 'TQ400', 'refused: ' || door) FROM (VALUES
 		jsonb_build_object('taskId', pg_temp.id('g')::text, 'task', pg_temp.def('g'))))$$),
 	('create_tasks, delay', $$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('e')::text, 'task', pg_temp.def('e', '{"delay": "2 hours"}'))))$$),
 	('enqueue, a key', $$SELECT tq.enqueue('test/q', policy => '{"foo": 1}')$$),
-	('enqueue, no object', $$SELECT tq.enqueue('test/q', policy => '[]')$$),
+	('enqueue, not an object', $$SELECT tq.enqueue('test/q', policy => '[]')$$),
 	('enqueue, retries with lostRetries', $$SELECT tq.enqueue('test/q', retries => 10, policy => '{"lostRetries": 40}')$$),
 	('enqueue, delay of the policy past the deadline', $$SELECT tq.enqueue('test/q', deadline => '1 hour', policy => '{"delay": "1 hour 1 minute"}')$$),
 	('enqueue, delay past the deadline', $$SELECT tq.enqueue('test/q', deadline => '1 hour', delay => '2 hours')$$),
 	('enqueue, delay below 0', $$SELECT tq.enqueue('test/q', delay => '-1 second')$$),
 	('enqueue_tasks, a key', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], policy => '{"foo": 1}')$$),
 	('enqueue_tasks, delay past the deadline', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], deadline => '1 hour', delay => '2 hours')$$),
-	('enqueue_tasks, delay below 0', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], delay => '-1 second')$$)) AS v (door, query);
-SELECT is((SELECT count(*) FROM tq.policy) + (SELECT count(*) FROM tq.task), 0::bigint, 'refused: all of them; nothing is there');
+	('enqueue_tasks, delay below 0', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], delay => '-1 second')$$)) AS v (call, query);
+SELECT is((SELECT count(*) FROM tq.policy) + (SELECT count(*) FROM tq.task), 0::bigint, 'refused: all of them; no task exists');
 
 -- The error: message, detail and hint.
 SELECT ok(e ->> 'message' <> '' AND e ->> 'detail' <> '' AND e ->> 'hint' <> '' AND left(e ->> 'message', 1) = lower(left(e ->> 'message', 1)), 'an error has a message, a detail and a hint: ' || p)
 FROM unnest(ARRAY['{"foo": 1}', '{"retries": -1}', '{"retryOn": ["completed"]}', '{"claimTimeout": 61, "runTimeout": 60}', '{"retries": 40, "lostRetries": 40}', '{"delay": "2 hours"}']) AS p,
 	pg_temp.error(format('SELECT pg_temp.create(''y'', %L)', jsonb_build_object('policy', p::jsonb))) AS e;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'every section has left nothing');
+SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;
