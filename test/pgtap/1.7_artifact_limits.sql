@@ -115,7 +115,7 @@ FROM unnest('{-1,0.5,9223372036854775808,1e400,-1e400,"\"5\"","null",[5],true}':
 -- uploadId
 SELECT pg_temp.good(pg_temp.art(storage, '{"uploadId": "upload__QAGAAAAAAAAAAA"}'), '1.7 the uploadId that was given: ' || storage,
 	$$details$$, '{"uploadId": "upload__QAGAAAAAAAAAAA"}') FROM types WHERE 'uploadId' = ANY (may);
-SELECT pg_temp.good(pg_temp.art(storage), '1.1 an uploadId is made: ' || storage,
+SELECT pg_temp.good(pg_temp.art(storage), '1.1 an uploadId is generated: ' || storage,
 	$$details ->> 'uploadId' ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$'$$)
 FROM types WHERE 'uploadId' = ANY (may);
 SELECT is(count(DISTINCT details), count(*), '1.1 each new uploadId is different') FROM tq.artifact

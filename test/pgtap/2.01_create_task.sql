@@ -93,7 +93,7 @@ SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('ret'), pg_temp.def('ret
 SELECT pg_temp.create('can', '{"$deps": ["can"]}');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('can'), pg_temp.def('can', '{"$deps": ["can"]}'))$$, 'can', '2.1 a repeat while unscheduled');
 SELECT pg_temp.report('can', 'canceled');
-SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('can'), pg_temp.def('can', '{"$deps": ["can"]}'))$$, 'can', '2.1 a repeat of a cancelled task');
+SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('can'), pg_temp.def('can', '{"$deps": ["can"]}'))$$, 'can', '2.1 a repeat of a canceled task');
 
 -- Dates are checked on a repeat too
 CREATE TEMP TABLE early AS SELECT pg_temp.def('def') AS task;

@@ -23,7 +23,7 @@ SELECT pg_temp.resolved('comp', 'completed');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('comp'))$$, 'comp', '2.3 completed: no change');
 SELECT pg_temp.create('canc', '{"$deps": ["canc"]}');
 SELECT pg_temp.report('canc', 'canceled');
-SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('canc'))$$, 'canc', '2.3 cancelled: no change');
+SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('canc'))$$, 'canc', '2.3 canceled: no change');
 SELECT pg_temp.resolved('ret', 'worker-shutdown');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('ret'))$$, 'ret', '2.3 a retry that is pending: no change');
 

@@ -31,7 +31,7 @@ SELECT pg_temp.resolved('e', 'internal-error');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('e'))), 'pending 5: scheduled>exception/internal-error rerun>pending', '2.4 exception: a new run');
 SELECT pg_temp.create('c', '{"$deps": ["c"]}');
 SELECT pg_temp.report('c', 'canceled');
-SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('c'))), 'pending 5: exception>exception/canceled rerun>pending', '2.4 cancelled before it was scheduled: a new run');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('c'))), 'pending 5: exception>exception/canceled rerun>pending', '2.4 canceled before it was scheduled: a new run');
 
 -- retriesLeft is reset
 SELECT pg_temp.resolved('ret', 'worker-shutdown', '{"retries": 1}');
@@ -42,7 +42,7 @@ SELECT pg_temp.take('ret');
 SELECT is(pg_temp.report('ret', 'intermittent-task'), 'pending 0: scheduled>exception/worker-shutdown retry>exception/worker-shutdown rerun>exception/intermittent-task task-retry>pending',
 	'2.4 and can be used again');
 
--- a cancelled task that is past its deadline etc.
+-- a canceled task that is past its deadline etc.
 SELECT pg_temp.create('p');
 SELECT pg_temp.running('r');
 SELECT pg_temp.resolved('d', 'completed');

@@ -44,14 +44,14 @@ SELECT is(pg_temp.look(n), line, '2.6 as cancelTask does: ' || n) FROM (VALUES
 	('t', 'exception 4: scheduled>exception/intermittent-task task-retry>exception/canceled')) AS v (n, line);
 SELECT is(pg_temp.run('r') ->> 'workerId', 'w1', '2.6 the worker of a running run is kept');
 SELECT is(tq.status(pg_temp.id(n)), status, format('2.6 %s is left as it was', n)) FROM before;
-SELECT is(pg_temp.state('after'), 'pending', '4.4 a cancelled dependency releases all-resolved dependents of other groups');
+SELECT is(pg_temp.state('after'), 'pending', '4.4 a canceled dependency releases all-resolved dependents of other groups');
 SELECT is(pg_temp.state('never'), 'unscheduled', '4.4 and no others');
 SELECT is(tq.pending_tasks('test/q-p') + tq.pending_tasks('test/q-t'), 0::bigint, '2.6 nothing of it is pending any more');
 
 SELECT is(pg_temp.cancel_group('g'), '0 of 8: ', '2.6 a repeat cancels nothing');
 SELECT is((tq.cancel_task_group(pg_temp.id('g'))) -> 'taskIds', '[]', '2.6 and taskIds is an empty array');
 SELECT lives_ok($$SELECT tq.rerun_task(pg_temp.id('r'))$$, '2.6 a rerun in a sealed group');
-SELECT is(pg_temp.cancel_group('g'), '1 of 8: r', '2.6 then only the new run is cancelled');
+SELECT is(pg_temp.cancel_group('g'), '1 of 8: r', '2.6 then only the new run is canceled');
 SELECT is(pg_temp.look('r'), 'exception 5: scheduled>exception/canceled rerun>exception/canceled', '2.6 the new run');
 RESET tq.clock_offset;
 
@@ -60,7 +60,7 @@ SELECT pg_temp.create('d1', '{"$group": "k"}');
 SELECT pg_temp.create('d2', '{"$group": "k", "$deps": ["d1"], "requires": "all-resolved"}');
 SELECT pg_temp.create('d3', '{"$group": "k", "$deps": ["d2"], "requires": "all-resolved"}');
 SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('k'))$$, '2.6 a chain of all-resolved');
-SELECT is(pg_temp.cancel_group('k'), '3 of 3: d1 d2 d3', '2.6 all of the chain are cancelled');
+SELECT is(pg_temp.cancel_group('k'), '3 of 3: d1 d2 d3', '2.6 all of the chain are canceled');
 SELECT is(pg_temp.state('d1') || pg_temp.state('d2') || pg_temp.state('d3'), 'exceptionexceptionexception', '2.6 none is left over');
 
 -- the group of a task alone

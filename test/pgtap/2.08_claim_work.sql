@@ -55,7 +55,7 @@ SELECT pg_temp.create('rb', '{"taskQueueId": "test/rb"}');
 SAVEPOINT s;
 SELECT is(pg_temp.claims('test/rb'), 'rb', '10.13 a claim in a savepoint');
 ROLLBACK TO SAVEPOINT s;
-SELECT is(pg_temp.look('rb'), 'pending 5: scheduled>pending', '10.13 is undone with it');
+SELECT is(pg_temp.look('rb'), 'pending 5: scheduled>pending', '10.13 is rolled back with it');
 SELECT is(pg_temp.claims('test/rb', 1, 'w2'), 'rb', '10.13 and can be claimed by another');
 
 SELECT * FROM finish();

@@ -17,7 +17,7 @@ SELECT is(payload, '{"x": 1}', '2.9 the payload') FROM claimed;
 SELECT is(credentials, NULL, '5.7 no credentials yet') FROM claimed;
 SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '2.9 takenUntil is the run''s') FROM claimed;
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.9 pending: the run is running');
-SELECT is(pg_temp.claims('test/q-a'), '', '2.9 the pending row is gone');
+SELECT is(pg_temp.claims('test/q-a'), '', '2.9 the pending row is deleted');
 SELECT is(tq.pending_tasks('test/q-a'), 0::bigint, '2.9 it is not counted as pending');
 
 -- repeat

@@ -44,7 +44,7 @@ SELECT is(pg_temp.outcomes(pg_temp.ids('twice', 'twice'), '{0,0}'), '0 resolved,
 SELECT is(pg_temp.look('twice'), 'completed 5: scheduled>completed/completed', 'resolve: is resolved once');
 
 SELECT pg_temp.running('twice2');
-SELECT is(pg_temp.outcomes(pg_temp.ids('twice2', 'twice2', 'twice2'), '{0,0,1}', 'worker-shutdown'), '0 retried, 0 repeated, 1 not-found', 'resolve: the same run twice, and the retry that is made by it');
+SELECT is(pg_temp.outcomes(pg_temp.ids('twice2', 'twice2', 'twice2'), '{0,0,1}', 'worker-shutdown'), '0 retried, 0 repeated, 1 not-found', 'resolve: the same run twice, and the retry that it creates');
 SELECT is(pg_temp.look('twice2'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'resolve: is retried once');
 
 -- every reason

@@ -131,13 +131,13 @@ SELECT is(pg_temp.create('afterf1b', '{"$deps": ["f1"], "requires": "all-resolve
 SELECT pg_temp.finish_task('f1', 'intermittent-task');
 SELECT is(pg_temp.look('afterf1') || ' ' || pg_temp.look('afterf1b'), 'pending 5: scheduled>pending pending 5: scheduled>pending', '4.4 until its final resolution');
 
--- cancelling
+-- canceling
 SELECT pg_temp.create('g1', '{"$deps": ["g1"]}');
 SELECT pg_temp.create('cg', '{"$deps": ["g1"]}');
 SELECT pg_temp.create('ag', '{"$deps": ["g1"], "requires": "all-resolved"}');
 SELECT pg_temp.report('g1', 'canceled');
-SELECT is(pg_temp.look('cg') || ' ' || pg_temp.look('ag'), 'unscheduled 5: pending 5: scheduled>pending', '4.4 cancelling an unscheduled dependency meets all-resolved dependencies only');
-SELECT pg_temp.unchanged($$SELECT tq.cancel_task(pg_temp.id('g1'))$$, '4.4 cancelling it again does nothing more');
+SELECT is(pg_temp.look('cg') || ' ' || pg_temp.look('ag'), 'unscheduled 5: pending 5: scheduled>pending', '4.4 canceling an unscheduled dependency meets all-resolved dependencies only');
+SELECT pg_temp.unchanged($$SELECT tq.cancel_task(pg_temp.id('g1'))$$, '4.4 canceling it again does nothing more');
 SELECT tq.rerun_task(pg_temp.id('g1')) ->> 'state';
 SELECT pg_temp.finish_task('g1');
 SELECT is(pg_temp.look('cg'), 'pending 5: scheduled>pending', '4.4 rerun and completed it satisfies the other');

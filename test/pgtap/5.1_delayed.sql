@@ -49,13 +49,13 @@ SELECT is(pg_temp.claims('test/q'), 'e d a', 'delayed: it goes to the back of it
 SELECT is(pg_temp.look('a'), 'running 3: scheduled>running', 'delayed: retriesLeft and reasonCreated are kept');
 RESET tq.clock_offset;
 
--- cancelled, and past the deadline
+-- canceled, and past the deadline
 SELECT pg_temp.create(n, '{"$group": "h", "$deadline": "30 minutes"}') FROM unnest('{x,y,z}'::text[]) AS n;
 SELECT pg_temp.create('after', '{"$deps": ["x", "y"], "requires": "all-resolved"}');
 SELECT pg_temp.delay(n, '20 minutes') FROM unnest('{x,z}'::text[]) AS n;
 SELECT pg_temp.delay('y', '40 minutes');
 SELECT is(pg_temp.report('x', 'canceled'), 'exception 5: scheduled>exception/canceled', 'delayed: cancel_task');
-SELECT is((SELECT count(*) FROM tq.delayed d JOIN tq.task ON id = d.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, 'delayed: the row is gone');
+SELECT is((SELECT count(*) FROM tq.delayed d JOIN tq.task ON id = d.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, 'delayed: the row is deleted');
 SET tq.clock_offset = '31 minutes';
 SELECT ok((SELECT tasks = 2 FROM tq.upkeep() WHERE step = 'deadline'), 'delayed: the deadline is processed for both, whether due or not');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/deadline-exceeded', 'delayed: deadline-exceeded, ' || n) FROM unnest('{y,z}'::text[]) AS n;
@@ -63,12 +63,12 @@ SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'delayed: no rows are le
 SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', 'delayed: dependents are released');
 RESET tq.clock_offset;
 
--- a group that is cancelled
+-- a group that is canceled
 SELECT pg_temp.create('k1', '{"$group": "k"}');
 SELECT pg_temp.delay('k1', '10 minutes');
 SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('k'))$$, 'delayed: seal its group');
 SELECT is(tq.cancel_task_group(pg_temp.id('k')) -> 'cancelledCount', '1', 'delayed: cancel_task_group');
-SELECT is(pg_temp.look('k1'), 'exception 5: scheduled>exception/canceled', 'delayed: it is cancelled');
+SELECT is(pg_temp.look('k1'), 'exception 5: scheduled>exception/canceled', 'delayed: it is canceled');
 
 -- due, but past the deadline before upkeep() ran: resolved, not moved
 SELECT pg_temp.create('m', '{"$deadline": "12 minutes", "taskQueueId": "test/m"}');

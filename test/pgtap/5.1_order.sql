@@ -50,7 +50,7 @@ SELECT is(pg_temp.claims('test/hi', 1), 'hi1', '5.1 a high one');
 SELECT pg_temp.report('hi1', 'worker-shutdown');
 SELECT is(pg_temp.claims('test/hi'), 'hi2 hi1 lo1', '5.1 a retry keeps its priority');
 
--- cancelled in the middle, and past the deadline at the head
+-- canceled in the middle, and past the deadline at the head
 SELECT pg_temp.create('d' || n, jsonb_build_object('taskQueueId', 'test/dead', '$deadline', CASE WHEN n IN (1, 2, 5) THEN '5 minutes' ELSE '1 hour' END)) FROM generate_series(1, 7) AS n;
 SELECT pg_temp.report('d4', 'canceled');
 SET tq.clock_offset = '6 minutes';
@@ -70,7 +70,7 @@ SELECT pg_temp.create('b' || n, jsonb_build_object('taskQueueId', 'test/back', '
 SAVEPOINT s;
 SELECT is(pg_temp.claims('test/back', 3), 'b3 b1 b2', '5.1 claimed in a savepoint');
 ROLLBACK TO SAVEPOINT s;
-SELECT is(pg_temp.claims('test/back'), 'b3 b1 b2 b4', '5.1 rolled back, they have their old place');
+SELECT is(pg_temp.claims('test/back'), 'b3 b1 b2 b4', '5.1 rolled back, they keep their place');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -26,8 +26,8 @@ RESET tq.clock_offset;
 -- cancel against claim: the second is refused
 SELECT pg_temp.create('c');
 SELECT pg_temp.report('c', 'canceled');
-SELECT is(pg_temp.claims('test/q-c'), '', '5.4 cancelled before the claim: claim_work drops it');
-SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('c'), 0, 'wg', 'w1')$$, 'TQ409', '5.4 cancelled before the claim: claim_task conflicts');
+SELECT is(pg_temp.claims('test/q-c'), '', '5.4 canceled before the claim: claim_work drops it');
+SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('c'), 0, 'wg', 'w1')$$, 'TQ409', '5.4 canceled before the claim: claim_task conflicts');
 
 -- claimed by claim_task, it is not handed out by claim_work, and the other way
 SELECT pg_temp.create('k1', '{"taskQueueId": "test/k"}');

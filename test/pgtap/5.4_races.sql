@@ -41,7 +41,7 @@ RESET tq.clock_offset;
 -- cancel against the worker
 SELECT pg_temp.running('d');
 SELECT pg_temp.report('d', 'canceled');
-SELECT pg_temp.throws(query, 'TQ409', '5.4 cancelled: ' || query)
+SELECT pg_temp.throws(query, 'TQ409', '5.4 canceled: ' || query)
 FROM unnest(ARRAY['SELECT tq.reclaim_task(pg_temp.id(''d''), 0)', 'SELECT tq.report_completed(pg_temp.id(''d''), 0)', 'SELECT tq.report_failed(pg_temp.id(''d''), 0)',
 	'SELECT tq.report_exception(pg_temp.id(''d''), 0, ''worker-shutdown'')']) AS query;
 SET tq.clock_offset = '21 minutes';

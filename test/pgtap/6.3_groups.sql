@@ -34,7 +34,7 @@ FROM pg_temp.news() WHERE exchange = 'task-group-resolved';
 SELECT lives_ok($$SELECT tq.seal_task_group(pg_temp.id('g1'))$$, '6.3 sealed');
 SELECT pg_temp.cancel('s1');
 SELECT is(payload, jsonb_build_object('version', 1, 'taskGroupId', pg_temp.id('g1')::text, 'schedulerId', 's-1', 'expires', pg_temp.iso(pg_temp.base() + interval '3 days 1 hour'),
-	'sealed', tq.get_task_group(pg_temp.id('g1')) ->> 'sealed'), '6.3 sealed: the message says when, ' || exchange)
+	'sealed', tq.get_task_group(pg_temp.id('g1')) ->> 'sealed'), '6.3 sealed: the message has its time, ' || exchange)
 FROM pg_temp.news() WHERE exchange LIKE 'task-group-%' ORDER BY id;
 SELECT is(string_agg((payload ? 'sealed')::text, ' ' ORDER BY id), 'false true true', '6.3 but not the earlier message')
 FROM pg_temp.messages_after(0) WHERE payload ->> 'taskGroupId' = pg_temp.id('g1')::text;

@@ -24,7 +24,7 @@ SELECT pg_temp.report('a2', 'worker-shutdown');
 SELECT is(pg_temp.counts(), '3 pending, 2 claimed', '8.1 a retry is pending');
 SELECT pg_temp.report('a3', 'canceled');
 SELECT pg_temp.report('a5', 'canceled');
-SELECT is(pg_temp.counts(), '2 pending, 1 claimed', '8.1 cancelled ones are neither');
+SELECT is(pg_temp.counts(), '2 pending, 1 claimed', '8.1 canceled ones are neither');
 SELECT tq.schedule_task(pg_temp.id('u1')) ->> 'state';
 SELECT is(pg_temp.counts(), '3 pending, 1 claimed', '8.1 scheduled');
 SELECT tq.rerun_task(pg_temp.id('a1')) ->> 'state';

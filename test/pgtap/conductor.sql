@@ -328,8 +328,8 @@ SELECT is(pg_temp.words(n), word, 'statuses: ' || coalesce(word, '-') || ': ' ||
 	('shut', 'FAILED', 'tq: an exception that Conductor does not know'),
 	('term', 'FAILED_WITH_TERMINAL_ERROR', 'failed with an error that is not retried'),
 	('poll', 'TIMED_OUT', 'timed out, with no retries left'),
-	('canc', 'CANCELED', 'cancelled'),
-	('canw', 'CANCELED', 'cancelled by its worker'),
+	('canc', 'CANCELED', 'canceled'),
+	('canw', 'CANCELED', 'canceled by its worker'),
 	('skip', 'SKIPPED', 'skipped'),
 	('opt', 'COMPLETED_WITH_ERRORS', 'failed, but optional'),
 	('wait', '-', 'Conductor has no row for a task that waits for another')) AS v (n, word, description);

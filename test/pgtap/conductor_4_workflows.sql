@@ -105,7 +105,7 @@ CREATE TEMP TABLE before AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM un
 SELECT pg_temp.report('a', 'failed');
 SELECT is(tq.status(pg_temp.id(n)), status, 't14 not touched: ' || n) FROM before;
 SELECT is(tq.get_task_group(pg_temp.id('wf')) ? 'sealed', false, 't14 the group is not sealed');
-SELECT is(pg_temp.start('new') || ' ' || pg_temp.outcome(), 'pending 3: scheduled>pending active', 't14 tq: a task that is created later is not cancelled');
+SELECT is(pg_temp.start('new') || ' ' || pg_temp.outcome(), 'pending 3: scheduled>pending active', 't14 tq: a task that is created later is not canceled');
 ROLLBACK TO cc;
 
 -- a task with requires => all-resolved
@@ -147,7 +147,7 @@ SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.words('a') || ' ' || pg_temp.outcome('a'), 'FAILED failed', 't13 a workflow of one task');
 ROLLBACK TO cc;
 
--- retries come first: nothing is cancelled while some are left
+-- retries come first: nothing is canceled while some are left
 SELECT pg_temp.start('a', '{"retryCount": 2, "retryDelaySeconds": 5}');
 SELECT pg_temp.polled('b');
 SELECT is(pg_temp.failing('a', 2) || ', ' || pg_temp.words('b') || ' ' || pg_temp.outcome(), '5 5 SCHEDULED, IN_PROGRESS active', 't10 while retries are left, the workflow goes on');

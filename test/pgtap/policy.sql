@@ -420,7 +420,7 @@ ROLLBACK TO s;
 
 SELECT pg_temp.resolved('a', 'failed', '{"policy": {"deadLetter": true, "retries": 2}}'), pg_temp.resolved('b', 'failed', '{"policy": {"deadLetter": true, "retries": 2, "claimTimeout": 60}}'), pg_temp.resolved('c', 'failed');
 SELECT is(pg_temp.line(tq.redrive(pg_temp.id('a'))), 'pending 2: scheduled>failed/failed rerun>pending', '10 (13) a redrive before the deadline is a rerun with fresh budgets');
-SELECT is(pg_temp.letters('test/q-a'), '', '10 (13) its dead letter is gone');
+SELECT is(pg_temp.letters('test/q-a'), '', '10 (13) its dead letter is deleted');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('a'))$$, 'TQ404', '10 (13) so there is none to be redriven');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('c'))$$, 'TQ404', '10 (13) nor of a task that has none');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('nobody'))$$, 'TQ404', '10 (13) nor of one that does not exist');
@@ -431,7 +431,7 @@ SELECT is(tq.task((status ->> 'taskId')::tq.slugid) #>> '{extra,redriveOf}', pg_
 SELECT is(tq.task((status ->> 'taskId')::tq.slugid) -> 'policy', tq.task(pg_temp.id('b')) -> 'policy', '10 (13) with the same policy') FROM again;
 SELECT is(pg_temp.line(status) || ', ' || (status #>> '{runs,0,visibleAt}' IS NULL), 'pending 2: scheduled>pending, true', '10 (13) pending') FROM again;
 SELECT ok((status ->> 'deadline')::timestamptz - pg_temp.clock() BETWEEN interval '59 minutes' AND interval '61 minutes', '10 (13) and a deadline as far away as it was') FROM again;
-SELECT is(pg_temp.letters('test/q-b'), '', '10 (13) the dead letter is gone as well');
+SELECT is(pg_temp.letters('test/q-b'), '', '10 (13) the dead letter is deleted as well');
 ROLLBACK TO s;
 
 SELECT pg_temp.running(n, p::jsonb) FROM (VALUES ('r', '{"policy": {"retryOn": ["failed", "worker-shutdown"], "deadLetter": true}, "$deadline": "10 minutes"}'), ('plain', '{"$deadline": "10 minutes"}'), ('t', '{"policy": {"totalTimeout": 600}}'), ('b', '{"policy": {"retryBackoff": {"delay": 600}}, "$deadline": "12 minutes"}')) AS v (n, p);

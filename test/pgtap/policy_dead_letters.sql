@@ -495,7 +495,7 @@ SELECT pg_temp.create('alive', pg_temp.mortal());
 SELECT pg_temp.throws(format('SELECT tq.%s(pg_temp.id(%L))', f, name), 'TQ404', format('%s: %s has no letter', f, name))
 FROM unnest('{redrive,discard_dead_letter}'::text[]) AS f, unnest('{alive,nobody}'::text[]) AS name;
 SELECT is(pg_temp.error($$SELECT tq.redrive(pg_temp.id('alive'))$$) - 'detail', jsonb_build_object('sqlstate', 'TQ404',
-	'message', format('task "%s" has no dead letter', pg_temp.id('alive')), 'hint', 'tq.list_dead_letters() shows those of a queue.'), 'which names it, and says where to look');
+	'message', format('task "%s" has no dead letter', pg_temp.id('alive')), 'hint', 'tq.list_dead_letters() shows those of a queue.'), 'which names it, and where to look');
 SELECT isnt(pg_temp.error($$SELECT tq.redrive(pg_temp.id('alive'))$$) ->> 'detail', '', 'and the possible reasons');
 ROLLBACK TO s;
 

@@ -305,7 +305,7 @@ SET tq.clock_offset = '9 minutes 30 seconds';
 SELECT is(pg_temp.pass(), '', 'totalTimeout 10 minutes: not before');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.claims('test/q-given'), '', 'totalTimeout 10 minutes: it is no longer handed out');
-SELECT pg_temp.throws($$SELECT tq.cancel_task(pg_temp.id('given'))$$, 'TQ409', 'totalTimeout 10 minutes: nor cancelled');
+SELECT pg_temp.throws($$SELECT tq.cancel_task(pg_temp.id('given'))$$, 'TQ409', 'totalTimeout 10 minutes: nor canceled');
 SELECT is(pg_temp.pass(), 'deadline 1', 'totalTimeout 10 minutes: over');
 SELECT is(pg_temp.look('given'), 'exception 5: scheduled>exception/deadline-exceeded', 'totalTimeout 10 minutes: as by a deadline');
 SELECT is(pg_temp.state('unscheduled'), 'unscheduled', 'totalTimeout: no time counts while a task is unscheduled');

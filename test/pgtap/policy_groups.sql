@@ -210,7 +210,7 @@ SELECT pg_temp.work('a', 'completed');
 SELECT is(pg_temp.look('third'), 'pending 5: scheduled>pending', 'tolerate: another rerun completes: met as well');
 SELECT tq.rerun_task(pg_temp.id('a')) ->> 'state';
 SELECT pg_temp.report('a', 'canceled');
-SELECT is(pg_temp.create('fourth', '{"$deps": ["a"]}'), 'unscheduled 5:', 'tolerate: a rerun that is cancelled meets nothing');
+SELECT is(pg_temp.create('fourth', '{"$deps": ["a"]}'), 'unscheduled 5:', 'tolerate: a rerun that is canceled meets nothing');
 ROLLBACK TO s;
 
 -- all-completed of a blocked task that is rerun and completes, as usual
@@ -412,7 +412,7 @@ SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp
 	CASE n % 4 WHEN 0 THEN '{"delay": 60}'::jsonb WHEN 1 THEN '{"$deps": ["a"]}' ELSE '{}' END))) FROM generate_series(1, 3000) AS n)), 3000::bigint, 'cancel-group: 3000 members');
 SELECT is((SELECT count(*) FROM tq.claim_work('test/m', 'wg', 'w1', 500)), 500::bigint, 'cancel-group: 500 are running');
 SELECT pg_temp.report('a', 'failed');
-SELECT is(pg_temp.progress('g'), '3001: f1 e3000 failed', 'cancel-group: all are cancelled');
+SELECT is(pg_temp.progress('g'), '3001: f1 e3000 failed', 'cancel-group: all are canceled');
 SELECT is(tq.pending_tasks('test/m'), 0::bigint, 'cancel-group: none is pending');
 SELECT is(pg_temp.claims('test/m'), '', 'cancel-group: nor can be claimed');
 ROLLBACK TO s;

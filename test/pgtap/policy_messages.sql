@@ -37,7 +37,7 @@ SELECT pg_temp.take('d');
 SELECT is(pg_temp.heard(), 'RUN d running 0.wg.w1', 'delay: the claim');
 RESET tq.clock_offset;
 SELECT pg_temp.cancel('d');
-SELECT is(pg_temp.heard(), 'EXC d exception 0.wg.w1, GROUP d', 'delay: cancelled');
+SELECT is(pg_temp.heard(), 'EXC d exception 0.wg.w1, GROUP d', 'delay: canceled');
 
 -- ---------------------------------------------------------------------------
 -- Retries

@@ -41,7 +41,7 @@ SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/canceled', 'cancele
 SELECT is(pg_temp.run('plain') ->> 'workerId', 'w1', 'canceled by the worker: which sends a message');
 SELECT is(pg_temp.resolve('canceled', 'plain', 'tolerated'), 'repeated repeated', 'canceled by the worker: a repeat');
 SELECT is(pg_temp.resolve('failed', 'plain'), 'conflict', 'canceled by the worker: another reason');
-SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('plain'))$$, 'plain', 'canceled by the worker: cancelling it again changes nothing');
+SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('plain'))$$, 'plain', 'canceled by the worker: canceling it again changes nothing');
 SELECT is(pg_temp.look('after-plain'), 'unscheduled 5:', 'canceled by the worker: dependents wait');
 SELECT is(pg_temp.look('after-tolerated'), 'pending 5: scheduled>pending', 'canceled by the worker: unless that is tolerated');
 SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'canceled by the worker: no dead letter');

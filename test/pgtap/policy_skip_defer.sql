@@ -43,7 +43,7 @@ SELECT is(string_agg(pg_temp.claims('test/q-' || n), ''), '', 'skip: nothing can
 SELECT is((SELECT count(*) FROM tq.pending) + (SELECT count(*) FROM tq.delayed) + (SELECT count(*) FROM tq.unscheduled), 0::bigint, 'skip: no rows are left in unscheduled, pending and delayed');
 SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'skip: it is resolved, ' || f)
 FROM unnest(ARRAY['claim_task(pg_temp.id(''pending''), 0, ''wg'', ''w1'')', 'reclaim_task(pg_temp.id(''pending''), 0)', 'report_completed(pg_temp.id(''pending''), 0)', 'report_failed(pg_temp.id(''pending''), 0)', 'defer_task(pg_temp.id(''pending''), 0, ''1 minute'')']) AS f;
-SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('pending'))$$, 'pending', 'skip: cancelling it changes nothing');
+SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('pending'))$$, 'pending', 'skip: canceling it changes nothing');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('unscheduled'))$$, 'unscheduled', 'skip: nor does scheduling it');
 SET tq.clock_offset = '11 minutes';
 SELECT is(pg_temp.pass(), '', 'skip: nor do its old timers');
@@ -58,7 +58,7 @@ SELECT pg_temp.each();
 SET tq.clock_offset = '61 minutes';
 SELECT pg_temp.throws(format('SELECT tq.skip_task(pg_temp.id(%L))', n), 'TQ409', 'skip past the deadline: ' || n) FROM unnest('{unscheduled,pending,delayed,deferred,backed-off,running,completed,failed}'::text[]) AS n;
 SELECT pg_temp.pass();
-SELECT pg_temp.throws(format('SELECT tq.skip_task(pg_temp.id(%L))', n), 'TQ409', 'skip past the deadline, which was handled: ' || n) FROM unnest('{unscheduled,pending,delayed}'::text[]) AS n;
+SELECT pg_temp.throws(format('SELECT tq.skip_task(pg_temp.id(%L))', n), 'TQ409', 'skip past the deadline, after upkeep(): ' || n) FROM unnest('{unscheduled,pending,delayed}'::text[]) AS n;
 ROLLBACK TO s;
 SELECT pg_temp.create('t', '{"policy": {"totalTimeout": 60}}');
 SET tq.clock_offset = '61 seconds';
@@ -195,10 +195,10 @@ SELECT is(pg_temp.pass(), 'deadline 2', 'defer: the deadline comes');
 SELECT is(pg_temp.look('b'), 'exception 5: scheduled>exception/deadline-exceeded', 'defer: also for a deferred run');
 ROLLBACK TO s;
 
--- a deferred run is cancelled, skipped
+-- a deferred run is canceled, skipped
 SELECT pg_temp.running(n) FROM unnest('{a,b}'::text[]) AS n;
 SELECT tq.defer_task(pg_temp.id(n), 0, '5 minutes') ->> 'state' FROM unnest('{a,b}'::text[]) AS n;
-SELECT is(pg_temp.report('a', 'canceled'), 'exception 5: scheduled>exception/canceled', 'defer: then cancelled');
+SELECT is(pg_temp.report('a', 'canceled'), 'exception 5: scheduled>exception/canceled', 'defer: then canceled');
 SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('b'))), 'completed 5: scheduled>completed/skipped', 'defer: then skipped');
 SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'defer: no run is delayed any longer');
 ROLLBACK TO s;
