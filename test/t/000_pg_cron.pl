@@ -1,6 +1,6 @@
-# A server that has not loaded tq at its start: pg_cron calls upkeep() instead
-# of the background worker.  Before 1.5, pg_cron knows nothing under a minute,
-# so that this is the first to start: others run while it waits.
+# A server without tq in shared_preload_libraries: pg_cron calls upkeep() in
+# place of the maintenance worker.  Before version 1.5 the shortest interval of
+# pg_cron is a minute, so this test starts first: others run while it waits.
 use strict;
 use warnings FATAL => 'all';
 
@@ -30,8 +30,8 @@ my $late = enqueue($node, $db, "deadline => '100 ms'");
 my $lost = $node->safe_psql($db, "SELECT tq.enqueue('p/lost')");
 $node->safe_psql($db, q{SET tq.claim_timeout = '100 ms'; SELECT * FROM tq.claim_work('p/lost', 'g', 'w')});
 ok(wait_past_deadline($node, $db, $late), 'the deadline has passed');
-is(state_of($node, $db, $late), 'pending', 'nobody has seen it yet');
-is(worker_in($node, $db), '', 'there is no worker');
+is(state_of($node, $db, $late), 'pending', 'still pending before the next call');
+is(worker_in($node, $db), '', 'there is no maintenance worker');
 
 my $often = $node->safe_psql($db, q{
 	SELECT CASE WHEN string_to_array(substring(extversion, '^[0-9.]*'), '.')::int[] >= '{1,5}'

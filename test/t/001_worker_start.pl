@@ -1,4 +1,5 @@
-# The launcher and its workers: where there is one, and where there is none.
+# The launcher and its maintenance workers: where there is one, and where there
+# is none.
 use strict;
 use warnings FATAL => 'all';
 
@@ -18,29 +19,29 @@ $node->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(one two none);
 # By CREATE EXTENSION, in each database of its own.
 $node->safe_psql('one', 'CREATE EXTENSION tq');
 my $one = wait_worker($node, 'one');
-ok($one, 'CREATE EXTENSION starts a worker');
+ok($one, 'CREATE EXTENSION starts a maintenance worker');
 $node->safe_psql('two', 'CREATE EXTENSION tq');
 ok(wait_worker($node, 'two'), 'a second database has its own');
 is(worker_in($node, 'one'), $one, 'the first is not disturbed');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'tq worker'"),
 	2, 'there is none where there is no extension');
 
-# Rolled back: nothing was asked for.
+# A transaction that is rolled back starts nothing.
 $node->safe_psql('none', 'BEGIN; CREATE EXTENSION tq; ROLLBACK');
 is(worker_in($node, 'none'), '', 'CREATE EXTENSION that is rolled back starts none');
 
 # By a restart of the server, orderly or not.
 $node->restart;
-ok(wait_worker($node, 'one'), 'worker is there after a restart, in the first');
+ok(wait_worker($node, 'one'), 'the maintenance worker is there after a restart, in the first');
 ok(wait_worker($node, 'two'), 'and in the second');
 $node->stop('immediate');
 $node->start;
-ok(wait_worker($node, 'one'), 'worker is there after an immediate shutdown');
+ok(wait_worker($node, 'one'), 'the maintenance worker is there after an immediate shutdown');
 
 # DROP EXTENSION ends it, CREATE EXTENSION brings it back.
 wait_worker($node, 'two');
 $node->safe_psql('two', 'DROP EXTENSION tq');
-ok(wait_no_worker($node, 'two'), 'DROP EXTENSION ends the worker');
+ok(wait_no_worker($node, 'two'), 'DROP EXTENSION ends the maintenance worker');
 $node->safe_psql('two', 'CREATE EXTENSION tq');
 my $two = wait_worker($node, 'two');
 ok($two, 'CREATE EXTENSION again starts it again');
@@ -48,20 +49,20 @@ my $id = enqueue($node, 'two', "deadline => '1 second'");
 ok(wait_state($node, 'two', $id, 'exception'), 'and it works');
 $node->safe_psql('two', 'BEGIN; DROP EXTENSION tq; CREATE EXTENSION tq; COMMIT');
 $two = wait_worker($node, 'two', $two);
-ok($two, 'another extension gets another worker');
+ok($two, 'another extension gets another maintenance worker');
 $id = enqueue($node, 'two', "deadline => '1 second'");
 ok(wait_state($node, 'two', $id, 'exception'), 'which works, too');
 $node->safe_psql('two', 'DROP SCHEMA tq CASCADE');
-ok(wait_no_worker($node, 'two'), 'DROP SCHEMA CASCADE ends the worker');
+ok(wait_no_worker($node, 'two'), 'DROP SCHEMA CASCADE ends the maintenance worker');
 
-# Terminated or cancelled by somebody.
+# Terminated or cancelled by another session.
 $one = worker_in($node, 'one');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($one)");
-ok(wait_worker($node, 'one', $one), 'a worker that was terminated comes back');
+ok(wait_worker($node, 'one', $one), 'a maintenance worker that was terminated comes back');
 $one = worker_in($node, 'one');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($one)");
 $id = enqueue($node, 'one', "deadline => '1 second'");
-ok(wait_state($node, 'one', $id, 'exception'), 'a worker that was cancelled goes on');
+ok(wait_state($node, 'one', $id, 'exception'), 'a maintenance worker that was cancelled goes on');
 is(worker_in($node, 'one'), $one, 'in the same process');
 my $old = $node->safe_psql('postgres',
 	"SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'tq launcher'");
@@ -69,7 +70,7 @@ $old =~ s/\|.*//;
 ok( $node->poll_query_until(
 		'postgres', "$launcher AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $old)"),
 	'a launcher that was terminated comes back');
-is(worker_in($node, 'one'), $one, 'and leaves the workers alone');
+is(worker_in($node, 'one'), $one, 'and leaves the maintenance workers alone');
 $node->safe_psql('none', 'CREATE EXTENSION tq');
 ok(wait_worker($node, 'none'), 'and starts others');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($one)");
@@ -83,7 +84,7 @@ ok(wait_state($node, 'one', $id, 'exception'), 'works after a reload');
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
 $node->stop;
 
-# Too few processes: a warning, and the worker comes when there is room.
+# Too few processes: a warning; the maintenance worker starts when a process is free.
 my $small = new_node('small', 'max_worker_processes = 2', 'max_logical_replication_workers = 0');
 $small->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(one two);
 $small->safe_psql('one', 'CREATE EXTENSION tq');
@@ -93,7 +94,7 @@ my $complaint = qr/WARNING: .* no background worker process is free for tq/;
 ok($small->wait_for_log($complaint), 'too few processes: a warning');
 like(slurp_file($small->logfile), qr/HINT: .*max_worker_processes/, 'with a hint');
 $small->safe_psql('one', 'DROP EXTENSION tq');
-ok(wait_worker($small, 'two'), 'the worker comes when a process is free');
+ok(wait_worker($small, 'two'), 'the maintenance worker starts when a process is free');
 $small->stop;
 
 # Not preloaded: everything works by upkeep(), and nothing is started.

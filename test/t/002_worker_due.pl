@@ -1,5 +1,5 @@
-# The worker does what is due when it is due, woken by commits, not by polling.
-use strict;
+# The maintenance worker does what is due when it is due, woken by commits and not
+# by polling.
 use warnings FATAL => 'all';
 
 use FindBin;
@@ -30,15 +30,15 @@ wait_worker($node, $db);
 # A deadline.
 my $id = enqueue($node, $db, "deadline => '1 second'");
 is(state_of($node, $db, $id), 'pending', 'nothing happens before the deadline');
-ok(wait_state($node, $db, $id, 'exception'), 'deadline is seen to');
+ok(wait_state($node, $db, $id, 'exception'), 'the deadline step resolves it');
 is_prompt($id, 0, $deadline, 'deadline');
 is($node->safe_psql($db, "SELECT tq.status('$id') -> 'runs' -> 0 ->> 'reasonResolved'"),
 	'deadline-exceeded', 'for that reason');
 
-# An earlier one is committed while the worker sleeps for a later one.
+# An earlier one is committed while the maintenance worker sleeps for a later one.
 enqueue($node, $db, "deadline => '1 hour'");
 $id = enqueue($node, $db, "deadline => '1 second'");
-ok(wait_state($node, $db, $id, 'exception'), 'an earlier deadline wakes the worker');
+ok(wait_state($node, $db, $id, 'exception'), 'an earlier deadline wakes the maintenance worker');
 is_prompt($id, 0, $deadline, 'earlier deadline');
 
 # A claim that expires; the retry, too.
@@ -54,11 +54,11 @@ is($node->safe_psql($db, "SELECT tq.status('$id') -> 'runs' -> 0 ->> 'reasonReso
 $node->safe_psql($db, "SET tq.claim_timeout = '500ms'; SELECT tq.claim_work('p/w', 'g', 'w')");
 $node->safe_psql($db, "SET tq.claim_timeout = '1 h'; SELECT tq.reclaim_task('$id', 1)");
 ok( $node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.lease WHERE due < now() + '10 min'"),
-	'the worker looks at the claim that was renewed');
+	'the maintenance worker looks at the claim that was renewed');
 is(state_of($node, $db, $id), 'running', 'and leaves it alone');
 $node->safe_psql($db, "SELECT tq.report_completed('$id', 1)");
 
-# Savepoints and rollback: what was not committed wakes nobody, the rest does.
+# Savepoints and rollback: only what is committed wakes the maintenance worker.
 $id = $node->safe_psql($db, q{
 	BEGIN;
 	SAVEPOINT a;
@@ -88,7 +88,7 @@ $id = $node->safe_psql($db, q{
 ok($node->poll_query_until($db, "SELECT clock_timestamp() > prepared + '1.5 s' FROM pg_prepared_xacts"),
 	'deadline passes while the transaction is prepared');
 $node->safe_psql($db, "COMMIT PREPARED 'tq'");
-ok(wait_state($node, $db, $id, 'exception'), 'COMMIT PREPARED wakes the worker');
+ok(wait_state($node, $db, $id, 'exception'), 'COMMIT PREPARED wakes the maintenance worker');
 $node->safe_psql($db, q{
 	BEGIN;
 	SELECT tq.enqueue('p/w', deadline => '1 second');
@@ -96,18 +96,18 @@ $node->safe_psql($db, q{
 $node->safe_psql($db, "ROLLBACK PREPARED 'tq'");
 $node->safe_psql('postgres', 'CREATE DATABASE prepared');
 $node->safe_psql('prepared', "BEGIN; CREATE EXTENSION tq; PREPARE TRANSACTION 'tq'");
-is(worker_in($node, 'prepared'), '', 'CREATE EXTENSION that is prepared starts no worker');
+is(worker_in($node, 'prepared'), '', 'CREATE EXTENSION that is prepared starts no maintenance worker');
 $node->safe_psql('prepared', "COMMIT PREPARED 'tq'");
 ok(wait_worker($node, 'prepared'), 'its COMMIT PREPARED does');
 
-# A task that somebody holds does not keep the worker from the others.
+# A task that another session locks does not delay the others.
 my $held = enqueue($node, $db, "deadline => '1 second'");
 $session->query_safe("BEGIN; SELECT FROM tq.pending FOR UPDATE");
 $id = enqueue($node, $db, "deadline => '1500 ms'");
 ok(wait_state($node, $db, $id, 'exception'), 'a task that is locked does not hold up another');
 is(state_of($node, $db, $held), 'pending', 'it waits for its lock');
 $session->query_safe('COMMIT');
-ok(wait_state($node, $db, $held, 'exception'), 'and is seen to as soon as it is free');
+ok(wait_state($node, $db, $held, 'exception'), 'and is resolved as soon as the lock is free');
 
 # An error in one step is logged, and does not stop the others.
 my $before = $node->safe_psql($db, 'SELECT max(id) FROM tq.task');
@@ -118,7 +118,7 @@ ok($node->wait_for_log(qr/division by zero/), 'an error in a step is logged');
 $id = enqueue($node, $db, "deadline => '1 second'");
 ok(wait_state($node, $db, $id, 'exception'), 'the other steps are taken');
 my $pid = worker_in($node, $db);
-ok($pid, 'the worker is still there');
+ok($pid, 'the maintenance worker is still there');
 $node->safe_psql($db, 'DROP INDEX tq.broken');
 ok(wait_state($node, $db, $claimed, 'pending'), 'and the step is tried again');
 
@@ -134,7 +134,7 @@ is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overvie
 is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview r JOIN task_overview t USING (task_id)
 		WHERE task_queue_id = 'p/many' AND r.resolved < t.deadline"), 0, 'none before its time');
 
-# Settings of the database that would hinder the worker.
+# Settings of the database that would hinder the maintenance worker.
 $node->safe_psql($db, join(';', map { "ALTER DATABASE postgres SET $_" } (
 	"default_transaction_isolation = 'serializable'", 'default_transaction_read_only = on',
 	"statement_timeout = '1ms'", "search_path = 'nowhere'")));
@@ -145,7 +145,7 @@ $node->safe_psql($db, join(';', map { "ALTER DATABASE postgres SET $_" } (
 	$node->safe_psql($db, "SELECT pg_terminate_backend($pid)");
 	wait_worker($node, $db, $pid);
 	$id = enqueue($node, $db, "deadline => '1 second'");
-	ok(wait_state($node, $db, $id, 'exception'), 'settings of the database do not hinder the worker');
+	ok(wait_state($node, $db, $id, 'exception'), 'settings of the database do not hinder the maintenance worker');
 }
 
 $session->quit;

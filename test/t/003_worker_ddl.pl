@@ -1,5 +1,6 @@
-# Statements that need the worker out of the way, or that change the extension
-# under it: they are never blocked, and the worker comes back.
+# Statements that need the database without the maintenance worker, or that
+# change the extension under it: they are never blocked, and the maintenance
+# worker comes back.
 use strict;
 use warnings FATAL => 'all';
 
@@ -12,7 +13,7 @@ use Test::More;
 
 my $node = new_node('ddl', 'allow_in_place_tablespaces = on', 'max_worker_processes = 20');
 
-# A database with the extension and a worker; its process.
+# A database with the extension and a maintenance worker; its process.
 sub make_database
 {
 	my ($db, $template) = @_;
@@ -22,7 +23,7 @@ sub make_database
 	return wait_worker($node, $db);
 }
 
-# Does the worker of that database work?
+# Does the maintenance worker of that database work?
 sub works
 {
 	my ($db) = @_;
@@ -37,55 +38,55 @@ foreach my $i (1 .. 5)
 	make_database('dropped');
 	$node->safe_psql('postgres', 'DROP DATABASE dropped');
 }
-pass('DROP DATABASE with a worker connected, five times');
+pass('DROP DATABASE with a maintenance worker connected, five times');
 make_database('dropped');
 $node->safe_psql('postgres', 'DROP DATABASE dropped WITH (FORCE)');
 ok(wait_no_worker($node, 'dropped'), 'DROP DATABASE WITH (FORCE)');
 
-# Just after CREATE EXTENSION, when the worker may be anywhere in its start.
+# Just after CREATE EXTENSION, when the maintenance worker may be anywhere in its start.
 foreach my $i (1 .. 10)
 {
 	$node->safe_psql('postgres', 'CREATE DATABASE young');
 	$node->safe_psql('young', 'CREATE EXTENSION tq');
 	$node->safe_psql('postgres', 'DROP DATABASE young');
 }
-pass('DROP DATABASE while the worker starts, ten times');
+pass('DROP DATABASE while the maintenance worker starts, ten times');
 
 # RENAME.
 my $pid = make_database('before');
 $node->safe_psql('postgres', 'ALTER DATABASE before RENAME TO after');
-ok(wait_worker($node, 'after', $pid), 'ALTER DATABASE RENAME: worker is back');
+ok(wait_worker($node, 'after', $pid), 'ALTER DATABASE RENAME: the maintenance worker is back');
 ok(works('after'), 'and works');
 $pid = worker_in($node, 'after');
 my $session = $node->background_psql('postgres');
 $session->query_safe('BEGIN; ALTER DATABASE after RENAME TO later');
-is(worker_in($node, 'after'), '', 'RENAME in a transaction: no worker until it ends');
+is(worker_in($node, 'after'), '', 'RENAME in a transaction: no maintenance worker until it ends');
 my $id;
 $session->query_safe('ROLLBACK');
-ok(wait_worker($node, 'after', $pid), 'after its rollback the worker is back');
+ok(wait_worker($node, 'after', $pid), 'after its rollback the maintenance worker is back');
 
 
 # SET TABLESPACE.
 $node->safe_psql('postgres', "CREATE TABLESPACE other LOCATION ''");
 $pid = worker_in($node, 'after');
 $node->safe_psql('postgres', 'ALTER DATABASE after SET TABLESPACE other');
-ok(wait_worker($node, 'after', $pid), 'ALTER DATABASE SET TABLESPACE: worker is back');
+ok(wait_worker($node, 'after', $pid), 'ALTER DATABASE SET TABLESPACE: the maintenance worker is back');
 ok(works('after'), 'and works');
 
 # As a template.
 $pid = worker_in($node, 'after');
-ok(make_database('copy', 'after'), 'CREATE DATABASE TEMPLATE: the copy has a worker');
+ok(make_database('copy', 'after'), 'CREATE DATABASE TEMPLATE: the copy has a maintenance worker');
 ok(wait_worker($node, 'after', $pid), 'and the template again');
 ok(works('copy'), 'the first works');
 ok(works('after'), 'and the second');
 $node->safe_psql('template1', 'CREATE EXTENSION tq');
 wait_worker($node, 'template1');
 $node->safe_psql('postgres', "CREATE DATABASE child$_") foreach 1 .. 3;
-ok(wait_worker($node, "child$_"), "child $_ of template1 has a worker") foreach 1 .. 3;
+ok(wait_worker($node, "child$_"), "child $_ of template1 has a maintenance worker") foreach 1 .. 3;
 $node->safe_psql('template1', 'DROP EXTENSION tq');
 ok(wait_no_worker($node, 'template1'), 'template1 has none any more');
 
-# Whoever may not do it disturbs nobody.
+# A statement that fails for want of rights does not stop the maintenance worker.
 $node->safe_psql('postgres', 'CREATE ROLE nobody LOGIN');
 $pid = worker_in($node, 'after');
 foreach my $sql ('DROP DATABASE after', 'ALTER DATABASE after RENAME TO mine',
@@ -94,13 +95,13 @@ foreach my $sql ('DROP DATABASE after', 'ALTER DATABASE after RENAME TO mine',
 	my ($status) = $node->psql('postgres', "SET ROLE nobody; $sql", on_error_stop => 1);
 	isnt($status, 0, "refused: $sql");
 }
-is(worker_in($node, 'after'), $pid, 'and the worker is the same');
+is(worker_in($node, 'after'), $pid, 'and the maintenance worker is the same');
 
-# A database that takes no connections gets no worker, and one when it does.
+# A database that takes no connections gets no maintenance worker, and one when it does.
 $node->safe_psql('postgres', 'ALTER DATABASE copy ALLOW_CONNECTIONS false');
 $node->safe_psql('postgres',
 	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'copy'");
-ok(wait_no_worker($node, 'copy'), 'a database without connections has no worker');
+ok(wait_no_worker($node, 'copy'), 'a database without connections has no maintenance worker');
 $node->safe_psql('postgres', 'ALTER DATABASE copy ALLOW_CONNECTIONS true');
 ok(wait_worker($node, 'copy'), 'until it takes them again');
 
@@ -109,7 +110,7 @@ my $inside = $node->background_psql('after');
 $id = enqueue($node, 'after', "deadline => '1 second'");
 $inside->query_safe('SET client_min_messages = warning; BEGIN; ALTER EXTENSION tq UPDATE');
 ok(wait_past_deadline($node, 'after', $id), 'deadline passes during ALTER EXTENSION');
-is(state_of($node, 'after', $id), 'pending', 'the worker leaves the tables alone');
+is(state_of($node, 'after', $id), 'pending', 'the maintenance worker leaves the tables alone');
 $pid = worker_in($node, 'after');
 $inside->query_safe('COMMIT');
 ok(wait_state($node, 'after', $id, 'exception'), 'and does what is due after the commit');
@@ -146,11 +147,11 @@ SKIP:
 	$node->safe_psql('after', "ALTER EXTENSION tq UPDATE TO '99.0.0'");
 	unlink $script;
 	is($node->safe_psql('after', "SELECT extversion FROM pg_extension WHERE extname = 'tq'"),
-		'99.0.0', 'ALTER EXTENSION UPDATE while the worker is busy');
+		'99.0.0', 'ALTER EXTENSION UPDATE while the maintenance worker is busy');
 	ok($node->poll_query_until('after',
 			"SELECT count(*) = 400 FROM tq.task_overview WHERE task_queue_id = 'p/many' AND state = 'exception'"),
 		'and everything is done');
-	ok(works('after'), 'the worker works with the new version');
+	ok(works('after'), 'the maintenance worker works with the new version');
 	$load->quit;
 }
 is(violations($node, 'after'), '', 'tables are consistent');
@@ -159,7 +160,7 @@ is(violations($node, 'after'), '', 'tables are consistent');
 $session->quit;
 $inside->quit;
 $node->safe_psql('copy', 'DROP SCHEMA tq CASCADE');
-ok(wait_no_worker($node, 'copy'), 'DROP SCHEMA CASCADE ends the worker');
+ok(wait_no_worker($node, 'copy'), 'DROP SCHEMA CASCADE ends the maintenance worker');
 
 my $log = slurp_file($node->logfile);
 unlike($log, qr/deadlock detected/, 'no deadlock');

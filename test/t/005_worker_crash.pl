@@ -1,5 +1,6 @@
-# kill -9 of a backend, of the worker and of the postmaster under load: nothing
-# that was acknowledged is lost, no run is in two hands, and everything ends.
+# kill -9 of a backend, of the maintenance worker and of the postmaster under
+# load: nothing that was acknowledged is lost, no run is claimed by two workers,
+# and every task is resolved.
 use strict;
 use warnings FATAL => 'all';
 
@@ -66,7 +67,7 @@ sub start_client
 	push @clients, $pid;
 }
 
-# What the clients were told so far: lines of one kind.
+# What the clients have read so far: lines of one kind.
 sub told
 {
 	my ($kind) = @_;
@@ -117,11 +118,11 @@ ok($node->poll_query_until($db, 'SELECT true'), 'and up again');
 wait_progress('clients work again', 100);
 my $worker = wait_worker($node, $db);
 
-ok(kill('KILL', $worker), 'kill -9 of the worker');
+ok(kill('KILL', $worker), 'kill -9 of the maintenance worker');
 ok($node->wait_for_log(qr/PID $worker\) was terminated by signal 9/), 'brings the server down');
 ok($node->poll_query_until($db, 'SELECT true'), 'and up again');
 wait_progress('clients work again', 100);
-ok(wait_worker($node, $db, $worker), 'and the worker is back');
+ok(wait_worker($node, $db, $worker), 'and the maintenance worker is back');
 
 # Start it when the old postmaster and its children have gone.
 sub start_again
@@ -151,7 +152,7 @@ my %tables = (created => [ told('created') ], claimed => [ told('claimed') ],
 	completed => [ told('completed') ]);
 my %seen;
 my @twice = grep { s/\|\w+$//; $seen{$_}++ } map { "$_" } @{ $tables{claimed} };
-is(scalar @twice, 0, 'no run in two hands');
+is(scalar @twice, 0, 'no run is claimed by two workers');
 foreach my $kind (sort keys %tables)
 {
 	note(scalar @{ $tables{$kind} }, " $kind");

@@ -1,5 +1,5 @@
-# A copy that a restore brings stays as it is until a client uses it: the
-# worker does nothing with the half of its rows, however they are loaded.
+# A restored copy stays as it is until a client uses it: the maintenance worker
+# does nothing while only some of its rows are loaded, in whatever order.
 use strict;
 use warnings FATAL => 'all';
 
@@ -48,7 +48,7 @@ restore('parallel', 'pg_restore', '-j', '2', "$tmp/dump");
 $node->safe_psql('data', 'CREATE EXTENSION tq');
 command_ok([ 'pg_restore', '--data-only', '--disable-triggers', '-d', $node->connstr('data'), "$tmp/dump" ], 'data: restored');
 
-# The worker of the source is the clock: it acts, those of the copies do not.
+# The maintenance worker of the source is the clock: it acts, those of the copies do not.
 ok(wait_state($node, 'source', $id{deadline}, 'exception'), 'the source does what is due: a deadline');
 ok($node->poll_query_until('source', "SELECT jsonb_array_length(tq.status('$id{lost}') -> 'runs') = 2"), 'a lost claim');
 ok($node->poll_query_until('source', "SELECT tq.pending_tasks('p/delayed') = 1 AND NOT EXISTS (SELECT FROM tq.delayed)"), 'a delayed task');
@@ -57,7 +57,7 @@ foreach my $db (qw(plain parallel data))
 	is(state_in($db), 'pending pending running', "$db: nothing is done while it is not in use");
 	is(violations($node, $db), '', "$db: tables are consistent");
 	is($node->safe_psql($db, 'SELECT sum(tasks) FROM tq.upkeep()'), 0, "$db: nor by upkeep()");
-	is($node->safe_psql($db, 'SELECT count(*) FROM tq.activation'), 0, "$db: reading is no use");
+	is($node->safe_psql($db, 'SELECT count(*) FROM tq.activation'), 0, "$db: reading does not put it in use");
 
 	# The first client, though there is nothing for it.
 	is($node->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/none', 'g', 'w')"), 0, "$db: a client comes");
@@ -67,7 +67,7 @@ foreach my $db (qw(plain parallel data))
 	is(violations($node, $db), '', "$db: tables are consistent");
 }
 
-# CREATE EXTENSION as people type it needs no such care.
+# A database in which CREATE EXTENSION runs outside a restore is in use at once.
 $node->safe_psql('psql', 'CREATE EXTENSION tq');
 my $healthy = enqueue($node, 'psql', "deadline => '200 ms'");
 ok(wait_state($node, 'psql', $healthy, 'exception'), 'a new database is in use at once');

@@ -1,5 +1,5 @@
-# pg_dump and restore: every row and sequence comes over, and the queue works
-# on: in order, with its leases, deadlines, counters, seals and policies.
+# pg_dump and restore: every row and sequence is restored, and the queue goes on:
+# in order, with its claims, deadlines, counters, seals and policies.
 use strict;
 use warnings FATAL => 'all';
 
@@ -10,8 +10,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# A server without tq preloaded has no worker: what is due stays as it is, so
-# that a copy can be compared row by row.
+# A server without tq preloaded has no maintenance worker: what is due stays as it is,
+# so that a copy can be compared row by row.
 my $old = PostgreSQL::Test::Cluster->new('old');
 $old->init;
 $old->start;
@@ -118,14 +118,14 @@ $old->safe_psql(
 		WHERE t.task_id OPERATOR(tq.=) id('two');
 	});
 
-# the estimates for tables that nobody has analysed make JIT cost seconds
+# the estimates for tables that were never analysed make JIT cost seconds
 my $invariants = "SET jit = off;\n" . slurp_file("$FindBin::RealBin/../random/invariants.sql");
 is($old->safe_psql('old', $invariants), '', 'the original is sound');
 
 # ---- the same rows ----
 
 # Every table and sequence of the schema, whether it is marked to be dumped or
-# not, but for messages and their publication, which begin anew.
+# not, except messages and their publication, which start from empty.
 sub contents
 {
 	my ($node, $db) = @_;
@@ -214,8 +214,8 @@ sub goes_on
 		return like($err, $like, "$kind: $name");
 	};
 
-	# what was due before, the worker does now; nothing of it was lost
-	ok(wait_worker($new, $kind), "$kind: there is a worker");
+	# the maintenance worker now does what was due before; nothing of it was lost
+	ok(wait_worker($new, $kind), "$kind: there is a maintenance worker");
 	begin_use($new, $kind);
 	foreach my $name ('running late', 'pending late', 'unscheduled late')
 	{
@@ -240,7 +240,7 @@ sub goes_on
 	ok($new->poll_query_until($kind, "SELECT jsonb_array_length(tq.status(id('lost late')) -> 'runs') = 2"), "$kind: a lost run");
 	is($state->('lost late'), 'pending claim-expired 3', "$kind: uses its own budget");
 	ok($new->poll_query_until($kind, "SELECT tq.status(id('waited late')) ->> 'state' = 'exception'"), "$kind: a pending timeout");
-	is($sql->("SELECT reason FROM tq.list_dead_letters('p/late5')"), 'pending-timeout', "$kind: leaves a letter");
+	is($sql->("SELECT reason FROM tq.list_dead_letters('p/late5')"), 'pending-timeout', "$kind: leaves a dead letter");
 
 	# nothing else has changed
 	is($sql->($invariants), '', "$kind: sound after that");
@@ -252,7 +252,7 @@ sub goes_on
 	is($sql->("SELECT string_agg(payload ->> 'n', ', ') FROM tq.claim_work('p/w', 'g', 'w2', 20)"),
 		'highest, high 1, high 2, new high, low 1, low 2, retried, new low', "$kind: claims go on in order");
 
-	# leases and dependencies
+	# claims and dependencies
 	ok($sql->("SELECT taken_until > now() FROM tq.reclaim_task(id('two'), 0)"), "$kind: a claim can be prolonged");
 	$sql->("SELECT tq.report_completed(id('two'), 0)");
 	is($state->('after all'), 'unscheduled 5', "$kind: one requirement is left");
@@ -264,7 +264,7 @@ sub goes_on
 	is($state->('after all'), 'pending 5', "$kind: the last requirement releases it");
 	$sql->("SELECT 1 FROM tq.claim_task(id('rerun'), 1, 'g', 'w')");
 	$sql->("SELECT tq.report_completed(id('rerun'), 1)");
-	is($state->('waits for rerun'), 'pending 5', "$kind: an edge counts from its run");
+	is($state->('waits for rerun'), 'pending 5', "$kind: a dependency counts from its run");
 
 	# delays, budgets, dead letters, results
 	is($sql->("SELECT count(*) FROM tq.claim_work('$_', 'g', 'w')"), 0, "$kind: not claimable before its time: $_")
@@ -280,7 +280,7 @@ sub goes_on
 			. " - (s #>> '{runs,2,scheduled}')::timestamptz FROM tq.status(id('backoff')) AS s"),
 		'0|2|01:00:00', "$kind: the last attempt is delayed as well");
 	is($sql->("SELECT l.reason, l.error, l.task = tq.task(l.task_id) FROM tq.list_dead_letters('p/dead') AS l WHERE l.task_id::text = id('dead')::text"),
-		'failed|{"message": "bad"}|t', "$kind: a letter is whole");
+		'failed|{"message": "bad"}|t', "$kind: a dead letter is complete");
 	is($sql->("SELECT tq.redrive(id('dead')) ->> 'taskId' = id('dead')::text"), 't', "$kind: it is redriven by a rerun");
 	is($sql->("SELECT tq.redrive('AAAAAAAAQAaAAAAAAAAAAg') ->> 'state'"), 'pending', "$kind: that of a task that is gone as well");
 	is($sql->("SELECT tq.result(id('result'))"), '{"n": 1}', "$kind: a result");

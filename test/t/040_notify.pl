@@ -1,4 +1,4 @@
-# Messages by NOTIFY: what a session gets that LISTENs.
+# Messages by NOTIFY: what a session that LISTENs receives.
 use strict;
 use warnings FATAL => 'all';
 
@@ -16,7 +16,7 @@ my $serial = 0;
 
 # ---- sessions that listen ----
 
-# A session with what it was notified of and has not been asked for yet.
+# A session, with the notifications that it has received and the test has not read.
 sub listener
 {
 	my (@channels) = @_;
@@ -59,7 +59,7 @@ sub news
 	return @news;
 }
 
-# The same in words: channel, exchange, name of the task's queue, of each.
+# The same as text: channel, exchange and queue of each.
 sub told
 {
 	return join ', ', map {
@@ -119,7 +119,7 @@ $node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.message m WHERE 
 	(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))') or die 'not published';
 run_in($late, 'LISTEN tq_task_running');
 run("SELECT tq.report_failed('$id', 0)");
-is(told($late), 'tq_task_failed task-failed b', 'LISTEN: what is published before it is not got, what comes after it is');
+is(told($late), 'tq_task_failed task-failed b', 'LISTEN: receives what is published after it, and not what is published before');
 run_in($late, 'BEGIN');
 run_in($late, 'LISTEN tq_task_completed');
 $id = task('b');
@@ -267,12 +267,12 @@ is(told($queues), '', 'queue: nothing of what was rolled back');
 run("SELECT tq.unbind('tq_task_pending', 'task-pending'), tq.unbind('mine', 'task-pending', 'route.#'), tq.unbind('mine', 'task-pending', 'route.a'),
 	tq.unbind('Mine too', 'task-pending', '#.a'), tq.unbind('unheard', 'task-pending'), tq.unbind('$channel', 'task-pending', 'route.long')");
 run("SELECT tq.enqueue('q/work')");
-is(told($queues), '', 'queue: silent when nobody wants task-pending');
+is(told($queues), '', 'queue: silent when task-pending is not bound');
 run("SELECT tq.bind('tq_task_pending', 'task-pending')");
 
 # ---- two phases ----
 
-# Just after another commit, when the publisher has had its turn.
+# Just after another commit, when the publisher has done its pass.
 my $slowest = 0;
 for my $round (1 .. 20)
 {
@@ -283,7 +283,7 @@ for my $round (1 .. 20)
 	$slowest = time - $committed if time - $committed > $slowest;
 }
 cmp_ok($slowest, '<', 10, 'COMMIT PREPARED: its messages are published at once, within seconds on any machine');
-is(scalar grep({ /"pending": \d/ } map { $_->[1] } news($queues)) > 0, 1, 'COMMIT PREPARED: and told');
+is(scalar grep({ /"pending": \d/ } map { $_->[1] } news($queues)) > 0, 1, 'COMMIT PREPARED: the queue is notified');
 
 # ---- another database ----
 
@@ -292,8 +292,8 @@ $node->safe_psql('other', 'CREATE EXTENSION tq');
 told($all);
 $node->safe_psql('other', "SELECT tq.enqueue('q/other'), tq.enqueue('q/work')");
 $node->poll_query_until('other', 'SELECT count(*) = 4 FROM tq.messages()');
-is(told($all), '', 'of another database nothing is got');
-is(told($queues), '', 'of its queues neither');
+is(told($all), '', 'nothing comes from another database');
+is(told($queues), '', 'nor from its queues');
 
 $_->{psql}->quit foreach $all, $mine, $queues;
 $node->stop;

@@ -1,7 +1,7 @@
-# kill -9 of the publisher and of the server under load: who reads by a
-# subscription or by a cursor gets every message of every committed transition,
-# in order, and none of an aborted one.  TQ_CRASHES says how often it is killed,
-# TQ_SEED repeats the moments.
+# kill -9 of the publisher and of the server under load: a reader with a
+# subscription or with a cursor gets every message of every committed transition,
+# in order, and none of an aborted one.  TQ_CRASHES is the number of crashes,
+# TQ_SEED repeats their moments.
 use strict;
 use warnings FATAL => 'all';
 
@@ -35,8 +35,8 @@ END
 note("seed $seed");
 srand($seed);
 
-# The log is turned and emptied meanwhile.  The publisher waits longer than it
-# does by default, so that there is something between commit and publication.
+# The log changes its segment and drops old ones meanwhile.  The publisher waits
+# longer than by default, so that there is something between commit and publication.
 my $node = new_node('crash', 'restart_after_crash = on', 'synchronous_commit = on',
 	'log_statement = none', 'max_connections = 30', 'shared_buffers = 32MB',
 	"tq.message_retention = '10s'", "tq.publish_interval = '50ms'");
@@ -45,8 +45,8 @@ wait_worker($node, $db);
 
 # ---- the load ----
 
-# Each call is some transactions of one kind; what is to be rolled back is, and
-# no call repeats what may have been committed, so that nothing is told twice.
+# Each call is some transactions of one kind, of which some roll back.  No call
+# repeats what may have been committed, so that nothing is published twice.
 $node->safe_psql($db, q{
 	CREATE PROCEDURE produce() LANGUAGE plpgsql AS $$
 	DECLARE
@@ -523,8 +523,8 @@ is($node->safe_psql($db, q{
 			AND f.exchange IN ('task-completed', 'task-failed', 'task-exception'))}),
 	'', 'and a dependent becomes pending after what it waited for');
 
-# A group: told after the end of the task that was resolved last, and not
-# before each was resolved once.
+# A group: its message follows the resolution of the last task, and comes only
+# after each task was resolved once.
 $node->safe_psql($db, q{
 	SET search_path = tq, public;
 	CREATE TABLE public.groups AS
@@ -536,7 +536,7 @@ $node->safe_psql($db, q{
 is($node->safe_psql($db, q{
 		SELECT id FROM groups g WHERE resolved AND NOT EXISTS (SELECT FROM cursor c
 			WHERE c.exchange = 'task-group-resolved' AND c.subject = g.id AND c.id > g.last)}),
-	'', 'task-group-resolved follows the last end in each group');
+	'', 'task-group-resolved follows the last resolution in each group');
 is($node->safe_psql($db, q{
 		SELECT c.id, c.subject FROM cursor c LEFT JOIN groups g ON g.id = c.subject
 		WHERE c.exchange = 'task-group-resolved' AND (g.id IS NULL OR NOT g.resolved OR c.id < g.first)}),

@@ -1,10 +1,10 @@
 # The server's queue of notifications is full because a listener does not read:
-# the publisher keeps NOTIFY back and goes on, nobody else notices, and what
-# was kept back is sent in order once there is room.
+# the publisher defers NOTIFY and goes on, other sessions are not affected, and
+# what was deferred is sent in order once the queue has free space.
 #
 # From version 17 on the server's queue can be made small.  Before that it has
 # 8 GB, of which tq fills a half at most: TQ_NOTIFY_FULL=1 takes a minute, and
-# half of that room on the disk.
+# half of that space on the disk.
 use strict;
 use warnings FATAL => 'all';
 
@@ -78,8 +78,8 @@ my $all_published = q{
 my $unsent = 'SELECT count(*) FROM tq.tick WHERE unsent IS NOT NULL';
 my $last_id = 'SELECT max(last_id) FROM tq.tick';
 
-# So many whole lives, each step in a transaction of its own; what is published
-# then, and whether a subscription gets it.
+# So many tasks from creation to completion, each step in a transaction of its
+# own; then checks that all is published, and that a subscription gets it.
 sub live
 {
 	my ($count, $what, @arguments) = @_;
@@ -111,7 +111,7 @@ my $neighbour = $node->background_psql('other');
 $_->set_query_timer_restart() foreach $listener, $neighbour;
 $neighbour->query_safe('LISTEN neighbour');
 
-# ---- somebody else's listener ----
+# ---- a listener of another application ----
 
 # It is in a transaction, and so does not read what others send.
 my $holder = $node->background_psql('other');
@@ -128,8 +128,8 @@ while ($filled <= 0.5)
 note("filled: $filled");
 
 my $after = live(300, 'full');
-cmp_ok($node->safe_psql($db, $unsent), '>', 0, 'NOTIFY is kept back');
-is(join(' ', heard($listener, 'tq_task_\w+')), '', 'nobody is notified');
+cmp_ok($node->safe_psql($db, $unsent), '>', 0, 'NOTIFY is deferred');
+is(join(' ', heard($listener, 'tq_task_\w+')), '', 'no session is notified');
 is(usage(), $filled, 'nothing is added to the queue');
 
 # Others have the rest of it.
@@ -137,7 +137,7 @@ $node->safe_psql('other', "SELECT pg_notify('neighbour', 'still here')");
 like($neighbour->query_safe('SELECT 1'), qr/"neighbour" with payload "still here"/, 'another database is not disturbed');
 
 # Another database fills the rest of it.  Delayed runs are released all the same,
-# and their queue is notified when there is room.
+# and their queue is notified when there is space again.
 1 while $node->psql('other', $query) == 0;
 1 while $node->psql('other', "SELECT pg_notify('fill', repeat('x', 4200))") == 0;
 cmp_ok(usage(), '>', 0.99, 'the queue is full');
@@ -145,14 +145,15 @@ $node->safe_psql($db, q{SELECT tq.enqueue('p/delayed', delay => '500 ms')});
 ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.delayed)'), 'delayed runs are released');
 is($node->safe_psql($db, "SELECT tq.pending_tasks('p/delayed')"), 1, 'and can be claimed');
 
-# It is remembered in the tables: not by the process.
+# The state is in the tables, not in the process.
 my $worker = worker_in($node, $db);
 $node->safe_psql($db, "SELECT pg_terminate_backend($worker)");
 wait_worker($node, $db, $worker);
 live(20, 'still full');
-is(join(' ', heard($listener, 'tq_task_\w+')), '', 'still nobody is notified');
+is(join(' ', heard($listener, 'tq_task_\w+')), '', 'still no session is notified');
 
-# There is room again, and something new as well before the publisher looks.
+# The queue has free space again, and there is a new message before the publisher
+# looks.
 my $lock = $node->background_psql($db);
 $lock->query_safe('BEGIN; LOCK TABLE tq.tick IN ACCESS EXCLUSIVE MODE');
 $holder->query_safe('COMMIT');
@@ -163,14 +164,14 @@ $lock->query_safe('COMMIT');
 $lock->quit;
 is(hear($listener, 'tq_task_(?:defined|completed)', 646),
 	published($after, 'task-defined', 'task-completed'),
-	'what was kept back is sent in order, each once');
+	'what was deferred is sent in order, each once');
 ok($node->poll_query_until($db, $unsent, 0), 'nothing is left');
 
 $after = live(10, 'not full any more');
 is(hear($listener, 'tq_task_defined', 10), published($after, 'task-defined'), 'NOTIFY goes on');
 is(join(' ', heard($listener, 'tq_task_defined')), '', 'and nothing comes twice');
 
-# ---- a listener of ours ----
+# ---- a listener of tq ----
 
 SKIP:
 {
@@ -181,7 +182,7 @@ SKIP:
 
 	$listener->query_safe('BEGIN; SELECT 1');
 	$after = live(1000, 'filled by messages', $routes);
-	cmp_ok($node->safe_psql($db, $unsent), '>', 0, 'NOTIFY is kept back');
+	cmp_ok($node->safe_psql($db, $unsent), '>', 0, 'NOTIFY is deferred');
 	is($node->psql('other', "SELECT pg_notify('neighbour', 'here as well')"), 0, 'others can still notify');
 	like($neighbour->query_safe('SELECT 1'), qr/"neighbour" with payload "here as well"/, 'and are notified');
 	live(200, 'more of it');

@@ -1,6 +1,7 @@
-# pg_dump and restore: bindings and subscriptions come over; what was committed
+# pg_dump and restore: bindings and subscriptions are restored; what was committed
 # and not yet published or not acknowledged is delivered afterwards, what was
-# acknowledged is not; ids go on upwards, and nothing is told of half the rows.
+# acknowledged is not; ids continue upwards, and nothing is published while only
+# some of the rows are loaded.
 use strict;
 use warnings FATAL => 'all';
 
@@ -140,7 +141,8 @@ my %restore = (
 	custom_jobs => pg_restore('-j', '2'),
 	custom_single => pg_restore('--single-transaction'));
 
-# Restore into a new database; then everything is published by somebody.
+# Restores into a new database; the maintenance worker or upkeep() then publishes
+# everything.
 sub restore
 {
 	my ($node, $db, $command) = @_;
@@ -159,18 +161,18 @@ sub check_copy
 	my $sql = sub { return $node->safe_psql($db, $_[0]) };
 
 	is($sql->($overview), $expect{$overview}, "$db: the bindings are the same");
-	is($sql->($subscriptions), $expect{$subscriptions}, "$db: the subscriptions and their places are the same");
+	is($sql->($subscriptions), $expect{$subscriptions}, "$db: the subscriptions and their positions are the same");
 	is(fetched($node, $db, 'audit', 'task-defined'), $defined, "$db: what was not acknowledged is delivered, in order");
 	is(fetched($node, $db, 'audit', 'task-completed'), $completed, "$db: by each exchange");
-	is($sql->($told), $expect{$told}, "$db: it says what it said");
+	is($sql->($told), $expect{$told}, "$db: with the same contents");
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE name_of(payload) LIKE 'acked%'"), 0,
 		"$db: what all have acknowledged is not published again");
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE name_of(payload) = 'never'"), 0, "$db: nor what never was");
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE payload ->> 'taskGroupId' = 'AAAAAAAAQAaAAAAAAAAAAA'"), 1,
-		"$db: the end of a group is told");
+		"$db: the resolution of a group is published");
 	cmp_ok($sql->('SELECT min(id) FROM tq.messages()'), '>', $expect{$last_id}, "$db: ids go on upwards");
 	is($sql->("SELECT count(*) FROM tq.tick WHERE published < '$began'"), 0, "$db: ticks are its own");
-	is($sql->("SELECT count(*) FROM tq.ring WHERE since < '$began' AND since <> '-infinity'"), 0, "$db: so is the ring");
+	is($sql->("SELECT count(*) FROM tq.ring WHERE since < '$began' AND since <> '-infinity'"), 0, "$db: so are the segments");
 	is($sql->('SELECT count(*) FROM tq.message WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())'), 0,
 		"$db: and the transactions are of this server");
 
@@ -226,7 +228,7 @@ check_copy($old, 'copy', $began);
 $old->command_ok([ 'pg_dump', '-f', "$dir/copy.sql", '-d', $old->connstr('copy') ], 'pg_dump of a copy');
 restore($new, 'again', psql("$dir/copy.sql"));
 ok($new->poll_query_until('again', "SELECT count(*) = 11 FROM tq.fetch('ahead', 1000)"),
-	'again: who is behind gets everything again');
+	'again: a subscription that is behind gets everything again');
 $new->poll_query_until('again', $published) or die 'not published';
 is($new->safe_psql('again', "SELECT count(*) FROM tq.fetch('audit', 1000)"),
 	$new->safe_psql('again', 'SELECT count(*) FROM tq.messages() WHERE exchange IN '
@@ -260,8 +262,8 @@ is($new->safe_psql('rows_only', $defined_ids), $old->safe_psql('rows_only', $def
 
 # ---- half of the rows ----
 
-# The messages are there, the tasks are not: whoever told them would find
-# nothing to tell.  psql would refuse \i between \restrict and \unrestrict.
+# The messages are there, the tasks are not: a publisher would find no payload.
+# psql would refuse \i between \restrict and \unrestrict.
 my ($first, $second) = split(/^(?=COPY tq\.task )/m, slurp_file($dump{plain}) =~ s/^\\(?:un)?restrict .*\n//mgr);
 append_to_file("$dir/first.sql", $first);
 append_to_file("$dir/second.sql", $second);
@@ -287,8 +289,8 @@ is(fetched($new, 'half', 'audit', 'task-completed'), $completed, 'half: nothing 
 
 # ---- a dump while others work ----
 
-# The subscription's place and what comes after it fit together: what the copy
-# does not deliver was acknowledged before.
+# The subscription's position and the messages after it match: what the copy does
+# not deliver was acknowledged before.
 $new->safe_psql('postgres', 'CREATE DATABASE busy');
 $new->safe_psql('busy', $_) foreach $tools, q{
 	CREATE PROCEDURE live_on() LANGUAGE plpgsql AS $$

@@ -1,7 +1,6 @@
-# Messages where something else happens than publishing: on a standby and after
-# its promotion, without the worker, around DROP EXTENSION, in several
-# databases, with listeners that die or do not read, at a shutdown, and while
-# the publisher cannot write.
+# Messages around other events: on a standby and after its promotion, without the
+# maintenance worker, around DROP EXTENSION, in several databases, with listeners
+# that exit or do not read, at a shutdown, and while the publisher cannot write.
 use strict;
 use warnings FATAL => 'all';
 
@@ -87,11 +86,11 @@ my ($reader, $lazy, $victim) = map { listener($primary, $db, 'tq_task_defined') 
 my $id = enqueue($primary, $db);
 is(heard($_, 1), $id, 'every listener is notified') foreach $reader, $lazy, $victim;
 
-# One does not read, another dies.
+# One does not read, another exits.
 $primary->safe_psql($db, 'SELECT pg_terminate_backend(' . $victim->query_safe('SELECT pg_backend_pid()') . ')');
 $lazy->query_safe('BEGIN; SELECT 1');
 my @ids = map { enqueue($primary, $db) } 1 .. 20;
-is(heard($reader, 20), "@ids", 'the others are notified when one has died and one does not read');
+is(heard($reader, 20), "@ids", 'the others are notified when one has exited and one does not read');
 is(logged($primary, $db, 0, 'task-defined'), "$id @ids", 'and the log has it all');
 is(heard($lazy, 20, 'COMMIT'), "@ids", 'the one that did not read gets it when it does');
 
@@ -131,7 +130,7 @@ $primary->safe_psql('second', 'CREATE EXTENSION tq');
 wait_worker($primary, 'second');
 $id = enqueue($primary, 'second');
 is(heard($second, 1), $id, 'dropped and created again: a listener from before is notified');
-is(logged($primary, 'second', 0, 'task-defined'), $id, 'the log begins anew');
+is(logged($primary, 'second', 0, 'task-defined'), $id, 'the log starts from empty');
 is($primary->safe_psql('second', 'SELECT min(id) FROM tq.messages()'), 1, 'so do the ids');
 
 # In a session that has known the old one, with messages that are outstanding.
@@ -150,7 +149,7 @@ $session->quit;
 
 # ---- the publisher cannot write ----
 
-# Producers and workers go on; what they said comes later, and nothing is lost.
+# Producers and workers go on; their messages come later, and nothing is lost.
 $after = $primary->safe_psql($db, $last_id);
 my $lock = hold_publisher($primary, $db, 'ACCESS EXCLUSIVE');
 @ids = map { enqueue($primary, $db) } 1 .. 5;
@@ -158,7 +157,7 @@ is($primary->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/w', 'g', 'w',
 $lock->query_safe('COMMIT');
 wait_published($primary, $db, 'everything is published when it is free');
 is(logged($primary, $db, $after, 'task-defined'), "@ids", 'in order');
-is(heard($lazy, 5), "@ids", 'and told');
+is(heard($lazy, 5), "@ids", 'and sent');
 
 # An error is logged, and tried again; what else is due is done.
 $after = $primary->safe_psql($db, $last_id);
@@ -172,12 +171,12 @@ $primary->safe_psql($db, 'ALTER TABLE tq.tick DROP CONSTRAINT broken');
 wait_published($primary, $db, 'until the error is gone');
 is(logged($primary, $db, $after, 'task-defined'), "@ids $id", 'and nothing is lost');
 is(logged($primary, $db, $after, 'task-exception'), $id, 'nor out of order');
-is(heard($lazy, 6), "@ids $id", 'nor told twice');
+is(heard($lazy, 6), "@ids $id", 'nor sent twice');
 
 # ---- a shutdown with messages outstanding ----
 
-# Once the publisher has had its first turn the next is a minute away; nobody
-# waits for that.
+# Once the publisher has done its first pass the next is a minute away; the test
+# does not wait for it.
 $_->quit foreach $reader, $lazy, $second;
 $primary->safe_psql('postgres', "ALTER SYSTEM SET tq.publish_interval = '60s'");
 $primary->restart;
@@ -221,7 +220,7 @@ is($standby->safe_psql($db, 'SELECT count(*) FROM tq.binding_overview'), 12, 'th
 $standby->command_ok([ 'pg_dump', '-d', $standby->connstr($db), '-f', PostgreSQL::Test::Utils::tempdir() . '/dump' ], 'pg_dump');
 my ($status, $out, $err) = $standby->psql($db, "SELECT tq.ack('sub', $after)");
 like($err, qr/cannot write to tq during recovery/, 'what writes is refused');
-is($standby->safe_psql($db, "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'tq%'"), 0, 'nobody publishes there');
+is($standby->safe_psql($db, "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'tq%'"), 0, 'nothing is published there');
 
 # The primary goes with some that are committed, and not published.
 my $read = $primary->safe_psql($db, $last_id);
@@ -248,7 +247,7 @@ eval { $lock->quit };
 is(violations($standby, $db), '', 'tables are consistent');
 $standby->stop;
 
-# ---- without the worker ----
+# ---- without the maintenance worker ----
 
 my $plain = PostgreSQL::Test::Cluster->new('plain');
 $plain->init;
@@ -257,7 +256,7 @@ $plain->safe_psql($db, 'CREATE EXTENSION tq');
 $plain->safe_psql($db, "SELECT tq.subscribe('sub', 'task-defined')");
 $listener = listener($plain, $db, 'tq_task_defined', $plain->safe_psql($db, "SELECT tq.queue_channel('p/w')"));
 @ids = map { enqueue($plain, $db) } 1 .. 3;
-is(logged($plain, $db, 0, 'task-defined'), '', 'no preload: nobody publishes');
+is(logged($plain, $db, 0, 'task-defined'), '', 'no preload: nothing is published');
 $plain->safe_psql($db, 'SELECT tq.upkeep()');
 is(logged($plain, $db, 0, 'task-defined'), "@ids", 'until upkeep() does');
 is(heard($listener, 4), "@ids", 'LISTEN works');
@@ -279,12 +278,12 @@ is(logged($plain, $db, 0, 'task-defined'), "@ids $id", 'nor does one that has an
 @ids = (@ids, $id, enqueue($plain, $db));
 $session->query_safe('BEGIN; SELECT tq.upkeep()');
 $plain->safe_psql($db, 'SELECT tq.upkeep()');
-is(logged($plain, $db, 0, 'task-defined'), "@ids", 'upkeep() within BEGIN and COMMIT is in nobody\'s way');
+is(logged($plain, $db, 0, 'task-defined'), "@ids", 'upkeep() within BEGIN and COMMIT holds up no other session');
 $session->query_safe('ROLLBACK');
 is(logged($plain, $db, 0, 'task-defined'), "@ids", 'nor has it published anything that could be rolled back');
 $plain->safe_psql($db, 'SELECT tq.upkeep()');
 is(logged($plain, $db, 0, 'task-defined'), "@ids", 'nothing is published twice');
-is(heard($listener, 2), "@ids[3, 4]", 'and each is told once');
+is(heard($listener, 2), "@ids[3, 4]", 'and each is sent once');
 
 $_->quit foreach $session, $listener;
 $plain->stop;

@@ -1,5 +1,5 @@
-# How long messages are kept when the worker sees to it, and what is said when
-# a subscription has not read them until then.
+# How long messages are kept by the maintenance worker, and the warnings when a
+# subscription has not read them by then.
 use strict;
 use warnings FATAL => 'all';
 
@@ -13,8 +13,8 @@ use Tq;
 my $node = new_node('retention', 'tq.message_retention = 1s', 'tq.subscription_retention = 3s');
 my $db = 'postgres';
 
-# The worker looks after the log whenever something else is due, and empties
-# nothing that somebody is reading just then: so it is left alone for a while.
+# The maintenance worker checks the log whenever something else is due, and drops
+# no segment that a session is reading just then: so nothing reads for a while.
 sub create_until
 {
 	my ($what, $query) = @_;
@@ -30,7 +30,7 @@ sub create_until
 $node->safe_psql($db, 'CREATE EXTENSION tq');
 wait_worker($node, $db);
 
-# By the worker, at its time.
+# By the maintenance worker, at its time.
 $node->safe_psql($db, q{
 	SELECT tq.subscribe('read', 'task-pending'), tq.subscribe('dead', 'task-pending');
 	SELECT tq.enqueue('p/w', name => 'first', deadline => '1 hour')});
@@ -38,13 +38,13 @@ create_until('messages are read', q{SELECT count(*) > 0 FROM tq.fetch('read')});
 is($node->safe_psql($db, q{SELECT count(*) FROM tq.fetch('dead') WHERE id = (SELECT min(id) FROM tq.messages(exchange => 'task-pending'))}),
 	1, 'the first one is there');
 my $first = $node->safe_psql($db, 'SELECT min(id) FROM tq.messages()');
-create_until('the place that is written to changes', 'SELECT count(*) > 0 FROM tq.ring WHERE place > 1 AND since > (SELECT since FROM tq.ring WHERE place = 0)');
+create_until('the segment that is written to changes', 'SELECT count(*) > 0 FROM tq.ring WHERE place > 1 AND since > (SELECT since FROM tq.ring WHERE place = 0)');
 is($node->safe_psql($db, q{SELECT min(id) FROM tq.messages()}), $first, 'nothing is dropped that a subscription has not acknowledged');
 create_until('until tq.subscription_retention has passed', "SELECT min(id) > $first FROM tq.messages()");
-ok($node->wait_for_log(qr/WARNING: .*messages that subscription "dead" had not read were dropped/), 'which the log of the server says');
+ok($node->wait_for_log(qr/WARNING: .*messages that subscription "dead" had not read were dropped/), 'with a warning in the server log');
 my $log = slurp_file($node->logfile);
-like($log, qr/DETAIL: .*Those up to \d+ were not acknowledged within tq\.subscription_retention\./, 'and which they are');
-like($log, qr/HINT: .*tq\.fetch\(\).*tq\.unsubscribe\(\)/, 'and what to do');
+like($log, qr/DETAIL: .*Those up to \d+ were not acknowledged within tq\.subscription_retention\./, 'with the ids of the messages');
+like($log, qr/HINT: .*tq\.fetch\(\).*tq\.unsubscribe\(\)/, 'and with a hint');
 is($node->safe_psql($db, q{SELECT count(*) FROM tq.subscription_overview WHERE lost_before > acked AND lost_before <= (SELECT min(id) FROM tq.messages())}),
 	2, 'each subscription shows what it has lost: nothing that is there');
 # On a slow machine the rest may have been dropped as well.
@@ -52,7 +52,7 @@ create_until('and gets what comes later', q{SELECT count(*) > 0 FROM tq.fetch('d
 $node->safe_psql($db, q{SELECT tq.unsubscribe(name) FROM tq.subscription_overview});
 create_until('without subscriptions the log is kept for tq.message_retention',
 	q{SELECT min(published) BETWEEN now() - interval '2 s' AND now() + interval '1 s' FROM tq.messages()});
-cmp_ok($node->safe_psql($db, q{SELECT count(*) FROM tq.ring WHERE since > '-infinity'}), '>=', 5, 'every place has had its turn, or nearly');
+cmp_ok($node->safe_psql($db, q{SELECT count(*) FROM tq.ring WHERE since > '-infinity'}), '>=', 5, 'every segment was used, or nearly');
 
 # By upkeep(), in the session that calls it.
 $node->safe_psql($db, q{SELECT tq.subscribe('gone', 'task-pending'), tq.subscribe('acked', 'task-pending')});
@@ -62,7 +62,7 @@ for (1 .. 100)
 {
 	my $more;
 
-	# The worker may be the one that drops some: then there are others.
+	# The maintenance worker may be the one that drops some: then there are others.
 	$node->safe_psql($db, q{SELECT tq.enqueue('p/w', deadline => '1 minute')});
 	$node->safe_psql($db, q{SELECT tq.ack('acked', last_id) FROM tq.subscription_overview WHERE name = 'acked'});
 	$node->psql($db, q{SET tq.clock_offset = '1 hour'; SELECT tq.upkeep()}, stderr => \$more);

@@ -1,5 +1,5 @@
 # The claim cursor where isolation specs do not reach: without prepared
-# transactions, with more queues than it has room for, with more in a
+# transactions, with more queues than it has slots for, with more in a
 # transaction than it notes, in several databases, around DROP EXTENSION, under
 # load with rollbacks, and whether it saves anything at all.
 use strict;
@@ -19,7 +19,7 @@ my $node = new_node('cursor', 'max_prepared_transactions = 0', 'tq.queue_slots =
 
 # ---- helpers ----
 
-# A database with the extension, and with claim(): how many of n were to be had.
+# A database with the extension, and with claim(): the number of tasks, up to n, that it claims.
 sub new_database
 {
 	my ($db) = @_;
@@ -149,7 +149,7 @@ cmp_ok(cost_of('cost', 'c/w', 100, 1), '<', 300, 'nor do claims of one');
 my $long = transaction('cost', 'BEGIN', "SELECT fill('c/w', 500)", "SELECT claim('c/w', 10)");
 $node->safe_psql('cost', "SELECT fill('c/w', 5000)");
 cmp_ok(cost_of('cost', 'c/w', 50, 100), '<', 7500, 'nor at what a long transaction holds');
-is($node->safe_psql('cost', "SELECT claim('c/w', 1000)"), 0, 'which nobody gets as long as it is open');
+is($node->safe_psql('cost', "SELECT claim('c/w', 1000)"), 0, 'which no other session gets while it is open');
 $long->query_safe('COMMIT');
 is(drain('cost', 'c/w'), 490, 'all that it made is found after its commit');
 is(unclaimed('cost'), 0, 'nothing is left');
@@ -175,7 +175,7 @@ $leaver->quit;
 $node->poll_query_until('cost', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)");
 is(drain('cost', 'c/w'), 10, 'and what one had that has left');
 
-# ---- more queues than there is room for ----
+# ---- more queues than there are slots for ----
 
 new_database('many');
 my @queues = map { "m/q$_" } 1 .. 12;

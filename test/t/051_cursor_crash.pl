@@ -1,6 +1,6 @@
-# The claim cursor and the ends of a server: after a crash, and on a standby
-# that is promoted, all is looked at again; transactions that were prepared
-# before end after it, either way, and what they held is found.
+# The claim cursor after a crash, and on a standby that is promoted: claims scan
+# from the first entry again; transactions that were prepared before end after
+# it, either way, and what they held is found.
 use strict;
 use warnings FATAL => 'all';
 
@@ -41,7 +41,7 @@ sub transaction
 	return $session;
 }
 
-# What is left of a session whose server has gone.
+# Ends a session whose server has stopped.
 sub forget
 {
 	my ($session) = @_;
@@ -97,7 +97,7 @@ $node->safe_psql($db, 'CREATE UNLOGGED TABLE before AS SELECT 1');
 kill('KILL', $pid);
 forget($claimer);
 $node->poll_query_until($db, 'SELECT count(*) = 0 FROM before');
-is(claim($node, 'c/w', 100), 4, 'so after the death of a process');
+is(claim($node, 'c/w', 100), 4, 'so after the crash of a process');
 
 # ---- prepared transactions over a restart ----
 
@@ -169,7 +169,7 @@ $node->stop('immediate');
 forget($_) foreach $claimer, $maker;
 $standby->promote;
 is(claim($standby, 's/w', 1), 1, 'when it is promoted, it begins with the first');
-is(claim($standby, 's/w', 100), 5, 'and has all that nobody holds');
+is(claim($standby, 's/w', 100), 5, 'and has all that no transaction holds');
 $standby->safe_psql($db, "ROLLBACK PREPARED 'claimed'");
 is(claim($standby, 's/w', 100), 2, 'and what was prepared');
 $standby->safe_psql($db, "COMMIT PREPARED 'made'");

@@ -1,6 +1,6 @@
 # Workers that wait for work: who is woken, by what, and how a wait ends.
 #
-# A waiter that nobody wakes looks by itself after 10 seconds.  So a wake-up
+# A waiter that is not woken looks by itself after 10 seconds.  So a wake-up
 # must come sooner than that, or it was none.
 use strict;
 use warnings FATAL => 'all';
@@ -118,7 +118,8 @@ sub read_errors
 	return;
 }
 
-# How often a process has gone to sleep so far; undef where nobody counts.
+# How often a process has gone to sleep so far; undef where the system does not
+# count that.
 sub sleeps_of
 {
 	my ($pid) = @_;
@@ -135,7 +136,7 @@ sub is_undisturbed
 
   SKIP:
 	{
-		skip 'nobody counts wake-ups here', 1 unless defined $sleeps;
+		skip 'the system does not count wake-ups', 1 unless defined $sleeps;
 		skip 'too slow', 1 if time - $session->{begun} > $SOON;
 		is(sleeps_of($session->{pid}), $sleeps, $what);
 	}
@@ -177,9 +178,9 @@ new_task();
 is_woken($c, 'c', 'a third task wakes the third');
 is_undisturbed($other, $others, 'and none of them the waiter of another queue');
 $node->safe_psql($db, "SELECT tq.enqueue('p/other')");
-is_woken($other, 'other', 'who is woken by a task of its queue');
+is_woken($other, 'other', 'which is woken by a task of its queue');
 
-# One that was woken in vain goes back to its place.  Its clock is a day ahead,
+# One that was woken in vain keeps its place in the wait queue.  Its clock is a day ahead,
 # so that the first task is past its deadline.
 start($a, "SET tq.clock_offset = '1 day'; " . claim('a') . "; RESET tq.clock_offset");
 asleep(1);
@@ -189,7 +190,7 @@ $sleeps = sleeps_of($a->{pid});
 new_task("deadline => '1 hour'");
 SKIP:
 {
-	skip 'nobody counts wake-ups here', 4 unless defined $sleeps;
+	skip 'the system does not count wake-ups', 4 unless defined $sleeps;
 	usleep(1000) until sleeps_of($a->{pid}) > $sleeps || time - $a->{begun} > $SOON;
 	asleep(2);
 	new_task("deadline => '5 days'");
@@ -200,7 +201,7 @@ new_task();
 is_woken($b, 'b', 'and the other is next');
 clear();
 
-# The task is locked when its waiter comes for it, and then it is not.
+# The task is locked when its waiter claims, and unlocked then.
 start($a, claim('a'));
 asleep(1);
 $sleeps = sleeps_of($a->{pid});
@@ -210,7 +211,7 @@ $b->query_safe('BEGIN; SELECT FROM tq.pending FOR UPDATE');
 kill 'CONT', $a->{pid};
 SKIP:
 {
-	skip 'nobody counts wake-ups here', 2 unless defined $sleeps;
+	skip 'the system does not count wake-ups', 2 unless defined $sleeps;
 	usleep(1000) until sleeps_of($a->{pid}) > $sleeps || time - $a->{begun} > $SOON;
 	$b->query_safe('COMMIT');
 	is_woken($a, 'a', 'a task that was locked for a moment');
@@ -219,8 +220,8 @@ $b->query_safe('COMMIT') unless defined $sleeps;
 finish($a) unless defined $sleeps;
 clear();
 
-# The task is locked by who creates another that depends on it, before its
-# waiter comes, and then it is not.
+# A session that creates a dependent locks the task before its waiter claims, and
+# unlocks it then.
 foreach my $end (qw(COMMIT ROLLBACK))
 {
 	my $required = new_task();
@@ -259,11 +260,11 @@ $sleeps = sleeps_of($a->{pid}) // 0;
 $node->safe_psql($db, "SELECT pg_cancel_backend($a->{pid})");
 SKIP:
 {
-	skip 'nobody counts wake-ups here', 1 unless $sleeps;
+	skip 'the system does not count wake-ups', 1 unless $sleeps;
 	usleep(1000) until sleeps_of($a->{pid}) > $sleeps || time - $b->{begun} > $SOON;
 	asleep(2);
 	new_task();
-	is_woken($b, 'b', 'who has caught the cancel of its wait waits anew, behind others');
+	is_woken($b, 'b', 'a session that catches the cancel of its wait waits again, behind others');
 }
 new_task();
 is_woken($a, 'done', 'and is woken after them');
@@ -300,7 +301,7 @@ foreach my $case (
 	kill 'CONT', $a->{pid};
 	is_woken($b, 'b', "$name after the wake-up: the next gets the task");
 	read_errors($a, $message);
-	like($a->{stderr}, $message, "$name is told");
+	like($a->{stderr}, $message, "$name ends with its message");
 	leave($a);
 }
 
@@ -330,7 +331,8 @@ is_woken($b, 'b', 'a waiter whose client is gone claims nothing');
 ok( $node->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $gone->{pid}"),
 	'its session ends');
 
-# A worker in quarantine waits its time, gets nothing, and is in nobody's way.
+# A worker in quarantine waits for its whole time, gets nothing, and delays no
+# other worker.
 $node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'q'); SELECT tq.quarantine_worker('p', 'w', 'g', 'q', now() + interval '1 hour', 'test')");
 start($a, claim('q', wait => '3 s'));
 asleep(1);
@@ -356,7 +358,7 @@ is_woken($c, 'c', 'and is served once it is out of it');
 
 # ---- what wakes ----
 
-# A queue that nobody has used yet: whoever waits does not hold up its creator.
+# A queue that is not used yet: a waiter does not block the session that creates it.
 start($a, claim('n', queue => 'p/new'));
 asleep(1);
 $node->safe_psql($db, "SET statement_timeout = '5 s'; SELECT tq.enqueue('p/new')");
@@ -545,7 +547,7 @@ is($node->safe_psql($db, 'CREATE PROCEDURE again(n int) LANGUAGE plpgsql AS $$ B
 		. call('p/w', '10 ms') . "; END LOOP; END \$\$; CALL again(3); SELECT 'done'"),
 	'done', 'but in a procedure');
 
-# A caller without rights on any table, who wants to mislead it.
+# A caller without rights on any table, whose objects try to mislead it.
 $node->safe_psql($db, q{
 	CREATE ROLE low LOGIN IN ROLE tq_admin;
 	CREATE SCHEMA low AUTHORIZATION low;
@@ -569,7 +571,7 @@ $low->query('SELECT FROM tq.pending');
 like($low->{stderr}, qr/permission denied for table pending/, 'it still has none');
 $low->{stderr} = '';
 my ($ret, $stdout, $stderr) = $node->psql($db, call('p/w'), extra_params => [ '-U', 'nobody' ]);
-like($stderr, qr/permission denied for procedure wait_for_work/, 'not for everybody');
+like($stderr, qr/permission denied for procedure wait_for_work/, 'not for every role');
 
 # An error while it looks, with the owner's rights, gives them up.
 $node->safe_psql($db, "ALTER TABLE tq.queue ADD CONSTRAINT broken CHECK (task_queue_id <> 'p/broken')");
@@ -619,7 +621,7 @@ sub is_over
 	foreach (@sessions)
 	{
 		read_errors($_, qr/terminating connection/);
-		like($_->{stderr}, qr/terminating connection/, 'a waiter is told so');
+		like($_->{stderr}, qr/terminating connection/, 'a waiter gets the message of the shutdown');
 		leave($_);
 	}
 	return;
@@ -630,7 +632,7 @@ is_over('smart', $node, waiter(1, claim('a')), waiter(2, claim('b', queue => 'p/
 $node->start;
 is_over('fast', $node, waiter(1, claim('a')), waiter(2, call('p/w')));
 
-# ---- without shared_preload_libraries nobody wakes: a waiter looks ----
+# ---- without shared_preload_libraries there is no wake-up: a waiter polls ----
 
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->start;

@@ -1,6 +1,6 @@
-# Timers at scale: what is not due costs the worker nothing, however much there
-# is; what is due in one instant is done, each once; and what was taken long ago
-# is not in the way while a long transaction keeps vacuum from it.
+# Timers at scale: what is not due costs the maintenance worker nothing, however
+# many there are; what is due at one instant is done, each once; and entries that
+# were taken long ago cost nothing while a long transaction keeps them from vacuum.
 use strict;
 use warnings FATAL => 'all';
 
@@ -11,7 +11,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Autovacuum is off so that it is seen what the worker does without it.
+# Autovacuum is off, so that the test shows what the maintenance worker does
+# without it.
 my $node = new_node('scale', 'max_prepared_transactions = 5', 'autovacuum = off', 'work_mem = 64MB');
 my $db = 'postgres';
 my $due_indexes = "('lease_pkey', 'timer_pkey', 'delayed_due')";
@@ -26,23 +27,24 @@ sub activity
 	return query("SELECT $column FROM tq.worker_overview WHERE step = '$step'");
 }
 
-# Index entries that were read of what is due, when the worker has told so: it
-# does before it sleeps for long.
+# Index entries of timers that were read, when the maintenance worker has reported
+# them: it does before it sleeps for long.
 sub entries_read
 {
 	return query("SELECT sum(idx_tup_read) FROM pg_stat_all_indexes WHERE indexrelname IN $due_indexes");
 }
 
-# Let the worker take a turn in which something is done, and be asleep again.
+# Lets the maintenance worker run a cycle in which something is done, and waits
+# until it sleeps again.
 sub turn_of_worker
 {
 	my $id = enqueue($node, $db, "deadline => '1 ms'");
 
-	wait_state($node, $db, $id, 'exception') or die 'the worker does nothing';
+	wait_state($node, $db, $id, 'exception') or die 'the maintenance worker does nothing';
 	return $id;
 }
 
-# Messages are not wanted: they wake the worker too.
+# Messages are not wanted: they wake the maintenance worker too.
 sub unbind_all
 {
 	query(q{SELECT count(tq.unbind(channel, exchange)) FROM tq.binding_overview});
@@ -82,7 +84,7 @@ sub wrong
 		LIMIT 10});
 }
 
-# Claimed runs, each under a lease of its own; resolved already, or still running.
+# Claimed runs, each with a claim timer of its own; resolved already, or still running.
 sub insert_claims
 {
 	my ($n, $due, $resolved) = @_;
@@ -124,7 +126,7 @@ query('CREATE EXTENSION tq');
 wait_worker($node, $db);
 unbind_all();
 
-# The worker sleeps until the day after tomorrow, but for a look once a minute.
+# The maintenance worker sleeps until the day after tomorrow, but for a look once a minute.
 enqueue($node, $db);
 
 # ---------------------------------------------------------------------------
@@ -157,14 +159,14 @@ $session->query_safe(q{
 	END $$});
 is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/busy' AND state = 'completed'}),
 	1000, 'while a thousand tasks are claimed and completed');
-cmp_ok(activity('turn', 'batches') - $turns, '<=', 3, 'the worker sleeps');
+cmp_ok(activity('turn', 'batches') - $turns, '<=', 3, 'the maintenance worker sleeps');
 cmp_ok(entries_read() - $read, '<', 100, 'and reads none of what is not due');
 
 # ---------------------------------------------------------------------------
 # Much is due in one instant
 # ---------------------------------------------------------------------------
 
-# The instant comes when the worker's clock is set.
+# The instant comes when the maintenance worker's clock is set.
 query(q{SELECT count(tq.enqueue('p/lost', priority => CASE WHEN n % 2 = 0 THEN 'low' ELSE 'high' END,
 		deadline => '20 hours', retries => n % 2)) FROM generate_series(1, 10000) AS n});
 $session->query_safe(q{SET tq.claim_timeout = '90 min'});
@@ -231,7 +233,7 @@ is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/beside
 	0, 'and none of theirs is lost');
 is(wrong(), '', 'nothing is wrong in the tables');
 
-# What was told of it: each end, and each retry, once.
+# What was published of it: each resolution, and each retry, once.
 ok( $node->poll_query_until(
 		$db, q{SELECT sum(messages) >= 20000 AND NOT EXISTS (SELECT FROM tq.message
 			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1))) FROM tq.tick}),
@@ -252,7 +254,7 @@ is(query(q{SELECT exchange, count(*), count(DISTINCT status ->> 'taskId') FROM t
 	"task-exception|15000|15000\ntask-pending|5000|5000", 'each once');
 
 # ---------------------------------------------------------------------------
-# What the worker says of itself
+# What the maintenance worker says of itself
 # ---------------------------------------------------------------------------
 
 is(activity('claim-expired', 'tasks'), 10000, 'claims are counted');
@@ -262,7 +264,7 @@ is(query(q{SELECT string_agg(step, ' ') FROM tq.worker_overview WHERE batches > 
 	'turn publish deadline claim-expired delayed', 'what was not done is not counted');
 is(query(q{SELECT bool_and(last_late BETWEEN '0' AND max_late AND max_late_at <= last_at) FROM tq.worker_overview
 		WHERE step IN ('deadline', 'claim-expired', 'delayed')}),
-	't', 'how late it was is told');
+	't', 'the view shows how late it was');
 is(query(q{SELECT max_late BETWEEN '9 min' AND '20 min' FROM tq.worker_overview WHERE step = 'deadline'}),
 	't', 'and since when it was due: the clock was set ten minutes past');
 note($_) foreach split /\n/, query('SELECT * FROM tq.worker_overview');
@@ -279,15 +281,15 @@ insert_claims(20_000, "now() + interval '100 min'", 1);
 insert_delayed(1000, "now() + interval '100 min'");
 ok($node->poll_query_until($db, qq{SELECT NOT EXISTS (SELECT FROM tq.lease WHERE due < now() + interval '101 min')
 		AND NOT EXISTS (SELECT FROM tq.delayed WHERE visible_at < now() + interval '101 min')}),
-	'stale leases are taken, under a snapshot that is held');
+	'stale claim timers are taken, under a snapshot that is held');
 turn_of_worker() foreach 1 .. 2;
 $read = entries_read();
 $turns = activity('turn', 'batches');
 turn_of_worker() foreach 1 .. 10;
-cmp_ok(activity('turn', 'batches') - $turns, '>=', 10, 'ten turns are taken');
-cmp_ok(entries_read() - $read, '<', 1000, 'that do not walk over what is dead');
+cmp_ok(activity('turn', 'batches') - $turns, '>=', 10, 'ten cycles are run');
+cmp_ok(entries_read() - $read, '<', 1000, 'that do not read dead entries');
 
-# But nothing is passed over for good.  A time that has passed is committed.
+# But nothing is skipped for good.  A deadline that has passed is committed.
 $session = $node->background_psql($db);
 $session->query_safe("BEGIN");
 my $id = $session->query_safe("SELECT tq.enqueue('p/w', deadline => '1 ms')");
@@ -301,7 +303,7 @@ turn_of_worker() foreach 1 .. 2;
 $session->query_safe("COMMIT PREPARED 'late'");
 ok(wait_state($node, $db, $id, 'exception'), 'the same in two phases');
 
-# Somebody else has taken a row, and gives it back.
+# Another session takes a row, and rolls back.
 $id = enqueue($node, $db, "deadline => '1 s'");
 $session->query_safe("BEGIN");
 is($session->query_safe("DELETE FROM tq.timer WHERE kind = 1 AND due < now() + interval '101 min' RETURNING 1"),
@@ -310,9 +312,9 @@ $node->poll_query_until($db, "SELECT (tq.status('$id') ->> 'deadline')::timestam
 turn_of_worker() foreach 1 .. 2;
 is(state_of($node, $db, $id), 'pending', 'its task waits');
 $session->query_safe('ROLLBACK');
-ok(wait_state($node, $db, $id, 'exception'), 'but not when it has been given back');
+ok(wait_state($node, $db, $id, 'exception'), 'but not after the rollback');
 
-# Somebody writes a row by hand.
+# A statement of a user writes a row.
 $id = enqueue($node, $db);
 query(qq{
 	WITH moved AS (DELETE FROM tq.pending p USING tq.task t WHERE t.id = p.task AND t.task_id OPERATOR(tq.=) '$id'
@@ -329,7 +331,7 @@ $long->quit;
 # ---------------------------------------------------------------------------
 
 query('CREATE ROLE admin IN ROLE tq_admin; CREATE ROLE other');
-is(query('SET ROLE admin; SELECT count(*) FROM tq.worker_overview'), 12, 'tq_admin sees the worker at work');
+is(query('SET ROLE admin; SELECT count(*) FROM tq.worker_overview'), 12, 'tq_admin sees the maintenance worker at work');
 my ($code, $out, $error) = $node->psql($db, 'SET ROLE other; SELECT * FROM tq.worker_overview');
 like($error, qr/permission denied/, 'others do not');
 

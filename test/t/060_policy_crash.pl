@@ -38,7 +38,7 @@ $node->safe_psql($db, q{
 		FROM tq.dead_letter
 	$$});
 
-# Every row of tq, but for messages, which the worker publishes meanwhile.
+# Every row of tq, but for messages, which the maintenance worker publishes meanwhile.
 sub contents
 {
 	my @names = split /\n/, $node->safe_psql($db,
@@ -58,7 +58,7 @@ sub crash
 
 # ---- the life of a task, step by step ----
 
-# Time is moved by hours, so the background worker has nothing to do.
+# Time is moved by hours, so the maintenance worker has nothing to do.
 my $policy = q{{"retries": 1, "retryOn": ["intermittent-task", "claim-expired"], "lostRetries": 1, "retryBackoff": {"delay": 3600},
 	"claimTimeout": 3600, "pendingTimeout": 36000, "deadLetter": true, "delay": 3600}};
 my $claim = "SELECT FROM tq.claim_work('p/w', 'g', 'w')";
@@ -137,7 +137,7 @@ foreach my $step (@life)
 is($node->safe_psql($db, "SELECT tq.result(heir('two'))"), '{"answer": 42}', 'the result is there');
 $node->safe_psql($db, "SET tq.clock_offset = '50 days'; $upkeep; $upkeep");
 is(join(' ', map { $node->safe_psql($db, "SELECT count(*) FROM tq.$_") } qw(task run run_detail delayed dead_letter)),
-	'0 0 0 0 0', 'what has expired takes everything along');
+	'0 0 0 0 0', 'expiry deletes all rows of a task');
 
 # ---- what becomes due while the server is down ----
 
@@ -175,7 +175,7 @@ while (time <= $last)
 	usleep(50_000);
 }
 $node->start;
-ok($node->poll_query_until($db, "$lines; $delayed; $alerts", "$expected\n0\n1"), 'the worker does what has become due');
+ok($node->poll_query_until($db, "$lines; $delayed; $alerts", "$expected\n0\n1"), 'the maintenance worker does what has become due');
 is($node->safe_psql($db, $lines), $expected, 'each of it');
 is($node->safe_psql($db, "SELECT task_id::text FROM tq.dead_letter ORDER BY 1"),
 	$node->safe_psql($db, "SELECT t FROM unnest(ARRAY[" . join(', ', map { "id('$_')::text" } @dead) . "]) AS t ORDER BY 1"),
@@ -185,14 +185,14 @@ my $after = contents();
 crash();
 wait_worker($node, $db);
 my $id = enqueue($node, $db, "deadline => '100 ms'");
-ok(wait_state($node, $db, $id, 'exception'), 'the worker is at work again');
+ok(wait_state($node, $db, $id, 'exception'), 'the maintenance worker runs again');
 is($node->safe_psql($db, "$lines; $alerts"), "$expected\n1", 'and does nothing twice');
 is(violations($node, $db), '', 'the tables are consistent');
 
 # ---- crashes while much is due ----
 
-# 300 tasks that nobody claims: three attempts each, a second and something
-# apart.  The server is stopped again and again while the worker is at it.
+# 300 tasks that are never claimed: three attempts each, a second and something
+# apart.  The server is stopped again and again while the maintenance worker runs.
 my $tasks = 300;
 $node->safe_psql($db, qq{
 	SELECT count(tq.enqueue('p/many', deadline => '1 hour', policy => '{"retries": 2, "retryOn": ["pending-timeout"],
@@ -207,7 +207,7 @@ foreach my $part (1 .. 5)
 	ok($node->poll_query_until($db, "SELECT ($resolved) >= $some"), "$some timeouts");
 	crash();
 }
-ok($node->poll_query_until($db, "SELECT count(*) = $tasks FROM tq.list_dead_letters('p/many')"), 'every task dies in the end');
+ok($node->poll_query_until($db, "SELECT count(*) = $tasks FROM tq.list_dead_letters('p/many')"), 'every task becomes a dead letter');
 is($node->safe_psql($db, "SELECT line(task_id), count(*) FROM tq.list_dead_letters('p/many') GROUP BY 1"),
 	"exception 0: scheduled pending-timeout 0, retry pending-timeout 1, retry pending-timeout 2|$tasks", 'after three attempts');
 is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/many') WHERE runs = tq.status(task_id) -> 'runs' AND task = tq.task(task_id)"),
@@ -218,7 +218,7 @@ is($node->safe_psql($db, q{
 	0, 'no run before its time');
 my $count = "SELECT count(*), count(DISTINCT concat(payload #>> '{status,taskId}', payload ->> 'runId'))
 	FROM tq.messages(0, 1000, '%s', '#') WHERE payload #>> '{status,taskQueueId}' = 'p/many'";
-ok($node->poll_query_until($db, sprintf($count, 'task-exception'), "$tasks|$tasks"), 'each end is told of once');
+ok($node->poll_query_until($db, sprintf($count, 'task-exception'), "$tasks|$tasks"), 'each resolution is published once');
 is($node->safe_psql($db, sprintf($count, 'task-pending')), 3 * $tasks . '|' . 3 * $tasks, 'and each run');
 is(violations($node, $db), '', 'the tables are consistent');
 
@@ -230,15 +230,16 @@ crash();
 eval { $session->quit };
 is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/many')"), $tasks - 100, 'what was committed is redriven');
 is($node->safe_psql($db, "SELECT tq.redrive_queue('p/many')"), $tasks - 100, 'what was not can be');
-ok($node->poll_query_until($db, "SELECT count(*) = $tasks FROM tq.list_dead_letters('p/many')"), 'and dies again');
+ok($node->poll_query_until($db, "SELECT count(*) = $tasks FROM tq.list_dead_letters('p/many')"), 'and becomes a dead letter again');
 is($node->safe_psql($db, "SELECT line(task_id), count(*) FROM tq.list_dead_letters('p/many') GROUP BY 1"),
 	'exception 0: scheduled pending-timeout 0, retry pending-timeout 1, retry pending-timeout 2, '
 	  . "rerun pending-timeout 0, retry pending-timeout 1, retry pending-timeout 2|$tasks", 'after three attempts more');
 is(violations($node, $db), '', 'the tables are consistent');
 # ---- many sessions at once ----
 
-# Tasks die, by reports and by deadlines that are just now over, while sessions
-# redrive and rerun them: a dead task has a letter, or became one new task.
+# Tasks become dead letters, by reports and by deadlines that are just now over,
+# while sessions redrive and rerun them: a dead task has a dead letter, or became
+# one new task.
 $node->safe_psql($db, q{
 	CREATE FUNCTION again(dice int) RETURNS void LANGUAGE plpgsql AS $$
 	DECLARE
@@ -268,7 +269,7 @@ $node->pgbench(
 	});
 ok( $node->poll_query_until($db,
 		"SELECT count(*) = 0 FROM tq.task_overview WHERE task_queue_id = 'p/all' AND state NOT IN ('failed', 'exception')"),
-	'every task dies');
+	'every task becomes a dead letter');
 is($node->safe_psql($db, q{
 		SET jit = off;
 		WITH heir AS (SELECT t.extra ->> 'redriveOf' AS task, count(*) FROM tq.task t WHERE t.extra ? 'redriveOf' GROUP BY 1)
@@ -280,7 +281,7 @@ is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/all', max
 	0, 'the letters are of the last end');
 is(violations($node, $db), '', 'the tables are consistent');
 
-unlike(slurp_file($node->logfile), qr/deadlock detected/, 'nobody waited for each other in a circle');
+unlike(slurp_file($node->logfile), qr/deadlock detected/, 'no deadlock');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed by itself');
 $node->stop;
 

@@ -43,7 +43,7 @@ sub session_as
 
 served('at first');
 
-# CREATE EXTENSION that fails, or does nothing, says nothing about the session.
+# CREATE EXTENSION that fails, or does nothing, does not mark the session.
 my @sessions = (
 	session_as('guest', $db, 'SET check_function_bodies = off', 'CREATE EXTENSION tq'),
 	session_as('guest', $db, 'SET check_function_bodies = off', 'CREATE EXTENSION IF NOT EXISTS tq'));
@@ -54,21 +54,21 @@ push @sessions, session_as('postgres', $db, 'SET check_function_bodies = off', '
 served('CREATE EXTENSION IF NOT EXISTS by a superuser');
 $_->quit foreach @sessions;
 
-# ALTER EXTENSION: the worker is restarted by a statement that succeeded.
+# ALTER EXTENSION: the maintenance worker is restarted by a statement that succeeded.
 my $guest = session_as('guest', $db);
 $guest->query('BEGIN; SAVEPOINT s');
 $guest->query('ALTER EXTENSION tq UPDATE');
 $guest->query('ROLLBACK TO s; COMMIT');
 is($guest->query('SELECT 1'), 1, 'ALTER EXTENSION by a role without rights, in a savepoint');
 served('ALTER EXTENSION by a role without rights');
-is(worker_in($node, $db), $pid, 'the worker is the same');
+is(worker_in($node, $db), $pid, 'the maintenance worker is the same');
 my $super = session_as('postgres', $db);
 $super->query('SET client_min_messages = warning; BEGIN; SAVEPOINT s; ALTER EXTENSION tq UPDATE; ROLLBACK TO s; COMMIT');
 served('ALTER EXTENSION in a savepoint that is rolled back');
-is(worker_in($node, $db), $pid, 'the worker is the same');
+is(worker_in($node, $db), $pid, 'the maintenance worker is the same');
 $super->query('SET client_min_messages = warning; BEGIN; SAVEPOINT s; ALTER EXTENSION tq UPDATE; RELEASE s; COMMIT');
 $pid = wait_worker($node, $db, $pid);
-ok($pid, 'the worker is restarted by ALTER EXTENSION in a savepoint that is kept');
+ok($pid, 'the maintenance worker is restarted by ALTER EXTENSION in a savepoint that is kept');
 served('ALTER EXTENSION');
 
 # While a failed ALTER EXTENSION's transaction is open, it holds no lock.
@@ -93,7 +93,7 @@ foreach my $case (
 	my $session = session_as($role, 'postgres', split(/; */, $sql));
 
 	$session->quit;
-	is(worker_in($node, $db), $pid, "$role: $sql: the worker is not disturbed");
+	is(worker_in($node, $db), $pid, "$role: $sql: the maintenance worker is not disturbed");
 }
 served('refused statements on the database');
 
@@ -166,7 +166,7 @@ $node->safe_psql('postgres', 'REVOKE tq_admin FROM guest; GRANT tq_admin TO root
 unlike(create_in('granted2', 'SELECT 1', 'postgres'), qr/WARNING/, 'a superuser may grant it: no warning');
 
 served('in the end');
-is(worker_in($node, $db), $pid, 'by the same worker');
+is(worker_in($node, $db), $pid, 'by the same maintenance worker');
 my $log = slurp_file($node->logfile);
 unlike($log, qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
 $node->stop;

@@ -1,5 +1,5 @@
-# Settings of a database or the server do not stop maintenance but the one that
-# is for that, and what stops it is seen: in the view, in the log.
+# No setting of a database or of the server stops maintenance, except
+# tq.maintenance; what stops it is shown in the view and in the log.
 use strict;
 use warnings FATAL => 'all';
 
@@ -28,7 +28,7 @@ sub wait_seen
 	return ok($node->poll_query_until($db, "SELECT $condition FROM tq.worker_overview WHERE step = '$step'"), $title);
 }
 
-# Tasks of which each needs another step; the worker must be in time.
+# Tasks of which each needs another step; the maintenance worker must be in time.
 sub served
 {
 	my ($title) = @_;
@@ -50,9 +50,9 @@ $node->safe_psql('postgres', 'CREATE ROLE weak; CREATE ROLE weaker SUPERUSER; AL
 $node->safe_psql($db, 'CREATE EXTENSION tq');
 my $pid = wait_worker($node, $db);
 served('by default');
-is(seen('turn', 'state'), 'running', 'the view shows that the worker works');
+is(seen('turn', 'state'), 'running', 'the view shows that the maintenance worker works');
 
-# What takes the worker's rights away, or makes it slow, or end.
+# Settings that take the maintenance worker's rights away, or make it slow, or end it.
 my @settings = (
 	[ role => 'weak' ], [ session_authorization => 'weak' ], [ search_path => 'nowhere' ],
 	[ default_transaction_read_only => 'on' ], [ default_transaction_isolation => 'serializable' ],
@@ -85,7 +85,7 @@ wait_seen('claim-expired', "state = 'failing' AND failures > 0 AND failed_at <= 
 like(seen('claim-expired', 'error'), qr/lease/, 'with its error');
 my $id = enqueue($node, $db, "deadline => '300 ms'");
 ok(wait_state($node, $db, $id, 'exception'), 'the other steps are taken');
-is(seen('deadline', 'state'), 'ok', 'and are seen to be well');
+is(seen('deadline', 'state'), 'ok', 'and the view shows them as ok');
 $node->safe_psql($db, 'ALTER TABLE tq.lease_away RENAME TO lease');
 served('when the step can be taken again');
 wait_seen('claim-expired', "state = 'ok' AND failures > 0", 'the failures stay in the view');
@@ -101,13 +101,13 @@ wait_past_deadline($node, $db, $id);
 my ($code, $out, $error) = $node->psql($db, 'SELECT sum(tasks) FROM tq.upkeep()');
 is($out, 0, 'upkeep() does nothing, too');
 like($error, qr/NOTICE: .*tq.maintenance is off/, 'and says why');
-# The worker of another database is a clock: it acts, this one does not.
+# The maintenance worker of another database is a clock: it acts, this one does not.
 $node->safe_psql('postgres', 'CREATE EXTENSION tq');
 my $check = enqueue($node, 'postgres', "deadline => '500 ms'");
 ok(wait_state($node, 'postgres', $check, 'exception'), 'another database is not concerned');
 is(state_of($node, $db, $id), 'pending', 'nothing is done while maintenance is off');
 $node->safe_psql($db, "SELECT count(tq.enqueue('p/busy', deadline => '5 s')) FROM generate_series(1, 100)");
-is(seen('turn', 'batches < 50'), 't', 'commits do not keep an idle worker busy');
+is(seen('turn', 'batches < 50'), 't', 'commits do not keep an idle maintenance worker busy');
 $node->safe_psql('postgres', "ALTER DATABASE $db RESET tq.maintenance");
 ok(wait_state($node, $db, $id, 'exception'), 'when it is on again, all is done that was due');
 ok($node->poll_query_until($db, "SELECT bool_and(state = 'exception') FROM tq.task_overview WHERE task_queue_id = 'p/busy'"),
@@ -132,7 +132,7 @@ ok($node->poll_query_until('fresh', "SELECT state = 'unused' FROM tq.worker_over
 	'a database that is not used is seen in the view');
 ok($node->wait_for_log(qr/LOG: .*tq does not maintain database "fresh" yet/), 'and in the log');
 $node->safe_psql('fresh', "BEGIN; SELECT tq.enqueue('p/w'); ROLLBACK");
-is($node->safe_psql('fresh', 'SELECT count(*) FROM tq.activation'), 0, 'a call that was rolled back is no use');
+is($node->safe_psql('fresh', 'SELECT count(*) FROM tq.activation'), 0, 'a call that was rolled back does not put it in use');
 $node->safe_psql('fresh', "BEGIN; SAVEPOINT s; SELECT tq.enqueue('p/w'); ROLLBACK TO s; SELECT tq.enqueue('p/w'); COMMIT");
 is($node->safe_psql('fresh', 'SELECT count(*) FROM tq.activation'), 1, 'after a savepoint that was rolled back, the next call is');
 ok($node->poll_query_until('fresh', "SELECT state = 'running' FROM tq.worker_overview WHERE step = 'turn'"),
@@ -159,7 +159,7 @@ enqueue($small, 'one');
 is($code, 0, 'no process is free: CREATE EXTENSION succeeds');
 like($error, qr/NOTICE: .*no background worker process is free for tq in database "two"/, 'and says so');
 like($error, qr/HINT: .*max_worker_processes/, 'with a hint');
-is($small->safe_psql('two', "SELECT state FROM tq.worker_overview"), 'absent', 'the view shows that there is no worker');
+is($small->safe_psql('two', "SELECT state FROM tq.worker_overview"), 'absent', 'the view shows that there is no maintenance worker');
 $small->psql('Three and', 'CREATE EXTENSION tq');
 my $complaint = qr/WARNING: .*no background worker process is free for tq in \d databases?: /;
 ok($small->wait_for_log(qr/${complaint}two\b/), 'the log names the database');
@@ -168,7 +168,7 @@ my $size = -s $small->logfile;
 ok($small->wait_for_log($complaint, $size), 'again, while it lasts');
 my $two = enqueue($small, 'two', "deadline => '1 s'");
 $small->safe_psql($_, 'DROP EXTENSION tq') foreach 'Three and', 'one';
-ok(wait_state($small, 'two', $two, 'exception'), 'a worker comes when a process is free');
+ok(wait_state($small, 'two', $two, 'exception'), 'a maintenance worker starts when a process is free');
 $small->stop;
 
 done_testing();

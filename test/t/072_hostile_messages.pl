@@ -1,6 +1,6 @@
 # Messages that cannot be built, publications that are very large, a publisher
-# that cannot notify, and subscriptions that have nothing to read: each stops
-# nothing else.
+# that cannot notify, and subscriptions that have nothing to read: none of them
+# stops anything else.
 use strict;
 use warnings FATAL => 'all';
 
@@ -52,7 +52,7 @@ sub upkeep
 	return $err;
 }
 
-# ---- without the worker: messages that cannot be built ----
+# ---- without the maintenance worker: messages that cannot be built ----
 
 my $plain = PostgreSQL::Test::Cluster->new('plain');
 $plain->init;
@@ -135,7 +135,7 @@ is(join(' ', $alarms =~ /subscription "(\w+)" had not read/g), 'real', 'only a s
 is($plain->safe_psql($db, 'SELECT name FROM tq.subscription_overview WHERE lost_before IS NOT NULL'), 'real', 'as the view has it');
 my $served = $plain->safe_psql($db, q{SELECT tq.enqueue('p/healthy')});
 is($plain->safe_psql($db, q{SELECT task_id FROM tq.claim_work('p/healthy', 'g', 'w')}), $served,
-	'without the worker: a healthy task beside it was served in time');
+	'without the maintenance worker: a healthy task beside it was served in time');
 $plain->stop;
 
 # ---- the publisher alone notifies ----
@@ -176,7 +176,7 @@ $_->query_safe('COMMIT') foreach @sessions;
 $healthy = enqueue($node, $db);
 ok($node->poll_query_until($db, "SELECT max(last_id) > $before FROM tq.tick"), 'a large publication has begun');
 $node->safe_psql($db, "SELECT pg_terminate_backend($worker)");
-ok($node->poll_query_until($db, $published), 'another worker goes on with it: it is published');
+ok($node->poll_query_until($db, $published), 'another maintenance worker goes on with it: it is published');
 is($node->safe_psql($db, "SELECT sum(messages) FROM tq.tick WHERE last_id > $before"), 140002, 'all of it');
 cmp_ok($node->safe_psql($db, "SELECT max(messages) FROM tq.tick WHERE last_id > $before"), '<', 10_000, 'in parts');
 is($node->safe_psql($db, qq{

@@ -167,14 +167,14 @@ unlike($reader->{stdout}, qr/^\d+$/m, 'and no ids');
 $reader->{stderr} = '';
 $reader->quit;
 
-# The rest of maintenance goes on, with a worker that is restarted, too.
+# The rest of maintenance goes on, with a maintenance worker that is restarted, too.
 my $id = enqueue($primary, $db, "deadline => '100 ms'");
 ok(wait_state($primary, $db, $id, 'exception'), 'it is away: deadlines are kept');
 my $worker = worker_in($primary, $db);
 $primary->safe_psql($db, "SELECT pg_terminate_backend($worker)");
 wait_worker($primary, $db, $worker);
 $id = enqueue($primary, $db, "deadline => '100 ms'");
-ok(wait_state($primary, $db, $id, 'exception'), 'also by another worker');
+ok(wait_state($primary, $db, $id, 'exception'), 'also by another maintenance worker');
 is(join(' ', heard($listener)), '', 'NOTIFY is still not sent');
 $listener->quit;
 

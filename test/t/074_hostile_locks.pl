@@ -28,7 +28,7 @@ $node->safe_psql($db, q{
 	CREATE TABLE answer (client int, state text, call text);
 });
 
-# What a call answers is kept: TQ409 is right for a group that is sealed.
+# Answers of calls are kept: TQ409 is right for a group that is sealed.
 $node->safe_psql($db, q{
 	CREATE FUNCTION try(call text) RETURNS void LANGUAGE plpgsql AS $$
 	BEGIN

@@ -113,7 +113,7 @@ my %read = (
 	slugid => '()',
 );
 
-# A superuser's, that asks the launcher for a worker and writes nothing.
+# For a superuser: it asks the launcher for a maintenance worker and writes nothing.
 my %neither = map { $_ => 1 } qw(start_worker);
 
 my @functions = split /\n/, $primary->safe_psql($db, q{

@@ -1,5 +1,5 @@
 # A task for which a step of maintenance fails is postponed; the tasks beside
-# it are served in time, by the worker and by upkeep().
+# it are served in time, by the maintenance worker and by upkeep().
 use strict;
 use warnings FATAL => 'all';
 
@@ -134,7 +134,7 @@ cmp_ok(lateness($node, $db, $beside, 0, "(s ->> 'deadline')::timestamptz"), '<',
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
 $node->stop;
 
-# Without a worker: upkeep() goes on with the other steps, and the other tasks.
+# Without a maintenance worker: upkeep() goes on with the other steps, and the other tasks.
 $node = PostgreSQL::Test::Cluster->new('plain');
 $node->init;
 $node->start;

@@ -47,7 +47,7 @@ $listener->set_query_timer_restart();
 $listener->query_safe('LISTEN tq_task_defined; LISTEN tq_task_failed');
 served('at first');
 
-# What stopped the publisher, the head of a queue, and deadlines.
+# Sizes that once stopped the publisher, the head of a queue, and deadlines.
 is(code("SELECT tq.enqueue('p/w', tags => (SELECT jsonb_object_agg(repeat('k', 1000000) || n, '') FROM generate_series(1, 180) n))"),
 	'TQ400', '180 MB of tags are refused');
 is(code("SELECT tq.enqueue('p/w', " . $bells->(180_000_000) . ')'), 'TQ400', '180 MB of payload are refused');

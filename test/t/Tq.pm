@@ -1,4 +1,4 @@
-# Tq.pm: what the tests of the background worker share.
+# Tq.pm: functions that the tests with servers of their own share.
 package Tq;
 
 use strict;
@@ -6,7 +6,7 @@ use warnings FATAL => 'all';
 
 use Exporter 'import';
 
-# A wait that can never end is found out in a minute, not in three.
+# A wait that cannot end fails after one minute, not after three.
 BEGIN { $ENV{PG_TEST_TIMEOUT_DEFAULT} //= 60; }
 
 use PostgreSQL::Test::Cluster;
@@ -29,8 +29,8 @@ sub new_node
 	return $node;
 }
 
-# A client begins to use a database that was restored: a call that might change
-# something, and changes nothing.
+# A client begins to use a restored database: a call that may write, and changes
+# nothing.
 sub begin_use
 {
 	my ($node, $db) = @_;
@@ -38,7 +38,7 @@ sub begin_use
 	return $node->safe_psql($db, "SELECT tq.unbind('none', 'task-failed')");
 }
 
-# Query for the process of the worker in a database.
+# Query for the process of the maintenance worker in a database.
 sub worker_of
 {
 	my ($db) = @_;
@@ -46,7 +46,7 @@ sub worker_of
 	return "SELECT pid FROM pg_stat_activity WHERE backend_type = 'tq worker' AND datname = '$db'";
 }
 
-# Process of the worker in a database, or ''.
+# Process of the maintenance worker in a database, or ''.
 sub worker_in
 {
 	my ($node, $db) = @_;
@@ -54,14 +54,15 @@ sub worker_in
 	return $node->safe_psql('postgres', worker_of($db));
 }
 
-# Wait until a database has a worker, another than that process; its process.
+# Wait until a database has a maintenance worker other than that process; returns
+# its process id.
 sub wait_worker
 {
 	my ($node, $db, $other) = @_;
 	my $query = worker_of($db) . (defined $other ? " AND pid <> $other" : '');
 
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM ($query) AS w")
-	  or die "no worker in $db";
+	  or die "no maintenance worker in $db";
 	return $node->safe_psql('postgres', $query);
 }
 
@@ -113,7 +114,7 @@ sub wait_past_deadline
 		"SELECT clock_timestamp() > (tq.status('$id') ->> 'deadline')::timestamptz");
 }
 
-# What must be true of the tables whatever has happened; '' if it is.
+# Invariants of the tables; returns '' if all hold.
 sub violations
 {
 	my ($node, $db) = @_;
