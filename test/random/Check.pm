@@ -2,13 +2,13 @@
 #	  Judges what all clients did to the shared tasks in one round.
 #
 # A status holds the whole history of its task, so the statuses at the end of
-# the round tell every transition, in order, with its time.  The clients'
-# records tell every operation, its answer, and when it began and ended.  Both
+# the round show every transition, in order, with its time.  The clients'
+# records show every operation, its answer, and when it began and ended.  Both
 # must explain each other:
 #
-# - each transition was made by an operation that was committed and was told
-#   so, or by time, or by a dependency; a claim by exactly one;
-# - each operation that was told it succeeded left its trace for ever, and what
+# - each transition was made by an operation that was committed and returned
+#   success, or by time, or by a dependency; a claim by exactly one;
+# - each operation that returned success left its trace permanently, and what
 #   was rolled back left none;
 # - each answer, also each error, was right at some moment between the call and
 #   the return: an operation sees all that had ended before it began;
@@ -174,7 +174,7 @@ sub histories
 	return;
 }
 
-# Was a time over before this round, and nothing came of it?
+# Has a time passed before this round without its effect?
 sub missed
 {
 	my ($self, $id, $d, $now) = @_;
@@ -239,7 +239,7 @@ sub observations
 	return @known;
 }
 
-# The least rank of the task after this operation, as its answer tells.
+# The least rank of the task after this operation, by its answer.
 sub observed
 {
 	my ($rec, $id) = @_;
@@ -256,7 +256,7 @@ sub observed
 	return $c ? ($c->[1] + 1) * 4 + 2 : undef;
 }
 
-# Edges of tasks that are new in this round.
+# Dependencies of tasks that are new in this round.
 sub fetch_edges
 {
 	my ($self) = @_;
@@ -272,14 +272,14 @@ sub fetch_edges
 	{
 		my $want = join(' ', sort @{ $self->{new_def}{$id}{deps} });
 		my $got  = join(' ', sort keys %{ $self->{edges}{$id} // {} });
-		$self->fault("$id: edges to $got", $id) if $got ne $want;
+		$self->fault("$id: dependencies on $got", $id) if $got ne $want;
 		$self->check_from_run($id, $_) for keys %{ $self->{edges}{$id} // {} };
 	}
 	return;
 }
 
-# An edge counts runs from the one that was the last when it was made, or the
-# next one if that was resolved.
+# A dependency counts runs from the one that was the last when it was created, or
+# the next one if that was resolved.
 sub check_from_run
 {
 	my ($self, $id, $dep) = @_;
@@ -288,11 +288,11 @@ sub check_from_run
 	my $least = $was ? @{ $was->{status}{runs} } : 0;
 	my $runs  = $self->runs_of($dep);
 	my $most  = $runs ? @$runs : 0;
-	$self->fault("$id: edge to $dep counts from run $from, not $least to $most", $id)
+	$self->fault("$id: dependency on $dep counts from run $from, not $least to $most", $id)
 	  if $from < max(0, $least - 1) || $from > $most;
 
 	# it was made when the run before that was the last, and did not suffice
-	$self->fault("$id: edge to $dep passes over run $from", $id)
+	$self->fault("$id: dependency on $dep skips run $from", $id)
 	  if $from > 0 && $from == $most && run_final($runs, $from - 1)
 	  && ($self->def_of($id)->{all} || $self->is_successful($dep, $from - 1, $runs->[ $from - 1 ]));
 	return;
@@ -412,7 +412,7 @@ sub explain_running
 	my $run    = $self->{now}{$id}{runs}[ $v->{run} ];
 	my @claims = @{ $made->{claims}{ $v->{run} } // [] };
 	my $worker = "$run->{workerGroup}/$run->{workerId}";
-	return $self->fault("$id: nobody was given run $v->{run}", $id) unless @claims;
+	return $self->fault("$id: no client claimed run $v->{run}", $id) unless @claims;
 	my $times  = 1 + ($made->{defers}{ $v->{run} } // 0);
 	my $others = grep { $_->[1] ne $worker } @claims;
 	return $self->fault("$id: run $v->{run} was given to another worker", $id) if $times == 1 ? $others : $others == @claims;
@@ -432,18 +432,18 @@ sub explain_resolved
 	if (exists $worker_reasons{$reason} && ($reason ne 'canceled' || $made->{resolves}{ $v->{run} }{$reason}))
 	{
 		my $batches = $made->{resolves}{ $v->{run} }{$reason} // 0;
-		$self->fault("$id: nobody reported run $v->{run}", $id)
+		$self->fault("$id: no client reported run $v->{run}", $id)
 		  unless $batches || $made->{reports}{ $v->{run} }{$reason};
 		$self->fault("$id: run $v->{run} was resolved $batches times", $id) if $batches > 1;
 	}
 	elsif ($reason eq 'canceled')
 	{
-		$self->fault("$id: nobody cancelled run $v->{run}", $id)
+		$self->fault("$id: no client cancelled run $v->{run}", $id)
 		  unless $made->{cancel} || $made->{cancel_group} || $self->is_doomed($id, $run);
 	}
 	elsif ($reason eq 'skipped')
 	{
-		$self->fault("$id: nobody skipped it", $id) unless $made->{skip};
+		$self->fault("$id: no client skipped it", $id) unless $made->{skip};
 	}
 	elsif ($reason eq 'deadline-exceeded')
 	{
@@ -461,7 +461,7 @@ sub explain_resolved
 	return;
 }
 
-# The lease is the latest that anybody was told.
+# The claim expires at the latest time that a claim or reclaim returned.
 sub check_taken
 {
 	my ($self, $id, $i, $made) = @_;
@@ -665,7 +665,7 @@ sub judge_reclaim
 	my $id  = $rec->{ids}[0];
 	my $now = $self->{now}{$id} or return;
 	my $run = $now->{runs}[ $rec->{run} ];
-	$self->fault(describe($rec) . ': the lease is lost', $id)
+	$self->fault(describe($rec) . ': the claim is lost', $id)
 	  unless $run && (is_loose($id) || exists $run->{takenUntil} && $run->{takenUntil} >= $rec->{taken});
 	$self->fault(describe($rec) . ': the deadline has passed', $id) if $self->late($id);
 	$self->fault(describe($rec) . ': was not running', $id)
@@ -721,7 +721,7 @@ sub judge_cancel_group
 		  if ($sure < $rec->{a}) && !$hit{$id} && !$self->late($id)
 		  && !$self->possible($id, $rec, sub { return $_[0] % 4 == 3 });
 	}
-	# nobody joins a group once its seal was committed
+	# no task joins a group once its seal was committed
 	$least = $most = grep { ($self->def_of($_)->{group} // '') eq $gid } keys %{ $self->{now} }
 	  if !$self->{vague}{$gid}
 	  && ($self->{sealed}{$gid}
@@ -893,7 +893,7 @@ sub judge_group_error
 
 # ---- nothing is missing ----
 
-# Does the end of that run count as completed for those who depend on it?
+# Does the end of that run count as completed for its dependents?
 sub is_successful
 {
 	my ($self, $id, $i, $run) = @_;
@@ -936,7 +936,7 @@ sub dependencies
 }
 
 # A task took its group with it: all that were there before, and were unresolved,
-# have ended.  What runs again since then, by somebody's wish, need not have.
+# have ended.  A task that was rerun since then need not have.
 sub doomed
 {
 	my ($self) = @_;

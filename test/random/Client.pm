@@ -1,11 +1,11 @@
 # Client.pm
 #	  One client: a process with a session, that does random operations.
 #
-# It works on two kinds of tasks.  Its own ones, in a queue of its own, nobody
-# else touches: there the reference model says what each answer must be, and
-# it is compared after every operation.  The shared ones everybody works on at
-# once: there each operation is only written down, with its answer and the time
-# it took, and Check.pm judges all clients' records together.
+# It works on two kinds of tasks.  Its own ones are in a queue of its own, which no
+# other client uses: there the reference model says what each answer must be, and
+# it is compared after every operation.  On the shared ones all clients work at
+# once: there each operation is only recorded, with its answer and the time it
+# took, and Check.pm checks all clients' records together.
 # Operations come alone, or several in a transaction, with savepoints, that
 # may be rolled back; then nothing of them may be seen.
 package Client;
@@ -99,8 +99,8 @@ sub fault
 
 # ---- own tasks, compared at once ----
 
-# Call, ask the model, compare the SQLSTATEs.  Returns the answer if both are
-# content, and whatever else the model said.
+# Calls, asks the model, compares the SQLSTATEs.  Returns the answer if both
+# succeed, and what else the model returned.
 sub own
 {
 	my ($self, $ask, $sql, @bind) = @_;
@@ -703,7 +703,7 @@ sub target
 
 sub shared_target { my ($self) = @_; return shared_id($self->{seed}, $self->target) }
 
-# A run: one that this client holds, or anybody's.
+# A run: one that this client has claimed, or any other.
 sub shared_run
 {
 	my ($self) = @_;
@@ -775,7 +775,7 @@ sub shared_cancel   { return $_[0]->try_verb('cancel',   $_[0]->shared_target) }
 sub shared_skip     { return $_[0]->try_verb('skip',     $_[0]->shared_target) }
 sub shared_read     { return $_[0]->try_verb('read',     $_[0]->shared_target) }
 
-# Past the deadline that would be a new task, of which nobody knows.
+# Past the deadline that would be a new task, which no plan has.
 sub shared_redrive
 {
 	my ($self) = @_;
@@ -1026,7 +1026,7 @@ sub start_round
 	return;
 }
 
-# P: own and shared tasks, nobody does upkeep.  U: shared tasks and upkeep.
+# P: own and shared tasks, no client does upkeep.  U: shared tasks and upkeep.
 sub phase
 {
 	my ($self, $phase, $ops) = @_;
@@ -1083,7 +1083,7 @@ sub hold
 }
 
 # After upkeep, by which all was done between these times that was due: compare
-# everything.  In calm nobody else has done upkeep.
+# everything.  In calm no other session has done upkeep.
 sub settle
 {
 	my ($self, $from, $to, $is_calm) = @_;

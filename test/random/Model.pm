@@ -6,11 +6,11 @@
 # window of virtual time in which the server was at work, and returns the
 # SQLSTATE it expects or undef.  A time that only the server knows is a window
 # [from, to] until it is seen, and must stay as it was seen from then on.
-# Who changes the model's tasks: only this client, and upkeep between phases.
+# Only this client changes the model's tasks, and upkeep between phases.
 #
-# What upkeep does when several things are due at once depends on who comes by
-# first, and a group that a task takes with it is cancelled sooner or later than
-# that.  So there the model follows the server, among what may be (upkeep()).
+# What upkeep does when several things are due at once depends on which session
+# is first, and a group that a task takes with it is cancelled sooner or later
+# than that.  So there the model follows the server, among what may be (upkeep()).
 package Model;
 
 use strict;
@@ -160,14 +160,14 @@ sub is_successful
 	return $run->{state} eq 'completed' || is_tolerated($t->{def}, @$run{qw(reasonResolved by_worker)});
 }
 
-# Is an edge from this task to that one met by what that one is?
+# Is a dependency of this task on that one met by the state of that one?
 sub is_met
 {
 	my ($t, $r) = @_;
 	return is_resolved($r) && ($t->{def}{all} || is_successful($r));
 }
 
-# An edge is met by what its required task is now, or by what it becomes.
+# A dependency is met by the state of its required task now, or by its next one.
 sub add_edges
 {
 	my ($m, $t) = @_;
@@ -232,7 +232,7 @@ sub remove_task
 
 # ---- resolution ----
 
-# These tasks are resolved for good: whom does that release?
+# These tasks are resolved for good: releases their dependents.
 sub release
 {
 	my ($m, @ids) = @_;
@@ -381,7 +381,7 @@ sub resolve
 	return @outcomes;
 }
 
-# ---- what anybody may do ----
+# ---- what every client may do ----
 
 sub schedule
 {

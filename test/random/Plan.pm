@@ -242,7 +242,7 @@ sub budget_of
 }
 
 # Does the end of a task for that reason count as completed (section 8, C10)?
-# Not if somebody else than its worker cancelled it.
+# Not if another session than its worker cancelled it.
 sub is_tolerated
 {
 	my ($d, $reason, $by_worker) = @_;
@@ -273,8 +273,8 @@ sub outcome_of
 	return $reason =~ /^(?:deadline-exceeded|claim-expired|pending-timeout|run-timeout)$/ ? 'timed-out' : 'failed';
 }
 
-# Some of the shared tasks may be deferred: of them it is less clear who has
-# them, for that goes to and fro.
+# Some of the shared tasks may be deferred: which worker has claimed them is less
+# certain, because they change between workers.
 sub is_loose { my ($id) = @_; return (seed_numbers('loose', $id))[0] % 4 == 0 }
 
 # The rule that a policy of a definition breaks, if it does: TQ400.
@@ -370,7 +370,7 @@ sub shared_task
 	my $delay  = $dice->(12) ? undef : random_wait($dice);
 	my $policy = random_policy($dice, $r[5] % MAX_RUNS, $delay);
 
-	# of these nobody could say whether the deadline has passed
+	# for these it would be unknown whether the deadline has passed
 	delete $policy->{total} if $policy && defined $policy->{total} && !$policy->{total};
 	return {
 		id       => $id,

@@ -243,8 +243,8 @@ sub deadline_of
 	return $total < $def->{deadline} ? $total : $def->{deadline};
 }
 
-# Until when the last of these runs may wait for its first claim; undef: for
-# ever, or one that was deferred does not tell it any more.
+# Until when the last of these runs may wait for its first claim; undef: without
+# limit, or it was deferred, so that its status does not show that any more.
 sub pending_until
 {
 	my ($def, $s) = @_;

@@ -1,8 +1,8 @@
 -- invariants.sql: what must hold of the tables of tq at any moment, seen by
 -- one snapshot.  One row for each thing that does not: (what, task, detail).
--- All was done by upkeep that was due at random.done.  What upkeep came by and
--- another session held is looked at again within 100 ms (TQ_AGAIN_MS): so where
--- a time has passed, a timer that is due by "again" is as good as one of then.
+-- Upkeep has done all that was due at random.done.  What upkeep skipped because
+-- another session had locked it is due again within 100 ms (TQ_AGAIN_MS): so for
+-- a time that has passed, a timer that is due by "again" is right as well.
 WITH holder AS (
 	SELECT task, 'unscheduled' AS place FROM tq.unscheduled
 	UNION ALL SELECT task, 'pending' FROM tq.pending
@@ -52,11 +52,11 @@ WITH holder AS (
 ), done AS (
 	SELECT coalesce(nullif(current_setting('random.done', true), ''), '-infinity')::timestamptz AS at
 )
--- where a task is
+-- the row that holds a task
 SELECT 'more than one row holds an unresolved task' AS what, task, string_agg(place, ' ') AS detail
 	FROM holder GROUP BY task HAVING count(*) > 1
 UNION ALL
-SELECT 'a task is nowhere', t.id, t.task_id::text
+SELECT 'no row holds a task', t.id, t.task_id::text
 	FROM tq.task t LEFT JOIN holder h ON h.task = t.id LEFT JOIN last_run l ON l.task = t.id
 	WHERE h.task IS NULL AND (l.task IS NULL OR l.state NOT IN (3, 4, 5))
 UNION ALL
@@ -97,20 +97,20 @@ SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) 
 	FROM tq.unscheduled u LEFT JOIN met m ON m.dependent = u.task WHERE u.shares = 0
 	GROUP BY u.task, u.unmet HAVING u.unmet <> count(m.required) FILTER (WHERE NOT m.is_met)
 UNION ALL
-SELECT 'a share of unmet is wrong', task, share || ': ' || coalesce(s.unmet, 0) || ' instead of ' || coalesce(e.unmet, 0)
+SELECT 'a stripe of unmet is wrong', task, share || ': ' || coalesce(s.unmet, 0) || ' instead of ' || coalesce(e.unmet, 0)
 	FROM (SELECT n.* FROM tq.unmet n JOIN tq.unscheduled u ON u.task = n.task) AS s FULL JOIN (
 		SELECT u.task, m.required % u.shares AS share, count(*) AS unmet FROM tq.unscheduled u JOIN met m ON m.dependent = u.task
 		WHERE u.shares > 0 AND NOT m.is_met GROUP BY 1, 2) AS e USING (task, share)
 	WHERE coalesce(s.unmet, 0) <> coalesce(e.unmet, 0)
 UNION ALL
-SELECT 'the number of shares is wrong', u.task, u.unmet || ' instead of ' || (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
+SELECT 'the number of stripes is wrong', u.task, u.unmet || ' instead of ' || (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
 	FROM tq.unscheduled u WHERE u.shares > 0 AND u.unmet <> (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
 UNION ALL
 SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
 	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task
 	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval
 UNION ALL
-SELECT 'an edge of no task', e.dependent, e.required::text
+SELECT 'a dependency of no task', e.dependent, e.required::text
 	FROM tq.edge e WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = e.dependent)
 UNION ALL
 SELECT 'a task waits for one that is gone', u.task, e.required::text
@@ -119,7 +119,7 @@ SELECT 'a task waits for one that is gone', u.task, e.required::text
 UNION ALL
 SELECT 'copy of all_resolved differs', u.task, NULL
 	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task WHERE u.all_resolved <> t.all_resolved
--- what runs have besides, and what they have to spend; how many retries there are
+-- details of runs, and their budgets; how many retries there are
 -- after a run its worker may have said
 UNION ALL
 SELECT 'a detail and its run do not fit', coalesce(s.task, d.task), coalesce(s.run_id, d.run_id)::text
@@ -155,7 +155,7 @@ SELECT 'an early deadline is wrong', r.task, r.due || ' ' || (r.seconds ->> 'tot
 	WHERE t.due IS DISTINCT FROM CASE WHEN NOT r.alerts AND s.first IS NOT NULL
 		THEN nullif(least(s.first + (r.seconds ->> 'totalTimeout')::float8 * interval '1 s', t.deadline), t.deadline) END
 UNION ALL
-SELECT 'a dead letter of a task that is alive', l.task, l.task_id::text
+SELECT 'a dead letter of a task that is not dead', l.task, l.task_id::text
 	FROM tq.dead_letter l JOIN last_run r ON r.task = l.task
 	WHERE r.state NOT IN (4, 5) OR r.reason_resolved <> l.reason OR r.reason_resolved IN (4, 16)
 -- time
@@ -168,12 +168,12 @@ SELECT 'what was due has not been done', h.task, x.what || ' ' || x.due
 			('delayed', (SELECT y.visible_at FROM tq.delayed y WHERE y.task = h.task))) AS x (what, due)
 	WHERE x.due <= done.at
 UNION ALL
-SELECT 'nobody will look whether a run takes too long', e.task, e.run_id || ' ' || x.due
+SELECT 'a run has no timer for its timeout', e.task, e.run_id || ' ' || x.due
 	FROM every_run e CROSS JOIN LATERAL (VALUES (3, e.run_until), (4, e.pending_until)) AS x (kind, due)
 	WHERE e.state IN (1, 2) AND x.due < e.due AND NOT e.alerts
 		AND NOT EXISTS (SELECT FROM timed i, again a WHERE i.task = e.task AND i.kind = x.kind AND i.due <= greatest(x.due, a.at) + interval '1 ms')
 UNION ALL
-SELECT 'a running run has no lease', r.task, r.run_id || ' until ' || r.taken_until
+SELECT 'a running run has no claim timer', r.task, r.run_id || ' until ' || r.taken_until
 	FROM tq.run r
 	WHERE r.state = 2 AND NOT EXISTS (SELECT FROM leased l, again a
 		WHERE l.task = r.task AND l.due <= greatest(r.taken_until, a.at) + interval '1 ms')
