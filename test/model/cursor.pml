@@ -6,7 +6,7 @@
  * takes under a lock, or that others see at once, is one step here: a look at
  * an index entry, the insertion or deletion of a row, the end of a
  * transaction, and what cursor.c does under the lock of an entry.  Between
- * them anybody may run.  The properties: where no transaction is between its
+ * them any process may run.  The properties: where no transaction is between its
  * end and the end of its callback, no row that can be claimed is below the
  * cursor, so that a claim which looks at all from there finds it; and a
  * transaction finds its own rows.
@@ -16,14 +16,14 @@
  *	raise_cursor()		tq_cursor_raise(), lowest_since()
  *	lower()				lower(), sum_up()
  *	forget()			forget_database(), of one queue; make_entry() for another
- *	note_made()			tq_cursor_note_made(), and _all() where there is no room
+ *	note_made()			tq_cursor_note_made(), and _all() when there are no free notes
  *	note_taken()		tq_cursor_note_taken(), likewise
  *	tell_…(), finish()	lower_noted(), transaction_ends()
  *	prepare()			the same, at PRE_PREPARE and PREPARE
  *	roll_back_sub()		subtransaction_ends()
  *	pass(), go_on()		what a store does between S1 and S3 of cursor.c
  *
- * CASE says who takes part.  A FAULT_… is seeded, and must be found: see `run`.
+ * CASE chooses the processes.  A FAULT_… is seeded, and must be found: see `run`.
  */
 #ifndef ROWS
 #define ROWS 3
@@ -37,8 +37,8 @@
 #define max(a, b) ((a) > (b) -> (a) : (b))
 
 /*
- * Rows, by worker: who is inserting one, who is deleting one, and whether in
- * a subtransaction.  A row that is dead is no longer there: nobody can tell
+ * Rows: the worker that is inserting one, the one that is deleting one, and whether in
+ * a subtransaction.  A row that is dead is no longer there: no process can see
  * the difference, and the same entry may come again (a priority that is
  * changed twice).
  */
@@ -169,7 +169,7 @@ inline read_cursor()
 	i = 0
 }
 
-/* The lowest that was told since S1, or lower. */
+/* The lowest of the values lowered to since S1, or lower. */
 #define told (generation - cur_generation)
 #ifdef FAULT_OVERFLOW
 #define OVERFLOWN END
@@ -366,7 +366,7 @@ inline finish()
 	fi
 }
 
-/* Whoever ends it later has no callback of ours. */
+/* The session that ends it later has no callback of tq. */
 inline prepare()
 {
 	d_step {
@@ -383,7 +383,7 @@ inline prepare()
 
 /*
  * A session: how many transactions it has, how many passes and insertions each
- * of them; whether it has savepoints, prepares, fails, has no room for notes,
+ * of them; whether it has savepoints, prepares, fails, has no free notes,
  * has claims of many passes.
  */
 proctype worker(byte me; byte transactions; byte passes; byte inserts; bool subs; bool prepares;
@@ -426,7 +426,7 @@ proctype evict(byte times)
 }
 
 /*
- * Who takes part, by CASE.  A worker's arguments: its number, transactions,
+ * The processes, by CASE.  A worker's arguments: its number, transactions,
  * passes, inserts; subs, prepares, errors, overflows, goes_on.
  */
 #if CASE == 1		/* claims, and numbers that come late */
@@ -449,7 +449,7 @@ proctype evict(byte times)
 #define PROCESSES run worker(1, 2, 1, 0, 0, 0, 0, 0, 0); \
 	run worker(2, 2, 0, 1, 0, 0, 0, 0, 0); \
 	run worker(3, 2, 0, 1, 0, 0, 0, 0, 0)
-#elif CASE == 6		/* more notes than there is room for */
+#elif CASE == 6		/* more notes than fit */
 #define PROCESSES run worker(1, 1, 1, 0, 1, 0, 0, 1, 0); \
 	run worker(2, 1, 1, 0, 0, 0, 0, 1, 0); \
 	run worker(3, 1, 0, 1, 0, 0, 0, 1, 0)

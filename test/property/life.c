@@ -3,7 +3,7 @@
  *	  Random lives of tasks under random policies: src/policy.c and src/state.c
  *	  without a server.
  *
- * A task here is what the rooms above keep: a state, a budget, some times.
+ * A task here is what the layers above keep: a state, a budget, some times.
  * Things happen to it in any order, at any time, and what policy.c and state.c
  * answer is held against rules that are stated here once more, in another form
  * than the code has (doc/spec/policy.md 2 to 5):
@@ -17,7 +17,7 @@
  *	  - a run follows exactly when section 4 says so.
  *
  * Compiled as it is, it prints TAP: life [-s SEED] [-n LIVES] [-l LIFE].  A
- * life that breaks a rule is lived again and told; -l tells one.  With
+ * life that breaks a rule is run again and printed; -l prints one.  With
  * -DTQ_FUZZ it is a target of libFuzzer (test/property/fuzz), and a life is
  * what its input says.
  */
@@ -504,7 +504,7 @@ rerun(Task *task)
 			 task->runs + 1 + retries <= (task->max_runs > task->runs
 											  ? task->max_runs
 											  : task->runs + 1),
-		 "a rerun has retries as far as there is room");
+		 "a rerun has retries as far as max_runs allows");
 	start(task, retries, 0);
 }
 
