@@ -512,7 +512,7 @@ tq_files() {
 
 # tq_copy_server: a copy of the server of which tq_server is the pg_config, in
 # TQ_TMP/pg.  A server finds its files relative to its program, so that the
-# copy is whole; what nobody writes to is linked only.
+# copy is whole; what is never written to is linked only.
 tq_copy_server() {
 	local dir what prefix=$TQ_TMP/pg
 	for what in pkglibdir sharedir pkgincludedir includedir-server bindir; do

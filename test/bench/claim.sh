@@ -3,7 +3,7 @@
 #
 # claim.sh: the part claim.  A backlog, VACUUM ANALYZE, and then pgbench: each
 # run of a script claims n and completes them, in two transactions.  The claim
-# tells the client the ids only, for everybody.  Default bindings, nobody listens.
+# returns the ids only, in each variant.  Default bindings, no client listens.
 
 # claimed WHAT N CLIENTS SECONDS BACKLOG [DEAD]: tasks per second that are
 # claimed and completed; so many were claimed just before, and not vacuumed.

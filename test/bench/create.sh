@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154	# what run has set
 #
-# create.sh: the part create.  Default bindings, nobody listens.
+# create.sh: the part create.  Default bindings, no client listens.
 #
 # One per transaction: pgbench, 16 clients, the payload or definition is a
 # parameter.  In bulk: drive, 4 clients, a thousand to a statement, all in one

@@ -21,16 +21,16 @@ cycle_variant() {
 	case $1 in
 		row) cycle_rate row "$cycle_n" ;;
 		tq | alike) wanted none && cycle_rate "$1" "$cycle_n" ;;
-		told) wanted default && cycle_rate tq "$cycle_n" ;;
+		bound) wanted default && cycle_rate tq "$cycle_n" ;;
 	esac
 }
 
 part_cycle() {
 	for cycle_n in 1 10 100; do
 		row "cycle.$cycle_n" tasks/s "create $cycle_n, claim $cycle_n, complete $cycle_n, 16 clients"
-		turns "cycle.$cycle_n" cycle_variant row tq told alike
+		turns "cycle.$cycle_n" cycle_variant row tq bound alike
 	done
 	wanted default
-	text 'row is inserted, and updated twice by its primary key. tq has nothing bound to its exchanges; told has the' \
-		'default bindings, and nobody listens; alike is as tq, but creates by enqueue_tasks() with payloads only.'
+	text 'row is inserted, and updated twice by its primary key. tq has nothing bound to its exchanges; bound has the' \
+		'default bindings, and no client listens; alike is as tq, but creates by enqueue_tasks() with payloads only.'
 }

@@ -2,8 +2,8 @@
 # shellcheck disable=SC2154	# what run has set
 #
 # graphs.sh: the part graphs.  Each graph is created in one call, and worked off
-# by 16 clients that claim one task and complete it, or up to a hundred; who finds
-# none waits for one in claim_work.
+# by 16 clients that claim one task and complete it, or up to a hundred; a client
+# that finds none waits for one in claim_work.
 
 # What task i of 0 to graph_last depends on, in SQL.
 dependencies() {

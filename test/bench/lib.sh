@@ -76,7 +76,7 @@ make_tools() {
 	done
 }
 
-# make_database NAME: a database with tq and bare tables, which ends with us.
+# make_database NAME: a database with tq and bare tables, dropped at the end.
 make_database() {
 	[[ " ${databases[*]} " == *" $1 "* ]] || databases+=("$1")
 	PGDATABASE=$tq_home psql -Xqc "CREATE DATABASE $1" || exit
@@ -182,7 +182,7 @@ tables_of() {
 	esac
 }
 
-# Everybody starts empty, nothing of before is still to be written, and the
+# Each variant starts empty, nothing of before is still to be written, and the
 # clients find their pages whole in the WAL after the checkpoint.
 fresh() {
 	local what
@@ -206,7 +206,7 @@ load() {
 	sql CHECKPOINT
 }
 
-# Nobody wants messages.
+# No exchange is bound.
 quietly() { wanted none; }
 
 # fill WHAT N: N more, by the thousand.

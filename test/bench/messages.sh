@@ -5,7 +5,7 @@
 #
 # Clients that are measured do not wait for messages: what is published and
 # delivered later is counted and waited for before the next run.  Processor time
-# is that of the server's processes, where /proc tells.
+# is that of the server's processes, where /proc has it.
 
 now() { echo "$EPOCHREALTIME"; }
 
@@ -13,17 +13,17 @@ now() { echo "$EPOCHREALTIME"; }
 # Rates
 # ---------------------------------------------------------------------------
 
-# told WANTED N CLIENTS: a run; prints life-cycles per second, messages
+# measured WANTED N CLIENTS: a run; prints life-cycles per second, messages
 # published per second meanwhile, messages left at the end, seconds until these
 # are delivered, life-cycles per second with that time, and microseconds of
-# processor time of the clients' sessions per life-cycle and of the worker per
+# processor time of the clients' sessions per life-cycle and of the maintenance worker per
 # message.
-told() {
+measured() {
 	local n=$2 tps begin middle finish during left all cpu sessions worker
 	fresh && wanted "$1" || exit
 	sessions=$(cpu_of_sessions) worker=$(cpu_of_worker)
 	begin=$(now)
-	tps=$(cycles tq "$n" "$3" -T "$told_seconds") || exit
+	tps=$(cycles tq "$n" "$3" -T "$message_seconds") || exit
 	middle=$(now)
 	left=$(backlog) all=$(messages)
 	during=$all
@@ -35,7 +35,7 @@ told() {
 	sessions=$(($(cpu_of_sessions) - sessions))
 	cpu="$sessions $worker"
 	awk -v tps="$tps" -v n="$n" -v begin="$begin" -v middle="$middle" -v finish="$finish" \
-		-v during="$during" -v left="$left" -v all="$all" -v s="$told_seconds" -v cpu="$cpu" 'BEGIN {
+		-v during="$during" -v left="$left" -v all="$all" -v s="$message_seconds" -v cpu="$cpu" 'BEGIN {
 		split(cpu, c)
 		rate = tps * n
 		drain = left > 0 ? finish - middle : 0
@@ -50,37 +50,37 @@ column() { awk -v c="$2" '{ print $c }' "$1" | median; }
 # ratio FILE FILE COLUMN: of the rounds, the median.
 ratio() { paste -d' ' <(awk -v c="$3" '{ print $c }' "$1") <(awk -v c="$3" '{ print $c }' "$2") | awk '{ print 100 * $1 / $2 }' | median; }
 
-told_table() {
+message_table() {
 	local n clients round what file
-	echo "### Life-cycles while messages are told"
+	echo "### Life-cycles while messages are published"
 	echo
 	echo "Each client creates n, claims n, completes n, in three transactions: five messages per life-cycle. Median"
-	echo "of $rounds rounds of $told_seconds s, taken in turn; ratios are those of each round, to where nothing is bound."
+	echo "of $rounds rounds of $message_seconds s, taken in turn; ratios are those of each round, to where nothing is bound."
 	echo "What is left when the clients end is waited for: the second ratio counts that time as well. CPU is"
-	echo "microseconds, of the clients' sessions per life-cycle, and of the background worker per message."
+	echo "microseconds, of the clients' sessions per life-cycle, and of the maintenance worker per message."
 	echo
 	echo "| n | clients | messages | life-cycles/s | ratio | published/s | left | delivered after s | ratio with that | CPU sessions | CPU worker |"
 	echo "|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 	for n in 1 10 100; do
-		for clients in "${told_clients[@]}"; do
-			rm -f "$work"/told.*
+		for clients in "${message_clients[@]}"; do
+			rm -f "$work"/measured.*
 			for ((round = 0; round < rounds; round++)); do
 				for what in none default listened fetched; do
-					told "$what" "$n" "$clients" >>"$work/told.$what" || exit
+					measured "$what" "$n" "$clients" >>"$work/measured.$what" || exit
 				done
 			done
 			for what in none default listened fetched; do
-				file=$work/told.$what
+				file=$work/measured.$what
 				printf '| %d | %d | %s | %d | %.0f %% | %d | %d | %.2f | %.0f %% | %.0f | %s |\n' "$n" "$clients" "$what" \
-					"$(column "$file" 1)" "$(ratio "$file" "$work/told.none" 1)" "$(column "$file" 2)" \
-					"$(column "$file" 3)" "$(column "$file" 4)" "$(ratio "$file" "$work/told.none" 5)" \
+					"$(column "$file" 1)" "$(ratio "$file" "$work/measured.none" 1)" "$(column "$file" 2)" \
+					"$(column "$file" 3)" "$(column "$file" 4)" "$(ratio "$file" "$work/measured.none" 5)" \
 					"$(column "$file" 6)" "$(column "$file" 7)"
 			done
 		done
 	done
 	echo
-	echo "none: nothing is bound. default: the default channels, nobody listens. listened: one client listens to all"
-	echo "of them. fetched: one client fetches everything by a durable subscription, and nobody listens."
+	echo "none: nothing is bound. default: the default channels, no client listens. listened: one client listens to all"
+	echo "of them. fetched: one client fetches everything by a durable subscription, and no client listens."
 	echo
 }
 
@@ -104,7 +104,7 @@ flush() {
 # inserted bare|notify: rows per second into a bare table, one per transaction.
 inserted() {
 	fresh || exit
-	pgbench_run "$(script "$1_create" 1)" 16 -T "$told_seconds" && pgbench_rate
+	pgbench_run "$(script "$1_create" 1)" 16 -T "$message_seconds" && pgbench_rate
 }
 
 notify_table() {
@@ -117,20 +117,20 @@ notify_table() {
 	echo "| flush | bare | bare, NOTIFY | ratio | tq, none | tq, listened | ratio | with what was left |"
 	echo "|---|--:|--:|--:|--:|--:|--:|--:|"
 	for speed in fast slow; do
-		rm -f "$work"/told.* "$work"/insert.*
+		rm -f "$work"/measured.* "$work"/insert.*
 		flush "$speed"
 		for ((round = 0; round < rounds; round++)); do
 			wanted none
 			inserted bare >>"$work/insert.bare" || exit
 			inserted notify >>"$work/insert.notify" || exit
-			told none 1 16 >>"$work/told.none" || exit
-			told listened 1 16 >>"$work/told.listened" || exit
+			measured none 1 16 >>"$work/measured.none" || exit
+			measured listened 1 16 >>"$work/measured.listened" || exit
 		done
 		printf '| %s | %.0f | %.0f | %.0f %% | %d | %d | %.0f %% | %.0f %% |\n' "$speed" \
 			"$(median <"$work/insert.bare")" "$(median <"$work/insert.notify")" \
 			"$(ratio "$work/insert.notify" "$work/insert.bare" 1)" \
-			"$(column "$work/told.none" 1)" "$(column "$work/told.listened" 1)" \
-			"$(ratio "$work/told.listened" "$work/told.none" 1)" "$(ratio "$work/told.listened" "$work/told.none" 5)"
+			"$(column "$work/measured.none" 1)" "$(column "$work/measured.listened" 1)" \
+			"$(ratio "$work/measured.listened" "$work/measured.none" 1)" "$(ratio "$work/measured.listened" "$work/measured.none" 5)"
 	done
 	flush fast
 	echo
@@ -159,7 +159,7 @@ latency_table() {
 	fresh && wanted default || exit
 	latency_line idle 0
 	fresh && wanted listened || exit
-	most=$(cycles tq 1 8 -T "$told_seconds") || exit
+	most=$(cycles tq 1 8 -T "$message_seconds") || exit
 	followed
 	fresh || exit
 	half=$(awk -v most="$most" 'BEGIN { printf "%d", most / 2 }')
@@ -198,7 +198,7 @@ size_table() {
 	local what all worker message tick left
 	echo "### Sizes"
 	echo
-	echo "$told_tasks tasks by the hundred, one client; then tq.message_retention of a second. CPU is that of the"
+	echo "$message_tasks tasks by the hundred, one client; then tq.message_retention of a second. CPU is that of the"
 	echo "background worker, until everything was delivered."
 	echo
 	echo "| messages | | tq.message | tq.tick | CPU s per million | empty after | then tq.message | tq.tick |"
@@ -206,7 +206,7 @@ size_table() {
 	for what in default listened; do
 		fresh && wanted "$what" || exit
 		worker=$(cpu_of_worker)
-		cycles tq 100 1 -t "$((told_tasks / 100))" >/dev/null || exit
+		cycles tq 100 1 -t "$((message_tasks / 100))" >/dev/null || exit
 		followed
 		worker=$(($(cpu_of_worker) - worker))
 		all=$(messages)
@@ -222,10 +222,10 @@ size_table() {
 
 part_messages() {
 	[ -n "$(worker_pid)" ] || { echo 'messages: the server does not have tq preloaded' >&2; exit 1; }
-	told_seconds=$(scaled 4) told_tasks=$(($(scaled 200000 20000) / 100 * 100)) samples=$(scaled 1000 100)
-	told_clients=(4 16)
-	((samples > 500)) || told_clients=(16)
-	told_table
+	message_seconds=$(scaled 4) message_tasks=$(($(scaled 200000 20000) / 100 * 100)) samples=$(scaled 1000 100)
+	message_clients=(4 16)
+	((samples > 500)) || message_clients=(16)
+	message_table
 	notify_table
 	latency_table
 	size_table

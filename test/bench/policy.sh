@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154	# what run has set
 #
-# policy.sh: the part policy.  What policies cost those who have one, and that
-# what is delayed is in nobody's way.
+# policy.sh: the part policy.  What policies cost tasks that have one, and that
+# delayed tasks slow down no others.
 #
 # Life-cycles are those of part cycle, with fewer clients, and in more and shorter
 # turns, as what differs is little.  Claims beside tasks that are delayed are those
@@ -171,7 +171,7 @@ part_policy() {
 	row policy.group ms "a group of $policy_group: until all is cancelled"
 	turns policy.group group_end cancel report blocked
 	text 'cancel is cancel_task_group(); report is a failed task whose policy cancels its group; in blocked the others' \
-		'wait for that one. The group is sealed, nobody else is there.'
+		'wait for that one. The group is sealed, and there are no other sessions.'
 
 	depth_database none
 	depth_database delayed

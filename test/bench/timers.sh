@@ -4,17 +4,17 @@
 # timers.sh: the part timers.  What is due later, and how exactly it is done
 # when it is due; `run timers`, which sources this file and calls part_timers.
 #
-# Processor time is that of the worker's process, where /proc tells (schedstat).
+# Processor time is that of the maintenance worker, where /proc has it (schedstat).
 # How late something was is the time that its run was resolved at, less the time
-# that it was due; the worker takes that time when a batch begins.
+# that it was due; the maintenance worker takes that time when a batch begins.
 
 timer_tables='tq.task, tq.run, tq.pending, tq.delayed, tq.unscheduled, tq.edge, tq.lease, tq.timer, tq.task_group'
 
-# Milliseconds of the worker's processor time.
+# Milliseconds of the maintenance worker's processor time.
 worker_ms() { awk '{ print $1 / 1e6 }' "/proc/$(worker_pid)/schedstat" 2>/dev/null || echo 0; }
 
-# Index entries that were read of what is due; the worker tells when it goes to
-# sleep.
+# Index entries of timers that were read; the maintenance worker reports them when
+# it goes to sleep.
 due_entries() {
 	sleep 0.2
 	sql "SELECT sum(idx_tup_read) FROM pg_stat_all_indexes WHERE indexrelname IN ('lease_pkey', 'timer_pkey', 'delayed_due')"
@@ -24,7 +24,7 @@ worker_turns() { sql "SELECT batches FROM tq.worker_overview WHERE step = 'turn'
 
 less() { awk -v a="$1" -v b="$2" -v n="${3:-1}" 'BEGIN { printf "%.4g\n", (a - b) / n }'; }
 
-# Empty tables but for a queue, and a worker that sleeps.
+# Empty tables but for a queue, and a maintenance worker that sleeps.
 timers_fresh() {
 	fresh && sql "SELECT tq.enqueue('bench/timers'); SELECT tq.cancel_task(task_id) FROM tq.claim_work('bench/timers', 'g', 'w')" >/dev/null
 }
@@ -48,7 +48,7 @@ timers_release() {
 # In so many seconds from now.
 due_in() { sql "SELECT date_trunc('milliseconds', clock_timestamp() + interval '$1 s')"; }
 
-# turn_cost VARIANT: what a turn costs, while what is there is not due.
+# turn_cost VARIANT: what a cycle costs, while what is there is not due.
 turn_cost() {
 	local cpu read n=50
 	sql 'CALL timers.turns(5)' && cpu=$(worker_ms) read=$(due_entries) || exit
@@ -111,11 +111,11 @@ part_timers() {
 	n=$(scaled 1000000 10000) few=$(scaled 100000 1000)
 	[ -n "$(worker_pid)" ] || { echo 'timers: the server does not have tq preloaded' >&2; exit 1; }
 	sql "$(<"$bench/timers.sql")" || exit
-	row timers.turn ms "a turn of the worker in which one deadline is met: its processor time"
+	row timers.turn ms "a cycle of the maintenance worker in which one deadline is met: its processor time"
 	row timers.entries entries 'the same: index entries read to find what is due'
-	row timers.turns turns "16 clients claim and complete one at a time for $(scaled 10 2) s: turns of the worker"
+	row timers.turns turns "16 clients claim and complete one at a time for $(scaled 10 2) s: cycles of the maintenance worker"
 	row timers.busy 'ms/s' 'the same: its processor time'
-	row timers.stale us "processor time of the worker for each of $few stale rows that come due"
+	row timers.stale us "processor time of the maintenance worker for each of $few stale rows that come due"
 	row timers.instant s '10,000 due in one instant, while 4 clients claim and complete: until the last is done'
 	row timers.p50 ms 'others that are due then, one each 10 ms: late, median'
 	row timers.p99 ms 'the same, 99th percentile'
@@ -144,7 +144,7 @@ part_timers() {
 		for what in claims hundreds deadlines delays; do instant "$what" 10000 || exit; done
 	done
 	sql 'DROP SCHEMA timers CASCADE'
-	text "empty: no tasks. full: $n claims, deadlines and delayed runs, none of them due. dead: $n stale leases that" \
-		'were taken while a transaction holds a snapshot, so that they cannot be vacuumed away. one, hundred: leases of' \
-		'so many tasks; deadline: of tasks that are resolved. claims: by leases of one task; hundreds: of a hundred.'
+	text "empty: no tasks. full: $n claims, deadlines and delayed runs, none of them due. dead: $n stale claim timers that" \
+		'were taken while a transaction holds a snapshot, so that they cannot be vacuumed away. one, hundred: claim timers of' \
+		'so many tasks; deadline: of tasks that are resolved. claims: by claim timers of one task; hundreds: of a hundred.'
 }

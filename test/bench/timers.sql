@@ -4,7 +4,7 @@
 -- would take minutes.  All times are given; those of a span are spread over it.
 CREATE SCHEMA timers;
 
--- n tasks, while nobody else creates any; those from a to b.
+-- n tasks, while no other session creates any; those from a to b.
 CREATE FUNCTION timers.tasks(n int, deadline timestamptz, span interval, OUT a bigint, OUT b bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -17,7 +17,7 @@ BEGIN
 	FROM generate_series(a, b) AS i, tq.queue AS q WHERE q.task_queue_id = 'bench/timers';
 END $$;
 
--- n claimed runs, by leases of so many; resolved since, or not.
+-- n claimed runs, with a claim timer for so many; resolved since, or not.
 CREATE FUNCTION timers.claims(n int, per int, due timestamptz, span interval, stale bool DEFAULT false) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE t record;
@@ -76,7 +76,7 @@ BEGIN
 	seconds := extract(epoch FROM clock_timestamp() - due);
 END $$;
 
--- Lets the worker take n turns, in each of which one task meets its deadline.
+-- Lets the maintenance worker run n cycles, in each of which one task meets its deadline.
 CREATE PROCEDURE timers.turns(n int)
 LANGUAGE plpgsql AS $$
 DECLARE id tq.slugid;

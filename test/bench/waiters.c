@@ -1,6 +1,6 @@
 /*
  * waiters.c
- *	  What many cost who wait, and who of them is woken.
+ *	  What many waiters cost, and which of them are woken.
  *
  *	waiters tq|bare WAITERS SECONDS
  *
@@ -8,7 +8,7 @@
  * the bare table each for a notification, upon which it claims.  A task is
  * created each second.  Half a second later it is counted whose server
  * processes have given up the processor of their own accord since before it
- * (voluntary_ctxt_switches of /proc): these were woken.  Who has a task
+ * (voluntary_ctxt_switches of /proc): these were woken.  A waiter that has a task
  * completes it and waits again, after it was counted.
  *
  * Prints how many were woken for a task, the median and the most, and the
@@ -183,7 +183,7 @@ begin_to_wait(Waiter *w)
 		run(w->conn, "LISTEN bare");
 }
 
-/* Reads what the server has sent; whoever is notified claims. */
+/* Reads what the server has sent; a waiter that is notified claims. */
 static void
 read_input(Waiter *w)
 {
@@ -228,7 +228,7 @@ follow(double then)
 	free(sockets);
 }
 
-/* Waits until all wait: nobody has done anything for half a second. */
+/* Waits until all wait: no server process has run for half a second. */
 static void
 settle(void)
 {
@@ -295,7 +295,7 @@ complete_all(void)
 	return tasks;
 }
 
-/* Who still waits is told to end: the server would not see that we have gone. */
+/* Cancels those that still wait: the server would not notice that we have gone. */
 static void
 finish(Waiter *w)
 {

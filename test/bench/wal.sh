@@ -5,7 +5,7 @@
 # of part cycle, one client, when as many have gone before.
 
 # wal WHAT N [CHECKPOINT]: bytes per task; from a checkpoint on it holds images
-# of the pages that were there.  What the background worker writes to publish
+# of the pages that were there.  What the maintenance worker writes to publish
 # the messages is counted as well.
 wal() {
 	local what=$1 n=$2 before tasks
@@ -22,7 +22,7 @@ wal_variant() {
 	case $1 in
 		row) wal row "$wal_n" "$wal_from" ;;
 		tq) wanted none && wal tq "$wal_n" "$wal_from" ;;
-		told) wanted default && wal tq "$wal_n" "$wal_from" ;;
+		bound) wanted default && wal tq "$wal_n" "$wal_from" ;;
 	esac
 }
 
@@ -31,11 +31,11 @@ part_wal() {
 	for wal_n in 1 10 100; do
 		wal_from=checkpoint
 		row "wal.$wal_n" bytes "WAL per task, n = $wal_n, from a checkpoint on"
-		turns "wal.$wal_n" wal_variant row tq told
+		turns "wal.$wal_n" wal_variant row tq bound
 		wal_from=''
 		row "wal.$wal_n.on" bytes "WAL per task, n = $wal_n, when the checkpoint is some time ago"
-		turns "wal.$wal_n.on" wal_variant row tq told
+		turns "wal.$wal_n.on" wal_variant row tq bound
 	done
 	autovacuum on && wanted default
-	text 'tq has nothing bound to its exchanges; told has the default bindings.'
+	text 'tq has nothing bound to its exchanges; bound has the default bindings.'
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154	# what run has set
 #
-# wanted.sh: who gets messages, waiting until they have them, and the processor
-# time that all takes.  Sourced by run.
+# wanted.sh: the clients that get messages, waiting until they have them, and the
+# processor time of all.  Sourced by run.
 
 exchanges='(SELECT tq.exchange_name(i) AS name FROM generate_series(1, 12) AS i) AS exchange'
 channel="('tq_' || replace(name, '-', '_'))"
@@ -14,8 +14,8 @@ follower=''
 # Waiting for messages
 # ---------------------------------------------------------------------------
 
-# Waits until all that is committed is published, and sent to who listens; by
-# the worker, or if there is none, by ourselves.
+# Waits until all that is committed is published, and sent to the listeners; by
+# the maintenance worker, or if there is none, by this script.
 published() {
 	local left="EXISTS (SELECT $unpublished) OR EXISTS (SELECT FROM tq.tick WHERE unsent IS NOT NULL)"
 	if [ -z "$(worker_pid)" ]; then
@@ -30,7 +30,7 @@ published() {
 		END LOOP; END \$\$"
 }
 
-# Forgets all messages, so that each run has rings that are empty but for the
+# Deletes all messages, so that each run has segments that are empty but for the
 # last tick.
 forget_messages() {
 	published && sql "BEGIN;
@@ -52,11 +52,11 @@ backlog() {
 }
 
 # ---------------------------------------------------------------------------
-# Who gets messages
+# The clients that get messages
 # ---------------------------------------------------------------------------
 
 # wanted none|default|listened|fetched: nothing is bound; the default channels
-# are, and nobody listens; one client listens to all of them; one client
+# are, and no client listens; one client listens to all of them; one client
 # fetches everything by a durable subscription, and acknowledges it.
 wanted() {
 	unfollow

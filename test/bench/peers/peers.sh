@@ -71,7 +71,7 @@ pgq_ready() {
 	} >"$work/pgqd.ini"
 }
 
-# Its queue is made anew; its tables are rotated, never emptied.
+# Its queue is created again; its tables are rotated, never emptied.
 pgq_fresh() {
 	sql "SELECT pgq.drop_queue('bench', true), pgq.create_queue('bench'), pgq.register_consumer('bench', 'bench')" >/dev/null
 }

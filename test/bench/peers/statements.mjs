@@ -58,7 +58,7 @@ function statement({ text, values }, variables = {}) {
 		.trim().replace(/;$/, '')
 }
 
-// A claim that tells the ids of what it has claimed.
+// A claim that returns the ids of what it has claimed.
 function claiming(text) {
 	const update = [...text.matchAll(/\bupdate\s+\S+\.\S+\s+(?:as\s+)?(\w+)\s+set\b/gi)].at(-1)
 	const last = text.slice(update.index).replace(/\breturning \*$/i, `returning ${update[1]}.*`)
