@@ -37,9 +37,9 @@
 #define max(a, b) ((a) > (b) -> (a) : (b))
 
 /*
- * Rows: the worker that is inserting one, the one that is deleting one, and whether in
- * a subtransaction.  A row that is dead is no longer there: no process can see
- * the difference, and the same entry may come again (a priority that is
+ * Rows: the worker that is inserting one, the one that is deleting one, and
+ * whether in a subtransaction.  A row that is dead is no longer there: no process
+ * can see the difference, and the same entry may come again (a priority that is
  * changed twice).
  */
 bool is_there[ROWS + 1];

@@ -3,8 +3,8 @@
  *	  Topic matching of src/topic.c without a server, printed as TAP.
  *
  * The reference is the definition: a # is tried as no word, and as one word
- * with the # still to come.  It takes exponential time on long input, which the tests
- * of long patterns are for; random patterns and keys are short.
+ * with the # still to come.  It takes exponential time on long input, which the
+ * tests of long patterns are for; random patterns and keys are short.
  */
 #include <stdint.h>
 #include <stdio.h>
