@@ -199,7 +199,7 @@ size_table() {
 	echo "### Sizes"
 	echo
 	echo "$message_tasks tasks by the hundred, one client; then tq.message_retention of a second. CPU is that of the"
-	echo "background worker, until everything was delivered."
+	echo "maintenance worker, until everything was delivered."
 	echo
 	echo "| messages | | tq.message | tq.tick | CPU s per million | empty after | then tq.message | tq.tick |"
 	echo "|--:|---|--:|--:|--:|--:|--:|--:|"
