@@ -39,12 +39,19 @@ REGRESS = install slugid privilege settings create schedule claim report resolve
 REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress $(test_settings)
 ISOLATION = $(patsubst $(tree)/test/isolation/specs/%.spec,%,$(sort $(wildcard $(tree)/test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=$(tree)/test/isolation --temp-instance=./tmp_check_iso $(test_settings)
+# The claim cursor has two modes (src/cursor.c).  The specs of claims run in
+# both: once more on a server on which transactions may be prepared.  Those that
+# prepare one run on that server only.
+PREPARING = ack-vs-ack cursor-prepare late-commit-vs-publish
+CLAIMING = claim-% cursor-% wait-% %-vs-claim recalled-number new-queue-vs-new-queue
+isolation_prepared := $(filter $(PREPARING) $(CLAIMING),$(ISOLATION))
+override ISOLATION := $(filter-out $(PREPARING),$(ISOLATION))
 TAP_TESTS = 1
 PROVE_TESTS = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/test/t/*.pl)))
 test_settings = --temp-config=$(tree)/test/tq.conf
 
 archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
-EXTRA_CLEAN = tmp_check_regress tmp_check_iso tmp_check_destdir.conf $(archives)
+EXTRA_CLEAN = tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
 .PHONY: check demo bench dist
 
@@ -114,7 +121,10 @@ src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
 $(OBJS): $(wildcard $(tree)/src/*.h)
 
 installcheck: installcheck-ready
-.PHONY: installcheck-ready
+ifneq ($(isolation_prepared),)
+installcheck: installcheck-prepared
+endif
+.PHONY: installcheck-ready installcheck-prepared
 installcheck-ready:
 	@if test "$$(id -u)" = 0; then \
 		echo 'make installcheck: run this as an ordinary user, because the server refuses to run as root' >&2; \
@@ -129,13 +139,18 @@ installcheck-ready:
 		missing=yes; \
 	fi; \
 	test -z "$$missing"
+installcheck-prepared: installcheck-ready
+	mkdir -p output_iso
+	$(pg_isolation_regress_installcheck) $(ISOLATION_OPTS) \
+		--outputdir=output_iso/prepared --temp-instance=./tmp_check_iso_prepared \
+		--temp-config=$(tree)/test/prepared.conf $(isolation_prepared)
 
 # The servers of the tests look for tq in DESTDIR.  From 18 on any server can,
 # before that only Debian's.
 ifneq ($(DESTDIR),)
 test_settings += --temp-config=tmp_check_destdir.conf
 export TEMP_CONFIG = $(CURDIR)/tmp_check_destdir.conf
-installcheck: tmp_check_destdir.conf
+installcheck installcheck-prepared: tmp_check_destdir.conf
 .PHONY: tmp_check_destdir.conf
 tmp_check_destdir.conf: installcheck-ready
 	@{ \

@@ -9,6 +9,7 @@
 #	tq_build				builds and installs tq, for a copy of the server
 #	tq_node_pg				has the client of node that the documents' examples need
 #	tq_cluster_start ...	starts a cluster that has tq loaded
+#	tq_cluster_start_prepared	starts another, on which transactions may be prepared
 #	tq_cluster_stop
 #	tq_cleanup				what the trap of tq_workdir does
 #
@@ -610,16 +611,28 @@ tq_node_pg() {
 # settings of test/tq.conf and then these lines.  It has a socket in TQ_TMP and
 # no port; psql and others find it by the variables set here.
 tq_cluster_start() {
-	local data=$TQ_TMP/data
+	tq_cluster_make "$TQ_TMP/data" 5432 "$TQ_TMP/server.log" "$@"
+	export PGHOST=$TQ_TMP PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+}
+
+# tq_cluster_start_prepared: starts another one beside it, with the settings of
+# test/prepared.conf.  Its socket has the number 5433, which is for PGPORT.
+tq_cluster_start_prepared() {
+	tq_cluster_make "$TQ_TMP/data-prepared" 5433 "$TQ_TMP/server-prepared.log" "$(cat "$tq_root/test/prepared.conf")"
+}
+
+# tq_cluster_make DATA PORT LOG [LINE...]
+tq_cluster_make() {
+	local data=$1 port=$2 log=$3
+	shift 3
 	tq_log "$TQ_TMP/initdb.log" tq_user initdb -D "$data" -U postgres -A trust --no-sync \
 		--encoding=UTF8 --locale=C.UTF-8 || tq_die 'initdb failed'
 	{
 		cat "$tq_root/test/tq.conf"
-		printf '%s\n' "listen_addresses = ''" "port = 5432" "unix_socket_directories = '$TQ_TMP'" "$@"
+		printf '%s\n' "listen_addresses = ''" "port = $port" "unix_socket_directories = '$TQ_TMP'" "$@"
 	} | tq_user tee -a "$data/postgresql.conf" >/dev/null
-	export PGHOST=$TQ_TMP PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
-	tq_log "$TQ_TMP/start.log" tq_user pg_ctl -D "$data" -l "$TQ_TMP/server.log" -w start ||
-		{ tail -n 30 "$TQ_TMP/server.log" >&2; tq_die 'the server does not start'; }
+	tq_log "$TQ_TMP/start.log" tq_user pg_ctl -D "$data" -l "$log" -w start ||
+		{ tail -n 30 "$log" >&2; tq_die 'the server does not start'; }
 }
 
 # Stops that cluster and removes its data: another may be started.

@@ -21,7 +21,7 @@ my $published = q{
 
 # The database commits locally, so that the publisher, the clients of this test
 # and the rest of maintenance do not wait: each id still has to.
-my $primary = new_node('primary', 'max_prepared_transactions = 5', 'wal_sender_timeout = 0');
+my $primary = new_node('primary', 'wal_sender_timeout = 0');
 $primary->safe_psql($db, "ALTER DATABASE $db SET synchronous_commit = local");
 $primary->safe_psql($db, 'CREATE EXTENSION tq');
 wait_worker($primary, $db);
