@@ -15,7 +15,7 @@ use Time::HiRes qw(time usleep);
 
 my $SOON = 8;
 my $db = 'postgres';
-my $node = new_node('wait', 'max_connections = 300', 'shared_buffers = 16MB', 'max_prepared_transactions = 5',
+my $node = new_node('wait', 'max_connections = 300', 'shared_buffers = 16MB',
 	'log_min_duration_statement = -1', "log_statement = 'none'");
 
 # ---- waiters: each a session of its own ----
@@ -406,20 +406,6 @@ $node->safe_psql($db, "SET tq.clock_offset = '2 hours'; SELECT tq.upkeep()");
 is_woken($a, 'l', 'a delayed run that is due');
 clear();
 
-# Two phases: the ends of prepared transactions.
-start($a, claim('p'));
-asleep(1);
-$node->safe_psql($db, "BEGIN; SELECT FROM tq.enqueue('p/w'); PREPARE TRANSACTION 'p'");
-asleep(1);
-$node->safe_psql($db, "COMMIT PREPARED 'p'");
-is_woken($a, 'p', 'COMMIT PREPARED of a task');
-new_task();
-$node->safe_psql($db, "BEGIN; SELECT FROM tq.claim_work('p/w', 'g', 'x'); PREPARE TRANSACTION 'p'");
-start($a, claim('p'));
-asleep(1);
-$node->safe_psql($db, "ROLLBACK PREPARED 'p'");
-is_woken($a, 'p', 'ROLLBACK PREPARED of a claim');
-
 # Rows that a restore, or a DBA, writes.
 new_task();
 $node->safe_psql($db, 'CREATE TABLE spare AS SELECT * FROM tq.pending; DELETE FROM tq.pending');
@@ -631,6 +617,25 @@ leave($_) foreach @sessions;
 is_over('smart', $node, waiter(1, claim('a')), waiter(2, claim('b', queue => 'p/unheard')), waiter(3, call('p/w')));
 $node->start;
 is_over('fast', $node, waiter(1, claim('a')), waiter(2, call('p/w')));
+
+# ---- two phases: the ends of prepared transactions ----
+
+$node->append_conf('postgresql.conf', 'max_prepared_transactions = 5');
+$node->start;
+$a = waiter(1, claim('p'));
+$node->safe_psql($db, "BEGIN; SELECT FROM tq.enqueue('p/w'); PREPARE TRANSACTION 'p'");
+asleep(1);
+$node->safe_psql($db, "COMMIT PREPARED 'p'");
+is_woken($a, 'p', 'COMMIT PREPARED of a task');
+new_task();
+$node->safe_psql($db, "BEGIN; SELECT FROM tq.claim_work('p/w', 'g', 'x'); PREPARE TRANSACTION 'p'");
+start($a, claim('p'));
+asleep(1);
+$node->safe_psql($db, "ROLLBACK PREPARED 'p'");
+is_woken($a, 'p', 'ROLLBACK PREPARED of a claim');
+clear();
+leave($a);
+$node->stop;
 
 # ---- without shared_preload_libraries there is no wake-up: a waiter polls ----
 

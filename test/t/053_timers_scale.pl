@@ -13,7 +13,7 @@ use Test::More;
 
 # Autovacuum is off, so that the test shows what the maintenance worker does
 # without it.
-my $node = new_node('scale', 'max_prepared_transactions = 5', 'autovacuum = off', 'work_mem = 64MB');
+my $node = new_node('scale', 'autovacuum = off', 'work_mem = 64MB');
 my $db = 'postgres';
 my $due_indexes = "('lease_pkey', 'timer_pkey', 'delayed_due')";
 
@@ -273,6 +273,12 @@ note($_) foreach split /\n/, query('SELECT * FROM tq.worker_overview');
 # What has been taken is not in the way
 # ---------------------------------------------------------------------------
 
+$session->quit;
+
+# A transaction is prepared here.
+$node->append_conf('postgresql.conf', 'max_prepared_transactions = 5');
+$node->restart;
+wait_worker($node, $db);
 unbind_all();
 query(q{SELECT count(tq.unbind('seen', e)) FROM unnest('{task-exception,task-pending}'::text[]) AS e});
 my $long = $node->background_psql($db);
