@@ -1,20 +1,19 @@
-# The claim cursor where isolation specs do not reach: without prepared
-# transactions, with more queues than it has slots for, with more in a
-# transaction than it notes, in several databases, around DROP EXTENSION, under
-# load with rollbacks, and whether it saves anything at all.
+# The claim cursor where isolation specs do not reach: with more queues than it
+# has slots for, with more in a transaction than it tracks, in several databases,
+# around DROP EXTENSION, under load with rollbacks, and whether it saves anything
+# at all.  No transaction may be prepared here; 051_cursor_crash.pl has the others.
 use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
 use Tq;
-use File::Basename qw(basename dirname);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $tmp = PostgreSQL::Test::Utils::tempdir;
-my $node = new_node('cursor', 'max_prepared_transactions = 0', 'tq.queue_slots = 4',
+my $node = new_node('cursor', 'tq.queue_slots = 4',
 	'max_connections = 40', 'fsync = off', 'autovacuum = off', 'log_statement = none');
 
 # ---- helpers ----
@@ -118,21 +117,6 @@ sub load
 	}
 	$node->command_ok([ 'pgbench', '-n', '-c', $clients, '-j', 2, '-t', $runs, @files, $db ], $what);
 	return;
-}
-
-# ---- the isolation specs, where running rows may be passed over ----
-
-SKIP:
-{
-	my $regress = dirname($ENV{PG_REGRESS} // '/none/none') . '/../isolation/pg_isolation_regress';
-	my $specs = "$FindBin::RealBin/../isolation";
-	my @names = grep { $_ ne 'cursor-prepare' } map { basename($_, '.spec') } glob("$specs/specs/cursor-*.spec");
-
-	skip 'there is no pg_isolation_regress', 1 unless -x $regress;
-	$node->command_ok([ $regress, '--bindir=', "--inputdir=$specs", "--outputdir=$tmp",
-			'--use-existing', '--dbname=postgres', '--host=' . $node->host, '--port=' . $node->port,
-			@names ], 'isolation specs: ' . join(' ', @names));
-	diag(slurp_file("$tmp/regression.diffs")) if -e "$tmp/regression.diffs";
 }
 
 # ---- does it save anything? ----
