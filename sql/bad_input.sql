@@ -60,6 +60,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
 	('pending_tasks', 'task_queue_id', $$'regress/w'$$), ('task_queue_counts', 'task_queue_id', $$'regress/w'$$),
 	('slugid_from_uuid', '', $$'01234567-89ab-4cde-8123-456789abcdef'$$),
+	('stable_slugid', 'name', $$'a name'$$),
 	('change_task_priority', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('change_task_priority', 'priority', $$'high'$$),
 	('change_task_group_priority', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('change_task_group_priority', 'priority', $$'high'$$),
 	('create_artifact', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('create_artifact', 'run_id', $$0$$), ('create_artifact', 'name', $$'new'$$),

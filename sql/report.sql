@@ -86,7 +86,7 @@ SELECT pg_temp.brief(tq.status(pg_temp.id('one'))), pg_temp.brief(tq.status(pg_t
 SELECT cardinality(tq.enqueue_tasks('regress/place', array_fill('{}'::jsonb, ARRAY[500])));
 CREATE TEMP TABLE claimed AS SELECT task_id FROM tq.claim_work('regress/place', 'g', 'w', 500);
 SELECT max(task) AS last FROM tq.run \gset
-DELETE FROM tq.task WHERE id <> :last AND task_id OPERATOR(tq.=) ANY (SELECT task_id FROM claimed);
+DELETE FROM tq.task WHERE id <> :last AND task_id = ANY (SELECT task_id FROM claimed);
 DELETE FROM tq.run WHERE task NOT IN (SELECT id FROM tq.task);
 VACUUM FULL tq.run;
 SELECT task_id AS last FROM tq.task WHERE id = :last \gset

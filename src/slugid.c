@@ -10,8 +10,11 @@
  */
 #include "postgres.h"
 
+#include "common/cryptohash.h"
 #include "common/hashfn.h"
+#include "common/sha2.h"
 #include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
@@ -19,6 +22,11 @@
 #include "plumbing.h"
 
 StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
+
+#define UUID_CHARS 36
+
+/* What the names of stable slugids are hashed with. */
+#define STABLE_DOMAIN "tq.stable_slugid"
 
 static const char alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -47,6 +55,14 @@ static bool
 is_random_uuid(const TqSlug *slug)
 {
 	return (slug->bytes[6] & 0xF0) == 0x40 && (slug->bytes[8] & 0xC0) == 0x80;
+}
+
+/* Makes a version 4 UUID of any 16 bytes. */
+static void
+set_version(TqSlug *slug)
+{
+	slug->bytes[6] = (slug->bytes[6] & 0x0F) | 0x40;
+	slug->bytes[8] = (slug->bytes[8] & 0x3F) | 0x80;
 }
 
 /*
@@ -78,6 +94,45 @@ tq_slug_parse(const char *text, size_t len, TqSlug *slug)
 		}
 	}
 	return (bits & 0x0F) == 0 && is_random_uuid(slug);
+}
+
+/* Returns the value of one hexadecimal digit, or -1. */
+static int
+hex_digit(unsigned char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/*
+ * Reads a UUID in its standard form, of 36 characters and any version; returns
+ * false when it is none, and then *slug is undefined.  uuid_in() does not
+ * serve, because before PostgreSQL 16 it cannot report a soft error.
+ */
+static bool
+parse_uuid(const char *text, TqSlug *slug)
+{
+	if (strlen(text) != UUID_CHARS)
+		return false;
+	for (int i = 0; i < TQ_SLUG_BYTES; i++)
+	{
+		int high;
+		int low;
+
+		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+			return false;
+		high = hex_digit(*text++);
+		low = hex_digit(*text++);
+		if (high < 0 || low < 0)
+			return false;
+		slug->bytes[i] = (uint8) (high << 4 | low);
+	}
+	return true;
 }
 
 /* Write the 22 characters and a terminating zero. */
@@ -116,10 +171,7 @@ draw(TqSlug *slugs, int n)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
 	for (int i = 0; i < n; i++)
-	{
-		slugs[i].bytes[6] = (slugs[i].bytes[6] & 0x0F) | 0x40;
-		slugs[i].bytes[8] = (slugs[i].bytes[8] & 0x3F) | 0x80;
-	}
+		set_version(&slugs[i]);
 }
 
 /* Generates one slugid. */
@@ -163,8 +215,21 @@ PG_FUNCTION_INFO_V1(tq_slugid_out);
 PG_FUNCTION_INFO_V1(tq_slugid_recv);
 PG_FUNCTION_INFO_V1(tq_slugid_send);
 PG_FUNCTION_INFO_V1(tq_slugid);
+PG_FUNCTION_INFO_V1(tq_stable_slugid);
 PG_FUNCTION_INFO_V1(tq_slugid_from_uuid);
 PG_FUNCTION_INFO_V1(tq_slugid_to_uuid);
+
+/* The parts of an error about text that is no slugid. */
+#define BAD_SLUGID(text)                                                      \
+	errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),                             \
+		errmsg("invalid input syntax for type %s: \"%s\"", "tq.slugid", text)
+#define DETAIL_VERSION() errdetail("The UUID is not of version 4.")
+#define HINT_STABLE()                                                         \
+	errhint("tq.stable_slugid(name) makes a stable version 4 UUID from any "  \
+			"text.")
+#define HINT_SLUGID()                                                         \
+	errhint("Give a version 4 UUID or its 22-character slug; tq.slugid() "    \
+			"makes one.")
 
 Datum
 tq_slugid_in(PG_FUNCTION_ARGS)
@@ -172,13 +237,14 @@ tq_slugid_in(PG_FUNCTION_ARGS)
 	char *text = PG_GETARG_CSTRING(0);
 	TqSlug *slug = palloc(sizeof(TqSlug));
 
-	if (!tq_slug_parse(text, strlen(text), slug))
+	if (tq_slug_parse(text, strlen(text), slug))
+		PG_RETURN_TQ_SLUG_P(slug);
+	if (!parse_uuid(text, slug))
+		ereturn(fcinfo->context, (Datum) 0, (BAD_SLUGID(text), HINT_SLUGID()));
+	if (!is_random_uuid(slug))
 		ereturn(fcinfo->context,
 				(Datum) 0,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid input syntax for type %s: \"%s\"",
-						"tq.slugid",
-						text)));
+				(BAD_SLUGID(text), DETAIL_VERSION(), HINT_STABLE()));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
@@ -225,6 +291,46 @@ tq_slugid(PG_FUNCTION_ARGS)
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
+/* Stores the SHA-256 of a domain and a name. */
+static void
+hash_name(const char *name, uint8 *digest)
+{
+	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
+
+	if (pg_cryptohash_init(context) < 0 ||
+		pg_cryptohash_update(context,
+							 (const uint8 *) STABLE_DOMAIN,
+							 strlen(STABLE_DOMAIN)) < 0 ||
+		pg_cryptohash_update(context, (const uint8 *) name, strlen(name)) <
+			0 ||
+		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
+		elog(ERROR,
+			 "could not compute SHA-256 hash: %s",
+			 pg_cryptohash_error(context));
+	pg_cryptohash_free(context);
+}
+
+/*
+ * Returns the slugid of a name: the first 16 bytes of the SHA-256 of the 16
+ * bytes "tq.stable_slugid" and the name in UTF-8, with the version and variant
+ * of a version 4 UUID.  The encoding of the database does not change it, and
+ * clients can compute it.  This must not change, because it identifies tasks
+ * that were created long ago.
+ */
+Datum
+tq_stable_slugid(PG_FUNCTION_ARGS)
+{
+	char *given = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char *name = pg_server_to_any(given, strlen(given), PG_UTF8);
+	uint8 digest[PG_SHA256_DIGEST_LENGTH];
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	hash_name(name, digest);
+	memcpy(slug->bytes, digest, TQ_SLUG_BYTES);
+	set_version(slug);
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
 Datum
 tq_slugid_from_uuid(PG_FUNCTION_ARGS)
 {
@@ -234,13 +340,10 @@ tq_slugid_from_uuid(PG_FUNCTION_ARGS)
 	memcpy(slug->bytes, uuid->data, TQ_SLUG_BYTES);
 	if (!is_random_uuid(slug))
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid input syntax for type %s: \"%s\"",
-						"tq.slugid",
-						DatumGetCString(
-							DirectFunctionCall1(uuid_out,
-												UUIDPGetDatum(uuid)))),
-				 errdetail("Only version 4 UUIDs are slugids.")));
+				(BAD_SLUGID(DatumGetCString(
+					 DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
+				 DETAIL_VERSION(),
+				 HINT_STABLE()));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 

@@ -34,7 +34,7 @@ static TqStatement insert_letter = TQ_STATEMENT(
 
 #define FIND_LETTER                                                           \
 	"SELECT " LETTER " FROM tq.dead_letter l"                                 \
-	" WHERE l.task_id OPERATOR(tq.=) $1 FOR "
+	" WHERE l.task_id = $1 FOR "
 
 /* Indexed by TqLock. */
 static TqStatement lock_letter[] =
@@ -43,9 +43,9 @@ static TqStatement lock_letter[] =
 	 [TQ_LOCK_SKIP] = TQ_STATEMENT(FIND_LETTER "UPDATE SKIP LOCKED",
 								   TQ_SLUGID)};
 
-static TqStatement delete_letter = TQ_STATEMENT(
-	"DELETE FROM tq.dead_letter l WHERE l.task_id OPERATOR(tq.=) $1",
-	TQ_SLUGID);
+static TqStatement delete_letter =
+	TQ_STATEMENT("DELETE FROM tq.dead_letter l WHERE l.task_id = $1",
+				 TQ_SLUGID);
 
 static TqStatement by_age =
 	TQ_STATEMENT("SELECT l.task_id, l.died, l.seq FROM tq.dead_letter l"
@@ -54,11 +54,11 @@ static TqStatement by_age =
 				 " ORDER BY l.died, l.seq LIMIT $4",
 				 INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID);
 
-static TqStatement list =
-	TQ_STATEMENT("SELECT " LETTER " FROM tq.dead_letter l"
-				 " WHERE l.queue = $1 AND l.task_id OPERATOR(tq.>) $2"
-				 " ORDER BY l.task_id LIMIT $3",
-				 INT4OID, TQ_SLUGID, INT4OID);
+static TqStatement list = TQ_STATEMENT("SELECT " LETTER
+									   " FROM tq.dead_letter l"
+									   " WHERE l.queue = $1 AND l.task_id > $2"
+									   " ORDER BY l.task_id LIMIT $3",
+									   INT4OID, TQ_SLUGID, INT4OID);
 
 /* Inserts a dead letter, or replaces the one that has the same task id. */
 void

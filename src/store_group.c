@@ -72,11 +72,11 @@
 #define GROUP_TASK_GROUP_ID 2
 
 static TqStatement find_group = TQ_STATEMENT(
-	"SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id OPERATOR(tq.=) $1",
+	"SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id = $1",
 	TQ_SLUGID);
 
 static TqStatement find_lone_task = TQ_STATEMENT(
-	"SELECT scheduler_id, expires FROM tq.task WHERE task_id OPERATOR(tq.=) $1 AND group_id IS NULL",
+	"SELECT scheduler_id, expires FROM tq.task WHERE task_id = $1 AND group_id IS NULL",
 	TQ_SLUGID);
 
 static TqStatement insert_group = TQ_STATEMENT(
@@ -94,7 +94,7 @@ static TqStatement set_sealed = TQ_STATEMENT(
 
 #define MEMBERS                                                               \
 	"(SELECT id, created, policy FROM tq.task WHERE group_id = $1 UNION ALL"  \
-	" SELECT id, created, policy FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL)"
+	" SELECT id, created, policy FROM tq.task WHERE task_id = $2 AND group_id IS NULL)"
 
 static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
 									   INT8OID, TQ_SLUGID);
@@ -136,7 +136,7 @@ static TqStatement progress_rows = TQ_STATEMENT(
 static TqStatement groups_by_slug = TQ_STATEMENT(
 	"SELECT g.id, g.task_group_id, coalesce(g.scheduler_id, '-'), g.expires, g.sealed"
 	" FROM unnest($1) AS s (slug)"
-	" JOIN tq.task_group g ON g.task_group_id OPERATOR(tq.=) s.slug ORDER BY g.task_group_id",
+	" JOIN tq.task_group g ON g.task_group_id = s.slug ORDER BY g.task_group_id",
 	TQ_SLUGIDS);
 
 /*
@@ -146,9 +146,9 @@ static TqStatement groups_by_slug = TQ_STATEMENT(
  */
 static TqStatement first_active = TQ_STATEMENT(
 	"SELECT m.task_id FROM ("
-	"SELECT id, task_id FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL"
+	"SELECT id, task_id FROM tq.task WHERE task_id = $2 AND group_id IS NULL"
 	" UNION ALL (SELECT id, task_id FROM tq.task WHERE group_id = $1"
-	" AND task_id OPERATOR(tq.>=) $3 ORDER BY task_id)) AS m"
+	" AND task_id >= $3 ORDER BY task_id)) AS m"
 	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
 	" LEFT JOIN LATERAL " TQ_PENDING_OF(
 		"m.id") " AS p ON true"

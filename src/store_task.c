@@ -30,22 +30,22 @@
 #define JOINED                                                                \
 	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
 
-static TqStatement whole_by_slug =
-	TQ_STATEMENT("SELECT " WHOLE " FROM tq.task t" JOINED
-				 " WHERE t.task_id OPERATOR(tq.=) $1",
-				 TQ_SLUGID);
+static TqStatement whole_by_slug = TQ_STATEMENT("SELECT " WHOLE
+												" FROM tq.task t" JOINED
+												" WHERE t.task_id = $1",
+												TQ_SLUGID);
 
 static TqStatement brief_by_slugs =
 	TQ_STATEMENT("SELECT " BRIEF
 				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-				 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug" JOINED
+				 " JOIN tq.task t ON t.task_id = s.slug" JOINED
 				 " ORDER BY s.place",
 				 TQ_SLUGIDS);
 
 static TqStatement whole_by_slugs =
 	TQ_STATEMENT("SELECT " WHOLE
 				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-				 " JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug" JOINED
+				 " JOIN tq.task t ON t.task_id = s.slug" JOINED
 				 " ORDER BY s.place",
 				 TQ_SLUGIDS);
 
@@ -62,19 +62,19 @@ static TqStatement told_by_ids =
 
 static TqStatement whole_of_group = TQ_STATEMENT(
 	"SELECT " WHOLE " FROM ("
-	"(SELECT id FROM tq.task WHERE group_id = $1 AND task_id OPERATOR(tq.>) $3 ORDER BY task_id LIMIT $4)"
+	"(SELECT id FROM tq.task WHERE group_id = $1 AND task_id > $3 ORDER BY task_id LIMIT $4)"
 	" UNION ALL"
-	" (SELECT id FROM tq.task WHERE task_id OPERATOR(tq.=) $2 AND group_id IS NULL"
-	" AND task_id OPERATOR(tq.>) $3)) AS s"
+	" (SELECT id FROM tq.task WHERE task_id = $2 AND group_id IS NULL"
+	" AND task_id > $3)) AS s"
 	" JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.task_id LIMIT $4",
 	INT8OID, TQ_SLUGID, TQ_SLUGID, INT4OID);
 
-static TqStatement whole_dependent = TQ_STATEMENT(
-	"SELECT " WHOLE
-	" FROM tq.edge e JOIN tq.task t ON t.id = e.dependent" JOINED
-	" WHERE e.required = $1 AND t.expires > $2 AND t.task_id OPERATOR(tq.>) $3"
-	" ORDER BY t.task_id LIMIT $4",
-	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
+static TqStatement whole_dependent =
+	TQ_STATEMENT("SELECT " WHOLE
+				 " FROM tq.edge e JOIN tq.task t ON t.id = e.dependent" JOINED
+				 " WHERE e.required = $1 AND t.expires > $2 AND t.task_id > $3"
+				 " ORDER BY t.task_id LIMIT $4",
+				 INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
 
 static TqStatement set_due = TQ_STATEMENT(
 	"UPDATE tq.task SET due = x.due FROM unnest($1, $2) AS x (id, due)"
@@ -96,7 +96,7 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" e AS (DELETE FROM tq.edge WHERE required = ANY ($1)),"
 	" f AS (DELETE FROM tq.edge USING (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
-	" JOIN tq.task t ON t.task_id OPERATOR(tq.=) s.slug WHERE t.id <> ALL ($1)) AS x"
+	" JOIN tq.task t ON t.task_id = s.slug WHERE t.id <> ALL ($1)) AS x"
 	" WHERE edge.required = x.required AND edge.dependent = x.dependent)"
 	" SELECT count(*) FROM gone",
 	INT8ARRAYOID);

@@ -59,7 +59,7 @@ CREATE TYPE tq.slugid;
 
 CREATE FUNCTION tq.slugid_in(cstring) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_in(cstring) IS 'input of a slugid: 22 characters, URL-safe base64 of a version 4 UUID';
+COMMENT ON FUNCTION tq.slugid_in(cstring) IS 'input of a slugid: a version 4 UUID, or its URL-safe base64 of 22 characters';
 
 CREATE FUNCTION tq.slugid_out(tq.slugid) RETURNS cstring
 	AS 'MODULE_PATHNAME', 'tq_slugid_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -92,8 +92,16 @@ CREATE FUNCTION tq.slugid_to_uuid(tq.slugid) RETURNS uuid
 	AS 'MODULE_PATHNAME', 'tq_slugid_to_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.slugid_to_uuid(tq.slugid) IS 'cast of a slugid to a UUID';
 
-CREATE CAST (uuid AS tq.slugid) WITH FUNCTION tq.slugid_from_uuid(uuid);
-CREATE CAST (tq.slugid AS uuid) WITH FUNCTION tq.slugid_to_uuid(tq.slugid);
+CREATE FUNCTION tq.stable_slugid(name text) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_stable_slugid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.stable_slugid(text) IS 'the slugid of a name: the same for the same name, always and everywhere';
+
+-- Implicit, so that a task id may be a uuid or a string parameter of a driver.
+-- Overloads for these types would make untyped literals ambiguous.
+CREATE CAST (uuid AS tq.slugid) WITH FUNCTION tq.slugid_from_uuid(uuid) AS IMPLICIT;
+CREATE CAST (text AS tq.slugid) WITH INOUT AS IMPLICIT;
+CREATE CAST (varchar AS tq.slugid) WITH INOUT AS IMPLICIT;
+CREATE CAST (tq.slugid AS uuid) WITH FUNCTION tq.slugid_to_uuid(tq.slugid) AS ASSIGNMENT;
 
 CREATE FUNCTION tq.slugid_eq(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_eq' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -123,36 +131,38 @@ CREATE FUNCTION tq.slugid_hash_extended(tq.slugid, bigint) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_slugid_hash_extended' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION tq.slugid_hash_extended(tq.slugid, bigint) IS 'seeded hash of a slugid';
 
-CREATE OPERATOR tq.= (
+-- In pg_catalog, so that task_id = '...' and JOIN ... USING (task_id) work with
+-- every search_path.  They are members of the extension like all the rest.
+CREATE OPERATOR pg_catalog.= (
 	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_eq,
-	COMMUTATOR = OPERATOR(tq.=), NEGATOR = OPERATOR(tq.<>),
+	COMMUTATOR = OPERATOR(pg_catalog.=), NEGATOR = OPERATOR(pg_catalog.<>),
 	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
-CREATE OPERATOR tq.<> (
+CREATE OPERATOR pg_catalog.<> (
 	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_ne,
-	COMMUTATOR = OPERATOR(tq.<>), NEGATOR = OPERATOR(tq.=),
+	COMMUTATOR = OPERATOR(pg_catalog.<>), NEGATOR = OPERATOR(pg_catalog.=),
 	RESTRICT = neqsel, JOIN = neqjoinsel);
-CREATE OPERATOR tq.< (
+CREATE OPERATOR pg_catalog.< (
 	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_lt,
-	COMMUTATOR = OPERATOR(tq.>), NEGATOR = OPERATOR(tq.>=),
+	COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=),
 	RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
-CREATE OPERATOR tq.<= (
+CREATE OPERATOR pg_catalog.<= (
 	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_le,
-	COMMUTATOR = OPERATOR(tq.>=), NEGATOR = OPERATOR(tq.>),
+	COMMUTATOR = OPERATOR(pg_catalog.>=), NEGATOR = OPERATOR(pg_catalog.>),
 	RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
-CREATE OPERATOR tq.> (
+CREATE OPERATOR pg_catalog.> (
 	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_gt,
-	COMMUTATOR = OPERATOR(tq.<), NEGATOR = OPERATOR(tq.<=),
+	COMMUTATOR = OPERATOR(pg_catalog.<), NEGATOR = OPERATOR(pg_catalog.<=),
 	RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
-CREATE OPERATOR tq.>= (
+CREATE OPERATOR pg_catalog.>= (
 	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_ge,
-	COMMUTATOR = OPERATOR(tq.<=), NEGATOR = OPERATOR(tq.<),
+	COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<),
 	RESTRICT = scalargesel, JOIN = scalargejoinsel);
 
 CREATE OPERATOR CLASS tq.slugid_ops DEFAULT FOR TYPE tq.slugid USING btree AS
-	OPERATOR 1 tq.<, OPERATOR 2 tq.<=, OPERATOR 3 tq.=, OPERATOR 4 tq.>=, OPERATOR 5 tq.>,
+	OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
 	FUNCTION 1 tq.slugid_cmp(tq.slugid, tq.slugid);
 CREATE OPERATOR CLASS tq.slugid_hash_ops DEFAULT FOR TYPE tq.slugid USING hash AS
-	OPERATOR 1 tq.=,
+	OPERATOR 1 pg_catalog.=,
 	FUNCTION 1 tq.slugid_hash(tq.slugid),
 	FUNCTION 2 tq.slugid_hash_extended(tq.slugid, bigint);
 
@@ -1150,6 +1160,11 @@ REVOKE ALL ON ALL ROUTINES IN SCHEMA tq FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO tq_admin;
 GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO tq_admin;
 REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending(), tq.note_due() FROM tq_admin;
+GRANT EXECUTE ON FUNCTION	-- the operators and casts of a type that tables of any role may have
+	tq.slugid_eq(tq.slugid, tq.slugid), tq.slugid_ne(tq.slugid, tq.slugid),
+	tq.slugid_lt(tq.slugid, tq.slugid), tq.slugid_le(tq.slugid, tq.slugid),
+	tq.slugid_gt(tq.slugid, tq.slugid), tq.slugid_ge(tq.slugid, tq.slugid),
+	tq.slugid_from_uuid(uuid), tq.slugid_to_uuid(tq.slugid) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
 GRANT SELECT ON tq.run_overview, tq.task_overview, tq.worker_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 

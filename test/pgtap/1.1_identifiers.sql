@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 1.1: identifiers and patterns.
 BEGIN;
 \ir helper.psql
-SELECT plan(166);
+SELECT plan(169);
 
 -- slugid: the type
 SELECT is(v::tq.slugid::text, v, '1.1 slugid ' || v || ' is read and written')
@@ -46,6 +46,11 @@ SELECT is('dSlITZ4yQgmvxxAi4A8fHQ'::tq.slugid::uuid, '7529484d-9e32-4209-afc7-10
 	'1.1 a slugid is the UUID in URL-safe base64');
 SELECT is('7529484d-9e32-4209-afc7-1022e00f1f1d'::uuid::tq.slugid::text, 'dSlITZ4yQgmvxxAi4A8fHQ',
 	'1.1 and the other way');
+SELECT is('7529484d-9e32-4209-afc7-1022e00f1f1d'::tq.slugid::text, 'dSlITZ4yQgmvxxAi4A8fHQ',
+	'1.1 a UUID is read as well');
+SELECT is(tq.stable_slugid('a name')::text ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$',
+	true, '1.1 stable_slugid() makes a slugid');
+SELECT is(tq.stable_slugid('a name'), tq.stable_slugid('a name'), '1.1 stable_slugid() makes the same each time');
 SELECT throws_ok($$SELECT '7529484d-9e32-1209-afc7-1022e00f1f1d'::uuid::tq.slugid$$, '22P02', NULL,
 	'1.1 a UUID of another version is no slugid');
 SELECT throws_ok($$SELECT '7529484d-9e32-4209-cfc7-1022e00f1f1d'::uuid::tq.slugid$$, '22P02', NULL,

@@ -36,7 +36,7 @@ LANGUAGE sql AS $$ SELECT format('SELECT tq.finish_artifact(pg_temp.id(%L), %s, 
 CREATE FUNCTION pg_temp.row_of(task_name text, artifact text, run int DEFAULT 0) RETURNS tq.artifact
 LANGUAGE sql AS $$
 	SELECT a FROM tq.artifact a JOIN tq.task t ON t.id = a.task
-	WHERE t.task_id OPERATOR(tq.=) pg_temp.id(task_name) AND a.run_id = run AND a.name = artifact
+	WHERE t.task_id = pg_temp.id(task_name) AND a.run_id = run AND a.name = artifact
 $$;
 
 CREATE FUNCTION pg_temp.artifacts() RETURNS text
@@ -426,7 +426,7 @@ SELECT pg_temp.refuses($$SELECT tq.latest_artifact_info(pg_temp.id('i'), 'up')$$
 -- (Artifacts have no timer of their own; they are deleted once an hour.)
 SELECT pg_temp.running('d', '{"$deadline": "100 minutes", "$expires": "110 minutes"}');
 SELECT pg_temp.put('d', expires, pg_temp.art('inline', jsonb_build_object('$expires', expires))) FROM unnest('{40 minutes,60 minutes,110 minutes}'::text[]) AS expires;
-SELECT id AS inner_id FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('d') \gset
+SELECT id AS inner_id FROM tq.task WHERE task_id = pg_temp.id('d') \gset
 SET LOCAL tq.clock_offset = '85 minutes';
 SELECT pg_temp.upkeep();
 SELECT is((SELECT string_agg(name, ', ') FROM tq.list_artifacts(pg_temp.id('d'), 0)), '110 minutes, 60 minutes', '8.4 deleted half an hour after it expired, not before');

@@ -306,8 +306,8 @@ SELECT is(pg_temp.sent(), 'COMP b1 completed 0.wg.w1, COMP b2 completed 0.wg.w1,
 	'PEND bd pending 0._._, GROUP ' || g.first || ', GROUP ' || g.last,
 	'20, 44 resolve: in the order of the arguments, then the dependents; conflicts and unknown runs send nothing, nor does a repeated run')
 FROM (SELECT min(n COLLATE "C"), max(n COLLATE "C") FROM unnest('{t12,t20}'::text[]) AS n) AS names,
-	LATERAL (SELECT CASE WHEN pg_temp.id('t12') OPERATOR(tq.<) pg_temp.id('t20') THEN 't12' ELSE 't20' END,
-		CASE WHEN pg_temp.id('t12') OPERATOR(tq.<) pg_temp.id('t20') THEN 't20' ELSE 't12' END) AS g (first, last);
+	LATERAL (SELECT CASE WHEN pg_temp.id('t12') < pg_temp.id('t20') THEN 't12' ELSE 't20' END,
+		CASE WHEN pg_temp.id('t12') < pg_temp.id('t20') THEN 't20' ELSE 't12' END) AS g (first, last);
 SELECT pg_temp.running('b4', '{"$group": "gb", "retries": 0}');
 SELECT pg_temp.running('b5', '{"$group": "gb", "retries": 1}');
 SELECT pg_temp.running('b6', '{"$group": "gb", "retries": 1}');
@@ -526,7 +526,7 @@ SELECT pg_temp.report('lr', 'worker-shutdown');
 SELECT is(pg_temp.sent(), 'EXC lr exception 0.wg.w1, GROUP lr', '2.12, doc/spec/policy.md 10.14: and one that would be retried is final');
 SELECT is(pg_temp.upkeep(), 'deadline 2', '10, 14 two at once');
 SELECT is(pg_temp.sent(), 'EXC lp exception 0._._, EXC lu exception 0._._, ' || g, '10, 14 the same messages as alone')
-FROM (SELECT CASE WHEN pg_temp.id('lp') OPERATOR(tq.<) pg_temp.id('lu') THEN 'GROUP lp, GROUP lu' ELSE 'GROUP lu, GROUP lp' END) AS v (g);
+FROM (SELECT CASE WHEN pg_temp.id('lp') < pg_temp.id('lu') THEN 'GROUP lp, GROUP lu' ELSE 'GROUP lu, GROUP lp' END) AS v (g);
 RESET tq.clock_offset;
 
 SELECT pg_temp.resolved('t49', 'completed', '{"$deadline": "1 minute", "$expires": "2 hours"}');

@@ -95,7 +95,7 @@ SELECT is(count(*), 12::bigint, '4.5 and nothing else') FROM news;
 
 -- a group of many, in the order of their ids and in the other; and one that
 -- comes first is added when only the last is left
-CREATE TEMP TABLE many AS SELECT g, name, row_number() OVER (PARTITION BY g ORDER BY pg_temp.id(name) USING OPERATOR(tq.<)) AS place
+CREATE TEMP TABLE many AS SELECT g, name, row_number() OVER (PARTITION BY g ORDER BY pg_temp.id(name)) AS place
 FROM (SELECT 'g' || (4 + i % 4) AS g, 'many' || i AS name FROM generate_series(1, 80) AS i) AS v;
 SELECT pg_temp.members(g, name) FROM many WHERE NOT (g = 'g7' AND place = 1);
 SELECT pg_temp.forget();
@@ -259,8 +259,8 @@ SELECT pg_temp.report('x7', 'completed');
 SELECT is(pg_temp.sent(), 'RUN x7 running 0.wg.w1, COMP x7 completed 0.wg.w1, GROUP g16', '4.5 and is the last');
 SELECT pg_temp.create('x8', '{"$group": "g17"}');
 INSERT INTO tq.delayed SELECT clock_timestamp() + interval '1 hour', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM tq.pending
-	WHERE task = (SELECT id FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('x8'));
-DELETE FROM tq.pending WHERE task = (SELECT id FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('x8'));
+	WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('x8'));
+DELETE FROM tq.pending WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('x8'));
 SELECT pg_temp.members('g17', 'x9');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('x9', 'completed');

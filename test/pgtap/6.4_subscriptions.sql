@@ -114,7 +114,7 @@ SELECT is((SELECT count(*) FROM tq.binding_overview), 12::bigint, 'all are bound
 SELECT tq.subscribe('gone', 'task-defined');
 SELECT pg_temp.create(n) FROM unnest('{d1,d2,d3}'::text[]) AS n;
 SELECT is(pg_temp.fetched('gone'), 'DEF d1 unscheduled _._._, DEF d2 unscheduled _._._, DEF d3 unscheduled _._._', 'fetch: of three tasks');
-SELECT id AS d2 FROM tq.task WHERE task_id OPERATOR(tq.=) pg_temp.id('d2')
+SELECT id AS d2 FROM tq.task WHERE task_id = pg_temp.id('d2')
 \gset
 DELETE FROM tq.pending WHERE task = :d2;
 DELETE FROM tq.task WHERE id = :d2;

@@ -203,7 +203,7 @@ SELECT is(pg_temp.sent(), 'EXC k6 exception 0._._, GROUP k6', 'but they are publ
 CREATE FUNCTION pg_temp.remove(name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-	gone bigint := (SELECT t.id FROM tq.task AS t WHERE task_id OPERATOR(tq.=) pg_temp.id(name));
+	gone bigint := (SELECT t.id FROM tq.task AS t WHERE task_id = pg_temp.id(name));
 BEGIN
 	DELETE FROM tq.pending WHERE task = gone;
 	DELETE FROM tq.run WHERE task = gone;

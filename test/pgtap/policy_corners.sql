@@ -6,7 +6,7 @@ BEGIN;
 SELECT no_plan();
 
 CREATE FUNCTION pg_temp.known(name text) RETURNS bool LANGUAGE sql AS $$
-	SELECT EXISTS (SELECT FROM tq.task t JOIN tq.policy p ON p.id = t.policy WHERE t.task_id OPERATOR(tq.=) pg_temp.id(name))
+	SELECT EXISTS (SELECT FROM tq.task t JOIN tq.policy p ON p.id = t.policy WHERE t.task_id = pg_temp.id(name))
 $$;
 
 -- A policy whose insertion was rolled back is inserted again, whatever happened in between

@@ -639,7 +639,7 @@ SELECT pg_temp.die_in_turn('{k,m,c,x,a,t,g}');
 SELECT pg_temp.die('elsewhere');
 CREATE TEMP TABLE listed ON COMMIT DROP AS SELECT n, task_id FROM tq.list_dead_letters('test/q')
 	WITH ORDINALITY AS l (task_id, died, reason, error, task, runs, n);
-SELECT is((SELECT string_agg(task_id::text, ' ' ORDER BY n) FROM listed), (SELECT string_agg(task_id::text, ' ' ORDER BY task_id USING OPERATOR(tq.<)) FROM listed), 'letters are listed by task id');
+SELECT is((SELECT string_agg(task_id::text, ' ' ORDER BY n) FROM listed), (SELECT string_agg(task_id::text, ' ' ORDER BY task_id) FROM listed), 'letters are listed by task id');
 SELECT is((SELECT count(*) FROM listed), 7::bigint, 'those of the queue');
 SELECT is((SELECT string_agg(task_id::text, ' ') FROM tq.list_dead_letters('test/q', NULL, 3)), (SELECT string_agg(task_id::text, ' ' ORDER BY n) FROM listed WHERE n <= 3), 'a first page');
 SELECT is((SELECT string_agg(l.task_id::text, ' ') FROM tq.list_dead_letters('test/q', (SELECT task_id FROM listed WHERE n = 3), 3) AS l),

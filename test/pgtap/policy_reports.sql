@@ -201,17 +201,17 @@ SELECT pg_temp.create('plain'), pg_temp.create('delayed', '{"delay": 600}'), pg_
 SELECT tq.defer_task(pg_temp.id('deferred'), 0, '10 minutes') ->> 'state', tq.report_exception(pg_temp.id('retried'), 0, 'worker-shutdown', NULL, '{"message": "x"}') ->> 'state', pg_temp.pass(),
 	pg_temp.report('tolerated', 'failed'), pg_temp.report('forgiven', 'internal-error'), pg_temp.report('blocked', 'failed'), pg_temp.report('canceled', 'canceled'), pg_temp.resolve('canceled', 'given-up'),
 	tq.report_completed(pg_temp.id('completed'), 0, NULL, '"r"') ->> 'state';
-SELECT is((SELECT string_agg(concat_ws(' ', state, reason_resolved, 'attempt', attempt, 'after', visible_at - scheduled, error, result), ', ' ORDER BY run_id) FROM tq.run_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), line, 'run_overview: ' || n)
+SELECT is((SELECT string_agg(concat_ws(' ', state, reason_resolved, 'attempt', attempt, 'after', visible_at - scheduled, error, result), ', ' ORDER BY run_id) FROM tq.run_overview WHERE task_id = pg_temp.id(n)), line, 'run_overview: ' || n)
 FROM (VALUES ('plain', 'pending attempt 0 after 00:00:00'), ('delayed', 'pending attempt 0 after 00:10:00'), ('unscheduled', NULL),
 	('retried', 'exception worker-shutdown attempt 0 after 00:00:00 {"message": "x"}, pending attempt 1 after 00:01:00'),
 	('lost', 'exception claim-expired attempt 0 after 00:00:00, pending attempt 0 after 00:00:00'), ('completed', 'completed completed attempt 0 after 00:00:00 "r"')) AS v (n, line);
-SELECT is((SELECT concat_ws(' ', state, worker_id, attempt, date_trunc('minutes', visible_at - started)) FROM tq.run_overview WHERE task_id OPERATOR(tq.=) pg_temp.id('deferred')), 'pending w1 0 00:10:00', 'run_overview: deferred, with its last worker and when it was started');
-SELECT is((SELECT concat_ws(' ', state, last_run_id, 'tolerated', tolerated::text) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), line, 'task_overview: ' || n) FROM (VALUES
+SELECT is((SELECT concat_ws(' ', state, worker_id, attempt, date_trunc('minutes', visible_at - started)) FROM tq.run_overview WHERE task_id = pg_temp.id('deferred')), 'pending w1 0 00:10:00', 'run_overview: deferred, with its last worker and when it was started');
+SELECT is((SELECT concat_ws(' ', state, last_run_id, 'tolerated', tolerated::text) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), line, 'task_overview: ' || n) FROM (VALUES
 	('plain', 'pending 0 tolerated false'), ('delayed', 'pending 0 tolerated false'), ('deferred', 'pending 0 tolerated false'), ('retried', 'pending 1 tolerated false'), ('tolerated', 'failed 0 tolerated true'),
 	('forgiven', 'exception 0 tolerated true'), ('blocked', 'failed 0 tolerated false'), ('canceled', 'exception 0 tolerated false'), ('given-up', 'exception 0 tolerated true'), ('completed', 'completed 0 tolerated false')) AS v (n, line);
-SELECT is((SELECT coalesce(tolerated, false) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id('unscheduled')), false, 'task_overview: unscheduled');
-SELECT is((SELECT pg_temp.iso(visible_at) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), pg_temp.run(n) ->> 'visibleAt', 'task_overview: visible_at, ' || n) FROM unnest('{plain,delayed,deferred,retried,completed}'::text[]) AS n;
-SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the effective deadline, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
+SELECT is((SELECT coalesce(tolerated, false) FROM tq.task_overview WHERE task_id = pg_temp.id('unscheduled')), false, 'task_overview: unscheduled');
+SELECT is((SELECT pg_temp.iso(visible_at) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), pg_temp.run(n) ->> 'visibleAt', 'task_overview: visible_at, ' || n) FROM unnest('{plain,delayed,deferred,retried,completed}'::text[]) AS n;
+SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the effective deadline, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
 SELECT is((SELECT count(*) FROM tq.task_overview), (SELECT count(*) FROM tq.task), 'task_overview: each task once');
 ROLLBACK TO s;
 

@@ -6,7 +6,7 @@ BEGIN;
 SELECT no_plan();
 
 CREATE FUNCTION pg_temp.waits(name text) RETURNS interval LANGUAGE sql AS $$
-	SELECT visible_at - scheduled FROM tq.run_overview WHERE task_id OPERATOR(tq.=) pg_temp.id(name) ORDER BY run_id DESC LIMIT 1
+	SELECT visible_at - scheduled FROM tq.run_overview WHERE task_id = pg_temp.id(name) ORDER BY run_id DESC LIMIT 1
 $$;
 CREATE FUNCTION pg_temp.left_(name text) RETURNS int LANGUAGE sql AS $$
 	SELECT (tq.status(pg_temp.id(name)) ->> 'retriesLeft')::int

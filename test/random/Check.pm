@@ -265,7 +265,7 @@ sub fetch_edges
 	my @rows = @new
 	  ? $self->rows('SELECT d.task_id, r.task_id, e.from_run FROM tq.task d'
 		  . ' JOIN tq.edge e ON e.dependent = d.id JOIN tq.task r ON r.id = e.required'
-		  . ' WHERE d.task_id OPERATOR(tq.=) ANY ($1::tq.slugid[])', array_literal(@new))
+		  . ' WHERE d.task_id = ANY ($1::tq.slugid[])', array_literal(@new))
 	  : ();
 	$self->{edges}{ $_->[0] }{ $_->[1] } = $_->[2] for @rows;
 	for my $id (@new)

@@ -95,7 +95,7 @@ $old->safe_psql(
 	SELECT tq.report_failed(id('dead'), 0, error => '{"message": "bad"}'), tq.report_completed(id('result'), 0, result => '{"n": 1}');
 	SELECT tq.enqueue('p/dead', task_id => 'AAAAAAAAQAaAAAAAAAAAAg', policy => '{"deadLetter": true}', deadline => '1 s', expires => '1 s');
 	SELECT tq.report_failed(task_id, run_id) FROM tq.claim_task('AAAAAAAAQAaAAAAAAAAAAg', 0, 'g', 'w');
-	WITH t AS (DELETE FROM tq.task WHERE task_id OPERATOR(tq.=) 'AAAAAAAAQAaAAAAAAAAAAg' RETURNING id)
+	WITH t AS (DELETE FROM tq.task WHERE task_id = 'AAAAAAAAQAaAAAAAAAAAAg' RETURNING id)
 		DELETE FROM tq.run USING t WHERE task = t.id;
 
 	-- a worker in quarantine
@@ -115,7 +115,7 @@ $old->safe_psql(
 	-- a task that is postponed
 	INSERT INTO tq.postponed (task, due, origin, since, failures, step, error)
 		SELECT t.id, now() + interval '1 day', now(), now(), 1, 'deadline', 'some error' FROM tq.task t
-		WHERE t.task_id OPERATOR(tq.=) id('two');
+		WHERE t.task_id = id('two');
 	});
 
 # the estimates for tables that were never analysed make JIT cost seconds
@@ -196,7 +196,7 @@ my $statuses = $old->safe_psql('old', $unhurried);
 my $line = $old->safe_psql('old', q{
 	SELECT string_agg(n.name, ', ' ORDER BY p.priority DESC, p.seq)
 	FROM tq.pending p JOIN tq.queue q ON q.id = p.queue JOIN tq.task t ON t.id = p.task
-		JOIN named n ON n.id OPERATOR(tq.=) t.task_id
+		JOIN named n ON n.id = t.task_id
 	WHERE q.task_queue_id = 'p/w'});
 is($line, 'highest, high 1, high 2, low 1, low 2, retried', 'the order in the original');
 

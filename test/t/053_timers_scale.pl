@@ -217,9 +217,9 @@ $session->query_safe('SELECT 1');
 is(query(q{SELECT state, last_run_id, count(*) FROM tq.task_overview WHERE task_queue_id = 'p/lost'
 		GROUP BY 1, 2 ORDER BY 1}),
 	"exception|0|5000\npending|1|5000", '10,000 claims have expired, those that may be are retried');
-is(query(q{SELECT r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id OPERATOR(tq.=) r.task_id
+is(query(q{SELECT r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/lost' AND r.run_id = 0 GROUP BY 1}), 'claim-expired|10000', 'each once');
-is(query(q{SELECT r.run_id, reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id OPERATOR(tq.=) r.task_id
+is(query(q{SELECT r.run_id, reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/late' GROUP BY 1, 2}),
 	'0|deadline-exceeded|10000', '10,000 deadlines have passed, each once');
 is(query(q{SELECT count(*), count(DISTINCT task), count(DISTINCT seq) FROM tq.pending
@@ -323,12 +323,12 @@ ok(wait_state($node, $db, $id, 'exception'), 'but not after the rollback');
 # A statement of a user writes a row.
 $id = enqueue($node, $db);
 query(qq{
-	WITH moved AS (DELETE FROM tq.pending p USING tq.task t WHERE t.id = p.task AND t.task_id OPERATOR(tq.=) '$id'
+	WITH moved AS (DELETE FROM tq.pending p USING tq.task t WHERE t.id = p.task AND t.task_id = '$id'
 		RETURNING p.*)
 	INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT now(), task, scheduled, queue, priority, run_id, retries_left, reason_created FROM moved});
 ok($node->poll_query_until($db, qq{SELECT EXISTS (SELECT FROM tq.pending p JOIN tq.task t ON t.id = p.task
-		WHERE t.task_id OPERATOR(tq.=) '$id')}), 'a row that a statement has written is seen');
+		WHERE t.task_id = '$id')}), 'a row that a statement has written is seen');
 is(wrong(), '', 'nothing is wrong in the tables');
 $long->quit;
 

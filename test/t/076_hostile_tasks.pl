@@ -20,15 +20,15 @@ sub query { return $node->safe_psql($db, $_[0]); }
 my $poison = q{
 	CREATE TABLE poison (id tq.slugid);
 	CREATE FUNCTION fail_letter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF EXISTS (SELECT FROM public.poison p WHERE p.id OPERATOR(tq.=) NEW.task_id) THEN RAISE 'no letter for this task'; END IF;
+		IF EXISTS (SELECT FROM public.poison p WHERE p.id = NEW.task_id) THEN RAISE 'no letter for this task'; END IF;
 		RETURN NEW; END $$;
 	CREATE TRIGGER fail BEFORE INSERT ON tq.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_letter();
 	CREATE FUNCTION fail_delete() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF EXISTS (SELECT FROM public.poison p WHERE p.id OPERATOR(tq.=) OLD.task_id) THEN RAISE 'this task stays'; END IF;
+		IF EXISTS (SELECT FROM public.poison p WHERE p.id = OLD.task_id) THEN RAISE 'this task stays'; END IF;
 		RETURN OLD; END $$;
 	CREATE TRIGGER fail BEFORE DELETE ON tq.task FOR EACH ROW EXECUTE FUNCTION fail_delete();
 	CREATE FUNCTION fail_unscheduled() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF EXISTS (SELECT FROM public.poison p JOIN tq.task t ON t.task_id OPERATOR(tq.=) p.id WHERE t.id = OLD.task) THEN RAISE 'this task waits'; END IF;
+		IF EXISTS (SELECT FROM public.poison p JOIN tq.task t ON t.task_id = p.id WHERE t.id = OLD.task) THEN RAISE 'this task waits'; END IF;
 		RETURN OLD; END $$;
 	CREATE TRIGGER fail BEFORE DELETE ON tq.unscheduled FOR EACH ROW EXECUTE FUNCTION fail_unscheduled(); };
 
@@ -52,7 +52,7 @@ sub healthy
 	my ($queue) = @_;
 
 	return "SELECT * FROM tq.task_overview o WHERE task_queue_id = 'p/$queue'"
-	  . ' AND NOT EXISTS (SELECT FROM poison p WHERE p.id OPERATOR(tq.=) o.task_id)';
+	  . ' AND NOT EXISTS (SELECT FROM poison p WHERE p.id = o.task_id)';
 }
 
 # All but the poisoned tasks are resolved, and those are postponed.
@@ -64,7 +64,7 @@ sub check_step
 		"$step: healthy tasks are served");
 	ok($node->poll_query_until($db, "SELECT postponed = $n / 10 FROM tq.worker_overview WHERE step = '$step'"),
 		"$step: the others are counted in the view");
-	is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id OPERATOR(tq.=) o.task_id JOIN tq.task_overview t ON t.task_id OPERATOR(tq.=) p.id
+	is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id = o.task_id JOIN tq.task_overview t ON t.task_id = p.id
 			WHERE step = '$step' AND task_queue_id = 'p/$queue' AND failures > 0 AND error LIKE '%this task%'"),
 		$n / 10, "$step: and are those that fail");
 	return;
@@ -86,7 +86,7 @@ check_step('claim-expired', 'lost', 30);
 # A delayed run that cannot become pending, as there is a row of it already.
 make('delayed', 20, "delay => '1 s', deadline => '1 hour'", '{}');
 query(q{INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
-	SELECT -t.id, t.id, now(), -1, 1, 0, 0, 1 FROM poison p JOIN tq.task t ON t.task_id OPERATOR(tq.=) p.id JOIN tq.queue q ON q.id = t.queue WHERE q.task_queue_id = 'p/delayed'});
+	SELECT -t.id, t.id, now(), -1, 1, 0, 0, 1 FROM poison p JOIN tq.task t ON t.task_id = p.id JOIN tq.queue q ON q.id = t.queue WHERE q.task_queue_id = 'p/delayed'});
 ok($node->poll_query_until($db, "SELECT count(*) = 18 FROM tq.pending p JOIN tq.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
 	'delayed: healthy tasks can be claimed');
 ok($node->poll_query_until($db, "SELECT postponed = 2 FROM tq.worker_overview WHERE step = 'delayed'"), 'delayed: the others are counted');
@@ -103,7 +103,7 @@ is(query("SELECT bool_and(due - now() <= make_interval(secs => least(300, 2 ^ (f
 my $log = slurp_file($node->logfile);
 my @logged = $log =~ /WARNING: .*maintenance step "deadline" failed for task "([\w-]{22})": no letter for this task/g;
 is(join(' ', sort @logged), query(
-		"SELECT string_agg(id::text, ' ' ORDER BY id::text COLLATE \"C\") FROM poison p JOIN tq.task_overview t ON t.task_id OPERATOR(tq.=) p.id WHERE task_queue_id = 'p/deadline'"),
+		"SELECT string_agg(id::text, ' ' ORDER BY id::text COLLATE \"C\") FROM poison p JOIN tq.task_overview t ON t.task_id = p.id WHERE task_queue_id = 'p/deadline'"),
 	'each task is logged once, by its id');
 like($log, qr/HINT: .*tq.delete_task/, 'with a hint');
 
@@ -112,7 +112,7 @@ my $one = query("SELECT task_id FROM tq.postponed_overview WHERE step = 'deadlin
 my ($code, $out, $error) = $node->psql($db, "SELECT tq.cancel_task('$one')");
 like($error, qr/is past its deadline/, 'a task past its deadline cannot be cancelled, by a superuser either');
 query("ALTER TABLE tq.task DISABLE TRIGGER fail; SELECT tq.delete_task('$one'); ALTER TABLE tq.task ENABLE TRIGGER fail");
-is(query("SELECT count(*) FROM tq.postponed_overview WHERE task_id OPERATOR(tq.=) '$one'"), 0, 'a postponed task can be deleted');
+is(query("SELECT count(*) FROM tq.postponed_overview WHERE task_id = '$one'"), 0, 'a postponed task can be deleted');
 query('DELETE FROM poison');
 ok($node->poll_query_until($db, 'SELECT count(*) = 0 FROM tq.postponed'), 'when the cause is gone, the others go on');
 is(query('SELECT count(*) FROM tq.dead_letter'), 100 + 30 + 30 + 30 - 1, 'each has its dead letter');
