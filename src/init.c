@@ -2,9 +2,9 @@
  * init.c
  *	  Initialization of the library.
  *
- * Room 6.  Defines the settings always; sets up shared memory and registers
- * the launcher only under shared_preload_libraries, and never during
- * pg_upgrade.
+ * Room 6.  Defines the settings and installs the planner hook always; sets up
+ * shared memory and registers the launcher only under
+ * shared_preload_libraries, and never during pg_upgrade.
  */
 #include "plumbing.h"
 
@@ -21,6 +21,7 @@ void
 _PG_init(void)
 {
 	tq_guc_define();
+	tq_plan_init();
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	tq_shmem_init();

@@ -22,9 +22,10 @@
  * VOLATILE.  All of this holds on a standby too.
  *
  * Plans.  Every statement scans indexes in the order in which its text names
- * the tables, however empty or stale the statistics are.  A queue grows from
- * nothing to millions of rows between two ANALYZEs, so planner settings fix
- * the plan.
+ * the tables, however empty or stale the statistics are, because a queue grows
+ * from nothing to millions of rows between two ANALYZEs.  A planner hook sets
+ * the planner for these statements, so that whenever the server finds a plan
+ * invalid and plans again, it makes the same plan.
  */
 #include "plumbing.h"
 
@@ -35,19 +36,29 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/plancache.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
+
+/* Before 16 a header that this one includes has a pointer without prototype. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include "optimizer/planner.h"
+#pragma GCC diagnostic pop
 
 /* Whether the current call only reads, and how many calls are nested. */
 static bool reading = false;
 static int depth = 0;
+
+/* The statement that runs, which the server may plan. */
+static const TqStatement *running = NULL;
+
+static planner_hook_type next_planner_hook = NULL;
 
 /* What a call restores when it ends, in whatever way. */
 typedef struct Opening
 {
 	MemoryContextCallback callback;
 	bool was_reading;
+	const TqStatement *was_running;
 } Opening;
 
 static void
@@ -56,6 +67,7 @@ leave_call(void *arg)
 	Opening *opening = (Opening *) arg;
 
 	reading = opening->was_reading;
+	running = opening->was_running;
 	depth--;
 }
 
@@ -103,6 +115,7 @@ tq_plan_open(bool read_only)
 	opening->callback.func = leave_call;
 	opening->callback.arg = opening;
 	opening->was_reading = reading;
+	opening->was_running = running;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext,
 									   &opening->callback);
 	reading = read_only;
@@ -163,31 +176,24 @@ set_planner(const char *name, const char *value)
 							 false);
 }
 
-/* Counts how often a saved statement has been planned. */
-static int
-generation(SPIPlanPtr plan)
+/*
+ * Plans a statement of tq with the settings that it needs.  While it runs, the
+ * server may plan other statements, such as those of a trigger: their text
+ * differs.
+ */
+static PlannedStmt *
+plan_statement(Query *parse, const char *query_string, int cursor_options,
+			   ParamListInfo params)
 {
-	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(plan));
-
-	return source->generation;
-}
-
-/* Parse and plan; the plan is generic, and kept until it is invalidated. */
-static void
-prepare(TqStatement *statement)
-{
-	Oid types[TQ_MAX_ARGS];
-	int nargs = 0;
+	planner_hook_type plan = next_planner_hook ? next_planner_hook
+											   : standard_planner;
+	PlannedStmt *result;
 	int nest;
-	SPIPlanPtr plan;
-	CachedPlan *cached;
 
-	for (; statement->types[nargs] != InvalidOid; nargs++)
-		types[nargs] = real_type(statement->types[nargs]);
-
+	if (running == NULL || query_string == NULL ||
+		strcmp(query_string, running->sql) != 0)
+		return plan(parse, query_string, cursor_options, params);
 	nest = NewGUCNestLevel();
-	set_planner("search_path", "pg_catalog, pg_temp");
-	set_planner("plan_cache_mode", "auto");
 	set_planner("enable_indexscan", "on");
 	set_planner("enable_indexonlyscan", "on");
 	set_planner("enable_nestloop", "on");
@@ -200,6 +206,30 @@ prepare(TqStatement *statement)
 	set_planner("join_collapse_limit", "1");
 	set_planner("from_collapse_limit", "1");
 	set_planner("jit", "off");
+	result = plan(parse, query_string, cursor_options, params);
+	AtEOXact_GUC(true, nest);
+	return result;
+}
+
+/* Installs the planner hook. */
+void
+tq_plan_init(void)
+{
+	next_planner_hook = planner_hook;
+	planner_hook = plan_statement;
+}
+
+/* Parses a statement; its plan is generic, and kept until it is invalid. */
+static void
+prepare(TqStatement *statement)
+{
+	Oid types[TQ_MAX_ARGS];
+	int nargs = 0;
+	SPIPlanPtr plan;
+
+	for (; statement->types[nargs] != InvalidOid; nargs++)
+		types[nargs] = real_type(statement->types[nargs]);
+
 	plan = SPI_prepare_cursor(statement->sql,
 							  nargs,
 							  types,
@@ -209,22 +239,19 @@ prepare(TqStatement *statement)
 			 "could not prepare: %s",
 			 SPI_result_code_string(SPI_result));
 	SPI_keepplan(plan);
-	cached = SPI_plan_get_cached_plan(plan);
-	if (cached != NULL)
-		ReleaseCachedPlan(cached, CurrentResourceOwner);
-	AtEOXact_GUC(true, nest);
 	statement->plan = plan;
-	statement->generation = generation(plan);
 }
 
-/* Prepare a statement again whose plan is no longer the one that we made. */
+/*
+ * Prepares a statement again that is no longer valid, because the extension may
+ * have been created again, and its type then has another Oid.
+ */
 static void
 prepare_if_stale(TqStatement *statement)
 {
 	SPIPlanPtr stale = statement->plan;
 
-	if (stale != NULL && (!SPI_plan_is_valid(stale) ||
-						  generation(stale) != statement->generation))
+	if (stale != NULL && !SPI_plan_is_valid(stale))
 	{
 		statement->plan = NULL;
 		/* An outer call may be in the middle of it: rather lose the memory. */
@@ -243,6 +270,7 @@ static int
 execute(TqStatement *statement, const Datum *values, const char *nulls)
 {
 	bool override = plan_cache_mode == PLAN_CACHE_MODE_FORCE_CUSTOM_PLAN;
+	const TqStatement *outer = running;
 	int nest = 0;
 	int code;
 
@@ -251,6 +279,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 		nest = NewGUCNestLevel();
 		set_planner("plan_cache_mode", "auto");
 	}
+	running = statement;
 	code = SPI_execute_snapshot(statement->plan,
 								unconstify(Datum *, values),
 								nulls,
@@ -259,6 +288,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 								reading,
 								true,
 								0);
+	running = outer;
 	if (override)
 		AtEOXact_GUC(true, nest);
 	return code;
@@ -289,15 +319,18 @@ tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
 TqRows
 tq_plan_rows_open(TqStatement *statement, const Datum *values)
 {
+	const TqStatement *outer = running;
 	TqRows cursor;
 
 	prepare_if_stale(statement);
 	PushActiveSnapshot(tq_plan_snapshot());
+	running = statement;
 	cursor = SPI_cursor_open(NULL,
 							 statement->plan,
 							 unconstify(Datum *, values),
 							 NULL,
 							 true);
+	running = outer;
 	PopActiveSnapshot();
 	return cursor;
 }

@@ -126,7 +126,6 @@ typedef struct TqStatement
 	const char *sql;
 	Oid types[TQ_MAX_ARGS + 1];
 	struct _SPI_plan *plan;
-	int generation; /* plan's generation when it was prepared */
 } TqStatement;
 
 #define TQ_STATEMENT(sql_, ...)                                               \
@@ -134,6 +133,7 @@ typedef struct TqStatement
 		.sql = (sql_), .types = { __VA_ARGS__ }                               \
 	}
 
+extern void tq_plan_init(void);
 extern void tq_plan_refuse_read_only(void);
 extern void tq_plan_open(bool read_only);
 extern void tq_plan_close(void);
