@@ -43,11 +43,9 @@
  * and therefore without shared memory, and within a try of an outer wait, no
  * waiter can be woken: such a waiter only looks, at growing intervals.
  *
- * Shutdown.  In a smart shutdown the postmaster waits for the sessions to end,
- * and does not signal them.  All it does is to record the shutdown in its pid
- * file.  While a session waits, the launcher reads that file every second, and
- * makes the waiters end their sessions.  The first waiter wakes the launcher;
- * `watching` is set from then on, until the launcher finds no waiter.
+ * Shutdown.  A fast shutdown ends a wait, because it terminates the sessions.  A
+ * smart shutdown waits for the sessions, and signals no process while there is
+ * one, not even a background worker, so that a waiter ends when its time is over.
  */
 #include "wait.h"
 
@@ -58,22 +56,17 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/atomics.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
-#include "utils/pidfile.h"
 #include "utils/wait_event.h"
 
-#define NOBODY PG_UINT32_MAX /* no process */
 #define PARTITIONS 64
 #define LOOK_MS 10000    /* interval of looks without a wake-up … */
 #define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
 #define POLL_MAX_MS 1000 /* … doubling up to this */
-#define WATCH_MS 1000    /* interval of the launcher's looks at the pid file */
-#define PM_FILE "postmaster.pid"
 
 /*
  * Declared in libpq.h, which includes Kerberos's headers.  A build may lack
@@ -115,10 +108,7 @@ typedef struct Partition
 
 typedef struct Shared
 {
-	pg_atomic_uint64 turns;    /* number assigned so far; no lock */
-	pg_atomic_uint32 watcher;  /* number of the launcher's PGPROC; no lock */
-	pg_atomic_uint32 watching; /* 1: it looks every second; no lock */
-	pg_atomic_uint32 stopping; /* 1: the server shuts down; no lock */
+	pg_atomic_uint64 turns; /* number assigned so far; no lock */
 	Partition partitions[PARTITIONS];
 	Waiter waiters[FLEXIBLE_ARRAY_MEMBER];
 } Shared;
@@ -162,9 +152,6 @@ init_shared(void)
 
 	memset(shared, 0, shared_size());
 	pg_atomic_init_u64(&shared->turns, 0);
-	pg_atomic_init_u32(&shared->watcher, NOBODY);
-	pg_atomic_init_u32(&shared->watching, 0);
-	pg_atomic_init_u32(&shared->stopping, 0);
 	for (int i = 0; i < PARTITIONS; i++)
 	{
 		shared->partitions[i].lock = &locks[i].lock;
@@ -319,20 +306,6 @@ insert_in_order(Partition *partition, Waiter *waiter)
 	dlist_push_head(&partition->waiters, &waiter->node);
 }
 
-/* Makes the launcher watch the postmaster as long as a session waits. */
-static void
-have_watched(void)
-{
-	uint32 watcher;
-
-	if (pg_atomic_read_u32(&shared->watching) != 0 ||
-		pg_atomic_exchange_u32(&shared->watching, 1) != 0)
-		return;
-	watcher = pg_atomic_read_u32(&shared->watcher);
-	if (watcher != NOBODY)
-		set_latch(watcher);
-}
-
 /* Enters the list of a queue (W1 of the banner). */
 static void
 enter_list(uint64 turn, int32 queue)
@@ -348,7 +321,6 @@ enter_list(uint64 turn, int32 queue)
 	pg_atomic_write_u32(&mine->state, WAITING);
 	LWLockRelease(partition->lock);
 	pg_memory_barrier();
-	have_watched();
 }
 
 static void
@@ -467,92 +439,6 @@ tq_wait_note_queue(void)
 	new_queue = true;
 }
 
-/*
- * Returns whether the server is in a smart shutdown, as the postmaster's pid
- * file says.
- */
-static bool
-server_stops(void)
-{
-	FILE *file = AllocateFile(PM_FILE, "r");
-	char line[MAXPGPATH];
-	bool stops = false;
-
-	if (file == NULL)
-		return false;
-	for (int i = 1; fgets(line, sizeof(line), file) != NULL; i++)
-	{
-		if (i == LOCK_FILE_LINE_PM_STATUS)
-			stops = strncmp(line,
-							PM_STATUS_STOPPING,
-							strlen(PM_STATUS_STOPPING)) == 0;
-	}
-	FreeFile(file);
-	return stops;
-}
-
-/*
- * The launcher's side.
- */
-
-static void
-watcher_ends(int code, Datum arg)
-{
-	pg_atomic_write_u32(&shared->watcher, NOBODY);
-}
-
-static void
-begin_watch(void)
-{
-	static bool begun = false;
-
-	if (begun)
-		return;
-	on_shmem_exit(watcher_ends, (Datum) 0);
-	pg_atomic_write_u32(&shared->watcher, TqMyProcNumber());
-	pg_memory_barrier();
-	begun = true;
-}
-
-static bool
-nobody_waits(void)
-{
-	for (int i = 0; i < PARTITIONS; i++)
-	{
-		if (pg_atomic_read_u32(&shared->partitions[i].length) != 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Makes all waiters, in whatever database, notice that the server shuts down.
- */
-static void
-send_all_home(void)
-{
-	pg_atomic_write_u32(&shared->stopping, 1);
-	pg_memory_barrier();
-	for (int i = 0; i < MaxBackends; i++)
-	{
-		if (pg_atomic_read_u32(&shared->waiters[i].state) != IDLE)
-			set_latch(i);
-	}
-}
-
-/*
- * Ends the watch, so that the next waiter wakes the launcher again, unless a
- * session has begun to wait meanwhile.
- */
-static void
-leave_watch(void)
-{
-	pg_atomic_write_u32(&shared->watching, 0);
-	pg_memory_barrier();
-	if (!nobody_waits())
-		pg_atomic_write_u32(&shared->watching, 1);
-}
-
 static int64
 ms_since(const instr_time *begun)
 {
@@ -561,34 +447,6 @@ ms_since(const instr_time *begun)
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, *begun);
 	return (int64) INSTR_TIME_GET_MILLISEC(now);
-}
-
-/*
- * Looks at the postmaster, if a session waits and the last look was a second
- * ago.  Returns after how many milliseconds the launcher must call this again,
- * or -1 if it need not before it is woken.
- */
-long
-tq_wait_watch(void)
-{
-	static bool watched = false; /* since the last look */
-	static instr_time last;
-
-	begin_watch();
-	if (pg_atomic_read_u32(&shared->watching) == 0)
-	{
-		watched = false;
-		return -1;
-	}
-	if (watched && ms_since(&last) < WATCH_MS)
-		return (long) (WATCH_MS - ms_since(&last));
-	if (server_stops())
-		send_all_home();
-	else if (watched && nobody_waits())
-		leave_watch();
-	watched = true;
-	INSTR_TIME_SET_CURRENT(last);
-	return WATCH_MS;
 }
 
 /*
@@ -689,16 +547,6 @@ check_client(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
-static void
-refuse_to_wait(void)
-{
-	ereport(
-		FATAL,
-		(errcode(ERRCODE_ADMIN_SHUTDOWN),
-		 errmsg(
-			 "terminating connection that waits for work, as the server shuts down")));
-}
-
 static uint32
 wait_event(TqWaitPlace place)
 {
@@ -733,8 +581,6 @@ hears_call(const TqWait *wait)
 static TqWakeup
 look_around(void)
 {
-	if (server_stops())
-		refuse_to_wait();
 	check_client();
 	return TQ_WAKEUP_LOOK;
 }
@@ -765,8 +611,6 @@ tq_wait_sleep(TqWait *wait, TqWaitPlace place)
 	for (;; now = ms_since(&wait->begun))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (shared != NULL && pg_atomic_read_u32(&shared->stopping) != 0)
-			refuse_to_wait();
 		if (hears_call(wait))
 			return TQ_WAKEUP_CALLED;
 		if (now >= wait->ms)

@@ -2,9 +2,8 @@
  * wait.h
  *	  Sleeping until a run becomes claimable.
  *
- * Room 1.  For claim_wait.c and api_wait.c, which wait; for cursor.c,
- * store_queue.c and worker_utility.c, which wake; and for worker_launcher.c,
- * which watches for a shutdown.
+ * Room 1.  For claim_wait.c and api_wait.c, which wait; and for cursor.c,
+ * store_queue.c and worker_utility.c, which wake.
  */
 #ifndef TQ_WAIT_H
 #define TQ_WAIT_H
@@ -57,8 +56,5 @@ extern bool tq_wait_tried(TqWait *wait);
 extern void tq_wait_pass_on(const TqWait *wait);
 extern void tq_wait_end(const TqWait *wait);
 extern void tq_wait_hand_over(const TqWait *wait);
-
-/* ---- the launcher's watch over a shutdown ---- */
-extern long tq_wait_watch(void);
 
 #endif /* TQ_WAIT_H */

@@ -16,9 +16,7 @@
  *
  * The launcher starts when recovery is over: on a standby nothing happens
  * until it is promoted.  After a crash of the server the postmaster starts it
- * again, and it has no state from before.  It sleeps until something happens;
- * only while sessions wait for work does it check each second whether the
- * server shuts down (wait.c).
+ * again, and it has no state from before.  It sleeps until something happens.
  */
 #include "worker.h"
 
@@ -48,7 +46,6 @@
 #include "utils/wait_event.h"
 
 #include "shmem.h"
-#include "wait.h"
 
 #define RETRY_MS 1000      /* after a failure, doubled each time ... */
 #define RETRY_MAX_MS 60000 /* ... up to this */
@@ -545,16 +542,13 @@ sleep_until(TimestampTz due)
 {
 	static uint32 wait_event = 0;
 	int events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
-	long ms = tq_wait_watch();
-	long due_ms;
+	long ms = -1;
 
 	if (due != DT_NOEND)
 	{
-		due_ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
-		ms = ms < 0 ? due_ms : Min(ms, due_ms);
-	}
-	if (ms >= 0)
+		ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
 		events |= WL_TIMEOUT;
+	}
 	(void) WaitLatch(MyLatch,
 					 events,
 					 ms,

@@ -599,10 +599,10 @@ $standby->stop;
 
 sub is_over
 {
-	my ($mode, $where, @sessions) = @_;
+	my ($where, @sessions) = @_;
 	my $start = time;
 
-	ok($where->stop($mode, fail_ok => 1), "$mode shutdown");
+	ok($where->stop('fast', fail_ok => 1), 'fast shutdown');
 	cmp_ok(time - $start, '<', $SOON, 'in time');
 	foreach (@sessions)
 	{
@@ -614,9 +614,23 @@ sub is_over
 }
 
 leave($_) foreach @sessions;
-is_over('smart', $node, waiter(1, claim('a')), waiter(2, claim('b', queue => 'p/unheard')), waiter(3, call('p/w')));
+is_over($node, waiter(1, claim('a')), waiter(2, claim('b', queue => 'p/unheard')), waiter(3, call('p/w')));
+
+# A smart one waits for the sessions: a wait ends in its time, without an error.
 $node->start;
-is_over('fast', $node, waiter(1, claim('a')), waiter(2, call('p/w')));
+my @patient = map { { sql => $_, out => '', err => '' } }
+  (claim('a', wait => '2 s'), claim('b', queue => 'p/unheard', wait => '2 s'), call('p/w', '2 s'));
+$_->{run} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($db), '-c', $_->{sql} ], '>', \$_->{out}, '2>', \$_->{err})
+  foreach @patient;
+asleep(3);
+$begun = time;
+ok($node->stop('smart', fail_ok => 1), 'smart shutdown');
+cmp_ok(time - $begun, '<', $SOON, 'in time');
+foreach (@patient)
+{
+	ok($_->{run}->finish, 'a waiter ends without an error');
+	is($_->{out} . $_->{err}, '', 'in vain');
+}
 
 # ---- two phases: the ends of prepared transactions ----
 
@@ -654,6 +668,6 @@ new_task();
 is_woken($a, '', 'wait_for_work without preload');
 clear();
 leave($a);
-is_over('smart', $node, waiter(1, claim('a')), waiter(2, call('p/w')));
+is_over($node, waiter(1, claim('a')), waiter(2, call('p/w')));
 
 done_testing();
