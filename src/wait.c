@@ -61,18 +61,15 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/timeout.h"
 #include "utils/wait_event.h"
 
 #define PARTITIONS 64
 #define LOOK_MS 10000    /* interval of looks without a wake-up … */
 #define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
 #define POLL_MAX_MS 1000 /* … doubling up to this */
-
-/*
- * Declared in libpq.h, which includes Kerberos's headers.  A build may lack
- * these.
- */
-extern bool pq_check_connection(void);
 
 /* State of a waiter.  Other processes change it only if it is WAITING. */
 enum
@@ -535,16 +532,35 @@ tq_wait_pass_on(const TqWait *wait)
 		withdraw();
 }
 
-/* Ends the session if its client is gone, before it claims for that client. */
+/*
+ * Ends the session if its client is gone, before it claims for that client.
+ * The server checks the connection, as it does at every
+ * client_connection_check_interval; if that is not set, it does so this once.
+ */
 static void
 check_client(void)
 {
-	if (MyProcPort == NULL || !WaitEventSetCanReportClosed() ||
-		pq_check_connection())
+	bool is_set = client_connection_check_interval > 0;
+	int nest;
+
+	if (MyProcPort == NULL || !WaitEventSetCanReportClosed())
 		return;
-	ClientConnectionLost = true;
+	nest = NewGUCNestLevel();
+	if (!is_set)
+		(void) set_config_option("client_connection_check_interval",
+								 "1min",
+								 PGC_USERSET,
+								 PGC_S_SESSION,
+								 GUC_ACTION_SAVE,
+								 true,
+								 0,
+								 false);
+	CheckClientConnectionPending = true;
 	InterruptPending = true;
 	CHECK_FOR_INTERRUPTS();
+	AtEOXact_GUC(true, nest);
+	if (!is_set)
+		disable_timeout(CLIENT_CONNECTION_CHECK_TIMEOUT, false);
 }
 
 static uint32

@@ -331,6 +331,17 @@ is_woken($b, 'b', 'a waiter whose client is gone claims nothing');
 ok( $node->poll_query_until($db, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $gone->{pid}"),
 	'its session ends');
 
+# The setting by which the server looks for its client stays that of the session.
+foreach my $interval ('0', '1h')
+{
+	$a->query_safe("SET client_connection_check_interval = '$interval'");
+	start($a, claim('a') . '; SHOW client_connection_check_interval');
+	asleep(1);
+	new_task();
+	is_woken($a, "a\n$interval", "client_connection_check_interval = $interval");
+}
+$a->query_safe('RESET client_connection_check_interval');
+
 # A worker in quarantine waits for its whole time, gets nothing, and delays no
 # other worker.
 $node->safe_psql($db, "SELECT FROM tq.claim_work('p/w', 'g', 'q'); SELECT tq.quarantine_worker('p', 'w', 'g', 'q', now() + interval '1 hour', 'test')");
