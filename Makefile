@@ -19,7 +19,7 @@ EXTENSION = tq
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.control)
 
 MODULE_big = tq
-OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c)))
+OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/*/*.c)))
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
 DATA_built = src/sql/tq--$(EXTVERSION).sql
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
@@ -88,10 +88,10 @@ endif
 
 # make would take objects of the sources' directory for those of this one.
 ifneq ($(realpath $(tree)),$(CURDIR))
-ifneq ($(wildcard $(tree)/src/*.o),)
+ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p src/sql)
+$(shell mkdir -p $(sort $(dir $(OBJS))) src/sql)
 EXTRA_CLEAN += src
 endif
 
@@ -118,7 +118,7 @@ endif
 src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
 	cp $< $@
 
-$(OBJS): $(wildcard $(tree)/src/*.h)
+$(OBJS): $(wildcard $(tree)/src/*/*.h)
 
 installcheck: installcheck-ready
 ifneq ($(isolation_prepared),)

@@ -28,7 +28,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../src/tq.h"
+#include "../../src/core/names.h"
+#include "../../src/core/policy.h"
+#include "../../src/core/state.h"
+#include "../../src/core/types.h"
 
 #define LIVES 300000
 #define EVENTS_MAX 64 /* of one life */

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../src/tq.h"
+#include "../../src/core/names.h"
+#include "../../src/core/policy.h"
+#include "../../src/core/state.h"
+#include "../../src/core/types.h"
 
 #define S INT64_C(1000)              /* milliseconds */
 #define SECOND INT64_C(1000000)      /* microseconds */

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../src/tq.h"
+#include "../../src/core/names.h"
+#include "../../src/core/state.h"
+#include "../../src/core/types.h"
 
 static int tests = 0;
 static int failures = 0;

@@ -1,0 +1,287 @@
+/*
+ * arguments.c
+ *	  Reads and checks the arguments of SQL functions.
+ *
+ * Checks everything that can be decided from an argument alone: NULL,
+ * range, form.  Each error is TQ400, and is raised before anything is read or
+ * written.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "../engine/definition.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/json.h"
+#include "../util/slugid.h"
+#include "arguments.h"
+
+#define PAGE_MAX 1000
+
+/* Raises TQ400 for an argument that is NULL. */
+void
+tq_refuse_null(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s must not be NULL", name),
+			 errdetail("The argument %s is NULL.", name),
+			 errhint("Give a value for %s.", name)));
+}
+
+/* Raises TQ400 for an element, counted from 0, that is NULL. */
+void
+tq_refuse_null_element(const char *name, int element)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s must not contain NULL", name),
+			 errdetail("Element %d is NULL.", element + 1),
+			 errhint("Leave the element out.")));
+}
+
+/* Returns an argument that must not be NULL. */
+static Datum
+get(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	if (PG_ARGISNULL(n))
+		tq_refuse_null(name);
+	return PG_GETARG_DATUM(n);
+}
+
+/* Returns a slugid argument. */
+const TqSlug *
+tq_arg_slug(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetTqSlugP(get(fcinfo, n, name));
+}
+
+/*
+ * Returns the last id of the previous page.  For NULL it is lower than every
+ * id, so that the first page is read.
+ */
+TqSlug
+tq_arg_after(FunctionCallInfo fcinfo, int n)
+{
+	TqSlug lowest = {{0}};
+
+	return PG_ARGISNULL(n) ? lowest : *PG_GETARG_TQ_SLUG_P(n);
+}
+
+/* Returns an int argument, which must be from min to max. */
+int
+tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
+{
+	int value = DatumGetInt32(get(fcinfo, n, name));
+
+	if (value < min || value > max)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is out of range", name),
+				 errdetail("It is %d.", value),
+				 errhint("Give a number from %d to %d.", min, max)));
+	return value;
+}
+
+/* Returns the argument "max", the size of a page. */
+int
+tq_arg_max(FunctionCallInfo fcinfo, int n)
+{
+	return tq_arg_int(fcinfo, n, "max", 1, PAGE_MAX);
+}
+
+/* Returns the argument "run_id". */
+int
+tq_arg_run_id(FunctionCallInfo fcinfo, int n)
+{
+	return tq_arg_int(fcinfo, n, "run_id", 0, PG_INT32_MAX);
+}
+
+/* Returns a text argument. */
+char *
+tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return TextDatumGetCString(get(fcinfo, n, name));
+}
+
+/* Returns a text argument that must be an identifier. */
+char *
+tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	char *value = tq_arg_text(fcinfo, n, name);
+
+	tq_check_identifier(name, value);
+	return value;
+}
+
+/* Returns the argument "task_queue_id". */
+char *
+tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
+{
+	char *value = tq_arg_text(fcinfo, n, "task_queue_id");
+
+	tq_check_task_queue_id(value);
+	return value;
+}
+
+/* Returns the task queue id that provisioner_id and worker_type make up. */
+char *
+tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type)
+{
+	return psprintf("%s/%s",
+					tq_arg_identifier(fcinfo, provisioner, "provisioner_id"),
+					tq_arg_identifier(fcinfo, worker_type, "worker_type"));
+}
+
+/* Returns a jsonb argument. */
+Jsonb *
+tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetJsonbP(get(fcinfo, n, name));
+}
+
+/* Returns an interval argument. */
+Interval *
+tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetIntervalP(get(fcinfo, n, name));
+}
+
+/* Returns an array argument. */
+ArrayType *
+tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return DatumGetArrayTypeP(get(fcinfo, n, name));
+}
+
+/* Returns the elements of a slugid[], none of which may be NULL. */
+TqSlug *
+tq_slugs_of_array(ArrayType *array, const char *name, int *n)
+{
+	Datum *elements;
+	bool *nulls;
+	TqSlug *slugs;
+
+	deconstruct_array(array,
+					  ARR_ELEMTYPE(array),
+					  TQ_SLUG_BYTES,
+					  false,
+					  TYPALIGN_CHAR,
+					  &elements,
+					  &nulls,
+					  n);
+	slugs = palloc(sizeof(TqSlug) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			tq_refuse_null_element(name, i);
+		slugs[i] = *DatumGetTqSlugP(elements[i]);
+	}
+	return slugs;
+}
+
+/*
+ * Raises TQ400 if credentials are given: no claim has any, so none can be
+ * right.
+ */
+void
+tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
+{
+	if (!PG_ARGISNULL(n))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("credentials are not supported by this version of tq"),
+				 errdetail("Claims do not return any."),
+				 errhint("Leave credentials out, or give NULL.")));
+}
+
+/*
+ * Returns a result, which is any jsonb of at most tq.max_inline_artifact
+ * bytes, or NULL.
+ */
+Jsonb *
+tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	Jsonb *result;
+	int bytes;
+
+	if (PG_ARGISNULL(n))
+		return NULL;
+	result = PG_GETARG_JSONB_P(n);
+	bytes = VARSIZE(result) - VARHDRSZ;
+	if (bytes > tq_max_inline_artifact)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s is too large", name),
+			 errdetail(
+				 "It has %d bytes, and may have %d (tq.max_inline_artifact).",
+				 bytes,
+				 tq_max_inline_artifact),
+			 errhint("Keep it elsewhere, and give a reference to it.")));
+	return result;
+}
+
+#define ERROR_MAX_BYTES (64 * 1024)
+
+static void
+refuse_error(const char *rule)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg("invalid error"),
+		 errdetail("It %s.", rule),
+		 errhint(
+			 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));
+}
+
+/*
+ * Returns the error that a worker reports for a run, {message, details}, or
+ * NULL.
+ */
+Jsonb *
+tq_arg_error(FunctionCallInfo fcinfo, int n)
+{
+	JsonbValue *message;
+	Jsonb *error;
+	int keys = 0;
+
+	if (PG_ARGISNULL(n))
+		return NULL;
+	error = PG_GETARG_JSONB_P(n);
+	if (!JB_ROOT_IS_OBJECT(error))
+		refuse_error("is not an object");
+	if (VARSIZE(error) - VARHDRSZ > ERROR_MAX_BYTES)
+		refuse_error("has more than 64 kB");
+	message = tq_json_get(error, "message");
+	if (message != NULL && message->type != jbvString)
+		refuse_error("has a \"message\" that is not a string");
+	keys += message != NULL;
+	keys += tq_json_get(error, "details") != NULL;
+	if (JB_ROOT_COUNT(error) != keys)
+		refuse_error("has keys other than \"message\" and \"details\"");
+	return error;
+}
+
+/* Adds a row to the result of a set-returning function. */
+void
+tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls)
+{
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* Returns a slugid as a Datum that points to it. */
+Datum
+tq_slug_datum(const TqSlug *slug)
+{
+	return PointerGetDatum(slug);
+}

@@ -1,0 +1,45 @@
+/*
+ * arguments.h
+ *	  Reads and checks the arguments of SQL functions.
+ */
+#ifndef TQ_ARGUMENTS_H
+#define TQ_ARGUMENTS_H
+
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/jsonb.h"
+
+#include "../util/compat.h"
+#include "../util/slugid.h"
+
+extern const TqSlug *tq_arg_slug(FunctionCallInfo fcinfo, int n,
+								 const char *name);
+extern TqSlug tq_arg_after(FunctionCallInfo fcinfo, int n);
+extern int tq_arg_max(FunctionCallInfo fcinfo, int n);
+extern int tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name,
+					  int min, int max);
+extern int tq_arg_run_id(FunctionCallInfo fcinfo, int n);
+extern char *tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name);
+extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n,
+							   const char *name);
+extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
+extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
+								 int worker_type);
+extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int n);
+extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
+								 const char *name);
+extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
+							   const char *name);
+extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
+extern void tq_arg_no_credentials(FunctionCallInfo fcinfo, int n);
+pg_noreturn extern void tq_refuse_null(const char *name);
+pg_noreturn extern void tq_refuse_null_element(const char *name, int element);
+
+extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
+extern Datum tq_slug_datum(const TqSlug *slug);
+
+#endif /* TQ_ARGUMENTS_H */

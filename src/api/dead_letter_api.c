@@ -1,0 +1,114 @@
+/*
+ * dead_letter_api.c
+ *	  SQL functions on dead letters (doc/spec/policy.md 2, 10.13).
+ *
+ * Raises TQ404 for a task that has no dead letter.  A queue that does
+ * not exist has none either, which is no error.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "../core/names.h"
+#include "../engine/redrive.h"
+#include "../events/status_json.h"
+#include "../storage/activation.h"
+#include "../storage/dead_letter_table.h"
+#include "../storage/queue_table.h"
+#include "../util/clock.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "arguments.h"
+
+PG_FUNCTION_INFO_V1(tq_list_dead_letters);
+PG_FUNCTION_INFO_V1(tq_redrive);
+PG_FUNCTION_INFO_V1(tq_redrive_queue);
+PG_FUNCTION_INFO_V1(tq_discard_dead_letter);
+
+/* Adds a row of tq.dead_letter_entry. */
+static void
+put_letter(ReturnSetInfo *rsinfo, const TqDeadLetter *letter)
+{
+	Datum values[6];
+	bool nulls[6] = {false};
+
+	values[0] = tq_slug_datum(&letter->task_id);
+	values[1] = TimestampTzGetDatum(letter->died);
+	values[2] = CStringGetTextDatum(tq_resolved_name(letter->reason));
+	values[3] = JsonbPGetDatum(letter->error);
+	nulls[3] = letter->error == NULL;
+	values[4] = JsonbPGetDatum(letter->definition);
+	values[5] = JsonbPGetDatum(letter->runs);
+	tq_put_row(rsinfo, values, nulls);
+}
+
+/*
+ * list_dead_letters(task_queue_id text, after slugid, max int) ->
+ * (task_id, died, reason, error, task, runs), by task id
+ */
+Datum
+tq_list_dead_letters(PG_FUNCTION_ARGS)
+{
+	char *queue_name = tq_arg_task_queue_id(fcinfo, 0);
+	TqSlug after = tq_arg_after(fcinfo, 1);
+	int max = tq_arg_max(fcinfo, 2);
+	TqDeadLetter *letters;
+	int32 queue;
+	int n = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	queue = tq_queue_find(queue_name);
+	letters = tq_dead_letters_list(queue, &after, max, &n);
+	for (int i = 0; i < n; i++)
+		put_letter((ReturnSetInfo *) fcinfo->resultinfo, &letters[i]);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* redrive(task_id slugid) -> status of the task that is to run */
+Datum
+tq_redrive(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	Jsonb *status;
+
+	tq_call_begin(false);
+	status = tq_plan_keep(
+		tq_status_of(tq_dead_letter_redrive(task_id, tq_clock_now())));
+	tq_call_end();
+	PG_RETURN_JSONB_P(status);
+}
+
+/* redrive_queue(task_queue_id text, max int) -> how many were redriven */
+Datum
+tq_redrive_queue(PG_FUNCTION_ARGS)
+{
+	char *queue_name = tq_arg_task_queue_id(fcinfo, 0);
+	int max = tq_arg_max(fcinfo, 1);
+	int32 queue;
+	int64 n = 0;
+
+	tq_call_begin(false);
+	queue = tq_queue_find(queue_name);
+	if (queue != 0)
+		n = tq_dead_letters_redrive(queue, max, tq_clock_now());
+	tq_call_end();
+	PG_RETURN_INT64(n);
+}
+
+/* discard_dead_letter(task_id slugid) */
+Datum
+tq_discard_dead_letter(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+
+	tq_call_begin(false);
+	tq_dead_letter_discard(task_id);
+	tq_call_end();
+	PG_RETURN_VOID();
+}

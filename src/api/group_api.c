@@ -1,0 +1,174 @@
+/*
+ * group_api.c
+ *	  SQL functions on task groups (doc/spec/taskcluster.md 2.6, 2.7, 2.13).
+ *
+ * Raises TQ404 for a group that does not exist, and TQ409 for one
+ * that is not sealed where it must be.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "../core/types.h"
+#include "../engine/group.h"
+#include "../engine/group_cancel.h"
+#include "../events/group_resolution.h"
+#include "../events/status_json.h"
+#include "../storage/activation.h"
+#include "../storage/group_table.h"
+#include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "arguments.h"
+#include "task_api.h"
+
+PG_FUNCTION_INFO_V1(tq_get_task_group);
+PG_FUNCTION_INFO_V1(tq_list_task_group);
+PG_FUNCTION_INFO_V1(tq_seal_task_group);
+PG_FUNCTION_INFO_V1(tq_cancel_task_group);
+PG_FUNCTION_INFO_V1(tq_group_progress);
+
+/* get_task_group(task_group_id slugid) -> {taskGroupId, schedulerId, expires, sealed?} */
+Datum
+tq_get_task_group(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	TqGroup group;
+	Jsonb *result;
+
+	tq_call_begin(true);
+	tq_group_get(slug, &group);
+	result = tq_plan_keep(tq_group_json(&group));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}
+
+/* list_task_group(task_group_id slugid, after slugid, max int) -> (task_id, status, task) */
+Datum
+tq_list_task_group(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	TqSlug after = tq_arg_after(fcinfo, 1);
+	int max = tq_arg_max(fcinfo, 2);
+	TqGroup group;
+	TqTask *tasks;
+	int n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	tq_group_get(slug, &group);
+	tasks = tq_tasks_of_group(group.id, slug, &after, max, &n);
+	tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, n);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* seal_task_group(task_group_id slugid) -> as get_task_group */
+Datum
+tq_seal_task_group(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	TqGroup group;
+	Jsonb *result;
+
+	tq_call_begin(false);
+	tq_group_seal(slug, &group);
+	result = tq_plan_keep(tq_group_json(&group));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}
+
+/* cancel_task_group(task_group_id slugid) -> {taskGroupId, taskGroupSize, cancelledCount, taskIds} */
+Datum
+tq_cancel_task_group(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	Jsonb *result;
+
+	tq_call_begin(false);
+	result = tq_plan_keep(tq_group_cancel(slug, tq_clock_now()));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}
+
+/* The columns of tq.progress. */
+enum
+{
+	COLUMN_TASKS,
+	COLUMN_UNSCHEDULED,
+	COLUMN_DELAYED,
+	COLUMN_PENDING,
+	COLUMN_RUNNING,
+	COLUMN_COMPLETED,
+	COLUMN_FAILED,
+	COLUMN_EXCEPTION,
+	COLUMN_TOLERATED,
+	COLUMN_OUTCOME,
+	COLUMN_FIRST_CREATED,
+	COLUMN_LAST_RESOLVED,
+	COLUMNS
+};
+
+static void
+set_time(Datum *values, bool *nulls, int column, TimestampTz t)
+{
+	values[column] = TimestampTzGetDatum(t);
+	nulls[column] = t == 0;
+}
+
+/* Fills in a row of tq.progress. */
+static void
+fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
+{
+	const char *outcome = tq_group_outcome(progress);
+	int64 tasks = progress->delayed;
+
+	for (int state = 0; state < TQ_STATES; state++)
+		tasks += progress->count[state];
+	values[COLUMN_TASKS] = Int64GetDatum(tasks);
+	values[COLUMN_UNSCHEDULED] = Int64GetDatum(
+		progress->count[TQ_STATE_UNSCHEDULED]);
+	values[COLUMN_DELAYED] = Int64GetDatum(progress->delayed);
+	values[COLUMN_PENDING] = Int64GetDatum(progress->count[TQ_STATE_PENDING]);
+	values[COLUMN_RUNNING] = Int64GetDatum(progress->count[TQ_STATE_RUNNING]);
+	values[COLUMN_COMPLETED] = Int64GetDatum(
+		progress->count[TQ_STATE_COMPLETED]);
+	values[COLUMN_FAILED] = Int64GetDatum(progress->count[TQ_STATE_FAILED]);
+	values[COLUMN_EXCEPTION] = Int64GetDatum(
+		progress->count[TQ_STATE_EXCEPTION]);
+	values[COLUMN_TOLERATED] = Int64GetDatum(progress->tolerated);
+	nulls[COLUMN_OUTCOME] = outcome == NULL;
+	if (outcome != NULL)
+		values[COLUMN_OUTCOME] = CStringGetTextDatum(outcome);
+	set_time(values, nulls, COLUMN_FIRST_CREATED, progress->first_created);
+	set_time(values, nulls, COLUMN_LAST_RESOLVED, progress->last_resolved);
+}
+
+/* group_progress(task_group_id slugid) -> tq.progress */
+Datum
+tq_group_progress(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	TupleDesc desc;
+	TqGroup group;
+	TqProgress progress;
+	Datum values[COLUMNS] = {0};
+	bool nulls[COLUMNS] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	tq_call_begin(true);
+	tq_group_get(slug, &group);
+	tq_group_count(&group, &progress);
+	tq_call_end();
+	fill_progress(&progress, values, nulls);
+	PG_RETURN_DATUM(HeapTupleGetDatum(
+		heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}

@@ -1,0 +1,327 @@
+/*
+ * maintenance_api.c
+ *	  SQL functions for maintenance, and the names of stored numbers.
+ *
+ * Upkeep() does in one transaction what the maintenance worker does
+ * in many.  Each step runs in a subtransaction of its own, so that a step that
+ * fails does not undo the others.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "../bgworker/maintenance.h"
+#include "../bgworker/step.h"
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../events/publisher.h"
+#include "../shmem/shmem.h"
+#include "../storage/activation.h"
+#include "../storage/timer_table.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/spi.h"
+#include "arguments.h"
+
+PG_FUNCTION_INFO_V1(tq_upkeep);
+PG_FUNCTION_INFO_V1(tq_worker_activity);
+PG_FUNCTION_INFO_V1(tq_state_name_sql);
+PG_FUNCTION_INFO_V1(tq_reason_created_name);
+PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
+PG_FUNCTION_INFO_V1(tq_priority_name_sql);
+
+/* A step of a pass, and how many tasks it changed. */
+typedef struct StepWork
+{
+	TqStep step;
+	bool bisect;
+	int64 tasks;
+} StepWork;
+
+/* Runs all batches of one step; what is published is one batch. */
+static void
+run_step(void *arg)
+{
+	StepWork *work = (StepWork *) arg;
+	TqMark mark = TQ_MARK_BEGIN;
+	TqBatch batch;
+
+	do
+	{
+		tq_upkeep_step(work->step, work->bisect, &mark, &batch);
+		work->tasks += batch.tasks;
+		CHECK_FOR_INTERRUPTS();
+	} while (batch.more && work->step != TQ_STEP_PUBLISH);
+}
+
+/*
+ * Returns whether an error must end the call instead of the step: a cancel, a
+ * shutdown, or anything worse than ERROR.
+ */
+static bool
+ends_call(const ErrorData *error)
+{
+	return ERRCODE_TO_CATEGORY(error->sqlerrcode) ==
+			   ERRCODE_OPERATOR_INTERVENTION ||
+		   error->elevel > ERROR;
+}
+
+/*
+ * Runs a step in a subtransaction.  Returns NULL, or the error for which that
+ * was rolled back.
+ */
+static ErrorData *
+try_step(TqStep step, bool bisect, int64 *tasks)
+{
+	StepWork work = {.step = step, .bisect = bisect};
+	ErrorData *error = tq_attempt_all(run_step, &work);
+
+	if (error != NULL && ends_call(error))
+		ReThrowError(error);
+	*tasks = work.tasks;
+	return error;
+}
+
+/*
+ * Runs a step, and if that fails again without the tasks for which it fails.
+ * Returns false, after a warning, if that fails too.
+ */
+static bool
+take_step(TqStep step, int64 *tasks)
+{
+	ErrorData *error = try_step(step, false, tasks);
+
+	if (error != NULL)
+		error = try_step(step, true, tasks);
+	if (error == NULL)
+		return true;
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("maintenance step \"%s\" failed: %s",
+					tq_step_name(step),
+					error->message),
+			 errdetail("The other steps are not affected."),
+			 errhint("The next call of tq.upkeep() retries the step.")));
+	return false;
+}
+
+/*
+ * Returns whether the database is in use.  A copy is not maintained before a
+ * client uses it (activation.c).
+ */
+static bool
+is_in_use(void)
+{
+	bool result;
+
+	tq_call_begin(true);
+	result = tq_activation_is_done();
+	tq_call_end();
+	return result;
+}
+
+/* Returns whether maintenance is enabled and the database is in use. */
+static bool
+may_maintain(void)
+{
+	if (!tq_maintenance)
+		ereport(NOTICE,
+				(errmsg("tq.maintenance is off: nothing is done"),
+				 errhint(
+					 "Reset it for the database when its copy is complete.")));
+	return tq_maintenance && is_in_use();
+}
+
+/*
+ * upkeep() -> (step text, tasks bigint), a row for each step.  tasks is what
+ * the step has changed: tasks, published messages, or emptied segments of the
+ * log; NULL if the step has failed, which is reported as a WARNING.
+ */
+Datum
+tq_upkeep(PG_FUNCTION_ARGS)
+{
+	bool allowed;
+
+	tq_plan_refuse_read_only();
+	allowed = may_maintain();
+	InitMaterializedSRF(fcinfo, 0);
+	tq_upkeep_begin(IsTransactionBlock());
+	for (int step = 0; step < TQ_STEPS; step++)
+	{
+		int64 tasks = 0;
+		bool done = !allowed || take_step((TqStep) step, &tasks);
+		Datum values[2] = {CStringGetTextDatum(tq_step_name((TqStep) step)),
+						   Int64GetDatum(tasks)};
+		bool nulls[2] = {false, !done};
+
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static Datum
+interval_of(int64 us)
+{
+	Interval *interval = palloc0(sizeof(Interval));
+
+	interval->time = us;
+	return IntervalPGetDatum(interval);
+}
+
+/* Columns of worker_activity(), from 0. */
+enum
+{
+	COLUMN_STEP,
+	COLUMN_STATE,
+	COLUMN_BATCHES,
+	COLUMN_TASKS,
+	COLUMN_LAST_AT,
+	COLUMN_LAST_LATE,
+	COLUMN_MAX_LATE,
+	COLUMN_MAX_LATE_AT,
+	COLUMN_FAILURES,
+	COLUMN_FAILED_AT,
+	COLUMN_ERROR,
+	COLUMNS
+};
+
+/* Returns the name of the state of a maintenance worker. */
+static const char *
+state_name(TqWorkerState state)
+{
+	switch (state)
+	{
+		case TQ_WORKER_ABSENT:
+			return "absent";
+		case TQ_WORKER_RUNNING:
+			return "running";
+		case TQ_WORKER_OFF:
+			return "off";
+		case TQ_WORKER_UNUSED:
+			return "unused";
+	}
+	return NULL;
+}
+
+/* Fills in the columns of worker_activity() that may be NULL. */
+static void
+put_numbers(const TqActivity *activity, bool is_step, Datum *values,
+			bool *nulls)
+{
+	values[COLUMN_BATCHES] = Int64GetDatum(activity->batches);
+	nulls[COLUMN_BATCHES] = false;
+	values[COLUMN_LAST_AT] = TimestampTzGetDatum(activity->last_at);
+	nulls[COLUMN_LAST_AT] = activity->last_at == DT_NOBEGIN;
+	if (!is_step)
+		return;
+	values[COLUMN_TASKS] = Int64GetDatum(activity->tasks);
+	values[COLUMN_FAILURES] = Int64GetDatum(activity->failures);
+	nulls[COLUMN_TASKS] = nulls[COLUMN_FAILURES] = false;
+	values[COLUMN_LAST_LATE] = interval_of(activity->last_late);
+	values[COLUMN_MAX_LATE] = interval_of(activity->max_late);
+	values[COLUMN_MAX_LATE_AT] = TimestampTzGetDatum(activity->max_late_at);
+	nulls[COLUMN_LAST_LATE] = nulls[COLUMN_MAX_LATE] =
+		nulls[COLUMN_MAX_LATE_AT] = activity->max_late_at == DT_NOBEGIN;
+	values[COLUMN_FAILED_AT] = TimestampTzGetDatum(activity->failed_at);
+	values[COLUMN_ERROR] = CStringGetTextDatum(activity->error);
+	nulls[COLUMN_FAILED_AT] = nulls[COLUMN_ERROR] = activity->failed_at ==
+													DT_NOBEGIN;
+}
+
+/*
+ * Adds a row of worker_activity(); activity is NULL if there is no maintenance
+ * worker.
+ */
+static void
+put_activity(ReturnSetInfo *result, const char *name, const char *state,
+			 const TqActivity *activity, bool is_step)
+{
+	Datum values[COLUMNS];
+	bool nulls[COLUMNS];
+
+	memset(nulls, true, sizeof(nulls));
+	values[COLUMN_STEP] = CStringGetTextDatum(name);
+	values[COLUMN_STATE] = CStringGetTextDatum(state);
+	nulls[COLUMN_STEP] = nulls[COLUMN_STATE] = false;
+	if (activity != NULL)
+		put_numbers(activity, is_step, values, nulls);
+	tq_put_row(result, values, nulls);
+}
+
+/*
+ * worker_activity() -> a row for the cycles of the maintenance worker, and one
+ * for each step; without a maintenance worker only the first, which says so.
+ *
+ * state is that of the maintenance worker in the first row (running; off:
+ * tq.maintenance is off; unused: no client has used the database yet; absent),
+ * and in the others failing if the last attempt has failed, otherwise ok.
+ * Numbers count since the maintenance worker was started; error is that of the
+ * last failure, at failed_at.
+ */
+Datum
+tq_worker_activity(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	const char *state = state_name(tq_shmem_state());
+	TqActivity activity;
+	bool found;
+
+	InitMaterializedSRF(fcinfo, 0);
+	found = tq_shmem_activity(-1, &activity);
+	put_activity(result, "turn", state, found ? &activity : NULL, false);
+	for (int step = 0; step < TQ_STEPS; step++)
+	{
+		if (tq_shmem_activity(step, &activity))
+			put_activity(result,
+						 tq_step_name((TqStep) step),
+						 activity.failing ? "failing" : "ok",
+						 &activity,
+						 true);
+	}
+	return (Datum) 0;
+}
+
+/* Returns a name, or NULL for an unknown number. */
+static Datum
+return_name(FunctionCallInfo fcinfo, const char *name)
+{
+	if (name == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(name));
+}
+
+/* state_name(state int) -> text */
+Datum
+tq_state_name_sql(PG_FUNCTION_ARGS)
+{
+	return return_name(fcinfo, tq_state_name((TqState) PG_GETARG_INT32(0)));
+}
+
+/* reason_created_name(reason int) -> text */
+Datum
+tq_reason_created_name(PG_FUNCTION_ARGS)
+{
+	return return_name(fcinfo,
+					   tq_created_name((TqCreated) PG_GETARG_INT32(0)));
+}
+
+/* reason_resolved_name(reason int) -> text */
+Datum
+tq_reason_resolved_name(PG_FUNCTION_ARGS)
+{
+	return return_name(fcinfo,
+					   tq_resolved_name((TqResolved) PG_GETARG_INT32(0)));
+}
+
+/* priority_name(priority int) -> text */
+Datum
+tq_priority_name_sql(PG_FUNCTION_ARGS)
+{
+	return return_name(fcinfo, tq_priority_name(PG_GETARG_INT32(0)));
+}

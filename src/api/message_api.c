@@ -1,0 +1,524 @@
+/*
+ * message_api.c
+ *	  SQL functions on exchange messages: bindings, the message log,
+ *	  subscriptions.
+ *
+ * Checks the names of channels and exchanges, and the patterns; which
+ * messages a reader gets is decided in subscribe.c.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+
+#include "../core/names.h"
+#include "../core/topic.h"
+#include "../core/types.h"
+#include "../events/message_json.h"
+#include "../events/publisher.h"
+#include "../events/subscription.h"
+#include "../shmem/shmem.h"
+#include "../storage/activation.h"
+#include "../storage/outbox_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "arguments.h"
+
+PG_FUNCTION_INFO_V1(tq_bind);
+PG_FUNCTION_INFO_V1(tq_unbind);
+PG_FUNCTION_INFO_V1(tq_queue_channel);
+PG_FUNCTION_INFO_V1(tq_messages);
+PG_FUNCTION_INFO_V1(tq_message);
+PG_FUNCTION_INFO_V1(tq_published_id);
+PG_FUNCTION_INFO_V1(tq_subscribe);
+PG_FUNCTION_INFO_V1(tq_unsubscribe);
+PG_FUNCTION_INFO_V1(tq_fetch);
+PG_FUNCTION_INFO_V1(tq_ack);
+PG_FUNCTION_INFO_V1(tq_is_awaited);
+PG_FUNCTION_INFO_V1(tq_stamp_message);
+PG_FUNCTION_INFO_V1(tq_exchange_name_sql);
+
+#define COLUMNS 6
+#define PATTERN_MAX 255 /* of AMQP's short strings */
+#define NAME_MAX_CHARS 255
+
+/* ---- arguments ---- */
+
+/* Returns the exchange of that name, or raises TQ400. */
+static TqExchange
+exchange_of(const char *name)
+{
+	TqExchange exchange = tq_exchange_parse(name);
+
+	if (exchange == TQ_EXCHANGE_NONE)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("there is no exchange \"%s\"", tq_error_clip(name)),
+			 errdetail(
+				 "Exchanges have the names of Taskcluster: task-defined, taskDefined and "
+				 "exchange/taskcluster-queue/v1/task-defined are the same exchange."),
+			 errhint(
+				 "Use one of task-defined, task-pending, task-running, artifact-created, "
+				 "task-completed, task-failed, task-exception, task-group-resolved, "
+				 "task-group-sealed, task-priority-changed, "
+				 "task-group-priority-changed, task-alert.")));
+	return exchange;
+}
+
+static void
+refuse_length(const char *what, size_t length, int max)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid length of %s", what),
+			 errdetail("It has %d bytes.", (int) length),
+			 errhint("Give 1 to %d bytes.", max)));
+}
+
+/* Returns a text argument of min to max bytes. */
+static char *
+sized_text(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
+{
+	char *text = tq_arg_text(fcinfo, n, name);
+	size_t length = strlen(text);
+
+	if (length < min || length > max)
+		refuse_length(name, length, max);
+	return text;
+}
+
+static char *
+channel_arg(FunctionCallInfo fcinfo, int n)
+{
+	return sized_text(fcinfo, n, "channel", 1, NAMEDATALEN - 1);
+}
+
+static char *
+pattern_arg(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return sized_text(fcinfo, n, name, 0, PATTERN_MAX);
+}
+
+static char *
+name_arg(FunctionCallInfo fcinfo, int n)
+{
+	return sized_text(fcinfo, n, "name", 1, NAME_MAX_CHARS);
+}
+
+static int64
+id_arg(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	if (PG_ARGISNULL(n))
+		tq_refuse_null(name);
+	return PG_GETARG_INT64(n);
+}
+
+/* ---- bindings ---- */
+
+/* bind(channel text, exchange text, routing_key_pattern text) */
+Datum
+tq_bind(PG_FUNCTION_ARGS)
+{
+	char *channel = channel_arg(fcinfo, 0);
+	TqExchange exchange = exchange_of(tq_arg_text(fcinfo, 1, "exchange"));
+	char *pattern = pattern_arg(fcinfo, 2, "routing_key_pattern");
+
+	tq_call_begin(false);
+	tq_subscribe_bind(channel, exchange, pattern);
+	tq_call_end();
+	PG_RETURN_VOID();
+}
+
+/* unbind(channel text, exchange text, pattern text); no error if not bound */
+Datum
+tq_unbind(PG_FUNCTION_ARGS)
+{
+	char *channel = channel_arg(fcinfo, 0);
+	TqExchange exchange = exchange_of(tq_arg_text(fcinfo, 1, "exchange"));
+	char *pattern = pattern_arg(fcinfo, 2, "pattern");
+
+	tq_call_begin(false);
+	tq_subscribe_unbind(channel, exchange, pattern);
+	tq_call_end();
+	PG_RETURN_VOID();
+}
+
+/* queue_channel(task_queue_id text) -> text, at most 63 bytes */
+Datum
+tq_queue_channel(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(
+		tq_queue_channel_name(tq_arg_task_queue_id(fcinfo, 0))));
+}
+
+/* ---- the log ---- */
+
+static Datum
+text_array(char *const *texts, int n)
+{
+	Datum *elements = palloc(sizeof(Datum) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = CStringGetTextDatum(texts[i]);
+	return PointerGetDatum(
+		construct_array(elements, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/*
+ * Fills in a row of tq.exchange_message, with NULLs if the message cannot be
+ * built.
+ */
+static void
+fill_message(const TqAddress *address, Datum *values, bool *nulls)
+{
+	const TqMessage *message = address->message;
+
+	memset(nulls, 0, sizeof(bool) * COLUMNS);
+	values[0] = Int64GetDatum(message->id);
+	values[1] = CStringGetTextDatum(tq_exchange_name(message->exchange));
+	if (address->routing_key != NULL)
+		values[2] = CStringGetTextDatum(address->routing_key);
+	nulls[2] = address->routing_key == NULL;
+	values[3] = text_array(address->cc, address->ncc);
+	if (!address->is_broken)
+		values[4] = JsonbPGetDatum(tq_message_payload(address));
+	nulls[4] = address->is_broken;
+	values[5] = TimestampTzGetDatum(message->published);
+}
+
+static void
+put_message(const TqAddress *address, void *arg)
+{
+	Datum values[COLUMNS];
+	bool nulls[COLUMNS];
+
+	fill_message(address, values, nulls);
+	tq_put_row((ReturnSetInfo *) arg, values, nulls);
+}
+
+/* messages(after bigint, max int, exchange text, pattern text) -> rows of tq.exchange_message */
+Datum
+tq_messages(PG_FUNCTION_ARGS)
+{
+	int64 after = id_arg(fcinfo, 0, "after");
+	int max = tq_arg_max(fcinfo, 1);
+	TqFilter filter = {
+		.exchange = PG_ARGISNULL(2)
+						? TQ_EXCHANGE_NONE
+						: exchange_of(tq_arg_text(fcinfo, 2, "exchange"))};
+	char *pattern = pattern_arg(fcinfo, 3, "pattern");
+	int64 upto;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	filter.pattern = tq_topic_compile(pattern);
+	(void) tq_subscribe_read(after,
+							 max,
+							 PG_INT64_MAX,
+							 &filter,
+							 1,
+							 put_message,
+							 fcinfo->resultinfo,
+							 &upto);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* A message that is returned as a row. */
+typedef struct One
+{
+	int64 id;
+	TupleDesc desc;
+	MemoryContext context;
+	HeapTuple tuple;
+} One;
+
+/* Makes a row of the message, if it has the id that was asked for. */
+static void
+take_one(const TqAddress *address, void *arg)
+{
+	One *one = (One *) arg;
+	Datum values[COLUMNS];
+	bool nulls[COLUMNS];
+	MemoryContext inner;
+
+	if (address->message->id != one->id)
+		return;
+	fill_message(address, values, nulls);
+	inner = MemoryContextSwitchTo(one->context);
+	one->tuple = heap_form_tuple(one->desc, values, nulls);
+	MemoryContextSwitchTo(inner);
+}
+
+/* message(id bigint) -> tq.exchange_message; TQ404 when the log does not have it */
+Datum
+tq_message(PG_FUNCTION_ARGS)
+{
+	TqFilter any = {.exchange = TQ_EXCHANGE_NONE};
+	One one = {.id = id_arg(fcinfo, 0, "id"), .context = CurrentMemoryContext};
+	int64 upto;
+
+	if (get_call_result_type(fcinfo, NULL, &one.desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	one.desc = BlessTupleDesc(one.desc);
+	tq_call_begin(true);
+	any.pattern = tq_topic_compile("#");
+	if (one.id > 0)
+		(void) tq_subscribe_read(one.id - 1,
+								 1,
+								 1,
+								 &any,
+								 1,
+								 take_one,
+								 &one,
+								 &upto);
+	if (one.tuple == NULL)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("message %lld does not exist", (long long) one.id),
+			 errdetail(
+				 "It has not been published, is no longer kept, or its task has been deleted."),
+			 errhint("Messages are kept for tq.message_retention.")));
+	tq_call_end();
+	PG_RETURN_DATUM(HeapTupleGetDatum(one.tuple));
+}
+
+/*
+ * published_id() -> bigint: the last id that readers may have seen.  Waits for
+ * the synchronous standbys as messages() does.
+ */
+Datum
+tq_published_id(PG_FUNCTION_ARGS)
+{
+	int64 id;
+
+	tq_call_begin(true);
+	id = tq_tick_last_id();
+	tq_call_end();
+	PG_RETURN_INT64(id);
+}
+
+/* ---- subscriptions ---- */
+
+/* subscribe(name text, exchange text, pattern text) */
+Datum
+tq_subscribe(PG_FUNCTION_ARGS)
+{
+	char *name = name_arg(fcinfo, 0);
+	TqExchange exchange = exchange_of(tq_arg_text(fcinfo, 1, "exchange"));
+	char *pattern = pattern_arg(fcinfo, 2, "pattern");
+
+	tq_call_begin(false);
+	tq_subscribe_begin(name, exchange, pattern, tq_clock_now());
+	tq_call_end();
+	PG_RETURN_VOID();
+}
+
+/* unsubscribe(name text) */
+Datum
+tq_unsubscribe(PG_FUNCTION_ARGS)
+{
+	char *name = name_arg(fcinfo, 0);
+
+	tq_call_begin(false);
+	tq_subscribe_end(name);
+	tq_call_end();
+	PG_RETURN_VOID();
+}
+
+/* fetch(name text, max int) -> rows of tq.exchange_message */
+Datum
+tq_fetch(PG_FUNCTION_ARGS)
+{
+	char *name = name_arg(fcinfo, 0);
+	int max = tq_arg_max(fcinfo, 1);
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(XactReadOnly); /* a standby can only read */
+	(void) tq_subscribe_fetch(name,
+							  max,
+							  put_message,
+							  fcinfo->resultinfo,
+							  tq_clock_now());
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* ack(name text, id bigint) */
+Datum
+tq_ack(PG_FUNCTION_ARGS)
+{
+	char *name = name_arg(fcinfo, 0);
+	int64 id = id_arg(fcinfo, 1, "id");
+
+	tq_call_begin(false);
+	tq_subscribe_ack(name, id, tq_clock_now());
+	tq_call_end();
+	PG_RETURN_VOID();
+}
+
+/* ---- dump and restore ---- */
+
+/*
+ * is_awaited(xid xid8) -> bool: whether a dump must contain the messages of
+ * that transaction
+ */
+Datum
+tq_is_awaited(PG_FUNCTION_ARGS)
+{
+	bool result;
+
+	if (PG_ARGISNULL(0))
+		tq_refuse_null("xid");
+	tq_call_begin(true);
+	result = tq_subscribe_is_awaited(PG_GETARG_DATUM(0));
+	tq_call_end();
+	PG_RETURN_BOOL(result);
+}
+
+/*
+ * Trigger on tq.message: stamps a row that is loaded with the transaction that
+ * loads it, so that it is published in this database.  Nothing is published
+ * before the database is in use (activation.c), so the sequence of ids, and
+ * the tasks, may be loaded later.
+ */
+Datum
+tq_stamp_message(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	int column;
+	Datum xid;
+	bool isnull = false;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
+		!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg(
+				 "tq.stamp_message() must be called by a BEFORE INSERT trigger"),
+			 errdetail("It was not called by such a trigger."),
+			 errhint("It is the trigger function of tq.message.")));
+	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
+	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
+	tq_shmem_note_message();
+	return PointerGetDatum(
+		heap_modify_tuple_by_cols(trigger->tg_trigtuple,
+								  trigger->tg_relation->rd_att,
+								  1,
+								  &column,
+								  &xid,
+								  &isnull));
+}
+
+/* exchange_name(exchange int) -> text, NULL for an unknown number */
+Datum
+tq_exchange_name_sql(PG_FUNCTION_ARGS)
+{
+	const char *name = tq_exchange_name((TqExchange) PG_GETARG_INT32(0));
+
+	if (name == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(name));
+}
+
+PG_FUNCTION_INFO_V1(tq_topic_match_sql);
+
+/*
+ * A routing key of AMQP has at most 255 bytes.  This limit is more generous;
+ * there is one because a match cannot be interrupted.
+ */
+#define MAX_LENGTH 65535
+
+/* The pattern of the last call. */
+typedef struct Memory
+{
+	TqPattern *pattern;
+	size_t length;
+	char text[FLEXIBLE_ARRAY_MEMBER];
+} Memory;
+
+static void
+check_length(const char *what, const text *value)
+{
+	if (VARSIZE_ANY_EXHDR(value) > MAX_LENGTH)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is too long", what),
+				 errdetail("It has %zu bytes, and may have %d.",
+						   (size_t) VARSIZE_ANY_EXHDR(value),
+						   MAX_LENGTH),
+				 errhint("A routing key rarely has more than 255 bytes.")));
+}
+
+/* Compiles a pattern in that memory context. */
+static Memory *
+memorize(const text *pattern, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	size_t length = VARSIZE_ANY_EXHDR(pattern);
+	Memory *memory = palloc(offsetof(Memory, text) + length + 1);
+
+	memcpy(memory->text, VARDATA_ANY(pattern), length);
+	memory->text[length] = '\0';
+	memory->length = length;
+	memory->pattern = tq_topic_compile(memory->text);
+	MemoryContextSwitchTo(caller);
+	return memory;
+}
+
+static void
+forget(Memory *memory)
+{
+	if (memory == NULL)
+		return;
+	pfree(memory->pattern);
+	pfree(memory);
+}
+
+/*
+ * Returns the compiled pattern, from the cache if an earlier call had the
+ * same.
+ */
+static const TqPattern *
+recall(FmgrInfo *function, const text *pattern)
+{
+	Memory *memory = function->fn_extra;
+
+	if (memory == NULL || memory->length != VARSIZE_ANY_EXHDR(pattern) ||
+		memcmp(memory->text, VARDATA_ANY(pattern), memory->length) != 0)
+	{
+		function->fn_extra = NULL;
+		forget(memory);
+		check_length("pattern", pattern);
+		memory = memorize(pattern, function->fn_mcxt);
+		function->fn_extra = memory;
+	}
+	return memory->pattern;
+}
+
+/* topic_match(pattern text, routing_key text) -> bool */
+Datum
+tq_topic_match_sql(PG_FUNCTION_ARGS)
+{
+	const TqPattern *pattern = recall(fcinfo->flinfo, PG_GETARG_TEXT_PP(0));
+	text *key = PG_GETARG_TEXT_PP(1);
+
+	check_length("routing key", key);
+	PG_RETURN_BOOL(tq_topic_match(pattern, text_to_cstring(key)));
+}

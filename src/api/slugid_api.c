@@ -1,0 +1,277 @@
+/*
+ * slugid_api.c
+ *	  SQL functions of the type tq.slugid.
+ */
+#include "postgres.h"
+
+#include "common/cryptohash.h"
+#include "common/hashfn.h"
+#include "common/sha2.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "../util/compat.h"
+#include "../util/slugid.h"
+
+#define UUID_CHARS 36
+
+/* What the names of stable slugids are hashed with. */
+#define STABLE_DOMAIN "tq.stable_slugid"
+
+/* Returns the value of one hexadecimal digit, or -1. */
+static int
+hex_digit(unsigned char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/*
+ * Reads a UUID in its standard form, of 36 characters and any version; returns
+ * false when it is none, and then *slug is undefined.  uuid_in() does not
+ * serve, because before PostgreSQL 16 it cannot report a soft error.
+ */
+static bool
+parse_uuid(const char *text, TqSlug *slug)
+{
+	if (strlen(text) != UUID_CHARS)
+		return false;
+	for (int i = 0; i < TQ_SLUG_BYTES; i++)
+	{
+		int high;
+		int low;
+
+		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+			return false;
+		high = hex_digit(*text++);
+		low = hex_digit(*text++);
+		if (high < 0 || low < 0)
+			return false;
+		slug->bytes[i] = (uint8) (high << 4 | low);
+	}
+	return true;
+}
+
+PG_FUNCTION_INFO_V1(tq_slugid_in);
+PG_FUNCTION_INFO_V1(tq_slugid_out);
+PG_FUNCTION_INFO_V1(tq_slugid_recv);
+PG_FUNCTION_INFO_V1(tq_slugid_send);
+PG_FUNCTION_INFO_V1(tq_slugid);
+PG_FUNCTION_INFO_V1(tq_stable_slugid);
+PG_FUNCTION_INFO_V1(tq_slugid_from_uuid);
+PG_FUNCTION_INFO_V1(tq_slugid_to_uuid);
+
+/* The parts of an error about text that is no slugid. */
+#define BAD_SLUGID(text)                                                      \
+	errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),                             \
+		errmsg("invalid input syntax for type %s: \"%s\"", "tq.slugid", text)
+#define DETAIL_VERSION() errdetail("The UUID is not of version 4.")
+#define HINT_STABLE()                                                         \
+	errhint("tq.stable_slugid(name) makes a stable version 4 UUID from any "  \
+			"text.")
+#define HINT_SLUGID()                                                         \
+	errhint("Give a version 4 UUID or its 22-character slug; tq.slugid() "    \
+			"makes one.")
+
+Datum
+tq_slugid_in(PG_FUNCTION_ARGS)
+{
+	char *text = PG_GETARG_CSTRING(0);
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	if (tq_slug_parse(text, strlen(text), slug))
+		PG_RETURN_TQ_SLUG_P(slug);
+	if (!parse_uuid(text, slug))
+		ereturn(fcinfo->context, (Datum) 0, (BAD_SLUGID(text), HINT_SLUGID()));
+	if (!tq_slug_is_random(slug))
+		ereturn(fcinfo->context,
+				(Datum) 0,
+				(BAD_SLUGID(text), DETAIL_VERSION(), HINT_STABLE()));
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_out(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_CSTRING(tq_slug_text(PG_GETARG_TQ_SLUG_P(0)));
+}
+
+Datum
+tq_slugid_recv(PG_FUNCTION_ARGS)
+{
+	StringInfo buffer = (StringInfo) PG_GETARG_POINTER(0);
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	memcpy(slug->bytes, pq_getmsgbytes(buffer, TQ_SLUG_BYTES), TQ_SLUG_BYTES);
+	if (!tq_slug_is_random(slug))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("invalid external \"%s\" value: \"%s\"",
+						"tq.slugid",
+						tq_slug_text(slug)),
+				 errdetail("A slugid is a version 4 UUID.")));
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_send(PG_FUNCTION_ARGS)
+{
+	TqSlug *slug = PG_GETARG_TQ_SLUG_P(0);
+	StringInfoData buffer;
+
+	pq_begintypsend(&buffer);
+	pq_sendbytes(&buffer, (const char *) slug->bytes, TQ_SLUG_BYTES);
+	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
+}
+
+Datum
+tq_slugid(PG_FUNCTION_ARGS)
+{
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	tq_slug_random(slug);
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+/* Stores the SHA-256 of a domain and a name. */
+static void
+hash_name(const char *name, uint8 *digest)
+{
+	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
+
+	if (pg_cryptohash_init(context) < 0 ||
+		pg_cryptohash_update(context,
+							 (const uint8 *) STABLE_DOMAIN,
+							 strlen(STABLE_DOMAIN)) < 0 ||
+		pg_cryptohash_update(context, (const uint8 *) name, strlen(name)) <
+			0 ||
+		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
+		elog(ERROR,
+			 "could not compute SHA-256 hash: %s",
+			 pg_cryptohash_error(context));
+	pg_cryptohash_free(context);
+}
+
+/*
+ * Returns the slugid of a name: the first 16 bytes of the SHA-256 of the 16
+ * bytes "tq.stable_slugid" and the name in UTF-8, with the version and variant
+ * of a version 4 UUID.  The encoding of the database does not change it, and
+ * clients can compute it.  This must not change, because it identifies tasks
+ * that were created long ago.
+ */
+Datum
+tq_stable_slugid(PG_FUNCTION_ARGS)
+{
+	char *given = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char *name = pg_server_to_any(given, strlen(given), PG_UTF8);
+	uint8 digest[PG_SHA256_DIGEST_LENGTH];
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	hash_name(name, digest);
+	memcpy(slug->bytes, digest, TQ_SLUG_BYTES);
+	tq_slug_set_version(slug);
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_from_uuid(PG_FUNCTION_ARGS)
+{
+	pg_uuid_t *uuid = PG_GETARG_UUID_P(0);
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	memcpy(slug->bytes, uuid->data, TQ_SLUG_BYTES);
+	if (!tq_slug_is_random(slug))
+		ereport(ERROR,
+				(BAD_SLUGID(DatumGetCString(
+					 DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
+				 DETAIL_VERSION(),
+				 HINT_STABLE()));
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+Datum
+tq_slugid_to_uuid(PG_FUNCTION_ARGS)
+{
+	pg_uuid_t *uuid = palloc(sizeof(pg_uuid_t));
+
+	memcpy(uuid->data, PG_GETARG_TQ_SLUG_P(0)->bytes, UUID_LEN);
+	PG_RETURN_UUID_P(uuid);
+}
+
+PG_FUNCTION_INFO_V1(tq_slugid_eq);
+PG_FUNCTION_INFO_V1(tq_slugid_ne);
+PG_FUNCTION_INFO_V1(tq_slugid_lt);
+PG_FUNCTION_INFO_V1(tq_slugid_le);
+PG_FUNCTION_INFO_V1(tq_slugid_gt);
+PG_FUNCTION_INFO_V1(tq_slugid_ge);
+PG_FUNCTION_INFO_V1(tq_slugid_cmp);
+PG_FUNCTION_INFO_V1(tq_slugid_hash);
+PG_FUNCTION_INFO_V1(tq_slugid_hash_extended);
+
+#define COMPARE_ARGUMENTS()                                                   \
+	tq_slug_compare(PG_GETARG_TQ_SLUG_P(0), PG_GETARG_TQ_SLUG_P(1))
+
+Datum
+tq_slugid_eq(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() == 0);
+}
+
+Datum
+tq_slugid_ne(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() != 0);
+}
+
+Datum
+tq_slugid_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() < 0);
+}
+
+Datum
+tq_slugid_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() <= 0);
+}
+
+Datum
+tq_slugid_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() > 0);
+}
+
+Datum
+tq_slugid_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(COMPARE_ARGUMENTS() >= 0);
+}
+
+Datum
+tq_slugid_cmp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(COMPARE_ARGUMENTS());
+}
+
+Datum
+tq_slugid_hash(PG_FUNCTION_ARGS)
+{
+	return hash_any(PG_GETARG_TQ_SLUG_P(0)->bytes, TQ_SLUG_BYTES);
+}
+
+Datum
+tq_slugid_hash_extended(PG_FUNCTION_ARGS)
+{
+	return hash_any_extended(PG_GETARG_TQ_SLUG_P(0)->bytes,
+							 TQ_SLUG_BYTES,
+							 PG_GETARG_INT64(1));
+}

@@ -1,0 +1,550 @@
+/*
+ * worker_api.c
+ *	  SQL functions for workers: claim, reclaim, defer, report, quarantine;
+ *	  and the counts of a queue.
+ *
+ * Implements doc/spec/taskcluster.md 2.8 to 2.12, 2.16 and 8.1, to
+ * whose sections the numbers in parentheses refer.  Each function is an
+ * ordinary statement of the transaction of its caller, so a worker may
+ * complete a task together with its own writes.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "../core/names.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../engine/claim.h"
+#include "../engine/claim_wait.h"
+#include "../engine/report.h"
+#include "../engine/task_ops.h"
+#include "../events/status_json.h"
+#include "../storage/activation.h"
+#include "../storage/pending_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "arguments.h"
+#include "queue_api.h"
+
+PG_FUNCTION_INFO_V1(tq_claim_work);
+PG_FUNCTION_INFO_V1(tq_claim_task);
+PG_FUNCTION_INFO_V1(tq_reclaim_task);
+PG_FUNCTION_INFO_V1(tq_report_completed);
+PG_FUNCTION_INFO_V1(tq_report_failed);
+PG_FUNCTION_INFO_V1(tq_report_exception);
+PG_FUNCTION_INFO_V1(tq_defer_task);
+PG_FUNCTION_INFO_V1(tq_resolve);
+PG_FUNCTION_INFO_V1(tq_quarantine_worker);
+PG_FUNCTION_INFO_V1(tq_get_worker);
+PG_FUNCTION_INFO_V1(tq_pending_tasks);
+PG_FUNCTION_INFO_V1(tq_task_queue_counts);
+
+#define CLAIM_MAX 1000
+#define SPAN_MAX_MS INT64CONST(2147483647000) /* as in policies */
+#define CLAIM_WAIT_MAX_MS (60 * 1000)
+
+/* ---- claims ---- */
+
+/* Fills in a row of tq.claim; credentials are NULL until there are scopes. */
+static void
+fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
+{
+	memset(nulls, 0, sizeof(bool) * 7);
+	values[0] = tq_slug_datum(&claim->task_id);
+	values[1] = Int32GetDatum(claim->run_id);
+	values[2] = CStringGetTextDatum(claim->worker_group);
+	values[3] = CStringGetTextDatum(claim->worker_id);
+	values[4] = TimestampTzGetDatum(claim->taken_until);
+	values[5] = PointerGetDatum(claim->payload);
+	nulls[5] = claim->payload == NULL;
+	values[6] = (Datum) 0;
+	nulls[6] = true;
+}
+
+static void
+put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
+{
+	Datum values[7];
+	bool nulls[7];
+
+	fill_claim(claim, values, nulls);
+	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+}
+
+/*
+ * Raises TQ400 for a wait in a transaction that has a single snapshot, because
+ * no run would become visible to it.
+ */
+static void
+check_isolation(int64 wait_ms)
+{
+	if (wait_ms > 0 && IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("cannot wait for work under this isolation level"),
+				 errdetail(
+					 "The transaction is REPEATABLE READ or SERIALIZABLE."),
+				 errhint("Use READ COMMITTED, or do not wait.")));
+}
+
+/*
+ * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
+ * wait interval 0..60 s) -> rows of tq.claim (2.8)
+ */
+Datum
+tq_claim_work(PG_FUNCTION_ARGS)
+{
+	char *queue = tq_arg_task_queue_id(fcinfo, 0);
+	char *group = tq_arg_identifier(fcinfo, 1, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 2, "worker_id");
+	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
+	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
+	TqClaim *claims;
+	int found;
+
+	check_isolation(wait_ms);
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(false);
+	claims = tq_claim_wait(queue, group, id, max, wait_ms, &found);
+	for (int i = 0; i < found; i++)
+		put_claim(fcinfo, &claims[i]);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* claim_task(task_id slugid, run_id int, worker_group, worker_id text) -> one tq.claim, or none */
+Datum
+tq_claim_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	int run_id = tq_arg_run_id(fcinfo, 1);
+	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	TqClaim claim;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(false);
+	if (tq_claim_one(task_id, run_id, group, id, tq_clock_now(), &claim))
+		put_claim(fcinfo, &claim);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* reclaim_task(task_id slugid, run_id int, credentials jsonb) -> tq.claim without payload */
+Datum
+tq_reclaim_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	int run_id = tq_arg_run_id(fcinfo, 1);
+	MemoryContext outer = CurrentMemoryContext;
+	TupleDesc desc;
+	TqClaim claim;
+	Datum values[7];
+	bool nulls[7];
+	HeapTuple tuple;
+
+	tq_arg_no_credentials(fcinfo, 2);
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	desc = BlessTupleDesc(desc);
+	tq_call_begin(false);
+	tq_claim_prolong(task_id, run_id, tq_clock_now(), &claim);
+	fill_claim(&claim, values, nulls);
+	MemoryContextSwitchTo(outer);
+	tuple = heap_form_tuple(desc, values, nulls);
+	tq_call_end();
+	PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
+}
+
+/* ---- reports ---- */
+
+static void
+refuse_report(const TqReport *report)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" cannot be resolved",
+				report->run_id,
+				tq_slug_text(&report->task_id)),
+		 errdetail("The run is %s.", tq_state_name(report->state)),
+		 errhint(
+			 "Only a running run can be resolved, or the same resolution repeated.")));
+}
+
+/* Resolves one run, or raises its error, and returns the status afterwards. */
+static Jsonb *
+report_one(TqReport report, TqResolved reason)
+{
+	Jsonb *status;
+
+	tq_call_begin(false);
+	tq_resolve_reports(&report, 1, reason, tq_clock_now());
+	switch (report.outcome)
+	{
+		case TQ_OUTCOME_RESOLVED:
+		case TQ_OUTCOME_RETRIED:
+		case TQ_OUTCOME_REPEATED:
+			break;
+		case TQ_OUTCOME_CONFLICT:
+			refuse_report(&report);
+			break;
+		case TQ_OUTCOME_NOT_FOUND:
+			if (report.task == NULL)
+				tq_refuse_missing_task(&report.task_id);
+			tq_refuse_missing_run(report.task, report.run_id);
+	}
+	status = tq_plan_keep(tq_status_of(tq_task_get(&report.task_id, false)));
+	tq_call_end();
+	return status;
+}
+
+/* Reads the run that is reported on from the first two arguments. */
+static TqReport
+read_report(FunctionCallInfo fcinfo, int credentials)
+{
+	tq_arg_no_credentials(fcinfo, credentials);
+	return (TqReport){.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
+					  .run_id = tq_arg_run_id(fcinfo, 1)};
+}
+
+/*
+ * Returns an interval in milliseconds, within the limits of the times of a
+ * policy.
+ */
+static int64
+read_span(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	int64 ms = tq_clock_span_ms(tq_arg_interval(fcinfo, n, name));
+
+	if (ms < 0 || ms > SPAN_MAX_MS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is out of range", name),
+				 errdetail("It is " INT64_FORMAT
+						   " milliseconds, and may be from 0 to " INT64_FORMAT
+						   ".",
+						   ms,
+						   SPAN_MAX_MS),
+				 errhint("Give 0 to have the task claimable at once.")));
+	return ms;
+}
+
+/*
+ * Reads retry_delay and retries_left, by which a worker overrides the policy
+ * for the next attempts.
+ */
+static void
+read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
+{
+	report->has_retry_delay = !PG_ARGISNULL(n);
+	if (report->has_retry_delay)
+		report->retry_delay = read_span(fcinfo, n, "retry_delay");
+	report->has_retries_left = !PG_ARGISNULL(n + 1);
+	if (report->has_retries_left)
+		report->retries_left =
+			tq_arg_int(fcinfo, n + 1, "retries_left", 0, tq_max_runs - 1);
+}
+
+/* report_completed(task_id slugid, run_id int, credentials, result jsonb) -> status (2.11) */
+Datum
+tq_report_completed(PG_FUNCTION_ARGS)
+{
+	TqReport report = read_report(fcinfo, 2);
+
+	report.result = tq_arg_result(fcinfo, 3, "result");
+	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_COMPLETED));
+}
+
+/*
+ * report_failed(task_id slugid, run_id int, credentials, error jsonb,
+ * retry_delay interval, retries_left int) -> status (2.11; doc/spec/policy.md
+ * 7)
+ */
+Datum
+tq_report_failed(PG_FUNCTION_ARGS)
+{
+	TqReport report = read_report(fcinfo, 2);
+
+	report.error = tq_arg_error(fcinfo, 3);
+	read_retry(fcinfo, 4, &report);
+	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_FAILED));
+}
+
+static void
+refuse_reason(const char *reason, const char *choices)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid reason \"%s\"", tq_error_clip(reason)),
+			 errdetail("It is not one that a worker may give here."),
+			 errhint("Use one of %s.", choices)));
+}
+
+#define EXCEPTION_REASONS                                                     \
+	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
+
+/*
+ * report_exception(task_id slugid, run_id int, reason text, credentials, error
+ * jsonb, retry_delay interval, retries_left int) -> status (2.12;
+ * doc/spec/policy.md 7)
+ */
+Datum
+tq_report_exception(PG_FUNCTION_ARGS)
+{
+	TqReport report = read_report(fcinfo, 3);
+	char *name = tq_arg_text(fcinfo, 2, "reason");
+	TqResolved reason = tq_resolved_parse(name);
+
+	if (!tq_resolved_is_reportable(reason))
+		refuse_reason(name, EXCEPTION_REASONS);
+	report.error = tq_arg_error(fcinfo, 4);
+	read_retry(fcinfo, 5, &report);
+	PG_RETURN_JSONB_P(report_one(report, reason));
+}
+
+/*
+ * defer_task(task_id slugid, run_id int, after interval, credentials jsonb) ->
+ * status (doc/spec/policy.md 5)
+ */
+Datum
+tq_defer_task(PG_FUNCTION_ARGS)
+{
+	TqReport report = read_report(fcinfo, 3);
+	int64 after = read_span(fcinfo, 2, "after");
+	TqTask *task;
+	Jsonb *status;
+
+	tq_call_begin(false);
+	task = tq_task_get(&report.task_id, false);
+	tq_claim_defer(task, report.run_id, after, tq_clock_now());
+	status = tq_plan_keep(tq_status_of(task));
+	tq_call_end();
+	PG_RETURN_JSONB_P(status);
+}
+
+/*
+ * Returns the reason of resolve(), which has more choices than
+ * report_exception().
+ */
+static TqResolved
+batch_reason(const char *name)
+{
+	TqResolved reason = tq_resolved_parse(name);
+
+	if (reason == TQ_RESOLVED_CANCELED)
+		return TQ_RESOLVED_CANCELED_BY_WORKER;
+	if (reason != TQ_RESOLVED_COMPLETED && reason != TQ_RESOLVED_FAILED &&
+		reason != TQ_RESOLVED_FAILED_TERMINAL &&
+		!tq_resolved_is_reportable(reason))
+		refuse_reason(name,
+					  "completed, failed, failed-terminal, " EXCEPTION_REASONS
+					  ", canceled");
+	return reason;
+}
+
+/* Returns the two arrays of resolve() as reports. */
+static TqReport *
+read_reports(FunctionCallInfo fcinfo, int *n)
+{
+	int nruns;
+	TqSlug *slugs =
+		tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"), "task_ids", n);
+	Datum *runs;
+	bool *nulls;
+	TqReport *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
+
+	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"),
+					  INT4OID,
+					  sizeof(int32),
+					  true,
+					  TYPALIGN_INT,
+					  &runs,
+					  &nulls,
+					  &nruns);
+	if (*n != nruns)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("task_ids and run_ids must be of the same length"),
+				 errdetail("There are %d task_ids and %d run_ids.", *n, nruns),
+				 errhint("Give one run_id for each task_id.")));
+	for (int i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			tq_refuse_null_element("run_ids", i);
+		reports[i].task_id = slugs[i];
+		reports[i].run_id = DatumGetInt32(runs[i]);
+	}
+	return reports;
+}
+
+/* resolve(task_ids slugid[], run_ids int[], reason text, credentials jsonb) -> (task_id, run_id, outcome) */
+Datum
+tq_resolve(PG_FUNCTION_ARGS)
+{
+	TqResolved reason = batch_reason(tq_arg_text(fcinfo, 2, "reason"));
+	TqReport *reports;
+	int n;
+
+	tq_arg_no_credentials(fcinfo, 3);
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(false);
+	reports = read_reports(fcinfo, &n);
+	tq_resolve_reports(reports, n, reason, tq_clock_now());
+	for (int i = 0; i < n; i++)
+	{
+		Datum values[3] = {tq_slug_datum(&reports[i].task_id),
+						   Int32GetDatum(reports[i].run_id),
+						   CStringGetTextDatum(
+							   tq_outcome_name(reports[i].outcome))};
+		bool nulls[3] = {false, false, false};
+
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* ---- workers and queues ---- */
+
+/* get_worker(provisioner_id, worker_type, worker_group, worker_id text) -> worker (2.16) */
+Datum
+tq_get_worker(PG_FUNCTION_ARGS)
+{
+	char *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
+	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	TqWorker worker;
+	Jsonb *result;
+
+	tq_call_begin(true);
+	tq_worker_get(queue, group, id, tq_clock_now(), &worker);
+	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}
+
+#define QUARANTINE_INFO_MAX 4000
+
+/* Returns the text of a quarantine, which must not be too long. */
+static char *
+quarantine_info(FunctionCallInfo fcinfo, int n)
+{
+	char *info = PG_ARGISNULL(n) ? pstrdup("[unspecified]")
+								 : text_to_cstring(PG_GETARG_TEXT_PP(n));
+	int length = pg_mbstrlen(info);
+
+	if (length > QUARANTINE_INFO_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("quarantine_info is too long"),
+				 errdetail("It has %d characters, and may have %d.",
+						   length,
+						   QUARANTINE_INFO_MAX),
+				 errhint("Give a shorter text.")));
+	return info;
+}
+
+/*
+ * Raises TQ400 for an infinite time: JSON has no infinity, and a quarantine
+ * without an end is shown as others are.
+ */
+static void
+refuse_infinite(TimestampTz until)
+{
+	if (TIMESTAMP_NOT_FINITE(until))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("quarantine_until must be finite"),
+				 errdetail("It is %s.", timestamptz_to_str(until)),
+				 errhint("Give a time far in the future.")));
+}
+
+/*
+ * quarantine_worker(... as get_worker, quarantine_until timestamptz,
+ * quarantine_info text) -> worker (2.16)
+ */
+Datum
+tq_quarantine_worker(PG_FUNCTION_ARGS)
+{
+	char *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
+	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
+	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	char *info = quarantine_info(fcinfo, 5);
+	TimestampTz now = tq_clock_now();
+	TimestampTz until;
+	TqWorker worker;
+	Jsonb *result;
+
+	if (PG_ARGISNULL(4))
+		tq_refuse_null("quarantine_until");
+	until = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(4));
+	refuse_infinite(until);
+	tq_call_begin(false);
+	tq_worker_get(queue, group, id, now, &worker);
+	tq_worker_quarantine(
+		worker.id,
+		until,
+		tq_clock_add_ms(now, INT64CONST(24 * 60 * 60 * 1000)),
+		tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false),
+						   now,
+						   until,
+						   info));
+	tq_worker_get(queue, group, id, now, &worker);
+	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}
+
+/* pending_tasks(task_queue_id text) -> bigint; 0 for an unknown queue */
+Datum
+tq_pending_tasks(PG_FUNCTION_ARGS)
+{
+	char *name = tq_arg_task_queue_id(fcinfo, 0);
+	int32 queue;
+	int64 pending;
+
+	tq_call_begin(true);
+	queue = tq_queue_find(name);
+	pending = queue == 0 ? 0 : tq_pending_count(queue, tq_clock_now());
+	tq_call_end();
+	PG_RETURN_INT64(pending);
+}
+
+/*
+ * task_queue_counts(task_queue_id text) -> {..., pendingTasks, claimedTasks}
+ */
+Datum
+tq_task_queue_counts(PG_FUNCTION_ARGS)
+{
+	char *name = tq_arg_task_queue_id(fcinfo, 0);
+	TimestampTz now = tq_clock_now();
+	int32 queue;
+	Jsonb *result;
+
+	tq_call_begin(true);
+	queue = tq_queue_find(name);
+	result = tq_plan_keep(
+		tq_counts_json(name,
+					   queue == 0 ? 0 : tq_pending_count(queue, now),
+					   queue == 0 ? 0 : tq_claimed_count(queue, now)));
+	tq_call_end();
+	PG_RETURN_JSONB_P(result);
+}

@@ -1,0 +1,543 @@
+/*
+ * maintenance.c
+ *	  The steps of maintenance: publication, deadlines, timeouts, expired
+ *	  claims, delayed runs, expiry.
+ *
+ * Each step takes a bounded number of due rows of tq.lease, tq.timer
+ * or tq.delayed, skips tasks that another session has locked (to look at them
+ * again soon), and is safe to repeat, at any time, by any number of sessions
+ * at once.  A row says only that tasks are to be looked at, and is locked by
+ * the session that takes it; whether something is really due is decided by the
+ * row of the task, under its lock.  Follows doc/spec/taskcluster.md 3.5, 3.6
+ * and 8.4 and doc/spec/policy.md 5.  The limits of policies are in timeout.c.
+ *
+ * Marks
+ * -----
+ * Rows that have been taken stay in the tables and their indexes as dead
+ * tuples until they are vacuumed, which a long transaction may delay for
+ * hours.  So a scan for what is due begins behind a mark.
+ *
+ * Within a pass the mark of a step is the last row that it has read.  Rows
+ * that it skipped, because another session had locked them, are left to the
+ * next pass.
+ *
+ * The maintenance worker keeps marks from one cycle to the next.  For each row
+ * before a mark that exists, or will exist, its shared memory (shmem.c) must
+ * hold a note that it has not read yet.  The marks move in two ways:
+ *	up		by tq_upkeep_next_due(), to before the first row that its snapshot
+ *			shows, locked or not;
+ *	down	by tq_upkeep_noted(), to the earliest time that was noted, when a
+ *			cycle begins, before it takes any snapshot.
+ * Suppose that the snapshot by which a mark moves up does not show a row
+ * before it.  Either the row was deleted by a transaction that has committed,
+ * and never comes back; or it was inserted by a transaction that had not
+ * committed.  The latter makes its note after its rows become visible, hence
+ * after that snapshot, hence after the cycle began: a later cycle reads the
+ * note, and the maintenance worker does not sleep before that cycle.  A row
+ * that is deleted by a transaction in progress is shown, so the mark stays
+ * before it in case of a rollback.
+ *
+ * A note is made for every row: by the functions of tq when they write it, and
+ * by a trigger for other statements.  COMMIT PREPARED notes the beginning of
+ * time.  Only rows written with triggers disabled have no note; so the
+ * maintenance worker resets its marks after a restore, and every five minutes
+ * (worker.c).
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "miscadmin.h"
+
+#include "../core/types.h"
+#include "../engine/dependency.h"
+#include "../engine/resolve.h"
+#include "../events/outbox.h"
+#include "../events/publisher.h"
+#include "../events/retention.h"
+#include "../storage/activation.h"
+#include "../storage/artifact_table.h"
+#include "../storage/group_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/pending_table.h"
+#include "../storage/postponed_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_lock.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/guc.h"
+#include "bisect.h"
+#include "maintenance.h"
+#include "step.h"
+#include "timeouts.h"
+
+/*
+ * A batch takes rows of tq.lease or tq.timer up to BATCH_TAKES times, until it
+ * has changed BATCH_TASKS tasks.  Most rows are stale: it costs little to find
+ * that out, and a transaction for each hundred of them would cost more.  But
+ * changes are made by small transactions, so that what is due in another step
+ * does not wait for long.
+ */
+#define BATCH_TASKS 1000
+#define BATCH_TAKES 10
+
+/* Tasks are deleted this long after they have expired. */
+#define EXPIRY_SLACK_MS (30 * 60 * 1000)
+
+/* The last message about a task comes no later than this after its deadline. */
+#define MESSAGE_SLACK_MS (60 * 1000)
+
+/* ---- when a task expires ---- */
+
+static int
+compare_expires(const void *a, const void *b)
+{
+	TimestampTz x = (*(const TqTask *const *) a)->expires;
+	TimestampTz y = (*(const TqTask *const *) b)->expires;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Inserts timers that look at these tasks again, delay_ms after they expire.
+ * Tasks that expire in the same hour share a row, so that tasks that are kept
+ * for years cost little.
+ */
+static void
+set_expiry(const TqTask *tasks, int n, int64 delay_ms)
+{
+	const TqTask **sorted = palloc(sizeof(TqTask *) * Max(n, 1));
+	int64 ids[TQ_TIMER_TASKS];
+	int nids = 0;
+
+	for (int i = 0; i < n; i++)
+		sorted[i] = &tasks[i];
+	qsort(sorted, n, sizeof(TqTask *), compare_expires);
+	for (int i = 0; i < n; i++)
+	{
+		ids[nids++] = sorted[i]->id;
+		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
+			sorted[i + 1]->expires / (TQ_HOUR_MS * 1000) !=
+				sorted[i]->expires / (TQ_HOUR_MS * 1000))
+		{
+			tq_timer_insert(TQ_TIMER_EXPIRE,
+							tq_clock_add_ms(sorted[i]->expires, delay_ms + 1),
+							ids,
+							nids);
+			nids = 0;
+		}
+	}
+}
+
+/* ---- deadlines (doc/spec/taskcluster.md 3.5) ---- */
+
+/*
+ * Resolves those of the tasks that are unresolved, because their deadline has
+ * passed.  Tasks that could not be locked are looked at again soon.
+ */
+static int64
+pass_deadlines(const TqWork *work)
+{
+	TqHeld held;
+
+	tq_hold_unresolved(work->tasks, work->n, &held);
+	set_expiry(held.resolved, held.nresolved, EXPIRY_SLACK_MS);
+	tq_depend_drop_blocked(&held, NULL);
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
+					held.others,
+					held.nothers);
+	set_expiry(held.tasks, held.n, EXPIRY_SLACK_MS);
+	tq_resolve_runs(held.runs,
+					held.tasks,
+					held.n,
+					TQ_RESOLVED_DEADLINE_EXCEEDED,
+					work->now);
+	return held.n;
+}
+
+/* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
+
+/*
+ * Resolves those of the tasks' runs whose claim has expired.  Tasks that could
+ * not be locked are looked at again soon.
+ */
+static int64
+expire_claims(const TqWork *work)
+{
+	TqHeld held;
+
+	tq_hold_expired(work->tasks, work->n, work->now, &held);
+	tq_resolve_drop_overdue(&held, work->now);
+	tq_resolve_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, work->now);
+	tq_lease_insert(tq_clock_add_ms(work->now, TQ_AGAIN_MS),
+					held.others,
+					held.nothers);
+	tq_resolve_runs(held.runs,
+					held.tasks,
+					held.n,
+					TQ_RESOLVED_CLAIM_EXPIRED,
+					work->now);
+	(void) tq_timeout_inherited(held.tasks, held.n, work->now);
+	return held.n;
+}
+
+/* ---- delayed runs ---- */
+
+/* Makes delayed runs that are due claimable. */
+static int64
+release_delayed(const TqWork *work)
+{
+	tq_pending_insert(work->rows, work->n);
+	tq_publish_claimable(work->rows, work->n);
+	return work->n;
+}
+
+/* ---- expiry (doc/spec/taskcluster.md 8.4) ---- */
+
+/*
+ * Deletes expired groups and artifacts, and clears expired queues and workers,
+ * which have no timers of their own.  Does so once an hour in each backend.
+ */
+static void
+sweep(TimestampTz before)
+{
+	static TimestampTz last = 0;
+
+	if (last != 0 && before < tq_clock_add_ms(last, TQ_HOUR_MS) &&
+		before >= last)
+		return;
+	while (tq_groups_delete(before, tq_expire_batch) == tq_expire_batch)
+		CHECK_FOR_INTERRUPTS();
+	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
+		   tq_expire_batch)
+		CHECK_FOR_INTERRUPTS();
+	tq_workers_forget(before);
+	last = before;
+}
+
+/*
+ * Inserts a timer that looks at a task again when its last message is no
+ * longer kept, if publication is not late; at the latest after
+ * tq.message_retention.  `after_told` is the time from
+ * tq_retention_told_before() to the end of the task.
+ */
+static void
+look_again(int64 task, TimestampTz after_told, TimestampTz now)
+{
+	int64 ms = Min(after_told / 1000, INT64CONST(1000) * tq_message_retention);
+
+	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, ms + 1), &task, 1);
+}
+
+/*
+ * Deletes expired tasks, at most tq.expire_batch of them.  Tasks whose last
+ * messages may still be needed, and tasks that another session has locked, are
+ * looked at again later; the tasks beyond the batch at once.
+ */
+static int
+delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
+{
+	TimestampTz told = tq_retention_told_before(now);
+	int batch = Min(n, tq_expire_batch);
+	int nheld = 0;
+	int nagain = 0;
+	int64 *again = palloc(sizeof(int64) * Max(n, 1));
+
+	for (int i = 0; i < batch; i++)
+	{
+		TqRun run;
+
+		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
+		{
+			if (run.resolved < told)
+				ids[nheld++] = ids[i];
+			else
+				look_again(ids[i], run.resolved - told, now);
+		}
+		else
+			again[nagain++] = ids[i];
+	}
+	tq_timer_insert(TQ_TIMER_EXPIRE,
+					tq_clock_add_ms(now, TQ_AGAIN_MS),
+					again,
+					nagain);
+	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
+	*more = *more || n > batch;
+	if (nheld == 0)
+		return 0;
+	tq_artifacts_delete_of_tasks(ids, nheld);
+	return tq_tasks_delete(ids, nheld);
+}
+
+/*
+ * Returns the time before which a task must have expired to be deleted.  That
+ * is half an hour ago, or earlier: before the oldest messages that are kept,
+ * because messages are built from the rows of their task.
+ */
+static TimestampTz
+expired_before(TimestampTz now)
+{
+	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
+	TimestampTz oldest = tq_tick_oldest();
+
+	if (oldest == 0)
+		return before;
+	oldest = Max(oldest, tq_retention_kept_since(now));
+	return Min(before, tq_clock_add_ms(oldest, -MESSAGE_SLACK_MS));
+}
+
+/*
+ * Deletes those of the tasks that have expired long enough ago.  The others
+ * are looked at again when they have.
+ */
+static int64
+expire_tasks(const TqWork *work)
+{
+	TimestampTz before = expired_before(work->now);
+	int64 *expired = palloc(sizeof(int64) * Max(work->n, 1));
+	int nexpired = 0;
+	int nkept = 0;
+	int n;
+	TqTask *tasks = tq_tasks_core(work->tasks, work->n, &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (tasks[i].expires < before)
+			expired[nexpired++] = tasks[i].id;
+		else
+			tasks[nkept++] = tasks[i];
+	}
+	set_expiry(tasks, nkept, (work->now - before) / 1000);
+	return delete_expired(expired, nexpired, work->now, work->more);
+}
+
+/* ---- a pass ---- */
+
+/*
+ * Returns the function that does a step for tasks that are due; NULL for a
+ * step that is not done by task.
+ */
+static TqRunStep
+run_of(TqStep step)
+{
+	switch (step)
+	{
+		case TQ_STEP_DEADLINE:
+			return pass_deadlines;
+		case TQ_STEP_TOTAL_TIMEOUT:
+			return tq_timeout_total;
+		case TQ_STEP_RUN_TIMEOUT:
+			return tq_timeout_runs;
+		case TQ_STEP_PENDING_TIMEOUT:
+			return tq_timeout_pending;
+		case TQ_STEP_CLAIM_EXPIRED:
+			return expire_claims;
+		case TQ_STEP_DELAYED:
+			return release_delayed;
+		case TQ_STEP_CANCEL:
+			return tq_timeout_cancel;
+		case TQ_STEP_EXPIRE:
+			return expire_tasks;
+		case TQ_STEP_PUBLISH:
+		case TQ_STEP_POSTPONED:
+		case TQ_STEP_RETAIN:
+			break;
+	}
+	return NULL;
+}
+
+/*
+ * Returns the kind of timer that a step takes, or 0; sets *rows to how many at
+ * once.
+ */
+static TqTimer
+timer_of(TqStep step, int *rows)
+{
+	*rows = TQ_TAKE_ROWS;
+	switch (step)
+	{
+		case TQ_STEP_DEADLINE:
+			return TQ_TIMER_DEADLINE;
+		case TQ_STEP_TOTAL_TIMEOUT:
+			return TQ_TIMER_TOTAL_TIMEOUT;
+		case TQ_STEP_RUN_TIMEOUT:
+			return TQ_TIMER_RUN_TIMEOUT;
+		case TQ_STEP_PENDING_TIMEOUT:
+			return TQ_TIMER_PENDING_TIMEOUT;
+		case TQ_STEP_CANCEL:
+			*rows = 1; /* each row has a time of its own */
+			return TQ_TIMER_CANCEL;
+		case TQ_STEP_EXPIRE:
+			*rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
+			return TQ_TIMER_EXPIRE;
+		case TQ_STEP_PUBLISH:
+		case TQ_STEP_CLAIM_EXPIRED:
+		case TQ_STEP_DELAYED:
+		case TQ_STEP_POSTPONED:
+		case TQ_STEP_RETAIN:
+			break;
+	}
+	return 0;
+}
+
+/* Takes delayed runs that are due; the tasks of the work are theirs. */
+static void
+take_delayed(TqWork *work, TqDue *due)
+{
+	TqPending *rows = tq_delayed_take(work->now, BATCH_TASKS, due);
+
+	due->ids = palloc(sizeof(int64) * Max(due->n, 1));
+	for (int i = 0; i < due->n; i++)
+		due->ids[i] = rows[i].task;
+	work->rows = rows;
+}
+
+/* Takes some of the rows that are due for a step. */
+static void
+take_due(TqWork *work, TqDue *due)
+{
+	int rows;
+	TqTimer timer = timer_of(work->step, &rows);
+
+	if (work->step == TQ_STEP_DELAYED)
+		take_delayed(work, due);
+	else if (work->step == TQ_STEP_CLAIM_EXPIRED)
+		tq_lease_take(work->now, rows, due);
+	else
+		tq_timer_take(timer, work->now, rows, due);
+	work->tasks = due->ids;
+	work->n = due->n;
+	work->due = due->mark.due;
+	work->more = &due->more;
+}
+
+/*
+ * Does one batch of a step: takes due rows, at most `takes` times, until that
+ * is enough for a batch.
+ */
+static void
+do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
+{
+	TqWork work = {.step = step, .now = tq_clock_now()};
+	TqRunStep run = run_of(step);
+	TqDue due = {.mark = *mark, .more = true};
+
+	for (; due.more && takes > 0 && batch->tasks < BATCH_TASKS; takes--)
+	{
+		int64 tasks;
+
+		take_due(&work, &due);
+		tasks = bisect ? tq_bisect(&work, run) : run(&work);
+		if (tasks > 0)
+			batch->since = Min(batch->since, due.first);
+		batch->tasks += tasks;
+	}
+	*mark = due.mark;
+	batch->more = due.more;
+}
+
+/*
+ * Does one bounded batch of a step in the caller's transaction; see upkeep.h.
+ */
+void
+tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
+{
+	TimestampTz now = tq_clock_now();
+
+	*batch = (TqBatch){.since = DT_NOEND};
+	tq_call_begin(false);
+	switch (step)
+	{
+		case TQ_STEP_PUBLISH:
+			batch->tasks = tq_deliver_pass(&batch->more);
+			break;
+		case TQ_STEP_DEADLINE:
+		case TQ_STEP_TOTAL_TIMEOUT:
+		case TQ_STEP_RUN_TIMEOUT:
+		case TQ_STEP_PENDING_TIMEOUT:
+		case TQ_STEP_CLAIM_EXPIRED:
+		case TQ_STEP_CANCEL:
+			do_some(step, bisect, BATCH_TAKES, mark, batch);
+			break;
+		case TQ_STEP_DELAYED:
+			do_some(step, bisect, 1, mark, batch);
+			break;
+		case TQ_STEP_POSTPONED:
+			batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
+			break;
+		case TQ_STEP_RETAIN:
+			sweep(tq_clock_add_ms(now, -EXPIRY_SLACK_MS));
+			batch->tasks = tq_retention_pass(now);
+			break;
+		case TQ_STEP_EXPIRE:
+			do_some(step, bisect, 1, mark, batch);
+			break;
+	}
+	tq_call_end();
+}
+
+/* ---- marks ---- */
+
+/* Resets the marks, so that all rows are looked at. */
+void
+tq_upkeep_marks_begin(TqMarks *marks)
+{
+	TqMark begin = TQ_MARK_BEGIN;
+
+	marks->lease = marks->delayed = begin;
+	for (int kind = 0; kind < TQ_TIMERS; kind++)
+		marks->timer[kind] = begin;
+}
+
+/* Returns the mark at which the scan of a step begins. */
+TqMark
+tq_upkeep_mark(TqStep step, const TqMarks *marks)
+{
+	TqMark begin = TQ_MARK_BEGIN;
+	int rows;
+	TqTimer timer = timer_of(step, &rows);
+
+	if (timer != 0)
+		return marks->timer[timer];
+	if (step == TQ_STEP_CLAIM_EXPIRED)
+		return marks->lease;
+	if (step == TQ_STEP_DELAYED)
+		return marks->delayed;
+	return begin;
+}
+
+static void
+move_down(TqMark *mark, TimestampTz due)
+{
+	if (due <= mark->due)
+		*mark = (TqMark){due, PG_INT64_MIN};
+}
+
+/* Moves marks down, because a commit has noted that something is due then. */
+void
+tq_upkeep_noted(TqMarks *marks, TimestampTz due)
+{
+	move_down(&marks->lease, due);
+	move_down(&marks->delayed, due);
+	for (int kind = 0; kind < TQ_TIMERS; kind++)
+		move_down(&marks->timer[kind], due);
+}
+
+/*
+ * Returns when the next row behind the marks is due, or DT_NOEND; moves the
+ * marks up to it.
+ */
+TimestampTz
+tq_upkeep_next_due(TqMarks *marks)
+{
+	TimestampTz due;
+
+	tq_call_begin(false);
+	due = Min(tq_timer_next_due(tq_clock_now(), marks),
+			  tq_postponed_next_due());
+	tq_call_end();
+	return due;
+}

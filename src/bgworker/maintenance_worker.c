@@ -1,0 +1,704 @@
+/*
+ * maintenance_worker.c
+ *	  The maintenance worker of one database: does what is due when it is due.
+ *
+ * Decides when a step of upkeep.c is run, in which transaction, and
+ * what happens after an error.  Which database gets a maintenance worker is
+ * decided in worker_launcher.c, which statements stop it in worker_utility.c,
+ * what a step does in upkeep.c, how it is woken in shmem.c.
+ *
+ * A cycle publishes messages and, if anything is due, runs a batch of every
+ * other step, each in its own transaction.  An error in a step is logged and
+ * shown by tq.worker_overview; the step is retried a second later, and then
+ * continues without the tasks for which it fails (bisect.c).  The other steps
+ * are run all the same.  Then the process sleeps until the next thing is due,
+ * or until a commit makes something due earlier.  If there is more than a
+ * batch, the next cycle follows at once: however much is due in one step, the
+ * other steps wait for one batch only.
+ *
+ * A transaction begins by taking AccessShareLock on the extension.  DROP and
+ * ALTER EXTENSION lock it exclusively as their first action, so a step never
+ * runs while the tables change under it.  It never waits for that lock: if it
+ * is not available, the cycle ends.  With a table locked by another session a
+ * deadlock is still possible; the maintenance worker detects it first, because
+ * of its short deadlock_timeout, and rolls back.
+ *
+ * The maintenance worker does nothing while tq.maintenance is off, and nothing
+ * in a database that no client has used since CREATE EXTENSION (activation.c),
+ * because a restore or logical replication may be filling its tables.  It logs
+ * which of these is the case, and tq.worker_overview shows it.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_extension.h"
+#include "commands/dbcommands.h"
+#include "commands/extension.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "../shmem/shmem.h"
+#include "../storage/activation.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/compat.h"
+#include "../util/guc.h"
+#include "maintenance.h"
+#include "maintenance_worker.h"
+#include "step.h"
+
+#define GAP_MS 5        /* between the beginnings of two cycles */
+#define SLEEP_MS 60000  /* longest sleep, in case the system's clock jumps */
+#define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
+#define RETRY_MS 1000   /* after an error */
+#define FULL_MS 100     /* the notification queue is full */
+#define GATHER_RATIO 10 /* see gather_ms() */
+#define GATHER_MAX 4
+#define PASSES_MAX 10       /* of publication before the other steps are run */
+#define GAP_MAX_MS 300000   /* longer than any wait between passes */
+#define RETAIN_MS 1000      /* between two runs of step "retain" */
+#define SKIPPED_FIRST_MS 10 /* what is due is locked; doubled each time ... */
+#define SKIPPED_LAST_MS 100 /* ... up to this */
+#define MARKS_MS 300000     /* between two resets of the marks of upkeep.c */
+
+/* Result of one transaction. */
+typedef enum Outcome
+{
+	DONE,
+	LOCKED, /* the extension is being changed or dropped */
+	IDLE,   /* tq.maintenance is off, or the database is not in use */
+	FAILED  /* the error has been logged */
+} Outcome;
+
+static MemoryContext turn_context = NULL;
+static Oid extension = InvalidOid;
+
+/* When to run the steps other than publication. */
+static TimestampTz steps_due = TQ_LONG_AGO;
+
+/* Settings have changed, and with them what is due. */
+static bool reloaded = false;
+
+/*
+ * Exit.
+ */
+
+/* Ends the process; the launcher learns why. */
+static void
+leave(TqExit how)
+{
+	tq_shmem_worker_ends(how);
+	proc_exit(0);
+}
+
+/* Processes requests and interrupts, between two transactions. */
+static void
+heed(void)
+{
+	if (tq_shmem_worker_is_told())
+		leave(TQ_EXIT_TOLD);
+	if (ProcDiePending)
+		leave(TQ_EXIT_FAILED);
+	QueryCancelPending = false; /* there is no query to cancel */
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		reloaded = true;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/*
+ * What a transaction checks before it does anything.
+ */
+
+/*
+ * Publishes the state of the maintenance worker, and logs it if it has
+ * changed.
+ */
+static void
+enter_state(TqWorkerState state)
+{
+	static TqWorkerState last = TQ_WORKER_RUNNING;
+	char *name;
+
+	tq_shmem_worker_state(state);
+	if (state == last)
+		return;
+	last = state;
+	name = get_database_name(MyDatabaseId);
+	switch (state)
+	{
+		case TQ_WORKER_RUNNING:
+			ereport(LOG, (errmsg("tq maintains database \"%s\"", name)));
+			break;
+		case TQ_WORKER_OFF:
+			ereport(LOG,
+					(errmsg("tq does not maintain database \"%s\"", name),
+					 errdetail("tq.maintenance is off there.")));
+			break;
+		case TQ_WORKER_UNUSED:
+			ereport(
+				LOG,
+				(errmsg("tq does not maintain database \"%s\" yet", name),
+				 errdetail(
+					 "Maintenance begins when a client calls a function of tq that may change something.")));
+			break;
+		case TQ_WORKER_ABSENT:
+			break;
+	}
+}
+
+/* Returns whether maintenance is enabled and the database is in use. */
+static bool
+is_in_use(void)
+{
+	TqWorkerState state = TQ_WORKER_OFF;
+
+	if (tq_maintenance)
+	{
+		tq_call_begin(true);
+		state = tq_activation_is_done() ? TQ_WORKER_RUNNING : TQ_WORKER_UNUSED;
+		tq_call_end();
+	}
+	enter_state(state);
+	return state == TQ_WORKER_RUNNING;
+}
+
+/*
+ * Returns whether this transaction may do anything.  Takes AccessShareLock on
+ * the extension without waiting.  If it is another extension than before, all
+ * that this process has cached of it is wrong, so the process ends and is
+ * started again.
+ */
+static Outcome
+enter_extension(void)
+{
+	Oid found = get_extension_oid("tq", true);
+
+	if (!OidIsValid(found))
+		leave(TQ_EXIT_ABSENT);
+	if (OidIsValid(extension) && extension != found)
+		leave(TQ_EXIT_TOLD);
+	if (!OidIsValid(extension))
+		tq_shmem_worker_settled();
+	extension = found;
+	if (!ConditionalLockDatabaseObject(ExtensionRelationId,
+									   extension,
+									   0,
+									   AccessShareLock))
+		return LOCKED;
+	if (get_extension_oid("tq", true) != extension)
+		return LOCKED;
+	return is_in_use() ? DONE : IDLE;
+}
+
+/*
+ * One transaction.
+ */
+
+typedef void (*Work)(void *arg);
+
+static void
+begin_transaction(const char *activity)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	pgstat_report_activity(STATE_RUNNING, activity);
+}
+
+static void
+end_transaction(void)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/* The last error, in turn_context. */
+static ErrorData *last_error = NULL;
+
+/* Logs the error that was raised, and rolls the transaction back. */
+static void
+recover(void)
+{
+	HOLD_INTERRUPTS();
+	MemoryContextSwitchTo(turn_context);
+	last_error = CopyErrorData();
+	EmitErrorReport();
+	AbortOutOfAnyTransaction();
+	FlushErrorState();
+	pgstat_report_activity(STATE_IDLE, NULL);
+	RESUME_INTERRUPTS();
+}
+
+/*
+ * Runs a function in a transaction of its own, if enter_extension() permits.
+ * An error is logged, and rolls the transaction back.
+ */
+static Outcome
+attempt(const char *activity, Work work, void *arg)
+{
+	volatile Outcome outcome = FAILED;
+
+	heed();
+	PG_TRY();
+	{
+		begin_transaction(activity);
+		outcome = enter_extension();
+		if (outcome == DONE)
+			work(arg);
+		end_transaction();
+	}
+	PG_CATCH();
+	{
+		recover();
+		outcome = FAILED;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(turn_context);
+	return outcome;
+}
+
+/*
+ * One cycle.
+ */
+
+typedef struct StepWork
+{
+	TqStep step;
+	TqMark mark;
+	TqBatch batch;
+} StepWork;
+
+/*
+ * Steps that failed the last time, and continue without the tasks that fail.
+ */
+static bool bisect[TQ_STEPS];
+
+/* Where the scans of the steps begin; see upkeep.c. */
+static TqMarks marks;
+
+static void
+work_step(void *arg)
+{
+	StepWork *work = (StepWork *) arg;
+
+	tq_upkeep_step(work->step, bisect[work->step], &work->mark, &work->batch);
+}
+
+static void
+work_next_due(void *arg)
+{
+	*(TimestampTz *) arg = tq_upkeep_next_due(&marks);
+}
+
+/*
+ * Runs one batch of a step, and records the result for tq.worker_activity().
+ */
+static Outcome
+take_batch(StepWork *work)
+{
+	Outcome outcome;
+	TimestampTz now;
+
+	work->mark = tq_upkeep_mark(work->step, &marks);
+	work->batch = (TqBatch){.tasks = 0};
+	outcome = attempt(tq_step_name(work->step), work_step, work);
+	if (outcome == FAILED)
+		tq_shmem_count_failure(work->step,
+							   tq_clock_now(),
+							   last_error->message);
+	if (outcome != DONE)
+	{
+		bisect[work->step] = outcome == FAILED;
+		work->batch = (TqBatch){.tasks = 0};
+		return outcome;
+	}
+	tq_shmem_step_succeeds(work->step);
+	if (!work->batch.more)
+		bisect[work->step] = false;
+	if (work->batch.tasks > 0)
+	{
+		now = tq_clock_now();
+		tq_shmem_count_batch(work->step,
+							 work->batch.tasks,
+							 now,
+							 work->batch.since == DT_NOEND
+								 ? -1
+								 : now - work->batch.since);
+	}
+	return outcome;
+}
+
+StaticAssertDecl(TQ_STEPS == TQ_SHMEM_STEPS, "a place for each step");
+
+/* Resets the marks every MARKS_MS, in case something was not noted. */
+static void
+forget_marks(TimestampTz now)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+
+	if (now >= last && now < tq_clock_add_ms(last, MARKS_MS))
+		return;
+	tq_upkeep_marks_begin(&marks);
+	last = now;
+}
+
+/* The earliest time of the next publication, and whether there must be one. */
+static TimestampTz publish_earliest = TQ_LONG_AGO;
+static bool publish_again = false;
+
+/*
+ * Returns how long to let messages accumulate after a publication that began
+ * then.  A pass costs much more than a message, so under constant load passes
+ * must be rare enough to leave the processor to others.  But no message waits
+ * longer than four times tq.publish_interval.
+ */
+static int
+gather_ms(TimestampTz began)
+{
+	int64 spent_us = tq_clock_now() - began;
+	int64 gather = spent_us * GATHER_RATIO / 1000;
+
+	return (int) Max(tq_publish_interval,
+					 Min(gather, tq_publish_interval * GATHER_MAX));
+}
+
+/*
+ * Publishes what has been committed, in as many transactions as it takes.
+ * Does so only when tq.publish_interval has passed since the last time, and
+ * later after an error or while the notification queue is full.
+ */
+static Outcome
+publish(TimestampTz now)
+{
+	StepWork work = {.step = TQ_STEP_PUBLISH};
+	Outcome outcome;
+	int passes = 0;
+	int ms;
+
+	/* If the clock was set back, publication does not wait for it. */
+	if (now < publish_earliest &&
+		publish_earliest <= tq_clock_add_ms(now, GAP_MAX_MS))
+		return DONE;
+	tq_shmem_publish_begin();
+	do
+	{
+		outcome = take_batch(&work);
+	} while (outcome == DONE && work.batch.more && work.batch.tasks > 0 &&
+			 ++passes < PASSES_MAX);
+	publish_again = outcome != DONE || work.batch.more;
+	ms = gather_ms(now);
+	if (publish_again && work.batch.tasks == 0)
+		ms = outcome == FAILED ? RETRY_MS : FULL_MS;
+	publish_earliest = tq_clock_add_ms(tq_clock_now(), ms);
+	return outcome == FAILED ? DONE : outcome;
+}
+
+/*
+ * Returns until when to sleep after a transaction that could not do its work.
+ */
+static TimestampTz
+later(Outcome outcome)
+{
+	int ms = RETRY_MS;
+
+	if (outcome == LOCKED)
+		ms = LOCKED_MS;
+	else if (outcome == IDLE)
+		ms = SLEEP_MS;
+	return tq_clock_add_ms(tq_clock_now(), ms);
+}
+
+/*
+ * Returns until when to sleep, given when the next thing is due.  What was due
+ * when the cycle began, and was not done, is locked by another session: it is
+ * tried again soon, but not at once.
+ */
+static TimestampTz
+bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
+{
+	static int skipped_ms = SKIPPED_FIRST_MS;
+	TimestampTz now = tq_clock_now();
+	TimestampTz latest = tq_clock_add_ms(now, failed ? RETRY_MS : SLEEP_MS);
+
+	if (failed && due <= now)
+		return latest;
+	if (due > began || progress)
+	{
+		skipped_ms = SKIPPED_FIRST_MS;
+		return Min(due, latest);
+	}
+	due = tq_clock_add_ms(now, skipped_ms);
+	skipped_ms = Min(skipped_ms * 2, SKIPPED_LAST_MS);
+	return due;
+}
+
+/*
+ * Returns whether to run step "retain", which would be a waste in every cycle
+ * of a busy queue.
+ */
+static bool
+is_time_to_retain(TimestampTz now)
+{
+	static TimestampTz last = TQ_LONG_AGO;
+
+	if (now >= last && now < tq_clock_add_ms(last, RETAIN_MS))
+		return false;
+	last = now;
+	return true;
+}
+
+/*
+ * Returns whether to run a step in this cycle: not within RETRY_MS of its last
+ * error, and step "retain" only now and then.
+ */
+static bool
+may_take(TqStep step, TimestampTz began, const TimestampTz *failed)
+{
+	if (failed[step] != TQ_LONG_AGO && began >= failed[step] &&
+		began < tq_clock_add_ms(failed[step], RETRY_MS))
+		return false;
+	return step != TQ_STEP_RETAIN || is_time_to_retain(began);
+}
+
+/*
+ * Runs a batch of every step other than publication if one is due, and finds
+ * out when the next one is.
+ */
+static Outcome
+take_steps(TimestampTz began)
+{
+	static TimestampTz failed[TQ_STEPS]; /* when; TQ_LONG_AGO: it has not */
+	TimestampTz next = DT_NOEND;
+	bool progress = false;
+	bool more = false;
+	bool has_failed = false;
+	Outcome outcome;
+
+	if (steps_due > began)
+		return DONE;
+	forget_marks(began);
+	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
+	{
+		StepWork work = {.step = (TqStep) step};
+
+		if (may_take(work.step, began, failed))
+		{
+			outcome = take_batch(&work);
+			if (outcome == LOCKED || outcome == IDLE)
+				return outcome;
+			failed[step] = outcome == FAILED ? began : TQ_LONG_AGO;
+		}
+		has_failed = has_failed || failed[step] != TQ_LONG_AGO;
+		more = more || work.batch.more;
+		progress = progress || more || work.batch.tasks > 0;
+	}
+	outcome = attempt("next due", work_next_due, &next);
+	if (outcome == DONE)
+		steps_due = more ? began : bedtime(next, began, progress, has_failed);
+	return outcome;
+}
+
+static void
+no_work(void *arg)
+{
+}
+
+/* Runs a cycle, which does all that is due; returns until when to sleep. */
+static TimestampTz
+take_turn(TimestampTz began)
+{
+	static bool idle = false;
+	TimestampTz due;
+	bool messages;
+	Outcome outcome;
+
+	MemoryContextReset(turn_context);
+	if (reloaded)
+		steps_due = TQ_LONG_AGO;
+	reloaded = false;
+	due = tq_shmem_turn_begin(began);
+	steps_due = Min(steps_due, due);
+	tq_upkeep_noted(&marks, due);
+	/*
+	 * While idle, the note of messages stays set, so that further ones do not
+	 * wake this process.
+	 */
+	outcome = idle ? attempt("idle", no_work, NULL) : DONE;
+	if (outcome == DONE)
+		outcome = publish(began);
+	if (outcome == DONE)
+		outcome = take_steps(began);
+	idle = outcome == IDLE;
+	if (outcome == IDLE)
+	{
+		/* When that changes, everything is looked at again. */
+		tq_upkeep_marks_begin(&marks);
+		steps_due = TQ_LONG_AGO;
+		return tq_shmem_turn_end(later(outcome), &messages);
+	}
+	if (outcome != DONE)
+		return later(outcome);
+	if (reloaded)
+		return began;
+	due = tq_shmem_turn_end(steps_due, &messages);
+	return messages || publish_again ? Min(due, publish_earliest) : due;
+}
+
+/*
+ * Sleeping.
+ */
+
+static long
+ms_until(TimestampTz t)
+{
+	TimestampTz now = tq_clock_now();
+
+	return t <= now ? 0 : TimestampDifferenceMilliseconds(now, t);
+}
+
+/*
+ * Sleeps until that time or until the latch is set, but until GAP_MS after the
+ * beginning of the cycle in any case.
+ */
+static void
+sleep_until(TimestampTz due, TimestampTz turn_began)
+{
+	static uint32 wait_event = 0;
+	uint32 event = TqWaitEvent(wait_event, "TqWorkerMain");
+	long gap = ms_until(tq_clock_add_ms(turn_began, GAP_MS));
+	long ms;
+
+	if (gap > 0)
+		(void)
+			WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap, event);
+	ms = ms_until(due);
+	pgstat_report_stat(ms >= RETRY_MS);
+	if (ms > 0)
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 ms,
+						 event);
+}
+
+/*
+ * The process.
+ */
+
+/*
+ * Assumes the rights of the bootstrap superuser, whatever the database sets.
+ */
+static void
+set_role(void)
+{
+	StartTransactionCommand();
+	SetConfigOption("session_authorization",
+					GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false),
+					PGC_SUSET,
+					PGC_S_OVERRIDE);
+	SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
+	CommitTransactionCommand();
+}
+
+/*
+ * Overrides settings of the server or the database that would disturb
+ * maintenance.  ALTER DATABASE ... SET role and session_authorization take
+ * effect in background workers too.
+ */
+static void
+set_settings(void)
+{
+	static const char *const settings[][2] = {
+		{"search_path", "pg_catalog, pg_temp"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"}, /* since 17 */
+		{"deadlock_timeout", "100ms"},
+		{"session_replication_role", "origin"},
+		{"temp_file_limit", "-1"},
+		{"application_name", "tq worker"},
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+	{
+		if (GetConfigOption(settings[i][0], true, false) != NULL)
+			SetConfigOption(settings[i][0],
+							settings[i][1],
+							PGC_SUSET,
+							PGC_S_OVERRIDE);
+	}
+	set_role();
+}
+
+/*
+ * Attaches to the slot that the launcher assigned, and connects to the
+ * database.
+ */
+static void
+begin(void)
+{
+	TqWorkerOrder order;
+
+	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	if (!tq_shmem_worker_attach(order.slot, order.generation))
+		proc_exit(0);
+	heed();
+	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
+	set_settings();
+	turn_context = AllocSetContextCreate(TopMemoryContext,
+										 "tq worker",
+										 ALLOCSET_DEFAULT_SIZES);
+}
+
+/* Entry point of the maintenance worker. */
+void
+tq_worker_main(Datum arg)
+{
+	begin();
+	for (;;)
+	{
+		TimestampTz began = tq_clock_now();
+
+		ResetLatch(MyLatch);
+		heed();
+		sleep_until(take_turn(began), began);
+	}
+}
+
+/*
+ * start_worker() -> void: has the launcher start the maintenance worker at
+ * commit; called by the extension's script
+ */
+PG_FUNCTION_INFO_V1(tq_start_worker);
+
+Datum
+tq_start_worker(PG_FUNCTION_ARGS)
+{
+	tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,233 @@
+/*
+ * timeouts.c
+ *	  Timeouts of policies: runs that are running or pending for too long, and
+ *	  alerts where a policy only alerts (doc/spec/policy.md 2, 5, 10).
+ *
+ * Steps of upkeep.c, under its rules: a timer only says which tasks
+ * to check.  What has happened is decided by the row of each task, under its
+ * lock, and a task that is locked is skipped.  A timer whose run was deferred,
+ * lost or retried meanwhile is stale and has no effect.  Two kinds of timers
+ * do have an effect of their own: the alert of a total timeout, which leaves
+ * no trace in the rows of the task, and the cancellation of the rest of a
+ * group, except for tasks rerun since.
+ *
+ * Every pending or running run has the timers that it needs.  The transaction
+ * that makes it pending writes the timer of the pending timeout; the one that
+ * starts it first writes the timer of the run timeout.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+
+#include "../core/names.h"
+#include "../core/policy.h"
+#include "../core/types.h"
+#include "../engine/resolve.h"
+#include "../events/outbox.h"
+#include "../storage/outbox_table.h"
+#include "../storage/policy_table.h"
+#include "../storage/run_detail_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_lock.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/json.h"
+#include "bisect.h"
+#include "timeouts.h"
+
+/* ---- alerts ---- */
+
+/*
+ * Appends an alert that a timeout of the last run is over (doc/spec/policy.md
+ * 10.5).
+ */
+static void
+alert(const TqRun *run, const TqTask *task, const char *timeout)
+{
+	JsonbParseState *state = NULL;
+	TqMessage message =
+		tq_publish_make(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run);
+
+	message.worker = run->worker;
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state, "timeout", timeout);
+	message.detail = tq_json_end(&state);
+	tq_publish(&message, 1);
+}
+
+/* ---- limits ---- */
+
+/* Returns when a timeout of this run is over, by the run and its policy. */
+typedef TimestampTz (*RunLimit)(const TqRun *run, const TqPolicy *policy);
+
+/*
+ * Returns the end of the run timeout, which counts from the first start of the
+ * run, also while the run is deferred.
+ */
+static TimestampTz
+end_of_run(const TqRun *run, const TqPolicy *policy)
+{
+	if (policy->run_timeout == TQ_OFF || run->started == 0)
+		return DT_NOEND;
+	return tq_policy_after(run->started, policy->run_timeout);
+}
+
+static TimestampTz
+end_of_pending(const TqRun *run, const TqPolicy *policy)
+{
+	return run->state == TQ_STATE_PENDING ? tq_run_pending_until(run, policy)
+										  : DT_NOEND;
+}
+
+/*
+ * Keeps the locked tasks whose timeout is over.  Where the policy only alerts,
+ * appends an alert instead, and returns the number of alerts.  A task that is
+ * past its deadline is left to the deadline step.
+ *
+ * An alert changes no row, so no row shows that it was given.  It is given by
+ * the run's own timer, which is due when the timeout is over.  If the timeout
+ * ends later than any timer that was taken, even if that time is past as well,
+ * the run was found by a timer of an earlier run, and its own timer is still
+ * to come.
+ */
+static int
+keep_over(TqHeld *held, RunLimit limit, TqResolved reason, TimestampTz taken,
+		  TimestampTz now)
+{
+	int n = held->n;
+	int alerts = 0;
+
+	tq_details_read(held->runs, n);
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(held->tasks[i].policy);
+		TimestampTz end = limit(&held->runs[i], policy);
+
+		if (end > now || held->tasks[i].deadline <= now)
+			continue;
+		if (!policy->alert_only)
+			tq_held_keep(held, i);
+		else if (end <= taken)
+		{
+			alert(&held->runs[i], &held->tasks[i], tq_resolved_name(reason));
+			alerts++;
+		}
+	}
+	return alerts;
+}
+
+/*
+ * Ends those runs of these tasks whose timeout is over.  `taken` is when the
+ * last of their timers was due.
+ */
+static int64
+end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
+		 TimestampTz now)
+{
+	bool is_run = kind == TQ_TIMER_RUN_TIMEOUT;
+	TqResolved reason = is_run ? TQ_RESOLVED_RUN_TIMEOUT
+							   : TQ_RESOLVED_PENDING_TIMEOUT;
+	TqHeld held;
+	int alerts;
+
+	tq_hold_unresolved(tasks, n, &held);
+	alerts = keep_over(&held,
+					   is_run ? end_of_run : end_of_pending,
+					   reason,
+					   taken,
+					   now);
+	tq_resolve_drop_blocked(&held, reason, now);
+	tq_timer_insert(kind,
+					tq_clock_add_ms(now, TQ_AGAIN_MS),
+					held.others,
+					held.nothers);
+	tq_resolve_runs(held.runs, held.tasks, held.n, reason, now);
+	return held.n + alerts;
+}
+
+/* ---- steps ---- */
+
+/* Ends runs that have reached their run timeout. */
+int64
+tq_timeout_runs(const TqWork *work)
+{
+	return end_over(work->tasks,
+					work->n,
+					TQ_TIMER_RUN_TIMEOUT,
+					work->due,
+					work->now);
+}
+
+/* Ends runs that have reached their pending timeout. */
+int64
+tq_timeout_pending(const TqWork *work)
+{
+	return end_over(work->tasks,
+					work->n,
+					TQ_TIMER_PENDING_TIMEOUT,
+					work->due,
+					work->now);
+}
+
+/*
+ * Ends those runs that have just replaced lost ones and whose inherited
+ * pending timeout is over already.  As in Taskbroker, lost runs are replaced
+ * first and checked for their pending timeout then.
+ */
+int64
+tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(tasks[i].policy);
+
+		if (policy->lost_retries != TQ_OFF &&
+			policy->pending_timeout != TQ_OFF && !policy->alert_only)
+			ids[count++] = tasks[i].id;
+	}
+	return count == 0
+			   ? 0
+			   : end_over(ids, count, TQ_TIMER_PENDING_TIMEOUT, now, now);
+}
+
+/*
+ * Alerts of total timeouts where the policy only alerts; otherwise a total
+ * timeout is an effective deadline (schedule.c).
+ */
+int64
+tq_timeout_total(const TqWork *work)
+{
+	TqHeld held;
+
+	tq_hold_unresolved(work->tasks, work->n, &held);
+	tq_timer_insert(TQ_TIMER_TOTAL_TIMEOUT,
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
+					held.others,
+					held.nothers);
+	tq_details_read(held.runs, held.n);
+	for (int i = 0; i < held.n; i++)
+		alert(&held.runs[i], &held.tasks[i], "total-timeout");
+	return held.n;
+}
+
+/*
+ * Cancels the rest of groups that are being canceled (group.c).  Works on one
+ * timer row at a time, because the due time of each says when its group was
+ * canceled.
+ */
+int64
+tq_timeout_cancel(const TqWork *work)
+{
+	if (work->n == 0)
+		return 0;
+	return tq_group_cancel_held(work->tasks,
+								work->n,
+								tq_clock_add_ms(work->due, -TQ_AGAIN_MS),
+								work->now);
+}

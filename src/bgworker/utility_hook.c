@@ -1,0 +1,410 @@
+/*
+ * utility_hook.c
+ *	  Utility statements that concern the background processes.
+ *
+ * Decides which utility statements concern a maintenance worker or
+ * the launcher, and what is requested of them.  How a request reaches them is
+ * in shmem.c.  That no maintenance worker is started in the middle of such a
+ * statement follows from the locks taken here, which worker_launcher.c checks.
+ *
+ * Before the statement, if the server will let this role run it:
+ *	DROP DATABASE, ALTER DATABASE ... RENAME	stop the worker in that database
+ *		or SET TABLESPACE
+ *	CREATE DATABASE ... TEMPLATE			stop the worker in the template
+ *	ALTER EXTENSION tq						lock the worker out of the tables
+ *	LISTEN									record the channel for the publisher
+ *
+ * After the statement has succeeded, by requests that are carried out at the
+ * commit, and not if the statement's subtransaction is rolled back:
+ *	CREATE, DROP, ALTER DATABASE			have the launcher read pg_database
+ *	ALTER DATABASE ... SET tq.*				restart the worker in that database,
+ *											which then has the new settings
+ *	ALTER EXTENSION tq						restart the worker
+ *	CREATE EXTENSION tq						report if no process is free for one
+ *	what may drop the extension				wake the worker of this database
+ *	ALTER TABLE tq.pending					reset the claim cursors (cursor.c)
+ *	COMMIT PREPARED							wake or start the worker
+ *	COMMIT PREPARED, ROLLBACK PREPARED		wake all sessions that wait for work
+ *
+ * ("The worker" is the maintenance worker.)  For DROP DATABASE and the like
+ * the server would wait five seconds for the maintenance worker's session to
+ * end, and then raise an error.  So the database is locked here as the server
+ * will lock it a moment later, and the maintenance worker is asked to end, and
+ * waited for.  The lock lasts until the end of the transaction, and as long as
+ * it is held no maintenance worker is started.  All of this is done only for a
+ * role that passes the checks that the server makes first; for any other role
+ * the server rejects the statement, and the maintenance worker is not
+ * disturbed.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "commands/extension.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/wait_event.h"
+
+#include "../shmem/claim_cursor.h"
+#include "../shmem/shmem.h"
+#include "../shmem/wait_queue.h"
+#include "../util/compat.h"
+#include "launcher.h"
+#include "utility_hook.h"
+
+#define STOP_MS 5000      /* how long to wait for a maintenance worker */
+#define STOP_FORCE_MS 200 /* send a signal then */
+#define STOP_LOOK_MS 10
+
+static ProcessUtility_hook_type next_process_utility = NULL;
+
+/*
+ * Stopping a maintenance worker.
+ */
+
+/*
+ * Asks the maintenance worker to end, after STOP_FORCE_MS by a signal, and
+ * waits until it is no longer counted among the sessions of the database.
+ */
+static void
+stop_worker(Oid database)
+{
+	static uint32 wait_event = 0;
+	int pid = tq_shmem_stop(database, false);
+
+	for (int ms = 0;
+		 pid != 0 && ms < STOP_MS && BackendPidGetProc(pid) != NULL;
+		 ms += STOP_LOOK_MS)
+	{
+		if (ms == STOP_FORCE_MS)
+			(void) tq_shmem_stop(database, true);
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 STOP_LOOK_MS,
+						 TqWaitEvent(wait_event, "TqWorkerStop"));
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static bool
+is_template(Oid database)
+{
+	HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+	bool result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * Stops the maintenance worker of a database, and keeps it out until the end
+ * of this transaction by a lock on the database.
+ */
+static void
+clear_database(Oid database, LOCKMODE lockmode)
+{
+	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
+	tq_shmem_request(TQ_REQUEST_RESCAN, InvalidOid);
+	stop_worker(database);
+}
+
+/*
+ * Returns the database of that name if this role owns it, otherwise
+ * InvalidOid.
+ */
+static Oid
+own_database(const char *name)
+{
+	Oid database = get_database_oid(name, true);
+
+	return OidIsValid(database) && TqOwnsDatabase(database) ? database
+															: InvalidOid;
+}
+
+/*
+ * Before the statement.
+ */
+
+static DefElem *
+find_option(List *options, const char *name)
+{
+	ListCell *cell;
+
+	foreach(cell, options)
+	{
+		DefElem *option = lfirst_node(DefElem, cell);
+
+		if (strcmp(option->defname, name) == 0)
+			return option;
+	}
+	return NULL;
+}
+
+static void
+before_create_database(CreatedbStmt *statement)
+{
+	DefElem *option = find_option(statement->options, "template");
+	const char *name = option != NULL && option->arg != NULL
+						   ? defGetString(option)
+						   : "template1";
+	Oid database = get_database_oid(name, true);
+
+	if (OidIsValid(database) && have_createdb_privilege() &&
+		(TqOwnsDatabase(database) || is_template(database)))
+		clear_database(database, ShareLock);
+}
+
+/*
+ * Clears a database that is to be dropped, renamed or moved.  The database of
+ * this session is left out, because the server rejects that.
+ */
+static void
+before_change_of_database(const char *name, bool creates)
+{
+	Oid database = own_database(name);
+
+	if (OidIsValid(database) && database != MyDatabaseId &&
+		(!creates || have_createdb_privilege()))
+		clear_database(database, AccessExclusiveLock);
+}
+
+static bool
+is_tq(const char *extension)
+{
+	return strcmp(extension, "tq") == 0;
+}
+
+/*
+ * Locks the extension, which the maintenance worker locks while it uses the
+ * tables.
+ */
+static void
+before_alter_extension(void)
+{
+	Oid extension = get_extension_oid("tq", true);
+
+	if (OidIsValid(extension) && TqOwnsExtension(extension))
+		LockDatabaseObject(ExtensionRelationId,
+						   extension,
+						   0,
+						   AccessExclusiveLock);
+}
+
+/* Makes way for a statement that a maintenance worker would disturb. */
+static void
+before_statement(Node *statement, bool is_top_level)
+{
+	if (XactReadOnly)
+		return; /* as on a standby: the server will reject it */
+	if (IsA(statement, DropdbStmt) && is_top_level)
+		before_change_of_database(((DropdbStmt *) statement)->dbname, false);
+	else if (IsA(statement, CreatedbStmt) && is_top_level)
+		before_create_database((CreatedbStmt *) statement);
+	else if (IsA(statement, AlterDatabaseStmt) && is_top_level &&
+			 find_option(((AlterDatabaseStmt *) statement)->options,
+						 "tablespace") != NULL)
+		before_change_of_database(((AlterDatabaseStmt *) statement)->dbname,
+								  false);
+	else if (IsA(statement, RenameStmt) &&
+			 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE)
+		before_change_of_database(((RenameStmt *) statement)->subname, true);
+	else if (IsA(statement, AlterExtensionStmt) &&
+			 is_tq(((AlterExtensionStmt *) statement)->extname))
+		before_alter_extension();
+}
+
+/*
+ * After the statement.
+ */
+
+/* What to do when the statement has succeeded. */
+typedef struct After
+{
+	bool rescan; /* the launcher reads pg_database */
+	Oid restart; /* the maintenance worker of this database, or InvalidOid */
+	bool wake;   /* the maintenance worker of the session's database */
+	bool start;  /* the same, and start it if there is none */
+	bool wake_waiters;  /* sessions that wait for work */
+	bool forget_cursor; /* reset all claim cursors */
+	bool probe;         /* check that a process is free */
+} After;
+
+/*
+ * Returns whether this is tq.pending.  A data-only restore may disable the
+ * triggers by which the claim cursor learns of rows, and enables them when all
+ * rows are there.
+ */
+static bool
+is_pending_table(const RangeVar *name)
+{
+	Oid schema;
+	Oid relation;
+
+	if (strcmp(name->relname, "pending") != 0 ||
+		!OidIsValid(get_extension_oid("tq", true)))
+		return false;
+	schema = get_namespace_oid("tq", true);
+	relation = RangeVarGetRelid(name, NoLock, true);
+	return OidIsValid(relation) &&
+		   relation == get_relname_relid("pending", schema);
+}
+
+static void
+plan_end_of_prepared(const TransactionStmt *statement, After *after)
+{
+	after->start = statement->kind == TRANS_STMT_COMMIT_PREPARED;
+	after->wake_waiters = after->start ||
+						  statement->kind == TRANS_STMT_ROLLBACK_PREPARED;
+}
+
+static bool
+may_drop_extension(const DropStmt *statement)
+{
+	return statement->removeType == OBJECT_EXTENSION ||
+		   statement->removeType == OBJECT_SCHEMA;
+}
+
+/*
+ * Returns whether a maintenance worker may be affected by this setting.  It
+ * has the settings of the time when it was started.
+ */
+static bool
+is_of_tq(const VariableSetStmt *setting)
+{
+	return setting->kind == VAR_RESET_ALL ||
+		   (setting->name != NULL &&
+			pg_strncasecmp(setting->name, "tq.", 3) == 0);
+}
+
+static Oid
+database_to_restart(const AlterDatabaseSetStmt *statement)
+{
+	return is_of_tq(statement->setstmt)
+			   ? get_database_oid(statement->dbname, true)
+			   : InvalidOid;
+}
+
+/*
+ * Decides what to do after a statement.  Called before it is run, because its
+ * tree may be gone afterwards.
+ */
+static void
+plan_after(Node *statement, After *after)
+{
+	memset(after, 0, sizeof(*after));
+	if (IsA(statement, TransactionStmt))
+		plan_end_of_prepared((TransactionStmt *) statement, after);
+	if (XactReadOnly)
+		return; /* as on a standby: the server will reject it */
+	if (IsA(statement, DropdbStmt) || IsA(statement, CreatedbStmt) ||
+		IsA(statement, AlterDatabaseStmt) ||
+		(IsA(statement, RenameStmt) &&
+		 ((RenameStmt *) statement)->renameType == OBJECT_DATABASE))
+		after->rescan = true;
+	else if (IsA(statement, AlterDatabaseSetStmt))
+		after->restart = database_to_restart(
+			(AlterDatabaseSetStmt *) statement);
+	else if (IsA(statement, AlterExtensionStmt) &&
+			 is_tq(((AlterExtensionStmt *) statement)->extname))
+		after->restart = MyDatabaseId;
+	else if (IsA(statement, CreateExtensionStmt))
+		after->probe = is_tq(((CreateExtensionStmt *) statement)->extname) &&
+					   !OidIsValid(get_extension_oid("tq", true));
+	else if (IsA(statement, DropStmt))
+		after->wake = may_drop_extension((DropStmt *) statement);
+	else if (IsA(statement, DropOwnedStmt))
+		after->wake = true;
+	else if (IsA(statement, AlterTableStmt))
+		after->forget_cursor = is_pending_table(
+			((AlterTableStmt *) statement)->relation);
+}
+
+/*
+ * Sends the requests that plan_after() has decided, once the statement has
+ * succeeded.
+ */
+static void
+act_after(const After *after)
+{
+	if (after->rescan)
+		tq_shmem_request(TQ_REQUEST_RESCAN, InvalidOid);
+	if (OidIsValid(after->restart))
+		tq_shmem_request(TQ_REQUEST_RESTART, after->restart);
+	if (after->wake)
+		tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
+	/*
+	 * The transaction may have written due times, or be a CREATE EXTENSION
+	 * itself.
+	 */
+	if (after->start && OidIsValid(get_extension_oid("tq", true)))
+		tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
+	if (after->wake_waiters)
+		tq_wait_wake_all();
+	if (after->forget_cursor)
+		tq_cursor_note_all();
+	if (after->probe)
+		tq_worker_probe();
+}
+
+/*
+ * Records the channel before the session listens, so that no message that it
+ * must get is held back.
+ */
+static void
+before_listen(Node *statement)
+{
+	if (IsA(statement, ListenStmt))
+		tq_shmem_listen(((ListenStmt *) statement)->conditionname);
+}
+
+/* Hook: runs a utility statement with what it needs before and after it. */
+static void
+process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *dest,
+				QueryCompletion *completion)
+{
+	After after;
+
+	plan_after(plan->utilityStmt, &after);
+	before_listen(plan->utilityStmt);
+	before_statement(plan->utilityStmt,
+					 context == PROCESS_UTILITY_TOPLEVEL &&
+						 !IsTransactionBlock());
+	(next_process_utility != NULL ? next_process_utility
+								  : standard_ProcessUtility)(plan,
+															 text,
+															 read_only_tree,
+															 context,
+															 params,
+															 environment,
+															 dest,
+															 completion);
+	act_after(&after);
+}
+
+/* Installs the hook; only under shared_preload_libraries. */
+void
+tq_worker_watch_utility(void)
+{
+	next_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}

@@ -1,0 +1,365 @@
+/*
+ * policy.c
+ *	  What follows a run that has ended: budgets, delays, effects.
+ *
+ * Pure C.  Decides by a task's policy whether another run follows a
+ * resolved one, which attempt it is and when it may begin; how long a delay
+ * is; and how the final failure of a task affects other tasks.  The layers
+ * above know whether the run is the task's last, and keep the policy and the
+ * budgets.  The functions are pure: the same run and the same time always give
+ * the same answer.  Follows doc/spec/policy.md 2 to 4.  Arithmetic saturates
+ * and never wraps around, and no result is earlier than the time it is
+ * computed from.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "policy.h"
+#include "state.h"
+#include "types.h"
+
+#define MS_PER_S INT64_C(1000)
+#define US_PER_MS UINT64_C(1000)
+
+/* The longest delay before jitter: Conductor counts seconds in an int32. */
+#define LONGEST_DELAY (INT64_C(2147483647) * MS_PER_S)
+
+const TqPolicy tq_policy_plain = {
+	.retry_on = 1u << TQ_RESOLVED_CLAIM_EXPIRED |
+				1u << TQ_RESOLVED_WORKER_SHUTDOWN |
+				1u << TQ_RESOLVED_INTERMITTENT_TASK,
+	.lost_retries = TQ_OFF,
+	.backoff = TQ_BACKOFF_FIXED,
+	.retry_delay = 0,
+	.factor = 1,
+	.max_delay = 0,
+	.jitter = 0,
+	.claim_timeout = TQ_OFF,
+	.run_timeout = TQ_OFF,
+	.pending_timeout = TQ_OFF,
+	.total_timeout = TQ_OFF,
+	.alert_only = false,
+	.on_unsuccessful = TQ_UNSUCCESSFUL_BLOCK,
+	.dead_letter = false,
+};
+
+/* ---- times ---- */
+
+/*
+ * Returns a time in microseconds plus milliseconds; negative ones count as 0.
+ */
+int64_t
+tq_policy_after(int64_t time, int64_t ms)
+{
+	uint64_t room = (uint64_t) INT64_MAX - (uint64_t) time;
+
+	if (ms <= 0)
+		return time;
+	if ((uint64_t) ms > room / US_PER_MS)
+		return INT64_MAX;
+	return (int64_t) ((uint64_t) time + (uint64_t) ms * US_PER_MS);
+}
+
+/*
+ * Returns until when a run that is visible at visible_at may be pending; 0
+ * means without limit.
+ */
+static int64_t
+pending_until(const TqPolicy *policy, int64_t visible_at)
+{
+	if (policy->pending_timeout < 0)
+		return 0;
+	return tq_policy_after(visible_at, policy->pending_timeout);
+}
+
+/* Returns a * b, but at most LONGEST_DELAY.  Neither argument is negative. */
+static int64_t
+times(int64_t a, int64_t b)
+{
+	if (b > 0 && a > LONGEST_DELAY / b)
+		return LONGEST_DELAY;
+	return a * b;
+}
+
+static int64_t
+not_negative(int64_t number)
+{
+	return number > 0 ? number : 0;
+}
+
+/* Returns 2^n, limited to a factor that makes every delay the longest. */
+static int64_t
+power_of_two(int n)
+{
+	return n < 62 ? INT64_C(1) << n : INT64_C(1) << 62;
+}
+
+/* Returns the delay after an attempt by its backoff, before cap and jitter. */
+static int64_t
+grown_delay(const TqPolicy *policy, int attempt)
+{
+	int64_t delay = times(not_negative(policy->retry_delay), 1);
+
+	attempt = (int) not_negative(attempt);
+	switch (policy->backoff)
+	{
+		case TQ_BACKOFF_FIXED:
+			return delay;
+		case TQ_BACKOFF_LINEAR:
+			return times(times(delay, not_negative(policy->factor)),
+						 (int64_t) attempt + 1);
+		case TQ_BACKOFF_EXPONENTIAL:
+			return times(delay, power_of_two(attempt));
+	}
+	return delay;
+}
+
+/* Returns 0 to jitter, each millisecond equally likely; random is in [0,1). */
+static int64_t
+jittered(int64_t jitter, double random)
+{
+	double ms;
+
+	if (jitter <= 0 || !(random > 0))
+		return 0;
+	ms = random * ((double) jitter + 1);
+	return ms < (double) jitter ? (int64_t) ms : jitter;
+}
+
+/*
+ * Returns the milliseconds between the end of an attempt and the beginning of
+ * the next one (doc/spec/policy.md 4).  The cap is applied before jitter, so
+ * the result may exceed it.
+ */
+int64_t
+tq_policy_delay(const TqPolicy *policy, int attempt, double random)
+{
+	int64_t delay = grown_delay(policy, attempt);
+	int64_t jitter = jittered(policy->jitter, random);
+
+	if (policy->max_delay > 0 && delay > policy->max_delay)
+		delay = policy->max_delay;
+	return jitter > INT64_MAX - delay ? INT64_MAX : delay + jitter;
+}
+
+/* ---- budgets ---- */
+
+/*
+ * Sets the budgets of a first run, or of a rerun, which starts with full
+ * budgets.  The caller sets the run's number and limits the retries.
+ */
+void
+tq_policy_first(const TqPolicy *policy, int retries, int64_t visible_at,
+				TqBudget *budget)
+{
+	budget->attempt = 0;
+	budget->retries_left = retries;
+	budget->lost_left = policy->lost_retries;
+	budget->visible_at = visible_at;
+	budget->pending_until = pending_until(policy, visible_at);
+}
+
+/*
+ * Sets the budget of a run that repeats the same attempt at once.  It inherits
+ * pending_until (doc/spec/policy.md 10.3).
+ */
+static void
+follow_lost(TqBudget *budget, int64_t now)
+{
+	budget->run_id++;
+	budget->lost_left--;
+	budget->visible_at = now;
+}
+
+static void
+follow_retry(const TqPolicy *policy, int64_t now, double random,
+			 TqBudget *budget)
+{
+	int64_t delay = tq_policy_delay(policy, budget->attempt, random);
+
+	budget->run_id++;
+	if (budget->attempt < INT32_MAX)
+		budget->attempt++;
+	budget->retries_left--;
+	budget->visible_at = tq_policy_after(now, delay);
+	budget->pending_until = pending_until(policy, budget->visible_at);
+}
+
+static bool
+is_retried(const TqPolicy *policy, TqResolved reason)
+{
+	return tq_policy_may_retry(reason) &&
+		   (policy->retry_on & 1u << reason) != 0;
+}
+
+/*
+ * Returns which budget pays for another run after a reason that the policy
+ * retries, or TQ_FOLLOW_NONE if that budget is used up.
+ */
+static TqFollow
+paid_by(const TqPolicy *policy, const TqBudget *run, TqResolved reason)
+{
+	if (reason == TQ_RESOLVED_CLAIM_EXPIRED && policy->lost_retries != TQ_OFF)
+		return run->lost_left > 0 ? TQ_FOLLOW_LOST : TQ_FOLLOW_NONE;
+	return run->retries_left > 0 ? TQ_FOLLOW_RETRY : TQ_FOLLOW_NONE;
+}
+
+/*
+ * Decides what follows a task's last run, which has just been resolved
+ * (doc/spec/policy.md 4).  Nothing follows at or past the deadline
+ * (doc/spec/policy.md 10.14), nor when the task has as many runs as a task may
+ * have; next->budget is then that of the run itself.
+ */
+void
+tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
+				 TqResolved reason, int64_t now, int64_t deadline,
+				 int max_runs, double random, TqNext *next)
+{
+	next->follow = TQ_FOLLOW_NONE;
+	next->created = TQ_CREATED_NONE;
+	next->budget = *run;
+	if (!is_retried(policy, reason) || now >= deadline ||
+		(int64_t) run->run_id + 1 >= max_runs)
+		return;
+	next->follow = paid_by(policy, run, reason);
+	switch (next->follow)
+	{
+		case TQ_FOLLOW_NONE:
+			return;
+		case TQ_FOLLOW_LOST:
+			follow_lost(&next->budget, now);
+			break;
+		case TQ_FOLLOW_RETRY:
+			follow_retry(policy, now, random, &next->budget);
+			break;
+	}
+	next->created = tq_resolved_retry(reason);
+}
+
+/*
+ * Returns whether a policy may name that reason in retryOn
+ * (doc/spec/policy.md 3).
+ */
+bool
+tq_policy_may_retry(TqResolved reason)
+{
+	return tq_resolved_retry(reason) != TQ_CREATED_NONE;
+}
+
+/* ---- effects ---- */
+
+/*
+ * Returns whether onUnsuccessful applies to a final run that was resolved for
+ * this reason (doc/spec/policy.md 10.6).  A task that a client canceled did
+ * not fail.
+ */
+bool
+tq_policy_applies(TqResolved reason)
+{
+	return reason != TQ_RESOLVED_NONE && reason != TQ_RESOLVED_CANCELED &&
+		   tq_resolved_state(reason) != TQ_STATE_COMPLETED;
+}
+
+/* Returns whether dependents treat the task as completed. */
+bool
+tq_policy_tolerates(const TqPolicy *policy, TqResolved reason)
+{
+	return tq_policy_applies(reason) &&
+		   (policy->on_unsuccessful == TQ_UNSUCCESSFUL_TOLERATE ||
+			policy->on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE);
+}
+
+/* ---- what a policy may be ---- */
+
+static bool
+is_above(int64_t timeout, int64_t other)
+{
+	return other != TQ_OFF && timeout > other;
+}
+
+/*
+ * Checks the fields of a policy against each other; each of them is valid by
+ * itself.  Returns the rule that the policy breaks, as a text that follows
+ * "policy" in an error, or NULL.
+ */
+const char *
+tq_policy_fault(const TqPolicy *policy, int retries, int max_runs)
+{
+	if ((int64_t) retries + not_negative(policy->lost_retries) >
+		(int64_t) max_runs - 1)
+		return "must not have retries and lostRetries that are together more "
+			   "than tq.max_runs less one";
+	if (is_above(policy->claim_timeout, policy->run_timeout))
+		return "must not have a claimTimeout above its runTimeout";
+	if (is_above(policy->run_timeout, policy->total_timeout))
+		return "must not have a runTimeout above its totalTimeout";
+	return NULL;
+}
+
+/* ---- names ---- */
+
+/* Returns the name of a kind of backoff. */
+const char *
+tq_backoff_name(TqBackoff backoff)
+{
+	switch (backoff)
+	{
+		case TQ_BACKOFF_FIXED:
+			return "fixed";
+		case TQ_BACKOFF_LINEAR:
+			return "linear";
+		case TQ_BACKOFF_EXPONENTIAL:
+			return "exponential";
+	}
+	return NULL;
+}
+
+/* Sets the kind of backoff of that name; returns false if there is none. */
+bool
+tq_backoff_parse(const char *name, TqBackoff *backoff)
+{
+	for (int i = TQ_BACKOFF_FIXED; i <= TQ_BACKOFF_EXPONENTIAL; i++)
+	{
+		if (strcmp(name, tq_backoff_name((TqBackoff) i)) == 0)
+		{
+			*backoff = (TqBackoff) i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Returns the name of an effect of onUnsuccessful. */
+const char *
+tq_unsuccessful_name(TqUnsuccessful effect)
+{
+	switch (effect)
+	{
+		case TQ_UNSUCCESSFUL_BLOCK:
+			return "block";
+		case TQ_UNSUCCESSFUL_CANCEL_GROUP:
+			return "cancel-group";
+		case TQ_UNSUCCESSFUL_TOLERATE:
+			return "tolerate";
+		case TQ_UNSUCCESSFUL_FORGIVE:
+			return "forgive";
+	}
+	return NULL;
+}
+
+/* Sets the effect of that name; returns false if there is none. */
+bool
+tq_unsuccessful_parse(const char *name, TqUnsuccessful *effect)
+{
+	for (int i = TQ_UNSUCCESSFUL_BLOCK; i <= TQ_UNSUCCESSFUL_FORGIVE; i++)
+	{
+		if (strcmp(name, tq_unsuccessful_name((TqUnsuccessful) i)) == 0)
+		{
+			*effect = (TqUnsuccessful) i;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,94 @@
+/*
+ * policy.h
+ *	  What follows a run that has ended: budgets, delays, effects.
+ */
+#ifndef TQ_POLICY_H
+#define TQ_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "types.h"
+
+/* How the delay before a new attempt grows (doc/spec/policy.md 4). */
+typedef enum TqBackoff
+{
+	TQ_BACKOFF_FIXED = 0,
+	TQ_BACKOFF_LINEAR = 1,
+	TQ_BACKOFF_EXPONENTIAL = 2
+} TqBackoff;
+
+/* How the final failure or exception of a task affects other tasks. */
+typedef enum TqUnsuccessful
+{
+	TQ_UNSUCCESSFUL_BLOCK = 0,
+	TQ_UNSUCCESSFUL_CANCEL_GROUP = 1,
+	TQ_UNSUCCESSFUL_TOLERATE = 2,
+	TQ_UNSUCCESSFUL_FORGIVE = 3
+} TqUnsuccessful;
+
+/* A policy (doc/spec/policy.md 2) without retries, which the task stores. */
+typedef struct TqPolicy
+{
+	uint32_t retry_on;   /* 1 << reason, for each that is retried */
+	int lost_retries;    /* TQ_OFF: a lost run uses up a retry */
+	TqBackoff backoff;   /* how the delay of a new attempt grows */
+	int64_t retry_delay; /* milliseconds, as are all durations that follow */
+	int64_t factor;      /* of linear growth; not a duration */
+	int64_t max_delay;   /* 0: no cap */
+	int64_t jitter;
+	int64_t claim_timeout; /* TQ_OFF: the queue's */
+	int64_t run_timeout;   /* TQ_OFF: none, also in the next two */
+	int64_t pending_timeout;
+	int64_t total_timeout;
+	bool alert_only; /* run, pending and total timeout only alert */
+	TqUnsuccessful on_unsuccessful;
+	bool dead_letter;
+} TqPolicy;
+
+/* The budgets that a run has left, and which attempt it is. */
+typedef struct TqBudget
+{
+	int run_id;
+	int attempt; /* from 0 */
+	int retries_left;
+	int lost_left;         /* TQ_OFF: no separate budget */
+	int64_t visible_at;    /* not claimable before; microseconds */
+	int64_t pending_until; /* not pending after; 0: no limit */
+} TqBudget;
+
+/* What follows a run that has ended. */
+typedef enum TqFollow
+{
+	TQ_FOLLOW_NONE, /* nothing: it was the task's last run */
+	TQ_FOLLOW_LOST, /* another run of the same attempt, at once */
+	TQ_FOLLOW_RETRY /* a run of the next attempt */
+} TqFollow;
+
+typedef struct TqNext
+{
+	TqFollow follow;
+	TqCreated created; /* reasonCreated of the run that follows */
+	TqBudget budget;   /* of that run */
+} TqNext;
+
+extern const TqPolicy tq_policy_plain; /* Taskcluster's rules */
+extern void tq_policy_first(const TqPolicy *policy, int retries,
+							int64_t visible_at, TqBudget *budget);
+extern void tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
+							 TqResolved reason, int64_t now, int64_t deadline,
+							 int max_runs, double random, TqNext *next);
+extern int64_t tq_policy_delay(const TqPolicy *policy, int attempt,
+							   double random);
+extern int64_t tq_policy_after(int64_t time, int64_t ms);
+extern bool tq_policy_may_retry(TqResolved reason);
+extern bool tq_policy_tolerates(const TqPolicy *policy, TqResolved reason);
+extern bool tq_policy_applies(TqResolved reason);
+extern const char *tq_policy_fault(const TqPolicy *policy, int retries,
+								   int max_runs);
+extern const char *tq_backoff_name(TqBackoff backoff);
+extern bool tq_backoff_parse(const char *name, TqBackoff *backoff);
+extern const char *tq_unsuccessful_name(TqUnsuccessful effect);
+extern bool tq_unsuccessful_parse(const char *name, TqUnsuccessful *effect);
+
+#endif /* TQ_POLICY_H */

@@ -1,0 +1,457 @@
+/*
+ * artifact_request.c
+ *	  Requests to create an artifact: keys and values (doc/spec/taskcluster.md
+ *	  1.7).
+ *
+ * Decides which keys a storage type has, and which values they may
+ * have.  Needs neither the clock nor the task; artifact.c carries the request
+ * out.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../storage/artifact_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/json.h"
+#include "../util/slugid.h"
+#include "artifact_request.h"
+
+#define NAME_MAX_LENGTH 1024
+#define CONTENT_TYPE_MAX 255
+#define MESSAGE_MAX 4096
+
+#define DEFAULT_CONTENT_TYPE "application/binary"
+#define STORAGE_TYPES "blob, object, reference, link, error or inline"
+
+/* The request that is being read; errors name its artifact. */
+typedef struct Request
+{
+	const TqSlug *task_id;
+	int run_id;
+	const char *name;
+	Jsonb *json;
+} Request;
+
+/* Sets of storage types. */
+#define TYPE(storage) (1 << TQ_STORAGE_##storage)
+#define UPLOADED (TYPE(BLOB) | TYPE(OBJECT))
+#define EVERY                                                                 \
+	(UPLOADED | TYPE(REFERENCE) | TYPE(ERROR) | TYPE(LINK) | TYPE(INLINE))
+
+/*
+ * Every key: which types must have it, which types may have it, and whether it
+ * is one of the details, which are stored as given.
+ */
+static const struct
+{
+	const char *key;
+	int must;
+	int may;
+	bool in_details;
+} known_keys[] = {{"storageType", EVERY, 0, false},
+				  {"expires", EVERY, 0, false},
+				  {"contentType",
+				   UPLOADED | TYPE(REFERENCE) | TYPE(INLINE),
+				   TYPE(LINK),
+				   false},
+				  {"contentLength", 0, UPLOADED, false},
+				  {"uploadId", 0, UPLOADED, true},
+				  {"url", TYPE(REFERENCE), 0, true},
+				  {"artifact", TYPE(LINK), 0, true},
+				  {"reason", TYPE(ERROR), 0, true},
+				  {"message", TYPE(ERROR), 0, true},
+				  {"content", TYPE(INLINE), 0, true}};
+
+/* The reasons that a worker may give for an artifact without content. */
+static const char *const error_reasons[] = {"file-missing-on-worker",
+											"invalid-resource-on-worker",
+											"too-large-file-on-worker",
+											"file-not-readable-on-worker"};
+
+StaticAssertDecl(EVERY == (2 << TQ_STORAGE_LAST) - 2,
+				 "EVERY names every type");
+
+/* Returns the text by which errors name an artifact. */
+char *
+tq_artifact_label(const TqSlug *task_id, int run_id, const char *name)
+{
+	return psprintf("artifact \"%s\" of run %d of task \"%s\"",
+					tq_error_clip(name),
+					run_id,
+					tq_slug_text(task_id));
+}
+
+static void
+refuse(const Request *request, const char *key, const char *rule)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid \"%s\" in artifact", key),
+			 errdetail("In %s, \"%s\" %s.",
+					   tq_artifact_label(request->task_id,
+										 request->run_id,
+										 request->name),
+					   key,
+					   rule),
+			 errhint("Correct \"%s\" and create the artifact again.", key)));
+}
+
+static bool
+is_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length < 1 || length > NAME_MAX_LENGTH)
+		return false;
+	for (; *name != '\0'; name++)
+	{
+		if (*name < 0x20 || *name > 0x7e)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Checks the name of an artifact that is an argument (doc/spec/taskcluster.md
+ * 1.1).
+ */
+void
+tq_artifact_check_name(const char *name)
+{
+	if (!is_name(name))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid artifact name \"%s\"", tq_error_clip(name)),
+			 errdetail("It has %d bytes, or a character that is not allowed.",
+					   (int) strlen(name)),
+			 errhint("Use 1 to %d printable ASCII characters.",
+					 NAME_MAX_LENGTH)));
+}
+
+/*
+ * Returns whether text looks like a URI (RFC 3986): a scheme, a colon, and no
+ * character that a URI may not have.
+ */
+static bool
+is_uri(const char *text)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t length = strspn(text, letters);
+
+	if (length == 0)
+		return false;
+	while (text[length] != '\0' &&
+		   (strchr(letters, text[length]) != NULL ||
+			strchr("0123456789+-.", text[length]) != NULL))
+		length++;
+	if (text[length] != ':' || text[length + 1] == '\0')
+		return false;
+	for (const char *c = text + length; *c != '\0'; c++)
+	{
+		if (*c <= 0x20 || *c > 0x7e || strchr("<>\"\\^`{|}", *c) != NULL)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Returns the string at that key, which may have at most max characters (0: no
+ * limit), or NULL if the key is absent.
+ */
+static char *
+get_string(const Request *request, const char *key, int max)
+{
+	JsonbValue *value = tq_json_get(request->json, key);
+
+	if (value == NULL)
+		return NULL;
+	if (value->type != jbvString)
+		refuse(request, key, "must be a string");
+	if (max > 0 && pg_mbstrlen_with_len(value->val.string.val,
+										value->val.string.len) > max)
+		refuse(request, key, psprintf("must have at most %d characters", max));
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+/* Returns the storage type of the request, which is required. */
+static TqStorage
+get_storage(const Request *request)
+{
+	char *name = get_string(request, "storageType", 0);
+	TqStorage storage;
+
+	if (name == NULL)
+		refuse(request, "storageType", "is required");
+	storage = tq_storage_parse(name);
+	if (storage == TQ_STORAGE_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("invalid \"storageType\" in artifact"),
+				 errdetail("In %s, \"storageType\" is \"%s\".",
+						   tq_artifact_label(request->task_id,
+											 request->run_id,
+											 request->name),
+						   tq_error_clip(name)),
+				 errhint("Use one of %s.", STORAGE_TYPES)));
+	return storage;
+}
+
+static bool
+is_key_of(const char *key, TqStorage storage)
+{
+	for (int i = 0; i < lengthof(known_keys); i++)
+	{
+		if (strcmp(key, known_keys[i].key) == 0)
+			return ((known_keys[i].must | known_keys[i].may) &
+					(1 << storage)) != 0;
+	}
+	return false;
+}
+
+/*
+ * Checks that every key belongs to the type, and that no required key is
+ * missing.
+ */
+static void
+check_keys(const Request *request, TqStorage storage)
+{
+	JsonbIterator *it = JsonbIteratorInit(&request->json->root);
+	JsonbIteratorToken token;
+	JsonbValue value;
+
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		char *key;
+
+		if (token != WJB_KEY)
+			continue;
+		key = pnstrdup(value.val.string.val, value.val.string.len);
+		if (!is_key_of(key, storage))
+			refuse(request,
+				   tq_error_clip(key),
+				   psprintf("is not a key of storageType %s",
+							tq_storage_name(storage)));
+	}
+	for (int i = 0; i < lengthof(known_keys); i++)
+	{
+		if ((known_keys[i].must & (1 << storage)) != 0 &&
+			tq_json_get(request->json, known_keys[i].key) == NULL)
+			refuse(request,
+				   known_keys[i].key,
+				   psprintf("is required for storageType %s",
+							tq_storage_name(storage)));
+	}
+}
+
+static TimestampTz
+get_expires(const Request *request)
+{
+	char *text = get_string(request, "expires", 0);
+	TimestampTz expires;
+
+	if (!tq_clock_parse(text, strlen(text), &expires))
+		refuse(request,
+			   "expires",
+			   "must be a date-time such as 2026-01-31T12:00:00.000Z");
+	return expires;
+}
+
+static char *
+get_content_type(const Request *request)
+{
+	char *type = get_string(request, "contentType", CONTENT_TYPE_MAX);
+
+	return type != NULL ? type : pstrdup(DEFAULT_CONTENT_TYPE);
+}
+
+/* Returns the content length, a whole number from 0, or -1 if it is absent. */
+static int64
+get_content_length(const Request *request)
+{
+	JsonbValue *value = tq_json_get(request->json, "contentLength");
+	char *text;
+	char *end;
+	long long length;
+
+	if (value == NULL)
+		return -1;
+	if (value->type != jbvNumeric)
+		refuse(request, "contentLength", "must be a number");
+	text = numeric_normalize(value->val.numeric);
+	errno = 0;
+	length = strtoll(text, &end, 10);
+	if (errno != 0 || *end != '\0' || end == text || length < 0)
+		refuse(request, "contentLength", "must be a whole number from 0");
+	return length;
+}
+
+static void
+check_upload_id(const Request *request)
+{
+	char *text = get_string(request, "uploadId", 0);
+	TqSlug slug;
+
+	if (text != NULL && !tq_slug_parse(text, strlen(text), &slug))
+		refuse(request, "uploadId", "must be a slugid");
+}
+
+/* Checks the reason and the message of an artifact of type error. */
+static void
+check_error(const Request *request)
+{
+	char *reason = get_string(request, "reason", 0);
+
+	(void) get_string(request, "message", MESSAGE_MAX);
+	for (int i = 0; i < lengthof(error_reasons); i++)
+	{
+		if (strcmp(reason, error_reasons[i]) == 0)
+			return;
+	}
+	refuse(request,
+		   "reason",
+		   "must be file-missing-on-worker, invalid-resource-on-worker, "
+		   "too-large-file-on-worker or file-not-readable-on-worker");
+}
+
+/* Returns the content as a jsonb value of its own, which may be a scalar. */
+static Jsonb *
+content_of(Jsonb *details)
+{
+	return JsonbValueToJsonb(tq_json_get(details, "content"));
+}
+
+/* Checks the size of inline content, which counts as text. */
+static void
+check_content(const Request *request)
+{
+	Jsonb *content = content_of(request->json);
+	StringInfoData text;
+
+	initStringInfo(&text);
+	(void) JsonbToCString(&text, &content->root, VARSIZE(content));
+	if (text.len > tq_max_inline_artifact)
+		refuse(request,
+			   "content",
+			   psprintf("has %d bytes as text, and may have %d "
+						"(tq.max_inline_artifact)",
+						text.len,
+						tq_max_inline_artifact));
+	pfree(text.data);
+}
+
+/* Checks the keys that only this type has. */
+static void
+check_details(const Request *request, TqStorage storage)
+{
+	switch (storage)
+	{
+		case TQ_STORAGE_NONE:
+			break;
+		case TQ_STORAGE_BLOB:
+		case TQ_STORAGE_OBJECT:
+			check_upload_id(request);
+			break;
+		case TQ_STORAGE_REFERENCE:
+			if (!is_uri(get_string(request, "url", 0)))
+				refuse(request, "url", "must be a URI with a scheme");
+			break;
+		case TQ_STORAGE_ERROR:
+			check_error(request);
+			break;
+		case TQ_STORAGE_LINK:
+			if (!is_name(get_string(request, "artifact", 0)))
+				refuse(request,
+					   "artifact",
+					   "must be 1 to 1024 printable ASCII characters");
+			break;
+		case TQ_STORAGE_INLINE:
+			check_content(request);
+			break;
+	}
+}
+
+/* Returns the keys of the request that are stored as given. */
+static Jsonb *
+details_of(const Jsonb *request)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	for (int i = 0; i < lengthof(known_keys); i++)
+	{
+		JsonbValue *value = known_keys[i].in_details
+								? tq_json_get(request, known_keys[i].key)
+								: NULL;
+
+		if (value == NULL)
+			continue;
+		tq_json_key(&state, known_keys[i].key);
+		pushJsonbValue(&state, WJB_VALUE, value);
+	}
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns whether the type has its content uploaded, and so is present only
+ * when the upload is finished.
+ */
+bool
+tq_artifact_is_uploaded(TqStorage storage)
+{
+	return (UPLOADED & (1 << storage)) != 0;
+}
+
+/*
+ * Parses a request to create an artifact, without the clock or the task.  An
+ * upload id that was not given stays absent.
+ */
+TqArtifact *
+tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
+{
+	Request request = {task_id, run_id, name, json};
+	TqArtifact *artifact = palloc0(sizeof(TqArtifact));
+
+	if (!JB_ROOT_IS_OBJECT(json))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("artifact must be a JSON object"),
+				 errdetail("The request for %s is another kind of JSON value.",
+						   tq_artifact_label(task_id, run_id, name)),
+				 errhint("Send an object with storageType, expires, and what "
+						 "the storageType needs.")));
+	artifact->run_id = run_id;
+	artifact->name = name;
+	artifact->storage = get_storage(&request);
+	check_keys(&request, artifact->storage);
+	artifact->expires = get_expires(&request);
+	artifact->content_type = get_content_type(&request);
+	artifact->content_length = get_content_length(&request);
+	check_details(&request, artifact->storage);
+	artifact->present = !tq_artifact_is_uploaded(artifact->storage);
+	artifact->details = details_of(json);
+	return artifact;
+}
+
+/*
+ * Raises the error that expires is valid in itself, but not now or not for
+ * this task.
+ */
+void
+tq_artifact_refuse_expires(const TqSlug *task_id, const TqArtifact *artifact,
+						   const char *rule)
+{
+	Request request = {task_id, artifact->run_id, artifact->name, NULL};
+
+	refuse(&request, "expires", rule);
+}

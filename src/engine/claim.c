@@ -1,0 +1,537 @@
+/*
+ * claim.c
+ *	  Claims pending runs for workers, prolongs claims, defers runs
+ *	  (doc/spec/taskcluster.md 2.8 to 2.10, section 5; doc/spec/policy.md 2, 5).
+ *
+ * Decides which worker gets a run and until when.  claim_work() skips
+ * every run that another session has locked; it waits only for a transaction
+ * in progress that is inserting the same new queue or worker.  claim_task(),
+ * reclaim_task() and defer_task() wait for the row of the run that they name.
+ *
+ * A claim reads the clock again once it has locked the row, and starts at that
+ * time.  So no run starts before its predecessor ended or before it was
+ * scheduled, however long the call has waited.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+#include "../core/names.h"
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../events/outbox.h"
+#include "../storage/outbox_table.h"
+#include "../storage/pending_table.h"
+#include "../storage/policy_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/run_detail_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/slugid.h"
+#include "claim.h"
+#include "pending_run.h"
+#include "task_ops.h"
+
+#define DAY_MS INT64CONST(24 * 60 * 60 * 1000)
+#define SEEN_MS (30 * 60 * 1000)
+#define REMEMBER_MS 1000
+
+/*
+ * Returns whether the recent claims of a worker are to be stored now: at every
+ * claim while there are few, then at most once a second.  A worker that claims
+ * faster would leave a dead version of its row at each claim, and would have
+ * to walk over all of them while a long transaction holds back vacuum.
+ */
+static bool
+is_worth_remembering(const TqWorker *worker, TimestampTz now)
+{
+	return worker->recent < TQ_RECENT_MAX ||
+		   worker->remembered < tq_clock_add_ms(now, -REMEMBER_MS);
+}
+
+/* Stores these claims as the most recent ones of the worker. */
+static void
+remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
+		 int n, TimestampTz now)
+{
+	int32 *run_ids;
+
+	if (!is_worth_remembering(worker, now))
+		return;
+	run_ids = palloc(sizeof(int32) * n);
+	for (int i = 0; i < n; i++)
+		run_ids[i] = claimed[i].run_id;
+	tq_worker_remember(worker->id, tasks, run_ids, n, now);
+}
+
+/* Appends task-running for these runs. */
+static void
+announce(const TqClaimed *claimed, int n, int32 worker)
+{
+	TqMessage *messages;
+
+	if (n == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
+		return;
+	messages = palloc0(sizeof(TqMessage) * n);
+	for (int i = 0; i < n; i++)
+		messages[i] = (TqMessage){.exchange = TQ_EXCHANGE_TASK_RUNNING,
+								  .task = claimed[i].task,
+								  .run_id = claimed[i].run_id,
+								  .last_run = claimed[i].run_id,
+								  .state = TQ_STATE_RUNNING,
+								  .priority = claimed[i].priority,
+								  .taken_until = claimed[i].taken_until,
+								  .worker = worker};
+	tq_publish(messages, n);
+}
+
+/* Returns when a claim that starts now expires, under this policy. */
+static TimestampTz
+end_of_claim(int32 policy, TimestampTz now)
+{
+	int64 timeout = tq_policy_get(policy)->claim_timeout;
+
+	return tq_clock_add_ms(now,
+						   timeout == TQ_OFF ? tq_claim_timeout : timeout);
+}
+
+/*
+ * Returns when a run that starts now reaches its run timeout, or 0 if it never
+ * does, or not before the deadline.
+ */
+static TimestampTz
+end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
+{
+	int64 timeout = tq_policy_get(policy)->run_timeout;
+	TimestampTz end = timeout == TQ_OFF ? 0 : tq_clock_add_ms(now, timeout);
+
+	return end < deadline ? end : 0;
+}
+
+/*
+ * Returns the due time of the claim timer.  A policy may let a claim last for
+ * decades, but after the task's deadline there is no claim left to expire.
+ */
+static TimestampTz
+look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
+{
+	TimestampTz last = tq_clock_add_ms(deadline, tq_deadline_delay);
+
+	return policy == 0 ? taken_until : Min(taken_until, last);
+}
+
+/* Inserts the claim timers of these runs, one row for each due time. */
+static void
+insert_leases(const TqClaimed *claimed, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
+	bool *is_done = palloc0(sizeof(bool) * n);
+
+	for (int i = 0; i < n; i++)
+		due[i] = look_at(claimed[i].taken_until,
+						 claimed[i].policy,
+						 claimed[i].deadline);
+	for (int i = 0; i < n; i++)
+	{
+		int alike = 0;
+
+		if (is_done[i])
+			continue;
+		for (int j = i; j < n; j++)
+		{
+			if (due[j] != due[i])
+				continue;
+			is_done[j] = true;
+			tasks[alike++] = claimed[j].task;
+		}
+		tq_lease_insert(due[i], tasks, alike);
+	}
+}
+
+/*
+ * Sets when these runs started and when their claims expire, by their
+ * policies.  A run that was deferred has started before and has its timer
+ * already.
+ */
+static void
+set_times(TqClaimed *claimed, int n, TimestampTz now)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+	TimestampTz *ends = palloc(sizeof(TimestampTz) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		claimed[i].taken_until = end_of_claim(claimed[i].policy, now);
+		if (claimed[i].started != 0)
+			continue;
+		claimed[i].started = now;
+		tasks[count] = claimed[i].task;
+		ends[count++] =
+			end_of_run(claimed[i].policy, claimed[i].deadline, now);
+	}
+	tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
+}
+
+/*
+ * Starts the runs that have been taken from pending for this worker: writes
+ * their rows and claim timers, and appends their messages.
+ */
+static void
+start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
+{
+	int64 *tasks = palloc(sizeof(int64) * n);
+
+	for (int i = 0; i < n; i++)
+		tasks[i] = claimed[i].task;
+	set_times(claimed, n, now);
+	tq_runs_start(claimed, n, worker->id);
+	insert_leases(claimed, n);
+	announce(claimed, n, worker->id);
+	remember(worker, tasks, claimed, n, now);
+}
+
+/*
+ * Records that a worker and its queue were active, unless that was recorded
+ * within the last half hour; doc/spec/taskcluster.md 5.6 allows that delay.
+ */
+static void
+note_seen(int32 queue, const TqWorker *worker, TimestampTz now)
+{
+	if (worker->first_claim != 0 &&
+		worker->last_date_active >= tq_clock_add_ms(now, -SEEN_MS))
+		return;
+	tq_worker_seen(worker->id, now, tq_clock_add_ms(now, DAY_MS), true);
+	tq_queue_seen(queue, now, tq_clock_add_ms(now, DAY_MS));
+}
+
+/* Records a worker that asked for work and got none as active. */
+void
+tq_claim_note_seen(const char *queue_name, const char *worker_group,
+				   const char *worker_id, TimestampTz now)
+{
+	int32 queue = tq_queue_intern(queue_name);
+	TqWorker worker;
+
+	tq_worker_intern(queue, worker_group, worker_id, &worker);
+	note_seen(queue, &worker, now);
+}
+
+/*
+ * Claims up to max runs of a queue, best first (doc/spec/taskcluster.md 2.8).
+ * If there is none, it writes nothing except the names of a new queue and a
+ * new worker; the caller then decides whether to record the worker as active.
+ */
+TqClaim *
+tq_claim_best(const char *queue_name, const char *worker_group,
+			  const char *worker_id, int max, TimestampTz now, int *found)
+{
+	int32 queue = tq_queue_intern(queue_name);
+	TqWorker worker;
+	TqClaimed *claimed;
+	TqClaim *claims;
+
+	*found = 0;
+	tq_worker_intern(queue, worker_group, worker_id, &worker);
+	if (worker.quarantine_until > now)
+		return NULL;
+	claimed = tq_pending_claim(queue, max, now, found);
+	if (*found == 0)
+		return NULL;
+	now = tq_clock_now();
+	note_seen(queue, &worker, now);
+	start_runs(&worker, claimed, *found, now);
+	claims = palloc(sizeof(TqClaim) * *found);
+	for (int i = 0; i < *found; i++)
+		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
+							  .run_id = claimed[i].run_id,
+							  .worker_group = worker_group,
+							  .worker_id = worker_id,
+							  .taken_until = claimed[i].taken_until,
+							  .payload = claimed[i].payload};
+	return claims;
+}
+
+/* Moves a pending run to table run, as claimed by this worker. */
+static void
+start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
+		  TimestampTz now)
+{
+	TimestampTz end = end_of_run(task->policy, task->deadline, now);
+
+	run->state = TQ_STATE_RUNNING;
+	run->worker = worker->id;
+	run->by_claim_task = true;
+	run->taken_until = end_of_claim(task->policy, now);
+	if (run->started == 0)
+	{
+		run->started = now;
+		tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, &task->id, &end, 1);
+	}
+	tq_pending_delete(&task->id, 1);
+	tq_runs_insert(run, 1);
+	tq_lease_insert(look_at(run->taken_until, task->policy, task->deadline),
+					&task->id,
+					1);
+	if (is_worth_remembering(worker, now))
+		tq_worker_remember(worker->id, &task->id, &run->run_id, 1, now);
+}
+
+/*
+ * Raises the error that a run cannot be claimed in the present state of its
+ * task.
+ */
+static void
+refuse_claim(const TqTask *task, int run_id, const TqRun *run)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" cannot be claimed",
+				run_id,
+				tq_slug_text(&task->task_id)),
+		 errdetail("The task is %s, and its last run is %d%s.",
+				   tq_state_name(run->state),
+				   run->run_id,
+				   run->place == TQ_PLACE_DELAYED
+					   ? ", which is not yet claimable"
+					   : ""),
+		 errhint(
+			 "Only the last run can be claimed, while it is pending; tq.claim_work() finds one that can.")));
+}
+
+/*
+ * Returns whether the run is claimable: it is pending, not delayed, and its
+ * pending timeout is not over.
+ */
+static bool
+is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
+{
+	if (run->place != TQ_PLACE_PENDING ||
+		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
+		return false;
+	tq_details_read(run, 1);
+	return !tq_run_is_overdue(run, tq_policy_get(task->policy), now);
+}
+
+/*
+ * Returns whether this worker has the run by claim_task(), so that it may
+ * repeat that call (doc/spec/taskcluster.md 3.1, rule 35).
+ */
+static bool
+is_own_claim(const TqRun *run, int32 worker)
+{
+	return run->state == TQ_STATE_RUNNING && run->by_claim_task &&
+		   run->worker == worker;
+}
+
+/*
+ * Claims the named run (doc/spec/taskcluster.md 2.9).  Returns false if the
+ * worker is in quarantine.
+ */
+bool
+tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
+			 const char *worker_id, TimestampTz now, TqClaim *claim)
+{
+	TqTask *task = tq_task_get(task_id, true);
+	TqWorker worker;
+	TqMessage message;
+	TqRun run;
+
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
+	tq_worker_intern(task->queue, worker_group, worker_id, &worker);
+	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
+	if (worker.quarantine_until > now)
+		return false;
+	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
+		tq_refuse_missing_run(task, run_id);
+	now = tq_clock_now();
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
+	if (run.run_id == run_id && is_claimable(task, &run, now))
+		start_run(task, &run, &worker, now);
+	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
+		refuse_claim(task, run_id, &run);
+	message = tq_publish_make(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run);
+	tq_publish(&message, 1);
+	*claim = (TqClaim){.task_id = *task_id,
+					   .run_id = run_id,
+					   .worker_group = worker_group,
+					   .worker_id = worker_id,
+					   .taken_until = run.taken_until,
+					   .payload = task->payload};
+	return true;
+}
+
+static void
+refuse_not_running(const TqTask *task, int run_id, TqState state)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("run %d of task \"%s\" is not running",
+					run_id,
+					tq_slug_text(&task->task_id)),
+			 errdetail("The run is %s.", tq_state_name(state)),
+			 errhint("The claim is lost: stop working on this run.")));
+}
+
+/*
+ * Reads the row of a running run for its worker.  Returns false if the row has
+ * to be read again.  Errors come in this order: the run does not exist, the
+ * deadline has passed, the run is not running.
+ */
+static bool
+read_running(TqRunWriter *writer, const TqTask *task, int run_id,
+			 TqEvent event, TimestampTz now, TqRun *run)
+{
+	bool has_row =
+		tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
+
+	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
+		tq_refuse_missing_run(task, run_id);
+	if (task->deadline <= now)
+		tq_refuse_past_deadline(task);
+	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
+		refuse_not_running(task, run_id, run->state);
+	if (!has_row) /* claimed between the two reads */
+		tq_run_writer_renew(writer);
+	return has_row;
+}
+
+/*
+ * Prolongs the claim in the row of a run.  Reads the row again until it could
+ * be written as it was read.
+ */
+static void
+extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	TimestampTz taken_until = end_of_claim(task->policy, now);
+	bool is_written = false;
+
+	while (!is_written)
+	{
+		if (!read_running(writer, task, run_id, TQ_EVENT_RECLAIM, now, run))
+			continue;
+		run->taken_until = Max(run->taken_until, taken_until);
+		is_written = tq_run_writer_write(writer, run);
+	}
+	tq_run_writer_end(writer);
+}
+
+/*
+ * Deletes the row of a running run, after waiting for a concurrent transition
+ * of it.
+ */
+static void
+take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	bool is_taken = false;
+
+	while (!is_taken)
+		is_taken =
+			read_running(writer, task, run_id, TQ_EVENT_DEFER, now, run) &&
+			tq_run_writer_delete(writer);
+	tq_run_writer_end(writer);
+}
+
+/*
+ * Makes a running run pending again, claimable after the given delay
+ * (doc/spec/policy.md 5).  The run keeps its number, its retry budgets and the
+ * time at which it first started; deferring uses none of them up.
+ */
+void
+tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
+{
+	TqStart start = {.task = task};
+	TqMessage message;
+	TqRun run;
+	TqRun next;
+
+	take_back(task, run_id, now, &run);
+	tq_details_read(&run, 1);
+	tq_run_fill(&run, tq_policy_get(task->policy));
+	start.created = run.created;
+	start.budget = (TqBudget){.run_id = run.run_id,
+							  .attempt = run.attempt,
+							  .retries_left = run.retries_left,
+							  .lost_left = run.lost_left,
+							  .visible_at = tq_policy_after(now, after_ms),
+							  .pending_until = run.pending_until};
+	start.retry_delay = run.retry_delay;
+	start.scheduled = run.scheduled;
+	start.started = run.started;
+	start.worker = run.worker;
+	tq_schedule(&start, 1, now);
+	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
+	message =
+		tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, run.run_id, &next);
+	tq_publish(&message, 1);
+}
+
+/*
+ * Prolongs a claim from now on; it never ends earlier than it did before
+ * (doc/spec/taskcluster.md 2.10).
+ */
+void
+tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
+				 TqClaim *claim)
+{
+	TqTask task = {.task_id = *task_id};
+	TqRun run;
+	TqWorker worker;
+
+	tq_tasks_find(&task, 1);
+	if (task.id == 0)
+		tq_refuse_missing_task(task_id);
+	extend(&task, run_id, now, &run);
+	tq_lease_insert(look_at(run.taken_until, task.policy, task.deadline),
+					&task.id,
+					1);
+	tq_worker_get_by_number(run.worker, &worker);
+	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
+	{
+		tq_worker_seen(run.worker, now, tq_clock_add_ms(now, DAY_MS), false);
+		tq_queue_seen(task.queue, now, tq_clock_add_ms(now, DAY_MS));
+	}
+	*claim = (TqClaim){.task_id = *task_id,
+					   .run_id = run_id,
+					   .worker_group = worker.group,
+					   .worker_id = worker.name,
+					   .taken_until = run.taken_until,
+					   .payload = NULL};
+}
+
+/*
+ * Returns a worker that has called claim_work() and is not forgotten;
+ * otherwise raises TQ404 (doc/spec/taskcluster.md 2.16).
+ */
+void
+tq_worker_get(const char *queue_name, const char *group, const char *id,
+			  TimestampTz now, TqWorker *worker)
+{
+	int32 queue = tq_queue_find(queue_name);
+
+	if (queue == 0 || !tq_worker_find(queue, group, id, worker) ||
+		worker->expires == 0 ||
+		(worker->expires <= now && worker->quarantine_until <= now))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_NOT_FOUND),
+				 errmsg("worker \"%s/%s\" of task queue \"%s\" does not exist",
+						group,
+						id,
+						queue_name),
+				 errdetail(
+					 "It has not called tq.claim_work(), or not for a day."),
+				 errhint(
+					 "A worker becomes known by its first tq.claim_work().")));
+}

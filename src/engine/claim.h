@@ -1,0 +1,40 @@
+/*
+ * claim.h
+ *	  Claims pending runs for workers, prolongs claims, defers runs.
+ */
+#ifndef TQ_CLAIM_H
+#define TQ_CLAIM_H
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+
+#include "../storage/queue_table.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+
+typedef struct TqClaim
+{
+	TqSlug task_id;
+	int run_id;
+	const char *worker_group;
+	const char *worker_id;
+	TimestampTz taken_until;
+	Jsonb *payload; /* NULL: left out */
+} TqClaim;
+
+extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
+							  const char *worker_id, int max, TimestampTz now,
+							  int *found);
+extern void tq_claim_note_seen(const char *queue, const char *worker_group,
+							   const char *worker_id, TimestampTz now);
+extern bool tq_claim_one(const TqSlug *task_id, int run_id,
+						 const char *worker_group, const char *worker_id,
+						 TimestampTz now, TqClaim *claim);
+extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
+							 TimestampTz now, TqClaim *claim);
+extern void tq_claim_defer(const TqTask *task, int run_id, int64 after_ms,
+						   TimestampTz now);
+extern void tq_worker_get(const char *queue, const char *group, const char *id,
+						  TimestampTz now, TqWorker *worker);
+
+#endif /* TQ_CLAIM_H */

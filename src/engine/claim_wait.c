@@ -1,0 +1,165 @@
+/*
+ * claim_wait.c
+ *	  A claim that waits when there is nothing to claim
+ *	  (doc/spec/taskcluster.md 2.8, 5.2).
+ *
+ * Decides when a claim is tried again, and when a wake-up is handed
+ * on to another session.  claim.c does the claim itself; wait.c lets a session
+ * sleep and wakes it.
+ *
+ * While a session waits it holds no transaction id and no row lock, so it
+ * blocks no other session.  But it holds the snapshot of its statement, which
+ * keeps vacuum from removing newer dead tuples, so the wait is short
+ * (api_worker.c).
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "utils/memutils.h"
+
+#include "../shmem/wait_queue.h"
+#include "../storage/pending_table.h"
+#include "../storage/queue_table.h"
+#include "../util/clock.h"
+#include "claim.h"
+#include "claim_wait.h"
+
+/* A claim in progress. */
+typedef struct Try
+{
+	const char *queue;
+	const char *group;
+	const char *id;
+	int max;
+	bool waits; /* or was woken after an earlier wait */
+	TqWait wait;
+	TqClaim *claims;
+	int found;
+	bool barred; /* in quarantine */
+} Try;
+
+/*
+ * Returns whether a try of a waiting session can find anything.  A worker in
+ * quarantine cannot claim, so its wake-up is handed on to another session.  A
+ * new queue or worker is not inserted before there is something to claim:
+ * another session that uses the same name for the first time, perhaps to
+ * create the very task that is waited for, would wait for this transaction.
+ */
+static bool
+may_find(Try *try)
+{
+	int32 queue = tq_queue_find(try->queue);
+	TimestampTz now = tq_clock_now();
+	TqWorker worker;
+	bool known = queue != 0 &&
+				 tq_worker_find(queue, try->group, try->id, &worker);
+
+	try->barred = known && worker.quarantine_until > now;
+	if (try->barred)
+		tq_wait_pass_on(&try->wait);
+	return known ? !try->barred
+				 : queue != 0 && tq_pending_is_claimable(queue, now);
+}
+
+/* Tries once. */
+static bool
+claim(Try *try)
+{
+	try->found = 0;
+	if (!try->waits || may_find(try))
+		try->claims = tq_claim_best(try->queue,
+									try->group,
+									try->id,
+									try->max,
+									tq_clock_now(),
+									&try->found);
+	return try->found > 0;
+}
+
+/*
+ * Tries once more.  Resets the memory of the previous try, so that a long wait
+ * needs no more memory than one try.
+ */
+static bool
+claim_again(Try *try, MemoryContext memory)
+{
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	bool found;
+
+	MemoryContextReset(memory);
+	found = claim(try);
+	MemoryContextSwitchTo(outer);
+	return found;
+}
+
+/*
+ * Enters the wait queue of this queue, then tries to claim.  A queue that does
+ * not exist yet may be created between the lookup and the try; then it does
+ * both again.
+ */
+static bool
+enter_and_claim(Try *try, MemoryContext memory)
+{
+	int32 queue;
+
+	do
+	{
+		queue = tq_queue_find(try->queue);
+		if (!try->barred)
+			tq_wait_enter(&try->wait, queue);
+		if (claim_again(try, memory))
+			return true;
+	} while (queue == 0 && tq_queue_find(try->queue) != 0);
+	return false;
+}
+
+/* Sleeps and tries until there are runs or the time is over. */
+static void
+claim_in_time(Try *try)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq claim wait",
+												 ALLOCSET_DEFAULT_SIZES);
+
+	while (!enter_and_claim(try, memory))
+	{
+		/*
+		 * If the session was woken and the run is gone, it enters the wait
+		 * queue and tries once more before it sleeps.
+		 */
+		if (!tq_wait_tried(&try->wait) &&
+			tq_wait_sleep(&try->wait, TQ_WAIT_CLAIM_WORK) == TQ_WAKEUP_OVER)
+			break;
+	}
+}
+
+/*
+ * Claims up to max runs of a queue, best first.  If there is none, waits until
+ * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
+ * 2.8).
+ */
+TqClaim *
+tq_claim_wait(const char *queue, const char *worker_group,
+			  const char *worker_id, int max, int64 wait_ms, int *found)
+{
+	Try try = {.queue = queue,
+			   .group = worker_group,
+			   .id = worker_id,
+			   .max = max};
+
+	tq_wait_begin(&try.wait, wait_ms);
+	try.waits = tq_wait_take_over(&try.wait, tq_queue_find(queue)) ||
+				wait_ms > 0;
+	if (!claim(&try))
+	{
+		(void) tq_wait_tried(&try.wait);
+		if (wait_ms > 0)
+			claim_in_time(&try);
+	}
+	(void) tq_wait_tried(&try.wait);
+	tq_wait_end(&try.wait);
+	if (try.found == 0)
+		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
+	*found = try.found;
+	return try.claims;
+}

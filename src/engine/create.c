@@ -1,0 +1,769 @@
+/*
+ * create.c
+ *	  Creates tasks: one or many, all or none (doc/spec/taskcluster.md 2.1, 2.2).
+ *
+ * Decides in which order the tasks of one call get their ids, what
+ * an existing task of the same id means, and which rows a new task needs: its
+ * definition, its dependencies, a row in unscheduled or a first run, and the
+ * timer of its deadline.  definition.c decides what a definition may contain,
+ * depend.c what a task waits for, group.c which group it may join, and
+ * schedule.c how its first run becomes pending.
+ *
+ * Two sessions that create the same task meet at the unique index on task_id:
+ * the second waits for the first, then finds the task and compares it with its
+ * own.
+ *
+ * One call takes its locks in this order: queues by name, policies, groups by
+ * slug, task_id by slug, then the required tasks.  The id of a task is greater
+ * than the ids of the tasks that it depends on.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
+#include "utils/hsearch.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+
+#include "../core/policy.h"
+#include "../core/types.h"
+#include "../events/outbox.h"
+#include "../events/status_json.h"
+#include "../storage/group_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/pending_table.h"
+#include "../storage/policy_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/run_table.h"
+#include "../storage/table.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/slugid.h"
+#include "create.h"
+#include "definition.h"
+#include "dependency.h"
+#include "group.h"
+#include "pending_run.h"
+
+/*
+ * Returns a hash table of the tasks of this call by their task ids.  Raises an
+ * error if two tasks have the same id.
+ */
+static HTAB *
+index_by_slug(const TqTask *tasks, int n)
+{
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(TqSibling),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *siblings = hash_create("tq siblings",
+								 n,
+								 &control,
+								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int i = 0; i < n; i++)
+	{
+		bool found;
+		TqSibling *sibling =
+			hash_search(siblings, &tasks[i].task_id, HASH_ENTER, &found);
+
+		if (found)
+			ereport(ERROR,
+					(errcode(ERRCODE_TQ_BAD_INPUT),
+					 errmsg("task \"%s\" is given twice",
+							tq_slug_text(&tasks[i].task_id)),
+					 errdetail("Elements %d and %d have that id.",
+							   sibling->place + 1,
+							   i + 1),
+					 errhint(
+						 "Give every task of one call an id of its own.")));
+		sibling->place = i;
+		sibling->is_new = false;
+		sibling->is_pending = false;
+		sibling->task = &tasks[i];
+	}
+	return siblings;
+}
+
+/* ---- order ---- */
+
+/*
+ * Returns the task of the same call that a dependency names, or NULL if the
+ * dependency is on the task itself or on a task outside of the call.
+ */
+static TqSibling *
+sibling_of(const TqTask *task, int dependency, HTAB *siblings)
+{
+	const TqSlug *slug = &task->dependencies[dependency];
+
+	if (tq_slug_compare(slug, &task->task_id) == 0)
+		return NULL;
+	return hash_search(siblings, slug, HASH_FIND, NULL);
+}
+
+/*
+ * Raises the error that names a cycle among the tasks that are still blocked.
+ */
+static void
+refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
+			 HTAB *siblings)
+{
+	StringInfoData names;
+	bool *seen = palloc0(sizeof(bool) * n);
+	int at = start;
+	int first;
+
+	/*
+	 * Follow blocked dependencies until a task comes up twice: that task is on
+	 * a cycle.  The second round starts there, and so lists the cycle only.
+	 */
+	for (int round = 0; round < 2; round++)
+	{
+		first = at;
+		initStringInfo(&names);
+		memset(seen, 0, sizeof(bool) * n);
+		while (!seen[at])
+		{
+			int next = at;
+
+			seen[at] = true;
+			tq_error_list(&names,
+						  ", which depends on ",
+						  tq_slug_text(&tasks[at].task_id));
+			for (int d = 0; d < tasks[at].ndependencies; d++)
+			{
+				TqSibling *sibling = sibling_of(&tasks[at], d, siblings);
+
+				if (sibling != NULL && blocked_by[sibling->place] > 0)
+					next = sibling->place;
+			}
+			at = next;
+		}
+	}
+	tq_error_list(&names,
+				  ", which depends on ",
+				  tq_slug_text(&tasks[first].task_id));
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("tasks depend on each other in a cycle"),
+			 errdetail("Task %s.", names.data),
+			 errhint("Take one of these dependencies away.")));
+}
+
+/*
+ * Returns the indexes of the tasks with each required task before its
+ * dependents, otherwise in the given order.  This is Kahn's algorithm, which
+ * keeps the dependents of each task in a list.
+ */
+static int *
+sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
+{
+	int *order = palloc(sizeof(int) * n);
+	int *blocked_by = palloc0(sizeof(int) * n);
+	List **dependents = palloc0(sizeof(List *) * n);
+	int filled = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		for (int d = 0; d < tasks[i].ndependencies; d++)
+		{
+			TqSibling *sibling = sibling_of(&tasks[i], d, siblings);
+
+			if (sibling == NULL)
+				continue;
+			blocked_by[i]++;
+			dependents[sibling->place] =
+				lappend_int(dependents[sibling->place], i);
+		}
+		if (blocked_by[i] == 0)
+			order[filled++] = i;
+	}
+	for (int done = 0; done < filled; done++)
+	{
+		ListCell *cell;
+
+		foreach(cell, dependents[order[done]])
+		{
+			if (--blocked_by[lfirst_int(cell)] == 0)
+				order[filled++] = lfirst_int(cell);
+		}
+	}
+	for (int i = 0; i < n && filled < n; i++)
+	{
+		if (blocked_by[i] > 0)
+			refuse_cycle(tasks, blocked_by, i, n, siblings);
+	}
+	return order;
+}
+
+/* ---- repeats ---- */
+
+/* Returns the names of the keys in which two definitions differ. */
+static char *
+differences(Jsonb *a, Jsonb *b)
+{
+	StringInfoData names;
+	JsonbIterator *it = JsonbIteratorInit(&a->root);
+	JsonbIteratorToken token;
+	JsonbValue key;
+
+	initStringInfo(&names);
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		JsonbValue *x;
+		JsonbValue *y;
+
+		if (token != WJB_KEY)
+			continue;
+		x = getKeyJsonValueFromContainer(&a->root,
+										 key.val.string.val,
+										 key.val.string.len,
+										 NULL);
+		y = getKeyJsonValueFromContainer(&b->root,
+										 key.val.string.val,
+										 key.val.string.len,
+										 NULL);
+		if (y == NULL ||
+			compareJsonbContainers(&JsonbValueToJsonb(x)->root,
+								   &JsonbValueToJsonb(y)->root) != 0)
+			appendStringInfo(&names,
+							 "%s\"%.*s\"",
+							 names.len > 0 ? ", " : "",
+							 key.val.string.len,
+							 key.val.string.val);
+	}
+	return names.data;
+}
+
+/*
+ * Copies the fixed-size fields of the stored task.  The names and the variable
+ * part of the definition are equal in both.
+ */
+static void
+take_core(TqTask *task, const TqTask *existing)
+{
+	task->id = existing->id;
+	task->created = existing->created;
+	task->deadline = existing->deadline;
+	task->defined_deadline = existing->defined_deadline;
+	task->expires = existing->expires;
+	task->delay = existing->delay;
+	task->group_id = existing->group_id;
+	task->queue = existing->queue;
+	task->policy = existing->policy;
+	task->priority = existing->priority;
+	task->retries = existing->retries;
+	task->all_resolved = existing->all_resolved;
+}
+
+/*
+ * Returns true if the stored task has an equal definition although its row
+ * differs, and copies its fields to the new task.  Returns false if the task
+ * no longer exists.  Raises an error if the definitions differ.
+ */
+static bool
+adopt_equal(TqTask *task, TqRepeat repeat)
+{
+	TqTask *existing = tq_task_whole_by_slug(&task->task_id);
+	TqTask given = *task;
+	Jsonb *old;
+	Jsonb *new;
+
+	if (existing == NULL)
+		return false;
+	if (repeat == TQ_REPEAT_LATER)
+	{
+		given.created = existing->created;
+		given.deadline = given.defined_deadline = existing->defined_deadline;
+		given.expires = existing->expires;
+	}
+	old = tq_definition_json(existing);
+	new = tq_definition_json(&given);
+	if (compareJsonbContainers(&old->root, &new->root) != 0)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" exists with another definition",
+					tq_slug_text(&task->task_id)),
+			 errdetail("These differ: %s.", differences(old, new)),
+			 errhint(
+				 "Use a new task id, or send the definition that was sent first.")));
+	take_core(task, existing);
+	return true;
+}
+
+/*
+ * Like adopt_equal(), in a memory context of its own, so that the memory
+ * needed does not grow with the number of tasks that exist already.
+ */
+static bool
+adopt_equal_in_scratch(TqTask *task, TqRepeat repeat)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "tq repeated task",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(scratch);
+	bool exists = adopt_equal(task, repeat);
+
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(scratch);
+	return exists;
+}
+
+/*
+ * Replaces the new task by the existing one of the same id, which must be
+ * equal.  Returns false if the existing task has been deleted meanwhile; then
+ * *stored is NULL, so that the next comparison begins a new scan.
+ */
+static bool
+adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
+{
+	if (*stored == NULL)
+		*stored = tq_stored_begin();
+	switch (tq_stored_match(*stored, task, repeat == TQ_REPEAT_EXACT))
+	{
+		case TQ_MATCH_SAME:
+			return true;
+		case TQ_MATCH_DIFFERS:
+			if (adopt_equal_in_scratch(task, repeat))
+				return true;
+			break;
+		case TQ_MATCH_NONE:
+			break;
+	}
+	tq_stored_end(*stored);
+	*stored = NULL;
+	return false;
+}
+
+/* ---- writing ---- */
+
+/* Comparisons of two indexes into an array of tasks, the third argument. */
+
+static const TqTask *
+task_at(const void *tasks, const void *place)
+{
+	return (const TqTask *) tasks + *(const int *) place;
+}
+
+static int
+compare_group(const void *a, const void *b, void *tasks)
+{
+	return tq_slug_compare(&task_at(tasks, a)->group_slug,
+						   &task_at(tasks, b)->group_slug);
+}
+
+static int
+compare_slug(const void *a, const void *b, void *tasks)
+{
+	return tq_slug_compare(&task_at(tasks, a)->task_id,
+						   &task_at(tasks, b)->task_id);
+}
+
+static int
+compare_deadline(const void *a, const void *b, void *tasks)
+{
+	TimestampTz x = task_at(tasks, a)->deadline;
+	TimestampTz y = task_at(tasks, b)->deadline;
+
+	return x < y ? -1 : x > y;
+}
+
+static int *
+places_sorted(const TqTask *tasks, int n, qsort_arg_comparator compare)
+{
+	int *places = palloc(sizeof(int) * n);
+
+	for (int i = 0; i < n; i++)
+		places[i] = i;
+	qsort_arg(places, n, sizeof(int), compare, unconstify(TqTask *, tasks));
+	return places;
+}
+
+static bool
+is_named_after_itself(const TqTask *task)
+{
+	return tq_slug_compare(&task->group_slug, &task->task_id) == 0;
+}
+
+/* The tasks of one group in a call. */
+typedef struct Span
+{
+	const TqTask *joining; /* one that the group is not named after, or NULL */
+	TimestampTz latest;    /* latest expiry of those */
+	bool has_own;          /* is the task of that name among them */
+} Span;
+
+static void
+refuse_schedulers(const TqTask *a, const TqTask *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("tasks of one group must have one schedulerId"),
+			 errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
+					   tq_slug_text(&a->group_slug),
+					   a->scheduler_id,
+					   b->scheduler_id),
+			 errhint("Use one schedulerId, or another taskGroupId.")));
+}
+
+static void
+add_to_span(Span *span, const TqTask *task)
+{
+	if (is_named_after_itself(task))
+	{
+		span->has_own = true;
+		return;
+	}
+	if (span->joining != NULL &&
+		strcmp(span->joining->scheduler_id, task->scheduler_id) != 0)
+		refuse_schedulers(span->joining, task);
+	span->joining = task;
+	span->latest = Max(span->latest, task->expires);
+}
+
+/* How the groups of a call are locked. */
+typedef enum GroupLocks
+{
+	LOCKS_NONE, /* no lock is needed */
+	LOCKS_EACH, /* one lock a group */
+	LOCKS_HELD  /* one lock for all groups, already held */
+} GroupLocks;
+
+/*
+ * Takes one lock for all groups if the call joins very many (store_group.c);
+ * otherwise returns whether the groups have to be locked one by one.
+ *
+ * A group whose only new task is the one that it is named after needs a lock
+ * only if the call joins other groups: without the lock, two such calls could
+ * each wait for the task of the other.
+ */
+static GroupLocks
+lock_groups(const TqTask *tasks, const int *places, int n)
+{
+	const TqTask *last = NULL;
+	int joined = 0;
+	int own = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &tasks[places[i]];
+
+		if (is_named_after_itself(task))
+		{
+			own++;
+			continue;
+		}
+		joined += last == NULL ||
+				  tq_slug_compare(&last->group_slug, &task->group_slug) != 0;
+		last = task;
+	}
+	if (joined == 0)
+		return LOCKS_NONE;
+	return tq_groups_lock_to_join(joined, own) ? LOCKS_HELD : LOCKS_EACH;
+}
+
+/*
+ * Locks and joins the groups of these tasks, in order of their slugs and each
+ * once for all its tasks in this call.
+ */
+static void
+join_groups(TqTask *tasks, int n)
+{
+	int *places = places_sorted(tasks, n, compare_group);
+	GroupLocks locks = lock_groups(tasks, places, n);
+	int end;
+
+	for (int start = 0; start < n; start = end)
+	{
+		Span span = {NULL, 0, false};
+		int64 id;
+
+		for (end = start;
+			 end < n &&
+			 compare_group(&places[start], &places[end], tasks) == 0;
+			 end++)
+			add_to_span(&span, &tasks[places[end]]);
+		if (locks == LOCKS_EACH)
+			tq_group_lock(&tasks[places[start]].group_slug, span.has_own);
+		if (span.joining == NULL)
+			continue;
+		id = tq_group_join(span.joining, span.latest);
+		for (int i = start; i < end; i++)
+		{
+			if (!is_named_after_itself(&tasks[places[i]]))
+				tasks[places[i]].group_id = id;
+		}
+	}
+}
+
+static int
+compare_queue(const void *a, const void *b, void *tasks)
+{
+	return strcmp(task_at(tasks, a)->queue_name,
+				  task_at(tasks, b)->queue_name);
+}
+
+/*
+ * Looks up or inserts the queues, in order of their names, because a session
+ * that inserts a queue waits for another that is inserting the same one.
+ */
+static void
+intern_queues(TqTask *tasks, int n)
+{
+	int *places = places_sorted(tasks, n, compare_queue);
+
+	for (int i = 0; i < n; i++)
+		tasks[places[i]].queue = tq_queue_intern(tasks[places[i]].queue_name);
+}
+
+static int
+compare_policy(const void *a, const void *b, void *tasks)
+{
+	const Jsonb *x = task_at(tasks, a)->given_policy;
+	const Jsonb *y = task_at(tasks, b)->given_policy;
+
+	if (x == NULL || y == NULL)
+		return (x != NULL) - (y != NULL);
+	if (VARSIZE(x) != VARSIZE(y))
+		return VARSIZE(x) < VARSIZE(y) ? -1 : 1;
+	return memcmp(x, y, VARSIZE(x));
+}
+
+/*
+ * Looks up or inserts the policies, in an order that is the same in every
+ * call, for the same reason.
+ */
+static void
+intern_policies(TqTask *tasks, int n)
+{
+	int *places;
+	bool has_policy = false;
+
+	for (int i = 0; i < n; i++)
+		has_policy = has_policy || tasks[i].given_policy != NULL;
+	if (!has_policy)
+		return;
+	places = places_sorted(tasks, n, compare_policy);
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = &tasks[places[i]];
+
+		if (task->given_policy != NULL)
+			task->policy = tq_policy_intern(task->given_policy);
+	}
+}
+
+/*
+ * Sets the effective deadline of those tasks that are pending from their
+ * creation and have a total timeout, which starts now.  The deadline is then
+ * written with the task.  For tasks that become pending later schedule.c
+ * updates it.
+ */
+static void
+set_due(TqTask *tasks, int n, TimestampTz now)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(tasks[i].policy);
+
+		if (policy->total_timeout != TQ_OFF && !policy->alert_only &&
+			tasks[i].ndependencies == 0)
+			tasks[i].deadline = Min(tasks[i].deadline,
+									tq_policy_after(now,
+													policy->total_timeout));
+	}
+}
+
+/*
+ * Inserts the definitions, in order of task_id, so that two calls cannot
+ * deadlock, and returns how many were new.  A task that exists already
+ * replaces the given one; if it is deleted before it could be read, the given
+ * one is inserted after all.
+ */
+static int64
+insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
+{
+	int *places = places_sorted(tasks, n, compare_slug);
+	const TqTask **sorted = palloc(sizeof(TqTask *) * n);
+	bool *is_new = palloc(sizeof(bool) * n);
+	TqStored *stored = NULL;
+	int64 created = 0;
+	int own = 0;
+
+	for (int i = 0; i < n; i++)
+		sorted[i] = &tasks[places[i]];
+	tq_tasks_insert(sorted, n, is_new);
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = &tasks[places[i]];
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+
+		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
+			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
+		sibling->is_new = is_new[i];
+		/*
+		 * No other session can know an id that this call has just generated,
+		 * so such a task needs no check of its group.
+		 */
+		if (is_named_after_itself(task) && !task->has_own_id)
+			sorted[own++] = task;
+		created += is_new[i];
+	}
+	if (stored != NULL)
+		tq_stored_end(stored);
+	tq_groups_check_own(sorted, own);
+	return created;
+}
+
+/*
+ * Writes the dependencies of each new task, and its row in unscheduled or its
+ * pending run.
+ */
+static void
+place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
+			TimestampTz now)
+{
+	HTAB *strangers = tq_depend_prepare(tasks, n, siblings);
+	TqTask **pending = palloc(sizeof(TqTask *) * n);
+	int npending = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = &tasks[order[i]];
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+
+		if (!sibling->is_new)
+			continue;
+		sibling->is_pending = task->ndependencies == 0 ||
+							  !tq_depend_track(task, siblings, strangers);
+		if (sibling->is_pending)
+			pending[npending++] = task;
+	}
+	tq_schedule_first(pending, true, npending, now);
+}
+
+/*
+ * Writes one timer for the new tasks of each effective deadline, or several if
+ * there are more tasks than one timer holds.
+ */
+static void
+set_deadlines(TqTask *tasks, int n, HTAB *siblings)
+{
+	int *places = places_sorted(tasks, n, compare_deadline);
+	int64 ids[TQ_TIMER_TASKS];
+	int nids = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &tasks[places[i]];
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+
+		if (sibling->is_new)
+			ids[nids++] = task->id;
+		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
+			compare_deadline(&places[i], &places[i + 1], tasks) != 0)
+		{
+			tq_timer_insert(TQ_TIMER_DEADLINE,
+							tq_clock_add_ms(task->deadline, tq_deadline_delay),
+							ids,
+							nids);
+			nids = 0;
+		}
+	}
+}
+
+/*
+ * Marks those existing tasks whose first run is still pending, so that
+ * task-pending is appended again for them.
+ */
+static void
+look_for_pending(const TqTask *tasks, int n, HTAB *siblings)
+{
+	TqSibling **existing = palloc(sizeof(TqSibling *) * n);
+	int64 *ids = palloc(sizeof(int64) * n);
+	bool *are_first = palloc(sizeof(bool) * n);
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqSibling *sibling =
+			hash_search(siblings, &tasks[i].task_id, HASH_FIND, NULL);
+
+		if (sibling->is_new)
+			continue;
+		ids[count] = tasks[i].id;
+		existing[count++] = sibling;
+	}
+	if (count == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING))
+		return;
+	tq_pending_are_first(ids, count, are_first);
+	for (int i = 0; i < count; i++)
+		existing[i]->is_pending = are_first[i];
+}
+
+/*
+ * Appends task-defined and, for pending tasks, task-pending.  Tasks that
+ * existed already get their messages again, because a client that repeats a
+ * call may not know the outcome of the first one.
+ */
+static void
+announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
+{
+	TqMessage *messages = palloc(sizeof(TqMessage) * 2 * n);
+	int count = 0;
+
+	look_for_pending(tasks, n, siblings);
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &tasks[order[i]];
+		TqSibling *sibling =
+			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
+
+		messages[count++] =
+			tq_publish_make(TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
+		if (sibling->is_pending)
+			messages[count++] =
+				tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
+	}
+	tq_publish(messages, count);
+}
+
+/*
+ * Creates tasks that have been parsed but not checked against the clock, and
+ * returns how many are new.  On return each task has its id and is as stored.
+ */
+int64
+tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
+{
+	HTAB *siblings = index_by_slug(tasks, n);
+	int *order = sort_by_dependency(tasks, n, siblings);
+	int64 created;
+
+	for (int i = 0; i < n; i++)
+	{
+		tq_check_times(&tasks[i], now);
+		tasks[i].defined_deadline = tasks[i].deadline;
+	}
+	intern_queues(tasks, n);
+	intern_policies(tasks, n);
+	set_due(tasks, n, now);
+	join_groups(tasks, n);
+	for (int i = 0; i < n; i++)
+		tasks[order[i]].id = tq_seq_next();
+	created = insert_tasks(tasks, n, repeat, siblings);
+	if (created > 0)
+	{
+		place_tasks(tasks, order, n, siblings, now);
+		set_deadlines(tasks, n, siblings);
+	}
+	announce(tasks, order, n, siblings);
+	return created;
+}

@@ -1,0 +1,99 @@
+/*
+ * dead_letter.c
+ *	  Dead letters: finally failed tasks, kept and redriven.
+ *
+ * Follows doc/spec/policy.md 2 and 10.13.  Decides what a dead letter
+ * contains, and how a redrive runs the task again: as a rerun before the
+ * task's deadline, otherwise as a new task.  resolve.c decides which ends
+ * write a dead letter; lifecycle.c deletes it when the task is rerun.
+ *
+ * Order of locks: the row with the location of a task, then its dead letter.
+ * If the task has expired, or another task of the same id has followed, only
+ * the dead letter is locked.  tq_dead_letters_redrive() waits for neither
+ * lock, so that several sessions can redrive the letters of one queue.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "../events/status_json.h"
+#include "../storage/dead_letter_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+#include "dead_letter.h"
+
+/* ---- writing ---- */
+
+/* Definitions may be large, so only this many are in memory at a time. */
+#define LETTERS_AT_ONCE 100
+
+/* Writes the dead letter of a task, from its definition and its runs. */
+static void
+write_letter(const TqTask *task, TimestampTz now)
+{
+	int n;
+	TqRun *runs = tq_runs_of_task(task, &n);
+	TqDeadLetter letter = {.task_id = task->task_id,
+						   .task = task->id,
+						   .queue = task->queue,
+						   .died = now,
+						   .reason = runs[n - 1].reason,
+						   .error = runs[n - 1].error,
+						   .definition = tq_definition_json(task),
+						   .runs = tq_runs_json(runs, n)};
+
+	tq_dead_letter_insert(&letter);
+}
+
+/*
+ * Writes some dead letters.  The tasks may be known by their internal ids
+ * only, while whole definitions are looked up by task id.
+ */
+static void
+write_some(const TqTask *tasks, int n, TimestampTz now)
+{
+	int64 ids[LETTERS_AT_ONCE];
+	TqSlug slugs[LETTERS_AT_ONCE];
+	TqTask *found;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	found = tq_tasks_by_id(ids, n, &n);
+	for (int i = 0; i < n; i++)
+		slugs[i] = found[i].task_id;
+	found = tq_tasks_by_slug(slugs, n, true, &n);
+	for (int i = 0; i < n; i++)
+		write_letter(&found[i], now);
+}
+
+/*
+ * Writes a dead letter for each of these tasks, which have just been finally
+ * resolved by these runs, in place of an earlier letter of the same task.  The
+ * tasks may be known by their internal ids only; their rows are locked and
+ * written.
+ */
+void
+tq_dead_letters_write(const TqRun *runs, const TqTask *tasks, int n,
+					  TimestampTz now)
+{
+	MemoryContext scratch;
+	MemoryContext outer;
+
+	if (n == 0)
+		return;
+	scratch = AllocSetContextCreate(CurrentMemoryContext,
+									"tq dead letters",
+									ALLOCSET_DEFAULT_SIZES);
+	outer = MemoryContextSwitchTo(scratch);
+	for (int done = 0; done < n; done += LETTERS_AT_ONCE)
+	{
+		write_some(&tasks[done], Min(n - done, LETTERS_AT_ONCE), now);
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(scratch);
+}

@@ -1,0 +1,16 @@
+/*
+ * dead_letter.h
+ *	  Dead letters: finally failed tasks, kept and redriven.
+ */
+#ifndef TQ_DEAD_LETTER_H
+#define TQ_DEAD_LETTER_H
+
+#include "datatype/timestamp.h"
+
+#include "../storage/run_table.h"
+#include "../storage/task_table.h"
+
+extern void tq_dead_letters_write(const TqRun *runs, const TqTask *tasks,
+								  int n, TimestampTz now);
+
+#endif /* TQ_DEAD_LETTER_H */

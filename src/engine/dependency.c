@@ -1,0 +1,522 @@
+/*
+ * dependency.c
+ *	  Dependencies: what a new task waits for, and what the end of a task
+ *	  releases.
+ *
+ * Follows doc/spec/taskcluster.md section 4.  A dependency is met by
+ * the first run of the required task, from the dependency's from_run on, that
+ * is completed, or under all-resolved finally resolved.  Nothing is stored
+ * when a dependency is met, except that the dependency counter of the
+ * dependent decreases.  A run that ends without success counts as completed if
+ * the policy of its task tolerates or forgives it (doc/spec/policy.md 2, 8
+ * C10).
+ *
+ * Why no end of a required task is missed:
+ *	- Before a session counts a required task as unmet, it locks the row that
+ *	  holds the location of that task, in share mode.  A session that ends a
+ *	  required task holds that row locked for update, and looks for dependents
+ *	  afterwards, with a new snapshot.  So either the creating session waits and
+ *	  then sees the end, or the ending session waits and then sees the new
+ *	  dependency.
+ *	- When the last two required tasks of one dependent end concurrently, both
+ *	  sessions write the dependent's row in unscheduled, so the second waits for
+ *	  the first and reads the row again.
+ *
+ * Order of locks in one call: rows of pending, delayed and run by task id,
+ * then rows of unscheduled by task id.  The id of a dependent is greater than
+ * the ids of its required tasks, so this is also the order of the graph.  The
+ * one exception is a dependent whose session drew its id and then waited until
+ * another session had created a required task.  There a deadlock is possible;
+ * the server detects it and ends one transaction.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
+#include "utils/hsearch.h"
+
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../events/outbox.h"
+#include "../storage/dependency_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/policy_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_lock.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/errors.h"
+#include "../util/slugid.h"
+#include "dependency.h"
+#include "pending_run.h"
+
+/* A required task that is not created by the same call. */
+typedef struct Stranger
+{
+	TqSlug task_id;
+	int64 id; /* 0: it does not exist */
+	TimestampTz expires;
+	int32 policy;
+	bool is_locked; /* run is set, and locked unless completed */
+	TqRun run;
+} Stranger;
+
+/* ---- new tasks ---- */
+
+/* Returns the task if it is created by the same call, else NULL. */
+static TqSibling *
+new_sibling(const TqSlug *slug, HTAB *siblings)
+{
+	TqSibling *sibling = hash_search(siblings, slug, HASH_FIND, NULL);
+
+	return sibling != NULL && sibling->is_new ? sibling : NULL;
+}
+
+/*
+ * Collects the required tasks that are not created by the same call, each
+ * once.
+ */
+static HTAB *
+collect_strangers(const TqTask *tasks, int n, HTAB *siblings)
+{
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(Stranger),
+					   .hcxt = CurrentMemoryContext};
+	HTAB *strangers = hash_create("tq strangers",
+								  256,
+								  &control,
+								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (new_sibling(&tasks[i].task_id, siblings) == NULL)
+			continue;
+		for (int d = 0; d < tasks[i].ndependencies; d++)
+		{
+			const TqSlug *slug = &tasks[i].dependencies[d];
+			bool found;
+			Stranger *stranger;
+
+			if (new_sibling(slug, siblings) != NULL)
+				continue;
+			stranger = hash_search(strangers, slug, HASH_ENTER, &found);
+			stranger->id = 0;
+			stranger->is_locked = false;
+		}
+	}
+	return strangers;
+}
+
+/* Looks up these required tasks and returns those that exist. */
+static Stranger **
+find_strangers(HTAB *strangers, int *found)
+{
+	int n = hash_get_num_entries(strangers);
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	Stranger **in_order = palloc(sizeof(Stranger *) * Max(n, 1));
+	HASH_SEQ_STATUS scan;
+	Stranger *stranger;
+	TqTask *tasks;
+	int i = 0;
+
+	*found = 0;
+	if (n == 0)
+		return in_order;
+	hash_seq_init(&scan, strangers);
+	while ((stranger = hash_seq_search(&scan)) != NULL)
+		slugs[i++] = stranger->task_id;
+	tasks = tq_tasks_by_slug(slugs, n, false, found);
+	for (i = 0; i < *found; i++)
+	{
+		in_order[i] =
+			hash_search(strangers, &tasks[i].task_id, HASH_FIND, NULL);
+		in_order[i]->id = tasks[i].id;
+		in_order[i]->expires = tasks[i].expires;
+		in_order[i]->policy = tasks[i].policy;
+	}
+	return in_order;
+}
+
+static int
+compare_strangers(const void *a, const void *b)
+{
+	int64 x = (*(Stranger *const *) a)->id;
+	int64 y = (*(Stranger *const *) b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Locks each required task in the row that holds its location.  Without
+ * unscheduled_too it leaves out tasks in unscheduled, which are locked in a
+ * second pass, as the order of locks demands.  A completed task needs no lock:
+ * a new task may count it as met whatever happens to it afterwards.
+ */
+static void
+lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
+{
+	for (int i = 0; i < n; i++)
+	{
+		Stranger *stranger = strangers[i];
+		bool is_there;
+
+		if (stranger->is_locked || stranger->id == 0)
+			continue;
+		is_there = tq_run_peek(stranger->id, &stranger->run);
+		if (is_there && stranger->run.place == TQ_PLACE_UNSCHEDULED &&
+			!unscheduled_too)
+			continue;
+		stranger->is_locked =
+			is_there &&
+			(stranger->run.state == TQ_STATE_COMPLETED ||
+			 tq_run_lock(stranger->id, TQ_LOCK_SHARE, &stranger->run));
+		/* The task has been deleted since it was found. */
+		if (!stranger->is_locked)
+			stranger->id = 0;
+	}
+}
+
+/*
+ * Finds and locks all tasks that these new tasks require, for
+ * tq_depend_track(); returns NULL if there is none.  One call does it for all
+ * new tasks, so that the order of locks is always the same.
+ */
+HTAB *
+tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
+{
+	HTAB *strangers;
+	Stranger **in_order;
+	int found;
+	int ndependencies = 0;
+
+	for (int i = 0; i < n; i++)
+		ndependencies += tasks[i].ndependencies;
+	if (ndependencies == 0)
+		return NULL;
+	strangers = collect_strangers(tasks, n, siblings);
+	in_order = find_strangers(strangers, &found);
+	qsort(in_order, found, sizeof(Stranger *), compare_strangers);
+	lock_strangers(in_order, found, false);
+	lock_strangers(in_order, found, true);
+	return strangers;
+}
+
+/*
+ * Raises an error unless every required task exists and does not expire before
+ * the deadline of the new task (doc/spec/taskcluster.md 4.2).
+ */
+static void
+check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
+{
+	StringInfoData missing;
+	StringInfoData expiring;
+
+	initStringInfo(&missing);
+	initStringInfo(&expiring);
+	for (int i = 0; i < task->ndependencies; i++)
+	{
+		const TqSlug *slug = &task->dependencies[i];
+		TqSibling *sibling = new_sibling(slug, siblings);
+		Stranger *stranger = hash_search(strangers, slug, HASH_FIND, NULL);
+
+		if (sibling == NULL && stranger->id == 0)
+			tq_error_list(&missing, ", ", tq_slug_text(slug));
+		else if ((sibling ? sibling->task->expires : stranger->expires) <
+				 task->deadline)
+			tq_error_list(&expiring, ", ", tq_slug_text(slug));
+	}
+	if (missing.len == 0 && expiring.len == 0)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg(
+			 "task \"%s\" depends on tasks that do not exist or expire before its deadline",
+			 tq_slug_text(&task->task_id)),
+		 errdetail(
+			 "missingTaskDependencies: [%s]; expiringTaskDependencies: [%s].",
+			 missing.data,
+			 expiring.data),
+		 errhint(
+			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
+}
+
+/*
+ * Returns whether this run counts as completed for the dependents of its task.
+ */
+static bool
+counts_as_completed(const TqRun *run, int32 policy)
+{
+	return run->state == TQ_STATE_COMPLETED ||
+		   (policy != 0 && tq_state_is_resolved(run->state) &&
+			tq_policy_tolerates(tq_policy_get(policy), run->reason));
+}
+
+/*
+ * Returns whether a new dependency is met already by the last run of the
+ * required task.  Sets *from_run to the first run that counts for the
+ * dependency.
+ */
+static bool
+judge(const TqRun *run, int32 policy, bool all_resolved, int32 *from_run)
+{
+	bool is_resolved = tq_state_is_resolved(run->state);
+	bool is_met = counts_as_completed(run, policy) ||
+				  (all_resolved && is_resolved);
+
+	*from_run = Max(run->run_id, 0);
+	if (is_resolved && !is_met)
+		(*from_run)++;
+	return is_met;
+}
+
+/*
+ * Writes the dependencies of a new task and, if any is unmet, its row in
+ * unscheduled; returns whether any is unmet.  The caller has inserted all
+ * tasks of the call, and has called tq_depend_prepare().
+ */
+bool
+tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
+{
+	int n = task->ndependencies;
+	int64 *required = palloc(sizeof(int64) * n);
+	int64 *unmet = palloc(sizeof(int64) * n);
+	int32 *from_run = palloc0(sizeof(int32) * n);
+	int nunmet = 0;
+
+	check_required(task, siblings, strangers);
+	for (int i = 0; i < n; i++)
+	{
+		TqSibling *sibling = new_sibling(&task->dependencies[i], siblings);
+		Stranger *stranger =
+			hash_search(strangers, &task->dependencies[i], HASH_FIND, NULL);
+
+		required[i] = sibling ? sibling->task->id : stranger->id;
+		if (sibling != NULL || !stranger->is_locked ||
+			!judge(&stranger->run,
+				   stranger->policy,
+				   task->all_resolved,
+				   &from_run[i]))
+			unmet[nunmet++] = required[i];
+	}
+	tq_edges_insert(task->id, required, from_run, n);
+	if (nunmet > 0)
+		tq_unscheduled_insert(task->id, unmet, nunmet, task->all_resolved);
+	return nunmet > 0;
+}
+
+/* ---- the end of a task ---- */
+
+/*
+ * Locks, without waiting, the rows of unscheduled that the end of these tasks
+ * may touch.  Removes from the list each task of which another session has a
+ * dependent locked, and returns how many tasks are left.
+ */
+static int
+try_lock(int64 *tasks, int n)
+{
+	int nnear;
+	int nlocked;
+	int nblocked;
+	int nmissing = 0;
+	int left = 0;
+	int64 *near = tq_edges_dependents(tasks, n, &nnear);
+	TqWaiting *locked = tq_unscheduled_try_lock(near, nnear, &nlocked);
+	int64 *blocked;
+
+	if (nlocked == nnear)
+		return n;
+	for (int i = 0; i < nnear; i++)
+	{
+		TqWaiting key = {.task = near[i], .share = -1};
+
+		if (bsearch(&key,
+					locked,
+					nlocked,
+					sizeof(TqWaiting),
+					tq_compare_waiting) == NULL)
+			near[nmissing++] = near[i];
+	}
+	blocked = tq_edges_required(tasks, n, near, nmissing, &nblocked);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&tasks[i],
+					blocked,
+					nblocked,
+					sizeof(int64),
+					tq_compare_ids) == NULL)
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
+
+/*
+ * Moves to held->others, from the locked tasks, those that are about to be
+ * finally resolved while another session has one of their dependents locked.
+ * is_final[] says which tasks are about to be finally resolved; NULL means
+ * all.
+ */
+void
+tq_depend_drop_blocked(TqHeld *held, const bool *is_final)
+{
+	int n = held->n;
+	int64 *finals = palloc(sizeof(int64) * Max(n, 1));
+	int nfinals = 0;
+	int next = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (is_final == NULL || is_final[i])
+			finals[nfinals++] = held->runs[i].task;
+	}
+	if (nfinals == 0)
+		return;
+	nfinals = try_lock(finals, nfinals);
+	held->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		int64 task = held->runs[i].task;
+		bool is_free = next < nfinals && finals[next] == task;
+
+		next += is_free;
+		if (is_free || (is_final != NULL && !is_final[i]))
+			tq_held_keep(held, i);
+		else
+			held->others[held->nothers++] = task;
+	}
+}
+
+/*
+ * Finds which earlier runs have met dependencies already: the last completed
+ * one and the last final one.  A run is final if it was followed by a rerun.
+ */
+static void
+look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
+{
+	for (int i = 1; i < n && runs[i].run_id <= final->run_id; i++)
+	{
+		if (runs[i].created != TQ_CREATED_RERUN)
+			continue;
+		met->previous_final = runs[i].run_id - 1;
+		if (counts_as_completed(&runs[i - 1], final->policy))
+			met->previous_completed = runs[i].run_id - 1;
+	}
+}
+
+/*
+ * Returns the policy of a task.  The run of a completed task may not have it,
+ * because resolve.c reads no more of a task than it needs.
+ */
+static int32
+policy_of(int64 task)
+{
+	int found;
+	TqTask *core = tq_tasks_core(&task, 1, &found);
+
+	return found == 0 ? 0 : core->policy;
+}
+
+/*
+ * Returns, for each of these runs, which dependencies it meets and which were
+ * met by earlier runs of the task.
+ */
+static TqMet *
+what_is_met(const TqRun *finals, int n)
+{
+	TqMet *met = palloc(sizeof(TqMet) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		met[i] = (TqMet){.required = finals[i].task,
+						 .completed = counts_as_completed(&finals[i],
+														  finals[i].policy),
+						 .previous_completed = -1,
+						 .previous_final = -1};
+		if (finals[i].run_id > 0)
+		{
+			int found;
+			TqRun *runs = tq_runs_history(&finals[i].task, 1, false, &found);
+			TqRun final = finals[i];
+
+			final.policy = policy_of(final.task);
+			look_back(&met[i], runs, found, &final);
+		}
+	}
+	return met;
+}
+
+/* Makes those tasks pending that have just left unscheduled. */
+static void
+schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
+{
+	TqTask **pending = palloc(sizeof(TqTask *) * n);
+	TqMessage *messages = palloc(sizeof(TqMessage) * n);
+	TqRun first = {.state = TQ_STATE_PENDING};
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_free[i])
+			continue;
+		messages[count] =
+			tq_publish_make(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
+		pending[count++] = &tasks[i];
+	}
+	tq_schedule_first(pending, false, count, now);
+	tq_publish(messages, count);
+}
+
+/* Returns the runs of those tasks that have dependents; most have none. */
+static TqRun *
+those_required(const TqRun *finals, int n, int *found)
+{
+	TqRun *required = palloc(sizeof(TqRun) * Max(n, 1));
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	bool *is_required = palloc(sizeof(bool) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		tasks[i] = finals[i].task;
+	tq_edges_exist(tasks, n, is_required);
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (is_required[i])
+			required[(*found)++] = finals[i];
+	}
+	return required;
+}
+
+/*
+ * Counts down the dependencies that these final runs meet, each dependent
+ * once, and schedules those dependents that wait for nothing more, unless
+ * their deadline has passed.  The caller has locked and written the rows of
+ * the runs.
+ */
+void
+tq_depend_release(const TqRun *finals, int n, TimestampTz now)
+{
+	int nmet;
+	TqWaiting *met;
+	TqTask *tasks;
+	bool *may_free;
+	bool *is_free;
+
+	finals = those_required(finals, n, &n);
+	if (n == 0)
+		return;
+	met = tq_edges_met(what_is_met(finals, n), n, &nmet);
+	if (nmet == 0)
+		return;
+	tasks = palloc0(sizeof(TqTask) * nmet);
+	may_free = palloc(sizeof(bool) * nmet);
+	is_free = palloc(sizeof(bool) * nmet);
+	for (int i = 0; i < nmet; i++)
+		tasks[i].id = met[i].task;
+	(void) tq_tasks_find_by_id(tasks, nmet);
+	for (int i = 0; i < nmet; i++)
+		may_free[i] = tasks[i].deadline >= now;
+	tq_unscheduled_count_down(met, nmet, may_free, is_free);
+	schedule_free(tasks, is_free, nmet, now);
+}

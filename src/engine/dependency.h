@@ -1,0 +1,33 @@
+/*
+ * dependency.h
+ *	  Dependencies: what a new task waits for, and what the end of a task
+ *	  releases.
+ */
+#ifndef TQ_DEPENDENCY_H
+#define TQ_DEPENDENCY_H
+
+#include "datatype/timestamp.h"
+#include "utils/hsearch.h"
+
+#include "../storage/run_table.h"
+#include "../storage/task_lock.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+
+/* A task of the same call, on which the others may depend. */
+typedef struct TqSibling
+{
+	TqSlug task_id;
+	int place; /* index in the caller's array */
+	bool is_new;
+	bool is_pending; /* its first run is pending */
+	const TqTask *task;
+} TqSibling;
+
+extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
+extern bool tq_depend_track(const TqTask *task, HTAB *siblings,
+							HTAB *strangers);
+extern void tq_depend_drop_blocked(TqHeld *held, const bool *is_final);
+extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
+
+#endif /* TQ_DEPENDENCY_H */

@@ -1,0 +1,206 @@
+/*
+ * group.c
+ *	  Task groups: joining, sealing, canceling, resolution
+ *	  (doc/spec/taskcluster.md 2.6, 2.7, 4.5; doc/spec/policy.md 2).
+ *
+ * Decides which tasks may join a group and until when, what a
+ * cancellation covers, and when a group is resolved.  store_group.c describes
+ * the two races and the locks that close them.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "lib/qunique.h"
+#include "utils/snapmgr.h"
+
+#include "../core/types.h"
+#include "../events/outbox.h"
+#include "../events/status_json.h"
+#include "../storage/group_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/slugid.h"
+#include "group.h"
+
+static void
+refuse_scheduler(const TqGroup *group, const char *scheduler_id)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("task group \"%s\" has another schedulerId",
+				tq_slug_text(&group->task_group_id)),
+		 errdetail("The group has schedulerId \"%s\", the task \"%s\".",
+				   group->scheduler_id,
+				   scheduler_id),
+		 errhint(
+			 "Use the schedulerId of the group, or another taskGroupId.")));
+}
+
+/*
+ * Raises an error unless the task has the schedulerId of the group and the
+ * group is not sealed.
+ */
+static void
+check_member(const TqGroup *group, const char *scheduler_id)
+{
+	if (strcmp(group->scheduler_id, scheduler_id) != 0)
+		refuse_scheduler(group, scheduler_id);
+	if (group->sealed != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task group \"%s\" is sealed",
+						tq_slug_text(&group->task_group_id)),
+				 errdetail("It was sealed at %s.",
+						   tq_clock_text(group->sealed)),
+				 errhint("Create the task in another group.")));
+}
+
+/*
+ * Returns the row of a group in *group, and inserts it if there is none: for
+ * the first task that joins, and for a seal.  The caller holds the lock of the
+ * group.
+ */
+static void
+materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
+			TqGroup *group)
+{
+	if (!tq_group_find(slug, group))
+	{
+		group->scheduler_id = pstrdup(scheduler_id);
+		group->expires = tq_clock_add_ms(expires, TQ_HOUR_MS);
+	}
+	if (group->id != 0)
+		return;
+	/*
+	 * A session that is creating the task that the group is named after waits
+	 * for this row once it is there.  So wait for that session before.  A
+	 * deadlock is then possible only in the moment between this wait and the
+	 * insertion.
+	 */
+	(void) tq_task_wait_for_insert(slug);
+	group->id = tq_group_insert(group);
+	if (group->id != 0)
+	{
+		TqTask *named = tq_task_wait_for_insert(slug) ? tq_task_by_slug(slug)
+													  : NULL;
+
+		if (named != NULL && named->group_id == 0 &&
+			strcmp(named->scheduler_id, group->scheduler_id) != 0)
+			refuse_scheduler(group, named->scheduler_id);
+	}
+	else
+		(void) tq_group_find(slug, group);
+}
+
+/*
+ * Makes a task join its group, which is not named after it, and returns the id
+ * of the group.  latest_expires is the latest expiry of the tasks of the same
+ * call that join the group.
+ *
+ * A group that has expired may be being deleted concurrently.  Then prolonging
+ * it, which waits for the deletion, finds no row, and the group is inserted
+ * again.  The caller holds the lock of the group, or of all groups.
+ */
+int64
+tq_group_join(const TqTask *task, TimestampTz latest_expires)
+{
+	TqGroup group;
+
+	do
+	{
+		materialize(&task->group_slug,
+					task->scheduler_id,
+					task->expires,
+					&group);
+		check_member(&group, task->scheduler_id);
+	} while (latest_expires > group.expires &&
+			 !tq_group_prolong(group.id,
+							   tq_clock_add_ms(latest_expires, TQ_HOUR_MS)));
+	return group.id;
+}
+
+/*
+ * Raises an error unless the task that a group is named after is compatible
+ * with the row of the group, if it has one; prolongs the group if the task
+ * expires later.
+ */
+static void
+check_own(const TqTask *task)
+{
+	TqGroup group;
+
+	if (!tq_group_find(&task->task_id, &group) || group.id == 0)
+		return;
+	check_member(&group, task->scheduler_id);
+	if (task->expires > group.expires)
+		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
+}
+
+/*
+ * Checks these tasks, which have been inserted or existed already, against the
+ * groups that are named after them.  Waits for sessions that are inserting the
+ * rows of these groups.
+ */
+void
+tq_groups_check_own(const TqTask *const *tasks, int n)
+{
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	bool *exist = palloc(sizeof(bool) * Max(n, 1));
+
+	if (n == 0)
+		return;
+	for (int i = 0; i < n; i++)
+		slugs[i] = tasks[i]->task_id;
+	tq_groups_wait_for_insert(slugs, n, exist);
+	for (int i = 0; i < n; i++)
+	{
+		if (exist[i])
+			check_own(tasks[i]);
+	}
+}
+
+/* Returns a group, or raises TQ404. */
+void
+tq_group_get(const TqSlug *slug, TqGroup *group)
+{
+	if (!tq_group_find(slug, group))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_NOT_FOUND),
+				 errmsg("task group \"%s\" does not exist",
+						tq_slug_text(slug)),
+				 errdetail("No task of that group exists, or it has expired."),
+				 errhint("A task group begins with its first task.")));
+}
+
+/*
+ * Seals a group.  A sealed group keeps the time at which it was sealed; each
+ * call appends the message again (doc/spec/taskcluster.md 2.7).  The clock is
+ * read under the lock, so no task of the group was created later.
+ */
+void
+tq_group_seal(const TqSlug *slug, TqGroup *group)
+{
+	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_SEALED,
+						 .run_id = -1,
+						 .last_run = -1};
+
+	tq_group_lock_to_seal(slug);
+	tq_group_get(slug, group);
+	materialize(slug, group->scheduler_id, group->expires, group);
+	if (group->sealed == 0)
+	{
+		/*
+		 * A session that creates the task that the group is named after takes
+		 * no lock: its task is admitted, or it sees the seal.
+		 */
+		(void) tq_task_wait_for_insert(slug);
+		tq_group_set_sealed(group->id, tq_clock_now());
+		(void) tq_task_wait_for_insert(slug);
+	}
+	(void) tq_group_find(slug, group);
+	message.detail = tq_group_message_json(group);
+	tq_publish(&message, 1);
+}

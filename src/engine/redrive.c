@@ -1,0 +1,404 @@
+/*
+ * redrive.c
+ *	  Runs dead letters again, or discards them.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../storage/dead_letter_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/json.h"
+#include "../util/slugid.h"
+#include "create.h"
+#include "definition.h"
+#include "redrive.h"
+#include "task_ops.h"
+
+/* ---- a locked dead letter ---- */
+
+typedef struct Dead
+{
+	TqDeadLetter letter;
+	TqTask *task; /* NULL: it no longer exists */
+	TqRun last;   /* of the task */
+} Dead;
+
+/*
+ * Locks a dead task and its letter.  Returns false if there is no letter or,
+ * under TQ_LOCK_SKIP, if another session has one of them locked.
+ */
+static bool
+hold(const TqSlug *task_id, TqLock mode, Dead *dead)
+{
+	TqTask *task = tq_task_by_slug(task_id);
+
+	if (task != NULL && !tq_run_lock(task->id, mode, &dead->last))
+	{
+		if (mode == TQ_LOCK_SKIP)
+			return false;
+		task = NULL; /* it has just expired */
+	}
+	if (!tq_dead_letter_lock(task_id, mode, &dead->letter))
+		return false;
+	dead->task = task != NULL && task->id == dead->letter.task ? task : NULL;
+	return true;
+}
+
+/* Locks a dead task and its letter, or raises TQ404. */
+static void
+hold_or_refuse(const TqSlug *task_id, Dead *dead)
+{
+	if (!hold(task_id, TQ_LOCK_UPDATE, dead))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("task \"%s\" has no dead letter", tq_slug_text(task_id)),
+			 errdetail(
+				 "It did not fail for good under a policy with deadLetter, or its letter was redriven, rerun or discarded."),
+			 errhint("tq.list_dead_letters() shows those of a queue.")));
+}
+
+/* Deletes a dead letter without running its task again. */
+void
+tq_dead_letter_discard(const TqSlug *task_id)
+{
+	Dead dead;
+
+	hold_or_refuse(task_id, &dead);
+	(void) tq_dead_letter_delete(task_id);
+}
+
+/* ---- a new task for a dead one ---- */
+
+/*
+ * Returns whether a task was never pending: its only run was resolved at its
+ * creation.
+ */
+static bool
+never_ran(const Jsonb *runs)
+{
+	JsonbValue *run;
+	JsonbValue *created;
+
+	if (JB_ROOT_COUNT(runs) != 1)
+		return false;
+	run = getIthJsonbValueFromContainer(unconstify(JsonbContainer *,
+												   &runs->root),
+										0);
+	created = getKeyJsonValueFromContainer(run->val.binary.data,
+										   "reasonCreated",
+										   strlen("reasonCreated"),
+										   NULL);
+	return created != NULL && created->type == jbvString &&
+		   strcmp(pnstrdup(created->val.string.val, created->val.string.len),
+				  tq_created_name(TQ_CREATED_EXCEPTION)) == 0;
+}
+
+/* Returns extra with redriveOf, the id of the task that this one repeats. */
+static Jsonb *
+extra_with_origin(Jsonb *extra, const TqSlug *origin)
+{
+	JsonbParseState *state = NULL;
+	Jsonb *link;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "redriveOf", origin);
+	link = tq_json_end(&state);
+	if (extra == NULL)
+		return link;
+	return DatumGetJsonbP(DirectFunctionCall2(jsonb_concat,
+											  JsonbPGetDatum(extra),
+											  JsonbPGetDatum(link)));
+}
+
+/* Shifts the times of a definition so that the task is created now. */
+static void
+shift_times(TqTask *task, TimestampTz now)
+{
+	TimestampTz shift = now - task->created;
+
+	task->created = now;
+	task->deadline += shift;
+	/* Times are capped at the latest one that can be shown. */
+	task->expires = Min(task->expires + shift, tq_clock_latest());
+}
+
+/*
+ * Returns the definition of a dead task under a new id, with its times shifted
+ * to now.  Delay, retries, policy and group are as defined; the group may be
+ * the one named after the dead task.
+ *
+ * Dependencies are kept only if the dead task never ran: if it ran, they were
+ * met, or waived by schedule_task() or rerun_task(), and the required tasks
+ * may have expired since.  A dependency is not replaced by the task that a
+ * required task was redriven as.  Dependents of the dead task are not changed
+ * either: they wait for its id.
+ */
+static TqTask
+renewed(const TqDeadLetter *letter, TimestampTz now)
+{
+	TqSlug task_id;
+	TqTask task;
+
+	tq_slug_random(&task_id);
+	task = *tq_definition_parse(&task_id, letter->definition);
+	task.has_own_id = true;
+	task.extra = extra_with_origin(task.extra, &letter->task_id);
+	shift_times(&task, now);
+	if (!never_ran(letter->runs))
+		task.ndependencies = 0;
+	for (int i = 0; i < task.ndependencies; i++)
+	{
+		if (tq_slug_compare(&task.dependencies[i], &letter->task_id) == 0)
+			task.dependencies[i] = task_id;
+	}
+	return task;
+}
+
+/*
+ * Creates a new task for each of these locked letters, and deletes the
+ * letters.
+ */
+static TqTask *
+renew(const TqDeadLetter *letters, int n, TimestampTz now)
+{
+	TqTask *tasks = palloc(sizeof(TqTask) * n);
+
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = renewed(&letters[i], now);
+		(void) tq_dead_letter_delete(&letters[i].task_id);
+	}
+	(void) tq_create(tasks, n, TQ_REPEAT_EXACT, now);
+	return tasks;
+}
+
+/* ---- redrive() ---- */
+
+/* Returns whether the dead task still exists and is before its deadline. */
+static bool
+can_be_rerun(const Dead *dead, TimestampTz now)
+{
+	return dead->task != NULL && dead->task->deadline > now;
+}
+
+static void
+rerun(const Dead *dead, TimestampTz now)
+{
+	(void) tq_dead_letter_delete(&dead->letter.task_id);
+	tq_lifecycle_rerun(dead->task, now);
+}
+
+/* Redrives a dead task; returns the task that is going to run. */
+TqTask *
+tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
+{
+	Dead dead;
+
+	hold_or_refuse(task_id, &dead);
+	if (!can_be_rerun(&dead, now))
+		return renew(&dead.letter, 1, now);
+	rerun(&dead, now);
+	return dead.task;
+}
+
+/* ---- redrive_queue() ---- */
+
+/* After this many refusals the rest is left to another call. */
+#define REFUSALS_MAX 1000
+
+/* The state of a redrive of many letters. */
+typedef struct Redrive
+{
+	int32 queue;
+	TimestampTz now;
+	TqDeadLetter last;     /* last letter that was read */
+	bool more;             /* there may be others */
+	TqDeadLetter *renewed; /* locked letters that become new tasks */
+	int nrenewed;
+	int done;
+	int refused;
+	TqSlug first_refused;
+	char *why;
+} Redrive;
+
+static void
+note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
+{
+	if (redrive->refused++ == 0)
+	{
+		redrive->first_refused = *task_id;
+		redrive->why = pstrdup(why);
+	}
+}
+
+/*
+ * Redrives or collects one letter, unless another session has it locked.  A
+ * letter that was written again since it was read has a higher sequence number
+ * and comes up again there; it is left out here so that it is not redriven
+ * twice.
+ */
+static void
+take(Redrive *redrive, const TqDeadLetter *seen)
+{
+	Dead dead;
+
+	if (!hold(&seen->task_id, TQ_LOCK_SKIP, &dead) ||
+		dead.letter.seq != seen->seq)
+		return;
+	if (!can_be_rerun(&dead, redrive->now))
+		redrive->renewed[redrive->nrenewed++] = dead.letter;
+	else if (dead.last.run_id + 1 >= tq_max_runs)
+		note_refusal(redrive,
+					 &seen->task_id,
+					 "it has reached the maximum number of runs");
+	else
+	{
+		rerun(&dead, redrive->now);
+		redrive->done++;
+	}
+}
+
+/*
+ * Reads letters by age until as many as wanted are found.  Reruns wait for no
+ * lock and are done at once; the other letters are collected.
+ */
+static void
+take_some(Redrive *redrive, int wanted)
+{
+	int done = redrive->done;
+
+	redrive->renewed = palloc(sizeof(TqDeadLetter) * wanted);
+	redrive->nrenewed = 0;
+	while (redrive->more && redrive->done - done + redrive->nrenewed < wanted)
+	{
+		int left = wanted - (redrive->done - done + redrive->nrenewed);
+		int n;
+		TqDeadLetter *letters =
+			tq_dead_letters_by_age(redrive->queue, &redrive->last, left, &n);
+
+		for (int i = 0; i < n; i++)
+			take(redrive, &letters[i]);
+		redrive->more = n == left;
+		if (n > 0)
+			redrive->last = letters[n - 1];
+	}
+}
+
+static bool
+is_refusal(int sqlerrcode)
+{
+	return sqlerrcode == ERRCODE_TQ_BAD_INPUT ||
+		   sqlerrcode == ERRCODE_TQ_NOT_FOUND ||
+		   sqlerrcode == ERRCODE_TQ_CONFLICT;
+}
+
+/* Letters that become new tasks together. */
+typedef struct Renewal
+{
+	const TqDeadLetter *letters;
+	int n;
+	TimestampTz now;
+} Renewal;
+
+static void
+run_renewal(void *arg)
+{
+	Renewal *renewal = (Renewal *) arg;
+
+	(void) renew(renewal->letters, renewal->n, renewal->now);
+}
+
+/*
+ * Creates new tasks for these letters, all or none.  Returns NULL on success,
+ * otherwise the message of the error that refused one of them.
+ */
+static const char *
+try_to_renew(const TqDeadLetter *letters, int n, TimestampTz now)
+{
+	Renewal renewal = {.letters = letters, .n = n, .now = now};
+	ErrorData *error = tq_attempt_all(run_renewal, &renewal);
+
+	if (error != NULL && !is_refusal(error->sqlerrcode))
+		ReThrowError(error);
+	return error == NULL ? NULL : error->message;
+}
+
+/*
+ * Creates new tasks for these letters, except for those that are refused, for
+ * example because the group is sealed or a required task has expired.  All are
+ * tried in one call, because tq_create() then takes its locks in order; if
+ * that is refused, by halves.
+ */
+static void
+renew_allowed(Redrive *redrive, const TqDeadLetter *letters, int n)
+{
+	const char *why;
+
+	if (n == 0)
+		return;
+	why = try_to_renew(letters, n, redrive->now);
+	if (why == NULL)
+		redrive->done += n;
+	else if (n == 1)
+		note_refusal(redrive, &letters[0].task_id, why);
+	else
+	{
+		renew_allowed(redrive, letters, n / 2);
+		renew_allowed(redrive, letters + n / 2, n - n / 2);
+	}
+}
+
+/* Warns about the letters that could not be redriven. */
+static void
+tell_refusals(const Redrive *redrive)
+{
+	ereport(
+		WARNING,
+		(errcode(ERRCODE_WARNING),
+		 errmsg_plural("%d dead letter could not be redriven",
+					   "%d dead letters could not be redriven",
+					   redrive->refused,
+					   redrive->refused),
+		 errdetail("The first is that of task \"%s\": %s.",
+				   tq_slug_text(&redrive->first_refused),
+				   redrive->why),
+		 errhint(
+			 "tq.redrive() says why; tq.discard_dead_letter() drops a letter.")));
+}
+
+/*
+ * Redrives up to max letters of a queue, the oldest first, and returns how
+ * many.  Locked letters are skipped.  A refused letter is kept and counted in
+ * a warning, and does not hold up later ones.
+ */
+int64
+tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)
+{
+	Redrive redrive = {.queue = queue,
+					   .now = now,
+					   .last = {.died = DT_NOBEGIN},
+					   .more = true};
+
+	while (redrive.more && redrive.done < max &&
+		   redrive.refused < REFUSALS_MAX)
+	{
+		take_some(&redrive, max - redrive.done);
+		renew_allowed(&redrive, redrive.renewed, redrive.nrenewed);
+	}
+	if (redrive.refused > 0)
+		tell_refusals(&redrive);
+	return redrive.done;
+}

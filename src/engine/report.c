@@ -1,0 +1,337 @@
+/*
+ * report.c
+ *	  Reports of workers, which end runs.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "datatype/timestamp.h"
+
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../events/outbox.h"
+#include "../storage/policy_table.h"
+#include "../storage/run_detail_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+#include "report.h"
+#include "resolve.h"
+
+/* Returns the name of an outcome, as report functions return it. */
+const char *
+tq_outcome_name(TqOutcome outcome)
+{
+	switch (outcome)
+	{
+		case TQ_OUTCOME_RESOLVED:
+			return "resolved";
+		case TQ_OUTCOME_RETRIED:
+			return "retried";
+		case TQ_OUTCOME_REPEATED:
+			return "repeated";
+		case TQ_OUTCOME_CONFLICT:
+			return "conflict";
+		case TQ_OUTCOME_NOT_FOUND:
+			return "not-found";
+	}
+	return NULL;
+}
+
+/* ---- reports ---- */
+
+/*
+ * Returns whether more than the id of a task is needed to resolve it for this
+ * reason.  A completed task needs no more unless task-completed is published,
+ * because policies apply only to other ends.
+ */
+static bool
+is_more_needed(TqResolved reason)
+{
+	return reason != TQ_RESOLVED_COMPLETED ||
+		   tq_publish_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
+}
+
+/*
+ * Finds the tasks that the reports name.  The session caches the ids of tasks
+ * that it has claimed; the lookup by id is faster than by slug, and it is
+ * skipped when no more than the id is needed, because the row of the run
+ * proves that the task exists.
+ */
+static void
+find_tasks(TqReport *reports, int n, TqResolved reason)
+{
+	TqTask *tasks = palloc0(sizeof(TqTask) * n);
+	int recalled = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i].task_id = reports[i].task_id;
+		tasks[i].id = tq_runs_recall(&tasks[i].task_id);
+		recalled += tasks[i].id != 0;
+	}
+	if (recalled > 0 && is_more_needed(reason))
+		recalled = tq_tasks_find_by_id(tasks, n);
+	if (recalled < n)
+		tq_tasks_find(tasks, n);
+	for (int i = 0; i < n; i++)
+		reports[i].task = tasks[i].id == 0 ? NULL : &tasks[i];
+}
+
+/* Compares two indexes into an array of reports, the third argument. */
+static int
+compare_place(const void *a, const void *b, void *reports)
+{
+	const TqReport *x = (const TqReport *) reports + *(const int *) a;
+	const TqReport *y = (const TqReport *) reports + *(const int *) b;
+	int64 task = x->task == NULL ? 0 : x->task->id;
+	int64 other = y->task == NULL ? 0 : y->task->id;
+
+	if (task != other)
+		return task < other ? -1 : 1;
+	if (x->run_id != y->run_id)
+		return x->run_id < y->run_id ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Returns the reports in the order of locks: by task id, then by run id. */
+static int *
+places_by_run(TqReport *reports, int n)
+{
+	int *places = palloc(sizeof(int) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		places[i] = i;
+	qsort_arg(places, n, sizeof(int), compare_place, reports);
+	return places;
+}
+
+/*
+ * Returns whether a report on a resolved run repeats an earlier one: it has
+ * the same reason and the run is the last one.  After an exception one further
+ * run may exist, after a failure only its retry.  For a repeat the same
+ * messages are appended again.
+ */
+static bool
+is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
+		  TqResolution *resolution)
+{
+	TqRun last;
+
+	if (run->reason != reason || !tq_run_peek(run->task, &last) ||
+		last.run_id > run->run_id + 1)
+		return false;
+	if (last.run_id > run->run_id && run->state != TQ_STATE_EXCEPTION &&
+		!tq_created_is_retry(last.created))
+		return false;
+	if (last.run_id > run->run_id)
+		tq_resolution_announce_followed(resolution, task, run, &last);
+	else
+		tq_resolution_announce(resolution,
+							   tq_state_exchange(run->state),
+							   task,
+							   run->run_id,
+							   run);
+	return true;
+}
+
+/*
+ * Returns the outcome of a report on a run that has no row: the run is
+ * pending, or does not exist.
+ */
+static TqOutcome
+judge_without_row(TqReport *report)
+{
+	TqRun last;
+
+	if (tq_run_peek(report->task->id, &last) &&
+		last.run_id == report->run_id && last.state != TQ_STATE_UNSCHEDULED)
+	{
+		report->state = last.state;
+		return TQ_OUTCOME_CONFLICT;
+	}
+	return TQ_OUTCOME_NOT_FOUND;
+}
+
+/*
+ * Ends a running run, or locks the row of a resolved one; either way the run
+ * stays as report->run until this transaction ends.  A running run is the last
+ * run of its task.
+ */
+static void
+end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
+			TimestampTz now)
+{
+	TqRun *run = &report->run;
+	int32 run_id = report->run_id;
+	int64 recalled;
+	int found;
+
+	while (tq_run_writer_read(writer,
+							  &report->task_id,
+							  report->task->id,
+							  run_id,
+							  run))
+	{
+		report->state = run->state;
+		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)
+		{
+			(void) tq_runs_lock(&report->task->id, &run_id, 1, &found);
+			return;
+		}
+		tq_resolution_end_run(run, reason, now);
+		report->had_detail = run->has_detail;
+		run->has_detail = run->has_detail || report->error != NULL ||
+						  report->result != NULL;
+		report->is_ended = tq_run_writer_write(writer, run);
+		if (report->is_ended)
+			return;
+	}
+	run->place = TQ_PLACE_NONE;
+	/* The task of a cached id may have expired. */
+	if (report->task->deadline != 0)
+		return;
+	recalled = report->task->id;
+	if (!tq_task_find(report->task))
+		report->task = NULL;
+	else if (report->task->id != recalled)
+		end_or_lock(report, writer, reason, now);
+}
+
+/* Returns whether two reports name the same run. */
+static bool
+is_same_run(const TqReport *a, const TqReport *b)
+{
+	return a->run_id == b->run_id &&
+		   tq_slug_compare(&a->task_id, &b->task_id) == 0;
+}
+
+/*
+ * Ends or locks each run that the reports name, once, in the order of locks.
+ * A cached id that is no longer the task's is corrected in one report at a
+ * time, so reports are compared by the task ids and run ids that were given.
+ */
+static void
+end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+	int *places = places_by_run(reports, n);
+	TqReport *before = NULL;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqReport *report = &reports[places[i]];
+
+		if (report->task == NULL)
+			continue;
+		if (before != NULL && is_same_run(before, report))
+		{
+			report->first = before;
+			continue;
+		}
+		end_or_lock(report, writer, reason, now);
+		if (report->task != NULL)
+			before = report;
+	}
+	tq_run_writer_end(writer);
+}
+
+static bool
+has_words(const TqReport *report)
+{
+	return report->is_ended &&
+		   (report->error != NULL || report->result != NULL);
+}
+
+/*
+ * Reads the details of a run that has just ended, and writes the error and the
+ * result that the report gave.
+ */
+static void
+look_at_detail(TqReport *report)
+{
+	TqRun *run = &report->run;
+
+	if (!report->is_ended || !(report->had_detail || has_words(report)))
+		return;
+	run->has_detail = report->had_detail;
+	tq_details_read(run, 1);
+	tq_run_fill(run, tq_policy_get(report->task->policy));
+	run->has_detail = true;
+	if (!has_words(report))
+		return;
+	run->error = report->error;
+	run->result = report->result;
+	tq_details_write(run, 1);
+}
+
+/*
+ * Applies the retry delay and the retries left that the worker gave.  They
+ * count for the next run only: the row of the ended run is written already,
+ * and keeps the values that messages have shown.
+ */
+static void
+heed_worker(TqReport *report)
+{
+	if (report->has_retry_delay)
+		report->run.retry_delay = report->retry_delay;
+	if (report->has_retries_left)
+		report->run.retries_left = report->retries_left;
+}
+
+/*
+ * Returns the outcome of a report whose run has been ended or locked, and adds
+ * what follows the end.
+ */
+static TqOutcome
+judge(TqReport *report, TqResolved reason, TimestampTz now,
+	  TqResolution *resolution)
+{
+	const TqReport *first = report->first == NULL ? report : report->first;
+
+	if (report->task == NULL)
+		return TQ_OUTCOME_NOT_FOUND;
+	if (report->is_ended)
+	{
+		heed_worker(report);
+		return tq_resolution_follow(resolution,
+									&report->run,
+									report->task,
+									now)
+				   ? TQ_OUTCOME_RETRIED
+				   : TQ_OUTCOME_RESOLVED;
+	}
+	if (first->is_ended)
+		return TQ_OUTCOME_REPEATED;
+	if (first->run.place == TQ_PLACE_NONE)
+		return judge_without_row(report);
+	report->state = first->state;
+	return is_repeat(report->task, &first->run, reason, resolution)
+			   ? TQ_OUTCOME_REPEATED
+			   : TQ_OUTCOME_CONFLICT;
+}
+
+/*
+ * Resolves runs by reports of workers, all for the same reason.  Each report
+ * gets its outcome; a report that does not apply changes nothing.  The runs
+ * are ended in the order of locks, their follow-ups are written in the order
+ * of the reports.
+ */
+void
+tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
+				   TimestampTz now)
+{
+	TqResolution resolution;
+
+	if (n == 0)
+		return;
+	find_tasks(reports, n, reason);
+	end_or_lock_all(reports, n, reason, now);
+	for (int i = 0; i < n; i++)
+		look_at_detail(&reports[i]);
+	tq_resolution_begin(&resolution, n);
+	for (int i = 0; i < n; i++)
+		reports[i].outcome = judge(&reports[i], reason, now, &resolution);
+	tq_resolution_write(&resolution, now);
+}

@@ -1,0 +1,48 @@
+/*
+ * report.h
+ *	  Reports of workers, which end runs.
+ */
+#ifndef TQ_REPORT_H
+#define TQ_REPORT_H
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+
+#include "../core/types.h"
+#include "../storage/run_table.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+
+typedef enum TqOutcome
+{
+	TQ_OUTCOME_RESOLVED,
+	TQ_OUTCOME_RETRIED,
+	TQ_OUTCOME_REPEATED,
+	TQ_OUTCOME_CONFLICT,
+	TQ_OUTCOME_NOT_FOUND
+} TqOutcome;
+
+typedef struct TqReport
+{
+	TqSlug task_id;
+	int run_id;
+	TqTask *task;                 /* NULL: it does not exist */
+	const struct TqReport *first; /* earlier report on the same run, or NULL */
+	TqRun run;                    /* the row of the run, if it has one */
+	TqState state;                /* of the run before the report */
+	bool is_ended;                /* the run, by this report */
+	bool had_detail;              /* whether the run had details before */
+	Jsonb *error;                 /* given by the worker; NULL: none */
+	Jsonb *result;
+	bool has_retry_delay; /* given by the worker for the next attempts */
+	int64 retry_delay;    /* ms */
+	bool has_retries_left;
+	int retries_left;
+	TqOutcome outcome;
+} TqReport;
+
+extern const char *tq_outcome_name(TqOutcome outcome);
+extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
+							   TimestampTz now);
+
+#endif /* TQ_REPORT_H */

@@ -1,0 +1,342 @@
+/*
+ * task_ops.c
+ *	  Requests of clients about one task: schedule, rerun, skip, cancel, delete.
+ *
+ * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md
+ * 5.  Each transition locks the row with the location of the task, asks
+ * state.c whether the event is legal there, and is then written.
+ *
+ * The deadline is checked before the lock is taken.  The only thing that
+ * changes a deadline is that a concurrent session schedules the task; then
+ * this call counts as the earlier of the two.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+
+#include "../core/names.h"
+#include "../core/policy.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../events/outbox.h"
+#include "../storage/artifact_table.h"
+#include "../storage/dead_letter_table.h"
+#include "../storage/dependency_table.h"
+#include "../storage/group_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/pending_table.h"
+#include "../storage/policy_table.h"
+#include "../storage/run_detail_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/slugid.h"
+#include "pending_run.h"
+#include "resolve.h"
+#include "task_ops.h"
+
+/* Raises TQ404 for a task that does not exist. */
+void
+tq_refuse_missing_task(const TqSlug *task_id)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_NOT_FOUND),
+		 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
+		 errdetail("It was never created, or it has expired."),
+		 errhint(
+			 "Check the task id, and that its transaction was committed.")));
+}
+
+/* Returns the task, or raises TQ404. */
+TqTask *
+tq_task_get(const TqSlug *task_id, bool whole)
+{
+	TqTask *task = whole ? tq_task_whole_by_slug(task_id)
+						 : tq_task_by_slug(task_id);
+
+	if (task == NULL)
+		tq_refuse_missing_task(task_id);
+	return task;
+}
+
+/* Raises TQ409 for a task that is past its deadline. */
+void
+tq_refuse_past_deadline(const TqTask *task)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" is past its deadline",
+					tq_slug_text(&task->task_id)),
+			 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
+			 errhint("Create a new task.")));
+}
+
+/* Raises TQ404 for a run that does not exist. */
+void
+tq_refuse_missing_run(const TqTask *task, int run_id)
+{
+	TqRun last = {.run_id = -1};
+
+	(void) tq_run_peek(task->id, &last);
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("task \"%s\" has no run %d",
+					tq_slug_text(&task->task_id),
+					run_id),
+			 errdetail_plural("It has %d run.",
+							  "It has %d runs.",
+							  last.run_id + 1,
+							  last.run_id + 1),
+			 errhint("tq.status() shows the runs of a task.")));
+}
+
+/*
+ * Locks the row with the location of the task.  The task has just been found,
+ * but may expire at any time.
+ */
+static void
+lock_task(const TqTask *task, TimestampTz now, TqRun *run)
+{
+	if (task->deadline < now)
+		tq_refuse_past_deadline(task);
+	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, run))
+		tq_refuse_missing_task(&task->task_id);
+}
+
+/*
+ * Appends the message for the state of the last run, for the first time or
+ * again.
+ */
+static void
+announce(const TqTask *task, const TqRun *last)
+{
+	TqMessage message = tq_publish_make(tq_state_exchange(last->state),
+										task,
+										last->run_id,
+										last);
+
+	tq_publish(&message, 1);
+}
+
+/*
+ * Returns whether the task has never been pending: it has no run, or only one
+ * that was resolved at its creation.
+ */
+static bool
+was_never_pending(const TqRun *last)
+{
+	return last->place == TQ_PLACE_UNSCHEDULED ||
+		   (last->run_id == 0 && (last->created == TQ_CREATED_SKIP ||
+								  last->created == TQ_CREATED_EXCEPTION));
+}
+
+/*
+ * Adds a pending run after the last one, with fresh retry budgets and no
+ * delay.
+ */
+static void
+add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
+{
+	TqRun run = {.run_id = last->run_id + 1, .state = TQ_STATE_PENDING};
+	TqStart start = {.task = task,
+					 .created = TQ_CREATED_RERUN,
+					 .budget.run_id = run.run_id,
+					 .retry_delay = TQ_OFF,
+					 .scheduled = now};
+
+	tq_policy_first(tq_policy_get(task->policy),
+					tq_rerun_retries(task->retries, tq_max_runs, run.run_id),
+					now,
+					&start.budget);
+	if (last->place == TQ_PLACE_UNSCHEDULED)
+		tq_unscheduled_delete(&task->id, 1);
+	tq_schedule(&start, 1, now);
+	announce(task, &run);
+}
+
+/*
+ * Makes an unscheduled task pending, whatever its dependencies are
+ * (doc/spec/taskcluster.md 2.3).
+ */
+void
+tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
+{
+	TqRun first = {.state = TQ_STATE_PENDING};
+	TqTask scheduled = *task;
+	TqTask *tasks[1] = {&scheduled};
+	TqRun last;
+
+	lock_task(task, now, &last);
+	if (tq_state_verdict(last.state, TQ_EVENT_SCHEDULE) != TQ_VERDICT_APPLY)
+		return;
+	tq_unscheduled_delete(&task->id, 1);
+	tq_schedule_first(tasks, false, 1, now);
+	announce(task, &first);
+}
+
+/*
+ * Adds one more run, with fresh retry budgets as far as tq.max_runs allows,
+ * and deletes the dead letter of the task if it has one
+ * (doc/spec/taskcluster.md 2.4).
+ *
+ * Inserts another deadline timer.  If the deadline comes between the check and
+ * the commit of this call, the maintenance worker may already have taken the
+ * first timer, and dropped it because the task was resolved.
+ */
+void
+tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
+{
+	TqTask scheduled = *task;
+	TqTask *tasks[1] = {&scheduled};
+	TqRun last;
+
+	lock_task(task, now, &last);
+	if (tq_state_verdict(last.state, TQ_EVENT_RERUN) != TQ_VERDICT_APPLY)
+	{
+		if (last.state == TQ_STATE_PENDING)
+			announce(task, &last);
+		return;
+	}
+	if (last.run_id + 1 >= tq_max_runs)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" has reached the maximum number of runs",
+						tq_slug_text(&task->task_id)),
+				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
+						   last.run_id + 1,
+						   tq_max_runs),
+				 errhint("Create a new task.")));
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(task->deadline, tq_deadline_delay),
+					&task->id,
+					1);
+	if (was_never_pending(&last))
+		tq_schedule_total(tasks, 1, now);
+	add_rerun(task, &last, now);
+	if (tq_policy_get(task->policy)->dead_letter)
+		(void) tq_dead_letter_delete(&task->task_id);
+}
+
+static void
+refuse_skip(const TqTask *task, const TqRun *last)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" cannot be skipped",
+					tq_slug_text(&task->task_id)),
+			 errdetail("The task is %s.", tq_state_name(last->state)),
+			 errhint("Only an unscheduled or pending task can be skipped.")));
+}
+
+/* Writes the result of a task that is skipped. */
+static void
+write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
+{
+	TqRun run = *last;
+
+	if (last->place == TQ_PLACE_UNSCHEDULED)
+	{
+		run.run_id = 0;
+		run.scheduled = now;
+	}
+	tq_details_read(&run, 1);
+	tq_run_fill(&run, tq_policy_get(task->policy));
+	run.result = output;
+	tq_details_write(&run, 1);
+	last->has_detail = true;
+}
+
+/*
+ * Completes a task without running it, so that its dependents can proceed
+ * (doc/spec/policy.md 5).
+ */
+void
+tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
+{
+	TqRun last;
+
+	lock_task(task, now, &last);
+	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY)
+	{
+		if (last.reason != TQ_RESOLVED_SKIPPED)
+			refuse_skip(task, &last);
+		announce(task, &last);
+		return;
+	}
+	if (output != NULL)
+		write_output(task, &last, output, now);
+	tq_resolve_runs(&last, task, 1, TQ_RESOLVED_SKIPPED, now);
+}
+
+/*
+ * Cancels a task; it is not retried, whatever retries are left
+ * (doc/spec/taskcluster.md 2.5).
+ */
+void
+tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
+{
+	TqRun last;
+
+	lock_task(task, now, &last);
+	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)
+		tq_resolve_runs(&last, task, 1, TQ_RESOLVED_CANCELED, now);
+	else if (last.reason == TQ_RESOLVED_CANCELED)
+		announce(task, &last);
+}
+
+/*
+ * Makes the publisher check the group of an unresolved task that was deleted.
+ * If no unresolved task of the group is left, appends a note that names
+ * another task of it.  If another session still sees an unresolved task, the
+ * end of that task has the same effect.
+ */
+static void
+note_group_of_deleted(const TqTask *task)
+{
+	static const TqSlug lowest = {{0}};
+	TqMessage message = {.exchange = TQ_EXCHANGE_NONE,
+						 .state = TQ_STATE_COMPLETED};
+	TqGroup group;
+	TqTask *members;
+	int n;
+
+	if (!tq_group_find(&task->group_slug, &group))
+		return;
+	(void) tq_group_unresolved(&group, &n);
+	if (n > 0)
+		return;
+	members = tq_tasks_of_group(group.id, &task->group_slug, &lowest, 1, &n);
+	if (n == 0)
+		return;
+	message.task = members[0].id;
+	tq_publish(&message, 1);
+}
+
+/*
+ * Deletes a task in any state, as its expiry would, together with its dead
+ * letter and its postponed maintenance.  The row with the location of the task
+ * is locked first, as for a transition, so that a concurrently created
+ * dependent either is seen here or does not find the task.  If there is no
+ * such row, the task is deleted nevertheless.
+ */
+void
+tq_lifecycle_delete(const TqTask *task)
+{
+	TqRun last = {.state = TQ_STATE_COMPLETED};
+
+	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last) &&
+		last.place == TQ_PLACE_PENDING)
+		tq_pending_delete(&task->id, 1);
+	tq_artifacts_delete_of_tasks(&task->id, 1);
+	(void) tq_dead_letter_delete(&task->task_id);
+	if (tq_tasks_delete(&task->id, 1) == 0)
+		tq_refuse_missing_task(&task->task_id);
+	if (!tq_state_is_resolved(last.state))
+		note_group_of_deleted(task);
+}

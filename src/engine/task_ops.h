@@ -1,0 +1,28 @@
+/*
+ * task_ops.h
+ *	  Requests of clients about one task: schedule, rerun, skip, cancel,
+ *	  delete.
+ */
+#ifndef TQ_TASK_OPS_H
+#define TQ_TASK_OPS_H
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+
+#include "../storage/task_table.h"
+#include "../util/compat.h"
+#include "../util/slugid.h"
+
+extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
+							  TimestampTz now);
+extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
+extern void tq_lifecycle_delete(const TqTask *task);
+
+extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
+pg_noreturn extern void tq_refuse_missing_task(const TqSlug *task_id);
+pg_noreturn extern void tq_refuse_past_deadline(const TqTask *task);
+pg_noreturn extern void tq_refuse_missing_run(const TqTask *task, int run_id);
+
+#endif /* TQ_TASK_OPS_H */

@@ -1,0 +1,201 @@
+/*
+ * group_resolution.c
+ *	  How a task group ends, and the message that it has ended.
+ */
+#include "postgres.h"
+
+#include "lib/qunique.h"
+#include "utils/hsearch.h"
+#include "utils/snapmgr.h"
+
+#include "../core/types.h"
+#include "../storage/group_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+#include "group_resolution.h"
+#include "outbox.h"
+#include "status_json.h"
+
+/*
+ * Returns how a group ended, by its first unsuccessful task, or NULL while it
+ * has unresolved tasks.
+ */
+const char *
+tq_group_outcome(const TqProgress *progress)
+{
+	if (progress->count[TQ_STATE_UNSCHEDULED] +
+			progress->count[TQ_STATE_PENDING] +
+			progress->count[TQ_STATE_RUNNING] + progress->delayed >
+		0)
+		return NULL;
+	switch ((TqResolved) progress->first_reason)
+	{
+		case TQ_RESOLVED_NONE:
+			return progress->forgiven > 0 ? "completed-with-errors"
+										  : "completed";
+		case TQ_RESOLVED_DEADLINE_EXCEEDED:
+		case TQ_RESOLVED_CLAIM_EXPIRED:
+		case TQ_RESOLVED_PENDING_TIMEOUT:
+		case TQ_RESOLVED_RUN_TIMEOUT:
+			return "timed-out";
+		case TQ_RESOLVED_CANCELED:
+		case TQ_RESOLVED_CANCELED_BY_WORKER:
+			return "canceled";
+		case TQ_RESOLVED_COMPLETED:
+		case TQ_RESOLVED_SKIPPED:
+		case TQ_RESOLVED_FAILED:
+		case TQ_RESOLVED_FAILED_TERMINAL:
+		case TQ_RESOLVED_SUPERSEDED:
+		case TQ_RESOLVED_WORKER_SHUTDOWN:
+		case TQ_RESOLVED_MALFORMED_PAYLOAD:
+		case TQ_RESOLVED_RESOURCE_UNAVAILABLE:
+		case TQ_RESOLVED_INTERNAL_ERROR:
+		case TQ_RESOLVED_INTERMITTENT_TASK:
+			return "failed";
+	}
+	return NULL;
+}
+
+/* ---- task-group-resolved ---- */
+
+/*
+ * An unresolved task of a group, found by the last check.  The next check
+ * starts there, so that it need not walk over a large group from its beginning
+ * at every resolution.
+ */
+typedef struct Witness
+{
+	TqSlug task_group_id;
+	TqSlug active;
+} Witness;
+
+#define WITNESSES_MAX 10000
+
+static HTAB *witnesses = NULL;
+
+/*
+ * Returns the cached witness of a group, whose task is all zeros if the group
+ * is new in the cache.  The cache is dropped when it gets too large.
+ */
+static Witness *
+find_witness(const TqSlug *slug)
+{
+	HASHCTL control = {.keysize = sizeof(TqSlug),
+					   .entrysize = sizeof(Witness)};
+	Witness *witness;
+	bool found;
+
+	if (witnesses != NULL && hash_get_num_entries(witnesses) > WITNESSES_MAX)
+	{
+		hash_destroy(witnesses);
+		witnesses = NULL;
+	}
+	if (witnesses == NULL)
+		witnesses =
+			hash_create("tq witnesses", 256, &control, HASH_ELEM | HASH_BLOBS);
+	witness = hash_search(witnesses, slug, HASH_ENTER, &found);
+	if (!found)
+		memset(&witness->active, 0, sizeof(TqSlug));
+	return witness;
+}
+
+/*
+ * Returns whether every task of the group has been resolved at least once
+ * (doc/spec/taskcluster.md 4.5).  Looks from the last witness on, and if there
+ * is no unresolved task, again from the beginning, because tasks with lower
+ * ids may have been added.
+ */
+static bool
+is_resolved(const TqGroup *group)
+{
+	static const TqSlug lowest = {{0}};
+	Witness *witness = find_witness(&group->task_group_id);
+	TqSlug active;
+
+	if (tq_group_first_active(group, &witness->active, &active) ||
+		(tq_slug_compare(&witness->active, &lowest) != 0 &&
+		 tq_group_first_active(group, &lowest, &active)))
+	{
+		witness->active = active;
+		return false;
+	}
+	hash_search(witnesses, &group->task_group_id, HASH_REMOVE, NULL);
+	return true;
+}
+
+static TqMessage
+resolved_message(int64 task)
+{
+	return (TqMessage){.exchange = TQ_EXCHANGE_TASK_GROUP_RESOLVED,
+					   .task = task,
+					   .run_id = -1,
+					   .last_run = -1};
+}
+
+/*
+ * Appends task-group-resolved for a group with a row.  The row may change
+ * later, so the message is built now.
+ */
+static void
+tell_stored(const TqGroup *group)
+{
+	TqMessage message = resolved_message(0);
+
+	message.detail = tq_group_message_json(group);
+	tq_publish(&message, 1);
+}
+
+static int
+compare_member(const void *a, const void *b)
+{
+	return tq_slug_compare(&((const TqTask *) a)->group_slug,
+						   &((const TqTask *) b)->group_slug);
+}
+
+static int
+compare_groups(const void *a, const void *b)
+{
+	return tq_slug_compare(&((const TqGroup *) a)->task_group_id,
+						   &((const TqGroup *) b)->task_group_id);
+}
+
+/*
+ * Appends task-group-resolved for those groups of these tasks in which every
+ * task has been resolved.  The transactions that resolved the tasks have
+ * committed.  The last two tasks of a group cannot both be missed, because the
+ * check for the one that is published later sees both commits.
+ */
+void
+tq_group_tell_resolved(const int64 *tasks, int n)
+{
+	TqTask *members = tq_tasks_by_id(tasks, n, &n);
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	TqMessage *messages = palloc(sizeof(TqMessage) * Max(n, 1));
+	TqGroup *groups;
+	int count = 0;
+	int ngroups = 0;
+
+	qsort(members, n, sizeof(TqTask), compare_member);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || compare_member(&members[i - 1], &members[i]) != 0)
+			slugs[ngroups++] = members[i].group_slug;
+	}
+	groups = tq_groups_by_slug(slugs, ngroups, &ngroups);
+	for (int i = 0; i < n; i++)
+	{
+		TqGroup key = {.task_group_id = members[i].group_slug};
+		TqGroup *group;
+
+		if (i > 0 && compare_member(&members[i - 1], &members[i]) == 0)
+			continue;
+		group =
+			bsearch(&key, groups, ngroups, sizeof(TqGroup), compare_groups);
+		if (group == NULL)
+			messages[count++] = resolved_message(members[i].id);
+		else if (is_resolved(group))
+			tell_stored(group);
+	}
+	tq_publish(messages, count);
+}

@@ -1,0 +1,792 @@
+/*
+ * message_json.c
+ *	  What a message contains and how it is addressed.
+ *
+ * Implements doc/spec/taskcluster.md 6; section numbers below are of
+ * that document.  A stored message names a task, a run, and how far the task
+ * had come.  Its routing key and JSON are built from that when it is sent or
+ * read.  The status in it is that of the transition: runs that came later are
+ * left out, and the last run shown has the state that it had then.  This can
+ * be reconstructed later because a resolved run never changes, and because the
+ * message itself stores what changes in an unresolved run, the end of its
+ * claim.
+ *
+ * A message may be impossible to build, because its text would be larger than
+ * a value of the server can be, or because the row of its task is damaged.
+ * Then it has no payload, or, if even its routing key cannot be built, nothing
+ * but its id and exchange.  Readers of the log and listeners go on with the
+ * next message.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+
+#include "../core/names.h"
+#include "../core/state.h"
+#include "../core/topic.h"
+#include "../core/types.h"
+#include "../storage/group_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/json.h"
+#include "../util/slugid.h"
+#include "message_json.h"
+#include "status_json.h"
+
+/* NOTIFY accepts a payload of less than 8,000 bytes. */
+#define PAYLOAD_MAX 7999
+
+/*
+ * The text of a jsonb larger than this exceeds PAYLOAD_MAX, whatever it holds.
+ */
+#define SURELY_LARGE (8 * PAYLOAD_MAX)
+
+/* The text of a jsonb can be six times as large, and must fit into a value. */
+#define JSONB_MAX ((Size) (MaxAllocSize / 6))
+
+/* ---- tasks and runs ---- */
+
+static int
+compare_task(const void *a, const void *b)
+{
+	int64 x = ((const TqTask *) a)->id;
+	int64 y = ((const TqTask *) b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Sorts ids and removes duplicates; returns how many are left. */
+static int
+each_once(int64 *ids, int n)
+{
+	int kept = 0;
+
+	qsort(ids, n, sizeof(int64), tq_compare_ids);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || ids[i] != ids[i - 1])
+			ids[kept++] = ids[i];
+	}
+	return kept;
+}
+
+/*
+ * Reads the tasks that these messages are about, and the runs of those of
+ * which a message shows one.
+ */
+void
+tq_message_source(const TqMessage *messages, int n, TqSource *source)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64 *ran = palloc(sizeof(int64) * Max(n, 1));
+	int count = 0;
+	int nran = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].task != 0)
+			ids[count++] = messages[i].task;
+		if (messages[i].task != 0 && messages[i].last_run >= 0)
+			ran[nran++] = messages[i].task;
+	}
+	count = each_once(ids, count);
+	nran = each_once(ran, nran);
+	source->tasks = tq_tasks_told(ids, count, &source->ntasks);
+	source->runs = NULL;
+	source->nruns = 0;
+	if (nran > 0)
+		source->runs = tq_runs_history(ran, nran, false, &source->nruns);
+}
+
+/*
+ * Returns the first run of a task in the source, whose runs are sorted by the
+ * ids of their tasks.
+ */
+static const TqRun *
+first_run(const TqSource *source, int64 task)
+{
+	int low = 0;
+	int high = source->nruns;
+
+	while (low < high)
+	{
+		int middle = (low + high) / 2;
+
+		if (source->runs[middle].task < task)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &source->runs[low];
+}
+
+static bool
+is_run_of(const TqSource *source, const TqRun *run, int64 task, int run_id)
+{
+	return run < source->runs + source->nruns && run->task == task &&
+		   run->run_id == run_id;
+}
+
+/* ---- addresses ---- */
+
+static const char *
+word(const char *text)
+{
+	return text != NULL ? text : "_";
+}
+
+/* Returns provisionerId and workerType as two words of a routing key. */
+static char *
+queue_words(const char *task_queue_id)
+{
+	char *words = pstrdup(task_queue_id);
+
+	*strchr(words, '/') = '.';
+	return words;
+}
+
+/*
+ * Returns whether the message is about a run that was unresolved at the time.
+ */
+static bool
+is_of_unresolved(const TqMessage *message)
+{
+	return message->run_id == message->last_run &&
+		   !tq_state_is_resolved(message->state);
+}
+
+/*
+ * Returns whether the message names a worker, and which.  The exception of a
+ * deadline names none (3.5).  A skipped run never had a worker, but
+ * task-completed must name one (doc/spec/policy.md 10.9).  An unresolved run
+ * may pass to another worker, so its message stores the worker of that time.
+ */
+static bool
+names_worker(const TqAddress *address, const char **group, const char **id)
+{
+	const TqRun *run = address->run;
+
+	if (run == NULL)
+		return false;
+	if (is_of_unresolved(address->message))
+	{
+		*group = address->worker_group;
+		*id = address->worker_id;
+		return *group != NULL;
+	}
+	*group = run->worker_group;
+	*id = run->worker_id;
+	if (run->reason == TQ_RESOLVED_SKIPPED)
+	{
+		*group = "tq";
+		*id = "skipped";
+	}
+	return *group != NULL &&
+		   (address->message->exchange != TQ_EXCHANGE_TASK_EXCEPTION ||
+			run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED);
+}
+
+/*
+ * Returns the routing key of a message about a task, which has ten words
+ * (6.2).
+ */
+static char *
+task_key(const TqAddress *address)
+{
+	const TqTask *task = address->task;
+	const char *group = NULL;
+	const char *id = NULL;
+
+	switch (address->message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_ALERT:
+			if (!names_worker(address, &group, &id))
+				group = id = NULL;
+			break;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			break;
+	}
+	return psprintf("primary.%s.%s.%s.%s.%s.%s.%s._",
+					tq_slug_text(&task->task_id),
+					address->message->run_id < 0
+						? "_"
+						: psprintf("%d", address->message->run_id),
+					word(group),
+					word(id),
+					queue_words(task->queue_name),
+					task->scheduler_id,
+					tq_slug_text(&task->group_slug));
+}
+
+/* Adds a CC address for each route of the task, in order (6.4). */
+static void
+add_routes(TqAddress *address)
+{
+	Datum *routes;
+	int n;
+
+	if (address->task->routes == NULL)
+		return;
+	deconstruct_array(address->task->routes,
+					  TEXTOID,
+					  -1,
+					  false,
+					  TYPALIGN_INT,
+					  &routes,
+					  NULL,
+					  &n);
+	for (int i = 0; i < Min(n, TQ_ROUTES_MAX); i++)
+		address->cc[address->ncc++] = psprintf("route.%s",
+											   TextDatumGetCString(routes[i]));
+}
+
+static char *
+group_key(const char *group, const char *scheduler_id)
+{
+	return psprintf("primary.%s.%s._", group, scheduler_id);
+}
+
+/*
+ * Sets the task, its runs, the run and the worker of a message.  Returns false
+ * if the task or its runs no longer exist.
+ */
+static bool
+address_task(const TqSource *source, TqAddress *address)
+{
+	const TqMessage *message = address->message;
+	TqTask key = {.id = message->task};
+	const TqRun *run;
+
+	address->task = bsearch(&key,
+							source->tasks,
+							source->ntasks,
+							sizeof(TqTask),
+							compare_task);
+	if (address->task == NULL)
+		return false;
+	address->runs = first_run(source, message->task);
+	if (message->last_run >= 0 && !is_run_of(source,
+											 address->runs + message->last_run,
+											 message->task,
+											 message->last_run))
+		return false;
+	run = address->runs + message->run_id;
+	address->run = message->run_id < 0 ? NULL : run;
+	if (message->worker != 0)
+		tq_worker_name(message->worker,
+					   &address->worker_group,
+					   &address->worker_id);
+	return true;
+}
+
+/*
+ * Addresses a message about a group whose only task has the same id.  Such a
+ * group has no row; its task has all that the message contains.
+ */
+static bool
+address_lone_group(const TqSource *source, TqAddress *address)
+{
+	if (!address_task(source, address))
+		return false;
+	address->routing_key = group_key(tq_slug_text(&address->task->group_slug),
+									 address->task->scheduler_id);
+	return true;
+}
+
+static Jsonb *
+lone_group_payload(const TqTask *task)
+{
+	TqGroup group = {.task_group_id = task->group_slug,
+					 .scheduler_id = task->scheduler_id,
+					 .expires = tq_clock_add_ms(task->expires, TQ_HOUR_MS)};
+
+	return tq_group_message_json(&group);
+}
+
+/*
+ * Sets the routing key and the CC addresses of a message.  Returns false if
+ * what the message is about has been deleted since, so that there is nothing
+ * to send.
+ */
+bool
+tq_message_address(const TqSource *source, const TqMessage *message,
+				   TqAddress *address)
+{
+	memset(address, 0, offsetof(TqAddress, cc));
+	address->message = message;
+	switch (message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			if (message->detail == NULL)
+				return address_lone_group(source, address);
+			address->routing_key =
+				group_key(tq_json_get_text(message->detail, "taskGroupId"),
+						  tq_json_get_text(message->detail, "schedulerId"));
+			return true;
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			if (!address_task(source, address))
+				return false;
+			address->routing_key = task_key(address);
+			add_routes(address);
+			return true;
+		case TQ_EXCHANGE_NONE:
+			break;
+	}
+	return false;
+}
+
+/*
+ * Returns whether a message matches this binding, by its routing key or by a
+ * route.  A message whose routing key cannot be built matches every binding of
+ * its exchange.
+ */
+bool
+tq_filter_matches(const TqFilter *filter, const TqAddress *address)
+{
+	if (filter->exchange != TQ_EXCHANGE_NONE &&
+		filter->exchange != address->message->exchange)
+		return false;
+	if (address->routing_key == NULL ||
+		tq_topic_match(filter->pattern, address->routing_key))
+		return true;
+	for (int i = 0; i < address->ncc; i++)
+	{
+		if (tq_topic_match(filter->pattern, address->cc[i]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- payloads ---- */
+
+/*
+ * Removes what only a policy causes, because Taskcluster's messages have no
+ * keys for it.
+ */
+static void
+leave_out_details(TqTask *task, TqRun *runs, int n)
+{
+	task->policy = 0;
+	for (int i = 0; i < n; i++)
+		runs[i].visible_at = 0;
+}
+
+/* Sets a run back to what it was when the message was written. */
+static void
+turn_back(TqRun *run, const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+
+	run->state = message->state;
+	if (tq_state_is_resolved(message->state))
+		return;
+	run->reason = TQ_RESOLVED_NONE;
+	run->resolved = 0;
+	run->taken_until = message->taken_until;
+	if (message->state == TQ_STATE_RUNNING)
+	{
+		run->worker_group = address->worker_group;
+		run->worker_id = address->worker_id;
+		return;
+	}
+	run->started = 0;
+	run->worker_group = NULL;
+	run->worker_id = NULL;
+}
+
+/*
+ * Returns whether the total time of the task had begun, which it does when its
+ * first run becomes pending.
+ */
+static bool
+had_begun(const TqRun *runs, int n)
+{
+	return n > 1 || (n == 1 && runs[0].created != TQ_CREATED_EXCEPTION &&
+					 runs[0].created != TQ_CREATED_SKIP);
+}
+
+/*
+ * Adds the status of the task as of the message.  Its deadline is the defined
+ * one as long as the total time had not begun.
+ */
+static void
+add_status(JsonbParseState **state, const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+	TqTask task = *address->task;
+	int n = message->last_run + 1;
+	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+
+	task.priority = message->priority;
+	memcpy(runs, address->runs, sizeof(TqRun) * n);
+	leave_out_details(&task, runs, n);
+	if (!had_begun(runs, n))
+		task.deadline = task.defined_deadline;
+	if (n > 0)
+		turn_back(&runs[n - 1], address);
+	tq_json_key(state, "status");
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_status_push(state, &task, runs, n);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+static void
+add_worker(JsonbParseState **state, const TqAddress *address)
+{
+	const char *group;
+	const char *id;
+
+	if (!names_worker(address, &group, &id))
+		return;
+	tq_json_add_text(state, "workerGroup", group);
+	tq_json_add_text(state, "workerId", id);
+}
+
+static void
+refuse_size(Size size)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("payload of a message is too large"),
+			 errdetail("It has %zu bytes as jsonb; the limit is %zu.",
+					   size,
+					   JSONB_MAX),
+			 errhint("Create tasks with less in their tags.")));
+}
+
+/* Returns the size of a stored jsonb without detoasting it; 0 for NULL. */
+static Size
+stored_size(const Jsonb *json)
+{
+	return json != NULL ? toast_raw_datum_size(PointerGetDatum(json)) : 0;
+}
+
+static void
+add_tags(JsonbParseState **state, const TqTask *task)
+{
+	if (stored_size(task->tags) > JSONB_MAX)
+		refuse_size(stored_size(task->tags));
+	tq_json_key(state, "task");
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_object(state,
+					   "tags",
+					   task->tags != NULL
+						   ? DatumGetJsonbP(PointerGetDatum(task->tags))
+						   : NULL);
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/* Adds the keys of the message's detail to the payload. */
+static void
+add_detail(JsonbParseState **state, Jsonb *detail)
+{
+	JsonbIterator *it = JsonbIteratorInit(&detail->root);
+	JsonbIteratorToken token;
+	JsonbValue value;
+
+	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	{
+		if (token == WJB_KEY || token == WJB_VALUE)
+			pushJsonbValue(state, token, &value);
+	}
+}
+
+/* Adds what the exchange of a message adds to version and status (6.1). */
+static void
+add_particulars(JsonbParseState **state, const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+
+	if (message->run_id >= 0)
+		tq_json_add_int(state, "runId", message->run_id);
+	switch (message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_RUNNING:
+			add_worker(state, address);
+			tq_json_add_time(state, "takenUntil", message->taken_until);
+			add_tags(state, address->task);
+			break;
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_ALERT:
+			add_worker(state, address);
+			add_tags(state, address->task);
+			if (message->detail != NULL)
+				add_detail(state, message->detail);
+			break;
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+			add_tags(state, address->task);
+			break;
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+			add_worker(state, address);
+			tq_json_add_object(state, "artifact", message->detail);
+			break;
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+			add_detail(state, message->detail);
+			break;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			break;
+	}
+}
+
+/*
+ * Returns the payload of a message, as Taskcluster has it (6.1).  Raises an
+ * error if it is too large.
+ */
+Jsonb *
+tq_message_payload(const TqAddress *address)
+{
+	JsonbParseState *state = NULL;
+	Jsonb *payload;
+
+	switch (address->message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			return address->message->detail != NULL
+					   ? address->message->detail
+					   : lone_group_payload(address->task);
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			break;
+	}
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_int(&state, "version", 1);
+	add_status(&state, address);
+	add_particulars(&state, address);
+	payload = tq_json_end(&state);
+	if (VARSIZE(payload) > JSONB_MAX)
+		refuse_size(VARSIZE(payload));
+	return payload;
+}
+
+static void
+begin_envelope(StringInfo text, const TqAddress *address)
+{
+	const TqMessage *message = address->message;
+
+	initStringInfo(text);
+	appendStringInfo(text, "{\"id\": " INT64_FORMAT, message->id);
+	appendStringInfoString(text, ", \"exchange\": ");
+	escape_json(text, tq_exchange_name(message->exchange));
+	if (address->routing_key == NULL)
+		return;
+	appendStringInfoString(text, ", \"routingKey\": ");
+	escape_json(text, address->routing_key);
+}
+
+static char *
+truncated_envelope(const TqAddress *address)
+{
+	StringInfoData text;
+
+	begin_envelope(&text, address);
+	appendStringInfoString(&text, ", \"truncated\": true}");
+	return text.data;
+}
+
+/*
+ * Returns whether the payload of this message contains the tags of its task.
+ */
+static bool
+has_tags(const TqAddress *address)
+{
+	switch (address->message->exchange)
+	{
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_ALERT:
+			return address->task != NULL;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Returns whether the message is too large for NOTIFY, as far as that can be
+ * known without building it.
+ */
+static bool
+is_surely_large(const TqAddress *address)
+{
+	return stored_size(address->message->detail) > SURELY_LARGE ||
+		   (has_tags(address) &&
+			stored_size(address->task->tags) > SURELY_LARGE);
+}
+
+/*
+ * Returns the payload of NOTIFY: the whole message, or only its id, exchange
+ * and routing key if it is too large for NOTIFY or cannot be built.
+ */
+char *
+tq_message_envelope(const TqAddress *address)
+{
+	StringInfoData text;
+	Jsonb *payload;
+
+	if (address->is_broken || is_surely_large(address))
+		return truncated_envelope(address);
+	payload = tq_message_payload(address);
+	if (VARSIZE(payload) > SURELY_LARGE)
+		return truncated_envelope(address);
+	begin_envelope(&text, address);
+	appendStringInfoString(&text, ", \"cc\": [");
+	for (int i = 0; i < address->ncc; i++)
+	{
+		if (i > 0)
+			appendStringInfoString(&text, ", ");
+		escape_json(&text, address->cc[i]);
+	}
+	appendStringInfoString(&text, "], \"payload\": ");
+	(void) JsonbToCString(&text, &payload->root, VARSIZE(payload));
+	appendStringInfoChar(&text, '}');
+	return text.len <= PAYLOAD_MAX ? text.data : truncated_envelope(address);
+}
+
+/* ---- messages that cannot be built ---- */
+
+/* How much of a message to build. */
+typedef enum Extent
+{
+	EXTENT_WHOLE,
+	EXTENT_NO_PAYLOAD,
+	EXTENT_ID /* and exchange */
+} Extent;
+
+/* A message that is given to its receiver by itself. */
+typedef struct Alone
+{
+	const TqMessage *message;
+	TqReceiver receive;
+	void *arg;
+	Extent extent;
+	TqAddress address;
+} Alone;
+
+/*
+ * Builds as much of one message as its extent says, and gives it to its
+ * receiver.  A message about something deleted is not given.
+ */
+static void
+receive_alone(void *arg)
+{
+	Alone *alone = (Alone *) arg;
+	TqAddress *address = &alone->address;
+	TqSource source;
+
+	memset(address, 0, sizeof(TqAddress));
+	address->message = alone->message;
+	if (alone->extent != EXTENT_ID)
+	{
+		tq_message_source(alone->message, 1, &source);
+		if (!tq_message_address(&source, alone->message, address))
+			return;
+	}
+	address->is_broken = alone->extent != EXTENT_WHOLE;
+	alone->receive(address, alone->arg);
+}
+
+/* Logs a warning about a message that cannot be built, once a session. */
+static void
+warn_broken(const TqMessage *message, const TqTask *task,
+			const ErrorData *error)
+{
+	static int64 warned = 0;
+
+	if (message->id <= warned)
+		return;
+	warned = message->id;
+	ereport(WARNING,
+			(errcode(error->sqlerrcode),
+			 errmsg("message %lld cannot be built", (long long) message->id),
+			 errdetail("It is of exchange %s and task %s: %s",
+					   tq_exchange_name(message->exchange),
+					   task != NULL
+						   ? tq_slug_text(&task->task_id)
+						   : psprintf("number " INT64_FORMAT, message->task),
+					   error->message),
+			 errhint("Readers get it without its payload.")));
+}
+
+/*
+ * Gives one message to a receiver: whole; if that fails, without its payload;
+ * if that fails too, with only its id and exchange.  What a receiver has
+ * written in a failed attempt is rolled back.
+ */
+void
+tq_message_alone(const TqMessage *message, TqReceiver receive, void *arg)
+{
+	Alone alone = {.message = message, .receive = receive, .arg = arg};
+
+	for (Extent extent = EXTENT_WHOLE; extent <= EXTENT_ID; extent++)
+	{
+		ErrorData *error;
+
+		alone.extent = extent;
+		error = tq_attempt(receive_alone, &alone);
+		if (error == NULL)
+			return;
+		/* The receiver fails even without the content of the message. */
+		if (extent == EXTENT_ID)
+			ReThrowError(error);
+		warn_broken(message, alone.address.task, error);
+	}
+}

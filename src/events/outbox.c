@@ -1,0 +1,254 @@
+/*
+ * outbox.c
+ *	  The outbox: records the messages of a transition in its transaction.
+ *
+ * The rules pass a message for each thing they have done, in the
+ * order in which readers are to see it.  This module decides whether a binding
+ * or a subscription wants the message and, if so, writes it to tq.message in
+ * the same transaction.  It never sends NOTIFY: the publisher (deliver.c) does
+ * that, for messages that have been committed.  An exchange that nothing is
+ * bound to costs one test of a bit.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../shmem/shmem.h"
+#include "../storage/binding_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/pending_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_table.h"
+#include "outbox.h"
+
+/*
+ * Most messages of one row: it has to fit into memory, whatever a call writes.
+ */
+#define ROW_MAX 250
+
+/* What this session has cached of the bindings, and of which generation. */
+static uint64 known_generation = 0;
+static int known_wanted;
+static int known_place;
+
+/* Refreshes the cached bindings if they have changed. */
+static void
+look_up(void)
+{
+	TimestampTz since;
+	uint64 generation;
+
+	/*
+	 * The generation is read first, so that a change of the tables during the
+	 * read causes another read next time.
+	 */
+	generation = tq_bindings_generation();
+	if (generation == known_generation)
+		return;
+	known_wanted = tq_bindings_wanted();
+	known_place = tq_ring_current(&since);
+	known_generation = generation;
+}
+
+/*
+ * Returns whether a binding or a subscription wants messages of this exchange.
+ */
+bool
+tq_publish_is_wanted(TqExchange exchange)
+{
+	look_up();
+	return (known_wanted & (1 << exchange)) != 0;
+}
+
+/*
+ * Returns a message about a run of a task, or about no run if run_id is -1,
+ * with the present state of the task: `last` is its last run, or NULL if it
+ * has none.
+ */
+TqMessage
+tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
+				const TqRun *last)
+{
+	TqMessage message = {.exchange = exchange,
+						 .task = task->id,
+						 .run_id = run_id,
+						 .last_run = -1,
+						 .state = TQ_STATE_UNSCHEDULED,
+						 .priority = task->priority};
+
+	if (last == NULL)
+		return message;
+	message.last_run = last->run_id;
+	message.state = last->state;
+	if (last->state == TQ_STATE_RUNNING)
+	{
+		message.taken_until = last->taken_until;
+		message.worker = last->worker;
+	}
+	return message;
+}
+
+/*
+ * Returns whether the message reports that a task was resolved for good.
+ * Whether that was the last task of its group is for the publisher to find
+ * out.
+ */
+bool
+tq_publish_tells_of_group(const TqMessage *message)
+{
+	switch (message->exchange)
+	{
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+			return message->run_id == message->last_run &&
+				   tq_state_is_resolved(message->state);
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Returns how many of these messages can share a row, which stores only one
+ * taken_until and one worker.
+ */
+static int
+count_alike(const TqMessage *messages, int n)
+{
+	const TqMessage *first = NULL;
+
+	n = Min(n, ROW_MAX);
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].worker == 0)
+			continue;
+		if (first == NULL)
+			first = &messages[i];
+		if (messages[i].taken_until != first->taken_until ||
+			messages[i].worker != first->worker)
+			return i;
+	}
+	return n;
+}
+
+/*
+ * Appends those of these messages that are wanted to the outbox, in this
+ * order.  A resolved task whose message is not wanted leaves a note if
+ * task-group-resolved is, because the publisher derives that message from it.
+ * A message with a detail must be passed alone, because a row has one detail.
+ */
+void
+tq_publish(const TqMessage *messages, int n)
+{
+	TqMessage *wanted;
+	int kept = 0;
+
+	look_up();
+	if (n == 0 || known_wanted == 0)
+		return;
+	wanted = palloc(sizeof(TqMessage) * n);
+	for (int i = 0; i < n; i++)
+	{
+		if (known_wanted & (1 << messages[i].exchange))
+			wanted[kept++] = messages[i];
+		else if (tq_publish_tells_of_group(&messages[i]) &&
+				 (known_wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
+		{
+			wanted[kept] = messages[i];
+			wanted[kept++].exchange = TQ_EXCHANGE_NONE;
+		}
+	}
+	if (kept == 0)
+		return;
+	for (int done = 0; done < kept;)
+	{
+		int alike = count_alike(wanted + done, kept - done);
+
+		tq_messages_insert(known_place, wanted + done, alike);
+		done += alike;
+	}
+	tq_shmem_note_message();
+}
+
+/*
+ * Returns a note to the publisher that runs of a queue have become claimable.
+ */
+static TqMessage
+claimable_note(int32 queue, int runs)
+{
+	return (TqMessage){.exchange = TQ_EXCHANGE_NONE,
+					   .task = queue,
+					   .run_id = runs,
+					   .last_run = -1,
+					   .state = TQ_STATE_PENDING};
+}
+
+static int
+compare_queue(const void *a, const void *b)
+{
+	int32 x = *(const int32 *) a;
+	int32 y = *(const int32 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Appends a note to the outbox for each queue of these runs, which were
+ * delayed and are claimable now, so that the publisher notifies the channel of
+ * the queue.  The messages of the runs were appended when they became pending.
+ *
+ * Appends nothing if nothing wants the messages of exchange task-pending,
+ * because queue channels are silent then.  Otherwise it does so even if no
+ * session listens now: a session that starts to listen before this transaction
+ * commits has to be notified.
+ */
+void
+tq_publish_claimable(const TqPending *rows, int n)
+{
+	int32 *queues;
+	TqMessage *notes;
+	int kept = 0;
+
+	if (n == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING))
+		return;
+	queues = palloc(sizeof(int32) * n);
+	notes = palloc(sizeof(TqMessage) * n);
+	for (int i = 0; i < n; i++)
+		queues[i] = rows[i].queue;
+	qsort(queues, n, sizeof(int32), compare_queue);
+	for (int i = 0; i < n; i++)
+	{
+		if (kept > 0 && notes[kept - 1].task == queues[i] &&
+			notes[kept - 1].run_id < PG_INT16_MAX)
+			notes[kept - 1].run_id++;
+		else
+			notes[kept++] = claimable_note(queues[i], 1);
+	}
+	for (int done = 0; done < kept; done += ROW_MAX)
+		tq_messages_insert(known_place,
+						   notes + done,
+						   Min(kept - done, ROW_MAX));
+	tq_shmem_note_message();
+}
+
+/*
+ * Returns whether this is a note that runs of a queue have become claimable.
+ */
+bool
+tq_publish_is_claimable_note(const TqMessage *message)
+{
+	return message->exchange == TQ_EXCHANGE_NONE &&
+		   message->state == TQ_STATE_PENDING;
+}

@@ -1,0 +1,747 @@
+/*
+ * publisher.c
+ *	  The publisher: gives committed messages their ids, and notifies
+ *	  listeners.
+ *
+ * A pass is one transaction of the maintenance worker, or of
+ * upkeep():
+ *
+ *	  take the publisher's lock, and read the last tick;
+ *	  read, in pages, what is visible now and was not in that tick;
+ *	  for each page write the tick that gives it ids, and append, for the next
+ *	  pass, the messages of the groups that it completes;
+ *	  NOTIFY, in the same transaction.
+ *
+ * So a message has an id as soon as it can be read, and no lower id appears
+ * later, not even after a crash (store_message.c).  NOTIFY is sent if and only
+ * if the tick is committed; after a crash at any point the pass is repeated.
+ * Messages that a transaction wrote earlier and committed later come with the
+ * tick after its commit.
+ *
+ * A pass publishes at most PASS_PAGES pages, or CALL_PAGES where no other pass
+ * is certain to follow, and more only where it took long to sort them.  If
+ * there is more, the last tick says where the next pass continues with the
+ * same snapshot.  What became visible meanwhile waits until that snapshot is
+ * worked off, because it may depend on it.
+ *
+ * Only messages of other transactions are published: a pass in a transaction
+ * that has written something would give ids to its messages while it writes
+ * more.  Nothing is published inside a transaction block, where the
+ * publisher's lock would be held until the client commits, and not only for
+ * one statement.
+ *
+ * NOTIFY is sent here and nowhere else, for channels on which a session may
+ * LISTEN (shmem.c).  When the notification queue of the server fills up,
+ * because a listener does not read, or when a tick is large, the tick is
+ * marked as unsent and sent by later passes, in order: publication continues,
+ * and no other session waits.  The same is done where there are synchronous
+ * standbys, because a listener must not know an id before they have it: a pass
+ * sends the ticks that were committed before it began and that the standbys
+ * have flushed.  It waits for them for at most WAIT_MS, so that the
+ * maintenance worker continues with its other steps while they are away.
+ *
+ * A message that cannot be built, because it is too large or its task cannot
+ * be read, is sent without its payload, or with nothing but its id, and does
+ * not stop the others (message.c).  Each slice of messages is sent in a
+ * subtransaction.  If that fails, the messages before the failed one are sent
+ * again, and the failed one by itself.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "access/xlogdefs.h"
+#include "commands/async.h"
+#include "common/md5.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../shmem/shmem.h"
+#include "../storage/binding_table.h"
+#include "../storage/outbox_table.h"
+#include "../storage/queue_table.h"
+#include "../util/clock.h"
+#include "../util/durability.h"
+#include "../util/errors.h"
+#include "../util/spi.h"
+#include "group_resolution.h"
+#include "message_json.h"
+#include "outbox.h"
+#include "publisher.h"
+
+#define SLICE 1000          /* messages that are built together */
+#define SEND_MAX 10000      /* messages that one transaction sends */
+#define PASS_PAGES 25       /* of one transaction of the maintenance worker */
+#define CALL_PAGES 500      /* of one call of upkeep() */
+#define WAIT_MS 50          /* for synchronous standbys */
+#define QUEUE_PAGES 1048576 /* of the notification queue, before 17 */
+#define QUEUE_FULL 0.5      /* most of the notification queue that we fill */
+#define CHANNEL_MAX (NAMEDATALEN - 1)
+#define HASH_CHARS 32 /* of MD5 */
+
+/* ---- bindings ---- */
+
+/* Bindings of this database, compiled, as of a generation. */
+typedef struct Bindings
+{
+	uint64 generation;
+	TqFilter *filters;
+	int n;
+} Bindings;
+
+static MemoryContext bindings_context = NULL;
+static Bindings bindings = {0};
+
+static const char *
+default_channel(TqExchange exchange)
+{
+	char *channel = psprintf("tq_%s", tq_exchange_name(exchange));
+
+	for (char *c = channel; *c != '\0'; c++)
+	{
+		if (*c == '-')
+			*c = '_';
+	}
+	return channel;
+}
+
+/* Replaces the compiled bindings of this process. */
+static void
+compile(const TqBinding *list, int n)
+{
+	MemoryContext outer = MemoryContextSwitchTo(bindings_context);
+
+	bindings.filters = palloc(sizeof(TqFilter) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		bindings.filters[i] =
+			(TqFilter){.channel = list[i].channel != NULL
+									  ? pstrdup(list[i].channel)
+									  : default_channel(list[i].exchange),
+					   .exchange = list[i].exchange,
+					   .pattern = tq_topic_compile(list[i].pattern)};
+	bindings.n = n;
+	MemoryContextSwitchTo(outer);
+}
+
+/* Reads the bindings again if they have changed. */
+static void
+look_up_bindings(void)
+{
+	uint64 generation = tq_bindings_generation();
+	TqBinding *list;
+	int n;
+
+	if (bindings.generation == generation)
+		return;
+	bindings.generation = 0;
+	if (bindings_context == NULL)
+		bindings_context = AllocSetContextCreate(CacheMemoryContext,
+												 "tq bindings",
+												 ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(bindings_context);
+	(void) tq_bindings_wanted();
+	list = tq_bindings_list(&n);
+	compile(list, n);
+	bindings.generation = generation;
+}
+
+/* ---- queue channels ---- */
+
+/*
+ * Returns the channel of a queue, "tq_queue_" and its name.  If that is longer
+ * than a channel may be, it is truncated and the MD5 of the queue's name
+ * appended.
+ */
+char *
+tq_queue_channel_name(const char *task_queue_id)
+{
+	char *channel = psprintf(TQ_QUEUE_CHANNEL "%s", task_queue_id);
+	char hash[HASH_CHARS + 1];
+	const char *error = NULL;
+
+	if (strlen(channel) <= CHANNEL_MAX)
+		return channel;
+	if (!pg_md5_hash(task_queue_id, strlen(task_queue_id), hash, &error))
+		elog(ERROR, "could not compute MD5: %s", error);
+	return psprintf("%.*s_%s", CHANNEL_MAX - HASH_CHARS - 1, channel, hash);
+}
+
+/* How many runs of a queue have become claimable. */
+typedef struct Claimable
+{
+	char name[2 * NAMEDATALEN];
+	int64 pending;
+} Claimable;
+
+static HTAB *
+begin_claimable(void)
+{
+	HASHCTL control = {.keysize = 2 * NAMEDATALEN,
+					   .entrysize = sizeof(Claimable),
+					   .hcxt = CurrentMemoryContext};
+
+	return hash_create("tq claimable",
+					   64,
+					   &control,
+					   HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+}
+
+static void
+count_some(HTAB *claimable, const char *queue, int64 runs)
+{
+	bool found;
+	Claimable *entry = hash_search(claimable, queue, HASH_ENTER, &found);
+
+	entry->pending = found ? entry->pending + runs : runs;
+}
+
+/*
+ * Counts the run of a message as claimable.  A delayed run is left out; when
+ * it is due, a note counts it.
+ */
+static void
+count_claimable(HTAB *claimable, const TqAddress *address)
+{
+	if (address->task != NULL && address->run != NULL &&
+		address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
+		address->run->visible_at <= tq_clock_now())
+		count_some(claimable, address->task->queue_name, 1);
+}
+
+static void
+count_notes(HTAB *claimable, const TqMessage *notes, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (tq_publish_is_claimable_note(&notes[i]))
+			count_some(claimable,
+					   tq_queue_name((int32) notes[i].task),
+					   notes[i].run_id);
+	}
+}
+
+static void
+notify_claimable(HTAB *claimable)
+{
+	HASH_SEQ_STATUS scan;
+	Claimable *entry;
+
+	hash_seq_init(&scan, claimable);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		Async_Notify(
+			tq_queue_channel_name(entry->name),
+			psprintf("{\"taskQueueId\": \"%s\", \"pending\": " INT64_FORMAT
+					 "}",
+					 entry->name,
+					 entry->pending));
+}
+
+/* ---- sending ---- */
+
+/* Messages that are sent together. */
+typedef struct Slice
+{
+	const TqMessage *messages;
+	int n;
+	int next;    /* the message that is sent now */
+	int end;     /* send up to here */
+	int counted; /* claimable runs are counted up to here */
+	uint64 listened;
+	HTAB *claimable; /* NULL: no session listens to a queue */
+	TqSource source;
+	MemoryContext one; /* memory for one message */
+} Slice;
+
+/* Notifies each channel that a message is bound to, once. */
+static void
+notify(const TqAddress *address, uint64 listened)
+{
+	char *envelope = NULL;
+
+	for (int i = 0; i < bindings.n; i++)
+	{
+		const TqFilter *filter = &bindings.filters[i];
+		bool is_told = false;
+
+		if (!(listened & tq_shmem_channel_bit(filter->channel)) ||
+			!tq_filter_matches(filter, address))
+			continue;
+		for (int j = 0; j < i && !is_told; j++)
+			is_told = strcmp(bindings.filters[j].channel, filter->channel) ==
+						  0 &&
+					  tq_filter_matches(&bindings.filters[j], address);
+		if (is_told)
+			continue;
+		if (envelope == NULL)
+			envelope = tq_message_envelope(address);
+		Async_Notify(filter->channel, envelope);
+	}
+}
+
+/* Returns the exchanges to which a session may listen, as bits. */
+static int
+listened_exchanges(uint64 listened)
+{
+	int exchanges = 0;
+
+	for (int i = 0; i < bindings.n; i++)
+	{
+		if (listened & tq_shmem_channel_bit(bindings.filters[i].channel))
+			exchanges |= 1 << bindings.filters[i].exchange;
+	}
+	if (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL))
+		exchanges |= 1 << TQ_EXCHANGE_TASK_PENDING;
+	return exchanges;
+}
+
+/*
+ * Sends the present message of a slice, and counts its run if that is
+ * claimable.  A message that is sent again is not counted again.
+ */
+static void
+tell_address(const TqAddress *address, void *arg)
+{
+	Slice *slice = (Slice *) arg;
+
+	notify(address, slice->listened);
+	if (slice->claimable != NULL && slice->next >= slice->counted)
+	{
+		count_claimable(slice->claimable, address);
+		slice->counted = slice->next + 1;
+	}
+}
+
+static void
+read_source(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+
+	tq_message_source(slice->messages, slice->n, &slice->source);
+}
+
+/*
+ * Sends the messages of a slice from `next` to `end`.  Frees the memory of
+ * each at once: a thousand of them would take memory that the operating system
+ * has to clear each time.
+ */
+static void
+tell_range(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+	TqAddress address;
+	MemoryContext outer = MemoryContextSwitchTo(slice->one);
+
+	for (; slice->next < slice->end; slice->next++)
+	{
+		MemoryContextReset(slice->one);
+		if (tq_message_address(&slice->source,
+							   &slice->messages[slice->next],
+							   &address))
+			tell_address(&address, slice);
+	}
+	MemoryContextSwitchTo(outer);
+}
+
+/* Sends one message by itself, with as much of it as can be built. */
+static void
+tell_alone(Slice *slice)
+{
+	MemoryContext outer = MemoryContextSwitchTo(slice->one);
+
+	MemoryContextReset(slice->one);
+	tq_message_alone(&slice->messages[slice->next], tell_address, slice);
+	slice->next++;
+	MemoryContextSwitchTo(outer);
+}
+
+/*
+ * Sends all messages of a slice.  A failed attempt has sent nothing, so the
+ * messages before the failed one are sent again, and then the failed one by
+ * itself.
+ */
+static void
+tell_slice(Slice *slice)
+{
+	bool has_source = tq_attempt(read_source, slice) == NULL;
+	int done = 0;
+
+	slice->end = slice->n;
+	while (done < slice->n)
+	{
+		slice->next = done;
+		if (has_source && tq_attempt(tell_range, slice) == NULL)
+		{
+			done = slice->end;
+			slice->end = slice->n;
+		}
+		else if (!has_source || slice->next == done)
+		{
+			slice->next = done++;
+			tell_alone(slice);
+			slice->end = slice->n;
+		}
+		else
+			slice->end = slice->next;
+	}
+}
+
+/* Sends NOTIFY for these messages and notes when this transaction commits. */
+static void
+tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
+	 uint64 listened)
+{
+	bool queues = (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
+	HTAB *claimable = begin_claimable();
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq delivery",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext one = AllocSetContextCreate(CurrentMemoryContext,
+											  "tq message",
+											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	int exchanges;
+	int kept = 0;
+
+	look_up_bindings();
+	exchanges = listened_exchanges(listened);
+	for (int i = 0; i < n; i++)
+	{
+		if (exchanges & (1 << messages[i].exchange))
+			messages[kept++] = messages[i];
+	}
+	for (int i = 0; i < kept; i += SLICE)
+	{
+		Slice slice = {.messages = messages + i,
+					   .n = Min(kept - i, SLICE),
+					   .listened = listened,
+					   .claimable = queues ? claimable : NULL,
+					   .one = one};
+
+		tell_slice(&slice);
+		MemoryContextReset(memory);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(memory);
+	MemoryContextDelete(one);
+	if (queues)
+		count_notes(claimable, notes, nnotes);
+	notify_claimable(claimable);
+}
+
+/*
+ * Returns how many messages this transaction may send, which is none while the
+ * notification queue of the server is half full.  A message may take a page of
+ * the queue; half of the pages that may be filled are left to other sessions.
+ * Before PostgreSQL 17 the size of the queue is fixed: 8 GB.
+ */
+static int
+send_room(void)
+{
+	const char *pages = GetConfigOption("max_notify_queue_pages", true, false);
+	double all = pages != NULL ? atoi(pages) : QUEUE_PAGES;
+	double used = DatumGetFloat8(
+		DirectFunctionCall1(pg_notification_queue_usage, (Datum) 0));
+	double room = (QUEUE_FULL - used) * all / 2;
+
+	return room < 1 ? 0 : (int) Min(room, SEND_MAX);
+}
+
+/* What a pass may still send. */
+typedef struct Telling
+{
+	uint64 listened; /* channels, as bits; 0: no session listens */
+	int room;        /* messages that may be sent */
+	bool later;      /* mark what is published as unsent */
+} Telling;
+
+/*
+ * Sends what is left of a tick, as far as there is room, or only unmarks it if
+ * no session listens any more.  Returns how many messages that was, at least
+ * 1.
+ */
+static int
+tell_unsent(TqTick *tick, Telling *telling)
+{
+	int n;
+	int nnotes;
+	TqMessage *notes;
+	TqMessage *messages = tq_messages_of_tick(tick, &n, &notes, &nnotes);
+	int skip = Min((int) (tick->unsent - tick->first_id), n);
+
+	n -= skip;
+	if (telling->listened == 0 || n <= telling->room)
+		tq_tick_set_unsent(tick, 0);
+	else
+	{
+		n = telling->room;
+		tq_tick_set_unsent(tick, tick->unsent + n);
+	}
+	if (telling->listened == 0)
+		return 1;
+	nnotes = skip == 0 ? nnotes : 0;
+	tell(messages + skip, n, notes, nnotes, telling->listened);
+	telling->room -= n + nnotes;
+	return Max(n, 1);
+}
+
+/* The last transaction in which this process has published. */
+static FullTransactionId own_xid = {0};
+
+/* Returns a position in the WAL behind the commit of that tick. */
+static XLogRecPtr
+commit_of(const TqTick *tick)
+{
+	if (FullTransactionIdIsValid(own_xid) &&
+		FullTransactionIdEquals(tick->xid, own_xid))
+		return XactLastCommitEnd;
+	return tq_durable_here();
+}
+
+/*
+ * Returns the last id of the ticks that all synchronous standbys have; `last`
+ * is the last tick that was committed when this pass began.  Keeps the WAL
+ * position to wait for until they have reached it, because a position that is
+ * taken again each time would move away from them on a busy server.
+ */
+static int64
+durable_upto(const TqTick *last, int max_ms)
+{
+	static XLogRecPtr goal = InvalidXLogRecPtr;
+	static int64 goal_id = 0;
+
+	if (!tq_durable_has_standbys())
+		return last->last_id;
+	if (goal == InvalidXLogRecPtr || goal_id > last->last_id)
+	{
+		goal = commit_of(last);
+		goal_id = last->last_id;
+	}
+	if (!tq_durable_within(goal, max_ms))
+		return 0;
+	goal = InvalidXLogRecPtr;
+	return goal_id;
+}
+
+/*
+ * Sends what this and earlier passes have left, in order, up to that tick.
+ * Returns how much; sets *more if something is left.
+ */
+static int64
+tell_all_unsent(Telling *telling, int64 upto, bool *more)
+{
+	TqTick tick;
+	int64 sent = 0;
+
+	while ((*more = tq_tick_unsent(&tick)) && tick.last_id <= upto &&
+		   telling->room > 0)
+	{
+		sent += tell_unsent(&tick, telling);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return sent;
+}
+
+/* ---- a pass ---- */
+
+/*
+ * Appends the messages of the groups that these messages complete; the next
+ * tick publishes them.
+ */
+static void
+tell_groups(const TqMessage *messages, int n)
+{
+	int64 tasks[SLICE];
+	int count = 0;
+
+	if (!tq_publish_is_wanted(TQ_EXCHANGE_TASK_GROUP_RESOLVED))
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		if (tq_publish_tells_of_group(&messages[i]))
+			tasks[count++] = messages[i].task;
+		if (count == SLICE || (i + 1 == n && count > 0))
+		{
+			tq_group_tell_resolved(tasks, count);
+			count = 0;
+		}
+	}
+}
+
+/*
+ * Publishes a page with that tick, and sets the remaining fields of the tick.
+ */
+static void
+publish_page(const TqPage *page, TqTick *tick, Telling *telling)
+{
+	int nnotes;
+	TqMessage *notes = tq_messages_notes(page->messages, page->n, &nnotes);
+	int n;
+
+	tick->published = tq_clock_now();
+	tick->places = page->places;
+	tell_groups(page->messages, page->n);
+	tick->messages = tq_messages_count(page->messages, page->n);
+	telling->later = telling->later || page->n > telling->room;
+	tick->unsent = telling->listened != 0 && telling->later && page->n > 0;
+	tq_tick_insert(tick, telling->listened != 0);
+	own_xid = GetTopFullTransactionId();
+	n = tq_messages_number(page->messages, page->n, tick);
+	if (telling->listened == 0 || telling->later)
+		return;
+	tell(page->messages, n, notes, nnotes, telling->listened);
+	telling->room -= page->n;
+}
+
+/*
+ * Returns the tick of a page.  It covers all that became visible between the
+ * last tick and the snapshot `goal`, or a part of that, behind the row
+ * after_seq.
+ */
+static TqTick
+tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
+		int64 after_seq)
+{
+	TqTick tick = {.place = last->place,
+				   .since = last->upto,
+				   .upto = page->is_last ? goal : last->upto,
+				   .part_of = page->is_last ? (Datum) 0 : goal};
+
+	if (!is_part)
+		return tick;
+	tick.after_seq = after_seq;
+	tick.upto_seq = page->n > 0 ? page->last_seq : after_seq;
+	tick.xids = page->xids;
+	return tick;
+}
+
+/*
+ * Returns whether a pass has published enough.  Its first page includes the
+ * time to sort all that is to be published.  The pass continues for as long as
+ * that took, because otherwise most of the work on a large backlog would be
+ * sorting.
+ */
+static bool
+is_enough(int pages, TimestampTz began, int64 first_us)
+{
+	int max = MyBackendType == B_BG_WORKER ? PASS_PAGES : CALL_PAGES;
+
+	return pages >= max && tq_clock_now() - began >= 2 * first_us;
+}
+
+/*
+ * Publishes what has become visible since the last tick, or continues with the
+ * snapshot that the last tick has published a part of.  Returns the number of
+ * messages and notes; sets *more if there are others.  Takes a snapshot before
+ * this transaction writes anything, so that the messages of groups that it
+ * appends belong to the next tick.  Reads which sessions listen after that
+ * (shmem.c).
+ */
+static int64
+publish(TqTick *last, Telling *telling, bool *more)
+{
+	bool is_part = last->part_of != (Datum) 0;
+	int64 after_seq = is_part ? last->upto_seq : PG_INT64_MIN;
+	Datum goal = is_part ? last->part_of : tq_snapshot_now();
+	TqRows cursor = tq_messages_open(last->upto, goal, after_seq);
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq publication",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	TimestampTz ring_since;
+	TqPage page = {.is_last = false};
+	TimestampTz began = tq_clock_now();
+	int64 first_us = 0;
+	int64 published = 0;
+
+	telling->listened = tq_shmem_listened();
+	telling->room = telling->listened != 0 ? send_room() : SEND_MAX;
+	last->place = tq_ring_current(&ring_since);
+	for (int i = 0; !page.is_last && !is_enough(i, began, first_us); i++)
+	{
+		TqTick tick;
+
+		MemoryContextReset(memory);
+		tq_messages_page(cursor, &page);
+		is_part = is_part || !page.is_last;
+		if (page.n == 0 && !is_part)
+			break;
+		published += Max(page.n, 1);
+		tick = tick_of(&page, last, goal, is_part, after_seq);
+		publish_page(&page, &tick, telling);
+		after_seq = tick.upto_seq;
+		if (i == 0)
+			first_us = tq_clock_now() - began;
+		CHECK_FOR_INTERRUPTS();
+	}
+	tq_plan_rows_close(cursor);
+	*more = !page.is_last;
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(memory);
+	return published;
+}
+
+/*
+ * Does one pass.  Returns how many messages it has published, and sent of
+ * those that were left unsent; sets *more if something is left.  If it returns
+ * 0 with *more set, the caller should wait a moment before the next pass.
+ * Does nothing in a transaction block or in a transaction that has written
+ * something, and does not wait for the publisher's lock.
+ */
+int64
+tq_deliver_pass(bool *more)
+{
+	TqTick last;
+	TqTick unsent;
+	Telling telling;
+	int64 published;
+	bool was_unsent;
+	bool has_unsent;
+	bool has_others;
+
+	if (tq_upkeep_is_in_block() ||
+		TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return 0;
+	if (!tq_publisher_try_lock())
+	{
+		*more = true;
+		return 0;
+	}
+	tq_tick_last(&last);
+	was_unsent = tq_tick_unsent(&unsent);
+	telling.later = was_unsent || tq_durable_has_standbys();
+	published = publish(&last, &telling, &has_others);
+	has_unsent = published > 0 && telling.listened != 0 && telling.later;
+	if (was_unsent)
+		published += tell_all_unsent(&telling,
+									 durable_upto(&last,
+												  published > 0 ? 0 : WAIT_MS),
+									 &has_unsent);
+	*more = has_others || has_unsent;
+	return published;
+}
+
+/* Whether the present pass is part of a transaction block of the caller. */
+static bool is_in_block = false;
+
+/* Records whether the pass that begins is part of a transaction block. */
+void
+tq_upkeep_begin(bool in_block)
+{
+	is_in_block = in_block;
+}
+
+/* Returns whether the present pass is part of a transaction block. */
+bool
+tq_upkeep_is_in_block(void)
+{
+	return is_in_block;
+}

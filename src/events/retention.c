@@ -1,0 +1,217 @@
+/*
+ * retention.c
+ *	  Retention of messages: changing and emptying the segments of the log.
+ *
+ * Messages are kept for tq.message_retention, and longer, up to
+ * tq.subscription_retention, for a subscription that has not acknowledged
+ * them.  After a fourth of that time, sessions write to the next empty
+ * segment; if there is none, they continue in the current one.
+ *
+ * A segment is emptied if it is not the current one, does not have the newest
+ * tick, has no unpublished message, and its newest tick is too old.  This is
+ * checked under an exclusive lock, which is taken only if it is free: every
+ * session that has written to the segment before has then committed.  The lock
+ * is held until the end of the transaction, so nothing is emptied within BEGIN
+ * and COMMIT.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "miscadmin.h"
+
+#include "../storage/binding_table.h"
+#include "../storage/outbox_table.h"
+#include "../util/clock.h"
+#include "../util/guc.h"
+#include "publisher.h"
+#include "retention.h"
+#include "subscription.h"
+
+/* Number of the TQ_PLACES segments that hold messages to be kept. */
+#define TURNS (TQ_PLACES - 2)
+
+/*
+ * Messages that a pass reads before it empties a segment: some hundred
+ * milliseconds of the maintenance worker, which starts the next pass a second
+ * later.
+ */
+#define LOOK_MAX 100000
+#define CALL_LOOK_MAX 1000000 /* of upkeep() */
+
+static TimestampTz
+minus_seconds(TimestampTz t, int seconds)
+{
+	return tq_clock_add_ms(t, -INT64CONST(1000) * seconds);
+}
+
+/* Returns the time from which on messages must be kept. */
+TimestampTz
+tq_retention_kept_since(TimestampTz now)
+{
+	TimestampTz since = minus_seconds(now, tq_message_retention);
+	TimestampTz slowest = tq_subscription_slowest();
+
+	if (slowest == 0 || slowest >= since)
+		return since;
+	return Min(since,
+			   Max(slowest, minus_seconds(now, tq_subscription_retention)));
+}
+
+/*
+ * Returns a time before which every message is published and no longer kept,
+ * so that the rows from which messages are built may be deleted.  Within BEGIN
+ * and COMMIT publication cannot be waited for, so there the messages about
+ * deleted tasks may be lost.
+ */
+TimestampTz
+tq_retention_told_before(TimestampTz now)
+{
+	TimestampTz since = tq_retention_kept_since(now);
+	TqTick last;
+
+	if (tq_upkeep_is_in_block())
+		return DT_NOEND;
+	tq_tick_last(&last);
+	if (tq_message_is_unpublished(last.upto))
+		since = Min(since, tq_tick_last_whole());
+	return since;
+}
+
+static void
+warn_of_loss(const char *name, int64 last_id)
+{
+	ereport(
+		WARNING,
+		(errcode(ERRCODE_WARNING),
+		 errmsg("messages that subscription \"%s\" had not read were dropped",
+				name),
+		 errdetail(
+			 "Those up to %lld were not acknowledged within tq.subscription_retention.",
+			 (long long) last_id),
+		 errhint(
+			 "Call tq.fetch() and tq.ack() regularly, or end the subscription with tq.unsubscribe().")));
+}
+
+/*
+ * Warns about the subscriptions that lose unacknowledged messages with ids up
+ * to last_id.  Returns false if it is too early to drop them: a subscription
+ * is being changed concurrently, or so many messages have to be read, none of
+ * which is for a subscription, that it takes several passes.
+ */
+static bool
+warn_losers(int64 last_id, TimestampTz now)
+{
+	int64 look_max = MyBackendType == B_BG_WORKER ? LOOK_MAX : CALL_LOOK_MAX;
+	int n;
+	int nlosers = 0;
+	bool all = true;
+	TqBehind *behind = tq_subscriptions_behind(last_id, &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		switch (tq_subscribe_unread(&behind[i], last_id, &look_max, now))
+		{
+			case TQ_UNREAD_NONE:
+				break;
+			case TQ_UNREAD_SOME:
+				behind[nlosers++] = behind[i];
+				break;
+			case TQ_UNREAD_UNKNOWN:
+				return false;
+		}
+	}
+	for (int i = 0; i < nlosers; i++)
+	{
+		if (tq_subscription_lose(behind[i].name, last_id))
+			warn_of_loss(behind[i].name, last_id);
+		else
+			all = false;
+	}
+	return all;
+}
+
+/* Returns whether nothing in a segment is needed any more. */
+static bool
+is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
+{
+	if (tq_ring_is_unpublished(place, last->upto))
+		return false;
+	if (tq_tick_of_place(place, newest) &&
+		(newest->published >= kept_since || newest->last_id == last->last_id))
+		return false;
+	return !tq_tick_shows_place(place, kept_since);
+}
+
+/*
+ * Empties a segment unless something in it is still needed; returns whether it
+ * did.  Checks that first without the lock, which blocks readers.
+ */
+static bool
+empty_place(int place, const TqTick *last, TimestampTz kept_since,
+			TimestampTz now)
+{
+	TqTick newest = {.last_id = 0};
+
+	if (tq_ring_is_empty(place) || !is_old(place, last, kept_since, &newest) ||
+		!tq_ring_try_lock(place) ||
+		!is_old(place, last, kept_since, &newest) ||
+		!warn_losers(newest.last_id, now))
+		return false;
+	tq_ring_truncate(place);
+	return true;
+}
+
+/*
+ * Makes the next empty segment the current one.  Writes a tick without
+ * messages there at once, so that the newest tick is not in the previous
+ * segment.
+ */
+static void
+turn(int current, const TqTick *last, TimestampTz now)
+{
+	for (int i = 1; i < TQ_PLACES; i++)
+	{
+		int place = (current + i) % TQ_PLACES;
+		TqTick tick = {.published = now,
+					   .place = place,
+					   .since = last->upto,
+					   .upto = last->upto};
+
+		if (!tq_ring_is_empty(place))
+			continue;
+		tq_ring_turn(place, now);
+		tq_tick_insert(&tick, true);
+		tq_bindings_changed();
+		return;
+	}
+}
+
+/*
+ * Empties old segments, then changes the current segment if it is time;
+ * returns the number of segments emptied.
+ */
+int64
+tq_retention_pass(TimestampTz now)
+{
+	TimestampTz kept_since;
+	TimestampTz since;
+	TqTick last;
+	int current;
+	int64 emptied = 0;
+
+	if (tq_upkeep_is_in_block() || !tq_publisher_try_lock())
+		return 0;
+	kept_since = tq_retention_kept_since(now);
+	current = tq_ring_current(&since);
+	tq_tick_last(&last);
+	for (int place = 0; place < TQ_PLACES; place++)
+	{
+		if (place != current)
+			emptied += empty_place(place, &last, kept_since, now);
+	}
+	/* Not during a publication: its next part starts from the newest tick. */
+	if (since <= now - (now - kept_since) / TURNS &&
+		last.part_of == (Datum) 0 && !tq_ring_is_empty(current))
+		turn(current, &last, now);
+	return emptied;
+}

@@ -1,0 +1,334 @@
+/*
+ * status_json.c
+ *	  The JSON of a task: the status structure, its runs, its definition; and
+ *	  that of groups, workers and queues.
+ *
+ * Decides keys and formats of JSON (doc/spec/taskcluster.md 1.2 to
+ * 1.4, 2.7).  What is absent is left out, never null.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../storage/group_table.h"
+#include "../storage/policy_json.h"
+#include "../storage/policy_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../util/json.h"
+#include "../util/slugid.h"
+#include "status_json.h"
+
+/* Appends taskQueueId and its two parts, provisionerId and workerType. */
+static void
+add_queue(JsonbParseState **state, const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	tq_json_add_text(state, "taskQueueId", name);
+	tq_json_add_text(state, "provisionerId", pnstrdup(name, slash - name));
+	tq_json_add_text(state, "workerType", slash + 1);
+}
+
+/*
+ * Appends a run (doc/spec/taskcluster.md 1.4) with the keys that a policy
+ * adds.  The keys are in the order of jsonb, so that nothing has to be sorted.
+ */
+static void
+push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
+{
+	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+	if (run->error != NULL)
+		tq_json_add_object(state, "error", run->error);
+	tq_json_add_int(state, "runId", run->run_id);
+	tq_json_add_text(state, "state", tq_state_name(run->state));
+	if (has_policy && run->run_id > 0)
+		tq_json_add_int(state, "attempt", run->attempt);
+	tq_json_add_time(state, "started", run->started);
+	tq_json_add_time(state, "resolved", run->resolved);
+	if (run->worker_group != NULL)
+		tq_json_add_text(state, "workerId", run->worker_id);
+	tq_json_add_time(state, "scheduled", run->scheduled);
+	if (run->visible_at > run->scheduled)
+		tq_json_add_time(state, "visibleAt", run->visible_at);
+	tq_json_add_time(state, "takenUntil", run->taken_until);
+	if (run->worker_group != NULL)
+		tq_json_add_text(state, "workerGroup", run->worker_group);
+	tq_json_add_text(state, "reasonCreated", tq_created_name(run->created));
+	if (run->reason != TQ_RESOLVED_NONE)
+		tq_json_add_text(state,
+						 "reasonResolved",
+						 tq_resolved_name(run->reason));
+	pushJsonbValue(state, WJB_END_OBJECT, NULL);
+}
+
+/*
+ * Appends the keys of the status structure (doc/spec/taskcluster.md 1.3), from
+ * a task and all its runs, in the order of jsonb.
+ */
+void
+tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
+			   int n)
+{
+	const TqRun *last = n > 0 ? &runs[n - 1] : NULL;
+	const char *slash = strchr(task->queue_name, '/');
+
+	tq_json_key(state, "runs");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		push_run(state, &runs[i], task->policy != 0);
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+	tq_json_add_text(state,
+					 "state",
+					 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
+	tq_json_add_slug(state, "taskId", &task->task_id);
+	tq_json_add_time(state, "expires", task->expires);
+	tq_json_add_time(state, "deadline", task->deadline);
+	tq_json_add_text(state, "priority", tq_priority_name(task->priority));
+	tq_json_add_text(state, "projectId", task->project_id);
+	tq_json_add_text(state, "workerType", slash + 1);
+	tq_json_add_int(state,
+					"retriesLeft",
+					last ? last->retries_left : task->retries);
+	tq_json_add_text(state, "schedulerId", task->scheduler_id);
+	tq_json_add_slug(state, "taskGroupId", &task->group_slug);
+	tq_json_add_text(state, "taskQueueId", task->queue_name);
+	tq_json_add_text(state,
+					 "provisionerId",
+					 pnstrdup(task->queue_name, slash - task->queue_name));
+}
+
+/* Returns the runs of a task with a policy as an array. */
+Jsonb *
+tq_runs_json(const TqRun *runs, int n)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		push_run(&state, &runs[i], true);
+	return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, NULL));
+}
+
+/* Returns the status structure. */
+Jsonb *
+tq_status_json(const TqTask *task, const TqRun *runs, int n)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_status_push(&state, task, runs, n);
+	return tq_json_end(&state);
+}
+
+/* Returns the status structure with the runs as they are now. */
+Jsonb *
+tq_status_of(const TqTask *task)
+{
+	int n;
+	TqRun *runs = tq_runs_of_task(task, &n);
+
+	return tq_status_json(task, runs, n);
+}
+
+/*
+ * Returns the metadata of a task that enqueue() created: all four keys are
+ * required.
+ */
+Jsonb *
+tq_metadata_json(const char *name)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state, "name", name);
+	tq_json_add_text(&state, "description", "");
+	tq_json_add_text(&state, "owner", "tq");
+	tq_json_add_text(&state, "source", "https://localhost/");
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns whether this policy delays a task whose definition gives no delay.
+ */
+static bool
+has_delay(const Jsonb *policy)
+{
+	TqGivenPolicy given;
+
+	return policy != NULL && tq_policy_parse(policy, &given) == NULL &&
+		   given.delay > 0;
+}
+
+/*
+ * Returns the definition with every default filled in (doc/spec/taskcluster.md
+ * 1.2); the policy is as it was given.
+ */
+Jsonb *
+tq_definition_json(const TqTask *task)
+{
+	Jsonb *policy = task->given_policy != NULL ? task->given_policy
+											   : tq_policy_json(task->policy);
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	add_queue(&state, task->queue_name);
+	tq_json_add_text(&state, "schedulerId", task->scheduler_id);
+	tq_json_add_text(&state, "projectId", task->project_id);
+	tq_json_add_slug(&state, "taskGroupId", &task->group_slug);
+	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
+	tq_json_add_time(&state, "deadline", task->defined_deadline);
+	tq_json_add_time(&state, "expires", task->expires);
+	tq_json_add_slugs(&state,
+					  "dependencies",
+					  task->dependencies,
+					  task->ndependencies);
+	tq_json_add_text(&state,
+					 "requires",
+					 task->all_resolved ? "all-resolved" : "all-completed");
+	tq_json_add_texts(&state, "routes", task->routes);
+	tq_json_add_int(&state, "retries", task->retries);
+	tq_json_add_time(&state, "created", task->created);
+	tq_json_add_texts(&state, "scopes", task->scopes);
+	tq_json_add_object(&state, "payload", task->payload);
+	tq_json_add_object(&state,
+					   "metadata",
+					   task->metadata != NULL
+						   ? task->metadata
+						   : tq_metadata_json(task->queue_name));
+	tq_json_add_object(&state, "tags", task->tags);
+	tq_json_add_object(&state, "extra", task->extra);
+	if (policy != NULL)
+		tq_json_add_object(&state, "policy", policy);
+	if (task->delay != 0 || has_delay(policy))
+		tq_json_add_seconds(&state, "delay", task->delay);
+	return tq_json_end(&state);
+}
+
+/* Returns the result of get_task_group() (doc/spec/taskcluster.md 2.7). */
+Jsonb *
+tq_group_json(const TqGroup *group)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
+	tq_json_add_text(&state, "schedulerId", group->scheduler_id);
+	tq_json_add_time(&state, "expires", group->expires);
+	tq_json_add_time(&state, "sealed", group->sealed);
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns the body of task-group-resolved and task-group-sealed
+ * (doc/spec/taskcluster.md 6.3).
+ */
+Jsonb *
+tq_group_message_json(const TqGroup *group)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_int(&state, "version", 1);
+	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
+	tq_json_add_text(&state, "schedulerId", group->scheduler_id);
+	tq_json_add_time(&state, "expires", group->expires);
+	tq_json_add_time(&state, "sealed", group->sealed);
+	return tq_json_end(&state);
+}
+
+/* Returns the result of cancel_task_group() (doc/spec/taskcluster.md 2.6). */
+Jsonb *
+tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
+					 int n)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
+	tq_json_add_int(&state, "taskGroupSize", size);
+	tq_json_add_int(&state, "cancelledCount", n);
+	tq_json_key(&state, "taskIds");
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		tq_json_string(&state, WJB_ELEM, tq_slug_text(&tasks[i].task_id));
+	pushJsonbValue(&state, WJB_END_ARRAY, NULL);
+	return tq_json_end(&state);
+}
+
+/* Appends the runs that a worker has claimed most recently. */
+static void
+add_recent(JsonbParseState **state, int32 worker)
+{
+	int n;
+	TqRecent *recent = tq_worker_recent(worker, &n);
+
+	tq_json_key(state, "recentTasks");
+	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
+		tq_json_add_slug(state, "taskId", &recent[i].task_id);
+		tq_json_add_int(state, "runId", recent[i].run_id);
+		pushJsonbValue(state, WJB_END_OBJECT, NULL);
+	}
+	pushJsonbValue(state, WJB_END_ARRAY, NULL);
+}
+
+/*
+ * Returns a worker as get_worker() and quarantine_worker() show it
+ * (doc/spec/taskcluster.md 2.16).
+ */
+Jsonb *
+tq_worker_json(const char *queue, const char *group, const char *id,
+			   const TqWorker *worker)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	add_queue(&state, queue);
+	tq_json_add_text(&state, "workerGroup", group);
+	tq_json_add_text(&state, "workerId", id);
+	tq_json_add_time(&state, "expires", worker->expires);
+	tq_json_add_time(&state, "firstClaim", worker->first_claim);
+	tq_json_add_time(&state, "lastDateActive", worker->last_date_active);
+	tq_json_add_time(&state, "quarantineUntil", worker->quarantine_until);
+	add_recent(&state, worker->id);
+	return tq_json_end(&state);
+}
+
+/* Returns the result of task_queue_counts() (doc/spec/taskcluster.md 2.16). */
+Jsonb *
+tq_counts_json(const char *queue, int64 pending, int64 claimed)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	add_queue(&state, queue);
+	tq_json_add_int(&state, "pendingTasks", pending);
+	tq_json_add_int(&state, "claimedTasks", claimed);
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns one entry of a worker's quarantine_details (doc/spec/taskcluster.md
+ * 2.16).
+ */
+Jsonb *
+tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until,
+				   const char *info)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state, "clientId", client);
+	tq_json_add_time(&state, "updatedAt", now);
+	tq_json_add_time(&state, "quarantineUntil", until);
+	tq_json_add_text(&state, "quarantineInfo", info);
+	return tq_json_end(&state);
+}

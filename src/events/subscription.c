@@ -1,0 +1,605 @@
+/*
+ * subscription.c
+ *	  Bindings of channels, durable subscriptions, and reading the message
+ *	  log.
+ *
+ * Decides which messages a reader gets, in the order of their ids.  A
+ * subscription consists of its bindings and a mark, the id up to which it has
+ * acknowledged messages.  Reading it changes nothing, so messages that are not
+ * acknowledged are returned again.
+ *
+ * A single reader that processes and acknowledges messages in one transaction
+ * processes each message exactly once.  Two readers may get the same messages,
+ * because the second reads while the commit of the first is in progress.  An
+ * acknowledgement moves the mark from where the reader found it, under the
+ * lock of the row of the subscription, so the second reader waits for the
+ * first and then finds that the mark has moved.  If the first has committed
+ * early enough, the second sees the new mark without a wait; for that case a
+ * transaction remembers what it has fetched.  Either way ack() fails for the
+ * second reader.  A repeated acknowledgement, in a transaction that has
+ * fetched nothing, has no effect.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+#include "utils/xid8.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../storage/binding_table.h"
+#include "../storage/outbox_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "message_json.h"
+#include "subscription.h"
+
+#define TICKS 20         /* ticks read at once */
+#define SLICE 1000       /* most messages examined at once */
+#define SLICE_MIN 20     /* fewest; doubled while few of them match */
+#define LOOK_MAX 1000000 /* messages that one fetch examines */
+
+/*
+ * A fetch acknowledges messages that its subscription does not match if there
+ * are this many ids of them, or if the last acknowledgement is this long ago.
+ */
+#define SKIP_AFTER 1000
+#define SKIP_AFTER_MS 60000
+
+/* ---- bindings ---- */
+
+/* Returns whether this is the default binding of an exchange. */
+static bool
+is_default(const char *channel, TqExchange exchange, const char *pattern)
+{
+	const char *name = tq_exchange_name(exchange);
+
+	if (strncmp(channel, "tq_", 3) != 0 || strcmp(pattern, "#") != 0 ||
+		strlen(channel + 3) != strlen(name))
+		return false;
+	for (channel += 3; *name != '\0'; name++, channel++)
+	{
+		if (*channel != (*name == '-' ? '_' : *name))
+			return false;
+	}
+	return true;
+}
+
+/* Binds a channel to an exchange; enables a default channel again. */
+void
+tq_subscribe_bind(const char *channel, TqExchange exchange,
+				  const char *pattern)
+{
+	if (is_default(channel, exchange, pattern))
+		tq_binding_set_default(exchange, true);
+	else
+		tq_binding_insert(channel, exchange, pattern);
+}
+
+/*
+ * Removes a binding; disables a default channel.  Does nothing if there is no
+ * such binding.
+ */
+void
+tq_subscribe_unbind(const char *channel, TqExchange exchange,
+					const char *pattern)
+{
+	if (is_default(channel, exchange, pattern))
+		tq_binding_set_default(exchange, false);
+	else
+		tq_binding_delete(channel, exchange, pattern);
+}
+
+/* ---- subscriptions ---- */
+
+static void
+refuse_missing(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_NOT_FOUND),
+			 errmsg("subscription \"%s\" does not exist", tq_error_clip(name)),
+			 errdetail("It was never made, or it was ended."),
+			 errhint("Call tq.subscribe() first.")));
+}
+
+/*
+ * Creates a subscription, or adds a binding to it.  It gets the messages that
+ * are published after this.
+ */
+void
+tq_subscribe_begin(const char *name, TqExchange exchange, const char *pattern,
+				   TimestampTz now)
+{
+	tq_subscription_insert(name, exchange, pattern, now);
+}
+
+/* Deletes a subscription. */
+void
+tq_subscribe_end(const char *name)
+{
+	if (!tq_subscription_delete(name))
+		refuse_missing(name);
+}
+
+/* What this transaction has fetched from a subscription. */
+typedef struct Fetched
+{
+	char *name;
+	int64 acked; /* mark of the subscription then */
+	int64 first; /* lowest id that was fetched */
+	struct Fetched *next;
+} Fetched;
+
+static Fetched *fetched = NULL;
+
+static void
+forget_fetched(void *arg)
+{
+	fetched = NULL;
+}
+
+static Fetched *
+find_fetched(const char *name)
+{
+	Fetched *each = fetched;
+
+	while (each != NULL && strcmp(each->name, name) != 0)
+		each = each->next;
+	return each;
+}
+
+/* Remembers what was fetched, until the transaction ends. */
+static void
+note_fetched(const char *name, int64 acked, int64 first)
+{
+	MemoryContext outer = MemoryContextSwitchTo(TopTransactionContext);
+	Fetched *each = find_fetched(name);
+	MemoryContextCallback *callback;
+
+	if (fetched == NULL)
+	{
+		callback = palloc(sizeof(MemoryContextCallback));
+		callback->func = forget_fetched;
+		MemoryContextRegisterResetCallback(TopTransactionContext, callback);
+	}
+	if (each == NULL)
+	{
+		each = palloc(sizeof(Fetched));
+		*each = (Fetched){.name = pstrdup(name),
+						  .acked = acked,
+						  .first = first,
+						  .next = fetched};
+		fetched = each;
+	}
+	each->first = Min(each->first, first);
+	MemoryContextSwitchTo(outer);
+}
+
+/*
+ * Returns whether another transaction has acknowledged messages that this one
+ * has fetched, by the mark that was read just now.  A mark that this
+ * transaction has moved does not count, because its row has been locked since.
+ */
+static bool
+is_taken(const char *name, const TqAcked *acked)
+{
+	const Fetched *own = find_fetched(name);
+
+	return own != NULL && !acked->is_own && acked->id != own->acked &&
+		   acked->id >= own->first;
+}
+
+static void
+refuse_taken(const char *name, int64 before, int64 acked)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+		 errmsg(
+			 "messages of subscription \"%s\" were acknowledged by another transaction",
+			 tq_error_clip(name)),
+		 errdetail(
+			 "It had acknowledged those up to %lld, and now has those up to %lld.",
+			 (long long) before,
+			 (long long) acked),
+		 errhint("Roll this transaction back, and call tq.fetch() again.")));
+}
+
+static void
+refuse_unpublished(int64 id, int64 last_id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("message %lld has not been published", (long long) id),
+			 errdetail("The last one is %lld.", (long long) last_id),
+			 errhint("Give the id of the last message that was fetched.")));
+}
+
+/*
+ * Acknowledges the messages up to that id.  If another transaction has moved
+ * the mark since it was read, raises an error, unless this transaction has
+ * fetched and the mark is still before what it fetched.  Waits for the lock of
+ * the row of the subscription.
+ */
+void
+tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
+{
+	const Fetched *own = find_fetched(name);
+	TqAcked acked;
+	int64 before;
+	int64 last_id;
+
+	if (!tq_subscription_find(name, &acked))
+		refuse_missing(name);
+	last_id = tq_message_last_id();
+	if (id > last_id)
+		refuse_unpublished(id, last_id);
+	if (is_taken(name, &acked))
+		refuse_taken(name, own->acked, acked.id);
+	while (id > acked.id && !tq_subscription_ack(name, id, acked.id, now))
+	{
+		before = acked.id;
+		if (!tq_subscription_find(name, &acked))
+			refuse_missing(name);
+		if (own == NULL || is_taken(name, &acked))
+			refuse_taken(name, before, acked.id);
+	}
+}
+
+/* ---- reading ---- */
+
+/* What a reader wants, and how far it has come. */
+typedef struct Reading
+{
+	const TqFilter *filters;
+	int nfilters;
+	int left; /* messages that it may still get */
+	TqReceiver receive;
+	void *arg;
+	bool shown; /* the messages are shown to a client */
+	int64 upto; /* the last id that was examined */
+} Reading;
+
+static bool
+may_want(const Reading *reading, const TqMessage *message)
+{
+	for (int i = 0; i < reading->nfilters; i++)
+	{
+		if (reading->filters[i].exchange == TQ_EXCHANGE_NONE ||
+			reading->filters[i].exchange == message->exchange)
+			return true;
+	}
+	return false;
+}
+
+static bool
+wants(const Reading *reading, const TqAddress *address)
+{
+	for (int i = 0; i < reading->nfilters; i++)
+	{
+		if (tq_filter_matches(&reading->filters[i], address))
+			return true;
+	}
+	return false;
+}
+
+/* Messages that are examined together. */
+typedef struct Slice
+{
+	Reading *reading;
+	const TqMessage *messages;
+	int n;
+	int next;
+	TqSource source;
+	MemoryContext one; /* memory for one message */
+} Slice;
+
+static void
+read_source(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+
+	tq_message_source(slice->messages, slice->n, &slice->source);
+}
+
+static void
+receive_wanted(const TqAddress *address, void *arg)
+{
+	Reading *reading = (Reading *) arg;
+
+	if (!wants(reading, address))
+		return;
+	reading->receive(address, reading->arg);
+	reading->left--;
+}
+
+/* Gives the reader the messages that it wants, from slice->next on. */
+static void
+read_range(void *arg)
+{
+	Slice *slice = (Slice *) arg;
+	TqAddress address;
+	MemoryContext outer = MemoryContextSwitchTo(slice->one);
+
+	for (; slice->next < slice->n && slice->reading->left > 0; slice->next++)
+	{
+		MemoryContextReset(slice->one);
+		if (tq_message_address(&slice->source,
+							   &slice->messages[slice->next],
+							   &address))
+			receive_wanted(&address, slice->reading);
+	}
+	MemoryContextSwitchTo(outer);
+}
+
+/*
+ * Gives the reader those of these messages that it wants.  A message that
+ * cannot be built is given by itself, with as much of it as can be built; the
+ * reader keeps what it got before.
+ */
+static void
+read_slice(Reading *reading, const TqMessage *messages, int n)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq slice",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	Slice slice = {.reading = reading,
+				   .messages = messages,
+				   .n = n,
+				   .one = AllocSetContextCreate(memory,
+												"tq message",
+												ALLOCSET_DEFAULT_SIZES)};
+	bool has_source = tq_attempt(read_source, &slice) == NULL;
+
+	while (slice.next < n && reading->left > 0 &&
+		   (!has_source || tq_attempt(read_range, &slice) != NULL))
+		tq_message_alone(&messages[slice.next++], receive_wanted, reading);
+	if (slice.next > 0)
+		reading->upto = messages[slice.next - 1].id;
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(memory);
+}
+
+/*
+ * Gives the reader those of these messages that it wants.  They are the
+ * messages of some ticks, of which the first may have been read in part.
+ */
+static void
+read_messages(Reading *reading, TqMessage *messages, int n)
+{
+	int64 last = n > 0 ? messages[n - 1].id : reading->upto;
+	int step = Max(SLICE_MIN, reading->left);
+	int kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].id > reading->upto && may_want(reading, &messages[i]))
+			messages[kept++] = messages[i];
+	}
+	for (int i = 0; i < kept && reading->left > 0; i += step, step *= 2)
+	{
+		step = Min(step, SLICE);
+		read_slice(reading, messages + i, Min(kept - i, step));
+	}
+	if (reading->left > 0)
+		reading->upto = Max(reading->upto, last);
+}
+
+/*
+ * Reads the messages of a few ticks, so that the tasks of many messages are
+ * read at once.  Returns the number of ticks.
+ */
+static int
+collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
+{
+	int room = SLICE;
+	int used = 0;
+
+	*messages = palloc(sizeof(TqMessage) * room);
+	*n = 0;
+	while (used < nticks && *n < SLICE)
+	{
+		int more;
+		TqMessage *part =
+			tq_messages_of_tick(&ticks[used++], &more, NULL, NULL);
+
+		while (*n + more > room)
+			*messages = repalloc_huge(*messages,
+									  sizeof(TqMessage) * (room *= 2));
+		memcpy(*messages + *n, part, sizeof(TqMessage) * more);
+		*n += more;
+		pfree(part);
+	}
+	return used;
+}
+
+/*
+ * Reads the log until the reader has enough, the log ends, or about look_max
+ * ids have been examined.
+ */
+static void
+read_log(Reading *reading, int64 look_max)
+{
+	MemoryContext part = AllocSetContextCreate(CurrentMemoryContext,
+											   "tq reading",
+											   ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(part);
+	int64 after = reading->upto;
+	int nticks;
+
+	do
+	{
+		TqTick *ticks =
+			tq_ticks_after(reading->upto, TICKS, reading->shown, &nticks);
+
+		for (int i = 0; i < nticks && reading->left > 0;)
+		{
+			TqMessage *messages;
+			int n;
+
+			i += collect(ticks + i, nticks - i, &messages, &n);
+			read_messages(reading, messages, n);
+			pfree(messages);
+			if (reading->left > 0)
+				reading->upto = Max(reading->upto, ticks[i - 1].last_id);
+			CHECK_FOR_INTERRUPTS();
+		}
+		MemoryContextReset(part);
+	} while (nticks > 0 && reading->left > 0 &&
+			 reading->upto - after < look_max);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(part);
+}
+
+/*
+ * Reads the log after that id: gives `receive` up to max messages that match
+ * one of the filters, and examines not many more than look_max ids.  Returns
+ * the number of messages; sets *read_upto to the id up to which it has read.
+ */
+int
+tq_subscribe_read(int64 after, int max, int64 look_max,
+				  const TqFilter *filters, int nfilters, TqReceiver receive,
+				  void *arg, int64 *read_upto)
+{
+	Reading reading = {.filters = filters,
+					   .nfilters = nfilters,
+					   .left = max,
+					   .receive = receive,
+					   .arg = arg,
+					   .shown = true,
+					   .upto = after};
+
+	read_log(&reading, look_max);
+	*read_upto = reading.upto;
+	return max - reading.left;
+}
+
+/* Returns the compiled bindings of a subscription. */
+static TqFilter *
+filters_of(const char *name, int *n)
+{
+	TqBinding *bindings = tq_subscription_bindings(name, n);
+	TqFilter *filters = palloc(sizeof(TqFilter) * Max(*n, 1));
+
+	for (int i = 0; i < *n; i++)
+		filters[i] =
+			(TqFilter){.exchange = bindings[i].exchange,
+					   .pattern = tq_topic_compile(bindings[i].pattern)};
+	return filters;
+}
+
+static void
+note_id(const TqAddress *address, void *arg)
+{
+	*(int64 *) arg = address->message->id;
+}
+
+/*
+ * Returns whether a message after behind->acked, up to last_id, matches this
+ * subscription.  Subtracts the number of examined ids from *look_max.  Moves
+ * the mark of the subscription over messages that do not match it, so that
+ * they are not examined again.
+ */
+TqUnread
+tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
+					TimestampTz now)
+{
+	int n;
+	int64 first = 0;
+	TqFilter *filters = filters_of(behind->name, &n);
+	Reading reading = {.filters = filters,
+					   .nfilters = n,
+					   .left = 1,
+					   .receive = note_id,
+					   .arg = &first,
+					   .upto = behind->acked};
+	int64 skipped;
+
+	read_log(&reading, Min(*look_max, last_id - behind->acked));
+	*look_max -= Min(*look_max, reading.upto - behind->acked);
+	if (first != 0 && first <= last_id)
+		return TQ_UNREAD_SOME;
+	skipped = first != 0 ? first - 1 : reading.upto;
+	if (skipped > behind->acked)
+		tq_subscription_skip(behind->name, skipped, now);
+	return first == 0 && reading.upto < last_id && *look_max == 0
+			   ? TQ_UNREAD_UNKNOWN
+			   : TQ_UNREAD_NONE;
+}
+
+/* The first message that was received. */
+typedef struct First
+{
+	TqReceiver receive;
+	void *arg;
+	int64 id;
+} First;
+
+static void
+note_first(const TqAddress *address, void *arg)
+{
+	First *first = (First *) arg;
+
+	if (first->id == 0)
+		first->id = address->message->id;
+	first->receive(address, first->arg);
+}
+
+/*
+ * Gives `receive` up to max messages that the subscription has not
+ * acknowledged; returns their number.  A read-only transaction examines as
+ * many messages as it takes, because it cannot move the mark over those that
+ * do not match.
+ */
+int
+tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
+				   TimestampTz now)
+{
+	First first = {.receive = receive, .arg = arg};
+	TqFilter *filters;
+	TqAcked acked;
+	int64 upto;
+	int found;
+	int n;
+
+	if (!tq_subscription_find(name, &acked))
+		refuse_missing(name);
+	filters = filters_of(name, &n);
+	found = tq_subscribe_read(acked.id,
+							  max,
+							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX,
+							  filters,
+							  n,
+							  note_first,
+							  &first,
+							  &upto);
+	if (first.id != 0)
+	{
+		note_fetched(name, acked.id, first.id);
+		upto = first.id - 1;
+	}
+	if (!XactReadOnly &&
+		(upto - acked.id >= SKIP_AFTER ||
+		 (upto > acked.id && acked.at < tq_clock_add_ms(now, -SKIP_AFTER_MS))))
+		tq_subscription_skip(name, upto, now);
+	return found;
+}
+
+/* ---- dumps ---- */
+
+/*
+ * Returns whether a dump must contain the messages of this transaction: they
+ * are not published, or some subscription has not acknowledged them.
+ */
+bool
+tq_subscribe_is_awaited(Datum xid)
+{
+	return !DatumGetBool(
+		DirectFunctionCall2(pg_visible_in_snapshot, xid, tq_snapshot_acked()));
+}

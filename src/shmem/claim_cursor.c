@@ -1,0 +1,808 @@
+/*
+ * claim_cursor.c
+ *	  The claim cursor: a hint where claims begin in each queue.
+ *
+ * Decides when the hint may be raised and when it must be lowered.
+ * The stores know what the rows contain, and which index entries a claim may
+ * skip.  Without shared_preload_libraries, and on a standby, there is no hint,
+ * and every claim scans its queue from the beginning.
+ *
+ * The protocol, and why no row is lost
+ * ------------------------------------
+ * For each queue of tq.pending and each priority, shared memory holds a number
+ * `low`: scanners need not look at index entries with seq < low.  The tables
+ * are the truth.  A number that is too low costs time.  A number that is too
+ * high hides a run from all claims, so it must never persist.
+ *
+ *	scanner									transaction T, writing row s
+ *	S1	tq_cursor_read(): low, generation	T1	tq_cursor_note_made(), _taken()
+ *	S2	descend the index; look at the		T2	insert or delete row s
+ *		entries from low on					T3	the end of T becomes visible
+ *	S3	tq_cursor_raise() up to the first	T4	lower to s: generation + 1,
+ *		entry that must not be skipped			low = min(low, s)
+ *
+ * A scanner may skip an entry
+ *	(a)	that is permanently dead: its inserter aborted, or its deleter
+ *		committed or is the scanner's own transaction;
+ *	(b)	that another transaction has inserted or deleted, not merely locked,
+ *		if that transaction is still in progress when the scanner looks.  The
+ *		statement's snapshot does not matter, because it may be older than S1.
+ * It raises `low` no further than the first entry that is neither.
+ *
+ * A transaction that makes a row claimable by its end lowers the cursor (T4)
+ * after that end has become visible (T3): at its commit for the rows that it
+ * inserted, and at the abort of T or of a subtransaction for the rows that it
+ * deleted.  A scanner sees no difference between the two: s is not claimable
+ * before T3, and is claimable from T3 on.
+ *
+ * Suppose that a scanner skips s because T is in progress, or because s is not
+ * in the index yet.  Then it looked before T3, and therefore S1 was before T4.
+ * S1, S3 and T4 each hold the lock of the queue's entry in shared memory.  If
+ * T4 comes before S3, then S3 sees that the generation has changed, and raises
+ * no higher than the lowest number to which the entry was lowered since S1.
+ * If T4 comes after S3, then T4 lowers.  Either way low <= s once T4 is done.
+ * That remains so until a scanner whose S1 is after T4, and which sees s as T
+ * left it, skips s for a new reason.  Between T3 and T4, which is as long as
+ * the transaction's callbacks take, a claim may miss s.  After T4, T wakes the
+ * sessions that wait for work.
+ *
+ * A claim that continues where one pass has ended does S1 again for the next
+ * pass.  If `low` is now below what the claim has already skipped, then it was
+ * lowered in between, and the claim raises no more: see tq_cursor_read().
+ *
+ * For a deletion, T1 comes before T2.  Otherwise an error between them would
+ * abort T without a record of the row, which other scanners may have skipped
+ * by then.  An insertion may be recorded after T2, as by a trigger, but before
+ * T3, because an error between them leaves only a dead row.  T's own scanner
+ * skips rows that T has deleted; T has recorded them before S3, so that T4
+ * follows if T aborts.  A row that T has inserted itself may be below `low`,
+ * so tq_cursor_read() gives T the lower of the two.
+ *
+ * How far the entry was lowered since S1 is kept in minimums over blocks of
+ * calls (Recent), so that an entry has a fixed size however many commits there
+ * are.  Such a minimum may cover some calls before S1, and is then somewhat
+ * lower than necessary.
+ *
+ * A prepared transaction ends in another session, perhaps after a crash, where
+ * no callback of tq sees it.  Where prepared transactions are possible, the
+ * cursor is therefore strict: (b) does not apply, and T lowers the cursors for
+ * all that it has recorded before it is prepared.  At that time only T's own
+ * scanner has skipped the rows that T deleted, by (a); a scanner that did not
+ * find s in the index yet is covered by the argument above.
+ *
+ * A queue may lose its entry to another queue, or when a transaction that
+ * called tq_cursor_note_all() ends.  Its next entry starts from the beginning
+ * under another identity, and a scanner raises only the entry that it has
+ * read.  The same holds after a crash or a promotion: shared memory starts
+ * empty, and a standby never raises.
+ */
+#include "postgres.h"
+
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "../core/types.h"
+#include "../util/guc.h"
+#include "claim_cursor.h"
+#include "wait_queue.h"
+
+#define BUCKET_SIZE 4 /* entries in which a queue can be */
+#define LOCKS 64      /* each bucket uses one of them */
+#define LEVELS 6      /* minimums over the last 1, 4, 16, … 1024 calls */
+#define LEVEL_SHIFT 2 /* each over four times as many as the one before */
+#define NOTES_MAX 64  /* beyond that, tq_cursor_note_all() */
+
+#define PRIORITIES (TQ_PRIORITY_HIGHEST + 1) /* 0 is not used */
+
+/*
+ * The lowest seq in a block of calls of lower(): the block that is being
+ * filled, and the one before it.
+ */
+typedef struct Recent
+{
+	int64 filling;
+	int64 before;
+} Recent;
+
+typedef struct Key
+{
+	Oid database; /* InvalidOid: the entry is free */
+	Oid pending;
+	int32 queue;
+} Key;
+
+/*
+ * The cursor of one queue.  A field without a comment is changed under the
+ * bucket's lock held exclusively, and read under the lock held shared.
+ */
+typedef struct Entry
+{
+	Key key;
+	pg_atomic_uint32
+		used; /* the bucket's clock at the last use; under the lock, shared */
+	uint64 identity;
+	uint64 generation[PRIORITIES]; /* number of calls of lower() */
+	int64 low[PRIORITIES];
+	Recent recent[PRIORITIES][LEVELS];
+} Entry;
+
+typedef struct Bucket
+{
+	pg_atomic_uint32 clock; /* of uses; under the lock, shared */
+	Entry entries[BUCKET_SIZE];
+} Bucket;
+
+typedef struct Shared
+{
+	LWLockPadded *locks;         /* fixed at startup */
+	int bucket_count;            /* fixed at startup */
+	pg_atomic_uint64 identities; /* given out so far; no lock */
+	Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
+} Shared;
+
+static Shared *shared = NULL;
+
+/* What this transaction has recorded for a queue and priority. */
+typedef struct Note
+{
+	Oid pending;
+	int32 queue;
+	int priority;
+	int64 made; /* lowest seq; TQ_CURSOR_END: none */
+	int64 taken;
+	int64 made_count;
+	int64 taken_count;
+	int64 held_count;          /* locked, and not deleted since */
+	SubTransactionId taken_by; /* the last subtransaction that deleted a row */
+} Note;
+
+#define MADE 0x01
+#define TAKEN 0x02
+
+static Note notes[NOTES_MAX];
+static int note_count = 0;
+
+/*
+ * The last subtransaction that called tq_cursor_note_all(); 0: there was none.
+ */
+static SubTransactionId all_noted_by = InvalidSubTransactionId;
+
+static shmem_request_hook_type next_shmem_request_hook = NULL;
+static shmem_startup_hook_type next_shmem_startup_hook = NULL;
+
+/*
+ * Start of the server.
+ */
+
+static int
+bucket_count(void)
+{
+	return Max(tq_queue_slots / BUCKET_SIZE, 1);
+}
+
+static Size
+shared_size(void)
+{
+	return add_size(offsetof(Shared, buckets),
+					mul_size(bucket_count(), sizeof(Bucket)));
+}
+
+static void
+request(void)
+{
+	if (next_shmem_request_hook)
+		next_shmem_request_hook();
+	RequestAddinShmemSpace(shared_size());
+	RequestNamedLWLockTranche("TqCursor", LOCKS);
+}
+
+static void
+init_shared(void)
+{
+	memset(shared, 0, shared_size());
+	shared->locks = GetNamedLWLockTranche("TqCursor");
+	shared->bucket_count = bucket_count();
+	pg_atomic_init_u64(&shared->identities, 0);
+	for (int i = 0; i < shared->bucket_count; i++)
+	{
+		pg_atomic_init_u32(&shared->buckets[i].clock, 0);
+		for (int j = 0; j < BUCKET_SIZE; j++)
+			pg_atomic_init_u32(&shared->buckets[i].entries[j].used, 0);
+	}
+}
+
+static void
+startup(void)
+{
+	bool found;
+
+	if (next_shmem_startup_hook)
+		next_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("tq cursor", shared_size(), &found);
+	if (!found)
+		init_shared();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* Requests the shared memory; called by tq_shmem_init() only. */
+void
+tq_cursor_init(void)
+{
+	next_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request;
+	next_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup;
+}
+
+/*
+ * Entries.
+ */
+
+static Key
+key_of(Oid pending, int32 queue)
+{
+	return (Key){MyDatabaseId, pending, queue};
+}
+
+static bool
+is_of(const Entry *entry, const Key *key)
+{
+	return entry->key.queue == key->queue &&
+		   entry->key.pending == key->pending &&
+		   entry->key.database == key->database;
+}
+
+static uint32
+bucket_of(const Key *key)
+{
+	uint32 hash = hash_combine(murmurhash32(key->database),
+							   murmurhash32(key->pending));
+
+	return hash_combine(hash, murmurhash32((uint32) key->queue)) %
+		   shared->bucket_count;
+}
+
+static LWLock *
+lock_of(uint32 bucket)
+{
+	return &shared->locks[bucket % LOCKS].lock;
+}
+
+/*
+ * Returns the entry of a queue, or NULL.  The caller holds the bucket's lock.
+ */
+static Entry *
+find_entry(uint32 bucket, const Key *key)
+{
+	Entry *entries = shared->buckets[bucket].entries;
+
+	for (int i = 0; i < BUCKET_SIZE; i++)
+	{
+		if (is_of(&entries[i], key))
+			return &entries[i];
+	}
+	return NULL;
+}
+
+/*
+ * Records that an entry is used, unless it is the last used one of its bucket.
+ */
+static void
+touch(Bucket *bucket, Entry *entry)
+{
+	if (pg_atomic_read_u32(&entry->used) != pg_atomic_read_u32(&bucket->clock))
+		pg_atomic_write_u32(&entry->used,
+							pg_atomic_add_fetch_u32(&bucket->clock, 1));
+}
+
+/* Returns a free entry, or else the least recently used one. */
+static Entry *
+choose_entry(Bucket *bucket)
+{
+	uint32 now = pg_atomic_read_u32(&bucket->clock);
+	Entry *oldest = NULL;
+	uint32 oldest_age = 0;
+
+	for (int i = 0; i < BUCKET_SIZE; i++)
+	{
+		Entry *entry = &bucket->entries[i];
+		uint32 age = now - pg_atomic_read_u32(&entry->used);
+
+		if (entry->key.database == InvalidOid)
+			return entry;
+		if (oldest == NULL || age > oldest_age)
+		{
+			oldest = entry;
+			oldest_age = age;
+		}
+	}
+	return oldest;
+}
+
+/*
+ * Makes an entry for a queue that has none.  The caller holds the bucket's
+ * lock exclusively.
+ */
+static Entry *
+make_entry(Bucket *bucket, const Key *key)
+{
+	Entry *entry = choose_entry(bucket);
+
+	entry->key = *key;
+	entry->identity = pg_atomic_add_fetch_u64(&shared->identities, 1);
+	for (int p = 0; p < PRIORITIES; p++)
+	{
+		entry->generation[p] = 0;
+		entry->low[p] = TQ_CURSOR_BEGIN;
+		for (int i = 0; i < LEVELS; i++)
+			entry->recent[p][i] = (Recent){TQ_CURSOR_END, TQ_CURSOR_END};
+	}
+	return entry;
+}
+
+/* Returns how many calls of lower() make up a block of this level. */
+static uint64
+block_size(int level)
+{
+	return UINT64CONST(1) << (level * LEVEL_SHIFT);
+}
+
+/* Adds one call of lower() to the minimums of all levels. */
+static void
+sum_up(Entry *entry, int priority, int64 seq)
+{
+	uint64 number = entry->generation[priority]++;
+
+	for (int i = 0; i < LEVELS; i++)
+	{
+		Recent *recent = &entry->recent[priority][i];
+
+		if (number % block_size(i) == 0)
+		{
+			recent->before = recent->filling;
+			recent->filling = TQ_CURSOR_END;
+		}
+		recent->filling = Min(recent->filling, seq);
+	}
+}
+
+/*
+ * Returns the lowest seq to which the entry was lowered since that generation,
+ * or a lower number: the block that is being filled and the one before it
+ * include the last block_size() calls.
+ */
+static int64
+lowest_since(const Entry *entry, int priority, uint64 generation)
+{
+	uint64 number = entry->generation[priority] - generation;
+	int level = 0;
+
+	if (number == 0)
+		return TQ_CURSOR_END;
+	while (level < LEVELS && number > block_size(level))
+		level++;
+	if (level == LEVELS)
+		return TQ_CURSOR_BEGIN;
+	return Min(entry->recent[priority][level].filling,
+			   entry->recent[priority][level].before);
+}
+
+/*
+ * Lowers the cursor of a queue and priority (T4 of the banner).  If the queue
+ * has no entry, no scanner skips anything, and nothing is to be done.
+ */
+static void
+lower(const Note *note, int64 seq)
+{
+	Key key = key_of(note->pending, note->queue);
+	uint32 bucket = bucket_of(&key);
+	Entry *entry;
+
+	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
+	entry = find_entry(bucket, &key);
+	if (entry != NULL)
+	{
+		sum_up(entry, note->priority, seq);
+		if (seq < entry->low[note->priority])
+			entry->low[note->priority] = seq;
+	}
+	LWLockRelease(lock_of(bucket));
+}
+
+/*
+ * Frees all entries of this database, so that all its cursors start from the
+ * beginning.
+ */
+static void
+forget_database(void)
+{
+	for (int i = 0; i < shared->bucket_count; i++)
+	{
+		LWLockAcquire(lock_of(i), LW_EXCLUSIVE);
+		for (int j = 0; j < BUCKET_SIZE; j++)
+		{
+			Key *key = &shared->buckets[i].entries[j].key;
+
+			if (key->database == MyDatabaseId)
+				key->database = InvalidOid;
+		}
+		LWLockRelease(lock_of(i));
+	}
+}
+
+/*
+ * The end of a transaction.  Nothing here raises an error or allocates memory.
+ */
+
+/*
+ * Returns the lowest seq in a note: of the inserted rows, if `what` has MADE,
+ * and of the deleted rows, if it has TAKEN and subtransaction `since` or a
+ * later one has deleted any.
+ */
+static int64
+noted_low(const Note *note, int what, SubTransactionId since)
+{
+	int64 seq = TQ_CURSOR_END;
+
+	if (what & MADE)
+		seq = note->made;
+	if ((what & TAKEN) && note->taken_by >= since)
+		seq = Min(seq, note->taken);
+	return seq;
+}
+
+static void
+lower_noted(int what, SubTransactionId since)
+{
+	for (int i = 0; i < note_count; i++)
+	{
+		int64 seq = noted_low(&notes[i], what, since);
+
+		if (seq < TQ_CURSOR_END)
+			lower(&notes[i], seq);
+	}
+	if (all_noted_by >= since)
+		forget_database();
+}
+
+/*
+ * Wakes as many waiters as there are rows that have become claimable.  Rows
+ * that were only locked are among them whether the transaction commits or
+ * aborts.
+ */
+static void
+wake_noted(int what, SubTransactionId since)
+{
+	if (all_noted_by >= since)
+	{
+		tq_wait_wake_all();
+		return;
+	}
+	for (int i = 0; i < note_count; i++)
+	{
+		int64 n = notes[i].held_count;
+
+		if (noted_low(&notes[i], what, since) < TQ_CURSOR_END)
+			n += what == MADE ? notes[i].made_count : notes[i].taken_count;
+		if (n > 0)
+			tq_wait_wake(notes[i].queue, (int) Min(n, PG_INT32_MAX));
+	}
+}
+
+static void
+drop_notes(void)
+{
+	note_count = 0;
+	all_noted_by = InvalidSubTransactionId;
+}
+
+/*
+ * Lowers the cursors and wakes waiters at the end of a transaction, or before
+ * it is prepared.
+ */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			lower_noted(MADE, TopSubTransactionId);
+			wake_noted(MADE, TopSubTransactionId);
+			break;
+		case XACT_EVENT_ABORT:
+			lower_noted(TAKEN, TopSubTransactionId);
+			wake_noted(TAKEN, TopSubTransactionId);
+			break;
+		case XACT_EVENT_PRE_PREPARE:
+			lower_noted(MADE | TAKEN, TopSubTransactionId);
+			return;
+		case XACT_EVENT_PREPARE:
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+			return;
+	}
+	drop_notes();
+}
+
+/*
+ * Lowers the cursors for the rows that an aborted subtransaction and those
+ * within it have deleted, because these are claimable again.  The notes stay,
+ * because the whole transaction may abort too.  Those of inserted rows stay as
+ * well, although the rows are dead now: at worst the cursor is lowered without
+ * need.
+ */
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId id,
+					SubTransactionId parent, void *arg)
+{
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	lower_noted(TAKEN, id);
+	wake_noted(TAKEN, id);
+}
+
+/*
+ * Registers the callbacks, once per process because their lists keep
+ * duplicates.
+ */
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
+	watching = true;
+}
+
+/*
+ * Recording what a transaction writes.
+ */
+
+/*
+ * Makes this transaction, whether it commits or aborts, reset the cursors of
+ * all queues of this database and wake all their waiters.  Used when there is
+ * no room for another note, or when rows are written that are not seen one by
+ * one.
+ */
+void
+tq_cursor_note_all(void)
+{
+	SubTransactionId id = GetCurrentSubTransactionId();
+
+	if (shared == NULL)
+		return;
+	watch_transactions();
+	all_noted_by = Max(all_noted_by, id);
+}
+
+static Note *
+find_note(Oid pending, int32 queue, int priority)
+{
+	static int last = 0;
+
+	if (last < note_count && notes[last].queue == queue &&
+		notes[last].priority == priority && notes[last].pending == pending)
+		return &notes[last];
+	for (last = 0; last < note_count; last++)
+	{
+		if (notes[last].queue == queue && notes[last].priority == priority &&
+			notes[last].pending == pending)
+			return &notes[last];
+	}
+	return NULL;
+}
+
+/*
+ * Returns the note of a queue and priority, and makes it if there is none;
+ * NULL if nothing is to be recorded.
+ */
+static Note *
+get_note(Oid pending, int32 queue, int priority)
+{
+	Note *note;
+
+	if (shared == NULL || priority < TQ_PRIORITY_LOWEST ||
+		priority > TQ_PRIORITY_HIGHEST)
+		return NULL;
+	note = find_note(pending, queue, priority);
+	if (note != NULL)
+		return note;
+	if (note_count == NOTES_MAX)
+	{
+		tq_cursor_note_all();
+		return NULL;
+	}
+	watch_transactions();
+	note = &notes[note_count++];
+	*note = (Note){.pending = pending,
+				   .queue = queue,
+				   .priority = priority,
+				   .made = TQ_CURSOR_END,
+				   .taken = TQ_CURSOR_END};
+	return note;
+}
+
+/* Returns seq, limited to below TQ_CURSOR_END, which stands for no row. */
+static int64
+below_end(int64 seq)
+{
+	return Min(seq, TQ_CURSOR_END - 1);
+}
+
+/* Records that this transaction inserts a row. */
+void
+tq_cursor_note_made(Oid pending, int32 queue, int priority, int64 seq)
+{
+	Note *note = get_note(pending, queue, priority);
+
+	if (note == NULL)
+		return;
+	note->made = Min(note->made, below_end(seq));
+	note->made_count++;
+}
+
+/*
+ * Records that this transaction deletes a row; to be called before the
+ * deletion.
+ */
+void
+tq_cursor_note_taken(Oid pending, int32 queue, int priority, int64 seq)
+{
+	Note *note = get_note(pending, queue, priority);
+
+	if (note == NULL)
+		return;
+	note->taken = Min(note->taken, below_end(seq));
+	note->taken_by = Max(note->taken_by, GetCurrentSubTransactionId());
+	note->taken_count++;
+	note->held_count -= note->held_count > 0;
+}
+
+/*
+ * Records that this transaction has locked a row.  A claim that finds the row
+ * locked leaves it out and does not raise the cursor past it, so waiters are
+ * woken when the lock is released.
+ */
+void
+tq_cursor_note_held(Oid pending, int32 queue, int priority)
+{
+	Note *note = get_note(pending, queue, priority);
+
+	if (note != NULL)
+		note->held_count++;
+}
+
+/*
+ * The scanner's side.
+ */
+
+/* Returns whether scanners must not skip rows of transactions in progress. */
+bool
+tq_cursor_is_strict(void)
+{
+	return max_prepared_xacts > 0;
+}
+
+/*
+ * Lowers a scanner's copy of `low` so that the scanner sees the rows that its
+ * own transaction has inserted.
+ */
+static void
+see_own(TqCursor *cursor)
+{
+	for (int i = 0; i < note_count; i++)
+	{
+		Note *note = &notes[i];
+
+		if (note->pending == cursor->pending && note->queue == cursor->queue &&
+			note->made < cursor->low[note->priority])
+			cursor->low[note->priority] = note->made;
+	}
+}
+
+static void
+copy_entry(const Entry *entry, TqCursor *cursor)
+{
+	cursor->identity = entry->identity;
+	memcpy(cursor->generation, entry->generation, sizeof(entry->generation));
+	memcpy(cursor->low, entry->low, sizeof(entry->low));
+}
+
+/* Reads the entry of a queue; returns false if there is none. */
+static bool
+read_entry(uint32 bucket, const Key *key, TqCursor *cursor)
+{
+	Entry *entry;
+
+	LWLockAcquire(lock_of(bucket), LW_SHARED);
+	entry = find_entry(bucket, key);
+	if (entry != NULL)
+	{
+		touch(&shared->buckets[bucket], entry);
+		copy_entry(entry, cursor);
+	}
+	LWLockRelease(lock_of(bucket));
+	return entry != NULL;
+}
+
+/* Reads the entry of a queue, and makes it if there is none. */
+static void
+read_new_entry(uint32 bucket, const Key *key, TqCursor *cursor)
+{
+	Entry *entry;
+
+	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
+	entry = find_entry(bucket, key);
+	if (entry == NULL)
+		entry = make_entry(&shared->buckets[bucket], key);
+	touch(&shared->buckets[bucket], entry);
+	copy_entry(entry, cursor);
+	LWLockRelease(lock_of(bucket));
+}
+
+/*
+ * Returns where to begin in that queue (S1 of the banner).  Must be called
+ * before each pass, and each pass must begin with a new descent of the index.
+ * If a pass continues where another has ended, and `low` is now less than what
+ * has been skipped until then, the caller must not raise after it:
+ * tq_cursor_raise() takes account of what was lowered since the generation
+ * read here, but not of what was lowered before that and since the earlier
+ * pass.
+ */
+void
+tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
+{
+	Key key = key_of(pending, queue);
+	uint32 bucket;
+
+	*cursor = (TqCursor){.pending = pending, .queue = queue};
+	for (int p = 0; p < PRIORITIES; p++)
+		cursor->low[p] = TQ_CURSOR_BEGIN;
+	if (shared == NULL || RecoveryInProgress() || all_noted_by != 0)
+		return;
+	bucket = bucket_of(&key);
+	if (!read_entry(bucket, &key, cursor))
+		read_new_entry(bucket, &key, cursor);
+	see_own(cursor);
+}
+
+/*
+ * Raises the cursor to low (S3 of the banner).  The pass that followed this
+ * tq_cursor_read() has found that all entries of that priority with seq < low
+ * may be skipped.
+ */
+void
+tq_cursor_raise(const TqCursor *cursor, int priority, int64 low)
+{
+	Key key = key_of(cursor->pending, cursor->queue);
+	uint32 bucket;
+	Entry *entry;
+
+	if (cursor->identity == 0 || low <= cursor->low[priority])
+		return;
+	bucket = bucket_of(&key);
+	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
+	entry = find_entry(bucket, &key);
+	if (entry != NULL && entry->identity == cursor->identity)
+	{
+		low = Min(low,
+				  lowest_since(entry, priority, cursor->generation[priority]));
+		if (low > entry->low[priority])
+			entry->low[priority] = low;
+	}
+	LWLockRelease(lock_of(bucket));
+}

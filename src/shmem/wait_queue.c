@@ -1,0 +1,674 @@
+/*
+ * wait_queue.c
+ *	  The wait queue: sessions that wait for a run to become claimable.
+ *
+ * Decides which waiter is woken, and ensures that no wake-up is lost.
+ * What a waiter does when it is woken is decided in claim_wait.c and
+ * api_wait.c; when there is something to wake for, by the code that ends
+ * transactions (cursor.c).  Queue 0 stands for all queues whose name no
+ * committed transaction has used yet.
+ *
+ * A waiter is idle (IDLE), in a list (WAITING), or it was woken: a waker has
+ * taken it from the list (CALLED), and then it tries to claim (HEARD).
+ *
+ *	waiter									waker
+ *	W1	enter the list						P1	rows visible, cursor lowered
+ *	W2	full barrier, try to claim			P2	full barrier
+ *	W3	sleep until CALLED, the time is		P3	take the first of the list,
+ *		over, or an interrupt					CALLED, set their latches
+ *
+ * If W1 comes before P3, the waiter is woken.  If P3 comes before W1, the try
+ * in W2 sees the rows.  A waker therefore takes no more waiters than there are
+ * rows, those that have waited longest, and wakes none without need.
+ *
+ * A wake-up is for one row.  A waiter that was woken must try to claim (HEARD
+ * while it does), because otherwise the row might stay pending while other
+ * waiters sleep.  During this try it is not in the list.  If the try succeeds,
+ * the wake-up is used up; if the row is gone, the waiter returns to its former
+ * place in the list.  A waiter that was woken and does not try any more passes
+ * the wake-up on to the next one: after an error or a cancel, at the end of
+ * the session, when its time is over, or when a try that had begun before got
+ * it rows.  A try skips a row that is only locked, and no wake-up follows when
+ * the lock is released, so a waiter that was woken in vain looks again soon.
+ *
+ * An error ends the transaction or the savepoint in which the wait began.  The
+ * waiter is therefore reset in the callback of that abort, which runs when the
+ * rows that a failed try had locked are free again.
+ *
+ * wait_for_work() hands its wake-up over to the next claim of the session
+ * (OWED); if the session ends before that, it passes the wake-up on.  The
+ * server cannot know whether a client behind a connection pooler is still
+ * alive, so all waiters look again by themselves every LOOK_MS, so that a
+ * waiter whose client is alive takes over.  Without shared_preload_libraries,
+ * and therefore without shared memory, and within a try of an outer wait, no
+ * waiter can be woken: such a waiter only looks, at growing intervals.
+ *
+ * Shutdown.  A fast shutdown ends a wait, because it terminates the sessions.  A
+ * smart shutdown waits for the sessions, and signals no process while there is
+ * one, not even a background worker, so that a waiter ends when its time is over.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/atomics.h"
+#include "portability/instr_time.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/timeout.h"
+#include "utils/wait_event.h"
+
+#include "../util/compat.h"
+#include "wait_queue.h"
+
+#define PARTITIONS 64
+#define LOOK_MS 10000    /* interval of looks without a wake-up … */
+#define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
+#define POLL_MAX_MS 1000 /* … doubling up to this */
+
+/* State of a waiter.  Other processes change it only if it is WAITING. */
+enum
+{
+	IDLE,
+	WAITING, /* in the list; changed under the lock */
+	CALLED,  /* taken from the list by a waker */
+	HEARD,   /* trying to claim */
+	OWED     /* wait_for_work() has returned: the next claim is the try */
+};
+
+/*
+ * One per process that can have a session, by the number of its PGPROC.
+ * Changed by that process while it is not WAITING, and under its partition's
+ * lock while it is.
+ */
+typedef struct Waiter
+{
+	dlist_node node; /* in the list of the partition */
+	Oid database;
+	int32 queue;
+	uint64 turn;            /* order of the list */
+	pg_atomic_uint32 state; /* read by its owner without the lock */
+} Waiter;
+
+/* The lock protects the list.  `length` is read without it. */
+typedef struct Partition
+{
+	LWLock *lock;
+	dlist_head waiters;
+	pg_atomic_uint32 length;
+} Partition;
+
+typedef struct Shared
+{
+	pg_atomic_uint64 turns; /* number assigned so far; no lock */
+	Partition partitions[PARTITIONS];
+	Waiter waiters[FLEXIBLE_ARRAY_MEMBER];
+} Shared;
+
+static Shared *shared = NULL;
+
+/* This process: its entry, and the subtransaction in which it waits. */
+static Waiter *mine = NULL;
+static bool waiting = false;
+static SubTransactionId waiting_in = InvalidSubTransactionId;
+static bool handing_over = false; /* OWED, and not yet committed */
+static bool new_queue = false;    /* this transaction makes a queue known */
+
+static shmem_request_hook_type next_shmem_request_hook = NULL;
+static shmem_startup_hook_type next_shmem_startup_hook = NULL;
+
+/*
+ * Start of the server.
+ */
+
+static Size
+shared_size(void)
+{
+	return add_size(offsetof(Shared, waiters),
+					mul_size(MaxBackends, sizeof(Waiter)));
+}
+
+static void
+request(void)
+{
+	if (next_shmem_request_hook)
+		next_shmem_request_hook();
+	RequestAddinShmemSpace(shared_size());
+	RequestNamedLWLockTranche("TqWait", PARTITIONS);
+}
+
+static void
+init_shared(void)
+{
+	LWLockPadded *locks = GetNamedLWLockTranche("TqWait");
+
+	memset(shared, 0, shared_size());
+	pg_atomic_init_u64(&shared->turns, 0);
+	for (int i = 0; i < PARTITIONS; i++)
+	{
+		shared->partitions[i].lock = &locks[i].lock;
+		dlist_init(&shared->partitions[i].waiters);
+		pg_atomic_init_u32(&shared->partitions[i].length, 0);
+	}
+	for (int i = 0; i < MaxBackends; i++)
+		pg_atomic_init_u32(&shared->waiters[i].state, IDLE);
+}
+
+static void
+startup(void)
+{
+	bool found;
+
+	if (next_shmem_startup_hook)
+		next_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("tq waiters", shared_size(), &found);
+	if (!found)
+		init_shared();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* Requests the shared memory; called only under shared_preload_libraries. */
+void
+tq_wait_init(void)
+{
+	next_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request;
+	next_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup;
+}
+
+/*
+ * Waking.  A process is found by the number of its PGPROC, which outlives it.
+ * The worst that a stale number can do is to wake another process without
+ * need.
+ */
+
+static void
+set_latch(uint32 number)
+{
+	SetLatch(&GetPGProcByNumber(number)->procLatch);
+}
+
+static Partition *
+find_partition(Oid database, int32 queue)
+{
+	uint32 hash = hash_combine(murmurhash32(database),
+							   murmurhash32((uint32) queue));
+
+	return &shared->partitions[hash % PARTITIONS];
+}
+
+static void
+remove_from_list(Partition *partition, Waiter *waiter)
+{
+	dlist_delete(&waiter->node);
+	pg_atomic_fetch_sub_u32(&partition->length, 1);
+}
+
+static void
+call(Partition *partition, Waiter *waiter)
+{
+	remove_from_list(partition, waiter);
+	pg_atomic_write_u32(&waiter->state, CALLED);
+	set_latch(waiter - shared->waiters);
+}
+
+/* Wakes the first n waiters of a queue (P2 and P3 of the banner). */
+static void
+wake(Oid database, int32 queue, int n)
+{
+	Partition *partition = find_partition(database, queue);
+	dlist_mutable_iter iter;
+
+	pg_memory_barrier();
+	if (n <= 0 || pg_atomic_read_u32(&partition->length) == 0)
+		return;
+	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+	dlist_foreach_modify(iter, &partition->waiters)
+	{
+		Waiter *waiter = dlist_container(Waiter, node, iter.cur);
+
+		if (waiter->database != database || waiter->queue != queue)
+			continue;
+		call(partition, waiter);
+		if (--n == 0)
+			break;
+	}
+	LWLockRelease(partition->lock);
+}
+
+/*
+ * Wakes n waiters of a queue of this database, those that have waited longest,
+ * because n runs have become claimable and are visible to other sessions.
+ */
+void
+tq_wait_wake(int32 queue, int n)
+{
+	if (shared != NULL)
+		wake(MyDatabaseId, queue, n);
+}
+
+/*
+ * Wakes all waiters of this database, for when it is unknown which runs have
+ * become claimable.
+ */
+void
+tq_wait_wake_all(void)
+{
+	if (shared == NULL)
+		return;
+	pg_memory_barrier();
+	for (int i = 0; i < PARTITIONS; i++)
+	{
+		Partition *partition = &shared->partitions[i];
+		dlist_mutable_iter iter;
+
+		if (pg_atomic_read_u32(&partition->length) == 0)
+			continue;
+		LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+		dlist_foreach_modify(iter, &partition->waiters)
+		{
+			Waiter *waiter = dlist_container(Waiter, node, iter.cur);
+
+			if (waiter->database == MyDatabaseId)
+				call(partition, waiter);
+		}
+		LWLockRelease(partition->lock);
+	}
+}
+
+/*
+ * The waiter's place in its list.
+ */
+
+static void
+insert_in_order(Partition *partition, Waiter *waiter)
+{
+	dlist_iter iter;
+
+	dlist_reverse_foreach(iter, &partition->waiters)
+	{
+		if (dlist_container(Waiter, node, iter.cur)->turn < waiter->turn)
+		{
+			dlist_insert_after(iter.cur, &waiter->node);
+			return;
+		}
+	}
+	dlist_push_head(&partition->waiters, &waiter->node);
+}
+
+/* Enters the list of a queue (W1 of the banner). */
+static void
+enter_list(uint64 turn, int32 queue)
+{
+	Partition *partition = find_partition(MyDatabaseId, queue);
+
+	mine->database = MyDatabaseId;
+	mine->queue = queue;
+	mine->turn = turn;
+	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+	insert_in_order(partition, mine);
+	pg_atomic_fetch_add_u32(&partition->length, 1);
+	pg_atomic_write_u32(&mine->state, WAITING);
+	LWLockRelease(partition->lock);
+	pg_memory_barrier();
+}
+
+static void
+leave_list(void)
+{
+	Partition *partition = find_partition(mine->database, mine->queue);
+
+	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u32(&mine->state) == WAITING)
+	{
+		remove_from_list(partition, mine);
+		pg_atomic_write_u32(&mine->state, IDLE);
+	}
+	LWLockRelease(partition->lock);
+}
+
+/*
+ * Makes the waiter idle, and passes a wake-up that it has not used on to the
+ * next waiter.
+ */
+static void
+withdraw(void)
+{
+	if (pg_atomic_read_u32(&mine->state) == WAITING)
+		leave_list();
+	if (pg_atomic_read_u32(&mine->state) == IDLE)
+		return;
+	pg_atomic_write_u32(&mine->state, IDLE);
+	wake(mine->database, mine->queue, 1);
+}
+
+/*
+ * Ends of transactions and of the session.
+ */
+
+static void
+wait_fails(void)
+{
+	waiting = false;
+	handing_over = false;
+	withdraw();
+}
+
+/*
+ * Resets the waiter at abort.  At commit, wakes the waiters of queue 0 if this
+ * transaction made a queue known.
+ */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			handing_over = false;
+			if (new_queue)
+				wake(MyDatabaseId, 0, TQ_WAIT_ALL);
+			break;
+		case XACT_EVENT_ABORT:
+			if (waiting || handing_over)
+				wait_fails();
+			break;
+		case XACT_EVENT_PREPARE:
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			return;
+	}
+	new_queue = false;
+}
+
+static void
+savepoint_ends(SubXactEvent event, SubTransactionId sub,
+			   SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && waiting && sub == waiting_in)
+		wait_fails();
+}
+
+static void
+session_ends(int code, Datum arg)
+{
+	if (mine != NULL)
+		withdraw();
+}
+
+/*
+ * Registers the callbacks, once per process because their lists keep
+ * duplicates.
+ */
+static void
+watch_ends(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(savepoint_ends, NULL);
+	on_shmem_exit(session_ends, (Datum) 0);
+	watching = true;
+}
+
+/*
+ * Notes that this transaction makes the name of a queue known, so that its
+ * commit wakes the waiters of queue 0.
+ */
+void
+tq_wait_note_queue(void)
+{
+	if (shared == NULL)
+		return;
+	watch_ends();
+	new_queue = true;
+}
+
+static int64
+ms_since(const instr_time *begun)
+{
+	instr_time now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, *begun);
+	return (int64) INSTR_TIME_GET_MILLISEC(now);
+}
+
+/*
+ * Waiting.
+ */
+
+/*
+ * Begins a try to claim that may become a wait, in the transaction or
+ * savepoint of the caller.  If that is aborted by an error, its callback
+ * resets the waiter.  Otherwise the caller ends the wait by tq_wait_end() or
+ * tq_wait_hand_over().
+ */
+void
+tq_wait_begin(TqWait *wait, int64 ms)
+{
+	memset(wait, 0, sizeof(*wait));
+	INSTR_TIME_SET_CURRENT(wait->begun);
+	wait->ms = ms;
+	wait->callable = shared != NULL && !waiting;
+	wait->delay = wait->callable ? LOOK_MS : POLL_MIN_MS;
+	if (!wait->callable)
+		return;
+	watch_ends();
+	mine = &shared->waiters[TqMyProcNumber()];
+	waiting = true;
+	waiting_in = GetCurrentSubTransactionId();
+}
+
+/*
+ * Takes over the wake-up of an earlier wait_for_work() for this queue.
+ * Returns whether there was one; the first try is then made for it.
+ */
+bool
+tq_wait_take_over(TqWait *wait, int32 queue)
+{
+	if (!wait->callable || pg_atomic_read_u32(&mine->state) != OWED ||
+		mine->queue != queue)
+		return false;
+	mine->turn = wait->turn;
+	pg_atomic_write_u32(&mine->state, HEARD);
+	return true;
+}
+
+/*
+ * Enters the list of this queue, at the place of this wait.  The caller tries
+ * to claim after that, and then sleeps.
+ */
+void
+tq_wait_enter(TqWait *wait, int32 queue)
+{
+	if (!wait->callable)
+		return;
+	if (wait->turn == 0)
+		wait->turn = pg_atomic_add_fetch_u64(&shared->turns, 1);
+	if (pg_atomic_read_u32(&mine->state) != IDLE && mine->turn == wait->turn &&
+		mine->queue == queue)
+		return; /* in the list, or woken since */
+	withdraw();
+	enter_list(wait->turn, queue);
+}
+
+/*
+ * Ends a try.  If it was for a wake-up, that is used up.  Returns true if it
+ * was, and there is time to return to the list and try once more.  If the try
+ * was in vain, the row may have been locked by a transaction that releases it
+ * without a wake-up, so the waiter looks again soon.
+ */
+bool
+tq_wait_tried(TqWait *wait)
+{
+	if (!wait->callable || pg_atomic_read_u32(&mine->state) != HEARD)
+		return false;
+	pg_atomic_write_u32(&mine->state, IDLE);
+	wait->delay = POLL_MIN_MS;
+	return ms_since(&wait->begun) < wait->ms;
+}
+
+/*
+ * Passes a wake-up on to the next waiter, and leaves the list, because this
+ * waiter may not claim.
+ */
+void
+tq_wait_pass_on(const TqWait *wait)
+{
+	if (wait->callable)
+		withdraw();
+}
+
+/*
+ * Ends the session if its client is gone, before it claims for that client.
+ * The server checks the connection, as it does at every
+ * client_connection_check_interval; if that is not set, it does so this once.
+ */
+static void
+check_client(void)
+{
+	bool is_set = client_connection_check_interval > 0;
+	int nest;
+
+	if (MyProcPort == NULL || !WaitEventSetCanReportClosed())
+		return;
+	nest = NewGUCNestLevel();
+	if (!is_set)
+		(void) set_config_option("client_connection_check_interval",
+								 "1min",
+								 PGC_USERSET,
+								 PGC_S_SESSION,
+								 GUC_ACTION_SAVE,
+								 true,
+								 0,
+								 false);
+	CheckClientConnectionPending = true;
+	InterruptPending = true;
+	CHECK_FOR_INTERRUPTS();
+	AtEOXact_GUC(true, nest);
+	if (!is_set)
+		disable_timeout(CLIENT_CONNECTION_CHECK_TIMEOUT, false);
+}
+
+static uint32
+wait_event(TqWaitPlace place)
+{
+	static uint32 claim_work = 0;
+	static uint32 for_work = 0;
+
+	switch (place)
+	{
+		case TQ_WAIT_CLAIM_WORK:
+			return TqWaitEvent(claim_work, "TqClaimWork");
+		case TQ_WAIT_FOR_WORK:
+			return TqWaitEvent(for_work, "TqWaitForWork");
+	}
+	return 0;
+}
+
+/* Returns whether this waiter was woken.  If so, it is trying from here on. */
+static bool
+hears_call(const TqWait *wait)
+{
+	if (!wait->callable || pg_atomic_read_u32(&mine->state) != CALLED)
+		return false;
+	check_client();
+	pg_atomic_write_u32(&mine->state, HEARD);
+	return true;
+}
+
+/*
+ * Checks for what wakes no waiter, before it looks without a wake-up: a
+ * shutdown of the server, and a client that is gone.
+ */
+static TqWakeup
+look_around(void)
+{
+	check_client();
+	return TQ_WAKEUP_LOOK;
+}
+
+/* Returns how many milliseconds to sleep without a wake-up, more each time. */
+static int64
+next_look(TqWait *wait)
+{
+	bool listed = wait->callable && pg_atomic_read_u32(&mine->state) != IDLE;
+	int most = listed ? LOOK_MS : POLL_MAX_MS;
+	int delay = Min(wait->delay, most);
+
+	wait->delay = Min(delay * 2, most);
+	return delay;
+}
+
+/*
+ * Sleeps until the waiter is woken, is to look by itself, or its time is over
+ * (W3 of the banner).  Interrupts are processed as everywhere: a cancel, the
+ * end of the session, a timeout.
+ */
+TqWakeup
+tq_wait_sleep(TqWait *wait, TqWaitPlace place)
+{
+	int64 now = ms_since(&wait->begun);
+	int64 look = now + next_look(wait);
+
+	for (;; now = ms_since(&wait->begun))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (hears_call(wait))
+			return TQ_WAKEUP_CALLED;
+		if (now >= wait->ms)
+			return TQ_WAKEUP_OVER;
+		if (now >= look)
+			return look_around();
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) (Min(wait->ms, look) - now),
+						 wait_event(place));
+		ResetLatch(MyLatch);
+	}
+}
+
+/* Ends the wait, with or without rows. */
+void
+tq_wait_end(const TqWait *wait)
+{
+	if (!wait->callable)
+		return;
+	waiting = false;
+	if (pg_atomic_read_u32(&mine->state) != IDLE && mine->turn == wait->turn)
+		withdraw();
+}
+
+/*
+ * Ends the wait of a session that will claim in another transaction.  If it
+ * was woken, the wake-up stays with this session until then.
+ */
+void
+tq_wait_hand_over(const TqWait *wait)
+{
+	if (!wait->callable)
+		return;
+	waiting = false;
+	if (pg_atomic_read_u32(&mine->state) == WAITING)
+		leave_list();
+	if (pg_atomic_read_u32(&mine->state) == IDLE)
+		return;
+	pg_atomic_write_u32(&mine->state, OWED);
+	handing_over = true;
+}

@@ -1,0 +1,51 @@
+/*
+ * wait_queue.h
+ *	  The wait queue: sessions that wait for a run to become claimable.
+ */
+#ifndef TQ_WAIT_QUEUE_H
+#define TQ_WAIT_QUEUE_H
+
+#include "portability/instr_time.h"
+
+#define TQ_WAIT_ALL PG_INT32_MAX
+
+extern void tq_wait_init(void);
+extern void tq_wait_wake(int32 queue, int n);
+extern void tq_wait_wake_all(void);
+extern void tq_wait_note_queue(void);
+
+/* One wait, or one try to claim.  Allocated on the stack of the waiter. */
+typedef struct TqWait
+{
+	instr_time begun;
+	int64 ms;      /* longest duration */
+	int delay;     /* ms until the next look without a wake-up */
+	bool callable; /* false: no process can wake it */
+	uint64 turn;   /* order among all waits; 0: it has none yet */
+} TqWait;
+
+/* Why a sleep has ended. */
+typedef enum TqWakeup
+{
+	TQ_WAKEUP_CALLED, /* a run may have become claimable for this waiter */
+	TQ_WAKEUP_LOOK,   /* not woken: look nevertheless */
+	TQ_WAKEUP_OVER    /* the time is over */
+} TqWakeup;
+
+/* Where the waiter sleeps, as pg_stat_activity shows it. */
+typedef enum TqWaitPlace
+{
+	TQ_WAIT_CLAIM_WORK,
+	TQ_WAIT_FOR_WORK
+} TqWaitPlace;
+
+extern void tq_wait_begin(TqWait *wait, int64 ms);
+extern bool tq_wait_take_over(TqWait *wait, int32 queue);
+extern void tq_wait_enter(TqWait *wait, int32 queue);
+extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitPlace place);
+extern bool tq_wait_tried(TqWait *wait);
+extern void tq_wait_pass_on(const TqWait *wait);
+extern void tq_wait_end(const TqWait *wait);
+extern void tq_wait_hand_over(const TqWait *wait);
+
+#endif /* TQ_WAIT_QUEUE_H */

@@ -1,0 +1,139 @@
+/*
+ * activation.c
+ *	  Marks a database as used by a client, which is when maintenance begins.
+ *
+ * A restore or logical replication fills the tables one after the
+ * other, and a maintenance worker that sees a timer but not yet its task would
+ * drop the timer.  Maintenance therefore does nothing in a database until a
+ * client first calls a function of tq that may write.  A new database has
+ * nothing to maintain before that, and a copy stays as it is until a client
+ * uses it.
+ *
+ * The first call inserts a row into tq.activation in its own transaction.  Two
+ * concurrent first calls may both insert one, which does no harm, so they need
+ * not wait for each other.  pg_dump leaves the table out.  A backend caches
+ * that it has seen a row by the Oid of a table of the extension, which is a
+ * different one after DROP and CREATE EXTENSION; it forgets a row of its own
+ * at abort.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "../shmem/shmem.h"
+#include "../util/catalog.h"
+#include "../util/clock.h"
+#include "../util/spi.h"
+#include "activation.h"
+
+static TqStatement find_activation =
+	TQ_STATEMENT("SELECT 1 FROM tq.activation LIMIT 1", InvalidOid);
+
+static TqStatement insert_activation =
+	TQ_STATEMENT("INSERT INTO tq.activation (since) VALUES ($1)",
+				 TIMESTAMPTZOID);
+
+/* The extension known to be active, by tq_catalog_held(). */
+static Oid active = InvalidOid;
+
+/* Whether this transaction inserted the row. */
+static bool is_ours = false;
+
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			if (is_ours)
+				active = InvalidOid;
+			break;
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			return;
+	}
+	is_ours = false;
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId mine,
+					SubTransactionId parent, void *arg)
+{
+	if (is_ours && event == SUBXACT_EVENT_ABORT_SUB)
+		active = InvalidOid;
+}
+
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
+	watching = true;
+}
+
+/*
+ * Returns whether this database is in use.  The caller has called
+ * tq_call_begin().
+ */
+bool
+tq_activation_is_done(void)
+{
+	Oid extension = tq_catalog_held();
+
+	if (active == extension)
+		return true;
+	if (tq_plan_run(&find_activation, NULL, NULL) > 0)
+		active = extension;
+	tq_plan_free_result();
+	return active == extension;
+}
+
+/* Marks this database as in use.  The caller has called tq_call_begin(). */
+void
+tq_activation_do(void)
+{
+	Datum values[1];
+
+	if (tq_activation_is_done())
+		return;
+	values[0] = TimestampTzGetDatum(tq_clock_now());
+	tq_plan_run(&insert_activation, values, NULL);
+	tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
+	watch_transactions();
+	active = tq_catalog_held();
+	is_ours = true;
+}
+
+/*
+ * Begins a call of the API: opens SPI, and keeps the extension from being
+ * dropped until the end of the transaction.  The first call that may write
+ * activates maintenance of the database.  A call that only reads sees one
+ * snapshot.
+ */
+void
+tq_call_begin(bool read_only)
+{
+	tq_spi_open(read_only);
+	if (!read_only)
+		tq_activation_do();
+}
+
+/* Ends what tq_call_begin() began. */
+void
+tq_call_end(void)
+{
+	tq_spi_close();
+}

@@ -1,0 +1,373 @@
+/*
+ * binding_table.c
+ *	  Rows of tq.binding, tq.unbound and the subscriptions: which messages
+ *	  are published to which channel or subscription.
+ *
+ * Every transition needs to know which exchanges have a binding and
+ * which segment of the message log is written to, so each session caches that.
+ * A session that changes one of the tables sends a relcache invalidation of
+ * tq.binding, so that every transaction that begins after the commit reads
+ * them again.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "../core/types.h"
+#include "../util/spi.h"
+#include "binding_table.h"
+
+static Oid watched = InvalidOid; /* tq.binding */
+static uint64 generation = 1;
+
+static TqStatement find_wanted = TQ_STATEMENT(
+	"SELECT coalesce((SELECT bit_or(1 << e) FROM ("
+	"SELECT e FROM generate_series(1, $1) AS e"
+	" WHERE NOT EXISTS (SELECT FROM tq.unbound u WHERE u.exchange = e)"
+	" UNION ALL SELECT exchange FROM tq.binding"
+	" UNION ALL SELECT exchange FROM tq.subscription_binding) AS x (e)), 0)",
+	INT4OID);
+
+static TqStatement list_bindings = TQ_STATEMENT(
+	"SELECT channel, exchange, pattern FROM tq.binding"
+	" UNION ALL SELECT NULL, e, '#' FROM generate_series(1, $1) AS e"
+	" WHERE NOT EXISTS (SELECT FROM tq.unbound u WHERE u.exchange = e)",
+	INT4OID);
+
+static TqStatement insert_binding = TQ_STATEMENT(
+	"INSERT INTO tq.binding (channel, exchange, pattern) VALUES ($1, $2, $3)"
+	" ON CONFLICT DO NOTHING",
+	TEXTOID, INT2OID, TEXTOID);
+
+static TqStatement delete_binding = TQ_STATEMENT(
+	"DELETE FROM tq.binding WHERE channel = $1 AND exchange = $2 AND pattern = $3",
+	TEXTOID, INT2OID, TEXTOID);
+
+static TqStatement insert_unbound = TQ_STATEMENT(
+	"INSERT INTO tq.unbound (exchange) VALUES ($1) ON CONFLICT DO NOTHING",
+	INT2OID);
+
+static TqStatement delete_unbound =
+	TQ_STATEMENT("DELETE FROM tq.unbound WHERE exchange = $1", INT2OID);
+
+static TqStatement insert_subscription = TQ_STATEMENT(
+	"INSERT INTO tq.subscription (name, acked, created)"
+	" SELECT $1, CASE WHEN is_called THEN last_value ELSE 0 END, $2"
+	" FROM tq.message_id ON CONFLICT DO NOTHING",
+	TEXTOID, TIMESTAMPTZOID);
+
+static TqStatement insert_subscription_binding = TQ_STATEMENT(
+	"INSERT INTO tq.subscription_binding (name, exchange, pattern) VALUES ($1, $2, $3)"
+	" ON CONFLICT DO NOTHING",
+	TEXTOID, INT2OID, TEXTOID);
+
+static TqStatement delete_subscription = TQ_STATEMENT(
+	"WITH b AS (DELETE FROM tq.subscription_binding WHERE name = $1)"
+	" DELETE FROM tq.subscription WHERE name = $1 RETURNING 1",
+	TEXTOID);
+
+static TqStatement find_subscription = TQ_STATEMENT(
+	"SELECT acked, coalesce(acked_at, created), xmin FROM tq.subscription WHERE name = $1",
+	TEXTOID);
+
+static TqStatement list_subscription_bindings = TQ_STATEMENT(
+	"SELECT name, exchange, pattern FROM tq.subscription_binding WHERE name = $1",
+	TEXTOID);
+
+/*
+ * No row matches if another transaction, for which this one may have waited,
+ * has moved the mark.
+ */
+static TqStatement ack = TQ_STATEMENT(
+	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name = $1 AND acked = $4",
+	TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID);
+
+/* Skips the row if another session is changing it. */
+static TqStatement skip = TQ_STATEMENT(
+	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name IN ("
+	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
+	TEXTOID, INT8OID, TIMESTAMPTZOID);
+
+static TqStatement slowest = TQ_STATEMENT(
+	"SELECT min(t.published) FROM (SELECT min(acked) AS acked FROM tq.subscription) AS s"
+	" CROSS JOIN LATERAL (SELECT published FROM tq.tick WHERE last_id > s.acked AND messages > 0"
+	" ORDER BY last_id LIMIT 1) AS t",
+	InvalidOid);
+
+static TqStatement behind =
+	TQ_STATEMENT("SELECT name, acked FROM tq.subscription WHERE acked < $1"
+				 " AND (lost_before IS NULL OR lost_before <= $1)",
+				 INT8OID);
+
+/*
+ * Skips the row if another session is changing it.  No row matches once the
+ * subscription has acknowledged the messages.
+ */
+static TqStatement lose = TQ_STATEMENT(
+	"UPDATE tq.subscription SET lost_before = $2 + 1 WHERE name IN ("
+	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
+	TEXTOID, INT8OID);
+
+/* ---- the cache of each session ---- */
+
+/* Relcache callback: notes that tq.binding may have changed. */
+static void
+forget(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == watched || watched == InvalidOid)
+		generation++;
+}
+
+/* Returns a number that changes whenever the tables may have changed. */
+uint64
+tq_bindings_generation(void)
+{
+	static bool watching = false;
+
+	if (!watching)
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	watching = true;
+	return generation;
+}
+
+static Oid
+binding_table(void)
+{
+	return get_relname_relid("binding", get_namespace_oid("tq", false));
+}
+
+/*
+ * Makes all sessions read the tables again once this transaction has
+ * committed.
+ */
+void
+tq_bindings_changed(void)
+{
+	CacheInvalidateRelcacheByRelid(binding_table());
+}
+
+/*
+ * Returns the exchanges that have a binding, a subscription or an enabled
+ * default channel, as bits.
+ */
+int
+tq_bindings_wanted(void)
+{
+	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
+	int wanted;
+
+	watched = binding_table();
+	tq_plan_run(&find_wanted, values, NULL);
+	wanted = tq_plan_int32(0, 1, 0);
+	tq_plan_free_result();
+	return wanted;
+}
+
+static TqBinding *
+read_bindings(uint64 rows, int *found)
+{
+	TqBinding *bindings = palloc(sizeof(TqBinding) * Max(rows, 1));
+
+	for (uint64 row = 0; row < rows; row++)
+	{
+		bindings[row].channel = tq_plan_text(row, 1);
+		bindings[row].exchange = (TqExchange) tq_plan_int32(row, 2, 0);
+		bindings[row].pattern = tq_plan_text(row, 3);
+	}
+	tq_plan_free_result();
+	*found = (int) rows;
+	return bindings;
+}
+
+/*
+ * Returns the bindings of all channels; the channel of a default binding is
+ * NULL.
+ */
+TqBinding *
+tq_bindings_list(int *found)
+{
+	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
+
+	return read_bindings(tq_plan_run(&list_bindings, values, NULL), found);
+}
+
+/* ---- changes ---- */
+
+static void
+change(TqStatement *statement, const char *name, TqExchange exchange,
+	   const char *pattern)
+{
+	Datum values[3] = {CStringGetTextDatum(name),
+					   Int16GetDatum(exchange),
+					   CStringGetTextDatum(pattern)};
+
+	tq_plan_run(statement, values, NULL);
+	tq_bindings_changed();
+}
+
+/* Binds a channel to an exchange and pattern, unless that binding exists. */
+void
+tq_binding_insert(const char *channel, TqExchange exchange,
+				  const char *pattern)
+{
+	change(&insert_binding, channel, exchange, pattern);
+}
+
+/* Deletes a binding of a channel, if it exists. */
+void
+tq_binding_delete(const char *channel, TqExchange exchange,
+				  const char *pattern)
+{
+	change(&delete_binding, channel, exchange, pattern);
+}
+
+/* Enables or disables the default channel of an exchange. */
+void
+tq_binding_set_default(TqExchange exchange, bool bound)
+{
+	Datum values[1] = {Int16GetDatum(exchange)};
+
+	tq_plan_run(bound ? &delete_unbound : &insert_unbound, values, NULL);
+	tq_bindings_changed();
+}
+
+/* ---- subscriptions ---- */
+
+/* Adds a binding to a subscription, which is created if it does not exist. */
+void
+tq_subscription_insert(const char *name, TqExchange exchange,
+					   const char *pattern, TimestampTz now)
+{
+	Datum values[2] = {CStringGetTextDatum(name), TimestampTzGetDatum(now)};
+
+	tq_plan_run(&insert_subscription, values, NULL);
+	change(&insert_subscription_binding, name, exchange, pattern);
+}
+
+/* Deletes a subscription and its bindings; returns false if there is none. */
+bool
+tq_subscription_delete(const char *name)
+{
+	Datum values[1] = {CStringGetTextDatum(name)};
+	bool found = tq_plan_run(&delete_subscription, values, NULL) > 0;
+
+	tq_bindings_changed();
+	return found;
+}
+
+/*
+ * Reads how far a subscription has acknowledged; returns false if there is
+ * none.
+ */
+bool
+tq_subscription_find(const char *name, TqAcked *acked)
+{
+	Datum values[1] = {CStringGetTextDatum(name)};
+	bool found = tq_plan_run(&find_subscription, values, NULL) > 0;
+	bool isnull;
+
+	if (found)
+		*acked = (TqAcked){.id = tq_plan_int64(0, 1, 0),
+						   .at = tq_plan_time(0, 2),
+						   .is_own = TransactionIdIsCurrentTransactionId(
+							   DatumGetTransactionId(
+								   tq_plan_field(0, 3, &isnull)))};
+	tq_plan_free_result();
+	return found;
+}
+
+/* Returns the bindings of a subscription. */
+TqBinding *
+tq_subscription_bindings(const char *name, int *found)
+{
+	Datum values[1] = {CStringGetTextDatum(name)};
+
+	return read_bindings(tq_plan_run(&list_subscription_bindings,
+									 values,
+									 NULL),
+						 found);
+}
+
+/*
+ * Acknowledges the messages up to that id.  Returns false if the subscription
+ * is gone, or another transaction has moved its mark from `before`.
+ */
+bool
+tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
+{
+	Datum values[4] = {CStringGetTextDatum(name),
+					   Int64GetDatum(id),
+					   TimestampTzGetDatum(now),
+					   Int64GetDatum(before)};
+
+	return tq_plan_run(&ack, values, NULL) > 0;
+}
+
+/*
+ * Advances a subscription past messages none of which matches it, without
+ * waiting for a concurrent acknowledgement.
+ */
+void
+tq_subscription_skip(const char *name, int64 id, TimestampTz now)
+{
+	Datum values[3] = {CStringGetTextDatum(name),
+					   Int64GetDatum(id),
+					   TimestampTzGetDatum(now)};
+
+	tq_plan_run(&skip, values, NULL);
+}
+
+/*
+ * Returns when the oldest tick was published that some subscription has not
+ * acknowledged; 0 if there is none.
+ */
+TimestampTz
+tq_subscription_slowest(void)
+{
+	TimestampTz published;
+
+	tq_plan_run(&slowest, NULL, NULL);
+	published = tq_plan_time(0, 1);
+	tq_plan_free_result();
+	return published;
+}
+
+/*
+ * Returns the subscriptions that have not acknowledged the messages up to that
+ * id.
+ */
+TqBehind *
+tq_subscriptions_behind(int64 last_id, int *found)
+{
+	Datum values[1] = {Int64GetDatum(last_id)};
+	TqBehind *list;
+
+	*found = (int) tq_plan_run(&behind, values, NULL);
+	list = palloc(sizeof(TqBehind) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		list[i] = (TqBehind){.name = tq_plan_text(i, 1),
+							 .acked = tq_plan_int64(i, 2, 0)};
+	tq_plan_free_result();
+	return list;
+}
+
+/*
+ * Records that messages up to that id are dropped before a subscription has
+ * acknowledged them.  Returns false if another session is changing the
+ * subscription, or has acknowledged them.
+ */
+bool
+tq_subscription_lose(const char *name, int64 last_id)
+{
+	Datum values[2] = {CStringGetTextDatum(name), Int64GetDatum(last_id)};
+
+	return tq_plan_run(&lose, values, NULL) > 0;
+}

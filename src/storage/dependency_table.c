@@ -1,0 +1,554 @@
+/*
+ * dependency_table.c
+ *	  Rows of tq.edge, tq.unscheduled and tq.unmet: dependencies and
+ *	  unscheduled tasks.
+ *
+ * A row of edge is a dependency.  It is written once and never
+ * updated: it is met by the first run of the required task, counted from
+ * from_run, that ends as the dependent requires.  unscheduled.unmet is the
+ * dependency counter of a task: it counts the dependencies that are not met
+ * yet.  If they are many, the counter is divided into stripes: each row of
+ * unmet counts the dependencies of one stripe, and unscheduled.unmet counts
+ * the stripes that are not empty.  Stripes that are left when a task is
+ * scheduled or resolved in another way are meaningless and are deleted with
+ * the task.
+ *
+ * Locks: the stripes of a task before its row of unscheduled; tasks in order
+ * of their ids.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+
+#include "../util/spi.h"
+#include "dependency_table.h"
+#include "table.h"
+
+/*
+ * The dependencies of many tasks are looked up task by task: OFFSET prevents a
+ * plan that scans all tasks for each dependency, which is slow where few of
+ * the tasks have most of the dependencies.
+ */
+#define EDGES_OF_X                                                            \
+	" FROM unnest($1) AS x (task), LATERAL (SELECT e.required, e.dependent"   \
+	" FROM tq.edge e WHERE e.required = x.task OFFSET 0) AS e"
+
+static TqStatement dependents =
+	TQ_STATEMENT("SELECT DISTINCT u.task" EDGES_OF_X
+				 " JOIN tq.unscheduled u ON u.task = e.dependent ORDER BY 1",
+				 INT8ARRAYOID);
+
+static TqStatement required_by =
+	TQ_STATEMENT("SELECT DISTINCT e.required" EDGES_OF_X
+				 " WHERE e.dependent = ANY ($2) ORDER BY 1",
+				 INT8ARRAYOID, INT8ARRAYOID);
+
+static TqStatement lock_unscheduled = TQ_STATEMENT(
+	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
+	" ORDER BY m.task, m.share FOR UPDATE)"
+	" SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	" AND (SELECT count(*) FROM s) >= 0 ORDER BY u.task FOR UPDATE OF u",
+	INT8ARRAYOID);
+
+/*
+ * Locks only tasks all of whose stripes could be locked; the stripes are
+ * locked first, as in count_down().
+ */
+static TqStatement try_lock_unscheduled = TQ_STATEMENT(
+	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
+	" ORDER BY m.task, m.share FOR UPDATE SKIP LOCKED)"
+	" SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	" AND (SELECT count(*) FROM s WHERE s.task = u.task)"
+	" = (SELECT count(*) FROM tq.unmet m WHERE m.task = u.task)"
+	" ORDER BY u.task FOR UPDATE OF u SKIP LOCKED",
+	INT8ARRAYOID);
+
+static TqStatement unscheduled_near = TQ_STATEMENT(
+	"SELECT u.task FROM unnest($1) AS x (task) JOIN tq.unscheduled u ON u.task = x.task"
+	" UNION SELECT u.task" EDGES_OF_X
+	" JOIN tq.unscheduled u ON u.task = e.dependent"
+	" ORDER BY 1",
+	INT8ARRAYOID);
+
+static TqStatement delete_unscheduled =
+	TQ_STATEMENT("DELETE FROM tq.unscheduled WHERE task = ANY ($1)",
+				 INT8ARRAYOID);
+
+static TqRelation edge_table = TQ_RELATION("edge");
+static TqRelation edge_by_key = TQ_RELATION("edge_pkey");
+static TqRelation unmet_table = TQ_RELATION("unmet");
+static TqRelation unmet_by_share = TQ_RELATION("unmet_pkey");
+static TqRelation unscheduled_table = TQ_RELATION("unscheduled");
+static TqRelation unscheduled_by_task = TQ_RELATION("unscheduled_pkey");
+
+/* Columns, from 1. */
+enum
+{
+	EDGE_REQUIRED = 1,
+	EDGE_DEPENDENT,
+	EDGE_FROM_RUN
+};
+
+enum
+{
+	UNSCHEDULED_TASK = 1,
+	UNSCHEDULED_UNMET,
+	UNSCHEDULED_SHARES,
+	UNSCHEDULED_ALL_RESOLVED
+};
+
+enum
+{
+	UNMET_TASK = 1,
+	UNMET_SHARE,
+	UNMET_UNMET
+};
+
+/*
+ * A task with at least SHARED_FROM unmet dependencies has its counter divided
+ * into SHARES stripes.  A transaction that meets a dependency holds the row
+ * lock of one stripe until it ends, and only the one that empties a stripe
+ * also locks the row of the task.
+ */
+#define SHARED_FROM 256
+#define SHARES 64
+
+/* Returns the stripe that counts a dependency; -1 if the counter has none. */
+static int
+share_of(int64 required, int shares)
+{
+	return shares == 0 ? -1 : (int) (required % shares);
+}
+
+/* Inserts the dependencies of a new task. */
+void
+tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
+				int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&edge_table);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = tq_table_new_row(table);
+
+		tq_put(slot, EDGE_REQUIRED, Int64GetDatum(required[i]));
+		tq_put(slot, EDGE_DEPENDENT, Int64GetDatum(dependent));
+		tq_put(slot, EDGE_FROM_RUN, Int16GetDatum(from_run[i]));
+	}
+	tq_table_close(table);
+}
+
+/* Sets exist[] for tasks that have dependents, by the latest snapshot. */
+void
+tq_edges_exist(const int64 *tasks, int n, bool *exist)
+{
+	TqTable *table;
+	Snapshot snapshot;
+	TqScan *scan;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&edge_table);
+	snapshot = RegisterSnapshot(tq_plan_snapshot());
+	scan = tq_scan_begin(table, &edge_by_key, 1, snapshot);
+	for (int i = 0; i < n; i++)
+	{
+		tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
+		exist[i] = tq_scan_next(scan);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+}
+
+/* Runs a statement that returns tasks and their counters. */
+static TqWaiting *
+read_waiting(TqStatement *statement, const Datum *values, int *found)
+{
+	TqWaiting *waiting;
+
+	*found = (int) tq_plan_run(statement, values, NULL);
+	waiting = palloc(sizeof(TqWaiting) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		waiting[i].task = tq_plan_int64(i, 1, 0);
+		waiting[i].share = -1;
+		waiting[i].unmet = tq_plan_int32(i, 2, 0);
+	}
+	tq_plan_free_result();
+	return waiting;
+}
+
+/* ---- dependencies that a resolution meets ---- */
+
+/* A search for the unscheduled dependents of resolved tasks. */
+typedef struct Look
+{
+	TqScan *edges;
+	TqScan *unscheduled;
+	TqWaiting *waiting;
+	int n;
+	int room; /* for which waiting has space */
+} Look;
+
+static void
+add_waiting(Look *look, int64 task, int share)
+{
+	if (look->n == look->room)
+	{
+		look->room = Max(16, look->room * 2);
+		look->waiting = look->waiting == NULL
+							? palloc(sizeof(TqWaiting) * look->room)
+							: repalloc(look->waiting,
+									   sizeof(TqWaiting) * look->room);
+	}
+	look->waiting[look->n++] =
+		(TqWaiting){.task = task, .share = share, .unmet = 1};
+}
+
+/*
+ * Returns whether a dependency is met by this resolution, and was not before.
+ */
+static bool
+is_met_now(const TqMet *met, bool all_resolved, int from_run)
+{
+	if (all_resolved)
+		return from_run > met->previous_final;
+	return met->completed && from_run > met->previous_completed;
+}
+
+/* Adds the dependents of a resolved task that have a dependency met now. */
+static void
+look_at_dependents(Look *look, const TqMet *met)
+{
+	TupleTableSlot *edge = look->edges->slot;
+	TupleTableSlot *row = look->unscheduled->slot;
+
+	tq_scan_seek(look->edges, Int64GetDatum(met->required), 0, 0);
+	while (tq_scan_next(look->edges))
+	{
+		int64 dependent = tq_row_int64(edge, EDGE_DEPENDENT);
+
+		tq_scan_seek(look->unscheduled, Int64GetDatum(dependent), 0, 0);
+		if (tq_scan_next(look->unscheduled) &&
+			is_met_now(met,
+					   tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
+					   tq_row_int16(edge, EDGE_FROM_RUN)))
+			add_waiting(look,
+						dependent,
+						share_of(met->required,
+								 tq_row_int16(row, UNSCHEDULED_SHARES)));
+	}
+}
+
+/* Compares by task, then stripe; for qsort() and bsearch(). */
+int
+tq_compare_waiting(const void *a, const void *b)
+{
+	const TqWaiting *x = a;
+	const TqWaiting *y = b;
+
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	return x->share - y->share;
+}
+
+/*
+ * Sorts the entries and merges those of the same task and stripe, adding up
+ * what they count; returns their number.
+ */
+static int
+merge_waiting(TqWaiting *waiting, int n)
+{
+	int merged = 0;
+
+	if (n > 1)
+		qsort(waiting, n, sizeof(TqWaiting), tq_compare_waiting);
+	for (int i = 0; i < n; i++)
+	{
+		if (merged > 0 &&
+			tq_compare_waiting(&waiting[merged - 1], &waiting[i]) == 0)
+			waiting[merged - 1].unmet++;
+		else
+			waiting[merged++] = waiting[i];
+	}
+	return merged;
+}
+
+/*
+ * Returns the unscheduled tasks that have a dependency met by these
+ * resolutions, in order of id and stripe, each with the number of dependencies
+ * that are met now and were not before.
+ */
+TqWaiting *
+tq_edges_met(const TqMet *met, int n, int *found)
+{
+	TqTable *edges = tq_table_open(&edge_table);
+	TqTable *unscheduled = tq_table_open(&unscheduled_table);
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Look look = {.edges = tq_scan_begin(edges, &edge_by_key, 1, snapshot),
+				 .unscheduled = tq_scan_begin(unscheduled,
+											  &unscheduled_by_task,
+											  1,
+											  snapshot)};
+
+	for (int i = 0; i < n; i++)
+	{
+		look_at_dependents(&look, &met[i]);
+		CHECK_FOR_INTERRUPTS();
+	}
+	tq_scan_end(look.unscheduled);
+	tq_scan_end(look.edges);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(unscheduled);
+	tq_table_close(edges);
+	*found = merge_waiting(look.waiting, look.n);
+	return look.waiting;
+}
+
+/* The table and column of a counter: of unscheduled, or of unmet. */
+typedef struct Counter
+{
+	TqTable *table;
+	TqRelation *index;
+	int nkeys;
+	int column;
+} Counter;
+
+static Counter
+open_counter(TqRelation *table, TqRelation *index, int nkeys, int column)
+{
+	return (Counter){.table = tq_table_open(table),
+					 .index = index,
+					 .nkeys = nkeys,
+					 .column = column};
+}
+
+/* Writes a counter, or deletes its row; waits for a concurrent writer. */
+static TM_Result
+write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
+			bool deletes)
+{
+	TupleTableSlot *row;
+	TM_Result result;
+
+	if (deletes)
+		return tq_table_delete(counter->table, &slot->tts_tid, true);
+	row = tq_table_copy_row(counter->table, slot);
+	tq_put(row, counter->column, Int32GetDatum(unmet));
+	result = tq_table_update(counter->table, &slot->tts_tid, row);
+	ExecDropSingleTupleTableSlot(row);
+	return result;
+}
+
+/*
+ * Makes one attempt to decrement a counter.  Sets *left to its new value, or
+ * to -1 if there is no row.
+ */
+static TM_Result
+try_count_down(const Counter *counter, const TqWaiting *waiting,
+			   bool may_delete, int *left)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(counter->table,
+								 counter->index,
+								 counter->nkeys,
+								 snapshot);
+	TM_Result result = TM_Ok;
+
+	*left = -1;
+	tq_scan_seek(scan,
+				 Int64GetDatum(waiting->task),
+				 Int16GetDatum(waiting->share),
+				 0);
+	if (tq_scan_next(scan))
+	{
+		*left = tq_row_int32(scan->slot, counter->column) - waiting->unmet;
+		result =
+			write_count(counter, scan->slot, *left, *left == 0 && may_delete);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	return result;
+}
+
+/*
+ * Decrements a counter.  Returns whether it has reached zero; its row is then
+ * deleted if may_delete.  The write waits for a concurrent transaction that
+ * has written the row; if that has changed it, the row is read again.
+ */
+static bool
+count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
+{
+	TM_Result result;
+	int left;
+
+	while ((result = try_count_down(counter, waiting, may_delete, &left)) !=
+		   TM_Ok)
+	{
+		tq_table_changed_under_us(counter->table, result);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return left == 0;
+}
+
+/*
+ * Decrements the dependency counters of these tasks, in order of their ids,
+ * the stripes of each first.  A task that has no unmet dependency any more is
+ * deleted from unscheduled if may_free[] allows it; is_free[] says which were.
+ */
+void
+tq_unscheduled_count_down(const TqWaiting *waiting, int n,
+						  const bool *may_free, bool *is_free)
+{
+	Counter tasks = open_counter(&unscheduled_table,
+								 &unscheduled_by_task,
+								 1,
+								 UNSCHEDULED_UNMET);
+	Counter shares =
+		open_counter(&unmet_table, &unmet_by_share, 2, UNMET_UNMET);
+	int shares_met = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqWaiting whole = waiting[i];
+
+		is_free[i] = false;
+		if (waiting[i].share >= 0)
+		{
+			shares_met += count_down(&shares, &waiting[i], true);
+			if (i + 1 < n && waiting[i + 1].task == waiting[i].task)
+				continue;
+			whole.unmet = shares_met;
+			shares_met = 0;
+		}
+		if (whole.unmet > 0)
+			is_free[i] = count_down(&tasks, &whole, may_free[i]) &&
+						 may_free[i];
+	}
+	tq_table_close(shares.table);
+	tq_table_close(tasks.table);
+}
+
+/*
+ * Returns those of these tasks and of their dependents that are unscheduled,
+ * by id.
+ */
+int64 *
+tq_edges_unscheduled(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return tq_plan_run_ids(&unscheduled_near, values, found);
+}
+
+/* Returns the unscheduled dependents of these tasks, by id. */
+int64 *
+tq_edges_dependents(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return tq_plan_run_ids(&dependents, values, found);
+}
+
+/* Returns those of `tasks` that are required by one of `by`, by id. */
+int64 *
+tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
+				  int *found)
+{
+	Datum values[2] = {tq_array_int64(tasks, n), tq_array_int64(by, nby)};
+
+	return tq_plan_run_ids(&required_by, values, found);
+}
+
+/*
+ * Inserts the stripes that count at least one dependency; returns their
+ * number.
+ */
+static int
+insert_shares(int64 task, const int64 *unmet, int n)
+{
+	TqTable *table = tq_table_open(&unmet_table);
+	int counts[SHARES] = {0};
+	int used = 0;
+
+	for (int i = 0; i < n; i++)
+		counts[share_of(unmet[i], SHARES)]++;
+	for (int share = 0; share < SHARES; share++)
+	{
+		TupleTableSlot *slot;
+
+		if (counts[share] == 0)
+			continue;
+		slot = tq_table_new_row(table);
+		tq_put(slot, UNMET_TASK, Int64GetDatum(task));
+		tq_put(slot, UNMET_SHARE, Int16GetDatum(share));
+		tq_put(slot, UNMET_UNMET, Int32GetDatum(counts[share]));
+		used++;
+	}
+	tq_table_close(table);
+	return used;
+}
+
+/*
+ * Inserts a new task into unscheduled, with the ids of the required tasks
+ * whose dependencies are unmet.
+ */
+void
+tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
+{
+	bool is_shared = n >= SHARED_FROM;
+	int count = is_shared ? insert_shares(task, unmet, n) : n;
+	TqTable *table = tq_table_open(&unscheduled_table);
+	TupleTableSlot *slot = tq_table_new_row(table);
+
+	tq_put(slot, UNSCHEDULED_TASK, Int64GetDatum(task));
+	tq_put(slot, UNSCHEDULED_UNMET, Int32GetDatum(count));
+	tq_put(slot, UNSCHEDULED_SHARES, Int16GetDatum(is_shared ? SHARES : 0));
+	tq_put(slot, UNSCHEDULED_ALL_RESOLVED, BoolGetDatum(all_resolved));
+	tq_table_close(table);
+}
+
+/*
+ * Locks those of these tasks that are still unscheduled, in order of their
+ * ids, with their stripes.
+ */
+TqWaiting *
+tq_unscheduled_lock(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return read_waiting(&lock_unscheduled, values, found);
+}
+
+/*
+ * Like tq_unscheduled_lock(), but skips tasks that another session has locked,
+ * wholly or in part.
+ */
+TqWaiting *
+tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	return read_waiting(&try_lock_unscheduled, values, found);
+}
+
+/* Deletes the rows of these tasks from unscheduled. */
+void
+tq_unscheduled_delete(const int64 *tasks, int n)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	if (n > 0)
+		tq_plan_run(&delete_unscheduled, values, NULL);
+}

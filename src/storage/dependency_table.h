@@ -1,0 +1,44 @@
+/*
+ * dependency_table.h
+ *	  Rows of tq.edge, tq.unscheduled and tq.unmet: dependencies and
+ *	  unscheduled tasks.
+ */
+#ifndef TQ_DEPENDENCY_TABLE_H
+#define TQ_DEPENDENCY_TABLE_H
+
+/* The end of a required task, and what its earlier runs have met already. */
+typedef struct TqMet
+{
+	int64 required;
+	bool completed;         /* the run that ends now counts as completed */
+	int previous_completed; /* last earlier run that did, or -1 */
+	int previous_final;     /* last earlier run that was final, or -1 */
+} TqMet;
+
+/* An unscheduled task, or one stripe of its dependency counter. */
+typedef struct TqWaiting
+{
+	int64 task;
+	int share; /* stripe of the counter; -1: the whole counter */
+	int unmet;
+} TqWaiting;
+
+extern void tq_edges_insert(int64 dependent, const int64 *required,
+							const int32 *from_run, int n);
+extern void tq_edges_exist(const int64 *tasks, int n, bool *exist);
+extern TqWaiting *tq_edges_met(const TqMet *met, int n, int *found);
+extern int64 *tq_edges_unscheduled(const int64 *tasks, int n, int *found);
+extern int64 *tq_edges_dependents(const int64 *tasks, int n, int *found);
+extern int64 *tq_edges_required(const int64 *tasks, int n, const int64 *by,
+								int nby, int *found);
+extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
+								  bool all_resolved);
+extern int tq_compare_waiting(const void *a, const void *b);
+extern TqWaiting *tq_unscheduled_lock(const int64 *tasks, int n, int *found);
+extern TqWaiting *tq_unscheduled_try_lock(const int64 *tasks, int n,
+										  int *found);
+extern void tq_unscheduled_count_down(const TqWaiting *waiting, int n,
+									  const bool *may_free, bool *is_free);
+extern void tq_unscheduled_delete(const int64 *tasks, int n);
+
+#endif /* TQ_DEPENDENCY_TABLE_H */

@@ -1,0 +1,622 @@
+/*
+ * group_table.c
+ *	  Rows of tq.task_group, and aggregates over the tasks of a group.
+ *
+ * Most tasks are the only ones of the group named after them.  Such a
+ * group has no row, because the task has all its attributes.  A row is written
+ * when another task joins the group, or when the group is sealed.
+ *
+ * Two pairs of operations must exclude each other across sessions:
+ *	- joining a group and sealing it: both lock the group before they read its
+ *	  row (see below);
+ *	- creating the task that a group is named after (its own task), and writing
+ *	  or sealing the group's row.  Each session first writes its own row and
+ *	  then looks for the other's, with a snapshot that sees uncommitted rows,
+ *	  and waits for the transaction that inserted it
+ *	  (tq_groups_wait_for_insert, tq_task_wait_for_insert).  Because both write
+ *	  before they look, at least one sees the other.  If both do, the server
+ *	  detects the deadlock.  The session that writes the group's row also looks
+ *	  before it writes, which reduces that window to microseconds.
+ *
+ * Groups are locked with advisory locks that last until the end of the
+ * transaction.  The server's lock table is finite, so a transaction that joins
+ * very many groups takes a single lock on all groups instead of one lock each:
+ *
+ *							the group		all groups
+ *	join					Share			-
+ *	join, with own tasks	Share			RowExclusive, before any group
+ *	create an own task		Exclusive		RowExclusive, before any group
+ *	seal					Exclusive		RowExclusive
+ *	join very many			-				Share, before any row
+ *	the same, with own tasks -				ShareRowExclusive, the same
+ *
+ * The creation of an own task locks the group only in a call that also joins
+ * groups (create.c).
+ *
+ * Why a join and a seal still exclude each other: the seal holds the group in
+ * Exclusive mode, which conflicts with joins that hold it in Share mode.  It
+ * also holds all groups in RowExclusive mode, which conflicts with joins that
+ * hold all groups in Share or ShareRowExclusive mode.  Joins do not exclude
+ * each other, whichever locks they take, except for two that also create own
+ * tasks.
+ *
+ * Why there is no deadlock: when a call locks all groups, it holds only the
+ * names of queues and policies, which every call interns first, and afterwards
+ * it waits for no lock on a group.  A call that locks groups one by one does
+ * so in order of their ids, which is also the order in which it writes their
+ * rows.  A seal never waits for one of its two locks while it holds the other.
+ * Transactions of several calls can deadlock with each other; the server then
+ * aborts one of them.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "../core/policy.h"
+#include "../core/types.h"
+#include "../util/clock.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "columns.h"
+#include "group_table.h"
+#include "table.h"
+
+/* Classes of advisory locks of tq; 1 and 2 are those of SQL functions. */
+#define TQ_LOCK_CLASS_GROUP 7417
+#define TQ_LOCK_CLASS_ALL_GROUPS 7419
+
+/* The maximum number of groups that a joining transaction locks one by one. */
+#define GROUPS_LOCKED_MAX 100
+
+/* A column of tq.task_group, numbered from 1. */
+#define GROUP_TASK_GROUP_ID 2
+
+static TqStatement find_group = TQ_STATEMENT(
+	"SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id = $1",
+	TQ_SLUGID);
+
+static TqStatement find_lone_task = TQ_STATEMENT(
+	"SELECT scheduler_id, expires FROM tq.task WHERE task_id = $1 AND group_id IS NULL",
+	TQ_SLUGID);
+
+static TqStatement insert_group = TQ_STATEMENT(
+	"INSERT INTO tq.task_group (id, task_group_id, scheduler_id, expires)"
+	" VALUES ($1, $2, nullif($3, '-'), $4) ON CONFLICT (task_group_id) DO NOTHING",
+	INT8OID, TQ_SLUGID, TEXTOID, TIMESTAMPTZOID);
+
+static TqStatement prolong = TQ_STATEMENT(
+	"UPDATE tq.task_group SET expires = $2 WHERE id = $1 AND expires < $2",
+	INT8OID, TIMESTAMPTZOID);
+
+static TqStatement set_sealed = TQ_STATEMENT(
+	"UPDATE tq.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL",
+	INT8OID, TIMESTAMPTZOID);
+
+#define MEMBERS                                                               \
+	"(SELECT id, created, policy FROM tq.task WHERE group_id = $1 UNION ALL"  \
+	" SELECT id, created, policy FROM tq.task WHERE task_id = $2 AND group_id IS NULL)"
+
+static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
+									   INT8OID, TQ_SLUGID);
+
+static TqStatement unresolved = TQ_STATEMENT(
+	"SELECT m.id FROM " MEMBERS " AS m"
+	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"m.id") " AS p ON true"
+				" LEFT JOIN tq.delayed d ON d.task = m.id"
+				" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+				" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
+				" ORDER BY m.id",
+	INT8OID, TQ_SLUGID);
+
+/*
+ * One row per state, reason, delay and onUnsuccessful of the policy
+ * (TqUnsuccessful), with the times that a TqProgress needs.
+ */
+static TqStatement progress_rows = TQ_STATEMENT(
+	"SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved), s.effect"
+	" FROM (SELECT m.created, d.task IS NOT NULL AS delayed,"
+	" CASE y.policy ->> 'onUnsuccessful' WHEN 'tolerate' THEN 2 WHEN 'forgive' THEN 3 ELSE 0 END::int2 AS effect,"
+	" CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1"
+	" ELSE r.state END::int2 AS state,"
+	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
+	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
+	" FROM " MEMBERS " AS m"
+	" LEFT JOIN tq.policy y ON y.id = m.policy"
+	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"m.id") " AS p ON true"
+				" LEFT JOIN tq.delayed d ON d.task = m.id"
+				" LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
+				" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
+				" GROUP BY 1, 2, 3, s.effect",
+	INT8OID, TQ_SLUGID);
+
+static TqStatement groups_by_slug = TQ_STATEMENT(
+	"SELECT g.id, g.task_group_id, coalesce(g.scheduler_id, '-'), g.expires, g.sealed"
+	" FROM unnest($1) AS s (slug)"
+	" JOIN tq.task_group g ON g.task_group_id = s.slug ORDER BY g.task_group_id",
+	TQ_SLUGIDS);
+
+/*
+ * $1 and $2 are as above.  $3 is the task id to begin at, which does not apply
+ * to the group's own task.  An unresolved task was resolved before if a run
+ * after its first was created by a rerun, pending or not.
+ */
+static TqStatement first_active = TQ_STATEMENT(
+	"SELECT m.task_id FROM ("
+	"SELECT id, task_id FROM tq.task WHERE task_id = $2 AND group_id IS NULL"
+	" UNION ALL (SELECT id, task_id FROM tq.task WHERE group_id = $1"
+	" AND task_id >= $3 ORDER BY task_id)) AS m"
+	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(
+		"m.id") " AS p ON true"
+				" LEFT JOIN tq.delayed d ON d.task = m.id"
+				" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+				" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
+				" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
+				" AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0"
+				" AND e.reason_created = 4)"
+				" LIMIT 1",
+	INT8OID, TQ_SLUGID, TQ_SLUGID);
+
+static TqStatement delete_groups = TQ_STATEMENT(
+	"WITH old AS MATERIALIZED (SELECT g.id FROM tq.task_group g WHERE g.expires < $1"
+	" AND NOT EXISTS (SELECT FROM tq.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq.task_group g USING old WHERE g.id = old.id RETURNING 1",
+	TIMESTAMPTZOID, INT4OID);
+
+/* ---- locks ---- */
+
+static LOCKTAG
+tag_of_group(const TqSlug *slug)
+{
+	uint64 hash = hash_bytes_extended(slug->bytes, TQ_SLUG_BYTES, 0);
+	LOCKTAG tag;
+
+	SET_LOCKTAG_ADVISORY(tag,
+						 MyDatabaseId,
+						 (uint32) (hash >> 32),
+						 (uint32) hash,
+						 TQ_LOCK_CLASS_GROUP);
+	return tag;
+}
+
+static LOCKTAG
+tag_of_all_groups(void)
+{
+	LOCKTAG tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_ALL_GROUPS);
+	return tag;
+}
+
+static void
+lock(LOCKTAG tag, LOCKMODE mode)
+{
+	(void) LockAcquire(&tag, mode, false, false);
+}
+
+static bool
+try_lock(LOCKTAG tag, LOCKMODE mode)
+{
+	return LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+static void
+unlock(LOCKTAG tag, LOCKMODE mode)
+{
+	(void) LockRelease(&tag, mode, false);
+}
+
+/*
+ * Returns the number of groups that this transaction has locked one by one,
+ * including `more` that it is about to lock.  Locks that were released by a
+ * rollback to a savepoint are still counted.
+ */
+static int
+count_locked(int more)
+{
+	static TransactionId counted_by = InvalidTransactionId;
+	static int locked = 0;
+	TransactionId xid = GetTopTransactionId();
+
+	if (!TransactionIdEquals(counted_by, xid))
+		locked = 0;
+	counted_by = xid;
+	locked = Min(locked + more, GROUPS_LOCKED_MAX + 1);
+	return locked;
+}
+
+/*
+ * Prepares the locks of a call that joins `joined` groups and creates `own`
+ * own tasks.  Returns true if it has locked all groups; if false, the caller
+ * must lock each of the groups, in order of their ids.
+ */
+bool
+tq_groups_lock_to_join(int joined, int own)
+{
+	if (count_locked(Min(joined + own, GROUPS_LOCKED_MAX + 1)) >
+		GROUPS_LOCKED_MAX)
+	{
+		lock(tag_of_all_groups(), own > 0 ? ShareRowExclusiveLock : ShareLock);
+		return true;
+	}
+	if (own > 0)
+		lock(tag_of_all_groups(), RowExclusiveLock);
+	return false;
+}
+
+/* Locks one of the groups of a call that locks them one by one. */
+void
+tq_group_lock(const TqSlug *slug, bool exclusive)
+{
+	lock(tag_of_group(slug), exclusive ? ExclusiveLock : ShareLock);
+}
+
+/*
+ * Takes both locks of a group that is to be sealed, without holding one while
+ * waiting for the other.
+ */
+void
+tq_group_lock_to_seal(const TqSlug *slug)
+{
+	LOCKTAG group = tag_of_group(slug);
+	LOCKTAG all = tag_of_all_groups();
+
+	for (;;)
+	{
+		lock(all, RowExclusiveLock);
+		if (try_lock(group, ExclusiveLock))
+			return;
+		unlock(all, RowExclusiveLock);
+		lock(group, ExclusiveLock);
+		if (try_lock(all, RowExclusiveLock))
+			return;
+		unlock(group, ExclusiveLock);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* ---- rows ---- */
+
+/*
+ * Returns the task_group_id of the group of a task that this snapshot sees;
+ * the group has a row.
+ */
+TqSlug
+tq_group_slug(int64 id, Snapshot snapshot)
+{
+	static TqRelation group = TQ_RELATION("task_group");
+	static TqRelation by_id = TQ_RELATION("task_group_pkey");
+	TqTable *table = tq_table_open(&group);
+	TqScan *scan = tq_scan_begin(table, &by_id, 1, snapshot);
+	TqSlug slug;
+	bool isnull;
+
+	tq_scan_seek(scan, Int64GetDatum(id), 0, 0);
+	if (!tq_scan_next(scan))
+		elog(ERROR, "group " INT64_FORMAT " is not in tq.task_group", id);
+	slug = *DatumGetTqSlugP(
+		tq_row_field(scan->slot, GROUP_TASK_GROUP_ID, &isnull));
+	tq_scan_end(scan);
+	tq_table_close(table);
+	return slug;
+}
+
+/*
+ * Reads a group from its row, or else from its own task; returns false if
+ * there is neither.
+ */
+bool
+tq_group_find(const TqSlug *slug, TqGroup *group)
+{
+	Datum values[1] = {PointerGetDatum(slug)};
+	bool found = tq_plan_run(&find_group, values, NULL) > 0;
+
+	memset(group, 0, sizeof(*group));
+	group->task_group_id = *slug;
+	if (found)
+	{
+		group->id = tq_plan_int64(0, 1, 0);
+		group->scheduler_id = tq_plan_text(0, 2);
+		group->expires = tq_plan_time(0, 3);
+		group->sealed = tq_plan_time(0, 4);
+	}
+	else if (tq_plan_run(&find_lone_task, values, NULL) > 0)
+	{
+		found = true;
+		group->scheduler_id = tq_plan_text(0, 1);
+		group->expires = tq_clock_add_ms(tq_plan_time(0, 2), TQ_HOUR_MS);
+	}
+	if (group->scheduler_id == NULL)
+		group->scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER);
+	tq_plan_free_result();
+	return found;
+}
+
+/*
+ * Inserts the row of a group and returns its id, or 0 if another session has
+ * inserted one.
+ */
+int64
+tq_group_insert(const TqGroup *group)
+{
+	int64 id = tq_seq_next();
+	Datum values[4] = {Int64GetDatum(id),
+					   PointerGetDatum(&group->task_group_id),
+					   CStringGetTextDatum(group->scheduler_id),
+					   TimestampTzGetDatum(group->expires)};
+
+	return tq_plan_run(&insert_group, values, NULL) == 1 ? id : 0;
+}
+
+/*
+ * Looks up a key as a unique index does, including uncommitted rows.  Returns
+ * whether there is a row; *inserter is the transaction that is inserting or
+ * changing it, if that is still in progress.
+ */
+static bool
+look_for_key(TqScan *scan, const SnapshotData *dirty, const TqSlug *slug,
+			 TransactionId *inserter)
+{
+	bool found = false;
+
+	*inserter = InvalidTransactionId;
+	tq_scan_seek(scan, PointerGetDatum(slug), 0, 0);
+	while (!TransactionIdIsValid(*inserter) && tq_scan_next(scan))
+	{
+		found = true;
+		*inserter = TransactionIdIsValid(dirty->xmin) ? dirty->xmin
+													  : dirty->xmax;
+	}
+	return found;
+}
+
+/*
+ * Looks up these keys in order, from *next on.  Stops at the first that
+ * another transaction is inserting, and returns that transaction.  No buffer
+ * is pinned on return, so that the caller can wait.
+ */
+static TransactionId
+find_inserter(TqTable *table, TqRelation *index, const TqSlug *slugs, int n,
+			  int *next, bool *exist)
+{
+	SnapshotData dirty;
+	TransactionId inserter = InvalidTransactionId;
+	TqScan *scan;
+
+	InitDirtySnapshot(dirty);
+	scan = tq_scan_begin(table, index, 1, &dirty);
+	for (; *next < n; (*next)++)
+	{
+		exist[*next] = look_for_key(scan, &dirty, &slugs[*next], &inserter);
+		if (TransactionIdIsValid(inserter))
+			break;
+	}
+	tq_scan_end(scan);
+	return inserter;
+}
+
+/*
+ * Waits until no other session is inserting one of these keys; sets exist[]
+ * for those that have a row.
+ */
+static void
+wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
+				 int n, bool *exist)
+{
+	TqTable *table = tq_table_open(relation);
+	TransactionId inserter;
+	int next = 0;
+
+	while (TransactionIdIsValid(
+		inserter = find_inserter(table, index, slugs, n, &next, exist)))
+		XactLockTableWait(inserter, NULL, NULL, XLTW_None);
+	tq_table_close(table);
+}
+
+/* Waits for concurrent inserts of the rows of these groups. */
+void
+tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist)
+{
+	static TqRelation group = TQ_RELATION("task_group");
+	static TqRelation by_slug = TQ_RELATION("task_group_task_group_id_key");
+
+	wait_for_inserts(&group, &by_slug, slugs, n, exist);
+}
+
+/* Waits for a concurrent insert of a task; returns whether the task exists. */
+bool
+tq_task_wait_for_insert(const TqSlug *slug)
+{
+	static TqRelation task = TQ_RELATION("task");
+	static TqRelation by_slug = TQ_RELATION("task_task_id_key");
+	bool exists;
+
+	wait_for_inserts(&task, &by_slug, slug, 1, &exists);
+	return exists;
+}
+
+/*
+ * Postpones the expiry of a group, which never moves backwards.  Returns false
+ * if the group is gone, or expires later than that anyway.
+ */
+bool
+tq_group_prolong(int64 id, TimestampTz expires)
+{
+	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(expires)};
+
+	return tq_plan_run(&prolong, values, NULL) > 0;
+}
+
+/* Records when a group was sealed, unless it is sealed already. */
+void
+tq_group_set_sealed(int64 id, TimestampTz sealed)
+{
+	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(sealed)};
+
+	tq_plan_run(&set_sealed, values, NULL);
+}
+
+/* Returns the unresolved tasks of a group, by id. */
+int64 *
+tq_group_unresolved(const TqGroup *group, int *found)
+{
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+
+	return tq_plan_run_ids(&unresolved, values, found);
+}
+
+/* Returns the number of tasks in a group. */
+int64
+tq_group_size(const TqGroup *group)
+{
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+
+	tq_plan_run(&size, values, NULL);
+	return tq_plan_int64(0, 1, 0);
+}
+
+/*
+ * Returns whether, of two reasons of the same millisecond, the first counts.
+ * A cancellation yields to another reason, because that may have caused it
+ * (doc/spec/policy.md 10.6).  Otherwise the lower number counts, so that the
+ * result does not depend on the plan.
+ */
+static bool
+counts_before(int a, int b)
+{
+	if (a == TQ_RESOLVED_CANCELED || b == TQ_RESOLVED_CANCELED)
+		return b == TQ_RESOLVED_CANCELED;
+	return a < b;
+}
+
+static TimestampTz
+earlier(TimestampTz a, TimestampTz b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/*
+ * Adds one row of progress_rows to the counts, and keeps the reason of the
+ * earliest unsuccessful task that is not forgiven.
+ */
+static void
+count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
+{
+	TqState state = (TqState) tq_plan_int16(row, 1, 0);
+	int reason = tq_plan_int16(row, 2, 0);
+	int64 tasks = tq_plan_int64(row, 4, 0);
+	TimestampTz first_resolved = tq_plan_time(row, 7);
+	TqPolicy effect = {
+		.on_unsuccessful = (TqUnsuccessful) tq_plan_int16(row, 8, 0)};
+
+	if (tq_plan_bool(row, 3))
+		progress->delayed += tasks;
+	else
+		progress->count[state] += tasks;
+	progress->first_created = earlier(progress->first_created,
+									  tq_plan_time(row, 5));
+	progress->last_resolved = Max(progress->last_resolved,
+								  tq_plan_time(row, 6));
+	if (state != TQ_STATE_FAILED && state != TQ_STATE_EXCEPTION)
+		return;
+	if (tq_policy_tolerates(&effect, (TqResolved) reason))
+		progress->tolerated += tasks;
+	if (effect.on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE &&
+		tq_policy_applies((TqResolved) reason))
+	{
+		progress->forgiven += tasks;
+		return;
+	}
+	if (*first_bad == 0 || first_resolved < *first_bad ||
+		(first_resolved == *first_bad &&
+		 counts_before(reason, progress->first_reason)))
+	{
+		*first_bad = first_resolved;
+		progress->first_reason = reason;
+	}
+}
+
+/* Counts the tasks of a group by state and effect. */
+void
+tq_group_count(const TqGroup *group, TqProgress *progress)
+{
+	Datum values[2] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+	uint64 rows = tq_plan_run(&progress_rows, values, NULL);
+	TimestampTz first_bad = 0;
+
+	memset(progress, 0, sizeof(*progress));
+	for (uint64 row = 0; row < rows; row++)
+		count_row(row, progress, &first_bad);
+	tq_plan_free_result();
+}
+
+/* Returns those of these groups that have a row, by task_group_id. */
+TqGroup *
+tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
+{
+	Datum values[1] = {tq_array_slugid(slugs, n)};
+	TqGroup *groups;
+
+	*found = (int) tq_plan_run(&groups_by_slug, values, NULL);
+	groups = palloc0(sizeof(TqGroup) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		groups[i].id = tq_plan_int64(i, 1, 0);
+		groups[i].task_group_id = tq_plan_slug(i, 2);
+		groups[i].scheduler_id = tq_plan_text(i, 3);
+		groups[i].expires = tq_plan_time(i, 4);
+		groups[i].sealed = tq_plan_time(i, 5);
+	}
+	tq_plan_free_result();
+	return groups;
+}
+
+/*
+ * Returns whether a group has a task that was never resolved, and which.
+ * Checks the group's own task first, then the others in order of their task
+ * ids, beginning at `from`.
+ */
+bool
+tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
+{
+	Datum values[3] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id),
+					   PointerGetDatum(from)};
+	bool found = tq_plan_run(&first_active, values, NULL) > 0;
+
+	if (found)
+		*active = tq_plan_slug(0, 1);
+	tq_plan_free_result();
+	return found;
+}
+
+/*
+ * Deletes up to `max` groups that have expired and have no task left, skipping
+ * locked rows; returns their number.
+ */
+int
+tq_groups_delete(TimestampTz before, int max)
+{
+	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
+
+	return (int) tq_plan_run(&delete_groups, values, NULL);
+}

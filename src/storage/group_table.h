@@ -1,0 +1,53 @@
+/*
+ * group_table.h
+ *	  Rows of tq.task_group, and aggregates over the tasks of a group.
+ */
+#ifndef TQ_GROUP_TABLE_H
+#define TQ_GROUP_TABLE_H
+
+#include "datatype/timestamp.h"
+#include "utils/snapshot.h"
+
+#include "../core/types.h"
+#include "../util/slugid.h"
+
+typedef struct TqGroup
+{
+	int64 id; /* 0: there is no row, only a task with the same id */
+	TqSlug task_group_id;
+	char *scheduler_id;
+	TimestampTz expires;
+	TimestampTz sealed; /* 0: not sealed */
+} TqGroup;
+
+extern bool tq_groups_lock_to_join(int joined, int own);
+extern void tq_group_lock(const TqSlug *slug, bool exclusive);
+extern void tq_group_lock_to_seal(const TqSlug *slug);
+extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
+extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
+extern int64 tq_group_insert(const TqGroup *group);
+extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
+extern bool tq_task_wait_for_insert(const TqSlug *slug);
+extern bool tq_group_prolong(int64 id, TimestampTz expires);
+extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
+extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
+extern int64 tq_group_size(const TqGroup *group);
+extern int tq_groups_delete(TimestampTz before, int max);
+extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
+extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
+								  TqSlug *active);
+
+typedef struct TqProgress
+{
+	int64 count[TQ_STATES];
+	int64 delayed;
+	int64 tolerated;
+	int64 forgiven;   /* of the tolerated ones */
+	int first_reason; /* of the first unsuccessful task that counts, or 0 */
+	TimestampTz first_created;
+	TimestampTz last_resolved;
+} TqProgress;
+
+extern void tq_group_count(const TqGroup *group, TqProgress *progress);
+
+#endif /* TQ_GROUP_TABLE_H */

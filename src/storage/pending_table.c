@@ -1,0 +1,743 @@
+/*
+ * pending_table.c
+ *	  Rows of tq.pending and tq.delayed: runs that wait for a worker.
+ *
+ * A row of pending is claimable; a row of delayed moves to pending
+ * when it is due.  A claim deletes the row through the access methods, without
+ * waiting.  It skips rows that another session has locked or changed, so
+ * claims never wait for each other, nor for a cancel.
+ *
+ * A claim scans the index pending_order, priority by priority, from the
+ * position of the claim cursor (cursor.c).  It reads the current version of
+ * each row rather than the one of a snapshot: it takes a row that exists and
+ * is free by deleting it, and the delete fails if the row has changed
+ * meanwhile.  Every row is recorded for the claim cursor before it is inserted
+ * or deleted here; a trigger records rows that SQL writes, as in a restore
+ * (store_cursor.c).
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "nodes/lockoptions.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "../core/types.h"
+#include "../shmem/claim_cursor.h"
+#include "../shmem/shmem.h"
+#include "../util/spi.h"
+#include "pending_table.h"
+#include "policy_table.h"
+#include "run_detail_table.h"
+#include "run_table.h"
+#include "table.h"
+#include "task_table.h"
+
+static TqStatement delete_delayed =
+	TQ_STATEMENT("DELETE FROM tq.delayed WHERE task = ANY ($1)", INT8ARRAYOID);
+
+static TqStatement set_delayed_priority =
+	TQ_STATEMENT("UPDATE tq.delayed SET priority = $2 WHERE task = ANY ($1)",
+				 INT8ARRAYOID, INT2OID);
+
+static TqStatement count_pending = TQ_STATEMENT(
+	"SELECT count(*) FROM tq.pending p JOIN tq.task t ON t.id = p.task"
+	" WHERE p.queue = $1 AND coalesce(t.due, t.deadline) > $2",
+	INT4OID, TIMESTAMPTZOID);
+
+/*
+ * Relies on every running run having a claim timer that is due no later than
+ * its claim expires.
+ */
+static TqStatement count_claimed = TQ_STATEMENT(
+	"SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq.lease l, unnest(l.tasks) AS u (task)) AS x"
+	" JOIN tq.run r ON r.task = x.task JOIN tq.task t ON t.id = x.task"
+	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
+	INT4OID, TIMESTAMPTZOID);
+
+static TqRelation delayed = TQ_RELATION("delayed");
+static TqRelation delayed_by_task = TQ_RELATION("delayed_pkey");
+static TqRelation pending = TQ_RELATION("pending");
+static TqRelation pending_order = TQ_RELATION("pending_order");
+static TqRelation pending_moved = TQ_RELATION("pending_moved");
+
+/* Columns of tq.pending, numbered from 1; tq.delayed has the same ones. */
+enum
+{
+	PENDING_SEQ = 1,
+	PENDING_TASK,
+	PENDING_SCHEDULED,
+	PENDING_QUEUE,
+	PENDING_PRIORITY,
+	PENDING_RUN_ID,
+	PENDING_RETRIES_LEFT,
+	PENDING_CREATED,
+	PENDING_HAS_DETAIL
+};
+
+/* The first column is a time in tq.delayed. */
+#define DELAYED_VISIBLE_AT PENDING_SEQ
+
+/* The column of the index pending_order that has seq, numbered from 1. */
+#define ORDER_SEQ 3
+
+/* ---- insert, move and delete ---- */
+
+static void
+note_made(TqTable *table, int32 queue, int priority, int64 seq)
+{
+	tq_cursor_note_made(RelationGetRelid(table->rel), queue, priority, seq);
+}
+
+static void
+note_taken(TqTable *table, TupleTableSlot *slot)
+{
+	tq_cursor_note_taken(RelationGetRelid(table->rel),
+						 tq_row_int32(slot, PENDING_QUEUE),
+						 tq_row_int16(slot, PENDING_PRIORITY),
+						 tq_row_int64(slot, PENDING_SEQ));
+}
+
+/* Sets all columns but the first. */
+static void
+put_rest(TupleTableSlot *slot, const TqPending *row)
+{
+	tq_put(slot, PENDING_TASK, Int64GetDatum(row->task));
+	tq_put(slot, PENDING_SCHEDULED, TimestampTzGetDatum(row->scheduled));
+	tq_put(slot, PENDING_QUEUE, Int32GetDatum(row->queue));
+	tq_put(slot, PENDING_PRIORITY, Int16GetDatum(row->priority));
+	tq_put(slot, PENDING_RUN_ID, Int16GetDatum(row->run_id));
+	tq_put(slot, PENDING_RETRIES_LEFT, Int16GetDatum(row->retries_left));
+	tq_put(slot, PENDING_CREATED, Int16GetDatum((int16) row->created));
+	tq_put(slot, PENDING_HAS_DETAIL, BoolGetDatum(row->has_detail));
+}
+
+static void
+put_pending(TqTable *table, const TqPending *row)
+{
+	TupleTableSlot *slot = tq_table_new_row(table);
+
+	tq_put(slot, PENDING_SEQ, Int64GetDatum(row->seq));
+	put_rest(slot, row);
+	note_made(table, row->queue, row->priority, row->seq);
+}
+
+/*
+ * Makes runs claimable.  A run with a seq of 0 goes to the back of its queue,
+ * in the order of rows[], and gets the priority that its task has now: the
+ * caller may have read the task before it locked the row, and a change of
+ * priority needs that lock.
+ */
+void
+tq_pending_insert(const TqPending *rows, int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&pending);
+	for (int i = 0; i < n; i++)
+	{
+		TqPending row = rows[i];
+
+		if (row.seq == 0)
+		{
+			row.seq = tq_seq_next();
+			row.priority = tq_task_priority(row.task);
+		}
+		put_pending(table, &row);
+	}
+	tq_table_close(table);
+}
+
+/* Makes runs claimable later, with the priority that their tasks have now. */
+void
+tq_delayed_insert(const TqPending *rows, int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&delayed);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = tq_table_new_row(table);
+		TqPending row = rows[i];
+
+		row.priority = tq_task_priority(row.task);
+		tq_put_time(slot, DELAYED_VISIBLE_AT, row.visible_at);
+		put_rest(slot, &row);
+		tq_shmem_note_due(row.visible_at);
+	}
+	tq_table_close(table);
+}
+
+/*
+ * Look-up of the row of a task, like TQ_PENDING_OF(), through the access
+ * methods.  If the priority of the task can change concurrently, the snapshot
+ * must be an MVCC snapshot, because a change writes the rows of task and
+ * pending in one transaction.
+ */
+typedef struct ByTask
+{
+	TqTable *table;
+	TqScan *tasks;
+	TqScan *order;
+	TqScan *moved;
+} ByTask;
+
+static void
+begin_by_task(ByTask *by, Snapshot snapshot)
+{
+	by->table = tq_table_open(&pending);
+	by->tasks = tq_task_scan_begin(snapshot);
+	by->order = tq_scan_begin(by->table, &pending_order, 3, snapshot);
+	by->moved = tq_scan_begin(by->table, &pending_moved, 1, snapshot);
+}
+
+static void
+end_by_task(ByTask *by)
+{
+	tq_scan_end(by->moved);
+	tq_scan_end(by->order);
+	tq_task_scan_end(by->tasks);
+	tq_table_close(by->table);
+}
+
+/* Returns the row of a task in pending, or NULL. */
+static TupleTableSlot *
+find_by_task(ByTask *by, int64 task)
+{
+	int32 queue;
+	int priority;
+
+	if (tq_task_for_order(by->tasks, task, &queue, &priority))
+	{
+		tq_scan_seek(by->order,
+					 Int32GetDatum(queue),
+					 Int16GetDatum(priority),
+					 Int64GetDatum(task));
+		if (tq_scan_next(by->order))
+			return by->order->slot;
+	}
+	tq_scan_seek(by->moved, Int64GetDatum(task), 0, 0);
+	return tq_scan_next(by->moved) ? by->moved->slot : NULL;
+}
+
+/* Reads a row of pending or delayed as the run that it stands for. */
+void
+tq_pending_read(TupleTableSlot *slot, TqRun *run)
+{
+	slot_getallattrs(slot);
+	*run = (TqRun){.task = tq_row_int64(slot, PENDING_TASK),
+				   .place = TQ_PLACE_PENDING,
+				   .run_id = tq_row_int16(slot, PENDING_RUN_ID),
+				   .state = TQ_STATE_PENDING,
+				   .created = (TqCreated) tq_row_int16(slot, PENDING_CREATED),
+				   .retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT),
+				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED),
+				   .has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL),
+				   .lost_left = TQ_OFF,
+				   .retry_delay = TQ_OFF};
+}
+
+/* Reads the row of a task in delayed; returns false if there is none. */
+static bool
+find_delayed(int64 task, Snapshot snapshot, TqRun *run)
+{
+	TqTable *table = tq_table_open(&delayed);
+	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
+	bool found;
+
+	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
+	found = tq_scan_next(scan);
+	if (found)
+		tq_pending_read(scan->slot, run);
+	tq_scan_end(scan);
+	tq_table_close(table);
+	return found;
+}
+
+/*
+ * Reads the pending run of a task, delayed or not; returns false if there is
+ * none.
+ */
+bool
+tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
+{
+	ByTask by;
+	TupleTableSlot *slot;
+
+	begin_by_task(&by, snapshot);
+	slot = find_by_task(&by, task->id);
+	if (slot != NULL)
+		tq_pending_read(slot, run);
+	end_by_task(&by);
+	return slot != NULL || find_delayed(task->id, snapshot, run);
+}
+
+/*
+ * Sets are_first[] for the tasks whose first run is pending, delayed or not.
+ * The result is the same as that of tq_run_peek() for each of them.
+ */
+void
+tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqTable *table = tq_table_open(&delayed);
+	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
+	ByTask by;
+
+	begin_by_task(&by, snapshot);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+
+		if (slot == NULL)
+		{
+			tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
+			slot = tq_scan_next(scan) ? scan->slot : NULL;
+		}
+		are_first[i] = slot != NULL && tq_row_int16(slot, PENDING_RUN_ID) == 0;
+	}
+	end_by_task(&by);
+	tq_scan_end(scan);
+	tq_table_close(table);
+	UnregisterSnapshot(snapshot);
+}
+
+/*
+ * Locks a row of pending; returns false if it is gone or, under TQ_LOCK_SKIP,
+ * if another session has locked or changed it.
+ */
+static bool
+lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
+{
+	TM_Result result =
+		tq_table_lock(by->table,
+					  slot,
+					  mode == TQ_LOCK_SHARE ? LockTupleShare
+											: LockTupleExclusive,
+					  mode == TQ_LOCK_SKIP ? LockWaitSkip : LockWaitBlock);
+
+	switch (result)
+	{
+		case TM_Ok:
+			tq_cursor_note_held(RelationGetRelid(by->table->rel),
+								tq_row_int32(slot, PENDING_QUEUE),
+								tq_row_int16(slot, PENDING_PRIORITY));
+			return true;
+		case TM_WouldBlock:
+			return false;
+		case TM_Updated:
+		case TM_Deleted:
+			if (mode != TQ_LOCK_SKIP)
+				tq_table_changed_under_us(by->table, result);
+			return false;
+		case TM_Invisible:
+		case TM_SelfModified:
+		case TM_BeingModified:
+			break;
+	}
+	tq_table_refuse(by->table, result);
+}
+
+/*
+ * Locks the row of a task in pending; returns false if it is gone or, under
+ * TQ_LOCK_SKIP, if another session has locked or changed it.
+ */
+bool
+tq_pending_lock(int64 task, TqLock mode)
+{
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	ByTask by;
+	TupleTableSlot *slot;
+	bool locked;
+
+	begin_by_task(&by, snapshot);
+	slot = find_by_task(&by, task);
+	locked = slot != NULL && lock_row(&by, slot, mode);
+	end_by_task(&by);
+	UnregisterSnapshot(snapshot);
+	return locked;
+}
+
+/* Deletes rows of pending that the caller has locked. */
+void
+tq_pending_delete(const int64 *tasks, int n)
+{
+	ByTask by;
+
+	if (n == 0)
+		return;
+	begin_by_task(&by, SnapshotSelf);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+		TM_Result result;
+
+		if (slot == NULL)
+			elog(ERROR,
+				 "task " INT64_FORMAT " is not in tq.pending",
+				 tasks[i]);
+		note_taken(by.table, slot);
+		result = tq_table_delete(by.table, &slot->tts_tid, true);
+		if (result != TM_Ok)
+			tq_table_refuse(by.table, result);
+	}
+	end_by_task(&by);
+}
+
+/* Deletes the rows of these tasks from delayed. */
+void
+tq_delayed_delete(const int64 *tasks, int n)
+{
+	Datum values[1] = {tq_array_int64(tasks, n)};
+
+	if (n > 0)
+		tq_plan_run(&delete_delayed, values, NULL);
+}
+
+/*
+ * Gives a row a new priority, and records both its positions for the cursor.
+ */
+static void
+move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
+{
+	TupleTableSlot *moved = tq_table_copy_row(table, slot);
+	TM_Result result;
+
+	tq_put(moved, PENDING_PRIORITY, Int16GetDatum(priority));
+	note_taken(table, slot);
+	note_made(table,
+			  tq_row_int32(slot, PENDING_QUEUE),
+			  priority,
+			  tq_row_int64(slot, PENDING_SEQ));
+	result = tq_table_update(table, &slot->tts_tid, moved);
+	if (result != TM_Ok)
+		tq_table_refuse(table, result);
+	ExecDropSingleTupleTableSlot(moved);
+}
+
+/*
+ * Gives those of these tasks that are pending or delayed a new priority; their
+ * order by seq remains.  The caller has locked all the rows, and the rows of
+ * task still have the old priority.
+ */
+void
+tq_pending_set_priority(const int64 *tasks, int n, int priority)
+{
+	Datum values[2] = {tq_array_int64(tasks, n), Int16GetDatum(priority)};
+	ByTask by;
+
+	if (n == 0)
+		return;
+	begin_by_task(&by, SnapshotSelf);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+
+		if (slot != NULL)
+			move_to_priority(by.table, slot, priority);
+	}
+	end_by_task(&by);
+	tq_plan_run(&set_delayed_priority, values, NULL);
+}
+
+/* ---- claims ---- */
+
+/* The maximum number of index entries that one pass reads. */
+#define PASS_ENTRIES 1000
+
+/* The state of a claim, or of a check whether a run is claimable. */
+typedef struct Walk
+{
+	int32 queue;
+	TimestampTz now;
+	int max;
+	bool taking; /* false: only check */
+	TqTable *table;
+	TqScan *order;
+	SnapshotData dirty;
+	TqScan *tasks;
+	TqClaimed *started; /* room for max */
+	int found;
+	/* the rest is about the current priority */
+	int priority;
+	TqCursor cursor;
+	int64 from; /* where the next pass begins */
+	/* no lower entry is claimable; one that becomes so lowers the cursor */
+	int64 passed;
+	bool may_raise; /* the cursor may be raised, so far */
+} Walk;
+
+/* What a claim found at an index entry. */
+typedef enum Sight
+{
+	SIGHT_PASSABLE, /* dead, or its end will be recorded; cursor may pass */
+	SIGHT_OTHERS,   /* not claimable by this claim, perhaps by a later one */
+	SIGHT_TAKEN     /* taken by this claim, or found to be claimable */
+} Sight;
+
+/* Reads a row of pending, but not its detail. */
+static void
+read_claimed(TupleTableSlot *slot, TqClaimed *started)
+{
+	started->run_id = tq_row_int16(slot, PENDING_RUN_ID);
+	started->priority = tq_row_int16(slot, PENDING_PRIORITY);
+	started->retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT);
+	started->created = (TqCreated) tq_row_int16(slot, PENDING_CREATED);
+	started->scheduled = DatumGetTimestampTz(
+		tq_row_int64(slot, PENDING_SCHEDULED));
+	started->has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL);
+	started->started = 0;
+	started->taken_until = 0;
+}
+
+/*
+ * Returns whether a run has been pending longer than its policy allows, so
+ * that it is left to maintenance.  Also reads when a deferred run was started.
+ */
+static bool
+is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
+{
+	TqRun run;
+
+	if (!started->has_detail && started->policy == 0)
+		return false;
+	tq_pending_read(slot, &run);
+	tq_details_read(&run, 1);
+	started->started = run.started;
+	return tq_run_is_overdue(&run, tq_policy_get(started->policy), now);
+}
+
+/*
+ * Takes a row that exists, unless its task is past its deadline, the run has
+ * been pending too long, or another session has locked or changed the row.
+ * The payload is read only when the row has been taken, because it may be
+ * large.
+ */
+static Sight
+take_row(Walk *walk, TupleTableSlot *slot)
+{
+	TqClaimed *started = &walk->started[walk->found];
+
+	slot_getallattrs(slot);
+	if (!tq_task_for_claim(walk->tasks,
+						   tq_row_int64(slot, PENDING_TASK),
+						   started) ||
+		started->deadline <= walk->now)
+		return SIGHT_OTHERS;
+	read_claimed(slot, started);
+	if (is_overdue(slot, walk->now, started))
+		return SIGHT_OTHERS;
+	if (!walk->taking)
+		return tq_row_is_locked(slot) ? SIGHT_OTHERS : SIGHT_TAKEN;
+	note_taken(walk->table, slot);
+	switch (tq_table_delete_if_free(walk->table, slot))
+	{
+		case TM_Ok:
+			break;
+		case TM_BeingModified:
+		case TM_WouldBlock:
+		case TM_Updated:
+		case TM_Deleted:
+		case TM_SelfModified:
+			return SIGHT_OTHERS;
+		case TM_Invisible:
+			tq_table_refuse(walk->table, TM_Invisible);
+	}
+	started->payload = tq_task_payload_for_claim(walk->tasks);
+	return SIGHT_TAKEN;
+}
+
+/*
+ * Checks the row of an index entry.  The cursor may pass a row that a
+ * transaction in progress has inserted or deleted, because the end of that
+ * transaction will be recorded.  It may not where transactions can be
+ * prepared, because a prepared transaction ends in another session (cursor.c).
+ */
+static Sight
+look_at(Walk *walk)
+{
+	TupleTableSlot *slot = walk->order->slot;
+	IndexScanDesc desc = walk->order->desc;
+	bool is_there = index_fetch_heap(desc, slot);
+
+	if (!is_there)
+		return SIGHT_PASSABLE;
+	if (TransactionIdIsValid(walk->dirty.xmin) ||
+		TransactionIdIsValid(walk->dirty.xmax))
+		return tq_cursor_is_strict() ? SIGHT_OTHERS : SIGHT_PASSABLE;
+	return take_row(walk, slot);
+}
+
+/* Returns seq of the current index entry. */
+static int64
+entry_seq(const TqScan *order)
+{
+	bool isnull;
+
+	return DatumGetInt64(index_getattr(order->desc->xs_itup,
+									   ORDER_SEQ,
+									   order->desc->xs_itupdesc,
+									   &isnull));
+}
+
+/*
+ * Checks up to PASS_ENTRIES entries from walk->from on; returns false after
+ * the last entry.
+ */
+static bool
+look_at_some(Walk *walk)
+{
+	tq_scan_seek(walk->order,
+				 Int32GetDatum(walk->queue),
+				 Int16GetDatum(walk->priority),
+				 Int64GetDatum(walk->from));
+	for (int i = 0; i < PASS_ENTRIES && walk->found < walk->max; i++)
+	{
+		Sight sight;
+
+		CHECK_FOR_INTERRUPTS();
+		if (index_getnext_tid(walk->order->desc, ForwardScanDirection) == NULL)
+			return false;
+		walk->from = entry_seq(walk->order) + 1;
+		sight = look_at(walk);
+		if (sight == SIGHT_OTHERS || !walk->taking)
+			walk->may_raise = walk->may_raise && sight == SIGHT_PASSABLE;
+		if (walk->may_raise)
+			walk->passed = walk->from;
+		if (sight == SIGHT_TAKEN)
+			walk->found++;
+	}
+	return true;
+}
+
+/*
+ * Reads the cursor again for the next pass of this priority.  What was passed
+ * so far remains valid, unless another session has lowered the cursor below it
+ * meanwhile (cursor.c).
+ */
+static void
+read_on(Walk *walk)
+{
+	int64 *low = walk->cursor.low;
+
+	tq_cursor_read(walk->cursor.pending, walk->queue, &walk->cursor);
+	if (low[walk->priority] >= walk->passed)
+		return;
+	walk->may_raise = false;
+	walk->passed = low[walk->priority];
+}
+
+/* Scans the entries of one priority in passes; each may raise the cursor. */
+static void
+walk_priority(Walk *walk)
+{
+	bool more = true;
+
+	walk->from = walk->passed = walk->cursor.low[walk->priority];
+	walk->may_raise = true;
+	while (more && walk->found < walk->max && walk->from != TQ_CURSOR_END)
+	{
+		more = look_at_some(walk);
+		if (!more && walk->may_raise)
+			walk->passed = TQ_CURSOR_END;
+		tq_cursor_raise(&walk->cursor, walk->priority, walk->passed);
+		if (more && walk->found < walk->max)
+			read_on(walk);
+	}
+}
+
+/* Scans a queue, highest priority first, until enough was found. */
+static void
+walk_queue(Walk *walk)
+{
+	walk->table = tq_table_open(&pending);
+	InitDirtySnapshot(walk->dirty);
+	tq_cursor_read(RelationGetRelid(walk->table->rel),
+				   walk->queue,
+				   &walk->cursor);
+	walk->order = tq_scan_begin(walk->table, &pending_order, 3, &walk->dirty);
+	tq_scan_from(walk->order);
+	walk->order->desc->xs_want_itup = true;
+	walk->tasks = tq_task_scan_begin(SnapshotSelf);
+	for (walk->priority = TQ_PRIORITY_HIGHEST;
+		 walk->priority >= TQ_PRIORITY_LOWEST && walk->found < walk->max;
+		 walk->priority--)
+		walk_priority(walk);
+	tq_task_scan_end(walk->tasks);
+	tq_scan_end(walk->order);
+	tq_table_close(walk->table);
+}
+
+/*
+ * Claims up to max runs of a queue in their order, skipping those that are
+ * past their deadline or locked by another session.
+ */
+TqClaimed *
+tq_pending_claim(int32 queue, int max, TimestampTz now, int *found)
+{
+	Walk walk = {.queue = queue,
+				 .now = now,
+				 .max = max,
+				 .taking = true,
+				 .started = palloc(sizeof(TqClaimed) * max)};
+
+	walk_queue(&walk);
+	*found = walk.found;
+	return walk.started;
+}
+
+/* Returns whether a run of a queue could be claimed now. */
+bool
+tq_pending_is_claimable(int32 queue, TimestampTz now)
+{
+	TqClaimed started;
+	Walk walk = {.queue = queue, .now = now, .max = 1, .started = &started};
+
+	walk_queue(&walk);
+	return walk.found > 0;
+}
+
+/* ---- counts ---- */
+
+static int64
+count(TqStatement *statement, int32 queue, TimestampTz now)
+{
+	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
+
+	tq_plan_run(statement, values, NULL);
+	return tq_plan_int64(0, 1, 0);
+}
+
+/*
+ * Returns the number of pending tasks of a queue that are not past their
+ * deadline (doc/spec/taskcluster.md 8.1).
+ */
+int64
+tq_pending_count(int32 queue, TimestampTz now)
+{
+	return count(&count_pending, queue, now);
+}
+
+/*
+ * Returns the number of running tasks of a queue whose claim has not expired
+ * (doc/spec/taskcluster.md 8.1).
+ */
+int64
+tq_claimed_count(int32 queue, TimestampTz now)
+{
+	return count(&count_claimed, queue, now);
+}

@@ -1,0 +1,45 @@
+/*
+ * pending_table.h
+ *	  Rows of tq.pending and tq.delayed: runs that wait for a worker.
+ */
+#ifndef TQ_PENDING_TABLE_H
+#define TQ_PENDING_TABLE_H
+
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "utils/snapshot.h"
+
+#include "../core/types.h"
+#include "run_table.h"
+#include "task_table.h"
+
+typedef struct TqPending
+{
+	int64 task;
+	int64 seq; /* 0: the back of the queue */
+	int32 queue;
+	int16 priority;
+	int16 run_id;
+	int16 retries_left;
+	TqCreated created;
+	TimestampTz scheduled;
+	TimestampTz visible_at; /* in delayed */
+	bool has_detail;
+} TqPending;
+
+extern void tq_pending_insert(const TqPending *rows, int n);
+extern void tq_delayed_insert(const TqPending *rows, int n);
+extern bool tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run);
+extern void tq_pending_are_first(const int64 *tasks, int n, bool *are_first);
+extern bool tq_pending_lock(int64 task, TqLock mode);
+extern void tq_pending_delete(const int64 *tasks, int n);
+extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
+								   int *found);
+extern bool tq_pending_is_claimable(int32 queue, TimestampTz now);
+extern int64 tq_pending_count(int32 queue, TimestampTz now);
+extern int64 tq_claimed_count(int32 queue, TimestampTz now);
+extern void tq_delayed_delete(const int64 *tasks, int n);
+extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
+extern void tq_pending_read(TupleTableSlot *slot, struct TqRun *run);
+
+#endif /* TQ_PENDING_TABLE_H */

@@ -1,0 +1,376 @@
+/*
+ * policy_json.c
+ *	  Reads a policy from JSON, key by key.
+ *
+ * Reads the object of doc/spec/policy.md 2, with Taskcluster's
+ * defaults for what is absent or null.  It raises no error, but returns a text
+ * that says what is wrong, because only the caller knows what the policy
+ * belongs to.  Whether the values are consistent with each other is decided in
+ * policy.c.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/numeric.h"
+
+#include "../core/names.h"
+#include "../core/policy.h"
+#include "../core/types.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "policy_json.h"
+
+#define LONGEST_SECONDS PG_INT32_MAX
+#define LONGEST_MS (LONGEST_SECONDS * INT64CONST(1000))
+#define DURATION                                                              \
+	"from 0 to 2147483647 seconds, as a number or as interval text"
+
+/*
+ * Stores a value in its field.  Returns NULL, or what the value has to be, as
+ * a text that follows `must have a "key" that`.
+ */
+typedef const char *Read(const JsonbValue *value, void *place);
+
+typedef struct Field
+{
+	const char *key;
+	Read *read;
+	size_t place; /* offset in the struct that is filled */
+} Field;
+
+/* ---- numbers ---- */
+
+/*
+ * Returns whether a number is in the range.  NaN, which sorts above all
+ * numbers, is not.
+ */
+static bool
+is_within(Numeric number, int64 min, int64 max)
+{
+	return DatumGetBool(
+			   DirectFunctionCall2(numeric_ge,
+								   NumericGetDatum(number),
+								   NumericGetDatum(int64_to_numeric(min)))) &&
+		   DatumGetBool(
+			   DirectFunctionCall2(numeric_le,
+								   NumericGetDatum(number),
+								   NumericGetDatum(int64_to_numeric(max))));
+}
+
+static Numeric
+truncated(Numeric number, int digits)
+{
+	return DatumGetNumeric(DirectFunctionCall2(numeric_trunc,
+											   NumericGetDatum(number),
+											   Int32GetDatum(digits)));
+}
+
+/*
+ * Returns a whole number in the range, which is at least 0; TQ_OFF for any
+ * other value.
+ */
+static int64
+whole_number(const JsonbValue *value, int64 min, int64 max)
+{
+	Datum number;
+
+	if (value->type != jbvNumeric || !is_within(value->val.numeric, min, max))
+		return TQ_OFF;
+	number = NumericGetDatum(truncated(value->val.numeric, 0));
+	if (!DatumGetBool(
+			DirectFunctionCall2(numeric_eq,
+								number,
+								NumericGetDatum(value->val.numeric))))
+		return TQ_OFF;
+	return DatumGetInt64(DirectFunctionCall1(numeric_int8, number));
+}
+
+static const char *
+read_retries(const JsonbValue *value, void *place)
+{
+	int64 number = whole_number(value, 0, PG_INT32_MAX);
+
+	if (number == TQ_OFF)
+		return "is a whole number from 0 to 2147483647";
+	*(int *) place = (int) number;
+	return NULL;
+}
+
+static const char *
+read_factor(const JsonbValue *value, void *place)
+{
+	int64 number = whole_number(value, 1, PG_INT32_MAX);
+
+	if (number == TQ_OFF)
+		return "is a whole number from 1 to 2147483647";
+	*(int64_t *) place = number;
+	return NULL;
+}
+
+/* ---- durations ---- */
+
+/*
+ * Returns seconds in milliseconds, truncated as all times are; TQ_OFF if out
+ * of range.
+ */
+static int64
+seconds_to_ms(Numeric seconds)
+{
+	Datum ms;
+
+	if (!is_within(seconds, 0, LONGEST_SECONDS))
+		return TQ_OFF;
+	ms = DirectFunctionCall2(numeric_mul,
+							 NumericGetDatum(truncated(seconds, 3)),
+							 NumericGetDatum(int64_to_numeric(1000)));
+	return DatumGetInt64(DirectFunctionCall1(numeric_int8, ms));
+}
+
+static bool
+read_duration(const JsonbValue *value, int64 *ms)
+{
+	int64 read = TQ_OFF;
+
+	if (value->type == jbvNumeric)
+		read = seconds_to_ms(value->val.numeric);
+	else if (value->type != jbvString ||
+			 !tq_clock_parse_span(value->val.string.val,
+								  value->val.string.len,
+								  &read))
+		return false;
+	if (read < 0 || read > LONGEST_MS)
+		return false;
+	*ms = read;
+	return true;
+}
+
+/*
+ * Reads a number of seconds, or interval text, as milliseconds.  Returns NULL,
+ * or what is wrong with it, as a text that follows its key in an error.
+ */
+const char *
+tq_duration_parse(const JsonbValue *value, int64 *ms)
+{
+	return read_duration(value, ms) ? NULL : "must be " DURATION;
+}
+
+static const char *
+read_time(const JsonbValue *value, void *place)
+{
+	int64 ms;
+
+	if (!read_duration(value, &ms))
+		return "is " DURATION;
+	*(int64_t *) place = ms;
+	return NULL;
+}
+
+/* ---- words ---- */
+
+static const char *
+read_flag(const JsonbValue *value, void *place)
+{
+	if (value->type != jbvBool)
+		return "is true or false";
+	*(bool *) place = value->val.boolean;
+	return NULL;
+}
+
+static char *
+string_of(const JsonbValue *value)
+{
+	return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+static const char *
+read_kind(const JsonbValue *value, void *place)
+{
+	if (value->type != jbvString || !tq_backoff_parse(string_of(value), place))
+		return "is fixed, linear or exponential";
+	return NULL;
+}
+
+static const char *
+read_effect(const JsonbValue *value, void *place)
+{
+	if (value->type != jbvString ||
+		!tq_unsuccessful_parse(string_of(value), place))
+		return "is block, cancel-group, tolerate or forgive";
+	return NULL;
+}
+
+static const char *
+add_reason(const char *name, uint32_t *reasons)
+{
+	TqResolved reason = tq_resolved_parse(name);
+
+	if (reason == TQ_RESOLVED_NONE)
+		return psprintf("names reasons, which \"%s\" is not",
+						tq_error_clip(name));
+	if (!tq_policy_may_retry(reason))
+		return psprintf(
+			"names reasons that can be retried, which \"%s\" cannot", name);
+	if ((*reasons & 1u << reason) != 0)
+		return psprintf("names \"%s\" only once", name);
+	*reasons |= 1u << reason;
+	return NULL;
+}
+
+static const char *
+read_reasons(const JsonbValue *value, void *place)
+{
+	static const char *const rule = "is an array of reasons";
+	uint32_t reasons = 0;
+	JsonbIterator *it;
+	JsonbIteratorToken token;
+	JsonbValue element;
+
+	if (value->type != jbvBinary ||
+		!JsonContainerIsArray(value->val.binary.data))
+		return rule;
+	it = JsonbIteratorInit(value->val.binary.data);
+	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
+	{
+		const char *fault;
+
+		if (token != WJB_ELEM)
+			continue;
+		if (element.type != jbvString)
+			return rule;
+		fault = add_reason(string_of(&element), &reasons);
+		if (fault != NULL)
+			return fault;
+	}
+	*(uint32_t *) place = reasons;
+	return NULL;
+}
+
+/* ---- objects ---- */
+
+/*
+ * Returns whether a key is that of the field.  A key need not end in a zero
+ * byte.
+ */
+static bool
+is_named(const Field *field, const JsonbValue *key)
+{
+	return strlen(field->key) == (size_t) key->val.string.len &&
+		   memcmp(field->key, key->val.string.val, key->val.string.len) == 0;
+}
+
+static char *
+must_have(const char *key, const char *rule)
+{
+	return psprintf("must have %s \"%s\" that %s",
+					strchr("aeiou", key[0]) != NULL ? "an" : "a",
+					key,
+					rule);
+}
+
+static const char *
+read_field(const Field *fields, int n, const JsonbValue *key,
+		   const JsonbValue *value, void *base)
+{
+	const char *rule;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_named(&fields[i], key))
+			continue;
+		if (value->type == jbvNull)
+			return NULL;
+		rule = fields[i].read(value, (char *) base + fields[i].place);
+		return rule == NULL ? NULL : must_have(fields[i].key, rule);
+	}
+	return psprintf("must not have the key \"%s\"",
+					tq_error_clip(string_of(key)));
+}
+
+/*
+ * Reads every key of an object; nested values are for the reader of their key.
+ */
+static const char *
+read_object(JsonbContainer *object, const Field *fields, int n, void *base)
+{
+	JsonbIterator *it = JsonbIteratorInit(object);
+	JsonbIteratorToken token;
+	JsonbValue key, value;
+
+	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	{
+		const char *fault;
+
+		if (token != WJB_KEY)
+			continue;
+		(void) JsonbIteratorNext(&it, &value, true);
+		fault = read_field(fields, n, &key, &value, base);
+		if (fault != NULL)
+			return fault;
+	}
+	return NULL;
+}
+
+static const Field backoff_fields[] = {
+	{"delay", read_time, offsetof(TqPolicy, retry_delay)},
+	{"kind", read_kind, offsetof(TqPolicy, backoff)},
+	{"factor", read_factor, offsetof(TqPolicy, factor)},
+	{"max", read_time, offsetof(TqPolicy, max_delay)},
+	{"jitter", read_time, offsetof(TqPolicy, jitter)},
+};
+
+/*
+ * Reads the object retryBackoff, whose keys are fields of the policy itself.
+ */
+static const char *
+read_backoff(const JsonbValue *value, void *place)
+{
+	const char *fault;
+
+	if (value->type != jbvBinary ||
+		!JsonContainerIsObject(value->val.binary.data))
+		return "is an object";
+	fault = read_object(value->val.binary.data,
+						backoff_fields,
+						lengthof(backoff_fields),
+						place);
+	return fault == NULL ? NULL : psprintf("is an object, which %s", fault);
+}
+
+#define IN_POLICY(field)                                                      \
+	(offsetof(TqGivenPolicy, policy) + offsetof(TqPolicy, field))
+
+static const Field fields[] = {
+	{"retries", read_retries, offsetof(TqGivenPolicy, retries)},
+	{"retryOn", read_reasons, IN_POLICY(retry_on)},
+	{"lostRetries", read_retries, IN_POLICY(lost_retries)},
+	{"retryBackoff", read_backoff, offsetof(TqGivenPolicy, policy)},
+	{"claimTimeout", read_time, IN_POLICY(claim_timeout)},
+	{"runTimeout", read_time, IN_POLICY(run_timeout)},
+	{"pendingTimeout", read_time, IN_POLICY(pending_timeout)},
+	{"totalTimeout", read_time, IN_POLICY(total_timeout)},
+	{"timeoutAlertOnly", read_flag, IN_POLICY(alert_only)},
+	{"onUnsuccessful", read_effect, IN_POLICY(on_unsuccessful)},
+	{"deadLetter", read_flag, IN_POLICY(dead_letter)},
+	{"delay", read_time, offsetof(TqGivenPolicy, delay)},
+};
+
+/*
+ * Reads a policy.  Returns NULL, or what is wrong with it, as a text that
+ * follows "policy" in an error; *given is undefined then.
+ */
+const char *
+tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)
+{
+	Jsonb *object = unconstify(Jsonb *, json);
+
+	given->policy = tq_policy_plain;
+	given->retries = TQ_OFF;
+	given->delay = TQ_OFF;
+	if (!JB_ROOT_IS_OBJECT(object))
+		return "must be an object";
+	if (VARSIZE(object) > TQ_POLICY_BYTES)
+		return psprintf("must not be larger than %d bytes", TQ_POLICY_BYTES);
+	return read_object(&object->root, fields, lengthof(fields), given);
+}

@@ -1,0 +1,226 @@
+/*
+ * policy_table.c
+ *	  Rows of tq.policy: policies, interned as they were given.
+ *
+ * Rows are never changed or deleted, because tasks refer to them.
+ * Each backend caches the policy of a number for as long as the table exists.
+ * It caches the number of a policy only after it was found committed, because
+ * the current transaction may be rolled back.
+ *
+ * Two sessions that intern the same new policy meet at its unique index: the
+ * second waits for the first, and then reads the row that the first has
+ * written.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "utils/hsearch.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+
+#include "../core/policy.h"
+#include "../util/spi.h"
+#include "policy_json.h"
+#include "policy_table.h"
+#include "table.h"
+
+#define POLICIES_KEPT 1000
+
+static TqStatement find_policy =
+	TQ_STATEMENT("SELECT id FROM tq.policy WHERE policy = $1", JSONBOID);
+
+static TqStatement insert_policy = TQ_STATEMENT(
+	"INSERT INTO tq.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
+	JSONBOID);
+
+static TqStatement policy_by_id =
+	TQ_STATEMENT("SELECT policy FROM tq.policy WHERE id = $1", INT4OID);
+
+static TqRelation policy_table = TQ_RELATION("policy");
+
+/* Cache entry: the policy of a number. */
+typedef struct Known
+{
+	int32 id;
+	TqPolicy policy;
+} Known;
+
+/*
+ * Cache entry: the number of a policy, by a hash of it; a later policy with
+ * the same hash replaces it.
+ */
+typedef struct Given
+{
+	uint32 hash;
+	int32 id;
+	Jsonb *policy;
+} Given;
+
+static MemoryContext context = NULL; /* of both; reset when either is full */
+static HTAB *known = NULL;
+static HTAB *given = NULL;
+static Oid kept_of = InvalidOid; /* oid of the table whose rows are cached */
+
+/* The last transaction of this backend that interned a policy. */
+static TransactionId interning_xid = InvalidTransactionId;
+
+static HTAB *
+make_table(const char *name, Size entry)
+{
+	HASHCTL control = {.keysize = sizeof(int32),
+					   .entrysize = entry,
+					   .hcxt = context};
+
+	return hash_create(name,
+					   64,
+					   &control,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Empties the caches if tq.policy is another table, or if they are full. */
+static void
+look_after_kept(void)
+{
+	Oid oid = tq_relation_oid(&policy_table);
+
+	if (kept_of == oid && hash_get_num_entries(known) < POLICIES_KEPT &&
+		hash_get_num_entries(given) < POLICIES_KEPT)
+		return;
+	kept_of = InvalidOid;
+	if (context == NULL)
+		context = AllocSetContextCreate(CacheMemoryContext,
+										"tq policies",
+										ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(context);
+	known = make_table("tq policies by number", sizeof(Known));
+	given = make_table("tq policies as given", sizeof(Given));
+	kept_of = oid;
+}
+
+/*
+ * Caches the number of a policy, unless this transaction has interned any: it
+ * may have inserted the row itself.
+ */
+static void
+keep_given(Jsonb *policy, uint32 hash, int32 id)
+{
+	Given *entry;
+	bool found;
+
+	if (TransactionIdIsValid(interning_xid) &&
+		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
+		return;
+	entry = hash_search(given, &hash, HASH_ENTER, &found);
+	if (found)
+		pfree(entry->policy);
+	entry->policy = MemoryContextAlloc(context, VARSIZE(policy));
+	memcpy(entry->policy, policy, VARSIZE(policy));
+	entry->id = id;
+}
+
+/* Returns the number of a policy from its row, or 0. */
+static int32
+find_number(Jsonb *policy)
+{
+	Datum values[1] = {JsonbPGetDatum(policy)};
+	int32 id = 0;
+
+	if (tq_plan_run(&find_policy, values, NULL) > 0)
+		id = tq_plan_int32(0, 1, 0);
+	tq_plan_free_result();
+	return id;
+}
+
+/* Returns the number of a policy, after inserting it if necessary. */
+static int32
+find_or_insert(Jsonb *policy)
+{
+	Datum values[1] = {JsonbPGetDatum(policy)};
+	int32 id;
+
+	while ((id = find_number(policy)) == 0)
+	{
+		interning_xid = GetTopTransactionId();
+		tq_plan_run(&insert_policy, values, NULL);
+	}
+	return id;
+}
+
+/* Returns the number of a policy that has been validated. */
+int32
+tq_policy_intern(Jsonb *policy)
+{
+	uint32 hash = hash_bytes((const unsigned char *) VARDATA(policy),
+							 VARSIZE(policy) - VARHDRSZ);
+	Given *entry;
+	int32 id;
+
+	look_after_kept();
+	entry = hash_search(given, &hash, HASH_FIND, NULL);
+	if (entry != NULL && VARSIZE(entry->policy) == VARSIZE(policy) &&
+		memcmp(entry->policy, policy, VARSIZE(policy)) == 0)
+		return entry->id;
+	id = find_or_insert(policy);
+	keep_given(policy, hash, id);
+	return id;
+}
+
+/* Returns a policy as it was given; NULL for the number 0. */
+Jsonb *
+tq_policy_json(int32 id)
+{
+	Datum values[1] = {Int32GetDatum(id)};
+	Jsonb *policy;
+
+	if (id == 0)
+		return NULL;
+	if (tq_plan_run(&policy_by_id, values, NULL) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("policy %d of a task does not exist", id),
+				 errdetail("A row is missing in tq.policy."),
+				 errhint("Restore the row.")));
+	policy = tq_plan_jsonb(0, 1);
+	tq_plan_free_result();
+	return policy;
+}
+
+static void
+read_policy(int32 id, TqPolicy *policy)
+{
+	TqGivenPolicy read;
+	const char *fault = tq_policy_parse(tq_policy_json(id), &read);
+
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("policy %d of a task cannot be read", id),
+				 errdetail("It %s.", fault),
+				 errhint("Correct the row in tq.policy.")));
+	*policy = read.policy;
+}
+
+/*
+ * Returns the policy of a number, or that of Taskcluster for 0.  The result is
+ * valid until the next call.
+ */
+const TqPolicy *
+tq_policy_get(int32 id)
+{
+	TqPolicy policy;
+	Known *entry;
+
+	if (id == 0)
+		return &tq_policy_plain;
+	look_after_kept();
+	entry = hash_search(known, &id, HASH_FIND, NULL);
+	if (entry != NULL)
+		return &entry->policy;
+	read_policy(id, &policy);
+	entry = hash_search(known, &id, HASH_ENTER, NULL);
+	entry->policy = policy;
+	return &entry->policy;
+}

@@ -1,0 +1,26 @@
+/*
+ * postponed_table.h
+ *	  Rows of tq.postponed: tasks for which a step of maintenance failed.
+ */
+#ifndef TQ_POSTPONED_TABLE_H
+#define TQ_POSTPONED_TABLE_H
+
+#include "datatype/timestamp.h"
+
+typedef struct TqPostponed
+{
+	int64 task;
+	const char *step;
+	TimestampTz due;    /* when the step is retried */
+	TimestampTz origin; /* time of the timer that asked for the step */
+	int failures;
+	const char *error;
+} TqPostponed;
+
+extern void tq_postponed_put(const TqPostponed *row, TimestampTz now);
+extern int tq_postponed_failures(int64 task, const char *step);
+extern TqPostponed *tq_postponed_take(TimestampTz now, int max, int *found);
+extern void tq_postponed_delete(int64 task, const char *step);
+extern TimestampTz tq_postponed_next_due(void);
+
+#endif /* TQ_POSTPONED_TABLE_H */

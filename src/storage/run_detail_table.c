@@ -1,0 +1,292 @@
+/*
+ * run_detail_table.c
+ *	  Rows of tq.run_detail: attributes that only some runs have.
+ *
+ * A run has a detail if has_detail is set in its row of pending,
+ * delayed or run.  The detail is written under the lock on that row, so it
+ * needs no lock of its own.  A run without a detail is visible since it was
+ * scheduled, belongs to attempt 0, and has the whole budget of lost runs.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "../core/policy.h"
+#include "../core/types.h"
+#include "../util/spi.h"
+#include "run_detail_table.h"
+#include "run_table.h"
+#include "table.h"
+
+/* Keeps the stored error and result where none is given. */
+static TqStatement write_details = TQ_STATEMENT(
+	"INSERT INTO tq.run_detail AS d"
+	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_left, retry_delay, error, result)"
+	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+	" ON CONFLICT (task, run_id) DO UPDATE SET visible_at = excluded.visible_at,"
+	" pending_until = excluded.pending_until, started = excluded.started, worker = excluded.worker,"
+	" attempt = excluded.attempt, lost_left = excluded.lost_left, retry_delay = excluded.retry_delay,"
+	" error = coalesce(excluded.error, d.error), result = coalesce(excluded.result, d.result)",
+	INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
+	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
+	INT8ARRAYOID, JSONBARRAYOID, JSONBARRAYOID);
+
+static TqRelation detail_table = TQ_RELATION("run_detail");
+static TqRelation detail_by_key = TQ_RELATION("run_detail_pkey");
+
+/* Columns of tq.run_detail, from 1. */
+enum
+{
+	DETAIL_TASK = 1,
+	DETAIL_VISIBLE_AT,
+	DETAIL_PENDING_UNTIL,
+	DETAIL_STARTED,
+	DETAIL_WORKER,
+	DETAIL_RUN_ID,
+	DETAIL_ATTEMPT,
+	DETAIL_LOST_LEFT,
+	DETAIL_RETRY_DELAY,
+	DETAIL_ERROR,
+	DETAIL_RESULT
+};
+
+/* ---- writing ---- */
+
+/* Builds an array of times; 0 becomes NULL. */
+static Datum
+array_of_times(const TimestampTz *times, int n)
+{
+	Datum *values = palloc(sizeof(Datum) * n);
+	bool *nulls = palloc(sizeof(bool) * n);
+	int lower = 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		values[i] = TimestampTzGetDatum(times[i]);
+		nulls[i] = times[i] == 0;
+	}
+	return PointerGetDatum(construct_md_array(values,
+											  nulls,
+											  1,
+											  &n,
+											  &lower,
+											  TIMESTAMPTZOID,
+											  sizeof(TimestampTz),
+											  true,
+											  TYPALIGN_DOUBLE));
+}
+
+/* Builds an array of jsonb; a null pointer becomes NULL. */
+static Datum
+array_of_jsonb(Jsonb *const *objects, int n)
+{
+	Datum *values = palloc(sizeof(Datum) * n);
+	bool *nulls = palloc(sizeof(bool) * n);
+	int lower = 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		values[i] = PointerGetDatum(objects[i]);
+		nulls[i] = objects[i] == NULL;
+	}
+	return PointerGetDatum(construct_md_array(
+		values, nulls, 1, &n, &lower, JSONBOID, -1, false, TYPALIGN_INT));
+}
+
+/*
+ * Inserts or updates the details of these runs, whose rows are locked.  A
+ * worker of 0 means none and is stored as 0, not as NULL.
+ */
+void
+tq_details_write(const TqRun *runs, int n)
+{
+	Datum values[11];
+
+	if (n == 0)
+		return;
+	TQ_COLUMN(runs, n, int64, tq_array_int64, task, values[0]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, values[1]);
+	TQ_COLUMN(runs, n, TimestampTz, tq_array_time, visible_at, values[2]);
+	TQ_COLUMN(runs, n, TimestampTz, array_of_times, pending_until, values[3]);
+	TQ_COLUMN(runs, n, TimestampTz, array_of_times, started, values[4]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[5]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, attempt, values[6]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_left, values[7]);
+	TQ_COLUMN(runs, n, int64, tq_array_int64, retry_delay, values[8]);
+	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, error, values[9]);
+	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, result, values[10]);
+	tq_plan_run(&write_details, values, NULL);
+}
+
+/* ---- reading ---- */
+
+static Jsonb *
+read_jsonb(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = tq_row_field(slot, column, &isnull);
+
+	return isnull ? NULL : DatumGetJsonbPCopy(value);
+}
+
+/*
+ * Reads a detail into a run.  The worker and the start of a run that is
+ * running or resolved are in its own row; those of a pending run, which was
+ * deferred, are in the detail.  The result is never read here, and the error
+ * only on request, because both may be large.
+ */
+static void
+read_row(TupleTableSlot *slot, bool with_error, TqRun *run)
+{
+	run->visible_at = tq_row_int64(slot, DETAIL_VISIBLE_AT);
+	run->pending_until = tq_row_int64(slot, DETAIL_PENDING_UNTIL);
+	if (run->state == TQ_STATE_PENDING)
+	{
+		run->started = tq_row_int64(slot, DETAIL_STARTED);
+		run->worker = tq_row_int32(slot, DETAIL_WORKER);
+	}
+	run->attempt = tq_row_int16(slot, DETAIL_ATTEMPT);
+	run->lost_left = tq_row_int16(slot, DETAIL_LOST_LEFT);
+	run->retry_delay = tq_row_int64(slot, DETAIL_RETRY_DELAY);
+	if (with_error)
+		run->error = read_jsonb(slot, DETAIL_ERROR);
+}
+
+/* Returns whether a run has a detail that has not been read. */
+static bool
+is_to_be_read(const TqRun *run)
+{
+	return run->has_detail && run->visible_at == 0;
+}
+
+/* Reads the details of those of these runs that have one. */
+static void
+read_some(TqRun *runs, int n, bool with_errors)
+{
+	TqTable *table = tq_table_open(&detail_table);
+	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	TqScan *scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_to_be_read(&runs[i]))
+			continue;
+		tq_scan_seek(scan,
+					 Int64GetDatum(runs[i].task),
+					 Int16GetDatum(runs[i].run_id),
+					 0);
+		if (tq_scan_next(scan))
+			read_row(scan->slot, with_errors, &runs[i]);
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+}
+
+/* Reads details; opens the table only if there is one to read. */
+static void
+read_details(TqRun *runs, int n, bool with_errors)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_to_be_read(&runs[i]))
+			continue;
+		read_some(runs + i, n - i, with_errors);
+		return;
+	}
+}
+
+/*
+ * Reads the details of those of these runs that have one that was not read
+ * yet.
+ */
+void
+tq_details_read(TqRun *runs, int n)
+{
+	read_details(runs, n, false);
+}
+
+/* Like tq_details_read(), but also reads the errors that workers reported. */
+void
+tq_details_read_errors(TqRun *runs, int n)
+{
+	read_details(runs, n, true);
+}
+
+/* Returns the result of a run, or NULL if it has none. */
+Jsonb *
+tq_detail_result(const TqRun *run)
+{
+	TqTable *table;
+	Snapshot snapshot;
+	TqScan *scan;
+	Jsonb *result = NULL;
+
+	if (!run->has_detail)
+		return NULL;
+	table = tq_table_open(&detail_table);
+	snapshot = RegisterSnapshot(tq_plan_snapshot());
+	scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
+	tq_scan_seek(scan,
+				 Int64GetDatum(run->task),
+				 Int16GetDatum(run->run_id),
+				 0);
+	if (tq_scan_next(scan))
+		result = read_jsonb(scan->slot, DETAIL_RESULT);
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+	return result;
+}
+
+/*
+ * Returns whether a pending run has exceeded the pendingTimeout of its policy,
+ * and the policy does not merely alert.  Such a run is not claimed;
+ * maintenance resolves it.
+ */
+bool
+tq_run_is_overdue(const TqRun *run, const TqPolicy *policy, TimestampTz now)
+{
+	return !policy->alert_only && tq_run_pending_until(run, policy) <= now;
+}
+
+/*
+ * Fills in the attributes of a run without a detail, from its task's policy.
+ */
+void
+tq_run_fill(TqRun *run, const TqPolicy *policy)
+{
+	if (run->has_detail)
+		return;
+	run->visible_at = run->scheduled;
+	run->attempt = 0;
+	run->lost_left = policy->lost_retries;
+	run->retry_delay = TQ_OFF;
+	run->pending_until = policy->pending_timeout == TQ_OFF
+							 ? 0
+							 : tq_policy_after(run->scheduled,
+											   policy->pending_timeout);
+}
+
+/*
+ * Returns when pendingTimeout of a pending run is over, or DT_NOEND.  It never
+ * is for a run that was deferred (doc/spec/policy.md 10.3).  The run's detail
+ * has been read.
+ */
+TimestampTz
+tq_run_pending_until(const TqRun *run, const TqPolicy *policy)
+{
+	if (policy->pending_timeout == TQ_OFF || run->started != 0)
+		return DT_NOEND;
+	if (run->pending_until != 0)
+		return run->pending_until;
+	return tq_policy_after(run->scheduled, policy->pending_timeout);
+}

@@ -1,0 +1,469 @@
+/*
+ * run_table.c
+ *	  Rows of tq.run, and the location of a task.
+ *
+ * The location of a task is the table that holds its current row:
+ * unscheduled, pending, delayed, or else run, whose last row of the task is
+ * current.  Every transition first locks the current row, so two transitions
+ * of one task exclude each other.  tq_run_lock() is the only way to do that
+ * for a single task:
+ *
+ *	look up the current row; lock it; look it up again.
+ *
+ * A row of the first three tables that could be locked is still current,
+ * because a task leaves these tables by deleting the row.  A row of run
+ * remains when a later run is added.  So the location is looked up again, with
+ * a snapshot that is taken after the lock: a session that adds a run holds the
+ * lock on the run before it.
+ *
+ * Order of locks within a call: first rows of pending, delayed and run, by
+ * task id; then rows of unscheduled, by task id (depend.c).
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "storage/bufmgr.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+
+#include "../core/types.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "run_table.h"
+#include "table.h"
+#include "task_table.h"
+
+static TqRelation run_table = TQ_RELATION("run");
+static TqRelation run_by_key = TQ_RELATION("run_pkey");
+
+/* Columns of tq.run, from 1. */
+enum
+{
+	RUN_TASK = 1,
+	RUN_SCHEDULED,
+	RUN_STARTED,
+	RUN_TAKEN_UNTIL,
+	RUN_RESOLVED,
+	RUN_WORKER,
+	RUN_RUN_ID,
+	RUN_STATE,
+	RUN_CREATED,
+	RUN_REASON,
+	RUN_RETRIES_LEFT,
+	RUN_BY_CLAIM_TASK,
+	RUN_HAS_DETAIL
+};
+
+/* ---- through the access methods ---- */
+
+static void
+put_run(TupleTableSlot *slot, const TqRun *run)
+{
+	tq_put(slot, RUN_TASK, Int64GetDatum(run->task));
+	tq_put_time(slot, RUN_SCHEDULED, run->scheduled);
+	tq_put_time(slot, RUN_STARTED, run->started);
+	tq_put_time(slot, RUN_TAKEN_UNTIL, run->taken_until);
+	tq_put_time(slot, RUN_RESOLVED, run->resolved);
+	tq_put(slot, RUN_WORKER, Int32GetDatum(run->worker));
+	slot->tts_isnull[RUN_WORKER - 1] = run->worker == 0;
+	tq_put(slot, RUN_RUN_ID, Int16GetDatum(run->run_id));
+	tq_put(slot, RUN_STATE, Int16GetDatum((int16) run->state));
+	tq_put(slot, RUN_CREATED, Int16GetDatum((int16) run->created));
+	tq_put(slot, RUN_REASON, Int16GetDatum((int16) run->reason));
+	tq_put(slot, RUN_RETRIES_LEFT, Int16GetDatum(run->retries_left));
+	tq_put(slot, RUN_BY_CLAIM_TASK, BoolGetDatum(run->by_claim_task));
+	tq_put(slot, RUN_HAS_DETAIL, BoolGetDatum(run->has_detail));
+}
+
+/* Reads a row of run. */
+void
+tq_run_read(TupleTableSlot *slot, TqRun *run)
+{
+	slot_getallattrs(slot);
+	*run = (TqRun){.task = tq_row_int64(slot, RUN_TASK),
+				   .place = TQ_PLACE_RUN,
+				   .run_id = tq_row_int16(slot, RUN_RUN_ID),
+				   .state = (TqState) tq_row_int16(slot, RUN_STATE),
+				   .created = (TqCreated) tq_row_int16(slot, RUN_CREATED),
+				   .reason = (TqResolved) tq_row_int16(slot, RUN_REASON),
+				   .retries_left = tq_row_int16(slot, RUN_RETRIES_LEFT),
+				   .worker = tq_row_int32(slot, RUN_WORKER),
+				   .by_claim_task = tq_row_bool(slot, RUN_BY_CLAIM_TASK),
+				   .scheduled = tq_row_int64(slot, RUN_SCHEDULED),
+				   .started = tq_row_int64(slot, RUN_STARTED),
+				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
+				   .resolved = tq_row_int64(slot, RUN_RESOLVED),
+				   .has_detail = tq_row_bool(slot, RUN_HAS_DETAIL),
+				   .lost_left = TQ_OFF,
+				   .retry_delay = TQ_OFF};
+}
+
+/* Inserts runs that have no row in run yet. */
+void
+tq_runs_insert(const TqRun *runs, int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&run_table);
+	for (int i = 0; i < n; i++)
+		put_run(tq_table_new_row(table), &runs[i]);
+	tq_table_close(table);
+}
+
+/*
+ * The runs that this session has claimed, by task_id, with the TIDs of their
+ * rows.  The session that claims a run usually resolves it, and is spared the
+ * look-ups in the indexes.  An entry is only a hint.  The row at the TID is
+ * used only if it is visible and belongs to the run.  The task may have been
+ * deleted, and another task may have its task_id; resolve.c handles both.  A
+ * transaction that aborts may also have created the task, so its entries must
+ * be removed: all entries are, because such an end is rare.
+ */
+typedef struct Claim
+{
+	TqSlug task_id;
+	int64 task;
+	int32 run_id;
+	ItemPointerData place;
+} Claim;
+
+#define CLAIMS_KEPT 2048 /* a power of two */
+
+static Claim claims[CLAIMS_KEPT];
+static Oid claims_of = InvalidOid; /* oid of the table that they are about */
+static bool added_claims = false;  /* by the current transaction */
+
+/*
+ * Returns the entry for a task_id.  The ids are random, so any of their bits
+ * serve as a hash.
+ */
+static Claim *
+claim_of(const TqSlug *task_id)
+{
+	uint16 hash;
+
+	memcpy(&hash, task_id->bytes, sizeof(hash));
+	return &claims[hash % CLAIMS_KEPT];
+}
+
+static void
+forget_added_claims(void)
+{
+	if (added_claims)
+		memset(claims, 0, sizeof(claims));
+	added_claims = false;
+}
+
+/*
+ * Transaction callback.  PREPARE counts as an abort, because any session may
+ * still roll the transaction back.
+ */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PARALLEL_COMMIT:
+			added_claims = false;
+			break;
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+		case XACT_EVENT_PREPARE:
+			forget_added_claims();
+			break;
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			break;
+	}
+}
+
+static void
+subtransaction_ends(SubXactEvent event, SubTransactionId self,
+					SubTransactionId parent, void *arg)
+{
+	switch (event)
+	{
+		case SUBXACT_EVENT_ABORT_SUB:
+			forget_added_claims();
+			break;
+		case SUBXACT_EVENT_START_SUB:
+		case SUBXACT_EVENT_COMMIT_SUB:
+		case SUBXACT_EVENT_PRE_COMMIT_SUB:
+			break;
+	}
+}
+
+static void
+watch_transactions(void)
+{
+	static bool watching = false;
+
+	if (watching)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	RegisterSubXactCallback(subtransaction_ends, NULL);
+	watching = true;
+}
+
+static void
+keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
+{
+	*claim_of(&claimed->task_id) = (Claim){.task_id = claimed->task_id,
+										   .task = claimed->task,
+										   .run_id = claimed->run_id,
+										   .place = slot->tts_tid};
+}
+
+/*
+ * Returns the number of a task of which this session has claimed a run, or 0.
+ */
+int64
+tq_runs_recall(const TqSlug *task_id)
+{
+	const Claim *claim = claim_of(task_id);
+
+	return claims_of == tq_relation_oid(&run_table) &&
+				   tq_slug_compare(&claim->task_id, task_id) == 0
+			   ? claim->task
+			   : 0;
+}
+
+/* Prepares the entries for claims of the current transaction. */
+static void
+begin_keeping(Oid table)
+{
+	watch_transactions();
+	if (claims_of != table)
+		memset(claims, 0, sizeof(claims));
+	claims_of = table;
+	added_claims = true;
+}
+
+static void
+put_started(TqTable *table, const TqClaimed *claimed, int32 worker)
+{
+	TqRun run = {.task = claimed->task,
+				 .run_id = claimed->run_id,
+				 .state = TQ_STATE_RUNNING,
+				 .created = claimed->created,
+				 .retries_left = claimed->retries_left,
+				 .worker = worker,
+				 .scheduled = claimed->scheduled,
+				 .started = claimed->started,
+				 .taken_until = claimed->taken_until,
+				 .has_detail = claimed->has_detail};
+
+	put_run(tq_table_new_row(table), &run);
+}
+
+/* Inserts the runs that a worker has claimed, as running. */
+void
+tq_runs_start(const TqClaimed *claimed, int n, int32 worker)
+{
+	TqTable *table = tq_table_open(&run_table);
+
+	begin_keeping(RelationGetRelid(table->rel));
+	for (int done = 0; done < n; done += TQ_TABLE_BATCH)
+	{
+		int some = Min(n - done, TQ_TABLE_BATCH);
+
+		for (int i = 0; i < some; i++)
+			put_started(table, &claimed[done + i], worker);
+		tq_table_flush(table);
+		for (int i = 0; i < some; i++)
+			keep_claim(&claimed[done + i], table->slots[i]);
+	}
+	tq_table_close(table);
+}
+
+/*
+ * Reads a run, whose end the caller decides, and writes its row, without a
+ * lock in between: the write waits for a concurrent writer and fails if that
+ * has changed the row.  The caller then reads again.
+ */
+struct TqRunWriter
+{
+	TqTable *table;
+	Snapshot snapshot;
+	TqScan *by_key;          /* NULL: not needed yet */
+	TupleTableSlot *at;      /* a row that was found by its TID */
+	TupleTableSlot *found;   /* the row that was read last: at, or by_key's */
+	TupleTableSlot *version; /* its new version */
+	BlockNumber blocks;      /* of the table; the lock prevents truncation */
+};
+
+static void
+begin_reading(TqRunWriter *writer)
+{
+	writer->snapshot = RegisterSnapshot(tq_plan_snapshot());
+	writer->by_key = NULL;
+}
+
+static void
+end_reading(TqRunWriter *writer)
+{
+	if (writer->by_key != NULL)
+		tq_scan_end(writer->by_key);
+	UnregisterSnapshot(writer->snapshot);
+}
+
+/* Begins to read and write rows of run. */
+TqRunWriter *
+tq_run_writer_begin(void)
+{
+	TqRunWriter *writer = palloc0(sizeof(TqRunWriter));
+
+	writer->table = tq_table_open(&run_table);
+	writer->blocks = RelationGetNumberOfBlocks(writer->table->rel);
+	writer->at = table_slot_create(writer->table->rel, NULL);
+	writer->version = table_slot_create(writer->table->rel, NULL);
+	begin_reading(writer);
+	return writer;
+}
+
+/* Ends reading and writing rows of run. */
+void
+tq_run_writer_end(TqRunWriter *writer)
+{
+	end_reading(writer);
+	ExecDropSingleTupleTableSlot(writer->at);
+	ExecDropSingleTupleTableSlot(writer->version);
+	tq_table_close(writer->table);
+}
+
+/*
+ * Takes a new snapshot, so that later reads see what was committed meanwhile.
+ */
+void
+tq_run_writer_renew(TqRunWriter *writer)
+{
+	end_reading(writer);
+	begin_reading(writer);
+}
+
+/*
+ * Finds the row at the TID where this session inserted it; returns false if
+ * that is not the row of this run.
+ */
+static bool
+find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
+			  int run_id)
+{
+	Claim *claim = claim_of(task_id);
+	TupleTableSlot *slot = writer->at;
+
+	if (claim->task != task || claim->run_id != run_id ||
+		claims_of != RelationGetRelid(writer->table->rel) ||
+		tq_slug_compare(&claim->task_id, task_id) != 0 ||
+		ItemPointerGetBlockNumber(&claim->place) >= writer->blocks)
+		return false;
+	writer->found = slot;
+	return table_tuple_fetch_row_version(writer->table->rel,
+										 &claim->place,
+										 writer->snapshot,
+										 slot) &&
+		   tq_row_int64(slot, RUN_TASK) == task &&
+		   tq_row_int16(slot, RUN_RUN_ID) == run_id;
+}
+
+/*
+ * Finds a row by task and run.  Does not look for a run id that is out of the
+ * range of the column.
+ */
+static bool
+find_by_key(TqRunWriter *writer, int64 task, int run_id)
+{
+	if (run_id < 0 || run_id > PG_INT16_MAX)
+		return false;
+	if (writer->by_key == NULL)
+		writer->by_key =
+			tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
+	writer->found = writer->by_key->slot;
+	tq_scan_seek(writer->by_key,
+				 Int64GetDatum(task),
+				 Int16GetDatum(run_id),
+				 0);
+	return tq_scan_next(writer->by_key);
+}
+
+/* Reads a run; returns false if it has no row. */
+bool
+tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id, int64 task,
+				   int run_id, TqRun *run)
+{
+	if (!find_by_place(writer, task_id, task, run_id) &&
+		!find_by_key(writer, task, run_id))
+		return false;
+	tq_run_read(writer->found, run);
+	return true;
+}
+
+/*
+ * Writes the run that was read last; returns false if it has changed and must
+ * be read again.
+ */
+bool
+tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
+{
+	TM_Result result;
+
+	tq_table_copy_values(writer->version, writer->found);
+	put_run(writer->version, run);
+	result = tq_table_update(writer->table,
+							 &writer->found->tts_tid,
+							 writer->version);
+	if (result == TM_Ok)
+		return true;
+	tq_table_changed_under_us(writer->table, result);
+	tq_run_writer_renew(writer);
+	return false;
+}
+
+/*
+ * Deletes the run that was read last; returns false if it has changed and must
+ * be read again.
+ */
+bool
+tq_run_writer_delete(TqRunWriter *writer)
+{
+	TM_Result result =
+		tq_table_delete(writer->table, &writer->found->tts_tid, true);
+
+	if (result == TM_Ok)
+		return true;
+	tq_table_changed_under_us(writer->table, result);
+	tq_run_writer_renew(writer);
+	return false;
+}
+
+/* Updates runs whose rows are locked. */
+void
+tq_runs_update(const TqRun *runs, int n)
+{
+	TqRunWriter *writer;
+
+	if (n == 0)
+		return;
+	writer = tq_run_writer_begin();
+	for (int i = 0; i < n; i++)
+	{
+		if (!find_by_key(writer, runs[i].task, runs[i].run_id) ||
+			!tq_run_writer_write(writer, &runs[i]))
+			elog(ERROR,
+				 "run %d of task " INT64_FORMAT " was not locked",
+				 runs[i].run_id,
+				 runs[i].task);
+	}
+	tq_run_writer_end(writer);
+}

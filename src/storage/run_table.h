@@ -1,0 +1,79 @@
+/*
+ * run_table.h
+ *	  Rows of tq.run, and the location of a task.
+ */
+#ifndef TQ_RUN_TABLE_H
+#define TQ_RUN_TABLE_H
+
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "utils/jsonb.h"
+
+#include "../core/types.h"
+#include "../util/slugid.h"
+#include "task_table.h"
+
+/* The location of a task: the table that holds its current row. */
+typedef enum TqPlace
+{
+	TQ_PLACE_NONE, /* no such task, or its row has moved */
+	TQ_PLACE_UNSCHEDULED,
+	TQ_PLACE_PENDING,
+	TQ_PLACE_DELAYED,
+	TQ_PLACE_RUN
+} TqPlace;
+
+typedef struct TqRun
+{
+	int64 task;
+	TqPlace place;
+	int run_id; /* -1 while unscheduled */
+	TqState state;
+	TqCreated created;
+	TqResolved reason;
+	int retries_left;
+	int worker; /* 0: none */
+	bool by_claim_task;
+	TimestampTz scheduled; /* a time is 0 if there is none */
+	TimestampTz started;
+	TimestampTz taken_until;
+	TimestampTz resolved;
+	char *worker_group; /* only in a history */
+	char *worker_id;
+	/* the rest is set by tq_details_read() and in a history */
+	bool has_detail;
+	int attempt;
+	int lost_left;             /* TQ_OFF: a lost run counts against retries */
+	int64 retry_delay;         /* ms, given by a worker; TQ_OFF: none */
+	TimestampTz visible_at;    /* 0: the same as scheduled */
+	TimestampTz pending_until; /* 0: no limit, or the one of the policy */
+	Jsonb *error;  /* only in a history with errors, or to be written */
+	Jsonb *result; /* only to be written */
+	int32 policy;  /* of the task; only for a run that has just ended */
+} TqRun;
+
+typedef enum TqLock
+{
+	TQ_LOCK_SHARE,  /* the row must not change meanwhile */
+	TQ_LOCK_UPDATE, /* the caller is about to change the row */
+	TQ_LOCK_SKIP    /* like UPDATE, but skips a locked row */
+} TqLock;
+extern void tq_runs_insert(const TqRun *runs, int n);
+extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
+extern void tq_runs_update(const TqRun *runs, int n);
+
+extern int64 tq_runs_recall(const TqSlug *task_id);
+
+/* Reads rows of tq.run, and writes each unless it was changed concurrently. */
+typedef struct TqRunWriter TqRunWriter;
+
+extern TqRunWriter *tq_run_writer_begin(void);
+extern void tq_run_writer_renew(TqRunWriter *writer);
+extern bool tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id,
+							   int64 task, int run_id, TqRun *run);
+extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
+extern bool tq_run_writer_delete(TqRunWriter *writer);
+extern void tq_run_writer_end(TqRunWriter *writer);
+extern void tq_run_read(TupleTableSlot *slot, struct TqRun *run);
+
+#endif /* TQ_RUN_TABLE_H */

@@ -1,0 +1,737 @@
+/*
+ * table.c
+ *	  Reads and writes rows through the table and index access methods.
+ *
+ * A statement costs more than the row that it writes, so the tables
+ * that every transition of a task touches are read and written here without
+ * the executor.  What the executor would do is done as follows:
+ *
+ *	- Locks: RowExclusiveLock on the table and on each index that is used, or
+ *	  AccessShareLock in a call that only reads.  They are kept until the
+ *	  transaction ends, except for those that ExecOpenIndices() takes, which
+ *	  the executor also releases early.
+ *	- Indexes: ExecInsertIndexTuples() makes the entries, so that predicates,
+ *	  unique keys and indexes that an administrator added are respected.
+ *	- Commands: the command counter is incremented after each write, so that
+ *	  later statements and scans see it.
+ *	- Privileges: not checked.  Only the functions of tq can access the tables,
+ *	  and the privileges of their callers were checked.
+ *	- Constraints: checked, in case an administrator added some.
+ *	- Triggers: not fired.  Those of tq, note_*, are for rows that SQL writes
+ *	  (tq.sql).  A table that has other triggers for the operation is refused.
+ *	- Concurrent updates: the result of a delete or update is returned to the
+ *	  caller, which has to handle each.  Under REPEATABLE READ and above the
+ *	  executor raises a serialization failure; tq_table_changed_under_us() does
+ *	  the same.
+ *	- SERIALIZABLE: the heap checks inserts, updates and deletes for conflicts.
+ *	  Scans with a non-MVCC snapshot take no predicate locks, because the rows
+ *	  that they find are locked before a decision relies on them.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/multixact.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_trigger.h"
+#include "catalog/pg_type.h"
+#include "commands/sequence.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "nodes/lockoptions.h"
+#include "storage/itemptr.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+
+#include "../util/compat.h"
+#include "../util/spi.h"
+#include "table.h"
+
+/* ---- names ---- */
+
+/* Those that have an oid, in no particular order. */
+static TqRelation *known = NULL;
+
+/*
+ * Relcache callback: forgets all oids if one of these relations may have
+ * changed.
+ */
+static void
+forget(Datum arg, Oid relid)
+{
+	TqRelation *relation = known;
+
+	while (relation != NULL && relid != InvalidOid && relation->oid != relid)
+		relation = relation->next;
+	if (relation == NULL)
+		return;
+	for (relation = known; relation != NULL; relation = relation->next)
+		relation->oid = InvalidOid;
+	known = NULL;
+}
+
+/* Returns the oid of a table or index of tq. */
+Oid
+tq_relation_oid(TqRelation *relation)
+{
+	static bool watching = false;
+	Oid oid;
+
+	if (OidIsValid(relation->oid))
+		return relation->oid;
+	if (!watching)
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	watching = true;
+	oid = get_relname_relid(relation->name, get_namespace_oid("tq", false));
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation \"tq.%s\" does not exist", relation->name),
+				 errdetail("It belongs to the extension tq."),
+				 errhint("Drop the extension and create it again.")));
+	relation->oid = oid;
+	relation->nkeys = 0;
+	relation->next = known;
+	known = relation;
+	return oid;
+}
+
+/* ---- tables ---- */
+
+/*
+ * Returns the lock mode for tables and indexes: that of readers for a call
+ * that only reads, perhaps on a standby.
+ */
+static LOCKMODE
+lock_mode(void)
+{
+	return tq_plan_is_reading() ? AccessShareLock : RowExclusiveLock;
+}
+
+/* Opens a table for reading and writing rows. */
+TqTable *
+tq_table_open(TqRelation *which)
+{
+	TqTable *table = palloc0(sizeof(TqTable));
+
+	table->rel = table_open(tq_relation_oid(which), lock_mode());
+	return table;
+}
+
+/*
+ * Inserts the rows that are not inserted yet, and closes the table; keeps the
+ * lock.
+ */
+void
+tq_table_close(TqTable *table)
+{
+	tq_table_flush(table);
+	for (int i = 0; i < table->room; i++)
+		ExecDropSingleTupleTableSlot(table->slots[i]);
+	if (table->result != NULL)
+		ExecCloseIndices(table->result);
+	if (table->estate != NULL)
+		FreeExecutorState(table->estate);
+	table_close(table->rel, NoLock);
+}
+
+static void
+open_indexes(TqTable *table, bool with_arbiter)
+{
+	if (table->result != NULL)
+		return;
+	table->estate = CreateExecutorState();
+	table->result = makeNode(ResultRelInfo);
+	InitResultRelInfo(table->result, table->rel, 0, NULL, 0);
+	ExecOpenIndices(table->result, with_arbiter);
+}
+
+static void
+add_room(TqTable *table)
+{
+	if (table->slots == NULL)
+		table->slots = palloc(sizeof(TupleTableSlot *) * TQ_TABLE_BATCH);
+	table->slots[table->room++] = table_slot_create(table->rel, NULL);
+}
+
+/*
+ * Returns a new row, whose columns the caller fills in.  It is inserted by
+ * tq_table_flush(), which tq_table_close() also calls.  The caller keeps the
+ * memory that its columns point to until then.
+ */
+TupleTableSlot *
+tq_table_new_row(TqTable *table)
+{
+	TupleTableSlot *slot;
+
+	if (table->filled == TQ_TABLE_BATCH)
+		tq_table_flush(table);
+	if (table->filled == table->room)
+		add_room(table);
+	slot = table->slots[table->filled++];
+	ExecClearTuple(slot);
+	ExecStoreAllNullTuple(slot);
+	return slot;
+}
+
+/*
+ * Refuses a table that has a trigger of a user, because it would not be fired.
+ */
+static void
+refuse_triggers(Relation rel, int16 event)
+{
+	TriggerDesc *triggers = rel->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		Trigger *trigger = &triggers->triggers[i];
+
+		if ((trigger->tgtype & event) != 0 &&
+			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
+			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
+			strncmp(trigger->tgname, "note_", 5) != 0)
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("table \"tq.%s\" must not have triggers",
+						RelationGetRelationName(rel)),
+				 errdetail("Trigger \"%s\" would not be fired.",
+						   trigger->tgname),
+				 errhint(
+					 "Drop the trigger; listen to messages, or subscribe to them, to learn what happens.")));
+	}
+}
+
+static void
+check_constraints(TqTable *table, TupleTableSlot *slot)
+{
+	if (table->rel->rd_att->constr != NULL)
+		ExecConstraints(table->result, slot, table->estate);
+}
+
+/*
+ * Inserts the rows into the table, without index entries.  Rows that are
+ * inserted together need only one WAL record per page.
+ */
+static void
+insert_tuples(TqTable *table)
+{
+	CommandId cid = GetCurrentCommandId(true);
+
+	PreventCommandIfReadOnly("INSERT");
+	refuse_triggers(table->rel, TRIGGER_TYPE_INSERT);
+	for (int i = 0; i < table->filled; i++)
+	{
+		table->slots[i]->tts_tableOid = RelationGetRelid(table->rel);
+		check_constraints(table, table->slots[i]);
+	}
+	if (table->filled == 1)
+		table_tuple_insert(table->rel, table->slots[0], cid, 0, NULL);
+	else
+		table_multi_insert(table->rel,
+						   table->slots,
+						   table->filled,
+						   cid,
+						   0,
+						   NULL);
+}
+
+/*
+ * Inserts the index entries of a row.  With an arbiter index, returns false if
+ * that has the key already.
+ */
+static bool
+insert_entries(TqTable *table, TupleTableSlot *slot, List *arbiters)
+{
+	bool conflict = false;
+
+	TqInsertEntries(table->result,
+					slot,
+					table->estate,
+					arbiters == NIL ? NULL : &conflict,
+					arbiters);
+	ResetPerTupleExprContext(table->estate);
+	return !conflict;
+}
+
+/* Inserts the new rows, and makes them visible to later commands. */
+void
+tq_table_flush(TqTable *table)
+{
+	if (table->filled == 0)
+		return;
+	open_indexes(table, false);
+	insert_tuples(table);
+	for (int i = 0; i < table->filled; i++)
+		(void) insert_entries(table, table->slots[i], NIL);
+	table->filled = 0;
+	CommandCounterIncrement();
+}
+
+/*
+ * Returns whether there is no row with the key of this one; waits for a
+ * transaction that is inserting one to end.  Under an isolation level with a
+ * single snapshot, raises a serialization failure if the row with the key was
+ * committed after `before`, that is, while this call waited.
+ */
+static bool
+key_is_free(TqTable *table, TupleTableSlot *slot, List *arbiters,
+			Snapshot before)
+{
+	ItemPointerData other;
+	TupleTableSlot *row;
+
+	ItemPointerSetInvalid(&slot->tts_tid);
+	if (TqCheckIndexConstraints(table->result,
+								slot,
+								table->estate,
+								&other,
+								arbiters))
+		return true;
+	if (!IsolationUsesXactSnapshot())
+		return false;
+	row = table_slot_create(table->rel, NULL);
+	if (!table_tuple_fetch_row_version(table->rel, &other, before, row))
+		tq_table_changed_under_us(table, TM_Updated);
+	ExecDropSingleTupleTableSlot(row);
+	return false;
+}
+
+/*
+ * Handles a key that another session has inserted between key_is_free() and
+ * the insertion of the index entry: deletes the row, waits until the
+ * transaction with the key has ended, and tries again.  Returns false if the
+ * key is taken.
+ */
+static bool
+insert_again(TqTable *table, TupleTableSlot *slot, List *arbiters,
+			 Snapshot before)
+{
+	do
+	{
+		CommandCounterIncrement();
+		if (tq_table_delete(table, &slot->tts_tid, true) != TM_Ok)
+			elog(ERROR, "could not delete a row that was just inserted");
+		if (!key_is_free(table, slot, arbiters, before))
+			return false;
+		table_tuple_insert(table->rel,
+						   slot,
+						   GetCurrentCommandId(true),
+						   0,
+						   NULL);
+	} while (!insert_entries(table, slot, arbiters));
+	return true;
+}
+
+/*
+ * Moves the new rows whose key is free to the front, stores their original
+ * positions in place[], and returns their number.
+ */
+static int
+put_free_first(TqTable *table, List *arbiters, Snapshot before, int *place)
+{
+	int free_rows = 0;
+
+	for (int i = 0; i < table->filled; i++)
+	{
+		TupleTableSlot *slot = table->slots[i];
+
+		if (!key_is_free(table, slot, arbiters, before))
+			continue;
+		table->slots[i] = table->slots[free_rows];
+		table->slots[free_rows] = slot;
+		place[free_rows++] = i;
+	}
+	return free_rows;
+}
+
+/*
+ * Inserts the new rows except those whose key a committed row has already;
+ * waits for transactions that are inserting such a key.  Sets is_new[] for
+ * those that were inserted.
+ *
+ * Why two sessions cannot both insert a key: the index looks for the key and
+ * inserts the entry under one lock on its page, so the second session finds
+ * the entry of the first.  The key is also looked up before the row is
+ * inserted at all, so that other sessions rarely wait for a row that will be
+ * deleted again.
+ */
+void
+tq_table_flush_new(TqTable *table, TqRelation *arbiter, bool *is_new)
+{
+	List *arbiters = list_make1_oid(tq_relation_oid(arbiter));
+	Snapshot before = RegisterSnapshot(GetLatestSnapshot());
+	int place[TQ_TABLE_BATCH];
+
+	open_indexes(table, true);
+	memset(is_new, 0, sizeof(bool) * table->filled);
+	table->filled = put_free_first(table, arbiters, before, place);
+	if (table->filled > 0)
+		insert_tuples(table);
+	for (int i = 0; i < table->filled; i++)
+	{
+		TupleTableSlot *slot = table->slots[i];
+
+		is_new[place[i]] = insert_entries(table, slot, arbiters) ||
+						   insert_again(table, slot, arbiters, before);
+	}
+	table->filled = 0;
+	UnregisterSnapshot(before);
+	CommandCounterIncrement();
+}
+
+/* Gives a row the values of another, which must live as long. */
+void
+tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	ExecClearTuple(copy);
+	memcpy(copy->tts_values,
+		   slot->tts_values,
+		   sizeof(Datum) * slot->tts_nvalid);
+	memcpy(copy->tts_isnull,
+		   slot->tts_isnull,
+		   sizeof(bool) * slot->tts_nvalid);
+	ExecStoreVirtualTuple(copy);
+}
+
+/*
+ * Returns a row with the values of another, which the caller changes and
+ * drops.
+ */
+TupleTableSlot *
+tq_table_copy_row(TqTable *table, TupleTableSlot *slot)
+{
+	TupleTableSlot *copy = table_slot_create(table->rel, NULL);
+
+	tq_table_copy_values(copy, slot);
+	return copy;
+}
+
+/* Raises an error for a result that the locking rules exclude. */
+void
+tq_table_refuse(const TqTable *table, TM_Result result)
+{
+	elog(ERROR,
+		 "unexpected result %d of a change in table \"%s\"",
+		 (int) result,
+		 RelationGetRelationName(table->rel));
+}
+
+/*
+ * Handles a row that was updated or deleted concurrently: raises a
+ * serialization failure under an isolation level with a single snapshot;
+ * otherwise returns, and the caller reads again.
+ */
+void
+tq_table_changed_under_us(const TqTable *table, TM_Result result)
+{
+	switch (result)
+	{
+		case TM_Updated:
+		case TM_Deleted:
+			if (!IsolationUsesXactSnapshot())
+				return;
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to concurrent update"),
+				 errdetail("A row of table \"%s\" was changed.",
+						   RelationGetRelationName(table->rel)),
+				 errhint("Try the transaction again.")));
+			break;
+		case TM_Ok:
+		case TM_Invisible:
+		case TM_SelfModified:
+		case TM_BeingModified:
+		case TM_WouldBlock:
+			tq_table_refuse(table, result);
+	}
+}
+
+/*
+ * Deletes a row.  Without `wait`, returns TM_BeingModified if the row is
+ * locked.
+ */
+TM_Result
+tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
+{
+	TM_FailureData failure;
+	TM_Result result;
+
+	PreventCommandIfReadOnly("DELETE");
+	refuse_triggers(table->rel, TRIGGER_TYPE_DELETE);
+	result = table_tuple_delete(table->rel,
+								tid,
+								GetCurrentCommandId(true),
+								InvalidSnapshot,
+								InvalidSnapshot,
+								wait,
+								&failure,
+								false);
+
+	if (result == TM_Ok)
+		CommandCounterIncrement();
+	return result;
+}
+
+/* Locks the version of a row that is in the slot. */
+TM_Result
+tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
+			  LockWaitPolicy policy)
+{
+	TM_FailureData failure;
+
+	PreventCommandIfReadOnly("SELECT FOR UPDATE");
+	return table_tuple_lock(table->rel,
+							&slot->tts_tid,
+							SnapshotSelf,
+							slot,
+							GetCurrentCommandId(true),
+							mode,
+							policy,
+							TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
+							&failure);
+}
+
+/*
+ * Deletes the row in the slot unless another session has locked or changed it.
+ *
+ * The row may be locked only by this transaction, from an earlier statement.
+ * table_tuple_delete() reports such a lock, too.  So the row is locked again,
+ * exclusively and without waiting, which succeeds if no other session holds a
+ * lock on it.
+ */
+TM_Result
+tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot)
+{
+	TM_Result result = tq_table_delete(table, &slot->tts_tid, false);
+
+	if (result != TM_BeingModified)
+		return result;
+	result = tq_table_lock(table, slot, LockTupleExclusive, LockWaitSkip);
+	return result == TM_Ok ? tq_table_delete(table, &slot->tts_tid, true)
+						   : result;
+}
+
+/* Replaces a row by a new version; waits for a concurrent writer. */
+TM_Result
+tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
+{
+	TM_FailureData failure;
+	LockTupleMode mode;
+	TqUpdateIndexes indexes;
+	TM_Result result;
+
+	PreventCommandIfReadOnly("UPDATE");
+	refuse_triggers(table->rel, TRIGGER_TYPE_UPDATE);
+	if (table->rel->rd_att->constr != NULL &&
+		table->rel->rd_att->constr->num_check > 0)
+	{
+		open_indexes(table, false);
+		check_constraints(table, slot);
+	}
+	result = table_tuple_update(table->rel,
+								tid,
+								slot,
+								GetCurrentCommandId(true),
+								InvalidSnapshot,
+								InvalidSnapshot,
+								true,
+								&failure,
+								&mode,
+								&indexes);
+
+	if (result != TM_Ok)
+		return result;
+	if (TqNeedsEntries(indexes))
+	{
+		open_indexes(table, false);
+		TqInsertUpdatedEntries(table->result, slot, table->estate, indexes);
+		ResetPerTupleExprContext(table->estate);
+	}
+	CommandCounterIncrement();
+	return TM_Ok;
+}
+
+/* ---- scans ---- */
+
+/*
+ * Looks up the equality functions of an index, which are kept until the index
+ * changes.
+ */
+static void
+look_up_equality(TqRelation *which, Relation index)
+{
+	which->nkeys = Min(IndexRelationGetNumberOfKeyAttributes(index),
+					   TQ_MAX_KEYS);
+	for (int i = 0; i < which->nkeys; i++)
+	{
+		Oid type = index->rd_opcintype[i];
+		Oid operator= get_opfamily_member(index->rd_opfamily[i],
+										  type,
+										  type,
+										  BTEqualStrategyNumber);
+
+		fmgr_info_cxt(get_opcode(operator),
+					  &which->equal[i],
+					  CacheMemoryContext);
+	}
+}
+
+/* Begins a scan for equal values of the first nkeys columns of an index. */
+TqScan *
+tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
+{
+	TqScan *scan = palloc(sizeof(TqScan));
+
+	scan->table = table;
+	scan->index = index_open(tq_relation_oid(index), lock_mode());
+	scan->nkeys = nkeys;
+	scan->slot = table_slot_create(table->rel, NULL);
+	if (index->nkeys == 0)
+		look_up_equality(index, scan->index);
+	for (int i = 0; i < nkeys; i++)
+		ScanKeyEntryInitializeWithInfo(&scan->keys[i],
+									   0,
+									   i + 1,
+									   BTEqualStrategyNumber,
+									   InvalidOid,
+									   scan->index->rd_indcollation[i],
+									   &index->equal[i],
+									   (Datum) 0);
+	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot, nkeys);
+	return scan;
+}
+
+/*
+ * Makes the scan look for all values of its last column, a bigint, that are
+ * greater than or equal to the one that tq_scan_seek() gets for it.
+ */
+void
+tq_scan_from(TqScan *scan)
+{
+	ScanKeyInit(&scan->keys[scan->nkeys - 1],
+				scan->nkeys,
+				BTGreaterEqualStrategyNumber,
+				F_INT8GE,
+				(Datum) 0);
+}
+
+/*
+ * Restarts a scan with these values; those beyond the number of keys are
+ * ignored.
+ */
+void
+tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c)
+{
+	Datum values[TQ_MAX_KEYS] = {a, b, c};
+
+	for (int i = 0; i < scan->nkeys; i++)
+		scan->keys[i].sk_argument = values[i];
+	index_rescan(scan->desc, scan->keys, scan->nkeys, NULL, 0);
+}
+
+/* Moves to the next row; returns false if there is none. */
+bool
+tq_scan_next(TqScan *scan)
+{
+	return index_getnext_slot(scan->desc, ForwardScanDirection, scan->slot);
+}
+
+/* Ends a scan; keeps the lock on the index. */
+void
+tq_scan_end(TqScan *scan)
+{
+	index_endscan(scan->desc);
+	ExecDropSingleTupleTableSlot(scan->slot);
+	index_close(scan->index, NoLock);
+}
+
+/* ---- columns of the current row; 0 or false for NULL ---- */
+
+Datum
+tq_row_field(TupleTableSlot *slot, int column, bool *isnull)
+{
+	return slot_getattr(slot, column, isnull);
+}
+
+int64
+tq_row_int64(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? 0 : DatumGetInt64(value);
+}
+
+int32
+tq_row_int32(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? 0 : DatumGetInt32(value);
+}
+
+int16
+tq_row_int16(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? 0 : DatumGetInt16(value);
+}
+
+bool
+tq_row_bool(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return !isnull && DatumGetBool(value);
+}
+
+/*
+ * Returns whether a transaction in progress holds a lock on the current row.
+ */
+bool
+tq_row_is_locked(TupleTableSlot *slot)
+{
+	HeapTuple tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
+	uint16 mask = tuple->t_data->t_infomask;
+
+	if ((mask & HEAP_XMAX_INVALID) != 0 || !HEAP_XMAX_IS_LOCKED_ONLY(mask))
+		return false;
+	return (mask & HEAP_XMAX_IS_MULTI) != 0 ? MultiXactIdIsRunning(xmax, true)
+											: TransactionIdIsInProgress(xmax);
+}
+static TqRelation seq = TQ_RELATION("seq");
+
+/*
+ * Returns the next value of the sequence for internal ids and for the order in
+ * queues.
+ */
+int64
+tq_seq_next(void)
+{
+	return nextval_internal(tq_relation_oid(&seq), false);
+}

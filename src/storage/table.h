@@ -1,0 +1,127 @@
+/*
+ * table.h
+ *	  Reads and writes rows through the table and index access methods.
+ */
+#ifndef TQ_TABLE_H
+#define TQ_TABLE_H
+
+#include "access/genam.h"
+#include "access/skey.h"
+#include "access/tableam.h"
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "nodes/execnodes.h"
+#include "nodes/lockoptions.h"
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "../util/compat.h"
+
+extern int64 tq_seq_next(void);
+
+#define TQ_MAX_KEYS 3
+
+/* A table or an index of tq, by name; static data, like a TqStatement. */
+typedef struct TqRelation
+{
+	const char *name;
+	Oid oid; /* InvalidOid: not looked up yet */
+	int nkeys;
+	FmgrInfo equal[TQ_MAX_KEYS]; /* equality functions of an index's columns */
+	struct TqRelation *next;     /* in the list of those that were looked up */
+} TqRelation;
+
+#define TQ_RELATION(name_)                                                    \
+	{                                                                         \
+		.name = (name_)                                                       \
+	}
+
+extern Oid tq_relation_oid(TqRelation *relation);
+
+/* The maximum number of rows that are inserted together. */
+#define TQ_TABLE_BATCH 64
+
+/* An open table. */
+typedef struct TqTable
+{
+	Relation rel;
+	EState *estate; /* like result, created by the first insertion */
+	ResultRelInfo *result;
+	TupleTableSlot **slots; /* rows that are not inserted yet */
+	int room;               /* slots that exist */
+	int filled;             /* slots that hold a row */
+} TqTable;
+
+extern TqTable *tq_table_open(TqRelation *which);
+extern void tq_table_close(TqTable *table);
+extern TupleTableSlot *tq_table_new_row(TqTable *table);
+extern void tq_table_flush(TqTable *table);
+extern void tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot);
+extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
+extern void tq_table_flush_new(TqTable *table, TqRelation *arbiter,
+							   bool *is_new);
+extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
+extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
+extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
+								 TupleTableSlot *slot);
+extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
+							   LockTupleMode mode, LockWaitPolicy policy);
+extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
+pg_noreturn extern void tq_table_refuse(const TqTable *table,
+										TM_Result result);
+
+/* An index scan for equal values of the first columns. */
+typedef struct TqScan
+{
+	TqTable *table;
+	Relation index;
+	IndexScanDesc desc;
+	int nkeys;
+	ScanKeyData keys[TQ_MAX_KEYS];
+	TupleTableSlot *slot; /* the current row */
+} TqScan;
+
+extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
+							 Snapshot snapshot);
+extern void tq_scan_from(TqScan *scan);
+extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
+extern bool tq_scan_next(TqScan *scan);
+extern void tq_scan_end(TqScan *scan);
+
+/* Return columns, numbered from 1, of the current row; 0 or false for NULL. */
+extern Datum tq_row_field(TupleTableSlot *slot, int column, bool *isnull);
+extern int64 tq_row_int64(TupleTableSlot *slot, int column);
+extern int32 tq_row_int32(TupleTableSlot *slot, int column);
+extern int16 tq_row_int16(TupleTableSlot *slot, int column);
+extern bool tq_row_bool(TupleTableSlot *slot, int column);
+extern bool tq_row_is_locked(TupleTableSlot *slot);
+
+/*
+ * Set columns, numbered from 1, of a row that is being built; tq_put_time()
+ * stores 0 as NULL.
+ */
+static inline void
+tq_put(TupleTableSlot *slot, int column, Datum value)
+{
+	slot->tts_values[column - 1] = value;
+	slot->tts_isnull[column - 1] = false;
+}
+
+static inline void
+tq_put_null(TupleTableSlot *slot, int column)
+{
+	slot->tts_values[column - 1] = (Datum) 0;
+	slot->tts_isnull[column - 1] = true;
+}
+
+static inline void
+tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
+{
+	slot->tts_values[column - 1] = TimestampTzGetDatum(time);
+	slot->tts_isnull[column - 1] = time == 0;
+}
+
+#endif /* TQ_TABLE_H */

@@ -1,0 +1,305 @@
+/*
+ * task_lock.c
+ *	  Locks the current rows of many tasks, for maintenance.
+ *
+ * Uses the access methods, and waits for no lock.  Most of the tasks
+ * that maintenance has to check were resolved long ago: to find that out costs
+ * a look-up of the last run, and one in each table where a later run may be.
+ *
+ * All rows are looked up with one snapshot, in which the current row of an
+ * unresolved task is in exactly one table.  If that version of the row is
+ * still the latest and can be locked, it is still the task's current row, and
+ * remains so while the lock is held: a row of unscheduled, pending or delayed
+ * is deleted when its task leaves the table, and a running run is the last of
+ * its task until its row changes.  A row that has a newer version, or that
+ * another session has locked, is skipped.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "datatype/timestamp.h"
+#include "nodes/lockoptions.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+
+#include "../core/state.h"
+#include "../core/types.h"
+#include "pending_table.h"
+#include "run_table.h"
+#include "table.h"
+#include "task_lock.h"
+#include "task_table.h"
+
+/* A table and the index that finds a task in it, by one column or by three. */
+typedef struct Way
+{
+	TqPlace place;
+	TqRelation table;
+	TqRelation index;
+	int nkeys;
+} Way;
+
+/* The ways to find the current row of a task. */
+typedef enum
+{
+	BY_RUN,
+	BY_MOVED, /* in pending, by task: the row has a seq of its own */
+	BY_ORDER, /* in pending, by queue order: seq is the task's id */
+	BY_DELAYED,
+	BY_UNSCHEDULED,
+	WAYS
+} By;
+
+static Way ways[WAYS] =
+	{[BY_RUN] = {TQ_PLACE_RUN, TQ_RELATION("run"), TQ_RELATION("run_pkey"), 1},
+	 [BY_MOVED] = {TQ_PLACE_PENDING,
+				   TQ_RELATION("pending"),
+				   TQ_RELATION("pending_moved"),
+				   1},
+	 [BY_ORDER] = {TQ_PLACE_PENDING,
+				   TQ_RELATION("pending"),
+				   TQ_RELATION("pending_order"),
+				   3},
+	 [BY_DELAYED] = {TQ_PLACE_DELAYED,
+					 TQ_RELATION("delayed"),
+					 TQ_RELATION("delayed_pkey"),
+					 1},
+	 [BY_UNSCHEDULED] = {TQ_PLACE_UNSCHEDULED,
+						 TQ_RELATION("unscheduled"),
+						 TQ_RELATION("unscheduled_pkey"),
+						 1}};
+
+/* A search for current rows; each table is opened when it is first needed. */
+typedef struct Look
+{
+	Snapshot snapshot;
+	TqScan *tasks;
+	TqScan *scans[WAYS];
+	TqHeld *held;
+} Look;
+
+static void
+begin_look(Look *look, int n, TqHeld *held)
+{
+	memset(look, 0, sizeof(*look));
+	look->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	look->tasks = tq_task_scan_begin(look->snapshot);
+	look->held = held;
+	held->runs = palloc(sizeof(TqRun) * Max(n, 1));
+	held->tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	held->others = palloc(sizeof(int64) * Max(n, 1));
+	held->resolved = palloc(sizeof(TqTask) * Max(n, 1));
+	held->n = held->nothers = held->nresolved = 0;
+}
+
+static void
+end_look(Look *look)
+{
+	for (int by = 0; by < WAYS; by++)
+	{
+		TqTable *table;
+
+		if (look->scans[by] == NULL)
+			continue;
+		table = look->scans[by]->table;
+		tq_scan_end(look->scans[by]);
+		tq_table_close(table);
+	}
+	tq_task_scan_end(look->tasks);
+	UnregisterSnapshot(look->snapshot);
+}
+
+/* Returns the scan of a table, opening it if necessary. */
+static TqScan *
+begin_way(Look *look, By by)
+{
+	Way *way = &ways[by];
+
+	if (look->scans[by] == NULL)
+		look->scans[by] = tq_scan_begin(tq_table_open(&way->table),
+										&way->index,
+										way->nkeys,
+										look->snapshot);
+	return look->scans[by];
+}
+
+/*
+ * Finds the row of a task in a table with a single key column; of its runs,
+ * the last.  Returns NULL if there is none.
+ */
+static TqScan *
+find(Look *look, By by, int64 task)
+{
+	TqScan *scan = begin_way(look, by);
+
+	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
+	return index_getnext_slot(scan->desc,
+							  by == BY_RUN ? BackwardScanDirection
+										   : ForwardScanDirection,
+							  scan->slot)
+			   ? scan
+			   : NULL;
+}
+
+/* Finds the row of pending of the first run of a task by its queue order. */
+static TqScan *
+find_first_run(Look *look, const TqTask *task)
+{
+	TqScan *scan = begin_way(look, BY_ORDER);
+
+	tq_scan_seek(scan,
+				 Int32GetDatum(task->queue),
+				 Int16GetDatum(task->priority),
+				 Int64GetDatum(task->id));
+	return tq_scan_next(scan) ? scan : NULL;
+}
+
+/* Reads the row that was found as the state of its task. */
+static void
+read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
+{
+	*run = (TqRun){.task = task,
+				   .place = place,
+				   .run_id = -1,
+				   .lost_left = TQ_OFF,
+				   .retry_delay = TQ_OFF};
+	switch (place)
+	{
+		case TQ_PLACE_NONE:
+		case TQ_PLACE_UNSCHEDULED:
+			run->state = TQ_STATE_UNSCHEDULED;
+			break;
+		case TQ_PLACE_PENDING:
+		case TQ_PLACE_DELAYED:
+			tq_pending_read(scan->slot, run);
+			run->place = place;
+			break;
+		case TQ_PLACE_RUN:
+			tq_run_read(scan->slot, run);
+			break;
+	}
+}
+
+/*
+ * Finds and reads the current row of an unresolved task; returns NULL if the
+ * task is resolved.  A task that has a row in run can be in pending only by a
+ * later run, which BY_ORDER does not find, and cannot be unscheduled.
+ */
+static TqScan *
+find_unresolved(Look *look, const TqTask *task, TqRun *run)
+{
+	TqScan *scan = find(look, BY_RUN, task->id);
+	bool has_run = scan != NULL;
+	TqPlace place = TQ_PLACE_RUN;
+
+	if (has_run)
+	{
+		read_found(scan, TQ_PLACE_RUN, task->id, run);
+		if (!tq_state_is_resolved(run->state))
+			return scan;
+		scan = NULL;
+	}
+	for (int by = BY_MOVED; by < WAYS && scan == NULL; by++)
+	{
+		place = ways[by].place;
+		if (by == BY_ORDER)
+			scan = has_run ? NULL : find_first_run(look, task);
+		else if (by != BY_UNSCHEDULED || !has_run)
+			scan = find(look, (By) by, task->id);
+	}
+	if (scan != NULL)
+		read_found(scan, place, task->id, run);
+	return scan;
+}
+
+/*
+ * Locks the row that was found; returns false if it has changed, or another
+ * session has locked it.
+ */
+static bool
+lock_found(TqScan *scan)
+{
+	TM_Result result = tq_table_lock(scan->table,
+									 scan->slot,
+									 LockTupleExclusive,
+									 LockWaitSkip);
+
+	switch (result)
+	{
+		case TM_Ok:
+			return true;
+		case TM_BeingModified:
+		case TM_WouldBlock:
+		case TM_Updated:
+		case TM_Deleted:
+		case TM_SelfModified:
+			return false;
+		case TM_Invisible:
+			break;
+	}
+	tq_table_refuse(scan->table, result);
+}
+
+/* Locks a task and adds it to the locked ones, or else to `others`. */
+static void
+hold(TqHeld *held, TqScan *scan, const TqTask *task, const TqRun *run)
+{
+	if (!lock_found(scan))
+	{
+		held->others[held->nothers++] = task->id;
+		return;
+	}
+	held->runs[held->n] = *run;
+	held->tasks[held->n++] = *task;
+}
+
+/*
+ * Locks those of these tasks that are not resolved, and lists those that are.
+ */
+void
+tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
+{
+	Look look;
+
+	begin_look(&look, n, held);
+	for (int i = 0; i < n; i++)
+	{
+		TqTask task;
+		TqRun run;
+		TqScan *scan;
+
+		if (!tq_task_core(look.tasks, tasks[i], &task))
+			continue;
+		scan = find_unresolved(&look, &task, &run);
+		if (scan == NULL)
+			held->resolved[held->nresolved++] = task;
+		else
+			hold(held, scan, &task, &run);
+	}
+	end_look(&look);
+}
+
+/*
+ * Locks those of these tasks that are running under a claim that has expired.
+ */
+void
+tq_hold_expired(const int64 *tasks, int n, TimestampTz now, TqHeld *held)
+{
+	Look look;
+
+	begin_look(&look, n, held);
+	for (int i = 0; i < n; i++)
+	{
+		TqScan *scan = find(&look, BY_RUN, tasks[i]);
+		TqTask task;
+		TqRun run;
+
+		if (scan == NULL)
+			continue;
+		tq_run_read(scan->slot, &run);
+		if (run.state == TQ_STATE_RUNNING && run.taken_until <= now &&
+			tq_task_core(look.tasks, run.task, &task))
+			hold(held, scan, &task, &run);
+	}
+	end_look(&look);
+}

@@ -1,0 +1,110 @@
+/*
+ * task_table.h
+ *	  Rows of tq.task: definitions of tasks.
+ */
+#ifndef TQ_TASK_TABLE_H
+#define TQ_TASK_TABLE_H
+
+#include "datatype/timestamp.h"
+#include "utils/array.h"
+#include "utils/jsonb.h"
+#include "utils/snapshot.h"
+
+#include "../core/types.h"
+#include "../util/slugid.h"
+#include "table.h"
+
+typedef struct TqTask
+{
+	int64 id;
+	TimestampTz created;
+	TimestampTz deadline; /* effective: the defined one, or an earlier one */
+	TimestampTz defined_deadline;
+	TimestampTz expires;
+	int64 delay;    /* ms from scheduled until claimable */
+	int64 group_id; /* 0: the group has the task's own id */
+	int32 queue;
+	int32 policy; /* 0: none */
+	int16 priority;
+	int16 retries;
+	bool all_resolved;
+	bool has_own_id; /* this call generated task_id */
+	TqSlug task_id;
+	TqSlug group_slug;
+	char *queue_name;
+	char *scheduler_id; /* never NULL in memory */
+	char *project_id;
+	/* the rest is read only with the whole definition */
+	int ndependencies;
+	TqSlug *dependencies;
+	ArrayType *routes; /* NULL: none */
+	ArrayType *scopes;
+	Jsonb *payload;
+	Jsonb *metadata; /* NULL: enqueue() without a name */
+	Jsonb *tags;     /* NULL: {} */
+	Jsonb *extra;
+	Jsonb *given_policy; /* of a new task; NULL: none */
+} TqTask;
+extern void tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new);
+
+/* The result of comparing a task that is created again with the stored one. */
+typedef enum TqMatch
+{
+	TQ_MATCH_NONE, /* no task with that id is stored */
+	TQ_MATCH_SAME,
+	TQ_MATCH_DIFFERS
+} TqMatch;
+
+typedef struct TqStored TqStored;
+
+extern TqStored *tq_stored_begin(void);
+extern TqMatch tq_stored_match(TqStored *stored, TqTask *task,
+							   bool with_times);
+extern void tq_stored_end(TqStored *stored);
+
+extern TqTask *tq_task_by_slug(const TqSlug *slug);
+extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
+extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
+								int *found);
+extern void tq_tasks_find(TqTask *tasks, int n);
+extern bool tq_task_find(TqTask *task);
+extern int tq_tasks_find_by_id(TqTask *tasks, int n);
+extern int tq_task_priority(int64 id);
+extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
+								 const TqSlug *after, int max, int *found);
+extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now,
+								  const TqSlug *after, int max, int *found);
+extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
+extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
+extern int tq_tasks_delete(const int64 *ids, int n);
+
+/* A run that a claim has taken from tq.pending, or could take. */
+typedef struct TqClaimed
+{
+	int64 task;
+	TqSlug task_id;
+	int run_id;
+	int priority;
+	int retries_left;
+	TqCreated created;
+	TimestampTz scheduled;
+	TimestampTz started; /* first start of a run that was deferred; else 0 */
+	TimestampTz taken_until;
+	TimestampTz deadline; /* of the task */
+	int32 policy;         /* of the task */
+	bool has_detail;
+	Jsonb *payload;
+} TqClaimed;
+extern bool tq_task_core(TqScan *scan, int64 id, struct TqTask *task);
+extern TqScan *tq_task_scan_begin(Snapshot snapshot);
+extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
+							  int *priority);
+extern void tq_task_scan_end(TqScan *scan);
+extern bool tq_task_for_claim(TqScan *scan, int64 id,
+							  struct TqClaimed *claimed);
+extern Jsonb *tq_task_payload_for_claim(TqScan *scan);
+
+#endif /* TQ_TASK_TABLE_H */

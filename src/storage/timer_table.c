@@ -1,0 +1,543 @@
+/*
+ * timer_table.c
+ *	  Rows of tq.lease and tq.timer: when to check which tasks; and due
+ *	  rows of tq.delayed.
+ *
+ * A row of lease is a claim timer: it says when to check whether the
+ * claims of some tasks have expired.  A row of timer does the same for
+ * deadlines, timeouts, expiry and group cancels.  A timer says when to check
+ * tasks, not that anything has happened: it may be stale, and the session that
+ * takes it decides by the tasks themselves.  A missing timer would be a bug,
+ * so a session that takes a row handles it in the same transaction or inserts
+ * it again.
+ *
+ * Each of the three tables has an index on a time and a number; that of timer
+ * begins with the kind.  Rows are taken in the order of the index, through the
+ * access methods, by deleting them; a row that another session has locked is
+ * skipped.  A scan begins after a mark, so that it does not visit index
+ * entries of rows that were taken before and are not vacuumed yet.  The banner
+ * of upkeep.c says where a mark may be.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/skey.h"
+#include "access/stratnum.h"
+#include "access/tableam.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "utils/array.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "../core/types.h"
+#include "../shmem/shmem.h"
+#include "../util/spi.h"
+#include "pending_table.h"
+#include "table.h"
+#include "timer_table.h"
+
+/*
+ * Columns, numbered from 1; the first two of each table are the time and the
+ * number.
+ */
+enum
+{
+	DUE_TIME = 1,
+	DUE_NUMBER
+};
+
+enum
+{
+	LEASE_TASKS = 3
+};
+
+enum
+{
+	TIMER_KIND = 3,
+	TIMER_TASKS
+};
+
+enum
+{
+	DELAYED_TASK = 2,
+	DELAYED_SCHEDULED,
+	DELAYED_QUEUE,
+	DELAYED_PRIORITY,
+	DELAYED_RUN_ID,
+	DELAYED_RETRIES_LEFT,
+	DELAYED_CREATED,
+	DELAYED_HAS_DETAIL
+};
+
+/* A batch takes no more rows once they have this many tasks. */
+#define TAKE_TASKS 1000
+
+static TqRelation lease_table = TQ_RELATION("lease");
+static TqRelation timer_table = TQ_RELATION("timer");
+
+/* A table from which due rows are taken, and its index by time. */
+typedef struct Source
+{
+	TqRelation table;
+	TqRelation by_due;
+	TqTimer kind; /* 0: the table has only one */
+	int tasks;    /* column that lists the tasks; 0: none */
+} Source;
+
+static Source leases = {TQ_RELATION("lease"),
+						TQ_RELATION("lease_pkey"),
+						0,
+						LEASE_TASKS};
+#define TIMER_SOURCE(kind)                                                    \
+	{                                                                         \
+		TQ_RELATION("timer"), TQ_RELATION("timer_pkey"), kind, TIMER_TASKS    \
+	}
+
+static Source timers[TQ_TIMERS] =
+	{[TQ_TIMER_DEADLINE] = TIMER_SOURCE(TQ_TIMER_DEADLINE),
+	 [TQ_TIMER_EXPIRE] = TIMER_SOURCE(TQ_TIMER_EXPIRE),
+	 [TQ_TIMER_RUN_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_RUN_TIMEOUT),
+	 [TQ_TIMER_PENDING_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_PENDING_TIMEOUT),
+	 [TQ_TIMER_TOTAL_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_TOTAL_TIMEOUT),
+	 [TQ_TIMER_CANCEL] = TIMER_SOURCE(TQ_TIMER_CANCEL)};
+static Source delays = {TQ_RELATION("delayed"),
+						TQ_RELATION("delayed_due"),
+						0,
+						0};
+
+/* ---- insert ---- */
+
+/* Inserts a claim timer for tasks whose claims expire at the same time. */
+void
+tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
+{
+	TqTable *table;
+	TupleTableSlot *slot;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&lease_table);
+	slot = tq_table_new_row(table);
+	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
+	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, LEASE_TASKS, tq_array_int64(tasks, n));
+	tq_table_close(table);
+	tq_shmem_note_due(due);
+}
+
+static void
+put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
+		  int n)
+{
+	TupleTableSlot *slot = tq_table_new_row(table);
+
+	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
+	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
+	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
+	tq_shmem_note_due(due);
+}
+
+/* Inserts a timer for tasks that are due at the same time. */
+void
+tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
+{
+	TqTable *table;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&timer_table);
+	put_timer(table, kind, due, tasks, n);
+	tq_table_close(table);
+}
+
+/*
+ * Inserts many timers, in order of their times; tasks with the same time share
+ * rows.
+ */
+void
+tq_timers_insert(TqTimer kind, const TqLook *looks, int n)
+{
+	TqTable *table;
+	int64 ids[TQ_TIMER_TASKS];
+	int nids = 0;
+
+	if (n == 0)
+		return;
+	table = tq_table_open(&timer_table);
+	for (int i = 0; i < n; i++)
+	{
+		ids[nids++] = looks[i].task;
+		if (nids < TQ_TIMER_TASKS && i + 1 < n &&
+			looks[i + 1].due == looks[i].due)
+			continue;
+		put_timer(table, kind, looks[i].due, ids, nids);
+		nids = 0;
+	}
+	tq_table_close(table);
+}
+
+/* ---- scans from a mark ---- */
+
+/* A scan of the rows of a source after a mark, by time and number. */
+typedef struct Walk
+{
+	TqTable *table;
+	TqScan *scan;
+	Snapshot snapshot;
+	ScanKeyData after[2];
+} Walk;
+
+/*
+ * Makes the last key of the scan the row comparison (time, number) > mark, on
+ * this column of the index and the next.
+ */
+static void
+set_after(Walk *walk, int column, const TqMark *mark)
+{
+	ScanKey key = &walk->scan->keys[column - 1];
+
+	ScanKeyEntryInitialize(&walk->after[0],
+						   SK_ROW_MEMBER,
+						   column,
+						   BTGreaterStrategyNumber,
+						   InvalidOid,
+						   InvalidOid,
+						   F_TIMESTAMPTZ_CMP,
+						   TimestampTzGetDatum(mark->due));
+	ScanKeyEntryInitialize(&walk->after[1],
+						   SK_ROW_MEMBER | SK_ROW_END,
+						   column + 1,
+						   BTGreaterStrategyNumber,
+						   InvalidOid,
+						   InvalidOid,
+						   F_BTINT8CMP,
+						   Int64GetDatum(mark->seq));
+	memset(key, 0, sizeof(*key));
+	key->sk_flags = SK_ROW_HEADER;
+	key->sk_attno = column;
+	key->sk_strategy = BTGreaterStrategyNumber;
+}
+
+static void
+begin_walk(Walk *walk, Source *source, const TqMark *mark)
+{
+	int keys = source->kind != 0 ? 2 : 1;
+	Datum after = PointerGetDatum(walk->after);
+	Datum kind = Int16GetDatum((int16) source->kind);
+
+	walk->table = tq_table_open(&source->table);
+	walk->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	walk->scan =
+		tq_scan_begin(walk->table, &source->by_due, keys, walk->snapshot);
+	set_after(walk, keys, mark);
+	if (source->kind != 0)
+		tq_scan_seek(walk->scan, kind, after, 0);
+	else
+		tq_scan_seek(walk->scan, after, 0, 0);
+}
+
+static void
+end_walk(Walk *walk)
+{
+	tq_scan_end(walk->scan);
+	UnregisterSnapshot(walk->snapshot);
+	tq_table_close(walk->table);
+}
+
+/*
+ * Finds the next due row and moves the mark there; returns false if there is
+ * none.
+ */
+static bool
+next_due(Walk *walk, TimestampTz now, TqDue *due)
+{
+	TimestampTz time = DT_NOEND;
+
+	if (tq_scan_next(walk->scan))
+		time = tq_row_int64(walk->scan->slot, DUE_TIME);
+	due->more = time <= now;
+	if (due->more)
+		due->mark = (TqMark){time, tq_row_int64(walk->scan->slot, DUE_NUMBER)};
+	return due->more;
+}
+
+/*
+ * Deletes the row that was found; returns false if another session has deleted
+ * or locked it.
+ */
+static bool
+take_row(Walk *walk, TqDue *due)
+{
+	TM_Result result = tq_table_delete_if_free(walk->table, walk->scan->slot);
+
+	switch (result)
+	{
+		case TM_Ok:
+			due->first = Min(due->first, due->mark.due);
+			return true;
+		case TM_BeingModified:
+		case TM_WouldBlock:
+		case TM_Updated:
+		case TM_Deleted:
+			return false;
+		case TM_Invisible:
+		case TM_SelfModified:
+			break;
+	}
+	tq_table_refuse(walk->table, result);
+}
+
+/* ---- take due rows ---- */
+
+/* Compares ids; for qsort() and bsearch(). */
+int
+tq_compare_ids(const void *a, const void *b)
+{
+	int64 x = *(const int64 *) a;
+	int64 y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A growing list of task ids. */
+typedef struct Ids
+{
+	int64 *ids;
+	int n;
+	int room;
+} Ids;
+
+static void
+add_tasks(Ids *ids, TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	ArrayType *array = DatumGetArrayTypeP(tq_row_field(slot, column, &isnull));
+	int more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+
+	while (ids->n + more > ids->room)
+		ids->ids = repalloc(ids->ids, sizeof(int64) * (ids->room *= 2));
+	memcpy(ids->ids + ids->n, ARR_DATA_PTR(array), sizeof(int64) * more);
+	ids->n += more;
+}
+
+/* Sorts ids and removes duplicates. */
+static void
+sort_ids(Ids *ids)
+{
+	int n = 0;
+
+	qsort(ids->ids, ids->n, sizeof(int64), tq_compare_ids);
+	for (int i = 0; i < ids->n; i++)
+	{
+		if (i == 0 || ids->ids[i] != ids->ids[i - 1])
+			ids->ids[n++] = ids->ids[i];
+	}
+	ids->n = n;
+}
+
+/* Begins to take the due rows after the mark. */
+static void
+begin_taking(Walk *walk, Source *source, TqDue *due)
+{
+	due->n = 0;
+	due->first = DT_NOEND;
+	begin_walk(walk, source, &due->mark);
+}
+
+/*
+ * Takes up to max due rows after the mark and moves the mark; fewer if they
+ * have many tasks.
+ */
+static void
+take(Source *source, TimestampTz now, int max, TqDue *due)
+{
+	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
+	Walk walk;
+
+	begin_taking(&walk, source, due);
+	while (max > 0 && ids.n < TAKE_TASKS && next_due(&walk, now, due))
+	{
+		if (!take_row(&walk, due))
+			continue;
+		add_tasks(&ids, walk.scan->slot, source->tasks);
+		max--;
+	}
+	end_walk(&walk);
+	sort_ids(&ids);
+	due->ids = ids.ids;
+	due->n = ids.n;
+}
+
+/* Takes due claim timers, as take() does. */
+void
+tq_lease_take(TimestampTz now, int max, TqDue *due)
+{
+	take(&leases, now, max, due);
+}
+
+/* Takes due timers of one kind, as take() does. */
+void
+tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
+{
+	take(&timers[kind], now, max, due);
+}
+
+static void
+read_delayed(TupleTableSlot *slot, TqPending *row)
+{
+	*row =
+		(TqPending){.task = tq_row_int64(slot, DELAYED_TASK),
+					.scheduled = tq_row_int64(slot, DELAYED_SCHEDULED),
+					.queue = tq_row_int32(slot, DELAYED_QUEUE),
+					.priority = tq_row_int16(slot, DELAYED_PRIORITY),
+					.run_id = tq_row_int16(slot, DELAYED_RUN_ID),
+					.retries_left = tq_row_int16(slot, DELAYED_RETRIES_LEFT),
+					.created = (TqCreated) tq_row_int16(slot, DELAYED_CREATED),
+					.has_detail = tq_row_bool(slot, DELAYED_HAS_DETAIL)};
+}
+
+/*
+ * Takes up to max due runs after the mark out of delayed, in order of their
+ * times, and gives each a seq at the back of its queue.
+ */
+TqPending *
+tq_delayed_take(TimestampTz now, int max, TqDue *due)
+{
+	TqPending *rows = palloc(sizeof(TqPending) * max);
+	Walk walk;
+
+	begin_taking(&walk, &delays, due);
+	while (due->n < max && next_due(&walk, now, due))
+	{
+		if (!take_row(&walk, due))
+			continue;
+		read_delayed(walk.scan->slot, &rows[due->n]);
+		rows[due->n++].seq = tq_seq_next();
+	}
+	end_walk(&walk);
+	return rows;
+}
+
+static TqStatement take_delayed_of_task = TQ_STATEMENT(
+	"DELETE FROM tq.delayed WHERE task IN"
+	" (SELECT task FROM tq.delayed WHERE task = $1 FOR UPDATE SKIP LOCKED)"
+	" RETURNING scheduled, queue, priority, run_id, retries_left, reason_created, has_detail",
+	INT8OID);
+
+/*
+ * Takes the run of a task out of delayed, like tq_delayed_take() but whatever
+ * its time; returns false if there is none, or another session has locked it.
+ */
+bool
+tq_delayed_take_one(int64 task, TqPending *row)
+{
+	Datum values[1] = {Int64GetDatum(task)};
+	bool found = tq_plan_run(&take_delayed_of_task, values, NULL) > 0;
+
+	if (found)
+		*row = (TqPending){.task = task,
+						   .seq = tq_seq_next(),
+						   .scheduled = tq_plan_time(0, 1),
+						   .queue = tq_plan_int32(0, 2, 0),
+						   .priority = tq_plan_int16(0, 3, 0),
+						   .run_id = tq_plan_int16(0, 4, 0),
+						   .retries_left = tq_plan_int16(0, 5, 0),
+						   .created = (TqCreated) tq_plan_int16(0, 6, 0),
+						   .has_detail = tq_plan_bool(0, 7)};
+	tq_plan_free_result();
+	return found;
+}
+
+/* ---- next due time ---- */
+
+/*
+ * Returns the time of the first row after the mark, or DT_NOEND.  Moves the
+ * mark to just before that row, but not past the present.
+ */
+static TimestampTz
+first_behind(Source *source, TimestampTz now, TqMark *mark)
+{
+	TimestampTz due = DT_NOEND;
+	Walk walk;
+
+	begin_walk(&walk, source, mark);
+	if (tq_scan_next(walk.scan))
+		due = tq_row_int64(walk.scan->slot, DUE_TIME);
+	if (due <= now)
+		*mark = (TqMark){due, tq_row_int64(walk.scan->slot, DUE_NUMBER) - 1};
+	else if (mark->due < now)
+		*mark = (TqMark){now, PG_INT64_MIN};
+	end_walk(&walk);
+	return due;
+}
+
+/*
+ * Returns the earliest time of a row after the marks, or DT_NOEND.  Moves the
+ * marks forward, but not past a row that is visible.
+ */
+TimestampTz
+tq_timer_next_due(TimestampTz now, TqMarks *marks)
+{
+	TimestampTz lease = first_behind(&leases, now, &marks->lease);
+	TimestampTz delayed = first_behind(&delays, now, &marks->delayed);
+	TimestampTz first = Min(lease, delayed);
+
+	for (int kind = 1; kind < TQ_TIMERS; kind++)
+	{
+		TimestampTz due =
+			first_behind(&timers[kind], now, &marks->timer[kind]);
+
+		first = Min(first, due);
+	}
+	return first;
+}
+
+/* ---- rows that SQL writes ---- */
+
+PG_FUNCTION_INFO_V1(tq_note_due);
+
+/*
+ * tq.note_due() returns trigger
+ *
+ * Records the time of a row that a statement has written, as in a restore, so
+ * that the maintenance worker does not sleep past it.  The functions of tq
+ * record the rows that they write themselves.
+ */
+Datum
+tq_note_due(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	HeapTuple row;
+	bool isnull;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
+		TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ||
+		SPI_gettypeid(RelationGetDescr(trigger->tg_relation), DUE_TIME) !=
+			TIMESTAMPTZOID)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg(
+				 "tq.note_due() is for the triggers of tq.lease, tq.timer and tq.delayed"),
+			 errdetail("It is called after a row is inserted or updated."),
+			 errhint("Do not call it, nor use it for other triggers.")));
+	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
+													 : trigger->tg_trigtuple;
+	tq_shmem_note_due(DatumGetTimestampTz(
+		heap_getattr(row,
+					 DUE_TIME,
+					 RelationGetDescr(trigger->tg_relation),
+					 &isnull)));
+	return PointerGetDatum(NULL);
+}

@@ -1,0 +1,83 @@
+/*
+ * timer_table.h
+ *	  Rows of tq.lease and tq.timer: when to check which tasks; and due
+ *	  rows of tq.delayed.
+ */
+#ifndef TQ_TIMER_TABLE_H
+#define TQ_TIMER_TABLE_H
+
+#include "datatype/timestamp.h"
+
+#include "pending_table.h"
+
+/*
+ * A position in the claim timers or timers: rows up to it have been processed.
+ */
+typedef struct TqMark
+{
+	TimestampTz due;
+	int64 seq;
+} TqMark;
+
+#define TQ_MARK_BEGIN                                                         \
+	{                                                                         \
+		DT_NOBEGIN, 0                                                         \
+	}
+
+#define TQ_TIMERS 7 /* kinds of timers, from 1 */
+
+/* Positions up to which nothing is left to be processed (upkeep.c). */
+typedef struct TqMarks
+{
+	TqMark lease;
+	TqMark delayed;
+	TqMark timer[TQ_TIMERS]; /* by kind */
+} TqMarks;
+
+/* Delay until a task that another session has locked is tried again. */
+#define TQ_AGAIN_MS 100
+
+/* The maximum number of tasks in one row, so that a step stays small. */
+#define TQ_TIMER_TASKS 100
+
+typedef enum TqTimer
+{
+	TQ_TIMER_DEADLINE = 1,
+	TQ_TIMER_EXPIRE = 2,
+	TQ_TIMER_RUN_TIMEOUT = 3,
+	TQ_TIMER_PENDING_TIMEOUT = 4,
+	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
+	TQ_TIMER_CANCEL = 6         /* of a group that is being canceled */
+} TqTimer;
+
+/* When to check which task. */
+typedef struct TqLook
+{
+	TimestampTz due;
+	int64 task;
+} TqLook;
+
+extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
+extern void tq_timers_insert(TqTimer kind, const TqLook *looks, int n);
+extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
+							int n);
+
+/* Tasks that are due, from the timer rows that were taken. */
+typedef struct TqDue
+{
+	TqMark mark; /* where to begin; then the last row that was visited */
+	int64 *ids; /* sorted, without duplicates; NULL if the rows are returned */
+	int n;
+	TimestampTz first; /* time of the earliest row */
+	bool more;         /* more rows may be due */
+} TqDue;
+
+extern void tq_lease_take(TimestampTz now, int max, TqDue *due);
+extern void tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due);
+extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
+extern TimestampTz tq_timer_next_due(TimestampTz now, TqMarks *marks);
+extern int tq_compare_ids(const void *a, const void *b);
+
+extern bool tq_delayed_take_one(int64 task, TqPending *row);
+
+#endif /* TQ_TIMER_TABLE_H */

@@ -1,0 +1,112 @@
+/*
+ * catalog.c
+ *	  Finds tq's objects in the system catalogs, and protects them from DROP.
+ *
+ * The schema is fixed, so names are enough.  Nothing is cached here,
+ * because the syscache does that, and notices DROP EXTENSION.
+ *
+ * DROP EXTENSION, and CREATE EXTENSION after it, may run between the moment at
+ * which the server looks up a function of tq and the moment at which it calls
+ * it.  Each call therefore begins by locking one table of the extension in
+ * ACCESS SHARE mode, until the end of the transaction.  A DROP locks every
+ * table before it drops one, so all of them stay from then on.  Taking the
+ * lock also processes invalidation messages, so that the session has discarded
+ * its cache entries for tables that were dropped before.
+ */
+#include "postgres.h"
+
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "storage/lmgr.h"
+#include "storage/sinval.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "catalog.h"
+
+/* The table that is locked: one that most calls lock in any case. */
+#define HELD_TABLE "task"
+
+/* The table that the last call locked. */
+static Oid held_table = InvalidOid;
+
+static Oid
+find_held_table(void)
+{
+	Oid schema = get_namespace_oid("tq", true);
+
+	return OidIsValid(schema) ? get_relname_relid(HELD_TABLE, schema)
+							  : InvalidOid;
+}
+
+static void
+refuse_dropped(bool is_there)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_UNDEFINED_OBJECT),
+		 errmsg("extension tq was dropped"),
+		 is_there ? errdetail("It was created again while this call began.")
+				  : errdetail("Table \"tq.%s\" does not exist.", HELD_TABLE),
+		 is_there
+			 ? errhint("Try the transaction again.")
+			 : errhint(
+				   "Run CREATE EXTENSION tq in this database, and try again.")));
+}
+
+/*
+ * Keeps the extension from being dropped until the end of the transaction.
+ * Raises an error if it was dropped after the server looked up the function
+ * that runs, even if it was created again since: that function belongs to the
+ * extension that was dropped.
+ */
+void
+tq_catalog_hold(void)
+{
+	uint64 seen = SharedInvalidMessageCounter;
+	Oid table = find_held_table();
+	Oid now;
+
+	if (!OidIsValid(table))
+		refuse_dropped(false);
+	LockRelationOid(table, AccessShareLock);
+	held_table = table;
+	if (seen == SharedInvalidMessageCounter)
+		return;
+	now = find_held_table();
+	if (now != table)
+		refuse_dropped(OidIsValid(now));
+}
+
+/*
+ * Returns an Oid that distinguishes the extension that this call has locked
+ * from one that was dropped earlier.
+ */
+Oid
+tq_catalog_held(void)
+{
+	return held_table;
+}
+
+Oid
+tq_catalog_slugid_type(void)
+{
+	Oid schema = get_namespace_oid("tq", false);
+	Oid type = GetSysCacheOid2(TYPENAMENSP,
+							   Anum_pg_type_oid,
+							   CStringGetDatum("slugid"),
+							   ObjectIdGetDatum(schema));
+
+	if (!OidIsValid(type))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("type \"tq.slugid\" does not exist"),
+				 errhint("Run CREATE EXTENSION tq in this database.")));
+	return type;
+}
+
+Oid
+tq_catalog_slugid_array_type(void)
+{
+	return get_array_type(tq_catalog_slugid_type());
+}

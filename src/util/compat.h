@@ -1,0 +1,140 @@
+/*
+ * compat.h
+ *	  Differences between the versions of PostgreSQL.
+ *
+ * This is the only file of tq that uses PG_VERSION_NUM.
+ */
+#ifndef TQ_COMPAT_H
+#define TQ_COMPAT_H
+
+#if PG_VERSION_NUM < 150000
+#error "tq needs PostgreSQL 15 or later"
+#endif
+
+/* A named wait event since 17, PG_WAIT_EXTENSION before. */
+#if PG_VERSION_NUM >= 170000
+#define TqWaitEvent(slot, name)                                               \
+	((slot) != 0 ? (slot) : ((slot) = WaitEventExtensionNew(name)))
+#else
+#define TqWaitEvent(slot, name) ((void) (slot), PG_WAIT_EXTENSION)
+#endif
+
+/*
+ * Soft errors of input functions since 16; before, ereturn() raises the error.
+ */
+#if PG_VERSION_NUM < 160000
+#define ereturn(context, dummy_value, ...) ereport(ERROR, __VA_ARGS__)
+#endif
+
+/* Settings are allocated by malloc() before 16. */
+#if PG_VERSION_NUM < 160000
+#define guc_malloc(elevel, size) malloc(size)
+#endif
+
+/* index_beginscan() takes an argument for instrumentation since 18. */
+#if PG_VERSION_NUM >= 180000
+#define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
+#else
+#define TqIndexBeginScan(heap, index, snapshot, nkeys)                        \
+	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+/*
+ * Whether indexes need new entries after an update, and inserting them.  Since
+ * 16 there are summarizing indexes, which may need an entry when the others do
+ * not.
+ */
+#if PG_VERSION_NUM >= 160000
+#define TqUpdateIndexes TU_UpdateIndexes
+#define TqNeedsEntries(indexes) ((indexes) != TU_None)
+#define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
+	((void) ExecInsertIndexTuples(result,                                     \
+								  slot,                                       \
+								  estate,                                     \
+								  false,                                      \
+								  false,                                      \
+								  NULL,                                       \
+								  NIL,                                        \
+								  (indexes) == TU_Summarizing))
+#define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
+	((void) ExecInsertIndexTuples(result,                                     \
+								  slot,                                       \
+								  estate,                                     \
+								  false,                                      \
+								  (conflict) != NULL,                         \
+								  conflict,                                   \
+								  arbiters,                                   \
+								  false))
+#else
+#define TqUpdateIndexes bool
+#define TqNeedsEntries(indexes) (indexes)
+#define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
+	((void) ExecInsertIndexTuples(                                            \
+		result, slot, estate, false, false, NULL, NIL))
+#define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
+	((void) ExecInsertIndexTuples(                                            \
+		result, slot, estate, false, (conflict) != NULL, conflict, arbiters))
+#endif
+
+/* ExecCheckIndexConstraints() takes a TID to ignore since 18. */
+#if PG_VERSION_NUM >= 180000
+#define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
+	ExecCheckIndexConstraints(result,                                         \
+							  slot,                                           \
+							  estate,                                         \
+							  other,                                          \
+							  &(slot)->tts_tid,                               \
+							  arbiters)
+#else
+#define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
+	ExecCheckIndexConstraints(result, slot, estate, other, arbiters)
+#endif
+
+/* The number of this process's PGPROC: a field of PGPROC before 17. */
+#if PG_VERSION_NUM >= 170000
+#define TqMyProcNumber() ((uint32) MyProcNumber)
+#else
+#define TqMyProcNumber() ((uint32) MyProc->pgprocno)
+#endif
+
+/* Marks a function that does not return; before 18 by another name. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
+/* Ownership checks: one function per catalog before 16. */
+#if PG_VERSION_NUM >= 160000
+#define TqOwnsDatabase(database)                                              \
+	object_ownercheck(DatabaseRelationId, database, GetUserId())
+#define TqOwnsExtension(extension)                                            \
+	object_ownercheck(ExtensionRelationId, extension, GetUserId())
+#else
+#define TqOwnsDatabase(database) pg_database_ownercheck(database, GetUserId())
+#define TqOwnsExtension(extension)                                            \
+	pg_extension_ownercheck(extension, GetUserId())
+#endif
+
+/* The shared state of transaction ids has another name since 17. */
+#if PG_VERSION_NUM >= 170000
+#define TqTransam TransamVariables
+#else
+#define TqTransam ShmemVariableCache
+#endif
+
+/*
+ * Returns whether commits wait for synchronous standbys.  Since 15.13, 16.9,
+ * 17.5 and 18 the flag is one of two bits.  The other one, SYNC_STANDBY_INIT,
+ * says that synchronous_standby_names has been read since the server was
+ * started.
+ */
+#ifdef SYNC_STANDBY_INIT
+#define TqSyncStandbysDefined()                                               \
+	((WalSndCtl->sync_standbys_status & SYNC_STANDBY_INIT) != 0               \
+		 ? (WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0      \
+		 : SyncRepStandbyNames != NULL && SyncRepStandbyNames[0] != '\0')
+#else
+#define TqSyncStandbysDefined() (WalSndCtl->sync_standbys_defined)
+#endif
+
+#endif /* TQ_COMPAT_H */

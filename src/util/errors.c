@@ -1,0 +1,103 @@
+/*
+ * errors.c
+ *	  Shortens values of clients for error messages.
+ *
+ * An error message repeats a value that a client gave, but only its
+ * first bytes.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "utils/resowner.h"
+
+#include "errors.h"
+
+#define SHOWN_BYTES 100
+#define LIST_BYTES 1000
+
+/* Returns a copy of the text, shortened to SHOWN_BYTES. */
+char *
+tq_error_clip(const char *text)
+{
+	int length = strlen(text);
+
+	if (length <= SHOWN_BYTES)
+		return pstrdup(text);
+	return psprintf("%.*s...", pg_mbcliplen(text, length, SHOWN_BYTES), text);
+}
+
+/*
+ * Appends a name to a list; a list that has become long ends in dots instead.
+ */
+void
+tq_error_list(StringInfo list, const char *separator, const char *name)
+{
+	if (list->len > LIST_BYTES)
+	{
+		if (list->data[list->len - 1] != '.')
+			appendStringInfo(list, "%s...", separator);
+		return;
+	}
+	appendStringInfo(list, "%s%s", list->len > 0 ? separator : "", name);
+}
+
+/*
+ * Runs the work in the caller's memory context.  Returns NULL, or the error
+ * with which it failed, whatever the error is.
+ */
+ErrorData *
+tq_attempt_all(TqWorkFunction work, void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		work(arg);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
+}
+
+/*
+ * Returns whether an error has a cause outside of the data that the work
+ * handles: a cancel or a shutdown, a deadlock or a serialization failure, a
+ * lock that is not available, a read-only transaction, a full disk.
+ */
+static bool
+is_general(const ErrorData *error)
+{
+	int category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+
+	return category == ERRCODE_OPERATOR_INTERVENTION ||
+		   category == ERRCODE_TRANSACTION_ROLLBACK ||
+		   category == ERRCODE_INVALID_TRANSACTION_STATE ||
+		   error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE ||
+		   error->sqlerrcode == ERRCODE_DISK_FULL || error->elevel > ERROR;
+}
+
+/* Runs the work as tq_attempt_all() does, but raises general errors again. */
+ErrorData *
+tq_attempt(TqWorkFunction work, void *arg)
+{
+	ErrorData *error = tq_attempt_all(work, arg);
+
+	if (error != NULL && is_general(error))
+		ReThrowError(error);
+	return error;
+}

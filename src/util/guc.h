@@ -1,0 +1,29 @@
+/*
+ * guc.h
+ *	  Settings of tq.
+ */
+#ifndef TQ_GUC_H
+#define TQ_GUC_H
+
+extern int tq_claim_timeout;  /* ms */
+extern int tq_max_deadline;   /* s */
+extern int tq_deadline_delay; /* ms */
+extern int tq_max_runs;
+extern int tq_max_dependencies;
+extern int tq_expire_batch;
+extern int tq_max_inline_artifact;    /* bytes */
+extern int tq_message_retention;      /* s */
+extern int tq_subscription_retention; /* s */
+extern int tq_publish_interval;       /* ms */
+extern int tq_queue_slots;            /* entries of the claim cursor */
+extern int tq_max_payload;            /* bytes, as the next three */
+extern int tq_max_definition;
+extern int tq_max_tags;
+extern int tq_max_extra;
+extern bool tq_maintenance;
+extern bool tq_publish_retried_exceptions;
+extern int64 tq_clock_offset; /* us */
+
+extern void tq_guc_define(void);
+
+#endif /* TQ_GUC_H */

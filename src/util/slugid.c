@@ -1,0 +1,166 @@
+/*
+ * slugid.c
+ *	  The type tq.slugid: a version 4 UUID written as a 22-character slug.
+ *
+ * Decides what is a slugid (doc/spec/taskcluster.md 1.1) and how it
+ * is read, written, compared, hashed and made.  A value is 16 bytes and always
+ * a version 4 UUID of the RFC variant: all input is checked here, so that
+ * other code need not check it.  What an id stands for, and which error a bad
+ * id inside a task definition raises, is left to the layers above.
+ */
+#include "postgres.h"
+
+#include "common/cryptohash.h"
+#include "common/hashfn.h"
+#include "common/sha2.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/uuid.h"
+
+#include "slugid.h"
+
+StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
+
+static const char alphabet[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/*
+ * Returns the value of one character of the URL-safe base64 alphabet, or -1.
+ */
+static int
+sextet(unsigned char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '-')
+		return 62;
+	if (c == '_')
+		return 63;
+	return -1;
+}
+
+/* Returns whether the bytes are a UUID of version 4 and of the RFC variant. */
+bool
+tq_slug_is_random(const TqSlug *slug)
+{
+	return (slug->bytes[6] & 0xF0) == 0x40 && (slug->bytes[8] & 0xC0) == 0x80;
+}
+
+/* Makes a version 4 UUID of any 16 bytes. */
+void
+tq_slug_set_version(TqSlug *slug)
+{
+	slug->bytes[6] = (slug->bytes[6] & 0x0F) | 0x40;
+	slug->bytes[8] = (slug->bytes[8] & 0x3F) | 0x80;
+}
+
+/*
+ * Reads a slugid that is len characters long; returns false if it is none, and
+ * *slug is then undefined.  The 22 characters carry 132 bits.  The last four
+ * must be zero, so that each value has one spelling.
+ */
+bool
+tq_slug_parse(const char *text, size_t len, TqSlug *slug)
+{
+	uint32 bits = 0;
+	int held = 0;
+	int n = 0;
+
+	if (len != TQ_SLUG_CHARS)
+		return false;
+	for (int i = 0; i < TQ_SLUG_CHARS; i++)
+	{
+		int value = sextet((unsigned char) text[i]);
+
+		if (value < 0)
+			return false;
+		bits = (bits << 6) | (uint32) value;
+		held += 6;
+		if (held >= 8)
+		{
+			held -= 8;
+			slug->bytes[n++] = (uint8) (bits >> held);
+		}
+	}
+	return (bits & 0x0F) == 0 && tq_slug_is_random(slug);
+}
+
+/* Write the 22 characters and a terminating zero. */
+void
+tq_slug_print(const TqSlug *slug, char *text)
+{
+	uint32 bits = 0;
+	int held = 0;
+
+	for (int i = 0; i < TQ_SLUG_BYTES; i++)
+	{
+		bits = (bits << 8) | slug->bytes[i];
+		for (held += 8; held >= 6; held -= 6)
+			*text++ = alphabet[(bits >> (held - 6)) & 0x3F];
+	}
+	*text++ = alphabet[(bits << (6 - held)) & 0x3F];
+	*text = '\0';
+}
+
+/* Returns the slug as a string in the current memory context. */
+char *
+tq_slug_text(const TqSlug *slug)
+{
+	char *text = palloc(TQ_SLUG_CHARS + 1);
+
+	tq_slug_print(slug, text);
+	return text;
+}
+
+/* Generates slugids from the server's source of strong random numbers. */
+static void
+draw(TqSlug *slugs, int n)
+{
+	if (!pg_strong_random(slugs, sizeof(TqSlug) * n))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	for (int i = 0; i < n; i++)
+		tq_slug_set_version(&slugs[i]);
+}
+
+/* Generates one slugid. */
+void
+tq_slug_random(TqSlug *slug)
+{
+	draw(slug, 1);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	return tq_slug_compare(a, b);
+}
+
+/*
+ * Generates n slugids in ascending order, in which inserting them into an
+ * index is fastest.
+ */
+TqSlug *
+tq_slugs_random(int n)
+{
+	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+
+	draw(slugs, n);
+	qsort(slugs, n, sizeof(TqSlug), compare);
+	return slugs;
+}
+
+/*
+ * Compares two slugids by their bytes, which is not the order of their texts.
+ */
+int
+tq_slug_compare(const TqSlug *a, const TqSlug *b)
+{
+	return memcmp(a->bytes, b->bytes, TQ_SLUG_BYTES);
+}

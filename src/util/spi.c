@@ -1,0 +1,513 @@
+/*
+ * spi.c
+ *	  SQL statements that are parsed and planned once per backend.
+ *
+ * Prepares and runs statements, reads their rows, and builds arrays
+ * as parameters; the stores contain the statements themselves.
+ *
+ * Snapshots.  A function that writes runs each statement with the latest
+ * snapshot, whatever the isolation level is, as the server's foreign keys do:
+ * a decision made under a lock must see what was committed before the lock was
+ * acquired.  Under REPEATABLE READ, a row that another transaction has changed
+ * since then still raises a serialization failure.
+ *
+ * A function that only reads takes the transaction's snapshot when it begins,
+ * and reads everything with it, so that its answer is of one moment.  Under
+ * READ COMMITTED that is a new snapshot.  It shows what an earlier call in the
+ * same statement has done, and what that call has seen, such as the task that
+ * another session created while claim_work() waited for one.  Under REPEATABLE
+ * READ and above it is the transaction's only snapshot with the newest command
+ * id, which shows the transaction's own changes and no later commit.  The
+ * answer may therefore change within a statement, so the SQL functions are
+ * VOLATILE.  All of this holds on a standby too.
+ *
+ * Plans.  Every statement scans indexes in the order in which its text names
+ * the tables, however empty or stale the statistics are, because a queue grows
+ * from nothing to millions of rows between two ANALYZEs.  A planner hook sets
+ * the planner for these statements, so that whenever the server finds a plan
+ * invalid and plans again, it makes the same plan.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/jsonb.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "catalog.h"
+#include "slugid.h"
+#include "spi.h"
+
+/* Before 16 a header that this one includes has a pointer without prototype. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include "optimizer/planner.h"
+#pragma GCC diagnostic pop
+
+/* Whether the current call only reads, and how many calls are nested. */
+static bool reading = false;
+static int depth = 0;
+
+/* The statement that runs, which the server may plan. */
+static const TqStatement *running = NULL;
+
+static planner_hook_type next_planner_hook = NULL;
+
+/* What a call restores when it ends, in whatever way. */
+typedef struct Opening
+{
+	MemoryContextCallback callback;
+	bool was_reading;
+	const TqStatement *was_running;
+} Opening;
+
+static void
+leave_call(void *arg)
+{
+	Opening *opening = (Opening *) arg;
+
+	reading = opening->was_reading;
+	running = opening->was_running;
+	depth--;
+}
+
+/*
+ * Raises an error if the transaction is read-only, as every transaction on a
+ * standby is.  A call that writes begins with this.
+ */
+void
+tq_plan_refuse_read_only(void)
+{
+	if (!XactReadOnly)
+		return;
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+				 errmsg("cannot write to tq during recovery"),
+				 errdetail("This server is a standby, which only reads."),
+				 errhint("Connect to the primary.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+		 errmsg("cannot write to tq in a read-only transaction"),
+		 errdetail("The transaction is READ ONLY."),
+		 errhint(
+			 "Use a transaction that is READ WRITE, and connect to the primary.")));
+}
+
+/*
+ * Begins the SQL of one call; memory allocated from here on is freed by the
+ * close.  Calls may be nested, by a trigger of the owner on a table of tq.  A
+ * reset callback of SPI's memory context, which is freed at the end of the
+ * call and after an error, restores the state of the outer call.
+ */
+void
+tq_spi_open(bool read_only)
+{
+	Opening *opening;
+
+	if (!read_only)
+		tq_plan_refuse_read_only();
+	tq_catalog_hold();
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	opening = palloc(sizeof(Opening));
+	opening->callback.func = leave_call;
+	opening->callback.arg = opening;
+	opening->was_reading = reading;
+	opening->was_running = running;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext,
+									   &opening->callback);
+	reading = read_only;
+	depth++;
+	if (read_only)
+		PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/* Ends the SQL of a call. */
+void
+tq_spi_close(void)
+{
+	if (reading)
+		PopActiveSnapshot();
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+}
+
+/* Returns whether the current call only reads.  It may be on a standby. */
+bool
+tq_plan_is_reading(void)
+{
+	return reading;
+}
+
+/*
+ * Returns the snapshot of the current call: its own if it only reads, or else
+ * the latest one.
+ */
+Snapshot
+tq_plan_snapshot(void)
+{
+	return reading ? GetActiveSnapshot() : GetLatestSnapshot();
+}
+
+static Oid
+real_type(Oid type)
+{
+	if (type == TQ_SLUGID)
+		return tq_catalog_slugid_type();
+	if (type == TQ_SLUGIDS)
+		return tq_catalog_slugid_array_type();
+	return type;
+}
+
+static void
+set_planner(const char *name, const char *value)
+{
+	(void) set_config_option(name,
+							 value,
+							 PGC_USERSET,
+							 PGC_S_SESSION,
+							 GUC_ACTION_SAVE,
+							 true,
+							 0,
+							 false);
+}
+
+/*
+ * Plans a statement of tq with the settings that it needs.  While it runs, the
+ * server may plan other statements, such as those of a trigger: their text
+ * differs.
+ */
+static PlannedStmt *
+plan_statement(Query *parse, const char *query_string, int cursor_options,
+			   ParamListInfo params)
+{
+	planner_hook_type plan = next_planner_hook ? next_planner_hook
+											   : standard_planner;
+	PlannedStmt *result;
+	int nest;
+
+	if (running == NULL || query_string == NULL ||
+		strcmp(query_string, running->sql) != 0)
+		return plan(parse, query_string, cursor_options, params);
+	nest = NewGUCNestLevel();
+	set_planner("enable_indexscan", "on");
+	set_planner("enable_indexonlyscan", "on");
+	set_planner("enable_nestloop", "on");
+	set_planner("enable_sort", "on");
+	set_planner("enable_seqscan", "off");
+	set_planner("enable_bitmapscan", "off");
+	set_planner("enable_hashjoin", "off");
+	set_planner("enable_mergejoin", "off");
+	set_planner("enable_material", "off");
+	set_planner("join_collapse_limit", "1");
+	set_planner("from_collapse_limit", "1");
+	set_planner("jit", "off");
+	result = plan(parse, query_string, cursor_options, params);
+	AtEOXact_GUC(true, nest);
+	return result;
+}
+
+/* Installs the planner hook. */
+void
+tq_plan_init(void)
+{
+	next_planner_hook = planner_hook;
+	planner_hook = plan_statement;
+}
+
+/* Parses a statement; its plan is generic, and kept until it is invalid. */
+static void
+prepare(TqStatement *statement)
+{
+	Oid types[TQ_MAX_ARGS];
+	int nargs = 0;
+	SPIPlanPtr plan;
+
+	for (; statement->types[nargs] != InvalidOid; nargs++)
+		types[nargs] = real_type(statement->types[nargs]);
+
+	plan = SPI_prepare_cursor(statement->sql,
+							  nargs,
+							  types,
+							  CURSOR_OPT_GENERIC_PLAN);
+	if (plan == NULL)
+		elog(ERROR,
+			 "could not prepare: %s",
+			 SPI_result_code_string(SPI_result));
+	SPI_keepplan(plan);
+	statement->plan = plan;
+}
+
+/*
+ * Prepares a statement again that is no longer valid, because the extension may
+ * have been created again, and its type then has another Oid.
+ */
+static void
+prepare_if_stale(TqStatement *statement)
+{
+	SPIPlanPtr stale = statement->plan;
+
+	if (stale != NULL && !SPI_plan_is_valid(stale))
+	{
+		statement->plan = NULL;
+		/* An outer call may be in the middle of it: rather lose the memory. */
+		if (depth == 1)
+			SPI_freeplan(stale);
+	}
+	if (statement->plan == NULL)
+		prepare(statement);
+}
+
+/*
+ * Runs a saved statement.  A session may force custom plans for its own
+ * statements, but not for those of tq.
+ */
+static int
+execute(TqStatement *statement, const Datum *values, const char *nulls)
+{
+	bool override = plan_cache_mode == PLAN_CACHE_MODE_FORCE_CUSTOM_PLAN;
+	const TqStatement *outer = running;
+	int nest = 0;
+	int code;
+
+	if (override)
+	{
+		nest = NewGUCNestLevel();
+		set_planner("plan_cache_mode", "auto");
+	}
+	running = statement;
+	code = SPI_execute_snapshot(statement->plan,
+								unconstify(Datum *, values),
+								nulls,
+								tq_plan_snapshot(),
+								InvalidSnapshot,
+								reading,
+								true,
+								0);
+	running = outer;
+	if (override)
+		AtEOXact_GUC(true, nest);
+	return code;
+}
+
+/*
+ * Runs a statement and returns the number of its rows.  SPI leaves the memory
+ * context of the whole call as the current one, so the caller's is restored.
+ */
+uint64
+tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
+{
+	MemoryContext context = CurrentMemoryContext;
+	int code;
+
+	prepare_if_stale(statement);
+	code = execute(statement, values, nulls);
+	MemoryContextSwitchTo(context);
+	if (code < 0)
+		elog(ERROR, "could not execute: %s", SPI_result_code_string(code));
+	return SPI_processed;
+}
+
+/*
+ * Opens a statement whose rows are read in portions.  Other statements may run
+ * meanwhile.  It sees what is committed now, whatever they write.
+ */
+TqRows
+tq_plan_rows_open(TqStatement *statement, const Datum *values)
+{
+	const TqStatement *outer = running;
+	TqRows cursor;
+
+	prepare_if_stale(statement);
+	PushActiveSnapshot(tq_plan_snapshot());
+	running = statement;
+	cursor = SPI_cursor_open(NULL,
+							 statement->plan,
+							 unconstify(Datum *, values),
+							 NULL,
+							 true);
+	running = outer;
+	PopActiveSnapshot();
+	return cursor;
+}
+
+/*
+ * Reads the next rows, up to max, as if they were the result of a statement.
+ */
+uint64
+tq_plan_rows_fetch(TqRows cursor, int max)
+{
+	SPI_cursor_fetch(cursor, true, max);
+	return SPI_processed;
+}
+
+/* Closes a statement whose rows were read in portions. */
+void
+tq_plan_rows_close(TqRows cursor)
+{
+	SPI_cursor_close(cursor);
+}
+
+/* Frees the rows of the last statement, for calls that run many. */
+void
+tq_plan_free_result(void)
+{
+	if (SPI_tuptable != NULL)
+		SPI_freetuptable(SPI_tuptable);
+	SPI_tuptable = NULL;
+}
+
+/* Returns a copy that outlives tq_spi_close(). */
+void *
+tq_plan_keep(const void *varlena)
+{
+	Size size = VARSIZE(varlena);
+	void *copy = SPI_palloc(size);
+
+	memcpy(copy, varlena, size);
+	return copy;
+}
+
+/* Returns a field of a row of the last statement. */
+Datum
+tq_plan_field(uint64 row, int column, bool *isnull)
+{
+	return SPI_getbinval(SPI_tuptable->vals[row],
+						 SPI_tuptable->tupdesc,
+						 column,
+						 isnull);
+}
+
+/* Returns a bigint, or if_null for NULL. */
+int64
+tq_plan_int64(uint64 row, int column, int64 if_null)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? if_null : DatumGetInt64(value);
+}
+
+/* Returns an integer, or if_null for NULL. */
+int32
+tq_plan_int32(uint64 row, int column, int32 if_null)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? if_null : DatumGetInt32(value);
+}
+
+/* Returns a smallint, or if_null for NULL. */
+int16
+tq_plan_int16(uint64 row, int column, int16 if_null)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? if_null : DatumGetInt16(value);
+}
+
+/* Returns a boolean; NULL is false. */
+bool
+tq_plan_bool(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return !isnull && DatumGetBool(value);
+}
+
+/* Returns a time, or 0 for NULL: no time in the tables is as early as 2000. */
+TimestampTz
+tq_plan_time(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? 0 : DatumGetTimestampTz(value);
+}
+
+/* Returns a text, or NULL. */
+char *
+tq_plan_text(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? NULL : TextDatumGetCString(value);
+}
+
+/* Returns a slugid, all zero for NULL. */
+TqSlug
+tq_plan_slug(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+	TqSlug slug = {{0}};
+
+	return isnull ? slug : *DatumGetTqSlugP(value);
+}
+
+/* Returns a jsonb that lives as long as the call, or NULL. */
+Jsonb *
+tq_plan_jsonb(uint64 row, int column)
+{
+	bool isnull;
+	Datum value = tq_plan_field(row, column, &isnull);
+
+	return isnull ? NULL : DatumGetJsonbPCopy(value);
+}
+
+/*
+ * Runs a statement whose only column is a bigint, and returns a copy of its
+ * rows.
+ */
+int64 *
+tq_plan_run_ids(TqStatement *statement, const Datum *values, int *found)
+{
+	int64 *ids;
+
+	*found = (int) tq_plan_run(statement, values, NULL);
+	ids = palloc(sizeof(int64) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		ids[i] = tq_plan_int64(i, 1, 0);
+	tq_plan_free_result();
+	return ids;
+}
+
+/*
+ * Arrays as parameters.  The macro defines one function per element type.
+ */
+#define ARRAY_FUNCTION(name, ctype, to_datum, oid, byval, align)              \
+	Datum name(const ctype *values, int n)                                    \
+	{                                                                         \
+		Datum *elements = palloc(sizeof(Datum) * Max(n, 1));                  \
+                                                                              \
+		for (int i = 0; i < n; i++)                                           \
+			elements[i] = to_datum(values[i]);                                \
+		return PointerGetDatum(                                               \
+			construct_array(elements, n, oid, sizeof(ctype), byval, align));  \
+	}
+
+#define SlugGetDatum(slug) PointerGetDatum(&(slug))
+
+ARRAY_FUNCTION(tq_array_int64, int64, Int64GetDatum, INT8OID, FLOAT8PASSBYVAL,
+			   TYPALIGN_DOUBLE)
+ARRAY_FUNCTION(tq_array_int32, int32, Int32GetDatum, INT4OID, true,
+			   TYPALIGN_INT)
+ARRAY_FUNCTION(tq_array_bool, bool, BoolGetDatum, BOOLOID, true, TYPALIGN_CHAR)
+ARRAY_FUNCTION(tq_array_time, TimestampTz, TimestampTzGetDatum, TIMESTAMPTZOID,
+			   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
+ARRAY_FUNCTION(tq_array_slugid, TqSlug, SlugGetDatum, tq_catalog_slugid_type(),
+			   false, TYPALIGN_CHAR)

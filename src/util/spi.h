@@ -1,0 +1,83 @@
+/*
+ * spi.h
+ *	  SQL statements that are parsed and planned once per backend.
+ */
+#ifndef TQ_SPI_H
+#define TQ_SPI_H
+
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+#include "utils/snapshot.h"
+
+#include "slugid.h"
+
+/*
+ * plan.c: SQL statements saved once per backend.
+ *
+ * A TqStatement is static data.  The array `types` ends at the first 0.
+ * TQ_SLUGID and TQ_SLUGIDS stand for tq.slugid and its array type, whose Oids
+ * are looked up when the statement is prepared.
+ */
+#define TQ_SLUGID ((Oid) 1)
+#define TQ_SLUGIDS ((Oid) 2)
+#define TQ_MAX_ARGS 24
+
+typedef struct TqStatement
+{
+	const char *sql;
+	Oid types[TQ_MAX_ARGS + 1];
+	struct _SPI_plan *plan;
+} TqStatement;
+
+#define TQ_STATEMENT(sql_, ...)                                               \
+	{                                                                         \
+		.sql = (sql_), .types = { __VA_ARGS__ }                               \
+	}
+
+extern void tq_plan_init(void);
+extern void tq_plan_refuse_read_only(void);
+extern void tq_spi_open(bool read_only);
+extern void tq_spi_close(void);
+extern bool tq_plan_is_reading(void);
+extern Snapshot tq_plan_snapshot(void);
+extern uint64 tq_plan_run(TqStatement *statement, const Datum *values,
+						  const char *nulls);
+extern int64 *tq_plan_run_ids(TqStatement *statement, const Datum *values,
+							  int *found);
+typedef struct PortalData *TqRows;
+
+extern TqRows tq_plan_rows_open(TqStatement *statement, const Datum *values);
+extern uint64 tq_plan_rows_fetch(TqRows cursor, int max);
+extern void tq_plan_rows_close(TqRows cursor);
+extern void tq_plan_free_result(void);
+extern void *tq_plan_keep(const void *varlena);
+
+/* Fields of a row of the last statement's result; columns count from 1. */
+extern Datum tq_plan_field(uint64 row, int column, bool *isnull);
+extern int64 tq_plan_int64(uint64 row, int column, int64 if_null);
+extern int32 tq_plan_int32(uint64 row, int column, int32 if_null);
+extern int16 tq_plan_int16(uint64 row, int column, int16 if_null);
+extern bool tq_plan_bool(uint64 row, int column);
+extern TimestampTz tq_plan_time(uint64 row, int column);
+extern char *tq_plan_text(uint64 row, int column);
+extern TqSlug tq_plan_slug(uint64 row, int column);
+extern Jsonb *tq_plan_jsonb(uint64 row, int column);
+
+/* Array parameters. */
+extern Datum tq_array_int64(const int64 *values, int n);
+extern Datum tq_array_int32(const int32 *values, int n);
+extern Datum tq_array_bool(const bool *values, int n);
+extern Datum tq_array_time(const TimestampTz *values, int n);
+extern Datum tq_array_slugid(const TqSlug *values, int n);
+
+/* Builds an array parameter from one field of an array of structs. */
+#define TQ_COLUMN(rows, n, type, function, field, into)                       \
+	do                                                                        \
+	{                                                                         \
+		type *column = palloc(sizeof(type) * (n));                            \
+		for (int i = 0; i < (n); i++)                                         \
+			column[i] = (type) (rows)[i].field;                               \
+		into = function(column, n);                                           \
+	} while (0)
+
+#endif /* TQ_SPI_H */
