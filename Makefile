@@ -39,7 +39,7 @@ REGRESS = install slugid privilege settings create schedule claim report resolve
 REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress $(test_settings)
 ISOLATION = $(patsubst $(tree)/test/isolation/specs/%.spec,%,$(sort $(wildcard $(tree)/test/isolation/specs/*.spec)))
 ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=$(tree)/test/isolation --temp-instance=./tmp_check_iso $(test_settings)
-# The claim cursor has two modes (src/cursor.c).  The specs of claims run in
+# The claim cursor has two modes (src/shmem/claim_cursor.c).  The specs of claims run in
 # both: once more on a server on which transactions may be prepared.  Those that
 # prepare one run on that server only.
 PREPARING = ack-vs-ack cursor-prepare late-commit-vs-publish

@@ -4,7 +4,7 @@
 \set ECHO none
 \i :helper
 \set ECHO all
-TRUNCATE tq.artifact;
+TRUNCATE tq_internal.artifact;
 
 -- The surface
 SELECT proname, pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result, provolatile AS v
@@ -48,8 +48,8 @@ SELECT tq.latest_artifact_info(task_id => pg_temp.id('one'), name => 'link') - '
 
 -- Its messages
 DO $$ BEGIN
-	WHILE EXISTS (SELECT FROM tq.message m WHERE NOT coalesce(
-		pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)), false)) LOOP
+	WHILE EXISTS (SELECT FROM tq_internal.message m WHERE NOT coalesce(
+		pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)), false)) LOOP
 		PERFORM tq.upkeep();
 	END LOOP;
 END $$;
@@ -74,8 +74,8 @@ SELECT tq.create_artifact(pg_temp.id('one'), 1, 'late', pg_temp.art('inline', '{
 COMMIT;
 SELECT tq.finish_artifact(pg_temp.id('one'), 0, 'object', 'upload__QAGAAAAAAAAAAA');
 DO $$ BEGIN
-	WHILE EXISTS (SELECT FROM tq.message m WHERE NOT coalesce(
-		pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)), false)) LOOP
+	WHILE EXISTS (SELECT FROM tq_internal.message m WHERE NOT coalesce(
+		pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)), false)) LOOP
 		PERFORM tq.upkeep();
 	END LOOP;
 END $$;
@@ -83,7 +83,7 @@ SELECT payload #>> '{artifact,name}' AS name, payload -> 'runId' AS run, payload
 	pg_temp.brief(payload -> 'status') AS status FROM message WHERE id > :seen ORDER BY id;
 
 -- Errors
-CREATE FUNCTION pg_temp.kept() RETURNS text LANGUAGE sql AS $$ SELECT md5(string_agg(a::text, '' ORDER BY a::text)) FROM tq.artifact a $$;
+CREATE FUNCTION pg_temp.kept() RETURNS text LANGUAGE sql AS $$ SELECT md5(string_agg(a::text, '' ORDER BY a::text)) FROM tq_internal.artifact a $$;
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('pending'));
 SELECT pg_temp.brief(tq.define_task(pg_temp.id('defined'), pg_temp.def()));
 SELECT pg_temp.brief(tq.report_completed(pg_temp.running('done'), 0));
@@ -162,7 +162,7 @@ SELECT tq.finish_artifact(pg_temp.id('one'), 1, 'mine', 'upload__QAGAAAAAAAAAAA'
 SELECT tq.get_artifact(pg_temp.id('one'), 1, 'mine') ->> 'name' AS name, tq.get_latest_artifact(pg_temp.id('one'), 'mine') ->> 'name' AS latest;
 SELECT tq.artifact_info(pg_temp.id('one'), 1, 'mine') ? 'storageType', tq.latest_artifact_info(pg_temp.id('one'), 'mine') ? 'storageType' AS latest;
 SELECT (SELECT count(*) FROM tq.list_artifacts(pg_temp.id('one'), 1, 'late')) AS list, (SELECT count(*) FROM tq.list_latest_artifacts(pg_temp.id('one'), 'late')) AS latest;
-SELECT * FROM pg_temp.answer('SELECT * FROM tq.artifact');
+SELECT * FROM pg_temp.answer('SELECT * FROM tq_internal.artifact');
 SELECT * FROM pg_temp.answer('SET tq.max_inline_artifact = 0');
 RESET ROLE;
 GRANT USAGE ON SCHEMA tq TO regress_tq_nobody;

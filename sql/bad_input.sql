@@ -95,14 +95,15 @@ SELECT pg_temp.stored() AS before \gset
 
 -- Functions with arguments that are not in the list, without those of the type: none
 SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
-WHERE pronamespace = 'tq'::regnamespace AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
 -- Arguments that are not in the list: none
 SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
-WHERE pronamespace = 'tq'::regnamespace AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a);
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a);
 
 -- The call with one argument replaced
 CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-	SELECT format('SELECT * FROM tq.%I(%s)', f, string_agg(CASE WHEN arg = '' THEN '' ELSE arg || ' => ' END
+	SELECT format('SELECT * FROM %s.%I(%s)',
+		(SELECT p.pronamespace::regnamespace FROM pg_proc p WHERE p.proname = f AND p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) LIMIT 1), f, string_agg(CASE WHEN arg = '' THEN '' ELSE arg || ' => ' END
 		|| CASE WHEN arg = a THEN value ELSE good END, ', ' ORDER BY place))
 	FROM call WHERE fn = f $$;
 
@@ -116,7 +117,7 @@ FROM call, pg_temp.answer(pg_temp.call(fn, arg, 'NULL')) a WHERE good <> 'NULL' 
 
 -- The empty string, for texts; a text that is too long, a word with a point, one that is not ASCII
 CREATE TEMP VIEW text_argument AS
-	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = fn
+	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND proname = fn
 	WHERE proargtypes[array_position(proargnames, arg) - 1] = 'text'::regtype;
 SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, '''''')) a ORDER BY place;
 SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$repeat('a', 100000)$$)) a ORDER BY place;

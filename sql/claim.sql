@@ -19,7 +19,7 @@ SELECT tq.pending_tasks('regress/w'), tq.task_queue_counts('regress/w');
 SELECT pg_temp.brief(tq.status(pg_temp.id('t1')));
 SELECT jsonb_object_keys(tq.status(pg_temp.id('t1')) -> 'runs' -> 0) AS key ORDER BY 1;
 -- one claim timer a call, for all that it claimed
-SELECT cardinality(tasks) AS tasks, due = (SELECT max(taken_until) FROM tq.run WHERE task = tasks[1]) AS due FROM tq.lease ORDER BY seq;
+SELECT cardinality(tasks) AS tasks, due = (SELECT max(taken_until) FROM tq_internal.run WHERE task = tasks[1]) AS due FROM tq_internal.claim_timer ORDER BY seq;
 
 -- claim_task: this run, by this worker
 SELECT tq.enqueue('regress/w', '{"n": 6}', task_id => pg_temp.id('t6'));

@@ -8,17 +8,17 @@
 -- Rows that name a task, by table; timers and claim timers are stale, and harmless
 CREATE FUNCTION pg_temp.rows_of(number bigint) RETURNS text LANGUAGE sql AS $$
 	SELECT coalesce(string_agg(place || ' ' || n, ', ' ORDER BY place), 'none') FROM (
-		SELECT 'task' AS place, count(*) AS n FROM tq.task WHERE id = number
-		UNION ALL SELECT 'unscheduled', count(*) FROM tq.unscheduled WHERE task = number
-		UNION ALL SELECT 'unmet', count(*) FROM tq.unmet WHERE task = number
-		UNION ALL SELECT 'pending', count(*) FROM tq.pending WHERE task = number
-		UNION ALL SELECT 'delayed', count(*) FROM tq.delayed WHERE task = number
-		UNION ALL SELECT 'run', count(*) FROM tq.run WHERE task = number
-		UNION ALL SELECT 'detail', count(*) FROM tq.run_detail WHERE task = number
-		UNION ALL SELECT 'artifact', count(*) FROM tq.artifact WHERE task = number
-		UNION ALL SELECT 'edge', count(*) FROM tq.edge WHERE number IN (required, dependent)
-		UNION ALL SELECT 'letter', count(*) FROM tq.dead_letter WHERE task = number
-		UNION ALL SELECT 'postponed', count(*) FROM tq.postponed WHERE task = number) t WHERE n > 0 $$;
+		SELECT 'task' AS place, count(*) AS n FROM tq_internal.task WHERE id = number
+		UNION ALL SELECT 'unscheduled', count(*) FROM tq_internal.unscheduled WHERE task = number
+		UNION ALL SELECT 'unmet', count(*) FROM tq_internal.dependency_counter WHERE task = number
+		UNION ALL SELECT 'pending', count(*) FROM tq_internal.pending WHERE task = number
+		UNION ALL SELECT 'delayed', count(*) FROM tq_internal.delayed WHERE task = number
+		UNION ALL SELECT 'run', count(*) FROM tq_internal.run WHERE task = number
+		UNION ALL SELECT 'detail', count(*) FROM tq_internal.run_detail WHERE task = number
+		UNION ALL SELECT 'artifact', count(*) FROM tq_internal.artifact WHERE task = number
+		UNION ALL SELECT 'edge', count(*) FROM tq_internal.dependency WHERE number IN (required, dependent)
+		UNION ALL SELECT 'letter', count(*) FROM tq_internal.dead_letter WHERE task = number
+		UNION ALL SELECT 'postponed', count(*) FROM tq_internal.postponed WHERE task = number) t WHERE n > 0 $$;
 
 -- One task for each state
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('first'));
@@ -32,7 +32,7 @@ SELECT tq.create_artifact(pg_temp.id('complete'), 0, 'public/log', jsonb_build_o
 SELECT pg_temp.brief(tq.report_completed(pg_temp.id('complete'), 0, result => '{"r": 1}'));
 SELECT pg_temp.brief(tq.report_failed(pg_temp.id('failed'), 0, error => '{"message": "m"}'));
 SELECT pg_temp.brief(tq.report_exception(pg_temp.id('lost'), 0, 'worker-shutdown'));
-CREATE TEMP TABLE number AS SELECT rtrim(left(task_id::text, 8), '_') AS name, id FROM tq.task;
+CREATE TEMP TABLE number AS SELECT rtrim(left(task_id::text, 8), '_') AS name, id FROM tq_internal.task;
 SELECT name, pg_temp.rows_of(id) FROM number ORDER BY name COLLATE "C";
 
 -- Past its deadline a task cannot be canceled, by any role, but can be deleted

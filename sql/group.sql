@@ -8,14 +8,14 @@
 -- A task alone is its own group
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('alone'));
 SELECT pg_temp.stable(jsonb_pretty(tq.get_task_group(pg_temp.id('alone'))));
-SELECT (tq.get_task_group(pg_temp.id('alone')) ->> 'expires')::timestamptz - expires AS longer FROM tq.task WHERE task_id = pg_temp.id('alone');
+SELECT (tq.get_task_group(pg_temp.id('alone')) ->> 'expires')::timestamptz - expires AS longer FROM tq_internal.task WHERE task_id = pg_temp.id('alone');
 SELECT task_id FROM tq.list_task_group(pg_temp.id('alone'));
-SELECT tasks, pending, outcome, first_created = (SELECT created FROM tq.task WHERE task_id = pg_temp.id('alone')) AS created, last_resolved FROM tq.group_progress(pg_temp.id('alone'));
-SELECT count(*) FROM tq.task_group;
+SELECT tasks, pending, outcome, first_created = (SELECT created FROM tq_internal.task WHERE task_id = pg_temp.id('alone')) AS created, last_resolved FROM tq.group_progress(pg_temp.id('alone'));
+SELECT count(*) FROM tq_internal.task_group;
 
 -- Others join it; it lives an hour longer than the last of them
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('more'), task_group_id => pg_temp.id('alone'), expires => '2 years');
-SELECT (tq.get_task_group(pg_temp.id('alone')) ->> 'expires')::timestamptz - expires AS longer FROM tq.task WHERE task_id = pg_temp.id('more');
+SELECT (tq.get_task_group(pg_temp.id('alone')) ->> 'expires')::timestamptz - expires AS longer FROM tq_internal.task WHERE task_id = pg_temp.id('more');
 SELECT task_id, status ->> 'state' AS state, task ->> 'taskGroupId' AS task_group_id FROM tq.list_task_group(pg_temp.id('alone'));
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue('regress/w', task_id => pg_temp.id('new'), task_group_id => pg_temp.id('alone'), scheduler_id => 'other')$$);
 

@@ -54,10 +54,11 @@ WHERE proparallel <> 'u' ORDER BY object COLLATE "C";
 
 -- Tables whose rows are updated or deleted have their own storage parameters
 SELECT relname, reloptions IS NOT NULL AS own_parameters FROM pg_class
-WHERE relnamespace = 'tq'::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C";
+WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C";
 
 -- DROP EXTENSION removes everything, and it can be created again.
 DROP EXTENSION tq;
+SELECT count(*) FROM pg_namespace WHERE nspname = 'tq_internal';
 SELECT count(*) FROM pg_class WHERE relnamespace = 'tq'::regnamespace;
 SELECT count(*) FROM pg_proc WHERE pronamespace = 'tq'::regnamespace;
 SELECT count(*) FROM pg_type WHERE typnamespace = 'tq'::regnamespace;

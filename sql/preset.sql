@@ -8,7 +8,7 @@
 
 -- The surface
 SELECT proname, pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result
-FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname ~ 'conductor|taskbroker|tolerated' ORDER BY proname COLLATE "C";
+FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND proname ~ 'conductor|taskbroker|tolerated' ORDER BY proname COLLATE "C";
 
 -- Keys that differ between two objects, with their values in the first; null: only the other has the key
 CREATE FUNCTION pg_temp.but(a jsonb, b jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
@@ -265,11 +265,11 @@ ROLLBACK;
 
 ---- What the views use ----
 
-SELECT effect, string_agg(tq.reason_resolved_name(reason) || CASE WHEN reason = 16 THEN ' by its worker' ELSE '' END, ', ' ORDER BY reason) FILTER (WHERE tq.is_tolerated(jsonb_build_object('onUnsuccessful', effect), reason)) AS tolerated
+SELECT effect, string_agg(tq_internal.reason_resolved_name(reason) || CASE WHEN reason = 16 THEN ' by its worker' ELSE '' END, ', ' ORDER BY reason) FILTER (WHERE tq_internal.is_tolerated(jsonb_build_object('onUnsuccessful', effect), reason)) AS tolerated
 FROM unnest('{block,cancel-group,tolerate,forgive}'::text[]) WITH ORDINALITY x (effect, n), generate_series(-1, 20) reason GROUP BY n, effect ORDER BY n;
-SELECT tq.is_tolerated(policy => NULL, reason => 2) AS no_policy, tq.is_tolerated('{"onUnsuccessful": "forgive"}', NULL) AS no_reason, tq.is_tolerated('{}', 2) AS plain,
-	tq.is_tolerated('{"onUnsuccessful": "forgive"}', 2147483647) AS far, tq.is_tolerated('{"onUnsuccessful": "forgive"}', -2147483648) AS below;
-SELECT policy, a.* FROM unnest('{"{\"a\": 1}","[]","{\"onUnsuccessful\": \"x\"}"}'::jsonb[]) WITH ORDINALITY x (policy, n), pg_temp.answer(format('SELECT tq.is_tolerated(%L, 2)', policy)) a ORDER BY n;
+SELECT tq_internal.is_tolerated(policy => NULL, reason => 2) AS no_policy, tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', NULL) AS no_reason, tq_internal.is_tolerated('{}', 2) AS plain,
+	tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', 2147483647) AS far, tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', -2147483648) AS below;
+SELECT policy, a.* FROM unnest('{"{\"a\": 1}","[]","{\"onUnsuccessful\": \"x\"}"}'::jsonb[]) WITH ORDINALITY x (policy, n), pg_temp.answer(format('SELECT tq_internal.is_tolerated(%L, 2)', policy)) a ORDER BY n;
 SELECT rtrim(left(task_id::text, 8), '_') AS task, state, tolerated FROM tq.task_overview WHERE task_id IN (pg_temp.id('o2'), pg_temp.id('p2'), pg_temp.id('r2'), pg_temp.id('cancelo'), pg_temp.id('o1')) ORDER BY 1;
 
 -- Errors of tq that lack DETAIL or HINT, or are too long: none

@@ -7,18 +7,18 @@
 
 -- Rights of PUBLIC on tables, functions, the schema: none, but those that a dump needs
 SELECT relname, privilege_type FROM pg_class, aclexplode(coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)))
-WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'v', 'S') AND grantee = 0;
+WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND relkind IN ('r', 'v', 'S') AND grantee = 0;
 SELECT proname, privilege_type FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
-WHERE pronamespace = 'tq'::regnamespace AND grantee = 0;
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee = 0 ORDER BY proname COLLATE "C";
 SELECT nspname, privilege_type FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner)))
-WHERE nspname = 'tq' AND grantee = 0;
+WHERE nspname IN ('tq', 'tq_internal') AND grantee = 0;
 
 -- Rights of tq_admin on tables
 SELECT relname, string_agg(privilege_type, ', ' ORDER BY privilege_type COLLATE "C") FROM pg_class, aclexplode(relacl)
-WHERE relnamespace = 'tq'::regnamespace AND grantee = 'tq_admin'::regrole GROUP BY relname ORDER BY relname COLLATE "C";
+WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee = 'tq_admin'::regrole GROUP BY relname ORDER BY relname COLLATE "C";
 -- Functions that it cannot call
 SELECT oid::regprocedure FROM pg_proc
-WHERE pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('tq_admin', oid, 'EXECUTE')
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND NOT has_function_privilege('tq_admin', oid, 'EXECUTE')
 ORDER BY oid::regprocedure::text COLLATE "C";
 SELECT rolsuper, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls FROM pg_roles WHERE rolname = 'tq_admin';
 
@@ -65,15 +65,15 @@ SELECT tq.subscribe('regress', 'task-defined'), tq.unsubscribe('regress');
 SELECT count(*) >= 0 AS messages FROM tq.messages();
 SELECT count(*) FROM tq.binding_overview;
 SELECT count(*) FROM tq.subscription_overview;
-SELECT tq.state_name(1), tq.reason_created_name(1), tq.reason_resolved_name(1), tq.priority_name(1);
+SELECT tq_internal.state_name(1), tq_internal.reason_created_name(1), tq_internal.reason_resolved_name(1), tq_internal.priority_name(1);
 SELECT count(*) FROM tq.run_overview;
 SELECT count(*) FROM tq.task_overview;
 SELECT tq.slugid() <> tq.slugid() AS different, tq.slugid()::uuid::tq.slugid IS NOT NULL AS cast;
 -- but reads and writes no table, and is not a superuser
-SELECT * FROM pg_temp.answer('SELECT * FROM tq.task');
+SELECT * FROM pg_temp.answer('SELECT * FROM tq_internal.task');
 SELECT * FROM pg_temp.answer('DELETE FROM tq.task_overview');
-SELECT * FROM pg_temp.answer($$SELECT nextval('tq.seq')$$);
-SELECT * FROM pg_temp.answer('SELECT tq.start_worker()');
+SELECT * FROM pg_temp.answer($$SELECT nextval('tq_internal.id_seq')$$);
+SELECT * FROM pg_temp.answer('SELECT tq.start_maintenance()');
 SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
 SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
 RESET ROLE;
@@ -81,18 +81,18 @@ RESET ROLE;
 -- Another role may do nothing: not use the schema,
 SET ROLE regress_tq_nobody;
 SELECT code, message, count(*) > 0 FROM (
-	SELECT a.* FROM pg_proc, pg_temp.answer(format('SELECT * FROM tq.%I(%s)', proname, (
+	SELECT a.* FROM pg_proc, pg_temp.answer(format('SELECT * FROM %s.%I(%s)', pronamespace::regnamespace, proname, (
 		SELECT string_agg(format('NULL::%s', format_type(t, NULL)), ', ') FROM unnest(proargtypes) t))) a
-	WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'tq')
+	WHERE pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('tq', 'tq_internal'))
 		AND NOT proargtypes::oid[] && ARRAY['internal'::regtype, 'cstring'::regtype]::oid[]) x GROUP BY 1, 2;
 SELECT code, message, count(*) > 0 FROM (
-	SELECT a.* FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM tq.%I', relname)) a
-	WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'tq') AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
+	SELECT a.* FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM %s.%I', relnamespace::regnamespace, relname)) a
+	WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('tq', 'tq_internal')) AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
 RESET ROLE;
 -- nor any object in it, if it had the right to use the schema
 GRANT USAGE ON SCHEMA tq TO regress_tq_nobody;
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE');
-SELECT oid::regclass FROM pg_class WHERE relnamespace = 'tq'::regnamespace
+SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE');
+SELECT oid::regclass FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
 	AND CASE WHEN relkind IN ('r', 'v') THEN has_table_privilege('regress_tq_nobody', oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
 		WHEN relkind = 'S' THEN has_sequence_privilege('regress_tq_nobody', oid, 'USAGE,SELECT,UPDATE') END;
 SET ROLE regress_tq_nobody;

@@ -85,11 +85,11 @@ SELECT pg_temp.brief(tq.status(pg_temp.id('one'))), pg_temp.brief(tq.status(pg_t
 -- A session caches the TID of what it claimed: it is not used beyond the end of the table
 SELECT cardinality(tq.enqueue_tasks('regress/place', array_fill('{}'::jsonb, ARRAY[500])));
 CREATE TEMP TABLE claimed AS SELECT task_id FROM tq.claim_work('regress/place', 'g', 'w', 500);
-SELECT max(task) AS last FROM tq.run \gset
-DELETE FROM tq.task WHERE id <> :last AND task_id = ANY (SELECT task_id FROM claimed);
-DELETE FROM tq.run WHERE task NOT IN (SELECT id FROM tq.task);
-VACUUM FULL tq.run;
-SELECT task_id AS last FROM tq.task WHERE id = :last \gset
+SELECT max(task) AS last FROM tq_internal.run \gset
+DELETE FROM tq_internal.task WHERE id <> :last AND task_id = ANY (SELECT task_id FROM claimed);
+DELETE FROM tq_internal.run WHERE task NOT IN (SELECT id FROM tq_internal.task);
+VACUUM FULL tq_internal.run;
+SELECT task_id AS last FROM tq_internal.task WHERE id = :last \gset
 SELECT tq.report_completed(:'last', 0) ->> 'state' AS state;
 
 -- A READ ONLY transaction writes nothing, whatever there is to write

@@ -76,8 +76,8 @@ COMMIT;
 -- nor is the number of a task that was deleted, and whose id a new task has
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('again'));
 SELECT run_id FROM tq.claim_work('regress/b', 'g', 'w');
-DELETE FROM tq.run WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('again'));
-DELETE FROM tq.task WHERE task_id = pg_temp.id('again');
+DELETE FROM tq_internal.run WHERE task = (SELECT id FROM tq_internal.task WHERE task_id = pg_temp.id('again'));
+DELETE FROM tq_internal.task WHERE task_id = pg_temp.id('again');
 SELECT tq.enqueue('regress/b', task_id => pg_temp.id('again'));
 SELECT run_id FROM tq.claim_task(pg_temp.id('again'), 0, 'g', 'w');
 SELECT run_id, outcome FROM tq.resolve(ARRAY[pg_temp.id('again'), pg_temp.id('again')], '{0, 0}');

@@ -32,8 +32,8 @@ SELECT state, pg_temp.brief(tq.cancel_task(pg_temp.id('c' || place))) AS cancel_
 SELECT state, pg_temp.brief(tq.cancel_task(pg_temp.id('c' || place))) AS again FROM states ORDER BY place;
 
 -- A resolved task has no row in the tables of unresolved tasks; the pending ones are claimable
-SELECT (SELECT count(*) FROM tq.unscheduled) AS unscheduled, (SELECT count(*) FROM tq.pending) AS pending,
-	(SELECT count(*) FROM tq.run WHERE state = 2) AS running, (SELECT count(*) FROM tq.run WHERE state > 2) AS resolved;
+SELECT (SELECT count(*) FROM tq_internal.unscheduled) AS unscheduled, (SELECT count(*) FROM tq_internal.pending) AS pending,
+	(SELECT count(*) FROM tq_internal.run WHERE state = 2) AS running, (SELECT count(*) FROM tq_internal.run WHERE state > 2) AS resolved;
 SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 100);
 
 -- The order in the queue: priority, then the time of becoming pending; a rerun comes last

@@ -116,7 +116,7 @@ RESET tq.clock_offset;
 SET tq.expire_batch = 2;
 SET tq.message_retention = '1s';
 SELECT count(tq.enqueue('regress/e', expires => '1 day')) FROM generate_series(1, 5);
-SELECT count(*) FROM tq.task JOIN tq.queue q ON q.id = queue WHERE task_queue_id = 'regress/e';
+SELECT count(*) FROM tq_internal.task JOIN tq_internal.queue q ON q.id = queue WHERE task_queue_id = 'regress/e';
 SET tq.clock_offset = '25 hours';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SELECT pg_temp.told();

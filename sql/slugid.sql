@@ -2,7 +2,7 @@
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS tq;
 RESET client_min_messages;
-SET search_path = tq, public;
+SET search_path = tq, tq_internal, public;
 
 -- Text form and its UUID.
 SELECT 'VXsQuC_aQKefY1jt9qNbJA'::slugid;

@@ -140,7 +140,7 @@ ROLLBACK;
 RESET client_min_messages;
 
 -- The functions in neither list: none reads uncommitted changes of another
-SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
+SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
 	AND proname NOT IN (SELECT name FROM reader UNION ALL SELECT name FROM writer) ORDER BY 1;
 -- A function that reads is VOLATILE, because its result may change within a statement
-SELECT p.proname FROM pg_proc AS p JOIN reader AS r ON r.name = p.proname WHERE p.pronamespace = 'tq'::regnamespace AND p.provolatile <> 'v';
+SELECT p.proname FROM pg_proc AS p JOIN reader AS r ON r.name = p.proname WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'v';

@@ -50,8 +50,8 @@ RESET tq.clock_offset;
 -- Delayed runs become claimable when they are due
 SELECT tq.enqueue('regress/y', task_id => pg_temp.id('wait'));
 SELECT tq.enqueue('regress/y', task_id => pg_temp.id('next'));
-WITH p AS (DELETE FROM tq.pending USING tq.task t WHERE t.id = task AND task_id = pg_temp.id('wait') RETURNING pending.*)
-INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+WITH p AS (DELETE FROM tq_internal.pending USING tq_internal.task t WHERE t.id = task AND task_id = pg_temp.id('wait') RETURNING pending.*)
+INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 SELECT scheduled + interval '10 minutes', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM p;
 SELECT pg_temp.brief(tq.status(pg_temp.id('wait')));
 SET tq.clock_offset = '9 minutes';
@@ -76,14 +76,14 @@ SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SELECT code, message FROM pg_temp.answer($$SELECT tq.status(pg_temp.id('z1'))$$);
 SELECT pg_temp.brief(tq.status(pg_temp.id('z2')));
 -- the group is deleted an hour after its task
-SELECT count(*) FROM tq.task_group WHERE task_group_id = pg_temp.id('zgroup');
+SELECT count(*) FROM tq_internal.task_group WHERE task_group_id = pg_temp.id('zgroup');
 SET tq.clock_offset = '1099 days';
 SELECT step FROM tq.upkeep() WHERE step = 'expired';
 SELECT pg_temp.told();
 SET tq.clock_offset = '1100 days';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
-SELECT relname, (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM tq.%I', relname), false, true, '')))[1]::text AS rows
-FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind = 'r' AND relname NOT IN ('queue', 'worker') AND relname !~ '^(message_|tick_|ring$)' ORDER BY 1;
+SELECT relname, (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM tq_internal.%I', relname), false, true, '')))[1]::text AS rows
+FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r' AND relname NOT IN ('queue', 'worker') AND relname !~ '^(message_|tick_|log_segment$)' ORDER BY 1;
 RESET tq.clock_offset;
 
 -- Errors of tq that lack DETAIL or HINT, or are too long: none

@@ -30,6 +30,6 @@ _PG_init(void)
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	tq_shmem_init();
-	tq_worker_register();
-	tq_worker_watch_utility();
+	tq_launcher_register();
+	tq_utility_hook_install();
 }

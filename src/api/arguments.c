@@ -28,7 +28,7 @@
 
 /* Raises TQ400 for an argument that is NULL. */
 void
-tq_refuse_null(const char *name)
+tq_error_null(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
@@ -39,7 +39,7 @@ tq_refuse_null(const char *name)
 
 /* Raises TQ400 for an element, counted from 0, that is NULL. */
 void
-tq_refuse_null_element(const char *name, int element)
+tq_error_null_element(const char *name, int element)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
@@ -53,7 +53,7 @@ static Datum
 get(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	if (PG_ARGISNULL(n))
-		tq_refuse_null(name);
+		tq_error_null(name);
 	return PG_GETARG_DATUM(n);
 }
 
@@ -182,7 +182,7 @@ tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
-			tq_refuse_null_element(name, i);
+			tq_error_null_element(name, i);
 		slugs[i] = *DatumGetTqSlugP(elements[i]);
 	}
 	return slugs;

@@ -36,8 +36,8 @@ extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
 							   const char *name);
 extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
 extern void tq_arg_no_credentials(FunctionCallInfo fcinfo, int n);
-pg_noreturn extern void tq_refuse_null(const char *name);
-pg_noreturn extern void tq_refuse_null_element(const char *name, int element);
+pg_noreturn extern void tq_error_null(const char *name);
+pg_noreturn extern void tq_error_null_element(const char *name, int element);
 
 extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern Datum tq_slug_datum(const TqSlug *slug);

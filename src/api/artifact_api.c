@@ -75,7 +75,7 @@ tq_create_artifact(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	artifact = tq_artifact_parse(task_id, run_id, name, request);
 	task = tq_artifact_create(task_id, artifact, tq_clock_now());
-	result = tq_plan_keep(tq_artifact_created_json(task, artifact));
+	result = tq_spi_keep(tq_artifact_created_json(task, artifact));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -117,7 +117,7 @@ get(const TqSlug *task_id, int run_id, const char *name)
 	tq_call_begin(true);
 	task = find_run(task_id, &run_id);
 	tq_artifact_get(task, run_id, name, tq_clock_now(), &artifact);
-	result = tq_plan_keep(tq_artifact_content_json(task, &artifact));
+	result = tq_spi_keep(tq_artifact_content_json(task, &artifact));
 	tq_call_end();
 	return result;
 }
@@ -166,7 +166,7 @@ info(const TqSlug *task_id, int run_id, const char *name)
 	tq_call_begin(true);
 	task = find_run(task_id, &run_id);
 	tq_artifact_look_up(task, run_id, name, &artifact);
-	result = tq_plan_keep(tq_artifact_info_json(&artifact));
+	result = tq_spi_keep(tq_artifact_info_json(&artifact));
 	tq_call_end();
 	return result;
 }

@@ -37,7 +37,7 @@ put_letter(ReturnSetInfo *rsinfo, const TqDeadLetter *letter)
 	bool nulls[6] = {false};
 
 	values[0] = tq_slug_datum(&letter->task_id);
-	values[1] = TimestampTzGetDatum(letter->died);
+	values[1] = TimestampTzGetDatum(letter->failed_at);
 	values[2] = CStringGetTextDatum(tq_resolved_name(letter->reason));
 	values[3] = JsonbPGetDatum(letter->error);
 	nulls[3] = letter->error == NULL;
@@ -78,7 +78,7 @@ tq_redrive(PG_FUNCTION_ARGS)
 	Jsonb *status;
 
 	tq_call_begin(false);
-	status = tq_plan_keep(
+	status = tq_spi_keep(
 		tq_status_of(tq_dead_letter_redrive(task_id, tq_clock_now())));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);

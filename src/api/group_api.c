@@ -45,7 +45,7 @@ tq_get_task_group(PG_FUNCTION_ARGS)
 
 	tq_call_begin(true);
 	tq_group_get(slug, &group);
-	result = tq_plan_keep(tq_group_json(&group));
+	result = tq_spi_keep(tq_group_json(&group));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -80,7 +80,7 @@ tq_seal_task_group(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	tq_group_seal(slug, &group);
-	result = tq_plan_keep(tq_group_json(&group));
+	result = tq_spi_keep(tq_group_json(&group));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -93,7 +93,7 @@ tq_cancel_task_group(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(false);
-	result = tq_plan_keep(tq_group_cancel(slug, tq_clock_now()));
+	result = tq_spi_keep(tq_group_cancel(slug, tq_clock_now()));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }

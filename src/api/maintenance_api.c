@@ -30,7 +30,7 @@
 #include "arguments.h"
 
 PG_FUNCTION_INFO_V1(tq_upkeep);
-PG_FUNCTION_INFO_V1(tq_worker_activity);
+PG_FUNCTION_INFO_V1(tq_maintenance_activity);
 PG_FUNCTION_INFO_V1(tq_state_name_sql);
 PG_FUNCTION_INFO_V1(tq_reason_created_name);
 PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
@@ -49,12 +49,12 @@ static void
 run_step(void *arg)
 {
 	StepWork *work = (StepWork *) arg;
-	TqMark mark = TQ_MARK_BEGIN;
+	TqScanPosition position = TQ_SCAN_BEGIN;
 	TqBatch batch;
 
 	do
 	{
-		tq_upkeep_step(work->step, work->bisect, &mark, &batch);
+		tq_maintenance_step(work->step, work->bisect, &position, &batch);
 		work->tasks += batch.tasks;
 		CHECK_FOR_INTERRUPTS();
 	} while (batch.more && work->step != TQ_STEP_PUBLISH);
@@ -148,10 +148,10 @@ tq_upkeep(PG_FUNCTION_ARGS)
 {
 	bool allowed;
 
-	tq_plan_refuse_read_only();
+	tq_spi_require_writable();
 	allowed = may_maintain();
 	InitMaterializedSRF(fcinfo, 0);
-	tq_upkeep_begin(IsTransactionBlock());
+	tq_publisher_set_block(IsTransactionBlock());
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
 		int64 tasks = 0;
@@ -193,17 +193,17 @@ enum
 
 /* Returns the name of the state of a maintenance worker. */
 static const char *
-state_name(TqWorkerState state)
+state_name(TqMaintenanceState state)
 {
 	switch (state)
 	{
-		case TQ_WORKER_ABSENT:
+		case TQ_MAINTENANCE_ABSENT:
 			return "absent";
-		case TQ_WORKER_RUNNING:
+		case TQ_MAINTENANCE_RUNNING:
 			return "running";
-		case TQ_WORKER_OFF:
+		case TQ_MAINTENANCE_OFF:
 			return "off";
-		case TQ_WORKER_UNUSED:
+		case TQ_MAINTENANCE_UNUSED:
 			return "unused";
 	}
 	return NULL;
@@ -265,7 +265,7 @@ put_activity(ReturnSetInfo *result, const char *name, const char *state,
  * last failure, at failed_at.
  */
 Datum
-tq_worker_activity(PG_FUNCTION_ARGS)
+tq_maintenance_activity(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	const char *state = state_name(tq_shmem_state());

@@ -4,7 +4,7 @@
  *	  subscriptions.
  *
  * Checks the names of channels and exchanges, and the patterns; which
- * messages a reader gets is decided in subscribe.c.
+ * messages a reader gets is decided in subscription.c.
  */
 #include "postgres.h"
 
@@ -122,7 +122,7 @@ static int64
 id_arg(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	if (PG_ARGISNULL(n))
-		tq_refuse_null(name);
+		tq_error_null(name);
 	return PG_GETARG_INT64(n);
 }
 
@@ -383,7 +383,7 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 	bool result;
 
 	if (PG_ARGISNULL(0))
-		tq_refuse_null("xid");
+		tq_error_null("xid");
 	tq_call_begin(true);
 	result = tq_subscribe_is_awaited(PG_GETARG_DATUM(0));
 	tq_call_end();
@@ -391,7 +391,7 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 }
 
 /*
- * Trigger on tq.message: stamps a row that is loaded with the transaction that
+ * Trigger on tq_internal.message: stamps a row that is loaded with the transaction that
  * loads it, so that it is published in this database.  Nothing is published
  * before the database is in use (activation.c), so the sequence of ids, and
  * the tasks, may be loaded later.
@@ -411,9 +411,9 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 			ERROR,
 			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 			 errmsg(
-				 "tq.stamp_message() must be called by a BEFORE INSERT trigger"),
+				 "tq_internal.stamp_message() must be called by a BEFORE INSERT trigger"),
 			 errdetail("It was not called by such a trigger."),
-			 errhint("It is the trigger function of tq.message.")));
+			 errhint("It is the trigger function of tq_internal.message.")));
 	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
 	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
 	tq_shmem_note_message();

@@ -1,12 +1,12 @@
 /*
  * pending_trigger.c
- *	  Trigger that maintains the claim cursor when SQL writes tq.pending.
+ *	  Trigger that maintains the claim cursor when SQL writes tq_internal.pending.
  *
  * Knows which columns the cursor needs.  The trigger is for
  * statements that write the table: a restore, replication, a superuser's
  * DELETE.  The other files of this layer write it through the access methods,
  * which fire no trigger, and call the cursor themselves.  What follows from
- * that is decided by cursor.c.
+ * that is decided by claim_cursor.c.
  */
 #include "postgres.h"
 
@@ -20,19 +20,20 @@
 
 #include "../shmem/claim_cursor.h"
 
-PG_FUNCTION_INFO_V1(tq_note_pending);
+PG_FUNCTION_INFO_V1(tq_track_pending);
 
-/* Raises the error of a call outside of the triggers of tq.pending. */
+/* Raises the error of a call outside of the triggers of tq_internal.pending. */
 static void
 refuse_call(void)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-			 errmsg("tq.note_pending() is for the triggers of tq.pending"),
-			 errdetail(
-				 "It is called before a row is updated or deleted, after "
-				 "one is inserted or updated, and after TRUNCATE."),
-			 errhint("Do not call it, nor use it for other triggers.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+		 errmsg(
+			 "tq_internal.track_pending() is for the triggers of tq_internal.pending"),
+		 errdetail("It is called before a row is updated or deleted, after "
+				   "one is inserted or updated, and after TRUNCATE."),
+		 errhint("Do not call it, nor use it for other triggers.")));
 }
 
 /*
@@ -77,7 +78,7 @@ before_row(TriggerData *trigger)
 {
 	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
 		refuse_call();
-	note(tq_cursor_note_taken, trigger->tg_relation, trigger->tg_trigtuple);
+	note(tq_cursor_track_delete, trigger->tg_relation, trigger->tg_trigtuple);
 	return TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
 													  : trigger->tg_trigtuple;
 }
@@ -88,29 +89,29 @@ after_row(TriggerData *trigger)
 {
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		refuse_call();
-	note(tq_cursor_note_made,
+	note(tq_cursor_track_insert,
 		 trigger->tg_relation,
 		 TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
 													: trigger->tg_trigtuple);
 }
 
 /*
- * tq.note_pending() returns trigger
+ * tq_internal.track_pending() returns trigger
  *
- * Records for the claim cursor which rows of tq.pending a statement inserts,
+ * Records for the claim cursor which rows of tq_internal.pending a statement inserts,
  * deletes or moves.  A deletion is recorded before it happens, because AFTER
  * triggers do not fire if the statement fails half way, and scanners of other
  * sessions may have passed over the deleted row by then.
  */
 Datum
-tq_note_pending(PG_FUNCTION_ARGS)
+tq_track_pending(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		refuse_call();
 	if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
-		tq_cursor_note_all();
+		tq_cursor_track_all();
 	else if (!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
 		refuse_call();
 	else if (TRIGGER_FIRED_BEFORE(trigger->tg_event))

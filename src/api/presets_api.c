@@ -39,7 +39,7 @@ tq_conductor_policy(PG_FUNCTION_ARGS)
 	Jsonb *task_def = tq_arg_jsonb(fcinfo, 0, "task_def");
 	Jsonb *workflow_task = tq_arg_jsonb(fcinfo, 1, "workflow_task");
 
-	PG_RETURN_JSONB_P(tq_preset_conductor(task_def, workflow_task));
+	PG_RETURN_JSONB_P(tq_conductor_read(task_def, workflow_task));
 }
 
 /* taskbroker_policy(activation jsonb) -> policy (doc/spec/policy.md 9) */
@@ -48,7 +48,7 @@ tq_taskbroker_policy(PG_FUNCTION_ARGS)
 {
 	Jsonb *activation = tq_arg_jsonb(fcinfo, 0, "activation");
 
-	PG_RETURN_JSONB_P(tq_preset_taskbroker(activation));
+	PG_RETURN_JSONB_P(tq_taskbroker_read(activation));
 }
 
 typedef const char *(*Status)(const TqTask *task);
@@ -73,7 +73,7 @@ read_status(FunctionCallInfo fcinfo, Status status)
 Datum
 tq_conductor_status(PG_FUNCTION_ARGS)
 {
-	const char *word = read_status(fcinfo, tq_preset_conductor_status);
+	const char *word = read_status(fcinfo, tq_conductor_state_name);
 
 	if (word == NULL)
 		PG_RETURN_NULL();
@@ -85,7 +85,7 @@ Datum
 tq_taskbroker_status(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TEXT_P(
-		cstring_to_text(read_status(fcinfo, tq_preset_taskbroker_status)));
+		cstring_to_text(read_status(fcinfo, tq_taskbroker_state_name)));
 }
 
 /*

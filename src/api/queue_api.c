@@ -192,7 +192,7 @@ may_commit(FunctionCallInfo fcinfo)
 static void
 wait_for_work(TqWait *wait, const char *name, Oid owner)
 {
-	TqWakeup wakeup = TQ_WAKEUP_LOOK;
+	TqWakeup wakeup = TQ_WAKEUP_POLL;
 
 	while (wakeup != TQ_WAKEUP_OVER && !look_as_owner(wait, name, owner))
 	{
@@ -217,12 +217,12 @@ tq_wait_for_work(PG_FUNCTION_ARGS)
 
 	if (!may_commit(fcinfo))
 		refuse_to_commit();
-	tq_plan_refuse_read_only();
+	tq_spi_require_writable();
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	tq_wait_begin(&wait, ms);
 	wait_for_work(&wait, name, owner_of(fcinfo->flinfo->fn_oid));
-	tq_wait_hand_over(&wait);
+	tq_wait_hand_off(&wait);
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 	return (Datum) 0;

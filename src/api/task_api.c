@@ -72,7 +72,7 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	if (define)
 		tq_definition_depend_on_self(task);
 	(void) tq_create(task, 1, TQ_REPEAT_EXACT, tq_clock_now());
-	status = tq_plan_keep(tq_status_of(task));
+	status = tq_spi_keep(tq_status_of(task));
 	tq_call_end();
 	return status;
 }
@@ -354,7 +354,7 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
-			tq_refuse_null_element("payloads", i);
+			tq_error_null_element("payloads", i);
 		tasks[i] = common;
 		set_ids(fcinfo, &tasks[i], &slugs[i]);
 		tasks[i].payload = DatumGetJsonbP(payloads[i]);
@@ -406,7 +406,7 @@ change_task(FunctionCallInfo fcinfo,
 	change(task, tq_clock_now());
 	if (task->policy != 0) /* its effective deadline may have changed */
 		task = tq_task_get(task_id, false);
-	status = tq_plan_keep(tq_status_of(task));
+	status = tq_spi_keep(tq_status_of(task));
 	tq_call_end();
 	return status;
 }
@@ -415,21 +415,21 @@ change_task(FunctionCallInfo fcinfo,
 Datum
 tq_schedule_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_schedule));
+	PG_RETURN_JSONB_P(change_task(fcinfo, tq_task_schedule));
 }
 
 /* rerun_task(task_id slugid) -> status (2.4) */
 Datum
 tq_rerun_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_rerun));
+	PG_RETURN_JSONB_P(change_task(fcinfo, tq_task_rerun));
 }
 
 /* cancel_task(task_id slugid) -> status (2.5) */
 Datum
 tq_cancel_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, tq_lifecycle_cancel));
+	PG_RETURN_JSONB_P(change_task(fcinfo, tq_task_cancel));
 }
 
 /*
@@ -442,7 +442,7 @@ tq_delete_task(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 
 	tq_call_begin(false);
-	tq_lifecycle_delete(tq_task_get(task_id, false));
+	tq_task_delete(tq_task_get(task_id, false));
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -458,8 +458,8 @@ tq_skip_task(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	task = tq_task_get(task_id, false);
-	tq_lifecycle_skip(task, output, tq_clock_now());
-	status = tq_plan_keep(tq_status_of(task));
+	tq_task_skip(task, output, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(task));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -474,7 +474,7 @@ tq_status(PG_FUNCTION_ARGS)
 	Jsonb *status;
 
 	tq_call_begin(true);
-	status = tq_plan_keep(tq_status_of(tq_task_get(task_id, false)));
+	status = tq_spi_keep(tq_status_of(tq_task_get(task_id, false)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -487,7 +487,7 @@ tq_task(PG_FUNCTION_ARGS)
 	Jsonb *definition;
 
 	tq_call_begin(true);
-	definition = tq_plan_keep(tq_definition_json(tq_task_get(task_id, true)));
+	definition = tq_spi_keep(tq_definition_json(tq_task_get(task_id, true)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(definition);
 }
@@ -507,7 +507,7 @@ tq_result(PG_FUNCTION_ARGS)
 	runs = tq_runs_of_task(task, &n);
 	result = n == 0 ? NULL : tq_detail_result(&runs[n - 1]);
 	if (result != NULL)
-		result = tq_plan_keep(result);
+		result = tq_spi_keep(result);
 	tq_call_end();
 	if (result == NULL)
 		PG_RETURN_NULL();
@@ -715,7 +715,7 @@ tq_change_task_priority(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	task = tq_priority_change(task_id, priority, tq_clock_now());
-	status = tq_plan_keep(tq_status_of(task));
+	status = tq_spi_keep(tq_status_of(task));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -732,7 +732,7 @@ tq_change_task_group_priority(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(false);
-	result = tq_plan_keep(
+	result = tq_spi_keep(
 		tq_priority_change_group(slug, priority, tq_clock_now()));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);

@@ -208,10 +208,10 @@ report_one(TqReport report, TqResolved reason)
 			break;
 		case TQ_OUTCOME_NOT_FOUND:
 			if (report.task == NULL)
-				tq_refuse_missing_task(&report.task_id);
-			tq_refuse_missing_run(report.task, report.run_id);
+				tq_error_missing_task(&report.task_id);
+			tq_error_missing_run(report.task, report.run_id);
 	}
-	status = tq_plan_keep(tq_status_of(tq_task_get(&report.task_id, false)));
+	status = tq_spi_keep(tq_status_of(tq_task_get(&report.task_id, false)));
 	tq_call_end();
 	return status;
 }
@@ -335,7 +335,7 @@ tq_defer_task(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	task = tq_task_get(&report.task_id, false);
 	tq_claim_defer(task, report.run_id, after, tq_clock_now());
-	status = tq_plan_keep(tq_status_of(task));
+	status = tq_spi_keep(tq_status_of(task));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -388,7 +388,7 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
-			tq_refuse_null_element("run_ids", i);
+			tq_error_null_element("run_ids", i);
 		reports[i].task_id = slugs[i];
 		reports[i].run_id = DatumGetInt32(runs[i]);
 	}
@@ -436,7 +436,7 @@ tq_get_worker(PG_FUNCTION_ARGS)
 
 	tq_call_begin(true);
 	tq_worker_get(queue, group, id, tq_clock_now(), &worker);
-	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
+	result = tq_spi_keep(tq_worker_json(queue, group, id, &worker));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -494,7 +494,7 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	if (PG_ARGISNULL(4))
-		tq_refuse_null("quarantine_until");
+		tq_error_null("quarantine_until");
 	until = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(4));
 	refuse_infinite(until);
 	tq_call_begin(false);
@@ -508,7 +508,7 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 						   until,
 						   info));
 	tq_worker_get(queue, group, id, now, &worker);
-	result = tq_plan_keep(tq_worker_json(queue, group, id, &worker));
+	result = tq_spi_keep(tq_worker_json(queue, group, id, &worker));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -541,7 +541,7 @@ tq_task_queue_counts(PG_FUNCTION_ARGS)
 
 	tq_call_begin(true);
 	queue = tq_queue_find(name);
-	result = tq_plan_keep(
+	result = tq_spi_keep(
 		tq_counts_json(name,
 					   queue == 0 ? 0 : tq_pending_count(queue, now),
 					   queue == 0 ? 0 : tq_claimed_count(queue, now)));

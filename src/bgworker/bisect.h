@@ -10,7 +10,7 @@
 #include "../storage/pending_table.h"
 #include "step.h"
 
-/* Rows of tq.lease or tq.timer that are taken at once. */
+/* Rows of tq_internal.claim_timer or tq_internal.timer that are taken at once. */
 #define TQ_TAKE_ROWS 100
 
 /* Tasks for which a step is due. */
@@ -19,8 +19,8 @@ typedef struct TqWork
 	TqStep step;
 	const int64 *tasks;
 	int n;
-	const TqPending
-		*rows;       /* the rows of tq.delayed, one for each task; else NULL */
+	const TqPending *
+		rows; /* the rows of tq_internal.delayed, one for each task; else NULL */
 	TimestampTz due; /* of the last timer that was taken */
 	TimestampTz now;
 	bool *more; /* set when tasks are left to another batch */

@@ -3,14 +3,14 @@
  *	  The launcher: starts a maintenance worker in every database that has tq.
  *
  * Decides for which databases a maintenance worker is started, when,
- * and when again.  What it does is in worker.c, which statements need it out
- * of the way in worker_utility.c.
+ * and when again.  What it does is in maintenance_worker.c, which statements need it out
+ * of the way in utility_hook.c.
  *
  * The launcher is connected to no database, so it cannot see where the
  * extension is.  It starts a maintenance worker in each database once; one
  * that finds no extension exits, and its database is left alone until a
  * session requests a maintenance worker, as the extension's script does by
- * tq.start_worker().  They are started one after the other, so that a server
+ * tq.start_maintenance().  They are started one after the other, so that a server
  * with many databases does not need as many background worker processes at
  * once.
  *
@@ -214,7 +214,7 @@ plan_restart(Database *database, const TqSlotView *view)
 	{
 		case TQ_EXIT_ABSENT:
 			return;
-		case TQ_EXIT_TOLD:
+		case TQ_EXIT_REQUESTED:
 			break;
 		case TQ_EXIT_FAILED:
 			database->failures = view->settled ? 0 : database->failures + 1;
@@ -253,7 +253,7 @@ reap(Database *database)
  */
 
 /*
- * Returns false while a statement has locked the database (worker_utility.c):
+ * Returns false while a statement has locked the database (utility_hook.c):
  * a maintenance worker would only wait for it, or be in its way.
  */
 static bool
@@ -297,13 +297,13 @@ static bool
 register_worker(Database *database, uint64 generation)
 {
 	BackgroundWorker worker;
-	TqWorkerOrder order;
+	TqMaintenanceOrder order;
 	MemoryContext old;
 	bool registered;
 
 	describe_process(&worker,
 					 "tq worker",
-					 "tq_worker_main",
+					 "tq_maintenance_worker_main",
 					 BGWORKER_BACKEND_DATABASE_CONNECTION);
 	snprintf(worker.bgw_name,
 			 BGW_MAXLEN,
@@ -485,7 +485,7 @@ start_workers(void)
 
 /* Entry point of the process that tries it, which ends at once. */
 void
-tq_worker_probe_main(Datum arg)
+tq_launcher_probe_main(Datum arg)
 {
 	BackgroundWorkerUnblockSignals();
 }
@@ -497,12 +497,12 @@ tq_worker_probe_main(Datum arg)
  * maintenance worker.
  */
 void
-tq_worker_probe(void)
+tq_launcher_probe(void)
 {
 	BackgroundWorker worker;
 	BackgroundWorkerHandle *handle;
 
-	describe_process(&worker, "tq probe", "tq_worker_probe_main", 0);
+	describe_process(&worker, "tq probe", "tq_launcher_probe_main", 0);
 	if (RegisterDynamicBackgroundWorker(&worker, &handle))
 	{
 		(void) WaitForBackgroundWorkerShutdown(handle);
@@ -580,7 +580,7 @@ begin(void)
 
 /* Entry point of the launcher. */
 void
-tq_worker_launcher_main(Datum arg)
+tq_launcher_main(Datum arg)
 {
 	begin();
 	for (;;)
@@ -602,7 +602,7 @@ tq_worker_launcher_main(Datum arg)
 
 /* Registers the launcher; only under shared_preload_libraries. */
 void
-tq_worker_register(void)
+tq_launcher_register(void)
 {
 	BackgroundWorker worker;
 
@@ -614,6 +614,6 @@ tq_worker_register(void)
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = 1;
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "tq");
-	snprintf(worker.bgw_function_name, BGW_MAXLEN, "tq_worker_launcher_main");
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "tq_launcher_main");
 	RegisterBackgroundWorker(&worker);
 }

@@ -6,9 +6,9 @@
 #ifndef TQ_LAUNCHER_H
 #define TQ_LAUNCHER_H
 
-extern void tq_worker_register(void);
-extern PGDLLEXPORT void tq_worker_launcher_main(Datum arg);
-extern PGDLLEXPORT void tq_worker_probe_main(Datum arg);
-extern void tq_worker_probe(void);
+extern void tq_launcher_register(void);
+extern PGDLLEXPORT void tq_launcher_main(Datum arg);
+extern PGDLLEXPORT void tq_launcher_probe_main(Datum arg);
+extern void tq_launcher_probe(void);
 
 #endif /* TQ_LAUNCHER_H */

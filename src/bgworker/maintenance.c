@@ -3,13 +3,13 @@
  *	  The steps of maintenance: publication, deadlines, timeouts, expired
  *	  claims, delayed runs, expiry.
  *
- * Each step takes a bounded number of due rows of tq.lease, tq.timer
- * or tq.delayed, skips tasks that another session has locked (to look at them
+ * Each step takes a bounded number of due rows of tq_internal.claim_timer, tq_internal.timer
+ * or tq_internal.delayed, skips tasks that another session has locked (to look at them
  * again soon), and is safe to repeat, at any time, by any number of sessions
  * at once.  A row says only that tasks are to be looked at, and is locked by
  * the session that takes it; whether something is really due is decided by the
  * row of the task, under its lock.  Follows doc/spec/taskcluster.md 3.5, 3.6
- * and 8.4 and doc/spec/policy.md 5.  The limits of policies are in timeout.c.
+ * and 8.4 and doc/spec/policy.md 5.  The limits of policies are in timeouts.c.
  *
  * Marks
  * -----
@@ -24,9 +24,9 @@
  * The maintenance worker keeps marks from one cycle to the next.  For each row
  * before a mark that exists, or will exist, its shared memory (shmem.c) must
  * hold a note that it has not read yet.  The marks move in two ways:
- *	up		by tq_upkeep_next_due(), to before the first row that its snapshot
+ *	up		by tq_maintenance_next_due(), to before the first row that its snapshot
  *			shows, locked or not;
- *	down	by tq_upkeep_noted(), to the earliest time that was noted, when a
+ *	down	by tq_maintenance_timer_added(), to the earliest time that was noted, when a
  *			cycle begins, before it takes any snapshot.
  * Suppose that the snapshot by which a mark moves up does not show a row
  * before it.  Either the row was deleted by a transaction that has committed,
@@ -41,7 +41,7 @@
  * by a trigger for other statements.  COMMIT PREPARED notes the beginning of
  * time.  Only rows written with triggers disabled have no note; so the
  * maintenance worker resets its marks after a restore, and every five minutes
- * (worker.c).
+ * (maintenance_worker.c).
  */
 #include "postgres.h"
 
@@ -74,7 +74,7 @@
 #include "timeouts.h"
 
 /*
- * A batch takes rows of tq.lease or tq.timer up to BATCH_TAKES times, until it
+ * A batch takes rows of tq_internal.claim_timer or tq_internal.timer up to BATCH_TAKES times, until it
  * has changed BATCH_TASKS tasks.  Most rows are stale: it costs little to find
  * that out, and a transaction for each hundred of them would cost more.  But
  * changes are made by small transactions, so that what is due in another step
@@ -140,22 +140,22 @@ set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 static int64
 pass_deadlines(const TqWork *work)
 {
-	TqHeld held;
+	TqLockedTasks locked;
 
-	tq_hold_unresolved(work->tasks, work->n, &held);
-	set_expiry(held.resolved, held.nresolved, EXPIRY_SLACK_MS);
-	tq_depend_drop_blocked(&held, NULL);
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	set_expiry(locked.resolved, locked.nresolved, EXPIRY_SLACK_MS);
+	tq_dependency_drop_blocked(&locked, NULL);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-					held.others,
-					held.nothers);
-	set_expiry(held.tasks, held.n, EXPIRY_SLACK_MS);
-	tq_resolve_runs(held.runs,
-					held.tasks,
-					held.n,
+					locked.others,
+					locked.nothers);
+	set_expiry(locked.tasks, locked.n, EXPIRY_SLACK_MS);
+	tq_resolve_runs(locked.runs,
+					locked.tasks,
+					locked.n,
 					TQ_RESOLVED_DEADLINE_EXCEEDED,
 					work->now);
-	return held.n;
+	return locked.n;
 }
 
 /* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
@@ -167,21 +167,21 @@ pass_deadlines(const TqWork *work)
 static int64
 expire_claims(const TqWork *work)
 {
-	TqHeld held;
+	TqLockedTasks locked;
 
-	tq_hold_expired(work->tasks, work->n, work->now, &held);
-	tq_resolve_drop_overdue(&held, work->now);
-	tq_resolve_drop_blocked(&held, TQ_RESOLVED_CLAIM_EXPIRED, work->now);
-	tq_lease_insert(tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-					held.others,
-					held.nothers);
-	tq_resolve_runs(held.runs,
-					held.tasks,
-					held.n,
+	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
+	tq_resolve_drop_overdue(&locked, work->now);
+	tq_resolve_drop_blocked(&locked, TQ_RESOLVED_CLAIM_EXPIRED, work->now);
+	tq_claim_timer_insert(tq_clock_add_ms(work->now, TQ_AGAIN_MS),
+						  locked.others,
+						  locked.nothers);
+	tq_resolve_runs(locked.runs,
+					locked.tasks,
+					locked.n,
 					TQ_RESOLVED_CLAIM_EXPIRED,
 					work->now);
-	(void) tq_timeout_inherited(held.tasks, held.n, work->now);
-	return held.n;
+	(void) tq_timeout_inherited(locked.tasks, locked.n, work->now);
+	return locked.n;
 }
 
 /* ---- delayed runs ---- */
@@ -191,7 +191,7 @@ static int64
 release_delayed(const TqWork *work)
 {
 	tq_pending_insert(work->rows, work->n);
-	tq_publish_claimable(work->rows, work->n);
+	tq_outbox_append_claimable(work->rows, work->n);
 	return work->n;
 }
 
@@ -222,7 +222,7 @@ sweep(TimestampTz before)
  * Inserts a timer that looks at a task again when its last message is no
  * longer kept, if publication is not late; at the latest after
  * tq.message_retention.  `after_told` is the time from
- * tq_retention_told_before() to the end of the task.
+ * tq_retention_published_before() to the end of the task.
  */
 static void
 look_again(int64 task, TimestampTz after_told, TimestampTz now)
@@ -240,7 +240,7 @@ look_again(int64 task, TimestampTz after_told, TimestampTz now)
 static int
 delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 {
-	TimestampTz told = tq_retention_told_before(now);
+	TimestampTz told = tq_retention_published_before(now);
 	int batch = Min(n, tq_expire_batch);
 	int nheld = 0;
 	int nagain = 0;
@@ -405,12 +405,12 @@ take_due(TqWork *work, TqDue *due)
 	if (work->step == TQ_STEP_DELAYED)
 		take_delayed(work, due);
 	else if (work->step == TQ_STEP_CLAIM_EXPIRED)
-		tq_lease_take(work->now, rows, due);
+		tq_claim_timer_take(work->now, rows, due);
 	else
 		tq_timer_take(timer, work->now, rows, due);
 	work->tasks = due->ids;
 	work->n = due->n;
-	work->due = due->mark.due;
+	work->due = due->position.due;
 	work->more = &due->more;
 }
 
@@ -419,11 +419,12 @@ take_due(TqWork *work, TqDue *due)
  * is enough for a batch.
  */
 static void
-do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
+do_some(TqStep step, bool bisect, int takes, TqScanPosition *position,
+		TqBatch *batch)
 {
 	TqWork work = {.step = step, .now = tq_clock_now()};
 	TqRunStep run = run_of(step);
-	TqDue due = {.mark = *mark, .more = true};
+	TqDue due = {.position = *position, .more = true};
 
 	for (; due.more && takes > 0 && batch->tasks < BATCH_TASKS; takes--)
 	{
@@ -435,15 +436,16 @@ do_some(TqStep step, bool bisect, int takes, TqMark *mark, TqBatch *batch)
 			batch->since = Min(batch->since, due.first);
 		batch->tasks += tasks;
 	}
-	*mark = due.mark;
+	*position = due.position;
 	batch->more = due.more;
 }
 
 /*
- * Does one bounded batch of a step in the caller's transaction; see upkeep.h.
+ * Does one bounded batch of a step in the caller's transaction; see maintenance.h.
  */
 void
-tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
+tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
+					TqBatch *batch)
 {
 	TimestampTz now = tq_clock_now();
 
@@ -452,7 +454,7 @@ tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 	switch (step)
 	{
 		case TQ_STEP_PUBLISH:
-			batch->tasks = tq_deliver_pass(&batch->more);
+			batch->tasks = tq_publisher_pass(&batch->more);
 			break;
 		case TQ_STEP_DEADLINE:
 		case TQ_STEP_TOTAL_TIMEOUT:
@@ -460,10 +462,10 @@ tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 		case TQ_STEP_PENDING_TIMEOUT:
 		case TQ_STEP_CLAIM_EXPIRED:
 		case TQ_STEP_CANCEL:
-			do_some(step, bisect, BATCH_TAKES, mark, batch);
+			do_some(step, bisect, BATCH_TAKES, position, batch);
 			break;
 		case TQ_STEP_DELAYED:
-			do_some(step, bisect, 1, mark, batch);
+			do_some(step, bisect, 1, position, batch);
 			break;
 		case TQ_STEP_POSTPONED:
 			batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
@@ -473,7 +475,7 @@ tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 			batch->tasks = tq_retention_pass(now);
 			break;
 		case TQ_STEP_EXPIRE:
-			do_some(step, bisect, 1, mark, batch);
+			do_some(step, bisect, 1, position, batch);
 			break;
 	}
 	tq_call_end();
@@ -483,47 +485,47 @@ tq_upkeep_step(TqStep step, bool bisect, TqMark *mark, TqBatch *batch)
 
 /* Resets the marks, so that all rows are looked at. */
 void
-tq_upkeep_marks_begin(TqMarks *marks)
+tq_maintenance_positions_begin(TqScanPositions *positions)
 {
-	TqMark begin = TQ_MARK_BEGIN;
+	TqScanPosition begin = TQ_SCAN_BEGIN;
 
-	marks->lease = marks->delayed = begin;
+	positions->claim = positions->delayed = begin;
 	for (int kind = 0; kind < TQ_TIMERS; kind++)
-		marks->timer[kind] = begin;
+		positions->timer[kind] = begin;
 }
 
 /* Returns the mark at which the scan of a step begins. */
-TqMark
-tq_upkeep_mark(TqStep step, const TqMarks *marks)
+TqScanPosition
+tq_maintenance_position(TqStep step, const TqScanPositions *positions)
 {
-	TqMark begin = TQ_MARK_BEGIN;
+	TqScanPosition begin = TQ_SCAN_BEGIN;
 	int rows;
 	TqTimer timer = timer_of(step, &rows);
 
 	if (timer != 0)
-		return marks->timer[timer];
+		return positions->timer[timer];
 	if (step == TQ_STEP_CLAIM_EXPIRED)
-		return marks->lease;
+		return positions->claim;
 	if (step == TQ_STEP_DELAYED)
-		return marks->delayed;
+		return positions->delayed;
 	return begin;
 }
 
 static void
-move_down(TqMark *mark, TimestampTz due)
+move_down(TqScanPosition *position, TimestampTz due)
 {
-	if (due <= mark->due)
-		*mark = (TqMark){due, PG_INT64_MIN};
+	if (due <= position->due)
+		*position = (TqScanPosition){due, PG_INT64_MIN};
 }
 
 /* Moves marks down, because a commit has noted that something is due then. */
 void
-tq_upkeep_noted(TqMarks *marks, TimestampTz due)
+tq_maintenance_timer_added(TqScanPositions *positions, TimestampTz due)
 {
-	move_down(&marks->lease, due);
-	move_down(&marks->delayed, due);
+	move_down(&positions->claim, due);
+	move_down(&positions->delayed, due);
 	for (int kind = 0; kind < TQ_TIMERS; kind++)
-		move_down(&marks->timer[kind], due);
+		move_down(&positions->timer[kind], due);
 }
 
 /*
@@ -531,12 +533,12 @@ tq_upkeep_noted(TqMarks *marks, TimestampTz due)
  * marks up to it.
  */
 TimestampTz
-tq_upkeep_next_due(TqMarks *marks)
+tq_maintenance_next_due(TqScanPositions *positions)
 {
 	TimestampTz due;
 
 	tq_call_begin(false);
-	due = Min(tq_timer_next_due(tq_clock_now(), marks),
+	due = Min(tq_timer_next_due(tq_clock_now(), positions),
 			  tq_postponed_next_due());
 	tq_call_end();
 	return due;

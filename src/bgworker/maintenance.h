@@ -22,19 +22,21 @@ typedef struct TqBatch
 
 /*
  * Does one bounded batch of a step in the caller's transaction.  *mark is
- * TQ_MARK_BEGIN or that of the step for the first batch of a pass; each batch
+ * TQ_SCAN_BEGIN or that of the step for the first batch of a pass; each batch
  * moves it on.  With `bisect`, tasks for which the step fails do not fail the
  * batch.
  */
-extern void tq_upkeep_step(TqStep step, bool bisect, TqMark *mark,
-						   TqBatch *batch);
+extern void tq_maintenance_step(TqStep step, bool bisect,
+								TqScanPosition *position, TqBatch *batch);
 
 /* The marks that the maintenance worker keeps from cycle to cycle. */
-extern void tq_upkeep_marks_begin(TqMarks *marks);
-extern TqMark tq_upkeep_mark(TqStep step, const TqMarks *marks);
-extern void tq_upkeep_noted(TqMarks *marks, TimestampTz due);
+extern void tq_maintenance_positions_begin(TqScanPositions *positions);
+extern TqScanPosition
+tq_maintenance_position(TqStep step, const TqScanPositions *positions);
+extern void tq_maintenance_timer_added(TqScanPositions *positions,
+									   TimestampTz due);
 
 /* Returns when the next row behind the marks is due, or DT_NOEND. */
-extern TimestampTz tq_upkeep_next_due(TqMarks *marks);
+extern TimestampTz tq_maintenance_next_due(TqScanPositions *positions);
 
 #endif /* TQ_MAINTENANCE_H */

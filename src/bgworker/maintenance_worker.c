@@ -2,14 +2,14 @@
  * maintenance_worker.c
  *	  The maintenance worker of one database: does what is due when it is due.
  *
- * Decides when a step of upkeep.c is run, in which transaction, and
+ * Decides when a step of maintenance.c is run, in which transaction, and
  * what happens after an error.  Which database gets a maintenance worker is
- * decided in worker_launcher.c, which statements stop it in worker_utility.c,
- * what a step does in upkeep.c, how it is woken in shmem.c.
+ * decided in launcher.c, which statements stop it in utility_hook.c,
+ * what a step does in maintenance.c, how it is woken in shmem.c.
  *
  * A cycle publishes messages and, if anything is due, runs a batch of every
  * other step, each in its own transaction.  An error in a step is logged and
- * shown by tq.worker_overview; the step is retried a second later, and then
+ * shown by tq.maintenance_overview; the step is retried a second later, and then
  * continues without the tasks for which it fails (bisect.c).  The other steps
  * are run all the same.  Then the process sleeps until the next thing is due,
  * or until a commit makes something due earlier.  If there is more than a
@@ -26,7 +26,7 @@
  * The maintenance worker does nothing while tq.maintenance is off, and nothing
  * in a database that no client has used since CREATE EXTENSION (activation.c),
  * because a restore or logical replication may be filling its tables.  It logs
- * which of these is the case, and tq.worker_overview shows it.
+ * which of these is the case, and tq.maintenance_overview shows it.
  */
 #include "postgres.h"
 
@@ -73,7 +73,7 @@
 #define RETAIN_MS 1000      /* between two runs of step "retain" */
 #define SKIPPED_FIRST_MS 10 /* what is due is locked; doubled each time ... */
 #define SKIPPED_LAST_MS 100 /* ... up to this */
-#define MARKS_MS 300000     /* between two resets of the marks of upkeep.c */
+#define MARKS_MS 300000 /* between two resets of the marks of maintenance.c */
 
 /* Result of one transaction. */
 typedef enum Outcome
@@ -99,7 +99,7 @@ static bool reloaded = false;
 
 /* Ends the process; the launcher learns why. */
 static void
-leave(TqExit how)
+exit_worker(TqExit how)
 {
 	tq_shmem_worker_ends(how);
 	proc_exit(0);
@@ -107,12 +107,12 @@ leave(TqExit how)
 
 /* Processes requests and interrupts, between two transactions. */
 static void
-heed(void)
+process_interrupts(void)
 {
-	if (tq_shmem_worker_is_told())
-		leave(TQ_EXIT_TOLD);
+	if (tq_shmem_worker_must_exit())
+		exit_worker(TQ_EXIT_REQUESTED);
 	if (ProcDiePending)
-		leave(TQ_EXIT_FAILED);
+		exit_worker(TQ_EXIT_FAILED);
 	QueryCancelPending = false; /* there is no query to cancel */
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
@@ -132,9 +132,9 @@ heed(void)
  * changed.
  */
 static void
-enter_state(TqWorkerState state)
+enter_state(TqMaintenanceState state)
 {
-	static TqWorkerState last = TQ_WORKER_RUNNING;
+	static TqMaintenanceState last = TQ_MAINTENANCE_RUNNING;
 	char *name;
 
 	tq_shmem_worker_state(state);
@@ -144,22 +144,22 @@ enter_state(TqWorkerState state)
 	name = get_database_name(MyDatabaseId);
 	switch (state)
 	{
-		case TQ_WORKER_RUNNING:
+		case TQ_MAINTENANCE_RUNNING:
 			ereport(LOG, (errmsg("tq maintains database \"%s\"", name)));
 			break;
-		case TQ_WORKER_OFF:
+		case TQ_MAINTENANCE_OFF:
 			ereport(LOG,
 					(errmsg("tq does not maintain database \"%s\"", name),
 					 errdetail("tq.maintenance is off there.")));
 			break;
-		case TQ_WORKER_UNUSED:
+		case TQ_MAINTENANCE_UNUSED:
 			ereport(
 				LOG,
 				(errmsg("tq does not maintain database \"%s\" yet", name),
 				 errdetail(
 					 "Maintenance begins when a client calls a function of tq that may change something.")));
 			break;
-		case TQ_WORKER_ABSENT:
+		case TQ_MAINTENANCE_ABSENT:
 			break;
 	}
 }
@@ -168,16 +168,17 @@ enter_state(TqWorkerState state)
 static bool
 is_in_use(void)
 {
-	TqWorkerState state = TQ_WORKER_OFF;
+	TqMaintenanceState state = TQ_MAINTENANCE_OFF;
 
 	if (tq_maintenance)
 	{
 		tq_call_begin(true);
-		state = tq_activation_is_done() ? TQ_WORKER_RUNNING : TQ_WORKER_UNUSED;
+		state = tq_activation_is_done() ? TQ_MAINTENANCE_RUNNING
+										: TQ_MAINTENANCE_UNUSED;
 		tq_call_end();
 	}
 	enter_state(state);
-	return state == TQ_WORKER_RUNNING;
+	return state == TQ_MAINTENANCE_RUNNING;
 }
 
 /*
@@ -192,9 +193,9 @@ enter_extension(void)
 	Oid found = get_extension_oid("tq", true);
 
 	if (!OidIsValid(found))
-		leave(TQ_EXIT_ABSENT);
+		exit_worker(TQ_EXIT_ABSENT);
 	if (OidIsValid(extension) && extension != found)
-		leave(TQ_EXIT_TOLD);
+		exit_worker(TQ_EXIT_REQUESTED);
 	if (!OidIsValid(extension))
 		tq_shmem_worker_settled();
 	extension = found;
@@ -257,7 +258,7 @@ attempt(const char *activity, Work work, void *arg)
 {
 	volatile Outcome outcome = FAILED;
 
-	heed();
+	process_interrupts();
 	PG_TRY();
 	{
 		begin_transaction(activity);
@@ -283,7 +284,7 @@ attempt(const char *activity, Work work, void *arg)
 typedef struct StepWork
 {
 	TqStep step;
-	TqMark mark;
+	TqScanPosition mark;
 	TqBatch batch;
 } StepWork;
 
@@ -292,25 +293,28 @@ typedef struct StepWork
  */
 static bool bisect[TQ_STEPS];
 
-/* Where the scans of the steps begin; see upkeep.c. */
-static TqMarks marks;
+/* Where the scans of the steps begin; see maintenance.c. */
+static TqScanPositions positions;
 
 static void
 work_step(void *arg)
 {
 	StepWork *work = (StepWork *) arg;
 
-	tq_upkeep_step(work->step, bisect[work->step], &work->mark, &work->batch);
+	tq_maintenance_step(work->step,
+						bisect[work->step],
+						&work->mark,
+						&work->batch);
 }
 
 static void
 work_next_due(void *arg)
 {
-	*(TimestampTz *) arg = tq_upkeep_next_due(&marks);
+	*(TimestampTz *) arg = tq_maintenance_next_due(&positions);
 }
 
 /*
- * Runs one batch of a step, and records the result for tq.worker_activity().
+ * Runs one batch of a step, and records the result for tq.maintenance_activity().
  */
 static Outcome
 take_batch(StepWork *work)
@@ -318,7 +322,7 @@ take_batch(StepWork *work)
 	Outcome outcome;
 	TimestampTz now;
 
-	work->mark = tq_upkeep_mark(work->step, &marks);
+	work->mark = tq_maintenance_position(work->step, &positions);
 	work->batch = (TqBatch){.tasks = 0};
 	outcome = attempt(tq_step_name(work->step), work_step, work);
 	if (outcome == FAILED)
@@ -351,13 +355,13 @@ StaticAssertDecl(TQ_STEPS == TQ_SHMEM_STEPS, "a place for each step");
 
 /* Resets the marks every MARKS_MS, in case something was not noted. */
 static void
-forget_marks(TimestampTz now)
+reset_positions(TimestampTz now)
 {
 	static TimestampTz last = TQ_LONG_AGO;
 
 	if (now >= last && now < tq_clock_add_ms(last, MARKS_MS))
 		return;
-	tq_upkeep_marks_begin(&marks);
+	tq_maintenance_positions_begin(&positions);
 	last = now;
 }
 
@@ -433,7 +437,7 @@ later(Outcome outcome)
  * tried again soon, but not at once.
  */
 static TimestampTz
-bedtime(TimestampTz due, TimestampTz began, bool progress, bool failed)
+next_wakeup(TimestampTz due, TimestampTz began, bool progress, bool failed)
 {
 	static int skipped_ms = SKIPPED_FIRST_MS;
 	TimestampTz now = tq_clock_now();
@@ -495,7 +499,7 @@ take_steps(TimestampTz began)
 
 	if (steps_due > began)
 		return DONE;
-	forget_marks(began);
+	reset_positions(began);
 	for (int step = TQ_STEP_PUBLISH + 1; step < TQ_STEPS; step++)
 	{
 		StepWork work = {.step = (TqStep) step};
@@ -513,7 +517,8 @@ take_steps(TimestampTz began)
 	}
 	outcome = attempt("next due", work_next_due, &next);
 	if (outcome == DONE)
-		steps_due = more ? began : bedtime(next, began, progress, has_failed);
+		steps_due = more ? began
+						 : next_wakeup(next, began, progress, has_failed);
 	return outcome;
 }
 
@@ -535,9 +540,9 @@ take_turn(TimestampTz began)
 	if (reloaded)
 		steps_due = TQ_LONG_AGO;
 	reloaded = false;
-	due = tq_shmem_turn_begin(began);
+	due = tq_shmem_cycle_begin(began);
 	steps_due = Min(steps_due, due);
-	tq_upkeep_noted(&marks, due);
+	tq_maintenance_timer_added(&positions, due);
 	/*
 	 * While idle, the note of messages stays set, so that further ones do not
 	 * wake this process.
@@ -551,15 +556,15 @@ take_turn(TimestampTz began)
 	if (outcome == IDLE)
 	{
 		/* When that changes, everything is looked at again. */
-		tq_upkeep_marks_begin(&marks);
+		tq_maintenance_positions_begin(&positions);
 		steps_due = TQ_LONG_AGO;
-		return tq_shmem_turn_end(later(outcome), &messages);
+		return tq_shmem_cycle_end(later(outcome), &messages);
 	}
 	if (outcome != DONE)
 		return later(outcome);
 	if (reloaded)
 		return began;
-	due = tq_shmem_turn_end(steps_due, &messages);
+	due = tq_shmem_cycle_end(steps_due, &messages);
 	return messages || publish_again ? Min(due, publish_earliest) : due;
 }
 
@@ -659,7 +664,7 @@ set_settings(void)
 static void
 begin(void)
 {
-	TqWorkerOrder order;
+	TqMaintenanceOrder order;
 
 	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(order));
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -667,7 +672,7 @@ begin(void)
 	BackgroundWorkerUnblockSignals();
 	if (!tq_shmem_worker_attach(order.slot, order.generation))
 		proc_exit(0);
-	heed();
+	process_interrupts();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
 	set_settings();
 	turn_context = AllocSetContextCreate(TopMemoryContext,
@@ -677,7 +682,7 @@ begin(void)
 
 /* Entry point of the maintenance worker. */
 void
-tq_worker_main(Datum arg)
+tq_maintenance_worker_main(Datum arg)
 {
 	begin();
 	for (;;)
@@ -685,7 +690,7 @@ tq_worker_main(Datum arg)
 		TimestampTz began = tq_clock_now();
 
 		ResetLatch(MyLatch);
-		heed();
+		process_interrupts();
 		sleep_until(take_turn(began), began);
 	}
 }
@@ -694,10 +699,10 @@ tq_worker_main(Datum arg)
  * start_worker() -> void: has the launcher start the maintenance worker at
  * commit; called by the extension's script
  */
-PG_FUNCTION_INFO_V1(tq_start_worker);
+PG_FUNCTION_INFO_V1(tq_start_maintenance);
 
 Datum
-tq_start_worker(PG_FUNCTION_ARGS)
+tq_start_maintenance(PG_FUNCTION_ARGS)
 {
 	tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
 	PG_RETURN_VOID();

@@ -6,13 +6,13 @@
 #ifndef TQ_MAINTENANCE_WORKER_H
 #define TQ_MAINTENANCE_WORKER_H
 
-typedef struct TqWorkerOrder
+typedef struct TqMaintenanceOrder
 {
 	Oid database;
 	int slot;
 	uint64 generation;
-} TqWorkerOrder;
+} TqMaintenanceOrder;
 
-extern PGDLLEXPORT void tq_worker_main(Datum arg);
+extern PGDLLEXPORT void tq_maintenance_worker_main(Datum arg);
 
 #endif /* TQ_MAINTENANCE_WORKER_H */

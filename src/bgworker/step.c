@@ -6,7 +6,7 @@
 
 #include "step.h"
 
-/* Returns the name of a step, which upkeep() shows and tq.postponed stores. */
+/* Returns the name of a step, which upkeep() shows and tq_internal.postponed stores. */
 const char *
 tq_step_name(TqStep step)
 {

@@ -7,7 +7,7 @@
 
 /*
  * Steps in the order in which a pass takes them.  Their names are stored
- * (tq.postponed); the numbers are not.
+ * (tq_internal.postponed); the numbers are not.
  */
 typedef enum TqStep
 {

@@ -3,7 +3,7 @@
  *	  Timeouts of policies: runs that are running or pending for too long, and
  *	  alerts where a policy only alerts (doc/spec/policy.md 2, 5, 10).
  *
- * Steps of upkeep.c, under its rules: a timer only says which tasks
+ * Steps of maintenance.c, under its rules: a timer only says which tasks
  * to check.  What has happened is decided by the row of each task, under its
  * lock, and a task that is locked is skipped.  A timer whose run was deferred,
  * lost or retried meanwhile is stale and has no effect.  Two kinds of timers
@@ -48,13 +48,13 @@ alert(const TqRun *run, const TqTask *task, const char *timeout)
 {
 	JsonbParseState *state = NULL;
 	TqMessage message =
-		tq_publish_make(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run);
+		tq_outbox_message(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run);
 
 	message.worker = run->worker;
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "timeout", timeout);
 	message.detail = tq_json_end(&state);
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }
 
 /* ---- limits ---- */
@@ -93,26 +93,28 @@ end_of_pending(const TqRun *run, const TqPolicy *policy)
  * to come.
  */
 static int
-keep_over(TqHeld *held, RunLimit limit, TqResolved reason, TimestampTz taken,
-		  TimestampTz now)
+keep_over(TqLockedTasks *locked, RunLimit limit, TqResolved reason,
+		  TimestampTz taken, TimestampTz now)
 {
-	int n = held->n;
+	int n = locked->n;
 	int alerts = 0;
 
-	tq_details_read(held->runs, n);
-	held->n = 0;
+	tq_details_read(locked->runs, n);
+	locked->n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		const TqPolicy *policy = tq_policy_get(held->tasks[i].policy);
-		TimestampTz end = limit(&held->runs[i], policy);
+		const TqPolicy *policy = tq_policy_get(locked->tasks[i].policy);
+		TimestampTz end = limit(&locked->runs[i], policy);
 
-		if (end > now || held->tasks[i].deadline <= now)
+		if (end > now || locked->tasks[i].deadline <= now)
 			continue;
 		if (!policy->alert_only)
-			tq_held_keep(held, i);
+			tq_locked_tasks_keep(locked, i);
 		else if (end <= taken)
 		{
-			alert(&held->runs[i], &held->tasks[i], tq_resolved_name(reason));
+			alert(&locked->runs[i],
+				  &locked->tasks[i],
+				  tq_resolved_name(reason));
 			alerts++;
 		}
 	}
@@ -130,22 +132,22 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
 	bool is_run = kind == TQ_TIMER_RUN_TIMEOUT;
 	TqResolved reason = is_run ? TQ_RESOLVED_RUN_TIMEOUT
 							   : TQ_RESOLVED_PENDING_TIMEOUT;
-	TqHeld held;
+	TqLockedTasks locked;
 	int alerts;
 
-	tq_hold_unresolved(tasks, n, &held);
-	alerts = keep_over(&held,
+	tq_task_lock_unresolved(tasks, n, &locked);
+	alerts = keep_over(&locked,
 					   is_run ? end_of_run : end_of_pending,
 					   reason,
 					   taken,
 					   now);
-	tq_resolve_drop_blocked(&held, reason, now);
+	tq_resolve_drop_blocked(&locked, reason, now);
 	tq_timer_insert(kind,
 					tq_clock_add_ms(now, TQ_AGAIN_MS),
-					held.others,
-					held.nothers);
-	tq_resolve_runs(held.runs, held.tasks, held.n, reason, now);
-	return held.n + alerts;
+					locked.others,
+					locked.nothers);
+	tq_resolve_runs(locked.runs, locked.tasks, locked.n, reason, now);
+	return locked.n + alerts;
 }
 
 /* ---- steps ---- */
@@ -198,22 +200,22 @@ tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
 
 /*
  * Alerts of total timeouts where the policy only alerts; otherwise a total
- * timeout is an effective deadline (schedule.c).
+ * timeout is an effective deadline (pending_run.c).
  */
 int64
 tq_timeout_total(const TqWork *work)
 {
-	TqHeld held;
+	TqLockedTasks locked;
 
-	tq_hold_unresolved(work->tasks, work->n, &held);
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	tq_timer_insert(TQ_TIMER_TOTAL_TIMEOUT,
 					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-					held.others,
-					held.nothers);
-	tq_details_read(held.runs, held.n);
-	for (int i = 0; i < held.n; i++)
-		alert(&held.runs[i], &held.tasks[i], "total-timeout");
-	return held.n;
+					locked.others,
+					locked.nothers);
+	tq_details_read(locked.runs, locked.n);
+	for (int i = 0; i < locked.n; i++)
+		alert(&locked.runs[i], &locked.tasks[i], "total-timeout");
+	return locked.n;
 }
 
 /*

@@ -5,7 +5,7 @@
  * Decides which utility statements concern a maintenance worker or
  * the launcher, and what is requested of them.  How a request reaches them is
  * in shmem.c.  That no maintenance worker is started in the middle of such a
- * statement follows from the locks taken here, which worker_launcher.c checks.
+ * statement follows from the locks taken here, which launcher.c checks.
  *
  * Before the statement, if the server will let this role run it:
  *	DROP DATABASE, ALTER DATABASE ... RENAME	stop the worker in that database
@@ -22,7 +22,7 @@
  *	ALTER EXTENSION tq						restart the worker
  *	CREATE EXTENSION tq						report if no process is free for one
  *	what may drop the extension				wake the worker of this database
- *	ALTER TABLE tq.pending					reset the claim cursors (cursor.c)
+ *	ALTER TABLE tq_internal.pending					reset the claim cursors (claim_cursor.c)
  *	COMMIT PREPARED							wake or start the worker
  *	COMMIT PREPARED, ROLLBACK PREPARED		wake all sessions that wait for work
  *
@@ -64,6 +64,7 @@
 #include "../shmem/wait_queue.h"
 #include "../util/compat.h"
 #include "launcher.h"
+#include "../util/catalog.h"
 #include "utility_hook.h"
 
 #define STOP_MS 5000      /* how long to wait for a maintenance worker */
@@ -248,7 +249,7 @@ typedef struct After
 } After;
 
 /*
- * Returns whether this is tq.pending.  A data-only restore may disable the
+ * Returns whether this is tq_internal.pending.  A data-only restore may disable the
  * triggers by which the claim cursor learns of rows, and enables them when all
  * rows are there.
  */
@@ -261,7 +262,7 @@ is_pending_table(const RangeVar *name)
 	if (strcmp(name->relname, "pending") != 0 ||
 		!OidIsValid(get_extension_oid("tq", true)))
 		return false;
-	schema = get_namespace_oid("tq", true);
+	schema = get_namespace_oid(TQ_SCHEMA, true);
 	relation = RangeVarGetRelid(name, NoLock, true);
 	return OidIsValid(relation) &&
 		   relation == get_relname_relid("pending", schema);
@@ -359,9 +360,9 @@ act_after(const After *after)
 	if (after->wake_waiters)
 		tq_wait_wake_all();
 	if (after->forget_cursor)
-		tq_cursor_note_all();
+		tq_cursor_track_all();
 	if (after->probe)
-		tq_worker_probe();
+		tq_launcher_probe();
 }
 
 /*
@@ -403,7 +404,7 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 
 /* Installs the hook; only under shared_preload_libraries. */
 void
-tq_worker_watch_utility(void)
+tq_utility_hook_install(void)
 {
 	next_process_utility = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;

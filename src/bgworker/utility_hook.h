@@ -5,6 +5,6 @@
 #ifndef TQ_UTILITY_HOOK_H
 #define TQ_UTILITY_HOOK_H
 
-extern void tq_worker_watch_utility(void);
+extern void tq_utility_hook_install(void);
 
 #endif /* TQ_UTILITY_HOOK_H */

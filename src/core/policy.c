@@ -156,7 +156,7 @@ tq_policy_first(const TqPolicy *policy, int retries, int64_t visible_at,
 {
 	budget->attempt = 0;
 	budget->retries_left = retries;
-	budget->lost_left = policy->lost_retries;
+	budget->lost_retries_left = policy->lost_retries;
 	budget->visible_at = visible_at;
 	budget->pending_until = pending_until(policy, visible_at);
 }
@@ -169,7 +169,7 @@ static void
 follow_lost(TqBudget *budget, int64_t now)
 {
 	budget->run_id++;
-	budget->lost_left--;
+	budget->lost_retries_left--;
 	budget->visible_at = now;
 }
 
@@ -202,7 +202,7 @@ static TqFollow
 paid_by(const TqPolicy *policy, const TqBudget *run, TqResolved reason)
 {
 	if (reason == TQ_RESOLVED_CLAIM_EXPIRED && policy->lost_retries != TQ_OFF)
-		return run->lost_left > 0 ? TQ_FOLLOW_LOST : TQ_FOLLOW_NONE;
+		return run->lost_retries_left > 0 ? TQ_FOLLOW_LOST : TQ_FOLLOW_NONE;
 	return run->retries_left > 0 ? TQ_FOLLOW_RETRY : TQ_FOLLOW_NONE;
 }
 

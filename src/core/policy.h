@@ -52,7 +52,7 @@ typedef struct TqBudget
 	int run_id;
 	int attempt; /* from 0 */
 	int retries_left;
-	int lost_left;         /* TQ_OFF: no separate budget */
+	int lost_retries_left; /* TQ_OFF: no separate budget */
 	int64_t visible_at;    /* not claimable before; microseconds */
 	int64_t pending_until; /* not pending after; 0: no limit */
 } TqBudget;

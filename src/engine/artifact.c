@@ -5,7 +5,7 @@
  * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still
  * accepts artifacts, when a repeated creation is compatible with the first,
  * and where links lead.  artifact_request.c checks what a request may contain,
- * store_artifact.c has the rows and their locks, and upkeep.c deletes expired
+ * artifact_table.c has the rows and their locks, and maintenance.c deletes expired
  * artifacts.
  *
  * Of the storage types, blob and object name a location to which content is
@@ -77,7 +77,8 @@ lock_claimed_run(const TqTask *task, const TqArtifact *artifact, TqRun *run)
 	if (!found)
 	{
 		(void) tq_run_peek(task->id, &last);
-		if (last.run_id == artifact->run_id && last.place != TQ_PLACE_RUN)
+		if (last.run_id == artifact->run_id &&
+			last.location != TQ_LOCATION_RUN)
 			refuse_run(&task->task_id,
 					   artifact,
 					   "was never claimed",
@@ -217,7 +218,7 @@ announce(const TqTask *task, const TqArtifact *artifact)
 	TqMessage message;
 	TqRun last;
 
-	if (!tq_publish_is_wanted(TQ_EXCHANGE_ARTIFACT_CREATED) ||
+	if (!tq_outbox_is_wanted(TQ_EXCHANGE_ARTIFACT_CREATED) ||
 		!tq_run_peek(task->id, &last))
 		return;
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
@@ -227,12 +228,12 @@ announce(const TqTask *task, const TqArtifact *artifact)
 	tq_json_add_text(&state, "name", artifact->name);
 	tq_json_add_time(&state, "expires", artifact->expires);
 	tq_json_add_text(&state, "contentType", artifact->content_type);
-	message = tq_publish_make(TQ_EXCHANGE_ARTIFACT_CREATED,
-							  task,
-							  artifact->run_id,
-							  &last);
+	message = tq_outbox_message(TQ_EXCHANGE_ARTIFACT_CREATED,
+								task,
+								artifact->run_id,
+								&last);
 	message.detail = tq_json_end(&state);
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }
 
 /*
@@ -252,7 +253,7 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 	TqArtifact old;
 
 	if (artifact->expires < tq_clock_add_ms(now, -EXPIRES_DRIFT_MS))
-		tq_artifact_refuse_expires(
+		tq_artifact_error_expires(
 			task_id, artifact, "must not be more than 15 minutes in the past");
 	task = tq_task_by_slug(task_id);
 	if (task == NULL)
@@ -262,7 +263,7 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 				   "the task was never created, or it has expired");
 	lock_claimed_run(task, artifact, &run);
 	if (artifact->expires > task->expires)
-		tq_artifact_refuse_expires(
+		tq_artifact_error_expires(
 			task_id,
 			artifact,
 			psprintf("must not be after the task's, which is %s",
@@ -388,7 +389,7 @@ void
 tq_artifact_check_run(const TqTask *task, int run_id)
 {
 	if (run_id > tq_artifact_latest_run(task))
-		tq_refuse_missing_run(task, run_id);
+		tq_error_missing_run(task, run_id);
 }
 
 /*

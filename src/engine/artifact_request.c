@@ -448,8 +448,8 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
  * this task.
  */
 void
-tq_artifact_refuse_expires(const TqSlug *task_id, const TqArtifact *artifact,
-						   const char *rule)
+tq_artifact_error_expires(const TqSlug *task_id, const TqArtifact *artifact,
+						  const char *rule)
 {
 	Request request = {task_id, artifact->run_id, artifact->name, NULL};
 

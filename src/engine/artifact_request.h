@@ -14,9 +14,9 @@
 extern void tq_artifact_check_name(const char *name);
 extern TqArtifact *tq_artifact_parse(const TqSlug *task_id, int run_id,
 									 char *name, Jsonb *request);
-extern void tq_artifact_refuse_expires(const TqSlug *task_id,
-									   const TqArtifact *artifact,
-									   const char *rule);
+extern void tq_artifact_error_expires(const TqSlug *task_id,
+									  const TqArtifact *artifact,
+									  const char *rule);
 extern bool tq_artifact_is_uploaded(TqStorage storage);
 extern char *tq_artifact_label(const TqSlug *task_id, int run_id,
 							   const char *name);

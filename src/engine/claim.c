@@ -40,7 +40,7 @@
 
 #define DAY_MS INT64CONST(24 * 60 * 60 * 1000)
 #define SEEN_MS (30 * 60 * 1000)
-#define REMEMBER_MS 1000
+#define RECORD_MS 1000
 
 /*
  * Returns whether the recent claims of a worker are to be stored now: at every
@@ -49,25 +49,25 @@
  * to walk over all of them while a long transaction holds back vacuum.
  */
 static bool
-is_worth_remembering(const TqWorker *worker, TimestampTz now)
+must_record_claims(const TqWorker *worker, TimestampTz now)
 {
 	return worker->recent < TQ_RECENT_MAX ||
-		   worker->remembered < tq_clock_add_ms(now, -REMEMBER_MS);
+		   worker->recent_updated_at < tq_clock_add_ms(now, -RECORD_MS);
 }
 
 /* Stores these claims as the most recent ones of the worker. */
 static void
-remember(const TqWorker *worker, const int64 *tasks, const TqClaimed *claimed,
-		 int n, TimestampTz now)
+record_claims(const TqWorker *worker, const int64 *tasks,
+			  const TqClaimed *claimed, int n, TimestampTz now)
 {
 	int32 *run_ids;
 
-	if (!is_worth_remembering(worker, now))
+	if (!must_record_claims(worker, now))
 		return;
 	run_ids = palloc(sizeof(int32) * n);
 	for (int i = 0; i < n; i++)
 		run_ids[i] = claimed[i].run_id;
-	tq_worker_remember(worker->id, tasks, run_ids, n, now);
+	tq_worker_record_claims(worker->id, tasks, run_ids, n, now);
 }
 
 /* Appends task-running for these runs. */
@@ -76,7 +76,7 @@ announce(const TqClaimed *claimed, int n, int32 worker)
 {
 	TqMessage *messages;
 
-	if (n == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
+	if (n == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
 		return;
 	messages = palloc0(sizeof(TqMessage) * n);
 	for (int i = 0; i < n; i++)
@@ -88,7 +88,7 @@ announce(const TqClaimed *claimed, int n, int32 worker)
 								  .priority = claimed[i].priority,
 								  .taken_until = claimed[i].taken_until,
 								  .worker = worker};
-	tq_publish(messages, n);
+	tq_outbox_append(messages, n);
 }
 
 /* Returns when a claim that starts now expires, under this policy. */
@@ -128,7 +128,7 @@ look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
 
 /* Inserts the claim timers of these runs, one row for each due time. */
 static void
-insert_leases(const TqClaimed *claimed, int n)
+insert_claim_timers(const TqClaimed *claimed, int n)
 {
 	int64 *tasks = palloc(sizeof(int64) * n);
 	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
@@ -151,7 +151,7 @@ insert_leases(const TqClaimed *claimed, int n)
 			is_done[j] = true;
 			tasks[alike++] = claimed[j].task;
 		}
-		tq_lease_insert(due[i], tasks, alike);
+		tq_claim_timer_insert(due[i], tasks, alike);
 	}
 }
 
@@ -177,7 +177,7 @@ set_times(TqClaimed *claimed, int n, TimestampTz now)
 		ends[count++] =
 			end_of_run(claimed[i].policy, claimed[i].deadline, now);
 	}
-	tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
+	tq_pending_runs_add_timers(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
 }
 
 /*
@@ -193,9 +193,9 @@ start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 		tasks[i] = claimed[i].task;
 	set_times(claimed, n, now);
 	tq_runs_start(claimed, n, worker->id);
-	insert_leases(claimed, n);
+	insert_claim_timers(claimed, n);
 	announce(claimed, n, worker->id);
-	remember(worker, tasks, claimed, n, now);
+	record_claims(worker, tasks, claimed, n, now);
 }
 
 /*
@@ -273,15 +273,17 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 	if (run->started == 0)
 	{
 		run->started = now;
-		tq_schedule_at(TQ_TIMER_RUN_TIMEOUT, &task->id, &end, 1);
+		tq_pending_runs_add_timers(TQ_TIMER_RUN_TIMEOUT, &task->id, &end, 1);
 	}
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
-	tq_lease_insert(look_at(run->taken_until, task->policy, task->deadline),
-					&task->id,
-					1);
-	if (is_worth_remembering(worker, now))
-		tq_worker_remember(worker->id, &task->id, &run->run_id, 1, now);
+	tq_claim_timer_insert(look_at(run->taken_until,
+								  task->policy,
+								  task->deadline),
+						  &task->id,
+						  1);
+	if (must_record_claims(worker, now))
+		tq_worker_record_claims(worker->id, &task->id, &run->run_id, 1, now);
 }
 
 /*
@@ -300,7 +302,7 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 		 errdetail("The task is %s, and its last run is %d%s.",
 				   tq_state_name(run->state),
 				   run->run_id,
-				   run->place == TQ_PLACE_DELAYED
+				   run->location == TQ_LOCATION_DELAYED
 					   ? ", which is not yet claimable"
 					   : ""),
 		 errhint(
@@ -314,7 +316,7 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 static bool
 is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 {
-	if (run->place != TQ_PLACE_PENDING ||
+	if (run->location != TQ_LOCATION_PENDING ||
 		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
 		return false;
 	tq_details_read(run, 1);
@@ -346,22 +348,22 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	TqRun run;
 
 	if (task->deadline <= now)
-		tq_refuse_past_deadline(task);
+		tq_error_past_deadline(task);
 	tq_worker_intern(task->queue, worker_group, worker_id, &worker);
 	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
 	if (worker.quarantine_until > now)
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
-		tq_refuse_missing_run(task, run_id);
+		tq_error_missing_run(task, run_id);
 	now = tq_clock_now();
 	if (task->deadline <= now)
-		tq_refuse_past_deadline(task);
+		tq_error_past_deadline(task);
 	if (run.run_id == run_id && is_claimable(task, &run, now))
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
-	message = tq_publish_make(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run);
-	tq_publish(&message, 1);
+	message = tq_outbox_message(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run);
+	tq_outbox_append(&message, 1);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
 					   .worker_group = worker_group,
@@ -396,9 +398,9 @@ read_running(TqRunWriter *writer, const TqTask *task, int run_id,
 		tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
 
 	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
-		tq_refuse_missing_run(task, run_id);
+		tq_error_missing_run(task, run_id);
 	if (task->deadline <= now)
-		tq_refuse_past_deadline(task);
+		tq_error_past_deadline(task);
 	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
 		refuse_not_running(task, run_id, run->state);
 	if (!has_row) /* claimed between the two reads */
@@ -464,18 +466,18 @@ tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 	start.budget = (TqBudget){.run_id = run.run_id,
 							  .attempt = run.attempt,
 							  .retries_left = run.retries_left,
-							  .lost_left = run.lost_left,
+							  .lost_retries_left = run.lost_retries_left,
 							  .visible_at = tq_policy_after(now, after_ms),
 							  .pending_until = run.pending_until};
 	start.retry_delay = run.retry_delay;
 	start.scheduled = run.scheduled;
 	start.started = run.started;
 	start.worker = run.worker;
-	tq_schedule(&start, 1, now);
+	tq_pending_runs_add(&start, 1, now);
 	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
 	message =
-		tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, run.run_id, &next);
-	tq_publish(&message, 1);
+		tq_outbox_message(TQ_EXCHANGE_TASK_PENDING, task, run.run_id, &next);
+	tq_outbox_append(&message, 1);
 }
 
 /*
@@ -492,11 +494,11 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 
 	tq_tasks_find(&task, 1);
 	if (task.id == 0)
-		tq_refuse_missing_task(task_id);
+		tq_error_missing_task(task_id);
 	extend(&task, run_id, now, &run);
-	tq_lease_insert(look_at(run.taken_until, task.policy, task.deadline),
-					&task.id,
-					1);
+	tq_claim_timer_insert(look_at(run.taken_until, task.policy, task.deadline),
+						  &task.id,
+						  1);
 	tq_worker_get_by_number(run.worker, &worker);
 	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
 	{

@@ -4,13 +4,13 @@
  *	  (doc/spec/taskcluster.md 2.8, 5.2).
  *
  * Decides when a claim is tried again, and when a wake-up is handed
- * on to another session.  claim.c does the claim itself; wait.c lets a session
+ * on to another session.  claim.c does the claim itself; wait_queue.c lets a session
  * sleep and wakes it.
  *
  * While a session waits it holds no transaction id and no row lock, so it
  * blocks no other session.  But it holds the snapshot of its statement, which
  * keeps vacuum from removing newer dead tuples, so the wait is short
- * (api_worker.c).
+ * (worker_api.c).
  */
 #include "postgres.h"
 
@@ -56,7 +56,7 @@ may_find(Try *try)
 
 	try->barred = known && worker.quarantine_until > now;
 	if (try->barred)
-		tq_wait_pass_on(&try->wait);
+		tq_wait_requeue_wakeup(&try->wait);
 	return known ? !try->barred
 				 : queue != 0 && tq_pending_is_claimable(queue, now);
 }

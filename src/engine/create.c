@@ -6,8 +6,8 @@
  * an existing task of the same id means, and which rows a new task needs: its
  * definition, its dependencies, a row in unscheduled or a first run, and the
  * timer of its deadline.  definition.c decides what a definition may contain,
- * depend.c what a task waits for, group.c which group it may join, and
- * schedule.c how its first run becomes pending.
+ * dependency.c what a task waits for, group.c which group it may join, and
+ * pending_run.c how its first run becomes pending.
  *
  * Two sessions that create the same task meet at the unique index on task_id:
  * the second waits for the first, then finds the task and compares it with its
@@ -57,18 +57,18 @@ static HTAB *
 index_by_slug(const TqTask *tasks, int n)
 {
 	HASHCTL control = {.keysize = sizeof(TqSlug),
-					   .entrysize = sizeof(TqSibling),
+					   .entrysize = sizeof(TqBatchTask),
 					   .hcxt = CurrentMemoryContext};
-	HTAB *siblings = hash_create("tq siblings",
-								 n,
-								 &control,
-								 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	HTAB *batch_tasks = hash_create("tq siblings",
+									n,
+									&control,
+									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	for (int i = 0; i < n; i++)
 	{
 		bool found;
-		TqSibling *sibling =
-			hash_search(siblings, &tasks[i].task_id, HASH_ENTER, &found);
+		TqBatchTask *batch_task =
+			hash_search(batch_tasks, &tasks[i].task_id, HASH_ENTER, &found);
 
 		if (found)
 			ereport(ERROR,
@@ -76,16 +76,16 @@ index_by_slug(const TqTask *tasks, int n)
 					 errmsg("task \"%s\" is given twice",
 							tq_slug_text(&tasks[i].task_id)),
 					 errdetail("Elements %d and %d have that id.",
-							   sibling->place + 1,
+							   batch_task->index + 1,
 							   i + 1),
 					 errhint(
 						 "Give every task of one call an id of its own.")));
-		sibling->place = i;
-		sibling->is_new = false;
-		sibling->is_pending = false;
-		sibling->task = &tasks[i];
+		batch_task->index = i;
+		batch_task->is_new = false;
+		batch_task->is_pending = false;
+		batch_task->task = &tasks[i];
 	}
-	return siblings;
+	return batch_tasks;
 }
 
 /* ---- order ---- */
@@ -94,14 +94,14 @@ index_by_slug(const TqTask *tasks, int n)
  * Returns the task of the same call that a dependency names, or NULL if the
  * dependency is on the task itself or on a task outside of the call.
  */
-static TqSibling *
-sibling_of(const TqTask *task, int dependency, HTAB *siblings)
+static TqBatchTask *
+batch_task_of(const TqTask *task, int dependency, HTAB *batch_tasks)
 {
 	const TqSlug *slug = &task->dependencies[dependency];
 
 	if (tq_slug_compare(slug, &task->task_id) == 0)
 		return NULL;
-	return hash_search(siblings, slug, HASH_FIND, NULL);
+	return hash_search(batch_tasks, slug, HASH_FIND, NULL);
 }
 
 /*
@@ -109,7 +109,7 @@ sibling_of(const TqTask *task, int dependency, HTAB *siblings)
  */
 static void
 refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
-			 HTAB *siblings)
+			 HTAB *batch_tasks)
 {
 	StringInfoData names;
 	bool *seen = palloc0(sizeof(bool) * n);
@@ -135,10 +135,11 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 						  tq_slug_text(&tasks[at].task_id));
 			for (int d = 0; d < tasks[at].ndependencies; d++)
 			{
-				TqSibling *sibling = sibling_of(&tasks[at], d, siblings);
+				TqBatchTask *batch_task =
+					batch_task_of(&tasks[at], d, batch_tasks);
 
-				if (sibling != NULL && blocked_by[sibling->place] > 0)
-					next = sibling->place;
+				if (batch_task != NULL && blocked_by[batch_task->index] > 0)
+					next = batch_task->index;
 			}
 			at = next;
 		}
@@ -159,7 +160,7 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
  * keeps the dependents of each task in a list.
  */
 static int *
-sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
+sort_by_dependency(const TqTask *tasks, int n, HTAB *batch_tasks)
 {
 	int *order = palloc(sizeof(int) * n);
 	int *blocked_by = palloc0(sizeof(int) * n);
@@ -170,13 +171,13 @@ sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
 	{
 		for (int d = 0; d < tasks[i].ndependencies; d++)
 		{
-			TqSibling *sibling = sibling_of(&tasks[i], d, siblings);
+			TqBatchTask *batch_task = batch_task_of(&tasks[i], d, batch_tasks);
 
-			if (sibling == NULL)
+			if (batch_task == NULL)
 				continue;
 			blocked_by[i]++;
-			dependents[sibling->place] =
-				lappend_int(dependents[sibling->place], i);
+			dependents[batch_task->index] =
+				lappend_int(dependents[batch_task->index], i);
 		}
 		if (blocked_by[i] == 0)
 			order[filled++] = i;
@@ -194,7 +195,7 @@ sort_by_dependency(const TqTask *tasks, int n, HTAB *siblings)
 	for (int i = 0; i < n && filled < n; i++)
 	{
 		if (blocked_by[i] > 0)
-			refuse_cycle(tasks, blocked_by, i, n, siblings);
+			refuse_cycle(tasks, blocked_by, i, n, batch_tasks);
 	}
 	return order;
 }
@@ -344,9 +345,9 @@ adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
 /* Comparisons of two indexes into an array of tasks, the third argument. */
 
 static const TqTask *
-task_at(const void *tasks, const void *place)
+task_at(const void *tasks, const void *index)
 {
-	return (const TqTask *) tasks + *(const int *) place;
+	return (const TqTask *) tasks + *(const int *) index;
 }
 
 static int
@@ -434,7 +435,7 @@ typedef enum GroupLocks
 } GroupLocks;
 
 /*
- * Takes one lock for all groups if the call joins very many (store_group.c);
+ * Takes one lock for all groups if the call joins very many (group_table.c);
  * otherwise returns whether the groups have to be locked one by one.
  *
  * A group whose only new task is the one that it is named after needs a lock
@@ -560,7 +561,7 @@ intern_policies(TqTask *tasks, int n)
 /*
  * Sets the effective deadline of those tasks that are pending from their
  * creation and have a total timeout, which starts now.  The deadline is then
- * written with the task.  For tasks that become pending later schedule.c
+ * written with the task.  For tasks that become pending later pending_run.c
  * updates it.
  */
 static void
@@ -585,7 +586,7 @@ set_due(TqTask *tasks, int n, TimestampTz now)
  * one is inserted after all.
  */
 static int64
-insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
+insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *batch_tasks)
 {
 	int *places = places_sorted(tasks, n, compare_slug);
 	const TqTask **sorted = palloc(sizeof(TqTask *) * n);
@@ -600,12 +601,12 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[places[i]];
-		TqSibling *sibling =
-			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task =
+			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
 
 		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
-		sibling->is_new = is_new[i];
+		batch_task->is_new = is_new[i];
 		/*
 		 * No other session can know an id that this call has just generated,
 		 * so such a task needs no check of its group.
@@ -625,27 +626,28 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *siblings)
  * pending run.
  */
 static void
-place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
+place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
 			TimestampTz now)
 {
-	HTAB *strangers = tq_depend_prepare(tasks, n, siblings);
+	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks);
 	TqTask **pending = palloc(sizeof(TqTask *) * n);
 	int npending = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[order[i]];
-		TqSibling *sibling =
-			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task =
+			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
 
-		if (!sibling->is_new)
+		if (!batch_task->is_new)
 			continue;
-		sibling->is_pending = task->ndependencies == 0 ||
-							  !tq_depend_track(task, siblings, strangers);
-		if (sibling->is_pending)
+		batch_task->is_pending =
+			task->ndependencies == 0 ||
+			!tq_dependency_track(task, batch_tasks, externals);
+		if (batch_task->is_pending)
 			pending[npending++] = task;
 	}
-	tq_schedule_first(pending, true, npending, now);
+	tq_pending_runs_add_first(pending, true, npending, now);
 }
 
 /*
@@ -653,7 +655,7 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *siblings,
  * there are more tasks than one timer holds.
  */
 static void
-set_deadlines(TqTask *tasks, int n, HTAB *siblings)
+set_deadlines(TqTask *tasks, int n, HTAB *batch_tasks)
 {
 	int *places = places_sorted(tasks, n, compare_deadline);
 	int64 ids[TQ_TIMER_TASKS];
@@ -662,10 +664,10 @@ set_deadlines(TqTask *tasks, int n, HTAB *siblings)
 	for (int i = 0; i < n; i++)
 	{
 		const TqTask *task = &tasks[places[i]];
-		TqSibling *sibling =
-			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task =
+			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
 
-		if (sibling->is_new)
+		if (batch_task->is_new)
 			ids[nids++] = task->id;
 		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
 			compare_deadline(&places[i], &places[i + 1], tasks) != 0)
@@ -684,24 +686,24 @@ set_deadlines(TqTask *tasks, int n, HTAB *siblings)
  * task-pending is appended again for them.
  */
 static void
-look_for_pending(const TqTask *tasks, int n, HTAB *siblings)
+look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
 {
-	TqSibling **existing = palloc(sizeof(TqSibling *) * n);
+	TqBatchTask **existing = palloc(sizeof(TqBatchTask *) * n);
 	int64 *ids = palloc(sizeof(int64) * n);
 	bool *are_first = palloc(sizeof(bool) * n);
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		TqSibling *sibling =
-			hash_search(siblings, &tasks[i].task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task =
+			hash_search(batch_tasks, &tasks[i].task_id, HASH_FIND, NULL);
 
-		if (sibling->is_new)
+		if (batch_task->is_new)
 			continue;
 		ids[count] = tasks[i].id;
-		existing[count++] = sibling;
+		existing[count++] = batch_task;
 	}
-	if (count == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING))
+	if (count == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
 		return;
 	tq_pending_are_first(ids, count, are_first);
 	for (int i = 0; i < count; i++)
@@ -714,26 +716,26 @@ look_for_pending(const TqTask *tasks, int n, HTAB *siblings)
  * call may not know the outcome of the first one.
  */
 static void
-announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
+announce(const TqTask *tasks, const int *order, int n, HTAB *batch_tasks)
 {
 	TqMessage *messages = palloc(sizeof(TqMessage) * 2 * n);
 	int count = 0;
 
-	look_for_pending(tasks, n, siblings);
+	look_for_pending(tasks, n, batch_tasks);
 	for (int i = 0; i < n; i++)
 	{
 		const TqTask *task = &tasks[order[i]];
-		TqSibling *sibling =
-			hash_search(siblings, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task =
+			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
 		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
 
 		messages[count++] =
-			tq_publish_make(TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
-		if (sibling->is_pending)
+			tq_outbox_message(TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
+		if (batch_task->is_pending)
 			messages[count++] =
-				tq_publish_make(TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
+				tq_outbox_message(TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
 	}
-	tq_publish(messages, count);
+	tq_outbox_append(messages, count);
 }
 
 /*
@@ -743,8 +745,8 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *siblings)
 int64
 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 {
-	HTAB *siblings = index_by_slug(tasks, n);
-	int *order = sort_by_dependency(tasks, n, siblings);
+	HTAB *batch_tasks = index_by_slug(tasks, n);
+	int *order = sort_by_dependency(tasks, n, batch_tasks);
 	int64 created;
 
 	for (int i = 0; i < n; i++)
@@ -757,13 +759,13 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 	set_due(tasks, n, now);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
-		tasks[order[i]].id = tq_seq_next();
-	created = insert_tasks(tasks, n, repeat, siblings);
+		tasks[order[i]].id = tq_id_next();
+	created = insert_tasks(tasks, n, repeat, batch_tasks);
 	if (created > 0)
 	{
-		place_tasks(tasks, order, n, siblings, now);
-		set_deadlines(tasks, n, siblings);
+		place_tasks(tasks, order, n, batch_tasks, now);
+		set_deadlines(tasks, n, batch_tasks);
 	}
-	announce(tasks, order, n, siblings);
+	announce(tasks, order, n, batch_tasks);
 	return created;
 }

@@ -5,7 +5,7 @@
  * Follows doc/spec/policy.md 2 and 10.13.  Decides what a dead letter
  * contains, and how a redrive runs the task again: as a rerun before the
  * task's deadline, otherwise as a new task.  resolve.c decides which ends
- * write a dead letter; lifecycle.c deletes it when the task is rerun.
+ * write a dead letter; task_ops.c deletes it when the task is rerun.
  *
  * Order of locks: the row with the location of a task, then its dead letter.
  * If the task has expired, or another task of the same id has followed, only
@@ -40,7 +40,7 @@ write_letter(const TqTask *task, TimestampTz now)
 	TqDeadLetter letter = {.task_id = task->task_id,
 						   .task = task->id,
 						   .queue = task->queue,
-						   .died = now,
+						   .failed_at = now,
 						   .reason = runs[n - 1].reason,
 						   .error = runs[n - 1].error,
 						   .definition = tq_definition_json(task),

@@ -53,7 +53,7 @@
 #include "pending_run.h"
 
 /* A required task that is not created by the same call. */
-typedef struct Stranger
+typedef struct ExternalDependency
 {
 	TqSlug task_id;
 	int64 id; /* 0: it does not exist */
@@ -61,17 +61,17 @@ typedef struct Stranger
 	int32 policy;
 	bool is_locked; /* run is set, and locked unless completed */
 	TqRun run;
-} Stranger;
+} ExternalDependency;
 
 /* ---- new tasks ---- */
 
 /* Returns the task if it is created by the same call, else NULL. */
-static TqSibling *
-new_sibling(const TqSlug *slug, HTAB *siblings)
+static TqBatchTask *
+new_batch_task(const TqSlug *slug, HTAB *batch_tasks)
 {
-	TqSibling *sibling = hash_search(siblings, slug, HASH_FIND, NULL);
+	TqBatchTask *batch_task = hash_search(batch_tasks, slug, HASH_FIND, NULL);
 
-	return sibling != NULL && sibling->is_new ? sibling : NULL;
+	return batch_task != NULL && batch_task->is_new ? batch_task : NULL;
 }
 
 /*
@@ -79,59 +79,60 @@ new_sibling(const TqSlug *slug, HTAB *siblings)
  * once.
  */
 static HTAB *
-collect_strangers(const TqTask *tasks, int n, HTAB *siblings)
+collect_externals(const TqTask *tasks, int n, HTAB *batch_tasks)
 {
 	HASHCTL control = {.keysize = sizeof(TqSlug),
-					   .entrysize = sizeof(Stranger),
+					   .entrysize = sizeof(ExternalDependency),
 					   .hcxt = CurrentMemoryContext};
-	HTAB *strangers = hash_create("tq strangers",
+	HTAB *externals = hash_create("tq strangers",
 								  256,
 								  &control,
 								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	for (int i = 0; i < n; i++)
 	{
-		if (new_sibling(&tasks[i].task_id, siblings) == NULL)
+		if (new_batch_task(&tasks[i].task_id, batch_tasks) == NULL)
 			continue;
 		for (int d = 0; d < tasks[i].ndependencies; d++)
 		{
 			const TqSlug *slug = &tasks[i].dependencies[d];
 			bool found;
-			Stranger *stranger;
+			ExternalDependency *external;
 
-			if (new_sibling(slug, siblings) != NULL)
+			if (new_batch_task(slug, batch_tasks) != NULL)
 				continue;
-			stranger = hash_search(strangers, slug, HASH_ENTER, &found);
-			stranger->id = 0;
-			stranger->is_locked = false;
+			external = hash_search(externals, slug, HASH_ENTER, &found);
+			external->id = 0;
+			external->is_locked = false;
 		}
 	}
-	return strangers;
+	return externals;
 }
 
 /* Looks up these required tasks and returns those that exist. */
-static Stranger **
-find_strangers(HTAB *strangers, int *found)
+static ExternalDependency **
+find_externals(HTAB *externals, int *found)
 {
-	int n = hash_get_num_entries(strangers);
+	int n = hash_get_num_entries(externals);
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-	Stranger **in_order = palloc(sizeof(Stranger *) * Max(n, 1));
+	ExternalDependency **in_order = palloc(sizeof(ExternalDependency *) *
+										   Max(n, 1));
 	HASH_SEQ_STATUS scan;
-	Stranger *stranger;
+	ExternalDependency *external;
 	TqTask *tasks;
 	int i = 0;
 
 	*found = 0;
 	if (n == 0)
 		return in_order;
-	hash_seq_init(&scan, strangers);
-	while ((stranger = hash_seq_search(&scan)) != NULL)
-		slugs[i++] = stranger->task_id;
+	hash_seq_init(&scan, externals);
+	while ((external = hash_seq_search(&scan)) != NULL)
+		slugs[i++] = external->task_id;
 	tasks = tq_tasks_by_slug(slugs, n, false, found);
 	for (i = 0; i < *found; i++)
 	{
 		in_order[i] =
-			hash_search(strangers, &tasks[i].task_id, HASH_FIND, NULL);
+			hash_search(externals, &tasks[i].task_id, HASH_FIND, NULL);
 		in_order[i]->id = tasks[i].id;
 		in_order[i]->expires = tasks[i].expires;
 		in_order[i]->policy = tasks[i].policy;
@@ -140,10 +141,10 @@ find_strangers(HTAB *strangers, int *found)
 }
 
 static int
-compare_strangers(const void *a, const void *b)
+compare_externals(const void *a, const void *b)
 {
-	int64 x = (*(Stranger *const *) a)->id;
-	int64 y = (*(Stranger *const *) b)->id;
+	int64 x = (*(ExternalDependency *const *) a)->id;
+	int64 y = (*(ExternalDependency *const *) b)->id;
 
 	return x < y ? -1 : x > y;
 }
@@ -155,39 +156,39 @@ compare_strangers(const void *a, const void *b)
  * a new task may count it as met whatever happens to it afterwards.
  */
 static void
-lock_strangers(Stranger **strangers, int n, bool unscheduled_too)
+lock_externals(ExternalDependency **externals, int n, bool unscheduled_too)
 {
 	for (int i = 0; i < n; i++)
 	{
-		Stranger *stranger = strangers[i];
+		ExternalDependency *external = externals[i];
 		bool is_there;
 
-		if (stranger->is_locked || stranger->id == 0)
+		if (external->is_locked || external->id == 0)
 			continue;
-		is_there = tq_run_peek(stranger->id, &stranger->run);
-		if (is_there && stranger->run.place == TQ_PLACE_UNSCHEDULED &&
+		is_there = tq_run_peek(external->id, &external->run);
+		if (is_there && external->run.location == TQ_LOCATION_UNSCHEDULED &&
 			!unscheduled_too)
 			continue;
-		stranger->is_locked =
+		external->is_locked =
 			is_there &&
-			(stranger->run.state == TQ_STATE_COMPLETED ||
-			 tq_run_lock(stranger->id, TQ_LOCK_SHARE, &stranger->run));
+			(external->run.state == TQ_STATE_COMPLETED ||
+			 tq_run_lock(external->id, TQ_LOCK_SHARE, &external->run));
 		/* The task has been deleted since it was found. */
-		if (!stranger->is_locked)
-			stranger->id = 0;
+		if (!external->is_locked)
+			external->id = 0;
 	}
 }
 
 /*
  * Finds and locks all tasks that these new tasks require, for
- * tq_depend_track(); returns NULL if there is none.  One call does it for all
+ * tq_dependency_track(); returns NULL if there is none.  One call does it for all
  * new tasks, so that the order of locks is always the same.
  */
 HTAB *
-tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
+tq_dependency_prepare(const TqTask *tasks, int n, HTAB *batch_tasks)
 {
-	HTAB *strangers;
-	Stranger **in_order;
+	HTAB *externals;
+	ExternalDependency **in_order;
 	int found;
 	int ndependencies = 0;
 
@@ -195,12 +196,12 @@ tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
 		ndependencies += tasks[i].ndependencies;
 	if (ndependencies == 0)
 		return NULL;
-	strangers = collect_strangers(tasks, n, siblings);
-	in_order = find_strangers(strangers, &found);
-	qsort(in_order, found, sizeof(Stranger *), compare_strangers);
-	lock_strangers(in_order, found, false);
-	lock_strangers(in_order, found, true);
-	return strangers;
+	externals = collect_externals(tasks, n, batch_tasks);
+	in_order = find_externals(externals, &found);
+	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
+	lock_externals(in_order, found, false);
+	lock_externals(in_order, found, true);
+	return externals;
 }
 
 /*
@@ -208,7 +209,7 @@ tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings)
  * the deadline of the new task (doc/spec/taskcluster.md 4.2).
  */
 static void
-check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
+check_required(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
 {
 	StringInfoData missing;
 	StringInfoData expiring;
@@ -218,12 +219,13 @@ check_required(const TqTask *task, HTAB *siblings, HTAB *strangers)
 	for (int i = 0; i < task->ndependencies; i++)
 	{
 		const TqSlug *slug = &task->dependencies[i];
-		TqSibling *sibling = new_sibling(slug, siblings);
-		Stranger *stranger = hash_search(strangers, slug, HASH_FIND, NULL);
+		TqBatchTask *batch_task = new_batch_task(slug, batch_tasks);
+		ExternalDependency *external =
+			hash_search(externals, slug, HASH_FIND, NULL);
 
-		if (sibling == NULL && stranger->id == 0)
+		if (batch_task == NULL && external->id == 0)
 			tq_error_list(&missing, ", ", tq_slug_text(slug));
-		else if ((sibling ? sibling->task->expires : stranger->expires) <
+		else if ((batch_task ? batch_task->task->expires : external->expires) <
 				 task->deadline)
 			tq_error_list(&expiring, ", ", tq_slug_text(slug));
 	}
@@ -260,7 +262,8 @@ counts_as_completed(const TqRun *run, int32 policy)
  * dependency.
  */
 static bool
-judge(const TqRun *run, int32 policy, bool all_resolved, int32 *from_run)
+evaluate_dependency(const TqRun *run, int32 policy, bool all_resolved,
+					int32 *from_run)
 {
 	bool is_resolved = tq_state_is_resolved(run->state);
 	bool is_met = counts_as_completed(run, policy) ||
@@ -275,10 +278,10 @@ judge(const TqRun *run, int32 policy, bool all_resolved, int32 *from_run)
 /*
  * Writes the dependencies of a new task and, if any is unmet, its row in
  * unscheduled; returns whether any is unmet.  The caller has inserted all
- * tasks of the call, and has called tq_depend_prepare().
+ * tasks of the call, and has called tq_dependency_prepare().
  */
 bool
-tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
+tq_dependency_track(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
 {
 	int n = task->ndependencies;
 	int64 *required = palloc(sizeof(int64) * n);
@@ -286,22 +289,23 @@ tq_depend_track(const TqTask *task, HTAB *siblings, HTAB *strangers)
 	int32 *from_run = palloc0(sizeof(int32) * n);
 	int nunmet = 0;
 
-	check_required(task, siblings, strangers);
+	check_required(task, batch_tasks, externals);
 	for (int i = 0; i < n; i++)
 	{
-		TqSibling *sibling = new_sibling(&task->dependencies[i], siblings);
-		Stranger *stranger =
-			hash_search(strangers, &task->dependencies[i], HASH_FIND, NULL);
+		TqBatchTask *batch_task = new_batch_task(&task->dependencies[i],
+												 batch_tasks);
+		ExternalDependency *external =
+			hash_search(externals, &task->dependencies[i], HASH_FIND, NULL);
 
-		required[i] = sibling ? sibling->task->id : stranger->id;
-		if (sibling != NULL || !stranger->is_locked ||
-			!judge(&stranger->run,
-				   stranger->policy,
-				   task->all_resolved,
-				   &from_run[i]))
+		required[i] = batch_task ? batch_task->task->id : external->id;
+		if (batch_task != NULL || !external->is_locked ||
+			!evaluate_dependency(&external->run,
+								 external->policy,
+								 task->all_resolved,
+								 &from_run[i]))
 			unmet[nunmet++] = required[i];
 	}
-	tq_edges_insert(task->id, required, from_run, n);
+	tq_dependencies_insert(task->id, required, from_run, n);
 	if (nunmet > 0)
 		tq_unscheduled_insert(task->id, unmet, nunmet, task->all_resolved);
 	return nunmet > 0;
@@ -322,7 +326,7 @@ try_lock(int64 *tasks, int n)
 	int nblocked;
 	int nmissing = 0;
 	int left = 0;
-	int64 *near = tq_edges_dependents(tasks, n, &nnear);
+	int64 *near = tq_dependencies_dependents(tasks, n, &nnear);
 	TqWaiting *locked = tq_unscheduled_try_lock(near, nnear, &nlocked);
 	int64 *blocked;
 
@@ -330,7 +334,7 @@ try_lock(int64 *tasks, int n)
 		return n;
 	for (int i = 0; i < nnear; i++)
 	{
-		TqWaiting key = {.task = near[i], .share = -1};
+		TqWaiting key = {.task = near[i], .stripe = -1};
 
 		if (bsearch(&key,
 					locked,
@@ -339,7 +343,7 @@ try_lock(int64 *tasks, int n)
 					tq_compare_waiting) == NULL)
 			near[nmissing++] = near[i];
 	}
-	blocked = tq_edges_required(tasks, n, near, nmissing, &nblocked);
+	blocked = tq_dependencies_required(tasks, n, near, nmissing, &nblocked);
 	for (int i = 0; i < n; i++)
 	{
 		if (bsearch(&tasks[i],
@@ -359,7 +363,7 @@ try_lock(int64 *tasks, int n)
  * all.
  */
 void
-tq_depend_drop_blocked(TqHeld *held, const bool *is_final)
+tq_dependency_drop_blocked(TqLockedTasks *held, const bool *is_final)
 {
 	int n = held->n;
 	int64 *finals = palloc(sizeof(int64) * Max(n, 1));
@@ -382,7 +386,7 @@ tq_depend_drop_blocked(TqHeld *held, const bool *is_final)
 
 		next += is_free;
 		if (is_free || (is_final != NULL && !is_final[i]))
-			tq_held_keep(held, i);
+			tq_locked_tasks_keep(held, i);
 		else
 			held->others[held->nothers++] = task;
 	}
@@ -461,11 +465,11 @@ schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 		if (!is_free[i])
 			continue;
 		messages[count] =
-			tq_publish_make(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
+			tq_outbox_message(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
 		pending[count++] = &tasks[i];
 	}
-	tq_schedule_first(pending, false, count, now);
-	tq_publish(messages, count);
+	tq_pending_runs_add_first(pending, false, count, now);
+	tq_outbox_append(messages, count);
 }
 
 /* Returns the runs of those tasks that have dependents; most have none. */
@@ -478,7 +482,7 @@ those_required(const TqRun *finals, int n, int *found)
 
 	for (int i = 0; i < n; i++)
 		tasks[i] = finals[i].task;
-	tq_edges_exist(tasks, n, is_required);
+	tq_dependencies_exist(tasks, n, is_required);
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
@@ -495,7 +499,7 @@ those_required(const TqRun *finals, int n, int *found)
  * the runs.
  */
 void
-tq_depend_release(const TqRun *finals, int n, TimestampTz now)
+tq_dependency_release(const TqRun *finals, int n, TimestampTz now)
 {
 	int nmet;
 	TqWaiting *met;
@@ -506,7 +510,7 @@ tq_depend_release(const TqRun *finals, int n, TimestampTz now)
 	finals = those_required(finals, n, &n);
 	if (n == 0)
 		return;
-	met = tq_edges_met(what_is_met(finals, n), n, &nmet);
+	met = tq_dependencies_met(what_is_met(finals, n), n, &nmet);
 	if (nmet == 0)
 		return;
 	tasks = palloc0(sizeof(TqTask) * nmet);

@@ -15,19 +15,21 @@
 #include "../util/slugid.h"
 
 /* A task of the same call, on which the others may depend. */
-typedef struct TqSibling
+typedef struct TqBatchTask
 {
 	TqSlug task_id;
-	int place; /* index in the caller's array */
+	int index; /* index in the caller's array */
 	bool is_new;
 	bool is_pending; /* its first run is pending */
 	const TqTask *task;
-} TqSibling;
+} TqBatchTask;
 
-extern HTAB *tq_depend_prepare(const TqTask *tasks, int n, HTAB *siblings);
-extern bool tq_depend_track(const TqTask *task, HTAB *siblings,
-							HTAB *strangers);
-extern void tq_depend_drop_blocked(TqHeld *held, const bool *is_final);
-extern void tq_depend_release(const TqRun *finals, int n, TimestampTz now);
+extern HTAB *tq_dependency_prepare(const TqTask *tasks, int n,
+								   HTAB *batch_tasks);
+extern bool tq_dependency_track(const TqTask *task, HTAB *batch_tasks,
+								HTAB *externals);
+extern void tq_dependency_drop_blocked(TqLockedTasks *held,
+									   const bool *is_final);
+extern void tq_dependency_release(const TqRun *finals, int n, TimestampTz now);
 
 #endif /* TQ_DEPENDENCY_H */

@@ -4,7 +4,7 @@
  *	  (doc/spec/taskcluster.md 2.6, 2.7, 4.5; doc/spec/policy.md 2).
  *
  * Decides which tasks may join a group and until when, what a
- * cancellation covers, and when a group is resolved.  store_group.c describes
+ * cancellation covers, and when a group is resolved.  group_table.c describes
  * the two races and the locks that close them.
  */
 #include "postgres.h"
@@ -202,5 +202,5 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 	}
 	(void) tq_group_find(slug, group);
 	message.detail = tq_group_message_json(group);
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }

@@ -38,7 +38,7 @@ typedef struct Cancel
 } Cancel;
 
 /*
- * Locks the tasks that can be canceled, in the order of locks that depend.c
+ * Locks the tasks that can be canceled, in the order of locks that dependency.c
  * gives.
  */
 static void
@@ -50,7 +50,7 @@ lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 		TqRun run;
 
 		if (cancel->is_done[i] || !tq_run_peek(task->id, &run) ||
-			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
+			(run.location == TQ_LOCATION_UNSCHEDULED && !unscheduled_too))
 			continue;
 		cancel->is_done[i] = true;
 		if (task->deadline <= now ||
@@ -70,7 +70,7 @@ static void
 lock_unscheduled_near(const int64 *ids, int n)
 {
 	int found;
-	int64 *near = tq_edges_unscheduled(ids, n, &found);
+	int64 *near = tq_dependencies_unscheduled(ids, n, &found);
 
 	(void) tq_unscheduled_lock(near, found, &found);
 }

@@ -31,10 +31,10 @@
 /* ---- timers ---- */
 
 static int
-compare_looks(const void *a, const void *b)
+compare_timer_entries(const void *a, const void *b)
 {
-	const TqLook *x = a;
-	const TqLook *y = b;
+	const TqTimerEntry *x = a;
+	const TqTimerEntry *y = b;
 
 	if (x->due != y->due)
 		return x->due < y->due ? -1 : 1;
@@ -46,18 +46,19 @@ compare_looks(const void *a, const void *b)
  * rows.  A time of 0 means no timer.
  */
 void
-tq_schedule_at(TqTimer kind, const int64 *tasks, const TimestampTz *due, int n)
+tq_pending_runs_add_timers(TqTimer kind, const int64 *tasks,
+						   const TimestampTz *due, int n)
 {
-	TqLook *looks = palloc(sizeof(TqLook) * Max(n, 1));
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		if (due[i] != 0)
-			looks[count++] = (TqLook){due[i], tasks[i]};
+			entries[count++] = (TqTimerEntry){due[i], tasks[i]};
 	}
-	qsort(looks, count, sizeof(TqLook), compare_looks);
-	tq_timers_insert(kind, looks, count);
+	qsort(entries, count, sizeof(TqTimerEntry), compare_timer_entries);
+	tq_timers_insert(kind, entries, count);
 }
 
 /* ---- runs ---- */
@@ -76,7 +77,7 @@ needs_detail(const TqStart *start)
 		return true;
 	return start->task->policy != 0 &&
 		   (start->budget.attempt > 0 ||
-			start->budget.lost_left != policy->lost_retries);
+			start->budget.lost_retries_left != policy->lost_retries);
 }
 
 static TqRun
@@ -89,7 +90,7 @@ detail_of(const TqStart *start)
 				   .started = start->started,
 				   .worker = start->worker,
 				   .attempt = start->budget.attempt,
-				   .lost_left = start->budget.lost_left,
+				   .lost_retries_left = start->budget.lost_retries_left,
 				   .retry_delay = start->retry_delay};
 }
 
@@ -129,7 +130,7 @@ watch_pending(const TqStart *starts, int n)
 					 ? start->budget.pending_until
 					 : 0;
 	}
-	tq_schedule_at(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
+	tq_pending_runs_add_timers(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
 }
 
 /* The rows to write for runs that become pending; most need only the first. */
@@ -173,7 +174,7 @@ add_place(Places *places, const TqStart *start, int n, TimestampTz now)
 
 /* Makes these runs pending, in this order. */
 void
-tq_schedule(const TqStart *starts, int n, TimestampTz now)
+tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 {
 	Places places = {.pending = palloc(sizeof(TqPending) * Max(n, 1))};
 
@@ -195,7 +196,7 @@ tq_schedule(const TqStart *starts, int n, TimestampTz now)
  * effect.
  */
 void
-tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now)
+tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * n);
 	int64 *alerted = palloc(sizeof(int64) * n);
@@ -227,8 +228,11 @@ tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now)
 		look[count++] = tq_clock_add_ms(until, tq_deadline_delay);
 	}
 	tq_tasks_set_due(ids, due, count);
-	tq_schedule_at(TQ_TIMER_DEADLINE, ids, look, count);
-	tq_schedule_at(TQ_TIMER_TOTAL_TIMEOUT, alerted, alert, nalerts);
+	tq_pending_runs_add_timers(TQ_TIMER_DEADLINE, ids, look, count);
+	tq_pending_runs_add_timers(TQ_TIMER_TOTAL_TIMEOUT,
+							   alerted,
+							   alert,
+							   nalerts);
 }
 
 /*
@@ -236,8 +240,8 @@ tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now)
  * creation has the task's id as its sequence number in the queue.
  */
 void
-tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
-				  TimestampTz now)
+tq_pending_runs_add_first(TqTask *const *tasks, bool at_creation, int n,
+						  TimestampTz now)
 {
 	TqStart *starts = palloc(sizeof(TqStart) * Max(n, 1));
 	bool has_policy = false;
@@ -258,6 +262,6 @@ tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
 		has_policy = has_policy || task->policy != 0;
 	}
 	if (has_policy)
-		tq_schedule_total(tasks, n, now);
-	tq_schedule(starts, n, now);
+		tq_pending_runs_add_total_timeout(tasks, n, now);
+	tq_pending_runs_add(starts, n, now);
 }

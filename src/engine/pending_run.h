@@ -26,11 +26,12 @@ typedef struct TqStart
 	int worker;          /* of a deferred run: which worker had it */
 } TqStart;
 
-extern void tq_schedule(const TqStart *starts, int n, TimestampTz now);
-extern void tq_schedule_total(TqTask *const *tasks, int n, TimestampTz now);
-extern void tq_schedule_first(TqTask *const *tasks, bool at_creation, int n,
-							  TimestampTz now);
-extern void tq_schedule_at(TqTimer kind, const int64 *tasks,
-						   const TimestampTz *due, int n);
+extern void tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now);
+extern void tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n,
+											  TimestampTz now);
+extern void tq_pending_runs_add_first(TqTask *const *tasks, bool at_creation,
+									  int n, TimestampTz now);
+extern void tq_pending_runs_add_timers(TqTimer kind, const int64 *tasks,
+									   const TimestampTz *due, int n);
 
 #endif /* TQ_PENDING_RUN_H */

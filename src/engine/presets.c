@@ -500,7 +500,7 @@ conductor_effect(const Source *source)
  * its WorkflowTask; the keys of the latter win.
  */
 Jsonb *
-tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task)
+tq_conductor_read(Jsonb *task_def, Jsonb *workflow_task)
 {
 	Source definition = {.name = "task_def", .json = task_def};
 	Source source = {.name = "workflow_task",
@@ -558,7 +558,7 @@ last_run(const TqTask *task)
 	TqRun run;
 
 	if (!tq_run_peek(task->id, &run))
-		tq_refuse_missing_task(&task->task_id);
+		tq_error_missing_task(&task->task_id);
 	return run;
 }
 
@@ -568,7 +568,7 @@ last_run(const TqTask *task)
  * last one: its task is SCHEDULED again.
  */
 const char *
-tq_preset_conductor_status(const TqTask *task)
+tq_conductor_state_name(const TqTask *task)
 {
 	TqRun run = last_run(task);
 	const TqPolicy *policy = tq_policy_get(task->policy);
@@ -697,7 +697,7 @@ add_taskbroker_times(JsonbParseState **state, const Source *activation)
 
 /* Returns the policy of a task, from a TaskActivation. */
 Jsonb *
-tq_preset_taskbroker(Jsonb *activation)
+tq_taskbroker_read(Jsonb *activation)
 {
 	Source source = {.name = "activation",
 					 .json = activation,
@@ -723,7 +723,7 @@ tq_preset_taskbroker(Jsonb *activation)
  * retried is pending again at once.
  */
 const char *
-tq_preset_taskbroker_status(const TqTask *task)
+tq_taskbroker_state_name(const TqTask *task)
 {
 	TqRun run = last_run(task);
 
@@ -732,7 +732,7 @@ tq_preset_taskbroker_status(const TqTask *task)
 		case TQ_STATE_UNSCHEDULED:
 			return "pending";
 		case TQ_STATE_PENDING:
-			return run.place == TQ_PLACE_DELAYED ? "delay" : "pending";
+			return run.location == TQ_LOCATION_DELAYED ? "delay" : "pending";
 		case TQ_STATE_RUNNING:
 			return "processing";
 		case TQ_STATE_COMPLETED:

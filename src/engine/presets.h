@@ -10,9 +10,9 @@
 
 #include "../storage/task_table.h"
 
-extern Jsonb *tq_preset_conductor(Jsonb *task_def, Jsonb *workflow_task);
-extern Jsonb *tq_preset_taskbroker(Jsonb *activation);
-extern const char *tq_preset_conductor_status(const TqTask *task);
-extern const char *tq_preset_taskbroker_status(const TqTask *task);
+extern Jsonb *tq_conductor_read(Jsonb *task_def, Jsonb *workflow_task);
+extern Jsonb *tq_taskbroker_read(Jsonb *activation);
+extern const char *tq_conductor_state_name(const TqTask *task);
+extern const char *tq_taskbroker_state_name(const TqTask *task);
 
 #endif /* TQ_PRESETS_H */

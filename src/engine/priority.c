@@ -7,7 +7,7 @@
  * transition does, and reads the task only then.  So two changes of one task
  * exclude each other.  A run that is pending or delayed moves to its new
  * position at once; a running one is left alone, and its retry gets the new
- * priority (store_pending.c).
+ * priority (pending_table.c).
  */
 #include "postgres.h"
 
@@ -137,11 +137,11 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	int from;
 
 	if (task->deadline <= now)
-		tq_refuse_past_deadline(task);
+		tq_error_past_deadline(task);
 	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last))
 		task = tq_tasks_by_id(&task->id, 1, &found);
 	if (found == 0)
-		tq_refuse_missing_task(task_id);
+		tq_error_missing_task(task_id);
 	if (was_resolved(&last))
 		refuse_resolved(task, &last);
 	if (task->priority == priority)
@@ -150,9 +150,9 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	task->priority = priority;
 	write_priority(&task->id, 1, priority);
 	message =
-		tq_publish_make(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last);
+		tq_outbox_message(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last);
 	message.detail = change_json(from, priority);
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 	return task;
 }
 
@@ -160,7 +160,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 
 /*
  * Locks those of these tasks that were never finally resolved and are not
- * locked yet, in the order of locks that depend.c gives.
+ * locked yet, in the order of locks that dependency.c gives.
  */
 static void
 lock_unresolved(const int64 *ids, bool *is_done, int n, bool unscheduled_too,
@@ -171,7 +171,7 @@ lock_unresolved(const int64 *ids, bool *is_done, int n, bool unscheduled_too,
 		TqRun run;
 
 		if (is_done[i] || !tq_run_peek(ids[i], &run) ||
-			(run.place == TQ_PLACE_UNSCHEDULED && !unscheduled_too))
+			(run.location == TQ_LOCATION_UNSCHEDULED && !unscheduled_too))
 			continue;
 		is_done[i] = true;
 		if (tq_run_lock(ids[i], TQ_LOCK_UPDATE, &run) && !was_resolved(&run))
@@ -244,7 +244,7 @@ announce_group(const TqGroup *group, int priority, int affected)
 
 	tq_json_add_int(&state, "version", 1);
 	message.detail = tq_json_end(&state);
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }
 
 /*

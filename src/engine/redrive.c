@@ -28,39 +28,40 @@
 
 /* ---- a locked dead letter ---- */
 
-typedef struct Dead
+typedef struct LockedLetter
 {
 	TqDeadLetter letter;
 	TqTask *task; /* NULL: it no longer exists */
 	TqRun last;   /* of the task */
-} Dead;
+} LockedLetter;
 
 /*
  * Locks a dead task and its letter.  Returns false if there is no letter or,
  * under TQ_LOCK_SKIP, if another session has one of them locked.
  */
 static bool
-hold(const TqSlug *task_id, TqLock mode, Dead *dead)
+lock_letter(const TqSlug *task_id, TqLock mode, LockedLetter *locked)
 {
 	TqTask *task = tq_task_by_slug(task_id);
 
-	if (task != NULL && !tq_run_lock(task->id, mode, &dead->last))
+	if (task != NULL && !tq_run_lock(task->id, mode, &locked->last))
 	{
 		if (mode == TQ_LOCK_SKIP)
 			return false;
 		task = NULL; /* it has just expired */
 	}
-	if (!tq_dead_letter_lock(task_id, mode, &dead->letter))
+	if (!tq_dead_letter_lock(task_id, mode, &locked->letter))
 		return false;
-	dead->task = task != NULL && task->id == dead->letter.task ? task : NULL;
+	locked->task = task != NULL && task->id == locked->letter.task ? task
+																   : NULL;
 	return true;
 }
 
 /* Locks a dead task and its letter, or raises TQ404. */
 static void
-hold_or_refuse(const TqSlug *task_id, Dead *dead)
+lock_letter_or_error(const TqSlug *task_id, LockedLetter *locked)
 {
-	if (!hold(task_id, TQ_LOCK_UPDATE, dead))
+	if (!lock_letter(task_id, TQ_LOCK_UPDATE, locked))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),
@@ -74,9 +75,9 @@ hold_or_refuse(const TqSlug *task_id, Dead *dead)
 void
 tq_dead_letter_discard(const TqSlug *task_id)
 {
-	Dead dead;
+	LockedLetter locked;
 
-	hold_or_refuse(task_id, &dead);
+	lock_letter_or_error(task_id, &locked);
 	(void) tq_dead_letter_delete(task_id);
 }
 
@@ -189,29 +190,29 @@ renew(const TqDeadLetter *letters, int n, TimestampTz now)
 
 /* Returns whether the dead task still exists and is before its deadline. */
 static bool
-can_be_rerun(const Dead *dead, TimestampTz now)
+can_be_rerun(const LockedLetter *locked, TimestampTz now)
 {
-	return dead->task != NULL && dead->task->deadline > now;
+	return locked->task != NULL && locked->task->deadline > now;
 }
 
 static void
-rerun(const Dead *dead, TimestampTz now)
+rerun(const LockedLetter *locked, TimestampTz now)
 {
-	(void) tq_dead_letter_delete(&dead->letter.task_id);
-	tq_lifecycle_rerun(dead->task, now);
+	(void) tq_dead_letter_delete(&locked->letter.task_id);
+	tq_task_rerun(locked->task, now);
 }
 
 /* Redrives a dead task; returns the task that is going to run. */
 TqTask *
 tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 {
-	Dead dead;
+	LockedLetter locked;
 
-	hold_or_refuse(task_id, &dead);
-	if (!can_be_rerun(&dead, now))
-		return renew(&dead.letter, 1, now);
-	rerun(&dead, now);
-	return dead.task;
+	lock_letter_or_error(task_id, &locked);
+	if (!can_be_rerun(&locked, now))
+		return renew(&locked.letter, 1, now);
+	rerun(&locked, now);
+	return locked.task;
 }
 
 /* ---- redrive_queue() ---- */
@@ -253,20 +254,20 @@ note_refusal(Redrive *redrive, const TqSlug *task_id, const char *why)
 static void
 take(Redrive *redrive, const TqDeadLetter *seen)
 {
-	Dead dead;
+	LockedLetter locked;
 
-	if (!hold(&seen->task_id, TQ_LOCK_SKIP, &dead) ||
-		dead.letter.seq != seen->seq)
+	if (!lock_letter(&seen->task_id, TQ_LOCK_SKIP, &locked) ||
+		locked.letter.seq != seen->seq)
 		return;
-	if (!can_be_rerun(&dead, redrive->now))
-		redrive->renewed[redrive->nrenewed++] = dead.letter;
-	else if (dead.last.run_id + 1 >= tq_max_runs)
+	if (!can_be_rerun(&locked, redrive->now))
+		redrive->renewed[redrive->nrenewed++] = locked.letter;
+	else if (locked.last.run_id + 1 >= tq_max_runs)
 		note_refusal(redrive,
 					 &seen->task_id,
 					 "it has reached the maximum number of runs");
 	else
 	{
-		rerun(&dead, redrive->now);
+		rerun(&locked, redrive->now);
 		redrive->done++;
 	}
 }
@@ -363,7 +364,7 @@ renew_allowed(Redrive *redrive, const TqDeadLetter *letters, int n)
 
 /* Warns about the letters that could not be redriven. */
 static void
-tell_refusals(const Redrive *redrive)
+warn_refusals(const Redrive *redrive)
 {
 	ereport(
 		WARNING,
@@ -389,7 +390,7 @@ tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)
 {
 	Redrive redrive = {.queue = queue,
 					   .now = now,
-					   .last = {.died = DT_NOBEGIN},
+					   .last = {.failed_at = DT_NOBEGIN},
 					   .more = true};
 
 	while (redrive.more && redrive.done < max &&
@@ -399,6 +400,6 @@ tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)
 		renew_allowed(&redrive, redrive.renewed, redrive.nrenewed);
 	}
 	if (redrive.refused > 0)
-		tell_refusals(&redrive);
+		warn_refusals(&redrive);
 	return redrive.done;
 }

@@ -50,7 +50,7 @@ static bool
 is_more_needed(TqResolved reason)
 {
 	return reason != TQ_RESOLVED_COMPLETED ||
-		   tq_publish_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
+		   tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
 }
 
 /*
@@ -141,7 +141,7 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
  * pending, or does not exist.
  */
 static TqOutcome
-judge_without_row(TqReport *report)
+decide_without_row(TqReport *report)
 {
 	TqRun last;
 
@@ -188,7 +188,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 		if (report->is_ended)
 			return;
 	}
-	run->place = TQ_PLACE_NONE;
+	run->location = TQ_LOCATION_NONE;
 	/* The task of a cached id may have expired. */
 	if (report->task->deadline != 0)
 		return;
@@ -272,7 +272,7 @@ look_at_detail(TqReport *report)
  * and keeps the values that messages have shown.
  */
 static void
-heed_worker(TqReport *report)
+apply_worker_retry(TqReport *report)
 {
 	if (report->has_retry_delay)
 		report->run.retry_delay = report->retry_delay;
@@ -285,8 +285,8 @@ heed_worker(TqReport *report)
  * what follows the end.
  */
 static TqOutcome
-judge(TqReport *report, TqResolved reason, TimestampTz now,
-	  TqResolution *resolution)
+decide_report(TqReport *report, TqResolved reason, TimestampTz now,
+			  TqResolution *resolution)
 {
 	const TqReport *first = report->first == NULL ? report : report->first;
 
@@ -294,7 +294,7 @@ judge(TqReport *report, TqResolved reason, TimestampTz now,
 		return TQ_OUTCOME_NOT_FOUND;
 	if (report->is_ended)
 	{
-		heed_worker(report);
+		apply_worker_retry(report);
 		return tq_resolution_follow(resolution,
 									&report->run,
 									report->task,
@@ -304,8 +304,8 @@ judge(TqReport *report, TqResolved reason, TimestampTz now,
 	}
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
-	if (first->run.place == TQ_PLACE_NONE)
-		return judge_without_row(report);
+	if (first->run.location == TQ_LOCATION_NONE)
+		return decide_without_row(report);
 	report->state = first->state;
 	return is_repeat(report->task, &first->run, reason, resolution)
 			   ? TQ_OUTCOME_REPEATED
@@ -332,6 +332,7 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 		look_at_detail(&reports[i]);
 	tq_resolution_begin(&resolution, n);
 	for (int i = 0; i < n; i++)
-		reports[i].outcome = judge(&reports[i], reason, now, &resolution);
+		reports[i].outcome =
+			decide_report(&reports[i], reason, now, &resolution);
 	tq_resolution_write(&resolution, now);
 }

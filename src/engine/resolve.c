@@ -61,7 +61,7 @@ tq_resolution_announce(TqResolution *resolution, TqExchange exchange,
 					   const TqTask *task, int run_id, const TqRun *last)
 {
 	resolution->messages[resolution->nmessages++] =
-		tq_publish_make(exchange, task, run_id, last);
+		tq_outbox_message(exchange, task, run_id, last);
 }
 
 /*
@@ -131,7 +131,7 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 	budget = (TqBudget){.run_id = run->run_id,
 						.attempt = filled.attempt,
 						.retries_left = run->retries_left,
-						.lost_left = filled.lost_left,
+						.lost_retries_left = filled.lost_retries_left,
 						.visible_at = filled.visible_at,
 						.pending_until = filled.pending_until};
 	tq_policy_follow(&policy,
@@ -267,9 +267,9 @@ act_on_failures(const TqResolution *resolution, TimestampTz now)
 void
 tq_resolution_write(TqResolution *resolution, TimestampTz now)
 {
-	tq_schedule(resolution->starts, resolution->nstarts, now);
-	tq_publish(resolution->messages, resolution->nmessages);
-	tq_depend_release(resolution->finals, resolution->nfinals, now);
+	tq_pending_runs_add(resolution->starts, resolution->nstarts, now);
+	tq_outbox_append(resolution->messages, resolution->nmessages);
+	tq_dependency_release(resolution->finals, resolution->nfinals, now);
 	for (int i = 0; i < resolution->nfinals; i++)
 	{
 		if (resolution->finals[i].policy != 0 &&
@@ -290,15 +290,18 @@ tq_resolution_write(TqResolution *resolution, TimestampTz now)
  * has one of their dependents locked.
  */
 void
-tq_resolve_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
+tq_resolve_drop_blocked(TqLockedTasks *locked, TqResolved reason,
+						TimestampTz now)
 {
-	bool *is_final = palloc(sizeof(bool) * Max(held->n, 1));
+	bool *is_final = palloc(sizeof(bool) * Max(locked->n, 1));
 
-	tq_details_read(held->runs, held->n);
-	for (int i = 0; i < held->n; i++)
-		is_final[i] =
-			is_final_by_policy(&held->runs[i], &held->tasks[i], reason, now);
-	tq_depend_drop_blocked(held, is_final);
+	tq_details_read(locked->runs, locked->n);
+	for (int i = 0; i < locked->n; i++)
+		is_final[i] = is_final_by_policy(&locked->runs[i],
+										 &locked->tasks[i],
+										 reason,
+										 now);
+	tq_dependency_drop_blocked(locked, is_final);
 }
 
 /*
@@ -306,15 +309,15 @@ tq_resolve_drop_blocked(TqHeld *held, TqResolved reason, TimestampTz now)
  * resolves.
  */
 void
-tq_resolve_drop_overdue(TqHeld *held, TimestampTz now)
+tq_resolve_drop_overdue(TqLockedTasks *locked, TimestampTz now)
 {
-	int n = held->n;
+	int n = locked->n;
 
-	held->n = 0;
+	locked->n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (held->tasks[i].deadline > now)
-			tq_held_keep(held, i);
+		if (locked->tasks[i].deadline > now)
+			tq_locked_tasks_keep(locked, i);
 	}
 }
 
@@ -323,7 +326,7 @@ tq_resolve_drop_overdue(TqHeld *held, TimestampTz now)
  * (doc/spec/taskcluster.md 3.3).
  */
 static void
-give_birth_resolved(TqRun *run, const TqTask *task, TqResolved reason,
+create_resolved_run(TqRun *run, const TqTask *task, TqResolved reason,
 					TimestampTz now)
 {
 	run->run_id = 0;
@@ -336,8 +339,8 @@ give_birth_resolved(TqRun *run, const TqTask *task, TqResolved reason,
 /* The rows to write for runs that end in any location. */
 typedef struct Moves
 {
-	int64 *left[TQ_PLACE_RUN + 1]; /* by the location that is left */
-	int nleft[TQ_PLACE_RUN + 1];
+	int64 *left[TQ_LOCATION_RUN + 1]; /* by the location that is left */
+	int nleft[TQ_LOCATION_RUN + 1];
 	TqRun *moved;
 	int nmoved;
 	TqRun *updated;
@@ -348,8 +351,8 @@ static void
 begin_moves(Moves *moves, int n)
 {
 	memset(moves, 0, sizeof(*moves));
-	for (int place = 0; place <= TQ_PLACE_RUN; place++)
-		moves->left[place] = palloc(sizeof(int64) * n);
+	for (int location = 0; location <= TQ_LOCATION_RUN; location++)
+		moves->left[location] = palloc(sizeof(int64) * n);
 	moves->moved = palloc(sizeof(TqRun) * n);
 	moves->updated = palloc(sizeof(TqRun) * n);
 }
@@ -357,8 +360,8 @@ begin_moves(Moves *moves, int n)
 static void
 add_move(Moves *moves, const TqRun *run)
 {
-	moves->left[run->place][moves->nleft[run->place]++] = run->task;
-	if (run->place == TQ_PLACE_RUN)
+	moves->left[run->location][moves->nleft[run->location]++] = run->task;
+	if (run->location == TQ_LOCATION_RUN)
 		moves->updated[moves->nupdated++] = *run;
 	else
 		moves->moved[moves->nmoved++] = *run;
@@ -367,12 +370,12 @@ add_move(Moves *moves, const TqRun *run)
 static void
 write_moves(const Moves *moves)
 {
-	tq_unscheduled_delete(moves->left[TQ_PLACE_UNSCHEDULED],
-						  moves->nleft[TQ_PLACE_UNSCHEDULED]);
-	tq_pending_delete(moves->left[TQ_PLACE_PENDING],
-					  moves->nleft[TQ_PLACE_PENDING]);
-	tq_delayed_delete(moves->left[TQ_PLACE_DELAYED],
-					  moves->nleft[TQ_PLACE_DELAYED]);
+	tq_unscheduled_delete(moves->left[TQ_LOCATION_UNSCHEDULED],
+						  moves->nleft[TQ_LOCATION_UNSCHEDULED]);
+	tq_pending_delete(moves->left[TQ_LOCATION_PENDING],
+					  moves->nleft[TQ_LOCATION_PENDING]);
+	tq_delayed_delete(moves->left[TQ_LOCATION_DELAYED],
+					  moves->nleft[TQ_LOCATION_DELAYED]);
 	tq_runs_insert(moves->moved, moves->nmoved);
 	tq_runs_update(moves->updated, moves->nupdated);
 }
@@ -394,8 +397,8 @@ tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
 	begin_moves(&moves, n);
 	for (int i = 0; i < n; i++)
 	{
-		if (runs[i].place == TQ_PLACE_UNSCHEDULED)
-			give_birth_resolved(&runs[i], &tasks[i], reason, now);
+		if (runs[i].location == TQ_LOCATION_UNSCHEDULED)
+			create_resolved_run(&runs[i], &tasks[i], reason, now);
 		tq_resolution_end_run(&runs[i], reason, now);
 		add_move(&moves, &runs[i]);
 	}
@@ -410,16 +413,16 @@ tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n, TqResolved reason,
 
 /* Leaves out the tasks that were rerun after that time. */
 static void
-drop_rerun(TqHeld *held, TimestampTz canceled)
+drop_rerun(TqLockedTasks *locked, TimestampTz canceled)
 {
-	int n = held->n;
+	int n = locked->n;
 
-	held->n = 0;
+	locked->n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (held->runs[i].created != TQ_CREATED_RERUN ||
-			held->runs[i].scheduled <= canceled)
-			tq_held_keep(held, i);
+		if (locked->runs[i].created != TQ_CREATED_RERUN ||
+			locked->runs[i].scheduled <= canceled)
+			tq_locked_tasks_keep(locked, i);
 	}
 }
 
@@ -435,19 +438,23 @@ int64
 tq_group_cancel_held(const int64 *tasks, int n, TimestampTz canceled,
 					 TimestampTz now)
 {
-	TqHeld held;
+	TqLockedTasks locked;
 
-	tq_hold_unresolved(tasks, n, &held);
-	tq_resolve_drop_overdue(&held, now);
-	drop_rerun(&held, canceled);
-	tq_depend_drop_blocked(&held, NULL);
-	for (int done = 0; done < held.nothers; done += TQ_TIMER_TASKS)
+	tq_task_lock_unresolved(tasks, n, &locked);
+	tq_resolve_drop_overdue(&locked, now);
+	drop_rerun(&locked, canceled);
+	tq_dependency_drop_blocked(&locked, NULL);
+	for (int done = 0; done < locked.nothers; done += TQ_TIMER_TASKS)
 		tq_timer_insert(TQ_TIMER_CANCEL,
 						tq_clock_add_ms(now, TQ_AGAIN_MS),
-						held.others + done,
-						Min(held.nothers - done, TQ_TIMER_TASKS));
-	tq_resolve_runs(held.runs, held.tasks, held.n, TQ_RESOLVED_CANCELED, now);
-	return held.n;
+						locked.others + done,
+						Min(locked.nothers - done, TQ_TIMER_TASKS));
+	tq_resolve_runs(locked.runs,
+					locked.tasks,
+					locked.n,
+					TQ_RESOLVED_CANCELED,
+					now);
+	return locked.n;
 }
 
 /*
@@ -462,7 +469,7 @@ slug_of_group(const TqTask *task)
 
 	if (task->group_id == 0)
 		return task->task_id;
-	snapshot = RegisterSnapshot(tq_plan_snapshot());
+	snapshot = RegisterSnapshot(tq_spi_snapshot());
 	slug = tq_group_slug(task->group_id, snapshot);
 	UnregisterSnapshot(snapshot);
 	return slug;

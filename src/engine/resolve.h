@@ -14,8 +14,8 @@
 #include "../storage/task_table.h"
 #include "pending_run.h"
 
-extern void tq_resolve_drop_overdue(TqHeld *held, TimestampTz now);
-extern void tq_resolve_drop_blocked(TqHeld *held, TqResolved reason,
+extern void tq_resolve_drop_overdue(TqLockedTasks *locked, TimestampTz now);
+extern void tq_resolve_drop_blocked(TqLockedTasks *locked, TqResolved reason,
 									TimestampTz now);
 extern void tq_resolve_runs(TqRun *runs, const TqTask *tasks, int n,
 							TqResolved reason, TimestampTz now);

@@ -42,7 +42,7 @@
 
 /* Raises TQ404 for a task that does not exist. */
 void
-tq_refuse_missing_task(const TqSlug *task_id)
+tq_error_missing_task(const TqSlug *task_id)
 {
 	ereport(
 		ERROR,
@@ -61,13 +61,13 @@ tq_task_get(const TqSlug *task_id, bool whole)
 						 : tq_task_by_slug(task_id);
 
 	if (task == NULL)
-		tq_refuse_missing_task(task_id);
+		tq_error_missing_task(task_id);
 	return task;
 }
 
 /* Raises TQ409 for a task that is past its deadline. */
 void
-tq_refuse_past_deadline(const TqTask *task)
+tq_error_past_deadline(const TqTask *task)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_CONFLICT),
@@ -79,7 +79,7 @@ tq_refuse_past_deadline(const TqTask *task)
 
 /* Raises TQ404 for a run that does not exist. */
 void
-tq_refuse_missing_run(const TqTask *task, int run_id)
+tq_error_missing_run(const TqTask *task, int run_id)
 {
 	TqRun last = {.run_id = -1};
 
@@ -104,9 +104,9 @@ static void
 lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 {
 	if (task->deadline < now)
-		tq_refuse_past_deadline(task);
+		tq_error_past_deadline(task);
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, run))
-		tq_refuse_missing_task(&task->task_id);
+		tq_error_missing_task(&task->task_id);
 }
 
 /*
@@ -116,12 +116,12 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 static void
 announce(const TqTask *task, const TqRun *last)
 {
-	TqMessage message = tq_publish_make(tq_state_exchange(last->state),
-										task,
-										last->run_id,
-										last);
+	TqMessage message = tq_outbox_message(tq_state_exchange(last->state),
+										  task,
+										  last->run_id,
+										  last);
 
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }
 
 /*
@@ -131,7 +131,7 @@ announce(const TqTask *task, const TqRun *last)
 static bool
 was_never_pending(const TqRun *last)
 {
-	return last->place == TQ_PLACE_UNSCHEDULED ||
+	return last->location == TQ_LOCATION_UNSCHEDULED ||
 		   (last->run_id == 0 && (last->created == TQ_CREATED_SKIP ||
 								  last->created == TQ_CREATED_EXCEPTION));
 }
@@ -154,9 +154,9 @@ add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 					tq_rerun_retries(task->retries, tq_max_runs, run.run_id),
 					now,
 					&start.budget);
-	if (last->place == TQ_PLACE_UNSCHEDULED)
+	if (last->location == TQ_LOCATION_UNSCHEDULED)
 		tq_unscheduled_delete(&task->id, 1);
-	tq_schedule(&start, 1, now);
+	tq_pending_runs_add(&start, 1, now);
 	announce(task, &run);
 }
 
@@ -165,7 +165,7 @@ add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
  * (doc/spec/taskcluster.md 2.3).
  */
 void
-tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
+tq_task_schedule(const TqTask *task, TimestampTz now)
 {
 	TqRun first = {.state = TQ_STATE_PENDING};
 	TqTask scheduled = *task;
@@ -176,7 +176,7 @@ tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
 	if (tq_state_verdict(last.state, TQ_EVENT_SCHEDULE) != TQ_VERDICT_APPLY)
 		return;
 	tq_unscheduled_delete(&task->id, 1);
-	tq_schedule_first(tasks, false, 1, now);
+	tq_pending_runs_add_first(tasks, false, 1, now);
 	announce(task, &first);
 }
 
@@ -190,7 +190,7 @@ tq_lifecycle_schedule(const TqTask *task, TimestampTz now)
  * first timer, and dropped it because the task was resolved.
  */
 void
-tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
+tq_task_rerun(const TqTask *task, TimestampTz now)
 {
 	TqTask scheduled = *task;
 	TqTask *tasks[1] = {&scheduled};
@@ -217,7 +217,7 @@ tq_lifecycle_rerun(const TqTask *task, TimestampTz now)
 					&task->id,
 					1);
 	if (was_never_pending(&last))
-		tq_schedule_total(tasks, 1, now);
+		tq_pending_runs_add_total_timeout(tasks, 1, now);
 	add_rerun(task, &last, now);
 	if (tq_policy_get(task->policy)->dead_letter)
 		(void) tq_dead_letter_delete(&task->task_id);
@@ -240,7 +240,7 @@ write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
 {
 	TqRun run = *last;
 
-	if (last->place == TQ_PLACE_UNSCHEDULED)
+	if (last->location == TQ_LOCATION_UNSCHEDULED)
 	{
 		run.run_id = 0;
 		run.scheduled = now;
@@ -257,7 +257,7 @@ write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
  * (doc/spec/policy.md 5).
  */
 void
-tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
+tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 {
 	TqRun last;
 
@@ -279,7 +279,7 @@ tq_lifecycle_skip(const TqTask *task, Jsonb *output, TimestampTz now)
  * (doc/spec/taskcluster.md 2.5).
  */
 void
-tq_lifecycle_cancel(const TqTask *task, TimestampTz now)
+tq_task_cancel(const TqTask *task, TimestampTz now)
 {
 	TqRun last;
 
@@ -315,7 +315,7 @@ note_group_of_deleted(const TqTask *task)
 	if (n == 0)
 		return;
 	message.task = members[0].id;
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }
 
 /*
@@ -326,17 +326,17 @@ note_group_of_deleted(const TqTask *task)
  * such row, the task is deleted nevertheless.
  */
 void
-tq_lifecycle_delete(const TqTask *task)
+tq_task_delete(const TqTask *task)
 {
 	TqRun last = {.state = TQ_STATE_COMPLETED};
 
 	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last) &&
-		last.place == TQ_PLACE_PENDING)
+		last.location == TQ_LOCATION_PENDING)
 		tq_pending_delete(&task->id, 1);
 	tq_artifacts_delete_of_tasks(&task->id, 1);
 	(void) tq_dead_letter_delete(&task->task_id);
 	if (tq_tasks_delete(&task->id, 1) == 0)
-		tq_refuse_missing_task(&task->task_id);
+		tq_error_missing_task(&task->task_id);
 	if (!tq_state_is_resolved(last.state))
 		note_group_of_deleted(task);
 }

@@ -13,16 +13,15 @@
 #include "../util/compat.h"
 #include "../util/slugid.h"
 
-extern void tq_lifecycle_schedule(const TqTask *task, TimestampTz now);
-extern void tq_lifecycle_rerun(const TqTask *task, TimestampTz now);
-extern void tq_lifecycle_skip(const TqTask *task, Jsonb *output,
-							  TimestampTz now);
-extern void tq_lifecycle_cancel(const TqTask *task, TimestampTz now);
-extern void tq_lifecycle_delete(const TqTask *task);
+extern void tq_task_schedule(const TqTask *task, TimestampTz now);
+extern void tq_task_rerun(const TqTask *task, TimestampTz now);
+extern void tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now);
+extern void tq_task_cancel(const TqTask *task, TimestampTz now);
+extern void tq_task_delete(const TqTask *task);
 
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
-pg_noreturn extern void tq_refuse_missing_task(const TqSlug *task_id);
-pg_noreturn extern void tq_refuse_past_deadline(const TqTask *task);
-pg_noreturn extern void tq_refuse_missing_run(const TqTask *task, int run_id);
+pg_noreturn extern void tq_error_missing_task(const TqSlug *task_id);
+pg_noreturn extern void tq_error_past_deadline(const TqTask *task);
+pg_noreturn extern void tq_error_missing_run(const TqTask *task, int run_id);
 
 #endif /* TQ_TASK_OPS_H */

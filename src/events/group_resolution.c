@@ -138,12 +138,12 @@ resolved_message(int64 task)
  * later, so the message is built now.
  */
 static void
-tell_stored(const TqGroup *group)
+append_resolved(const TqGroup *group)
 {
 	TqMessage message = resolved_message(0);
 
 	message.detail = tq_group_message_json(group);
-	tq_publish(&message, 1);
+	tq_outbox_append(&message, 1);
 }
 
 static int
@@ -167,7 +167,7 @@ compare_groups(const void *a, const void *b)
  * check for the one that is published later sees both commits.
  */
 void
-tq_group_tell_resolved(const int64 *tasks, int n)
+tq_group_resolution_append(const int64 *tasks, int n)
 {
 	TqTask *members = tq_tasks_by_id(tasks, n, &n);
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
@@ -195,7 +195,7 @@ tq_group_tell_resolved(const int64 *tasks, int n)
 		if (group == NULL)
 			messages[count++] = resolved_message(members[i].id);
 		else if (is_resolved(group))
-			tell_stored(group);
+			append_resolved(group);
 	}
-	tq_publish(messages, count);
+	tq_outbox_append(messages, count);
 }

@@ -8,6 +8,6 @@
 #include "../storage/group_table.h"
 
 extern const char *tq_group_outcome(const TqProgress *progress);
-extern void tq_group_tell_resolved(const int64 *tasks, int n);
+extern void tq_group_resolution_append(const int64 *tasks, int n);
 
 #endif /* TQ_GROUP_RESOLUTION_H */

@@ -104,7 +104,7 @@ tq_message_source(const TqMessage *messages, int n, TqSource *source)
 	}
 	count = each_once(ids, count);
 	nran = each_once(ran, nran);
-	source->tasks = tq_tasks_told(ids, count, &source->ntasks);
+	source->tasks = tq_tasks_for_messages(ids, count, &source->ntasks);
 	source->runs = NULL;
 	source->nruns = 0;
 	if (nran > 0)

@@ -4,8 +4,8 @@
  *
  * The rules pass a message for each thing they have done, in the
  * order in which readers are to see it.  This module decides whether a binding
- * or a subscription wants the message and, if so, writes it to tq.message in
- * the same transaction.  It never sends NOTIFY: the publisher (deliver.c) does
+ * or a subscription wants the message and, if so, writes it to tq_internal.message in
+ * the same transaction.  It never sends NOTIFY: the publisher (publisher.c) does
  * that, for messages that have been committed.  An exchange that nothing is
  * bound to costs one test of a bit.
  */
@@ -31,7 +31,7 @@
 /* What this session has cached of the bindings, and of which generation. */
 static uint64 known_generation = 0;
 static int known_wanted;
-static int known_place;
+static int known_segment;
 
 /* Refreshes the cached bindings if they have changed. */
 static void
@@ -48,7 +48,7 @@ look_up(void)
 	if (generation == known_generation)
 		return;
 	known_wanted = tq_bindings_wanted();
-	known_place = tq_ring_current(&since);
+	known_segment = tq_segment_current(&since);
 	known_generation = generation;
 }
 
@@ -56,7 +56,7 @@ look_up(void)
  * Returns whether a binding or a subscription wants messages of this exchange.
  */
 bool
-tq_publish_is_wanted(TqExchange exchange)
+tq_outbox_is_wanted(TqExchange exchange)
 {
 	look_up();
 	return (known_wanted & (1 << exchange)) != 0;
@@ -68,8 +68,8 @@ tq_publish_is_wanted(TqExchange exchange)
  * has none.
  */
 TqMessage
-tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
-				const TqRun *last)
+tq_outbox_message(TqExchange exchange, const TqTask *task, int run_id,
+				  const TqRun *last)
 {
 	TqMessage message = {.exchange = exchange,
 						 .task = task->id,
@@ -96,7 +96,7 @@ tq_publish_make(TqExchange exchange, const TqTask *task, int run_id,
  * out.
  */
 bool
-tq_publish_tells_of_group(const TqMessage *message)
+tq_outbox_concerns_group(const TqMessage *message)
 {
 	switch (message->exchange)
 	{
@@ -150,7 +150,7 @@ count_alike(const TqMessage *messages, int n)
  * A message with a detail must be passed alone, because a row has one detail.
  */
 void
-tq_publish(const TqMessage *messages, int n)
+tq_outbox_append(const TqMessage *messages, int n)
 {
 	TqMessage *wanted;
 	int kept = 0;
@@ -163,7 +163,7 @@ tq_publish(const TqMessage *messages, int n)
 	{
 		if (known_wanted & (1 << messages[i].exchange))
 			wanted[kept++] = messages[i];
-		else if (tq_publish_tells_of_group(&messages[i]) &&
+		else if (tq_outbox_concerns_group(&messages[i]) &&
 				 (known_wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
 		{
 			wanted[kept] = messages[i];
@@ -176,7 +176,7 @@ tq_publish(const TqMessage *messages, int n)
 	{
 		int alike = count_alike(wanted + done, kept - done);
 
-		tq_messages_insert(known_place, wanted + done, alike);
+		tq_messages_insert(known_segment, wanted + done, alike);
 		done += alike;
 	}
 	tq_shmem_note_message();
@@ -215,13 +215,13 @@ compare_queue(const void *a, const void *b)
  * commits has to be notified.
  */
 void
-tq_publish_claimable(const TqPending *rows, int n)
+tq_outbox_append_claimable(const TqPending *rows, int n)
 {
 	int32 *queues;
 	TqMessage *notes;
 	int kept = 0;
 
-	if (n == 0 || !tq_publish_is_wanted(TQ_EXCHANGE_TASK_PENDING))
+	if (n == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
 		return;
 	queues = palloc(sizeof(int32) * n);
 	notes = palloc(sizeof(TqMessage) * n);
@@ -237,7 +237,7 @@ tq_publish_claimable(const TqPending *rows, int n)
 			notes[kept++] = claimable_note(queues[i], 1);
 	}
 	for (int done = 0; done < kept; done += ROW_MAX)
-		tq_messages_insert(known_place,
+		tq_messages_insert(known_segment,
 						   notes + done,
 						   Min(kept - done, ROW_MAX));
 	tq_shmem_note_message();
@@ -247,7 +247,7 @@ tq_publish_claimable(const TqPending *rows, int n)
  * Returns whether this is a note that runs of a queue have become claimable.
  */
 bool
-tq_publish_is_claimable_note(const TqMessage *message)
+tq_outbox_is_claimable_note(const TqMessage *message)
 {
 	return message->exchange == TQ_EXCHANGE_NONE &&
 		   message->state == TQ_STATE_PENDING;

@@ -11,12 +11,12 @@
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
 
-extern bool tq_publish_is_wanted(TqExchange exchange);
-extern TqMessage tq_publish_make(TqExchange exchange, const TqTask *task,
-								 int run_id, const TqRun *last);
-extern bool tq_publish_tells_of_group(const TqMessage *message);
-extern void tq_publish(const TqMessage *messages, int n);
-extern void tq_publish_claimable(const TqPending *rows, int n);
-extern bool tq_publish_is_claimable_note(const TqMessage *message);
+extern bool tq_outbox_is_wanted(TqExchange exchange);
+extern TqMessage tq_outbox_message(TqExchange exchange, const TqTask *task,
+								   int run_id, const TqRun *last);
+extern bool tq_outbox_concerns_group(const TqMessage *message);
+extern void tq_outbox_append(const TqMessage *messages, int n);
+extern void tq_outbox_append_claimable(const TqPending *rows, int n);
+extern bool tq_outbox_is_claimable_note(const TqMessage *message);
 
 #endif /* TQ_OUTBOX_H */

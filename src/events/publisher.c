@@ -13,7 +13,7 @@
  *	  NOTIFY, in the same transaction.
  *
  * So a message has an id as soon as it can be read, and no lower id appears
- * later, not even after a crash (store_message.c).  NOTIFY is sent if and only
+ * later, not even after a crash (outbox_table.c).  NOTIFY is sent if and only
  * if the tick is committed; after a crash at any point the pass is repeated.
  * Messages that a transaction wrote earlier and committed later come with the
  * tick after its commit.
@@ -42,7 +42,7 @@
  *
  * A message that cannot be built, because it is too large or its task cannot
  * be read, is sent without its payload, or with nothing but its id, and does
- * not stop the others (message.c).  Each slice of messages is sent in a
+ * not stop the others (message_json.c).  Each slice of messages is sent in a
  * subtransaction.  If that fails, the messages before the failed one are sent
  * again, and the failed one by itself.
  */
@@ -222,7 +222,7 @@ count_notes(HTAB *claimable, const TqMessage *notes, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		if (tq_publish_is_claimable_note(&notes[i]))
+		if (tq_outbox_is_claimable_note(&notes[i]))
 			count_some(claimable,
 					   tq_queue_name((int32) notes[i].task),
 					   notes[i].run_id);
@@ -270,16 +270,16 @@ notify(const TqAddress *address, uint64 listened)
 	for (int i = 0; i < bindings.n; i++)
 	{
 		const TqFilter *filter = &bindings.filters[i];
-		bool is_told = false;
+		bool must_exit = false;
 
 		if (!(listened & tq_shmem_channel_bit(filter->channel)) ||
 			!tq_filter_matches(filter, address))
 			continue;
-		for (int j = 0; j < i && !is_told; j++)
-			is_told = strcmp(bindings.filters[j].channel, filter->channel) ==
-						  0 &&
-					  tq_filter_matches(&bindings.filters[j], address);
-		if (is_told)
+		for (int j = 0; j < i && !must_exit; j++)
+			must_exit = strcmp(bindings.filters[j].channel, filter->channel) ==
+							0 &&
+						tq_filter_matches(&bindings.filters[j], address);
+		if (must_exit)
 			continue;
 		if (envelope == NULL)
 			envelope = tq_message_envelope(address);
@@ -308,7 +308,7 @@ listened_exchanges(uint64 listened)
  * claimable.  A message that is sent again is not counted again.
  */
 static void
-tell_address(const TqAddress *address, void *arg)
+notify_address(const TqAddress *address, void *arg)
 {
 	Slice *slice = (Slice *) arg;
 
@@ -334,7 +334,7 @@ read_source(void *arg)
  * has to clear each time.
  */
 static void
-tell_range(void *arg)
+notify_range(void *arg)
 {
 	Slice *slice = (Slice *) arg;
 	TqAddress address;
@@ -346,19 +346,19 @@ tell_range(void *arg)
 		if (tq_message_address(&slice->source,
 							   &slice->messages[slice->next],
 							   &address))
-			tell_address(&address, slice);
+			notify_address(&address, slice);
 	}
 	MemoryContextSwitchTo(outer);
 }
 
 /* Sends one message by itself, with as much of it as can be built. */
 static void
-tell_alone(Slice *slice)
+publish_alone(Slice *slice)
 {
 	MemoryContext outer = MemoryContextSwitchTo(slice->one);
 
 	MemoryContextReset(slice->one);
-	tq_message_alone(&slice->messages[slice->next], tell_address, slice);
+	tq_message_alone(&slice->messages[slice->next], notify_address, slice);
 	slice->next++;
 	MemoryContextSwitchTo(outer);
 }
@@ -369,7 +369,7 @@ tell_alone(Slice *slice)
  * itself.
  */
 static void
-tell_slice(Slice *slice)
+notify_slice(Slice *slice)
 {
 	bool has_source = tq_attempt(read_source, slice) == NULL;
 	int done = 0;
@@ -378,7 +378,7 @@ tell_slice(Slice *slice)
 	while (done < slice->n)
 	{
 		slice->next = done;
-		if (has_source && tq_attempt(tell_range, slice) == NULL)
+		if (has_source && tq_attempt(notify_range, slice) == NULL)
 		{
 			done = slice->end;
 			slice->end = slice->n;
@@ -386,7 +386,7 @@ tell_slice(Slice *slice)
 		else if (!has_source || slice->next == done)
 		{
 			slice->next = done++;
-			tell_alone(slice);
+			publish_alone(slice);
 			slice->end = slice->n;
 		}
 		else
@@ -426,7 +426,7 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 					   .claimable = queues ? claimable : NULL,
 					   .one = one};
 
-		tell_slice(&slice);
+		notify_slice(&slice);
 		MemoryContextReset(memory);
 	}
 	MemoryContextSwitchTo(outer);
@@ -456,12 +456,12 @@ send_room(void)
 }
 
 /* What a pass may still send. */
-typedef struct Telling
+typedef struct Notification
 {
 	uint64 listened; /* channels, as bits; 0: no session listens */
 	int room;        /* messages that may be sent */
 	bool later;      /* mark what is published as unsent */
-} Telling;
+} Notification;
 
 /*
  * Sends what is left of a tick, as far as there is room, or only unmarks it if
@@ -469,7 +469,7 @@ typedef struct Telling
  * 1.
  */
 static int
-tell_unsent(TqTick *tick, Telling *telling)
+notify_unsent(TqTick *tick, Notification *notification)
 {
 	int n;
 	int nnotes;
@@ -478,18 +478,18 @@ tell_unsent(TqTick *tick, Telling *telling)
 	int skip = Min((int) (tick->unsent - tick->first_id), n);
 
 	n -= skip;
-	if (telling->listened == 0 || n <= telling->room)
+	if (notification->listened == 0 || n <= notification->room)
 		tq_tick_set_unsent(tick, 0);
 	else
 	{
-		n = telling->room;
+		n = notification->room;
 		tq_tick_set_unsent(tick, tick->unsent + n);
 	}
-	if (telling->listened == 0)
+	if (notification->listened == 0)
 		return 1;
 	nnotes = skip == 0 ? nnotes : 0;
-	tell(messages + skip, n, notes, nnotes, telling->listened);
-	telling->room -= n + nnotes;
+	tell(messages + skip, n, notes, nnotes, notification->listened);
+	notification->room -= n + nnotes;
 	return Max(n, 1);
 }
 
@@ -536,15 +536,15 @@ durable_upto(const TqTick *last, int max_ms)
  * Returns how much; sets *more if something is left.
  */
 static int64
-tell_all_unsent(Telling *telling, int64 upto, bool *more)
+notify_all_unsent(Notification *notification, int64 upto, bool *more)
 {
 	TqTick tick;
 	int64 sent = 0;
 
 	while ((*more = tq_tick_unsent(&tick)) && tick.last_id <= upto &&
-		   telling->room > 0)
+		   notification->room > 0)
 	{
-		sent += tell_unsent(&tick, telling);
+		sent += notify_unsent(&tick, notification);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return sent;
@@ -557,20 +557,20 @@ tell_all_unsent(Telling *telling, int64 upto, bool *more)
  * tick publishes them.
  */
 static void
-tell_groups(const TqMessage *messages, int n)
+publish_groups(const TqMessage *messages, int n)
 {
 	int64 tasks[SLICE];
 	int count = 0;
 
-	if (!tq_publish_is_wanted(TQ_EXCHANGE_TASK_GROUP_RESOLVED))
+	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_GROUP_RESOLVED))
 		return;
 	for (int i = 0; i < n; i++)
 	{
-		if (tq_publish_tells_of_group(&messages[i]))
+		if (tq_outbox_concerns_group(&messages[i]))
 			tasks[count++] = messages[i].task;
 		if (count == SLICE || (i + 1 == n && count > 0))
 		{
-			tq_group_tell_resolved(tasks, count);
+			tq_group_resolution_append(tasks, count);
 			count = 0;
 		}
 	}
@@ -580,25 +580,26 @@ tell_groups(const TqMessage *messages, int n)
  * Publishes a page with that tick, and sets the remaining fields of the tick.
  */
 static void
-publish_page(const TqPage *page, TqTick *tick, Telling *telling)
+publish_page(const TqPage *page, TqTick *tick, Notification *notification)
 {
 	int nnotes;
 	TqMessage *notes = tq_messages_notes(page->messages, page->n, &nnotes);
 	int n;
 
 	tick->published = tq_clock_now();
-	tick->places = page->places;
-	tell_groups(page->messages, page->n);
+	tick->segments = page->segments;
+	publish_groups(page->messages, page->n);
 	tick->messages = tq_messages_count(page->messages, page->n);
-	telling->later = telling->later || page->n > telling->room;
-	tick->unsent = telling->listened != 0 && telling->later && page->n > 0;
-	tq_tick_insert(tick, telling->listened != 0);
+	notification->later = notification->later || page->n > notification->room;
+	tick->unsent = notification->listened != 0 && notification->later &&
+				   page->n > 0;
+	tq_tick_insert(tick, notification->listened != 0);
 	own_xid = GetTopFullTransactionId();
 	n = tq_messages_number(page->messages, page->n, tick);
-	if (telling->listened == 0 || telling->later)
+	if (notification->listened == 0 || notification->later)
 		return;
-	tell(page->messages, n, notes, nnotes, telling->listened);
-	telling->room -= page->n;
+	tell(page->messages, n, notes, nnotes, notification->listened);
+	notification->room -= page->n;
 }
 
 /*
@@ -610,7 +611,7 @@ static TqTick
 tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
 		int64 after_seq)
 {
-	TqTick tick = {.place = last->place,
+	TqTick tick = {.segment = last->segment,
 				   .since = last->upto,
 				   .upto = page->is_last ? goal : last->upto,
 				   .part_of = page->is_last ? (Datum) 0 : goal};
@@ -646,7 +647,7 @@ is_enough(int pages, TimestampTz began, int64 first_us)
  * (shmem.c).
  */
 static int64
-publish(TqTick *last, Telling *telling, bool *more)
+publish(TqTick *last, Notification *notification, bool *more)
 {
 	bool is_part = last->part_of != (Datum) 0;
 	int64 after_seq = is_part ? last->upto_seq : PG_INT64_MIN;
@@ -656,15 +657,15 @@ publish(TqTick *last, Telling *telling, bool *more)
 												 "tq publication",
 												 ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(memory);
-	TimestampTz ring_since;
+	TimestampTz segment_since;
 	TqPage page = {.is_last = false};
 	TimestampTz began = tq_clock_now();
 	int64 first_us = 0;
 	int64 published = 0;
 
-	telling->listened = tq_shmem_listened();
-	telling->room = telling->listened != 0 ? send_room() : SEND_MAX;
-	last->place = tq_ring_current(&ring_since);
+	notification->listened = tq_shmem_listened();
+	notification->room = notification->listened != 0 ? send_room() : SEND_MAX;
+	last->segment = tq_segment_current(&segment_since);
 	for (int i = 0; !page.is_last && !is_enough(i, began, first_us); i++)
 	{
 		TqTick tick;
@@ -676,13 +677,13 @@ publish(TqTick *last, Telling *telling, bool *more)
 			break;
 		published += Max(page.n, 1);
 		tick = tick_of(&page, last, goal, is_part, after_seq);
-		publish_page(&page, &tick, telling);
+		publish_page(&page, &tick, notification);
 		after_seq = tick.upto_seq;
 		if (i == 0)
 			first_us = tq_clock_now() - began;
 		CHECK_FOR_INTERRUPTS();
 	}
-	tq_plan_rows_close(cursor);
+	tq_spi_rows_close(cursor);
 	*more = !page.is_last;
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(memory);
@@ -697,17 +698,17 @@ publish(TqTick *last, Telling *telling, bool *more)
  * something, and does not wait for the publisher's lock.
  */
 int64
-tq_deliver_pass(bool *more)
+tq_publisher_pass(bool *more)
 {
 	TqTick last;
 	TqTick unsent;
-	Telling telling;
+	Notification notification;
 	int64 published;
 	bool was_unsent;
 	bool has_unsent;
 	bool has_others;
 
-	if (tq_upkeep_is_in_block() ||
+	if (tq_publisher_is_in_block() ||
 		TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return 0;
 	if (!tq_publisher_try_lock())
@@ -717,14 +718,15 @@ tq_deliver_pass(bool *more)
 	}
 	tq_tick_last(&last);
 	was_unsent = tq_tick_unsent(&unsent);
-	telling.later = was_unsent || tq_durable_has_standbys();
-	published = publish(&last, &telling, &has_others);
-	has_unsent = published > 0 && telling.listened != 0 && telling.later;
+	notification.later = was_unsent || tq_durable_has_standbys();
+	published = publish(&last, &notification, &has_others);
+	has_unsent = published > 0 && notification.listened != 0 &&
+				 notification.later;
 	if (was_unsent)
-		published += tell_all_unsent(&telling,
-									 durable_upto(&last,
-												  published > 0 ? 0 : WAIT_MS),
-									 &has_unsent);
+		published +=
+			notify_all_unsent(&notification,
+							  durable_upto(&last, published > 0 ? 0 : WAIT_MS),
+							  &has_unsent);
 	*more = has_others || has_unsent;
 	return published;
 }
@@ -734,14 +736,14 @@ static bool is_in_block = false;
 
 /* Records whether the pass that begins is part of a transaction block. */
 void
-tq_upkeep_begin(bool in_block)
+tq_publisher_set_block(bool in_block)
 {
 	is_in_block = in_block;
 }
 
 /* Returns whether the present pass is part of a transaction block. */
 bool
-tq_upkeep_is_in_block(void)
+tq_publisher_is_in_block(void)
 {
 	return is_in_block;
 }

@@ -8,7 +8,7 @@
 
 #include "../storage/pending_table.h"
 
-extern void tq_deliver_claimable(const TqPending *rows, int n);
+extern void tq_publisher_notify_claimable(const TqPending *rows, int n);
 
 /*
  * Records whether a pass is part of a transaction block.  There nothing is
@@ -16,10 +16,10 @@ extern void tq_deliver_claimable(const TqPending *rows, int n);
  * held until COMMIT.  upkeep() records it before it begins subtransactions, in
  * which the server no longer makes the difference.
  */
-extern void tq_upkeep_begin(bool in_block);
-extern bool tq_upkeep_is_in_block(void);
+extern void tq_publisher_set_block(bool in_block);
+extern bool tq_publisher_is_in_block(void);
 
-extern int64 tq_deliver_pass(bool *more);
+extern int64 tq_publisher_pass(bool *more);
 extern char *tq_queue_channel_name(const char *task_queue_id);
 
 #endif /* TQ_PUBLISHER_H */

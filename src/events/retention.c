@@ -27,8 +27,8 @@
 #include "retention.h"
 #include "subscription.h"
 
-/* Number of the TQ_PLACES segments that hold messages to be kept. */
-#define TURNS (TQ_PLACES - 2)
+/* Number of the TQ_SEGMENTS segments that hold messages to be kept. */
+#define TURNS (TQ_SEGMENTS - 2)
 
 /*
  * Messages that a pass reads before it empties a segment: some hundred
@@ -64,12 +64,12 @@ tq_retention_kept_since(TimestampTz now)
  * deleted tasks may be lost.
  */
 TimestampTz
-tq_retention_told_before(TimestampTz now)
+tq_retention_published_before(TimestampTz now)
 {
 	TimestampTz since = tq_retention_kept_since(now);
 	TqTick last;
 
-	if (tq_upkeep_is_in_block())
+	if (tq_publisher_is_in_block())
 		return DT_NOEND;
 	tq_tick_last(&last);
 	if (tq_message_is_unpublished(last.upto))
@@ -132,14 +132,14 @@ warn_losers(int64 last_id, TimestampTz now)
 
 /* Returns whether nothing in a segment is needed any more. */
 static bool
-is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
+is_old(int segment, const TqTick *last, TimestampTz kept_since, TqTick *newest)
 {
-	if (tq_ring_is_unpublished(place, last->upto))
+	if (tq_segment_is_unpublished(segment, last->upto))
 		return false;
-	if (tq_tick_of_place(place, newest) &&
+	if (tq_tick_of_segment(segment, newest) &&
 		(newest->published >= kept_since || newest->last_id == last->last_id))
 		return false;
-	return !tq_tick_shows_place(place, kept_since);
+	return !tq_tick_shows_segment(segment, kept_since);
 }
 
 /*
@@ -147,17 +147,18 @@ is_old(int place, const TqTick *last, TimestampTz kept_since, TqTick *newest)
  * did.  Checks that first without the lock, which blocks readers.
  */
 static bool
-empty_place(int place, const TqTick *last, TimestampTz kept_since,
-			TimestampTz now)
+empty_segment(int segment, const TqTick *last, TimestampTz kept_since,
+			  TimestampTz now)
 {
 	TqTick newest = {.last_id = 0};
 
-	if (tq_ring_is_empty(place) || !is_old(place, last, kept_since, &newest) ||
-		!tq_ring_try_lock(place) ||
-		!is_old(place, last, kept_since, &newest) ||
+	if (tq_segment_is_empty(segment) ||
+		!is_old(segment, last, kept_since, &newest) ||
+		!tq_segment_try_lock(segment) ||
+		!is_old(segment, last, kept_since, &newest) ||
 		!warn_losers(newest.last_id, now))
 		return false;
-	tq_ring_truncate(place);
+	tq_segment_truncate(segment);
 	return true;
 }
 
@@ -167,19 +168,19 @@ empty_place(int place, const TqTick *last, TimestampTz kept_since,
  * segment.
  */
 static void
-turn(int current, const TqTick *last, TimestampTz now)
+switch_segment(int current, const TqTick *last, TimestampTz now)
 {
-	for (int i = 1; i < TQ_PLACES; i++)
+	for (int i = 1; i < TQ_SEGMENTS; i++)
 	{
-		int place = (current + i) % TQ_PLACES;
+		int segment = (current + i) % TQ_SEGMENTS;
 		TqTick tick = {.published = now,
-					   .place = place,
+					   .segment = segment,
 					   .since = last->upto,
 					   .upto = last->upto};
 
-		if (!tq_ring_is_empty(place))
+		if (!tq_segment_is_empty(segment))
 			continue;
-		tq_ring_turn(place, now);
+		tq_segment_switch(segment, now);
 		tq_tick_insert(&tick, true);
 		tq_bindings_changed();
 		return;
@@ -199,19 +200,19 @@ tq_retention_pass(TimestampTz now)
 	int current;
 	int64 emptied = 0;
 
-	if (tq_upkeep_is_in_block() || !tq_publisher_try_lock())
+	if (tq_publisher_is_in_block() || !tq_publisher_try_lock())
 		return 0;
 	kept_since = tq_retention_kept_since(now);
-	current = tq_ring_current(&since);
+	current = tq_segment_current(&since);
 	tq_tick_last(&last);
-	for (int place = 0; place < TQ_PLACES; place++)
+	for (int segment = 0; segment < TQ_SEGMENTS; segment++)
 	{
-		if (place != current)
-			emptied += empty_place(place, &last, kept_since, now);
+		if (segment != current)
+			emptied += empty_segment(segment, &last, kept_since, now);
 	}
 	/* Not during a publication: its next part starts from the newest tick. */
 	if (since <= now - (now - kept_since) / TURNS &&
-		last.part_of == (Datum) 0 && !tq_ring_is_empty(current))
-		turn(current, &last, now);
+		last.part_of == (Datum) 0 && !tq_segment_is_empty(current))
+		switch_segment(current, &last, now);
 	return emptied;
 }

@@ -10,6 +10,6 @@
 
 extern int64 tq_retention_pass(TimestampTz now);
 extern TimestampTz tq_retention_kept_since(TimestampTz now);
-extern TimestampTz tq_retention_told_before(TimestampTz now);
+extern TimestampTz tq_retention_published_before(TimestampTz now);
 
 #endif /* TQ_RETENTION_H */

@@ -130,8 +130,8 @@ tq_subscribe_end(const char *name)
 typedef struct Fetched
 {
 	char *name;
-	int64 acked; /* mark of the subscription then */
-	int64 first; /* lowest id that was fetched */
+	int64 acked_id; /* mark of the subscription then */
+	int64 first;    /* lowest id that was fetched */
 	struct Fetched *next;
 } Fetched;
 
@@ -155,7 +155,7 @@ find_fetched(const char *name)
 
 /* Remembers what was fetched, until the transaction ends. */
 static void
-note_fetched(const char *name, int64 acked, int64 first)
+note_fetched(const char *name, int64 acked_id, int64 first)
 {
 	MemoryContext outer = MemoryContextSwitchTo(TopTransactionContext);
 	Fetched *each = find_fetched(name);
@@ -171,7 +171,7 @@ note_fetched(const char *name, int64 acked, int64 first)
 	{
 		each = palloc(sizeof(Fetched));
 		*each = (Fetched){.name = pstrdup(name),
-						  .acked = acked,
+						  .acked_id = acked_id,
 						  .first = first,
 						  .next = fetched};
 		fetched = each;
@@ -186,16 +186,16 @@ note_fetched(const char *name, int64 acked, int64 first)
  * transaction has moved does not count, because its row has been locked since.
  */
 static bool
-is_taken(const char *name, const TqAcked *acked)
+is_taken(const char *name, const TqSubscriptionPosition *acked_id)
 {
 	const Fetched *own = find_fetched(name);
 
-	return own != NULL && !acked->is_own && acked->id != own->acked &&
-		   acked->id >= own->first;
+	return own != NULL && !acked_id->is_own && acked_id->id != own->acked_id &&
+		   acked_id->id >= own->first;
 }
 
 static void
-refuse_taken(const char *name, int64 before, int64 acked)
+refuse_taken(const char *name, int64 before, int64 acked_id)
 {
 	ereport(
 		ERROR,
@@ -206,7 +206,7 @@ refuse_taken(const char *name, int64 before, int64 acked)
 		 errdetail(
 			 "It had acknowledged those up to %lld, and now has those up to %lld.",
 			 (long long) before,
-			 (long long) acked),
+			 (long long) acked_id),
 		 errhint("Roll this transaction back, and call tq.fetch() again.")));
 }
 
@@ -230,24 +230,25 @@ void
 tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 {
 	const Fetched *own = find_fetched(name);
-	TqAcked acked;
+	TqSubscriptionPosition acked_id;
 	int64 before;
 	int64 last_id;
 
-	if (!tq_subscription_find(name, &acked))
+	if (!tq_subscription_find(name, &acked_id))
 		refuse_missing(name);
 	last_id = tq_message_last_id();
 	if (id > last_id)
 		refuse_unpublished(id, last_id);
-	if (is_taken(name, &acked))
-		refuse_taken(name, own->acked, acked.id);
-	while (id > acked.id && !tq_subscription_ack(name, id, acked.id, now))
+	if (is_taken(name, &acked_id))
+		refuse_taken(name, own->acked_id, acked_id.id);
+	while (id > acked_id.id &&
+		   !tq_subscription_ack(name, id, acked_id.id, now))
 	{
-		before = acked.id;
-		if (!tq_subscription_find(name, &acked))
+		before = acked_id.id;
+		if (!tq_subscription_find(name, &acked_id))
 			refuse_missing(name);
-		if (own == NULL || is_taken(name, &acked))
-			refuse_taken(name, before, acked.id);
+		if (own == NULL || is_taken(name, &acked_id))
+			refuse_taken(name, before, acked_id.id);
 	}
 }
 
@@ -518,15 +519,15 @@ tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
 					   .left = 1,
 					   .receive = note_id,
 					   .arg = &first,
-					   .upto = behind->acked};
+					   .upto = behind->acked_id};
 	int64 skipped;
 
-	read_log(&reading, Min(*look_max, last_id - behind->acked));
-	*look_max -= Min(*look_max, reading.upto - behind->acked);
+	read_log(&reading, Min(*look_max, last_id - behind->acked_id));
+	*look_max -= Min(*look_max, reading.upto - behind->acked_id);
 	if (first != 0 && first <= last_id)
 		return TQ_UNREAD_SOME;
 	skipped = first != 0 ? first - 1 : reading.upto;
-	if (skipped > behind->acked)
+	if (skipped > behind->acked_id)
 		tq_subscription_skip(behind->name, skipped, now);
 	return first == 0 && reading.upto < last_id && *look_max == 0
 			   ? TQ_UNREAD_UNKNOWN
@@ -542,7 +543,7 @@ typedef struct First
 } First;
 
 static void
-note_first(const TqAddress *address, void *arg)
+track_first(const TqAddress *address, void *arg)
 {
 	First *first = (First *) arg;
 
@@ -563,30 +564,31 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 {
 	First first = {.receive = receive, .arg = arg};
 	TqFilter *filters;
-	TqAcked acked;
+	TqSubscriptionPosition acked_id;
 	int64 upto;
 	int found;
 	int n;
 
-	if (!tq_subscription_find(name, &acked))
+	if (!tq_subscription_find(name, &acked_id))
 		refuse_missing(name);
 	filters = filters_of(name, &n);
-	found = tq_subscribe_read(acked.id,
+	found = tq_subscribe_read(acked_id.id,
 							  max,
 							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX,
 							  filters,
 							  n,
-							  note_first,
+							  track_first,
 							  &first,
 							  &upto);
 	if (first.id != 0)
 	{
-		note_fetched(name, acked.id, first.id);
+		note_fetched(name, acked_id.id, first.id);
 		upto = first.id - 1;
 	}
 	if (!XactReadOnly &&
-		(upto - acked.id >= SKIP_AFTER ||
-		 (upto > acked.id && acked.at < tq_clock_add_ms(now, -SKIP_AFTER_MS))))
+		(upto - acked_id.id >= SKIP_AFTER ||
+		 (upto > acked_id.id &&
+		  acked_id.at < tq_clock_add_ms(now, -SKIP_AFTER_MS))))
 		tq_subscription_skip(name, upto, now);
 	return found;
 }

@@ -9,13 +9,13 @@
  *
  * The protocol, and why no row is lost
  * ------------------------------------
- * For each queue of tq.pending and each priority, shared memory holds a number
+ * For each queue of tq_internal.pending and each priority, shared memory holds a number
  * `low`: scanners need not look at index entries with seq < low.  The tables
  * are the truth.  A number that is too low costs time.  A number that is too
  * high hides a run from all claims, so it must never persist.
  *
  *	scanner									transaction T, writing row s
- *	S1	tq_cursor_read(): low, generation	T1	tq_cursor_note_made(), _taken()
+ *	S1	tq_cursor_read(): low, generation	T1	tq_cursor_track_insert(), _taken()
  *	S2	descend the index; look at the		T2	insert or delete row s
  *		entries from low on					T3	the end of T becomes visible
  *	S3	tq_cursor_raise() up to the first	T4	lower to s: generation + 1,
@@ -71,7 +71,7 @@
  * find s in the index yet is covered by the argument above.
  *
  * A queue may lose its entry to another queue, or when a transaction that
- * called tq_cursor_note_all() ends.  Its next entry starts from the beginning
+ * called tq_cursor_track_all() ends.  Its next entry starts from the beginning
  * under another identity, and a scanner raises only the entry that it has
  * read.  The same holds after a crash or a promotion: shared memory starts
  * empty, and a standby never raises.
@@ -93,11 +93,11 @@
 #include "claim_cursor.h"
 #include "wait_queue.h"
 
-#define BUCKET_SIZE 4 /* entries in which a queue can be */
-#define LOCKS 64      /* each bucket uses one of them */
-#define LEVELS 6      /* minimums over the last 1, 4, 16, … 1024 calls */
-#define LEVEL_SHIFT 2 /* each over four times as many as the one before */
-#define NOTES_MAX 64  /* beyond that, tq_cursor_note_all() */
+#define BUCKET_SIZE 4  /* entries in which a queue can be */
+#define LOCKS 64       /* each bucket uses one of them */
+#define LEVELS 6       /* minimums over the last 1, 4, 16, … 1024 calls */
+#define LEVEL_SHIFT 2  /* each over four times as many as the one before */
+#define TRACKED_MAX 64 /* beyond that, tq_cursor_track_all() */
 
 #define PRIORITIES (TQ_PRIORITY_HIGHEST + 1) /* 0 is not used */
 
@@ -166,13 +166,13 @@ typedef struct Note
 #define MADE 0x01
 #define TAKEN 0x02
 
-static Note notes[NOTES_MAX];
-static int note_count = 0;
+static Note notes[TRACKED_MAX];
+static int tracked_count = 0;
 
 /*
- * The last subtransaction that called tq_cursor_note_all(); 0: there was none.
+ * The last subtransaction that called tq_cursor_track_all(); 0: there was none.
  */
-static SubTransactionId all_noted_by = InvalidSubTransactionId;
+static SubTransactionId all_tracked_by = InvalidSubTransactionId;
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
 static shmem_startup_hook_type next_shmem_startup_hook = NULL;
@@ -448,7 +448,7 @@ forget_database(void)
  * later one has deleted any.
  */
 static int64
-noted_low(const Note *note, int what, SubTransactionId since)
+tracked_low(const Note *note, int what, SubTransactionId since)
 {
 	int64 seq = TQ_CURSOR_END;
 
@@ -460,16 +460,16 @@ noted_low(const Note *note, int what, SubTransactionId since)
 }
 
 static void
-lower_noted(int what, SubTransactionId since)
+lower_tracked(int what, SubTransactionId since)
 {
-	for (int i = 0; i < note_count; i++)
+	for (int i = 0; i < tracked_count; i++)
 	{
-		int64 seq = noted_low(&notes[i], what, since);
+		int64 seq = tracked_low(&notes[i], what, since);
 
 		if (seq < TQ_CURSOR_END)
 			lower(&notes[i], seq);
 	}
-	if (all_noted_by >= since)
+	if (all_tracked_by >= since)
 		forget_database();
 }
 
@@ -481,16 +481,16 @@ lower_noted(int what, SubTransactionId since)
 static void
 wake_noted(int what, SubTransactionId since)
 {
-	if (all_noted_by >= since)
+	if (all_tracked_by >= since)
 	{
 		tq_wait_wake_all();
 		return;
 	}
-	for (int i = 0; i < note_count; i++)
+	for (int i = 0; i < tracked_count; i++)
 	{
 		int64 n = notes[i].held_count;
 
-		if (noted_low(&notes[i], what, since) < TQ_CURSOR_END)
+		if (tracked_low(&notes[i], what, since) < TQ_CURSOR_END)
 			n += what == MADE ? notes[i].made_count : notes[i].taken_count;
 		if (n > 0)
 			tq_wait_wake(notes[i].queue, (int) Min(n, PG_INT32_MAX));
@@ -498,10 +498,10 @@ wake_noted(int what, SubTransactionId since)
 }
 
 static void
-drop_notes(void)
+drop_tracked(void)
 {
-	note_count = 0;
-	all_noted_by = InvalidSubTransactionId;
+	tracked_count = 0;
+	all_tracked_by = InvalidSubTransactionId;
 }
 
 /*
@@ -514,15 +514,15 @@ transaction_ends(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			lower_noted(MADE, TopSubTransactionId);
+			lower_tracked(MADE, TopSubTransactionId);
 			wake_noted(MADE, TopSubTransactionId);
 			break;
 		case XACT_EVENT_ABORT:
-			lower_noted(TAKEN, TopSubTransactionId);
+			lower_tracked(TAKEN, TopSubTransactionId);
 			wake_noted(TAKEN, TopSubTransactionId);
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			lower_noted(MADE | TAKEN, TopSubTransactionId);
+			lower_tracked(MADE | TAKEN, TopSubTransactionId);
 			return;
 		case XACT_EVENT_PREPARE:
 			break;
@@ -532,7 +532,7 @@ transaction_ends(XactEvent event, void *arg)
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 			return;
 	}
-	drop_notes();
+	drop_tracked();
 }
 
 /*
@@ -548,7 +548,7 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 {
 	if (event != SUBXACT_EVENT_ABORT_SUB)
 		return;
-	lower_noted(TAKEN, id);
+	lower_tracked(TAKEN, id);
 	wake_noted(TAKEN, id);
 }
 
@@ -579,25 +579,25 @@ watch_transactions(void)
  * one.
  */
 void
-tq_cursor_note_all(void)
+tq_cursor_track_all(void)
 {
 	SubTransactionId id = GetCurrentSubTransactionId();
 
 	if (shared == NULL)
 		return;
 	watch_transactions();
-	all_noted_by = Max(all_noted_by, id);
+	all_tracked_by = Max(all_tracked_by, id);
 }
 
 static Note *
-find_note(Oid pending, int32 queue, int priority)
+find_tracked(Oid pending, int32 queue, int priority)
 {
 	static int last = 0;
 
-	if (last < note_count && notes[last].queue == queue &&
+	if (last < tracked_count && notes[last].queue == queue &&
 		notes[last].priority == priority && notes[last].pending == pending)
 		return &notes[last];
-	for (last = 0; last < note_count; last++)
+	for (last = 0; last < tracked_count; last++)
 	{
 		if (notes[last].queue == queue && notes[last].priority == priority &&
 			notes[last].pending == pending)
@@ -611,23 +611,23 @@ find_note(Oid pending, int32 queue, int priority)
  * NULL if nothing is to be recorded.
  */
 static Note *
-get_note(Oid pending, int32 queue, int priority)
+get_tracked(Oid pending, int32 queue, int priority)
 {
 	Note *note;
 
 	if (shared == NULL || priority < TQ_PRIORITY_LOWEST ||
 		priority > TQ_PRIORITY_HIGHEST)
 		return NULL;
-	note = find_note(pending, queue, priority);
+	note = find_tracked(pending, queue, priority);
 	if (note != NULL)
 		return note;
-	if (note_count == NOTES_MAX)
+	if (tracked_count == TRACKED_MAX)
 	{
-		tq_cursor_note_all();
+		tq_cursor_track_all();
 		return NULL;
 	}
 	watch_transactions();
-	note = &notes[note_count++];
+	note = &notes[tracked_count++];
 	*note = (Note){.pending = pending,
 				   .queue = queue,
 				   .priority = priority,
@@ -645,9 +645,9 @@ below_end(int64 seq)
 
 /* Records that this transaction inserts a row. */
 void
-tq_cursor_note_made(Oid pending, int32 queue, int priority, int64 seq)
+tq_cursor_track_insert(Oid pending, int32 queue, int priority, int64 seq)
 {
-	Note *note = get_note(pending, queue, priority);
+	Note *note = get_tracked(pending, queue, priority);
 
 	if (note == NULL)
 		return;
@@ -660,9 +660,9 @@ tq_cursor_note_made(Oid pending, int32 queue, int priority, int64 seq)
  * deletion.
  */
 void
-tq_cursor_note_taken(Oid pending, int32 queue, int priority, int64 seq)
+tq_cursor_track_delete(Oid pending, int32 queue, int priority, int64 seq)
 {
-	Note *note = get_note(pending, queue, priority);
+	Note *note = get_tracked(pending, queue, priority);
 
 	if (note == NULL)
 		return;
@@ -678,9 +678,9 @@ tq_cursor_note_taken(Oid pending, int32 queue, int priority, int64 seq)
  * woken when the lock is released.
  */
 void
-tq_cursor_note_held(Oid pending, int32 queue, int priority)
+tq_cursor_track_lock(Oid pending, int32 queue, int priority)
 {
-	Note *note = get_note(pending, queue, priority);
+	Note *note = get_tracked(pending, queue, priority);
 
 	if (note != NULL)
 		note->held_count++;
@@ -704,7 +704,7 @@ tq_cursor_is_strict(void)
 static void
 see_own(TqCursor *cursor)
 {
-	for (int i = 0; i < note_count; i++)
+	for (int i = 0; i < tracked_count; i++)
 	{
 		Note *note = &notes[i];
 
@@ -772,7 +772,7 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 	*cursor = (TqCursor){.pending = pending, .queue = queue};
 	for (int p = 0; p < PRIORITIES; p++)
 		cursor->low[p] = TQ_CURSOR_BEGIN;
-	if (shared == NULL || RecoveryInProgress() || all_noted_by != 0)
+	if (shared == NULL || RecoveryInProgress() || all_tracked_by != 0)
 		return;
 	bucket = bucket_of(&key);
 	if (!read_entry(bucket, &key, cursor))

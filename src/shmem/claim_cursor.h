@@ -29,11 +29,11 @@ extern bool tq_cursor_is_strict(void);
 extern void tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor);
 extern void tq_cursor_raise(const TqCursor *cursor, int priority, int64 low);
 
-extern void tq_cursor_note_made(Oid pending, int32 queue, int priority,
-								int64 seq);
-extern void tq_cursor_note_taken(Oid pending, int32 queue, int priority,
-								 int64 seq);
-extern void tq_cursor_note_held(Oid pending, int32 queue, int priority);
-extern void tq_cursor_note_all(void);
+extern void tq_cursor_track_insert(Oid pending, int32 queue, int priority,
+								   int64 seq);
+extern void tq_cursor_track_delete(Oid pending, int32 queue, int priority,
+								   int64 seq);
+extern void tq_cursor_track_lock(Oid pending, int32 queue, int priority);
+extern void tq_cursor_track_all(void);
 
 #endif /* TQ_CLAIM_CURSOR_H */

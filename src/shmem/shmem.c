@@ -4,8 +4,8 @@
  *
  * Decides who may access which shared field, when a committed
  * transaction wakes a maintenance worker, and how its requests reach the
- * launcher.  What these processes do is in worker.c and worker_launcher.c;
- * which statements need a maintenance worker to end is in worker_utility.c.
+ * launcher.  What these processes do is in maintenance_worker.c and launcher.c;
+ * which statements need a maintenance worker to end is in utility_hook.c.
  * Without shared_preload_libraries there is no shared memory, and the
  * functions for transactions do nothing.
  *
@@ -39,7 +39,7 @@
  *
  * A due time noted in a savepoint that was rolled back may be too early, which
  * costs one cycle without work.  A prepared transaction drops its notes;
- * COMMIT PREPARED wakes the maintenance worker in any case (worker_utility.c).
+ * COMMIT PREPARED wakes the maintenance worker in any case (utility_hook.c).
  */
 #include "postgres.h"
 
@@ -106,7 +106,8 @@ typedef struct WorkerSlot
 		next_due;           /* see the banner; written by its owner; no lock */
 	pg_atomic_uint64 noted; /* see the banner; no lock */
 	pg_atomic_uint32 messages; /* 1: something is to be published; no lock */
-	pg_atomic_uint32 state; /* TqWorkerState; written by its owner; no lock */
+	pg_atomic_uint32
+		state; /* TqMaintenanceState; written by its owner; no lock */
 	Activity turns;
 	Activity steps[TQ_SHMEM_STEPS];
 } WorkerSlot;
@@ -226,7 +227,7 @@ init_shared(void)
 		pg_atomic_init_u64(&shared->slots[i].next_due, (uint64) DT_NOBEGIN);
 		pg_atomic_init_u64(&shared->slots[i].noted, (uint64) DT_NOEND);
 		pg_atomic_init_u32(&shared->slots[i].messages, 0);
-		pg_atomic_init_u32(&shared->slots[i].state, TQ_WORKER_ABSENT);
+		pg_atomic_init_u32(&shared->slots[i].state, TQ_MAINTENANCE_ABSENT);
 		begin_activities(&shared->slots[i]);
 	}
 }
@@ -302,7 +303,7 @@ find_slot(Oid database)
  * (C2 and C3 of the banner).
  */
 static void
-tell_due(WorkerSlot *slot, TimestampTz due)
+signal_due(WorkerSlot *slot, TimestampTz due)
 {
 	uint64 noted;
 
@@ -323,7 +324,7 @@ tell_due(WorkerSlot *slot, TimestampTz due)
  * worker, which publishes as soon as it may.
  */
 static void
-tell_message(WorkerSlot *slot)
+signal_message(WorkerSlot *slot)
 {
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(&slot->messages) != 0 ||
@@ -366,8 +367,8 @@ wake_worker(Oid database)
 
 	if (slot == NULL)
 		return;
-	tell_message(slot);
-	tell_due(slot, TQ_LONG_AGO);
+	signal_message(slot);
+	signal_due(slot, TQ_LONG_AGO);
 }
 
 /* Sends the requests to the background processes. */
@@ -400,7 +401,7 @@ send_requests(void)
  * transaction is committed.
  */
 static void
-tell_committed(void)
+signal_commit(void)
 {
 	WorkerSlot *slot;
 
@@ -411,9 +412,9 @@ tell_committed(void)
 	if (slot == NULL)
 		return;
 	if (noted_message)
-		tell_message(slot);
+		signal_message(slot);
 	if (noted_due != DT_NOEND)
-		tell_due(slot, noted_due);
+		signal_due(slot, noted_due);
 }
 
 /*
@@ -439,7 +440,7 @@ transaction_ends(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			tell_committed();
+			signal_commit();
 			break;
 		case XACT_EVENT_ABORT:
 			rescan_after_abort();
@@ -628,7 +629,8 @@ tq_shmem_slot_view(int slot)
 	view.database = s->database;
 	view.settled = s->settled;
 	view.ended = s->ended;
-	view.how = s->how == TQ_EXIT_FAILED && s->told ? TQ_EXIT_TOLD : s->how;
+	view.how = s->how == TQ_EXIT_FAILED && s->told ? TQ_EXIT_REQUESTED
+												   : s->how;
 	LWLockRelease(shared->lock);
 	return view;
 }
@@ -704,7 +706,7 @@ tq_shmem_worker_attach(int slot, uint64 generation)
 		s->pid = MyProcPid;
 		pg_atomic_write_u64(&s->next_due, (uint64) DT_NOBEGIN);
 		begin_activities(s);
-		pg_atomic_write_u32(&s->state, TQ_WORKER_RUNNING);
+		pg_atomic_write_u32(&s->state, TQ_MAINTENANCE_RUNNING);
 		pg_atomic_write_u32(&s->process, TqMyProcNumber());
 		my_slot = s;
 	}
@@ -730,7 +732,7 @@ tq_shmem_worker_settled(void)
 
 /* Returns whether this maintenance worker was asked to end. */
 bool
-tq_shmem_worker_is_told(void)
+tq_shmem_worker_must_exit(void)
 {
 	return my_slot->told;
 }
@@ -798,9 +800,9 @@ tq_shmem_step_succeeds(int step)
 	pg_atomic_write_u32(&my_slot->steps[step].failing, 0);
 }
 
-/* Records what this maintenance worker does, for tq.worker_overview. */
+/* Records what this maintenance worker does, for tq.maintenance_overview. */
 void
-tq_shmem_worker_state(TqWorkerState state)
+tq_shmem_worker_state(TqMaintenanceState state)
 {
 	pg_atomic_write_u32(&my_slot->state, state);
 }
@@ -811,7 +813,7 @@ tq_shmem_worker_state(TqWorkerState state)
  * caller must remember from here on.
  */
 TimestampTz
-tq_shmem_turn_begin(TimestampTz now)
+tq_shmem_cycle_begin(TimestampTz now)
 {
 	TimestampTz noted;
 
@@ -839,7 +841,7 @@ tq_shmem_publish_begin(void)
  * worker may sleep; *messages is set if there is something to be published.
  */
 TimestampTz
-tq_shmem_turn_end(TimestampTz due, bool *messages)
+tq_shmem_cycle_end(TimestampTz due, bool *messages)
 {
 	TimestampTz noted;
 
@@ -851,14 +853,14 @@ tq_shmem_turn_end(TimestampTz due, bool *messages)
 }
 
 /* Returns what the maintenance worker of this database does. */
-TqWorkerState
+TqMaintenanceState
 tq_shmem_state(void)
 {
 	WorkerSlot *slot = shared == NULL ? NULL : find_slot(MyDatabaseId);
 
 	if (slot == NULL || pg_atomic_read_u32(&slot->process) == NOBODY)
-		return TQ_WORKER_ABSENT;
-	return (TqWorkerState) pg_atomic_read_u32(&slot->state);
+		return TQ_MAINTENANCE_ABSENT;
+	return (TqMaintenanceState) pg_atomic_read_u32(&slot->state);
 }
 
 /*

@@ -25,19 +25,19 @@ extern uint64 tq_shmem_listened(void);
  */
 typedef enum TqExit
 {
-	TQ_EXIT_FAILED, /* start it again, a little later */
-	TQ_EXIT_TOLD,   /* it was asked to end: start it again */
-	TQ_EXIT_ABSENT  /* no extension there: start none until requested */
+	TQ_EXIT_FAILED,    /* start it again, a little later */
+	TQ_EXIT_REQUESTED, /* it was asked to end: start it again */
+	TQ_EXIT_ABSENT     /* no extension there: start none until requested */
 } TqExit;
 
-/* What a maintenance worker does, for tq.worker_overview. */
-typedef enum TqWorkerState
+/* What a maintenance worker does, for tq.maintenance_overview. */
+typedef enum TqMaintenanceState
 {
-	TQ_WORKER_ABSENT,  /* there is none */
-	TQ_WORKER_RUNNING, /* it does what is due */
-	TQ_WORKER_OFF,     /* tq.maintenance is off */
-	TQ_WORKER_UNUSED   /* no client has used the database yet */
-} TqWorkerState;
+	TQ_MAINTENANCE_ABSENT,  /* there is none */
+	TQ_MAINTENANCE_RUNNING, /* it does what is due */
+	TQ_MAINTENANCE_OFF,     /* tq.maintenance is off */
+	TQ_MAINTENANCE_UNUSED   /* no client has used the database yet */
+} TqMaintenanceState;
 
 /* What the launcher sees of a slot. */
 typedef struct TqSlotView
@@ -70,20 +70,20 @@ extern void tq_shmem_slot_free(int slot);
 /* The maintenance worker's side. */
 extern bool tq_shmem_worker_attach(int slot, uint64 generation);
 extern void tq_shmem_worker_settled(void);
-extern bool tq_shmem_worker_is_told(void);
+extern bool tq_shmem_worker_must_exit(void);
 extern void tq_shmem_worker_ends(TqExit how);
-extern TimestampTz tq_shmem_turn_begin(TimestampTz now);
+extern TimestampTz tq_shmem_cycle_begin(TimestampTz now);
 extern void tq_shmem_count_batch(int step, uint64 tasks, TimestampTz now,
 								 int64 late);
 extern void tq_shmem_count_failure(int step, TimestampTz now,
 								   const char *error);
 extern void tq_shmem_step_succeeds(int step);
-extern void tq_shmem_worker_state(TqWorkerState state);
+extern void tq_shmem_worker_state(TqMaintenanceState state);
 extern void tq_shmem_publish_begin(void);
-extern TimestampTz tq_shmem_turn_end(TimestampTz due, bool *messages);
+extern TimestampTz tq_shmem_cycle_end(TimestampTz due, bool *messages);
 
 /*
- * What a maintenance worker has done since it began, for tq.worker_activity().
+ * What a maintenance worker has done since it began, for tq.maintenance_activity().
  */
 #define TQ_SHMEM_STEPS 11
 #define TQ_SHMEM_ERROR 256 /* bytes kept of an error message */
@@ -102,7 +102,7 @@ typedef struct TqActivity
 	char error[TQ_SHMEM_ERROR];
 } TqActivity;
 
-extern TqWorkerState tq_shmem_state(void);
+extern TqMaintenanceState tq_shmem_state(void);
 extern bool tq_shmem_activity(int step, TqActivity *view);
 
 /* Sessions that LISTEN. */

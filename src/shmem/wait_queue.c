@@ -4,24 +4,24 @@
  *
  * Decides which waiter is woken, and ensures that no wake-up is lost.
  * What a waiter does when it is woken is decided in claim_wait.c and
- * api_wait.c; when there is something to wake for, by the code that ends
- * transactions (cursor.c).  Queue 0 stands for all queues whose name no
+ * queue_api.c; when there is something to wake for, by the code that ends
+ * transactions (claim_cursor.c).  Queue 0 stands for all queues whose name no
  * committed transaction has used yet.
  *
  * A waiter is idle (IDLE), in a list (WAITING), or it was woken: a waker has
- * taken it from the list (CALLED), and then it tries to claim (HEARD).
+ * taken it from the list (WOKEN), and then it tries to claim (RETRYING).
  *
  *	waiter									waker
  *	W1	enter the list						P1	rows visible, cursor lowered
  *	W2	full barrier, try to claim			P2	full barrier
- *	W3	sleep until CALLED, the time is		P3	take the first of the list,
- *		over, or an interrupt					CALLED, set their latches
+ *	W3	sleep until WOKEN, the time is		P3	take the first of the list,
+ *		over, or an interrupt					WOKEN, set their latches
  *
  * If W1 comes before P3, the waiter is woken.  If P3 comes before W1, the try
  * in W2 sees the rows.  A waker therefore takes no more waiters than there are
  * rows, those that have waited longest, and wakes none without need.
  *
- * A wake-up is for one row.  A waiter that was woken must try to claim (HEARD
+ * A wake-up is for one row.  A waiter that was woken must try to claim (RETRYING
  * while it does), because otherwise the row might stay pending while other
  * waiters sleep.  During this try it is not in the list.  If the try succeeds,
  * the wake-up is used up; if the row is gone, the waiter returns to its former
@@ -36,7 +36,7 @@
  * rows that a failed try had locked are free again.
  *
  * wait_for_work() hands its wake-up over to the next claim of the session
- * (OWED); if the session ends before that, it passes the wake-up on.  The
+ * (HANDED_OFF); if the session ends before that, it passes the wake-up on.  The
  * server cannot know whether a client behind a connection pooler is still
  * alive, so all waiters look again by themselves every LOOK_MS, so that a
  * waiter whose client is alive takes over.  Without shared_preload_libraries,
@@ -78,10 +78,10 @@
 enum
 {
 	IDLE,
-	WAITING, /* in the list; changed under the lock */
-	CALLED,  /* taken from the list by a waker */
-	HEARD,   /* trying to claim */
-	OWED     /* wait_for_work() has returned: the next claim is the try */
+	WAITING,   /* in the list; changed under the lock */
+	WOKEN,     /* taken from the list by a waker */
+	RETRYING,  /* trying to claim */
+	HANDED_OFF /* wait_for_work() has returned: the next claim is the try */
 };
 
 /*
@@ -94,7 +94,7 @@ typedef struct Waiter
 	dlist_node node; /* in the list of the partition */
 	Oid database;
 	int32 queue;
-	uint64 turn;            /* order of the list */
+	uint64 ticket;          /* order of the list */
 	pg_atomic_uint32 state; /* read by its owner without the lock */
 } Waiter;
 
@@ -119,7 +119,7 @@ static Shared *shared = NULL;
 static Waiter *mine = NULL;
 static bool waiting = false;
 static SubTransactionId waiting_in = InvalidSubTransactionId;
-static bool handing_over = false; /* OWED, and not yet committed */
+static bool handing_over = false; /* HANDED_OFF, and not yet committed */
 static bool new_queue = false;    /* this transaction makes a queue known */
 
 static shmem_request_hook_type next_shmem_request_hook = NULL;
@@ -218,7 +218,7 @@ static void
 call(Partition *partition, Waiter *waiter)
 {
 	remove_from_list(partition, waiter);
-	pg_atomic_write_u32(&waiter->state, CALLED);
+	pg_atomic_write_u32(&waiter->state, WOKEN);
 	set_latch(waiter - shared->waiters);
 }
 
@@ -297,7 +297,7 @@ insert_in_order(Partition *partition, Waiter *waiter)
 
 	dlist_reverse_foreach(iter, &partition->waiters)
 	{
-		if (dlist_container(Waiter, node, iter.cur)->turn < waiter->turn)
+		if (dlist_container(Waiter, node, iter.cur)->ticket < waiter->ticket)
 		{
 			dlist_insert_after(iter.cur, &waiter->node);
 			return;
@@ -308,13 +308,13 @@ insert_in_order(Partition *partition, Waiter *waiter)
 
 /* Enters the list of a queue (W1 of the banner). */
 static void
-enter_list(uint64 turn, int32 queue)
+enter_list(uint64 ticket, int32 queue)
 {
 	Partition *partition = find_partition(MyDatabaseId, queue);
 
 	mine->database = MyDatabaseId;
 	mine->queue = queue;
-	mine->turn = turn;
+	mine->ticket = ticket;
 	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
 	insert_in_order(partition, mine);
 	pg_atomic_fetch_add_u32(&partition->length, 1);
@@ -457,7 +457,7 @@ ms_since(const instr_time *begun)
  * Begins a try to claim that may become a wait, in the transaction or
  * savepoint of the caller.  If that is aborted by an error, its callback
  * resets the waiter.  Otherwise the caller ends the wait by tq_wait_end() or
- * tq_wait_hand_over().
+ * tq_wait_hand_off().
  */
 void
 tq_wait_begin(TqWait *wait, int64 ms)
@@ -482,11 +482,11 @@ tq_wait_begin(TqWait *wait, int64 ms)
 bool
 tq_wait_take_over(TqWait *wait, int32 queue)
 {
-	if (!wait->callable || pg_atomic_read_u32(&mine->state) != OWED ||
+	if (!wait->callable || pg_atomic_read_u32(&mine->state) != HANDED_OFF ||
 		mine->queue != queue)
 		return false;
-	mine->turn = wait->turn;
-	pg_atomic_write_u32(&mine->state, HEARD);
+	mine->ticket = wait->ticket;
+	pg_atomic_write_u32(&mine->state, RETRYING);
 	return true;
 }
 
@@ -499,13 +499,13 @@ tq_wait_enter(TqWait *wait, int32 queue)
 {
 	if (!wait->callable)
 		return;
-	if (wait->turn == 0)
-		wait->turn = pg_atomic_add_fetch_u64(&shared->turns, 1);
-	if (pg_atomic_read_u32(&mine->state) != IDLE && mine->turn == wait->turn &&
-		mine->queue == queue)
+	if (wait->ticket == 0)
+		wait->ticket = pg_atomic_add_fetch_u64(&shared->turns, 1);
+	if (pg_atomic_read_u32(&mine->state) != IDLE &&
+		mine->ticket == wait->ticket && mine->queue == queue)
 		return; /* in the list, or woken since */
 	withdraw();
-	enter_list(wait->turn, queue);
+	enter_list(wait->ticket, queue);
 }
 
 /*
@@ -517,7 +517,7 @@ tq_wait_enter(TqWait *wait, int32 queue)
 bool
 tq_wait_tried(TqWait *wait)
 {
-	if (!wait->callable || pg_atomic_read_u32(&mine->state) != HEARD)
+	if (!wait->callable || pg_atomic_read_u32(&mine->state) != RETRYING)
 		return false;
 	pg_atomic_write_u32(&mine->state, IDLE);
 	wait->delay = POLL_MIN_MS;
@@ -529,7 +529,7 @@ tq_wait_tried(TqWait *wait)
  * waiter may not claim.
  */
 void
-tq_wait_pass_on(const TqWait *wait)
+tq_wait_requeue_wakeup(const TqWait *wait)
 {
 	if (wait->callable)
 		withdraw();
@@ -567,12 +567,12 @@ check_client(void)
 }
 
 static uint32
-wait_event(TqWaitPlace place)
+wait_event(TqWaitSite site)
 {
 	static uint32 claim_work = 0;
 	static uint32 for_work = 0;
 
-	switch (place)
+	switch (site)
 	{
 		case TQ_WAIT_CLAIM_WORK:
 			return TqWaitEvent(claim_work, "TqClaimWork");
@@ -584,12 +584,12 @@ wait_event(TqWaitPlace place)
 
 /* Returns whether this waiter was woken.  If so, it is trying from here on. */
 static bool
-hears_call(const TqWait *wait)
+is_woken(const TqWait *wait)
 {
-	if (!wait->callable || pg_atomic_read_u32(&mine->state) != CALLED)
+	if (!wait->callable || pg_atomic_read_u32(&mine->state) != WOKEN)
 		return false;
 	check_client();
-	pg_atomic_write_u32(&mine->state, HEARD);
+	pg_atomic_write_u32(&mine->state, RETRYING);
 	return true;
 }
 
@@ -601,7 +601,7 @@ static TqWakeup
 look_around(void)
 {
 	check_client();
-	return TQ_WAKEUP_LOOK;
+	return TQ_WAKEUP_POLL;
 }
 
 /* Returns how many milliseconds to sleep without a wake-up, more each time. */
@@ -622,7 +622,7 @@ next_look(TqWait *wait)
  * end of the session, a timeout.
  */
 TqWakeup
-tq_wait_sleep(TqWait *wait, TqWaitPlace place)
+tq_wait_sleep(TqWait *wait, TqWaitSite site)
 {
 	int64 now = ms_since(&wait->begun);
 	int64 look = now + next_look(wait);
@@ -630,8 +630,8 @@ tq_wait_sleep(TqWait *wait, TqWaitPlace place)
 	for (;; now = ms_since(&wait->begun))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (hears_call(wait))
-			return TQ_WAKEUP_CALLED;
+		if (is_woken(wait))
+			return TQ_WAKEUP_WOKEN;
 		if (now >= wait->ms)
 			return TQ_WAKEUP_OVER;
 		if (now >= look)
@@ -639,7 +639,7 @@ tq_wait_sleep(TqWait *wait, TqWaitPlace place)
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) (Min(wait->ms, look) - now),
-						 wait_event(place));
+						 wait_event(site));
 		ResetLatch(MyLatch);
 	}
 }
@@ -651,7 +651,8 @@ tq_wait_end(const TqWait *wait)
 	if (!wait->callable)
 		return;
 	waiting = false;
-	if (pg_atomic_read_u32(&mine->state) != IDLE && mine->turn == wait->turn)
+	if (pg_atomic_read_u32(&mine->state) != IDLE &&
+		mine->ticket == wait->ticket)
 		withdraw();
 }
 
@@ -660,7 +661,7 @@ tq_wait_end(const TqWait *wait)
  * was woken, the wake-up stays with this session until then.
  */
 void
-tq_wait_hand_over(const TqWait *wait)
+tq_wait_hand_off(const TqWait *wait)
 {
 	if (!wait->callable)
 		return;
@@ -669,6 +670,6 @@ tq_wait_hand_over(const TqWait *wait)
 		leave_list();
 	if (pg_atomic_read_u32(&mine->state) == IDLE)
 		return;
-	pg_atomic_write_u32(&mine->state, OWED);
+	pg_atomic_write_u32(&mine->state, HANDED_OFF);
 	handing_over = true;
 }

@@ -21,31 +21,31 @@ typedef struct TqWait
 	int64 ms;      /* longest duration */
 	int delay;     /* ms until the next look without a wake-up */
 	bool callable; /* false: no process can wake it */
-	uint64 turn;   /* order among all waits; 0: it has none yet */
+	uint64 ticket; /* order among all waits; 0: it has none yet */
 } TqWait;
 
 /* Why a sleep has ended. */
 typedef enum TqWakeup
 {
-	TQ_WAKEUP_CALLED, /* a run may have become claimable for this waiter */
-	TQ_WAKEUP_LOOK,   /* not woken: look nevertheless */
-	TQ_WAKEUP_OVER    /* the time is over */
+	TQ_WAKEUP_WOKEN, /* a run may have become claimable for this waiter */
+	TQ_WAKEUP_POLL,  /* not woken: look nevertheless */
+	TQ_WAKEUP_OVER   /* the time is over */
 } TqWakeup;
 
 /* Where the waiter sleeps, as pg_stat_activity shows it. */
-typedef enum TqWaitPlace
+typedef enum TqWaitSite
 {
 	TQ_WAIT_CLAIM_WORK,
 	TQ_WAIT_FOR_WORK
-} TqWaitPlace;
+} TqWaitSite;
 
 extern void tq_wait_begin(TqWait *wait, int64 ms);
 extern bool tq_wait_take_over(TqWait *wait, int32 queue);
 extern void tq_wait_enter(TqWait *wait, int32 queue);
-extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitPlace place);
+extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitSite site);
 extern bool tq_wait_tried(TqWait *wait);
-extern void tq_wait_pass_on(const TqWait *wait);
+extern void tq_wait_requeue_wakeup(const TqWait *wait);
 extern void tq_wait_end(const TqWait *wait);
-extern void tq_wait_hand_over(const TqWait *wait);
+extern void tq_wait_hand_off(const TqWait *wait);
 
 #endif /* TQ_WAIT_QUEUE_H */

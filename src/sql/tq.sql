@@ -51,31 +51,35 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN
 END
 $$;
 
+-- What users see is in schema tq; tables and inner functions are in this one.
+CREATE SCHEMA tq_internal;
+COMMENT ON SCHEMA tq_internal IS 'tables of the extension tq, and functions that its views, triggers and types call';
+
 -- ---------------------------------------------------------------------------
 -- Types
 -- ---------------------------------------------------------------------------
 
 CREATE TYPE tq.slugid;
 
-CREATE FUNCTION tq.slugid_in(cstring) RETURNS tq.slugid
+CREATE FUNCTION tq_internal.slugid_in(cstring) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_in(cstring) IS 'input of a slugid: a version 4 UUID, or its URL-safe base64 of 22 characters';
+COMMENT ON FUNCTION tq_internal.slugid_in(cstring) IS 'input of a slugid: a version 4 UUID, or its URL-safe base64 of 22 characters';
 
-CREATE FUNCTION tq.slugid_out(tq.slugid) RETURNS cstring
+CREATE FUNCTION tq_internal.slugid_out(tq.slugid) RETURNS cstring
 	AS 'MODULE_PATHNAME', 'tq_slugid_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_out(tq.slugid) IS 'output of a slugid';
+COMMENT ON FUNCTION tq_internal.slugid_out(tq.slugid) IS 'output of a slugid';
 
-CREATE FUNCTION tq.slugid_recv(internal) RETURNS tq.slugid
+CREATE FUNCTION tq_internal.slugid_recv(internal) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_recv(internal) IS 'binary input of a slugid: 16 bytes, checked';
+COMMENT ON FUNCTION tq_internal.slugid_recv(internal) IS 'binary input of a slugid: 16 bytes, checked';
 
-CREATE FUNCTION tq.slugid_send(tq.slugid) RETURNS bytea
+CREATE FUNCTION tq_internal.slugid_send(tq.slugid) RETURNS bytea
 	AS 'MODULE_PATHNAME', 'tq_slugid_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_send(tq.slugid) IS 'binary output of a slugid: 16 bytes';
+COMMENT ON FUNCTION tq_internal.slugid_send(tq.slugid) IS 'binary output of a slugid: 16 bytes';
 
 CREATE TYPE tq.slugid (
-	INPUT = tq.slugid_in, OUTPUT = tq.slugid_out,
-	RECEIVE = tq.slugid_recv, SEND = tq.slugid_send,
+	INPUT = tq_internal.slugid_in, OUTPUT = tq_internal.slugid_out,
+	RECEIVE = tq_internal.slugid_recv, SEND = tq_internal.slugid_send,
 	INTERNALLENGTH = 16, ALIGNMENT = char, STORAGE = plain
 );
 COMMENT ON TYPE tq.slugid IS 'a version 4 UUID that reads as the 22-character slug of Taskcluster';
@@ -84,13 +88,13 @@ CREATE FUNCTION tq.slugid() RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid' LANGUAGE C VOLATILE PARALLEL SAFE;
 COMMENT ON FUNCTION tq.slugid() IS 'a new random slugid';
 
-CREATE FUNCTION tq.slugid_from_uuid(uuid) RETURNS tq.slugid
+CREATE FUNCTION tq_internal.slugid_from_uuid(uuid) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_slugid_from_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_from_uuid(uuid) IS 'cast of a version 4 UUID to a slugid';
+COMMENT ON FUNCTION tq_internal.slugid_from_uuid(uuid) IS 'cast of a version 4 UUID to a slugid';
 
-CREATE FUNCTION tq.slugid_to_uuid(tq.slugid) RETURNS uuid
+CREATE FUNCTION tq_internal.slugid_to_uuid(tq.slugid) RETURNS uuid
 	AS 'MODULE_PATHNAME', 'tq_slugid_to_uuid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_to_uuid(tq.slugid) IS 'cast of a slugid to a UUID';
+COMMENT ON FUNCTION tq_internal.slugid_to_uuid(tq.slugid) IS 'cast of a slugid to a UUID';
 
 CREATE FUNCTION tq.stable_slugid(name text) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_stable_slugid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -98,73 +102,73 @@ COMMENT ON FUNCTION tq.stable_slugid(text) IS 'the slugid of a name: the same fo
 
 -- Implicit, so that a task id may be a uuid or a string parameter of a driver.
 -- Overloads for these types would make untyped literals ambiguous.
-CREATE CAST (uuid AS tq.slugid) WITH FUNCTION tq.slugid_from_uuid(uuid) AS IMPLICIT;
+CREATE CAST (uuid AS tq.slugid) WITH FUNCTION tq_internal.slugid_from_uuid(uuid) AS IMPLICIT;
 CREATE CAST (text AS tq.slugid) WITH INOUT AS IMPLICIT;
 CREATE CAST (varchar AS tq.slugid) WITH INOUT AS IMPLICIT;
-CREATE CAST (tq.slugid AS uuid) WITH FUNCTION tq.slugid_to_uuid(tq.slugid) AS ASSIGNMENT;
+CREATE CAST (tq.slugid AS uuid) WITH FUNCTION tq_internal.slugid_to_uuid(tq.slugid) AS ASSIGNMENT;
 
-CREATE FUNCTION tq.slugid_eq(tq.slugid, tq.slugid) RETURNS bool
+CREATE FUNCTION tq_internal.slugid_eq(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_eq' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_eq(tq.slugid, tq.slugid) IS 'implementation of = operator';
-CREATE FUNCTION tq.slugid_ne(tq.slugid, tq.slugid) RETURNS bool
+COMMENT ON FUNCTION tq_internal.slugid_eq(tq.slugid, tq.slugid) IS 'implementation of = operator';
+CREATE FUNCTION tq_internal.slugid_ne(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_ne' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_ne(tq.slugid, tq.slugid) IS 'implementation of <> operator';
-CREATE FUNCTION tq.slugid_lt(tq.slugid, tq.slugid) RETURNS bool
+COMMENT ON FUNCTION tq_internal.slugid_ne(tq.slugid, tq.slugid) IS 'implementation of <> operator';
+CREATE FUNCTION tq_internal.slugid_lt(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_lt' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_lt(tq.slugid, tq.slugid) IS 'implementation of < operator';
-CREATE FUNCTION tq.slugid_le(tq.slugid, tq.slugid) RETURNS bool
+COMMENT ON FUNCTION tq_internal.slugid_lt(tq.slugid, tq.slugid) IS 'implementation of < operator';
+CREATE FUNCTION tq_internal.slugid_le(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_le' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_le(tq.slugid, tq.slugid) IS 'implementation of <= operator';
-CREATE FUNCTION tq.slugid_gt(tq.slugid, tq.slugid) RETURNS bool
+COMMENT ON FUNCTION tq_internal.slugid_le(tq.slugid, tq.slugid) IS 'implementation of <= operator';
+CREATE FUNCTION tq_internal.slugid_gt(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_gt' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_gt(tq.slugid, tq.slugid) IS 'implementation of > operator';
-CREATE FUNCTION tq.slugid_ge(tq.slugid, tq.slugid) RETURNS bool
+COMMENT ON FUNCTION tq_internal.slugid_gt(tq.slugid, tq.slugid) IS 'implementation of > operator';
+CREATE FUNCTION tq_internal.slugid_ge(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_ge' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_ge(tq.slugid, tq.slugid) IS 'implementation of >= operator';
-CREATE FUNCTION tq.slugid_cmp(tq.slugid, tq.slugid) RETURNS int
+COMMENT ON FUNCTION tq_internal.slugid_ge(tq.slugid, tq.slugid) IS 'implementation of >= operator';
+CREATE FUNCTION tq_internal.slugid_cmp(tq.slugid, tq.slugid) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_slugid_cmp' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_cmp(tq.slugid, tq.slugid) IS 'btree comparison of slugids, by bytes';
-CREATE FUNCTION tq.slugid_hash(tq.slugid) RETURNS int
+COMMENT ON FUNCTION tq_internal.slugid_cmp(tq.slugid, tq.slugid) IS 'btree comparison of slugids, by bytes';
+CREATE FUNCTION tq_internal.slugid_hash(tq.slugid) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_slugid_hash' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_hash(tq.slugid) IS 'hash of a slugid';
-CREATE FUNCTION tq.slugid_hash_extended(tq.slugid, bigint) RETURNS bigint
+COMMENT ON FUNCTION tq_internal.slugid_hash(tq.slugid) IS 'hash of a slugid';
+CREATE FUNCTION tq_internal.slugid_hash_extended(tq.slugid, bigint) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_slugid_hash_extended' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION tq.slugid_hash_extended(tq.slugid, bigint) IS 'seeded hash of a slugid';
+COMMENT ON FUNCTION tq_internal.slugid_hash_extended(tq.slugid, bigint) IS 'seeded hash of a slugid';
 
 -- In pg_catalog, so that task_id = '...' and JOIN ... USING (task_id) work with
 -- every search_path.  They are members of the extension like all the rest.
 CREATE OPERATOR pg_catalog.= (
-	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_eq,
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq_internal.slugid_eq,
 	COMMUTATOR = OPERATOR(pg_catalog.=), NEGATOR = OPERATOR(pg_catalog.<>),
 	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
 CREATE OPERATOR pg_catalog.<> (
-	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_ne,
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq_internal.slugid_ne,
 	COMMUTATOR = OPERATOR(pg_catalog.<>), NEGATOR = OPERATOR(pg_catalog.=),
 	RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR pg_catalog.< (
-	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_lt,
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq_internal.slugid_lt,
 	COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=),
 	RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE OPERATOR pg_catalog.<= (
-	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_le,
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq_internal.slugid_le,
 	COMMUTATOR = OPERATOR(pg_catalog.>=), NEGATOR = OPERATOR(pg_catalog.>),
 	RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR pg_catalog.> (
-	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_gt,
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq_internal.slugid_gt,
 	COMMUTATOR = OPERATOR(pg_catalog.<), NEGATOR = OPERATOR(pg_catalog.<=),
 	RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR pg_catalog.>= (
-	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq.slugid_ge,
+	LEFTARG = tq.slugid, RIGHTARG = tq.slugid, FUNCTION = tq_internal.slugid_ge,
 	COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<),
 	RESTRICT = scalargesel, JOIN = scalargejoinsel);
 
-CREATE OPERATOR CLASS tq.slugid_ops DEFAULT FOR TYPE tq.slugid USING btree AS
+CREATE OPERATOR CLASS tq_internal.slugid_ops DEFAULT FOR TYPE tq.slugid USING btree AS
 	OPERATOR 1 pg_catalog.<, OPERATOR 2 pg_catalog.<=, OPERATOR 3 pg_catalog.=, OPERATOR 4 pg_catalog.>=, OPERATOR 5 pg_catalog.>,
-	FUNCTION 1 tq.slugid_cmp(tq.slugid, tq.slugid);
-CREATE OPERATOR CLASS tq.slugid_hash_ops DEFAULT FOR TYPE tq.slugid USING hash AS
+	FUNCTION 1 tq_internal.slugid_cmp(tq.slugid, tq.slugid);
+CREATE OPERATOR CLASS tq_internal.slugid_hash_ops DEFAULT FOR TYPE tq.slugid USING hash AS
 	OPERATOR 1 pg_catalog.=,
-	FUNCTION 1 tq.slugid_hash(tq.slugid),
-	FUNCTION 2 tq.slugid_hash_extended(tq.slugid, bigint);
+	FUNCTION 1 tq_internal.slugid_hash(tq.slugid),
+	FUNCTION 2 tq_internal.slugid_hash_extended(tq.slugid, bigint);
 
 CREATE TYPE tq.claim AS (
 	task_id tq.slugid, run_id int, worker_group text, worker_id text,
@@ -190,7 +194,7 @@ COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch()
 CREATE TYPE tq.dependency_result AS (task_id tq.slugid, state text, result jsonb);
 COMMENT ON TYPE tq.dependency_result IS 'row of dependency_results(): state and result of a required task';
 CREATE TYPE tq.dead_letter_entry AS (
-	task_id tq.slugid, died timestamptz, reason text, error jsonb, task jsonb, runs jsonb);
+	task_id tq.slugid, failed_at timestamptz, reason text, error jsonb, task jsonb, runs jsonb);
 COMMENT ON TYPE tq.dead_letter_entry IS 'row of list_dead_letters(): a task that failed for good, and how';
 CREATE TYPE tq.artifact_entry AS (
 	run_id int, name text, storage_type text, content_type text, content_length bigint,
@@ -208,18 +212,18 @@ COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts(): an artifact witho
 
 -- Task ids, task group ids and positions in a queue come from one sequence, so
 -- that a run that is claimable at once has the id of its task as its position.
-CREATE SEQUENCE tq.seq AS bigint;
-COMMENT ON SEQUENCE tq.seq IS 'internal ids of tasks and groups, positions of runs in their queue';
+CREATE SEQUENCE tq_internal.id_seq AS bigint;
+COMMENT ON SEQUENCE tq_internal.id_seq IS 'internal ids of tasks and groups, positions of runs in their queue';
 
-CREATE TABLE tq.queue (
+CREATE TABLE tq_internal.queue (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	task_queue_id text NOT NULL UNIQUE,
 	expires timestamptz,			-- NULL: no worker has been seen
 	last_date_active timestamptz
 );
-COMMENT ON TABLE tq.queue IS 'task queues, interned: provisionerId/workerType; never deleted';
+COMMENT ON TABLE tq_internal.queue IS 'task queues, interned: provisionerId/workerType; never deleted';
 
-CREATE TABLE tq.worker (
+CREATE TABLE tq_internal.worker (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	queue int NOT NULL,
 	worker_group text NOT NULL,
@@ -229,34 +233,34 @@ CREATE TABLE tq.worker (
 	last_date_active timestamptz,
 	quarantine_until timestamptz,	-- at first ten years before it was first seen
 	quarantine_details jsonb,
-	remembered timestamptz,			-- when the next two were written
+	recent_updated_at timestamptz,			-- when the next two were written
 	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed, with gaps if it claims fast
 	recent_runs int[] NOT NULL DEFAULT '{}',
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
-COMMENT ON TABLE tq.worker IS 'workers, interned per task queue; never deleted';
+COMMENT ON TABLE tq_internal.worker IS 'workers, interned per task queue; never deleted';
 
-CREATE TABLE tq.task_group (
+CREATE TABLE tq_internal.task_group (
 	id bigint PRIMARY KEY,
 	task_group_id tq.slugid NOT NULL UNIQUE,
 	scheduler_id text,				-- NULL: '-'
 	expires timestamptz NOT NULL,
 	sealed timestamptz
 ) WITH (fillfactor = 70);
-COMMENT ON TABLE tq.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
+COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
 
-CREATE TABLE tq.policy (
+CREATE TABLE tq_internal.policy (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	policy jsonb NOT NULL UNIQUE
 );
-COMMENT ON TABLE tq.policy IS 'policies of tasks, interned as they were given; never deleted';
+COMMENT ON TABLE tq_internal.policy IS 'policies of tasks, interned as they were given; never deleted';
 
-CREATE TABLE tq.task (
+CREATE TABLE tq_internal.task (
 	id bigint PRIMARY KEY,
 	created timestamptz NOT NULL,
 	deadline timestamptz NOT NULL,
 	expires timestamptz NOT NULL,
-	due timestamptz,				-- effective deadline, if totalTimeout of the policy ends before the deadline
+	effective_deadline timestamptz,				-- effective deadline, if totalTimeout of the policy ends before the deadline
 	delay bigint,					-- milliseconds from scheduled until claimable; NULL: none
 	group_id bigint,				-- NULL: the group has the task's own id
 	queue int NOT NULL,
@@ -275,26 +279,26 @@ CREATE TABLE tq.task (
 	tags jsonb,
 	extra jsonb
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.task IS 'task definitions, which do not change, except for the priority, and for due when a task is scheduled after it was created';
-CREATE INDEX task_group_idx ON tq.task (group_id, task_id) WHERE group_id IS NOT NULL;
+COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, and for due when a task is scheduled after it was created';
+CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
 
-CREATE TABLE tq.unscheduled (
+CREATE TABLE tq_internal.unscheduled (
 	task bigint PRIMARY KEY,
-	unmet int NOT NULL,				-- unmet dependencies; or rows of tq.unmet that count some
-	shares smallint NOT NULL,		-- stripes of the counter in tq.unmet; 0: no rows there
+	unmet int NOT NULL,				-- unmet dependencies; or rows of tq_internal.dependency_counter that count some
+	stripes smallint NOT NULL,		-- stripes of the counter in tq_internal.dependency_counter; 0: no rows there
 	all_resolved bool NOT NULL		-- copy of that of the task
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
+COMMENT ON TABLE tq_internal.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
 
-CREATE TABLE tq.unmet (
+CREATE TABLE tq_internal.dependency_counter (
 	task bigint NOT NULL,
-	share smallint NOT NULL,		-- counts required tasks whose id modulo the number of stripes is this
+	stripe smallint NOT NULL,		-- counts required tasks whose id modulo the number of stripes is this
 	unmet int NOT NULL,
-	PRIMARY KEY (task, share)
+	PRIMARY KEY (task, stripe)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.unmet IS 'striped counter of the unmet dependencies of an unscheduled task that has many, so that transactions that resolve required tasks do not wait for each other';
+COMMENT ON TABLE tq_internal.dependency_counter IS 'striped counter of the unmet dependencies of an unscheduled task that has many, so that transactions that resolve required tasks do not wait for each other';
 
-CREATE TABLE tq.pending (
+CREATE TABLE tq_internal.pending (
 	seq bigint NOT NULL,			-- position in the queue: order of becoming pending
 	task bigint NOT NULL,
 	scheduled timestamptz NOT NULL,
@@ -305,27 +309,27 @@ CREATE TABLE tq.pending (
 	reason_created smallint NOT NULL,
 	has_detail bool NOT NULL DEFAULT false	-- in run_detail
 ) WITH (fillfactor = 100, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.pending IS 'one row per claimable run, deleted when it is claimed';
-CREATE UNIQUE INDEX pending_order ON tq.pending (queue, priority DESC, seq);
-CREATE UNIQUE INDEX pending_moved ON tq.pending (task) WHERE seq <> task;	-- the others are found by pending_order
-ALTER TABLE tq.pending REPLICA IDENTITY USING INDEX pending_order;
+COMMENT ON TABLE tq_internal.pending IS 'one row per claimable run, deleted when it is claimed';
+CREATE UNIQUE INDEX pending_order ON tq_internal.pending (queue, priority DESC, seq);
+CREATE UNIQUE INDEX pending_moved ON tq_internal.pending (task) WHERE seq <> task;	-- the others are found by pending_order
+ALTER TABLE tq_internal.pending REPLICA IDENTITY USING INDEX pending_order;
 
 -- Claims begin at the claim cursor in shared memory.  This trigger maintains it
 -- for rows that the functions of tq do not write (a restore, a DBA).
-CREATE FUNCTION tq.note_pending() RETURNS trigger
-	AS 'MODULE_PATHNAME', 'tq_note_pending' LANGUAGE C;
-COMMENT ON FUNCTION tq.note_pending() IS 'trigger: notes a row of pending that a statement has written, for the claim cursor';
-CREATE TRIGGER note_taken BEFORE UPDATE OR DELETE ON tq.pending
-	FOR EACH ROW EXECUTE FUNCTION tq.note_pending();
-CREATE TRIGGER note_made AFTER INSERT OR UPDATE ON tq.pending
-	FOR EACH ROW EXECUTE FUNCTION tq.note_pending();
-CREATE TRIGGER note_all AFTER TRUNCATE ON tq.pending
-	FOR EACH STATEMENT EXECUTE FUNCTION tq.note_pending();
-ALTER TABLE tq.pending ENABLE ALWAYS TRIGGER note_taken;
-ALTER TABLE tq.pending ENABLE ALWAYS TRIGGER note_made;
-ALTER TABLE tq.pending ENABLE ALWAYS TRIGGER note_all;
+CREATE FUNCTION tq_internal.track_pending() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_track_pending' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.track_pending() IS 'trigger: notes a row of pending that a statement has written, for the claim cursor';
+CREATE TRIGGER note_taken BEFORE UPDATE OR DELETE ON tq_internal.pending
+	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_pending();
+CREATE TRIGGER note_made AFTER INSERT OR UPDATE ON tq_internal.pending
+	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_pending();
+CREATE TRIGGER note_all AFTER TRUNCATE ON tq_internal.pending
+	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_pending();
+ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER note_taken;
+ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER note_made;
+ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER note_all;
 
-CREATE TABLE tq.delayed (
+CREATE TABLE tq_internal.delayed (
 	visible_at timestamptz NOT NULL,
 	task bigint PRIMARY KEY,
 	scheduled timestamptz NOT NULL,
@@ -336,10 +340,10 @@ CREATE TABLE tq.delayed (
 	reason_created smallint NOT NULL,
 	has_detail bool NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
-CREATE INDEX delayed_due ON tq.delayed (visible_at, task);
+COMMENT ON TABLE tq_internal.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
+CREATE INDEX delayed_due ON tq_internal.delayed (visible_at, task);
 
-CREATE TABLE tq.run (
+CREATE TABLE tq_internal.run (
 	task bigint NOT NULL,
 	scheduled timestamptz NOT NULL,
 	started timestamptz,
@@ -355,11 +359,11 @@ CREATE TABLE tq.run (
 	has_detail bool NOT NULL DEFAULT false,		-- in run_detail
 	PRIMARY KEY (task, run_id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
+COMMENT ON TABLE tq_internal.run IS 'one row per run that was claimed or resolved; updated in place (HOT) at reclaim and resolve';
 
 -- Most runs have no row here, and their rows in other tables stay narrow.  It is
 -- written under the lock of the row of the run in pending, delayed or run.
-CREATE TABLE tq.run_detail (
+CREATE TABLE tq_internal.run_detail (
 	task bigint NOT NULL,
 	visible_at timestamptz NOT NULL,	-- not claimable before
 	pending_until timestamptz,			-- when its pendingTimeout ends; NULL: never
@@ -367,88 +371,88 @@ CREATE TABLE tq.run_detail (
 	worker int NOT NULL,				-- that deferred it; 0: none
 	run_id smallint NOT NULL,
 	attempt smallint NOT NULL,			-- from 0
-	lost_left smallint NOT NULL,		-- of lostRetries; -1: lost runs use retries
+	lost_retries_left smallint NOT NULL,		-- of lostRetries; -1: lost runs use retries
 	retry_delay bigint NOT NULL,		-- milliseconds, from a worker, in place of retryBackoff; -1: none
 	error jsonb,						-- that the worker reported
 	result jsonb,
 	PRIMARY KEY (task, run_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.run_detail IS 'what only some runs have: delays, attempts and budgets of a policy, a deferral, an error or a result';
+COMMENT ON TABLE tq_internal.run_detail IS 'what only some runs have: delays, attempts and budgets of a policy, a deferral, an error or a result';
 
-CREATE TABLE tq.edge (
+CREATE TABLE tq_internal.dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
 	from_run smallint NOT NULL,		-- first run of the required task that can meet it
 	PRIMARY KEY (required, dependent)
 );
-COMMENT ON TABLE tq.edge IS 'dependencies; whether one is met follows from the runs of the required task';
+COMMENT ON TABLE tq_internal.dependency IS 'dependencies; whether one is met follows from the runs of the required task';
 
-CREATE TABLE tq.lease (
+CREATE TABLE tq_internal.claim_timer (
 	due timestamptz NOT NULL,
-	seq bigint NOT NULL DEFAULT nextval('tq.seq'),
+	seq bigint NOT NULL DEFAULT nextval('tq_internal.id_seq'),
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.lease IS 'claim timers, when to check whether claims have expired: one row per claim or reclaim call; stale rows are harmless';
+COMMENT ON TABLE tq_internal.claim_timer IS 'claim timers, when to check whether claims have expired: one row per claim or reclaim call; stale rows are harmless';
 
-CREATE TABLE tq.timer (
+CREATE TABLE tq_internal.timer (
 	due timestamptz NOT NULL,
-	seq bigint NOT NULL DEFAULT nextval('tq.seq'),
+	seq bigint NOT NULL DEFAULT nextval('tq_internal.id_seq'),
 	kind smallint NOT NULL,			-- src/store.h
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (kind, due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.timer IS 'when to check tasks for anything other than claim expiry: deadlines, timeouts, expiry; stale rows are harmless';
+COMMENT ON TABLE tq_internal.timer IS 'when to check tasks for anything other than claim expiry: deadlines, timeouts, expiry; stale rows are harmless';
 
 -- The maintenance worker sleeps until the next thing is due.  This trigger wakes
 -- it for rows that the functions of tq do not write (a restore, a DBA).
-CREATE FUNCTION tq.note_due() RETURNS trigger
-	AS 'MODULE_PATHNAME', 'tq_note_due' LANGUAGE C;
-COMMENT ON FUNCTION tq.note_due() IS 'trigger: notes a row of lease, timer or delayed that a statement has written, for the maintenance worker';
-CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.lease
-	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
-CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.timer
-	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
-CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq.delayed
-	FOR EACH ROW EXECUTE FUNCTION tq.note_due();
-ALTER TABLE tq.lease ENABLE ALWAYS TRIGGER note_due;
-ALTER TABLE tq.timer ENABLE ALWAYS TRIGGER note_due;
-ALTER TABLE tq.delayed ENABLE ALWAYS TRIGGER note_due;
+CREATE FUNCTION tq_internal.track_due() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_track_due' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.track_due() IS 'trigger: notes a row of lease, timer or delayed that a statement has written, for the maintenance worker';
+CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq_internal.claim_timer
+	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
+CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq_internal.timer
+	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
+CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq_internal.delayed
+	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
+ALTER TABLE tq_internal.claim_timer ENABLE ALWAYS TRIGGER note_due;
+ALTER TABLE tq_internal.timer ENABLE ALWAYS TRIGGER note_due;
+ALTER TABLE tq_internal.delayed ENABLE ALWAYS TRIGGER note_due;
 
-CREATE TABLE tq.postponed (
+CREATE TABLE tq_internal.postponed (
 	task bigint NOT NULL,
 	due timestamptz NOT NULL,		-- when the step is retried
 	origin timestamptz NOT NULL,	-- due time of the timer that caused the step
 	since timestamptz NOT NULL,
 	failures int NOT NULL,
-	step text NOT NULL,				-- src/upkeep.h
+	step text NOT NULL,				-- src/bgworker/maintenance.h
 	error text NOT NULL,
 	PRIMARY KEY (task, step)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-COMMENT ON TABLE tq.postponed IS 'tasks for which a step of maintenance failed, until it succeeds or the task is deleted';
-CREATE INDEX postponed_due ON tq.postponed (due);
+COMMENT ON TABLE tq_internal.postponed IS 'tasks for which a step of maintenance failed, until it succeeds or the task is deleted';
+CREATE INDEX postponed_due ON tq_internal.postponed (due);
 
-CREATE TABLE tq.activation (
+CREATE TABLE tq_internal.activation (
 	since timestamptz NOT NULL
 );
-COMMENT ON TABLE tq.activation IS 'since when this database is in use: empty until a function of tq that may change something is called, and in a copy';
+COMMENT ON TABLE tq_internal.activation IS 'since when this database is in use: empty until a function of tq that may change something is called, and in a copy';
 
-CREATE TABLE tq.dead_letter (
+CREATE TABLE tq_internal.dead_letter (
 	task_id tq.slugid PRIMARY KEY,
 	task bigint NOT NULL,			-- the task may have expired
 	queue int NOT NULL,
-	died timestamptz NOT NULL,
+	failed_at timestamptz NOT NULL,
 	seq bigint NOT NULL,			-- order of writing
 	reason smallint NOT NULL,		-- src/tq.h
 	error jsonb,
 	definition jsonb NOT NULL,
 	runs jsonb NOT NULL
 );
-COMMENT ON TABLE tq.dead_letter IS 'tasks that failed for good and whose policy has deadLetter, until they are redriven, rerun or discarded';
-CREATE INDEX dead_letter_queue ON tq.dead_letter (queue, task_id);
-CREATE INDEX dead_letter_died ON tq.dead_letter (queue, died, seq);
+COMMENT ON TABLE tq_internal.dead_letter IS 'tasks that failed for good and whose policy has deadLetter, until they are redriven, rerun or discarded';
+CREATE INDEX dead_letter_queue ON tq_internal.dead_letter (queue, task_id);
+CREATE INDEX dead_letter_failed_at ON tq_internal.dead_letter (queue, failed_at, seq);
 
-CREATE TABLE tq.artifact (
+CREATE TABLE tq_internal.artifact (
 	task bigint NOT NULL,
 	expires timestamptz NOT NULL,
 	content_length bigint,
@@ -460,33 +464,33 @@ CREATE TABLE tq.artifact (
 	details jsonb NOT NULL,			-- url, artifact, reason and message, uploadId, or content
 	PRIMARY KEY (task, run_id, name)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq.artifact IS 'artifacts of runs: a reference to the content, or the content inline';
-CREATE INDEX artifact_expires ON tq.artifact (expires);
+COMMENT ON TABLE tq_internal.artifact IS 'artifacts of runs: a reference to the content, or the content inline';
+CREATE INDEX artifact_expires ON tq_internal.artifact (expires);
 
 -- Messages, in narrow rows: one for each call that appends some, in its own
 -- transaction.  Each is stamped with its top-level transaction, by which the
 -- publisher finds what has become visible since the last tick.  The message log
--- has six segments; src/store_message.c.
-CREATE TABLE tq.message (
+-- has six segments; src/storage/outbox_table.c.
+CREATE TABLE tq_internal.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it
 	seq bigint NOT NULL,			-- order of writing
 	taken_until timestamptz,		-- of the runs that the messages show as running
 	worker int,						-- that had claimed them
-	place smallint NOT NULL,
+	segment smallint NOT NULL,
 	records bytea NOT NULL,			-- 16 bytes for each message
 	detail jsonb					-- content of an artifact, priority or group message
-) PARTITION BY LIST (place);
-COMMENT ON TABLE tq.message IS 'messages as transitions wrote them: outbox and message log in one, in segments';
-CREATE INDEX message_xid ON tq.message (xid, seq);
+) PARTITION BY LIST (segment);
+COMMENT ON TABLE tq_internal.message IS 'messages as transitions wrote them: outbox and message log in one, in segments';
+CREATE INDEX message_xid ON tq_internal.message (xid, seq);
 
-CREATE TABLE tq.tick (
+CREATE TABLE tq_internal.tick (
 	first_id bigint NOT NULL,		-- ids of the messages that became visible
 	last_id bigint NOT NULL,
 	published timestamptz NOT NULL,
 	unsent bigint,					-- NOTIFY has to be sent from this id on
 	messages int NOT NULL,
-	places int NOT NULL,			-- segments of the log that hold them, as bits
-	place smallint NOT NULL,
+	segments int NOT NULL,			-- segments of the log that hold them, as bits
+	segment smallint NOT NULL,
 	since pg_snapshot NOT NULL,
 	upto pg_snapshot NOT NULL,		-- what is visible in it has been published
 	part_of pg_snapshot,			-- this is a part of what is visible in it, and others follow
@@ -494,133 +498,133 @@ CREATE TABLE tq.tick (
 	after_seq bigint,				-- a part has the rows between these two
 	upto_seq bigint,
 	xids xid8[],					-- of these transactions; NULL if the tick is not a part
-	PRIMARY KEY (last_id, place)
-) PARTITION BY LIST (place);
-COMMENT ON TABLE tq.tick IS 'publications: which messages became visible between two snapshots, and the ids they got';
-CREATE INDEX tick_unsent ON tq.tick (unsent) WHERE unsent IS NOT NULL;
+	PRIMARY KEY (last_id, segment)
+) PARTITION BY LIST (segment);
+COMMENT ON TABLE tq_internal.tick IS 'publications: which messages became visible between two snapshots, and the ids they got';
+CREATE INDEX tick_unsent ON tq_internal.tick (unsent) WHERE unsent IS NOT NULL;
 
-CREATE TABLE tq.message_0 PARTITION OF tq.message FOR VALUES IN (0) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_0 IS 'segment 0 of the message log';
-CREATE TABLE tq.message_1 PARTITION OF tq.message FOR VALUES IN (1) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_1 IS 'segment 1 of the message log';
-CREATE TABLE tq.message_2 PARTITION OF tq.message FOR VALUES IN (2) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_2 IS 'segment 2 of the message log';
-CREATE TABLE tq.message_3 PARTITION OF tq.message FOR VALUES IN (3) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_3 IS 'segment 3 of the message log';
-CREATE TABLE tq.message_4 PARTITION OF tq.message FOR VALUES IN (4) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_4 IS 'segment 4 of the message log';
-CREATE TABLE tq.message_5 PARTITION OF tq.message FOR VALUES IN (5) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.message_5 IS 'segment 5 of the message log';
-CREATE TABLE tq.tick_0 PARTITION OF tq.tick FOR VALUES IN (0) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_0 IS 'segment 0 of the ticks of the message log';
-CREATE TABLE tq.tick_1 PARTITION OF tq.tick FOR VALUES IN (1) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_1 IS 'segment 1 of the ticks of the message log';
-CREATE TABLE tq.tick_2 PARTITION OF tq.tick FOR VALUES IN (2) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_2 IS 'segment 2 of the ticks of the message log';
-CREATE TABLE tq.tick_3 PARTITION OF tq.tick FOR VALUES IN (3) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_3 IS 'segment 3 of the ticks of the message log';
-CREATE TABLE tq.tick_4 PARTITION OF tq.tick FOR VALUES IN (4) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_4 IS 'segment 4 of the ticks of the message log';
-CREATE TABLE tq.tick_5 PARTITION OF tq.tick FOR VALUES IN (5) WITH (autovacuum_enabled = off);
-COMMENT ON TABLE tq.tick_5 IS 'segment 5 of the ticks of the message log';
+CREATE TABLE tq_internal.message_0 PARTITION OF tq_internal.message FOR VALUES IN (0) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.message_0 IS 'segment 0 of the message log';
+CREATE TABLE tq_internal.message_1 PARTITION OF tq_internal.message FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.message_1 IS 'segment 1 of the message log';
+CREATE TABLE tq_internal.message_2 PARTITION OF tq_internal.message FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.message_2 IS 'segment 2 of the message log';
+CREATE TABLE tq_internal.message_3 PARTITION OF tq_internal.message FOR VALUES IN (3) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.message_3 IS 'segment 3 of the message log';
+CREATE TABLE tq_internal.message_4 PARTITION OF tq_internal.message FOR VALUES IN (4) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.message_4 IS 'segment 4 of the message log';
+CREATE TABLE tq_internal.message_5 PARTITION OF tq_internal.message FOR VALUES IN (5) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.message_5 IS 'segment 5 of the message log';
+CREATE TABLE tq_internal.tick_0 PARTITION OF tq_internal.tick FOR VALUES IN (0) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.tick_0 IS 'segment 0 of the ticks of the message log';
+CREATE TABLE tq_internal.tick_1 PARTITION OF tq_internal.tick FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.tick_1 IS 'segment 1 of the ticks of the message log';
+CREATE TABLE tq_internal.tick_2 PARTITION OF tq_internal.tick FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.tick_2 IS 'segment 2 of the ticks of the message log';
+CREATE TABLE tq_internal.tick_3 PARTITION OF tq_internal.tick FOR VALUES IN (3) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.tick_3 IS 'segment 3 of the ticks of the message log';
+CREATE TABLE tq_internal.tick_4 PARTITION OF tq_internal.tick FOR VALUES IN (4) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.tick_4 IS 'segment 4 of the ticks of the message log';
+CREATE TABLE tq_internal.tick_5 PARTITION OF tq_internal.tick FOR VALUES IN (5) WITH (autovacuum_enabled = off);
+COMMENT ON TABLE tq_internal.tick_5 IS 'segment 5 of the ticks of the message log';
 
-CREATE SEQUENCE tq.message_id AS bigint;
-COMMENT ON SEQUENCE tq.message_id IS 'ids of messages, in the order of publication';
+CREATE SEQUENCE tq_internal.message_id_seq AS bigint;
+COMMENT ON SEQUENCE tq_internal.message_id_seq IS 'ids of messages, in the order of publication';
 
-CREATE TABLE tq.ring (
-	place smallint PRIMARY KEY,
+CREATE TABLE tq_internal.log_segment (
+	segment smallint PRIMARY KEY,
 	since timestamptz NOT NULL		-- of the first write: the newest is the current segment
 );
-COMMENT ON TABLE tq.ring IS 'segments of the message log: which one is written to, and since when';
-INSERT INTO tq.ring SELECT place, '-infinity' FROM generate_series(0, 5) AS place;
-UPDATE tq.ring SET since = clock_timestamp() WHERE place = 0;
+COMMENT ON TABLE tq_internal.log_segment IS 'segments of the message log: which one is written to, and since when';
+INSERT INTO tq_internal.log_segment SELECT segment, '-infinity' FROM generate_series(0, 5) AS segment;
+UPDATE tq_internal.log_segment SET since = clock_timestamp() WHERE segment = 0;
 
 -- The first tick: nothing of transactions in progress has been published.
-INSERT INTO tq.tick (first_id, last_id, published, messages, places, place, since, upto)
+INSERT INTO tq_internal.tick (first_id, last_id, published, messages, segments, segment, since, upto)
 	SELECT 0, 0, clock_timestamp(), 0, 0, 0, s, s
 	FROM format('%1$s:%1$s:', least(pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id())) AS f (t),
 		CAST(f.t AS pg_snapshot) AS s;
 
 -- Rows that a restore loads from another database are published in this one.
-CREATE FUNCTION tq.stamp_message() RETURNS trigger
+CREATE FUNCTION tq_internal.stamp_message() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_stamp_message' LANGUAGE C;
-COMMENT ON FUNCTION tq.stamp_message() IS 'trigger: stamps a message that is loaded, as in a restore, so that it is published again';
-CREATE TRIGGER stamp_message BEFORE INSERT ON tq.message
-	FOR EACH ROW EXECUTE FUNCTION tq.stamp_message();
+COMMENT ON FUNCTION tq_internal.stamp_message() IS 'trigger: stamps a message that is loaded, as in a restore, so that it is published again';
+CREATE TRIGGER stamp_message BEFORE INSERT ON tq_internal.message
+	FOR EACH ROW EXECUTE FUNCTION tq_internal.stamp_message();
 
-CREATE TABLE tq.binding (
+CREATE TABLE tq_internal.binding (
 	channel text NOT NULL,
 	exchange smallint NOT NULL,		-- src/tq.h
 	pattern text NOT NULL,
 	PRIMARY KEY (channel, exchange, pattern)
 );
-COMMENT ON TABLE tq.binding IS 'bindings of channels to exchanges, other than the default ones';
+COMMENT ON TABLE tq_internal.binding IS 'bindings of channels to exchanges, other than the default ones';
 
-CREATE TABLE tq.unbound (
+CREATE TABLE tq_internal.disabled_channel (
 	exchange smallint PRIMARY KEY
 );
-COMMENT ON TABLE tq.unbound IS 'exchanges whose default channel is disabled';
+COMMENT ON TABLE tq_internal.disabled_channel IS 'exchanges whose default channel is disabled';
 
-CREATE TABLE tq.subscription (
+CREATE TABLE tq_internal.subscription (
 	name text PRIMARY KEY,
-	acked bigint NOT NULL,			-- messages with greater ids are not acknowledged
+	acked_id bigint NOT NULL,			-- messages with greater ids are not acknowledged
 	created timestamptz NOT NULL,
 	acked_at timestamptz,
 	lost_before bigint				-- messages with lower ids were dropped before they were acknowledged
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE tq.subscription IS 'durable subscriptions, and up to which id each has acknowledged';
+COMMENT ON TABLE tq_internal.subscription IS 'durable subscriptions, and up to which id each has acknowledged';
 
-CREATE TABLE tq.subscription_binding (
+CREATE TABLE tq_internal.subscription_binding (
 	name text NOT NULL,
 	exchange smallint NOT NULL,
 	pattern text NOT NULL,
 	PRIMARY KEY (name, exchange, pattern)
 );
-COMMENT ON TABLE tq.subscription_binding IS 'bindings of durable subscriptions';
+COMMENT ON TABLE tq_internal.subscription_binding IS 'bindings of durable subscriptions';
 
-SELECT pg_catalog.pg_extension_config_dump('tq.seq', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.queue', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.worker', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.task_group', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.policy', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.task', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.unscheduled', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.unmet', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.pending', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.delayed', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.run', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.run_detail', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.edge', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.lease', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.timer', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.postponed', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.activation', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.dead_letter', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.artifact', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.message_id', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.worker', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_group', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.policy', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.task', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.unscheduled', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency_counter', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.pending', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.delayed', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.run', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.run_detail', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.claim_timer', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.timer', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.postponed', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.activation', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.dead_letter', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 
 -- Only messages that are unpublished or not acknowledged by a subscription are
 -- dumped.  Ticks and the state of segments belong to one server.
-SELECT pg_catalog.pg_extension_config_dump('tq.message_0', 'WHERE tq.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq.message_1', 'WHERE tq.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq.message_2', 'WHERE tq.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq.message_3', 'WHERE tq.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq.message_4', 'WHERE tq.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq.message_5', 'WHERE tq.is_awaited(xid)');
-SELECT pg_catalog.pg_extension_config_dump('tq.tick_0', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.tick_1', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.tick_2', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.tick_3', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.tick_4', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.tick_5', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.ring', 'WHERE false');
-SELECT pg_catalog.pg_extension_config_dump('tq.binding', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.unbound', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.subscription', '');
-SELECT pg_catalog.pg_extension_config_dump('tq.subscription_binding', '');
-SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.queue', 'id')::regclass, '');
-SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.worker', 'id')::regclass, '');
-SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq.policy', 'id')::regclass, '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_0', 'WHERE tq_internal.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_1', 'WHERE tq_internal.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_2', 'WHERE tq_internal.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_3', 'WHERE tq_internal.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_4', 'WHERE tq_internal.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_5', 'WHERE tq_internal.is_awaited(xid)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_0', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_1', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_2', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_3', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_4', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_5', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.log_segment', 'WHERE false');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.binding', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.disabled_channel', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription_binding', '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.queue', 'id')::regclass, '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.worker', 'id')::regclass, '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.policy', 'id')::regclass, '');
 
 -- ---------------------------------------------------------------------------
 -- Tasks
@@ -1025,10 +1029,10 @@ CREATE FUNCTION tq.ack(name text, id bigint) RETURNS void
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durable subscription up to that id';
 
-CREATE FUNCTION tq.is_awaited(xid xid8) RETURNS bool
+CREATE FUNCTION tq_internal.is_awaited(xid xid8) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION tq.is_awaited(xid8) IS 'for pg_dump: whether messages of this transaction are unpublished, or not acknowledged by a subscription';
+COMMENT ON FUNCTION tq_internal.is_awaited(xid8) IS 'for pg_dump: whether messages of this transaction are unpublished, or not acknowledged by a subscription';
 
 -- ---------------------------------------------------------------------------
 -- Maintenance
@@ -1039,115 +1043,115 @@ CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
-CREATE FUNCTION tq.worker_activity()
+CREATE FUNCTION tq.maintenance_activity()
 	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
 		last_late interval, max_late interval, max_late_at timestamptz,
 		failures bigint, failed_at timestamptz, error text)
-	AS 'MODULE_PATHNAME', 'tq_worker_activity' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.worker_activity() IS 'what the maintenance worker of this database has done since it was started, how late, and what failed: its cycles, then each step; without a maintenance worker one row that says so';
+	AS 'MODULE_PATHNAME', 'tq_maintenance_activity' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.maintenance_activity() IS 'what the maintenance worker of this database has done since it was started, how late, and what failed: its cycles, then each step; without a maintenance worker one row that says so';
 
-CREATE FUNCTION tq.start_worker() RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_start_worker' LANGUAGE C;
-COMMENT ON FUNCTION tq.start_worker() IS 'request the maintenance worker of this database; done by CREATE EXTENSION';
+CREATE FUNCTION tq.start_maintenance() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_start_maintenance' LANGUAGE C;
+COMMENT ON FUNCTION tq.start_maintenance() IS 'request the maintenance worker of this database; done by CREATE EXTENSION';
 
 -- ---------------------------------------------------------------------------
 -- Names of stored numbers, and views that show them
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq.state_name(state int) RETURNS text
+CREATE FUNCTION tq_internal.state_name(state int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_state_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.state_name(int) IS 'name of a stored state';
-CREATE FUNCTION tq.reason_created_name(reason int) RETURNS text
+COMMENT ON FUNCTION tq_internal.state_name(int) IS 'name of a stored state';
+CREATE FUNCTION tq_internal.reason_created_name(reason int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_reason_created_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.reason_created_name(int) IS 'name of a stored reasonCreated';
-CREATE FUNCTION tq.reason_resolved_name(reason int) RETURNS text
+COMMENT ON FUNCTION tq_internal.reason_created_name(int) IS 'name of a stored reasonCreated';
+CREATE FUNCTION tq_internal.reason_resolved_name(reason int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_reason_resolved_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.reason_resolved_name(int) IS 'name of a stored reasonResolved, NULL if there is none';
-CREATE FUNCTION tq.priority_name(priority int) RETURNS text
+COMMENT ON FUNCTION tq_internal.reason_resolved_name(int) IS 'name of a stored reasonResolved, NULL if there is none';
+CREATE FUNCTION tq_internal.priority_name(priority int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_priority_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.priority_name(int) IS 'name of a stored priority';
+COMMENT ON FUNCTION tq_internal.priority_name(int) IS 'name of a stored priority';
 
-CREATE FUNCTION tq.exchange_name(exchange int) RETURNS text
+CREATE FUNCTION tq_internal.exchange_name(exchange int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_exchange_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION tq.exchange_name(int) IS 'name of a stored exchange';
+COMMENT ON FUNCTION tq_internal.exchange_name(int) IS 'name of a stored exchange';
 
-CREATE FUNCTION tq.is_tolerated(policy jsonb, reason int) RETURNS bool
+CREATE FUNCTION tq_internal.is_tolerated(policy jsonb, reason int) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_tolerated_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION tq.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
+COMMENT ON FUNCTION tq_internal.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
 
 CREATE VIEW tq.run_overview AS
-	SELECT t.task_id, r.run_id::int AS run_id, tq.state_name(r.state) AS state,
-		tq.reason_created_name(r.reason_created) AS reason_created,
-		tq.reason_resolved_name(r.reason_resolved) AS reason_resolved,
+	SELECT t.task_id, r.run_id::int AS run_id, tq_internal.state_name(r.state) AS state,
+		tq_internal.reason_created_name(r.reason_created) AS reason_created,
+		tq_internal.reason_resolved_name(r.reason_resolved) AS reason_resolved,
 		w.worker_group, w.worker_id, COALESCE(d.attempt, 0)::int AS attempt,
 		r.scheduled, COALESCE(d.visible_at, r.scheduled) AS visible_at,
 		r.started, r.taken_until, r.resolved, d.error, d.result
-	FROM tq.run r JOIN tq.task t ON t.id = r.task LEFT JOIN tq.worker w ON w.id = r.worker
-		LEFT JOIN tq.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
+	FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task LEFT JOIN tq_internal.worker w ON w.id = r.worker
+		LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
 	UNION ALL
-	SELECT t.task_id, p.run_id, 'pending', tq.reason_created_name(p.reason_created), NULL,
+	SELECT t.task_id, p.run_id, 'pending', tq_internal.reason_created_name(p.reason_created), NULL,
 		w.worker_group, w.worker_id, COALESCE(d.attempt, 0), p.scheduled, COALESCE(d.visible_at, p.scheduled),
 		d.started, NULL, NULL, NULL, NULL
-	FROM (SELECT task, run_id, reason_created, scheduled, has_detail FROM tq.pending
-		UNION ALL SELECT task, run_id, reason_created, scheduled, has_detail FROM tq.delayed) p
-		JOIN tq.task t ON t.id = p.task
-		LEFT JOIN tq.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
-		LEFT JOIN tq.worker w ON w.id = d.worker;
+	FROM (SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.pending
+		UNION ALL SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.delayed) p
+		JOIN tq_internal.task t ON t.id = p.task
+		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
+		LEFT JOIN tq_internal.worker w ON w.id = d.worker;
 COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
 
 CREATE VIEW tq.task_overview AS
 	SELECT t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
 		COALESCE(g.task_group_id, t.task_id) AS task_group_id,
-		tq.priority_name(t.priority) AS priority,
+		tq_internal.priority_name(t.priority) AS priority,
 		CASE WHEN u.task IS NOT NULL THEN 'unscheduled'
 			WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 'pending'
-			ELSE tq.state_name(r.state) END AS state,
+			ELSE tq_internal.state_name(r.state) END AS state,
 		COALESCE(p.run_id, d.run_id, r.run_id)::int AS last_run_id,
-		CASE WHEN u.shares > 0 THEN (SELECT sum(m.unmet)::int FROM tq.unmet m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
+		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
 		p.task IS NULL AND d.task IS NULL AND r.state > 3 AND t.policy IS NOT NULL
-			AND tq.is_tolerated(y.policy, r.reason_resolved) AS tolerated,
+			AND tq_internal.is_tolerated(y.policy, r.reason_resolved) AS tolerated,
 		w.worker_group, w.worker_id,
 		COALESCE(p.scheduled, d.scheduled, r.scheduled) AS scheduled,
 		d.visible_at,
 		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.started END AS started,
 		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved,
-		t.created, COALESCE(t.due, t.deadline) AS deadline, t.expires
-	FROM tq.task t
-		JOIN tq.queue q ON q.id = t.queue
-		LEFT JOIN tq.policy y ON y.id = t.policy
-		LEFT JOIN tq.task_group g ON g.id = t.group_id
-		LEFT JOIN tq.unscheduled u ON u.task = t.id
-		LEFT JOIN LATERAL (SELECT y.* FROM tq.pending y
+		t.created, COALESCE(t.effective_deadline, t.deadline) AS deadline, t.expires
+	FROM tq_internal.task t
+		JOIN tq_internal.queue q ON q.id = t.queue
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy
+		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
+		LEFT JOIN tq_internal.unscheduled u ON u.task = t.id
+		LEFT JOIN LATERAL (SELECT y.* FROM tq_internal.pending y
 			WHERE y.queue = t.queue AND y.priority = t.priority AND y.seq = t.id
-			UNION ALL SELECT y.* FROM tq.pending y WHERE y.task = t.id AND y.seq <> y.task) AS p ON true
-		LEFT JOIN tq.delayed d ON d.task = t.id
-		LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) r ON true
-		LEFT JOIN tq.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
+			UNION ALL SELECT y.* FROM tq_internal.pending y WHERE y.task = t.id AND y.seq <> y.task) AS p ON true
+		LEFT JOIN tq_internal.delayed d ON d.task = t.id
+		LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) r ON true
+		LEFT JOIN tq_internal.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
 COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, with names instead of numbers';
 
-CREATE VIEW tq.worker_overview AS
-	SELECT a.*, (SELECT count(*) FROM tq.postponed p WHERE p.step = a.step) AS postponed
-	FROM tq.worker_activity() a;
-COMMENT ON VIEW tq.worker_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
+CREATE VIEW tq.maintenance_overview AS
+	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed
+	FROM tq.maintenance_activity() a;
+COMMENT ON VIEW tq.maintenance_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
 
 CREATE VIEW tq.postponed_overview AS
 	SELECT t.task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
-	FROM tq.postponed p LEFT JOIN tq.task t ON t.id = p.task;
+	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task;
 COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
 
 CREATE VIEW tq.binding_overview AS
-	SELECT channel, tq.exchange_name(exchange) AS exchange, pattern FROM tq.binding
+	SELECT channel, tq_internal.exchange_name(exchange) AS exchange, pattern FROM tq_internal.binding
 	UNION ALL
-	SELECT 'tq_' || replace(tq.exchange_name(e), '-', '_'), tq.exchange_name(e), '#'
-	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq.unbound);
+	SELECT 'tq_' || replace(tq_internal.exchange_name(e), '-', '_'), tq_internal.exchange_name(e), '#'
+	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq_internal.disabled_channel);
 COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, including the default channels';
 
 CREATE VIEW tq.subscription_overview AS
-	SELECT s.name, array_agg(tq.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
-		s.acked, t.last_id, s.lost_before, s.created, s.acked_at,
-		(SELECT min(published) FROM tq.tick WHERE last_id > s.acked AND messages > 0) AS oldest_unread
-	FROM tq.subscription s
-		JOIN tq.subscription_binding b ON b.name = s.name
+	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
+		s.acked_id, t.last_id, s.lost_before, s.created, s.acked_at,
+		(SELECT min(published) FROM tq_internal.tick WHERE last_id > s.acked_id AND messages > 0) AS oldest_unread
+	FROM tq_internal.subscription s
+		JOIN tq_internal.subscription_binding b ON b.name = s.name
 		CROSS JOIN (SELECT tq.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
@@ -1156,16 +1160,16 @@ COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which 
 -- Grants: the owner and tq_admin only, until there are scopes
 -- ---------------------------------------------------------------------------
 
-REVOKE ALL ON ALL ROUTINES IN SCHEMA tq FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA tq TO tq_admin;
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO tq_admin;
-REVOKE EXECUTE ON FUNCTION tq.start_worker(), tq.stamp_message(), tq.note_pending(), tq.note_due() FROM tq_admin;
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq, tq_internal TO tq_admin;
+REVOKE EXECUTE ON FUNCTION tq.start_maintenance(), tq_internal.stamp_message(), tq_internal.track_pending(), tq_internal.track_due() FROM tq_admin;
 GRANT EXECUTE ON FUNCTION	-- the operators and casts of a type that tables of any role may have
-	tq.slugid_eq(tq.slugid, tq.slugid), tq.slugid_ne(tq.slugid, tq.slugid),
-	tq.slugid_lt(tq.slugid, tq.slugid), tq.slugid_le(tq.slugid, tq.slugid),
-	tq.slugid_gt(tq.slugid, tq.slugid), tq.slugid_ge(tq.slugid, tq.slugid),
-	tq.slugid_from_uuid(uuid), tq.slugid_to_uuid(tq.slugid) TO PUBLIC;
-GRANT EXECUTE ON FUNCTION tq.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
-GRANT SELECT ON tq.run_overview, tq.task_overview, tq.worker_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
+	tq_internal.slugid_eq(tq.slugid, tq.slugid), tq_internal.slugid_ne(tq.slugid, tq.slugid),
+	tq_internal.slugid_lt(tq.slugid, tq.slugid), tq_internal.slugid_le(tq.slugid, tq.slugid),
+	tq_internal.slugid_gt(tq.slugid, tq.slugid), tq_internal.slugid_ge(tq.slugid, tq.slugid),
+	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
+GRANT SELECT ON tq.run_overview, tq.task_overview, tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
 
-SELECT tq.start_worker();
+SELECT tq.start_maintenance();

@@ -9,7 +9,7 @@
  * nothing to maintain before that, and a copy stays as it is until a client
  * uses it.
  *
- * The first call inserts a row into tq.activation in its own transaction.  Two
+ * The first call inserts a row into tq_internal.activation in its own transaction.  Two
  * concurrent first calls may both insert one, which does no harm, so they need
  * not wait for each other.  pg_dump leaves the table out.  A backend caches
  * that it has seen a row by the Oid of a table of the extension, which is a
@@ -30,13 +30,13 @@
 #include "activation.h"
 
 static TqStatement find_activation =
-	TQ_STATEMENT("SELECT 1 FROM tq.activation LIMIT 1", InvalidOid);
+	TQ_STATEMENT("SELECT 1 FROM tq_internal.activation LIMIT 1", InvalidOid);
 
 static TqStatement insert_activation =
-	TQ_STATEMENT("INSERT INTO tq.activation (since) VALUES ($1)",
+	TQ_STATEMENT("INSERT INTO tq_internal.activation (since) VALUES ($1)",
 				 TIMESTAMPTZOID);
 
-/* The extension known to be active, by tq_catalog_held(). */
+/* The extension known to be active, by tq_catalog_locked_table(). */
 static Oid active = InvalidOid;
 
 /* Whether this transaction inserted the row. */
@@ -91,13 +91,13 @@ watch_transactions(void)
 bool
 tq_activation_is_done(void)
 {
-	Oid extension = tq_catalog_held();
+	Oid extension = tq_catalog_locked_table();
 
 	if (active == extension)
 		return true;
-	if (tq_plan_run(&find_activation, NULL, NULL) > 0)
+	if (tq_spi_run(&find_activation, NULL, NULL) > 0)
 		active = extension;
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return active == extension;
 }
 
@@ -110,10 +110,10 @@ tq_activation_do(void)
 	if (tq_activation_is_done())
 		return;
 	values[0] = TimestampTzGetDatum(tq_clock_now());
-	tq_plan_run(&insert_activation, values, NULL);
+	tq_spi_run(&insert_activation, values, NULL);
 	tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
 	watch_transactions();
-	active = tq_catalog_held();
+	active = tq_catalog_locked_table();
 	is_ours = true;
 }
 

@@ -1,6 +1,6 @@
 /*
  * artifact_table.c
- *	  Rows of tq.artifact: metadata of the artifacts of runs, and the
+ *	  Rows of tq_internal.artifact: metadata of the artifacts of runs, and the
  *	  content of inline artifacts.
  *
  * There is one row per run and name.  The attributes that only some
@@ -32,16 +32,17 @@
 #define BRIEF                                                                 \
 	"a.run_id, a.name, a.storage_type, a.content_type, a.content_length,"     \
 	" a.expires, a.present"
-#define OF_RUN " FROM tq.artifact a WHERE a.task = $1 AND a.run_id = $2"
+#define OF_RUN                                                                \
+	" FROM tq_internal.artifact a WHERE a.task = $1 AND a.run_id = $2"
 #define OF_NAME OF_RUN " AND a.name = $3"
 
 static TqStatement lock_run =
-	TQ_STATEMENT("SELECT state, worker, resolved FROM tq.run"
+	TQ_STATEMENT("SELECT state, worker, resolved FROM tq_internal.run"
 				 " WHERE task = $1 AND run_id = $2 FOR SHARE",
 				 INT8OID, INT4OID);
 
 static TqStatement insert_artifact = TQ_STATEMENT(
-	"INSERT INTO tq.artifact (task, run_id, name, storage_type, content_type,"
+	"INSERT INTO tq_internal.artifact (task, run_id, name, storage_type, content_type,"
 	" content_length, expires, present, details)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	" ON CONFLICT (task, run_id, name) DO NOTHING",
@@ -49,7 +50,7 @@ static TqStatement insert_artifact = TQ_STATEMENT(
 	BOOLOID, JSONBOID);
 
 static TqStatement update_artifact = TQ_STATEMENT(
-	"UPDATE tq.artifact SET storage_type = $4, expires = $5, present = $6,"
+	"UPDATE tq_internal.artifact SET storage_type = $4, expires = $5, present = $6,"
 	" details = $7 WHERE task = $1 AND run_id = $2 AND name = $3",
 	INT8OID, INT4OID, TEXTOID, INT2OID, TIMESTAMPTZOID, BOOLOID, JSONBOID);
 
@@ -70,14 +71,14 @@ static TqStatement list_brief = TQ_STATEMENT(
 	INT8OID, INT4OID, TEXTOID, INT4OID);
 
 static TqStatement delete_expired = TQ_STATEMENT(
-	"WITH old AS MATERIALIZED (SELECT a.task, a.run_id, a.name FROM tq.artifact a"
+	"WITH old AS MATERIALIZED (SELECT a.task, a.run_id, a.name FROM tq_internal.artifact a"
 	" WHERE a.expires < $1 ORDER BY a.expires LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq.artifact a USING old"
+	" DELETE FROM tq_internal.artifact a USING old"
 	" WHERE a.task = old.task AND a.run_id = old.run_id AND a.name = old.name",
 	TIMESTAMPTZOID, INT4OID);
 
 static TqStatement delete_of_tasks =
-	TQ_STATEMENT("DELETE FROM tq.artifact WHERE task = ANY ($1)",
+	TQ_STATEMENT("DELETE FROM tq_internal.artifact WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
 
 /*
@@ -88,19 +89,19 @@ bool
 tq_artifact_lock_run(int64 task, int run_id, TqRun *run)
 {
 	Datum values[2] = {Int64GetDatum(task), Int32GetDatum(run_id)};
-	bool found = tq_plan_run(&lock_run, values, NULL) > 0;
+	bool found = tq_spi_run(&lock_run, values, NULL) > 0;
 
 	memset(run, 0, sizeof(*run));
 	if (found)
 	{
 		run->task = task;
-		run->place = TQ_PLACE_RUN;
+		run->location = TQ_LOCATION_RUN;
 		run->run_id = run_id;
-		run->state = (TqState) tq_plan_int16(0, 1, 0);
-		run->worker = tq_plan_int32(0, 2, 0);
-		run->resolved = tq_plan_time(0, 3);
+		run->state = (TqState) tq_spi_int16(0, 1, 0);
+		run->worker = tq_spi_int32(0, 2, 0);
+		run->resolved = tq_spi_time(0, 3);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return found;
 }
 
@@ -124,7 +125,7 @@ tq_artifact_insert(const TqArtifact *artifact)
 	v[6] = TimestampTzGetDatum(artifact->expires);
 	v[7] = BoolGetDatum(artifact->present);
 	v[8] = JsonbPGetDatum(artifact->details);
-	return tq_plan_run(&insert_artifact, v, n) == 1;
+	return tq_spi_run(&insert_artifact, v, n) == 1;
 }
 
 /* Writes the columns that may change of an artifact that is locked. */
@@ -140,21 +141,21 @@ tq_artifact_update(const TqArtifact *artifact)
 	v[4] = TimestampTzGetDatum(artifact->expires);
 	v[5] = BoolGetDatum(artifact->present);
 	v[6] = JsonbPGetDatum(artifact->details);
-	tq_plan_run(&update_artifact, v, NULL);
+	tq_spi_run(&update_artifact, v, NULL);
 }
 
 static void
 read_artifact(uint64 row, int64 task, bool whole, TqArtifact *artifact)
 {
 	artifact->task = task;
-	artifact->run_id = tq_plan_int16(row, 1, 0);
-	artifact->name = tq_plan_text(row, 2);
-	artifact->storage = (TqStorage) tq_plan_int16(row, 3, 0);
-	artifact->content_type = tq_plan_text(row, 4);
-	artifact->content_length = tq_plan_int64(row, 5, -1);
-	artifact->expires = tq_plan_time(row, 6);
-	artifact->present = tq_plan_bool(row, 7);
-	artifact->details = whole ? tq_plan_jsonb(row, 8) : NULL;
+	artifact->run_id = tq_spi_int16(row, 1, 0);
+	artifact->name = tq_spi_text(row, 2);
+	artifact->storage = (TqStorage) tq_spi_int16(row, 3, 0);
+	artifact->content_type = tq_spi_text(row, 4);
+	artifact->content_length = tq_spi_int64(row, 5, -1);
+	artifact->expires = tq_spi_time(row, 6);
+	artifact->present = tq_spi_bool(row, 7);
+	artifact->details = whole ? tq_spi_jsonb(row, 8) : NULL;
 }
 
 static bool
@@ -164,11 +165,11 @@ read_one(TqStatement *statement, int64 task, int run_id, const char *name,
 	Datum values[3] = {Int64GetDatum(task),
 					   Int32GetDatum(run_id),
 					   CStringGetTextDatum(name)};
-	bool found = tq_plan_run(statement, values, NULL) > 0;
+	bool found = tq_spi_run(statement, values, NULL) > 0;
 
 	if (found)
 		read_artifact(0, task, whole, artifact);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return found;
 }
 
@@ -213,11 +214,11 @@ tq_artifacts_of_run(int64 task, int run_id, const char *after, int max,
 					   Int32GetDatum(max)};
 	TqArtifact *artifacts;
 
-	*found = (int) tq_plan_run(&list_brief, values, NULL);
+	*found = (int) tq_spi_run(&list_brief, values, NULL);
 	artifacts = palloc(sizeof(TqArtifact) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 		read_artifact(i, task, false, &artifacts[i]);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return artifacts;
 }
 
@@ -230,7 +231,7 @@ tq_artifacts_delete_expired(TimestampTz before, int max)
 {
 	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
 
-	return (int) tq_plan_run(&delete_expired, values, NULL);
+	return (int) tq_spi_run(&delete_expired, values, NULL);
 }
 
 /* Deletes the artifacts of tasks that are being deleted. */
@@ -239,5 +240,5 @@ tq_artifacts_delete_of_tasks(const int64 *tasks, int n)
 {
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
-	tq_plan_run(&delete_of_tasks, values, NULL);
+	tq_spi_run(&delete_of_tasks, values, NULL);
 }

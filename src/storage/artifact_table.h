@@ -1,6 +1,6 @@
 /*
  * artifact_table.h
- *	  Rows of tq.artifact: metadata of the artifacts of runs, and the
+ *	  Rows of tq_internal.artifact: metadata of the artifacts of runs, and the
  *	  content of inline artifacts.
  */
 #ifndef TQ_ARTIFACT_TABLE_H

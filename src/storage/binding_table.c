@@ -1,12 +1,12 @@
 /*
  * binding_table.c
- *	  Rows of tq.binding, tq.unbound and the subscriptions: which messages
+ *	  Rows of tq_internal.binding, tq_internal.disabled_channel and the subscriptions: which messages
  *	  are published to which channel or subscription.
  *
  * Every transition needs to know which exchanges have a binding and
  * which segment of the message log is written to, so each session caches that.
  * A session that changes one of the tables sends a relcache invalidation of
- * tq.binding, so that every transaction that begins after the commit reads
+ * tq_internal.binding, so that every transaction that begins after the commit reads
  * them again.
  */
 #include "postgres.h"
@@ -22,64 +22,65 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
+#include "../util/catalog.h"
 #include "../util/spi.h"
 #include "binding_table.h"
 
-static Oid watched = InvalidOid; /* tq.binding */
+static Oid watched = InvalidOid; /* tq_internal.binding */
 static uint64 generation = 1;
 
 static TqStatement find_wanted = TQ_STATEMENT(
 	"SELECT coalesce((SELECT bit_or(1 << e) FROM ("
 	"SELECT e FROM generate_series(1, $1) AS e"
-	" WHERE NOT EXISTS (SELECT FROM tq.unbound u WHERE u.exchange = e)"
-	" UNION ALL SELECT exchange FROM tq.binding"
-	" UNION ALL SELECT exchange FROM tq.subscription_binding) AS x (e)), 0)",
+	" WHERE NOT EXISTS (SELECT FROM tq_internal.disabled_channel u WHERE u.exchange = e)"
+	" UNION ALL SELECT exchange FROM tq_internal.binding"
+	" UNION ALL SELECT exchange FROM tq_internal.subscription_binding) AS x (e)), 0)",
 	INT4OID);
 
 static TqStatement list_bindings = TQ_STATEMENT(
-	"SELECT channel, exchange, pattern FROM tq.binding"
+	"SELECT channel, exchange, pattern FROM tq_internal.binding"
 	" UNION ALL SELECT NULL, e, '#' FROM generate_series(1, $1) AS e"
-	" WHERE NOT EXISTS (SELECT FROM tq.unbound u WHERE u.exchange = e)",
+	" WHERE NOT EXISTS (SELECT FROM tq_internal.disabled_channel u WHERE u.exchange = e)",
 	INT4OID);
 
 static TqStatement insert_binding = TQ_STATEMENT(
-	"INSERT INTO tq.binding (channel, exchange, pattern) VALUES ($1, $2, $3)"
+	"INSERT INTO tq_internal.binding (channel, exchange, pattern) VALUES ($1, $2, $3)"
 	" ON CONFLICT DO NOTHING",
 	TEXTOID, INT2OID, TEXTOID);
 
 static TqStatement delete_binding = TQ_STATEMENT(
-	"DELETE FROM tq.binding WHERE channel = $1 AND exchange = $2 AND pattern = $3",
+	"DELETE FROM tq_internal.binding WHERE channel = $1 AND exchange = $2 AND pattern = $3",
 	TEXTOID, INT2OID, TEXTOID);
 
 static TqStatement insert_unbound = TQ_STATEMENT(
-	"INSERT INTO tq.unbound (exchange) VALUES ($1) ON CONFLICT DO NOTHING",
+	"INSERT INTO tq_internal.disabled_channel (exchange) VALUES ($1) ON CONFLICT DO NOTHING",
 	INT2OID);
 
-static TqStatement delete_unbound =
-	TQ_STATEMENT("DELETE FROM tq.unbound WHERE exchange = $1", INT2OID);
+static TqStatement delete_unbound = TQ_STATEMENT(
+	"DELETE FROM tq_internal.disabled_channel WHERE exchange = $1", INT2OID);
 
 static TqStatement insert_subscription = TQ_STATEMENT(
-	"INSERT INTO tq.subscription (name, acked, created)"
+	"INSERT INTO tq_internal.subscription (name, acked_id, created)"
 	" SELECT $1, CASE WHEN is_called THEN last_value ELSE 0 END, $2"
-	" FROM tq.message_id ON CONFLICT DO NOTHING",
+	" FROM tq_internal.message_id_seq ON CONFLICT DO NOTHING",
 	TEXTOID, TIMESTAMPTZOID);
 
 static TqStatement insert_subscription_binding = TQ_STATEMENT(
-	"INSERT INTO tq.subscription_binding (name, exchange, pattern) VALUES ($1, $2, $3)"
+	"INSERT INTO tq_internal.subscription_binding (name, exchange, pattern) VALUES ($1, $2, $3)"
 	" ON CONFLICT DO NOTHING",
 	TEXTOID, INT2OID, TEXTOID);
 
 static TqStatement delete_subscription = TQ_STATEMENT(
-	"WITH b AS (DELETE FROM tq.subscription_binding WHERE name = $1)"
-	" DELETE FROM tq.subscription WHERE name = $1 RETURNING 1",
+	"WITH b AS (DELETE FROM tq_internal.subscription_binding WHERE name = $1)"
+	" DELETE FROM tq_internal.subscription WHERE name = $1 RETURNING 1",
 	TEXTOID);
 
 static TqStatement find_subscription = TQ_STATEMENT(
-	"SELECT acked, coalesce(acked_at, created), xmin FROM tq.subscription WHERE name = $1",
+	"SELECT acked_id, coalesce(acked_at, created), xmin FROM tq_internal.subscription WHERE name = $1",
 	TEXTOID);
 
 static TqStatement list_subscription_bindings = TQ_STATEMENT(
-	"SELECT name, exchange, pattern FROM tq.subscription_binding WHERE name = $1",
+	"SELECT name, exchange, pattern FROM tq_internal.subscription_binding WHERE name = $1",
 	TEXTOID);
 
 /*
@@ -87,38 +88,38 @@ static TqStatement list_subscription_bindings = TQ_STATEMENT(
  * has moved the mark.
  */
 static TqStatement ack = TQ_STATEMENT(
-	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name = $1 AND acked = $4",
+	"UPDATE tq_internal.subscription SET acked_id = $2, acked_at = $3 WHERE name = $1 AND acked_id = $4",
 	TEXTOID, INT8OID, TIMESTAMPTZOID, INT8OID);
 
 /* Skips the row if another session is changing it. */
 static TqStatement skip = TQ_STATEMENT(
-	"UPDATE tq.subscription SET acked = $2, acked_at = $3 WHERE name IN ("
-	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
+	"UPDATE tq_internal.subscription SET acked_id = $2, acked_at = $3 WHERE name IN ("
+	"SELECT name FROM tq_internal.subscription WHERE name = $1 AND acked_id < $2 FOR UPDATE SKIP LOCKED)",
 	TEXTOID, INT8OID, TIMESTAMPTZOID);
 
 static TqStatement slowest = TQ_STATEMENT(
-	"SELECT min(t.published) FROM (SELECT min(acked) AS acked FROM tq.subscription) AS s"
-	" CROSS JOIN LATERAL (SELECT published FROM tq.tick WHERE last_id > s.acked AND messages > 0"
+	"SELECT min(t.published) FROM (SELECT min(acked_id) AS acked_id FROM tq_internal.subscription) AS s"
+	" CROSS JOIN LATERAL (SELECT published FROM tq_internal.tick WHERE last_id > s.acked_id AND messages > 0"
 	" ORDER BY last_id LIMIT 1) AS t",
 	InvalidOid);
 
-static TqStatement behind =
-	TQ_STATEMENT("SELECT name, acked FROM tq.subscription WHERE acked < $1"
-				 " AND (lost_before IS NULL OR lost_before <= $1)",
-				 INT8OID);
+static TqStatement behind = TQ_STATEMENT(
+	"SELECT name, acked_id FROM tq_internal.subscription WHERE acked_id < $1"
+	" AND (lost_before IS NULL OR lost_before <= $1)",
+	INT8OID);
 
 /*
  * Skips the row if another session is changing it.  No row matches once the
  * subscription has acknowledged the messages.
  */
 static TqStatement lose = TQ_STATEMENT(
-	"UPDATE tq.subscription SET lost_before = $2 + 1 WHERE name IN ("
-	"SELECT name FROM tq.subscription WHERE name = $1 AND acked < $2 FOR UPDATE SKIP LOCKED)",
+	"UPDATE tq_internal.subscription SET lost_before = $2 + 1 WHERE name IN ("
+	"SELECT name FROM tq_internal.subscription WHERE name = $1 AND acked_id < $2 FOR UPDATE SKIP LOCKED)",
 	TEXTOID, INT8OID);
 
 /* ---- the cache of each session ---- */
 
-/* Relcache callback: notes that tq.binding may have changed. */
+/* Relcache callback: notes that tq_internal.binding may have changed. */
 static void
 forget(Datum arg, Oid relid)
 {
@@ -141,7 +142,7 @@ tq_bindings_generation(void)
 static Oid
 binding_table(void)
 {
-	return get_relname_relid("binding", get_namespace_oid("tq", false));
+	return get_relname_relid("binding", get_namespace_oid(TQ_SCHEMA, false));
 }
 
 /*
@@ -165,9 +166,9 @@ tq_bindings_wanted(void)
 	int wanted;
 
 	watched = binding_table();
-	tq_plan_run(&find_wanted, values, NULL);
-	wanted = tq_plan_int32(0, 1, 0);
-	tq_plan_free_result();
+	tq_spi_run(&find_wanted, values, NULL);
+	wanted = tq_spi_int32(0, 1, 0);
+	tq_spi_free_result();
 	return wanted;
 }
 
@@ -178,11 +179,11 @@ read_bindings(uint64 rows, int *found)
 
 	for (uint64 row = 0; row < rows; row++)
 	{
-		bindings[row].channel = tq_plan_text(row, 1);
-		bindings[row].exchange = (TqExchange) tq_plan_int32(row, 2, 0);
-		bindings[row].pattern = tq_plan_text(row, 3);
+		bindings[row].channel = tq_spi_text(row, 1);
+		bindings[row].exchange = (TqExchange) tq_spi_int32(row, 2, 0);
+		bindings[row].pattern = tq_spi_text(row, 3);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	*found = (int) rows;
 	return bindings;
 }
@@ -196,7 +197,7 @@ tq_bindings_list(int *found)
 {
 	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
 
-	return read_bindings(tq_plan_run(&list_bindings, values, NULL), found);
+	return read_bindings(tq_spi_run(&list_bindings, values, NULL), found);
 }
 
 /* ---- changes ---- */
@@ -209,7 +210,7 @@ change(TqStatement *statement, const char *name, TqExchange exchange,
 					   Int16GetDatum(exchange),
 					   CStringGetTextDatum(pattern)};
 
-	tq_plan_run(statement, values, NULL);
+	tq_spi_run(statement, values, NULL);
 	tq_bindings_changed();
 }
 
@@ -235,7 +236,7 @@ tq_binding_set_default(TqExchange exchange, bool bound)
 {
 	Datum values[1] = {Int16GetDatum(exchange)};
 
-	tq_plan_run(bound ? &delete_unbound : &insert_unbound, values, NULL);
+	tq_spi_run(bound ? &delete_unbound : &insert_unbound, values, NULL);
 	tq_bindings_changed();
 }
 
@@ -248,7 +249,7 @@ tq_subscription_insert(const char *name, TqExchange exchange,
 {
 	Datum values[2] = {CStringGetTextDatum(name), TimestampTzGetDatum(now)};
 
-	tq_plan_run(&insert_subscription, values, NULL);
+	tq_spi_run(&insert_subscription, values, NULL);
 	change(&insert_subscription_binding, name, exchange, pattern);
 }
 
@@ -257,7 +258,7 @@ bool
 tq_subscription_delete(const char *name)
 {
 	Datum values[1] = {CStringGetTextDatum(name)};
-	bool found = tq_plan_run(&delete_subscription, values, NULL) > 0;
+	bool found = tq_spi_run(&delete_subscription, values, NULL) > 0;
 
 	tq_bindings_changed();
 	return found;
@@ -268,19 +269,19 @@ tq_subscription_delete(const char *name)
  * none.
  */
 bool
-tq_subscription_find(const char *name, TqAcked *acked)
+tq_subscription_find(const char *name, TqSubscriptionPosition *acked_id)
 {
 	Datum values[1] = {CStringGetTextDatum(name)};
-	bool found = tq_plan_run(&find_subscription, values, NULL) > 0;
+	bool found = tq_spi_run(&find_subscription, values, NULL) > 0;
 	bool isnull;
 
 	if (found)
-		*acked = (TqAcked){.id = tq_plan_int64(0, 1, 0),
-						   .at = tq_plan_time(0, 2),
-						   .is_own = TransactionIdIsCurrentTransactionId(
-							   DatumGetTransactionId(
-								   tq_plan_field(0, 3, &isnull)))};
-	tq_plan_free_result();
+		*acked_id = (TqSubscriptionPosition){
+			.id = tq_spi_int64(0, 1, 0),
+			.at = tq_spi_time(0, 2),
+			.is_own = TransactionIdIsCurrentTransactionId(
+				DatumGetTransactionId(tq_spi_field(0, 3, &isnull)))};
+	tq_spi_free_result();
 	return found;
 }
 
@@ -290,9 +291,7 @@ tq_subscription_bindings(const char *name, int *found)
 {
 	Datum values[1] = {CStringGetTextDatum(name)};
 
-	return read_bindings(tq_plan_run(&list_subscription_bindings,
-									 values,
-									 NULL),
+	return read_bindings(tq_spi_run(&list_subscription_bindings, values, NULL),
 						 found);
 }
 
@@ -308,7 +307,7 @@ tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
 					   TimestampTzGetDatum(now),
 					   Int64GetDatum(before)};
 
-	return tq_plan_run(&ack, values, NULL) > 0;
+	return tq_spi_run(&ack, values, NULL) > 0;
 }
 
 /*
@@ -322,7 +321,7 @@ tq_subscription_skip(const char *name, int64 id, TimestampTz now)
 					   Int64GetDatum(id),
 					   TimestampTzGetDatum(now)};
 
-	tq_plan_run(&skip, values, NULL);
+	tq_spi_run(&skip, values, NULL);
 }
 
 /*
@@ -334,9 +333,9 @@ tq_subscription_slowest(void)
 {
 	TimestampTz published;
 
-	tq_plan_run(&slowest, NULL, NULL);
-	published = tq_plan_time(0, 1);
-	tq_plan_free_result();
+	tq_spi_run(&slowest, NULL, NULL);
+	published = tq_spi_time(0, 1);
+	tq_spi_free_result();
 	return published;
 }
 
@@ -350,12 +349,12 @@ tq_subscriptions_behind(int64 last_id, int *found)
 	Datum values[1] = {Int64GetDatum(last_id)};
 	TqBehind *list;
 
-	*found = (int) tq_plan_run(&behind, values, NULL);
+	*found = (int) tq_spi_run(&behind, values, NULL);
 	list = palloc(sizeof(TqBehind) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
-		list[i] = (TqBehind){.name = tq_plan_text(i, 1),
-							 .acked = tq_plan_int64(i, 2, 0)};
-	tq_plan_free_result();
+		list[i] = (TqBehind){.name = tq_spi_text(i, 1),
+							 .acked_id = tq_spi_int64(i, 2, 0)};
+	tq_spi_free_result();
 	return list;
 }
 
@@ -369,5 +368,5 @@ tq_subscription_lose(const char *name, int64 last_id)
 {
 	Datum values[2] = {CStringGetTextDatum(name), Int64GetDatum(last_id)};
 
-	return tq_plan_run(&lose, values, NULL) > 0;
+	return tq_spi_run(&lose, values, NULL) > 0;
 }

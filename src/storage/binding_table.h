@@ -1,6 +1,6 @@
 /*
  * binding_table.h
- *	  Rows of tq.binding, tq.unbound and the subscriptions: which messages
+ *	  Rows of tq_internal.binding, tq_internal.disabled_channel and the subscriptions: which messages
  *	  are published to which channel or subscription.
  */
 #ifndef TQ_BINDING_TABLE_H
@@ -18,12 +18,12 @@ typedef struct TqBinding
 } TqBinding;
 
 /* How far a subscription has acknowledged. */
-typedef struct TqAcked
+typedef struct TqSubscriptionPosition
 {
 	int64 id;
 	TimestampTz at; /* last acknowledgement, or creation */
 	bool is_own;    /* the row was written by this transaction */
-} TqAcked;
+} TqSubscriptionPosition;
 
 /*
  * A subscription that has not acknowledged all messages that will be dropped.
@@ -31,7 +31,7 @@ typedef struct TqAcked
 typedef struct TqBehind
 {
 	char *name;
-	int64 acked;
+	int64 acked_id;
 } TqBehind;
 
 extern uint64 tq_bindings_generation(void);
@@ -46,7 +46,8 @@ extern void tq_binding_set_default(TqExchange exchange, bool bound);
 extern void tq_subscription_insert(const char *name, TqExchange exchange,
 								   const char *pattern, TimestampTz now);
 extern bool tq_subscription_delete(const char *name);
-extern bool tq_subscription_find(const char *name, TqAcked *acked);
+extern bool tq_subscription_find(const char *name,
+								 TqSubscriptionPosition *acked_id);
 extern TqBinding *tq_subscription_bindings(const char *name, int *found);
 extern bool tq_subscription_ack(const char *name, int64 id, int64 before,
 								TimestampTz now);

@@ -1,6 +1,6 @@
 /*
  * dead_letter_table.c
- *	  Rows of tq.dead_letter: tasks that failed finally, and how.
+ *	  Rows of tq_internal.dead_letter: tasks that failed finally, and how.
  *
  * There is one row per task id.  It holds the whole definition and
  * the runs, because it outlives the task.  The column `task` has the number of
@@ -28,21 +28,21 @@
 #include "table.h"
 
 #define LETTER                                                                \
-	"l.task_id, l.task, l.queue, l.died, l.reason, l.error, l.definition, l.runs, l.seq"
+	"l.task_id, l.task, l.queue, l.failed_at, l.reason, l.error, l.definition, l.runs, l.seq"
 
 static TqStatement insert_letter = TQ_STATEMENT(
-	"INSERT INTO tq.dead_letter"
-	" (task_id, task, queue, died, reason, error, definition, runs, seq)"
+	"INSERT INTO tq_internal.dead_letter"
+	" (task_id, task, queue, failed_at, reason, error, definition, runs, seq)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	" ON CONFLICT (task_id) DO UPDATE SET task = excluded.task,"
-	" queue = excluded.queue, died = excluded.died, reason = excluded.reason,"
+	" queue = excluded.queue, failed_at = excluded.failed_at, reason = excluded.reason,"
 	" error = excluded.error, definition = excluded.definition, runs = excluded.runs,"
 	" seq = excluded.seq",
 	TQ_SLUGID, INT8OID, INT4OID, TIMESTAMPTZOID, INT2OID, JSONBOID, JSONBOID,
 	JSONBOID, INT8OID);
 
 #define FIND_LETTER                                                           \
-	"SELECT " LETTER " FROM tq.dead_letter l"                                 \
+	"SELECT " LETTER " FROM tq_internal.dead_letter l"                        \
 	" WHERE l.task_id = $1 FOR "
 
 /* Indexed by TqLock. */
@@ -53,18 +53,18 @@ static TqStatement lock_letter[] =
 								   TQ_SLUGID)};
 
 static TqStatement delete_letter =
-	TQ_STATEMENT("DELETE FROM tq.dead_letter l WHERE l.task_id = $1",
+	TQ_STATEMENT("DELETE FROM tq_internal.dead_letter l WHERE l.task_id = $1",
 				 TQ_SLUGID);
 
-static TqStatement by_age =
-	TQ_STATEMENT("SELECT l.task_id, l.died, l.seq FROM tq.dead_letter l"
-				 " WHERE l.queue = $1 AND l.died >= $2"
-				 " AND (l.died > $2 OR l.seq > $3)"
-				 " ORDER BY l.died, l.seq LIMIT $4",
-				 INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID);
+static TqStatement by_age = TQ_STATEMENT(
+	"SELECT l.task_id, l.failed_at, l.seq FROM tq_internal.dead_letter l"
+	" WHERE l.queue = $1 AND l.failed_at >= $2"
+	" AND (l.failed_at > $2 OR l.seq > $3)"
+	" ORDER BY l.failed_at, l.seq LIMIT $4",
+	INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID);
 
 static TqStatement list = TQ_STATEMENT("SELECT " LETTER
-									   " FROM tq.dead_letter l"
+									   " FROM tq_internal.dead_letter l"
 									   " WHERE l.queue = $1 AND l.task_id > $2"
 									   " ORDER BY l.task_id LIMIT $3",
 									   INT4OID, TQ_SLUGID, INT4OID);
@@ -79,29 +79,29 @@ tq_dead_letter_insert(const TqDeadLetter *letter)
 	v[0] = PointerGetDatum(&letter->task_id);
 	v[1] = Int64GetDatum(letter->task);
 	v[2] = Int32GetDatum(letter->queue);
-	v[3] = TimestampTzGetDatum(letter->died);
+	v[3] = TimestampTzGetDatum(letter->failed_at);
 	v[4] = Int16GetDatum((int16) letter->reason);
 	v[5] = JsonbPGetDatum(letter->error);
 	n[5] = letter->error == NULL ? 'n' : ' ';
 	v[6] = JsonbPGetDatum(letter->definition);
 	v[7] = JsonbPGetDatum(letter->runs);
-	v[8] = Int64GetDatum(tq_seq_next());
-	tq_plan_run(&insert_letter, v, n);
+	v[8] = Int64GetDatum(tq_id_next());
+	tq_spi_run(&insert_letter, v, n);
 }
 
 /* Reads a row that has the columns of LETTER. */
 static void
 read_letter(uint64 row, TqDeadLetter *letter)
 {
-	letter->task_id = tq_plan_slug(row, 1);
-	letter->task = tq_plan_int64(row, 2, 0);
-	letter->queue = tq_plan_int32(row, 3, 0);
-	letter->died = tq_plan_time(row, 4);
-	letter->reason = (TqResolved) tq_plan_int16(row, 5, 0);
-	letter->error = tq_plan_jsonb(row, 6);
-	letter->definition = tq_plan_jsonb(row, 7);
-	letter->runs = tq_plan_jsonb(row, 8);
-	letter->seq = tq_plan_int64(row, 9, 0);
+	letter->task_id = tq_spi_slug(row, 1);
+	letter->task = tq_spi_int64(row, 2, 0);
+	letter->queue = tq_spi_int32(row, 3, 0);
+	letter->failed_at = tq_spi_time(row, 4);
+	letter->reason = (TqResolved) tq_spi_int16(row, 5, 0);
+	letter->error = tq_spi_jsonb(row, 6);
+	letter->definition = tq_spi_jsonb(row, 7);
+	letter->runs = tq_spi_jsonb(row, 8);
+	letter->seq = tq_spi_int64(row, 9, 0);
 }
 
 /*
@@ -112,11 +112,11 @@ bool
 tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
 {
 	Datum values[1] = {PointerGetDatum(task_id)};
-	bool found = tq_plan_run(&lock_letter[mode], values, NULL) > 0;
+	bool found = tq_spi_run(&lock_letter[mode], values, NULL) > 0;
 
 	if (found)
 		read_letter(0, letter);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return found;
 }
 
@@ -126,7 +126,7 @@ tq_dead_letter_delete(const TqSlug *task_id)
 {
 	Datum values[1] = {PointerGetDatum(task_id)};
 
-	return tq_plan_run(&delete_letter, values, NULL) > 0;
+	return tq_spi_run(&delete_letter, values, NULL) > 0;
 }
 
 /*
@@ -139,20 +139,20 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 					   int *found)
 {
 	Datum values[4] = {Int32GetDatum(queue),
-					   TimestampTzGetDatum(after->died),
+					   TimestampTzGetDatum(after->failed_at),
 					   Int64GetDatum(after->seq),
 					   Int32GetDatum(max)};
 	TqDeadLetter *letters;
 
-	*found = (int) tq_plan_run(&by_age, values, NULL);
+	*found = (int) tq_spi_run(&by_age, values, NULL);
 	letters = palloc0(sizeof(TqDeadLetter) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
-		letters[i].task_id = tq_plan_slug(i, 1);
-		letters[i].died = tq_plan_time(i, 2);
-		letters[i].seq = tq_plan_int64(i, 3, 0);
+		letters[i].task_id = tq_spi_slug(i, 1);
+		letters[i].failed_at = tq_spi_time(i, 2);
+		letters[i].seq = tq_spi_int64(i, 3, 0);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return letters;
 }
 
@@ -168,10 +168,10 @@ tq_dead_letters_list(int32 queue, const TqSlug *after, int max, int *found)
 					   Int32GetDatum(max)};
 	TqDeadLetter *letters;
 
-	*found = (int) tq_plan_run(&list, values, NULL);
+	*found = (int) tq_spi_run(&list, values, NULL);
 	letters = palloc(sizeof(TqDeadLetter) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 		read_letter(i, &letters[i]);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return letters;
 }

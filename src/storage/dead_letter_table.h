@@ -1,6 +1,6 @@
 /*
  * dead_letter_table.h
- *	  Rows of tq.dead_letter: tasks that failed finally, and how.
+ *	  Rows of tq_internal.dead_letter: tasks that failed finally, and how.
  */
 #ifndef TQ_DEAD_LETTER_TABLE_H
 #define TQ_DEAD_LETTER_TABLE_H
@@ -17,7 +17,7 @@ typedef struct TqDeadLetter
 	TqSlug task_id;
 	int64 task;
 	int32 queue;
-	TimestampTz died;
+	TimestampTz failed_at;
 	int64 seq; /* order of writing; tq_dead_letter_insert() sets it */
 	TqResolved reason;
 	Jsonb *error; /* NULL: none */

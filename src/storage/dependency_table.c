@@ -1,6 +1,6 @@
 /*
  * dependency_table.c
- *	  Rows of tq.edge, tq.unscheduled and tq.unmet: dependencies and
+ *	  Rows of tq_internal.dependency, tq_internal.unscheduled and tq_internal.dependency_counter: dependencies and
  *	  unscheduled tasks.
  *
  * A row of edge is a dependency.  It is written once and never
@@ -36,24 +36,24 @@
  * plan that scans all tasks for each dependency, which is slow where few of
  * the tasks have most of the dependencies.
  */
-#define EDGES_OF_X                                                            \
+#define DEPENDENCIES_OF_X                                                     \
 	" FROM unnest($1) AS x (task), LATERAL (SELECT e.required, e.dependent"   \
-	" FROM tq.edge e WHERE e.required = x.task OFFSET 0) AS e"
+	" FROM tq_internal.dependency e WHERE e.required = x.task OFFSET 0) AS e"
 
-static TqStatement dependents =
-	TQ_STATEMENT("SELECT DISTINCT u.task" EDGES_OF_X
-				 " JOIN tq.unscheduled u ON u.task = e.dependent ORDER BY 1",
-				 INT8ARRAYOID);
+static TqStatement dependents = TQ_STATEMENT(
+	"SELECT DISTINCT u.task" DEPENDENCIES_OF_X
+	" JOIN tq_internal.unscheduled u ON u.task = e.dependent ORDER BY 1",
+	INT8ARRAYOID);
 
 static TqStatement required_by =
-	TQ_STATEMENT("SELECT DISTINCT e.required" EDGES_OF_X
+	TQ_STATEMENT("SELECT DISTINCT e.required" DEPENDENCIES_OF_X
 				 " WHERE e.dependent = ANY ($2) ORDER BY 1",
 				 INT8ARRAYOID, INT8ARRAYOID);
 
 static TqStatement lock_unscheduled = TQ_STATEMENT(
-	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
-	" ORDER BY m.task, m.share FOR UPDATE)"
-	" SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	"WITH s AS MATERIALIZED (SELECT m.task FROM tq_internal.dependency_counter m WHERE m.task = ANY ($1)"
+	" ORDER BY m.task, m.stripe FOR UPDATE)"
+	" SELECT u.task, u.unmet FROM tq_internal.unscheduled u WHERE u.task = ANY ($1)"
 	" AND (SELECT count(*) FROM s) >= 0 ORDER BY u.task FOR UPDATE OF u",
 	INT8ARRAYOID);
 
@@ -62,95 +62,95 @@ static TqStatement lock_unscheduled = TQ_STATEMENT(
  * locked first, as in count_down().
  */
 static TqStatement try_lock_unscheduled = TQ_STATEMENT(
-	"WITH s AS MATERIALIZED (SELECT m.task FROM tq.unmet m WHERE m.task = ANY ($1)"
-	" ORDER BY m.task, m.share FOR UPDATE SKIP LOCKED)"
-	" SELECT u.task, u.unmet FROM tq.unscheduled u WHERE u.task = ANY ($1)"
+	"WITH s AS MATERIALIZED (SELECT m.task FROM tq_internal.dependency_counter m WHERE m.task = ANY ($1)"
+	" ORDER BY m.task, m.stripe FOR UPDATE SKIP LOCKED)"
+	" SELECT u.task, u.unmet FROM tq_internal.unscheduled u WHERE u.task = ANY ($1)"
 	" AND (SELECT count(*) FROM s WHERE s.task = u.task)"
-	" = (SELECT count(*) FROM tq.unmet m WHERE m.task = u.task)"
+	" = (SELECT count(*) FROM tq_internal.dependency_counter m WHERE m.task = u.task)"
 	" ORDER BY u.task FOR UPDATE OF u SKIP LOCKED",
 	INT8ARRAYOID);
 
 static TqStatement unscheduled_near = TQ_STATEMENT(
-	"SELECT u.task FROM unnest($1) AS x (task) JOIN tq.unscheduled u ON u.task = x.task"
-	" UNION SELECT u.task" EDGES_OF_X
-	" JOIN tq.unscheduled u ON u.task = e.dependent"
+	"SELECT u.task FROM unnest($1) AS x (task) JOIN tq_internal.unscheduled u ON u.task = x.task"
+	" UNION SELECT u.task" DEPENDENCIES_OF_X
+	" JOIN tq_internal.unscheduled u ON u.task = e.dependent"
 	" ORDER BY 1",
 	INT8ARRAYOID);
 
 static TqStatement delete_unscheduled =
-	TQ_STATEMENT("DELETE FROM tq.unscheduled WHERE task = ANY ($1)",
+	TQ_STATEMENT("DELETE FROM tq_internal.unscheduled WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
 
-static TqRelation edge_table = TQ_RELATION("edge");
-static TqRelation edge_by_key = TQ_RELATION("edge_pkey");
-static TqRelation unmet_table = TQ_RELATION("unmet");
-static TqRelation unmet_by_share = TQ_RELATION("unmet_pkey");
+static TqRelation dependency_table = TQ_RELATION("dependency");
+static TqRelation dependency_by_key = TQ_RELATION("dependency_pkey");
+static TqRelation unmet_table = TQ_RELATION("dependency_counter");
+static TqRelation unmet_by_stripe = TQ_RELATION("dependency_counter_pkey");
 static TqRelation unscheduled_table = TQ_RELATION("unscheduled");
 static TqRelation unscheduled_by_task = TQ_RELATION("unscheduled_pkey");
 
 /* Columns, from 1. */
 enum
 {
-	EDGE_REQUIRED = 1,
-	EDGE_DEPENDENT,
-	EDGE_FROM_RUN
+	DEPENDENCY_REQUIRED = 1,
+	DEPENDENCY_DEPENDENT,
+	DEPENDENCY_FROM_RUN
 };
 
 enum
 {
 	UNSCHEDULED_TASK = 1,
 	UNSCHEDULED_UNMET,
-	UNSCHEDULED_SHARES,
+	UNSCHEDULED_STRIPES,
 	UNSCHEDULED_ALL_RESOLVED
 };
 
 enum
 {
-	UNMET_TASK = 1,
-	UNMET_SHARE,
-	UNMET_UNMET
+	COUNTER_TASK = 1,
+	COUNTER_STRIPE,
+	COUNTER_UNMET
 };
 
 /*
- * A task with at least SHARED_FROM unmet dependencies has its counter divided
- * into SHARES stripes.  A transaction that meets a dependency holds the row
+ * A task with at least STRIPED_FROM unmet dependencies has its counter divided
+ * into STRIPES stripes.  A transaction that meets a dependency holds the row
  * lock of one stripe until it ends, and only the one that empties a stripe
  * also locks the row of the task.
  */
-#define SHARED_FROM 256
-#define SHARES 64
+#define STRIPED_FROM 256
+#define STRIPES 64
 
 /* Returns the stripe that counts a dependency; -1 if the counter has none. */
 static int
-share_of(int64 required, int shares)
+stripe_of(int64 required, int stripes)
 {
-	return shares == 0 ? -1 : (int) (required % shares);
+	return stripes == 0 ? -1 : (int) (required % stripes);
 }
 
 /* Inserts the dependencies of a new task. */
 void
-tq_edges_insert(int64 dependent, const int64 *required, const int32 *from_run,
-				int n)
+tq_dependencies_insert(int64 dependent, const int64 *required,
+					   const int32 *from_run, int n)
 {
 	TqTable *table;
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&edge_table);
+	table = tq_table_open(&dependency_table);
 	for (int i = 0; i < n; i++)
 	{
 		TupleTableSlot *slot = tq_table_new_row(table);
 
-		tq_put(slot, EDGE_REQUIRED, Int64GetDatum(required[i]));
-		tq_put(slot, EDGE_DEPENDENT, Int64GetDatum(dependent));
-		tq_put(slot, EDGE_FROM_RUN, Int16GetDatum(from_run[i]));
+		tq_put(slot, DEPENDENCY_REQUIRED, Int64GetDatum(required[i]));
+		tq_put(slot, DEPENDENCY_DEPENDENT, Int64GetDatum(dependent));
+		tq_put(slot, DEPENDENCY_FROM_RUN, Int16GetDatum(from_run[i]));
 	}
 	tq_table_close(table);
 }
 
 /* Sets exist[] for tasks that have dependents, by the latest snapshot. */
 void
-tq_edges_exist(const int64 *tasks, int n, bool *exist)
+tq_dependencies_exist(const int64 *tasks, int n, bool *exist)
 {
 	TqTable *table;
 	Snapshot snapshot;
@@ -158,9 +158,9 @@ tq_edges_exist(const int64 *tasks, int n, bool *exist)
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&edge_table);
-	snapshot = RegisterSnapshot(tq_plan_snapshot());
-	scan = tq_scan_begin(table, &edge_by_key, 1, snapshot);
+	table = tq_table_open(&dependency_table);
+	snapshot = RegisterSnapshot(tq_spi_snapshot());
+	scan = tq_scan_begin(table, &dependency_by_key, 1, snapshot);
 	for (int i = 0; i < n; i++)
 	{
 		tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
@@ -177,43 +177,43 @@ read_waiting(TqStatement *statement, const Datum *values, int *found)
 {
 	TqWaiting *waiting;
 
-	*found = (int) tq_plan_run(statement, values, NULL);
+	*found = (int) tq_spi_run(statement, values, NULL);
 	waiting = palloc(sizeof(TqWaiting) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
-		waiting[i].task = tq_plan_int64(i, 1, 0);
-		waiting[i].share = -1;
-		waiting[i].unmet = tq_plan_int32(i, 2, 0);
+		waiting[i].task = tq_spi_int64(i, 1, 0);
+		waiting[i].stripe = -1;
+		waiting[i].unmet = tq_spi_int32(i, 2, 0);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return waiting;
 }
 
 /* ---- dependencies that a resolution meets ---- */
 
 /* A search for the unscheduled dependents of resolved tasks. */
-typedef struct Look
+typedef struct Lookup
 {
-	TqScan *edges;
+	TqScan *dependencies;
 	TqScan *unscheduled;
 	TqWaiting *waiting;
 	int n;
 	int room; /* for which waiting has space */
-} Look;
+} Lookup;
 
 static void
-add_waiting(Look *look, int64 task, int share)
+add_waiting(Lookup *lookup, int64 task, int stripe)
 {
-	if (look->n == look->room)
+	if (lookup->n == lookup->room)
 	{
-		look->room = Max(16, look->room * 2);
-		look->waiting = look->waiting == NULL
-							? palloc(sizeof(TqWaiting) * look->room)
-							: repalloc(look->waiting,
-									   sizeof(TqWaiting) * look->room);
+		lookup->room = Max(16, lookup->room * 2);
+		lookup->waiting = lookup->waiting == NULL
+							  ? palloc(sizeof(TqWaiting) * lookup->room)
+							  : repalloc(lookup->waiting,
+										 sizeof(TqWaiting) * lookup->room);
 	}
-	look->waiting[look->n++] =
-		(TqWaiting){.task = task, .share = share, .unmet = 1};
+	lookup->waiting[lookup->n++] =
+		(TqWaiting){.task = task, .stripe = stripe, .unmet = 1};
 }
 
 /*
@@ -229,25 +229,25 @@ is_met_now(const TqMet *met, bool all_resolved, int from_run)
 
 /* Adds the dependents of a resolved task that have a dependency met now. */
 static void
-look_at_dependents(Look *look, const TqMet *met)
+look_at_dependents(Lookup *lookup, const TqMet *met)
 {
-	TupleTableSlot *edge = look->edges->slot;
-	TupleTableSlot *row = look->unscheduled->slot;
+	TupleTableSlot *dependency = lookup->dependencies->slot;
+	TupleTableSlot *row = lookup->unscheduled->slot;
 
-	tq_scan_seek(look->edges, Int64GetDatum(met->required), 0, 0);
-	while (tq_scan_next(look->edges))
+	tq_scan_seek(lookup->dependencies, Int64GetDatum(met->required), 0, 0);
+	while (tq_scan_next(lookup->dependencies))
 	{
-		int64 dependent = tq_row_int64(edge, EDGE_DEPENDENT);
+		int64 dependent = tq_row_int64(dependency, DEPENDENCY_DEPENDENT);
 
-		tq_scan_seek(look->unscheduled, Int64GetDatum(dependent), 0, 0);
-		if (tq_scan_next(look->unscheduled) &&
+		tq_scan_seek(lookup->unscheduled, Int64GetDatum(dependent), 0, 0);
+		if (tq_scan_next(lookup->unscheduled) &&
 			is_met_now(met,
 					   tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
-					   tq_row_int16(edge, EDGE_FROM_RUN)))
-			add_waiting(look,
+					   tq_row_int16(dependency, DEPENDENCY_FROM_RUN)))
+			add_waiting(lookup,
 						dependent,
-						share_of(met->required,
-								 tq_row_int16(row, UNSCHEDULED_SHARES)));
+						stripe_of(met->required,
+								  tq_row_int16(row, UNSCHEDULED_STRIPES)));
 	}
 }
 
@@ -260,7 +260,7 @@ tq_compare_waiting(const void *a, const void *b)
 
 	if (x->task != y->task)
 		return x->task < y->task ? -1 : 1;
-	return x->share - y->share;
+	return x->stripe - y->stripe;
 }
 
 /*
@@ -291,29 +291,32 @@ merge_waiting(TqWaiting *waiting, int n)
  * that are met now and were not before.
  */
 TqWaiting *
-tq_edges_met(const TqMet *met, int n, int *found)
+tq_dependencies_met(const TqMet *met, int n, int *found)
 {
-	TqTable *edges = tq_table_open(&edge_table);
+	TqTable *dependencies = tq_table_open(&dependency_table);
 	TqTable *unscheduled = tq_table_open(&unscheduled_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
-	Look look = {.edges = tq_scan_begin(edges, &edge_by_key, 1, snapshot),
-				 .unscheduled = tq_scan_begin(unscheduled,
-											  &unscheduled_by_task,
-											  1,
-											  snapshot)};
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	Lookup lookup = {.dependencies = tq_scan_begin(dependencies,
+												   &dependency_by_key,
+												   1,
+												   snapshot),
+					 .unscheduled = tq_scan_begin(unscheduled,
+												  &unscheduled_by_task,
+												  1,
+												  snapshot)};
 
 	for (int i = 0; i < n; i++)
 	{
-		look_at_dependents(&look, &met[i]);
+		look_at_dependents(&lookup, &met[i]);
 		CHECK_FOR_INTERRUPTS();
 	}
-	tq_scan_end(look.unscheduled);
-	tq_scan_end(look.edges);
+	tq_scan_end(lookup.unscheduled);
+	tq_scan_end(lookup.dependencies);
 	UnregisterSnapshot(snapshot);
 	tq_table_close(unscheduled);
-	tq_table_close(edges);
-	*found = merge_waiting(look.waiting, look.n);
-	return look.waiting;
+	tq_table_close(dependencies);
+	*found = merge_waiting(lookup.waiting, lookup.n);
+	return lookup.waiting;
 }
 
 /* The table and column of a counter: of unscheduled, or of unmet. */
@@ -359,7 +362,7 @@ static TM_Result
 try_count_down(const Counter *counter, const TqWaiting *waiting,
 			   bool may_delete, int *left)
 {
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(counter->table,
 								 counter->index,
 								 counter->nkeys,
@@ -369,7 +372,7 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
 	*left = -1;
 	tq_scan_seek(scan,
 				 Int64GetDatum(waiting->task),
-				 Int16GetDatum(waiting->share),
+				 Int16GetDatum(waiting->stripe),
 				 0);
 	if (tq_scan_next(scan))
 	{
@@ -415,28 +418,28 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 								 &unscheduled_by_task,
 								 1,
 								 UNSCHEDULED_UNMET);
-	Counter shares =
-		open_counter(&unmet_table, &unmet_by_share, 2, UNMET_UNMET);
-	int shares_met = 0;
+	Counter stripes =
+		open_counter(&unmet_table, &unmet_by_stripe, 2, COUNTER_UNMET);
+	int stripes_met = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		TqWaiting whole = waiting[i];
 
 		is_free[i] = false;
-		if (waiting[i].share >= 0)
+		if (waiting[i].stripe >= 0)
 		{
-			shares_met += count_down(&shares, &waiting[i], true);
+			stripes_met += count_down(&stripes, &waiting[i], true);
 			if (i + 1 < n && waiting[i + 1].task == waiting[i].task)
 				continue;
-			whole.unmet = shares_met;
-			shares_met = 0;
+			whole.unmet = stripes_met;
+			stripes_met = 0;
 		}
 		if (whole.unmet > 0)
 			is_free[i] = count_down(&tasks, &whole, may_free[i]) &&
 						 may_free[i];
 	}
-	tq_table_close(shares.table);
+	tq_table_close(stripes.table);
 	tq_table_close(tasks.table);
 }
 
@@ -445,30 +448,30 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
  * by id.
  */
 int64 *
-tq_edges_unscheduled(const int64 *tasks, int n, int *found)
+tq_dependencies_unscheduled(const int64 *tasks, int n, int *found)
 {
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
-	return tq_plan_run_ids(&unscheduled_near, values, found);
+	return tq_spi_run_ids(&unscheduled_near, values, found);
 }
 
 /* Returns the unscheduled dependents of these tasks, by id. */
 int64 *
-tq_edges_dependents(const int64 *tasks, int n, int *found)
+tq_dependencies_dependents(const int64 *tasks, int n, int *found)
 {
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
-	return tq_plan_run_ids(&dependents, values, found);
+	return tq_spi_run_ids(&dependents, values, found);
 }
 
 /* Returns those of `tasks` that are required by one of `by`, by id. */
 int64 *
-tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
-				  int *found)
+tq_dependencies_required(const int64 *tasks, int n, const int64 *by, int nby,
+						 int *found)
 {
 	Datum values[2] = {tq_array_int64(tasks, n), tq_array_int64(by, nby)};
 
-	return tq_plan_run_ids(&required_by, values, found);
+	return tq_spi_run_ids(&required_by, values, found);
 }
 
 /*
@@ -476,24 +479,24 @@ tq_edges_required(const int64 *tasks, int n, const int64 *by, int nby,
  * number.
  */
 static int
-insert_shares(int64 task, const int64 *unmet, int n)
+insert_stripes(int64 task, const int64 *unmet, int n)
 {
 	TqTable *table = tq_table_open(&unmet_table);
-	int counts[SHARES] = {0};
+	int counts[STRIPES] = {0};
 	int used = 0;
 
 	for (int i = 0; i < n; i++)
-		counts[share_of(unmet[i], SHARES)]++;
-	for (int share = 0; share < SHARES; share++)
+		counts[stripe_of(unmet[i], STRIPES)]++;
+	for (int stripe = 0; stripe < STRIPES; stripe++)
 	{
 		TupleTableSlot *slot;
 
-		if (counts[share] == 0)
+		if (counts[stripe] == 0)
 			continue;
 		slot = tq_table_new_row(table);
-		tq_put(slot, UNMET_TASK, Int64GetDatum(task));
-		tq_put(slot, UNMET_SHARE, Int16GetDatum(share));
-		tq_put(slot, UNMET_UNMET, Int32GetDatum(counts[share]));
+		tq_put(slot, COUNTER_TASK, Int64GetDatum(task));
+		tq_put(slot, COUNTER_STRIPE, Int16GetDatum(stripe));
+		tq_put(slot, COUNTER_UNMET, Int32GetDatum(counts[stripe]));
 		used++;
 	}
 	tq_table_close(table);
@@ -507,14 +510,14 @@ insert_shares(int64 task, const int64 *unmet, int n)
 void
 tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
 {
-	bool is_shared = n >= SHARED_FROM;
-	int count = is_shared ? insert_shares(task, unmet, n) : n;
+	bool is_striped = n >= STRIPED_FROM;
+	int count = is_striped ? insert_stripes(task, unmet, n) : n;
 	TqTable *table = tq_table_open(&unscheduled_table);
 	TupleTableSlot *slot = tq_table_new_row(table);
 
 	tq_put(slot, UNSCHEDULED_TASK, Int64GetDatum(task));
 	tq_put(slot, UNSCHEDULED_UNMET, Int32GetDatum(count));
-	tq_put(slot, UNSCHEDULED_SHARES, Int16GetDatum(is_shared ? SHARES : 0));
+	tq_put(slot, UNSCHEDULED_STRIPES, Int16GetDatum(is_striped ? STRIPES : 0));
 	tq_put(slot, UNSCHEDULED_ALL_RESOLVED, BoolGetDatum(all_resolved));
 	tq_table_close(table);
 }
@@ -550,5 +553,5 @@ tq_unscheduled_delete(const int64 *tasks, int n)
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	if (n > 0)
-		tq_plan_run(&delete_unscheduled, values, NULL);
+		tq_spi_run(&delete_unscheduled, values, NULL);
 }

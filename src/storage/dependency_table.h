@@ -1,6 +1,6 @@
 /*
  * dependency_table.h
- *	  Rows of tq.edge, tq.unscheduled and tq.unmet: dependencies and
+ *	  Rows of tq_internal.dependency, tq_internal.unscheduled and tq_internal.dependency_counter: dependencies and
  *	  unscheduled tasks.
  */
 #ifndef TQ_DEPENDENCY_TABLE_H
@@ -19,18 +19,20 @@ typedef struct TqMet
 typedef struct TqWaiting
 {
 	int64 task;
-	int share; /* stripe of the counter; -1: the whole counter */
+	int stripe; /* stripe of the counter; -1: the whole counter */
 	int unmet;
 } TqWaiting;
 
-extern void tq_edges_insert(int64 dependent, const int64 *required,
-							const int32 *from_run, int n);
-extern void tq_edges_exist(const int64 *tasks, int n, bool *exist);
-extern TqWaiting *tq_edges_met(const TqMet *met, int n, int *found);
-extern int64 *tq_edges_unscheduled(const int64 *tasks, int n, int *found);
-extern int64 *tq_edges_dependents(const int64 *tasks, int n, int *found);
-extern int64 *tq_edges_required(const int64 *tasks, int n, const int64 *by,
-								int nby, int *found);
+extern void tq_dependencies_insert(int64 dependent, const int64 *required,
+								   const int32 *from_run, int n);
+extern void tq_dependencies_exist(const int64 *tasks, int n, bool *exist);
+extern TqWaiting *tq_dependencies_met(const TqMet *met, int n, int *found);
+extern int64 *tq_dependencies_unscheduled(const int64 *tasks, int n,
+										  int *found);
+extern int64 *tq_dependencies_dependents(const int64 *tasks, int n,
+										 int *found);
+extern int64 *tq_dependencies_required(const int64 *tasks, int n,
+									   const int64 *by, int nby, int *found);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
 								  bool all_resolved);
 extern int tq_compare_waiting(const void *a, const void *b);

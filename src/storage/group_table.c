@@ -1,6 +1,6 @@
 /*
  * group_table.c
- *	  Rows of tq.task_group, and aggregates over the tasks of a group.
+ *	  Rows of tq_internal.task_group, and aggregates over the tasks of a group.
  *
  * Most tasks are the only ones of the group named after them.  Such a
  * group has no row, because the task has all its attributes.  A row is written
@@ -80,44 +80,44 @@
 /* The maximum number of groups that a joining transaction locks one by one. */
 #define GROUPS_LOCKED_MAX 100
 
-/* A column of tq.task_group, numbered from 1. */
+/* A column of tq_internal.task_group, numbered from 1. */
 #define GROUP_TASK_GROUP_ID 2
 
 static TqStatement find_group = TQ_STATEMENT(
-	"SELECT id, scheduler_id, expires, sealed FROM tq.task_group WHERE task_group_id = $1",
+	"SELECT id, scheduler_id, expires, sealed FROM tq_internal.task_group WHERE task_group_id = $1",
 	TQ_SLUGID);
 
 static TqStatement find_lone_task = TQ_STATEMENT(
-	"SELECT scheduler_id, expires FROM tq.task WHERE task_id = $1 AND group_id IS NULL",
+	"SELECT scheduler_id, expires FROM tq_internal.task WHERE task_id = $1 AND group_id IS NULL",
 	TQ_SLUGID);
 
 static TqStatement insert_group = TQ_STATEMENT(
-	"INSERT INTO tq.task_group (id, task_group_id, scheduler_id, expires)"
+	"INSERT INTO tq_internal.task_group (id, task_group_id, scheduler_id, expires)"
 	" VALUES ($1, $2, nullif($3, '-'), $4) ON CONFLICT (task_group_id) DO NOTHING",
 	INT8OID, TQ_SLUGID, TEXTOID, TIMESTAMPTZOID);
 
 static TqStatement prolong = TQ_STATEMENT(
-	"UPDATE tq.task_group SET expires = $2 WHERE id = $1 AND expires < $2",
+	"UPDATE tq_internal.task_group SET expires = $2 WHERE id = $1 AND expires < $2",
 	INT8OID, TIMESTAMPTZOID);
 
 static TqStatement set_sealed = TQ_STATEMENT(
-	"UPDATE tq.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL",
+	"UPDATE tq_internal.task_group SET sealed = $2 WHERE id = $1 AND sealed IS NULL",
 	INT8OID, TIMESTAMPTZOID);
 
-#define MEMBERS                                                               \
-	"(SELECT id, created, policy FROM tq.task WHERE group_id = $1 UNION ALL"  \
-	" SELECT id, created, policy FROM tq.task WHERE task_id = $2 AND group_id IS NULL)"
+#define MEMBERS                                                                       \
+	"(SELECT id, created, policy FROM tq_internal.task WHERE group_id = $1 UNION ALL" \
+	" SELECT id, created, policy FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL)"
 
 static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
 									   INT8OID, TQ_SLUGID);
 
 static TqStatement unresolved = TQ_STATEMENT(
 	"SELECT m.id FROM " MEMBERS " AS m"
-	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
 	" LEFT JOIN LATERAL " TQ_PENDING_OF(
 		"m.id") " AS p ON true"
-				" LEFT JOIN tq.delayed d ON d.task = m.id"
-				" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+				" LEFT JOIN tq_internal.delayed d ON d.task = m.id"
+				" LEFT JOIN tq_internal.run r ON r.task = m.id AND r.state = 2"
 				" WHERE u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL"
 				" ORDER BY m.id",
 	INT8OID, TQ_SLUGID);
@@ -135,12 +135,12 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
 	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
 	" FROM " MEMBERS " AS m"
-	" LEFT JOIN tq.policy y ON y.id = m.policy"
-	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN tq_internal.policy y ON y.id = m.policy"
+	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
 	" LEFT JOIN LATERAL " TQ_PENDING_OF(
 		"m.id") " AS p ON true"
-				" LEFT JOIN tq.delayed d ON d.task = m.id"
-				" LEFT JOIN LATERAL (SELECT * FROM tq.run r WHERE r.task = m.id"
+				" LEFT JOIN tq_internal.delayed d ON d.task = m.id"
+				" LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = m.id"
 				" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
 				" GROUP BY 1, 2, 3, s.effect",
 	INT8OID, TQ_SLUGID);
@@ -148,7 +148,7 @@ static TqStatement progress_rows = TQ_STATEMENT(
 static TqStatement groups_by_slug = TQ_STATEMENT(
 	"SELECT g.id, g.task_group_id, coalesce(g.scheduler_id, '-'), g.expires, g.sealed"
 	" FROM unnest($1) AS s (slug)"
-	" JOIN tq.task_group g ON g.task_group_id = s.slug ORDER BY g.task_group_id",
+	" JOIN tq_internal.task_group g ON g.task_group_id = s.slug ORDER BY g.task_group_id",
 	TQ_SLUGIDS);
 
 /*
@@ -158,25 +158,25 @@ static TqStatement groups_by_slug = TQ_STATEMENT(
  */
 static TqStatement first_active = TQ_STATEMENT(
 	"SELECT m.task_id FROM ("
-	"SELECT id, task_id FROM tq.task WHERE task_id = $2 AND group_id IS NULL"
-	" UNION ALL (SELECT id, task_id FROM tq.task WHERE group_id = $1"
+	"SELECT id, task_id FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL"
+	" UNION ALL (SELECT id, task_id FROM tq_internal.task WHERE group_id = $1"
 	" AND task_id >= $3 ORDER BY task_id)) AS m"
-	" LEFT JOIN tq.unscheduled u ON u.task = m.id"
+	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
 	" LEFT JOIN LATERAL " TQ_PENDING_OF(
 		"m.id") " AS p ON true"
-				" LEFT JOIN tq.delayed d ON d.task = m.id"
-				" LEFT JOIN tq.run r ON r.task = m.id AND r.state = 2"
+				" LEFT JOIN tq_internal.delayed d ON d.task = m.id"
+				" LEFT JOIN tq_internal.run r ON r.task = m.id AND r.state = 2"
 				" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
 				" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
-				" AND NOT EXISTS (SELECT FROM tq.run e WHERE e.task = m.id AND e.run_id > 0"
+				" AND NOT EXISTS (SELECT FROM tq_internal.run e WHERE e.task = m.id AND e.run_id > 0"
 				" AND e.reason_created = 4)"
 				" LIMIT 1",
 	INT8OID, TQ_SLUGID, TQ_SLUGID);
 
 static TqStatement delete_groups = TQ_STATEMENT(
-	"WITH old AS MATERIALIZED (SELECT g.id FROM tq.task_group g WHERE g.expires < $1"
-	" AND NOT EXISTS (SELECT FROM tq.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
-	" DELETE FROM tq.task_group g USING old WHERE g.id = old.id RETURNING 1",
+	"WITH old AS MATERIALIZED (SELECT g.id FROM tq_internal.task_group g WHERE g.expires < $1"
+	" AND NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.group_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
+	" DELETE FROM tq_internal.task_group g USING old WHERE g.id = old.id RETURNING 1",
 	TIMESTAMPTZOID, INT4OID);
 
 /* ---- locks ---- */
@@ -309,7 +309,9 @@ tq_group_slug(int64 id, Snapshot snapshot)
 
 	tq_scan_seek(scan, Int64GetDatum(id), 0, 0);
 	if (!tq_scan_next(scan))
-		elog(ERROR, "group " INT64_FORMAT " is not in tq.task_group", id);
+		elog(ERROR,
+			 "group " INT64_FORMAT " is not in tq_internal.task_group",
+			 id);
 	slug = *DatumGetTqSlugP(
 		tq_row_field(scan->slot, GROUP_TASK_GROUP_ID, &isnull));
 	tq_scan_end(scan);
@@ -325,26 +327,26 @@ bool
 tq_group_find(const TqSlug *slug, TqGroup *group)
 {
 	Datum values[1] = {PointerGetDatum(slug)};
-	bool found = tq_plan_run(&find_group, values, NULL) > 0;
+	bool found = tq_spi_run(&find_group, values, NULL) > 0;
 
 	memset(group, 0, sizeof(*group));
 	group->task_group_id = *slug;
 	if (found)
 	{
-		group->id = tq_plan_int64(0, 1, 0);
-		group->scheduler_id = tq_plan_text(0, 2);
-		group->expires = tq_plan_time(0, 3);
-		group->sealed = tq_plan_time(0, 4);
+		group->id = tq_spi_int64(0, 1, 0);
+		group->scheduler_id = tq_spi_text(0, 2);
+		group->expires = tq_spi_time(0, 3);
+		group->sealed = tq_spi_time(0, 4);
 	}
-	else if (tq_plan_run(&find_lone_task, values, NULL) > 0)
+	else if (tq_spi_run(&find_lone_task, values, NULL) > 0)
 	{
 		found = true;
-		group->scheduler_id = tq_plan_text(0, 1);
-		group->expires = tq_clock_add_ms(tq_plan_time(0, 2), TQ_HOUR_MS);
+		group->scheduler_id = tq_spi_text(0, 1);
+		group->expires = tq_clock_add_ms(tq_spi_time(0, 2), TQ_HOUR_MS);
 	}
 	if (group->scheduler_id == NULL)
 		group->scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return found;
 }
 
@@ -355,13 +357,13 @@ tq_group_find(const TqSlug *slug, TqGroup *group)
 int64
 tq_group_insert(const TqGroup *group)
 {
-	int64 id = tq_seq_next();
+	int64 id = tq_id_next();
 	Datum values[4] = {Int64GetDatum(id),
 					   PointerGetDatum(&group->task_group_id),
 					   CStringGetTextDatum(group->scheduler_id),
 					   TimestampTzGetDatum(group->expires)};
 
-	return tq_plan_run(&insert_group, values, NULL) == 1 ? id : 0;
+	return tq_spi_run(&insert_group, values, NULL) == 1 ? id : 0;
 }
 
 /*
@@ -460,7 +462,7 @@ tq_group_prolong(int64 id, TimestampTz expires)
 {
 	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(expires)};
 
-	return tq_plan_run(&prolong, values, NULL) > 0;
+	return tq_spi_run(&prolong, values, NULL) > 0;
 }
 
 /* Records when a group was sealed, unless it is sealed already. */
@@ -469,7 +471,7 @@ tq_group_set_sealed(int64 id, TimestampTz sealed)
 {
 	Datum values[2] = {Int64GetDatum(id), TimestampTzGetDatum(sealed)};
 
-	tq_plan_run(&set_sealed, values, NULL);
+	tq_spi_run(&set_sealed, values, NULL);
 }
 
 /* Returns the unresolved tasks of a group, by id. */
@@ -479,7 +481,7 @@ tq_group_unresolved(const TqGroup *group, int *found)
 	Datum values[2] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id)};
 
-	return tq_plan_run_ids(&unresolved, values, found);
+	return tq_spi_run_ids(&unresolved, values, found);
 }
 
 /* Returns the number of tasks in a group. */
@@ -489,8 +491,8 @@ tq_group_size(const TqGroup *group)
 	Datum values[2] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id)};
 
-	tq_plan_run(&size, values, NULL);
-	return tq_plan_int64(0, 1, 0);
+	tq_spi_run(&size, values, NULL);
+	return tq_spi_int64(0, 1, 0);
 }
 
 /*
@@ -520,21 +522,21 @@ earlier(TimestampTz a, TimestampTz b)
 static void
 count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
 {
-	TqState state = (TqState) tq_plan_int16(row, 1, 0);
-	int reason = tq_plan_int16(row, 2, 0);
-	int64 tasks = tq_plan_int64(row, 4, 0);
-	TimestampTz first_resolved = tq_plan_time(row, 7);
+	TqState state = (TqState) tq_spi_int16(row, 1, 0);
+	int reason = tq_spi_int16(row, 2, 0);
+	int64 tasks = tq_spi_int64(row, 4, 0);
+	TimestampTz first_resolved = tq_spi_time(row, 7);
 	TqPolicy effect = {
-		.on_unsuccessful = (TqUnsuccessful) tq_plan_int16(row, 8, 0)};
+		.on_unsuccessful = (TqUnsuccessful) tq_spi_int16(row, 8, 0)};
 
-	if (tq_plan_bool(row, 3))
+	if (tq_spi_bool(row, 3))
 		progress->delayed += tasks;
 	else
 		progress->count[state] += tasks;
 	progress->first_created = earlier(progress->first_created,
-									  tq_plan_time(row, 5));
+									  tq_spi_time(row, 5));
 	progress->last_resolved = Max(progress->last_resolved,
-								  tq_plan_time(row, 6));
+								  tq_spi_time(row, 6));
 	if (state != TQ_STATE_FAILED && state != TQ_STATE_EXCEPTION)
 		return;
 	if (tq_policy_tolerates(&effect, (TqResolved) reason))
@@ -560,13 +562,13 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 {
 	Datum values[2] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id)};
-	uint64 rows = tq_plan_run(&progress_rows, values, NULL);
+	uint64 rows = tq_spi_run(&progress_rows, values, NULL);
 	TimestampTz first_bad = 0;
 
 	memset(progress, 0, sizeof(*progress));
 	for (uint64 row = 0; row < rows; row++)
 		count_row(row, progress, &first_bad);
-	tq_plan_free_result();
+	tq_spi_free_result();
 }
 
 /* Returns those of these groups that have a row, by task_group_id. */
@@ -576,17 +578,17 @@ tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
 	Datum values[1] = {tq_array_slugid(slugs, n)};
 	TqGroup *groups;
 
-	*found = (int) tq_plan_run(&groups_by_slug, values, NULL);
+	*found = (int) tq_spi_run(&groups_by_slug, values, NULL);
 	groups = palloc0(sizeof(TqGroup) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
-		groups[i].id = tq_plan_int64(i, 1, 0);
-		groups[i].task_group_id = tq_plan_slug(i, 2);
-		groups[i].scheduler_id = tq_plan_text(i, 3);
-		groups[i].expires = tq_plan_time(i, 4);
-		groups[i].sealed = tq_plan_time(i, 5);
+		groups[i].id = tq_spi_int64(i, 1, 0);
+		groups[i].task_group_id = tq_spi_slug(i, 2);
+		groups[i].scheduler_id = tq_spi_text(i, 3);
+		groups[i].expires = tq_spi_time(i, 4);
+		groups[i].sealed = tq_spi_time(i, 5);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return groups;
 }
 
@@ -601,11 +603,11 @@ tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
 	Datum values[3] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id),
 					   PointerGetDatum(from)};
-	bool found = tq_plan_run(&first_active, values, NULL) > 0;
+	bool found = tq_spi_run(&first_active, values, NULL) > 0;
 
 	if (found)
-		*active = tq_plan_slug(0, 1);
-	tq_plan_free_result();
+		*active = tq_spi_slug(0, 1);
+	tq_spi_free_result();
 	return found;
 }
 
@@ -618,5 +620,5 @@ tq_groups_delete(TimestampTz before, int max)
 {
 	Datum values[2] = {TimestampTzGetDatum(before), Int32GetDatum(max)};
 
-	return (int) tq_plan_run(&delete_groups, values, NULL);
+	return (int) tq_spi_run(&delete_groups, values, NULL);
 }

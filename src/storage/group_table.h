@@ -1,6 +1,6 @@
 /*
  * group_table.h
- *	  Rows of tq.task_group, and aggregates over the tasks of a group.
+ *	  Rows of tq_internal.task_group, and aggregates over the tasks of a group.
  */
 #ifndef TQ_GROUP_TABLE_H
 #define TQ_GROUP_TABLE_H

@@ -1,9 +1,9 @@
 /*
  * outbox_table.c
- *	  Rows of tq.message, tq.tick and tq.ring: the outbox, the message log,
+ *	  Rows of tq_internal.message, tq_internal.tick and tq_internal.log_segment: the outbox, the message log,
  *	  and the publications.
  *
- * A transition appends one row to tq.message in its own transaction.
+ * A transition appends one row to tq_internal.message in its own transaction.
  * It uses the access methods, because the executor would cost more than the
  * row.  The row carries the top-level transaction id, by which a snapshot
  * shows whether it has been published.  If a savepoint was rolled back, the
@@ -26,9 +26,9 @@
  * instead would be wrong: a message could then be published before the one
  * that caused it.
  *
- * tq.message and tq.tick are divided into TQ_PLACES segments, which are used
+ * tq_internal.message and tq_internal.tick are divided into TQ_SEGMENTS segments, which are used
  * in turn.  Each session caches the segment that is written to
- * (store_binding.c).  A session with an outdated cache writes to an older
+ * (binding_table.c).  A session with an outdated cache writes to an older
  * segment.  That is harmless: readers read all segments, and a segment is
  * truncated only when, under an exclusive lock, everything in it has been
  * published and is no longer needed (retention.c).
@@ -65,6 +65,7 @@
 #include "../core/types.h"
 #include "../util/compat.h"
 #include "../util/durability.h"
+#include "../util/catalog.h"
 #include "../util/spi.h"
 #include "outbox_table.h"
 #include "table.h"
@@ -81,71 +82,72 @@ typedef struct Record
 	uint8 spare;
 } Record;
 
-StaticAssertDecl(sizeof(Record) == 16, "tq.message holds records of 16 bytes");
+StaticAssertDecl(sizeof(Record) == 16,
+				 "tq_internal.message holds records of 16 bytes");
 
-/* Columns of tq.message, numbered from 0. */
+/* Columns of tq_internal.message, numbered from 0. */
 enum
 {
 	MESSAGE_XID,
 	MESSAGE_SEQ,
 	MESSAGE_TAKEN_UNTIL,
 	MESSAGE_WORKER,
-	MESSAGE_PLACE,
+	MESSAGE_SEGMENT,
 	MESSAGE_RECORDS,
 	MESSAGE_DETAIL,
 	MESSAGE_COLUMNS
 };
 
-/* A class of advisory locks of tq, as in store_group.c. */
+/* A class of advisory locks of tq, as in group_table.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
 #define PAGE_MESSAGES 4000 /* per tick, rounded up to a whole fetch */
 #define FETCH_ROWS 20
 
 #define TICK_COLUMNS                                                          \
-	"first_id, last_id, published, coalesce(unsent, 0), messages, places,"    \
-	" place, since, upto, part_of, after_seq, upto_seq, xids, xid"
+	"first_id, last_id, published, coalesce(unsent, 0), messages, segments,"  \
+	" segment, since, upto, part_of, after_seq, upto_seq, xids, xid"
 
 static TqStatement last_tick =
 	TQ_STATEMENT("SELECT " TICK_COLUMNS
-				 " FROM tq.tick ORDER BY last_id DESC LIMIT 1",
+				 " FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1",
 				 InvalidOid);
 
 static TqStatement ticks_after = TQ_STATEMENT(
 	"SELECT " TICK_COLUMNS
-	" FROM tq.tick WHERE last_id > $1 AND messages > 0 ORDER BY last_id LIMIT $2",
+	" FROM tq_internal.tick WHERE last_id > $1 AND messages > 0 ORDER BY last_id LIMIT $2",
 	INT8OID, INT4OID);
 
 static TqStatement first_unsent = TQ_STATEMENT(
 	"SELECT " TICK_COLUMNS
-	" FROM tq.tick WHERE unsent IS NOT NULL ORDER BY unsent LIMIT 1",
+	" FROM tq_internal.tick WHERE unsent IS NOT NULL ORDER BY unsent LIMIT 1",
 	InvalidOid);
 
 static TqStatement acked_snapshot = TQ_STATEMENT(
-	"SELECT coalesce((SELECT upto FROM tq.tick"
-	" WHERE last_id <= (SELECT coalesce(min(acked), 9223372036854775807) FROM tq.subscription)"
+	"SELECT coalesce((SELECT upto FROM tq_internal.tick"
+	" WHERE last_id <= (SELECT coalesce(min(acked_id), 9223372036854775807) FROM tq_internal.subscription)"
 	" ORDER BY last_id DESC LIMIT 1),"
-	" (SELECT since FROM tq.tick ORDER BY last_id LIMIT 1))",
+	" (SELECT since FROM tq_internal.tick ORDER BY last_id LIMIT 1))",
 	InvalidOid);
 
 static TqStatement last_whole = TQ_STATEMENT(
-	"SELECT published FROM tq.tick WHERE part_of IS NULL ORDER BY last_id DESC LIMIT 1",
+	"SELECT published FROM tq_internal.tick WHERE part_of IS NULL ORDER BY last_id DESC LIMIT 1",
 	InvalidOid);
 
-static TqStatement newest_of_place = TQ_STATEMENT(
+static TqStatement newest_of_segment = TQ_STATEMENT(
 	"SELECT " TICK_COLUMNS
-	" FROM tq.tick WHERE place = $1 ORDER BY last_id DESC LIMIT 1",
+	" FROM tq_internal.tick WHERE segment = $1 ORDER BY last_id DESC LIMIT 1",
 	INT4OID);
 
-static TqStatement shows_place = TQ_STATEMENT(
-	"SELECT 1 FROM tq.tick WHERE published >= $2 AND places & (1 << $1) <> 0 LIMIT 1",
+static TqStatement shows_segment = TQ_STATEMENT(
+	"SELECT 1 FROM tq_internal.tick WHERE published >= $2 AND segments & (1 << $1) <> 0 LIMIT 1",
 	INT4OID, TIMESTAMPTZOID);
 
 static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 											   InvalidOid);
 
 #define MESSAGE_FIELDS                                                        \
-	"m.records, m.taken_until, m.detail, m.place, m.worker, m.seq, m.xid"
+	"m.records, m.taken_until, m.detail, m.segment, m.worker, m.seq, m.xid"
 
 /*
  * Rows that became visible after $1, are visible in $2, and were written after
@@ -153,41 +155,41 @@ static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
  */
 static TqStatement messages_between = TQ_STATEMENT(
 	"SELECT " MESSAGE_FIELDS " FROM ("
-	"SELECT * FROM tq.message"
+	"SELECT * FROM tq_internal.message"
 	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"
 	" UNION ALL"
-	" SELECT o.* FROM pg_snapshot_xip($1) AS x (xid) JOIN tq.message o ON o.xid = x.xid"
+	" SELECT o.* FROM pg_snapshot_xip($1) AS x (xid) JOIN tq_internal.message o ON o.xid = x.xid"
 	" WHERE pg_visible_in_snapshot(x.xid, $2)) AS m"
 	" WHERE pg_visible_in_snapshot(m.xid, $2) AND m.seq > $3 ORDER BY m.seq",
 	PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID);
 
 static TqStatement messages_of_part = TQ_STATEMENT(
-	"SELECT " MESSAGE_FIELDS " FROM tq.message m"
+	"SELECT " MESSAGE_FIELDS " FROM tq_internal.message m"
 	" WHERE m.xid = ANY ($1) AND m.seq > $2 AND m.seq <= $3 ORDER BY m.seq",
 	XID8ARRAYOID, INT8OID, INT8OID);
 
 static TqStatement is_unpublished = TQ_STATEMENT(
-	"SELECT 1 FROM tq.message WHERE place = $1 AND xid >= pg_snapshot_xmin($2)"
+	"SELECT 1 FROM tq_internal.message WHERE segment = $1 AND xid >= pg_snapshot_xmin($2)"
 	" AND NOT pg_visible_in_snapshot(xid, $2) LIMIT 1",
 	INT4OID, PG_SNAPSHOTOID);
 
 /* Rows of other transactions; the end of this one wakes the publisher. */
 static TqStatement others_unpublished = TQ_STATEMENT(
-	"SELECT 1 FROM tq.message WHERE xid >= pg_snapshot_xmin($1)"
+	"SELECT 1 FROM tq_internal.message WHERE xid >= pg_snapshot_xmin($1)"
 	" AND NOT pg_visible_in_snapshot(xid, $1)"
 	" AND xid IS DISTINCT FROM pg_current_xact_id_if_assigned() LIMIT 1",
 	PG_SNAPSHOTOID);
 
 static TqStatement draw_ids = TQ_STATEMENT(
-	"SELECT setval('tq.message_id', nextval('tq.message_id') + $1 - 1)",
+	"SELECT setval('tq_internal.message_id_seq', nextval('tq_internal.message_id_seq') + $1 - 1)",
 	INT4OID);
 
 static TqStatement last_id = TQ_STATEMENT(
-	"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM tq.message_id",
+	"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM tq_internal.message_id_seq",
 	InvalidOid);
 
 static TqStatement insert_tick = TQ_STATEMENT(
-	"INSERT INTO tq.tick (first_id, last_id, published, unsent, messages, places, place, since, upto,"
+	"INSERT INTO tq_internal.tick (first_id, last_id, published, unsent, messages, segments, segment, since, upto,"
 	" part_of, after_seq, upto_seq, xids, xid)"
 	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9, $10, $11, $12, $13, pg_current_xact_id())",
 	INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT4OID, INT4OID, INT2OID,
@@ -195,36 +197,38 @@ static TqStatement insert_tick = TQ_STATEMENT(
 	XID8ARRAYOID);
 
 static TqStatement set_unsent = TQ_STATEMENT(
-	"UPDATE tq.tick SET unsent = nullif($2, 0) WHERE last_id = $1", INT8OID,
-	INT8OID);
+	"UPDATE tq_internal.tick SET unsent = nullif($2, 0) WHERE last_id = $1",
+	INT8OID, INT8OID);
 
-static TqStatement current_place = TQ_STATEMENT(
-	"SELECT place, since FROM tq.ring ORDER BY since DESC, place LIMIT 1",
+static TqStatement current_segment = TQ_STATEMENT(
+	"SELECT segment, since FROM tq_internal.log_segment ORDER BY since DESC, segment LIMIT 1",
 	InvalidOid);
 
-static TqStatement turn_to =
-	TQ_STATEMENT("UPDATE tq.ring SET since = $2 WHERE place = $1", INT2OID,
-				 TIMESTAMPTZOID);
+static TqStatement switch_to = TQ_STATEMENT(
+	"UPDATE tq_internal.log_segment SET since = $2 WHERE segment = $1",
+	INT2OID, TIMESTAMPTZOID);
 
-#define TRUNCATE(place)                                                       \
-	TQ_STATEMENT("TRUNCATE tq.message_" place ", tq.tick_" place, InvalidOid)
+#define TRUNCATE(segment)                                                     \
+	TQ_STATEMENT("TRUNCATE tq_internal.message_" segment                      \
+				 ", tq_internal.tick_" segment,                               \
+				 InvalidOid)
 
-static TqStatement truncate_place[TQ_PLACES] = {TRUNCATE("0"),
-												TRUNCATE("1"),
-												TRUNCATE("2"),
-												TRUNCATE("3"),
-												TRUNCATE("4"),
-												TRUNCATE("5")};
+static TqStatement truncate_segment[TQ_SEGMENTS] = {TRUNCATE("0"),
+													TRUNCATE("1"),
+													TRUNCATE("2"),
+													TRUNCATE("3"),
+													TRUNCATE("4"),
+													TRUNCATE("5")};
 
 /* ---- writing ---- */
 
 static Oid
-place_table(const char *table, int place)
+segment_table(const char *table, int segment)
 {
 	char name[NAMEDATALEN];
 
-	snprintf(name, sizeof(name), "%s_%d", table, place);
-	return get_relname_relid(name, get_namespace_oid("tq", false));
+	snprintf(name, sizeof(name), "%s_%d", table, segment);
+	return get_relname_relid(name, get_namespace_oid(TQ_SCHEMA, false));
 }
 
 /* Returns these messages as an array of records. */
@@ -274,9 +278,9 @@ worker_of(const TqMessage *messages, int n)
 	return 0;
 }
 
-/* Fills in a row of tq.message. */
+/* Fills in a row of tq_internal.message. */
 static void
-fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
+fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 {
 	TimestampTz taken_until = taken_until_of(messages, n);
 	int32 worker = worker_of(messages, n);
@@ -285,12 +289,12 @@ fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
 	memset(slot->tts_isnull, 0, sizeof(bool) * MESSAGE_COLUMNS);
 	slot->tts_values[MESSAGE_XID] = FullTransactionIdGetDatum(
 		GetTopFullTransactionId());
-	slot->tts_values[MESSAGE_SEQ] = Int64GetDatum(tq_seq_next());
+	slot->tts_values[MESSAGE_SEQ] = Int64GetDatum(tq_id_next());
 	slot->tts_values[MESSAGE_TAKEN_UNTIL] = TimestampTzGetDatum(taken_until);
 	slot->tts_isnull[MESSAGE_TAKEN_UNTIL] = taken_until == 0;
 	slot->tts_values[MESSAGE_WORKER] = Int32GetDatum(worker);
 	slot->tts_isnull[MESSAGE_WORKER] = worker == 0;
-	slot->tts_values[MESSAGE_PLACE] = Int16GetDatum(place);
+	slot->tts_values[MESSAGE_SEGMENT] = Int16GetDatum(segment);
 	slot->tts_values[MESSAGE_RECORDS] = PointerGetDatum(pack(messages, n));
 	slot->tts_values[MESSAGE_DETAIL] = PointerGetDatum(messages[0].detail);
 	slot->tts_isnull[MESSAGE_DETAIL] = messages[0].detail == NULL;
@@ -302,14 +306,15 @@ fill_slot(TupleTableSlot *slot, int place, const TqMessage *messages, int n)
  * they are about running runs, taken_until and worker.
  */
 void
-tq_messages_insert(int place, const TqMessage *messages, int n)
+tq_messages_insert(int segment, const TqMessage *messages, int n)
 {
-	Relation rel = table_open(place_table("message", place), RowExclusiveLock);
+	Relation rel = table_open(segment_table("message", segment),
+							  RowExclusiveLock);
 	EState *estate = CreateExecutorState();
 	ResultRelInfo *result = makeNode(ResultRelInfo);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 
-	fill_slot(slot, place, messages, n);
+	fill_slot(slot, segment, messages, n);
 	InitResultRelInfo(result, rel, 0, NULL, 0);
 	ExecOpenIndices(result, false);
 	table_tuple_insert(rel, slot, GetCurrentCommandId(true), 0, NULL);
@@ -343,7 +348,7 @@ keep_snapshot(uint64 row, int column)
 	bool isnull;
 
 	return PointerGetDatum(
-		PG_DETOAST_DATUM_COPY(tq_plan_field(row, column, &isnull)));
+		PG_DETOAST_DATUM_COPY(tq_spi_field(row, column, &isnull)));
 }
 
 /* Like keep_snapshot(), but returns 0 for NULL. */
@@ -352,7 +357,7 @@ keep_if_set(uint64 row, int column)
 {
 	bool isnull;
 
-	(void) tq_plan_field(row, column, &isnull);
+	(void) tq_spi_field(row, column, &isnull);
 	return isnull ? (Datum) 0 : keep_snapshot(row, column);
 }
 
@@ -360,7 +365,7 @@ static FullTransactionId
 read_xid(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? InvalidFullTransactionId
 				  : DatumGetFullTransactionId(value);
@@ -371,27 +376,27 @@ read_snapshot(TqStatement *statement)
 {
 	Datum snapshot;
 
-	tq_plan_run(statement, NULL, NULL);
+	tq_spi_run(statement, NULL, NULL);
 	snapshot = keep_snapshot(0, 1);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return snapshot;
 }
 
 static void
 read_tick(uint64 row, TqTick *tick)
 {
-	tick->first_id = tq_plan_int64(row, 1, 0);
-	tick->last_id = tq_plan_int64(row, 2, 0);
-	tick->published = tq_plan_time(row, 3);
-	tick->unsent = tq_plan_int64(row, 4, 0);
-	tick->messages = tq_plan_int32(row, 5, 0);
-	tick->places = tq_plan_int32(row, 6, 0);
-	tick->place = tq_plan_int16(row, 7, 0);
+	tick->first_id = tq_spi_int64(row, 1, 0);
+	tick->last_id = tq_spi_int64(row, 2, 0);
+	tick->published = tq_spi_time(row, 3);
+	tick->unsent = tq_spi_int64(row, 4, 0);
+	tick->messages = tq_spi_int32(row, 5, 0);
+	tick->segments = tq_spi_int32(row, 6, 0);
+	tick->segment = tq_spi_int16(row, 7, 0);
 	tick->since = keep_snapshot(row, 8);
 	tick->upto = keep_snapshot(row, 9);
 	tick->part_of = keep_if_set(row, 10);
-	tick->after_seq = tq_plan_int64(row, 11, 0);
-	tick->upto_seq = tq_plan_int64(row, 12, 0);
+	tick->after_seq = tq_spi_int64(row, 11, 0);
+	tick->upto_seq = tq_spi_int64(row, 12, 0);
 	tick->xids = keep_if_set(row, 13);
 	tick->xid = read_xid(row, 14);
 }
@@ -399,11 +404,11 @@ read_tick(uint64 row, TqTick *tick)
 static bool
 read_one_tick(TqStatement *statement, const Datum *values, TqTick *tick)
 {
-	bool found = tq_plan_run(statement, values, NULL) > 0;
+	bool found = tq_spi_run(statement, values, NULL) > 0;
 
 	if (found)
 		read_tick(0, tick);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return found;
 }
 
@@ -425,7 +430,7 @@ make_durable(const TqTick *tick)
 
 	if (RecoveryInProgress())
 		return;
-	table = get_relname_relid("tick", get_namespace_oid("tq", false));
+	table = get_relname_relid("tick", get_namespace_oid(TQ_SCHEMA, false));
 	if (table == durable_table && tick->last_id <= durable_id)
 		return;
 	tq_durable_flush(tick->xid);
@@ -439,11 +444,13 @@ void
 tq_tick_last(TqTick *tick)
 {
 	if (!read_one_tick(&last_tick, NULL, tick))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("tq.tick is empty"),
-				 errdetail("The table always holds at least the newest tick."),
-				 errhint("Restore the rows that were deleted from tq.tick.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("tq_internal.tick is empty"),
+			 errdetail("The table always holds at least the newest tick."),
+			 errhint(
+				 "Restore the rows that were deleted from tq_internal.tick.")));
 }
 
 /*
@@ -468,9 +475,9 @@ bool
 tq_message_is_unpublished(Datum upto)
 {
 	Datum values[1] = {upto};
-	bool result = tq_plan_run(&others_unpublished, values, NULL) > 0;
+	bool result = tq_spi_run(&others_unpublished, values, NULL) > 0;
 
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return result;
 }
 
@@ -483,9 +490,9 @@ tq_message_last_id(void)
 {
 	int64 id;
 
-	tq_plan_run(&last_id, NULL, NULL);
-	id = tq_plan_int64(0, 1, 0);
-	tq_plan_free_result();
+	tq_spi_run(&last_id, NULL, NULL);
+	id = tq_spi_int64(0, 1, 0);
+	tq_spi_free_result();
 	return id;
 }
 
@@ -510,9 +517,9 @@ tq_tick_last_whole(void)
 {
 	TimestampTz published = 0;
 
-	if (tq_plan_run(&last_whole, NULL, NULL) > 0)
-		published = tq_plan_time(0, 1);
-	tq_plan_free_result();
+	if (tq_spi_run(&last_whole, NULL, NULL) > 0)
+		published = tq_spi_time(0, 1);
+	tq_spi_free_result();
 	return published;
 }
 
@@ -538,12 +545,12 @@ tq_snapshot_acked(void)
 
 /* Returns whether a tick published since then has messages in this segment. */
 bool
-tq_tick_shows_place(int place, TimestampTz since)
+tq_tick_shows_segment(int segment, TimestampTz since)
 {
-	Datum values[2] = {Int32GetDatum(place), TimestampTzGetDatum(since)};
-	bool result = tq_plan_run(&shows_place, values, NULL) > 0;
+	Datum values[2] = {Int32GetDatum(segment), TimestampTzGetDatum(since)};
+	bool result = tq_spi_run(&shows_segment, values, NULL) > 0;
 
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return result;
 }
 
@@ -552,11 +559,11 @@ tq_tick_shows_place(int place, TimestampTz since)
  * is none.
  */
 bool
-tq_tick_of_place(int place, TqTick *tick)
+tq_tick_of_segment(int segment, TqTick *tick)
 {
-	Datum values[1] = {Int32GetDatum(place)};
+	Datum values[1] = {Int32GetDatum(segment)};
 
-	return read_one_tick(&newest_of_place, values, tick);
+	return read_one_tick(&newest_of_segment, values, tick);
 }
 
 /*
@@ -570,11 +577,11 @@ tq_ticks_after(int64 id, int max, bool shown, int *found)
 	Datum values[2] = {Int64GetDatum(id), Int32GetDatum(max)};
 	TqTick *ticks;
 
-	*found = (int) tq_plan_run(&ticks_after, values, NULL);
+	*found = (int) tq_spi_run(&ticks_after, values, NULL);
 	ticks = palloc(sizeof(TqTick) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 		read_tick(i, &ticks[i]);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	if (shown && *found > 0)
 		make_durable(&ticks[*found - 1]);
 	return ticks;
@@ -606,7 +613,7 @@ static int
 read_row(uint64 row, TqMessage *messages, bool count_only)
 {
 	bool isnull;
-	bytea *packed = DatumGetByteaPP(tq_plan_field(row, 1, &isnull));
+	bytea *packed = DatumGetByteaPP(tq_spi_field(row, 1, &isnull));
 	int n = VARSIZE_ANY_EXHDR(packed) / sizeof(Record);
 	TimestampTz taken_until;
 	Jsonb *detail;
@@ -614,9 +621,9 @@ read_row(uint64 row, TqMessage *messages, bool count_only)
 
 	if (count_only)
 		return n;
-	taken_until = tq_plan_time(row, 2);
-	detail = tq_plan_jsonb(row, 3);
-	worker = tq_plan_int32(row, 5, 0);
+	taken_until = tq_spi_time(row, 2);
+	detail = tq_spi_jsonb(row, 3);
+	worker = tq_spi_int32(row, 5, 0);
 	for (int i = 0; i < n; i++)
 	{
 		Record record;
@@ -663,7 +670,7 @@ tq_messages_open(Datum since, Datum upto, int64 after_seq)
 {
 	Datum values[3] = {since, upto, Int64GetDatum(after_seq)};
 
-	return tq_plan_rows_open(&messages_between, values);
+	return tq_spi_rows_open(&messages_between, values);
 }
 
 static int
@@ -709,7 +716,7 @@ tq_messages_page(TqRows cursor, TqPage *page)
 	*page = (TqPage){.messages = NULL};
 	do
 	{
-		int rows = (int) tq_plan_rows_fetch(cursor, FETCH_ROWS);
+		int rows = (int) tq_spi_rows_fetch(cursor, FETCH_ROWS);
 
 		page->messages = read_rows(rows, page->messages, &page->n);
 		page->is_last = rows < FETCH_ROWS;
@@ -720,12 +727,12 @@ tq_messages_page(TqRows cursor, TqPage *page)
 		{
 			bool isnull;
 
-			page->places |= 1 << tq_plan_int16(row, 4, 0);
-			page->last_seq = tq_plan_int64(row, 6, 0);
+			page->segments |= 1 << tq_spi_int16(row, 4, 0);
+			page->last_seq = tq_spi_int64(row, 6, 0);
 			xids[nxids++] = DatumGetFullTransactionId(
-				tq_plan_field(row, 7, &isnull));
+				tq_spi_field(row, 7, &isnull));
 		}
-		tq_plan_free_result();
+		tq_spi_free_result();
 	} while (!page->is_last && page->n < PAGE_MESSAGES);
 	page->xids = xid_array(xids, nxids);
 }
@@ -739,13 +746,13 @@ read_tick_messages(const TqTick *tick, int *n)
 					 Int64GetDatum(tick->after_seq),
 					 Int64GetDatum(tick->upto_seq)};
 	uint64 rows = tick->xids == (Datum) 0
-					  ? tq_plan_run(&messages_between, between, NULL)
-					  : tq_plan_run(&messages_of_part, part, NULL);
+					  ? tq_spi_run(&messages_between, between, NULL)
+					  : tq_spi_run(&messages_of_part, part, NULL);
 	TqMessage *messages;
 
 	*n = 0;
 	messages = read_rows(rows, NULL, n);
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return messages;
 }
 
@@ -836,10 +843,10 @@ tq_tick_insert(TqTick *tick, bool notified)
 	Datum values[13];
 	char nulls[14] = "             ";
 
-	tq_plan_run(&draw_ids, draw, NULL);
-	tick->last_id = tq_plan_int64(0, 1, 0);
+	tq_spi_run(&draw_ids, draw, NULL);
+	tick->last_id = tq_spi_int64(0, 1, 0);
 	tick->first_id = tick->last_id - Max(tick->messages, 1) + 1;
-	tq_plan_free_result();
+	tq_spi_free_result();
 	if (tick->unsent != 0)
 		tick->unsent = tick->first_id;
 	values[0] = Int64GetDatum(tick->first_id);
@@ -847,8 +854,8 @@ tq_tick_insert(TqTick *tick, bool notified)
 	values[2] = TimestampTzGetDatum(tick->published);
 	values[3] = Int64GetDatum(tick->unsent);
 	values[4] = Int32GetDatum(tick->messages);
-	values[5] = Int32GetDatum(tick->places);
-	values[6] = Int16GetDatum(tick->place);
+	values[5] = Int32GetDatum(tick->segments);
+	values[6] = Int16GetDatum(tick->segment);
 	values[7] = tick->since;
 	values[8] = tick->upto;
 	values[9] = tick->part_of;
@@ -859,7 +866,7 @@ tq_tick_insert(TqTick *tick, bool notified)
 		nulls[9] = 'n';
 	if (tick->xids == (Datum) 0)
 		nulls[10] = nulls[11] = nulls[12] = 'n';
-	tq_plan_run(&insert_tick, values, nulls);
+	tq_spi_run(&insert_tick, values, nulls);
 	if (notified || MyBackendType != B_BG_WORKER)
 		ForceSyncCommit();
 	else
@@ -879,38 +886,39 @@ tq_tick_set_unsent(const TqTick *tick, int64 unsent)
 {
 	Datum values[2] = {Int64GetDatum(tick->last_id), Int64GetDatum(unsent)};
 
-	tq_plan_run(&set_unsent, values, NULL);
+	tq_spi_run(&set_unsent, values, NULL);
 }
 
 /* ---- segments ---- */
 
 /* Returns the segment that is written to; *since is when it became that. */
 int
-tq_ring_current(TimestampTz *since)
+tq_segment_current(TimestampTz *since)
 {
-	int place;
+	int segment;
 
-	if (tq_plan_run(&current_place, NULL, NULL) == 0)
+	if (tq_spi_run(&current_segment, NULL, NULL) == 0)
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("tq.ring is empty"),
+			 errmsg("tq_internal.log_segment is empty"),
 			 errdetail(
 				 "The table always holds one row for each segment of the message log."),
-			 errhint("Restore the rows that were deleted from tq.ring.")));
-	place = tq_plan_int16(0, 1, 0);
-	*since = tq_plan_time(0, 2);
-	tq_plan_free_result();
-	return place;
+			 errhint(
+				 "Restore the rows that were deleted from tq_internal.log_segment.")));
+	segment = tq_spi_int16(0, 1, 0);
+	*since = tq_spi_time(0, 2);
+	tq_spi_free_result();
+	return segment;
 }
 
 /* Makes this segment the one that is written to. */
 void
-tq_ring_turn(int place, TimestampTz now)
+tq_segment_switch(int segment, TimestampTz now)
 {
-	Datum values[2] = {Int16GetDatum(place), TimestampTzGetDatum(now)};
+	Datum values[2] = {Int16GetDatum(segment), TimestampTzGetDatum(now)};
 
-	tq_plan_run(&turn_to, values, NULL);
+	tq_spi_run(&switch_to, values, NULL);
 }
 
 static bool
@@ -925,38 +933,38 @@ has_blocks(Oid table)
 
 /* Returns whether nothing was written to a segment since it was truncated. */
 bool
-tq_ring_is_empty(int place)
+tq_segment_is_empty(int segment)
 {
-	return !has_blocks(place_table("message", place)) &&
-		   !has_blocks(place_table("tick", place));
+	return !has_blocks(segment_table("message", segment)) &&
+		   !has_blocks(segment_table("tick", segment));
 }
 
 /*
  * Locks a segment exclusively, without waiting; returns false if it is in use.
  */
 bool
-tq_ring_try_lock(int place)
+tq_segment_try_lock(int segment)
 {
-	return ConditionalLockRelationOid(place_table("message", place),
+	return ConditionalLockRelationOid(segment_table("message", segment),
 									  AccessExclusiveLock) &&
-		   ConditionalLockRelationOid(place_table("tick", place),
+		   ConditionalLockRelationOid(segment_table("tick", segment),
 									  AccessExclusiveLock);
 }
 
 /* Returns whether a segment has a row that this snapshot does not see. */
 bool
-tq_ring_is_unpublished(int place, Datum upto)
+tq_segment_is_unpublished(int segment, Datum upto)
 {
-	Datum values[2] = {Int32GetDatum(place), upto};
-	bool result = tq_plan_run(&is_unpublished, values, NULL) > 0;
+	Datum values[2] = {Int32GetDatum(segment), upto};
+	bool result = tq_spi_run(&is_unpublished, values, NULL) > 0;
 
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return result;
 }
 
 /* Truncates a segment that is locked. */
 void
-tq_ring_truncate(int place)
+tq_segment_truncate(int segment)
 {
-	tq_plan_run(&truncate_place[place], NULL, NULL);
+	tq_spi_run(&truncate_segment[segment], NULL, NULL);
 }

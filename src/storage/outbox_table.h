@@ -1,6 +1,6 @@
 /*
  * outbox_table.h
- *	  Rows of tq.message, tq.tick and tq.ring: the outbox, the message
+ *	  Rows of tq_internal.message, tq_internal.tick and tq_internal.log_segment: the outbox, the message
  *	  log, and the publications.
  */
 #ifndef TQ_OUTBOX_TABLE_H
@@ -29,7 +29,7 @@ typedef struct TqMessage
 	TimestampTz published;
 } TqMessage;
 
-#define TQ_PLACES 6 /* segments of the message log */
+#define TQ_SEGMENTS 6 /* segments of the message log */
 
 /*
  * A tick is one publication: the messages that became visible between two
@@ -42,8 +42,8 @@ typedef struct TqTick
 	TimestampTz published;
 	int64 unsent; /* NOTIFY is still to be sent from this id on; 0: none */
 	int messages;
-	int places;
-	int place;
+	int segments;
+	int segment;
 	Datum since;
 	Datum upto; /* what it sees has been published, up to and with this tick */
 	FullTransactionId xid; /* the publishing transaction */
@@ -58,13 +58,13 @@ typedef struct TqPage
 {
 	TqMessage *messages; /* including notes to the publisher */
 	int n;
-	int places;
+	int segments;
 	int64 last_seq;
 	Datum xids;   /* the transactions that wrote them */
 	bool is_last; /* nothing follows */
 } TqPage;
 
-extern void tq_messages_insert(int place, const TqMessage *messages, int n);
+extern void tq_messages_insert(int segment, const TqMessage *messages, int n);
 extern bool tq_publisher_try_lock(void);
 extern Datum tq_snapshot_now(void);
 extern Datum tq_snapshot_acked(void);
@@ -83,16 +83,16 @@ extern TimestampTz tq_tick_last_whole(void);
 extern int64 tq_message_last_id(void);
 extern bool tq_message_is_unpublished(Datum upto);
 extern bool tq_tick_unsent(TqTick *tick);
-extern bool tq_tick_of_place(int place, TqTick *tick);
-extern bool tq_tick_shows_place(int place, TimestampTz since);
+extern bool tq_tick_of_segment(int segment, TqTick *tick);
+extern bool tq_tick_shows_segment(int segment, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, bool shown, int *found);
 extern void tq_tick_insert(TqTick *tick, bool notified);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
-extern int tq_ring_current(TimestampTz *since);
-extern void tq_ring_turn(int place, TimestampTz now);
-extern bool tq_ring_is_empty(int place);
-extern bool tq_ring_try_lock(int place);
-extern bool tq_ring_is_unpublished(int place, Datum upto);
-extern void tq_ring_truncate(int place);
+extern int tq_segment_current(TimestampTz *since);
+extern void tq_segment_switch(int segment, TimestampTz now);
+extern bool tq_segment_is_empty(int segment);
+extern bool tq_segment_try_lock(int segment);
+extern bool tq_segment_is_unpublished(int segment, Datum upto);
+extern void tq_segment_truncate(int segment);
 
 #endif /* TQ_OUTBOX_TABLE_H */

@@ -1,6 +1,6 @@
 /*
  * pending_table.c
- *	  Rows of tq.pending and tq.delayed: runs that wait for a worker.
+ *	  Rows of tq_internal.pending and tq_internal.delayed: runs that wait for a worker.
  *
  * A row of pending is claimable; a row of delayed moves to pending
  * when it is due.  A claim deletes the row through the access methods, without
@@ -8,12 +8,12 @@
  * claims never wait for each other, nor for a cancel.
  *
  * A claim scans the index pending_order, priority by priority, from the
- * position of the claim cursor (cursor.c).  It reads the current version of
+ * position of the claim cursor (claim_cursor.c).  It reads the current version of
  * each row rather than the one of a snapshot: it takes a row that exists and
  * is free by deleting it, and the delete fails if the row has changed
  * meanwhile.  Every row is recorded for the claim cursor before it is inserted
  * or deleted here; a trigger records rows that SQL writes, as in a restore
- * (store_cursor.c).
+ * (pending_trigger.c).
  */
 #include "postgres.h"
 
@@ -44,15 +44,16 @@
 #include "task_table.h"
 
 static TqStatement delete_delayed =
-	TQ_STATEMENT("DELETE FROM tq.delayed WHERE task = ANY ($1)", INT8ARRAYOID);
+	TQ_STATEMENT("DELETE FROM tq_internal.delayed WHERE task = ANY ($1)",
+				 INT8ARRAYOID);
 
-static TqStatement set_delayed_priority =
-	TQ_STATEMENT("UPDATE tq.delayed SET priority = $2 WHERE task = ANY ($1)",
-				 INT8ARRAYOID, INT2OID);
+static TqStatement set_delayed_priority = TQ_STATEMENT(
+	"UPDATE tq_internal.delayed SET priority = $2 WHERE task = ANY ($1)",
+	INT8ARRAYOID, INT2OID);
 
 static TqStatement count_pending = TQ_STATEMENT(
-	"SELECT count(*) FROM tq.pending p JOIN tq.task t ON t.id = p.task"
-	" WHERE p.queue = $1 AND coalesce(t.due, t.deadline) > $2",
+	"SELECT count(*) FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task"
+	" WHERE p.queue = $1 AND coalesce(t.effective_deadline, t.deadline) > $2",
 	INT4OID, TIMESTAMPTZOID);
 
 /*
@@ -60,8 +61,8 @@ static TqStatement count_pending = TQ_STATEMENT(
  * its claim expires.
  */
 static TqStatement count_claimed = TQ_STATEMENT(
-	"SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq.lease l, unnest(l.tasks) AS u (task)) AS x"
-	" JOIN tq.run r ON r.task = x.task JOIN tq.task t ON t.id = x.task"
+	"SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)) AS x"
+	" JOIN tq_internal.run r ON r.task = x.task JOIN tq_internal.task t ON t.id = x.task"
 	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
 	INT4OID, TIMESTAMPTZOID);
 
@@ -71,7 +72,7 @@ static TqRelation pending = TQ_RELATION("pending");
 static TqRelation pending_order = TQ_RELATION("pending_order");
 static TqRelation pending_moved = TQ_RELATION("pending_moved");
 
-/* Columns of tq.pending, numbered from 1; tq.delayed has the same ones. */
+/* Columns of tq_internal.pending, numbered from 1; tq_internal.delayed has the same ones. */
 enum
 {
 	PENDING_SEQ = 1,
@@ -85,7 +86,7 @@ enum
 	PENDING_HAS_DETAIL
 };
 
-/* The first column is a time in tq.delayed. */
+/* The first column is a time in tq_internal.delayed. */
 #define DELAYED_VISIBLE_AT PENDING_SEQ
 
 /* The column of the index pending_order that has seq, numbered from 1. */
@@ -96,16 +97,16 @@ enum
 static void
 note_made(TqTable *table, int32 queue, int priority, int64 seq)
 {
-	tq_cursor_note_made(RelationGetRelid(table->rel), queue, priority, seq);
+	tq_cursor_track_insert(RelationGetRelid(table->rel), queue, priority, seq);
 }
 
 static void
 note_taken(TqTable *table, TupleTableSlot *slot)
 {
-	tq_cursor_note_taken(RelationGetRelid(table->rel),
-						 tq_row_int32(slot, PENDING_QUEUE),
-						 tq_row_int16(slot, PENDING_PRIORITY),
-						 tq_row_int64(slot, PENDING_SEQ));
+	tq_cursor_track_delete(RelationGetRelid(table->rel),
+						   tq_row_int32(slot, PENDING_QUEUE),
+						   tq_row_int16(slot, PENDING_PRIORITY),
+						   tq_row_int64(slot, PENDING_SEQ));
 }
 
 /* Sets all columns but the first. */
@@ -152,7 +153,7 @@ tq_pending_insert(const TqPending *rows, int n)
 
 		if (row.seq == 0)
 		{
-			row.seq = tq_seq_next();
+			row.seq = tq_id_next();
 			row.priority = tq_task_priority(row.task);
 		}
 		put_pending(table, &row);
@@ -240,14 +241,14 @@ tq_pending_read(TupleTableSlot *slot, TqRun *run)
 {
 	slot_getallattrs(slot);
 	*run = (TqRun){.task = tq_row_int64(slot, PENDING_TASK),
-				   .place = TQ_PLACE_PENDING,
+				   .location = TQ_LOCATION_PENDING,
 				   .run_id = tq_row_int16(slot, PENDING_RUN_ID),
 				   .state = TQ_STATE_PENDING,
 				   .created = (TqCreated) tq_row_int16(slot, PENDING_CREATED),
 				   .retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT),
 				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED),
 				   .has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL),
-				   .lost_left = TQ_OFF,
+				   .lost_retries_left = TQ_OFF,
 				   .retry_delay = TQ_OFF};
 }
 
@@ -293,7 +294,7 @@ tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
 void
 tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
 {
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqTable *table = tq_table_open(&delayed);
 	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
 	ByTask by;
@@ -333,9 +334,9 @@ lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 	switch (result)
 	{
 		case TM_Ok:
-			tq_cursor_note_held(RelationGetRelid(by->table->rel),
-								tq_row_int32(slot, PENDING_QUEUE),
-								tq_row_int16(slot, PENDING_PRIORITY));
+			tq_cursor_track_lock(RelationGetRelid(by->table->rel),
+								 tq_row_int32(slot, PENDING_QUEUE),
+								 tq_row_int16(slot, PENDING_PRIORITY));
 			return true;
 		case TM_WouldBlock:
 			return false;
@@ -349,7 +350,7 @@ lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 		case TM_BeingModified:
 			break;
 	}
-	tq_table_refuse(by->table, result);
+	tq_table_error(by->table, result);
 }
 
 /*
@@ -359,7 +360,7 @@ lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
 bool
 tq_pending_lock(int64 task, TqLock mode)
 {
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	ByTask by;
 	TupleTableSlot *slot;
 	bool locked;
@@ -388,12 +389,12 @@ tq_pending_delete(const int64 *tasks, int n)
 
 		if (slot == NULL)
 			elog(ERROR,
-				 "task " INT64_FORMAT " is not in tq.pending",
+				 "task " INT64_FORMAT " is not in tq_internal.pending",
 				 tasks[i]);
 		note_taken(by.table, slot);
 		result = tq_table_delete(by.table, &slot->tts_tid, true);
 		if (result != TM_Ok)
-			tq_table_refuse(by.table, result);
+			tq_table_error(by.table, result);
 	}
 	end_by_task(&by);
 }
@@ -405,7 +406,7 @@ tq_delayed_delete(const int64 *tasks, int n)
 	Datum values[1] = {tq_array_int64(tasks, n)};
 
 	if (n > 0)
-		tq_plan_run(&delete_delayed, values, NULL);
+		tq_spi_run(&delete_delayed, values, NULL);
 }
 
 /*
@@ -425,7 +426,7 @@ move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 			  tq_row_int64(slot, PENDING_SEQ));
 	result = tq_table_update(table, &slot->tts_tid, moved);
 	if (result != TM_Ok)
-		tq_table_refuse(table, result);
+		tq_table_error(table, result);
 	ExecDropSingleTupleTableSlot(moved);
 }
 
@@ -451,7 +452,7 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 			move_to_priority(by.table, slot, priority);
 	}
 	end_by_task(&by);
-	tq_plan_run(&set_delayed_priority, values, NULL);
+	tq_spi_run(&set_delayed_priority, values, NULL);
 }
 
 /* ---- claims ---- */
@@ -555,7 +556,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 		case TM_SelfModified:
 			return SIGHT_OTHERS;
 		case TM_Invisible:
-			tq_table_refuse(walk->table, TM_Invisible);
+			tq_table_error(walk->table, TM_Invisible);
 	}
 	started->payload = tq_task_payload_for_claim(walk->tasks);
 	return SIGHT_TAKEN;
@@ -565,7 +566,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
  * Checks the row of an index entry.  The cursor may pass a row that a
  * transaction in progress has inserted or deleted, because the end of that
  * transaction will be recorded.  It may not where transactions can be
- * prepared, because a prepared transaction ends in another session (cursor.c).
+ * prepared, because a prepared transaction ends in another session (claim_cursor.c).
  */
 static Sight
 look_at(Walk *walk)
@@ -627,7 +628,7 @@ look_at_some(Walk *walk)
 /*
  * Reads the cursor again for the next pass of this priority.  What was passed
  * so far remains valid, unless another session has lowered the cursor below it
- * meanwhile (cursor.c).
+ * meanwhile (claim_cursor.c).
  */
 static void
 read_on(Walk *walk)
@@ -718,8 +719,8 @@ count(TqStatement *statement, int32 queue, TimestampTz now)
 {
 	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
 
-	tq_plan_run(statement, values, NULL);
-	return tq_plan_int64(0, 1, 0);
+	tq_spi_run(statement, values, NULL);
+	return tq_spi_int64(0, 1, 0);
 }
 
 /*

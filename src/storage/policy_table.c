@@ -1,6 +1,6 @@
 /*
  * policy_table.c
- *	  Rows of tq.policy: policies, interned as they were given.
+ *	  Rows of tq_internal.policy: policies, interned as they were given.
  *
  * Rows are never changed or deleted, because tasks refer to them.
  * Each backend caches the policy of a number for as long as the table exists.
@@ -30,14 +30,16 @@
 #define POLICIES_KEPT 1000
 
 static TqStatement find_policy =
-	TQ_STATEMENT("SELECT id FROM tq.policy WHERE policy = $1", JSONBOID);
+	TQ_STATEMENT("SELECT id FROM tq_internal.policy WHERE policy = $1",
+				 JSONBOID);
 
 static TqStatement insert_policy = TQ_STATEMENT(
-	"INSERT INTO tq.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
+	"INSERT INTO tq_internal.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
 	JSONBOID);
 
 static TqStatement policy_by_id =
-	TQ_STATEMENT("SELECT policy FROM tq.policy WHERE id = $1", INT4OID);
+	TQ_STATEMENT("SELECT policy FROM tq_internal.policy WHERE id = $1",
+				 INT4OID);
 
 static TqRelation policy_table = TQ_RELATION("policy");
 
@@ -80,7 +82,7 @@ make_table(const char *name, Size entry)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Empties the caches if tq.policy is another table, or if they are full. */
+/* Empties the caches if tq_internal.policy is another table, or if they are full. */
 static void
 look_after_kept(void)
 {
@@ -128,9 +130,9 @@ find_number(Jsonb *policy)
 	Datum values[1] = {JsonbPGetDatum(policy)};
 	int32 id = 0;
 
-	if (tq_plan_run(&find_policy, values, NULL) > 0)
-		id = tq_plan_int32(0, 1, 0);
-	tq_plan_free_result();
+	if (tq_spi_run(&find_policy, values, NULL) > 0)
+		id = tq_spi_int32(0, 1, 0);
+	tq_spi_free_result();
 	return id;
 }
 
@@ -144,7 +146,7 @@ find_or_insert(Jsonb *policy)
 	while ((id = find_number(policy)) == 0)
 	{
 		interning_xid = GetTopTransactionId();
-		tq_plan_run(&insert_policy, values, NULL);
+		tq_spi_run(&insert_policy, values, NULL);
 	}
 	return id;
 }
@@ -177,14 +179,14 @@ tq_policy_json(int32 id)
 
 	if (id == 0)
 		return NULL;
-	if (tq_plan_run(&policy_by_id, values, NULL) == 0)
+	if (tq_spi_run(&policy_by_id, values, NULL) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("policy %d of a task does not exist", id),
-				 errdetail("A row is missing in tq.policy."),
+				 errdetail("A row is missing in tq_internal.policy."),
 				 errhint("Restore the row.")));
-	policy = tq_plan_jsonb(0, 1);
-	tq_plan_free_result();
+	policy = tq_spi_jsonb(0, 1);
+	tq_spi_free_result();
 	return policy;
 }
 
@@ -199,7 +201,7 @@ read_policy(int32 id, TqPolicy *policy)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("policy %d of a task cannot be read", id),
 				 errdetail("It %s.", fault),
-				 errhint("Correct the row in tq.policy.")));
+				 errhint("Correct the row in tq_internal.policy.")));
 	*policy = read.policy;
 }
 

@@ -1,6 +1,6 @@
 /*
  * policy_table.h
- *	  Rows of tq.policy: policies, interned as they were given.
+ *	  Rows of tq_internal.policy: policies, interned as they were given.
  */
 #ifndef TQ_POLICY_TABLE_H
 #define TQ_POLICY_TABLE_H

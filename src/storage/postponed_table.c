@@ -1,6 +1,6 @@
 /*
  * postponed_table.c
- *	  Rows of tq.postponed: tasks for which a step of maintenance failed.
+ *	  Rows of tq_internal.postponed: tasks for which a step of maintenance failed.
  *
  * A row says that a step must be retried for a task, when, and what
  * the error was.  Only maintenance writes and deletes rows.  It skips rows
@@ -19,7 +19,7 @@
 #include "postponed_table.h"
 
 static TqStatement put_row = TQ_STATEMENT(
-	"INSERT INTO tq.postponed AS p (task, step, due, origin, failures, since, error)"
+	"INSERT INTO tq_internal.postponed AS p (task, step, due, origin, failures, since, error)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7)"
 	" ON CONFLICT (task, step) DO UPDATE SET due = excluded.due,"
 	" failures = excluded.failures, error = excluded.error",
@@ -27,20 +27,20 @@ static TqStatement put_row = TQ_STATEMENT(
 	TEXTOID);
 
 static TqStatement count_failures = TQ_STATEMENT(
-	"SELECT failures FROM tq.postponed WHERE task = $1 AND step = $2", INT8OID,
-	TEXTOID);
+	"SELECT failures FROM tq_internal.postponed WHERE task = $1 AND step = $2",
+	INT8OID, TEXTOID);
 
 static TqStatement take_due = TQ_STATEMENT(
-	"SELECT task, step, origin FROM tq.postponed"
+	"SELECT task, step, origin FROM tq_internal.postponed"
 	" WHERE due <= $1 ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
 	TIMESTAMPTZOID, INT4OID);
 
-static TqStatement delete_row =
-	TQ_STATEMENT("DELETE FROM tq.postponed WHERE task = $1 AND step = $2",
-				 INT8OID, TEXTOID);
+static TqStatement delete_row = TQ_STATEMENT(
+	"DELETE FROM tq_internal.postponed WHERE task = $1 AND step = $2", INT8OID,
+	TEXTOID);
 
 static TqStatement first_due =
-	TQ_STATEMENT("SELECT due FROM tq.postponed ORDER BY due LIMIT 1",
+	TQ_STATEMENT("SELECT due FROM tq_internal.postponed ORDER BY due LIMIT 1",
 				 InvalidOid);
 
 /* Inserts the row of a task and step, or updates it. */
@@ -55,7 +55,7 @@ tq_postponed_put(const TqPostponed *row, TimestampTz now)
 					   TimestampTzGetDatum(now),
 					   CStringGetTextDatum(row->error)};
 
-	tq_plan_run(&put_row, values, NULL);
+	tq_spi_run(&put_row, values, NULL);
 	tq_shmem_note_due(row->due);
 }
 
@@ -66,9 +66,9 @@ tq_postponed_failures(int64 task, const char *step)
 	Datum values[2] = {Int64GetDatum(task), CStringGetTextDatum(step)};
 	int failures = 0;
 
-	if (tq_plan_run(&count_failures, values, NULL) > 0)
-		failures = tq_plan_int32(0, 1, 0);
-	tq_plan_free_result();
+	if (tq_spi_run(&count_failures, values, NULL) > 0)
+		failures = tq_spi_int32(0, 1, 0);
+	tq_spi_free_result();
 	return failures;
 }
 
@@ -79,15 +79,15 @@ tq_postponed_take(TimestampTz now, int max, int *found)
 	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
 	TqPostponed *rows;
 
-	*found = (int) tq_plan_run(&take_due, values, NULL);
+	*found = (int) tq_spi_run(&take_due, values, NULL);
 	rows = palloc0(sizeof(TqPostponed) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
-		rows[i].task = tq_plan_int64(i, 1, 0);
-		rows[i].step = tq_plan_text(i, 2);
-		rows[i].origin = tq_plan_time(i, 3);
+		rows[i].task = tq_spi_int64(i, 1, 0);
+		rows[i].step = tq_spi_text(i, 2);
+		rows[i].origin = tq_spi_time(i, 3);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return rows;
 }
 
@@ -97,7 +97,7 @@ tq_postponed_delete(int64 task, const char *step)
 {
 	Datum values[2] = {Int64GetDatum(task), CStringGetTextDatum(step)};
 
-	tq_plan_run(&delete_row, values, NULL);
+	tq_spi_run(&delete_row, values, NULL);
 }
 
 /* Returns when the first row is due, or DT_NOEND. */
@@ -106,8 +106,8 @@ tq_postponed_next_due(void)
 {
 	TimestampTz due = DT_NOEND;
 
-	if (tq_plan_run(&first_due, NULL, NULL) > 0)
-		due = tq_plan_time(0, 1);
-	tq_plan_free_result();
+	if (tq_spi_run(&first_due, NULL, NULL) > 0)
+		due = tq_spi_time(0, 1);
+	tq_spi_free_result();
 	return due;
 }

@@ -1,6 +1,6 @@
 /*
  * queue_table.c
- *	  Rows of tq.queue and tq.worker: names that are interned to numbers.
+ *	  Rows of tq_internal.queue and tq_internal.worker: names that are interned to numbers.
  *
  * Rows are never deleted, because runs and tasks refer to them; an
  * expired queue or worker is only no longer listed.  Each backend caches
@@ -123,10 +123,10 @@ static TqRelation queue_by_id = TQ_RELATION("queue_pkey");
 static TqRelation worker_table = TQ_RELATION("worker");
 static TqRelation worker_by_id = TQ_RELATION("worker_pkey");
 
-/* The column of tq.queue that has the name, numbered from 1. */
+/* The column of tq_internal.queue that has the name, numbered from 1. */
 #define QUEUE_NAME 2
 
-/* Columns of tq.worker, from 1. */
+/* Columns of tq_internal.worker, from 1. */
 enum
 {
 	WORKER_ID = 1,
@@ -138,36 +138,37 @@ enum
 	WORKER_LAST_ACTIVE,
 	WORKER_QUARANTINE,
 	WORKER_QUARANTINE_DETAILS,
-	WORKER_REMEMBERED,
+	WORKER_RECENT_UPDATED_AT,
 	WORKER_RECENT_TASKS
 };
 
 static TqStatement find_queue =
-	TQ_STATEMENT("SELECT id FROM tq.queue WHERE task_queue_id = $1", TEXTOID);
+	TQ_STATEMENT("SELECT id FROM tq_internal.queue WHERE task_queue_id = $1",
+				 TEXTOID);
 
 static TqStatement insert_queue = TQ_STATEMENT(
-	"INSERT INTO tq.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
+	"INSERT INTO tq_internal.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
 	TEXTOID);
 
 static TqStatement see_queue = TQ_STATEMENT(
-	"UPDATE tq.queue SET last_date_active = $2, expires = greatest(expires, $3) WHERE id IN ("
-	"SELECT id FROM tq.queue WHERE id = $1 AND (last_date_active IS NULL"
+	"UPDATE tq_internal.queue SET last_date_active = $2, expires = greatest(expires, $3) WHERE id IN ("
+	"SELECT id FROM tq_internal.queue WHERE id = $1 AND (last_date_active IS NULL"
 	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 
 static TqStatement find_worker = TQ_STATEMENT(
-	"SELECT id FROM tq.worker WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
+	"SELECT id FROM tq_internal.worker WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
 	INT4OID, TEXTOID, TEXTOID);
 
 static TqStatement insert_worker = TQ_STATEMENT(
-	"INSERT INTO tq.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
 	INT4OID, TEXTOID, TEXTOID);
 
 static TqStatement see_worker = TQ_STATEMENT(
-	"UPDATE tq.worker SET last_date_active = $2, expires = greatest(expires, $3),"
+	"UPDATE tq_internal.worker SET last_date_active = $2, expires = greatest(expires, $3),"
 	" first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END,"
 	" quarantine_until = coalesce(quarantine_until, $2 - interval '10 years')"
-	" WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND (last_date_active IS NULL"
+	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE id = $1 AND (last_date_active IS NULL"
 	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL"
 	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
@@ -177,31 +178,31 @@ static TqStatement see_worker = TQ_STATEMENT(
  * these claims are then not recorded.
  */
 static TqStatement remember = TQ_STATEMENT(
-	"UPDATE tq.worker SET remembered = $4, recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
+	"UPDATE tq_internal.worker SET recent_updated_at = $4, recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
 	" recent_runs = (recent_runs || $3)[greatest(1, cardinality(recent_runs || $3) - 19):]"
-	" WHERE id IN (SELECT id FROM tq.worker WHERE id = $1 AND expires IS NOT NULL FOR UPDATE SKIP LOCKED)",
+	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE id = $1 AND expires IS NOT NULL FOR UPDATE SKIP LOCKED)",
 	INT4OID, INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID);
 
 static TqStatement recent = TQ_STATEMENT(
-	"SELECT t.task_id, x.run_id FROM tq.worker w"
+	"SELECT t.task_id, x.run_id FROM tq_internal.worker w"
 	" CROSS JOIN LATERAL unnest(w.recent_tasks, w.recent_runs) WITH ORDINALITY AS x (task, run_id, place)"
-	" JOIN tq.task t ON t.id = x.task WHERE w.id = $1 ORDER BY x.place",
+	" JOIN tq_internal.task t ON t.id = x.task WHERE w.id = $1 ORDER BY x.place",
 	INT4OID);
 
 static TqStatement quarantine = TQ_STATEMENT(
-	"UPDATE tq.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
+	"UPDATE tq_internal.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
 	" quarantine_details = coalesce(quarantine_details, '[]') || $4 WHERE id = $1",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID);
 
 static TqStatement forget_queues = TQ_STATEMENT(
-	"UPDATE tq.queue SET expires = NULL, last_date_active = NULL"
-	" WHERE id IN (SELECT id FROM tq.queue WHERE expires < $1 FOR UPDATE SKIP LOCKED)",
+	"UPDATE tq_internal.queue SET expires = NULL, last_date_active = NULL"
+	" WHERE id IN (SELECT id FROM tq_internal.queue WHERE expires < $1 FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
 static TqStatement forget_workers = TQ_STATEMENT(
-	"UPDATE tq.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
+	"UPDATE tq_internal.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
 	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}'"
-	" WHERE id IN (SELECT id FROM tq.worker WHERE expires < $1"
+	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE expires < $1"
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
@@ -285,9 +286,8 @@ tq_queue_find(const char *name)
 	if (entry != NULL)
 		return entry->id;
 	values[0] = CStringGetTextDatum(name);
-	id = tq_plan_run(&find_queue, values, NULL) > 0 ? tq_plan_int32(0, 1, 0)
-													: 0;
-	tq_plan_free_result();
+	id = tq_spi_run(&find_queue, values, NULL) > 0 ? tq_spi_int32(0, 1, 0) : 0;
+	tq_spi_free_result();
 	if (id != 0 && !is_interning())
 	{
 		entry = enter(&queue_cache, name);
@@ -301,14 +301,14 @@ static char *
 read_queue_name(int32 id)
 {
 	TqTable *table = tq_table_open(&queue_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(table, &queue_by_id, 1, snapshot);
 	char *name;
 	bool isnull;
 
 	tq_scan_seek(scan, Int32GetDatum(id), 0, 0);
 	if (!tq_scan_next(scan))
-		elog(ERROR, "queue %d is not in tq.queue", id);
+		elog(ERROR, "queue %d is not in tq_internal.queue", id);
 	name = TextDatumGetCString(tq_row_field(scan->slot, QUEUE_NAME, &isnull));
 	tq_scan_end(scan);
 	UnregisterSnapshot(snapshot);
@@ -347,7 +347,7 @@ tq_queue_intern(const char *name)
 
 		interning_xid = GetTopTransactionId();
 		tq_wait_note_queue();
-		tq_plan_run(&insert_queue, values, NULL);
+		tq_spi_run(&insert_queue, values, NULL);
 	}
 	return id;
 }
@@ -364,7 +364,7 @@ tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 					   TimestampTzGetDatum(now),
 					   TimestampTzGetDatum(expires)};
 
-	tq_plan_run(&see_queue, values, NULL);
+	tq_spi_run(&see_queue, values, NULL);
 }
 
 /* Reads the row of a worker; returns false if there is none. */
@@ -372,7 +372,7 @@ static bool
 read_worker(int32 id, TqWorker *worker)
 {
 	TqTable *table = tq_table_open(&worker_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(table, &worker_by_id, 1, snapshot);
 	TupleTableSlot *slot = scan->slot;
 	bool found;
@@ -395,7 +395,8 @@ read_worker(int32 id, TqWorker *worker)
 		worker->first_claim = tq_row_int64(slot, WORKER_FIRST_CLAIM);
 		worker->last_date_active = tq_row_int64(slot, WORKER_LAST_ACTIVE);
 		worker->quarantine_until = tq_row_int64(slot, WORKER_QUARANTINE);
-		worker->remembered = tq_row_int64(slot, WORKER_REMEMBERED);
+		worker->recent_updated_at = tq_row_int64(slot,
+												 WORKER_RECENT_UPDATED_AT);
 		worker->recent = ArrayGetNItems(ARR_NDIM(recent), ARR_DIMS(recent));
 	}
 	tq_scan_end(scan);
@@ -409,7 +410,7 @@ void
 tq_worker_get_by_number(int32 id, TqWorker *worker)
 {
 	if (!read_worker(id, worker))
-		elog(ERROR, "worker %d is not in tq.worker", id);
+		elog(ERROR, "worker %d is not in tq_internal.worker", id);
 }
 
 /* Returns the group and the name of a worker that exists. */
@@ -443,11 +444,11 @@ look_up_worker(const WorkerKey *key)
 	Datum values[3] = {Int32GetDatum(key->queue),
 					   CStringGetTextDatum(key->group),
 					   CStringGetTextDatum(key->name)};
-	int32 id = tq_plan_run(&find_worker, values, NULL) > 0
-				   ? tq_plan_int32(0, 1, 0)
+	int32 id = tq_spi_run(&find_worker, values, NULL) > 0
+				   ? tq_spi_int32(0, 1, 0)
 				   : 0;
 
-	tq_plan_free_result();
+	tq_spi_free_result();
 	if (id != 0 && !is_interning())
 	{
 		WorkerEntry *entry;
@@ -488,7 +489,7 @@ tq_worker_intern(int32 queue, const char *group, const char *id,
 						   CStringGetTextDatum(id)};
 
 		interning_xid = GetTopTransactionId();
-		tq_plan_run(&insert_worker, values, NULL);
+		tq_spi_run(&insert_worker, values, NULL);
 	}
 }
 
@@ -501,7 +502,7 @@ tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 					   TimestampTzGetDatum(expires),
 					   BoolGetDatum(claims)};
 
-	tq_plan_run(&see_worker, values, NULL);
+	tq_spi_run(&see_worker, values, NULL);
 }
 
 /*
@@ -510,8 +511,8 @@ tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
  * here, so that concurrent claims may not be recorded.
  */
 void
-tq_worker_remember(int32 worker, const int64 *tasks, const int32 *run_ids,
-				   int n, TimestampTz now)
+tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
+						int n, TimestampTz now)
 {
 	Datum values[4] = {Int32GetDatum(worker),
 					   tq_array_int64(tasks, n),
@@ -519,7 +520,7 @@ tq_worker_remember(int32 worker, const int64 *tasks, const int32 *run_ids,
 					   TimestampTzGetDatum(now)};
 
 	if (n > 0)
-		tq_plan_run(&remember, values, NULL);
+		tq_spi_run(&remember, values, NULL);
 }
 
 /*
@@ -532,14 +533,14 @@ tq_worker_recent(int32 worker, int *found)
 	Datum values[1] = {Int32GetDatum(worker)};
 	TqRecent *claims;
 
-	*found = (int) tq_plan_run(&recent, values, NULL);
+	*found = (int) tq_spi_run(&recent, values, NULL);
 	claims = palloc(sizeof(TqRecent) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
-		claims[i].task_id = tq_plan_slug(i, 1);
-		claims[i].run_id = tq_plan_int32(i, 2, 0);
+		claims[i].task_id = tq_spi_slug(i, 1);
+		claims[i].run_id = tq_spi_int32(i, 2, 0);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return claims;
 }
 
@@ -553,7 +554,7 @@ tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 					   TimestampTzGetDatum(expires),
 					   JsonbPGetDatum(detail)};
 
-	tq_plan_run(&quarantine, values, NULL);
+	tq_spi_run(&quarantine, values, NULL);
 }
 
 /*
@@ -565,6 +566,6 @@ tq_workers_forget(TimestampTz before)
 {
 	Datum values[1] = {TimestampTzGetDatum(before)};
 
-	tq_plan_run(&forget_queues, values, NULL);
-	tq_plan_run(&forget_workers, values, NULL);
+	tq_spi_run(&forget_queues, values, NULL);
+	tq_spi_run(&forget_workers, values, NULL);
 }

@@ -1,6 +1,6 @@
 /*
  * queue_table.h
- *	  Rows of tq.queue and tq.worker: names that are interned to numbers.
+ *	  Rows of tq_internal.queue and tq_internal.worker: names that are interned to numbers.
  */
 #ifndef TQ_QUEUE_TABLE_H
 #define TQ_QUEUE_TABLE_H
@@ -17,8 +17,8 @@ typedef struct TqWorker
 	TimestampTz first_claim;
 	TimestampTz last_date_active;
 	TimestampTz quarantine_until;
-	TimestampTz remembered; /* when its recent claims were written */
-	int recent;             /* number of recent claims */
+	TimestampTz recent_updated_at; /* when its recent claims were written */
+	int recent;                    /* number of recent claims */
 	char *group;
 	char *name;
 } TqWorker;
@@ -43,8 +43,9 @@ extern void tq_worker_intern(int32 queue, const char *group, const char *id,
 							 TqWorker *worker);
 extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires,
 						   bool claims);
-extern void tq_worker_remember(int32 worker, const int64 *tasks,
-							   const int32 *run_ids, int n, TimestampTz now);
+extern void tq_worker_record_claims(int32 worker, const int64 *tasks,
+									const int32 *run_ids, int n,
+									TimestampTz now);
 extern TqRecent *tq_worker_recent(int32 worker, int *found);
 extern void tq_worker_quarantine(int32 worker, TimestampTz until,
 								 TimestampTz expires, Jsonb *detail);

@@ -1,6 +1,6 @@
 /*
  * run_detail_table.c
- *	  Rows of tq.run_detail: attributes that only some runs have.
+ *	  Rows of tq_internal.run_detail: attributes that only some runs have.
  *
  * A run has a detail if has_detail is set in its row of pending,
  * delayed or run.  The detail is written under the lock on that row, so it
@@ -28,12 +28,12 @@
 
 /* Keeps the stored error and result where none is given. */
 static TqStatement write_details = TQ_STATEMENT(
-	"INSERT INTO tq.run_detail AS d"
-	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_left, retry_delay, error, result)"
+	"INSERT INTO tq_internal.run_detail AS d"
+	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_retries_left, retry_delay, error, result)"
 	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 	" ON CONFLICT (task, run_id) DO UPDATE SET visible_at = excluded.visible_at,"
 	" pending_until = excluded.pending_until, started = excluded.started, worker = excluded.worker,"
-	" attempt = excluded.attempt, lost_left = excluded.lost_left, retry_delay = excluded.retry_delay,"
+	" attempt = excluded.attempt, lost_retries_left = excluded.lost_retries_left, retry_delay = excluded.retry_delay,"
 	" error = coalesce(excluded.error, d.error), result = coalesce(excluded.result, d.result)",
 	INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
 	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
@@ -42,7 +42,7 @@ static TqStatement write_details = TQ_STATEMENT(
 static TqRelation detail_table = TQ_RELATION("run_detail");
 static TqRelation detail_by_key = TQ_RELATION("run_detail_pkey");
 
-/* Columns of tq.run_detail, from 1. */
+/* Columns of tq_internal.run_detail, from 1. */
 enum
 {
 	DETAIL_TASK = 1,
@@ -52,7 +52,7 @@ enum
 	DETAIL_WORKER,
 	DETAIL_RUN_ID,
 	DETAIL_ATTEMPT,
-	DETAIL_LOST_LEFT,
+	DETAIL_LOST_RETRIES_LEFT,
 	DETAIL_RETRY_DELAY,
 	DETAIL_ERROR,
 	DETAIL_RESULT
@@ -119,11 +119,11 @@ tq_details_write(const TqRun *runs, int n)
 	TQ_COLUMN(runs, n, TimestampTz, array_of_times, started, values[4]);
 	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[5]);
 	TQ_COLUMN(runs, n, int32, tq_array_int32, attempt, values[6]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_left, values[7]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_retries_left, values[7]);
 	TQ_COLUMN(runs, n, int64, tq_array_int64, retry_delay, values[8]);
 	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, error, values[9]);
 	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, result, values[10]);
-	tq_plan_run(&write_details, values, NULL);
+	tq_spi_run(&write_details, values, NULL);
 }
 
 /* ---- reading ---- */
@@ -154,7 +154,7 @@ read_row(TupleTableSlot *slot, bool with_error, TqRun *run)
 		run->worker = tq_row_int32(slot, DETAIL_WORKER);
 	}
 	run->attempt = tq_row_int16(slot, DETAIL_ATTEMPT);
-	run->lost_left = tq_row_int16(slot, DETAIL_LOST_LEFT);
+	run->lost_retries_left = tq_row_int16(slot, DETAIL_LOST_RETRIES_LEFT);
 	run->retry_delay = tq_row_int64(slot, DETAIL_RETRY_DELAY);
 	if (with_error)
 		run->error = read_jsonb(slot, DETAIL_ERROR);
@@ -172,7 +172,7 @@ static void
 read_some(TqRun *runs, int n, bool with_errors)
 {
 	TqTable *table = tq_table_open(&detail_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
 
 	for (int i = 0; i < n; i++)
@@ -233,7 +233,7 @@ tq_detail_result(const TqRun *run)
 	if (!run->has_detail)
 		return NULL;
 	table = tq_table_open(&detail_table);
-	snapshot = RegisterSnapshot(tq_plan_snapshot());
+	snapshot = RegisterSnapshot(tq_spi_snapshot());
 	scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
 	tq_scan_seek(scan,
 				 Int64GetDatum(run->task),
@@ -268,7 +268,7 @@ tq_run_fill(TqRun *run, const TqPolicy *policy)
 		return;
 	run->visible_at = run->scheduled;
 	run->attempt = 0;
-	run->lost_left = policy->lost_retries;
+	run->lost_retries_left = policy->lost_retries;
 	run->retry_delay = TQ_OFF;
 	run->pending_until = policy->pending_timeout == TQ_OFF
 							 ? 0

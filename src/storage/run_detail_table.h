@@ -1,6 +1,6 @@
 /*
  * run_detail_table.h
- *	  Rows of tq.run_detail: attributes that only some runs have.
+ *	  Rows of tq_internal.run_detail: attributes that only some runs have.
  */
 #ifndef TQ_RUN_DETAIL_TABLE_H
 #define TQ_RUN_DETAIL_TABLE_H

@@ -1,6 +1,6 @@
 /*
  * run_table.c
- *	  Rows of tq.run, and the location of a task.
+ *	  Rows of tq_internal.run, and the location of a task.
  *
  * The location of a task is the table that holds its current row:
  * unscheduled, pending, delayed, or else run, whose last row of the task is
@@ -17,7 +17,7 @@
  * lock on the run before it.
  *
  * Order of locks within a call: first rows of pending, delayed and run, by
- * task id; then rows of unscheduled, by task id (depend.c).
+ * task id; then rows of unscheduled, by task id (dependency.c).
  */
 #include "postgres.h"
 
@@ -43,7 +43,7 @@
 static TqRelation run_table = TQ_RELATION("run");
 static TqRelation run_by_key = TQ_RELATION("run_pkey");
 
-/* Columns of tq.run, from 1. */
+/* Columns of tq_internal.run, from 1. */
 enum
 {
 	RUN_TASK = 1,
@@ -88,7 +88,7 @@ tq_run_read(TupleTableSlot *slot, TqRun *run)
 {
 	slot_getallattrs(slot);
 	*run = (TqRun){.task = tq_row_int64(slot, RUN_TASK),
-				   .place = TQ_PLACE_RUN,
+				   .location = TQ_LOCATION_RUN,
 				   .run_id = tq_row_int16(slot, RUN_RUN_ID),
 				   .state = (TqState) tq_row_int16(slot, RUN_STATE),
 				   .created = (TqCreated) tq_row_int16(slot, RUN_CREATED),
@@ -101,7 +101,7 @@ tq_run_read(TupleTableSlot *slot, TqRun *run)
 				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
 				   .resolved = tq_row_int64(slot, RUN_RESOLVED),
 				   .has_detail = tq_row_bool(slot, RUN_HAS_DETAIL),
-				   .lost_left = TQ_OFF,
+				   .lost_retries_left = TQ_OFF,
 				   .retry_delay = TQ_OFF};
 }
 
@@ -133,7 +133,7 @@ typedef struct Claim
 	TqSlug task_id;
 	int64 task;
 	int32 run_id;
-	ItemPointerData place;
+	ItemPointerData location;
 } Claim;
 
 #define CLAIMS_KEPT 2048 /* a power of two */
@@ -222,7 +222,7 @@ keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
 	*claim_of(&claimed->task_id) = (Claim){.task_id = claimed->task_id,
 										   .task = claimed->task,
 										   .run_id = claimed->run_id,
-										   .place = slot->tts_tid};
+										   .location = slot->tts_tid};
 }
 
 /*
@@ -306,7 +306,7 @@ struct TqRunWriter
 static void
 begin_reading(TqRunWriter *writer)
 {
-	writer->snapshot = RegisterSnapshot(tq_plan_snapshot());
+	writer->snapshot = RegisterSnapshot(tq_spi_snapshot());
 	writer->by_key = NULL;
 }
 
@@ -366,11 +366,11 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 	if (claim->task != task || claim->run_id != run_id ||
 		claims_of != RelationGetRelid(writer->table->rel) ||
 		tq_slug_compare(&claim->task_id, task_id) != 0 ||
-		ItemPointerGetBlockNumber(&claim->place) >= writer->blocks)
+		ItemPointerGetBlockNumber(&claim->location) >= writer->blocks)
 		return false;
 	writer->found = slot;
 	return table_tuple_fetch_row_version(writer->table->rel,
-										 &claim->place,
+										 &claim->location,
 										 writer->snapshot,
 										 slot) &&
 		   tq_row_int64(slot, RUN_TASK) == task &&

@@ -1,6 +1,6 @@
 /*
  * run_table.h
- *	  Rows of tq.run, and the location of a task.
+ *	  Rows of tq_internal.run, and the location of a task.
  */
 #ifndef TQ_RUN_TABLE_H
 #define TQ_RUN_TABLE_H
@@ -14,19 +14,19 @@
 #include "task_table.h"
 
 /* The location of a task: the table that holds its current row. */
-typedef enum TqPlace
+typedef enum TqTaskLocation
 {
-	TQ_PLACE_NONE, /* no such task, or its row has moved */
-	TQ_PLACE_UNSCHEDULED,
-	TQ_PLACE_PENDING,
-	TQ_PLACE_DELAYED,
-	TQ_PLACE_RUN
-} TqPlace;
+	TQ_LOCATION_NONE, /* no such task, or its row has moved */
+	TQ_LOCATION_UNSCHEDULED,
+	TQ_LOCATION_PENDING,
+	TQ_LOCATION_DELAYED,
+	TQ_LOCATION_RUN
+} TqTaskLocation;
 
 typedef struct TqRun
 {
 	int64 task;
-	TqPlace place;
+	TqTaskLocation location;
 	int run_id; /* -1 while unscheduled */
 	TqState state;
 	TqCreated created;
@@ -43,7 +43,7 @@ typedef struct TqRun
 	/* the rest is set by tq_details_read() and in a history */
 	bool has_detail;
 	int attempt;
-	int lost_left;             /* TQ_OFF: a lost run counts against retries */
+	int lost_retries_left;     /* TQ_OFF: a lost run counts against retries */
 	int64 retry_delay;         /* ms, given by a worker; TQ_OFF: none */
 	TimestampTz visible_at;    /* 0: the same as scheduled */
 	TimestampTz pending_until; /* 0: no limit, or the one of the policy */
@@ -64,7 +64,7 @@ extern void tq_runs_update(const TqRun *runs, int n);
 
 extern int64 tq_runs_recall(const TqSlug *task_id);
 
-/* Reads rows of tq.run, and writes each unless it was changed concurrently. */
+/* Reads rows of tq_internal.run, and writes each unless it was changed concurrently. */
 typedef struct TqRunWriter TqRunWriter;
 
 extern TqRunWriter *tq_run_writer_begin(void);

@@ -60,7 +60,9 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
+#include "../util/catalog.h"
 #include "../util/compat.h"
+#include "../util/catalog.h"
 #include "../util/spi.h"
 #include "table.h"
 
@@ -99,11 +101,13 @@ tq_relation_oid(TqRelation *relation)
 	if (!watching)
 		CacheRegisterRelcacheCallback(forget, (Datum) 0);
 	watching = true;
-	oid = get_relname_relid(relation->name, get_namespace_oid("tq", false));
+	oid = get_relname_relid(relation->name,
+							get_namespace_oid(TQ_SCHEMA, false));
 	if (!OidIsValid(oid))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"tq.%s\" does not exist", relation->name),
+				 errmsg("relation \"tq_internal.%s\" does not exist",
+						relation->name),
 				 errdetail("It belongs to the extension tq."),
 				 errhint("Drop the extension and create it again.")));
 	relation->oid = oid;
@@ -122,7 +126,7 @@ tq_relation_oid(TqRelation *relation)
 static LOCKMODE
 lock_mode(void)
 {
-	return tq_plan_is_reading() ? AccessShareLock : RowExclusiveLock;
+	return tq_spi_is_reading() ? AccessShareLock : RowExclusiveLock;
 }
 
 /* Opens a table for reading and writing rows. */
@@ -210,7 +214,7 @@ refuse_triggers(Relation rel, int16 event)
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("table \"tq.%s\" must not have triggers",
+				 errmsg("table \"tq_internal.%s\" must not have triggers",
 						RelationGetRelationName(rel)),
 				 errdetail("Trigger \"%s\" would not be fired.",
 						   trigger->tgname),
@@ -427,7 +431,7 @@ tq_table_copy_row(TqTable *table, TupleTableSlot *slot)
 
 /* Raises an error for a result that the locking rules exclude. */
 void
-tq_table_refuse(const TqTable *table, TM_Result result)
+tq_table_error(const TqTable *table, TM_Result result)
 {
 	elog(ERROR,
 		 "unexpected result %d of a change in table \"%s\"",
@@ -462,7 +466,7 @@ tq_table_changed_under_us(const TqTable *table, TM_Result result)
 		case TM_SelfModified:
 		case TM_BeingModified:
 		case TM_WouldBlock:
-			tq_table_refuse(table, result);
+			tq_table_error(table, result);
 	}
 }
 
@@ -724,14 +728,14 @@ tq_row_is_locked(TupleTableSlot *slot)
 	return (mask & HEAP_XMAX_IS_MULTI) != 0 ? MultiXactIdIsRunning(xmax, true)
 											: TransactionIdIsInProgress(xmax);
 }
-static TqRelation seq = TQ_RELATION("seq");
+static TqRelation seq = TQ_RELATION("id_seq");
 
 /*
  * Returns the next value of the sequence for internal ids and for the order in
  * queues.
  */
 int64
-tq_seq_next(void)
+tq_id_next(void)
 {
 	return nextval_internal(tq_relation_oid(&seq), false);
 }

@@ -20,7 +20,7 @@
 
 #include "../util/compat.h"
 
-extern int64 tq_seq_next(void);
+extern int64 tq_id_next(void);
 
 #define TQ_MAX_KEYS 3
 
@@ -70,8 +70,7 @@ extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
 extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
 							   LockTupleMode mode, LockWaitPolicy policy);
 extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
-pg_noreturn extern void tq_table_refuse(const TqTable *table,
-										TM_Result result);
+pg_noreturn extern void tq_table_error(const TqTable *table, TM_Result result);
 
 /* An index scan for equal values of the first columns. */
 typedef struct TqScan

@@ -45,13 +45,13 @@ static TqRelation run_by_key = TQ_RELATION("run_pkey");
 static TqStatement peek = TQ_STATEMENT(
 	"SELECT 1, u.task, (-1)::int2, 0::int2, 0::int2, 0::int2, 0::int2, NULL::int4, false,"
 	" NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, false"
-	" FROM tq.unscheduled u WHERE u.task = $1"
+	" FROM tq_internal.unscheduled u WHERE u.task = $1"
 	" UNION ALL SELECT 2, " PENDING_AS_RUN " FROM " TQ_PENDING_OF(
 		"$1") " AS p"
 			  " UNION ALL SELECT 3, " PENDING_AS_RUN
-			  " FROM tq.delayed p WHERE p.task = $1"
+			  " FROM tq_internal.delayed p WHERE p.task = $1"
 			  " UNION ALL (SELECT 4, " RUN_COLUMNS
-			  " FROM tq.run r WHERE r.task = $1"
+			  " FROM tq_internal.run r WHERE r.task = $1"
 			  " ORDER BY r.task DESC, r.run_id DESC LIMIT 1)",
 	INT8OID);
 
@@ -59,38 +59,39 @@ static TqStatement peek = TQ_STATEMENT(
  * Indexed by location and mode; parameters are the task and, for run, its
  * run_id.
  */
-#define LOCK_ROW(table) "SELECT 1 FROM tq." table " WHERE task = $1 FOR "
-#define LOCK_RUN "SELECT 1 FROM tq.run WHERE task = $1 AND run_id = $2 FOR "
+#define LOCK_ROW(table)                                                       \
+	"SELECT 1 FROM tq_internal." table " WHERE task = $1 FOR "
+#define LOCK_RUN                                                              \
+	"SELECT 1 FROM tq_internal.run WHERE task = $1 AND run_id = $2 FOR "
 
 static TqStatement lock_row[][3] =
-	{[TQ_PLACE_UNSCHEDULED] =
+	{[TQ_LOCATION_UNSCHEDULED] =
 		 {TQ_STATEMENT(LOCK_ROW("unscheduled") "SHARE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("unscheduled") "UPDATE SKIP LOCKED", INT8OID)},
-	 [TQ_PLACE_DELAYED] =
+	 [TQ_LOCATION_DELAYED] =
 		 {TQ_STATEMENT(LOCK_ROW("delayed") "SHARE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE", INT8OID),
 		  TQ_STATEMENT(LOCK_ROW("delayed") "UPDATE SKIP LOCKED", INT8OID)},
-	 [TQ_PLACE_RUN] = {TQ_STATEMENT(LOCK_RUN "SHARE", INT8OID, INT2OID),
-					   TQ_STATEMENT(LOCK_RUN "UPDATE", INT8OID, INT2OID),
-					   TQ_STATEMENT(LOCK_RUN "UPDATE SKIP LOCKED", INT8OID,
-									INT2OID)}};
+	 [TQ_LOCATION_RUN] = {TQ_STATEMENT(LOCK_RUN "SHARE", INT8OID, INT2OID),
+						  TQ_STATEMENT(LOCK_RUN "UPDATE", INT8OID, INT2OID),
+						  TQ_STATEMENT(LOCK_RUN "UPDATE SKIP LOCKED", INT8OID,
+									   INT2OID)}};
 
-static TqStatement lock_runs =
-	TQ_STATEMENT("SELECT " RUN_COLUMNS
-				 " FROM unnest($1, $2) AS x (task, run_id)"
-				 " JOIN tq.run r ON r.task = x.task AND r.run_id = x.run_id"
-				 " ORDER BY r.task, r.run_id FOR UPDATE OF r",
-				 INT8ARRAYOID, INT4ARRAYOID);
+static TqStatement lock_runs = TQ_STATEMENT(
+	"SELECT " RUN_COLUMNS " FROM unnest($1, $2) AS x (task, run_id)"
+	" JOIN tq_internal.run r ON r.task = x.task AND r.run_id = x.run_id"
+	" ORDER BY r.task, r.run_id FOR UPDATE OF r",
+	INT8ARRAYOID, INT4ARRAYOID);
 
 static TqStatement history = TQ_STATEMENT(
 	"SELECT " RUN_COLUMNS ", w.worker_group, w.worker_id"
-	" FROM tq.run r LEFT JOIN tq.worker w ON w.id = r.worker WHERE r.task = ANY ($1)"
+	" FROM tq_internal.run r LEFT JOIN tq_internal.worker w ON w.id = r.worker WHERE r.task = ANY ($1)"
 	" UNION ALL SELECT " PENDING_AS_RUN
 	", NULL, NULL FROM unnest($1) AS a (id) CROSS JOIN LATERAL " TQ_PENDING_OF(
 		"a.id") " AS p"
 				" UNION ALL SELECT " PENDING_AS_RUN
-				", NULL, NULL FROM tq.delayed p WHERE p.task = ANY ($1)"
+				", NULL, NULL FROM tq_internal.delayed p WHERE p.task = ANY ($1)"
 				" ORDER BY 1, 2",
 	INT8ARRAYOID);
 
@@ -99,21 +100,21 @@ static void
 read_run(uint64 row, int first, TqRun *run)
 {
 	memset(run, 0, sizeof(*run));
-	run->task = tq_plan_int64(row, first, 0);
-	run->place = TQ_PLACE_RUN;
-	run->run_id = tq_plan_int16(row, first + 1, -1);
-	run->state = (TqState) tq_plan_int16(row, first + 2, 0);
-	run->created = (TqCreated) tq_plan_int16(row, first + 3, 0);
-	run->reason = (TqResolved) tq_plan_int16(row, first + 4, 0);
-	run->retries_left = tq_plan_int16(row, first + 5, 0);
-	run->worker = tq_plan_int32(row, first + 6, 0);
-	run->by_claim_task = tq_plan_bool(row, first + 7);
-	run->scheduled = tq_plan_time(row, first + 8);
-	run->started = tq_plan_time(row, first + 9);
-	run->taken_until = tq_plan_time(row, first + 10);
-	run->resolved = tq_plan_time(row, first + 11);
-	run->has_detail = tq_plan_bool(row, first + 12);
-	run->lost_left = TQ_OFF;
+	run->task = tq_spi_int64(row, first, 0);
+	run->location = TQ_LOCATION_RUN;
+	run->run_id = tq_spi_int16(row, first + 1, -1);
+	run->state = (TqState) tq_spi_int16(row, first + 2, 0);
+	run->created = (TqCreated) tq_spi_int16(row, first + 3, 0);
+	run->reason = (TqResolved) tq_spi_int16(row, first + 4, 0);
+	run->retries_left = tq_spi_int16(row, first + 5, 0);
+	run->worker = tq_spi_int32(row, first + 6, 0);
+	run->by_claim_task = tq_spi_bool(row, first + 7);
+	run->scheduled = tq_spi_time(row, first + 8);
+	run->started = tq_spi_time(row, first + 9);
+	run->taken_until = tq_spi_time(row, first + 10);
+	run->resolved = tq_spi_time(row, first + 11);
+	run->has_detail = tq_spi_bool(row, first + 12);
+	run->lost_retries_left = TQ_OFF;
 	run->retry_delay = TQ_OFF;
 }
 
@@ -125,14 +126,14 @@ bool
 tq_run_peek(int64 task, TqRun *run)
 {
 	Datum values[1] = {Int64GetDatum(task)};
-	bool found = tq_plan_run(&peek, values, NULL) > 0;
+	bool found = tq_spi_run(&peek, values, NULL) > 0;
 
 	if (found)
 	{
 		read_run(0, 2, run);
-		run->place = (TqPlace) tq_plan_int32(0, 1, 0);
+		run->location = (TqTaskLocation) tq_spi_int32(0, 1, 0);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return found;
 }
 
@@ -146,10 +147,10 @@ lock_place(const TqRun *run, TqLock mode)
 	Datum values[2] = {Int64GetDatum(run->task), Int16GetDatum(run->run_id)};
 	bool locked;
 
-	if (run->place == TQ_PLACE_PENDING)
+	if (run->location == TQ_LOCATION_PENDING)
 		return tq_pending_lock(run->task, mode);
-	locked = tq_plan_run(&lock_row[run->place][mode], values, NULL) > 0;
-	tq_plan_free_result();
+	locked = tq_spi_run(&lock_row[run->location][mode], values, NULL) > 0;
+	tq_spi_free_result();
 	return locked;
 }
 
@@ -168,7 +169,7 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 		if (!tq_run_peek(task, &seen))
 			return false;
 		if (lock_place(&seen, mode) && tq_run_peek(task, run) &&
-			run->place == seen.place && run->run_id == seen.run_id)
+			run->location == seen.location && run->run_id == seen.run_id)
 			return true;
 		if (mode == TQ_LOCK_SKIP)
 			return false;
@@ -206,18 +207,18 @@ read_runs(TqStatement *statement, const Datum *values, bool workers,
 {
 	TqRun *runs;
 
-	*found = (int) tq_plan_run(statement, values, NULL);
+	*found = (int) tq_spi_run(statement, values, NULL);
 	runs = palloc(sizeof(TqRun) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
 		read_run(i, 1, &runs[i]);
 		if (workers)
 		{
-			runs[i].worker_group = tq_plan_text(i, 14);
-			runs[i].worker_id = tq_plan_text(i, 15);
+			runs[i].worker_group = tq_spi_text(i, 14);
+			runs[i].worker_id = tq_spi_text(i, 15);
 		}
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	if (workers)
 		add_details(runs, *found, errors);
 	return runs;
@@ -255,7 +256,7 @@ TqRun *
 tq_runs_of_task(const TqTask *task, int *found)
 {
 	TqTable *table = tq_table_open(&run_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(table, &run_by_key, 1, snapshot);
 	int room = 4;
 	TqRun *runs = palloc(sizeof(TqRun) * room);

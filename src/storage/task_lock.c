@@ -33,7 +33,7 @@
 /* A table and the index that finds a task in it, by one column or by three. */
 typedef struct Way
 {
-	TqPlace place;
+	TqTaskLocation location;
 	TqRelation table;
 	TqRelation index;
 	int nkeys;
@@ -50,24 +50,26 @@ typedef enum
 	WAYS
 } By;
 
-static Way ways[WAYS] =
-	{[BY_RUN] = {TQ_PLACE_RUN, TQ_RELATION("run"), TQ_RELATION("run_pkey"), 1},
-	 [BY_MOVED] = {TQ_PLACE_PENDING,
-				   TQ_RELATION("pending"),
-				   TQ_RELATION("pending_moved"),
-				   1},
-	 [BY_ORDER] = {TQ_PLACE_PENDING,
-				   TQ_RELATION("pending"),
-				   TQ_RELATION("pending_order"),
-				   3},
-	 [BY_DELAYED] = {TQ_PLACE_DELAYED,
-					 TQ_RELATION("delayed"),
-					 TQ_RELATION("delayed_pkey"),
-					 1},
-	 [BY_UNSCHEDULED] = {TQ_PLACE_UNSCHEDULED,
-						 TQ_RELATION("unscheduled"),
-						 TQ_RELATION("unscheduled_pkey"),
-						 1}};
+static Way ways[WAYS] = {[BY_RUN] = {TQ_LOCATION_RUN,
+									 TQ_RELATION("run"),
+									 TQ_RELATION("run_pkey"),
+									 1},
+						 [BY_MOVED] = {TQ_LOCATION_PENDING,
+									   TQ_RELATION("pending"),
+									   TQ_RELATION("pending_moved"),
+									   1},
+						 [BY_ORDER] = {TQ_LOCATION_PENDING,
+									   TQ_RELATION("pending"),
+									   TQ_RELATION("pending_order"),
+									   3},
+						 [BY_DELAYED] = {TQ_LOCATION_DELAYED,
+										 TQ_RELATION("delayed"),
+										 TQ_RELATION("delayed_pkey"),
+										 1},
+						 [BY_UNSCHEDULED] = {TQ_LOCATION_UNSCHEDULED,
+											 TQ_RELATION("unscheduled"),
+											 TQ_RELATION("unscheduled_pkey"),
+											 1}};
 
 /* A search for current rows; each table is opened when it is first needed. */
 typedef struct Look
@@ -75,21 +77,21 @@ typedef struct Look
 	Snapshot snapshot;
 	TqScan *tasks;
 	TqScan *scans[WAYS];
-	TqHeld *held;
+	TqLockedTasks *locked;
 } Look;
 
 static void
-begin_look(Look *look, int n, TqHeld *held)
+begin_look(Look *look, int n, TqLockedTasks *locked)
 {
 	memset(look, 0, sizeof(*look));
 	look->snapshot = RegisterSnapshot(GetLatestSnapshot());
 	look->tasks = tq_task_scan_begin(look->snapshot);
-	look->held = held;
-	held->runs = palloc(sizeof(TqRun) * Max(n, 1));
-	held->tasks = palloc(sizeof(TqTask) * Max(n, 1));
-	held->others = palloc(sizeof(int64) * Max(n, 1));
-	held->resolved = palloc(sizeof(TqTask) * Max(n, 1));
-	held->n = held->nothers = held->nresolved = 0;
+	look->locked = locked;
+	locked->runs = palloc(sizeof(TqRun) * Max(n, 1));
+	locked->tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	locked->others = palloc(sizeof(int64) * Max(n, 1));
+	locked->resolved = palloc(sizeof(TqTask) * Max(n, 1));
+	locked->n = locked->nothers = locked->nresolved = 0;
 }
 
 static void
@@ -156,25 +158,25 @@ find_first_run(Look *look, const TqTask *task)
 
 /* Reads the row that was found as the state of its task. */
 static void
-read_found(const TqScan *scan, TqPlace place, int64 task, TqRun *run)
+read_found(const TqScan *scan, TqTaskLocation location, int64 task, TqRun *run)
 {
 	*run = (TqRun){.task = task,
-				   .place = place,
+				   .location = location,
 				   .run_id = -1,
-				   .lost_left = TQ_OFF,
+				   .lost_retries_left = TQ_OFF,
 				   .retry_delay = TQ_OFF};
-	switch (place)
+	switch (location)
 	{
-		case TQ_PLACE_NONE:
-		case TQ_PLACE_UNSCHEDULED:
+		case TQ_LOCATION_NONE:
+		case TQ_LOCATION_UNSCHEDULED:
 			run->state = TQ_STATE_UNSCHEDULED;
 			break;
-		case TQ_PLACE_PENDING:
-		case TQ_PLACE_DELAYED:
+		case TQ_LOCATION_PENDING:
+		case TQ_LOCATION_DELAYED:
 			tq_pending_read(scan->slot, run);
-			run->place = place;
+			run->location = location;
 			break;
-		case TQ_PLACE_RUN:
+		case TQ_LOCATION_RUN:
 			tq_run_read(scan->slot, run);
 			break;
 	}
@@ -190,25 +192,25 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
 {
 	TqScan *scan = find(look, BY_RUN, task->id);
 	bool has_run = scan != NULL;
-	TqPlace place = TQ_PLACE_RUN;
+	TqTaskLocation location = TQ_LOCATION_RUN;
 
 	if (has_run)
 	{
-		read_found(scan, TQ_PLACE_RUN, task->id, run);
+		read_found(scan, TQ_LOCATION_RUN, task->id, run);
 		if (!tq_state_is_resolved(run->state))
 			return scan;
 		scan = NULL;
 	}
 	for (int by = BY_MOVED; by < WAYS && scan == NULL; by++)
 	{
-		place = ways[by].place;
+		location = ways[by].location;
 		if (by == BY_ORDER)
 			scan = has_run ? NULL : find_first_run(look, task);
 		else if (by != BY_UNSCHEDULED || !has_run)
 			scan = find(look, (By) by, task->id);
 	}
 	if (scan != NULL)
-		read_found(scan, place, task->id, run);
+		read_found(scan, location, task->id, run);
 	return scan;
 }
 
@@ -237,31 +239,31 @@ lock_found(TqScan *scan)
 		case TM_Invisible:
 			break;
 	}
-	tq_table_refuse(scan->table, result);
+	tq_table_error(scan->table, result);
 }
 
 /* Locks a task and adds it to the locked ones, or else to `others`. */
 static void
-hold(TqHeld *held, TqScan *scan, const TqTask *task, const TqRun *run)
+hold(TqLockedTasks *locked, TqScan *scan, const TqTask *task, const TqRun *run)
 {
 	if (!lock_found(scan))
 	{
-		held->others[held->nothers++] = task->id;
+		locked->others[locked->nothers++] = task->id;
 		return;
 	}
-	held->runs[held->n] = *run;
-	held->tasks[held->n++] = *task;
+	locked->runs[locked->n] = *run;
+	locked->tasks[locked->n++] = *task;
 }
 
 /*
  * Locks those of these tasks that are not resolved, and lists those that are.
  */
 void
-tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
+tq_task_lock_unresolved(const int64 *tasks, int n, TqLockedTasks *locked)
 {
 	Look look;
 
-	begin_look(&look, n, held);
+	begin_look(&look, n, locked);
 	for (int i = 0; i < n; i++)
 	{
 		TqTask task;
@@ -272,9 +274,9 @@ tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
 			continue;
 		scan = find_unresolved(&look, &task, &run);
 		if (scan == NULL)
-			held->resolved[held->nresolved++] = task;
+			locked->resolved[locked->nresolved++] = task;
 		else
-			hold(held, scan, &task, &run);
+			hold(locked, scan, &task, &run);
 	}
 	end_look(&look);
 }
@@ -283,11 +285,12 @@ tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held)
  * Locks those of these tasks that are running under a claim that has expired.
  */
 void
-tq_hold_expired(const int64 *tasks, int n, TimestampTz now, TqHeld *held)
+tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
+					 TqLockedTasks *locked)
 {
 	Look look;
 
-	begin_look(&look, n, held);
+	begin_look(&look, n, locked);
 	for (int i = 0; i < n; i++)
 	{
 		TqScan *scan = find(&look, BY_RUN, tasks[i]);
@@ -299,7 +302,7 @@ tq_hold_expired(const int64 *tasks, int n, TimestampTz now, TqHeld *held)
 		tq_run_read(scan->slot, &run);
 		if (run.state == TQ_STATE_RUNNING && run.taken_until <= now &&
 			tq_task_core(look.tasks, run.task, &task))
-			hold(held, scan, &task, &run);
+			hold(locked, scan, &task, &run);
 	}
 	end_look(&look);
 }

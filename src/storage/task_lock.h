@@ -10,7 +10,7 @@
 #include "run_table.h"
 #include "task_table.h"
 
-typedef struct TqHeld
+typedef struct TqLockedTasks
 {
 	TqRun *runs; /* their current rows, locked, in order of task id */
 	TqTask *tasks;
@@ -19,18 +19,19 @@ typedef struct TqHeld
 	int nothers;
 	TqTask *resolved; /* tasks that are resolved */
 	int nresolved;
-} TqHeld;
+} TqLockedTasks;
 
 /* Moves the i-th locked task to the end of those that the caller has kept. */
 static inline void
-tq_held_keep(TqHeld *held, int i)
+tq_locked_tasks_keep(TqLockedTasks *locked, int i)
 {
-	held->runs[held->n] = held->runs[i];
-	held->tasks[held->n++] = held->tasks[i];
+	locked->runs[locked->n] = locked->runs[i];
+	locked->tasks[locked->n++] = locked->tasks[i];
 }
 
-extern void tq_hold_unresolved(const int64 *tasks, int n, TqHeld *held);
-extern void tq_hold_expired(const int64 *tasks, int n, TimestampTz now,
-							TqHeld *held);
+extern void tq_task_lock_unresolved(const int64 *tasks, int n,
+									TqLockedTasks *locked);
+extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
+								 TqLockedTasks *locked);
 
 #endif /* TQ_TASK_LOCK_H */

@@ -1,6 +1,6 @@
 /*
  * task_table.c
- *	  Rows of tq.task: definitions of tasks.
+ *	  Rows of tq_internal.task: definitions of tasks.
  *
  * A row is written once.  Only two columns are updated: the priority,
  * and the effective deadline (due), which a policy makes earlier when the task
@@ -39,81 +39,84 @@
 #define BRIEF                                                                                     \
 	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries,"         \
 	" t.all_resolved, t.task_id, g.task_group_id, q.task_queue_id, t.scheduler_id, t.project_id," \
-	" t.due, t.delay, t.policy"
+	" t.effective_deadline, t.delay, t.policy"
 #define WHOLE                                                                 \
 	BRIEF                                                                     \
 	", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
 #define JOINED                                                                \
-	" JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.task_group g ON g.id = t.group_id"
+	" JOIN tq_internal.queue q ON q.id = t.queue LEFT JOIN tq_internal.task_group g ON g.id = t.group_id"
 
-static TqStatement whole_by_slug = TQ_STATEMENT("SELECT " WHOLE
-												" FROM tq.task t" JOINED
-												" WHERE t.task_id = $1",
-												TQ_SLUGID);
+static TqStatement whole_by_slug =
+	TQ_STATEMENT("SELECT " WHOLE " FROM tq_internal.task t" JOINED
+				 " WHERE t.task_id = $1",
+				 TQ_SLUGID);
 
 static TqStatement brief_by_slugs =
 	TQ_STATEMENT("SELECT " BRIEF
 				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-				 " JOIN tq.task t ON t.task_id = s.slug" JOINED
+				 " JOIN tq_internal.task t ON t.task_id = s.slug" JOINED
 				 " ORDER BY s.place",
 				 TQ_SLUGIDS);
 
 static TqStatement whole_by_slugs =
 	TQ_STATEMENT("SELECT " WHOLE
 				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-				 " JOIN tq.task t ON t.task_id = s.slug" JOINED
+				 " JOIN tq_internal.task t ON t.task_id = s.slug" JOINED
 				 " ORDER BY s.place",
 				 TQ_SLUGIDS);
 
 static TqStatement brief_by_ids =
 	TQ_STATEMENT("SELECT " BRIEF
 				 " FROM unnest($1) WITH ORDINALITY AS s (id, place)"
-				 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY s.place",
+				 " JOIN tq_internal.task t ON t.id = s.id" JOINED
+				 " ORDER BY s.place",
 				 INT8ARRAYOID);
 
-static TqStatement told_by_ids =
+static TqStatement for_messages =
 	TQ_STATEMENT("SELECT " BRIEF ", t.routes, t.tags FROM unnest($1) AS s (id)"
-				 " JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.id",
+				 " JOIN tq_internal.task t ON t.id = s.id" JOINED
+				 " ORDER BY t.id",
 				 INT8ARRAYOID);
 
 static TqStatement whole_of_group = TQ_STATEMENT(
 	"SELECT " WHOLE " FROM ("
-	"(SELECT id FROM tq.task WHERE group_id = $1 AND task_id > $3 ORDER BY task_id LIMIT $4)"
+	"(SELECT id FROM tq_internal.task WHERE group_id = $1 AND task_id > $3 ORDER BY task_id LIMIT $4)"
 	" UNION ALL"
-	" (SELECT id FROM tq.task WHERE task_id = $2 AND group_id IS NULL"
+	" (SELECT id FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL"
 	" AND task_id > $3)) AS s"
-	" JOIN tq.task t ON t.id = s.id" JOINED " ORDER BY t.task_id LIMIT $4",
+	" JOIN tq_internal.task t ON t.id = s.id" JOINED
+	" ORDER BY t.task_id LIMIT $4",
 	INT8OID, TQ_SLUGID, TQ_SLUGID, INT4OID);
 
-static TqStatement whole_dependent =
-	TQ_STATEMENT("SELECT " WHOLE
-				 " FROM tq.edge e JOIN tq.task t ON t.id = e.dependent" JOINED
-				 " WHERE e.required = $1 AND t.expires > $2 AND t.task_id > $3"
-				 " ORDER BY t.task_id LIMIT $4",
-				 INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
+static TqStatement whole_dependent = TQ_STATEMENT(
+	"SELECT " WHOLE
+	" FROM tq_internal.dependency e JOIN tq_internal.task t ON t.id = e.dependent" JOINED
+	" WHERE e.required = $1 AND t.expires > $2 AND t.task_id > $3"
+	" ORDER BY t.task_id LIMIT $4",
+	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
 
 static TqStatement set_due = TQ_STATEMENT(
-	"UPDATE tq.task SET due = x.due FROM unnest($1, $2) AS x (id, due)"
+	"UPDATE tq_internal.task SET effective_deadline = x.due FROM unnest($1, $2) AS x (id, due)"
 	" WHERE task.id = x.id",
 	INT8ARRAYOID, TIMESTAMPTZARRAYOID);
 
-static TqStatement set_priority =
-	TQ_STATEMENT("UPDATE tq.task SET priority = $2 WHERE id = ANY ($1)",
-				 INT8ARRAYOID, INT2OID);
+static TqStatement set_priority = TQ_STATEMENT(
+	"UPDATE tq_internal.task SET priority = $2 WHERE id = ANY ($1)",
+	INT8ARRAYOID, INT2OID);
 
 static TqStatement delete_tasks = TQ_STATEMENT(
-	"WITH gone AS (DELETE FROM tq.task WHERE id = ANY ($1) RETURNING id, dependencies),"
-	" r AS (DELETE FROM tq.run WHERE task = ANY ($1)),"
-	" b AS (DELETE FROM tq.run_detail WHERE task = ANY ($1)),"
-	" d AS (DELETE FROM tq.delayed WHERE task = ANY ($1)),"
-	" u AS (DELETE FROM tq.unscheduled WHERE task = ANY ($1)),"
-	" m AS (DELETE FROM tq.unmet WHERE task = ANY ($1)),"
-	" p AS (DELETE FROM tq.postponed WHERE task = ANY ($1)),"
-	" e AS (DELETE FROM tq.edge WHERE required = ANY ($1)),"
-	" f AS (DELETE FROM tq.edge USING (SELECT t.id AS required, gone.id AS dependent"
+	"WITH gone AS (DELETE FROM tq_internal.task WHERE id = ANY ($1) RETURNING id, dependencies),"
+	" r AS (DELETE FROM tq_internal.run WHERE task = ANY ($1)),"
+	" b AS (DELETE FROM tq_internal.run_detail WHERE task = ANY ($1)),"
+	" d AS (DELETE FROM tq_internal.delayed WHERE task = ANY ($1)),"
+	" u AS (DELETE FROM tq_internal.unscheduled WHERE task = ANY ($1)),"
+	" m AS (DELETE FROM tq_internal.dependency_counter WHERE task = ANY ($1)),"
+	" p AS (DELETE FROM tq_internal.postponed WHERE task = ANY ($1)),"
+	" e AS (DELETE FROM tq_internal.dependency WHERE required = ANY ($1)),"
+	" f AS (DELETE FROM tq_internal.dependency USING (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"
-	" JOIN tq.task t ON t.task_id = s.slug WHERE t.id <> ALL ($1)) AS x"
-	" WHERE edge.required = x.required AND edge.dependent = x.dependent)"
+	" JOIN tq_internal.task t ON t.task_id = s.slug WHERE t.id <> ALL ($1)) AS x"
+	" WHERE dependency.required = x.required AND dependency.dependent = x.dependent)"
 	" SELECT count(*) FROM gone",
 	INT8ARRAYOID);
 
@@ -121,7 +124,7 @@ static TqRelation task_table = TQ_RELATION("task");
 static TqRelation task_by_id = TQ_RELATION("task_pkey");
 static TqRelation task_by_slug = TQ_RELATION("task_task_id_key");
 
-/* Columns of tq.task, from 1. */
+/* Columns of tq_internal.task, from 1. */
 enum
 {
 	TASK_ID = 1,
@@ -168,7 +171,7 @@ put_pointer(TupleTableSlot *slot, int column, const void *pointer)
 	slot->tts_isnull[column - 1] = pointer == NULL;
 }
 
-/* Sets all columns of a row of tq.task. */
+/* Sets all columns of a row of tq_internal.task. */
 static void
 put_task(TupleTableSlot *slot, const TqTask *task)
 {
@@ -278,7 +281,7 @@ void
 tq_tasks_find(TqTask *tasks, int n)
 {
 	TqTable *table = tq_table_open(&task_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
 
 	for (int i = 0; i < n; i++)
@@ -311,7 +314,7 @@ tq_task_by_slug(const TqSlug *slug)
 {
 	TqTask *task = palloc0(sizeof(TqTask));
 	TqTable *table = tq_table_open(&task_table);
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
 
 	task->task_id = *slug;
@@ -353,7 +356,7 @@ tq_task_find(TqTask *task)
 int
 tq_tasks_find_by_id(TqTask *tasks, int n)
 {
-	Snapshot snapshot = RegisterSnapshot(tq_plan_snapshot());
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_task_scan_begin(snapshot);
 	int found = 0;
 
@@ -521,7 +524,7 @@ tq_stored_begin(void)
 	TqStored *stored = palloc(sizeof(TqStored));
 
 	stored->table = tq_table_open(&task_table);
-	stored->snapshot = RegisterSnapshot(tq_plan_snapshot());
+	stored->snapshot = RegisterSnapshot(tq_spi_snapshot());
 	stored->scan =
 		tq_scan_begin(stored->table, &task_by_slug, 1, stored->snapshot);
 	stored->given =
@@ -631,30 +634,30 @@ read_brief(uint64 row, TqTask *task)
 {
 	bool isnull;
 
-	task->id = tq_plan_int64(row, 1, 0);
-	task->created = tq_plan_time(row, 2);
-	task->deadline = tq_plan_time(row, 3);
-	task->expires = tq_plan_time(row, 4);
-	task->group_id = tq_plan_int64(row, 5, 0);
-	task->queue = tq_plan_int32(row, 6, 0);
-	task->priority = tq_plan_int16(row, 7, 0);
-	task->retries = tq_plan_int16(row, 8, 0);
-	task->all_resolved = tq_plan_bool(row, 9);
-	task->task_id = tq_plan_slug(row, 10);
-	(void) tq_plan_field(row, 11, &isnull);
-	task->group_slug = isnull ? task->task_id : tq_plan_slug(row, 11);
-	task->queue_name = tq_plan_text(row, 12);
-	task->scheduler_id = tq_plan_text(row, 13);
+	task->id = tq_spi_int64(row, 1, 0);
+	task->created = tq_spi_time(row, 2);
+	task->deadline = tq_spi_time(row, 3);
+	task->expires = tq_spi_time(row, 4);
+	task->group_id = tq_spi_int64(row, 5, 0);
+	task->queue = tq_spi_int32(row, 6, 0);
+	task->priority = tq_spi_int16(row, 7, 0);
+	task->retries = tq_spi_int16(row, 8, 0);
+	task->all_resolved = tq_spi_bool(row, 9);
+	task->task_id = tq_spi_slug(row, 10);
+	(void) tq_spi_field(row, 11, &isnull);
+	task->group_slug = isnull ? task->task_id : tq_spi_slug(row, 11);
+	task->queue_name = tq_spi_text(row, 12);
+	task->scheduler_id = tq_spi_text(row, 13);
 	if (task->scheduler_id == NULL)
 		task->scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER);
-	task->project_id = tq_plan_text(row, 14);
+	task->project_id = tq_spi_text(row, 14);
 	if (task->project_id == NULL)
 		task->project_id = pstrdup(TQ_DEFAULT_PROJECT);
 	task->defined_deadline = task->deadline;
-	if (tq_plan_time(row, 15) != 0)
-		task->deadline = tq_plan_time(row, 15);
-	task->delay = tq_plan_int64(row, 16, 0);
-	task->policy = tq_plan_int32(row, 17, 0);
+	if (tq_spi_time(row, 15) != 0)
+		task->deadline = tq_spi_time(row, 15);
+	task->delay = tq_spi_int64(row, 16, 0);
+	task->policy = tq_spi_int32(row, 17, 0);
 }
 
 /* Reads the array of dependencies into a task; leaves it empty for NULL. */
@@ -662,7 +665,7 @@ static void
 read_dependencies(uint64 row, int column, TqTask *task)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 	Datum *elements;
 
 	if (isnull)
@@ -684,7 +687,7 @@ static ArrayType *
 read_array(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? NULL : DatumGetArrayTypePCopy(value);
 }
@@ -696,7 +699,7 @@ static Jsonb *
 read_stored(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? NULL
 				  : (Jsonb *) DatumGetPointer(datumCopy(value, false, -1));
@@ -709,10 +712,10 @@ read_rest(uint64 row, TqTask *task)
 	read_dependencies(row, 18, task);
 	task->routes = read_array(row, 19);
 	task->scopes = read_array(row, 20);
-	task->payload = tq_plan_jsonb(row, 21);
-	task->metadata = tq_plan_jsonb(row, 22);
-	task->tags = tq_plan_jsonb(row, 23);
-	task->extra = tq_plan_jsonb(row, 24);
+	task->payload = tq_spi_jsonb(row, 21);
+	task->metadata = tq_spi_jsonb(row, 22);
+	task->tags = tq_spi_jsonb(row, 23);
+	task->extra = tq_spi_jsonb(row, 24);
 }
 
 /* Runs one of the SELECT statements above and reads all its rows. */
@@ -721,7 +724,7 @@ read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 {
 	TqTask *tasks;
 
-	*found = (int) tq_plan_run(statement, values, NULL);
+	*found = (int) tq_spi_run(statement, values, NULL);
 	tasks = palloc0(sizeof(TqTask) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
@@ -729,7 +732,7 @@ read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
 		if (whole)
 			read_rest(i, &tasks[i]);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return tasks;
 }
 
@@ -773,12 +776,12 @@ tq_tasks_by_id(const int64 *ids, int n, int *found)
  * memory.
  */
 TqTask *
-tq_tasks_told(const int64 *ids, int n, int *found)
+tq_tasks_for_messages(const int64 *ids, int n, int *found)
 {
 	Datum values[1] = {tq_array_int64(ids, n)};
 	TqTask *tasks;
 
-	*found = (int) tq_plan_run(&told_by_ids, values, NULL);
+	*found = (int) tq_spi_run(&for_messages, values, NULL);
 	tasks = palloc0(sizeof(TqTask) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
 	{
@@ -786,7 +789,7 @@ tq_tasks_told(const int64 *ids, int n, int *found)
 		tasks[i].routes = read_array(i, 18);
 		tasks[i].tags = read_stored(i, 19);
 	}
-	tq_plan_free_result();
+	tq_spi_free_result();
 	return tasks;
 }
 
@@ -829,7 +832,7 @@ tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n)
 	Datum values[2] = {tq_array_int64(ids, n), tq_array_time(due, n)};
 
 	if (n > 0)
-		tq_plan_run(&set_due, values, NULL);
+		tq_spi_run(&set_due, values, NULL);
 }
 
 /* Sets the priority of tasks, whose current rows are locked. */
@@ -839,7 +842,7 @@ tq_tasks_set_priority(const int64 *ids, int n, int priority)
 	Datum values[2] = {tq_array_int64(ids, n), Int16GetDatum(priority)};
 
 	if (n > 0)
-		tq_plan_run(&set_priority, values, NULL);
+		tq_spi_run(&set_priority, values, NULL);
 }
 
 /*
@@ -852,8 +855,8 @@ tq_tasks_delete(const int64 *ids, int n)
 	Datum values[1] = {tq_array_int64(ids, n)};
 	int deleted;
 
-	tq_plan_run(&delete_tasks, values, NULL);
-	deleted = (int) tq_plan_int64(0, 1, 0);
-	tq_plan_free_result();
+	tq_spi_run(&delete_tasks, values, NULL);
+	deleted = (int) tq_spi_int64(0, 1, 0);
+	tq_spi_free_result();
 	return deleted;
 }

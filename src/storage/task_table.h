@@ -1,6 +1,6 @@
 /*
  * task_table.h
- *	  Rows of tq.task: definitions of tasks.
+ *	  Rows of tq_internal.task: definitions of tasks.
  */
 #ifndef TQ_TASK_TABLE_H
 #define TQ_TASK_TABLE_H
@@ -72,7 +72,7 @@ extern int tq_tasks_find_by_id(TqTask *tasks, int n);
 extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
-extern TqTask *tq_tasks_told(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_for_messages(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
 								 const TqSlug *after, int max, int *found);
 extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now,
@@ -81,7 +81,7 @@ extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern int tq_tasks_delete(const int64 *ids, int n);
 
-/* A run that a claim has taken from tq.pending, or could take. */
+/* A run that a claim has taken from tq_internal.pending, or could take. */
 typedef struct TqClaimed
 {
 	int64 task;

@@ -1,7 +1,7 @@
 /*
  * timer_table.c
- *	  Rows of tq.lease and tq.timer: when to check which tasks; and due
- *	  rows of tq.delayed.
+ *	  Rows of tq_internal.claim_timer and tq_internal.timer: when to check which tasks; and due
+ *	  rows of tq_internal.delayed.
  *
  * A row of lease is a claim timer: it says when to check whether the
  * claims of some tasks have expired.  A row of timer does the same for
@@ -16,7 +16,7 @@
  * access methods, by deleting them; a row that another session has locked is
  * skipped.  A scan begins after a mark, so that it does not visit index
  * entries of rows that were taken before and are not vacuumed yet.  The banner
- * of upkeep.c says where a mark may be.
+ * of maintenance.c says where a mark may be.
  */
 #include "postgres.h"
 
@@ -56,7 +56,7 @@ enum
 
 enum
 {
-	LEASE_TASKS = 3
+	CLAIM_TIMER_TASKS = 3
 };
 
 enum
@@ -80,7 +80,7 @@ enum
 /* A batch takes no more rows once they have this many tasks. */
 #define TAKE_TASKS 1000
 
-static TqRelation lease_table = TQ_RELATION("lease");
+static TqRelation claim_timer_table = TQ_RELATION("claim_timer");
 static TqRelation timer_table = TQ_RELATION("timer");
 
 /* A table from which due rows are taken, and its index by time. */
@@ -92,10 +92,10 @@ typedef struct Source
 	int tasks;    /* column that lists the tasks; 0: none */
 } Source;
 
-static Source leases = {TQ_RELATION("lease"),
-						TQ_RELATION("lease_pkey"),
-						0,
-						LEASE_TASKS};
+static Source claim_timers = {TQ_RELATION("claim_timer"),
+							  TQ_RELATION("claim_timer_pkey"),
+							  0,
+							  CLAIM_TIMER_TASKS};
 #define TIMER_SOURCE(kind)                                                    \
 	{                                                                         \
 		TQ_RELATION("timer"), TQ_RELATION("timer_pkey"), kind, TIMER_TASKS    \
@@ -117,18 +117,18 @@ static Source delays = {TQ_RELATION("delayed"),
 
 /* Inserts a claim timer for tasks whose claims expire at the same time. */
 void
-tq_lease_insert(TimestampTz due, const int64 *tasks, int n)
+tq_claim_timer_insert(TimestampTz due, const int64 *tasks, int n)
 {
 	TqTable *table;
 	TupleTableSlot *slot;
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&lease_table);
+	table = tq_table_open(&claim_timer_table);
 	slot = tq_table_new_row(table);
 	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
-	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
-	tq_put(slot, LEASE_TASKS, tq_array_int64(tasks, n));
+	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
+	tq_put(slot, CLAIM_TIMER_TASKS, tq_array_int64(tasks, n));
 	tq_table_close(table);
 	tq_shmem_note_due(due);
 }
@@ -140,7 +140,7 @@ put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
 	TupleTableSlot *slot = tq_table_new_row(table);
 
 	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
-	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_seq_next()));
+	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
 	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
 	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
 	tq_shmem_note_due(due);
@@ -164,7 +164,7 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
  * rows.
  */
 void
-tq_timers_insert(TqTimer kind, const TqLook *looks, int n)
+tq_timers_insert(TqTimer kind, const TqTimerEntry *entries, int n)
 {
 	TqTable *table;
 	int64 ids[TQ_TIMER_TASKS];
@@ -175,11 +175,11 @@ tq_timers_insert(TqTimer kind, const TqLook *looks, int n)
 	table = tq_table_open(&timer_table);
 	for (int i = 0; i < n; i++)
 	{
-		ids[nids++] = looks[i].task;
+		ids[nids++] = entries[i].task;
 		if (nids < TQ_TIMER_TASKS && i + 1 < n &&
-			looks[i + 1].due == looks[i].due)
+			entries[i + 1].due == entries[i].due)
 			continue;
-		put_timer(table, kind, looks[i].due, ids, nids);
+		put_timer(table, kind, entries[i].due, ids, nids);
 		nids = 0;
 	}
 	tq_table_close(table);
@@ -201,7 +201,7 @@ typedef struct Walk
  * this column of the index and the next.
  */
 static void
-set_after(Walk *walk, int column, const TqMark *mark)
+set_after(Walk *walk, int column, const TqScanPosition *position)
 {
 	ScanKey key = &walk->scan->keys[column - 1];
 
@@ -212,7 +212,7 @@ set_after(Walk *walk, int column, const TqMark *mark)
 						   InvalidOid,
 						   InvalidOid,
 						   F_TIMESTAMPTZ_CMP,
-						   TimestampTzGetDatum(mark->due));
+						   TimestampTzGetDatum(position->due));
 	ScanKeyEntryInitialize(&walk->after[1],
 						   SK_ROW_MEMBER | SK_ROW_END,
 						   column + 1,
@@ -220,7 +220,7 @@ set_after(Walk *walk, int column, const TqMark *mark)
 						   InvalidOid,
 						   InvalidOid,
 						   F_BTINT8CMP,
-						   Int64GetDatum(mark->seq));
+						   Int64GetDatum(position->seq));
 	memset(key, 0, sizeof(*key));
 	key->sk_flags = SK_ROW_HEADER;
 	key->sk_attno = column;
@@ -228,7 +228,7 @@ set_after(Walk *walk, int column, const TqMark *mark)
 }
 
 static void
-begin_walk(Walk *walk, Source *source, const TqMark *mark)
+begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
 {
 	int keys = source->kind != 0 ? 2 : 1;
 	Datum after = PointerGetDatum(walk->after);
@@ -238,7 +238,7 @@ begin_walk(Walk *walk, Source *source, const TqMark *mark)
 	walk->snapshot = RegisterSnapshot(GetLatestSnapshot());
 	walk->scan =
 		tq_scan_begin(walk->table, &source->by_due, keys, walk->snapshot);
-	set_after(walk, keys, mark);
+	set_after(walk, keys, position);
 	if (source->kind != 0)
 		tq_scan_seek(walk->scan, kind, after, 0);
 	else
@@ -266,7 +266,8 @@ next_due(Walk *walk, TimestampTz now, TqDue *due)
 		time = tq_row_int64(walk->scan->slot, DUE_TIME);
 	due->more = time <= now;
 	if (due->more)
-		due->mark = (TqMark){time, tq_row_int64(walk->scan->slot, DUE_NUMBER)};
+		due->position =
+			(TqScanPosition){time, tq_row_int64(walk->scan->slot, DUE_NUMBER)};
 	return due->more;
 }
 
@@ -282,7 +283,7 @@ take_row(Walk *walk, TqDue *due)
 	switch (result)
 	{
 		case TM_Ok:
-			due->first = Min(due->first, due->mark.due);
+			due->first = Min(due->first, due->position.due);
 			return true;
 		case TM_BeingModified:
 		case TM_WouldBlock:
@@ -293,7 +294,7 @@ take_row(Walk *walk, TqDue *due)
 		case TM_SelfModified:
 			break;
 	}
-	tq_table_refuse(walk->table, result);
+	tq_table_error(walk->table, result);
 }
 
 /* ---- take due rows ---- */
@@ -350,7 +351,7 @@ begin_taking(Walk *walk, Source *source, TqDue *due)
 {
 	due->n = 0;
 	due->first = DT_NOEND;
-	begin_walk(walk, source, &due->mark);
+	begin_walk(walk, source, &due->position);
 }
 
 /*
@@ -379,9 +380,9 @@ take(Source *source, TimestampTz now, int max, TqDue *due)
 
 /* Takes due claim timers, as take() does. */
 void
-tq_lease_take(TimestampTz now, int max, TqDue *due)
+tq_claim_timer_take(TimestampTz now, int max, TqDue *due)
 {
-	take(&leases, now, max, due);
+	take(&claim_timers, now, max, due);
 }
 
 /* Takes due timers of one kind, as take() does. */
@@ -421,15 +422,15 @@ tq_delayed_take(TimestampTz now, int max, TqDue *due)
 		if (!take_row(&walk, due))
 			continue;
 		read_delayed(walk.scan->slot, &rows[due->n]);
-		rows[due->n++].seq = tq_seq_next();
+		rows[due->n++].seq = tq_id_next();
 	}
 	end_walk(&walk);
 	return rows;
 }
 
 static TqStatement take_delayed_of_task = TQ_STATEMENT(
-	"DELETE FROM tq.delayed WHERE task IN"
-	" (SELECT task FROM tq.delayed WHERE task = $1 FOR UPDATE SKIP LOCKED)"
+	"DELETE FROM tq_internal.delayed WHERE task IN"
+	" (SELECT task FROM tq_internal.delayed WHERE task = $1 FOR UPDATE SKIP LOCKED)"
 	" RETURNING scheduled, queue, priority, run_id, retries_left, reason_created, has_detail",
 	INT8OID);
 
@@ -441,19 +442,19 @@ bool
 tq_delayed_take_one(int64 task, TqPending *row)
 {
 	Datum values[1] = {Int64GetDatum(task)};
-	bool found = tq_plan_run(&take_delayed_of_task, values, NULL) > 0;
+	bool found = tq_spi_run(&take_delayed_of_task, values, NULL) > 0;
 
 	if (found)
 		*row = (TqPending){.task = task,
-						   .seq = tq_seq_next(),
-						   .scheduled = tq_plan_time(0, 1),
-						   .queue = tq_plan_int32(0, 2, 0),
-						   .priority = tq_plan_int16(0, 3, 0),
-						   .run_id = tq_plan_int16(0, 4, 0),
-						   .retries_left = tq_plan_int16(0, 5, 0),
-						   .created = (TqCreated) tq_plan_int16(0, 6, 0),
-						   .has_detail = tq_plan_bool(0, 7)};
-	tq_plan_free_result();
+						   .seq = tq_id_next(),
+						   .scheduled = tq_spi_time(0, 1),
+						   .queue = tq_spi_int32(0, 2, 0),
+						   .priority = tq_spi_int16(0, 3, 0),
+						   .run_id = tq_spi_int16(0, 4, 0),
+						   .retries_left = tq_spi_int16(0, 5, 0),
+						   .created = (TqCreated) tq_spi_int16(0, 6, 0),
+						   .has_detail = tq_spi_bool(0, 7)};
+	tq_spi_free_result();
 	return found;
 }
 
@@ -464,18 +465,20 @@ tq_delayed_take_one(int64 task, TqPending *row)
  * mark to just before that row, but not past the present.
  */
 static TimestampTz
-first_behind(Source *source, TimestampTz now, TqMark *mark)
+first_behind(Source *source, TimestampTz now, TqScanPosition *position)
 {
 	TimestampTz due = DT_NOEND;
 	Walk walk;
 
-	begin_walk(&walk, source, mark);
+	begin_walk(&walk, source, position);
 	if (tq_scan_next(walk.scan))
 		due = tq_row_int64(walk.scan->slot, DUE_TIME);
 	if (due <= now)
-		*mark = (TqMark){due, tq_row_int64(walk.scan->slot, DUE_NUMBER) - 1};
-	else if (mark->due < now)
-		*mark = (TqMark){now, PG_INT64_MIN};
+		*position =
+			(TqScanPosition){due,
+							 tq_row_int64(walk.scan->slot, DUE_NUMBER) - 1};
+	else if (position->due < now)
+		*position = (TqScanPosition){now, PG_INT64_MIN};
 	end_walk(&walk);
 	return due;
 }
@@ -485,16 +488,16 @@ first_behind(Source *source, TimestampTz now, TqMark *mark)
  * marks forward, but not past a row that is visible.
  */
 TimestampTz
-tq_timer_next_due(TimestampTz now, TqMarks *marks)
+tq_timer_next_due(TimestampTz now, TqScanPositions *positions)
 {
-	TimestampTz lease = first_behind(&leases, now, &marks->lease);
-	TimestampTz delayed = first_behind(&delays, now, &marks->delayed);
-	TimestampTz first = Min(lease, delayed);
+	TimestampTz claim = first_behind(&claim_timers, now, &positions->claim);
+	TimestampTz delayed = first_behind(&delays, now, &positions->delayed);
+	TimestampTz first = Min(claim, delayed);
 
 	for (int kind = 1; kind < TQ_TIMERS; kind++)
 	{
 		TimestampTz due =
-			first_behind(&timers[kind], now, &marks->timer[kind]);
+			first_behind(&timers[kind], now, &positions->timer[kind]);
 
 		first = Min(first, due);
 	}
@@ -503,17 +506,17 @@ tq_timer_next_due(TimestampTz now, TqMarks *marks)
 
 /* ---- rows that SQL writes ---- */
 
-PG_FUNCTION_INFO_V1(tq_note_due);
+PG_FUNCTION_INFO_V1(tq_track_due);
 
 /*
- * tq.note_due() returns trigger
+ * tq_internal.track_due() returns trigger
  *
  * Records the time of a row that a statement has written, as in a restore, so
  * that the maintenance worker does not sleep past it.  The functions of tq
  * record the rows that they write themselves.
  */
 Datum
-tq_note_due(PG_FUNCTION_ARGS)
+tq_track_due(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 	HeapTuple row;
@@ -529,7 +532,7 @@ tq_note_due(PG_FUNCTION_ARGS)
 			ERROR,
 			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 			 errmsg(
-				 "tq.note_due() is for the triggers of tq.lease, tq.timer and tq.delayed"),
+				 "tq_internal.track_due() is for the triggers of tq_internal.claim_timer, tq_internal.timer and tq_internal.delayed"),
 			 errdetail("It is called after a row is inserted or updated."),
 			 errhint("Do not call it, nor use it for other triggers.")));
 	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple

@@ -1,7 +1,7 @@
 /*
  * timer_table.h
- *	  Rows of tq.lease and tq.timer: when to check which tasks; and due
- *	  rows of tq.delayed.
+ *	  Rows of tq_internal.claim_timer and tq_internal.timer: when to check which tasks; and due
+ *	  rows of tq_internal.delayed.
  */
 #ifndef TQ_TIMER_TABLE_H
 #define TQ_TIMER_TABLE_H
@@ -13,26 +13,26 @@
 /*
  * A position in the claim timers or timers: rows up to it have been processed.
  */
-typedef struct TqMark
+typedef struct TqScanPosition
 {
 	TimestampTz due;
 	int64 seq;
-} TqMark;
+} TqScanPosition;
 
-#define TQ_MARK_BEGIN                                                         \
+#define TQ_SCAN_BEGIN                                                         \
 	{                                                                         \
 		DT_NOBEGIN, 0                                                         \
 	}
 
 #define TQ_TIMERS 7 /* kinds of timers, from 1 */
 
-/* Positions up to which nothing is left to be processed (upkeep.c). */
-typedef struct TqMarks
+/* Positions up to which nothing is left to be processed (maintenance.c). */
+typedef struct TqScanPositions
 {
-	TqMark lease;
-	TqMark delayed;
-	TqMark timer[TQ_TIMERS]; /* by kind */
-} TqMarks;
+	TqScanPosition claim;
+	TqScanPosition delayed;
+	TqScanPosition timer[TQ_TIMERS]; /* by kind */
+} TqScanPositions;
 
 /* Delay until a task that another session has locked is tried again. */
 #define TQ_AGAIN_MS 100
@@ -51,31 +51,33 @@ typedef enum TqTimer
 } TqTimer;
 
 /* When to check which task. */
-typedef struct TqLook
+typedef struct TqTimerEntry
 {
 	TimestampTz due;
 	int64 task;
-} TqLook;
+} TqTimerEntry;
 
-extern void tq_lease_insert(TimestampTz due, const int64 *tasks, int n);
-extern void tq_timers_insert(TqTimer kind, const TqLook *looks, int n);
+extern void tq_claim_timer_insert(TimestampTz due, const int64 *tasks, int n);
+extern void tq_timers_insert(TqTimer kind, const TqTimerEntry *entries, int n);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
 
 /* Tasks that are due, from the timer rows that were taken. */
 typedef struct TqDue
 {
-	TqMark mark; /* where to begin; then the last row that was visited */
+	TqScanPosition
+		position; /* where to begin; then the last row that was visited */
 	int64 *ids; /* sorted, without duplicates; NULL if the rows are returned */
 	int n;
 	TimestampTz first; /* time of the earliest row */
 	bool more;         /* more rows may be due */
 } TqDue;
 
-extern void tq_lease_take(TimestampTz now, int max, TqDue *due);
+extern void tq_claim_timer_take(TimestampTz now, int max, TqDue *due);
 extern void tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due);
 extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
-extern TimestampTz tq_timer_next_due(TimestampTz now, TqMarks *marks);
+extern TimestampTz tq_timer_next_due(TimestampTz now,
+									 TqScanPositions *positions);
 extern int tq_compare_ids(const void *a, const void *b);
 
 extern bool tq_delayed_take_one(int64 task, TqPending *row);

@@ -25,17 +25,17 @@
 #include "catalog.h"
 
 /* The table that is locked: one that most calls lock in any case. */
-#define HELD_TABLE "task"
+#define LOCKED_TABLE "task"
 
 /* The table that the last call locked. */
-static Oid held_table = InvalidOid;
+static Oid locked_table = InvalidOid;
 
 static Oid
-find_held_table(void)
+find_locked_table(void)
 {
-	Oid schema = get_namespace_oid("tq", true);
+	Oid schema = get_namespace_oid(TQ_SCHEMA, true);
 
-	return OidIsValid(schema) ? get_relname_relid(HELD_TABLE, schema)
+	return OidIsValid(schema) ? get_relname_relid(LOCKED_TABLE, schema)
 							  : InvalidOid;
 }
 
@@ -47,7 +47,8 @@ refuse_dropped(bool is_there)
 		(errcode(ERRCODE_UNDEFINED_OBJECT),
 		 errmsg("extension tq was dropped"),
 		 is_there ? errdetail("It was created again while this call began.")
-				  : errdetail("Table \"tq.%s\" does not exist.", HELD_TABLE),
+				  : errdetail("Table \"tq_internal.%s\" does not exist.",
+							  LOCKED_TABLE),
 		 is_there
 			 ? errhint("Try the transaction again.")
 			 : errhint(
@@ -61,19 +62,19 @@ refuse_dropped(bool is_there)
  * extension that was dropped.
  */
 void
-tq_catalog_hold(void)
+tq_catalog_lock(void)
 {
 	uint64 seen = SharedInvalidMessageCounter;
-	Oid table = find_held_table();
+	Oid table = find_locked_table();
 	Oid now;
 
 	if (!OidIsValid(table))
 		refuse_dropped(false);
 	LockRelationOid(table, AccessShareLock);
-	held_table = table;
+	locked_table = table;
 	if (seen == SharedInvalidMessageCounter)
 		return;
-	now = find_held_table();
+	now = find_locked_table();
 	if (now != table)
 		refuse_dropped(OidIsValid(now));
 }
@@ -83,9 +84,9 @@ tq_catalog_hold(void)
  * from one that was dropped earlier.
  */
 Oid
-tq_catalog_held(void)
+tq_catalog_locked_table(void)
 {
-	return held_table;
+	return locked_table;
 }
 
 Oid

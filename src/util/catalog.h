@@ -6,8 +6,11 @@
 #ifndef TQ_CATALOG_H
 #define TQ_CATALOG_H
 
-extern void tq_catalog_hold(void);
-extern Oid tq_catalog_held(void);
+/* The schema of the tables, and of functions that users do not call. */
+#define TQ_SCHEMA "tq_internal"
+
+extern void tq_catalog_lock(void);
+extern Oid tq_catalog_locked_table(void);
 extern Oid tq_catalog_slugid_type(void);
 extern Oid tq_catalog_slugid_array_type(void);
 

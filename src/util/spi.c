@@ -84,7 +84,7 @@ leave_call(void *arg)
  * standby is.  A call that writes begins with this.
  */
 void
-tq_plan_refuse_read_only(void)
+tq_spi_require_writable(void)
 {
 	if (!XactReadOnly)
 		return;
@@ -115,8 +115,8 @@ tq_spi_open(bool read_only)
 	Opening *opening;
 
 	if (!read_only)
-		tq_plan_refuse_read_only();
-	tq_catalog_hold();
+		tq_spi_require_writable();
+	tq_catalog_lock();
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	opening = palloc(sizeof(Opening));
@@ -144,7 +144,7 @@ tq_spi_close(void)
 
 /* Returns whether the current call only reads.  It may be on a standby. */
 bool
-tq_plan_is_reading(void)
+tq_spi_is_reading(void)
 {
 	return reading;
 }
@@ -154,7 +154,7 @@ tq_plan_is_reading(void)
  * the latest one.
  */
 Snapshot
-tq_plan_snapshot(void)
+tq_spi_snapshot(void)
 {
 	return reading ? GetActiveSnapshot() : GetLatestSnapshot();
 }
@@ -289,7 +289,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 	code = SPI_execute_snapshot(statement->plan,
 								unconstify(Datum *, values),
 								nulls,
-								tq_plan_snapshot(),
+								tq_spi_snapshot(),
 								InvalidSnapshot,
 								reading,
 								true,
@@ -305,7 +305,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
  * context of the whole call as the current one, so the caller's is restored.
  */
 uint64
-tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
+tq_spi_run(TqStatement *statement, const Datum *values, const char *nulls)
 {
 	MemoryContext context = CurrentMemoryContext;
 	int code;
@@ -323,13 +323,13 @@ tq_plan_run(TqStatement *statement, const Datum *values, const char *nulls)
  * meanwhile.  It sees what is committed now, whatever they write.
  */
 TqRows
-tq_plan_rows_open(TqStatement *statement, const Datum *values)
+tq_spi_rows_open(TqStatement *statement, const Datum *values)
 {
 	const TqStatement *outer = running;
 	TqRows cursor;
 
 	prepare_if_stale(statement);
-	PushActiveSnapshot(tq_plan_snapshot());
+	PushActiveSnapshot(tq_spi_snapshot());
 	running = statement;
 	cursor = SPI_cursor_open(NULL,
 							 statement->plan,
@@ -345,7 +345,7 @@ tq_plan_rows_open(TqStatement *statement, const Datum *values)
  * Reads the next rows, up to max, as if they were the result of a statement.
  */
 uint64
-tq_plan_rows_fetch(TqRows cursor, int max)
+tq_spi_rows_fetch(TqRows cursor, int max)
 {
 	SPI_cursor_fetch(cursor, true, max);
 	return SPI_processed;
@@ -353,14 +353,14 @@ tq_plan_rows_fetch(TqRows cursor, int max)
 
 /* Closes a statement whose rows were read in portions. */
 void
-tq_plan_rows_close(TqRows cursor)
+tq_spi_rows_close(TqRows cursor)
 {
 	SPI_cursor_close(cursor);
 }
 
 /* Frees the rows of the last statement, for calls that run many. */
 void
-tq_plan_free_result(void)
+tq_spi_free_result(void)
 {
 	if (SPI_tuptable != NULL)
 		SPI_freetuptable(SPI_tuptable);
@@ -369,7 +369,7 @@ tq_plan_free_result(void)
 
 /* Returns a copy that outlives tq_spi_close(). */
 void *
-tq_plan_keep(const void *varlena)
+tq_spi_keep(const void *varlena)
 {
 	Size size = VARSIZE(varlena);
 	void *copy = SPI_palloc(size);
@@ -380,7 +380,7 @@ tq_plan_keep(const void *varlena)
 
 /* Returns a field of a row of the last statement. */
 Datum
-tq_plan_field(uint64 row, int column, bool *isnull)
+tq_spi_field(uint64 row, int column, bool *isnull)
 {
 	return SPI_getbinval(SPI_tuptable->vals[row],
 						 SPI_tuptable->tupdesc,
@@ -390,70 +390,70 @@ tq_plan_field(uint64 row, int column, bool *isnull)
 
 /* Returns a bigint, or if_null for NULL. */
 int64
-tq_plan_int64(uint64 row, int column, int64 if_null)
+tq_spi_int64(uint64 row, int column, int64 if_null)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? if_null : DatumGetInt64(value);
 }
 
 /* Returns an integer, or if_null for NULL. */
 int32
-tq_plan_int32(uint64 row, int column, int32 if_null)
+tq_spi_int32(uint64 row, int column, int32 if_null)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? if_null : DatumGetInt32(value);
 }
 
 /* Returns a smallint, or if_null for NULL. */
 int16
-tq_plan_int16(uint64 row, int column, int16 if_null)
+tq_spi_int16(uint64 row, int column, int16 if_null)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? if_null : DatumGetInt16(value);
 }
 
 /* Returns a boolean; NULL is false. */
 bool
-tq_plan_bool(uint64 row, int column)
+tq_spi_bool(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return !isnull && DatumGetBool(value);
 }
 
 /* Returns a time, or 0 for NULL: no time in the tables is as early as 2000. */
 TimestampTz
-tq_plan_time(uint64 row, int column)
+tq_spi_time(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? 0 : DatumGetTimestampTz(value);
 }
 
 /* Returns a text, or NULL. */
 char *
-tq_plan_text(uint64 row, int column)
+tq_spi_text(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? NULL : TextDatumGetCString(value);
 }
 
 /* Returns a slugid, all zero for NULL. */
 TqSlug
-tq_plan_slug(uint64 row, int column)
+tq_spi_slug(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 	TqSlug slug = {{0}};
 
 	return isnull ? slug : *DatumGetTqSlugP(value);
@@ -461,10 +461,10 @@ tq_plan_slug(uint64 row, int column)
 
 /* Returns a jsonb that lives as long as the call, or NULL. */
 Jsonb *
-tq_plan_jsonb(uint64 row, int column)
+tq_spi_jsonb(uint64 row, int column)
 {
 	bool isnull;
-	Datum value = tq_plan_field(row, column, &isnull);
+	Datum value = tq_spi_field(row, column, &isnull);
 
 	return isnull ? NULL : DatumGetJsonbPCopy(value);
 }
@@ -474,15 +474,15 @@ tq_plan_jsonb(uint64 row, int column)
  * rows.
  */
 int64 *
-tq_plan_run_ids(TqStatement *statement, const Datum *values, int *found)
+tq_spi_run_ids(TqStatement *statement, const Datum *values, int *found)
 {
 	int64 *ids;
 
-	*found = (int) tq_plan_run(statement, values, NULL);
+	*found = (int) tq_spi_run(statement, values, NULL);
 	ids = palloc(sizeof(int64) * Max(*found, 1));
 	for (int i = 0; i < *found; i++)
-		ids[i] = tq_plan_int64(i, 1, 0);
-	tq_plan_free_result();
+		ids[i] = tq_spi_int64(i, 1, 0);
+	tq_spi_free_result();
 	return ids;
 }
 

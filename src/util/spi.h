@@ -12,7 +12,7 @@
 #include "slugid.h"
 
 /*
- * plan.c: SQL statements saved once per backend.
+ * spi.c: SQL statements saved once per backend.
  *
  * A TqStatement is static data.  The array `types` ends at the first 0.
  * TQ_SLUGID and TQ_SLUGIDS stand for tq.slugid and its array type, whose Oids
@@ -35,33 +35,33 @@ typedef struct TqStatement
 	}
 
 extern void tq_plan_init(void);
-extern void tq_plan_refuse_read_only(void);
+extern void tq_spi_require_writable(void);
 extern void tq_spi_open(bool read_only);
 extern void tq_spi_close(void);
-extern bool tq_plan_is_reading(void);
-extern Snapshot tq_plan_snapshot(void);
-extern uint64 tq_plan_run(TqStatement *statement, const Datum *values,
-						  const char *nulls);
-extern int64 *tq_plan_run_ids(TqStatement *statement, const Datum *values,
-							  int *found);
+extern bool tq_spi_is_reading(void);
+extern Snapshot tq_spi_snapshot(void);
+extern uint64 tq_spi_run(TqStatement *statement, const Datum *values,
+						 const char *nulls);
+extern int64 *tq_spi_run_ids(TqStatement *statement, const Datum *values,
+							 int *found);
 typedef struct PortalData *TqRows;
 
-extern TqRows tq_plan_rows_open(TqStatement *statement, const Datum *values);
-extern uint64 tq_plan_rows_fetch(TqRows cursor, int max);
-extern void tq_plan_rows_close(TqRows cursor);
-extern void tq_plan_free_result(void);
-extern void *tq_plan_keep(const void *varlena);
+extern TqRows tq_spi_rows_open(TqStatement *statement, const Datum *values);
+extern uint64 tq_spi_rows_fetch(TqRows cursor, int max);
+extern void tq_spi_rows_close(TqRows cursor);
+extern void tq_spi_free_result(void);
+extern void *tq_spi_keep(const void *varlena);
 
 /* Fields of a row of the last statement's result; columns count from 1. */
-extern Datum tq_plan_field(uint64 row, int column, bool *isnull);
-extern int64 tq_plan_int64(uint64 row, int column, int64 if_null);
-extern int32 tq_plan_int32(uint64 row, int column, int32 if_null);
-extern int16 tq_plan_int16(uint64 row, int column, int16 if_null);
-extern bool tq_plan_bool(uint64 row, int column);
-extern TimestampTz tq_plan_time(uint64 row, int column);
-extern char *tq_plan_text(uint64 row, int column);
-extern TqSlug tq_plan_slug(uint64 row, int column);
-extern Jsonb *tq_plan_jsonb(uint64 row, int column);
+extern Datum tq_spi_field(uint64 row, int column, bool *isnull);
+extern int64 tq_spi_int64(uint64 row, int column, int64 if_null);
+extern int32 tq_spi_int32(uint64 row, int column, int32 if_null);
+extern int16 tq_spi_int16(uint64 row, int column, int16 if_null);
+extern bool tq_spi_bool(uint64 row, int column);
+extern TimestampTz tq_spi_time(uint64 row, int column);
+extern char *tq_spi_text(uint64 row, int column);
+extern TqSlug tq_spi_slug(uint64 row, int column);
+extern Jsonb *tq_spi_jsonb(uint64 row, int column);
 
 /* Array parameters. */
 extern Datum tq_array_int64(const int64 *values, int n);

@@ -11,7 +11,7 @@ cycle_rate() {
 	fresh || exit
 	tps=$(cycles "$what" "$n" 16 -T "$(scaled 6)") || exit
 	if [ "$what" != row ]; then
-		read -r created ended < <(psql -XqAt -F ' ' -c 'SELECT (SELECT count(*) FROM tq.task), (SELECT count(*) FROM tq.run WHERE state = 3)')
+		read -r created ended < <(psql -XqAt -F ' ' -c 'SELECT (SELECT count(*) FROM tq_internal.task), (SELECT count(*) FROM tq_internal.run WHERE state = 3)')
 		((ended * 100 >= created * 98)) || { echo "only $ended of $created tasks came to their end" >&2; exit 1; }
 	fi
 	awk -v t="$tps" -v n="$n" 'BEGIN { printf "%.0f\n", t * n }'

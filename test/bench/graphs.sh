@@ -41,7 +41,7 @@ graph() {
 	local name=$1 tasks=$2 batch=$3 left
 	fresh && create_graph "$name" "$tasks" >"$work/created" && forget_messages && sql 'VACUUM ANALYZE' && sql CHECKPOINT || exit
 	drive_run "$(script tq_work "$batch")" -c 16 -n "$tasks" -T 600 || exit
-	left=$(sql "SELECT $tasks - count(*) FROM tq.run WHERE state = 3")
+	left=$(sql "SELECT $tasks - count(*) FROM tq_internal.run WHERE state = 3")
 	((left == 0)) || { echo "$name: $left tasks were not completed" >&2; exit 1; }
 	awk -v n="$tasks" '{ print n / $4 }' "$work/driven"
 }

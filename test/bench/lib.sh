@@ -173,7 +173,7 @@ cycles() {
 
 tables_of() {
 	case $1 in
-		tq | busy) echo tq.task, tq.run, tq.run_detail, tq.pending, tq.delayed, tq.unscheduled, tq.unmet, tq.edge, tq.lease, tq.timer, tq.dead_letter, tq.task_group ;;
+		tq | busy) echo tq_internal.task, tq_internal.run, tq_internal.run_detail, tq_internal.pending, tq_internal.delayed, tq_internal.unscheduled, tq_internal.dependency_counter, tq_internal.dependency, tq_internal.claim_timer, tq_internal.timer, tq_internal.dead_letter, tq_internal.task_group ;;
 		bare | keep | notify) echo bare ;;
 		row) echo bare_row ;;
 		graphile) echo graphile_worker._private_jobs ;;
@@ -229,7 +229,7 @@ batch_of() {
 # What can be claimed, and what is claimed and not completed.
 pending_in() {
 	case $1 in
-		tq | busy) sql 'SELECT count(*) FROM tq.pending' ;;
+		tq | busy) sql 'SELECT count(*) FROM tq_internal.pending' ;;
 		bare | keep) sql 'SELECT count(*) FROM bare WHERE taken_until IS NULL' ;;
 		graphile) sql 'SELECT count(*) FROM graphile_worker._private_jobs WHERE is_available' ;;
 		pgboss) sql "SELECT count(*) FROM pgboss.job_common WHERE state < 'active'" ;;
@@ -238,7 +238,7 @@ pending_in() {
 
 running_in() {
 	case $1 in
-		tq | busy) sql 'SELECT count(*) FROM tq.run WHERE state <> 3' ;;
+		tq | busy) sql 'SELECT count(*) FROM tq_internal.run WHERE state <> 3' ;;
 		bare | keep) sql 'SELECT count(*) FROM bare WHERE taken_until IS NOT NULL AND resolved IS NULL' ;;
 		graphile) sql 'SELECT count(*) FROM graphile_worker._private_jobs WHERE NOT is_available' ;;
 		pgboss) sql "SELECT count(*) FROM pgboss.job_common WHERE state = 'active'" ;;

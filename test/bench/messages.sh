@@ -177,7 +177,7 @@ latency_table() {
 # Sizes
 # ---------------------------------------------------------------------------
 
-ring_size() { sql "SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits WHERE inhparent = 'tq.$1'::regclass"; }
+ring_size() { sql "SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits WHERE inhparent = 'tq_internal.$1'::regclass"; }
 
 mib() { awk -v b="$1" 'BEGIN { printf "%.1f MiB", b / 1048576 }'; }
 
@@ -186,7 +186,7 @@ mib() { awk -v b="$1" 'BEGIN { printf "%.1f MiB", b / 1048576 }'; }
 retention() {
 	local begin=$SECONDS first
 	first=$(now)
-	while [ "$(sql "SELECT EXISTS (SELECT FROM tq.message)")" = t ]; do
+	while [ "$(sql "SELECT EXISTS (SELECT FROM tq_internal.message)")" = t ]; do
 		((SECONDS - begin < 60)) || { echo 'messages stay' >&2; exit 1; }
 		PGOPTIONS="$PGOPTIONS -c tq.message_retention=1" sql 'SELECT count(*) FROM tq.upkeep()' >/dev/null || exit
 		sleep 0.1
@@ -201,7 +201,7 @@ size_table() {
 	echo "$message_tasks tasks by the hundred, one client; then tq.message_retention of a second. CPU is that of the"
 	echo "maintenance worker, until everything was delivered."
 	echo
-	echo "| messages | | tq.message | tq.tick | CPU s per million | empty after | then tq.message | tq.tick |"
+	echo "| messages | | tq_internal.message | tq_internal.tick | CPU s per million | empty after | then tq_internal.message | tq_internal.tick |"
 	echo "|--:|---|--:|--:|--:|--:|--:|--:|"
 	for what in default listened; do
 		fresh && wanted "$what" || exit

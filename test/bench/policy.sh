@@ -23,7 +23,7 @@ declare -A policy_keys=(
 )
 
 # Empty tables, also those that only policies fill.
-policy_fresh() { sql 'TRUNCATE tq.run_detail, tq.unmet, tq.dead_letter' && fresh; }
+policy_fresh() { sql 'TRUNCATE tq_internal.run_detail, tq_internal.dependency_counter, tq_internal.dead_letter' && fresh; }
 
 # policy_batch WHAT N: a file with N definitions that have it.
 policy_batch() {
@@ -46,8 +46,8 @@ policy_file() {
 # over; and it was measured what is meant.
 policy_ended() {
 	local created ended with without=0
-	read -r created ended with < <(psql -XqAt -F ' ' -c "SELECT (SELECT count(*) FROM tq.task),
-		(SELECT count(*) FROM tq.run WHERE state = 3 AND run_id = $2), (SELECT count(policy) FROM tq.task)")
+	read -r created ended with < <(psql -XqAt -F ' ' -c "SELECT (SELECT count(*) FROM tq_internal.task),
+		(SELECT count(*) FROM tq_internal.run WHERE state = 3 AND run_id = $2), (SELECT count(policy) FROM tq_internal.task)")
 	((ended * 100 + 16000 >= created * 98)) || { echo "$1: only $ended of $created tasks came to their end" >&2; exit 1; }
 	[ "$1" != plain ] || without=$created
 	((created > 0 && with + without == created)) || { echo "$1: $with of $created tasks have a policy" >&2; exit 1; }
@@ -86,7 +86,7 @@ delayed_fill() {
 	quietly
 	PGOPTIONS="$PGOPTIONS -c synchronous_commit=off" \
 		drive_run "$(bulk_script tq)" -c 4 -t "$((($1 + 3999) / 4000))" -p "batch=$(policy_batch delayed 1000)" || exit
-	(($(sql 'SELECT count(*) FROM tq.delayed') >= $1)) || { echo 'the tasks are not delayed' >&2; exit 1; }
+	(($(sql 'SELECT count(*) FROM tq_internal.delayed') >= $1)) || { echo 'the tasks are not delayed' >&2; exit 1; }
 }
 
 # ---------------------------------------------------------------------------
@@ -112,7 +112,7 @@ group_end() {
 		SELECT extract(epoch FROM clock_timestamp()) AS begin \gset
 		SELECT $call \g /dev/null
 		SELECT extract(epoch FROM clock_timestamp()) AS finish \gset
-		SELECT count(*), 1000 * (:finish - :begin) FROM tq.run WHERE tq.reason_resolved_name(reason_resolved) = 'canceled';
+		SELECT count(*), 1000 * (:finish - :begin) FROM tq_internal.run WHERE tq_internal.reason_resolved_name(reason_resolved) = 'canceled';
 	SQL
 }
 
@@ -149,7 +149,7 @@ due_tasks() {
 		SELECT extract(epoch FROM clock_timestamp()) AS begin \gset
 		SELECT tasks FROM tq.upkeep() WHERE step = '$step' \gset
 		SELECT extract(epoch FROM clock_timestamp()) AS finish \gset
-		SELECT CASE WHEN count(*) = $pending THEN :tasks ELSE 0 END, :tasks / (:finish - :begin) FROM tq.pending;
+		SELECT CASE WHEN count(*) = $pending THEN :tasks ELSE 0 END, :tasks / (:finish - :begin) FROM tq_internal.pending;
 	SQL
 }
 

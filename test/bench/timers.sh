@@ -8,7 +8,7 @@
 # How late something was is the time that its run was resolved at, less the time
 # that it was due; the maintenance worker takes that time when a batch begins.
 
-timer_tables='tq.task, tq.run, tq.pending, tq.delayed, tq.unscheduled, tq.edge, tq.lease, tq.timer, tq.task_group'
+timer_tables='tq_internal.task, tq_internal.run, tq_internal.pending, tq_internal.delayed, tq_internal.unscheduled, tq_internal.dependency, tq_internal.claim_timer, tq_internal.timer, tq_internal.task_group'
 
 # Milliseconds of the maintenance worker's processor time.
 worker_ms() { awk '{ print $1 / 1e6 }' "/proc/$(worker_pid)/schedstat" 2>/dev/null || echo 0; }
@@ -17,10 +17,10 @@ worker_ms() { awk '{ print $1 / 1e6 }' "/proc/$(worker_pid)/schedstat" 2>/dev/nu
 # it goes to sleep.
 due_entries() {
 	sleep 0.2
-	sql "SELECT sum(idx_tup_read) FROM pg_stat_all_indexes WHERE indexrelname IN ('lease_pkey', 'timer_pkey', 'delayed_due')"
+	sql "SELECT sum(idx_tup_read) FROM pg_stat_all_indexes WHERE indexrelname IN ('claim_timer_pkey', 'timer_pkey', 'delayed_due')"
 }
 
-worker_turns() { sql "SELECT batches FROM tq.worker_overview WHERE step = 'turn'"; }
+worker_turns() { sql "SELECT batches FROM tq.maintenance_overview WHERE step = 'turn'"; }
 
 less() { awk -v a="$1" -v b="$2" -v n="${3:-1}" 'BEGIN { printf "%.4g\n", (a - b) / n }'; }
 
@@ -71,10 +71,10 @@ busy_cost() {
 # at once; microseconds for each of the N tasks.
 taken() {
 	local cpu due
-	timers_fill "$3" && sql "VACUUM tq.lease, tq.timer" || exit
+	timers_fill "$3" && sql "VACUUM tq_internal.claim_timer, tq_internal.timer" || exit
 	due=$(due_in 2)
-	sql "UPDATE tq.lease SET due = '$due' WHERE due > clock_timestamp() + interval '1 day';
-		UPDATE tq.timer SET due = '$due' WHERE kind = 1 AND due > clock_timestamp() + interval '10 days'" >/dev/null || exit
+	sql "UPDATE tq_internal.claim_timer SET due = '$due' WHERE due > clock_timestamp() + interval '1 day';
+		UPDATE tq_internal.timer SET due = '$due' WHERE kind = 1 AND due > clock_timestamp() + interval '10 days'" >/dev/null || exit
 	cpu=$(worker_ms)
 	sql "CALL timers.done('$due')" >/dev/null || exit
 	note timers.stale "$1" "$(awk -v a="$(worker_ms)" -v b="$cpu" -v n="$2" 'BEGIN { print 1000 * (a - b) / n }')"
@@ -101,7 +101,7 @@ instant() {
 		FROM (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY late) AS p50, percentile_cont(0.99) WITHIN GROUP (ORDER BY late) AS p99,
 			max(late) AS max
 			FROM (SELECT 1000 * extract(epoch FROM r.resolved - t.deadline)::float8 AS late
-				FROM tq.task AS t JOIN tq.run AS r ON r.task = t.id
+				FROM tq_internal.task AS t JOIN tq_internal.run AS r ON r.task = t.id
 				WHERE r.reason_resolved = 3 AND t.deadline <> '$due') AS x) AS y" || exit
 	wait "$load" || exit
 }

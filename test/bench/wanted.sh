@@ -4,9 +4,9 @@
 # wanted.sh: the clients that get messages, waiting until they have them, and the
 # processor time of all.  Sourced by run.
 
-exchanges='(SELECT tq.exchange_name(i) AS name FROM generate_series(1, 12) AS i) AS exchange'
+exchanges='(SELECT tq_internal.exchange_name(i) AS name FROM generate_series(1, 12) AS i) AS exchange'
 channel="('tq_' || replace(name, '-', '_'))"
-unpublished="FROM tq.message AS m, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1) AS t
+unpublished="FROM tq_internal.message AS m, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1) AS t
 	WHERE m.xid >= pg_snapshot_xmin(t.upto) AND NOT pg_visible_in_snapshot(m.xid, t.upto)"
 follower=''
 
@@ -17,7 +17,7 @@ follower=''
 # Waits until all that is committed is published, and sent to the listeners; by
 # the maintenance worker, or if there is none, by this script.
 published() {
-	local left="EXISTS (SELECT $unpublished) OR EXISTS (SELECT FROM tq.tick WHERE unsent IS NOT NULL)"
+	local left="EXISTS (SELECT $unpublished) OR EXISTS (SELECT FROM tq_internal.tick WHERE unsent IS NOT NULL)"
 	if [ -z "$(worker_pid)" ]; then
 		while [ "$(sql "SELECT $left")" = t ]; do sql 'SELECT count(*) FROM tq.upkeep()' >/dev/null || return; done
 		return
@@ -34,21 +34,21 @@ published() {
 # last tick.
 forget_messages() {
 	published && sql "BEGIN;
-		LOCK TABLE tq.message, tq.tick;
-		CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM tq.tick ORDER BY last_id DESC LIMIT 1;
+		LOCK TABLE tq_internal.message, tq_internal.tick;
+		CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1;
 		UPDATE kept SET messages = 0;
-		TRUNCATE tq.message, tq.tick;
-		INSERT INTO tq.tick SELECT * FROM kept;
+		TRUNCATE tq_internal.message, tq_internal.tick;
+		INSERT INTO tq_internal.tick SELECT * FROM kept;
 		COMMIT"
 }
 
 # How many messages have been published since then.
-messages() { sql 'SELECT coalesce(sum(messages), 0) FROM tq.tick'; }
+messages() { sql 'SELECT coalesce(sum(messages), 0) FROM tq_internal.tick'; }
 
 # Written and not published, or published and not with the follower.
 backlog() {
 	sql "SELECT coalesce((SELECT sum(octet_length(records) / 16) $unpublished), 0) +
-		CASE WHEN '$follower' = '' THEN 0 ELSE (SELECT sum(messages) FROM tq.tick) - $(cat "$work/followed" 2>/dev/null || echo 0) END"
+		CASE WHEN '$follower' = '' THEN 0 ELSE (SELECT sum(messages) FROM tq_internal.tick) - $(cat "$work/followed" 2>/dev/null || echo 0) END"
 }
 
 # ---------------------------------------------------------------------------
@@ -60,7 +60,7 @@ backlog() {
 # fetches everything by a durable subscription, and acknowledges it.
 wanted() {
 	unfollow
-	sql "SELECT count(tq.unsubscribe(name)) FROM tq.subscription" >/dev/null || exit
+	sql "SELECT count(tq.unsubscribe(name)) FROM tq_internal.subscription" >/dev/null || exit
 	case $1 in
 		none) sql "SELECT count(tq.unbind($channel, name)) FROM $exchanges" ;;
 		*) sql "SELECT count(tq.bind($channel, name)) FROM $exchanges" ;;

@@ -1,11 +1,11 @@
 /*
  * cursor.pml
- *	  The protocol of the claim cursor (src/cursor.c), for spin.
+ *	  The protocol of the claim cursor (src/shmem/claim_cursor.c), for spin.
  *
  * One queue, one priority, ROWS rows by their seq.  Each step that the server
  * takes under a lock, or that others see at once, is one step here: a look at
  * an index entry, the insertion or deletion of a row, the end of a
- * transaction, and what cursor.c does under the lock of an entry.  Between
+ * transaction, and what claim_cursor.c does under the lock of an entry.  Between
  * them any process may run.  The properties: where no transaction is between its
  * end and the end of its callback, no row that can be claimed is below the
  * cursor, so that a claim which looks at all from there finds it; and a
@@ -16,12 +16,12 @@
  *	raise_cursor()		tq_cursor_raise(), lowest_since()
  *	lower()				lower(), sum_up()
  *	forget()			forget_database(), of one queue; make_entry() for another
- *	note_made()			tq_cursor_note_made(), and _all() when there are no free notes
- *	note_taken()		tq_cursor_note_taken(), likewise
+ *	note_made()			tq_cursor_track_insert(), and _all() when there are no free notes
+ *	note_taken()		tq_cursor_track_delete(), likewise
  *	tell_…(), finish()	lower_noted(), transaction_ends()
  *	prepare()			the same, at PRE_PREPARE and PREPARE
  *	roll_back_sub()		subtransaction_ends()
- *	pass(), go_on()		what a store does between S1 and S3 of cursor.c
+ *	pass(), go_on()		what a store does between S1 and S3 of claim_cursor.c
  *
  * CASE chooses the processes.  A FAULT_… is seeded, and must be found: see `run`.
  */

@@ -150,7 +150,7 @@ SELECT pg_temp.refuses('{"created": "now"}', '1.2.1 created is a date-time too')
 RESET tq.clock_offset;
 
 -- a refused definition leaves no rows
-SELECT is((SELECT count(*) FROM tq.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, '1.2 a refused definition creates no task');
+SELECT is((SELECT count(*) FROM tq_internal.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, '1.2 a refused definition creates no task');
 
 SELECT * FROM finish();
 ROLLBACK;

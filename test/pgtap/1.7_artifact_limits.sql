@@ -31,7 +31,7 @@ $$;
 
 CREATE FUNCTION pg_temp.artifacts() RETURNS text
 LANGUAGE sql AS $$
-	SELECT md5(string_agg(a::text, E'\n' ORDER BY a::text)) FROM tq.artifact a
+	SELECT md5(string_agg(a::text, E'\n' ORDER BY a::text)) FROM tq_internal.artifact a
 $$;
 
 -- The request is refused as bad input, and nothing is stored.
@@ -55,7 +55,7 @@ DECLARE
 	error jsonb := pg_temp.error(pg_temp.call(name, request));
 	found text;
 BEGIN
-	EXECUTE format('SELECT (%s)::text FROM tq.artifact a WHERE a.name = %L', what, name) INTO found;
+	EXECUTE format('SELECT (%s)::text FROM tq_internal.artifact a WHERE a.name = %L', what, name) INTO found;
 	RETURN NEXT is(found, expected, description);
 	IF error ->> 'sqlstate' <> '00000' THEN
 		RETURN NEXT diag(error::text);
@@ -118,7 +118,7 @@ SELECT pg_temp.good(pg_temp.art(storage, '{"uploadId": "upload__QAGAAAAAAAAAAA"}
 SELECT pg_temp.good(pg_temp.art(storage), '1.1 an uploadId is generated: ' || storage,
 	$$details ->> 'uploadId' ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$'$$)
 FROM types WHERE 'uploadId' = ANY (may);
-SELECT is(count(DISTINCT details), count(*), '1.1 each new uploadId is different') FROM tq.artifact
+SELECT is(count(DISTINCT details), count(*), '1.1 each new uploadId is different') FROM tq_internal.artifact
 WHERE details ? 'uploadId' AND details ->> 'uploadId' <> 'upload__QAGAAAAAAAAAAA';
 SELECT pg_temp.bad(pg_temp.art('object', jsonb_build_object('uploadId', u)), '1.1 no uploadId: ' || u::text)
 FROM unnest('{"\"\"","\"upload\"","\"upload__AAGAAAAAAAAAAA\"","\"upload__QAGAAAAAAAAAAAA\"",17,"null"}'::jsonb[]) AS u;

@@ -13,10 +13,10 @@ SAVEPOINT s;
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '10.4 a claim expires');
 ROLLBACK TO SAVEPOINT s;
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '10.4 the pass was rolled back: it succeeds once more');
-INSERT INTO tq.lease (due, tasks) SELECT (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, ARRAY[id] FROM tq.task WHERE task_id::text = pg_temp.id('a')::text;
+INSERT INTO tq_internal.claim_timer (due, tasks) SELECT (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, ARRAY[id] FROM tq_internal.task WHERE task_id::text = pg_temp.id('a')::text;
 SELECT is(pg_temp.upkeep(), '', '10.4 the claim timer is processed again while the retry is pending: nothing');
 SELECT pg_temp.take('a');
-INSERT INTO tq.lease (due, tasks) SELECT (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, ARRAY[id] FROM tq.task WHERE task_id::text = pg_temp.id('a')::text;
+INSERT INTO tq_internal.claim_timer (due, tasks) SELECT (pg_temp.run('a', 0) ->> 'takenUntil')::timestamptz, ARRAY[id] FROM tq_internal.task WHERE task_id::text = pg_temp.id('a')::text;
 SELECT is(pg_temp.upkeep(), '', '10.4 while it is running: nothing');
 SELECT is(pg_temp.look('a') || ', ' || pg_temp.look('after'), 'running 4: scheduled>exception/claim-expired retry>running, unscheduled 5:', '10.4 the dependent waits');
 RESET tq.clock_offset;
@@ -76,10 +76,10 @@ SELECT is((SELECT string_agg(concat_ws('/', o.run_id, o.state, o.reason_created,
 FROM unnest('{a,after,b,c,c2,p,u,r,rt,f,e}'::text[]) AS n;
 -- and is stored once
 SELECT is((SELECT count(*) FROM (
-		SELECT task FROM tq.unscheduled UNION ALL SELECT task FROM tq.pending UNION ALL SELECT task FROM tq.delayed UNION ALL
-		SELECT r.task FROM tq.run r WHERE NOT EXISTS (SELECT FROM tq.run l WHERE l.task = r.task AND l.run_id > r.run_id)
-			AND NOT EXISTS (SELECT FROM tq.pending p WHERE p.task = r.task) AND NOT EXISTS (SELECT FROM tq.delayed d WHERE d.task = r.task)) AS s),
-	(SELECT count(*) FROM tq.task), '10.19 each task has exactly one state');
+		SELECT task FROM tq_internal.unscheduled UNION ALL SELECT task FROM tq_internal.pending UNION ALL SELECT task FROM tq_internal.delayed UNION ALL
+		SELECT r.task FROM tq_internal.run r WHERE NOT EXISTS (SELECT FROM tq_internal.run l WHERE l.task = r.task AND l.run_id > r.run_id)
+			AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task) AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task)) AS s),
+	(SELECT count(*) FROM tq_internal.task), '10.19 each task has exactly one state');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -23,10 +23,10 @@ SELECT pg_temp.refuses(jsonb_build_object('dependencies', (SELECT jsonb_agg(pg_t
 	'2.1 (2) 10,001 dependencies are refused');
 SELECT pg_temp.accepts(jsonb_build_object('dependencies', (SELECT jsonb_agg(pg_temp.id('many' || n)::text) FROM generate_series(1, 10000) AS n)),
 	'2.1 (2) 10,000 dependencies are not');
-DELETE FROM tq.edge WHERE required IN (SELECT id FROM tq.task WHERE metadata ->> 'name' = 'many');	-- keep the rest quick
-DELETE FROM tq.pending WHERE task IN (SELECT id FROM tq.task WHERE metadata ->> 'name' = 'many');
-DELETE FROM tq.timer;
-DELETE FROM tq.task WHERE metadata ->> 'name' = 'many';
+DELETE FROM tq_internal.dependency WHERE required IN (SELECT id FROM tq_internal.task WHERE metadata ->> 'name' = 'many');	-- keep the rest quick
+DELETE FROM tq_internal.pending WHERE task IN (SELECT id FROM tq_internal.task WHERE metadata ->> 'name' = 'many');
+DELETE FROM tq_internal.timer;
+DELETE FROM tq_internal.task WHERE metadata ->> 'name' = 'many';
 
 -- (6) groups
 SELECT pg_temp.create('g1', '{"$group": "g", "schedulerId": "s1"}');
@@ -80,7 +80,7 @@ SELECT pg_temp.keeps(format($$SELECT tq.create_task(pg_temp.id('def'), pg_temp.d
 FROM unnest(ARRAY['{"retries": 5}', '{"dependencies": []}', '{"priority": "lowest", "requires": "all-completed"}', '{"schedulerId": "-"}',
 	'{"projectId": "none"}', '{"tags": {}, "extra": {}}', '{"routes": [], "scopes": []}', '{"$group": "def"}']) AS v;
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('def'), pg_temp.def('def'))$$, 'def', '2.1 (7) a repeat while pending');
-SELECT is((SELECT count(*) FROM tq.pending WHERE task = (SELECT id FROM tq.task WHERE task_id::text = pg_temp.id('def')::text)), 1::bigint,
+SELECT is((SELECT count(*) FROM tq_internal.pending WHERE task = (SELECT id FROM tq_internal.task WHERE task_id::text = pg_temp.id('def')::text)), 1::bigint,
 	'2.1 the pending queue keeps a single row');
 SELECT pg_temp.take('def');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('def'), pg_temp.def('def'))$$, 'def', '2.1 (8) a repeat while running schedules nothing');

@@ -18,7 +18,7 @@ SELECT is(credentials, NULL, '5.7 no credentials yet') FROM claimed;
 SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '5.2 takenUntil of the answer is the run''s') FROM claimed;
 SELECT is(taken_until, date_trunc('milliseconds', taken_until), '3.6 in whole milliseconds') FROM claimed;
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.8 the run is running');
-SELECT is((SELECT count(*) FROM tq.pending), 0::bigint, '2.8 no row of it is pending any more');
+SELECT is((SELECT count(*) FROM tq_internal.pending), 0::bigint, '2.8 no row of it is pending any more');
 SELECT is(count(*), 0::bigint, '2.8 an empty queue gives no rows') FROM tq.claim_work('test/q', 'wg', 'w1');
 
 -- How many

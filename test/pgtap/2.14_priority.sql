@@ -16,8 +16,8 @@ $$;
 -- That of the definition, and that of the waiting run, if there is one.
 CREATE FUNCTION pg_temp.stored(name text) RETURNS text
 LANGUAGE sql AS $$
-	SELECT concat_ws(' ', tq.priority_name(t.priority), tq.priority_name(p.priority), tq.priority_name(d.priority))
-	FROM tq.task t LEFT JOIN tq.pending p ON p.task = t.id LEFT JOIN tq.delayed d ON d.task = t.id
+	SELECT concat_ws(' ', tq_internal.priority_name(t.priority), tq_internal.priority_name(p.priority), tq_internal.priority_name(d.priority))
+	FROM tq_internal.task t LEFT JOIN tq_internal.pending p ON p.task = t.id LEFT JOIN tq_internal.delayed d ON d.task = t.id
 	WHERE t.task_id::text = pg_temp.id(name)::text
 $$;
 
@@ -82,8 +82,8 @@ SELECT is(pg_temp.change('v', 'low'), 'pending 4: rerun>exception/worker-shutdow
 -- delayed
 SELECT pg_temp.create('d', '{"taskQueueId": "test/delayed"}');
 SELECT pg_temp.create('e', '{"taskQueueId": "test/delayed"}');
-WITH moved AS (DELETE FROM tq.pending WHERE task = (SELECT id FROM tq.task WHERE task_id::text = pg_temp.id('d')::text) RETURNING *)
-	INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+WITH moved AS (DELETE FROM tq_internal.pending WHERE task = (SELECT id FROM tq_internal.task WHERE task_id::text = pg_temp.id('d')::text) RETURNING *)
+	INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT pg_temp.base() + interval '10 minutes', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM moved;
 SELECT is(pg_temp.change('d', 'highest'), 'pending 5: scheduled>pending, highest', '2.14 a delayed run');
 SELECT is(pg_temp.stored('d'), 'highest highest', '2.14 has it');
@@ -193,7 +193,7 @@ SELECT is(pg_temp.change_group('lone', 'high'), '1 high: lone', '2.14 a sealed g
 -- many
 SELECT lives_ok($$SELECT tq.enqueue('test/many', task_group_id => pg_temp.id('many')) FROM generate_series(1, 500)$$, '2.14 a group of 500');
 SELECT is(tq.change_task_group_priority(pg_temp.id('many'), 'high') -> 'tasksAffected', '500', '2.14 is changed in one call');
-SELECT is(count(*), 500::bigint, '2.14 every run of it') FROM tq.pending p JOIN tq.queue q ON q.id = p.queue WHERE q.task_queue_id = 'test/many' AND p.priority = 5;
+SELECT is(count(*), 500::bigint, '2.14 every run of it') FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue WHERE q.task_queue_id = 'test/many' AND p.priority = 5;
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -33,14 +33,14 @@ LANGUAGE sql AS $$ SELECT format('SELECT tq.get_artifact(pg_temp.id(%L), %s, %L)
 CREATE FUNCTION pg_temp.finish(task text, name text, upload text, run int DEFAULT 0) RETURNS text
 LANGUAGE sql AS $$ SELECT format('SELECT tq.finish_artifact(pg_temp.id(%L), %s, %L, %L)', task, run, name, upload) $$;
 
-CREATE FUNCTION pg_temp.row_of(task_name text, artifact text, run int DEFAULT 0) RETURNS tq.artifact
+CREATE FUNCTION pg_temp.row_of(task_name text, artifact text, run int DEFAULT 0) RETURNS tq_internal.artifact
 LANGUAGE sql AS $$
-	SELECT a FROM tq.artifact a JOIN tq.task t ON t.id = a.task
+	SELECT a FROM tq_internal.artifact a JOIN tq_internal.task t ON t.id = a.task
 	WHERE t.task_id = pg_temp.id(task_name) AND a.run_id = run AND a.name = artifact
 $$;
 
 CREATE FUNCTION pg_temp.artifacts() RETURNS text
-LANGUAGE sql AS $$ SELECT md5(string_agg(a::text, E'\n' ORDER BY a::text)) FROM tq.artifact a $$;
+LANGUAGE sql AS $$ SELECT md5(string_agg(a::text, E'\n' ORDER BY a::text)) FROM tq_internal.artifact a $$;
 
 -- The artifact-created messages since the last call, in order and in short form.
 -- They are appended in this transaction, and published after its commit.
@@ -52,8 +52,8 @@ DECLARE
 	result text;
 BEGIN
 	SELECT coalesce(string_agg(concat_ws(' ', detail ->> 'storageType', detail ->> 'name'), ', ' ORDER BY seq), 'nothing') INTO result
-	FROM tq.message WHERE detail ? 'storageType' AND seq > (SELECT max(h.seq) FROM heard h);
-	INSERT INTO heard SELECT coalesce(max(seq), 0) FROM tq.message;
+	FROM tq_internal.message WHERE detail ? 'storageType' AND seq > (SELECT max(h.seq) FROM heard h);
+	INSERT INTO heard SELECT coalesce(max(seq), 0) FROM tq_internal.message;
 	RETURN result;
 END
 $$;
@@ -62,12 +62,12 @@ $$;
 CREATE FUNCTION pg_temp.refuses(query text, code text, description text, like_this text DEFAULT '%') RETURNS SETOF text
 LANGUAGE plpgsql AS $$
 DECLARE
-	before text := pg_temp.artifacts() || (SELECT count(*) FROM tq.message);
+	before text := pg_temp.artifacts() || (SELECT count(*) FROM tq_internal.message);
 	error jsonb;
 BEGIN
 	RETURN QUERY SELECT pg_temp.throws(query, code, description);
 	error := pg_temp.error(query);
-	IF pg_temp.artifacts() || (SELECT count(*) FROM tq.message) IS DISTINCT FROM before THEN
+	IF pg_temp.artifacts() || (SELECT count(*) FROM tq_internal.message) IS DISTINCT FROM before THEN
 		RETURN NEXT ok(false, description || ': something is stored');
 	END IF;
 	IF concat_ws(' ', error ->> 'message', error ->> 'detail') NOT LIKE like_this THEN
@@ -182,9 +182,9 @@ SELECT is((pg_temp.row_of('t', 'public/' || storage)).expires, pg_temp.base() + 
 -- a message: whole
 SELECT is(detail, jsonb_build_object('storageType', 'inline', 'name', 'public/inline', 'contentType', 'text/plain',
 	'expires', pg_temp.iso(pg_temp.base() + interval '1 hour')), '6.1 the artifact of the message, and nothing more')
-FROM tq.message ORDER BY seq DESC LIMIT 1;
+FROM tq_internal.message ORDER BY seq DESC LIMIT 1;
 SELECT pg_temp.put('t', 'long', pg_temp.art('blob', '{"contentLength": 17}'));
-SELECT is(pg_temp.keys(detail), 'contentType expires name storageType', '10.10 no contentLength in the message') FROM tq.message ORDER BY seq DESC LIMIT 1;
+SELECT is(pg_temp.keys(detail), 'contentType expires name storageType', '10.10 no contentLength in the message') FROM tq_internal.message ORDER BY seq DESC LIMIT 1;
 SELECT pg_temp.said();
 
 -- ---------------------------------------------------------------------------
@@ -202,9 +202,9 @@ DECLARE
 	before tid;
 	same bool;
 BEGIN
-	SELECT ctid INTO before FROM tq.artifact a WHERE a.name = same_row.name;
+	SELECT ctid INTO before FROM tq_internal.artifact a WHERE a.name = same_row.name;
 	EXECUTE call;
-	SELECT ctid = before INTO same FROM tq.artifact a WHERE a.name = same_row.name;
+	SELECT ctid = before INTO same FROM tq_internal.artifact a WHERE a.name = same_row.name;
 	RETURN NEXT ok(same, description);
 END
 $$;
@@ -221,7 +221,7 @@ SELECT pg_temp.refuses(pg_temp.putting('t', 'public/' || storage, pg_temp.art(st
 	'2.15 another contentType: ' || storage, '%another contentType%') FROM types WHERE storage NOT IN ('link', 'error');
 SELECT is(pg_temp.put('t', 'public/link', pg_temp.art('link', '{"$expires": "2 hours", "contentType": "text/html"}')), '{"storageType": "link"}', '2.15 another contentType of a link');
 SELECT is((pg_temp.row_of('t', 'public/link')).content_type, 'application/binary', '2.15 but the first is kept');
-SELECT is(detail ->> 'contentType', 'application/binary', '2.15 and is in the message') FROM tq.message ORDER BY seq DESC LIMIT 1;
+SELECT is(detail ->> 'contentType', 'application/binary', '2.15 and is in the message') FROM tq_internal.message ORDER BY seq DESC LIMIT 1;
 -- details
 SELECT pg_temp.refuses(pg_temp.putting('t', 'public/' || storage, pg_temp.art(storage, overrides || '{"$expires": "2 hours"}')), 'TQ409',
 	'2.15 other details: ' || storage || ' ' || overrides, '%other details%')
@@ -426,7 +426,7 @@ SELECT pg_temp.refuses($$SELECT tq.latest_artifact_info(pg_temp.id('i'), 'up')$$
 -- (Artifacts have no timer of their own; they are deleted once an hour.)
 SELECT pg_temp.running('d', '{"$deadline": "100 minutes", "$expires": "110 minutes"}');
 SELECT pg_temp.put('d', expires, pg_temp.art('inline', jsonb_build_object('$expires', expires))) FROM unnest('{40 minutes,60 minutes,110 minutes}'::text[]) AS expires;
-SELECT id AS inner_id FROM tq.task WHERE task_id = pg_temp.id('d') \gset
+SELECT id AS inner_id FROM tq_internal.task WHERE task_id = pg_temp.id('d') \gset
 SET LOCAL tq.clock_offset = '85 minutes';
 SELECT pg_temp.upkeep();
 SELECT is((SELECT string_agg(name, ', ') FROM tq.list_artifacts(pg_temp.id('d'), 0)), '110 minutes, 60 minutes', '8.4 deleted half an hour after it expired, not before');
@@ -434,8 +434,8 @@ SELECT pg_temp.refuses(pg_temp.getting('d', '40 minutes'), 'TQ404', '8.4 once de
 SELECT pg_temp.refuses(pg_temp.getting('d', '60 minutes'), 'TQ410', '8.4 before it is deleted: 410');
 SET LOCAL tq.clock_offset = '140 minutes 30 seconds';
 SELECT pg_temp.upkeep();
-SELECT is((SELECT count(*) FROM tq.task WHERE id = :inner_id), 0::bigint, '8.4 the task is deleted');
-SELECT is((SELECT count(*) FROM tq.artifact WHERE task = :inner_id), 0::bigint, '8.4 and its artifacts with it');
+SELECT is((SELECT count(*) FROM tq_internal.task WHERE id = :inner_id), 0::bigint, '8.4 the task is deleted');
+SELECT is((SELECT count(*) FROM tq_internal.artifact WHERE task = :inner_id), 0::bigint, '8.4 and its artifacts with it');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

@@ -69,7 +69,7 @@ SELECT pg_temp.create('t14', '{"$deadline": "1 minute"}');
 SET tq.clock_offset = '61 seconds';
 SELECT is(pg_temp.upkeep(), 'deadline 1', '3.1 #14 pending, deadline');
 SELECT is(pg_temp.look('t14'), 'exception 5: scheduled>exception/deadline-exceeded', '3.1 #14 the same run becomes exception');
-SELECT is((SELECT count(*) FROM tq.pending JOIN tq.task ON id = task WHERE task_id::text = pg_temp.id('t14')::text), 0::bigint, '3.1 #14 the pending row is deleted');
+SELECT is((SELECT count(*) FROM tq_internal.pending JOIN tq_internal.task ON id = task WHERE task_id::text = pg_temp.id('t14')::text), 0::bigint, '3.1 #14 the pending row is deleted');
 RESET tq.clock_offset;
 SELECT pg_temp.create('t15');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('t15'))$$, 't15', '3.1 #15 pending, scheduleTask');
@@ -99,7 +99,7 @@ SELECT is(pg_temp.resolved('t24', 'worker-shutdown', '{"retries": 0}'), 'excepti
 SELECT is(pg_temp.resolved('t25', 'intermittent-task', '{"retries": 1}'), 'pending 0: scheduled>exception/intermittent-task task-retry>pending', '3.1 #25 running, retries left, intermittent-task');
 SELECT is(pg_temp.resolved('t26', 'intermittent-task', '{"retries": 0}'), 'exception 0: scheduled>exception/intermittent-task', '3.1 #26 running, no retries left, intermittent-task');
 SAVEPOINT s;
-DELETE FROM tq.lease;
+DELETE FROM tq_internal.claim_timer;
 SELECT pg_temp.running('t27', '{"retries": 1}');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.1 #27 running, retries left, the claim expires');

@@ -72,9 +72,9 @@ RESET tq.deadline_delay;
 -- every unresolved task has a timer for its deadline, however it was created
 SELECT tq.enqueue('test/enq', deadline => '45 minutes') IS NULL;
 SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def')) ->> 'state';
-SELECT is((SELECT count(*) FROM tq.task_overview AS o JOIN tq.task AS t ON t.task_id::text = o.task_id::text
+SELECT is((SELECT count(*) FROM tq.task_overview AS o JOIN tq_internal.task AS t ON t.task_id::text = o.task_id::text
 	WHERE o.state IN ('unscheduled', 'pending', 'running')
-		AND NOT EXISTS (SELECT FROM tq.timer AS r WHERE r.kind = 1 AND r.due = t.deadline AND t.id = ANY (r.tasks))), 0::bigint,
+		AND NOT EXISTS (SELECT FROM tq_internal.timer AS r WHERE r.kind = 1 AND r.due = t.deadline AND t.id = ANY (r.tasks))), 0::bigint,
 	'0.2 every unresolved task has a timer for its deadline');
 
 -- takenUntil is not capped
@@ -91,7 +91,7 @@ SET tq.clock_offset = '8 minutes 1 second';
 SELECT is(pg_temp.upkeep(), 'deadline 502', '3.5 all meet their deadline');
 SELECT is(pg_temp.look('again'), 'exception 5: scheduled>completed/completed rerun>exception/deadline-exceeded', '3.5 the rerun too');
 SELECT is((SELECT string_agg(DISTINCT pg_temp.line(tq.status(pg_temp.id('batch' || n))), ', ') FROM generate_series(1, 500) AS n), 'exception 5: scheduled>exception/deadline-exceeded', '3.5 every one of the batch');
-SELECT is((SELECT count(*) FROM tq.pending JOIN tq.task ON id = task WHERE deadline < pg_temp.clock()), 0::bigint, '3.5 nothing past its deadline is pending');
+SELECT is((SELECT count(*) FROM tq_internal.pending JOIN tq_internal.task ON id = task WHERE deadline < pg_temp.clock()), 0::bigint, '3.5 nothing past its deadline is pending');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

@@ -119,8 +119,8 @@ RESET tq.clock_offset;
 -- every running run has a claim timer
 SELECT pg_temp.running('z' || n) FROM generate_series(1, 2) AS n;
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('z2'), 0)$$, '3.6 a claim and a reclaim');
-SELECT is((SELECT count(*) FROM tq.run WHERE state = 2), 2::bigint, '3.6 two runs are running');
-SELECT is((SELECT count(*) FROM tq.run r WHERE r.state = 2 AND NOT EXISTS (SELECT FROM tq.lease l WHERE r.task = ANY (l.tasks) AND l.due = r.taken_until)),
+SELECT is((SELECT count(*) FROM tq_internal.run WHERE state = 2), 2::bigint, '3.6 two runs are running');
+SELECT is((SELECT count(*) FROM tq_internal.run r WHERE r.state = 2 AND NOT EXISTS (SELECT FROM tq_internal.claim_timer l WHERE r.task = ANY (l.tasks) AND l.due = r.taken_until)),
 	0::bigint, '0.2 every running run has a claim timer at its takenUntil');
 
 SELECT * FROM finish();

@@ -19,8 +19,8 @@ CREATE FUNCTION pg_temp.done(first int, last int, reason text DEFAULT 'completed
 
 SELECT pg_temp.dependent('all-completed', 600) AS a, pg_temp.dependent('all-resolved', 600) AS b, pg_temp.dependent('all-completed', 300) AS c,
 	pg_temp.dependent('all-completed', 255) AS few, pg_temp.dependent('all-completed', 600) AS early, pg_temp.dependent('all-completed', 600) AS canceled \gset
-SELECT is((SELECT count(*) FROM tq.unmet), 64 * 5::bigint, '4.2 all but the task with few dependencies have a striped counter');
-SELECT is((SELECT sum(unmet) FROM tq.unmet), 600 * 4 + 300::bigint, '4.2 every dependency is in one stripe');
+SELECT is((SELECT count(*) FROM tq_internal.dependency_counter), 64 * 5::bigint, '4.2 all but the task with few dependencies have a striped counter');
+SELECT is((SELECT sum(unmet) FROM tq_internal.dependency_counter), 600 * 4 + 300::bigint, '4.2 every dependency is in one stripe');
 SELECT is(pg_temp.unmet(:'a'), 600, '4.2 the overview shows their sum');
 SELECT is(pg_temp.unmet(:'few'), 255, '4.2 and that of few');
 
@@ -49,6 +49,6 @@ SELECT is(pg_temp.stands(:'early') || ' ' || pg_temp.stands(:'canceled'), 'pendi
 -- stripes are deleted with their tasks
 SET LOCAL tq.clock_offset = '1000 days';
 SELECT count(*) FROM generate_series(1, 4), LATERAL (SELECT pg_temp.upkeep()) AS u;
-SELECT is((SELECT count(*) FROM tq.unmet), 0::bigint, '8.4 no stripe outlives its task');
+SELECT is((SELECT count(*) FROM tq_internal.dependency_counter), 0::bigint, '8.4 no stripe outlives its task');
 SELECT * FROM finish();
 ROLLBACK;

@@ -20,7 +20,7 @@ SELECT pg_temp.throws($$SELECT pg_temp.create('m', '{"$deps": ["nobody"]}')$$, '
 SELECT pg_temp.throws($$SELECT pg_temp.create('m', '{"$deps": ["a", "nobody", "b"]}')$$, 'TQ400', '4.2 (3) one of several is missing');
 SELECT pg_temp.throws($$SELECT pg_temp.create('m', '{"$deps": ["m", "nobody"]}')$$, 'TQ400', '4.2 (3) with a self-dependency');
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('m'))$$, 'TQ404', '4.2 (3) the task does not exist');
-SELECT is((SELECT count(*) FROM tq.edge WHERE required NOT IN (SELECT id FROM tq.task) OR dependent NOT IN (SELECT id FROM tq.task)), 0::bigint, '4.2 (3) nor do its dependencies');
+SELECT is((SELECT count(*) FROM tq_internal.dependency WHERE required NOT IN (SELECT id FROM tq_internal.task) OR dependent NOT IN (SELECT id FROM tq_internal.task)), 0::bigint, '4.2 (3) nor do its dependencies');
 SELECT is((SELECT count(*) FROM tq.list_dependent_tasks(pg_temp.id('a'))), 1::bigint, '4.2 (3) listDependentTasks does not know it');
 CREATE TEMP TABLE missing AS SELECT pg_temp.error($$SELECT pg_temp.create('m', '{"$deps": ["a", "nobody", "b", "none"]}')$$) AS error;
 SELECT ok(error ->> 'detail' LIKE '%' || pg_temp.id('nobody') || '%' AND error ->> 'detail' LIKE '%' || pg_temp.id('none') || '%', '4.2 (3) DETAIL names the missing ones') FROM missing;

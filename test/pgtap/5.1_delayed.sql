@@ -1,5 +1,5 @@
 -- doc/spec/taskcluster.md 5.1: runs that are pending but not claimable before
--- visible_at (tq.delayed).  Rows are moved there by hand; policy_fields.sql
+-- visible_at (tq_internal.delayed).  Rows are moved there by hand; policy_fields.sql
 -- has the delays of policies.
 BEGIN;
 \ir helper.psql
@@ -8,8 +8,8 @@ SELECT plan(33);
 CREATE FUNCTION pg_temp.delay(name text, by interval) RETURNS void
 LANGUAGE sql AS $$
 	WITH moved AS (
-		DELETE FROM tq.pending WHERE task = (SELECT id FROM tq.task WHERE task_id::text = pg_temp.id(name)::text) RETURNING *)
-	INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+		DELETE FROM tq_internal.pending WHERE task = (SELECT id FROM tq_internal.task WHERE task_id::text = pg_temp.id(name)::text) RETURNING *)
+	INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT pg_temp.base() + by, task, scheduled, queue, priority, run_id, retries_left, reason_created FROM moved
 $$;
 CREATE FUNCTION pg_temp.progress(g text) RETURNS text
@@ -55,11 +55,11 @@ SELECT pg_temp.create('after', '{"$deps": ["x", "y"], "requires": "all-resolved"
 SELECT pg_temp.delay(n, '20 minutes') FROM unnest('{x,z}'::text[]) AS n;
 SELECT pg_temp.delay('y', '40 minutes');
 SELECT is(pg_temp.report('x', 'canceled'), 'exception 5: scheduled>exception/canceled', 'delayed: cancel_task');
-SELECT is((SELECT count(*) FROM tq.delayed d JOIN tq.task ON id = d.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, 'delayed: the row is deleted');
+SELECT is((SELECT count(*) FROM tq_internal.delayed d JOIN tq_internal.task ON id = d.task WHERE task_id::text = pg_temp.id('x')::text), 0::bigint, 'delayed: the row is deleted');
 SET tq.clock_offset = '31 minutes';
 SELECT ok((SELECT tasks = 2 FROM tq.upkeep() WHERE step = 'deadline'), 'delayed: the deadline is processed for both, whether due or not');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/deadline-exceeded', 'delayed: deadline-exceeded, ' || n) FROM unnest('{y,z}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'delayed: no rows are left');
+SELECT is((SELECT count(*) FROM tq_internal.delayed), 0::bigint, 'delayed: no rows are left');
 SELECT is(pg_temp.look('after'), 'pending 5: scheduled>pending', 'delayed: dependents are released');
 RESET tq.clock_offset;
 

@@ -40,7 +40,7 @@ SELECT is(pg_temp.recent('w1'), 't1/0 t2/0 t3/0 k1/0', '5.6 claim_task: appended
 -- queues: seen by both; no function shows it yet
 CREATE FUNCTION pg_temp.queue_expires(queue text) RETURNS text
 LANGUAGE sql AS $$
-	SELECT pg_temp.iso(expires) FROM tq.queue WHERE task_queue_id = queue_expires.queue
+	SELECT pg_temp.iso(expires) FROM tq_internal.queue WHERE task_queue_id = queue_expires.queue
 $$;
 SELECT pg_temp.claims('test/seen');
 SELECT ok(pg_temp.near(pg_temp.queue_expires('test/seen'), now() + interval '1 day'), '5.6 claim_work: the queue is seen, and expires in a day');
@@ -64,13 +64,13 @@ SELECT is(pg_temp.recent('w2'), (SELECT string_agg('m' || n || '/0', ' ' ORDER B
 SELECT count(tq.enqueue('fast/q')) FROM generate_series(1, 30);
 DO $$ BEGIN FOR i IN 1..22 LOOP PERFORM tq.claim_work('fast/q', 'wg', 'fast'); END LOOP; END $$;
 CREATE TEMP TABLE claimed AS SELECT r.task, row_number() OVER (ORDER BY r.task) AS n
-	FROM tq.run r JOIN tq.worker w ON w.id = r.worker WHERE w.worker_id = 'fast';
-SELECT is((SELECT recent_tasks FROM tq.worker WHERE worker_id = 'fast'), (SELECT array_agg(task ORDER BY n) FROM claimed WHERE n <= 20),
+	FROM tq_internal.run r JOIN tq_internal.worker w ON w.id = r.worker WHERE w.worker_id = 'fast';
+SELECT is((SELECT recent_tasks FROM tq_internal.worker WHERE worker_id = 'fast'), (SELECT array_agg(task ORDER BY n) FROM claimed WHERE n <= 20),
 	'5.6 the first 20 claims are kept, the next within a second are not');
 SET tq.clock_offset = '10 seconds';
 SELECT is((SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast')), 1::bigint, '5.6 a claim a little later');
-SELECT is((SELECT recent_tasks[20] FROM tq.worker WHERE worker_id = 'fast'),
-	(SELECT max(r.task) FROM tq.run r JOIN tq.worker w ON w.id = r.worker WHERE w.worker_id = 'fast'), '5.6 is kept again');
+SELECT is((SELECT recent_tasks[20] FROM tq_internal.worker WHERE worker_id = 'fast'),
+	(SELECT max(r.task) FROM tq_internal.run r JOIN tq_internal.worker w ON w.id = r.worker WHERE w.worker_id = 'fast'), '5.6 is kept again');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

@@ -533,12 +533,12 @@ SELECT pg_temp.resolved('t49', 'completed', '{"$deadline": "1 minute", "$expires
 SET tq.clock_offset = '61 minutes';
 SELECT pg_temp.upkeep();	-- the deadlines of all tasks
 SELECT pg_temp.forget();
-CREATE TEMP TABLE written AS SELECT max(seq) AS seq FROM tq.message;
+CREATE TEMP TABLE written AS SELECT max(seq) AS seq FROM tq_internal.message;
 SET tq.clock_offset = '6 hours';
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.code($$SELECT tq.status(pg_temp.id('t49'))$$), 'TQ404', '49 the task has expired');
 SELECT is(pg_temp.sent(), '', '49 sends nothing');
-SELECT is((SELECT count(*) FROM tq.message, written WHERE message.seq > written.seq), 0::bigint, '49 nor is a message written');
+SELECT is((SELECT count(*) FROM tq_internal.message, written WHERE message.seq > written.seq), 0::bigint, '49 nor is a message written');
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

@@ -202,12 +202,12 @@ DECLARE
 BEGIN
 	PERFORM pg_temp.last_id();
 	SELECT count(*), coalesce(sum(length(m.records) / 16), 0), max(seq) INTO rows, records, last
-	FROM tq.message AS m WHERE seq > current_setting('test.seq')::bigint;
+	FROM tq_internal.message AS m WHERE seq > current_setting('test.seq')::bigint;
 	PERFORM set_config('test.seq', coalesce(last::text, current_setting('test.seq')), false);
 	RETURN format('%s rows, %s records', rows, records);
 END
 $$;
-SELECT set_config('test.seq', max(seq)::text, false) FROM tq.message;
+SELECT set_config('test.seq', max(seq)::text, false) FROM tq_internal.message;
 SELECT pg_temp.forget();
 
 SELECT pg_temp.create('n1');
@@ -241,7 +241,7 @@ SELECT is(pg_temp.sent(), 'DEF n7 unscheduled _._._, PEND n7 pending 0._._', 'a 
 SELECT pg_temp.written();
 SELECT tq.unbind(channel, exchange, pattern) FROM tq.binding_overview;
 SELECT is(pg_temp.bindings(), NULL, 'nothing is bound');
-SELECT count(*) AS ticks FROM tq.tick
+SELECT count(*) AS ticks FROM tq_internal.tick
 \gset
 SELECT pg_temp.create('n8');
 SELECT pg_temp.running('n9');
@@ -256,7 +256,7 @@ SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.upkeep(), 'deadline 1', 'nothing is bound: a deadline');
 RESET tq.clock_offset;
 SELECT is(pg_temp.written(), '0 rows, 0 records', 'nothing is bound: nothing is written');
-SELECT is(count(*), :ticks::bigint, 'nothing is bound: no tick') FROM tq.tick;
+SELECT is(count(*), :ticks::bigint, 'nothing is bound: no tick') FROM tq_internal.tick;
 SELECT is(pg_temp.sent(), '', 'nothing is bound: nothing is sent');
 SELECT lives_ok($$SELECT tq.bind('mine', 'task-running', 'route.x.y')$$, 'one exchange is bound, by a pattern');
 SELECT pg_temp.running('n11');

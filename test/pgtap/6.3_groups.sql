@@ -258,9 +258,9 @@ SELECT pg_temp.take('x7');
 SELECT pg_temp.report('x7', 'completed');
 SELECT is(pg_temp.sent(), 'RUN x7 running 0.wg.w1, COMP x7 completed 0.wg.w1, GROUP g16', '4.5 and is the last');
 SELECT pg_temp.create('x8', '{"$group": "g17"}');
-INSERT INTO tq.delayed SELECT clock_timestamp() + interval '1 hour', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM tq.pending
-	WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('x8'));
-DELETE FROM tq.pending WHERE task = (SELECT id FROM tq.task WHERE task_id = pg_temp.id('x8'));
+INSERT INTO tq_internal.delayed SELECT clock_timestamp() + interval '1 hour', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM tq_internal.pending
+	WHERE task = (SELECT id FROM tq_internal.task WHERE task_id = pg_temp.id('x8'));
+DELETE FROM tq_internal.pending WHERE task = (SELECT id FROM tq_internal.task WHERE task_id = pg_temp.id('x8'));
 SELECT pg_temp.members('g17', 'x9');
 SELECT pg_temp.forget();
 SELECT pg_temp.report('x9', 'completed');

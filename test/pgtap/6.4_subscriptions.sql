@@ -19,7 +19,7 @@ $$;
 -- The acknowledged id of a subscription; 0 at the beginning of this file.
 CREATE FUNCTION pg_temp.position(subscription text) RETURNS bigint
 LANGUAGE sql AS $$
-	SELECT acked FROM tq.subscription_overview WHERE name = subscription
+	SELECT acked_id FROM tq.subscription_overview WHERE name = subscription
 $$;
 
 -- ---------------------------------------------------------------------------
@@ -107,17 +107,17 @@ SELECT pg_temp.report('m1', 'completed');
 SELECT is(pg_temp.sent(), 'COMP m1 completed 1.wg.w1', 'a subscribed exchange is sent');
 SELECT is(pg_temp.fetched('only'), 'COMP m1 completed 1.wg.w1', 'and got');
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
-SELECT tq.bind('tq_' || replace(e, '-', '_'), e) FROM (SELECT tq.exchange_name(n) FROM generate_series(1, 12) AS n) AS v (e);
+SELECT tq.bind('tq_' || replace(e, '-', '_'), e) FROM (SELECT tq_internal.exchange_name(n) FROM generate_series(1, 12) AS n) AS v (e);
 SELECT is((SELECT count(*) FROM tq.binding_overview), 12::bigint, 'all are bound again');
 
 -- messages of deleted tasks
 SELECT tq.subscribe('gone', 'task-defined');
 SELECT pg_temp.create(n) FROM unnest('{d1,d2,d3}'::text[]) AS n;
 SELECT is(pg_temp.fetched('gone'), 'DEF d1 unscheduled _._._, DEF d2 unscheduled _._._, DEF d3 unscheduled _._._', 'fetch: of three tasks');
-SELECT id AS d2 FROM tq.task WHERE task_id = pg_temp.id('d2')
+SELECT id AS d2 FROM tq_internal.task WHERE task_id = pg_temp.id('d2')
 \gset
-DELETE FROM tq.pending WHERE task = :d2;
-DELETE FROM tq.task WHERE id = :d2;
+DELETE FROM tq_internal.pending WHERE task = :d2;
+DELETE FROM tq_internal.task WHERE id = :d2;
 SELECT is(pg_temp.fetched('gone'), 'DEF d1 unscheduled _._._, DEF d3 unscheduled _._._', 'fetch: one has been deleted');
 SELECT pg_temp.acked('gone');
 SELECT is(pg_temp.fetched('gone'), '', 'ack: beyond it');
@@ -178,8 +178,8 @@ END
 $$;
 
 SELECT pg_temp.last_id();
-CREATE TEMP TABLE given AS SELECT n FROM tq.tick, generate_series(first_id, last_id) AS n WHERE messages > 0;
-SELECT is((SELECT count(*) FROM given), (SELECT max(last_id) FROM tq.tick), 'every id was given to a message, and once');
+CREATE TEMP TABLE given AS SELECT n FROM tq_internal.tick, generate_series(first_id, last_id) AS n WHERE messages > 0;
+SELECT is((SELECT count(*) FROM given), (SELECT max(last_id) FROM tq_internal.tick), 'every id was given to a message, and once');
 CREATE TEMP TABLE paged AS SELECT size, pg_temp.pages(size) AS ids FROM unnest('{1,7,100,1000}'::int[]) AS size;
 SELECT is(ids, (SELECT array_agg(DISTINCT id ORDER BY id) FROM unnest(ids) AS id), format('messages(): each once, in order, in pages of %s', size)) FROM paged;
 SELECT is((SELECT count(*) FROM given WHERE n <> ALL (ids)), 2::bigint, format('messages(): all but the two of the task that was deleted, in pages of %s', size)) FROM paged;
@@ -214,17 +214,17 @@ $$;
 -- Segments that are written to, have messages, have ticks: as in '1, 0 1, 0 1'.
 CREATE FUNCTION pg_temp.places() RETURNS text
 LANGUAGE sql AS $$
-	SELECT concat_ws(', ', (SELECT place::text FROM tq.ring ORDER BY since DESC LIMIT 1),
-		(SELECT coalesce(string_agg(DISTINCT place::text, ' ' ORDER BY place::text), 'none') FROM tq.message),
-		(SELECT string_agg(DISTINCT place::text, ' ' ORDER BY place::text) FROM tq.tick))
+	SELECT concat_ws(', ', (SELECT segment::text FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1),
+		(SELECT coalesce(string_agg(DISTINCT segment::text, ' ' ORDER BY segment::text), 'none') FROM tq_internal.message),
+		(SELECT string_agg(DISTINCT segment::text, ' ' ORDER BY segment::text) FROM tq_internal.tick))
 $$;
 
 -- Moves the time of all published messages to that time.
 CREATE FUNCTION pg_temp.published(ago interval) RETURNS void
 LANGUAGE sql AS $$
 	SELECT pg_temp.last_id();
-	UPDATE tq.tick SET published = pg_temp.clock() - ago WHERE published > pg_temp.clock() - ago
-		OR place = (SELECT place FROM tq.ring ORDER BY since DESC LIMIT 1)
+	UPDATE tq_internal.tick SET published = pg_temp.clock() - ago WHERE published > pg_temp.clock() - ago
+		OR segment = (SELECT segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1)
 $$;
 
 SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
@@ -244,7 +244,7 @@ CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '1, 0, 0 1'$$);
 SELECT is(pg_temp.places(), '1, 0, 0 1', 'retention: after a quarter of the time the next segment is written to');
 SELECT is(array_length(pg_temp.pages(1000), 1), array_length(ids, 1), 'retention: which changes nothing for readers') FROM all_ids;
 SELECT pg_temp.create('k1', '{"$deadline": "4 days"}');
-SELECT is((SELECT max(place) || ' ' || count(*) FROM tq.message WHERE place <> 0), '1 1', 'retention: messages are written there');
+SELECT is((SELECT max(segment) || ' ' || count(*) FROM tq_internal.message WHERE segment <> 0), '1 1', 'retention: messages are written there');
 SELECT pg_temp.published('0');
 SET tq.clock_offset = '600 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '2, 0 1, 0 1 2'$$);
@@ -260,7 +260,7 @@ SELECT is(array_length(pg_temp.pages(1000), 1), array_length(ids, 1) + 6, 'reten
 SET tq.clock_offset = '1150 seconds';
 CALL pg_temp.upkeep_until($$SELECT pg_temp.places() = '3, 1 2 3, 1 2 3'$$);
 SELECT is(pg_temp.places(), '3, 1 2 3, 1 2 3', 'retention: the first segment is too old');
-SELECT is(pg_relation_size('tq.message_0') + pg_relation_size('tq.tick_0') + pg_indexes_size('tq.message_0'), 8192::bigint, 'retention: it is empty, but for a page of an index');
+SELECT is(pg_relation_size('tq_internal.message_0') + pg_relation_size('tq_internal.tick_0') + pg_indexes_size('tq_internal.message_0'), 8192::bigint, 'retention: it is empty, but for a page of an index');
 SELECT is((SELECT string_agg(pg_temp.told(m), ', ' ORDER BY id) FROM tq.messages(0) AS m), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._, '
 	'DEF k3 unscheduled _._._, PEND k3 pending 0._._', 'retention: newer messages can be read');
 SELECT is(pg_temp.code('SELECT tq.message(1)'), 'TQ404', 'retention: older messages are deleted');
@@ -307,7 +307,7 @@ SELECT id AS l2 FROM tq.fetch('slow')
 -- But not without limit.
 SET client_min_messages = error;	-- for the warning, see test/t/045_message_retention.pl
 SET tq.clock_offset = '21000 seconds';
-CALL pg_temp.upkeep_until($$SELECT NOT EXISTS (SELECT FROM tq.message)$$);
+CALL pg_temp.upkeep_until($$SELECT NOT EXISTS (SELECT FROM tq_internal.message)$$);
 RESET client_min_messages;
 SELECT is(pg_temp.fetched('slow'), '', 'subscription_retention: it is lost');
 SELECT is((SELECT lost_before FROM tq.subscription_overview WHERE name = 'slow'), :l2 + 1::bigint, 'subscription_overview: and the view shows how much');
@@ -325,31 +325,31 @@ SELECT tq.unsubscribe(name) FROM tq.subscription_overview;
 
 SELECT pg_temp.create('q0', '{"$deadline": "4 days"}');
 SELECT pg_temp.published('1 hour');
-SELECT place AS place FROM tq.ring ORDER BY since DESC LIMIT 1
+SELECT segment AS segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1
 \gset
 SELECT pg_temp.forget();
 SET tq.clock_offset = '50000 seconds';
 BEGIN;
 SELECT tq.upkeep();
-SELECT is((SELECT place FROM tq.ring ORDER BY since DESC LIMIT 1)::int, :place, 'upkeep: within a transaction block the log is left alone');
+SELECT is((SELECT segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1)::int, :segment, 'upkeep: within a transaction block the log is left alone');
 COMMIT;
 
 -- A message of an open transaction, in a segment that is too old for it.
 CREATE FUNCTION pg_temp.go_on() RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
-	first int := (SELECT place FROM tq.ring ORDER BY since DESC LIMIT 1);
+	first int := (SELECT segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1);
 	next int;
 BEGIN
 	PERFORM pg_temp.create('q1', '{"$deadline": "4 days"}');
 	PERFORM tq.upkeep();
-	next := (SELECT place FROM tq.ring ORDER BY since DESC LIMIT 1);
+	next := (SELECT segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1);
 	PERFORM pg_temp.create('q2', '{"$deadline": "4 days"}');
 	PERFORM set_config('tq.clock_offset', '90000 seconds', true);
 	PERFORM tq.upkeep();
 	RETURN format('%s then %s: %s', CASE WHEN next = first THEN 'the same' ELSE 'another' END,
-		CASE WHEN (SELECT place FROM tq.ring ORDER BY since DESC LIMIT 1) = next THEN 'the same' ELSE 'another' END,
-		(SELECT count(*) FROM tq.message WHERE place = first AND xid = pg_current_xact_id()));
+		CASE WHEN (SELECT segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1) = next THEN 'the same' ELSE 'another' END,
+		(SELECT count(*) FROM tq_internal.message WHERE segment = first AND xid = pg_current_xact_id()));
 END
 $$;
 SELECT is(pg_temp.go_on(), 'another then another: 1', 'unpublished: it is too old for its segment, but nothing is dropped');
@@ -357,7 +357,7 @@ SELECT is(pg_temp.sent(), 'DEF q1 unscheduled _._._, PEND q1 pending 0._._, DEF 
 SET tq.clock_offset = '50000 seconds';
 SELECT pg_temp.create('q3', '{"$deadline": "4 days"}');
 SELECT pg_temp.published('1 hour');
-SELECT place AS place FROM tq.ring ORDER BY since DESC LIMIT 1
+SELECT segment AS segment FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1
 \gset
 SELECT pg_temp.forget();
 SET tq.clock_offset = '100000 seconds';
@@ -366,10 +366,10 @@ SELECT pg_temp.id('q4') AS q4, pg_temp.def('q4', '{"$deadline": "4 days"}') AS t
 BEGIN;
 SELECT tq.create_task(:'q4', :'task');
 PREPARE TRANSACTION 'tq_unpublished';
-CALL pg_temp.upkeep_until(format('SELECT place <> %s FROM tq.ring ORDER BY since DESC LIMIT 1', :place));
+CALL pg_temp.upkeep_until(format('SELECT segment <> %s FROM tq_internal.log_segment ORDER BY since DESC LIMIT 1', :segment));
 SET tq.clock_offset = '120000 seconds';
 SELECT count(*) FROM (SELECT pg_temp.upkeep() FROM generate_series(1, 10)) AS u;
-SELECT isnt((SELECT count(*) FROM tq.message WHERE place = :place), 0::bigint, 'unpublished: a prepared transaction has written to it, and nothing is dropped');
+SELECT isnt((SELECT count(*) FROM tq_internal.message WHERE segment = :segment), 0::bigint, 'unpublished: a prepared transaction has written to it, and nothing is dropped');
 COMMIT PREPARED 'tq_unpublished';
 RESET tq.clock_offset;
 SELECT is(pg_temp.sent(), 'DEF q4 unscheduled _._._, PEND q4 pending 0._._', 'unpublished: nothing is lost');

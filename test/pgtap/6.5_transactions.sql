@@ -153,7 +153,7 @@ SELECT is(array_agg(pg_temp.told(m) ORDER BY id), (SELECT array_agg(told ORDER B
 BEGIN;
 SELECT pg_temp.create('k1');
 SELECT is(pg_temp.publish_step(), 0::bigint, 'upkeep in a transaction that has written: publishes nothing');
-SELECT is((SELECT count(*) FROM tq.messages((SELECT max(last_id) FROM tq.tick) - 1) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('k1')::text), 0::bigint, 'nor can its own messages be read');
+SELECT is((SELECT count(*) FROM tq.messages((SELECT max(last_id) FROM tq_internal.tick) - 1) AS m WHERE m.payload #>> '{status,taskId}' = pg_temp.id('k1')::text), 0::bigint, 'nor can its own messages be read');
 SELECT pg_temp.create('k2');
 COMMIT;
 SELECT is(pg_temp.sent(), 'DEF k1 unscheduled _._._, PEND k1 pending 0._._, DEF k2 unscheduled _._._, PEND k2 pending 0._._', 'upkeep in a transaction that has written: loses nothing');
@@ -182,7 +182,7 @@ $$;
 SELECT is(pg_temp.create_and_publish(), 0::bigint, 'upkeep() within a statement that has written: publishes nothing');
 SELECT is(pg_temp.sent(), 'DEF k7 unscheduled _._._, PEND k7 pending 0._._, DEF k8 unscheduled _._._, PEND k8 pending 0._._', 'upkeep within a statement that has written: loses nothing');
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-SELECT count(*) FROM tq.task;
+SELECT count(*) FROM tq_internal.task;
 SELECT pg_temp.publish_step() IS NULL;
 SELECT pg_temp.create('k5');
 COMMIT;
@@ -203,11 +203,11 @@ SELECT is(pg_temp.sent(), 'EXC k6 exception 0._._, GROUP k6', 'but they are publ
 CREATE FUNCTION pg_temp.remove(name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-	gone bigint := (SELECT t.id FROM tq.task AS t WHERE task_id = pg_temp.id(name));
+	gone bigint := (SELECT t.id FROM tq_internal.task AS t WHERE task_id = pg_temp.id(name));
 BEGIN
-	DELETE FROM tq.pending WHERE task = gone;
-	DELETE FROM tq.run WHERE task = gone;
-	DELETE FROM tq.task WHERE id = gone;
+	DELETE FROM tq_internal.pending WHERE task = gone;
+	DELETE FROM tq_internal.run WHERE task = gone;
+	DELETE FROM tq_internal.task WHERE id = gone;
 END
 $$;
 

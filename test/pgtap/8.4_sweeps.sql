@@ -6,9 +6,9 @@ SELECT plan(53);
 -- Rows of a task in all tables.
 CREATE FUNCTION pg_temp.traces(inner_id bigint) RETURNS bigint
 LANGUAGE sql AS $$
-	SELECT (SELECT count(*) FROM tq.task WHERE id = inner_id) + (SELECT count(*) FROM tq.unscheduled WHERE task = inner_id)
-		+ (SELECT count(*) FROM tq.pending WHERE task = inner_id) + (SELECT count(*) FROM tq.delayed WHERE task = inner_id)
-		+ (SELECT count(*) FROM tq.run WHERE task = inner_id) + (SELECT count(*) FROM tq.edge WHERE inner_id IN (required, dependent))
+	SELECT (SELECT count(*) FROM tq_internal.task WHERE id = inner_id) + (SELECT count(*) FROM tq_internal.unscheduled WHERE task = inner_id)
+		+ (SELECT count(*) FROM tq_internal.pending WHERE task = inner_id) + (SELECT count(*) FROM tq_internal.delayed WHERE task = inner_id)
+		+ (SELECT count(*) FROM tq_internal.run WHERE task = inner_id) + (SELECT count(*) FROM tq_internal.dependency WHERE inner_id IN (required, dependent))
 $$;
 
 -- in any state at their deadline, which is processed first
@@ -20,7 +20,7 @@ SELECT pg_temp.resolved('t', 'worker-shutdown', '{"$deadline": "10 minutes", "$e
 SELECT pg_temp.create('g1', '{"$deadline": "10 minutes", "$expires": "10 minutes", "$group": "g"}');
 SELECT pg_temp.create('g2', '{"$expires": "1 day", "$group": "g"}');
 SELECT pg_temp.create('stay', '{"$deadline": "10 minutes", "$deps": ["p", "stay"]}');
-CREATE TEMP TABLE inner_ids AS SELECT n, (SELECT id FROM tq.task WHERE task_id::text = pg_temp.id(n)::text) AS id FROM unnest('{p,u,r,c,t,g1}'::text[]) AS n;
+CREATE TEMP TABLE inner_ids AS SELECT n, (SELECT id FROM tq_internal.task WHERE task_id::text = pg_temp.id(n)::text) AS id FROM unnest('{p,u,r,c,t,g1}'::text[]) AS n;
 SET tq.clock_offset = '39 minutes 30 seconds';
 SELECT is(pg_temp.upkeep(), 'deadline 6', '8.4 not before 30 minutes after expires');
 SELECT is(pg_temp.upkeep(), '', '8.4 nor the next time');
@@ -79,9 +79,9 @@ SET tq.clock_offset = '2 hours';
 SELECT pg_temp.upkeep();
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.upkeep(), '', '8.4 in the end there is nothing more to do');
-SELECT is((SELECT count(*) FROM tq.timer WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 no stale timers are left');
-SELECT is((SELECT count(*) FROM tq.lease WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 nor claim timers');
-SELECT is((SELECT count(*) FROM tq.edge WHERE dependent NOT IN (SELECT id FROM tq.task)), 0::bigint, '8.4 nor dependencies of deleted tasks');
+SELECT is((SELECT count(*) FROM tq_internal.timer WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 no stale timers are left');
+SELECT is((SELECT count(*) FROM tq_internal.claim_timer WHERE due <= pg_temp.clock() - interval '1 minute'), 0::bigint, '8.4 nor claim timers');
+SELECT is((SELECT count(*) FROM tq_internal.dependency WHERE dependent NOT IN (SELECT id FROM tq_internal.task)), 0::bigint, '8.4 nor dependencies of deleted tasks');
 RESET tq.clock_offset;
 
 -- upkeep names its steps
@@ -109,7 +109,7 @@ SET tq.clock_offset = '2001 days';
 SELECT count(*) FROM tq.upkeep();
 SET tq.clock_offset = '2001 days 2 hours';
 SELECT count(*) FROM tq.upkeep();
-SELECT is((SELECT count(*) FROM tq.task_group), 0::bigint, '8.4 groups: every one that has expired');
+SELECT is((SELECT count(*) FROM tq_internal.task_group), 0::bigint, '8.4 groups: every one that has expired');
 RESET tq.expire_batch;
 RESET tq.clock_offset;
 

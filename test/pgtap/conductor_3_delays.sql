@@ -50,7 +50,7 @@ ROLLBACK TO cc;
 -- the last attempt has no delay, because nothing follows it
 SELECT pg_temp.polled('last', '{"retryCount": 0, "retryDelaySeconds": 60}');
 SELECT is(pg_temp.report('last', 'failed'), 'failed 0: scheduled>failed/failed', 'CC-044 no retries: nothing is delayed');
-SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'CC-044 nothing waits');
+SELECT is((SELECT count(*) FROM tq_internal.delayed), 0::bigint, 'CC-044 nothing waits');
 ROLLBACK TO cc;
 
 -- ---------------------------------------------------------------------------
@@ -127,7 +127,7 @@ SELECT ok(min(n) > 450 AND max(n) < 750, 'CC-058 the fifths are equally frequent
 FROM (SELECT count(*) AS n FROM waited GROUP BY width_bucket(ms, 60000, 65001, 5)) AS s;
 SELECT ok(count(DISTINCT ms) > 1500, 'CC-058 tasks of one call have each their own') FROM waited;
 SELECT ok(bool_and(ms = trunc(ms)), 'CC-058 whole milliseconds') FROM waited;
-SELECT is((SELECT count(DISTINCT policy) FROM tq.policy), 1::bigint, 'CC-058 they have all one policy');
+SELECT is((SELECT count(DISTINCT policy) FROM tq_internal.policy), 1::bigint, 'CC-058 they have all one policy');
 ROLLBACK TO sample;
 
 SELECT pg_temp.sample('{"retryDelaySeconds": 60, "backoffJitterMs": 0}', 50);
@@ -169,7 +169,7 @@ ROLLBACK TO cc;
 
 SELECT pg_temp.polled('a', '{"retryDelaySeconds": 0}');
 SELECT pg_temp.report('a', 'failed');
-SELECT ok(NOT pg_temp.run('a') ? 'visibleAt' AND (SELECT count(*) FROM tq.delayed) = 0, 'CC-063 delay 0: nothing is delayed');
+SELECT ok(NOT pg_temp.run('a') ? 'visibleAt' AND (SELECT count(*) FROM tq_internal.delayed) = 0, 'CC-063 delay 0: nothing is delayed');
 SELECT is(pg_temp.take('a', 'w2'), 1, 'CC-063 the retry can be polled at once, without a pass');
 SELECT is(pg_temp.waits('{"retryDelaySeconds": 0}', 9), '0 0 0 FAILED', 'CC-063 so can each');
 

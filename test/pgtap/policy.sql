@@ -457,6 +457,6 @@ SELECT pg_temp.pass();
 SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{c,r,p}'::text[]) AS n), 'exception exception exception', '10 (14) in the end all are exceptions');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

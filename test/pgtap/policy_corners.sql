@@ -6,7 +6,7 @@ BEGIN;
 SELECT no_plan();
 
 CREATE FUNCTION pg_temp.known(name text) RETURNS bool LANGUAGE sql AS $$
-	SELECT EXISTS (SELECT FROM tq.task t JOIN tq.policy p ON p.id = t.policy WHERE t.task_id = pg_temp.id(name))
+	SELECT EXISTS (SELECT FROM tq_internal.task t JOIN tq_internal.policy p ON p.id = t.policy WHERE t.task_id = pg_temp.id(name))
 $$;
 
 -- A policy whose insertion was rolled back is inserted again, whatever happened in between
@@ -84,12 +84,12 @@ ROLLBACK TO s;
 SELECT tq.enqueue('c/e', task_id => pg_temp.id('e'), policy => tq.conductor_policy('{}', '{"asyncComplete": true, "type": "HTTP"}') || '{"runTimeout": 2147483647, "pendingTimeout": 2147483647}');
 SELECT tq.claim_work('c/e', 'g', 'w');
 SELECT ok((tq.status(pg_temp.id('e')) #>> '{runs,0,takenUntil}')::timestamptz > now() + interval '60 years', 'far ahead: the claim lasts');
-SELECT is((SELECT count(*) FROM tq.lease WHERE due > now() + interval '2 days') + (SELECT count(*) FROM tq.timer WHERE due > now() + interval '2 days'), 0::bigint,
+SELECT is((SELECT count(*) FROM tq_internal.claim_timer WHERE due > now() + interval '2 days') + (SELECT count(*) FROM tq_internal.timer WHERE due > now() + interval '2 days'), 0::bigint,
 	'far ahead: but past the deadline it has no timer');
 
 -- A total time of many tasks is written with them
 SELECT tq.enqueue_tasks('c/f', array_fill('{}'::jsonb, ARRAY[200]), policy => '{"totalTimeout": 60}');
-SELECT is((SELECT count(*) FROM tq.task t JOIN tq.queue q ON q.id = t.queue WHERE task_queue_id = 'c/f' AND due = created + interval '60 s' AND deadline > due), 200::bigint, 'total time: of each');
+SELECT is((SELECT count(*) FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE task_queue_id = 'c/f' AND due = created + interval '60 s' AND deadline > due), 200::bigint, 'total time: of each');
 SET tq.clock_offset = '61 s';
 SELECT is((SELECT tasks FROM tq.upkeep() WHERE step = 'deadline'), 200::bigint, 'total time: upkeep() processes it');
 RESET tq.clock_offset;

@@ -24,7 +24,7 @@ SELECT tq.enqueue('test/q', task_id => pg_temp.id('enqueued'), name => 'enqueued
 SELECT is(pg_temp.keys(tq.task(pg_temp.id(n))), :plain_task, 'without a policy: keys of the definition, ' || n) FROM unnest('{none,"null",zero,unscheduled,enqueued}'::text[]) AS n;
 SELECT is(pg_temp.keys(tq.status(pg_temp.id(n))), :plain_status, 'without a policy: keys of the status, ' || n) FROM unnest('{none,"null",zero,unscheduled,enqueued}'::text[]) AS n;
 SELECT is(tq.task(pg_temp.id('null')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], tq.task(pg_temp.id('none')) - '{metadata,payload,taskQueueId,workerType,taskGroupId}'::text[], 'without a policy: null is the same as absent');
-SELECT is((SELECT count(*) FROM tq.policy), 0::bigint, 'without a policy: none is stored');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 0::bigint, 'without a policy: none is stored');
 SELECT pg_temp.running('w', '{"retries": 3}');
 SELECT is(pg_temp.keys(pg_temp.run('w')), 'reasonCreated runId scheduled started state takenUntil workerGroup workerId', 'without a policy: keys of a running run');
 SELECT pg_temp.report('w', 'worker-shutdown');
@@ -34,7 +34,7 @@ SELECT pg_temp.work('w', 'failed');
 SELECT is(pg_temp.keys(pg_temp.run('w')), 'reasonCreated reasonResolved resolved runId scheduled started state takenUntil workerGroup workerId', 'without a policy: keys of a retry that failed');
 SELECT tq.rerun_task(pg_temp.id('w')) ->> 'state';
 SELECT is(pg_temp.keys(pg_temp.run('w')), 'reasonCreated runId scheduled state', 'without a policy: keys of a rerun');
-SELECT is((SELECT count(*) FROM tq.run_detail), 0::bigint, 'without a policy: runs have no details');
+SELECT is((SELECT count(*) FROM tq_internal.run_detail), 0::bigint, 'without a policy: runs have no details');
 ROLLBACK TO s;
 
 -- not even where a run has an error, a result, or was deferred
@@ -88,7 +88,7 @@ SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), tq.task(pg_temp.id
 SELECT lives_ok($$SELECT tq.create_task(pg_temp.id('b'), (tq.task(pg_temp.id('a')) - 'taskGroupId'))$$, 'another task by the result of task()');
 SELECT is(tq.task(pg_temp.id('b')) - 'taskGroupId', tq.task(pg_temp.id('a')) - 'taskGroupId', 'which is the same');
 SELECT is(pg_temp.wait('b'), pg_temp.wait('a'), 'also in its delay');
-SELECT is((SELECT count(*) FROM tq.policy), 1::bigint, 'with one policy');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 1::bigint, 'with one policy');
 ROLLBACK TO s;
 SELECT pg_temp.create('a', '{"delay": 0, "policy": {"delay": "1 minute"}}');
 SELECT pg_temp.keeps($$SELECT tq.create_task(pg_temp.id('a'), tq.task(pg_temp.id('a')))$$, 'a', 'a repeat by the result of task(), of a delay of 0 that takes precedence over another');
@@ -100,25 +100,25 @@ ROLLBACK TO s;
 
 SELECT pg_temp.create('a' || n, p::jsonb) FROM (VALUES (1, '{"policy": {"retries": 3, "deadLetter": true, "retryBackoff": {"delay": 5, "max": 9}}}'),
 	(2, '{"policy": {"retryBackoff": {"max": 9, "delay": 5}, "deadLetter": true, "retries": 3}}'), (3, '{"policy": {"retries": 3, "retries": 3, "deadLetter": true, "retryBackoff": {"delay": 5, "max": 9}}, "priority": "high"}')) AS v (n, p);
-SELECT is((SELECT count(*) FROM tq.policy), 1::bigint, 'the same policy, its keys in another order: stored once');
-SELECT is((SELECT count(DISTINCT policy) FROM tq.task), 1::bigint, 'and shared');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 1::bigint, 'the same policy, its keys in another order: stored once');
+SELECT is((SELECT count(DISTINCT policy) FROM tq_internal.task), 1::bigint, 'and shared');
 SELECT pg_temp.create('b', '{"policy": {"retries": 4, "deadLetter": true, "retryBackoff": {"delay": 5, "max": 9}}}');
-SELECT is((SELECT count(*) FROM tq.policy), 2::bigint, 'a different policy is another');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 2::bigint, 'a different policy is another');
 SELECT is(tq.create_tasks((SELECT jsonb_agg(pg_temp.entry('m' || n, jsonb_build_object('policy', jsonb_build_object('retries', n % 3)))) FROM generate_series(1, 300) AS n)), 300::bigint, '300 tasks with three policies');
-SELECT is((SELECT count(*) FROM tq.policy), 5::bigint, 'make three');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 5::bigint, 'make three');
 SELECT is((SELECT count(*) FROM generate_series(1, 300) AS n WHERE tq.task(pg_temp.id('m' || n)) ->> 'retries' <> (n % 3)::text), 0::bigint, 'each task has its own');
 SELECT is(cardinality(tq.enqueue_tasks('test/e', array_fill('{}'::jsonb, ARRAY[50]), policy => '{"retries": 1}')), 50, '50 tasks by enqueue_tasks, with a policy that exists');
-SELECT is((SELECT count(*) FROM tq.policy), 5::bigint, 'make none');
-SELECT is((SELECT count(*) FROM tq.task AS t JOIN tq.policy AS p ON p.id = t.policy WHERE p.policy = '{"retries": 1}'), 150::bigint, 'all use it');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 5::bigint, 'make none');
+SELECT is((SELECT count(*) FROM tq_internal.task AS t JOIN tq_internal.policy AS p ON p.id = t.policy WHERE p.policy = '{"retries": 1}'), 150::bigint, 'all use it');
 ROLLBACK TO s;
 
 -- A policy that was rolled back is not used from the cache.
 SAVEPOINT inner_savepoint;
 SELECT pg_temp.create('a', '{"policy": {"retries": 3}}');
 ROLLBACK TO inner_savepoint;
-SELECT is((SELECT count(*) FROM tq.policy), 0::bigint, 'a policy that was rolled back');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 0::bigint, 'a policy that was rolled back');
 SELECT is(pg_temp.create('a', '{"policy": {"retries": 3}}'), 'pending 3: scheduled>pending', 'is stored again');
-SELECT is((SELECT p.policy FROM tq.task AS t JOIN tq.policy AS p ON p.id = t.policy), '{"retries": 3}', 'and found');
+SELECT is((SELECT p.policy FROM tq_internal.task AS t JOIN tq_internal.policy AS p ON p.id = t.policy), '{"retries": 3}', 'and found');
 SELECT is(tq.task(pg_temp.id('a')) -> 'policy', '{"retries": 3}', 'and shown');
 ROLLBACK TO s;
 
@@ -210,7 +210,7 @@ ROLLBACK TO s;
 CREATE TEMP TABLE made AS SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '{"n": 2}', '{"n": 3}']::jsonb[], task_ids => pg_temp.ids('t1', 't2', 't3'), delay => '10 minutes', policy => '{"retries": 2, "delay": 5}') AS ids;
 SELECT is(ids::text[], pg_temp.ids('t1', 't2', 't3')::text[], 'enqueue_tasks: three of them') FROM made;
 SELECT is(pg_temp.look(n) || ' ' || pg_temp.wait(n) || ' ' || (tq.task(pg_temp.id(n)) -> 'policy'), 'pending 2: scheduled>pending 00:10:00 {"delay": 5, "retries": 2}', 'enqueue_tasks: each with policy and delay, ' || n) FROM unnest('{t1,t2,t3}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.policy), 1::bigint, 'enqueue_tasks: one policy');
+SELECT is((SELECT count(*) FROM tq_internal.policy), 1::bigint, 'enqueue_tasks: one policy');
 SELECT pg_temp.unchanged($$SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '{"n": 2}', '{"n": 3}']::jsonb[], task_ids => pg_temp.ids('t1', 't2', 't3'), delay => '10 minutes', policy => '{"retries": 2, "delay": 5}')$$, 'enqueue_tasks: a repeat');
 SELECT pg_temp.throws($$SELECT tq.enqueue_tasks('test/e', ARRAY['{"n": 1}', '{"n": 2}', '{"n": 3}']::jsonb[], task_ids => pg_temp.ids('t1', 't2', 't3'), delay => '10 minutes', policy => '{"retries": 1, "delay": 5}')$$, 'TQ409', 'enqueue_tasks: a repeat with another policy');
 SELECT is(cardinality(tq.enqueue_tasks('test/f', ARRAY['{}', '{}']::jsonb[], policy => '{"delay": 60}')), 2, 'enqueue_tasks: delay of the policy');
@@ -234,6 +234,6 @@ SELECT is(pg_temp.pass(), 'delayed 3', 'all are due');
 SELECT is(pg_temp.claims('test/q'), 'c b a', 'they are handed out by priority');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

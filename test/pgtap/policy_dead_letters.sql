@@ -47,7 +47,7 @@ $$;
 -- The task that was redriven from another; NULL when there is none.
 CREATE FUNCTION pg_temp.heir(name text) RETURNS tq.slugid
 LANGUAGE sql AS $$
-	SELECT t.task_id FROM tq.task t WHERE tq.task(t.task_id) #>> '{extra,redriveOf}' = pg_temp.id(name)::text
+	SELECT t.task_id FROM tq_internal.task t WHERE tq.task(t.task_id) #>> '{extra,redriveOf}' = pg_temp.id(name)::text
 $$;
 
 CREATE FUNCTION pg_temp.span(task jsonb, key text) RETURNS interval
@@ -68,13 +68,13 @@ SELECT results_eq($$SELECT task_id::text, reason, error, task, runs FROM pg_temp
 	$$SELECT pg_temp.id('full')::text, 'failed', '{"message": "no", "details": {"line": 7}}'::jsonb,
 		tq.task(pg_temp.id('full')), tq.status(pg_temp.id('full')) -> 'runs'$$,
 	'a letter has the reason, the error, the definition and the runs');
-SELECT is((SELECT date_trunc('milliseconds', died) FROM pg_temp.letter('full')), (pg_temp.run('full') ->> 'resolved')::timestamptz,
+SELECT is((SELECT date_trunc('milliseconds', failed_at) FROM pg_temp.letter('full')), (pg_temp.run('full') ->> 'resolved')::timestamptz,
 	'and when the task failed finally');
 SELECT is((SELECT task -> 'policy' FROM pg_temp.letter('full')), '{"deadLetter": true, "retries": 3, "pendingTimeout": 600}'::jsonb, 'with the unchanged policy');
 
 SELECT pg_temp.die('bare');
 SELECT is((SELECT error FROM pg_temp.letter('bare')), NULL::jsonb, 'no error: NULL');
-SELECT is((SELECT count(*) FROM tq.dead_letter), 2::bigint, 'one letter for each');
+SELECT is((SELECT count(*) FROM tq_internal.dead_letter), 2::bigint, 'one letter for each');
 
 -- several runs: the last one counts
 SELECT pg_temp.running('many', pg_temp.mortal('{"retries": 1, "retryOn": ["failed"]}'));
@@ -161,7 +161,7 @@ SELECT pg_temp.pass();
 SELECT is(pg_temp.letters('test/q-' || name), name || ' ' || reason, format('a letter by a timeout: %s (%s)', reason, name))
 FROM (VALUES ('claim', 'claim-expired'), ('lost', 'claim-expired'), ('dt', 'deadline-exceeded')) AS v (name, reason);
 SELECT is(pg_temp.look('plain') || pg_temp.letters('test/q-plain'), 'exception 0: scheduled>exception/claim-expired', 'a task without a policy has none');
-SELECT is((SELECT date_trunc('milliseconds', died) FROM pg_temp.letter('lost')), (pg_temp.run('lost') ->> 'resolved')::timestamptz, 'the time is that of the pass of upkeep()');
+SELECT is((SELECT date_trunc('milliseconds', failed_at) FROM pg_temp.letter('lost')), (pg_temp.run('lost') ->> 'resolved')::timestamptz, 'the time is that of the pass of upkeep()');
 SET tq.clock_offset = '41 minutes';
 SELECT pg_temp.pass();
 SELECT is(pg_temp.letters('test/q-' || name), name || ' deadline-exceeded', 'a letter by its deadline: ' || name) FROM unnest('{dp,dr,du,dd}'::text[]) AS name;
@@ -204,7 +204,7 @@ SELECT ok(pg_temp.has_letter('effect-' || effect), 'a letter under onUnsuccessfu
 SELECT pg_temp.die('again');
 CREATE TEMP TABLE first ON COMMIT DROP AS SELECT * FROM pg_temp.letter('again');
 SELECT pg_temp.report('again', 'failed');
-SELECT results_eq($$SELECT died, runs FROM pg_temp.letter('again')$$, 'SELECT died, runs FROM first', 'a report that is repeated changes no letter');
+SELECT results_eq($$SELECT failed_at, runs FROM pg_temp.letter('again')$$, 'SELECT failed_at, runs FROM first', 'a report that is repeated changes no letter');
 SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('again'), 0)$$, 'TQ409', 'nor does a refused one');
 ROLLBACK TO s;
 
@@ -220,7 +220,7 @@ SELECT is(status, tq.status(pg_temp.id('a')), 'redrive() before the deadline ret
 SELECT is(pg_temp.look('a'), 'pending 1: scheduled>failed/failed failure-retry>failed/failed rerun>pending', 'which has one more run, and its retries again');
 SELECT is(pg_temp.attempts('a'), '0 1 0', 'that begins with attempt 0');
 SELECT is(pg_temp.letters('test/q-a'), '', 'the letter is deleted');
-SELECT is((SELECT count(*) FROM tq.task), 1::bigint, 'there is no new task');
+SELECT is((SELECT count(*) FROM tq_internal.task), 1::bigint, 'there is no new task');
 SELECT pg_temp.throws($$SELECT tq.redrive(pg_temp.id('a'))$$, 'TQ404', 'it cannot be redriven twice');
 SELECT is(pg_temp.work('a', 'failed'), 'pending 0: scheduled>failed/failed failure-retry>failed/failed rerun>failed/failed failure-retry>pending', 'its retries can be used');
 SELECT is(pg_temp.letters('test/q-a'), '', 'until then there is no letter');
@@ -434,8 +434,8 @@ SET tq.clock_offset = '5 hours';
 SELECT pg_temp.pass();
 SELECT pg_temp.pass();
 SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('old'))$$, 'TQ404', 'the task has expired');
-SELECT results_eq($$SELECT died, reason, task, runs FROM pg_temp.letter('old')$$, $$SELECT died, reason, task, runs FROM before$$, 'its letter stays, and is whole');
-SELECT is((SELECT count(*) FROM tq.run_detail) + (SELECT count(*) FROM tq.run) + (SELECT count(*) FROM tq.task), 0::bigint, 'no other row stays');
+SELECT results_eq($$SELECT failed_at, reason, task, runs FROM pg_temp.letter('old')$$, $$SELECT failed_at, reason, task, runs FROM before$$, 'its letter stays, and is whole');
+SELECT is((SELECT count(*) FROM tq_internal.run_detail) + (SELECT count(*) FROM tq_internal.run) + (SELECT count(*) FROM tq_internal.task), 0::bigint, 'no other row stays');
 CREATE TEMP TABLE new ON COMMIT DROP AS SELECT pg_temp.redriven('old') AS id;
 SELECT is(pg_temp.line(tq.status(id)), 'pending 5: scheduled>pending', 'redrive() makes a new task of it') FROM new;
 SELECT is(tq.task(n.id) - '{created,deadline,expires,extra}'::text[], b.task - '{created,deadline,expires,extra}'::text[], 'by the stored definition') FROM new n, before b;
@@ -457,7 +457,7 @@ SELECT tq.report_exception(pg_temp.id('reuse'), 0, 'malformed-payload', error =>
 SELECT results_eq($$SELECT reason, error, task, runs FROM pg_temp.letter('reuse')$$,
 	$$SELECT 'malformed-payload', '{"message": "bad"}'::jsonb, tq.task(pg_temp.id('reuse')), tq.status(pg_temp.id('reuse')) -> 'runs'$$,
 	'when that one fails, its letter replaces the old one');
-SELECT ok(pg_temp.near(pg_temp.iso(died), pg_temp.clock()), 'with its time') FROM pg_temp.letter('reuse');
+SELECT ok(pg_temp.near(pg_temp.iso(failed_at), pg_temp.clock()), 'with its time') FROM pg_temp.letter('reuse');
 SELECT is(pg_temp.line(tq.redrive(pg_temp.id('reuse'))), 'pending 5: scheduled>exception/malformed-payload rerun>pending', 'and its redrive is a rerun');
 ROLLBACK TO s;
 
@@ -533,7 +533,7 @@ ROLLBACK TO s;
 -- failures within one millisecond are redriven in their order, whatever their ids
 SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) FROM unnest('{a,b,c,d,e}'::text[]) AS name;
 SELECT tq.resolve(pg_temp.ids('c', 'e', 'a', 'd', 'b'), '{0,0,0,0,0}', 'failed');
-SELECT is((SELECT count(DISTINCT died) FROM tq.list_dead_letters('test/q')), 1::bigint, 'five failures within one millisecond');
+SELECT is((SELECT count(DISTINCT failed_at) FROM tq.list_dead_letters('test/q')), 1::bigint, 'five failures within one millisecond');
 SELECT tq.redrive_queue('test/q', 1);
 SELECT is(pg_temp.letters('test/q'), 'a failed, b failed, d failed, e failed', 'the first of a call is redriven first');
 SELECT tq.redrive_queue('test/q', 2);
@@ -547,7 +547,7 @@ SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) 
 SELECT tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed');
 SELECT tq.redrive(pg_temp.id('a'));
 SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('test/q', 'wg', 'w');
-UPDATE tq.dead_letter SET died = (SELECT min(died) FROM tq.dead_letter);
+UPDATE tq_internal.dead_letter SET died = (SELECT min(died) FROM tq_internal.dead_letter);
 SELECT tq.redrive_queue('test/q', 1);
 SELECT is(pg_temp.letters('test/q'), 'a failed', 'a letter that is written again goes to the end');
 ROLLBACK TO s;
@@ -577,7 +577,7 @@ SELECT is(tq.redrive_queue('test/q', 2), 2::bigint, 'as many as requested, thoug
 SELECT is(pg_temp.letters('test/q'), 'ok3 failed, s1 failed, s2 failed', 'whose letters stay');
 SELECT is(tq.redrive_queue('test/q', 1000), 1::bigint, 'all that are possible');
 SELECT is(tq.redrive_queue('test/q', 1000), 0::bigint, 'which may be none');
-SELECT is((SELECT count(*) FROM tq.task), 8::bigint, 'a refused redrive leaves no rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 8::bigint, 'a refused redrive leaves no rows');
 SELECT pg_temp.throws($$SELECT tq.redrive_queue('test/q')$$, '00000', 'nor changed');
 SET client_min_messages = warning;
 ROLLBACK TO s;
@@ -612,12 +612,12 @@ ROLLBACK TO s;
 SELECT tq.enqueue_tasks('test/bulk', array_fill('{}'::jsonb, ARRAY[1200]), policy => '{"deadLetter": true}', deadline => '1 hour');
 SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'failed') FROM tq.claim_work('test/bulk', 'wg', 'w', 1000);
 SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'failed') FROM tq.claim_work('test/bulk', 'wg', 'w', 1000);
-SELECT is((SELECT count(*) FROM tq.dead_letter), 1200::bigint, '1200 letters');
+SELECT is((SELECT count(*) FROM tq_internal.dead_letter), 1200::bigint, '1200 letters');
 SELECT is(tq.redrive_queue('test/bulk'), 1000::bigint, 'by default 1000 are redriven');
 SET tq.clock_offset = '61 minutes';
 SELECT is(tq.redrive_queue('test/bulk', 1000), 200::bigint, 'then the rest, past its deadline');
-SELECT is((SELECT count(*) FROM tq.task), 1400::bigint, 'as new tasks');
-SELECT is((SELECT count(DISTINCT tq.task(task_id) #>> '{extra,redriveOf}') FROM tq.task), 200::bigint, 'one for each');
+SELECT is((SELECT count(*) FROM tq_internal.task), 1400::bigint, 'as new tasks');
+SELECT is((SELECT count(DISTINCT tq.task(task_id) #>> '{extra,redriveOf}') FROM tq_internal.task), 200::bigint, 'one for each');
 ROLLBACK TO s;
 
 -- arguments

@@ -468,6 +468,6 @@ RESET intervalstyle;
 SELECT is(pg_temp.claimed_for('sql'), interval '90 seconds', 'durations: whatever intervalstyle is');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

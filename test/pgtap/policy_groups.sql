@@ -120,8 +120,8 @@ LANGUAGE sql AS $$
 	UNION ALL SELECT is(pg_temp.look('cleans-up') ~ '^exception 5: .*>exception/canceled$', true, format('cancel-group, %s: cleans-up, which is in the group', how))
 	UNION ALL SELECT is((SELECT string_agg(task #>> '{metadata,name}', ' ') FROM unnest('{culprit,pending,another}'::text[]) AS n, tq.list_dead_letters('test/q-' || n)), 'culprit', format('cancel-group, %s: only its cause has a dead letter', how))
 	UNION ALL SELECT is((SELECT count(*) FROM tq.task_overview WHERE task_group_id = pg_temp.id('g') AND state IN ('unscheduled', 'pending', 'running')), 0::bigint, format('cancel-group, %s: no task is left unresolved', how))
-	UNION ALL SELECT is((SELECT count(*) FROM tq.task JOIN (SELECT task FROM tq.pending UNION ALL SELECT task FROM tq.delayed UNION ALL SELECT task FROM tq.unscheduled) AS w (task) ON w.task = id
-		WHERE group_id = (SELECT id FROM tq.task_group WHERE task_group_id = pg_temp.id('g'))), 0::bigint, format('cancel-group, %s: nor their rows', how))
+	UNION ALL SELECT is((SELECT count(*) FROM tq_internal.task JOIN (SELECT task FROM tq_internal.pending UNION ALL SELECT task FROM tq_internal.delayed UNION ALL SELECT task FROM tq_internal.unscheduled) AS w (task) ON w.task = id
+		WHERE group_id = (SELECT id FROM tq_internal.task_group WHERE task_group_id = pg_temp.id('g'))), 0::bigint, format('cancel-group, %s: nor their rows', how))
 $$;
 
 -- ---------------------------------------------------------------------------
@@ -338,7 +338,7 @@ SELECT pg_temp.everybody();
 SELECT is(pg_temp.resolve('canceled', 'culprit'), 'resolved', 'cancel-group: canceled by its worker');
 SELECT is((SELECT string_agg(pg_temp.state(n), ' ') FROM unnest('{unscheduled,waits,cleans-up,pending,delayed,backed-off,deferred,running,another}'::text[]) AS n),
 	'exception exception exception exception exception exception exception exception exception', 'cancel-group: cancels the others');
-SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'cancel-group: none has a dead letter');
+SELECT is((SELECT count(*) FROM tq_internal.dead_letter), 0::bigint, 'cancel-group: none has a dead letter');
 SELECT is(pg_temp.progress('g'), '12: c1 f1 e10 failed', 'cancel-group: canceled by its worker, its group');
 ROLLBACK TO s;
 -- A cancel by a client cancels that task alone.
@@ -417,6 +417,6 @@ SELECT is(tq.pending_tasks('test/m'), 0::bigint, 'cancel-group: none is pending'
 SELECT is(pg_temp.claims('test/m'), '', 'cancel-group: nor can be claimed');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

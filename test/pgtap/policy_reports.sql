@@ -44,7 +44,7 @@ SELECT is(pg_temp.resolve('failed', 'plain'), 'conflict', 'canceled by the worke
 SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('plain'))$$, 'plain', 'canceled by the worker: canceling it again changes nothing');
 SELECT is(pg_temp.look('after-plain'), 'unscheduled 5:', 'canceled by the worker: dependents wait');
 SELECT is(pg_temp.look('after-tolerated'), 'pending 5: scheduled>pending', 'canceled by the worker: unless that is tolerated');
-SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'canceled by the worker: no dead letter');
+SELECT is((SELECT count(*) FROM tq_internal.dead_letter), 0::bigint, 'canceled by the worker: no dead letter');
 SELECT pg_temp.report('other', 'canceled');
 SELECT is(pg_temp.look('after-other'), 'unscheduled 5:', 'canceled by a client: not tolerated by a policy');
 SELECT is(pg_temp.look('other'), pg_temp.look('tolerated'), 'canceled by a client: the status is the same');
@@ -212,9 +212,9 @@ SELECT is((SELECT concat_ws(' ', state, last_run_id, 'tolerated', tolerated::tex
 SELECT is((SELECT coalesce(tolerated, false) FROM tq.task_overview WHERE task_id = pg_temp.id('unscheduled')), false, 'task_overview: unscheduled');
 SELECT is((SELECT pg_temp.iso(visible_at) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), pg_temp.run(n) ->> 'visibleAt', 'task_overview: visible_at, ' || n) FROM unnest('{plain,delayed,deferred,retried,completed}'::text[]) AS n;
 SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the effective deadline, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.task_overview), (SELECT count(*) FROM tq.task), 'task_overview: each task once');
+SELECT is((SELECT count(*) FROM tq.task_overview), (SELECT count(*) FROM tq_internal.task), 'task_overview: each task once');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

@@ -40,7 +40,7 @@ SELECT ok(pg_temp.near(r ->> 'resolved', pg_temp.clock()), 'skip: resolved is no
 SELECT is(r ->> 'scheduled', r ->> 'resolved', 'skip: a run that is created resolved is scheduled at that time') FROM pg_temp.run('unscheduled') AS r;
 SELECT is(r ? 'started' OR r ? 'takenUntil', false, 'skip: it was never started, ' || n) FROM unnest('{unscheduled,pending,delayed,backed-off,rerun}'::text[]) AS n, pg_temp.run(n) AS r;
 SELECT is(string_agg(pg_temp.claims('test/q-' || n), ''), '', 'skip: nothing can be claimed') FROM unnest('{unscheduled,pending,delayed,deferred,backed-off,rerun}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.pending) + (SELECT count(*) FROM tq.delayed) + (SELECT count(*) FROM tq.unscheduled), 0::bigint, 'skip: no rows are left in unscheduled, pending and delayed');
+SELECT is((SELECT count(*) FROM tq_internal.pending) + (SELECT count(*) FROM tq_internal.delayed) + (SELECT count(*) FROM tq_internal.unscheduled), 0::bigint, 'skip: no rows are left in unscheduled, pending and delayed');
 SELECT pg_temp.throws(format('SELECT tq.%s', f), 'TQ409', 'skip: it is resolved, ' || f)
 FROM unnest(ARRAY['claim_task(pg_temp.id(''pending''), 0, ''wg'', ''w1'')', 'reclaim_task(pg_temp.id(''pending''), 0)', 'report_completed(pg_temp.id(''pending''), 0)', 'report_failed(pg_temp.id(''pending''), 0)', 'defer_task(pg_temp.id(''pending''), 0, ''1 minute'')']) AS f;
 SELECT pg_temp.keeps($$SELECT tq.cancel_task(pg_temp.id('pending'))$$, 'pending', 'skip: canceling it changes nothing');
@@ -111,7 +111,7 @@ SELECT tq.skip_task(pg_temp.id('a')) ->> 'state';
 SELECT is(pg_temp.progress('g'), '2: p1 c1 -', 'skip: it counts as completed');
 SELECT tq.skip_task(pg_temp.id('b')) ->> 'state';
 SELECT is(pg_temp.progress('g'), '2: c2 completed', 'skip: of all: the group is completed');
-SELECT is((SELECT count(*) FROM tq.dead_letter), 0::bigint, 'skip: no dead letter');
+SELECT is((SELECT count(*) FROM tq_internal.dead_letter), 0::bigint, 'skip: no dead letter');
 ROLLBACK TO s;
 SELECT pg_temp.create('a', '{"$group": "g"}');
 SELECT tq.seal_task_group(pg_temp.id('g')) ->> 'sealed' IS NULL;
@@ -200,7 +200,7 @@ SELECT pg_temp.running(n) FROM unnest('{a,b}'::text[]) AS n;
 SELECT tq.defer_task(pg_temp.id(n), 0, '5 minutes') ->> 'state' FROM unnest('{a,b}'::text[]) AS n;
 SELECT is(pg_temp.report('a', 'canceled'), 'exception 5: scheduled>exception/canceled', 'defer: then canceled');
 SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('b'))), 'completed 5: scheduled>completed/skipped', 'defer: then skipped');
-SELECT is((SELECT count(*) FROM tq.delayed), 0::bigint, 'defer: no run is delayed any longer');
+SELECT is((SELECT count(*) FROM tq_internal.delayed), 0::bigint, 'defer: no run is delayed any longer');
 ROLLBACK TO s;
 
 -- timeouts
@@ -223,7 +223,7 @@ SELECT is(pg_temp.pass(), '', 'defer: runTimeout counts from the first start: no
 SET tq.clock_offset = '30 minutes';
 SELECT is(pg_temp.pass(), 'run-timeout 3', 'defer: runTimeout, of runs that are deferred, due, or running again');
 SELECT is(pg_temp.look(n), 'exception 5: scheduled>exception/run-timeout', 'defer: runTimeout, ' || n) FROM unnest('{deferred,due,again}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.delayed) + (SELECT count(*) FROM tq.pending), 0::bigint, 'defer: none is left to be claimed');
+SELECT is((SELECT count(*) FROM tq_internal.delayed) + (SELECT count(*) FROM tq_internal.pending), 0::bigint, 'defer: none is left to be claimed');
 ROLLBACK TO s;
 -- a deferred run that times out is retried like any other
 SELECT pg_temp.running('a', '{"policy": {"runTimeout": 600, "retryOn": ["run-timeout"], "retryBackoff": {"delay": 60}}}');
@@ -287,6 +287,6 @@ SELECT is(pg_temp.pass(), 'delayed 1', 'defer: it is due');
 SELECT is(pg_temp.claims('test/q'), 'b a c', 'defer: at the back of its priority');
 ROLLBACK TO s;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

@@ -87,7 +87,7 @@ SELECT pg_temp.accepts(jsonb_build_object('policy', policy::jsonb) || overrides:
 	('{"retryBackoff": {"delay": 2147483647, "max": 2147483647, "jitter": 2147483647, "factor": 1}}', '{}'),
 	('{"retries": null, "retryOn": null, "lostRetries": null, "retryBackoff": null, "claimTimeout": null, "runTimeout": null, "pendingTimeout": null, "totalTimeout": null, "timeoutAlertOnly": null, "onUnsuccessful": null, "deadLetter": null, "delay": null}', '{}'),
 	('{"claimTimeout": 60, "runTimeout": null}', '{}'), ('{"runTimeout": 3600, "totalTimeout": null}', '{}')) AS v (policy, overrides);
-SELECT is((SELECT count(*) FROM tq.task WHERE delay IS NOT NULL), 3::bigint, 'accepted: delays');
+SELECT is((SELECT count(*) FROM tq_internal.task WHERE delay IS NOT NULL), 3::bigint, 'accepted: delays');
 ROLLBACK TO s;
 
 -- Every field at once.
@@ -120,13 +120,13 @@ SELECT pg_temp.throws(query, 'TQ400', 'refused: ' || call) FROM (VALUES
 	('enqueue_tasks, a key', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], policy => '{"foo": 1}')$$),
 	('enqueue_tasks, delay past the deadline', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], deadline => '1 hour', delay => '2 hours')$$),
 	('enqueue_tasks, delay below 0', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], delay => '-1 second')$$)) AS v (call, query);
-SELECT is((SELECT count(*) FROM tq.policy) + (SELECT count(*) FROM tq.task), 0::bigint, 'refused: all of them; no task exists');
+SELECT is((SELECT count(*) FROM tq_internal.policy) + (SELECT count(*) FROM tq_internal.task), 0::bigint, 'refused: all of them; no task exists');
 
 -- The error: message, detail and hint.
 SELECT ok(e ->> 'message' <> '' AND e ->> 'detail' <> '' AND e ->> 'hint' <> '' AND left(e ->> 'message', 1) = lower(left(e ->> 'message', 1)), 'an error has a message, a detail and a hint: ' || p)
 FROM unnest(ARRAY['{"foo": 1}', '{"retries": -1}', '{"retryOn": ["completed"]}', '{"claimTimeout": 61, "runTimeout": 60}', '{"retries": 40, "lostRetries": 40}', '{"delay": "2 hours"}']) AS p,
 	pg_temp.error(format('SELECT pg_temp.create(''y'', %L)', jsonb_build_object('policy', p::jsonb))) AS e;
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

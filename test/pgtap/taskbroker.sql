@@ -186,7 +186,7 @@ SELECT pg_temp.take('a');
 SELECT is(pg_temp.report('a', 'intermittent-task'), 'pending 1: scheduled>exception/intermittent-task task-retry>pending', 'BC-008 one new run');
 SELECT is(pg_temp.attempts('a'), '0 1', 'BC-008 which is the next attempt');
 SELECT is((SELECT payload FROM tq.claim_work('test/q-a', 'wg', 'w2')), '{"args": [1]}', 'BC-008 with the same parameters');
-SELECT is((SELECT count(*) FROM tq.task), 1::bigint, 'BC-008 of the same task: there is no second one (C5)');
+SELECT is((SELECT count(*) FROM tq_internal.task), 1::bigint, 'BC-008 of the same task: there is no second one (C5)');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------
@@ -557,6 +557,6 @@ ROLLBACK TO s;
 --	section 6	ownership of partitions; a filter without application: a queue has both
 --	section 8	backpressure
 
-SELECT is((SELECT count(*) FROM tq.task), 0::bigint, 'no section leaves rows');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();
 ROLLBACK;

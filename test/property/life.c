@@ -1,6 +1,6 @@
 /*
  * life.c
- *	  Random lives of tasks under random policies: src/policy.c and src/state.c
+ *	  Random lives of tasks under random policies: src/core/policy.c and src/core/state.c
  *	  without a server.
  *
  * A task here is what the layers above keep: a state, a budget, some times.
@@ -334,7 +334,7 @@ should_follow(const TqPolicy *policy, const TqBudget *run, TqResolved reason,
 		run->run_id >= (int64_t) max_runs - 1)
 		return TQ_FOLLOW_NONE;
 	if (reason == TQ_RESOLVED_CLAIM_EXPIRED && policy->lost_retries != TQ_OFF)
-		return run->lost_left > 0 ? TQ_FOLLOW_LOST : TQ_FOLLOW_NONE;
+		return run->lost_retries_left > 0 ? TQ_FOLLOW_LOST : TQ_FOLLOW_NONE;
 	return run->retries_left > 0 ? TQ_FOLLOW_RETRY : TQ_FOLLOW_NONE;
 }
 
@@ -343,7 +343,7 @@ same_budget(const TqBudget *a, const TqBudget *b)
 {
 	return a->run_id == b->run_id && a->attempt == b->attempt &&
 		   a->retries_left == b->retries_left &&
-		   a->lost_left == b->lost_left && a->visible_at == b->visible_at &&
+		   a->lost_retries_left == b->lost_retries_left && a->visible_at == b->visible_at &&
 		   a->pending_until == b->pending_until;
 }
 
@@ -361,7 +361,7 @@ check_pending_until(const TqPolicy *policy, const TqBudget *run)
 static void
 check_lost(const TqBudget *run, const TqBudget *next, int64_t now)
 {
-	must(next->lost_left == run->lost_left - 1 && next->lost_left >= 0,
+	must(next->lost_retries_left == run->lost_retries_left - 1 && next->lost_retries_left >= 0,
 		 "a lost run costs one of lostRetries");
 	must(next->retries_left == run->retries_left, "and none of retries");
 	must(next->attempt == run->attempt, "and is no new attempt");
@@ -377,7 +377,7 @@ check_retry(const TqPolicy *policy, const TqBudget *run, const TqBudget *next,
 	must(next->retries_left == run->retries_left - 1 &&
 			 next->retries_left >= 0,
 		 "an attempt costs one of retries");
-	must(next->lost_left == run->lost_left, "and none of lostRetries");
+	must(next->lost_retries_left == run->lost_retries_left, "and none of lostRetries");
 	must(next->attempt == run->attempt + 1, "and is the next");
 	check_delay(policy, run->attempt, random);
 	must_be_after(next->visible_at,
@@ -437,7 +437,7 @@ check_task(const Task *task)
 {
 	const TqBudget *run = &task->run;
 	bool has_lost = task->policy.lost_retries != TQ_OFF;
-	int lost = has_lost ? task->policy.lost_retries - run->lost_left : 0;
+	int lost = has_lost ? task->policy.lost_retries - run->lost_retries_left : 0;
 
 	must(task->runs <= task->max_runs, "never more than max_runs runs");
 	must(tq_state_is_resolved(task->state) == task->final,
@@ -446,7 +446,7 @@ check_task(const Task *task)
 		return;
 	must(run->run_id == task->runs - 1, "the last run is the last");
 	must(run->retries_left >= 0, "retries are never negative");
-	must(has_lost ? run->lost_left >= 0 : run->lost_left == TQ_OFF,
+	must(has_lost ? run->lost_retries_left >= 0 : run->lost_retries_left == TQ_OFF,
 		 "lostRetries are never negative");
 	must(run->attempt == task->given - run->retries_left,
 		 "attempts grow only when a retry is spent");
@@ -478,7 +478,7 @@ start(Task *task, int retries, int64_t delay)
 	must(task->run.run_id == task->runs,
 		 "the number of a run is the caller's");
 	must(task->run.attempt == 0 && task->run.retries_left == retries &&
-			 task->run.lost_left == task->policy.lost_retries &&
+			 task->run.lost_retries_left == task->policy.lost_retries &&
 			 task->run.visible_at == visible_at,
 		 "a first run has all budgets");
 	check_pending_until(&task->policy, &task->run);
@@ -869,7 +869,7 @@ strain(void)
 	TqBudget run = {.run_id = any_int(),
 					.attempt = any_int(),
 					.retries_left = any_int(),
-					.lost_left = any_int(),
+					.lost_retries_left = any_int(),
 					.visible_at = any_number(),
 					.pending_until = any_number()};
 	TqResolved reason = (TqResolved) below(TQ_RESOLVED_LAST + 1);
@@ -900,7 +900,7 @@ strain(void)
 		return;
 	must(next.budget.visible_at >= now, "a time lies before its cause");
 	must(next.budget.run_id < max_runs, "never more than max_runs runs");
-	must(next.follow == TQ_FOLLOW_LOST ? next.budget.lost_left >= 0
+	must(next.follow == TQ_FOLLOW_LOST ? next.budget.lost_retries_left >= 0
 									   : next.budget.retries_left >= 0,
 		 "a budget was spent that was not there");
 }

@@ -263,8 +263,8 @@ sub fetch_edges
 	my @new = grep { !$self->{tasks}{$_} && @{ $self->{new_def}{$_}{deps} } } sort keys %{ $self->{now} };
 	$self->{edges} = {};
 	my @rows = @new
-	  ? $self->rows('SELECT d.task_id, r.task_id, e.from_run FROM tq.task d'
-		  . ' JOIN tq.edge e ON e.dependent = d.id JOIN tq.task r ON r.id = e.required'
+	  ? $self->rows('SELECT d.task_id, r.task_id, e.from_run FROM tq_internal.task d'
+		  . ' JOIN tq_internal.dependency e ON e.dependent = d.id JOIN tq_internal.task r ON r.id = e.required'
 		  . ' WHERE d.task_id = ANY ($1::tq.slugid[])', array_literal(@new))
 	  : ();
 	$self->{edges}{ $_->[0] }{ $_->[1] } = $_->[2] for @rows;

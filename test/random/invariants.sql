@@ -4,35 +4,35 @@
 -- another session had locked it is due again within 100 ms (TQ_AGAIN_MS): so for
 -- a time that has passed, a timer that is due by "again" is right as well.
 WITH holder AS (
-	SELECT task, 'unscheduled' AS place FROM tq.unscheduled
-	UNION ALL SELECT task, 'pending' FROM tq.pending
-	UNION ALL SELECT task, 'delayed' FROM tq.delayed
-	UNION ALL SELECT task, 'running' FROM tq.run WHERE state = 2
+	SELECT task, 'unscheduled' AS place FROM tq_internal.unscheduled
+	UNION ALL SELECT task, 'pending' FROM tq_internal.pending
+	UNION ALL SELECT task, 'delayed' FROM tq_internal.delayed
+	UNION ALL SELECT task, 'running' FROM tq_internal.run WHERE state = 2
 ), stored AS (
-	SELECT task, run_id, state, reason_created, reason_resolved, retries_left, scheduled, started, taken_until, has_detail, 'run' AS place FROM tq.run
-	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'pending' FROM tq.pending
-	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'delayed' FROM tq.delayed
+	SELECT task, run_id, state, reason_created, reason_resolved, retries_left, scheduled, started, taken_until, has_detail, 'run' AS place FROM tq_internal.run
+	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'pending' FROM tq_internal.pending
+	UNION ALL SELECT task, run_id, 1, reason_created, 0, retries_left, scheduled, NULL, NULL, has_detail, 'delayed' FROM tq_internal.delayed
 ), rule AS (
-	SELECT t.id AS task, q.task_queue_id LIKE 'own/%' AS is_own, t.retries, t.delay, t.deadline, coalesce(t.due, t.deadline) AS due, y.policy,
+	SELECT t.id AS task, q.task_queue_id LIKE 'own/%' AS is_own, t.retries, t.delay, t.deadline, coalesce(t.effective_deadline, t.deadline) AS due, y.policy,
 		coalesce((y.policy ->> 'lostRetries')::int, -1) AS lost,
 		coalesce((y.policy ->> 'timeoutAlertOnly')::bool, false) AS alerts,
 		(SELECT jsonb_object_agg(key, extract(epoch FROM CASE jsonb_typeof(value)
 				WHEN 'number' THEN value::float8 * interval '1 s' ELSE (value #>> '{}')::interval END))
 			FROM jsonb_each(y.policy) WHERE key LIKE '%Timeout') AS seconds
-	FROM tq.task t JOIN tq.queue q ON q.id = t.queue LEFT JOIN tq.policy y ON y.id = t.policy
+	FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue LEFT JOIN tq_internal.policy y ON y.id = t.policy
 ), every_run AS (
 	SELECT s.*, r.is_own, r.retries, r.policy, r.lost, r.due, r.alerts,
 		coalesce(d.started, s.started) AS first_started,
-		coalesce(d.attempt, 0) AS attempt, coalesce(d.lost_left, r.lost) AS lost_left,
+		coalesce(d.attempt, 0) AS attempt, coalesce(d.lost_retries_left, r.lost) AS lost_left,
 		coalesce(s.started, d.started) + (r.seconds ->> 'runTimeout')::float8 * interval '1 s' AS run_until,
 		CASE WHEN s.started IS NULL AND d.started IS NULL AND s.state = 1
 			THEN coalesce(d.pending_until, s.scheduled + (r.seconds ->> 'pendingTimeout')::float8 * interval '1 s') END AS pending_until,
 		lag(s.run_id) OVER before AS last_id, lag(s.reason_resolved) OVER before AS last_reason,
 		lag(coalesce(d.attempt, 0)) OVER before AS last_attempt, lag(s.retries_left) OVER before AS last_retries_left,
-		lag(coalesce(d.lost_left, r.lost)) OVER before AS last_lost_left,
+		lag(coalesce(d.lost_retries_left, r.lost)) OVER before AS last_lost_left,
 		lead(s.reason_created) OVER before AS next_created
 	FROM stored s LEFT JOIN rule r ON r.task = s.task
-		LEFT JOIN tq.run_detail d ON s.has_detail AND d.task = s.task AND d.run_id = s.run_id
+		LEFT JOIN tq_internal.run_detail d ON s.has_detail AND d.task = s.task AND d.run_id = s.run_id
 	WINDOW before AS (PARTITION BY s.task ORDER BY s.run_id)
 ), last_run AS (
 	SELECT DISTINCT ON (task) task, run_id, state, reason_resolved FROM every_run ORDER BY task, run_id DESC
@@ -40,13 +40,13 @@ WITH holder AS (
 	SELECT e.dependent, e.required,
 		EXISTS (SELECT FROM every_run r WHERE r.task = e.required AND r.run_id >= e.from_run
 			AND (r.state = 3
-				OR (u.all_resolved OR coalesce(tq.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
+				OR (u.all_resolved OR coalesce(tq_internal.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
 				AND coalesce(r.next_created, 0) NOT IN (2, 3, 7))) AS is_met
-	FROM tq.unscheduled u JOIN tq.edge e ON e.dependent = u.task
+	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task
 ), leased AS (
-	SELECT unnest(tasks) AS task, due FROM tq.lease
+	SELECT unnest(tasks) AS task, due FROM tq_internal.claim_timer
 ), timed AS (
-	SELECT unnest(tasks) AS task, due, kind FROM tq.timer
+	SELECT unnest(tasks) AS task, due, kind FROM tq_internal.timer
 ), again AS (
 	SELECT clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval + interval '100 ms' AS at
 ), done AS (
@@ -57,14 +57,14 @@ SELECT 'more than one row holds an unresolved task' AS what, task, string_agg(pl
 	FROM holder GROUP BY task HAVING count(*) > 1
 UNION ALL
 SELECT 'no row holds a task', t.id, t.task_id::text
-	FROM tq.task t LEFT JOIN holder h ON h.task = t.id LEFT JOIN last_run l ON l.task = t.id
+	FROM tq_internal.task t LEFT JOIN holder h ON h.task = t.id LEFT JOIN last_run l ON l.task = t.id
 	WHERE h.task IS NULL AND (l.task IS NULL OR l.state NOT IN (3, 4, 5))
 UNION ALL
 SELECT 'an unscheduled task has runs', u.task, l.run_id::text
-	FROM tq.unscheduled u JOIN last_run l ON l.task = u.task
+	FROM tq_internal.unscheduled u JOIN last_run l ON l.task = u.task
 UNION ALL
 SELECT 'a row of no task in ' || h.place, h.task, NULL
-	FROM holder h WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = h.task)
+	FROM holder h WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = h.task)
 -- runs
 UNION ALL
 SELECT 'runs are not dense from 0', task, array_agg(run_id ORDER BY run_id)::text
@@ -76,7 +76,7 @@ SELECT 'a run before the last one is unresolved', r.task, r.run_id::text
 	WHERE r.run_id < l.run_id AND r.state NOT IN (3, 4, 5)
 UNION ALL
 SELECT 'a run has an impossible row', task, run_id::text
-	FROM tq.run
+	FROM tq_internal.run
 	WHERE state NOT BETWEEN 2 AND 5
 		OR (state = 2) <> (resolved IS NULL)
 		OR (state = 2) <> (reason_resolved = 0)
@@ -86,44 +86,44 @@ SELECT 'a run has an impossible row', task, run_id::text
 		OR state IN (2, 3, 4) AND worker IS NULL AND reason_resolved <> 15
 UNION ALL
 SELECT 'a run of no task', r.task, r.run_id::text
-	FROM tq.run r WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = r.task)
+	FROM tq_internal.run r WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = r.task)
 UNION ALL
 SELECT 'a pending row differs from its task', p.task, p.queue || ' ' || p.priority
-	FROM tq.pending p JOIN tq.task t ON t.id = p.task
+	FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task
 	WHERE p.queue <> t.queue OR p.priority <> t.priority
 -- dependencies
 UNION ALL
 SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) FILTER (WHERE NOT m.is_met)
-	FROM tq.unscheduled u LEFT JOIN met m ON m.dependent = u.task WHERE u.shares = 0
+	FROM tq_internal.unscheduled u LEFT JOIN met m ON m.dependent = u.task WHERE u.stripes = 0
 	GROUP BY u.task, u.unmet HAVING u.unmet <> count(m.required) FILTER (WHERE NOT m.is_met)
 UNION ALL
-SELECT 'a stripe of unmet is wrong', task, share || ': ' || coalesce(s.unmet, 0) || ' instead of ' || coalesce(e.unmet, 0)
-	FROM (SELECT n.* FROM tq.unmet n JOIN tq.unscheduled u ON u.task = n.task) AS s FULL JOIN (
-		SELECT u.task, m.required % u.shares AS share, count(*) AS unmet FROM tq.unscheduled u JOIN met m ON m.dependent = u.task
-		WHERE u.shares > 0 AND NOT m.is_met GROUP BY 1, 2) AS e USING (task, share)
+SELECT 'a stripe of unmet is wrong', task, stripe || ': ' || coalesce(s.unmet, 0) || ' instead of ' || coalesce(e.unmet, 0)
+	FROM (SELECT n.* FROM tq_internal.dependency_counter n JOIN tq_internal.unscheduled u ON u.task = n.task) AS s FULL JOIN (
+		SELECT u.task, m.required % u.stripes AS stripe, count(*) AS unmet FROM tq_internal.unscheduled u JOIN met m ON m.dependent = u.task
+		WHERE u.stripes > 0 AND NOT m.is_met GROUP BY 1, 2) AS e USING (task, stripe)
 	WHERE coalesce(s.unmet, 0) <> coalesce(e.unmet, 0)
 UNION ALL
-SELECT 'the number of stripes is wrong', u.task, u.unmet || ' instead of ' || (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
-	FROM tq.unscheduled u WHERE u.shares > 0 AND u.unmet <> (SELECT count(*) FROM tq.unmet n WHERE n.task = u.task)
+SELECT 'the number of stripes is wrong', u.task, u.unmet || ' instead of ' || (SELECT count(*) FROM tq_internal.dependency_counter n WHERE n.task = u.task)
+	FROM tq_internal.unscheduled u WHERE u.stripes > 0 AND u.unmet <> (SELECT count(*) FROM tq_internal.dependency_counter n WHERE n.task = u.task)
 UNION ALL
 SELECT 'an unscheduled task waits for nothing', u.task, u.unmet::text
-	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task
+	FROM tq_internal.unscheduled u JOIN tq_internal.task t ON t.id = u.task
 	WHERE u.unmet <= 0 AND t.deadline > clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval
 UNION ALL
 SELECT 'a dependency of no task', e.dependent, e.required::text
-	FROM tq.edge e WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = e.dependent)
+	FROM tq_internal.dependency e WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = e.dependent)
 UNION ALL
 SELECT 'a task waits for one that is gone', u.task, e.required::text
-	FROM tq.unscheduled u JOIN tq.edge e ON e.dependent = u.task
-	WHERE NOT EXISTS (SELECT FROM tq.task t WHERE t.id = e.required)
+	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task
+	WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = e.required)
 UNION ALL
 SELECT 'copy of all_resolved differs', u.task, NULL
-	FROM tq.unscheduled u JOIN tq.task t ON t.id = u.task WHERE u.all_resolved <> t.all_resolved
+	FROM tq_internal.unscheduled u JOIN tq_internal.task t ON t.id = u.task WHERE u.all_resolved <> t.all_resolved
 -- details of runs, and their budgets; how many retries there are
 -- after a run its worker may have said
 UNION ALL
 SELECT 'a detail and its run do not fit', coalesce(s.task, d.task), coalesce(s.run_id, d.run_id)::text
-	FROM stored s FULL JOIN tq.run_detail d ON d.task = s.task AND d.run_id = s.run_id
+	FROM stored s FULL JOIN tq_internal.run_detail d ON d.task = s.task AND d.run_id = s.run_id
 	WHERE s.has_detail IS DISTINCT FROM (d.task IS NOT NULL)
 UNION ALL
 SELECT 'a budget is out of range', task, concat_ws(' ', run_id, retries_left, lost_left, attempt)
@@ -143,20 +143,20 @@ SELECT 'a run is not paid for', task, concat_ws(' ', last_id, last_reason, last_
 			OR retries_left <> last_retries_left - 1 AND NOT (is_own AND last_reason IN (2, 7, 8, 9, 10, 11)) END
 UNION ALL
 SELECT 'a delay is too short', s.task, s.run_id || ' ' || d.visible_at
-	FROM stored s JOIN tq.run_detail d ON d.task = s.task AND d.run_id = s.run_id
+	FROM stored s JOIN tq_internal.run_detail d ON d.task = s.task AND d.run_id = s.run_id
 	WHERE d.visible_at < s.scheduled
-		OR s.place = 'delayed' AND d.visible_at <> (SELECT y.visible_at FROM tq.delayed y WHERE y.task = s.task)
+		OR s.place = 'delayed' AND d.visible_at <> (SELECT y.visible_at FROM tq_internal.delayed y WHERE y.task = s.task)
 UNION ALL
 SELECT 'a run is delayed and has no detail', task, run_id::text FROM stored WHERE place = 'delayed' AND NOT has_detail
 UNION ALL
 SELECT 'an early deadline is wrong', r.task, r.due || ' ' || (r.seconds ->> 'totalTimeout')
-	FROM rule r JOIN tq.task t ON t.id = r.task
+	FROM rule r JOIN tq_internal.task t ON t.id = r.task
 		LEFT JOIN (SELECT task, min(scheduled) AS first FROM stored WHERE reason_created NOT IN (5, 6) GROUP BY task) AS s ON s.task = r.task
-	WHERE t.due IS DISTINCT FROM CASE WHEN NOT r.alerts AND s.first IS NOT NULL
+	WHERE t.effective_deadline IS DISTINCT FROM CASE WHEN NOT r.alerts AND s.first IS NOT NULL
 		THEN nullif(least(s.first + (r.seconds ->> 'totalTimeout')::float8 * interval '1 s', t.deadline), t.deadline) END
 UNION ALL
 SELECT 'a dead letter of a task that is not dead', l.task, l.task_id::text
-	FROM tq.dead_letter l JOIN last_run r ON r.task = l.task
+	FROM tq_internal.dead_letter l JOIN last_run r ON r.task = l.task
 	WHERE r.state NOT IN (4, 5) OR r.reason_resolved <> l.reason OR r.reason_resolved IN (4, 16)
 -- time
 UNION ALL
@@ -165,7 +165,7 @@ SELECT 'what was due has not been done', h.task, x.what || ' ' || x.due
 		CROSS JOIN done
 		CROSS JOIN LATERAL (VALUES ('deadline', r.due), ('claim', CASE WHEN e.state = 2 THEN e.taken_until END),
 			('run', CASE WHEN NOT r.alerts THEN e.run_until END), ('pending', CASE WHEN NOT r.alerts THEN e.pending_until END),
-			('delayed', (SELECT y.visible_at FROM tq.delayed y WHERE y.task = h.task))) AS x (what, due)
+			('delayed', (SELECT y.visible_at FROM tq_internal.delayed y WHERE y.task = h.task))) AS x (what, due)
 	WHERE x.due <= done.at
 UNION ALL
 SELECT 'a run has no timer for its timeout', e.task, e.run_id || ' ' || x.due
@@ -174,17 +174,17 @@ SELECT 'a run has no timer for its timeout', e.task, e.run_id || ' ' || x.due
 		AND NOT EXISTS (SELECT FROM timed i, again a WHERE i.task = e.task AND i.kind = x.kind AND i.due <= greatest(x.due, a.at) + interval '1 ms')
 UNION ALL
 SELECT 'a running run has no claim timer', r.task, r.run_id || ' until ' || r.taken_until
-	FROM tq.run r
+	FROM tq_internal.run r
 	WHERE r.state = 2 AND NOT EXISTS (SELECT FROM leased l, again a
 		WHERE l.task = r.task AND l.due <= greatest(r.taken_until, a.at) + interval '1 ms')
 UNION ALL
-SELECT 'an unresolved task has no deadline timer', t.id, coalesce(t.due, t.deadline)::text
-	FROM holder h JOIN tq.task t ON t.id = h.task
+SELECT 'an unresolved task has no deadline timer', t.id, coalesce(t.effective_deadline, t.deadline)::text
+	FROM holder h JOIN tq_internal.task t ON t.id = h.task
 	WHERE NOT EXISTS (SELECT FROM timed x, again a WHERE x.task = t.id AND x.kind = 1
-		AND x.due <= greatest(coalesce(t.due, t.deadline) + coalesce(current_setting('tq.deadline_delay', true), '0')::interval, a.at) + interval '1 ms')
+		AND x.due <= greatest(coalesce(t.effective_deadline, t.deadline) + coalesce(current_setting('tq.deadline_delay', true), '0')::interval, a.at) + interval '1 ms')
 UNION ALL
 SELECT 'a task has no timer for its expiry', t.id, t.expires::text
-	FROM tq.task t
+	FROM tq_internal.task t
 	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1)
 		AND NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 2)
 ORDER BY 1, 2

@@ -53,7 +53,7 @@ is($node->safe_psql($db, "SELECT tq.status('$id') -> 'runs' -> 0 ->> 'reasonReso
 # A claim that is renewed expires when the renewed one does.
 $node->safe_psql($db, "SET tq.claim_timeout = '500ms'; SELECT tq.claim_work('p/w', 'g', 'w')");
 $node->safe_psql($db, "SET tq.claim_timeout = '1 h'; SELECT tq.reclaim_task('$id', 1)");
-ok( $node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.lease WHERE due < now() + '10 min'"),
+ok( $node->poll_query_until($db, "SELECT count(*) = 0 FROM tq_internal.claim_timer WHERE due < now() + '10 min'"),
 	'the maintenance worker looks at the claim that was renewed');
 is(state_of($node, $db, $id), 'running', 'and leaves it alone');
 $node->safe_psql($db, "SELECT tq.report_completed('$id', 1)");
@@ -102,7 +102,7 @@ ok(wait_worker($node, 'prepared'), 'its COMMIT PREPARED does');
 
 # A task that another session locks does not delay the others.
 my $held = enqueue($node, $db, "deadline => '1 second'");
-$session->query_safe("BEGIN; SELECT FROM tq.pending FOR UPDATE");
+$session->query_safe("BEGIN; SELECT FROM tq_internal.pending FOR UPDATE");
 $id = enqueue($node, $db, "deadline => '1500 ms'");
 ok(wait_state($node, $db, $id, 'exception'), 'a task that is locked does not hold up another');
 is(state_of($node, $db, $held), 'pending', 'it waits for its lock');
@@ -110,8 +110,8 @@ $session->query_safe('COMMIT');
 ok(wait_state($node, $db, $held, 'exception'), 'and is resolved as soon as the lock is free');
 
 # An error in one step is logged, and does not stop the others.
-my $before = $node->safe_psql($db, 'SELECT max(id) FROM tq.task');
-$node->safe_psql($db, "CREATE INDEX broken ON tq.run ((1 / (reason_resolved - 6))) WHERE task > $before");
+my $before = $node->safe_psql($db, 'SELECT max(id) FROM tq_internal.task');
+$node->safe_psql($db, "CREATE INDEX broken ON tq_internal.run ((1 / (reason_resolved - 6))) WHERE task > $before");
 my $claimed = enqueue($node, $db, "deadline => '1 hour'", "priority => 'highest'");
 $node->safe_psql($db, "SET tq.claim_timeout = '100ms'; SELECT tq.claim_task('$claimed', 0, 'g', 'w')");
 ok($node->wait_for_log(qr/division by zero/), 'an error in a step is logged');

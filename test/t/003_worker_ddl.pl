@@ -135,8 +135,8 @@ SKIP:
 	my $script = "$share/tq--$version--99.0.0.sql";
 
 	append_to_file($script,
-		"ALTER TABLE tq.task ADD COLUMN test_only int;\nALTER TABLE tq.timer ADD COLUMN test_only int;\n"
-		  . "ALTER TABLE tq.pending ADD COLUMN test_only int;\n");
+		"ALTER TABLE tq_internal.task ADD COLUMN test_only int;\nALTER TABLE tq_internal.timer ADD COLUMN test_only int;\n"
+		  . "ALTER TABLE tq_internal.pending ADD COLUMN test_only int;\n");
 	my $load = $node->background_psql('after');
 	$load->query_safe("SELECT count(tq.enqueue('p/many', deadline => '200 ms' + n * '5 ms'::interval))"
 		  . " FROM generate_series(1, 400) AS n");

@@ -162,16 +162,16 @@ foreach my $kind (sort keys %tables)
 	$node->safe_psql($db, "CREATE TABLE $kind ($columns);\n\\copy $kind FROM '$tmp/$kind' (DELIMITER '|')");
 }
 is($node->safe_psql($db, q{
-		SET search_path = tq, public;
+		SET search_path = tq, tq_internal, public;
 		SELECT count(*) FROM created c WHERE NOT EXISTS (SELECT FROM task t WHERE t.task_id = c.task_id)}),
 	0, 'no task is lost');
 is($node->safe_psql($db, q{
-		SET search_path = tq, public;
+		SET search_path = tq, tq_internal, public;
 		SELECT count(*) FROM claimed c LEFT JOIN run_overview r USING (task_id, run_id)
 		WHERE r.worker_id IS DISTINCT FROM c.client}),
 	0, 'no claim is lost');
 is($node->safe_psql($db, q{
-		SET search_path = tq, public;
+		SET search_path = tq, tq_internal, public;
 		SELECT count(*) FROM completed c LEFT JOIN run_overview r USING (task_id, run_id)
 		WHERE r.state IS DISTINCT FROM 'completed'}),
 	0, 'no completion is lost');

@@ -39,7 +39,7 @@ sub restore
 
 	command_ok([ @command, '-d', $node->connstr($db) ], "$db: restored");
 	wait_worker($node, $db);
-	ok($node->poll_query_until($db, "SELECT state = 'unused' FROM tq.worker_overview WHERE step = 'turn'"),
+	ok($node->poll_query_until($db, "SELECT state = 'unused' FROM tq.maintenance_overview WHERE step = 'turn'"),
 		"$db: the view shows that the copy is not in use");
 	return;
 }
@@ -51,13 +51,13 @@ command_ok([ 'pg_restore', '--data-only', '--disable-triggers', '-d', $node->con
 # The maintenance worker of the source is the clock: it acts, those of the copies do not.
 ok(wait_state($node, 'source', $id{deadline}, 'exception'), 'the source does what is due: a deadline');
 ok($node->poll_query_until('source', "SELECT jsonb_array_length(tq.status('$id{lost}') -> 'runs') = 2"), 'a lost claim');
-ok($node->poll_query_until('source', "SELECT tq.pending_tasks('p/delayed') = 1 AND NOT EXISTS (SELECT FROM tq.delayed)"), 'a delayed task');
+ok($node->poll_query_until('source', "SELECT tq.pending_tasks('p/delayed') = 1 AND NOT EXISTS (SELECT FROM tq_internal.delayed)"), 'a delayed task');
 foreach my $db (qw(plain parallel data))
 {
 	is(state_in($db), 'pending pending running', "$db: nothing is done while it is not in use");
 	is(violations($node, $db), '', "$db: tables are consistent");
 	is($node->safe_psql($db, 'SELECT sum(tasks) FROM tq.upkeep()'), 0, "$db: nor by upkeep()");
-	is($node->safe_psql($db, 'SELECT count(*) FROM tq.activation'), 0, "$db: reading does not put it in use");
+	is($node->safe_psql($db, 'SELECT count(*) FROM tq_internal.activation'), 0, "$db: reading does not put it in use");
 
 	# The first client, though there is nothing for it.
 	is($node->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/none', 'g', 'w')"), 0, "$db: a client comes");

@@ -95,8 +95,8 @@ $old->safe_psql(
 	SELECT tq.report_failed(id('dead'), 0, error => '{"message": "bad"}'), tq.report_completed(id('result'), 0, result => '{"n": 1}');
 	SELECT tq.enqueue('p/dead', task_id => 'AAAAAAAAQAaAAAAAAAAAAg', policy => '{"deadLetter": true}', deadline => '1 s', expires => '1 s');
 	SELECT tq.report_failed(task_id, run_id) FROM tq.claim_task('AAAAAAAAQAaAAAAAAAAAAg', 0, 'g', 'w');
-	WITH t AS (DELETE FROM tq.task WHERE task_id = 'AAAAAAAAQAaAAAAAAAAAAg' RETURNING id)
-		DELETE FROM tq.run USING t WHERE task = t.id;
+	WITH t AS (DELETE FROM tq_internal.task WHERE task_id = 'AAAAAAAAQAaAAAAAAAAAAg' RETURNING id)
+		DELETE FROM tq_internal.run USING t WHERE task = t.id;
 
 	-- a worker in quarantine
 	SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill');
@@ -113,8 +113,8 @@ $old->safe_psql(
 	SELECT tq.subscribe('reader', 'task-failed');
 
 	-- a task that is postponed
-	INSERT INTO tq.postponed (task, due, origin, since, failures, step, error)
-		SELECT t.id, now() + interval '1 day', now(), now(), 1, 'deadline', 'some error' FROM tq.task t
+	INSERT INTO tq_internal.postponed (task, due, origin, since, failures, step, error)
+		SELECT t.id, now() + interval '1 day', now(), now(), 1, 'deadline', 'some error' FROM tq_internal.task t
 		WHERE t.task_id = id('two');
 	});
 
@@ -131,15 +131,15 @@ sub contents
 	my ($node, $db) = @_;
 	my %all;
 	my @names = split /\n/, $node->safe_psql($db,
-		"SELECT relkind::text || relname::text FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'S')
-		AND relname !~ '^(message_.|tick_.|ring|activation)\$' ORDER BY 1");
+		"SELECT relkind::text || relname::text FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind IN ('r', 'S')
+		AND relname !~ '^(message_.|tick_.|log_segment|activation)\$' ORDER BY 1");
 	foreach my $name (@names)
 	{
 		my ($kind, $relation) = $name =~ /^(.)(.*)$/;
 		$all{$relation} = $node->safe_psql($db,
 			$kind eq 'S'
-			? "SELECT last_value, is_called FROM tq.$relation"
-			: "SELECT t FROM tq.$relation AS t ORDER BY t::text COLLATE \"C\"");
+			? "SELECT last_value, is_called FROM tq_internal.$relation"
+			: "SELECT t FROM tq_internal.$relation AS t ORDER BY t::text COLLATE \"C\"");
 	}
 	return \%all;
 }
@@ -148,7 +148,7 @@ my $dir    = PostgreSQL::Test::Utils::tempdir();
 my $plain  = "$dir/plain.sql";
 my $custom = "$dir/custom.dump";
 my $expect = contents($old, 'old');
-my $policies = $old->safe_psql('old', 'SELECT count(*) FROM tq.policy');
+my $policies = $old->safe_psql('old', 'SELECT count(*) FROM tq_internal.policy');
 
 $old->command_ok([ 'pg_dump', '-f', $plain, '-d', $old->connstr('old') ], 'pg_dump, plain');
 $old->command_ok([ 'pg_dump', '-Fc', '-f', $custom, '-d', $old->connstr('old') ], 'pg_dump, custom');
@@ -195,7 +195,7 @@ my $unhurried = q{
 my $statuses = $old->safe_psql('old', $unhurried);
 my $line = $old->safe_psql('old', q{
 	SELECT string_agg(n.name, ', ' ORDER BY p.priority DESC, p.seq)
-	FROM tq.pending p JOIN tq.queue q ON q.id = p.queue JOIN tq.task t ON t.id = p.task
+	FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue JOIN tq_internal.task t ON t.id = p.task
 		JOIN named n ON n.id = t.task_id
 	WHERE q.task_queue_id = 'p/w'});
 is($line, 'highest, high 1, high 2, low 1, low 2, retried', 'the order in the original');
@@ -229,7 +229,7 @@ sub goes_on
 		"$kind: a deadline releases what waited for any end");
 	is($state->('after claim expired'), 'unscheduled 5', "$kind: a retry releases nothing");
 	ok($new->poll_query_until($kind, "SELECT tq.pending_tasks('p/delayed') >= 1 AND NOT EXISTS"
-			. ' (SELECT FROM tq.delayed WHERE visible_at <= now())'), "$kind: a delay that is over is over");
+			. ' (SELECT FROM tq_internal.delayed WHERE visible_at <= now())'), "$kind: a delay that is over is over");
 	is($sql->("SELECT count(*) FROM tq.claim_work('p/delayed', 'g', 'w', 10)"), 1, "$kind: the other is not");
 
 	# policies, too
@@ -285,7 +285,7 @@ sub goes_on
 	is($sql->("SELECT tq.redrive('AAAAAAAAQAaAAAAAAAAAAg') ->> 'state'"), 'pending', "$kind: that of a task that is gone as well");
 	is($sql->("SELECT tq.result(id('result'))"), '{"n": 1}', "$kind: a result");
 	$sql->("SELECT make('old policy', 'p/new', policy => '{\"deadLetter\": true, \"retries\": 0}'), make('new policy', 'p/new', policy => '{\"lostRetries\": 4}')");
-	is($sql->('SELECT count(*) FROM tq.policy'), $policies + 1, "$kind: a policy that there is keeps its number, a new one gets its own");
+	is($sql->('SELECT count(*) FROM tq_internal.policy'), $policies + 1, "$kind: a policy that there is keeps its number, a new one gets its own");
 
 	# groups, workers
 	$fails->("SELECT make('x', 'p/g', grp => 'AAAAAAAAQAaAAAAAAAAAAA')", qr/TQ409/, 'a sealed group stays sealed');

@@ -15,7 +15,7 @@ my $dir = PostgreSQL::Test::Utils::tempdir();
 
 $node->safe_psql('postgres', 'CREATE EXTENSION tq');
 append_to_file("$dir/enqueue.sql", "SELECT tq.enqueue('short/w' || (random() * 50)::int);\n");
-append_to_file("$dir/grant.sql", join "\n", map { "GRANT SELECT ON tq.$_ TO tq_admin; REVOKE SELECT ON tq.$_ FROM tq_admin;" } qw(queue task pending timer));
+append_to_file("$dir/grant.sql", join "\n", map { "GRANT SELECT ON tq_internal.$_ TO tq_admin; REVOKE SELECT ON tq_internal.$_ FROM tq_admin;" } qw(queue task pending timer));
 
 # Enqueue and change catalogs side by side; the number of enqueued tasks.
 sub storm
@@ -28,12 +28,12 @@ sub storm
 		[ 'pgbench', '-n', '-c', '3', '-t', '1000', '-h', $node->host, '-p', $node->port, '-f', "$dir/enqueue.sql", 'postgres' ],
 		'enqueue while catalogs change');
 	$changes->finish;
-	return $node->safe_psql('postgres', 'SELECT count(*) FROM tq.task');
+	return $node->safe_psql('postgres', 'SELECT count(*) FROM tq_internal.task');
 }
 
 is(storm(), 3000, 'nothing is lost');
 
-is($node->safe_psql('postgres', 'SELECT count(*) FROM tq.task WHERE id NOT IN (SELECT task FROM tq.pending)'),
+is($node->safe_psql('postgres', 'SELECT count(*) FROM tq_internal.task WHERE id NOT IN (SELECT task FROM tq_internal.pending)'),
 	0, 'and all are claimable');
 
 # The first use of a queue's name is a statement, and fires triggers.
@@ -47,28 +47,28 @@ $node->safe_psql('postgres', q{
 		END IF;
 		RETURN NULL;
 	END $$;
-	CREATE TRIGGER nest AFTER INSERT ON tq.queue FOR EACH ROW EXECUTE FUNCTION nest();
+	CREATE TRIGGER nest AFTER INSERT ON tq_internal.queue FOR EACH ROW EXECUTE FUNCTION nest();
 });
 append_to_file("$dir/enqueue.sql", "SELECT tq.enqueue('new/' || :client_id || 'w' || (random() * 1000)::int);\n");
-is(storm(), 9000 + $node->safe_psql('postgres', "SELECT count(*) FROM tq.queue WHERE task_queue_id ~ '^new/'"),
+is(storm(), 9000 + $node->safe_psql('postgres', "SELECT count(*) FROM tq_internal.queue WHERE task_queue_id ~ '^new/'"),
 	'nor when a trigger enqueues a task for each new queue');
 
 # A trigger that would not be fired is refused, and what refers to a task is no such.
 $node->safe_psql('postgres', q{
-	DROP TRIGGER nest ON tq.queue;
-	CREATE TABLE mine (task_id tq.slugid REFERENCES tq.task (task_id));
+	DROP TRIGGER nest ON tq_internal.queue;
+	CREATE TABLE mine (task_id tq.slugid REFERENCES tq_internal.task (task_id));
 	CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'});
 is($node->safe_psql('postgres', "INSERT INTO mine SELECT tq.enqueue('short/w'); SELECT count(*) FROM mine"), 1, 'a foreign key to a task');
 foreach my $event ([ 'INSERT', 'task' ], [ 'INSERT', 'run' ], [ 'UPDATE', 'run' ], [ 'DELETE', 'pending' ])
 {
 	my ($what, $table) = @$event;
 
-	$node->safe_psql('postgres', "CREATE TRIGGER never AFTER $what ON tq.$table FOR EACH ROW EXECUTE FUNCTION never()");
+	$node->safe_psql('postgres', "CREATE TRIGGER never AFTER $what ON tq_internal.$table FOR EACH ROW EXECUTE FUNCTION never()");
 	my ($ret, $out, $err) = $node->psql('postgres', q{
 		SELECT tq.enqueue('refused/w');
 		SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('refused/w', 'g', 'w')});
-	like($err, qr/table "tq.$table" must not have triggers/, "$what on tq.$table is refused");
-	$node->safe_psql('postgres', "DROP TRIGGER never ON tq.$table");
+	like($err, qr/table "tq_internal.$table" must not have triggers/, "$what on tq_internal.$table is refused");
+	$node->safe_psql('postgres', "DROP TRIGGER never ON tq_internal.$table");
 }
 
 $node->stop;

@@ -59,7 +59,7 @@ $node->safe_psql('postgres', q{
 		END LOOP;
 		RETURN NULL;
 	END $$;
-	CREATE TRIGGER explain AFTER INSERT ON tq.queue FOR EACH ROW EXECUTE FUNCTION explain();
+	CREATE TRIGGER explain AFTER INSERT ON tq_internal.queue FOR EACH ROW EXECUTE FUNCTION explain();
 	SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;
 	SELECT tq.enqueue('p/explain')});
 like($node->safe_psql('postgres', 'SELECT line FROM planned LIMIT 1'), qr/^Seq Scan on other/, 'a statement of a trigger is planned by the settings of the session');

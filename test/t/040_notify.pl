@@ -115,8 +115,8 @@ is("@ids", join(' ', sort { $a <=> $b } @ids), 'in the order of ids');
 my $late = listener('tq_task_failed');
 $id = task('b');
 run("SELECT tq.claim_work('q/b', 'g', 'w')");
-$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-	(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))') or die 'not published';
+$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+	(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))') or die 'not published';
 run_in($late, 'LISTEN tq_task_running');
 run("SELECT tq.report_failed('$id', 0)");
 is(told($late), 'tq_task_failed task-failed b', 'LISTEN: receives what is published after it, and not what is published before');
@@ -260,7 +260,7 @@ run("SELECT tq.rerun_task('$task')");
 is(told($queues), 'tq_queue_q/work 1', 'queue: a rerun');
 run("SELECT tq.enqueue_tasks('q/work', '{\"{}\",\"{}\"}', delay => '5 s')");
 is(told($queues), '', 'queue: nothing of what is delayed');
-$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.delayed)') or die 'nothing is released';
+$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.delayed)') or die 'nothing is released';
 is(told($queues), 'tq_queue_q/work 2', 'queue: but when it is due');
 $node->safe_psql($db, q{BEGIN; SELECT tq.enqueue('q/work'); ROLLBACK});
 is(told($queues), '', 'queue: nothing of what was rolled back');
@@ -278,8 +278,8 @@ for my $round (1 .. 20)
 {
 	run("BEGIN; SELECT tq.enqueue('q/work'); PREPARE TRANSACTION 'two'; SELECT tq.enqueue('q/work'); COMMIT PREPARED 'two'");
 	my $committed = time;
-	$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.message AS m
-			WHERE NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))');
+	$node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.message AS m
+			WHERE NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))');
 	$slowest = time - $committed if time - $committed > $slowest;
 }
 cmp_ok($slowest, '<', 10, 'COMMIT PREPARED: its messages are published at once, within seconds on any machine');

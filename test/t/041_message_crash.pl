@@ -138,8 +138,8 @@ $node->safe_psql($db, q{
 	DECLARE
 		task tq.slugid;
 	BEGIN
-		SELECT t.task_id INTO task FROM tq.task t
-		WHERE t.id >= (SELECT max(id) FROM tq.task) - floor(random() * 300) ORDER BY t.id LIMIT 1;
+		SELECT t.task_id INTO task FROM tq_internal.task t
+		WHERE t.id >= (SELECT max(id) FROM tq_internal.task) - floor(random() * 300) ORDER BY t.id LIMIT 1;
 		IF NOT FOUND THEN
 			NULL;
 		ELSIF tq.status(task) ->> 'state' NOT IN ('completed', 'failed', 'exception') THEN
@@ -321,9 +321,9 @@ sub kill_server
 my $caught = q{
 	WITH crash AS (SELECT ((x[1]::bigint << 32) + x[2]::bigint)::text::xid8 AS xid
 		FROM pg_control_checkpoint(), string_to_array(next_xid, ':') AS x),
-	tick AS (SELECT upto FROM tq.tick, crash WHERE pg_snapshot_xmax(upto) < crash.xid
+	tick AS (SELECT upto FROM tq_internal.tick, crash WHERE pg_snapshot_xmax(upto) < crash.xid
 		ORDER BY last_id DESC LIMIT 1)
-	SELECT count(*) FROM tq.message AS m, tick, crash
+	SELECT count(*) FROM tq_internal.message AS m, tick, crash
 	WHERE m.xid < crash.xid AND NOT pg_visible_in_snapshot(m.xid, tick.upto)};
 
 # The publisher's process, once it is there; and what the crash has caught.
@@ -373,8 +373,8 @@ cmp_ok($between, '>', 0, 'between commit and publication, too');
 # ---- the end ----
 
 my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 append_to_file($stop, '');
 waitpid($_, 0) foreach @clients;
@@ -469,7 +469,7 @@ foreach my $reader (qw(cursor sub))
 		  . "\n\\copy $reader FROM '$tmp/$reader.rows' (DELIMITER '|', NULL '')");
 }
 $node->safe_psql($db, q{
-	SET search_path = tq, public;
+	SET search_path = tq, tq_internal, public;
 	CREATE TABLE public.history AS
 	SELECT 'task-defined' AS exchange, task_id::text AS subject, NULL::int AS run_id, NULL::text AS name FROM task
 	UNION ALL
@@ -515,8 +515,8 @@ is($node->safe_psql($db, q{
 			AND NOT (exchange = 'artifact-created' AND previous[2] = 'task-exception' AND previous[3] = run_id::text)}),
 	'', 'the messages of a task come in the order of its life');
 is($node->safe_psql($db, q{
-		SET search_path = tq, public;
-		SELECT d.task_id FROM edge e JOIN task r ON r.id = e.required JOIN task d ON d.id = e.dependent
+		SET search_path = tq, tq_internal, public;
+		SELECT d.task_id FROM dependency e JOIN task r ON r.id = e.required JOIN task d ON d.id = e.dependent
 			JOIN cursor p ON p.exchange = 'task-pending' AND p.subject = d.task_id::text AND p.run_id = 0
 			JOIN run_overview o ON o.task_id = d.task_id AND o.run_id = 0 AND o.reason_created = 'scheduled'
 		WHERE NOT EXISTS (SELECT FROM cursor f WHERE f.subject = r.task_id::text AND f.id < p.id
@@ -526,7 +526,7 @@ is($node->safe_psql($db, q{
 # A group: its message follows the resolution of the last task, and comes only
 # after each task was resolved once.
 $node->safe_psql($db, q{
-	SET search_path = tq, public;
+	SET search_path = tq, tq_internal, public;
 	CREATE TABLE public.groups AS
 	SELECT o.task_group_id::text AS id, bool_and(f.first IS NOT NULL) AS resolved, max(f.first) AS first, max(f.last) AS last
 	FROM task_overview o LEFT JOIN (SELECT subject, min(id) AS first, max(id) AS last FROM cursor
@@ -563,7 +563,7 @@ wait_publisher(0);
 foreach my $round (1 .. 5)
 {
 	publish_one();
-	my $read = $node->safe_psql($db, 'SELECT max(id) FROM tq.messages(greatest((SELECT max(last_id) FROM tq.tick) - 500, 0))');
+	my $read = $node->safe_psql($db, 'SELECT max(id) FROM tq.messages(greatest((SELECT max(last_id) FROM tq_internal.tick) - 500, 0))');
 	kill_server(1);
 	wait_publisher(0);
 	my $task = publish_one();

@@ -73,10 +73,10 @@ sub published
 }
 
 my $all_published = q{
-	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
-my $unsent = 'SELECT count(*) FROM tq.tick WHERE unsent IS NOT NULL';
-my $last_id = 'SELECT max(last_id) FROM tq.tick';
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
+my $unsent = 'SELECT count(*) FROM tq_internal.tick WHERE unsent IS NOT NULL';
+my $last_id = 'SELECT max(last_id) FROM tq_internal.tick';
 
 # So many tasks from creation to completion, each step in a transaction of its
 # own; then checks that all is published, and that a subscription gets it.
@@ -96,7 +96,7 @@ sub live
 	is($node->safe_psql($db, "SELECT count(*) FROM tq.messages($after, 1000, 'task-completed')"), $count,
 		"$what: messages() has it");
 	is($node->safe_psql($db, "SELECT count(*) FROM tq.fetch('sub', 1000)"), $count, "$what: a subscription gets it");
-	$node->safe_psql($db, "SELECT tq.ack('sub', max(last_id)) FROM tq.tick");
+	$node->safe_psql($db, "SELECT tq.ack('sub', max(last_id)) FROM tq_internal.tick");
 	return $after;
 }
 
@@ -142,7 +142,7 @@ like($neighbour->query_safe('SELECT 1'), qr/"neighbour" with payload "still here
 1 while $node->psql('other', "SELECT pg_notify('fill', repeat('x', 4200))") == 0;
 cmp_ok(usage(), '>', 0.99, 'the queue is full');
 $node->safe_psql($db, q{SELECT tq.enqueue('p/delayed', delay => '500 ms')});
-ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.delayed)'), 'delayed runs are released');
+ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.delayed)'), 'delayed runs are released');
 is($node->safe_psql($db, "SELECT tq.pending_tasks('p/delayed')"), 1, 'and can be claimed');
 
 # The state is in the tables, not in the process.
@@ -155,7 +155,7 @@ is(join(' ', heard($listener, 'tq_task_\w+')), '', 'still no session is notified
 # The queue has free space again, and there is a new message before the publisher
 # looks.
 my $lock = $node->background_psql($db);
-$lock->query_safe('BEGIN; LOCK TABLE tq.tick IN ACCESS EXCLUSIVE MODE');
+$lock->query_safe('BEGIN; LOCK TABLE tq_internal.tick IN ACCESS EXCLUSIVE MODE');
 $holder->query_safe('COMMIT');
 $holder->quit;
 ok($node->poll_query_until('postgres', 'SELECT pg_notification_queue_usage() < 0.1'), 'the queue is empty again');

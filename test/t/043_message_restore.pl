@@ -57,9 +57,9 @@ my $tools = q{
 };
 my $publish = 'SELECT count(*) FROM tq.upkeep()';
 my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
-my $last_id = 'SELECT max(last_id) FROM tq.tick';
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
+my $last_id = 'SELECT max(last_id) FROM tq_internal.tick';
 
 $old->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(old quiet);
 $old->safe_psql('old', $_) foreach $tools, q{
@@ -68,9 +68,9 @@ $old->safe_psql('old', $_) foreach $tools, q{
 	SELECT tq.subscribe('audit', 'task-defined'), tq.subscribe('audit', 'task-completed', '#.p.w.#'),
 		tq.subscribe('audit', 'task-group-resolved'), tq.subscribe('ahead', 'task-defined')},
   q{SELECT live('acked ' || n) FROM generate_series(1, 3) AS n}, $publish, $publish,
-  q{SELECT tq.ack(name, (SELECT max(last_id) FROM tq.tick)) FROM tq.subscription},
+  q{SELECT tq.ack(name, (SELECT max(last_id) FROM tq_internal.tick)) FROM tq_internal.subscription},
   q{SELECT live('unread ' || n) FROM generate_series(1, 3) AS n}, $publish, $publish,
-  q{SELECT tq.ack('ahead', (SELECT max(last_id) FROM tq.tick))},
+  q{SELECT tq.ack('ahead', (SELECT max(last_id) FROM tq_internal.tick))},
   q{SELECT live('half ' || n) FROM generate_series(1, 3) AS n}, $publish, $publish,
   q{SELECT tq.ack('ahead', (SELECT max(id) FROM tq.fetch('ahead', 2)))},
   q{SELECT live('unpublished ' || n, 'AAAAAAAAQAaAAAAAAAAAAA') FROM generate_series(1, 3) AS n},
@@ -94,7 +94,7 @@ my @expected = map { my $what = $_; map { "$what $_" } 1 .. 3 } qw(unread half u
 my $defined = join(', ', @expected, 'running');
 my $completed = join(', ', @expected);
 my $overview = q{SELECT * FROM tq.binding_overview ORDER BY channel, exchange, pattern};
-my $subscriptions = q{SELECT name, bindings, acked, lost_before, created, acked_at FROM tq.subscription_overview ORDER BY name};
+my $subscriptions = q{SELECT name, bindings, acked_id, lost_before, created, acked_at FROM tq.subscription_overview ORDER BY name};
 
 # A message, all but its id and time.
 my $told = q{
@@ -171,9 +171,9 @@ sub check_copy
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE payload ->> 'taskGroupId' = 'AAAAAAAAQAaAAAAAAAAAAA'"), 1,
 		"$db: the resolution of a group is published");
 	cmp_ok($sql->('SELECT min(id) FROM tq.messages()'), '>', $expect{$last_id}, "$db: ids go on upwards");
-	is($sql->("SELECT count(*) FROM tq.tick WHERE published < '$began'"), 0, "$db: ticks are its own");
-	is($sql->("SELECT count(*) FROM tq.ring WHERE since < '$began' AND since <> '-infinity'"), 0, "$db: so are the segments");
-	is($sql->('SELECT count(*) FROM tq.message WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())'), 0,
+	is($sql->("SELECT count(*) FROM tq_internal.tick WHERE published < '$began'"), 0, "$db: ticks are its own");
+	is($sql->("SELECT count(*) FROM tq_internal.log_segment WHERE since < '$began' AND since <> '-infinity'"), 0, "$db: so are the segments");
+	is($sql->('SELECT count(*) FROM tq_internal.message WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())'), 0,
 		"$db: and the transactions are of this server");
 
 	# It goes on.
@@ -246,7 +246,7 @@ cmp_ok($new->safe_psql('quiet', 'SELECT min(id) FROM tq.messages()'), '>', $old-
 $old->safe_psql('postgres', 'CREATE DATABASE rows_only');
 $old->safe_psql('rows_only', $_) foreach "CREATE EXTENSION tq; SELECT tq.subscribe('sub', 'task-defined')",
   q{SELECT tq.enqueue('p/w') FROM generate_series(1, 20)}, $publish,
-  q{SELECT tq.ack('sub', max(last_id)) FROM tq.tick}, q{SELECT tq.enqueue('p/w') FROM generate_series(1, 3)};
+  q{SELECT tq.ack('sub', max(last_id)) FROM tq_internal.tick}, q{SELECT tq.enqueue('p/w') FROM generate_series(1, 3)};
 $old->command_ok([ 'pg_dump', '-Fc', '-f', "$dir/rows_only", '-d', $old->connstr('rows_only') ], 'rows only: dumped');
 $new->safe_psql('postgres', 'CREATE DATABASE rows_only');
 $new->safe_psql('rows_only', 'CREATE EXTENSION tq');
@@ -272,14 +272,14 @@ $new->safe_psql('clock', 'CREATE EXTENSION tq');
 my $session = $new->background_psql('half');
 $session->query_safe("\\o /dev/null\n\\i $dir/first.sql");
 ok(wait_worker($new, 'half'), 'half: a publisher is there');
-cmp_ok($new->safe_psql('half', 'SELECT count(*) FROM tq.message'), '>', 0, 'half: messages are there');
-is($new->safe_psql('half', 'SELECT count(*) FROM tq.task'), 0, 'half: tasks are not');
+cmp_ok($new->safe_psql('half', 'SELECT count(*) FROM tq_internal.message'), '>', 0, 'half: messages are there');
+is($new->safe_psql('half', 'SELECT count(*) FROM tq_internal.task'), 0, 'half: tasks are not');
 foreach my $round (1 .. 3)
 {
 	enqueue($new, 'clock', "deadline => '1 second'");
 	ok($new->poll_query_until('clock', 'SELECT count(*) = ' . 3 * $round . ' FROM tq.messages()'
 			. " WHERE exchange <> 'task-group-resolved'"), "clock: $round s");
-	is($new->safe_psql('half', 'SELECT count(*) FROM tq.tick WHERE messages > 0'), 0, 'half: nothing is published');
+	is($new->safe_psql('half', 'SELECT count(*) FROM tq_internal.tick WHERE messages > 0'), 0, 'half: nothing is published');
 }
 $session->query_safe("\\i $dir/second.sql");
 $session->quit;
@@ -327,7 +327,7 @@ foreach my $round (1 .. 3)
 	my $copy = "busy$round";
 	my $keys = q{exchange || ' ' || (payload #>> '{status,taskId}')};
 
-	ok($new->poll_query_until('busy', "SELECT acked > $round * 100 FROM tq.subscription"), "$copy: the reader reads");
+	ok($new->poll_query_until('busy', "SELECT acked_id > $round * 100 FROM tq_internal.subscription"), "$copy: the reader reads");
 	$new->command_ok([ 'pg_dump', '-Fd', '-j', '2', '-f', "$dir/$copy", '-d', $new->connstr('busy') ], "$copy: dumped");
 	$new->safe_psql('postgres', "CREATE DATABASE $copy");
 	$new->command_ok([ 'pg_restore', '--exit-on-error', '-j', '2', '-d', $new->connstr($copy), "$dir/$copy" ],
@@ -335,13 +335,13 @@ foreach my $round (1 .. 3)
 	begin_use($new, $copy);
 	ok($new->poll_query_until($copy, $published), "$copy: everything is published");
 
-	my $acked = $new->safe_psql($copy, 'SELECT acked FROM tq.subscription');
+	my $acked = $new->safe_psql($copy, 'SELECT acked_id FROM tq_internal.subscription');
 	my %got = map { $_ => 1 } split(/\n/, $new->safe_psql($copy, "SELECT $keys FROM tq.fetch('sub', 1000)"));
 	my %read = map { $_ => 1 } split(/\n/, $new->safe_psql('busy', qq{
 		SELECT $keys FROM tq.messages(0, 1000, 'task-defined') WHERE id <= $acked
 		UNION ALL SELECT $keys FROM tq.messages(0, 1000, 'task-completed') WHERE id <= $acked}));
 	my @happened = split(/\n/, $new->safe_psql($copy, q{
-		SELECT 'task-defined ' || task_id FROM tq.task
+		SELECT 'task-defined ' || task_id FROM tq_internal.task
 		UNION ALL SELECT 'task-completed ' || task_id FROM tq.task_overview WHERE state = 'completed'}));
 	cmp_ok(scalar @happened, '<', 2000, "$copy: one call can read it");
 	is(join(' ', grep { !$got{$_} && !$read{$_} } @happened), '', "$copy: no message is lost");

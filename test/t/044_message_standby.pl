@@ -16,9 +16,9 @@ my $db = 'postgres';
 my $primary = new_node('primary', 'max_connections = 40', 'max_prepared_transactions = 5', 'shared_buffers = 32MB');
 
 my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
-my $last_id = 'SELECT max(last_id) FROM tq.tick';
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
+my $last_id = 'SELECT max(last_id) FROM tq_internal.tick';
 
 # ---- helpers ----
 
@@ -73,7 +73,7 @@ sub hold_publisher
 	my $session = $node->background_psql($database);
 
 	$session->set_query_timer_restart();
-	$session->query_safe("BEGIN; LOCK TABLE tq.tick IN $mode MODE");
+	$session->query_safe("BEGIN; LOCK TABLE tq_internal.tick IN $mode MODE");
 	return $session;
 }
 
@@ -104,7 +104,7 @@ wait_published($primary, $db, 'a client that is stopped does not stop the publis
 is(heard($lazy, 1000), $many, 'nor the other listeners');
 kill('CONT', $client);
 is(heard($reader, 1000), $many, 'nor does it miss anything');
-is($primary->safe_psql($db, 'SELECT count(*) FROM tq.tick WHERE unsent IS NOT NULL'), 0, 'nothing is left');
+is($primary->safe_psql($db, 'SELECT count(*) FROM tq_internal.tick WHERE unsent IS NOT NULL'), 0, 'nothing is left');
 
 # ---- several databases ----
 
@@ -153,7 +153,7 @@ $session->quit;
 $after = $primary->safe_psql($db, $last_id);
 my $lock = hold_publisher($primary, $db, 'ACCESS EXCLUSIVE');
 @ids = map { enqueue($primary, $db) } 1 .. 5;
-is($primary->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/w', 'g', 'w', 5)"), 5, 'tq.tick is locked: others work');
+is($primary->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/w', 'g', 'w', 5)"), 5, 'tq_internal.tick is locked: others work');
 $lock->query_safe('COMMIT');
 wait_published($primary, $db, 'everything is published when it is free');
 is(logged($primary, $db, $after, 'task-defined'), "@ids", 'in order');
@@ -161,13 +161,13 @@ is(heard($lazy, 5), "@ids", 'and sent');
 
 # An error is logged, and tried again; what else is due is done.
 $after = $primary->safe_psql($db, $last_id);
-$primary->safe_psql($db, 'ALTER TABLE tq.tick ADD CONSTRAINT broken CHECK (messages < 0) NOT VALID');
+$primary->safe_psql($db, 'ALTER TABLE tq_internal.tick ADD CONSTRAINT broken CHECK (messages < 0) NOT VALID');
 @ids = map { enqueue($primary, $db) } 1 .. 5;
 ok($primary->wait_for_log(qr/violates check constraint "broken"/), 'an error of the publisher is logged');
 $id = enqueue($primary, $db, "deadline => '200 ms'");
 ok(wait_state($primary, $db, $id, 'exception'), 'the other steps are taken');
 is(logged($primary, $db, $after, 'task-defined'), '', 'nothing is published');
-$primary->safe_psql($db, 'ALTER TABLE tq.tick DROP CONSTRAINT broken');
+$primary->safe_psql($db, 'ALTER TABLE tq_internal.tick DROP CONSTRAINT broken');
 wait_published($primary, $db, 'until the error is gone');
 is(logged($primary, $db, $after, 'task-defined'), "@ids $id", 'and nothing is lost');
 is(logged($primary, $db, $after, 'task-exception'), $id, 'nor out of order');

@@ -38,21 +38,21 @@ create_until('messages are read', q{SELECT count(*) > 0 FROM tq.fetch('read')});
 is($node->safe_psql($db, q{SELECT count(*) FROM tq.fetch('dead') WHERE id = (SELECT min(id) FROM tq.messages(exchange => 'task-pending'))}),
 	1, 'the first one is there');
 my $first = $node->safe_psql($db, 'SELECT min(id) FROM tq.messages()');
-create_until('the segment that is written to changes', 'SELECT count(*) > 0 FROM tq.ring WHERE place > 1 AND since > (SELECT since FROM tq.ring WHERE place = 0)');
+create_until('the segment that is written to changes', 'SELECT count(*) > 0 FROM tq_internal.log_segment WHERE segment > 1 AND since > (SELECT since FROM tq_internal.log_segment WHERE segment = 0)');
 is($node->safe_psql($db, q{SELECT min(id) FROM tq.messages()}), $first, 'nothing is dropped that a subscription has not acknowledged');
 create_until('until tq.subscription_retention has passed', "SELECT min(id) > $first FROM tq.messages()");
 ok($node->wait_for_log(qr/WARNING: .*messages that subscription "dead" had not read were dropped/), 'with a warning in the server log');
 my $log = slurp_file($node->logfile);
 like($log, qr/DETAIL: .*Those up to \d+ were not acknowledged within tq\.subscription_retention\./, 'with the ids of the messages');
 like($log, qr/HINT: .*tq\.fetch\(\).*tq\.unsubscribe\(\)/, 'and with a hint');
-is($node->safe_psql($db, q{SELECT count(*) FROM tq.subscription_overview WHERE lost_before > acked AND lost_before <= (SELECT min(id) FROM tq.messages())}),
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.subscription_overview WHERE lost_before > acked_id AND lost_before <= (SELECT min(id) FROM tq.messages())}),
 	2, 'each subscription shows what it has lost: nothing that is there');
 # On a slow machine the rest may have been dropped as well.
 create_until('and gets what comes later', q{SELECT count(*) > 0 FROM tq.fetch('dead')});
 $node->safe_psql($db, q{SELECT tq.unsubscribe(name) FROM tq.subscription_overview});
 create_until('without subscriptions the log is kept for tq.message_retention',
 	q{SELECT min(published) BETWEEN now() - interval '2 s' AND now() + interval '1 s' FROM tq.messages()});
-cmp_ok($node->safe_psql($db, q{SELECT count(*) FROM tq.ring WHERE since > '-infinity'}), '>=', 5, 'every segment was used, or nearly');
+cmp_ok($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.log_segment WHERE since > '-infinity'}), '>=', 5, 'every segment was used, or nearly');
 
 # By upkeep(), in the session that calls it.
 $node->safe_psql($db, q{SELECT tq.subscribe('gone', 'task-pending'), tq.subscribe('acked', 'task-pending')});

@@ -69,7 +69,7 @@ sub unclaimed
 {
 	my ($db) = @_;
 
-	return $node->safe_psql($db, 'SELECT count(*) FROM tq.pending');
+	return $node->safe_psql($db, 'SELECT count(*) FROM tq_internal.pending');
 }
 
 # Tasks that were not claimed exactly once.
@@ -78,7 +78,7 @@ sub not_once
 	my ($db) = @_;
 
 	return $node->safe_psql($db, q{
-		SELECT count(*) FROM (SELECT t.id FROM tq.task t LEFT JOIN tq.run r ON r.task = t.id
+		SELECT count(*) FROM (SELECT t.id FROM tq_internal.task t LEFT JOIN tq_internal.run r ON r.task = t.id
 			GROUP BY t.id HAVING count(r.task) <> 1 OR max(r.run_id) <> 0) AS x});
 }
 
@@ -199,7 +199,7 @@ is($node->safe_psql('many', $all), join("\n", (1) x 68, 0, 0), 'and others find 
 # All priorities of a few queues are more than it notes, too.
 my $prioritized = join(';', map {
 	my $queue = $_;
-	map { "SELECT tq.enqueue('p/q$queue', priority => tq.priority_name($_))" } 1 .. 7 } 1 .. 12);
+	map { "SELECT tq.enqueue('p/q$queue', priority => tq_internal.priority_name($_))" } 1 .. 7 } 1 .. 12);
 $node->safe_psql('many', join(';', map { "SELECT claim('p/q$_', 7)" } 9 .. 12));
 $node->safe_psql('many', "BEGIN; $prioritized; COMMIT");
 is($node->safe_psql('many', join(';', map { "SELECT claim('p/q$_', 10)" } reverse 1 .. 12)),
@@ -243,16 +243,16 @@ sub race
 	$held = hold_snapshot($db);
 	$node->safe_psql($db, qq{
 		SELECT fill('r/w', $tasks);
-		CREATE TABLE kept AS SELECT row_number() OVER (ORDER BY seq) AS n, * FROM tq.pending;
+		CREATE TABLE kept AS SELECT row_number() OVER (ORDER BY seq) AS n, * FROM tq_internal.pending;
 		ALTER TABLE kept ADD PRIMARY KEY (n);
-		DELETE FROM tq.pending;
+		DELETE FROM tq_internal.pending;
 		SELECT fill('r/w', $dead);
 		CREATE SEQUENCE next});
 	drain($db, 'r/w');
 	$node->safe_psql($db, q{
 		CREATE PROCEDURE put() LANGUAGE plpgsql AS $$
 		BEGIN
-			INSERT INTO tq.pending SELECT seq, task, scheduled, queue, priority, run_id, retries_left, reason_created
+			INSERT INTO tq_internal.pending SELECT seq, task, scheduled, queue, priority, run_id, retries_left, reason_created
 				FROM kept WHERE n = (SELECT nextval('next'));
 			PERFORM pg_sleep(random() * 0.002);
 		END $$});

@@ -54,7 +54,7 @@ sub unclaimed
 {
 	my ($server) = @_;
 
-	return $server->safe_psql($db, 'SELECT count(*) FROM tq.pending');
+	return $server->safe_psql($db, 'SELECT count(*) FROM tq_internal.pending');
 }
 
 # ---- what it saves where transactions may be prepared ----
@@ -115,8 +115,8 @@ foreach my $case (@cases)
 		SELECT fill('$queue', 10);
 		BEGIN; SELECT fill('$queue', 3); PREPARE TRANSACTION 'made';
 		BEGIN; SELECT claim('$queue', 4); PREPARE TRANSACTION 'claimed';
-		BEGIN; SELECT tq.change_task_priority(task_id, 'high') FROM tq.task
-			WHERE id = (SELECT max(task) FROM tq.pending);
+		BEGIN; SELECT tq.change_task_priority(task_id, 'high') FROM tq_internal.task
+			WHERE id = (SELECT max(task) FROM tq_internal.pending);
 		PREPARE TRANSACTION 'moved';
 		SELECT fill('$queue', 2)});
 	is(claim($node, $queue, 1), 1, "$stop, $end: claims pass over prepared transactions");

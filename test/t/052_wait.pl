@@ -153,7 +153,7 @@ sub new_task
 # Nothing is left for the next test.
 sub clear
 {
-	$node->safe_psql($db, 'TRUNCATE tq.task, tq.task_group, tq.unscheduled, tq.pending, tq.delayed, tq.run, tq.edge, tq.lease, tq.timer');
+	$node->safe_psql($db, 'TRUNCATE tq_internal.task, tq_internal.task_group, tq_internal.unscheduled, tq_internal.pending, tq_internal.delayed, tq_internal.run, tq_internal.dependency, tq_internal.claim_timer, tq_internal.timer');
 	return;
 }
 
@@ -207,7 +207,7 @@ asleep(1);
 $sleeps = sleeps_of($a->{pid});
 kill 'STOP', $a->{pid};
 new_task();
-$b->query_safe('BEGIN; SELECT FROM tq.pending FOR UPDATE');
+$b->query_safe('BEGIN; SELECT FROM tq_internal.pending FOR UPDATE');
 kill 'CONT', $a->{pid};
 SKIP:
 {
@@ -408,8 +408,8 @@ is_woken($a, 'r', 'a rerun');
 
 # A delayed run, once upkeep finds it due.
 new_task();
-$node->safe_psql($db, q{WITH p AS (DELETE FROM tq.pending RETURNING *)
-	INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+$node->safe_psql($db, q{WITH p AS (DELETE FROM tq_internal.pending RETURNING *)
+	INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT clock_timestamp() + '1 hour', task, scheduled, queue, priority, run_id, retries_left, reason_created FROM p});
 start($a, claim('l'));
 asleep(1);
@@ -419,10 +419,10 @@ clear();
 
 # Rows that a restore, or a DBA, writes.
 new_task();
-$node->safe_psql($db, 'CREATE TABLE spare AS SELECT * FROM tq.pending; DELETE FROM tq.pending');
+$node->safe_psql($db, 'CREATE TABLE spare AS SELECT * FROM tq_internal.pending; DELETE FROM tq_internal.pending');
 start($a, claim('i'));
 asleep(1);
-$node->safe_psql($db, 'INSERT INTO tq.pending SELECT * FROM spare; DROP TABLE spare');
+$node->safe_psql($db, 'INSERT INTO tq_internal.pending SELECT * FROM spare; DROP TABLE spare');
 is_woken($a, 'i', 'a row that is written by hand');
 clear();
 
@@ -457,7 +457,7 @@ cmp_ok($disturbed, '<', @left * ($tasks / 4 + $lasted / 2), 'a task does not wak
 $node->safe_psql($db, "SELECT count(tq.enqueue('p/w')) FROM generate_series(1, $clients - $tasks)");
 $bench->finish;
 is($bench->result(0), 0, 'all of them have got one') or diag($err);
-is($node->safe_psql($db, 'SELECT count(*) FROM tq.run WHERE state = 2'), $clients, 'each another');
+is($node->safe_psql($db, 'SELECT count(*) FROM tq_internal.run WHERE state = 2'), $clients, 'each another');
 is(violations($node, $db), '', 'all is well');
 clear();
 
@@ -478,7 +478,7 @@ start($a, call('p/called') . "; SELECT 'woken'");
 asleep(1);
 is($node->safe_psql($db, "SELECT num_nonnulls(backend_xmin, backend_xid) $sleepers"),
 	0, 'wait_for_work holds no snapshot and no transaction id');
-is($node->safe_psql($db, "SELECT count(*) FROM pg_locks JOIN pg_class c ON c.oid = relation WHERE relnamespace = 'tq'::regnamespace AND pid = $a->{pid}"),
+is($node->safe_psql($db, "SELECT count(*) FROM pg_locks JOIN pg_class c ON c.oid = relation WHERE relnamespace = 'tq_internal'::regnamespace AND pid = $a->{pid}"),
 	0, 'and no lock');
 $node->safe_psql($db, "SET statement_timeout = '5 s'; SELECT tq.enqueue('p/called')");
 is_woken($a, 'woken', 'a task wakes it');
@@ -564,17 +564,17 @@ is_woken($low, 'low|low', 'a caller without rights on the tables; its rights and
 is($low->query_safe(q{CREATE TEMP TABLE seen (schema text);
 		DO $$ BEGIN CALL tq.wait_for_work('p/low'); INSERT INTO pg_temp.seen VALUES (current_schema); END $$;
 		SELECT * FROM seen}), 'low', 'in the same transaction, too');
-$low->query('SELECT FROM tq.pending');
+$low->query('SELECT FROM tq_internal.pending');
 like($low->{stderr}, qr/permission denied for table pending/, 'it still has none');
 $low->{stderr} = '';
 my ($ret, $stdout, $stderr) = $node->psql($db, call('p/w'), extra_params => [ '-U', 'nobody' ]);
 like($stderr, qr/permission denied for procedure wait_for_work/, 'not for every role');
 
 # An error while it looks, with the owner's rights, gives them up.
-$node->safe_psql($db, "ALTER TABLE tq.queue ADD CONSTRAINT broken CHECK (task_queue_id <> 'p/broken')");
+$node->safe_psql($db, "ALTER TABLE tq_internal.queue ADD CONSTRAINT broken CHECK (task_queue_id <> 'p/broken')");
 ($ret, $stdout, $stderr) = $node->psql($db, call('p/broken') . ";\nSELECT current_user, current_setting('search_path')",
 	extra_params => [ '-U', 'low' ], on_error_stop => 0);
-$node->safe_psql($db, 'ALTER TABLE tq.queue DROP CONSTRAINT broken');
+$node->safe_psql($db, 'ALTER TABLE tq_internal.queue DROP CONSTRAINT broken');
 like($stderr, qr/violates check constraint "broken"/, 'an error while it looks');
 like($stdout, qr/^low\|"\$user", public$/, 'the caller is who it was');
 clear();

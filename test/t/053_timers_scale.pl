@@ -15,7 +15,7 @@ use Test::More;
 # without it.
 my $node = new_node('scale', 'autovacuum = off', 'work_mem = 64MB');
 my $db = 'postgres';
-my $due_indexes = "('lease_pkey', 'timer_pkey', 'delayed_due')";
+my $due_indexes = "('claim_timer_pkey', 'timer_pkey', 'delayed_due')";
 
 sub query { return $node->safe_psql($db, $_[0]); }
 
@@ -24,7 +24,7 @@ sub activity
 {
 	my ($step, $column) = @_;
 
-	return query("SELECT $column FROM tq.worker_overview WHERE step = '$step'");
+	return query("SELECT $column FROM tq.maintenance_overview WHERE step = '$step'");
 }
 
 # Index entries of timers that were read, when the maintenance worker has reported
@@ -56,13 +56,13 @@ sub insert_tasks
 	my ($n, $deadline) = @_;
 
 	return query(qq{
-		SELECT setval('tq.seq', nextval('tq.seq') + $n);
-		WITH last AS (SELECT last_value AS id FROM tq.seq)
-		INSERT INTO tq.task (id, created, deadline, expires, queue, priority, retries, all_resolved, task_id, payload)
+		SELECT setval('tq_internal.id_seq', nextval('tq_internal.id_seq') + $n);
+		WITH last AS (SELECT last_value AS id FROM tq_internal.id_seq)
+		INSERT INTO tq_internal.task (id, created, deadline, expires, queue, priority, retries, all_resolved, task_id, payload)
 		SELECT last.id - $n + n, now(), $deadline, now() + interval '1 year', q.id, 1, 5, false,
 			gen_random_uuid()::tq.slugid, '{}'
-		FROM last, generate_series(1, $n) AS n, tq.queue q WHERE q.task_queue_id = 'p/w';
-		SELECT last_value - $n FROM tq.seq}) =~ s/.*\n//sr;
+		FROM last, generate_series(1, $n) AS n, tq_internal.queue q WHERE q.task_queue_id = 'p/w';
+		SELECT last_value - $n FROM tq_internal.id_seq}) =~ s/.*\n//sr;
 }
 
 # What must be true of all tasks, as far as it can be asked of so many; '' if it is.
@@ -70,17 +70,17 @@ sub wrong
 {
 	return query(q{
 		WITH holder AS (
-			SELECT task FROM tq.pending UNION ALL SELECT task FROM tq.delayed
-			UNION ALL SELECT task FROM tq.unscheduled UNION ALL SELECT task FROM tq.run WHERE state = 2
+			SELECT task FROM tq_internal.pending UNION ALL SELECT task FROM tq_internal.delayed
+			UNION ALL SELECT task FROM tq_internal.unscheduled UNION ALL SELECT task FROM tq_internal.run WHERE state = 2
 		)
 		SELECT 'more than one holder', task FROM holder GROUP BY task HAVING count(*) > 1
-		UNION ALL SELECT 'no holder and no run', id FROM tq.task
-			WHERE id NOT IN (SELECT task FROM holder UNION ALL SELECT task FROM tq.run)
-		UNION ALL SELECT 'run twice', task FROM tq.run GROUP BY task, run_id HAVING count(*) > 1
-		UNION ALL SELECT 'running without a lease', task FROM tq.run WHERE state = 2
-			AND task NOT IN (SELECT unnest(tasks) FROM tq.lease)
+		UNION ALL SELECT 'no holder and no run', id FROM tq_internal.task
+			WHERE id NOT IN (SELECT task FROM holder UNION ALL SELECT task FROM tq_internal.run)
+		UNION ALL SELECT 'run twice', task FROM tq_internal.run GROUP BY task, run_id HAVING count(*) > 1
+		UNION ALL SELECT 'running without a lease', task FROM tq_internal.run WHERE state = 2
+			AND task NOT IN (SELECT unnest(tasks) FROM tq_internal.claim_timer)
 		UNION ALL SELECT 'unresolved without a deadline timer', task FROM holder
-			WHERE task NOT IN (SELECT unnest(tasks) FROM tq.timer WHERE kind = 1)
+			WHERE task NOT IN (SELECT unnest(tasks) FROM tq_internal.timer WHERE kind = 1)
 		LIMIT 10});
 }
 
@@ -92,12 +92,12 @@ sub insert_claims
 	my $state = $resolved ? 3 : 2;
 
 	query(qq{
-		INSERT INTO tq.run (task, scheduled, started, taken_until, resolved, run_id, state, reason_created,
+		INSERT INTO tq_internal.run (task, scheduled, started, taken_until, resolved, run_id, state, reason_created,
 			reason_resolved, retries_left)
 		SELECT id, now(), now(), $due, CASE $state WHEN 3 THEN now() END, 0, $state, 1, $state - 2, 5
-		FROM tq.task WHERE id > $before;
-		INSERT INTO tq.lease (due, tasks) SELECT $due, ARRAY[id] FROM tq.task WHERE id > $before;
-		INSERT INTO tq.timer (due, kind, tasks) SELECT deadline, 1, ARRAY[id] FROM tq.task WHERE id > $before});
+		FROM tq_internal.task WHERE id > $before;
+		INSERT INTO tq_internal.claim_timer (due, tasks) SELECT $due, ARRAY[id] FROM tq_internal.task WHERE id > $before;
+		INSERT INTO tq_internal.timer (due, kind, tasks) SELECT deadline, 1, ARRAY[id] FROM tq_internal.task WHERE id > $before});
 }
 
 sub insert_pending
@@ -106,9 +106,9 @@ sub insert_pending
 	my $before = insert_tasks($n, $deadline);
 
 	query(qq{
-		INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
-		SELECT id, id, now(), queue, 1, 0, 5, 1 FROM tq.task WHERE id > $before;
-		INSERT INTO tq.timer (due, kind, tasks) SELECT deadline, 1, ARRAY[id] FROM tq.task WHERE id > $before});
+		INSERT INTO tq_internal.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+		SELECT id, id, now(), queue, 1, 0, 5, 1 FROM tq_internal.task WHERE id > $before;
+		INSERT INTO tq_internal.timer (due, kind, tasks) SELECT deadline, 1, ARRAY[id] FROM tq_internal.task WHERE id > $before});
 }
 
 sub insert_delayed
@@ -117,9 +117,9 @@ sub insert_delayed
 	my $before = insert_tasks($n, "now() + interval '1 day'");
 
 	query(qq{
-		INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
-		SELECT $visible_at, id, now(), queue, 1, 0, 5, 1 FROM tq.task WHERE id > $before;
-		INSERT INTO tq.timer (due, kind, tasks) SELECT deadline, 1, ARRAY[id] FROM tq.task WHERE id > $before});
+		INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+		SELECT $visible_at, id, now(), queue, 1, 0, 5, 1 FROM tq_internal.task WHERE id > $before;
+		INSERT INTO tq_internal.timer (due, kind, tasks) SELECT deadline, 1, ARRAY[id] FROM tq_internal.task WHERE id > $before});
 }
 
 query('CREATE EXTENSION tq');
@@ -136,7 +136,7 @@ enqueue($node, $db);
 insert_claims(100_000, "now() + interval '2 hours'");
 insert_pending(100_000, "now() + interval '2 hours'");
 insert_delayed(100_000, "now() + interval '2 hours'");
-is(query('SELECT count(*) >= 100000 FROM tq.lease'), 't', 'there is much that is not due');
+is(query('SELECT count(*) >= 100000 FROM tq_internal.claim_timer'), 't', 'there is much that is not due');
 turn_of_worker();
 
 my $turns = activity('turn', 'batches');
@@ -181,9 +181,9 @@ $session->query_safe(q{
 query(q{SELECT count(tq.enqueue('p/late', deadline => '90 min')) FROM generate_series(1, 10000)});
 query(q{SELECT count(tq.enqueue('p/wait', deadline => '20 hours')) FROM generate_series(1, 10000)});
 query(q{
-	WITH moved AS (DELETE FROM tq.pending USING tq.queue q WHERE queue = q.id AND task_queue_id = 'p/wait'
+	WITH moved AS (DELETE FROM tq_internal.pending USING tq_internal.queue q WHERE queue = q.id AND task_queue_id = 'p/wait'
 		RETURNING pending.*)
-	INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+	INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT now() + interval '90 min', task, scheduled, queue, priority, run_id, retries_left, reason_created
 	FROM moved});
 $session->quit;
@@ -195,9 +195,9 @@ $session->query_until(qr/begun/, q{\echo begun
 	DO $$
 	DECLARE id tq.slugid; run int; done int = 0;
 	BEGIN
-		WHILE done < 100 OR EXISTS (SELECT FROM tq.lease WHERE due < now() + interval '99 min')
-			OR EXISTS (SELECT FROM tq.timer WHERE kind = 1 AND due < now() + interval '99 min')
-			OR EXISTS (SELECT FROM tq.delayed WHERE visible_at < now() + interval '99 min')
+		WHILE done < 100 OR EXISTS (SELECT FROM tq_internal.claim_timer WHERE due < now() + interval '99 min')
+			OR EXISTS (SELECT FROM tq_internal.timer WHERE kind = 1 AND due < now() + interval '99 min')
+			OR EXISTS (SELECT FROM tq_internal.delayed WHERE visible_at < now() + interval '99 min')
 		LOOP
 			PERFORM tq.enqueue('p/beside', deadline => '3 hours');
 			COMMIT;
@@ -222,10 +222,10 @@ is(query(q{SELECT r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.tas
 is(query(q{SELECT r.run_id, reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/late' GROUP BY 1, 2}),
 	'0|deadline-exceeded|10000', '10,000 deadlines have passed, each once');
-is(query(q{SELECT count(*), count(DISTINCT task), count(DISTINCT seq) FROM tq.pending
-		JOIN tq.queue q ON q.id = queue WHERE task_queue_id = 'p/wait'}),
+is(query(q{SELECT count(*), count(DISTINCT task), count(DISTINCT seq) FROM tq_internal.pending
+		JOIN tq_internal.queue q ON q.id = queue WHERE task_queue_id = 'p/wait'}),
 	'10000|10000|10000', '10,000 delayed runs can be claimed, each once');
-is(query(q{SELECT count(*) FROM tq.delayed JOIN tq.queue q ON q.id = queue WHERE task_queue_id = 'p/wait'}),
+is(query(q{SELECT count(*) FROM tq_internal.delayed JOIN tq_internal.queue q ON q.id = queue WHERE task_queue_id = 'p/wait'}),
 	0, 'and are not delayed any more');
 cmp_ok(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/beside' AND state = 'completed'}),
 	'>=', 100, 'others claim and complete meanwhile');
@@ -235,8 +235,8 @@ is(wrong(), '', 'nothing is wrong in the tables');
 
 # What was published of it: each resolution, and each retry, once.
 ok( $node->poll_query_until(
-		$db, q{SELECT sum(messages) >= 20000 AND NOT EXISTS (SELECT FROM tq.message
-			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1))) FROM tq.tick}),
+		$db, q{SELECT sum(messages) >= 20000 AND NOT EXISTS (SELECT FROM tq_internal.message
+			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))) FROM tq_internal.tick}),
 	'all of it is published');
 query(q{
 	CREATE TABLE told (id bigint, exchange text, status jsonb);
@@ -260,14 +260,14 @@ is(query(q{SELECT exchange, count(*), count(DISTINCT status ->> 'taskId') FROM t
 is(activity('claim-expired', 'tasks'), 10000, 'claims are counted');
 is(activity('deadline', 'tasks'), 10000, 'deadlines too');
 is(activity('delayed', 'tasks'), 10000, 'and delayed runs');
-is(query(q{SELECT string_agg(step, ' ') FROM tq.worker_overview WHERE batches > 0 AND step <> 'retain'}),
+is(query(q{SELECT string_agg(step, ' ') FROM tq.maintenance_overview WHERE batches > 0 AND step <> 'retain'}),
 	'turn publish deadline claim-expired delayed', 'what was not done is not counted');
-is(query(q{SELECT bool_and(last_late BETWEEN '0' AND max_late AND max_late_at <= last_at) FROM tq.worker_overview
+is(query(q{SELECT bool_and(last_late BETWEEN '0' AND max_late AND max_late_at <= last_at) FROM tq.maintenance_overview
 		WHERE step IN ('deadline', 'claim-expired', 'delayed')}),
 	't', 'the view shows how late it was');
-is(query(q{SELECT max_late BETWEEN '9 min' AND '20 min' FROM tq.worker_overview WHERE step = 'deadline'}),
+is(query(q{SELECT max_late BETWEEN '9 min' AND '20 min' FROM tq.maintenance_overview WHERE step = 'deadline'}),
 	't', 'and since when it was due: the clock was set ten minutes past');
-note($_) foreach split /\n/, query('SELECT * FROM tq.worker_overview');
+note($_) foreach split /\n/, query('SELECT * FROM tq.maintenance_overview');
 
 # ---------------------------------------------------------------------------
 # What has been taken is not in the way
@@ -282,11 +282,11 @@ wait_worker($node, $db);
 unbind_all();
 query(q{SELECT count(tq.unbind('seen', e)) FROM unnest('{task-exception,task-pending}'::text[]) AS e});
 my $long = $node->background_psql($db);
-$long->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tq.queue');
+$long->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tq_internal.queue');
 insert_claims(20_000, "now() + interval '100 min'", 1);
 insert_delayed(1000, "now() + interval '100 min'");
-ok($node->poll_query_until($db, qq{SELECT NOT EXISTS (SELECT FROM tq.lease WHERE due < now() + interval '101 min')
-		AND NOT EXISTS (SELECT FROM tq.delayed WHERE visible_at < now() + interval '101 min')}),
+ok($node->poll_query_until($db, qq{SELECT NOT EXISTS (SELECT FROM tq_internal.claim_timer WHERE due < now() + interval '101 min')
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed WHERE visible_at < now() + interval '101 min')}),
 	'stale claim timers are taken, under a snapshot that is held');
 turn_of_worker() foreach 1 .. 2;
 $read = entries_read();
@@ -312,7 +312,7 @@ ok(wait_state($node, $db, $id, 'exception'), 'the same in two phases');
 # Another session takes a row, and rolls back.
 $id = enqueue($node, $db, "deadline => '1 s'");
 $session->query_safe("BEGIN");
-is($session->query_safe("DELETE FROM tq.timer WHERE kind = 1 AND due < now() + interval '101 min' RETURNING 1"),
+is($session->query_safe("DELETE FROM tq_internal.timer WHERE kind = 1 AND due < now() + interval '101 min' RETURNING 1"),
 	1, 'another session takes a timer');
 $node->poll_query_until($db, "SELECT (tq.status('$id') ->> 'deadline')::timestamptz < now() + interval '100 min'");
 turn_of_worker() foreach 1 .. 2;
@@ -323,11 +323,11 @@ ok(wait_state($node, $db, $id, 'exception'), 'but not after the rollback');
 # A statement of a user writes a row.
 $id = enqueue($node, $db);
 query(qq{
-	WITH moved AS (DELETE FROM tq.pending p USING tq.task t WHERE t.id = p.task AND t.task_id = '$id'
+	WITH moved AS (DELETE FROM tq_internal.pending p USING tq_internal.task t WHERE t.id = p.task AND t.task_id = '$id'
 		RETURNING p.*)
-	INSERT INTO tq.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+	INSERT INTO tq_internal.delayed (visible_at, task, scheduled, queue, priority, run_id, retries_left, reason_created)
 	SELECT now(), task, scheduled, queue, priority, run_id, retries_left, reason_created FROM moved});
-ok($node->poll_query_until($db, qq{SELECT EXISTS (SELECT FROM tq.pending p JOIN tq.task t ON t.id = p.task
+ok($node->poll_query_until($db, qq{SELECT EXISTS (SELECT FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task
 		WHERE t.task_id = '$id')}), 'a row that a statement has written is seen');
 is(wrong(), '', 'nothing is wrong in the tables');
 $long->quit;
@@ -337,8 +337,8 @@ $long->quit;
 # ---------------------------------------------------------------------------
 
 query('CREATE ROLE admin IN ROLE tq_admin; CREATE ROLE other');
-is(query('SET ROLE admin; SELECT count(*) FROM tq.worker_overview'), 12, 'tq_admin sees the maintenance worker at work');
-my ($code, $out, $error) = $node->psql($db, 'SET ROLE other; SELECT * FROM tq.worker_overview');
+is(query('SET ROLE admin; SELECT count(*) FROM tq.maintenance_overview'), 12, 'tq_admin sees the maintenance worker at work');
+my ($code, $out, $error) = $node->psql($db, 'SET ROLE other; SELECT * FROM tq.maintenance_overview');
 like($error, qr/permission denied/, 'others do not');
 
 $session->quit;

@@ -22,7 +22,7 @@ $node->safe_psql($db, q{
 		$$ SELECT (rpad(name, 8, '_') || 'QAGAAAAAAAAAAA')::tq.slugid $$;
 	-- the task that was redriven from another as a new one
 	CREATE FUNCTION heir(name text) RETURNS tq.slugid LANGUAGE sql STABLE AS
-		$$ SELECT t.task_id FROM tq.task t WHERE t.extra ->> 'redriveOf' = public.id(name)::text $$;
+		$$ SELECT t.task_id FROM tq_internal.task t WHERE t.extra ->> 'redriveOf' = public.id(name)::text $$;
 	-- a task in one line, with the number of attempt of each of its runs
 	CREATE FUNCTION line(task tq.slugid) RETURNS text LANGUAGE sql STABLE AS $$
 		SELECT coalesce((SELECT concat_ws(' ', s ->> 'state', (s ->> 'retriesLeft') || ':',
@@ -34,19 +34,19 @@ $node->safe_psql($db, q{
 	-- and the letters that there are: of which task, and of how many runs
 	CREATE FUNCTION letters() RETURNS text LANGUAGE sql STABLE AS $$
 		SELECT coalesce(string_agg(concat_ws(' ', CASE task_id::text WHEN id('one')::text THEN 'one' WHEN id('two')::text THEN 'two'
-			ELSE 'heir' END, tq.reason_resolved_name(reason), error ->> 'message', jsonb_array_length(runs)), ', ' ORDER BY died), '')
-		FROM tq.dead_letter
+			ELSE 'heir' END, tq_internal.reason_resolved_name(reason), error ->> 'message', jsonb_array_length(runs)), ', ' ORDER BY failed_at), '')
+		FROM tq_internal.dead_letter
 	$$});
 
 # Every row of tq, but for messages, which the maintenance worker publishes meanwhile.
 sub contents
 {
 	my @names = split /\n/, $node->safe_psql($db,
-		"SELECT relname FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind = 'r'
-		AND relname !~ '^(message_|tick_|ring)' ORDER BY 1");
+		"SELECT relname FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r'
+		AND relname !~ '^(message_|tick_|log_segment)' ORDER BY 1");
 
 	return $node->safe_psql($db,
-		join(';', map { "SELECT '$_', t FROM tq.$_ AS t ORDER BY t::text COLLATE \"C\"" } @names));
+		join(';', map { "SELECT '$_', t FROM tq_internal.$_ AS t ORDER BY t::text COLLATE \"C\"" } @names));
 }
 
 sub crash
@@ -136,7 +136,7 @@ foreach my $step (@life)
 }
 is($node->safe_psql($db, "SELECT tq.result(heir('two'))"), '{"answer": 42}', 'the result is there');
 $node->safe_psql($db, "SET tq.clock_offset = '50 days'; $upkeep; $upkeep");
-is(join(' ', map { $node->safe_psql($db, "SELECT count(*) FROM tq.$_") } qw(task run run_detail delayed dead_letter)),
+is(join(' ', map { $node->safe_psql($db, "SELECT count(*) FROM tq_internal.$_") } qw(task run run_detail delayed dead_letter)),
 	'0 0 0 0 0', 'expiry deletes all rows of a task');
 
 # ---- what becomes due while the server is down ----
@@ -156,7 +156,7 @@ my @due = (
 my @dead = qw(claim pending run total);
 
 # All of it, as it is or will be.
-my $delayed = 'SELECT count(*) FROM tq.delayed WHERE visible_at <= clock_timestamp()';
+my $delayed = 'SELECT count(*) FROM tq_internal.delayed WHERE visible_at <= clock_timestamp()';
 my $alerts = "SELECT count(*) FROM tq.messages(exchange => 'task-alert')";
 my $lines = q{SELECT line(id('} . join(q{')); SELECT line(id('}, map { $_->[0] } @due) . q{'))};
 my $expected = join("\n", map { $_->[3] } @due);
@@ -177,10 +177,10 @@ while (time <= $last)
 $node->start;
 ok($node->poll_query_until($db, "$lines; $delayed; $alerts", "$expected\n0\n1"), 'the maintenance worker does what has become due');
 is($node->safe_psql($db, $lines), $expected, 'each of it');
-is($node->safe_psql($db, "SELECT task_id::text FROM tq.dead_letter ORDER BY 1"),
+is($node->safe_psql($db, "SELECT task_id::text FROM tq_internal.dead_letter ORDER BY 1"),
 	$node->safe_psql($db, "SELECT t FROM unnest(ARRAY[" . join(', ', map { "id('$_')::text" } @dead) . "]) AS t ORDER BY 1"),
 	'with its letter');
-is($node->safe_psql($db, "SELECT count(*) FROM tq.dead_letter WHERE runs = tq.status(task_id) -> 'runs'"), scalar @dead, 'that is whole');
+is($node->safe_psql($db, "SELECT count(*) FROM tq_internal.dead_letter WHERE runs = tq.status(task_id) -> 'runs'"), scalar @dead, 'that is whole');
 my $after = contents();
 crash();
 wait_worker($node, $db);
@@ -198,7 +198,7 @@ $node->safe_psql($db, qq{
 	SELECT count(tq.enqueue('p/many', deadline => '1 hour', policy => '{"retries": 2, "retryOn": ["pending-timeout"],
 		"retryBackoff": {"delay": 0.5, "jitter": 0.5}, "pendingTimeout": 0.5, "deadLetter": true, "delay": 0.5}'))
 	FROM generate_series(1, $tasks)});
-my $resolved = "SELECT count(*) FROM tq.run r JOIN tq.task t ON t.id = r.task JOIN tq.queue q ON q.id = t.queue
+my $resolved = "SELECT count(*) FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task JOIN tq_internal.queue q ON q.id = t.queue
 	WHERE q.task_queue_id = 'p/many' AND r.state = 5";
 foreach my $part (1 .. 5)
 {
@@ -272,9 +272,9 @@ ok( $node->poll_query_until($db,
 	'every task becomes a dead letter');
 is($node->safe_psql($db, q{
 		SET jit = off;
-		WITH heir AS (SELECT t.extra ->> 'redriveOf' AS task, count(*) FROM tq.task t WHERE t.extra ? 'redriveOf' GROUP BY 1)
+		WITH heir AS (SELECT t.extra ->> 'redriveOf' AS task, count(*) FROM tq_internal.task t WHERE t.extra ? 'redriveOf' GROUP BY 1)
 		SELECT coalesce(h.count, 0) + CASE WHEN l.task_id IS NULL THEN 0 ELSE 1 END, count(*) > 0
-		FROM tq.task_overview o LEFT JOIN heir h ON h.task = o.task_id::text LEFT JOIN tq.dead_letter l ON l.task_id::text = o.task_id::text
+		FROM tq.task_overview o LEFT JOIN heir h ON h.task = o.task_id::text LEFT JOIN tq_internal.dead_letter l ON l.task_id::text = o.task_id::text
 		WHERE o.task_queue_id = 'p/all' GROUP BY 1}),
 	'1|t', 'each has a letter, or became one new task');
 is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/all', max => 1000) WHERE runs <> tq.status(task_id) -> 'runs'"),

@@ -129,10 +129,10 @@ SKIP:
 	skip 'no /proc', 2 unless -r "/proc/$$/status";
 	$node->safe_psql($db, 'CREATE SCHEMA other; CREATE TABLE other.pending (a int)');
 	my $quiet = wakes_while_waiting('other.pending');
-	my $awake = wakes_while_waiting('tq.pending');
+	my $awake = wakes_while_waiting('tq_internal.pending');
 	note("wake-ups: $quiet, $awake");
 	cmp_ok($quiet, '<', 10, 'ALTER TABLE on another table named pending wakes no session');
-	cmp_ok($awake, '>=', 15, 'ALTER TABLE on tq.pending wakes each time');
+	cmp_ok($awake, '>=', 15, 'ALTER TABLE on tq_internal.pending wakes each time');
 }
 
 # A schema tq that is there before the extension.

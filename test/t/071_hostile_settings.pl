@@ -18,14 +18,14 @@ sub seen
 {
 	my ($step, $column) = @_;
 
-	return $node->safe_psql($db, "SELECT $column FROM tq.worker_overview WHERE step = '$step'");
+	return $node->safe_psql($db, "SELECT $column FROM tq.maintenance_overview WHERE step = '$step'");
 }
 
 sub wait_seen
 {
 	my ($step, $condition, $title) = @_;
 
-	return ok($node->poll_query_until($db, "SELECT $condition FROM tq.worker_overview WHERE step = '$step'"), $title);
+	return ok($node->poll_query_until($db, "SELECT $condition FROM tq.maintenance_overview WHERE step = '$step'"), $title);
 }
 
 # Tasks of which each needs another step; the maintenance worker must be in time.
@@ -80,13 +80,13 @@ wait_worker($node, $db);
 served('when they are reset');
 
 # A step that fails is seen, and the others are taken.
-$node->safe_psql($db, 'ALTER TABLE tq.lease RENAME TO lease_away');
+$node->safe_psql($db, 'ALTER TABLE tq_internal.claim_timer RENAME TO claim_timer_away');
 wait_seen('claim-expired', "state = 'failing' AND failures > 0 AND failed_at <= now()", 'a step that fails is seen');
-like(seen('claim-expired', 'error'), qr/lease/, 'with its error');
+like(seen('claim-expired', 'error'), qr/claim_timer/, 'with its error');
 my $id = enqueue($node, $db, "deadline => '300 ms'");
 ok(wait_state($node, $db, $id, 'exception'), 'the other steps are taken');
 is(seen('deadline', 'state'), 'ok', 'and the view shows them as ok');
-$node->safe_psql($db, 'ALTER TABLE tq.lease_away RENAME TO lease');
+$node->safe_psql($db, 'ALTER TABLE tq_internal.claim_timer_away RENAME TO claim_timer');
 served('when the step can be taken again');
 wait_seen('claim-expired', "state = 'ok' AND failures > 0", 'the failures stay in the view');
 
@@ -128,20 +128,20 @@ served('after off and on in postgresql.conf');
 $node->safe_psql('postgres', 'CREATE DATABASE fresh');
 $node->safe_psql('fresh', 'CREATE EXTENSION tq');
 wait_worker($node, 'fresh');
-ok($node->poll_query_until('fresh', "SELECT state = 'unused' FROM tq.worker_overview WHERE step = 'turn'"),
+ok($node->poll_query_until('fresh', "SELECT state = 'unused' FROM tq.maintenance_overview WHERE step = 'turn'"),
 	'a database that is not used is seen in the view');
 ok($node->wait_for_log(qr/LOG: .*tq does not maintain database "fresh" yet/), 'and in the log');
 $node->safe_psql('fresh', "BEGIN; SELECT tq.enqueue('p/w'); ROLLBACK");
-is($node->safe_psql('fresh', 'SELECT count(*) FROM tq.activation'), 0, 'a call that was rolled back does not put it in use');
+is($node->safe_psql('fresh', 'SELECT count(*) FROM tq_internal.activation'), 0, 'a call that was rolled back does not put it in use');
 $node->safe_psql('fresh', "BEGIN; SAVEPOINT s; SELECT tq.enqueue('p/w'); ROLLBACK TO s; SELECT tq.enqueue('p/w'); COMMIT");
-is($node->safe_psql('fresh', 'SELECT count(*) FROM tq.activation'), 1, 'after a savepoint that was rolled back, the next call is');
-ok($node->poll_query_until('fresh', "SELECT state = 'running' FROM tq.worker_overview WHERE step = 'turn'"),
+is($node->safe_psql('fresh', 'SELECT count(*) FROM tq_internal.activation'), 1, 'after a savepoint that was rolled back, the next call is');
+ok($node->poll_query_until('fresh', "SELECT state = 'running' FROM tq.maintenance_overview WHERE step = 'turn'"),
 	'maintenance begins with the first call');
 $node->safe_psql('fresh', 'DROP EXTENSION tq; CREATE EXTENSION tq');
-ok($node->poll_query_until('fresh', "SELECT state = 'unused' FROM tq.worker_overview WHERE step = 'turn'"),
+ok($node->poll_query_until('fresh', "SELECT state = 'unused' FROM tq.maintenance_overview WHERE step = 'turn'"),
 	'another extension is not in use');
 $id = $node->safe_psql('fresh', "BEGIN; SELECT tq.enqueue('p/w', deadline => '200 ms'); PREPARE TRANSACTION 'p'");
-is($node->safe_psql('fresh', 'SELECT count(*) FROM tq.activation'), 0, 'nor by a transaction that is prepared');
+is($node->safe_psql('fresh', 'SELECT count(*) FROM tq_internal.activation'), 0, 'nor by a transaction that is prepared');
 $node->safe_psql('fresh', "COMMIT PREPARED 'p'");
 ok(wait_state($node, 'fresh', $id, 'exception'), 'but when it is committed');
 
@@ -159,7 +159,7 @@ enqueue($small, 'one');
 is($code, 0, 'no process is free: CREATE EXTENSION succeeds');
 like($error, qr/NOTICE: .*no background worker process is free for tq in database "two"/, 'and says so');
 like($error, qr/HINT: .*max_worker_processes/, 'with a hint');
-is($small->safe_psql('two', "SELECT state FROM tq.worker_overview"), 'absent', 'the view shows that there is no maintenance worker');
+is($small->safe_psql('two', "SELECT state FROM tq.maintenance_overview"), 'absent', 'the view shows that there is no maintenance worker');
 $small->psql('Three and', 'CREATE EXTENSION tq');
 my $complaint = qr/WARNING: .*no background worker process is free for tq in \d databases?: /;
 ok($small->wait_for_log(qr/${complaint}two\b/), 'the log names the database');

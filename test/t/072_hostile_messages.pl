@@ -14,8 +14,8 @@ use Time::HiRes qw(usleep);
 
 my $db = 'postgres';
 my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 # ---- helpers ----
 
@@ -64,16 +64,16 @@ $plain->safe_psql($db, "SELECT tq.subscribe('sub', 'task-defined')");
 # Tags whose text is larger than a value can be, and tags that cannot be read
 # because their rows of the TOAST table are damaged.
 my $large = enqueue($plain, $db);
-$plain->safe_psql($db, qq{UPDATE tq.task SET tags = jsonb_build_object('k', repeat(E'\\x01', 180000000)) WHERE task_id::text = '$large'});
+$plain->safe_psql($db, qq{UPDATE tq_internal.task SET tags = jsonb_build_object('k', repeat(E'\\x01', 180000000)) WHERE task_id::text = '$large'});
 my $damaged = enqueue($plain, $db, q{tags =>
 	(SELECT jsonb_object_agg(n, md5(n::text)) FROM generate_series(1, 600) AS n)});
 my $healthy = enqueue($plain, $db);
-my $file = $plain->safe_psql($db, q{SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE oid = 'tq.task'::regclass});
-my $chunk = $plain->safe_psql($db, qq{SELECT pg_column_size(tags) > 8000 FROM tq.task WHERE task_id::text = '$damaged'});
+my $file = $plain->safe_psql($db, q{SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE oid = 'tq_internal.task'::regclass});
+my $chunk = $plain->safe_psql($db, qq{SELECT pg_column_size(tags) > 8000 FROM tq_internal.task WHERE task_id::text = '$damaged'});
 is($chunk, 't', 'tags are in the TOAST table');
 $plain->safe_psql($db, 'CHECKPOINT');
 my ($blocks) = $plain->safe_psql($db, q{
-	SELECT pg_relation_size(reltoastrelid) / 8192 FROM pg_class WHERE oid = 'tq.task'::regclass});
+	SELECT pg_relation_size(reltoastrelid) / 8192 FROM pg_class WHERE oid = 'tq_internal.task'::regclass});
 $plain->stop;
 {
 	open my $handle, '+<', $plain->data_dir . "/$file" or die "$file: $!";
@@ -149,11 +149,11 @@ is(join(' ', hear($listener, 1)), '{"taskQueueId": "p/w", "pending": 1}', 'a del
 is($node->safe_psql($db, "SELECT task_id FROM tq.claim_work('p/w', 'g', 'w')"), $id, 'which it is');
 my $delayed = $node->safe_psql($db, q{SELECT count(tq.enqueue('p/w', delay => '1 s')) FROM generate_series(1, 3)});
 ok($node->poll_query_until($db, $published), 'published');
-$node->safe_psql($db, 'ALTER TABLE tq.tick ADD CONSTRAINT broken CHECK (messages < 0) NOT VALID');
-ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq.delayed)'), 'the publisher cannot write: delayed runs are released');
+$node->safe_psql($db, 'ALTER TABLE tq_internal.tick ADD CONSTRAINT broken CHECK (messages < 0) NOT VALID');
+ok($node->poll_query_until($db, 'SELECT NOT EXISTS (SELECT FROM tq_internal.delayed)'), 'the publisher cannot write: delayed runs are released');
 is($node->safe_psql($db, "SELECT count(*) FROM tq.claim_work('p/w', 'g', 'w', 2)"), 2, 'and claimed');
 is($listener->query_safe('SELECT 1'), '1', 'none but the publisher notifies');
-$node->safe_psql($db, 'ALTER TABLE tq.tick DROP CONSTRAINT broken');
+$node->safe_psql($db, 'ALTER TABLE tq_internal.tick DROP CONSTRAINT broken');
 is(join(' ', hear($listener, 1)), '{"taskQueueId": "p/w", "pending": 3}', 'which it does when it can');
 $listener->quit;
 
@@ -162,7 +162,7 @@ $listener->quit;
 # Two transactions write at the same time, more than a pass publishes.
 $node->safe_psql($db, q{SELECT tq.enqueue('big/w')});
 ok($node->poll_query_until($db, $published), 'published');
-my $before = $node->safe_psql($db, 'SELECT max(last_id) FROM tq.tick');
+my $before = $node->safe_psql($db, 'SELECT max(last_id) FROM tq_internal.tick');
 my @sessions = map { $node->background_psql($db) } 1 .. 2;
 $_->set_query_timer_restart() foreach @sessions;
 $_->query_safe('BEGIN') foreach @sessions;
@@ -174,15 +174,15 @@ $_->query_safe("SELECT count(tq.enqueue('big/w')) FROM generate_series(1, 5000)"
 my $worker = worker_in($node, $db);
 $_->query_safe('COMMIT') foreach @sessions;
 $healthy = enqueue($node, $db);
-ok($node->poll_query_until($db, "SELECT max(last_id) > $before FROM tq.tick"), 'a large publication has begun');
+ok($node->poll_query_until($db, "SELECT max(last_id) > $before FROM tq_internal.tick"), 'a large publication has begun');
 $node->safe_psql($db, "SELECT pg_terminate_backend($worker)");
 ok($node->poll_query_until($db, $published), 'another maintenance worker goes on with it: it is published');
-is($node->safe_psql($db, "SELECT sum(messages) FROM tq.tick WHERE last_id > $before"), 140002, 'all of it');
-cmp_ok($node->safe_psql($db, "SELECT max(messages) FROM tq.tick WHERE last_id > $before"), '<', 10_000, 'in parts');
+is($node->safe_psql($db, "SELECT sum(messages) FROM tq_internal.tick WHERE last_id > $before"), 140002, 'all of it');
+cmp_ok($node->safe_psql($db, "SELECT max(messages) FROM tq_internal.tick WHERE last_id > $before"), '<', 10_000, 'in parts');
 is($node->safe_psql($db, qq{
 	SELECT count(*) FROM (SELECT after_seq <> lag(upto_seq) OVER (ORDER BY last_id) AND after_seq <> -9223372036854775808 AS broken
-	FROM tq.tick WHERE last_id > $before AND xids IS NOT NULL) AS t WHERE broken}), 0, 'each part goes on behind the one before');
-is($node->safe_psql($db, q{SELECT count(*) FROM tq.tick WHERE part_of IS NOT NULL AND last_id = (SELECT max(last_id) FROM tq.tick)}), 0, 'the last one ends it');
+	FROM tq_internal.tick WHERE last_id > $before AND xids IS NOT NULL) AS t WHERE broken}), 0, 'each part goes on behind the one before');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.tick WHERE part_of IS NOT NULL AND last_id = (SELECT max(last_id) FROM tq_internal.tick)}), 0, 'the last one ends it');
 $node->safe_psql($db, qq{
 	CREATE TABLE seen AS SELECT 0::bigint AS id, ''::text AS exchange, ''::text AS task WHERE false;
 	CREATE PROCEDURE read_all(mark bigint) LANGUAGE plpgsql AS \$\$

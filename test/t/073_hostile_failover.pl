@@ -14,10 +14,10 @@ use Test::More;
 use Time::HiRes qw(time usleep);
 
 my $db = 'postgres';
-my $last_tick = 'SELECT max(last_id) FROM tq.tick';
+my $last_tick = 'SELECT max(last_id) FROM tq_internal.tick';
 my $published = q{
-	SELECT NOT EXISTS (SELECT FROM tq.message m WHERE NOT pg_visible_in_snapshot(m.xid,
-		(SELECT upto FROM tq.tick ORDER BY last_id DESC LIMIT 1)))};
+	SELECT NOT EXISTS (SELECT FROM tq_internal.message m WHERE NOT pg_visible_in_snapshot(m.xid,
+		(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))};
 
 # The database commits locally, so that the publisher, the clients of this test
 # and the rest of maintenance do not wait: each id still has to.
@@ -131,7 +131,7 @@ $seen = within_a_second('SELECT max(id) FROM tq.messages()');
 
 # A task that the standby has, and is not published; then the standby goes.
 my $lock = $primary->background_psql($db);
-$lock->query_safe('BEGIN; LOCK TABLE tq.tick IN EXCLUSIVE MODE');
+$lock->query_safe('BEGIN; LOCK TABLE tq_internal.tick IN EXCLUSIVE MODE');
 my $kept = enqueue($primary, $db);
 $primary->wait_for_catchup('b', 'flush', $primary->lsn('insert'));
 $standby->stop('immediate');
@@ -231,14 +231,14 @@ $worker = worker_in($primary, $db);
 ok($primary->poll_query_until($db, "SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = $worker"), 'the publisher waits in its commit');
 is(within_a_second("SELECT count(*) FROM tq.messages($seen)"), 0, 'nothing is shown');
 $primary->safe_psql($db, "SELECT pg_terminate_backend($worker)");
-ok($primary->poll_query_until($db, "SELECT max(last_id) > $seen FROM tq.tick"), 'its wait is cancelled: the publication is there');
+ok($primary->poll_query_until($db, "SELECT max(last_id) > $seen FROM tq_internal.tick"), 'its wait is cancelled: the publication is there');
 is(within_a_second("SELECT count(*) FROM tq.messages($seen)"), $timed_out, 'and is not shown');
 is(join(' ', heard($listener)), '', 'nor sent');
 
 # A reader restarts while its commit waits for the standby.
 my @readers = map { $primary->background_psql($db, on_error_stop => 0) } 1 .. 2;
 $primary->safe_psql($db, "SET synchronous_commit = local; SELECT tq.subscribe('twice', 'task-defined')");
-$client->query_safe("UPDATE tq.subscription SET acked = 0 WHERE name = 'twice'");
+$client->query_safe("UPDATE tq_internal.subscription SET acked_id = 0 WHERE name = 'twice'");
 my $ack = "SELECT tq.ack('twice', 2)";
 my @pids = map { $_->query_safe('SELECT pg_backend_pid()') } @readers;
 $readers[0]->query_until(qr/go/, "\\echo go\nBEGIN; $ack; COMMIT;\n\\echo gone\n");

@@ -92,9 +92,9 @@ foreach my $other (@others)
 is($node->safe_psql($db, "SELECT DISTINCT state FROM answer WHERE client <> 0 ORDER BY 1"), "TQ409\nok", 'the others got no other answers than are right');
 is($node->safe_psql($db, "SELECT string_agg(DISTINCT left(call, 80), '; ') FROM answer WHERE state NOT IN ('ok', 'TQ409', 'done')"), '', 'no deadlock, no lack of memory');
 is($node->safe_psql($db, "SELECT count(*) > 0 FROM answer WHERE call LIKE '%seal%'"), 't', 'groups were sealed meanwhile');
-is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_group AS g JOIN tq.task AS t ON t.group_id = g.id WHERE t.created > g.sealed}), 0, 'no task joined a group after it was sealed');
-is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_group AS g WHERE sealed IS NULL AND NOT EXISTS (SELECT FROM tq.task AS t WHERE t.group_id = g.id)}), 0, 'no group is without a task');
-is($node->safe_psql($db, 'SELECT (SELECT count(*) FROM tq.task) = (SELECT count(*) FROM tq.pending)'), 't', 'and every task is pending');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.task_group AS g JOIN tq_internal.task AS t ON t.group_id = g.id WHERE t.created > g.sealed}), 0, 'no task joined a group after it was sealed');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.task_group AS g WHERE sealed IS NULL AND NOT EXISTS (SELECT FROM tq_internal.task AS t WHERE t.group_id = g.id)}), 0, 'no group is without a task');
+is($node->safe_psql($db, 'SELECT (SELECT count(*) FROM tq_internal.task) = (SELECT count(*) FROM tq_internal.pending)'), 't', 'and every task is pending');
 
 # ---- a healthy task beside it was served in time ----
 

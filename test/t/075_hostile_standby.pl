@@ -117,7 +117,7 @@ my %read = (
 my %neither = map { $_ => 1 } qw(start_worker);
 
 my @functions = split /\n/, $primary->safe_psql($db, q{
-	SELECT p.proname || ' ' || p.prokind::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
+	SELECT p.proname || ' ' || p.prokind::text FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
 		AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype ORDER BY 1});
 my %kind = map { split / / } @functions;
 is_deeply([ sort keys %kind ], [ sort keys %write, keys %read, keys %neither ], 'every function of the catalog is in a list');
@@ -190,7 +190,7 @@ is($state, '25006', 'standby: refused after a call that reads, too');
 my $read_only = 'SET default_transaction_read_only = on';
 is_refused($primary, $_, qr/READ WRITE/, 'read only', $read_only) foreach sort keys %write;
 is_answered($primary, $_, 'read only', $read_only) foreach sort keys %read;
-is($primary->safe_psql($db, "SELECT count(*) FROM tq.queue WHERE task_queue_id = 'p/new'"), 0, 'nothing was written');
+is($primary->safe_psql($db, "SELECT count(*) FROM tq_internal.queue WHERE task_queue_id = 'p/new'"), 0, 'nothing was written');
 is($primary->safe_psql($db, "SELECT tq.status($running) ->> 'state', tq.status($pending) ->> 'state'"), 'running|pending', 'nor changed');
 
 # ---- a healthy task beside it was served in time ----

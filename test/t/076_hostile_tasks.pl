@@ -22,15 +22,15 @@ my $poison = q{
 	CREATE FUNCTION fail_letter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF EXISTS (SELECT FROM public.poison p WHERE p.id = NEW.task_id) THEN RAISE 'no letter for this task'; END IF;
 		RETURN NEW; END $$;
-	CREATE TRIGGER fail BEFORE INSERT ON tq.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_letter();
+	CREATE TRIGGER fail BEFORE INSERT ON tq_internal.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_letter();
 	CREATE FUNCTION fail_delete() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF EXISTS (SELECT FROM public.poison p WHERE p.id = OLD.task_id) THEN RAISE 'this task stays'; END IF;
 		RETURN OLD; END $$;
-	CREATE TRIGGER fail BEFORE DELETE ON tq.task FOR EACH ROW EXECUTE FUNCTION fail_delete();
+	CREATE TRIGGER fail BEFORE DELETE ON tq_internal.task FOR EACH ROW EXECUTE FUNCTION fail_delete();
 	CREATE FUNCTION fail_unscheduled() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF EXISTS (SELECT FROM public.poison p JOIN tq.task t ON t.task_id = p.id WHERE t.id = OLD.task) THEN RAISE 'this task waits'; END IF;
+		IF EXISTS (SELECT FROM public.poison p JOIN tq_internal.task t ON t.task_id = p.id WHERE t.id = OLD.task) THEN RAISE 'this task waits'; END IF;
 		RETURN OLD; END $$;
-	CREATE TRIGGER fail BEFORE DELETE ON tq.unscheduled FOR EACH ROW EXECUTE FUNCTION fail_unscheduled(); };
+	CREATE TRIGGER fail BEFORE DELETE ON tq_internal.unscheduled FOR EACH ROW EXECUTE FUNCTION fail_unscheduled(); };
 
 query('CREATE EXTENSION tq');
 query($poison);
@@ -62,7 +62,7 @@ sub check_step
 
 	ok($node->poll_query_until($db, 'SELECT bool_and(resolved IS NOT NULL) FROM (' . healthy($queue) . ') AS t'),
 		"$step: healthy tasks are served");
-	ok($node->poll_query_until($db, "SELECT postponed = $n / 10 FROM tq.worker_overview WHERE step = '$step'"),
+	ok($node->poll_query_until($db, "SELECT postponed = $n / 10 FROM tq.maintenance_overview WHERE step = '$step'"),
 		"$step: the others are counted in the view");
 	is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id = o.task_id JOIN tq.task_overview t ON t.task_id = p.id
 			WHERE step = '$step' AND task_queue_id = 'p/$queue' AND failures > 0 AND error LIKE '%this task%'"),
@@ -85,20 +85,20 @@ check_step('claim-expired', 'lost', 30);
 
 # A delayed run that cannot become pending, as there is a row of it already.
 make('delayed', 20, "delay => '1 s', deadline => '1 hour'", '{}');
-query(q{INSERT INTO tq.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
-	SELECT -t.id, t.id, now(), -1, 1, 0, 0, 1 FROM poison p JOIN tq.task t ON t.task_id = p.id JOIN tq.queue q ON q.id = t.queue WHERE q.task_queue_id = 'p/delayed'});
-ok($node->poll_query_until($db, "SELECT count(*) = 18 FROM tq.pending p JOIN tq.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
+query(q{INSERT INTO tq_internal.pending (seq, task, scheduled, queue, priority, run_id, retries_left, reason_created)
+	SELECT -t.id, t.id, now(), -1, 1, 0, 0, 1 FROM poison p JOIN tq_internal.task t ON t.task_id = p.id JOIN tq_internal.queue q ON q.id = t.queue WHERE q.task_queue_id = 'p/delayed'});
+ok($node->poll_query_until($db, "SELECT count(*) = 18 FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
 	'delayed: healthy tasks can be claimed');
-ok($node->poll_query_until($db, "SELECT postponed = 2 FROM tq.worker_overview WHERE step = 'delayed'"), 'delayed: the others are counted');
-is(query('SELECT count(*) FROM tq.delayed'), 2, 'delayed: and are still delayed');
-query('DELETE FROM tq.pending WHERE queue = -1');
-ok($node->poll_query_until($db, "SELECT count(*) = 20 FROM tq.pending p JOIN tq.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
+ok($node->poll_query_until($db, "SELECT postponed = 2 FROM tq.maintenance_overview WHERE step = 'delayed'"), 'delayed: the others are counted');
+is(query('SELECT count(*) FROM tq_internal.delayed'), 2, 'delayed: and are still delayed');
+query('DELETE FROM tq_internal.pending WHERE queue = -1');
+ok($node->poll_query_until($db, "SELECT count(*) = 20 FROM tq_internal.pending p JOIN tq_internal.queue q ON q.id = p.queue WHERE q.task_queue_id = 'p/delayed'"),
 	'delayed: they follow when that is repaired');
-is(query("SELECT count(*) FROM tq.postponed WHERE step = 'delayed'"), 0, 'delayed: and are postponed no longer');
+is(query("SELECT count(*) FROM tq_internal.postponed WHERE step = 'delayed'"), 0, 'delayed: and are postponed no longer');
 
 # Each failure puts the next attempt further off; only the first is logged.
-ok($node->poll_query_until($db, 'SELECT min(failures) >= 3 FROM tq.postponed'), 'a step is tried again for each');
-is(query("SELECT bool_and(due - now() <= make_interval(secs => least(300, 2 ^ (failures - 1))) + interval '1 s') FROM tq.postponed"),
+ok($node->poll_query_until($db, 'SELECT min(failures) >= 3 FROM tq_internal.postponed'), 'a step is tried again for each');
+is(query("SELECT bool_and(due - now() <= make_interval(secs => least(300, 2 ^ (failures - 1))) + interval '1 s') FROM tq_internal.postponed"),
 	't', 'each time later');
 my $log = slurp_file($node->logfile);
 my @logged = $log =~ /WARNING: .*maintenance step "deadline" failed for task "([\w-]{22})": no letter for this task/g;
@@ -111,21 +111,21 @@ like($log, qr/HINT: .*tq.delete_task/, 'with a hint');
 my $one = query("SELECT task_id FROM tq.postponed_overview WHERE step = 'deadline' LIMIT 1");
 my ($code, $out, $error) = $node->psql($db, "SELECT tq.cancel_task('$one')");
 like($error, qr/is past its deadline/, 'a task past its deadline cannot be cancelled, by a superuser either');
-query("ALTER TABLE tq.task DISABLE TRIGGER fail; SELECT tq.delete_task('$one'); ALTER TABLE tq.task ENABLE TRIGGER fail");
+query("ALTER TABLE tq_internal.task DISABLE TRIGGER fail; SELECT tq.delete_task('$one'); ALTER TABLE tq_internal.task ENABLE TRIGGER fail");
 is(query("SELECT count(*) FROM tq.postponed_overview WHERE task_id = '$one'"), 0, 'a postponed task can be deleted');
 query('DELETE FROM poison');
-ok($node->poll_query_until($db, 'SELECT count(*) = 0 FROM tq.postponed'), 'when the cause is gone, the others go on');
-is(query('SELECT count(*) FROM tq.dead_letter'), 100 + 30 + 30 + 30 - 1, 'each has its dead letter');
+ok($node->poll_query_until($db, 'SELECT count(*) = 0 FROM tq_internal.postponed'), 'when the cause is gone, the others go on');
+is(query('SELECT count(*) FROM tq_internal.dead_letter'), 100 + 30 + 30 + 30 - 1, 'each has its dead letter');
 is(violations($node, $db), '', 'tables are consistent');
 
 # What every task meets is not the tasks' fault: nothing is postponed.
 query("CREATE FUNCTION fail_all() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END'");
-query('CREATE TRIGGER fail_all BEFORE INSERT ON tq.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_all()');
+query('CREATE TRIGGER fail_all BEFORE INSERT ON tq_internal.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_all()');
 make('all', 50, "deadline => '500 ms'", "{$letter}");
-ok($node->poll_query_until($db, "SELECT state = 'failing' AND failures >= 3 FROM tq.worker_overview WHERE step = 'deadline'"),
+ok($node->poll_query_until($db, "SELECT state = 'failing' AND failures >= 3 FROM tq.maintenance_overview WHERE step = 'deadline'"),
 	'a step that fails for all is seen in the view');
-is(query('SELECT count(*) FROM tq.postponed'), 0, 'and no task is postponed');
-query('DROP TRIGGER fail_all ON tq.dead_letter; DELETE FROM poison');
+is(query('SELECT count(*) FROM tq_internal.postponed'), 0, 'and no task is postponed');
+query('DROP TRIGGER fail_all ON tq_internal.dead_letter; DELETE FROM poison');
 ok($node->poll_query_until($db, 'SELECT bool_and(resolved IS NOT NULL) FROM (' . healthy('all') . ') AS t'), 'it goes on when it can');
 
 my $beside = enqueue($node, $db, "deadline => '300 ms'");
@@ -147,7 +147,7 @@ query(qq{WITH made AS (SELECT tq.enqueue('p/member', task_group_id => 'groupaaaQ
 
 # The members are held by another session when the group is cancelled.
 my $holder = $node->background_psql($db);
-$holder->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM tq.unscheduled FOR UPDATE) AS t');
+$holder->query_safe('BEGIN; SELECT count(*) FROM (SELECT FROM tq_internal.unscheduled FOR UPDATE) AS t');
 query("SELECT r.outcome FROM tq.claim_work('p/group', 'g', 'w') AS c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed') AS r");
 $holder->query_safe('COMMIT');
 $holder->quit;
@@ -159,17 +159,17 @@ is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/expire
 is(query("SELECT count(*) FROM tq.postponed_overview WHERE step = 'expired'"), 3, 'expired: the others are postponed');
 query('DELETE FROM poison');
 is(query("SET tq.clock_offset = '6 hours'; SET tq.message_retention = '1s'; SELECT tasks FROM tq.upkeep() WHERE step = 'postponed'"), 5, 'postponed: they are done when they can be');
-is(query('SELECT count(*) FROM tq.postponed'), 0, 'and are postponed no longer');
+is(query('SELECT count(*) FROM tq_internal.postponed'), 0, 'and are postponed no longer');
 
 # A step that cannot be taken at all.
 my $overdue = enqueue($node, $db, "deadline => '1 minute'");
-query('ALTER TABLE tq.lease RENAME TO lease_away');
+query('ALTER TABLE tq_internal.claim_timer RENAME TO claim_timer_away');
 ($code, $out, $error) = $node->psql($db, "SET tq.clock_offset = '2 minutes'; SELECT step, tasks FROM tq.upkeep() WHERE tasks <> 0 OR tasks IS NULL");
 is($code, 0, 'upkeep() succeeds although a step fails');
 like($out, qr/^claim-expired\|$/m, 'the row of the step says so');
-like($error, qr/WARNING: .*maintenance step "claim-expired" failed: .*lease/, 'a warning says why');
+like($error, qr/WARNING: .*maintenance step "claim-expired" failed: .*claim_timer/, 'a warning says why');
 is(state_of($node, $db, $overdue), 'exception', 'the other steps were taken: a healthy task is served');
-query('ALTER TABLE tq.lease_away RENAME TO lease');
+query('ALTER TABLE tq_internal.claim_timer_away RENAME TO claim_timer');
 is(query("SELECT count(*) FROM tq.upkeep() WHERE tasks IS NULL"), 0, 'and all when it can be');
 $node->stop;
 

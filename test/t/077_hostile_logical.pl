@@ -48,7 +48,7 @@ my $all_done = q{SELECT bool_and(CASE split_part(task_queue_id, '-', 1)
 	WHEN 'p/done' THEN state = 'completed' WHEN 'p/overdue' THEN state = 'exception' WHEN 'p/delayed' THEN state = 'pending' AND visible_at IS NULL
 	WHEN 'p/lost' THEN last_run_id = 1 WHEN 'p/fatal' THEN last_run_id = 1 OR state = 'exception' END) FROM tq.task_overview};
 my $picture = q{SELECT string_agg(format('%s %s %s %s', task_id, state, last_run_id, resolved), E'\n' ORDER BY task_id::text COLLATE "C") FROM tq.task_overview};
-my $timers = q{SELECT md5(string_agg(format('%s %s %s', due, kind, tasks), ',' ORDER BY kind, due, seq)) FROM tq.timer};
+my $timers = q{SELECT md5(string_agg(format('%s %s %s', due, kind, tasks), ',' ORDER BY kind, due, seq)) FROM tq_internal.timer};
 
 work('before');
 my $connection = $source->connstr($db) =~ s/'/''/gr;
@@ -62,7 +62,7 @@ $source->wait_for_catchup('tq_copy');
 is($copy->safe_psql($db, $picture), $source->safe_psql($db, $picture), 'the copy shows what the source shows');
 is($copy->safe_psql($db, $timers), $source->safe_psql($db, $timers), 'timers are those of the source');
 is($copy->safe_psql($db, 'SELECT tq.pending_tasks(\'p/many\')'), 1000, 'the copy can be read');
-is($copy->safe_psql($db, "SELECT state FROM tq.worker_overview WHERE step = 'turn'"), 'off', 'and has no maintenance');
+is($copy->safe_psql($db, "SELECT state FROM tq.maintenance_overview WHERE step = 'turn'"), 'off', 'and has no maintenance');
 my $log = slurp_file($copy->logfile);
 unlike($log, qr/duplicate key|ERROR:.*conflict/, 'replication met no conflict');
 is($copy->safe_psql($db, 'SELECT count(*) FROM pg_stat_subscription WHERE pid IS NULL AND relid IS NULL'), 0, 'and goes on');

@@ -82,13 +82,13 @@ foreach my $case ([ '', 16_000_000, 1_000_000 ], [ '100MB', 98_000_000, 1_000_00
 		"$title: all of it is published");
 	is(query("SELECT count(*) FROM tq.fetch('reader', 1000) WHERE payload #>> '{status,taskId}' IN ('$id', '$late') AND payload #> '{task,tags}' <> '{}'"),
 		9, "$title: with its tags");
-	is(query('SELECT count(*) FROM tq.postponed'), 0, "$title: nothing is postponed");
+	is(query('SELECT count(*) FROM tq_internal.postponed'), 0, "$title: nothing is postponed");
 	served($title);
 }
 like($listener->query_safe('SELECT 1'), qr/"truncated": true/, 'a listener gets the short form');
 $listener->quit;
 
-is(query("SELECT count(*) FROM tq.worker_overview WHERE failures > 0"), 0, 'no step failed');
+is(query("SELECT count(*) FROM tq.maintenance_overview WHERE failures > 0"), 0, 'no step failed');
 unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP|ERROR: (?!.*of task definition is too large)/, 'nothing crashed, nothing failed');
 $node->stop;
 

@@ -115,7 +115,7 @@ is( $node->safe_psql($db, qq{
 	SELECT state, message, call, count(*) FROM answer
 	WHERE state <> 'done' AND state !~ '^(TQ404|TQ409|42704|42883|42P01|3F000|40P01)\$' GROUP BY 1, 2, 3}),
 	'', 'while the extension comes and goes, no call says anything else');
-is($node->safe_psql($db, 'SELECT count(*) FROM tq.task WHERE queue NOT IN (SELECT id FROM tq.queue)'), 0, 'and none mixes the old with the new');
+is($node->safe_psql($db, 'SELECT count(*) FROM tq_internal.task WHERE queue NOT IN (SELECT id FROM tq_internal.queue)'), 0, 'and none mixes the old with the new');
 is($node->safe_psql($db, "SELECT count(*) > 0 FROM answer WHERE message = 'extension tq was dropped'"), 't', 'calls came in the middle of it');
 is(violations($node, $db), '', 'tables are consistent');
 

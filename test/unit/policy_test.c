@@ -1,6 +1,6 @@
 /*
  * policy_test.c
- *	  The policies of src/policy.c without a server, printed as TAP.
+ *	  The policies of src/core/policy.c without a server, printed as TAP.
  *
  * What follows a run, when, and what a failure means, by doc/spec/policy.md 2 to
  * 4, 8 and 10; and the delays of doc/spec/conductor.md 14.D, case by case (CC-…).
@@ -278,7 +278,7 @@ same(const TqBudget *a, const TqBudget *b)
 {
 	return a->run_id == b->run_id && a->attempt == b->attempt &&
 		   a->retries_left == b->retries_left &&
-		   a->lost_left == b->lost_left && a->visible_at == b->visible_at &&
+		   a->lost_retries_left == b->lost_retries_left && a->visible_at == b->visible_at &&
 		   a->pending_until == b->pending_until;
 }
 
@@ -445,7 +445,7 @@ check_retry(void)
 	TqBudget run = {.run_id = 4,
 					.attempt = 2,
 					.retries_left = 1,
-					.lost_left = 3,
+					.lost_retries_left = 3,
 					.visible_at = NOW - HOUR,
 					.pending_until = NOW - HOUR / 2};
 	TqNext next;
@@ -479,7 +479,7 @@ check_lost(void)
 	TqBudget run = {.run_id = 3,
 					.attempt = 1,
 					.retries_left = 4,
-					.lost_left = 1,
+					.lost_retries_left = 1,
 					.visible_at = NOW - HOUR,
 					.pending_until = NOW - SECOND};
 	TqNext next;
@@ -496,24 +496,24 @@ check_lost(void)
 			  next.budget.retries_left == 4,
 		  "no lostRetries left: final, whatever retries are left");
 	policy.lost_retries = 0;
-	run.lost_left = 0;
+	run.lost_retries_left = 0;
 	check(follow(&policy, &run, TQ_RESOLVED_CLAIM_EXPIRED).follow ==
 			  TQ_FOLLOW_NONE,
 		  "lostRetries 0: a lost run is final");
 	check(follow(&policy, &run, TQ_RESOLVED_INTERMITTENT_TASK).follow ==
 			  TQ_FOLLOW_RETRY,
 		  "and another reason is retried");
-	run.lost_left = 2;
+	run.lost_retries_left = 2;
 	policy.lost_retries = 2;
 	policy.retry_on = REASONS(TQ_RESOLVED_INTERMITTENT_TASK);
 	check(follow(&policy, &run, TQ_RESOLVED_CLAIM_EXPIRED).follow ==
 			  TQ_FOLLOW_NONE,
 		  "at most once: claim-expired is not in retryOn");
 	policy = tq_policy_plain;
-	run.lost_left = TQ_OFF;
+	run.lost_retries_left = TQ_OFF;
 	next = follow(&policy, &run, TQ_RESOLVED_CLAIM_EXPIRED);
 	check(next.follow == TQ_FOLLOW_RETRY && next.budget.attempt == 2 &&
-			  next.budget.retries_left == 3 && next.budget.lost_left == TQ_OFF,
+			  next.budget.retries_left == 3 && next.budget.lost_retries_left == TQ_OFF,
 		  "without lostRetries a lost run uses retries");
 }
 
@@ -526,7 +526,7 @@ check_limits(void)
 	TqNext next;
 
 	policy.lost_retries = 5;
-	run.lost_left = 5;
+	run.lost_retries_left = 5;
 	for (int i = 0; i < 2; i++)
 	{
 		TqResolved reason = i == 0 ? TQ_RESOLVED_CLAIM_EXPIRED

@@ -1,6 +1,6 @@
 /*
  * state_test.c
- *	  The state machine of src/state.c without a server, printed as TAP.
+ *	  The state machine of src/core/state.c without a server, printed as TAP.
  *
  * Every cell of the table (state, event) is stated here once more, from
  * doc/spec/taskcluster.md 3.1 and doc/spec/policy.md 3 and 5, in another form than the

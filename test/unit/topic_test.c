@@ -1,6 +1,6 @@
 /*
  * topic_test.c
- *	  Topic matching of src/topic.c without a server, printed as TAP.
+ *	  Topic matching of src/core/topic.c without a server, printed as TAP.
  *
  * The reference is the definition: a # is tried as no word, and as one word
  * with the # still to come.  It takes exponential time on long input, which the
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../src/topic.h"
+#include "../../src/core/topic.h"
 
 static int tests = 0;
 static int failures = 0;
