@@ -319,15 +319,15 @@ ALTER TABLE tq_internal.pending REPLICA IDENTITY USING INDEX pending_order;
 CREATE FUNCTION tq_internal.track_pending() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_track_pending' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.track_pending() IS 'trigger: notes a row of pending that a statement has written, for the claim cursor';
-CREATE TRIGGER note_taken BEFORE UPDATE OR DELETE ON tq_internal.pending
+CREATE TRIGGER track_delete BEFORE UPDATE OR DELETE ON tq_internal.pending
 	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_pending();
-CREATE TRIGGER note_made AFTER INSERT OR UPDATE ON tq_internal.pending
+CREATE TRIGGER track_insert AFTER INSERT OR UPDATE ON tq_internal.pending
 	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_pending();
-CREATE TRIGGER note_all AFTER TRUNCATE ON tq_internal.pending
+CREATE TRIGGER track_all AFTER TRUNCATE ON tq_internal.pending
 	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_pending();
-ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER note_taken;
-ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER note_made;
-ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER note_all;
+ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER track_delete;
+ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER track_insert;
+ALTER TABLE tq_internal.pending ENABLE ALWAYS TRIGGER track_all;
 
 CREATE TABLE tq_internal.delayed (
 	visible_at timestamptz NOT NULL,
@@ -409,15 +409,15 @@ COMMENT ON TABLE tq_internal.timer IS 'when to check tasks for anything other th
 CREATE FUNCTION tq_internal.track_due() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_track_due' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.track_due() IS 'trigger: notes a row of lease, timer or delayed that a statement has written, for the maintenance worker';
-CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq_internal.claim_timer
+CREATE TRIGGER track_due AFTER INSERT OR UPDATE ON tq_internal.claim_timer
 	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
-CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq_internal.timer
+CREATE TRIGGER track_due AFTER INSERT OR UPDATE ON tq_internal.timer
 	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
-CREATE TRIGGER note_due AFTER INSERT OR UPDATE ON tq_internal.delayed
+CREATE TRIGGER track_due AFTER INSERT OR UPDATE ON tq_internal.delayed
 	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
-ALTER TABLE tq_internal.claim_timer ENABLE ALWAYS TRIGGER note_due;
-ALTER TABLE tq_internal.timer ENABLE ALWAYS TRIGGER note_due;
-ALTER TABLE tq_internal.delayed ENABLE ALWAYS TRIGGER note_due;
+ALTER TABLE tq_internal.claim_timer ENABLE ALWAYS TRIGGER track_due;
+ALTER TABLE tq_internal.timer ENABLE ALWAYS TRIGGER track_due;
+ALTER TABLE tq_internal.delayed ENABLE ALWAYS TRIGGER track_due;
 
 CREATE TABLE tq_internal.postponed (
 	task bigint NOT NULL,

@@ -95,13 +95,13 @@ enum
 /* ---- insert, move and delete ---- */
 
 static void
-note_made(TqTable *table, int32 queue, int priority, int64 seq)
+track_insert(TqTable *table, int32 queue, int priority, int64 seq)
 {
 	tq_cursor_track_insert(RelationGetRelid(table->rel), queue, priority, seq);
 }
 
 static void
-note_taken(TqTable *table, TupleTableSlot *slot)
+track_delete(TqTable *table, TupleTableSlot *slot)
 {
 	tq_cursor_track_delete(RelationGetRelid(table->rel),
 						   tq_row_int32(slot, PENDING_QUEUE),
@@ -130,7 +130,7 @@ put_pending(TqTable *table, const TqPending *row)
 
 	tq_put(slot, PENDING_SEQ, Int64GetDatum(row->seq));
 	put_rest(slot, row);
-	note_made(table, row->queue, row->priority, row->seq);
+	track_insert(table, row->queue, row->priority, row->seq);
 }
 
 /*
@@ -391,7 +391,7 @@ tq_pending_delete(const int64 *tasks, int n)
 			elog(ERROR,
 				 "task " INT64_FORMAT " is not in tq_internal.pending",
 				 tasks[i]);
-		note_taken(by.table, slot);
+		track_delete(by.table, slot);
 		result = tq_table_delete(by.table, &slot->tts_tid, true);
 		if (result != TM_Ok)
 			tq_table_error(by.table, result);
@@ -419,11 +419,11 @@ move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 	TM_Result result;
 
 	tq_put(moved, PENDING_PRIORITY, Int16GetDatum(priority));
-	note_taken(table, slot);
-	note_made(table,
-			  tq_row_int32(slot, PENDING_QUEUE),
-			  priority,
-			  tq_row_int64(slot, PENDING_SEQ));
+	track_delete(table, slot);
+	track_insert(table,
+				 tq_row_int32(slot, PENDING_QUEUE),
+				 priority,
+				 tq_row_int64(slot, PENDING_SEQ));
 	result = tq_table_update(table, &slot->tts_tid, moved);
 	if (result != TM_Ok)
 		tq_table_error(table, result);
@@ -544,7 +544,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 		return SIGHT_OTHERS;
 	if (!walk->taking)
 		return tq_row_is_locked(slot) ? SIGHT_OTHERS : SIGHT_TAKEN;
-	note_taken(walk->table, slot);
+	track_delete(walk->table, slot);
 	switch (tq_table_delete_if_free(walk->table, slot))
 	{
 		case TM_Ok:

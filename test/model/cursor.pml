@@ -16,8 +16,8 @@
  *	raise_cursor()		tq_cursor_raise(), lowest_since()
  *	lower()				lower(), sum_up()
  *	forget()			forget_database(), of one queue; make_entry() for another
- *	note_made()			tq_cursor_track_insert(), and _all() when there are no free notes
- *	note_taken()		tq_cursor_track_delete(), likewise
+ *	track_insert()			tq_cursor_track_insert(), and _all() when there are no free notes
+ *	track_delete()		tq_cursor_track_delete(), likewise
  *	tell_…(), finish()	lower_noted(), transaction_ends()
  *	prepare()			the same, at PRE_PREPARE and PREPARE
  *	roll_back_sub()		subtransaction_ends()
@@ -116,7 +116,7 @@ inline lower(seq)
  */
 #define latest(level) (in_sub || level == 2 -> 2 : 1)
 
-inline note_made(seq)
+inline track_insert(seq)
 {
 	if
 	:: made = min(made, seq)
@@ -124,7 +124,7 @@ inline note_made(seq)
 	fi
 }
 
-inline note_taken(seq)
+inline track_delete(seq)
 {
 	if
 	:: taken = min(taken, seq); taken_level = latest(taken_level)
@@ -205,7 +205,7 @@ inline take()
 #ifdef FAULT_NOTE_LATE
 	unnoted = s;
 #else
-	note_taken(s);
+	track_delete(s);
 #endif
 	taken_by[s] = me;
 	taken_in_sub[s] = in_sub
@@ -262,7 +262,7 @@ inline pass()
 		:: errors -> failed = true
 		:: true ->
 #ifdef FAULT_NOTE_LATE
-			if :: unnoted > 0 -> note_taken(unnoted) :: else fi;
+			if :: unnoted > 0 -> track_delete(unnoted) :: else fi;
 #endif
 			if :: s > ROWS && !stopped -> upto = END :: else fi;
 			raise_cursor();
@@ -286,7 +286,7 @@ inline insert()
 		:: s = ROWS
 		fi;
 		if
-		:: !is_there[s] -> note_made(s); is_there[s] = true; made_by[s] = me
+		:: !is_there[s] -> track_insert(s); is_there[s] = true; made_by[s] = me
 		:: else
 		fi;
 		s = 0

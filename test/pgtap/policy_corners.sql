@@ -89,7 +89,7 @@ SELECT is((SELECT count(*) FROM tq_internal.claim_timer WHERE due > now() + inte
 
 -- A total time of many tasks is written with them
 SELECT tq.enqueue_tasks('c/f', array_fill('{}'::jsonb, ARRAY[200]), policy => '{"totalTimeout": 60}');
-SELECT is((SELECT count(*) FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE task_queue_id = 'c/f' AND due = created + interval '60 s' AND deadline > due), 200::bigint, 'total time: of each');
+SELECT is((SELECT count(*) FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE task_queue_id = 'c/f' AND effective_deadline = created + interval '60 s' AND deadline > effective_deadline), 200::bigint, 'total time: of each');
 SET tq.clock_offset = '61 s';
 SELECT is((SELECT tasks FROM tq.upkeep() WHERE step = 'deadline'), 200::bigint, 'total time: upkeep() processes it');
 RESET tq.clock_offset;

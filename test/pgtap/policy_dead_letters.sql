@@ -547,7 +547,7 @@ SELECT pg_temp.running(name, pg_temp.mortal('{}', '{"taskQueueId": "test/q"}')) 
 SELECT tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'failed');
 SELECT tq.redrive(pg_temp.id('a'));
 SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('test/q', 'wg', 'w');
-UPDATE tq_internal.dead_letter SET died = (SELECT min(died) FROM tq_internal.dead_letter);
+UPDATE tq_internal.dead_letter SET failed_at = (SELECT min(failed_at) FROM tq_internal.dead_letter);
 SELECT tq.redrive_queue('test/q', 1);
 SELECT is(pg_temp.letters('test/q'), 'a failed', 'a letter that is written again goes to the end');
 ROLLBACK TO s;
