@@ -17,7 +17,7 @@
  *	- Privileges: not checked.  Only the functions of tq can access the tables,
  *	  and the privileges of their callers were checked.
  *	- Constraints: checked, in case an administrator added some.
- *	- Triggers: not fired.  Those of tq, note_*, are for rows that SQL writes
+ *	- Triggers: not fired.  Those of tq, track_*, are for rows that SQL writes
  *	  (tq.sql).  A table that has other triggers for the operation is refused.
  *	- Concurrent updates: the result of a delete or update is returned to the
  *	  caller, which has to handle each.  Under REPEATABLE READ and above the
@@ -210,7 +210,7 @@ refuse_triggers(Relation rel, int16 event)
 		if ((trigger->tgtype & event) != 0 &&
 			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
 			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
-			strncmp(trigger->tgname, "note_", 5) != 0)
+			strncmp(trigger->tgname, "track_", 6) != 0)
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

@@ -264,7 +264,7 @@ is($new->safe_psql('rows_only', $defined_ids), $old->safe_psql('rows_only', $def
 
 # The messages are there, the tasks are not: a publisher would find no payload.
 # psql would refuse \i between \restrict and \unrestrict.
-my ($first, $second) = split(/^(?=COPY tq\.task )/m, slurp_file($dump{plain}) =~ s/^\\(?:un)?restrict .*\n//mgr);
+my ($first, $second) = split(/^(?=COPY tq_internal\.task )/m, slurp_file($dump{plain}) =~ s/^\\(?:un)?restrict .*\n//mgr);
 append_to_file("$dir/first.sql", $first);
 append_to_file("$dir/second.sql", $second);
 $new->safe_psql('postgres', "CREATE DATABASE $_") foreach qw(half clock);

@@ -109,17 +109,23 @@ my %read = (
 	message => "($message)",
 	fetch => "('sub')",
 	is_awaited => "('1')",
-	worker_activity => '()',
+	maintenance_activity => '()',
 	slugid => '()',
 );
 
 # For a superuser: it asks the launcher for a maintenance worker and writes nothing.
-my %neither = map { $_ => 1 } qw(start_worker);
+my %neither = map { $_ => 1 } qw(start_maintenance);
 
 my @functions = split /\n/, $primary->safe_psql($db, q{
-	SELECT p.proname || ' ' || p.prokind::text FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
+	SELECT concat_ws(' ', p.proname, p.prokind, p.pronamespace::regnamespace) FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
 		AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype ORDER BY 1});
-my %kind = map { split / / } @functions;
+my (%kind, %schema);
+foreach my $function (@functions)
+{
+	my ($name, $kind, $schema) = split / /, $function;
+
+	($kind{$name}, $schema{$name}) = ($kind, $schema);
+}
 is_deeply([ sort keys %kind ], [ sort keys %write, keys %read, keys %neither ], 'every function of the catalog is in a list');
 
 sub calls
@@ -127,7 +133,7 @@ sub calls
 	my ($name, $arguments) = @_;
 	my $verb = $kind{$name} eq 'p' ? 'CALL ' : 'SELECT * FROM ';
 
-	return map { $verb . "tq.$name$_" } ref $arguments ? @$arguments : $arguments;
+	return map { "$verb$schema{$name}.$name$_" } ref $arguments ? @$arguments : $arguments;
 }
 
 # What a call answers: SQLSTATE and, if it has one, the hint.
