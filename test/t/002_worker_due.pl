@@ -119,7 +119,7 @@ $id = enqueue($node, $db, "deadline => '1 second'");
 ok(wait_state($node, $db, $id, 'exception'), 'the other steps are taken');
 my $pid = worker_in($node, $db);
 ok($pid, 'the maintenance worker is still there');
-$node->safe_psql($db, 'DROP INDEX tq.broken');
+$node->safe_psql($db, 'DROP INDEX tq_internal.broken');
 ok(wait_state($node, $db, $claimed, 'pending'), 'and the step is tried again');
 
 # Many at once: no wake-up is lost, none twice.
