@@ -2,9 +2,9 @@
  * maintenance_api.c
  *	  SQL functions for maintenance, and the names of stored numbers.
  *
- * Upkeep() does in one transaction what the maintenance worker does
- * in many.  Each step runs in a subtransaction of its own, so that a step that
- * fails does not undo the others.
+ * upkeep() does in one transaction what the maintenance worker does in many.
+ * Each step runs in a subtransaction of its own, so that a step that fails does
+ * not undo the others.
  */
 #include "postgres.h"
 
@@ -31,6 +31,7 @@
 
 PG_FUNCTION_INFO_V1(tq_upkeep);
 PG_FUNCTION_INFO_V1(tq_maintenance_activity);
+PG_FUNCTION_INFO_V1(tq_start_maintenance);
 PG_FUNCTION_INFO_V1(tq_state_name_sql);
 PG_FUNCTION_INFO_V1(tq_reason_created_name);
 PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
@@ -174,7 +175,7 @@ interval_of(int64 us)
 	return IntervalPGetDatum(interval);
 }
 
-/* Columns of worker_activity(), from 0. */
+/* Columns of maintenance_activity(), from 0. */
 enum
 {
 	COLUMN_STEP,
@@ -209,7 +210,7 @@ state_name(TqMaintenanceState state)
 	return NULL;
 }
 
-/* Fills in the columns of worker_activity() that may be NULL. */
+/* Fills in the columns of maintenance_activity() that may be NULL. */
 static void
 put_numbers(const TqActivity *activity, bool is_step, Datum *values,
 			bool *nulls)
@@ -235,7 +236,7 @@ put_numbers(const TqActivity *activity, bool is_step, Datum *values,
 }
 
 /*
- * Adds a row of worker_activity(); activity is NULL if there is no maintenance
+ * Adds a row of maintenance_activity(); activity is NULL if there is no maintenance
  * worker.
  */
 static void
@@ -255,7 +256,7 @@ put_activity(ReturnSetInfo *result, const char *name, const char *state,
 }
 
 /*
- * worker_activity() -> a row for the cycles of the maintenance worker, and one
+ * maintenance_activity() -> a row for the cycles of the maintenance worker, and one
  * for each step; without a maintenance worker only the first, which says so.
  *
  * state is that of the maintenance worker in the first row (running; off:
@@ -285,6 +286,17 @@ tq_maintenance_activity(PG_FUNCTION_ARGS)
 						 true);
 	}
 	return (Datum) 0;
+}
+
+/*
+ * start_maintenance() -> void: has the launcher start the maintenance worker at
+ * commit; called by the extension's script
+ */
+Datum
+tq_start_maintenance(PG_FUNCTION_ARGS)
+{
+	tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
+	PG_RETURN_VOID();
 }
 
 /* Returns a name, or NULL for an unknown number. */

@@ -36,7 +36,6 @@
 #include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -693,17 +692,4 @@ tq_maintenance_worker_main(Datum arg)
 		process_interrupts();
 		sleep_until(take_turn(began), began);
 	}
-}
-
-/*
- * start_worker() -> void: has the launcher start the maintenance worker at
- * commit; called by the extension's script
- */
-PG_FUNCTION_INFO_V1(tq_start_maintenance);
-
-Datum
-tq_start_maintenance(PG_FUNCTION_ARGS)
-{
-	tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
-	PG_RETURN_VOID();
 }
