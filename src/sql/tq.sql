@@ -408,7 +408,7 @@ COMMENT ON TABLE tq_internal.timer IS 'when to check tasks for anything other th
 -- it for rows that the functions of tq do not write (a restore, a DBA).
 CREATE FUNCTION tq_internal.track_due() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'tq_track_due' LANGUAGE C;
-COMMENT ON FUNCTION tq_internal.track_due() IS 'trigger: notes a row of lease, timer or delayed that a statement has written, for the maintenance worker';
+COMMENT ON FUNCTION tq_internal.track_due() IS 'trigger: notes a row of claim_timer, timer or delayed that a statement has written, for the maintenance worker';
 CREATE TRIGGER track_due AFTER INSERT OR UPDATE ON tq_internal.claim_timer
 	FOR EACH ROW EXECUTE FUNCTION tq_internal.track_due();
 CREATE TRIGGER track_due AFTER INSERT OR UPDATE ON tq_internal.timer
