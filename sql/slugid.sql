@@ -149,6 +149,7 @@ SET ROLE regress_tq_plain;
 SHOW search_path;
 SELECT tq.stable_slugid('a') AS a, tq.stable_slugid('b') AS b, tq.stable_slugid('a')::uuid AS a_uuid, tq.stable_slugid('b')::uuid AS b_uuid \gset
 SELECT tq.enqueue('regress/slug', task_id => :'a') AS a, tq.enqueue('regress/slug', task_id => :'b', dependencies => ARRAY[:'a']) AS b;
+SELECT tq.enqueue('regress/slug', task_id => tq.stable_slugid('third')) AS third;
 
 CREATE TEMP TABLE given (type text, value text);
 INSERT INTO given VALUES ('unknown', '%L'), ('text', '%L::text'), ('varchar', '%L::varchar'), ('varchar(40)', '%L::varchar(40)'), ('slugid', '%L::tq.slugid');
@@ -166,7 +167,7 @@ INSERT INTO call VALUES
 	(3, 'SELECT string_agg(task_id::text, '' '' ORDER BY task_id) FROM tq.task_overview WHERE task_id <> $1 AND task_id IN ($1, $2)'),
 	(4, 'SELECT count(*) FROM tq.task_overview WHERE task_id >= $1 AND task_id <= $1 AND NOT task_id < $1 AND NOT task_id > $1'),
 	(5, 'SELECT count(*) FROM tq.task_overview WHERE task_id = ANY (ARRAY[$1, $2])'),
-	(6, 'SELECT count(*) FROM tq.task_overview WHERE task_id <> ALL (ARRAY[$1, $2])'),
+	(6, 'SELECT count(*) FROM tq.task_overview WHERE task_id <> ALL (ARRAY[$1, $2]) AND task_queue_id = ''regress/slug'''),
 	(7, 'SELECT count(*) FROM tq.task_overview JOIN (VALUES ($1), ($2)) AS v (task_id) USING (task_id)'),
 	(8, 'SELECT count(*) FROM tq.task_overview NATURAL JOIN (SELECT $1 AS task_id) AS v'),
 	(9, 'SELECT tq.status($1) ->> ''state'''),
@@ -174,7 +175,7 @@ INSERT INTO call VALUES
 	(11, 'SELECT task_id FROM tq.list_dependent_tasks($1, after => $1)'),
 	(12, 'SELECT task_id FROM tq.list_dependent_tasks(task_id => $1)'),
 	(13, 'SELECT tq.enqueue(''regress/slug'', task_id => $1, dependencies => ARRAY[$2])'),
-	(14, 'SELECT count(*) FROM (SELECT $1::tq.slugid AS id UNION SELECT task_id FROM tq.task_overview) AS u'),
+	(14, 'SELECT count(*) FROM (SELECT $1::tq.slugid AS id UNION SELECT task_id FROM tq.task_overview WHERE task_queue_id = ''regress/slug'') AS u'),
 	(15, 'SELECT coalesce(task_id, $1) = $1 FROM tq.task_overview WHERE task_id = $1'),
 	(16, 'SELECT NULLIF(task_id, $1) IS NULL FROM tq.task_overview WHERE task_id = $1'),
 	(17, 'SELECT CASE task_id WHEN $1 THEN ''first'' WHEN $2 THEN ''second'' END FROM tq.task_overview WHERE task_id = $1'),
