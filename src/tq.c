@@ -26,7 +26,7 @@ void
 _PG_init(void)
 {
 	tq_guc_define();
-	tq_plan_init();
+	tq_spi_init();
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	tq_shmem_init();

@@ -219,7 +219,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 
 /* Installs the planner hook. */
 void
-tq_plan_init(void)
+tq_spi_init(void)
 {
 	next_planner_hook = planner_hook;
 	planner_hook = plan_statement;

@@ -12,9 +12,7 @@
 #include "slugid.h"
 
 /*
- * spi.c: SQL statements saved once per backend.
- *
- * A TqStatement is static data.  The array `types` ends at the first 0.
+ * A statement, as static data.  The array `types` ends at the first 0.
  * TQ_SLUGID and TQ_SLUGIDS stand for tq.slugid and its array type, whose Oids
  * are looked up when the statement is prepared.
  */
@@ -34,7 +32,7 @@ typedef struct TqStatement
 		.sql = (sql_), .types = { __VA_ARGS__ }                               \
 	}
 
-extern void tq_plan_init(void);
+extern void tq_spi_init(void);
 extern void tq_spi_require_writable(void);
 extern void tq_spi_open(bool read_only);
 extern void tq_spi_close(void);
