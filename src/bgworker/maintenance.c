@@ -8,8 +8,9 @@
  * again soon), and is safe to repeat, at any time, by any number of sessions
  * at once.  A row says only that tasks are to be looked at, and is locked by
  * the session that takes it; whether something is really due is decided by the
- * row of the task, under its lock.  Follows doc/spec/taskcluster.md 3.5, 3.6
- * and 8.4 and doc/spec/policy.md 5.  The limits of policies are in timeouts.c.
+ * row of the task, under its lock.  Follows doc/spec/taskcluster.md 3.5 and 3.6
+ * and doc/spec/policy.md 5.  The limits of policies are in timeouts.c, the end of
+ * the rows of tasks in expiry.c.
  *
  * Marks
  * -----
@@ -46,7 +47,6 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
-#include "miscadmin.h"
 
 #include "../core/types.h"
 #include "../engine/dependency.h"
@@ -55,20 +55,14 @@
 #include "../events/publisher.h"
 #include "../events/retention.h"
 #include "../storage/activation.h"
-#include "../storage/artifact_table.h"
-#include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/postponed_table.h"
-#include "../storage/queue_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_location.h"
 #include "../storage/task_lock.h"
-#include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/guc.h"
 #include "bisect.h"
+#include "expiry.h"
 #include "maintenance.h"
 #include "step.h"
 #include "timeouts.h"
@@ -83,54 +77,6 @@
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
 
-/* Tasks are deleted this long after they have expired. */
-#define EXPIRY_SLACK_MS (30 * 60 * 1000)
-
-/* The last message about a task comes no later than this after its deadline. */
-#define MESSAGE_SLACK_MS (60 * 1000)
-
-/* ---- when a task expires ---- */
-
-static int
-compare_expires(const void *a, const void *b)
-{
-	TimestampTz x = (*(const TqTask *const *) a)->expires;
-	TimestampTz y = (*(const TqTask *const *) b)->expires;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
- * Inserts timers that look at these tasks again, delay_ms after they expire.
- * Tasks that expire in the same hour share a row, so that tasks that are kept
- * for years cost little.
- */
-static void
-set_expiry(const TqTask *tasks, int n, int64 delay_ms)
-{
-	const TqTask **sorted = palloc(sizeof(TqTask *) * Max(n, 1));
-	int64 ids[TQ_TIMER_TASKS];
-	int nids = 0;
-
-	for (int i = 0; i < n; i++)
-		sorted[i] = &tasks[i];
-	qsort(sorted, n, sizeof(TqTask *), compare_expires);
-	for (int i = 0; i < n; i++)
-	{
-		ids[nids++] = sorted[i]->id;
-		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
-			sorted[i + 1]->expires / (TQ_HOUR_MS * 1000) !=
-				sorted[i]->expires / (TQ_HOUR_MS * 1000))
-		{
-			tq_timer_insert(TQ_TIMER_EXPIRE,
-							tq_clock_add_ms(sorted[i]->expires, delay_ms + 1),
-							ids,
-							nids);
-			nids = 0;
-		}
-	}
-}
-
 /* ---- deadlines (doc/spec/taskcluster.md 3.5) ---- */
 
 /*
@@ -143,13 +89,13 @@ pass_deadlines(const TqWork *work)
 	TqLockedTasks locked;
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
-	set_expiry(locked.resolved, locked.nresolved, EXPIRY_SLACK_MS);
+	tq_expiry_watch(locked.resolved, locked.nresolved);
 	tq_dependency_drop_blocked(&locked, NULL);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
 					locked.others,
 					locked.nothers);
-	set_expiry(locked.tasks, locked.n, EXPIRY_SLACK_MS);
+	tq_expiry_watch(locked.tasks, locked.n);
 	tq_resolve_runs(locked.runs,
 					locked.tasks,
 					locked.n,
@@ -195,125 +141,6 @@ release_delayed(const TqWork *work)
 	return work->n;
 }
 
-/* ---- expiry (doc/spec/taskcluster.md 8.4) ---- */
-
-/*
- * Deletes expired groups and artifacts, and clears expired queues and workers,
- * which have no timers of their own.  Does so once an hour in each backend.
- */
-static void
-sweep(TimestampTz before)
-{
-	static TimestampTz last = 0;
-
-	if (last != 0 && before < tq_clock_add_ms(last, TQ_HOUR_MS) &&
-		before >= last)
-		return;
-	while (tq_groups_delete(before, tq_expire_batch) == tq_expire_batch)
-		CHECK_FOR_INTERRUPTS();
-	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
-		   tq_expire_batch)
-		CHECK_FOR_INTERRUPTS();
-	tq_workers_forget(before);
-	last = before;
-}
-
-/*
- * Inserts a timer that looks at a task again when its last message is no
- * longer kept, if publication is not late; at the latest after
- * tq.message_retention.  `after_told` is the time from
- * tq_retention_published_before() to the end of the task.
- */
-static void
-look_again(int64 task, TimestampTz after_told, TimestampTz now)
-{
-	int64 ms = Min(after_told / 1000, INT64CONST(1000) * tq_message_retention);
-
-	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, ms + 1), &task, 1);
-}
-
-/*
- * Deletes expired tasks, at most tq.expire_batch of them.  Tasks whose last
- * messages may still be needed, and tasks that another session has locked, are
- * looked at again later; the tasks beyond the batch at once.
- */
-static int
-delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
-{
-	TimestampTz told = tq_retention_published_before(now);
-	int batch = Min(n, tq_expire_batch);
-	int nheld = 0;
-	int nagain = 0;
-	int64 *again = palloc(sizeof(int64) * Max(n, 1));
-
-	for (int i = 0; i < batch; i++)
-	{
-		TqRun run;
-
-		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
-		{
-			if (run.resolved < told)
-				ids[nheld++] = ids[i];
-			else
-				look_again(ids[i], run.resolved - told, now);
-		}
-		else
-			again[nagain++] = ids[i];
-	}
-	tq_timer_insert(TQ_TIMER_EXPIRE,
-					tq_clock_add_ms(now, TQ_AGAIN_MS),
-					again,
-					nagain);
-	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
-	*more = *more || n > batch;
-	if (nheld == 0)
-		return 0;
-	tq_artifacts_delete_of_tasks(ids, nheld);
-	return tq_tasks_delete(ids, nheld);
-}
-
-/*
- * Returns the time before which a task must have expired to be deleted.  That
- * is half an hour ago, or earlier: before the oldest messages that are kept,
- * because messages are built from the rows of their task.
- */
-static TimestampTz
-expired_before(TimestampTz now)
-{
-	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
-	TimestampTz oldest = tq_tick_oldest();
-
-	if (oldest == 0)
-		return before;
-	oldest = Max(oldest, tq_retention_kept_since(now));
-	return Min(before, tq_clock_add_ms(oldest, -MESSAGE_SLACK_MS));
-}
-
-/*
- * Deletes those of the tasks that have expired long enough ago.  The others
- * are looked at again when they have.
- */
-static int64
-expire_tasks(const TqWork *work)
-{
-	TimestampTz before = expired_before(work->now);
-	int64 *expired = palloc(sizeof(int64) * Max(work->n, 1));
-	int nexpired = 0;
-	int nkept = 0;
-	int n;
-	TqTask *tasks = tq_tasks_core(work->tasks, work->n, &n);
-
-	for (int i = 0; i < n; i++)
-	{
-		if (tasks[i].expires < before)
-			expired[nexpired++] = tasks[i].id;
-		else
-			tasks[nkept++] = tasks[i];
-	}
-	set_expiry(tasks, nkept, (work->now - before) / 1000);
-	return delete_expired(expired, nexpired, work->now, work->more);
-}
-
 /* ---- a pass ---- */
 
 /*
@@ -340,7 +167,7 @@ run_of(TqStep step)
 		case TQ_STEP_CANCEL:
 			return tq_timeout_cancel;
 		case TQ_STEP_EXPIRE:
-			return expire_tasks;
+			return tq_expiry_tasks;
 		case TQ_STEP_PUBLISH:
 		case TQ_STEP_POSTPONED:
 		case TQ_STEP_RETAIN:
@@ -471,7 +298,7 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 			batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 			break;
 		case TQ_STEP_RETAIN:
-			sweep(tq_clock_add_ms(now, -EXPIRY_SLACK_MS));
+			tq_expiry_sweep(now);
 			batch->tasks = tq_retention_pass(now);
 			break;
 		case TQ_STEP_EXPIRE:
