@@ -17,10 +17,10 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../engine/definition.h"
+#include "../engine/identifier.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
-#include "../util/json.h"
+#include "../util/json_reader.h"
 #include "../util/slugid.h"
 #include "arguments.h"
 

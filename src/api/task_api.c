@@ -21,6 +21,7 @@
 #include "../core/types.h"
 #include "../engine/create.h"
 #include "../engine/definition.h"
+#include "../engine/definition_json.h"
 #include "../engine/priority.h"
 #include "../engine/task_ops.h"
 #include "../events/status_json.h"
@@ -31,6 +32,7 @@
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/json_reader.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
@@ -111,15 +113,14 @@ read_element(const JsonbValue *element, int i)
 	JsonbValue *task;
 	TqSlug slug;
 
-	if (element->type != jbvBinary || !JsonContainerIsObject(object))
+	if (!tq_json_is_object(element))
 		refuse_element(i, "is not an object");
-	id = getKeyJsonValueFromContainer(object, "taskId", 6, NULL);
-	task = getKeyJsonValueFromContainer(object, "task", 4, NULL);
+	id = tq_json_member(object, "taskId");
+	task = tq_json_member(object, "task");
 	if (id == NULL || id->type != jbvString ||
 		!tq_slug_parse(id->val.string.val, id->val.string.len, &slug))
 		refuse_element(i, "has no \"taskId\" that is a slugid");
-	if (task == NULL || task->type != jbvBinary ||
-		!JsonContainerIsObject(task->val.binary.data))
+	if (task == NULL || !tq_json_is_object(task))
 		refuse_element(i, "has no \"task\" that is an object");
 	if (JsonContainerSize(object) != 2)
 		refuse_element(i, "has keys other than \"taskId\" and \"task\"");
@@ -131,18 +132,10 @@ static TqTask *
 read_elements(Jsonb *array, int *n)
 {
 	TqTask *tasks = palloc(sizeof(TqTask) * Max(JB_ROOT_COUNT(array), 1));
-	JsonbIterator *it = JsonbIteratorInit(&array->root);
-	JsonbIteratorToken token;
-	JsonbValue element;
+	TqJsonIterator it = tq_json_iterate(&array->root);
 
-	*n = 0;
-	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
-	{
-		if (token != WJB_ELEM)
-			continue;
-		tasks[*n] = *read_element(&element, *n);
-		(*n)++;
-	}
+	for (*n = 0; tq_json_next(&it); (*n)++)
+		tasks[*n] = *read_element(&it.value, *n);
 	return tasks;
 }
 

@@ -33,7 +33,7 @@
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
-#include "../util/json.h"
+#include "../util/json_writer.h"
 #include "bisect.h"
 #include "timeouts.h"
 

@@ -13,17 +13,17 @@
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "utils/jsonb.h"
-#include "utils/numeric.h"
 
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../storage/artifact_table.h"
-#include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
-#include "../util/json.h"
+#include "../util/json_reader.h"
+#include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "artifact_request.h"
+#include "identifier.h"
 
 #define NAME_MAX_LENGTH 1024
 #define CONTENT_TYPE_MAX 255
@@ -32,14 +32,13 @@
 #define DEFAULT_CONTENT_TYPE "application/binary"
 #define STORAGE_TYPES "blob, object, reference, link, error or inline"
 
-/* The request that is being read; errors name its artifact. */
-typedef struct Request
+/* What a request is for; errors name it. */
+typedef struct Target
 {
 	const TqSlug *task_id;
 	int run_id;
 	const char *name;
-	Jsonb *json;
-} Request;
+} Target;
 
 /* Sets of storage types. */
 #define TYPE(storage) (1 << TQ_STORAGE_##storage)
@@ -90,18 +89,21 @@ tq_artifact_label(const TqSlug *task_id, int run_id, const char *name)
 					tq_slug_text(task_id));
 }
 
+static char *
+label_of(const TqJsonReader *request)
+{
+	const Target *target = request->owner;
+
+	return tq_artifact_label(target->task_id, target->run_id, target->name);
+}
+
 static void
-refuse(const Request *request, const char *key, const char *rule)
+refuse(const TqJsonReader *request, const char *key, const char *rule)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid \"%s\" in artifact", key),
-			 errdetail("In %s, \"%s\" %s.",
-					   tq_artifact_label(request->task_id,
-										 request->run_id,
-										 request->name),
-					   key,
-					   rule),
+			 errdetail("In %s, \"%s\" %s.", label_of(request), key, rule),
 			 errhint("Correct \"%s\" and create the artifact again.", key)));
 }
 
@@ -110,14 +112,7 @@ is_name(const char *name)
 {
 	size_t length = strlen(name);
 
-	if (length < 1 || length > NAME_MAX_LENGTH)
-		return false;
-	for (; *name != '\0'; name++)
-	{
-		if (*name < 0x20 || *name > 0x7e)
-			return false;
-	}
-	return true;
+	return length >= 1 && length <= NAME_MAX_LENGTH && tq_is_printable(name);
 }
 
 /*
@@ -166,29 +161,24 @@ is_uri(const char *text)
 }
 
 /*
- * Returns the string at that key, which may have at most max characters (0: no
- * limit), or NULL if the key is absent.
+ * Returns the string at that key, which may have at most max characters, or
+ * NULL if the key is absent.
  */
 static char *
-get_string(const Request *request, const char *key, int max)
+read_short_string(const TqJsonReader *request, const char *key, int max)
 {
-	JsonbValue *value = tq_json_get(request->json, key);
+	char *text = tq_json_read_string(request, key);
 
-	if (value == NULL)
-		return NULL;
-	if (value->type != jbvString)
-		refuse(request, key, "must be a string");
-	if (max > 0 && pg_mbstrlen_with_len(value->val.string.val,
-										value->val.string.len) > max)
+	if (text != NULL && pg_mbstrlen(text) > max)
 		refuse(request, key, psprintf("must have at most %d characters", max));
-	return pnstrdup(value->val.string.val, value->val.string.len);
+	return text;
 }
 
 /* Returns the storage type of the request, which is required. */
 static TqStorage
-get_storage(const Request *request)
+get_storage(const TqJsonReader *request)
 {
-	char *name = get_string(request, "storageType", 0);
+	char *name = tq_json_read_string(request, "storageType");
 	TqStorage storage;
 
 	if (name == NULL)
@@ -199,20 +189,18 @@ get_storage(const Request *request)
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("invalid \"storageType\" in artifact"),
 				 errdetail("In %s, \"storageType\" is \"%s\".",
-						   tq_artifact_label(request->task_id,
-											 request->run_id,
-											 request->name),
+						   label_of(request),
 						   tq_error_clip(name)),
 				 errhint("Use one of %s.", STORAGE_TYPES)));
 	return storage;
 }
 
 static bool
-is_key_of(const char *key, TqStorage storage)
+is_key_of(const JsonbValue *key, TqStorage storage)
 {
 	for (int i = 0; i < lengthof(known_keys); i++)
 	{
-		if (strcmp(key, known_keys[i].key) == 0)
+		if (tq_json_has_text(key, known_keys[i].key))
 			return ((known_keys[i].must | known_keys[i].may) &
 					(1 << storage)) != 0;
 	}
@@ -224,22 +212,15 @@ is_key_of(const char *key, TqStorage storage)
  * missing.
  */
 static void
-check_keys(const Request *request, TqStorage storage)
+check_keys(const TqJsonReader *request, TqStorage storage)
 {
-	JsonbIterator *it = JsonbIteratorInit(&request->json->root);
-	JsonbIteratorToken token;
-	JsonbValue value;
+	TqJsonIterator it = tq_json_iterate(&request->json->root);
 
-	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
+	while (tq_json_next(&it))
 	{
-		char *key;
-
-		if (token != WJB_KEY)
-			continue;
-		key = pnstrdup(value.val.string.val, value.val.string.len);
-		if (!is_key_of(key, storage))
+		if (!is_key_of(&it.key, storage))
 			refuse(request,
-				   tq_error_clip(key),
+				   tq_error_clip(tq_json_string_of(&it.key)),
 				   psprintf("is not a key of storageType %s",
 							tq_storage_name(storage)));
 	}
@@ -254,65 +235,37 @@ check_keys(const Request *request, TqStorage storage)
 	}
 }
 
-static TimestampTz
-get_expires(const Request *request)
-{
-	char *text = get_string(request, "expires", 0);
-	TimestampTz expires;
-
-	if (!tq_clock_parse(text, strlen(text), &expires))
-		refuse(request,
-			   "expires",
-			   "must be a date-time such as 2026-01-31T12:00:00.000Z");
-	return expires;
-}
-
 static char *
-get_content_type(const Request *request)
+get_content_type(const TqJsonReader *request)
 {
-	char *type = get_string(request, "contentType", CONTENT_TYPE_MAX);
+	char *type = read_short_string(request, "contentType", CONTENT_TYPE_MAX);
 
 	return type != NULL ? type : pstrdup(DEFAULT_CONTENT_TYPE);
 }
 
 /* Returns the content length, a whole number from 0, or -1 if it is absent. */
 static int64
-get_content_length(const Request *request)
+get_content_length(const TqJsonReader *request)
 {
 	JsonbValue *value = tq_json_get(request->json, "contentLength");
-	char *text;
-	char *end;
-	long long length;
+	int64 length;
 
 	if (value == NULL)
 		return -1;
 	if (value->type != jbvNumeric)
 		refuse(request, "contentLength", "must be a number");
-	text = numeric_normalize(value->val.numeric);
-	errno = 0;
-	length = strtoll(text, &end, 10);
-	if (errno != 0 || *end != '\0' || end == text || length < 0)
+	if (!tq_json_whole_number(value, 0, PG_INT64_MAX, &length))
 		refuse(request, "contentLength", "must be a whole number from 0");
 	return length;
 }
 
-static void
-check_upload_id(const Request *request)
-{
-	char *text = get_string(request, "uploadId", 0);
-	TqSlug slug;
-
-	if (text != NULL && !tq_slug_parse(text, strlen(text), &slug))
-		refuse(request, "uploadId", "must be a slugid");
-}
-
 /* Checks the reason and the message of an artifact of type error. */
 static void
-check_error(const Request *request)
+check_error(const TqJsonReader *request)
 {
-	char *reason = get_string(request, "reason", 0);
+	char *reason = tq_json_read_string(request, "reason");
 
-	(void) get_string(request, "message", MESSAGE_MAX);
+	(void) read_short_string(request, "message", MESSAGE_MAX);
 	for (int i = 0; i < lengthof(error_reasons); i++)
 	{
 		if (strcmp(reason, error_reasons[i]) == 0)
@@ -326,14 +279,14 @@ check_error(const Request *request)
 
 /* Returns the content as a jsonb value of its own, which may be a scalar. */
 static Jsonb *
-content_of(Jsonb *details)
+content_of(const Jsonb *details)
 {
 	return JsonbValueToJsonb(tq_json_get(details, "content"));
 }
 
 /* Checks the size of inline content, which counts as text. */
 static void
-check_content(const Request *request)
+check_content(const TqJsonReader *request)
 {
 	Jsonb *content = content_of(request->json);
 	StringInfoData text;
@@ -352,25 +305,27 @@ check_content(const Request *request)
 
 /* Checks the keys that only this type has. */
 static void
-check_details(const Request *request, TqStorage storage)
+check_details(const TqJsonReader *request, TqStorage storage)
 {
+	TqSlug upload_id;
+
 	switch (storage)
 	{
 		case TQ_STORAGE_NONE:
 			break;
 		case TQ_STORAGE_BLOB:
 		case TQ_STORAGE_OBJECT:
-			check_upload_id(request);
+			(void) tq_json_read_slug(request, "uploadId", &upload_id);
 			break;
 		case TQ_STORAGE_REFERENCE:
-			if (!is_uri(get_string(request, "url", 0)))
+			if (!is_uri(tq_json_read_string(request, "url")))
 				refuse(request, "url", "must be a URI with a scheme");
 			break;
 		case TQ_STORAGE_ERROR:
 			check_error(request);
 			break;
 		case TQ_STORAGE_LINK:
-			if (!is_name(get_string(request, "artifact", 0)))
+			if (!is_name(tq_json_read_string(request, "artifact")))
 				refuse(request,
 					   "artifact",
 					   "must be 1 to 1024 printable ASCII characters");
@@ -419,7 +374,8 @@ tq_artifact_is_uploaded(TqStorage storage)
 TqArtifact *
 tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 {
-	Request request = {task_id, run_id, name, json};
+	Target target = {task_id, run_id, name};
+	TqJsonReader request = {json, refuse, &target};
 	TqArtifact *artifact = palloc0(sizeof(TqArtifact));
 
 	if (!JB_ROOT_IS_OBJECT(json))
@@ -427,14 +383,14 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("artifact must be a JSON object"),
 				 errdetail("The request for %s is another kind of JSON value.",
-						   tq_artifact_label(task_id, run_id, name)),
+						   label_of(&request)),
 				 errhint("Send an object with storageType, expires, and what "
 						 "the storageType needs.")));
 	artifact->run_id = run_id;
 	artifact->name = name;
 	artifact->storage = get_storage(&request);
 	check_keys(&request, artifact->storage);
-	artifact->expires = get_expires(&request);
+	(void) tq_json_read_time(&request, "expires", &artifact->expires);
 	artifact->content_type = get_content_type(&request);
 	artifact->content_length = get_content_length(&request);
 	check_details(&request, artifact->storage);
@@ -451,7 +407,8 @@ void
 tq_artifact_error_expires(const TqSlug *task_id, const TqArtifact *artifact,
 						  const char *rule)
 {
-	Request request = {task_id, artifact->run_id, artifact->name, NULL};
+	Target target = {task_id, artifact->run_id, artifact->name};
+	TqJsonReader request = {NULL, refuse, &target};
 
 	refuse(&request, "expires", rule);
 }

@@ -1,22 +1,15 @@
 /*
  * definition.h
- *	  Task definitions: names, limits, times.
+ *	  Task definitions from the arguments of enqueue(), and dependencies of a task
+ *	  on itself.
  */
 #ifndef TQ_DEFINITION_H
 #define TQ_DEFINITION_H
 
-#include "datatype/timestamp.h"
 #include "utils/array.h"
 #include "utils/jsonb.h"
 
 #include "../storage/task_table.h"
-#include "../util/slugid.h"
-
-extern void tq_check_identifier(const char *what, const char *value);
-extern void tq_check_task_queue_id(const char *value);
-extern void tq_check_times(const TqTask *task, TimestampTz now);
-extern TqTask *tq_definition_parse(const TqSlug *task_id, Jsonb *definition);
-extern void tq_definition_depend_on_self(TqTask *task);
 
 /* The arguments of enqueue() that are checked like a definition. */
 typedef struct TqEnqueue
@@ -35,5 +28,6 @@ typedef struct TqEnqueue
 
 extern void tq_definition_check_payload(const TqTask *task);
 extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
+extern void tq_definition_depend_on_self(TqTask *task);
 
 #endif /* TQ_DEFINITION_H */

@@ -25,7 +25,8 @@
 #include "../storage/task_table.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
-#include "../util/json.h"
+#include "../util/json_reader.h"
+#include "../util/json_writer.h"
 #include "presets.h"
 #include "task_ops.h"
 

@@ -25,7 +25,7 @@
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/errors.h"
-#include "../util/json.h"
+#include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "group.h"
 #include "priority.h"

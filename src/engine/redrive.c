@@ -19,10 +19,10 @@
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
-#include "../util/json.h"
+#include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "create.h"
-#include "definition.h"
+#include "definition_json.h"
 #include "redrive.h"
 #include "task_ops.h"
 

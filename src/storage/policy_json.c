@@ -20,6 +20,7 @@
 #include "../core/types.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/json_reader.h"
 #include "policy_json.h"
 
 #define LONGEST_SECONDS PG_INT32_MAX
@@ -42,57 +43,12 @@ typedef struct Field
 
 /* ---- numbers ---- */
 
-/*
- * Returns whether a number is in the range.  NaN, which sorts above all
- * numbers, is not.
- */
-static bool
-is_within(Numeric number, int64 min, int64 max)
-{
-	return DatumGetBool(
-			   DirectFunctionCall2(numeric_ge,
-								   NumericGetDatum(number),
-								   NumericGetDatum(int64_to_numeric(min)))) &&
-		   DatumGetBool(
-			   DirectFunctionCall2(numeric_le,
-								   NumericGetDatum(number),
-								   NumericGetDatum(int64_to_numeric(max))));
-}
-
-static Numeric
-truncated(Numeric number, int digits)
-{
-	return DatumGetNumeric(DirectFunctionCall2(numeric_trunc,
-											   NumericGetDatum(number),
-											   Int32GetDatum(digits)));
-}
-
-/*
- * Returns a whole number in the range, which is at least 0; TQ_OFF for any
- * other value.
- */
-static int64
-whole_number(const JsonbValue *value, int64 min, int64 max)
-{
-	Datum number;
-
-	if (value->type != jbvNumeric || !is_within(value->val.numeric, min, max))
-		return TQ_OFF;
-	number = NumericGetDatum(truncated(value->val.numeric, 0));
-	if (!DatumGetBool(
-			DirectFunctionCall2(numeric_eq,
-								number,
-								NumericGetDatum(value->val.numeric))))
-		return TQ_OFF;
-	return DatumGetInt64(DirectFunctionCall1(numeric_int8, number));
-}
-
 static const char *
 read_retries(const JsonbValue *value, void *place)
 {
-	int64 number = whole_number(value, 0, PG_INT32_MAX);
+	int64 number;
 
-	if (number == TQ_OFF)
+	if (!tq_json_whole_number(value, 0, PG_INT32_MAX, &number))
 		return "is a whole number from 0 to 2147483647";
 	*(int *) place = (int) number;
 	return NULL;
@@ -101,9 +57,9 @@ read_retries(const JsonbValue *value, void *place)
 static const char *
 read_factor(const JsonbValue *value, void *place)
 {
-	int64 number = whole_number(value, 1, PG_INT32_MAX);
+	int64 number;
 
-	if (number == TQ_OFF)
+	if (!tq_json_whole_number(value, 1, PG_INT32_MAX, &number))
 		return "is a whole number from 1 to 2147483647";
 	*(int64_t *) place = number;
 	return NULL;
@@ -111,20 +67,29 @@ read_factor(const JsonbValue *value, void *place)
 
 /* ---- durations ---- */
 
+/* Calls a numeric function of two arguments. */
+static Datum
+compute(PGFunction function, Numeric number, int64 argument)
+{
+	return DirectFunctionCall2(function,
+							   NumericGetDatum(number),
+							   NumericGetDatum(int64_to_numeric(argument)));
+}
+
 /*
  * Returns seconds in milliseconds, truncated as all times are; TQ_OFF if out
- * of range.
+ * of range, as NaN is, which sorts above all numbers.
  */
 static int64
 seconds_to_ms(Numeric seconds)
 {
 	Datum ms;
 
-	if (!is_within(seconds, 0, LONGEST_SECONDS))
+	if (!DatumGetBool(compute(numeric_ge, seconds, 0)) ||
+		!DatumGetBool(compute(numeric_le, seconds, LONGEST_SECONDS)))
 		return TQ_OFF;
-	ms = DirectFunctionCall2(numeric_mul,
-							 NumericGetDatum(truncated(seconds, 3)),
-							 NumericGetDatum(int64_to_numeric(1000)));
+	ms = compute(numeric_mul, seconds, 1000);
+	ms = DirectFunctionCall2(numeric_trunc, ms, Int32GetDatum(0));
 	return DatumGetInt64(DirectFunctionCall1(numeric_int8, ms));
 }
 
@@ -178,16 +143,11 @@ read_flag(const JsonbValue *value, void *place)
 	return NULL;
 }
 
-static char *
-string_of(const JsonbValue *value)
-{
-	return pnstrdup(value->val.string.val, value->val.string.len);
-}
-
 static const char *
 read_kind(const JsonbValue *value, void *place)
 {
-	if (value->type != jbvString || !tq_backoff_parse(string_of(value), place))
+	if (value->type != jbvString ||
+		!tq_backoff_parse(tq_json_string_of(value), place))
 		return "is fixed, linear or exponential";
 	return NULL;
 }
@@ -196,7 +156,7 @@ static const char *
 read_effect(const JsonbValue *value, void *place)
 {
 	if (value->type != jbvString ||
-		!tq_unsuccessful_parse(string_of(value), place))
+		!tq_unsuccessful_parse(tq_json_string_of(value), place))
 		return "is block, cancel-group, tolerate or forgive";
 	return NULL;
 }
@@ -218,28 +178,24 @@ add_reason(const char *name, uint32_t *reasons)
 	return NULL;
 }
 
+/* Reads an array of reasons as a set of bits. */
 static const char *
 read_reasons(const JsonbValue *value, void *place)
 {
 	static const char *const rule = "is an array of reasons";
 	uint32_t reasons = 0;
-	JsonbIterator *it;
-	JsonbIteratorToken token;
-	JsonbValue element;
+	TqJsonIterator it;
 
-	if (value->type != jbvBinary ||
-		!JsonContainerIsArray(value->val.binary.data))
+	if (!tq_json_is_array(value))
 		return rule;
-	it = JsonbIteratorInit(value->val.binary.data);
-	while ((token = JsonbIteratorNext(&it, &element, true)) != WJB_DONE)
+	it = tq_json_iterate(value->val.binary.data);
+	while (tq_json_next(&it))
 	{
 		const char *fault;
 
-		if (token != WJB_ELEM)
-			continue;
-		if (element.type != jbvString)
+		if (it.value.type != jbvString)
 			return rule;
-		fault = add_reason(string_of(&element), &reasons);
+		fault = add_reason(tq_json_string_of(&it.value), &reasons);
 		if (fault != NULL)
 			return fault;
 	}
@@ -248,17 +204,6 @@ read_reasons(const JsonbValue *value, void *place)
 }
 
 /* ---- objects ---- */
-
-/*
- * Returns whether a key is that of the field.  A key need not end in a zero
- * byte.
- */
-static bool
-is_named(const Field *field, const JsonbValue *key)
-{
-	return strlen(field->key) == (size_t) key->val.string.len &&
-		   memcmp(field->key, key->val.string.val, key->val.string.len) == 0;
-}
 
 static char *
 must_have(const char *key, const char *rule)
@@ -277,7 +222,7 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 
 	for (int i = 0; i < n; i++)
 	{
-		if (!is_named(&fields[i], key))
+		if (!tq_json_has_text(key, fields[i].key))
 			continue;
 		if (value->type == jbvNull)
 			return NULL;
@@ -285,27 +230,22 @@ read_field(const Field *fields, int n, const JsonbValue *key,
 		return rule == NULL ? NULL : must_have(fields[i].key, rule);
 	}
 	return psprintf("must not have the key \"%s\"",
-					tq_error_clip(string_of(key)));
+					tq_error_clip(tq_json_string_of(key)));
 }
 
 /*
  * Reads every key of an object; nested values are for the reader of their key.
  */
 static const char *
-read_object(JsonbContainer *object, const Field *fields, int n, void *base)
+read_object(const JsonbContainer *object, const Field *fields, int n,
+			void *base)
 {
-	JsonbIterator *it = JsonbIteratorInit(object);
-	JsonbIteratorToken token;
-	JsonbValue key, value;
+	TqJsonIterator it = tq_json_iterate(object);
 
-	while ((token = JsonbIteratorNext(&it, &key, true)) != WJB_DONE)
+	while (tq_json_next(&it))
 	{
-		const char *fault;
+		const char *fault = read_field(fields, n, &it.key, &it.value, base);
 
-		if (token != WJB_KEY)
-			continue;
-		(void) JsonbIteratorNext(&it, &value, true);
-		fault = read_field(fields, n, &key, &value, base);
 		if (fault != NULL)
 			return fault;
 	}
@@ -328,8 +268,7 @@ read_backoff(const JsonbValue *value, void *place)
 {
 	const char *fault;
 
-	if (value->type != jbvBinary ||
-		!JsonContainerIsObject(value->val.binary.data))
+	if (!tq_json_is_object(value))
 		return "is an object";
 	fault = read_object(value->val.binary.data,
 						backoff_fields,
@@ -363,14 +302,12 @@ static const Field fields[] = {
 const char *
 tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)
 {
-	Jsonb *object = unconstify(Jsonb *, json);
-
 	given->policy = tq_policy_plain;
 	given->retries = TQ_OFF;
 	given->delay = TQ_OFF;
-	if (!JB_ROOT_IS_OBJECT(object))
+	if (!JB_ROOT_IS_OBJECT(json))
 		return "must be an object";
-	if (VARSIZE(object) > TQ_POLICY_BYTES)
+	if (VARSIZE(json) > TQ_POLICY_BYTES)
 		return psprintf("must not be larger than %d bytes", TQ_POLICY_BYTES);
-	return read_object(&object->root, fields, lengthof(fields), given);
+	return read_object(&json->root, fields, lengthof(fields), given);
 }

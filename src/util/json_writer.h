@@ -1,9 +1,9 @@
 /*
- * json.h
+ * json_writer.h
  *	  Builds JSON objects, key by key.
  */
-#ifndef TQ_JSON_H
-#define TQ_JSON_H
+#ifndef TQ_JSON_WRITER_H
+#define TQ_JSON_WRITER_H
 
 #include "datatype/timestamp.h"
 #include "utils/array.h"
@@ -16,6 +16,8 @@ extern void tq_json_string(JsonbParseState **state, JsonbIteratorToken token,
 						   const char *text);
 extern void tq_json_add_text(JsonbParseState **state, const char *key,
 							 const char *text);
+extern void tq_json_add_bool(JsonbParseState **state, const char *key,
+							 bool flag);
 extern void tq_json_add_int(JsonbParseState **state, const char *key,
 							int64 number);
 extern void tq_json_add_seconds(JsonbParseState **state, const char *key,
@@ -31,7 +33,5 @@ extern void tq_json_add_texts(JsonbParseState **state, const char *key,
 extern void tq_json_add_slugs(JsonbParseState **state, const char *key,
 							  const TqSlug *slugs, int n);
 extern Jsonb *tq_json_end(JsonbParseState **state);
-extern JsonbValue *tq_json_get(const Jsonb *object, const char *key);
-extern char *tq_json_get_text(const Jsonb *object, const char *key);
 
-#endif /* TQ_JSON_H */
+#endif /* TQ_JSON_WRITER_H */

@@ -1,5 +1,5 @@
 /*
- * json.c
+ * json_writer.c
  *	  Builds JSON objects, key by key.
  *
  * Times are written in UTC with milliseconds, and slugids as text.
@@ -15,7 +15,7 @@
 #include "utils/numeric.h"
 
 #include "clock.h"
-#include "json.h"
+#include "json_writer.h"
 #include "slugid.h"
 
 /* Appends a key. */
@@ -47,6 +47,17 @@ tq_json_add_text(JsonbParseState **state, const char *key, const char *text)
 {
 	tq_json_key(state, key);
 	tq_json_string(state, WJB_VALUE, text);
+}
+
+/* Appends a key and true or false. */
+void
+tq_json_add_bool(JsonbParseState **state, const char *key, bool flag)
+{
+	JsonbValue value = {.type = jbvBool};
+
+	value.val.boolean = flag;
+	tq_json_key(state, key);
+	pushJsonbValue(state, WJB_VALUE, &value);
 }
 
 /* Appends a key and a whole number. */
@@ -151,26 +162,4 @@ Jsonb *
 tq_json_end(JsonbParseState **state)
 {
 	return JsonbValueToJsonb(pushJsonbValue(state, WJB_END_OBJECT, NULL));
-}
-
-/* Returns the value of a key of an object, or NULL. */
-JsonbValue *
-tq_json_get(const Jsonb *object, const char *key)
-{
-	return getKeyJsonValueFromContainer(unconstify(JsonbContainer *,
-												   &object->root),
-										key,
-										strlen(key),
-										NULL);
-}
-
-/* Returns the string value of a key, or NULL. */
-char *
-tq_json_get_text(const Jsonb *object, const char *key)
-{
-	JsonbValue *value = tq_json_get(object, key);
-
-	if (value == NULL || value->type != jbvString)
-		return NULL;
-	return pnstrdup(value->val.string.val, value->val.string.len);
 }

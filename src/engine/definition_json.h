@@ -1,0 +1,15 @@
+/*
+ * definition_json.h
+ *	  Reads a task definition from JSON.
+ */
+#ifndef TQ_DEFINITION_JSON_H
+#define TQ_DEFINITION_JSON_H
+
+#include "utils/jsonb.h"
+
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+
+extern TqTask *tq_definition_parse(const TqSlug *task_id, Jsonb *definition);
+
+#endif /* TQ_DEFINITION_JSON_H */

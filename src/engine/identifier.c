@@ -1,0 +1,103 @@
+/*
+ * identifier.c
+ *	  Names of queues, workers, schedulers, projects and artifacts: which
+ *	  characters they may have, and how many (doc/spec/taskcluster.md 1.1).
+ */
+#include "postgres.h"
+
+#include "../util/errors.h"
+#include "identifier.h"
+
+#define IDENTIFIER_MAX 38
+#define PROJECT_MAX 500
+
+/*
+ * Returns whether these bytes are at least one letter, digit or further
+ * character.
+ */
+static bool
+is_name(const char *value, size_t len, const char *further)
+{
+	for (size_t i = 0; i < len; i++)
+	{
+		char c = value[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			  (c >= '0' && c <= '9') || strchr(further, c) != NULL) ||
+			c == '\0')
+			return false;
+	}
+	return len > 0;
+}
+
+static bool
+is_identifier(const char *value, size_t len)
+{
+	return len <= IDENTIFIER_MAX && is_name(value, len, "-_");
+}
+
+bool
+tq_is_identifier(const char *value)
+{
+	return is_identifier(value, strlen(value));
+}
+
+/* Returns whether a text is provisionerId/workerType. */
+bool
+tq_is_task_queue_id(const char *value)
+{
+	const char *slash = strchr(value, '/');
+
+	return slash != NULL && is_identifier(value, slash - value) &&
+		   tq_is_identifier(slash + 1);
+}
+
+bool
+tq_is_project_id(const char *value)
+{
+	size_t len = strlen(value);
+
+	return len <= PROJECT_MAX && is_name(value, len, "._/-");
+}
+
+/* Returns whether a text has printable ASCII characters only. */
+bool
+tq_is_printable(const char *value)
+{
+	for (; *value != '\0'; value++)
+	{
+		if (*value < 0x20 || *value > 0x7e)
+			return false;
+	}
+	return true;
+}
+
+/* Checks an identifier that is an argument, such as worker_group. */
+void
+tq_check_identifier(const char *what, const char *value)
+{
+	if (!tq_is_identifier(value))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+			 errdetail("It has %d bytes, or a character that is not allowed.",
+					   (int) strlen(value)),
+			 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".",
+					 IDENTIFIER_MAX)));
+}
+
+/* Checks that a task queue is named provisionerId/workerType. */
+void
+tq_check_task_queue_id(const char *value)
+{
+	if (!tq_is_task_queue_id(value))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid task_queue_id \"%s\"", tq_error_clip(value)),
+			 errdetail("It is not two names with a slash between them."),
+			 errhint(
+				 "A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",
+				 IDENTIFIER_MAX)));
+}
