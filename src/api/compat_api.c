@@ -1,5 +1,5 @@
 /*
- * presets_api.c
+ * compat_api.c
  *	  SQL functions for users of Conductor and Taskbroker, and the predicate
  *	  that view tq.task_overview applies to policies.
  *
@@ -14,8 +14,9 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../engine/presets.h"
+#include "../engine/conductor.h"
 #include "../engine/task_ops.h"
+#include "../engine/taskbroker.h"
 #include "../storage/activation.h"
 #include "../storage/policy_json.h"
 #include "../storage/task_table.h"
