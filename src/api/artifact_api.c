@@ -16,6 +16,7 @@
 #include "../core/names.h"
 #include "../engine/artifact.h"
 #include "../engine/artifact_request.h"
+#include "../engine/identifier.h"
 #include "../engine/task_ops.h"
 #include "../storage/activation.h"
 #include "../storage/artifact_table.h"
@@ -55,7 +56,7 @@ name_argument(FunctionCallInfo fcinfo, int n)
 {
 	char *name = tq_arg_text(fcinfo, n, "name");
 
-	tq_artifact_check_name(name);
+	tq_check_artifact_name(name);
 	return name;
 }
 

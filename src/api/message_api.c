@@ -10,13 +10,11 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/rel.h"
@@ -34,6 +32,7 @@
 #include "../storage/outbox_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/spi.h"
 #include "arguments.h"
 
 PG_FUNCTION_INFO_V1(tq_bind);
@@ -166,17 +165,6 @@ tq_queue_channel(PG_FUNCTION_ARGS)
 
 /* ---- the log ---- */
 
-static Datum
-text_array(char *const *texts, int n)
-{
-	Datum *elements = palloc(sizeof(Datum) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-		elements[i] = CStringGetTextDatum(texts[i]);
-	return PointerGetDatum(
-		construct_array(elements, n, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 /*
  * Fills in a row of tq.exchange_message, with NULLs if the message cannot be
  * built.
@@ -192,7 +180,7 @@ fill_message(const TqAddress *address, Datum *values, bool *nulls)
 	if (address->routing_key != NULL)
 		values[2] = CStringGetTextDatum(address->routing_key);
 	nulls[2] = address->routing_key == NULL;
-	values[3] = text_array(address->cc, address->ncc);
+	values[3] = tq_array_text(address->cc, address->ncc);
 	if (!address->is_broken)
 		values[4] = JsonbPGetDatum(tq_message_payload(address));
 	nulls[4] = address->is_broken;

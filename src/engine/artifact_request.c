@@ -25,7 +25,6 @@
 #include "artifact_request.h"
 #include "identifier.h"
 
-#define NAME_MAX_LENGTH 1024
 #define CONTENT_TYPE_MAX 255
 #define MESSAGE_MAX 4096
 
@@ -105,32 +104,6 @@ refuse(const TqJsonReader *request, const char *key, const char *rule)
 			 errmsg("invalid \"%s\" in artifact", key),
 			 errdetail("In %s, \"%s\" %s.", label_of(request), key, rule),
 			 errhint("Correct \"%s\" and create the artifact again.", key)));
-}
-
-static bool
-is_name(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length >= 1 && length <= NAME_MAX_LENGTH && tq_is_printable(name);
-}
-
-/*
- * Checks the name of an artifact that is an argument (doc/spec/taskcluster.md
- * 1.1).
- */
-void
-tq_artifact_check_name(const char *name)
-{
-	if (!is_name(name))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid artifact name \"%s\"", tq_error_clip(name)),
-			 errdetail("It has %d bytes, or a character that is not allowed.",
-					   (int) strlen(name)),
-			 errhint("Use 1 to %d printable ASCII characters.",
-					 NAME_MAX_LENGTH)));
 }
 
 /*
@@ -325,7 +298,7 @@ check_details(const TqJsonReader *request, TqStorage storage)
 			check_error(request);
 			break;
 		case TQ_STORAGE_LINK:
-			if (!is_name(tq_json_read_string(request, "artifact")))
+			if (!tq_is_artifact_name(tq_json_read_string(request, "artifact")))
 				refuse(request,
 					   "artifact",
 					   "must be 1 to 1024 printable ASCII characters");
@@ -340,9 +313,8 @@ check_details(const TqJsonReader *request, TqStorage storage)
 static Jsonb *
 details_of(const Jsonb *request)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	for (int i = 0; i < lengthof(known_keys); i++)
 	{
 		JsonbValue *value = known_keys[i].in_details

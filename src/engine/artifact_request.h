@@ -11,7 +11,6 @@
 #include "../storage/artifact_table.h"
 #include "../util/slugid.h"
 
-extern void tq_artifact_check_name(const char *name);
 extern TqArtifact *tq_artifact_parse(const TqSlug *task_id, int run_id,
 									 char *name, Jsonb *request);
 extern void tq_artifact_error_expires(const TqSlug *task_id,

@@ -248,11 +248,11 @@ tq_conductor_read(Jsonb *task_def, Jsonb *workflow_task)
 	TqPreset source = {.name = "workflow_task",
 					   .json = workflow_task,
 					   .behind = &definition};
-	JsonbParseState *state = NULL;
+	JsonbParseState *state;
 
 	tq_preset_check(&definition);
 	tq_preset_check(&source);
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	state = tq_json_begin();
 	add_retries(&state, &source);
 	add_backoff(&state, &source);
 	add_times(&state, &source);

@@ -5,7 +5,7 @@
  * Decides in which order the tasks of one call get their ids, what
  * an existing task of the same id means, and which rows a new task needs: its
  * definition, its dependencies, a row in unscheduled or a first run, and the
- * timer of its deadline.  definition_check.c decides what a definition may contain,
+ * timer of its deadline.  definition.c decides what a definition may contain,
  * dependency.c what a task waits for, group.c which group it may join, and
  * pending_run.c how its first run becomes pending.
  *
@@ -44,7 +44,7 @@
 #include "../util/guc.h"
 #include "../util/slugid.h"
 #include "create.h"
-#include "definition_check.h"
+#include "definition.h"
 #include "dependency.h"
 #include "group.h"
 #include "pending_run.h"

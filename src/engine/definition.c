@@ -1,121 +1,214 @@
 /*
  * definition.c
- *	  Task definitions from the arguments of enqueue(), and dependencies of a task
- *	  on itself.
+ *	  Task definitions: the rules for their values, and definitions from the
+ *	  arguments of enqueue() (doc/spec/taskcluster.md 1.1, 1.2 and 1.2.1).
  *
- * definition_json.c reads JSON definitions; definition_check.c has the rules for
- * both.
+ * Fills in a TqTask, or raises TQ400.  definition_json.c reads JSON
+ * definitions.  create.c decides whether the required tasks exist and whether
+ * the id of the task is free.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "lib/qunique.h"
 #include "mb/pg_wchar.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/jsonb.h"
 
+#include "../core/names.h"
+#include "../core/policy.h"
+#include "../core/types.h"
 #include "../events/status_json.h"
+#include "../storage/policy_json.h"
 #include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/json_reader.h"
 #include "../util/slugid.h"
+#include "../util/spi.h"
 #include "definition.h"
-#include "definition_check.h"
 #include "identifier.h"
 
-/* Returns the elements of a text array, none of which may be NULL. */
-static char **
-strings_of_array(const TqSlug *task_id, const char *key, ArrayType *array,
-				 int *n)
-{
-	Datum *elements;
-	bool *nulls;
-	char **items;
+#define ROUTES_MAX 64
+#define ROUTE_MAX 249
+#define RETRIES_MAX 49
+#define TAG_MAX 4096
+#define CREATED_DRIFT_MS (15 * 60 * 1000)
 
-	*n = 0;
-	if (array == NULL)
-		return NULL;
-	deconstruct_array(array,
-					  TEXTOID,
-					  -1,
-					  false,
-					  TYPALIGN_INT,
-					  &elements,
-					  &nulls,
-					  n);
-	items = palloc(sizeof(char *) * Max(*n, 1));
-	for (int i = 0; i < *n; i++)
-	{
-		if (nulls[i])
-			tq_definition_error(task_id, key, "must not have a NULL element");
-		items[i] = TextDatumGetCString(elements[i]);
-	}
-	return items;
+static void
+refuse(const TqSlug *task_id, const char *key, const char *rule)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid \"%s\" in task definition", key),
+			 errdetail("Task \"%s\": \"%s\" %s.",
+					   tq_slug_text(task_id),
+					   key,
+					   rule),
+			 errhint("Correct \"%s\" and send the definition again.", key)));
 }
 
-static Jsonb *
-checked_object(const TqSlug *task_id, const char *key, Jsonb *object)
-{
-	if (!JB_ROOT_IS_OBJECT(object))
-		tq_definition_error(task_id, key, "must be an object");
-	return object;
-}
-
-static Jsonb *
-metadata_with_name(const TqTask *task, const char *name)
-{
-	if (name == NULL)
-		return NULL;
-	if (pg_mbstrlen(name) > 255)
-		tq_definition_error(&task->task_id,
-							"name",
-							"must have at most 255 characters");
-	return tq_metadata_json(name);
-}
-
-/* Checks the payload of enqueue(). */
+/* Raises the error that the value of a key breaks a rule. */
 void
-tq_definition_check_payload(const TqTask *task)
+tq_definition_error(const TqSlug *task_id, const char *key, const char *rule)
 {
-	(void) checked_object(&task->task_id, "payload", task->payload);
-	tq_definition_check_whole(task);
+	refuse(task_id, key, rule);
+}
+
+/* ---- sizes ---- */
+
+/*
+ * Raises an error if a value of a definition is larger than a setting allows.
+ */
+static void
+check_size(const TqTask *task, const char *key, Size size, int limit,
+		   const char *setting)
+{
+	if (size <= limit)
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg("\"%s\" of task definition is too large", key),
+		 errdetail("Task \"%s\": it has %zu bytes, and may have %d (%s).",
+				   tq_slug_text(&task->task_id),
+				   size,
+				   limit,
+				   setting),
+		 errhint(
+			 "Store large data elsewhere, and put its location into the task.")));
+}
+
+static Size
+size_of(const void *value)
+{
+	return value == NULL ? 0 : VARSIZE_ANY(value);
 }
 
 /*
- * Completes a task of enqueue() from its arguments, except for the payload.
- * Names, dependencies and times are in the task already and are checked here.
+ * Checks the sizes of the variable parts of a definition, except for the
+ * payload.  Without these limits one task could be larger than what other
+ * sessions can handle when they claim, publish or keep it.
  */
 void
-tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
+tq_definition_check_sizes(const TqTask *task)
 {
-	const TqSlug *task_id = &task->task_id;
-	int n;
-	char **items;
+	Size tags = size_of(task->tags);
+	Size extra = size_of(task->extra);
 
-	if (!tq_is_identifier(task->scheduler_id))
-		tq_definition_error(task_id, "schedulerId", TQ_IDENTIFIER_RULE);
-	tq_definition_check_project(task);
-	tq_definition_check_dependencies(task);
-	task->all_resolved = tq_definition_requires(task_id, arguments->requires);
-	task->priority = tq_definition_priority(task_id, arguments->priority);
-	task->retries = tq_definition_retries(task_id, arguments->retries);
-	items = strings_of_array(task_id, "routes", arguments->routes, &n);
-	task->routes = tq_definition_routes(task_id, items, n);
-	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
-	task->scopes = tq_definition_scopes(task_id, items, n);
-	task->tags =
-		tq_definition_tags(task_id,
-						   checked_object(task_id, "tags", arguments->tags));
-	task->extra = tq_json_unless_empty(
-		checked_object(task_id, "extra", arguments->extra));
-	task->metadata = metadata_with_name(task, arguments->name);
-	if (arguments->policy != NULL)
-		tq_definition_apply_policy(task,
-								   checked_object(task_id,
-												  "policy",
-												  arguments->policy));
-	if (arguments->delay_ms > 0)
-		task->delay = arguments->delay_ms;
-	tq_definition_check_sizes(task);
+	check_size(task, "tags", tags, tq_max_tags, "tq.max_tags");
+	check_size(task, "extra", extra, tq_max_extra, "tq.max_extra");
+}
+
+/* Checks the sizes of the payload and of the definition as a whole. */
+void
+tq_definition_check_whole(const TqTask *task)
+{
+	Size payload = size_of(task->payload);
+	Size whole = payload + size_of(task->tags) + size_of(task->extra) +
+				 size_of(task->metadata) + size_of(task->routes) +
+				 size_of(task->scopes) + size_of(task->given_policy) +
+				 sizeof(TqSlug) * task->ndependencies;
+
+	check_size(task, "payload", payload, tq_max_payload, "tq.max_payload");
+	check_size(task, "task", whole, tq_max_definition, "tq.max_definition");
+}
+
+/* ---- names and lists ---- */
+
+int
+tq_definition_priority(const TqSlug *task_id, const char *name)
+{
+	int priority = tq_priority_parse(name);
+
+	if (priority == 0)
+		refuse(
+			task_id,
+			"priority",
+			"must be highest, very-high, high, medium, low, very-low or lowest");
+	return priority;
+}
+
+/* Returns whether required tasks need only be resolved. */
+bool
+tq_definition_requires(const TqSlug *task_id, const char *name)
+{
+	if (strcmp(name, "all-resolved") == 0)
+		return true;
+	if (strcmp(name, "all-completed") != 0)
+		refuse(task_id, "requires", "must be all-completed or all-resolved");
+	return false;
+}
+
+int
+tq_definition_retries(const TqSlug *task_id, int64 retries)
+{
+	if (retries < 0 || retries > RETRIES_MAX)
+		refuse(task_id, "retries", "must be a whole number from 0 to 49");
+	return (int) retries;
+}
+
+void
+tq_definition_check_project(const TqTask *task)
+{
+	if (!tq_is_project_id(task->project_id))
+		refuse(
+			&task->task_id,
+			"projectId",
+			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"");
+}
+
+static void
+check_scope(const TqSlug *task_id, const char *scope)
+{
+	size_t len = strlen(scope);
+
+	if (!tq_is_printable(scope))
+		refuse(task_id, "scopes", "must be of printable ASCII characters");
+	if (len >= 2 && strcmp(scope + len - 2, "**") == 0)
+		refuse(task_id, "scopes", "must not have a scope that ends in \"**\"");
+}
+
+static void
+check_route(const TqSlug *task_id, char *const *routes, int i)
+{
+	int len = pg_mbstrlen(routes[i]);
+
+	if (len < 1 || len > ROUTE_MAX)
+		refuse(task_id, "routes", "must have 1 to 249 characters each");
+	for (int j = 0; j < i; j++)
+	{
+		if (strcmp(routes[i], routes[j]) == 0)
+			refuse(task_id, "routes", "must not name a route twice");
+	}
+}
+
+static int
+compare_slugs(const void *a, const void *b)
+{
+	return tq_slug_compare(a, b);
+}
+
+/* Checks the number of the dependencies, and that none is named twice. */
+void
+tq_definition_check_dependencies(const TqTask *task)
+{
+	int n = task->ndependencies;
+	TqSlug *sorted;
+
+	if (n > tq_max_dependencies)
+		refuse(&task->task_id,
+			   "dependencies",
+			   psprintf("has %d items, and may have %d (tq.max_dependencies)",
+						n,
+						tq_max_dependencies));
+	sorted = palloc(sizeof(TqSlug) * Max(n, 1));
+	memcpy(sorted, task->dependencies, sizeof(TqSlug) * n);
+	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
+	if (qunique(sorted, n, sizeof(TqSlug), compare_slugs) != n)
+		refuse(&task->task_id, "dependencies", "must not name a task twice");
+	pfree(sorted);
 }
 
 /*
@@ -140,4 +233,232 @@ tq_definition_depend_on_self(TqTask *task)
 	task->dependencies = slugs;
 	task->ndependencies++;
 	tq_definition_check_dependencies(task);
+}
+
+/* Returns an array of these strings, or NULL for none. */
+static ArrayType *
+text_array(char *const *items, int n)
+{
+	return n == 0 ? NULL : DatumGetArrayTypeP(tq_array_text(items, n));
+}
+
+ArrayType *
+tq_definition_routes(const TqSlug *task_id, char **routes, int n)
+{
+	if (n > ROUTES_MAX)
+		refuse(task_id, "routes", "must not have more than 64 items");
+	for (int i = 0; i < n; i++)
+		check_route(task_id, routes, i);
+	return text_array(routes, n);
+}
+
+ArrayType *
+tq_definition_scopes(const TqSlug *task_id, char **scopes, int n)
+{
+	for (int i = 0; i < n; i++)
+		check_scope(task_id, scopes[i]);
+	return text_array(scopes, n);
+}
+
+/*
+ * Returns tags, or NULL for none.  All must be strings that are not too long.
+ */
+Jsonb *
+tq_definition_tags(const TqSlug *task_id, Jsonb *tags)
+{
+	TqJsonIterator it;
+
+	tags = tq_json_unless_empty(tags);
+	if (tags == NULL)
+		return NULL;
+	it = tq_json_iterate(&tags->root);
+	while (tq_json_next(&it))
+	{
+		if (!tq_json_is_string(&it.value, TAG_MAX))
+			refuse(task_id,
+				   "tags",
+				   "must be an object of strings of at most 4096 characters");
+	}
+	return tags;
+}
+
+/* ---- policy ---- */
+
+/*
+ * Parses a policy.  The last valid one is cached, because most tasks that are
+ * created in a row have the same policy.
+ */
+static TqGivenPolicy
+parse_policy(const TqSlug *task_id, const Jsonb *policy)
+{
+	static char last[TQ_POLICY_BYTES];
+	static Size last_size = 0;
+	static TqGivenPolicy last_given;
+	Size size = VARSIZE(policy);
+	TqGivenPolicy given;
+	const char *fault;
+
+	if (size == last_size && memcmp(policy, last, size) == 0)
+		return last_given;
+	fault = tq_policy_parse(policy, &given);
+	if (fault != NULL)
+		refuse(task_id, "policy", fault);
+	if (size <= sizeof(last))
+	{
+		memcpy(last, policy, size);
+		last_size = size;
+		last_given = given;
+	}
+	return given;
+}
+
+/*
+ * Applies the policy of a definition to the task, including its retries and
+ * delay.
+ */
+void
+tq_definition_apply_policy(TqTask *task, Jsonb *policy)
+{
+	TqGivenPolicy given = parse_policy(&task->task_id, policy);
+	const char *fault;
+	int retries = task->retries;
+
+	if (given.retries != TQ_OFF)
+		retries = given.retries;
+	if (given.delay != TQ_OFF)
+		task->delay = given.delay;
+	/*
+	 * Retries that a definition may have without a policy it may have beside
+	 * one, so they are checked only if the policy sets retries or lostRetries.
+	 */
+	fault = tq_policy_fault(&given.policy,
+							given.retries == TQ_OFF &&
+									given.policy.lost_retries == TQ_OFF
+								? 0
+								: retries,
+							tq_max_runs);
+	if (fault != NULL)
+		refuse(&task->task_id, "policy", fault);
+	task->retries = retries;
+	if (JB_ROOT_COUNT(policy) > 0)
+		task->given_policy = policy;
+}
+
+/* ---- times ---- */
+
+/*
+ * Checks the times of a definition against the clock, in the order of
+ * doc/spec/taskcluster.md 1.2.1.
+ */
+void
+tq_check_times(const TqTask *task, TimestampTz now)
+{
+	const TqSlug *task_id = &task->task_id;
+
+	if (task->created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
+		refuse(task_id,
+			   "created",
+			   "must not be more than 15 minutes in the past");
+	if (task->created > tq_clock_add_ms(now, CREATED_DRIFT_MS))
+		refuse(task_id,
+			   "created",
+			   "must not be more than 15 minutes in the future");
+	if (task->created > task->deadline)
+		refuse(task_id, "deadline", "must not be before \"created\"");
+	if (task->deadline < now)
+		refuse(task_id, "deadline", "must not be in the past");
+	if (task->deadline >
+		tq_clock_add_ms(now,
+						(int64) tq_max_deadline * 1000 + CREATED_DRIFT_MS))
+		refuse(task_id,
+			   "deadline",
+			   "must not be further in the future than tq.max_deadline");
+	if (task->deadline > task->expires)
+		refuse(task_id, "expires", "must not be before \"deadline\"");
+	if (task->delay > 0 &&
+		tq_policy_after(task->created, task->delay) > task->deadline)
+		refuse(task_id, "delay", "must not go past \"deadline\"");
+	if (task->expires > tq_clock_latest())
+		refuse(task_id, "expires", "must be in or before the year 9999");
+}
+
+/* ---- enqueue() ---- */
+
+/* Returns the elements of a text array, none of which may be NULL. */
+static char **
+strings_of_array(const TqSlug *task_id, const char *key, ArrayType *array,
+				 int *n)
+{
+	char **items = tq_texts_of_array(array, n);
+
+	for (int i = 0; i < *n; i++)
+	{
+		if (items[i] == NULL)
+			refuse(task_id, key, "must not have a NULL element");
+	}
+	return items;
+}
+
+static Jsonb *
+checked_object(const TqSlug *task_id, const char *key, Jsonb *object)
+{
+	if (!JB_ROOT_IS_OBJECT(object))
+		refuse(task_id, key, "must be an object");
+	return object;
+}
+
+static Jsonb *
+metadata_with_name(const TqTask *task, const char *name)
+{
+	if (name == NULL)
+		return NULL;
+	if (pg_mbstrlen(name) > 255)
+		refuse(&task->task_id, "name", "must have at most 255 characters");
+	return tq_metadata_json(name);
+}
+
+/* Checks the payload of enqueue(). */
+void
+tq_definition_check_payload(const TqTask *task)
+{
+	(void) checked_object(&task->task_id, "payload", task->payload);
+	tq_definition_check_whole(task);
+}
+
+/*
+ * Completes a task of enqueue() from its arguments, except for the payload.
+ * Names, dependencies and times are in the task already and are checked here.
+ */
+void
+tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
+{
+	const TqSlug *task_id = &task->task_id;
+	int n;
+	char **items;
+
+	if (!tq_is_identifier(task->scheduler_id))
+		refuse(task_id, "schedulerId", TQ_IDENTIFIER_RULE);
+	tq_definition_check_project(task);
+	tq_definition_check_dependencies(task);
+	task->all_resolved = tq_definition_requires(task_id, arguments->requires);
+	task->priority = tq_definition_priority(task_id, arguments->priority);
+	task->retries = tq_definition_retries(task_id, arguments->retries);
+	items = strings_of_array(task_id, "routes", arguments->routes, &n);
+	task->routes = tq_definition_routes(task_id, items, n);
+	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
+	task->scopes = tq_definition_scopes(task_id, items, n);
+	task->tags =
+		tq_definition_tags(task_id,
+						   checked_object(task_id, "tags", arguments->tags));
+	task->extra = tq_json_unless_empty(
+		checked_object(task_id, "extra", arguments->extra));
+	task->metadata = metadata_with_name(task, arguments->name);
+	if (arguments->policy != NULL)
+		tq_definition_apply_policy(task,
+								   checked_object(task_id,
+												  "policy",
+												  arguments->policy));
+	if (arguments->delay_ms > 0)
+		task->delay = arguments->delay_ms;
+	tq_definition_check_sizes(task);
 }

@@ -1,15 +1,17 @@
 /*
  * definition.h
- *	  Task definitions from the arguments of enqueue(), and dependencies of a task
- *	  on itself.
+ *	  Task definitions: the rules for their values, and definitions from the
+ *	  arguments of enqueue().
  */
 #ifndef TQ_DEFINITION_H
 #define TQ_DEFINITION_H
 
+#include "datatype/timestamp.h"
 #include "utils/array.h"
 #include "utils/jsonb.h"
 
 #include "../storage/task_table.h"
+#include "../util/slugid.h"
 
 /* The arguments of enqueue() that are checked like a definition. */
 typedef struct TqEnqueue
@@ -29,5 +31,25 @@ typedef struct TqEnqueue
 extern void tq_definition_check_payload(const TqTask *task);
 extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
 extern void tq_definition_depend_on_self(TqTask *task);
+
+extern void tq_definition_error(const TqSlug *task_id, const char *key,
+								const char *rule);
+
+/* These raise an error for a value that breaks a rule, or return it. */
+extern int tq_definition_priority(const TqSlug *task_id, const char *name);
+extern bool tq_definition_requires(const TqSlug *task_id, const char *name);
+extern int tq_definition_retries(const TqSlug *task_id, int64 retries);
+extern ArrayType *tq_definition_routes(const TqSlug *task_id, char **routes,
+									   int n);
+extern ArrayType *tq_definition_scopes(const TqSlug *task_id, char **scopes,
+									   int n);
+extern Jsonb *tq_definition_tags(const TqSlug *task_id, Jsonb *tags);
+
+extern void tq_definition_check_project(const TqTask *task);
+extern void tq_definition_check_dependencies(const TqTask *task);
+extern void tq_definition_check_sizes(const TqTask *task);
+extern void tq_definition_check_whole(const TqTask *task);
+extern void tq_definition_apply_policy(TqTask *task, Jsonb *policy);
+extern void tq_check_times(const TqTask *task, TimestampTz now);
 
 #endif /* TQ_DEFINITION_H */

@@ -18,7 +18,7 @@
 #include "../util/errors.h"
 #include "../util/json_reader.h"
 #include "../util/slugid.h"
-#include "definition_check.h"
+#include "definition.h"
 #include "definition_json.h"
 #include "identifier.h"
 

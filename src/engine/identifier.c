@@ -10,6 +10,7 @@
 
 #define IDENTIFIER_MAX 38
 #define PROJECT_MAX 500
+#define ARTIFACT_NAME_MAX 1024
 
 /*
  * Returns whether these bytes are at least one letter, digit or further
@@ -72,19 +73,41 @@ tq_is_printable(const char *value)
 	return true;
 }
 
+bool
+tq_is_artifact_name(const char *value)
+{
+	size_t len = strlen(value);
+
+	return len >= 1 && len <= ARTIFACT_NAME_MAX && tq_is_printable(value);
+}
+
+static void
+refuse(const char *what, const char *value, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+			 errdetail("It has %d bytes, or a character that is not allowed.",
+					   (int) strlen(value)),
+			 errhint("%s", hint)));
+}
+
 /* Checks an identifier that is an argument, such as worker_group. */
 void
 tq_check_identifier(const char *what, const char *value)
 {
 	if (!tq_is_identifier(value))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-			 errdetail("It has %d bytes, or a character that is not allowed.",
-					   (int) strlen(value)),
-			 errhint("Use 1 to %d letters, digits, \"-\" or \"_\".",
-					 IDENTIFIER_MAX)));
+		refuse(what, value, "Use 1 to 38 letters, digits, \"-\" or \"_\".");
+}
+
+/* Checks the name of an artifact that is an argument. */
+void
+tq_check_artifact_name(const char *value)
+{
+	if (!tq_is_artifact_name(value))
+		refuse("artifact name",
+			   value,
+			   "Use 1 to 1024 printable ASCII characters.");
 }
 
 /* Checks that a task queue is named provisionerId/workerType. */

@@ -12,7 +12,9 @@ extern bool tq_is_identifier(const char *value);
 extern bool tq_is_task_queue_id(const char *value);
 extern bool tq_is_project_id(const char *value);
 extern bool tq_is_printable(const char *value);
+extern bool tq_is_artifact_name(const char *value);
 extern void tq_check_identifier(const char *what, const char *value);
+extern void tq_check_artifact_name(const char *value);
 extern void tq_check_task_queue_id(const char *value);
 
 #endif /* TQ_IDENTIFIER_H */

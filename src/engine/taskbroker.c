@@ -135,12 +135,12 @@ tq_taskbroker_read(Jsonb *activation)
 	TqPreset source = {.name = "activation",
 					   .json = activation,
 					   .numbers_as_text = true};
-	JsonbParseState *state = NULL;
+	JsonbParseState *state;
 	TqPreset retry;
 
 	tq_preset_check(&source);
 	retry = retry_state(&source);
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	state = tq_json_begin();
 	add_retries(&state, &retry);
 	add_times(&state, &source);
 	tq_json_add_text(&state,

@@ -20,10 +20,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
-#include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
-#include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
@@ -43,6 +40,7 @@
 #include "../util/errors.h"
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"
+#include "../util/spi.h"
 #include "../util/slugid.h"
 #include "message_json.h"
 #include "status_json.h"
@@ -247,22 +245,11 @@ task_key(const TqAddress *address)
 static void
 add_routes(TqAddress *address)
 {
-	Datum *routes;
 	int n;
+	char **routes = tq_texts_of_array(address->task->routes, &n);
 
-	if (address->task->routes == NULL)
-		return;
-	deconstruct_array(address->task->routes,
-					  TEXTOID,
-					  -1,
-					  false,
-					  TYPALIGN_INT,
-					  &routes,
-					  NULL,
-					  &n);
 	for (int i = 0; i < Min(n, TQ_ROUTES_MAX); i++)
-		address->cc[address->ncc++] = psprintf("route.%s",
-											   TextDatumGetCString(routes[i]));
+		address->cc[address->ncc++] = psprintf("route.%s", routes[i]);
 }
 
 static char *

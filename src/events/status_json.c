@@ -119,9 +119,8 @@ tq_runs_json(const TqRun *runs, int n)
 Jsonb *
 tq_status_json(const TqTask *task, const TqRun *runs, int n)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_status_push(&state, task, runs, n);
 	return tq_json_end(&state);
 }
@@ -143,9 +142,8 @@ tq_status_of(const TqTask *task)
 Jsonb *
 tq_metadata_json(const char *name)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "name", name);
 	tq_json_add_text(&state, "description", "");
 	tq_json_add_text(&state, "owner", "tq");
@@ -174,9 +172,8 @@ tq_definition_json(const TqTask *task)
 {
 	Jsonb *policy = task->given_policy != NULL ? task->given_policy
 											   : tq_policy_json(task->policy);
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	add_queue(&state, task->queue_name);
 	tq_json_add_text(&state, "schedulerId", task->scheduler_id);
 	tq_json_add_text(&state, "projectId", task->project_id);
@@ -214,9 +211,8 @@ tq_definition_json(const TqTask *task)
 Jsonb *
 tq_group_json(const TqGroup *group)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
 	tq_json_add_text(&state, "schedulerId", group->scheduler_id);
 	tq_json_add_time(&state, "expires", group->expires);
@@ -231,9 +227,8 @@ tq_group_json(const TqGroup *group)
 Jsonb *
 tq_group_message_json(const TqGroup *group)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_int(&state, "version", 1);
 	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
 	tq_json_add_text(&state, "schedulerId", group->scheduler_id);
@@ -247,9 +242,8 @@ Jsonb *
 tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
 					 int n)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
 	tq_json_add_int(&state, "taskGroupSize", size);
 	tq_json_add_int(&state, "cancelledCount", n);
@@ -288,9 +282,8 @@ Jsonb *
 tq_worker_json(const char *queue, const char *group, const char *id,
 			   const TqWorker *worker)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	add_queue(&state, queue);
 	tq_json_add_text(&state, "workerGroup", group);
 	tq_json_add_text(&state, "workerId", id);
@@ -306,9 +299,8 @@ tq_worker_json(const char *queue, const char *group, const char *id,
 Jsonb *
 tq_counts_json(const char *queue, int64 pending, int64 claimed)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	add_queue(&state, queue);
 	tq_json_add_int(&state, "pendingTasks", pending);
 	tq_json_add_int(&state, "claimedTasks", claimed);
@@ -323,9 +315,8 @@ Jsonb *
 tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until,
 				   const char *info)
 {
-	JsonbParseState *state = NULL;
+	JsonbParseState *state = tq_json_begin();
 
-	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "clientId", client);
 	tq_json_add_time(&state, "updatedAt", now);
 	tq_json_add_time(&state, "quarantineUntil", until);

@@ -7,16 +7,25 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
 
 #include "clock.h"
 #include "json_writer.h"
 #include "slugid.h"
+#include "spi.h"
+
+/* Begins an object. */
+JsonbParseState *
+tq_json_begin(void)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	return state;
+}
 
 /* Appends a key. */
 void
@@ -126,22 +135,13 @@ tq_json_add_object(JsonbParseState **state, const char *key, Jsonb *object)
 void
 tq_json_add_texts(JsonbParseState **state, const char *key, ArrayType *array)
 {
-	Datum *elements;
-	int n = 0;
+	int n;
+	char **texts = tq_texts_of_array(array, &n);
 
 	tq_json_key(state, key);
 	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
-	if (array != NULL)
-		deconstruct_array(array,
-						  TEXTOID,
-						  -1,
-						  false,
-						  TYPALIGN_INT,
-						  &elements,
-						  NULL,
-						  &n);
 	for (int i = 0; i < n; i++)
-		tq_json_string(state, WJB_ELEM, TextDatumGetCString(elements[i]));
+		tq_json_string(state, WJB_ELEM, texts[i]);
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 }
 
@@ -157,7 +157,7 @@ tq_json_add_slugs(JsonbParseState **state, const char *key,
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
 }
 
-/* Ends an object that was begun with state NULL, and returns it. */
+/* Ends the outermost object, and returns it. */
 Jsonb *
 tq_json_end(JsonbParseState **state)
 {

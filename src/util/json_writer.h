@@ -11,6 +11,7 @@
 
 #include "slugid.h"
 
+extern JsonbParseState *tq_json_begin(void);
 extern void tq_json_key(JsonbParseState **state, const char *key);
 extern void tq_json_string(JsonbParseState **state, JsonbIteratorToken token,
 						   const char *text);

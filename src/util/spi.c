@@ -511,3 +511,39 @@ ARRAY_FUNCTION(tq_array_time, TimestampTz, TimestampTzGetDatum, TIMESTAMPTZOID,
 			   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
 ARRAY_FUNCTION(tq_array_slugid, TqSlug, SlugGetDatum, tq_catalog_slugid_type(),
 			   false, TYPALIGN_CHAR)
+
+Datum
+tq_array_text(char *const *values, int n)
+{
+	Datum *elements = palloc(sizeof(Datum) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		elements[i] = CStringGetTextDatum(values[i]);
+	return PointerGetDatum(
+		construct_array(elements, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+/* Returns the elements of a text[], or none for NULL.  Any may be NULL. */
+char **
+tq_texts_of_array(ArrayType *array, int *n)
+{
+	Datum *elements;
+	bool *nulls;
+	char **texts;
+
+	*n = 0;
+	if (array == NULL)
+		return NULL;
+	deconstruct_array(array,
+					  TEXTOID,
+					  -1,
+					  false,
+					  TYPALIGN_INT,
+					  &elements,
+					  &nulls,
+					  n);
+	texts = palloc(sizeof(char *) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+		texts[i] = nulls[i] ? NULL : TextDatumGetCString(elements[i]);
+	return texts;
+}

@@ -67,6 +67,8 @@ extern Datum tq_array_int32(const int32 *values, int n);
 extern Datum tq_array_bool(const bool *values, int n);
 extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);
+extern Datum tq_array_text(char *const *values, int n);
+extern char **tq_texts_of_array(ArrayType *array, int *n);
 
 /* Builds an array parameter from one field of an array of structs. */
 #define TQ_COLUMN(rows, n, type, function, field, into)                       \
