@@ -2,8 +2,8 @@
  * tq.c
  *	  Initialization of the library.
  *
- * Defines the settings and installs the planner hook always; sets up
- * shared memory and registers the launcher only under
+ * Defines the settings, and installs the planner hook and the transaction
+ * callback always; sets up shared memory and registers the launcher only under
  * shared_preload_libraries, and never during pg_upgrade.
  */
 #include "postgres.h"
@@ -13,13 +13,32 @@
 
 #include "bgworker/launcher.h"
 #include "bgworker/utility_hook.h"
+#include "shmem/claim_cursor.h"
 #include "shmem/shmem.h"
+#include "shmem/wait_queue.h"
+#include "storage/activation.h"
+#include "storage/run_table.h"
 #include "util/guc.h"
 #include "util/spi.h"
+#include "util/xact_end.h"
 
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
+
+/*
+ * What the end of a transaction does, in this order.  The claim cursors are
+ * lowered before any waiter is woken, because a waiter that tries to claim
+ * before that may miss the row and sleep.  A session whose own wait has failed
+ * passes its wake-up on when the rows of its try are claimable again.  The
+ * maintenance worker and the launcher are woken after the waiters, for which a
+ * client waits.  What only this backend sees comes last.
+ */
+static const TqXactEnd *const xact_ends[] = {&tq_cursor_xact_end,
+											 &tq_wait_xact_end,
+											 &tq_request_xact_end,
+											 &tq_activation_xact_end,
+											 &tq_run_xact_end};
 
 /* Initializes the library when the server loads it. */
 void
@@ -27,6 +46,7 @@ _PG_init(void)
 {
 	tq_guc_define();
 	tq_spi_init();
+	tq_xact_end_init(xact_ends, lengthof(xact_ends));
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	tq_shmem_init();

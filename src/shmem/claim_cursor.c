@@ -90,6 +90,7 @@
 
 #include "../core/types.h"
 #include "../util/guc.h"
+#include "../util/xact_end.h"
 #include "claim_cursor.h"
 #include "wait_queue.h"
 
@@ -505,34 +506,20 @@ drop_tracked(void)
 }
 
 /*
- * Lowers the cursors and wakes waiters at the end of a transaction, or before
- * it is prepared.
+ * Lowers the cursors for the rows that have become claimable, and then wakes
+ * as many waiters, so that a waiter that tries at once sees them.
  */
 static void
-transaction_ends(XactEvent event, void *arg)
+lower_and_wake(int what, SubTransactionId since)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-			lower_tracked(MADE, TopSubTransactionId);
-			wake_noted(MADE, TopSubTransactionId);
-			break;
-		case XACT_EVENT_ABORT:
-			lower_tracked(TAKEN, TopSubTransactionId);
-			wake_noted(TAKEN, TopSubTransactionId);
-			break;
-		case XACT_EVENT_PRE_PREPARE:
-			lower_tracked(MADE | TAKEN, TopSubTransactionId);
-			return;
-		case XACT_EVENT_PREPARE:
-			break;
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-			return;
-	}
-	drop_tracked();
+	lower_tracked(what, since);
+	wake_noted(what, since);
+}
+
+static void
+cursor_commits(void)
+{
+	lower_and_wake(MADE, TopSubTransactionId);
 }
 
 /*
@@ -543,30 +530,21 @@ transaction_ends(XactEvent event, void *arg)
  * need.
  */
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId id,
-					SubTransactionId parent, void *arg)
+cursor_aborts(SubTransactionId id)
 {
-	if (event != SUBXACT_EVENT_ABORT_SUB)
-		return;
-	lower_tracked(TAKEN, id);
-	wake_noted(TAKEN, id);
+	lower_and_wake(TAKEN, id);
 }
 
-/*
- * Registers the callbacks, once per process because their lists keep
- * duplicates.
- */
 static void
-watch_transactions(void)
+lower_before_prepare(void)
 {
-	static bool watching = false;
-
-	if (watching)
-		return;
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
-	watching = true;
+	lower_tracked(MADE | TAKEN, TopSubTransactionId);
 }
+
+const TqXactEnd tq_cursor_xact_end = {.commit = cursor_commits,
+									  .abort = cursor_aborts,
+									  .reset = drop_tracked,
+									  .before_prepare = lower_before_prepare};
 
 /*
  * Recording what a transaction writes.
@@ -585,7 +563,6 @@ tq_cursor_track_all(void)
 
 	if (shared == NULL)
 		return;
-	watch_transactions();
 	all_tracked_by = Max(all_tracked_by, id);
 }
 
@@ -626,7 +603,6 @@ get_tracked(Oid pending, int32 queue, int priority)
 		tq_cursor_track_all();
 		return NULL;
 	}
-	watch_transactions();
 	note = &notes[tracked_count++];
 	*note = (Note){.pending = pending,
 				   .queue = queue,

@@ -6,6 +6,7 @@
 #define TQ_CLAIM_CURSOR_H
 
 #include "../core/types.h"
+#include "../util/xact_end.h"
 
 #define TQ_CURSOR_BEGIN PG_INT64_MIN /* scan all entries of that priority */
 #define TQ_CURSOR_END PG_INT64_MAX   /* scan none of them */
@@ -22,6 +23,8 @@ typedef struct TqCursor
 	uint64 generation[TQ_PRIORITY_HIGHEST + 1];
 	int64 low[TQ_PRIORITY_HIGHEST + 1];
 } TqCursor;
+
+extern const TqXactEnd tq_cursor_xact_end;
 
 extern void tq_cursor_init(void);
 

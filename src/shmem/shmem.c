@@ -60,6 +60,7 @@
 
 #include "../util/clock.h"
 #include "../util/compat.h"
+#include "../util/xact_end.h"
 #include "claim_cursor.h"
 #include "shmem.h"
 #include "wait_queue.h"
@@ -434,31 +435,6 @@ rescan_after_abort(void)
 	}
 }
 
-static void
-transaction_ends(XactEvent event, void *arg)
-{
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-			signal_commit();
-			break;
-		case XACT_EVENT_ABORT:
-			rescan_after_abort();
-			break;
-		case XACT_EVENT_PREPARE:
-			break;
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			return;
-	}
-	noted_due = DT_NOEND;
-	noted_message = false;
-	nrequests = 0;
-}
-
 /*
  * Drops the requests of a subtransaction that is rolled back.  A request to
  * look for databases stays, because it changes nothing.
@@ -476,46 +452,37 @@ drop_requests(int level)
 	nrequests = kept;
 }
 
-/*
- * Drops the requests of a subtransaction that is rolled back, or passes them
- * to its parent.
- */
 static void
-subtransaction_ends(SubXactEvent event, SubTransactionId mine,
-					SubTransactionId parent, void *arg)
+requests_abort(SubTransactionId id)
+{
+	if (id == TopSubTransactionId)
+		rescan_after_abort();
+	else
+		drop_requests(GetCurrentTransactionNestLevel());
+}
+
+/* Passes the requests of a subtransaction to its parent. */
+static void
+requests_subcommit(void)
 {
 	int level = GetCurrentTransactionNestLevel();
 
-	switch (event)
-	{
-		case SUBXACT_EVENT_ABORT_SUB:
-			drop_requests(level);
-			break;
-		case SUBXACT_EVENT_COMMIT_SUB:
-			for (int i = 0; i < nrequests; i++)
-				requests[i].level = Min(requests[i].level, level - 1);
-			break;
-		case SUBXACT_EVENT_START_SUB:
-		case SUBXACT_EVENT_PRE_COMMIT_SUB:
-			break;
-	}
+	for (int i = 0; i < nrequests; i++)
+		requests[i].level = Min(requests[i].level, level - 1);
 }
 
-/*
- * Registers the callbacks, once per process because their lists keep
- * duplicates.
- */
 static void
-watch_transactions(void)
+drop_notes(void)
 {
-	static bool watching = false;
-
-	if (watching)
-		return;
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
-	watching = true;
+	noted_due = DT_NOEND;
+	noted_message = false;
+	nrequests = 0;
 }
+
+const TqXactEnd tq_request_xact_end = {.commit = signal_commit,
+									   .abort = requests_abort,
+									   .reset = drop_notes,
+									   .subcommit = requests_subcommit};
 
 /* Notes that this transaction writes something that is due at that time. */
 void
@@ -523,7 +490,6 @@ tq_shmem_note_due(TimestampTz due)
 {
 	if (shared == NULL || due >= noted_due)
 		return;
-	watch_transactions();
 	noted_due = due;
 }
 
@@ -533,7 +499,6 @@ tq_shmem_note_message(void)
 {
 	if (shared == NULL)
 		return;
-	watch_transactions();
 	noted_message = true;
 }
 
@@ -545,7 +510,6 @@ tq_shmem_request(TqRequest what, Oid database)
 {
 	if (shared == NULL)
 		return;
-	watch_transactions();
 	for (int i = 0; i < nrequests; i++)
 	{
 		if (requests[i].what == what && requests[i].database == database)

@@ -7,6 +7,10 @@
 
 #include "datatype/timestamp.h"
 
+#include "../util/xact_end.h"
+
+extern const TqXactEnd tq_request_xact_end;
+
 /*
  * shmem.c: the background workers' shared memory, and how commits wake them.
  */

@@ -67,6 +67,7 @@
 #include "utils/wait_event.h"
 
 #include "../util/compat.h"
+#include "../util/xact_end.h"
 #include "wait_queue.h"
 
 #define PARTITIONS 64
@@ -364,66 +365,47 @@ wait_fails(void)
 	withdraw();
 }
 
-/*
- * Resets the waiter at abort.  At commit, wakes the waiters of queue 0 if this
- * transaction made a queue known.
- */
+/* Wakes the waiters of queue 0 if this transaction made a queue known. */
 static void
-transaction_ends(XactEvent event, void *arg)
+wait_commits(void)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-			handing_over = false;
-			if (new_queue)
-				wake(MyDatabaseId, 0, TQ_WAIT_ALL);
-			break;
-		case XACT_EVENT_ABORT:
-			if (waiting || handing_over)
-				wait_fails();
-			break;
-		case XACT_EVENT_PREPARE:
-			break;
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			return;
-	}
-	new_queue = false;
+	handing_over = false;
+	if (new_queue)
+		wake(MyDatabaseId, 0, TQ_WAIT_ALL);
 }
 
 static void
-savepoint_ends(SubXactEvent event, SubTransactionId sub,
-			   SubTransactionId parent, void *arg)
+wait_aborts(SubTransactionId id)
 {
-	if (event == SUBXACT_EVENT_ABORT_SUB && waiting && sub == waiting_in)
+	bool is_top = id == TopSubTransactionId;
+
+	if ((waiting && (is_top || id == waiting_in)) || (handing_over && is_top))
 		wait_fails();
 }
 
 static void
-session_ends(int code, Datum arg)
+forget_new_queue(void)
 {
-	if (mine != NULL)
-		withdraw();
+	new_queue = false;
 }
 
-/*
- * Registers the callbacks, once per process because their lists keep
- * duplicates.
- */
-static void
-watch_ends(void)
-{
-	static bool watching = false;
+const TqXactEnd tq_wait_xact_end = {.commit = wait_commits,
+									.abort = wait_aborts,
+									.reset = forget_new_queue};
 
-	if (watching)
+static void
+session_ends(int code, Datum arg)
+{
+	withdraw();
+}
+
+static void
+attach(void)
+{
+	if (mine != NULL)
 		return;
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(savepoint_ends, NULL);
+	mine = &shared->waiters[TqMyProcNumber()];
 	on_shmem_exit(session_ends, (Datum) 0);
-	watching = true;
 }
 
 /*
@@ -433,10 +415,7 @@ watch_ends(void)
 void
 tq_wait_note_queue(void)
 {
-	if (shared == NULL)
-		return;
-	watch_ends();
-	new_queue = true;
+	new_queue = shared != NULL;
 }
 
 static int64
@@ -469,8 +448,7 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	wait->delay = wait->callable ? LOOK_MS : POLL_MIN_MS;
 	if (!wait->callable)
 		return;
-	watch_ends();
-	mine = &shared->waiters[TqMyProcNumber()];
+	attach();
 	waiting = true;
 	waiting_in = GetCurrentSubTransactionId();
 }

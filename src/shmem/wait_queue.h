@@ -7,7 +7,11 @@
 
 #include "portability/instr_time.h"
 
+#include "../util/xact_end.h"
+
 #define TQ_WAIT_ALL PG_INT32_MAX
+
+extern const TqXactEnd tq_wait_xact_end;
 
 extern void tq_wait_init(void);
 extern void tq_wait_wake(int32 queue, int n);

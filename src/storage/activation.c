@@ -42,47 +42,34 @@ static Oid active = InvalidOid;
 /* Whether this transaction inserted the row. */
 static bool is_ours = false;
 
+/*
+ * Forgets the row if this transaction inserted it.  is_ours stays set, because
+ * the row may be older than the subtransaction, and is then found again.
+ */
 static void
-transaction_ends(XactEvent event, void *arg)
+activation_aborts(SubTransactionId id)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-			break;
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			if (is_ours)
-				active = InvalidOid;
-			break;
-		case XACT_EVENT_PARALLEL_COMMIT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			return;
-	}
-	is_ours = false;
-}
-
-static void
-subtransaction_ends(SubXactEvent event, SubTransactionId mine,
-					SubTransactionId parent, void *arg)
-{
-	if (is_ours && event == SUBXACT_EVENT_ABORT_SUB)
+	if (is_ours)
 		active = InvalidOid;
 }
 
 static void
-watch_transactions(void)
+activation_commits(void)
 {
-	static bool watching = false;
-
-	if (watching)
-		return;
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
-	watching = true;
+	is_ours = false;
 }
+
+/* Forgets the row also if the transaction was prepared. */
+static void
+activation_resets(void)
+{
+	activation_aborts(TopSubTransactionId);
+	is_ours = false;
+}
+
+const TqXactEnd tq_activation_xact_end = {.commit = activation_commits,
+										  .abort = activation_aborts,
+										  .reset = activation_resets};
 
 /*
  * Returns whether this database is in use.  The caller has called
@@ -112,7 +99,6 @@ tq_activation_do(void)
 	values[0] = TimestampTzGetDatum(tq_clock_now());
 	tq_spi_run(&insert_activation, values, NULL);
 	tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
-	watch_transactions();
 	active = tq_catalog_locked_table();
 	is_ours = true;
 }

@@ -156,6 +156,16 @@ claim_of(const TqSlug *task_id)
 }
 
 static void
+claims_commit(void)
+{
+	added_claims = false;
+}
+
+/*
+ * Forgets the claims if this transaction has added any.  PREPARE counts as an
+ * abort, because any session may still roll the transaction back.
+ */
+static void
 forget_added_claims(void)
 {
 	if (added_claims)
@@ -163,58 +173,15 @@ forget_added_claims(void)
 	added_claims = false;
 }
 
-/*
- * Transaction callback.  PREPARE counts as an abort, because any session may
- * still roll the transaction back.
- */
 static void
-transaction_ends(XactEvent event, void *arg)
+claims_abort(SubTransactionId id)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_PARALLEL_COMMIT:
-			added_claims = false;
-			break;
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PARALLEL_ABORT:
-		case XACT_EVENT_PREPARE:
-			forget_added_claims();
-			break;
-		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			break;
-	}
+	forget_added_claims();
 }
 
-static void
-subtransaction_ends(SubXactEvent event, SubTransactionId self,
-					SubTransactionId parent, void *arg)
-{
-	switch (event)
-	{
-		case SUBXACT_EVENT_ABORT_SUB:
-			forget_added_claims();
-			break;
-		case SUBXACT_EVENT_START_SUB:
-		case SUBXACT_EVENT_COMMIT_SUB:
-		case SUBXACT_EVENT_PRE_COMMIT_SUB:
-			break;
-	}
-}
-
-static void
-watch_transactions(void)
-{
-	static bool watching = false;
-
-	if (watching)
-		return;
-	RegisterXactCallback(transaction_ends, NULL);
-	RegisterSubXactCallback(subtransaction_ends, NULL);
-	watching = true;
-}
+const TqXactEnd tq_run_xact_end = {.commit = claims_commit,
+								   .abort = claims_abort,
+								   .reset = forget_added_claims};
 
 static void
 keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
@@ -243,7 +210,6 @@ tq_runs_recall(const TqSlug *task_id)
 static void
 begin_keeping(Oid table)
 {
-	watch_transactions();
 	if (claims_of != table)
 		memset(claims, 0, sizeof(claims));
 	claims_of = table;

@@ -11,6 +11,7 @@
 
 #include "../core/types.h"
 #include "../util/slugid.h"
+#include "../util/xact_end.h"
 #include "task_table.h"
 
 /* The location of a task: the table that holds its current row. */
@@ -58,6 +59,9 @@ typedef enum TqLock
 	TQ_LOCK_UPDATE, /* the caller is about to change the row */
 	TQ_LOCK_SKIP    /* like UPDATE, but skips a locked row */
 } TqLock;
+
+extern const TqXactEnd tq_run_xact_end;
+
 extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
 extern void tq_runs_update(const TqRun *runs, int n);
