@@ -14,9 +14,12 @@
 #include "bgworker/launcher.h"
 #include "bgworker/utility_hook.h"
 #include "shmem/claim_cursor.h"
+#include "shmem/listener.h"
 #include "shmem/shmem.h"
 #include "shmem/wait_queue.h"
-#include "storage/activation.h"
+#include "shmem/worker_request.h"
+#include "shmem/worker_slot.h"
+#include "shmem/worker_stats.h"
 #include "storage/run_table.h"
 #include "util/guc.h"
 #include "util/spi.h"
@@ -26,18 +29,23 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
+static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
+												 &tq_wait_shmem,
+												 &tq_slot_shmem,
+												 &tq_stats_shmem,
+												 &tq_listener_shmem};
+
 /*
  * What the end of a transaction does, in this order.  The claim cursors are
  * lowered before any waiter is woken, because a waiter that tries to claim
  * before that may miss the row and sleep.  A session whose own wait has failed
  * passes its wake-up on when the rows of its try are claimable again.  The
  * maintenance worker and the launcher are woken after the waiters, for which a
- * client waits.  What only this backend sees comes last.
+ * client waits.  What only this backend caches comes last.
  */
 static const TqXactEnd *const xact_ends[] = {&tq_cursor_xact_end,
 											 &tq_wait_xact_end,
 											 &tq_request_xact_end,
-											 &tq_activation_xact_end,
 											 &tq_run_xact_end};
 
 /* Initializes the library when the server loads it. */
@@ -49,7 +57,7 @@ _PG_init(void)
 	tq_xact_end_init(xact_ends, lengthof(xact_ends));
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
-	tq_shmem_init();
+	tq_shmem_init(shmem_parts, lengthof(shmem_parts));
 	tq_launcher_register();
 	tq_utility_hook_install();
 }

@@ -21,7 +21,9 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../events/publisher.h"
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
+#include "../shmem/worker_slot.h"
+#include "../shmem/worker_stats.h"
 #include "../storage/activation.h"
 #include "../storage/timer_table.h"
 #include "../util/errors.h"
@@ -269,21 +271,26 @@ Datum
 tq_maintenance_activity(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	const char *state = state_name(tq_shmem_state());
+	int slot = tq_slot_running();
+	const char *state = state_name(tq_slot_state(slot));
 	TqActivity activity;
-	bool found;
 
 	InitMaterializedSRF(fcinfo, 0);
-	found = tq_shmem_activity(-1, &activity);
-	put_activity(result, "turn", state, found ? &activity : NULL, false);
+	if (slot < 0)
+	{
+		put_activity(result, "turn", state, NULL, false);
+		return (Datum) 0;
+	}
+	tq_stats_read(slot, TQ_STATS_CYCLES, &activity);
+	put_activity(result, "turn", state, &activity, false);
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
-		if (tq_shmem_activity(step, &activity))
-			put_activity(result,
-						 tq_step_name((TqStep) step),
-						 activity.failing ? "failing" : "ok",
-						 &activity,
-						 true);
+		tq_stats_read(slot, step, &activity);
+		put_activity(result,
+					 tq_step_name((TqStep) step),
+					 activity.failing ? "failing" : "ok",
+					 &activity,
+					 true);
 	}
 	return (Datum) 0;
 }
@@ -295,7 +302,7 @@ tq_maintenance_activity(PG_FUNCTION_ARGS)
 Datum
 tq_start_maintenance(PG_FUNCTION_ARGS)
 {
-	tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
+	tq_request_add(TQ_REQUEST_START, MyDatabaseId);
 	PG_RETURN_VOID();
 }
 

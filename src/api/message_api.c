@@ -27,7 +27,7 @@
 #include "../events/message_json.h"
 #include "../events/publisher.h"
 #include "../events/subscription.h"
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
 #include "../storage/activation.h"
 #include "../storage/outbox_table.h"
 #include "../util/clock.h"
@@ -404,7 +404,7 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 			 errhint("It is the trigger function of tq_internal.message.")));
 	column = SPI_fnumber(trigger->tg_relation->rd_att, "xid");
 	xid = FullTransactionIdGetDatum(GetTopFullTransactionId());
-	tq_shmem_note_message();
+	tq_request_publication();
 	return PointerGetDatum(
 		heap_modify_tuple_by_cols(trigger->tg_trigtuple,
 								  trigger->tg_relation->rd_att,

@@ -5,7 +5,7 @@
  * Decides when a step of maintenance.c is run, in which transaction, and
  * what happens after an error.  Which database gets a maintenance worker is
  * decided in launcher.c, which statements stop it in utility_hook.c,
- * what a step does in maintenance.c, how it is woken in shmem.c.
+ * what a step does in maintenance.c, how it is woken in worker_slot.c.
  *
  * A cycle publishes messages and, if anything is due, runs a batch of every
  * other step, each in its own transaction.  An error in a step is logged and
@@ -50,7 +50,8 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/shmem.h"
+#include "../shmem/worker_slot.h"
+#include "../shmem/worker_stats.h"
 #include "../storage/activation.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
@@ -100,7 +101,7 @@ static bool reloaded = false;
 static void
 exit_worker(TqExit how)
 {
-	tq_shmem_worker_ends(how);
+	tq_slot_end(how);
 	proc_exit(0);
 }
 
@@ -108,7 +109,7 @@ exit_worker(TqExit how)
 static void
 process_interrupts(void)
 {
-	if (tq_shmem_worker_must_exit())
+	if (tq_slot_must_exit())
 		exit_worker(TQ_EXIT_REQUESTED);
 	if (ProcDiePending)
 		exit_worker(TQ_EXIT_FAILED);
@@ -136,7 +137,7 @@ enter_state(TqMaintenanceState state)
 	static TqMaintenanceState last = TQ_MAINTENANCE_RUNNING;
 	char *name;
 
-	tq_shmem_worker_state(state);
+	tq_slot_set_state(state);
 	if (state == last)
 		return;
 	last = state;
@@ -196,7 +197,7 @@ enter_extension(void)
 	if (OidIsValid(extension) && extension != found)
 		exit_worker(TQ_EXIT_REQUESTED);
 	if (!OidIsValid(extension))
-		tq_shmem_worker_settled();
+		tq_slot_settle();
 	extension = found;
 	if (!ConditionalLockDatabaseObject(ExtensionRelationId,
 									   extension,
@@ -325,7 +326,7 @@ take_batch(StepWork *work)
 	work->batch = (TqBatch){.tasks = 0};
 	outcome = attempt(tq_step_name(work->step), work_step, work);
 	if (outcome == FAILED)
-		tq_shmem_count_failure(work->step,
+		tq_stats_count_failure(work->step,
 							   tq_clock_now(),
 							   last_error->message);
 	if (outcome != DONE)
@@ -334,13 +335,13 @@ take_batch(StepWork *work)
 		work->batch = (TqBatch){.tasks = 0};
 		return outcome;
 	}
-	tq_shmem_step_succeeds(work->step);
+	tq_stats_step_succeeds(work->step);
 	if (!work->batch.more)
 		bisect[work->step] = false;
 	if (work->batch.tasks > 0)
 	{
 		now = tq_clock_now();
-		tq_shmem_count_batch(work->step,
+		tq_stats_count_batch(work->step,
 							 work->batch.tasks,
 							 now,
 							 work->batch.since == DT_NOEND
@@ -350,7 +351,7 @@ take_batch(StepWork *work)
 	return outcome;
 }
 
-StaticAssertDecl(TQ_STEPS == TQ_SHMEM_STEPS, "a place for each step");
+StaticAssertDecl(TQ_STEPS == TQ_STATS_STEPS, "a place for each step");
 
 /* Resets the marks every MARKS_MS, in case something was not noted. */
 static void
@@ -401,7 +402,7 @@ publish(TimestampTz now)
 	if (now < publish_earliest &&
 		publish_earliest <= tq_clock_add_ms(now, GAP_MAX_MS))
 		return DONE;
-	tq_shmem_publish_begin();
+	tq_slot_publication_begin();
 	do
 	{
 		outcome = take_batch(&work);
@@ -539,7 +540,8 @@ take_turn(TimestampTz began)
 	if (reloaded)
 		steps_due = TQ_LONG_AGO;
 	reloaded = false;
-	due = tq_shmem_cycle_begin(began);
+	tq_stats_count_batch(TQ_STATS_CYCLES, 0, began, -1);
+	due = tq_slot_cycle_begin();
 	steps_due = Min(steps_due, due);
 	tq_maintenance_timer_added(&positions, due);
 	/*
@@ -557,13 +559,13 @@ take_turn(TimestampTz began)
 		/* When that changes, everything is looked at again. */
 		tq_maintenance_positions_begin(&positions);
 		steps_due = TQ_LONG_AGO;
-		return tq_shmem_cycle_end(later(outcome), &messages);
+		return tq_slot_cycle_end(later(outcome), &messages);
 	}
 	if (outcome != DONE)
 		return later(outcome);
 	if (reloaded)
 		return began;
-	due = tq_shmem_cycle_end(steps_due, &messages);
+	due = tq_slot_cycle_end(steps_due, &messages);
 	return messages || publish_again ? Min(due, publish_earliest) : due;
 }
 
@@ -669,7 +671,7 @@ begin(void)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	if (!tq_shmem_worker_attach(order.slot, order.generation))
+	if (!tq_slot_attach(order.slot, order.generation))
 		proc_exit(0);
 	process_interrupts();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);

@@ -4,7 +4,7 @@
  *
  * Decides which utility statements concern a maintenance worker or
  * the launcher, and what is requested of them.  How a request reaches them is
- * in shmem.c.  That no maintenance worker is started in the middle of such a
+ * in worker_request.c.  That no maintenance worker is started in the middle of such a
  * statement follows from the locks taken here, which launcher.c checks.
  *
  * Before the statement, if the server will let this role run it:
@@ -60,8 +60,10 @@
 #include "utils/wait_event.h"
 
 #include "../shmem/claim_cursor.h"
-#include "../shmem/shmem.h"
+#include "../shmem/listener.h"
 #include "../shmem/wait_queue.h"
+#include "../shmem/worker_request.h"
+#include "../shmem/worker_slot.h"
 #include "../util/compat.h"
 #include "launcher.h"
 #include "../util/catalog.h"
@@ -85,14 +87,14 @@ static void
 stop_worker(Oid database)
 {
 	static uint32 wait_event = 0;
-	int pid = tq_shmem_stop(database, false);
+	int pid = tq_slot_stop(database, false);
 
 	for (int ms = 0;
 		 pid != 0 && ms < STOP_MS && BackendPidGetProc(pid) != NULL;
 		 ms += STOP_LOOK_MS)
 	{
 		if (ms == STOP_FORCE_MS)
-			(void) tq_shmem_stop(database, true);
+			(void) tq_slot_stop(database, true);
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 STOP_LOOK_MS,
@@ -123,7 +125,7 @@ static void
 clear_database(Oid database, LOCKMODE lockmode)
 {
 	LockSharedObject(DatabaseRelationId, database, 0, lockmode);
-	tq_shmem_request(TQ_REQUEST_RESCAN, InvalidOid);
+	tq_request_add(TQ_REQUEST_RESCAN, InvalidOid);
 	stop_worker(database);
 }
 
@@ -346,17 +348,17 @@ static void
 act_after(const After *after)
 {
 	if (after->rescan)
-		tq_shmem_request(TQ_REQUEST_RESCAN, InvalidOid);
+		tq_request_add(TQ_REQUEST_RESCAN, InvalidOid);
 	if (OidIsValid(after->restart))
-		tq_shmem_request(TQ_REQUEST_RESTART, after->restart);
+		tq_request_add(TQ_REQUEST_RESTART, after->restart);
 	if (after->wake)
-		tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
+		tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
 	/*
 	 * The transaction may have written due times, or be a CREATE EXTENSION
 	 * itself.
 	 */
 	if (after->start && OidIsValid(get_extension_oid("tq", true)))
-		tq_shmem_request(TQ_REQUEST_START, MyDatabaseId);
+		tq_request_add(TQ_REQUEST_START, MyDatabaseId);
 	if (after->wake_waiters)
 		tq_wait_wake_all();
 	if (after->forget_cursor)
@@ -373,7 +375,7 @@ static void
 before_listen(Node *statement)
 {
 	if (IsA(statement, ListenStmt))
-		tq_shmem_listen(((ListenStmt *) statement)->conditionname);
+		tq_listener_add(((ListenStmt *) statement)->conditionname);
 }
 
 /* Hook: runs a utility statement with what it needs before and after it. */

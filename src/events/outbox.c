@@ -15,7 +15,7 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
 #include "../storage/binding_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
@@ -179,7 +179,7 @@ tq_outbox_append(const TqMessage *messages, int n)
 		tq_messages_insert(known_segment, wanted + done, alike);
 		done += alike;
 	}
-	tq_shmem_note_message();
+	tq_request_publication();
 }
 
 /*
@@ -240,7 +240,7 @@ tq_outbox_append_claimable(const TqPending *rows, int n)
 		tq_messages_insert(known_segment,
 						   notes + done,
 						   Min(kept - done, ROW_MAX));
-	tq_shmem_note_message();
+	tq_request_publication();
 }
 
 /*

@@ -31,7 +31,7 @@
  * one statement.
  *
  * NOTIFY is sent here and nowhere else, for channels on which a session may
- * LISTEN (shmem.c).  When the notification queue of the server fills up,
+ * LISTEN (listener.c).  When the notification queue of the server fills up,
  * because a listener does not read, or when a tick is large, the tick is
  * marked as unsent and sent by later passes, in order: publication continues,
  * and no other session waits.  The same is done where there are synchronous
@@ -65,7 +65,7 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../shmem/shmem.h"
+#include "../shmem/listener.h"
 #include "../storage/binding_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/queue_table.h"
@@ -272,7 +272,7 @@ notify(const TqAddress *address, uint64 listened)
 		const TqFilter *filter = &bindings.filters[i];
 		bool must_exit = false;
 
-		if (!(listened & tq_shmem_channel_bit(filter->channel)) ||
+		if (!(listened & tq_listener_channel_bit(filter->channel)) ||
 			!tq_filter_matches(filter, address))
 			continue;
 		for (int j = 0; j < i && !must_exit; j++)
@@ -295,10 +295,10 @@ listened_exchanges(uint64 listened)
 
 	for (int i = 0; i < bindings.n; i++)
 	{
-		if (listened & tq_shmem_channel_bit(bindings.filters[i].channel))
+		if (listened & tq_listener_channel_bit(bindings.filters[i].channel))
 			exchanges |= 1 << bindings.filters[i].exchange;
 	}
-	if (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL))
+	if (listened & tq_listener_channel_bit(TQ_QUEUE_CHANNEL))
 		exchanges |= 1 << TQ_EXCHANGE_TASK_PENDING;
 	return exchanges;
 }
@@ -399,7 +399,7 @@ static void
 tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 	 uint64 listened)
 {
-	bool queues = (listened & tq_shmem_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
+	bool queues = (listened & tq_listener_channel_bit(TQ_QUEUE_CHANNEL)) != 0;
 	HTAB *claimable = begin_claimable();
 	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
 												 "tq delivery",
@@ -644,7 +644,7 @@ is_enough(int pages, TimestampTz began, int64 first_us)
  * messages and notes; sets *more if there are others.  Takes a snapshot before
  * this transaction writes anything, so that the messages of groups that it
  * appends belong to the next tick.  Reads which sessions listen after that
- * (shmem.c).
+ * (listener.c).
  */
 static int64
 publish(TqTick *last, Notification *notification, bool *more)
@@ -663,7 +663,7 @@ publish(TqTick *last, Notification *notification, bool *more)
 	int64 first_us = 0;
 	int64 published = 0;
 
-	notification->listened = tq_shmem_listened();
+	notification->listened = tq_listener_channels();
 	notification->room = notification->listened != 0 ? send_room() : SEND_MAX;
 	last->segment = tq_segment_current(&segment_since);
 	for (int i = 0; !page.is_last && !is_enough(i, began, first_us); i++)

@@ -84,7 +84,6 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
@@ -175,9 +174,6 @@ static int tracked_count = 0;
  */
 static SubTransactionId all_tracked_by = InvalidSubTransactionId;
 
-static shmem_request_hook_type next_shmem_request_hook = NULL;
-static shmem_startup_hook_type next_shmem_startup_hook = NULL;
-
 /*
  * Start of the server.
  */
@@ -189,26 +185,19 @@ bucket_count(void)
 }
 
 static Size
-shared_size(void)
+size(void)
 {
 	return add_size(offsetof(Shared, buckets),
 					mul_size(bucket_count(), sizeof(Bucket)));
 }
 
 static void
-request(void)
+startup(void *memory, bool is_new, LWLockPadded *locks)
 {
-	if (next_shmem_request_hook)
-		next_shmem_request_hook();
-	RequestAddinShmemSpace(shared_size());
-	RequestNamedLWLockTranche("TqCursor", LOCKS);
-}
-
-static void
-init_shared(void)
-{
-	memset(shared, 0, shared_size());
-	shared->locks = GetNamedLWLockTranche("TqCursor");
+	shared = memory;
+	if (!is_new)
+		return;
+	shared->locks = locks;
 	shared->bucket_count = bucket_count();
 	pg_atomic_init_u64(&shared->identities, 0);
 	for (int i = 0; i < shared->bucket_count; i++)
@@ -219,29 +208,11 @@ init_shared(void)
 	}
 }
 
-static void
-startup(void)
-{
-	bool found;
-
-	if (next_shmem_startup_hook)
-		next_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("tq cursor", shared_size(), &found);
-	if (!found)
-		init_shared();
-	LWLockRelease(AddinShmemInitLock);
-}
-
-/* Requests the shared memory; called by tq_shmem_init() only. */
-void
-tq_cursor_init(void)
-{
-	next_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request;
-	next_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup;
-}
+const TqShmemPart tq_cursor_shmem = {.name = "tq cursor",
+									 .tranche = "TqCursor",
+									 .locks = LOCKS,
+									 .size = size,
+									 .startup = startup};
 
 /*
  * Entries.
@@ -566,18 +537,24 @@ tq_cursor_track_all(void)
 	all_tracked_by = Max(all_tracked_by, id);
 }
 
+static bool
+is_about(const Note *note, Oid pending, int32 queue, int priority)
+{
+	return note->queue == queue && note->priority == priority &&
+		   note->pending == pending;
+}
+
 static Note *
 find_tracked(Oid pending, int32 queue, int priority)
 {
 	static int last = 0;
 
-	if (last < tracked_count && notes[last].queue == queue &&
-		notes[last].priority == priority && notes[last].pending == pending)
+	if (last < tracked_count &&
+		is_about(&notes[last], pending, queue, priority))
 		return &notes[last];
 	for (last = 0; last < tracked_count; last++)
 	{
-		if (notes[last].queue == queue && notes[last].priority == priority &&
-			notes[last].pending == pending)
+		if (is_about(&notes[last], pending, queue, priority))
 			return &notes[last];
 	}
 	return NULL;
@@ -690,44 +667,30 @@ see_own(TqCursor *cursor)
 	}
 }
 
-static void
-copy_entry(const Entry *entry, TqCursor *cursor)
-{
-	cursor->identity = entry->identity;
-	memcpy(cursor->generation, entry->generation, sizeof(entry->generation));
-	memcpy(cursor->low, entry->low, sizeof(entry->low));
-}
-
-/* Reads the entry of a queue; returns false if there is none. */
+/*
+ * Reads the entry of a queue.  If there is none, makes it under an exclusive
+ * lock, and returns false under a shared one.
+ */
 static bool
-read_entry(uint32 bucket, const Key *key, TqCursor *cursor)
+read_entry(uint32 bucket, const Key *key, TqCursor *cursor, LWLockMode mode)
 {
 	Entry *entry;
 
-	LWLockAcquire(lock_of(bucket), LW_SHARED);
+	LWLockAcquire(lock_of(bucket), mode);
 	entry = find_entry(bucket, key);
+	if (entry == NULL && mode == LW_EXCLUSIVE)
+		entry = make_entry(&shared->buckets[bucket], key);
 	if (entry != NULL)
 	{
 		touch(&shared->buckets[bucket], entry);
-		copy_entry(entry, cursor);
+		cursor->identity = entry->identity;
+		memcpy(cursor->generation,
+			   entry->generation,
+			   sizeof(entry->generation));
+		memcpy(cursor->low, entry->low, sizeof(entry->low));
 	}
 	LWLockRelease(lock_of(bucket));
 	return entry != NULL;
-}
-
-/* Reads the entry of a queue, and makes it if there is none. */
-static void
-read_new_entry(uint32 bucket, const Key *key, TqCursor *cursor)
-{
-	Entry *entry;
-
-	LWLockAcquire(lock_of(bucket), LW_EXCLUSIVE);
-	entry = find_entry(bucket, key);
-	if (entry == NULL)
-		entry = make_entry(&shared->buckets[bucket], key);
-	touch(&shared->buckets[bucket], entry);
-	copy_entry(entry, cursor);
-	LWLockRelease(lock_of(bucket));
 }
 
 /*
@@ -751,8 +714,8 @@ tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 	if (shared == NULL || RecoveryInProgress() || all_tracked_by != 0)
 		return;
 	bucket = bucket_of(&key);
-	if (!read_entry(bucket, &key, cursor))
-		read_new_entry(bucket, &key, cursor);
+	if (!read_entry(bucket, &key, cursor, LW_SHARED))
+		(void) read_entry(bucket, &key, cursor, LW_EXCLUSIVE);
 	see_own(cursor);
 }
 

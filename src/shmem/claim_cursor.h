@@ -7,6 +7,7 @@
 
 #include "../core/types.h"
 #include "../util/xact_end.h"
+#include "shmem.h"
 
 #define TQ_CURSOR_BEGIN PG_INT64_MIN /* scan all entries of that priority */
 #define TQ_CURSOR_END PG_INT64_MAX   /* scan none of them */
@@ -24,9 +25,8 @@ typedef struct TqCursor
 	int64 low[TQ_PRIORITY_HIGHEST + 1];
 } TqCursor;
 
+extern const TqShmemPart tq_cursor_shmem;
 extern const TqXactEnd tq_cursor_xact_end;
-
-extern void tq_cursor_init(void);
 
 extern bool tq_cursor_is_strict(void);
 extern void tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor);

@@ -71,6 +71,8 @@
 #include "wait_queue.h"
 
 #define PARTITIONS 64
+#define ALL_QUEUES (-1)
+#define WAIT_ALL PG_INT32_MAX
 #define LOOK_MS 10000    /* interval of looks without a wake-up … */
 #define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
 #define POLL_MAX_MS 1000 /* … doubling up to this */
@@ -123,35 +125,23 @@ static SubTransactionId waiting_in = InvalidSubTransactionId;
 static bool handing_over = false; /* HANDED_OFF, and not yet committed */
 static bool new_queue = false;    /* this transaction makes a queue known */
 
-static shmem_request_hook_type next_shmem_request_hook = NULL;
-static shmem_startup_hook_type next_shmem_startup_hook = NULL;
-
 /*
  * Start of the server.
  */
 
 static Size
-shared_size(void)
+size(void)
 {
 	return add_size(offsetof(Shared, waiters),
 					mul_size(MaxBackends, sizeof(Waiter)));
 }
 
 static void
-request(void)
+startup(void *memory, bool is_new, LWLockPadded *locks)
 {
-	if (next_shmem_request_hook)
-		next_shmem_request_hook();
-	RequestAddinShmemSpace(shared_size());
-	RequestNamedLWLockTranche("TqWait", PARTITIONS);
-}
-
-static void
-init_shared(void)
-{
-	LWLockPadded *locks = GetNamedLWLockTranche("TqWait");
-
-	memset(shared, 0, shared_size());
+	shared = memory;
+	if (!is_new)
+		return;
 	pg_atomic_init_u64(&shared->turns, 0);
 	for (int i = 0; i < PARTITIONS; i++)
 	{
@@ -163,46 +153,20 @@ init_shared(void)
 		pg_atomic_init_u32(&shared->waiters[i].state, IDLE);
 }
 
-static void
-startup(void)
-{
-	bool found;
-
-	if (next_shmem_startup_hook)
-		next_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("tq waiters", shared_size(), &found);
-	if (!found)
-		init_shared();
-	LWLockRelease(AddinShmemInitLock);
-}
-
-/* Requests the shared memory; called only under shared_preload_libraries. */
-void
-tq_wait_init(void)
-{
-	next_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request;
-	next_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup;
-}
+const TqShmemPart tq_wait_shmem = {.name = "tq waiters",
+								   .tranche = "TqWait",
+								   .locks = PARTITIONS,
+								   .size = size,
+								   .startup = startup};
 
 /*
- * Waking.  A process is found by the number of its PGPROC, which outlives it.
- * The worst that a stale number can do is to wake another process without
- * need.
+ * Waking.
  */
 
-static void
-set_latch(uint32 number)
-{
-	SetLatch(&GetPGProcByNumber(number)->procLatch);
-}
-
 static Partition *
-find_partition(Oid database, int32 queue)
+find_partition(int32 queue)
 {
-	uint32 hash = hash_combine(murmurhash32(database),
+	uint32 hash = hash_combine(murmurhash32(MyDatabaseId),
 							   murmurhash32((uint32) queue));
 
 	return &shared->partitions[hash % PARTITIONS];
@@ -215,19 +179,26 @@ remove_from_list(Partition *partition, Waiter *waiter)
 	pg_atomic_fetch_sub_u32(&partition->length, 1);
 }
 
+/*
+ * Wakes a waiter.  Its process is found by the number of a PGPROC, which
+ * outlives it.  The worst that a stale number can do is to wake another
+ * process without need.
+ */
 static void
 call(Partition *partition, Waiter *waiter)
 {
 	remove_from_list(partition, waiter);
 	pg_atomic_write_u32(&waiter->state, WOKEN);
-	set_latch(waiter - shared->waiters);
+	SetLatch(&GetPGProcByNumber(waiter - shared->waiters)->procLatch);
 }
 
-/* Wakes the first n waiters of a queue (P2 and P3 of the banner). */
+/*
+ * Wakes the first n waiters of a queue, or with ALL_QUEUES of any queue, that
+ * are in this partition (P2 and P3 of the banner).
+ */
 static void
-wake(Oid database, int32 queue, int n)
+wake(Partition *partition, int32 queue, int n)
 {
-	Partition *partition = find_partition(database, queue);
 	dlist_mutable_iter iter;
 
 	pg_memory_barrier();
@@ -238,7 +209,8 @@ wake(Oid database, int32 queue, int n)
 	{
 		Waiter *waiter = dlist_container(Waiter, node, iter.cur);
 
-		if (waiter->database != database || waiter->queue != queue)
+		if (waiter->database != MyDatabaseId ||
+			(queue != ALL_QUEUES && waiter->queue != queue))
 			continue;
 		call(partition, waiter);
 		if (--n == 0)
@@ -255,7 +227,7 @@ void
 tq_wait_wake(int32 queue, int n)
 {
 	if (shared != NULL)
-		wake(MyDatabaseId, queue, n);
+		wake(find_partition(queue), queue, n);
 }
 
 /*
@@ -265,26 +237,8 @@ tq_wait_wake(int32 queue, int n)
 void
 tq_wait_wake_all(void)
 {
-	if (shared == NULL)
-		return;
-	pg_memory_barrier();
-	for (int i = 0; i < PARTITIONS; i++)
-	{
-		Partition *partition = &shared->partitions[i];
-		dlist_mutable_iter iter;
-
-		if (pg_atomic_read_u32(&partition->length) == 0)
-			continue;
-		LWLockAcquire(partition->lock, LW_EXCLUSIVE);
-		dlist_foreach_modify(iter, &partition->waiters)
-		{
-			Waiter *waiter = dlist_container(Waiter, node, iter.cur);
-
-			if (waiter->database == MyDatabaseId)
-				call(partition, waiter);
-		}
-		LWLockRelease(partition->lock);
-	}
+	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
+		wake(&shared->partitions[i], ALL_QUEUES, WAIT_ALL);
 }
 
 /*
@@ -311,7 +265,7 @@ insert_in_order(Partition *partition, Waiter *waiter)
 static void
 enter_list(uint64 ticket, int32 queue)
 {
-	Partition *partition = find_partition(MyDatabaseId, queue);
+	Partition *partition = find_partition(queue);
 
 	mine->database = MyDatabaseId;
 	mine->queue = queue;
@@ -327,7 +281,7 @@ enter_list(uint64 ticket, int32 queue)
 static void
 leave_list(void)
 {
-	Partition *partition = find_partition(mine->database, mine->queue);
+	Partition *partition = find_partition(mine->queue);
 
 	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u32(&mine->state) == WAITING)
@@ -350,7 +304,7 @@ withdraw(void)
 	if (pg_atomic_read_u32(&mine->state) == IDLE)
 		return;
 	pg_atomic_write_u32(&mine->state, IDLE);
-	wake(mine->database, mine->queue, 1);
+	tq_wait_wake(mine->queue, 1);
 }
 
 /*
@@ -371,7 +325,7 @@ wait_commits(void)
 {
 	handing_over = false;
 	if (new_queue)
-		wake(MyDatabaseId, 0, TQ_WAIT_ALL);
+		tq_wait_wake(0, WAIT_ALL);
 }
 
 static void

@@ -8,12 +8,11 @@
 #include "portability/instr_time.h"
 
 #include "../util/xact_end.h"
+#include "shmem.h"
 
-#define TQ_WAIT_ALL PG_INT32_MAX
-
+extern const TqShmemPart tq_wait_shmem;
 extern const TqXactEnd tq_wait_xact_end;
 
-extern void tq_wait_init(void);
 extern void tq_wait_wake(int32 queue, int n);
 extern void tq_wait_wake_all(void);
 extern void tq_wait_note_queue(void);

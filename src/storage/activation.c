@@ -13,8 +13,8 @@
  * concurrent first calls may both insert one, which does no harm, so they need
  * not wait for each other.  pg_dump leaves the table out.  A backend caches
  * that it has seen a row by the Oid of a table of the extension, which is a
- * different one after DROP and CREATE EXTENSION; it forgets a row of its own
- * at abort.
+ * different one after DROP and CREATE EXTENSION.  A row that it has inserted
+ * itself counts for that transaction only; the next one looks again.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
 #include "../util/catalog.h"
 #include "../util/clock.h"
 #include "../util/spi.h"
@@ -39,37 +39,8 @@ static TqStatement insert_activation =
 /* The extension known to be active, by tq_catalog_locked_table(). */
 static Oid active = InvalidOid;
 
-/* Whether this transaction inserted the row. */
-static bool is_ours = false;
-
-/*
- * Forgets the row if this transaction inserted it.  is_ours stays set, because
- * the row may be older than the subtransaction, and is then found again.
- */
-static void
-activation_aborts(SubTransactionId id)
-{
-	if (is_ours)
-		active = InvalidOid;
-}
-
-static void
-activation_commits(void)
-{
-	is_ours = false;
-}
-
-/* Forgets the row also if the transaction was prepared. */
-static void
-activation_resets(void)
-{
-	activation_aborts(TopSubTransactionId);
-	is_ours = false;
-}
-
-const TqXactEnd tq_activation_xact_end = {.commit = activation_commits,
-										  .abort = activation_aborts,
-										  .reset = activation_resets};
+/* The transaction that inserted the row, if this backend did. */
+static TransactionId inserted_by = InvalidTransactionId;
 
 /*
  * Returns whether this database is in use.  The caller has called
@@ -80,10 +51,13 @@ tq_activation_is_done(void)
 {
 	Oid extension = tq_catalog_locked_table();
 
-	if (active == extension)
+	if (active == extension &&
+		(inserted_by == InvalidTransactionId ||
+		 TransactionIdIsCurrentTransactionId(inserted_by)))
 		return true;
-	if (tq_spi_run(&find_activation, NULL, NULL) > 0)
-		active = extension;
+	inserted_by = InvalidTransactionId;
+	active = tq_spi_run(&find_activation, NULL, NULL) > 0 ? extension
+														  : InvalidOid;
 	tq_spi_free_result();
 	return active == extension;
 }
@@ -98,9 +72,9 @@ tq_activation_do(void)
 		return;
 	values[0] = TimestampTzGetDatum(tq_clock_now());
 	tq_spi_run(&insert_activation, values, NULL);
-	tq_shmem_request(TQ_REQUEST_WAKE, MyDatabaseId);
+	tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
 	active = tq_catalog_locked_table();
-	is_ours = true;
+	inserted_by = GetCurrentTransactionId();
 }
 
 /*

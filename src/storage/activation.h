@@ -6,10 +6,6 @@
 #ifndef TQ_ACTIVATION_H
 #define TQ_ACTIVATION_H
 
-#include "../util/xact_end.h"
-
-extern const TqXactEnd tq_activation_xact_end;
-
 extern bool tq_activation_is_done(void);
 extern void tq_activation_do(void);
 

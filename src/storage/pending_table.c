@@ -34,7 +34,7 @@
 
 #include "../core/types.h"
 #include "../shmem/claim_cursor.h"
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
 #include "../util/spi.h"
 #include "pending_table.h"
 #include "policy_table.h"
@@ -178,7 +178,7 @@ tq_delayed_insert(const TqPending *rows, int n)
 		row.priority = tq_task_priority(row.task);
 		tq_put_time(slot, DELAYED_VISIBLE_AT, row.visible_at);
 		put_rest(slot, &row);
-		tq_shmem_note_due(row.visible_at);
+		tq_request_cycle(row.visible_at);
 	}
 	tq_table_close(table);
 }

@@ -14,7 +14,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
 #include "../util/spi.h"
 #include "postponed_table.h"
 
@@ -56,7 +56,7 @@ tq_postponed_put(const TqPostponed *row, TimestampTz now)
 					   CStringGetTextDatum(row->error)};
 
 	tq_spi_run(&put_row, values, NULL);
-	tq_shmem_note_due(row->due);
+	tq_request_cycle(row->due);
 }
 
 /* Returns how often this step has failed for a task. */

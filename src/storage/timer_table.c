@@ -38,7 +38,7 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
-#include "../shmem/shmem.h"
+#include "../shmem/worker_request.h"
 #include "../util/spi.h"
 #include "pending_table.h"
 #include "table.h"
@@ -130,7 +130,7 @@ tq_claim_timer_insert(TimestampTz due, const int64 *tasks, int n)
 	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
 	tq_put(slot, CLAIM_TIMER_TASKS, tq_array_int64(tasks, n));
 	tq_table_close(table);
-	tq_shmem_note_due(due);
+	tq_request_cycle(due);
 }
 
 static void
@@ -143,7 +143,7 @@ put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
 	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
 	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
 	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
-	tq_shmem_note_due(due);
+	tq_request_cycle(due);
 }
 
 /* Inserts a timer for tasks that are due at the same time. */
@@ -537,7 +537,7 @@ tq_track_due(PG_FUNCTION_ARGS)
 			 errhint("Do not call it, nor use it for other triggers.")));
 	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
 													 : trigger->tg_trigtuple;
-	tq_shmem_note_due(DatumGetTimestampTz(
+	tq_request_cycle(DatumGetTimestampTz(
 		heap_getattr(row,
 					 DUE_TIME,
 					 RelationGetDescr(trigger->tg_relation),

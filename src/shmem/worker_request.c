@@ -1,0 +1,156 @@
+/*
+ * worker_request.c
+ *	  What a transaction requests of background processes at its commit.
+ *
+ * A due time noted in a savepoint that was rolled back may be too early, which
+ * costs one cycle without work.  A prepared transaction drops its notes and
+ * requests; COMMIT PREPARED wakes the maintenance worker in any case
+ * (utility_hook.c).
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "../util/clock.h"
+#include "worker_request.h"
+#include "worker_slot.h"
+
+#define REQUESTS_MAX 16
+
+/* What this transaction has noted for the maintenance worker. */
+static TimestampTz noted_due = DT_NOEND;
+static bool noted_message = false;
+
+/*
+ * A request to background processes.  It belongs to the subtransaction that
+ * made it, and is dropped when that is rolled back.
+ */
+typedef struct Request
+{
+	TqRequest what;
+	Oid database;
+	int level; /* nesting level of the transaction */
+} Request;
+
+static Request requests[REQUESTS_MAX];
+static int nrequests = 0;
+
+/* Notes that this transaction writes something that is due at that time. */
+void
+tq_request_cycle(TimestampTz due)
+{
+	noted_due = Min(noted_due, due);
+}
+
+/* Notes that this transaction writes something that is to be published. */
+void
+tq_request_publication(void)
+{
+	noted_message = true;
+}
+
+/*
+ * Notes a request for a database, which is sent when this transaction commits.
+ */
+void
+tq_request_add(TqRequest what, Oid database)
+{
+	for (int i = 0; i < nrequests; i++)
+	{
+		if (requests[i].what == what && requests[i].database == database)
+			return;
+	}
+	/*
+	 * So many requests concern many databases: the worst is a restart that is
+	 * lost.
+	 */
+	if (nrequests == REQUESTS_MAX)
+		nrequests--;
+	requests[nrequests++] =
+		(Request){.what = what,
+				  .database = database,
+				  .level = GetCurrentTransactionNestLevel()};
+}
+
+/* Sends a request to the process that it is for. */
+static void
+send_request(const Request *request)
+{
+	switch (request->what)
+	{
+		case TQ_REQUEST_WAKE:
+			tq_slot_wake(request->database, TQ_LONG_AGO, true);
+			break;
+		case TQ_REQUEST_RESTART:
+			(void) tq_slot_stop(request->database, false);
+			break;
+		case TQ_REQUEST_START:
+			tq_slot_ask_launcher(request->database);
+			tq_slot_wake(request->database, TQ_LONG_AGO, true);
+			break;
+		case TQ_REQUEST_RESCAN:
+			tq_slot_ask_launcher(InvalidOid);
+			break;
+	}
+}
+
+static void
+send_requests(void)
+{
+	for (int i = 0; i < nrequests; i++)
+		send_request(&requests[i]);
+}
+
+static void
+requests_commit(void)
+{
+	send_requests();
+	if (noted_due != DT_NOEND || noted_message)
+		tq_slot_wake(MyDatabaseId, noted_due, noted_message);
+}
+
+/*
+ * Drops the requests of a transaction or subtransaction that is rolled back.
+ * A request to look for databases is sent at the end nevertheless, because it
+ * changes nothing.
+ */
+static void
+requests_abort(SubTransactionId id)
+{
+	int level = GetCurrentTransactionNestLevel();
+	int kept = 0;
+
+	for (int i = 0; i < nrequests; i++)
+	{
+		if (requests[i].level < level || requests[i].what == TQ_REQUEST_RESCAN)
+			requests[kept++] = requests[i];
+	}
+	nrequests = kept;
+	if (id == TopSubTransactionId)
+		send_requests();
+}
+
+/* Passes the requests of a subtransaction to its parent. */
+static void
+requests_subcommit(void)
+{
+	int level = GetCurrentTransactionNestLevel();
+
+	for (int i = 0; i < nrequests; i++)
+		requests[i].level = Min(requests[i].level, level - 1);
+}
+
+static void
+drop_requests(void)
+{
+	noted_due = DT_NOEND;
+	noted_message = false;
+	nrequests = 0;
+}
+
+const TqXactEnd tq_request_xact_end = {.commit = requests_commit,
+									   .abort = requests_abort,
+									   .reset = drop_requests,
+									   .subcommit = requests_subcommit};
