@@ -9,13 +9,13 @@
  *
  * The protocol, and why no row is lost
  * ------------------------------------
- * For each queue of tq_internal.pending and each priority, shared memory holds a number
- * `low`: scanners need not look at index entries with seq < low.  The tables
- * are the truth.  A number that is too low costs time.  A number that is too
- * high hides a run from all claims, so it must never persist.
+ * For each queue of tq_internal.pending and each priority, shared memory holds
+ * a number `low`: scanners need not look at index entries with seq < low.  The
+ * tables are the truth.  A number that is too low costs time.  A number that
+ * is too high hides a run from all claims, so it must never persist.
  *
  *	scanner									transaction T, writing row s
- *	S1	tq_cursor_read(): low, generation	T1	tq_cursor_track_insert(), _taken()
+ *	S1	tq_cursor_read(): low, generation	T1	record s: tq_cursor_track_*()
  *	S2	descend the index; look at the		T2	insert or delete row s
  *		entries from low on					T3	the end of T becomes visible
  *	S3	tq_cursor_raise() up to the first	T4	lower to s: generation + 1,
@@ -169,9 +169,7 @@ typedef struct Note
 static Note notes[TRACKED_MAX];
 static int tracked_count = 0;
 
-/*
- * The last subtransaction that called tq_cursor_track_all(); 0: there was none.
- */
+/* The last subtransaction that called tq_cursor_track_all(); 0: none. */
 static SubTransactionId all_tracked_by = InvalidSubTransactionId;
 
 /*
@@ -451,7 +449,7 @@ lower_tracked(int what, SubTransactionId since)
  * aborts.
  */
 static void
-wake_noted(int what, SubTransactionId since)
+wake_tracked(int what, SubTransactionId since)
 {
 	if (all_tracked_by >= since)
 	{
@@ -484,7 +482,7 @@ static void
 lower_and_wake(int what, SubTransactionId since)
 {
 	lower_tracked(what, since);
-	wake_noted(what, since);
+	wake_tracked(what, since);
 }
 
 static void
@@ -672,8 +670,9 @@ see_own(TqCursor *cursor)
  * lock, and returns false under a shared one.
  */
 static bool
-read_entry(uint32 bucket, const Key *key, TqCursor *cursor, LWLockMode mode)
+read_entry(const Key *key, TqCursor *cursor, LWLockMode mode)
 {
+	uint32 bucket = bucket_of(key);
 	Entry *entry;
 
 	LWLockAcquire(lock_of(bucket), mode);
@@ -706,16 +705,14 @@ void
 tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor)
 {
 	Key key = key_of(pending, queue);
-	uint32 bucket;
 
 	*cursor = (TqCursor){.pending = pending, .queue = queue};
 	for (int p = 0; p < PRIORITIES; p++)
 		cursor->low[p] = TQ_CURSOR_BEGIN;
 	if (shared == NULL || RecoveryInProgress() || all_tracked_by != 0)
 		return;
-	bucket = bucket_of(&key);
-	if (!read_entry(bucket, &key, cursor, LW_SHARED))
-		(void) read_entry(bucket, &key, cursor, LW_EXCLUSIVE);
+	if (!read_entry(&key, cursor, LW_SHARED))
+		(void) read_entry(&key, cursor, LW_EXCLUSIVE);
 	see_own(cursor);
 }
 

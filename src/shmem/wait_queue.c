@@ -311,14 +311,6 @@ withdraw(void)
  * Ends of transactions and of the session.
  */
 
-static void
-wait_fails(void)
-{
-	waiting = false;
-	handing_over = false;
-	withdraw();
-}
-
 /* Wakes the waiters of queue 0 if this transaction made a queue known. */
 static void
 wait_commits(void)
@@ -328,13 +320,17 @@ wait_commits(void)
 		tq_wait_wake(0, WAIT_ALL);
 }
 
+/* Resets the waiter if its wait has begun or been handed off there. */
 static void
 wait_aborts(SubTransactionId id)
 {
 	bool is_top = id == TopSubTransactionId;
 
-	if ((waiting && (is_top || id == waiting_in)) || (handing_over && is_top))
-		wait_fails();
+	if (!(waiting && (is_top || id == waiting_in)) &&
+		!(handing_over && is_top))
+		return;
+	waiting = handing_over = false;
+	withdraw();
 }
 
 static void
@@ -353,15 +349,6 @@ session_ends(int code, Datum arg)
 	withdraw();
 }
 
-static void
-attach(void)
-{
-	if (mine != NULL)
-		return;
-	mine = &shared->waiters[TqMyProcNumber()];
-	on_shmem_exit(session_ends, (Datum) 0);
-}
-
 /*
  * Notes that this transaction makes the name of a queue known, so that its
  * commit wakes the waiters of queue 0.
@@ -369,7 +356,7 @@ attach(void)
 void
 tq_wait_note_queue(void)
 {
-	new_queue = shared != NULL;
+	new_queue = true;
 }
 
 static int64
@@ -402,7 +389,9 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	wait->delay = wait->callable ? LOOK_MS : POLL_MIN_MS;
 	if (!wait->callable)
 		return;
-	attach();
+	if (mine == NULL)
+		on_shmem_exit(session_ends, (Datum) 0);
+	mine = &shared->waiters[TqMyProcNumber()];
 	waiting = true;
 	waiting_in = GetCurrentSubTransactionId();
 }
