@@ -30,6 +30,7 @@
 #include "../shmem/worker_request.h"
 #include "../storage/activation.h"
 #include "../storage/outbox_table.h"
+#include "../storage/tick_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/spi.h"

@@ -17,6 +17,7 @@
 #include "../core/types.h"
 #include "../shmem/worker_request.h"
 #include "../storage/binding_table.h"
+#include "../storage/log_segment_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/run_table.h"

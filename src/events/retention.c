@@ -20,7 +20,9 @@
 #include "miscadmin.h"
 
 #include "../storage/binding_table.h"
+#include "../storage/log_segment_table.h"
 #include "../storage/outbox_table.h"
+#include "../storage/tick_table.h"
 #include "../util/clock.h"
 #include "../util/guc.h"
 #include "publisher.h"

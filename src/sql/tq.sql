@@ -470,7 +470,7 @@ CREATE INDEX artifact_expires ON tq_internal.artifact (expires);
 -- Messages, in narrow rows: one for each call that appends some, in its own
 -- transaction.  Each is stamped with its top-level transaction, by which the
 -- publisher finds what has become visible since the last tick.  The message log
--- has six segments; src/storage/outbox_table.c.
+-- has six segments; src/storage/log_segment_table.c.
 CREATE TABLE tq_internal.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it
 	seq bigint NOT NULL,			-- order of writing

@@ -1,0 +1,139 @@
+/*
+ * log_segment_table.c
+ *	  Rows of tq_internal.log_segment, and the segments themselves.
+ *
+ * tq_internal.message and tq_internal.tick are divided into TQ_SEGMENTS segments, which are used
+ * in turn.  Each session caches the segment that is written to
+ * (binding_table.c).  A session with an outdated cache writes to an older
+ * segment.  That is harmless: readers read all segments, and a segment is
+ * truncated only when, under an exclusive lock, everything in it has been
+ * published and is no longer needed (retention.c).
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#include "../util/catalog.h"
+#include "../util/spi.h"
+#include "log_segment_table.h"
+
+static TqStatement current_segment = TQ_STATEMENT(
+	"SELECT segment, since FROM tq_internal.log_segment ORDER BY since DESC, segment LIMIT 1",
+	InvalidOid);
+
+static TqStatement switch_to = TQ_STATEMENT(
+	"UPDATE tq_internal.log_segment SET since = $2 WHERE segment = $1",
+	INT2OID, TIMESTAMPTZOID);
+
+#define TRUNCATE(segment)                                                     \
+	TQ_STATEMENT("TRUNCATE tq_internal.message_" segment                      \
+				 ", tq_internal.tick_" segment,                               \
+				 InvalidOid)
+
+static TqStatement truncate_segment[TQ_SEGMENTS] = {TRUNCATE("0"),
+													TRUNCATE("1"),
+													TRUNCATE("2"),
+													TRUNCATE("3"),
+													TRUNCATE("4"),
+													TRUNCATE("5")};
+
+static TqStatement is_unpublished = TQ_STATEMENT(
+	"SELECT 1 FROM tq_internal.message WHERE segment = $1 AND xid >= pg_snapshot_xmin($2)"
+	" AND NOT pg_visible_in_snapshot(xid, $2) LIMIT 1",
+	INT4OID, PG_SNAPSHOTOID);
+
+/* Returns the oid of a segment of a table. */
+Oid
+tq_segment_relation(const char *table, int segment)
+{
+	char name[NAMEDATALEN];
+
+	snprintf(name, sizeof(name), "%s_%d", table, segment);
+	return get_relname_relid(name, get_namespace_oid(TQ_SCHEMA, false));
+}
+
+/* Returns the segment that is written to; *since is when it became that. */
+int
+tq_segment_current(TimestampTz *since)
+{
+	int segment;
+
+	if (tq_spi_run(&current_segment, NULL, NULL) == 0)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("tq_internal.log_segment is empty"),
+			 errdetail(
+				 "The table always holds one row for each segment of the message log."),
+			 errhint(
+				 "Restore the rows that were deleted from tq_internal.log_segment.")));
+	segment = tq_spi_int16(0, 1, 0);
+	*since = tq_spi_time(0, 2);
+	tq_spi_free_result();
+	return segment;
+}
+
+/* Makes this segment the one that is written to. */
+void
+tq_segment_switch(int segment, TimestampTz now)
+{
+	Datum values[2] = {Int16GetDatum(segment), TimestampTzGetDatum(now)};
+
+	tq_spi_run(&switch_to, values, NULL);
+}
+
+static bool
+has_blocks(Oid table)
+{
+	Relation rel = table_open(table, AccessShareLock);
+	bool result = RelationGetNumberOfBlocks(rel) > 0;
+
+	table_close(rel, AccessShareLock);
+	return result;
+}
+
+/* Returns whether nothing was written to a segment since it was truncated. */
+bool
+tq_segment_is_empty(int segment)
+{
+	return !has_blocks(tq_segment_relation("message", segment)) &&
+		   !has_blocks(tq_segment_relation("tick", segment));
+}
+
+/*
+ * Locks a segment exclusively, without waiting; returns false if it is in use.
+ */
+bool
+tq_segment_try_lock(int segment)
+{
+	return ConditionalLockRelationOid(tq_segment_relation("message", segment),
+									  AccessExclusiveLock) &&
+		   ConditionalLockRelationOid(tq_segment_relation("tick", segment),
+									  AccessExclusiveLock);
+}
+
+/* Returns whether a segment has a row that this snapshot does not see. */
+bool
+tq_segment_is_unpublished(int segment, Datum upto)
+{
+	Datum values[2] = {Int32GetDatum(segment), upto};
+	bool result = tq_spi_run(&is_unpublished, values, NULL) > 0;
+
+	tq_spi_free_result();
+	return result;
+}
+
+/* Truncates a segment that is locked. */
+void
+tq_segment_truncate(int segment)
+{
+	tq_spi_run(&truncate_segment[segment], NULL, NULL);
+}
