@@ -13,7 +13,7 @@
  *	  NOTIFY, in the same transaction.
  *
  * So a message has an id as soon as it can be read, and no lower id appears
- * later, not even after a crash (outbox_table.c).  NOTIFY is sent if and only
+ * later, not even after a crash (tick_table.c).  NOTIFY is sent if and only
  * if the tick is committed; after a crash at any point the pass is repeated.
  * Messages that a transaction wrote earlier and committed later come with the
  * tick after its commit.

@@ -22,6 +22,7 @@
 #include "../storage/binding_table.h"
 #include "../storage/log_segment_table.h"
 #include "../storage/outbox_table.h"
+#include "../storage/subscription_table.h"
 #include "../storage/tick_table.h"
 #include "../util/clock.h"
 #include "../util/guc.h"

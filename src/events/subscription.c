@@ -34,6 +34,7 @@
 #include "../core/types.h"
 #include "../storage/binding_table.h"
 #include "../storage/outbox_table.h"
+#include "../storage/subscription_table.h"
 #include "../storage/tick_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"

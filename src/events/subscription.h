@@ -9,7 +9,7 @@
 #include "datatype/timestamp.h"
 
 #include "../core/types.h"
-#include "../storage/binding_table.h"
+#include "../storage/subscription_table.h"
 #include "message_json.h"
 
 extern void tq_subscribe_bind(const char *channel, TqExchange exchange,

@@ -8,10 +8,10 @@
  * read while the locks of the transition are held, so a message that is caused
  * by another one comes after it.
  *
- * A tick has about 4000 messages at most (outbox_table.c), so that publishing and
- * reading it takes bounded memory.  If more became visible, because of a large
- * transaction or because the publisher was not running, they are divided into
- * several ticks by the order of writing.  Each of these parts has the rows
+ * A tick has about 4000 messages at most (outbox_table.c), so that publishing
+ * and reading it takes bounded memory.  If more became visible, because of a
+ * large transaction or because the publisher was not running, they are divided
+ * into several ticks by the order of writing.  Each of these parts has the rows
  * between after_seq and upto_seq, and the ids of the transactions that wrote
  * them, so that its rows are found without reading the others.  Only the last
  * part publishes `upto`; in the parts before it, upto equals since, and
