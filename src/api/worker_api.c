@@ -35,6 +35,7 @@
 #include "../storage/pending_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/task_table.h"
+#include "../storage/worker_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"

@@ -193,6 +193,7 @@ tq_expiry_sweep(TimestampTz now)
 	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
 		   tq_expire_batch)
 		CHECK_FOR_INTERRUPTS();
+	tq_queues_forget(before);
 	tq_workers_forget(before);
 	last = before;
 }

@@ -63,6 +63,7 @@
 #include "../storage/task_table.h"
 #include "../storage/tick_table.h"
 #include "../storage/timer_table.h"
+#include "../storage/worker_table.h"
 #include "../util/clock.h"
 #include "../util/guc.h"
 #include "bisect.h"

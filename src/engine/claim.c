@@ -30,6 +30,7 @@
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
+#include "../storage/worker_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"

@@ -8,8 +8,8 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
-#include "../storage/queue_table.h"
 #include "../storage/task_table.h"
+#include "../storage/worker_table.h"
 #include "../util/slugid.h"
 
 typedef struct TqClaim

@@ -20,6 +20,7 @@
 #include "../shmem/wait_queue.h"
 #include "../storage/pending_table.h"
 #include "../storage/queue_table.h"
+#include "../storage/worker_table.h"
 #include "../util/clock.h"
 #include "claim.h"
 #include "claim_wait.h"

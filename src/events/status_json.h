@@ -10,9 +10,9 @@
 #include "utils/jsonb.h"
 
 #include "../storage/group_table.h"
-#include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
+#include "../storage/worker_table.h"
 
 extern void tq_status_push(JsonbParseState **state, const TqTask *task,
 						   const TqRun *runs, int n);

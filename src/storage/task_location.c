@@ -18,12 +18,12 @@
 #include "../util/spi.h"
 #include "columns.h"
 #include "pending_table.h"
-#include "queue_table.h"
 #include "run_detail_table.h"
 #include "run_table.h"
 #include "table.h"
 #include "task_location.h"
 #include "task_table.h"
+#include "worker_table.h"
 
 static TqRelation run_table = TQ_RELATION("run");
 static TqRelation run_by_key = TQ_RELATION("run_pkey");

@@ -1,0 +1,116 @@
+/*
+ * name_cache.c
+ *	  Caches of each backend for names that tables intern to numbers.
+ *
+ * Rows with names are never deleted, because runs and tasks refer to them.
+ * Each backend caches numbers and names, but only those that it found
+ * committed, because a number that the current transaction has inserted may be
+ * rolled back.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xact.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+
+#include "name_cache.h"
+#include "table.h"
+
+#define NAMES_KEPT 20000
+
+/* Those that were used, in no particular order. */
+static TqNameCache *caches = NULL;
+
+/* The last transaction of this backend that interned a name. */
+static TransactionId interning_xid = InvalidTransactionId;
+
+static void
+empty(TqNameCache *cache)
+{
+	if (cache->entries != NULL)
+		hash_destroy(cache->entries);
+	cache->entries = NULL;
+}
+
+/*
+ * Relcache callback: empties the caches of a table that may have changed, as
+ * by DROP EXTENSION.
+ */
+static void
+forget(Datum arg, Oid relid)
+{
+	for (TqNameCache *cache = caches; cache != NULL; cache = cache->next)
+	{
+		if (relid == InvalidOid || relid == cache->oid)
+			empty(cache);
+	}
+}
+
+/* Adds a cache to the list, if it was not used before. */
+static void
+enlist(TqNameCache *cache)
+{
+	if (cache->oid != InvalidOid)
+		return;
+	if (caches == NULL)
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	cache->next = caches;
+	caches = cache;
+}
+
+/* Returns the hash table of a cache, creating it if necessary. */
+static HTAB *
+entries_of(TqNameCache *cache)
+{
+	HASHCTL control = {.keysize = cache->keysize,
+					   .entrysize = cache->entrysize,
+					   .hcxt = CacheMemoryContext};
+	Oid oid;
+
+	if (cache->entries != NULL)
+		return cache->entries;
+	/*
+	 * Look up the oid first: this may process invalidations, which would
+	 * destroy the new hash table.
+	 */
+	oid = tq_relation_oid(cache->table);
+	enlist(cache);
+	cache->oid = oid;
+	cache->entries = hash_create(cache->purpose,
+								 64,
+								 &control,
+								 HASH_ELEM | HASH_CONTEXT | cache->how);
+	return cache->entries;
+}
+
+/* Returns the entry for a key, or NULL. */
+void *
+tq_name_find(TqNameCache *cache, const void *key)
+{
+	return hash_search(entries_of(cache), key, HASH_FIND, NULL);
+}
+
+/*
+ * Returns a new entry for a row that was just read, for the caller to fill in,
+ * after emptying a cache that has become too large.  Returns NULL if this
+ * transaction has inserted names, so that the row may be one of its own.
+ */
+void *
+tq_name_add(TqNameCache *cache, const void *key)
+{
+	if (TransactionIdIsValid(interning_xid) &&
+		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
+		return NULL;
+	if (hash_get_num_entries(entries_of(cache)) >= NAMES_KEPT)
+		empty(cache);
+	return hash_search(entries_of(cache), key, HASH_ENTER, NULL);
+}
+
+/* Records that this transaction is about to insert a name. */
+void
+tq_name_interning(void)
+{
+	interning_xid = GetTopTransactionId();
+}

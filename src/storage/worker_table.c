@@ -1,0 +1,317 @@
+/*
+ * worker_table.c
+ *	  Rows of tq_internal.worker: task workers, interned per queue.
+ *
+ * Rows are never deleted; an expired worker is only no longer listed.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+#include "utils/timestamp.h"
+
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "name_cache.h"
+#include "table.h"
+#include "worker_table.h"
+
+#define WORKER_NAME_MAX 40
+
+typedef struct WorkerKey
+{
+	int32 queue;
+	char group[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX];
+} WorkerKey;
+
+typedef struct WorkerEntry
+{
+	WorkerKey key;
+	int32 id;
+} WorkerEntry;
+
+typedef struct WorkerName
+{
+	int32 id;
+	char group[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX];
+} WorkerName;
+
+static TqRelation worker_table = TQ_RELATION("worker");
+static TqRelation worker_by_id = TQ_RELATION("worker_pkey");
+
+static TqNameCache worker_cache = {.purpose = "tq workers",
+								   .keysize = sizeof(WorkerKey),
+								   .entrysize = sizeof(WorkerEntry),
+								   .how = HASH_BLOBS,
+								   .table = &worker_table};
+static TqNameCache worker_names = {.purpose = "tq names of workers",
+								   .keysize = sizeof(int32),
+								   .entrysize = sizeof(WorkerName),
+								   .how = HASH_BLOBS,
+								   .table = &worker_table};
+
+/* Columns of tq_internal.worker, from 1. */
+enum
+{
+	WORKER_ID = 1,
+	WORKER_QUEUE,
+	WORKER_GROUP,
+	WORKER_NAME,
+	WORKER_EXPIRES,
+	WORKER_FIRST_CLAIM,
+	WORKER_LAST_ACTIVE,
+	WORKER_QUARANTINE,
+	WORKER_QUARANTINE_DETAILS,
+	WORKER_RECENT_UPDATED_AT,
+	WORKER_RECENT_TASKS
+};
+
+static TqStatement find_worker = TQ_STATEMENT(
+	"SELECT id FROM tq_internal.worker WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
+	INT4OID, TEXTOID, TEXTOID);
+
+static TqStatement insert_worker = TQ_STATEMENT(
+	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+	INT4OID, TEXTOID, TEXTOID);
+
+static TqStatement see_worker = TQ_STATEMENT(
+	"UPDATE tq_internal.worker SET last_date_active = $2, expires = greatest(expires, $3),"
+	" first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END,"
+	" quarantine_until = coalesce(quarantine_until, $2 - interval '10 years')"
+	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE id = $1 AND (last_date_active IS NULL"
+	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL"
+	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
+	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
+
+/*
+ * Skips the row if another session is claiming under the name of this worker;
+ * these claims are then not recorded.
+ */
+static TqStatement remember = TQ_STATEMENT(
+	"UPDATE tq_internal.worker SET recent_updated_at = $4, recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
+	" recent_runs = (recent_runs || $3)[greatest(1, cardinality(recent_runs || $3) - 19):]"
+	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE id = $1 AND expires IS NOT NULL FOR UPDATE SKIP LOCKED)",
+	INT4OID, INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID);
+
+static TqStatement recent = TQ_STATEMENT(
+	"SELECT t.task_id, x.run_id FROM tq_internal.worker w"
+	" CROSS JOIN LATERAL unnest(w.recent_tasks, w.recent_runs) WITH ORDINALITY AS x (task, run_id, place)"
+	" JOIN tq_internal.task t ON t.id = x.task WHERE w.id = $1 ORDER BY x.place",
+	INT4OID);
+
+static TqStatement quarantine = TQ_STATEMENT(
+	"UPDATE tq_internal.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
+	" quarantine_details = coalesce(quarantine_details, '[]') || $4 WHERE id = $1",
+	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID);
+
+static TqStatement forget_workers = TQ_STATEMENT(
+	"UPDATE tq_internal.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
+	" quarantine_until = NULL, quarantine_details = NULL, recent_tasks = '{}', recent_runs = '{}'"
+	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE expires < $1"
+	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
+	TIMESTAMPTZOID);
+
+/* Reads the row of a worker; returns false if there is none. */
+static bool
+read_worker(int32 id, TqWorker *worker)
+{
+	TqTable *table = tq_table_open(&worker_table);
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	TqScan *scan = tq_scan_begin(table, &worker_by_id, 1, snapshot);
+	TupleTableSlot *slot = scan->slot;
+	bool found;
+	bool isnull;
+
+	tq_scan_seek(scan, Int32GetDatum(id), 0, 0);
+	found = tq_scan_next(scan);
+	memset(worker, 0, sizeof(*worker));
+	if (found)
+	{
+		ArrayType *recent = DatumGetArrayTypeP(
+			tq_row_field(slot, WORKER_RECENT_TASKS, &isnull));
+
+		worker->id = id;
+		worker->group = TextDatumGetCString(
+			tq_row_field(slot, WORKER_GROUP, &isnull));
+		worker->name = TextDatumGetCString(
+			tq_row_field(slot, WORKER_NAME, &isnull));
+		worker->expires = tq_row_int64(slot, WORKER_EXPIRES);
+		worker->first_claim = tq_row_int64(slot, WORKER_FIRST_CLAIM);
+		worker->last_date_active = tq_row_int64(slot, WORKER_LAST_ACTIVE);
+		worker->quarantine_until = tq_row_int64(slot, WORKER_QUARANTINE);
+		worker->recent_updated_at = tq_row_int64(slot,
+												 WORKER_RECENT_UPDATED_AT);
+		worker->recent = ArrayGetNItems(ARR_NDIM(recent), ARR_DIMS(recent));
+	}
+	tq_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+	return found;
+}
+
+/* Reads the row of a worker that exists. */
+void
+tq_worker_get_by_number(int32 id, TqWorker *worker)
+{
+	if (!read_worker(id, worker))
+		elog(ERROR, "worker %d is not in tq_internal.worker", id);
+}
+
+/* Returns the group and the name of a worker that exists. */
+void
+tq_worker_name(int32 id, char **group, char **name)
+{
+	WorkerName *entry = tq_name_find(&worker_names, &id);
+	TqWorker worker;
+
+	if (entry != NULL)
+	{
+		*group = pstrdup(entry->group);
+		*name = pstrdup(entry->name);
+		return;
+	}
+	tq_worker_get_by_number(id, &worker);
+	*group = worker.group;
+	*name = worker.name;
+	entry = tq_name_add(&worker_names, &id);
+	if (entry == NULL)
+		return;
+	strlcpy(entry->group, worker.group, sizeof(entry->group));
+	strlcpy(entry->name, worker.name, sizeof(entry->name));
+}
+
+/* Returns the number of a worker from its row, or 0. */
+static int32
+look_up_worker(const WorkerKey *key)
+{
+	Datum values[3] = {Int32GetDatum(key->queue),
+					   CStringGetTextDatum(key->group),
+					   CStringGetTextDatum(key->name)};
+	int32 id = tq_spi_run(&find_worker, values, NULL) > 0
+				   ? tq_spi_int32(0, 1, 0)
+				   : 0;
+	WorkerEntry *entry;
+
+	tq_spi_free_result();
+	if (id != 0 && (entry = tq_name_add(&worker_cache, key)) != NULL)
+		entry->id = id;
+	return id;
+}
+
+/* Reads a worker by its names; returns false if there is none. */
+bool
+tq_worker_find(int32 queue, const char *group, const char *name,
+			   TqWorker *worker)
+{
+	WorkerKey key;
+	WorkerEntry *entry;
+
+	memset(&key, 0, sizeof(key));
+	key.queue = queue;
+	strlcpy(key.group, group, sizeof(key.group));
+	strlcpy(key.name, name, sizeof(key.name));
+	entry = tq_name_find(&worker_cache, &key);
+	if (entry != NULL && read_worker(entry->id, worker))
+		return true;
+	return read_worker(look_up_worker(&key), worker);
+}
+
+/* Reads a worker by its names, after inserting it if necessary. */
+void
+tq_worker_intern(int32 queue, const char *group, const char *id,
+				 TqWorker *worker)
+{
+	while (!tq_worker_find(queue, group, id, worker))
+	{
+		Datum values[3] = {Int32GetDatum(queue),
+						   CStringGetTextDatum(group),
+						   CStringGetTextDatum(id)};
+
+		tq_name_interning();
+		tq_spi_run(&insert_worker, values, NULL);
+	}
+}
+
+/* Like tq_queue_seen(), for a worker; always writes a first claim. */
+void
+tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
+{
+	Datum values[4] = {Int32GetDatum(worker),
+					   TimestampTzGetDatum(now),
+					   TimestampTzGetDatum(expires),
+					   BoolGetDatum(claims)};
+
+	tq_spi_run(&see_worker, values, NULL);
+}
+
+/*
+ * Records what a worker has claimed last (doc/spec/taskcluster.md 5.6).
+ * Sessions that claim under the name of one worker do not wait for each other
+ * here, so that concurrent claims may not be recorded.
+ */
+void
+tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
+						int n, TimestampTz now)
+{
+	Datum values[4] = {Int32GetDatum(worker),
+					   tq_array_int64(tasks, n),
+					   tq_array_int32(run_ids, n),
+					   TimestampTzGetDatum(now)};
+
+	if (n > 0)
+		tq_spi_run(&remember, values, NULL);
+}
+
+/*
+ * Returns the last claims of a worker, oldest first, of tasks that still
+ * exist.
+ */
+TqRecent *
+tq_worker_recent(int32 worker, int *found)
+{
+	Datum values[1] = {Int32GetDatum(worker)};
+	TqRecent *claims;
+
+	*found = (int) tq_spi_run(&recent, values, NULL);
+	claims = palloc(sizeof(TqRecent) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+	{
+		claims[i].task_id = tq_spi_slug(i, 1);
+		claims[i].run_id = tq_spi_int32(i, 2, 0);
+	}
+	tq_spi_free_result();
+	return claims;
+}
+
+/* Sets the end of a worker's quarantine, and appends the reason. */
+void
+tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
+					 Jsonb *detail)
+{
+	Datum values[4] = {Int32GetDatum(worker),
+					   TimestampTzGetDatum(until),
+					   TimestampTzGetDatum(expires),
+					   JsonbPGetDatum(detail)};
+
+	tq_spi_run(&quarantine, values, NULL);
+}
+
+/*
+ * Clears what is recorded about workers that have expired
+ * (doc/spec/taskcluster.md 8.4).
+ */
+void
+tq_workers_forget(TimestampTz before)
+{
+	Datum values[1] = {TimestampTzGetDatum(before)};
+
+	tq_spi_run(&forget_workers, values, NULL);
+}
