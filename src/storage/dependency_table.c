@@ -29,6 +29,7 @@
 
 #include "../util/spi.h"
 #include "dependency_table.h"
+#include "index_scan.h"
 #include "table.h"
 
 /*
@@ -152,23 +153,16 @@ tq_dependencies_insert(int64 dependent, const int64 *required,
 void
 tq_dependencies_exist(const int64 *tasks, int n, bool *exist)
 {
-	TqTable *table;
-	Snapshot snapshot;
 	TqScan *scan;
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&dependency_table);
-	snapshot = RegisterSnapshot(tq_spi_snapshot());
-	scan = tq_scan_begin(table, &dependency_by_key, 1, snapshot);
+	scan = tq_scan_open(&dependency_table, &dependency_by_key, 1, NULL);
 	for (int i = 0; i < n; i++)
 	{
-		tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
-		exist[i] = tq_scan_next(scan);
+		exist[i] = tq_scan_find(scan, Int64GetDatum(tasks[i]), 0, 0);
 	}
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 }
 
 /* Runs a statement that returns tasks and their counters. */
@@ -239,8 +233,10 @@ look_at_dependents(Lookup *lookup, const TqMet *met)
 	{
 		int64 dependent = tq_row_int64(dependency, DEPENDENCY_DEPENDENT);
 
-		tq_scan_seek(lookup->unscheduled, Int64GetDatum(dependent), 0, 0);
-		if (tq_scan_next(lookup->unscheduled) &&
+		if (tq_scan_find(lookup->unscheduled,
+						 Int64GetDatum(dependent),
+						 0,
+						 0) &&
 			is_met_now(met,
 					   tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
 					   tq_row_int16(dependency, DEPENDENCY_FROM_RUN)))
@@ -293,28 +289,21 @@ merge_waiting(TqWaiting *waiting, int n)
 TqWaiting *
 tq_dependencies_met(const TqMet *met, int n, int *found)
 {
-	TqTable *dependencies = tq_table_open(&dependency_table);
-	TqTable *unscheduled = tq_table_open(&unscheduled_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	Lookup lookup = {.dependencies = tq_scan_begin(dependencies,
-												   &dependency_by_key,
-												   1,
-												   snapshot),
-					 .unscheduled = tq_scan_begin(unscheduled,
-												  &unscheduled_by_task,
-												  1,
-												  snapshot)};
+	Lookup lookup = {
+		.dependencies =
+			tq_scan_open(&dependency_table, &dependency_by_key, 1, NULL)};
 
+	lookup.unscheduled = tq_scan_open(&unscheduled_table,
+									  &unscheduled_by_task,
+									  1,
+									  lookup.dependencies->registered);
 	for (int i = 0; i < n; i++)
 	{
 		look_at_dependents(&lookup, &met[i]);
 		CHECK_FOR_INTERRUPTS();
 	}
-	tq_scan_end(lookup.unscheduled);
-	tq_scan_end(lookup.dependencies);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(unscheduled);
-	tq_table_close(dependencies);
+	tq_scan_close(lookup.unscheduled);
+	tq_scan_close(lookup.dependencies);
 	*found = merge_waiting(lookup.waiting, lookup.n);
 	return lookup.waiting;
 }
@@ -370,11 +359,10 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
 	TM_Result result = TM_Ok;
 
 	*left = -1;
-	tq_scan_seek(scan,
-				 Int64GetDatum(waiting->task),
-				 Int16GetDatum(waiting->stripe),
-				 0);
-	if (tq_scan_next(scan))
+	if (tq_scan_find(scan,
+					 Int64GetDatum(waiting->task),
+					 Int16GetDatum(waiting->stripe),
+					 0))
 	{
 		*left = tq_row_int32(scan->slot, counter->column) - waiting->unmet;
 		result =

@@ -71,6 +71,7 @@
 #include "../util/spi.h"
 #include "columns.h"
 #include "group_table.h"
+#include "index_scan.h"
 #include "table.h"
 
 /* Classes of advisory locks of tq; 1 and 2 are those of SQL functions. */
@@ -302,20 +303,17 @@ tq_group_slug(int64 id, Snapshot snapshot)
 {
 	static TqRelation group = TQ_RELATION("task_group");
 	static TqRelation by_id = TQ_RELATION("task_group_pkey");
-	TqTable *table = tq_table_open(&group);
-	TqScan *scan = tq_scan_begin(table, &by_id, 1, snapshot);
+	TqScan *scan = tq_scan_open(&group, &by_id, 1, snapshot);
 	TqSlug slug;
 	bool isnull;
 
-	tq_scan_seek(scan, Int64GetDatum(id), 0, 0);
-	if (!tq_scan_next(scan))
+	if (!tq_scan_find(scan, Int64GetDatum(id), 0, 0))
 		elog(ERROR,
 			 "group " INT64_FORMAT " is not in tq_internal.task_group",
 			 id);
 	slug = *DatumGetTqSlugP(
 		tq_row_field(scan->slot, GROUP_TASK_GROUP_ID, &isnull));
-	tq_scan_end(scan);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	return slug;
 }
 

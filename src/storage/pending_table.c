@@ -36,6 +36,7 @@
 #include "../shmem/claim_cursor.h"
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "pending_table.h"
 #include "policy_table.h"
 #include "run_detail_table.h"
@@ -211,8 +212,14 @@ end_by_task(ByTask *by)
 {
 	tq_scan_end(by->moved);
 	tq_scan_end(by->order);
-	tq_task_scan_end(by->tasks);
+	tq_scan_close(by->tasks);
 	tq_table_close(by->table);
+}
+
+static TupleTableSlot *
+row_or_null(TqScan *scan, int64 task)
+{
+	return tq_scan_find(scan, Int64GetDatum(task), 0, 0) ? scan->slot : NULL;
 }
 
 /* Returns the row of a task in pending, or NULL. */
@@ -222,17 +229,13 @@ find_by_task(ByTask *by, int64 task)
 	int32 queue;
 	int priority;
 
-	if (tq_task_for_order(by->tasks, task, &queue, &priority))
-	{
-		tq_scan_seek(by->order,
+	if (tq_task_for_order(by->tasks, task, &queue, &priority) &&
+		tq_scan_find(by->order,
 					 Int32GetDatum(queue),
 					 Int16GetDatum(priority),
-					 Int64GetDatum(task));
-		if (tq_scan_next(by->order))
-			return by->order->slot;
-	}
-	tq_scan_seek(by->moved, Int64GetDatum(task), 0, 0);
-	return tq_scan_next(by->moved) ? by->moved->slot : NULL;
+					 Int64GetDatum(task)))
+		return by->order->slot;
+	return row_or_null(by->moved, task);
 }
 
 /* Reads a row of pending or delayed as the run that it stands for. */
@@ -256,16 +259,12 @@ tq_pending_read(TupleTableSlot *slot, TqRun *run)
 static bool
 find_delayed(int64 task, Snapshot snapshot, TqRun *run)
 {
-	TqTable *table = tq_table_open(&delayed);
-	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
-	bool found;
+	TqScan *scan = tq_scan_open(&delayed, &delayed_by_task, 1, snapshot);
+	bool found = tq_scan_find(scan, Int64GetDatum(task), 0, 0);
 
-	tq_scan_seek(scan, Int64GetDatum(task), 0, 0);
-	found = tq_scan_next(scan);
 	if (found)
 		tq_pending_read(scan->slot, run);
-	tq_scan_end(scan);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	return found;
 }
 
@@ -295,8 +294,7 @@ void
 tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqTable *table = tq_table_open(&delayed);
-	TqScan *scan = tq_scan_begin(table, &delayed_by_task, 1, snapshot);
+	TqScan *scan = tq_scan_open(&delayed, &delayed_by_task, 1, snapshot);
 	ByTask by;
 
 	begin_by_task(&by, snapshot);
@@ -305,15 +303,11 @@ tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
 		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
 
 		if (slot == NULL)
-		{
-			tq_scan_seek(scan, Int64GetDatum(tasks[i]), 0, 0);
-			slot = tq_scan_next(scan) ? scan->slot : NULL;
-		}
+			slot = row_or_null(scan, tasks[i]);
 		are_first[i] = slot != NULL && tq_row_int16(slot, PENDING_RUN_ID) == 0;
 	}
 	end_by_task(&by);
-	tq_scan_end(scan);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	UnregisterSnapshot(snapshot);
 }
 
@@ -678,7 +672,7 @@ walk_queue(Walk *walk)
 		 walk->priority >= TQ_PRIORITY_LOWEST && walk->found < walk->max;
 		 walk->priority--)
 		walk_priority(walk);
-	tq_task_scan_end(walk->tasks);
+	tq_scan_close(walk->tasks);
 	tq_scan_end(walk->order);
 	tq_table_close(walk->table);
 }

@@ -15,6 +15,7 @@
 
 #include "../shmem/wait_queue.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "name_cache.h"
 #include "queue_table.h"
 #include "table.h"
@@ -91,19 +92,14 @@ tq_queue_find(const char *name)
 static char *
 read_queue_name(int32 id)
 {
-	TqTable *table = tq_table_open(&queue_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(table, &queue_by_id, 1, snapshot);
+	TqScan *scan = tq_scan_open(&queue_table, &queue_by_id, 1, NULL);
 	char *name;
 	bool isnull;
 
-	tq_scan_seek(scan, Int32GetDatum(id), 0, 0);
-	if (!tq_scan_next(scan))
+	if (!tq_scan_find(scan, Int32GetDatum(id), 0, 0))
 		elog(ERROR, "queue %d is not in tq_internal.queue", id);
 	name = TextDatumGetCString(tq_row_field(scan->slot, QUEUE_NAME, &isnull));
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	return name;
 }
 

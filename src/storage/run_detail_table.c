@@ -22,6 +22,7 @@
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "run_detail_table.h"
 #include "run_table.h"
 #include "table.h"
@@ -171,24 +172,19 @@ is_to_be_read(const TqRun *run)
 static void
 read_some(TqRun *runs, int n, bool with_errors)
 {
-	TqTable *table = tq_table_open(&detail_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
+	TqScan *scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
 
 	for (int i = 0; i < n; i++)
 	{
 		if (!is_to_be_read(&runs[i]))
 			continue;
-		tq_scan_seek(scan,
-					 Int64GetDatum(runs[i].task),
-					 Int16GetDatum(runs[i].run_id),
-					 0);
-		if (tq_scan_next(scan))
+		if (tq_scan_find(scan,
+						 Int64GetDatum(runs[i].task),
+						 Int16GetDatum(runs[i].run_id),
+						 0))
 			read_row(scan->slot, with_errors, &runs[i]);
 	}
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 }
 
 /* Reads details; opens the table only if there is one to read. */
@@ -225,25 +221,18 @@ tq_details_read_errors(TqRun *runs, int n)
 Jsonb *
 tq_detail_result(const TqRun *run)
 {
-	TqTable *table;
-	Snapshot snapshot;
 	TqScan *scan;
 	Jsonb *result = NULL;
 
 	if (!run->has_detail)
 		return NULL;
-	table = tq_table_open(&detail_table);
-	snapshot = RegisterSnapshot(tq_spi_snapshot());
-	scan = tq_scan_begin(table, &detail_by_key, 2, snapshot);
-	tq_scan_seek(scan,
-				 Int64GetDatum(run->task),
-				 Int16GetDatum(run->run_id),
-				 0);
-	if (tq_scan_next(scan))
+	scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
+	if (tq_scan_find(scan,
+					 Int64GetDatum(run->task),
+					 Int16GetDatum(run->run_id),
+					 0))
 		result = read_jsonb(scan->slot, DETAIL_RESULT);
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	return result;
 }
 

@@ -36,6 +36,7 @@
 #include "../core/types.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "run_table.h"
 #include "table.h"
 #include "task_table.h"
@@ -356,11 +357,10 @@ find_by_key(TqRunWriter *writer, int64 task, int run_id)
 		writer->by_key =
 			tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
 	writer->found = writer->by_key->slot;
-	tq_scan_seek(writer->by_key,
-				 Int64GetDatum(task),
-				 Int16GetDatum(run_id),
-				 0);
-	return tq_scan_next(writer->by_key);
+	return tq_scan_find(writer->by_key,
+						Int64GetDatum(task),
+						Int16GetDatum(run_id),
+						0);
 }
 
 /* Reads a run; returns false if it has no row. */

@@ -1,10 +1,10 @@
 /*
  * table.c
- *	  Reads and writes rows through the table and index access methods.
+ *	  Writes rows through the table access method.
  *
- * A statement costs more than the row that it writes, so the tables
- * that every transition of a task touches are read and written here without
- * the executor.  What the executor would do is done as follows:
+ * A statement costs more than the row that it writes, so the tables that every
+ * transition of a task touches are written here, and read in index_scan.c,
+ * without the executor.  What the executor would do is done as follows:
  *
  *	- Locks: RowExclusiveLock on the table and on each index that is used, or
  *	  AccessShareLock in a call that only reads.  They are kept until the
@@ -60,7 +60,6 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
-#include "../util/catalog.h"
 #include "../util/compat.h"
 #include "../util/catalog.h"
 #include "../util/spi.h"
@@ -117,25 +116,32 @@ tq_relation_oid(TqRelation *relation)
 	return oid;
 }
 
+/*
+ * Returns the next value of the sequence for internal ids and for the order in
+ * queues.
+ */
+int64
+tq_id_next(void)
+{
+	static TqRelation sequence = TQ_RELATION("id_seq");
+
+	return nextval_internal(tq_relation_oid(&sequence), false);
+}
+
 /* ---- tables ---- */
 
 /*
- * Returns the lock mode for tables and indexes: that of readers for a call
- * that only reads, perhaps on a standby.
+ * Opens a table for reading and writing rows; in a call that only reads,
+ * perhaps on a standby, with the lock of readers.
  */
-static LOCKMODE
-lock_mode(void)
-{
-	return tq_spi_is_reading() ? AccessShareLock : RowExclusiveLock;
-}
-
-/* Opens a table for reading and writing rows. */
 TqTable *
 tq_table_open(TqRelation *which)
 {
 	TqTable *table = palloc0(sizeof(TqTable));
 
-	table->rel = table_open(tq_relation_oid(which), lock_mode());
+	table->lock_mode = tq_spi_is_reading() ? AccessShareLock
+										   : RowExclusiveLock;
+	table->rel = table_open(tq_relation_oid(which), table->lock_mode);
 	return table;
 }
 
@@ -573,169 +579,4 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	}
 	CommandCounterIncrement();
 	return TM_Ok;
-}
-
-/* ---- scans ---- */
-
-/*
- * Looks up the equality functions of an index, which are kept until the index
- * changes.
- */
-static void
-look_up_equality(TqRelation *which, Relation index)
-{
-	which->nkeys = Min(IndexRelationGetNumberOfKeyAttributes(index),
-					   TQ_MAX_KEYS);
-	for (int i = 0; i < which->nkeys; i++)
-	{
-		Oid type = index->rd_opcintype[i];
-		Oid operator= get_opfamily_member(index->rd_opfamily[i],
-										  type,
-										  type,
-										  BTEqualStrategyNumber);
-
-		fmgr_info_cxt(get_opcode(operator),
-					  &which->equal[i],
-					  CacheMemoryContext);
-	}
-}
-
-/* Begins a scan for equal values of the first nkeys columns of an index. */
-TqScan *
-tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
-{
-	TqScan *scan = palloc(sizeof(TqScan));
-
-	scan->table = table;
-	scan->index = index_open(tq_relation_oid(index), lock_mode());
-	scan->nkeys = nkeys;
-	scan->slot = table_slot_create(table->rel, NULL);
-	if (index->nkeys == 0)
-		look_up_equality(index, scan->index);
-	for (int i = 0; i < nkeys; i++)
-		ScanKeyEntryInitializeWithInfo(&scan->keys[i],
-									   0,
-									   i + 1,
-									   BTEqualStrategyNumber,
-									   InvalidOid,
-									   scan->index->rd_indcollation[i],
-									   &index->equal[i],
-									   (Datum) 0);
-	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot, nkeys);
-	return scan;
-}
-
-/*
- * Makes the scan look for all values of its last column, a bigint, that are
- * greater than or equal to the one that tq_scan_seek() gets for it.
- */
-void
-tq_scan_from(TqScan *scan)
-{
-	ScanKeyInit(&scan->keys[scan->nkeys - 1],
-				scan->nkeys,
-				BTGreaterEqualStrategyNumber,
-				F_INT8GE,
-				(Datum) 0);
-}
-
-/*
- * Restarts a scan with these values; those beyond the number of keys are
- * ignored.
- */
-void
-tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c)
-{
-	Datum values[TQ_MAX_KEYS] = {a, b, c};
-
-	for (int i = 0; i < scan->nkeys; i++)
-		scan->keys[i].sk_argument = values[i];
-	index_rescan(scan->desc, scan->keys, scan->nkeys, NULL, 0);
-}
-
-/* Moves to the next row; returns false if there is none. */
-bool
-tq_scan_next(TqScan *scan)
-{
-	return index_getnext_slot(scan->desc, ForwardScanDirection, scan->slot);
-}
-
-/* Ends a scan; keeps the lock on the index. */
-void
-tq_scan_end(TqScan *scan)
-{
-	index_endscan(scan->desc);
-	ExecDropSingleTupleTableSlot(scan->slot);
-	index_close(scan->index, NoLock);
-}
-
-/* ---- columns of the current row; 0 or false for NULL ---- */
-
-Datum
-tq_row_field(TupleTableSlot *slot, int column, bool *isnull)
-{
-	return slot_getattr(slot, column, isnull);
-}
-
-int64
-tq_row_int64(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return isnull ? 0 : DatumGetInt64(value);
-}
-
-int32
-tq_row_int32(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return isnull ? 0 : DatumGetInt32(value);
-}
-
-int16
-tq_row_int16(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return isnull ? 0 : DatumGetInt16(value);
-}
-
-bool
-tq_row_bool(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return !isnull && DatumGetBool(value);
-}
-
-/*
- * Returns whether a transaction in progress holds a lock on the current row.
- */
-bool
-tq_row_is_locked(TupleTableSlot *slot)
-{
-	HeapTuple tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
-	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
-	uint16 mask = tuple->t_data->t_infomask;
-
-	if ((mask & HEAP_XMAX_INVALID) != 0 || !HEAP_XMAX_IS_LOCKED_ONLY(mask))
-		return false;
-	return (mask & HEAP_XMAX_IS_MULTI) != 0 ? MultiXactIdIsRunning(xmax, true)
-											: TransactionIdIsInProgress(xmax);
-}
-static TqRelation seq = TQ_RELATION("id_seq");
-
-/*
- * Returns the next value of the sequence for internal ids and for the order in
- * queues.
- */
-int64
-tq_id_next(void)
-{
-	return nextval_internal(tq_relation_oid(&seq), false);
 }

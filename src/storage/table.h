@@ -1,12 +1,10 @@
 /*
  * table.h
- *	  Reads and writes rows through the table and index access methods.
+ *	  Writes rows through the table access method.
  */
 #ifndef TQ_TABLE_H
 #define TQ_TABLE_H
 
-#include "access/genam.h"
-#include "access/skey.h"
 #include "access/tableam.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
@@ -14,8 +12,8 @@
 #include "nodes/execnodes.h"
 #include "nodes/lockoptions.h"
 #include "storage/itemptr.h"
+#include "storage/lockdefs.h"
 #include "utils/relcache.h"
-#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "../util/compat.h"
@@ -48,6 +46,7 @@ extern Oid tq_relation_oid(TqRelation *relation);
 typedef struct TqTable
 {
 	Relation rel;
+	LOCKMODE lock_mode;
 	EState *estate; /* like result, created by the first insertion */
 	ResultRelInfo *result;
 	TupleTableSlot **slots; /* rows that are not inserted yet */
@@ -71,32 +70,6 @@ extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
 							   LockTupleMode mode, LockWaitPolicy policy);
 extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
 pg_noreturn extern void tq_table_error(const TqTable *table, TM_Result result);
-
-/* An index scan for equal values of the first columns. */
-typedef struct TqScan
-{
-	TqTable *table;
-	Relation index;
-	IndexScanDesc desc;
-	int nkeys;
-	ScanKeyData keys[TQ_MAX_KEYS];
-	TupleTableSlot *slot; /* the current row */
-} TqScan;
-
-extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
-							 Snapshot snapshot);
-extern void tq_scan_from(TqScan *scan);
-extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
-extern bool tq_scan_next(TqScan *scan);
-extern void tq_scan_end(TqScan *scan);
-
-/* Return columns, numbered from 1, of the current row; 0 or false for NULL. */
-extern Datum tq_row_field(TupleTableSlot *slot, int column, bool *isnull);
-extern int64 tq_row_int64(TupleTableSlot *slot, int column);
-extern int32 tq_row_int32(TupleTableSlot *slot, int column);
-extern int16 tq_row_int16(TupleTableSlot *slot, int column);
-extern bool tq_row_bool(TupleTableSlot *slot, int column);
-extern bool tq_row_is_locked(TupleTableSlot *slot);
 
 /*
  * Set columns, numbered from 1, of a row that is being built; tq_put_time()

@@ -17,6 +17,7 @@
 #include "../core/types.h"
 #include "../util/spi.h"
 #include "columns.h"
+#include "index_scan.h"
 #include "pending_table.h"
 #include "run_detail_table.h"
 #include "run_table.h"
@@ -255,9 +256,7 @@ tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 TqRun *
 tq_runs_of_task(const TqTask *task, int *found)
 {
-	TqTable *table = tq_table_open(&run_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(table, &run_by_key, 1, snapshot);
+	TqScan *scan = tq_scan_open(&run_table, &run_by_key, 1, NULL);
 	int room = 4;
 	TqRun *runs = palloc(sizeof(TqRun) * room);
 
@@ -273,10 +272,8 @@ tq_runs_of_task(const TqTask *task, int *found)
 		if (*found == room) /* room for one more, which may be pending */
 			runs = repalloc(runs, sizeof(TqRun) * (room *= 2));
 	}
-	*found += tq_pending_run(task, snapshot, &runs[*found]);
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	*found += tq_pending_run(task, scan->registered, &runs[*found]);
+	tq_scan_close(scan);
 	add_details(runs, *found, true);
 	return runs;
 }

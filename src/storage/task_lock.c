@@ -24,6 +24,7 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
+#include "index_scan.h"
 #include "pending_table.h"
 #include "run_table.h"
 #include "table.h"
@@ -74,7 +75,6 @@ static Way ways[WAYS] = {[BY_RUN] = {TQ_LOCATION_RUN,
 /* A search for current rows; each table is opened when it is first needed. */
 typedef struct Look
 {
-	Snapshot snapshot;
 	TqScan *tasks;
 	TqScan *scans[WAYS];
 	TqLockedTasks *locked;
@@ -84,8 +84,7 @@ static void
 begin_look(Look *look, int n, TqLockedTasks *locked)
 {
 	memset(look, 0, sizeof(*look));
-	look->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	look->tasks = tq_task_scan_begin(look->snapshot);
+	look->tasks = tq_task_scan_begin(NULL);
 	look->locked = locked;
 	locked->runs = palloc(sizeof(TqRun) * Max(n, 1));
 	locked->tasks = palloc(sizeof(TqTask) * Max(n, 1));
@@ -99,16 +98,10 @@ end_look(Look *look)
 {
 	for (int by = 0; by < WAYS; by++)
 	{
-		TqTable *table;
-
-		if (look->scans[by] == NULL)
-			continue;
-		table = look->scans[by]->table;
-		tq_scan_end(look->scans[by]);
-		tq_table_close(table);
+		if (look->scans[by] != NULL)
+			tq_scan_close(look->scans[by]);
 	}
-	tq_task_scan_end(look->tasks);
-	UnregisterSnapshot(look->snapshot);
+	tq_scan_close(look->tasks);
 }
 
 /* Returns the scan of a table, opening it if necessary. */
@@ -118,10 +111,10 @@ begin_way(Look *look, By by)
 	Way *way = &ways[by];
 
 	if (look->scans[by] == NULL)
-		look->scans[by] = tq_scan_begin(tq_table_open(&way->table),
-										&way->index,
-										way->nkeys,
-										look->snapshot);
+		look->scans[by] = tq_scan_open(&way->table,
+									   &way->index,
+									   way->nkeys,
+									   look->tasks->registered);
 	return look->scans[by];
 }
 
@@ -149,11 +142,12 @@ find_first_run(Look *look, const TqTask *task)
 {
 	TqScan *scan = begin_way(look, BY_ORDER);
 
-	tq_scan_seek(scan,
-				 Int32GetDatum(task->queue),
-				 Int16GetDatum(task->priority),
-				 Int64GetDatum(task->id));
-	return tq_scan_next(scan) ? scan : NULL;
+	return tq_scan_find(scan,
+						Int32GetDatum(task->queue),
+						Int16GetDatum(task->priority),
+						Int64GetDatum(task->id))
+			   ? scan
+			   : NULL;
 }
 
 /* Reads the row that was found as the state of its task. */

@@ -32,6 +32,7 @@
 #include "../util/spi.h"
 #include "columns.h"
 #include "group_table.h"
+#include "index_scan.h"
 #include "queue_table.h"
 #include "table.h"
 #include "task_table.h"
@@ -280,21 +281,16 @@ read_core(TupleTableSlot *slot, TqTask *task)
 void
 tq_tasks_find(TqTask *tasks, int n)
 {
-	TqTable *table = tq_table_open(&task_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
+	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
 
 	for (int i = 0; i < n; i++)
 	{
 		if (tasks[i].id != 0)
 			continue;
-		tq_scan_seek(scan, PointerGetDatum(&tasks[i].task_id), 0, 0);
-		if (tq_scan_next(scan))
+		if (tq_scan_find(scan, PointerGetDatum(&tasks[i].task_id), 0, 0))
 			read_core(scan->slot, &tasks[i]);
 	}
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 }
 
 static char *
@@ -313,13 +309,10 @@ TqTask *
 tq_task_by_slug(const TqSlug *slug)
 {
 	TqTask *task = palloc0(sizeof(TqTask));
-	TqTable *table = tq_table_open(&task_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(table, &task_by_slug, 1, snapshot);
+	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
 
 	task->task_id = *slug;
-	tq_scan_seek(scan, PointerGetDatum(slug), 0, 0);
-	if (tq_scan_next(scan))
+	if (tq_scan_find(scan, PointerGetDatum(slug), 0, 0))
 	{
 		read_core(scan->slot, task);
 		task->scheduler_id =
@@ -329,11 +322,10 @@ tq_task_by_slug(const TqSlug *slug)
 		task->queue_name = tq_queue_name(task->queue);
 		task->group_slug = task->group_id == 0
 							   ? *slug
-							   : tq_group_slug(task->group_id, snapshot);
+							   : tq_group_slug(task->group_id,
+											   scan->registered);
 	}
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	return task->id == 0 ? NULL : task;
 }
 
@@ -356,8 +348,7 @@ tq_task_find(TqTask *task)
 int
 tq_tasks_find_by_id(TqTask *tasks, int n)
 {
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_task_scan_begin(snapshot);
+	TqScan *scan = tq_task_scan_begin(NULL);
 	int found = 0;
 
 	for (int i = 0; i < n; i++)
@@ -371,29 +362,18 @@ tq_tasks_find_by_id(TqTask *tasks, int n)
 		read_core(scan->slot, &tasks[i]);
 		found++;
 	}
-	tq_task_scan_end(scan);
-	UnregisterSnapshot(snapshot);
+	tq_scan_close(scan);
 	return found;
 }
 
 /*
  * Begins a scan for tasks by id with this snapshot; with SnapshotSelf, for
- * their latest versions.
+ * their latest versions; with NULL, by the snapshot of the call.
  */
 TqScan *
 tq_task_scan_begin(Snapshot snapshot)
 {
-	return tq_scan_begin(tq_table_open(&task_table), &task_by_id, 1, snapshot);
-}
-
-/* Ends a scan for tasks, and closes the table. */
-void
-tq_task_scan_end(TqScan *scan)
-{
-	TqTable *table = scan->table;
-
-	tq_scan_end(scan);
-	tq_table_close(table);
+	return tq_scan_open(&task_table, &task_by_id, 1, snapshot);
 }
 
 /*
@@ -407,8 +387,7 @@ find_by_id(TqScan *scan, int64 id)
 {
 	for (int tries = 0; tries < 2; tries++)
 	{
-		tq_scan_seek(scan, Int64GetDatum(id), 0, 0);
-		if (tq_scan_next(scan))
+		if (tq_scan_find(scan, Int64GetDatum(id), 0, 0))
 			return true;
 	}
 	return false;
@@ -441,7 +420,7 @@ tq_tasks_core(const int64 *ids, int n, int *found)
 	*found = 0;
 	for (int i = 0; i < n; i++)
 		*found += tq_task_core(scan, ids[i], &tasks[*found]);
-	tq_task_scan_end(scan);
+	tq_scan_close(scan);
 	return tasks;
 }
 
@@ -454,7 +433,7 @@ tq_task_priority(int64 id)
 					   ? tq_row_int16(scan->slot, TASK_PRIORITY)
 					   : TQ_PRIORITY_LOWEST;
 
-	tq_task_scan_end(scan);
+	tq_scan_close(scan);
 	return priority;
 }
 
@@ -510,8 +489,6 @@ tq_task_payload_for_claim(TqScan *scan)
 /* State for comparing tasks with the stored definitions. */
 struct TqStored
 {
-	TqTable *table;
-	Snapshot snapshot;
 	TqScan *scan;
 	TupleTableSlot *given; /* the columns of the task that is compared */
 	MemoryContext scratch;
@@ -523,12 +500,9 @@ tq_stored_begin(void)
 {
 	TqStored *stored = palloc(sizeof(TqStored));
 
-	stored->table = tq_table_open(&task_table);
-	stored->snapshot = RegisterSnapshot(tq_spi_snapshot());
-	stored->scan =
-		tq_scan_begin(stored->table, &task_by_slug, 1, stored->snapshot);
+	stored->scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
 	stored->given =
-		MakeSingleTupleTableSlot(RelationGetDescr(stored->table->rel),
+		MakeSingleTupleTableSlot(RelationGetDescr(stored->scan->table->rel),
 								 &TTSOpsVirtual);
 	stored->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"tq stored definition",
@@ -542,9 +516,7 @@ tq_stored_end(TqStored *stored)
 {
 	MemoryContextDelete(stored->scratch);
 	ExecDropSingleTupleTableSlot(stored->given);
-	tq_scan_end(stored->scan);
-	UnregisterSnapshot(stored->snapshot);
-	tq_table_close(stored->table);
+	tq_scan_close(stored->scan);
 	pfree(stored);
 }
 
@@ -610,8 +582,7 @@ tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
 	MemoryContext outer;
 	bool is_same;
 
-	tq_scan_seek(stored->scan, PointerGetDatum(&task->task_id), 0, 0);
-	if (!tq_scan_next(stored->scan))
+	if (!tq_scan_find(stored->scan, PointerGetDatum(&task->task_id), 0, 0))
 		return TQ_MATCH_NONE;
 	outer = MemoryContextSwitchTo(stored->scratch);
 	ExecStoreAllNullTuple(stored->given);

@@ -12,7 +12,7 @@
 
 #include "../core/types.h"
 #include "../util/slugid.h"
-#include "table.h"
+#include "index_scan.h"
 
 typedef struct TqTask
 {
@@ -102,7 +102,6 @@ extern bool tq_task_core(TqScan *scan, int64 id, struct TqTask *task);
 extern TqScan *tq_task_scan_begin(Snapshot snapshot);
 extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
 							  int *priority);
-extern void tq_task_scan_end(TqScan *scan);
 extern bool tq_task_for_claim(TqScan *scan, int64 id,
 							  struct TqClaimed *claimed);
 extern Jsonb *tq_task_payload_for_claim(TqScan *scan);

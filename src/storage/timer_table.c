@@ -40,6 +40,7 @@
 #include "../core/types.h"
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "pending_table.h"
 #include "table.h"
 #include "timer_table.h"
@@ -190,9 +191,7 @@ tq_timers_insert(TqTimer kind, const TqTimerEntry *entries, int n)
 /* A scan of the rows of a source after a mark, by time and number. */
 typedef struct Walk
 {
-	TqTable *table;
 	TqScan *scan;
-	Snapshot snapshot;
 	ScanKeyData after[2];
 } Walk;
 
@@ -234,10 +233,7 @@ begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
 	Datum after = PointerGetDatum(walk->after);
 	Datum kind = Int16GetDatum((int16) source->kind);
 
-	walk->table = tq_table_open(&source->table);
-	walk->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	walk->scan =
-		tq_scan_begin(walk->table, &source->by_due, keys, walk->snapshot);
+	walk->scan = tq_scan_open(&source->table, &source->by_due, keys, NULL);
 	set_after(walk, keys, position);
 	if (source->kind != 0)
 		tq_scan_seek(walk->scan, kind, after, 0);
@@ -248,9 +244,7 @@ begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
 static void
 end_walk(Walk *walk)
 {
-	tq_scan_end(walk->scan);
-	UnregisterSnapshot(walk->snapshot);
-	tq_table_close(walk->table);
+	tq_scan_close(walk->scan);
 }
 
 /*
@@ -278,7 +272,8 @@ next_due(Walk *walk, TimestampTz now, TqDue *due)
 static bool
 take_row(Walk *walk, TqDue *due)
 {
-	TM_Result result = tq_table_delete_if_free(walk->table, walk->scan->slot);
+	TM_Result result = tq_table_delete_if_free(walk->scan->table,
+											   walk->scan->slot);
 
 	switch (result)
 	{
@@ -294,7 +289,7 @@ take_row(Walk *walk, TqDue *due)
 		case TM_SelfModified:
 			break;
 	}
-	tq_table_error(walk->table, result);
+	tq_table_error(walk->scan->table, result);
 }
 
 /* ---- take due rows ---- */

@@ -18,6 +18,7 @@
 
 #include "../util/slugid.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "name_cache.h"
 #include "table.h"
 #include "worker_table.h"
@@ -123,15 +124,12 @@ static TqStatement forget_workers = TQ_STATEMENT(
 static bool
 read_worker(int32 id, TqWorker *worker)
 {
-	TqTable *table = tq_table_open(&worker_table);
-	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(table, &worker_by_id, 1, snapshot);
+	TqScan *scan = tq_scan_open(&worker_table, &worker_by_id, 1, NULL);
 	TupleTableSlot *slot = scan->slot;
 	bool found;
 	bool isnull;
 
-	tq_scan_seek(scan, Int32GetDatum(id), 0, 0);
-	found = tq_scan_next(scan);
+	found = tq_scan_find(scan, Int32GetDatum(id), 0, 0);
 	memset(worker, 0, sizeof(*worker));
 	if (found)
 	{
@@ -151,9 +149,7 @@ read_worker(int32 id, TqWorker *worker)
 												 WORKER_RECENT_UPDATED_AT);
 		worker->recent = ArrayGetNItems(ARR_NDIM(recent), ARR_DIMS(recent));
 	}
-	tq_scan_end(scan);
-	UnregisterSnapshot(snapshot);
-	tq_table_close(table);
+	tq_scan_close(scan);
 	return found;
 }
 

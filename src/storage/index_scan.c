@@ -1,0 +1,222 @@
+/*
+ * index_scan.c
+ *	  Finds rows by an index, and returns their columns.
+ *
+ * A scan looks for equal values of the first columns of an index, and is
+ * repeated with other values by tq_scan_seek().  tq_scan_open() is for scans
+ * that also open their table; tq_scan_begin() is for those in a table that the
+ * caller has open.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/multixact.h"
+#include "access/tableam.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "storage/procarray.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+
+#include "../util/compat.h"
+#include "../util/spi.h"
+#include "index_scan.h"
+#include "table.h"
+
+/*
+ * Looks up the equality functions of an index, which are kept until the index
+ * changes.
+ */
+static void
+look_up_equality(TqRelation *which, Relation index)
+{
+	which->nkeys = Min(IndexRelationGetNumberOfKeyAttributes(index),
+					   TQ_MAX_KEYS);
+	for (int i = 0; i < which->nkeys; i++)
+	{
+		Oid type = index->rd_opcintype[i];
+		Oid operator= get_opfamily_member(index->rd_opfamily[i],
+										  type,
+										  type,
+										  BTEqualStrategyNumber);
+
+		fmgr_info_cxt(get_opcode(operator),
+					  &which->equal[i],
+					  CacheMemoryContext);
+	}
+}
+
+/* Begins a scan for equal values of the first nkeys columns of an index. */
+TqScan *
+tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
+{
+	TqScan *scan = palloc(sizeof(TqScan));
+
+	scan->table = table;
+	scan->index = index_open(tq_relation_oid(index), table->lock_mode);
+	scan->registered = NULL;
+	scan->nkeys = nkeys;
+	scan->slot = table_slot_create(table->rel, NULL);
+	if (index->nkeys == 0)
+		look_up_equality(index, scan->index);
+	for (int i = 0; i < nkeys; i++)
+		ScanKeyEntryInitializeWithInfo(&scan->keys[i],
+									   0,
+									   i + 1,
+									   BTEqualStrategyNumber,
+									   InvalidOid,
+									   scan->index->rd_indcollation[i],
+									   &index->equal[i],
+									   (Datum) 0);
+	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot, nkeys);
+	return scan;
+}
+
+/*
+ * Makes the scan look for all values of its last column, a bigint, that are
+ * greater than or equal to the one that tq_scan_seek() gets for it.
+ */
+void
+tq_scan_from(TqScan *scan)
+{
+	ScanKeyInit(&scan->keys[scan->nkeys - 1],
+				scan->nkeys,
+				BTGreaterEqualStrategyNumber,
+				F_INT8GE,
+				(Datum) 0);
+}
+
+/*
+ * Restarts a scan with these values; those beyond the number of keys are
+ * ignored.
+ */
+void
+tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c)
+{
+	Datum values[TQ_MAX_KEYS] = {a, b, c};
+
+	for (int i = 0; i < scan->nkeys; i++)
+		scan->keys[i].sk_argument = values[i];
+	index_rescan(scan->desc, scan->keys, scan->nkeys, NULL, 0);
+}
+
+/* Moves to the next row; returns false if there is none. */
+bool
+tq_scan_next(TqScan *scan)
+{
+	return index_getnext_slot(scan->desc, ForwardScanDirection, scan->slot);
+}
+
+/* Returns whether there is a row with these values, and moves to it. */
+bool
+tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c)
+{
+	tq_scan_seek(scan, a, b, c);
+	return tq_scan_next(scan);
+}
+
+/* Ends a scan; keeps the lock on the index. */
+void
+tq_scan_end(TqScan *scan)
+{
+	index_endscan(scan->desc);
+	ExecDropSingleTupleTableSlot(scan->slot);
+	index_close(scan->index, NoLock);
+}
+
+/*
+ * Opens a table and begins a scan in it.  Without a snapshot, the scan uses
+ * that of the statement.
+ */
+TqScan *
+tq_scan_open(TqRelation *which, TqRelation *index, int nkeys,
+			 Snapshot snapshot)
+{
+	TqTable *table = tq_table_open(which);
+	Snapshot registered = NULL;
+	TqScan *scan;
+
+	if (snapshot == NULL)
+		snapshot = registered = RegisterSnapshot(tq_spi_snapshot());
+	scan = tq_scan_begin(table, index, nkeys, snapshot);
+	scan->registered = registered;
+	return scan;
+}
+
+/* Ends a scan that tq_scan_open() has begun; keeps the locks. */
+void
+tq_scan_close(TqScan *scan)
+{
+	TqTable *table = scan->table;
+
+	tq_scan_end(scan);
+	if (scan->registered != NULL)
+		UnregisterSnapshot(scan->registered);
+	tq_table_close(table);
+}
+
+/* ---- columns of the current row; 0 or false for NULL ---- */
+
+Datum
+tq_row_field(TupleTableSlot *slot, int column, bool *isnull)
+{
+	return slot_getattr(slot, column, isnull);
+}
+
+int64
+tq_row_int64(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? 0 : DatumGetInt64(value);
+}
+
+int32
+tq_row_int32(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? 0 : DatumGetInt32(value);
+}
+
+int16
+tq_row_int16(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? 0 : DatumGetInt16(value);
+}
+
+bool
+tq_row_bool(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return !isnull && DatumGetBool(value);
+}
+
+/*
+ * Returns whether a transaction in progress holds a lock on the current row.
+ */
+bool
+tq_row_is_locked(TupleTableSlot *slot)
+{
+	HeapTuple tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
+	TransactionId xmax = HeapTupleHeaderGetRawXmax(tuple->t_data);
+	uint16 mask = tuple->t_data->t_infomask;
+
+	if ((mask & HEAP_XMAX_INVALID) != 0 || !HEAP_XMAX_IS_LOCKED_ONLY(mask))
+		return false;
+	return (mask & HEAP_XMAX_IS_MULTI) != 0 ? MultiXactIdIsRunning(xmax, true)
+											: TransactionIdIsInProgress(xmax);
+}

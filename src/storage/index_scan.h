@@ -1,0 +1,47 @@
+/*
+ * index_scan.h
+ *	  Finds rows by an index, and returns their columns.
+ */
+#ifndef TQ_INDEX_SCAN_H
+#define TQ_INDEX_SCAN_H
+
+#include "access/genam.h"
+#include "access/skey.h"
+#include "executor/tuptable.h"
+#include "utils/relcache.h"
+#include "utils/snapshot.h"
+
+#include "table.h"
+
+/* An index scan for equal values of the first columns. */
+typedef struct TqScan
+{
+	TqTable *table;
+	Relation index;
+	IndexScanDesc desc;
+	int nkeys;
+	ScanKeyData keys[TQ_MAX_KEYS];
+	TupleTableSlot *slot; /* the current row */
+	Snapshot registered;  /* by tq_scan_open(); NULL: none */
+} TqScan;
+
+extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
+							 Snapshot snapshot);
+extern void tq_scan_end(TqScan *scan);
+extern TqScan *tq_scan_open(TqRelation *which, TqRelation *index, int nkeys,
+							Snapshot snapshot);
+extern void tq_scan_close(TqScan *scan);
+extern void tq_scan_from(TqScan *scan);
+extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
+extern bool tq_scan_next(TqScan *scan);
+extern bool tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c);
+
+/* Return columns, numbered from 1, of the current row; 0 or false for NULL. */
+extern Datum tq_row_field(TupleTableSlot *slot, int column, bool *isnull);
+extern int64 tq_row_int64(TupleTableSlot *slot, int column);
+extern int32 tq_row_int32(TupleTableSlot *slot, int column);
+extern int16 tq_row_int16(TupleTableSlot *slot, int column);
+extern bool tq_row_bool(TupleTableSlot *slot, int column);
+extern bool tq_row_is_locked(TupleTableSlot *slot);
+
+#endif /* TQ_INDEX_SCAN_H */
