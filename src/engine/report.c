@@ -166,7 +166,6 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 	TqRun *run = &report->run;
 	int32 run_id = report->run_id;
 	int64 recalled;
-	int found;
 
 	while (tq_run_writer_read(writer,
 							  &report->task_id,
@@ -177,7 +176,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 		report->state = run->state;
 		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)
 		{
-			(void) tq_runs_lock(&report->task->id, &run_id, 1, &found);
+			(void) tq_run_lock_row(report->task->id, run_id);
 			return;
 		}
 		tq_resolution_end_run(run, reason, now);

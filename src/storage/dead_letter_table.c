@@ -24,7 +24,6 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "dead_letter_table.h"
-#include "run_table.h"
 #include "table.h"
 
 #define LETTER                                                                \

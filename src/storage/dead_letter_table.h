@@ -10,7 +10,7 @@
 
 #include "../core/types.h"
 #include "../util/slugid.h"
-#include "run_table.h"
+#include "table.h"
 
 typedef struct TqDeadLetter
 {

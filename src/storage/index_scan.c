@@ -121,6 +121,14 @@ tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c)
 	return tq_scan_next(scan);
 }
 
+/* Like tq_scan_find(), for the last row in the order of the index. */
+bool
+tq_scan_find_last(TqScan *scan, Datum a, Datum b, Datum c)
+{
+	tq_scan_seek(scan, a, b, c);
+	return index_getnext_slot(scan->desc, BackwardScanDirection, scan->slot);
+}
+
 /* Ends a scan; keeps the lock on the index. */
 void
 tq_scan_end(TqScan *scan)

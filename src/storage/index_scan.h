@@ -35,6 +35,7 @@ extern void tq_scan_from(TqScan *scan);
 extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_next(TqScan *scan);
 extern bool tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c);
+extern bool tq_scan_find_last(TqScan *scan, Datum a, Datum b, Datum c);
 
 /* Return columns, numbered from 1, of the current row; 0 or false for NULL. */
 extern Datum tq_row_field(TupleTableSlot *slot, int column, bool *isnull);

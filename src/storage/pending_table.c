@@ -190,26 +190,37 @@ tq_delayed_insert(const TqPending *rows, int n)
  * must be an MVCC snapshot, because a change writes the rows of task and
  * pending in one transaction.
  */
-typedef struct ByTask
+struct TqPendingScan
 {
+	Snapshot snapshot;
 	TqTable *table;
 	TqScan *tasks;
 	TqScan *order;
 	TqScan *moved;
-} ByTask;
+	TqScan *delayed; /* NULL: not needed yet */
+};
 
-static void
-begin_by_task(ByTask *by, Snapshot snapshot)
+/* Begins to look up pending runs by their tasks. */
+TqPendingScan *
+tq_pending_scan_begin(Snapshot snapshot)
 {
+	TqPendingScan *by = palloc(sizeof(TqPendingScan));
+
+	by->snapshot = snapshot;
 	by->table = tq_table_open(&pending);
 	by->tasks = tq_task_scan_begin(snapshot);
 	by->order = tq_scan_begin(by->table, &pending_order, 3, snapshot);
 	by->moved = tq_scan_begin(by->table, &pending_moved, 1, snapshot);
+	by->delayed = NULL;
+	return by;
 }
 
-static void
-end_by_task(ByTask *by)
+/* Ends the look-ups. */
+void
+tq_pending_scan_end(TqPendingScan *by)
 {
+	if (by->delayed != NULL)
+		tq_scan_close(by->delayed);
 	tq_scan_end(by->moved);
 	tq_scan_end(by->order);
 	tq_scan_close(by->tasks);
@@ -224,7 +235,7 @@ row_or_null(TqScan *scan, int64 task)
 
 /* Returns the row of a task in pending, or NULL. */
 static TupleTableSlot *
-find_by_task(ByTask *by, int64 task)
+find_by_task(TqPendingScan *by, int64 task)
 {
 	int32 queue;
 	int priority;
@@ -236,6 +247,16 @@ find_by_task(ByTask *by, int64 task)
 					 Int64GetDatum(task)))
 		return by->order->slot;
 	return row_or_null(by->moved, task);
+}
+
+/* Returns the row of a task in delayed, or NULL. */
+static TupleTableSlot *
+find_delayed(TqPendingScan *by, int64 task)
+{
+	if (by->delayed == NULL)
+		by->delayed =
+			tq_scan_open(&delayed, &delayed_by_task, 1, by->snapshot);
+	return row_or_null(by->delayed, task);
 }
 
 /* Reads a row of pending or delayed as the run that it stands for. */
@@ -255,35 +276,24 @@ tq_pending_read(TupleTableSlot *slot, TqRun *run)
 				   .retry_delay = TQ_OFF};
 }
 
-/* Reads the row of a task in delayed; returns false if there is none. */
-static bool
-find_delayed(int64 task, Snapshot snapshot, TqRun *run)
-{
-	TqScan *scan = tq_scan_open(&delayed, &delayed_by_task, 1, snapshot);
-	bool found = tq_scan_find(scan, Int64GetDatum(task), 0, 0);
-
-	if (found)
-		tq_pending_read(scan->slot, run);
-	tq_scan_close(scan);
-	return found;
-}
-
 /*
  * Reads the pending run of a task, delayed or not; returns false if there is
  * none.
  */
 bool
-tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run)
+tq_pending_scan_read(TqPendingScan *by, int64 task, TqRun *run)
 {
-	ByTask by;
-	TupleTableSlot *slot;
+	TupleTableSlot *slot = find_by_task(by, task);
+	bool is_delayed = slot == NULL;
 
-	begin_by_task(&by, snapshot);
-	slot = find_by_task(&by, task->id);
-	if (slot != NULL)
-		tq_pending_read(slot, run);
-	end_by_task(&by);
-	return slot != NULL || find_delayed(task->id, snapshot, run);
+	if (is_delayed)
+		slot = find_delayed(by, task);
+	if (slot == NULL)
+		return false;
+	tq_pending_read(slot, run);
+	if (is_delayed)
+		run->location = TQ_LOCATION_DELAYED;
+	return true;
 }
 
 /*
@@ -294,57 +304,17 @@ void
 tq_pending_are_first(const int64 *tasks, int n, bool *are_first)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_open(&delayed, &delayed_by_task, 1, snapshot);
-	ByTask by;
+	TqPendingScan *by = tq_pending_scan_begin(snapshot);
 
-	begin_by_task(&by, snapshot);
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+		TqRun run;
 
-		if (slot == NULL)
-			slot = row_or_null(scan, tasks[i]);
-		are_first[i] = slot != NULL && tq_row_int16(slot, PENDING_RUN_ID) == 0;
+		are_first[i] = tq_pending_scan_read(by, tasks[i], &run) &&
+					   run.run_id == 0;
 	}
-	end_by_task(&by);
-	tq_scan_close(scan);
+	tq_pending_scan_end(by);
 	UnregisterSnapshot(snapshot);
-}
-
-/*
- * Locks a row of pending; returns false if it is gone or, under TQ_LOCK_SKIP,
- * if another session has locked or changed it.
- */
-static bool
-lock_row(ByTask *by, TupleTableSlot *slot, TqLock mode)
-{
-	TM_Result result =
-		tq_table_lock(by->table,
-					  slot,
-					  mode == TQ_LOCK_SHARE ? LockTupleShare
-											: LockTupleExclusive,
-					  mode == TQ_LOCK_SKIP ? LockWaitSkip : LockWaitBlock);
-
-	switch (result)
-	{
-		case TM_Ok:
-			tq_cursor_track_lock(RelationGetRelid(by->table->rel),
-								 tq_row_int32(slot, PENDING_QUEUE),
-								 tq_row_int16(slot, PENDING_PRIORITY));
-			return true;
-		case TM_WouldBlock:
-			return false;
-		case TM_Updated:
-		case TM_Deleted:
-			if (mode != TQ_LOCK_SKIP)
-				tq_table_changed_under_us(by->table, result);
-			return false;
-		case TM_Invisible:
-		case TM_SelfModified:
-		case TM_BeingModified:
-			break;
-	}
-	tq_table_error(by->table, result);
 }
 
 /*
@@ -355,14 +325,15 @@ bool
 tq_pending_lock(int64 task, TqLock mode)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	ByTask by;
-	TupleTableSlot *slot;
-	bool locked;
+	TqPendingScan *by = tq_pending_scan_begin(snapshot);
+	TupleTableSlot *slot = find_by_task(by, task);
+	bool locked = slot != NULL && tq_table_lock_row(by->table, slot, mode);
 
-	begin_by_task(&by, snapshot);
-	slot = find_by_task(&by, task);
-	locked = slot != NULL && lock_row(&by, slot, mode);
-	end_by_task(&by);
+	if (locked)
+		tq_cursor_track_lock(RelationGetRelid(by->table->rel),
+							 tq_row_int32(slot, PENDING_QUEUE),
+							 tq_row_int16(slot, PENDING_PRIORITY));
+	tq_pending_scan_end(by);
 	UnregisterSnapshot(snapshot);
 	return locked;
 }
@@ -371,26 +342,26 @@ tq_pending_lock(int64 task, TqLock mode)
 void
 tq_pending_delete(const int64 *tasks, int n)
 {
-	ByTask by;
+	TqPendingScan *by;
 
 	if (n == 0)
 		return;
-	begin_by_task(&by, SnapshotSelf);
+	by = tq_pending_scan_begin(SnapshotSelf);
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+		TupleTableSlot *slot = find_by_task(by, tasks[i]);
 		TM_Result result;
 
 		if (slot == NULL)
 			elog(ERROR,
 				 "task " INT64_FORMAT " is not in tq_internal.pending",
 				 tasks[i]);
-		track_delete(by.table, slot);
-		result = tq_table_delete(by.table, &slot->tts_tid, true);
+		track_delete(by->table, slot);
+		result = tq_table_delete(by->table, &slot->tts_tid, true);
 		if (result != TM_Ok)
-			tq_table_error(by.table, result);
+			tq_table_error(by->table, result);
 	}
-	end_by_task(&by);
+	tq_pending_scan_end(by);
 }
 
 /* Deletes the rows of these tasks from delayed. */
@@ -433,19 +404,19 @@ void
 tq_pending_set_priority(const int64 *tasks, int n, int priority)
 {
 	Datum values[2] = {tq_array_int64(tasks, n), Int16GetDatum(priority)};
-	ByTask by;
+	TqPendingScan *by;
 
 	if (n == 0)
 		return;
-	begin_by_task(&by, SnapshotSelf);
+	by = tq_pending_scan_begin(SnapshotSelf);
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = find_by_task(&by, tasks[i]);
+		TupleTableSlot *slot = find_by_task(by, tasks[i]);
 
 		if (slot != NULL)
-			move_to_priority(by.table, slot, priority);
+			move_to_priority(by->table, slot, priority);
 	}
-	end_by_task(&by);
+	tq_pending_scan_end(by);
 	tq_spi_run(&set_delayed_priority, values, NULL);
 }
 

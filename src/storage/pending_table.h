@@ -29,7 +29,14 @@ typedef struct TqPending
 
 extern void tq_pending_insert(const TqPending *rows, int n);
 extern void tq_delayed_insert(const TqPending *rows, int n);
-extern bool tq_pending_run(const TqTask *task, Snapshot snapshot, TqRun *run);
+
+/* A look-up of pending runs, delayed or not, by their tasks. */
+typedef struct TqPendingScan TqPendingScan;
+
+extern TqPendingScan *tq_pending_scan_begin(Snapshot snapshot);
+extern bool tq_pending_scan_read(TqPendingScan *by, int64 task, TqRun *run);
+extern void tq_pending_scan_end(TqPendingScan *by);
+
 extern void tq_pending_are_first(const int64 *tasks, int n, bool *are_first);
 extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);

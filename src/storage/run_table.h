@@ -53,13 +53,6 @@ typedef struct TqRun
 	int32 policy;  /* of the task; only for a run that has just ended */
 } TqRun;
 
-typedef enum TqLock
-{
-	TQ_LOCK_SHARE,  /* the row must not change meanwhile */
-	TQ_LOCK_UPDATE, /* the caller is about to change the row */
-	TQ_LOCK_SKIP    /* like UPDATE, but skips a locked row */
-} TqLock;
-
 extern const TqXactEnd tq_run_xact_end;
 
 extern void tq_runs_insert(const TqRun *runs, int n);

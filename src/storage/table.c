@@ -522,6 +522,39 @@ tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
 }
 
 /*
+ * Locks the row in the slot.  Returns false if it has changed or is gone, or,
+ * under TQ_LOCK_SKIP, if another session has locked it.
+ */
+bool
+tq_table_lock_row(TqTable *table, TupleTableSlot *slot, TqLock mode)
+{
+	TM_Result result =
+		tq_table_lock(table,
+					  slot,
+					  mode == TQ_LOCK_SHARE ? LockTupleShare
+											: LockTupleExclusive,
+					  mode == TQ_LOCK_SKIP ? LockWaitSkip : LockWaitBlock);
+
+	switch (result)
+	{
+		case TM_Ok:
+			return true;
+		case TM_WouldBlock:
+			return false;
+		case TM_Updated:
+		case TM_Deleted:
+			if (mode != TQ_LOCK_SKIP)
+				tq_table_changed_under_us(table, result);
+			return false;
+		case TM_Invisible:
+		case TM_SelfModified:
+		case TM_BeingModified:
+			break;
+	}
+	tq_table_error(table, result);
+}
+
+/*
  * Deletes the row in the slot unless another session has locked or changed it.
  *
  * The row may be locked only by this transaction, from an earlier statement.

@@ -54,6 +54,13 @@ typedef struct TqTable
 	int filled;             /* slots that hold a row */
 } TqTable;
 
+typedef enum TqLock
+{
+	TQ_LOCK_SHARE,  /* the row must not change meanwhile */
+	TQ_LOCK_UPDATE, /* the caller is about to change the row */
+	TQ_LOCK_SKIP    /* like UPDATE, but skips a locked row */
+} TqLock;
+
 extern TqTable *tq_table_open(TqRelation *which);
 extern void tq_table_close(TqTable *table);
 extern TupleTableSlot *tq_table_new_row(TqTable *table);
@@ -66,6 +73,8 @@ extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
 extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
 								 TupleTableSlot *slot);
+extern bool tq_table_lock_row(TqTable *table, TupleTableSlot *slot,
+							  TqLock mode);
 extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,
 							   LockTupleMode mode, LockWaitPolicy policy);
 extern void tq_table_changed_under_us(const TqTable *table, TM_Result result);
