@@ -1,9 +1,122 @@
 /*
  * columns.h
- *	  SQL that several tables share.
+ *	  The columns of tables, and SQL that several tables share.
+ *
+ * Each list has the columns of one table in their order in tq.sql, which
+ * .ci/checks/columns compares: table, column, type, field of the struct.  The
+ * numbers of the columns, and what reads and writes a row, are made of it.
+ * The type says how a value is kept: tq_row_TYPE() and tq_put_TYPE() in
+ * index_scan.h and table.h.  Columns of the type `own` are read and written one
+ * by one.
  */
 #ifndef TQ_COLUMNS_H
 #define TQ_COLUMNS_H
+
+/* Numbers the columns of a table, from 1: Anum_table_column. */
+#define TQ_NUMBERS(COLUMNS, table)                                            \
+	enum                                                                      \
+	{                                                                         \
+		Anum_##table##_none,                                                  \
+		COLUMNS(TQ_NUMBER, table) Natts_##table##_1,                          \
+		Natts_##table = Natts_##table##_1 - 1                                 \
+	}
+#define TQ_NUMBER(table, column, type, field) Anum_##table##_##column,
+
+/* Read a column of `slot` into `row`, and write it. */
+#define TQ_GET(table, column, type, field)                                    \
+	row->field = tq_row_##type(slot, Anum_##table##_##column);
+#define TQ_PUT(table, column, type, field)                                    \
+	tq_put_##type(slot, Anum_##table##_##column, row->field);
+
+#define TQ_TASK_TIMES(X, t)                                                   \
+	X(t, id, int64, id)                                                       \
+	X(t, created, time, created)                                              \
+	X(t, deadline, time, defined_deadline)                                    \
+	X(t, expires, time, expires)
+#define TQ_TASK_CORE(X, t)                                                    \
+	X(t, delay, int64_or_null, delay)                                         \
+	X(t, group_id, int64_or_null, group_id)                                   \
+	X(t, queue, int32, queue)                                                 \
+	X(t, policy, int32_or_null, policy)                                       \
+	X(t, priority, int16, priority)                                           \
+	X(t, retries, int16, retries)                                             \
+	X(t, all_resolved, bool, all_resolved)                                    \
+	X(t, task_id, slug, task_id)
+#define TQ_TASK_LARGE(X, t)                                                   \
+	X(t, routes, varlena, routes)                                             \
+	X(t, scopes, varlena, scopes)                                             \
+	X(t, payload, varlena, payload)                                           \
+	X(t, metadata, varlena, metadata)                                         \
+	X(t, tags, varlena, tags)                                                 \
+	X(t, extra, varlena, extra)
+#define TQ_TASK_COLUMNS(X, t)                                                 \
+	TQ_TASK_TIMES(X, t)                                                       \
+	X(t, effective_deadline, own, deadline)                                   \
+	TQ_TASK_CORE(X, t)                                                        \
+	X(t, scheduler_id, own, scheduler_id)                                     \
+	X(t, project_id, own, project_id)                                         \
+	X(t, dependencies, own, dependencies)                                     \
+	TQ_TASK_LARGE(X, t)
+
+#define TQ_RUN_COLUMNS(X, t)                                                  \
+	X(t, task, int64, task)                                                   \
+	X(t, scheduled, time, scheduled)                                          \
+	X(t, started, time, started)                                              \
+	X(t, taken_until, time, taken_until)                                      \
+	X(t, resolved, time, resolved)                                            \
+	X(t, worker, int32_or_null, worker)                                       \
+	X(t, run_id, int16, run_id)                                               \
+	X(t, state, int16, state)                                                 \
+	X(t, reason_created, int16, created)                                      \
+	X(t, reason_resolved, int16, reason)                                      \
+	X(t, retries_left, int16, retries_left)                                   \
+	X(t, by_claim_task, bool, by_claim_task)                                  \
+	X(t, has_detail, bool, has_detail)
+
+/* A run that waits in pending or delayed. */
+#define TQ_WAITING_RUN(X, t)                                                  \
+	X(t, run_id, int16, run_id)                                               \
+	X(t, retries_left, int16, retries_left)                                   \
+	X(t, reason_created, int16, created)                                      \
+	X(t, has_detail, bool, has_detail)
+#define TQ_WAITING(X, t)                                                      \
+	X(t, task, int64, task)                                                   \
+	X(t, scheduled, time, scheduled)                                          \
+	X(t, queue, int32, queue)                                                 \
+	X(t, priority, int16, priority)                                           \
+	TQ_WAITING_RUN(X, t)
+#define TQ_PENDING_COLUMNS(X, t)                                              \
+	X(t, seq, int64, seq)                                                     \
+	TQ_WAITING(X, t)
+#define TQ_DELAYED_COLUMNS(X, t)                                              \
+	X(t, visible_at, time, visible_at)                                        \
+	TQ_WAITING(X, t)
+
+#define TQ_RUN_DETAIL_TIMES(X, t)                                             \
+	X(t, visible_at, time, visible_at)                                        \
+	X(t, pending_until, time, pending_until)
+#define TQ_RUN_DETAIL_BUDGET(X, t)                                            \
+	X(t, attempt, int16, attempt)                                             \
+	X(t, lost_retries_left, int16, lost_retries_left)                         \
+	X(t, retry_delay, int64, retry_delay)
+#define TQ_RUN_DETAIL_COLUMNS(X, t)                                           \
+	X(t, task, int64, task)                                                   \
+	TQ_RUN_DETAIL_TIMES(X, t)                                                 \
+	X(t, started, own, started)                                               \
+	X(t, worker, own, worker)                                                 \
+	X(t, run_id, int16, run_id)                                               \
+	TQ_RUN_DETAIL_BUDGET(X, t)                                                \
+	X(t, error, own, error)                                                   \
+	X(t, result, own, result)
+
+#define TQ_MESSAGE_COLUMNS(X, t)                                              \
+	X(t, xid, own, xid)                                                       \
+	X(t, seq, own, seq)                                                       \
+	X(t, taken_until, own, taken_until)                                       \
+	X(t, worker, own, worker)                                                 \
+	X(t, segment, own, segment)                                               \
+	X(t, records, own, records)                                               \
+	X(t, detail, own, detail)
 
 #define TQ_DEFAULT_SCHEDULER "-"
 #define TQ_DEFAULT_PROJECT "none"

@@ -45,4 +45,10 @@ extern int16 tq_row_int16(TupleTableSlot *slot, int column);
 extern bool tq_row_bool(TupleTableSlot *slot, int column);
 extern bool tq_row_is_locked(TupleTableSlot *slot);
 
+#define tq_row_time tq_row_int64
+#define tq_row_int64_or_null tq_row_int64
+#define tq_row_int32_or_null tq_row_int32
+#define tq_row_slug(slot, column)                                             \
+	(*DatumGetTqSlugP(tq_row_field(slot, column, &(bool){false})))
+
 #endif /* TQ_INDEX_SCAN_H */

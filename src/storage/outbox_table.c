@@ -29,6 +29,7 @@
 #include "../core/types.h"
 #include "../util/compat.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "log_segment_table.h"
 #include "outbox_table.h"
 #include "table.h"
@@ -49,18 +50,7 @@ typedef struct Record
 StaticAssertDecl(sizeof(Record) == 16,
 				 "tq_internal.message holds records of 16 bytes");
 
-/* Columns of tq_internal.message, numbered from 0. */
-enum
-{
-	MESSAGE_XID,
-	MESSAGE_SEQ,
-	MESSAGE_TAKEN_UNTIL,
-	MESSAGE_WORKER,
-	MESSAGE_SEGMENT,
-	MESSAGE_RECORDS,
-	MESSAGE_DETAIL,
-	MESSAGE_COLUMNS
-};
+TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
 
 #define PAGE_MESSAGES 4000 /* per tick, rounded up to a whole fetch */
 #define FETCH_ROWS 20
@@ -151,22 +141,18 @@ worker_of(const TqMessage *messages, int n)
 static void
 fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 {
-	TimestampTz taken_until = taken_until_of(messages, n);
 	int32 worker = worker_of(messages, n);
 
 	ExecClearTuple(slot);
-	memset(slot->tts_isnull, 0, sizeof(bool) * MESSAGE_COLUMNS);
-	slot->tts_values[MESSAGE_XID] = FullTransactionIdGetDatum(
-		GetTopFullTransactionId());
-	slot->tts_values[MESSAGE_SEQ] = Int64GetDatum(tq_id_next());
-	slot->tts_values[MESSAGE_TAKEN_UNTIL] = TimestampTzGetDatum(taken_until);
-	slot->tts_isnull[MESSAGE_TAKEN_UNTIL] = taken_until == 0;
-	slot->tts_values[MESSAGE_WORKER] = Int32GetDatum(worker);
-	slot->tts_isnull[MESSAGE_WORKER] = worker == 0;
-	slot->tts_values[MESSAGE_SEGMENT] = Int16GetDatum(segment);
-	slot->tts_values[MESSAGE_RECORDS] = PointerGetDatum(pack(messages, n));
-	slot->tts_values[MESSAGE_DETAIL] = PointerGetDatum(messages[0].detail);
-	slot->tts_isnull[MESSAGE_DETAIL] = messages[0].detail == NULL;
+	tq_put(slot,
+		   Anum_message_xid,
+		   FullTransactionIdGetDatum(GetTopFullTransactionId()));
+	tq_put_int64(slot, Anum_message_seq, tq_id_next());
+	tq_put_time(slot, Anum_message_taken_until, taken_until_of(messages, n));
+	tq_put_int32_or_null(slot, Anum_message_worker, worker);
+	tq_put_int16(slot, Anum_message_segment, segment);
+	tq_put(slot, Anum_message_records, PointerGetDatum(pack(messages, n)));
+	tq_put_varlena(slot, Anum_message_detail, messages[0].detail);
 	ExecStoreVirtualTuple(slot);
 }
 

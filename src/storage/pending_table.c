@@ -36,6 +36,7 @@
 #include "../shmem/claim_cursor.h"
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "pending_table.h"
 #include "policy_table.h"
@@ -73,22 +74,8 @@ static TqRelation pending = TQ_RELATION("pending");
 static TqRelation pending_order = TQ_RELATION("pending_order");
 static TqRelation pending_moved = TQ_RELATION("pending_moved");
 
-/* Columns of tq_internal.pending, numbered from 1; tq_internal.delayed has the same ones. */
-enum
-{
-	PENDING_SEQ = 1,
-	PENDING_TASK,
-	PENDING_SCHEDULED,
-	PENDING_QUEUE,
-	PENDING_PRIORITY,
-	PENDING_RUN_ID,
-	PENDING_RETRIES_LEFT,
-	PENDING_CREATED,
-	PENDING_HAS_DETAIL
-};
-
-/* The first column is a time in tq_internal.delayed. */
-#define DELAYED_VISIBLE_AT PENDING_SEQ
+TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
+TQ_NUMBERS(TQ_DELAYED_COLUMNS, delayed);
 
 /* The column of the index pending_order that has seq, numbered from 1. */
 #define ORDER_SEQ 3
@@ -105,23 +92,9 @@ static void
 track_delete(TqTable *table, TupleTableSlot *slot)
 {
 	tq_cursor_track_delete(RelationGetRelid(table->rel),
-						   tq_row_int32(slot, PENDING_QUEUE),
-						   tq_row_int16(slot, PENDING_PRIORITY),
-						   tq_row_int64(slot, PENDING_SEQ));
-}
-
-/* Sets all columns but the first. */
-static void
-put_rest(TupleTableSlot *slot, const TqPending *row)
-{
-	tq_put(slot, PENDING_TASK, Int64GetDatum(row->task));
-	tq_put(slot, PENDING_SCHEDULED, TimestampTzGetDatum(row->scheduled));
-	tq_put(slot, PENDING_QUEUE, Int32GetDatum(row->queue));
-	tq_put(slot, PENDING_PRIORITY, Int16GetDatum(row->priority));
-	tq_put(slot, PENDING_RUN_ID, Int16GetDatum(row->run_id));
-	tq_put(slot, PENDING_RETRIES_LEFT, Int16GetDatum(row->retries_left));
-	tq_put(slot, PENDING_CREATED, Int16GetDatum((int16) row->created));
-	tq_put(slot, PENDING_HAS_DETAIL, BoolGetDatum(row->has_detail));
+						   tq_row_int32(slot, Anum_pending_queue),
+						   tq_row_int16(slot, Anum_pending_priority),
+						   tq_row_int64(slot, Anum_pending_seq));
 }
 
 static void
@@ -129,9 +102,17 @@ put_pending(TqTable *table, const TqPending *row)
 {
 	TupleTableSlot *slot = tq_table_new_row(table);
 
-	tq_put(slot, PENDING_SEQ, Int64GetDatum(row->seq));
-	put_rest(slot, row);
+	TQ_PENDING_COLUMNS(TQ_PUT, pending);
 	track_insert(table, row->queue, row->priority, row->seq);
+}
+
+static void
+put_delayed(TqTable *table, const TqPending *row)
+{
+	TupleTableSlot *slot = tq_table_new_row(table);
+
+	TQ_DELAYED_COLUMNS(TQ_PUT, delayed);
+	tq_request_cycle(row->visible_at);
 }
 
 /*
@@ -173,13 +154,10 @@ tq_delayed_insert(const TqPending *rows, int n)
 	table = tq_table_open(&delayed);
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = tq_table_new_row(table);
 		TqPending row = rows[i];
 
 		row.priority = tq_task_priority(row.task);
-		tq_put_time(slot, DELAYED_VISIBLE_AT, row.visible_at);
-		put_rest(slot, &row);
-		tq_request_cycle(row.visible_at);
+		put_delayed(table, &row);
 	}
 	tq_table_close(table);
 }
@@ -259,21 +237,28 @@ find_delayed(TqPendingScan *by, int64 task)
 	return row_or_null(by->delayed, task);
 }
 
-/* Reads a row of pending or delayed as the run that it stands for. */
+/*
+ * Reads a row of pending or delayed, whose columns have the same numbers, as
+ * the run that it stands for.
+ */
 void
-tq_pending_read(TupleTableSlot *slot, TqRun *run)
+tq_pending_read(TupleTableSlot *slot, TqRun *row)
 {
 	slot_getallattrs(slot);
-	*run = (TqRun){.task = tq_row_int64(slot, PENDING_TASK),
+	*row = (TqRun){.task = tq_row_int64(slot, Anum_pending_task),
 				   .location = TQ_LOCATION_PENDING,
-				   .run_id = tq_row_int16(slot, PENDING_RUN_ID),
 				   .state = TQ_STATE_PENDING,
-				   .created = (TqCreated) tq_row_int16(slot, PENDING_CREATED),
-				   .retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT),
-				   .scheduled = tq_row_int64(slot, PENDING_SCHEDULED),
-				   .has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL),
+				   .scheduled = tq_row_time(slot, Anum_pending_scheduled),
 				   .lost_retries_left = TQ_OFF,
 				   .retry_delay = TQ_OFF};
+	TQ_WAITING_RUN(TQ_GET, pending);
+}
+
+/* Reads a row of delayed; the caller gives it a seq. */
+void
+tq_delayed_read(TupleTableSlot *slot, TqPending *row)
+{
+	TQ_DELAYED_COLUMNS(TQ_GET, delayed);
 }
 
 /*
@@ -331,8 +316,8 @@ tq_pending_lock(int64 task, TqLock mode)
 
 	if (locked)
 		tq_cursor_track_lock(RelationGetRelid(by->table->rel),
-							 tq_row_int32(slot, PENDING_QUEUE),
-							 tq_row_int16(slot, PENDING_PRIORITY));
+							 tq_row_int32(slot, Anum_pending_queue),
+							 tq_row_int16(slot, Anum_pending_priority));
 	tq_pending_scan_end(by);
 	UnregisterSnapshot(snapshot);
 	return locked;
@@ -383,12 +368,12 @@ move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 	TupleTableSlot *moved = tq_table_copy_row(table, slot);
 	TM_Result result;
 
-	tq_put(moved, PENDING_PRIORITY, Int16GetDatum(priority));
+	tq_put(moved, Anum_pending_priority, Int16GetDatum(priority));
 	track_delete(table, slot);
 	track_insert(table,
-				 tq_row_int32(slot, PENDING_QUEUE),
+				 tq_row_int32(slot, Anum_pending_queue),
 				 priority,
-				 tq_row_int64(slot, PENDING_SEQ));
+				 tq_row_int64(slot, Anum_pending_seq));
 	result = tq_table_update(table, &slot->tts_tid, moved);
 	if (result != TM_Ok)
 		tq_table_error(table, result);
@@ -457,17 +442,13 @@ typedef enum Sight
 
 /* Reads a row of pending, but not its detail. */
 static void
-read_claimed(TupleTableSlot *slot, TqClaimed *started)
+read_claimed(TupleTableSlot *slot, TqClaimed *row)
 {
-	started->run_id = tq_row_int16(slot, PENDING_RUN_ID);
-	started->priority = tq_row_int16(slot, PENDING_PRIORITY);
-	started->retries_left = tq_row_int16(slot, PENDING_RETRIES_LEFT);
-	started->created = (TqCreated) tq_row_int16(slot, PENDING_CREATED);
-	started->scheduled = DatumGetTimestampTz(
-		tq_row_int64(slot, PENDING_SCHEDULED));
-	started->has_detail = tq_row_bool(slot, PENDING_HAS_DETAIL);
-	started->started = 0;
-	started->taken_until = 0;
+	row->priority = tq_row_int16(slot, Anum_pending_priority);
+	row->scheduled = tq_row_time(slot, Anum_pending_scheduled);
+	row->started = 0;
+	row->taken_until = 0;
+	TQ_WAITING_RUN(TQ_GET, pending);
 }
 
 /*
@@ -500,7 +481,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 
 	slot_getallattrs(slot);
 	if (!tq_task_for_claim(walk->tasks,
-						   tq_row_int64(slot, PENDING_TASK),
+						   tq_row_int64(slot, Anum_pending_task),
 						   started) ||
 		started->deadline <= walk->now)
 		return SIGHT_OTHERS;

@@ -47,6 +47,7 @@ extern int64 tq_pending_count(int32 queue, TimestampTz now);
 extern int64 tq_claimed_count(int32 queue, TimestampTz now);
 extern void tq_delayed_delete(const int64 *tasks, int n);
 extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
-extern void tq_pending_read(TupleTableSlot *slot, struct TqRun *run);
+extern void tq_pending_read(TupleTableSlot *slot, TqRun *row);
+extern void tq_delayed_read(TupleTableSlot *slot, TqPending *row);
 
 #endif /* TQ_PENDING_TABLE_H */

@@ -22,42 +22,31 @@
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "run_detail_table.h"
 #include "run_table.h"
 #include "table.h"
 
-/* Keeps the stored error and result where none is given. */
+/*
+ * The parameters are the columns in their order.  Keeps the stored error and
+ * result where none is given.
+ */
 static TqStatement write_details = TQ_STATEMENT(
 	"INSERT INTO tq_internal.run_detail AS d"
-	" (task, run_id, visible_at, pending_until, started, worker, attempt, lost_retries_left, retry_delay, error, result)"
 	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 	" ON CONFLICT (task, run_id) DO UPDATE SET visible_at = excluded.visible_at,"
 	" pending_until = excluded.pending_until, started = excluded.started, worker = excluded.worker,"
 	" attempt = excluded.attempt, lost_retries_left = excluded.lost_retries_left, retry_delay = excluded.retry_delay,"
 	" error = coalesce(excluded.error, d.error), result = coalesce(excluded.result, d.result)",
-	INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
+	INT8ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
 	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
-	INT8ARRAYOID, JSONBARRAYOID, JSONBARRAYOID);
+	INT4ARRAYOID, INT8ARRAYOID, JSONBARRAYOID, JSONBARRAYOID);
 
 static TqRelation detail_table = TQ_RELATION("run_detail");
 static TqRelation detail_by_key = TQ_RELATION("run_detail_pkey");
 
-/* Columns of tq_internal.run_detail, from 1. */
-enum
-{
-	DETAIL_TASK = 1,
-	DETAIL_VISIBLE_AT,
-	DETAIL_PENDING_UNTIL,
-	DETAIL_STARTED,
-	DETAIL_WORKER,
-	DETAIL_RUN_ID,
-	DETAIL_ATTEMPT,
-	DETAIL_LOST_RETRIES_LEFT,
-	DETAIL_RETRY_DELAY,
-	DETAIL_ERROR,
-	DETAIL_RESULT
-};
+TQ_NUMBERS(TQ_RUN_DETAIL_COLUMNS, run_detail);
 
 /* ---- writing ---- */
 
@@ -109,16 +98,16 @@ array_of_jsonb(Jsonb *const *objects, int n)
 void
 tq_details_write(const TqRun *runs, int n)
 {
-	Datum values[11];
+	Datum values[Natts_run_detail];
 
 	if (n == 0)
 		return;
 	TQ_COLUMN(runs, n, int64, tq_array_int64, task, values[0]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, values[1]);
-	TQ_COLUMN(runs, n, TimestampTz, tq_array_time, visible_at, values[2]);
-	TQ_COLUMN(runs, n, TimestampTz, array_of_times, pending_until, values[3]);
-	TQ_COLUMN(runs, n, TimestampTz, array_of_times, started, values[4]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[5]);
+	TQ_COLUMN(runs, n, TimestampTz, tq_array_time, visible_at, values[1]);
+	TQ_COLUMN(runs, n, TimestampTz, array_of_times, pending_until, values[2]);
+	TQ_COLUMN(runs, n, TimestampTz, array_of_times, started, values[3]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[4]);
+	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, values[5]);
 	TQ_COLUMN(runs, n, int32, tq_array_int32, attempt, values[6]);
 	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_retries_left, values[7]);
 	TQ_COLUMN(runs, n, int64, tq_array_int64, retry_delay, values[8]);
@@ -145,20 +134,17 @@ read_jsonb(TupleTableSlot *slot, int column)
  * only on request, because both may be large.
  */
 static void
-read_row(TupleTableSlot *slot, bool with_error, TqRun *run)
+read_row(TupleTableSlot *slot, bool with_error, TqRun *row)
 {
-	run->visible_at = tq_row_int64(slot, DETAIL_VISIBLE_AT);
-	run->pending_until = tq_row_int64(slot, DETAIL_PENDING_UNTIL);
-	if (run->state == TQ_STATE_PENDING)
+	TQ_RUN_DETAIL_TIMES(TQ_GET, run_detail);
+	if (row->state == TQ_STATE_PENDING)
 	{
-		run->started = tq_row_int64(slot, DETAIL_STARTED);
-		run->worker = tq_row_int32(slot, DETAIL_WORKER);
+		row->started = tq_row_int64(slot, Anum_run_detail_started);
+		row->worker = tq_row_int32(slot, Anum_run_detail_worker);
 	}
-	run->attempt = tq_row_int16(slot, DETAIL_ATTEMPT);
-	run->lost_retries_left = tq_row_int16(slot, DETAIL_LOST_RETRIES_LEFT);
-	run->retry_delay = tq_row_int64(slot, DETAIL_RETRY_DELAY);
+	TQ_RUN_DETAIL_BUDGET(TQ_GET, run_detail);
 	if (with_error)
-		run->error = read_jsonb(slot, DETAIL_ERROR);
+		row->error = read_jsonb(slot, Anum_run_detail_error);
 }
 
 /* Returns whether a run has a detail that has not been read. */
@@ -231,7 +217,7 @@ tq_detail_result(const TqRun *run)
 					 Int64GetDatum(run->task),
 					 Int16GetDatum(run->run_id),
 					 0))
-		result = read_jsonb(scan->slot, DETAIL_RESULT);
+		result = read_jsonb(scan->slot, Anum_run_detail_result);
 	tq_scan_close(scan);
 	return result;
 }

@@ -36,6 +36,7 @@
 #include "../core/types.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "run_table.h"
 #include "table.h"
@@ -44,66 +45,25 @@
 static TqRelation run_table = TQ_RELATION("run");
 static TqRelation run_by_key = TQ_RELATION("run_pkey");
 
-/* Columns of tq_internal.run, from 1. */
-enum
-{
-	RUN_TASK = 1,
-	RUN_SCHEDULED,
-	RUN_STARTED,
-	RUN_TAKEN_UNTIL,
-	RUN_RESOLVED,
-	RUN_WORKER,
-	RUN_RUN_ID,
-	RUN_STATE,
-	RUN_CREATED,
-	RUN_REASON,
-	RUN_RETRIES_LEFT,
-	RUN_BY_CLAIM_TASK,
-	RUN_HAS_DETAIL
-};
+TQ_NUMBERS(TQ_RUN_COLUMNS, run);
 
 /* ---- through the access methods ---- */
 
 static void
-put_run(TupleTableSlot *slot, const TqRun *run)
+put_run(TupleTableSlot *slot, const TqRun *row)
 {
-	tq_put(slot, RUN_TASK, Int64GetDatum(run->task));
-	tq_put_time(slot, RUN_SCHEDULED, run->scheduled);
-	tq_put_time(slot, RUN_STARTED, run->started);
-	tq_put_time(slot, RUN_TAKEN_UNTIL, run->taken_until);
-	tq_put_time(slot, RUN_RESOLVED, run->resolved);
-	tq_put(slot, RUN_WORKER, Int32GetDatum(run->worker));
-	slot->tts_isnull[RUN_WORKER - 1] = run->worker == 0;
-	tq_put(slot, RUN_RUN_ID, Int16GetDatum(run->run_id));
-	tq_put(slot, RUN_STATE, Int16GetDatum((int16) run->state));
-	tq_put(slot, RUN_CREATED, Int16GetDatum((int16) run->created));
-	tq_put(slot, RUN_REASON, Int16GetDatum((int16) run->reason));
-	tq_put(slot, RUN_RETRIES_LEFT, Int16GetDatum(run->retries_left));
-	tq_put(slot, RUN_BY_CLAIM_TASK, BoolGetDatum(run->by_claim_task));
-	tq_put(slot, RUN_HAS_DETAIL, BoolGetDatum(run->has_detail));
+	TQ_RUN_COLUMNS(TQ_PUT, run);
 }
 
 /* Reads a row of run. */
 void
-tq_run_read(TupleTableSlot *slot, TqRun *run)
+tq_run_read(TupleTableSlot *slot, TqRun *row)
 {
 	slot_getallattrs(slot);
-	*run = (TqRun){.task = tq_row_int64(slot, RUN_TASK),
-				   .location = TQ_LOCATION_RUN,
-				   .run_id = tq_row_int16(slot, RUN_RUN_ID),
-				   .state = (TqState) tq_row_int16(slot, RUN_STATE),
-				   .created = (TqCreated) tq_row_int16(slot, RUN_CREATED),
-				   .reason = (TqResolved) tq_row_int16(slot, RUN_REASON),
-				   .retries_left = tq_row_int16(slot, RUN_RETRIES_LEFT),
-				   .worker = tq_row_int32(slot, RUN_WORKER),
-				   .by_claim_task = tq_row_bool(slot, RUN_BY_CLAIM_TASK),
-				   .scheduled = tq_row_int64(slot, RUN_SCHEDULED),
-				   .started = tq_row_int64(slot, RUN_STARTED),
-				   .taken_until = tq_row_int64(slot, RUN_TAKEN_UNTIL),
-				   .resolved = tq_row_int64(slot, RUN_RESOLVED),
-				   .has_detail = tq_row_bool(slot, RUN_HAS_DETAIL),
+	*row = (TqRun){.location = TQ_LOCATION_RUN,
 				   .lost_retries_left = TQ_OFF,
 				   .retry_delay = TQ_OFF};
+	TQ_RUN_COLUMNS(TQ_GET, run);
 }
 
 /* Inserts runs that have no row in run yet. */
@@ -340,8 +300,8 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 										 &claim->location,
 										 writer->snapshot,
 										 slot) &&
-		   tq_row_int64(slot, RUN_TASK) == task &&
-		   tq_row_int16(slot, RUN_RUN_ID) == run_id;
+		   tq_row_int64(slot, Anum_run_task) == task &&
+		   tq_row_int16(slot, Anum_run_run_id) == run_id;
 }
 
 /*

@@ -92,6 +92,13 @@ tq_put(TupleTableSlot *slot, int column, Datum value)
 }
 
 static inline void
+tq_put_unless(TupleTableSlot *slot, int column, Datum value, bool isnull)
+{
+	slot->tts_values[column - 1] = value;
+	slot->tts_isnull[column - 1] = isnull;
+}
+
+static inline void
 tq_put_null(TupleTableSlot *slot, int column)
 {
 	slot->tts_values[column - 1] = (Datum) 0;
@@ -101,8 +108,25 @@ tq_put_null(TupleTableSlot *slot, int column)
 static inline void
 tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 {
-	slot->tts_values[column - 1] = TimestampTzGetDatum(time);
-	slot->tts_isnull[column - 1] = time == 0;
+	tq_put_unless(slot, column, TimestampTzGetDatum(time), time == 0);
 }
+
+/* By type; 0 is stored as NULL in columns of the types _or_null. */
+#define tq_put_int64(slot, column, value)                                     \
+	tq_put(slot, column, Int64GetDatum(value))
+#define tq_put_int32(slot, column, value)                                     \
+	tq_put(slot, column, Int32GetDatum(value))
+#define tq_put_int16(slot, column, value)                                     \
+	tq_put(slot, column, Int16GetDatum(value))
+#define tq_put_bool(slot, column, value)                                      \
+	tq_put(slot, column, BoolGetDatum(value))
+#define tq_put_slug(slot, column, value)                                      \
+	tq_put(slot, column, PointerGetDatum(&(value)))
+#define tq_put_int64_or_null(slot, column, value)                             \
+	tq_put_unless(slot, column, Int64GetDatum(value), (value) == 0)
+#define tq_put_int32_or_null(slot, column, value)                             \
+	tq_put_unless(slot, column, Int32GetDatum(value), (value) == 0)
+#define tq_put_varlena(slot, column, value)                                   \
+	tq_put_unless(slot, column, PointerGetDatum(value), (value) == NULL)
 
 #endif /* TQ_TABLE_H */

@@ -125,32 +125,7 @@ static TqRelation task_table = TQ_RELATION("task");
 static TqRelation task_by_id = TQ_RELATION("task_pkey");
 static TqRelation task_by_slug = TQ_RELATION("task_task_id_key");
 
-/* Columns of tq_internal.task, from 1. */
-enum
-{
-	TASK_ID = 1,
-	TASK_CREATED,
-	TASK_DEADLINE,
-	TASK_EXPIRES,
-	TASK_DUE,
-	TASK_DELAY,
-	TASK_GROUP_ID,
-	TASK_QUEUE,
-	TASK_POLICY,
-	TASK_PRIORITY,
-	TASK_RETRIES,
-	TASK_ALL_RESOLVED,
-	TASK_TASK_ID,
-	TASK_SCHEDULER_ID,
-	TASK_PROJECT_ID,
-	TASK_DEPENDENCIES,
-	TASK_ROUTES,
-	TASK_SCOPES,
-	TASK_PAYLOAD,
-	TASK_METADATA,
-	TASK_TAGS,
-	TASK_EXTRA
-};
+TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 
 /* ---- through the access methods ---- */
 
@@ -165,51 +140,28 @@ put_text(TupleTableSlot *slot, int column, const char *text,
 		tq_put(slot, column, CStringGetTextDatum(text));
 }
 
-static void
-put_pointer(TupleTableSlot *slot, int column, const void *pointer)
-{
-	tq_put(slot, column, PointerGetDatum(pointer));
-	slot->tts_isnull[column - 1] = pointer == NULL;
-}
-
 /* Sets all columns of a row of tq_internal.task. */
 static void
-put_task(TupleTableSlot *slot, const TqTask *task)
+put_task(TupleTableSlot *slot, const TqTask *row)
 {
-	tq_put(slot, TASK_ID, Int64GetDatum(task->id));
-	tq_put_time(slot, TASK_CREATED, task->created);
-	tq_put_time(slot, TASK_DEADLINE, task->defined_deadline);
-	tq_put_time(slot, TASK_EXPIRES, task->expires);
-	tq_put_time(slot, TASK_DUE, task->deadline);
-	slot->tts_isnull[TASK_DUE - 1] = task->deadline == task->defined_deadline;
-	tq_put(slot, TASK_DELAY, Int64GetDatum(task->delay));
-	slot->tts_isnull[TASK_DELAY - 1] = task->delay == 0;
-	tq_put(slot, TASK_GROUP_ID, Int64GetDatum(task->group_id));
-	slot->tts_isnull[TASK_GROUP_ID - 1] = task->group_id == 0;
-	tq_put(slot, TASK_QUEUE, Int32GetDatum(task->queue));
-	tq_put(slot, TASK_POLICY, Int32GetDatum(task->policy));
-	slot->tts_isnull[TASK_POLICY - 1] = task->policy == 0;
-	tq_put(slot, TASK_PRIORITY, Int16GetDatum(task->priority));
-	tq_put(slot, TASK_RETRIES, Int16GetDatum(task->retries));
-	tq_put(slot, TASK_ALL_RESOLVED, BoolGetDatum(task->all_resolved));
-	put_pointer(slot, TASK_TASK_ID, &task->task_id);
+	TQ_TASK_TIMES(TQ_PUT, task);
+	tq_put_unless(slot,
+				  Anum_task_effective_deadline,
+				  TimestampTzGetDatum(row->deadline),
+				  row->deadline == row->defined_deadline);
+	TQ_TASK_CORE(TQ_PUT, task);
 	put_text(slot,
-			 TASK_SCHEDULER_ID,
-			 task->scheduler_id,
+			 Anum_task_scheduler_id,
+			 row->scheduler_id,
 			 TQ_DEFAULT_SCHEDULER);
-	put_text(slot, TASK_PROJECT_ID, task->project_id, TQ_DEFAULT_PROJECT);
-	if (task->ndependencies == 0)
-		tq_put_null(slot, TASK_DEPENDENCIES);
+	put_text(slot, Anum_task_project_id, row->project_id, TQ_DEFAULT_PROJECT);
+	if (row->ndependencies == 0)
+		tq_put_null(slot, Anum_task_dependencies);
 	else
 		tq_put(slot,
-			   TASK_DEPENDENCIES,
-			   tq_array_slugid(task->dependencies, task->ndependencies));
-	put_pointer(slot, TASK_ROUTES, task->routes);
-	put_pointer(slot, TASK_SCOPES, task->scopes);
-	put_pointer(slot, TASK_PAYLOAD, task->payload);
-	put_pointer(slot, TASK_METADATA, task->metadata);
-	put_pointer(slot, TASK_TAGS, task->tags);
-	put_pointer(slot, TASK_EXTRA, task->extra);
+			   Anum_task_dependencies,
+			   tq_array_slugid(row->dependencies, row->ndependencies));
+	TQ_TASK_LARGE(TQ_PUT, task);
 }
 
 /*
@@ -246,32 +198,19 @@ tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
 static TimestampTz
 read_deadline(TupleTableSlot *slot)
 {
-	TimestampTz due = tq_row_int64(slot, TASK_DUE);
+	TimestampTz due = tq_row_int64(slot, Anum_task_effective_deadline);
 
-	return due != 0 ? due : tq_row_int64(slot, TASK_DEADLINE);
+	return due != 0 ? due : tq_row_int64(slot, Anum_task_deadline);
 }
 
 /* Reads the columns on which decisions about a task depend; no names. */
 static void
-read_core(TupleTableSlot *slot, TqTask *task)
+read_core(TupleTableSlot *slot, TqTask *row)
 {
-	bool isnull;
-
-	slot_getsomeattrs(slot, TASK_TASK_ID);
-	task->id = tq_row_int64(slot, TASK_ID);
-	task->created = tq_row_int64(slot, TASK_CREATED);
-	task->deadline = read_deadline(slot);
-	task->defined_deadline = tq_row_int64(slot, TASK_DEADLINE);
-	task->expires = tq_row_int64(slot, TASK_EXPIRES);
-	task->delay = tq_row_int64(slot, TASK_DELAY);
-	task->group_id = tq_row_int64(slot, TASK_GROUP_ID);
-	task->queue = tq_row_int32(slot, TASK_QUEUE);
-	task->policy = tq_row_int32(slot, TASK_POLICY);
-	task->priority = tq_row_int16(slot, TASK_PRIORITY);
-	task->retries = tq_row_int16(slot, TASK_RETRIES);
-	task->all_resolved = tq_row_bool(slot, TASK_ALL_RESOLVED);
-	task->task_id = *DatumGetTqSlugP(
-		tq_row_field(slot, TASK_TASK_ID, &isnull));
+	slot_getsomeattrs(slot, Anum_task_task_id);
+	TQ_TASK_TIMES(TQ_GET, task);
+	row->deadline = read_deadline(slot);
+	TQ_TASK_CORE(TQ_GET, task);
 }
 
 /*
@@ -315,10 +254,11 @@ tq_task_by_slug(const TqSlug *slug)
 	if (tq_scan_find(scan, PointerGetDatum(slug), 0, 0))
 	{
 		read_core(scan->slot, task);
-		task->scheduler_id =
-			read_text(scan->slot, TASK_SCHEDULER_ID, TQ_DEFAULT_SCHEDULER);
+		task->scheduler_id = read_text(scan->slot,
+									   Anum_task_scheduler_id,
+									   TQ_DEFAULT_SCHEDULER);
 		task->project_id =
-			read_text(scan->slot, TASK_PROJECT_ID, TQ_DEFAULT_PROJECT);
+			read_text(scan->slot, Anum_task_project_id, TQ_DEFAULT_PROJECT);
 		task->queue_name = tq_queue_name(task->queue);
 		task->group_slug = task->group_id == 0
 							   ? *slug
@@ -430,7 +370,7 @@ tq_task_priority(int64 id)
 {
 	TqScan *scan = tq_task_scan_begin(SnapshotSelf);
 	int priority = find_by_id(scan, id)
-					   ? tq_row_int16(scan->slot, TASK_PRIORITY)
+					   ? tq_row_int16(scan->slot, Anum_task_priority)
 					   : TQ_PRIORITY_LOWEST;
 
 	tq_scan_close(scan);
@@ -446,8 +386,8 @@ tq_task_for_order(TqScan *scan, int64 id, int32 *queue, int *priority)
 {
 	if (!find_by_id(scan, id))
 		return false;
-	*queue = tq_row_int32(scan->slot, TASK_QUEUE);
-	*priority = tq_row_int16(scan->slot, TASK_PRIORITY);
+	*queue = tq_row_int32(scan->slot, Anum_task_queue);
+	*priority = tq_row_int16(scan->slot, Anum_task_priority);
 	return true;
 }
 
@@ -458,16 +398,13 @@ tq_task_for_order(TqScan *scan, int64 id, int32 *queue, int *priority)
 bool
 tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 {
-	bool isnull;
-
 	if (!find_by_id(scan, id))
 		return false;
-	slot_getsomeattrs(scan->slot, TASK_TASK_ID);
+	slot_getsomeattrs(scan->slot, Anum_task_task_id);
 	claimed->task = id;
 	claimed->deadline = read_deadline(scan->slot);
-	claimed->policy = tq_row_int32(scan->slot, TASK_POLICY);
-	claimed->task_id = *DatumGetTqSlugP(
-		tq_row_field(scan->slot, TASK_TASK_ID, &isnull));
+	claimed->policy = tq_row_int32(scan->slot, Anum_task_policy);
+	claimed->task_id = tq_row_slug(scan->slot, Anum_task_task_id);
 	return true;
 }
 
@@ -479,7 +416,7 @@ Jsonb *
 tq_task_payload_for_claim(TqScan *scan)
 {
 	bool isnull;
-	Datum payload = tq_row_field(scan->slot, TASK_PAYLOAD, &isnull);
+	Datum payload = tq_row_field(scan->slot, Anum_task_payload, &isnull);
 
 	return (Jsonb *) PG_DETOAST_DATUM_COPY(payload);
 }
@@ -529,12 +466,12 @@ is_left_out(int column, bool with_times)
 {
 	switch (column)
 	{
-		case TASK_ID:
-		case TASK_DUE:
+		case Anum_task_id:
+		case Anum_task_effective_deadline:
 			return true;
-		case TASK_CREATED:
-		case TASK_DEADLINE:
-		case TASK_EXPIRES:
+		case Anum_task_created:
+		case Anum_task_deadline:
+		case Anum_task_expires:
 			return !with_times;
 		default:
 			return false;
@@ -549,8 +486,8 @@ static bool
 has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
 				 bool with_times)
 {
-	slot_getsomeattrs(stored, TASK_EXTRA);
-	for (int column = TASK_ID; column <= TASK_EXTRA; column++)
+	slot_getsomeattrs(stored, Natts_task);
+	for (int column = Anum_task_id; column <= Natts_task; column++)
 	{
 		int i = column - 1;
 		Form_pg_attribute attribute = TupleDescAttr(given->tts_tupleDescriptor,

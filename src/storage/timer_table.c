@@ -66,18 +66,6 @@ enum
 	TIMER_TASKS
 };
 
-enum
-{
-	DELAYED_TASK = 2,
-	DELAYED_SCHEDULED,
-	DELAYED_QUEUE,
-	DELAYED_PRIORITY,
-	DELAYED_RUN_ID,
-	DELAYED_RETRIES_LEFT,
-	DELAYED_CREATED,
-	DELAYED_HAS_DETAIL
-};
-
 /* A batch takes no more rows once they have this many tasks. */
 #define TAKE_TASKS 1000
 
@@ -270,15 +258,13 @@ next_due(Walk *walk, TimestampTz now, TqDue *due)
  * or locked it.
  */
 static bool
-take_row(Walk *walk, TqDue *due)
+delete_found(TqScan *scan)
 {
-	TM_Result result = tq_table_delete_if_free(walk->scan->table,
-											   walk->scan->slot);
+	TM_Result result = tq_table_delete_if_free(scan->table, scan->slot);
 
 	switch (result)
 	{
 		case TM_Ok:
-			due->first = Min(due->first, due->position.due);
 			return true;
 		case TM_BeingModified:
 		case TM_WouldBlock:
@@ -289,7 +275,16 @@ take_row(Walk *walk, TqDue *due)
 		case TM_SelfModified:
 			break;
 	}
-	tq_table_error(walk->scan->table, result);
+	tq_table_error(scan->table, result);
+}
+
+static bool
+take_row(Walk *walk, TqDue *due)
+{
+	if (!delete_found(walk->scan))
+		return false;
+	due->first = Min(due->first, due->position.due);
+	return true;
 }
 
 /* ---- take due rows ---- */
@@ -387,20 +382,6 @@ tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 	take(&timers[kind], now, max, due);
 }
 
-static void
-read_delayed(TupleTableSlot *slot, TqPending *row)
-{
-	*row =
-		(TqPending){.task = tq_row_int64(slot, DELAYED_TASK),
-					.scheduled = tq_row_int64(slot, DELAYED_SCHEDULED),
-					.queue = tq_row_int32(slot, DELAYED_QUEUE),
-					.priority = tq_row_int16(slot, DELAYED_PRIORITY),
-					.run_id = tq_row_int16(slot, DELAYED_RUN_ID),
-					.retries_left = tq_row_int16(slot, DELAYED_RETRIES_LEFT),
-					.created = (TqCreated) tq_row_int16(slot, DELAYED_CREATED),
-					.has_detail = tq_row_bool(slot, DELAYED_HAS_DETAIL)};
-}
-
 /*
  * Takes up to max due runs after the mark out of delayed, in order of their
  * times, and gives each a seq at the back of its queue.
@@ -416,18 +397,12 @@ tq_delayed_take(TimestampTz now, int max, TqDue *due)
 	{
 		if (!take_row(&walk, due))
 			continue;
-		read_delayed(walk.scan->slot, &rows[due->n]);
+		tq_delayed_read(walk.scan->slot, &rows[due->n]);
 		rows[due->n++].seq = tq_id_next();
 	}
 	end_walk(&walk);
 	return rows;
 }
-
-static TqStatement take_delayed_of_task = TQ_STATEMENT(
-	"DELETE FROM tq_internal.delayed WHERE task IN"
-	" (SELECT task FROM tq_internal.delayed WHERE task = $1 FOR UPDATE SKIP LOCKED)"
-	" RETURNING scheduled, queue, priority, run_id, retries_left, reason_created, has_detail",
-	INT8OID);
 
 /*
  * Takes the run of a task out of delayed, like tq_delayed_take() but whatever
@@ -436,21 +411,18 @@ static TqStatement take_delayed_of_task = TQ_STATEMENT(
 bool
 tq_delayed_take_one(int64 task, TqPending *row)
 {
-	Datum values[1] = {Int64GetDatum(task)};
-	bool found = tq_spi_run(&take_delayed_of_task, values, NULL) > 0;
+	static TqRelation by_task = TQ_RELATION("delayed_pkey");
+	TqScan *scan = tq_scan_open(&delays.table, &by_task, 1, NULL);
+	bool taken = tq_scan_find(scan, Int64GetDatum(task), 0, 0) &&
+				 delete_found(scan);
 
-	if (found)
-		*row = (TqPending){.task = task,
-						   .seq = tq_id_next(),
-						   .scheduled = tq_spi_time(0, 1),
-						   .queue = tq_spi_int32(0, 2, 0),
-						   .priority = tq_spi_int16(0, 3, 0),
-						   .run_id = tq_spi_int16(0, 4, 0),
-						   .retries_left = tq_spi_int16(0, 5, 0),
-						   .created = (TqCreated) tq_spi_int16(0, 6, 0),
-						   .has_detail = tq_spi_bool(0, 7)};
-	tq_spi_free_result();
-	return found;
+	if (taken)
+	{
+		tq_delayed_read(scan->slot, row);
+		row->seq = tq_id_next();
+	}
+	tq_scan_close(scan);
+	return taken;
 }
 
 /* ---- next due time ---- */
