@@ -37,61 +37,17 @@
 #include "table.h"
 #include "task_table.h"
 
-#define BRIEF                                                                                     \
-	"t.id, t.created, t.deadline, t.expires, t.group_id, t.queue, t.priority, t.retries,"         \
-	" t.all_resolved, t.task_id, g.task_group_id, q.task_queue_id, t.scheduler_id, t.project_id," \
-	" t.effective_deadline, t.delay, t.policy"
-#define WHOLE                                                                 \
-	BRIEF                                                                     \
-	", t.dependencies, t.routes, t.scopes, t.payload, t.metadata, t.tags, t.extra"
-#define JOINED                                                                \
-	" JOIN tq_internal.queue q ON q.id = t.queue LEFT JOIN tq_internal.task_group g ON g.id = t.group_id"
-
-static TqStatement whole_by_slug =
-	TQ_STATEMENT("SELECT " WHOLE " FROM tq_internal.task t" JOINED
-				 " WHERE t.task_id = $1",
-				 TQ_SLUGID);
-
-static TqStatement brief_by_slugs =
-	TQ_STATEMENT("SELECT " BRIEF
-				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-				 " JOIN tq_internal.task t ON t.task_id = s.slug" JOINED
-				 " ORDER BY s.place",
-				 TQ_SLUGIDS);
-
-static TqStatement whole_by_slugs =
-	TQ_STATEMENT("SELECT " WHOLE
-				 " FROM unnest($1) WITH ORDINALITY AS s (slug, place)"
-				 " JOIN tq_internal.task t ON t.task_id = s.slug" JOINED
-				 " ORDER BY s.place",
-				 TQ_SLUGIDS);
-
-static TqStatement brief_by_ids =
-	TQ_STATEMENT("SELECT " BRIEF
-				 " FROM unnest($1) WITH ORDINALITY AS s (id, place)"
-				 " JOIN tq_internal.task t ON t.id = s.id" JOINED
-				 " ORDER BY s.place",
-				 INT8ARRAYOID);
-
-static TqStatement for_messages =
-	TQ_STATEMENT("SELECT " BRIEF ", t.routes, t.tags FROM unnest($1) AS s (id)"
-				 " JOIN tq_internal.task t ON t.id = s.id" JOINED
-				 " ORDER BY t.id",
-				 INT8ARRAYOID);
-
-static TqStatement whole_of_group = TQ_STATEMENT(
-	"SELECT " WHOLE " FROM ("
-	"(SELECT id FROM tq_internal.task WHERE group_id = $1 AND task_id > $3 ORDER BY task_id LIMIT $4)"
+/* A page of a group, in which its own task has no group_id. */
+static TqStatement ids_of_group = TQ_STATEMENT(
+	"SELECT id FROM ("
+	"(SELECT id, task_id FROM tq_internal.task WHERE group_id = $1 AND task_id > $3 ORDER BY task_id LIMIT $4)"
 	" UNION ALL"
-	" (SELECT id FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL"
-	" AND task_id > $3)) AS s"
-	" JOIN tq_internal.task t ON t.id = s.id" JOINED
-	" ORDER BY t.task_id LIMIT $4",
+	" (SELECT id, task_id FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL"
+	" AND task_id > $3)) AS s ORDER BY task_id LIMIT $4",
 	INT8OID, TQ_SLUGID, TQ_SLUGID, INT4OID);
 
-static TqStatement whole_dependent = TQ_STATEMENT(
-	"SELECT " WHOLE
-	" FROM tq_internal.dependency e JOIN tq_internal.task t ON t.id = e.dependent" JOINED
+static TqStatement ids_dependent = TQ_STATEMENT(
+	"SELECT t.id FROM tq_internal.dependency e JOIN tq_internal.task t ON t.id = e.dependent"
 	" WHERE e.required = $1 AND t.expires > $2 AND t.task_id > $3"
 	" ORDER BY t.task_id LIMIT $4",
 	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, INT4OID);
@@ -241,32 +197,182 @@ read_text(TupleTableSlot *slot, int column, const char *if_null)
 	return isnull ? pstrdup(if_null) : TextDatumGetCString(value);
 }
 
+/* Reads the names of a task; `before` is the task that was read before, or NULL. */
+static void
+read_names(const TqScan *scan, TqTask *task, const TqTask *before)
+{
+	task->scheduler_id =
+		read_text(scan->slot, Anum_task_scheduler_id, TQ_DEFAULT_SCHEDULER);
+	task->project_id =
+		read_text(scan->slot, Anum_task_project_id, TQ_DEFAULT_PROJECT);
+	task->queue_name = tq_queue_name(task->queue);
+	if (task->group_id == 0)
+		task->group_slug = task->task_id;
+	else if (before != NULL && before->group_id == task->group_id)
+		task->group_slug = before->group_slug;
+	else
+		task->group_slug = tq_group_slug(task->group_id, scan->registered);
+}
+
+static void *
+tq_row_varlena(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = tq_row_field(slot, column, &isnull);
+
+	return isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
+}
+
+/*
+ * Returns a value as it is stored, perhaps compressed or out of line; or NULL.
+ */
+static void *
+read_stored(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = tq_row_field(slot, column, &isnull);
+
+	return isnull ? NULL : DatumGetPointer(datumCopy(value, false, -1));
+}
+
+/* Reads the array of dependencies into a task; leaves it empty for NULL. */
+static void
+read_dependencies(TupleTableSlot *slot, TqTask *task)
+{
+	ArrayType *array = tq_row_varlena(slot, Anum_task_dependencies);
+	Datum *elements;
+
+	if (array == NULL)
+		return;
+	deconstruct_array(array,
+					  tq_catalog_slugid_type(),
+					  TQ_SLUG_BYTES,
+					  false,
+					  TYPALIGN_CHAR,
+					  &elements,
+					  NULL,
+					  &task->ndependencies);
+	task->dependencies = palloc(sizeof(TqSlug) * Max(task->ndependencies, 1));
+	for (int i = 0; i < task->ndependencies; i++)
+		task->dependencies[i] = *DatumGetTqSlugP(elements[i]);
+}
+
+/* How much of a task is read. */
+typedef enum Extent
+{
+	EXTENT_BRIEF,   /* what decisions depend on, and names */
+	EXTENT_MESSAGE, /* also what messages contain; tags as they are stored */
+	EXTENT_WHOLE
+} Extent;
+
+static void
+read_task(const TqScan *scan, Extent extent, TqTask *row, const TqTask *before)
+{
+	TupleTableSlot *slot = scan->slot;
+
+	read_core(slot, row);
+	read_names(scan, row, before);
+	if (extent == EXTENT_MESSAGE)
+	{
+		row->routes = tq_row_varlena(slot, Anum_task_routes);
+		row->tags = read_stored(slot, Anum_task_tags);
+	}
+	if (extent != EXTENT_WHOLE)
+		return;
+	read_dependencies(slot, row);
+	TQ_TASK_LARGE(TQ_GET, task);
+}
+
+/* Returns those of these tasks that exist, in the order of keys[]. */
+static TqTask *
+read_tasks(TqRelation *index, const Datum *keys, int n, Extent extent,
+		   int *found)
+{
+	TqTask *tasks = palloc0(sizeof(TqTask) * Max(n, 1));
+	TqScan *scan = tq_scan_open(&task_table, index, 1, NULL);
+	const TqTask *before = NULL;
+
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (!tq_scan_find(scan, keys[i], 0, 0))
+			continue;
+		read_task(scan, extent, &tasks[*found], before);
+		before = &tasks[(*found)++];
+	}
+	tq_scan_close(scan);
+	return tasks;
+}
+
+static TqTask *
+read_by_slug(const TqSlug *slug, Extent extent)
+{
+	Datum key = PointerGetDatum(slug);
+	int found;
+	TqTask *task = read_tasks(&task_by_slug, &key, 1, extent, &found);
+
+	return found == 0 ? NULL : task;
+}
+
+static TqTask *
+read_by_id(const int64 *ids, int n, Extent extent, int *found)
+{
+	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		keys[i] = Int64GetDatum(ids[i]);
+	return read_tasks(&task_by_id, keys, n, extent, found);
+}
+
 /*
  * Returns a task without payload, metadata and other large columns, or NULL.
  */
 TqTask *
 tq_task_by_slug(const TqSlug *slug)
 {
-	TqTask *task = palloc0(sizeof(TqTask));
-	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
+	return read_by_slug(slug, EXTENT_BRIEF);
+}
 
-	task->task_id = *slug;
-	if (tq_scan_find(scan, PointerGetDatum(slug), 0, 0))
-	{
-		read_core(scan->slot, task);
-		task->scheduler_id = read_text(scan->slot,
-									   Anum_task_scheduler_id,
-									   TQ_DEFAULT_SCHEDULER);
-		task->project_id =
-			read_text(scan->slot, Anum_task_project_id, TQ_DEFAULT_PROJECT);
-		task->queue_name = tq_queue_name(task->queue);
-		task->group_slug = task->group_id == 0
-							   ? *slug
-							   : tq_group_slug(task->group_id,
-											   scan->registered);
-	}
-	tq_scan_close(scan);
-	return task->id == 0 ? NULL : task;
+/* Returns a task with its whole definition, or NULL. */
+TqTask *
+tq_task_whole_by_slug(const TqSlug *slug)
+{
+	return read_by_slug(slug, EXTENT_WHOLE);
+}
+
+/* Returns those of these tasks that exist, in the order of slugs[]. */
+TqTask *
+tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
+{
+	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		keys[i] = PointerGetDatum(&slugs[i]);
+	return read_tasks(&task_by_slug,
+					  keys,
+					  n,
+					  whole ? EXTENT_WHOLE : EXTENT_BRIEF,
+					  found);
+}
+
+/*
+ * Returns those of these tasks that exist, in the order of ids[], with names.
+ */
+TqTask *
+tq_tasks_by_id(const int64 *ids, int n, int *found)
+{
+	return read_by_id(ids, n, EXTENT_BRIEF, found);
+}
+
+/*
+ * Returns these tasks in the order of ids[], with what their messages contain:
+ * routes, and tags as they are stored, so that a thousand tasks with large
+ * tags fit into memory.
+ */
+TqTask *
+tq_tasks_for_messages(const int64 *ids, int n, int *found)
+{
+	return read_by_id(ids, n, EXTENT_MESSAGE, found);
 }
 
 /*
@@ -415,10 +521,7 @@ tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 Jsonb *
 tq_task_payload_for_claim(TqScan *scan)
 {
-	bool isnull;
-	Datum payload = tq_row_field(scan->slot, Anum_task_payload, &isnull);
-
-	return (Jsonb *) PG_DETOAST_DATUM_COPY(payload);
+	return tq_row_varlena(scan->slot, Anum_task_payload);
 }
 
 /* ---- a task that is created again ---- */
@@ -536,169 +639,14 @@ tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
 
 /* ---- by statements ---- */
 
-/* Reads the columns of BRIEF. */
-static void
-read_brief(uint64 row, TqTask *task)
-{
-	bool isnull;
-
-	task->id = tq_spi_int64(row, 1, 0);
-	task->created = tq_spi_time(row, 2);
-	task->deadline = tq_spi_time(row, 3);
-	task->expires = tq_spi_time(row, 4);
-	task->group_id = tq_spi_int64(row, 5, 0);
-	task->queue = tq_spi_int32(row, 6, 0);
-	task->priority = tq_spi_int16(row, 7, 0);
-	task->retries = tq_spi_int16(row, 8, 0);
-	task->all_resolved = tq_spi_bool(row, 9);
-	task->task_id = tq_spi_slug(row, 10);
-	(void) tq_spi_field(row, 11, &isnull);
-	task->group_slug = isnull ? task->task_id : tq_spi_slug(row, 11);
-	task->queue_name = tq_spi_text(row, 12);
-	task->scheduler_id = tq_spi_text(row, 13);
-	if (task->scheduler_id == NULL)
-		task->scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER);
-	task->project_id = tq_spi_text(row, 14);
-	if (task->project_id == NULL)
-		task->project_id = pstrdup(TQ_DEFAULT_PROJECT);
-	task->defined_deadline = task->deadline;
-	if (tq_spi_time(row, 15) != 0)
-		task->deadline = tq_spi_time(row, 15);
-	task->delay = tq_spi_int64(row, 16, 0);
-	task->policy = tq_spi_int32(row, 17, 0);
-}
-
-/* Reads the array of dependencies into a task; leaves it empty for NULL. */
-static void
-read_dependencies(uint64 row, int column, TqTask *task)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-	Datum *elements;
-
-	if (isnull)
-		return;
-	deconstruct_array(DatumGetArrayTypeP(value),
-					  tq_catalog_slugid_type(),
-					  TQ_SLUG_BYTES,
-					  false,
-					  TYPALIGN_CHAR,
-					  &elements,
-					  NULL,
-					  &task->ndependencies);
-	task->dependencies = palloc(sizeof(TqSlug) * Max(task->ndependencies, 1));
-	for (int i = 0; i < task->ndependencies; i++)
-		task->dependencies[i] = *DatumGetTqSlugP(elements[i]);
-}
-
-static ArrayType *
-read_array(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? NULL : DatumGetArrayTypePCopy(value);
-}
-
-/*
- * Returns a jsonb as it is stored, perhaps compressed or out of line; or NULL.
- */
-static Jsonb *
-read_stored(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? NULL
-				  : (Jsonb *) DatumGetPointer(datumCopy(value, false, -1));
-}
-
-/* Reads the columns that WHOLE has in addition to BRIEF. */
-static void
-read_rest(uint64 row, TqTask *task)
-{
-	read_dependencies(row, 18, task);
-	task->routes = read_array(row, 19);
-	task->scopes = read_array(row, 20);
-	task->payload = tq_spi_jsonb(row, 21);
-	task->metadata = tq_spi_jsonb(row, 22);
-	task->tags = tq_spi_jsonb(row, 23);
-	task->extra = tq_spi_jsonb(row, 24);
-}
-
-/* Runs one of the SELECT statements above and reads all its rows. */
+/* Returns the whole tasks whose ids a statement returns, in its order. */
 static TqTask *
-read_tasks(TqStatement *statement, const Datum *values, bool whole, int *found)
+read_page(TqStatement *statement, const Datum *values, int *found)
 {
-	TqTask *tasks;
+	int n;
+	int64 *ids = tq_spi_run_ids(statement, values, &n);
 
-	*found = (int) tq_spi_run(statement, values, NULL);
-	tasks = palloc0(sizeof(TqTask) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		read_brief(i, &tasks[i]);
-		if (whole)
-			read_rest(i, &tasks[i]);
-	}
-	tq_spi_free_result();
-	return tasks;
-}
-
-/* Returns a task with its whole definition, or NULL. */
-TqTask *
-tq_task_whole_by_slug(const TqSlug *slug)
-{
-	Datum values[1] = {PointerGetDatum(slug)};
-	int found;
-	TqTask *task = read_tasks(&whole_by_slug, values, true, &found);
-
-	return found == 0 ? NULL : task;
-}
-
-/* Returns those of these tasks that exist, in the order of slugs[]. */
-TqTask *
-tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
-{
-	Datum values[1] = {tq_array_slugid(slugs, n)};
-
-	return read_tasks(whole ? &whole_by_slugs : &brief_by_slugs,
-					  values,
-					  whole,
-					  found);
-}
-
-/*
- * Returns those of these tasks that exist, in the order of ids[], with names.
- */
-TqTask *
-tq_tasks_by_id(const int64 *ids, int n, int *found)
-{
-	Datum values[1] = {tq_array_int64(ids, n)};
-
-	return read_tasks(&brief_by_ids, values, false, found);
-}
-
-/*
- * Returns these tasks by id, with what their messages contain: routes, and
- * tags as they are stored, so that a thousand tasks with large tags fit into
- * memory.
- */
-TqTask *
-tq_tasks_for_messages(const int64 *ids, int n, int *found)
-{
-	Datum values[1] = {tq_array_int64(ids, n)};
-	TqTask *tasks;
-
-	*found = (int) tq_spi_run(&for_messages, values, NULL);
-	tasks = palloc0(sizeof(TqTask) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		read_brief(i, &tasks[i]);
-		tasks[i].routes = read_array(i, 18);
-		tasks[i].tags = read_stored(i, 19);
-	}
-	tq_spi_free_result();
-	return tasks;
+	return read_by_id(ids, n, EXTENT_WHOLE, found);
 }
 
 /*
@@ -714,7 +662,7 @@ tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
 					   PointerGetDatum(after),
 					   Int32GetDatum(max)};
 
-	return read_tasks(&whole_of_group, values, true, found);
+	return read_page(&ids_of_group, values, found);
 }
 
 /*
@@ -730,7 +678,7 @@ tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
 					   PointerGetDatum(after),
 					   Int32GetDatum(max)};
 
-	return read_tasks(&whole_dependent, values, true, found);
+	return read_page(&ids_dependent, values, found);
 }
 
 /* Sets the effective deadlines of tasks, whose current rows are locked. */
