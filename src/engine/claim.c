@@ -27,6 +27,7 @@
 #include "../storage/queue_table.h"
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
+#include "../storage/table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"

@@ -12,7 +12,6 @@
 
 #include "utils/jsonb.h"
 
-#include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../storage/policy_table.h"

@@ -43,6 +43,7 @@
 #include "../storage/outbox_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_table.h"
+#include "../storage/table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"

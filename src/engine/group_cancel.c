@@ -15,6 +15,7 @@
 #include "../storage/dependency_table.h"
 #include "../storage/group_table.h"
 #include "../storage/run_table.h"
+#include "../storage/table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/errors.h"

@@ -22,6 +22,7 @@
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/run_table.h"
+#include "../storage/table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/errors.h"

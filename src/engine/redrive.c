@@ -14,6 +14,7 @@
 #include "../core/types.h"
 #include "../storage/dead_letter_table.h"
 #include "../storage/run_table.h"
+#include "../storage/table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"

@@ -11,11 +11,9 @@
 
 #include "utils/jsonb.h"
 
-#include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../storage/run_table.h"
-#include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"

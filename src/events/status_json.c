@@ -20,7 +20,6 @@
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
-#include "../util/json.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "status_json.h"

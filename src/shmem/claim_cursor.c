@@ -91,6 +91,7 @@
 #include "../util/guc.h"
 #include "../util/xact_end.h"
 #include "claim_cursor.h"
+#include "shmem.h"
 #include "wait_queue.h"
 
 #define BUCKET_SIZE 4  /* entries in which a queue can be */

@@ -20,6 +20,7 @@
 
 #include "../util/compat.h"
 #include "listener.h"
+#include "shmem.h"
 
 /*
  * One per process that can have a session, by the number of its PGPROC.

@@ -68,6 +68,7 @@
 
 #include "../util/compat.h"
 #include "../util/xact_end.h"
+#include "shmem.h"
 #include "wait_queue.h"
 
 #define PARTITIONS 64

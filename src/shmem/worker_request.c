@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "../util/clock.h"
+#include "../util/xact_end.h"
 #include "worker_request.h"
 #include "worker_slot.h"
 

@@ -48,6 +48,7 @@
 #include "utils/timestamp.h"
 
 #include "../util/compat.h"
+#include "shmem.h"
 #include "worker_slot.h"
 #include "worker_stats.h"
 

@@ -12,6 +12,7 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
+#include "shmem.h"
 #include "worker_stats.h"
 
 /* The counters of a slot; the lock protects the others. */

@@ -36,6 +36,7 @@
 #include "../core/types.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
+#include "../util/xact_end.h"
 #include "columns.h"
 #include "index_scan.h"
 #include "run_table.h"

@@ -14,7 +14,6 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../util/spi.h"
 #include "index_scan.h"
 #include "pending_table.h"
 #include "run_detail_table.h"

@@ -37,7 +37,6 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
-#include "../core/types.h"
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
 #include "index_scan.h"

@@ -16,7 +16,6 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
-#include "../util/slugid.h"
 #include "../util/spi.h"
 #include "index_scan.h"
 #include "name_cache.h"
