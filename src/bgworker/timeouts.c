@@ -47,14 +47,14 @@ static void
 alert(const TqRun *run, const TqTask *task, const char *timeout)
 {
 	JsonbParseState *state = NULL;
-	TqMessage message =
-		tq_outbox_message(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run);
 
-	message.worker = run->worker;
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "timeout", timeout);
-	message.detail = tq_json_end(&state);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_TASK_ALERT,
+						 task,
+						 run->run_id,
+						 run,
+						 tq_json_end(&state));
 }
 
 /* ---- limits ---- */

@@ -216,7 +216,6 @@ static void
 announce(const TqTask *task, const TqArtifact *artifact)
 {
 	JsonbParseState *state = NULL;
-	TqMessage message;
 	TqRun last;
 
 	if (!tq_outbox_is_wanted(TQ_EXCHANGE_ARTIFACT_CREATED) ||
@@ -229,12 +228,11 @@ announce(const TqTask *task, const TqArtifact *artifact)
 	tq_json_add_text(&state, "name", artifact->name);
 	tq_json_add_time(&state, "expires", artifact->expires);
 	tq_json_add_text(&state, "contentType", artifact->content_type);
-	message = tq_outbox_message(TQ_EXCHANGE_ARTIFACT_CREATED,
-								task,
-								artifact->run_id,
-								&last);
-	message.detail = tq_json_end(&state);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_ARTIFACT_CREATED,
+						 task,
+						 artifact->run_id,
+						 &last,
+						 tq_json_end(&state));
 }
 
 /*

@@ -76,21 +76,24 @@ record_claims(const TqWorker *worker, const int64 *tasks,
 static void
 announce(const TqClaimed *claimed, int n, int32 worker)
 {
-	TqMessage *messages;
+	TqOutboxBatch batch = {0};
 
-	if (n == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
+	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
 		return;
-	messages = palloc0(sizeof(TqMessage) * n);
 	for (int i = 0; i < n; i++)
-		messages[i] = (TqMessage){.exchange = TQ_EXCHANGE_TASK_RUNNING,
-								  .task = claimed[i].task,
-								  .run_id = claimed[i].run_id,
-								  .last_run = claimed[i].run_id,
-								  .state = TQ_STATE_RUNNING,
-								  .priority = claimed[i].priority,
-								  .taken_until = claimed[i].taken_until,
-								  .worker = worker};
-	tq_outbox_append(messages, n);
+	{
+		TqMessage message = {.exchange = TQ_EXCHANGE_TASK_RUNNING,
+							 .task = claimed[i].task,
+							 .run_id = claimed[i].run_id,
+							 .last_run = claimed[i].run_id,
+							 .state = TQ_STATE_RUNNING,
+							 .priority = claimed[i].priority,
+							 .taken_until = claimed[i].taken_until,
+							 .worker = worker};
+
+		tq_outbox_add_message(&batch, &message);
+	}
+	tq_outbox_append(&batch);
 }
 
 /* Returns when a claim that starts now expires, under this policy. */
@@ -346,7 +349,6 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 {
 	TqTask *task = tq_task_get(task_id, true);
 	TqWorker worker;
-	TqMessage message;
 	TqRun run;
 
 	if (task->deadline <= now)
@@ -364,8 +366,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
-	message = tq_outbox_message(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run, NULL);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
 					   .worker_group = worker_group,
@@ -457,7 +458,6 @@ void
 tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 {
 	TqStart start = {.task = task};
-	TqMessage message;
 	TqRun run;
 	TqRun next;
 
@@ -477,9 +477,11 @@ tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 	start.worker = run.worker;
 	tq_pending_runs_add(&start, 1, now);
 	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
-	message =
-		tq_outbox_message(TQ_EXCHANGE_TASK_PENDING, task, run.run_id, &next);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_TASK_PENDING,
+						 task,
+						 run.run_id,
+						 &next,
+						 NULL);
 }
 
 /*

@@ -718,8 +718,7 @@ look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
 static void
 announce(const TqTask *tasks, const int *order, int n, HTAB *batch_tasks)
 {
-	TqMessage *messages = palloc(sizeof(TqMessage) * 2 * n);
-	int count = 0;
+	TqOutboxBatch batch = {0};
 
 	look_for_pending(tasks, n, batch_tasks);
 	for (int i = 0; i < n; i++)
@@ -729,13 +728,11 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *batch_tasks)
 			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
 		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
 
-		messages[count++] =
-			tq_outbox_message(TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
+		tq_outbox_add(&batch, TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
 		if (batch_task->is_pending)
-			messages[count++] =
-				tq_outbox_message(TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
+			tq_outbox_add(&batch, TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
 	}
-	tq_outbox_append(messages, count);
+	tq_outbox_append(&batch);
 }
 
 /*

@@ -457,7 +457,7 @@ static void
 schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 {
 	TqTask **pending = palloc(sizeof(TqTask *) * n);
-	TqMessage *messages = palloc(sizeof(TqMessage) * n);
+	TqOutboxBatch batch = {0};
 	TqRun first = {.state = TQ_STATE_PENDING};
 	int count = 0;
 
@@ -465,12 +465,11 @@ schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 	{
 		if (!is_free[i])
 			continue;
-		messages[count] =
-			tq_outbox_message(TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
+		tq_outbox_add(&batch, TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
 		pending[count++] = &tasks[i];
 	}
 	tq_pending_runs_add_first(pending, false, count, now);
-	tq_outbox_append(messages, count);
+	tq_outbox_append(&batch);
 }
 
 /* Returns the runs of those tasks that have dependents; most have none. */

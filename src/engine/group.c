@@ -183,10 +183,6 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 void
 tq_group_seal(const TqSlug *slug, TqGroup *group)
 {
-	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_SEALED,
-						 .run_id = -1,
-						 .last_run = -1};
-
 	tq_group_lock_to_seal(slug);
 	tq_group_get(slug, group);
 	materialize(slug, group->scheduler_id, group->expires, group);
@@ -201,6 +197,9 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 		(void) tq_task_wait_for_insert(slug);
 	}
 	(void) tq_group_find(slug, group);
-	message.detail = tq_group_message_json(group);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_TASK_GROUP_SEALED,
+						 NULL,
+						 -1,
+						 NULL,
+						 tq_group_message_json(group));
 }

@@ -133,7 +133,6 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 {
 	TqTask *task = tq_task_get(task_id, false);
 	TqRun last;
-	TqMessage message;
 	int found = 0;
 	int from;
 
@@ -150,10 +149,11 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	from = task->priority;
 	task->priority = priority;
 	write_priority(&task->id, 1, priority);
-	message =
-		tq_outbox_message(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last);
-	message.detail = change_json(from, priority);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_TASK_PRIORITY_CHANGED,
+						 task,
+						 -1,
+						 &last,
+						 change_json(from, priority));
 	return task;
 }
 
@@ -239,13 +239,13 @@ static void
 announce_group(const TqGroup *group, int priority, int affected)
 {
 	JsonbParseState *state = begin_group_json(group, priority, affected);
-	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED,
-						 .run_id = -1,
-						 .last_run = -1};
 
 	tq_json_add_int(&state, "version", 1);
-	message.detail = tq_json_end(&state);
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED,
+						 NULL,
+						 -1,
+						 NULL,
+						 tq_json_end(&state));
 }
 
 /*

@@ -128,11 +128,11 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	if (last.run_id > run->run_id)
 		tq_resolution_announce_followed(resolution, task, run, &last);
 	else
-		tq_resolution_announce(resolution,
-							   tq_state_exchange(run->state),
-							   task,
-							   run->run_id,
-							   run);
+		tq_outbox_add(&resolution->outbox,
+					  tq_state_exchange(run->state),
+					  task,
+					  run->run_id,
+					  run);
 	return true;
 }
 

@@ -49,19 +49,6 @@ tq_resolution_begin(TqResolution *resolution, int n)
 	memset(resolution, 0, sizeof(*resolution));
 	resolution->n = n;
 	resolution->finals = palloc(sizeof(TqRun) * Max(n, 1));
-	resolution->messages = palloc(sizeof(TqMessage) * 2 * Max(n, 1));
-}
-
-/*
- * Appends a message about a run.  `last` is the last run of the task at the
- * time of the message.
- */
-void
-tq_resolution_announce(TqResolution *resolution, TqExchange exchange,
-					   const TqTask *task, int run_id, const TqRun *last)
-{
-	resolution->messages[resolution->nmessages++] =
-		tq_outbox_message(exchange, task, run_id, last);
 }
 
 /*
@@ -76,17 +63,17 @@ tq_resolution_announce_followed(TqResolution *resolution, const TqTask *task,
 	bool is_retry = tq_created_is_retry(next->created);
 
 	if (!is_retry || tq_publish_retried_exceptions)
-		tq_resolution_announce(resolution,
-							   tq_state_exchange(run->state),
-							   task,
-							   run->run_id,
-							   next);
+		tq_outbox_add(&resolution->outbox,
+					  tq_state_exchange(run->state),
+					  task,
+					  run->run_id,
+					  next);
 	if (is_retry && next->state == TQ_STATE_PENDING)
-		tq_resolution_announce(resolution,
-							   TQ_EXCHANGE_TASK_PENDING,
-							   task,
-							   next->run_id,
-							   next);
+		tq_outbox_add(&resolution->outbox,
+					  TQ_EXCHANGE_TASK_PENDING,
+					  task,
+					  next->run_id,
+					  next);
 }
 
 /* Sets the state, reason and time of the end of a run. */
@@ -174,11 +161,11 @@ add_final(TqResolution *resolution, const TqRun *run, const TqTask *task)
 		resolution->tasks[resolution->nfinals] = *task;
 	}
 	resolution->nfinals++;
-	tq_resolution_announce(resolution,
-						   tq_state_exchange(run->state),
-						   task,
-						   run->run_id,
-						   run);
+	tq_outbox_add(&resolution->outbox,
+				  tq_state_exchange(run->state),
+				  task,
+				  run->run_id,
+				  run);
 }
 
 /* Adds the run that follows this one, and the messages of both. */
@@ -268,7 +255,7 @@ void
 tq_resolution_write(TqResolution *resolution, TimestampTz now)
 {
 	tq_pending_runs_add(resolution->starts, resolution->nstarts, now);
-	tq_outbox_append(resolution->messages, resolution->nmessages);
+	tq_outbox_append(&resolution->outbox);
 	tq_dependency_release(resolution->finals, resolution->nfinals, now);
 	for (int i = 0; i < resolution->nfinals; i++)
 	{

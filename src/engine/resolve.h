@@ -8,7 +8,7 @@
 #include "datatype/timestamp.h"
 
 #include "../core/types.h"
-#include "../storage/outbox_table.h"
+#include "../events/outbox.h"
 #include "../storage/run_table.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
@@ -36,14 +36,10 @@ typedef struct TqResolution
 		*tasks; /* tasks of those, where they have a policy; NULL: none has */
 	TqStart *starts; /* runs that follow the others; NULL: none */
 	int nstarts;
-	TqMessage *messages;
-	int nmessages;
+	TqOutboxBatch outbox;
 } TqResolution;
 
 extern void tq_resolution_begin(TqResolution *resolution, int n);
-extern void tq_resolution_announce(TqResolution *resolution,
-								   TqExchange exchange, const TqTask *task,
-								   int run_id, const TqRun *last);
 extern void tq_resolution_announce_followed(TqResolution *resolution,
 											const TqTask *task,
 											const TqRun *run,

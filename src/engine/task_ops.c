@@ -117,12 +117,11 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 static void
 announce(const TqTask *task, const TqRun *last)
 {
-	TqMessage message = tq_outbox_message(tq_state_exchange(last->state),
-										  task,
-										  last->run_id,
-										  last);
-
-	tq_outbox_append(&message, 1);
+	tq_outbox_append_one(tq_state_exchange(last->state),
+						 task,
+						 last->run_id,
+						 last,
+						 NULL);
 }
 
 /*
@@ -303,6 +302,7 @@ note_group_of_deleted(const TqTask *task)
 	static const TqSlug lowest = {{0}};
 	TqMessage message = {.exchange = TQ_EXCHANGE_NONE,
 						 .state = TQ_STATE_COMPLETED};
+	TqOutboxBatch batch = {0};
 	TqGroup group;
 	TqTask *members;
 	int n;
@@ -316,7 +316,8 @@ note_group_of_deleted(const TqTask *task)
 	if (n == 0)
 		return;
 	message.task = members[0].id;
-	tq_outbox_append(&message, 1);
+	tq_outbox_add_message(&batch, &message);
+	tq_outbox_append(&batch);
 }
 
 /*

@@ -124,26 +124,21 @@ is_resolved(const TqGroup *group)
 	return true;
 }
 
-static TqMessage
-resolved_message(int64 task)
-{
-	return (TqMessage){.exchange = TQ_EXCHANGE_TASK_GROUP_RESOLVED,
-					   .task = task,
-					   .run_id = -1,
-					   .last_run = -1};
-}
-
 /*
- * Appends task-group-resolved for a group with a row.  The row may change
- * later, so the message is built now.
+ * Adds task-group-resolved for a group: with its row, which may change later,
+ * or else with one of its tasks.
  */
 static void
-append_resolved(const TqGroup *group)
+add_resolved(TqOutboxBatch *batch, const TqGroup *group, int64 task)
 {
-	TqMessage message = resolved_message(0);
+	TqMessage message = {.exchange = TQ_EXCHANGE_TASK_GROUP_RESOLVED,
+						 .task = group == NULL ? task : 0,
+						 .run_id = -1,
+						 .last_run = -1};
 
-	message.detail = tq_group_message_json(group);
-	tq_outbox_append(&message, 1);
+	if (group != NULL)
+		message.detail = tq_group_message_json(group);
+	tq_outbox_add_message(batch, &message);
 }
 
 static int
@@ -171,9 +166,8 @@ tq_group_resolution_append(const int64 *tasks, int n)
 {
 	TqTask *members = tq_tasks_by_id(tasks, n, &n);
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-	TqMessage *messages = palloc(sizeof(TqMessage) * Max(n, 1));
+	TqOutboxBatch batch = {0};
 	TqGroup *groups;
-	int count = 0;
 	int ngroups = 0;
 
 	qsort(members, n, sizeof(TqTask), compare_member);
@@ -192,10 +186,8 @@ tq_group_resolution_append(const int64 *tasks, int n)
 			continue;
 		group =
 			bsearch(&key, groups, ngroups, sizeof(TqGroup), compare_groups);
-		if (group == NULL)
-			messages[count++] = resolved_message(members[i].id);
-		else if (is_resolved(group))
-			append_resolved(group);
+		if (group == NULL || is_resolved(group))
+			add_resolved(&batch, group, members[i].id);
 	}
-	tq_outbox_append(messages, count);
+	tq_outbox_append(&batch);
 }

@@ -2,9 +2,9 @@
  * outbox.c
  *	  The outbox: records the messages of a transition in its transaction.
  *
- * The rules pass a message for each thing they have done, in the
- * order in which readers are to see it.  This module decides whether a binding
- * or a subscription wants the message and, if so, writes it to tq_internal.message in
+ * The engine collects the messages of a call in a batch, in the order in which
+ * readers are to see them.  This module decides whether a binding or a
+ * subscription wants a message and, if so, writes it to tq_internal.message in
  * the same transaction.  It never sends NOTIFY: the publisher (publisher.c) does
  * that, for messages that have been committed.  An exchange that nothing is
  * bound to costs one test of a bit.
@@ -66,11 +66,11 @@ tq_outbox_is_wanted(TqExchange exchange)
 /*
  * Returns a message about a run of a task, or about no run if run_id is -1,
  * with the present state of the task: `last` is its last run, or NULL if it
- * has none.
+ * has none.  An alert names the worker of a deferred run, too.
  */
-TqMessage
-tq_outbox_message(TqExchange exchange, const TqTask *task, int run_id,
-				  const TqRun *last)
+static TqMessage
+message_about(TqExchange exchange, const TqTask *task, int run_id,
+			  const TqRun *last)
 {
 	TqMessage message = {.exchange = exchange,
 						 .task = task->id,
@@ -84,10 +84,9 @@ tq_outbox_message(TqExchange exchange, const TqTask *task, int run_id,
 	message.last_run = last->run_id;
 	message.state = last->state;
 	if (last->state == TQ_STATE_RUNNING)
-	{
 		message.taken_until = last->taken_until;
+	if (last->state == TQ_STATE_RUNNING || exchange == TQ_EXCHANGE_TASK_ALERT)
 		message.worker = last->worker;
-	}
 	return message;
 }
 
@@ -123,16 +122,18 @@ tq_outbox_concerns_group(const TqMessage *message)
 
 /*
  * Returns how many of these messages can share a row, which stores only one
- * taken_until and one worker.
+ * taken_until, one worker and one detail.
  */
 static int
 count_alike(const TqMessage *messages, int n)
 {
 	const TqMessage *first = NULL;
 
-	n = Min(n, ROW_MAX);
+	n = messages[0].detail != NULL ? 1 : Min(n, ROW_MAX);
 	for (int i = 0; i < n; i++)
 	{
+		if (i > 0 && messages[i].detail != NULL)
+			return i;
 		if (messages[i].worker == 0)
 			continue;
 		if (first == NULL)
@@ -144,43 +145,87 @@ count_alike(const TqMessage *messages, int n)
 	return n;
 }
 
-/*
- * Appends those of these messages that are wanted to the outbox, in this
- * order.  A resolved task whose message is not wanted leaves a note if
- * task-group-resolved is, because the publisher derives that message from it.
- * A message with a detail must be passed alone, because a row has one detail.
- */
-void
-tq_outbox_append(const TqMessage *messages, int n)
+/* Adds a message or note to a batch, wanted or not. */
+static TqMessage *
+put(TqOutboxBatch *batch, const TqMessage *message)
 {
-	TqMessage *wanted;
-	int kept = 0;
+	if (batch->n == batch->room)
+	{
+		batch->room = Max(16, 2 * batch->room);
+		batch->messages = batch->n == 0
+							  ? palloc(sizeof(TqMessage) * batch->room)
+							  : repalloc(batch->messages,
+										 sizeof(TqMessage) * batch->room);
+	}
+	batch->messages[batch->n] = *message;
+	return &batch->messages[batch->n++];
+}
+
+/* Adds a message about a run to a batch, as tq_outbox_add_message() does. */
+void
+tq_outbox_add(TqOutboxBatch *batch, TqExchange exchange, const TqTask *task,
+			  int run_id, const TqRun *last)
+{
+	TqMessage message;
 
 	look_up();
-	if (n == 0 || known_wanted == 0)
+	if (known_wanted == 0)
 		return;
-	wanted = palloc(sizeof(TqMessage) * n);
-	for (int i = 0; i < n; i++)
-	{
-		if (known_wanted & (1 << messages[i].exchange))
-			wanted[kept++] = messages[i];
-		else if (tq_outbox_concerns_group(&messages[i]) &&
-				 (known_wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
-		{
-			wanted[kept] = messages[i];
-			wanted[kept++].exchange = TQ_EXCHANGE_NONE;
-		}
-	}
-	if (kept == 0)
-		return;
-	for (int done = 0; done < kept;)
-	{
-		int alike = count_alike(wanted + done, kept - done);
+	message = message_about(exchange, task, run_id, last);
+	tq_outbox_add_message(batch, &message);
+}
 
-		tq_messages_insert(known_segment, wanted + done, alike);
+/*
+ * Adds a message to a batch if it is wanted.  A resolved task whose message is
+ * not wanted leaves a note if task-group-resolved is, because the publisher
+ * derives that message from it.
+ */
+void
+tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
+{
+	look_up();
+	if (known_wanted & (1 << message->exchange))
+		put(batch, message);
+	else if (tq_outbox_concerns_group(message) &&
+			 (known_wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
+		put(batch, message)->exchange = TQ_EXCHANGE_NONE;
+}
+
+/* Appends the messages of a batch to the outbox, and empties the batch. */
+void
+tq_outbox_append(TqOutboxBatch *batch)
+{
+	if (batch->n == 0)
+		return;
+	look_up();
+	for (int done = 0; done < batch->n;)
+	{
+		int alike = count_alike(batch->messages + done, batch->n - done);
+
+		tq_messages_insert(known_segment, batch->messages + done, alike);
 		done += alike;
 	}
 	tq_request_publication();
+	pfree(batch->messages);
+	*batch = (TqOutboxBatch){0};
+}
+
+/*
+ * Appends one message to the outbox if it is wanted: about a run of a task, or
+ * about a group if task is NULL.
+ */
+void
+tq_outbox_append_one(TqExchange exchange, const TqTask *task, int run_id,
+					 const TqRun *last, Jsonb *detail)
+{
+	static const TqTask none = {0};
+	TqOutboxBatch batch = {0};
+	TqMessage message =
+		message_about(exchange, task == NULL ? &none : task, run_id, last);
+
+	message.detail = detail;
+	tq_outbox_add_message(&batch, &message);
+	tq_outbox_append(&batch);
 }
 
 /*
@@ -218,30 +263,29 @@ compare_queue(const void *a, const void *b)
 void
 tq_outbox_append_claimable(const TqPending *rows, int n)
 {
+	TqOutboxBatch batch = {0};
+	TqMessage *note = NULL;
 	int32 *queues;
-	TqMessage *notes;
-	int kept = 0;
 
 	if (n == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
 		return;
 	queues = palloc(sizeof(int32) * n);
-	notes = palloc(sizeof(TqMessage) * n);
 	for (int i = 0; i < n; i++)
 		queues[i] = rows[i].queue;
 	qsort(queues, n, sizeof(int32), compare_queue);
 	for (int i = 0; i < n; i++)
 	{
-		if (kept > 0 && notes[kept - 1].task == queues[i] &&
-			notes[kept - 1].run_id < PG_INT16_MAX)
-			notes[kept - 1].run_id++;
+		if (note != NULL && note->task == queues[i] &&
+			note->run_id < PG_INT16_MAX)
+			note->run_id++;
 		else
-			notes[kept++] = claimable_note(queues[i], 1);
+		{
+			TqMessage first = claimable_note(queues[i], 1);
+
+			note = put(&batch, &first);
+		}
 	}
-	for (int done = 0; done < kept; done += ROW_MAX)
-		tq_messages_insert(known_segment,
-						   notes + done,
-						   Min(kept - done, ROW_MAX));
-	tq_request_publication();
+	tq_outbox_append(&batch);
 }
 
 /*

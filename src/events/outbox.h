@@ -5,17 +5,34 @@
 #ifndef TQ_OUTBOX_H
 #define TQ_OUTBOX_H
 
+#include "utils/jsonb.h"
+
 #include "../core/types.h"
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
 
+/*
+ * The messages of a call, in the order in which readers are to see them.  All
+ * zeros is an empty batch.
+ */
+typedef struct TqOutboxBatch
+{
+	TqMessage *messages; /* only those that are wanted */
+	int n;
+	int room;
+} TqOutboxBatch;
+
 extern bool tq_outbox_is_wanted(TqExchange exchange);
-extern TqMessage tq_outbox_message(TqExchange exchange, const TqTask *task,
-								   int run_id, const TqRun *last);
 extern bool tq_outbox_concerns_group(const TqMessage *message);
-extern void tq_outbox_append(const TqMessage *messages, int n);
+extern void tq_outbox_add(TqOutboxBatch *batch, TqExchange exchange,
+						  const TqTask *task, int run_id, const TqRun *last);
+extern void tq_outbox_add_message(TqOutboxBatch *batch,
+								  const TqMessage *message);
+extern void tq_outbox_append(TqOutboxBatch *batch);
+extern void tq_outbox_append_one(TqExchange exchange, const TqTask *task,
+								 int run_id, const TqRun *last, Jsonb *detail);
 extern void tq_outbox_append_claimable(const TqPending *rows, int n);
 extern bool tq_outbox_is_claimable_note(const TqMessage *message);
 
