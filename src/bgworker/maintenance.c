@@ -118,9 +118,10 @@ expire_claims(const TqWork *work)
 	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
 	tq_resolve_drop_overdue(&locked, work->now);
 	tq_resolve_drop_blocked(&locked, TQ_RESOLVED_CLAIM_EXPIRED, work->now);
-	tq_claim_timer_insert(tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-						  locked.others,
-						  locked.nothers);
+	tq_timer_insert(TQ_TIMER_CLAIM,
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
+					locked.others,
+					locked.nothers);
 	tq_resolve_runs(locked.runs,
 					locked.tasks,
 					locked.n,
@@ -177,8 +178,8 @@ run_of(TqStep step)
 }
 
 /*
- * Returns the kind of timer that a step takes, or 0; sets *rows to how many at
- * once.
+ * Returns the kind of timer that a step takes, if any; sets *rows to how many
+ * at once.
  */
 static TqTimer
 timer_of(TqStep step, int *rows)
@@ -200,14 +201,15 @@ timer_of(TqStep step, int *rows)
 		case TQ_STEP_EXPIRE:
 			*rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
 			return TQ_TIMER_EXPIRE;
-		case TQ_STEP_PUBLISH:
 		case TQ_STEP_CLAIM_EXPIRED:
+			return TQ_TIMER_CLAIM;
+		case TQ_STEP_PUBLISH:
 		case TQ_STEP_DELAYED:
 		case TQ_STEP_POSTPONED:
 		case TQ_STEP_RETAIN:
 			break;
 	}
-	return 0;
+	return TQ_TIMER_NONE;
 }
 
 /* Takes delayed runs that are due; the tasks of the work are theirs. */
@@ -231,8 +233,6 @@ take_due(TqWork *work, TqDue *due)
 
 	if (work->step == TQ_STEP_DELAYED)
 		take_delayed(work, due);
-	else if (work->step == TQ_STEP_CLAIM_EXPIRED)
-		tq_claim_timer_take(work->now, rows, due);
 	else
 		tq_timer_take(timer, work->now, rows, due);
 	work->tasks = due->ids;
@@ -316,7 +316,7 @@ tq_maintenance_positions_begin(TqScanPositions *positions)
 {
 	TqScanPosition begin = TQ_SCAN_BEGIN;
 
-	positions->claim = positions->delayed = begin;
+	positions->delayed = begin;
 	for (int kind = 0; kind < TQ_TIMERS; kind++)
 		positions->timer[kind] = begin;
 }
@@ -329,10 +329,8 @@ tq_maintenance_position(TqStep step, const TqScanPositions *positions)
 	int rows;
 	TqTimer timer = timer_of(step, &rows);
 
-	if (timer != 0)
+	if (timer != TQ_TIMER_NONE)
 		return positions->timer[timer];
-	if (step == TQ_STEP_CLAIM_EXPIRED)
-		return positions->claim;
 	if (step == TQ_STEP_DELAYED)
 		return positions->delayed;
 	return begin;
@@ -349,7 +347,6 @@ move_down(TqScanPosition *position, TimestampTz due)
 void
 tq_maintenance_timer_added(TqScanPositions *positions, TimestampTz due)
 {
-	move_down(&positions->claim, due);
 	move_down(&positions->delayed, due);
 	for (int kind = 0; kind < TQ_TIMERS; kind++)
 		move_down(&positions->timer[kind], due);

@@ -131,58 +131,34 @@ look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
 	return policy == 0 ? taken_until : Min(taken_until, last);
 }
 
-/* Inserts the claim timers of these runs, one row for each due time. */
-static void
-insert_claim_timers(const TqClaimed *claimed, int n)
-{
-	int64 *tasks = palloc(sizeof(int64) * n);
-	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
-	bool *is_done = palloc0(sizeof(bool) * n);
-
-	for (int i = 0; i < n; i++)
-		due[i] = look_at(claimed[i].taken_until,
-						 claimed[i].policy,
-						 claimed[i].deadline);
-	for (int i = 0; i < n; i++)
-	{
-		int alike = 0;
-
-		if (is_done[i])
-			continue;
-		for (int j = i; j < n; j++)
-		{
-			if (due[j] != due[i])
-				continue;
-			is_done[j] = true;
-			tasks[alike++] = claimed[j].task;
-		}
-		tq_claim_timer_insert(due[i], tasks, alike);
-	}
-}
-
 /*
  * Sets when these runs started and when their claims expire, by their
- * policies.  A run that was deferred has started before and has its timer
- * already.
+ * policies, and inserts their timers.  A run that was deferred has started
+ * before and has the timer of its run timeout already.
  */
 static void
 set_times(TqClaimed *claimed, int n, TimestampTz now)
 {
-	int64 *tasks = palloc(sizeof(int64) * n);
-	TimestampTz *ends = palloc(sizeof(TimestampTz) * n);
+	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
+	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		claimed[i].taken_until = end_of_claim(claimed[i].policy, now);
-		if (claimed[i].started != 0)
+		TqClaimed *run = &claimed[i];
+		TimestampTz end = end_of_run(run->policy, run->deadline, now);
+
+		run->taken_until = end_of_claim(run->policy, now);
+		claims[i].due = look_at(run->taken_until, run->policy, run->deadline);
+		claims[i].task = run->task;
+		if (run->started != 0)
 			continue;
-		claimed[i].started = now;
-		tasks[count] = claimed[i].task;
-		ends[count++] =
-			end_of_run(claimed[i].policy, claimed[i].deadline, now);
+		run->started = now;
+		if (end != 0)
+			ends[count++] = (TqTimerEntry){end, run->task};
 	}
-	tq_pending_runs_add_timers(TQ_TIMER_RUN_TIMEOUT, tasks, ends, count);
+	tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
+	tq_timers_insert(TQ_TIMER_RUN_TIMEOUT, ends, count);
 }
 
 /*
@@ -198,7 +174,6 @@ start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 		tasks[i] = claimed[i].task;
 	set_times(claimed, n, now);
 	tq_runs_start(claimed, n, worker->id);
-	insert_claim_timers(claimed, n);
 	announce(claimed, n, worker->id);
 	record_claims(worker, tasks, claimed, n, now);
 }
@@ -278,15 +253,14 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 	if (run->started == 0)
 	{
 		run->started = now;
-		tq_pending_runs_add_timers(TQ_TIMER_RUN_TIMEOUT, &task->id, &end, 1);
+		tq_timer_insert(TQ_TIMER_RUN_TIMEOUT, end, &task->id, end != 0);
 	}
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
-	tq_claim_timer_insert(look_at(run->taken_until,
-								  task->policy,
-								  task->deadline),
-						  &task->id,
-						  1);
+	tq_timer_insert(TQ_TIMER_CLAIM,
+					look_at(run->taken_until, task->policy, task->deadline),
+					&task->id,
+					1);
 	if (must_record_claims(worker, now))
 		tq_worker_record_claims(worker->id, &task->id, &run->run_id, 1, now);
 }
@@ -500,9 +474,10 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 	if (task.id == 0)
 		tq_error_missing_task(task_id);
 	extend(&task, run_id, now, &run);
-	tq_claim_timer_insert(look_at(run.taken_until, task.policy, task.deadline),
-						  &task.id,
-						  1);
+	tq_timer_insert(TQ_TIMER_CLAIM,
+					look_at(run.taken_until, task.policy, task.deadline),
+					&task.id,
+					1);
 	tq_worker_get_by_number(run.worker, &worker);
 	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
 	{

@@ -364,15 +364,6 @@ compare_slug(const void *a, const void *b, void *tasks)
 						   &task_at(tasks, b)->task_id);
 }
 
-static int
-compare_deadline(const void *a, const void *b, void *tasks)
-{
-	TimestampTz x = task_at(tasks, a)->deadline;
-	TimestampTz y = task_at(tasks, b)->deadline;
-
-	return x < y ? -1 : x > y;
-}
-
 static int *
 places_sorted(const TqTask *tasks, int n, qsort_arg_comparator compare)
 {
@@ -650,35 +641,25 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
 	tq_pending_runs_add_first(pending, true, npending, now);
 }
 
-/*
- * Writes one timer for the new tasks of each effective deadline, or several if
- * there are more tasks than one timer holds.
- */
+/* Inserts the timers of the effective deadlines of the new tasks. */
 static void
-set_deadlines(TqTask *tasks, int n, HTAB *batch_tasks)
+set_deadlines(const TqTask *tasks, int n, HTAB *batch_tasks)
 {
-	int *places = places_sorted(tasks, n, compare_deadline);
-	int64 ids[TQ_TIMER_TASKS];
-	int nids = 0;
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * n);
+	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqTask *task = &tasks[places[i]];
 		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
+			hash_search(batch_tasks, &tasks[i].task_id, HASH_FIND, NULL);
 
-		if (batch_task->is_new)
-			ids[nids++] = task->id;
-		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
-			compare_deadline(&places[i], &places[i + 1], tasks) != 0)
-		{
-			tq_timer_insert(TQ_TIMER_DEADLINE,
-							tq_clock_add_ms(task->deadline, tq_deadline_delay),
-							ids,
-							nids);
-			nids = 0;
-		}
+		if (!batch_task->is_new)
+			continue;
+		entries[count].due = tq_clock_add_ms(tasks[i].deadline,
+											 tq_deadline_delay);
+		entries[count++].task = tasks[i].id;
 	}
+	tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
 }
 
 /*

@@ -28,39 +28,6 @@
 #include "../util/guc.h"
 #include "pending_run.h"
 
-/* ---- timers ---- */
-
-static int
-compare_timer_entries(const void *a, const void *b)
-{
-	const TqTimerEntry *x = a;
-	const TqTimerEntry *y = b;
-
-	if (x->due != y->due)
-		return x->due < y->due ? -1 : 1;
-	return x->task < y->task ? -1 : x->task > y->task;
-}
-
-/*
- * Inserts timers for these tasks; tasks that are due at the same time share
- * rows.  A time of 0 means no timer.
- */
-void
-tq_pending_runs_add_timers(TqTimer kind, const int64 *tasks,
-						   const TimestampTz *due, int n)
-{
-	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
-	int count = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (due[i] != 0)
-			entries[count++] = (TqTimerEntry){due[i], tasks[i]};
-	}
-	qsort(entries, count, sizeof(TqTimerEntry), compare_timer_entries);
-	tq_timers_insert(kind, entries, count);
-}
-
 /* ---- runs ---- */
 
 /*
@@ -117,20 +84,18 @@ pending_of(const TqStart *start, bool has_detail)
 static void
 watch_pending(const TqStart *starts, int n)
 {
-	int64 *tasks = palloc(sizeof(int64) * n);
-	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * n);
+	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqStart *start = &starts[i];
+		TimestampTz until = starts[i].budget.pending_until;
 
-		tasks[i] = start->task->id;
-		due[i] = start->started == 0 &&
-						 start->budget.pending_until < start->task->deadline
-					 ? start->budget.pending_until
-					 : 0;
+		if (until != 0 && starts[i].started == 0 &&
+			until < starts[i].task->deadline)
+			entries[count++] = (TqTimerEntry){until, starts[i].task->id};
 	}
-	tq_pending_runs_add_timers(TQ_TIMER_PENDING_TIMEOUT, tasks, due, n);
+	tq_timers_insert(TQ_TIMER_PENDING_TIMEOUT, entries, count);
 }
 
 /* The rows to write for runs that become pending; most need only the first. */
@@ -199,10 +164,9 @@ void
 tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * n);
-	int64 *alerted = palloc(sizeof(int64) * n);
 	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
-	TimestampTz *alert = palloc(sizeof(TimestampTz) * n);
-	TimestampTz *look = palloc(sizeof(TimestampTz) * n);
+	TqTimerEntry *deadlines = palloc(sizeof(TqTimerEntry) * n);
+	TqTimerEntry *alerts = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
 	int nalerts = 0;
 
@@ -218,21 +182,19 @@ tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n, TimestampTz now)
 			continue;
 		if (policy->alert_only)
 		{
-			alerted[nalerts] = tasks[i]->id;
-			alert[nalerts++] = until;
+			alerts[nalerts++] = (TqTimerEntry){until, tasks[i]->id};
 			continue;
 		}
 		tasks[i]->deadline = until;
 		ids[count] = tasks[i]->id;
 		due[count] = until;
-		look[count++] = tq_clock_add_ms(until, tq_deadline_delay);
+		deadlines[count++] = (TqTimerEntry){tq_clock_add_ms(until,
+															tq_deadline_delay),
+											tasks[i]->id};
 	}
 	tq_tasks_set_due(ids, due, count);
-	tq_pending_runs_add_timers(TQ_TIMER_DEADLINE, ids, look, count);
-	tq_pending_runs_add_timers(TQ_TIMER_TOTAL_TIMEOUT,
-							   alerted,
-							   alert,
-							   nalerts);
+	tq_timers_insert(TQ_TIMER_DEADLINE, deadlines, count);
+	tq_timers_insert(TQ_TIMER_TOTAL_TIMEOUT, alerts, nalerts);
 }
 
 /*

@@ -11,7 +11,6 @@
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../storage/task_table.h"
-#include "../storage/timer_table.h"
 
 /* A run that is to become pending. */
 typedef struct TqStart
@@ -31,7 +30,5 @@ extern void tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n,
 											  TimestampTz now);
 extern void tq_pending_runs_add_first(TqTask *const *tasks, bool at_creation,
 									  int n, TimestampTz now);
-extern void tq_pending_runs_add_timers(TqTimer kind, const int64 *tasks,
-									   const TimestampTz *due, int n);
 
 #endif /* TQ_PENDING_RUN_H */

@@ -431,11 +431,10 @@ tq_group_cancel_held(const int64 *tasks, int n, TimestampTz canceled,
 	tq_resolve_drop_overdue(&locked, now);
 	drop_rerun(&locked, canceled);
 	tq_dependency_drop_blocked(&locked, NULL);
-	for (int done = 0; done < locked.nothers; done += TQ_TIMER_TASKS)
-		tq_timer_insert(TQ_TIMER_CANCEL,
-						tq_clock_add_ms(now, TQ_AGAIN_MS),
-						locked.others + done,
-						Min(locked.nothers - done, TQ_TIMER_TASKS));
+	tq_timer_insert(TQ_TIMER_CANCEL,
+					tq_clock_add_ms(now, TQ_AGAIN_MS),
+					locked.others,
+					locked.nothers);
 	tq_resolve_runs(locked.runs,
 					locked.tasks,
 					locked.n,

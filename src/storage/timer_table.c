@@ -68,29 +68,26 @@ enum
 /* A batch takes no more rows once they have this many tasks. */
 #define TAKE_TASKS 1000
 
-static TqRelation claim_timer_table = TQ_RELATION("claim_timer");
-static TqRelation timer_table = TQ_RELATION("timer");
-
 /* A table from which due rows are taken, and its index by time. */
 typedef struct Source
 {
 	TqRelation table;
 	TqRelation by_due;
-	TqTimer kind; /* 0: the table has only one */
-	int tasks;    /* column that lists the tasks; 0: none */
+	TqTimer kind;
+	int tasks; /* column that lists the tasks; 0: none */
 } Source;
 
-static Source claim_timers = {TQ_RELATION("claim_timer"),
-							  TQ_RELATION("claim_timer_pkey"),
-							  0,
-							  CLAIM_TIMER_TASKS};
 #define TIMER_SOURCE(kind)                                                    \
 	{                                                                         \
 		TQ_RELATION("timer"), TQ_RELATION("timer_pkey"), kind, TIMER_TASKS    \
 	}
 
 static Source timers[TQ_TIMERS] =
-	{[TQ_TIMER_DEADLINE] = TIMER_SOURCE(TQ_TIMER_DEADLINE),
+	{[TQ_TIMER_CLAIM] = {TQ_RELATION("claim_timer"),
+						 TQ_RELATION("claim_timer_pkey"),
+						 TQ_TIMER_CLAIM,
+						 CLAIM_TIMER_TASKS},
+	 [TQ_TIMER_DEADLINE] = TIMER_SOURCE(TQ_TIMER_DEADLINE),
 	 [TQ_TIMER_EXPIRE] = TIMER_SOURCE(TQ_TIMER_EXPIRE),
 	 [TQ_TIMER_RUN_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_RUN_TIMEOUT),
 	 [TQ_TIMER_PENDING_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_PENDING_TIMEOUT),
@@ -98,28 +95,10 @@ static Source timers[TQ_TIMERS] =
 	 [TQ_TIMER_CANCEL] = TIMER_SOURCE(TQ_TIMER_CANCEL)};
 static Source delays = {TQ_RELATION("delayed"),
 						TQ_RELATION("delayed_due"),
-						0,
+						TQ_TIMER_NONE,
 						0};
 
 /* ---- insert ---- */
-
-/* Inserts a claim timer for tasks whose claims expire at the same time. */
-void
-tq_claim_timer_insert(TimestampTz due, const int64 *tasks, int n)
-{
-	TqTable *table;
-	TupleTableSlot *slot;
-
-	if (n == 0)
-		return;
-	table = tq_table_open(&claim_timer_table);
-	slot = tq_table_new_row(table);
-	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
-	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
-	tq_put(slot, CLAIM_TIMER_TASKS, tq_array_int64(tasks, n));
-	tq_table_close(table);
-	tq_request_cycle(due);
-}
 
 static void
 put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
@@ -129,12 +108,13 @@ put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
 
 	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
 	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
-	tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
-	tq_put(slot, TIMER_TASKS, tq_array_int64(tasks, n));
+	if (kind != TQ_TIMER_CLAIM)
+		tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
+	tq_put(slot, timers[kind].tasks, tq_array_int64(tasks, n));
 	tq_request_cycle(due);
 }
 
-/* Inserts a timer for tasks that are due at the same time. */
+/* Inserts timers for tasks that are due at the same time. */
 void
 tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 {
@@ -142,17 +122,33 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&timer_table);
-	put_timer(table, kind, due, tasks, n);
+	table = tq_table_open(&timers[kind].table);
+	for (int done = 0; done < n; done += TQ_TIMER_TASKS)
+		put_timer(table,
+				  kind,
+				  due,
+				  tasks + done,
+				  Min(n - done, TQ_TIMER_TASKS));
 	tq_table_close(table);
 }
 
+static int
+compare_entries(const void *a, const void *b)
+{
+	const TqTimerEntry *x = a;
+	const TqTimerEntry *y = b;
+
+	if (x->due != y->due)
+		return x->due < y->due ? -1 : 1;
+	return x->task < y->task ? -1 : x->task > y->task;
+}
+
 /*
- * Inserts many timers, in order of their times; tasks with the same time share
- * rows.
+ * Inserts timers, and sorts the entries by time; tasks that are due at the
+ * same time share rows.
  */
 void
-tq_timers_insert(TqTimer kind, const TqTimerEntry *entries, int n)
+tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
 {
 	TqTable *table;
 	int64 ids[TQ_TIMER_TASKS];
@@ -160,7 +156,8 @@ tq_timers_insert(TqTimer kind, const TqTimerEntry *entries, int n)
 
 	if (n == 0)
 		return;
-	table = tq_table_open(&timer_table);
+	qsort(entries, n, sizeof(TqTimerEntry), compare_entries);
+	table = tq_table_open(&timers[kind].table);
 	for (int i = 0; i < n; i++)
 	{
 		ids[nids++] = entries[i].task;
@@ -216,13 +213,14 @@ set_after(Walk *walk, int column, const TqScanPosition *position)
 static void
 begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
 {
-	int keys = source->kind != 0 ? 2 : 1;
+	bool has_kind = source->kind > TQ_TIMER_CLAIM;
+	int keys = has_kind ? 2 : 1;
 	Datum after = PointerGetDatum(walk->after);
 	Datum kind = Int16GetDatum((int16) source->kind);
 
 	walk->scan = tq_scan_open(&source->table, &source->by_due, keys, NULL);
 	set_after(walk, keys, position);
-	if (source->kind != 0)
+	if (has_kind)
 		tq_scan_seek(walk->scan, kind, after, 0);
 	else
 		tq_scan_seek(walk->scan, after, 0, 0);
@@ -367,14 +365,7 @@ take(Source *source, TimestampTz now, int max, TqDue *due)
 	due->n = ids.n;
 }
 
-/* Takes due claim timers, as take() does. */
-void
-tq_claim_timer_take(TimestampTz now, int max, TqDue *due)
-{
-	take(&claim_timers, now, max, due);
-}
-
-/* Takes due timers of one kind, as take() does. */
+/* Takes due timers of a kind, as take() does. */
 void
 tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 {
@@ -456,11 +447,9 @@ first_behind(Source *source, TimestampTz now, TqScanPosition *position)
 TimestampTz
 tq_timer_next_due(TimestampTz now, TqScanPositions *positions)
 {
-	TimestampTz claim = first_behind(&claim_timers, now, &positions->claim);
-	TimestampTz delayed = first_behind(&delays, now, &positions->delayed);
-	TimestampTz first = Min(claim, delayed);
+	TimestampTz first = first_behind(&delays, now, &positions->delayed);
 
-	for (int kind = 1; kind < TQ_TIMERS; kind++)
+	for (int kind = 0; kind < TQ_TIMERS; kind++)
 	{
 		TimestampTz due =
 			first_behind(&timers[kind], now, &positions->timer[kind]);

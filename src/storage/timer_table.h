@@ -24,12 +24,11 @@ typedef struct TqScanPosition
 		DT_NOBEGIN, 0                                                         \
 	}
 
-#define TQ_TIMERS 7 /* kinds of timers, from 1 */
+#define TQ_TIMERS 7 /* kinds of timers */
 
 /* Positions up to which nothing is left to be processed (maintenance.c). */
 typedef struct TqScanPositions
 {
-	TqScanPosition claim;
 	TqScanPosition delayed;
 	TqScanPosition timer[TQ_TIMERS]; /* by kind */
 } TqScanPositions;
@@ -42,6 +41,8 @@ typedef struct TqScanPositions
 
 typedef enum TqTimer
 {
+	TQ_TIMER_NONE = -1,
+	TQ_TIMER_CLAIM = 0, /* in tq_internal.claim_timer */
 	TQ_TIMER_DEADLINE = 1,
 	TQ_TIMER_EXPIRE = 2,
 	TQ_TIMER_RUN_TIMEOUT = 3,
@@ -57,8 +58,7 @@ typedef struct TqTimerEntry
 	int64 task;
 } TqTimerEntry;
 
-extern void tq_claim_timer_insert(TimestampTz due, const int64 *tasks, int n);
-extern void tq_timers_insert(TqTimer kind, const TqTimerEntry *entries, int n);
+extern void tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
 
@@ -73,7 +73,6 @@ typedef struct TqDue
 	bool more;         /* more rows may be due */
 } TqDue;
 
-extern void tq_claim_timer_take(TimestampTz now, int max, TqDue *due);
 extern void tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due);
 extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
 extern TimestampTz tq_timer_next_due(TimestampTz now,
