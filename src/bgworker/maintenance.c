@@ -49,8 +49,7 @@
 #include "datatype/timestamp.h"
 
 #include "../core/types.h"
-#include "../engine/dependency.h"
-#include "../engine/resolve.h"
+#include "../engine/transition.h"
 #include "../events/outbox.h"
 #include "../events/publisher.h"
 #include "../events/retention.h"
@@ -87,21 +86,16 @@ static int64
 pass_deadlines(const TqWork *work)
 {
 	TqLockedTasks locked;
+	int64 ended;
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	tq_expiry_watch(locked.resolved, locked.nresolved);
-	tq_dependency_drop_blocked(&locked, NULL);
-	tq_timer_insert(TQ_TIMER_DEADLINE,
-					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-					locked.others,
-					locked.nothers);
+	ended = tq_transitions_end_free(&locked,
+									TQ_EVENT_DEADLINE,
+									TQ_TIMER_DEADLINE,
+									work->now);
 	tq_expiry_watch(locked.tasks, locked.n);
-	tq_resolve_runs(locked.runs,
-					locked.tasks,
-					locked.n,
-					TQ_RESOLVED_DEADLINE_EXCEEDED,
-					work->now);
-	return locked.n;
+	return ended;
 }
 
 /* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
@@ -114,21 +108,15 @@ static int64
 expire_claims(const TqWork *work)
 {
 	TqLockedTasks locked;
+	int64 ended;
 
 	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
-	tq_resolve_drop_overdue(&locked, work->now);
-	tq_resolve_drop_blocked(&locked, TQ_RESOLVED_CLAIM_EXPIRED, work->now);
-	tq_timer_insert(TQ_TIMER_CLAIM,
-					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-					locked.others,
-					locked.nothers);
-	tq_resolve_runs(locked.runs,
-					locked.tasks,
-					locked.n,
-					TQ_RESOLVED_CLAIM_EXPIRED,
-					work->now);
+	ended = tq_transitions_end_free(&locked,
+									TQ_EVENT_CLAIM_EXPIRED,
+									TQ_TIMER_CLAIM,
+									work->now);
 	(void) tq_timeout_inherited(locked.tasks, locked.n, work->now);
-	return locked.n;
+	return ended;
 }
 
 /* ---- delayed runs ---- */
@@ -258,6 +246,8 @@ do_some(TqStep step, bool bisect, int takes, TqScanPosition *position,
 		int64 tasks;
 
 		take_due(&work, &due);
+		if (work.n == 0)
+			continue;
 		tasks = bisect ? tq_bisect(&work, run) : run(&work);
 		if (tasks > 0)
 			batch->since = Min(batch->since, due.first);

@@ -22,8 +22,9 @@
 
 #include "../core/names.h"
 #include "../core/policy.h"
+#include "../core/state.h"
 #include "../core/types.h"
-#include "../engine/resolve.h"
+#include "../engine/transition.h"
 #include "../events/outbox.h"
 #include "../storage/outbox_table.h"
 #include "../storage/policy_table.h"
@@ -93,7 +94,7 @@ end_of_pending(const TqRun *run, const TqPolicy *policy)
  * to come.
  */
 static int
-keep_over(TqLockedTasks *locked, RunLimit limit, TqResolved reason,
+keep_over(TqLockedTasks *locked, RunLimit limit, const char *timeout,
 		  TimestampTz taken, TimestampTz now)
 {
 	int n = locked->n;
@@ -112,9 +113,7 @@ keep_over(TqLockedTasks *locked, RunLimit limit, TqResolved reason,
 			tq_locked_tasks_keep(locked, i);
 		else if (end <= taken)
 		{
-			alert(&locked->runs[i],
-				  &locked->tasks[i],
-				  tq_resolved_name(reason));
+			alert(&locked->runs[i], &locked->tasks[i], timeout);
 			alerts++;
 		}
 	}
@@ -130,24 +129,17 @@ end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
 		 TimestampTz now)
 {
 	bool is_run = kind == TQ_TIMER_RUN_TIMEOUT;
-	TqResolved reason = is_run ? TQ_RESOLVED_RUN_TIMEOUT
-							   : TQ_RESOLVED_PENDING_TIMEOUT;
+	TqEvent event = is_run ? TQ_EVENT_RUN_TIMEOUT : TQ_EVENT_PENDING_TIMEOUT;
 	TqLockedTasks locked;
 	int alerts;
 
 	tq_task_lock_unresolved(tasks, n, &locked);
 	alerts = keep_over(&locked,
 					   is_run ? end_of_run : end_of_pending,
-					   reason,
+					   tq_resolved_name(tq_event_resolved(event)),
 					   taken,
 					   now);
-	tq_resolve_drop_blocked(&locked, reason, now);
-	tq_timer_insert(kind,
-					tq_clock_add_ms(now, TQ_AGAIN_MS),
-					locked.others,
-					locked.nothers);
-	tq_resolve_runs(locked.runs, locked.tasks, locked.n, reason, now);
-	return locked.n + alerts;
+	return alerts + tq_transitions_end_free(&locked, event, kind, now);
 }
 
 /* ---- steps ---- */
@@ -219,17 +211,29 @@ tq_timeout_total(const TqWork *work)
 }
 
 /*
- * Cancels the rest of groups that are being canceled (group.c).  Works on one
- * timer row at a time, because the due time of each says when its group was
+ * Cancels the rest of groups that are being canceled (transition.c), except
+ * for tasks that were rerun since, which are meant to run.  Works on one timer
+ * row at a time, because the due time of each says when its group was
  * canceled.
  */
 int64
 tq_timeout_cancel(const TqWork *work)
 {
-	if (work->n == 0)
-		return 0;
-	return tq_group_cancel_held(work->tasks,
-								work->n,
-								tq_clock_add_ms(work->due, -TQ_AGAIN_MS),
-								work->now);
+	TimestampTz canceled = tq_clock_add_ms(work->due, -TQ_AGAIN_MS);
+	TqLockedTasks locked;
+	int n;
+
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	n = locked.n;
+	locked.n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (locked.runs[i].created != TQ_CREATED_RERUN ||
+			locked.runs[i].scheduled <= canceled)
+			tq_locked_tasks_keep(&locked, i);
+	}
+	return tq_transitions_end_free(&locked,
+								   TQ_EVENT_CANCEL,
+								   TQ_TIMER_CANCEL,
+								   work->now);
 }

@@ -24,7 +24,7 @@
  * The table of doc/spec/taskcluster.md 3.1, followed by the events of
  * doc/spec/policy.md 5.  A rerun of a pending task keeps its state, and only
  * the message is sent again.  A report in a resolved state is a conflict here;
- * resolve.c implements the rule for repeated reports
+ * report.c implements the rule for repeated reports
  * (doc/spec/taskcluster.md 2.11, 2.12).  TQ_EVENT_RUN_TIMEOUT applies to a
  * pending run too, because a run that was deferred is pending while its
  * runTimeout goes on.
@@ -53,6 +53,25 @@ TqVerdict
 tq_state_verdict(TqState state, TqEvent event)
 {
 	return verdicts[event][state];
+}
+
+/*
+ * Returns the reason for which an event ends a run, or NONE if it ends none or
+ * if the worker reports the reason.
+ */
+TqResolved
+tq_event_resolved(TqEvent event)
+{
+	static const TqResolved reasons[TQ_EVENTS] = {
+		[TQ_EVENT_CANCEL] = TQ_RESOLVED_CANCELED,
+		[TQ_EVENT_DEADLINE] = TQ_RESOLVED_DEADLINE_EXCEEDED,
+		[TQ_EVENT_CLAIM_EXPIRED] = TQ_RESOLVED_CLAIM_EXPIRED,
+		[TQ_EVENT_SKIP] = TQ_RESOLVED_SKIPPED,
+		[TQ_EVENT_PENDING_TIMEOUT] = TQ_RESOLVED_PENDING_TIMEOUT,
+		[TQ_EVENT_RUN_TIMEOUT] = TQ_RESOLVED_RUN_TIMEOUT,
+	};
+
+	return reasons[event];
 }
 
 /*

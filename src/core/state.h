@@ -11,6 +11,7 @@
 
 extern TqVerdict tq_state_verdict(TqState state, TqEvent event);
 extern bool tq_state_is_resolved(TqState state);
+extern TqResolved tq_event_resolved(TqEvent event);
 extern TqState tq_resolved_state(TqResolved reason);
 extern TqCreated tq_resolved_retry(TqResolved reason);
 extern bool tq_created_is_retry(TqCreated reason);

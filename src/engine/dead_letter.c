@@ -4,7 +4,7 @@
  *
  * Follows doc/spec/policy.md 2 and 10.13.  Decides what a dead letter
  * contains, and how a redrive runs the task again: as a rerun before the
- * task's deadline, otherwise as a new task.  resolve.c decides which ends
+ * task's deadline, otherwise as a new task.  transition.c decides which ends
  * write a dead letter; task_ops.c deletes it when the task is rerun.
  *
  * Order of locks: the row with the location of a task, then its dead letter.
@@ -72,13 +72,11 @@ write_some(const TqTask *tasks, int n, TimestampTz now)
 
 /*
  * Writes a dead letter for each of these tasks, which have just been finally
- * resolved by these runs, in place of an earlier letter of the same task.  The
- * tasks may be known by their internal ids only; their rows are locked and
- * written.
+ * resolved, in place of an earlier letter of the same task.  The tasks may be
+ * known by their internal ids only; their rows are locked and written.
  */
 void
-tq_dead_letters_write(const TqRun *runs, const TqTask *tasks, int n,
-					  TimestampTz now)
+tq_dead_letters_write(const TqTask *tasks, int n, TimestampTz now)
 {
 	MemoryContext scratch;
 	MemoryContext outer;

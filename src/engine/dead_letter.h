@@ -7,10 +7,8 @@
 
 #include "datatype/timestamp.h"
 
-#include "../storage/run_table.h"
 #include "../storage/task_table.h"
 
-extern void tq_dead_letters_write(const TqRun *runs, const TqTask *tasks,
-								  int n, TimestampTz now);
+extern void tq_dead_letters_write(const TqTask *tasks, int n, TimestampTz now);
 
 #endif /* TQ_DEAD_LETTER_H */

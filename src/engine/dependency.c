@@ -412,7 +412,7 @@ look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
 
 /*
  * Returns the policy of a task.  The run of a completed task may not have it,
- * because resolve.c reads no more of a task than it needs.
+ * because report.c reads no more of a task than it needs.
  */
 static int32
 policy_of(int64 task)
@@ -454,10 +454,10 @@ what_is_met(const TqRun *finals, int n)
 
 /* Makes those tasks pending that have just left unscheduled. */
 static void
-schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
+schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now,
+			  TqOutboxBatch *outbox)
 {
 	TqTask **pending = palloc(sizeof(TqTask *) * n);
-	TqOutboxBatch batch = {0};
 	TqRun first = {.state = TQ_STATE_PENDING};
 	int count = 0;
 
@@ -465,11 +465,10 @@ schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now)
 	{
 		if (!is_free[i])
 			continue;
-		tq_outbox_add(&batch, TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
+		tq_outbox_add(outbox, TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
 		pending[count++] = &tasks[i];
 	}
 	tq_pending_runs_add_first(pending, false, count, now);
-	tq_outbox_append(&batch);
 }
 
 /* Returns the runs of those tasks that have dependents; most have none. */
@@ -495,11 +494,12 @@ those_required(const TqRun *finals, int n, int *found)
 /*
  * Counts down the dependencies that these final runs meet, each dependent
  * once, and schedules those dependents that wait for nothing more, unless
- * their deadline has passed.  The caller has locked and written the rows of
- * the runs.
+ * their deadline has passed; adds their messages to the batch.  The caller has
+ * locked and written the rows of the runs.
  */
 void
-tq_dependency_release(const TqRun *finals, int n, TimestampTz now)
+tq_dependency_release(const TqRun *finals, int n, TimestampTz now,
+					  TqOutboxBatch *outbox)
 {
 	int nmet;
 	TqWaiting *met;
@@ -522,5 +522,5 @@ tq_dependency_release(const TqRun *finals, int n, TimestampTz now)
 	for (int i = 0; i < nmet; i++)
 		may_free[i] = tasks[i].deadline >= now;
 	tq_unscheduled_count_down(met, nmet, may_free, is_free);
-	schedule_free(tasks, is_free, nmet, now);
+	schedule_free(tasks, is_free, nmet, now, outbox);
 }

@@ -9,6 +9,7 @@
 #include "datatype/timestamp.h"
 #include "utils/hsearch.h"
 
+#include "../events/outbox.h"
 #include "../storage/run_table.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
@@ -30,6 +31,7 @@ extern bool tq_dependency_track(const TqTask *task, HTAB *batch_tasks,
 								HTAB *externals);
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 									   const bool *is_final);
-extern void tq_dependency_release(const TqRun *finals, int n, TimestampTz now);
+extern void tq_dependency_release(const TqRun *finals, int n, TimestampTz now,
+								  TqOutboxBatch *outbox);
 
 #endif /* TQ_DEPENDENCY_H */

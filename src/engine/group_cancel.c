@@ -22,7 +22,7 @@
 #include "../util/slugid.h"
 #include "group.h"
 #include "group_cancel.h"
-#include "resolve.h"
+#include "transition.h"
 
 /*
  * The unresolved tasks of a group that is being canceled, and those locked so
@@ -33,9 +33,7 @@ typedef struct Cancel
 	TqTask *tasks;
 	bool *is_done;
 	int n;
-	TqRun *runs;
-	TqTask *locked;
-	int nlocked;
+	TqLockedTasks locked;
 } Cancel;
 
 /*
@@ -45,6 +43,8 @@ typedef struct Cancel
 static void
 lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 {
+	TqLockedTasks *locked = &cancel->locked;
+
 	for (int i = 0; i < cancel->n; i++)
 	{
 		TqTask *task = &cancel->tasks[i];
@@ -58,8 +58,8 @@ lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
 			!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) ||
 			tq_state_verdict(run.state, TQ_EVENT_CANCEL) != TQ_VERDICT_APPLY)
 			continue;
-		cancel->runs[cancel->nlocked] = run;
-		cancel->locked[cancel->nlocked++] = *task;
+		locked->runs[locked->n] = run;
+		locked->tasks[locked->n++] = *task;
 	}
 }
 
@@ -107,18 +107,14 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	ids = tq_group_unresolved(&group, &n);
 	cancel.tasks = tq_tasks_by_id(ids, n, &cancel.n);
 	cancel.is_done = palloc0(sizeof(bool) * Max(n, 1));
-	cancel.runs = palloc(sizeof(TqRun) * Max(n, 1));
-	cancel.locked = palloc(sizeof(TqTask) * Max(n, 1));
+	cancel.locked.runs = palloc(sizeof(TqRun) * Max(n, 1));
+	cancel.locked.tasks = palloc(sizeof(TqTask) * Max(n, 1));
 	lock_unresolved(&cancel, now, false);
 	lock_unscheduled_near(ids, n);
 	lock_unresolved(&cancel, now, true);
-	tq_resolve_runs(cancel.runs,
-					cancel.locked,
-					cancel.nlocked,
-					TQ_RESOLVED_CANCELED,
-					now);
+	tq_transitions_end(&cancel.locked, TQ_EVENT_CANCEL, now);
 	return tq_group_cancel_json(&group,
 								tq_group_size(&group),
-								cancel.locked,
-								cancel.nlocked);
+								cancel.locked.tasks,
+								cancel.locked.n);
 }

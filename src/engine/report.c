@@ -17,7 +17,7 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 #include "report.h"
-#include "resolve.h"
+#include "transition.h"
 
 /* Returns the name of an outcome, as report functions return it. */
 const char *
@@ -115,7 +115,7 @@ places_by_run(TqReport *reports, int n)
  */
 static bool
 is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
-		  TqResolution *resolution)
+		  TqTransitions *transitions)
 {
 	TqRun last;
 
@@ -126,9 +126,9 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 		!tq_created_is_retry(last.created))
 		return false;
 	if (last.run_id > run->run_id)
-		tq_resolution_announce_followed(resolution, task, run, &last);
+		tq_transition_announce_followed(transitions, task, run, &last);
 	else
-		tq_outbox_add(&resolution->outbox,
+		tq_outbox_add(&transitions->outbox,
 					  tq_state_exchange(run->state),
 					  task,
 					  run->run_id,
@@ -179,7 +179,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			(void) tq_run_lock_row(report->task->id, run_id);
 			return;
 		}
-		tq_resolution_end_run(run, reason, now);
+		tq_transition_end_run(run, reason, now);
 		report->had_detail = run->has_detail;
 		run->has_detail = run->has_detail || report->error != NULL ||
 						  report->result != NULL;
@@ -284,8 +284,7 @@ apply_worker_retry(TqReport *report)
  * what follows the end.
  */
 static TqOutcome
-decide_report(TqReport *report, TqResolved reason, TimestampTz now,
-			  TqResolution *resolution)
+decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
 {
 	const TqReport *first = report->first == NULL ? report : report->first;
 
@@ -294,10 +293,7 @@ decide_report(TqReport *report, TqResolved reason, TimestampTz now,
 	if (report->is_ended)
 	{
 		apply_worker_retry(report);
-		return tq_resolution_follow(resolution,
-									&report->run,
-									report->task,
-									now)
+		return tq_transition_follow(transitions, &report->run, report->task)
 				   ? TQ_OUTCOME_RETRIED
 				   : TQ_OUTCOME_RESOLVED;
 	}
@@ -306,7 +302,7 @@ decide_report(TqReport *report, TqResolved reason, TimestampTz now,
 	if (first->run.location == TQ_LOCATION_NONE)
 		return decide_without_row(report);
 	report->state = first->state;
-	return is_repeat(report->task, &first->run, reason, resolution)
+	return is_repeat(report->task, &first->run, reason, transitions)
 			   ? TQ_OUTCOME_REPEATED
 			   : TQ_OUTCOME_CONFLICT;
 }
@@ -321,7 +317,7 @@ void
 tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 				   TimestampTz now)
 {
-	TqResolution resolution;
+	TqTransitions transitions;
 
 	if (n == 0)
 		return;
@@ -329,9 +325,8 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 	end_or_lock_all(reports, n, reason, now);
 	for (int i = 0; i < n; i++)
 		look_at_detail(&reports[i]);
-	tq_resolution_begin(&resolution, n);
+	tq_transitions_begin(&transitions, n, now);
 	for (int i = 0; i < n; i++)
-		reports[i].outcome =
-			decide_report(&reports[i], reason, now, &resolution);
-	tq_resolution_write(&resolution, now);
+		reports[i].outcome = decide_report(&reports[i], reason, &transitions);
+	tq_transitions_finish(&transitions);
 }

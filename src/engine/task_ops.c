@@ -38,8 +38,8 @@
 #include "../util/guc.h"
 #include "../util/slugid.h"
 #include "pending_run.h"
-#include "resolve.h"
 #include "task_ops.h"
+#include "transition.h"
 
 /* Raises TQ404 for a task that does not exist. */
 void
@@ -223,6 +223,17 @@ tq_task_rerun(const TqTask *task, TimestampTz now)
 		(void) tq_dead_letter_delete(&task->task_id);
 }
 
+/* Ends a locked task by an event that applies to it. */
+static void
+end_task(const TqTask *task, TqRun *last, TqEvent event, TimestampTz now)
+{
+	TqLockedTasks locked = {.runs = last,
+							.tasks = unconstify(TqTask *, task),
+							.n = 1};
+
+	tq_transitions_end(&locked, event, now);
+}
+
 static void
 refuse_skip(const TqTask *task, const TqRun *last)
 {
@@ -271,7 +282,7 @@ tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 	}
 	if (output != NULL)
 		write_output(task, &last, output, now);
-	tq_resolve_runs(&last, task, 1, TQ_RESOLVED_SKIPPED, now);
+	end_task(task, &last, TQ_EVENT_SKIP, now);
 }
 
 /*
@@ -285,7 +296,7 @@ tq_task_cancel(const TqTask *task, TimestampTz now)
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)
-		tq_resolve_runs(&last, task, 1, TQ_RESOLVED_CANCELED, now);
+		end_task(task, &last, TQ_EVENT_CANCEL, now);
 	else if (last.reason == TQ_RESOLVED_CANCELED)
 		announce(task, &last);
 }

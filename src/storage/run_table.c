@@ -86,7 +86,7 @@ tq_runs_insert(const TqRun *runs, int n)
  * rows.  The session that claims a run usually resolves it, and is spared the
  * look-ups in the indexes.  An entry is only a hint.  The row at the TID is
  * used only if it is visible and belongs to the run.  The task may have been
- * deleted, and another task may have its task_id; resolve.c handles both.  A
+ * deleted, and another task may have its task_id; report.c handles both.  A
  * transaction that aborts may also have created the task, so its entries must
  * be removed: all entries are, because such an end is rare.
  */

@@ -68,6 +68,14 @@ check_table(void)
 			check(letters[tq_state_verdict((TqState) state, rows[i].event)] == rows[i].verdicts[state], what);
 		}
 	}
+	check(tq_event_resolved(TQ_EVENT_CANCEL) == TQ_RESOLVED_CANCELED &&
+		  tq_event_resolved(TQ_EVENT_DEADLINE) == TQ_RESOLVED_DEADLINE_EXCEEDED &&
+		  tq_event_resolved(TQ_EVENT_CLAIM_EXPIRED) == TQ_RESOLVED_CLAIM_EXPIRED &&
+		  tq_event_resolved(TQ_EVENT_SKIP) == TQ_RESOLVED_SKIPPED &&
+		  tq_event_resolved(TQ_EVENT_PENDING_TIMEOUT) == TQ_RESOLVED_PENDING_TIMEOUT &&
+		  tq_event_resolved(TQ_EVENT_RUN_TIMEOUT) == TQ_RESOLVED_RUN_TIMEOUT, "an event that ends a run has a reason");
+	check(tq_event_resolved(TQ_EVENT_REPORT) == TQ_RESOLVED_NONE && tq_event_resolved(TQ_EVENT_RERUN) == TQ_RESOLVED_NONE,
+		  "no other event has one");
 }
 
 /*
