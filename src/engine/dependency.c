@@ -22,12 +22,7 @@
  *	  sessions write the dependent's row in unscheduled, so the second waits for
  *	  the first and reads the row again.
  *
- * Order of locks in one call: rows of pending, delayed and run by task id,
- * then rows of unscheduled by task id.  The id of a dependent is greater than
- * the ids of its required tasks, so this is also the order of the graph.  The
- * one exception is a dependent whose session drew its id and then waited until
- * another session had created a required task.  There a deadlock is possible;
- * the server detects it and ends one transaction.
+ * task_lock.c gives the order of locks.
  */
 #include "postgres.h"
 
@@ -150,33 +145,32 @@ compare_externals(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static bool
+is_completed(const TqRun *run)
+{
+	return run->state == TQ_STATE_COMPLETED;
+}
+
 /*
- * Locks each required task in the row that holds its location.  Without
- * unscheduled_too it leaves out tasks in unscheduled, which are locked in a
- * second pass, as the order of locks demands.  A completed task needs no lock:
- * a new task may count it as met whatever happens to it afterwards.
+ * Locks each required task in the row that holds its location.  A completed
+ * task needs no lock: a new task may count it as met whatever happens to it
+ * afterwards.
  */
 static void
-lock_externals(ExternalDependency **externals, int n, bool unscheduled_too)
+lock_externals(ExternalDependency **externals, int n)
 {
+	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		locks[i].task = externals[i]->id;
+	tq_task_lock_wait(locks, n, TQ_LOCK_SHARE, is_completed, false);
 	for (int i = 0; i < n; i++)
 	{
-		ExternalDependency *external = externals[i];
-		bool is_there;
-
-		if (external->is_locked || external->id == 0)
-			continue;
-		is_there = tq_run_peek(external->id, &external->run);
-		if (is_there && external->run.location == TQ_LOCATION_UNSCHEDULED &&
-			!unscheduled_too)
-			continue;
-		external->is_locked =
-			is_there &&
-			(external->run.state == TQ_STATE_COMPLETED ||
-			 tq_run_lock(external->id, TQ_LOCK_SHARE, &external->run));
+		externals[i]->run = locks[i].run;
+		externals[i]->is_locked = locks[i].is_locked;
 		/* The task has been deleted since it was found. */
-		if (!external->is_locked)
-			external->id = 0;
+		if (!locks[i].is_locked)
+			externals[i]->id = 0;
 	}
 }
 
@@ -200,8 +194,7 @@ tq_dependency_prepare(const TqTask *tasks, int n, HTAB *batch_tasks)
 	externals = collect_externals(tasks, n, batch_tasks);
 	in_order = find_externals(externals, &found);
 	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
-	lock_externals(in_order, found, false);
-	lock_externals(in_order, found, true);
+	lock_externals(in_order, found);
 	return externals;
 }
 

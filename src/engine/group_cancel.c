@@ -5,18 +5,16 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
-#include "lib/qunique.h"
 #include "utils/jsonb.h"
-#include "utils/snapmgr.h"
 
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/status_json.h"
-#include "../storage/dependency_table.h"
 #include "../storage/group_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
+#include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../util/errors.h"
 #include "../util/slugid.h"
@@ -25,55 +23,33 @@
 #include "transition.h"
 
 /*
- * The unresolved tasks of a group that is being canceled, and those locked so
- * far.
- */
-typedef struct Cancel
-{
-	TqTask *tasks;
-	bool *is_done;
-	int n;
-	TqLockedTasks locked;
-} Cancel;
-
-/*
- * Locks the tasks that can be canceled, in the order of locks that dependency.c
- * gives.
+ * Locks those of the n tasks that can be canceled, and the tasks that their
+ * end may release.
  */
 static void
-lock_unresolved(Cancel *cancel, TimestampTz now, bool unscheduled_too)
+lock_unresolved(TqLockedTasks *locked, int n, TimestampTz now)
 {
-	TqLockedTasks *locked = &cancel->locked;
+	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
+	int count = 0;
 
-	for (int i = 0; i < cancel->n; i++)
+	for (int i = 0; i < n; i++)
 	{
-		TqTask *task = &cancel->tasks[i];
-		TqRun run;
-
-		if (cancel->is_done[i] || !tq_run_peek(task->id, &run) ||
-			(run.location == TQ_LOCATION_UNSCHEDULED && !unscheduled_too))
+		if (locked->tasks[i].deadline <= now)
 			continue;
-		cancel->is_done[i] = true;
-		if (task->deadline <= now ||
-			!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) ||
-			tq_state_verdict(run.state, TQ_EVENT_CANCEL) != TQ_VERDICT_APPLY)
-			continue;
-		locked->runs[locked->n] = run;
-		locked->tasks[locked->n++] = *task;
+		locks[count].task = locked->tasks[i].id;
+		locked->tasks[count++] = locked->tasks[i];
 	}
-}
-
-/*
- * Locks the rows of unscheduled that the end of these tasks may touch,
- * including their own.
- */
-static void
-lock_unscheduled_near(const int64 *ids, int n)
-{
-	int found;
-	int64 *near = tq_dependencies_unscheduled(ids, n, &found);
-
-	(void) tq_unscheduled_lock(near, found, &found);
+	tq_task_lock_wait(locks, count, TQ_LOCK_UPDATE, NULL, true);
+	locked->runs = palloc(sizeof(TqRun) * Max(count, 1));
+	for (int i = 0; i < count; i++)
+	{
+		if (!locks[i].is_locked ||
+			tq_state_verdict(locks[i].run.state, TQ_EVENT_CANCEL) !=
+				TQ_VERDICT_APPLY)
+			continue;
+		locked->runs[locked->n] = locks[i].run;
+		locked->tasks[locked->n++] = locked->tasks[i];
+	}
 }
 
 static void
@@ -97,7 +73,7 @@ require_sealed(const TqGroup *group)
 Jsonb *
 tq_group_cancel(const TqSlug *slug, TimestampTz now)
 {
-	Cancel cancel = {0};
+	TqLockedTasks locked = {0};
 	TqGroup group;
 	int n;
 	int64 *ids;
@@ -105,16 +81,11 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	tq_group_get(slug, &group);
 	require_sealed(&group);
 	ids = tq_group_unresolved(&group, &n);
-	cancel.tasks = tq_tasks_by_id(ids, n, &cancel.n);
-	cancel.is_done = palloc0(sizeof(bool) * Max(n, 1));
-	cancel.locked.runs = palloc(sizeof(TqRun) * Max(n, 1));
-	cancel.locked.tasks = palloc(sizeof(TqTask) * Max(n, 1));
-	lock_unresolved(&cancel, now, false);
-	lock_unscheduled_near(ids, n);
-	lock_unresolved(&cancel, now, true);
-	tq_transitions_end(&cancel.locked, TQ_EVENT_CANCEL, now);
+	locked.tasks = tq_tasks_by_id(ids, n, &n);
+	lock_unresolved(&locked, n, now);
+	tq_transitions_end(&locked, TQ_EVENT_CANCEL, now);
 	return tq_group_cancel_json(&group,
 								tq_group_size(&group),
-								cancel.locked.tasks,
-								cancel.locked.n);
+								locked.tasks,
+								locked.n);
 }

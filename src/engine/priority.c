@@ -24,6 +24,7 @@
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
+#include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../util/errors.h"
 #include "../util/json_writer.h"
@@ -159,27 +160,6 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 
 /* ---- groups ---- */
 
-/*
- * Locks those of these tasks that were never finally resolved and are not
- * locked yet, in the order of locks that dependency.c gives.
- */
-static void
-lock_unresolved(const int64 *ids, bool *is_done, int n, bool unscheduled_too,
-				int64 *locked, int *nlocked)
-{
-	for (int i = 0; i < n; i++)
-	{
-		TqRun run;
-
-		if (is_done[i] || !tq_run_peek(ids[i], &run) ||
-			(run.location == TQ_LOCATION_UNSCHEDULED && !unscheduled_too))
-			continue;
-		is_done[i] = true;
-		if (tq_run_lock(ids[i], TQ_LOCK_UPDATE, &run) && !was_resolved(&run))
-			locked[(*nlocked)++] = ids[i];
-	}
-}
-
 static int
 compare_slug(const void *a, const void *b)
 {
@@ -196,14 +176,19 @@ lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 {
 	int n;
 	int64 *ids = tq_group_unresolved(group, &n);
-	bool *is_done = palloc0(sizeof(bool) * Max(n, 1));
-	int64 *locked = palloc(sizeof(int64) * Max(n, 1));
+	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
 	int nlocked = 0;
 	TqTask *tasks;
 
-	lock_unresolved(ids, is_done, n, false, locked, &nlocked);
-	lock_unresolved(ids, is_done, n, true, locked, &nlocked);
-	tasks = tq_tasks_by_id(locked, nlocked, &n);
+	for (int i = 0; i < n; i++)
+		locks[i].task = ids[i];
+	tq_task_lock_wait(locks, n, TQ_LOCK_UPDATE, NULL, false);
+	for (int i = 0; i < n; i++)
+	{
+		if (locks[i].is_locked && !was_resolved(&locks[i].run))
+			ids[nlocked++] = locks[i].task;
+	}
+	tasks = tq_tasks_by_id(ids, nlocked, &n);
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{

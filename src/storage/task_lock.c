@@ -1,10 +1,22 @@
 /*
  * task_lock.c
- *	  Locks the current rows of many tasks, for maintenance.
+ *	  Locks the current rows of many tasks.
  *
- * Uses the access methods, and waits for no lock.  Most of the tasks
- * that maintenance has to check were resolved long ago: to find that out costs
- * a look-up of the last run, and one in each table where a later run may be.
+ * Order of locks
+ * --------------
+ * A call that waits for locks takes them in this order: rows of pending,
+ * delayed and run by task id, then rows of unscheduled by task id.  The id of
+ * a dependent is greater than the ids of its required tasks, so this is also
+ * the order of the graph.  The one exception is a dependent whose session drew
+ * its id and then waited until another session had created a required task.
+ * There a deadlock is possible; the server detects it and ends one
+ * transaction.
+ *
+ * Without waiting
+ * ---------------
+ * Maintenance uses the access methods, and waits for no lock.  Most of the
+ * tasks that it has to check were resolved long ago: to find that out costs a
+ * look-up of the last run, and one in each table where a later run may be.
  *
  * All rows are looked up with one snapshot, in which the current row of an
  * unresolved task is in exactly one table.  If that version of the row is
@@ -24,12 +36,70 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
+#include "dependency_table.h"
 #include "index_scan.h"
 #include "pending_table.h"
 #include "run_table.h"
 #include "table.h"
+#include "task_location.h"
 #include "task_lock.h"
 #include "task_table.h"
+
+/* ---- with waiting ---- */
+
+/*
+ * Locks the tasks that are not done yet; without unscheduled_too leaves those
+ * in unscheduled to another pass.
+ */
+static void
+lock_pass(TqTaskLock *locks, int n, TqLock mode,
+		  bool (*is_settled)(const TqRun *run), bool unscheduled_too)
+{
+	for (int i = 0; i < n; i++)
+	{
+		TqTaskLock *lock = &locks[i];
+
+		if (lock->is_done || !tq_run_peek(lock->task, &lock->run) ||
+			(lock->run.location == TQ_LOCATION_UNSCHEDULED &&
+			 !unscheduled_too))
+			continue;
+		lock->is_done = true;
+		lock->is_locked = (is_settled != NULL && is_settled(&lock->run)) ||
+						  tq_run_lock(lock->task, mode, &lock->run);
+	}
+}
+
+/*
+ * Locks the rows of unscheduled that the end of these tasks may touch,
+ * including their own.
+ */
+static void
+lock_dependents(const TqTaskLock *locks, int n)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int found;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = locks[i].task;
+	ids = tq_dependencies_unscheduled(ids, n, &found);
+	(void) tq_unscheduled_lock(ids, found, &found);
+}
+
+/*
+ * Locks these tasks, which are in order of id, and waits for other sessions.
+ * A run for which is_settled() returns true needs no lock.
+ */
+void
+tq_task_lock_wait(TqTaskLock *locks, int n, TqLock mode,
+				  bool (*is_settled)(const TqRun *run), bool dependents_too)
+{
+	lock_pass(locks, n, mode, is_settled, false);
+	if (dependents_too)
+		lock_dependents(locks, n);
+	lock_pass(locks, n, mode, is_settled, true);
+}
+
+/* ---- without waiting ---- */
 
 /* A table and the index that finds a task in it, by one column or by three. */
 typedef struct Way

@@ -1,6 +1,6 @@
 /*
  * task_lock.h
- *	  Locks the current rows of many tasks, for maintenance.
+ *	  Locks the current rows of many tasks.
  */
 #ifndef TQ_TASK_LOCK_H
 #define TQ_TASK_LOCK_H
@@ -9,6 +9,19 @@
 
 #include "run_table.h"
 #include "task_table.h"
+
+/* A task to lock with waiting; the rest is 0 at first. */
+typedef struct TqTaskLock
+{
+	int64 task;
+	bool is_done;
+	bool is_locked; /* run is set; false: the task does not exist */
+	TqRun run;      /* its last run */
+} TqTaskLock;
+
+extern void tq_task_lock_wait(TqTaskLock *locks, int n, TqLock mode,
+							  bool (*is_settled)(const TqRun *run),
+							  bool dependents_too);
 
 typedef struct TqLockedTasks
 {
