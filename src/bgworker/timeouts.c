@@ -51,11 +51,11 @@ alert(const TqRun *run, const TqTask *task, const char *timeout)
 
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "timeout", timeout);
-	tq_outbox_append_one(TQ_EXCHANGE_TASK_ALERT,
-						 task,
-						 run->run_id,
-						 run,
-						 tq_json_end(&state));
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_ALERT,
+							task,
+							run->run_id,
+							run,
+							tq_json_end(&state));
 }
 
 /* ---- limits ---- */

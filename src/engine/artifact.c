@@ -228,11 +228,11 @@ announce(const TqTask *task, const TqArtifact *artifact)
 	tq_json_add_text(&state, "name", artifact->name);
 	tq_json_add_time(&state, "expires", artifact->expires);
 	tq_json_add_text(&state, "contentType", artifact->content_type);
-	tq_outbox_append_one(TQ_EXCHANGE_ARTIFACT_CREATED,
-						 task,
-						 artifact->run_id,
-						 &last,
-						 tq_json_end(&state));
+	tq_outbox_append_detail(TQ_EXCHANGE_ARTIFACT_CREATED,
+							task,
+							artifact->run_id,
+							&last,
+							tq_json_end(&state));
 }
 
 /*

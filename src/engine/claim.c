@@ -340,7 +340,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
-	tq_outbox_append_one(TQ_EXCHANGE_TASK_RUNNING, task, run_id, &run, NULL);
+	tq_outbox_append_run(task, &run);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
 					   .worker_group = worker_group,
@@ -451,11 +451,7 @@ tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 	start.worker = run.worker;
 	tq_pending_runs_add(&start, 1, now);
 	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
-	tq_outbox_append_one(TQ_EXCHANGE_TASK_PENDING,
-						 task,
-						 run.run_id,
-						 &next,
-						 NULL);
+	tq_outbox_append_run(task, &next);
 }
 
 /*

@@ -709,9 +709,9 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *batch_tasks)
 			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
 		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
 
-		tq_outbox_add(&batch, TQ_EXCHANGE_TASK_DEFINED, task, -1, NULL);
+		tq_outbox_add_run(&batch, task, NULL, NULL);
 		if (batch_task->is_pending)
-			tq_outbox_add(&batch, TQ_EXCHANGE_TASK_PENDING, task, 0, &run);
+			tq_outbox_add_run(&batch, task, &run, &run);
 	}
 	tq_outbox_append(&batch);
 }

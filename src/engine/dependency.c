@@ -159,11 +159,12 @@ is_completed(const TqRun *run)
 static void
 lock_externals(ExternalDependency **externals, int n)
 {
-	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	TqTaskLock *locks;
 
 	for (int i = 0; i < n; i++)
-		locks[i].task = externals[i]->id;
-	tq_task_lock_wait(locks, n, TQ_LOCK_SHARE, is_completed, false);
+		ids[i] = externals[i]->id;
+	locks = tq_task_lock_wait(ids, n, TQ_LOCK_SHARE, is_completed, false);
 	for (int i = 0; i < n; i++)
 	{
 		externals[i]->run = locks[i].run;
@@ -458,7 +459,7 @@ schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now,
 	{
 		if (!is_free[i])
 			continue;
-		tq_outbox_add(outbox, TQ_EXCHANGE_TASK_PENDING, &tasks[i], 0, &first);
+		tq_outbox_add_run(outbox, &tasks[i], &first, &first);
 		pending[count++] = &tasks[i];
 	}
 	tq_pending_runs_add_first(pending, false, count, now);

@@ -197,9 +197,9 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 		(void) tq_task_wait_for_insert(slug);
 	}
 	(void) tq_group_find(slug, group);
-	tq_outbox_append_one(TQ_EXCHANGE_TASK_GROUP_SEALED,
-						 NULL,
-						 -1,
-						 NULL,
-						 tq_group_message_json(group));
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_GROUP_SEALED,
+							NULL,
+							-1,
+							NULL,
+							tq_group_message_json(group));
 }

@@ -23,24 +23,26 @@
 #include "transition.h"
 
 /*
- * Locks those of the n tasks that can be canceled, and the tasks that their
- * end may release.
+ * Locks those of these tasks that can be canceled, and the dependents that
+ * their end may release.
  */
 static void
-lock_unresolved(TqLockedTasks *locked, int n, TimestampTz now)
+lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
 {
-	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
+	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
+	TqTaskLock *locks;
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		if (locked->tasks[i].deadline <= now)
+		if (tasks[i].deadline <= now)
 			continue;
-		locks[count].task = locked->tasks[i].id;
-		locked->tasks[count++] = locked->tasks[i];
+		ids[count] = tasks[i].id;
+		tasks[count++] = tasks[i];
 	}
-	tq_task_lock_wait(locks, count, TQ_LOCK_UPDATE, NULL, true);
-	locked->runs = palloc(sizeof(TqRun) * Max(count, 1));
+	locks = tq_task_lock_wait(ids, count, TQ_LOCK_UPDATE, NULL, true);
+	*locked = (TqLockedTasks){.runs = palloc(sizeof(TqRun) * Max(count, 1)),
+							  .tasks = tasks};
 	for (int i = 0; i < count; i++)
 	{
 		if (!locks[i].is_locked ||
@@ -48,7 +50,7 @@ lock_unresolved(TqLockedTasks *locked, int n, TimestampTz now)
 				TQ_VERDICT_APPLY)
 			continue;
 		locked->runs[locked->n] = locks[i].run;
-		locked->tasks[locked->n++] = locked->tasks[i];
+		locked->tasks[locked->n++] = tasks[i];
 	}
 }
 
@@ -73,7 +75,7 @@ require_sealed(const TqGroup *group)
 Jsonb *
 tq_group_cancel(const TqSlug *slug, TimestampTz now)
 {
-	TqLockedTasks locked = {0};
+	TqLockedTasks locked;
 	TqGroup group;
 	int n;
 	int64 *ids;
@@ -81,8 +83,7 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	tq_group_get(slug, &group);
 	require_sealed(&group);
 	ids = tq_group_unresolved(&group, &n);
-	locked.tasks = tq_tasks_by_id(ids, n, &n);
-	lock_unresolved(&locked, n, now);
+	lock_unresolved(ids, n, now, &locked);
 	tq_transitions_end(&locked, TQ_EVENT_CANCEL, now);
 	return tq_group_cancel_json(&group,
 								tq_group_size(&group),

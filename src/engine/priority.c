@@ -150,11 +150,11 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	from = task->priority;
 	task->priority = priority;
 	write_priority(&task->id, 1, priority);
-	tq_outbox_append_one(TQ_EXCHANGE_TASK_PRIORITY_CHANGED,
-						 task,
-						 -1,
-						 &last,
-						 change_json(from, priority));
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED,
+							task,
+							-1,
+							&last,
+							change_json(from, priority));
 	return task;
 }
 
@@ -176,13 +176,10 @@ lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 {
 	int n;
 	int64 *ids = tq_group_unresolved(group, &n);
-	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
+	TqTaskLock *locks = tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
 	int nlocked = 0;
 	TqTask *tasks;
 
-	for (int i = 0; i < n; i++)
-		locks[i].task = ids[i];
-	tq_task_lock_wait(locks, n, TQ_LOCK_UPDATE, NULL, false);
 	for (int i = 0; i < n; i++)
 	{
 		if (locks[i].is_locked && !was_resolved(&locks[i].run))
@@ -226,11 +223,11 @@ announce_group(const TqGroup *group, int priority, int affected)
 	JsonbParseState *state = begin_group_json(group, priority, affected);
 
 	tq_json_add_int(&state, "version", 1);
-	tq_outbox_append_one(TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED,
-						 NULL,
-						 -1,
-						 NULL,
-						 tq_json_end(&state));
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED,
+							NULL,
+							-1,
+							NULL,
+							tq_json_end(&state));
 }
 
 /*

@@ -128,11 +128,7 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	if (last.run_id > run->run_id)
 		tq_transition_announce_followed(transitions, task, run, &last);
 	else
-		tq_outbox_add(&transitions->outbox,
-					  tq_state_exchange(run->state),
-					  task,
-					  run->run_id,
-					  run);
+		tq_outbox_add_run(&transitions->outbox, task, run, run);
 	return true;
 }
 

@@ -111,20 +111,6 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 }
 
 /*
- * Appends the message for the state of the last run, for the first time or
- * again.
- */
-static void
-announce(const TqTask *task, const TqRun *last)
-{
-	tq_outbox_append_one(tq_state_exchange(last->state),
-						 task,
-						 last->run_id,
-						 last,
-						 NULL);
-}
-
-/*
  * Returns whether the task has never been pending: it has no run, or only one
  * that was resolved at its creation.
  */
@@ -157,7 +143,7 @@ add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 	if (last->location == TQ_LOCATION_UNSCHEDULED)
 		tq_unscheduled_delete(&task->id, 1);
 	tq_pending_runs_add(&start, 1, now);
-	announce(task, &run);
+	tq_outbox_append_run(task, &run);
 }
 
 /*
@@ -177,7 +163,7 @@ tq_task_schedule(const TqTask *task, TimestampTz now)
 		return;
 	tq_unscheduled_delete(&task->id, 1);
 	tq_pending_runs_add_first(tasks, false, 1, now);
-	announce(task, &first);
+	tq_outbox_append_run(task, &first);
 }
 
 /*
@@ -200,7 +186,7 @@ tq_task_rerun(const TqTask *task, TimestampTz now)
 	if (tq_state_verdict(last.state, TQ_EVENT_RERUN) != TQ_VERDICT_APPLY)
 	{
 		if (last.state == TQ_STATE_PENDING)
-			announce(task, &last);
+			tq_outbox_append_run(task, &last);
 		return;
 	}
 	if (last.run_id + 1 >= tq_max_runs)
@@ -277,7 +263,7 @@ tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 	{
 		if (last.reason != TQ_RESOLVED_SKIPPED)
 			refuse_skip(task, &last);
-		announce(task, &last);
+		tq_outbox_append_run(task, &last);
 		return;
 	}
 	if (output != NULL)
@@ -298,7 +284,7 @@ tq_task_cancel(const TqTask *task, TimestampTz now)
 	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)
 		end_task(task, &last, TQ_EVENT_CANCEL, now);
 	else if (last.reason == TQ_RESOLVED_CANCELED)
-		announce(task, &last);
+		tq_outbox_append_run(task, &last);
 }
 
 /*

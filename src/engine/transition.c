@@ -87,17 +87,9 @@ tq_transition_announce_followed(TqTransitions *transitions, const TqTask *task,
 	bool is_retry = tq_created_is_retry(next->created);
 
 	if (!is_retry || tq_publish_retried_exceptions)
-		tq_outbox_add(&transitions->outbox,
-					  tq_state_exchange(run->state),
-					  task,
-					  run->run_id,
-					  next);
+		tq_outbox_add_run(&transitions->outbox, task, run, next);
 	if (is_retry && next->state == TQ_STATE_PENDING)
-		tq_outbox_add(&transitions->outbox,
-					  TQ_EXCHANGE_TASK_PENDING,
-					  task,
-					  next->run_id,
-					  next);
+		tq_outbox_add_run(&transitions->outbox, task, next, next);
 }
 
 /* Sets the state, reason and time of the end of a run. */
@@ -171,11 +163,7 @@ add_final(TqTransitions *transitions, const TqRun *run, const TqTask *task)
 		transitions->tasks[transitions->nfinals] = *task;
 	}
 	transitions->nfinals++;
-	tq_outbox_add(&transitions->outbox,
-				  tq_state_exchange(run->state),
-				  task,
-				  run->run_id,
-				  run);
+	tq_outbox_add_run(&transitions->outbox, task, run, run);
 }
 
 /* Adds the run that follows this one, and the messages of both. */

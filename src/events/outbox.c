@@ -161,17 +161,23 @@ put(TqOutboxBatch *batch, const TqMessage *message)
 	return &batch->messages[batch->n++];
 }
 
-/* Adds a message about a run to a batch, as tq_outbox_add_message() does. */
+/*
+ * Adds the message of the state of a run to a batch if it is wanted, or
+ * task-defined if run is NULL.  `last` is the last run of the task.
+ */
 void
-tq_outbox_add(TqOutboxBatch *batch, TqExchange exchange, const TqTask *task,
-			  int run_id, const TqRun *last)
+tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
+				  const TqRun *last)
 {
+	TqExchange exchange = run == NULL ? TQ_EXCHANGE_TASK_DEFINED
+									  : tq_state_exchange(run->state);
 	TqMessage message;
 
 	look_up();
 	if (known_wanted == 0)
 		return;
-	message = message_about(exchange, task, run_id, last);
+	message =
+		message_about(exchange, task, run == NULL ? -1 : run->run_id, last);
 	tq_outbox_add_message(batch, &message);
 }
 
@@ -210,13 +216,23 @@ tq_outbox_append(TqOutboxBatch *batch)
 	*batch = (TqOutboxBatch){0};
 }
 
+/* Appends the message of the state of the last run of a task, if it is wanted. */
+void
+tq_outbox_append_run(const TqTask *task, const TqRun *last)
+{
+	TqOutboxBatch batch = {0};
+
+	tq_outbox_add_run(&batch, task, last, last);
+	tq_outbox_append(&batch);
+}
+
 /*
- * Appends one message to the outbox if it is wanted: about a run of a task, or
+ * Appends a message with a detail, if it is wanted: about a run or a task, or
  * about a group if task is NULL.
  */
 void
-tq_outbox_append_one(TqExchange exchange, const TqTask *task, int run_id,
-					 const TqRun *last, Jsonb *detail)
+tq_outbox_append_detail(TqExchange exchange, const TqTask *task, int run_id,
+						const TqRun *last, Jsonb *detail)
 {
 	static const TqTask none = {0};
 	TqOutboxBatch batch = {0};

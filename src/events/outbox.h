@@ -26,13 +26,15 @@ typedef struct TqOutboxBatch
 
 extern bool tq_outbox_is_wanted(TqExchange exchange);
 extern bool tq_outbox_concerns_group(const TqMessage *message);
-extern void tq_outbox_add(TqOutboxBatch *batch, TqExchange exchange,
-						  const TqTask *task, int run_id, const TqRun *last);
+extern void tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task,
+							  const TqRun *run, const TqRun *last);
 extern void tq_outbox_add_message(TqOutboxBatch *batch,
 								  const TqMessage *message);
 extern void tq_outbox_append(TqOutboxBatch *batch);
-extern void tq_outbox_append_one(TqExchange exchange, const TqTask *task,
-								 int run_id, const TqRun *last, Jsonb *detail);
+extern void tq_outbox_append_run(const TqTask *task, const TqRun *last);
+extern void tq_outbox_append_detail(TqExchange exchange, const TqTask *task,
+									int run_id, const TqRun *last,
+									Jsonb *detail);
 extern void tq_outbox_append_claimable(const TqPending *rows, int n);
 extern bool tq_outbox_is_claimable_note(const TqMessage *message);
 

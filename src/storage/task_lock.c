@@ -70,33 +70,28 @@ lock_pass(TqTaskLock *locks, int n, TqLock mode,
 }
 
 /*
- * Locks the rows of unscheduled that the end of these tasks may touch,
- * including their own.
- */
-static void
-lock_dependents(const TqTaskLock *locks, int n)
-{
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	int found;
-
-	for (int i = 0; i < n; i++)
-		ids[i] = locks[i].task;
-	ids = tq_dependencies_unscheduled(ids, n, &found);
-	(void) tq_unscheduled_lock(ids, found, &found);
-}
-
-/*
  * Locks these tasks, which are in order of id, and waits for other sessions.
- * A run for which is_settled() returns true needs no lock.
+ * A run for which is_settled() returns true needs no lock.  dependents_too
+ * also locks the unscheduled dependents, which the end of the tasks may touch.
  */
-void
-tq_task_lock_wait(TqTaskLock *locks, int n, TqLock mode,
+TqTaskLock *
+tq_task_lock_wait(const int64 *tasks, int n, TqLock mode,
 				  bool (*is_settled)(const TqRun *run), bool dependents_too)
 {
+	TqTaskLock *locks = palloc0(sizeof(TqTaskLock) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		locks[i].task = tasks[i];
 	lock_pass(locks, n, mode, is_settled, false);
 	if (dependents_too)
-		lock_dependents(locks, n);
+	{
+		int found;
+		int64 *near = tq_dependencies_unscheduled(tasks, n, &found);
+
+		(void) tq_unscheduled_lock(near, found, &found);
+	}
 	lock_pass(locks, n, mode, is_settled, true);
+	return locks;
 }
 
 /* ---- without waiting ---- */

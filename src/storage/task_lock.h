@@ -10,7 +10,7 @@
 #include "run_table.h"
 #include "task_table.h"
 
-/* A task to lock with waiting; the rest is 0 at first. */
+/* A task that was locked after waiting. */
 typedef struct TqTaskLock
 {
 	int64 task;
@@ -19,9 +19,9 @@ typedef struct TqTaskLock
 	TqRun run;      /* its last run */
 } TqTaskLock;
 
-extern void tq_task_lock_wait(TqTaskLock *locks, int n, TqLock mode,
-							  bool (*is_settled)(const TqRun *run),
-							  bool dependents_too);
+extern TqTaskLock *tq_task_lock_wait(const int64 *tasks, int n, TqLock mode,
+									 bool (*is_settled)(const TqRun *run),
+									 bool dependents_too);
 
 typedef struct TqLockedTasks
 {
