@@ -7,7 +7,6 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
-#include "../core/state.h"
 #include "../core/types.h"
 #include "../events/status_json.h"
 #include "../storage/group_table.h"
@@ -23,8 +22,8 @@
 #include "transition.h"
 
 /*
- * Locks those of these tasks that can be canceled, and the dependents that
- * their end may release.
+ * Locks those of these tasks that are before their deadline, and the
+ * dependents that their end may release.
  */
 static void
 lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
@@ -45,9 +44,7 @@ lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
 							  .tasks = tasks};
 	for (int i = 0; i < count; i++)
 	{
-		if (!locks[i].is_locked ||
-			tq_state_verdict(locks[i].run.state, TQ_EVENT_CANCEL) !=
-				TQ_VERDICT_APPLY)
+		if (!locks[i].is_locked)
 			continue;
 		locked->runs[locked->n] = locks[i].run;
 		locked->tasks[locked->n++] = tasks[i];
@@ -84,7 +81,7 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	require_sealed(&group);
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);
-	tq_transitions_end(&locked, TQ_EVENT_CANCEL, now);
+	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, now);
 	return tq_group_cancel_json(&group,
 								tq_group_size(&group),
 								locked.tasks,

@@ -209,15 +209,15 @@ tq_task_rerun(const TqTask *task, TimestampTz now)
 		(void) tq_dead_letter_delete(&task->task_id);
 }
 
-/* Ends a locked task by an event that applies to it. */
-static void
+/* Ends a locked task if the event applies to it. */
+static bool
 end_task(const TqTask *task, TqRun *last, TqEvent event, TimestampTz now)
 {
 	TqLockedTasks locked = {.runs = last,
 							.tasks = unconstify(TqTask *, task),
 							.n = 1};
 
-	tq_transitions_end(&locked, event, now);
+	return tq_transitions_end(&locked, event, now) > 0;
 }
 
 static void
@@ -268,7 +268,7 @@ tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now)
 	}
 	if (output != NULL)
 		write_output(task, &last, output, now);
-	end_task(task, &last, TQ_EVENT_SKIP, now);
+	(void) end_task(task, &last, TQ_EVENT_SKIP, now);
 }
 
 /*
@@ -281,9 +281,8 @@ tq_task_cancel(const TqTask *task, TimestampTz now)
 	TqRun last;
 
 	lock_task(task, now, &last);
-	if (tq_state_verdict(last.state, TQ_EVENT_CANCEL) == TQ_VERDICT_APPLY)
-		end_task(task, &last, TQ_EVENT_CANCEL, now);
-	else if (last.reason == TQ_RESOLVED_CANCELED)
+	if (!end_task(task, &last, TQ_EVENT_CANCEL, now) &&
+		last.reason == TQ_RESOLVED_CANCELED)
 		tq_outbox_append_run(task, &last);
 }
 

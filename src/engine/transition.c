@@ -92,6 +92,24 @@ tq_transition_announce_followed(TqTransitions *transitions, const TqTask *task,
 		tq_outbox_add_run(&transitions->outbox, task, next, next);
 }
 
+/*
+ * Keeps the locked tasks to which an event applies and whose deadline is after
+ * that time.
+ */
+static void
+keep_applicable(TqLockedTasks *locked, TqEvent event, TimestampTz after)
+{
+	int n = locked->n;
+
+	locked->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (locked->tasks[i].deadline > after &&
+			tq_state_verdict(locked->runs[i].state, event) == TQ_VERDICT_APPLY)
+			tq_locked_tasks_keep(locked, i);
+	}
+}
+
 /* Sets the state, reason and time of the end of a run. */
 void
 tq_transition_end_run(TqRun *run, TqResolved reason, TimestampTz now)
@@ -330,48 +348,37 @@ create_resolved_run(TqRun *run, const TqTask *task, TqResolved reason,
 	run->scheduled = now;
 }
 
-/* The rows to write for runs that end in any location. */
-typedef struct Moves
+/*
+ * Writes these ended runs, in one pass over each table: moves them from the
+ * tables that they leave to run, or updates them there.
+ */
+static void
+write_ends(const TqRun *runs, int n)
 {
 	int64 *left[TQ_LOCATION_RUN + 1]; /* by the location that is left */
-	int nleft[TQ_LOCATION_RUN + 1];
-	TqRun *moved;
-	int nmoved;
-	TqRun *updated;
-	int nupdated;
-} Moves;
+	int nleft[TQ_LOCATION_RUN + 1] = {0};
+	TqRun *moved = palloc(sizeof(TqRun) * n);
+	TqRun *updated = palloc(sizeof(TqRun) * n);
+	int nmoved = 0;
 
-static void
-begin_moves(Moves *moves, int n)
-{
-	memset(moves, 0, sizeof(*moves));
 	for (int location = 0; location <= TQ_LOCATION_RUN; location++)
-		moves->left[location] = palloc(sizeof(int64) * n);
-	moves->moved = palloc(sizeof(TqRun) * n);
-	moves->updated = palloc(sizeof(TqRun) * n);
-}
+		left[location] = palloc(sizeof(int64) * n);
+	for (int i = 0; i < n; i++)
+	{
+		TqTaskLocation from = runs[i].location;
 
-static void
-add_move(Moves *moves, const TqRun *run)
-{
-	moves->left[run->location][moves->nleft[run->location]++] = run->task;
-	if (run->location == TQ_LOCATION_RUN)
-		moves->updated[moves->nupdated++] = *run;
-	else
-		moves->moved[moves->nmoved++] = *run;
-}
-
-static void
-write_moves(const Moves *moves)
-{
-	tq_unscheduled_delete(moves->left[TQ_LOCATION_UNSCHEDULED],
-						  moves->nleft[TQ_LOCATION_UNSCHEDULED]);
-	tq_pending_delete(moves->left[TQ_LOCATION_PENDING],
-					  moves->nleft[TQ_LOCATION_PENDING]);
-	tq_delayed_delete(moves->left[TQ_LOCATION_DELAYED],
-					  moves->nleft[TQ_LOCATION_DELAYED]);
-	tq_runs_insert(moves->moved, moves->nmoved);
-	tq_runs_update(moves->updated, moves->nupdated);
+		if (from == TQ_LOCATION_RUN)
+			updated[nleft[from]] = runs[i];
+		else
+			moved[nmoved++] = runs[i];
+		left[from][nleft[from]++] = runs[i].task;
+	}
+	tq_unscheduled_delete(left[TQ_LOCATION_UNSCHEDULED],
+						  nleft[TQ_LOCATION_UNSCHEDULED]);
+	tq_pending_delete(left[TQ_LOCATION_PENDING], nleft[TQ_LOCATION_PENDING]);
+	tq_delayed_delete(left[TQ_LOCATION_DELAYED], nleft[TQ_LOCATION_DELAYED]);
+	tq_runs_insert(moved, nmoved);
+	tq_runs_update(updated, nleft[TQ_LOCATION_RUN]);
 }
 
 /*
@@ -382,13 +389,10 @@ static void
 make_round(TqTransitions *transitions, const TqLockedTasks *locked,
 		   TqResolved reason)
 {
-	Moves moves;
-
 	begin_round(transitions, locked->n);
 	if (locked->n == 0)
 		return;
 	tq_details_read(locked->runs, locked->n);
-	begin_moves(&moves, locked->n);
 	for (int i = 0; i < locked->n; i++)
 	{
 		TqRun *run = &locked->runs[i];
@@ -399,31 +403,12 @@ make_round(TqTransitions *transitions, const TqLockedTasks *locked,
 								reason,
 								transitions->now);
 		tq_transition_end_run(run, reason, transitions->now);
-		add_move(&moves, run);
 		(void) tq_transition_follow(transitions, run, &locked->tasks[i]);
 	}
-	write_moves(&moves);
+	write_ends(locked->runs, locked->n);
 }
 
 /* ---- without waiting ---- */
-
-/*
- * Keeps the locked tasks to which an event applies.  A task that is past its
- * deadline is left to the deadline step.
- */
-static void
-keep_applicable(TqLockedTasks *locked, TqEvent event, TimestampTz now)
-{
-	int n = locked->n;
-
-	locked->n = 0;
-	for (int i = 0; i < n; i++)
-	{
-		if ((event == TQ_EVENT_DEADLINE || locked->tasks[i].deadline > now) &&
-			tq_state_verdict(locked->runs[i].state, event) == TQ_VERDICT_APPLY)
-			tq_locked_tasks_keep(locked, i);
-	}
-}
 
 /*
  * Leaves out the tasks that would be finally resolved while another session
@@ -463,7 +448,11 @@ make_round_free(TqTransitions *transitions, TqLockedTasks *locked,
 {
 	TqResolved reason = tq_event_resolved(event);
 
-	keep_applicable(locked, event, transitions->now);
+	/* a task that is past its deadline is left to the deadline step */
+	keep_applicable(locked,
+					event,
+					event == TQ_EVENT_DEADLINE ? DT_NOBEGIN
+											   : transitions->now);
 	drop_blocked(locked, reason, transitions->now);
 	tq_timer_insert(timer,
 					tq_clock_add_ms(transitions->now, TQ_AGAIN_MS),
@@ -510,24 +499,25 @@ tq_transitions_finish(TqTransitions *transitions)
 }
 
 /*
- * Ends these tasks by an event that applies to them.  The caller has locked
- * them, after waiting if necessary.
+ * Ends those of these locked tasks to which the event applies, and returns how
+ * many.
  */
-void
-tq_transitions_end(const TqLockedTasks *locked, TqEvent event, TimestampTz now)
+int
+tq_transitions_end(TqLockedTasks *locked, TqEvent event, TimestampTz now)
 {
 	TqTransitions transitions = {.now = now};
 
+	keep_applicable(locked, event, DT_NOBEGIN);
 	make_round(&transitions, locked, tq_event_resolved(event));
 	tq_transitions_finish(&transitions);
+	return locked->n;
 }
 
 /*
- * Ends those of these locked tasks to which the event applies, without waiting
- * for any lock, and returns how many.  Tasks that have to wait get a timer of
- * that kind.
+ * The same, without waiting for any lock.  Tasks that have to wait get a timer
+ * of that kind.
  */
-int64
+int
 tq_transitions_end_free(TqLockedTasks *locked, TqEvent event, TqTimer timer,
 						TimestampTz now)
 {

@@ -49,9 +49,9 @@ extern void tq_transition_announce_followed(TqTransitions *transitions,
 											const TqRun *next);
 extern void tq_transitions_finish(TqTransitions *transitions);
 
-extern void tq_transitions_end(const TqLockedTasks *locked, TqEvent event,
-							   TimestampTz now);
-extern int64 tq_transitions_end_free(TqLockedTasks *locked, TqEvent event,
-									 TqTimer timer, TimestampTz now);
+extern int tq_transitions_end(TqLockedTasks *locked, TqEvent event,
+							  TimestampTz now);
+extern int tq_transitions_end_free(TqLockedTasks *locked, TqEvent event,
+								   TqTimer timer, TimestampTz now);
 
 #endif /* TQ_TRANSITION_H */
