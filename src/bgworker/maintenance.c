@@ -146,9 +146,8 @@ run_of(TqStep step)
 		case TQ_STEP_TOTAL_TIMEOUT:
 			return tq_timeout_total;
 		case TQ_STEP_RUN_TIMEOUT:
-			return tq_timeout_runs;
 		case TQ_STEP_PENDING_TIMEOUT:
-			return tq_timeout_pending;
+			return tq_timeout_end;
 		case TQ_STEP_CLAIM_EXPIRED:
 			return expire_claims;
 		case TQ_STEP_DELAYED:

@@ -120,50 +120,28 @@ keep_over(TqLockedTasks *locked, RunLimit limit, const char *timeout,
 	return alerts;
 }
 
-/*
- * Ends those runs of these tasks whose timeout is over.  `taken` is when the
- * last of their timers was due.
- */
-static int64
-end_over(const int64 *tasks, int n, TqTimer kind, TimestampTz taken,
-		 TimestampTz now)
+/* ---- steps ---- */
+
+/* Ends runs that have reached their run timeout or their pending timeout. */
+int64
+tq_timeout_end(const TqWork *work)
 {
-	bool is_run = kind == TQ_TIMER_RUN_TIMEOUT;
+	bool is_run = work->step == TQ_STEP_RUN_TIMEOUT;
 	TqEvent event = is_run ? TQ_EVENT_RUN_TIMEOUT : TQ_EVENT_PENDING_TIMEOUT;
 	TqLockedTasks locked;
 	int alerts;
 
-	tq_task_lock_unresolved(tasks, n, &locked);
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	alerts = keep_over(&locked,
 					   is_run ? end_of_run : end_of_pending,
 					   tq_resolved_name(tq_event_resolved(event)),
-					   taken,
-					   now);
-	return alerts + tq_transitions_end_free(&locked, event, kind, now);
-}
-
-/* ---- steps ---- */
-
-/* Ends runs that have reached their run timeout. */
-int64
-tq_timeout_runs(const TqWork *work)
-{
-	return end_over(work->tasks,
-					work->n,
-					TQ_TIMER_RUN_TIMEOUT,
-					work->due,
-					work->now);
-}
-
-/* Ends runs that have reached their pending timeout. */
-int64
-tq_timeout_pending(const TqWork *work)
-{
-	return end_over(work->tasks,
-					work->n,
-					TQ_TIMER_PENDING_TIMEOUT,
-					work->due,
-					work->now);
+					   work->due,
+					   work->now);
+	return alerts + tq_transitions_end_free(&locked,
+											event,
+											is_run ? TQ_TIMER_RUN_TIMEOUT
+												   : TQ_TIMER_PENDING_TIMEOUT,
+											work->now);
 }
 
 /*
@@ -176,6 +154,10 @@ tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	int count = 0;
+	TqWork work = {.step = TQ_STEP_PENDING_TIMEOUT,
+				   .tasks = ids,
+				   .due = now,
+				   .now = now};
 
 	for (int i = 0; i < n; i++)
 	{
@@ -185,9 +167,8 @@ tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now)
 			policy->pending_timeout != TQ_OFF && !policy->alert_only)
 			ids[count++] = tasks[i].id;
 	}
-	return count == 0
-			   ? 0
-			   : end_over(ids, count, TQ_TIMER_PENDING_TIMEOUT, now, now);
+	work.n = count;
+	return count == 0 ? 0 : tq_timeout_end(&work);
 }
 
 /*

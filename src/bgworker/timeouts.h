@@ -12,8 +12,7 @@
 #include "bisect.h"
 
 extern int64 tq_timeout_total(const TqWork *work);
-extern int64 tq_timeout_runs(const TqWork *work);
-extern int64 tq_timeout_pending(const TqWork *work);
+extern int64 tq_timeout_end(const TqWork *work);
 extern int64 tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now);
 extern int64 tq_timeout_cancel(const TqWork *work);
 
