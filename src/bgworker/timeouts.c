@@ -26,7 +26,6 @@
 #include "../core/types.h"
 #include "../engine/transition.h"
 #include "../events/outbox.h"
-#include "../storage/outbox_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
@@ -36,6 +35,7 @@
 #include "../util/clock.h"
 #include "../util/json_writer.h"
 #include "bisect.h"
+#include "step.h"
 #include "timeouts.h"
 
 /* ---- alerts ---- */

@@ -25,7 +25,6 @@
 #include "../core/types.h"
 #include "../events/outbox.h"
 #include "../storage/artifact_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"

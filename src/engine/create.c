@@ -31,7 +31,6 @@
 #include "../events/outbox.h"
 #include "../events/status_json.h"
 #include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/queue_table.h"

@@ -35,7 +35,6 @@
 #include "../core/types.h"
 #include "../events/outbox.h"
 #include "../storage/dependency_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"

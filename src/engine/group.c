@@ -17,7 +17,6 @@
 #include "../events/outbox.h"
 #include "../events/status_json.h"
 #include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"

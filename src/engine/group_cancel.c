@@ -12,7 +12,6 @@
 #include "../storage/group_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
-#include "../storage/task_location.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../util/errors.h"

@@ -19,7 +19,6 @@
 #include "../core/types.h"
 #include "../events/outbox.h"
 #include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"

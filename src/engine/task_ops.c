@@ -31,6 +31,7 @@
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
+#include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"

@@ -36,7 +36,6 @@
 #include "../events/outbox.h"
 #include "../storage/dependency_table.h"
 #include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_detail_table.h"
