@@ -22,7 +22,8 @@
 
 /*
  * Locks those of these tasks that are before their deadline, and the
- * dependents that their end may release.
+ * dependents that their end may release.  They are ended, and their messages
+ * appended, in the order of locks.
  */
 static void
 lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
@@ -40,13 +41,16 @@ lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
 	}
 	locks = tq_task_lock_wait(ids, count, TQ_LOCK_UPDATE, NULL, true);
 	*locked = (TqLockedTasks){.runs = palloc(sizeof(TqRun) * Max(count, 1)),
-							  .tasks = tasks};
-	for (int i = 0; i < count; i++)
+							  .tasks = palloc(sizeof(TqTask) * Max(count, 1))};
+	for (int i = 0; i < 2 * count; i++)
 	{
-		if (!locks[i].is_locked)
+		const TqTaskLock *lock = &locks[i % count];
+		bool is_unscheduled = lock->run.location == TQ_LOCATION_UNSCHEDULED;
+
+		if (!lock->is_locked || is_unscheduled != (i >= count))
 			continue;
-		locked->runs[locked->n] = locks[i].run;
-		locked->tasks[locked->n++] = tasks[i];
+		locked->runs[locked->n] = lock->run;
+		locked->tasks[locked->n++] = tasks[i % count];
 	}
 }
 
