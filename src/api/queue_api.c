@@ -25,9 +25,9 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "../engine/claim.h"
 #include "../shmem/wait_queue.h"
 #include "../storage/activation.h"
-#include "../storage/pending_table.h"
 #include "../storage/queue_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
@@ -138,7 +138,7 @@ look(TqWait *wait, const char *name)
 	tq_call_begin(false);
 	queue = tq_queue_intern(name);
 	tq_wait_enter(wait, queue);
-	result = tq_pending_is_claimable(queue, tq_clock_now());
+	result = tq_claim_is_possible(queue, tq_clock_now());
 	tq_call_end();
 	return result;
 }

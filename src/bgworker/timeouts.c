@@ -78,8 +78,12 @@ end_of_run(const TqRun *run, const TqPolicy *policy)
 static TimestampTz
 end_of_pending(const TqRun *run, const TqPolicy *policy)
 {
-	return run->state == TQ_STATE_PENDING ? tq_run_pending_until(run, policy)
-										  : DT_NOEND;
+	return run->state == TQ_STATE_PENDING
+			   ? tq_policy_pending_until(policy,
+										 run->scheduled,
+										 run->started,
+										 run->pending_until)
+			   : DT_NOEND;
 }
 
 /*

@@ -74,6 +74,34 @@ pending_until(const TqPolicy *policy, int64_t visible_at)
 	return tq_policy_after(visible_at, policy->pending_timeout);
 }
 
+/*
+ * Returns when pendingTimeout of a pending run is over, or the end of time.  It
+ * never is for a run that was deferred, that is, has been started
+ * (doc/spec/policy.md 10.3).  `limit` is the pending_until that the run was
+ * given; 0: none.
+ */
+int64_t
+tq_policy_pending_until(const TqPolicy *policy, int64_t scheduled,
+						int64_t started, int64_t limit)
+{
+	if (policy->pending_timeout == TQ_OFF || started != 0)
+		return INT64_MAX;
+	return limit != 0 ? limit : pending_until(policy, scheduled);
+}
+
+/*
+ * Returns whether a pending run has exceeded the pendingTimeout of its policy,
+ * and the policy does not merely alert.  Such a run is not claimed;
+ * maintenance resolves it.
+ */
+bool
+tq_policy_is_overdue(const TqPolicy *policy, int64_t scheduled,
+					 int64_t started, int64_t limit, int64_t now)
+{
+	return !policy->alert_only &&
+		   tq_policy_pending_until(policy, scheduled, started, limit) <= now;
+}
+
 /* Returns a * b, but at most LONGEST_DELAY.  Neither argument is negative. */
 static int64_t
 times(int64_t a, int64_t b)

@@ -78,6 +78,11 @@ extern void tq_policy_first(const TqPolicy *policy, int retries,
 extern void tq_policy_follow(const TqPolicy *policy, const TqBudget *run,
 							 TqResolved reason, int64_t now, int64_t deadline,
 							 int max_runs, double random, TqNext *next);
+extern int64_t tq_policy_pending_until(const TqPolicy *policy,
+									   int64_t scheduled, int64_t started,
+									   int64_t limit);
+extern bool tq_policy_is_overdue(const TqPolicy *policy, int64_t scheduled,
+								 int64_t started, int64_t limit, int64_t now);
 extern int64_t tq_policy_delay(const TqPolicy *policy, int attempt,
 							   double random);
 extern int64_t tq_policy_after(int64_t time, int64_t ms);

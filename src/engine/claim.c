@@ -205,6 +205,29 @@ tq_claim_note_seen(const char *queue_name, const char *worker_group,
 }
 
 /*
+ * Returns whether a pending run may be claimed: its task is not past its
+ * deadline, and its pending timeout is not over.
+ */
+static bool
+may_claim(const TqClaimed *run, TimestampTz now)
+{
+	return run->deadline > now &&
+		   (run->policy == 0 ||
+			!tq_policy_is_overdue(tq_policy_get(run->policy),
+								  run->scheduled,
+								  run->started,
+								  run->pending_until,
+								  now));
+}
+
+/* Returns whether a run of a queue could be claimed now. */
+bool
+tq_claim_is_possible(int32 queue, TimestampTz now)
+{
+	return tq_pending_is_claimable(queue, now, may_claim);
+}
+
+/*
  * Claims up to max runs of a queue, best first (doc/spec/taskcluster.md 2.8).
  * If there is none, it writes nothing except the names of a new queue and a
  * new worker; the caller then decides whether to record the worker as active.
@@ -222,7 +245,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	tq_worker_intern(queue, worker_group, worker_id, &worker);
 	if (worker.quarantine_until > now)
 		return NULL;
-	claimed = tq_pending_claim(queue, max, now, found);
+	claimed = tq_pending_claim(queue, max, now, may_claim, found);
 	if (*found == 0)
 		return NULL;
 	now = tq_clock_now();
@@ -299,7 +322,11 @@ is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
 		return false;
 	tq_details_read(run, 1);
-	return !tq_run_is_overdue(run, tq_policy_get(task->policy), now);
+	return !tq_policy_is_overdue(tq_policy_get(task->policy),
+								 run->scheduled,
+								 run->started,
+								 run->pending_until,
+								 now);
 }
 
 /*

@@ -25,6 +25,7 @@ typedef struct TqClaim
 extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
 							  const char *worker_id, int max, TimestampTz now,
 							  int *found);
+extern bool tq_claim_is_possible(int32 queue, TimestampTz now);
 extern void tq_claim_note_seen(const char *queue, const char *worker_group,
 							   const char *worker_id, TimestampTz now);
 extern bool tq_claim_one(const TqSlug *task_id, int run_id,

@@ -18,7 +18,6 @@
 #include "utils/memutils.h"
 
 #include "../shmem/wait_queue.h"
-#include "../storage/pending_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/worker_table.h"
 #include "../util/clock.h"
@@ -59,7 +58,7 @@ may_find(Try *try)
 	if (try->barred)
 		tq_wait_requeue_wakeup(&try->wait);
 	return known ? !try->barred
-				 : queue != 0 && tq_pending_is_claimable(queue, now);
+				 : queue != 0 && tq_claim_is_possible(queue, now);
 }
 
 /* Tries once. */

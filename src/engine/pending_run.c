@@ -28,6 +28,24 @@
 #include "../util/guc.h"
 #include "pending_run.h"
 
+/*
+ * Fills in the attributes of a run without a detail, from its task's policy.
+ */
+void
+tq_run_fill(TqRun *run, const TqPolicy *policy)
+{
+	TqBudget budget;
+
+	if (run->has_detail)
+		return;
+	tq_policy_first(policy, run->retries_left, run->scheduled, &budget);
+	run->visible_at = budget.visible_at;
+	run->attempt = budget.attempt;
+	run->lost_retries_left = budget.lost_retries_left;
+	run->retry_delay = TQ_OFF;
+	run->pending_until = budget.pending_until;
+}
+
 /* ---- runs ---- */
 
 /*

@@ -10,6 +10,7 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
+#include "../storage/run_table.h"
 #include "../storage/task_table.h"
 
 /* A run that is to become pending. */
@@ -25,6 +26,7 @@ typedef struct TqStart
 	int worker;          /* of a deferred run: which worker had it */
 } TqStart;
 
+extern void tq_run_fill(TqRun *run, const TqPolicy *policy);
 extern void tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now);
 extern void tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n,
 											  TimestampTz now);

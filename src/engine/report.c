@@ -16,6 +16,7 @@
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
+#include "pending_run.h"
 #include "report.h"
 #include "transition.h"
 

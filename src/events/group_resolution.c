@@ -8,6 +8,7 @@
 #include "utils/hsearch.h"
 #include "utils/snapmgr.h"
 
+#include "../core/policy.h"
 #include "../core/types.h"
 #include "../storage/group_table.h"
 #include "../storage/outbox_table.h"
@@ -16,6 +17,76 @@
 #include "group_resolution.h"
 #include "outbox.h"
 #include "status_json.h"
+
+/*
+ * Returns whether, of two reasons of the same millisecond, the first counts.
+ * A cancellation yields to another reason, because that may have caused it
+ * (doc/spec/policy.md 10.6).  Otherwise the lower number counts, so that the
+ * result does not depend on the plan.
+ */
+static bool
+counts_before(int a, int b)
+{
+	if (a == TQ_RESOLVED_CANCELED || b == TQ_RESOLVED_CANCELED)
+		return b == TQ_RESOLVED_CANCELED;
+	return a < b;
+}
+
+static TimestampTz
+earlier(TimestampTz a, TimestampTz b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/*
+ * Adds a count, and keeps the reason of the earliest unsuccessful task that is
+ * not forgiven.
+ */
+static void
+add_count(const TqGroupCount *count, TqProgress *progress,
+		  TimestampTz *first_bad)
+{
+	TqPolicy effect = {.on_unsuccessful = count->effect};
+
+	if (count->delayed)
+		progress->delayed += count->tasks;
+	else
+		progress->count[count->state] += count->tasks;
+	progress->first_created = earlier(progress->first_created,
+									  count->first_created);
+	progress->last_resolved = Max(progress->last_resolved,
+								  count->last_resolved);
+	if (count->state != TQ_STATE_FAILED && count->state != TQ_STATE_EXCEPTION)
+		return;
+	if (tq_policy_tolerates(&effect, count->reason))
+		progress->tolerated += count->tasks;
+	if (effect.on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE &&
+		tq_policy_applies(count->reason))
+	{
+		progress->forgiven += count->tasks;
+		return;
+	}
+	if (*first_bad == 0 || count->first_resolved < *first_bad ||
+		(count->first_resolved == *first_bad &&
+		 counts_before(count->reason, progress->first_reason)))
+	{
+		*first_bad = count->first_resolved;
+		progress->first_reason = count->reason;
+	}
+}
+
+/* Counts the tasks of a group by state and effect. */
+void
+tq_group_count(const TqGroup *group, TqProgress *progress)
+{
+	int n;
+	TqGroupCount *counts = tq_group_counts(group, &n);
+	TimestampTz first_bad = 0;
+
+	memset(progress, 0, sizeof(*progress));
+	for (int i = 0; i < n; i++)
+		add_count(&counts[i], progress, &first_bad);
+}
 
 /*
  * Returns how a group ended, by its first unsuccessful task, or NULL while it

@@ -5,8 +5,23 @@
 #ifndef TQ_GROUP_RESOLUTION_H
 #define TQ_GROUP_RESOLUTION_H
 
+#include "datatype/timestamp.h"
+
+#include "../core/types.h"
 #include "../storage/group_table.h"
 
+typedef struct TqProgress
+{
+	int64 count[TQ_STATES];
+	int64 delayed;
+	int64 tolerated;
+	int64 forgiven;   /* of the tolerated ones */
+	int first_reason; /* of the first unsuccessful task that counts, or 0 */
+	TimestampTz first_created;
+	TimestampTz last_resolved;
+} TqProgress;
+
+extern void tq_group_count(const TqGroup *group, TqProgress *progress);
 extern const char *tq_group_outcome(const TqProgress *progress);
 extern void tq_group_resolution_append(const int64 *tasks, int n);
 

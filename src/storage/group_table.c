@@ -64,7 +64,6 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
-#include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/clock.h"
 #include "../util/slugid.h"
@@ -125,7 +124,7 @@ static TqStatement unresolved = TQ_STATEMENT(
 
 /*
  * One row per state, reason, delay and onUnsuccessful of the policy
- * (TqUnsuccessful), with the times that a TqProgress needs.
+ * (TqUnsuccessful), with the times that count.
  */
 static TqStatement progress_rows = TQ_STATEMENT(
 	"SELECT s.state, s.reason, s.delayed, count(*), min(s.created), max(s.resolved), min(s.resolved), s.effect"
@@ -489,84 +488,31 @@ tq_group_size(const TqGroup *group)
 	Datum values[2] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id)};
 
-	tq_spi_run(&size, values, NULL);
-	return tq_spi_int64(0, 1, 0);
+	return tq_spi_run_int64(&size, values, 0);
 }
 
-/*
- * Returns whether, of two reasons of the same millisecond, the first counts.
- * A cancellation yields to another reason, because that may have caused it
- * (doc/spec/policy.md 10.6).  Otherwise the lower number counts, so that the
- * result does not depend on the plan.
- */
-static bool
-counts_before(int a, int b)
-{
-	if (a == TQ_RESOLVED_CANCELED || b == TQ_RESOLVED_CANCELED)
-		return b == TQ_RESOLVED_CANCELED;
-	return a < b;
-}
-
-static TimestampTz
-earlier(TimestampTz a, TimestampTz b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-/*
- * Adds one row of progress_rows to the counts, and keeps the reason of the
- * earliest unsuccessful task that is not forgiven.
- */
-static void
-count_row(uint64 row, TqProgress *progress, TimestampTz *first_bad)
-{
-	TqState state = (TqState) tq_spi_int16(row, 1, 0);
-	int reason = tq_spi_int16(row, 2, 0);
-	int64 tasks = tq_spi_int64(row, 4, 0);
-	TimestampTz first_resolved = tq_spi_time(row, 7);
-	TqPolicy effect = {
-		.on_unsuccessful = (TqUnsuccessful) tq_spi_int16(row, 8, 0)};
-
-	if (tq_spi_bool(row, 3))
-		progress->delayed += tasks;
-	else
-		progress->count[state] += tasks;
-	progress->first_created = earlier(progress->first_created,
-									  tq_spi_time(row, 5));
-	progress->last_resolved = Max(progress->last_resolved,
-								  tq_spi_time(row, 6));
-	if (state != TQ_STATE_FAILED && state != TQ_STATE_EXCEPTION)
-		return;
-	if (tq_policy_tolerates(&effect, (TqResolved) reason))
-		progress->tolerated += tasks;
-	if (effect.on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE &&
-		tq_policy_applies((TqResolved) reason))
-	{
-		progress->forgiven += tasks;
-		return;
-	}
-	if (*first_bad == 0 || first_resolved < *first_bad ||
-		(first_resolved == *first_bad &&
-		 counts_before(reason, progress->first_reason)))
-	{
-		*first_bad = first_resolved;
-		progress->first_reason = reason;
-	}
-}
-
-/* Counts the tasks of a group by state and effect. */
-void
-tq_group_count(const TqGroup *group, TqProgress *progress)
+/* Counts the tasks of a group by state, reason, delay and effect. */
+TqGroupCount *
+tq_group_counts(const TqGroup *group, int *found)
 {
 	Datum values[2] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id)};
-	uint64 rows = tq_spi_run(&progress_rows, values, NULL);
-	TimestampTz first_bad = 0;
+	TqGroupCount *counts;
 
-	memset(progress, 0, sizeof(*progress));
-	for (uint64 row = 0; row < rows; row++)
-		count_row(row, progress, &first_bad);
+	*found = (int) tq_spi_run(&progress_rows, values, NULL);
+	counts = palloc(sizeof(TqGroupCount) * Max(*found, 1));
+	for (int i = 0; i < *found; i++)
+		counts[i] =
+			(TqGroupCount){.state = (TqState) tq_spi_int16(i, 1, 0),
+						   .reason = (TqResolved) tq_spi_int16(i, 2, 0),
+						   .delayed = tq_spi_bool(i, 3),
+						   .tasks = tq_spi_int64(i, 4, 0),
+						   .first_created = tq_spi_time(i, 5),
+						   .last_resolved = tq_spi_time(i, 6),
+						   .first_resolved = tq_spi_time(i, 7),
+						   .effect = (TqUnsuccessful) tq_spi_int16(i, 8, 0)};
 	tq_spi_free_result();
+	return counts;
 }
 
 /* Returns those of these groups that have a row, by task_group_id. */

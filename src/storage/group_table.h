@@ -8,6 +8,7 @@
 #include "datatype/timestamp.h"
 #include "utils/snapshot.h"
 
+#include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/slugid.h"
 
@@ -37,17 +38,19 @@ extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
 extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
 								  TqSlug *active);
 
-typedef struct TqProgress
+/* Tasks of a group that have the same state, reason, delay and effect. */
+typedef struct TqGroupCount
 {
-	int64 count[TQ_STATES];
-	int64 delayed;
-	int64 tolerated;
-	int64 forgiven;   /* of the tolerated ones */
-	int first_reason; /* of the first unsuccessful task that counts, or 0 */
+	TqState state;
+	TqResolved reason;
+	bool delayed;
+	TqUnsuccessful effect; /* onUnsuccessful, as far as it counts */
+	int64 tasks;
 	TimestampTz first_created;
+	TimestampTz first_resolved;
 	TimestampTz last_resolved;
-} TqProgress;
+} TqGroupCount;
 
-extern void tq_group_count(const TqGroup *group, TqProgress *progress);
+extern TqGroupCount *tq_group_counts(const TqGroup *group, int *found);
 
 #endif /* TQ_GROUP_TABLE_H */

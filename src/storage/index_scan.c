@@ -17,6 +17,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "storage/procarray.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -211,6 +212,18 @@ tq_row_bool(TupleTableSlot *slot, int column)
 	Datum value = slot_getattr(slot, column, &isnull);
 
 	return !isnull && DatumGetBool(value);
+}
+
+/* Returns a copy of a text; of if_null, unless that is NULL, for NULL. */
+char *
+tq_row_text(TupleTableSlot *slot, int column, const char *if_null)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	if (isnull)
+		return if_null == NULL ? NULL : pstrdup(if_null);
+	return TextDatumGetCString(value);
 }
 
 /*

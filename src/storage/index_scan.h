@@ -43,6 +43,8 @@ extern int64 tq_row_int64(TupleTableSlot *slot, int column);
 extern int32 tq_row_int32(TupleTableSlot *slot, int column);
 extern int16 tq_row_int16(TupleTableSlot *slot, int column);
 extern bool tq_row_bool(TupleTableSlot *slot, int column);
+extern char *tq_row_text(TupleTableSlot *slot, int column,
+						 const char *if_null);
 extern bool tq_row_is_locked(TupleTableSlot *slot);
 
 #define tq_row_time tq_row_int64

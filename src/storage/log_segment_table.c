@@ -125,10 +125,8 @@ bool
 tq_segment_is_unpublished(int segment, Datum upto)
 {
 	Datum values[2] = {Int32GetDatum(segment), upto};
-	bool result = tq_spi_run(&is_unpublished, values, NULL) > 0;
 
-	tq_spi_free_result();
-	return result;
+	return tq_spi_exists(&is_unpublished, values);
 }
 
 /* Truncates a segment that is locked. */

@@ -420,10 +420,8 @@ bool
 tq_message_is_unpublished(Datum upto)
 {
 	Datum values[1] = {upto};
-	bool result = tq_spi_run(&others_unpublished, values, NULL) > 0;
 
-	tq_spi_free_result();
-	return result;
+	return tq_spi_exists(&others_unpublished, values);
 }
 
 /*
@@ -433,10 +431,5 @@ tq_message_is_unpublished(Datum upto)
 int64
 tq_message_last_id(void)
 {
-	int64 id;
-
-	tq_spi_run(&last_id, NULL, NULL);
-	id = tq_spi_int64(0, 1, 0);
-	tq_spi_free_result();
-	return id;
+	return tq_spi_run_int64(&last_id, NULL, 0);
 }

@@ -39,7 +39,6 @@
 #include "columns.h"
 #include "index_scan.h"
 #include "pending_table.h"
-#include "policy_table.h"
 #include "run_detail_table.h"
 #include "run_table.h"
 #include "table.h"
@@ -415,6 +414,7 @@ typedef struct Walk
 {
 	int32 queue;
 	TimestampTz now;
+	TqMayClaim *may_claim;
 	int max;
 	bool taking; /* false: only check */
 	TqTable *table;
@@ -448,29 +448,25 @@ read_claimed(TupleTableSlot *slot, TqClaimed *row)
 	row->scheduled = tq_row_time(slot, Anum_pending_scheduled);
 	row->started = 0;
 	row->taken_until = 0;
+	row->pending_until = 0;
 	TQ_WAITING_RUN(TQ_GET, pending);
 }
 
-/*
- * Returns whether a run has been pending longer than its policy allows, so
- * that it is left to maintenance.  Also reads when a deferred run was started.
- */
-static bool
-is_overdue(TupleTableSlot *slot, TimestampTz now, TqClaimed *started)
+/* Reads what a claim needs of the detail of a run. */
+static void
+read_detail(TupleTableSlot *slot, TqClaimed *started)
 {
 	TqRun run;
 
-	if (!started->has_detail && started->policy == 0)
-		return false;
 	tq_pending_read(slot, &run);
 	tq_details_read(&run, 1);
 	started->started = run.started;
-	return tq_run_is_overdue(&run, tq_policy_get(started->policy), now);
+	started->pending_until = run.pending_until;
 }
 
 /*
- * Takes a row that exists, unless its task is past its deadline, the run has
- * been pending too long, or another session has locked or changed the row.
+ * Takes a row that exists, unless the caller does not want the run, or another
+ * session has locked or changed the row.
  * The payload is read only when the row has been taken, because it may be
  * large.
  */
@@ -482,11 +478,12 @@ take_row(Walk *walk, TupleTableSlot *slot)
 	slot_getallattrs(slot);
 	if (!tq_task_for_claim(walk->tasks,
 						   tq_row_int64(slot, Anum_pending_task),
-						   started) ||
-		started->deadline <= walk->now)
+						   started))
 		return SIGHT_OTHERS;
 	read_claimed(slot, started);
-	if (is_overdue(slot, walk->now, started))
+	if (started->has_detail)
+		read_detail(slot, started);
+	if (!walk->may_claim(started, walk->now))
 		return SIGHT_OTHERS;
 	if (!walk->taking)
 		return tq_row_is_locked(slot) ? SIGHT_OTHERS : SIGHT_TAKEN;
@@ -630,14 +627,16 @@ walk_queue(Walk *walk)
 }
 
 /*
- * Claims up to max runs of a queue in their order, skipping those that are
- * past their deadline or locked by another session.
+ * Claims up to max runs of a queue in their order, skipping those that
+ * may_claim() refuses and those that another session has locked.
  */
 TqClaimed *
-tq_pending_claim(int32 queue, int max, TimestampTz now, int *found)
+tq_pending_claim(int32 queue, int max, TimestampTz now, TqMayClaim *may_claim,
+				 int *found)
 {
 	Walk walk = {.queue = queue,
 				 .now = now,
+				 .may_claim = may_claim,
 				 .max = max,
 				 .taking = true,
 				 .started = palloc(sizeof(TqClaimed) * max)};
@@ -649,10 +648,14 @@ tq_pending_claim(int32 queue, int max, TimestampTz now, int *found)
 
 /* Returns whether a run of a queue could be claimed now. */
 bool
-tq_pending_is_claimable(int32 queue, TimestampTz now)
+tq_pending_is_claimable(int32 queue, TimestampTz now, TqMayClaim *may_claim)
 {
 	TqClaimed started;
-	Walk walk = {.queue = queue, .now = now, .max = 1, .started = &started};
+	Walk walk = {.queue = queue,
+				 .now = now,
+				 .may_claim = may_claim,
+				 .max = 1,
+				 .started = &started};
 
 	walk_queue(&walk);
 	return walk.found > 0;
@@ -665,8 +668,7 @@ count(TqStatement *statement, int32 queue, TimestampTz now)
 {
 	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
 
-	tq_spi_run(statement, values, NULL);
-	return tq_spi_int64(0, 1, 0);
+	return tq_spi_run_int64(statement, values, 0);
 }
 
 /*

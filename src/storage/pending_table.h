@@ -40,9 +40,14 @@ extern void tq_pending_scan_end(TqPendingScan *by);
 extern void tq_pending_are_first(const int64 *tasks, int n, bool *are_first);
 extern bool tq_pending_lock(int64 task, TqLock mode);
 extern void tq_pending_delete(const int64 *tasks, int n);
+
+/* Decides whether a claim takes a run, whose payload is not read yet. */
+typedef bool TqMayClaim(const TqClaimed *run, TimestampTz now);
+
 extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
-								   int *found);
-extern bool tq_pending_is_claimable(int32 queue, TimestampTz now);
+								   TqMayClaim *may_claim, int *found);
+extern bool tq_pending_is_claimable(int32 queue, TimestampTz now,
+									TqMayClaim *may_claim);
 extern int64 tq_pending_count(int32 queue, TimestampTz now);
 extern int64 tq_claimed_count(int32 queue, TimestampTz now);
 extern void tq_delayed_delete(const int64 *tasks, int n);

@@ -104,10 +104,5 @@ tq_postponed_delete(int64 task, const char *step)
 TimestampTz
 tq_postponed_next_due(void)
 {
-	TimestampTz due = DT_NOEND;
-
-	if (tq_spi_run(&first_due, NULL, NULL) > 0)
-		due = tq_spi_time(0, 1);
-	tq_spi_free_result();
-	return due;
+	return tq_spi_run_int64(&first_due, NULL, DT_NOEND);
 }

@@ -94,11 +94,10 @@ read_queue_name(int32 id)
 {
 	TqScan *scan = tq_scan_open(&queue_table, &queue_by_id, 1, NULL);
 	char *name;
-	bool isnull;
 
 	if (!tq_scan_find(scan, Int32GetDatum(id), 0, 0))
 		elog(ERROR, "queue %d is not in tq_internal.queue", id);
-	name = TextDatumGetCString(tq_row_field(scan->slot, QUEUE_NAME, &isnull));
+	name = tq_row_text(scan->slot, QUEUE_NAME, NULL);
 	tq_scan_close(scan);
 	return name;
 }

@@ -19,7 +19,6 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
-#include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/spi.h"
 #include "columns.h"
@@ -220,48 +219,4 @@ tq_detail_result(const TqRun *run)
 		result = read_jsonb(scan->slot, Anum_run_detail_result);
 	tq_scan_close(scan);
 	return result;
-}
-
-/*
- * Returns whether a pending run has exceeded the pendingTimeout of its policy,
- * and the policy does not merely alert.  Such a run is not claimed;
- * maintenance resolves it.
- */
-bool
-tq_run_is_overdue(const TqRun *run, const TqPolicy *policy, TimestampTz now)
-{
-	return !policy->alert_only && tq_run_pending_until(run, policy) <= now;
-}
-
-/*
- * Fills in the attributes of a run without a detail, from its task's policy.
- */
-void
-tq_run_fill(TqRun *run, const TqPolicy *policy)
-{
-	if (run->has_detail)
-		return;
-	run->visible_at = run->scheduled;
-	run->attempt = 0;
-	run->lost_retries_left = policy->lost_retries;
-	run->retry_delay = TQ_OFF;
-	run->pending_until = policy->pending_timeout == TQ_OFF
-							 ? 0
-							 : tq_policy_after(run->scheduled,
-											   policy->pending_timeout);
-}
-
-/*
- * Returns when pendingTimeout of a pending run is over, or DT_NOEND.  It never
- * is for a run that was deferred (doc/spec/policy.md 10.3).  The run's detail
- * has been read.
- */
-TimestampTz
-tq_run_pending_until(const TqRun *run, const TqPolicy *policy)
-{
-	if (policy->pending_timeout == TQ_OFF || run->started != 0)
-		return DT_NOEND;
-	if (run->pending_until != 0)
-		return run->pending_until;
-	return tq_policy_after(run->scheduled, policy->pending_timeout);
 }

@@ -5,17 +5,10 @@
 #ifndef TQ_RUN_DETAIL_TABLE_H
 #define TQ_RUN_DETAIL_TABLE_H
 
-#include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
-#include "../core/policy.h"
 #include "run_table.h"
 
-extern void tq_run_fill(TqRun *run, const TqPolicy *policy);
-extern TimestampTz tq_run_pending_until(const TqRun *run,
-										const TqPolicy *policy);
-extern bool tq_run_is_overdue(const TqRun *run, const TqPolicy *policy,
-							  TimestampTz now);
 extern void tq_details_write(const TqRun *runs, int n);
 extern void tq_details_read(TqRun *runs, int n);
 extern void tq_details_read_errors(TqRun *runs, int n);

@@ -162,12 +162,7 @@ tq_subscription_skip(const char *name, int64 id, TimestampTz now)
 TimestampTz
 tq_subscription_slowest(void)
 {
-	TimestampTz published;
-
-	tq_spi_run(&slowest, NULL, NULL);
-	published = tq_spi_time(0, 1);
-	tq_spi_free_result();
-	return published;
+	return tq_spi_run_int64(&slowest, NULL, 0);
 }
 
 /*

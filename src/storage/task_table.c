@@ -188,23 +188,14 @@ tq_tasks_find(TqTask *tasks, int n)
 	tq_scan_close(scan);
 }
 
-static char *
-read_text(TupleTableSlot *slot, int column, const char *if_null)
-{
-	bool isnull;
-	Datum value = tq_row_field(slot, column, &isnull);
-
-	return isnull ? pstrdup(if_null) : TextDatumGetCString(value);
-}
-
 /* Reads the names of a task; `before` is the task that was read before, or NULL. */
 static void
 read_names(const TqScan *scan, TqTask *task, const TqTask *before)
 {
 	task->scheduler_id =
-		read_text(scan->slot, Anum_task_scheduler_id, TQ_DEFAULT_SCHEDULER);
+		tq_row_text(scan->slot, Anum_task_scheduler_id, TQ_DEFAULT_SCHEDULER);
 	task->project_id =
-		read_text(scan->slot, Anum_task_project_id, TQ_DEFAULT_PROJECT);
+		tq_row_text(scan->slot, Anum_task_project_id, TQ_DEFAULT_PROJECT);
 	task->queue_name = tq_queue_name(task->queue);
 	if (task->group_id == 0)
 		task->group_slug = task->task_id;

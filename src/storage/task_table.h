@@ -93,8 +93,9 @@ typedef struct TqClaimed
 	TimestampTz scheduled;
 	TimestampTz started; /* first start of a run that was deferred; else 0 */
 	TimestampTz taken_until;
-	TimestampTz deadline; /* of the task */
-	int32 policy;         /* of the task */
+	TimestampTz pending_until; /* 0: the one of the policy */
+	TimestampTz deadline;      /* of the task */
+	int32 policy;              /* of the task */
 	bool has_detail;
 	Jsonb *payload;
 } TqClaimed;

@@ -277,12 +277,7 @@ tq_tick_oldest(void)
 TimestampTz
 tq_tick_last_whole(void)
 {
-	TimestampTz published = 0;
-
-	if (tq_spi_run(&last_whole, NULL, NULL) > 0)
-		published = tq_spi_time(0, 1);
-	tq_spi_free_result();
-	return published;
+	return tq_spi_run_int64(&last_whole, NULL, 0);
 }
 
 /*
@@ -300,10 +295,8 @@ bool
 tq_tick_shows_segment(int segment, TimestampTz since)
 {
 	Datum values[2] = {Int32GetDatum(segment), TimestampTzGetDatum(since)};
-	bool result = tq_spi_run(&shows_segment, values, NULL) > 0;
 
-	tq_spi_free_result();
-	return result;
+	return tq_spi_exists(&shows_segment, values);
 }
 
 /*

@@ -136,10 +136,8 @@ read_worker(int32 id, TqWorker *worker)
 			tq_row_field(slot, WORKER_RECENT_TASKS, &isnull));
 
 		worker->id = id;
-		worker->group = TextDatumGetCString(
-			tq_row_field(slot, WORKER_GROUP, &isnull));
-		worker->name = TextDatumGetCString(
-			tq_row_field(slot, WORKER_NAME, &isnull));
+		worker->group = tq_row_text(slot, WORKER_GROUP, NULL);
+		worker->name = tq_row_text(slot, WORKER_NAME, NULL);
 		worker->expires = tq_row_int64(slot, WORKER_EXPIRES);
 		worker->first_claim = tq_row_int64(slot, WORKER_FIRST_CLAIM);
 		worker->last_date_active = tq_row_int64(slot, WORKER_LAST_ACTIVE);

@@ -469,6 +469,28 @@ tq_spi_jsonb(uint64 row, int column)
 	return isnull ? NULL : DatumGetJsonbPCopy(value);
 }
 
+/* Returns whether a statement finds a row. */
+bool
+tq_spi_exists(TqStatement *statement, const Datum *values)
+{
+	bool found = tq_spi_run(statement, values, NULL) > 0;
+
+	tq_spi_free_result();
+	return found;
+}
+
+/* Returns the bigint or time that a statement finds; if_none for none. */
+int64
+tq_spi_run_int64(TqStatement *statement, const Datum *values, int64 if_none)
+{
+	int64 value = if_none;
+
+	if (tq_spi_run(statement, values, NULL) > 0)
+		value = tq_spi_int64(0, 1, if_none);
+	tq_spi_free_result();
+	return value;
+}
+
 /*
  * Runs a statement whose only column is a bigint, and returns a copy of its
  * rows.

@@ -40,6 +40,9 @@ extern bool tq_spi_is_reading(void);
 extern Snapshot tq_spi_snapshot(void);
 extern uint64 tq_spi_run(TqStatement *statement, const Datum *values,
 						 const char *nulls);
+extern bool tq_spi_exists(TqStatement *statement, const Datum *values);
+extern int64 tq_spi_run_int64(TqStatement *statement, const Datum *values,
+							  int64 if_none);
 extern int64 *tq_spi_run_ids(TqStatement *statement, const Datum *values,
 							 int *found);
 typedef struct PortalData *TqRows;
