@@ -2,9 +2,8 @@
  * arguments.c
  *	  Reads and checks the arguments of SQL functions.
  *
- * Checks everything that can be decided from an argument alone: NULL,
- * range, form.  Each error is TQ400, and is raised before anything is read or
- * written.
+ * Checks everything that can be decided from an argument alone: NULL, range,
+ * form.  Each error is TQ400, and is raised before anything is read or written.
  */
 #include "postgres.h"
 

@@ -2,8 +2,8 @@
  * artifact_api.c
  *	  SQL functions on artifacts (doc/spec/taskcluster.md 2.15).
  *
- * Raises TQ404 for what does not exist, TQ410 for what has expired,
- * and TQ424 for an artifact that is an error.
+ * Raises TQ404 for what does not exist, TQ410 for what has expired, and TQ424
+ * for an artifact that is an error.
  */
 #include "postgres.h"
 
@@ -60,7 +60,10 @@ name_argument(FunctionCallInfo fcinfo, int n)
 	return name;
 }
 
-/* create_artifact(task_id slugid, run_id int, name text, artifact jsonb, credentials jsonb) -> {storageType, ...} */
+/*
+ * create_artifact(task_id slugid, run_id int, name text, artifact jsonb,
+ * credentials jsonb) -> {storageType, ...}
+ */
 Datum
 tq_create_artifact(PG_FUNCTION_ARGS)
 {
@@ -81,7 +84,10 @@ tq_create_artifact(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
-/* finish_artifact(task_id slugid, run_id int, name text, upload_id slugid, credentials jsonb) -> void */
+/*
+ * finish_artifact(task_id slugid, run_id int, name text, upload_id slugid,
+ * credentials jsonb) -> void
+ */
 Datum
 tq_finish_artifact(PG_FUNCTION_ARGS)
 {
@@ -123,7 +129,10 @@ get(const TqSlug *task_id, int run_id, const char *name)
 	return result;
 }
 
-/* get_artifact(task_id slugid, run_id int, name text) -> {storageType, url | name, uploadId | contentType, content} */
+/*
+ * get_artifact(task_id slugid, run_id int, name text) -> {storageType, url |
+ * name, uploadId | contentType, content}
+ */
 Datum
 tq_get_artifact(PG_FUNCTION_ARGS)
 {
@@ -172,7 +181,10 @@ info(const TqSlug *task_id, int run_id, const char *name)
 	return result;
 }
 
-/* artifact_info(task_id slugid, run_id int, name text) -> {storageType, name, expires, contentType, contentLength?} */
+/*
+ * artifact_info(task_id slugid, run_id int, name text) -> {storageType, name,
+ * expires, contentType, contentLength?}
+ */
 Datum
 tq_artifact_info(PG_FUNCTION_ARGS)
 {
@@ -223,7 +235,10 @@ list(FunctionCallInfo fcinfo, const TqSlug *task_id, int run_id, int first)
 	return (Datum) 0;
 }
 
-/* list_artifacts(task_id slugid, run_id int, after text, max int) -> tq.artifact_entry rows */
+/*
+ * list_artifacts(task_id slugid, run_id int, after text, max int) ->
+ * tq.artifact_entry rows
+ */
 Datum
 tq_list_artifacts(PG_FUNCTION_ARGS)
 {
@@ -233,7 +248,10 @@ tq_list_artifacts(PG_FUNCTION_ARGS)
 	return list(fcinfo, task_id, run_id, 2);
 }
 
-/* list_latest_artifacts(task_id slugid, after text, max int) -> tq.artifact_entry rows */
+/*
+ * list_latest_artifacts(task_id slugid, after text, max int) ->
+ * tq.artifact_entry rows
+ */
 Datum
 tq_list_latest_artifacts(PG_FUNCTION_ARGS)
 {

@@ -3,8 +3,8 @@
  *	  SQL functions for users of Conductor and Taskbroker, and the predicate
  *	  that view tq.task_overview applies to policies.
  *
- * The first two read nothing but their arguments.  Raises TQ400 for
- * an invalid definition, TQ404 for a task that does not exist.
+ * The first two read nothing but their arguments.  Raises TQ400 for an invalid
+ * definition, TQ404 for a task that does not exist.
  */
 #include "postgres.h"
 

@@ -2,8 +2,8 @@
  * dead_letter_api.c
  *	  SQL functions on dead letters (doc/spec/policy.md 2, 10.13).
  *
- * Raises TQ404 for a task that has no dead letter.  A queue that does
- * not exist has none either, which is no error.
+ * Raises TQ404 for a task that has no dead letter.  A queue that does not exist
+ * has none either, which is no error.
  */
 #include "postgres.h"
 

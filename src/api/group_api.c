@@ -2,8 +2,8 @@
  * group_api.c
  *	  SQL functions on task groups (doc/spec/taskcluster.md 2.6, 2.7, 2.13).
  *
- * Raises TQ404 for a group that does not exist, and TQ409 for one
- * that is not sealed where it must be.
+ * Raises TQ404 for a group that does not exist, and TQ409 for one that is not
+ * sealed where it must be.
  */
 #include "postgres.h"
 
@@ -35,7 +35,10 @@ PG_FUNCTION_INFO_V1(tq_seal_task_group);
 PG_FUNCTION_INFO_V1(tq_cancel_task_group);
 PG_FUNCTION_INFO_V1(tq_group_progress);
 
-/* get_task_group(task_group_id slugid) -> {taskGroupId, schedulerId, expires, sealed?} */
+/*
+ * get_task_group(task_group_id slugid) -> {taskGroupId, schedulerId, expires,
+ * sealed?}
+ */
 Datum
 tq_get_task_group(PG_FUNCTION_ARGS)
 {
@@ -50,7 +53,10 @@ tq_get_task_group(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
-/* list_task_group(task_group_id slugid, after slugid, max int) -> (task_id, status, task) */
+/*
+ * list_task_group(task_group_id slugid, after slugid, max int) -> (task_id,
+ * status, task)
+ */
 Datum
 tq_list_task_group(PG_FUNCTION_ARGS)
 {
@@ -85,7 +91,10 @@ tq_seal_task_group(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(result);
 }
 
-/* cancel_task_group(task_group_id slugid) -> {taskGroupId, taskGroupSize, cancelledCount, taskIds} */
+/*
+ * cancel_task_group(task_group_id slugid) -> {taskGroupId, taskGroupSize,
+ * cancelledCount, taskIds}
+ */
 Datum
 tq_cancel_task_group(PG_FUNCTION_ARGS)
 {

@@ -238,8 +238,8 @@ put_numbers(const TqActivity *activity, bool is_step, Datum *values,
 }
 
 /*
- * Adds a row of maintenance_activity(); activity is NULL if there is no maintenance
- * worker.
+ * Adds a row of maintenance_activity(); activity is NULL if there is no
+ * maintenance worker.
  */
 static void
 put_activity(ReturnSetInfo *result, const char *name, const char *state,
@@ -258,8 +258,9 @@ put_activity(ReturnSetInfo *result, const char *name, const char *state,
 }
 
 /*
- * maintenance_activity() -> a row for the cycles of the maintenance worker, and one
- * for each step; without a maintenance worker only the first, which says so.
+ * maintenance_activity() -> a row for the cycles of the maintenance worker,
+ * and one for each step; without a maintenance worker only the first, which
+ * says so.
  *
  * state is that of the maintenance worker in the first row (running; off:
  * tq.maintenance is off; unused: no client has used the database yet; absent),

@@ -3,8 +3,8 @@
  *	  SQL functions on exchange messages: bindings, the message log,
  *	  subscriptions.
  *
- * Checks the names of channels and exchanges, and the patterns; which
- * messages a reader gets is decided in subscription.c.
+ * Checks the names of channels and exchanges, and the patterns; which messages
+ * a reader gets is decided in subscription.c.
  */
 #include "postgres.h"
 
@@ -198,7 +198,10 @@ put_message(const TqAddress *address, void *arg)
 	tq_put_row((ReturnSetInfo *) arg, values, nulls);
 }
 
-/* messages(after bigint, max int, exchange text, pattern text) -> rows of tq.exchange_message */
+/*
+ * messages(after bigint, max int, exchange text, pattern text) -> rows of
+ * tq.exchange_message
+ */
 Datum
 tq_messages(PG_FUNCTION_ARGS)
 {
@@ -252,7 +255,10 @@ take_one(const TqAddress *address, void *arg)
 	MemoryContextSwitchTo(inner);
 }
 
-/* message(id bigint) -> tq.exchange_message; TQ404 when the log does not have it */
+/*
+ * message(id bigint) -> tq.exchange_message; TQ404 when the log does not have
+ * it
+ */
 Datum
 tq_message(PG_FUNCTION_ARGS)
 {
@@ -380,10 +386,10 @@ tq_is_awaited(PG_FUNCTION_ARGS)
 }
 
 /*
- * Trigger on tq_internal.message: stamps a row that is loaded with the transaction that
- * loads it, so that it is published in this database.  Nothing is published
- * before the database is in use (activation.c), so the sequence of ids, and
- * the tasks, may be loaded later.
+ * Trigger on tq_internal.message: stamps a row that is loaded with the
+ * transaction that loads it, so that it is published in this database.
+ * Nothing is published before the database is in use (activation.c), so the
+ * sequence of ids, and the tasks, may be loaded later.
  */
 Datum
 tq_stamp_message(PG_FUNCTION_ARGS)

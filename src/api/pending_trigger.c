@@ -1,12 +1,13 @@
 /*
  * pending_trigger.c
- *	  Trigger that maintains the claim cursor when SQL writes tq_internal.pending.
+ *	  Trigger that maintains the claim cursor when SQL writes
+ *	  tq_internal.pending.
  *
- * Knows which columns the cursor needs.  The trigger is for
- * statements that write the table: a restore, replication, a superuser's
- * DELETE.  The other files of this layer write it through the access methods,
- * which fire no trigger, and call the cursor themselves.  What follows from
- * that is decided by claim_cursor.c.
+ * Knows which columns the cursor needs.  The trigger is for statements that
+ * write the table: a restore, replication, a superuser's DELETE.  The other
+ * files of this layer write it through the access methods, which fire no
+ * trigger, and call the cursor themselves.  What follows from that is decided
+ * by claim_cursor.c.
  */
 #include "postgres.h"
 
@@ -98,10 +99,10 @@ after_row(TriggerData *trigger)
 /*
  * tq_internal.track_pending() returns trigger
  *
- * Records for the claim cursor which rows of tq_internal.pending a statement inserts,
- * deletes or moves.  A deletion is recorded before it happens, because AFTER
- * triggers do not fire if the statement fails half way, and scanners of other
- * sessions may have passed over the deleted row by then.
+ * Records for the claim cursor which rows of tq_internal.pending a statement
+ * inserts, deletes or moves.  A deletion is recorded before it happens,
+ * because AFTER triggers do not fire if the statement fails half way, and
+ * scanners of other sessions may have passed over the deleted row by then.
  */
 Datum
 tq_track_pending(PG_FUNCTION_ARGS)

@@ -3,11 +3,11 @@
  *	  CALL tq.wait_for_work(): waits without a transaction; and the check of
  *	  the argument "wait".
  *
- * The procedure ends its transaction before it sleeps, so that it
- * does not hold back vacuum however long it waits.  The server allows that
- * only to a procedure that is neither SECURITY DEFINER nor has a SET clause.
- * So it runs with the rights of its caller, and assumes those of its owner,
- * and a safe search_path, while it accesses the tables of tq.
+ * The procedure ends its transaction before it sleeps, so that it does not hold
+ * back vacuum however long it waits.  The server allows that only to a
+ * procedure that is neither SECURITY DEFINER nor has a SET clause.  So it runs
+ * with the rights of its caller, and assumes those of its owner, and a safe
+ * search_path, while it accesses the tables of tq.
  */
 #include "postgres.h"
 

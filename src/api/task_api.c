@@ -2,10 +2,10 @@
  * task_api.c
  *	  SQL functions on tasks: create, schedule, rerun, skip, cancel, read.
  *
- * Each function checks its arguments, lets the rules decide, and
- * returns the result.  Raises TQ400 for bad input, TQ404 for a task that does
- * not exist, and TQ409 for a conflict with the present state.  Numbers in
- * parentheses are sections of doc/spec/taskcluster.md.
+ * Each function checks its arguments, lets the rules decide, and returns the
+ * result.  Raises TQ400 for bad input, TQ404 for a task that does not exist,
+ * and TQ409 for a conflict with the present state.  Numbers in parentheses are
+ * sections of doc/spec/taskcluster.md.
  */
 #include "postgres.h"
 
@@ -536,8 +536,8 @@ put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 }
 
 /*
- * dependency_results(task_id slugid) -> (task_id, state, result), in the order of
- * the definition; the state of a task that has expired or was deleted is
+ * dependency_results(task_id slugid) -> (task_id, state, result), in the order
+ * of the definition; the state of a task that has expired or was deleted is
  * "missing".
  */
 Datum
@@ -668,7 +668,10 @@ tq_put_entries(ReturnSetInfo *rsinfo, const TqTask *tasks, int n)
 	put_tasks(rsinfo, tasks, n, COLUMNS_BOTH);
 }
 
-/* list_dependent_tasks(task_id slugid, after slugid, max int) -> (task_id, status, task) */
+/*
+ * list_dependent_tasks(task_id slugid, after slugid, max int) -> (task_id,
+ * status, task)
+ */
 Datum
 tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 {

@@ -3,10 +3,10 @@
  *	  SQL functions for workers: claim, reclaim, defer, report, quarantine;
  *	  and the counts of a queue.
  *
- * Implements doc/spec/taskcluster.md 2.8 to 2.12, 2.16 and 8.1, to
- * whose sections the numbers in parentheses refer.  Each function is an
- * ordinary statement of the transaction of its caller, so a worker may
- * complete a task together with its own writes.
+ * Implements doc/spec/taskcluster.md 2.8 to 2.12, 2.16 and 8.1, to whose
+ * sections the numbers in parentheses refer.  Each function is an ordinary
+ * statement of the transaction of its caller, so a worker may complete a task
+ * together with its own writes.
  */
 #include "postgres.h"
 
@@ -130,7 +130,10 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* claim_task(task_id slugid, run_id int, worker_group, worker_id text) -> one tq.claim, or none */
+/*
+ * claim_task(task_id slugid, run_id int, worker_group, worker_id text) -> one
+ * tq.claim, or none
+ */
 Datum
 tq_claim_task(PG_FUNCTION_ARGS)
 {
@@ -148,7 +151,10 @@ tq_claim_task(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* reclaim_task(task_id slugid, run_id int, credentials jsonb) -> tq.claim without payload */
+/*
+ * reclaim_task(task_id slugid, run_id int, credentials jsonb) -> tq.claim
+ * without payload
+ */
 Datum
 tq_reclaim_task(PG_FUNCTION_ARGS)
 {
@@ -264,7 +270,10 @@ read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 			tq_arg_int(fcinfo, n + 1, "retries_left", 0, tq_max_runs - 1);
 }
 
-/* report_completed(task_id slugid, run_id int, credentials, result jsonb) -> status (2.11) */
+/*
+ * report_completed(task_id slugid, run_id int, credentials, result jsonb) ->
+ * status (2.11)
+ */
 Datum
 tq_report_completed(PG_FUNCTION_ARGS)
 {
@@ -396,7 +405,10 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 	return reports;
 }
 
-/* resolve(task_ids slugid[], run_ids int[], reason text, credentials jsonb) -> (task_id, run_id, outcome) */
+/*
+ * resolve(task_ids slugid[], run_ids int[], reason text, credentials jsonb) ->
+ * (task_id, run_id, outcome)
+ */
 Datum
 tq_resolve(PG_FUNCTION_ARGS)
 {
@@ -425,7 +437,10 @@ tq_resolve(PG_FUNCTION_ARGS)
 
 /* ---- workers and queues ---- */
 
-/* get_worker(provisioner_id, worker_type, worker_group, worker_id text) -> worker (2.16) */
+/*
+ * get_worker(provisioner_id, worker_type, worker_group, worker_id text) ->
+ * worker (2.16)
+ */
 Datum
 tq_get_worker(PG_FUNCTION_ARGS)
 {

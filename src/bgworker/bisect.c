@@ -2,11 +2,11 @@
  * bisect.c
  *	  Keeps a step of maintenance going when it fails for some tasks.
  *
- * A step is run for a batch of tasks without any precaution.  If it
- * fails, its transaction is rolled back, and the next batch of the step is
- * bisected (tq_bisect): the step is run for the batch in a subtransaction,
- * after an error for each half of it, and so on.  A task for which the step
- * fails alone is postponed: a row of tq_internal.postponed says when to retry, with a
+ * A step is run for a batch of tasks without any precaution.  If it fails, its
+ * transaction is rolled back, and the next batch of the step is bisected
+ * (tq_bisect): the step is run for the batch in a subtransaction, after an
+ * error for each half of it, and so on.  A task for which the step fails alone
+ * is postponed: a row of tq_internal.postponed says when to retry, with a
  * backoff that grows with each failure.  Postponed tasks are retried by a step
  * of their own (tq_bisect_retry), in one subtransaction each, so that they
  * never disturb a batch again.
@@ -17,9 +17,9 @@
  * later.
  *
  * What a step writes in a subtransaction that is rolled back is gone,
- * including its notes for the claim cursor (claim_cursor.c).  The timers that named
- * the tasks were taken outside of it.  So a task is postponed in the same
- * transaction that deletes its timer, and neither can be lost without the
+ * including its notes for the claim cursor (claim_cursor.c).  The timers that
+ * named the tasks were taken outside of it.  So a task is postponed in the
+ * same transaction that deletes its timer, and neither can be lost without the
  * other.  Postponed rows that are locked are skipped.
  */
 #include "postgres.h"
@@ -45,9 +45,9 @@
 #define ERROR_BYTES 1000
 
 /*
- * A delayed run that is postponed stays in tq_internal.delayed.  It becomes visible
- * this long after the retry, so that the step for delayed runs does not take
- * it before.
+ * A delayed run that is postponed stays in tq_internal.delayed.  It becomes
+ * visible this long after the retry, so that the step for delayed runs does
+ * not take it before.
  */
 #define DELAYED_MARGIN_MS (60 * 1000)
 

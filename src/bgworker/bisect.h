@@ -10,7 +10,9 @@
 #include "../storage/pending_table.h"
 #include "step.h"
 
-/* Rows of tq_internal.claim_timer or tq_internal.timer that are taken at once. */
+/*
+ * Rows of tq_internal.claim_timer or tq_internal.timer that are taken at once.
+ */
 #define TQ_TAKE_ROWS 100
 
 /* Tasks for which a step is due. */

@@ -1,7 +1,7 @@
 /*
  * expiry.c
- *	  Deletes what has expired: tasks, groups, artifacts, and the state of queues
- *	  and workers (doc/spec/taskcluster.md 8.4).
+ *	  Deletes what has expired: tasks, groups, artifacts, and the state of
+ *	  queues and workers (doc/spec/taskcluster.md 8.4).
  *
  * A task that is resolved gets a timer at its expiry.  Messages are built from
  * the rows of their task, so these outlive the last message that is kept.

@@ -1,7 +1,7 @@
 /*
  * expiry.h
- *	  Deletes what has expired: tasks, groups, artifacts, and the state of queues
- *	  and workers.
+ *	  Deletes what has expired: tasks, groups, artifacts, and the state of
+ *	  queues and workers.
  */
 #ifndef TQ_EXPIRY_H
 #define TQ_EXPIRY_H

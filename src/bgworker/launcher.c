@@ -2,17 +2,17 @@
  * launcher.c
  *	  The launcher: starts a maintenance worker in every database that has tq.
  *
- * Decides for which databases a maintenance worker is started, when,
- * and when again.  What it does is in maintenance_worker.c, which statements need it out
+ * Decides for which databases a maintenance worker is started, when, and when
+ * again.  What it does is in maintenance_worker.c, which statements need it out
  * of the way in utility_hook.c.
  *
  * The launcher is connected to no database, so it cannot see where the
  * extension is.  It starts a maintenance worker in each database once; one
  * that finds no extension exits, and its database is left alone until a
  * session requests a maintenance worker, as the extension's script does by
- * tq.start_maintenance().  They are started one after the other, so that a server
- * with many databases does not need as many background worker processes at
- * once.
+ * tq.start_maintenance().  They are started one after the other, so that a
+ * server with many databases does not need as many background worker processes
+ * at once.
  *
  * The launcher starts when recovery is over: on a standby nothing happens
  * until it is promoted.  After a crash of the server the postmaster starts it

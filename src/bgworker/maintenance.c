@@ -3,14 +3,14 @@
  *	  The steps of maintenance: publication, deadlines, timeouts, expired
  *	  claims, delayed runs, expiry.
  *
- * Each step takes a bounded number of due rows of tq_internal.claim_timer, tq_internal.timer
- * or tq_internal.delayed, skips tasks that another session has locked (to look at them
- * again soon), and is safe to repeat, at any time, by any number of sessions
- * at once.  A row says only that tasks are to be looked at, and is locked by
- * the session that takes it; whether something is really due is decided by the
- * row of the task, under its lock.  Follows doc/spec/taskcluster.md 3.5 and 3.6
- * and doc/spec/policy.md 5.  The limits of policies are in timeouts.c, the end of
- * the rows of tasks in expiry.c.
+ * Each step takes a bounded number of due rows of tq_internal.claim_timer,
+ * tq_internal.timer or tq_internal.delayed, skips tasks that another session
+ * has locked (to look at them again soon), and is safe to repeat, at any time,
+ * by any number of sessions at once.  A row says only that tasks are to be
+ * looked at, and is locked by the session that takes it; whether something is
+ * really due is decided by the row of the task, under its lock.  Follows
+ * doc/spec/taskcluster.md 3.5 and 3.6 and doc/spec/policy.md 5.  The limits of
+ * policies are in timeouts.c, the end of the rows of tasks in expiry.c.
  *
  * Marks
  * -----
@@ -67,11 +67,11 @@
 #include "timeouts.h"
 
 /*
- * A batch takes rows of tq_internal.claim_timer or tq_internal.timer up to BATCH_TAKES times, until it
- * has changed BATCH_TASKS tasks.  Most rows are stale: it costs little to find
- * that out, and a transaction for each hundred of them would cost more.  But
- * changes are made by small transactions, so that what is due in another step
- * does not wait for long.
+ * A batch takes rows of tq_internal.claim_timer or tq_internal.timer up to
+ * BATCH_TAKES times, until it has changed BATCH_TASKS tasks.  Most rows are
+ * stale: it costs little to find that out, and a transaction for each hundred
+ * of them would cost more.  But changes are made by small transactions, so
+ * that what is due in another step does not wait for long.
  */
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
@@ -257,7 +257,8 @@ do_some(TqStep step, bool bisect, int takes, TqScanPosition *position,
 }
 
 /*
- * Does one bounded batch of a step in the caller's transaction; see maintenance.h.
+ * Does one bounded batch of a step in the caller's transaction; see
+ * maintenance.h.
  */
 void
 tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,

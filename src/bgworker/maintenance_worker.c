@@ -2,17 +2,17 @@
  * maintenance_worker.c
  *	  The maintenance worker of one database: does what is due when it is due.
  *
- * Decides when a step of maintenance.c is run, in which transaction, and
- * what happens after an error.  Which database gets a maintenance worker is
- * decided in launcher.c, which statements stop it in utility_hook.c,
- * what a step does in maintenance.c, how it is woken in worker_slot.c.
+ * Decides when a step of maintenance.c is run, in which transaction, and what
+ * happens after an error.  Which database gets a maintenance worker is decided
+ * in launcher.c, which statements stop it in utility_hook.c, what a step does
+ * in maintenance.c, how it is woken in worker_slot.c.
  *
  * A cycle publishes messages and, if anything is due, runs a batch of every
  * other step, each in its own transaction.  An error in a step is logged and
- * shown by tq.maintenance_overview; the step is retried a second later, and then
- * continues without the tasks for which it fails (bisect.c).  The other steps
- * are run all the same.  Then the process sleeps until the next thing is due,
- * or until a commit makes something due earlier.  If there is more than a
+ * shown by tq.maintenance_overview; the step is retried a second later, and
+ * then continues without the tasks for which it fails (bisect.c).  The other
+ * steps are run all the same.  Then the process sleeps until the next thing is
+ * due, or until a commit makes something due earlier.  If there is more than a
  * batch, the next cycle follows at once: however much is due in one step, the
  * other steps wait for one batch only.
  *
@@ -314,7 +314,8 @@ work_next_due(void *arg)
 }
 
 /*
- * Runs one batch of a step, and records the result for tq.maintenance_activity().
+ * Runs one batch of a step, and records the result for
+ * tq.maintenance_activity().
  */
 static Outcome
 take_batch(StepWork *work)

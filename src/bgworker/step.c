@@ -6,7 +6,10 @@
 
 #include "step.h"
 
-/* Returns the name of a step, which upkeep() shows and tq_internal.postponed stores. */
+/*
+ * Returns the name of a step, which upkeep() shows and tq_internal.postponed
+ * stores.
+ */
 const char *
 tq_step_name(TqStep step)
 {

@@ -3,13 +3,13 @@
  *	  Timeouts of policies: runs that are running or pending for too long, and
  *	  alerts where a policy only alerts (doc/spec/policy.md 2, 5, 10).
  *
- * Steps of maintenance.c, under its rules: a timer only says which tasks
- * to check.  What has happened is decided by the row of each task, under its
- * lock, and a task that is locked is skipped.  A timer whose run was deferred,
- * lost or retried meanwhile is stale and has no effect.  Two kinds of timers
- * do have an effect of their own: the alert of a total timeout, which leaves
- * no trace in the rows of the task, and the cancellation of the rest of a
- * group, except for tasks rerun since.
+ * Steps of maintenance.c, under its rules: a timer only says which tasks to
+ * check.  What has happened is decided by the row of each task, under its lock,
+ * and a task that is locked is skipped.  A timer whose run was deferred, lost
+ * or retried meanwhile is stale and has no effect.  Two kinds of timers do have
+ * an effect of their own: the alert of a total timeout, which leaves no trace
+ * in the rows of the task, and the cancellation of the rest of a group, except
+ * for tasks rerun since.
  *
  * Every pending or running run has the timers that it needs.  The transaction
  * that makes it pending writes the timer of the pending timeout; the one that

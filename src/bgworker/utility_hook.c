@@ -2,10 +2,10 @@
  * utility_hook.c
  *	  Utility statements that concern the background processes.
  *
- * Decides which utility statements concern a maintenance worker or
- * the launcher, and what is requested of them.  How a request reaches them is
- * in worker_request.c.  That no maintenance worker is started in the middle of such a
- * statement follows from the locks taken here, which launcher.c checks.
+ * Decides which utility statements concern a maintenance worker or the
+ * launcher, and what is requested of them.  How a request reaches them is in
+ * worker_request.c.  That no maintenance worker is started in the middle of
+ * such a statement follows from the locks taken here, which launcher.c checks.
  *
  * Before the statement, if the server will let this role run it:
  *	DROP DATABASE, ALTER DATABASE ... RENAME	stop the worker in that database
@@ -251,9 +251,9 @@ typedef struct After
 } After;
 
 /*
- * Returns whether this is tq_internal.pending.  A data-only restore may disable the
- * triggers by which the claim cursor learns of rows, and enables them when all
- * rows are there.
+ * Returns whether this is tq_internal.pending.  A data-only restore may
+ * disable the triggers by which the claim cursor learns of rows, and enables
+ * them when all rows are there.
  */
 static bool
 is_pending_table(const RangeVar *name)

@@ -2,14 +2,13 @@
  * policy.c
  *	  What follows a run that has ended: budgets, delays, effects.
  *
- * Pure C.  Decides by a task's policy whether another run follows a
- * resolved one, which attempt it is and when it may begin; how long a delay
- * is; and how the final failure of a task affects other tasks.  The layers
- * above know whether the run is the task's last, and keep the policy and the
- * budgets.  The functions are pure: the same run and the same time always give
- * the same answer.  Follows doc/spec/policy.md 2 to 4.  Arithmetic saturates
- * and never wraps around, and no result is earlier than the time it is
- * computed from.
+ * Pure C.  Decides by a task's policy whether another run follows a resolved
+ * one, which attempt it is and when it may begin; how long a delay is; and how
+ * the final failure of a task affects other tasks.  The layers above know
+ * whether the run is the task's last, and keep the policy and the budgets.  The
+ * functions are pure: the same run and the same time always give the same
+ * answer.  Follows doc/spec/policy.md 2 to 4.  Arithmetic saturates and never
+ * wraps around, and no result is earlier than the time it is computed from.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,9 @@
  * topic.c
  *	  AMQP topic matching: does a pattern match a routing key?
  *
- * Pure C.  Patterns and keys are words separated by dots.  The empty
- * text has no word; "a." has two, "a" and the empty one.  In a pattern the
- * word "*" stands for exactly one word, and "#" for any number of words,
- * including none.
+ * Pure C.  Patterns and keys are words separated by dots.  The empty text has
+ * no word; "a." has two, "a" and the empty one.  In a pattern the word "*"
+ * stands for exactly one word, and "#" for any number of words, including none.
  *
  * A pattern with n words other than "#" has n + 1 positions; a position is the
  * number of those words matched so far.  Matching goes once over the words of

@@ -2,9 +2,9 @@
  * artifact.c
  *	  Artifacts of runs: creation, the end of an upload, reading.
  *
- * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still
- * accepts artifacts, when a repeated creation is compatible with the first,
- * and where links lead.  artifact_request.c checks what a request may contain,
+ * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still accepts
+ * artifacts, when a repeated creation is compatible with the first, and where
+ * links lead.  artifact_request.c checks what a request may contain,
  * artifact_table.c has the rows and their locks, and expiry.c deletes expired
  * artifacts.
  *

@@ -3,9 +3,8 @@
  *	  Requests to create an artifact: keys and values (doc/spec/taskcluster.md
  *	  1.7).
  *
- * Decides which keys a storage type has, and which values they may
- * have.  Needs neither the clock nor the task; artifact.c carries the request
- * out.
+ * Decides which keys a storage type has, and which values they may have.  Needs
+ * neither the clock nor the task; artifact.c carries the request out.
  */
 #include "postgres.h"
 

@@ -3,10 +3,10 @@
  *	  Claims pending runs for workers, prolongs claims, defers runs
  *	  (doc/spec/taskcluster.md 2.8 to 2.10, section 5; doc/spec/policy.md 2, 5).
  *
- * Decides which worker gets a run and until when.  claim_work() skips
- * every run that another session has locked; it waits only for a transaction
- * in progress that is inserting the same new queue or worker.  claim_task(),
- * reclaim_task() and defer_task() wait for the row of the run that they name.
+ * Decides which worker gets a run and until when.  claim_work() skips every run
+ * that another session has locked; it waits only for a transaction in progress
+ * that is inserting the same new queue or worker.  claim_task(), reclaim_task()
+ * and defer_task() wait for the row of the run that they name.
  *
  * A claim reads the clock again once it has locked the row, and starts at that
  * time.  So no run starts before its predecessor ended or before it was

@@ -3,8 +3,8 @@
  *	  A claim that waits when there is nothing to claim
  *	  (doc/spec/taskcluster.md 2.8, 5.2).
  *
- * Decides when a claim is tried again, and when a wake-up is handed
- * on to another session.  claim.c does the claim itself; wait_queue.c lets a session
+ * Decides when a claim is tried again, and when a wake-up is handed on to
+ * another session.  claim.c does the claim itself; wait_queue.c lets a session
  * sleep and wakes it.
  *
  * While a session waits it holds no transaction id and no row lock, so it

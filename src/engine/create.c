@@ -1,13 +1,14 @@
 /*
  * create.c
- *	  Creates tasks: one or many, all or none (doc/spec/taskcluster.md 2.1, 2.2).
+ *	  Creates tasks: one or many, all or none (doc/spec/taskcluster.md 2.1,
+ *	  2.2).
  *
- * Decides in which order the tasks of one call get their ids, what
- * an existing task of the same id means, and which rows a new task needs: its
- * definition, its dependencies, a row in unscheduled or a first run, and the
- * timer of its deadline.  definition.c decides what a definition may contain,
- * dependency.c what a task waits for, group.c which group it may join, and
- * pending_run.c how its first run becomes pending.
+ * Decides in which order the tasks of one call get their ids, what an existing
+ * task of the same id means, and which rows a new task needs: its definition,
+ * its dependencies, a row in unscheduled or a first run, and the timer of its
+ * deadline.  definition.c decides what a definition may contain, dependency.c
+ * what a task waits for, group.c which group it may join, and pending_run.c how
+ * its first run becomes pending.
  *
  * Two sessions that create the same task meet at the unique index on task_id:
  * the second waits for the first, then finds the task and compares it with its

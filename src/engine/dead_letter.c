@@ -2,10 +2,10 @@
  * dead_letter.c
  *	  Dead letters: finally failed tasks, kept and redriven.
  *
- * Follows doc/spec/policy.md 2 and 10.13.  Decides what a dead letter
- * contains, and how a redrive runs the task again: as a rerun before the
- * task's deadline, otherwise as a new task.  transition.c decides which ends
- * write a dead letter; task_ops.c deletes it when the task is rerun.
+ * Follows doc/spec/policy.md 2 and 10.13.  Decides what a dead letter contains,
+ * and how a redrive runs the task again: as a rerun before the task's deadline,
+ * otherwise as a new task.  transition.c decides which ends write a dead
+ * letter; task_ops.c deletes it when the task is rerun.
  *
  * Order of locks: the row with the location of a task, then its dead letter.
  * If the task has expired, or another task of the same id has followed, only

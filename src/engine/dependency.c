@@ -3,13 +3,12 @@
  *	  Dependencies: what a new task waits for, and what the end of a task
  *	  releases.
  *
- * Follows doc/spec/taskcluster.md section 4.  A dependency is met by
- * the first run of the required task, from the dependency's from_run on, that
- * is completed, or under all-resolved finally resolved.  Nothing is stored
- * when a dependency is met, except that the dependency counter of the
- * dependent decreases.  A run that ends without success counts as completed if
- * the policy of its task tolerates or forgives it (doc/spec/policy.md 2, 8
- * C10).
+ * Follows doc/spec/taskcluster.md section 4.  A dependency is met by the first
+ * run of the required task, from the dependency's from_run on, that is
+ * completed, or under all-resolved finally resolved.  Nothing is stored when a
+ * dependency is met, except that the dependency counter of the dependent
+ * decreases.  A run that ends without success counts as completed if the policy
+ * of its task tolerates or forgives it (doc/spec/policy.md 2, 8 C10).
  *
  * Why no end of a required task is missed:
  *	- Before a session counts a required task as unmet, it locks the row that
@@ -176,8 +175,8 @@ lock_externals(ExternalDependency **externals, int n)
 
 /*
  * Finds and locks all tasks that these new tasks require, for
- * tq_dependency_track(); returns NULL if there is none.  One call does it for all
- * new tasks, so that the order of locks is always the same.
+ * tq_dependency_track(); returns NULL if there is none.  One call does it for
+ * all new tasks, so that the order of locks is always the same.
  */
 HTAB *
 tq_dependency_prepare(const TqTask *tasks, int n, HTAB *batch_tasks)

@@ -3,9 +3,9 @@
  *	  Task groups: joining, sealing, canceling, resolution
  *	  (doc/spec/taskcluster.md 2.6, 2.7, 4.5; doc/spec/policy.md 2).
  *
- * Decides which tasks may join a group and until when, what a
- * cancellation covers, and when a group is resolved.  group_table.c describes
- * the two races and the locks that close them.
+ * Decides which tasks may join a group and until when, what a cancellation
+ * covers, and when a group is resolved.  group_table.c describes the two races
+ * and the locks that close them.
  */
 #include "postgres.h"
 

@@ -2,12 +2,11 @@
  * pending_run.c
  *	  Makes runs pending: at once or later, with the timers that they need.
  *
- * Every run that becomes pending comes through here: the first run of
- * a task, a rerun, a retry, a deferred run.  Decides whether the run is
- * claimable now or delayed, which of its data needs a row of its own, and when
- * its pending timeout is due.  Follows doc/spec/policy.md 2, 4 and 10.  For a
- * task without a policy and without a delay it writes one row in pending and
- * nothing else.
+ * Every run that becomes pending comes through here: the first run of a task, a
+ * rerun, a retry, a deferred run.  Decides whether the run is claimable now or
+ * delayed, which of its data needs a row of its own, and when its pending
+ * timeout is due.  Follows doc/spec/policy.md 2, 4 and 10.  For a task without
+ * a policy and without a delay it writes one row in pending and nothing else.
  *
  * The caller holds the lock of the row with the task's location, or has just
  * created the task.

@@ -2,12 +2,11 @@
  * priority.c
  *	  Changes the priority of unresolved tasks (doc/spec/taskcluster.md 2.14).
  *
- * Decides which tasks may get another priority, and appends the
- * messages.  A change locks the row with the location of the task, as every
- * transition does, and reads the task only then.  So two changes of one task
- * exclude each other.  A run that is pending or delayed moves to its new
- * position at once; a running one is left alone, and its retry gets the new
- * priority (pending_table.c).
+ * Decides which tasks may get another priority, and appends the messages.  A
+ * change locks the row with the location of the task, as every transition does,
+ * and reads the task only then.  So two changes of one task exclude each other.
+ * A run that is pending or delayed moves to its new position at once; a running
+ * one is left alone, and its retry gets the new priority (pending_table.c).
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 /*
  * taskbroker.c
- *	  Preset for Taskbroker: its settings as a policy, and the state of a task in
- *	  its terms.
+ *	  Preset for Taskbroker: its settings as a policy, and the state of a task
+ *	  in its terms.
  *
  * Decides what a key of a Taskbroker activation means here (doc/spec/policy.md
  * 7, 9, 10; doc/spec/taskbroker.md 1, 2, 4).  Other keys are ignored, as in

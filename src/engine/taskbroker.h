@@ -1,7 +1,7 @@
 /*
  * taskbroker.h
- *	  Preset for Taskbroker: its settings as a policy, and the state of a task in
- *	  its terms.
+ *	  Preset for Taskbroker: its settings as a policy, and the state of a task
+ *	  in its terms.
  */
 #ifndef TQ_TASKBROKER_H
 #define TQ_TASKBROKER_H

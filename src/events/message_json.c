@@ -2,12 +2,12 @@
  * message_json.c
  *	  What a message contains and how it is addressed.
  *
- * Implements doc/spec/taskcluster.md 6; section numbers below are of
- * that document.  A stored message names a task, a run, and how far the task
- * had come.  Its routing key and JSON are built from that when it is sent or
- * read.  The status in it is that of the transition: runs that came later are
- * left out, and the last run shown has the state that it had then.  This can
- * be reconstructed later because a resolved run never changes, and because the
+ * Implements doc/spec/taskcluster.md 6; section numbers below are of that
+ * document.  A stored message names a task, a run, and how far the task had
+ * come.  Its routing key and JSON are built from that when it is sent or read.
+ * The status in it is that of the transition: runs that came later are left
+ * out, and the last run shown has the state that it had then.  This can be
+ * reconstructed later because a resolved run never changes, and because the
  * message itself stores what changes in an unresolved run, the end of its
  * claim.
  *

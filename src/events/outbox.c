@@ -5,9 +5,9 @@
  * The engine collects the messages of a call in a batch, in the order in which
  * readers are to see them.  This module decides whether a binding or a
  * subscription wants a message and, if so, writes it to tq_internal.message in
- * the same transaction.  It never sends NOTIFY: the publisher (publisher.c) does
- * that, for messages that have been committed.  An exchange that nothing is
- * bound to costs one test of a bit.
+ * the same transaction.  It never sends NOTIFY: the publisher (publisher.c)
+ * does that, for messages that have been committed.  An exchange that nothing
+ * is bound to costs one test of a bit.
  */
 #include "postgres.h"
 
@@ -216,7 +216,9 @@ tq_outbox_append(TqOutboxBatch *batch)
 	*batch = (TqOutboxBatch){0};
 }
 
-/* Appends the message of the state of the last run of a task, if it is wanted. */
+/*
+ * Appends the message of the state of the last run of a task, if it is wanted.
+ */
 void
 tq_outbox_append_run(const TqTask *task, const TqRun *last)
 {

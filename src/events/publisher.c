@@ -3,8 +3,7 @@
  *	  The publisher: gives committed messages their ids, and notifies
  *	  listeners.
  *
- * A pass is one transaction of the maintenance worker, or of
- * upkeep():
+ * A pass is one transaction of the maintenance worker, or of upkeep():
  *
  *	  take the publisher's lock, and read the last tick;
  *	  read, in pages, what is visible now and was not in that tick;

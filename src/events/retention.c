@@ -3,9 +3,9 @@
  *	  Retention of messages: changing and emptying the segments of the log.
  *
  * Messages are kept for tq.message_retention, and longer, up to
- * tq.subscription_retention, for a subscription that has not acknowledged
- * them.  After a fourth of that time, sessions write to the next empty
- * segment; if there is none, they continue in the current one.
+ * tq.subscription_retention, for a subscription that has not acknowledged them.
+ * After a fourth of that time, sessions write to the next empty segment; if
+ * there is none, they continue in the current one.
  *
  * A segment is emptied if it is not the current one, does not have the newest
  * tick, has no unpublished message, and its newest tick is too old.  This is

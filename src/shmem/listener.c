@@ -2,10 +2,10 @@
  * listener.c
  *	  Which channels sessions listen on.
  *
- * A session records a channel before it listens.  The publisher of the
- * database reads the channels after it has taken the snapshot of the messages
- * that it will publish.  A message that a listener must get was committed
- * after its LISTEN was, and so after the channel was recorded.
+ * A session records a channel before it listens.  The publisher of the database
+ * reads the channels after it has taken the snapshot of the messages that it
+ * will publish.  A message that a listener must get was committed after its
+ * LISTEN was, and so after the channel was recorded.
  *
  * Channels may share a bit of a set of channels, so a set says that a session
  * may listen, or that none does.

@@ -2,10 +2,10 @@
  * shmem.c
  *	  The shared memory of tq.
  *
- * Requests and sets up the structures of a table (tq.c) when the server
- * starts.  A process that writes to one registers itself what is to be undone
- * at its exit.  Without shared_preload_libraries there is no shared memory:
- * the addresses of the structures stay NULL, and what sessions note for other
+ * Requests and sets up the structures of a table (tq.c) when the server starts.
+ * A process that writes to one registers itself what is to be undone at its
+ * exit.  Without shared_preload_libraries there is no shared memory: the
+ * addresses of the structures stay NULL, and what sessions note for other
  * processes is dropped.
  */
 #include "postgres.h"

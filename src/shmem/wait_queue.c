@@ -2,11 +2,11 @@
  * wait_queue.c
  *	  The wait queue: sessions that wait for a run to become claimable.
  *
- * Decides which waiter is woken, and ensures that no wake-up is lost.
- * What a waiter does when it is woken is decided in claim_wait.c and
- * queue_api.c; when there is something to wake for, by the code that ends
- * transactions (claim_cursor.c).  Queue 0 stands for all queues whose name no
- * committed transaction has used yet.
+ * Decides which waiter is woken, and ensures that no wake-up is lost.  What a
+ * waiter does when it is woken is decided in claim_wait.c and queue_api.c; when
+ * there is something to wake for, by the code that ends transactions
+ * (claim_cursor.c).  Queue 0 stands for all queues whose name no committed
+ * transaction has used yet.
  *
  * A waiter is idle (IDLE), in a list (WAITING), or it was woken: a waker has
  * taken it from the list (WOKEN), and then it tries to claim (RETRYING).
@@ -21,15 +21,16 @@
  * in W2 sees the rows.  A waker therefore takes no more waiters than there are
  * rows, those that have waited longest, and wakes none without need.
  *
- * A wake-up is for one row.  A waiter that was woken must try to claim (RETRYING
- * while it does), because otherwise the row might stay pending while other
- * waiters sleep.  During this try it is not in the list.  If the try succeeds,
- * the wake-up is used up; if the row is gone, the waiter returns to its former
- * place in the list.  A waiter that was woken and does not try any more passes
- * the wake-up on to the next one: after an error or a cancel, at the end of
- * the session, when its time is over, or when a try that had begun before got
- * it rows.  A try skips a row that is only locked, and no wake-up follows when
- * the lock is released, so a waiter that was woken in vain looks again soon.
+ * A wake-up is for one row.  A waiter that was woken must try to claim
+ * (RETRYING while it does), because otherwise the row might stay pending while
+ * other waiters sleep.  During this try it is not in the list.  If the try
+ * succeeds, the wake-up is used up; if the row is gone, the waiter returns to
+ * its former place in the list.  A waiter that was woken and does not try any
+ * more passes the wake-up on to the next one: after an error or a cancel, at
+ * the end of the session, when its time is over, or when a try that had begun
+ * before got it rows.  A try skips a row that is only locked, and no wake-up
+ * follows when the lock is released, so a waiter that was woken in vain looks
+ * again soon.
  *
  * An error ends the transaction or the savepoint in which the wait began.  The
  * waiter is therefore reset in the callback of that abort, which runs when the
@@ -43,9 +44,10 @@
  * and therefore without shared memory, and within a try of an outer wait, no
  * waiter can be woken: such a waiter only looks, at growing intervals.
  *
- * Shutdown.  A fast shutdown ends a wait, because it terminates the sessions.  A
- * smart shutdown waits for the sessions, and signals no process while there is
- * one, not even a background worker, so that a waiter ends when its time is over.
+ * Shutdown.  A fast shutdown ends a wait, because it terminates the sessions.
+ * A smart shutdown waits for the sessions, and signals no process while there
+ * is one, not even a background worker, so that a waiter ends when its time is
+ * over.
  */
 #include "postgres.h"
 

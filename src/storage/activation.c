@@ -2,19 +2,19 @@
  * activation.c
  *	  Marks a database as used by a client, which is when maintenance begins.
  *
- * A restore or logical replication fills the tables one after the
- * other, and a maintenance worker that sees a timer but not yet its task would
- * drop the timer.  Maintenance therefore does nothing in a database until a
- * client first calls a function of tq that may write.  A new database has
- * nothing to maintain before that, and a copy stays as it is until a client
- * uses it.
+ * A restore or logical replication fills the tables one after the other, and a
+ * maintenance worker that sees a timer but not yet its task would drop the
+ * timer.  Maintenance therefore does nothing in a database until a client first
+ * calls a function of tq that may write.  A new database has nothing to
+ * maintain before that, and a copy stays as it is until a client uses it.
  *
- * The first call inserts a row into tq_internal.activation in its own transaction.  Two
- * concurrent first calls may both insert one, which does no harm, so they need
- * not wait for each other.  pg_dump leaves the table out.  A backend caches
- * that it has seen a row by the Oid of a table of the extension, which is a
- * different one after DROP and CREATE EXTENSION.  A row that it has inserted
- * itself counts for that transaction only; the next one looks again.
+ * The first call inserts a row into tq_internal.activation in its own
+ * transaction.  Two concurrent first calls may both insert one, which does no
+ * harm, so they need not wait for each other.  pg_dump leaves the table out.
+ * A backend caches that it has seen a row by the Oid of a table of the
+ * extension, which is a different one after DROP and CREATE EXTENSION.  A row
+ * that it has inserted itself counts for that transaction only; the next one
+ * looks again.
  */
 #include "postgres.h"
 

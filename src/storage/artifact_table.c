@@ -3,9 +3,9 @@
  *	  Rows of tq_internal.artifact: metadata of the artifacts of runs, and the
  *	  content of inline artifacts.
  *
- * There is one row per run and name.  The attributes that only some
- * storage types have are in `details`.  It may be large, because it holds the
- * content of an inline artifact, so it is read only on request.
+ * There is one row per run and name.  The attributes that only some storage
+ * types have are in `details`.  It may be large, because it holds the content
+ * of an inline artifact, so it is read only on request.
  *
  * Locks: a creator first locks the row of the run FOR SHARE.  Every transition
  * of a run locks that row FOR UPDATE, so the state that the creator saw does

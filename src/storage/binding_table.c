@@ -3,11 +3,11 @@
  *	  Rows of tq_internal.binding and tq_internal.disabled_channel: which
  *	  messages are sent to which channel.
  *
- * Every transition needs to know which exchanges have a binding and
- * which segment of the message log is written to, so each session caches that.
- * A session that changes one of the tables sends a relcache invalidation of
- * tq_internal.binding, so that every transaction that begins after the commit reads
- * them again.
+ * Every transition needs to know which exchanges have a binding and which
+ * segment of the message log is written to, so each session caches that.  A
+ * session that changes one of the tables sends a relcache invalidation of
+ * tq_internal.binding, so that every transaction that begins after the commit
+ * reads them again.
  */
 #include "postgres.h"
 

@@ -2,9 +2,9 @@
  * dead_letter_table.c
  *	  Rows of tq_internal.dead_letter: tasks that failed finally, and how.
  *
- * There is one row per task id.  It holds the whole definition and
- * the runs, because it outlives the task.  The column `task` has the number of
- * the task, which distinguishes it from a later task with the same task id.
+ * There is one row per task id.  It holds the whole definition and the runs,
+ * because it outlives the task.  The column `task` has the number of the task,
+ * which distinguishes it from a later task with the same task id.
  *
  * Dead letters are ordered by `died`, which has a resolution of a millisecond,
  * and within a millisecond by `seq`, the order of writing.

@@ -1,17 +1,16 @@
 /*
  * dependency_table.c
- *	  Rows of tq_internal.dependency, tq_internal.unscheduled and tq_internal.dependency_counter: dependencies and
- *	  unscheduled tasks.
+ *	  Rows of tq_internal.dependency, tq_internal.unscheduled and
+ *	  tq_internal.dependency_counter: dependencies and unscheduled tasks.
  *
- * A row of edge is a dependency.  It is written once and never
- * updated: it is met by the first run of the required task, counted from
- * from_run, that ends as the dependent requires.  unscheduled.unmet is the
- * dependency counter of a task: it counts the dependencies that are not met
- * yet.  If they are many, the counter is divided into stripes: each row of
- * unmet counts the dependencies of one stripe, and unscheduled.unmet counts
- * the stripes that are not empty.  Stripes that are left when a task is
- * scheduled or resolved in another way are meaningless and are deleted with
- * the task.
+ * A row of dependency is written once and never updated: it is met by the
+ * first run of the required task, counted from from_run, that ends as the
+ * dependent requires.  unscheduled.unmet is the dependency counter of a task:
+ * it counts the dependencies that are not met yet.  If they are many, the
+ * counter is divided into stripes: each row of dependency_counter counts the
+ * dependencies of one stripe, and unscheduled.unmet counts the stripes that
+ * are not empty.  Stripes that are left when a task is scheduled or resolved in
+ * another way are meaningless and are deleted with the task.
  *
  * Locks: the stripes of a task before its row of unscheduled; tasks in order
  * of their ids.

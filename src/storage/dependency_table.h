@@ -1,7 +1,7 @@
 /*
  * dependency_table.h
- *	  Rows of tq_internal.dependency, tq_internal.unscheduled and tq_internal.dependency_counter: dependencies and
- *	  unscheduled tasks.
+ *	  Rows of tq_internal.dependency, tq_internal.unscheduled and
+ *	  tq_internal.dependency_counter: dependencies and unscheduled tasks.
  */
 #ifndef TQ_DEPENDENCY_TABLE_H
 #define TQ_DEPENDENCY_TABLE_H

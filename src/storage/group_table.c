@@ -2,9 +2,9 @@
  * group_table.c
  *	  Rows of tq_internal.task_group, and aggregates over the tasks of a group.
  *
- * Most tasks are the only ones of the group named after them.  Such a
- * group has no row, because the task has all its attributes.  A row is written
- * when another task joins the group, or when the group is sealed.
+ * Most tasks are the only ones of the group named after them.  Such a group has
+ * no row, because the task has all its attributes.  A row is written when
+ * another task joins the group, or when the group is sealed.
  *
  * Two pairs of operations must exclude each other across sessions:
  *	- joining a group and sealing it: both lock the group before they read its
@@ -64,6 +64,7 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
+#include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/clock.h"
 #include "../util/slugid.h"

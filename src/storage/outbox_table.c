@@ -4,9 +4,9 @@
  *
  * A transition appends one row to tq_internal.message in its own transaction.
  * It uses the access methods, because the executor would cost more than the
- * row.  The row carries the top-level transaction id, by which a snapshot
- * shows whether it has been published.  If a savepoint was rolled back, the
- * row itself is not visible.
+ * row.  The row carries the top-level transaction id, by which a snapshot shows
+ * whether it has been published.  If a savepoint was rolled back, the row
+ * itself is not visible.
  */
 #include "postgres.h"
 

@@ -1,16 +1,17 @@
 /*
  * pending_table.c
- *	  Rows of tq_internal.pending and tq_internal.delayed: runs that wait for a worker.
+ *	  Rows of tq_internal.pending and tq_internal.delayed: runs that wait for a
+ *	  worker.
  *
- * A row of pending is claimable; a row of delayed moves to pending
- * when it is due.  A claim deletes the row through the access methods, without
- * waiting.  It skips rows that another session has locked or changed, so
- * claims never wait for each other, nor for a cancel.
+ * A row of pending is claimable; a row of delayed moves to pending when it is
+ * due.  A claim deletes the row through the access methods, without waiting.
+ * It skips rows that another session has locked or changed, so claims never
+ * wait for each other, nor for a cancel.
  *
  * A claim scans the index pending_order, priority by priority, from the
- * position of the claim cursor (claim_cursor.c).  It reads the current version of
- * each row rather than the one of a snapshot: it takes a row that exists and
- * is free by deleting it, and the delete fails if the row has changed
+ * position of the claim cursor (claim_cursor.c).  It reads the current version
+ * of each row rather than the one of a snapshot: it takes a row that exists
+ * and is free by deleting it, and the delete fails if the row has changed
  * meanwhile.  Every row is recorded for the claim cursor before it is inserted
  * or deleted here; a trigger records rows that SQL writes, as in a restore
  * (pending_trigger.c).
@@ -509,7 +510,8 @@ take_row(Walk *walk, TupleTableSlot *slot)
  * Checks the row of an index entry.  The cursor may pass a row that a
  * transaction in progress has inserted or deleted, because the end of that
  * transaction will be recorded.  It may not where transactions can be
- * prepared, because a prepared transaction ends in another session (claim_cursor.c).
+ * prepared, because a prepared transaction ends in another session
+ * (claim_cursor.c).
  */
 static Sight
 look_at(Walk *walk)

@@ -1,6 +1,7 @@
 /*
  * pending_table.h
- *	  Rows of tq_internal.pending and tq_internal.delayed: runs that wait for a worker.
+ *	  Rows of tq_internal.pending and tq_internal.delayed: runs that wait for a
+ *	  worker.
  */
 #ifndef TQ_PENDING_TABLE_H
 #define TQ_PENDING_TABLE_H

@@ -2,11 +2,10 @@
  * policy_json.c
  *	  Reads a policy from JSON, key by key.
  *
- * Reads the object of doc/spec/policy.md 2, with Taskcluster's
- * defaults for what is absent or null.  It raises no error, but returns a text
- * that says what is wrong, because only the caller knows what the policy
- * belongs to.  Whether the values are consistent with each other is decided in
- * policy.c.
+ * Reads the object of doc/spec/policy.md 2, with Taskcluster's defaults for
+ * what is absent or null.  It raises no error, but returns a text that says
+ * what is wrong, because only the caller knows what the policy belongs to.
+ * Whether the values are consistent with each other is decided in policy.c.
  */
 #include "postgres.h"
 

@@ -2,10 +2,10 @@
  * policy_table.c
  *	  Rows of tq_internal.policy: policies, interned as they were given.
  *
- * Rows are never changed or deleted, because tasks refer to them.
- * Each backend caches the policy of a number for as long as the table exists.
- * It caches the number of a policy only after it was found committed, because
- * the current transaction may be rolled back.
+ * Rows are never changed or deleted, because tasks refer to them.  Each backend
+ * caches the policy of a number for as long as the table exists.  It caches the
+ * number of a policy only after it was found committed, because the current
+ * transaction may be rolled back.
  *
  * Two sessions that intern the same new policy meet at its unique index: the
  * second waits for the first, and then reads the row that the first has
@@ -82,7 +82,10 @@ make_table(const char *name, Size entry)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
-/* Empties the caches if tq_internal.policy is another table, or if they are full. */
+/*
+ * Empties the caches if tq_internal.policy is another table, or if they are
+ * full.
+ */
 static void
 look_after_kept(void)
 {

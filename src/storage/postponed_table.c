@@ -1,11 +1,11 @@
 /*
  * postponed_table.c
- *	  Rows of tq_internal.postponed: tasks for which a step of maintenance failed.
+ *	  Rows of tq_internal.postponed: tasks for which a step of maintenance
+ *	  failed.
  *
- * A row says that a step must be retried for a task, when, and what
- * the error was.  Only maintenance writes and deletes rows.  It skips rows
- * that are locked, so no session waits for these locks.  A row is deleted with
- * its task.
+ * A row says that a step must be retried for a task, when, and what the error
+ * was.  Only maintenance writes and deletes rows.  It skips rows that are
+ * locked, so no session waits for these locks.  A row is deleted with its task.
  */
 #include "postgres.h"
 

@@ -1,6 +1,7 @@
 /*
  * postponed_table.h
- *	  Rows of tq_internal.postponed: tasks for which a step of maintenance failed.
+ *	  Rows of tq_internal.postponed: tasks for which a step of maintenance
+ *	  failed.
  */
 #ifndef TQ_POSTPONED_TABLE_H
 #define TQ_POSTPONED_TABLE_H

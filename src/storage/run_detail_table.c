@@ -2,10 +2,10 @@
  * run_detail_table.c
  *	  Rows of tq_internal.run_detail: attributes that only some runs have.
  *
- * A run has a detail if has_detail is set in its row of pending,
- * delayed or run.  The detail is written under the lock on that row, so it
- * needs no lock of its own.  A run without a detail is visible since it was
- * scheduled, belongs to attempt 0, and has the whole budget of lost runs.
+ * A run has a detail if has_detail is set in its row of pending, delayed or
+ * run.  The detail is written under the lock on that row, so it needs no lock
+ * of its own.  A run without a detail is visible since it was scheduled,
+ * belongs to attempt 0, and has the whole budget of lost runs.
  */
 #include "postgres.h"
 

@@ -2,11 +2,11 @@
  * run_table.c
  *	  Rows of tq_internal.run, and the location of a task.
  *
- * The location of a task is the table that holds its current row:
- * unscheduled, pending, delayed, or else run, whose last row of the task is
- * current.  Every transition first locks the current row, so two transitions
- * of one task exclude each other.  tq_run_lock() is the only way to do that
- * for a single task:
+ * The location of a task is the table that holds its current row: unscheduled,
+ * pending, delayed, or else run, whose last row of the task is current.  Every
+ * transition first locks the current row, so two transitions of one task
+ * exclude each other.  tq_run_lock() is the only way to do that for a single
+ * task:
  *
  *	look up the current row; lock it; look it up again.
  *

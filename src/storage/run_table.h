@@ -61,7 +61,10 @@ extern void tq_runs_update(const TqRun *runs, int n);
 
 extern int64 tq_runs_recall(const TqSlug *task_id);
 
-/* Reads rows of tq_internal.run, and writes each unless it was changed concurrently. */
+/*
+ * Reads rows of tq_internal.run, and writes each unless it was changed
+ * concurrently.
+ */
 typedef struct TqRunWriter TqRunWriter;
 
 extern TqRunWriter *tq_run_writer_begin(void);

@@ -2,10 +2,10 @@
  * task_table.c
  *	  Rows of tq_internal.task: definitions of tasks.
  *
- * A row is written once.  Only two columns are updated: the priority,
- * and the effective deadline (due), which a policy makes earlier when the task
- * is scheduled.  A default is stored as NULL and read as the default, so that
- * the row of a plain task is narrow.
+ * A row is written once.  Only two columns are updated: the priority, and the
+ * effective deadline (due), which a policy makes earlier when the task is
+ * scheduled.  A default is stored as NULL and read as the default, so that the
+ * row of a plain task is narrow.
  */
 #include "postgres.h"
 
@@ -188,7 +188,10 @@ tq_tasks_find(TqTask *tasks, int n)
 	tq_scan_close(scan);
 }
 
-/* Reads the names of a task; `before` is the task that was read before, or NULL. */
+/*
+ * Reads the names of a task; `before` is the task that was read before, or
+ * NULL.
+ */
 static void
 read_names(const TqScan *scan, TqTask *task, const TqTask *before)
 {

@@ -1,9 +1,9 @@
 /*
  * timer_table.c
- *	  Rows of tq_internal.claim_timer and tq_internal.timer: when to check which tasks; and due
- *	  rows of tq_internal.delayed.
+ *	  Rows of tq_internal.claim_timer and tq_internal.timer: when to check
+ *	  which tasks; and due rows of tq_internal.delayed.
  *
- * A row of lease is a claim timer: it says when to check whether the
+ * A row of claim_timer is a claim timer: it says when to check whether the
  * claims of some tasks have expired.  A row of timer does the same for
  * deadlines, timeouts, expiry and group cancels.  A timer says when to check
  * tasks, not that anything has happened: it may be stale, and the session that

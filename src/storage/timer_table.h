@@ -1,7 +1,7 @@
 /*
  * timer_table.h
- *	  Rows of tq_internal.claim_timer and tq_internal.timer: when to check which tasks; and due
- *	  rows of tq_internal.delayed.
+ *	  Rows of tq_internal.claim_timer and tq_internal.timer: when to check
+ *	  which tasks; and due rows of tq_internal.delayed.
  */
 #ifndef TQ_TIMER_TABLE_H
 #define TQ_TIMER_TABLE_H

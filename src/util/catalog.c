@@ -2,8 +2,8 @@
  * catalog.c
  *	  Finds tq's objects in the system catalogs, and protects them from DROP.
  *
- * The schema is fixed, so names are enough.  Nothing is cached here,
- * because the syscache does that, and notices DROP EXTENSION.
+ * The schema is fixed, so names are enough.  Nothing is cached here, because
+ * the syscache does that, and notices DROP EXTENSION.
  *
  * DROP EXTENSION, and CREATE EXTENSION after it, may run between the moment at
  * which the server looks up a function of tq and the moment at which it calls

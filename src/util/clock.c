@@ -2,9 +2,9 @@
  * clock.c
  *	  tq's clock, and the text form of times.  No other file reads the time.
  *
- * Times are truncated to milliseconds, so that what is stored is what
- * is shown (doc/spec/taskcluster.md 1.2.1, 3.6).  The transaction's start time
- * is never used, because order and claims must advance within one transaction.
+ * Times are truncated to milliseconds, so that what is stored is what is shown
+ * (doc/spec/taskcluster.md 1.2.1, 3.6).  The transaction's start time is never
+ * used, because order and claims must advance within one transaction.
  * tq.clock_offset shifts the clock of a session, for tests.
  */
 #include "postgres.h"

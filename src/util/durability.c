@@ -2,12 +2,12 @@
  * durability.c
  *	  Whether what a session sees is as durable as a commit that has returned.
  *
- * A transaction becomes visible to others when its commit has been
- * flushed here and, if its session waits for them, on the synchronous
- * standbys.  Changes that the standbys lack are visible too if the session
- * does not wait, if its wait is canceled, or after a crash: a failover loses
- * them.  Whether the standbys have them is decided here, by the positions that
- * the server itself keeps for waiting commits.
+ * A transaction becomes visible to others when its commit has been flushed here
+ * and, if its session waits for them, on the synchronous standbys.  Changes
+ * that the standbys lack are visible too if the session does not wait, if its
+ * wait is canceled, or after a crash: a failover loses them.  Whether the
+ * standbys have them is decided here, by the positions that the server itself
+ * keeps for waiting commits.
  *
  * SyncRepWaitForLSN() does not serve for that.  It waits at the level of the
  * session's synchronous_commit, which may be off, and when it is canceled it

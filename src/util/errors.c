@@ -2,8 +2,8 @@
  * errors.c
  *	  Shortens values of clients for error messages.
  *
- * An error message repeats a value that a client gave, but only its
- * first bytes.
+ * An error message repeats a value that a client gave, but only its first
+ * bytes.
  */
 #include "postgres.h"
 

@@ -2,9 +2,9 @@
  * guc.c
  *	  Settings of tq.
  *
- * Defines names, limits and defaults (doc/reference.md); the code
- * that uses a setting says what it means.  Only superusers may change them,
- * because they are limits that a client must not evade.
+ * Defines names, limits and defaults (doc/reference.md); the code that uses a
+ * setting says what it means.  Only superusers may change them, because they
+ * are limits that a client must not evade.
  */
 #include "postgres.h"
 

@@ -2,8 +2,8 @@
  * json_writer.c
  *	  Builds JSON objects, key by key.
  *
- * Times are written in UTC with milliseconds, and slugids as text.
- * An absent time (0) is left out; an absent object or array (NULL) is empty.
+ * Times are written in UTC with milliseconds, and slugids as text.  An absent
+ * time (0) is left out; an absent object or array (NULL) is empty.
  */
 #include "postgres.h"
 

@@ -2,11 +2,11 @@
  * slugid.c
  *	  The type tq.slugid: a version 4 UUID written as a 22-character slug.
  *
- * Decides what is a slugid (doc/spec/taskcluster.md 1.1) and how it
- * is read, written, compared, hashed and made.  A value is 16 bytes and always
- * a version 4 UUID of the RFC variant: all input is checked here, so that
- * other code need not check it.  What an id stands for, and which error a bad
- * id inside a task definition raises, is left to the layers above.
+ * Decides what is a slugid (doc/spec/taskcluster.md 1.1) and how it is read,
+ * written, compared, hashed and made.  A value is 16 bytes and always a version
+ * 4 UUID of the RFC variant: all input is checked here, so that other code need
+ * not check it.  What an id stands for, and which error a bad id inside a task
+ * definition raises, is left to the layers above.
  */
 #include "postgres.h"
 

@@ -2,8 +2,8 @@
  * spi.c
  *	  SQL statements that are parsed and planned once per backend.
  *
- * Prepares and runs statements, reads their rows, and builds arrays
- * as parameters; the stores contain the statements themselves.
+ * Prepares and runs statements, reads their rows, and builds arrays as
+ * parameters; the stores contain the statements themselves.
  *
  * Snapshots.  A function that writes runs each statement with the latest
  * snapshot, whatever the isolation level is, as the server's foreign keys do:

@@ -3,9 +3,9 @@
  *	  What the modules do when a transaction ends, in one order.
  *
  * The server calls transaction callbacks in the reverse order of their
- * registration, so callbacks that modules register at their first use would
- * run in an order that differs between backends.  Therefore the library has
- * one callback, which calls the modules in the order of a table (tq.c).  It is
+ * registration, so callbacks that modules register at their first use would run
+ * in an order that differs between backends.  Therefore the library has one
+ * callback, which calls the modules in the order of a table (tq.c).  It is
  * registered when the library is loaded, which may be in the postmaster, and
  * runs at the end of every transaction, so that a module with nothing to do
  * must return at once.
