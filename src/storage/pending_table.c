@@ -14,7 +14,7 @@
  * and is free by deleting it, and the delete fails if the row has changed
  * meanwhile.  Every row is recorded for the claim cursor before it is inserted
  * or deleted here; a trigger records rows that SQL writes, as in a restore
- * (pending_trigger.c).
+ * (trigger.c).
  */
 #include "postgres.h"
 

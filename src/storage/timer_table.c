@@ -20,19 +20,14 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
 #include "catalog/pg_type.h"
-#include "commands/trigger.h"
 #include "datatype/timestamp.h"
-#include "executor/spi.h"
 #include "executor/tuptable.h"
-#include "fmgr.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
-#include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
@@ -457,45 +452,4 @@ tq_timer_next_due(TimestampTz now, TqScanPositions *positions)
 		first = Min(first, due);
 	}
 	return first;
-}
-
-/* ---- rows that SQL writes ---- */
-
-PG_FUNCTION_INFO_V1(tq_track_due);
-
-/*
- * tq_internal.track_due() returns trigger
- *
- * Records the time of a row that a statement has written, as in a restore, so
- * that the maintenance worker does not sleep past it.  The functions of tq
- * record the rows that they write themselves.
- */
-Datum
-tq_track_due(PG_FUNCTION_ARGS)
-{
-	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	HeapTuple row;
-	bool isnull;
-
-	if (!CALLED_AS_TRIGGER(fcinfo) ||
-		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
-		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
-		TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ||
-		SPI_gettypeid(RelationGetDescr(trigger->tg_relation), DUE_TIME) !=
-			TIMESTAMPTZOID)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-			 errmsg(
-				 "tq_internal.track_due() is for the triggers of tq_internal.claim_timer, tq_internal.timer and tq_internal.delayed"),
-			 errdetail("It is called after a row is inserted or updated."),
-			 errhint("Do not call it, nor use it for other triggers.")));
-	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
-													 : trigger->tg_trigtuple;
-	tq_request_cycle(DatumGetTimestampTz(
-		heap_getattr(row,
-					 DUE_TIME,
-					 RelationGetDescr(trigger->tg_relation),
-					 &isnull)));
-	return PointerGetDatum(NULL);
 }

@@ -1,13 +1,11 @@
 /*
- * pending_trigger.c
- *	  Trigger that maintains the claim cursor when SQL writes
- *	  tq_internal.pending.
+ * trigger.c
+ *	  Triggers for rows that SQL writes: pending runs and timers.
  *
- * Knows which columns the cursor needs.  The trigger is for statements that
- * write the table: a restore, replication, a superuser's DELETE.  The other
- * files of this layer write it through the access methods, which fire no
- * trigger, and call the cursor themselves.  What follows from that is decided
- * by claim_cursor.c.
+ * They are for statements that write the tables: a restore, replication, a
+ * superuser's DELETE.  Storage writes through the access methods, which fire no
+ * trigger, and calls the claim cursor and the maintenance worker itself.  What
+ * follows from that is decided by claim_cursor.c and worker_request.c.
  */
 #include "postgres.h"
 
@@ -18,14 +16,19 @@
 #include "fmgr.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
+#include "utils/timestamp.h"
 
 #include "../shmem/claim_cursor.h"
+#include "../shmem/worker_request.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
+PG_FUNCTION_INFO_V1(tq_track_due);
+
+/* ---- pending ---- */
 
 /* Raises the error of a call outside of the triggers of tq_internal.pending. */
 static void
-refuse_call(void)
+refuse_pending(void)
 {
 	ereport(
 		ERROR,
@@ -49,10 +52,10 @@ field(HeapTuple row, TupleDesc columns, const char *name, Oid type)
 	bool isnull;
 
 	if (number <= 0 || SPI_gettypeid(columns, number) != type)
-		refuse_call();
+		refuse_pending();
 	value = heap_getattr(row, number, columns, &isnull);
 	if (isnull)
-		refuse_call();
+		refuse_pending();
 	return value;
 }
 
@@ -78,7 +81,7 @@ static HeapTuple
 before_row(TriggerData *trigger)
 {
 	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-		refuse_call();
+		refuse_pending();
 	note(tq_cursor_track_delete, trigger->tg_relation, trigger->tg_trigtuple);
 	return TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
 													  : trigger->tg_trigtuple;
@@ -89,7 +92,7 @@ static void
 after_row(TriggerData *trigger)
 {
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-		refuse_call();
+		refuse_pending();
 	note(tq_cursor_track_insert,
 		 trigger->tg_relation,
 		 TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
@@ -110,14 +113,59 @@ tq_track_pending(PG_FUNCTION_ARGS)
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
-		refuse_call();
+		refuse_pending();
 	if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
 		tq_cursor_track_all();
 	else if (!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
-		refuse_call();
+		refuse_pending();
 	else if (TRIGGER_FIRED_BEFORE(trigger->tg_event))
 		return PointerGetDatum(before_row(trigger));
 	else
 		after_row(trigger);
+	return PointerGetDatum(NULL);
+}
+
+/* ---- timers ---- */
+
+/* Raises the error of a call outside of the triggers of the timers. */
+static void
+refuse_due(void)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+		 errmsg(
+			 "tq_internal.track_due() is for the triggers of tq_internal.claim_timer, tq_internal.timer and tq_internal.delayed"),
+		 errdetail("It is called after a row is inserted or updated."),
+		 errhint("Do not call it, nor use it for other triggers.")));
+}
+
+/*
+ * tq_internal.track_due() returns trigger
+ *
+ * Requests a cycle of maintenance at the time of a row that a statement has
+ * written, so that the maintenance worker does not sleep past it.  The time is
+ * the first column.
+ */
+Datum
+tq_track_due(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	TupleDesc columns;
+	HeapTuple row;
+	bool isnull;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
+		TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		refuse_due();
+	columns = RelationGetDescr(trigger->tg_relation);
+	if (SPI_gettypeid(columns, 1) != TIMESTAMPTZOID)
+		refuse_due();
+	row = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
+													 : trigger->tg_trigtuple;
+	tq_request_cycle(
+		DatumGetTimestampTz(heap_getattr(row, 1, columns, &isnull)));
 	return PointerGetDatum(NULL);
 }
