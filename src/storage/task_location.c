@@ -25,15 +25,15 @@
 #include "worker_table.h"
 
 /* A table and the index that finds a task in it; for run, also the run. */
-typedef struct Place
+typedef struct LocationTable
 {
 	TqRelation table;
 	TqRelation index;
 	int nkeys;
-} Place;
+} LocationTable;
 
 /* By location; pending has no such index. */
-static Place places[] =
+static LocationTable location_tables[] =
 	{[TQ_LOCATION_UNSCHEDULED] = {TQ_RELATION("unscheduled"),
 								  TQ_RELATION("unscheduled_pkey"),
 								  1},
@@ -45,9 +45,9 @@ static Place places[] =
 static bool
 is_unscheduled(int64 task, Snapshot snapshot)
 {
-	Place *place = &places[TQ_LOCATION_UNSCHEDULED];
+	LocationTable *source = &location_tables[TQ_LOCATION_UNSCHEDULED];
 	TqScan *scan =
-		tq_scan_open(&place->table, &place->index, place->nkeys, snapshot);
+		tq_scan_open(&source->table, &source->index, source->nkeys, snapshot);
 	bool found = tq_scan_find(scan, Int64GetDatum(task), 0, 0);
 
 	tq_scan_close(scan);
@@ -67,9 +67,9 @@ read_pending(int64 task, Snapshot snapshot, TqRun *run)
 static TqScan *
 open_runs(void)
 {
-	Place *place = &places[TQ_LOCATION_RUN];
+	LocationTable *source = &location_tables[TQ_LOCATION_RUN];
 
-	return tq_scan_open(&place->table, &place->index, 1, NULL);
+	return tq_scan_open(&source->table, &source->index, 1, NULL);
 }
 
 /*
@@ -106,11 +106,11 @@ tq_run_peek(int64 task, TqRun *run)
  * has changed or, under TQ_LOCK_SKIP, if another session has locked it.
  */
 static bool
-lock_place(TqTaskLocation location, int64 task, int run_id, TqLock mode)
+lock_location(TqTaskLocation location, int64 task, int run_id, TqLock mode)
 {
-	Place *place = &places[location];
+	LocationTable *source = &location_tables[location];
 	TqScan *scan =
-		tq_scan_open(&place->table, &place->index, place->nkeys, NULL);
+		tq_scan_open(&source->table, &source->index, source->nkeys, NULL);
 	bool locked =
 		tq_scan_find(scan, Int64GetDatum(task), Int16GetDatum(run_id), 0) &&
 		tq_table_lock_row(scan->table, scan->slot, mode);
@@ -126,7 +126,7 @@ lock_place(TqTaskLocation location, int64 task, int run_id, TqLock mode)
 bool
 tq_run_lock_row(int64 task, int run_id)
 {
-	return lock_place(TQ_LOCATION_RUN, task, run_id, TQ_LOCK_UPDATE);
+	return lock_location(TQ_LOCATION_RUN, task, run_id, TQ_LOCK_UPDATE);
 }
 
 static bool
@@ -134,7 +134,7 @@ lock_found(const TqRun *run, TqLock mode)
 {
 	return run->location == TQ_LOCATION_PENDING
 			   ? tq_pending_lock(run->task, mode)
-			   : lock_place(run->location, run->task, run->run_id, mode);
+			   : lock_location(run->location, run->task, run->run_id, mode);
 }
 
 /*
