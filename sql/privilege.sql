@@ -91,7 +91,7 @@ SELECT code, message, count(*) > 0 FROM (
 RESET ROLE;
 -- nor any object in it, if it had the right to use the schema
 GRANT USAGE ON SCHEMA tq TO regress_tq_nobody;
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE');
+SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE') ORDER BY proname COLLATE "C";
 SELECT oid::regclass FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
 	AND CASE WHEN relkind IN ('r', 'v') THEN has_table_privilege('regress_tq_nobody', oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
 		WHEN relkind = 'S' THEN has_sequence_privilege('regress_tq_nobody', oid, 'USAGE,SELECT,UPDATE') END;

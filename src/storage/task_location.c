@@ -172,7 +172,7 @@ typedef struct History
 	int room;
 } History;
 
-/* Returns the place of the next run. */
+/* Returns the position of the next run. */
 static TqRun *
 next_run(History *history)
 {
