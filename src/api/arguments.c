@@ -29,22 +29,20 @@
 void
 tq_error_null(const char *name)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("%s must not be NULL", name),
-			 errdetail("The argument %s is NULL.", name),
-			 errhint("Give a value for %s.", name)));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("%s must not be NULL", name),
+					errdetail("The argument %s is NULL.", name),
+					errhint("Give a value for %s.", name)));
 }
 
 /* Raises TQ400 for an element, counted from 0, that is NULL. */
 void
 tq_error_null_element(const char *name, int element)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("%s must not contain NULL", name),
-			 errdetail("Element %d is NULL.", element + 1),
-			 errhint("Leave the element out.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("%s must not contain NULL", name),
+					errdetail("Element %d is NULL.", element + 1),
+					errhint("Leave the element out.")));
 }
 
 /* Returns an argument that must not be NULL. */
@@ -82,11 +80,10 @@ tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 	int value = DatumGetInt32(get(fcinfo, n, name));
 
 	if (value < min || value > max)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("%s is out of range", name),
-				 errdetail("It is %d.", value),
-				 errhint("Give a number from %d to %d.", min, max)));
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("%s is out of range", name),
+						errdetail("It is %d.", value),
+						errhint("Give a number from %d to %d.", min, max)));
 	return value;
 }
 
@@ -169,14 +166,8 @@ tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 	bool *nulls;
 	TqSlug *slugs;
 
-	deconstruct_array(array,
-					  ARR_ELEMTYPE(array),
-					  TQ_SLUG_BYTES,
-					  false,
-					  TYPALIGN_CHAR,
-					  &elements,
-					  &nulls,
-					  n);
+	deconstruct_array(array, ARR_ELEMTYPE(array), TQ_SLUG_BYTES, false,
+					  TYPALIGN_CHAR, &elements, &nulls, n);
 	slugs = palloc(sizeof(TqSlug) * Max(*n, 1));
 	for (int i = 0; i < *n; i++)
 	{
@@ -219,12 +210,10 @@ tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
 	if (bytes > tq_max_inline_artifact)
 		ereport(
 			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("%s is too large", name),
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s is too large", name),
 			 errdetail(
 				 "It has %d bytes, and may have %d (tq.max_inline_artifact).",
-				 bytes,
-				 tq_max_inline_artifact),
+				 bytes, tq_max_inline_artifact),
 			 errhint("Keep it elsewhere, and give a reference to it.")));
 	return result;
 }
@@ -236,8 +225,7 @@ refuse_error(const char *rule)
 {
 	ereport(
 		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT),
-		 errmsg("invalid error"),
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid error"),
 		 errdetail("It %s.", rule),
 		 errhint(
 			 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));

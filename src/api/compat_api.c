@@ -105,8 +105,7 @@ tq_is_tolerated_sql(PG_FUNCTION_ARGS)
 	fault = tq_policy_parse(PG_GETARG_JSONB_P(0), &given);
 	if (fault != NULL)
 		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid policy"),
+				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid policy"),
 				 errdetail("The policy %s.", fault),
 				 errhint("Give the policy of a task.")));
 	reason = PG_GETARG_INT32(1);

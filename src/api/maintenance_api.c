@@ -106,8 +106,7 @@ take_step(TqStep step, int64 *tasks)
 		return true;
 	ereport(WARNING,
 			(errcode(error->sqlerrcode),
-			 errmsg("maintenance step \"%s\" failed: %s",
-					tq_step_name(step),
+			 errmsg("maintenance step \"%s\" failed: %s", tq_step_name(step),
 					error->message),
 			 errdetail("The other steps are not affected."),
 			 errhint("The next call of tq.upkeep() retries the step.")));
@@ -287,11 +286,8 @@ tq_maintenance_activity(PG_FUNCTION_ARGS)
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
 		tq_stats_read(slot, step, &activity);
-		put_activity(result,
-					 tq_step_name((TqStep) step),
-					 activity.failing ? "failing" : "ok",
-					 &activity,
-					 true);
+		put_activity(result, tq_step_name((TqStep) step),
+					 activity.failing ? "failing" : "ok", &activity, true);
 	}
 	return (Datum) 0;
 }

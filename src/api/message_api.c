@@ -81,11 +81,10 @@ exchange_of(const char *name)
 static void
 refuse_length(const char *what, size_t length, int max)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid length of %s", what),
-			 errdetail("It has %d bytes.", (int) length),
-			 errhint("Give 1 to %d bytes.", max)));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("invalid length of %s", what),
+					errdetail("It has %d bytes.", (int) length),
+					errhint("Give 1 to %d bytes.", max)));
 }
 
 /* Returns a text argument of min to max bytes. */
@@ -217,14 +216,8 @@ tq_messages(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
 	filter.pattern = tq_topic_compile(pattern);
-	(void) tq_subscribe_read(after,
-							 max,
-							 PG_INT64_MAX,
-							 &filter,
-							 1,
-							 put_message,
-							 fcinfo->resultinfo,
-							 &upto);
+	(void) tq_subscribe_read(after, max, PG_INT64_MAX, &filter, 1, put_message,
+							 fcinfo->resultinfo, &upto);
 	tq_call_end();
 	return (Datum) 0;
 }
@@ -272,13 +265,7 @@ tq_message(PG_FUNCTION_ARGS)
 	tq_call_begin(true);
 	any.pattern = tq_topic_compile("#");
 	if (one.id > 0)
-		(void) tq_subscribe_read(one.id - 1,
-								 1,
-								 1,
-								 &any,
-								 1,
-								 take_one,
-								 &one,
+		(void) tq_subscribe_read(one.id - 1, 1, 1, &any, 1, take_one, &one,
 								 &upto);
 	if (one.tuple == NULL)
 		ereport(
@@ -344,10 +331,7 @@ tq_fetch(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(XactReadOnly); /* a standby can only read */
-	(void) tq_subscribe_fetch(name,
-							  max,
-							  put_message,
-							  fcinfo->resultinfo,
+	(void) tq_subscribe_fetch(name, max, put_message, fcinfo->resultinfo,
 							  tq_clock_now());
 	tq_call_end();
 	return (Datum) 0;
@@ -414,11 +398,8 @@ tq_stamp_message(PG_FUNCTION_ARGS)
 	tq_request_publication();
 	return PointerGetDatum(
 		heap_modify_tuple_by_cols(trigger->tg_trigtuple,
-								  trigger->tg_relation->rd_att,
-								  1,
-								  &column,
-								  &xid,
-								  &isnull));
+								  trigger->tg_relation->rd_att, 1, &column,
+								  &xid, &isnull));
 }
 
 /* exchange_name(exchange int) -> text, NULL for an unknown number */
@@ -453,11 +434,9 @@ check_length(const char *what, const text *value)
 {
 	if (VARSIZE_ANY_EXHDR(value) > MAX_LENGTH)
 		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("%s is too long", what),
+				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s is too long", what),
 				 errdetail("It has %zu bytes, and may have %d.",
-						   (size_t) VARSIZE_ANY_EXHDR(value),
-						   MAX_LENGTH),
+						   (size_t) VARSIZE_ANY_EXHDR(value), MAX_LENGTH),
 				 errhint("A routing key rarely has more than 255 bytes.")));
 }
 

@@ -43,8 +43,7 @@ static void
 refuse_wait(Interval *span, int64 max)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("wait is out of range"),
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
 			 errdetail("It is %s.",
 					   DatumGetCString(
 						   DirectFunctionCall1(interval_out,
@@ -108,14 +107,8 @@ become_owner(Oid owner, Caller *caller)
 	SetUserIdAndSecContext(owner,
 						   caller->context | SECURITY_LOCAL_USERID_CHANGE);
 	caller->settings = NewGUCNestLevel();
-	(void) set_config_option("search_path",
-							 "pg_catalog, pg_temp",
-							 PGC_USERSET,
-							 PGC_S_SESSION,
-							 GUC_ACTION_SAVE,
-							 true,
-							 0,
-							 false);
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
 static void

@@ -93,8 +93,7 @@ tq_slugid_in(PG_FUNCTION_ARGS)
 	if (!parse_uuid(text, slug))
 		ereturn(fcinfo->context, (Datum) 0, (BAD_SLUGID(text), HINT_SLUGID()));
 	if (!tq_slug_is_random(slug))
-		ereturn(fcinfo->context,
-				(Datum) 0,
+		ereturn(fcinfo->context, (Datum) 0,
 				(BAD_SLUGID(text), DETAIL_VERSION(), HINT_STABLE()));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
@@ -113,12 +112,10 @@ tq_slugid_recv(PG_FUNCTION_ARGS)
 
 	memcpy(slug->bytes, pq_getmsgbytes(buffer, TQ_SLUG_BYTES), TQ_SLUG_BYTES);
 	if (!tq_slug_is_random(slug))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid external \"%s\" value: \"%s\"",
-						"tq.slugid",
-						tq_slug_text(slug)),
-				 errdetail("A slugid is a version 4 UUID.")));
+		ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+						errmsg("invalid external \"%s\" value: \"%s\"",
+							   "tq.slugid", tq_slug_text(slug)),
+						errdetail("A slugid is a version 4 UUID.")));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
@@ -149,14 +146,12 @@ hash_name(const char *name, uint8 *digest)
 	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
 
 	if (pg_cryptohash_init(context) < 0 ||
-		pg_cryptohash_update(context,
-							 (const uint8 *) STABLE_DOMAIN,
+		pg_cryptohash_update(context, (const uint8 *) STABLE_DOMAIN,
 							 strlen(STABLE_DOMAIN)) < 0 ||
 		pg_cryptohash_update(context, (const uint8 *) name, strlen(name)) <
 			0 ||
 		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
-		elog(ERROR,
-			 "could not compute SHA-256 hash: %s",
+		elog(ERROR, "could not compute SHA-256 hash: %s",
 			 pg_cryptohash_error(context));
 	pg_cryptohash_free(context);
 }
@@ -193,8 +188,7 @@ tq_slugid_from_uuid(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(BAD_SLUGID(DatumGetCString(
 					 DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
-				 DETAIL_VERSION(),
-				 HINT_STABLE()));
+				 DETAIL_VERSION(), HINT_STABLE()));
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
@@ -271,7 +265,6 @@ tq_slugid_hash(PG_FUNCTION_ARGS)
 Datum
 tq_slugid_hash_extended(PG_FUNCTION_ARGS)
 {
-	return hash_any_extended(PG_GETARG_TQ_SLUG_P(0)->bytes,
-							 TQ_SLUG_BYTES,
+	return hash_any_extended(PG_GETARG_TQ_SLUG_P(0)->bytes, TQ_SLUG_BYTES,
 							 PG_GETARG_INT64(1));
 }

@@ -97,8 +97,7 @@ static void
 refuse_element(int i, const char *rule)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid element of tasks"),
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid element of tasks"),
 			 errdetail("Element %d %s.", i + 1, rule),
 			 errhint(
 				 "Give an array of objects with \"taskId\" and \"task\".")));
@@ -217,18 +216,16 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 	task.dependencies = tq_slugs_of_array(tq_arg_array(fcinfo,
 													   ARG_DEPENDENCIES,
 													   "dependencies"),
-										  "dependencies",
-										  &task.ndependencies);
+										  "dependencies", &task.ndependencies);
 	task.scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER, "scheduler_id");
 	task.project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
 	task.created = now;
 	task.deadline = tq_clock_add_interval(now,
-										  tq_arg_interval(fcinfo,
-														  ARG_DEADLINE,
+										  tq_arg_interval(fcinfo, ARG_DEADLINE,
 														  "deadline"));
-	task.expires =
-		tq_clock_add_interval(task.deadline,
-							  tq_arg_interval(fcinfo, ARG_EXPIRES, "expires"));
+	task.expires = tq_clock_add_interval(task.deadline,
+										 tq_arg_interval(fcinfo, ARG_EXPIRES,
+														 "expires"));
 	return task;
 }
 
@@ -239,8 +236,8 @@ read_checked(FunctionCallInfo fcinfo)
 	return (
 		TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
 				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-				   .retries =
-					   tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0, 49),
+				   .retries = tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0,
+										 49),
 				   .routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
 				   .scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
 				   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
@@ -305,14 +302,12 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 	if (PG_ARGISNULL(ARG_TASK_ID))
 		return tq_slugs_random(npayloads);
 	given = tq_slugs_of_array(tq_arg_array(fcinfo, ARG_TASK_ID, "task_ids"),
-							  "task_ids",
-							  &n);
+							  "task_ids", &n);
 	if (n != npayloads)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("payloads and task_ids must be of the same length"),
-				 errdetail("There are %d payloads and %d task_ids.",
-						   npayloads,
+				 errdetail("There are %d payloads and %d task_ids.", npayloads,
 						   n),
 				 errhint(
 					 "Give one task id for each payload, or none at all.")));
@@ -330,14 +325,8 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 	TqSlug *slugs;
 	TqTask *tasks;
 
-	deconstruct_array(tq_arg_array(fcinfo, ARG_PAYLOAD, "payloads"),
-					  JSONBOID,
-					  -1,
-					  false,
-					  TYPALIGN_INT,
-					  &payloads,
-					  &nulls,
-					  n);
+	deconstruct_array(tq_arg_array(fcinfo, ARG_PAYLOAD, "payloads"), JSONBOID,
+					  -1, false, TYPALIGN_INT, &payloads, &nulls, n);
 	slugs = read_task_ids(fcinfo, *n);
 	tasks = palloc(sizeof(TqTask) * Max(*n, 1));
 	common.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
@@ -511,8 +500,7 @@ tq_result(PG_FUNCTION_ARGS)
 static void
 put_missing_dependency(ReturnSetInfo *rsinfo, const TqSlug *task_id)
 {
-	Datum values[3] = {tq_slug_datum(task_id),
-					   CStringGetTextDatum("missing"),
+	Datum values[3] = {tq_slug_datum(task_id), CStringGetTextDatum("missing"),
 					   (Datum) 0};
 	bool nulls[3] = {false, false, true};
 
@@ -553,8 +541,8 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
 	task = tq_task_get(task_id, true);
-	required =
-		tq_tasks_by_slug(task->dependencies, task->ndependencies, false, &n);
+	required = tq_tasks_by_slug(task->dependencies, task->ndependencies, false,
+								&n);
 	for (int i = 0; i < task->ndependencies; i++)
 	{
 		if (found < n && tq_slug_compare(&required[found].task_id,

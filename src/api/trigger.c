@@ -93,8 +93,7 @@ after_row(TriggerData *trigger)
 {
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		refuse_pending();
-	note(tq_cursor_track_insert,
-		 trigger->tg_relation,
+	note(tq_cursor_track_insert, trigger->tg_relation,
 		 TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
 													: trigger->tg_trigtuple);
 }

@@ -188,8 +188,7 @@ refuse_report(const TqReport *report)
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("run %d of task \"%s\" cannot be resolved",
-				report->run_id,
+		 errmsg("run %d of task \"%s\" cannot be resolved", report->run_id,
 				tq_slug_text(&report->task_id)),
 		 errdetail("The run is %s.", tq_state_name(report->state)),
 		 errhint(
@@ -248,8 +247,7 @@ read_span(FunctionCallInfo fcinfo, int n, const char *name)
 				 errdetail("It is " INT64_FORMAT
 						   " milliseconds, and may be from 0 to " INT64_FORMAT
 						   ".",
-						   ms,
-						   SPAN_MAX_MS),
+						   ms, SPAN_MAX_MS),
 				 errhint("Give 0 to have the task claimable at once.")));
 	return ms;
 }
@@ -266,8 +264,8 @@ read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 		report->retry_delay = read_span(fcinfo, n, "retry_delay");
 	report->has_retries_left = !PG_ARGISNULL(n + 1);
 	if (report->has_retries_left)
-		report->retries_left =
-			tq_arg_int(fcinfo, n + 1, "retries_left", 0, tq_max_runs - 1);
+		report->retries_left = tq_arg_int(fcinfo, n + 1, "retries_left", 0,
+										  tq_max_runs - 1);
 }
 
 /*
@@ -301,11 +299,10 @@ tq_report_failed(PG_FUNCTION_ARGS)
 static void
 refuse_reason(const char *reason, const char *choices)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid reason \"%s\"", tq_error_clip(reason)),
-			 errdetail("It is not one that a worker may give here."),
-			 errhint("Use one of %s.", choices)));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("invalid reason \"%s\"", tq_error_clip(reason)),
+					errdetail("It is not one that a worker may give here."),
+					errhint("Use one of %s.", choices)));
 }
 
 #define EXCEPTION_REASONS                                                     \
@@ -375,19 +372,14 @@ static TqReport *
 read_reports(FunctionCallInfo fcinfo, int *n)
 {
 	int nruns;
-	TqSlug *slugs =
-		tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"), "task_ids", n);
+	TqSlug *slugs = tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"),
+									  "task_ids", n);
 	Datum *runs;
 	bool *nulls;
 	TqReport *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
 
-	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"),
-					  INT4OID,
-					  sizeof(int32),
-					  true,
-					  TYPALIGN_INT,
-					  &runs,
-					  &nulls,
+	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"), INT4OID,
+					  sizeof(int32), true, TYPALIGN_INT, &runs, &nulls,
 					  &nruns);
 	if (*n != nruns)
 		ereport(ERROR,
@@ -468,13 +460,11 @@ quarantine_info(FunctionCallInfo fcinfo, int n)
 	int length = pg_mbstrlen(info);
 
 	if (length > QUARANTINE_INFO_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("quarantine_info is too long"),
-				 errdetail("It has %d characters, and may have %d.",
-						   length,
-						   QUARANTINE_INFO_MAX),
-				 errhint("Give a shorter text.")));
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("quarantine_info is too long"),
+						errdetail("It has %d characters, and may have %d.",
+								  length, QUARANTINE_INFO_MAX),
+						errhint("Give a shorter text.")));
 	return info;
 }
 
@@ -486,11 +476,10 @@ static void
 refuse_infinite(TimestampTz until)
 {
 	if (TIMESTAMP_NOT_FINITE(until))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("quarantine_until must be finite"),
-				 errdetail("It is %s.", timestamptz_to_str(until)),
-				 errhint("Give a time far in the future.")));
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("quarantine_until must be finite"),
+						errdetail("It is %s.", timestamptz_to_str(until)),
+						errhint("Give a time far in the future.")));
 }
 
 /*
@@ -516,13 +505,10 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_worker_get(queue, group, id, now, &worker);
 	tq_worker_quarantine(
-		worker.id,
-		until,
+		worker.id, until,
 		tq_clock_add_ms(now, INT64CONST(24 * 60 * 60 * 1000)),
-		tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false),
-						   now,
-						   until,
-						   info));
+		tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false), now,
+						   until, info));
 	tq_worker_get(queue, group, id, now, &worker);
 	result = tq_spi_keep(tq_worker_json(queue, group, id, &worker));
 	tq_call_end();
@@ -558,8 +544,7 @@ tq_task_queue_counts(PG_FUNCTION_ARGS)
 	tq_call_begin(true);
 	queue = tq_queue_find(name);
 	result = tq_spi_keep(
-		tq_counts_json(name,
-					   queue == 0 ? 0 : tq_pending_count(queue, now),
+		tq_counts_json(name, queue == 0 ? 0 : tq_pending_count(queue, now),
 					   queue == 0 ? 0 : tq_claimed_count(queue, now)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);

@@ -154,9 +154,7 @@ report(const TqWork *work, const ErrorData *error)
 		WARNING,
 		(errcode(error->sqlerrcode),
 		 errmsg("maintenance step \"%s\" failed for task %s: %s",
-				tq_step_name(work->step),
-				name_of(work),
-				clip(error->message)),
+				tq_step_name(work->step), name_of(work), clip(error->message)),
 		 errdetail("The task was postponed; other tasks are not affected."),
 		 errhint(
 			 "View tq.postponed_overview shows when the step is retried; tq.delete_task() removes a task in any state.")));

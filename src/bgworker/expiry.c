@@ -66,8 +66,7 @@ set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 		{
 			tq_timer_insert(TQ_TIMER_EXPIRE,
 							tq_clock_add_ms(sorted[i]->expires, delay_ms + 1),
-							ids,
-							nids);
+							ids, nids);
 			nids = 0;
 		}
 	}
@@ -123,9 +122,7 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 		else
 			again[nagain++] = ids[i];
 	}
-	tq_timer_insert(TQ_TIMER_EXPIRE,
-					tq_clock_add_ms(now, TQ_AGAIN_MS),
-					again,
+	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, TQ_AGAIN_MS), again,
 					nagain);
 	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
 	*more = *more || n > batch;

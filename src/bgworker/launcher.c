@@ -301,13 +301,9 @@ register_worker(Database *database, uint64 generation)
 	MemoryContext old;
 	bool registered;
 
-	describe_process(&worker,
-					 "tq worker",
-					 "tq_maintenance_worker_main",
+	describe_process(&worker, "tq worker", "tq_maintenance_worker_main",
 					 BGWORKER_BACKEND_DATABASE_CONNECTION);
-	snprintf(worker.bgw_name,
-			 BGW_MAXLEN,
-			 "tq worker for database %u",
+	snprintf(worker.bgw_name, BGW_MAXLEN, "tq worker for database %u",
 			 database->oid);
 	memset(&order, 0, sizeof(order));
 	order.database = database->oid;
@@ -374,9 +370,7 @@ complain(void)
 		 errmsg_plural(
 			 "no background worker process is free for tq in %d database: %s",
 			 "no background worker process is free for tq in %d databases: %s",
-			 n,
-			 n,
-			 names),
+			 n, n, names),
 		 errdetail(
 			 "Where tq is installed there, deadlines, expired claims, delayed tasks and messages wait.  The launcher retries every second."),
 		 errhint("You may need to increase max_worker_processes.")));
@@ -556,9 +550,7 @@ sleep_until(TimestampTz due)
 		ms = TimestampDifferenceMilliseconds(tq_clock_now(), due);
 		events |= WL_TIMEOUT;
 	}
-	(void) WaitLatch(MyLatch,
-					 events,
-					 ms,
+	(void) WaitLatch(MyLatch, events, ms,
 					 TqWaitEvent(wait_event, "TqLauncherMain"));
 }
 

@@ -148,9 +148,8 @@ enter_state(TqMaintenanceState state)
 			ereport(LOG, (errmsg("tq maintains database \"%s\"", name)));
 			break;
 		case TQ_MAINTENANCE_OFF:
-			ereport(LOG,
-					(errmsg("tq does not maintain database \"%s\"", name),
-					 errdetail("tq.maintenance is off there.")));
+			ereport(LOG, (errmsg("tq does not maintain database \"%s\"", name),
+						  errdetail("tq.maintenance is off there.")));
 			break;
 		case TQ_MAINTENANCE_UNUSED:
 			ereport(
@@ -199,9 +198,7 @@ enter_extension(void)
 	if (!OidIsValid(extension))
 		tq_slot_settle();
 	extension = found;
-	if (!ConditionalLockDatabaseObject(ExtensionRelationId,
-									   extension,
-									   0,
+	if (!ConditionalLockDatabaseObject(ExtensionRelationId, extension, 0,
 									   AccessShareLock))
 		return LOCKED;
 	if (get_extension_oid("tq", true) != extension)
@@ -301,9 +298,7 @@ work_step(void *arg)
 {
 	StepWork *work = (StepWork *) arg;
 
-	tq_maintenance_step(work->step,
-						bisect[work->step],
-						&work->mark,
+	tq_maintenance_step(work->step, bisect[work->step], &work->mark,
 						&work->batch);
 }
 
@@ -327,8 +322,7 @@ take_batch(StepWork *work)
 	work->batch = (TqBatch){.tasks = 0};
 	outcome = attempt(tq_step_name(work->step), work_step, work);
 	if (outcome == FAILED)
-		tq_stats_count_failure(work->step,
-							   tq_clock_now(),
+		tq_stats_count_failure(work->step, tq_clock_now(),
 							   last_error->message);
 	if (outcome != DONE)
 	{
@@ -342,9 +336,7 @@ take_batch(StepWork *work)
 	if (work->batch.tasks > 0)
 	{
 		now = tq_clock_now();
-		tq_stats_count_batch(work->step,
-							 work->batch.tasks,
-							 now,
+		tq_stats_count_batch(work->step, work->batch.tasks, now,
 							 work->batch.since == DT_NOEND
 								 ? -1
 								 : now - work->batch.since);
@@ -595,14 +587,13 @@ sleep_until(TimestampTz due, TimestampTz turn_began)
 	long ms;
 
 	if (gap > 0)
-		(void)
-			WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap, event);
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap,
+						 event);
 	ms = ms_until(due);
 	pgstat_report_stat(ms >= RETRY_MS);
 	if (ms > 0)
 		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ms,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
 						 event);
 }
 
@@ -618,8 +609,7 @@ set_role(void)
 {
 	StartTransactionCommand();
 	SetConfigOption("session_authorization",
-					GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false),
-					PGC_SUSET,
+					GetUserNameFromId(BOOTSTRAP_SUPERUSERID, false), PGC_SUSET,
 					PGC_S_OVERRIDE);
 	SetConfigOption("role", "none", PGC_SUSET, PGC_S_OVERRIDE);
 	CommitTransactionCommand();
@@ -651,9 +641,7 @@ set_settings(void)
 	for (int i = 0; i < lengthof(settings); i++)
 	{
 		if (GetConfigOption(settings[i][0], true, false) != NULL)
-			SetConfigOption(settings[i][0],
-							settings[i][1],
-							PGC_SUSET,
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
 							PGC_S_OVERRIDE);
 	}
 	set_role();
@@ -677,8 +665,7 @@ begin(void)
 	process_interrupts();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
 	set_settings();
-	turn_context = AllocSetContextCreate(TopMemoryContext,
-										 "tq worker",
+	turn_context = AllocSetContextCreate(TopMemoryContext, "tq worker",
 										 ALLOCSET_DEFAULT_SIZES);
 }
 

@@ -51,10 +51,7 @@ alert(const TqRun *run, const TqTask *task, const char *timeout)
 
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
 	tq_json_add_text(&state, "timeout", timeout);
-	tq_outbox_append_detail(TQ_EXCHANGE_TASK_ALERT,
-							task,
-							run->run_id,
-							run,
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run,
 							tq_json_end(&state));
 }
 
@@ -79,9 +76,7 @@ static TimestampTz
 end_of_pending(const TqRun *run, const TqPolicy *policy)
 {
 	return run->state == TQ_STATE_PENDING
-			   ? tq_policy_pending_until(policy,
-										 run->scheduled,
-										 run->started,
+			   ? tq_policy_pending_until(policy, run->scheduled, run->started,
 										 run->pending_until)
 			   : DT_NOEND;
 }
@@ -136,13 +131,10 @@ tq_timeout_end(const TqWork *work)
 	int alerts;
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
-	alerts = keep_over(&locked,
-					   is_run ? end_of_run : end_of_pending,
-					   tq_resolved_name(tq_event_resolved(event)),
-					   work->due,
+	alerts = keep_over(&locked, is_run ? end_of_run : end_of_pending,
+					   tq_resolved_name(tq_event_resolved(event)), work->due,
 					   work->now);
-	return alerts + tq_transitions_end_free(&locked,
-											event,
+	return alerts + tq_transitions_end_free(&locked, event,
 											is_run ? TQ_TIMER_RUN_TIMEOUT
 												   : TQ_TIMER_PENDING_TIMEOUT,
 											work->now);
@@ -186,8 +178,7 @@ tq_timeout_total(const TqWork *work)
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	tq_timer_insert(TQ_TIMER_TOTAL_TIMEOUT,
-					tq_clock_add_ms(work->now, TQ_AGAIN_MS),
-					locked.others,
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS), locked.others,
 					locked.nothers);
 	tq_details_read(locked.runs, locked.n);
 	for (int i = 0; i < locked.n; i++)
@@ -217,8 +208,6 @@ tq_timeout_cancel(const TqWork *work)
 			locked.runs[i].scheduled <= canceled)
 			tq_locked_tasks_keep(&locked, i);
 	}
-	return tq_transitions_end_free(&locked,
-								   TQ_EVENT_CANCEL,
-								   TQ_TIMER_CANCEL,
+	return tq_transitions_end_free(&locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL,
 								   work->now);
 }

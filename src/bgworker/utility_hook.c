@@ -205,9 +205,7 @@ before_alter_extension(void)
 	Oid extension = get_extension_oid("tq", true);
 
 	if (OidIsValid(extension) && TqOwnsExtension(extension))
-		LockDatabaseObject(ExtensionRelationId,
-						   extension,
-						   0,
+		LockDatabaseObject(ExtensionRelationId, extension, 0,
 						   AccessExclusiveLock);
 }
 
@@ -389,18 +387,12 @@ process_utility(PlannedStmt *plan, const char *text, bool read_only_tree,
 
 	plan_after(plan->utilityStmt, &after);
 	before_listen(plan->utilityStmt);
-	before_statement(plan->utilityStmt,
-					 context == PROCESS_UTILITY_TOPLEVEL &&
-						 !IsTransactionBlock());
-	(next_process_utility != NULL ? next_process_utility
-								  : standard_ProcessUtility)(plan,
-															 text,
-															 read_only_tree,
-															 context,
-															 params,
-															 environment,
-															 dest,
-															 completion);
+	before_statement(plan->utilityStmt, context == PROCESS_UTILITY_TOPLEVEL &&
+											!IsTransactionBlock());
+	(next_process_utility != NULL
+		 ? next_process_utility
+		 : standard_ProcessUtility)(plan, text, read_only_tree, context,
+									params, environment, dest, completion);
 	act_after(&after);
 }
 

@@ -236,8 +236,9 @@ tq_storage_parse(const char *name)
 	return TQ_STORAGE_NONE;
 }
 
-static const char *const priorities[] =
-	{"lowest", "very-low", "low", "medium", "high", "very-high", "highest"};
+static const char *const priorities[] = {"lowest", "very-low", "low",
+										 "medium", "high",     "very-high",
+										 "highest"};
 
 /* Returns the name of a priority, or NULL if the number is out of range. */
 const char *

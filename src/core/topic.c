@@ -197,8 +197,8 @@ step(const TqPattern *pattern, const char *word, size_t length)
 	{
 		uint64_t now = pattern->now[i];
 		uint64_t any = now & pattern->any[i];
-		uint64_t fit =
-			any | fitting(&pattern->words[i * BITS], now & ~any, word, length);
+		uint64_t fit = any | fitting(&pattern->words[i * BITS], now & ~any,
+									 word, length);
 
 		pattern->now[i] = (now & pattern->many[i]) | fit << 1 | carry;
 		carry = fit >> (BITS - 1);

@@ -51,16 +51,12 @@ static void
 refuse_run(const TqSlug *task_id, const TqArtifact *artifact, const char *what,
 		   const char *detail)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("run %d of task \"%s\" %s",
-					artifact->run_id,
-					tq_slug_text(task_id),
-					what),
-			 errdetail("Artifact \"%s\" cannot be created: %s.",
-					   tq_error_clip(artifact->name),
-					   detail),
-			 errhint("Give the task id and run id of a claim.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("run %d of task \"%s\" %s", artifact->run_id,
+						   tq_slug_text(task_id), what),
+					errdetail("Artifact \"%s\" cannot be created: %s.",
+							  tq_error_clip(artifact->name), detail),
+					errhint("Give the task id and run id of a claim.")));
 }
 
 /*
@@ -79,21 +75,15 @@ lock_claimed_run(const TqTask *task, const TqArtifact *artifact, TqRun *run)
 		(void) tq_run_peek(task->id, &last);
 		if (last.run_id == artifact->run_id &&
 			last.location != TQ_LOCATION_RUN)
-			refuse_run(&task->task_id,
-					   artifact,
-					   "was never claimed",
+			refuse_run(&task->task_id, artifact, "was never claimed",
 					   "the run is pending");
 		found = tq_artifact_lock_run(task->id, artifact->run_id, run);
 	}
 	if (!found)
-		refuse_run(&task->task_id,
-				   artifact,
-				   "does not exist",
+		refuse_run(&task->task_id, artifact, "does not exist",
 				   psprintf("the number of runs is %d", last.run_id + 1));
 	if (run->worker == 0)
-		refuse_run(&task->task_id,
-				   artifact,
-				   "was never claimed",
+		refuse_run(&task->task_id, artifact, "was never claimed",
 				   psprintf("the run is %s", tq_state_name(run->state)));
 }
 
@@ -112,8 +102,7 @@ check_state(const TqTask *task, const TqArtifact *artifact, const TqRun *run,
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_CONFLICT),
 			 errmsg("run %d of task \"%s\" no longer accepts artifacts",
-					run->run_id,
-					tq_slug_text(&task->task_id)),
+					run->run_id, tq_slug_text(&task->task_id)),
 			 errdetail("Artifact \"%s\": the run has been %s since %s.",
 					   tq_error_clip(artifact->name),
 					   tq_state_name(run->state),
@@ -178,15 +167,13 @@ check_compatible(const TqTask *task, const TqArtifact *old,
 		ERROR,
 		(errcode(ERRCODE_TQ_CONFLICT),
 		 errmsg("%s exists already",
-				tq_artifact_label(&task->task_id,
-								  wanted->run_id,
+				tq_artifact_label(&task->task_id, wanted->run_id,
 								  wanted->name)),
 		 errdetail("It has storageType %s, contentType \"%s\", expires %s; "
 				   "the new one has %s.",
 				   tq_storage_name(old->storage),
 				   tq_error_clip(old->content_type),
-				   tq_clock_text(old->expires),
-				   conflict),
+				   tq_clock_text(old->expires), conflict),
 		 errhint("Repeat the request as it was, or use another name.")));
 }
 
@@ -221,17 +208,13 @@ announce(const TqTask *task, const TqArtifact *artifact)
 		!tq_run_peek(task->id, &last))
 		return;
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_text(&state,
-					 "storageType",
+	tq_json_add_text(&state, "storageType",
 					 tq_storage_name(artifact->storage));
 	tq_json_add_text(&state, "name", artifact->name);
 	tq_json_add_time(&state, "expires", artifact->expires);
 	tq_json_add_text(&state, "contentType", artifact->content_type);
-	tq_outbox_append_detail(TQ_EXCHANGE_ARTIFACT_CREATED,
-							task,
-							artifact->run_id,
-							&last,
-							tq_json_end(&state));
+	tq_outbox_append_detail(TQ_EXCHANGE_ARTIFACT_CREATED, task,
+							artifact->run_id, &last, tq_json_end(&state));
 }
 
 /*
@@ -255,15 +238,12 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 			task_id, artifact, "must not be more than 15 minutes in the past");
 	task = tq_task_by_slug(task_id);
 	if (task == NULL)
-		refuse_run(task_id,
-				   artifact,
-				   "does not exist",
+		refuse_run(task_id, artifact, "does not exist",
 				   "the task was never created, or it has expired");
 	lock_claimed_run(task, artifact, &run);
 	if (artifact->expires > task->expires)
 		tq_artifact_error_expires(
-			task_id,
-			artifact,
+			task_id, artifact,
 			psprintf("must not be after the task's, which is %s",
 					 tq_clock_text(task->expires)));
 	check_state(task, artifact, &run, now);
@@ -304,14 +284,11 @@ static void
 refuse_finish(const TqTask *task, const TqArtifact *artifact,
 			  const char *detail, const char *hint)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("%s cannot be finished",
-					tq_artifact_label(&task->task_id,
-									  artifact->run_id,
-									  artifact->name)),
-			 errdetail("%s", detail),
-			 errhint("%s", hint)));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("%s cannot be finished",
+						   tq_artifact_label(&task->task_id, artifact->run_id,
+											 artifact->name)),
+					errdetail("%s", detail), errhint("%s", hint)));
 }
 
 static void
@@ -322,8 +299,7 @@ check_upload(const TqTask *task, const TqArtifact *artifact,
 	char *given = tq_slug_text(upload_id);
 
 	if (stored == NULL || strcmp(stored, given) != 0)
-		refuse_finish(task,
-					  artifact,
+		refuse_finish(task, artifact,
 					  psprintf("Its uploadId is not \"%s\".", given),
 					  "Give the uploadId that tq.create_artifact() returned.");
 }
@@ -346,8 +322,7 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 		refuse_missing(task, run_id, name, NEVER_CREATED);
 	}
 	if (!tq_artifact_is_uploaded(artifact.storage))
-		refuse_finish(task,
-					  &artifact,
+		refuse_finish(task, &artifact,
 					  psprintf("It has storageType %s.",
 							   tq_storage_name(artifact.storage)),
 					  "Only a blob or an object is uploaded and finished.");
@@ -404,9 +379,7 @@ find_present(const TqTask *task, int run_id, const char *name, bool whole,
 		refuse_missing(task, run_id, name, NEVER_CREATED);
 	}
 	if (!artifact->present)
-		refuse_missing(task,
-					   run_id,
-					   name,
+		refuse_missing(task, run_id, name,
 					   "Its upload has not been finished.");
 }
 
@@ -418,8 +391,7 @@ check_not_expired(const TqTask *task, const TqArtifact *artifact,
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_EXPIRED),
 				 errmsg("%s has expired",
-						tq_artifact_label(&task->task_id,
-										  artifact->run_id,
+						tq_artifact_label(&task->task_id, artifact->run_id,
 										  artifact->name)),
 				 errdetail("It expired at %s.",
 						   tq_clock_text(artifact->expires)),
@@ -432,11 +404,9 @@ refuse_error(const TqTask *task, const TqArtifact *artifact)
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_ERROR_ARTIFACT),
 			 errmsg("%s is an error",
-					tq_artifact_label(&task->task_id,
-									  artifact->run_id,
+					tq_artifact_label(&task->task_id, artifact->run_id,
 									  artifact->name)),
-			 errdetail("%s: %s",
-					   tq_json_get_text(artifact->details, "reason"),
+			 errdetail("%s: %s", tq_json_get_text(artifact->details, "reason"),
 					   tq_json_get_text(artifact->details, "message")),
 			 errhint(
 				 "The worker could not create it; look at the task's log.")));
@@ -519,12 +489,9 @@ static void
 add_object_name(JsonbParseState **state, const TqTask *task,
 				const TqArtifact *artifact)
 {
-	tq_json_add_text(state,
-					 "name",
-					 psprintf("t/%s/%d/%s",
-							  tq_slug_text(&task->task_id),
-							  artifact->run_id,
-							  artifact->name));
+	tq_json_add_text(state, "name",
+					 psprintf("t/%s/%d/%s", tq_slug_text(&task->task_id),
+							  artifact->run_id, artifact->name));
 }
 
 static void

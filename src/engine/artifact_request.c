@@ -56,10 +56,8 @@ static const struct
 	bool in_details;
 } known_keys[] = {{"storageType", EVERY, 0, false},
 				  {"expires", EVERY, 0, false},
-				  {"contentType",
-				   UPLOADED | TYPE(REFERENCE) | TYPE(INLINE),
-				   TYPE(LINK),
-				   false},
+				  {"contentType", UPLOADED | TYPE(REFERENCE) | TYPE(INLINE),
+				   TYPE(LINK), false},
 				  {"contentLength", 0, UPLOADED, false},
 				  {"uploadId", 0, UPLOADED, true},
 				  {"url", TYPE(REFERENCE), 0, true},
@@ -82,9 +80,7 @@ char *
 tq_artifact_label(const TqSlug *task_id, int run_id, const char *name)
 {
 	return psprintf("artifact \"%s\" of run %d of task \"%s\"",
-					tq_error_clip(name),
-					run_id,
-					tq_slug_text(task_id));
+					tq_error_clip(name), run_id, tq_slug_text(task_id));
 }
 
 static char *
@@ -157,13 +153,11 @@ get_storage(const TqJsonReader *request)
 		refuse(request, "storageType", "is required");
 	storage = tq_storage_parse(name);
 	if (storage == TQ_STORAGE_NONE)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("invalid \"storageType\" in artifact"),
-				 errdetail("In %s, \"storageType\" is \"%s\".",
-						   label_of(request),
-						   tq_error_clip(name)),
-				 errhint("Use one of %s.", STORAGE_TYPES)));
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("invalid \"storageType\" in artifact"),
+						errdetail("In %s, \"storageType\" is \"%s\".",
+								  label_of(request), tq_error_clip(name)),
+						errhint("Use one of %s.", STORAGE_TYPES)));
 	return storage;
 }
 
@@ -191,8 +185,7 @@ check_keys(const TqJsonReader *request, TqStorage storage)
 	while (tq_json_next(&it))
 	{
 		if (!is_key_of(&it.key, storage))
-			refuse(request,
-				   tq_error_clip(tq_json_string_of(&it.key)),
+			refuse(request, tq_error_clip(tq_json_string_of(&it.key)),
 				   psprintf("is not a key of storageType %s",
 							tq_storage_name(storage)));
 	}
@@ -200,8 +193,7 @@ check_keys(const TqJsonReader *request, TqStorage storage)
 	{
 		if ((known_keys[i].must & (1 << storage)) != 0 &&
 			tq_json_get(request->json, known_keys[i].key) == NULL)
-			refuse(request,
-				   known_keys[i].key,
+			refuse(request, known_keys[i].key,
 				   psprintf("is required for storageType %s",
 							tq_storage_name(storage)));
 	}
@@ -243,8 +235,7 @@ check_error(const TqJsonReader *request)
 		if (strcmp(reason, error_reasons[i]) == 0)
 			return;
 	}
-	refuse(request,
-		   "reason",
+	refuse(request, "reason",
 		   "must be file-missing-on-worker, invalid-resource-on-worker, "
 		   "too-large-file-on-worker or file-not-readable-on-worker");
 }
@@ -266,12 +257,10 @@ check_content(const TqJsonReader *request)
 	initStringInfo(&text);
 	(void) JsonbToCString(&text, &content->root, VARSIZE(content));
 	if (text.len > tq_max_inline_artifact)
-		refuse(request,
-			   "content",
+		refuse(request, "content",
 			   psprintf("has %d bytes as text, and may have %d "
 						"(tq.max_inline_artifact)",
-						text.len,
-						tq_max_inline_artifact));
+						text.len, tq_max_inline_artifact));
 	pfree(text.data);
 }
 
@@ -298,8 +287,7 @@ check_details(const TqJsonReader *request, TqStorage storage)
 			break;
 		case TQ_STORAGE_LINK:
 			if (!tq_is_artifact_name(tq_json_read_string(request, "artifact")))
-				refuse(request,
-					   "artifact",
+				refuse(request, "artifact",
 					   "must be 1 to 1024 printable ASCII characters");
 			break;
 		case TQ_STORAGE_INLINE:

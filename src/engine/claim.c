@@ -213,11 +213,8 @@ may_claim(const TqClaimed *run, TimestampTz now)
 {
 	return run->deadline > now &&
 		   (run->policy == 0 ||
-			!tq_policy_is_overdue(tq_policy_get(run->policy),
-								  run->scheduled,
-								  run->started,
-								  run->pending_until,
-								  now));
+			!tq_policy_is_overdue(tq_policy_get(run->policy), run->scheduled,
+								  run->started, run->pending_until, now));
 }
 
 /* Returns whether a run of a queue could be claimed now. */
@@ -282,8 +279,7 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 	tq_runs_insert(run, 1);
 	tq_timer_insert(TQ_TIMER_CLAIM,
 					look_at(run->taken_until, task->policy, task->deadline),
-					&task->id,
-					1);
+					&task->id, 1);
 	if (must_record_claims(worker, now))
 		tq_worker_record_claims(worker->id, &task->id, &run->run_id, 1, now);
 }
@@ -298,12 +294,10 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_TQ_CONFLICT),
-		 errmsg("run %d of task \"%s\" cannot be claimed",
-				run_id,
+		 errmsg("run %d of task \"%s\" cannot be claimed", run_id,
 				tq_slug_text(&task->task_id)),
 		 errdetail("The task is %s, and its last run is %d%s.",
-				   tq_state_name(run->state),
-				   run->run_id,
+				   tq_state_name(run->state), run->run_id,
 				   run->location == TQ_LOCATION_DELAYED
 					   ? ", which is not yet claimable"
 					   : ""),
@@ -322,11 +316,8 @@ is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
 		return false;
 	tq_details_read(run, 1);
-	return !tq_policy_is_overdue(tq_policy_get(task->policy),
-								 run->scheduled,
-								 run->started,
-								 run->pending_until,
-								 now);
+	return !tq_policy_is_overdue(tq_policy_get(task->policy), run->scheduled,
+								 run->started, run->pending_until, now);
 }
 
 /*
@@ -380,13 +371,11 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 static void
 refuse_not_running(const TqTask *task, int run_id, TqState state)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("run %d of task \"%s\" is not running",
-					run_id,
-					tq_slug_text(&task->task_id)),
-			 errdetail("The run is %s.", tq_state_name(state)),
-			 errhint("The claim is lost: stop working on this run.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+					errmsg("run %d of task \"%s\" is not running", run_id,
+						   tq_slug_text(&task->task_id)),
+					errdetail("The run is %s.", tq_state_name(state)),
+					errhint("The claim is lost: stop working on this run.")));
 }
 
 /*
@@ -398,8 +387,8 @@ static bool
 read_running(TqRunWriter *writer, const TqTask *task, int run_id,
 			 TqEvent event, TimestampTz now, TqRun *run)
 {
-	bool has_row =
-		tq_run_writer_read(writer, &task->task_id, task->id, run_id, run);
+	bool has_row = tq_run_writer_read(writer, &task->task_id, task->id, run_id,
+									  run);
 
 	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
 		tq_error_missing_run(task, run_id);
@@ -444,9 +433,9 @@ take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 	bool is_taken = false;
 
 	while (!is_taken)
-		is_taken =
-			read_running(writer, task, run_id, TQ_EVENT_DEFER, now, run) &&
-			tq_run_writer_delete(writer);
+		is_taken = read_running(writer, task, run_id, TQ_EVENT_DEFER, now,
+								run) &&
+				   tq_run_writer_delete(writer);
 	tq_run_writer_end(writer);
 }
 
@@ -499,8 +488,7 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 	extend(&task, run_id, now, &run);
 	tq_timer_insert(TQ_TIMER_CLAIM,
 					look_at(run.taken_until, task.policy, task.deadline),
-					&task.id,
-					1);
+					&task.id, 1);
 	tq_worker_get_by_number(run.worker, &worker);
 	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
 	{
@@ -531,9 +519,7 @@ tq_worker_get(const char *queue_name, const char *group, const char *id,
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_NOT_FOUND),
 				 errmsg("worker \"%s/%s\" of task queue \"%s\" does not exist",
-						group,
-						id,
-						queue_name),
+						group, id, queue_name),
 				 errdetail(
 					 "It has not called tq.claim_work(), or not for a day."),
 				 errhint(

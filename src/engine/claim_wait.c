@@ -67,12 +67,8 @@ claim(Try *try)
 {
 	try->found = 0;
 	if (!try->waits || may_find(try))
-		try->claims = tq_claim_best(try->queue,
-									try->group,
-									try->id,
-									try->max,
-									tq_clock_now(),
-									&try->found);
+		try->claims = tq_claim_best(try->queue, try->group, try->id, try->max,
+									tq_clock_now(), &try->found);
 	return try->found > 0;
 }
 

@@ -63,26 +63,19 @@ check_encloses(const TqPreset *source, const char *outer, const char *inner)
 	if (limit == 0 || seconds <= limit)
 		return;
 	(void) tq_preset_find(&holder, inner);
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid \"%s\" in %s", inner, holder->name),
-			 errdetail("\"%s\" is " INT64_FORMAT
-					   ", and \"%s\" is " INT64_FORMAT ".",
-					   inner,
-					   seconds,
-					   outer,
-					   limit),
-			 errhint("Give a \"%s\" that is not greater than \"%s\".",
-					 inner,
-					 outer)));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("invalid \"%s\" in %s", inner, holder->name),
+					errdetail("\"%s\" is " INT64_FORMAT
+							  ", and \"%s\" is " INT64_FORMAT ".",
+							  inner, seconds, outer, limit),
+					errhint("Give a \"%s\" that is not greater than \"%s\".",
+							inner, outer)));
 }
 
 static Overdue
 get_overdue(const TqPreset *source)
 {
-	return (Overdue) tq_preset_choice(source,
-									  "timeoutPolicy",
-									  overdue_names,
+	return (Overdue) tq_preset_choice(source, "timeoutPolicy", overdue_names,
 									  OVERDUE_TIME_OUT_WF);
 }
 
@@ -173,8 +166,7 @@ add_times(JsonbParseState **state, const TqPreset *source)
 static void
 add_backoff(JsonbParseState **state, const TqPreset *source)
 {
-	TqBackoff kind = (TqBackoff) tq_preset_choice(source,
-												  "retryLogic",
+	TqBackoff kind = (TqBackoff) tq_preset_choice(source, "retryLogic",
 												  backoff_names,
 												  TQ_BACKOFF_FIXED);
 	int64 factor = tq_preset_number(source, "backoffScaleFactor", 1, 1);
@@ -182,11 +174,8 @@ add_backoff(JsonbParseState **state, const TqPreset *source)
 
 	tq_json_key(state, "retryBackoff");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_int(state,
-					"delay",
-					tq_preset_number(source,
-									 "retryDelaySeconds",
-									 0,
+	tq_json_add_int(state, "delay",
+					tq_preset_number(source, "retryDelaySeconds", 0,
 									 DEFAULT_DELAY));
 	tq_json_add_text(state, "kind", tq_backoff_name(kind));
 	if (kind == TQ_BACKOFF_LINEAR)
@@ -210,11 +199,8 @@ add_retries(JsonbParseState **state, const TqPreset *source)
 										 TQ_RESOLVED_RUN_TIMEOUT};
 	Overdue overdue = get_overdue(source);
 
-	tq_json_add_int(state,
-					"retries",
-					tq_preset_number(source,
-									 "retryCount",
-									 0,
+	tq_json_add_int(state, "retries",
+					tq_preset_number(source, "retryCount", 0,
 									 DEFAULT_RETRIES));
 	tq_preset_add_retry_on(state, reasons, overdue == OVERDUE_RETRY ? 4 : 2);
 	if (overdue == OVERDUE_ALERT_ONLY)
@@ -255,8 +241,7 @@ tq_conductor_read(Jsonb *task_def, Jsonb *workflow_task)
 	add_retries(&state, &source);
 	add_backoff(&state, &source);
 	add_times(&state, &source);
-	tq_json_add_text(&state,
-					 "onUnsuccessful",
+	tq_json_add_text(&state, "onUnsuccessful",
 					 tq_unsuccessful_name(effect_of(&source)));
 	return tq_preset_policy(&definition, tq_json_end(&state));
 }

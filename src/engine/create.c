@@ -59,16 +59,14 @@ index_by_slug(const TqTask *tasks, int n)
 	HASHCTL control = {.keysize = sizeof(TqSlug),
 					   .entrysize = sizeof(TqBatchTask),
 					   .hcxt = CurrentMemoryContext};
-	HTAB *batch_tasks = hash_create("tq siblings",
-									n,
-									&control,
+	HTAB *batch_tasks = hash_create("tq siblings", n, &control,
 									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	for (int i = 0; i < n; i++)
 	{
 		bool found;
-		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &tasks[i].task_id, HASH_ENTER, &found);
+		TqBatchTask *batch_task = hash_search(batch_tasks, &tasks[i].task_id,
+											  HASH_ENTER, &found);
 
 		if (found)
 			ereport(ERROR,
@@ -76,8 +74,7 @@ index_by_slug(const TqTask *tasks, int n)
 					 errmsg("task \"%s\" is given twice",
 							tq_slug_text(&tasks[i].task_id)),
 					 errdetail("Elements %d and %d have that id.",
-							   batch_task->index + 1,
-							   i + 1),
+							   batch_task->index + 1, i + 1),
 					 errhint(
 						 "Give every task of one call an id of its own.")));
 		batch_task->index = i;
@@ -130,13 +127,12 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 			int next = at;
 
 			seen[at] = true;
-			tq_error_list(&names,
-						  ", which depends on ",
+			tq_error_list(&names, ", which depends on ",
 						  tq_slug_text(&tasks[at].task_id));
 			for (int d = 0; d < tasks[at].ndependencies; d++)
 			{
-				TqBatchTask *batch_task =
-					batch_task_of(&tasks[at], d, batch_tasks);
+				TqBatchTask *batch_task = batch_task_of(&tasks[at], d,
+														batch_tasks);
 
 				if (batch_task != NULL && blocked_by[batch_task->index] > 0)
 					next = batch_task->index;
@@ -144,14 +140,12 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 			at = next;
 		}
 	}
-	tq_error_list(&names,
-				  ", which depends on ",
+	tq_error_list(&names, ", which depends on ",
 				  tq_slug_text(&tasks[first].task_id));
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("tasks depend on each other in a cycle"),
-			 errdetail("Task %s.", names.data),
-			 errhint("Take one of these dependencies away.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("tasks depend on each other in a cycle"),
+					errdetail("Task %s.", names.data),
+					errhint("Take one of these dependencies away.")));
 }
 
 /*
@@ -219,22 +213,15 @@ differences(Jsonb *a, Jsonb *b)
 
 		if (token != WJB_KEY)
 			continue;
-		x = getKeyJsonValueFromContainer(&a->root,
-										 key.val.string.val,
-										 key.val.string.len,
-										 NULL);
-		y = getKeyJsonValueFromContainer(&b->root,
-										 key.val.string.val,
-										 key.val.string.len,
-										 NULL);
+		x = getKeyJsonValueFromContainer(&a->root, key.val.string.val,
+										 key.val.string.len, NULL);
+		y = getKeyJsonValueFromContainer(&b->root, key.val.string.val,
+										 key.val.string.len, NULL);
 		if (y == NULL ||
 			compareJsonbContainers(&JsonbValueToJsonb(x)->root,
 								   &JsonbValueToJsonb(y)->root) != 0)
-			appendStringInfo(&names,
-							 "%s\"%.*s\"",
-							 names.len > 0 ? ", " : "",
-							 key.val.string.len,
-							 key.val.string.val);
+			appendStringInfo(&names, "%s\"%.*s\"", names.len > 0 ? ", " : "",
+							 key.val.string.len, key.val.string.val);
 	}
 	return names.data;
 }
@@ -392,14 +379,12 @@ typedef struct Span
 static void
 refuse_schedulers(const TqTask *a, const TqTask *b)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("tasks of one group must have one schedulerId"),
-			 errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
-					   tq_slug_text(&a->group_slug),
-					   a->scheduler_id,
-					   b->scheduler_id),
-			 errhint("Use one schedulerId, or another taskGroupId.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+					errmsg("tasks of one group must have one schedulerId"),
+					errdetail("Group \"%s\" is given \"%s\" and \"%s\".",
+							  tq_slug_text(&a->group_slug), a->scheduler_id,
+							  b->scheduler_id),
+					errhint("Use one schedulerId, or another taskGroupId.")));
 }
 
 static void
@@ -474,9 +459,8 @@ join_groups(TqTask *tasks, int n)
 		Span span = {NULL, 0, false};
 		int64 id;
 
-		for (end = start;
-			 end < n &&
-			 compare_group(&places[start], &places[end], tasks) == 0;
+		for (end = start; end < n && compare_group(&places[start],
+												   &places[end], tasks) == 0;
 			 end++)
 			add_to_span(&span, &tasks[places[end]]);
 		if (locks == LOCKS_EACH)
@@ -592,8 +576,8 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *batch_tasks)
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[places[i]];
-		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
+											  HASH_FIND, NULL);
 
 		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
@@ -627,14 +611,14 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[order[i]];
-		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
+											  HASH_FIND, NULL);
 
 		if (!batch_task->is_new)
 			continue;
-		batch_task->is_pending =
-			task->ndependencies == 0 ||
-			!tq_dependency_track(task, batch_tasks, externals);
+		batch_task->is_pending = task->ndependencies == 0 ||
+								 !tq_dependency_track(task, batch_tasks,
+													  externals);
 		if (batch_task->is_pending)
 			pending[npending++] = task;
 	}
@@ -650,8 +634,8 @@ set_deadlines(const TqTask *tasks, int n, HTAB *batch_tasks)
 
 	for (int i = 0; i < n; i++)
 	{
-		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &tasks[i].task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task = hash_search(batch_tasks, &tasks[i].task_id,
+											  HASH_FIND, NULL);
 
 		if (!batch_task->is_new)
 			continue;
@@ -676,8 +660,8 @@ look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
 
 	for (int i = 0; i < n; i++)
 	{
-		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &tasks[i].task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task = hash_search(batch_tasks, &tasks[i].task_id,
+											  HASH_FIND, NULL);
 
 		if (batch_task->is_new)
 			continue;
@@ -705,8 +689,8 @@ announce(const TqTask *tasks, const int *order, int n, HTAB *batch_tasks)
 	for (int i = 0; i < n; i++)
 	{
 		const TqTask *task = &tasks[order[i]];
-		TqBatchTask *batch_task =
-			hash_search(batch_tasks, &task->task_id, HASH_FIND, NULL);
+		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
+											  HASH_FIND, NULL);
 		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
 
 		tq_outbox_add_run(&batch, task, NULL, NULL);

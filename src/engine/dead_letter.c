@@ -83,8 +83,7 @@ tq_dead_letters_write(const TqTask *tasks, int n, TimestampTz now)
 
 	if (n == 0)
 		return;
-	scratch = AllocSetContextCreate(CurrentMemoryContext,
-									"tq dead letters",
+	scratch = AllocSetContextCreate(CurrentMemoryContext, "tq dead letters",
 									ALLOCSET_DEFAULT_SIZES);
 	outer = MemoryContextSwitchTo(scratch);
 	for (int done = 0; done < n; done += LETTERS_AT_ONCE)

@@ -42,9 +42,7 @@ refuse(const TqSlug *task_id, const char *key, const char *rule)
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid \"%s\" in task definition", key),
-			 errdetail("Task \"%s\": \"%s\" %s.",
-					   tq_slug_text(task_id),
-					   key,
+			 errdetail("Task \"%s\": \"%s\" %s.", tq_slug_text(task_id), key,
 					   rule),
 			 errhint("Correct \"%s\" and send the definition again.", key)));
 }
@@ -72,10 +70,7 @@ check_size(const TqTask *task, const char *key, Size size, int limit,
 		(errcode(ERRCODE_TQ_BAD_INPUT),
 		 errmsg("\"%s\" of task definition is too large", key),
 		 errdetail("Task \"%s\": it has %zu bytes, and may have %d (%s).",
-				   tq_slug_text(&task->task_id),
-				   size,
-				   limit,
-				   setting),
+				   tq_slug_text(&task->task_id), size, limit, setting),
 		 errhint(
 			 "Store large data elsewhere, and put its location into the task.")));
 }
@@ -124,8 +119,7 @@ tq_definition_priority(const TqSlug *task_id, const char *name)
 
 	if (priority == 0)
 		refuse(
-			task_id,
-			"priority",
+			task_id, "priority",
 			"must be highest, very-high, high, medium, low, very-low or lowest");
 	return priority;
 }
@@ -154,8 +148,7 @@ tq_definition_check_project(const TqTask *task)
 {
 	if (!tq_is_project_id(task->project_id))
 		refuse(
-			&task->task_id,
-			"projectId",
+			&task->task_id, "projectId",
 			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"");
 }
 
@@ -198,11 +191,9 @@ tq_definition_check_dependencies(const TqTask *task)
 	TqSlug *sorted;
 
 	if (n > tq_max_dependencies)
-		refuse(&task->task_id,
-			   "dependencies",
+		refuse(&task->task_id, "dependencies",
 			   psprintf("has %d items, and may have %d (tq.max_dependencies)",
-						n,
-						tq_max_dependencies));
+						n, tq_max_dependencies));
 	sorted = palloc(sizeof(TqSlug) * Max(n, 1));
 	memcpy(sorted, task->dependencies, sizeof(TqSlug) * n);
 	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
@@ -227,8 +218,7 @@ tq_definition_depend_on_self(TqTask *task)
 	}
 	slugs = palloc(sizeof(TqSlug) * (task->ndependencies + 1));
 	slugs[0] = task->task_id;
-	memcpy(slugs + 1,
-		   task->dependencies,
+	memcpy(slugs + 1, task->dependencies,
 		   sizeof(TqSlug) * task->ndependencies);
 	task->dependencies = slugs;
 	task->ndependencies++;
@@ -275,8 +265,7 @@ tq_definition_tags(const TqSlug *task_id, Jsonb *tags)
 	while (tq_json_next(&it))
 	{
 		if (!tq_json_is_string(&it.value, TAG_MAX))
-			refuse(task_id,
-				   "tags",
+			refuse(task_id, "tags",
 				   "must be an object of strings of at most 4096 characters");
 	}
 	return tags;
@@ -356,22 +345,18 @@ tq_check_times(const TqTask *task, TimestampTz now)
 	const TqSlug *task_id = &task->task_id;
 
 	if (task->created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
-		refuse(task_id,
-			   "created",
+		refuse(task_id, "created",
 			   "must not be more than 15 minutes in the past");
 	if (task->created > tq_clock_add_ms(now, CREATED_DRIFT_MS))
-		refuse(task_id,
-			   "created",
+		refuse(task_id, "created",
 			   "must not be more than 15 minutes in the future");
 	if (task->created > task->deadline)
 		refuse(task_id, "deadline", "must not be before \"created\"");
 	if (task->deadline < now)
 		refuse(task_id, "deadline", "must not be in the past");
-	if (task->deadline >
-		tq_clock_add_ms(now,
-						(int64) tq_max_deadline * 1000 + CREATED_DRIFT_MS))
-		refuse(task_id,
-			   "deadline",
+	if (task->deadline > tq_clock_add_ms(now, (int64) tq_max_deadline * 1000 +
+												  CREATED_DRIFT_MS))
+		refuse(task_id, "deadline",
 			   "must not be further in the future than tq.max_deadline");
 	if (task->deadline > task->expires)
 		refuse(task_id, "expires", "must not be before \"deadline\"");
@@ -447,17 +432,14 @@ tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
 	task->routes = tq_definition_routes(task_id, items, n);
 	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
 	task->scopes = tq_definition_scopes(task_id, items, n);
-	task->tags =
-		tq_definition_tags(task_id,
-						   checked_object(task_id, "tags", arguments->tags));
+	task->tags = tq_definition_tags(task_id, checked_object(task_id, "tags",
+															arguments->tags));
 	task->extra = tq_json_unless_empty(
 		checked_object(task_id, "extra", arguments->extra));
 	task->metadata = metadata_with_name(task, arguments->name);
 	if (arguments->policy != NULL)
-		tq_definition_apply_policy(task,
-								   checked_object(task_id,
-												  "policy",
-												  arguments->policy));
+		tq_definition_apply_policy(task, checked_object(task_id, "policy",
+														arguments->policy));
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
 	tq_definition_check_sizes(task);

@@ -104,21 +104,17 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 
 		if (value == NULL || !tq_json_is_string(value, fields[i].max))
 			refuse(
-				source,
-				"metadata",
+				source, "metadata",
 				psprintf("must have a string \"%s\" of at most %d characters",
-						 fields[i].key,
-						 fields[i].max));
+						 fields[i].key, fields[i].max));
 	}
 	if (JB_ROOT_COUNT(metadata) != lengthof(fields))
 		refuse(
-			source,
-			"metadata",
+			source, "metadata",
 			"must have name, description, owner and source, and nothing else");
 	if (!is_source(tq_json_get_text(metadata, "source")))
 		refuse(
-			source,
-			"metadata",
+			source, "metadata",
 			"must have a \"source\" that begins with http://, https://, ssh:// or git@");
 }
 
@@ -150,8 +146,7 @@ check_keys(const TqJsonReader *source)
 	while (tq_json_next(&it))
 	{
 		if (!is_known(&it.key))
-			refuse(source,
-				   tq_error_clip(tq_json_string_of(&it.key)),
+			refuse(source, tq_error_clip(tq_json_string_of(&it.key)),
 				   "is not a key of a task definition");
 	}
 }
@@ -171,8 +166,7 @@ read_queue(const TqJsonReader *source, TqTask *task)
 	if (queue != NULL && !tq_is_task_queue_id(queue))
 		refuse(source, "taskQueueId", "must be provisionerId/workerType");
 	if (queue == NULL && (provisioner == NULL || worker_type == NULL))
-		refuse(source,
-			   "taskQueueId",
+		refuse(source, "taskQueueId",
 			   "is required, or provisionerId and workerType");
 	if (queue == NULL)
 		queue = psprintf("%s/%s", provisioner, worker_type);
@@ -180,8 +174,7 @@ read_queue(const TqJsonReader *source, TqTask *task)
 	if ((provisioner != NULL &&
 		 strcmp(provisioner, pnstrdup(queue, slash - queue)) != 0) ||
 		(worker_type != NULL && strcmp(worker_type, slash + 1) != 0))
-		refuse(source,
-			   "taskQueueId",
+		refuse(source, "taskQueueId",
 			   "must agree with provisionerId and workerType");
 	task->queue_name = queue;
 }
@@ -190,8 +183,8 @@ read_queue(const TqJsonReader *source, TqTask *task)
 static void
 read_names(const TqJsonReader *source, TqTask *task)
 {
-	bool has_group =
-		tq_json_read_slug(source, "taskGroupId", &task->group_slug);
+	bool has_group = tq_json_read_slug(source, "taskGroupId",
+									   &task->group_slug);
 	char *scheduler = get_identifier(source, "schedulerId");
 	char *project = tq_json_read_string(source, "projectId");
 

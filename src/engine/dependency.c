@@ -78,9 +78,7 @@ collect_externals(const TqTask *tasks, int n, HTAB *batch_tasks)
 	HASHCTL control = {.keysize = sizeof(TqSlug),
 					   .entrysize = sizeof(ExternalDependency),
 					   .hcxt = CurrentMemoryContext};
-	HTAB *externals = hash_create("tq strangers",
-								  256,
-								  &control,
+	HTAB *externals = hash_create("tq strangers", 256, &control,
 								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
 	for (int i = 0; i < n; i++)
@@ -125,8 +123,8 @@ find_externals(HTAB *externals, int *found)
 	tasks = tq_tasks_by_slug(slugs, n, false, found);
 	for (i = 0; i < *found; i++)
 	{
-		in_order[i] =
-			hash_search(externals, &tasks[i].task_id, HASH_FIND, NULL);
+		in_order[i] = hash_search(externals, &tasks[i].task_id, HASH_FIND,
+								  NULL);
 		in_order[i]->id = tasks[i].id;
 		in_order[i]->expires = tasks[i].expires;
 		in_order[i]->policy = tasks[i].policy;
@@ -213,8 +211,8 @@ check_required(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
 	{
 		const TqSlug *slug = &task->dependencies[i];
 		TqBatchTask *batch_task = new_batch_task(slug, batch_tasks);
-		ExternalDependency *external =
-			hash_search(externals, slug, HASH_FIND, NULL);
+		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
+												   NULL);
 
 		if (batch_task == NULL && external->id == 0)
 			tq_error_list(&missing, ", ", tq_slug_text(slug));
@@ -232,8 +230,7 @@ check_required(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
 			 tq_slug_text(&task->task_id)),
 		 errdetail(
 			 "missingTaskDependencies: [%s]; expiringTaskDependencies: [%s].",
-			 missing.data,
-			 expiring.data),
+			 missing.data, expiring.data),
 		 errhint(
 			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
 }
@@ -292,10 +289,8 @@ tq_dependency_track(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
 
 		required[i] = batch_task ? batch_task->task->id : external->id;
 		if (batch_task != NULL || !external->is_locked ||
-			!evaluate_dependency(&external->run,
-								 external->policy,
-								 task->all_resolved,
-								 &from_run[i]))
+			!evaluate_dependency(&external->run, external->policy,
+								 task->all_resolved, &from_run[i]))
 			unmet[nunmet++] = required[i];
 	}
 	tq_dependencies_insert(task->id, required, from_run, n);
@@ -329,20 +324,14 @@ try_lock(int64 *tasks, int n)
 	{
 		TqWaiting key = {.task = near[i], .stripe = -1};
 
-		if (bsearch(&key,
-					locked,
-					nlocked,
-					sizeof(TqWaiting),
+		if (bsearch(&key, locked, nlocked, sizeof(TqWaiting),
 					tq_compare_waiting) == NULL)
 			near[nmissing++] = near[i];
 	}
 	blocked = tq_dependencies_required(tasks, n, near, nmissing, &nblocked);
 	for (int i = 0; i < n; i++)
 	{
-		if (bsearch(&tasks[i],
-					blocked,
-					nblocked,
-					sizeof(int64),
+		if (bsearch(&tasks[i], blocked, nblocked, sizeof(int64),
 					tq_compare_ids) == NULL)
 			tasks[left++] = tasks[i];
 	}

@@ -32,8 +32,7 @@ refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 		 errmsg("task group \"%s\" has another schedulerId",
 				tq_slug_text(&group->task_group_id)),
 		 errdetail("The group has schedulerId \"%s\", the task \"%s\".",
-				   group->scheduler_id,
-				   scheduler_id),
+				   group->scheduler_id, scheduler_id),
 		 errhint(
 			 "Use the schedulerId of the group, or another taskGroupId.")));
 }
@@ -48,13 +47,12 @@ check_member(const TqGroup *group, const char *scheduler_id)
 	if (strcmp(group->scheduler_id, scheduler_id) != 0)
 		refuse_scheduler(group, scheduler_id);
 	if (group->sealed != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task group \"%s\" is sealed",
-						tq_slug_text(&group->task_group_id)),
-				 errdetail("It was sealed at %s.",
-						   tq_clock_text(group->sealed)),
-				 errhint("Create the task in another group.")));
+		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+						errmsg("task group \"%s\" is sealed",
+							   tq_slug_text(&group->task_group_id)),
+						errdetail("It was sealed at %s.",
+								  tq_clock_text(group->sealed)),
+						errhint("Create the task in another group.")));
 }
 
 /*
@@ -110,9 +108,7 @@ tq_group_join(const TqTask *task, TimestampTz latest_expires)
 
 	do
 	{
-		materialize(&task->group_slug,
-					task->scheduler_id,
-					task->expires,
+		materialize(&task->group_slug, task->scheduler_id, task->expires,
 					&group);
 		check_member(&group, task->scheduler_id);
 	} while (latest_expires > group.expires &&
@@ -196,9 +192,6 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 		(void) tq_task_wait_for_insert(slug);
 	}
 	(void) tq_group_find(slug, group);
-	tq_outbox_append_detail(TQ_EXCHANGE_TASK_GROUP_SEALED,
-							NULL,
-							-1,
-							NULL,
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_GROUP_SEALED, NULL, -1, NULL,
 							tq_group_message_json(group));
 }

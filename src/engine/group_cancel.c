@@ -85,8 +85,6 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);
 	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, now);
-	return tq_group_cancel_json(&group,
-								tq_group_size(&group),
-								locked.tasks,
+	return tq_group_cancel_json(&group, tq_group_size(&group), locked.tasks,
 								locked.n);
 }

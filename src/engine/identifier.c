@@ -105,8 +105,7 @@ void
 tq_check_artifact_name(const char *value)
 {
 	if (!tq_is_artifact_name(value))
-		refuse("artifact name",
-			   value,
+		refuse("artifact name", value,
 			   "Use 1 to 1024 printable ASCII characters.");
 }
 

@@ -234,10 +234,8 @@ tq_pending_runs_add_first(TqTask *const *tasks, bool at_creation, int n,
 							  .seq = at_creation ? task->id : 0,
 							  .retry_delay = TQ_OFF,
 							  .scheduled = now};
-		tq_policy_first(tq_policy_get(task->policy),
-						task->retries,
-						tq_policy_after(now, task->delay),
-						&starts[i].budget);
+		tq_policy_first(tq_policy_get(task->policy), task->retries,
+						tq_policy_after(now, task->delay), &starts[i].budget);
 		has_policy = has_policy || task->policy != 0;
 	}
 	if (has_policy)

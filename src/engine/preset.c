@@ -37,11 +37,10 @@ void
 tq_preset_error(const TqPreset *source, const char *key, JsonbValue *value,
 				const char *hint)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid \"%s\" in %s", key, source->name),
-			 errdetail("\"%s\" is %s.", key, text_of(value)),
-			 errhint("%s", hint)));
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("invalid \"%s\" in %s", key, source->name),
+					errdetail("\"%s\" is %s.", key, text_of(value)),
+					errhint("%s", hint)));
 }
 
 /* Raises the error that the value of a key is none of the names. */
@@ -132,14 +131,10 @@ tq_preset_number_of(const TqPreset *source, const char *key, JsonbValue *value,
 
 	if (!tq_preset_whole(source, value, &number) || number < min ||
 		number > PG_INT32_MAX)
-		tq_preset_error(source,
-						key,
-						value,
+		tq_preset_error(source, key, value,
 						psprintf("Give a whole number from " INT64_FORMAT
 								 " to %d%s.",
-								 min,
-								 PG_INT32_MAX,
-								 otherwise));
+								 min, PG_INT32_MAX, otherwise));
 	return number;
 }
 
@@ -223,10 +218,8 @@ tq_preset_policy(const TqPreset *source, Jsonb *policy)
 				 errmsg("%s gives a policy that no task may have",
 						source->name),
 				 errdetail("The policy %s.", fault),
-				 errhint("Change %s; the policy would be %s.",
-						 source->name,
-						 JsonbToCString(NULL,
-										&policy->root,
+				 errhint("Change %s; the policy would be %s.", source->name,
+						 JsonbToCString(NULL, &policy->root,
 										VARSIZE(policy)))));
 	return policy;
 }

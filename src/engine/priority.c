@@ -80,8 +80,7 @@ refuse_resolved(const TqTask *task, const TqRun *last)
 		(errcode(ERRCODE_TQ_CONFLICT),
 		 errmsg("task \"%s\" has been resolved", tq_slug_text(&task->task_id)),
 		 errdetail("Its state is %s, and run %d is its last.",
-				   tq_state_name(last->state),
-				   last->run_id),
+				   tq_state_name(last->state), last->run_id),
 		 errhint(
 			 "The priority of a task can be changed until it is resolved for the first time.")));
 }
@@ -89,13 +88,12 @@ refuse_resolved(const TqTask *task, const TqRun *last)
 static void
 refuse_same(const TqTask *task)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" has that priority already",
-					tq_slug_text(&task->task_id)),
-			 errdetail("Its priority is %s.",
-					   tq_priority_name(task->priority)),
-			 errhint("There is nothing to do.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+					errmsg("task \"%s\" has that priority already",
+						   tq_slug_text(&task->task_id)),
+					errdetail("Its priority is %s.",
+							  tq_priority_name(task->priority)),
+					errhint("There is nothing to do.")));
 }
 
 /*
@@ -148,10 +146,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	from = task->priority;
 	task->priority = priority;
 	write_priority(&task->id, 1, priority);
-	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED,
-							task,
-							-1,
-							&last,
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last,
 							change_json(from, priority));
 	return task;
 }
@@ -221,11 +216,8 @@ announce_group(const TqGroup *group, int priority, int affected)
 	JsonbParseState *state = begin_group_json(group, priority, affected);
 
 	tq_json_add_int(&state, "version", 1);
-	tq_outbox_append_detail(TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED,
-							NULL,
-							-1,
-							NULL,
-							tq_json_end(&state));
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED, NULL, -1,
+							NULL, tq_json_end(&state));
 }
 
 /*

@@ -101,8 +101,7 @@ never_ran(const Jsonb *runs)
 										0);
 	created = getKeyJsonValueFromContainer(run->val.binary.data,
 										   "reasonCreated",
-										   strlen("reasonCreated"),
-										   NULL);
+										   strlen("reasonCreated"), NULL);
 	return created != NULL && created->type == jbvString &&
 		   strcmp(pnstrdup(created->val.string.val, created->val.string.len),
 				  tq_created_name(TQ_CREATED_EXCEPTION)) == 0;
@@ -263,8 +262,7 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 	if (!can_be_rerun(&locked, redrive->now))
 		redrive->renewed[redrive->nrenewed++] = locked.letter;
 	else if (locked.last.run_id + 1 >= tq_max_runs)
-		note_refusal(redrive,
-					 &seen->task_id,
+		note_refusal(redrive, &seen->task_id,
 					 "it has reached the maximum number of runs");
 	else
 	{
@@ -372,11 +370,9 @@ warn_refusals(const Redrive *redrive)
 		(errcode(ERRCODE_WARNING),
 		 errmsg_plural("%d dead letter could not be redriven",
 					   "%d dead letters could not be redriven",
-					   redrive->refused,
-					   redrive->refused),
+					   redrive->refused, redrive->refused),
 		 errdetail("The first is that of task \"%s\": %s.",
-				   tq_slug_text(&redrive->first_refused),
-				   redrive->why),
+				   tq_slug_text(&redrive->first_refused), redrive->why),
 		 errhint(
 			 "tq.redrive() says why; tq.discard_dead_letter() drops a letter.")));
 }

@@ -164,11 +164,8 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 	int32 run_id = report->run_id;
 	int64 recalled;
 
-	while (tq_run_writer_read(writer,
-							  &report->task_id,
-							  report->task->id,
-							  run_id,
-							  run))
+	while (tq_run_writer_read(writer, &report->task_id, report->task->id,
+							  run_id, run))
 	{
 		report->state = run->state;
 		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)

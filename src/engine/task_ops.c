@@ -86,16 +86,12 @@ tq_error_missing_run(const TqTask *task, int run_id)
 	TqRun last = {.run_id = -1};
 
 	(void) tq_run_peek(task->id, &last);
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_NOT_FOUND),
-			 errmsg("task \"%s\" has no run %d",
-					tq_slug_text(&task->task_id),
-					run_id),
-			 errdetail_plural("It has %d run.",
-							  "It has %d runs.",
-							  last.run_id + 1,
-							  last.run_id + 1),
-			 errhint("tq.status() shows the runs of a task.")));
+	ereport(ERROR, (errcode(ERRCODE_TQ_NOT_FOUND),
+					errmsg("task \"%s\" has no run %d",
+						   tq_slug_text(&task->task_id), run_id),
+					errdetail_plural("It has %d run.", "It has %d runs.",
+									 last.run_id + 1, last.run_id + 1),
+					errhint("tq.status() shows the runs of a task.")));
 }
 
 /*
@@ -139,8 +135,7 @@ add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
 
 	tq_policy_first(tq_policy_get(task->policy),
 					tq_rerun_retries(task->retries, tq_max_runs, run.run_id),
-					now,
-					&start.budget);
+					now, &start.budget);
 	if (last->location == TQ_LOCATION_UNSCHEDULED)
 		tq_unscheduled_delete(&task->id, 1);
 	tq_pending_runs_add(&start, 1, now);
@@ -196,13 +191,11 @@ tq_task_rerun(const TqTask *task, TimestampTz now)
 				 errmsg("task \"%s\" has reached the maximum number of runs",
 						tq_slug_text(&task->task_id)),
 				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
-						   last.run_id + 1,
-						   tq_max_runs),
+						   last.run_id + 1, tq_max_runs),
 				 errhint("Create a new task.")));
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
-					&task->id,
-					1);
+					&task->id, 1);
 	if (was_never_pending(&last))
 		tq_pending_runs_add_total_timeout(tasks, 1, now);
 	add_rerun(task, &last, now);

@@ -29,10 +29,8 @@
 #define EXCEEDED_PREFIX "ON_ATTEMPTS_EXCEEDED_"
 #define EXCEEDED_DEADLETTER 2
 
-static const char *const exceeded_names[] = {"UNSPECIFIED",
-											 "DISCARD",
-											 "DEADLETTER",
-											 NULL};
+static const char *const exceeded_names[] = {"UNSPECIFIED", "DISCARD",
+											 "DEADLETTER", NULL};
 
 /* Returns the retry_state of an activation, empty if it has none. */
 static TqPreset
@@ -112,14 +110,12 @@ static void
 add_times(JsonbParseState **state, const TqPreset *activation)
 {
 	int64 duration = tq_preset_number(activation,
-									  "processing_deadline_duration",
-									  0,
+									  "processing_deadline_duration", 0,
 									  DEFAULT_DURATION);
 	int64 delay = tq_preset_number(activation, "delay", 0, 0);
 	int64 expires = tq_preset_number(activation, "expires", 0, TQ_OFF);
 
-	tq_json_add_int(state,
-					"claimTimeout",
+	tq_json_add_int(state, "claimTimeout",
 					Min(duration + DEFAULT_GRACE, TQ_PRESET_SECONDS_MAX));
 	if (expires != TQ_OFF)
 		tq_json_add_int(state, "pendingTimeout", Max(expires - delay, 0));
@@ -141,8 +137,7 @@ tq_taskbroker_read(Jsonb *activation)
 	state = tq_json_begin();
 	add_retries(&state, &retry);
 	add_times(&state, &source);
-	tq_json_add_text(&state,
-					 "onUnsuccessful",
+	tq_json_add_text(&state, "onUnsuccessful",
 					 tq_unsuccessful_name(TQ_UNSUCCESSFUL_BLOCK));
 	tq_json_add_bool(&state, "deadLetter", is_deadletter(&retry));
 	return tq_preset_policy(&source, tq_json_end(&state));

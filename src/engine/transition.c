@@ -154,11 +154,7 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 						.lost_retries_left = filled.lost_retries_left,
 						.visible_at = filled.visible_at,
 						.pending_until = filled.pending_until};
-	tq_policy_follow(&policy,
-					 &budget,
-					 reason,
-					 now,
-					 task->deadline,
+	tq_policy_follow(&policy, &budget, reason, now, task->deadline,
 					 tq_max_runs,
 					 policy.jitter > 0 ? pg_prng_double(&pg_global_prng_state)
 									   : 0,
@@ -270,8 +266,8 @@ add_groups(TqTransitions *transitions, const TqTask *tasks, int n)
 	for (int i = 0; i < n; i++)
 		added[i] = slug_of_group(&tasks[i]);
 	qsort(added, n, sizeof(TqSlug), compare_slugs);
-	transitions->ngroups +=
-		(int) qunique(added, n, sizeof(TqSlug), compare_slugs);
+	transitions->ngroups += (int) qunique(added, n, sizeof(TqSlug),
+										  compare_slugs);
 }
 
 /*
@@ -312,13 +308,10 @@ follow_failures(TqTransitions *transitions)
 static void
 end_round(TqTransitions *transitions)
 {
-	tq_pending_runs_add(transitions->starts,
-						transitions->nstarts,
+	tq_pending_runs_add(transitions->starts, transitions->nstarts,
 						transitions->now);
-	tq_dependency_release(transitions->finals,
-						  transitions->nfinals,
-						  transitions->now,
-						  &transitions->outbox);
+	tq_dependency_release(transitions->finals, transitions->nfinals,
+						  transitions->now, &transitions->outbox);
 	for (int i = 0; i < transitions->nfinals; i++)
 	{
 		if (transitions->finals[i].policy != 0 &&
@@ -397,9 +390,7 @@ make_round(TqTransitions *transitions, const TqLockedTasks *locked,
 		TqRun *run = &locked->runs[i];
 
 		if (run->location == TQ_LOCATION_UNSCHEDULED)
-			create_resolved_run(run,
-								&locked->tasks[i],
-								reason,
+			create_resolved_run(run, &locked->tasks[i], reason,
 								transitions->now);
 		tq_transition_end_run(run, reason, transitions->now);
 		(void) tq_transition_follow(transitions, run, &locked->tasks[i]);
@@ -448,15 +439,12 @@ make_round_free(TqTransitions *transitions, TqLockedTasks *locked,
 	TqResolved reason = tq_event_resolved(event);
 
 	/* a task that is past its deadline is left to the deadline step */
-	keep_applicable(locked,
-					event,
+	keep_applicable(locked, event,
 					event == TQ_EVENT_DEADLINE ? DT_NOBEGIN
 											   : transitions->now);
 	drop_blocked(locked, reason, transitions->now);
-	tq_timer_insert(timer,
-					tq_clock_add_ms(transitions->now, TQ_AGAIN_MS),
-					locked->others,
-					locked->nothers);
+	tq_timer_insert(timer, tq_clock_add_ms(transitions->now, TQ_AGAIN_MS),
+					locked->others, locked->nothers);
 	make_round(transitions, locked, reason);
 }
 

@@ -163,8 +163,8 @@ find_witness(const TqSlug *slug)
 		witnesses = NULL;
 	}
 	if (witnesses == NULL)
-		witnesses =
-			hash_create("tq witnesses", 256, &control, HASH_ELEM | HASH_BLOBS);
+		witnesses = hash_create("tq witnesses", 256, &control,
+								HASH_ELEM | HASH_BLOBS);
 	witness = hash_search(witnesses, slug, HASH_ENTER, &found);
 	if (!found)
 		memset(&witness->active, 0, sizeof(TqSlug));
@@ -255,8 +255,8 @@ tq_group_resolution_append(const int64 *tasks, int n)
 
 		if (i > 0 && compare_member(&members[i - 1], &members[i]) == 0)
 			continue;
-		group =
-			bsearch(&key, groups, ngroups, sizeof(TqGroup), compare_groups);
+		group = bsearch(&key, groups, ngroups, sizeof(TqGroup),
+						compare_groups);
 		if (group == NULL || is_resolved(group))
 			add_resolved(&batch, group, members[i].id);
 	}

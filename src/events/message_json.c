@@ -234,11 +234,8 @@ task_key(const TqAddress *address)
 					address->message->run_id < 0
 						? "_"
 						: psprintf("%d", address->message->run_id),
-					word(group),
-					word(id),
-					queue_words(task->queue_name),
-					task->scheduler_id,
-					tq_slug_text(&task->group_slug));
+					word(group), word(id), queue_words(task->queue_name),
+					task->scheduler_id, tq_slug_text(&task->group_slug));
 }
 
 /* Adds a CC address for each route of the task, in order (6.4). */
@@ -269,24 +266,19 @@ address_task(const TqSource *source, TqAddress *address)
 	TqTask key = {.id = message->task};
 	const TqRun *run;
 
-	address->task = bsearch(&key,
-							source->tasks,
-							source->ntasks,
-							sizeof(TqTask),
-							compare_task);
+	address->task = bsearch(&key, source->tasks, source->ntasks,
+							sizeof(TqTask), compare_task);
 	if (address->task == NULL)
 		return false;
 	address->runs = first_run(source, message->task);
-	if (message->last_run >= 0 && !is_run_of(source,
-											 address->runs + message->last_run,
-											 message->task,
-											 message->last_run))
+	if (message->last_run >= 0 &&
+		!is_run_of(source, address->runs + message->last_run, message->task,
+				   message->last_run))
 		return false;
 	run = address->runs + message->run_id;
 	address->run = message->run_id < 0 ? NULL : run;
 	if (message->worker != 0)
-		tq_worker_name(message->worker,
-					   &address->worker_group,
+		tq_worker_name(message->worker, &address->worker_group,
 					   &address->worker_id);
 	return true;
 }
@@ -467,13 +459,11 @@ add_worker(JsonbParseState **state, const TqAddress *address)
 static void
 refuse_size(Size size)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-			 errmsg("payload of a message is too large"),
-			 errdetail("It has %zu bytes as jsonb; the limit is %zu.",
-					   size,
-					   JSONB_MAX),
-			 errhint("Create tasks with less in their tags.")));
+	ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					errmsg("payload of a message is too large"),
+					errdetail("It has %zu bytes as jsonb; the limit is %zu.",
+							  size, JSONB_MAX),
+					errhint("Create tasks with less in their tags.")));
 }
 
 /* Returns the size of a stored jsonb without detoasting it; 0 for NULL. */
@@ -490,8 +480,7 @@ add_tags(JsonbParseState **state, const TqTask *task)
 		refuse_size(stored_size(task->tags));
 	tq_json_key(state, "task");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	tq_json_add_object(state,
-					   "tags",
+	tq_json_add_object(state, "tags",
 					   task->tags != NULL
 						   ? DatumGetJsonbP(PointerGetDatum(task->tags))
 						   : NULL);

@@ -176,8 +176,8 @@ tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
 	look_up();
 	if (known_wanted == 0)
 		return;
-	message =
-		message_about(exchange, task, run == NULL ? -1 : run->run_id, last);
+	message = message_about(exchange, task, run == NULL ? -1 : run->run_id,
+							last);
 	tq_outbox_add_message(batch, &message);
 }
 
@@ -238,8 +238,8 @@ tq_outbox_append_detail(TqExchange exchange, const TqTask *task, int run_id,
 {
 	static const TqTask none = {0};
 	TqOutboxBatch batch = {0};
-	TqMessage message =
-		message_about(exchange, task == NULL ? &none : task, run_id, last);
+	TqMessage message = message_about(exchange, task == NULL ? &none : task,
+									  run_id, last);
 
 	message.detail = detail;
 	tq_outbox_add_message(&batch, &message);

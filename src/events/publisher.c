@@ -190,9 +190,7 @@ begin_claimable(void)
 					   .entrysize = sizeof(Claimable),
 					   .hcxt = CurrentMemoryContext};
 
-	return hash_create("tq claimable",
-					   64,
-					   &control,
+	return hash_create("tq claimable", 64, &control,
 					   HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
 }
 
@@ -224,8 +222,7 @@ count_notes(HTAB *claimable, const TqMessage *notes, int n)
 	for (int i = 0; i < n; i++)
 	{
 		if (tq_outbox_is_claimable_note(&notes[i]))
-			count_some(claimable,
-					   tq_queue_name((int32) notes[i].task),
+			count_some(claimable, tq_queue_name((int32) notes[i].task),
 					   notes[i].run_id);
 	}
 }
@@ -242,8 +239,7 @@ notify_claimable(HTAB *claimable)
 			tq_queue_channel_name(entry->name),
 			psprintf("{\"taskQueueId\": \"%s\", \"pending\": " INT64_FORMAT
 					 "}",
-					 entry->name,
-					 entry->pending));
+					 entry->name, entry->pending));
 }
 
 /* ---- sending ---- */
@@ -344,8 +340,7 @@ notify_range(void *arg)
 	for (; slice->next < slice->end; slice->next++)
 	{
 		MemoryContextReset(slice->one);
-		if (tq_message_address(&slice->source,
-							   &slice->messages[slice->next],
+		if (tq_message_address(&slice->source, &slice->messages[slice->next],
 							   &address))
 			notify_address(&address, slice);
 	}

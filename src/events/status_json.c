@@ -61,8 +61,7 @@ push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
 		tq_json_add_text(state, "workerGroup", run->worker_group);
 	tq_json_add_text(state, "reasonCreated", tq_created_name(run->created));
 	if (run->reason != TQ_RESOLVED_NONE)
-		tq_json_add_text(state,
-						 "reasonResolved",
+		tq_json_add_text(state, "reasonResolved",
 						 tq_resolved_name(run->reason));
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
@@ -83,8 +82,7 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 	for (int i = 0; i < n; i++)
 		push_run(state, &runs[i], task->policy != 0);
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
-	tq_json_add_text(state,
-					 "state",
+	tq_json_add_text(state, "state",
 					 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
 	tq_json_add_slug(state, "taskId", &task->task_id);
 	tq_json_add_time(state, "expires", task->expires);
@@ -92,14 +90,12 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 	tq_json_add_text(state, "priority", tq_priority_name(task->priority));
 	tq_json_add_text(state, "projectId", task->project_id);
 	tq_json_add_text(state, "workerType", slash + 1);
-	tq_json_add_int(state,
-					"retriesLeft",
+	tq_json_add_int(state, "retriesLeft",
 					last ? last->retries_left : task->retries);
 	tq_json_add_text(state, "schedulerId", task->scheduler_id);
 	tq_json_add_slug(state, "taskGroupId", &task->group_slug);
 	tq_json_add_text(state, "taskQueueId", task->queue_name);
-	tq_json_add_text(state,
-					 "provisionerId",
+	tq_json_add_text(state, "provisionerId",
 					 pnstrdup(task->queue_name, slash - task->queue_name));
 }
 
@@ -181,20 +177,16 @@ tq_definition_json(const TqTask *task)
 	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
 	tq_json_add_time(&state, "deadline", task->defined_deadline);
 	tq_json_add_time(&state, "expires", task->expires);
-	tq_json_add_slugs(&state,
-					  "dependencies",
-					  task->dependencies,
+	tq_json_add_slugs(&state, "dependencies", task->dependencies,
 					  task->ndependencies);
-	tq_json_add_text(&state,
-					 "requires",
+	tq_json_add_text(&state, "requires",
 					 task->all_resolved ? "all-resolved" : "all-completed");
 	tq_json_add_texts(&state, "routes", task->routes);
 	tq_json_add_int(&state, "retries", task->retries);
 	tq_json_add_time(&state, "created", task->created);
 	tq_json_add_texts(&state, "scopes", task->scopes);
 	tq_json_add_object(&state, "payload", task->payload);
-	tq_json_add_object(&state,
-					   "metadata",
+	tq_json_add_object(&state, "metadata",
 					   task->metadata != NULL
 						   ? task->metadata
 						   : tq_metadata_json(task->queue_name));

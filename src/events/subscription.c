@@ -207,8 +207,7 @@ refuse_taken(const char *name, int64 before, int64 acked_id)
 			 tq_error_clip(name)),
 		 errdetail(
 			 "It had acknowledged those up to %lld, and now has those up to %lld.",
-			 (long long) before,
-			 (long long) acked_id),
+			 (long long) before, (long long) acked_id),
 		 errhint("Roll this transaction back, and call tq.fetch() again.")));
 }
 
@@ -332,8 +331,7 @@ read_range(void *arg)
 	for (; slice->next < slice->n && slice->reading->left > 0; slice->next++)
 	{
 		MemoryContextReset(slice->one);
-		if (tq_message_address(&slice->source,
-							   &slice->messages[slice->next],
+		if (tq_message_address(&slice->source, &slice->messages[slice->next],
 							   &address))
 			receive_wanted(&address, slice->reading);
 	}
@@ -355,8 +353,7 @@ read_slice(Reading *reading, const TqMessage *messages, int n)
 	Slice slice = {.reading = reading,
 				   .messages = messages,
 				   .n = n,
-				   .one = AllocSetContextCreate(memory,
-												"tq message",
+				   .one = AllocSetContextCreate(memory, "tq message",
 												ALLOCSET_DEFAULT_SIZES)};
 	bool has_source = tq_attempt(read_source, &slice) == NULL;
 
@@ -409,8 +406,8 @@ collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 	while (used < nticks && *n < SLICE)
 	{
 		int more;
-		TqMessage *part =
-			tq_messages_of_tick(&ticks[used++], &more, NULL, NULL);
+		TqMessage *part = tq_messages_of_tick(&ticks[used++], &more, NULL,
+											  NULL);
 
 		while (*n + more > room)
 			*messages = repalloc_huge(*messages,
@@ -438,8 +435,8 @@ read_log(Reading *reading, int64 look_max)
 
 	do
 	{
-		TqTick *ticks =
-			tq_ticks_after(reading->upto, TICKS, reading->shown, &nticks);
+		TqTick *ticks = tq_ticks_after(reading->upto, TICKS, reading->shown,
+									   &nticks);
 
 		for (int i = 0; i < nticks && reading->left > 0;)
 		{
@@ -574,14 +571,9 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 	if (!tq_subscription_find(name, &acked_id))
 		refuse_missing(name);
 	filters = filters_of(name, &n);
-	found = tq_subscribe_read(acked_id.id,
-							  max,
-							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX,
-							  filters,
-							  n,
-							  track_first,
-							  &first,
-							  &upto);
+	found = tq_subscribe_read(acked_id.id, max,
+							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX, filters,
+							  n, track_first, &first, &upto);
 	if (first.id != 0)
 	{
 		note_fetched(name, acked_id.id, first.id);

@@ -684,8 +684,7 @@ read_entry(const Key *key, TqCursor *cursor, LWLockMode mode)
 	{
 		touch(&shared->buckets[bucket], entry);
 		cursor->identity = entry->identity;
-		memcpy(cursor->generation,
-			   entry->generation,
+		memcpy(cursor->generation, entry->generation,
 			   sizeof(entry->generation));
 		memcpy(cursor->low, entry->low, sizeof(entry->low));
 	}

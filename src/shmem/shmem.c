@@ -45,8 +45,7 @@ start_part(const TqShmemPart *part)
 
 	if (!found)
 		memset(memory, 0, part->size());
-	part->startup(memory,
-				  !found,
+	part->startup(memory, !found,
 				  part->tranche == NULL
 					  ? NULL
 					  : GetNamedLWLockTranche(part->tranche));

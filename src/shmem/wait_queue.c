@@ -474,14 +474,9 @@ check_client(void)
 		return;
 	nest = NewGUCNestLevel();
 	if (!is_set)
-		(void) set_config_option("client_connection_check_interval",
-								 "1min",
-								 PGC_USERSET,
-								 PGC_S_SESSION,
-								 GUC_ACTION_SAVE,
-								 true,
-								 0,
-								 false);
+		(void) set_config_option("client_connection_check_interval", "1min",
+								 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+								 true, 0, false);
 	CheckClientConnectionPending = true;
 	InterruptPending = true;
 	CHECK_FOR_INTERRUPTS();
@@ -562,8 +557,7 @@ tq_wait_sleep(TqWait *wait, TqWaitSite site)
 			return look_around();
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) (Min(wait->ms, look) - now),
-						 wait_event(site));
+						 (long) (Min(wait->ms, look) - now), wait_event(site));
 		ResetLatch(MyLatch);
 	}
 }

@@ -321,8 +321,7 @@ tq_slot_launcher_asked(Oid *databases, int max, bool *rescan)
 	n = Min(shared->asked_count, max);
 	memcpy(databases, shared->asked, n * sizeof(Oid));
 	shared->asked_count -= n;
-	memmove(shared->asked,
-			shared->asked + n,
+	memmove(shared->asked, shared->asked + n,
 			shared->asked_count * sizeof(Oid));
 	*rescan = shared->rescan;
 	shared->rescan = false;

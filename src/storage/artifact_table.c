@@ -162,8 +162,7 @@ static bool
 read_one(TqStatement *statement, int64 task, int run_id, const char *name,
 		 bool whole, TqArtifact *artifact)
 {
-	Datum values[3] = {Int64GetDatum(task),
-					   Int32GetDatum(run_id),
+	Datum values[3] = {Int64GetDatum(task), Int32GetDatum(run_id),
 					   CStringGetTextDatum(name)};
 	bool found = tq_spi_run(statement, values, NULL) > 0;
 
@@ -181,12 +180,8 @@ bool
 tq_artifact_find(int64 task, int run_id, const char *name, bool whole,
 				 TqArtifact *artifact)
 {
-	return read_one(whole ? &find_whole : &find_brief,
-					task,
-					run_id,
-					name,
-					whole,
-					artifact);
+	return read_one(whole ? &find_whole : &find_brief, task, run_id, name,
+					whole, artifact);
 }
 
 /*
@@ -208,10 +203,8 @@ TqArtifact *
 tq_artifacts_of_run(int64 task, int run_id, const char *after, int max,
 					int *found)
 {
-	Datum values[4] = {Int64GetDatum(task),
-					   Int32GetDatum(run_id),
-					   CStringGetTextDatum(after),
-					   Int32GetDatum(max)};
+	Datum values[4] = {Int64GetDatum(task), Int32GetDatum(run_id),
+					   CStringGetTextDatum(after), Int32GetDatum(max)};
 	TqArtifact *artifacts;
 
 	*found = (int) tq_spi_run(&list_brief, values, NULL);

@@ -147,8 +147,7 @@ void
 tq_binding_change(TqStatement *statement, const char *name,
 				  TqExchange exchange, const char *pattern)
 {
-	Datum values[3] = {CStringGetTextDatum(name),
-					   Int16GetDatum(exchange),
+	Datum values[3] = {CStringGetTextDatum(name), Int16GetDatum(exchange),
 					   CStringGetTextDatum(pattern)};
 
 	tq_spi_run(statement, values, NULL);

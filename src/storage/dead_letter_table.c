@@ -139,8 +139,7 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 {
 	Datum values[4] = {Int32GetDatum(queue),
 					   TimestampTzGetDatum(after->failed_at),
-					   Int64GetDatum(after->seq),
-					   Int32GetDatum(max)};
+					   Int64GetDatum(after->seq), Int32GetDatum(max)};
 	TqDeadLetter *letters;
 
 	*found = (int) tq_spi_run(&by_age, values, NULL);
@@ -162,8 +161,7 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 TqDeadLetter *
 tq_dead_letters_list(int32 queue, const TqSlug *after, int max, int *found)
 {
-	Datum values[3] = {Int32GetDatum(queue),
-					   PointerGetDatum(after),
+	Datum values[3] = {Int32GetDatum(queue), PointerGetDatum(after),
 					   Int32GetDatum(max)};
 	TqDeadLetter *letters;
 

@@ -232,15 +232,11 @@ look_at_dependents(Lookup *lookup, const TqMet *met)
 	{
 		int64 dependent = tq_row_int64(dependency, DEPENDENCY_DEPENDENT);
 
-		if (tq_scan_find(lookup->unscheduled,
-						 Int64GetDatum(dependent),
-						 0,
+		if (tq_scan_find(lookup->unscheduled, Int64GetDatum(dependent), 0,
 						 0) &&
-			is_met_now(met,
-					   tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
+			is_met_now(met, tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
 					   tq_row_int16(dependency, DEPENDENCY_FROM_RUN)))
-			add_waiting(lookup,
-						dependent,
+			add_waiting(lookup, dependent,
 						stripe_of(met->required,
 								  tq_row_int16(row, UNSCHEDULED_STRIPES)));
 	}
@@ -288,14 +284,12 @@ merge_waiting(TqWaiting *waiting, int n)
 TqWaiting *
 tq_dependencies_met(const TqMet *met, int n, int *found)
 {
-	Lookup lookup = {
-		.dependencies =
-			tq_scan_open(&dependency_table, &dependency_by_key, 1, NULL)};
+	Lookup lookup = {.dependencies = tq_scan_open(&dependency_table,
+												  &dependency_by_key, 1,
+												  NULL)};
 
-	lookup.unscheduled = tq_scan_open(&unscheduled_table,
-									  &unscheduled_by_task,
-									  1,
-									  lookup.dependencies->registered);
+	lookup.unscheduled = tq_scan_open(&unscheduled_table, &unscheduled_by_task,
+									  1, lookup.dependencies->registered);
 	for (int i = 0; i < n; i++)
 	{
 		look_at_dependents(&lookup, &met[i]);
@@ -351,21 +345,17 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
 			   bool may_delete, int *left)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
-	TqScan *scan = tq_scan_begin(counter->table,
-								 counter->index,
-								 counter->nkeys,
-								 snapshot);
+	TqScan *scan = tq_scan_begin(counter->table, counter->index,
+								 counter->nkeys, snapshot);
 	TM_Result result = TM_Ok;
 
 	*left = -1;
-	if (tq_scan_find(scan,
-					 Int64GetDatum(waiting->task),
-					 Int16GetDatum(waiting->stripe),
-					 0))
+	if (tq_scan_find(scan, Int64GetDatum(waiting->task),
+					 Int16GetDatum(waiting->stripe), 0))
 	{
 		*left = tq_row_int32(scan->slot, counter->column) - waiting->unmet;
-		result =
-			write_count(counter, scan->slot, *left, *left == 0 && may_delete);
+		result = write_count(counter, scan->slot, *left,
+							 *left == 0 && may_delete);
 	}
 	tq_scan_end(scan);
 	UnregisterSnapshot(snapshot);
@@ -401,12 +391,10 @@ void
 tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 						  const bool *may_free, bool *is_free)
 {
-	Counter tasks = open_counter(&unscheduled_table,
-								 &unscheduled_by_task,
-								 1,
+	Counter tasks = open_counter(&unscheduled_table, &unscheduled_by_task, 1,
 								 UNSCHEDULED_UNMET);
-	Counter stripes =
-		open_counter(&unmet_table, &unmet_by_stripe, 2, COUNTER_UNMET);
+	Counter stripes = open_counter(&unmet_table, &unmet_by_stripe, 2,
+								   COUNTER_UNMET);
 	int stripes_met = 0;
 
 	for (int i = 0; i < n; i++)

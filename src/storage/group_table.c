@@ -188,11 +188,8 @@ tag_of_group(const TqSlug *slug)
 	uint64 hash = hash_bytes_extended(slug->bytes, TQ_SLUG_BYTES, 0);
 	LOCKTAG tag;
 
-	SET_LOCKTAG_ADVISORY(tag,
-						 MyDatabaseId,
-						 (uint32) (hash >> 32),
-						 (uint32) hash,
-						 TQ_LOCK_CLASS_GROUP);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (hash >> 32),
+						 (uint32) hash, TQ_LOCK_CLASS_GROUP);
 	return tag;
 }
 
@@ -308,8 +305,7 @@ tq_group_slug(int64 id, Snapshot snapshot)
 	bool isnull;
 
 	if (!tq_scan_find(scan, Int64GetDatum(id), 0, 0))
-		elog(ERROR,
-			 "group " INT64_FORMAT " is not in tq_internal.task_group",
+		elog(ERROR, "group " INT64_FORMAT " is not in tq_internal.task_group",
 			 id);
 	slug = *DatumGetTqSlugP(
 		tq_row_field(scan->slot, GROUP_TASK_GROUP_ID, &isnull));

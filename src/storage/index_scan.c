@@ -42,13 +42,10 @@ look_up_equality(TqRelation *which, Relation index)
 	for (int i = 0; i < which->nkeys; i++)
 	{
 		Oid type = index->rd_opcintype[i];
-		Oid operator= get_opfamily_member(index->rd_opfamily[i],
-										  type,
-										  type,
+		Oid operator= get_opfamily_member(index->rd_opfamily[i], type, type,
 										  BTEqualStrategyNumber);
 
-		fmgr_info_cxt(get_opcode(operator),
-					  &which->equal[i],
+		fmgr_info_cxt(get_opcode(operator), &which->equal[i],
 					  CacheMemoryContext);
 	}
 }
@@ -67,14 +64,10 @@ tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
 	if (index->nkeys == 0)
 		look_up_equality(index, scan->index);
 	for (int i = 0; i < nkeys; i++)
-		ScanKeyEntryInitializeWithInfo(&scan->keys[i],
-									   0,
-									   i + 1,
-									   BTEqualStrategyNumber,
-									   InvalidOid,
+		ScanKeyEntryInitializeWithInfo(&scan->keys[i], 0, i + 1,
+									   BTEqualStrategyNumber, InvalidOid,
 									   scan->index->rd_indcollation[i],
-									   &index->equal[i],
-									   (Datum) 0);
+									   &index->equal[i], (Datum) 0);
 	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot, nkeys);
 	return scan;
 }
@@ -86,11 +79,8 @@ tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
 void
 tq_scan_from(TqScan *scan)
 {
-	ScanKeyInit(&scan->keys[scan->nkeys - 1],
-				scan->nkeys,
-				BTGreaterEqualStrategyNumber,
-				F_INT8GE,
-				(Datum) 0);
+	ScanKeyInit(&scan->keys[scan->nkeys - 1], scan->nkeys,
+				BTGreaterEqualStrategyNumber, F_INT8GE, (Datum) 0);
 }
 
 /*

@@ -78,9 +78,7 @@ entries_of(TqNameCache *cache)
 	oid = tq_relation_oid(cache->table);
 	enlist(cache);
 	cache->oid = oid;
-	cache->entries = hash_create(cache->purpose,
-								 64,
-								 &control,
+	cache->entries = hash_create(cache->purpose, 64, &control,
 								 HASH_ELEM | HASH_CONTEXT | cache->how);
 	return cache->entries;
 }

@@ -144,8 +144,7 @@ fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 	int32 worker = worker_of(messages, n);
 
 	ExecClearTuple(slot);
-	tq_put(slot,
-		   Anum_message_xid,
+	tq_put(slot, Anum_message_xid,
 		   FullTransactionIdGetDatum(GetTopFullTransactionId()));
 	tq_put_int64(slot, Anum_message_seq, tq_id_next());
 	tq_put_time(slot, Anum_message_taken_until, taken_until_of(messages, n));
@@ -216,8 +215,7 @@ read_row(uint64 row, TqMessage *messages, bool count_only)
 	{
 		Record record;
 
-		memcpy(&record,
-			   VARDATA_ANY(packed) + sizeof(Record) * i,
+		memcpy(&record, VARDATA_ANY(packed) + sizeof(Record) * i,
 			   sizeof(Record));
 		memset(&messages[i], 0, sizeof(TqMessage));
 		unpack(&record, &messages[i]);
@@ -283,12 +281,9 @@ xid_array(FullTransactionId *xids, int n)
 		if (i == 0 || !FullTransactionIdEquals(xids[i], xids[i - 1]))
 			elements[kept++] = FullTransactionIdGetDatum(xids[i]);
 	}
-	return PointerGetDatum(construct_array(elements,
-										   kept,
-										   XID8OID,
+	return PointerGetDatum(construct_array(elements, kept, XID8OID,
 										   sizeof(FullTransactionId),
-										   FLOAT8PASSBYVAL,
-										   TYPALIGN_DOUBLE));
+										   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
 /*
@@ -308,9 +303,8 @@ tq_messages_page(TqRows cursor, TqPage *page)
 
 		page->messages = read_rows(rows, page->messages, &page->n);
 		page->is_last = rows < FETCH_ROWS;
-		xids = repalloc(xids,
-						sizeof(FullTransactionId) *
-							(nxids + rows + FETCH_ROWS));
+		xids = repalloc(xids, sizeof(FullTransactionId) *
+								  (nxids + rows + FETCH_ROWS));
 		for (int row = 0; row < rows; row++)
 		{
 			bool isnull;
@@ -330,8 +324,7 @@ static TqMessage *
 read_tick_messages(const TqTick *tick, int *n)
 {
 	Datum between[3] = {tick->since, tick->upto, Int64GetDatum(PG_INT64_MIN)};
-	Datum part[3] = {tick->xids,
-					 Int64GetDatum(tick->after_seq),
+	Datum part[3] = {tick->xids, Int64GetDatum(tick->after_seq),
 					 Int64GetDatum(tick->upto_seq)};
 	uint64 rows = tick->xids == (Datum) 0
 					  ? tq_spi_run(&messages_between, between, NULL)

@@ -219,9 +219,7 @@ find_by_task(TqPendingScan *by, int64 task)
 	int priority;
 
 	if (tq_task_for_order(by->tasks, task, &queue, &priority) &&
-		tq_scan_find(by->order,
-					 Int32GetDatum(queue),
-					 Int16GetDatum(priority),
+		tq_scan_find(by->order, Int32GetDatum(queue), Int16GetDatum(priority),
 					 Int64GetDatum(task)))
 		return by->order->slot;
 	return row_or_null(by->moved, task);
@@ -232,8 +230,8 @@ static TupleTableSlot *
 find_delayed(TqPendingScan *by, int64 task)
 {
 	if (by->delayed == NULL)
-		by->delayed =
-			tq_scan_open(&delayed, &delayed_by_task, 1, by->snapshot);
+		by->delayed = tq_scan_open(&delayed, &delayed_by_task, 1,
+								   by->snapshot);
 	return row_or_null(by->delayed, task);
 }
 
@@ -338,8 +336,7 @@ tq_pending_delete(const int64 *tasks, int n)
 		TM_Result result;
 
 		if (slot == NULL)
-			elog(ERROR,
-				 "task " INT64_FORMAT " is not in tq_internal.pending",
+			elog(ERROR, "task " INT64_FORMAT " is not in tq_internal.pending",
 				 tasks[i]);
 		track_delete(by->table, slot);
 		result = tq_table_delete(by->table, &slot->tts_tid, true);
@@ -370,9 +367,7 @@ move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
 
 	tq_put(moved, Anum_pending_priority, Int16GetDatum(priority));
 	track_delete(table, slot);
-	track_insert(table,
-				 tq_row_int32(slot, Anum_pending_queue),
-				 priority,
+	track_insert(table, tq_row_int32(slot, Anum_pending_queue), priority,
 				 tq_row_int64(slot, Anum_pending_seq));
 	result = tq_table_update(table, &slot->tts_tid, moved);
 	if (result != TM_Ok)
@@ -477,8 +472,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 	TqClaimed *started = &walk->started[walk->found];
 
 	slot_getallattrs(slot);
-	if (!tq_task_for_claim(walk->tasks,
-						   tq_row_int64(slot, Anum_pending_task),
+	if (!tq_task_for_claim(walk->tasks, tq_row_int64(slot, Anum_pending_task),
 						   started))
 		return SIGHT_OTHERS;
 	read_claimed(slot, started);
@@ -534,10 +528,8 @@ entry_seq(const TqScan *order)
 {
 	bool isnull;
 
-	return DatumGetInt64(index_getattr(order->desc->xs_itup,
-									   ORDER_SEQ,
-									   order->desc->xs_itupdesc,
-									   &isnull));
+	return DatumGetInt64(index_getattr(order->desc->xs_itup, ORDER_SEQ,
+									   order->desc->xs_itupdesc, &isnull));
 }
 
 /*
@@ -547,10 +539,8 @@ entry_seq(const TqScan *order)
 static bool
 look_at_some(Walk *walk)
 {
-	tq_scan_seek(walk->order,
-				 Int32GetDatum(walk->queue),
-				 Int16GetDatum(walk->priority),
-				 Int64GetDatum(walk->from));
+	tq_scan_seek(walk->order, Int32GetDatum(walk->queue),
+				 Int16GetDatum(walk->priority), Int64GetDatum(walk->from));
 	for (int i = 0; i < PASS_ENTRIES && walk->found < walk->max; i++)
 	{
 		Sight sight;
@@ -612,8 +602,7 @@ walk_queue(Walk *walk)
 {
 	walk->table = tq_table_open(&pending);
 	InitDirtySnapshot(walk->dirty);
-	tq_cursor_read(RelationGetRelid(walk->table->rel),
-				   walk->queue,
+	tq_cursor_read(RelationGetRelid(walk->table->rel), walk->queue,
 				   &walk->cursor);
 	walk->order = tq_scan_begin(walk->table, &pending_order, 3, &walk->dirty);
 	tq_scan_from(walk->order);

@@ -70,8 +70,7 @@ read_factor(const JsonbValue *value, void *place)
 static Datum
 compute(PGFunction function, Numeric number, int64 argument)
 {
-	return DirectFunctionCall2(function,
-							   NumericGetDatum(number),
+	return DirectFunctionCall2(function, NumericGetDatum(number),
 							   NumericGetDatum(int64_to_numeric(argument)));
 }
 
@@ -100,8 +99,7 @@ read_duration(const JsonbValue *value, int64 *ms)
 	if (value->type == jbvNumeric)
 		read = seconds_to_ms(value->val.numeric);
 	else if (value->type != jbvString ||
-			 !tq_clock_parse_span(value->val.string.val,
-								  value->val.string.len,
+			 !tq_clock_parse_span(value->val.string.val, value->val.string.len,
 								  &read))
 		return false;
 	if (read < 0 || read > LONGEST_MS)
@@ -208,9 +206,7 @@ static char *
 must_have(const char *key, const char *rule)
 {
 	return psprintf("must have %s \"%s\" that %s",
-					strchr("aeiou", key[0]) != NULL ? "an" : "a",
-					key,
-					rule);
+					strchr("aeiou", key[0]) != NULL ? "an" : "a", key, rule);
 }
 
 static const char *
@@ -269,10 +265,8 @@ read_backoff(const JsonbValue *value, void *place)
 
 	if (!tq_json_is_object(value))
 		return "is an object";
-	fault = read_object(value->val.binary.data,
-						backoff_fields,
-						lengthof(backoff_fields),
-						place);
+	fault = read_object(value->val.binary.data, backoff_fields,
+						lengthof(backoff_fields), place);
 	return fault == NULL ? NULL : psprintf("is an object, which %s", fault);
 }
 

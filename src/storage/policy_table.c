@@ -76,9 +76,7 @@ make_table(const char *name, Size entry)
 					   .entrysize = entry,
 					   .hcxt = context};
 
-	return hash_create(name,
-					   64,
-					   &control,
+	return hash_create(name, 64, &control,
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
@@ -96,8 +94,7 @@ look_after_kept(void)
 		return;
 	kept_of = InvalidOid;
 	if (context == NULL)
-		context = AllocSetContextCreate(CacheMemoryContext,
-										"tq policies",
+		context = AllocSetContextCreate(CacheMemoryContext, "tq policies",
 										ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(context);
 	known = make_table("tq policies by number", sizeof(Known));
@@ -183,11 +180,10 @@ tq_policy_json(int32 id)
 	if (id == 0)
 		return NULL;
 	if (tq_spi_run(&policy_by_id, values, NULL) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("policy %d of a task does not exist", id),
-				 errdetail("A row is missing in tq_internal.policy."),
-				 errhint("Restore the row.")));
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("policy %d of a task does not exist", id),
+						errdetail("A row is missing in tq_internal.policy."),
+						errhint("Restore the row.")));
 	policy = tq_spi_jsonb(0, 1);
 	tq_spi_free_result();
 	return policy;
@@ -200,11 +196,10 @@ read_policy(int32 id, TqPolicy *policy)
 	const char *fault = tq_policy_parse(tq_policy_json(id), &read);
 
 	if (fault != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("policy %d of a task cannot be read", id),
-				 errdetail("It %s.", fault),
-				 errhint("Correct the row in tq_internal.policy.")));
+		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+						errmsg("policy %d of a task cannot be read", id),
+						errdetail("It %s.", fault),
+						errhint("Correct the row in tq_internal.policy.")));
 	*policy = read.policy;
 }
 

@@ -143,8 +143,7 @@ tq_queue_intern(const char *name)
 void
 tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 {
-	Datum values[3] = {Int32GetDatum(queue),
-					   TimestampTzGetDatum(now),
+	Datum values[3] = {Int32GetDatum(queue), TimestampTzGetDatum(now),
 					   TimestampTzGetDatum(expires)};
 
 	tq_spi_run(&see_queue, values, NULL);

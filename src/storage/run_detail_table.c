@@ -62,15 +62,9 @@ array_of_times(const TimestampTz *times, int n)
 		values[i] = TimestampTzGetDatum(times[i]);
 		nulls[i] = times[i] == 0;
 	}
-	return PointerGetDatum(construct_md_array(values,
-											  nulls,
-											  1,
-											  &n,
-											  &lower,
-											  TIMESTAMPTZOID,
-											  sizeof(TimestampTz),
-											  true,
-											  TYPALIGN_DOUBLE));
+	return PointerGetDatum(
+		construct_md_array(values, nulls, 1, &n, &lower, TIMESTAMPTZOID,
+						   sizeof(TimestampTz), true, TYPALIGN_DOUBLE));
 }
 
 /* Builds an array of jsonb; a null pointer becomes NULL. */
@@ -86,8 +80,9 @@ array_of_jsonb(Jsonb *const *objects, int n)
 		values[i] = PointerGetDatum(objects[i]);
 		nulls[i] = objects[i] == NULL;
 	}
-	return PointerGetDatum(construct_md_array(
-		values, nulls, 1, &n, &lower, JSONBOID, -1, false, TYPALIGN_INT));
+	return PointerGetDatum(construct_md_array(values, nulls, 1, &n, &lower,
+											  JSONBOID, -1, false,
+											  TYPALIGN_INT));
 }
 
 /*
@@ -163,10 +158,8 @@ read_some(TqRun *runs, int n, bool with_errors)
 	{
 		if (!is_to_be_read(&runs[i]))
 			continue;
-		if (tq_scan_find(scan,
-						 Int64GetDatum(runs[i].task),
-						 Int16GetDatum(runs[i].run_id),
-						 0))
+		if (tq_scan_find(scan, Int64GetDatum(runs[i].task),
+						 Int16GetDatum(runs[i].run_id), 0))
 			read_row(scan->slot, with_errors, &runs[i]);
 	}
 	tq_scan_close(scan);
@@ -212,10 +205,8 @@ tq_detail_result(const TqRun *run)
 	if (!run->has_detail)
 		return NULL;
 	scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
-	if (tq_scan_find(scan,
-					 Int64GetDatum(run->task),
-					 Int16GetDatum(run->run_id),
-					 0))
+	if (tq_scan_find(scan, Int64GetDatum(run->task),
+					 Int16GetDatum(run->run_id), 0))
 		result = read_jsonb(scan->slot, Anum_run_detail_result);
 	tq_scan_close(scan);
 	return result;

@@ -297,10 +297,8 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 		ItemPointerGetBlockNumber(&claim->location) >= writer->blocks)
 		return false;
 	writer->found = slot;
-	return table_tuple_fetch_row_version(writer->table->rel,
-										 &claim->location,
-										 writer->snapshot,
-										 slot) &&
+	return table_tuple_fetch_row_version(writer->table->rel, &claim->location,
+										 writer->snapshot, slot) &&
 		   tq_row_int64(slot, Anum_run_task) == task &&
 		   tq_row_int16(slot, Anum_run_run_id) == run_id;
 }
@@ -315,13 +313,11 @@ find_by_key(TqRunWriter *writer, int64 task, int run_id)
 	if (run_id < 0 || run_id > PG_INT16_MAX)
 		return false;
 	if (writer->by_key == NULL)
-		writer->by_key =
-			tq_scan_begin(writer->table, &run_by_key, 2, writer->snapshot);
+		writer->by_key = tq_scan_begin(writer->table, &run_by_key, 2,
+									   writer->snapshot);
 	writer->found = writer->by_key->slot;
-	return tq_scan_find(writer->by_key,
-						Int64GetDatum(task),
-						Int16GetDatum(run_id),
-						0);
+	return tq_scan_find(writer->by_key, Int64GetDatum(task),
+						Int16GetDatum(run_id), 0);
 }
 
 /* Reads a run; returns false if it has no row. */
@@ -347,8 +343,7 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 
 	tq_table_copy_values(writer->version, writer->found);
 	put_run(writer->version, run);
-	result = tq_table_update(writer->table,
-							 &writer->found->tts_tid,
+	result = tq_table_update(writer->table, &writer->found->tts_tid,
 							 writer->version);
 	if (result == TM_Ok)
 		return true;
@@ -364,8 +359,8 @@ tq_run_writer_write(TqRunWriter *writer, const TqRun *run)
 bool
 tq_run_writer_delete(TqRunWriter *writer)
 {
-	TM_Result result =
-		tq_table_delete(writer->table, &writer->found->tts_tid, true);
+	TM_Result result = tq_table_delete(writer->table, &writer->found->tts_tid,
+									   true);
 
 	if (result == TM_Ok)
 		return true;
@@ -387,10 +382,8 @@ tq_runs_update(const TqRun *runs, int n)
 	{
 		if (!find_by_key(writer, runs[i].task, runs[i].run_id) ||
 			!tq_run_writer_write(writer, &runs[i]))
-			elog(ERROR,
-				 "run %d of task " INT64_FORMAT " was not locked",
-				 runs[i].run_id,
-				 runs[i].task);
+			elog(ERROR, "run %d of task " INT64_FORMAT " was not locked",
+				 runs[i].run_id, runs[i].task);
 	}
 	tq_run_writer_end(writer);
 }

@@ -133,10 +133,8 @@ tq_subscription_bindings(const char *name, int *found)
 bool
 tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
 {
-	Datum values[4] = {CStringGetTextDatum(name),
-					   Int64GetDatum(id),
-					   TimestampTzGetDatum(now),
-					   Int64GetDatum(before)};
+	Datum values[4] = {CStringGetTextDatum(name), Int64GetDatum(id),
+					   TimestampTzGetDatum(now), Int64GetDatum(before)};
 
 	return tq_spi_run(&ack, values, NULL) > 0;
 }
@@ -148,8 +146,7 @@ tq_subscription_ack(const char *name, int64 id, int64 before, TimestampTz now)
 void
 tq_subscription_skip(const char *name, int64 id, TimestampTz now)
 {
-	Datum values[3] = {CStringGetTextDatum(name),
-					   Int64GetDatum(id),
+	Datum values[3] = {CStringGetTextDatum(name), Int64GetDatum(id),
 					   TimestampTzGetDatum(now)};
 
 	tq_spi_run(&skip, values, NULL);

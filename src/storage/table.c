@@ -103,12 +103,11 @@ tq_relation_oid(TqRelation *relation)
 	oid = get_relname_relid(relation->name,
 							get_namespace_oid(TQ_SCHEMA, false));
 	if (!OidIsValid(oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation \"tq_internal.%s\" does not exist",
-						relation->name),
-				 errdetail("It belongs to the extension tq."),
-				 errhint("Drop the extension and create it again.")));
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+						errmsg("relation \"tq_internal.%s\" does not exist",
+							   relation->name),
+						errdetail("It belongs to the extension tq."),
+						errhint("Drop the extension and create it again.")));
 	relation->oid = oid;
 	relation->nkeys = 0;
 	relation->next = known;
@@ -255,11 +254,7 @@ insert_tuples(TqTable *table)
 	if (table->filled == 1)
 		table_tuple_insert(table->rel, table->slots[0], cid, 0, NULL);
 	else
-		table_multi_insert(table->rel,
-						   table->slots,
-						   table->filled,
-						   cid,
-						   0,
+		table_multi_insert(table->rel, table->slots, table->filled, cid, 0,
 						   NULL);
 }
 
@@ -272,11 +267,8 @@ insert_entries(TqTable *table, TupleTableSlot *slot, List *arbiters)
 {
 	bool conflict = false;
 
-	TqInsertEntries(table->result,
-					slot,
-					table->estate,
-					arbiters == NIL ? NULL : &conflict,
-					arbiters);
+	TqInsertEntries(table->result, slot, table->estate,
+					arbiters == NIL ? NULL : &conflict, arbiters);
 	ResetPerTupleExprContext(table->estate);
 	return !conflict;
 }
@@ -309,10 +301,7 @@ key_is_free(TqTable *table, TupleTableSlot *slot, List *arbiters,
 	TupleTableSlot *row;
 
 	ItemPointerSetInvalid(&slot->tts_tid);
-	if (TqCheckIndexConstraints(table->result,
-								slot,
-								table->estate,
-								&other,
+	if (TqCheckIndexConstraints(table->result, slot, table->estate, &other,
 								arbiters))
 		return true;
 	if (!IsolationUsesXactSnapshot())
@@ -341,10 +330,7 @@ insert_again(TqTable *table, TupleTableSlot *slot, List *arbiters,
 			elog(ERROR, "could not delete a row that was just inserted");
 		if (!key_is_free(table, slot, arbiters, before))
 			return false;
-		table_tuple_insert(table->rel,
-						   slot,
-						   GetCurrentCommandId(true),
-						   0,
+		table_tuple_insert(table->rel, slot, GetCurrentCommandId(true), 0,
 						   NULL);
 	} while (!insert_entries(table, slot, arbiters));
 	return true;
@@ -413,11 +399,9 @@ tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot)
 {
 	slot_getallattrs(slot);
 	ExecClearTuple(copy);
-	memcpy(copy->tts_values,
-		   slot->tts_values,
+	memcpy(copy->tts_values, slot->tts_values,
 		   sizeof(Datum) * slot->tts_nvalid);
-	memcpy(copy->tts_isnull,
-		   slot->tts_isnull,
+	memcpy(copy->tts_isnull, slot->tts_isnull,
 		   sizeof(bool) * slot->tts_nvalid);
 	ExecStoreVirtualTuple(copy);
 }
@@ -439,10 +423,8 @@ tq_table_copy_row(TqTable *table, TupleTableSlot *slot)
 void
 tq_table_error(const TqTable *table, TM_Result result)
 {
-	elog(ERROR,
-		 "unexpected result %d of a change in table \"%s\"",
-		 (int) result,
-		 RelationGetRelationName(table->rel));
+	elog(ERROR, "unexpected result %d of a change in table \"%s\"",
+		 (int) result, RelationGetRelationName(table->rel));
 }
 
 /*
@@ -488,14 +470,9 @@ tq_table_delete(TqTable *table, ItemPointer tid, bool wait)
 
 	PreventCommandIfReadOnly("DELETE");
 	refuse_triggers(table->rel, TRIGGER_TYPE_DELETE);
-	result = table_tuple_delete(table->rel,
-								tid,
-								GetCurrentCommandId(true),
-								InvalidSnapshot,
-								InvalidSnapshot,
-								wait,
-								&failure,
-								false);
+	result = table_tuple_delete(table->rel, tid, GetCurrentCommandId(true),
+								InvalidSnapshot, InvalidSnapshot, wait,
+								&failure, false);
 
 	if (result == TM_Ok)
 		CommandCounterIncrement();
@@ -510,15 +487,9 @@ tq_table_lock(TqTable *table, TupleTableSlot *slot, LockTupleMode mode,
 	TM_FailureData failure;
 
 	PreventCommandIfReadOnly("SELECT FOR UPDATE");
-	return table_tuple_lock(table->rel,
-							&slot->tts_tid,
-							SnapshotSelf,
-							slot,
-							GetCurrentCommandId(true),
-							mode,
-							policy,
-							TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS,
-							&failure);
+	return table_tuple_lock(table->rel, &slot->tts_tid, SnapshotSelf, slot,
+							GetCurrentCommandId(true), mode, policy,
+							TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS, &failure);
 }
 
 /*
@@ -529,8 +500,7 @@ bool
 tq_table_lock_row(TqTable *table, TupleTableSlot *slot, TqLock mode)
 {
 	TM_Result result =
-		tq_table_lock(table,
-					  slot,
+		tq_table_lock(table, slot,
 					  mode == TQ_LOCK_SHARE ? LockTupleShare
 											: LockTupleExclusive,
 					  mode == TQ_LOCK_SKIP ? LockWaitSkip : LockWaitBlock);
@@ -591,15 +561,9 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 		open_indexes(table, false);
 		check_constraints(table, slot);
 	}
-	result = table_tuple_update(table->rel,
-								tid,
-								slot,
-								GetCurrentCommandId(true),
-								InvalidSnapshot,
-								InvalidSnapshot,
-								true,
-								&failure,
-								&mode,
+	result = table_tuple_update(table->rel, tid, slot,
+								GetCurrentCommandId(true), InvalidSnapshot,
+								InvalidSnapshot, true, &failure, &mode,
 								&indexes);
 
 	if (result != TM_Ok)

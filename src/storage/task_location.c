@@ -35,19 +35,17 @@ typedef struct LocationTable
 /* By location; pending has no such index. */
 static LocationTable location_tables[] =
 	{[TQ_LOCATION_UNSCHEDULED] = {TQ_RELATION("unscheduled"),
-								  TQ_RELATION("unscheduled_pkey"),
-								  1},
+								  TQ_RELATION("unscheduled_pkey"), 1},
 	 [TQ_LOCATION_DELAYED] = {TQ_RELATION("delayed"),
-							  TQ_RELATION("delayed_pkey"),
-							  1},
+							  TQ_RELATION("delayed_pkey"), 1},
 	 [TQ_LOCATION_RUN] = {TQ_RELATION("run"), TQ_RELATION("run_pkey"), 2}};
 
 static bool
 is_unscheduled(int64 task, Snapshot snapshot)
 {
 	LocationTable *source = &location_tables[TQ_LOCATION_UNSCHEDULED];
-	TqScan *scan =
-		tq_scan_open(&source->table, &source->index, source->nkeys, snapshot);
+	TqScan *scan = tq_scan_open(&source->table, &source->index, source->nkeys,
+								snapshot);
 	bool found = tq_scan_find(scan, Int64GetDatum(task), 0, 0);
 
 	tq_scan_close(scan);
@@ -109,11 +107,11 @@ static bool
 lock_location(TqTaskLocation location, int64 task, int run_id, TqLock mode)
 {
 	LocationTable *source = &location_tables[location];
-	TqScan *scan =
-		tq_scan_open(&source->table, &source->index, source->nkeys, NULL);
-	bool locked =
-		tq_scan_find(scan, Int64GetDatum(task), Int16GetDatum(run_id), 0) &&
-		tq_table_lock_row(scan->table, scan->slot, mode);
+	TqScan *scan = tq_scan_open(&source->table, &source->index, source->nkeys,
+								NULL);
+	bool locked = tq_scan_find(scan, Int64GetDatum(task),
+							   Int16GetDatum(run_id), 0) &&
+				  tq_table_lock_row(scan->table, scan->slot, mode);
 
 	tq_scan_close(scan);
 	return locked;
@@ -201,8 +199,8 @@ add_runs(History *history, int64 task)
 		return;
 	if (history->pending == NULL)
 		history->pending = tq_pending_scan_begin(history->scan->registered);
-	history->n +=
-		tq_pending_scan_read(history->pending, task, next_run(history));
+	history->n += tq_pending_scan_read(history->pending, task,
+									   next_run(history));
 }
 
 /*
@@ -219,8 +217,7 @@ add_details(TqRun *runs, int n, bool with_errors)
 	for (int i = 0; i < n; i++)
 	{
 		if (runs[i].worker != 0)
-			tq_worker_name(runs[i].worker,
-						   &runs[i].worker_group,
+			tq_worker_name(runs[i].worker, &runs[i].worker_group,
 						   &runs[i].worker_id);
 	}
 }

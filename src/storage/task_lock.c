@@ -116,26 +116,17 @@ typedef enum
 	WAYS
 } By;
 
-static Way ways[WAYS] = {[BY_RUN] = {TQ_LOCATION_RUN,
-									 TQ_RELATION("run"),
-									 TQ_RELATION("run_pkey"),
-									 1},
-						 [BY_MOVED] = {TQ_LOCATION_PENDING,
-									   TQ_RELATION("pending"),
-									   TQ_RELATION("pending_moved"),
-									   1},
-						 [BY_ORDER] = {TQ_LOCATION_PENDING,
-									   TQ_RELATION("pending"),
-									   TQ_RELATION("pending_order"),
-									   3},
-						 [BY_DELAYED] = {TQ_LOCATION_DELAYED,
-										 TQ_RELATION("delayed"),
-										 TQ_RELATION("delayed_pkey"),
-										 1},
-						 [BY_UNSCHEDULED] = {TQ_LOCATION_UNSCHEDULED,
-											 TQ_RELATION("unscheduled"),
-											 TQ_RELATION("unscheduled_pkey"),
-											 1}};
+static Way ways[WAYS] =
+	{[BY_RUN] = {TQ_LOCATION_RUN, TQ_RELATION("run"), TQ_RELATION("run_pkey"),
+				 1},
+	 [BY_MOVED] = {TQ_LOCATION_PENDING, TQ_RELATION("pending"),
+				   TQ_RELATION("pending_moved"), 1},
+	 [BY_ORDER] = {TQ_LOCATION_PENDING, TQ_RELATION("pending"),
+				   TQ_RELATION("pending_order"), 3},
+	 [BY_DELAYED] = {TQ_LOCATION_DELAYED, TQ_RELATION("delayed"),
+					 TQ_RELATION("delayed_pkey"), 1},
+	 [BY_UNSCHEDULED] = {TQ_LOCATION_UNSCHEDULED, TQ_RELATION("unscheduled"),
+						 TQ_RELATION("unscheduled_pkey"), 1}};
 
 /* A search for current rows; each table is opened when it is first needed. */
 typedef struct Look
@@ -176,9 +167,7 @@ begin_way(Look *look, By by)
 	Way *way = &ways[by];
 
 	if (look->scans[by] == NULL)
-		look->scans[by] = tq_scan_open(&way->table,
-									   &way->index,
-									   way->nkeys,
+		look->scans[by] = tq_scan_open(&way->table, &way->index, way->nkeys,
 									   look->tasks->registered);
 	return look->scans[by];
 }
@@ -207,10 +196,8 @@ find_first_run(Look *look, const TqTask *task)
 {
 	TqScan *scan = begin_way(look, BY_ORDER);
 
-	return tq_scan_find(scan,
-						Int32GetDatum(task->queue),
-						Int16GetDatum(task->priority),
-						Int64GetDatum(task->id))
+	return tq_scan_find(scan, Int32GetDatum(task->queue),
+						Int16GetDatum(task->priority), Int64GetDatum(task->id))
 			   ? scan
 			   : NULL;
 }
@@ -280,10 +267,8 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
 static bool
 lock_found(TqScan *scan)
 {
-	TM_Result result = tq_table_lock(scan->table,
-									 scan->slot,
-									 LockTupleExclusive,
-									 LockWaitSkip);
+	TM_Result result = tq_table_lock(scan->table, scan->slot,
+									 LockTupleExclusive, LockWaitSkip);
 
 	switch (result)
 	{

@@ -101,21 +101,17 @@ static void
 put_task(TupleTableSlot *slot, const TqTask *row)
 {
 	TQ_TASK_TIMES(TQ_PUT, task);
-	tq_put_unless(slot,
-				  Anum_task_effective_deadline,
+	tq_put_unless(slot, Anum_task_effective_deadline,
 				  TimestampTzGetDatum(row->deadline),
 				  row->deadline == row->defined_deadline);
 	TQ_TASK_CORE(TQ_PUT, task);
-	put_text(slot,
-			 Anum_task_scheduler_id,
-			 row->scheduler_id,
+	put_text(slot, Anum_task_scheduler_id, row->scheduler_id,
 			 TQ_DEFAULT_SCHEDULER);
 	put_text(slot, Anum_task_project_id, row->project_id, TQ_DEFAULT_PROJECT);
 	if (row->ndependencies == 0)
 		tq_put_null(slot, Anum_task_dependencies);
 	else
-		tq_put(slot,
-			   Anum_task_dependencies,
+		tq_put(slot, Anum_task_dependencies,
 			   tq_array_slugid(row->dependencies, row->ndependencies));
 	TQ_TASK_LARGE(TQ_PUT, task);
 }
@@ -195,10 +191,10 @@ tq_tasks_find(TqTask *tasks, int n)
 static void
 read_names(const TqScan *scan, TqTask *task, const TqTask *before)
 {
-	task->scheduler_id =
-		tq_row_text(scan->slot, Anum_task_scheduler_id, TQ_DEFAULT_SCHEDULER);
-	task->project_id =
-		tq_row_text(scan->slot, Anum_task_project_id, TQ_DEFAULT_PROJECT);
+	task->scheduler_id = tq_row_text(scan->slot, Anum_task_scheduler_id,
+									 TQ_DEFAULT_SCHEDULER);
+	task->project_id = tq_row_text(scan->slot, Anum_task_project_id,
+								   TQ_DEFAULT_PROJECT);
 	task->queue_name = tq_queue_name(task->queue);
 	if (task->group_id == 0)
 		task->group_slug = task->task_id;
@@ -238,14 +234,8 @@ read_dependencies(TupleTableSlot *slot, TqTask *task)
 
 	if (array == NULL)
 		return;
-	deconstruct_array(array,
-					  tq_catalog_slugid_type(),
-					  TQ_SLUG_BYTES,
-					  false,
-					  TYPALIGN_CHAR,
-					  &elements,
-					  NULL,
-					  &task->ndependencies);
+	deconstruct_array(array, tq_catalog_slugid_type(), TQ_SLUG_BYTES, false,
+					  TYPALIGN_CHAR, &elements, NULL, &task->ndependencies);
 	task->dependencies = palloc(sizeof(TqSlug) * Max(task->ndependencies, 1));
 	for (int i = 0; i < task->ndependencies; i++)
 		task->dependencies[i] = *DatumGetTqSlugP(elements[i]);
@@ -342,11 +332,8 @@ tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
 
 	for (int i = 0; i < n; i++)
 		keys[i] = PointerGetDatum(&slugs[i]);
-	return read_tasks(&task_by_slug,
-					  keys,
-					  n,
-					  whole ? EXTENT_WHOLE : EXTENT_BRIEF,
-					  found);
+	return read_tasks(&task_by_slug, keys, n,
+					  whole ? EXTENT_WHOLE : EXTENT_BRIEF, found);
 }
 
 /*
@@ -594,10 +581,9 @@ has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
 			continue;
 		if (stored->tts_isnull[i] != given->tts_isnull[i])
 			return false;
-		if (!stored->tts_isnull[i] && !datum_image_eq(stored->tts_values[i],
-													  given->tts_values[i],
-													  attribute->attbyval,
-													  attribute->attlen))
+		if (!stored->tts_isnull[i] &&
+			!datum_image_eq(stored->tts_values[i], given->tts_values[i],
+							attribute->attbyval, attribute->attlen))
 			return false;
 	}
 	return true;
@@ -651,10 +637,8 @@ TqTask *
 tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
 				  int max, int *found)
 {
-	Datum values[4] = {Int64GetDatum(group_id),
-					   PointerGetDatum(group),
-					   PointerGetDatum(after),
-					   Int32GetDatum(max)};
+	Datum values[4] = {Int64GetDatum(group_id), PointerGetDatum(group),
+					   PointerGetDatum(after), Int32GetDatum(max)};
 
 	return read_page(&ids_of_group, values, found);
 }
@@ -667,10 +651,8 @@ TqTask *
 tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
 				   int max, int *found)
 {
-	Datum values[4] = {Int64GetDatum(required),
-					   TimestampTzGetDatum(now),
-					   PointerGetDatum(after),
-					   Int32GetDatum(max)};
+	Datum values[4] = {Int64GetDatum(required), TimestampTzGetDatum(now),
+					   PointerGetDatum(after), Int32GetDatum(max)};
 
 	return read_page(&ids_dependent, values, found);
 }

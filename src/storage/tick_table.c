@@ -378,13 +378,8 @@ tq_tick_insert(TqTick *tick, bool notified)
 	if (notified || MyBackendType != B_BG_WORKER)
 		ForceSyncCommit();
 	else
-		(void) set_config_option("synchronous_commit",
-								 "off",
-								 PGC_USERSET,
-								 PGC_S_SESSION,
-								 GUC_ACTION_LOCAL,
-								 true,
-								 0,
+		(void) set_config_option("synchronous_commit", "off", PGC_USERSET,
+								 PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0,
 								 false);
 }
 

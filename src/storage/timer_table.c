@@ -79,8 +79,7 @@ typedef struct Source
 
 static Source timers[TQ_TIMERS] =
 	{[TQ_TIMER_CLAIM] = {TQ_RELATION("claim_timer"),
-						 TQ_RELATION("claim_timer_pkey"),
-						 TQ_TIMER_CLAIM,
+						 TQ_RELATION("claim_timer_pkey"), TQ_TIMER_CLAIM,
 						 CLAIM_TIMER_TASKS},
 	 [TQ_TIMER_DEADLINE] = TIMER_SOURCE(TQ_TIMER_DEADLINE),
 	 [TQ_TIMER_EXPIRE] = TIMER_SOURCE(TQ_TIMER_EXPIRE),
@@ -88,10 +87,8 @@ static Source timers[TQ_TIMERS] =
 	 [TQ_TIMER_PENDING_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_PENDING_TIMEOUT),
 	 [TQ_TIMER_TOTAL_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_TOTAL_TIMEOUT),
 	 [TQ_TIMER_CANCEL] = TIMER_SOURCE(TQ_TIMER_CANCEL)};
-static Source delays = {TQ_RELATION("delayed"),
-						TQ_RELATION("delayed_due"),
-						TQ_TIMER_NONE,
-						0};
+static Source delays = {TQ_RELATION("delayed"), TQ_RELATION("delayed_due"),
+						TQ_TIMER_NONE, 0};
 
 /* ---- insert ---- */
 
@@ -119,10 +116,7 @@ tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks, int n)
 		return;
 	table = tq_table_open(&timers[kind].table);
 	for (int done = 0; done < n; done += TQ_TIMER_TASKS)
-		put_timer(table,
-				  kind,
-				  due,
-				  tasks + done,
+		put_timer(table, kind, due, tasks + done,
 				  Min(n - done, TQ_TIMER_TASKS));
 	tq_table_close(table);
 }
@@ -183,21 +177,13 @@ set_after(Walk *walk, int column, const TqScanPosition *position)
 {
 	ScanKey key = &walk->scan->keys[column - 1];
 
-	ScanKeyEntryInitialize(&walk->after[0],
-						   SK_ROW_MEMBER,
-						   column,
-						   BTGreaterStrategyNumber,
-						   InvalidOid,
-						   InvalidOid,
+	ScanKeyEntryInitialize(&walk->after[0], SK_ROW_MEMBER, column,
+						   BTGreaterStrategyNumber, InvalidOid, InvalidOid,
 						   F_TIMESTAMPTZ_CMP,
 						   TimestampTzGetDatum(position->due));
-	ScanKeyEntryInitialize(&walk->after[1],
-						   SK_ROW_MEMBER | SK_ROW_END,
-						   column + 1,
-						   BTGreaterStrategyNumber,
-						   InvalidOid,
-						   InvalidOid,
-						   F_BTINT8CMP,
+	ScanKeyEntryInitialize(&walk->after[1], SK_ROW_MEMBER | SK_ROW_END,
+						   column + 1, BTGreaterStrategyNumber, InvalidOid,
+						   InvalidOid, F_BTINT8CMP,
 						   Int64GetDatum(position->seq));
 	memset(key, 0, sizeof(*key));
 	key->sk_flags = SK_ROW_HEADER;
@@ -240,8 +226,8 @@ next_due(Walk *walk, TimestampTz now, TqDue *due)
 		time = tq_row_int64(walk->scan->slot, DUE_TIME);
 	due->more = time <= now;
 	if (due->more)
-		due->position =
-			(TqScanPosition){time, tq_row_int64(walk->scan->slot, DUE_NUMBER)};
+		due->position = (TqScanPosition){time, tq_row_int64(walk->scan->slot,
+															DUE_NUMBER)};
 	return due->more;
 }
 
@@ -446,8 +432,8 @@ tq_timer_next_due(TimestampTz now, TqScanPositions *positions)
 
 	for (int kind = 0; kind < TQ_TIMERS; kind++)
 	{
-		TimestampTz due =
-			first_behind(&timers[kind], now, &positions->timer[kind]);
+		TimestampTz due = first_behind(&timers[kind], now,
+									   &positions->timer[kind]);
 
 		first = Min(first, due);
 	}

@@ -224,8 +224,7 @@ tq_worker_intern(int32 queue, const char *group, const char *id,
 {
 	while (!tq_worker_find(queue, group, id, worker))
 	{
-		Datum values[3] = {Int32GetDatum(queue),
-						   CStringGetTextDatum(group),
+		Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
 						   CStringGetTextDatum(id)};
 
 		tq_name_interning();
@@ -237,10 +236,8 @@ tq_worker_intern(int32 queue, const char *group, const char *id,
 void
 tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 {
-	Datum values[4] = {Int32GetDatum(worker),
-					   TimestampTzGetDatum(now),
-					   TimestampTzGetDatum(expires),
-					   BoolGetDatum(claims)};
+	Datum values[4] = {Int32GetDatum(worker), TimestampTzGetDatum(now),
+					   TimestampTzGetDatum(expires), BoolGetDatum(claims)};
 
 	tq_spi_run(&see_worker, values, NULL);
 }
@@ -254,10 +251,8 @@ void
 tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
 						int n, TimestampTz now)
 {
-	Datum values[4] = {Int32GetDatum(worker),
-					   tq_array_int64(tasks, n),
-					   tq_array_int32(run_ids, n),
-					   TimestampTzGetDatum(now)};
+	Datum values[4] = {Int32GetDatum(worker), tq_array_int64(tasks, n),
+					   tq_array_int32(run_ids, n), TimestampTzGetDatum(now)};
 
 	if (n > 0)
 		tq_spi_run(&remember, values, NULL);
@@ -289,10 +284,8 @@ void
 tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 					 Jsonb *detail)
 {
-	Datum values[4] = {Int32GetDatum(worker),
-					   TimestampTzGetDatum(until),
-					   TimestampTzGetDatum(expires),
-					   JsonbPGetDatum(detail)};
+	Datum values[4] = {Int32GetDatum(worker), TimestampTzGetDatum(until),
+					   TimestampTzGetDatum(expires), JsonbPGetDatum(detail)};
 
 	tq_spi_run(&quarantine, values, NULL);
 }

@@ -44,8 +44,7 @@ refuse_dropped(bool is_there)
 {
 	ereport(
 		ERROR,
-		(errcode(ERRCODE_UNDEFINED_OBJECT),
-		 errmsg("extension tq was dropped"),
+		(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("extension tq was dropped"),
 		 is_there ? errdetail("It was created again while this call began.")
 				  : errdetail("Table \"tq_internal.%s\" does not exist.",
 							  LOCKED_TABLE),
@@ -93,16 +92,14 @@ Oid
 tq_catalog_slugid_type(void)
 {
 	Oid schema = get_namespace_oid("tq", false);
-	Oid type = GetSysCacheOid2(TYPENAMENSP,
-							   Anum_pg_type_oid,
+	Oid type = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
 							   CStringGetDatum("slugid"),
 							   ObjectIdGetDatum(schema));
 
 	if (!OidIsValid(type))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("type \"tq.slugid\" does not exist"),
-				 errhint("Run CREATE EXTENSION tq in this database.")));
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+						errmsg("type \"tq.slugid\" does not exist"),
+						errhint("Run CREATE EXTENSION tq in this database.")));
 	return type;
 }
 

@@ -112,8 +112,7 @@ tq_clock_add_interval(TimestampTz t, Interval *span)
 
 	if (t > tq_clock_latest() || !is_sane(span))
 		return DT_NOEND;
-	sum = DirectFunctionCall2(timestamp_pl_interval,
-							  TimestampGetDatum(t),
+	sum = DirectFunctionCall2(timestamp_pl_interval, TimestampGetDatum(t),
 							  IntervalPGetDatum(span));
 	return tq_clock_truncate(DatumGetTimestamp(sum));
 }
@@ -144,19 +143,10 @@ parse_interval(char *text, Interval *span)
 	int nf, dtype, error;
 	struct pg_itm_in parts = {0};
 
-	error = ParseDateTime(text,
-						  work,
-						  sizeof(work),
-						  field,
-						  ftype,
-						  MAXDATEFIELDS,
-						  &nf);
+	error = ParseDateTime(text, work, sizeof(work), field, ftype,
+						  MAXDATEFIELDS, &nf);
 	if (error == 0)
-		error = DecodeInterval(field,
-							   ftype,
-							   nf,
-							   INTERVAL_FULL_RANGE,
-							   &dtype,
+		error = DecodeInterval(field, ftype, nf, INTERVAL_FULL_RANGE, &dtype,
 							   &parts);
 	if (error == DTERR_BAD_FORMAT)
 	{
@@ -306,12 +296,7 @@ tq_clock_text(TimestampTz t)
 	if (TIMESTAMP_NOT_FINITE(t) ||
 		timestamp2tm(t, NULL, &tm, &fsec, NULL, NULL) != 0)
 		return pstrdup(timestamptz_to_str(t));
-	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-					tm.tm_year,
-					tm.tm_mon,
-					tm.tm_mday,
-					tm.tm_hour,
-					tm.tm_min,
-					tm.tm_sec,
+	return psprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year,
+					tm.tm_mon, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
 					(int) (fsec / USECS_PER_MS));
 }

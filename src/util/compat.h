@@ -49,42 +49,27 @@
 #define TqUpdateIndexes TU_UpdateIndexes
 #define TqNeedsEntries(indexes) ((indexes) != TU_None)
 #define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
-	((void) ExecInsertIndexTuples(result,                                     \
-								  slot,                                       \
-								  estate,                                     \
-								  false,                                      \
-								  false,                                      \
-								  NULL,                                       \
-								  NIL,                                        \
-								  (indexes) == TU_Summarizing))
+	((void) ExecInsertIndexTuples(result, slot, estate, false, false, NULL,   \
+								  NIL, (indexes) == TU_Summarizing))
 #define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
-	((void) ExecInsertIndexTuples(result,                                     \
-								  slot,                                       \
-								  estate,                                     \
-								  false,                                      \
-								  (conflict) != NULL,                         \
-								  conflict,                                   \
-								  arbiters,                                   \
+	((void) ExecInsertIndexTuples(result, slot, estate, false,                \
+								  (conflict) != NULL, conflict, arbiters,     \
 								  false))
 #else
 #define TqUpdateIndexes bool
 #define TqNeedsEntries(indexes) (indexes)
 #define TqInsertUpdatedEntries(result, slot, estate, indexes)                 \
-	((void) ExecInsertIndexTuples(                                            \
-		result, slot, estate, false, false, NULL, NIL))
+	((void) ExecInsertIndexTuples(result, slot, estate, false, false, NULL,   \
+								  NIL))
 #define TqInsertEntries(result, slot, estate, conflict, arbiters)             \
-	((void) ExecInsertIndexTuples(                                            \
-		result, slot, estate, false, (conflict) != NULL, conflict, arbiters))
+	((void) ExecInsertIndexTuples(result, slot, estate, false,                \
+								  (conflict) != NULL, conflict, arbiters))
 #endif
 
 /* ExecCheckIndexConstraints() takes a TID to ignore since 18. */
 #if PG_VERSION_NUM >= 180000
 #define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
-	ExecCheckIndexConstraints(result,                                         \
-							  slot,                                           \
-							  estate,                                         \
-							  other,                                          \
-							  &(slot)->tts_tid,                               \
+	ExecCheckIndexConstraints(result, slot, estate, other, &(slot)->tts_tid,  \
 							  arbiters)
 #else
 #define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \

@@ -111,10 +111,8 @@ tq_durable_within(XLogRecPtr lsn, int max_ms)
 	{
 		if (max_ms > 0)
 			ms = Min(ms, max_ms);
-		if (WaitLatch(MyLatch,
-					  WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					  ms,
-					  WAIT_EVENT_SYNC_REP) &
+		if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					  ms, WAIT_EVENT_SYNC_REP) &
 			WL_LATCH_SET)
 			was_set = true;
 		ResetLatch(MyLatch);

@@ -53,10 +53,9 @@ check_clock_offset(char **newval, void **extra, GucSource source)
 	Interval *span;
 	int64 *offset;
 
-	span = DatumGetIntervalP(DirectFunctionCall3(interval_in,
-												 CStringGetDatum(*newval),
-												 ObjectIdGetDatum(InvalidOid),
-												 Int32GetDatum(-1)));
+	span = DatumGetIntervalP(
+		DirectFunctionCall3(interval_in, CStringGetDatum(*newval),
+							ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
 	if (span->month != 0)
 	{
 		GUC_check_errdetail("Months and years have no fixed length.");
@@ -88,51 +87,23 @@ define_times(void)
 {
 	DefineCustomIntVariable("tq.claim_timeout",
 							"How long a claim lasts unless it is reclaimed.",
-							NULL,
-							&tq_claim_timeout,
-							20 * 60 * 1000,
-							1,
-							INT_MAX,
-							PGC_SUSET,
-							GUC_UNIT_MS,
-							NULL,
-							NULL,
-							NULL);
+							NULL, &tq_claim_timeout, 20 * 60 * 1000, 1,
+							INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomStringVariable("tq.clock_offset",
 							   "Shifts tq's clock in this session, for tests.",
 							   "An interval without months.",
-							   &clock_offset_text,
-							   "0",
-							   PGC_SUSET,
+							   &clock_offset_text, "0", PGC_SUSET,
 							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
-							   check_clock_offset,
-							   assign_clock_offset,
-							   NULL);
+							   check_clock_offset, assign_clock_offset, NULL);
 	DefineCustomIntVariable(
 		"tq.deadline_delay",
-		"How long after its deadline an unresolved task is resolved.",
-		NULL,
-		&tq_deadline_delay,
-		0,
-		0,
-		INT_MAX,
-		PGC_SUSET,
-		GUC_UNIT_MS,
-		NULL,
-		NULL,
+		"How long after its deadline an unresolved task is resolved.", NULL,
+		&tq_deadline_delay, 0, 0, INT_MAX, PGC_SUSET, GUC_UNIT_MS, NULL, NULL,
 		NULL);
 	DefineCustomIntVariable("tq.max_deadline",
-							"How far in the future a deadline may lie.",
-							NULL,
-							&tq_max_deadline,
-							5 * 24 * 60 * 60,
-							1,
-							INT_MAX,
-							PGC_SUSET,
-							GUC_UNIT_S,
-							NULL,
-							NULL,
-							NULL);
+							"How far in the future a deadline may lie.", NULL,
+							&tq_max_deadline, 5 * 24 * 60 * 60, 1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
 }
 
 static void
@@ -140,54 +111,23 @@ define_messages(void)
 {
 	DefineCustomIntVariable("tq.message_retention",
 							"How long messages are kept for tq.messages().",
-							NULL,
-							&tq_message_retention,
-							60 * 60,
-							1,
-							INT_MAX,
-							PGC_SUSET,
-							GUC_UNIT_S,
-							NULL,
-							NULL,
-							NULL);
+							NULL, &tq_message_retention, 60 * 60, 1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.publish_interval",
-		"Shortest time between two publications of messages.",
-		NULL,
-		&tq_publish_interval,
-		5,
-		1,
-		60000,
-		PGC_SUSET,
-		GUC_UNIT_MS,
-		NULL,
-		NULL,
+		"Shortest time between two publications of messages.", NULL,
+		&tq_publish_interval, 5, 1, 60000, PGC_SUSET, GUC_UNIT_MS, NULL, NULL,
 		NULL);
 	DefineCustomBoolVariable(
 		"tq.publish_retried_exceptions",
-		"Send task-exception also for runs that are retried.",
-		NULL,
-		&tq_publish_retried_exceptions,
-		false,
-		PGC_SUSET,
-		0,
-		NULL,
-		NULL,
-		NULL);
+		"Send task-exception also for runs that are retried.", NULL,
+		&tq_publish_retried_exceptions, false, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.subscription_retention",
 		"How long messages are kept for a subscription that does not "
 		"acknowledge them.",
-		NULL,
-		&tq_subscription_retention,
-		24 * 60 * 60,
-		1,
-		INT_MAX,
-		PGC_SUSET,
-		GUC_UNIT_S,
-		NULL,
-		NULL,
-		NULL);
+		NULL, &tq_subscription_retention, 24 * 60 * 60, 1, INT_MAX, PGC_SUSET,
+		GUC_UNIT_S, NULL, NULL, NULL);
 }
 
 static void
@@ -195,54 +135,20 @@ define_numbers(void)
 {
 	DefineCustomIntVariable(
 		"tq.expire_batch",
-		"How many tasks one transaction deletes when they have expired.",
-		NULL,
-		&tq_expire_batch,
-		1000,
-		1,
-		1000000,
-		PGC_SUSET,
-		0,
-		NULL,
-		NULL,
-		NULL);
+		"How many tasks one transaction deletes when they have expired.", NULL,
+		&tq_expire_batch, 1000, 1, 1000000, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("tq.max_dependencies",
-							"How many tasks a task may depend on.",
-							NULL,
-							&tq_max_dependencies,
-							10000,
-							0,
-							10000,
-							PGC_SUSET,
-							0,
-							NULL,
-							NULL,
-							NULL);
+							"How many tasks a task may depend on.", NULL,
+							&tq_max_dependencies, 10000, 0, 10000, PGC_SUSET,
+							0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.max_inline_artifact",
-		"How large the content of an inline artifact may be.",
-		NULL,
-		&tq_max_inline_artifact,
-		1024 * 1024,
-		0,
-		256 * 1024 * 1024,
-		PGC_SUSET,
-		GUC_UNIT_BYTE,
-		NULL,
-		NULL,
-		NULL);
-	DefineCustomIntVariable("tq.max_runs",
-							"How many runs a task may have.",
-							NULL,
-							&tq_max_runs,
-							50,
-							1,
-							1001,
-							PGC_SUSET,
-							0,
-							NULL,
-							NULL,
-							NULL);
+		"How large the content of an inline artifact may be.", NULL,
+		&tq_max_inline_artifact, 1024 * 1024, 0, 256 * 1024 * 1024, PGC_SUSET,
+		GUC_UNIT_BYTE, NULL, NULL, NULL);
+	DefineCustomIntVariable("tq.max_runs", "How many runs a task may have.",
+							NULL, &tq_max_runs, 50, 1, 1001, PGC_SUSET, 0,
+							NULL, NULL, NULL);
 }
 
 /*
@@ -255,18 +161,10 @@ define_numbers(void)
 static void
 define_size(const char *name, const char *what, int *variable)
 {
-	DefineCustomIntVariable(name,
-							what,
+	DefineCustomIntVariable(name, what,
 							"Measured as jsonb is stored, before compression.",
-							variable,
-							*variable,
-							1024,
-							MAX_SIZE,
-							PGC_SUSET,
-							GUC_UNIT_BYTE,
-							NULL,
-							NULL,
-							NULL);
+							variable, *variable, 1024, MAX_SIZE, PGC_SUSET,
+							GUC_UNIT_BYTE, NULL, NULL, NULL);
 }
 
 static void
@@ -275,14 +173,11 @@ define_bounds(void)
 	define_size("tq.max_definition",
 				"How large a task definition may be as a whole.",
 				&tq_max_definition);
-	define_size("tq.max_extra",
-				"How large \"extra\" of a task may be.",
+	define_size("tq.max_extra", "How large \"extra\" of a task may be.",
 				&tq_max_extra);
-	define_size("tq.max_payload",
-				"How large the payload of a task may be.",
+	define_size("tq.max_payload", "How large the payload of a task may be.",
 				&tq_max_payload);
-	define_size("tq.max_tags",
-				"How large the tags of a task may be.",
+	define_size("tq.max_tags", "How large the tags of a task may be.",
 				&tq_max_tags);
 }
 
@@ -290,16 +185,9 @@ static void
 define_maintenance(void)
 {
 	DefineCustomBoolVariable(
-		"tq.maintenance",
-		"Whether maintenance of tq runs in a database.",
+		"tq.maintenance", "Whether maintenance of tq runs in a database.",
 		"Turn it off while a restore or logical replication fills the tables.",
-		&tq_maintenance,
-		true,
-		PGC_SUSET,
-		0,
-		NULL,
-		NULL,
-		NULL);
+		&tq_maintenance, true, PGC_SUSET, 0, NULL, NULL, NULL);
 }
 
 /*
@@ -313,16 +201,8 @@ define_sizes(void)
 		return;
 	DefineCustomIntVariable(
 		"tq.queue_slots",
-		"For how many task queues the server keeps a claim cursor.",
-		NULL,
-		&tq_queue_slots,
-		4096,
-		4,
-		1024 * 1024,
-		PGC_POSTMASTER,
-		0,
-		NULL,
-		NULL,
+		"For how many task queues the server keeps a claim cursor.", NULL,
+		&tq_queue_slots, 4096, 4, 1024 * 1024, PGC_POSTMASTER, 0, NULL, NULL,
 		NULL);
 }
 

@@ -23,9 +23,7 @@ JsonbValue *
 tq_json_member(const JsonbContainer *object, const char *key)
 {
 	return getKeyJsonValueFromContainer(unconstify(JsonbContainer *, object),
-										key,
-										strlen(key),
-										NULL);
+										key, strlen(key), NULL);
 }
 
 /* Returns the value of a key of an object, or NULL. */
@@ -135,9 +133,8 @@ tq_json_next(TqJsonIterator *iterator)
 {
 	JsonbIteratorToken token;
 
-	while (
-		(token = JsonbIteratorNext(&iterator->next, &iterator->value, true)) !=
-		WJB_DONE)
+	while ((token = JsonbIteratorNext(&iterator->next, &iterator->value,
+									  true)) != WJB_DONE)
 	{
 		if (token == WJB_KEY)
 			iterator->key = iterator->value;
@@ -196,8 +193,7 @@ tq_json_read_time(const TqJsonReader *reader, const char *key, TimestampTz *t)
 	char *text = tq_json_read_string(reader, key);
 
 	if (text != NULL && !tq_clock_parse(text, strlen(text), t))
-		reader->refuse(reader,
-					   key,
+		reader->refuse(reader, key,
 					   "must be a date-time such as 2026-01-31T12:00:00.000Z");
 	return text != NULL;
 }

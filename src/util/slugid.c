@@ -122,9 +122,8 @@ static void
 draw(TqSlug *slugs, int n)
 {
 	if (!pg_strong_random(slugs, sizeof(TqSlug) * n))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
+		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+						errmsg("could not generate random values")));
 	for (int i = 0; i < n; i++)
 		tq_slug_set_version(&slugs[i]);
 }

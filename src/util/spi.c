@@ -172,14 +172,8 @@ real_type(Oid type)
 static void
 set_planner(const char *name, const char *value)
 {
-	(void) set_config_option(name,
-							 value,
-							 PGC_USERSET,
-							 PGC_S_SESSION,
-							 GUC_ACTION_SAVE,
-							 true,
-							 0,
-							 false);
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 }
 
 /*
@@ -236,13 +230,10 @@ prepare(TqStatement *statement)
 	for (; statement->types[nargs] != InvalidOid; nargs++)
 		types[nargs] = real_type(statement->types[nargs]);
 
-	plan = SPI_prepare_cursor(statement->sql,
-							  nargs,
-							  types,
+	plan = SPI_prepare_cursor(statement->sql, nargs, types,
 							  CURSOR_OPT_GENERIC_PLAN);
 	if (plan == NULL)
-		elog(ERROR,
-			 "could not prepare: %s",
+		elog(ERROR, "could not prepare: %s",
 			 SPI_result_code_string(SPI_result));
 	SPI_keepplan(plan);
 	statement->plan = plan;
@@ -286,14 +277,9 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 		set_planner("plan_cache_mode", "auto");
 	}
 	running = statement;
-	code = SPI_execute_snapshot(statement->plan,
-								unconstify(Datum *, values),
-								nulls,
-								tq_spi_snapshot(),
-								InvalidSnapshot,
-								reading,
-								true,
-								0);
+	code = SPI_execute_snapshot(statement->plan, unconstify(Datum *, values),
+								nulls, tq_spi_snapshot(), InvalidSnapshot,
+								reading, true, 0);
 	running = outer;
 	if (override)
 		AtEOXact_GUC(true, nest);
@@ -331,11 +317,8 @@ tq_spi_rows_open(TqStatement *statement, const Datum *values)
 	prepare_if_stale(statement);
 	PushActiveSnapshot(tq_spi_snapshot());
 	running = statement;
-	cursor = SPI_cursor_open(NULL,
-							 statement->plan,
-							 unconstify(Datum *, values),
-							 NULL,
-							 true);
+	cursor = SPI_cursor_open(NULL, statement->plan,
+							 unconstify(Datum *, values), NULL, true);
 	running = outer;
 	PopActiveSnapshot();
 	return cursor;
@@ -382,10 +365,8 @@ tq_spi_keep(const void *varlena)
 Datum
 tq_spi_field(uint64 row, int column, bool *isnull)
 {
-	return SPI_getbinval(SPI_tuptable->vals[row],
-						 SPI_tuptable->tupdesc,
-						 column,
-						 isnull);
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc,
+						 column, isnull);
 }
 
 /* Returns a bigint, or if_null for NULL. */
@@ -556,14 +537,8 @@ tq_texts_of_array(ArrayType *array, int *n)
 	*n = 0;
 	if (array == NULL)
 		return NULL;
-	deconstruct_array(array,
-					  TEXTOID,
-					  -1,
-					  false,
-					  TYPALIGN_INT,
-					  &elements,
-					  &nulls,
-					  n);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements,
+					  &nulls, n);
 	texts = palloc(sizeof(char *) * Max(*n, 1));
 	for (int i = 0; i < *n; i++)
 		texts[i] = nulls[i] ? NULL : TextDatumGetCString(elements[i]);
