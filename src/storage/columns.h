@@ -12,7 +12,11 @@
 #ifndef TQ_COLUMNS_H
 #define TQ_COLUMNS_H
 
-/* Numbers the columns of a table, from 1: Anum_table_column. */
+/*
+ * Numbers the columns of a table, from 1: Anum_table_column.  `table` is the
+ * name of the table, except for task_group, which is `group`, because
+ * Anum_task_group_id is the column group_id of task.
+ */
 #define TQ_NUMBERS(COLUMNS, table)                                            \
 	enum                                                                      \
 	{                                                                         \
@@ -73,6 +77,13 @@
 	X(t, by_claim_task, bool, by_claim_task)                                  \
 	X(t, has_detail, bool, has_detail)
 
+#define TQ_TASK_GROUP_COLUMNS(X, t)                                           \
+	X(t, id, int64, id)                                                       \
+	X(t, task_group_id, slug, task_group_id)                                  \
+	X(t, scheduler_id, scheduler, scheduler_id)                               \
+	X(t, expires, time, expires)                                              \
+	X(t, sealed, time, sealed)
+
 /* A run that waits in pending or delayed. */
 #define TQ_WAITING_RUN(X, t)                                                  \
 	X(t, run_id, int16, run_id)                                               \
@@ -120,6 +131,9 @@
 
 #define TQ_DEFAULT_SCHEDULER "-"
 #define TQ_DEFAULT_PROJECT "none"
+
+#define tq_row_scheduler(slot, column)                                        \
+	tq_row_text(slot, column, TQ_DEFAULT_SCHEDULER)
 
 /*
  * SQL for the row of tq_internal.pending that belongs to a task.  A first run

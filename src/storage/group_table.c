@@ -81,16 +81,14 @@
 /* The maximum number of groups that a joining transaction locks one by one. */
 #define GROUPS_LOCKED_MAX 100
 
-/* A column of tq_internal.task_group, numbered from 1. */
-#define GROUP_TASK_GROUP_ID 2
+static TqRelation group_table = TQ_RELATION("task_group");
+static TqRelation group_by_id = TQ_RELATION("task_group_pkey");
+static TqRelation group_by_slug = TQ_RELATION("task_group_task_group_id_key");
+static TqRelation task_table = TQ_RELATION("task");
+static TqRelation task_by_slug = TQ_RELATION("task_task_id_key");
 
-static TqStatement find_group = TQ_STATEMENT(
-	"SELECT id, scheduler_id, expires, sealed FROM tq_internal.task_group WHERE task_group_id = $1",
-	TQ_SLUGID);
-
-static TqStatement find_lone_task = TQ_STATEMENT(
-	"SELECT scheduler_id, expires FROM tq_internal.task WHERE task_id = $1 AND group_id IS NULL",
-	TQ_SLUGID);
+TQ_NUMBERS(TQ_TASK_GROUP_COLUMNS, group);
+TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 
 static TqStatement insert_group = TQ_STATEMENT(
 	"INSERT INTO tq_internal.task_group (id, task_group_id, scheduler_id, expires)"
@@ -145,12 +143,6 @@ static TqStatement progress_rows = TQ_STATEMENT(
 				" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r ON true) AS s"
 				" GROUP BY 1, 2, 3, s.effect",
 	INT8OID, TQ_SLUGID);
-
-static TqStatement groups_by_slug = TQ_STATEMENT(
-	"SELECT g.id, g.task_group_id, coalesce(g.scheduler_id, '-'), g.expires, g.sealed"
-	" FROM unnest($1) AS s (slug)"
-	" JOIN tq_internal.task_group g ON g.task_group_id = s.slug ORDER BY g.task_group_id",
-	TQ_SLUGIDS);
 
 /*
  * $1 and $2 are as above.  $3 is the task id to begin at, which does not apply
@@ -291,6 +283,12 @@ tq_group_lock_to_seal(const TqSlug *slug)
 
 /* ---- rows ---- */
 
+static void
+read_group(TupleTableSlot *slot, TqGroup *row)
+{
+	TQ_TASK_GROUP_COLUMNS(TQ_GET, group);
+}
+
 /*
  * Returns the task_group_id of the group of a task that this snapshot sees;
  * the group has a row.
@@ -298,19 +296,55 @@ tq_group_lock_to_seal(const TqSlug *slug)
 TqSlug
 tq_group_slug(int64 id, Snapshot snapshot)
 {
-	static TqRelation group = TQ_RELATION("task_group");
-	static TqRelation by_id = TQ_RELATION("task_group_pkey");
-	TqScan *scan = tq_scan_open(&group, &by_id, 1, snapshot);
+	TqScan *scan = tq_scan_open(&group_table, &group_by_id, 1, snapshot);
 	TqSlug slug;
-	bool isnull;
 
 	if (!tq_scan_find(scan, Int64GetDatum(id), 0, 0))
 		elog(ERROR, "group " INT64_FORMAT " is not in tq_internal.task_group",
 			 id);
-	slug = *DatumGetTqSlugP(
-		tq_row_field(scan->slot, GROUP_TASK_GROUP_ID, &isnull));
+	slug = tq_row_slug(scan->slot, Anum_group_task_group_id);
 	tq_scan_close(scan);
 	return slug;
+}
+
+/*
+ * Returns those of these groups that have a row, in the order of slugs[].
+ */
+TqGroup *
+tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
+{
+	TqGroup *groups = palloc(sizeof(TqGroup) * Max(n, 1));
+	TqScan *scan = tq_scan_open(&group_table, &group_by_slug, 1, NULL);
+
+	*found = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (tq_scan_find(scan, PointerGetDatum(&slugs[i]), 0, 0))
+			read_group(scan->slot, &groups[(*found)++]);
+	}
+	tq_scan_close(scan);
+	return groups;
+}
+
+/* Reads a group from the task that it is named after, if that is in it. */
+static bool
+find_own_task(TqGroup *group)
+{
+	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
+	bool found = tq_scan_find(scan, PointerGetDatum(&group->task_group_id), 0,
+							  0) &&
+				 tq_row_int64(scan->slot, Anum_task_group_id) == 0;
+
+	if (found)
+	{
+		group->scheduler_id = tq_row_scheduler(scan->slot,
+											   Anum_task_scheduler_id);
+		group->expires = tq_clock_add_ms(tq_row_time(scan->slot,
+													 Anum_task_expires),
+										 TQ_HOUR_MS);
+	}
+	tq_scan_close(scan);
+	return found;
 }
 
 /*
@@ -320,28 +354,17 @@ tq_group_slug(int64 id, Snapshot snapshot)
 bool
 tq_group_find(const TqSlug *slug, TqGroup *group)
 {
-	Datum values[1] = {PointerGetDatum(slug)};
-	bool found = tq_spi_run(&find_group, values, NULL) > 0;
+	int found;
+	TqGroup *row = tq_groups_by_slug(slug, 1, &found);
 
-	memset(group, 0, sizeof(*group));
-	group->task_group_id = *slug;
-	if (found)
+	if (found > 0)
 	{
-		group->id = tq_spi_int64(0, 1, 0);
-		group->scheduler_id = tq_spi_text(0, 2);
-		group->expires = tq_spi_time(0, 3);
-		group->sealed = tq_spi_time(0, 4);
+		*group = *row;
+		return true;
 	}
-	else if (tq_spi_run(&find_lone_task, values, NULL) > 0)
-	{
-		found = true;
-		group->scheduler_id = tq_spi_text(0, 1);
-		group->expires = tq_clock_add_ms(tq_spi_time(0, 2), TQ_HOUR_MS);
-	}
-	if (group->scheduler_id == NULL)
-		group->scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER);
-	tq_spi_free_result();
-	return found;
+	*group = (TqGroup){.task_group_id = *slug,
+					   .scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER)};
+	return find_own_task(group);
 }
 
 /*
@@ -429,21 +452,16 @@ wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
 void
 tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist)
 {
-	static TqRelation group = TQ_RELATION("task_group");
-	static TqRelation by_slug = TQ_RELATION("task_group_task_group_id_key");
-
-	wait_for_inserts(&group, &by_slug, slugs, n, exist);
+	wait_for_inserts(&group_table, &group_by_slug, slugs, n, exist);
 }
 
 /* Waits for a concurrent insert of a task; returns whether the task exists. */
 bool
 tq_task_wait_for_insert(const TqSlug *slug)
 {
-	static TqRelation task = TQ_RELATION("task");
-	static TqRelation by_slug = TQ_RELATION("task_task_id_key");
 	bool exists;
 
-	wait_for_inserts(&task, &by_slug, slug, 1, &exists);
+	wait_for_inserts(&task_table, &task_by_slug, slug, 1, &exists);
 	return exists;
 }
 
@@ -510,27 +528,6 @@ tq_group_counts(const TqGroup *group, int *found)
 						   .effect = (TqUnsuccessful) tq_spi_int16(i, 8, 0)};
 	tq_spi_free_result();
 	return counts;
-}
-
-/* Returns those of these groups that have a row, by task_group_id. */
-TqGroup *
-tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
-{
-	Datum values[1] = {tq_array_slugid(slugs, n)};
-	TqGroup *groups;
-
-	*found = (int) tq_spi_run(&groups_by_slug, values, NULL);
-	groups = palloc0(sizeof(TqGroup) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		groups[i].id = tq_spi_int64(i, 1, 0);
-		groups[i].task_group_id = tq_spi_slug(i, 2);
-		groups[i].scheduler_id = tq_spi_text(i, 3);
-		groups[i].expires = tq_spi_time(i, 4);
-		groups[i].sealed = tq_spi_time(i, 5);
-	}
-	tq_spi_free_result();
-	return groups;
 }
 
 /*
