@@ -56,9 +56,7 @@ tq_activation_is_done(void)
 		 TransactionIdIsCurrentTransactionId(inserted_by)))
 		return true;
 	inserted_by = InvalidTransactionId;
-	active = tq_spi_run(&find_activation, NULL, NULL) > 0 ? extension
-														  : InvalidOid;
-	tq_spi_free_result();
+	active = tq_spi_exists(&find_activation, NULL) ? extension : InvalidOid;
 	return active == extension;
 }
 
@@ -66,12 +64,10 @@ tq_activation_is_done(void)
 void
 tq_activation_do(void)
 {
-	Datum values[1];
-
 	if (tq_activation_is_done())
 		return;
-	values[0] = TimestampTzGetDatum(tq_clock_now());
-	tq_spi_run(&insert_activation, values, NULL);
+	tq_spi_run(&insert_activation,
+			   TQ_VALUES(TimestampTzGetDatum(tq_clock_now())), NULL);
 	tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
 	active = tq_catalog_locked_table();
 	inserted_by = GetCurrentTransactionId();

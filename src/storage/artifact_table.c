@@ -27,14 +27,15 @@
 #include "../core/types.h"
 #include "../util/spi.h"
 #include "artifact_table.h"
+#include "columns.h"
+#include "index_scan.h"
 #include "run_table.h"
+#include "table.h"
 
-#define BRIEF                                                                 \
-	"a.run_id, a.name, a.storage_type, a.content_type, a.content_length,"     \
-	" a.expires, a.present"
-#define OF_RUN                                                                \
-	" FROM tq_internal.artifact a WHERE a.task = $1 AND a.run_id = $2"
-#define OF_NAME OF_RUN " AND a.name = $3"
+static TqRelation artifact_table = TQ_RELATION("artifact");
+static TqRelation artifact_by_name = TQ_RELATION("artifact_pkey");
+
+TQ_NUMBERS(TQ_ARTIFACT_COLUMNS, artifact);
 
 static TqStatement lock_run =
 	TQ_STATEMENT("SELECT state, worker, resolved FROM tq_internal.run"
@@ -42,31 +43,23 @@ static TqStatement lock_run =
 				 INT8OID, INT4OID);
 
 static TqStatement insert_artifact = TQ_STATEMENT(
-	"INSERT INTO tq_internal.artifact (task, run_id, name, storage_type, content_type,"
-	" content_length, expires, present, details)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+	"INSERT INTO tq_internal.artifact VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	" ON CONFLICT (task, run_id, name) DO NOTHING",
-	INT8OID, INT4OID, TEXTOID, INT2OID, TEXTOID, INT8OID, TIMESTAMPTZOID,
-	BOOLOID, JSONBOID);
+	INT8OID, TIMESTAMPTZOID, INT8OID, INT2OID, INT2OID, BOOLOID, TEXTOID,
+	TEXTOID, JSONBOID);
 
 static TqStatement update_artifact = TQ_STATEMENT(
 	"UPDATE tq_internal.artifact SET storage_type = $4, expires = $5, present = $6,"
 	" details = $7 WHERE task = $1 AND run_id = $2 AND name = $3",
 	INT8OID, INT4OID, TEXTOID, INT2OID, TIMESTAMPTZOID, BOOLOID, JSONBOID);
 
-static TqStatement find_brief = TQ_STATEMENT("SELECT " BRIEF OF_NAME, INT8OID,
-											 INT4OID, TEXTOID);
-
-static TqStatement find_whole = TQ_STATEMENT("SELECT " BRIEF
-											 ", a.details" OF_NAME,
-											 INT8OID, INT4OID, TEXTOID);
-
-static TqStatement lock_whole =
-	TQ_STATEMENT("SELECT " BRIEF ", a.details" OF_NAME " FOR UPDATE", INT8OID,
-				 INT4OID, TEXTOID);
+static TqStatement lock_whole = TQ_STATEMENT(
+	"SELECT a.* FROM tq_internal.artifact a"
+	" WHERE a.task = $1 AND a.run_id = $2 AND a.name = $3 FOR UPDATE",
+	INT8OID, INT4OID, TEXTOID);
 
 static TqStatement list_brief = TQ_STATEMENT(
-	"SELECT " BRIEF OF_RUN
+	"SELECT a.* FROM tq_internal.artifact a WHERE a.task = $1 AND a.run_id = $2"
 	" AND a.name COLLATE \"C\" > $3 ORDER BY a.name COLLATE \"C\" LIMIT $4",
 	INT8OID, INT4OID, TEXTOID, INT4OID);
 
@@ -81,6 +74,16 @@ static TqStatement delete_of_tasks =
 	TQ_STATEMENT("DELETE FROM tq_internal.artifact WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
 
+static void
+read_locked_run(TupleTableSlot *slot, void *run)
+{
+	TqRun *row = run;
+
+	row->state = tq_row_int16(slot, 1);
+	row->worker = tq_row_int32(slot, 2);
+	row->resolved = tq_row_time(slot, 3);
+}
+
 /*
  * Locks a run against transitions until the end of the transaction, and reads
  * its state, worker and resolved.  Returns false if the run has no row.
@@ -88,21 +91,11 @@ static TqStatement delete_of_tasks =
 bool
 tq_artifact_lock_run(int64 task, int run_id, TqRun *run)
 {
-	Datum values[2] = {Int64GetDatum(task), Int32GetDatum(run_id)};
-	bool found = tq_spi_run(&lock_run, values, NULL) > 0;
-
-	memset(run, 0, sizeof(*run));
-	if (found)
-	{
-		run->task = task;
-		run->location = TQ_LOCATION_RUN;
-		run->run_id = run_id;
-		run->state = (TqState) tq_spi_int16(0, 1, 0);
-		run->worker = tq_spi_int32(0, 2, 0);
-		run->resolved = tq_spi_time(0, 3);
-	}
-	tq_spi_free_result();
-	return found;
+	*run =
+		(TqRun){.task = task, .location = TQ_LOCATION_RUN, .run_id = run_id};
+	return tq_spi_read(&lock_run,
+					   TQ_VALUES(Int64GetDatum(task), Int32GetDatum(run_id)),
+					   read_locked_run, run);
 }
 
 /*
@@ -112,19 +105,19 @@ tq_artifact_lock_run(int64 task, int run_id, TqRun *run)
 bool
 tq_artifact_insert(const TqArtifact *artifact)
 {
-	Datum v[9];
-	char n[10] = "         ";
+	Datum v[] = {Int64GetDatum(artifact->task),
+				 TimestampTzGetDatum(artifact->expires),
+				 Int64GetDatum(artifact->content_length),
+				 Int16GetDatum(artifact->run_id),
+				 Int16GetDatum(artifact->storage),
+				 BoolGetDatum(artifact->present),
+				 CStringGetTextDatum(artifact->name),
+				 CStringGetTextDatum(artifact->content_type),
+				 JsonbPGetDatum(artifact->details)};
+	char n[] = "         ";
 
-	v[0] = Int64GetDatum(artifact->task);
-	v[1] = Int32GetDatum(artifact->run_id);
-	v[2] = CStringGetTextDatum(artifact->name);
-	v[3] = Int16GetDatum(artifact->storage);
-	v[4] = CStringGetTextDatum(artifact->content_type);
-	v[5] = Int64GetDatum(artifact->content_length);
-	n[5] = artifact->content_length < 0 ? 'n' : ' ';
-	v[6] = TimestampTzGetDatum(artifact->expires);
-	v[7] = BoolGetDatum(artifact->present);
-	v[8] = JsonbPGetDatum(artifact->details);
+	if (artifact->content_length < 0)
+		n[Anum_artifact_content_length - 1] = 'n';
 	return tq_spi_run(&insert_artifact, v, n) == 1;
 }
 
@@ -132,45 +125,37 @@ tq_artifact_insert(const TqArtifact *artifact)
 void
 tq_artifact_update(const TqArtifact *artifact)
 {
-	Datum v[7];
+	Datum v[] = {Int64GetDatum(artifact->task),
+				 Int32GetDatum(artifact->run_id),
+				 CStringGetTextDatum(artifact->name),
+				 Int16GetDatum(artifact->storage),
+				 TimestampTzGetDatum(artifact->expires),
+				 BoolGetDatum(artifact->present),
+				 JsonbPGetDatum(artifact->details)};
 
-	v[0] = Int64GetDatum(artifact->task);
-	v[1] = Int32GetDatum(artifact->run_id);
-	v[2] = CStringGetTextDatum(artifact->name);
-	v[3] = Int16GetDatum(artifact->storage);
-	v[4] = TimestampTzGetDatum(artifact->expires);
-	v[5] = BoolGetDatum(artifact->present);
-	v[6] = JsonbPGetDatum(artifact->details);
 	tq_spi_run(&update_artifact, v, NULL);
 }
 
+/* Returns a number of bytes, or -1 for NULL. */
+static int64
+tq_row_length(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? -1 : DatumGetInt64(value);
+}
+
 static void
-read_artifact(uint64 row, int64 task, bool whole, TqArtifact *artifact)
+read_brief(TupleTableSlot *slot, void *artifact)
 {
-	artifact->task = task;
-	artifact->run_id = tq_spi_int16(row, 1, 0);
-	artifact->name = tq_spi_text(row, 2);
-	artifact->storage = (TqStorage) tq_spi_int16(row, 3, 0);
-	artifact->content_type = tq_spi_text(row, 4);
-	artifact->content_length = tq_spi_int64(row, 5, -1);
-	artifact->expires = tq_spi_time(row, 6);
-	artifact->present = tq_spi_bool(row, 7);
-	artifact->details = whole ? tq_spi_jsonb(row, 8) : NULL;
+	TqArtifact *row = artifact;
+
+	TQ_ARTIFACT_BRIEF(TQ_GET, artifact);
+	row->details = NULL;
 }
 
-static bool
-read_one(TqStatement *statement, int64 task, int run_id, const char *name,
-		 bool whole, TqArtifact *artifact)
-{
-	Datum values[3] = {Int64GetDatum(task), Int32GetDatum(run_id),
-					   CStringGetTextDatum(name)};
-	bool found = tq_spi_run(statement, values, NULL) > 0;
-
-	if (found)
-		read_artifact(0, task, whole, artifact);
-	tq_spi_free_result();
-	return found;
-}
+TQ_READER(read_whole, TqArtifact, TQ_ARTIFACT_COLUMNS, artifact)
 
 /*
  * Reads an artifact, with its details if `whole`; returns false if there is
@@ -180,8 +165,11 @@ bool
 tq_artifact_find(int64 task, int run_id, const char *name, bool whole,
 				 TqArtifact *artifact)
 {
-	return read_one(whole ? &find_whole : &find_brief, task, run_id, name,
-					whole, artifact);
+	return tq_scan_read(tq_scan_open(&artifact_table, &artifact_by_name, 3,
+									 NULL),
+						Int64GetDatum(task), Int16GetDatum(run_id),
+						CStringGetTextDatum(name),
+						whole ? read_whole : read_brief, artifact);
 }
 
 /*
@@ -192,7 +180,10 @@ bool
 tq_artifact_lock(int64 task, int run_id, const char *name,
 				 TqArtifact *artifact)
 {
-	return read_one(&lock_whole, task, run_id, name, true, artifact);
+	return tq_spi_read(&lock_whole,
+					   TQ_VALUES(Int64GetDatum(task), Int32GetDatum(run_id),
+								 CStringGetTextDatum(name)),
+					   read_whole, artifact);
 }
 
 /*
@@ -205,14 +196,9 @@ tq_artifacts_of_run(int64 task, int run_id, const char *after, int max,
 {
 	Datum values[4] = {Int64GetDatum(task), Int32GetDatum(run_id),
 					   CStringGetTextDatum(after), Int32GetDatum(max)};
-	TqArtifact *artifacts;
 
-	*found = (int) tq_spi_run(&list_brief, values, NULL);
-	artifacts = palloc(sizeof(TqArtifact) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		read_artifact(i, task, false, &artifacts[i]);
-	tq_spi_free_result();
-	return artifacts;
+	return tq_spi_read_all(&list_brief, values, read_brief, sizeof(TqArtifact),
+						   found);
 }
 
 /*
@@ -231,7 +217,5 @@ tq_artifacts_delete_expired(TimestampTz before, int max)
 void
 tq_artifacts_delete_of_tasks(const int64 *tasks, int n)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
-	tq_spi_run(&delete_of_tasks, values, NULL);
+	tq_spi_run(&delete_of_tasks, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
 }

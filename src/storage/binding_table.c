@@ -21,12 +21,13 @@
 #include "../util/catalog.h"
 #include "../util/spi.h"
 #include "binding_table.h"
+#include "index_scan.h"
 
 static Oid watched = InvalidOid; /* tq_internal.binding */
 static uint64 generation = 1;
 
 static TqStatement find_wanted = TQ_STATEMENT(
-	"SELECT coalesce((SELECT bit_or(1 << e) FROM ("
+	"SELECT coalesce((SELECT bit_or(1::bigint << e) FROM ("
 	"SELECT e FROM generate_series(1, $1) AS e"
 	" WHERE NOT EXISTS (SELECT FROM tq_internal.disabled_channel u WHERE u.exchange = e)"
 	" UNION ALL SELECT exchange FROM tq_internal.binding"
@@ -100,32 +101,27 @@ tq_bindings_changed(void)
 int
 tq_bindings_wanted(void)
 {
-	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
-	int wanted;
-
 	watched = binding_table();
-	tq_spi_run(&find_wanted, values, NULL);
-	wanted = tq_spi_int32(0, 1, 0);
-	tq_spi_free_result();
-	return wanted;
+	return (int) tq_spi_run_int64(&find_wanted,
+								  TQ_VALUES(Int32GetDatum(TQ_EXCHANGE_LAST)),
+								  0);
+}
+
+static void
+read_binding(TupleTableSlot *slot, void *binding)
+{
+	*(TqBinding *) binding =
+		(TqBinding){.channel = tq_row_text(slot, 1),
+					.exchange = (TqExchange) tq_row_int32(slot, 2),
+					.pattern = tq_row_text(slot, 3)};
 }
 
 /* Returns the bindings that a statement finds. */
 TqBinding *
 tq_bindings_select(TqStatement *statement, const Datum *values, int *found)
 {
-	uint64 rows = tq_spi_run(statement, values, NULL);
-	TqBinding *bindings = palloc(sizeof(TqBinding) * Max(rows, 1));
-
-	for (uint64 row = 0; row < rows; row++)
-	{
-		bindings[row].channel = tq_spi_text(row, 1);
-		bindings[row].exchange = (TqExchange) tq_spi_int32(row, 2, 0);
-		bindings[row].pattern = tq_spi_text(row, 3);
-	}
-	tq_spi_free_result();
-	*found = (int) rows;
-	return bindings;
+	return tq_spi_read_all(statement, values, read_binding, sizeof(TqBinding),
+						   found);
 }
 
 /*
@@ -174,8 +170,7 @@ tq_binding_delete(const char *channel, TqExchange exchange,
 void
 tq_binding_set_default(TqExchange exchange, bool bound)
 {
-	Datum values[1] = {Int16GetDatum(exchange)};
-
-	tq_spi_run(bound ? &delete_disabled : &insert_disabled, values, NULL);
+	tq_spi_run(bound ? &delete_disabled : &insert_disabled,
+			   TQ_VALUES(Int16GetDatum(exchange)), NULL);
 	tq_bindings_changed();
 }

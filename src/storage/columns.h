@@ -7,15 +7,18 @@
  * numbers of the columns, and what reads and writes a row, are made of it.
  * The type says how a value is kept: tq_row_TYPE() and tq_put_TYPE() in
  * index_scan.h and table.h.  Columns of the type `own` are read and written one
- * by one.
+ * by one, and have no field.
+ *
+ * A reader reads the rows that an index scan finds, and those of a statement
+ * that selects all columns of the table.
  */
 #ifndef TQ_COLUMNS_H
 #define TQ_COLUMNS_H
 
 /*
  * Numbers the columns of a table, from 1: Anum_table_column.  `table` is the
- * name of the table, except for task_group, which is `group`, because
- * Anum_task_group_id is the column group_id of task.
+ * name of the table or its last word: that of task_group must be `group`,
+ * because Anum_task_group_id is the column group_id of task.
  */
 #define TQ_NUMBERS(COLUMNS, table)                                            \
 	enum                                                                      \
@@ -31,6 +34,15 @@
 	row->field = tq_row_##type(slot, Anum_##table##_##column);
 #define TQ_PUT(table, column, type, field)                                    \
 	tq_put_##type(slot, Anum_##table##_##column, row->field);
+
+/* Defines a TqReader, which reads these columns into a struct. */
+#define TQ_READER(name, type, COLUMNS, table)                                 \
+	static void name(TupleTableSlot *slot, void *into)                        \
+	{                                                                         \
+		type *row = into;                                                     \
+                                                                              \
+		COLUMNS(TQ_GET, table)                                                \
+	}
 
 #define TQ_TASK_TIMES(X, t)                                                   \
 	X(t, id, int64, id)                                                       \
@@ -120,20 +132,104 @@
 	X(t, error, own, error)                                                   \
 	X(t, result, own, result)
 
+#define TQ_POSTPONED_COLUMNS(X, t)                                            \
+	X(t, task, int64, task)                                                   \
+	X(t, due, time, due)                                                      \
+	X(t, origin, time, origin)                                                \
+	X(t, since, time, since)                                                  \
+	X(t, failures, int32, failures)                                           \
+	X(t, step, text, step)                                                    \
+	X(t, error, text, error)
+
+#define TQ_WORKER_SEEN(X, t)                                                  \
+	X(t, id, int32, id)                                                       \
+	X(t, queue, int32, queue)                                                 \
+	X(t, worker_group, text, group)                                           \
+	X(t, worker_id, text, name)                                               \
+	X(t, expires, time, expires)                                              \
+	X(t, first_claim, time, first_claim)                                      \
+	X(t, last_date_active, time, last_date_active)                            \
+	X(t, quarantine_until, time, quarantine_until)
+#define TQ_WORKER_RECENT(X, t)                                                \
+	X(t, recent_updated_at, time, recent_updated_at)                          \
+	X(t, recent_tasks, count, recent)
+#define TQ_WORKER_COLUMNS(X, t)                                               \
+	TQ_WORKER_SEEN(X, t)                                                      \
+	X(t, quarantine_details, own, quarantine_details)                         \
+	TQ_WORKER_RECENT(X, t)                                                    \
+	X(t, recent_runs, own, recent)
+
+#define TQ_DEAD_LETTER_COLUMNS(X, t)                                          \
+	X(t, task_id, slug, task_id)                                              \
+	X(t, task, int64, task)                                                   \
+	X(t, queue, int32, queue)                                                 \
+	X(t, failed_at, time, failed_at)                                          \
+	X(t, seq, int64, seq)                                                     \
+	X(t, reason, int16, reason)                                               \
+	X(t, error, varlena, error)                                               \
+	X(t, definition, varlena, definition)                                     \
+	X(t, runs, varlena, runs)
+#define TQ_ARTIFACT_BRIEF(X, t)                                               \
+	X(t, task, int64, task)                                                   \
+	X(t, expires, time, expires)                                              \
+	X(t, content_length, length, content_length)                              \
+	X(t, run_id, int16, run_id)                                               \
+	X(t, storage_type, int16, storage)                                        \
+	X(t, present, bool, present)                                              \
+	X(t, name, text, name)                                                    \
+	X(t, content_type, text, content_type)
+#define TQ_ARTIFACT_COLUMNS(X, t)                                             \
+	TQ_ARTIFACT_BRIEF(X, t)                                                   \
+	X(t, details, varlena, details)
+
+#define TQ_TICK_COLUMNS(X, t)                                                 \
+	X(t, first_id, int64, first_id)                                           \
+	X(t, last_id, int64, last_id)                                             \
+	X(t, published, time, published)                                          \
+	X(t, unsent, int64_or_null, unsent)                                       \
+	X(t, messages, int32, messages)                                           \
+	X(t, segments, int32, segments)                                           \
+	X(t, segment, int16, segment)                                             \
+	X(t, since, datum, since)                                                 \
+	X(t, upto, datum, upto)                                                   \
+	X(t, part_of, datum, part_of)                                             \
+	X(t, xid, xid8, xid)                                                      \
+	X(t, after_seq, int64_or_null, after_seq)                                 \
+	X(t, upto_seq, int64_or_null, upto_seq)                                   \
+	X(t, xids, datum, xids)
+
+/* Tables whose columns are read one by one. */
+/* clang-format off */
+#define TQ_UNSCHEDULED_COLUMNS(X, t)                                          \
+	X(t, task, own, ) X(t, unmet, own, ) X(t, stripes, own, )                 \
+	X(t, all_resolved, own, )
+#define TQ_DEPENDENCY_COUNTER_COLUMNS(X, t)                                   \
+	X(t, task, own, ) X(t, stripe, own, ) X(t, unmet, own, )
+#define TQ_DEPENDENCY_COLUMNS(X, t)                                           \
+	X(t, required, own, ) X(t, dependent, own, ) X(t, from_run, own, )
+#define TQ_CLAIM_TIMER_COLUMNS(X, t)                                          \
+	X(t, due, own, ) X(t, seq, own, ) X(t, tasks, own, )
+#define TQ_TIMER_COLUMNS(X, t)                                                \
+	X(t, due, own, ) X(t, seq, own, ) X(t, kind, own, ) X(t, tasks, own, )
+#define TQ_QUEUE_COLUMNS(X, t)                                                \
+	X(t, id, own, ) X(t, task_queue_id, own, ) X(t, expires, own, )           \
+	X(t, last_date_active, own, )
+#define TQ_POLICY_COLUMNS(X, t)                                               \
+	X(t, id, own, ) X(t, policy, own, )
 #define TQ_MESSAGE_COLUMNS(X, t)                                              \
-	X(t, xid, own, xid)                                                       \
-	X(t, seq, own, seq)                                                       \
-	X(t, taken_until, own, taken_until)                                       \
-	X(t, worker, own, worker)                                                 \
-	X(t, segment, own, segment)                                               \
-	X(t, records, own, records)                                               \
-	X(t, detail, own, detail)
+	X(t, xid, own, ) X(t, seq, own, ) X(t, taken_until, own, )                \
+	X(t, worker, own, ) X(t, segment, own, ) X(t, records, own, )             \
+	X(t, detail, own, )
+#define TQ_SUBSCRIPTION_COLUMNS(X, t)                                         \
+	X(t, name, own, ) X(t, acked_id, own, ) X(t, created, own, )              \
+	X(t, acked_at, own, ) X(t, lost_before, own, )
+/* clang-format on */
 
 #define TQ_DEFAULT_SCHEDULER "-"
 #define TQ_DEFAULT_PROJECT "none"
 
 #define tq_row_scheduler(slot, column)                                        \
-	tq_row_text(slot, column, TQ_DEFAULT_SCHEDULER)
+	tq_row_text_or(slot, column, TQ_DEFAULT_SCHEDULER)
 
 /*
  * SQL for the row of tq_internal.pending that belongs to a task.  A first run

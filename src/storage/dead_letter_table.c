@@ -23,25 +23,26 @@
 #include "../core/types.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "dead_letter_table.h"
+#include "index_scan.h"
 #include "table.h"
 
-#define LETTER                                                                \
-	"l.task_id, l.task, l.queue, l.failed_at, l.reason, l.error, l.definition, l.runs, l.seq"
+TQ_NUMBERS(TQ_DEAD_LETTER_COLUMNS, dead_letter);
 
 static TqStatement insert_letter = TQ_STATEMENT(
 	"INSERT INTO tq_internal.dead_letter"
-	" (task_id, task, queue, failed_at, reason, error, definition, runs, seq)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	" ON CONFLICT (task_id) DO UPDATE SET task = excluded.task,"
 	" queue = excluded.queue, failed_at = excluded.failed_at, reason = excluded.reason,"
 	" error = excluded.error, definition = excluded.definition, runs = excluded.runs,"
 	" seq = excluded.seq",
-	TQ_SLUGID, INT8OID, INT4OID, TIMESTAMPTZOID, INT2OID, JSONBOID, JSONBOID,
-	JSONBOID, INT8OID);
+	TQ_SLUGID, INT8OID, INT4OID, TIMESTAMPTZOID, INT8OID, INT2OID, JSONBOID,
+	JSONBOID, JSONBOID);
 
 #define FIND_LETTER                                                           \
-	"SELECT " LETTER " FROM tq_internal.dead_letter l"                        \
+	"SELECT l.*"                                                              \
+	" FROM tq_internal.dead_letter l"                                         \
 	" WHERE l.task_id = $1 FOR "
 
 /* Indexed by TqLock. */
@@ -62,45 +63,40 @@ static TqStatement by_age = TQ_STATEMENT(
 	" ORDER BY l.failed_at, l.seq LIMIT $4",
 	INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID);
 
-static TqStatement list = TQ_STATEMENT("SELECT " LETTER
-									   " FROM tq_internal.dead_letter l"
-									   " WHERE l.queue = $1 AND l.task_id > $2"
-									   " ORDER BY l.task_id LIMIT $3",
-									   INT4OID, TQ_SLUGID, INT4OID);
+static TqStatement list = TQ_STATEMENT(
+	"SELECT l.* FROM tq_internal.dead_letter l"
+	" WHERE l.queue = $1 AND l.task_id > $2 ORDER BY l.task_id LIMIT $3",
+	INT4OID, TQ_SLUGID, INT4OID);
 
 /* Inserts a dead letter, or replaces the one that has the same task id. */
 void
 tq_dead_letter_insert(const TqDeadLetter *letter)
 {
-	Datum v[9];
-	char n[10] = "         ";
+	Datum v[] = {PointerGetDatum(&letter->task_id),
+				 Int64GetDatum(letter->task),
+				 Int32GetDatum(letter->queue),
+				 TimestampTzGetDatum(letter->failed_at),
+				 Int64GetDatum(tq_id_next()),
+				 Int16GetDatum((int16) letter->reason),
+				 JsonbPGetDatum(letter->error),
+				 JsonbPGetDatum(letter->definition),
+				 JsonbPGetDatum(letter->runs)};
+	char n[] = "         ";
 
-	v[0] = PointerGetDatum(&letter->task_id);
-	v[1] = Int64GetDatum(letter->task);
-	v[2] = Int32GetDatum(letter->queue);
-	v[3] = TimestampTzGetDatum(letter->failed_at);
-	v[4] = Int16GetDatum((int16) letter->reason);
-	v[5] = JsonbPGetDatum(letter->error);
-	n[5] = letter->error == NULL ? 'n' : ' ';
-	v[6] = JsonbPGetDatum(letter->definition);
-	v[7] = JsonbPGetDatum(letter->runs);
-	v[8] = Int64GetDatum(tq_id_next());
+	if (letter->error == NULL)
+		n[Anum_dead_letter_error - 1] = 'n';
 	tq_spi_run(&insert_letter, v, n);
 }
 
-/* Reads a row that has the columns of LETTER. */
+TQ_READER(read_letter, TqDeadLetter, TQ_DEAD_LETTER_COLUMNS, dead_letter)
+
 static void
-read_letter(uint64 row, TqDeadLetter *letter)
+read_age(TupleTableSlot *slot, void *letter)
 {
-	letter->task_id = tq_spi_slug(row, 1);
-	letter->task = tq_spi_int64(row, 2, 0);
-	letter->queue = tq_spi_int32(row, 3, 0);
-	letter->failed_at = tq_spi_time(row, 4);
-	letter->reason = (TqResolved) tq_spi_int16(row, 5, 0);
-	letter->error = tq_spi_jsonb(row, 6);
-	letter->definition = tq_spi_jsonb(row, 7);
-	letter->runs = tq_spi_jsonb(row, 8);
-	letter->seq = tq_spi_int64(row, 9, 0);
+	*(TqDeadLetter *) letter = (TqDeadLetter){.task_id = tq_row_slug(slot, 1),
+											  .failed_at = tq_row_time(slot,
+																	   2),
+											  .seq = tq_row_int64(slot, 3)};
 }
 
 /*
@@ -110,22 +106,16 @@ read_letter(uint64 row, TqDeadLetter *letter)
 bool
 tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
 {
-	Datum values[1] = {PointerGetDatum(task_id)};
-	bool found = tq_spi_run(&lock_letter[mode], values, NULL) > 0;
-
-	if (found)
-		read_letter(0, letter);
-	tq_spi_free_result();
-	return found;
+	return tq_spi_read(&lock_letter[mode], TQ_VALUES(PointerGetDatum(task_id)),
+					   read_letter, letter);
 }
 
 /* Deletes a dead letter; returns false if there is none. */
 bool
 tq_dead_letter_delete(const TqSlug *task_id)
 {
-	Datum values[1] = {PointerGetDatum(task_id)};
-
-	return tq_spi_run(&delete_letter, values, NULL) > 0;
+	return tq_spi_run(&delete_letter, TQ_VALUES(PointerGetDatum(task_id)),
+					  NULL) > 0;
 }
 
 /*
@@ -140,18 +130,9 @@ tq_dead_letters_by_age(int32 queue, const TqDeadLetter *after, int max,
 	Datum values[4] = {Int32GetDatum(queue),
 					   TimestampTzGetDatum(after->failed_at),
 					   Int64GetDatum(after->seq), Int32GetDatum(max)};
-	TqDeadLetter *letters;
 
-	*found = (int) tq_spi_run(&by_age, values, NULL);
-	letters = palloc0(sizeof(TqDeadLetter) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		letters[i].task_id = tq_spi_slug(i, 1);
-		letters[i].failed_at = tq_spi_time(i, 2);
-		letters[i].seq = tq_spi_int64(i, 3, 0);
-	}
-	tq_spi_free_result();
-	return letters;
+	return tq_spi_read_all(&by_age, values, read_age, sizeof(TqDeadLetter),
+						   found);
 }
 
 /*
@@ -163,12 +144,7 @@ tq_dead_letters_list(int32 queue, const TqSlug *after, int max, int *found)
 {
 	Datum values[3] = {Int32GetDatum(queue), PointerGetDatum(after),
 					   Int32GetDatum(max)};
-	TqDeadLetter *letters;
 
-	*found = (int) tq_spi_run(&list, values, NULL);
-	letters = palloc(sizeof(TqDeadLetter) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		read_letter(i, &letters[i]);
-	tq_spi_free_result();
-	return letters;
+	return tq_spi_read_all(&list, values, read_letter, sizeof(TqDeadLetter),
+						   found);
 }

@@ -20,13 +20,13 @@
 #include "access/tableam.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
 #include "../util/spi.h"
+#include "columns.h"
 #include "dependency_table.h"
 #include "index_scan.h"
 #include "table.h"
@@ -88,28 +88,9 @@ static TqRelation unmet_by_stripe = TQ_RELATION("dependency_counter_pkey");
 static TqRelation unscheduled_table = TQ_RELATION("unscheduled");
 static TqRelation unscheduled_by_task = TQ_RELATION("unscheduled_pkey");
 
-/* Columns, from 1. */
-enum
-{
-	DEPENDENCY_REQUIRED = 1,
-	DEPENDENCY_DEPENDENT,
-	DEPENDENCY_FROM_RUN
-};
-
-enum
-{
-	UNSCHEDULED_TASK = 1,
-	UNSCHEDULED_UNMET,
-	UNSCHEDULED_STRIPES,
-	UNSCHEDULED_ALL_RESOLVED
-};
-
-enum
-{
-	COUNTER_TASK = 1,
-	COUNTER_STRIPE,
-	COUNTER_UNMET
-};
+TQ_NUMBERS(TQ_DEPENDENCY_COLUMNS, dependency);
+TQ_NUMBERS(TQ_UNSCHEDULED_COLUMNS, unscheduled);
+TQ_NUMBERS(TQ_DEPENDENCY_COUNTER_COLUMNS, counter);
 
 /*
  * A task with at least STRIPED_FROM unmet dependencies has its counter divided
@@ -141,9 +122,9 @@ tq_dependencies_insert(int64 dependent, const int64 *required,
 	{
 		TupleTableSlot *slot = tq_table_new_row(table);
 
-		tq_put(slot, DEPENDENCY_REQUIRED, Int64GetDatum(required[i]));
-		tq_put(slot, DEPENDENCY_DEPENDENT, Int64GetDatum(dependent));
-		tq_put(slot, DEPENDENCY_FROM_RUN, Int16GetDatum(from_run[i]));
+		tq_put_int64(slot, Anum_dependency_required, required[i]);
+		tq_put_int64(slot, Anum_dependency_dependent, dependent);
+		tq_put_int16(slot, Anum_dependency_from_run, from_run[i]);
 	}
 	tq_table_close(table);
 }
@@ -164,22 +145,12 @@ tq_dependencies_exist(const int64 *tasks, int n, bool *exist)
 	tq_scan_close(scan);
 }
 
-/* Runs a statement that returns tasks and their counters. */
-static TqWaiting *
-read_waiting(TqStatement *statement, const Datum *values, int *found)
+static void
+read_waiting(TupleTableSlot *slot, void *waiting)
 {
-	TqWaiting *waiting;
-
-	*found = (int) tq_spi_run(statement, values, NULL);
-	waiting = palloc(sizeof(TqWaiting) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		waiting[i].task = tq_spi_int64(i, 1, 0);
-		waiting[i].stripe = -1;
-		waiting[i].unmet = tq_spi_int32(i, 2, 0);
-	}
-	tq_spi_free_result();
-	return waiting;
+	*(TqWaiting *) waiting = (TqWaiting){.task = tq_row_int64(slot, 1),
+										 .stripe = -1,
+										 .unmet = tq_row_int32(slot, 2)};
 }
 
 /* ---- dependencies that a resolution meets ---- */
@@ -230,15 +201,16 @@ look_at_dependents(Lookup *lookup, const TqMet *met)
 	tq_scan_seek(lookup->dependencies, Int64GetDatum(met->required), 0, 0);
 	while (tq_scan_next(lookup->dependencies))
 	{
-		int64 dependent = tq_row_int64(dependency, DEPENDENCY_DEPENDENT);
+		int64 dependent = tq_row_int64(dependency, Anum_dependency_dependent);
 
 		if (tq_scan_find(lookup->unscheduled, Int64GetDatum(dependent), 0,
 						 0) &&
-			is_met_now(met, tq_row_bool(row, UNSCHEDULED_ALL_RESOLVED),
-					   tq_row_int16(dependency, DEPENDENCY_FROM_RUN)))
+			is_met_now(met, tq_row_bool(row, Anum_unscheduled_all_resolved),
+					   tq_row_int16(dependency, Anum_dependency_from_run)))
 			add_waiting(lookup, dependent,
 						stripe_of(met->required,
-								  tq_row_int16(row, UNSCHEDULED_STRIPES)));
+								  tq_row_int16(row,
+											   Anum_unscheduled_stripes)));
 	}
 }
 
@@ -392,9 +364,9 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 						  const bool *may_free, bool *is_free)
 {
 	Counter tasks = open_counter(&unscheduled_table, &unscheduled_by_task, 1,
-								 UNSCHEDULED_UNMET);
+								 Anum_unscheduled_unmet);
 	Counter stripes = open_counter(&unmet_table, &unmet_by_stripe, 2,
-								   COUNTER_UNMET);
+								   Anum_counter_unmet);
 	int stripes_met = 0;
 
 	for (int i = 0; i < n; i++)
@@ -425,18 +397,16 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 int64 *
 tq_dependencies_unscheduled(const int64 *tasks, int n, int *found)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
-	return tq_spi_run_ids(&unscheduled_near, values, found);
+	return tq_spi_run_ids(&unscheduled_near,
+						  TQ_VALUES(tq_array_int64(tasks, n)), found);
 }
 
 /* Returns the unscheduled dependents of these tasks, by id. */
 int64 *
 tq_dependencies_dependents(const int64 *tasks, int n, int *found)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
-	return tq_spi_run_ids(&dependents, values, found);
+	return tq_spi_run_ids(&dependents, TQ_VALUES(tq_array_int64(tasks, n)),
+						  found);
 }
 
 /* Returns those of `tasks` that are required by one of `by`, by id. */
@@ -469,9 +439,9 @@ insert_stripes(int64 task, const int64 *unmet, int n)
 		if (counts[stripe] == 0)
 			continue;
 		slot = tq_table_new_row(table);
-		tq_put(slot, COUNTER_TASK, Int64GetDatum(task));
-		tq_put(slot, COUNTER_STRIPE, Int16GetDatum(stripe));
-		tq_put(slot, COUNTER_UNMET, Int32GetDatum(counts[stripe]));
+		tq_put_int64(slot, Anum_counter_task, task);
+		tq_put_int16(slot, Anum_counter_stripe, stripe);
+		tq_put_int32(slot, Anum_counter_unmet, counts[stripe]);
 		used++;
 	}
 	tq_table_close(table);
@@ -490,10 +460,10 @@ tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
 	TqTable *table = tq_table_open(&unscheduled_table);
 	TupleTableSlot *slot = tq_table_new_row(table);
 
-	tq_put(slot, UNSCHEDULED_TASK, Int64GetDatum(task));
-	tq_put(slot, UNSCHEDULED_UNMET, Int32GetDatum(count));
-	tq_put(slot, UNSCHEDULED_STRIPES, Int16GetDatum(is_striped ? STRIPES : 0));
-	tq_put(slot, UNSCHEDULED_ALL_RESOLVED, BoolGetDatum(all_resolved));
+	tq_put_int64(slot, Anum_unscheduled_task, task);
+	tq_put_int32(slot, Anum_unscheduled_unmet, count);
+	tq_put_int16(slot, Anum_unscheduled_stripes, is_striped ? STRIPES : 0);
+	tq_put_bool(slot, Anum_unscheduled_all_resolved, all_resolved);
 	tq_table_close(table);
 }
 
@@ -504,9 +474,9 @@ tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
 TqWaiting *
 tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
-	return read_waiting(&lock_unscheduled, values, found);
+	return tq_spi_read_all(&lock_unscheduled,
+						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
+						   sizeof(TqWaiting), found);
 }
 
 /*
@@ -516,17 +486,16 @@ tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 TqWaiting *
 tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
-	return read_waiting(&try_lock_unscheduled, values, found);
+	return tq_spi_read_all(&try_lock_unscheduled,
+						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
+						   sizeof(TqWaiting), found);
 }
 
 /* Deletes the rows of these tasks from unscheduled. */
 void
 tq_unscheduled_delete(const int64 *tasks, int n)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
 	if (n > 0)
-		tq_spi_run(&delete_unscheduled, values, NULL);
+		tq_spi_run(&delete_unscheduled, TQ_VALUES(tq_array_int64(tasks, n)),
+				   NULL);
 }

@@ -55,7 +55,6 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "datatype/timestamp.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
@@ -106,6 +105,10 @@ static TqStatement set_sealed = TQ_STATEMENT(
 #define MEMBERS                                                                       \
 	"(SELECT id, created, policy FROM tq_internal.task WHERE group_id = $1 UNION ALL" \
 	" SELECT id, created, policy FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL)"
+
+#define MEMBERS_OF(group)                                                     \
+	TQ_VALUES(Int64GetDatum((group)->id),                                     \
+			  PointerGetDatum(&(group)->task_group_id))
 
 static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
 									   INT8OID, TQ_SLUGID);
@@ -283,11 +286,7 @@ tq_group_lock_to_seal(const TqSlug *slug)
 
 /* ---- rows ---- */
 
-static void
-read_group(TupleTableSlot *slot, TqGroup *row)
-{
-	TQ_TASK_GROUP_COLUMNS(TQ_GET, group);
-}
+TQ_READER(read_group, TqGroup, TQ_TASK_GROUP_COLUMNS, group)
 
 /*
  * Returns the task_group_id of the group of a task that this snapshot sees;
@@ -490,44 +489,42 @@ tq_group_set_sealed(int64 id, TimestampTz sealed)
 int64 *
 tq_group_unresolved(const TqGroup *group, int *found)
 {
-	Datum values[2] = {Int64GetDatum(group->id),
-					   PointerGetDatum(&group->task_group_id)};
-
-	return tq_spi_run_ids(&unresolved, values, found);
+	return tq_spi_run_ids(&unresolved, MEMBERS_OF(group), found);
 }
 
 /* Returns the number of tasks in a group. */
 int64
 tq_group_size(const TqGroup *group)
 {
-	Datum values[2] = {Int64GetDatum(group->id),
-					   PointerGetDatum(&group->task_group_id)};
+	return tq_spi_run_int64(&size, MEMBERS_OF(group), 0);
+}
 
-	return tq_spi_run_int64(&size, values, 0);
+static void
+read_count(TupleTableSlot *slot, void *count)
+{
+	*(TqGroupCount *) count =
+		(TqGroupCount){.state = (TqState) tq_row_int16(slot, 1),
+					   .reason = (TqResolved) tq_row_int16(slot, 2),
+					   .delayed = tq_row_bool(slot, 3),
+					   .tasks = tq_row_int64(slot, 4),
+					   .first_created = tq_row_time(slot, 5),
+					   .last_resolved = tq_row_time(slot, 6),
+					   .first_resolved = tq_row_time(slot, 7),
+					   .effect = (TqUnsuccessful) tq_row_int16(slot, 8)};
 }
 
 /* Counts the tasks of a group by state, reason, delay and effect. */
 TqGroupCount *
 tq_group_counts(const TqGroup *group, int *found)
 {
-	Datum values[2] = {Int64GetDatum(group->id),
-					   PointerGetDatum(&group->task_group_id)};
-	TqGroupCount *counts;
+	return tq_spi_read_all(&progress_rows, MEMBERS_OF(group), read_count,
+						   sizeof(TqGroupCount), found);
+}
 
-	*found = (int) tq_spi_run(&progress_rows, values, NULL);
-	counts = palloc(sizeof(TqGroupCount) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		counts[i] =
-			(TqGroupCount){.state = (TqState) tq_spi_int16(i, 1, 0),
-						   .reason = (TqResolved) tq_spi_int16(i, 2, 0),
-						   .delayed = tq_spi_bool(i, 3),
-						   .tasks = tq_spi_int64(i, 4, 0),
-						   .first_created = tq_spi_time(i, 5),
-						   .last_resolved = tq_spi_time(i, 6),
-						   .first_resolved = tq_spi_time(i, 7),
-						   .effect = (TqUnsuccessful) tq_spi_int16(i, 8, 0)};
-	tq_spi_free_result();
-	return counts;
+static void
+read_slug(TupleTableSlot *slot, void *slug)
+{
+	*(TqSlug *) slug = tq_row_slug(slot, 1);
 }
 
 /*
@@ -541,12 +538,8 @@ tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
 	Datum values[3] = {Int64GetDatum(group->id),
 					   PointerGetDatum(&group->task_group_id),
 					   PointerGetDatum(from)};
-	bool found = tq_spi_run(&first_active, values, NULL) > 0;
 
-	if (found)
-		*active = tq_spi_slug(0, 1);
-	tq_spi_free_result();
-	return found;
+	return tq_spi_read(&first_active, values, read_slug, active);
 }
 
 /*

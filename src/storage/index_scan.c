@@ -13,7 +13,6 @@
 #include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/tableam.h"
-#include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "storage/procarray.h"
@@ -160,13 +159,42 @@ tq_scan_close(TqScan *scan)
 	tq_table_close(table);
 }
 
-/* ---- columns of the current row; 0 or false for NULL ---- */
-
-Datum
-tq_row_field(TupleTableSlot *slot, int column, bool *isnull)
+/*
+ * Reads the row with these values and closes the scan; returns false if there
+ * is none.
+ */
+bool
+tq_scan_read(TqScan *scan, Datum a, Datum b, Datum c, TqReader *read,
+			 void *row)
 {
-	return slot_getattr(slot, column, isnull);
+	bool found = tq_scan_find(scan, a, b, c);
+
+	if (found)
+		read(scan->slot, row);
+	tq_scan_close(scan);
+	return found;
 }
+
+static void
+read_number(TupleTableSlot *slot, void *number)
+{
+	*(int32 *) number = tq_row_int32(slot, 1);
+}
+
+/*
+ * Returns the first column, an integer, of the row with these values, or 0,
+ * and closes the scan.
+ */
+int32
+tq_scan_number(TqScan *scan, Datum a, Datum b, Datum c)
+{
+	int32 number = 0;
+
+	(void) tq_scan_read(scan, a, b, c, read_number, &number);
+	return number;
+}
+
+/* ---- columns of a row; 0 or false for NULL ---- */
 
 int64
 tq_row_int64(TupleTableSlot *slot, int column)
@@ -204,16 +232,36 @@ tq_row_bool(TupleTableSlot *slot, int column)
 	return !isnull && DatumGetBool(value);
 }
 
-/* Returns a copy of a text; of if_null, unless that is NULL, for NULL. */
+/* Returns a copy of a text, or NULL. */
 char *
-tq_row_text(TupleTableSlot *slot, int column, const char *if_null)
+tq_row_text(TupleTableSlot *slot, int column)
 {
 	bool isnull;
 	Datum value = slot_getattr(slot, column, &isnull);
 
-	if (isnull)
-		return if_null == NULL ? NULL : pstrdup(if_null);
-	return TextDatumGetCString(value);
+	return isnull ? NULL : TextDatumGetCString(value);
+}
+
+/* Returns a copy of a text, or of if_null for NULL. */
+char *
+tq_row_text_or(TupleTableSlot *slot, int column, const char *if_null)
+{
+	char *text = tq_row_text(slot, column);
+
+	return text != NULL ? text : pstrdup(if_null);
+}
+
+/*
+ * Returns a copy of a jsonb or array, neither compressed nor out of line; or
+ * NULL.
+ */
+void *
+tq_row_varlena(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
 }
 
 /*

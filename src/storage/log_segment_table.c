@@ -23,6 +23,7 @@
 
 #include "../util/catalog.h"
 #include "../util/spi.h"
+#include "index_scan.h"
 #include "log_segment_table.h"
 
 static TqStatement current_segment = TQ_STATEMENT(
@@ -60,13 +61,26 @@ tq_segment_relation(const char *table, int segment)
 	return get_relname_relid(name, get_namespace_oid(TQ_SCHEMA, false));
 }
 
+typedef struct Current
+{
+	int segment;
+	TimestampTz since;
+} Current;
+
+static void
+read_current(TupleTableSlot *slot, void *current)
+{
+	*(Current *) current = (Current){.segment = tq_row_int16(slot, 1),
+									 .since = tq_row_time(slot, 2)};
+}
+
 /* Returns the segment that is written to; *since is when it became that. */
 int
 tq_segment_current(TimestampTz *since)
 {
-	int segment;
+	Current current;
 
-	if (tq_spi_run(&current_segment, NULL, NULL) == 0)
+	if (!tq_spi_read(&current_segment, NULL, read_current, &current))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
@@ -75,10 +89,8 @@ tq_segment_current(TimestampTz *since)
 				 "The table always holds one row for each segment of the message log."),
 			 errhint(
 				 "Restore the rows that were deleted from tq_internal.log_segment.")));
-	segment = tq_spi_int16(0, 1, 0);
-	*since = tq_spi_time(0, 2);
-	tq_spi_free_result();
-	return segment;
+	*since = current.since;
+	return current.segment;
 }
 
 /* Makes this segment the one that is written to. */
@@ -124,9 +136,8 @@ tq_segment_try_lock(int segment)
 bool
 tq_segment_is_unpublished(int segment, Datum upto)
 {
-	Datum values[2] = {Int32GetDatum(segment), upto};
-
-	return tq_spi_exists(&is_unpublished, values);
+	return tq_spi_exists(&is_unpublished,
+						 TQ_VALUES(Int32GetDatum(segment), upto));
 }
 
 /* Truncates a segment that is locked. */

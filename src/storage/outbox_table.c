@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/transam.h"
@@ -18,18 +19,17 @@
 #include "datatype/timestamp.h"
 #include "executor/executor.h"
 #include "executor/tuptable.h"
-#include "fmgr.h"
 #include "nodes/execnodes.h"
 #include "port/pg_bswap.h"
 #include "utils/array.h"
 #include "utils/jsonb.h"
-#include "utils/rel.h"
 #include "utils/xid8.h"
 
 #include "../core/types.h"
 #include "../util/compat.h"
 #include "../util/spi.h"
 #include "columns.h"
+#include "index_scan.h"
 #include "log_segment_table.h"
 #include "outbox_table.h"
 #include "table.h"
@@ -55,15 +55,12 @@ TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
 #define PAGE_MESSAGES 4000 /* per tick, rounded up to a whole fetch */
 #define FETCH_ROWS 20
 
-#define MESSAGE_FIELDS                                                        \
-	"m.records, m.taken_until, m.detail, m.segment, m.worker, m.seq, m.xid"
-
 /*
  * Rows that became visible after $1, are visible in $2, and were written after
  * $3.
  */
 static TqStatement messages_between = TQ_STATEMENT(
-	"SELECT " MESSAGE_FIELDS " FROM ("
+	"SELECT m.* FROM ("
 	"SELECT * FROM tq_internal.message"
 	" WHERE xid >= pg_snapshot_xmax($1) AND xid < pg_snapshot_xmax($2)"
 	" UNION ALL"
@@ -73,7 +70,7 @@ static TqStatement messages_between = TQ_STATEMENT(
 	PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID);
 
 static TqStatement messages_of_part = TQ_STATEMENT(
-	"SELECT " MESSAGE_FIELDS " FROM tq_internal.message m"
+	"SELECT m.* FROM tq_internal.message m"
 	" WHERE m.xid = ANY ($1) AND m.seq > $2 AND m.seq <= $3 ORDER BY m.seq",
 	XID8ARRAYOID, INT8OID, INT8OID);
 
@@ -113,41 +110,26 @@ pack(const TqMessage *messages, int n)
 	return packed;
 }
 
-/* Returns the taken_until that the messages of one row share, or 0. */
-static TimestampTz
-taken_until_of(const TqMessage *messages, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (messages[i].taken_until != 0)
-			return messages[i].taken_until;
-	}
-	return 0;
-}
-
-/* Returns the worker that the messages of one row share, or 0. */
-static int32
-worker_of(const TqMessage *messages, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (messages[i].worker != 0)
-			return messages[i].worker;
-	}
-	return 0;
-}
-
-/* Fills in a row of tq_internal.message. */
+/*
+ * Fills in a row of tq_internal.message, with the taken_until and the worker
+ * that the messages share.
+ */
 static void
 fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 {
-	int32 worker = worker_of(messages, n);
+	TimestampTz taken_until = 0;
+	int32 worker = 0;
 
+	for (int i = 0; i < n; i++)
+	{
+		taken_until = taken_until != 0 ? taken_until : messages[i].taken_until;
+		worker = worker != 0 ? worker : messages[i].worker;
+	}
 	ExecClearTuple(slot);
 	tq_put(slot, Anum_message_xid,
 		   FullTransactionIdGetDatum(GetTopFullTransactionId()));
 	tq_put_int64(slot, Anum_message_seq, tq_id_next());
-	tq_put_time(slot, Anum_message_taken_until, taken_until_of(messages, n));
+	tq_put_time(slot, Anum_message_taken_until, taken_until);
 	tq_put_int32_or_null(slot, Anum_message_worker, worker);
 	tq_put_int16(slot, Anum_message_segment, segment);
 	tq_put(slot, Anum_message_records, PointerGetDatum(pack(messages, n)));
@@ -192,25 +174,31 @@ unpack(const Record *record, TqMessage *message)
 	message->priority = record->priority;
 }
 
+/* Returns the number of messages of a row. */
+static int
+count_records(TupleTableSlot *slot)
+{
+	bool isnull;
+	Datum packed = slot_getattr(slot, Anum_message_records, &isnull);
+
+	return (toast_raw_datum_size(packed) - VARHDRSZ) / sizeof(Record);
+}
+
 /*
  * Reads the messages of one row, and returns their number; they share the
  * other columns of the row.
  */
 static int
-read_row(uint64 row, TqMessage *messages, bool count_only)
+read_row(TupleTableSlot *slot, TqMessage *messages)
 {
 	bool isnull;
-	bytea *packed = DatumGetByteaPP(tq_spi_field(row, 1, &isnull));
-	int n = VARSIZE_ANY_EXHDR(packed) / sizeof(Record);
-	TimestampTz taken_until;
-	Jsonb *detail;
-	int32 worker;
+	bytea *packed = DatumGetByteaPP(
+		slot_getattr(slot, Anum_message_records, &isnull));
+	int n = count_records(slot);
+	TimestampTz taken_until = tq_row_time(slot, Anum_message_taken_until);
+	int32 worker = tq_row_int32(slot, Anum_message_worker);
+	Jsonb *detail = tq_row_varlena(slot, Anum_message_detail);
 
-	if (count_only)
-		return n;
-	taken_until = tq_spi_time(row, 2);
-	detail = tq_spi_jsonb(row, 3);
-	worker = tq_spi_int32(row, 5, 0);
 	for (int i = 0; i < n; i++)
 	{
 		Record record;
@@ -233,17 +221,25 @@ read_row(uint64 row, TqMessage *messages, bool count_only)
 static TqMessage *
 read_rows(uint64 rows, TqMessage *messages, int *n)
 {
+	TupleTableSlot *slot = tq_spi_slot();
 	Size all = *n;
 
 	for (uint64 row = 0; row < rows; row++)
-		all += read_row(row, NULL, true);
+	{
+		tq_spi_store(slot, row);
+		all += count_records(slot);
+	}
 	if (messages == NULL)
 		messages = palloc_extended(sizeof(TqMessage) * Max(all, 1),
 								   MCXT_ALLOC_HUGE);
 	else
 		messages = repalloc_huge(messages, sizeof(TqMessage) * Max(all, 1));
 	for (uint64 row = 0; row < rows; row++)
-		*n += read_row(row, &messages[*n], false);
+	{
+		tq_spi_store(slot, row);
+		*n += read_row(slot, &messages[*n]);
+	}
+	ExecDropSingleTupleTableSlot(slot);
 	return messages;
 }
 
@@ -254,9 +250,8 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 TqRows
 tq_messages_open(Datum since, Datum upto, int64 after_seq)
 {
-	Datum values[3] = {since, upto, Int64GetDatum(after_seq)};
-
-	return tq_spi_rows_open(&messages_between, values);
+	return tq_spi_rows_open(&messages_between,
+							TQ_VALUES(since, upto, Int64GetDatum(after_seq)));
 }
 
 static int
@@ -300,20 +295,21 @@ tq_messages_page(TqRows cursor, TqPage *page)
 	do
 	{
 		int rows = (int) tq_spi_rows_fetch(cursor, FETCH_ROWS);
+		TupleTableSlot *slot;
 
 		page->messages = read_rows(rows, page->messages, &page->n);
 		page->is_last = rows < FETCH_ROWS;
 		xids = repalloc(xids, sizeof(FullTransactionId) *
 								  (nxids + rows + FETCH_ROWS));
+		slot = tq_spi_slot();
 		for (int row = 0; row < rows; row++)
 		{
-			bool isnull;
-
-			page->segments |= 1 << tq_spi_int16(row, 4, 0);
-			page->last_seq = tq_spi_int64(row, 6, 0);
-			xids[nxids++] = DatumGetFullTransactionId(
-				tq_spi_field(row, 7, &isnull));
+			tq_spi_store(slot, row);
+			page->segments |= 1 << tq_row_int16(slot, Anum_message_segment);
+			page->last_seq = tq_row_int64(slot, Anum_message_seq);
+			xids[nxids++] = tq_row_xid8(slot, Anum_message_xid);
 		}
+		ExecDropSingleTupleTableSlot(slot);
 		tq_spi_free_result();
 	} while (!page->is_last && page->n < PAGE_MESSAGES);
 	page->xids = xid_array(xids, nxids);
@@ -412,9 +408,7 @@ tq_messages_of_tick(const TqTick *tick, int *found, TqMessage **notes,
 bool
 tq_message_is_unpublished(Datum upto)
 {
-	Datum values[1] = {upto};
-
-	return tq_spi_exists(&others_unpublished, values);
+	return tq_spi_exists(&others_unpublished, TQ_VALUES(upto));
 }
 
 /*

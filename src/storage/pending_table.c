@@ -24,7 +24,6 @@
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "executor/executor.h"
-#include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "nodes/lockoptions.h"
@@ -350,10 +349,8 @@ tq_pending_delete(const int64 *tasks, int n)
 void
 tq_delayed_delete(const int64 *tasks, int n)
 {
-	Datum values[1] = {tq_array_int64(tasks, n)};
-
 	if (n > 0)
-		tq_spi_run(&delete_delayed, values, NULL);
+		tq_spi_run(&delete_delayed, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
 }
 
 /*

@@ -23,25 +23,23 @@
 
 #include "../core/policy.h"
 #include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
 #include "policy_json.h"
 #include "policy_table.h"
 #include "table.h"
 
 #define POLICIES_KEPT 1000
 
-static TqStatement find_policy =
-	TQ_STATEMENT("SELECT id FROM tq_internal.policy WHERE policy = $1",
-				 JSONBOID);
-
 static TqStatement insert_policy = TQ_STATEMENT(
 	"INSERT INTO tq_internal.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
 	JSONBOID);
 
-static TqStatement policy_by_id =
-	TQ_STATEMENT("SELECT policy FROM tq_internal.policy WHERE id = $1",
-				 INT4OID);
-
 static TqRelation policy_table = TQ_RELATION("policy");
+static TqRelation policy_by_id = TQ_RELATION("policy_pkey");
+static TqRelation policy_by_value = TQ_RELATION("policy_policy_key");
+
+TQ_NUMBERS(TQ_POLICY_COLUMNS, policy);
 
 /* Cache entry: the policy of a number. */
 typedef struct Known
@@ -123,19 +121,6 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 	entry->id = id;
 }
 
-/* Returns the number of a policy from its row, or 0. */
-static int32
-find_number(Jsonb *policy)
-{
-	Datum values[1] = {JsonbPGetDatum(policy)};
-	int32 id = 0;
-
-	if (tq_spi_run(&find_policy, values, NULL) > 0)
-		id = tq_spi_int32(0, 1, 0);
-	tq_spi_free_result();
-	return id;
-}
-
 /* Returns the number of a policy, after inserting it if necessary. */
 static int32
 find_or_insert(Jsonb *policy)
@@ -143,7 +128,9 @@ find_or_insert(Jsonb *policy)
 	Datum values[1] = {JsonbPGetDatum(policy)};
 	int32 id;
 
-	while ((id = find_number(policy)) == 0)
+	while ((id = tq_scan_number(tq_scan_open(&policy_table, &policy_by_value,
+											 1, NULL),
+								values[0], 0, 0)) == 0)
 	{
 		interning_xid = GetTopTransactionId();
 		tq_spi_run(&insert_policy, values, NULL);
@@ -170,22 +157,26 @@ tq_policy_intern(Jsonb *policy)
 	return id;
 }
 
+static void
+read_value(TupleTableSlot *slot, void *policy)
+{
+	*(Jsonb **) policy = tq_row_varlena(slot, Anum_policy_policy);
+}
+
 /* Returns a policy as it was given; NULL for the number 0. */
 Jsonb *
 tq_policy_json(int32 id)
 {
-	Datum values[1] = {Int32GetDatum(id)};
 	Jsonb *policy;
 
 	if (id == 0)
 		return NULL;
-	if (tq_spi_run(&policy_by_id, values, NULL) == 0)
+	if (!tq_scan_read(tq_scan_open(&policy_table, &policy_by_id, 1, NULL),
+					  Int32GetDatum(id), 0, 0, read_value, &policy))
 		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
 						errmsg("policy %d of a task does not exist", id),
 						errdetail("A row is missing in tq_internal.policy."),
 						errhint("Restore the row.")));
-	policy = tq_spi_jsonb(0, 1);
-	tq_spi_free_result();
 	return policy;
 }
 

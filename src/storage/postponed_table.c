@@ -16,7 +16,10 @@
 
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
 #include "postponed_table.h"
+#include "table.h"
 
 static TqStatement put_row = TQ_STATEMENT(
 	"INSERT INTO tq_internal.postponed AS p (task, step, due, origin, failures, since, error)"
@@ -26,12 +29,13 @@ static TqStatement put_row = TQ_STATEMENT(
 	INT8OID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID,
 	TEXTOID);
 
-static TqStatement count_failures = TQ_STATEMENT(
-	"SELECT failures FROM tq_internal.postponed WHERE task = $1 AND step = $2",
-	INT8OID, TEXTOID);
+static TqRelation postponed_table = TQ_RELATION("postponed");
+static TqRelation postponed_by_key = TQ_RELATION("postponed_pkey");
+
+TQ_NUMBERS(TQ_POSTPONED_COLUMNS, postponed);
 
 static TqStatement take_due = TQ_STATEMENT(
-	"SELECT task, step, origin FROM tq_internal.postponed"
+	"SELECT * FROM tq_internal.postponed"
 	" WHERE due <= $1 ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED",
 	TIMESTAMPTZOID, INT4OID);
 
@@ -59,17 +63,19 @@ tq_postponed_put(const TqPostponed *row, TimestampTz now)
 	tq_request_cycle(row->due);
 }
 
+TQ_READER(read_row, TqPostponed, TQ_POSTPONED_COLUMNS, postponed)
+
 /* Returns how often this step has failed for a task. */
 int
 tq_postponed_failures(int64 task, const char *step)
 {
-	Datum values[2] = {Int64GetDatum(task), CStringGetTextDatum(step)};
-	int failures = 0;
+	TqPostponed row = {.failures = 0};
 
-	if (tq_spi_run(&count_failures, values, NULL) > 0)
-		failures = tq_spi_int32(0, 1, 0);
-	tq_spi_free_result();
-	return failures;
+	(void) tq_scan_read(tq_scan_open(&postponed_table, &postponed_by_key, 2,
+									 NULL),
+						Int64GetDatum(task), CStringGetTextDatum(step), 0,
+						read_row, &row);
+	return row.failures;
 }
 
 /* Locks and returns up to max rows that are due, skipping locked ones. */
@@ -77,18 +83,9 @@ TqPostponed *
 tq_postponed_take(TimestampTz now, int max, int *found)
 {
 	Datum values[2] = {TimestampTzGetDatum(now), Int32GetDatum(max)};
-	TqPostponed *rows;
 
-	*found = (int) tq_spi_run(&take_due, values, NULL);
-	rows = palloc0(sizeof(TqPostponed) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		rows[i].task = tq_spi_int64(i, 1, 0);
-		rows[i].step = tq_spi_text(i, 2);
-		rows[i].origin = tq_spi_time(i, 3);
-	}
-	tq_spi_free_result();
-	return rows;
+	return tq_spi_read_all(&take_due, values, read_row, sizeof(TqPostponed),
+						   found);
 }
 
 /* Deletes the row of a task and step. */

@@ -14,6 +14,7 @@ typedef struct TqPostponed
 	const char *step;
 	TimestampTz due;    /* when the step is retried */
 	TimestampTz origin; /* time of the timer that asked for the step */
+	TimestampTz since;  /* first failure */
 	int failures;
 	const char *error;
 } TqPostponed;

@@ -9,12 +9,11 @@
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "utils/builtins.h"
-#include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "../shmem/wait_queue.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "name_cache.h"
 #include "queue_table.h"
@@ -36,6 +35,9 @@ typedef struct QueueName
 
 static TqRelation queue_table = TQ_RELATION("queue");
 static TqRelation queue_by_id = TQ_RELATION("queue_pkey");
+static TqRelation queue_by_name = TQ_RELATION("queue_task_queue_id_key");
+
+TQ_NUMBERS(TQ_QUEUE_COLUMNS, queue);
 
 static TqNameCache queue_cache = {.purpose = "tq queues",
 								  .keysize = QUEUE_NAME_MAX,
@@ -47,13 +49,6 @@ static TqNameCache queue_names = {.purpose = "tq names of queues",
 								  .entrysize = sizeof(QueueName),
 								  .how = HASH_BLOBS,
 								  .table = &queue_table};
-
-/* The column of tq_internal.queue that has the name, numbered from 1. */
-#define QUEUE_NAME 2
-
-static TqStatement find_queue =
-	TQ_STATEMENT("SELECT id FROM tq_internal.queue WHERE task_queue_id = $1",
-				 TEXTOID);
 
 static TqStatement insert_queue = TQ_STATEMENT(
 	"INSERT INTO tq_internal.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
@@ -75,31 +70,21 @@ int32
 tq_queue_find(const char *name)
 {
 	QueueEntry *entry = tq_name_find(&queue_cache, name);
-	Datum values[1];
 	int32 id;
 
 	if (entry != NULL)
 		return entry->id;
-	values[0] = CStringGetTextDatum(name);
-	id = tq_spi_run(&find_queue, values, NULL) > 0 ? tq_spi_int32(0, 1, 0) : 0;
-	tq_spi_free_result();
+	id = tq_scan_number(tq_scan_open(&queue_table, &queue_by_name, 1, NULL),
+						CStringGetTextDatum(name), 0, 0);
 	if (id != 0 && (entry = tq_name_add(&queue_cache, name)) != NULL)
 		entry->id = id;
 	return id;
 }
 
-/* Reads the name of a queue from its row. */
-static char *
-read_queue_name(int32 id)
+static void
+read_name(TupleTableSlot *slot, void *name)
 {
-	TqScan *scan = tq_scan_open(&queue_table, &queue_by_id, 1, NULL);
-	char *name;
-
-	if (!tq_scan_find(scan, Int32GetDatum(id), 0, 0))
-		elog(ERROR, "queue %d is not in tq_internal.queue", id);
-	name = tq_row_text(scan->slot, QUEUE_NAME, NULL);
-	tq_scan_close(scan);
-	return name;
+	*(char **) name = tq_row_text(slot, Anum_queue_task_queue_id);
 }
 
 /* Returns the name of a queue that exists. */
@@ -111,7 +96,9 @@ tq_queue_name(int32 id)
 
 	if (entry != NULL)
 		return pstrdup(entry->name);
-	name = read_queue_name(id);
+	if (!tq_scan_read(tq_scan_open(&queue_table, &queue_by_id, 1, NULL),
+					  Int32GetDatum(id), 0, 0, read_name, &name))
+		elog(ERROR, "queue %d is not in tq_internal.queue", id);
 	entry = tq_name_add(&queue_names, &id);
 	if (entry != NULL)
 		strlcpy(entry->name, name, sizeof(entry->name));
@@ -126,11 +113,9 @@ tq_queue_intern(const char *name)
 
 	while ((id = tq_queue_find(name)) == 0)
 	{
-		Datum values[1] = {CStringGetTextDatum(name)};
-
 		tq_name_interning();
 		tq_wait_note_queue();
-		tq_spi_run(&insert_queue, values, NULL);
+		tq_spi_run(&insert_queue, TQ_VALUES(CStringGetTextDatum(name)), NULL);
 	}
 	return id;
 }
@@ -156,7 +141,5 @@ tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 void
 tq_queues_forget(TimestampTz before)
 {
-	Datum values[1] = {TimestampTzGetDatum(before)};
-
-	tq_spi_run(&forget_queues, values, NULL);
+	tq_spi_run(&forget_queues, TQ_VALUES(TimestampTzGetDatum(before)), NULL);
 }

@@ -13,10 +13,7 @@
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/jsonb.h"
-#include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
@@ -112,15 +109,6 @@ tq_details_write(const TqRun *runs, int n)
 
 /* ---- reading ---- */
 
-static Jsonb *
-read_jsonb(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = tq_row_field(slot, column, &isnull);
-
-	return isnull ? NULL : DatumGetJsonbPCopy(value);
-}
-
 /*
  * Reads a detail into a run.  The worker and the start of a run that is
  * running or resolved are in its own row; those of a pending run, which was
@@ -138,7 +126,7 @@ read_row(TupleTableSlot *slot, bool with_error, TqRun *row)
 	}
 	TQ_RUN_DETAIL_BUDGET(TQ_GET, run_detail);
 	if (with_error)
-		row->error = read_jsonb(slot, Anum_run_detail_error);
+		row->error = tq_row_varlena(slot, Anum_run_detail_error);
 }
 
 /* Returns whether a run has a detail that has not been read. */
@@ -207,7 +195,7 @@ tq_detail_result(const TqRun *run)
 	scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
 	if (tq_scan_find(scan, Int64GetDatum(run->task),
 					 Int16GetDatum(run->run_id), 0))
-		result = read_jsonb(scan->slot, Anum_run_detail_result);
+		result = tq_row_varlena(scan->slot, Anum_run_detail_result);
 	tq_scan_close(scan);
 	return result;
 }

@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
@@ -14,7 +15,15 @@
 #include "../core/types.h"
 #include "../util/spi.h"
 #include "binding_table.h"
+#include "columns.h"
+#include "index_scan.h"
 #include "subscription_table.h"
+#include "table.h"
+
+static TqRelation subscription_table = TQ_RELATION("subscription");
+static TqRelation subscription_by_name = TQ_RELATION("subscription_pkey");
+
+TQ_NUMBERS(TQ_SUBSCRIPTION_COLUMNS, subscription);
 
 static TqStatement insert_subscription = TQ_STATEMENT(
 	"INSERT INTO tq_internal.subscription (name, acked_id, created)"
@@ -30,10 +39,6 @@ static TqStatement insert_subscription_binding = TQ_STATEMENT(
 static TqStatement delete_subscription = TQ_STATEMENT(
 	"WITH b AS (DELETE FROM tq_internal.subscription_binding WHERE name = $1)"
 	" DELETE FROM tq_internal.subscription WHERE name = $1 RETURNING 1",
-	TEXTOID);
-
-static TqStatement find_subscription = TQ_STATEMENT(
-	"SELECT acked_id, coalesce(acked_at, created), xmin FROM tq_internal.subscription WHERE name = $1",
 	TEXTOID);
 
 static TqStatement list_subscription_bindings = TQ_STATEMENT(
@@ -96,6 +101,20 @@ tq_subscription_delete(const char *name)
 	return found;
 }
 
+static void
+read_position(TupleTableSlot *slot, void *position)
+{
+	TimestampTz acked_at = tq_row_time(slot, Anum_subscription_acked_at);
+	bool isnull;
+
+	*(TqSubscriptionPosition *) position = (TqSubscriptionPosition){
+		.id = tq_row_int64(slot, Anum_subscription_acked_id),
+		.at = acked_at != 0 ? acked_at
+							: tq_row_time(slot, Anum_subscription_created),
+		.is_own = TransactionIdIsCurrentTransactionId(DatumGetTransactionId(
+			slot_getsysattr(slot, MinTransactionIdAttributeNumber, &isnull)))};
+}
+
 /*
  * Reads how far a subscription has acknowledged; returns false if there is
  * none.
@@ -103,27 +122,18 @@ tq_subscription_delete(const char *name)
 bool
 tq_subscription_find(const char *name, TqSubscriptionPosition *position)
 {
-	Datum values[1] = {CStringGetTextDatum(name)};
-	bool found = tq_spi_run(&find_subscription, values, NULL) > 0;
-	bool isnull;
-
-	if (found)
-		*position = (TqSubscriptionPosition){
-			.id = tq_spi_int64(0, 1, 0),
-			.at = tq_spi_time(0, 2),
-			.is_own = TransactionIdIsCurrentTransactionId(
-				DatumGetTransactionId(tq_spi_field(0, 3, &isnull)))};
-	tq_spi_free_result();
-	return found;
+	return tq_scan_read(tq_scan_open(&subscription_table,
+									 &subscription_by_name, 1, NULL),
+						CStringGetTextDatum(name), 0, 0, read_position,
+						position);
 }
 
 /* Returns the bindings of a subscription. */
 TqBinding *
 tq_subscription_bindings(const char *name, int *found)
 {
-	Datum values[1] = {CStringGetTextDatum(name)};
-
-	return tq_bindings_select(&list_subscription_bindings, values, found);
+	return tq_bindings_select(&list_subscription_bindings,
+							  TQ_VALUES(CStringGetTextDatum(name)), found);
 }
 
 /*
@@ -162,6 +172,13 @@ tq_subscription_slowest(void)
 	return tq_spi_run_int64(&slowest, NULL, 0);
 }
 
+static void
+read_behind(TupleTableSlot *slot, void *behind)
+{
+	*(TqBehind *) behind = (TqBehind){.name = tq_row_text(slot, 1),
+									  .acked_id = tq_row_int64(slot, 2)};
+}
+
 /*
  * Returns the subscriptions that have not acknowledged the messages up to that
  * id.
@@ -169,16 +186,8 @@ tq_subscription_slowest(void)
 TqBehind *
 tq_subscriptions_behind(int64 last_id, int *found)
 {
-	Datum values[1] = {Int64GetDatum(last_id)};
-	TqBehind *list;
-
-	*found = (int) tq_spi_run(&behind, values, NULL);
-	list = palloc(sizeof(TqBehind) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		list[i] = (TqBehind){.name = tq_spi_text(i, 1),
-							 .acked_id = tq_spi_int64(i, 2, 0)};
-	tq_spi_free_result();
-	return list;
+	return tq_spi_read_all(&behind, TQ_VALUES(Int64GetDatum(last_id)),
+						   read_behind, sizeof(TqBehind), found);
 }
 
 /*

@@ -128,5 +128,9 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 	tq_put_unless(slot, column, Int32GetDatum(value), (value) == 0)
 #define tq_put_varlena(slot, column, value)                                   \
 	tq_put_unless(slot, column, PointerGetDatum(value), (value) == NULL)
+#define tq_put_datum(slot, column, value)                                     \
+	tq_put_unless(slot, column, value, (value) == (Datum) 0)
+#define tq_put_xid8(slot, column, value)                                      \
+	tq_put(slot, column, FullTransactionIdGetDatum(value))
 
 #endif /* TQ_TABLE_H */

@@ -191,10 +191,9 @@ tq_tasks_find(TqTask *tasks, int n)
 static void
 read_names(const TqScan *scan, TqTask *task, const TqTask *before)
 {
-	task->scheduler_id = tq_row_text(scan->slot, Anum_task_scheduler_id,
-									 TQ_DEFAULT_SCHEDULER);
-	task->project_id = tq_row_text(scan->slot, Anum_task_project_id,
-								   TQ_DEFAULT_PROJECT);
+	task->scheduler_id = tq_row_scheduler(scan->slot, Anum_task_scheduler_id);
+	task->project_id = tq_row_text_or(scan->slot, Anum_task_project_id,
+									  TQ_DEFAULT_PROJECT);
 	task->queue_name = tq_queue_name(task->queue);
 	if (task->group_id == 0)
 		task->group_slug = task->task_id;
@@ -204,15 +203,6 @@ read_names(const TqScan *scan, TqTask *task, const TqTask *before)
 		task->group_slug = tq_group_slug(task->group_id, scan->registered);
 }
 
-static void *
-tq_row_varlena(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = tq_row_field(slot, column, &isnull);
-
-	return isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
-}
-
 /*
  * Returns a value as it is stored, perhaps compressed or out of line; or NULL.
  */
@@ -220,7 +210,7 @@ static void *
 read_stored(TupleTableSlot *slot, int column)
 {
 	bool isnull;
-	Datum value = tq_row_field(slot, column, &isnull);
+	Datum value = slot_getattr(slot, column, &isnull);
 
 	return isnull ? NULL : DatumGetPointer(datumCopy(value, false, -1));
 }
@@ -685,10 +675,6 @@ int
 tq_tasks_delete(const int64 *ids, int n)
 {
 	Datum values[1] = {tq_array_int64(ids, n)};
-	int deleted;
 
-	tq_spi_run(&delete_tasks, values, NULL);
-	deleted = (int) tq_spi_int64(0, 1, 0);
-	tq_spi_free_result();
-	return deleted;
+	return (int) tq_spi_run_int64(&delete_tasks, values, 0);
 }

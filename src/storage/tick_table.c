@@ -27,7 +27,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/guc.h"
@@ -38,27 +37,36 @@
 #include "../util/catalog.h"
 #include "../util/durability.h"
 #include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
+#include "log_segment_table.h"
+#include "table.h"
 #include "tick_table.h"
 
 /* A class of advisory locks of tq, as in group_table.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
 
-#define TICK_COLUMNS                                                          \
-	"first_id, last_id, published, coalesce(unsent, 0), messages, segments,"  \
-	" segment, since, upto, part_of, after_seq, upto_seq, xids, xid"
+TQ_NUMBERS(TQ_TICK_COLUMNS, tick);
+
+static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("tick_0"),
+										   TQ_RELATION("tick_1"),
+										   TQ_RELATION("tick_2"),
+										   TQ_RELATION("tick_3"),
+										   TQ_RELATION("tick_4"),
+										   TQ_RELATION("tick_5")};
 
 static TqStatement last_tick =
-	TQ_STATEMENT("SELECT " TICK_COLUMNS
+	TQ_STATEMENT("SELECT *"
 				 " FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1",
 				 InvalidOid);
 
 static TqStatement ticks_after = TQ_STATEMENT(
-	"SELECT " TICK_COLUMNS
+	"SELECT *"
 	" FROM tq_internal.tick WHERE last_id > $1 AND messages > 0 ORDER BY last_id LIMIT $2",
 	INT8OID, INT4OID);
 
 static TqStatement first_unsent = TQ_STATEMENT(
-	"SELECT " TICK_COLUMNS
+	"SELECT *"
 	" FROM tq_internal.tick WHERE unsent IS NOT NULL ORDER BY unsent LIMIT 1",
 	InvalidOid);
 
@@ -74,7 +82,7 @@ static TqStatement last_whole = TQ_STATEMENT(
 	InvalidOid);
 
 static TqStatement newest_of_segment = TQ_STATEMENT(
-	"SELECT " TICK_COLUMNS
+	"SELECT *"
 	" FROM tq_internal.tick WHERE segment = $1 ORDER BY last_id DESC LIMIT 1",
 	INT4OID);
 
@@ -88,14 +96,6 @@ static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 static TqStatement draw_ids = TQ_STATEMENT(
 	"SELECT setval('tq_internal.message_id_seq', nextval('tq_internal.message_id_seq') + $1 - 1)",
 	INT4OID);
-
-static TqStatement insert_tick = TQ_STATEMENT(
-	"INSERT INTO tq_internal.tick (first_id, last_id, published, unsent, messages, segments, segment, since, upto,"
-	" part_of, after_seq, upto_seq, xids, xid)"
-	" VALUES ($1, $2, $3, nullif($4, 0), $5, $6, $7, $8, $9, $10, $11, $12, $13, pg_current_xact_id())",
-	INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT4OID, INT4OID, INT2OID,
-	PG_SNAPSHOTOID, PG_SNAPSHOTOID, PG_SNAPSHOTOID, INT8OID, INT8OID,
-	XID8ARRAYOID);
 
 static TqStatement set_unsent = TQ_STATEMENT(
 	"UPDATE tq_internal.tick SET unsent = nullif($2, 0) WHERE last_id = $1",
@@ -115,34 +115,10 @@ tq_publisher_try_lock(void)
 		   LOCKACQUIRE_NOT_AVAIL;
 }
 
-/* Returns a copy of a snapshot or array in the current memory context. */
-static Datum
-keep_snapshot(uint64 row, int column)
+static void
+read_datum(TupleTableSlot *slot, void *datum)
 {
-	bool isnull;
-
-	return PointerGetDatum(
-		PG_DETOAST_DATUM_COPY(tq_spi_field(row, column, &isnull)));
-}
-
-/* Like keep_snapshot(), but returns 0 for NULL. */
-static Datum
-keep_if_set(uint64 row, int column)
-{
-	bool isnull;
-
-	(void) tq_spi_field(row, column, &isnull);
-	return isnull ? (Datum) 0 : keep_snapshot(row, column);
-}
-
-static FullTransactionId
-read_xid(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? InvalidFullTransactionId
-				  : DatumGetFullTransactionId(value);
+	*(Datum *) datum = tq_row_datum(slot, 1);
 }
 
 static Datum
@@ -150,9 +126,7 @@ read_snapshot(TqStatement *statement)
 {
 	Datum snapshot;
 
-	tq_spi_run(statement, NULL, NULL);
-	snapshot = keep_snapshot(0, 1);
-	tq_spi_free_result();
+	(void) tq_spi_read(statement, NULL, read_datum, &snapshot);
 	return snapshot;
 }
 
@@ -173,35 +147,7 @@ tq_snapshot_acked(void)
 	return read_snapshot(&acked_snapshot);
 }
 
-static void
-read_tick(uint64 row, TqTick *tick)
-{
-	tick->first_id = tq_spi_int64(row, 1, 0);
-	tick->last_id = tq_spi_int64(row, 2, 0);
-	tick->published = tq_spi_time(row, 3);
-	tick->unsent = tq_spi_int64(row, 4, 0);
-	tick->messages = tq_spi_int32(row, 5, 0);
-	tick->segments = tq_spi_int32(row, 6, 0);
-	tick->segment = tq_spi_int16(row, 7, 0);
-	tick->since = keep_snapshot(row, 8);
-	tick->upto = keep_snapshot(row, 9);
-	tick->part_of = keep_if_set(row, 10);
-	tick->after_seq = tq_spi_int64(row, 11, 0);
-	tick->upto_seq = tq_spi_int64(row, 12, 0);
-	tick->xids = keep_if_set(row, 13);
-	tick->xid = read_xid(row, 14);
-}
-
-static bool
-read_one_tick(TqStatement *statement, const Datum *values, TqTick *tick)
-{
-	bool found = tq_spi_run(statement, values, NULL) > 0;
-
-	if (found)
-		read_tick(0, tick);
-	tq_spi_free_result();
-	return found;
-}
+TQ_READER(read_tick, TqTick, TQ_TICK_COLUMNS, tick)
 
 /*
  * The ticks of this table up to that id are known to be durable, also on the
@@ -234,7 +180,7 @@ make_durable(const TqTick *tick)
 void
 tq_tick_last(TqTick *tick)
 {
-	if (!read_one_tick(&last_tick, NULL, tick))
+	if (!tq_spi_read(&last_tick, NULL, read_tick, tick))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
@@ -265,9 +211,10 @@ TimestampTz
 tq_tick_oldest(void)
 {
 	Datum values[2] = {Int64GetDatum(0), Int32GetDatum(1)};
-	TqTick tick;
+	TqTick tick = {.published = 0};
 
-	return read_one_tick(&ticks_after, values, &tick) ? tick.published : 0;
+	(void) tq_spi_read(&ticks_after, values, read_tick, &tick);
+	return tick.published;
 }
 
 /*
@@ -287,7 +234,7 @@ tq_tick_last_whole(void)
 bool
 tq_tick_unsent(TqTick *tick)
 {
-	return read_one_tick(&first_unsent, NULL, tick);
+	return tq_spi_read(&first_unsent, NULL, read_tick, tick);
 }
 
 /* Returns whether a tick published since then has messages in this segment. */
@@ -306,9 +253,8 @@ tq_tick_shows_segment(int segment, TimestampTz since)
 bool
 tq_tick_of_segment(int segment, TqTick *tick)
 {
-	Datum values[1] = {Int32GetDatum(segment)};
-
-	return read_one_tick(&newest_of_segment, values, tick);
+	return tq_spi_read(&newest_of_segment, TQ_VALUES(Int32GetDatum(segment)),
+					   read_tick, tick);
 }
 
 /*
@@ -320,13 +266,9 @@ TqTick *
 tq_ticks_after(int64 id, int max, bool shown, int *found)
 {
 	Datum values[2] = {Int64GetDatum(id), Int32GetDatum(max)};
-	TqTick *ticks;
+	TqTick *ticks = tq_spi_read_all(&ticks_after, values, read_tick,
+									sizeof(TqTick), found);
 
-	*found = (int) tq_spi_run(&ticks_after, values, NULL);
-	ticks = palloc(sizeof(TqTick) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		read_tick(i, &ticks[i]);
-	tq_spi_free_result();
 	if (shown && *found > 0)
 		make_durable(&ticks[*found - 1]);
 	return ticks;
@@ -345,36 +287,20 @@ tq_ticks_after(int64 id, int max, bool shown, int *found)
  * A tick without messages also draws an id, so that last_id identifies a tick.
  */
 void
-tq_tick_insert(TqTick *tick, bool notified)
+tq_tick_insert(TqTick *row, bool notified)
 {
-	Datum draw[1] = {Int32GetDatum(Max(tick->messages, 1))};
-	Datum values[13];
-	char nulls[14] = "             ";
+	int ids = Max(row->messages, 1);
+	TqTable *table = tq_table_open(&segments[row->segment]);
+	TupleTableSlot *slot = tq_table_new_row(table);
 
-	tq_spi_run(&draw_ids, draw, NULL);
-	tick->last_id = tq_spi_int64(0, 1, 0);
-	tick->first_id = tick->last_id - Max(tick->messages, 1) + 1;
-	tq_spi_free_result();
-	if (tick->unsent != 0)
-		tick->unsent = tick->first_id;
-	values[0] = Int64GetDatum(tick->first_id);
-	values[1] = Int64GetDatum(tick->last_id);
-	values[2] = TimestampTzGetDatum(tick->published);
-	values[3] = Int64GetDatum(tick->unsent);
-	values[4] = Int32GetDatum(tick->messages);
-	values[5] = Int32GetDatum(tick->segments);
-	values[6] = Int16GetDatum(tick->segment);
-	values[7] = tick->since;
-	values[8] = tick->upto;
-	values[9] = tick->part_of;
-	values[10] = Int64GetDatum(tick->after_seq);
-	values[11] = Int64GetDatum(tick->upto_seq);
-	values[12] = tick->xids;
-	if (tick->part_of == (Datum) 0)
-		nulls[9] = 'n';
-	if (tick->xids == (Datum) 0)
-		nulls[10] = nulls[11] = nulls[12] = 'n';
-	tq_spi_run(&insert_tick, values, nulls);
+	row->last_id = tq_spi_run_int64(&draw_ids, TQ_VALUES(Int32GetDatum(ids)),
+									0);
+	row->first_id = row->last_id - ids + 1;
+	if (row->unsent != 0)
+		row->unsent = row->first_id;
+	row->xid = GetTopFullTransactionId();
+	TQ_TICK_COLUMNS(TQ_PUT, tick);
+	tq_table_close(table);
 	if (notified || MyBackendType != B_BG_WORKER)
 		ForceSyncCommit();
 	else

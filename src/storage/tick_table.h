@@ -41,7 +41,7 @@ extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_segment(int segment, TqTick *tick);
 extern bool tq_tick_shows_segment(int segment, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, bool shown, int *found);
-extern void tq_tick_insert(TqTick *tick, bool notified);
+extern void tq_tick_insert(TqTick *row, bool notified);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
 
 #endif /* TQ_TICK_TABLE_H */

@@ -23,42 +23,23 @@
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
-#include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
-#include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "pending_table.h"
 #include "table.h"
 #include "timer_table.h"
 
-/*
- * Columns, numbered from 1; the first two of each table are the time and the
- * number.
- */
-enum
-{
-	DUE_TIME = 1,
-	DUE_NUMBER
-};
-
-enum
-{
-	CLAIM_TIMER_TASKS = 3
-};
-
-enum
-{
-	TIMER_KIND = 3,
-	TIMER_TASKS
-};
+/* The first two columns of each of the three tables have the same types. */
+TQ_NUMBERS(TQ_CLAIM_TIMER_COLUMNS, claim_timer);
+TQ_NUMBERS(TQ_TIMER_COLUMNS, timer);
 
 /* A batch takes no more rows once they have this many tasks. */
 #define TAKE_TASKS 1000
@@ -74,13 +55,14 @@ typedef struct Source
 
 #define TIMER_SOURCE(kind)                                                    \
 	{                                                                         \
-		TQ_RELATION("timer"), TQ_RELATION("timer_pkey"), kind, TIMER_TASKS    \
+		TQ_RELATION("timer"), TQ_RELATION("timer_pkey"), kind,                \
+			Anum_timer_tasks                                                  \
 	}
 
 static Source timers[TQ_TIMERS] =
 	{[TQ_TIMER_CLAIM] = {TQ_RELATION("claim_timer"),
 						 TQ_RELATION("claim_timer_pkey"), TQ_TIMER_CLAIM,
-						 CLAIM_TIMER_TASKS},
+						 Anum_claim_timer_tasks},
 	 [TQ_TIMER_DEADLINE] = TIMER_SOURCE(TQ_TIMER_DEADLINE),
 	 [TQ_TIMER_EXPIRE] = TIMER_SOURCE(TQ_TIMER_EXPIRE),
 	 [TQ_TIMER_RUN_TIMEOUT] = TIMER_SOURCE(TQ_TIMER_RUN_TIMEOUT),
@@ -98,10 +80,10 @@ put_timer(TqTable *table, TqTimer kind, TimestampTz due, const int64 *tasks,
 {
 	TupleTableSlot *slot = tq_table_new_row(table);
 
-	tq_put(slot, DUE_TIME, TimestampTzGetDatum(due));
-	tq_put(slot, DUE_NUMBER, Int64GetDatum(tq_id_next()));
+	tq_put_time(slot, Anum_timer_due, due);
+	tq_put_int64(slot, Anum_timer_seq, tq_id_next());
 	if (kind != TQ_TIMER_CLAIM)
-		tq_put(slot, TIMER_KIND, Int16GetDatum((int16) kind));
+		tq_put_int16(slot, Anum_timer_kind, kind);
 	tq_put(slot, timers[kind].tasks, tq_array_int64(tasks, n));
 	tq_request_cycle(due);
 }
@@ -207,12 +189,6 @@ begin_walk(Walk *walk, Source *source, const TqScanPosition *position)
 		tq_scan_seek(walk->scan, after, 0, 0);
 }
 
-static void
-end_walk(Walk *walk)
-{
-	tq_scan_close(walk->scan);
-}
-
 /*
  * Finds the next due row and moves the mark there; returns false if there is
  * none.
@@ -223,11 +199,11 @@ next_due(Walk *walk, TimestampTz now, TqDue *due)
 	TimestampTz time = DT_NOEND;
 
 	if (tq_scan_next(walk->scan))
-		time = tq_row_int64(walk->scan->slot, DUE_TIME);
+		time = tq_row_int64(walk->scan->slot, Anum_timer_due);
 	due->more = time <= now;
 	if (due->more)
 		due->position = (TqScanPosition){time, tq_row_int64(walk->scan->slot,
-															DUE_NUMBER)};
+															Anum_timer_seq)};
 	return due->more;
 }
 
@@ -289,7 +265,7 @@ static void
 add_tasks(Ids *ids, TupleTableSlot *slot, int column)
 {
 	bool isnull;
-	ArrayType *array = DatumGetArrayTypeP(tq_row_field(slot, column, &isnull));
+	ArrayType *array = DatumGetArrayTypeP(slot_getattr(slot, column, &isnull));
 	int more = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 
 	while (ids->n + more > ids->room)
@@ -340,7 +316,7 @@ take(Source *source, TimestampTz now, int max, TqDue *due)
 		add_tasks(&ids, walk.scan->slot, source->tasks);
 		max--;
 	}
-	end_walk(&walk);
+	tq_scan_close(walk.scan);
 	sort_ids(&ids);
 	due->ids = ids.ids;
 	due->n = ids.n;
@@ -371,7 +347,7 @@ tq_delayed_take(TimestampTz now, int max, TqDue *due)
 		tq_delayed_read(walk.scan->slot, &rows[due->n]);
 		rows[due->n++].seq = tq_id_next();
 	}
-	end_walk(&walk);
+	tq_scan_close(walk.scan);
 	return rows;
 }
 
@@ -410,14 +386,14 @@ first_behind(Source *source, TimestampTz now, TqScanPosition *position)
 
 	begin_walk(&walk, source, position);
 	if (tq_scan_next(walk.scan))
-		due = tq_row_int64(walk.scan->slot, DUE_TIME);
+		due = tq_row_int64(walk.scan->slot, Anum_timer_due);
 	if (due <= now)
-		*position =
-			(TqScanPosition){due,
-							 tq_row_int64(walk.scan->slot, DUE_NUMBER) - 1};
+		*position = (TqScanPosition){due, tq_row_int64(walk.scan->slot,
+													   Anum_timer_seq) -
+											  1};
 	else if (position->due < now)
 		*position = (TqScanPosition){now, PG_INT64_MIN};
-	end_walk(&walk);
+	tq_scan_close(walk.scan);
 	return due;
 }
 

@@ -12,11 +12,10 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
-#include "utils/snapmgr.h"
-#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "../util/spi.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "name_cache.h"
 #include "table.h"
@@ -46,6 +45,10 @@ typedef struct WorkerName
 
 static TqRelation worker_table = TQ_RELATION("worker");
 static TqRelation worker_by_id = TQ_RELATION("worker_pkey");
+static TqRelation worker_by_name = TQ_RELATION(
+	"worker_queue_worker_group_worker_id_key");
+
+TQ_NUMBERS(TQ_WORKER_COLUMNS, worker);
 
 static TqNameCache worker_cache = {.purpose = "tq workers",
 								   .keysize = sizeof(WorkerKey),
@@ -57,26 +60,6 @@ static TqNameCache worker_names = {.purpose = "tq names of workers",
 								   .entrysize = sizeof(WorkerName),
 								   .how = HASH_BLOBS,
 								   .table = &worker_table};
-
-/* Columns of tq_internal.worker, from 1. */
-enum
-{
-	WORKER_ID = 1,
-	WORKER_QUEUE,
-	WORKER_GROUP,
-	WORKER_NAME,
-	WORKER_EXPIRES,
-	WORKER_FIRST_CLAIM,
-	WORKER_LAST_ACTIVE,
-	WORKER_QUARANTINE,
-	WORKER_QUARANTINE_DETAILS,
-	WORKER_RECENT_UPDATED_AT,
-	WORKER_RECENT_TASKS
-};
-
-static TqStatement find_worker = TQ_STATEMENT(
-	"SELECT id FROM tq_internal.worker WHERE queue = $1 AND worker_group = $2 AND worker_id = $3",
-	INT4OID, TEXTOID, TEXTOID);
 
 static TqStatement insert_worker = TQ_STATEMENT(
 	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
@@ -119,35 +102,31 @@ static TqStatement forget_workers = TQ_STATEMENT(
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
+/* Returns the number of elements of an array. */
+static int
+tq_row_count(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	ArrayType *array = DatumGetArrayTypeP(slot_getattr(slot, column, &isnull));
+
+	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+}
+
+static void
+read_row(TupleTableSlot *slot, void *worker)
+{
+	TqWorker *row = worker;
+
+	TQ_WORKER_SEEN(TQ_GET, worker);
+	TQ_WORKER_RECENT(TQ_GET, worker);
+}
+
 /* Reads the row of a worker; returns false if there is none. */
 static bool
 read_worker(int32 id, TqWorker *worker)
 {
-	TqScan *scan = tq_scan_open(&worker_table, &worker_by_id, 1, NULL);
-	TupleTableSlot *slot = scan->slot;
-	bool found;
-	bool isnull;
-
-	found = tq_scan_find(scan, Int32GetDatum(id), 0, 0);
-	memset(worker, 0, sizeof(*worker));
-	if (found)
-	{
-		ArrayType *recent = DatumGetArrayTypeP(
-			tq_row_field(slot, WORKER_RECENT_TASKS, &isnull));
-
-		worker->id = id;
-		worker->group = tq_row_text(slot, WORKER_GROUP, NULL);
-		worker->name = tq_row_text(slot, WORKER_NAME, NULL);
-		worker->expires = tq_row_int64(slot, WORKER_EXPIRES);
-		worker->first_claim = tq_row_int64(slot, WORKER_FIRST_CLAIM);
-		worker->last_date_active = tq_row_int64(slot, WORKER_LAST_ACTIVE);
-		worker->quarantine_until = tq_row_int64(slot, WORKER_QUARANTINE);
-		worker->recent_updated_at = tq_row_int64(slot,
-												 WORKER_RECENT_UPDATED_AT);
-		worker->recent = ArrayGetNItems(ARR_NDIM(recent), ARR_DIMS(recent));
-	}
-	tq_scan_close(scan);
-	return found;
+	return tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
+						Int32GetDatum(id), 0, 0, read_row, worker);
 }
 
 /* Reads the row of a worker that exists. */
@@ -185,15 +164,13 @@ tq_worker_name(int32 id, char **group, char **name)
 static int32
 look_up_worker(const WorkerKey *key)
 {
-	Datum values[3] = {Int32GetDatum(key->queue),
-					   CStringGetTextDatum(key->group),
-					   CStringGetTextDatum(key->name)};
-	int32 id = tq_spi_run(&find_worker, values, NULL) > 0
-				   ? tq_spi_int32(0, 1, 0)
-				   : 0;
+	int32 id = tq_scan_number(tq_scan_open(&worker_table, &worker_by_name, 3,
+										   NULL),
+							  Int32GetDatum(key->queue),
+							  CStringGetTextDatum(key->group),
+							  CStringGetTextDatum(key->name));
 	WorkerEntry *entry;
 
-	tq_spi_free_result();
 	if (id != 0 && (entry = tq_name_add(&worker_cache, key)) != NULL)
 		entry->id = id;
 	return id;
@@ -258,6 +235,13 @@ tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
 		tq_spi_run(&remember, values, NULL);
 }
 
+static void
+read_recent(TupleTableSlot *slot, void *claim)
+{
+	*(TqRecent *) claim = (TqRecent){.task_id = tq_row_slug(slot, 1),
+									 .run_id = tq_row_int32(slot, 2)};
+}
+
 /*
  * Returns the last claims of a worker, oldest first, of tasks that still
  * exist.
@@ -265,18 +249,8 @@ tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
 TqRecent *
 tq_worker_recent(int32 worker, int *found)
 {
-	Datum values[1] = {Int32GetDatum(worker)};
-	TqRecent *claims;
-
-	*found = (int) tq_spi_run(&recent, values, NULL);
-	claims = palloc(sizeof(TqRecent) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-	{
-		claims[i].task_id = tq_spi_slug(i, 1);
-		claims[i].run_id = tq_spi_int32(i, 2, 0);
-	}
-	tq_spi_free_result();
-	return claims;
+	return tq_spi_read_all(&recent, TQ_VALUES(Int32GetDatum(worker)),
+						   read_recent, sizeof(TqRecent), found);
 }
 
 /* Sets the end of a worker's quarantine, and appends the reason. */
@@ -297,7 +271,5 @@ tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 void
 tq_workers_forget(TimestampTz before)
 {
-	Datum values[1] = {TimestampTzGetDatum(before)};
-
-	tq_spi_run(&forget_workers, values, NULL);
+	tq_spi_run(&forget_workers, TQ_VALUES(TimestampTzGetDatum(before)), NULL);
 }

@@ -13,6 +13,7 @@
 typedef struct TqWorker
 {
 	int32 id;
+	int32 queue;
 	TimestampTz expires; /* 0: never seen */
 	TimestampTz first_claim;
 	TimestampTz last_date_active;

@@ -102,9 +102,3 @@ tq_catalog_slugid_type(void)
 						errhint("Run CREATE EXTENSION tq in this database.")));
 	return type;
 }
-
-Oid
-tq_catalog_slugid_array_type(void)
-{
-	return get_array_type(tq_catalog_slugid_type());
-}

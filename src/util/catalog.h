@@ -12,6 +12,5 @@
 extern void tq_catalog_lock(void);
 extern Oid tq_catalog_locked_table(void);
 extern Oid tq_catalog_slugid_type(void);
-extern Oid tq_catalog_slugid_array_type(void);
 
 #endif /* TQ_CATALOG_H */

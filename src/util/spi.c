@@ -34,10 +34,10 @@
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "executor/spi.h"
+#include "executor/tuptable.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/jsonb.h"
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
@@ -159,16 +159,6 @@ tq_spi_snapshot(void)
 	return reading ? GetActiveSnapshot() : GetLatestSnapshot();
 }
 
-static Oid
-real_type(Oid type)
-{
-	if (type == TQ_SLUGID)
-		return tq_catalog_slugid_type();
-	if (type == TQ_SLUGIDS)
-		return tq_catalog_slugid_array_type();
-	return type;
-}
-
 static void
 set_planner(const char *name, const char *value)
 {
@@ -228,7 +218,9 @@ prepare(TqStatement *statement)
 	SPIPlanPtr plan;
 
 	for (; statement->types[nargs] != InvalidOid; nargs++)
-		types[nargs] = real_type(statement->types[nargs]);
+		types[nargs] = statement->types[nargs] == TQ_SLUGID
+						   ? tq_catalog_slugid_type()
+						   : statement->types[nargs];
 
 	plan = SPI_prepare_cursor(statement->sql, nargs, types,
 							  CURSOR_OPT_GENERIC_PLAN);
@@ -361,93 +353,60 @@ tq_spi_keep(const void *varlena)
 	return copy;
 }
 
-/* Returns a field of a row of the last statement. */
-Datum
-tq_spi_field(uint64 row, int column, bool *isnull)
+/*
+ * Returns an empty slot for the rows of the last statement, which the caller
+ * drops before them.
+ */
+TupleTableSlot *
+tq_spi_slot(void)
 {
-	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc,
-						 column, isnull);
+	return MakeSingleTupleTableSlot(SPI_tuptable->tupdesc, &TTSOpsHeapTuple);
 }
 
-/* Returns a bigint, or if_null for NULL. */
-int64
-tq_spi_int64(uint64 row, int column, int64 if_null)
+/* Stores a row of the last statement in a slot. */
+void
+tq_spi_store(TupleTableSlot *slot, uint64 row)
 {
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? if_null : DatumGetInt64(value);
+	ExecStoreHeapTuple(SPI_tuptable->vals[row], slot, false);
 }
 
-/* Returns an integer, or if_null for NULL. */
-int32
-tq_spi_int32(uint64 row, int column, int32 if_null)
+/* Returns the rows that a statement finds, which `read` reads. */
+void *
+tq_spi_read_all(TqStatement *statement, const Datum *values, TqReader *read,
+				Size size, int *found)
 {
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
+	int n = (int) tq_spi_run(statement, values, NULL);
+	char *rows = palloc0(size * Max(n, 1));
+	TupleTableSlot *slot = tq_spi_slot();
 
-	return isnull ? if_null : DatumGetInt32(value);
+	for (int i = 0; i < n; i++)
+	{
+		tq_spi_store(slot, i);
+		read(slot, rows + size * i);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	tq_spi_free_result();
+	*found = n;
+	return rows;
 }
 
-/* Returns a smallint, or if_null for NULL. */
-int16
-tq_spi_int16(uint64 row, int column, int16 if_null)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? if_null : DatumGetInt16(value);
-}
-
-/* Returns a boolean; NULL is false. */
+/* Reads the first row that a statement finds; returns false if none. */
 bool
-tq_spi_bool(uint64 row, int column)
+tq_spi_read(TqStatement *statement, const Datum *values, TqReader *read,
+			void *row)
 {
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
+	bool found = tq_spi_run(statement, values, NULL) > 0;
 
-	return !isnull && DatumGetBool(value);
-}
+	if (found)
+	{
+		TupleTableSlot *slot = tq_spi_slot();
 
-/* Returns a time, or 0 for NULL: no time in the tables is as early as 2000. */
-TimestampTz
-tq_spi_time(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? 0 : DatumGetTimestampTz(value);
-}
-
-/* Returns a text, or NULL. */
-char *
-tq_spi_text(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? NULL : TextDatumGetCString(value);
-}
-
-/* Returns a slugid, all zero for NULL. */
-TqSlug
-tq_spi_slug(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-	TqSlug slug = {{0}};
-
-	return isnull ? slug : *DatumGetTqSlugP(value);
-}
-
-/* Returns a jsonb that lives as long as the call, or NULL. */
-Jsonb *
-tq_spi_jsonb(uint64 row, int column)
-{
-	bool isnull;
-	Datum value = tq_spi_field(row, column, &isnull);
-
-	return isnull ? NULL : DatumGetJsonbPCopy(value);
+		tq_spi_store(slot, 0);
+		read(slot, row);
+		ExecDropSingleTupleTableSlot(slot);
+	}
+	tq_spi_free_result();
+	return found;
 }
 
 /* Returns whether a statement finds a row. */
@@ -460,15 +419,25 @@ tq_spi_exists(TqStatement *statement, const Datum *values)
 	return found;
 }
 
-/* Returns the bigint or time that a statement finds; if_none for none. */
+static void
+read_int64(TupleTableSlot *slot, void *row)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, 1, &isnull);
+
+	if (!isnull)
+		*(int64 *) row = DatumGetInt64(value);
+}
+
+/*
+ * Returns the bigint or time that a statement finds; if_none for none or NULL.
+ */
 int64
 tq_spi_run_int64(TqStatement *statement, const Datum *values, int64 if_none)
 {
 	int64 value = if_none;
 
-	if (tq_spi_run(statement, values, NULL) > 0)
-		value = tq_spi_int64(0, 1, if_none);
-	tq_spi_free_result();
+	(void) tq_spi_read(statement, values, read_int64, &value);
 	return value;
 }
 
@@ -479,14 +448,8 @@ tq_spi_run_int64(TqStatement *statement, const Datum *values, int64 if_none)
 int64 *
 tq_spi_run_ids(TqStatement *statement, const Datum *values, int *found)
 {
-	int64 *ids;
-
-	*found = (int) tq_spi_run(statement, values, NULL);
-	ids = palloc(sizeof(int64) * Max(*found, 1));
-	for (int i = 0; i < *found; i++)
-		ids[i] = tq_spi_int64(i, 1, 0);
-	tq_spi_free_result();
-	return ids;
+	return tq_spi_read_all(statement, values, read_int64, sizeof(int64),
+						   found);
 }
 
 /*

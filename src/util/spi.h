@@ -6,18 +6,18 @@
 #define TQ_SPI_H
 
 #include "datatype/timestamp.h"
-#include "utils/jsonb.h"
+#include "executor/tuptable.h"
+#include "utils/array.h"
 #include "utils/snapshot.h"
 
 #include "slugid.h"
 
 /*
  * A statement, as static data.  The array `types` ends at the first 0.
- * TQ_SLUGID and TQ_SLUGIDS stand for tq.slugid and its array type, whose Oids
- * are looked up when the statement is prepared.
+ * TQ_SLUGID stands for tq.slugid, whose Oid is looked up when the statement is
+ * prepared.
  */
 #define TQ_SLUGID ((Oid) 1)
-#define TQ_SLUGIDS ((Oid) 2)
 #define TQ_MAX_ARGS 24
 
 typedef struct TqStatement
@@ -45,24 +45,27 @@ extern int64 tq_spi_run_int64(TqStatement *statement, const Datum *values,
 							  int64 if_none);
 extern int64 *tq_spi_run_ids(TqStatement *statement, const Datum *values,
 							 int *found);
+
+/* Reads a row into a struct. */
+typedef void TqReader(TupleTableSlot *slot, void *row);
+
+extern bool tq_spi_read(TqStatement *statement, const Datum *values,
+						TqReader *read, void *row);
+extern void *tq_spi_read_all(TqStatement *statement, const Datum *values,
+							 TqReader *read, Size size, int *found);
+
 typedef struct PortalData *TqRows;
 
 extern TqRows tq_spi_rows_open(TqStatement *statement, const Datum *values);
 extern uint64 tq_spi_rows_fetch(TqRows cursor, int max);
 extern void tq_spi_rows_close(TqRows cursor);
+extern TupleTableSlot *tq_spi_slot(void);
+extern void tq_spi_store(TupleTableSlot *slot, uint64 row);
 extern void tq_spi_free_result(void);
 extern void *tq_spi_keep(const void *varlena);
 
-/* Fields of a row of the last statement's result; columns count from 1. */
-extern Datum tq_spi_field(uint64 row, int column, bool *isnull);
-extern int64 tq_spi_int64(uint64 row, int column, int64 if_null);
-extern int32 tq_spi_int32(uint64 row, int column, int32 if_null);
-extern int16 tq_spi_int16(uint64 row, int column, int16 if_null);
-extern bool tq_spi_bool(uint64 row, int column);
-extern TimestampTz tq_spi_time(uint64 row, int column);
-extern char *tq_spi_text(uint64 row, int column);
-extern TqSlug tq_spi_slug(uint64 row, int column);
-extern Jsonb *tq_spi_jsonb(uint64 row, int column);
+/* The parameters of a statement, as an array. */
+#define TQ_VALUES(...) ((const Datum[]){__VA_ARGS__})
 
 /* Array parameters. */
 extern Datum tq_array_int64(const int64 *values, int n);
