@@ -194,8 +194,19 @@ tq_scan_number(TqScan *scan, Datum a, Datum b, Datum c)
 	return number;
 }
 
-/* ---- columns of a row; 0 or false for NULL ---- */
+/* ---- columns of a row ---- */
 
+/* Returns a column as it is stored; 0 for NULL. */
+Datum
+tq_row_value(TupleTableSlot *slot, int column)
+{
+	bool isnull;
+	Datum value = slot_getattr(slot, column, &isnull);
+
+	return isnull ? (Datum) 0 : value;
+}
+
+/* Returns a bigint or time; 0 for NULL. */
 int64
 tq_row_int64(TupleTableSlot *slot, int column)
 {
@@ -203,33 +214,6 @@ tq_row_int64(TupleTableSlot *slot, int column)
 	Datum value = slot_getattr(slot, column, &isnull);
 
 	return isnull ? 0 : DatumGetInt64(value);
-}
-
-int32
-tq_row_int32(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return isnull ? 0 : DatumGetInt32(value);
-}
-
-int16
-tq_row_int16(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return isnull ? 0 : DatumGetInt16(value);
-}
-
-bool
-tq_row_bool(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, column, &isnull);
-
-	return !isnull && DatumGetBool(value);
 }
 
 /* Returns a copy of a text, or NULL. */

@@ -42,21 +42,22 @@ extern int32 tq_scan_number(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_find_last(TqScan *scan, Datum a, Datum b, Datum c);
 
 /* Return columns, numbered from 1, of a row; 0 or false for NULL. */
+extern Datum tq_row_value(TupleTableSlot *slot, int column);
 extern int64 tq_row_int64(TupleTableSlot *slot, int column);
-extern int32 tq_row_int32(TupleTableSlot *slot, int column);
-extern int16 tq_row_int16(TupleTableSlot *slot, int column);
-extern bool tq_row_bool(TupleTableSlot *slot, int column);
 extern char *tq_row_text(TupleTableSlot *slot, int column);
 extern char *tq_row_text_or(TupleTableSlot *slot, int column,
 							const char *if_null);
 extern void *tq_row_varlena(TupleTableSlot *slot, int column);
 extern bool tq_row_is_locked(TupleTableSlot *slot);
 
+#define tq_row_int32(slot, column) DatumGetInt32(tq_row_value(slot, column))
+#define tq_row_int16(slot, column) DatumGetInt16(tq_row_value(slot, column))
+#define tq_row_bool(slot, column) DatumGetBool(tq_row_value(slot, column))
 #define tq_row_time tq_row_int64
 #define tq_row_int64_or_null tq_row_int64
 #define tq_row_int32_or_null tq_row_int32
 #define tq_row_slug(slot, column)                                             \
-	(*DatumGetTqSlugP(slot_getattr(slot, column, &(bool){false})))
+	(*DatumGetTqSlugP(tq_row_value(slot, column)))
 #define tq_row_datum(slot, column)                                            \
 	PointerGetDatum(tq_row_varlena(slot, column))
 #define tq_row_xid8(slot, column)                                             \
