@@ -376,8 +376,7 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 
 /* Applies a transition to a task, and returns its status afterwards. */
 static Jsonb *
-change_task(FunctionCallInfo fcinfo,
-			void (*change)(const TqTask *, TimestampTz))
+change_task(FunctionCallInfo fcinfo, void (*change)(TqTask *, TimestampTz))
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	TqTask *task;

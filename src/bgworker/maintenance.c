@@ -90,8 +90,8 @@ pass_deadlines(const TqWork *work)
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	tq_expiry_watch(locked.resolved, locked.nresolved);
-	ended = tq_transitions_end_free(&locked, TQ_EVENT_DEADLINE,
-									TQ_TIMER_DEADLINE, work->now);
+	ended = tq_transitions_end(&locked, TQ_EVENT_DEADLINE, TQ_TIMER_DEADLINE,
+							   work->now);
 	tq_expiry_watch(locked.tasks, locked.n);
 	return ended;
 }
@@ -109,8 +109,8 @@ expire_claims(const TqWork *work)
 	int64 ended;
 
 	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
-	ended = tq_transitions_end_free(&locked, TQ_EVENT_CLAIM_EXPIRED,
-									TQ_TIMER_CLAIM, work->now);
+	ended = tq_transitions_end(&locked, TQ_EVENT_CLAIM_EXPIRED, TQ_TIMER_CLAIM,
+							   work->now);
 	(void) tq_timeout_inherited(locked.tasks, locked.n, work->now);
 	return ended;
 }

@@ -134,10 +134,10 @@ tq_timeout_end(const TqWork *work)
 	alerts = keep_over(&locked, is_run ? end_of_run : end_of_pending,
 					   tq_resolved_name(tq_event_resolved(event)), work->due,
 					   work->now);
-	return alerts + tq_transitions_end_free(&locked, event,
-											is_run ? TQ_TIMER_RUN_TIMEOUT
-												   : TQ_TIMER_PENDING_TIMEOUT,
-											work->now);
+	return alerts + tq_transitions_end(&locked, event,
+									   is_run ? TQ_TIMER_RUN_TIMEOUT
+											  : TQ_TIMER_PENDING_TIMEOUT,
+									   work->now);
 }
 
 /*
@@ -208,6 +208,6 @@ tq_timeout_cancel(const TqWork *work)
 			locked.runs[i].scheduled <= canceled)
 			tq_locked_tasks_keep(&locked, i);
 	}
-	return tq_transitions_end_free(&locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL,
-								   work->now);
+	return tq_transitions_end(&locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL,
+							  work->now);
 }

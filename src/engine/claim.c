@@ -39,6 +39,7 @@
 #include "claim.h"
 #include "pending_run.h"
 #include "task_ops.h"
+#include "transition.h"
 
 #define DAY_MS INT64CONST(24 * 60 * 60 * 1000)
 #define SEEN_MS (30 * 60 * 1000)
@@ -445,29 +446,15 @@ take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
  * time at which it first started; deferring uses none of them up.
  */
 void
-tq_claim_defer(const TqTask *task, int run_id, int64 after_ms, TimestampTz now)
+tq_claim_defer(TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 {
-	TqStart start = {.task = task};
 	TqRun run;
-	TqRun next;
 
 	take_back(task, run_id, now, &run);
 	tq_details_read(&run, 1);
 	tq_run_fill(&run, tq_policy_get(task->policy));
-	start.created = run.created;
-	start.budget = (TqBudget){.run_id = run.run_id,
-							  .attempt = run.attempt,
-							  .retries_left = run.retries_left,
-							  .lost_retries_left = run.lost_retries_left,
-							  .visible_at = tq_policy_after(now, after_ms),
-							  .pending_until = run.pending_until};
-	start.retry_delay = run.retry_delay;
-	start.scheduled = run.scheduled;
-	start.started = run.started;
-	start.worker = run.worker;
-	tq_pending_runs_add(&start, 1, now);
-	next = (TqRun){.run_id = run.run_id, .state = TQ_STATE_PENDING};
-	tq_outbox_append_run(task, &next);
+	run.visible_at = tq_policy_after(now, after_ms);
+	(void) tq_transition_request(task, &run, TQ_EVENT_DEFER, now);
 }
 
 /*

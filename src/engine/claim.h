@@ -33,7 +33,7 @@ extern bool tq_claim_one(const TqSlug *task_id, int run_id,
 						 TimestampTz now, TqClaim *claim);
 extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
 							 TimestampTz now, TqClaim *claim);
-extern void tq_claim_defer(const TqTask *task, int run_id, int64 after_ms,
+extern void tq_claim_defer(TqTask *task, int run_id, int64 after_ms,
 						   TimestampTz now);
 extern void tq_worker_get(const char *queue, const char *group, const char *id,
 						  TimestampTz now, TqWorker *worker);

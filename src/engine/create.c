@@ -7,7 +7,7 @@
  * task of the same id means, and which rows a new task needs: its definition,
  * its dependencies, a row in unscheduled or a first run, and the timer of its
  * deadline.  definition.c decides what a definition may contain, dependency.c
- * what a task waits for, group.c which group it may join, and pending_run.c how
+ * what a task waits for, group.c which group it may join, and transition.c how
  * its first run becomes pending.
  *
  * Two sessions that create the same task meet at the unique index on task_id:
@@ -47,7 +47,7 @@
 #include "definition.h"
 #include "dependency.h"
 #include "group.h"
-#include "pending_run.h"
+#include "transition.h"
 
 /*
  * Returns a hash table of the tasks of this call by their task ids.  Raises an
@@ -596,35 +596,6 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *batch_tasks)
 	return created;
 }
 
-/*
- * Writes the dependencies of each new task, and its row in unscheduled or its
- * pending run.
- */
-static void
-place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
-			TimestampTz now)
-{
-	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks);
-	TqTask **pending = palloc(sizeof(TqTask *) * n);
-	int npending = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		TqTask *task = &tasks[order[i]];
-		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
-											  HASH_FIND, NULL);
-
-		if (!batch_task->is_new)
-			continue;
-		batch_task->is_pending = task->ndependencies == 0 ||
-								 !tq_dependency_track(task, batch_tasks,
-													  externals);
-		if (batch_task->is_pending)
-			pending[npending++] = task;
-	}
-	tq_pending_runs_add_first(pending, true, npending, now);
-}
-
 /* Inserts the timers of the effective deadlines of the new tasks. */
 static void
 set_deadlines(const TqTask *tasks, int n, HTAB *batch_tasks)
@@ -676,28 +647,35 @@ look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
 }
 
 /*
- * Appends task-defined and, for pending tasks, task-pending.  Tasks that
- * existed already get their messages again, because a client that repeats a
- * call may not know the outcome of the first one.
+ * Writes the dependencies of each new task, and its row in unscheduled or its
+ * pending run.  Appends task-defined and, for pending tasks, task-pending.
+ * Tasks that existed already get their messages again, because a client that
+ * repeats a call may not know the outcome of the first one.
  */
 static void
-announce(const TqTask *tasks, const int *order, int n, HTAB *batch_tasks)
+place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
+			TimestampTz now)
 {
-	TqOutboxBatch batch = {0};
+	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks);
+	TqTransitions transitions = {.now = now, .n = n};
 
 	look_for_pending(tasks, n, batch_tasks);
 	for (int i = 0; i < n; i++)
 	{
-		const TqTask *task = &tasks[order[i]];
+		TqTask *task = &tasks[order[i]];
 		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
 											  HASH_FIND, NULL);
-		TqRun run = {.run_id = 0, .state = TQ_STATE_PENDING};
+		TqRun first = {.run_id = 0, .state = TQ_STATE_PENDING};
 
-		tq_outbox_add_run(&batch, task, NULL, NULL);
+		tq_outbox_add_run(&transitions.outbox, task, NULL, NULL);
 		if (batch_task->is_pending)
-			tq_outbox_add_run(&batch, task, &run, &run);
+			tq_outbox_add_run(&transitions.outbox, task, &first, &first);
+		if (batch_task->is_new &&
+			(task->ndependencies == 0 ||
+			 !tq_dependency_track(task, batch_tasks, externals)))
+			tq_transition_start_first(&transitions, task, true);
 	}
-	tq_outbox_append(&batch);
+	tq_transitions_finish(&transitions);
 }
 
 /*
@@ -723,11 +701,7 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].id = tq_id_next();
 	created = insert_tasks(tasks, n, repeat, batch_tasks);
-	if (created > 0)
-	{
-		place_tasks(tasks, order, n, batch_tasks, now);
-		set_deadlines(tasks, n, batch_tasks);
-	}
-	announce(tasks, order, n, batch_tasks);
+	place_tasks(tasks, order, n, batch_tasks, now);
+	set_deadlines(tasks, n, batch_tasks);
 	return created;
 }

@@ -49,20 +49,13 @@ write_letter(const TqTask *task, TimestampTz now)
 	tq_dead_letter_insert(&letter);
 }
 
-/*
- * Writes some dead letters.  The tasks may be known by their internal ids
- * only, while whole definitions are looked up by task id.
- */
+/* Writes some dead letters.  Whole definitions are looked up by task id. */
 static void
-write_some(const TqTask *tasks, int n, TimestampTz now)
+write_some(const int64 *ids, int n, TimestampTz now)
 {
-	int64 ids[LETTERS_AT_ONCE];
 	TqSlug slugs[LETTERS_AT_ONCE];
-	TqTask *found;
+	TqTask *found = tq_tasks_by_id(ids, n, &n);
 
-	for (int i = 0; i < n; i++)
-		ids[i] = tasks[i].id;
-	found = tq_tasks_by_id(ids, n, &n);
 	for (int i = 0; i < n; i++)
 		slugs[i] = found[i].task_id;
 	found = tq_tasks_by_slug(slugs, n, true, &n);
@@ -72,11 +65,11 @@ write_some(const TqTask *tasks, int n, TimestampTz now)
 
 /*
  * Writes a dead letter for each of these tasks, which have just been finally
- * resolved, in place of an earlier letter of the same task.  The tasks may be
- * known by their internal ids only; their rows are locked and written.
+ * resolved, in place of an earlier letter of the same task.  Their rows are
+ * locked and written.
  */
 void
-tq_dead_letters_write(const TqTask *tasks, int n, TimestampTz now)
+tq_dead_letters_write(const int64 *tasks, int n, TimestampTz now)
 {
 	MemoryContext scratch;
 	MemoryContext outer;

@@ -9,6 +9,6 @@
 
 #include "../storage/task_table.h"
 
-extern void tq_dead_letters_write(const TqTask *tasks, int n, TimestampTz now);
+extern void tq_dead_letters_write(const int64 *tasks, int n, TimestampTz now);
 
 #endif /* TQ_DEAD_LETTER_H */

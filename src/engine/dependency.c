@@ -32,7 +32,6 @@
 #include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../events/outbox.h"
 #include "../storage/dependency_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_table.h"
@@ -44,7 +43,6 @@
 #include "../util/errors.h"
 #include "../util/slugid.h"
 #include "dependency.h"
-#include "pending_run.h"
 
 /* A required task that is not created by the same call. */
 typedef struct ExternalDependency
@@ -375,24 +373,25 @@ tq_dependency_drop_blocked(TqLockedTasks *held, const bool *is_final)
 }
 
 /*
- * Finds which earlier runs have met dependencies already: the last completed
- * one and the last final one.  A run is final if it was followed by a rerun.
+ * Finds which runs before that one have met dependencies already: the last
+ * completed one and the last final one.  A run is final if it was followed by
+ * a rerun.
  */
 static void
-look_back(TqMet *met, const TqRun *runs, int n, const TqRun *final)
+look_back(TqMet *met, const TqRun *runs, int n, int run_id, int32 policy)
 {
-	for (int i = 1; i < n && runs[i].run_id <= final->run_id; i++)
+	for (int i = 1; i < n && runs[i].run_id <= run_id; i++)
 	{
 		if (runs[i].created != TQ_CREATED_RERUN)
 			continue;
 		met->previous_final = runs[i].run_id - 1;
-		if (counts_as_completed(&runs[i - 1], final->policy))
+		if (counts_as_completed(&runs[i - 1], policy))
 			met->previous_completed = runs[i].run_id - 1;
 	}
 }
 
 /*
- * Returns the policy of a task.  The run of a completed task may not have it,
+ * Returns the policy of a task.  That of a completed task may not be read yet,
  * because report.c reads no more of a task than it needs.
  */
 static int32
@@ -409,59 +408,40 @@ policy_of(int64 task)
  * met by earlier runs of the task.
  */
 static TqMet *
-what_is_met(const TqRun *finals, int n)
+what_is_met(const TqFinal *finals, int n)
 {
 	TqMet *met = palloc(sizeof(TqMet) * n);
 
 	for (int i = 0; i < n; i++)
 	{
-		met[i] = (TqMet){.required = finals[i].task,
-						 .completed = counts_as_completed(&finals[i],
-														  finals[i].policy),
+		const TqRun *run = finals[i].run;
+
+		met[i] = (TqMet){.required = run->task,
+						 .completed =
+							 counts_as_completed(run, finals[i].task->policy),
 						 .previous_completed = -1,
 						 .previous_final = -1};
-		if (finals[i].run_id > 0)
+		if (run->run_id > 0)
 		{
 			int found;
-			TqRun *runs = tq_runs_history(&finals[i].task, 1, false, &found);
-			TqRun final = finals[i];
+			TqRun *runs = tq_runs_history(&run->task, 1, false, &found);
 
-			final.policy = policy_of(final.task);
-			look_back(&met[i], runs, found, &final);
+			look_back(&met[i], runs, found, run->run_id, policy_of(run->task));
 		}
 	}
 	return met;
 }
 
-/* Makes those tasks pending that have just left unscheduled. */
-static void
-schedule_free(TqTask *tasks, const bool *is_free, int n, TimestampTz now,
-			  TqOutboxBatch *outbox)
-{
-	TqTask **pending = palloc(sizeof(TqTask *) * n);
-	TqRun first = {.state = TQ_STATE_PENDING};
-	int count = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (!is_free[i])
-			continue;
-		tq_outbox_add_run(outbox, &tasks[i], &first, &first);
-		pending[count++] = &tasks[i];
-	}
-	tq_pending_runs_add_first(pending, false, count, now);
-}
-
 /* Returns the runs of those tasks that have dependents; most have none. */
-static TqRun *
-those_required(const TqRun *finals, int n, int *found)
+static TqFinal *
+those_required(const TqFinal *finals, int n, int *found)
 {
-	TqRun *required = palloc(sizeof(TqRun) * Max(n, 1));
+	TqFinal *required = palloc(sizeof(TqFinal) * Max(n, 1));
 	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
 	bool *is_required = palloc(sizeof(bool) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
-		tasks[i] = finals[i].task;
+		tasks[i] = finals[i].run->task;
 	tq_dependencies_exist(tasks, n, is_required);
 	*found = 0;
 	for (int i = 0; i < n; i++)
@@ -474,13 +454,13 @@ those_required(const TqRun *finals, int n, int *found)
 
 /*
  * Counts down the dependencies that these final runs meet, each dependent
- * once, and schedules those dependents that wait for nothing more, unless
- * their deadline has passed; adds their messages to the batch.  The caller has
- * locked and written the rows of the runs.
+ * once.  Returns those dependents that wait for nothing more, unless their
+ * deadline has passed; they have left unscheduled.  The caller has locked and
+ * written the rows of the runs.
  */
-void
-tq_dependency_release(const TqRun *finals, int n, TimestampTz now,
-					  TqOutboxBatch *outbox)
+TqTask *
+tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
+					  int *released)
 {
 	int nmet;
 	TqWaiting *met;
@@ -488,12 +468,13 @@ tq_dependency_release(const TqRun *finals, int n, TimestampTz now,
 	bool *may_free;
 	bool *is_free;
 
+	*released = 0;
 	finals = those_required(finals, n, &n);
 	if (n == 0)
-		return;
+		return NULL;
 	met = tq_dependencies_met(what_is_met(finals, n), n, &nmet);
 	if (nmet == 0)
-		return;
+		return NULL;
 	tasks = palloc0(sizeof(TqTask) * nmet);
 	may_free = palloc(sizeof(bool) * nmet);
 	is_free = palloc(sizeof(bool) * nmet);
@@ -503,5 +484,10 @@ tq_dependency_release(const TqRun *finals, int n, TimestampTz now,
 	for (int i = 0; i < nmet; i++)
 		may_free[i] = tasks[i].deadline >= now;
 	tq_unscheduled_count_down(met, nmet, may_free, is_free);
-	schedule_free(tasks, is_free, nmet, now, outbox);
+	for (int i = 0; i < nmet; i++)
+	{
+		if (is_free[i])
+			tasks[(*released)++] = tasks[i];
+	}
+	return tasks;
 }

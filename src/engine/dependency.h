@@ -9,7 +9,6 @@
 #include "datatype/timestamp.h"
 #include "utils/hsearch.h"
 
-#include "../events/outbox.h"
 #include "../storage/run_table.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
@@ -21,9 +20,16 @@ typedef struct TqBatchTask
 	TqSlug task_id;
 	int index; /* index in the caller's array */
 	bool is_new;
-	bool is_pending; /* its first run is pending */
+	bool is_pending; /* an existing task whose first run is pending */
 	const TqTask *task;
 } TqBatchTask;
+
+/* A run that has ended and that no run follows. */
+typedef struct TqFinal
+{
+	const TqRun *run;
+	TqTask *task; /* of a completed run perhaps only its id */
+} TqFinal;
 
 extern HTAB *tq_dependency_prepare(const TqTask *tasks, int n,
 								   HTAB *batch_tasks);
@@ -31,7 +37,7 @@ extern bool tq_dependency_track(const TqTask *task, HTAB *batch_tasks,
 								HTAB *externals);
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 									   const bool *is_final);
-extern void tq_dependency_release(const TqRun *finals, int n, TimestampTz now,
-								  TqOutboxBatch *outbox);
+extern TqTask *tq_dependency_release(const TqFinal *finals, int n,
+									 TimestampTz now, int *released);
 
 #endif /* TQ_DEPENDENCY_H */

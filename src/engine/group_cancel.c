@@ -84,7 +84,7 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	require_sealed(&group);
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);
-	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, now);
+	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, TQ_TIMER_NONE, now);
 	return tq_group_cancel_json(&group, tq_group_size(&group), locked.tasks,
 								locked.n);
 }

@@ -27,70 +27,75 @@
 #include "../util/guc.h"
 #include "pending_run.h"
 
+/* Sets the number of a run and what it has left of its budgets. */
+void
+tq_run_set_budget(TqRun *run, const TqBudget *budget)
+{
+	run->run_id = budget->run_id;
+	run->attempt = budget->attempt;
+	run->retries_left = budget->retries_left;
+	run->lost_retries_left = budget->lost_retries_left;
+	run->visible_at = budget->visible_at;
+	run->pending_until = budget->pending_until;
+}
+
 /*
  * Fills in the attributes of a run without a detail, from its task's policy.
  */
 void
 tq_run_fill(TqRun *run, const TqPolicy *policy)
 {
-	TqBudget budget;
+	TqBudget budget = {.run_id = run->run_id};
 
 	if (run->has_detail)
 		return;
 	tq_policy_first(policy, run->retries_left, run->scheduled, &budget);
-	run->visible_at = budget.visible_at;
-	run->attempt = budget.attempt;
-	run->lost_retries_left = budget.lost_retries_left;
+	tq_run_set_budget(run, &budget);
 	run->retry_delay = TQ_OFF;
-	run->pending_until = budget.pending_until;
 }
 
-/* ---- runs ---- */
+/* ---- timers ---- */
 
 /*
- * Returns whether a run has data that its row in pending or delayed cannot
- * hold.
+ * Starts the total timeouts of those tasks of which this is the first run:
+ * sets an earlier effective deadline, or inserts the timer of an alert if the
+ * policy only alerts (doc/spec/policy.md 2).  A timeout that ends after the
+ * deadline has no effect.
  */
-static bool
-needs_detail(const TqStart *start)
+static void
+start_total_timeouts(const TqStart *starts, int n, TimestampTz now)
 {
-	const TqPolicy *policy = tq_policy_get(start->task->policy);
+	int64 *ids = palloc(sizeof(int64) * n);
+	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
+	TqTimerEntry *deadlines = palloc(sizeof(TqTimerEntry) * n);
+	TqTimerEntry *alerts = palloc(sizeof(TqTimerEntry) * n);
+	int count = 0;
+	int nalerts = 0;
 
-	if (start->budget.visible_at != start->scheduled || start->started != 0 ||
-		start->retry_delay != TQ_OFF)
-		return true;
-	return start->task->policy != 0 &&
-		   (start->budget.attempt > 0 ||
-			start->budget.lost_retries_left != policy->lost_retries);
-}
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = starts[i].task;
+		const TqPolicy *policy = tq_policy_get(task->policy);
+		TimestampTz until;
 
-static TqRun
-detail_of(const TqStart *start)
-{
-	return (TqRun){.task = start->task->id,
-				   .run_id = start->budget.run_id,
-				   .visible_at = start->budget.visible_at,
-				   .pending_until = start->budget.pending_until,
-				   .started = start->started,
-				   .worker = start->worker,
-				   .attempt = start->budget.attempt,
-				   .lost_retries_left = start->budget.lost_retries_left,
-				   .retry_delay = start->retry_delay};
-}
-
-static TqPending
-pending_of(const TqStart *start, bool has_detail)
-{
-	return (TqPending){.task = start->task->id,
-					   .seq = start->seq,
-					   .queue = start->task->queue,
-					   .priority = start->task->priority,
-					   .run_id = start->budget.run_id,
-					   .retries_left = start->budget.retries_left,
-					   .created = start->created,
-					   .scheduled = start->scheduled,
-					   .visible_at = start->budget.visible_at,
-					   .has_detail = has_detail};
+		if (!starts[i].is_first || policy->total_timeout == TQ_OFF)
+			continue;
+		until = tq_policy_after(now, policy->total_timeout);
+		if (until >= task->deadline)
+			continue;
+		if (policy->alert_only)
+		{
+			alerts[nalerts++] = (TqTimerEntry){until, task->id};
+			continue;
+		}
+		ids[count] = task->id;
+		task->deadline = due[count] = until;
+		until = tq_clock_add_ms(until, tq_deadline_delay);
+		deadlines[count++] = (TqTimerEntry){until, task->id};
+	}
+	tq_tasks_set_due(ids, due, count);
+	tq_timers_insert(TQ_TIMER_DEADLINE, deadlines, count);
+	tq_timers_insert(TQ_TIMER_TOTAL_TIMEOUT, alerts, nalerts);
 }
 
 /*
@@ -106,139 +111,86 @@ watch_pending(const TqStart *starts, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		TimestampTz until = starts[i].budget.pending_until;
+		TimestampTz until = starts[i].run.pending_until;
 
-		if (until != 0 && starts[i].started == 0 &&
+		if (until != 0 && starts[i].run.started == 0 &&
 			until < starts[i].task->deadline)
 			entries[count++] = (TqTimerEntry){until, starts[i].task->id};
 	}
 	tq_timers_insert(TQ_TIMER_PENDING_TIMEOUT, entries, count);
 }
 
-/* The rows to write for runs that become pending; most need only the first. */
-typedef struct Places
-{
-	TqPending *pending;
-	int npending;
-	TqPending *delayed; /* NULL: none */
-	int ndelayed;
-	TqRun *details; /* NULL: none */
-	int ndetails;
-	bool is_watched; /* does any run have a pending timeout */
-} Places;
+/* ---- runs ---- */
 
 /*
- * Adds the rows that a run needs: one in pending or delayed, and its details
- * if it has any.
+ * Returns whether a run has data that its row in pending or delayed cannot
+ * hold.
  */
-static void
-add_place(Places *places, const TqStart *start, int n, TimestampTz now)
+static bool
+needs_detail(const TqRun *run, int32 policy)
 {
-	bool has_detail = needs_detail(start);
-
-	if (has_detail)
-	{
-		if (places->details == NULL)
-			places->details = palloc(sizeof(TqRun) * n);
-		places->details[places->ndetails++] = detail_of(start);
-	}
-	if (start->budget.visible_at > now)
-	{
-		if (places->delayed == NULL)
-			places->delayed = palloc(sizeof(TqPending) * n);
-		places->delayed[places->ndelayed++] = pending_of(start, has_detail);
-	}
-	else
-		places->pending[places->npending++] = pending_of(start, has_detail);
-	places->is_watched = places->is_watched ||
-						 start->budget.pending_until != 0;
+	if (run->visible_at != run->scheduled || run->started != 0 ||
+		run->retry_delay != TQ_OFF)
+		return true;
+	return policy != 0 &&
+		   (run->attempt > 0 ||
+			run->lost_retries_left != tq_policy_get(policy)->lost_retries);
 }
 
-/* Makes these runs pending, in this order. */
+static TqPending
+pending_of(const TqStart *start, bool has_detail)
+{
+	return (TqPending){.task = start->task->id,
+					   .seq = start->seq,
+					   .queue = start->task->queue,
+					   .priority = start->task->priority,
+					   .run_id = start->run.run_id,
+					   .retries_left = start->run.retries_left,
+					   .created = start->run.created,
+					   .scheduled = start->run.scheduled,
+					   .visible_at = start->run.visible_at,
+					   .has_detail = has_detail};
+}
+
+/*
+ * Makes these runs pending, in this order: writes for each a row in pending or
+ * delayed, its details if it has any, and its timers.
+ */
 void
 tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 {
-	Places places = {.pending = palloc(sizeof(TqPending) * Max(n, 1))};
+	TqPending *pending = palloc(sizeof(TqPending) * Max(n, 1));
+	TqPending *delayed = palloc(sizeof(TqPending) * Max(n, 1));
+	TqRun *details = NULL;
+	int npending = 0;
+	int ndelayed = 0;
+	int ndetails = 0;
+	bool has_total = false;
+	bool is_watched = false;
 
 	for (int i = 0; i < n; i++)
-		add_place(&places, &starts[i], n, now);
-	tq_details_write(places.details, places.ndetails);
-	tq_pending_insert(places.pending, places.npending);
-	tq_delayed_insert(places.delayed, places.ndelayed);
-	if (places.is_watched)
+	{
+		const TqRun *run = &starts[i].run;
+		int32 policy = starts[i].task->policy;
+		bool has_detail = needs_detail(run, policy);
+		TqPending row = pending_of(&starts[i], has_detail);
+
+		if (has_detail && details == NULL)
+			details = palloc(sizeof(TqRun) * n);
+		if (has_detail)
+			details[ndetails++] = *run;
+		if (run->visible_at > now)
+			delayed[ndelayed++] = row;
+		else
+			pending[npending++] = row;
+		has_total = has_total || (starts[i].is_first && policy != 0);
+		is_watched = is_watched || run->pending_until != 0;
+	}
+	if (has_total)
+		start_total_timeouts(starts, n, now);
+	tq_details_write(details, ndetails);
+	tq_pending_insert(pending, npending);
+	tq_delayed_insert(delayed, ndelayed);
+	if (is_watched)
 		watch_pending(starts, n);
-}
-
-/* ---- first runs ---- */
-
-/*
- * Starts the total timeout of these tasks: sets an earlier effective deadline,
- * or inserts the timer of an alert if the policy only alerts
- * (doc/spec/policy.md 2).  A timeout that ends after the deadline has no
- * effect.
- */
-void
-tq_pending_runs_add_total_timeout(TqTask *const *tasks, int n, TimestampTz now)
-{
-	int64 *ids = palloc(sizeof(int64) * n);
-	TimestampTz *due = palloc(sizeof(TimestampTz) * n);
-	TqTimerEntry *deadlines = palloc(sizeof(TqTimerEntry) * n);
-	TqTimerEntry *alerts = palloc(sizeof(TqTimerEntry) * n);
-	int count = 0;
-	int nalerts = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		const TqPolicy *policy = tq_policy_get(tasks[i]->policy);
-		TimestampTz until;
-
-		if (policy->total_timeout == TQ_OFF)
-			continue;
-		until = tq_policy_after(now, policy->total_timeout);
-		if (until >= tasks[i]->deadline)
-			continue;
-		if (policy->alert_only)
-		{
-			alerts[nalerts++] = (TqTimerEntry){until, tasks[i]->id};
-			continue;
-		}
-		tasks[i]->deadline = until;
-		ids[count] = tasks[i]->id;
-		due[count] = until;
-		deadlines[count++] = (TqTimerEntry){tq_clock_add_ms(until,
-															tq_deadline_delay),
-											tasks[i]->id};
-	}
-	tq_tasks_set_due(ids, due, count);
-	tq_timers_insert(TQ_TIMER_DEADLINE, deadlines, count);
-	tq_timers_insert(TQ_TIMER_TOTAL_TIMEOUT, alerts, nalerts);
-}
-
-/*
- * Gives these tasks their first run.  A run that is pending from the task's
- * creation has the task's id as its sequence number in the queue.
- */
-void
-tq_pending_runs_add_first(TqTask *const *tasks, bool at_creation, int n,
-						  TimestampTz now)
-{
-	TqStart *starts = palloc(sizeof(TqStart) * Max(n, 1));
-	bool has_policy = false;
-
-	for (int i = 0; i < n; i++)
-	{
-		TqTask *task = tasks[i];
-
-		starts[i] = (TqStart){.task = task,
-							  .created = TQ_CREATED_SCHEDULED,
-							  .seq = at_creation ? task->id : 0,
-							  .retry_delay = TQ_OFF,
-							  .scheduled = now};
-		tq_policy_first(tq_policy_get(task->policy), task->retries,
-						tq_policy_after(now, task->delay), &starts[i].budget);
-		has_policy = has_policy || task->policy != 0;
-	}
-	if (has_policy)
-		tq_pending_runs_add_total_timeout(tasks, n, now);
-	tq_pending_runs_add(starts, n, now);
 }

@@ -126,10 +126,7 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	if (last.run_id > run->run_id && run->state != TQ_STATE_EXCEPTION &&
 		!tq_created_is_retry(last.created))
 		return false;
-	if (last.run_id > run->run_id)
-		tq_transition_announce_followed(transitions, task, run, &last);
-	else
-		tq_outbox_add_run(&transitions->outbox, task, run, run);
+	tq_transition_announce(transitions, task, run, &last);
 	return true;
 }
 
@@ -311,7 +308,7 @@ void
 tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 				   TimestampTz now)
 {
-	TqTransitions transitions;
+	TqTransitions transitions = {.now = now, .n = n};
 
 	if (n == 0)
 		return;
@@ -319,7 +316,6 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 	end_or_lock_all(reports, n, reason, now);
 	for (int i = 0; i < n; i++)
 		look_at_detail(&reports[i]);
-	tq_transitions_begin(&transitions, n, now);
 	for (int i = 0; i < n; i++)
 		reports[i].outcome = decide_report(&reports[i], reason, &transitions);
 	tq_transitions_finish(&transitions);

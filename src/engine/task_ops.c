@@ -3,8 +3,8 @@
  *	  Requests of clients about one task: schedule, rerun, skip, cancel, delete.
  *
  * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md
- * 5.  Each transition locks the row with the location of the task, asks
- * state.c whether the event is legal there, and is then written.
+ * 5.  Each transition locks the row with the location of the task, and is then
+ * made by transition.c.
  *
  * The deadline is checked before the lock is taken.  The only thing that
  * changes a deadline is that a concurrent session schedules the task; then
@@ -16,29 +16,24 @@
 #include "utils/jsonb.h"
 
 #include "../core/names.h"
-#include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
 #include "../storage/artifact_table.h"
 #include "../storage/dead_letter_table.h"
-#include "../storage/dependency_table.h"
 #include "../storage/group_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
-#include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
-#include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
-#include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
 
@@ -108,84 +103,30 @@ lock_task(const TqTask *task, TimestampTz now, TqRun *run)
 }
 
 /*
- * Returns whether the task has never been pending: it has no run, or only one
- * that was resolved at its creation.
- */
-static bool
-was_never_pending(const TqRun *last)
-{
-	return last->location == TQ_LOCATION_UNSCHEDULED ||
-		   (last->run_id == 0 && (last->created == TQ_CREATED_SKIP ||
-								  last->created == TQ_CREATED_EXCEPTION));
-}
-
-/*
- * Adds a pending run after the last one, with fresh retry budgets and no
- * delay.
- */
-static void
-add_rerun(const TqTask *task, const TqRun *last, TimestampTz now)
-{
-	TqRun run = {.run_id = last->run_id + 1, .state = TQ_STATE_PENDING};
-	TqStart start = {.task = task,
-					 .created = TQ_CREATED_RERUN,
-					 .budget.run_id = run.run_id,
-					 .retry_delay = TQ_OFF,
-					 .scheduled = now};
-
-	tq_policy_first(tq_policy_get(task->policy),
-					tq_rerun_retries(task->retries, tq_max_runs, run.run_id),
-					now, &start.budget);
-	if (last->location == TQ_LOCATION_UNSCHEDULED)
-		tq_unscheduled_delete(&task->id, 1);
-	tq_pending_runs_add(&start, 1, now);
-	tq_outbox_append_run(task, &run);
-}
-
-/*
  * Makes an unscheduled task pending, whatever its dependencies are
  * (doc/spec/taskcluster.md 2.3).
  */
 void
-tq_task_schedule(const TqTask *task, TimestampTz now)
+tq_task_schedule(TqTask *task, TimestampTz now)
 {
-	TqRun first = {.state = TQ_STATE_PENDING};
-	TqTask scheduled = *task;
-	TqTask *tasks[1] = {&scheduled};
 	TqRun last;
 
 	lock_task(task, now, &last);
-	if (tq_state_verdict(last.state, TQ_EVENT_SCHEDULE) != TQ_VERDICT_APPLY)
-		return;
-	tq_unscheduled_delete(&task->id, 1);
-	tq_pending_runs_add_first(tasks, false, 1, now);
-	tq_outbox_append_run(task, &first);
+	(void) tq_transition_request(task, &last, TQ_EVENT_SCHEDULE, now);
 }
 
 /*
- * Adds one more run, with fresh retry budgets as far as tq.max_runs allows,
- * and deletes the dead letter of the task if it has one
+ * Adds one more run, and deletes the dead letter of the task if it has one
  * (doc/spec/taskcluster.md 2.4).
- *
- * Inserts another deadline timer.  If the deadline comes between the check and
- * the commit of this call, the maintenance worker may already have taken the
- * first timer, and dropped it because the task was resolved.
  */
 void
-tq_task_rerun(const TqTask *task, TimestampTz now)
+tq_task_rerun(TqTask *task, TimestampTz now)
 {
-	TqTask scheduled = *task;
-	TqTask *tasks[1] = {&scheduled};
 	TqRun last;
 
 	lock_task(task, now, &last);
-	if (tq_state_verdict(last.state, TQ_EVENT_RERUN) != TQ_VERDICT_APPLY)
-	{
-		if (last.state == TQ_STATE_PENDING)
-			tq_outbox_append_run(task, &last);
-		return;
-	}
-	if (last.run_id + 1 >= tq_max_runs)
+	if (last.run_id + 1 >= tq_max_runs &&
+		tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
 				 errmsg("task \"%s\" has reached the maximum number of runs",
@@ -193,25 +134,9 @@ tq_task_rerun(const TqTask *task, TimestampTz now)
 				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
 						   last.run_id + 1, tq_max_runs),
 				 errhint("Create a new task.")));
-	tq_timer_insert(TQ_TIMER_DEADLINE,
-					tq_clock_add_ms(task->deadline, tq_deadline_delay),
-					&task->id, 1);
-	if (was_never_pending(&last))
-		tq_pending_runs_add_total_timeout(tasks, 1, now);
-	add_rerun(task, &last, now);
-	if (tq_policy_get(task->policy)->dead_letter)
+	if (tq_transition_request(task, &last, TQ_EVENT_RERUN, now) &&
+		tq_policy_get(task->policy)->dead_letter)
 		(void) tq_dead_letter_delete(&task->task_id);
-}
-
-/* Ends a locked task if the event applies to it. */
-static bool
-end_task(const TqTask *task, TqRun *last, TqEvent event, TimestampTz now)
-{
-	TqLockedTasks locked = {.runs = last,
-							.tasks = unconstify(TqTask *, task),
-							.n = 1};
-
-	return tq_transitions_end(&locked, event, now) > 0;
 }
 
 static void
@@ -225,44 +150,21 @@ refuse_skip(const TqTask *task, const TqRun *last)
 			 errhint("Only an unscheduled or pending task can be skipped.")));
 }
 
-/* Writes the result of a task that is skipped. */
-static void
-write_output(const TqTask *task, TqRun *last, Jsonb *output, TimestampTz now)
-{
-	TqRun run = *last;
-
-	if (last->location == TQ_LOCATION_UNSCHEDULED)
-	{
-		run.run_id = 0;
-		run.scheduled = now;
-	}
-	tq_details_read(&run, 1);
-	tq_run_fill(&run, tq_policy_get(task->policy));
-	run.result = output;
-	tq_details_write(&run, 1);
-	last->has_detail = true;
-}
-
 /*
  * Completes a task without running it, so that its dependents can proceed
  * (doc/spec/policy.md 5).
  */
 void
-tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now)
+tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now)
 {
 	TqRun last;
 
 	lock_task(task, now, &last);
-	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY)
-	{
-		if (last.reason != TQ_RESOLVED_SKIPPED)
-			refuse_skip(task, &last);
-		tq_outbox_append_run(task, &last);
-		return;
-	}
-	if (output != NULL)
-		write_output(task, &last, output, now);
-	(void) end_task(task, &last, TQ_EVENT_SKIP, now);
+	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY &&
+		last.reason != TQ_RESOLVED_SKIPPED)
+		refuse_skip(task, &last);
+	last.result = output;
+	(void) tq_transition_request(task, &last, TQ_EVENT_SKIP, now);
 }
 
 /*
@@ -270,14 +172,12 @@ tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now)
  * (doc/spec/taskcluster.md 2.5).
  */
 void
-tq_task_cancel(const TqTask *task, TimestampTz now)
+tq_task_cancel(TqTask *task, TimestampTz now)
 {
 	TqRun last;
 
 	lock_task(task, now, &last);
-	if (!end_task(task, &last, TQ_EVENT_CANCEL, now) &&
-		last.reason == TQ_RESOLVED_CANCELED)
-		tq_outbox_append_run(task, &last);
+	(void) tq_transition_request(task, &last, TQ_EVENT_CANCEL, now);
 }
 
 /*

@@ -13,10 +13,10 @@
 #include "../util/compat.h"
 #include "../util/slugid.h"
 
-extern void tq_task_schedule(const TqTask *task, TimestampTz now);
-extern void tq_task_rerun(const TqTask *task, TimestampTz now);
-extern void tq_task_skip(const TqTask *task, Jsonb *output, TimestampTz now);
-extern void tq_task_cancel(const TqTask *task, TimestampTz now);
+extern void tq_task_schedule(TqTask *task, TimestampTz now);
+extern void tq_task_rerun(TqTask *task, TimestampTz now);
+extern void tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now);
+extern void tq_task_cancel(TqTask *task, TimestampTz now);
 extern void tq_task_delete(const TqTask *task);
 
 extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);

@@ -1,11 +1,13 @@
 /*
  * transition.c
- *	  The ends of runs: what they write, and what follows from them
- *	  (doc/spec/taskcluster.md 2.11, 2.12, 3.2; doc/spec/policy.md 4).
+ *	  The transitions of runs: what they write, and what follows from them
+ *	  (doc/spec/taskcluster.md 2.3 to 2.6, 2.11, 2.12, 3.2; doc/spec/policy.md
+ *	  4, 5).
  *
- * Every end of a run comes through here: reports of workers, expired claims,
- * timeouts, cancel, skip, deadlines.  A call makes its transitions in five
- * steps:
+ * Every end of a run and every run that becomes pending comes through here:
+ * reports of workers, expired claims, timeouts, cancel, skip, deadlines; new
+ * tasks, schedule, rerun, deferred runs, released dependents.  Only claims are
+ * apart (claim.c).  A call makes its transitions in five steps:
  *	1 lock		the rows with the locations of the tasks, in the order that
  *				task_lock.c gives.  Clients wait; maintenance skips what
  *				another session has locked, and inserts its timer again.  A
@@ -14,10 +16,13 @@
  *	2 decide	by state.c whether the event applies, and by policy.c whether
  *				another run follows.
  *	3 write		the ends, in one pass over each table.
- *	4 follow	next runs, released dependents, dead letters.  Groups that a
- *				policy cancels go to the work list, and the steps are repeated
- *				for their tasks until the list is empty.
+ *	4 follow	released dependents; then next runs, in one pass; dead letters.
+ *				Groups that a policy cancels go to the work list, and the steps
+ *				are repeated for their tasks until the list is empty.
  *	5 append	the messages of all to the outbox.
+ *
+ * The input of a round is the result of step 1 (TqLockedTasks) and one event,
+ * because each caller has only one event.
  *
  * A run that ends and is retried gets its successor in the same transaction,
  * so at every commit a task has exactly one location.
@@ -52,44 +57,7 @@
 #include "pending_run.h"
 #include "transition.h"
 
-/* Begins a round of at most n ends. */
-static void
-begin_round(TqTransitions *transitions, int n)
-{
-	transitions->n = n;
-	transitions->finals = palloc(sizeof(TqRun) * Max(n, 1));
-	transitions->tasks = NULL;
-	transitions->starts = NULL;
-	transitions->nfinals = transitions->nstarts = 0;
-}
-
-/* Begins a call whose first round has at most n ends. */
-void
-tq_transitions_begin(TqTransitions *transitions, int n, TimestampTz now)
-{
-	memset(transitions, 0, sizeof(*transitions));
-	transitions->now = now;
-	begin_round(transitions, n);
-}
-
 /* ---- decide ---- */
-
-/*
- * Adds the messages of a run that is followed by another.  When the run is
- * retried, only the new run is published, and only if it is pending, unless
- * tq.publish_retried_exceptions is on (doc/spec/taskcluster.md D-05).
- */
-void
-tq_transition_announce_followed(TqTransitions *transitions, const TqTask *task,
-								const TqRun *run, const TqRun *next)
-{
-	bool is_retry = tq_created_is_retry(next->created);
-
-	if (!is_retry || tq_publish_retried_exceptions)
-		tq_outbox_add_run(&transitions->outbox, task, run, next);
-	if (is_retry && next->state == TQ_STATE_PENDING)
-		tq_outbox_add_run(&transitions->outbox, task, next, next);
-}
 
 /*
  * Keeps the locked tasks to which an event applies and whose deadline is after
@@ -161,166 +129,170 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 					 next);
 }
 
-/* Adds a run that no run follows, and its message. */
-static void
-add_final(TqTransitions *transitions, const TqRun *run, const TqTask *task)
-{
-	TqRun *final = &transitions->finals[transitions->nfinals];
+/* ---- runs that become pending ---- */
 
-	*final = *run;
-	final->policy = task->policy;
-	if (task->policy != 0)
+/*
+ * Adds a run that becomes pending, and its message and that of the run that it
+ * replaces, if any.
+ */
+static TqStart *
+add_start(TqTransitions *transitions, TqTask *task, const TqRun *replaced,
+		  const TqRun *run)
+{
+	TqStart *start = transitions->starts;
+
+	if (transitions->nstarts == transitions->room)
 	{
-		if (transitions->tasks == NULL)
-			transitions->tasks = palloc(sizeof(TqTask) * transitions->n);
-		transitions->tasks[transitions->nfinals] = *task;
+		Size size;
+
+		transitions->room = Max(transitions->n, 2 * transitions->room + 1);
+		size = sizeof(TqStart) * transitions->room;
+		transitions->starts = start == NULL ? palloc(size)
+											: repalloc_huge(start, size);
 	}
-	transitions->nfinals++;
-	tq_outbox_add_run(&transitions->outbox, task, run, run);
+	start = &transitions->starts[transitions->nstarts++];
+	*start = (TqStart){.task = task, .run = *run};
+	start->run.state = TQ_STATE_PENDING;
+	tq_transition_announce(transitions, task,
+						   replaced == NULL ? &start->run : replaced,
+						   &start->run);
+	return start;
 }
 
-/* Adds the run that follows this one, and the messages of both. */
-static void
-add_start(TqTransitions *transitions, const TqRun *run, const TqTask *task,
-		  const TqNext *next)
+/* Returns a run of a task with these budgets, to become pending. */
+static TqRun
+next_run(const TqTransitions *transitions, const TqTask *task,
+		 TqCreated created, const TqBudget *budget)
 {
-	TqRun retry = {.run_id = next->budget.run_id,
-				   .state = TQ_STATE_PENDING,
-				   .created = next->created};
+	TqRun run = {.task = task->id,
+				 .created = created,
+				 .scheduled = transitions->now,
+				 .retry_delay = TQ_OFF};
 
-	if (transitions->starts == NULL)
-		transitions->starts = palloc(sizeof(TqStart) * transitions->n);
-	tq_transition_announce_followed(transitions, task, run, &retry);
-	transitions->starts[transitions->nstarts++] =
-		(TqStart){.task = task,
-				  .created = next->created,
-				  .budget = next->budget,
-				  .retry_delay = run->retry_delay,
-				  .scheduled = transitions->now};
+	tq_run_set_budget(&run, budget);
+	return run;
 }
 
 /*
- * Adds what follows the end of a run whose row is written.  Returns true if
- * the run is retried.
+ * Adds the first run of a task.  A run that is pending from the task's
+ * creation has the task's id as its sequence number in the queue.
+ */
+void
+tq_transition_start_first(TqTransitions *transitions, TqTask *task,
+						  bool at_creation)
+{
+	TqBudget budget = {.run_id = 0};
+	TqStart *first;
+	TqRun run;
+
+	tq_policy_first(tq_policy_get(task->policy), task->retries,
+					tq_policy_after(transitions->now, task->delay), &budget);
+	run = next_run(transitions, task, TQ_CREATED_SCHEDULED, &budget);
+	first = add_start(transitions, task, NULL, &run);
+	first->seq = at_creation ? task->id : 0;
+	first->is_first = true;
+}
+
+/*
+ * Returns whether the task has never been pending: it has no run, or only one
+ * that was resolved at its creation.
+ */
+static bool
+was_never_pending(const TqRun *last)
+{
+	return last->location == TQ_LOCATION_UNSCHEDULED ||
+		   (last->run_id == 0 && (last->created == TQ_CREATED_SKIP ||
+								  last->created == TQ_CREATED_EXCEPTION));
+}
+
+/*
+ * Adds one more run, with no delay, and with fresh retry budgets as far as
+ * tq.max_runs allows (doc/spec/taskcluster.md 2.4).
+ *
+ * Inserts another deadline timer.  If the deadline comes between the check and
+ * the commit of this call, the maintenance worker may already have taken the
+ * first timer, and dropped it because the task was resolved.
+ */
+static void
+rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
+{
+	TqBudget budget = {.run_id = last->run_id + 1};
+	TqStart *start;
+	TqRun run;
+
+	tq_timer_insert(TQ_TIMER_DEADLINE,
+					tq_clock_add_ms(task->deadline, tq_deadline_delay),
+					&task->id, 1);
+	tq_policy_first(tq_policy_get(task->policy),
+					tq_rerun_retries(task->retries, tq_max_runs,
+									 budget.run_id),
+					transitions->now, &budget);
+	run = next_run(transitions, task, TQ_CREATED_RERUN, &budget);
+	start = add_start(transitions, task, NULL, &run);
+	start->is_first = was_never_pending(last);
+}
+
+/* Makes a locked task pending by an event that ends no run. */
+static void
+start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
+			 TqEvent event)
+{
+	if (last->location == TQ_LOCATION_UNSCHEDULED)
+		tq_unscheduled_delete(&task->id, 1);
+	if (event == TQ_EVENT_RERUN)
+		rerun(transitions, task, last);
+	else if (event == TQ_EVENT_DEFER)
+		(void) add_start(transitions, task, NULL, last);
+	else
+		tq_transition_start_first(transitions, task, false);
+}
+
+/* ---- runs that end ---- */
+
+/*
+ * Adds the messages of a run that has ended or become pending; `last` is the
+ * run that follows it, or the run itself.  When a run is retried, only the new
+ * run is published, and only if it is pending, unless
+ * tq.publish_retried_exceptions is on (doc/spec/taskcluster.md D-05).
+ */
+void
+tq_transition_announce(TqTransitions *transitions, const TqTask *task,
+					   const TqRun *run, const TqRun *last)
+{
+	bool is_retried = last->run_id > run->run_id &&
+					  tq_created_is_retry(last->created);
+
+	if (!is_retried || tq_publish_retried_exceptions)
+		tq_outbox_add_run(&transitions->outbox, task, run, last);
+	if (is_retried && last->state == TQ_STATE_PENDING)
+		tq_outbox_add_run(&transitions->outbox, task, last, last);
+}
+
+/*
+ * Adds what follows the end of a run: another run, or else what its task's end
+ * causes; and the messages.  Returns true if the run is retried.
  */
 bool
 tq_transition_follow(TqTransitions *transitions, const TqRun *run,
-					 const TqTask *task)
+					 TqTask *task)
 {
 	TqNext next = {.follow = TQ_FOLLOW_NONE};
+	TqRun retry;
 
 	if (tq_resolved_retry(run->reason) != TQ_CREATED_NONE)
 		find_next(run, task, run->reason, transitions->now, &next);
-	switch (next.follow)
+	if (next.follow == TQ_FOLLOW_NONE)
 	{
-		case TQ_FOLLOW_NONE:
-			add_final(transitions, run, task);
-			return false;
-		case TQ_FOLLOW_LOST:
-		case TQ_FOLLOW_RETRY:
-			add_start(transitions, run, task, &next);
-			return true;
+		if (transitions->finals == NULL)
+			transitions->finals = palloc(sizeof(TqFinal) * transitions->n);
+		transitions->finals[transitions->nfinals++] = (TqFinal){run, task};
+		tq_transition_announce(transitions, task, run, run);
+		return false;
 	}
-	return false;
-}
-
-/* ---- follow ---- */
-
-/*
- * Returns the slug of the group of a task that was loaded without its
- * group_slug.
- */
-static TqSlug
-slug_of_group(const TqTask *task)
-{
-	Snapshot snapshot;
-	TqSlug slug;
-
-	if (task->group_id == 0)
-		return task->task_id;
-	snapshot = RegisterSnapshot(tq_spi_snapshot());
-	slug = tq_group_slug(task->group_id, snapshot);
-	UnregisterSnapshot(snapshot);
-	return slug;
-}
-
-static int
-compare_slugs(const void *a, const void *b)
-{
-	return tq_slug_compare(a, b);
-}
-
-/* Adds the groups of these tasks to the work list, each once. */
-static void
-add_groups(TqTransitions *transitions, const TqTask *tasks, int n)
-{
-	Size size = sizeof(TqSlug) * (transitions->ngroups + n);
-	TqSlug *added;
-
-	if (n == 0)
-		return;
-	transitions->groups = transitions->groups == NULL
-							  ? palloc(size)
-							  : repalloc(transitions->groups, size);
-	added = transitions->groups + transitions->ngroups;
-	for (int i = 0; i < n; i++)
-		added[i] = slug_of_group(&tasks[i]);
-	qsort(added, n, sizeof(TqSlug), compare_slugs);
-	transitions->ngroups += (int) qunique(added, n, sizeof(TqSlug),
-										  compare_slugs);
-}
-
-/*
- * Writes the dead letters of tasks that ended without success, and adds their
- * groups to the work list where their policies say so.
- */
-static void
-follow_failures(TqTransitions *transitions)
-{
-	TqTask *dead = palloc(sizeof(TqTask) * transitions->nfinals);
-	TqTask *fatal = palloc(sizeof(TqTask) * transitions->nfinals);
-	int ndead = 0;
-	int nfatal = 0;
-
-	for (int i = 0; i < transitions->nfinals; i++)
-	{
-		const TqRun *run = &transitions->finals[i];
-		const TqPolicy *policy = tq_policy_get(run->policy);
-
-		if (!tq_policy_applies(run->reason))
-			continue;
-		if (policy->dead_letter &&
-			run->reason != TQ_RESOLVED_CANCELED_BY_WORKER)
-			dead[ndead++] = transitions->tasks[i];
-		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
-			fatal[nfatal++] = transitions->tasks[i];
-	}
-	tq_dead_letters_write(dead, ndead, transitions->now);
-	add_groups(transitions, fatal, nfatal);
-}
-
-/*
- * Writes what follows the ends of a round.  Dependents are released before
- * groups are canceled: the release waits for locks of rows in unscheduled, and
- * takes them in their order, while the cancellation skips locked rows and
- * never waits.
- */
-static void
-end_round(TqTransitions *transitions)
-{
-	tq_pending_runs_add(transitions->starts, transitions->nstarts,
-						transitions->now);
-	tq_dependency_release(transitions->finals, transitions->nfinals,
-						  transitions->now, &transitions->outbox);
-	for (int i = 0; i < transitions->nfinals; i++)
-	{
-		if (transitions->finals[i].policy != 0 &&
-			tq_policy_applies(transitions->finals[i].reason))
-		{
-			follow_failures(transitions);
-			return;
-		}
-	}
+	retry = next_run(transitions, task, next.created, &next.budget);
+	retry.retry_delay = run->retry_delay;
+	(void) add_start(transitions, task, run, &retry);
+	return true;
 }
 
 /* ---- write ---- */
@@ -374,31 +346,116 @@ write_ends(const TqRun *runs, int n)
 }
 
 /*
- * Makes one round: ends these locked tasks, in any location, for a reason that
- * is not reported by a worker.
+ * Writes the details of a run that ends with an error or a result that the
+ * caller has set.
  */
 static void
-make_round(TqTransitions *transitions, const TqLockedTasks *locked,
-		   TqResolved reason)
+write_result(TqRun *run, const TqTask *task)
 {
-	begin_round(transitions, locked->n);
-	if (locked->n == 0)
+	if (run->error == NULL && run->result == NULL)
 		return;
-	tq_details_read(locked->runs, locked->n);
-	for (int i = 0; i < locked->n; i++)
-	{
-		TqRun *run = &locked->runs[i];
-
-		if (run->location == TQ_LOCATION_UNSCHEDULED)
-			create_resolved_run(run, &locked->tasks[i], reason,
-								transitions->now);
-		tq_transition_end_run(run, reason, transitions->now);
-		(void) tq_transition_follow(transitions, run, &locked->tasks[i]);
-	}
-	write_ends(locked->runs, locked->n);
+	tq_run_fill(run, tq_policy_get(task->policy));
+	run->has_detail = true;
+	tq_details_write(run, 1);
 }
 
-/* ---- without waiting ---- */
+/* ---- follow ---- */
+
+/*
+ * Returns the slug of the group of a task that was loaded without its
+ * group_slug.
+ */
+static TqSlug
+slug_of_group(const TqTask *task)
+{
+	Snapshot snapshot;
+	TqSlug slug;
+
+	if (task->group_id == 0)
+		return task->task_id;
+	snapshot = RegisterSnapshot(tq_spi_snapshot());
+	slug = tq_group_slug(task->group_id, snapshot);
+	UnregisterSnapshot(snapshot);
+	return slug;
+}
+
+static int
+compare_slugs(const void *a, const void *b)
+{
+	return tq_slug_compare(a, b);
+}
+
+/* Adds the group of a task to the work list. */
+static void
+add_group(TqTransitions *transitions, const TqTask *task)
+{
+	Size size = sizeof(TqSlug) * (transitions->ngroups + 1);
+
+	transitions->groups = transitions->groups == NULL
+							  ? palloc(size)
+							  : repalloc(transitions->groups, size);
+	transitions->groups[transitions->ngroups++] = slug_of_group(task);
+}
+
+/*
+ * Writes the dead letters of tasks that ended without success, and adds their
+ * groups, each once, to the work list where their policies say so.
+ */
+static void
+follow_failures(TqTransitions *transitions)
+{
+	int64 *dead = palloc(sizeof(int64) * Max(transitions->nfinals, 1));
+	int ndead = 0;
+	int done = transitions->ngroups;
+
+	for (int i = 0; i < transitions->nfinals; i++)
+	{
+		const TqTask *task = transitions->finals[i].task;
+		TqResolved reason = transitions->finals[i].run->reason;
+		const TqPolicy *policy;
+
+		if (task->policy == 0 || !tq_policy_applies(reason))
+			continue;
+		policy = tq_policy_get(task->policy);
+		if (policy->dead_letter && reason != TQ_RESOLVED_CANCELED_BY_WORKER)
+			dead[ndead++] = task->id;
+		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
+			add_group(transitions, task);
+	}
+	tq_dead_letters_write(dead, ndead, transitions->now);
+	if (transitions->ngroups == done)
+		return;
+	qsort(transitions->groups + done, transitions->ngroups - done,
+		  sizeof(TqSlug), compare_slugs);
+	transitions->ngroups = done + (int) qunique(transitions->groups + done,
+												transitions->ngroups - done,
+												sizeof(TqSlug), compare_slugs);
+}
+
+/*
+ * Writes what follows a round: releases dependents, which leave unscheduled,
+ * and makes runs pending.  Dependents are released before groups are canceled:
+ * the release waits for locks of rows in unscheduled, and takes them in their
+ * order, while the cancellation skips locked rows and never waits.
+ */
+static void
+end_round(TqTransitions *transitions)
+{
+	int n;
+	TqTask *released = tq_dependency_release(transitions->finals,
+											 transitions->nfinals,
+											 transitions->now, &n);
+
+	Assert(tq_state_verdict(TQ_STATE_UNSCHEDULED, TQ_EVENT_DEPENDENCIES_MET) ==
+		   TQ_VERDICT_APPLY);
+	for (int i = 0; i < n; i++)
+		tq_transition_start_first(transitions, &released[i], false);
+	tq_pending_runs_add(transitions->starts, transitions->nstarts,
+						transitions->now);
+	follow_failures(transitions);
+}
+
+/* ---- rounds ---- */
 
 /*
  * Leaves out the tasks that would be finally resolved while another session
@@ -427,25 +484,42 @@ drop_blocked(TqLockedTasks *locked, TqResolved reason, TimestampTz now)
 }
 
 /*
- * Makes one round without waiting for any lock: ends those of the locked tasks
- * to which the event applies.  Tasks that are locked by another session, or
- * have a dependent that is, get a timer, and the maintenance worker tries them
- * again.
+ * Makes one round: ends those of these locked tasks, in any location, to which
+ * the event applies.  Unless `again` is TQ_TIMER_NONE, it waits for no lock:
+ * tasks that are locked by another session, or have a dependent that is, get a
+ * timer of that kind, and the maintenance worker tries them again.  Tasks that
+ * are past their deadline are left to the deadline step then.
  */
 static void
-make_round_free(TqTransitions *transitions, TqLockedTasks *locked,
-				TqEvent event, TqTimer timer)
+make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
+		   TqTimer again)
 {
 	TqResolved reason = tq_event_resolved(event);
+	TimestampTz now = transitions->now;
+	bool waits = again == TQ_TIMER_NONE;
 
-	/* a task that is past its deadline is left to the deadline step */
 	keep_applicable(locked, event,
-					event == TQ_EVENT_DEADLINE ? DT_NOBEGIN
-											   : transitions->now);
-	drop_blocked(locked, reason, transitions->now);
-	tq_timer_insert(timer, tq_clock_add_ms(transitions->now, TQ_AGAIN_MS),
-					locked->others, locked->nothers);
-	make_round(transitions, locked, reason);
+					waits || event == TQ_EVENT_DEADLINE ? DT_NOBEGIN : now);
+	if (!waits)
+	{
+		drop_blocked(locked, reason, now);
+		tq_timer_insert(again, tq_clock_add_ms(now, TQ_AGAIN_MS),
+						locked->others, locked->nothers);
+	}
+	transitions->n = locked->n;
+	tq_details_read(locked->runs, locked->n);
+	for (int i = 0; i < locked->n; i++)
+	{
+		TqRun *run = &locked->runs[i];
+
+		if (run->location == TQ_LOCATION_UNSCHEDULED)
+			create_resolved_run(run, &locked->tasks[i], reason, now);
+		write_result(run, &locked->tasks[i]);
+		tq_transition_end_run(run, reason, now);
+		(void) tq_transition_follow(transitions, run, &locked->tasks[i]);
+	}
+	if (locked->n > 0)
+		write_ends(locked->runs, locked->n);
 }
 
 /*
@@ -466,15 +540,18 @@ cancel_group(TqTransitions *transitions, TqSlug slug)
 		return;
 	ids = tq_group_unresolved(&group, &n);
 	tq_task_lock_unresolved(ids, n, &locked);
-	make_round_free(transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
+	transitions->finals = NULL;
+	transitions->starts = NULL;
+	transitions->nfinals = transitions->nstarts = transitions->room = 0;
+	make_round(transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
 	end_round(transitions);
 }
 
 /* ---- calls ---- */
 
 /*
- * Writes what follows the ends of the round, makes the rounds of the work
- * list, and appends the messages.
+ * Writes what follows the transitions that were added, makes the rounds of the
+ * work list, and appends the messages.
  */
 void
 tq_transitions_finish(TqTransitions *transitions)
@@ -487,30 +564,48 @@ tq_transitions_finish(TqTransitions *transitions)
 
 /*
  * Ends those of these locked tasks to which the event applies, and returns how
- * many.
+ * many; see make_round().
  */
 int
-tq_transitions_end(TqLockedTasks *locked, TqEvent event, TimestampTz now)
+tq_transitions_end(TqLockedTasks *locked, TqEvent event, TqTimer again,
+				   TimestampTz now)
 {
 	TqTransitions transitions = {.now = now};
 
-	keep_applicable(locked, event, DT_NOBEGIN);
-	make_round(&transitions, locked, tq_event_resolved(event));
+	make_round(&transitions, locked, event, again);
 	tq_transitions_finish(&transitions);
 	return locked->n;
 }
 
+/* Returns whether a client asks again for what has happened already. */
+static bool
+is_repeat(const TqRun *last, TqEvent event)
+{
+	if (event == TQ_EVENT_RERUN)
+		return last->state == TQ_STATE_PENDING;
+	return last->reason != TQ_RESOLVED_NONE &&
+		   last->reason == tq_event_resolved(event);
+}
+
 /*
- * The same, without waiting for any lock.  Tasks that have to wait get a timer
- * of that kind.
+ * Makes a transition of a locked task that a client asks for; returns false if
+ * the event does not apply.  If it has happened already, its message is
+ * appended again.
  */
-int
-tq_transitions_end_free(TqLockedTasks *locked, TqEvent event, TqTimer timer,
-						TimestampTz now)
+bool
+tq_transition_request(TqTask *task, TqRun *last, TqEvent event,
+					  TimestampTz now)
 {
 	TqTransitions transitions = {.now = now};
+	TqLockedTasks locked = {.runs = last, .tasks = task, .n = 1};
+	bool applies = tq_state_verdict(last->state, event) == TQ_VERDICT_APPLY;
 
-	make_round_free(&transitions, locked, event, timer);
+	if (!applies && is_repeat(last, event))
+		tq_transition_announce(&transitions, task, last, last);
+	else if (applies && tq_event_resolved(event) == TQ_RESOLVED_NONE)
+		start_locked(&transitions, task, last, event);
+	else if (applies)
+		make_round(&transitions, &locked, event, TQ_TIMER_NONE);
 	tq_transitions_finish(&transitions);
-	return locked->n;
+	return applies;
 }

@@ -1,6 +1,6 @@
 /*
  * transition.h
- *	  The ends of runs: what they write, and what follows from them.
+ *	  The transitions of runs: what they write, and what follows from them.
  */
 #ifndef TQ_TRANSITION_H
 #define TQ_TRANSITION_H
@@ -14,11 +14,13 @@
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/slugid.h"
+#include "dependency.h"
 #include "pending_run.h"
 
 /*
  * The transitions of one call.  Their messages and the groups to cancel are
- * collected until the call finishes; the rest is written in each round.
+ * collected until the call finishes; the rest is written in each round.  All
+ * zeros but `now` is a call without a transition yet.
  */
 typedef struct TqTransitions
 {
@@ -27,31 +29,29 @@ typedef struct TqTransitions
 	TqSlug *groups; /* the work list: groups to cancel */
 	int ngroups;
 
-	/* what follows the ends of this round */
-	int n;         /* capacity of each array */
-	TqRun *finals; /* runs that no run follows */
+	/* of this round */
+	int n;           /* expected number of transitions */
+	TqFinal *finals; /* runs that have ended and that no run follows */
 	int nfinals;
-	TqTask
-		*tasks; /* tasks of those, where they have a policy; NULL: none has */
-	TqStart *starts; /* runs that follow the others; NULL: none */
+	TqStart *starts; /* runs that become pending */
 	int nstarts;
+	int room; /* for starts */
 } TqTransitions;
 
-extern void tq_transitions_begin(TqTransitions *transitions, int n,
-								 TimestampTz now);
 extern void tq_transition_end_run(TqRun *run, TqResolved reason,
 								  TimestampTz now);
 extern bool tq_transition_follow(TqTransitions *transitions, const TqRun *run,
-								 const TqTask *task);
-extern void tq_transition_announce_followed(TqTransitions *transitions,
-											const TqTask *task,
-											const TqRun *run,
-											const TqRun *next);
+								 TqTask *task);
+extern void tq_transition_start_first(TqTransitions *transitions, TqTask *task,
+									  bool at_creation);
+extern void tq_transition_announce(TqTransitions *transitions,
+								   const TqTask *task, const TqRun *run,
+								   const TqRun *last);
 extern void tq_transitions_finish(TqTransitions *transitions);
 
+extern bool tq_transition_request(TqTask *task, TqRun *last, TqEvent event,
+								  TimestampTz now);
 extern int tq_transitions_end(TqLockedTasks *locked, TqEvent event,
-							  TimestampTz now);
-extern int tq_transitions_end_free(TqLockedTasks *locked, TqEvent event,
-								   TqTimer timer, TimestampTz now);
+							  TqTimer again, TimestampTz now);
 
 #endif /* TQ_TRANSITION_H */

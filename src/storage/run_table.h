@@ -50,7 +50,6 @@ typedef struct TqRun
 	TimestampTz pending_until; /* 0: no limit, or the one of the policy */
 	Jsonb *error;  /* only in a history with errors, or to be written */
 	Jsonb *result; /* only to be written */
-	int32 policy;  /* of the task; only for a run that has just ended */
 } TqRun;
 
 extern const TqXactEnd tq_run_xact_end;
