@@ -33,43 +33,17 @@
 /* The last message about a task comes no later than this after its deadline. */
 #define MESSAGE_SLACK_MS (60 * 1000)
 
-static int
-compare_expires(const void *a, const void *b)
-{
-	TimestampTz x = (*(const TqTask *const *) a)->expires;
-	TimestampTz y = (*(const TqTask *const *) b)->expires;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
- * Inserts timers that look at these tasks again, delay_ms after they expire.
- * Tasks that expire in the same hour share a row, so that tasks that are kept
- * for years cost little.
- */
+/* Inserts timers that look at these tasks again, delay_ms after they expire. */
 static void
 set_expiry(const TqTask *tasks, int n, int64 delay_ms)
 {
-	const TqTask **sorted = palloc(sizeof(TqTask *) * Max(n, 1));
-	int64 ids[TQ_TIMER_TASKS];
-	int nids = 0;
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
-		sorted[i] = &tasks[i];
-	qsort(sorted, n, sizeof(TqTask *), compare_expires);
-	for (int i = 0; i < n; i++)
-	{
-		ids[nids++] = sorted[i]->id;
-		if (nids == TQ_TIMER_TASKS || i + 1 == n ||
-			sorted[i + 1]->expires / (TQ_HOUR_MS * 1000) !=
-				sorted[i]->expires / (TQ_HOUR_MS * 1000))
-		{
-			tq_timer_insert(TQ_TIMER_EXPIRE,
-							tq_clock_add_ms(sorted[i]->expires, delay_ms + 1),
-							ids, nids);
-			nids = 0;
-		}
-	}
+		entries[i] = (TqTimerEntry){tq_clock_add_ms(tasks[i].expires,
+													delay_ms + 1),
+									tasks[i].id};
+	tq_timers_insert(TQ_TIMER_EXPIRE, entries, n);
 }
 
 /* Inserts timers that delete these resolved tasks when they have expired. */

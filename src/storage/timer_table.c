@@ -115,8 +115,21 @@ compare_entries(const void *a, const void *b)
 }
 
 /*
+ * Returns whether tasks that are due at these times share a row.  Tasks that
+ * expire in the same hour do, so that tasks that are kept for years cost
+ * little.
+ */
+static bool
+share_row(TqTimer kind, TimestampTz a, TimestampTz b)
+{
+	int64 span = kind == TQ_TIMER_EXPIRE ? USECS_PER_HOUR : 1;
+
+	return a / span == b / span;
+}
+
+/*
  * Inserts timers, and sorts the entries by time; tasks that are due at the
- * same time share rows.
+ * same time share rows, which are due at the latest of their times.
  */
 void
 tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
@@ -133,7 +146,7 @@ tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
 	{
 		ids[nids++] = entries[i].task;
 		if (nids < TQ_TIMER_TASKS && i + 1 < n &&
-			entries[i + 1].due == entries[i].due)
+			share_row(kind, entries[i + 1].due, entries[i].due))
 			continue;
 		put_timer(table, kind, entries[i].due, ids, nids);
 		nids = 0;
