@@ -51,55 +51,6 @@
  */
 #define DELAYED_MARGIN_MS (60 * 1000)
 
-/* A task for which a step failed. */
-typedef struct Failure
-{
-	TqWork work;
-	ErrorData *error;
-} Failure;
-
-/* A batch that is being bisected. */
-typedef struct Bisection
-{
-	TqRunStep run;
-	int64 tasks; /* changed by the step */
-	int successes;
-	Failure *failures;
-	int nfailures;
-} Bisection;
-
-/* ---- one attempt ---- */
-
-/* A step for some tasks, and how many of them it changed. */
-typedef struct Attempt
-{
-	TqRunStep run;
-	const TqWork *work;
-	int64 tasks;
-} Attempt;
-
-static void
-run_attempt(void *arg)
-{
-	Attempt *attempt = (Attempt *) arg;
-
-	attempt->tasks = attempt->run(attempt->work);
-}
-
-/*
- * Runs a step in a subtransaction.  Returns NULL, or the error for which that
- * was rolled back.
- */
-static ErrorData *
-attempt(TqRunStep run, const TqWork *work, int64 *tasks)
-{
-	Attempt one = {.run = run, .work = work};
-	ErrorData *error = tq_attempt(run_attempt, &one);
-
-	*tasks = one.tasks;
-	return error;
-}
-
 /* ---- a task that fails alone ---- */
 
 static int64
@@ -116,34 +67,34 @@ clip(const char *text)
 	return pnstrdup(text, pg_mbcliplen(text, strlen(text), ERROR_BYTES));
 }
 
-/*
- * Reads the id of a task into work->arg; returns 0 if there is no such task.
- */
-static int64
-read_name(const TqWork *work)
+/* A task, and what a warning calls it. */
+typedef struct Named
 {
+	int64 task;
+	const char *name;
+} Named;
+
+static void
+read_name(void *arg)
+{
+	Named *named = (Named *) arg;
 	int n;
-	TqTask *task = tq_tasks_by_id(work->tasks, 1, &n);
+	TqTask *task = tq_tasks_by_id(&named->task, 1, &n);
 
 	if (n == 1)
-		*(TqSlug *) work->arg = task->task_id;
-	return n;
+		named->name = psprintf("\"%s\"", tq_slug_text(&task->task_id));
 }
 
 /*
  * Returns the id of a task as text, or its number if its row cannot be read.
  */
 static const char *
-name_of(const TqWork *failed)
+name_of(int64 task)
 {
-	TqSlug slug;
-	TqWork work = *failed;
-	int64 n = 0;
+	Named named = {task, psprintf("number " INT64_FORMAT, task)};
 
-	work.arg = &slug;
-	if (attempt(read_name, &work, &n) != NULL || n == 0)
-		return psprintf("number " INT64_FORMAT, failed->tasks[0]);
-	return psprintf("\"%s\"", tq_slug_text(&slug));
+	(void) tq_attempt(read_name, &named);
+	return named.name;
 }
 
 /* Logs a warning that a step failed for a task. */
@@ -154,7 +105,8 @@ report(const TqWork *work, const ErrorData *error)
 		WARNING,
 		(errcode(error->sqlerrcode),
 		 errmsg("maintenance step \"%s\" failed for task %s: %s",
-				tq_step_name(work->step), name_of(work), clip(error->message)),
+				tq_step_name(work->step), name_of(work->tasks[0]),
+				clip(error->message)),
 		 errdetail("The task was postponed; other tasks are not affected."),
 		 errhint(
 			 "View tq.postponed_overview shows when the step is retried; tq.delete_task() removes a task in any state.")));
@@ -192,45 +144,75 @@ postpone(const TqWork *work, const ErrorData *error)
 
 /* ---- bisection ---- */
 
-static void bisect(Bisection *bisection, const TqWork *work);
+/* A task for which a step failed. */
+typedef struct Failure
+{
+	TqWork work;
+	ErrorData *error;
+} Failure;
+
+/* A batch that is being bisected. */
+typedef struct Bisection
+{
+	TqRunStep run;
+	const TqWork *work;
+	int64 tasks; /* changed by the step */
+	int successes;
+	Failure *failures;
+	int nfailures;
+} Bisection;
+
+static TqWork
+part_of(const TqWork *work, int from, int n)
+{
+	TqWork part = *work;
+
+	part.tasks += from;
+	part.n = n;
+	if (work->rows != NULL)
+		part.rows += from;
+	return part;
+}
 
 static void
-bisect_half(Bisection *bisection, const TqWork *work, int from, int n)
+run_part(void *arg, int from, int n)
 {
-	TqWork half = *work;
+	Bisection *bisection = (Bisection *) arg;
+	TqWork part = part_of(bisection->work, from, n);
 
-	half.tasks += from;
-	half.n = n;
-	if (work->rows != NULL)
-		half.rows += from;
-	bisect(bisection, &half);
+	bisection->tasks += bisection->run(&part);
+	bisection->successes++;
+}
+
+static void
+add_failure(void *arg, int task, ErrorData *error)
+{
+	Bisection *bisection = (Bisection *) arg;
+
+	if (bisection->successes == 0 && bisection->nfailures == FAILURES_MAX)
+		ReThrowError(error);
+	bisection->failures[bisection->nfailures++] =
+		(Failure){part_of(bisection->work, task, 1), error};
 }
 
 /*
- * Runs a step for these tasks, and if that fails for each half of them.  The
- * recursion is as deep as the logarithm of the number of tasks.
+ * Runs a step for these tasks, and postpones those for which it fails.
+ * Returns how many tasks it has changed; sets *nfailures to how many failed.
  */
-static void
-bisect(Bisection *bisection, const TqWork *work)
+static int64
+bisect(const TqWork *work, TqRunStep run, int *nfailures)
 {
-	int64 tasks = 0;
-	ErrorData *error = attempt(bisection->run, work, &tasks);
+	Bisection bisection = {.run = run,
+						   .work = work,
+						   .failures = palloc(sizeof(Failure) *
+											  Max(work->n, 1))};
+	TqBatchWork batch = {run_part, add_failure, &bisection};
 
-	CHECK_FOR_INTERRUPTS();
-	if (error == NULL)
-	{
-		bisection->tasks += tasks;
-		bisection->successes++;
-	}
-	else if (work->n > 1)
-	{
-		bisect_half(bisection, work, 0, work->n / 2);
-		bisect_half(bisection, work, work->n / 2, work->n - work->n / 2);
-	}
-	else if (bisection->successes == 0 && bisection->nfailures == FAILURES_MAX)
-		ReThrowError(error);
-	else
-		bisection->failures[bisection->nfailures++] = (Failure){*work, error};
+	tq_attempt_halves(&batch, 0, work->n);
+	for (int i = 0; i < bisection.nfailures; i++)
+		postpone(&bisection.failures[i].work, bisection.failures[i].error);
+	*nfailures = bisection.nfailures;
+	return bisection.tasks;
 }
 
 /*
@@ -240,15 +222,9 @@ bisect(Bisection *bisection, const TqWork *work)
 int64
 tq_bisect(const TqWork *work, TqRunStep run)
 {
-	Bisection bisection = {.run = run,
-						   .failures = palloc(sizeof(Failure) *
-											  Max(work->n, 1))};
+	int nfailures;
 
-	if (work->n > 0)
-		bisect(&bisection, work);
-	for (int i = 0; i < bisection.nfailures; i++)
-		postpone(&bisection.failures[i].work, bisection.failures[i].error);
-	return bisection.tasks;
+	return bisect(work, run, &nfailures);
 }
 
 /* ---- tasks that were postponed ---- */
@@ -294,14 +270,12 @@ retry(const TqPostponed *postponed, TqRunStep run, TqStep step,
 				   .now = now,
 				   .more = &more};
 	int64 tasks = 0;
-	ErrorData *error = NULL;
+	int nfailures = 0;
 
 	if (run != NULL && take_delayed(&work, &row))
-		error = attempt(run, &work, &tasks);
-	if (error == NULL)
+		tasks = bisect(&work, run, &nfailures);
+	if (nfailures == 0)
 		tq_postponed_delete(postponed->task, postponed->step);
-	else
-		postpone(&work, error);
 	return tasks;
 }
 

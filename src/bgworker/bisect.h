@@ -26,7 +26,6 @@ typedef struct TqWork
 	TimestampTz due; /* of the last timer that was taken */
 	TimestampTz now;
 	bool *more; /* set when tasks are left to another batch */
-	void *arg;  /* argument of other functions that are run like a step */
 } TqWork;
 
 /* Does a step for these tasks; returns how many it changed. */

@@ -305,60 +305,38 @@ is_refusal(int sqlerrcode)
 		   sqlerrcode == ERRCODE_TQ_CONFLICT;
 }
 
-/* Letters that become new tasks together. */
-typedef struct Renewal
-{
-	const TqDeadLetter *letters;
-	int n;
-	TimestampTz now;
-} Renewal;
-
+/* Creates new tasks for some of the letters that were collected. */
 static void
-run_renewal(void *arg)
+renew_some(void *arg, int from, int n)
 {
-	Renewal *renewal = (Renewal *) arg;
+	Redrive *redrive = (Redrive *) arg;
 
-	(void) renew(renewal->letters, renewal->n, renewal->now);
+	(void) renew(redrive->renewed + from, n, redrive->now);
+	redrive->done += n;
 }
 
-/*
- * Creates new tasks for these letters, all or none.  Returns NULL on success,
- * otherwise the message of the error that refused one of them.
- */
-static const char *
-try_to_renew(const TqDeadLetter *letters, int n, TimestampTz now)
+static void
+keep_refused(void *arg, int letter, ErrorData *error)
 {
-	Renewal renewal = {.letters = letters, .n = n, .now = now};
-	ErrorData *error = tq_attempt_all(run_renewal, &renewal);
+	Redrive *redrive = (Redrive *) arg;
 
-	if (error != NULL && !is_refusal(error->sqlerrcode))
+	if (!is_refusal(error->sqlerrcode))
 		ReThrowError(error);
-	return error == NULL ? NULL : error->message;
+	note_refusal(redrive, &redrive->renewed[letter].task_id, error->message);
 }
 
 /*
- * Creates new tasks for these letters, except for those that are refused, for
- * example because the group is sealed or a required task has expired.  All are
- * tried in one call, because tq_create() then takes its locks in order; if
- * that is refused, by halves.
+ * Creates new tasks for the letters that were collected, except for those that
+ * are refused, for example because the group is sealed or a required task has
+ * expired.  All are tried in one call, because tq_create() then takes its locks
+ * in order; if that is refused, by halves.
  */
 static void
-renew_allowed(Redrive *redrive, const TqDeadLetter *letters, int n)
+renew_allowed(Redrive *redrive)
 {
-	const char *why;
+	TqBatchWork work = {renew_some, keep_refused, redrive};
 
-	if (n == 0)
-		return;
-	why = try_to_renew(letters, n, redrive->now);
-	if (why == NULL)
-		redrive->done += n;
-	else if (n == 1)
-		note_refusal(redrive, &letters[0].task_id, why);
-	else
-	{
-		renew_allowed(redrive, letters, n / 2);
-		renew_allowed(redrive, letters + n / 2, n - n / 2);
-	}
+	tq_attempt_halves(&work, 0, redrive->nrenewed);
 }
 
 /* Warns about the letters that could not be redriven. */
@@ -394,7 +372,7 @@ tq_dead_letters_redrive(int32 queue, int max, TimestampTz now)
 		   redrive.refused < REFUSALS_MAX)
 	{
 		take_some(&redrive, max - redrive.done);
-		renew_allowed(&redrive, redrive.renewed, redrive.nrenewed);
+		renew_allowed(&redrive);
 	}
 	if (redrive.refused > 0)
 		warn_refusals(&redrive);

@@ -10,6 +10,7 @@
 #include "access/xact.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/resowner.h"
 
 #include "errors.h"
@@ -100,4 +101,43 @@ tq_attempt(TqWorkFunction work, void *arg)
 	if (error != NULL && is_general(error))
 		ReThrowError(error);
 	return error;
+}
+
+/* Some items of a batch. */
+typedef struct Part
+{
+	const TqBatchWork *work;
+	int from;
+	int n;
+} Part;
+
+static void
+run_part(void *arg)
+{
+	const Part *part = (const Part *) arg;
+
+	part->work->run(part->work->arg, part->from, part->n);
+}
+
+/*
+ * Does these items of a batch in a subtransaction, and if that fails each half
+ * of them.  Passes an item that fails alone to work->failed().  The recursion
+ * is as deep as the logarithm of the number of items.
+ */
+void
+tq_attempt_halves(const TqBatchWork *work, int from, int n)
+{
+	Part part = {work, from, n};
+	ErrorData *error = n == 0 ? NULL : tq_attempt(run_part, &part);
+
+	CHECK_FOR_INTERRUPTS();
+	if (error == NULL)
+		return;
+	if (n == 1)
+	{
+		work->failed(work->arg, from, error);
+		return;
+	}
+	tq_attempt_halves(work, from, n / 2);
+	tq_attempt_halves(work, from + n / 2, n - n / 2);
 }

@@ -23,4 +23,14 @@ typedef void (*TqWorkFunction)(void *arg);
 extern ErrorData *tq_attempt(TqWorkFunction work, void *arg);
 extern ErrorData *tq_attempt_all(TqWorkFunction work, void *arg);
 
+/* Work on a batch of items, some of which may fail. */
+typedef struct TqBatchWork
+{
+	void (*run)(void *arg, int from, int n); /* does n items, in order */
+	void (*failed)(void *arg, int item, ErrorData *error);
+	void *arg;
+} TqBatchWork;
+
+extern void tq_attempt_halves(const TqBatchWork *work, int from, int n);
+
 #endif /* TQ_ERRORS_H */
