@@ -128,6 +128,32 @@ release_delayed(const TqWork *work)
 
 /* ---- a pass ---- */
 
+/* How a step takes the tasks that are due, and what it does with them. */
+typedef struct TaskStep
+{
+	TqRunStep run; /* NULL: the step is not done by task */
+	TqTimer timer; /* TQ_TIMER_NONE: takes delayed runs */
+	int takes;     /* in a batch */
+	int rows;      /* in a take; 0: for tq.expire_batch tasks */
+} TaskStep;
+
+static const TaskStep task_steps[TQ_STEPS] = {
+	[TQ_STEP_DEADLINE] = {pass_deadlines, TQ_TIMER_DEADLINE, BATCH_TAKES,
+						  TQ_TAKE_ROWS},
+	[TQ_STEP_TOTAL_TIMEOUT] = {tq_timeout_total, TQ_TIMER_TOTAL_TIMEOUT,
+							   BATCH_TAKES, TQ_TAKE_ROWS},
+	[TQ_STEP_RUN_TIMEOUT] = {tq_timeout_end, TQ_TIMER_RUN_TIMEOUT, BATCH_TAKES,
+							 TQ_TAKE_ROWS},
+	[TQ_STEP_PENDING_TIMEOUT] = {tq_timeout_end, TQ_TIMER_PENDING_TIMEOUT,
+								 BATCH_TAKES, TQ_TAKE_ROWS},
+	[TQ_STEP_CLAIM_EXPIRED] = {expire_claims, TQ_TIMER_CLAIM, BATCH_TAKES,
+							   TQ_TAKE_ROWS},
+	[TQ_STEP_DELAYED] = {release_delayed, TQ_TIMER_NONE, 1, BATCH_TASKS},
+	/* each row has a time of its own */
+	[TQ_STEP_CANCEL] = {tq_timeout_cancel, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
+	[TQ_STEP_EXPIRE] = {tq_expiry_tasks, TQ_TIMER_EXPIRE, 1, 0},
+};
+
 /*
  * Returns the function that does a step for tasks that are due; NULL for a
  * step that is not done by task.
@@ -135,71 +161,14 @@ release_delayed(const TqWork *work)
 static TqRunStep
 run_of(TqStep step)
 {
-	switch (step)
-	{
-		case TQ_STEP_DEADLINE:
-			return pass_deadlines;
-		case TQ_STEP_TOTAL_TIMEOUT:
-			return tq_timeout_total;
-		case TQ_STEP_RUN_TIMEOUT:
-		case TQ_STEP_PENDING_TIMEOUT:
-			return tq_timeout_end;
-		case TQ_STEP_CLAIM_EXPIRED:
-			return expire_claims;
-		case TQ_STEP_DELAYED:
-			return release_delayed;
-		case TQ_STEP_CANCEL:
-			return tq_timeout_cancel;
-		case TQ_STEP_EXPIRE:
-			return tq_expiry_tasks;
-		case TQ_STEP_PUBLISH:
-		case TQ_STEP_POSTPONED:
-		case TQ_STEP_RETAIN:
-			break;
-	}
-	return NULL;
-}
-
-/*
- * Returns the kind of timer that a step takes, if any; sets *rows to how many
- * at once.
- */
-static TqTimer
-timer_of(TqStep step, int *rows)
-{
-	*rows = TQ_TAKE_ROWS;
-	switch (step)
-	{
-		case TQ_STEP_DEADLINE:
-			return TQ_TIMER_DEADLINE;
-		case TQ_STEP_TOTAL_TIMEOUT:
-			return TQ_TIMER_TOTAL_TIMEOUT;
-		case TQ_STEP_RUN_TIMEOUT:
-			return TQ_TIMER_RUN_TIMEOUT;
-		case TQ_STEP_PENDING_TIMEOUT:
-			return TQ_TIMER_PENDING_TIMEOUT;
-		case TQ_STEP_CANCEL:
-			*rows = 1; /* each row has a time of its own */
-			return TQ_TIMER_CANCEL;
-		case TQ_STEP_EXPIRE:
-			*rows = Max(1, tq_expire_batch / TQ_TIMER_TASKS);
-			return TQ_TIMER_EXPIRE;
-		case TQ_STEP_CLAIM_EXPIRED:
-			return TQ_TIMER_CLAIM;
-		case TQ_STEP_PUBLISH:
-		case TQ_STEP_DELAYED:
-		case TQ_STEP_POSTPONED:
-		case TQ_STEP_RETAIN:
-			break;
-	}
-	return TQ_TIMER_NONE;
+	return task_steps[step].run;
 }
 
 /* Takes delayed runs that are due; the tasks of the work are theirs. */
 static void
-take_delayed(TqWork *work, TqDue *due)
+take_delayed(TqWork *work, int max, TqDue *due)
 {
-	TqPending *rows = tq_delayed_take(work->now, BATCH_TASKS, due);
+	TqPending *rows = tq_delayed_take(work->now, max, due);
 
 	due->ids = palloc(sizeof(int64) * Max(due->n, 1));
 	for (int i = 0; i < due->n; i++)
@@ -209,41 +178,38 @@ take_delayed(TqWork *work, TqDue *due)
 
 /* Takes some of the rows that are due for a step. */
 static void
-take_due(TqWork *work, TqDue *due)
+take_due(TqWork *work, const TaskStep *step, TqDue *due)
 {
-	int rows;
-	TqTimer timer = timer_of(work->step, &rows);
+	int rows = step->rows == 0 ? Max(1, tq_expire_batch / TQ_TIMER_TASKS)
+							   : step->rows;
 
-	if (work->step == TQ_STEP_DELAYED)
-		take_delayed(work, due);
+	if (step->timer == TQ_TIMER_NONE)
+		take_delayed(work, rows, due);
 	else
-		tq_timer_take(timer, work->now, rows, due);
+		tq_timer_take(step->timer, work->now, rows, due);
 	work->tasks = due->ids;
 	work->n = due->n;
 	work->due = due->position.due;
 	work->more = &due->more;
 }
 
-/*
- * Does one batch of a step: takes due rows, at most `takes` times, until that
- * is enough for a batch.
- */
+/* Does one batch of a step: takes due rows until that is enough for a batch. */
 static void
-do_some(TqStep step, bool bisect, int takes, TqScanPosition *position,
-		TqBatch *batch)
+do_some(TqStep step, bool bisect, TqScanPosition *position, TqBatch *batch)
 {
 	TqWork work = {.step = step, .now = tq_clock_now()};
-	TqRunStep run = run_of(step);
+	const TaskStep *how = &task_steps[step];
 	TqDue due = {.position = *position, .more = true};
 
-	for (; due.more && takes > 0 && batch->tasks < BATCH_TASKS; takes--)
+	for (int takes = 0;
+		 due.more && takes < how->takes && batch->tasks < BATCH_TASKS; takes++)
 	{
 		int64 tasks;
 
-		take_due(&work, &due);
+		take_due(&work, how, &due);
 		if (work.n == 0)
 			continue;
-		tasks = bisect ? tq_bisect(&work, run) : run(&work);
+		tasks = bisect ? tq_bisect(&work, how->run) : how->run(&work);
 		if (tasks > 0)
 			batch->since = Min(batch->since, due.first);
 		batch->tasks += tasks;
@@ -264,32 +230,16 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 
 	*batch = (TqBatch){.since = DT_NOEND};
 	tq_call_begin(false);
-	switch (step)
+	if (run_of(step) != NULL)
+		do_some(step, bisect, position, batch);
+	else if (step == TQ_STEP_PUBLISH)
+		batch->tasks = tq_publisher_pass(&batch->more);
+	else if (step == TQ_STEP_POSTPONED)
+		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
+	else
 	{
-		case TQ_STEP_PUBLISH:
-			batch->tasks = tq_publisher_pass(&batch->more);
-			break;
-		case TQ_STEP_DEADLINE:
-		case TQ_STEP_TOTAL_TIMEOUT:
-		case TQ_STEP_RUN_TIMEOUT:
-		case TQ_STEP_PENDING_TIMEOUT:
-		case TQ_STEP_CLAIM_EXPIRED:
-		case TQ_STEP_CANCEL:
-			do_some(step, bisect, BATCH_TAKES, position, batch);
-			break;
-		case TQ_STEP_DELAYED:
-			do_some(step, bisect, 1, position, batch);
-			break;
-		case TQ_STEP_POSTPONED:
-			batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
-			break;
-		case TQ_STEP_RETAIN:
-			tq_expiry_sweep(now);
-			batch->tasks = tq_retention_pass(now);
-			break;
-		case TQ_STEP_EXPIRE:
-			do_some(step, bisect, 1, position, batch);
-			break;
+		tq_expiry_sweep(now);
+		batch->tasks = tq_retention_pass(now);
 	}
 	tq_call_end();
 }
@@ -312,14 +262,12 @@ TqScanPosition
 tq_maintenance_position(TqStep step, const TqScanPositions *positions)
 {
 	TqScanPosition begin = TQ_SCAN_BEGIN;
-	int rows;
-	TqTimer timer = timer_of(step, &rows);
+	TqTimer timer = task_steps[step].timer;
 
-	if (timer != TQ_TIMER_NONE)
-		return positions->timer[timer];
-	if (step == TQ_STEP_DELAYED)
-		return positions->delayed;
-	return begin;
+	if (task_steps[step].run == NULL)
+		return begin;
+	return timer == TQ_TIMER_NONE ? positions->delayed
+								  : positions->timer[timer];
 }
 
 static void

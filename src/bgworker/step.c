@@ -6,6 +6,22 @@
 
 #include "step.h"
 
+static const char *const names[] = {
+	[TQ_STEP_PUBLISH] = "publish",
+	[TQ_STEP_DEADLINE] = "deadline",
+	[TQ_STEP_TOTAL_TIMEOUT] = "total-timeout",
+	[TQ_STEP_RUN_TIMEOUT] = "run-timeout",
+	[TQ_STEP_PENDING_TIMEOUT] = "pending-timeout",
+	[TQ_STEP_CLAIM_EXPIRED] = "claim-expired",
+	[TQ_STEP_DELAYED] = "delayed",
+	[TQ_STEP_CANCEL] = "cancel",
+	[TQ_STEP_POSTPONED] = "postponed",
+	[TQ_STEP_EXPIRE] = "expired",
+	[TQ_STEP_RETAIN] = "retain",
+};
+
+StaticAssertDecl(lengthof(names) == TQ_STEPS, "a name for each step");
+
 /*
  * Returns the name of a step, which upkeep() shows and tq_internal.postponed
  * stores.
@@ -13,30 +29,5 @@
 const char *
 tq_step_name(TqStep step)
 {
-	switch (step)
-	{
-		case TQ_STEP_PUBLISH:
-			return "publish";
-		case TQ_STEP_DEADLINE:
-			return "deadline";
-		case TQ_STEP_TOTAL_TIMEOUT:
-			return "total-timeout";
-		case TQ_STEP_RUN_TIMEOUT:
-			return "run-timeout";
-		case TQ_STEP_PENDING_TIMEOUT:
-			return "pending-timeout";
-		case TQ_STEP_CLAIM_EXPIRED:
-			return "claim-expired";
-		case TQ_STEP_DELAYED:
-			return "delayed";
-		case TQ_STEP_CANCEL:
-			return "cancel";
-		case TQ_STEP_POSTPONED:
-			return "postponed";
-		case TQ_STEP_RETAIN:
-			return "retain";
-		case TQ_STEP_EXPIRE:
-			return "expired";
-	}
-	return NULL;
+	return names[step];
 }
