@@ -17,7 +17,6 @@
 
 #include "../core/types.h"
 #include "../engine/group.h"
-#include "../engine/group_cancel.h"
 #include "../events/group_resolution.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"

@@ -6,6 +6,7 @@
 #define TQ_GROUP_H
 
 #include "datatype/timestamp.h"
+#include "utils/jsonb.h"
 
 #include "../storage/group_table.h"
 #include "../storage/task_table.h"
@@ -15,5 +16,6 @@ extern int64 tq_group_join(const TqTask *task, TimestampTz latest_expires);
 extern void tq_groups_check_own(const TqTask *const *tasks, int n);
 extern void tq_group_get(const TqSlug *slug, TqGroup *group);
 extern void tq_group_seal(const TqSlug *slug, TqGroup *group);
+extern Jsonb *tq_group_cancel(const TqSlug *slug, TimestampTz now);
 
 #endif /* TQ_GROUP_H */
