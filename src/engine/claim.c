@@ -58,18 +58,26 @@ must_record_claims(const TqWorker *worker, TimestampTz now)
 		   worker->recent_updated_at < tq_clock_add_ms(now, -RECORD_MS);
 }
 
-/* Stores these claims as the most recent ones of the worker. */
+/*
+ * Stores these claims as the most recent ones of the worker, unless that was
+ * done a moment ago.
+ */
 static void
-record_claims(const TqWorker *worker, const int64 *tasks,
-			  const TqClaimed *claimed, int n, TimestampTz now)
+record_claims(const TqWorker *worker, const TqClaimed *claimed, int n,
+			  TimestampTz now)
 {
+	int64 *tasks;
 	int32 *run_ids;
 
 	if (!must_record_claims(worker, now))
 		return;
+	tasks = palloc(sizeof(int64) * n);
 	run_ids = palloc(sizeof(int32) * n);
 	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = claimed[i].task;
 		run_ids[i] = claimed[i].run_id;
+	}
 	tq_worker_record_claims(worker->id, tasks, run_ids, n, now);
 }
 
@@ -169,14 +177,10 @@ set_times(TqClaimed *claimed, int n, TimestampTz now)
 static void
 start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 {
-	int64 *tasks = palloc(sizeof(int64) * n);
-
-	for (int i = 0; i < n; i++)
-		tasks[i] = claimed[i].task;
 	set_times(claimed, n, now);
 	tq_runs_start(claimed, n, worker->id);
 	announce(claimed, n, worker->id);
-	record_claims(worker, tasks, claimed, n, now);
+	record_claims(worker, claimed, n, now);
 }
 
 /*
@@ -265,24 +269,21 @@ static void
 start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 		  TimestampTz now)
 {
-	TimestampTz end = end_of_run(task->policy, task->deadline, now);
+	TqClaimed claimed = {.task = task->id,
+						 .run_id = run->run_id,
+						 .started = run->started,
+						 .deadline = task->deadline,
+						 .policy = task->policy};
 
+	set_times(&claimed, 1, now);
 	run->state = TQ_STATE_RUNNING;
 	run->worker = worker->id;
 	run->by_claim_task = true;
-	run->taken_until = end_of_claim(task->policy, now);
-	if (run->started == 0)
-	{
-		run->started = now;
-		tq_timer_insert(TQ_TIMER_RUN_TIMEOUT, end, &task->id, end != 0);
-	}
+	run->started = claimed.started;
+	run->taken_until = claimed.taken_until;
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
-	tq_timer_insert(TQ_TIMER_CLAIM,
-					look_at(run->taken_until, task->policy, task->deadline),
-					&task->id, 1);
-	if (must_record_claims(worker, now))
-		tq_worker_record_claims(worker->id, &task->id, &run->run_id, 1, now);
+	record_claims(worker, &claimed, 1, now);
 }
 
 /*

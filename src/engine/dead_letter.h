@@ -7,8 +7,6 @@
 
 #include "datatype/timestamp.h"
 
-#include "../storage/task_table.h"
-
 extern void tq_dead_letters_write(const int64 *tasks, int n, TimestampTz now);
 
 #endif /* TQ_DEAD_LETTER_H */

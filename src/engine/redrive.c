@@ -8,7 +8,6 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
-#include "utils/memutils.h"
 
 #include "../core/names.h"
 #include "../core/types.h"
@@ -195,13 +194,6 @@ can_be_rerun(const LockedLetter *locked, TimestampTz now)
 	return locked->task != NULL && locked->task->deadline > now;
 }
 
-static void
-rerun(const LockedLetter *locked, TimestampTz now)
-{
-	(void) tq_dead_letter_delete(&locked->letter.task_id);
-	tq_task_rerun(locked->task, now);
-}
-
 /* Redrives a dead task; returns the task that is going to run. */
 TqTask *
 tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
@@ -211,7 +203,7 @@ tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 	lock_letter_or_error(task_id, &locked);
 	if (!can_be_rerun(&locked, now))
 		return renew(&locked.letter, 1, now);
-	rerun(&locked, now);
+	tq_task_rerun(locked.task, now);
 	return locked.task;
 }
 
@@ -266,7 +258,7 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 					 "it has reached the maximum number of runs");
 	else
 	{
-		rerun(&locked, redrive->now);
+		tq_task_rerun(locked.task, redrive->now);
 		redrive->done++;
 	}
 }

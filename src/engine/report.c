@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "common/pg_prng.h"
 #include "datatype/timestamp.h"
 
 #include "../core/state.h"

@@ -2,9 +2,9 @@
  * task_ops.c
  *	  Requests of clients about one task: schedule, rerun, skip, cancel, delete.
  *
- * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md
- * 5.  Each transition locks the row with the location of the task, and is then
- * made by transition.c.
+ * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md 5.
+ * Each request locks the row with the location of the task; transition.c makes
+ * the transition.
  *
  * The deadline is checked before the lock is taken.  The only thing that
  * changes a deadline is that a concurrent session schedules the task; then
@@ -28,7 +28,6 @@
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
-#include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
