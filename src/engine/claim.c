@@ -342,6 +342,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 			 const char *worker_id, TimestampTz now, TqClaim *claim)
 {
 	TqTask *task = tq_task_get(task_id, true);
+	TqOutboxBatch batch = {0};
 	TqWorker worker;
 	TqRun run;
 
@@ -360,7 +361,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		start_run(task, &run, &worker, now);
 	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
 		refuse_claim(task, run_id, &run);
-	tq_outbox_append_run(task, &run);
+	tq_outbox_add_run(&batch, task, &run, &run);
+	tq_outbox_append(&batch);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
 					   .worker_group = worker_group,

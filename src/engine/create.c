@@ -50,11 +50,11 @@
 #include "transition.h"
 
 /*
- * Returns a hash table of the tasks of this call by their task ids.  Raises an
- * error if two tasks have the same id.
+ * Returns a hash table of the tasks of this call by their task ids, and sets
+ * batch[] to their entries.  Raises an error if two tasks have the same id.
  */
 static HTAB *
-index_by_slug(const TqTask *tasks, int n)
+index_by_slug(const TqTask *tasks, int n, TqBatchTask **batch)
 {
 	HASHCTL control = {.keysize = sizeof(TqSlug),
 					   .entrysize = sizeof(TqBatchTask),
@@ -81,6 +81,7 @@ index_by_slug(const TqTask *tasks, int n)
 		batch_task->is_new = false;
 		batch_task->is_pending = false;
 		batch_task->task = &tasks[i];
+		batch[i] = batch_task;
 	}
 	return batch_tasks;
 }
@@ -561,7 +562,7 @@ set_due(TqTask *tasks, int n, TimestampTz now)
  * one is inserted after all.
  */
 static int64
-insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *batch_tasks)
+insert_tasks(TqTask *tasks, int n, TqRepeat repeat, TqBatchTask **batch)
 {
 	int *places = places_sorted(tasks, n, compare_slug);
 	const TqTask **sorted = palloc(sizeof(TqTask *) * n);
@@ -576,12 +577,10 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *batch_tasks)
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[places[i]];
-		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
-											  HASH_FIND, NULL);
 
 		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
-		batch_task->is_new = is_new[i];
+		batch[places[i]]->is_new = is_new[i];
 		/*
 		 * No other session can know an id that this call has just generated,
 		 * so such a task needs no check of its group.
@@ -598,21 +597,18 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, HTAB *batch_tasks)
 
 /* Inserts the timers of the effective deadlines of the new tasks. */
 static void
-set_deadlines(const TqTask *tasks, int n, HTAB *batch_tasks)
+set_deadlines(const TqTask *tasks, int n, TqBatchTask **batch)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		TqBatchTask *batch_task = hash_search(batch_tasks, &tasks[i].task_id,
-											  HASH_FIND, NULL);
+		TimestampTz due = tq_clock_add_ms(tasks[i].deadline,
+										  tq_deadline_delay);
 
-		if (!batch_task->is_new)
-			continue;
-		entries[count].due = tq_clock_add_ms(tasks[i].deadline,
-											 tq_deadline_delay);
-		entries[count++].task = tasks[i].id;
+		if (batch[i]->is_new)
+			entries[count++] = (TqTimerEntry){due, tasks[i].id};
 	}
 	tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
 }
@@ -622,7 +618,7 @@ set_deadlines(const TqTask *tasks, int n, HTAB *batch_tasks)
  * task-pending is appended again for them.
  */
 static void
-look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
+look_for_pending(const TqTask *tasks, int n, TqBatchTask **batch)
 {
 	TqBatchTask **existing = palloc(sizeof(TqBatchTask *) * n);
 	int64 *ids = palloc(sizeof(int64) * n);
@@ -631,13 +627,10 @@ look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
 
 	for (int i = 0; i < n; i++)
 	{
-		TqBatchTask *batch_task = hash_search(batch_tasks, &tasks[i].task_id,
-											  HASH_FIND, NULL);
-
-		if (batch_task->is_new)
+		if (batch[i]->is_new)
 			continue;
 		ids[count] = tasks[i].id;
-		existing[count++] = batch_task;
+		existing[count++] = batch[i];
 	}
 	if (count == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
 		return;
@@ -654,23 +647,21 @@ look_for_pending(const TqTask *tasks, int n, HTAB *batch_tasks)
  */
 static void
 place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
-			TimestampTz now)
+			TqBatchTask **batch, TimestampTz now)
 {
 	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks);
 	TqTransitions transitions = {.now = now, .n = n};
 
-	look_for_pending(tasks, n, batch_tasks);
+	look_for_pending(tasks, n, batch);
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[order[i]];
-		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
-											  HASH_FIND, NULL);
 		TqRun first = {.run_id = 0, .state = TQ_STATE_PENDING};
 
 		tq_outbox_add_run(&transitions.outbox, task, NULL, NULL);
-		if (batch_task->is_pending)
+		if (batch[order[i]]->is_pending)
 			tq_outbox_add_run(&transitions.outbox, task, &first, &first);
-		if (batch_task->is_new &&
+		if (batch[order[i]]->is_new &&
 			(task->ndependencies == 0 ||
 			 !tq_dependency_track(task, batch_tasks, externals)))
 			tq_transition_start_first(&transitions, task, true);
@@ -685,7 +676,8 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
 int64
 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 {
-	HTAB *batch_tasks = index_by_slug(tasks, n);
+	TqBatchTask **batch = palloc(sizeof(TqBatchTask *) * n);
+	HTAB *batch_tasks = index_by_slug(tasks, n, batch);
 	int *order = sort_by_dependency(tasks, n, batch_tasks);
 	int64 created;
 
@@ -700,8 +692,8 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].id = tq_id_next();
-	created = insert_tasks(tasks, n, repeat, batch_tasks);
-	place_tasks(tasks, order, n, batch_tasks, now);
-	set_deadlines(tasks, n, batch_tasks);
+	created = insert_tasks(tasks, n, repeat, batch);
+	place_tasks(tasks, order, n, batch_tasks, batch, now);
+	set_deadlines(tasks, n, batch);
 	return created;
 }

@@ -436,9 +436,9 @@ what_is_met(const TqFinal *finals, int n)
 static TqFinal *
 those_required(const TqFinal *finals, int n, int *found)
 {
-	TqFinal *required = palloc(sizeof(TqFinal) * Max(n, 1));
-	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
-	bool *is_required = palloc(sizeof(bool) * Max(n, 1));
+	TqFinal *required = palloc(sizeof(TqFinal) * n);
+	int64 *tasks = palloc(sizeof(int64) * n);
+	bool *is_required = palloc(sizeof(bool) * n);
 
 	for (int i = 0; i < n; i++)
 		tasks[i] = finals[i].run->task;
@@ -469,7 +469,8 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 	bool *is_free;
 
 	*released = 0;
-	finals = those_required(finals, n, &n);
+	if (n > 0)
+		finals = those_required(finals, n, &n);
 	if (n == 0)
 		return NULL;
 	met = tq_dependencies_met(what_is_met(finals, n), n, &nmet);

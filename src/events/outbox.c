@@ -217,18 +217,6 @@ tq_outbox_append(TqOutboxBatch *batch)
 }
 
 /*
- * Appends the message of the state of the last run of a task, if it is wanted.
- */
-void
-tq_outbox_append_run(const TqTask *task, const TqRun *last)
-{
-	TqOutboxBatch batch = {0};
-
-	tq_outbox_add_run(&batch, task, last, last);
-	tq_outbox_append(&batch);
-}
-
-/*
  * Appends a message with a detail, if it is wanted: about a run or a task, or
  * about a group if task is NULL.
  */

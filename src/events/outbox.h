@@ -31,7 +31,6 @@ extern void tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task,
 extern void tq_outbox_add_message(TqOutboxBatch *batch,
 								  const TqMessage *message);
 extern void tq_outbox_append(TqOutboxBatch *batch);
-extern void tq_outbox_append_run(const TqTask *task, const TqRun *last);
 extern void tq_outbox_append_detail(TqExchange exchange, const TqTask *task,
 									int run_id, const TqRun *last,
 									Jsonb *detail);
