@@ -19,8 +19,9 @@
 
 /*
  * The transitions of one call.  Their messages and the groups to cancel are
- * collected until the call finishes; the rest is written in each round.  All
- * zeros but `now` is a call without a transition yet.
+ * collected until the call finishes; the rest is written in each round.  A
+ * caller sets `now`, and n if it adds transitions itself, and leaves the rest
+ * zero.  It keeps the runs and tasks that it adds until the call finishes.
  */
 typedef struct TqTransitions
 {
@@ -30,7 +31,7 @@ typedef struct TqTransitions
 	int ngroups;
 
 	/* of this round */
-	int n;           /* expected number of transitions */
+	int n;           /* most runs that end */
 	TqFinal *finals; /* runs that have ended and that no run follows */
 	int nfinals;
 	TqStart *starts; /* runs that become pending */
