@@ -20,6 +20,7 @@
 #include "shmem/worker_request.h"
 #include "shmem/worker_slot.h"
 #include "shmem/worker_stats.h"
+#include "storage/index_entries.h"
 #include "storage/run_table.h"
 #include "util/guc.h"
 #include "util/spi.h"
@@ -46,7 +47,8 @@ static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
 static const TqXactEnd *const xact_ends[] = {&tq_cursor_xact_end,
 											 &tq_wait_xact_end,
 											 &tq_request_xact_end,
-											 &tq_run_xact_end};
+											 &tq_run_xact_end,
+											 &tq_entries_xact_end};
 
 /* Initializes the library when the server loads it. */
 void

@@ -3,8 +3,7 @@
  *	  Rows of tq_internal.message, which transitions append.
  *
  * A transition appends one row to tq_internal.message in its own transaction.
- * It uses the access methods, because the executor would cost more than the
- * row.  The row carries the top-level transaction id, by which a snapshot shows
+ * The row carries the top-level transaction id, by which a snapshot shows
  * whether it has been published.  If a savepoint was rolled back, the row
  * itself is not visible.
  */
@@ -51,6 +50,13 @@ StaticAssertDecl(sizeof(Record) == 16,
 				 "tq_internal.message holds records of 16 bytes");
 
 TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
+
+static TqRelation segments[TQ_SEGMENTS] = {TQ_RELATION("message_0"),
+										   TQ_RELATION("message_1"),
+										   TQ_RELATION("message_2"),
+										   TQ_RELATION("message_3"),
+										   TQ_RELATION("message_4"),
+										   TQ_RELATION("message_5")};
 
 #define PAGE_MESSAGES 4000 /* per tick, rounded up to a whole fetch */
 #define FETCH_ROWS 20
@@ -115,7 +121,7 @@ pack(const TqMessage *messages, int n)
  * that the messages share.
  */
 static void
-fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
+fill_row(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 {
 	TimestampTz taken_until = 0;
 	int32 worker = 0;
@@ -125,7 +131,6 @@ fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 		taken_until = taken_until != 0 ? taken_until : messages[i].taken_until;
 		worker = worker != 0 ? worker : messages[i].worker;
 	}
-	ExecClearTuple(slot);
 	tq_put(slot, Anum_message_xid,
 		   FullTransactionIdGetDatum(GetTopFullTransactionId()));
 	tq_put_int64(slot, Anum_message_seq, tq_id_next());
@@ -134,7 +139,6 @@ fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 	tq_put_int16(slot, Anum_message_segment, segment);
 	tq_put(slot, Anum_message_records, PointerGetDatum(pack(messages, n)));
 	tq_put_varlena(slot, Anum_message_detail, messages[0].detail);
-	ExecStoreVirtualTuple(slot);
 }
 
 /*
@@ -144,21 +148,10 @@ fill_slot(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 void
 tq_messages_insert(int segment, const TqMessage *messages, int n)
 {
-	Relation rel = table_open(tq_segment_relation("message", segment),
-							  RowExclusiveLock);
-	EState *estate = CreateExecutorState();
-	ResultRelInfo *result = makeNode(ResultRelInfo);
-	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	TqTable *table = tq_table_open(&segments[segment]);
 
-	fill_slot(slot, segment, messages, n);
-	InitResultRelInfo(result, rel, 0, NULL, 0);
-	ExecOpenIndices(result, false);
-	table_tuple_insert(rel, slot, GetCurrentCommandId(true), 0, NULL);
-	TqInsertEntries(result, slot, estate, NULL, NIL);
-	ExecCloseIndices(result);
-	ExecDropSingleTupleTableSlot(slot);
-	FreeExecutorState(estate);
-	table_close(rel, NoLock);
+	fill_row(tq_table_new_row(table), segment, messages, n);
+	tq_table_close(table);
 }
 
 /* ---- reading ---- */

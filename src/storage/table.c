@@ -10,15 +10,14 @@
  *	  AccessShareLock in a call that only reads.  They are kept until the
  *	  transaction ends, except for those that ExecOpenIndices() takes, which
  *	  the executor also releases early.
- *	- Indexes: ExecInsertIndexTuples() makes the entries, so that predicates,
- *	  unique keys and indexes that an administrator added are respected.
+ *	- Indexes: index_entries.c makes the entries, or the executor if an
+ *	  administrator has added an index of another kind.
  *	- Commands: the command counter is incremented after each write, so that
  *	  later statements and scans see it.
  *	- Privileges: not checked.  Only the functions of tq can access the tables,
  *	  and the privileges of their callers were checked.
  *	- Constraints: checked, in case an administrator added some.
- *	- Triggers: not fired.  Those of tq, track_*, are for rows that SQL writes
- *	  (tq.sql).  A table that has other triggers for the operation is refused.
+ *	- Triggers: not fired.  Those of tq are for rows that SQL writes (tq.sql).  A table that has other triggers for the operation is refused.
  *	- Concurrent updates: the result of a delete or update is returned to the
  *	  caller, which has to handle each.  Under REPEATABLE READ and above the
  *	  executor raises a serialization failure; tq_table_changed_under_us() does
@@ -57,6 +56,7 @@
 #include "../util/compat.h"
 #include "../util/catalog.h"
 #include "../util/spi.h"
+#include "index_entries.h"
 #include "table.h"
 
 /* ---- names ---- */
@@ -148,22 +148,38 @@ tq_table_close(TqTable *table)
 	tq_table_flush(table);
 	for (int i = 0; i < table->room; i++)
 		ExecDropSingleTupleTableSlot(table->slots[i]);
-	if (table->result != NULL)
+	if (table->entries != NULL)
+		tq_entries_close(table->entries);
+	if (table->has_executor_indexes)
 		ExecCloseIndices(table->result);
 	if (table->estate != NULL)
 		FreeExecutorState(table->estate);
 	table_close(table->rel, NoLock);
 }
 
+/* Creates what the executor needs, unless it exists. */
 static void
-open_indexes(TqTable *table, bool with_arbiter)
+begin_executor(TqTable *table)
 {
-	if (table->result != NULL)
+	if (table->estate != NULL)
 		return;
 	table->estate = CreateExecutorState();
 	table->result = makeNode(ResultRelInfo);
 	InitResultRelInfo(table->result, table->rel, 0, NULL, 0);
-	ExecOpenIndices(table->result, with_arbiter);
+}
+
+/* Opens the indexes of a table for new entries. */
+static void
+open_indexes(TqTable *table)
+{
+	if (table->entries != NULL || table->has_executor_indexes)
+		return;
+	table->entries = tq_entries_open(table->rel);
+	if (table->entries != NULL)
+		return;
+	begin_executor(table);
+	ExecOpenIndices(table->result, false);
+	table->has_executor_indexes = true;
 }
 
 static void
@@ -194,6 +210,14 @@ tq_table_new_row(TqTable *table)
 	return slot;
 }
 
+/* Returns whether a trigger is one of tq's, which are for rows of SQL. */
+static bool
+is_own_trigger(const Trigger *trigger)
+{
+	return strncmp(trigger->tgname, "track_", 6) == 0 ||
+		   strcmp(trigger->tgname, "stamp_message") == 0;
+}
+
 /*
  * Refuses a table that has a trigger of a user, because it would not be fired.
  */
@@ -209,7 +233,7 @@ refuse_triggers(Relation rel, int16 event)
 		if ((trigger->tgtype & event) != 0 &&
 			(trigger->tgenabled == TRIGGER_FIRES_ON_ORIGIN ||
 			 trigger->tgenabled == TRIGGER_FIRES_ALWAYS) &&
-			strncmp(trigger->tgname, "track_", 6) != 0)
+			!is_own_trigger(trigger))
 			ereport(
 				ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -222,24 +246,45 @@ refuse_triggers(Relation rel, int16 event)
 	}
 }
 
+/* Returns whether a column of a row is NULL that must not be. */
+static bool
+has_forbidden_null(const TqTable *table, TupleTableSlot *slot)
+{
+	TupleDesc columns = RelationGetDescr(table->rel);
+
+	for (int i = 0; i < columns->natts; i++)
+	{
+		if (slot->tts_isnull[i] && TupleDescAttr(columns, i)->attnotnull)
+			return true;
+	}
+	return false;
+}
+
+/* Checks NOT NULL, and lets the executor check what else there is. */
 static void
 check_constraints(TqTable *table, TupleTableSlot *slot)
 {
-	if (table->rel->rd_att->constr != NULL)
-		ExecConstraints(table->result, slot, table->estate);
+	TupleConstr *constraints = RelationGetDescr(table->rel)->constr;
+
+	if (constraints == NULL ||
+		(constraints->num_check == 0 && !has_forbidden_null(table, slot)))
+		return;
+	begin_executor(table);
+	ExecConstraints(table->result, slot, table->estate);
 }
 
 /*
  * Inserts the rows into the table, without index entries.  Rows that are
  * inserted together need only one WAL record per page.
  */
-static void
-insert_tuples(TqTable *table)
+void
+tq_table_insert_rows(TqTable *table)
 {
 	CommandId cid = GetCurrentCommandId(true);
 
 	PreventCommandIfReadOnly("INSERT");
 	refuse_triggers(table->rel, TRIGGER_TYPE_INSERT);
+	open_indexes(table);
 	for (int i = 0; i < table->filled; i++)
 	{
 		table->slots[i]->tts_tableOid = RelationGetRelid(table->rel);
@@ -253,16 +298,20 @@ insert_tuples(TqTable *table)
 }
 
 /*
- * Inserts the index entries of a row.  With an arbiter index, returns false if
- * that has the key already.
+ * Inserts the index entries of a row.  Returns false if the arbiter, unless it
+ * is InvalidOid, may have the key already; any other unique index raises an
+ * error.
  */
-static bool
-insert_entries(TqTable *table, TupleTableSlot *slot, List *arbiters)
+bool
+tq_table_insert_entries(TqTable *table, TupleTableSlot *slot, Oid arbiter)
 {
 	bool conflict = false;
 
+	if (table->entries != NULL)
+		return tq_entries_insert(table->entries, slot, arbiter);
 	TqInsertEntries(table->result, slot, table->estate,
-					arbiters == NIL ? NULL : &conflict, arbiters);
+					OidIsValid(arbiter) ? &conflict : NULL,
+					OidIsValid(arbiter) ? list_make1_oid(arbiter) : NIL);
 	ResetPerTupleExprContext(table->estate);
 	return !conflict;
 }
@@ -273,117 +322,10 @@ tq_table_flush(TqTable *table)
 {
 	if (table->filled == 0)
 		return;
-	open_indexes(table, false);
-	insert_tuples(table);
+	tq_table_insert_rows(table);
 	for (int i = 0; i < table->filled; i++)
-		(void) insert_entries(table, table->slots[i], NIL);
+		(void) tq_table_insert_entries(table, table->slots[i], InvalidOid);
 	table->filled = 0;
-	CommandCounterIncrement();
-}
-
-/*
- * Returns whether there is no row with the key of this one; waits for a
- * transaction that is inserting one to end.  Under an isolation level with a
- * single snapshot, raises a serialization failure if the row with the key was
- * committed after `before`, that is, while this call waited.
- */
-static bool
-key_is_free(TqTable *table, TupleTableSlot *slot, List *arbiters,
-			Snapshot before)
-{
-	ItemPointerData other;
-	TupleTableSlot *row;
-
-	ItemPointerSetInvalid(&slot->tts_tid);
-	if (TqCheckIndexConstraints(table->result, slot, table->estate, &other,
-								arbiters))
-		return true;
-	if (!IsolationUsesXactSnapshot())
-		return false;
-	row = table_slot_create(table->rel, NULL);
-	if (!table_tuple_fetch_row_version(table->rel, &other, before, row))
-		tq_table_changed_under_us(table, TM_Updated);
-	ExecDropSingleTupleTableSlot(row);
-	return false;
-}
-
-/*
- * Handles a key that another session has inserted between key_is_free() and
- * the insertion of the index entry: deletes the row, waits until the
- * transaction with the key has ended, and tries again.  Returns false if the
- * key is taken.
- */
-static bool
-insert_again(TqTable *table, TupleTableSlot *slot, List *arbiters,
-			 Snapshot before)
-{
-	do
-	{
-		CommandCounterIncrement();
-		if (tq_table_delete(table, &slot->tts_tid, true) != TM_Ok)
-			elog(ERROR, "could not delete a row that was just inserted");
-		if (!key_is_free(table, slot, arbiters, before))
-			return false;
-		table_tuple_insert(table->rel, slot, GetCurrentCommandId(true), 0,
-						   NULL);
-	} while (!insert_entries(table, slot, arbiters));
-	return true;
-}
-
-/*
- * Moves the new rows whose key is free to the front, stores their original
- * positions in place[], and returns their number.
- */
-static int
-put_free_first(TqTable *table, List *arbiters, Snapshot before, int *place)
-{
-	int free_rows = 0;
-
-	for (int i = 0; i < table->filled; i++)
-	{
-		TupleTableSlot *slot = table->slots[i];
-
-		if (!key_is_free(table, slot, arbiters, before))
-			continue;
-		table->slots[i] = table->slots[free_rows];
-		table->slots[free_rows] = slot;
-		place[free_rows++] = i;
-	}
-	return free_rows;
-}
-
-/*
- * Inserts the new rows except those whose key a committed row has already;
- * waits for transactions that are inserting such a key.  Sets is_new[] for
- * those that were inserted.
- *
- * Why two sessions cannot both insert a key: the index looks for the key and
- * inserts the entry under one lock on its page, so the second session finds
- * the entry of the first.  The key is also looked up before the row is
- * inserted at all, so that other sessions rarely wait for a row that will be
- * deleted again.
- */
-void
-tq_table_flush_new(TqTable *table, TqRelation *arbiter, bool *is_new)
-{
-	List *arbiters = list_make1_oid(tq_relation_oid(arbiter));
-	Snapshot before = RegisterSnapshot(GetLatestSnapshot());
-	int place[TQ_TABLE_BATCH];
-
-	open_indexes(table, true);
-	memset(is_new, 0, sizeof(bool) * table->filled);
-	table->filled = put_free_first(table, arbiters, before, place);
-	if (table->filled > 0)
-		insert_tuples(table);
-	for (int i = 0; i < table->filled; i++)
-	{
-		TupleTableSlot *slot = table->slots[i];
-
-		is_new[place[i]] = insert_entries(table, slot, arbiters) ||
-						   insert_again(table, slot, arbiters, before);
-	}
-	table->filled = 0;
-	UnregisterSnapshot(before);
 	CommandCounterIncrement();
 }
 
@@ -538,6 +480,24 @@ tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot)
 						   : result;
 }
 
+/*
+ * Inserts the index entries of a new version of a row, of those indexes that
+ * need one.
+ */
+static void
+insert_updated_entries(TqTable *table, TupleTableSlot *slot,
+					   TqUpdateIndexes indexes)
+{
+	open_indexes(table);
+	if (table->entries != NULL)
+		(void) tq_entries_insert(table->entries, slot, InvalidOid);
+	else
+	{
+		TqInsertUpdatedEntries(table->result, slot, table->estate, indexes);
+		ResetPerTupleExprContext(table->estate);
+	}
+}
+
 /* Replaces a row by a new version; waits for a concurrent writer. */
 TM_Result
 tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
@@ -551,10 +511,7 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	refuse_triggers(table->rel, TRIGGER_TYPE_UPDATE);
 	if (table->rel->rd_att->constr != NULL &&
 		table->rel->rd_att->constr->num_check > 0)
-	{
-		open_indexes(table, false);
 		check_constraints(table, slot);
-	}
 	result = table_tuple_update(table->rel, tid, slot,
 								GetCurrentCommandId(true), InvalidSnapshot,
 								InvalidSnapshot, true, &failure, &mode,
@@ -563,11 +520,7 @@ tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 	if (result != TM_Ok)
 		return result;
 	if (TqNeedsEntries(indexes))
-	{
-		open_indexes(table, false);
-		TqInsertUpdatedEntries(table->result, slot, table->estate, indexes);
-		ResetPerTupleExprContext(table->estate);
-	}
+		insert_updated_entries(table, slot, indexes);
 	CommandCounterIncrement();
 	return TM_Ok;
 }

@@ -47,11 +47,13 @@ typedef struct TqTable
 {
 	Relation rel;
 	LOCKMODE lock_mode;
-	EState *estate; /* like result, created by the first insertion */
+	struct TqEntries *entries; /* open indexes; NULL: not open */
+	EState *estate;            /* like result, NULL unless it is needed */
 	ResultRelInfo *result;
-	TupleTableSlot **slots; /* rows that are not inserted yet */
-	int room;               /* slots that exist */
-	int filled;             /* slots that hold a row */
+	bool has_executor_indexes; /* the executor inserts the entries */
+	TupleTableSlot **slots;    /* rows that are not inserted yet */
+	int room;                  /* slots that exist */
+	int filled;                /* slots that hold a row */
 } TqTable;
 
 typedef enum TqLock
@@ -67,8 +69,9 @@ extern TupleTableSlot *tq_table_new_row(TqTable *table);
 extern void tq_table_flush(TqTable *table);
 extern void tq_table_copy_values(TupleTableSlot *copy, TupleTableSlot *slot);
 extern TupleTableSlot *tq_table_copy_row(TqTable *table, TupleTableSlot *slot);
-extern void tq_table_flush_new(TqTable *table, TqRelation *arbiter,
-							   bool *is_new);
+extern void tq_table_insert_rows(TqTable *table);
+extern bool tq_table_insert_entries(TqTable *table, TupleTableSlot *slot,
+									Oid arbiter);
 extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
 extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,

@@ -33,6 +33,7 @@
 #include "columns.h"
 #include "group_table.h"
 #include "index_scan.h"
+#include "insert_new.h"
 #include "queue_table.h"
 #include "table.h"
 #include "task_table.h"
@@ -141,7 +142,8 @@ tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
 		if (has_own_id)
 			tq_table_flush(table);
 		else
-			tq_table_flush_new(table, &task_by_slug, is_new + done);
+			tq_table_flush_new(table, &task_by_slug, Anum_task_task_id,
+							   is_new + done);
 	}
 	tq_table_close(table);
 }

@@ -66,16 +66,6 @@
 								  (conflict) != NULL, conflict, arbiters))
 #endif
 
-/* ExecCheckIndexConstraints() takes a TID to ignore since 18. */
-#if PG_VERSION_NUM >= 180000
-#define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
-	ExecCheckIndexConstraints(result, slot, estate, other, &(slot)->tts_tid,  \
-							  arbiters)
-#else
-#define TqCheckIndexConstraints(result, slot, estate, other, arbiters)        \
-	ExecCheckIndexConstraints(result, slot, estate, other, arbiters)
-#endif
-
 /* The number of this process's PGPROC: a field of PGPROC before 17. */
 #if PG_VERSION_NUM >= 170000
 #define TqMyProcNumber() ((uint32) MyProcNumber)

@@ -37,18 +37,19 @@ transaction_ends(XactEvent event, void *arg)
 		switch (event)
 		{
 			case XACT_EVENT_COMMIT:
-				ends[i]->commit();
-				ends[i]->reset();
+				call_if(ends[i]->commit);
+				call_if(ends[i]->reset);
 				break;
 			case XACT_EVENT_ABORT:
-				ends[i]->abort(TopSubTransactionId);
-				ends[i]->reset();
+				if (ends[i]->abort != NULL)
+					ends[i]->abort(TopSubTransactionId);
+				call_if(ends[i]->reset);
 				break;
 			case XACT_EVENT_PRE_PREPARE:
 				call_if(ends[i]->before_prepare);
 				break;
 			case XACT_EVENT_PREPARE:
-				ends[i]->reset();
+				call_if(ends[i]->reset);
 				break;
 			case XACT_EVENT_PARALLEL_COMMIT:
 			case XACT_EVENT_PARALLEL_ABORT:
@@ -68,7 +69,8 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 		switch (event)
 		{
 			case SUBXACT_EVENT_ABORT_SUB:
-				ends[i]->abort(id);
+				if (ends[i]->abort != NULL)
+					ends[i]->abort(id);
 				break;
 			case SUBXACT_EVENT_COMMIT_SUB:
 				call_if(ends[i]->subcommit);

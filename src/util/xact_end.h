@@ -6,8 +6,8 @@
 #define TQ_XACT_END_H
 
 /*
- * The part of a module.  None of these functions raises an error or allocates
- * memory.  A prepared transaction has neither commit nor abort, because it
+ * The part of a module; NULL: nothing to do.  None of these functions raises an
+ * error or allocates memory.  A prepared transaction has neither commit nor abort, because it
  * ends in another session, where none of them is called.
  */
 typedef struct TqXactEnd
@@ -19,8 +19,8 @@ typedef struct TqXactEnd
 	 */
 	void (*abort)(SubTransactionId id);
 	void (*reset)(void); /* after commit or abort, or when it is prepared */
-	void (*before_prepare)(void); /* NULL: nothing to do */
-	void (*subcommit)(void);      /* of this subtransaction; NULL: nothing */
+	void (*before_prepare)(void);
+	void (*subcommit)(void); /* of this subtransaction */
 } TqXactEnd;
 
 extern void tq_xact_end_init(const TqXactEnd *const *parts, int n);

@@ -1,0 +1,173 @@
+/*
+ * insert_new.c
+ *	  Inserts rows except those whose key exists already.
+ *
+ * This is INSERT ON CONFLICT DO NOTHING for many rows, whose order is that in
+ * which it waits for other sessions.
+ *
+ * Why two sessions cannot both insert a key: the index looks for the key and
+ * inserts the entry under one lock on its page, so the second session finds
+ * the entry of the first.  The key is also looked up before the row is
+ * inserted at all, so that other sessions rarely wait for a row that will be
+ * deleted again.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/tuptable.h"
+#include "storage/itemptr.h"
+#include "storage/lmgr.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
+
+#include "index_scan.h"
+#include "insert_new.h"
+#include "table.h"
+
+/* An insertion of the rows of a table that are not inserted yet. */
+typedef struct Insertion
+{
+	TqTable *table;
+	Oid arbiter;
+	int column;      /* the key */
+	Snapshot before; /* by which rows with the key were committed before */
+	SnapshotData dirty;
+	TqScan *by_key; /* sees rows of transactions in progress, too */
+} Insertion;
+
+/*
+ * Waits for the transaction that is inserting or deleting the row that the scan
+ * has found.  Returns false if there is none.
+ */
+static bool
+wait_for_other(Insertion *insertion, Datum key)
+{
+	SnapshotData found = insertion->dirty;
+	ItemPointerData tid = insertion->by_key->slot->tts_tid;
+	TransactionId other = TransactionIdIsValid(found.xmin) ? found.xmin
+														   : found.xmax;
+
+	if (!TransactionIdIsValid(other))
+		return false;
+	tq_scan_seek(insertion->by_key, key, 0, 0); /* holds no page meanwhile */
+	ExecClearTuple(insertion->by_key->slot);
+	if (TransactionIdIsValid(found.xmin) && found.speculativeToken != 0)
+		SpeculativeInsertionWait(found.xmin, found.speculativeToken);
+	else
+		XactLockTableWait(other, insertion->table->rel, &tid,
+						  XLTW_InsertIndex);
+	return true;
+}
+
+/*
+ * Returns whether there is no row with the key of this one; waits for a
+ * transaction that is inserting one to end.  Under an isolation level with a
+ * single snapshot, raises a serialization failure if the row with the key was
+ * committed after `before`, that is, while this call waited.
+ */
+static bool
+key_is_free(Insertion *insertion, TupleTableSlot *slot)
+{
+	Datum key = slot->tts_values[insertion->column - 1];
+	TqTable *table = insertion->table;
+	TupleTableSlot *row;
+
+	do
+	{
+		if (!tq_scan_find(insertion->by_key, key, 0, 0))
+			return true;
+	} while (wait_for_other(insertion, key));
+	if (!IsolationUsesXactSnapshot())
+		return false;
+	row = table_slot_create(table->rel, NULL);
+	if (!table_tuple_fetch_row_version(table->rel,
+									   &insertion->by_key->slot->tts_tid,
+									   insertion->before, row))
+		tq_table_changed_under_us(table, TM_Updated);
+	ExecDropSingleTupleTableSlot(row);
+	return false;
+}
+
+/*
+ * Handles a key that another session has inserted between key_is_free() and
+ * the insertion of the index entry: deletes the row, waits until the
+ * transaction with the key has ended, and tries again.  Returns false if the
+ * key is taken.
+ */
+static bool
+insert_again(Insertion *insertion, TupleTableSlot *slot)
+{
+	TqTable *table = insertion->table;
+
+	do
+	{
+		CommandCounterIncrement();
+		if (tq_table_delete(table, &slot->tts_tid, true) != TM_Ok)
+			elog(ERROR, "could not delete a row that was just inserted");
+		if (!key_is_free(insertion, slot))
+			return false;
+		table_tuple_insert(table->rel, slot, GetCurrentCommandId(true), 0,
+						   NULL);
+	} while (!tq_table_insert_entries(table, slot, insertion->arbiter));
+	return true;
+}
+
+/*
+ * Moves the new rows whose key is free to the front, stores their original
+ * positions in place[], and returns their number.
+ */
+static int
+put_free_first(Insertion *insertion, int *place)
+{
+	TqTable *table = insertion->table;
+	int free_rows = 0;
+
+	for (int i = 0; i < table->filled; i++)
+	{
+		TupleTableSlot *slot = table->slots[i];
+
+		if (!key_is_free(insertion, slot))
+			continue;
+		table->slots[i] = table->slots[free_rows];
+		table->slots[free_rows] = slot;
+		place[free_rows++] = i;
+	}
+	return free_rows;
+}
+
+/*
+ * Inserts the new rows except those whose key, in this column of the table and
+ * the first of the arbiter, a committed row has already; waits for transactions
+ * that are inserting such a key.  Sets is_new[] for those that were inserted.
+ */
+void
+tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
+				   bool *is_new)
+{
+	Insertion insertion = {.table = table,
+						   .arbiter = tq_relation_oid(arbiter),
+						   .column = column,
+						   .before = RegisterSnapshot(GetLatestSnapshot())};
+	int place[TQ_TABLE_BATCH];
+
+	InitDirtySnapshot(insertion.dirty);
+	insertion.by_key = tq_scan_begin(table, arbiter, 1, &insertion.dirty);
+	memset(is_new, 0, sizeof(bool) * table->filled);
+	table->filled = put_free_first(&insertion, place);
+	if (table->filled > 0)
+		tq_table_insert_rows(table);
+	for (int i = 0; i < table->filled; i++)
+	{
+		TupleTableSlot *slot = table->slots[i];
+
+		is_new[place[i]] = tq_table_insert_entries(table, slot,
+												   insertion.arbiter) ||
+						   insert_again(&insertion, slot);
+	}
+	table->filled = 0;
+	tq_scan_end(insertion.by_key);
+	UnregisterSnapshot(insertion.before);
+	CommandCounterIncrement();
+}
