@@ -65,59 +65,6 @@ tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 	return (until - now) / 1000;
 }
 
-/* ---- with the owner's rights ---- */
-
-typedef struct Caller
-{
-	Oid user;
-	int context;
-	int settings;
-} Caller;
-
-/*
- * Returns the owner of the procedure, or raises an error if that was dropped.
- */
-static Oid
-owner_of(Oid procedure)
-{
-	HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(procedure));
-	Oid owner;
-
-	if (!HeapTupleIsValid(tuple))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_UNDEFINED_OBJECT),
-			 errmsg("extension tq was dropped"),
-			 errdetail("Function %u does not exist.", procedure),
-			 errhint(
-				 "Run CREATE EXTENSION tq in this database, and try again.")));
-	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
-/*
- * Assumes the rights of the owner, as the server does for SECURITY DEFINER and
- * SET.  An error undoes it.
- */
-static void
-become_owner(Oid owner, Caller *caller)
-{
-	GetUserIdAndSecContext(&caller->user, &caller->context);
-	SetUserIdAndSecContext(owner,
-						   caller->context | SECURITY_LOCAL_USERID_CHANGE);
-	caller->settings = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
-static void
-become_caller(const Caller *caller)
-{
-	AtEOXact_GUC(true, caller->settings);
-	SetUserIdAndSecContext(caller->user, caller->context);
-}
-
 /*
  * Enters the wait queue of that task queue, and returns whether there is
  * something to claim.  Interns the name of the task queue if it is new.
@@ -128,24 +75,12 @@ look(TqWait *wait, const char *name)
 	int32 queue;
 	bool result;
 
+	PushActiveSnapshot(GetTransactionSnapshot());
 	tq_call_begin(false);
 	queue = tq_queue_intern(name);
 	tq_wait_enter(wait, queue);
 	result = tq_claim_is_possible(queue, tq_clock_now());
 	tq_call_end();
-	return result;
-}
-
-static bool
-look_as_owner(TqWait *wait, const char *name, Oid owner)
-{
-	Caller caller;
-	bool result;
-
-	PushActiveSnapshot(GetTransactionSnapshot());
-	become_owner(owner, &caller);
-	result = look(wait, name);
-	become_caller(&caller);
 	PopActiveSnapshot();
 	return result;
 }
@@ -183,11 +118,11 @@ may_commit(FunctionCallInfo fcinfo)
  * before it sleeps, so that no other wake-up is lost.
  */
 static void
-wait_for_work(TqWait *wait, const char *name, Oid owner)
+wait_for_work(TqWait *wait, const char *name)
 {
 	TqWakeup wakeup = TQ_WAKEUP_POLL;
 
-	while (wakeup != TQ_WAKEUP_OVER && !look_as_owner(wait, name, owner))
+	while (wakeup != TQ_WAKEUP_OVER && !look(wait, name))
 	{
 		bool called = tq_wait_tried(wait);
 
@@ -214,7 +149,7 @@ tq_wait_for_work(PG_FUNCTION_ARGS)
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	tq_wait_begin(&wait, ms);
-	wait_for_work(&wait, name, owner_of(fcinfo->flinfo->fn_oid));
+	wait_for_work(&wait, name);
 	tq_wait_hand_off(&wait);
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");

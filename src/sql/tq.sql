@@ -631,13 +631,11 @@ SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.p
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.create_task(task_id tq.slugid, task jsonb) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_create_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_create_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.create_task(tq.slugid, jsonb) IS 'create a task from a Taskcluster task definition; repeats of the same are harmless; returns its status';
 
 CREATE FUNCTION tq.create_tasks(tasks jsonb) RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_create_tasks' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_create_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.create_tasks(jsonb) IS 'create many tasks, all or none, from [{"taskId", "task"}]; they may depend on each other; returns how many are new';
 
 CREATE FUNCTION tq.enqueue(
@@ -661,8 +659,7 @@ CREATE FUNCTION tq.enqueue(
 	project_id text DEFAULT 'none',
 	policy jsonb DEFAULT NULL
 ) RETURNS tq.slugid
-	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
 COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
 	'create a task from SQL arguments; deadline counts from now, expires from the deadline; returns its id';
 
@@ -687,80 +684,65 @@ CREATE FUNCTION tq.enqueue_tasks(
 	project_id text DEFAULT 'none',
 	policy jsonb DEFAULT NULL
 ) RETURNS tq.slugid[]
-	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
 	'create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order';
 
 CREATE FUNCTION tq.define_task(task_id tq.slugid, task jsonb) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_define_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_define_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.define_task(tq.slugid, jsonb) IS 'create a task that depends on itself, so that it waits for schedule_task; returns its status';
 
 CREATE FUNCTION tq.schedule_task(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_schedule_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_schedule_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pending regardless of its dependencies; returns its status';
 
 CREATE FUNCTION tq.rerun_task(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.rerun_task(tq.slugid) IS 'add a pending run to a resolved task; returns its status';
 
 CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';
 
 CREATE FUNCTION tq.skip_task(task_id tq.slugid, output jsonb DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_skip_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_skip_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.skip_task(tq.slugid, jsonb) IS 'resolve an unscheduled or pending task as completed, skipped, so that its dependents go on; output is its result; returns its status';
 
 CREATE FUNCTION tq.delete_task(task_id tq.slugid) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_delete_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_delete_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.delete_task(tq.slugid) IS 'delete a task in any state, with its runs, artifacts and dead letter; tasks that depend on it stay unscheduled';
 
 CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C;
 COMMENT ON FUNCTION tq.change_task_priority(tq.slugid, text) IS 'change the priority of an unresolved task; returns its status';
 
 CREATE FUNCTION tq.status(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C;
 COMMENT ON FUNCTION tq.status(tq.slugid) IS 'the task status structure: state, retriesLeft, runs';
 
 CREATE FUNCTION tq.task(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.task(tq.slugid) IS 'the task definition, with every default filled in';
 
 CREATE FUNCTION tq.result(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C;
 COMMENT ON FUNCTION tq.result(tq.slugid) IS 'the result of the last run, as given to report_completed(), or the output given to skip_task(); NULL if there is none';
 
 CREATE FUNCTION tq.dependency_results(task_id tq.slugid) RETURNS SETOF tq.dependency_result
-	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C;
 COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition; the state of one that has expired or was deleted is missing';
 
 CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
-	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C;
 COMMENT ON FUNCTION tq.statuses(tq.slugid[]) IS 'status of each of these tasks; unknown ids are left out';
 
 CREATE FUNCTION tq.tasks(task_ids tq.slugid[]) RETURNS SETOF tq.task_definition
-	AS 'MODULE_PATHNAME', 'tq_tasks' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.tasks(tq.slugid[]) IS 'definition of each of these tasks; unknown ids are left out';
 
 CREATE FUNCTION tq.list_dependent_tasks(task_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
 	RETURNS SETOF tq.task_entry
-	AS 'MODULE_PATHNAME', 'tq_list_dependent_tasks' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_list_dependent_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.list_dependent_tasks(tq.slugid, tq.slugid, int) IS 'tasks that name this one in their dependencies, by task id; go on after the last id seen';
 
 -- ---------------------------------------------------------------------------
@@ -768,34 +750,28 @@ COMMENT ON FUNCTION tq.list_dependent_tasks(tq.slugid, tq.slugid, int) IS 'tasks
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.get_task_group(task_group_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_task_group' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_get_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.get_task_group(tq.slugid) IS 'taskGroupId, schedulerId, expires and, once it is, sealed';
 
 CREATE FUNCTION tq.list_task_group(task_group_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
 	RETURNS SETOF tq.task_entry
-	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.list_task_group(tq.slugid, tq.slugid, int) IS 'tasks of a group, by task id; go on after the last id seen';
 
 CREATE FUNCTION tq.seal_task_group(task_group_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_seal_task_group' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_seal_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'seal a group permanently, so that no more tasks can be created in it';
 
 CREATE FUNCTION tq.cancel_task_group(task_group_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.cancel_task_group(tq.slugid) IS 'cancel every unresolved task of a sealed group';
 
 CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C;
 COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of those tasks of a group that were never resolved';
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
-	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
 COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, and its outcome';
 
 -- ---------------------------------------------------------------------------
@@ -805,68 +781,56 @@ COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group 
 CREATE FUNCTION tq.claim_work(
 	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
 	RETURNS SETOF tq.claim
-	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
 
--- The procedure ends transactions, which the server allows only if it is neither
--- SECURITY DEFINER nor has a SET clause.  It assumes the rights of its owner
--- itself, where it needs them.
+-- The procedure ends transactions.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of the queue can be claimed, at most that long, at most an hour; holds no snapshot, so not in a transaction block';
 
 CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, worker_id text)
 	RETURNS SETOF tq.claim ROWS 1
-	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
 
 CREATE FUNCTION tq.reclaim_task(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS tq.claim
-	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb) IS 'extend the claim on a running run; the payload is left out';
 
 CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C;
 COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as completed, with a result for result(); returns the status of the task';
 
 CREATE FUNCTION tq.report_failed(
 	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
 	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C;
 COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int) IS 'resolve a running run as failed, with an error {message, details}; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
 
 CREATE FUNCTION tq.report_exception(
 	task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
 	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C;
 COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int) IS 'resolve a running run as exception, with an error and retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
 
 CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.defer_task(tq.slugid, int, interval, jsonb) IS 'return a running run to its queue, to be claimed again after that time; returns the status of the task';
 
 CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL)
 	RETURNS SETOF tq.resolution
-	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; returns an outcome for each instead of raising an error';
 
 CREATE FUNCTION tq.quarantine_worker(
 	provisioner_id text, worker_type text, worker_group text, worker_id text,
 	quarantine_until timestamptz, quarantine_info text DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_quarantine_worker' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_quarantine_worker' LANGUAGE C;
 COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, text) IS 'let a worker claim no tasks until then; a past time ends the quarantine';
 
 CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_group text, worker_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C;
 COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'a worker: when it was seen, its recent tasks, and its quarantine';
 
 -- ---------------------------------------------------------------------------
@@ -875,23 +839,19 @@ COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'a worker: when it 
 
 CREATE FUNCTION tq.list_dead_letters(task_queue_id text, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
 	RETURNS SETOF tq.dead_letter_entry
-	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C;
 COMMENT ON FUNCTION tq.list_dead_letters(text, tq.slugid, int) IS 'tasks of a queue that failed for good, by task id; go on after the last id seen';
 
 CREATE FUNCTION tq.redrive(task_id tq.slugid) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_redrive' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_redrive' LANGUAGE C;
 COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'run a dead letter again: as a rerun, or past the deadline as a new task that refers to the old one; returns the status of the task that is to run';
 
 CREATE FUNCTION tq.redrive_queue(task_queue_id text, max int DEFAULT 1000) RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C;
 COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, in the order in which they failed, skipping those that are locked or that a rule refuses; returns how many';
 
 CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C;
 COMMENT ON FUNCTION tq.discard_dead_letter(tq.slugid) IS 'drop a dead letter; the task stays as it is';
 
 CREATE FUNCTION tq.conductor_policy(task_def jsonb, workflow_task jsonb DEFAULT '{}') RETURNS jsonb
@@ -905,13 +865,11 @@ CREATE FUNCTION tq.taskbroker_policy(activation jsonb) RETURNS jsonb
 COMMENT ON FUNCTION tq.taskbroker_policy(jsonb) IS 'the policy that corresponds to a Taskbroker activation';
 
 CREATE FUNCTION tq.conductor_status(task_id tq.slugid) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_conductor_status' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_conductor_status' LANGUAGE C;
 COMMENT ON FUNCTION tq.conductor_status(tq.slugid) IS 'the state of a task as a Conductor status; NULL while it is unscheduled';
 
 CREATE FUNCTION tq.taskbroker_status(task_id tq.slugid) RETURNS text
-	AS 'MODULE_PATHNAME', 'tq_taskbroker_status' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_taskbroker_status' LANGUAGE C;
 COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task as a Taskbroker status';
 
 -- ---------------------------------------------------------------------------
@@ -919,13 +877,11 @@ COMMENT ON FUNCTION tq.taskbroker_status(tq.slugid) IS 'the state of a task as a
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.pending_tasks(task_queue_id text) RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.pending_tasks(text) IS 'number of tasks of a queue that are pending and not past their deadline';
 
 CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C;
 COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
 
 -- ---------------------------------------------------------------------------
@@ -933,43 +889,35 @@ COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.create_artifact(task_id tq.slugid, run_id int, name text, artifact jsonb, credentials jsonb DEFAULT NULL) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_create_artifact' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_create_artifact' LANGUAGE C;
 COMMENT ON FUNCTION tq.create_artifact(tq.slugid, int, text, jsonb, jsonb) IS 'create an artifact of a run, from a Taskcluster createArtifact request; repeats of the same are harmless';
 
 CREATE FUNCTION tq.finish_artifact(task_id tq.slugid, run_id int, name text, upload_id tq.slugid, credentials jsonb DEFAULT NULL) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_finish_artifact' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_finish_artifact' LANGUAGE C;
 COMMENT ON FUNCTION tq.finish_artifact(tq.slugid, int, text, tq.slugid, jsonb) IS 'mark the content of an object artifact as uploaded';
 
 CREATE FUNCTION tq.get_artifact(task_id tq.slugid, run_id int, name text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_artifact' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_get_artifact' LANGUAGE C;
 COMMENT ON FUNCTION tq.get_artifact(tq.slugid, int, text) IS 'where the content of an artifact is, or inline the content; links are followed';
 
 CREATE FUNCTION tq.get_latest_artifact(task_id tq.slugid, name text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_get_latest_artifact' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_get_latest_artifact' LANGUAGE C;
 COMMENT ON FUNCTION tq.get_latest_artifact(tq.slugid, text) IS 'get_artifact() of the last run';
 
 CREATE FUNCTION tq.artifact_info(task_id tq.slugid, run_id int, name text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_artifact_info' LANGUAGE C;
 COMMENT ON FUNCTION tq.artifact_info(tq.slugid, int, text) IS 'an artifact without its content, with the keys of Taskcluster; links are not followed';
 
 CREATE FUNCTION tq.latest_artifact_info(task_id tq.slugid, name text) RETURNS jsonb
-	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_latest_artifact_info' LANGUAGE C;
 COMMENT ON FUNCTION tq.latest_artifact_info(tq.slugid, text) IS 'artifact_info() of the last run';
 
 CREATE FUNCTION tq.list_artifacts(task_id tq.slugid, run_id int, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
-	AS 'MODULE_PATHNAME', 'tq_list_artifacts' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_list_artifacts' LANGUAGE C;
 COMMENT ON FUNCTION tq.list_artifacts(tq.slugid, int, text, int) IS 'artifacts of a run, by name; go on after the last name seen';
 
 CREATE FUNCTION tq.list_latest_artifacts(task_id tq.slugid, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.artifact_entry
-	AS 'MODULE_PATHNAME', 'tq_list_latest_artifacts' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_list_latest_artifacts' LANGUAGE C;
 COMMENT ON FUNCTION tq.list_latest_artifacts(tq.slugid, text, int) IS 'list_artifacts() of the last run';
 
 -- ---------------------------------------------------------------------------
@@ -981,13 +929,11 @@ CREATE FUNCTION tq.topic_match(pattern text, routing_key text) RETURNS bool
 COMMENT ON FUNCTION tq.topic_match(text, text) IS 'whether this AMQP topic pattern (* one word, # any number) matches this routing key';
 
 CREATE FUNCTION tq.bind(channel text, exchange text, routing_key_pattern text DEFAULT '#') RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_bind' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_bind' LANGUAGE C;
 COMMENT ON FUNCTION tq.bind(text, text, text) IS 'bind a channel to an exchange, so that NOTIFY on it sends the messages that match';
 
 CREATE FUNCTION tq.unbind(channel text, exchange text, pattern text DEFAULT '#') RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_unbind' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_unbind' LANGUAGE C;
 COMMENT ON FUNCTION tq.unbind(text, text, text) IS 'remove a binding; also disables a default channel';
 
 CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
@@ -995,43 +941,35 @@ CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
 COMMENT ON FUNCTION tq.queue_channel(text) IS 'the channel that is notified when runs of this queue become claimable';
 
 CREATE FUNCTION tq.messages(after bigint DEFAULT 0, max int DEFAULT 1000, exchange text DEFAULT NULL, pattern text DEFAULT '#') RETURNS SETOF tq.exchange_message
-	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C;
 COMMENT ON FUNCTION tq.messages(bigint, int, text, text) IS 'messages in the order of publication, after that id; go on after the last id seen';
 
 CREATE FUNCTION tq.message(id bigint) RETURNS tq.exchange_message
-	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_message' LANGUAGE C;
 COMMENT ON FUNCTION tq.message(bigint) IS 'the message of that id, whole';
 
 CREATE FUNCTION tq.published_id() RETURNS bigint
-	AS 'MODULE_PATHNAME', 'tq_published_id' LANGUAGE C STABLE
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_published_id' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq.published_id() IS 'the last id of a message that readers may have seen: it is on the synchronous standbys, for which the call waits';
 
 CREATE FUNCTION tq.subscribe(name text, exchange text, pattern text DEFAULT '#') RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_subscribe' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_subscribe' LANGUAGE C;
 COMMENT ON FUNCTION tq.subscribe(text, text, text) IS 'create a durable subscription, or bind it to another exchange';
 
 CREATE FUNCTION tq.unsubscribe(name text) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_unsubscribe' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_unsubscribe' LANGUAGE C;
 COMMENT ON FUNCTION tq.unsubscribe(text) IS 'drop a durable subscription';
 
 CREATE FUNCTION tq.fetch(name text, max int DEFAULT 100) RETURNS SETOF tq.exchange_message
-	AS 'MODULE_PATHNAME', 'tq_fetch' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_fetch' LANGUAGE C;
 COMMENT ON FUNCTION tq.fetch(text, int) IS 'the first messages of a durable subscription that are not acknowledged';
 
 CREATE FUNCTION tq.ack(name text, id bigint) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_ack' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_ack' LANGUAGE C;
 COMMENT ON FUNCTION tq.ack(text, bigint) IS 'acknowledge the messages of a durable subscription up to that id';
 
 CREATE FUNCTION tq_internal.is_awaited(xid xid8) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_is_awaited' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq_internal.is_awaited(xid8) IS 'for pg_dump: whether messages of this transaction are unpublished, or not acknowledged by a subscription';
 
 -- ---------------------------------------------------------------------------
@@ -1039,8 +977,7 @@ COMMENT ON FUNCTION tq_internal.is_awaited(xid8) IS 'for pg_dump: whether messag
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
-	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C
-	SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
 
 CREATE FUNCTION tq.maintenance_activity()

@@ -25,7 +25,6 @@
 #include "utils/xid8.h"
 
 #include "../core/types.h"
-#include "../util/compat.h"
 #include "../util/spi.h"
 #include "columns.h"
 #include "index_scan.h"

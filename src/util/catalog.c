@@ -15,7 +15,9 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "storage/sinval.h"
@@ -86,6 +88,20 @@ Oid
 tq_catalog_locked_table(void)
 {
 	return locked_table;
+}
+
+/* Returns the owner of the table that this call has locked. */
+Oid
+tq_catalog_owner(void)
+{
+	HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(locked_table));
+	Oid owner;
+
+	if (!HeapTupleIsValid(tuple))
+		refuse_dropped(false);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
 }
 
 Oid

@@ -11,6 +11,7 @@
 
 extern void tq_catalog_lock(void);
 extern Oid tq_catalog_locked_table(void);
+extern Oid tq_catalog_owner(void);
 extern Oid tq_catalog_slugid_type(void);
 
 #endif /* TQ_CATALOG_H */

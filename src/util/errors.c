@@ -14,6 +14,7 @@
 #include "utils/resowner.h"
 
 #include "errors.h"
+#include "spi.h"
 
 #define SHOWN_BYTES 100
 #define LIST_BYTES 1000
@@ -55,6 +56,7 @@ tq_attempt_all(TqWorkFunction work, void *arg)
 	ResourceOwner owner = CurrentResourceOwner;
 	ErrorData *volatile error = NULL;
 
+	tq_spi_become_owner();
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
 	PG_TRY();

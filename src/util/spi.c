@@ -21,6 +21,12 @@
  * answer may therefore change within a statement, so the SQL functions are
  * VOLATILE.  All of this holds on a standby too.
  *
+ * Rights.  The functions of tq are not SECURITY DEFINER, and have no SET clause:
+ * both would cost each call what only a call that runs a statement needs.  Such
+ * a call assumes the rights of the owner before its first statement.  What it
+ * does through the access methods needs no right (storage/table.c), and looks
+ * nothing up in the search_path.
+ *
  * Plans.  Every statement scans indexes in the order in which its text names
  * the tables, however empty or stale the statistics are, because a queue grows
  * from nothing to millions of rows between two ANALYZEs.  A planner hook sets
@@ -35,6 +41,7 @@
 #include "datatype/timestamp.h"
 #include "executor/spi.h"
 #include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -65,15 +72,23 @@ static planner_hook_type next_planner_hook = NULL;
 typedef struct Opening
 {
 	MemoryContextCallback callback;
+	struct Opening *outer;
 	bool was_reading;
 	const TqStatement *was_running;
+	bool is_owner; /* are these of the caller, and to be restored */
+	Oid user;
+	int security;
+	int settings;
 } Opening;
+
+static Opening *current = NULL; /* of the innermost call */
 
 static void
 leave_call(void *arg)
 {
 	Opening *opening = (Opening *) arg;
 
+	current = opening->outer;
 	reading = opening->was_reading;
 	running = opening->was_running;
 	depth--;
@@ -122,14 +137,53 @@ tq_spi_open(bool read_only)
 	opening = palloc(sizeof(Opening));
 	opening->callback.func = leave_call;
 	opening->callback.arg = opening;
+	opening->outer = current;
+	opening->is_owner = false;
 	opening->was_reading = reading;
 	opening->was_running = running;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext,
 									   &opening->callback);
+	current = opening;
 	reading = read_only;
 	depth++;
 	if (read_only)
 		PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+static void
+set_option(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Assumes the rights of the extension's owner, and a search_path that no
+ * object of another role is in, for the rest of the call.  It is called before
+ * the first statement, and before a subtransaction, whose end would restore
+ * the caller's.
+ */
+void
+tq_spi_become_owner(void)
+{
+	if (current == NULL || current->is_owner)
+		return;
+	GetUserIdAndSecContext(&current->user, &current->security);
+	SetUserIdAndSecContext(tq_catalog_owner(),
+						   current->security | SECURITY_LOCAL_USERID_CHANGE);
+	current->settings = NewGUCNestLevel();
+	current->is_owner = true;
+	set_option("search_path", "pg_catalog, pg_temp");
+}
+
+/* Restores the rights and the settings of the caller. */
+static void
+become_caller(void)
+{
+	if (!current->is_owner)
+		return;
+	AtEOXact_GUC(true, current->settings);
+	SetUserIdAndSecContext(current->user, current->security);
 }
 
 /* Ends the SQL of a call. */
@@ -138,6 +192,7 @@ tq_spi_close(void)
 {
 	if (reading)
 		PopActiveSnapshot();
+	become_caller();
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 }
@@ -159,13 +214,6 @@ tq_spi_snapshot(void)
 	return reading ? GetActiveSnapshot() : GetLatestSnapshot();
 }
 
-static void
-set_planner(const char *name, const char *value)
-{
-	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-}
-
 /*
  * Plans a statement of tq with the settings that it needs.  While it runs, the
  * server may plan other statements, such as those of a trigger: their text
@@ -184,18 +232,18 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 		strcmp(query_string, running->sql) != 0)
 		return plan(parse, query_string, cursor_options, params);
 	nest = NewGUCNestLevel();
-	set_planner("enable_indexscan", "on");
-	set_planner("enable_indexonlyscan", "on");
-	set_planner("enable_nestloop", "on");
-	set_planner("enable_sort", "on");
-	set_planner("enable_seqscan", "off");
-	set_planner("enable_bitmapscan", "off");
-	set_planner("enable_hashjoin", "off");
-	set_planner("enable_mergejoin", "off");
-	set_planner("enable_material", "off");
-	set_planner("join_collapse_limit", "1");
-	set_planner("from_collapse_limit", "1");
-	set_planner("jit", "off");
+	set_option("enable_indexscan", "on");
+	set_option("enable_indexonlyscan", "on");
+	set_option("enable_nestloop", "on");
+	set_option("enable_sort", "on");
+	set_option("enable_seqscan", "off");
+	set_option("enable_bitmapscan", "off");
+	set_option("enable_hashjoin", "off");
+	set_option("enable_mergejoin", "off");
+	set_option("enable_material", "off");
+	set_option("join_collapse_limit", "1");
+	set_option("from_collapse_limit", "1");
+	set_option("jit", "off");
 	result = plan(parse, query_string, cursor_options, params);
 	AtEOXact_GUC(true, nest);
 	return result;
@@ -240,6 +288,7 @@ prepare_if_stale(TqStatement *statement)
 {
 	SPIPlanPtr stale = statement->plan;
 
+	tq_spi_become_owner();
 	if (stale != NULL && !SPI_plan_is_valid(stale))
 	{
 		statement->plan = NULL;
@@ -266,7 +315,7 @@ execute(TqStatement *statement, const Datum *values, const char *nulls)
 	if (override)
 	{
 		nest = NewGUCNestLevel();
-		set_planner("plan_cache_mode", "auto");
+		set_option("plan_cache_mode", "auto");
 	}
 	running = statement;
 	code = SPI_execute_snapshot(statement->plan, unconstify(Datum *, values),
