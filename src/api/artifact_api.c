@@ -72,14 +72,14 @@ tq_create_artifact(PG_FUNCTION_ARGS)
 	char *name = name_argument(fcinfo, 2);
 	Jsonb *request = tq_arg_jsonb(fcinfo, 3, "artifact");
 	TqArtifact *artifact;
-	TqTask *task;
+	TqNamedTask *named;
 	Jsonb *result;
 
 	tq_arg_no_credentials(fcinfo, 4);
 	tq_call_begin(false);
 	artifact = tq_artifact_parse(task_id, run_id, name, request);
-	task = tq_artifact_create(task_id, artifact, tq_clock_now());
-	result = tq_spi_keep(tq_artifact_created_json(task, artifact));
+	named = tq_artifact_create(task_id, artifact, tq_clock_now());
+	result = tq_spi_keep(tq_artifact_created_json(named, artifact));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -107,7 +107,7 @@ tq_finish_artifact(PG_FUNCTION_ARGS)
 static TqTask *
 find_run(const TqSlug *task_id, int *run_id)
 {
-	TqTask *task = tq_task_get(task_id, false);
+	TqTask *task = &tq_task_get(task_id)->task;
 
 	if (*run_id == LATEST)
 		*run_id = tq_artifact_latest_run(task);

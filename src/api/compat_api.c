@@ -62,7 +62,7 @@ read_status(FunctionCallInfo fcinfo, Status status)
 	const char *word;
 
 	tq_call_begin(true);
-	word = status(tq_task_get(task_id, false));
+	word = status(&tq_task_get(task_id)->task);
 	tq_call_end();
 	return word;
 }

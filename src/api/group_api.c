@@ -63,13 +63,13 @@ tq_list_task_group(PG_FUNCTION_ARGS)
 	TqSlug after = tq_arg_after(fcinfo, 1);
 	int max = tq_arg_max(fcinfo, 2);
 	TqGroup group;
-	TqTask *tasks;
+	TqTaskDefinition *tasks;
 	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
 	tq_group_get(slug, &group);
-	tasks = tq_tasks_of_group(group.id, slug, &after, max, &n);
+	tasks = tq_definitions_of_group(group.id, slug, &after, max, &n);
 	tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, n);
 	tq_call_end();
 	return (Datum) 0;

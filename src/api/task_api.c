@@ -65,16 +65,16 @@ static Jsonb *
 create_one(FunctionCallInfo fcinfo, bool define)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	Jsonb *definition = tq_arg_jsonb(fcinfo, 1, "task");
-	TqTask *task;
+	Jsonb *task = tq_arg_jsonb(fcinfo, 1, "task");
+	TqTaskDefinition *definition;
 	Jsonb *status;
 
 	tq_call_begin(false);
-	task = tq_definition_parse(task_id, definition);
+	definition = tq_definition_parse(task_id, task);
 	if (define)
-		tq_definition_depend_on_self(task);
-	(void) tq_create(task, 1, TQ_REPEAT_EXACT, tq_clock_now());
-	status = tq_spi_keep(tq_status_of(task));
+		tq_definition_depend_on_self(definition);
+	(void) tq_create(definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(&definition->named));
 	tq_call_end();
 	return status;
 }
@@ -104,7 +104,7 @@ refuse_element(int i, const char *rule)
 }
 
 /* Reads an element of create_tasks(), {"taskId": ..., "task": {...}}. */
-static TqTask *
+static TqTaskDefinition *
 read_element(const JsonbValue *element, int i)
 {
 	JsonbContainer *object = element->val.binary.data;
@@ -127,10 +127,11 @@ read_element(const JsonbValue *element, int i)
 }
 
 /* Reads the elements of create_tasks(). */
-static TqTask *
+static TqTaskDefinition *
 read_elements(Jsonb *array, int *n)
 {
-	TqTask *tasks = palloc(sizeof(TqTask) * Max(JB_ROOT_COUNT(array), 1));
+	TqTaskDefinition *tasks = palloc(sizeof(TqTaskDefinition) *
+									 Max(JB_ROOT_COUNT(array), 1));
 	TqJsonIterator it = tq_json_iterate(&array->root);
 
 	for (*n = 0; tq_json_next(&it); (*n)++)
@@ -143,7 +144,7 @@ Datum
 tq_create_tasks(PG_FUNCTION_ARGS)
 {
 	Jsonb *array = tq_arg_jsonb(fcinfo, 0, "tasks");
-	TqTask *tasks;
+	TqTaskDefinition *tasks;
 	int n;
 	int64 created = 0;
 
@@ -208,25 +209,28 @@ read_delay(FunctionCallInfo fcinfo)
 }
 
 /* Reads what the tasks of a call have in common. */
-static TqTask
+static TqTaskDefinition
 read_common(FunctionCallInfo fcinfo, TimestampTz now)
 {
-	TqTask task = {.queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE)};
+	TqTaskDefinition common = {
+		.named.queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE)};
+	TqTask *task = &common.named.task;
 
-	task.dependencies = tq_slugs_of_array(tq_arg_array(fcinfo,
-													   ARG_DEPENDENCIES,
-													   "dependencies"),
-										  "dependencies", &task.ndependencies);
-	task.scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER, "scheduler_id");
-	task.project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
-	task.created = now;
-	task.deadline = tq_clock_add_interval(now,
-										  tq_arg_interval(fcinfo, ARG_DEADLINE,
-														  "deadline"));
-	task.expires = tq_clock_add_interval(task.deadline,
-										 tq_arg_interval(fcinfo, ARG_EXPIRES,
-														 "expires"));
-	return task;
+	common.dependencies =
+		tq_slugs_of_array(tq_arg_array(fcinfo, ARG_DEPENDENCIES,
+									   "dependencies"),
+						  "dependencies", &common.ndependencies);
+	common.named.scheduler_id = tq_arg_text(fcinfo, ARG_SCHEDULER,
+											"scheduler_id");
+	common.named.project_id = tq_arg_text(fcinfo, ARG_PROJECT, "project_id");
+	task->created = now;
+	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo,
+																ARG_DEADLINE,
+																"deadline"));
+	task->expires = tq_clock_add_interval(task->deadline,
+										  tq_arg_interval(fcinfo, ARG_EXPIRES,
+														  "expires"));
+	return common;
 }
 
 /* Reads what definition.c has to check. */
@@ -256,12 +260,12 @@ read_checked(FunctionCallInfo fcinfo)
  * given.
  */
 static void
-set_ids(FunctionCallInfo fcinfo, TqTask *task, const TqSlug *task_id)
+set_ids(FunctionCallInfo fcinfo, TqNamedTask *named, const TqSlug *task_id)
 {
-	task->task_id = *task_id;
-	task->group_slug = PG_ARGISNULL(ARG_GROUP)
-						   ? task->task_id
-						   : *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
+	named->task.task_id = *task_id;
+	named->group_slug = PG_ARGISNULL(ARG_GROUP)
+							? *task_id
+							: *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
 }
 
 /*
@@ -273,21 +277,21 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	TimestampTz now = tq_clock_now();
 	TqSlug *result = palloc(sizeof(TqSlug));
 	TqEnqueue checked;
-	TqTask task;
+	TqTaskDefinition definition;
 
 	tq_call_begin(false);
-	task = read_common(fcinfo, now);
-	task.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
-	if (task.has_own_id)
+	definition = read_common(fcinfo, now);
+	definition.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
+	if (definition.has_own_id)
 		tq_slug_random(result);
 	else
 		*result = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
-	set_ids(fcinfo, &task, result);
+	set_ids(fcinfo, &definition.named, result);
 	checked = read_checked(fcinfo);
-	task.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
-	tq_definition_fill(&task, &checked);
-	tq_definition_check_payload(&task);
-	(void) tq_create(&task, 1, TQ_REPEAT_LATER, now);
+	definition.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
+	tq_definition_fill(&definition, &checked);
+	tq_definition_check_payload(&definition);
+	(void) tq_create(&definition, 1, TQ_REPEAT_LATER, now);
 	tq_call_end();
 	PG_RETURN_TQ_SLUG_P(result);
 }
@@ -315,30 +319,30 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 }
 
 /* Returns a task for each payload; the tasks have all else in common. */
-static TqTask *
+static TqTaskDefinition *
 read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 {
-	TqTask common = read_common(fcinfo, now);
+	TqTaskDefinition common = read_common(fcinfo, now);
 	TqEnqueue checked = read_checked(fcinfo);
 	Datum *payloads;
 	bool *nulls;
 	TqSlug *slugs;
-	TqTask *tasks;
+	TqTaskDefinition *tasks;
 
 	deconstruct_array(tq_arg_array(fcinfo, ARG_PAYLOAD, "payloads"), JSONBOID,
 					  -1, false, TYPALIGN_INT, &payloads, &nulls, n);
 	slugs = read_task_ids(fcinfo, *n);
-	tasks = palloc(sizeof(TqTask) * Max(*n, 1));
+	tasks = palloc(sizeof(TqTaskDefinition) * Max(*n, 1));
 	common.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
 	if (*n > 0)
-		set_ids(fcinfo, &common, &slugs[0]);
+		set_ids(fcinfo, &common.named, &slugs[0]);
 	tq_definition_fill(&common, &checked);
 	for (int i = 0; i < *n; i++)
 	{
 		if (nulls[i])
 			tq_error_null_element("payloads", i);
 		tasks[i] = common;
-		set_ids(fcinfo, &tasks[i], &slugs[i]);
+		set_ids(fcinfo, &tasks[i].named, &slugs[i]);
 		tasks[i].payload = DatumGetJsonbP(payloads[i]);
 		tq_definition_check_payload(&tasks[i]);
 	}
@@ -355,7 +359,7 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 	TimestampTz now = tq_clock_now();
 	MemoryContext outer = CurrentMemoryContext;
 	TqSlug *slugs;
-	TqTask *tasks;
+	TqTaskDefinition *tasks;
 	Datum result;
 	int n;
 
@@ -365,7 +369,7 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 		(void) tq_create(tasks, n, TQ_REPEAT_LATER, now);
 	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	for (int i = 0; i < n; i++)
-		slugs[i] = tasks[i].task_id;
+		slugs[i] = tasks[i].named.task.task_id;
 	MemoryContextSwitchTo(outer);
 	result = tq_array_slugid(slugs, n);
 	tq_call_end();
@@ -379,15 +383,15 @@ static Jsonb *
 change_task(FunctionCallInfo fcinfo, void (*change)(TqTask *, TimestampTz))
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	TqTask *task;
+	TqNamedTask *named;
 	Jsonb *status;
 
 	tq_call_begin(false);
-	task = tq_task_get(task_id, false);
-	change(task, tq_clock_now());
-	if (task->policy != 0) /* its effective deadline may have changed */
-		task = tq_task_get(task_id, false);
-	status = tq_spi_keep(tq_status_of(task));
+	named = tq_task_get(task_id);
+	change(&named->task, tq_clock_now());
+	if (named->task.policy != 0) /* its effective deadline may have changed */
+		named = tq_task_get(task_id);
+	status = tq_spi_keep(tq_status_of(named));
 	tq_call_end();
 	return status;
 }
@@ -423,7 +427,7 @@ tq_delete_task(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 
 	tq_call_begin(false);
-	tq_task_delete(tq_task_get(task_id, false));
+	tq_task_delete(tq_task_get(task_id));
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -434,13 +438,13 @@ tq_skip_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	Jsonb *output = tq_arg_result(fcinfo, 1, "output");
-	TqTask *task;
+	TqNamedTask *named;
 	Jsonb *status;
 
 	tq_call_begin(false);
-	task = tq_task_get(task_id, false);
-	tq_task_skip(task, output, tq_clock_now());
-	status = tq_spi_keep(tq_status_of(task));
+	named = tq_task_get(task_id);
+	tq_task_skip(&named->task, output, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(named));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -455,7 +459,7 @@ tq_status(PG_FUNCTION_ARGS)
 	Jsonb *status;
 
 	tq_call_begin(true);
-	status = tq_spi_keep(tq_status_of(tq_task_get(task_id, false)));
+	status = tq_spi_keep(tq_status_of(tq_task_get(task_id)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -468,7 +472,7 @@ tq_task(PG_FUNCTION_ARGS)
 	Jsonb *definition;
 
 	tq_call_begin(true);
-	definition = tq_spi_keep(tq_definition_json(tq_task_get(task_id, true)));
+	definition = tq_spi_keep(tq_definition_json(tq_definition_get(task_id)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(definition);
 }
@@ -478,15 +482,13 @@ Datum
 tq_result(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
-	TqTask *task;
-	TqRun *runs;
+	TqHistoryRun *runs;
 	Jsonb *result;
 	int n;
 
 	tq_call_begin(true);
-	task = tq_task_get(task_id, false);
-	runs = tq_runs_of_task(task, &n);
-	result = n == 0 ? NULL : tq_detail_result(&runs[n - 1]);
+	runs = tq_runs_of_task(&tq_task_get(task_id)->task, &n);
+	result = n == 0 ? NULL : tq_detail_result(&runs[n - 1].run);
 	if (result != NULL)
 		result = tq_spi_keep(result);
 	tq_call_end();
@@ -511,9 +513,9 @@ static void
 put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 {
 	int n;
-	TqRun *runs = tq_runs_of_task(task, &n);
-	TqState state = n == 0 ? TQ_STATE_UNSCHEDULED : runs[n - 1].state;
-	Jsonb *result = n == 0 ? NULL : tq_detail_result(&runs[n - 1]);
+	TqHistoryRun *runs = tq_runs_of_task(task, &n);
+	TqState state = n == 0 ? TQ_STATE_UNSCHEDULED : runs[n - 1].run.state;
+	Jsonb *result = n == 0 ? NULL : tq_detail_result(&runs[n - 1].run);
 	Datum values[3] = {tq_slug_datum(&task->task_id),
 					   CStringGetTextDatum(tq_state_name(state)),
 					   PointerGetDatum(result)};
@@ -532,127 +534,116 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	TqTask *task;
-	TqTask *required;
+	TqTaskDefinition *definition;
+	TqNamedTask *required;
 	int found = 0;
 	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
-	task = tq_task_get(task_id, true);
-	required = tq_tasks_by_slug(task->dependencies, task->ndependencies, false,
-								&n);
-	for (int i = 0; i < task->ndependencies; i++)
+	definition = tq_definition_get(task_id);
+	required = tq_tasks_by_slug(definition->dependencies,
+								definition->ndependencies, &n);
+	for (int i = 0; i < definition->ndependencies; i++)
 	{
-		if (found < n && tq_slug_compare(&required[found].task_id,
-										 &task->dependencies[i]) == 0)
-			put_dependency(rsinfo, &required[found++]);
+		const TqSlug *slug = &definition->dependencies[i];
+
+		if (found < n &&
+			tq_slug_compare(&required[found].task.task_id, slug) == 0)
+			put_dependency(rsinfo, &required[found++].task);
 		else
-			put_missing_dependency(rsinfo, &task->dependencies[i]);
+			put_missing_dependency(rsinfo, slug);
 	}
 	tq_call_end();
 	return (Datum) 0;
 }
 
-/* The columns of a list. */
-typedef enum Columns
+/* Returns the status of a task, with its runs from a history. */
+static Jsonb *
+status_from(const TqHistoryRun *runs, int nruns, const TqNamedTask *named)
 {
-	COLUMNS_STATUS = 1,
-	COLUMNS_TASK = 2,
-	COLUMNS_BOTH = 3
-} Columns;
+	int first = tq_history_first(runs, nruns, named->task.id);
+	int end = first;
 
-/*
- * Returns the runs of one task from a history, which is sorted by the ids of
- * the tasks.
- */
-static const TqRun *
-runs_of(const TqRun *runs, int nruns, int64 task, int *n)
-{
-	int low = 0;
-	int high = nruns;
-
-	while (low < high)
-	{
-		int middle = (low + high) / 2;
-
-		if (runs[middle].task < task)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (*n = 0; low + *n < nruns && runs[low + *n].task == task;)
-		(*n)++;
-	return &runs[low];
+	while (end < nruns && runs[end].run.task == named->task.id)
+		end++;
+	return tq_status_json(named, runs + first, end - first);
 }
 
-/* Adds a row for each task; reads the history of all of them at once. */
+/* Adds a row of a task id and, if the rows have that column, two values. */
 static void
-put_tasks(ReturnSetInfo *rsinfo, const TqTask *tasks, int n, Columns columns)
+put_values(ReturnSetInfo *rsinfo, const TqTask *task, Jsonb *value,
+		   Jsonb *other)
 {
-	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
-	TqRun *runs = NULL;
-	int nruns = 0;
+	Datum values[3] = {tq_slug_datum(&task->task_id), JsonbPGetDatum(value),
+					   JsonbPGetDatum(other)};
+	bool nulls[3] = {false, false, false};
 
-	for (int i = 0; i < n; i++)
-		ids[i] = tasks[i].id;
-	if (columns & COLUMNS_STATUS)
-		runs = tq_runs_history(ids, n, true, &nruns);
-	for (int i = 0; i < n; i++)
-	{
-		Datum values[3];
-		bool nulls[3] = {false, false, false};
-		int column = 0;
-		int mine;
-		const TqRun *first = runs_of(runs, nruns, tasks[i].id, &mine);
-
-		values[column++] = tq_slug_datum(&tasks[i].task_id);
-		if (columns & COLUMNS_STATUS)
-			values[column++] = JsonbPGetDatum(
-				tq_status_json(&tasks[i], first, mine));
-		if (columns & COLUMNS_TASK)
-			values[column++] = JsonbPGetDatum(tq_definition_json(&tasks[i]));
-		tq_put_row(rsinfo, values, nulls);
-	}
+	tq_put_row(rsinfo, values, nulls);
 }
 
-/* Returns a row for each of the tasks of the argument "task_ids". */
-static Datum
-list_asked_for(FunctionCallInfo fcinfo, Columns columns)
+/* Begins a list about the tasks of the argument "task_ids", and returns it. */
+static TqSlug *
+begin_list(FunctionCallInfo fcinfo, int *n)
 {
 	ArrayType *array = tq_arg_array(fcinfo, 0, "task_ids");
-	TqSlug *slugs;
-	TqTask *tasks;
-	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
-	slugs = tq_slugs_of_array(array, "task_ids", &n);
-	tasks = tq_tasks_by_slug(slugs, n, (columns & COLUMNS_TASK) != 0, &n);
-	put_tasks((ReturnSetInfo *) fcinfo->resultinfo, tasks, n, columns);
-	tq_call_end();
-	return (Datum) 0;
+	return tq_slugs_of_array(array, "task_ids", n);
 }
 
 /* statuses(task_ids slugid[]) -> (task_id, status), in the order asked for */
 Datum
 tq_statuses(PG_FUNCTION_ARGS)
 {
-	return list_asked_for(fcinfo, COLUMNS_STATUS);
+	int n;
+	TqSlug *slugs = begin_list(fcinfo, &n);
+	TqNamedTask *tasks = tq_tasks_by_slug(slugs, n, &n);
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int nruns;
+	TqHistoryRun *runs;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].task.id;
+	runs = tq_runs_history(ids, n, true, &nruns);
+	for (int i = 0; i < n; i++)
+		put_values((ReturnSetInfo *) fcinfo->resultinfo, &tasks[i].task,
+				   status_from(runs, nruns, &tasks[i]), NULL);
+	tq_call_end();
+	return (Datum) 0;
 }
 
 /* tasks(task_ids slugid[]) -> (task_id, task), in the order asked for */
 Datum
 tq_tasks(PG_FUNCTION_ARGS)
 {
-	return list_asked_for(fcinfo, COLUMNS_TASK);
+	int n;
+	TqSlug *slugs = begin_list(fcinfo, &n);
+	TqTaskDefinition *tasks = tq_definitions_by_slug(slugs, n, &n);
+
+	for (int i = 0; i < n; i++)
+		put_values((ReturnSetInfo *) fcinfo->resultinfo, &tasks[i].named.task,
+				   tq_definition_json(&tasks[i]), NULL);
+	tq_call_end();
+	return (Datum) 0;
 }
 
 /* Adds rows of (task_id, status, task). */
 void
-tq_put_entries(ReturnSetInfo *rsinfo, const TqTask *tasks, int n)
+tq_put_entries(ReturnSetInfo *rsinfo, const TqTaskDefinition *tasks, int n)
 {
-	put_tasks(rsinfo, tasks, n, COLUMNS_BOTH);
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int nruns;
+	TqHistoryRun *runs;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].named.task.id;
+	runs = tq_runs_history(ids, n, true, &nruns);
+	for (int i = 0; i < n; i++)
+		put_values(rsinfo, &tasks[i].named.task,
+				   status_from(runs, nruns, &tasks[i].named),
+				   tq_definition_json(&tasks[i]));
 }
 
 /*
@@ -665,14 +656,15 @@ tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	TqSlug after = tq_arg_after(fcinfo, 1);
 	int max = tq_arg_max(fcinfo, 2);
-	TqTask *required;
-	TqTask *tasks;
+	int64 required;
+	TqTaskDefinition *tasks;
 	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
-	required = tq_task_get(task_id, false);
-	tasks = tq_tasks_dependent(required->id, tq_clock_now(), &after, max, &n);
+	required = tq_task_get(task_id)->task.id;
+	tasks = tq_definitions_dependent(required, tq_clock_now(), &after, max,
+									 &n);
 	tq_put_entries((ReturnSetInfo *) fcinfo->resultinfo, tasks, n);
 	tq_call_end();
 	return (Datum) 0;
@@ -693,12 +685,12 @@ tq_change_task_priority(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int priority = get_priority(fcinfo, 1);
-	TqTask *task;
+	TqNamedTask *named;
 	Jsonb *status;
 
 	tq_call_begin(false);
-	task = tq_priority_change(task_id, priority, tq_clock_now());
-	status = tq_spi_keep(tq_status_of(task));
+	named = tq_priority_change(task_id, priority, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(named));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }

@@ -9,6 +9,7 @@
 
 #include "../storage/task_table.h"
 
-extern void tq_put_entries(ReturnSetInfo *rsinfo, const TqTask *tasks, int n);
+extern void tq_put_entries(ReturnSetInfo *rsinfo,
+						   const TqTaskDefinition *tasks, int n);
 
 #endif /* TQ_TASK_API_H */

@@ -213,11 +213,11 @@ report_one(TqReport report, TqResolved reason)
 			refuse_report(&report);
 			break;
 		case TQ_OUTCOME_NOT_FOUND:
-			if (report.task == NULL)
+			if (!report.is_found)
 				tq_error_missing_task(&report.task_id);
 			tq_error_missing_run(report.task, report.run_id);
 	}
-	status = tq_spi_keep(tq_status_of(tq_task_get(&report.task_id, false)));
+	status = tq_spi_keep(tq_status_of(tq_task_get(&report.task_id)));
 	tq_call_end();
 	return status;
 }
@@ -336,13 +336,13 @@ tq_defer_task(PG_FUNCTION_ARGS)
 {
 	TqReport report = read_report(fcinfo, 3);
 	int64 after = read_span(fcinfo, 2, "after");
-	TqTask *task;
+	TqNamedTask *named;
 	Jsonb *status;
 
 	tq_call_begin(false);
-	task = tq_task_get(&report.task_id, false);
-	tq_claim_defer(task, report.run_id, after, tq_clock_now());
-	status = tq_spi_keep(tq_status_of(task));
+	named = tq_task_get(&report.task_id);
+	tq_claim_defer(&named->task, report.run_id, after, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(named));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }

@@ -79,7 +79,7 @@ read_name(void *arg)
 {
 	Named *named = (Named *) arg;
 	int n;
-	TqTask *task = tq_tasks_by_id(&named->task, 1, &n);
+	TqTask *task = tq_tasks_core(&named->task, 1, &n);
 
 	if (n == 1)
 		named->name = psprintf("\"%s\"", tq_slug_text(&task->task_id));

@@ -58,14 +58,15 @@ alert(const TqRun *run, const TqTask *task, const char *timeout)
 /* ---- limits ---- */
 
 /* Returns when a timeout of this run is over, by the run and its policy. */
-typedef TimestampTz (*RunLimit)(const TqRun *run, const TqPolicy *policy);
+typedef TimestampTz (*RunLimit)(const TqRun *run, const TqRunDetail *detail,
+								const TqPolicy *policy);
 
 /*
  * Returns the end of the run timeout, which counts from the first start of the
  * run, also while the run is deferred.
  */
 static TimestampTz
-end_of_run(const TqRun *run, const TqPolicy *policy)
+end_of_run(const TqRun *run, const TqRunDetail *detail, const TqPolicy *policy)
 {
 	if (policy->run_timeout == TQ_OFF || run->started == 0)
 		return DT_NOEND;
@@ -73,11 +74,14 @@ end_of_run(const TqRun *run, const TqPolicy *policy)
 }
 
 static TimestampTz
-end_of_pending(const TqRun *run, const TqPolicy *policy)
+end_of_pending(const TqRun *run, const TqRunDetail *detail,
+			   const TqPolicy *policy)
 {
 	return run->state == TQ_STATE_PENDING
 			   ? tq_policy_pending_until(policy, run->scheduled, run->started,
-										 run->pending_until)
+										 detail == NULL
+											 ? 0
+											 : detail->budget.pending_until)
 			   : DT_NOEND;
 }
 
@@ -99,12 +103,12 @@ keep_over(TqLockedTasks *locked, RunLimit limit, const char *timeout,
 	int n = locked->n;
 	int alerts = 0;
 
-	tq_details_read(locked->runs, n);
+	tq_locked_tasks_read_details(locked);
 	locked->n = 0;
 	for (int i = 0; i < n; i++)
 	{
 		const TqPolicy *policy = tq_policy_get(locked->tasks[i].policy);
-		TimestampTz end = limit(&locked->runs[i], policy);
+		TimestampTz end = limit(&locked->runs[i], locked->details[i], policy);
 
 		if (end > now || locked->tasks[i].deadline <= now)
 			continue;
@@ -180,7 +184,7 @@ tq_timeout_total(const TqWork *work)
 	tq_timer_insert(TQ_TIMER_TOTAL_TIMEOUT,
 					tq_clock_add_ms(work->now, TQ_AGAIN_MS), locked.others,
 					locked.nothers);
-	tq_details_read(locked.runs, locked.n);
+	tq_locked_tasks_read_details(&locked);
 	for (int i = 0; i < locked.n; i++)
 		alert(&locked.runs[i], &locked.tasks[i], "total-timeout");
 	return locked.n;

@@ -223,23 +223,25 @@ announce(const TqTask *task, const TqArtifact *artifact)
  * appends a message, except for an object, whose message is appended when its
  * upload is finished (D-08 there).
  */
-TqTask *
+TqNamedTask *
 tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 				   TimestampTz now)
 {
 	bool any_upload = tq_artifact_is_uploaded(artifact->storage) &&
 					  tq_json_get(artifact->details, "uploadId") == NULL;
-	TqTask *task;
+	TqNamedTask *named;
+	const TqTask *task;
 	TqRun run;
 	TqArtifact old;
 
 	if (artifact->expires < tq_clock_add_ms(now, -EXPIRES_DRIFT_MS))
 		tq_artifact_error_expires(
 			task_id, artifact, "must not be more than 15 minutes in the past");
-	task = tq_task_by_slug(task_id);
-	if (task == NULL)
+	named = tq_task_by_slug(task_id);
+	if (named == NULL)
 		refuse_run(task_id, artifact, "does not exist",
 				   "the task was never created, or it has expired");
+	task = &named->task;
 	lock_claimed_run(task, artifact, &run);
 	if (artifact->expires > task->expires)
 		tq_artifact_error_expires(
@@ -261,7 +263,7 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 	}
 	if (artifact->storage != TQ_STORAGE_OBJECT)
 		announce(task, artifact);
-	return task;
+	return named;
 }
 
 /* ---- the end of an upload ---- */
@@ -313,7 +315,7 @@ void
 tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 				   const TqSlug *upload_id)
 {
-	TqTask *task = tq_task_get(task_id, false);
+	const TqTask *task = &tq_task_get(task_id)->task;
 	TqArtifact artifact;
 
 	if (!tq_artifact_lock(task->id, run_id, name, &artifact))
@@ -536,15 +538,15 @@ tq_artifact_info_json(const TqArtifact *artifact)
  * has to be uploaded, if any.
  */
 Jsonb *
-tq_artifact_created_json(const TqTask *task, const TqArtifact *artifact)
+tq_artifact_created_json(const TqNamedTask *named, const TqArtifact *artifact)
 {
 	JsonbParseState *state = NULL;
 
 	begin(&state, artifact);
 	if (tq_artifact_is_uploaded(artifact->storage))
 	{
-		add_object_name(&state, task, artifact);
-		tq_json_add_text(&state, "projectId", task->project_id);
+		add_object_name(&state, &named->task, artifact);
+		tq_json_add_text(&state, "projectId", named->project_id);
 		add_detail(&state, artifact, "uploadId");
 		tq_json_add_time(&state, "expires", artifact->expires);
 	}

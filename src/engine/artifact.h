@@ -12,8 +12,8 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
-extern TqTask *tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
-								  TimestampTz now);
+extern TqNamedTask *tq_artifact_create(const TqSlug *task_id,
+									   TqArtifact *artifact, TimestampTz now);
 extern void tq_artifact_finish(const TqSlug *task_id, int run_id,
 							   const char *name, const TqSlug *upload_id);
 extern int tq_artifact_latest_run(const TqTask *task);
@@ -23,7 +23,7 @@ extern void tq_artifact_get(const TqTask *task, int run_id, const char *name,
 extern void tq_artifact_look_up(const TqTask *task, int run_id,
 								const char *name, TqArtifact *artifact);
 extern Jsonb *tq_artifact_info_json(const TqArtifact *artifact);
-extern Jsonb *tq_artifact_created_json(const TqTask *task,
+extern Jsonb *tq_artifact_created_json(const TqNamedTask *named,
 									   const TqArtifact *artifact);
 extern Jsonb *tq_artifact_content_json(const TqTask *task,
 									   const TqArtifact *artifact);

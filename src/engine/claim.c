@@ -314,12 +314,15 @@ refuse_claim(const TqTask *task, int run_id, const TqRun *run)
 static bool
 is_claimable(const TqTask *task, TqRun *run, TimestampTz now)
 {
+	TqRunDetail detail;
+	TimestampTz limit;
+
 	if (run->location != TQ_LOCATION_PENDING ||
 		tq_state_verdict(run->state, TQ_EVENT_CLAIM) != TQ_VERDICT_APPLY)
 		return false;
-	tq_details_read(run, 1);
+	limit = tq_detail_read(run, &detail) ? detail.budget.pending_until : 0;
 	return !tq_policy_is_overdue(tq_policy_get(task->policy), run->scheduled,
-								 run->started, run->pending_until, now);
+								 run->started, limit, now);
 }
 
 /*
@@ -341,7 +344,8 @@ bool
 tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 			 const char *worker_id, TimestampTz now, TqClaim *claim)
 {
-	TqTask *task = tq_task_get(task_id, true);
+	const TqTaskDefinition *definition = tq_definition_get(task_id);
+	const TqTask *task = &definition->named.task;
 	TqOutboxBatch batch = {0};
 	TqWorker worker;
 	TqRun run;
@@ -368,7 +372,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 					   .worker_group = worker_group,
 					   .worker_id = worker_id,
 					   .taken_until = run.taken_until,
-					   .payload = task->payload};
+					   .payload = definition->payload};
 	return true;
 }
 
@@ -452,12 +456,12 @@ void
 tq_claim_defer(TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 {
 	TqRun run;
+	TqRunDetail detail;
 
 	take_back(task, run_id, now, &run);
-	tq_details_read(&run, 1);
-	tq_run_fill(&run, tq_policy_get(task->policy));
-	run.visible_at = tq_policy_after(now, after_ms);
-	(void) tq_transition_request(task, &run, TQ_EVENT_DEFER, now);
+	tq_run_detail(&run, task->policy, &detail);
+	detail.budget.visible_at = tq_policy_after(now, after_ms);
+	tq_transition_defer(task, &run, &detail, now);
 }
 
 /*
@@ -468,12 +472,11 @@ void
 tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 				 TqClaim *claim)
 {
-	TqTask task = {.task_id = *task_id};
+	TqTask task;
 	TqRun run;
 	TqWorker worker;
 
-	tq_tasks_find(&task, 1);
-	if (task.id == 0)
+	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
 	extend(&task, run_id, now, &run);
 	tq_timer_insert(TQ_TIMER_CLAIM,

@@ -54,7 +54,7 @@
  * batch[] to their entries.  Raises an error if two tasks have the same id.
  */
 static HTAB *
-index_by_slug(const TqTask *tasks, int n, TqBatchTask **batch)
+index_by_slug(const TqTaskDefinition *tasks, int n, TqBatchTask **batch)
 {
 	HASHCTL control = {.keysize = sizeof(TqSlug),
 					   .entrysize = sizeof(TqBatchTask),
@@ -64,15 +64,16 @@ index_by_slug(const TqTask *tasks, int n, TqBatchTask **batch)
 
 	for (int i = 0; i < n; i++)
 	{
+		const TqTask *task = &tasks[i].named.task;
 		bool found;
-		TqBatchTask *batch_task = hash_search(batch_tasks, &tasks[i].task_id,
+		TqBatchTask *batch_task = hash_search(batch_tasks, &task->task_id,
 											  HASH_ENTER, &found);
 
 		if (found)
 			ereport(ERROR,
 					(errcode(ERRCODE_TQ_BAD_INPUT),
 					 errmsg("task \"%s\" is given twice",
-							tq_slug_text(&tasks[i].task_id)),
+							tq_slug_text(&task->task_id)),
 					 errdetail("Elements %d and %d have that id.",
 							   batch_task->index + 1, i + 1),
 					 errhint(
@@ -80,7 +81,7 @@ index_by_slug(const TqTask *tasks, int n, TqBatchTask **batch)
 		batch_task->index = i;
 		batch_task->is_new = false;
 		batch_task->is_pending = false;
-		batch_task->task = &tasks[i];
+		batch_task->task = task;
 		batch[i] = batch_task;
 	}
 	return batch_tasks;
@@ -93,11 +94,12 @@ index_by_slug(const TqTask *tasks, int n, TqBatchTask **batch)
  * dependency is on the task itself or on a task outside of the call.
  */
 static TqBatchTask *
-batch_task_of(const TqTask *task, int dependency, HTAB *batch_tasks)
+batch_task_of(const TqTaskDefinition *definition, int dependency,
+			  HTAB *batch_tasks)
 {
-	const TqSlug *slug = &task->dependencies[dependency];
+	const TqSlug *slug = &definition->dependencies[dependency];
 
-	if (tq_slug_compare(slug, &task->task_id) == 0)
+	if (tq_slug_compare(slug, &definition->named.task.task_id) == 0)
 		return NULL;
 	return hash_search(batch_tasks, slug, HASH_FIND, NULL);
 }
@@ -106,8 +108,8 @@ batch_task_of(const TqTask *task, int dependency, HTAB *batch_tasks)
  * Raises the error that names a cycle among the tasks that are still blocked.
  */
 static void
-refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
-			 HTAB *batch_tasks)
+refuse_cycle(const TqTaskDefinition *tasks, const int *blocked_by, int start,
+			 int n, HTAB *batch_tasks)
 {
 	StringInfoData names;
 	bool *seen = palloc0(sizeof(bool) * n);
@@ -129,7 +131,7 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 
 			seen[at] = true;
 			tq_error_list(&names, ", which depends on ",
-						  tq_slug_text(&tasks[at].task_id));
+						  tq_slug_text(&tasks[at].named.task.task_id));
 			for (int d = 0; d < tasks[at].ndependencies; d++)
 			{
 				TqBatchTask *batch_task = batch_task_of(&tasks[at], d,
@@ -142,7 +144,7 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
 		}
 	}
 	tq_error_list(&names, ", which depends on ",
-				  tq_slug_text(&tasks[first].task_id));
+				  tq_slug_text(&tasks[first].named.task.task_id));
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 					errmsg("tasks depend on each other in a cycle"),
 					errdetail("Task %s.", names.data),
@@ -155,7 +157,7 @@ refuse_cycle(const TqTask *tasks, const int *blocked_by, int start, int n,
  * keeps the dependents of each task in a list.
  */
 static int *
-sort_by_dependency(const TqTask *tasks, int n, HTAB *batch_tasks)
+sort_by_dependency(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 {
 	int *order = palloc(sizeof(int) * n);
 	int *blocked_by = palloc0(sizeof(int) * n);
@@ -228,36 +230,16 @@ differences(Jsonb *a, Jsonb *b)
 }
 
 /*
- * Copies the fixed-size fields of the stored task.  The names and the variable
- * part of the definition are equal in both.
- */
-static void
-take_core(TqTask *task, const TqTask *existing)
-{
-	task->id = existing->id;
-	task->created = existing->created;
-	task->deadline = existing->deadline;
-	task->defined_deadline = existing->defined_deadline;
-	task->expires = existing->expires;
-	task->delay = existing->delay;
-	task->group_id = existing->group_id;
-	task->queue = existing->queue;
-	task->policy = existing->policy;
-	task->priority = existing->priority;
-	task->retries = existing->retries;
-	task->all_resolved = existing->all_resolved;
-}
-
-/*
  * Returns true if the stored task has an equal definition although its row
- * differs, and copies its fields to the new task.  Returns false if the task
+ * differs, and copies its core to the new task.  Returns false if the task
  * no longer exists.  Raises an error if the definitions differ.
  */
 static bool
-adopt_equal(TqTask *task, TqRepeat repeat)
+adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 {
-	TqTask *existing = tq_task_whole_by_slug(&task->task_id);
-	TqTask given = *task;
+	TqTask *task = &definition->named.task;
+	TqTaskDefinition *existing = tq_definition_by_slug(&task->task_id);
+	TqTaskDefinition given = *definition;
 	Jsonb *old;
 	Jsonb *new;
 
@@ -265,9 +247,11 @@ adopt_equal(TqTask *task, TqRepeat repeat)
 		return false;
 	if (repeat == TQ_REPEAT_LATER)
 	{
-		given.created = existing->created;
-		given.deadline = given.defined_deadline = existing->defined_deadline;
-		given.expires = existing->expires;
+		const TqTask *stored = &existing->named.task;
+
+		given.named.task.created = stored->created;
+		given.named.task.defined_deadline = stored->defined_deadline;
+		given.named.task.expires = stored->expires;
 	}
 	old = tq_definition_json(existing);
 	new = tq_definition_json(&given);
@@ -280,7 +264,7 @@ adopt_equal(TqTask *task, TqRepeat repeat)
 			 errdetail("These differ: %s.", differences(old, new)),
 			 errhint(
 				 "Use a new task id, or send the definition that was sent first.")));
-	take_core(task, existing);
+	*task = existing->named.task;
 	return true;
 }
 
@@ -289,13 +273,13 @@ adopt_equal(TqTask *task, TqRepeat repeat)
  * needed does not grow with the number of tasks that exist already.
  */
 static bool
-adopt_equal_in_scratch(TqTask *task, TqRepeat repeat)
+adopt_equal_in_scratch(TqTaskDefinition *definition, TqRepeat repeat)
 {
 	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
 												  "tq repeated task",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(scratch);
-	bool exists = adopt_equal(task, repeat);
+	bool exists = adopt_equal(definition, repeat);
 
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(scratch);
@@ -308,16 +292,17 @@ adopt_equal_in_scratch(TqTask *task, TqRepeat repeat)
  * *stored is NULL, so that the next comparison begins a new scan.
  */
 static bool
-adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
+adopt_existing(TqStored **stored, TqTaskDefinition *definition,
+			   TqRepeat repeat)
 {
 	if (*stored == NULL)
 		*stored = tq_stored_begin();
-	switch (tq_stored_match(*stored, task, repeat == TQ_REPEAT_EXACT))
+	switch (tq_stored_match(*stored, definition, repeat == TQ_REPEAT_EXACT))
 	{
 		case TQ_MATCH_SAME:
 			return true;
 		case TQ_MATCH_DIFFERS:
-			if (adopt_equal_in_scratch(task, repeat))
+			if (adopt_equal_in_scratch(definition, repeat))
 				return true;
 			break;
 		case TQ_MATCH_NONE:
@@ -332,53 +317,56 @@ adopt_existing(TqStored **stored, TqTask *task, TqRepeat repeat)
 
 /* Comparisons of two indexes into an array of tasks, the third argument. */
 
-static const TqTask *
+static const TqTaskDefinition *
 task_at(const void *tasks, const void *index)
 {
-	return (const TqTask *) tasks + *(const int *) index;
+	return (const TqTaskDefinition *) tasks + *(const int *) index;
 }
 
 static int
 compare_group(const void *a, const void *b, void *tasks)
 {
-	return tq_slug_compare(&task_at(tasks, a)->group_slug,
-						   &task_at(tasks, b)->group_slug);
+	return tq_slug_compare(&task_at(tasks, a)->named.group_slug,
+						   &task_at(tasks, b)->named.group_slug);
 }
 
 static int
 compare_slug(const void *a, const void *b, void *tasks)
 {
-	return tq_slug_compare(&task_at(tasks, a)->task_id,
-						   &task_at(tasks, b)->task_id);
+	return tq_slug_compare(&task_at(tasks, a)->named.task.task_id,
+						   &task_at(tasks, b)->named.task.task_id);
 }
 
 static int *
-places_sorted(const TqTask *tasks, int n, qsort_arg_comparator compare)
+places_sorted(const TqTaskDefinition *tasks, int n,
+			  qsort_arg_comparator compare)
 {
 	int *places = palloc(sizeof(int) * n);
 
 	for (int i = 0; i < n; i++)
 		places[i] = i;
-	qsort_arg(places, n, sizeof(int), compare, unconstify(TqTask *, tasks));
+	qsort_arg(places, n, sizeof(int), compare,
+			  unconstify(TqTaskDefinition *, tasks));
 	return places;
 }
 
 static bool
-is_named_after_itself(const TqTask *task)
+is_in_own_group(const TqNamedTask *named)
 {
-	return tq_slug_compare(&task->group_slug, &task->task_id) == 0;
+	return tq_slug_compare(&named->group_slug, &named->task.task_id) == 0;
 }
 
 /* The tasks of one group in a call. */
 typedef struct Span
 {
-	const TqTask *joining; /* one that the group is not named after, or NULL */
-	TimestampTz latest;    /* latest expiry of those */
-	bool has_own;          /* is the task of that name among them */
+	/* one that is not named like the group; NULL: none */
+	const TqNamedTask *joining;
+	TimestampTz latest; /* latest expiry of those */
+	bool has_own;       /* is the task of that name among them */
 } Span;
 
 static void
-refuse_schedulers(const TqTask *a, const TqTask *b)
+refuse_schedulers(const TqNamedTask *a, const TqNamedTask *b)
 {
 	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
 					errmsg("tasks of one group must have one schedulerId"),
@@ -389,18 +377,18 @@ refuse_schedulers(const TqTask *a, const TqTask *b)
 }
 
 static void
-add_to_span(Span *span, const TqTask *task)
+add_to_span(Span *span, const TqNamedTask *named)
 {
-	if (is_named_after_itself(task))
+	if (is_in_own_group(named))
 	{
 		span->has_own = true;
 		return;
 	}
 	if (span->joining != NULL &&
-		strcmp(span->joining->scheduler_id, task->scheduler_id) != 0)
-		refuse_schedulers(span->joining, task);
-	span->joining = task;
-	span->latest = Max(span->latest, task->expires);
+		strcmp(span->joining->scheduler_id, named->scheduler_id) != 0)
+		refuse_schedulers(span->joining, named);
+	span->joining = named;
+	span->latest = Max(span->latest, named->task.expires);
 }
 
 /* How the groups of a call are locked. */
@@ -420,24 +408,24 @@ typedef enum GroupLocks
  * each wait for the task of the other.
  */
 static GroupLocks
-lock_groups(const TqTask *tasks, const int *places, int n)
+lock_groups(const TqTaskDefinition *tasks, const int *places, int n)
 {
-	const TqTask *last = NULL;
+	const TqNamedTask *last = NULL;
 	int joined = 0;
 	int own = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqTask *task = &tasks[places[i]];
+		const TqNamedTask *named = &tasks[places[i]].named;
 
-		if (is_named_after_itself(task))
+		if (is_in_own_group(named))
 		{
 			own++;
 			continue;
 		}
 		joined += last == NULL ||
-				  tq_slug_compare(&last->group_slug, &task->group_slug) != 0;
-		last = task;
+				  tq_slug_compare(&last->group_slug, &named->group_slug) != 0;
+		last = named;
 	}
 	if (joined == 0)
 		return LOCKS_NONE;
@@ -449,7 +437,7 @@ lock_groups(const TqTask *tasks, const int *places, int n)
  * once for all its tasks in this call.
  */
 static void
-join_groups(TqTask *tasks, int n)
+join_groups(TqTaskDefinition *tasks, int n)
 {
 	int *places = places_sorted(tasks, n, compare_group);
 	GroupLocks locks = lock_groups(tasks, places, n);
@@ -463,16 +451,19 @@ join_groups(TqTask *tasks, int n)
 		for (end = start; end < n && compare_group(&places[start],
 												   &places[end], tasks) == 0;
 			 end++)
-			add_to_span(&span, &tasks[places[end]]);
+			add_to_span(&span, &tasks[places[end]].named);
 		if (locks == LOCKS_EACH)
-			tq_group_lock(&tasks[places[start]].group_slug, span.has_own);
+			tq_group_lock(&tasks[places[start]].named.group_slug,
+						  span.has_own);
 		if (span.joining == NULL)
 			continue;
 		id = tq_group_join(span.joining, span.latest);
 		for (int i = start; i < end; i++)
 		{
-			if (!is_named_after_itself(&tasks[places[i]]))
-				tasks[places[i]].group_id = id;
+			TqNamedTask *named = &tasks[places[i]].named;
+
+			if (!is_in_own_group(named))
+				named->task.group_id = id;
 		}
 	}
 }
@@ -480,8 +471,8 @@ join_groups(TqTask *tasks, int n)
 static int
 compare_queue(const void *a, const void *b, void *tasks)
 {
-	return strcmp(task_at(tasks, a)->queue_name,
-				  task_at(tasks, b)->queue_name);
+	return strcmp(task_at(tasks, a)->named.queue_name,
+				  task_at(tasks, b)->named.queue_name);
 }
 
 /*
@@ -489,12 +480,16 @@ compare_queue(const void *a, const void *b, void *tasks)
  * that inserts a queue waits for another that is inserting the same one.
  */
 static void
-intern_queues(TqTask *tasks, int n)
+intern_queues(TqTaskDefinition *tasks, int n)
 {
 	int *places = places_sorted(tasks, n, compare_queue);
 
 	for (int i = 0; i < n; i++)
-		tasks[places[i]].queue = tq_queue_intern(tasks[places[i]].queue_name);
+	{
+		TqNamedTask *named = &tasks[places[i]].named;
+
+		named->task.queue = tq_queue_intern(named->queue_name);
+	}
 }
 
 static int
@@ -515,7 +510,7 @@ compare_policy(const void *a, const void *b, void *tasks)
  * call, for the same reason.
  */
 static void
-intern_policies(TqTask *tasks, int n)
+intern_policies(TqTaskDefinition *tasks, int n)
 {
 	int *places;
 	bool has_policy = false;
@@ -527,10 +522,11 @@ intern_policies(TqTask *tasks, int n)
 	places = places_sorted(tasks, n, compare_policy);
 	for (int i = 0; i < n; i++)
 	{
-		TqTask *task = &tasks[places[i]];
+		TqTaskDefinition *definition = &tasks[places[i]];
 
-		if (task->given_policy != NULL)
-			task->policy = tq_policy_intern(task->given_policy);
+		if (definition->given_policy != NULL)
+			definition->named.task.policy = tq_policy_intern(
+				definition->given_policy);
 	}
 }
 
@@ -541,17 +537,17 @@ intern_policies(TqTask *tasks, int n)
  * updates it.
  */
 static void
-set_due(TqTask *tasks, int n, TimestampTz now)
+set_due(TqTaskDefinition *tasks, int n, TimestampTz now)
 {
 	for (int i = 0; i < n; i++)
 	{
-		const TqPolicy *policy = tq_policy_get(tasks[i].policy);
+		TqTask *task = &tasks[i].named.task;
+		const TqPolicy *policy = tq_policy_get(task->policy);
 
 		if (policy->total_timeout != TQ_OFF && !policy->alert_only &&
 			tasks[i].ndependencies == 0)
-			tasks[i].deadline = Min(tasks[i].deadline,
-									tq_policy_after(now,
-													policy->total_timeout));
+			task->deadline = Min(task->deadline,
+								 tq_policy_after(now, policy->total_timeout));
 	}
 }
 
@@ -562,10 +558,11 @@ set_due(TqTask *tasks, int n, TimestampTz now)
  * one is inserted after all.
  */
 static int64
-insert_tasks(TqTask *tasks, int n, TqRepeat repeat, TqBatchTask **batch)
+insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
+			 TqBatchTask **batch)
 {
 	int *places = places_sorted(tasks, n, compare_slug);
-	const TqTask **sorted = palloc(sizeof(TqTask *) * n);
+	const TqTaskDefinition **sorted = palloc(sizeof(TqTaskDefinition *) * n);
 	bool *is_new = palloc(sizeof(bool) * n);
 	TqStored *stored = NULL;
 	int64 created = 0;
@@ -576,17 +573,17 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, TqBatchTask **batch)
 	tq_tasks_insert(sorted, n, is_new);
 	for (int i = 0; i < n; i++)
 	{
-		TqTask *task = &tasks[places[i]];
+		TqTaskDefinition *definition = &tasks[places[i]];
 
-		while (!is_new[i] && !adopt_existing(&stored, task, repeat))
+		while (!is_new[i] && !adopt_existing(&stored, definition, repeat))
 			tq_tasks_insert(&sorted[i], 1, &is_new[i]);
 		batch[places[i]]->is_new = is_new[i];
 		/*
 		 * No other session can know an id that this call has just generated,
 		 * so such a task needs no check of its group.
 		 */
-		if (is_named_after_itself(task) && !task->has_own_id)
-			sorted[own++] = task;
+		if (is_in_own_group(&definition->named) && !definition->has_own_id)
+			sorted[own++] = definition;
 		created += is_new[i];
 	}
 	if (stored != NULL)
@@ -597,18 +594,18 @@ insert_tasks(TqTask *tasks, int n, TqRepeat repeat, TqBatchTask **batch)
 
 /* Inserts the timers of the effective deadlines of the new tasks. */
 static void
-set_deadlines(const TqTask *tasks, int n, TqBatchTask **batch)
+set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		TimestampTz due = tq_clock_add_ms(tasks[i].deadline,
-										  tq_deadline_delay);
+		const TqTask *task = &tasks[i].named.task;
+		TimestampTz due = tq_clock_add_ms(task->deadline, tq_deadline_delay);
 
 		if (batch[i]->is_new)
-			entries[count++] = (TqTimerEntry){due, tasks[i].id};
+			entries[count++] = (TqTimerEntry){due, task->id};
 	}
 	tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
 }
@@ -618,7 +615,7 @@ set_deadlines(const TqTask *tasks, int n, TqBatchTask **batch)
  * task-pending is appended again for them.
  */
 static void
-look_for_pending(const TqTask *tasks, int n, TqBatchTask **batch)
+look_for_pending(TqBatchTask *const *batch, int n)
 {
 	TqBatchTask **existing = palloc(sizeof(TqBatchTask *) * n);
 	int64 *ids = palloc(sizeof(int64) * n);
@@ -629,7 +626,7 @@ look_for_pending(const TqTask *tasks, int n, TqBatchTask **batch)
 	{
 		if (batch[i]->is_new)
 			continue;
-		ids[count] = tasks[i].id;
+		ids[count] = batch[i]->task->id;
 		existing[count++] = batch[i];
 	}
 	if (count == 0 || !tq_outbox_is_wanted(TQ_EXCHANGE_TASK_PENDING))
@@ -646,24 +643,25 @@ look_for_pending(const TqTask *tasks, int n, TqBatchTask **batch)
  * repeats a call may not know the outcome of the first one.
  */
 static void
-place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
-			TqBatchTask **batch, TimestampTz now)
+place_tasks(TqTaskDefinition *tasks, const int *order, int n,
+			HTAB *batch_tasks, TqBatchTask **batch, TimestampTz now)
 {
 	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks);
 	TqTransitions transitions = {.now = now, .n = n};
 
-	look_for_pending(tasks, n, batch);
+	look_for_pending(batch, n);
 	for (int i = 0; i < n; i++)
 	{
-		TqTask *task = &tasks[order[i]];
+		TqTaskDefinition *definition = &tasks[order[i]];
+		TqTask *task = &definition->named.task;
 		TqRun first = {.run_id = 0, .state = TQ_STATE_PENDING};
 
 		tq_outbox_add_run(&transitions.outbox, task, NULL, NULL);
 		if (batch[order[i]]->is_pending)
 			tq_outbox_add_run(&transitions.outbox, task, &first, &first);
 		if (batch[order[i]]->is_new &&
-			(task->ndependencies == 0 ||
-			 !tq_dependency_track(task, batch_tasks, externals)))
+			(definition->ndependencies == 0 ||
+			 !tq_dependency_track(definition, batch_tasks, externals)))
 			tq_transition_start_first(&transitions, task, true);
 	}
 	tq_transitions_finish(&transitions);
@@ -674,7 +672,7 @@ place_tasks(TqTask *tasks, const int *order, int n, HTAB *batch_tasks,
  * returns how many are new.  On return each task has its id and is as stored.
  */
 int64
-tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
+tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 {
 	TqBatchTask **batch = palloc(sizeof(TqBatchTask *) * n);
 	HTAB *batch_tasks = index_by_slug(tasks, n, batch);
@@ -683,15 +681,17 @@ tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now)
 
 	for (int i = 0; i < n; i++)
 	{
-		tq_check_times(&tasks[i], now);
-		tasks[i].defined_deadline = tasks[i].deadline;
+		TqTask *task = &tasks[i].named.task;
+
+		tq_check_times(task, now);
+		task->defined_deadline = task->deadline;
 	}
 	intern_queues(tasks, n);
 	intern_policies(tasks, n);
 	set_due(tasks, n, now);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
-		tasks[order[i]].id = tq_id_next();
+		tasks[order[i]].named.task.id = tq_id_next();
 	created = insert_tasks(tasks, n, repeat, batch);
 	place_tasks(tasks, order, n, batch_tasks, batch, now);
 	set_deadlines(tasks, n, batch);

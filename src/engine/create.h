@@ -15,6 +15,7 @@ typedef enum TqRepeat
 	TQ_REPEAT_LATER  /* equal except for the time of the call */
 } TqRepeat;
 
-extern int64 tq_create(TqTask *tasks, int n, TqRepeat repeat, TimestampTz now);
+extern int64 tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat,
+					   TimestampTz now);
 
 #endif /* TQ_CREATE_H */

@@ -33,34 +33,23 @@
 
 /* Writes the dead letter of a task, from its definition and its runs. */
 static void
-write_letter(const TqTask *task, TimestampTz now)
+write_letter(const TqTaskDefinition *definition, TimestampTz now)
 {
+	const TqTask *task = &definition->named.task;
 	int n;
-	TqRun *runs = tq_runs_of_task(task, &n);
+	TqHistoryRun *runs = tq_runs_of_task(task, &n);
+	const TqHistoryRun *last = &runs[n - 1];
 	TqDeadLetter letter = {.task_id = task->task_id,
 						   .task = task->id,
 						   .queue = task->queue,
 						   .failed_at = now,
-						   .reason = runs[n - 1].reason,
-						   .error = runs[n - 1].error,
-						   .definition = tq_definition_json(task),
+						   .reason = last->run.reason,
+						   .error = last->detail == NULL ? NULL
+														 : last->detail->error,
+						   .definition = tq_definition_json(definition),
 						   .runs = tq_runs_json(runs, n)};
 
 	tq_dead_letter_insert(&letter);
-}
-
-/* Writes some dead letters.  Whole definitions are looked up by task id. */
-static void
-write_some(const int64 *ids, int n, TimestampTz now)
-{
-	TqSlug slugs[LETTERS_AT_ONCE];
-	TqTask *found = tq_tasks_by_id(ids, n, &n);
-
-	for (int i = 0; i < n; i++)
-		slugs[i] = found[i].task_id;
-	found = tq_tasks_by_slug(slugs, n, true, &n);
-	for (int i = 0; i < n; i++)
-		write_letter(&found[i], now);
 }
 
 /*
@@ -81,7 +70,13 @@ tq_dead_letters_write(const int64 *tasks, int n, TimestampTz now)
 	outer = MemoryContextSwitchTo(scratch);
 	for (int done = 0; done < n; done += LETTERS_AT_ONCE)
 	{
-		write_some(&tasks[done], Min(n - done, LETTERS_AT_ONCE), now);
+		int found;
+		TqTaskDefinition *definitions =
+			tq_definitions_by_id(&tasks[done], Min(n - done, LETTERS_AT_ONCE),
+								 &found);
+
+		for (int i = 0; i < found; i++)
+			write_letter(&definitions[i], now);
 		MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(outer);

@@ -3,7 +3,7 @@
  *	  Task definitions: the rules for their values, and definitions from the
  *	  arguments of enqueue() (doc/spec/taskcluster.md 1.1, 1.2 and 1.2.1).
  *
- * Fills in a TqTask, or raises TQ400.  definition_json.c reads JSON
+ * Fills in a TqTaskDefinition, or raises TQ400.  definition_json.c reads JSON
  * definitions.  create.c decides whether the required tasks exist and whether
  * the id of the task is free.
  */
@@ -60,8 +60,8 @@ tq_definition_error(const TqSlug *task_id, const char *key, const char *rule)
  * Raises an error if a value of a definition is larger than a setting allows.
  */
 static void
-check_size(const TqTask *task, const char *key, Size size, int limit,
-		   const char *setting)
+check_size(const TqTaskDefinition *definition, const char *key, Size size,
+		   int limit, const char *setting)
 {
 	if (size <= limit)
 		return;
@@ -70,7 +70,8 @@ check_size(const TqTask *task, const char *key, Size size, int limit,
 		(errcode(ERRCODE_TQ_BAD_INPUT),
 		 errmsg("\"%s\" of task definition is too large", key),
 		 errdetail("Task \"%s\": it has %zu bytes, and may have %d (%s).",
-				   tq_slug_text(&task->task_id), size, limit, setting),
+				   tq_slug_text(&definition->named.task.task_id), size, limit,
+				   setting),
 		 errhint(
 			 "Store large data elsewhere, and put its location into the task.")));
 }
@@ -87,27 +88,30 @@ size_of(const void *value)
  * sessions can handle when they claim, publish or keep it.
  */
 void
-tq_definition_check_sizes(const TqTask *task)
+tq_definition_check_sizes(const TqTaskDefinition *definition)
 {
-	Size tags = size_of(task->tags);
-	Size extra = size_of(task->extra);
+	Size tags = size_of(definition->tags);
+	Size extra = size_of(definition->extra);
 
-	check_size(task, "tags", tags, tq_max_tags, "tq.max_tags");
-	check_size(task, "extra", extra, tq_max_extra, "tq.max_extra");
+	check_size(definition, "tags", tags, tq_max_tags, "tq.max_tags");
+	check_size(definition, "extra", extra, tq_max_extra, "tq.max_extra");
 }
 
 /* Checks the sizes of the payload and of the definition as a whole. */
 void
-tq_definition_check_whole(const TqTask *task)
+tq_definition_check_whole(const TqTaskDefinition *definition)
 {
-	Size payload = size_of(task->payload);
-	Size whole = payload + size_of(task->tags) + size_of(task->extra) +
-				 size_of(task->metadata) + size_of(task->routes) +
-				 size_of(task->scopes) + size_of(task->given_policy) +
-				 sizeof(TqSlug) * task->ndependencies;
+	Size payload = size_of(definition->payload);
+	Size whole = payload + size_of(definition->tags) +
+				 size_of(definition->extra) + size_of(definition->metadata) +
+				 size_of(definition->routes) + size_of(definition->scopes) +
+				 size_of(definition->given_policy) +
+				 sizeof(TqSlug) * definition->ndependencies;
 
-	check_size(task, "payload", payload, tq_max_payload, "tq.max_payload");
-	check_size(task, "task", whole, tq_max_definition, "tq.max_definition");
+	check_size(definition, "payload", payload, tq_max_payload,
+			   "tq.max_payload");
+	check_size(definition, "task", whole, tq_max_definition,
+			   "tq.max_definition");
 }
 
 /* ---- names and lists ---- */
@@ -144,11 +148,11 @@ tq_definition_retries(const TqSlug *task_id, int64 retries)
 }
 
 void
-tq_definition_check_project(const TqTask *task)
+tq_definition_check_project(const TqTaskDefinition *definition)
 {
-	if (!tq_is_project_id(task->project_id))
+	if (!tq_is_project_id(definition->named.project_id))
 		refuse(
-			&task->task_id, "projectId",
+			&definition->named.task.task_id, "projectId",
 			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"");
 }
 
@@ -185,20 +189,21 @@ compare_slugs(const void *a, const void *b)
 
 /* Checks the number of the dependencies, and that none is named twice. */
 void
-tq_definition_check_dependencies(const TqTask *task)
+tq_definition_check_dependencies(const TqTaskDefinition *definition)
 {
-	int n = task->ndependencies;
+	int n = definition->ndependencies;
 	TqSlug *sorted;
 
 	if (n > tq_max_dependencies)
-		refuse(&task->task_id, "dependencies",
+		refuse(&definition->named.task.task_id, "dependencies",
 			   psprintf("has %d items, and may have %d (tq.max_dependencies)",
 						n, tq_max_dependencies));
 	sorted = palloc(sizeof(TqSlug) * Max(n, 1));
-	memcpy(sorted, task->dependencies, sizeof(TqSlug) * n);
+	memcpy(sorted, definition->dependencies, sizeof(TqSlug) * n);
 	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
 	if (qunique(sorted, n, sizeof(TqSlug), compare_slugs) != n)
-		refuse(&task->task_id, "dependencies", "must not name a task twice");
+		refuse(&definition->named.task.task_id, "dependencies",
+			   "must not name a task twice");
 	pfree(sorted);
 }
 
@@ -207,22 +212,23 @@ tq_definition_check_dependencies(const TqTask *task)
  * already, as define_task() does (doc/spec/taskcluster.md 2.2).
  */
 void
-tq_definition_depend_on_self(TqTask *task)
+tq_definition_depend_on_self(TqTaskDefinition *definition)
 {
 	TqSlug *slugs;
 
-	for (int i = 0; i < task->ndependencies; i++)
+	for (int i = 0; i < definition->ndependencies; i++)
 	{
-		if (tq_slug_compare(&task->dependencies[i], &task->task_id) == 0)
+		if (tq_slug_compare(&definition->dependencies[i],
+							&definition->named.task.task_id) == 0)
 			return;
 	}
-	slugs = palloc(sizeof(TqSlug) * (task->ndependencies + 1));
-	slugs[0] = task->task_id;
-	memcpy(slugs + 1, task->dependencies,
-		   sizeof(TqSlug) * task->ndependencies);
-	task->dependencies = slugs;
-	task->ndependencies++;
-	tq_definition_check_dependencies(task);
+	slugs = palloc(sizeof(TqSlug) * (definition->ndependencies + 1));
+	slugs[0] = definition->named.task.task_id;
+	memcpy(slugs + 1, definition->dependencies,
+		   sizeof(TqSlug) * definition->ndependencies);
+	definition->dependencies = slugs;
+	definition->ndependencies++;
+	tq_definition_check_dependencies(definition);
 }
 
 /* Returns an array of these strings, or NULL for none. */
@@ -306,8 +312,9 @@ parse_policy(const TqSlug *task_id, const Jsonb *policy)
  * delay.
  */
 void
-tq_definition_apply_policy(TqTask *task, Jsonb *policy)
+tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
 {
+	TqTask *task = &definition->named.task;
 	TqGivenPolicy given = parse_policy(&task->task_id, policy);
 	const char *fault;
 	int retries = task->retries;
@@ -330,7 +337,7 @@ tq_definition_apply_policy(TqTask *task, Jsonb *policy)
 		refuse(&task->task_id, "policy", fault);
 	task->retries = retries;
 	if (JB_ROOT_COUNT(policy) > 0)
-		task->given_policy = policy;
+		definition->given_policy = policy;
 }
 
 /* ---- times ---- */
@@ -393,21 +400,22 @@ checked_object(const TqSlug *task_id, const char *key, Jsonb *object)
 }
 
 static Jsonb *
-metadata_with_name(const TqTask *task, const char *name)
+metadata_with_name(const TqSlug *task_id, const char *name)
 {
 	if (name == NULL)
 		return NULL;
 	if (pg_mbstrlen(name) > 255)
-		refuse(&task->task_id, "name", "must have at most 255 characters");
+		refuse(task_id, "name", "must have at most 255 characters");
 	return tq_metadata_json(name);
 }
 
 /* Checks the payload of enqueue(). */
 void
-tq_definition_check_payload(const TqTask *task)
+tq_definition_check_payload(const TqTaskDefinition *definition)
 {
-	(void) checked_object(&task->task_id, "payload", task->payload);
-	tq_definition_check_whole(task);
+	(void) checked_object(&definition->named.task.task_id, "payload",
+						  definition->payload);
+	tq_definition_check_whole(definition);
 }
 
 /*
@@ -415,32 +423,35 @@ tq_definition_check_payload(const TqTask *task)
  * Names, dependencies and times are in the task already and are checked here.
  */
 void
-tq_definition_fill(TqTask *task, const TqEnqueue *arguments)
+tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 {
+	TqTask *task = &definition->named.task;
 	const TqSlug *task_id = &task->task_id;
 	int n;
 	char **items;
 
-	if (!tq_is_identifier(task->scheduler_id))
+	if (!tq_is_identifier(definition->named.scheduler_id))
 		refuse(task_id, "schedulerId", TQ_IDENTIFIER_RULE);
-	tq_definition_check_project(task);
-	tq_definition_check_dependencies(task);
+	tq_definition_check_project(definition);
+	tq_definition_check_dependencies(definition);
 	task->all_resolved = tq_definition_requires(task_id, arguments->requires);
 	task->priority = tq_definition_priority(task_id, arguments->priority);
 	task->retries = tq_definition_retries(task_id, arguments->retries);
 	items = strings_of_array(task_id, "routes", arguments->routes, &n);
-	task->routes = tq_definition_routes(task_id, items, n);
+	definition->routes = tq_definition_routes(task_id, items, n);
 	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
-	task->scopes = tq_definition_scopes(task_id, items, n);
-	task->tags = tq_definition_tags(task_id, checked_object(task_id, "tags",
-															arguments->tags));
-	task->extra = tq_json_unless_empty(
+	definition->scopes = tq_definition_scopes(task_id, items, n);
+	definition->tags = tq_definition_tags(task_id,
+										  checked_object(task_id, "tags",
+														 arguments->tags));
+	definition->extra = tq_json_unless_empty(
 		checked_object(task_id, "extra", arguments->extra));
-	task->metadata = metadata_with_name(task, arguments->name);
+	definition->metadata = metadata_with_name(task_id, arguments->name);
 	if (arguments->policy != NULL)
-		tq_definition_apply_policy(task, checked_object(task_id, "policy",
-														arguments->policy));
+		tq_definition_apply_policy(definition,
+								   checked_object(task_id, "policy",
+												  arguments->policy));
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
-	tq_definition_check_sizes(task);
+	tq_definition_check_sizes(definition);
 }

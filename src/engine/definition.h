@@ -28,9 +28,10 @@ typedef struct TqEnqueue
 	int64 delay_ms;
 } TqEnqueue;
 
-extern void tq_definition_check_payload(const TqTask *task);
-extern void tq_definition_fill(TqTask *task, const TqEnqueue *arguments);
-extern void tq_definition_depend_on_self(TqTask *task);
+extern void tq_definition_check_payload(const TqTaskDefinition *definition);
+extern void tq_definition_fill(TqTaskDefinition *definition,
+							   const TqEnqueue *arguments);
+extern void tq_definition_depend_on_self(TqTaskDefinition *definition);
 
 extern void tq_definition_error(const TqSlug *task_id, const char *key,
 								const char *rule);
@@ -45,11 +46,13 @@ extern ArrayType *tq_definition_scopes(const TqSlug *task_id, char **scopes,
 									   int n);
 extern Jsonb *tq_definition_tags(const TqSlug *task_id, Jsonb *tags);
 
-extern void tq_definition_check_project(const TqTask *task);
-extern void tq_definition_check_dependencies(const TqTask *task);
-extern void tq_definition_check_sizes(const TqTask *task);
-extern void tq_definition_check_whole(const TqTask *task);
-extern void tq_definition_apply_policy(TqTask *task, Jsonb *policy);
+extern void tq_definition_check_project(const TqTaskDefinition *definition);
+extern void
+tq_definition_check_dependencies(const TqTaskDefinition *definition);
+extern void tq_definition_check_sizes(const TqTaskDefinition *definition);
+extern void tq_definition_check_whole(const TqTaskDefinition *definition);
+extern void tq_definition_apply_policy(TqTaskDefinition *definition,
+									   Jsonb *policy);
 extern void tq_check_times(const TqTask *task, TimestampTz now);
 
 #endif /* TQ_DEFINITION_H */

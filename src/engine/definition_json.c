@@ -156,7 +156,7 @@ check_keys(const TqJsonReader *source)
  * three if they agree.
  */
 static void
-read_queue(const TqJsonReader *source, TqTask *task)
+read_queue(const TqJsonReader *source, TqNamedTask *named)
 {
 	char *queue = tq_json_read_string(source, "taskQueueId");
 	char *provisioner = get_identifier(source, "provisionerId");
@@ -176,54 +176,57 @@ read_queue(const TqJsonReader *source, TqTask *task)
 		(worker_type != NULL && strcmp(worker_type, slash + 1) != 0))
 		refuse(source, "taskQueueId",
 			   "must agree with provisionerId and workerType");
-	task->queue_name = queue;
+	named->queue_name = queue;
 }
 
 /* Reads schedulerId, projectId and taskGroupId, or sets their defaults. */
 static void
-read_names(const TqJsonReader *source, TqTask *task)
+read_names(const TqJsonReader *source, TqTaskDefinition *definition)
 {
+	TqNamedTask *named = &definition->named;
 	bool has_group = tq_json_read_slug(source, "taskGroupId",
-									   &task->group_slug);
+									   &named->group_slug);
 	char *scheduler = get_identifier(source, "schedulerId");
 	char *project = tq_json_read_string(source, "projectId");
 
 	if (!has_group)
-		task->group_slug = task->task_id;
-	task->scheduler_id = scheduler != NULL ? scheduler
-										   : pstrdup(TQ_DEFAULT_SCHEDULER);
-	task->project_id = project != NULL ? project : pstrdup(TQ_DEFAULT_PROJECT);
-	tq_definition_check_project(task);
+		named->group_slug = named->task.task_id;
+	named->scheduler_id = scheduler != NULL ? scheduler
+											: pstrdup(TQ_DEFAULT_SCHEDULER);
+	named->project_id = project != NULL ? project
+										: pstrdup(TQ_DEFAULT_PROJECT);
+	tq_definition_check_project(definition);
 }
 
 /* Reads the task ids of the dependencies. */
 static void
-read_dependencies(const TqJsonReader *source, TqTask *task)
+read_dependencies(const TqJsonReader *source, TqTaskDefinition *definition)
 {
 	int n;
 	char **names = tq_json_read_strings(source, "dependencies", &n);
 
-	task->dependencies = palloc(sizeof(TqSlug) * Max(n, 1));
-	task->ndependencies = n;
+	definition->dependencies = palloc(sizeof(TqSlug) * Max(n, 1));
+	definition->ndependencies = n;
 	for (int i = 0; i < n; i++)
 	{
-		if (!tq_slug_parse(names[i], strlen(names[i]), &task->dependencies[i]))
+		if (!tq_slug_parse(names[i], strlen(names[i]),
+						   &definition->dependencies[i]))
 			refuse(source, "dependencies", "must be an array of slugids");
 	}
-	tq_definition_check_dependencies(task);
+	tq_definition_check_dependencies(definition);
 }
 
 static void
-read_lists(const TqJsonReader *source, TqTask *task)
+read_lists(const TqJsonReader *source, TqTaskDefinition *definition)
 {
 	int n;
 	char **items;
 
-	read_dependencies(source, task);
+	read_dependencies(source, definition);
 	items = tq_json_read_strings(source, "routes", &n);
-	task->routes = tq_definition_routes(source->owner, items, n);
+	definition->routes = tq_definition_routes(source->owner, items, n);
 	items = tq_json_read_strings(source, "scopes", &n);
-	task->scopes = tq_definition_scopes(source->owner, items, n);
+	definition->scopes = tq_definition_scopes(source->owner, items, n);
 }
 
 static void
@@ -241,16 +244,17 @@ read_words(const TqJsonReader *source, TqTask *task)
 }
 
 static void
-read_objects(const TqJsonReader *source, TqTask *task)
+read_objects(const TqJsonReader *source, TqTaskDefinition *definition)
 {
-	task->payload = tq_json_read_object(source, "payload");
-	if (task->payload == NULL)
+	definition->payload = tq_json_read_object(source, "payload");
+	if (definition->payload == NULL)
 		refuse(source, "payload", "is required");
-	task->metadata = tq_json_read_object(source, "metadata");
-	check_metadata(source, task->metadata);
-	task->tags = tq_definition_tags(source->owner,
-									tq_json_read_object(source, "tags"));
-	task->extra = tq_json_unless_empty(tq_json_read_object(source, "extra"));
+	definition->metadata = tq_json_read_object(source, "metadata");
+	check_metadata(source, definition->metadata);
+	definition->tags = tq_definition_tags(source->owner,
+										  tq_json_read_object(source, "tags"));
+	definition->extra = tq_json_unless_empty(
+		tq_json_read_object(source, "extra"));
 }
 
 static void
@@ -269,7 +273,7 @@ read_times(const TqJsonReader *source, TqTask *task)
  * the policy.
  */
 static void
-read_policy(const TqJsonReader *source, TqTask *task)
+read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 {
 	JsonbValue *policy = tq_json_get(source->json, "policy");
 	JsonbValue *delay = tq_json_get(source->json, "delay");
@@ -277,27 +281,28 @@ read_policy(const TqJsonReader *source, TqTask *task)
 	int64 ms;
 
 	if (policy != NULL && policy->type != jbvNull)
-		tq_definition_apply_policy(task,
+		tq_definition_apply_policy(definition,
 								   tq_json_read_object(source, "policy"));
 	if (delay == NULL || delay->type == jbvNull)
 		return;
 	fault = tq_duration_parse(delay, &ms);
 	if (fault != NULL)
 		refuse(source, "delay", fault);
-	task->delay = ms;
+	definition->named.task.delay = ms;
 }
 
 /*
  * Parses a JSON definition.  Does not compare its times with the clock; see
  * tq_check_times().
  */
-TqTask *
-tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
+TqTaskDefinition *
+tq_definition_parse(const TqSlug *task_id, Jsonb *json)
 {
-	TqJsonReader source = {definition, refuse, task_id};
-	TqTask *task = palloc0(sizeof(TqTask));
+	TqJsonReader source = {json, refuse, task_id};
+	TqTaskDefinition *definition = palloc0(sizeof(TqTaskDefinition));
+	TqTask *task = &definition->named.task;
 
-	if (!JB_ROOT_IS_OBJECT(definition))
+	if (!JB_ROOT_IS_OBJECT(json))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
@@ -307,15 +312,15 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *definition)
 				 "Send an object with taskQueueId, created, deadline, payload and metadata.")));
 	task->task_id = *task_id;
 	check_keys(&source);
-	read_queue(&source, task);
-	read_names(&source, task);
-	read_lists(&source, task);
+	read_queue(&source, &definition->named);
+	read_names(&source, definition);
+	read_lists(&source, definition);
 	read_words(&source, task);
 	task->retries = get_retries(&source);
-	read_objects(&source, task);
-	read_policy(&source, task);
+	read_objects(&source, definition);
+	read_policy(&source, definition);
 	read_times(&source, task);
-	tq_definition_check_sizes(task);
-	tq_definition_check_whole(task);
-	return task;
+	tq_definition_check_sizes(definition);
+	tq_definition_check_whole(definition);
+	return definition;
 }

@@ -10,6 +10,7 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
-extern TqTask *tq_definition_parse(const TqSlug *task_id, Jsonb *definition);
+extern TqTaskDefinition *tq_definition_parse(const TqSlug *task_id,
+											 Jsonb *json);
 
 #endif /* TQ_DEFINITION_JSON_H */

@@ -48,11 +48,11 @@
 typedef struct ExternalDependency
 {
 	TqSlug task_id;
-	int64 id; /* 0: it does not exist */
+	bool is_locked; /* false: it does not exist */
+	int64 id;
 	TimestampTz expires;
 	int32 policy;
-	bool is_locked; /* run is set, and locked unless completed */
-	TqRun run;
+	TqRun run; /* its last run, locked unless completed */
 } ExternalDependency;
 
 /* ---- new tasks ---- */
@@ -71,7 +71,7 @@ new_batch_task(const TqSlug *slug, HTAB *batch_tasks)
  * once.
  */
 static HTAB *
-collect_externals(const TqTask *tasks, int n, HTAB *batch_tasks)
+collect_externals(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 {
 	HASHCTL control = {.keysize = sizeof(TqSlug),
 					   .entrysize = sizeof(ExternalDependency),
@@ -81,7 +81,7 @@ collect_externals(const TqTask *tasks, int n, HTAB *batch_tasks)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (new_batch_task(&tasks[i].task_id, batch_tasks) == NULL)
+		if (new_batch_task(&tasks[i].named.task.task_id, batch_tasks) == NULL)
 			continue;
 		for (int d = 0; d < tasks[i].ndependencies; d++)
 		{
@@ -92,7 +92,6 @@ collect_externals(const TqTask *tasks, int n, HTAB *batch_tasks)
 			if (new_batch_task(slug, batch_tasks) != NULL)
 				continue;
 			external = hash_search(externals, slug, HASH_ENTER, &found);
-			external->id = 0;
 			external->is_locked = false;
 		}
 	}
@@ -109,7 +108,7 @@ find_externals(HTAB *externals, int *found)
 										   Max(n, 1));
 	HASH_SEQ_STATUS scan;
 	ExternalDependency *external;
-	TqTask *tasks;
+	TqNamedTask *tasks;
 	int i = 0;
 
 	*found = 0;
@@ -118,14 +117,15 @@ find_externals(HTAB *externals, int *found)
 	hash_seq_init(&scan, externals);
 	while ((external = hash_seq_search(&scan)) != NULL)
 		slugs[i++] = external->task_id;
-	tasks = tq_tasks_by_slug(slugs, n, false, found);
+	tasks = tq_tasks_by_slug(slugs, n, found);
 	for (i = 0; i < *found; i++)
 	{
-		in_order[i] = hash_search(externals, &tasks[i].task_id, HASH_FIND,
-								  NULL);
-		in_order[i]->id = tasks[i].id;
-		in_order[i]->expires = tasks[i].expires;
-		in_order[i]->policy = tasks[i].policy;
+		const TqTask *task = &tasks[i].task;
+
+		in_order[i] = hash_search(externals, &task->task_id, HASH_FIND, NULL);
+		in_order[i]->id = task->id;
+		in_order[i]->expires = task->expires;
+		in_order[i]->policy = task->policy;
 	}
 	return in_order;
 }
@@ -162,10 +162,8 @@ lock_externals(ExternalDependency **externals, int n)
 	for (int i = 0; i < n; i++)
 	{
 		externals[i]->run = locks[i].run;
+		/* false: the task has been deleted since it was found */
 		externals[i]->is_locked = locks[i].is_locked;
-		/* The task has been deleted since it was found. */
-		if (!locks[i].is_locked)
-			externals[i]->id = 0;
 	}
 }
 
@@ -175,7 +173,7 @@ lock_externals(ExternalDependency **externals, int n)
  * all new tasks, so that the order of locks is always the same.
  */
 HTAB *
-tq_dependency_prepare(const TqTask *tasks, int n, HTAB *batch_tasks)
+tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 {
 	HTAB *externals;
 	ExternalDependency **in_order;
@@ -198,21 +196,23 @@ tq_dependency_prepare(const TqTask *tasks, int n, HTAB *batch_tasks)
  * the deadline of the new task (doc/spec/taskcluster.md 4.2).
  */
 static void
-check_required(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
+check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
+			   HTAB *externals)
 {
+	const TqTask *task = &definition->named.task;
 	StringInfoData missing;
 	StringInfoData expiring;
 
 	initStringInfo(&missing);
 	initStringInfo(&expiring);
-	for (int i = 0; i < task->ndependencies; i++)
+	for (int i = 0; i < definition->ndependencies; i++)
 	{
-		const TqSlug *slug = &task->dependencies[i];
+		const TqSlug *slug = &definition->dependencies[i];
 		TqBatchTask *batch_task = new_batch_task(slug, batch_tasks);
 		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
 												   NULL);
 
-		if (batch_task == NULL && external->id == 0)
+		if (batch_task == NULL && !external->is_locked)
 			tq_error_list(&missing, ", ", tq_slug_text(slug));
 		else if ((batch_task ? batch_task->task->expires : external->expires) <
 				 task->deadline)
@@ -269,24 +269,26 @@ evaluate_dependency(const TqRun *run, int32 policy, bool all_resolved,
  * tasks of the call, and has called tq_dependency_prepare().
  */
 bool
-tq_dependency_track(const TqTask *task, HTAB *batch_tasks, HTAB *externals)
+tq_dependency_track(const TqTaskDefinition *definition, HTAB *batch_tasks,
+					HTAB *externals)
 {
-	int n = task->ndependencies;
+	const TqTask *task = &definition->named.task;
+	int n = definition->ndependencies;
 	int64 *required = palloc(sizeof(int64) * n);
 	int64 *unmet = palloc(sizeof(int64) * n);
 	int32 *from_run = palloc0(sizeof(int32) * n);
 	int nunmet = 0;
 
-	check_required(task, batch_tasks, externals);
+	check_required(definition, batch_tasks, externals);
 	for (int i = 0; i < n; i++)
 	{
-		TqBatchTask *batch_task = new_batch_task(&task->dependencies[i],
-												 batch_tasks);
-		ExternalDependency *external =
-			hash_search(externals, &task->dependencies[i], HASH_FIND, NULL);
+		const TqSlug *slug = &definition->dependencies[i];
+		TqBatchTask *batch_task = new_batch_task(slug, batch_tasks);
+		ExternalDependency *external = hash_search(externals, slug, HASH_FIND,
+												   NULL);
 
 		required[i] = batch_task ? batch_task->task->id : external->id;
-		if (batch_task != NULL || !external->is_locked ||
+		if (batch_task != NULL ||
 			!evaluate_dependency(&external->run, external->policy,
 								 task->all_resolved, &from_run[i]))
 			unmet[nunmet++] = required[i];
@@ -378,29 +380,32 @@ tq_dependency_drop_blocked(TqLockedTasks *held, const bool *is_final)
  * a rerun.
  */
 static void
-look_back(TqMet *met, const TqRun *runs, int n, int run_id, int32 policy)
+look_back(TqMet *met, const TqHistoryRun *runs, int n, int run_id,
+		  int32 policy)
 {
-	for (int i = 1; i < n && runs[i].run_id <= run_id; i++)
+	for (int i = 1; i < n && runs[i].run.run_id <= run_id; i++)
 	{
-		if (runs[i].created != TQ_CREATED_RERUN)
+		if (runs[i].run.created != TQ_CREATED_RERUN)
 			continue;
-		met->previous_final = runs[i].run_id - 1;
-		if (counts_as_completed(&runs[i - 1], policy))
-			met->previous_completed = runs[i].run_id - 1;
+		met->previous_final = runs[i].run.run_id - 1;
+		if (counts_as_completed(&runs[i - 1].run, policy))
+			met->previous_completed = runs[i].run.run_id - 1;
 	}
 }
 
 /*
- * Returns the policy of a task.  That of a completed task may not be read yet,
- * because report.c reads no more of a task than it needs.
+ * Returns the policy of the task of a run.  The task of a completed run may
+ * not be read yet, because report.c reads no more of a task than it needs.
  */
 static int32
-policy_of(int64 task)
+policy_of(const TqFinal *final)
 {
-	int found;
-	TqTask *core = tq_tasks_core(&task, 1, &found);
+	int found = 1;
+	const TqTask *task = final->task != NULL
+							 ? final->task
+							 : tq_tasks_core(&final->run->task, 1, &found);
 
-	return found == 0 ? 0 : core->policy;
+	return found == 0 ? 0 : task->policy;
 }
 
 /*
@@ -415,18 +420,20 @@ what_is_met(const TqFinal *finals, int n)
 	for (int i = 0; i < n; i++)
 	{
 		const TqRun *run = finals[i].run;
+		const TqTask *task = finals[i].task;
 
 		met[i] = (TqMet){.required = run->task,
-						 .completed =
-							 counts_as_completed(run, finals[i].task->policy),
+						 .completed = task == NULL ||
+									  counts_as_completed(run, task->policy),
 						 .previous_completed = -1,
 						 .previous_final = -1};
 		if (run->run_id > 0)
 		{
 			int found;
-			TqRun *runs = tq_runs_history(&run->task, 1, false, &found);
+			TqHistoryRun *runs = tq_runs_history(&run->task, 1, false, &found);
 
-			look_back(&met[i], runs, found, run->run_id, policy_of(run->task));
+			look_back(&met[i], runs, found, run->run_id,
+					  policy_of(&finals[i]));
 		}
 	}
 	return met;
@@ -465,6 +472,7 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 	int nmet;
 	TqWaiting *met;
 	TqTask *tasks;
+	TqTaskFinder finder = {NULL, NULL};
 	bool *may_free;
 	bool *is_free;
 
@@ -476,14 +484,13 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 	met = tq_dependencies_met(what_is_met(finals, n), n, &nmet);
 	if (nmet == 0)
 		return NULL;
-	tasks = palloc0(sizeof(TqTask) * nmet);
+	tasks = palloc(sizeof(TqTask) * nmet);
 	may_free = palloc(sizeof(bool) * nmet);
 	is_free = palloc(sizeof(bool) * nmet);
 	for (int i = 0; i < nmet; i++)
-		tasks[i].id = met[i].task;
-	(void) tq_tasks_find_by_id(tasks, nmet);
-	for (int i = 0; i < nmet; i++)
-		may_free[i] = tasks[i].deadline >= now;
+		may_free[i] = tq_task_find_by_id(&finder, met[i].task, &tasks[i]) &&
+					  tasks[i].deadline >= now;
+	tq_task_finder_end(&finder);
 	tq_unscheduled_count_down(met, nmet, may_free, is_free);
 	for (int i = 0; i < nmet; i++)
 	{

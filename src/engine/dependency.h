@@ -28,13 +28,13 @@ typedef struct TqBatchTask
 typedef struct TqFinal
 {
 	const TqRun *run;
-	TqTask *task; /* of a completed run perhaps only its id */
+	const TqTask *task; /* NULL: not read, because the run is completed */
 } TqFinal;
 
-extern HTAB *tq_dependency_prepare(const TqTask *tasks, int n,
+extern HTAB *tq_dependency_prepare(const TqTaskDefinition *tasks, int n,
 								   HTAB *batch_tasks);
-extern bool tq_dependency_track(const TqTask *task, HTAB *batch_tasks,
-								HTAB *externals);
+extern bool tq_dependency_track(const TqTaskDefinition *definition,
+								HTAB *batch_tasks, HTAB *externals);
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 									   const bool *is_final);
 extern TqTask *tq_dependency_release(const TqFinal *finals, int n,

@@ -67,13 +67,15 @@ static void
 materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 			TqGroup *group)
 {
-	if (!tq_group_find(slug, group))
+	TqGroupFound found = tq_group_find(slug, group);
+
+	if (found == TQ_GROUP_STORED)
+		return;
+	if (found == TQ_GROUP_NONE)
 	{
 		group->scheduler_id = pstrdup(scheduler_id);
 		group->expires = tq_clock_add_ms(expires, TQ_HOUR_MS);
 	}
-	if (group->id != 0)
-		return;
 	/*
 	 * A session that is creating the task that the group is named after waits
 	 * for this row once it is there.  So wait for that session before.  A
@@ -81,13 +83,13 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 	 * insertion.
 	 */
 	(void) tq_task_wait_for_insert(slug);
-	group->id = tq_group_insert(group);
-	if (group->id != 0)
+	if (tq_group_insert(group))
 	{
-		TqTask *named = tq_task_wait_for_insert(slug) ? tq_task_by_slug(slug)
-													  : NULL;
+		TqNamedTask *named = tq_task_wait_for_insert(slug)
+								 ? tq_task_by_slug(slug)
+								 : NULL;
 
-		if (named != NULL && named->group_id == 0 &&
+		if (named != NULL && named->task.group_id == 0 &&
 			strcmp(named->scheduler_id, group->scheduler_id) != 0)
 			refuse_scheduler(group, named->scheduler_id);
 	}
@@ -105,15 +107,15 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
  * again.  The caller holds the lock of the group, or of all groups.
  */
 int64
-tq_group_join(const TqTask *task, TimestampTz latest_expires)
+tq_group_join(const TqNamedTask *named, TimestampTz latest_expires)
 {
 	TqGroup group;
 
 	do
 	{
-		materialize(&task->group_slug, task->scheduler_id, task->expires,
-					&group);
-		check_member(&group, task->scheduler_id);
+		materialize(&named->group_slug, named->scheduler_id,
+					named->task.expires, &group);
+		check_member(&group, named->scheduler_id);
 	} while (latest_expires > group.expires &&
 			 !tq_group_prolong(group.id,
 							   tq_clock_add_ms(latest_expires, TQ_HOUR_MS)));
@@ -126,13 +128,14 @@ tq_group_join(const TqTask *task, TimestampTz latest_expires)
  * expires later.
  */
 static void
-check_own(const TqTask *task)
+check_own(const TqNamedTask *named)
 {
+	const TqTask *task = &named->task;
 	TqGroup group;
 
-	if (!tq_group_find(&task->task_id, &group) || group.id == 0)
+	if (tq_group_find(&task->task_id, &group) != TQ_GROUP_STORED)
 		return;
-	check_member(&group, task->scheduler_id);
+	check_member(&group, named->scheduler_id);
 	if (task->expires > group.expires)
 		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
 }
@@ -143,7 +146,7 @@ check_own(const TqTask *task)
  * rows of these groups.
  */
 void
-tq_groups_check_own(const TqTask *const *tasks, int n)
+tq_groups_check_own(const TqTaskDefinition *const *tasks, int n)
 {
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	bool *exist = palloc(sizeof(bool) * Max(n, 1));
@@ -151,12 +154,12 @@ tq_groups_check_own(const TqTask *const *tasks, int n)
 	if (n == 0)
 		return;
 	for (int i = 0; i < n; i++)
-		slugs[i] = tasks[i]->task_id;
+		slugs[i] = tasks[i]->named.task.task_id;
 	tq_groups_wait_for_insert(slugs, n, exist);
 	for (int i = 0; i < n; i++)
 	{
 		if (exist[i])
-			check_own(tasks[i]);
+			check_own(&tasks[i]->named);
 	}
 }
 
@@ -164,7 +167,7 @@ tq_groups_check_own(const TqTask *const *tasks, int n)
 void
 tq_group_get(const TqSlug *slug, TqGroup *group)
 {
-	if (!tq_group_find(slug, group))
+	if (tq_group_find(slug, group) == TQ_GROUP_NONE)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_NOT_FOUND),
 				 errmsg("task group \"%s\" does not exist",
@@ -209,7 +212,7 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 static void
 lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
 {
-	TqTask *tasks = tq_tasks_by_id(ids, n, &n);
+	TqTask *tasks = tq_tasks_core(ids, n, &n);
 	TqTaskLock *locks;
 	int count = 0;
 

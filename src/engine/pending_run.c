@@ -27,31 +27,25 @@
 #include "../util/guc.h"
 #include "pending_run.h"
 
-/* Sets the number of a run and what it has left of its budgets. */
+/* Fills in what a run without a detail has by its task's policy. */
 void
-tq_run_set_budget(TqRun *run, const TqBudget *budget)
+tq_run_fill(const TqRun *run, const TqPolicy *policy, TqRunDetail *detail)
 {
-	run->run_id = budget->run_id;
-	run->attempt = budget->attempt;
-	run->retries_left = budget->retries_left;
-	run->lost_retries_left = budget->lost_retries_left;
-	run->visible_at = budget->visible_at;
-	run->pending_until = budget->pending_until;
+	*detail = (TqRunDetail){.task = run->task,
+							.budget.run_id = run->run_id,
+							.worker = run->worker,
+							.retry_delay = TQ_OFF,
+							.started = run->started};
+	tq_policy_first(policy, run->retries_left, run->scheduled,
+					&detail->budget);
 }
 
-/*
- * Fills in the attributes of a run without a detail, from its task's policy.
- */
+/* Reads the detail of a run, or fills in what it has by its policy. */
 void
-tq_run_fill(TqRun *run, const TqPolicy *policy)
+tq_run_detail(TqRun *run, int32 policy, TqRunDetail *detail)
 {
-	TqBudget budget = {.run_id = run->run_id};
-
-	if (run->has_detail)
-		return;
-	tq_policy_first(policy, run->retries_left, run->scheduled, &budget);
-	tq_run_set_budget(run, &budget);
-	run->retry_delay = TQ_OFF;
+	if (!tq_detail_read(run, detail))
+		tq_run_fill(run, tq_policy_get(policy), detail);
 }
 
 /* ---- timers ---- */
@@ -111,9 +105,9 @@ watch_pending(const TqStart *starts, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		TimestampTz until = starts[i].run.pending_until;
+		TimestampTz until = starts[i].detail.budget.pending_until;
 
-		if (until != 0 && starts[i].run.started == 0 &&
+		if (until != 0 && starts[i].detail.started == 0 &&
 			until < starts[i].task->deadline)
 			entries[count++] = (TqTimerEntry){until, starts[i].task->id};
 	}
@@ -127,28 +121,33 @@ watch_pending(const TqStart *starts, int n)
  * hold.
  */
 static bool
-needs_detail(const TqRun *run, int32 policy)
+needs_detail(const TqStart *start)
 {
-	if (run->visible_at != run->scheduled || run->started != 0 ||
-		run->retry_delay != TQ_OFF)
+	const TqRunDetail *detail = &start->detail;
+	int32 policy = start->task->policy;
+
+	if (detail->budget.visible_at != start->scheduled ||
+		detail->started != 0 || detail->retry_delay != TQ_OFF)
 		return true;
-	return policy != 0 &&
-		   (run->attempt > 0 ||
-			run->lost_retries_left != tq_policy_get(policy)->lost_retries);
+	return policy != 0 && (detail->budget.attempt > 0 ||
+						   detail->budget.lost_retries_left !=
+							   tq_policy_get(policy)->lost_retries);
 }
 
 static TqPending
 pending_of(const TqStart *start, bool has_detail)
 {
+	const TqBudget *budget = &start->detail.budget;
+
 	return (TqPending){.task = start->task->id,
 					   .seq = start->seq,
 					   .queue = start->task->queue,
 					   .priority = start->task->priority,
-					   .run_id = start->run.run_id,
-					   .retries_left = start->run.retries_left,
-					   .created = start->run.created,
-					   .scheduled = start->run.scheduled,
-					   .visible_at = start->run.visible_at,
+					   .run_id = budget->run_id,
+					   .retries_left = budget->retries_left,
+					   .created = start->created,
+					   .scheduled = start->scheduled,
+					   .visible_at = budget->visible_at,
 					   .has_detail = has_detail};
 }
 
@@ -161,7 +160,7 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 {
 	TqPending *pending = palloc(sizeof(TqPending) * Max(n, 1));
 	TqPending *delayed = palloc(sizeof(TqPending) * Max(n, 1));
-	TqRun *details = NULL;
+	TqRunDetail *details = NULL;
 	int npending = 0;
 	int ndelayed = 0;
 	int ndetails = 0;
@@ -170,21 +169,21 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqRun *run = &starts[i].run;
-		int32 policy = starts[i].task->policy;
-		bool has_detail = needs_detail(run, policy);
+		const TqBudget *budget = &starts[i].detail.budget;
+		bool has_detail = needs_detail(&starts[i]);
 		TqPending row = pending_of(&starts[i], has_detail);
 
 		if (has_detail && details == NULL)
-			details = palloc(sizeof(TqRun) * n);
+			details = palloc(sizeof(TqRunDetail) * n);
 		if (has_detail)
-			details[ndetails++] = *run;
-		if (run->visible_at > now)
+			details[ndetails++] = starts[i].detail;
+		if (budget->visible_at > now)
 			delayed[ndelayed++] = row;
 		else
 			pending[npending++] = row;
-		has_total = has_total || (starts[i].is_first && policy != 0);
-		is_watched = is_watched || run->pending_until != 0;
+		has_total = has_total ||
+					(starts[i].is_first && starts[i].task->policy != 0);
+		is_watched = is_watched || budget->pending_until != 0;
 	}
 	if (has_total)
 		start_total_timeouts(starts, n, now);

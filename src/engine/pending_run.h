@@ -16,13 +16,16 @@
 typedef struct TqStart
 {
 	TqTask *task;
-	TqRun run;     /* with its details */
-	int64 seq;     /* 0: at the end of the queue */
-	bool is_first; /* the total timeout of the task starts */
+	TqCreated created;
+	TimestampTz scheduled;
+	TqRunDetail detail; /* written only if it differs from the policy */
+	int64 seq;          /* 0: at the end of the queue */
+	bool is_first;      /* the total timeout of the task starts */
 } TqStart;
 
-extern void tq_run_set_budget(TqRun *run, const TqBudget *budget);
-extern void tq_run_fill(TqRun *run, const TqPolicy *policy);
+extern void tq_run_fill(const TqRun *run, const TqPolicy *policy,
+						TqRunDetail *detail);
+extern void tq_run_detail(TqRun *run, int32 policy, TqRunDetail *detail);
 extern void tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now);
 
 #endif /* TQ_PENDING_RUN_H */

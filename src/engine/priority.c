@@ -56,7 +56,7 @@ tq_priority_check(const char *name)
 static bool
 was_resolved(const TqRun *last)
 {
-	TqRun *runs;
+	TqHistoryRun *runs;
 	int n;
 
 	if (tq_state_is_resolved(last->state))
@@ -66,7 +66,7 @@ was_resolved(const TqRun *last)
 	runs = tq_runs_history(&last->task, 1, false, &n);
 	for (int i = 0; i < n; i++)
 	{
-		if (runs[i].run_id > 0 && runs[i].created == TQ_CREATED_RERUN)
+		if (runs[i].run.run_id > 0 && runs[i].run.created == TQ_CREATED_RERUN)
 			return true;
 	}
 	return false;
@@ -125,10 +125,11 @@ write_priority(const int64 *tasks, int n, int priority)
 /*
  * Changes the priority of one task; returns the task with the change applied.
  */
-TqTask *
+TqNamedTask *
 tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 {
-	TqTask *task = tq_task_get(task_id, false);
+	TqNamedTask *named = tq_task_get(task_id);
+	TqTask *task = &named->task;
 	TqRun last;
 	int found = 0;
 	int from;
@@ -136,9 +137,10 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last))
-		task = tq_tasks_by_id(&task->id, 1, &found);
+		named = tq_tasks_by_id(&task->id, 1, &found);
 	if (found == 0)
 		tq_error_missing_task(task_id);
+	task = &named->task;
 	if (was_resolved(&last))
 		refuse_resolved(task, &last);
 	if (task->priority == priority)
@@ -148,7 +150,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	write_priority(&task->id, 1, priority);
 	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last,
 							change_json(from, priority));
-	return task;
+	return named;
 }
 
 /* ---- groups ---- */
@@ -156,22 +158,22 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 static int
 compare_slug(const void *a, const void *b)
 {
-	return tq_slug_compare(&((const TqTask *) a)->task_id,
-						   &((const TqTask *) b)->task_id);
+	return tq_slug_compare(&((const TqNamedTask *) a)->task.task_id,
+						   &((const TqNamedTask *) b)->task.task_id);
 }
 
 /*
  * Locks and returns the tasks of a group that are to change, in order of task
  * id.
  */
-static TqTask *
+static TqNamedTask *
 lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 {
 	int n;
 	int64 *ids = tq_group_unresolved(group, &n);
 	TqTaskLock *locks = tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
 	int nlocked = 0;
-	TqTask *tasks;
+	TqNamedTask *tasks;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -182,10 +184,10 @@ lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (tasks[i].deadline > now && tasks[i].priority != priority)
+		if (tasks[i].task.deadline > now && tasks[i].task.priority != priority)
 			tasks[(*found)++] = tasks[i];
 	}
-	qsort(tasks, *found, sizeof(TqTask), compare_slug);
+	qsort(tasks, *found, sizeof(TqNamedTask), compare_slug);
 	return tasks;
 }
 
@@ -228,7 +230,7 @@ Jsonb *
 tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 {
 	TqGroup group;
-	TqTask *tasks;
+	TqNamedTask *tasks;
 	TqSlug *slugs;
 	int64 *ids;
 	int n;
@@ -240,8 +242,8 @@ tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
-		ids[i] = tasks[i].id;
-		slugs[i] = tasks[i].task_id;
+		ids[i] = tasks[i].task.id;
+		slugs[i] = tasks[i].task.task_id;
 	}
 	write_priority(ids, n, priority);
 	announce_group(&group, priority, n);

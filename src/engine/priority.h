@@ -12,8 +12,8 @@
 #include "../util/slugid.h"
 
 extern int tq_priority_check(const char *name);
-extern TqTask *tq_priority_change(const TqSlug *task_id, int priority,
-								  TimestampTz now);
+extern TqNamedTask *tq_priority_change(const TqSlug *task_id, int priority,
+									   TimestampTz now);
 extern Jsonb *tq_priority_change_group(const TqSlug *slug, int priority,
 									   TimestampTz now);
 

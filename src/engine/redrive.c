@@ -31,8 +31,8 @@
 typedef struct LockedLetter
 {
 	TqDeadLetter letter;
-	TqTask *task; /* NULL: it no longer exists */
-	TqRun last;   /* of the task */
+	TqNamedTask *named; /* its task; NULL: it no longer exists */
+	TqRun last;         /* of the task */
 } LockedLetter;
 
 /*
@@ -42,18 +42,19 @@ typedef struct LockedLetter
 static bool
 lock_letter(const TqSlug *task_id, TqLock mode, LockedLetter *locked)
 {
-	TqTask *task = tq_task_by_slug(task_id);
+	TqNamedTask *named = tq_task_by_slug(task_id);
 
-	if (task != NULL && !tq_run_lock(task->id, mode, &locked->last))
+	if (named != NULL && !tq_run_lock(named->task.id, mode, &locked->last))
 	{
 		if (mode == TQ_LOCK_SKIP)
 			return false;
-		task = NULL; /* it has just expired */
+		named = NULL; /* it has just expired */
 	}
 	if (!tq_dead_letter_lock(task_id, mode, &locked->letter))
 		return false;
-	locked->task = task != NULL && task->id == locked->letter.task ? task
-																   : NULL;
+	locked->named = named != NULL && named->task.id == locked->letter.task
+						? named
+						: NULL;
 	return true;
 }
 
@@ -146,35 +147,35 @@ shift_times(TqTask *task, TimestampTz now)
  * required task was redriven as.  Dependents of the dead task are not changed
  * either: they wait for its id.
  */
-static TqTask
+static TqTaskDefinition
 renewed(const TqDeadLetter *letter, TimestampTz now)
 {
 	TqSlug task_id;
-	TqTask task;
+	TqTaskDefinition new;
 
 	tq_slug_random(&task_id);
-	task = *tq_definition_parse(&task_id, letter->definition);
-	task.has_own_id = true;
-	task.extra = extra_with_origin(task.extra, &letter->task_id);
-	shift_times(&task, now);
+	new = *tq_definition_parse(&task_id, letter->definition);
+	new.has_own_id = true;
+	new.extra = extra_with_origin(new.extra, &letter->task_id);
+	shift_times(&new.named.task, now);
 	if (!never_ran(letter->runs))
-		task.ndependencies = 0;
-	for (int i = 0; i < task.ndependencies; i++)
+		new.ndependencies = 0;
+	for (int i = 0; i < new.ndependencies; i++)
 	{
-		if (tq_slug_compare(&task.dependencies[i], &letter->task_id) == 0)
-			task.dependencies[i] = task_id;
+		if (tq_slug_compare(&new.dependencies[i], &letter->task_id) == 0)
+			new.dependencies[i] = task_id;
 	}
-	return task;
+	return new;
 }
 
 /*
  * Creates a new task for each of these locked letters, and deletes the
  * letters.
  */
-static TqTask *
+static TqTaskDefinition *
 renew(const TqDeadLetter *letters, int n, TimestampTz now)
 {
-	TqTask *tasks = palloc(sizeof(TqTask) * n);
+	TqTaskDefinition *tasks = palloc(sizeof(TqTaskDefinition) * n);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -191,20 +192,20 @@ renew(const TqDeadLetter *letters, int n, TimestampTz now)
 static bool
 can_be_rerun(const LockedLetter *locked, TimestampTz now)
 {
-	return locked->task != NULL && locked->task->deadline > now;
+	return locked->named != NULL && locked->named->task.deadline > now;
 }
 
 /* Redrives a dead task; returns the task that is going to run. */
-TqTask *
+TqNamedTask *
 tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 {
 	LockedLetter locked;
 
 	lock_letter_or_error(task_id, &locked);
 	if (!can_be_rerun(&locked, now))
-		return renew(&locked.letter, 1, now);
-	tq_task_rerun(locked.task, now);
-	return locked.task;
+		return &renew(&locked.letter, 1, now)->named;
+	tq_task_rerun(&locked.named->task, now);
+	return locked.named;
 }
 
 /* ---- redrive_queue() ---- */
@@ -258,7 +259,7 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 					 "it has reached the maximum number of runs");
 	else
 	{
-		tq_task_rerun(locked.task, redrive->now);
+		tq_task_rerun(&locked.named->task, redrive->now);
 		redrive->done++;
 	}
 }

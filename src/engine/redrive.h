@@ -10,7 +10,8 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
-extern TqTask *tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now);
+extern TqNamedTask *tq_dead_letter_redrive(const TqSlug *task_id,
+										   TimestampTz now);
 extern int64 tq_dead_letters_redrive(int32 queue, int max, TimestampTz now);
 extern void tq_dead_letter_discard(const TqSlug *task_id);
 

@@ -54,29 +54,36 @@ is_more_needed(TqResolved reason)
 }
 
 /*
- * Finds the tasks that the reports name.  The session caches the ids of tasks
+ * Finds the task that a report names.  The session caches the ids of tasks
  * that it has claimed; the lookup by id is faster than by slug, and it is
  * skipped when no more than the id is needed, because the row of the run
  * proves that the task exists.
  */
 static void
+find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
+{
+	report->is_found = tq_runs_recall(&report->task_id, &report->id);
+	if (report->is_found && !with_core)
+		return;
+	report->is_found = (report->is_found &&
+						tq_task_find_by_id(finder, report->id, task)) ||
+					   tq_task_find_by_slug(finder, &report->task_id, task);
+	if (!report->is_found)
+		return;
+	report->id = task->id;
+	report->task = task;
+}
+
+static void
 find_tasks(TqReport *reports, int n, TqResolved reason)
 {
-	TqTask *tasks = palloc0(sizeof(TqTask) * n);
-	int recalled = 0;
+	TqTask *tasks = palloc(sizeof(TqTask) * n);
+	TqTaskFinder finder = {NULL, NULL};
+	bool with_core = is_more_needed(reason);
 
 	for (int i = 0; i < n; i++)
-	{
-		tasks[i].task_id = reports[i].task_id;
-		tasks[i].id = tq_runs_recall(&tasks[i].task_id);
-		recalled += tasks[i].id != 0;
-	}
-	if (recalled > 0 && is_more_needed(reason))
-		recalled = tq_tasks_find_by_id(tasks, n);
-	if (recalled < n)
-		tq_tasks_find(tasks, n);
-	for (int i = 0; i < n; i++)
-		reports[i].task = tasks[i].id == 0 ? NULL : &tasks[i];
+		find_task(&finder, &reports[i], with_core, &tasks[i]);
+	tq_task_finder_end(&finder);
 }
 
 /* Compares two indexes into an array of reports, the third argument. */
@@ -85,11 +92,9 @@ compare_place(const void *a, const void *b, void *reports)
 {
 	const TqReport *x = (const TqReport *) reports + *(const int *) a;
 	const TqReport *y = (const TqReport *) reports + *(const int *) b;
-	int64 task = x->task == NULL ? 0 : x->task->id;
-	int64 other = y->task == NULL ? 0 : y->task->id;
 
-	if (task != other)
-		return task < other ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
 	if (x->run_id != y->run_id)
 		return x->run_id < y->run_id ? -1 : 1;
 	return x < y ? -1 : x > y;
@@ -138,8 +143,8 @@ decide_without_row(TqReport *report)
 {
 	TqRun last;
 
-	if (tq_run_peek(report->task->id, &last) &&
-		last.run_id == report->run_id && last.state != TQ_STATE_UNSCHEDULED)
+	if (tq_run_peek(report->id, &last) && last.run_id == report->run_id &&
+		last.state != TQ_STATE_UNSCHEDULED)
 	{
 		report->state = last.state;
 		return TQ_OUTCOME_CONFLICT;
@@ -148,26 +153,25 @@ decide_without_row(TqReport *report)
 }
 
 /*
- * Ends a running run, or locks the row of a resolved one; either way the run
- * stays as report->run until this transaction ends.  A running run is the last
- * run of its task.
+ * Ends the run of a report if it is running, or locks its row if it is
+ * resolved; either way the run stays as report->run until this transaction
+ * ends.  A running run is the last run of its task.  Returns false if the run
+ * has no row.
  */
-static void
-end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
-			TimestampTz now)
+static bool
+end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
+		TimestampTz now)
 {
 	TqRun *run = &report->run;
-	int32 run_id = report->run_id;
-	int64 recalled;
 
-	while (tq_run_writer_read(writer, &report->task_id, report->task->id,
-							  run_id, run))
+	while (tq_run_writer_read(writer, &report->task_id, report->id,
+							  report->run_id, run))
 	{
 		report->state = run->state;
 		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)
 		{
-			(void) tq_run_lock_row(report->task->id, run_id);
-			return;
+			(void) tq_run_lock_row(report->id, report->run_id);
+			return true;
 		}
 		tq_transition_end_run(run, reason, now);
 		report->had_detail = run->has_detail;
@@ -175,17 +179,33 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 						  report->result != NULL;
 		report->is_ended = tq_run_writer_write(writer, run);
 		if (report->is_ended)
-			return;
+			return true;
 	}
-	run->location = TQ_LOCATION_NONE;
-	/* The task of a cached id may have expired. */
-	if (report->task->deadline != 0)
+	return false;
+}
+
+/*
+ * Ends or locks the run of a report.  If it has no row, the task of a cached
+ * id may have expired; then the task is looked up.
+ */
+static void
+end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
+			TimestampTz now)
+{
+	TqTask *task;
+
+	report->has_row = end_row(report, writer, reason, now);
+	if (report->has_row || report->task != NULL)
 		return;
-	recalled = report->task->id;
-	if (!tq_task_find(report->task))
-		report->task = NULL;
-	else if (report->task->id != recalled)
-		end_or_lock(report, writer, reason, now);
+	task = palloc(sizeof(TqTask));
+	report->is_found = tq_task_find(&report->task_id, task);
+	if (!report->is_found)
+		return;
+	report->task = task;
+	if (task->id == report->id)
+		return;
+	report->id = task->id;
+	report->has_row = end_row(report, writer, reason, now);
 }
 
 /* Returns whether two reports name the same run. */
@@ -212,7 +232,7 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 	{
 		TqReport *report = &reports[places[i]];
 
-		if (report->task == NULL)
+		if (!report->is_found)
 			continue;
 		if (before != NULL && is_same_run(before, report))
 		{
@@ -220,53 +240,43 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 			continue;
 		}
 		end_or_lock(report, writer, reason, now);
-		if (report->task != NULL)
+		if (report->is_found)
 			before = report;
 	}
 	tq_run_writer_end(writer);
 }
 
-static bool
-has_words(const TqReport *report)
-{
-	return report->is_ended &&
-		   (report->error != NULL || report->result != NULL);
-}
-
 /*
- * Reads the details of a run that has just ended, and writes the error and the
+ * Reads the detail of a run that has just ended, and writes the error and the
  * result that the report gave.
+ *
+ * The retries left that the worker gave, and the retry delay, which is set
+ * last, count for the next run only: the rows of the ended run keep the values
+ * that messages have shown.
  */
 static void
 look_at_detail(TqReport *report)
 {
 	TqRun *run = &report->run;
+	bool has_words = report->error != NULL || report->result != NULL;
 
-	if (!report->is_ended || !(report->had_detail || has_words(report)))
-		return;
-	run->has_detail = report->had_detail;
-	tq_details_read(run, 1);
-	tq_run_fill(run, tq_policy_get(report->task->policy));
-	run->has_detail = true;
-	if (!has_words(report))
-		return;
-	run->error = report->error;
-	run->result = report->result;
-	tq_details_write(run, 1);
-}
-
-/*
- * Applies the retry delay and the retries left that the worker gave.  They
- * count for the next run only: the row of the ended run is written already,
- * and keeps the values that messages have shown.
- */
-static void
-apply_worker_retry(TqReport *report)
-{
-	if (report->has_retry_delay)
-		report->run.retry_delay = report->retry_delay;
 	if (report->has_retries_left)
-		report->run.retries_left = report->retries_left;
+		run->retries_left = report->retries_left;
+	if (!report->had_detail && !has_words && !report->has_retry_delay)
+		return;
+	report->detail = palloc(sizeof(TqRunDetail));
+	run->has_detail = report->had_detail;
+	tq_run_detail(run, report->task == NULL ? 0 : report->task->policy,
+				  report->detail);
+	run->has_detail = report->had_detail || has_words;
+	if (has_words)
+	{
+		report->detail->error = report->error;
+		report->detail->result = report->result;
+		tq_details_write(report->detail, 1);
+	}
+	if (report->has_retry_delay)
+		report->detail->retry_delay = report->retry_delay;
 }
 
 /*
@@ -278,18 +288,16 @@ decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
 {
 	const TqReport *first = report->first == NULL ? report : report->first;
 
-	if (report->task == NULL)
+	if (!report->is_found)
 		return TQ_OUTCOME_NOT_FOUND;
 	if (report->is_ended)
-	{
-		apply_worker_retry(report);
-		return tq_transition_follow(transitions, &report->run, report->task)
+		return tq_transition_follow(transitions, &report->run, report->detail,
+									report->task)
 				   ? TQ_OUTCOME_RETRIED
 				   : TQ_OUTCOME_RESOLVED;
-	}
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
-	if (first->run.location == TQ_LOCATION_NONE)
+	if (!first->has_row)
 		return decide_without_row(report);
 	report->state = first->state;
 	return is_repeat(report->task, &first->run, reason, transitions)
@@ -314,7 +322,10 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 	find_tasks(reports, n, reason);
 	end_or_lock_all(reports, n, reason, now);
 	for (int i = 0; i < n; i++)
-		look_at_detail(&reports[i]);
+	{
+		if (reports[i].is_ended)
+			look_at_detail(&reports[i]);
+	}
 	for (int i = 0; i < n; i++)
 		reports[i].outcome = decide_report(&reports[i], reason, &transitions);
 	tq_transitions_finish(&transitions);

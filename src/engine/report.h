@@ -9,6 +9,7 @@
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
+#include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
@@ -26,12 +27,16 @@ typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
-	TqTask *task;                 /* NULL: it does not exist */
+	bool is_found;                /* the task exists */
+	int64 id;                     /* of the task */
+	TqTask *task;                 /* NULL: only its id was needed */
 	const struct TqReport *first; /* earlier report on the same run, or NULL */
-	TqRun run;                    /* the row of the run, if it has one */
+	bool has_row;                 /* the run, in table run */
+	TqRun run;                    /* that row */
 	TqState state;                /* of the run before the report */
 	bool is_ended;                /* the run, by this report */
-	bool had_detail;              /* whether the run had details before */
+	bool had_detail;              /* whether the run had a detail before */
+	TqRunDetail *detail;          /* of an ended run; NULL: it has none */
 	Jsonb *error;                 /* given by the worker; NULL: none */
 	Jsonb *result;
 	bool has_retry_delay; /* given by the worker for the next attempts */

@@ -25,6 +25,7 @@
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
+#include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
@@ -33,6 +34,7 @@
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
+#include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
 
@@ -50,15 +52,25 @@ tq_error_missing_task(const TqSlug *task_id)
 }
 
 /* Returns the task, or raises TQ404. */
-TqTask *
-tq_task_get(const TqSlug *task_id, bool whole)
+TqNamedTask *
+tq_task_get(const TqSlug *task_id)
 {
-	TqTask *task = whole ? tq_task_whole_by_slug(task_id)
-						 : tq_task_by_slug(task_id);
+	TqNamedTask *named = tq_task_by_slug(task_id);
 
-	if (task == NULL)
+	if (named == NULL)
 		tq_error_missing_task(task_id);
-	return task;
+	return named;
+}
+
+/* Returns the task with its whole definition, or raises TQ404. */
+TqTaskDefinition *
+tq_definition_get(const TqSlug *task_id)
+{
+	TqTaskDefinition *definition = tq_definition_by_slug(task_id);
+
+	if (definition == NULL)
+		tq_error_missing_task(task_id);
+	return definition;
 }
 
 /* Raises TQ409 for a task that is past its deadline. */
@@ -157,13 +169,19 @@ void
 tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now)
 {
 	TqRun last;
+	TqRunDetail detail;
 
 	lock_task(task, now, &last);
 	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY &&
 		last.reason != TQ_RESOLVED_SKIPPED)
 		refuse_skip(task, &last);
-	last.result = output;
-	(void) tq_transition_request(task, &last, TQ_EVENT_SKIP, now);
+	last.has_detail = last.has_detail || output != NULL;
+	if (!tq_transition_request(task, &last, TQ_EVENT_SKIP, now) ||
+		output == NULL)
+		return;
+	tq_run_detail(&last, task->policy, &detail);
+	detail.result = output;
+	tq_details_write(&detail, 1);
 }
 
 /*
@@ -186,26 +204,26 @@ tq_task_cancel(TqTask *task, TimestampTz now)
  * end of that task has the same effect.
  */
 static void
-note_group_of_deleted(const TqTask *task)
+note_group_of_deleted(const TqNamedTask *named)
 {
 	static const TqSlug lowest = {{0}};
-	TqMessage message = {.exchange = TQ_EXCHANGE_NONE,
-						 .state = TQ_STATE_COMPLETED};
+	TqRun noted = {.state = TQ_STATE_COMPLETED};
 	TqOutboxBatch batch = {0};
 	TqGroup group;
-	TqTask *members;
+	TqTaskDefinition *members;
 	int n;
 
-	if (!tq_group_find(&task->group_slug, &group))
+	if (tq_group_find(&named->group_slug, &group) == TQ_GROUP_NONE)
 		return;
 	(void) tq_group_unresolved(&group, &n);
 	if (n > 0)
 		return;
-	members = tq_tasks_of_group(group.id, &task->group_slug, &lowest, 1, &n);
+	members = tq_definitions_of_group(group.id, &named->group_slug, &lowest, 1,
+									  &n);
 	if (n == 0)
 		return;
-	message.task = members[0].id;
-	tq_outbox_add_message(&batch, &message);
+	noted.task = members[0].named.task.id;
+	tq_outbox_add_note(&batch, &noted);
 	tq_outbox_append(&batch);
 }
 
@@ -217,8 +235,9 @@ note_group_of_deleted(const TqTask *task)
  * such row, the task is deleted nevertheless.
  */
 void
-tq_task_delete(const TqTask *task)
+tq_task_delete(const TqNamedTask *named)
 {
+	const TqTask *task = &named->task;
 	TqRun last = {.state = TQ_STATE_COMPLETED};
 
 	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last) &&
@@ -229,5 +248,5 @@ tq_task_delete(const TqTask *task)
 	if (tq_tasks_delete(&task->id, 1) == 0)
 		tq_error_missing_task(&task->task_id);
 	if (!tq_state_is_resolved(last.state))
-		note_group_of_deleted(task);
+		note_group_of_deleted(named);
 }

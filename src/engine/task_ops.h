@@ -17,9 +17,10 @@ extern void tq_task_schedule(TqTask *task, TimestampTz now);
 extern void tq_task_rerun(TqTask *task, TimestampTz now);
 extern void tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now);
 extern void tq_task_cancel(TqTask *task, TimestampTz now);
-extern void tq_task_delete(const TqTask *task);
+extern void tq_task_delete(const TqNamedTask *named);
 
-extern TqTask *tq_task_get(const TqSlug *task_id, bool whole);
+extern TqNamedTask *tq_task_get(const TqSlug *task_id);
+extern TqTaskDefinition *tq_definition_get(const TqSlug *task_id);
 pg_noreturn extern void tq_error_missing_task(const TqSlug *task_id);
 pg_noreturn extern void tq_error_past_deadline(const TqTask *task);
 pg_noreturn extern void tq_error_missing_run(const TqTask *task, int run_id);

@@ -106,23 +106,20 @@ delayed_by_worker(const TqPolicy *policy, int64 delay)
  * task.
  */
 static void
-find_next(const TqRun *run, const TqTask *task, TqResolved reason,
-		  TimestampTz now, TqNext *next)
+find_next(const TqRun *run, const TqRunDetail *detail, const TqTask *task,
+		  TqResolved reason, TimestampTz now, TqNext *next)
 {
 	TqPolicy policy = *tq_policy_get(task->policy);
-	TqRun filled = *run;
-	TqBudget budget;
+	TqRunDetail filled;
 
-	tq_run_fill(&filled, &policy);
-	if (run->retry_delay != TQ_OFF)
-		policy = delayed_by_worker(&policy, run->retry_delay);
-	budget = (TqBudget){.run_id = run->run_id,
-						.attempt = filled.attempt,
-						.retries_left = run->retries_left,
-						.lost_retries_left = filled.lost_retries_left,
-						.visible_at = filled.visible_at,
-						.pending_until = filled.pending_until};
-	tq_policy_follow(&policy, &budget, reason, now, task->deadline,
+	if (detail == NULL)
+	{
+		tq_run_fill(run, &policy, &filled);
+		detail = &filled;
+	}
+	if (detail->retry_delay != TQ_OFF)
+		policy = delayed_by_worker(&policy, detail->retry_delay);
+	tq_policy_follow(&policy, &detail->budget, reason, now, task->deadline,
 					 tq_max_runs,
 					 policy.jitter > 0 ? pg_prng_double(&pg_global_prng_state)
 									   : 0,
@@ -132,14 +129,17 @@ find_next(const TqRun *run, const TqTask *task, TqResolved reason,
 /* ---- runs that become pending ---- */
 
 /*
- * Adds a run that becomes pending, and its message and that of the run that it
- * replaces, if any.
+ * Adds a run that becomes pending with these budgets, and its message and that
+ * of the run that it replaces, if any.
  */
 static TqStart *
 add_start(TqTransitions *transitions, TqTask *task, const TqRun *replaced,
-		  const TqRun *run)
+		  TqCreated created, const TqBudget *budget)
 {
 	TqStart *start = transitions->starts;
+	TqRun run = {.run_id = budget->run_id,
+				 .state = TQ_STATE_PENDING,
+				 .created = created};
 
 	if (transitions->nstarts == transitions->room)
 	{
@@ -151,26 +151,15 @@ add_start(TqTransitions *transitions, TqTask *task, const TqRun *replaced,
 											: repalloc_huge(start, size);
 	}
 	start = &transitions->starts[transitions->nstarts++];
-	*start = (TqStart){.task = task, .run = *run};
-	start->run.state = TQ_STATE_PENDING;
+	*start = (TqStart){.task = task,
+					   .created = created,
+					   .scheduled = transitions->now,
+					   .detail = {.task = task->id,
+								  .budget = *budget,
+								  .retry_delay = TQ_OFF}};
 	tq_transition_announce(transitions, task,
-						   replaced == NULL ? &start->run : replaced,
-						   &start->run);
+						   replaced == NULL ? &run : replaced, &run);
 	return start;
-}
-
-/* Returns a run of a task with these budgets, to become pending. */
-static TqRun
-next_run(const TqTransitions *transitions, const TqTask *task,
-		 TqCreated created, const TqBudget *budget)
-{
-	TqRun run = {.task = task->id,
-				 .created = created,
-				 .scheduled = transitions->now,
-				 .retry_delay = TQ_OFF};
-
-	tq_run_set_budget(&run, budget);
-	return run;
 }
 
 /*
@@ -183,12 +172,10 @@ tq_transition_start_first(TqTransitions *transitions, TqTask *task,
 {
 	TqBudget budget = {.run_id = 0};
 	TqStart *first;
-	TqRun run;
 
 	tq_policy_first(tq_policy_get(task->policy), task->retries,
 					tq_policy_after(transitions->now, task->delay), &budget);
-	run = next_run(transitions, task, TQ_CREATED_SCHEDULED, &budget);
-	first = add_start(transitions, task, NULL, &run);
+	first = add_start(transitions, task, NULL, TQ_CREATED_SCHEDULED, &budget);
 	first->seq = at_creation ? task->id : 0;
 	first->is_first = true;
 }
@@ -218,7 +205,6 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
 {
 	TqBudget budget = {.run_id = last->run_id + 1};
 	TqStart *start;
-	TqRun run;
 
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
@@ -227,12 +213,11 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
 					tq_rerun_retries(task->retries, tq_max_runs,
 									 budget.run_id),
 					transitions->now, &budget);
-	run = next_run(transitions, task, TQ_CREATED_RERUN, &budget);
-	start = add_start(transitions, task, NULL, &run);
+	start = add_start(transitions, task, NULL, TQ_CREATED_RERUN, &budget);
 	start->is_first = was_never_pending(last);
 }
 
-/* Makes a locked task pending by an event that ends no run. */
+/* Makes a locked task pending by an event that adds a run. */
 static void
 start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
 			 TqEvent event)
@@ -241,8 +226,6 @@ start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
 		tq_unscheduled_delete(&task->id, 1);
 	if (event == TQ_EVENT_RERUN)
 		rerun(transitions, task, last);
-	else if (event == TQ_EVENT_DEFER)
-		(void) add_start(transitions, task, NULL, last);
 	else
 		tq_transition_start_first(transitions, task, false);
 }
@@ -251,8 +234,9 @@ start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
 
 /*
  * Adds the messages of a run that has ended or become pending; `last` is the
- * run that follows it, or the run itself.  When a run is retried, only the new
- * run is published, and only if it is pending, unless
+ * run that follows it, or the run itself.  The task of a completed run is NULL
+ * if it was not read, because its message is not wanted.  When a run is
+ * retried, only the new run is published, and only if it is pending, unless
  * tq.publish_retried_exceptions is on (doc/spec/taskcluster.md D-05).
  */
 void
@@ -262,7 +246,9 @@ tq_transition_announce(TqTransitions *transitions, const TqTask *task,
 	bool is_retried = last->run_id > run->run_id &&
 					  tq_created_is_retry(last->created);
 
-	if (!is_retried || tq_publish_retried_exceptions)
+	if (task == NULL)
+		tq_outbox_add_note(&transitions->outbox, run);
+	else if (!is_retried || tq_publish_retried_exceptions)
 		tq_outbox_add_run(&transitions->outbox, task, run, last);
 	if (is_retried && last->state == TQ_STATE_PENDING)
 		tq_outbox_add_run(&transitions->outbox, task, last, last);
@@ -270,17 +256,18 @@ tq_transition_announce(TqTransitions *transitions, const TqTask *task,
 
 /*
  * Adds what follows the end of a run: another run, or else what its task's end
- * causes; and the messages.  Returns true if the run is retried.
+ * causes; and the messages.  `detail` is NULL if the run has none, and `task`
+ * as for tq_transition_announce().  Returns true if the run is retried.
  */
 bool
 tq_transition_follow(TqTransitions *transitions, const TqRun *run,
-					 TqTask *task)
+					 const TqRunDetail *detail, TqTask *task)
 {
 	TqNext next = {.follow = TQ_FOLLOW_NONE};
-	TqRun retry;
+	TqStart *retry;
 
 	if (tq_resolved_retry(run->reason) != TQ_CREATED_NONE)
-		find_next(run, task, run->reason, transitions->now, &next);
+		find_next(run, detail, task, run->reason, transitions->now, &next);
 	if (next.follow == TQ_FOLLOW_NONE)
 	{
 		if (transitions->finals == NULL)
@@ -289,9 +276,9 @@ tq_transition_follow(TqTransitions *transitions, const TqRun *run,
 		tq_transition_announce(transitions, task, run, run);
 		return false;
 	}
-	retry = next_run(transitions, task, next.created, &next.budget);
-	retry.retry_delay = run->retry_delay;
-	(void) add_start(transitions, task, run, &retry);
+	retry = add_start(transitions, task, run, next.created, &next.budget);
+	if (detail != NULL)
+		retry->detail.retry_delay = detail->retry_delay;
 	return true;
 }
 
@@ -343,20 +330,6 @@ write_ends(const TqRun *runs, int n)
 	tq_delayed_delete(left[TQ_LOCATION_DELAYED], nleft[TQ_LOCATION_DELAYED]);
 	tq_runs_insert(moved, nmoved);
 	tq_runs_update(updated, nleft[TQ_LOCATION_RUN]);
-}
-
-/*
- * Writes the details of a run that ends with an error or a result that the
- * caller has set.
- */
-static void
-write_result(TqRun *run, const TqTask *task)
-{
-	if (run->error == NULL && run->result == NULL)
-		return;
-	tq_run_fill(run, tq_policy_get(task->policy));
-	run->has_detail = true;
-	tq_details_write(run, 1);
 }
 
 /* ---- follow ---- */
@@ -414,7 +387,7 @@ follow_failures(TqTransitions *transitions)
 		TqResolved reason = transitions->finals[i].run->reason;
 		const TqPolicy *policy;
 
-		if (task->policy == 0 || !tq_policy_applies(reason))
+		if (task == NULL || task->policy == 0 || !tq_policy_applies(reason))
 			continue;
 		policy = tq_policy_get(task->policy);
 		if (policy->dead_letter && reason != TQ_RESOLVED_CANCELED_BY_WORKER)
@@ -472,12 +445,13 @@ drop_blocked(TqLockedTasks *locked, TqResolved reason, TimestampTz now)
 		return;
 	}
 	is_final = palloc(sizeof(bool) * Max(locked->n, 1));
-	tq_details_read(locked->runs, locked->n);
+	tq_locked_tasks_read_details(locked);
 	for (int i = 0; i < locked->n; i++)
 	{
 		TqNext next;
 
-		find_next(&locked->runs[i], &locked->tasks[i], reason, now, &next);
+		find_next(&locked->runs[i], locked->details[i], &locked->tasks[i],
+				  reason, now, &next);
 		is_final[i] = next.follow == TQ_FOLLOW_NONE;
 	}
 	tq_dependency_drop_blocked(locked, is_final);
@@ -507,16 +481,16 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 						locked->others, locked->nothers);
 	}
 	transitions->n = locked->n;
-	tq_details_read(locked->runs, locked->n);
+	tq_locked_tasks_read_details(locked);
 	for (int i = 0; i < locked->n; i++)
 	{
 		TqRun *run = &locked->runs[i];
 
 		if (run->location == TQ_LOCATION_UNSCHEDULED)
 			create_resolved_run(run, &locked->tasks[i], reason, now);
-		write_result(run, &locked->tasks[i]);
 		tq_transition_end_run(run, reason, now);
-		(void) tq_transition_follow(transitions, run, &locked->tasks[i]);
+		(void) tq_transition_follow(transitions, run, locked->details[i],
+									&locked->tasks[i]);
 	}
 	if (locked->n > 0)
 		write_ends(locked->runs, locked->n);
@@ -536,7 +510,7 @@ cancel_group(TqTransitions *transitions, TqSlug slug)
 	int64 *ids;
 	int n;
 
-	if (!tq_group_find(&slug, &group))
+	if (tq_group_find(&slug, &group) == TQ_GROUP_NONE)
 		return;
 	ids = tq_group_unresolved(&group, &n);
 	tq_task_lock_unresolved(ids, n, &locked);
@@ -575,6 +549,23 @@ tq_transitions_end(TqLockedTasks *locked, TqEvent event, TqTimer again,
 	make_round(&transitions, locked, event, again);
 	tq_transitions_finish(&transitions);
 	return locked->n;
+}
+
+/*
+ * Makes a run pending again whose worker has given it back, with this detail;
+ * it keeps the time at which it was scheduled.
+ */
+void
+tq_transition_defer(TqTask *task, const TqRun *run, const TqRunDetail *detail,
+					TimestampTz now)
+{
+	TqTransitions transitions = {.now = now};
+	TqStart *start = add_start(&transitions, task, NULL, run->created,
+							   &detail->budget);
+
+	start->scheduled = run->scheduled;
+	start->detail = *detail;
+	tq_transitions_finish(&transitions);
 }
 
 /* Returns whether a client asks again for what has happened already. */

@@ -9,6 +9,7 @@
 
 #include "../core/types.h"
 #include "../events/outbox.h"
+#include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
@@ -42,7 +43,7 @@ typedef struct TqTransitions
 extern void tq_transition_end_run(TqRun *run, TqResolved reason,
 								  TimestampTz now);
 extern bool tq_transition_follow(TqTransitions *transitions, const TqRun *run,
-								 TqTask *task);
+								 const TqRunDetail *detail, TqTask *task);
 extern void tq_transition_start_first(TqTransitions *transitions, TqTask *task,
 									  bool at_creation);
 extern void tq_transition_announce(TqTransitions *transitions,
@@ -52,6 +53,8 @@ extern void tq_transitions_finish(TqTransitions *transitions);
 
 extern bool tq_transition_request(TqTask *task, TqRun *last, TqEvent event,
 								  TimestampTz now);
+extern void tq_transition_defer(TqTask *task, const TqRun *run,
+								const TqRunDetail *detail, TimestampTz now);
 extern int tq_transitions_end(TqLockedTasks *locked, TqEvent event,
 							  TqTimer again, TimestampTz now);
 

@@ -215,8 +215,8 @@ add_resolved(TqOutboxBatch *batch, const TqGroup *group, int64 task)
 static int
 compare_member(const void *a, const void *b)
 {
-	return tq_slug_compare(&((const TqTask *) a)->group_slug,
-						   &((const TqTask *) b)->group_slug);
+	return tq_slug_compare(&((const TqNamedTask *) a)->group_slug,
+						   &((const TqNamedTask *) b)->group_slug);
 }
 
 static int
@@ -235,13 +235,13 @@ compare_groups(const void *a, const void *b)
 void
 tq_group_resolution_append(const int64 *tasks, int n)
 {
-	TqTask *members = tq_tasks_by_id(tasks, n, &n);
+	TqNamedTask *members = tq_tasks_by_id(tasks, n, &n);
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	TqOutboxBatch batch = {0};
 	TqGroup *groups;
 	int ngroups = 0;
 
-	qsort(members, n, sizeof(TqTask), compare_member);
+	qsort(members, n, sizeof(TqNamedTask), compare_member);
 	for (int i = 0; i < n; i++)
 	{
 		if (i == 0 || compare_member(&members[i - 1], &members[i]) != 0)
@@ -258,7 +258,7 @@ tq_group_resolution_append(const int64 *tasks, int n)
 		group = bsearch(&key, groups, ngroups, sizeof(TqGroup),
 						compare_groups);
 		if (group == NULL || is_resolved(group))
-			add_resolved(&batch, group, members[i].id);
+			add_resolved(&batch, group, members[i].task.id);
 	}
 	tq_outbox_append(&batch);
 }

@@ -61,8 +61,8 @@
 static int
 compare_task(const void *a, const void *b)
 {
-	int64 x = ((const TqTask *) a)->id;
-	int64 y = ((const TqTask *) b)->id;
+	int64 x = ((const TqMessageTask *) a)->named.task.id;
+	int64 y = ((const TqMessageTask *) b)->named.task.id;
 
 	return x < y ? -1 : x > y;
 }
@@ -110,33 +110,12 @@ tq_message_source(const TqMessage *messages, int n, TqSource *source)
 		source->runs = tq_runs_history(ran, nran, false, &source->nruns);
 }
 
-/*
- * Returns the first run of a task in the source, whose runs are sorted by the
- * ids of their tasks.
- */
-static const TqRun *
-first_run(const TqSource *source, int64 task)
-{
-	int low = 0;
-	int high = source->nruns;
-
-	while (low < high)
-	{
-		int middle = (low + high) / 2;
-
-		if (source->runs[middle].task < task)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return &source->runs[low];
-}
-
 static bool
-is_run_of(const TqSource *source, const TqRun *run, int64 task, int run_id)
+is_run_of(const TqSource *source, const TqHistoryRun *entry, int64 task,
+		  int run_id)
 {
-	return run < source->runs + source->nruns && run->task == task &&
-		   run->run_id == run_id;
+	return entry < source->runs + source->nruns && entry->run.task == task &&
+		   entry->run.run_id == run_id;
 }
 
 /* ---- addresses ---- */
@@ -176,9 +155,9 @@ is_of_unresolved(const TqMessage *message)
 static bool
 names_worker(const TqAddress *address, const char **group, const char **id)
 {
-	const TqRun *run = address->run;
+	const TqHistoryRun *entry = address->run;
 
-	if (run == NULL)
+	if (entry == NULL)
 		return false;
 	if (is_of_unresolved(address->message))
 	{
@@ -186,16 +165,16 @@ names_worker(const TqAddress *address, const char **group, const char **id)
 		*id = address->worker_id;
 		return *group != NULL;
 	}
-	*group = run->worker_group;
-	*id = run->worker_id;
-	if (run->reason == TQ_RESOLVED_SKIPPED)
+	*group = entry->worker_group;
+	*id = entry->worker_id;
+	if (entry->run.reason == TQ_RESOLVED_SKIPPED)
 	{
 		*group = "tq";
 		*id = "skipped";
 	}
 	return *group != NULL &&
 		   (address->message->exchange != TQ_EXCHANGE_TASK_EXCEPTION ||
-			run->reason != TQ_RESOLVED_DEADLINE_EXCEEDED);
+			entry->run.reason != TQ_RESOLVED_DEADLINE_EXCEEDED);
 }
 
 /*
@@ -205,7 +184,7 @@ names_worker(const TqAddress *address, const char **group, const char **id)
 static char *
 task_key(const TqAddress *address)
 {
-	const TqTask *task = address->task;
+	const TqNamedTask *named = &address->task->named;
 	const char *group = NULL;
 	const char *id = NULL;
 
@@ -230,12 +209,12 @@ task_key(const TqAddress *address)
 			break;
 	}
 	return psprintf("primary.%s.%s.%s.%s.%s.%s.%s._",
-					tq_slug_text(&task->task_id),
+					tq_slug_text(&named->task.task_id),
 					address->message->run_id < 0
 						? "_"
 						: psprintf("%d", address->message->run_id),
-					word(group), word(id), queue_words(task->queue_name),
-					task->scheduler_id, tq_slug_text(&task->group_slug));
+					word(group), word(id), queue_words(named->queue_name),
+					named->scheduler_id, tq_slug_text(&named->group_slug));
 }
 
 /* Adds a CC address for each route of the task, in order (6.4). */
@@ -263,14 +242,16 @@ static bool
 address_task(const TqSource *source, TqAddress *address)
 {
 	const TqMessage *message = address->message;
-	TqTask key = {.id = message->task};
-	const TqRun *run;
+	TqMessageTask key = {.named.task.id = message->task};
+	const TqHistoryRun *run;
 
 	address->task = bsearch(&key, source->tasks, source->ntasks,
-							sizeof(TqTask), compare_task);
+							sizeof(TqMessageTask), compare_task);
 	if (address->task == NULL)
 		return false;
-	address->runs = first_run(source, message->task);
+	address->runs = source->runs + tq_history_first(source->runs,
+													source->nruns,
+													message->task);
 	if (message->last_run >= 0 &&
 		!is_run_of(source, address->runs + message->last_run, message->task,
 				   message->last_run))
@@ -292,17 +273,19 @@ address_lone_group(const TqSource *source, TqAddress *address)
 {
 	if (!address_task(source, address))
 		return false;
-	address->routing_key = group_key(tq_slug_text(&address->task->group_slug),
-									 address->task->scheduler_id);
+	address->routing_key =
+		group_key(tq_slug_text(&address->task->named.group_slug),
+				  address->task->named.scheduler_id);
 	return true;
 }
 
 static Jsonb *
-lone_group_payload(const TqTask *task)
+lone_group_payload(const TqNamedTask *named)
 {
-	TqGroup group = {.task_group_id = task->group_slug,
-					 .scheduler_id = task->scheduler_id,
-					 .expires = tq_clock_add_ms(task->expires, TQ_HOUR_MS)};
+	TqGroup group = {.task_group_id = named->group_slug,
+					 .scheduler_id = named->scheduler_id,
+					 .expires = tq_clock_add_ms(named->task.expires,
+												TQ_HOUR_MS)};
 
 	return tq_group_message_json(&group);
 }
@@ -378,18 +361,19 @@ tq_filter_matches(const TqFilter *filter, const TqAddress *address)
  * keys for it.
  */
 static void
-leave_out_details(TqTask *task, TqRun *runs, int n)
+leave_out_details(TqTask *task, TqHistoryRun *runs, int n)
 {
 	task->policy = 0;
 	for (int i = 0; i < n; i++)
-		runs[i].visible_at = 0;
+		runs[i].detail = NULL;
 }
 
 /* Sets a run back to what it was when the message was written. */
 static void
-turn_back(TqRun *run, const TqAddress *address)
+turn_back(TqHistoryRun *entry, const TqAddress *address)
 {
 	const TqMessage *message = address->message;
+	TqRun *run = &entry->run;
 
 	run->state = message->state;
 	if (tq_state_is_resolved(message->state))
@@ -399,13 +383,12 @@ turn_back(TqRun *run, const TqAddress *address)
 	run->taken_until = message->taken_until;
 	if (message->state == TQ_STATE_RUNNING)
 	{
-		run->worker_group = address->worker_group;
-		run->worker_id = address->worker_id;
+		entry->worker_group = address->worker_group;
+		entry->worker_id = address->worker_id;
 		return;
 	}
 	run->started = 0;
-	run->worker_group = NULL;
-	run->worker_id = NULL;
+	entry->worker_group = entry->worker_id = NULL;
 }
 
 /*
@@ -413,10 +396,10 @@ turn_back(TqRun *run, const TqAddress *address)
  * first run becomes pending.
  */
 static bool
-had_begun(const TqRun *runs, int n)
+had_begun(const TqHistoryRun *runs, int n)
 {
-	return n > 1 || (n == 1 && runs[0].created != TQ_CREATED_EXCEPTION &&
-					 runs[0].created != TQ_CREATED_SKIP);
+	return n > 1 || (n == 1 && runs[0].run.created != TQ_CREATED_EXCEPTION &&
+					 runs[0].run.created != TQ_CREATED_SKIP);
 }
 
 /*
@@ -427,20 +410,20 @@ static void
 add_status(JsonbParseState **state, const TqAddress *address)
 {
 	const TqMessage *message = address->message;
-	TqTask task = *address->task;
+	TqNamedTask named = address->task->named;
 	int n = message->last_run + 1;
-	TqRun *runs = palloc(sizeof(TqRun) * Max(n, 1));
+	TqHistoryRun *runs = palloc(sizeof(TqHistoryRun) * Max(n, 1));
 
-	task.priority = message->priority;
-	memcpy(runs, address->runs, sizeof(TqRun) * n);
-	leave_out_details(&task, runs, n);
+	named.task.priority = message->priority;
+	memcpy(runs, address->runs, sizeof(TqHistoryRun) * n);
+	leave_out_details(&named.task, runs, n);
 	if (!had_begun(runs, n))
-		task.deadline = task.defined_deadline;
+		named.task.deadline = named.task.defined_deadline;
 	if (n > 0)
 		turn_back(&runs[n - 1], address);
 	tq_json_key(state, "status");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	tq_status_push(state, &task, runs, n);
+	tq_status_push(state, &named, runs, n);
 	pushJsonbValue(state, WJB_END_OBJECT, NULL);
 }
 
@@ -474,7 +457,7 @@ stored_size(const Jsonb *json)
 }
 
 static void
-add_tags(JsonbParseState **state, const TqTask *task)
+add_tags(JsonbParseState **state, const TqMessageTask *task)
 {
 	if (stored_size(task->tags) > JSONB_MAX)
 		refuse_size(stored_size(task->tags));
@@ -562,7 +545,7 @@ tq_message_payload(const TqAddress *address)
 		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
 			return address->message->detail != NULL
 					   ? address->message->detail
-					   : lone_group_payload(address->task);
+					   : lone_group_payload(&address->task->named);
 		case TQ_EXCHANGE_NONE:
 		case TQ_EXCHANGE_TASK_DEFINED:
 		case TQ_EXCHANGE_TASK_PENDING:
@@ -723,7 +706,7 @@ receive_alone(void *arg)
 
 /* Logs a warning about a message that cannot be built, once a session. */
 static void
-warn_broken(const TqMessage *message, const TqTask *task,
+warn_broken(const TqMessage *message, const TqMessageTask *task,
 			const ErrorData *error)
 {
 	static int64 warned = 0;
@@ -737,7 +720,7 @@ warn_broken(const TqMessage *message, const TqTask *task,
 			 errdetail("It is of exchange %s and task %s: %s",
 					   tq_exchange_name(message->exchange),
 					   task != NULL
-						   ? tq_slug_text(&task->task_id)
+						   ? tq_slug_text(&task->named.task.task_id)
 						   : psprintf("number " INT64_FORMAT, message->task),
 					   error->message),
 			 errhint("Readers get it without its payload.")));

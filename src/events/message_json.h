@@ -10,7 +10,7 @@
 #include "../core/topic.h"
 #include "../core/types.h"
 #include "../storage/outbox_table.h"
-#include "../storage/run_table.h"
+#include "../storage/task_location.h"
 #include "../storage/task_table.h"
 
 static inline TqPattern *
@@ -22,9 +22,9 @@ tq_topic_compile(const char *pattern)
 /* The tasks and runs that some messages are about. */
 typedef struct TqSource
 {
-	TqTask *tasks; /* by id, each once */
+	TqMessageTask *tasks; /* by id, each once */
 	int ntasks;
-	TqRun *runs; /* by task and number */
+	TqHistoryRun *runs; /* by task and number */
 	int nruns;
 } TqSource;
 
@@ -34,10 +34,10 @@ typedef struct TqSource
 typedef struct TqAddress
 {
 	const TqMessage *message;
-	const TqTask *task; /* NULL: the message is about a group only */
-	const TqRun *run;   /* that the message is about; NULL: none */
-	const TqRun *runs;  /* of the task, as they are now */
-	char *worker_group; /* stored with the message; NULL: none */
+	const TqMessageTask *task; /* NULL: the message is about a group only */
+	const TqHistoryRun *run;   /* that the message is about; NULL: none */
+	const TqHistoryRun *runs;  /* of the task, as they are now */
+	char *worker_group;        /* stored with the message; NULL: none */
 	char *worker_id;
 	char *routing_key; /* NULL: it cannot be built */
 	bool is_broken;    /* its payload cannot be built */

@@ -197,6 +197,22 @@ tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 		put(batch, message)->exchange = TQ_EXCHANGE_NONE;
 }
 
+/*
+ * Adds a note that a task was resolved by this run, its last one, if
+ * task-group-resolved is wanted: the publisher derives that message from it.
+ */
+void
+tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last)
+{
+	TqMessage note = {.exchange = TQ_EXCHANGE_NONE,
+					  .task = last->task,
+					  .run_id = last->run_id,
+					  .last_run = last->run_id,
+					  .state = last->state};
+
+	tq_outbox_add_message(batch, &note);
+}
+
 /* Appends the messages of a batch to the outbox, and empties the batch. */
 void
 tq_outbox_append(TqOutboxBatch *batch)

@@ -212,8 +212,9 @@ count_claimable(HTAB *claimable, const TqAddress *address)
 {
 	if (address->task != NULL && address->run != NULL &&
 		address->message->exchange == TQ_EXCHANGE_TASK_PENDING &&
-		address->run->visible_at <= tq_clock_now())
-		count_some(claimable, address->task->queue_name, 1);
+		(address->run->detail == NULL ||
+		 address->run->detail->budget.visible_at <= tq_clock_now()))
+		count_some(claimable, address->task->named.queue_name, 1);
 }
 
 static void

@@ -40,25 +40,29 @@ add_queue(JsonbParseState **state, const char *name)
  * adds.  The keys are in the order of jsonb, so that nothing has to be sorted.
  */
 static void
-push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
+push_run(JsonbParseState **state, const TqHistoryRun *entry, bool has_policy)
 {
+	const TqRun *run = &entry->run;
+	const TqRunDetail *detail = entry->detail;
+
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-	if (run->error != NULL)
-		tq_json_add_object(state, "error", run->error);
+	if (detail != NULL && detail->error != NULL)
+		tq_json_add_object(state, "error", detail->error);
 	tq_json_add_int(state, "runId", run->run_id);
 	tq_json_add_text(state, "state", tq_state_name(run->state));
 	if (has_policy && run->run_id > 0)
-		tq_json_add_int(state, "attempt", run->attempt);
+		tq_json_add_int(state, "attempt",
+						detail != NULL ? detail->budget.attempt : 0);
 	tq_json_add_time(state, "started", run->started);
 	tq_json_add_time(state, "resolved", run->resolved);
-	if (run->worker_group != NULL)
-		tq_json_add_text(state, "workerId", run->worker_id);
+	if (entry->worker_group != NULL)
+		tq_json_add_text(state, "workerId", entry->worker_id);
 	tq_json_add_time(state, "scheduled", run->scheduled);
-	if (run->visible_at > run->scheduled)
-		tq_json_add_time(state, "visibleAt", run->visible_at);
+	if (detail != NULL && detail->budget.visible_at > run->scheduled)
+		tq_json_add_time(state, "visibleAt", detail->budget.visible_at);
 	tq_json_add_time(state, "takenUntil", run->taken_until);
-	if (run->worker_group != NULL)
-		tq_json_add_text(state, "workerGroup", run->worker_group);
+	if (entry->worker_group != NULL)
+		tq_json_add_text(state, "workerGroup", entry->worker_group);
 	tq_json_add_text(state, "reasonCreated", tq_created_name(run->created));
 	if (run->reason != TQ_RESOLVED_NONE)
 		tq_json_add_text(state, "reasonResolved",
@@ -71,11 +75,12 @@ push_run(JsonbParseState **state, const TqRun *run, bool has_policy)
  * a task and all its runs, in the order of jsonb.
  */
 void
-tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
-			   int n)
+tq_status_push(JsonbParseState **state, const TqNamedTask *named,
+			   const TqHistoryRun *runs, int n)
 {
-	const TqRun *last = n > 0 ? &runs[n - 1] : NULL;
-	const char *slash = strchr(task->queue_name, '/');
+	const TqTask *task = &named->task;
+	const TqRun *last = n > 0 ? &runs[n - 1].run : NULL;
+	const char *slash = strchr(named->queue_name, '/');
 
 	tq_json_key(state, "runs");
 	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
@@ -88,20 +93,20 @@ tq_status_push(JsonbParseState **state, const TqTask *task, const TqRun *runs,
 	tq_json_add_time(state, "expires", task->expires);
 	tq_json_add_time(state, "deadline", task->deadline);
 	tq_json_add_text(state, "priority", tq_priority_name(task->priority));
-	tq_json_add_text(state, "projectId", task->project_id);
+	tq_json_add_text(state, "projectId", named->project_id);
 	tq_json_add_text(state, "workerType", slash + 1);
 	tq_json_add_int(state, "retriesLeft",
 					last ? last->retries_left : task->retries);
-	tq_json_add_text(state, "schedulerId", task->scheduler_id);
-	tq_json_add_slug(state, "taskGroupId", &task->group_slug);
-	tq_json_add_text(state, "taskQueueId", task->queue_name);
+	tq_json_add_text(state, "schedulerId", named->scheduler_id);
+	tq_json_add_slug(state, "taskGroupId", &named->group_slug);
+	tq_json_add_text(state, "taskQueueId", named->queue_name);
 	tq_json_add_text(state, "provisionerId",
-					 pnstrdup(task->queue_name, slash - task->queue_name));
+					 pnstrdup(named->queue_name, slash - named->queue_name));
 }
 
 /* Returns the runs of a task with a policy as an array. */
 Jsonb *
-tq_runs_json(const TqRun *runs, int n)
+tq_runs_json(const TqHistoryRun *runs, int n)
 {
 	JsonbParseState *state = NULL;
 
@@ -113,22 +118,22 @@ tq_runs_json(const TqRun *runs, int n)
 
 /* Returns the status structure. */
 Jsonb *
-tq_status_json(const TqTask *task, const TqRun *runs, int n)
+tq_status_json(const TqNamedTask *named, const TqHistoryRun *runs, int n)
 {
 	JsonbParseState *state = tq_json_begin();
 
-	tq_status_push(&state, task, runs, n);
+	tq_status_push(&state, named, runs, n);
 	return tq_json_end(&state);
 }
 
 /* Returns the status structure with the runs as they are now. */
 Jsonb *
-tq_status_of(const TqTask *task)
+tq_status_of(const TqNamedTask *named)
 {
 	int n;
-	TqRun *runs = tq_runs_of_task(task, &n);
+	TqHistoryRun *runs = tq_runs_of_task(&named->task, &n);
 
-	return tq_status_json(task, runs, n);
+	return tq_status_json(named, runs, n);
 }
 
 /*
@@ -164,34 +169,37 @@ has_delay(const Jsonb *policy)
  * 1.2); the policy is as it was given.
  */
 Jsonb *
-tq_definition_json(const TqTask *task)
+tq_definition_json(const TqTaskDefinition *definition)
 {
-	Jsonb *policy = task->given_policy != NULL ? task->given_policy
-											   : tq_policy_json(task->policy);
+	const TqNamedTask *named = &definition->named;
+	const TqTask *task = &named->task;
+	Jsonb *policy = definition->given_policy != NULL
+						? definition->given_policy
+						: tq_policy_json(task->policy);
 	JsonbParseState *state = tq_json_begin();
 
-	add_queue(&state, task->queue_name);
-	tq_json_add_text(&state, "schedulerId", task->scheduler_id);
-	tq_json_add_text(&state, "projectId", task->project_id);
-	tq_json_add_slug(&state, "taskGroupId", &task->group_slug);
+	add_queue(&state, named->queue_name);
+	tq_json_add_text(&state, "schedulerId", named->scheduler_id);
+	tq_json_add_text(&state, "projectId", named->project_id);
+	tq_json_add_slug(&state, "taskGroupId", &named->group_slug);
 	tq_json_add_text(&state, "priority", tq_priority_name(task->priority));
 	tq_json_add_time(&state, "deadline", task->defined_deadline);
 	tq_json_add_time(&state, "expires", task->expires);
-	tq_json_add_slugs(&state, "dependencies", task->dependencies,
-					  task->ndependencies);
+	tq_json_add_slugs(&state, "dependencies", definition->dependencies,
+					  definition->ndependencies);
 	tq_json_add_text(&state, "requires",
 					 task->all_resolved ? "all-resolved" : "all-completed");
-	tq_json_add_texts(&state, "routes", task->routes);
+	tq_json_add_texts(&state, "routes", definition->routes);
 	tq_json_add_int(&state, "retries", task->retries);
 	tq_json_add_time(&state, "created", task->created);
-	tq_json_add_texts(&state, "scopes", task->scopes);
-	tq_json_add_object(&state, "payload", task->payload);
+	tq_json_add_texts(&state, "scopes", definition->scopes);
+	tq_json_add_object(&state, "payload", definition->payload);
 	tq_json_add_object(&state, "metadata",
-					   task->metadata != NULL
-						   ? task->metadata
-						   : tq_metadata_json(task->queue_name));
-	tq_json_add_object(&state, "tags", task->tags);
-	tq_json_add_object(&state, "extra", task->extra);
+					   definition->metadata != NULL
+						   ? definition->metadata
+						   : tq_metadata_json(named->queue_name));
+	tq_json_add_object(&state, "tags", definition->tags);
+	tq_json_add_object(&state, "extra", definition->extra);
 	if (policy != NULL)
 		tq_json_add_object(&state, "policy", policy);
 	if (task->delay != 0 || has_delay(policy))

@@ -10,17 +10,18 @@
 #include "utils/jsonb.h"
 
 #include "../storage/group_table.h"
-#include "../storage/run_table.h"
+#include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
 
-extern void tq_status_push(JsonbParseState **state, const TqTask *task,
-						   const TqRun *runs, int n);
-extern Jsonb *tq_status_json(const TqTask *task, const TqRun *runs, int n);
-extern Jsonb *tq_status_of(const TqTask *task);
-extern Jsonb *tq_definition_json(const TqTask *task);
+extern void tq_status_push(JsonbParseState **state, const TqNamedTask *named,
+						   const TqHistoryRun *runs, int n);
+extern Jsonb *tq_status_json(const TqNamedTask *named,
+							 const TqHistoryRun *runs, int n);
+extern Jsonb *tq_status_of(const TqNamedTask *named);
+extern Jsonb *tq_definition_json(const TqTaskDefinition *definition);
 extern Jsonb *tq_metadata_json(const char *name);
-extern Jsonb *tq_runs_json(const TqRun *runs, int n);
+extern Jsonb *tq_runs_json(const TqHistoryRun *runs, int n);
 extern Jsonb *tq_group_json(const TqGroup *group);
 extern Jsonb *tq_group_message_json(const TqGroup *group);
 extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,

@@ -520,15 +520,17 @@ tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
 					   .arg = &first,
 					   .upto = behind->acked_id};
 	int64 skipped;
+	bool is_found;
 
 	read_log(&reading, Min(*look_max, last_id - behind->acked_id));
 	*look_max -= Min(*look_max, reading.upto - behind->acked_id);
-	if (first != 0 && first <= last_id)
+	is_found = reading.left == 0;
+	if (is_found && first <= last_id)
 		return TQ_UNREAD_SOME;
-	skipped = first != 0 ? first - 1 : reading.upto;
+	skipped = is_found ? first - 1 : reading.upto;
 	if (skipped > behind->acked_id)
 		tq_subscription_skip(behind->name, skipped, now);
-	return first == 0 && reading.upto < last_id && *look_max == 0
+	return !is_found && reading.upto < last_id && *look_max == 0
 			   ? TQ_UNREAD_UNKNOWN
 			   : TQ_UNREAD_NONE;
 }
@@ -538,6 +540,7 @@ typedef struct First
 {
 	TqReceiver receive;
 	void *arg;
+	bool is_set;
 	int64 id;
 } First;
 
@@ -546,8 +549,9 @@ track_first(const TqAddress *address, void *arg)
 {
 	First *first = (First *) arg;
 
-	if (first->id == 0)
+	if (!first->is_set)
 		first->id = address->message->id;
+	first->is_set = true;
 	first->receive(address, first->arg);
 }
 
@@ -574,7 +578,7 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 	found = tq_subscribe_read(acked_id.id, max,
 							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX, filters,
 							  n, track_first, &first, &upto);
-	if (first.id != 0)
+	if (first.is_set)
 	{
 		note_fetched(name, acked_id.id, first.id);
 		upto = first.id - 1;

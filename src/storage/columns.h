@@ -116,11 +116,11 @@
 	TQ_WAITING(X, t)
 
 #define TQ_RUN_DETAIL_TIMES(X, t)                                             \
-	X(t, visible_at, time, visible_at)                                        \
-	X(t, pending_until, time, pending_until)
+	X(t, visible_at, time, budget.visible_at)                                 \
+	X(t, pending_until, time, budget.pending_until)
 #define TQ_RUN_DETAIL_BUDGET(X, t)                                            \
-	X(t, attempt, int16, attempt)                                             \
-	X(t, lost_retries_left, int16, lost_retries_left)                         \
+	X(t, attempt, int16, budget.attempt)                                      \
+	X(t, lost_retries_left, int16, budget.lost_retries_left)                  \
 	X(t, retry_delay, int64, retry_delay)
 #define TQ_RUN_DETAIL_COLUMNS(X, t)                                           \
 	X(t, task, int64, task)                                                   \

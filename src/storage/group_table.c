@@ -326,7 +326,7 @@ tq_groups_by_slug(const TqSlug *slugs, int n, int *found)
 }
 
 /* Reads a group from the task that it is named after, if that is in it. */
-static bool
+static TqGroupFound
 find_own_task(TqGroup *group)
 {
 	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
@@ -343,14 +343,11 @@ find_own_task(TqGroup *group)
 										 TQ_HOUR_MS);
 	}
 	tq_scan_close(scan);
-	return found;
+	return found ? TQ_GROUP_LONE : TQ_GROUP_NONE;
 }
 
-/*
- * Reads a group from its row, or else from its own task; returns false if
- * there is neither.
- */
-bool
+/* Reads a group from its row, or else from its own task. */
+TqGroupFound
 tq_group_find(const TqSlug *slug, TqGroup *group)
 {
 	int found;
@@ -359,7 +356,7 @@ tq_group_find(const TqSlug *slug, TqGroup *group)
 	if (found > 0)
 	{
 		*group = *row;
-		return true;
+		return TQ_GROUP_STORED;
 	}
 	*group = (TqGroup){.task_group_id = *slug,
 					   .scheduler_id = pstrdup(TQ_DEFAULT_SCHEDULER)};
@@ -367,11 +364,11 @@ tq_group_find(const TqSlug *slug, TqGroup *group)
 }
 
 /*
- * Inserts the row of a group and returns its id, or 0 if another session has
- * inserted one.
+ * Inserts the row of a group, with a new id; returns false if another session
+ * has inserted one.
  */
-int64
-tq_group_insert(const TqGroup *group)
+bool
+tq_group_insert(TqGroup *group)
 {
 	int64 id = tq_id_next();
 	Datum values[4] = {Int64GetDatum(id),
@@ -379,7 +376,8 @@ tq_group_insert(const TqGroup *group)
 					   CStringGetTextDatum(group->scheduler_id),
 					   TimestampTzGetDatum(group->expires)};
 
-	return tq_spi_run(&insert_group, values, NULL) == 1 ? id : 0;
+	group->id = id;
+	return tq_spi_run(&insert_group, values, NULL) == 1;
 }
 
 /*

@@ -14,19 +14,26 @@
 
 typedef struct TqGroup
 {
-	int64 id; /* 0: there is no row, only a task with the same id */
+	int64 id; /* 0 for a group of its own task only, which has no row */
 	TqSlug task_group_id;
 	char *scheduler_id;
 	TimestampTz expires;
 	TimestampTz sealed; /* 0: not sealed */
 } TqGroup;
 
+typedef enum TqGroupFound
+{
+	TQ_GROUP_NONE,
+	TQ_GROUP_LONE,  /* it has no row, but a task of the same id */
+	TQ_GROUP_STORED /* it has a row */
+} TqGroupFound;
+
 extern bool tq_groups_lock_to_join(int joined, int own);
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
 extern void tq_group_lock_to_seal(const TqSlug *slug);
 extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
-extern bool tq_group_find(const TqSlug *slug, TqGroup *group);
-extern int64 tq_group_insert(const TqGroup *group);
+extern TqGroupFound tq_group_find(const TqSlug *slug, TqGroup *group);
+extern bool tq_group_insert(TqGroup *group);
 extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
 extern bool tq_task_wait_for_insert(const TqSlug *slug);
 extern bool tq_group_prolong(int64 id, TimestampTz expires);

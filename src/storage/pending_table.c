@@ -245,9 +245,7 @@ tq_pending_read(TupleTableSlot *slot, TqRun *row)
 	*row = (TqRun){.task = tq_row_int64(slot, Anum_pending_task),
 				   .location = TQ_LOCATION_PENDING,
 				   .state = TQ_STATE_PENDING,
-				   .scheduled = tq_row_time(slot, Anum_pending_scheduled),
-				   .lost_retries_left = TQ_OFF,
-				   .retry_delay = TQ_OFF};
+				   .scheduled = tq_row_time(slot, Anum_pending_scheduled)};
 	TQ_WAITING_RUN(TQ_GET, pending);
 }
 
@@ -450,11 +448,13 @@ static void
 read_detail(TupleTableSlot *slot, TqClaimed *started)
 {
 	TqRun run;
+	TqRunDetail detail;
 
 	tq_pending_read(slot, &run);
-	tq_details_read(&run, 1);
-	started->started = run.started;
-	started->pending_until = run.pending_until;
+	if (!tq_detail_read(&run, &detail))
+		return;
+	started->started = detail.started;
+	started->pending_until = detail.budget.pending_until;
 }
 
 /*

@@ -13,7 +13,10 @@
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/jsonb.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
@@ -87,115 +90,116 @@ array_of_jsonb(Jsonb *const *objects, int n)
  * worker of 0 means none and is stored as 0, not as NULL.
  */
 void
-tq_details_write(const TqRun *runs, int n)
+tq_details_write(const TqRunDetail *details, int n)
 {
 	Datum values[Natts_run_detail];
 
 	if (n == 0)
 		return;
-	TQ_COLUMN(runs, n, int64, tq_array_int64, task, values[0]);
-	TQ_COLUMN(runs, n, TimestampTz, tq_array_time, visible_at, values[1]);
-	TQ_COLUMN(runs, n, TimestampTz, array_of_times, pending_until, values[2]);
-	TQ_COLUMN(runs, n, TimestampTz, array_of_times, started, values[3]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, worker, values[4]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, run_id, values[5]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, attempt, values[6]);
-	TQ_COLUMN(runs, n, int32, tq_array_int32, lost_retries_left, values[7]);
-	TQ_COLUMN(runs, n, int64, tq_array_int64, retry_delay, values[8]);
-	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, error, values[9]);
-	TQ_COLUMN(runs, n, Jsonb *, array_of_jsonb, result, values[10]);
+	TQ_COLUMN(details, n, int64, tq_array_int64, task, values[0]);
+	TQ_COLUMN(details, n, TimestampTz, tq_array_time, budget.visible_at,
+			  values[1]);
+	TQ_COLUMN(details, n, TimestampTz, array_of_times, budget.pending_until,
+			  values[2]);
+	TQ_COLUMN(details, n, TimestampTz, array_of_times, started, values[3]);
+	TQ_COLUMN(details, n, int32, tq_array_int32, worker, values[4]);
+	TQ_COLUMN(details, n, int32, tq_array_int32, budget.run_id, values[5]);
+	TQ_COLUMN(details, n, int32, tq_array_int32, budget.attempt, values[6]);
+	TQ_COLUMN(details, n, int32, tq_array_int32, budget.lost_retries_left,
+			  values[7]);
+	TQ_COLUMN(details, n, int64, tq_array_int64, retry_delay, values[8]);
+	TQ_COLUMN(details, n, Jsonb *, array_of_jsonb, error, values[9]);
+	TQ_COLUMN(details, n, Jsonb *, array_of_jsonb, result, values[10]);
 	tq_spi_run(&write_details, values, NULL);
 }
 
 /* ---- reading ---- */
 
+/* Finds the detail of a run; returns false if it has none. */
+static bool
+find_row(TqDetailReader *reader, const TqRun *run)
+{
+	if (!run->has_detail)
+		return false;
+	if (reader->scan == NULL)
+		reader->scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
+	return tq_scan_find(reader->scan, Int64GetDatum(run->task),
+						Int16GetDatum(run->run_id), 0);
+}
+
 /*
- * Reads a detail into a run.  The worker and the start of a run that is
- * running or resolved are in its own row; those of a pending run, which was
- * deferred, are in the detail.  The result is never read here, and the error
- * only on request, because both may be large.
+ * Reads a detail.  The worker and the start of a run that is running or
+ * resolved are in its own row; those of a pending run, which was deferred, are
+ * in the detail, and are set in the run.  The result is never read here, and
+ * the error only on request, because both may be large.
  */
 static void
-read_row(TupleTableSlot *slot, bool with_error, TqRun *row)
+read_row(const TqDetailReader *reader, TqRun *run, TqRunDetail *row)
 {
-	TQ_RUN_DETAIL_TIMES(TQ_GET, run_detail);
-	if (row->state == TQ_STATE_PENDING)
+	TupleTableSlot *slot = reader->scan->slot;
+
+	if (run->state == TQ_STATE_PENDING)
 	{
-		row->started = tq_row_int64(slot, Anum_run_detail_started);
-		row->worker = tq_row_int32(slot, Anum_run_detail_worker);
+		run->started = tq_row_int64(slot, Anum_run_detail_started);
+		run->worker = tq_row_int32(slot, Anum_run_detail_worker);
 	}
+	*row = (TqRunDetail){.task = run->task,
+						 .budget = {.run_id = run->run_id,
+									.retries_left = run->retries_left},
+						 .started = run->started,
+						 .worker = run->worker};
+	TQ_RUN_DETAIL_TIMES(TQ_GET, run_detail);
 	TQ_RUN_DETAIL_BUDGET(TQ_GET, run_detail);
-	if (with_error)
+	if (reader->with_errors)
 		row->error = tq_row_varlena(slot, Anum_run_detail_error);
 }
 
-/* Returns whether a run has a detail that has not been read. */
-static bool
-is_to_be_read(const TqRun *run)
-{
-	return run->has_detail && run->visible_at == 0;
-}
-
-/* Reads the details of those of these runs that have one. */
-static void
-read_some(TqRun *runs, int n, bool with_errors)
-{
-	TqScan *scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
-
-	for (int i = 0; i < n; i++)
-	{
-		if (!is_to_be_read(&runs[i]))
-			continue;
-		if (tq_scan_find(scan, Int64GetDatum(runs[i].task),
-						 Int16GetDatum(runs[i].run_id), 0))
-			read_row(scan->slot, with_errors, &runs[i]);
-	}
-	tq_scan_close(scan);
-}
-
-/* Reads details; opens the table only if there is one to read. */
-static void
-read_details(TqRun *runs, int n, bool with_errors)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (!is_to_be_read(&runs[i]))
-			continue;
-		read_some(runs + i, n - i, with_errors);
-		return;
-	}
-}
-
 /*
- * Reads the details of those of these runs that have one that was not read
- * yet.
+ * Returns the detail of a run, or NULL if it has none; sets the start and the
+ * worker of a run that was deferred.
  */
-void
-tq_details_read(TqRun *runs, int n)
+TqRunDetail *
+tq_detail_reader_read(TqDetailReader *reader, TqRun *run)
 {
-	read_details(runs, n, false);
+	TqRunDetail *detail;
+
+	if (!find_row(reader, run))
+		return NULL;
+	detail = palloc(sizeof(TqRunDetail));
+	read_row(reader, run, detail);
+	return detail;
 }
 
-/* Like tq_details_read(), but also reads the errors that workers reported. */
+/* Ends reading details. */
 void
-tq_details_read_errors(TqRun *runs, int n)
+tq_detail_reader_end(TqDetailReader *reader)
 {
-	read_details(runs, n, true);
+	if (reader->scan != NULL)
+		tq_scan_close(reader->scan);
+}
+
+/* The same for a single run; returns false if it has no detail. */
+bool
+tq_detail_read(TqRun *run, TqRunDetail *detail)
+{
+	TqDetailReader reader = {NULL, false};
+	bool found = find_row(&reader, run);
+
+	if (found)
+		read_row(&reader, run, detail);
+	tq_detail_reader_end(&reader);
+	return found;
 }
 
 /* Returns the result of a run, or NULL if it has none. */
 Jsonb *
 tq_detail_result(const TqRun *run)
 {
-	TqScan *scan;
+	TqDetailReader reader = {NULL, false};
 	Jsonb *result = NULL;
 
-	if (!run->has_detail)
-		return NULL;
-	scan = tq_scan_open(&detail_table, &detail_by_key, 2, NULL);
-	if (tq_scan_find(scan, Int64GetDatum(run->task),
-					 Int16GetDatum(run->run_id), 0))
-		result = tq_row_varlena(scan->slot, Anum_run_detail_result);
-	tq_scan_close(scan);
+	if (find_row(&reader, run))
+		result = tq_row_varlena(reader.scan->slot, Anum_run_detail_result);
+	tq_detail_reader_end(&reader);
 	return result;
 }

@@ -5,13 +5,36 @@
 #ifndef TQ_RUN_DETAIL_TABLE_H
 #define TQ_RUN_DETAIL_TABLE_H
 
+#include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
+#include "../core/policy.h"
+#include "index_scan.h"
 #include "run_table.h"
 
-extern void tq_details_write(const TqRun *runs, int n);
-extern void tq_details_read(TqRun *runs, int n);
-extern void tq_details_read_errors(TqRun *runs, int n);
+typedef struct TqRunDetail
+{
+	int64 task;
+	TqBudget budget;     /* its retries_left are in the row of the run */
+	int worker;          /* 0: none */
+	int64 retry_delay;   /* ms, given by a worker; TQ_OFF: none */
+	TimestampTz started; /* 0: never */
+	Jsonb *error;        /* NULL: none, or not read */
+	Jsonb *result;       /* only to be written; NULL: none */
+} TqRunDetail;
+
+extern void tq_details_write(const TqRunDetail *details, int n);
+
+/* Reads details; opens the table when it is first needed. */
+typedef struct TqDetailReader
+{
+	TqScan *scan;
+	bool with_errors; /* that workers reported */
+} TqDetailReader;
+
+extern TqRunDetail *tq_detail_reader_read(TqDetailReader *reader, TqRun *run);
+extern void tq_detail_reader_end(TqDetailReader *reader);
+extern bool tq_detail_read(TqRun *run, TqRunDetail *detail);
 extern Jsonb *tq_detail_result(const TqRun *run);
 
 #endif /* TQ_RUN_DETAIL_TABLE_H */

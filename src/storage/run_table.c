@@ -61,9 +61,7 @@ void
 tq_run_read(TupleTableSlot *slot, TqRun *row)
 {
 	slot_getallattrs(slot);
-	*row = (TqRun){.location = TQ_LOCATION_RUN,
-				   .lost_retries_left = TQ_OFF,
-				   .retry_delay = TQ_OFF};
+	*row = (TqRun){.location = TQ_LOCATION_RUN};
 	TQ_RUN_COLUMNS(TQ_GET, run);
 }
 
@@ -93,7 +91,7 @@ tq_runs_insert(const TqRun *runs, int n)
 typedef struct Claim
 {
 	TqSlug task_id;
-	int64 task;
+	int64 task; /* 0: the entry is not used */
 	int32 run_id;
 	ItemPointerData location;
 } Claim;
@@ -155,17 +153,19 @@ keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
 }
 
 /*
- * Returns the number of a task of which this session has claimed a run, or 0.
+ * Sets *task to the id of a task of which this session has claimed a run;
+ * returns false if it has not, or the entry is gone.
  */
-int64
-tq_runs_recall(const TqSlug *task_id)
+bool
+tq_runs_recall(const TqSlug *task_id, int64 *task)
 {
 	const Claim *claim = claim_of(task_id);
 
-	return claims_of == tq_relation_oid(&run_table) &&
-				   tq_slug_compare(&claim->task_id, task_id) == 0
-			   ? claim->task
-			   : 0;
+	if (claims_of != tq_relation_oid(&run_table) || claim->task == 0 ||
+		tq_slug_compare(&claim->task_id, task_id) != 0)
+		return false;
+	*task = claim->task;
+	return true;
 }
 
 /* Prepares the entries for claims of the current transaction. */

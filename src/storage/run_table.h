@@ -24,6 +24,7 @@ typedef enum TqTaskLocation
 	TQ_LOCATION_RUN
 } TqTaskLocation;
 
+/* A run, as the table that holds its row has it. */
 typedef struct TqRun
 {
 	int64 task;
@@ -39,17 +40,7 @@ typedef struct TqRun
 	TimestampTz started;
 	TimestampTz taken_until;
 	TimestampTz resolved;
-	char *worker_group; /* only in a history */
-	char *worker_id;
-	/* the rest is set by tq_details_read() and in a history */
-	bool has_detail;
-	int attempt;
-	int lost_retries_left;     /* TQ_OFF: a lost run counts against retries */
-	int64 retry_delay;         /* ms, given by a worker; TQ_OFF: none */
-	TimestampTz visible_at;    /* 0: the same as scheduled */
-	TimestampTz pending_until; /* 0: no limit, or the one of the policy */
-	Jsonb *error;  /* only in a history with errors, or to be written */
-	Jsonb *result; /* only to be written */
+	bool has_detail; /* it has a row in run_detail, too: TqRunDetail */
 } TqRun;
 
 extern const TqXactEnd tq_run_xact_end;
@@ -58,7 +49,7 @@ extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
 extern void tq_runs_update(const TqRun *runs, int n);
 
-extern int64 tq_runs_recall(const TqSlug *task_id);
+extern bool tq_runs_recall(const TqSlug *task_id, int64 *task);
 
 /*
  * Reads rows of tq_internal.run, and writes each unless it was changed

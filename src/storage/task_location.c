@@ -90,9 +90,7 @@ tq_run_peek(int64 task, TqRun *run)
 		*run = (TqRun){.task = task,
 					   .location = TQ_LOCATION_UNSCHEDULED,
 					   .run_id = -1,
-					   .state = TQ_STATE_UNSCHEDULED,
-					   .lost_retries_left = TQ_OFF,
-					   .retry_delay = TQ_OFF};
+					   .state = TQ_STATE_UNSCHEDULED};
 		found = true;
 	}
 	tq_scan_close(runs);
@@ -165,7 +163,7 @@ typedef struct History
 {
 	TqScan *scan;
 	TqPendingScan *pending; /* NULL: not needed yet */
-	TqRun *runs;
+	TqHistoryRun *runs;
 	int n;
 	int room;
 } History;
@@ -175,9 +173,9 @@ static TqRun *
 next_run(History *history)
 {
 	if (history->n == history->room)
-		history->runs = repalloc_huge(history->runs,
-									  sizeof(TqRun) * (history->room *= 2));
-	return &history->runs[history->n];
+		history->runs = repalloc_huge(history->runs, sizeof(TqHistoryRun) *
+														 (history->room *= 2));
+	return &history->runs[history->n].run;
 }
 
 /* Adds the runs of a task; the last one may be running, or else pending. */
@@ -208,25 +206,28 @@ add_runs(History *history, int64 task)
  * deferred is in its detail.
  */
 static void
-add_details(TqRun *runs, int n, bool with_errors)
+add_details(TqHistoryRun *runs, int n, bool with_errors)
 {
-	if (with_errors)
-		tq_details_read_errors(runs, n);
-	else
-		tq_details_read(runs, n);
+	TqDetailReader reader = {NULL, with_errors};
+
 	for (int i = 0; i < n; i++)
 	{
-		if (runs[i].worker != 0)
-			tq_worker_name(runs[i].worker, &runs[i].worker_group,
-						   &runs[i].worker_id);
+		TqHistoryRun *entry = &runs[i];
+
+		entry->detail = tq_detail_reader_read(&reader, &entry->run);
+		entry->worker_group = entry->worker_id = NULL;
+		if (entry->run.worker != 0)
+			tq_worker_name(entry->run.worker, &entry->worker_group,
+						   &entry->worker_id);
 	}
+	tq_detail_reader_end(&reader);
 }
 
 /*
  * Returns every run of these tasks, by task id and run id, with the names of
  * the workers and, if requested, the errors.
  */
-TqRun *
+TqHistoryRun *
 tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 {
 	History history = {.scan = open_runs(), .room = n + 4};
@@ -234,7 +235,7 @@ tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 
 	memcpy(ids, tasks, sizeof(int64) * n);
 	qsort(ids, n, sizeof(int64), tq_compare_ids);
-	history.runs = palloc_extended(sizeof(TqRun) * history.room,
+	history.runs = palloc_extended(sizeof(TqHistoryRun) * history.room,
 								   MCXT_ALLOC_HUGE);
 	for (int i = 0; i < n; i++)
 	{
@@ -253,8 +254,27 @@ tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
  * Returns every run of a task, by run id, with the names of the workers and
  * the errors.
  */
-TqRun *
+TqHistoryRun *
 tq_runs_of_task(const TqTask *task, int *found)
 {
 	return tq_runs_history(&task->id, 1, true, found);
+}
+
+/* Returns the index of the first run of a task in a history. */
+int
+tq_history_first(const TqHistoryRun *runs, int n, int64 task)
+{
+	int low = 0;
+	int high = n;
+
+	while (low < high)
+	{
+		int middle = (low + high) / 2;
+
+		if (runs[middle].run.task < task)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }

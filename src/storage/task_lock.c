@@ -39,6 +39,7 @@
 #include "dependency_table.h"
 #include "index_scan.h"
 #include "pending_table.h"
+#include "run_detail_table.h"
 #include "run_table.h"
 #include "table.h"
 #include "task_location.h"
@@ -144,6 +145,7 @@ begin_look(Look *look, int n, TqLockedTasks *locked)
 	look->locked = locked;
 	locked->runs = palloc(sizeof(TqRun) * Max(n, 1));
 	locked->tasks = palloc(sizeof(TqTask) * Max(n, 1));
+	locked->details = NULL;
 	locked->others = palloc(sizeof(int64) * Max(n, 1));
 	locked->resolved = palloc(sizeof(TqTask) * Max(n, 1));
 	locked->n = locked->nothers = locked->nresolved = 0;
@@ -206,11 +208,7 @@ find_first_run(Look *look, const TqTask *task)
 static void
 read_found(const TqScan *scan, TqTaskLocation location, int64 task, TqRun *run)
 {
-	*run = (TqRun){.task = task,
-				   .location = location,
-				   .run_id = -1,
-				   .lost_retries_left = TQ_OFF,
-				   .retry_delay = TQ_OFF};
+	*run = (TqRun){.task = task, .location = location, .run_id = -1};
 	switch (location)
 	{
 		case TQ_LOCATION_NONE:
@@ -323,6 +321,20 @@ tq_task_lock_unresolved(const int64 *tasks, int n, TqLockedTasks *locked)
 			hold(locked, scan, &task, &run);
 	}
 	end_look(&look);
+}
+
+/* Reads the details of the locked runs, unless that was done before. */
+void
+tq_locked_tasks_read_details(TqLockedTasks *locked)
+{
+	TqDetailReader reader = {NULL, false};
+
+	if (locked->details != NULL)
+		return;
+	locked->details = palloc(sizeof(TqRunDetail *) * Max(locked->n, 1));
+	for (int i = 0; i < locked->n; i++)
+		locked->details[i] = tq_detail_reader_read(&reader, &locked->runs[i]);
+	tq_detail_reader_end(&reader);
 }
 
 /*

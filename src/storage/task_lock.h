@@ -7,6 +7,7 @@
 
 #include "datatype/timestamp.h"
 
+#include "run_detail_table.h"
 #include "run_table.h"
 #include "task_table.h"
 
@@ -27,6 +28,7 @@ typedef struct TqLockedTasks
 {
 	TqRun *runs; /* their current rows, locked, in order of task id */
 	TqTask *tasks;
+	TqRunDetail **details; /* NULL: not read; an entry is NULL: it has none */
 	int n;
 	int64 *others; /* tasks that another session has locked or changed */
 	int nothers;
@@ -39,9 +41,12 @@ static inline void
 tq_locked_tasks_keep(TqLockedTasks *locked, int i)
 {
 	locked->runs[locked->n] = locked->runs[i];
+	if (locked->details != NULL)
+		locked->details[locked->n] = locked->details[i];
 	locked->tasks[locked->n++] = locked->tasks[i];
 }
 
+extern void tq_locked_tasks_read_details(TqLockedTasks *locked);
 extern void tq_task_lock_unresolved(const int64 *tasks, int n,
 									TqLockedTasks *locked);
 extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,

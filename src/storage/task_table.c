@@ -97,18 +97,26 @@ put_text(TupleTableSlot *slot, int column, const char *text,
 		tq_put(slot, column, CStringGetTextDatum(text));
 }
 
-/* Sets all columns of a row of tq_internal.task. */
+/* Sets the columns that read_core() reads. */
 static void
-put_task(TupleTableSlot *slot, const TqTask *row)
+put_core(TupleTableSlot *slot, const TqTask *row)
 {
 	TQ_TASK_TIMES(TQ_PUT, task);
 	tq_put_unless(slot, Anum_task_effective_deadline,
 				  TimestampTzGetDatum(row->deadline),
 				  row->deadline == row->defined_deadline);
 	TQ_TASK_CORE(TQ_PUT, task);
-	put_text(slot, Anum_task_scheduler_id, row->scheduler_id,
+}
+
+/* Sets all columns of a row of tq_internal.task. */
+static void
+put_definition(TupleTableSlot *slot, const TqTaskDefinition *row)
+{
+	put_core(slot, &row->named.task);
+	put_text(slot, Anum_task_scheduler_id, row->named.scheduler_id,
 			 TQ_DEFAULT_SCHEDULER);
-	put_text(slot, Anum_task_project_id, row->project_id, TQ_DEFAULT_PROJECT);
+	put_text(slot, Anum_task_project_id, row->named.project_id,
+			 TQ_DEFAULT_PROJECT);
 	if (row->ndependencies == 0)
 		tq_put_null(slot, Anum_task_dependencies);
 	else
@@ -124,7 +132,7 @@ put_task(TupleTableSlot *slot, const TqTask *row)
  * cannot exist, so it is not looked up.
  */
 void
-tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
+tq_tasks_insert(const TqTaskDefinition *const *tasks, int n, bool *is_new)
 {
 	TqTable *table = tq_table_open(&task_table);
 
@@ -135,7 +143,7 @@ tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new)
 
 		for (int i = 0; i < some; i++)
 		{
-			put_task(tq_table_new_row(table), tasks[done + i]);
+			put_definition(tq_table_new_row(table), tasks[done + i]);
 			has_own_id = has_own_id && tasks[done + i]->has_own_id;
 			is_new[done + i] = true;
 		}
@@ -168,41 +176,25 @@ read_core(TupleTableSlot *slot, TqTask *row)
 }
 
 /*
- * Reads tasks by task_id, in place, without names.  Skips entries that already
- * have an id; entries that are not found keep the id 0.
- */
-void
-tq_tasks_find(TqTask *tasks, int n)
-{
-	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
-
-	for (int i = 0; i < n; i++)
-	{
-		if (tasks[i].id != 0)
-			continue;
-		if (tq_scan_find(scan, PointerGetDatum(&tasks[i].task_id), 0, 0))
-			read_core(scan->slot, &tasks[i]);
-	}
-	tq_scan_close(scan);
-}
-
-/*
- * Reads the names of a task; `before` is the task that was read before, or
+ * Reads a task and its names; `before` is the task that was read before, or
  * NULL.
  */
 static void
-read_names(const TqScan *scan, TqTask *task, const TqTask *before)
+read_named(const TqScan *scan, TqNamedTask *named, const TqNamedTask *before)
 {
-	task->scheduler_id = tq_row_scheduler(scan->slot, Anum_task_scheduler_id);
-	task->project_id = tq_row_text_or(scan->slot, Anum_task_project_id,
-									  TQ_DEFAULT_PROJECT);
-	task->queue_name = tq_queue_name(task->queue);
+	const TqTask *task = &named->task;
+
+	read_core(scan->slot, &named->task);
+	named->scheduler_id = tq_row_scheduler(scan->slot, Anum_task_scheduler_id);
+	named->project_id = tq_row_text_or(scan->slot, Anum_task_project_id,
+									   TQ_DEFAULT_PROJECT);
+	named->queue_name = tq_queue_name(task->queue);
 	if (task->group_id == 0)
-		task->group_slug = task->task_id;
-	else if (before != NULL && before->group_id == task->group_id)
-		task->group_slug = before->group_slug;
+		named->group_slug = task->task_id;
+	else if (before != NULL && before->task.group_id == task->group_id)
+		named->group_slug = before->group_slug;
 	else
-		task->group_slug = tq_group_slug(task->group_id, scan->registered);
+		named->group_slug = tq_group_slug(task->group_id, scan->registered);
 }
 
 /*
@@ -217,9 +209,9 @@ read_stored(TupleTableSlot *slot, int column)
 	return isnull ? NULL : DatumGetPointer(datumCopy(value, false, -1));
 }
 
-/* Reads the array of dependencies into a task; leaves it empty for NULL. */
+/* Reads the array of dependencies; leaves it empty for NULL. */
 static void
-read_dependencies(TupleTableSlot *slot, TqTask *task)
+read_dependencies(TupleTableSlot *slot, TqTaskDefinition *definition)
 {
 	ArrayType *array = tq_row_varlena(slot, Anum_task_dependencies);
 	Datum *elements;
@@ -227,71 +219,83 @@ read_dependencies(TupleTableSlot *slot, TqTask *task)
 	if (array == NULL)
 		return;
 	deconstruct_array(array, tq_catalog_slugid_type(), TQ_SLUG_BYTES, false,
-					  TYPALIGN_CHAR, &elements, NULL, &task->ndependencies);
-	task->dependencies = palloc(sizeof(TqSlug) * Max(task->ndependencies, 1));
-	for (int i = 0; i < task->ndependencies; i++)
-		task->dependencies[i] = *DatumGetTqSlugP(elements[i]);
+					  TYPALIGN_CHAR, &elements, NULL,
+					  &definition->ndependencies);
+	definition->dependencies = palloc(sizeof(TqSlug) *
+									  Max(definition->ndependencies, 1));
+	for (int i = 0; i < definition->ndependencies; i++)
+		definition->dependencies[i] = *DatumGetTqSlugP(elements[i]);
 }
 
-/* How much of a task is read. */
-typedef enum Extent
+/* A type that begins with a TqNamedTask, and what reads the rest, if any. */
+typedef struct Extent
 {
-	EXTENT_BRIEF,   /* what decisions depend on, and names */
-	EXTENT_MESSAGE, /* also what messages contain; tags as they are stored */
-	EXTENT_WHOLE
+	Size size;
+	void (*read_rest)(TupleTableSlot *slot, TqNamedTask *named);
 } Extent;
 
 static void
-read_task(const TqScan *scan, Extent extent, TqTask *row, const TqTask *before)
+read_rest_of_message(TupleTableSlot *slot, TqNamedTask *named)
 {
-	TupleTableSlot *slot = scan->slot;
+	TqMessageTask *row = (TqMessageTask *) named;
 
-	read_core(slot, row);
-	read_names(scan, row, before);
-	if (extent == EXTENT_MESSAGE)
-	{
-		row->routes = tq_row_varlena(slot, Anum_task_routes);
-		row->tags = read_stored(slot, Anum_task_tags);
-	}
-	if (extent != EXTENT_WHOLE)
-		return;
+	row->routes = tq_row_varlena(slot, Anum_task_routes);
+	row->tags = read_stored(slot, Anum_task_tags);
+}
+
+static void
+read_rest_of_definition(TupleTableSlot *slot, TqNamedTask *named)
+{
+	TqTaskDefinition *row = (TqTaskDefinition *) named;
+
 	read_dependencies(slot, row);
 	TQ_TASK_LARGE(TQ_GET, task);
 }
 
+static const Extent extent_named = {sizeof(TqNamedTask), NULL};
+static const Extent extent_message = {sizeof(TqMessageTask),
+									  read_rest_of_message};
+static const Extent extent_definition = {sizeof(TqTaskDefinition),
+										 read_rest_of_definition};
+
 /* Returns those of these tasks that exist, in the order of keys[]. */
-static TqTask *
-read_tasks(TqRelation *index, const Datum *keys, int n, Extent extent,
+static void *
+read_tasks(TqRelation *index, const Datum *keys, int n, const Extent *extent,
 		   int *found)
 {
-	TqTask *tasks = palloc0(sizeof(TqTask) * Max(n, 1));
+	char *tasks = palloc0(extent->size * Max(n, 1));
 	TqScan *scan = tq_scan_open(&task_table, index, 1, NULL);
-	const TqTask *before = NULL;
+	const TqNamedTask *before = NULL;
 
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
+		TqNamedTask *named = (TqNamedTask *) (tasks + extent->size * *found);
+
 		if (!tq_scan_find(scan, keys[i], 0, 0))
 			continue;
-		read_task(scan, extent, &tasks[*found], before);
-		before = &tasks[(*found)++];
+		read_named(scan, named, before);
+		if (extent->read_rest != NULL)
+			extent->read_rest(scan->slot, named);
+		before = named;
+		(*found)++;
 	}
 	tq_scan_close(scan);
 	return tasks;
 }
 
-static TqTask *
-read_by_slug(const TqSlug *slug, Extent extent)
+static void *
+read_by_slug(const TqSlug *slugs, int n, const Extent *extent, int *found)
 {
-	Datum key = PointerGetDatum(slug);
-	int found;
-	TqTask *task = read_tasks(&task_by_slug, &key, 1, extent, &found);
+	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
 
-	return found == 0 ? NULL : task;
+	for (int i = 0; i < n; i++)
+		keys[i] = PointerGetDatum(&slugs[i]);
+	return read_tasks(&task_by_slug, keys, n, extent, found);
 }
 
-static TqTask *
-read_by_id(const int64 *ids, int n, Extent extent, int *found)
+static void *
+read_by_id(const int64 *ids, int n, const Extent *extent, int *found)
 {
 	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
 
@@ -300,88 +304,104 @@ read_by_id(const int64 *ids, int n, Extent extent, int *found)
 	return read_tasks(&task_by_id, keys, n, extent, found);
 }
 
-/*
- * Returns a task without payload, metadata and other large columns, or NULL.
- */
-TqTask *
+/* Returns a task, or NULL. */
+TqNamedTask *
 tq_task_by_slug(const TqSlug *slug)
 {
-	return read_by_slug(slug, EXTENT_BRIEF);
+	int found;
+	TqNamedTask *task = tq_tasks_by_slug(slug, 1, &found);
+
+	return found == 0 ? NULL : task;
 }
 
 /* Returns a task with its whole definition, or NULL. */
-TqTask *
-tq_task_whole_by_slug(const TqSlug *slug)
+TqTaskDefinition *
+tq_definition_by_slug(const TqSlug *slug)
 {
-	return read_by_slug(slug, EXTENT_WHOLE);
+	int found;
+	TqTaskDefinition *definition = tq_definitions_by_slug(slug, 1, &found);
+
+	return found == 0 ? NULL : definition;
 }
 
 /* Returns those of these tasks that exist, in the order of slugs[]. */
-TqTask *
-tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole, int *found)
+TqNamedTask *
+tq_tasks_by_slug(const TqSlug *slugs, int n, int *found)
 {
-	Datum *keys = palloc(sizeof(Datum) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-		keys[i] = PointerGetDatum(&slugs[i]);
-	return read_tasks(&task_by_slug, keys, n,
-					  whole ? EXTENT_WHOLE : EXTENT_BRIEF, found);
+	return read_by_slug(slugs, n, &extent_named, found);
 }
 
-/*
- * Returns those of these tasks that exist, in the order of ids[], with names.
- */
-TqTask *
+/* The same, with their whole definitions. */
+TqTaskDefinition *
+tq_definitions_by_slug(const TqSlug *slugs, int n, int *found)
+{
+	return read_by_slug(slugs, n, &extent_definition, found);
+}
+
+/* Returns those of these tasks that exist, in the order of ids[]. */
+TqNamedTask *
 tq_tasks_by_id(const int64 *ids, int n, int *found)
 {
-	return read_by_id(ids, n, EXTENT_BRIEF, found);
+	return read_by_id(ids, n, &extent_named, found);
+}
+
+/* The same, with their whole definitions. */
+TqTaskDefinition *
+tq_definitions_by_id(const int64 *ids, int n, int *found)
+{
+	return read_by_id(ids, n, &extent_definition, found);
 }
 
 /*
- * Returns these tasks in the order of ids[], with what their messages contain:
- * routes, and tags as they are stored, so that a thousand tasks with large
- * tags fit into memory.
+ * Returns these tasks in the order of ids[], with what their messages contain.
+ * Tags are left as they are stored, so that a thousand tasks with large tags
+ * fit into memory.
  */
-TqTask *
+TqMessageTask *
 tq_tasks_for_messages(const int64 *ids, int n, int *found)
 {
-	return read_by_id(ids, n, EXTENT_MESSAGE, found);
+	return read_by_id(ids, n, &extent_message, found);
 }
 
-/*
- * Reads a task by task_id, ignoring the id that it has; returns false if there
- * is none.
- */
+/* Reads a task by task_id; returns false if there is none. */
 bool
-tq_task_find(TqTask *task)
+tq_task_find_by_slug(TqTaskFinder *finder, const TqSlug *slug, TqTask *task)
 {
-	task->id = 0;
-	tq_tasks_find(task, 1);
-	return task->id != 0;
+	if (finder->by_slug == NULL)
+		finder->by_slug = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
+	if (!tq_scan_find(finder->by_slug, PointerGetDatum(slug), 0, 0))
+		return false;
+	read_core(finder->by_slug->slot, task);
+	return true;
 }
 
-/*
- * Reads, in place, those of these tasks whose id is known; sets the id of
- * those that do not exist to 0.  Returns the number of tasks that were found.
- */
-int
-tq_tasks_find_by_id(TqTask *tasks, int n)
+/* Reads a task by id; returns false if there is none. */
+bool
+tq_task_find_by_id(TqTaskFinder *finder, int64 id, TqTask *task)
 {
-	TqScan *scan = tq_task_scan_begin(NULL);
-	int found = 0;
+	if (finder->by_id == NULL)
+		finder->by_id = tq_task_scan_begin(NULL);
+	return tq_task_core(finder->by_id, id, task);
+}
 
-	for (int i = 0; i < n; i++)
-	{
-		if (tasks[i].id == 0)
-			continue;
-		tq_scan_seek(scan, Int64GetDatum(tasks[i].id), 0, 0);
-		tasks[i].id = 0;
-		if (!tq_scan_next(scan))
-			continue;
-		read_core(scan->slot, &tasks[i]);
-		found++;
-	}
-	tq_scan_close(scan);
+/* Ends finding tasks. */
+void
+tq_task_finder_end(TqTaskFinder *finder)
+{
+	if (finder->by_slug != NULL)
+		tq_scan_close(finder->by_slug);
+	if (finder->by_id != NULL)
+		tq_scan_close(finder->by_id);
+}
+
+/* Reads a single task by task_id; returns false if there is none. */
+bool
+tq_task_find(const TqSlug *slug, TqTask *task)
+{
+	TqTaskFinder finder = {NULL, NULL};
+	bool found = tq_task_find_by_slug(&finder, slug, task);
+
+	tq_task_finder_end(&finder);
 	return found;
 }
 
@@ -419,7 +439,6 @@ find_by_id(TqScan *scan, int64 id)
 bool
 tq_task_core(TqScan *scan, int64 id, TqTask *task)
 {
-	memset(task, 0, sizeof(*task));
 	if (!find_by_id(scan, id))
 		return false;
 	read_core(scan->slot, task);
@@ -583,14 +602,16 @@ has_same_columns(TupleTableSlot *stored, TupleTableSlot *given,
 
 /*
  * Compares a task with the stored one of the same task_id, byte by byte, its
- * times only with with_times.  If they are the same, `task` receives the
- * columns of the stored one.  If they differ, the definitions may still be
+ * times only with with_times.  If they are the same, its core becomes that
+ * of the stored one.  If they differ, the definitions may still be
  * equivalent.
  */
 TqMatch
-tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
+tq_stored_match(TqStored *stored, TqTaskDefinition *definition,
+				bool with_times)
 {
 	TupleTableSlot *slot = stored->scan->slot;
+	TqTask *task = &definition->named.task;
 	MemoryContext outer;
 	bool is_same;
 
@@ -598,7 +619,7 @@ tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
 		return TQ_MATCH_NONE;
 	outer = MemoryContextSwitchTo(stored->scratch);
 	ExecStoreAllNullTuple(stored->given);
-	put_task(stored->given, task);
+	put_definition(stored->given, definition);
 	is_same = has_same_columns(slot, stored->given, with_times);
 	MemoryContextSwitchTo(outer);
 	ExecClearTuple(stored->given);
@@ -612,22 +633,22 @@ tq_stored_match(TqStored *stored, TqTask *task, bool with_times)
 /* ---- by statements ---- */
 
 /* Returns the whole tasks whose ids a statement returns, in its order. */
-static TqTask *
+static TqTaskDefinition *
 read_page(TqStatement *statement, const Datum *values, int *found)
 {
 	int n;
 	int64 *ids = tq_spi_run_ids(statement, values, &n);
 
-	return read_by_id(ids, n, EXTENT_WHOLE, found);
+	return tq_definitions_by_id(ids, n, found);
 }
 
 /*
  * Returns a page of the tasks of a group, by task_id, beginning after the id
  * `after`.
  */
-TqTask *
-tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
-				  int max, int *found)
+TqTaskDefinition *
+tq_definitions_of_group(int64 group_id, const TqSlug *group,
+						const TqSlug *after, int max, int *found)
 {
 	Datum values[4] = {Int64GetDatum(group_id), PointerGetDatum(group),
 					   PointerGetDatum(after), Int32GetDatum(max)};
@@ -639,9 +660,9 @@ tq_tasks_of_group(int64 group_id, const TqSlug *group, const TqSlug *after,
  * Returns a page of the dependents of a task that have not expired, by
  * task_id, beginning after the id `after`.
  */
-TqTask *
-tq_tasks_dependent(int64 required, TimestampTz now, const TqSlug *after,
-				   int max, int *found)
+TqTaskDefinition *
+tq_definitions_dependent(int64 required, TimestampTz now, const TqSlug *after,
+						 int max, int *found)
 {
 	Datum values[4] = {Int64GetDatum(required), TimestampTzGetDatum(now),
 					   PointerGetDatum(after), Int32GetDatum(max)};

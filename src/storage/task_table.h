@@ -14,6 +14,10 @@
 #include "../util/slugid.h"
 #include "index_scan.h"
 
+/*
+ * A task, as far as decisions depend on it.  The types that follow contain
+ * each other, so that the type of a task says what of it was read.
+ */
 typedef struct TqTask
 {
 	int64 id;
@@ -28,13 +32,32 @@ typedef struct TqTask
 	int16 priority;
 	int16 retries;
 	bool all_resolved;
-	bool has_own_id; /* this call generated task_id */
 	TqSlug task_id;
+} TqTask;
+
+/* A task with its names, as its status has them. */
+typedef struct TqNamedTask
+{
+	TqTask task;
 	TqSlug group_slug;
 	char *queue_name;
-	char *scheduler_id; /* never NULL in memory */
+	char *scheduler_id;
 	char *project_id;
-	/* the rest is read only with the whole definition */
+} TqNamedTask;
+
+/* A task with what its messages contain. */
+typedef struct TqMessageTask
+{
+	TqNamedTask named;
+	ArrayType *routes; /* NULL: none */
+	Jsonb *tags;       /* as stored, perhaps compressed; NULL: {} */
+} TqMessageTask;
+
+/* A task with its whole definition, stored or new. */
+typedef struct TqTaskDefinition
+{
+	TqNamedTask named;
+	bool has_own_id; /* of a new task: this call generated task_id */
 	int ndependencies;
 	TqSlug *dependencies;
 	ArrayType *routes; /* NULL: none */
@@ -44,8 +67,10 @@ typedef struct TqTask
 	Jsonb *tags;     /* NULL: {} */
 	Jsonb *extra;
 	Jsonb *given_policy; /* of a new task; NULL: none */
-} TqTask;
-extern void tq_tasks_insert(const TqTask *const *tasks, int n, bool *is_new);
+} TqTaskDefinition;
+
+extern void tq_tasks_insert(const TqTaskDefinition *const *tasks, int n,
+							bool *is_new);
 
 /* The result of comparing a task that is created again with the stored one. */
 typedef enum TqMatch
@@ -58,25 +83,44 @@ typedef enum TqMatch
 typedef struct TqStored TqStored;
 
 extern TqStored *tq_stored_begin(void);
-extern TqMatch tq_stored_match(TqStored *stored, TqTask *task,
+extern TqMatch tq_stored_match(TqStored *stored, TqTaskDefinition *definition,
 							   bool with_times);
 extern void tq_stored_end(TqStored *stored);
 
-extern TqTask *tq_task_by_slug(const TqSlug *slug);
-extern TqTask *tq_task_whole_by_slug(const TqSlug *slug);
-extern TqTask *tq_tasks_by_slug(const TqSlug *slugs, int n, bool whole,
-								int *found);
-extern void tq_tasks_find(TqTask *tasks, int n);
-extern bool tq_task_find(TqTask *task);
-extern int tq_tasks_find_by_id(TqTask *tasks, int n);
+extern TqNamedTask *tq_task_by_slug(const TqSlug *slug);
+extern TqNamedTask *tq_tasks_by_slug(const TqSlug *slugs, int n, int *found);
+extern TqNamedTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
+extern TqMessageTask *tq_tasks_for_messages(const int64 *ids, int n,
+											int *found);
+extern TqTaskDefinition *tq_definition_by_slug(const TqSlug *slug);
+extern TqTaskDefinition *tq_definitions_by_slug(const TqSlug *slugs, int n,
+												int *found);
+extern TqTaskDefinition *tq_definitions_by_id(const int64 *ids, int n,
+											  int *found);
+extern TqTaskDefinition *tq_definitions_of_group(int64 group_id,
+												 const TqSlug *group,
+												 const TqSlug *after, int max,
+												 int *found);
+extern TqTaskDefinition *tq_definitions_dependent(int64 required,
+												  TimestampTz now,
+												  const TqSlug *after, int max,
+												  int *found);
+
+/* Finds tasks, by either index; all zeros before the first one. */
+typedef struct TqTaskFinder
+{
+	TqScan *by_slug; /* NULL: not needed yet, also the next */
+	TqScan *by_id;
+} TqTaskFinder;
+
+extern bool tq_task_find_by_slug(TqTaskFinder *finder, const TqSlug *slug,
+								 TqTask *task);
+extern bool tq_task_find_by_id(TqTaskFinder *finder, int64 id, TqTask *task);
+extern void tq_task_finder_end(TqTaskFinder *finder);
+extern bool tq_task_find(const TqSlug *slug, TqTask *task);
+
 extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
-extern TqTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
-extern TqTask *tq_tasks_for_messages(const int64 *ids, int n, int *found);
-extern TqTask *tq_tasks_of_group(int64 group_id, const TqSlug *group,
-								 const TqSlug *after, int max, int *found);
-extern TqTask *tq_tasks_dependent(int64 required, TimestampTz now,
-								  const TqSlug *after, int max, int *found);
 extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern int tq_tasks_delete(const int64 *ids, int n);
