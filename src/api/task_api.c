@@ -535,25 +535,22 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	TqTaskDefinition *definition;
-	TqNamedTask *required;
-	int found = 0;
-	int n;
+	TqTaskFinder finder = {NULL, NULL};
+	TqTask required;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
 	definition = tq_definition_get(task_id);
-	required = tq_tasks_by_slug(definition->dependencies,
-								definition->ndependencies, &n);
 	for (int i = 0; i < definition->ndependencies; i++)
 	{
 		const TqSlug *slug = &definition->dependencies[i];
 
-		if (found < n &&
-			tq_slug_compare(&required[found].task.task_id, slug) == 0)
-			put_dependency(rsinfo, &required[found++].task);
+		if (tq_task_find_by_slug(&finder, slug, &required))
+			put_dependency(rsinfo, &required);
 		else
 			put_missing_dependency(rsinfo, slug);
 	}
+	tq_task_finder_end(&finder);
 	tq_call_end();
 	return (Datum) 0;
 }

@@ -103,30 +103,25 @@ static ExternalDependency **
 find_externals(HTAB *externals, int *found)
 {
 	int n = hash_get_num_entries(externals);
-	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	ExternalDependency **in_order = palloc(sizeof(ExternalDependency *) *
 										   Max(n, 1));
+	TqTaskFinder finder = {NULL, NULL};
 	HASH_SEQ_STATUS scan;
 	ExternalDependency *external;
-	TqNamedTask *tasks;
-	int i = 0;
+	TqTask task;
 
 	*found = 0;
-	if (n == 0)
-		return in_order;
 	hash_seq_init(&scan, externals);
 	while ((external = hash_seq_search(&scan)) != NULL)
-		slugs[i++] = external->task_id;
-	tasks = tq_tasks_by_slug(slugs, n, found);
-	for (i = 0; i < *found; i++)
 	{
-		const TqTask *task = &tasks[i].task;
-
-		in_order[i] = hash_search(externals, &task->task_id, HASH_FIND, NULL);
-		in_order[i]->id = task->id;
-		in_order[i]->expires = task->expires;
-		in_order[i]->policy = task->policy;
+		if (!tq_task_find_by_slug(&finder, &external->task_id, &task))
+			continue;
+		external->id = task.id;
+		external->expires = task.expires;
+		external->policy = task.policy;
+		in_order[(*found)++] = external;
 	}
+	tq_task_finder_end(&finder);
 	return in_order;
 }
 

@@ -158,36 +158,36 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 static int
 compare_slug(const void *a, const void *b)
 {
-	return tq_slug_compare(&((const TqNamedTask *) a)->task.task_id,
-						   &((const TqNamedTask *) b)->task.task_id);
+	return tq_slug_compare(&((const TqTask *) a)->task_id,
+						   &((const TqTask *) b)->task_id);
 }
 
 /*
  * Locks and returns the tasks of a group that are to change, in order of task
  * id.
  */
-static TqNamedTask *
+static TqTask *
 lock_group(const TqGroup *group, int priority, TimestampTz now, int *found)
 {
 	int n;
 	int64 *ids = tq_group_unresolved(group, &n);
 	TqTaskLock *locks = tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
 	int nlocked = 0;
-	TqNamedTask *tasks;
+	TqTask *tasks;
 
 	for (int i = 0; i < n; i++)
 	{
 		if (locks[i].is_locked && !was_resolved(&locks[i].run))
 			ids[nlocked++] = locks[i].task;
 	}
-	tasks = tq_tasks_by_id(ids, nlocked, &n);
+	tasks = tq_tasks_core(ids, nlocked, &n);
 	*found = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (tasks[i].task.deadline > now && tasks[i].task.priority != priority)
+		if (tasks[i].deadline > now && tasks[i].priority != priority)
 			tasks[(*found)++] = tasks[i];
 	}
-	qsort(tasks, *found, sizeof(TqNamedTask), compare_slug);
+	qsort(tasks, *found, sizeof(TqTask), compare_slug);
 	return tasks;
 }
 
@@ -230,7 +230,7 @@ Jsonb *
 tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 {
 	TqGroup group;
-	TqNamedTask *tasks;
+	TqTask *tasks;
 	TqSlug *slugs;
 	int64 *ids;
 	int n;
@@ -242,8 +242,8 @@ tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
-		ids[i] = tasks[i].task.id;
-		slugs[i] = tasks[i].task.task_id;
+		ids[i] = tasks[i].id;
+		slugs[i] = tasks[i].task_id;
 	}
 	write_priority(ids, n, priority);
 	announce_group(&group, priority, n);
