@@ -47,6 +47,7 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "miscadmin.h"
 
 #include "../core/types.h"
 #include "../engine/transition.h"
@@ -79,6 +80,31 @@
 /* ---- deadlines (doc/spec/taskcluster.md 3.5) ---- */
 
 /*
+ * Removes, from the locked tasks, those whose deadline is still to come, and
+ * inserts a timer for each: they have shared one that was due earlier
+ * (publisher.c).
+ */
+static void
+leave_to_timers(TqLockedTasks *locked, TimestampTz now)
+{
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(locked->n, 1));
+	int n = locked->n;
+	int count = 0;
+
+	locked->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const TqTask *task = &locked->tasks[i];
+
+		if (task->deadline > now)
+			entries[count++] = (TqTimerEntry){task->deadline, task->id};
+		else
+			tq_locked_tasks_keep(locked, i);
+	}
+	tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
+}
+
+/*
  * Resolves those of the tasks that are unresolved, because their deadline has
  * passed.  Tasks that could not be locked are looked at again soon.
  */
@@ -89,6 +115,7 @@ pass_deadlines(const TqWork *work)
 	int64 ended;
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	leave_to_timers(&locked, work->now);
 	tq_expiry_watch(locked.resolved, locked.nresolved);
 	ended = tq_transitions_end(&locked, TQ_EVENT_DEADLINE, TQ_TIMER_DEADLINE,
 							   work->now);
@@ -233,7 +260,11 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 	if (run_of(step) != NULL)
 		do_some(step, bisect, position, batch);
 	else if (step == TQ_STEP_PUBLISH)
+	{
 		batch->tasks = tq_publisher_pass(&batch->more);
+		if (MyBackendType != B_BG_WORKER)
+			tq_publisher_watch_unpublished();
+	}
 	else if (step == TQ_STEP_POSTPONED)
 		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 	else

@@ -592,9 +592,21 @@ insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 	return created;
 }
 
-/* Inserts the timers of the effective deadlines of the new tasks. */
+/*
+ * A timer of its own is an eighth of what it costs to create a task, and in
+ * most cases the task is resolved before.  So the publisher inserts the timers
+ * of single tasks, many in a row, if they are due that much later, which leaves
+ * it time enough to publish.
+ */
+#define FAR_MS (10 * 60 * 1000)
+
+/*
+ * Inserts the timers of the effective deadlines of the new tasks, or leaves
+ * them to the publisher.
+ */
 static void
-set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch)
+set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch,
+			  TqOutboxBatch *outbox, TimestampTz now)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
@@ -607,7 +619,10 @@ set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch)
 		if (batch[i]->is_new)
 			entries[count++] = (TqTimerEntry){due, task->id};
 	}
-	tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
+	if (n > 1 || count == 0 ||
+		tasks[0].named.task.deadline <= tq_clock_add_ms(now, FAR_MS) ||
+		!tq_outbox_leave_timer(outbox, entries[0].due))
+		tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
 }
 
 /*
@@ -637,8 +652,8 @@ look_for_pending(TqBatchTask *const *batch, int n)
 }
 
 /*
- * Writes the dependencies of each new task, and its row in unscheduled or its
- * pending run.  Appends task-defined and, for pending tasks, task-pending.
+ * Writes the dependencies of each new task, its row in unscheduled or its
+ * pending run, and the timer of its deadline.  Appends task-defined and, for pending tasks, task-pending.
  * Tasks that existed already get their messages again, because a client that
  * repeats a call may not know the outcome of the first one.
  */
@@ -664,6 +679,7 @@ place_tasks(TqTaskDefinition *tasks, const int *order, int n,
 			 !tq_dependency_track(definition, batch_tasks, externals)))
 			tq_transition_start_first(&transitions, task, true);
 	}
+	set_deadlines(tasks, n, batch, &transitions.outbox, now);
 	tq_transitions_finish(&transitions);
 }
 
@@ -694,6 +710,5 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 		tasks[order[i]].named.task.id = tq_id_next();
 	created = insert_tasks(tasks, n, repeat, batch);
 	place_tasks(tasks, order, n, batch_tasks, batch, now);
-	set_deadlines(tasks, n, batch);
 	return created;
 }

@@ -70,9 +70,11 @@
 #include "../storage/outbox_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/tick_table.h"
+#include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/durability.h"
 #include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/spi.h"
 #include "group_resolution.h"
 #include "message_json.h"
@@ -88,6 +90,8 @@
 #define QUEUE_FULL 0.5      /* most of the notification queue that we fill */
 #define CHANNEL_MAX (NAMEDATALEN - 1)
 #define HASH_CHARS 32 /* of MD5 */
+#define EARLY_MS                                                              \
+	(60 * 1000) /* by which a timer that is shared may be due early */
 
 /* ---- bindings ---- */
 
@@ -574,6 +578,45 @@ publish_groups(const TqMessage *messages, int n)
 }
 
 /*
+ * Inserts timers of the deadlines of new tasks, which those that created them
+ * have left to the publisher.  Deadlines of a minute share rows: most of the
+ * tasks will be resolved by then.  With a delay they do not, because a task
+ * whose deadline has passed is resolved by any timer.
+ */
+static void
+watch_deadlines(const TqMessage *messages, int n)
+{
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (messages[i].due != 0)
+			entries[count++] = (TqTimerEntry){messages[i].due,
+											  messages[i].task};
+	}
+	tq_timers_insert_early(TQ_TIMER_DEADLINE, entries, count,
+						   tq_deadline_delay > 0 ? 0 : EARLY_MS);
+}
+
+/*
+ * Inserts the same timers for what is not published, so that a call of
+ * upkeep() that cannot publish, such as one in a transaction block, serves the
+ * deadlines nevertheless.  The publisher will insert them again.
+ */
+void
+tq_publisher_watch_unpublished(void)
+{
+	TqTick last;
+	TqMessage *messages;
+	int n;
+
+	tq_tick_last(&last);
+	messages = tq_messages_without_timer(last.upto, &n);
+	watch_deadlines(messages, n);
+}
+
+/*
  * Publishes a page with that tick, and sets the remaining fields of the tick.
  */
 static void
@@ -586,6 +629,7 @@ publish_page(const TqPage *page, TqTick *tick, Notification *notification)
 	tick->published = tq_clock_now();
 	tick->segments = page->segments;
 	publish_groups(page->messages, page->n);
+	watch_deadlines(page->messages, page->n);
 	tick->messages = tq_messages_count(page->messages, page->n);
 	notification->later = notification->later || page->n > notification->room;
 	tick->unsent = notification->listened != 0 && notification->later &&

@@ -20,6 +20,7 @@ extern void tq_publisher_set_block(bool in_block);
 extern bool tq_publisher_is_in_block(void);
 
 extern int64 tq_publisher_pass(bool *more);
+extern void tq_publisher_watch_unpublished(void);
 extern char *tq_queue_channel_name(const char *task_queue_id);
 
 #endif /* TQ_PUBLISHER_H */

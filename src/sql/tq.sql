@@ -475,6 +475,7 @@ CREATE TABLE tq_internal.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it
 	seq bigint NOT NULL,			-- order of writing
 	taken_until timestamptz,		-- of the runs that the messages show as running
+	due timestamptz,				-- of the timer that the publisher inserts for a new task
 	worker int,						-- that had claimed them
 	segment smallint NOT NULL,
 	records bytea NOT NULL,			-- 16 bytes for each message

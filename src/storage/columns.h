@@ -218,7 +218,7 @@
 	X(t, id, own, ) X(t, policy, own, )
 #define TQ_MESSAGE_COLUMNS(X, t)                                              \
 	X(t, xid, own, ) X(t, seq, own, ) X(t, taken_until, own, )                \
-	X(t, worker, own, ) X(t, segment, own, ) X(t, records, own, )             \
+	X(t, due, own, ) X(t, worker, own, ) X(t, segment, own, ) X(t, records, own, )             \
 	X(t, detail, own, )
 #define TQ_SUBSCRIPTION_COLUMNS(X, t)                                         \
 	X(t, name, own, ) X(t, acked_id, own, ) X(t, created, own, )              \

@@ -86,6 +86,12 @@ static TqStatement others_unpublished = TQ_STATEMENT(
 	" AND xid IS DISTINCT FROM pg_current_xact_id_if_assigned() LIMIT 1",
 	PG_SNAPSHOTOID);
 
+/* Of those rows, and those of this transaction, the ones with a due time. */
+static TqStatement without_timer = TQ_STATEMENT(
+	"SELECT m.* FROM tq_internal.message m WHERE m.xid >= pg_snapshot_xmin($1)"
+	" AND NOT pg_visible_in_snapshot(m.xid, $1) AND m.due IS NOT NULL",
+	PG_SNAPSHOTOID);
+
 static TqStatement last_id = TQ_STATEMENT(
 	"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM tq_internal.message_id_seq",
 	InvalidOid);
@@ -116,24 +122,27 @@ pack(const TqMessage *messages, int n)
 }
 
 /*
- * Fills in a row of tq_internal.message, with the taken_until and the worker
- * that the messages share.
+ * Fills in a row of tq_internal.message, with the taken_until, the due time
+ * and the worker that the messages share.
  */
 static void
 fill_row(TupleTableSlot *slot, int segment, const TqMessage *messages, int n)
 {
 	TimestampTz taken_until = 0;
+	TimestampTz due = 0;
 	int32 worker = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		taken_until = taken_until != 0 ? taken_until : messages[i].taken_until;
+		due = due != 0 ? due : messages[i].due;
 		worker = worker != 0 ? worker : messages[i].worker;
 	}
 	tq_put(slot, Anum_message_xid,
 		   FullTransactionIdGetDatum(GetTopFullTransactionId()));
 	tq_put_int64(slot, Anum_message_seq, tq_id_next());
 	tq_put_time(slot, Anum_message_taken_until, taken_until);
+	tq_put_time(slot, Anum_message_due, due);
 	tq_put_int32_or_null(slot, Anum_message_worker, worker);
 	tq_put_int16(slot, Anum_message_segment, segment);
 	tq_put(slot, Anum_message_records, PointerGetDatum(pack(messages, n)));
@@ -188,6 +197,7 @@ read_row(TupleTableSlot *slot, TqMessage *messages)
 		slot_getattr(slot, Anum_message_records, &isnull));
 	int n = count_records(slot);
 	TimestampTz taken_until = tq_row_time(slot, Anum_message_taken_until);
+	TimestampTz due = tq_row_time(slot, Anum_message_due);
 	int32 worker = tq_row_int32(slot, Anum_message_worker);
 	Jsonb *detail = tq_row_varlena(slot, Anum_message_detail);
 
@@ -204,6 +214,8 @@ read_row(TupleTableSlot *slot, TqMessage *messages)
 		if (messages[i].state == TQ_STATE_RUNNING ||
 			messages[i].exchange == TQ_EXCHANGE_TASK_ALERT)
 			messages[i].worker = worker;
+		if (messages[i].exchange == TQ_EXCHANGE_TASK_DEFINED)
+			messages[i].due = due;
 		messages[i].detail = detail;
 	}
 	return n;
@@ -232,6 +244,22 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 		*n += read_row(slot, &messages[*n]);
 	}
 	ExecDropSingleTupleTableSlot(slot);
+	return messages;
+}
+
+/*
+ * Returns the messages of new tasks that have no timer, because they are not
+ * visible in the snapshot of the last tick.
+ */
+TqMessage *
+tq_messages_without_timer(Datum upto, int *found)
+{
+	uint64 rows = tq_spi_run(&without_timer, TQ_VALUES(upto), NULL);
+	TqMessage *messages;
+
+	*found = 0;
+	messages = read_rows(rows, NULL, found);
+	tq_spi_free_result();
 	return messages;
 }
 

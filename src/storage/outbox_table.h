@@ -23,6 +23,7 @@ typedef struct TqMessage
 	TqState state; /* of last_run */
 	int priority;
 	TimestampTz taken_until; /* of last_run, while it is running */
+	TimestampTz due;         /* timer that the publisher inserts; 0: none */
 	int32 worker;  /* that has the run, or had it when it alerts; 0: none */
 	Jsonb *detail; /* further content of the message; NULL: none */
 	TimestampTz published;
@@ -40,6 +41,7 @@ typedef struct TqPage
 } TqPage;
 
 extern void tq_messages_insert(int segment, const TqMessage *messages, int n);
+extern TqMessage *tq_messages_without_timer(Datum upto, int *found);
 extern TqRows tq_messages_open(Datum since, Datum upto, int64 after_seq);
 extern void tq_messages_page(TqRows cursor, TqPage *page);
 extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found,

@@ -127,15 +127,12 @@ share_row(TqTimer kind, TimestampTz a, TimestampTz b)
 	return a / span == b / span;
 }
 
-/*
- * Inserts timers, and sorts the entries by time; tasks that are due at the
- * same time share rows, which are due at the latest of their times.
- */
-void
-tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
+static void
+insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 {
 	TqTable *table;
 	int64 ids[TQ_TIMER_TASKS];
+	TimestampTz due = 0;
 	int nids = 0;
 
 	if (n == 0)
@@ -144,14 +141,38 @@ tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
 	table = tq_table_open(&timers[kind].table);
 	for (int i = 0; i < n; i++)
 	{
+		if (nids == 0)
+			due = entries[i].due;
 		ids[nids++] = entries[i].task;
 		if (nids < TQ_TIMER_TASKS && i + 1 < n &&
-			share_row(kind, entries[i + 1].due, entries[i].due))
+			(entries[i + 1].due <= due + early_us ||
+			 share_row(kind, entries[i + 1].due, entries[i].due)))
 			continue;
-		put_timer(table, kind, entries[i].due, ids, nids);
+		put_timer(table, kind, early_us > 0 ? due : entries[i].due, ids, nids);
 		nids = 0;
 	}
 	tq_table_close(table);
+}
+
+/*
+ * Inserts timers, and sorts the entries by time; tasks that are due at the
+ * same time share rows, which are due at the latest of their times.
+ */
+void
+tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n)
+{
+	insert_timers(kind, entries, n, 0);
+}
+
+/*
+ * The same, but tasks share rows that are due at the earliest time of theirs,
+ * as long as that is early by no more than early_ms.
+ */
+void
+tq_timers_insert_early(TqTimer kind, TqTimerEntry *entries, int n,
+					   int64 early_ms)
+{
+	insert_timers(kind, entries, n, early_ms * 1000);
 }
 
 /* ---- scans from a mark ---- */

@@ -59,6 +59,8 @@ typedef struct TqTimerEntry
 } TqTimerEntry;
 
 extern void tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n);
+extern void tq_timers_insert_early(TqTimer kind, TqTimerEntry *entries, int n,
+								   int64 early_ms);
 extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
 							int n);
 

@@ -47,6 +47,9 @@ WITH holder AS (
 	SELECT unnest(tasks) AS task, due FROM tq_internal.claim_timer
 ), timed AS (
 	SELECT unnest(tasks) AS task, due, kind FROM tq_internal.timer
+	UNION ALL SELECT ('x' || encode(substr(records, 1, 8), 'hex'))::bit(64)::bigint, due, 1		-- the publisher is to insert it
+	FROM tq_internal.message WHERE due IS NOT NULL
+		AND NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))
 ), again AS (
 	SELECT clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval + interval '100 ms' AS at
 ), done AS (

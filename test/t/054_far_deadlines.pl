@@ -1,0 +1,99 @@
+# Deadlines that are far away when their task is created: the publisher inserts
+# their timers, those of a minute in one row; each task is served in time
+# nevertheless, also after a crash and a restore, and where nothing is published.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# Without a publisher, the test decides what is published.
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->start;
+my $db = 'postgres';
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+
+sub create
+{
+	my ($deadline) = @_;
+	return $node->safe_psql($db, "SELECT tq.enqueue('far/w', deadline => '$deadline')");
+}
+
+# One call of upkeep(), in so much time; which steps it has done, and what for.
+sub upkeep
+{
+	my ($in, $server, $name) = @_;
+	return ($server // $node)->safe_psql($name // $db, qq{
+		SET tq.clock_offset = '$in';
+		SELECT coalesce(string_agg(step || ' ' || tasks, ', '), '') FROM tq.upkeep() WHERE step = 'deadline' AND tasks > 0});
+}
+
+# The deadline timers there are, by how many tasks they have.
+my $timers = q{SELECT coalesce(string_agg(cardinality(tasks)::text, ' ' ORDER BY due), '') FROM tq_internal.timer WHERE kind = 1};
+my $exact = q{SELECT count(*) FROM tq_internal.timer r JOIN tq_internal.task t ON t.id = ANY (r.tasks) WHERE r.kind = 1 AND r.due <> t.deadline};
+my $states = q{SELECT string_agg(state, ' ' ORDER BY t.id) FROM tq.task_overview JOIN tq_internal.task t USING (task_id)};
+
+create($_) foreach '5 minutes', '1 hour', '1 hour 20 seconds', '1 hour 40 seconds', '3 hours';
+is($node->safe_psql($db, $timers), '1', 'only the deadline that is near has a timer');
+is(upkeep('0'), '', 'nothing is due');
+is($node->safe_psql($db, $timers), '1 3 1', 'the publisher inserts the others, those of a minute in one row');
+is($node->safe_psql($db, $exact), '2', 'which is due at the first of them');
+is(upkeep('5 minutes 1 second'), 'deadline 1', 'the near one is served');
+is(upkeep('59 minutes'), '', 'none of the others is, before its time');
+is(upkeep('1 hour 1 second'), 'deadline 1', 'of those that share a row, only the first is');
+is($node->safe_psql($db, $exact), '0', 'the others have timers of their own now');
+is(upkeep('1 hour 19 seconds'), '', 'and wait for them');
+is(upkeep('1 hour 21 seconds'), 'deadline 1', 'in turn');
+is(upkeep('1 hour 41 seconds'), 'deadline 1', 'in turn again');
+is($node->safe_psql($db, $states), 'exception exception exception exception pending', 'all but the last one');
+
+# A task that is resolved before needs no timer, but is deleted when it expires.
+$node->safe_psql($db, q{SELECT tq.enqueue('far/done', expires => '1 hour');
+	SELECT r.outcome FROM tq.claim_work('far/done', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) r});
+upkeep($_) foreach '0', '25 hours', '30 hours', '31 hours';
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'far/done'}), '0', 'a resolved task is deleted');
+
+# Nothing can be published in a transaction block.
+is($node->safe_psql($db, q{
+	BEGIN;
+	SET LOCAL tq.clock_offset = '2 hours';
+	DO $$ BEGIN PERFORM tq.enqueue('far/block', deadline => '1 hour'); END $$;
+	SET LOCAL tq.clock_offset = '4 hours';
+	SELECT string_agg(step || ' ' || tasks, ', ') FROM tq.upkeep() WHERE tasks > 0 AND step = 'deadline';
+	ROLLBACK}), 'deadline 1', 'in a transaction block its own task is served');
+create('2 hours');
+is($node->safe_psql($db, q{
+	BEGIN;
+	SET LOCAL tq.clock_offset = '2 hours 1 minute';
+	SELECT string_agg(step || ' ' || tasks, ', ') FROM tq.upkeep() WHERE tasks > 0 AND step = 'deadline';
+	COMMIT}), 'deadline 1', 'and one of another transaction that is not published');
+is(upkeep('2 hours 1 minute'), '', 'and not again when it is');
+
+# A crash, and a restore, before the publisher has seen it.
+create('2 hours');
+$node->stop('immediate');
+$node->start;
+my $dump = PostgreSQL::Test::Utils::tempdir . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr($db) ], 'pg_dump');
+is(upkeep('2 hours 1 second'), 'deadline 1', 'after a crash it is served');
+$node->safe_psql($db, 'CREATE DATABASE copy');
+$node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('copy') ], 'restore');
+$node->safe_psql('copy', q{SELECT tq.enqueue('far/first')});
+is(upkeep('2 hours 1 second', $node, 'copy'), 'deadline 1', 'after a restore it is served');
+
+# Where nothing wants task-defined, nothing is written that the publisher would read.
+$node->safe_psql($db, q{SELECT tq.unbind(channel, exchange) FROM tq.binding_overview WHERE exchange = 'task-defined'});
+my $before = $node->safe_psql($db, $timers);
+create('90 minutes');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.message WHERE due IS NOT NULL AND NOT pg_visible_in_snapshot(xid,
+	(SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))}), '0', 'unbound: no message');
+isnt($node->safe_psql($db, $timers), $before, 'but a timer at once');
+is(upkeep('91 minutes'), 'deadline 1', 'which serves it');
+$node->stop;
+
+done_testing();
