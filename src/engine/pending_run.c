@@ -158,8 +158,8 @@ pending_of(const TqStart *start, bool has_detail)
 void
 tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 {
-	TqPending *pending = palloc(sizeof(TqPending) * Max(n, 1));
-	TqPending *delayed = palloc(sizeof(TqPending) * Max(n, 1));
+	TqPending *pending;
+	TqPending *delayed;
 	TqRunDetail *details = NULL;
 	int npending = 0;
 	int ndelayed = 0;
@@ -167,6 +167,10 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	bool has_total = false;
 	bool is_watched = false;
 
+	if (n == 0)
+		return;
+	pending = palloc(sizeof(TqPending) * n);
+	delayed = palloc(sizeof(TqPending) * n);
 	for (int i = 0; i < n; i++)
 	{
 		const TqBudget *budget = &starts[i].detail.budget;

@@ -377,7 +377,7 @@ add_group(TqTransitions *transitions, const TqTask *task)
 static void
 follow_failures(TqTransitions *transitions)
 {
-	int64 *dead = palloc(sizeof(int64) * Max(transitions->nfinals, 1));
+	int64 *dead = NULL;
 	int ndead = 0;
 	int done = transitions->ngroups;
 
@@ -390,6 +390,8 @@ follow_failures(TqTransitions *transitions)
 		if (task == NULL || task->policy == 0 || !tq_policy_applies(reason))
 			continue;
 		policy = tq_policy_get(task->policy);
+		if (dead == NULL)
+			dead = palloc(sizeof(int64) * transitions->nfinals);
 		if (policy->dead_letter && reason != TQ_RESOLVED_CANCELED_BY_WORKER)
 			dead[ndead++] = task->id;
 		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
