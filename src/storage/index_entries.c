@@ -154,6 +154,7 @@ add_index(Shape *shape, Relation index)
 	shape->infos[shape->n++] = info;
 }
 
+/* Returns what is to be cached of the indexes of a table. */
 static Shape *
 build(Relation table)
 {

@@ -127,6 +127,11 @@ share_row(TqTimer kind, TimestampTz a, TimestampTz b)
 	return a / span == b / span;
 }
 
+/*
+ * Inserts timers for these tasks, and sorts the entries by time.  A row has
+ * tasks that are due at the same time, or at most early_us later than the first
+ * of them, which is then when the row is due.
+ */
 static void
 insert_timers(TqTimer kind, TqTimerEntry *entries, int n, int64 early_us)
 {

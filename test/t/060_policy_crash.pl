@@ -39,8 +39,12 @@ $node->safe_psql($db, q{
 	$$});
 
 # Every row of tq, but for messages, which the maintenance worker publishes meanwhile.
+# The publisher inserts timers of deadlines, so it has to be done.
 sub contents
 {
+	$node->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.message
+		WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))})
+		or die 'nothing is published';
 	my @names = split /\n/, $node->safe_psql($db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r'
 		AND relname !~ '^(message_|tick_|log_segment)' ORDER BY 1");
