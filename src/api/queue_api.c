@@ -4,10 +4,7 @@
  *	  the argument "wait".
  *
  * The procedure ends its transaction before it sleeps, so that it does not hold
- * back vacuum however long it waits.  The server allows that only to a
- * procedure that is neither SECURITY DEFINER nor has a SET clause.  So it runs
- * with the rights of its caller, and assumes those of its owner, and a safe
- * search_path, while it accesses the tables of tq.
+ * back vacuum however long it waits.
  */
 #include "postgres.h"
 

@@ -27,7 +27,6 @@
 #include "../events/status_json.h"
 #include "../storage/activation.h"
 #include "../storage/run_detail_table.h"
-#include "../storage/run_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"

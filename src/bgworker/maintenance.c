@@ -58,6 +58,7 @@
 #include "../storage/pending_table.h"
 #include "../storage/postponed_table.h"
 #include "../storage/task_lock.h"
+#include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/guc.h"

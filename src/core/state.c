@@ -5,8 +5,8 @@
  * Pure C.  Decides whether an event changes a task in a given state, to which
  * state the reason of a resolution leads, and with which reasonCreated a retry
  * is created.  It knows neither rows nor time: the callers check that the
- * deadline has not passed, that the run is the task's last, and that a retry
- * is left.  Follows doc/spec/taskcluster.md 3.1 to 3.4.  Nothing else in tq
+ * deadline has not passed, that the run is the task's last, and that a retry is
+ * left.  Follows doc/spec/taskcluster.md 3.1 to 3.4.  Nothing else in tq
  * decides whether a transition is legal.
  */
 #include <stdbool.h>

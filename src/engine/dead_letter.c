@@ -20,10 +20,8 @@
 
 #include "../events/status_json.h"
 #include "../storage/dead_letter_table.h"
-#include "../storage/run_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
-#include "../util/slugid.h"
 #include "dead_letter.h"
 
 /* ---- writing ---- */

@@ -20,6 +20,7 @@
 #include "../storage/table.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
+#include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/slugid.h"

@@ -9,7 +9,6 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
-#include "../storage/policy_table.h"
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_location.h"

@@ -2,9 +2,9 @@
  * task_ops.c
  *	  Requests of clients about one task: schedule, rerun, skip, cancel, delete.
  *
- * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md 5.
- * Each request locks the row with the location of the task; transition.c makes
- * the transition.
+ * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md 5. Each
+ * request locks the row with the location of the task; transition.c makes the
+ * transition.
  *
  * The deadline is checked before the lock is taken.  The only thing that
  * changes a deadline is that a concurrent session schedules the task; then
@@ -22,7 +22,6 @@
 #include "../storage/artifact_table.h"
 #include "../storage/dead_letter_table.h"
 #include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_detail_table.h"

@@ -9,7 +9,8 @@
  * out, and the last run shown has the state that it had then.  This can be
  * reconstructed later because a resolved run never changes, and because the
  * message itself stores what changes in an unresolved run, the end of its
- * claim.
+ * claim.  Storing the bodies instead would cost bench create.1 twice the WAL and
+ * 1.4 times the CPU, and cycle.100 three times and twice.
  *
  * A message may be impossible to build, because its text would be larger than
  * a value of the server can be, or because the row of its task is damaged.

@@ -16,6 +16,7 @@
 #include "../storage/group_table.h"
 #include "../storage/policy_json.h"
 #include "../storage/policy_table.h"
+#include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"

@@ -3,9 +3,9 @@
  *	  The claim cursor: a hint where claims begin in each queue.
  *
  * Decides when the hint may be raised and when it must be lowered.  The stores
- * know what the rows contain, and which index entries a claim may skip.
- * Without shared_preload_libraries, and on a standby, there is no hint, and
- * every claim scans its queue from the beginning.
+ * know what the rows contain, and which index entries a claim may skip. Without
+ * shared_preload_libraries, and on a standby, there is no hint, and every claim
+ * scans its queue from the beginning.
  *
  * The protocol, and why no row is lost
  * ------------------------------------

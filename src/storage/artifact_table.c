@@ -24,7 +24,6 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../core/types.h"
 #include "../util/spi.h"
 #include "artifact_table.h"
 #include "columns.h"

@@ -20,7 +20,6 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../core/types.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "columns.h"

@@ -8,6 +8,9 @@
  * older segment.  That is harmless: readers read all segments, and a segment is
  * truncated only when, under an exclusive lock, everything in it has been
  * published and is no longer needed (retention.c).
+ *
+ * DELETE and VACUUM in place of TRUNCATE would add a fifth to the WAL of creating
+ * tasks one by one.
  */
 #include "postgres.h"
 

@@ -2,10 +2,10 @@
  * name_cache.c
  *	  Caches of each backend for names that tables intern to numbers.
  *
- * Rows with names are never deleted, because runs and tasks refer to them.
- * Each backend caches numbers and names, but only those that it found
- * committed, because a number that the current transaction has inserted may be
- * rolled back.
+ * Rows with names are never deleted, because runs and tasks refer to them. Each
+ * backend caches numbers and names, but only those that it found committed,
+ * because a number that the current transaction has inserted may be rolled
+ * back.
  */
 #include "postgres.h"
 

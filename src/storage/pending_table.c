@@ -4,9 +4,9 @@
  *	  worker.
  *
  * A row of pending is claimable; a row of delayed moves to pending when it is
- * due.  A claim deletes the row through the access methods, without waiting.
- * It skips rows that another session has locked or changed, so claims never
- * wait for each other, nor for a cancel.
+ * due.  A claim deletes the row through the access methods, without waiting. It
+ * skips rows that another session has locked or changed, so claims never wait
+ * for each other, nor for a cancel.
  *
  * A claim scans the index pending_order, priority by priority, from the
  * position of the claim cursor (claim_cursor.c).  It reads the current version

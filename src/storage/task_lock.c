@@ -17,6 +17,8 @@
  * Maintenance uses the access methods, and waits for no lock.  Most of the
  * tasks that it has to check were resolved long ago: to find that out costs a
  * look-up of the last run, and one in each table where a later run may be.
+ * Waiting in the order above takes 2.4 times the CPU in bench deadline, twice in
+ * bench stale, and one lock of a client would hold up all that is due.
  *
  * All rows are looked up with one snapshot, in which the current row of an
  * unresolved task is in exactly one table.  If that version of the row is

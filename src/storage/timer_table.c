@@ -7,9 +7,9 @@
  * claims of some tasks have expired.  A row of timer does the same for
  * deadlines, timeouts, expiry and group cancels.  A timer says when to check
  * tasks, not that anything has happened: it may be stale, and the session that
- * takes it decides by the tasks themselves.  A missing timer would be a bug,
- * so a session that takes a row handles it in the same transaction or inserts
- * it again.
+ * takes it decides by the tasks themselves.  A missing timer would be a bug, so
+ * a session that takes a row handles it in the same transaction or inserts it
+ * again.
  *
  * Each of the three tables has an index on a time and a number; that of timer
  * begins with the kind.  Rows are taken in the order of the index, through the
