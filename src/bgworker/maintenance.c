@@ -128,7 +128,9 @@ pass_deadlines(const TqWork *work)
 
 /*
  * Resolves those of the tasks' runs whose claim has expired.  Tasks that could
- * not be locked are looked at again soon.
+ * not be locked are looked at again soon.  A claim that expires a little later
+ * may have shared a timer that was due earlier, and gets one of its own; one
+ * that was prolonged has its own already.
  */
 static int64
 expire_claims(const TqWork *work)
@@ -136,7 +138,9 @@ expire_claims(const TqWork *work)
 	TqLockedTasks locked;
 	int64 ended;
 
-	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
+	tq_task_lock_expired(work->tasks, work->n, work->now,
+						 tq_clock_add_ms(work->due, TQ_EARLY_MS), &locked);
+	tq_timers_insert(TQ_TIMER_CLAIM, locked.claims, locked.nclaims);
 	ended = tq_transitions_end(&locked, TQ_EVENT_CLAIM_EXPIRED, TQ_TIMER_CLAIM,
 							   work->now);
 	(void) tq_timeout_inherited(locked.tasks, locked.n, work->now);

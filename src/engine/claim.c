@@ -81,12 +81,10 @@ record_claims(const TqWorker *worker, const TqClaimed *claimed, int n,
 	tq_worker_record_claims(worker->id, tasks, run_ids, n, now);
 }
 
-/* Appends task-running for these runs. */
+/* Adds task-running for these runs. */
 static void
-announce(const TqClaimed *claimed, int n, int32 worker)
+announce(TqOutboxBatch *batch, const TqClaimed *claimed, int n, int32 worker)
 {
-	TqOutboxBatch batch = {0};
-
 	if (!tq_outbox_is_wanted(TQ_EXCHANGE_TASK_RUNNING))
 		return;
 	for (int i = 0; i < n; i++)
@@ -100,9 +98,8 @@ announce(const TqClaimed *claimed, int n, int32 worker)
 							 .taken_until = claimed[i].taken_until,
 							 .worker = worker};
 
-		tq_outbox_add_message(&batch, &message);
+		tq_outbox_add_message(batch, &message);
 	}
-	tq_outbox_append(&batch);
 }
 
 /* Returns when a claim that starts now expires, under this policy. */
@@ -142,13 +139,13 @@ look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
 
 /*
  * Sets when these runs started and when their claims expire, by their
- * policies, and inserts their timers.  A run that was deferred has started
- * before and has the timer of its run timeout already.
+ * policies, and inserts the timers of run timeouts.  A run that was deferred
+ * has started before and has that timer already.  Sets claims[] to the timers
+ * of the claims.
  */
 static void
-set_times(TqClaimed *claimed, int n, TimestampTz now)
+set_times(TqClaimed *claimed, int n, TqTimerEntry *claims, TimestampTz now)
 {
-	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
 	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
 
@@ -166,20 +163,27 @@ set_times(TqClaimed *claimed, int n, TimestampTz now)
 		if (end != 0)
 			ends[count++] = (TqTimerEntry){end, run->task};
 	}
-	tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
 	tq_timers_insert(TQ_TIMER_RUN_TIMEOUT, ends, count);
 }
 
 /*
  * Starts the runs that have been taken from pending for this worker: writes
- * their rows and claim timers, and appends their messages.
+ * their rows and claim timers, and appends their messages.  Leaves the timer of
+ * a single claim to the publisher.
  */
 static void
 start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
 {
-	set_times(claimed, n, now);
+	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
+	TqOutboxBatch batch = {0};
+
+	set_times(claimed, n, claims, now);
 	tq_runs_start(claimed, n, worker->id);
-	announce(claimed, n, worker->id);
+	announce(&batch, claimed, n, worker->id);
+	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
+										claims[0].due, now))
+		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
+	tq_outbox_append(&batch);
 	record_claims(worker, claimed, n, now);
 }
 
@@ -274,8 +278,10 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 						 .started = run->started,
 						 .deadline = task->deadline,
 						 .policy = task->policy};
+	TqTimerEntry timer;
 
-	set_times(&claimed, 1, now);
+	set_times(&claimed, 1, &timer, now);
+	tq_timers_insert(TQ_TIMER_CLAIM, &timer, 1);
 	run->state = TQ_STATE_RUNNING;
 	run->worker = worker->id;
 	run->by_claim_task = true;

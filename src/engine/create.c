@@ -593,16 +593,8 @@ insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 }
 
 /*
- * A timer of its own is an eighth of what it costs to create a task, and in
- * most cases the task is resolved before.  So the publisher inserts the timers
- * of single tasks, many in a row, if they are due that much later, which leaves
- * it time enough to publish.
- */
-#define FAR_MS (10 * 60 * 1000)
-
-/*
- * Inserts the timers of the effective deadlines of the new tasks, or leaves
- * them to the publisher.
+ * Inserts the timers of the effective deadlines of the new tasks; leaves that
+ * of a single task to the publisher.
  */
 static void
 set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch,
@@ -620,8 +612,8 @@ set_deadlines(const TqTaskDefinition *tasks, int n, TqBatchTask **batch,
 			entries[count++] = (TqTimerEntry){due, task->id};
 	}
 	if (n > 1 || count == 0 ||
-		tasks[0].named.task.deadline <= tq_clock_add_ms(now, FAR_MS) ||
-		!tq_outbox_leave_timer(outbox, entries[0].due))
+		!tq_outbox_leave_timer(outbox, TQ_EXCHANGE_TASK_DEFINED,
+							   entries[0].due, now))
 		tq_timers_insert(TQ_TIMER_DEADLINE, entries, count);
 }
 

@@ -22,6 +22,7 @@
 #include "../storage/pending_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
+#include "../util/clock.h"
 #include "outbox.h"
 
 /*
@@ -30,6 +31,9 @@
  * create a hundred tasks in one call.
  */
 #define ROW_MAX 120
+
+/* Timers that are due later than this are left to the publisher. */
+#define FAR_MS (10 * 60 * 1000)
 
 /* What this session has cached of the bindings, and of which generation. */
 static uint64 known_generation = 0;
@@ -216,16 +220,24 @@ tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last)
 }
 
 /*
- * Leaves it to the publisher to insert the timer of the deadline of a task
- * whose task-defined is in this batch.  Returns false if it is not, because it
- * is not wanted.
+ * Leaves it to the publisher to insert the timer that belongs to the message of
+ * this exchange in the batch: of a deadline to task-defined, of a claim to
+ * task-running.  A timer of its own is an eighth of what it costs to create or
+ * to claim a single task, and in most cases the task is resolved before.  The
+ * publisher inserts those of many tasks in a row.
+ *
+ * Returns false if it cannot be left: the message is not wanted, or the timer
+ * is due so soon that the publisher might be late.
  */
 bool
-tq_outbox_leave_timer(TqOutboxBatch *batch, TimestampTz due)
+tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
+					  TimestampTz due, TimestampTz now)
 {
+	if (due <= tq_clock_add_ms(now, FAR_MS))
+		return false;
 	for (int i = 0; i < batch->n; i++)
 	{
-		if (batch->messages[i].exchange == TQ_EXCHANGE_TASK_DEFINED)
+		if (batch->messages[i].exchange == exchange)
 		{
 			batch->messages[i].due = due;
 			return true;

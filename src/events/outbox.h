@@ -31,7 +31,8 @@ extern void tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task,
 extern void tq_outbox_add_message(TqOutboxBatch *batch,
 								  const TqMessage *message);
 extern void tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last);
-extern bool tq_outbox_leave_timer(TqOutboxBatch *batch, TimestampTz due);
+extern bool tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
+								  TimestampTz due, TimestampTz now);
 extern void tq_outbox_append(TqOutboxBatch *batch);
 extern void tq_outbox_append_detail(TqExchange exchange, const TqTask *task,
 									int run_id, const TqRun *last,

@@ -90,8 +90,6 @@
 #define QUEUE_FULL 0.5      /* most of the notification queue that we fill */
 #define CHANNEL_MAX (NAMEDATALEN - 1)
 #define HASH_CHARS 32 /* of MD5 */
-#define EARLY_MS                                                              \
-	(60 * 1000) /* by which a timer that is shared may be due early */
 
 /* ---- bindings ---- */
 
@@ -578,31 +576,44 @@ publish_groups(const TqMessage *messages, int n)
 }
 
 /*
- * Inserts timers of the deadlines of new tasks, which those that created them
- * have left to the publisher.  Deadlines of a minute share rows: most of the
- * tasks will be resolved by then.  With a delay they do not, because a task
- * whose deadline has passed is resolved by any timer.
+ * Inserts the timers of one kind that transitions have left to the publisher
+ * with messages of this exchange.  Timers of a minute share a row, which is due
+ * at the first of them: most of the tasks will be resolved by then.
  */
 static void
-watch_deadlines(const TqMessage *messages, int n)
+insert_timers(const TqMessage *messages, int n, TqExchange exchange,
+			  TqTimer kind, int64 early_ms)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
-		if (messages[i].due != 0)
+		if (messages[i].due != 0 && messages[i].exchange == exchange)
 			entries[count++] = (TqTimerEntry){messages[i].due,
 											  messages[i].task};
 	}
-	tq_timers_insert_early(TQ_TIMER_DEADLINE, entries, count,
-						   tq_deadline_delay > 0 ? 0 : EARLY_MS);
+	tq_timers_insert_early(kind, entries, count, early_ms);
+}
+
+/*
+ * Inserts the timers that belong to these messages.  With tq.deadline_delay,
+ * deadlines do not share rows, because any timer ends a task whose deadline has
+ * passed.
+ */
+static void
+insert_left_timers(const TqMessage *messages, int n)
+{
+	insert_timers(messages, n, TQ_EXCHANGE_TASK_DEFINED, TQ_TIMER_DEADLINE,
+				  tq_deadline_delay > 0 ? 0 : TQ_EARLY_MS);
+	insert_timers(messages, n, TQ_EXCHANGE_TASK_RUNNING, TQ_TIMER_CLAIM,
+				  TQ_EARLY_MS);
 }
 
 /*
  * Inserts the same timers for what is not published, so that a call of
- * upkeep() that cannot publish, such as one in a transaction block, serves the
- * deadlines nevertheless.  The publisher will insert them again.
+ * upkeep() that cannot publish, such as one in a transaction block, takes them
+ * nevertheless.  The publisher will insert them again.
  */
 void
 tq_publisher_watch_unpublished(void)
@@ -613,7 +624,7 @@ tq_publisher_watch_unpublished(void)
 
 	tq_tick_last(&last);
 	messages = tq_messages_without_timer(last.upto, &n);
-	watch_deadlines(messages, n);
+	insert_left_timers(messages, n);
 }
 
 /*
@@ -629,7 +640,7 @@ publish_page(const TqPage *page, TqTick *tick, Notification *notification)
 	tick->published = tq_clock_now();
 	tick->segments = page->segments;
 	publish_groups(page->messages, page->n);
-	watch_deadlines(page->messages, page->n);
+	insert_left_timers(page->messages, page->n);
 	tick->messages = tq_messages_count(page->messages, page->n);
 	notification->later = notification->later || page->n > notification->room;
 	tick->unsent = notification->listened != 0 && notification->later &&

@@ -475,7 +475,7 @@ CREATE TABLE tq_internal.message (
 	xid xid8 NOT NULL,				-- top-level transaction that wrote it
 	seq bigint NOT NULL,			-- order of writing
 	taken_until timestamptz,		-- of the runs that the messages show as running
-	due timestamptz,				-- of the timer that the publisher inserts for a new task
+	due timestamptz,				-- of the timer that the publisher inserts: of a deadline, of a claim
 	worker int,						-- that had claimed them
 	segment smallint NOT NULL,
 	records bytea NOT NULL,			-- 16 bytes for each message
@@ -1016,6 +1016,16 @@ COMMENT ON FUNCTION tq_internal.exchange_name(int) IS 'name of a stored exchange
 CREATE FUNCTION tq_internal.is_tolerated(policy jsonb, reason int) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_is_tolerated_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 COMMENT ON FUNCTION tq_internal.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
+
+-- A timer that is left to the publisher: its message is not visible in the last
+-- tick.  A record begins with the id of its task.
+CREATE VIEW tq_internal.left_timer AS
+	SELECT ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint AS task, m.due, m.taken_until IS NOT NULL AS is_claim
+	FROM tq_internal.message m
+	WHERE m.due IS NOT NULL
+		AND m.xid >= coalesce((SELECT pg_snapshot_xmin(upto) FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1), '0')
+		AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1));
+COMMENT ON VIEW tq_internal.left_timer IS 'timers of deadlines and claims that the publisher will insert when it publishes their messages';
 
 CREATE VIEW tq.run_overview AS
 	SELECT t.task_id, r.run_id::int AS run_id, tq_internal.state_name(r.state) AS state,

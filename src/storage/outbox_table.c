@@ -214,7 +214,8 @@ read_row(TupleTableSlot *slot, TqMessage *messages)
 		if (messages[i].state == TQ_STATE_RUNNING ||
 			messages[i].exchange == TQ_EXCHANGE_TASK_ALERT)
 			messages[i].worker = worker;
-		if (messages[i].exchange == TQ_EXCHANGE_TASK_DEFINED)
+		if (messages[i].exchange == TQ_EXCHANGE_TASK_DEFINED ||
+			messages[i].exchange == TQ_EXCHANGE_TASK_RUNNING)
 			messages[i].due = due;
 		messages[i].detail = detail;
 	}

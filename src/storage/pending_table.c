@@ -62,7 +62,8 @@ static TqStatement count_pending = TQ_STATEMENT(
  * its claim expires.
  */
 static TqStatement count_claimed = TQ_STATEMENT(
-	"SELECT count(*) FROM (SELECT DISTINCT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)) AS x"
+	"SELECT count(*) FROM (SELECT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)"
+	" UNION SELECT task FROM tq_internal.left_timer WHERE is_claim) AS x"
 	" JOIN tq_internal.run r ON r.task = x.task JOIN tq_internal.task t ON t.id = x.task"
 	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
 	INT4OID, TIMESTAMPTZOID);

@@ -340,15 +340,18 @@ tq_locked_tasks_read_details(TqLockedTasks *locked)
 }
 
 /*
- * Locks those of these tasks that are running under a claim that has expired.
+ * Locks those of these tasks that are running under a claim that has expired,
+ * and lists those whose claim expires until `soon`.
  */
 void
 tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
-					 TqLockedTasks *locked)
+					 TimestampTz soon, TqLockedTasks *locked)
 {
 	Look look;
 
 	begin_look(&look, n, locked);
+	locked->claims = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+	locked->nclaims = 0;
 	for (int i = 0; i < n; i++)
 	{
 		TqScan *scan = find(&look, BY_RUN, tasks[i]);
@@ -358,9 +361,16 @@ tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 		if (scan == NULL)
 			continue;
 		tq_run_read(scan->slot, &run);
-		if (run.state == TQ_STATE_RUNNING && run.taken_until <= now &&
-			tq_task_core(look.tasks, run.task, &task))
-			hold(locked, scan, &task, &run);
+		if (run.state != TQ_STATE_RUNNING)
+			continue;
+		if (run.taken_until <= now)
+		{
+			if (tq_task_core(look.tasks, run.task, &task))
+				hold(locked, scan, &task, &run);
+		}
+		else if (run.taken_until <= soon)
+			locked->claims[locked->nclaims++] = (TqTimerEntry){run.taken_until,
+															   run.task};
 	}
 	end_look(&look);
 }

@@ -10,6 +10,7 @@
 #include "run_detail_table.h"
 #include "run_table.h"
 #include "task_table.h"
+#include "timer_table.h"
 
 /* A task that was locked after waiting. */
 typedef struct TqTaskLock
@@ -34,6 +35,8 @@ typedef struct TqLockedTasks
 	int nothers;
 	TqTask *resolved; /* tasks that are resolved */
 	int nresolved;
+	TqTimerEntry *claims; /* that have not expired, but will soon */
+	int nclaims;
 } TqLockedTasks;
 
 /* Moves the i-th locked task to the end of those that the caller has kept. */
@@ -50,6 +53,6 @@ extern void tq_locked_tasks_read_details(TqLockedTasks *locked);
 extern void tq_task_lock_unresolved(const int64 *tasks, int n,
 									TqLockedTasks *locked);
 extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
-								 TqLockedTasks *locked);
+								 TimestampTz soon, TqLockedTasks *locked);
 
 #endif /* TQ_TASK_LOCK_H */

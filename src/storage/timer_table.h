@@ -36,6 +36,9 @@ typedef struct TqScanPositions
 /* Delay until a task that another session has locked is tried again. */
 #define TQ_AGAIN_MS 100
 
+/* A row that tasks share may be due so much earlier than their times. */
+#define TQ_EARLY_MS (60 * 1000)
+
 /* The maximum number of tasks in one row, so that a step stays small. */
 #define TQ_TIMER_TASKS 100
 

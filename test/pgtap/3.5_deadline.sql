@@ -76,8 +76,7 @@ SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def')) ->> 'state';
 SELECT is((SELECT count(*) FROM tq.task_overview AS o JOIN tq_internal.task AS t ON t.task_id::text = o.task_id::text
 	WHERE o.state IN ('unscheduled', 'pending', 'running')
 		AND NOT EXISTS (SELECT FROM tq_internal.timer AS r WHERE r.kind = 1 AND r.due = t.deadline AND t.id = ANY (r.tasks))
-		AND NOT EXISTS (SELECT FROM tq_internal.message AS m WHERE m.due = t.deadline
-			AND ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint = t.id)), 0::bigint,
+		AND NOT EXISTS (SELECT FROM tq_internal.left_timer AS m WHERE NOT m.is_claim AND m.due = t.deadline AND m.task = t.id)), 0::bigint,
 	'0.2 every unresolved task has a timer for its deadline');
 
 -- takenUntil is not capped

@@ -45,11 +45,10 @@ WITH holder AS (
 	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task
 ), leased AS (
 	SELECT unnest(tasks) AS task, due FROM tq_internal.claim_timer
+	UNION ALL SELECT task, due FROM tq_internal.left_timer WHERE is_claim
 ), timed AS (
 	SELECT unnest(tasks) AS task, due, kind FROM tq_internal.timer
-	UNION ALL SELECT ('x' || encode(substr(records, 1, 8), 'hex'))::bit(64)::bigint, due, 1		-- the publisher is to insert it
-	FROM tq_internal.message WHERE due IS NOT NULL
-		AND NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))
+	UNION ALL SELECT task, due, 1 FROM tq_internal.left_timer WHERE NOT is_claim
 ), again AS (
 	SELECT clock_timestamp() + coalesce(current_setting('tq.clock_offset', true), '0')::interval + interval '100 ms' AS at
 ), done AS (

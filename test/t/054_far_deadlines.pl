@@ -1,6 +1,7 @@
-# Deadlines that are far away when their task is created: the publisher inserts
-# their timers, those of a minute in one row; each task is served in time
-# nevertheless, also after a crash and a restore, and where nothing is published.
+# Deadlines that are far away when their task is created, and claims that are
+# long: the publisher inserts their timers, those of a minute in one row; each is
+# served in time nevertheless, also after a crash and a restore, and where nothing
+# is published.
 use strict;
 use warnings FATAL => 'all';
 
@@ -85,6 +86,33 @@ $node->safe_psql($db, 'CREATE DATABASE copy');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('copy') ], 'restore');
 $node->safe_psql('copy', q{SELECT tq.enqueue('far/first')});
 is(upkeep('2 hours 1 second', $node, 'copy'), 'deadline 1', 'after a restore it is served');
+
+# Claims, each by a call of its own, expire one after the other.
+$node->safe_psql($db, q{SELECT tq.enqueue_tasks('far/claims', array_fill('{}'::jsonb, ARRAY[4]), retries => 0)});
+my $claims = q{SELECT coalesce(string_agg(cardinality(tasks)::text, ' ' ORDER BY due), '') FROM tq_internal.claim_timer};
+my $ends = q{SELECT string_agg(state || coalesce(' ' || reason_resolved, ''), ', ' ORDER BY t.id)
+	FROM tq.run_overview r JOIN tq_internal.task t USING (task_id) JOIN tq_internal.queue q ON q.id = t.queue WHERE q.task_queue_id = 'far/claims'};
+foreach my $in ('0', '20 seconds', '40 seconds', '5 minutes')
+{
+	$node->safe_psql($db, "SET tq.clock_offset = '$in'; SELECT FROM tq.claim_work('far/claims', 'g', 'w')");
+}
+is($node->safe_psql($db, $claims), '', 'a single claim has no timer at first');
+is($node->safe_psql($db, q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'}), '4', 'but is counted');
+upkeep('0');
+is($node->safe_psql($db, $claims), '3 1', 'the publisher inserts them, those of a minute in one row');
+is($node->safe_psql($db, q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'}), '4', 'and they are counted');
+$node->safe_psql($db, q{SET tq.clock_offset = '10 minutes';
+	SELECT FROM tq.reclaim_task((SELECT task_id FROM tq.run_overview WHERE state = 'running' ORDER BY started LIMIT 1), 0)});
+upkeep('20 minutes 10 seconds');
+is($node->safe_psql($db, $ends), 'running, running, running, running', 'none expires before its time, nor one that was prolonged');
+upkeep('20 minutes 21 seconds');
+is($node->safe_psql($db, $ends), 'running, exception claim-expired, running, running', 'then the first');
+upkeep('20 minutes 39 seconds');
+is($node->safe_psql($db, $ends), 'running, exception claim-expired, running, running', 'and no other');
+upkeep('20 minutes 41 seconds');
+is($node->safe_psql($db, $ends), 'running, exception claim-expired, exception claim-expired, running', 'then the next');
+upkeep('30 minutes 1 second');
+is($node->safe_psql($db, $ends), join(', ', ('exception claim-expired') x 4), 'in the end all');
 
 # Where nothing wants task-defined, nothing is written that the publisher would read.
 $node->safe_psql($db, q{SELECT tq.unbind(channel, exchange) FROM tq.binding_overview WHERE exchange = 'task-defined'});

@@ -157,12 +157,11 @@ sub violations
 		UNION ALL
 		SELECT 'running without a lease', task FROM last l WHERE state = 2
 			AND NOT EXISTS (SELECT FROM tq_internal.claim_timer e WHERE l.task = ANY (e.tasks) AND e.due <= l.taken_until)
+			AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE m.is_claim AND m.task = l.task AND m.due <= l.taken_until)
 		UNION ALL
 		SELECT 'unresolved without a deadline timer', id FROM task t WHERE holders > 0
 			AND NOT EXISTS (SELECT FROM tq_internal.timer e WHERE e.kind = 1 AND t.id = ANY (e.tasks))
-			AND NOT EXISTS (SELECT FROM tq_internal.message m WHERE m.due IS NOT NULL	-- the publisher is to insert it
-				AND ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint = t.id
-				AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)))
+			AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE NOT m.is_claim AND m.task = t.id)
 	});
 }
 
