@@ -100,6 +100,7 @@ SELECT is(pg_temp.resolved('t25', 'intermittent-task', '{"retries": 1}'), 'pendi
 SELECT is(pg_temp.resolved('t26', 'intermittent-task', '{"retries": 0}'), 'exception 0: scheduled>exception/intermittent-task', '3.1 #26 running, no retries left, intermittent-task');
 SAVEPOINT s;
 DELETE FROM tq_internal.claim_timer;
+UPDATE tq_internal.message SET due = NULL;
 SELECT pg_temp.running('t27', '{"retries": 1}');
 SET tq.clock_offset = '21 minutes';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.1 #27 running, retries left, the claim expires');

@@ -116,11 +116,12 @@ SET tq.clock_offset = '61 seconds';
 SELECT is(pg_temp.upkeep(), 'claim-expired 1', '3.6 and expires');
 RESET tq.clock_offset;
 
--- every running run has a claim timer
+-- every running run has a claim timer, or will have it when its task-running is published
 SELECT pg_temp.running('z' || n) FROM generate_series(1, 2) AS n;
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('z2'), 0)$$, '3.6 a claim and a reclaim');
 SELECT is((SELECT count(*) FROM tq_internal.run WHERE state = 2), 2::bigint, '3.6 two runs are running');
-SELECT is((SELECT count(*) FROM tq_internal.run r WHERE r.state = 2 AND NOT EXISTS (SELECT FROM tq_internal.claim_timer l WHERE r.task = ANY (l.tasks) AND l.due = r.taken_until)),
+SELECT is((SELECT count(*) FROM tq_internal.run r WHERE r.state = 2 AND NOT EXISTS (SELECT FROM tq_internal.claim_timer l WHERE r.task = ANY (l.tasks) AND l.due = r.taken_until)
+		AND NOT EXISTS (SELECT FROM tq_internal.left_timer l WHERE l.is_claim AND l.task = r.task AND l.due = r.taken_until)),
 	0::bigint, '0.2 every running run has a claim timer at its takenUntil');
 
 SELECT * FROM finish();
