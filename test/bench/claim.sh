@@ -22,27 +22,27 @@ claimed() {
 		END { print done / runs * tps }' "$work/out"
 }
 
-claimed_fresh() { claimed "$1" 1 16 "$(scaled 8)" "$(scaled 200000 40000)"; }
+claimed_fresh() { claimed "$1" 1 16 1 "$(scaled 40000 20000)"; }
 
 claimed_dead() {
 	autovacuum off || exit
-	claimed "$1" 1 16 "$(scaled 8)" "$(scaled 200000 40000)" "$(scaled 100000 5000)" || exit
+	claimed "$1" 1 16 1 "$(scaled 40000 20000)" "$(scaled 100000 5000)" || exit
 	autovacuum on
 }
 
-claimed_hundred() { claimed "$1" 100 4 "$(scaled 5)" "$(scaled 800000 200000)"; }
+claimed_hundred() { claimed "$1" 100 4 1 "$(scaled 200000 100000)"; }
 
 part_claim() {
 	local others=()
 	! has_peer graphile || others+=(graphile)
 	! has_peer pgboss || others+=(pgboss)
 	wanted default
-	row claim.fresh tasks/s "claim 1, complete 1, 16 clients, fresh backlog of $(scaled 200000 40000)"
-	turns claim.fresh claimed_fresh bare tq busy keep "${others[@]}"
+	row claim.fresh tasks/s "claim 1, complete 1, 16 clients, fresh backlog of $(scaled 40000 20000)"
+	turns_with_cost claim.fresh claimed_fresh bare tq busy keep "${others[@]}"
 	row claim.dead tasks/s "claim 1, complete 1, 16 clients, after $(scaled 100000 5000) just claimed, no vacuum"
-	turns claim.dead claimed_dead bare tq "${others[@]}"
-	row claim.hundred tasks/s "claim 100, complete 100, 4 clients, fresh backlog of $(scaled 800000 200000)"
-	turns claim.hundred claimed_hundred bare tq busy keep "${others[@]}"
+	turns_with_cost claim.dead claimed_dead bare tq "${others[@]}"
+	row claim.hundred tasks/s "claim 100, complete 100, 4 clients, fresh backlog of $(scaled 200000 100000)"
+	turns_with_cost claim.hundred claimed_hundred bare tq busy keep "${others[@]}"
 	text 'bare deletes what is completed, keep updates it. busy is tq by a worker that completes what it has and' \
 		'claims the next in one statement.'
 }

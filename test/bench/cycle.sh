@@ -9,7 +9,7 @@
 cycle_rate() {
 	local what=$1 n=$2 tps created ended
 	fresh || exit
-	tps=$(cycles "$what" "$n" 16 -T "$(scaled 6)") || exit
+	tps=$(cycles "$what" "$n" 16 -T 1) || exit
 	if [ "$what" != row ]; then
 		read -r created ended < <(psql -XqAt -F ' ' -c 'SELECT (SELECT count(*) FROM tq_internal.task), (SELECT count(*) FROM tq_internal.run WHERE state = 3)')
 		((ended * 100 >= created * 98)) || { echo "only $ended of $created tasks came to their end" >&2; exit 1; }
@@ -28,7 +28,7 @@ cycle_variant() {
 part_cycle() {
 	for cycle_n in 1 10 100; do
 		row "cycle.$cycle_n" tasks/s "create $cycle_n, claim $cycle_n, complete $cycle_n, 16 clients"
-		turns "cycle.$cycle_n" cycle_variant row tq bound alike
+		turns_with_cost "cycle.$cycle_n" cycle_variant row tq bound alike
 	done
 	wanted default
 	text 'row is inserted, and updated twice by its primary key. tq has nothing bound to its exchanges; bound has the' \

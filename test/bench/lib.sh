@@ -6,6 +6,7 @@
 #	sql STATEMENT			the answer
 #	row KEY UNIT TITLE		begins a row of the report
 #	turns KEY COMMAND VARIANT...	measures the variants in turn, several times
+#	turns_with_cost			the same, with server CPU and WAL per task
 #	note KEY VARIANT FIGURE	a figure of a row
 #	text LINE...			a line of the report
 #	pgbench_run, drive_run, cycles	run scripts
@@ -50,16 +51,67 @@ what_runs() {
 			synchronous_commit,wal_sync_method,full_page_writes,wal_level,shared_buffers,max_wal_size,autovacuum,jit}'::text[]) AS name")"
 }
 
-# turns KEY COMMAND VARIANT...: COMMAND VARIANT prints a figure.
+# turns KEY COMMAND VARIANT...: COMMAND VARIANT prints a figure.  In each round
+# the variants come in another order.
 turns() {
-	local key=$1 command=$2 round variant value
+	local key=$1 command=$2 round variant value variants
 	shift 2
+	printf 'order\t%s\t%s\n' "$key" "$*"
 	for ((round = 0; round < rounds; round++)); do
-		for variant in "$@"; do
+		mapfile -t variants < <(shuf -e -- "$@")
+		for variant in "${variants[@]}"; do
+			rm -f "$work/cost"
 			value=$("$command" "$variant") || exit
 			note "$key" "$variant" "$value"
+			[ -z "$with_cost" ] || note_cost "$key" "$variant" "$value"
 		done
 	done
+}
+
+# The same where COMMAND prints tasks per second of its last run of pgbench or
+# drive, with what these tasks cost the server.
+turns_with_cost() { with_cost=yes turns "$@"; }
+with_cost=''
+
+# note_cost KEY VARIANT RATE: what the server has used in the last run, per task.
+note_cost() {
+	[ ! -f "$work/cost" ] || awk -v OFS='\t' -v key="$1" -v variant="$2" -v rate="$3" -v hz="$(getconf CLK_TCK)" '
+		$3 * rate > 0 { n = $3 * rate; print "cost", key, variant, $1 / hz * 1e6 / n, $2 / n }' "$work/cost"
+}
+
+# Hundredths of a second that the processes of the server have used; the
+# postmaster knows those of processes that have ended.
+ticks() {
+	cat /proc/[0-9]*/stat 2>/dev/null | awk -v p="$(head -n 1 "$(sql 'SHOW data_directory')/postmaster.pid" 2>/dev/null)" '
+		$1 == p { sum += $14 + $15 + $16 + $17 }
+		$4 == p { sum += $14 + $15 }
+		END { print sum + 0 }'
+}
+
+# A run begins, and ends after so many seconds; what it leaves to the publisher
+# belongs to it.
+begin_cost() {
+	[ -z "$with_cost" ] || read -r cost_ticks cost_wal < <(echo "$(ticks) $(sql 'SELECT pg_current_wal_insert_lsn()')")
+}
+
+end_cost() {
+	[ -n "$with_cost" ] || return 0
+	published && echo "$(($(ticks) - cost_ticks)) $(sql "SELECT pg_current_wal_insert_lsn() - '$cost_wal'::pg_lsn") $1" >"$work/cost"
+}
+
+# What the sessions of clients are waiting for during a command, sampled; prints
+# the most frequent.
+waits_of() {
+	local pid
+	echo "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU') FROM pg_stat_activity
+		WHERE application_name = 'pgbench' AND state = 'active' AND pid <> pg_backend_pid() \\watch 0.05" |
+		PGAPPNAME=waits psql -XqAt 2>/dev/null >"$work/waits" &
+	pid=$!
+	"$@" >/dev/null
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	grep -v '^$' "$work/waits" | sort | uniq -c | sort -rn | awk '{ n[NR] = $1; e[NR] = $2; sum += $1 }
+		END { for (i = 1; i <= 4 && i <= NR; i++) printf "%s%s %.0f %%", (i > 1 ? ", " : ""), e[i], 100 * n[i] / sum }'
 }
 
 # ---------------------------------------------------------------------------
@@ -137,6 +189,7 @@ pgbench_run() {
 	local script=$1 clients=$2 job=$payload
 	shift 2
 	[[ $script != *pgboss* ]] || job=$(<"$work/sql/pgboss_payload.json")
+	begin_cost
 	pgbench -n -M prepared -f "$script" -D payload="$job" -D def="$(<"$work/definition")" -D ids='{}' -D runs='{}' \
 		-c "$clients" -j "$((clients < 4 ? clients : 4))" "$@" >"$work/out" 2>"$work/err" || echo failed >"$work/out"
 	if ! grep -q 'failed transactions: 0 ' "$work/out"; then
@@ -144,6 +197,7 @@ pgbench_run() {
 		grep -hv '^pgbench (' "$work/err" "$work/out" | head -n 20 >&2
 		exit 1
 	fi
+	end_cost "$(awk '/actually processed/ { n = $NF + 0 } /^tps/ { print n / $3 }' "$work/out")"
 }
 
 # Runs per second of the last pgbench_run.
@@ -153,7 +207,9 @@ pgbench_rate() { sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/out"; }
 drive_run() {
 	local script=$1
 	shift
+	begin_cost
 	"$work/drive" "$@" "$script" >"$work/driven" || exit
+	end_cost "$(awk '{ print $4 }' "$work/driven")"
 }
 
 # Runs per second of the last drive_run.

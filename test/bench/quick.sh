@@ -10,7 +10,7 @@ done
 
 part_quick() {
 	# short runs on small backlogs; the first round warms up what is common
-	scale=0.3 rounds=2
+	rounds=3
 	wanted default
 	row create.one tasks/s 'create one per transaction, 16 clients'
 	turns create.one created_one bare tq
