@@ -26,11 +26,9 @@
 #include "outbox.h"
 
 /*
- * Most messages of one row.  So many leave the row under two kilobytes, beyond
- * which the server would compress it: that took a sixth of what it costs to
- * create a hundred tasks in one call.
+ * Most messages of one row: it has to fit into memory, whatever a call writes.
  */
-#define ROW_MAX 120
+#define ROW_MAX 250
 
 /* Timers that are due later than this are left to the publisher. */
 #define FAR_MS (10 * 60 * 1000)

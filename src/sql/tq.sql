@@ -478,7 +478,7 @@ CREATE TABLE tq_internal.message (
 	due timestamptz,				-- of the timer that the publisher inserts: of a deadline, of a claim
 	worker int,						-- that had claimed them
 	segment smallint NOT NULL,
-	records bytea NOT NULL,			-- 16 bytes for each message
+	records bytea NOT NULL,			-- the messages, in some bytes each; src/storage/message_record.c
 	detail jsonb					-- content of an artifact, priority or group message
 ) PARTITION BY LIST (segment);
 COMMENT ON TABLE tq_internal.message IS 'messages as transitions wrote them: outbox and message log in one, in segments';
@@ -1018,7 +1018,7 @@ CREATE FUNCTION tq_internal.is_tolerated(policy jsonb, reason int) RETURNS bool
 COMMENT ON FUNCTION tq_internal.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
 
 -- A timer that is left to the publisher: its message is not visible in the last
--- tick.  A record begins with the id of its task.
+-- tick.  The records begin with the id of the first task.
 CREATE VIEW tq_internal.left_timer AS
 	SELECT ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint AS task, m.due, m.taken_until IS NOT NULL AS is_claim
 	FROM tq_internal.message m

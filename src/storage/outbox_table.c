@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/transam.h"
@@ -19,7 +18,6 @@
 #include "executor/executor.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
-#include "port/pg_bswap.h"
 #include "utils/array.h"
 #include "utils/jsonb.h"
 #include "utils/xid8.h"
@@ -29,24 +27,10 @@
 #include "columns.h"
 #include "index_scan.h"
 #include "log_segment_table.h"
+#include "message_record.h"
 #include "outbox_table.h"
 #include "table.h"
 #include "tick_table.h"
-
-/* How a message is stored; numbers are in network byte order. */
-typedef struct Record
-{
-	uint64 task;
-	uint16 run_id; /* -1: none */
-	uint16 last_run;
-	uint8 exchange;
-	uint8 state;
-	uint8 priority;
-	uint8 spare;
-} Record;
-
-StaticAssertDecl(sizeof(Record) == 16,
-				 "tq_internal.message holds records of 16 bytes");
 
 TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
 
@@ -98,27 +82,26 @@ static TqStatement last_id = TQ_STATEMENT(
 
 /* ---- writing ---- */
 
-/* Returns these messages as an array of records. */
+/* Returns these messages as records. */
 static bytea *
 pack(const TqMessage *messages, int n)
 {
-	Size size = VARHDRSZ + sizeof(Record) * n;
-	bytea *packed = palloc(size);
-	Record *records = (Record *) VARDATA(packed);
+	bytea *records = tq_records_begin(n, messages[0].task);
+	int64 before = 0;
 
-	SET_VARSIZE(packed, size);
 	for (int i = 0; i < n; i++)
 	{
-		Record record = {.task = pg_hton64((uint64) messages[i].task),
-						 .run_id = pg_hton16((uint16) messages[i].run_id),
-						 .last_run = pg_hton16((uint16) messages[i].last_run),
-						 .exchange = (uint8) messages[i].exchange,
-						 .state = (uint8) messages[i].state,
-						 .priority = (uint8) messages[i].priority};
+		TqRecord record = {.task = messages[i].task,
+						   .run_id = messages[i].run_id,
+						   .last_run = messages[i].last_run,
+						   .exchange = messages[i].exchange,
+						   .state = messages[i].state,
+						   .priority = messages[i].priority};
 
-		memcpy(&records[i], &record, sizeof(Record));
+		tq_records_add(records, &record, before);
+		before = record.task;
 	}
-	return packed;
+	return records;
 }
 
 /*
@@ -164,25 +147,13 @@ tq_messages_insert(int segment, const TqMessage *messages, int n)
 
 /* ---- reading ---- */
 
-static void
-unpack(const Record *record, TqMessage *message)
-{
-	message->exchange = (TqExchange) record->exchange;
-	message->task = (int64) pg_ntoh64(record->task);
-	message->run_id = (int16) pg_ntoh16(record->run_id);
-	message->last_run = (int16) pg_ntoh16(record->last_run);
-	message->state = (TqState) record->state;
-	message->priority = record->priority;
-}
-
-/* Returns the number of messages of a row. */
-static int
-count_records(TupleTableSlot *slot)
+/* Returns the records of a row. */
+static bytea *
+records_of(TupleTableSlot *slot)
 {
 	bool isnull;
-	Datum packed = slot_getattr(slot, Anum_message_records, &isnull);
 
-	return (toast_raw_datum_size(packed) - VARHDRSZ) / sizeof(Record);
+	return DatumGetByteaPP(slot_getattr(slot, Anum_message_records, &isnull));
 }
 
 /*
@@ -192,32 +163,33 @@ count_records(TupleTableSlot *slot)
 static int
 read_row(TupleTableSlot *slot, TqMessage *messages)
 {
-	bool isnull;
-	bytea *packed = DatumGetByteaPP(
-		slot_getattr(slot, Anum_message_records, &isnull));
-	int n = count_records(slot);
+	const bytea *records = records_of(slot);
+	const uint8 *at = tq_records_first(records);
+	int n = tq_records_count(records);
 	TimestampTz taken_until = tq_row_time(slot, Anum_message_taken_until);
 	TimestampTz due = tq_row_time(slot, Anum_message_due);
 	int32 worker = tq_row_int32(slot, Anum_message_worker);
 	Jsonb *detail = tq_row_varlena(slot, Anum_message_detail);
+	TqRecord record = {.task = 0};
 
 	for (int i = 0; i < n; i++)
 	{
-		Record record;
-
-		memcpy(&record, VARDATA_ANY(packed) + sizeof(Record) * i,
-			   sizeof(Record));
-		memset(&messages[i], 0, sizeof(TqMessage));
-		unpack(&record, &messages[i]);
-		if (messages[i].state == TQ_STATE_RUNNING)
+		at = tq_records_next(records, at, record.task, &record);
+		messages[i] = (TqMessage){.exchange = record.exchange,
+								  .task = record.task,
+								  .run_id = record.run_id,
+								  .last_run = record.last_run,
+								  .state = record.state,
+								  .priority = record.priority,
+								  .detail = detail};
+		if (record.state == TQ_STATE_RUNNING)
 			messages[i].taken_until = taken_until;
-		if (messages[i].state == TQ_STATE_RUNNING ||
-			messages[i].exchange == TQ_EXCHANGE_TASK_ALERT)
+		if (record.state == TQ_STATE_RUNNING ||
+			record.exchange == TQ_EXCHANGE_TASK_ALERT)
 			messages[i].worker = worker;
-		if (messages[i].exchange == TQ_EXCHANGE_TASK_DEFINED ||
-			messages[i].exchange == TQ_EXCHANGE_TASK_RUNNING)
+		if (record.exchange == TQ_EXCHANGE_TASK_DEFINED ||
+			record.exchange == TQ_EXCHANGE_TASK_RUNNING)
 			messages[i].due = due;
-		messages[i].detail = detail;
 	}
 	return n;
 }
@@ -232,7 +204,7 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 	for (uint64 row = 0; row < rows; row++)
 	{
 		tq_spi_store(slot, row);
-		all += count_records(slot);
+		all += tq_records_count(records_of(slot));
 	}
 	if (messages == NULL)
 		messages = palloc_extended(sizeof(TqMessage) * Max(all, 1),

@@ -47,6 +47,7 @@
 #include "task_location.h"
 #include "task_lock.h"
 #include "task_table.h"
+#include "timer_table.h"
 
 /* ---- with waiting ---- */
 

@@ -201,7 +201,7 @@ DECLARE
 	last bigint;
 BEGIN
 	PERFORM pg_temp.last_id();
-	SELECT count(*), coalesce(sum(length(m.records) / 16), 0), max(seq) INTO rows, records, last
+	SELECT count(*), coalesce(sum(get_byte(m.records, 8) * 256 + get_byte(m.records, 9)), 0), max(seq) INTO rows, records, last
 	FROM tq_internal.message AS m WHERE seq > current_setting('test.seq')::bigint;
 	PERFORM set_config('test.seq', coalesce(last::text, current_setting('test.seq')), false);
 	RETURN format('%s rows, %s records', rows, records);
