@@ -618,13 +618,28 @@ insert_left_timers(const TqMessage *messages, int n)
 void
 tq_publisher_watch_unpublished(void)
 {
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq timers left",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer;
 	TqTick last;
-	TqMessage *messages;
+	TqRows cursor;
 	int n;
 
 	tq_tick_last(&last);
-	messages = tq_messages_without_timer(last.upto, &n);
-	insert_left_timers(messages, n);
+	cursor = tq_messages_open_without_timer(last.upto);
+	outer = MemoryContextSwitchTo(memory);
+	do
+	{
+		TqMessage *messages = tq_messages_some(cursor, &n);
+
+		insert_left_timers(messages, n);
+		MemoryContextReset(memory);
+		CHECK_FOR_INTERRUPTS();
+	} while (n > 0);
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(memory);
+	tq_spi_rows_close(cursor);
 }
 
 /*

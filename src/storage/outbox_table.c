@@ -221,22 +221,6 @@ read_rows(uint64 rows, TqMessage *messages, int *n)
 }
 
 /*
- * Returns the messages of new tasks that have no timer, because they are not
- * visible in the snapshot of the last tick.
- */
-TqMessage *
-tq_messages_without_timer(Datum upto, int *found)
-{
-	uint64 rows = tq_spi_run(&without_timer, TQ_VALUES(upto), NULL);
-	TqMessage *messages;
-
-	*found = 0;
-	messages = read_rows(rows, NULL, found);
-	tq_spi_free_result();
-	return messages;
-}
-
-/*
  * Opens a cursor on the rows that became visible between two snapshots and
  * have a greater seq than after_seq; tq_messages_page() reads it.
  */
@@ -245,6 +229,29 @@ tq_messages_open(Datum since, Datum upto, int64 after_seq)
 {
 	return tq_spi_rows_open(&messages_between,
 							TQ_VALUES(since, upto, Int64GetDatum(after_seq)));
+}
+
+/*
+ * Opens a cursor on the rows with a due time that are not visible in the
+ * snapshot of the last tick; tq_messages_some() reads it.
+ */
+TqRows
+tq_messages_open_without_timer(Datum upto)
+{
+	return tq_spi_rows_open(&without_timer, TQ_VALUES(upto));
+}
+
+/* Reads some of the messages of a cursor; none after the last. */
+TqMessage *
+tq_messages_some(TqRows cursor, int *n)
+{
+	uint64 rows = tq_spi_rows_fetch(cursor, FETCH_ROWS);
+	TqMessage *messages;
+
+	*n = 0;
+	messages = read_rows(rows, NULL, n);
+	tq_spi_free_result();
+	return messages;
 }
 
 static int

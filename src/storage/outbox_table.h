@@ -41,7 +41,8 @@ typedef struct TqPage
 } TqPage;
 
 extern void tq_messages_insert(int segment, const TqMessage *messages, int n);
-extern TqMessage *tq_messages_without_timer(Datum upto, int *found);
+extern TqRows tq_messages_open_without_timer(Datum upto);
+extern TqMessage *tq_messages_some(TqRows cursor, int *n);
 extern TqRows tq_messages_open(Datum since, Datum upto, int64 after_seq);
 extern void tq_messages_page(TqRows cursor, TqPage *page);
 extern TqMessage *tq_messages_of_tick(const TqTick *tick, int *found,

@@ -371,7 +371,10 @@ tq_spi_rows_open(TqStatement *statement, const Datum *values)
 uint64
 tq_spi_rows_fetch(TqRows cursor, int max)
 {
+	MemoryContext context = CurrentMemoryContext;
+
 	SPI_cursor_fetch(cursor, true, max);
+	MemoryContextSwitchTo(context);
 	return SPI_processed;
 }
 

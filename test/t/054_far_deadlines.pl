@@ -34,6 +34,20 @@ sub upkeep
 		SELECT coalesce(string_agg(step || ' ' || tasks, ', '), '') FROM tq.upkeep() WHERE step = 'deadline' AND tasks > 0});
 }
 
+# The same at a time, which is an expression of SQL: so it does not matter how much
+# time has passed since the test began.
+sub upkeep_at
+{
+	my ($time) = @_;
+	return $node->safe_psql($db, qq{
+		DO \$\$ BEGIN PERFORM set_config('tq.clock_offset', (($time) - clock_timestamp())::text, false); END \$\$;
+		SELECT coalesce(string_agg(step || ' ' || tasks, ', '), '') FROM tq.upkeep() WHERE step = 'deadline' AND tasks > 0});
+}
+
+# The deadline of the n-th task, from 0, and the end of the n-th claim.
+sub deadline { return "(SELECT deadline FROM tq_internal.task ORDER BY id OFFSET $_[0] LIMIT 1)"; }
+sub claimed_until { return "(SELECT taken_until FROM tq.run_overview WHERE worker_id = 'w$_[0]')"; }
+
 # The deadline timers there are, by how many tasks they have.
 my $timers = q{SELECT coalesce(string_agg(cardinality(tasks)::text, ' ' ORDER BY due), '') FROM tq_internal.timer WHERE kind = 1};
 my $exact = q{SELECT count(*) FROM tq_internal.timer r JOIN tq_internal.task t ON t.id = ANY (r.tasks) WHERE r.kind = 1 AND r.due <> t.deadline};
@@ -44,13 +58,13 @@ is($node->safe_psql($db, $timers), '1', 'only the deadline that is near has a ti
 is(upkeep('0'), '', 'nothing is due');
 is($node->safe_psql($db, $timers), '1 3 1', 'the publisher inserts the others, those of a minute in one row');
 is($node->safe_psql($db, $exact), '2', 'which is due at the first of them');
-is(upkeep('5 minutes 1 second'), 'deadline 1', 'the near one is served');
-is(upkeep('59 minutes'), '', 'none of the others is, before its time');
-is(upkeep('1 hour 1 second'), 'deadline 1', 'of those that share a row, only the first is');
+is(upkeep_at(deadline(0) . q{ + interval '1 second'}), 'deadline 1', 'the near one is served');
+is(upkeep_at(deadline(1) . q{ - interval '1 second'}), '', 'none of the others is, before its time');
+is(upkeep_at(deadline(1) . q{ + interval '1 second'}), 'deadline 1', 'of those that share a row, only the first is');
 is($node->safe_psql($db, $exact), '0', 'the others have timers of their own now');
-is(upkeep('1 hour 19 seconds'), '', 'and wait for them');
-is(upkeep('1 hour 21 seconds'), 'deadline 1', 'in turn');
-is(upkeep('1 hour 41 seconds'), 'deadline 1', 'in turn again');
+is(upkeep_at(deadline(2) . q{ - interval '1 second'}), '', 'and wait for them');
+is(upkeep_at(deadline(2) . q{ + interval '1 second'}), 'deadline 1', 'in turn');
+is(upkeep_at(deadline(3) . q{ + interval '1 second'}), 'deadline 1', 'in turn again');
 is($node->safe_psql($db, $states), 'exception exception exception exception pending', 'all but the last one');
 
 # A task that is resolved before needs no timer, but is deleted when it expires.
@@ -92,26 +106,24 @@ $node->safe_psql($db, q{SELECT tq.enqueue_tasks('far/claims', array_fill('{}'::j
 my $claims = q{SELECT coalesce(string_agg(cardinality(tasks)::text, ' ' ORDER BY due), '') FROM tq_internal.claim_timer};
 my $ends = q{SELECT string_agg(state || coalesce(' ' || reason_resolved, ''), ', ' ORDER BY t.id)
 	FROM tq.run_overview r JOIN tq_internal.task t USING (task_id) JOIN tq_internal.queue q ON q.id = t.queue WHERE q.task_queue_id = 'far/claims'};
-foreach my $in ('0', '20 seconds', '40 seconds', '5 minutes')
-{
-	$node->safe_psql($db, "SET tq.clock_offset = '$in'; SELECT FROM tq.claim_work('far/claims', 'g', 'w')");
-}
+my %in = (0 => '0', 1 => '20 seconds', 2 => '40 seconds', 3 => '5 minutes');
+$node->safe_psql($db, "SET tq.clock_offset = '$in{$_}'; SELECT FROM tq.claim_work('far/claims', 'g', 'w$_')") foreach sort keys %in;
 is($node->safe_psql($db, $claims), '', 'a single claim has no timer at first');
 is($node->safe_psql($db, q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'}), '4', 'but is counted');
 upkeep('0');
 is($node->safe_psql($db, $claims), '3 1', 'the publisher inserts them, those of a minute in one row');
 is($node->safe_psql($db, q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'}), '4', 'and they are counted');
 $node->safe_psql($db, q{SET tq.clock_offset = '10 minutes';
-	SELECT FROM tq.reclaim_task((SELECT task_id FROM tq.run_overview WHERE state = 'running' ORDER BY started LIMIT 1), 0)});
-upkeep('20 minutes 10 seconds');
+	SELECT FROM tq.reclaim_task((SELECT task_id FROM tq.run_overview WHERE worker_id = 'w0'), 0)});
+upkeep_at(claimed_until(1) . q{ - interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, running, running, running', 'none expires before its time, nor one that was prolonged');
-upkeep('20 minutes 21 seconds');
+upkeep_at(claimed_until(1) . q{ + interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, exception claim-expired, running, running', 'then the first');
-upkeep('20 minutes 39 seconds');
+upkeep_at(claimed_until(2) . q{ - interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, exception claim-expired, running, running', 'and no other');
-upkeep('20 minutes 41 seconds');
+upkeep_at(claimed_until(2) . q{ + interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, exception claim-expired, exception claim-expired, running', 'then the next');
-upkeep('30 minutes 1 second');
+upkeep('40 minutes');
 is($node->safe_psql($db, $ends), join(', ', ('exception claim-expired') x 4), 'in the end all');
 
 # Where nothing wants task-defined, nothing is written that the publisher would read.
