@@ -41,6 +41,7 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
 #include "commands/dbcommands.h"
@@ -161,6 +162,26 @@ find_option(List *options, const char *name)
 	return NULL;
 }
 
+/*
+ * Returns whether the current role may create databases.  The server's own
+ * function is exported since 15.19 only.
+ */
+static bool
+may_create_databases(void)
+{
+	HeapTuple role;
+	bool may;
+
+	if (superuser())
+		return true;
+	role = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+	may = HeapTupleIsValid(role) &&
+		  ((Form_pg_authid) GETSTRUCT(role))->rolcreatedb;
+	if (HeapTupleIsValid(role))
+		ReleaseSysCache(role);
+	return may;
+}
+
 static void
 before_create_database(CreatedbStmt *statement)
 {
@@ -170,7 +191,7 @@ before_create_database(CreatedbStmt *statement)
 						   : "template1";
 	Oid database = get_database_oid(name, true);
 
-	if (OidIsValid(database) && have_createdb_privilege() &&
+	if (OidIsValid(database) && may_create_databases() &&
 		(TqOwnsDatabase(database) || is_template(database)))
 		clear_database(database, ShareLock);
 }
@@ -185,7 +206,7 @@ before_change_of_database(const char *name, bool creates)
 	Oid database = own_database(name);
 
 	if (OidIsValid(database) && database != MyDatabaseId &&
-		(!creates || have_createdb_privilege()))
+		(!creates || may_create_databases()))
 		clear_database(database, AccessExclusiveLock);
 }
 
