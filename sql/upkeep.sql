@@ -81,6 +81,15 @@ SET tq.clock_offset = '1099 days';
 SELECT step FROM tq.upkeep() WHERE step = 'expired';
 SELECT pg_temp.told();
 SET tq.clock_offset = '1100 days';
+-- what the publisher has begun to publish is there
+DO $$ BEGIN
+	FOR i IN 1 .. 1000 LOOP
+		EXIT WHEN NOT EXISTS (SELECT FROM tq_internal.message
+			WHERE NOT pg_visible_in_snapshot(xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)));
+		PERFORM pg_sleep(0.01);
+		COMMIT;
+	END LOOP;
+END $$;
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'expired';
 SELECT relname, (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM tq_internal.%I', relname), false, true, '')))[1]::text AS rows
 FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r' AND relname NOT IN ('queue', 'worker') AND relname !~ '^(message_|tick_|log_segment$)' ORDER BY 1;
