@@ -21,6 +21,7 @@
 #include "port/pg_bswap.h"
 
 #include "../core/types.h"
+#include "../util/compat.h"
 #include "message_record.h"
 
 /* Flags; without one, the record has run and last run. */

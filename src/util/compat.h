@@ -11,6 +11,11 @@
 #error "tq needs PostgreSQL 15 or later"
 #endif
 
+/* Variable-length values have a header of their own since 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* A named wait event since 17, PG_WAIT_EXTENSION before. */
 #if PG_VERSION_NUM >= 170000
 #define TqWaitEvent(slot, name)                                               \

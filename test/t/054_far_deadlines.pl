@@ -126,6 +126,19 @@ is($node->safe_psql($db, $ends), 'running, exception claim-expired, exception cl
 upkeep('40 minutes');
 is($node->safe_psql($db, $ends), join(', ', ('exception claim-expired') x 4), 'in the end all');
 
+# The records of a row have ids as differences, up and down.
+my $order = $node->safe_psql($db, q{
+	SELECT tq.enqueue_tasks('far/order', array_fill('{}'::jsonb, ARRAY[300])) \g /dev/null
+	SELECT count(*) FROM tq.upkeep() \g /dev/null
+	SELECT max(last_id) AS before FROM tq_internal.tick \gset
+	CREATE TABLE claimed AS SELECT task_id, run_id, t.id FROM tq.claim_work('far/order', 'g', 'w', 300) JOIN tq_internal.task t USING (task_id);
+	SELECT count(*) FROM (SELECT array_agg(task_id ORDER BY id % 7 DESC, id) AS ids, array_agg(run_id) AS runs FROM claimed) c, tq.resolve(c.ids, c.runs) \g /dev/null
+	SELECT count(*) FROM tq.upkeep() \g /dev/null
+	SELECT count(*), string_agg(DISTINCT exchange, ' '), bool_and(m.payload #>> '{status,taskId}' IS NOT NULL),
+		array_agg(m.payload #>> '{status,taskId}' ORDER BY m.id) = (SELECT array_agg(task_id::text ORDER BY c.id % 7 DESC, c.id) FROM claimed c)
+	FROM tq.messages(:before, 1000) m WHERE exchange = 'task-completed'});
+is($order, '300|task-completed|t|t', 'messages are about the tasks that were resolved, in that order');
+
 # Where nothing wants task-defined, nothing is written that the publisher would read.
 $node->safe_psql($db, q{SELECT tq.unbind(channel, exchange) FROM tq.binding_overview WHERE exchange = 'task-defined'});
 my $before = $node->safe_psql($db, $timers);
