@@ -43,9 +43,9 @@ WHERE relkind IN ('r', 'S') AND NOT EXISTS (
 SELECT relation::regclass, condition FROM pg_extension, unnest(extconfig, extcondition) AS u (relation, condition)
 WHERE extname = 'tq' AND condition <> '' ORDER BY relation::regclass::text;
 
--- Functions with the owner's rights but the caller's search path: none
+-- Functions with the owner's rights, which they assume for their statements only: none
 SELECT object FROM member JOIN pg_proc p ON classid = 'pg_proc'::regclass AND p.oid = objid
-WHERE prosecdef AND (proconfig IS NULL OR NOT proconfig @> '{"search_path=pg_catalog, pg_temp"}');
+WHERE prosecdef;
 
 -- Functions that write but are declared stable, or in C but not found in the library, would be seen elsewhere;
 -- those that are parallel safe: the names and the slugid only

@@ -118,6 +118,16 @@ SET search_path = regress_tq_mine, pg_temp, pg_catalog;
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('e'));
 SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 5) ORDER BY task_id;
 SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('e')], ARRAY[0]);
+-- these run statements, for which they assume the owner's rights
+SELECT tq.enqueue('regress/w', task_id => pg_temp.id('f'), task_group_id => pg_temp.id('e')) IS NOT NULL AS enqueued;
+SELECT tq.change_task_priority(pg_temp.id('f'), 'high') IS NOT NULL AS changed;
+SELECT tq.task_queue_counts('regress/w') IS NOT NULL AS counted, tq.pending_tasks('regress/w') AS pending;
+SELECT (SELECT count(*) FROM tq.group_progress(pg_temp.id('e'))) AS progress, tq.seal_task_group(pg_temp.id('e')) IS NOT NULL AS sealed;
+SELECT count(*) FROM tq.list_task_group(pg_temp.id('e'));
+SELECT count(*) > 0 AS upkeep, bool_or(tasks IS NULL) AS failed FROM tq.upkeep();
+SELECT count(*) >= 0 AS messages FROM tq.messages(0, 10);
+SELECT tq.delete_task(pg_temp.id('f'));
+SELECT current_user, current_setting('search_path');
 RESET search_path;
 RESET ROLE;
 
