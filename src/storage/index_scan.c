@@ -3,9 +3,15 @@
  *	  Finds rows by an index, and returns their columns.
  *
  * A scan looks for equal values of the first columns of an index, and is
- * repeated with other values by tq_scan_seek().  tq_scan_open() is for scans
- * that also open their table; tq_scan_begin() is for those in a table that the
+ * repeated with other values by tq_scan_seek().  A range scan looks for a range
+ * of the last of these columns, a bigint.  tq_scan_open() is for scans that
+ * also open their table; tq_scan_begin() is for those in a table that the
  * caller has open.
+ *
+ * A range scan should have an end even where the caller stops before it: the
+ * access method reads all entries of a leaf page that match, which is up to
+ * four hundred, before it returns the first.  Claiming one task of many takes
+ * a sixth fewer instructions since its scans end soon.
  */
 #include "postgres.h"
 
@@ -29,6 +35,12 @@
 #include "index_scan.h"
 #include "table.h"
 
+/* A value follows another closely if it is at most so much greater. */
+#define NEAR 16
+
+/* Values that are read together when they follow each other closely. */
+#define RANGE 128
+
 /*
  * Looks up the equality functions of an index, which are kept until the index
  * changes.
@@ -49,37 +61,58 @@ look_up_equality(TqRelation *which, Relation index)
 	}
 }
 
-/* Begins a scan for equal values of the first nkeys columns of an index. */
-TqScan *
-tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
+/*
+ * Opens an index for a scan by its first ncolumns columns with equal values.
+ */
+static TqScan *
+open_index(TqTable *table, TqRelation *index, int ncolumns)
 {
-	TqScan *scan = palloc(sizeof(TqScan));
+	TqScan *scan = palloc0(sizeof(TqScan));
 
 	scan->table = table;
 	scan->index = index_open(tq_relation_oid(index), table->lock_mode);
-	scan->registered = NULL;
-	scan->nkeys = nkeys;
+	scan->nkeys = ncolumns;
 	scan->slot = table_slot_create(table->rel, NULL);
 	if (index->nkeys == 0)
 		look_up_equality(index, scan->index);
-	for (int i = 0; i < nkeys; i++)
+	for (int i = 0; i < ncolumns; i++)
 		ScanKeyEntryInitializeWithInfo(&scan->keys[i], 0, i + 1,
 									   BTEqualStrategyNumber, InvalidOid,
 									   scan->index->rd_indcollation[i],
 									   &index->equal[i], (Datum) 0);
+	return scan;
+}
+
+/* Begins a scan for equal values of the first nkeys columns of an index. */
+TqScan *
+tq_scan_begin(TqTable *table, TqRelation *index, int nkeys, Snapshot snapshot)
+{
+	TqScan *scan = open_index(table, index, nkeys);
+
 	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot, nkeys);
 	return scan;
 }
 
 /*
- * Makes the scan look for all values of its last column, a bigint, that are
- * greater than or equal to the one that tq_scan_seek() gets for it.
+ * Begins a scan for a range of column `ncolumns` of an index, a bigint, and for
+ * equal values of the columns before it.  The scan also returns the index
+ * entries.
  */
-void
-tq_scan_from(TqScan *scan)
+TqScan *
+tq_scan_begin_range(TqTable *table, TqRelation *index, int ncolumns,
+					Snapshot snapshot)
 {
-	ScanKeyInit(&scan->keys[scan->nkeys - 1], scan->nkeys,
+	TqScan *scan = open_index(table, index, ncolumns);
+
+	ScanKeyInit(&scan->keys[ncolumns - 1], ncolumns,
 				BTGreaterEqualStrategyNumber, F_INT8GE, (Datum) 0);
+	ScanKeyInit(&scan->keys[ncolumns], ncolumns, BTLessStrategyNumber,
+				F_INT8LT, (Datum) 0);
+	scan->nkeys = ncolumns + 1;
+	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot,
+								  scan->nkeys);
+	scan->desc->xs_want_itup = true;
+	return scan;
 }
 
 /*
@@ -94,6 +127,83 @@ tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c)
 	for (int i = 0; i < scan->nkeys; i++)
 		scan->keys[i].sk_argument = values[i];
 	index_rescan(scan->desc, scan->keys, scan->nkeys, NULL, 0);
+}
+
+/*
+ * Restarts a range scan at the values from `from` on and below `below`; a and b
+ * are those of the columns before.
+ */
+void
+tq_scan_seek_range(TqScan *scan, Datum a, Datum b, int64 from, int64 below)
+{
+	Datum values[TQ_MAX_KEYS - 1] = {a, b};
+	int last = scan->nkeys - 2;
+
+	for (int i = 0; i < last; i++)
+		scan->keys[i].sk_argument = values[i];
+	scan->keys[last].sk_argument = Int64GetDatum(from);
+	scan->keys[last + 1].sk_argument = Int64GetDatum(below);
+	index_rescan(scan->desc, scan->keys, scan->nkeys, NULL, 0);
+}
+
+/*
+ * Moves a range scan to the next index entry, and sets *value to its value in
+ * the range; returns false if there is none.
+ */
+bool
+tq_scan_next_entry(TqScan *scan, int64 *value)
+{
+	IndexScanDesc desc = scan->desc;
+	bool isnull;
+
+	if (index_getnext_tid(desc, ForwardScanDirection) == NULL)
+		return false;
+	*value = DatumGetInt64(index_getattr(desc->xs_itup, scan->nkeys - 1,
+										 desc->xs_itupdesc, &isnull));
+	return true;
+}
+
+/* Moves to the row of the present index entry; returns false if it is gone. */
+bool
+tq_scan_fetch(TqScan *scan)
+{
+	return index_fetch_heap(scan->desc, scan->slot);
+}
+
+/*
+ * Moves a range scan that has an end to the row of this value, which is greater
+ * than those that it has returned; returns false if there is none.
+ */
+static bool
+advance_to(TqScan *scan, int64 value)
+{
+	while (tq_scan_next_entry(scan, &scan->at))
+	{
+		if (scan->at == value && tq_scan_fetch(scan))
+			return true;
+		if (scan->at > value)
+			return false;
+	}
+	scan->at = scan->below;
+	return false;
+}
+
+/*
+ * Returns whether there is a row with this value, and moves to it, in a range
+ * scan of one column.  Values that follow each other closely are found in one
+ * scan, which takes a quarter of the instructions of a descent for each.
+ */
+bool
+tq_scan_find_near(TqScan *scan, int64 value)
+{
+	bool follows = value > scan->at && value - scan->at <= NEAR;
+
+	if (follows && value < scan->below && advance_to(scan, value))
+		return true;
+	scan->at = value - 1;
+	scan->below = value + (follows ? RANGE : 1);
+	tq_scan_seek_range(scan, 0, 0, value, scan->below);
+	return advance_to(scan, value);
 }
 
 /* Moves to the next row; returns false if there is none. */
@@ -128,6 +238,24 @@ tq_scan_end(TqScan *scan)
 	index_close(scan->index, NoLock);
 }
 
+typedef TqScan *ScanBegin(TqTable *table, TqRelation *index, int ncolumns,
+						  Snapshot snapshot);
+
+static TqScan *
+open_table(TqRelation *which, TqRelation *index, int ncolumns,
+		   Snapshot snapshot, ScanBegin *begin)
+{
+	TqTable *table = tq_table_open(which);
+	Snapshot registered = NULL;
+	TqScan *scan;
+
+	if (snapshot == NULL)
+		snapshot = registered = RegisterSnapshot(tq_spi_snapshot());
+	scan = begin(table, index, ncolumns, snapshot);
+	scan->registered = registered;
+	return scan;
+}
+
 /*
  * Opens a table and begins a scan in it.  Without a snapshot, the scan uses
  * that of the statement.
@@ -136,18 +264,17 @@ TqScan *
 tq_scan_open(TqRelation *which, TqRelation *index, int nkeys,
 			 Snapshot snapshot)
 {
-	TqTable *table = tq_table_open(which);
-	Snapshot registered = NULL;
-	TqScan *scan;
-
-	if (snapshot == NULL)
-		snapshot = registered = RegisterSnapshot(tq_spi_snapshot());
-	scan = tq_scan_begin(table, index, nkeys, snapshot);
-	scan->registered = registered;
-	return scan;
+	return open_table(which, index, nkeys, snapshot, tq_scan_begin);
 }
 
-/* Ends a scan that tq_scan_open() has begun; keeps the locks. */
+/* Like tq_scan_open(), for a range scan of a single column. */
+TqScan *
+tq_scan_open_range(TqRelation *which, TqRelation *index, Snapshot snapshot)
+{
+	return open_table(which, index, 1, snapshot, tq_scan_begin_range);
+}
+
+/* Ends a scan that was begun with its table; keeps the locks. */
 void
 tq_scan_close(TqScan *scan)
 {

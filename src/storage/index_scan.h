@@ -14,16 +14,19 @@
 #include "../util/spi.h"
 #include "table.h"
 
-/* An index scan for equal values of the first columns. */
+/* An index scan for equal values of the first columns, or for a range. */
 typedef struct TqScan
 {
 	TqTable *table;
 	Relation index;
 	IndexScanDesc desc;
 	int nkeys;
-	ScanKeyData keys[TQ_MAX_KEYS];
+	ScanKeyData keys[TQ_MAX_KEYS + 1];
 	TupleTableSlot *slot; /* the current row */
 	Snapshot registered;  /* by tq_scan_open(); NULL: none */
+	/* for tq_scan_find_near() */
+	int64 at;    /* the value of the last entry */
+	int64 below; /* where the scan ends */
 } TqScan;
 
 extern TqScan *tq_scan_begin(TqTable *table, TqRelation *index, int nkeys,
@@ -32,7 +35,6 @@ extern void tq_scan_end(TqScan *scan);
 extern TqScan *tq_scan_open(TqRelation *which, TqRelation *index, int nkeys,
 							Snapshot snapshot);
 extern void tq_scan_close(TqScan *scan);
-extern void tq_scan_from(TqScan *scan);
 extern void tq_scan_seek(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_next(TqScan *scan);
 extern bool tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c);
@@ -40,6 +42,17 @@ extern bool tq_scan_read(TqScan *scan, Datum a, Datum b, Datum c,
 						 TqReader *read, void *row);
 extern int32 tq_scan_number(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_find_last(TqScan *scan, Datum a, Datum b, Datum c);
+
+/* Range scans. */
+extern TqScan *tq_scan_begin_range(TqTable *table, TqRelation *index,
+								   int ncolumns, Snapshot snapshot);
+extern TqScan *tq_scan_open_range(TqRelation *which, TqRelation *index,
+								  Snapshot snapshot);
+extern void tq_scan_seek_range(TqScan *scan, Datum a, Datum b, int64 from,
+							   int64 below);
+extern bool tq_scan_next_entry(TqScan *scan, int64 *value);
+extern bool tq_scan_fetch(TqScan *scan);
+extern bool tq_scan_find_near(TqScan *scan, int64 value);
 
 /* Return columns, numbered from 1, of a row; 0 or false for NULL. */
 extern Datum tq_row_value(TupleTableSlot *slot, int column);

@@ -77,9 +77,6 @@ static TqRelation pending_moved = TQ_RELATION("pending_moved");
 TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
 TQ_NUMBERS(TQ_DELAYED_COLUMNS, delayed);
 
-/* The column of the index pending_order that has seq, numbered from 1. */
-#define ORDER_SEQ 3
-
 /* ---- insert, move and delete ---- */
 
 static void
@@ -401,6 +398,12 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 /* The maximum number of index entries that one pass reads. */
 #define PASS_ENTRIES 1000
 
+/*
+ * The first pass of a claim of n tasks reads so many ids.  Creating a task
+ * alone takes two, and other queues take some of them.
+ */
+#define NEAR_IDS(n) (32 + INT64CONST(4) * (n))
+
 /* The state of a claim, or of a check whether a run is claimable. */
 typedef struct Walk
 {
@@ -418,7 +421,8 @@ typedef struct Walk
 	/* the rest is about the current priority */
 	int priority;
 	TqCursor cursor;
-	int64 from; /* where the next pass begins */
+	int64 from;   /* where the next pass begins */
+	bool is_near; /* that pass ends soon */
 	/* no lower entry is claimable; one that becomes so lowers the cursor */
 	int64 passed;
 	bool may_raise; /* the cursor may be raised, so far */
@@ -508,26 +512,30 @@ take_row(Walk *walk, TupleTableSlot *slot)
 static Sight
 look_at(Walk *walk)
 {
-	TupleTableSlot *slot = walk->order->slot;
-	IndexScanDesc desc = walk->order->desc;
-	bool is_there = index_fetch_heap(desc, slot);
-
-	if (!is_there)
+	if (!tq_scan_fetch(walk->order))
 		return SIGHT_PASSABLE;
 	if (TransactionIdIsValid(walk->dirty.xmin) ||
 		TransactionIdIsValid(walk->dirty.xmax))
 		return tq_cursor_is_strict() ? SIGHT_OTHERS : SIGHT_PASSABLE;
-	return take_row(walk, slot);
+	return take_row(walk, walk->order->slot);
 }
 
-/* Returns seq of the current index entry. */
+/*
+ * Starts a pass at walk->from, and returns where it ends.  The first pass of a
+ * priority ends soon, because the first entries are mostly those to claim.
+ */
 static int64
-entry_seq(const TqScan *order)
+begin_pass(Walk *walk)
 {
-	bool isnull;
+	int64 below = PG_INT64_MAX;
 
-	return DatumGetInt64(index_getattr(order->desc->xs_itup, ORDER_SEQ,
-									   order->desc->xs_itupdesc, &isnull));
+	if (walk->is_near)
+		below = Min(walk->from, PG_INT64_MAX - NEAR_IDS(walk->max)) +
+				NEAR_IDS(walk->max);
+	walk->is_near = false;
+	tq_scan_seek_range(walk->order, Int32GetDatum(walk->queue),
+					   Int16GetDatum(walk->priority), walk->from, below);
+	return below;
 }
 
 /*
@@ -537,16 +545,20 @@ entry_seq(const TqScan *order)
 static bool
 look_at_some(Walk *walk)
 {
-	tq_scan_seek(walk->order, Int32GetDatum(walk->queue),
-				 Int16GetDatum(walk->priority), Int64GetDatum(walk->from));
+	int64 below = begin_pass(walk);
+
 	for (int i = 0; i < PASS_ENTRIES && walk->found < walk->max; i++)
 	{
 		Sight sight;
+		int64 seq;
 
 		CHECK_FOR_INTERRUPTS();
-		if (index_getnext_tid(walk->order->desc, ForwardScanDirection) == NULL)
-			return false;
-		walk->from = entry_seq(walk->order) + 1;
+		if (!tq_scan_next_entry(walk->order, &seq))
+		{
+			walk->from = below;
+			return below != PG_INT64_MAX;
+		}
+		walk->from = seq + 1;
 		sight = look_at(walk);
 		if (sight == SIGHT_OTHERS || !walk->taking)
 			walk->may_raise = walk->may_raise && sight == SIGHT_PASSABLE;
@@ -583,6 +595,7 @@ walk_priority(Walk *walk)
 
 	walk->from = walk->passed = walk->cursor.low[walk->priority];
 	walk->may_raise = true;
+	walk->is_near = true;
 	while (more && walk->found < walk->max && walk->from != TQ_CURSOR_END)
 	{
 		more = look_at_some(walk);
@@ -602,9 +615,8 @@ walk_queue(Walk *walk)
 	InitDirtySnapshot(walk->dirty);
 	tq_cursor_read(RelationGetRelid(walk->table->rel), walk->queue,
 				   &walk->cursor);
-	walk->order = tq_scan_begin(walk->table, &pending_order, 3, &walk->dirty);
-	tq_scan_from(walk->order);
-	walk->order->desc->xs_want_itup = true;
+	walk->order = tq_scan_begin_range(walk->table, &pending_order, 3,
+									  &walk->dirty);
 	walk->tasks = tq_task_scan_begin(SnapshotSelf);
 	for (walk->priority = TQ_PRIORITY_HIGHEST;
 		 walk->priority >= TQ_PRIORITY_LOWEST && walk->found < walk->max;

@@ -412,7 +412,7 @@ tq_task_find(const TqSlug *slug, TqTask *task)
 TqScan *
 tq_task_scan_begin(Snapshot snapshot)
 {
-	return tq_scan_open(&task_table, &task_by_id, 1, snapshot);
+	return tq_scan_open_range(&task_table, &task_by_id, snapshot);
 }
 
 /*
@@ -426,7 +426,7 @@ find_by_id(TqScan *scan, int64 id)
 {
 	for (int tries = 0; tries < 2; tries++)
 	{
-		if (tq_scan_find(scan, Int64GetDatum(id), 0, 0))
+		if (tq_scan_find_near(scan, id))
 			return true;
 	}
 	return false;
