@@ -65,15 +65,15 @@ create_one(FunctionCallInfo fcinfo, bool define)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	Jsonb *task = tq_arg_jsonb(fcinfo, 1, "task");
-	TqTaskDefinition *definition;
+	TqTaskDefinition definition;
 	Jsonb *status;
 
 	tq_call_begin(false);
-	definition = tq_definition_parse(task_id, task);
+	tq_definition_parse(task_id, &task->root, &definition);
 	if (define)
-		tq_definition_depend_on_self(definition);
-	(void) tq_create(definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
-	status = tq_spi_keep(tq_status_of(&definition->named));
+		tq_definition_depend_on_self(&definition);
+	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(&definition.named));
 	tq_call_end();
 	return status;
 }
@@ -102,27 +102,42 @@ refuse_element(int i, const char *rule)
 				 "Give an array of objects with \"taskId\" and \"task\".")));
 }
 
-/* Reads an element of create_tasks(), {"taskId": ..., "task": {...}}. */
-static TqTaskDefinition *
-read_element(const JsonbValue *element, int i)
+/* The keys of an element of create_tasks(). */
+#define ELEMENT_KEYS(KEY)                                                     \
+	KEY(TASK, "task")                                                         \
+	KEY(TASK_ID, "taskId")
+
+enum
 {
-	JsonbContainer *object = element->val.binary.data;
-	JsonbValue *id;
-	JsonbValue *task;
+	ELEMENT_KEYS(TQ_JSON_KEY_NUMBER)
+};
+
+static const TqJsonKey element_keys[] = {ELEMENT_KEYS(TQ_JSON_KEY_NAME)};
+
+/* Reads an element of create_tasks(), {"taskId": ..., "task": {...}}. */
+static void
+read_element(const JsonbValue *element, int i, TqTaskDefinition *definition)
+{
+	TqJsonReader reader = {element_keys, lengthof(element_keys)};
+	JsonbValue unknown;
+	bool all_known;
+	const JsonbValue *id;
+	const JsonbValue *task;
 	TqSlug slug;
 
 	if (!tq_json_is_object(element))
 		refuse_element(i, "is not an object");
-	id = tq_json_member(object, "taskId");
-	task = tq_json_member(object, "task");
+	all_known = tq_json_open(&reader, element->val.binary.data, &unknown);
+	id = tq_json_at(&reader, KEY_TASK_ID);
+	task = tq_json_at(&reader, KEY_TASK);
 	if (id == NULL || id->type != jbvString ||
 		!tq_slug_parse(id->val.string.val, id->val.string.len, &slug))
 		refuse_element(i, "has no \"taskId\" that is a slugid");
 	if (task == NULL || !tq_json_is_object(task))
 		refuse_element(i, "has no \"task\" that is an object");
-	if (JsonContainerSize(object) != 2)
+	if (!all_known)
 		refuse_element(i, "has keys other than \"taskId\" and \"task\"");
-	return tq_definition_parse(&slug, JsonbValueToJsonb(task));
+	tq_definition_parse(&slug, task->val.binary.data, definition);
 }
 
 /* Reads the elements of create_tasks(). */
@@ -134,7 +149,7 @@ read_elements(Jsonb *array, int *n)
 	TqJsonIterator it = tq_json_iterate(&array->root);
 
 	for (*n = 0; tq_json_next(&it); (*n)++)
-		tasks[*n] = *read_element(&it.value, *n);
+		read_element(&it.value, *n, &tasks[*n]);
 	return tasks;
 }
 

@@ -44,27 +44,47 @@ typedef struct Target
 #define EVERY                                                                 \
 	(UPLOADED | TYPE(REFERENCE) | TYPE(ERROR) | TYPE(LINK) | TYPE(INLINE))
 
+/* The keys of a request, in the order of TqJsonKey. */
+#define KEYS(KEY)                                                             \
+	KEY(URL, "url")                                                           \
+	KEY(REASON, "reason")                                                     \
+	KEY(CONTENT, "content")                                                   \
+	KEY(EXPIRES, "expires")                                                   \
+	KEY(MESSAGE, "message")                                                   \
+	KEY(ARTIFACT, "artifact")                                                 \
+	KEY(UPLOAD_ID, "uploadId")                                                \
+	KEY(CONTENT_TYPE, "contentType")                                          \
+	KEY(STORAGE_TYPE, "storageType")                                          \
+	KEY(CONTENT_LENGTH, "contentLength")
+
+enum
+{
+	KEYS(TQ_JSON_KEY_NUMBER)
+};
+
+static const TqJsonKey keys[] = {KEYS(TQ_JSON_KEY_NAME)};
+
 /*
  * Every key: which types must have it, which types may have it, and whether it
  * is one of the details, which are stored as given.
  */
 static const struct
 {
-	const char *key;
+	int key;
 	int must;
 	int may;
 	bool in_details;
-} known_keys[] = {{"storageType", EVERY, 0, false},
-				  {"expires", EVERY, 0, false},
-				  {"contentType", UPLOADED | TYPE(REFERENCE) | TYPE(INLINE),
+} known_keys[] = {{KEY_STORAGE_TYPE, EVERY, 0, false},
+				  {KEY_EXPIRES, EVERY, 0, false},
+				  {KEY_CONTENT_TYPE, UPLOADED | TYPE(REFERENCE) | TYPE(INLINE),
 				   TYPE(LINK), false},
-				  {"contentLength", 0, UPLOADED, false},
-				  {"uploadId", 0, UPLOADED, true},
-				  {"url", TYPE(REFERENCE), 0, true},
-				  {"artifact", TYPE(LINK), 0, true},
-				  {"reason", TYPE(ERROR), 0, true},
-				  {"message", TYPE(ERROR), 0, true},
-				  {"content", TYPE(INLINE), 0, true}};
+				  {KEY_CONTENT_LENGTH, 0, UPLOADED, false},
+				  {KEY_UPLOAD_ID, 0, UPLOADED, true},
+				  {KEY_URL, TYPE(REFERENCE), 0, true},
+				  {KEY_ARTIFACT, TYPE(LINK), 0, true},
+				  {KEY_REASON, TYPE(ERROR), 0, true},
+				  {KEY_MESSAGE, TYPE(ERROR), 0, true},
+				  {KEY_CONTENT, TYPE(INLINE), 0, true}};
 
 /* The reasons that a worker may give for an artifact without content. */
 static const char *const error_reasons[] = {"file-missing-on-worker",
@@ -133,12 +153,13 @@ is_uri(const char *text)
  * NULL if the key is absent.
  */
 static char *
-read_short_string(const TqJsonReader *request, const char *key, int max)
+read_short_string(const TqJsonReader *request, int key, int max)
 {
 	char *text = tq_json_read_string(request, key);
 
 	if (text != NULL && pg_mbstrlen(text) > max)
-		refuse(request, key, psprintf("must have at most %d characters", max));
+		refuse(request, keys[key].name,
+			   psprintf("must have at most %d characters", max));
 	return text;
 }
 
@@ -146,7 +167,7 @@ read_short_string(const TqJsonReader *request, const char *key, int max)
 static TqStorage
 get_storage(const TqJsonReader *request)
 {
-	char *name = tq_json_read_string(request, "storageType");
+	char *name = tq_json_read_string(request, KEY_STORAGE_TYPE);
 	TqStorage storage;
 
 	if (name == NULL)
@@ -166,7 +187,7 @@ is_key_of(const JsonbValue *key, TqStorage storage)
 {
 	for (int i = 0; i < lengthof(known_keys); i++)
 	{
-		if (tq_json_has_text(key, known_keys[i].key))
+		if (tq_json_has_text(key, keys[known_keys[i].key].name))
 			return ((known_keys[i].must | known_keys[i].may) &
 					(1 << storage)) != 0;
 	}
@@ -178,9 +199,9 @@ is_key_of(const JsonbValue *key, TqStorage storage)
  * missing.
  */
 static void
-check_keys(const TqJsonReader *request, TqStorage storage)
+check_keys(const TqJsonReader *request, const Jsonb *json, TqStorage storage)
 {
-	TqJsonIterator it = tq_json_iterate(&request->json->root);
+	TqJsonIterator it = tq_json_iterate(&json->root);
 
 	while (tq_json_next(&it))
 	{
@@ -192,8 +213,8 @@ check_keys(const TqJsonReader *request, TqStorage storage)
 	for (int i = 0; i < lengthof(known_keys); i++)
 	{
 		if ((known_keys[i].must & (1 << storage)) != 0 &&
-			tq_json_get(request->json, known_keys[i].key) == NULL)
-			refuse(request, known_keys[i].key,
+			tq_json_at(request, known_keys[i].key) == NULL)
+			refuse(request, keys[known_keys[i].key].name,
 				   psprintf("is required for storageType %s",
 							tq_storage_name(storage)));
 	}
@@ -202,7 +223,8 @@ check_keys(const TqJsonReader *request, TqStorage storage)
 static char *
 get_content_type(const TqJsonReader *request)
 {
-	char *type = read_short_string(request, "contentType", CONTENT_TYPE_MAX);
+	char *type = read_short_string(request, KEY_CONTENT_TYPE,
+								   CONTENT_TYPE_MAX);
 
 	return type != NULL ? type : pstrdup(DEFAULT_CONTENT_TYPE);
 }
@@ -211,7 +233,7 @@ get_content_type(const TqJsonReader *request)
 static int64
 get_content_length(const TqJsonReader *request)
 {
-	JsonbValue *value = tq_json_get(request->json, "contentLength");
+	const JsonbValue *value = tq_json_at(request, KEY_CONTENT_LENGTH);
 	int64 length;
 
 	if (value == NULL)
@@ -227,9 +249,9 @@ get_content_length(const TqJsonReader *request)
 static void
 check_error(const TqJsonReader *request)
 {
-	char *reason = tq_json_read_string(request, "reason");
+	char *reason = tq_json_read_string(request, KEY_REASON);
 
-	(void) read_short_string(request, "message", MESSAGE_MAX);
+	(void) read_short_string(request, KEY_MESSAGE, MESSAGE_MAX);
 	for (int i = 0; i < lengthof(error_reasons); i++)
 	{
 		if (strcmp(reason, error_reasons[i]) == 0)
@@ -240,18 +262,12 @@ check_error(const TqJsonReader *request)
 		   "too-large-file-on-worker or file-not-readable-on-worker");
 }
 
-/* Returns the content as a jsonb value of its own, which may be a scalar. */
-static Jsonb *
-content_of(const Jsonb *details)
-{
-	return JsonbValueToJsonb(tq_json_get(details, "content"));
-}
-
 /* Checks the size of inline content, which counts as text. */
 static void
 check_content(const TqJsonReader *request)
 {
-	Jsonb *content = content_of(request->json);
+	const JsonbValue *value = tq_json_at(request, KEY_CONTENT);
+	Jsonb *content = JsonbValueToJsonb(unconstify(JsonbValue *, value));
 	StringInfoData text;
 
 	initStringInfo(&text);
@@ -276,17 +292,18 @@ check_details(const TqJsonReader *request, TqStorage storage)
 			break;
 		case TQ_STORAGE_BLOB:
 		case TQ_STORAGE_OBJECT:
-			(void) tq_json_read_slug(request, "uploadId", &upload_id);
+			(void) tq_json_read_slug(request, KEY_UPLOAD_ID, &upload_id);
 			break;
 		case TQ_STORAGE_REFERENCE:
-			if (!is_uri(tq_json_read_string(request, "url")))
+			if (!is_uri(tq_json_read_string(request, KEY_URL)))
 				refuse(request, "url", "must be a URI with a scheme");
 			break;
 		case TQ_STORAGE_ERROR:
 			check_error(request);
 			break;
 		case TQ_STORAGE_LINK:
-			if (!tq_is_artifact_name(tq_json_read_string(request, "artifact")))
+			if (!tq_is_artifact_name(
+					tq_json_read_string(request, KEY_ARTIFACT)))
 				refuse(request, "artifact",
 					   "must be 1 to 1024 printable ASCII characters");
 			break;
@@ -298,20 +315,21 @@ check_details(const TqJsonReader *request, TqStorage storage)
 
 /* Returns the keys of the request that are stored as given. */
 static Jsonb *
-details_of(const Jsonb *request)
+details_of(const TqJsonReader *request)
 {
 	JsonbParseState *state = tq_json_begin();
 
 	for (int i = 0; i < lengthof(known_keys); i++)
 	{
-		JsonbValue *value = known_keys[i].in_details
-								? tq_json_get(request, known_keys[i].key)
-								: NULL;
+		int key = known_keys[i].key;
+		const JsonbValue *value = known_keys[i].in_details
+									  ? tq_json_at(request, key)
+									  : NULL;
 
 		if (value == NULL)
 			continue;
-		tq_json_key(&state, known_keys[i].key);
-		pushJsonbValue(&state, WJB_VALUE, value);
+		tq_json_key(&state, keys[key].name);
+		pushJsonbValue(&state, WJB_VALUE, unconstify(JsonbValue *, value));
 	}
 	return tq_json_end(&state);
 }
@@ -334,8 +352,9 @@ TqArtifact *
 tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 {
 	Target target = {task_id, run_id, name};
-	TqJsonReader request = {json, refuse, &target};
+	TqJsonReader request = {keys, lengthof(keys), refuse, &target};
 	TqArtifact *artifact = palloc0(sizeof(TqArtifact));
+	JsonbValue unknown;
 
 	if (!JB_ROOT_IS_OBJECT(json))
 		ereport(ERROR,
@@ -345,16 +364,17 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 						   label_of(&request)),
 				 errhint("Send an object with storageType, expires, and what "
 						 "the storageType needs.")));
+	(void) tq_json_open(&request, &json->root, &unknown);
 	artifact->run_id = run_id;
 	artifact->name = name;
 	artifact->storage = get_storage(&request);
-	check_keys(&request, artifact->storage);
-	(void) tq_json_read_time(&request, "expires", &artifact->expires);
+	check_keys(&request, json, artifact->storage);
+	(void) tq_json_read_time(&request, KEY_EXPIRES, &artifact->expires);
 	artifact->content_type = get_content_type(&request);
 	artifact->content_length = get_content_length(&request);
 	check_details(&request, artifact->storage);
 	artifact->present = !tq_artifact_is_uploaded(artifact->storage);
-	artifact->details = details_of(json);
+	artifact->details = details_of(&request);
 	return artifact;
 }
 
@@ -367,7 +387,7 @@ tq_artifact_error_expires(const TqSlug *task_id, const TqArtifact *artifact,
 						  const char *rule)
 {
 	Target target = {task_id, artifact->run_id, artifact->name};
-	TqJsonReader request = {NULL, refuse, &target};
+	TqJsonReader request = {keys, lengthof(keys), refuse, &target};
 
 	refuse(&request, "expires", rule);
 }

@@ -24,6 +24,61 @@
 
 #define RETRIES_DEFAULT 5
 
+/* The keys of a definition, in the order of TqJsonKey. */
+#define KEYS(KEY)                                                             \
+	KEY(TAGS, "tags")                                                         \
+	KEY(DELAY, "delay")                                                       \
+	KEY(EXTRA, "extra")                                                       \
+	KEY(POLICY, "policy")                                                     \
+	KEY(ROUTES, "routes")                                                     \
+	KEY(SCOPES, "scopes")                                                     \
+	KEY(CREATED, "created")                                                   \
+	KEY(EXPIRES, "expires")                                                   \
+	KEY(PAYLOAD, "payload")                                                   \
+	KEY(RETRIES, "retries")                                                   \
+	KEY(DEADLINE, "deadline")                                                 \
+	KEY(METADATA, "metadata")                                                 \
+	KEY(PRIORITY, "priority")                                                 \
+	KEY(REQUIRES, "requires")                                                 \
+	KEY(PROJECT_ID, "projectId")                                              \
+	KEY(WORKER_TYPE, "workerType")                                            \
+	KEY(SCHEDULER_ID, "schedulerId")                                          \
+	KEY(TASK_GROUP_ID, "taskGroupId")                                         \
+	KEY(TASK_QUEUE_ID, "taskQueueId")                                         \
+	KEY(DEPENDENCIES, "dependencies")                                         \
+	KEY(PROVISIONER_ID, "provisionerId")
+
+enum
+{
+	KEYS(TQ_JSON_KEY_NUMBER)
+};
+
+static const TqJsonKey keys[] = {KEYS(TQ_JSON_KEY_NAME)};
+
+/* The keys of its metadata. */
+#define METADATA_KEYS(KEY)                                                    \
+	KEY(NAME, "name")                                                         \
+	KEY(OWNER, "owner")                                                       \
+	KEY(SOURCE, "source")                                                     \
+	KEY(DESCRIPTION, "description")
+
+enum
+{
+	METADATA_KEYS(TQ_JSON_KEY_NUMBER)
+};
+
+static const TqJsonKey metadata_keys[] = {METADATA_KEYS(TQ_JSON_KEY_NAME)};
+
+/* The most characters that each may have, in the order of checking. */
+static const struct
+{
+	int key;
+	int max;
+} metadata_fields[] = {{KEY_NAME, 255},
+					   {KEY_DESCRIPTION, 32768},
+					   {KEY_OWNER, 255},
+					   {KEY_SOURCE, 4096}};
+
 static void
 refuse(const TqJsonReader *source, const char *key, const char *rule)
 {
@@ -31,12 +86,12 @@ refuse(const TqJsonReader *source, const char *key, const char *rule)
 }
 
 static char *
-get_identifier(const TqJsonReader *source, const char *key)
+get_identifier(const TqJsonReader *source, int key)
 {
 	char *value = tq_json_read_string(source, key);
 
 	if (value != NULL && !tq_is_identifier(value))
-		refuse(source, key, TQ_IDENTIFIER_RULE);
+		refuse(source, keys[key].name, TQ_IDENTIFIER_RULE);
 	return value;
 }
 
@@ -47,7 +102,7 @@ get_identifier(const TqJsonReader *source, const char *key)
 static bool
 has_policy_retries(const TqJsonReader *source)
 {
-	JsonbValue *policy = tq_json_get(source->json, "policy");
+	const JsonbValue *policy = tq_json_at(source, KEY_POLICY);
 	JsonbValue *retries;
 
 	if (policy == NULL || !tq_json_is_object(policy))
@@ -59,7 +114,7 @@ has_policy_retries(const TqJsonReader *source)
 static int
 get_retries(const TqJsonReader *source)
 {
-	JsonbValue *value = tq_json_get(source->json, "retries");
+	const JsonbValue *value = tq_json_at(source, KEY_RETRIES);
 	int64 retries;
 
 	if (value == NULL)
@@ -72,83 +127,57 @@ get_retries(const TqJsonReader *source)
 }
 
 /*
- * Returns whether text begins as doc/spec/taskcluster.md 1.2 requires of a
+ * Returns whether a string begins as doc/spec/taskcluster.md 1.2 requires of a
  * source.
  */
 static bool
-is_source(const char *text)
+is_source(const JsonbValue *value)
 {
-	return strncmp(text, "https://", 8) == 0 ||
-		   strncmp(text, "http://", 7) == 0 ||
-		   strncmp(text, "ssh://", 6) == 0 || strncmp(text, "git@", 4) == 0;
+	static const char *const starts[] = {"https://", "http://", "ssh://",
+										 "git@"};
+
+	for (int i = 0; i < lengthof(starts); i++)
+	{
+		size_t len = strlen(starts[i]);
+
+		if (value->val.string.len >= len &&
+			memcmp(value->val.string.val, starts[i], len) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Checks that the metadata has its four keys, and nothing else. */
 static void
 check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 {
-	static const struct
-	{
-		const char *key;
-		int max;
-	} fields[] = {{"name", 255},
-				  {"description", 32768},
-				  {"owner", 255},
-				  {"source", 4096}};
+	TqJsonReader reader = {metadata_keys, lengthof(metadata_keys)};
+	JsonbValue unknown;
+	bool all_known;
 
 	if (metadata == NULL)
 		refuse(source, "metadata", "is required");
-	for (int i = 0; i < lengthof(fields); i++)
+	all_known = tq_json_open(&reader, &metadata->root, &unknown);
+	for (int i = 0; i < lengthof(metadata_fields); i++)
 	{
-		JsonbValue *value = tq_json_get(metadata, fields[i].key);
+		int key = metadata_fields[i].key;
+		int max = metadata_fields[i].max;
+		const JsonbValue *value = tq_json_at(&reader, key);
 
-		if (value == NULL || !tq_json_is_string(value, fields[i].max))
+		if (value == NULL || !tq_json_is_string(value, max))
 			refuse(
 				source, "metadata",
 				psprintf("must have a string \"%s\" of at most %d characters",
-						 fields[i].key, fields[i].max));
+						 metadata_keys[key].name, max));
 	}
-	if (JB_ROOT_COUNT(metadata) != lengthof(fields))
+	if (!all_known)
 		refuse(
 			source, "metadata",
 			"must have name, description, owner and source, and nothing else");
-	if (!is_source(tq_json_get_text(metadata, "source")))
+	if (!is_source(tq_json_at(&reader, KEY_SOURCE)))
 		refuse(
 			source, "metadata",
 			"must have a \"source\" that begins with http://, https://, ssh:// or git@");
-}
-
-static const char *const known_keys[] =
-	{"provisionerId", "workerType",  "taskQueueId",  "schedulerId",
-	 "projectId",     "taskGroupId", "dependencies", "requires",
-	 "routes",        "priority",    "retries",      "created",
-	 "deadline",      "expires",     "scopes",       "payload",
-	 "metadata",      "tags",        "extra",        "policy",
-	 "delay"};
-
-static bool
-is_known(const JsonbValue *key)
-{
-	for (int i = 0; i < lengthof(known_keys); i++)
-	{
-		if (tq_json_has_text(key, known_keys[i]))
-			return true;
-	}
-	return false;
-}
-
-/* Checks that every key is a key of a task definition. */
-static void
-check_keys(const TqJsonReader *source)
-{
-	TqJsonIterator it = tq_json_iterate(&source->json->root);
-
-	while (tq_json_next(&it))
-	{
-		if (!is_known(&it.key))
-			refuse(source, tq_error_clip(tq_json_string_of(&it.key)),
-				   "is not a key of a task definition");
-	}
 }
 
 /*
@@ -158,9 +187,9 @@ check_keys(const TqJsonReader *source)
 static void
 read_queue(const TqJsonReader *source, TqNamedTask *named)
 {
-	char *queue = tq_json_read_string(source, "taskQueueId");
-	char *provisioner = get_identifier(source, "provisionerId");
-	char *worker_type = get_identifier(source, "workerType");
+	char *queue = tq_json_read_string(source, KEY_TASK_QUEUE_ID);
+	char *provisioner = get_identifier(source, KEY_PROVISIONER_ID);
+	char *worker_type = get_identifier(source, KEY_WORKER_TYPE);
 	char *slash;
 
 	if (queue != NULL && !tq_is_task_queue_id(queue))
@@ -184,10 +213,10 @@ static void
 read_names(const TqJsonReader *source, TqTaskDefinition *definition)
 {
 	TqNamedTask *named = &definition->named;
-	bool has_group = tq_json_read_slug(source, "taskGroupId",
+	bool has_group = tq_json_read_slug(source, KEY_TASK_GROUP_ID,
 									   &named->group_slug);
-	char *scheduler = get_identifier(source, "schedulerId");
-	char *project = tq_json_read_string(source, "projectId");
+	char *scheduler = get_identifier(source, KEY_SCHEDULER_ID);
+	char *project = tq_json_read_string(source, KEY_PROJECT_ID);
 
 	if (!has_group)
 		named->group_slug = named->task.task_id;
@@ -203,7 +232,7 @@ static void
 read_dependencies(const TqJsonReader *source, TqTaskDefinition *definition)
 {
 	int n;
-	char **names = tq_json_read_strings(source, "dependencies", &n);
+	char **names = tq_json_read_strings(source, KEY_DEPENDENCIES, &n);
 
 	definition->dependencies = palloc(sizeof(TqSlug) * Max(n, 1));
 	definition->ndependencies = n;
@@ -223,21 +252,21 @@ read_lists(const TqJsonReader *source, TqTaskDefinition *definition)
 	char **items;
 
 	read_dependencies(source, definition);
-	items = tq_json_read_strings(source, "routes", &n);
+	items = tq_json_read_strings(source, KEY_ROUTES, &n);
 	definition->routes = tq_definition_routes(source->owner, items, n);
-	items = tq_json_read_strings(source, "scopes", &n);
+	items = tq_json_read_strings(source, KEY_SCOPES, &n);
 	definition->scopes = tq_definition_scopes(source->owner, items, n);
 }
 
 static void
 read_words(const TqJsonReader *source, TqTask *task)
 {
-	char *requires = tq_json_read_string(source, "requires");
+	char *requires = tq_json_read_string(source, KEY_REQUIRES);
 	char *priority;
 
 	task->all_resolved = requires != NULL &&
 						 tq_definition_requires(source->owner, requires);
-	priority = tq_json_read_string(source, "priority");
+	priority = tq_json_read_string(source, KEY_PRIORITY);
 	task->priority = priority == NULL
 						 ? TQ_PRIORITY_LOWEST
 						 : tq_definition_priority(source->owner, priority);
@@ -246,25 +275,26 @@ read_words(const TqJsonReader *source, TqTask *task)
 static void
 read_objects(const TqJsonReader *source, TqTaskDefinition *definition)
 {
-	definition->payload = tq_json_read_object(source, "payload");
+	definition->payload = tq_json_read_object(source, KEY_PAYLOAD);
 	if (definition->payload == NULL)
 		refuse(source, "payload", "is required");
-	definition->metadata = tq_json_read_object(source, "metadata");
+	definition->metadata = tq_json_read_object(source, KEY_METADATA);
 	check_metadata(source, definition->metadata);
 	definition->tags = tq_definition_tags(source->owner,
-										  tq_json_read_object(source, "tags"));
+										  tq_json_read_object(source,
+															  KEY_TAGS));
 	definition->extra = tq_json_unless_empty(
-		tq_json_read_object(source, "extra"));
+		tq_json_read_object(source, KEY_EXTRA));
 }
 
 static void
 read_times(const TqJsonReader *source, TqTask *task)
 {
-	if (!tq_json_read_time(source, "created", &task->created))
+	if (!tq_json_read_time(source, KEY_CREATED, &task->created))
 		refuse(source, "created", "is required");
-	if (!tq_json_read_time(source, "deadline", &task->deadline))
+	if (!tq_json_read_time(source, KEY_DEADLINE, &task->deadline))
 		refuse(source, "deadline", "is required");
-	if (!tq_json_read_time(source, "expires", &task->expires))
+	if (!tq_json_read_time(source, KEY_EXPIRES, &task->expires))
 		task->expires = tq_clock_next_year(task->deadline);
 }
 
@@ -275,14 +305,14 @@ read_times(const TqJsonReader *source, TqTask *task)
 static void
 read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 {
-	JsonbValue *policy = tq_json_get(source->json, "policy");
-	JsonbValue *delay = tq_json_get(source->json, "delay");
+	const JsonbValue *policy = tq_json_at(source, KEY_POLICY);
+	const JsonbValue *delay = tq_json_at(source, KEY_DELAY);
 	const char *fault;
 	int64 ms;
 
 	if (policy != NULL && policy->type != jbvNull)
 		tq_definition_apply_policy(definition,
-								   tq_json_read_object(source, "policy"));
+								   tq_json_read_object(source, KEY_POLICY));
 	if (delay == NULL || delay->type == jbvNull)
 		return;
 	fault = tq_duration_parse(delay, &ms);
@@ -292,17 +322,18 @@ read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 }
 
 /*
- * Parses a JSON definition.  Does not compare its times with the clock; see
- * tq_check_times().
+ * Parses a JSON definition into *definition.  Does not compare its times with
+ * the clock; see tq_check_times().
  */
-TqTaskDefinition *
-tq_definition_parse(const TqSlug *task_id, Jsonb *json)
+void
+tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
+					TqTaskDefinition *definition)
 {
-	TqJsonReader source = {json, refuse, task_id};
-	TqTaskDefinition *definition = palloc0(sizeof(TqTaskDefinition));
+	TqJsonReader source = {keys, lengthof(keys), refuse, task_id};
 	TqTask *task = &definition->named.task;
+	JsonbValue unknown;
 
-	if (!JB_ROOT_IS_OBJECT(json))
+	if (!JsonContainerIsObject(json))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
@@ -310,8 +341,11 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *json)
 			 errdetail("Task \"%s\".", tq_slug_text(task_id)),
 			 errhint(
 				 "Send an object with taskQueueId, created, deadline, payload and metadata.")));
+	if (!tq_json_open(&source, json, &unknown))
+		refuse(&source, tq_error_clip(tq_json_string_of(&unknown)),
+			   "is not a key of a task definition");
+	memset(definition, 0, sizeof(TqTaskDefinition));
 	task->task_id = *task_id;
-	check_keys(&source);
 	read_queue(&source, &definition->named);
 	read_names(&source, definition);
 	read_lists(&source, definition);
@@ -322,5 +356,4 @@ tq_definition_parse(const TqSlug *task_id, Jsonb *json)
 	read_times(&source, task);
 	tq_definition_check_sizes(definition);
 	tq_definition_check_whole(definition);
-	return definition;
 }

@@ -10,7 +10,8 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
-extern TqTaskDefinition *tq_definition_parse(const TqSlug *task_id,
-											 Jsonb *json);
+extern void tq_definition_parse(const TqSlug *task_id,
+								const JsonbContainer *json,
+								TqTaskDefinition *definition);
 
 #endif /* TQ_DEFINITION_JSON_H */

@@ -154,7 +154,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	TqTaskDefinition new;
 
 	tq_slug_random(&task_id);
-	new = *tq_definition_parse(&task_id, letter->definition);
+	tq_definition_parse(&task_id, &letter->definition->root, &new);
 	new.has_own_id = true;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);
 	shift_times(&new.named.task, now);
