@@ -182,26 +182,35 @@ tq_clock_parse_span(const char *text, size_t len, int64 *ms)
 	return good;
 }
 
-/* Skips n digits; returns false if there are fewer. */
 static bool
-digits(const char **p, const char *end, int n)
+is_digit(char c)
 {
-	for (; n > 0; n--, (*p)++)
-	{
-		if (*p >= end || **p < '0' || **p > '9')
-			return false;
-	}
-	return true;
+	return c >= '0' && c <= '9';
 }
 
-/* Skips one of these characters; returns false if there is another. */
+/*
+ * Returns whether a character is what a form has in its place: 0 stands for a
+ * digit, T for what may be between a date and a time.
+ */
 static bool
-literal(const char **p, const char *end, const char *choices)
+fits(char c, char form)
 {
-	if (*p >= end || strchr(choices, **p) == NULL)
-		return false;
-	(*p)++;
-	return true;
+	if (form == '0')
+		return is_digit(c);
+	if (form == 'T')
+		return c == 'T' || c == 't' || c == ' ';
+	return c == form;
+}
+
+/* Returns whether a text begins like a form. */
+static bool
+has_form(const char *text, size_t len, const char *form)
+{
+	size_t i = 0;
+
+	while (i < len && form[i] != '\0' && fits(text[i], form[i]))
+		i++;
+	return form[i] == '\0';
 }
 
 /*
@@ -212,29 +221,22 @@ literal(const char **p, const char *end, const char *choices)
 static bool
 date_time_form(const char *text, size_t len, size_t *fraction, size_t *zone)
 {
-	const char *p = text;
-	const char *end = text + len;
+	static const char form[] = "0000-00-00T00:00:00";
+	size_t at = sizeof(form) - 1;
 
-	if (!digits(&p, end, 4) || !literal(&p, end, "-") || !digits(&p, end, 2) ||
-		!literal(&p, end, "-") || !digits(&p, end, 2) ||
-		!literal(&p, end, "Tt ") || !digits(&p, end, 2) ||
-		!literal(&p, end, ":") || !digits(&p, end, 2) ||
-		!literal(&p, end, ":") || !digits(&p, end, 2))
+	if (!has_form(text, len, form))
 		return false;
-	*fraction = p - text;
-	if (p < end && *p == '.')
+	*fraction = at;
+	if (has_form(text + at, len - at, ".0"))
 	{
-		p++;
-		if (!digits(&p, end, 1))
-			return false;
-		while (p < end && *p >= '0' && *p <= '9')
-			p++;
+		for (at++; at < len && is_digit(text[at]); at++)
+			;
 	}
-	*zone = p - text;
-	if (literal(&p, end, "Zz"))
-		return p == end;
-	return literal(&p, end, "+-") && digits(&p, end, 2) &&
-		   literal(&p, end, ":") && digits(&p, end, 2) && p == end;
+	*zone = at;
+	if (len - at == 1)
+		return text[at] == 'Z' || text[at] == 'z';
+	return len - at == 6 && (has_form(text + at, 6, "+00:00") ||
+							 has_form(text + at, 6, "-00:00"));
 }
 
 static int
