@@ -276,10 +276,14 @@ check_constraints(TqTable *table, TupleTableSlot *slot)
 /*
  * Inserts the rows into the table, without index entries.  Rows that are
  * inserted together need only one WAL record per page.
+ *
+ * Inserting a slot makes a tuple of its columns, out of which they would be
+ * read again for the index entries.  But the slot has them still.
  */
 void
 tq_table_insert_rows(TqTable *table)
 {
+	AttrNumber columns = RelationGetDescr(table->rel)->natts;
 	CommandId cid = GetCurrentCommandId(true);
 
 	PreventCommandIfReadOnly("INSERT");
@@ -295,6 +299,8 @@ tq_table_insert_rows(TqTable *table)
 	else
 		table_multi_insert(table->rel, table->slots, table->filled, cid, 0,
 						   NULL);
+	for (int i = 0; i < table->filled; i++)
+		table->slots[i]->tts_nvalid = columns;
 }
 
 /*
