@@ -391,24 +391,27 @@ add_to_span(Span *span, const TqNamedTask *named)
 	span->latest = Max(span->latest, named->task.expires);
 }
 
-/* How the groups of a call are locked. */
-typedef enum GroupLocks
+static bool
+is_any_joining(const TqTaskDefinition *tasks, int n)
 {
-	LOCKS_NONE, /* no lock is needed */
-	LOCKS_EACH, /* one lock a group */
-	LOCKS_HELD  /* one lock for all groups, already held */
-} GroupLocks;
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_in_own_group(&tasks[i].named))
+			return true;
+	}
+	return false;
+}
 
 /*
  * Takes one lock for all groups if the call joins very many (group_table.c);
- * otherwise returns whether the groups have to be locked one by one.
+ * otherwise returns false, and the groups have to be locked one by one.
  *
  * A group whose only new task is the one that it is named after needs a lock
- * only if the call joins other groups: without the lock, two such calls could
- * each wait for the task of the other.
+ * only because the call joins other groups: without the lock, two such calls
+ * could each wait for the task of the other.
  */
-static GroupLocks
-lock_groups(const TqTaskDefinition *tasks, const int *places, int n)
+static bool
+lock_all_groups(const TqTaskDefinition *tasks, const int *places, int n)
 {
 	const TqNamedTask *last = NULL;
 	int joined = 0;
@@ -427,9 +430,7 @@ lock_groups(const TqTaskDefinition *tasks, const int *places, int n)
 				  tq_slug_compare(&last->group_slug, &named->group_slug) != 0;
 		last = named;
 	}
-	if (joined == 0)
-		return LOCKS_NONE;
-	return tq_groups_lock_to_join(joined, own) ? LOCKS_HELD : LOCKS_EACH;
+	return tq_groups_lock_to_join(joined, own);
 }
 
 /*
@@ -439,10 +440,14 @@ lock_groups(const TqTaskDefinition *tasks, const int *places, int n)
 static void
 join_groups(TqTaskDefinition *tasks, int n)
 {
-	int *places = places_sorted(tasks, n, compare_group);
-	GroupLocks locks = lock_groups(tasks, places, n);
+	int *places;
+	bool all_locked;
 	int end;
 
+	if (!is_any_joining(tasks, n))
+		return;
+	places = places_sorted(tasks, n, compare_group);
+	all_locked = lock_all_groups(tasks, places, n);
 	for (int start = 0; start < n; start = end)
 	{
 		Span span = {NULL, 0, false};
@@ -452,7 +457,7 @@ join_groups(TqTaskDefinition *tasks, int n)
 												   &places[end], tasks) == 0;
 			 end++)
 			add_to_span(&span, &tasks[places[end]].named);
-		if (locks == LOCKS_EACH)
+		if (!all_locked)
 			tq_group_lock(&tasks[places[start]].named.group_slug,
 						  span.has_own);
 		if (span.joining == NULL)
@@ -488,7 +493,10 @@ intern_queues(TqTaskDefinition *tasks, int n)
 	{
 		TqNamedTask *named = &tasks[places[i]].named;
 
-		named->task.queue = tq_queue_intern(named->queue_name);
+		if (i > 0 && compare_queue(&places[i - 1], &places[i], tasks) == 0)
+			named->task.queue = tasks[places[i - 1]].named.task.queue;
+		else
+			named->task.queue = tq_queue_intern(named->queue_name);
 	}
 }
 
