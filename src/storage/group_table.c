@@ -56,6 +56,7 @@
 #include "common/hashfn.h"
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
@@ -430,17 +431,24 @@ find_inserter(TqTable *table, TqRelation *index, const TqSlug *slugs, int n,
 /*
  * Waits until no other session is inserting one of these keys; sets exist[]
  * for those that have a row.
+ *
+ * A table without pages has no rows, so that nothing is looked up as long as no
+ * group has a row.  That is as good as looking: a session that is about to
+ * insert the first row looks for ours after it.
  */
 static void
 wait_for_inserts(TqRelation *relation, TqRelation *index, const TqSlug *slugs,
 				 int n, bool *exist)
 {
 	TqTable *table = tq_table_open(relation);
+	bool is_empty = RelationGetNumberOfBlocks(table->rel) == 0;
 	TransactionId inserter;
 	int next = 0;
 
-	while (TransactionIdIsValid(
-		inserter = find_inserter(table, index, slugs, n, &next, exist)))
+	memset(exist, 0, sizeof(bool) * n);
+	while (!is_empty &&
+		   TransactionIdIsValid(
+			   inserter = find_inserter(table, index, slugs, n, &next, exist)))
 		XactLockTableWait(inserter, NULL, NULL, XLTW_None);
 	tq_table_close(table);
 }
