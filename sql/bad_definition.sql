@@ -68,6 +68,12 @@ SELECT what, a.* FROM (VALUES
 	pg_temp.create_with(extra) a ORDER BY n;
 SELECT a.code, a.message FROM pg_temp.answer(format('SELECT tq.create_task(pg_temp.id(''new''), %L)', pg_temp.def() - 'taskQueueId' || '{"provisionerId": "regress"}')) a;
 
+-- A wrong value at each place among many, and after values of each length
+SELECT a.code, a.detail, count(*) FROM generate_series(1, 100) n, pg_temp.create_with(jsonb_build_object('tags', (
+	SELECT jsonb_object_agg(repeat('k', m % 9) || m, repeat('t', CASE WHEN m = n THEN 4097 ELSE m END)) FROM generate_series(1, 100) m))) a GROUP BY 1, 2;
+SELECT retries, a.code, a.detail, count(*) FROM generate_series(49, 50) retries, generate_series(1, 8) n,
+	pg_temp.create_with(jsonb_build_object('payload', jsonb_build_object('x', repeat('x', n)), 'retries', retries)) a GROUP BY 1, 2, 3 ORDER BY 1;
+
 -- Times (1.2.1), in the order of the rules
 SELECT what, a.code, a.message, a.detail, a.hint FROM (VALUES
 	(1, 'created 14 min ago', '-14 minutes', '1 hour', NULL), (2, 'created 16 min ago', '-16 minutes', '1 hour', NULL),

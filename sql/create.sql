@@ -20,6 +20,15 @@ SELECT right(d ->> 'created', 5) AS created, right(d ->> 'deadline', 5) AS deadl
 	(d ->> 'expires')::timestamptz - (d ->> 'deadline')::timestamptz BETWEEN '365 days' AND '366 days' AS a_year
 FROM tq.task(pg_temp.id('c')) d;
 
+-- Many elements and members, of different lengths, are read as they were given
+CREATE TEMP TABLE many AS SELECT pg_temp.def() || jsonb_build_object(
+	'routes', (SELECT jsonb_agg(repeat('r', n % 7) || n ORDER BY n) FROM generate_series(1, 64) n),
+	'scopes', (SELECT jsonb_agg(repeat('s', n % 5) || n ORDER BY n) FROM generate_series(1, 100) n),
+	'tags', (SELECT jsonb_object_agg(repeat('k', n % 9) || n, repeat('t', n)) FROM generate_series(1, 100) n)) AS d;
+SELECT pg_temp.brief(tq.create_task(pg_temp.id('many'), d)) FROM many;
+SELECT t -> 'routes' = d -> 'routes' AS routes, t -> 'scopes' = d -> 'scopes' AS scopes, t -> 'tags' = d -> 'tags' AS tags
+FROM many, tq.task(pg_temp.id('many')) t;
+
 -- A repeat is harmless, in whatever equal form; a different definition is a conflict
 CREATE TEMP TABLE first AS SELECT pg_temp.def('{"payload": {"a": 1, "b": 2}}') || jsonb_build_object(
 	'created', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
