@@ -198,7 +198,9 @@ tq_definition_check_dependencies(const TqTaskDefinition *definition)
 		refuse(&definition->named.task.task_id, "dependencies",
 			   psprintf("has %d items, and may have %d (tq.max_dependencies)",
 						n, tq_max_dependencies));
-	sorted = palloc(sizeof(TqSlug) * Max(n, 1));
+	if (n < 2)
+		return;
+	sorted = palloc(sizeof(TqSlug) * n);
 	memcpy(sorted, definition->dependencies, sizeof(TqSlug) * n);
 	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
 	if (qunique(sorted, n, sizeof(TqSlug), compare_slugs) != n)
