@@ -18,6 +18,12 @@
  * lock, so an index that is missing in a list that is in use, or has been
  * dropped since, is not needed by any other session yet, or any more.
  *
+ * Rows that are inserted in the order of another unique index, the arbiter
+ * (insert_new.c), have their primary keys in no order.  The entries of those are
+ * inserted last, in order: each then goes to the last page of the index, which
+ * btree finds without a search.  Of 1,000 tasks in an index of 300,000, without
+ * the order 70 % do not, which is 3 K of the 58 K instructions of a task.
+ *
  * An entry of the cache that is invalidated while it is in use must stay until
  * the call ends; it is freed at the end of the transaction.
  */
@@ -27,6 +33,7 @@
 #include "access/relation.h"
 #include "catalog/index.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/execnodes.h"
 #include "nodes/pg_list.h"
@@ -46,16 +53,27 @@ typedef struct Shape
 	MemoryContext context;
 	bool is_simple; /* false: the executor is needed */
 	int n;
+	int primary; /* primary key, if it is a bigint; -1: none */
 	Oid *oids;
 	IndexInfo **infos;
 	ExprContext *tuple; /* in which predicates are evaluated */
 	struct Shape *next; /* in the list of those to be freed */
 } Shape;
 
+/* An entry of the primary key that is not inserted yet. */
+typedef struct Late
+{
+	int64 key;
+	ItemPointerData tid;
+} Late;
+
 struct TqEntries
 {
 	Relation table;
 	const Shape *shape;
+	Late *late;
+	int nlate;
+	int room; /* for late entries */
 	Relation indexes[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -150,6 +168,9 @@ add_index(Shape *shape, Relation index)
 		shape->is_simple = false;
 	else if (info->ii_Predicate != NIL)
 		info->ii_PredicateState = ExecInitQual(info->ii_Predicate, NULL);
+	if (index->rd_index->indisprimary && info->ii_NumIndexAttrs == 1 &&
+		index->rd_opcintype[0] == INT8OID)
+		shape->primary = shape->n;
 	shape->oids[shape->n] = RelationGetRelid(index);
 	shape->infos[shape->n++] = info;
 }
@@ -169,6 +190,7 @@ build(Relation table)
 	shape->table = RelationGetRelid(table);
 	shape->context = context;
 	shape->is_simple = true;
+	shape->primary = -1;
 	shape->oids = palloc(sizeof(Oid) * Max(list_length(oids), 1));
 	shape->infos = palloc(sizeof(IndexInfo *) * Max(list_length(oids), 1));
 	shape->tuple = CreateStandaloneExprContext();
@@ -230,18 +252,11 @@ tq_entries_open(Relation table)
 					 sizeof(Relation) * shape->n);
 	entries->table = table;
 	entries->shape = shape;
+	entries->late = NULL;
+	entries->nlate = entries->room = 0;
 	for (int i = 0; i < shape->n; i++)
 		entries->indexes[i] = index_open(shape->oids[i], RowExclusiveLock);
 	return entries;
-}
-
-/* Closes the indexes, and keeps the locks on them. */
-void
-tq_entries_close(TqEntries *entries)
-{
-	for (int i = 0; i < entries->shape->n; i++)
-		index_close(entries->indexes[i], NoLock);
-	pfree(entries);
 }
 
 /* Returns whether a row belongs into a partial index. */
@@ -260,9 +275,56 @@ satisfies_predicate(const TqEntries *entries, const IndexInfo *info,
 	return satisfies;
 }
 
+/* Keeps the entry of the primary key of a row until the indexes are closed. */
+static void
+keep_late(TqEntries *entries, TupleTableSlot *slot, int column)
+{
+	bool isnull;
+
+	if (entries->nlate == entries->room)
+	{
+		entries->room = Max(64, 2 * entries->room);
+		entries->late = entries->nlate == 0
+							? palloc(sizeof(Late) * entries->room)
+							: repalloc(entries->late,
+									   sizeof(Late) * entries->room);
+	}
+	entries->late[entries->nlate++] =
+		(Late){.key = DatumGetInt64(slot_getattr(slot, column, &isnull)),
+			   .tid = slot->tts_tid};
+}
+
+static int
+compare_late(const void *a, const void *b)
+{
+	int64 x = ((const Late *) a)->key;
+	int64 y = ((const Late *) b)->key;
+
+	return x < y ? -1 : x > y;
+}
+
+static void
+insert_late(TqEntries *entries)
+{
+	int primary = entries->shape->primary;
+
+	qsort(entries->late, entries->nlate, sizeof(Late), compare_late);
+	for (int i = 0; i < entries->nlate; i++)
+	{
+		Datum key = Int64GetDatum(entries->late[i].key);
+		bool isnull = false;
+
+		(void) index_insert(entries->indexes[primary], &key, &isnull,
+							&entries->late[i].tid, entries->table,
+							UNIQUE_CHECK_YES, false,
+							entries->shape->infos[primary]);
+	}
+}
+
 /*
- * Inserts the index entries of a row.  Raises an error if a unique index has
- * the key; only for the arbiter, returns false if that may have it.
+ * Inserts the index entries of a row; with an arbiter, that of the primary key
+ * when the indexes are closed.  Raises an error if a unique index has the key;
+ * only for the arbiter, returns false if that may have it.
  */
 bool
 tq_entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
@@ -280,6 +342,11 @@ tq_entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 		if (!info->ii_ReadyForInserts ||
 			!satisfies_predicate(entries, info, slot))
 			continue;
+		if (i == shape->primary && OidIsValid(arbiter))
+		{
+			keep_late(entries, slot, info->ii_IndexAttrNumbers[0]);
+			continue;
+		}
 		if (info->ii_Unique)
 			check = shape->oids[i] == arbiter ? UNIQUE_CHECK_PARTIAL
 											  : UNIQUE_CHECK_YES;
@@ -290,4 +357,21 @@ tq_entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 			is_free = false;
 	}
 	return is_free;
+}
+
+/*
+ * Inserts the entries that were kept, and closes the indexes; keeps the locks
+ * on them.
+ */
+void
+tq_entries_close(TqEntries *entries)
+{
+	if (entries->nlate > 0)
+	{
+		insert_late(entries);
+		pfree(entries->late);
+	}
+	for (int i = 0; i < entries->shape->n; i++)
+		index_close(entries->indexes[i], NoLock);
+	pfree(entries);
 }
