@@ -85,7 +85,7 @@ SELECT what, a.code, a.message, a.detail, a.hint FROM (VALUES
 	LATERAL (SELECT clock_timestamp() AS now) c,
 	pg_temp.create_with(jsonb_strip_nulls(jsonb_build_object('created', now + created::interval, 'deadline', now + deadline::interval, 'expires', now + expires::interval))) a ORDER BY n;
 SELECT value, a.code, a.message, a.detail, a.hint FROM unnest(ARRAY['tomorrow', 'now', 'infinity', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z', '2026-01-01', '2026-01-01T00:00:00', '2026-01-01T25:00:00Z',
-	'2026-01-01T00:00:00.Z', '2026-01-01T00:00:00+25:00', '99999-01-01T00:00:00Z', '0000-01-01T00:00:00Z', '2026-01-01T00:00:00Z ', '']) value,
+	'2026-01-01_00:00:00Z', '2026-01-01T00:00:00.Z', '2026-01-01T00:00:00+25:00', '99999-01-01T00:00:00Z', '0000-01-01T00:00:00Z', '2026-01-01T00:00:00Z ', '']) value,
 	pg_temp.create_with(jsonb_build_object('deadline', value)) a;
 
 -- Dependencies: unknown, expiring before the deadline, invalid slugids, duplicates, too many

@@ -52,6 +52,9 @@ SELECT pg_temp.stored() = :'before' AS unchanged;
 
 -- create_tasks: one call, any order, all or nothing
 SELECT tq.create_tasks('[]') AS new;
+SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', pg_temp.id('q' || n), 'task', pg_temp.def(jsonb_build_object('taskQueueId', 'regress/q' || n % 2))) ORDER BY n)) AS new
+FROM generate_series(1, 4) n;
+SELECT left(task_id::text, 2) AS task, task_queue_id FROM tq.task_overview WHERE task_queue_id LIKE 'regress/q_' ORDER BY 1;
 SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', pg_temp.id(n), 'task', pg_temp.def(jsonb_build_object('dependencies', deps))) ORDER BY place)) AS new
 FROM (VALUES (1, 'top', '["left____QAGAAAAAAAAAAA", "right___QAGAAAAAAAAAAA"]'::jsonb), (2, 'left', '["base____QAGAAAAAAAAAAA"]'),
 	(3, 'right', '["base____QAGAAAAAAAAAAA", "d_______QAGAAAAAAAAAAA"]'), (4, 'base', '[]')) x (place, n, deps);
