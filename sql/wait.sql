@@ -66,3 +66,24 @@ SELECT tq.enqueue('regress/busy', jsonb_build_object('n', n), retries => 5) IS N
 SELECT array_agg(task_id)::text AS ids, array_agg(run_id)::text AS runs FROM tq.claim_work('regress/busy', 'g', 'w', 3) \gset
 WITH done AS (SELECT count(*) AS n FROM tq.resolve(:'ids', :'runs', 'worker-shutdown'))
 SELECT c.run_id, c.payload FROM done, LATERAL tq.claim_work('regress/busy', 'g', 'w', 100 + 0 * done.n::int) AS c;
+
+-- Waits for a task and for a group
+SELECT tq.enqueue('regress/wait2', task_id => pg_temp.id('t'), task_group_id => pg_temp.id('tg'));
+CALL tq.wait_for_task(pg_temp.id('t'), '1 millisecond');
+CALL tq.wait_for_task_group(pg_temp.id('tg'), '1 millisecond');
+SELECT FROM tq.cancel_task(pg_temp.id('t'));
+CALL tq.wait_for_task(pg_temp.id('t'));
+CALL tq.wait_for_task_group(pg_temp.id('tg'), '1 hour');
+CALL tq.wait_for_task(pg_temp.id('none'));
+CALL tq.wait_for_task_group(pg_temp.id('none'));
+CALL tq.wait_for_task(NULL);
+CALL tq.wait_for_task_group(NULL);
+CALL tq.wait_for_task(pg_temp.id('t'), NULL);
+CALL tq.wait_for_task(pg_temp.id('t'), '1 hour 1 second');
+CALL tq.wait_for_task_group(pg_temp.id('t'), '-1 second');
+BEGIN;
+CALL tq.wait_for_task(pg_temp.id('t'), '1 second');
+ROLLBACK;
+BEGIN;
+CALL tq.wait_for_task_group(pg_temp.id('t'), '1 second');
+ROLLBACK;

@@ -42,7 +42,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
-#include "queue_api.h"
+#include "wait_api.h"
 
 PG_FUNCTION_INFO_V1(tq_claim_work);
 PG_FUNCTION_INFO_V1(tq_claim_task);

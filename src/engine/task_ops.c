@@ -19,6 +19,7 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
+#include "../shmem/wait_queue.h"
 #include "../storage/artifact_table.h"
 #include "../storage/dead_letter_table.h"
 #include "../storage/group_table.h"
@@ -246,6 +247,7 @@ tq_task_delete(const TqNamedTask *named)
 	(void) tq_dead_letter_delete(&task->task_id);
 	if (tq_tasks_delete(&task->id, 1) == 0)
 		tq_error_missing_task(&task->task_id);
+	tq_wait_note_resolved(task->id);
 	if (!tq_state_is_resolved(last.state))
 		note_group_of_deleted(named);
 }

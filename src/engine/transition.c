@@ -39,6 +39,7 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
+#include "../shmem/wait_queue.h"
 #include "../storage/dependency_table.h"
 #include "../storage/group_table.h"
 #include "../storage/pending_table.h"
@@ -423,6 +424,8 @@ end_round(TqTransitions *transitions)
 
 	Assert(tq_state_verdict(TQ_STATE_UNSCHEDULED, TQ_EVENT_DEPENDENCIES_MET) ==
 		   TQ_VERDICT_APPLY);
+	for (int i = 0; i < transitions->nfinals; i++)
+		tq_wait_note_resolved(transitions->finals[i].run->task);
 	for (int i = 0; i < n; i++)
 		tq_transition_start_first(transitions, &released[i], false);
 	tq_pending_runs_add(transitions->starts, transitions->nstarts,

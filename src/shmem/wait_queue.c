@@ -1,9 +1,10 @@
 /*
  * wait_queue.c
- *	  The wait queue: sessions that wait for a run to become claimable.
+ *	  The wait queue: sessions that wait for a run to become claimable, or
+ *	  for a task to be resolved.
  *
  * Decides which waiter is woken, and ensures that no wake-up is lost.  What a
- * waiter does when it is woken is decided in claim_wait.c and queue_api.c; when
+ * waiter does when it is woken is decided in claim_wait.c and wait_api.c; when
  * there is something to wake for, by the code that ends transactions
  * (claim_cursor.c).  Queue 0 stands for all queues whose name no committed
  * transaction has used yet.
@@ -41,8 +42,14 @@
  * server cannot know whether a client behind a connection pooler is still
  * alive, so all waiters look again by themselves every LOOK_MS, so that a
  * waiter whose client is alive takes over.  Without shared_preload_libraries,
- * and therefore without shared memory, and within a try of an outer wait, no
- * waiter can be woken: such a waiter only looks, at growing intervals.
+ * and therefore without shared memory, on a standby, and within a try of an outer
+ * wait, no waiter can be woken: such a waiter only looks, at growing intervals.
+ *
+ * A session that waits for a task to be resolved enters a list in the same way,
+ * under a number that is made of the id of the task in place of that of a
+ * queue.  Every end of a task wakes all of them.  Two tasks may have the same
+ * number, so that a waiter looks whether it was its own.  A prepared transaction
+ * wakes none; they look by themselves.
  *
  * Shutdown.  A fast shutdown ends a wait, because it terminates the sessions.
  * A smart shutdown waits for the sessions, and signals no process while there
@@ -52,6 +59,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "common/hashfn.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
@@ -75,6 +83,8 @@
 
 #define PARTITIONS 64
 #define ALL_QUEUES (-1)
+#define ALL_TASKS (-2) /* and less: tasks */
+#define NOTED_MAX 64   /* tasks of a transaction; more wake all that wait */
 #define WAIT_ALL PG_INT32_MAX
 #define LOOK_MS 10000    /* interval of looks without a wake-up … */
 #define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
@@ -127,6 +137,8 @@ static bool waiting = false;
 static SubTransactionId waiting_in = InvalidSubTransactionId;
 static bool handing_over = false; /* HANDED_OFF, and not yet committed */
 static bool new_queue = false;    /* this transaction makes a queue known */
+static int32 resolved[NOTED_MAX]; /* tasks that it resolves */
+static int nresolved = 0;         /* may be greater than NOTED_MAX */
 
 /*
  * Start of the server.
@@ -195,9 +207,19 @@ call(Partition *partition, Waiter *waiter)
 	SetLatch(&GetPGProcByNumber(waiter - shared->waiters)->procLatch);
 }
 
+/* Returns whether a waiter waits for this queue, or for one of these. */
+static bool
+waits_for(const Waiter *waiter, int32 queue)
+{
+	if (waiter->database != MyDatabaseId)
+		return false;
+	return waiter->queue == queue || queue == ALL_QUEUES ||
+		   (queue == ALL_TASKS && waiter->queue < ALL_TASKS);
+}
+
 /*
- * Wakes the first n waiters of a queue, or with ALL_QUEUES of any queue, that
- * are in this partition (P2 and P3 of the banner).
+ * Wakes the first n waiters of a queue, or with ALL_QUEUES or ALL_TASKS of any,
+ * that are in this partition (P2 and P3 of the banner).
  */
 static void
 wake(Partition *partition, int32 queue, int n)
@@ -212,8 +234,7 @@ wake(Partition *partition, int32 queue, int n)
 	{
 		Waiter *waiter = dlist_container(Waiter, node, iter.cur);
 
-		if (waiter->database != MyDatabaseId ||
-			(queue != ALL_QUEUES && waiter->queue != queue))
+		if (!waits_for(waiter, queue))
 			continue;
 		call(partition, waiter);
 		if (--n == 0)
@@ -233,6 +254,13 @@ tq_wait_wake(int32 queue, int n)
 		wake(find_partition(queue), queue, n);
 }
 
+static void
+wake_everywhere(int32 queue)
+{
+	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
+		wake(&shared->partitions[i], queue, WAIT_ALL);
+}
+
 /*
  * Wakes all waiters of this database, for when it is unknown which runs have
  * become claimable.
@@ -240,8 +268,20 @@ tq_wait_wake(int32 queue, int n)
 void
 tq_wait_wake_all(void)
 {
-	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
-		wake(&shared->partitions[i], ALL_QUEUES, WAIT_ALL);
+	wake_everywhere(ALL_QUEUES);
+}
+
+/* Wakes those that wait for a task that this transaction has resolved. */
+static void
+wake_for_tasks(void)
+{
+	if (nresolved > NOTED_MAX)
+		wake_everywhere(ALL_TASKS);
+	else
+	{
+		for (int i = 0; i < nresolved; i++)
+			tq_wait_wake(resolved[i], WAIT_ALL);
+	}
 }
 
 /*
@@ -314,13 +354,18 @@ withdraw(void)
  * Ends of transactions and of the session.
  */
 
-/* Wakes the waiters of queue 0 if this transaction made a queue known. */
+/*
+ * Wakes the waiters of queue 0 if this transaction made a queue known, and
+ * those of the tasks that it has resolved.
+ */
 static void
 wait_commits(void)
 {
 	handing_over = false;
 	if (new_queue)
 		tq_wait_wake(0, WAIT_ALL);
+	if (nresolved > 0)
+		wake_for_tasks();
 }
 
 /* Resets the waiter if its wait has begun or been handed off there. */
@@ -337,14 +382,15 @@ wait_aborts(SubTransactionId id)
 }
 
 static void
-forget_new_queue(void)
+forget_notes(void)
 {
 	new_queue = false;
+	nresolved = 0;
 }
 
 const TqXactEnd tq_wait_xact_end = {.commit = wait_commits,
 									.abort = wait_aborts,
-									.reset = forget_new_queue};
+									.reset = forget_notes};
 
 static void
 session_ends(int code, Datum arg)
@@ -360,6 +406,27 @@ void
 tq_wait_note_queue(void)
 {
 	new_queue = true;
+}
+
+/* Returns the number under which sessions wait for a task. */
+int32
+tq_wait_number_of_task(int64 task)
+{
+	return ALL_TASKS - 1 -
+		   (int32) (hash_bytes((const unsigned char *) &task, sizeof(task)) >>
+					2);
+}
+
+/*
+ * Notes that this transaction resolves or deletes a task, so that its commit
+ * wakes the sessions that wait for that.
+ */
+void
+tq_wait_note_resolved(int64 task)
+{
+	if (nresolved < NOTED_MAX)
+		resolved[nresolved] = tq_wait_number_of_task(task);
+	nresolved = Min(nresolved + 1, NOTED_MAX + 1);
 }
 
 static int64
@@ -388,7 +455,7 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	memset(wait, 0, sizeof(*wait));
 	INSTR_TIME_SET_CURRENT(wait->begun);
 	wait->ms = ms;
-	wait->callable = shared != NULL && !waiting;
+	wait->callable = shared != NULL && !waiting && !RecoveryInProgress();
 	wait->delay = wait->callable ? LOOK_MS : POLL_MIN_MS;
 	if (!wait->callable)
 		return;
@@ -490,6 +557,7 @@ wait_event(TqWaitSite site)
 {
 	static uint32 claim_work = 0;
 	static uint32 for_work = 0;
+	static uint32 for_task = 0;
 
 	switch (site)
 	{
@@ -497,6 +565,8 @@ wait_event(TqWaitSite site)
 			return TqWaitEvent(claim_work, "TqClaimWork");
 		case TQ_WAIT_FOR_WORK:
 			return TqWaitEvent(for_work, "TqWaitForWork");
+		case TQ_WAIT_FOR_TASK:
+			return TqWaitEvent(for_task, "TqWaitForTask");
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
  * wait_queue.h
- *	  The wait queue: sessions that wait for a run to become claimable.
+ *	  The wait queue: sessions that wait for a run to become claimable, or
+ *	  for a task to be resolved.
  */
 #ifndef TQ_WAIT_QUEUE_H
 #define TQ_WAIT_QUEUE_H
@@ -16,6 +17,8 @@ extern const TqXactEnd tq_wait_xact_end;
 extern void tq_wait_wake(int32 queue, int n);
 extern void tq_wait_wake_all(void);
 extern void tq_wait_note_queue(void);
+extern int32 tq_wait_number_of_task(int64 task);
+extern void tq_wait_note_resolved(int64 task);
 
 /* One wait, or one try to claim.  Allocated on the stack of the waiter. */
 typedef struct TqWait
@@ -39,7 +42,8 @@ typedef enum TqWakeup
 typedef enum TqWaitSite
 {
 	TQ_WAIT_CLAIM_WORK,
-	TQ_WAIT_FOR_WORK
+	TQ_WAIT_FOR_WORK,
+	TQ_WAIT_FOR_TASK
 } TqWaitSite;
 
 extern void tq_wait_begin(TqWait *wait, int64 ms);

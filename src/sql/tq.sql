@@ -790,6 +790,14 @@ CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 m
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of the queue can be claimed, at most that long, at most an hour; holds no snapshot, so not in a transaction block';
 
+CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_task' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_task(tq.slugid, interval) IS 'wait until a task is resolved, without holding a snapshot; returns then or when the time is over';
+
+CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval) IS 'wait until no task of a group is unresolved, without holding a snapshot; returns then or when the time is over';
+
 CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, worker_id text)
 	RETURNS SETOF tq.claim ROWS 1
 	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;

@@ -149,25 +149,34 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	INT8OID, TQ_SLUGID);
 
 /*
- * $1 and $2 are as above.  $3 is the task id to begin at, which does not apply
- * to the group's own task.  An unresolved task was resolved before if a run
+ * An unresolved task.  $1 and $2 are as above.  $3 is the task id to begin at,
+ * which does not apply to the group's own task.
+ */
+#define FIRST_UNRESOLVED                                                               \
+	"SELECT m.task_id, m.id FROM ("                                                    \
+	"SELECT id, task_id FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL" \
+	" UNION ALL (SELECT id, task_id FROM tq_internal.task WHERE group_id = $1"         \
+	" AND task_id >= $3 ORDER BY task_id)) AS m"                                       \
+	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"                            \
+	" LEFT JOIN LATERAL " TQ_PENDING_OF(                                               \
+		"m.id") " AS p ON true"                                                        \
+				" LEFT JOIN tq_internal.delayed d ON d.task = m.id"                    \
+				" LEFT JOIN tq_internal.run r ON r.task = m.id AND r.state = 2"        \
+				" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
+
+static TqStatement first_unresolved =
+	TQ_STATEMENT(FIRST_UNRESOLVED " LIMIT 1", INT8OID, TQ_SLUGID, TQ_SLUGID);
+
+/*
+ * One that was never resolved.  An unresolved task was resolved before if a run
  * after its first was created by a rerun, pending or not.
  */
 static TqStatement first_active = TQ_STATEMENT(
-	"SELECT m.task_id FROM ("
-	"SELECT id, task_id FROM tq_internal.task WHERE task_id = $2 AND group_id IS NULL"
-	" UNION ALL (SELECT id, task_id FROM tq_internal.task WHERE group_id = $1"
-	" AND task_id >= $3 ORDER BY task_id)) AS m"
-	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
-	" LEFT JOIN LATERAL " TQ_PENDING_OF(
-		"m.id") " AS p ON true"
-				" LEFT JOIN tq_internal.delayed d ON d.task = m.id"
-				" LEFT JOIN tq_internal.run r ON r.task = m.id AND r.state = 2"
-				" WHERE (u.task IS NOT NULL OR p.task IS NOT NULL OR d.task IS NOT NULL OR r.task IS NOT NULL)"
-				" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
-				" AND NOT EXISTS (SELECT FROM tq_internal.run e WHERE e.task = m.id AND e.run_id > 0"
-				" AND e.reason_created = 4)"
-				" LIMIT 1",
+	FIRST_UNRESOLVED
+	" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
+	" AND NOT EXISTS (SELECT FROM tq_internal.run e WHERE e.task = m.id AND e.run_id > 0"
+	" AND e.reason_created = 4)"
+	" LIMIT 1",
 	INT8OID, TQ_SLUGID, TQ_SLUGID);
 
 static TqStatement delete_groups = TQ_STATEMENT(
@@ -546,6 +555,30 @@ tq_group_first_active(const TqGroup *group, const TqSlug *from, TqSlug *active)
 					   PointerGetDatum(from)};
 
 	return tq_spi_read(&first_active, values, read_slug, active);
+}
+
+static void
+read_member(TupleTableSlot *slot, void *member)
+{
+	TqMember *row = member;
+
+	row->task_id = tq_row_slug(slot, 1);
+	row->id = tq_row_int64(slot, 2);
+}
+
+/*
+ * Reads an unresolved task of a group, and returns whether there is one;
+ * checks the tasks in the same order, beginning at member->task_id.
+ */
+bool
+tq_group_first_unresolved(const TqGroup *group, TqMember *member)
+{
+	TqSlug from = member->task_id;
+	Datum values[3] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id),
+					   PointerGetDatum(&from)};
+
+	return tq_spi_read(&first_unresolved, values, read_member, member);
 }
 
 /*

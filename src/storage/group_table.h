@@ -28,6 +28,13 @@ typedef enum TqGroupFound
 	TQ_GROUP_STORED /* it has a row */
 } TqGroupFound;
 
+/* A task of a group. */
+typedef struct TqMember
+{
+	TqSlug task_id;
+	int64 id;
+} TqMember;
+
 extern bool tq_groups_lock_to_join(int joined, int own);
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
 extern void tq_group_lock_to_seal(const TqSlug *slug);
@@ -42,6 +49,7 @@ extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 tq_group_size(const TqGroup *group);
 extern int tq_groups_delete(TimestampTz before, int max);
 extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
+extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);
 extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
 								  TqSlug *active);
 

@@ -1,0 +1,308 @@
+/*
+ * wait_api.c
+ *	  The procedures that wait without a transaction; and the check of the
+ *	  argument "wait".
+ *
+ * tq.wait_for_work() waits for something to claim, tq.wait_for_task() for a
+ * task and tq.wait_for_task_group() for a group to be resolved.  They end their
+ * transaction before they sleep, so that they do not hold back vacuum however
+ * long they wait.
+ *
+ * A session that waits for a group waits for one of its unresolved tasks.  When
+ * that task is resolved, it looks for the next one in the order of task ids, so
+ * that it is woken a few times only, however many tasks there are, and looks at
+ * each of them about once.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/pg_proc.h"
+#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../engine/claim.h"
+#include "../engine/group.h"
+#include "../engine/task_ops.h"
+#include "../shmem/wait_queue.h"
+#include "../storage/activation.h"
+#include "../storage/group_table.h"
+#include "../storage/queue_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "arguments.h"
+#include "wait_api.h"
+
+PG_FUNCTION_INFO_V1(tq_wait_for_work);
+PG_FUNCTION_INFO_V1(tq_wait_for_task);
+PG_FUNCTION_INFO_V1(tq_wait_for_task_group);
+
+#define WAIT_MAX_MS (3600 * 1000)
+
+static void
+refuse_wait(Interval *span, int64 max)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
+			 errdetail("It is %s.",
+					   DatumGetCString(
+						   DirectFunctionCall1(interval_out,
+											   IntervalPGetDatum(span)))),
+			 errhint("Give an interval from 0 to %d seconds.",
+					 (int) (max / 1000))));
+}
+
+/* Returns the argument "wait", at most max, in milliseconds. */
+int64
+tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
+{
+	Interval *span = tq_arg_interval(fcinfo, n, "wait");
+	TimestampTz now = tq_clock_now();
+	TimestampTz until = tq_clock_add_interval(now, span);
+
+	if (until < now || until > tq_clock_add_ms(now, max))
+		refuse_wait(span, max);
+	return (until - now) / 1000;
+}
+
+/* ---- what is waited for ---- */
+
+/*
+ * What a session waits for.  find() returns whether it is there, and otherwise
+ * sets the number of the wait queue; is_over() returns whether the wait in that
+ * queue is over.  Each is called with a snapshot of its own.
+ */
+typedef struct Awaited
+{
+	const char *procedure;
+	const char *hint; /* what to do inside a transaction block */
+	TqWaitSite site;
+	bool (*find)(struct Awaited *awaited);
+	bool (*is_over)(struct Awaited *awaited);
+	const char *queue; /* NULL: a task or group */
+	TqSlug id;         /* of the task or group */
+	TqMember member;   /* the task, or an unresolved task of the group */
+	int32 number;      /* of the wait queue */
+} Awaited;
+
+static bool
+is_claimable(Awaited *awaited)
+{
+	return tq_claim_is_possible(awaited->number, tq_clock_now());
+}
+
+/* Interns the name of the task queue if it is new. */
+static bool
+find_work(Awaited *awaited)
+{
+	awaited->number = tq_queue_intern(awaited->queue);
+	return is_claimable(awaited);
+}
+
+/* Returns whether the task is resolved, or has been deleted meanwhile. */
+static bool
+is_resolved(Awaited *awaited)
+{
+	TqRun last;
+
+	return !tq_run_peek(awaited->member.id, &last) ||
+		   tq_state_is_resolved(last.state);
+}
+
+static bool
+find_task(Awaited *awaited)
+{
+	TqTask task;
+
+	if (!tq_task_find(&awaited->id, &task))
+		tq_error_missing_task(&awaited->id);
+	awaited->member.id = task.id;
+	awaited->number = tq_wait_number_of_task(task.id);
+	return is_resolved(awaited);
+}
+
+/* Looks from the present member on, and then from the first. */
+static bool
+find_unresolved(Awaited *awaited)
+{
+	static const TqSlug lowest = {{0}};
+	TqGroup group;
+
+	tq_group_get(&awaited->id, &group);
+	if (!tq_group_first_unresolved(&group, &awaited->member))
+	{
+		awaited->member.task_id = lowest;
+		if (!tq_group_first_unresolved(&group, &awaited->member))
+			return true;
+	}
+	awaited->number = tq_wait_number_of_task(awaited->member.id);
+	return false;
+}
+
+/* ---- the procedures ---- */
+
+/*
+ * Raises an error if the procedure may not end the transaction: in a
+ * transaction block, or within a function.
+ */
+static void
+check_may_commit(FunctionCallInfo fcinfo, const Awaited *awaited)
+{
+	if (fcinfo->context != NULL && IsA(fcinfo->context, CallContext) &&
+		!castNode(CallContext, fcinfo->context)->atomic && !IsSubTransaction())
+		return;
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("tq.%s() cannot run inside a transaction block",
+						   awaited->procedure),
+					errdetail("It ends the transaction before it sleeps."),
+					errhint("%s", awaited->hint)));
+}
+
+static bool
+in_call(bool (*function)(Awaited *awaited), Awaited *awaited)
+{
+	bool result;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	tq_call_begin(awaited->queue == NULL);
+	result = function(awaited);
+	tq_call_end();
+	PopActiveSnapshot();
+	return result;
+}
+
+/*
+ * Returns whether what is waited for is there, and otherwise enters the wait
+ * queue.  Because it may come before the session has entered, it looks once
+ * more after that, with a newer snapshot.
+ */
+static bool
+look(TqWait *wait, Awaited *awaited)
+{
+	do
+	{
+		if (in_call(awaited->find, awaited))
+			return true;
+		tq_wait_enter(wait, awaited->number);
+	} while (in_call(awaited->is_over, awaited));
+	return false;
+}
+
+/*
+ * Looks, commits and sleeps, until what is waited for is there or the time is
+ * over.  After a wake-up the session looks from outside of the wait queue.  If
+ * it finds nothing, it looks again from within the wait queue before it sleeps,
+ * so that no other wake-up is lost.
+ */
+static void
+wait_until(TqWait *wait, Awaited *awaited)
+{
+	TqWakeup wakeup = TQ_WAKEUP_POLL;
+
+	while (wakeup != TQ_WAKEUP_OVER && !look(wait, awaited))
+	{
+		bool called = tq_wait_tried(wait);
+
+		SPI_commit();
+		if (!called)
+			wakeup = tq_wait_sleep(wait, awaited->site);
+	}
+}
+
+/* Waits for so many milliseconds at most. */
+static void
+wait_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
+{
+	TqWait wait;
+
+	check_may_commit(fcinfo, awaited);
+	if (awaited->queue != NULL)
+		tq_spi_require_writable();
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	tq_wait_begin(&wait, ms);
+	wait_until(&wait, awaited);
+	if (awaited->queue != NULL)
+		tq_wait_hand_off(&wait);
+	else
+		tq_wait_end(&wait);
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+}
+
+/*
+ * CALL wait_for_work(task_queue_id text, wait interval 0..1 hour): returns when
+ * a task of the queue can be claimed, or the time is over.
+ */
+Datum
+tq_wait_for_work(PG_FUNCTION_ARGS)
+{
+	Awaited awaited = {
+		.procedure = "wait_for_work",
+		.hint =
+			"Call it outside of a transaction block, or use tq.claim_work() with wait.",
+		.site = TQ_WAIT_FOR_WORK,
+		.find = find_work,
+		.is_over = is_claimable,
+		.queue = tq_arg_task_queue_id(fcinfo, 0)};
+
+	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	return (Datum) 0;
+}
+
+/*
+ * CALL wait_for_task(task_id slugid, wait interval 0..1 hour): returns when the
+ * task is resolved, or the time is over.  Raises TQ404 if there is no such
+ * task, or no longer.
+ */
+Datum
+tq_wait_for_task(PG_FUNCTION_ARGS)
+{
+	Awaited awaited = {
+		.procedure = "wait_for_task",
+		.hint =
+			"Call it outside of a transaction block, after the commit that creates the task.",
+		.site = TQ_WAIT_FOR_TASK,
+		.find = find_task,
+		.is_over = is_resolved,
+		.id = *tq_arg_slug(fcinfo, 0, "task_id")};
+
+	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	return (Datum) 0;
+}
+
+/*
+ * CALL wait_for_task_group(task_group_id slugid, wait interval 0..1 hour):
+ * returns when no task of the group is unresolved, or the time is over.  Raises
+ * TQ404 if there is no such group.
+ */
+Datum
+tq_wait_for_task_group(PG_FUNCTION_ARGS)
+{
+	Awaited awaited = {
+		.procedure = "wait_for_task_group",
+		.hint =
+			"Call it outside of a transaction block, after the commit that creates the tasks.",
+		.site = TQ_WAIT_FOR_TASK,
+		.find = find_unresolved,
+		.is_over = is_resolved,
+		.id = *tq_arg_slug(fcinfo, 0, "task_group_id")};
+
+	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	return (Datum) 0;
+}
