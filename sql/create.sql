@@ -58,7 +58,7 @@ SELECT left(task_id::text, 2) AS task, task_queue_id FROM tq.task_overview WHERE
 SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', pg_temp.id(n), 'task', pg_temp.def(jsonb_build_object('dependencies', deps))) ORDER BY place)) AS new
 FROM (VALUES (1, 'top', '["left____QAGAAAAAAAAAAA", "right___QAGAAAAAAAAAAA"]'::jsonb), (2, 'left', '["base____QAGAAAAAAAAAAA"]'),
 	(3, 'right', '["base____QAGAAAAAAAAAAA", "d_______QAGAAAAAAAAAAA"]'), (4, 'base', '[]')) x (place, n, deps);
-SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_overview
+SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_details
 WHERE task_id = ANY (ARRAY[pg_temp.id('top'), pg_temp.id('left'), pg_temp.id('right'), pg_temp.id('base')]) ORDER BY 1;
 SELECT rtrim(left(task_id::text, 8), '_') AS dependent, status ->> 'state' AS state, task -> 'dependencies' AS dependencies
 FROM tq.list_dependent_tasks(pg_temp.id('base'));
@@ -95,7 +95,7 @@ ROLLBACK TO s;
 SELECT tq.enqueue('regress/saved', task_id => pg_temp.id('r3'), task_group_id => pg_temp.id('g2'), scheduler_id => 'y');
 COMMIT;
 SELECT rtrim(left(task_id::text, 8), '_') AS task, task_queue_id, rtrim(left(task_group_id::text, 8), '_') AS task_group, state
-FROM tq.task_overview WHERE task_id = ANY (ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')]) ORDER BY 1;
+FROM tq.task_details WHERE task_id = ANY (ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')]) ORDER BY 1;
 SELECT task_id, run_id FROM tq.claim_work('regress/rolled', 'g', 'w');
 SELECT task_id, run_id FROM tq.claim_work('regress/saved', 'g', 'w');
 

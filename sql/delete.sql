@@ -60,7 +60,7 @@ SELECT pg_temp.brief(tq.status(pg_temp.id('after')));
 SELECT * FROM tq.dependency_results(pg_temp.id('after'));
 SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 10);
 SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('other')], ARRAY[0]);
-SELECT state, unmet FROM tq.task_overview WHERE task_id = pg_temp.id('after');
+SELECT state, unmet FROM tq.task_details WHERE task_id = pg_temp.id('after');
 SELECT * FROM tq.dependency_results(pg_temp.id('after'));
 -- it can be scheduled by hand, and a new task with the deleted id does not meet the dependency
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('first'));

@@ -270,7 +270,7 @@ FROM unnest('{block,cancel-group,tolerate,forgive}'::text[]) WITH ORDINALITY x (
 SELECT tq_internal.is_tolerated(policy => NULL, reason => 2) AS no_policy, tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', NULL) AS no_reason, tq_internal.is_tolerated('{}', 2) AS plain,
 	tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', 2147483647) AS far, tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', -2147483648) AS below;
 SELECT policy, a.* FROM unnest('{"{\"a\": 1}","[]","{\"onUnsuccessful\": \"x\"}"}'::jsonb[]) WITH ORDINALITY x (policy, n), pg_temp.answer(format('SELECT tq_internal.is_tolerated(%L, 2)', policy)) a ORDER BY n;
-SELECT rtrim(left(task_id::text, 8), '_') AS task, state, tolerated FROM tq.task_overview WHERE task_id IN (pg_temp.id('o2'), pg_temp.id('p2'), pg_temp.id('r2'), pg_temp.id('cancelo'), pg_temp.id('o1')) ORDER BY 1;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, state, tolerated FROM tq.task_details WHERE task_id IN (pg_temp.id('o2'), pg_temp.id('p2'), pg_temp.id('r2'), pg_temp.id('cancelo'), pg_temp.id('o1')) ORDER BY 1;
 
 -- Errors of tq that lack DETAIL or HINT, or are too long: none
 SELECT * FROM poor_errors;

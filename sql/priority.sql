@@ -20,10 +20,10 @@ SELECT tq.change_task_priority(task_id => pg_temp.id('one'), priority => 'very-l
 -- A group
 SELECT jsonb_pretty(tq.change_task_group_priority(pg_temp.id('group'), 'low'));
 SELECT jsonb_pretty(tq.change_task_group_priority(task_group_id => pg_temp.id('group'), priority => 'low'));
-SELECT left(task_id::text, 8) AS task, priority, state FROM tq.task_overview ORDER BY task_id;
+SELECT left(task_id::text, 8) AS task, priority, state FROM tq.task_details ORDER BY task_id;
 
 -- What is refused
-SELECT md5(string_agg(o::text, '' ORDER BY task_id)) AS before FROM tq.task_overview o \gset
+SELECT md5(string_agg(o::text, '' ORDER BY task_id)) AS before FROM tq.task_details o \gset
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_priority(pg_temp.id('one'), 'normal')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_priority(pg_temp.id('one'), '')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_priority(pg_temp.id('one'), repeat('high', 1000))$$);
@@ -39,7 +39,7 @@ SELECT * FROM pg_temp.answer($$SELECT tq.change_task_group_priority(pg_temp.id('
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_group_priority(pg_temp.id('group'), NULL)$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_group_priority(NULL, 'high')$$);
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_group_priority(pg_temp.id('nobody'), 'high')$$);
-SELECT md5(string_agg(o::text, '' ORDER BY task_id)) = :'before' AS "nothing has changed" FROM tq.task_overview o;
+SELECT md5(string_agg(o::text, '' ORDER BY task_id)) = :'before' AS "nothing has changed" FROM tq.task_details o;
 SELECT tq.rerun_task(pg_temp.id('done')) ->> 'state' AS state;
 SELECT * FROM pg_temp.answer($$SELECT tq.change_task_priority(pg_temp.id('done'), 'high')$$);
 
@@ -53,8 +53,8 @@ SELECT tq.change_task_priority(pg_temp.id('one'), 'low') ->> 'priority' AS prior
 COMMIT;
 SELECT tq.status(pg_temp.id('one')) ->> 'priority' AS priority;
 SELECT count(tq.enqueue('regress/m', task_id => pg_temp.id(n))) FROM generate_series(1, 20) n;
-SELECT count(tq.change_task_priority(task_id, 'high')) FROM tq.task_overview WHERE task_queue_id = 'regress/m';
-SELECT count(*), min(priority), max(priority) FROM tq.task_overview WHERE task_queue_id = 'regress/m';
+SELECT count(tq.change_task_priority(task_id, 'high')) FROM tq.task_details WHERE task_queue_id = 'regress/m';
+SELECT count(*), min(priority), max(priority) FROM tq.task_details WHERE task_queue_id = 'regress/m';
 
 -- With ISOLATION LEVEL REPEATABLE READ and SERIALIZABLE
 BEGIN ISOLATION LEVEL REPEATABLE READ;

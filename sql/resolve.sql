@@ -13,14 +13,14 @@ SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 6);
 -- In the order of the arguments, with the outcome of each
 SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t2'), pg_temp.id('nobody'), pg_temp.id('t1'), pg_temp.id('t1'), pg_temp.id('t3'), pg_temp.id('t3'), pg_temp.id('all')],
 	ARRAY[0, 0, 0, 0, 1, 0, 0]);
-SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_overview ORDER BY 1;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_details ORDER BY 1;
 SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t1'), pg_temp.id('t2')], ARRAY[0, 0], 'failed');
 SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t4'), pg_temp.id('t5')], ARRAY[0, 0], 'worker-shutdown');
 SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t4'), pg_temp.id('t5')], ARRAY[0, 0], 'worker-shutdown');
-SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_overview ORDER BY 1;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, state, unmet FROM tq.task_details ORDER BY 1;
 SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w', 6);
 SELECT * FROM tq.resolve(ARRAY[pg_temp.id('t5'), pg_temp.id('t6')], ARRAY[1, 0], 'intermittent-task');
-SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_details ORDER BY 1;
 SELECT * FROM tq.resolve('{}', '{}');
 
 -- Each reason that may be given

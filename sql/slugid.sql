@@ -162,46 +162,46 @@ CREATE FUNCTION pg_temp.try_all(statement text) RETURNS TABLE (form text, type t
 $$;
 CREATE TEMP TABLE call (n int, call text);
 INSERT INTO call VALUES
-	(1, 'SELECT task_id FROM tq.task_overview WHERE task_id = $1'),
-	(2, 'SELECT task_id FROM tq.task_overview WHERE $1 = task_id'),
-	(3, 'SELECT string_agg(task_id::text, '' '' ORDER BY task_id) FROM tq.task_overview WHERE task_id <> $1 AND task_id IN ($1, $2)'),
-	(4, 'SELECT count(*) FROM tq.task_overview WHERE task_id >= $1 AND task_id <= $1 AND NOT task_id < $1 AND NOT task_id > $1'),
-	(5, 'SELECT count(*) FROM tq.task_overview WHERE task_id = ANY (ARRAY[$1, $2])'),
-	(6, 'SELECT count(*) FROM tq.task_overview WHERE task_id <> ALL (ARRAY[$1, $2]) AND task_queue_id = ''regress/slug'''),
-	(7, 'SELECT count(*) FROM tq.task_overview JOIN (VALUES ($1), ($2)) AS v (task_id) USING (task_id)'),
-	(8, 'SELECT count(*) FROM tq.task_overview NATURAL JOIN (SELECT $1 AS task_id) AS v'),
+	(1, 'SELECT task_id FROM tq.task_details WHERE task_id = $1'),
+	(2, 'SELECT task_id FROM tq.task_details WHERE $1 = task_id'),
+	(3, 'SELECT string_agg(task_id::text, '' '' ORDER BY task_id) FROM tq.task_details WHERE task_id <> $1 AND task_id IN ($1, $2)'),
+	(4, 'SELECT count(*) FROM tq.task_details WHERE task_id >= $1 AND task_id <= $1 AND NOT task_id < $1 AND NOT task_id > $1'),
+	(5, 'SELECT count(*) FROM tq.task_details WHERE task_id = ANY (ARRAY[$1, $2])'),
+	(6, 'SELECT count(*) FROM tq.task_details WHERE task_id <> ALL (ARRAY[$1, $2]) AND task_queue_id = ''regress/slug'''),
+	(7, 'SELECT count(*) FROM tq.task_details JOIN (VALUES ($1), ($2)) AS v (task_id) USING (task_id)'),
+	(8, 'SELECT count(*) FROM tq.task_details NATURAL JOIN (SELECT $1 AS task_id) AS v'),
 	(9, 'SELECT tq.status($1) ->> ''state'''),
 	(10, 'SELECT count(*) FROM tq.statuses(ARRAY[$1, $2])'),
 	(11, 'SELECT task_id FROM tq.list_dependent_tasks($1, after => $1)'),
 	(12, 'SELECT task_id FROM tq.list_dependent_tasks(task_id => $1)'),
 	(13, 'SELECT tq.enqueue(''regress/slug'', task_id => $1, dependencies => ARRAY[$2])'),
-	(14, 'SELECT count(*) FROM (SELECT $1::tq.slugid AS id UNION SELECT task_id FROM tq.task_overview WHERE task_queue_id = ''regress/slug'') AS u'),
-	(15, 'SELECT coalesce(task_id, $1) = $1 FROM tq.task_overview WHERE task_id = $1'),
-	(16, 'SELECT NULLIF(task_id, $1) IS NULL FROM tq.task_overview WHERE task_id = $1'),
-	(17, 'SELECT CASE task_id WHEN $1 THEN ''first'' WHEN $2 THEN ''second'' END FROM tq.task_overview WHERE task_id = $1'),
-	(18, 'SELECT task_id IS DISTINCT FROM $1 FROM tq.task_overview WHERE task_id = $1'),
-	(19, 'SELECT (task_id, 1) = ($1, 1) FROM tq.task_overview WHERE task_id = $1'),
-	(20, 'SELECT task_id BETWEEN $1 AND $1 FROM tq.task_overview WHERE task_id = $1');
+	(14, 'SELECT count(*) FROM (SELECT $1::tq.slugid AS id UNION SELECT task_id FROM tq.task_details WHERE task_queue_id = ''regress/slug'') AS u'),
+	(15, 'SELECT coalesce(task_id, $1) = $1 FROM tq.task_details WHERE task_id = $1'),
+	(16, 'SELECT NULLIF(task_id, $1) IS NULL FROM tq.task_details WHERE task_id = $1'),
+	(17, 'SELECT CASE task_id WHEN $1 THEN ''first'' WHEN $2 THEN ''second'' END FROM tq.task_details WHERE task_id = $1'),
+	(18, 'SELECT task_id IS DISTINCT FROM $1 FROM tq.task_details WHERE task_id = $1'),
+	(19, 'SELECT (task_id, 1) = ($1, 1) FROM tq.task_details WHERE task_id = $1'),
+	(20, 'SELECT task_id BETWEEN $1 AND $1 FROM tq.task_details WHERE task_id = $1');
 SELECT n, answer, string_agg(DISTINCT type, ', ' ORDER BY type) AS types, count(*)
 FROM call, pg_temp.try_all(call.call) GROUP BY n, answer ORDER BY n, count(*) DESC;
 
 -- As parameters: of no type, as most drivers send them, and of these
-PREPARE untyped AS SELECT task_id FROM tq.task_overview WHERE task_id = $1;
+PREPARE untyped AS SELECT task_id FROM tq.task_details WHERE task_id = $1;
 EXECUTE untyped (:'a');
 EXECUTE untyped (:'a_uuid');
-PREPARE untyped_any AS SELECT count(*) FROM tq.task_overview WHERE task_id = ANY ($1);
+PREPARE untyped_any AS SELECT count(*) FROM tq.task_details WHERE task_id = ANY ($1);
 EXECUTE untyped_any (ARRAY[:'a', :'b_uuid']);
 PREPARE untyped_call AS SELECT tq.status($1) ->> 'state', (SELECT count(*) FROM tq.statuses($2));
 EXECUTE untyped_call (:'a', ARRAY[:'a', :'b']);
 PREPARE text_one (text, text[]) AS SELECT tq.status($1) ->> 'state' AS state, (SELECT count(*) FROM tq.statuses($2)) AS statuses,
-	(SELECT count(*) FROM tq.task_overview WHERE task_id = $1) AS one, (SELECT count(*) FROM tq.task_overview WHERE task_id = ANY ($2)) AS both;
+	(SELECT count(*) FROM tq.task_details WHERE task_id = $1) AS one, (SELECT count(*) FROM tq.task_details WHERE task_id = ANY ($2)) AS both;
 EXECUTE text_one (:'a', ARRAY[:'a', :'b']);
 EXECUTE text_one (:'a_uuid', ARRAY[:'a_uuid', :'b_uuid']);
 PREPARE varchar_one (varchar, varchar[]) AS SELECT tq.status($1) ->> 'state' AS state, (SELECT count(*) FROM tq.statuses($2)) AS statuses,
-	(SELECT count(*) FROM tq.task_overview WHERE task_id = $1) AS one, (SELECT count(*) FROM tq.task_overview WHERE task_id = ANY ($2)) AS both;
+	(SELECT count(*) FROM tq.task_details WHERE task_id = $1) AS one, (SELECT count(*) FROM tq.task_details WHERE task_id = ANY ($2)) AS both;
 EXECUTE varchar_one (:'a', ARRAY[:'a', :'b']);
 PREPARE uuid_one (uuid, uuid[]) AS SELECT tq.status($1) ->> 'state' AS state, (SELECT count(*) FROM tq.statuses($2)) AS statuses,
-	(SELECT count(*) FROM tq.task_overview WHERE task_id = $1) AS one, (SELECT count(*) FROM tq.task_overview WHERE task_id = ANY ($2)) AS both;
+	(SELECT count(*) FROM tq.task_details WHERE task_id = $1) AS one, (SELECT count(*) FROM tq.task_details WHERE task_id = ANY ($2)) AS both;
 EXECUTE uuid_one (:'a_uuid', ARRAY[:'a_uuid', :'b_uuid']::uuid[]);
 
 -- Columns of these types are compared, and filled, too.
@@ -209,8 +209,8 @@ CREATE TEMP TABLE mine (t text, v varchar, u uuid, id tq.slugid);
 INSERT INTO mine SELECT :'a', :'a', x, x FROM (SELECT tq.enqueue('regress/slug', task_id => tq.stable_slugid('mine'))) AS e (x);
 INSERT INTO mine VALUES (:'a', :'a', :'a_uuid', :'a'::text);
 SELECT t = id AS text, v = id AS varchar, u = id AS uuid FROM mine ORDER BY 1;
-SELECT count(*) FROM mine JOIN tq.task_overview ON task_id = u;
-SELECT count(*) FROM mine JOIN tq.task_overview ON task_id = t JOIN tq.run_overview r USING (task_id);
+SELECT count(*) FROM mine JOIN tq.task_details ON task_id = u;
+SELECT count(*) FROM mine JOIN tq.task_details ON task_id = t JOIN tq.run_overview r USING (task_id);
 
 -- Indexes serve all of them.
 CREATE TEMP TABLE indexed AS SELECT tq.stable_slugid(n::text) AS id FROM generate_series(1, 2000) AS n;
@@ -234,7 +234,7 @@ SELECT c = t, c = v, c = n, n = t, n = v, v = t, v = 'a', t = 'a', c = 'a', n = 
 	u = :'a_uuid', u::text = :'a_uuid', v || t, t || u, v || 1, v LIKE 'a%', coalesce(v, t), greatest(v, 'b'), length(v), upper(t), md5(v)
 FROM strings;
 SELECT pg_typeof(coalesce(t, v)), pg_typeof(coalesce(v, 'x')), pg_typeof(CASE WHEN true THEN v ELSE t END), pg_typeof(ARRAY[v, t]), pg_typeof(v || 'x') FROM strings;
-SELECT task_id || '.log' AS concatenated, task_id::text LIKE '%' AS matched FROM tq.task_overview WHERE task_id = :'a';
+SELECT task_id || '.log' AS concatenated, task_id::text LIKE '%' AS matched FROM tq.task_details WHERE task_id = :'a';
 SELECT pg_temp.try('SELECT coalesce(tq.slugid(), ''x''::text)') AS coalesce,
 	pg_temp.try('SELECT tq.slugid() LIKE ''x''') AS like,
 	pg_temp.try('SELECT tq.slugid() = ''x''::char(22)') AS bpchar,
@@ -277,7 +277,7 @@ SELECT * FROM pg_temp.bad_calls('::uuid');
 RESET ROLE;
 
 -- A role that may not call the functions can compare the ids of its own tables.
-SELECT tq.cancel_task(task_id) ->> 'state' AS state FROM tq.task_overview WHERE task_queue_id = 'regress/slug' ORDER BY task_id;
+SELECT tq.cancel_task(task_id) ->> 'state' AS state FROM tq.task_details WHERE task_queue_id = 'regress/slug' ORDER BY task_id;
 CREATE ROLE regress_tq_other;
 GRANT SELECT ON mine, indexed TO regress_tq_other;
 SET ROLE regress_tq_other;

@@ -23,11 +23,11 @@ SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0 AND step NOT IN ('publish', 
 SET tq.clock_offset = '21 minutes';
 SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0 AND step NOT IN ('publish', 'retain');
 SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0 AND step NOT IN ('publish', 'retain');
-SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_details ORDER BY 1;
 SET tq.clock_offset = '36 minutes';
 SELECT step, tasks FROM tq.upkeep() WHERE tasks > 0 AND step NOT IN ('publish', 'retain');
 SELECT task_id, run_id FROM tq.claim_work('regress/w', 'g', 'w2', 5);
-SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview ORDER BY 1;
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_details ORDER BY 1;
 RESET tq.clock_offset;
 
 -- Deadlines, in each state; dependents are released where that counts
@@ -41,7 +41,7 @@ SELECT task_id FROM tq.claim_work('regress/d', 'g', 'w', 2);
 SELECT pg_temp.brief(tq.report_failed(pg_temp.id('d4'), 0));
 SET tq.clock_offset = '61 minutes';
 SELECT step, tasks FROM tq.upkeep() WHERE step = 'deadline';
-SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_overview
+SELECT rtrim(left(task_id::text, 8), '_') AS task, pg_temp.brief(tq.status(task_id)) FROM tq.task_details
 WHERE task_queue_id IN ('regress/d', 'regress/x') ORDER BY 1;
 SELECT task_id FROM tq.claim_work('regress/d', 'g', 'w', 2);
 SELECT task_id FROM tq.claim_work('regress/x', 'g', 'w', 2);

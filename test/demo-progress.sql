@@ -32,7 +32,7 @@ WITH p AS (
 			WHEN r.run_id = 0 THEN o.name
 			ELSE format('%s, run %s (%s)', o.name, r.run_id, r.reason_created) END
 	FROM unnest(:'workers'::text[]) WITH ORDINALITY w (id, n)
-		LEFT JOIN tq.task_overview o ON o.worker_id = w.id AND o.state = 'running'
+		LEFT JOIN tq.task_details o ON o.worker_id = w.id AND o.state = 'running'
 			AND o.task_group_id = :'group'
 		LEFT JOIN tq.run_overview r ON r.task_id = o.task_id AND r.run_id = o.last_run_id
 )

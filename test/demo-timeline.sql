@@ -14,7 +14,7 @@ WITH run AS (
 	SELECT o.name, r.*, coalesce(r.resolved, clock_timestamp()) AS ended,
 		min(r.started) OVER (PARTITION BY r.task_id) AS first_started,
 		r.reason_resolved IS NOT DISTINCT FROM 'claim-expired' AS lost
-	FROM tq.task_overview o JOIN tq.run_overview r USING (task_id)
+	FROM tq.task_details o JOIN tq.run_overview r USING (task_id)
 	WHERE o.task_group_id = :'group'
 ), span AS (
 	/* unit: seconds in a column */
@@ -74,5 +74,5 @@ SELECT format('%s tasks, %s runs on %s workers in %s s; the runs together %s s',
 	round(extract(epoch FROM max(r.resolved) - min(r.scheduled)), 1),
 	round(extract(epoch FROM sum(r.resolved - r.started)
 		FILTER (WHERE r.reason_resolved <> 'claim-expired')), 1))
-FROM tq.task_overview o JOIN tq.run_overview r USING (task_id)
+FROM tq.task_details o JOIN tq.run_overview r USING (task_id)
 WHERE o.task_group_id = :'group';

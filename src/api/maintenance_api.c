@@ -1,6 +1,7 @@
 /*
  * maintenance_api.c
- *	  SQL functions for maintenance, and the names of stored numbers.
+ *	  SQL functions for maintenance, and those that views call: the names of
+ *	  stored numbers, the time, the waiters.
  *
  * upkeep() does in one transaction what the maintenance worker does in many.
  * Each step runs in a subtransaction of its own, so that a step that fails does
@@ -21,11 +22,13 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../events/publisher.h"
+#include "../shmem/wait_queue.h"
 #include "../shmem/worker_request.h"
 #include "../shmem/worker_slot.h"
 #include "../shmem/worker_stats.h"
 #include "../storage/activation.h"
 #include "../storage/timer_table.h"
+#include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/spi.h"
@@ -34,6 +37,8 @@
 PG_FUNCTION_INFO_V1(tq_upkeep);
 PG_FUNCTION_INFO_V1(tq_maintenance_activity);
 PG_FUNCTION_INFO_V1(tq_start_maintenance);
+PG_FUNCTION_INFO_V1(tq_clock_now_sql);
+PG_FUNCTION_INFO_V1(tq_waiters);
 PG_FUNCTION_INFO_V1(tq_state_name_sql);
 PG_FUNCTION_INFO_V1(tq_reason_created_name);
 PG_FUNCTION_INFO_V1(tq_reason_resolved_name);
@@ -310,6 +315,37 @@ return_name(FunctionCallInfo fcinfo, const char *name)
 	if (name == NULL)
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(name));
+}
+
+/* clock_now() -> timestamptz: the time by which functions decide */
+Datum
+tq_clock_now_sql(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ(tq_clock_now());
+}
+
+/*
+ * waiters() -> (pid int, queue int): the sessions of this database that wait,
+ * for a run of a queue, or for a task; then queue is NULL.  It is 0 for a queue
+ * that is not known yet.
+ */
+Datum
+tq_waiters(PG_FUNCTION_ARGS)
+{
+	TqSleeper *list;
+	int n;
+
+	InitMaterializedSRF(fcinfo, 0);
+	list = tq_wait_list(&n);
+	for (int i = 0; i < n; i++)
+	{
+		Datum values[2] = {Int32GetDatum(list[i].pid),
+						   Int32GetDatum(list[i].queue)};
+		bool nulls[2] = {false, list[i].queue < 0};
+
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
+	return (Datum) 0;
 }
 
 /* state_name(state int) -> text */

@@ -41,6 +41,7 @@
 #include "../events/outbox.h"
 #include "../shmem/wait_queue.h"
 #include "../storage/dependency_table.h"
+#include "../storage/failure_table.h"
 #include "../storage/group_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
@@ -207,6 +208,8 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
 	TqBudget budget = {.run_id = last->run_id + 1};
 	TqStart *start;
 
+	if (last->state != TQ_STATE_COMPLETED)
+		tq_failure_delete(task->id);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
 					&task->id, 1);
@@ -371,6 +374,29 @@ add_group(TqTransitions *transitions, const TqTask *task)
 	transitions->groups[transitions->ngroups++] = slug_of_group(task);
 }
 
+/* Records the tasks that ended without success. */
+static void
+write_failures(const TqTransitions *transitions)
+{
+	TqFailure *failures = palloc(sizeof(TqFailure) *
+								 Max(transitions->nfinals, 1));
+	int n = 0;
+
+	for (int i = 0; i < transitions->nfinals; i++)
+	{
+		const TqRun *run = transitions->finals[i].run;
+		const TqTask *task = transitions->finals[i].task;
+
+		if (run->state == TQ_STATE_COMPLETED)
+			continue;
+		failures[n++] = (TqFailure){.task = run->task,
+									.queue = task->queue,
+									.resolved = run->resolved,
+									.state = run->state};
+	}
+	tq_failures_insert(failures, n);
+}
+
 /*
  * Writes the dead letters of tasks that ended without success, and adds their
  * groups, each once, to the work list where their policies say so.
@@ -382,6 +408,7 @@ follow_failures(TqTransitions *transitions)
 	int ndead = 0;
 	int done = transitions->ngroups;
 
+	write_failures(transitions);
 	for (int i = 0; i < transitions->nfinals; i++)
 	{
 		const TqTask *task = transitions->finals[i].task;

@@ -285,6 +285,40 @@ wake_for_tasks(void)
 }
 
 /*
+ * Looking.
+ */
+
+/*
+ * Returns the waiters of this database, each partition in the order in which
+ * they are woken.
+ */
+TqSleeper *
+tq_wait_list(int *found)
+{
+	TqSleeper *list = palloc(sizeof(TqSleeper) * MaxBackends);
+
+	*found = 0;
+	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
+	{
+		Partition *partition = &shared->partitions[i];
+		dlist_iter iter;
+
+		LWLockAcquire(partition->lock, LW_SHARED);
+		dlist_foreach(iter, &partition->waiters)
+		{
+			const Waiter *waiter = dlist_container(Waiter, node, iter.cur);
+			int number = waiter - shared->waiters;
+
+			if (waiter->database == MyDatabaseId)
+				list[(*found)++] = (TqSleeper){GetPGProcByNumber(number)->pid,
+											   waiter->queue};
+		}
+		LWLockRelease(partition->lock);
+	}
+	return list;
+}
+
+/*
  * The waiter's place in its list.
  */
 

@@ -46,6 +46,14 @@ typedef enum TqWaitSite
 	TQ_WAIT_FOR_TASK
 } TqWaitSite;
 
+/* A session that is in the wait queue. */
+typedef struct TqSleeper
+{
+	int pid;
+	int32 queue; /* 0: a queue that is not known yet; less: a task */
+} TqSleeper;
+
+extern TqSleeper *tq_wait_list(int *found);
 extern void tq_wait_begin(TqWait *wait, int64 ms);
 extern bool tq_wait_take_over(TqWait *wait, int32 queue);
 extern void tq_wait_enter(TqWait *wait, int32 queue);

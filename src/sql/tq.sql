@@ -379,6 +379,16 @@ CREATE TABLE tq_internal.run_detail (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.run_detail IS 'what only some runs have: delays, attempts and budgets of a policy, a deferral, an error or a result';
 
+CREATE TABLE tq_internal.failure (
+	resolved timestamptz NOT NULL,
+	task bigint PRIMARY KEY,
+	queue int NOT NULL,
+	state smallint NOT NULL			-- of the task: failed or exception
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.failure IS 'one row per task that ended without success, until it is rerun or deleted';
+CREATE INDEX failure_resolved ON tq_internal.failure (resolved);
+CREATE INDEX failure_queue ON tq_internal.failure (queue, resolved);
+
 CREATE TABLE tq_internal.dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
@@ -595,6 +605,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.pending', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.delayed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.run', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.run_detail', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.failure', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dependency', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.claim_timer', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.timer', '');
@@ -1004,6 +1015,14 @@ COMMENT ON FUNCTION tq.start_maintenance() IS 'request the maintenance worker of
 -- Names of stored numbers, and views that show them
 -- ---------------------------------------------------------------------------
 
+CREATE FUNCTION tq_internal.clock_now() RETURNS timestamptz
+	AS 'MODULE_PATHNAME', 'tq_clock_now_sql' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.clock_now() IS 'the time by which functions decide';
+
+CREATE FUNCTION tq_internal.waiters() RETURNS TABLE (pid int, queue int)
+	AS 'MODULE_PATHNAME', 'tq_waiters' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.waiters() IS 'sessions of this database that wait: for a run of a queue, 0 if it is new, or for a task, then queue is NULL';
+
 CREATE FUNCTION tq_internal.state_name(state int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_state_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq_internal.state_name(int) IS 'name of a stored state';
@@ -1055,35 +1074,286 @@ CREATE VIEW tq.run_overview AS
 		LEFT JOIN tq_internal.worker w ON w.id = d.worker;
 COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
 
-CREATE VIEW tq.task_overview AS
-	SELECT t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
-		COALESCE(g.task_group_id, t.task_id) AS task_group_id,
-		tq_internal.priority_name(t.priority) AS priority,
-		CASE WHEN u.task IS NOT NULL THEN 'unscheduled'
-			WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 'pending'
-			ELSE tq_internal.state_name(r.state) END AS state,
-		COALESCE(p.run_id, d.run_id, r.run_id)::int AS last_run_id,
-		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
-		p.task IS NULL AND d.task IS NULL AND r.state > 3 AND t.policy IS NOT NULL
-			AND tq_internal.is_tolerated(y.policy, r.reason_resolved) AS tolerated,
-		w.worker_group, w.worker_id,
-		COALESCE(p.scheduled, d.scheduled, r.scheduled) AS scheduled,
-		d.visible_at,
-		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.started END AS started,
-		CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved,
-		t.created, COALESCE(t.effective_deadline, t.deadline) AS deadline, t.expires
+CREATE VIEW tq_internal.named_task AS
+	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id) AS task_group_id, y.policy AS given_policy
 	FROM tq_internal.task t
 		JOIN tq_internal.queue q ON q.id = t.queue
-		LEFT JOIN tq_internal.policy y ON y.id = t.policy
 		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
-		LEFT JOIN tq_internal.unscheduled u ON u.task = t.id
-		LEFT JOIN LATERAL (SELECT y.* FROM tq_internal.pending y
-			WHERE y.queue = t.queue AND y.priority = t.priority AND y.seq = t.id
-			UNION ALL SELECT y.* FROM tq_internal.pending y WHERE y.task = t.id AND y.seq <> y.task) AS p ON true
-		LEFT JOIN tq_internal.delayed d ON d.task = t.id
-		LEFT JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) r ON true
-		LEFT JOIN tq_internal.worker w ON w.id = r.worker AND p.task IS NULL AND d.task IS NULL;
-COMMENT ON VIEW tq.task_overview IS 'every task with its present state and last run, with names instead of numbers';
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy;
+COMMENT ON VIEW tq_internal.named_task IS 'definitions of tasks, with names in place of numbers';
+
+CREATE VIEW tq_internal.named_run AS
+	SELECT r.*, w.worker_group, w.worker_id, COALESCE(d.attempt, r.run_id) AS attempt, d.error, d.result
+	FROM tq_internal.run r
+		LEFT JOIN tq_internal.worker w ON w.id = r.worker
+		LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id;
+COMMENT ON VIEW tq_internal.named_run IS 'claimed and resolved runs, with their details, and the names of their workers';
+
+CREATE VIEW tq_internal.claimable_run AS
+	SELECT p.*, COALESCE(d.attempt, p.run_id) AS attempt
+	FROM tq_internal.pending p
+		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id;
+COMMENT ON VIEW tq_internal.claimable_run IS 'pending runs that can be claimed, with their details';
+
+-- They are found by their timers, because an index on the state of runs would
+-- keep the updates of runs from being HOT.
+CREATE VIEW tq_internal.running_run AS
+	SELECT r.*
+	FROM (SELECT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)
+			UNION SELECT l.task FROM tq_internal.left_timer l WHERE l.is_claim) AS x
+		JOIN tq_internal.named_run r ON r.task = x.task
+	WHERE r.state = 2;
+COMMENT ON VIEW tq_internal.running_run IS 'runs that a worker has';
+
+-- Each task once, with its current run.  A state is a constant of each branch,
+-- and names are looked up within it, so that a query for a state, a queue or a
+-- task reads only what it needs of each branch.
+CREATE VIEW tq_internal.current_task AS
+	SELECT t.*, 'unscheduled' AS state, NULL::smallint AS run_id, NULL::smallint AS attempt,
+		NULL::smallint AS reason_created, NULL::smallint AS reason_resolved,
+		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
+		NULL::timestamptz AS scheduled, NULL::timestamptz AS visible_at, NULL::timestamptz AS started,
+		NULL::timestamptz AS taken_until, NULL::timestamptz AS resolved, NULL AS worker_group, NULL AS worker_id,
+		NULL::jsonb AS error, NULL::jsonb AS result
+	FROM tq_internal.unscheduled u JOIN tq_internal.named_task t ON t.id = u.task
+	UNION ALL
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task
+	UNION ALL
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.id = p.task
+	WHERE p.seq <> p.task
+	UNION ALL
+	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	FROM tq_internal.delayed p JOIN tq_internal.named_task t ON t.id = p.task
+		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
+	UNION ALL
+	SELECT t.*, 'running', r.run_id, r.attempt, r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
+		r.worker_group, r.worker_id, r.error, r.result
+	FROM tq_internal.running_run r JOIN tq_internal.named_task t ON t.id = r.task
+	UNION ALL
+	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id), y.policy,
+		'failed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		r.worker_group, r.worker_id, r.error, r.result
+	FROM tq_internal.failure f
+		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
+		JOIN tq_internal.task t ON t.id = f.task
+		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r
+	WHERE f.state = 4
+	UNION ALL
+	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id), y.policy,
+		'exception', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		r.worker_group, r.worker_id, r.error, r.result
+	FROM tq_internal.failure f
+		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
+		JOIN tq_internal.task t ON t.id = f.task
+		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r
+	WHERE f.state = 5
+	UNION ALL
+	SELECT t.*, 'completed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		r.worker_group, r.worker_id, r.error, r.result
+	FROM tq_internal.named_task t
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
+	WHERE r.state = 3
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id);
+COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
+
+CREATE VIEW tq.task_overview AS
+	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.state,
+		COALESCE(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) AS reason,
+		tq_internal.priority_name(c.priority) AS priority, c.attempt::int AS attempt,
+		COALESCE(c.resolved, c.started, c.scheduled, c.created) AS since,
+		c.worker_group || '/' || c.worker_id AS worker
+	FROM tq_internal.current_task c;
+COMMENT ON VIEW tq.task_overview IS 'every task with its state; tq.task_details has the rest';
+COMMENT ON COLUMN tq.task_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_overview.name IS 'metadata.name; NULL if enqueue() got none';
+COMMENT ON COLUMN tq.task_overview.task_queue_id IS 'queue in which workers find the task';
+COMMENT ON COLUMN tq.task_overview.state IS 'unscheduled, pending, running, completed, failed or exception';
+COMMENT ON COLUMN tq.task_overview.reason IS 'why the last run was resolved or, before that, created';
+COMMENT ON COLUMN tq.task_overview.priority IS 'priority among the pending tasks of the queue';
+COMMENT ON COLUMN tq.task_overview.attempt IS 'which attempt the last run is, from 0; NULL: no run';
+COMMENT ON COLUMN tq.task_overview.since IS 'since when the task has been in this state';
+COMMENT ON COLUMN tq.task_overview.worker IS 'group and id of the worker that has the last run, or had it';
+
+CREATE VIEW tq.task_details AS
+	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.task_group_id,
+		tq_internal.priority_name(c.priority) AS priority, c.state,
+		tq_internal.reason_created_name(c.reason_created) AS reason_created,
+		tq_internal.reason_resolved_name(c.reason_resolved) AS reason_resolved,
+		c.run_id::int AS last_run_id, c.attempt::int AS attempt, c.unmet,
+		c.state IN ('failed', 'exception') AND c.given_policy IS NOT NULL
+			AND tq_internal.is_tolerated(c.given_policy, c.reason_resolved) AS tolerated,
+		c.worker_group, c.worker_id, c.scheduled, c.visible_at, c.started, c.taken_until, c.resolved,
+		c.created, COALESCE(c.effective_deadline, c.deadline) AS deadline, c.expires,
+		COALESCE(c.scheduler_id, '-') AS scheduler_id, COALESCE(c.project_id, 'none') AS project_id,
+		c.dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
+	FROM tq_internal.current_task c;
+COMMENT ON VIEW tq.task_details IS 'every task with all that is known of it, the payload and the last error and result included';
+COMMENT ON COLUMN tq.task_details.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_details.name IS 'metadata.name; NULL if enqueue() got none';
+COMMENT ON COLUMN tq.task_details.task_queue_id IS 'queue in which workers find the task';
+COMMENT ON COLUMN tq.task_details.task_group_id IS 'group of the task';
+COMMENT ON COLUMN tq.task_details.priority IS 'priority among the pending tasks of the queue';
+COMMENT ON COLUMN tq.task_details.state IS 'unscheduled, pending, running, completed, failed or exception';
+COMMENT ON COLUMN tq.task_details.reason_created IS 'why the last run was created';
+COMMENT ON COLUMN tq.task_details.reason_resolved IS 'why the last run was resolved';
+COMMENT ON COLUMN tq.task_details.last_run_id IS 'number of the last run, from 0';
+COMMENT ON COLUMN tq.task_details.attempt IS 'which attempt the last run is, from 0';
+COMMENT ON COLUMN tq.task_details.unmet IS 'how many dependencies an unscheduled task waits for';
+COMMENT ON COLUMN tq.task_details.tolerated IS 'whether its policy makes the failure count as a success for its group';
+COMMENT ON COLUMN tq.task_details.worker_group IS 'group of the worker that has the last run, or had it';
+COMMENT ON COLUMN tq.task_details.worker_id IS 'that worker';
+COMMENT ON COLUMN tq.task_details.scheduled IS 'when the last run was created';
+COMMENT ON COLUMN tq.task_details.visible_at IS 'until when a pending run is delayed; NULL: it is not';
+COMMENT ON COLUMN tq.task_details.started IS 'when the last run was claimed';
+COMMENT ON COLUMN tq.task_details.taken_until IS 'until when a running run is claimed';
+COMMENT ON COLUMN tq.task_details.resolved IS 'when the last run was resolved';
+COMMENT ON COLUMN tq.task_details.created IS 'when the task was created';
+COMMENT ON COLUMN tq.task_details.deadline IS 'when the task is resolved as deadline-exceeded, at the latest';
+COMMENT ON COLUMN tq.task_details.expires IS 'when the task is deleted';
+COMMENT ON COLUMN tq.task_details.scheduler_id IS 'schedulerId of the definition';
+COMMENT ON COLUMN tq.task_details.project_id IS 'projectId of the definition';
+COMMENT ON COLUMN tq.task_details.dependencies IS 'tasks that it depends on; NULL: none';
+COMMENT ON COLUMN tq.task_details.routes IS 'routes of its messages; NULL: none';
+COMMENT ON COLUMN tq.task_details.scopes IS 'scopes of its credentials; NULL: none';
+COMMENT ON COLUMN tq.task_details.tags IS 'tags of the definition';
+COMMENT ON COLUMN tq.task_details.metadata IS 'metadata of the definition';
+COMMENT ON COLUMN tq.task_details.extra IS 'extra of the definition';
+COMMENT ON COLUMN tq.task_details.policy IS 'policy as it was given; NULL: none';
+COMMENT ON COLUMN tq.task_details.payload IS 'payload of the definition';
+COMMENT ON COLUMN tq.task_details.error IS 'error that the worker of the last run reported';
+COMMENT ON COLUMN tq.task_details.result IS 'result that it reported';
+
+CREATE VIEW tq.failure_overview AS
+	SELECT f.resolved, t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
+		tq_internal.state_name(f.state) AS state, tq_internal.reason_resolved_name(r.reason_resolved) AS reason,
+		(r.run_id + 1)::int AS runs, r.worker_group || '/' || r.worker_id AS worker, r.error
+	FROM tq_internal.failure f
+		JOIN tq_internal.task t ON t.id = f.task
+		JOIN tq_internal.queue q ON q.id = f.queue
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r;
+COMMENT ON VIEW tq.failure_overview IS 'tasks that ended without success: failed or exception';
+COMMENT ON COLUMN tq.failure_overview.resolved IS 'when the task ended';
+COMMENT ON COLUMN tq.failure_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.failure_overview.name IS 'metadata.name';
+COMMENT ON COLUMN tq.failure_overview.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.failure_overview.state IS 'failed or exception';
+COMMENT ON COLUMN tq.failure_overview.reason IS 'why the last run was resolved';
+COMMENT ON COLUMN tq.failure_overview.runs IS 'how many runs the task has had';
+COMMENT ON COLUMN tq.failure_overview.worker IS 'group and id of the worker that had the last run';
+COMMENT ON COLUMN tq.failure_overview.error IS 'error that it reported';
+
+CREATE VIEW tq.dead_letter_overview AS
+	SELECT l.failed_at, l.task_id, l.definition #>> '{metadata,name}' AS name, q.task_queue_id,
+		tq_internal.reason_resolved_name(l.reason) AS reason, jsonb_array_length(l.runs) AS runs, l.error
+	FROM tq_internal.dead_letter l JOIN tq_internal.queue q ON q.id = l.queue;
+COMMENT ON VIEW tq.dead_letter_overview IS 'dead letters of all queues; tq.list_dead_letters() has their definitions and runs';
+COMMENT ON COLUMN tq.dead_letter_overview.failed_at IS 'when the task failed for good';
+COMMENT ON COLUMN tq.dead_letter_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.dead_letter_overview.name IS 'metadata.name';
+COMMENT ON COLUMN tq.dead_letter_overview.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.dead_letter_overview.reason IS 'why the last run was resolved';
+COMMENT ON COLUMN tq.dead_letter_overview.runs IS 'how many runs the task had';
+COMMENT ON COLUMN tq.dead_letter_overview.error IS 'error that the last worker reported';
+
+CREATE VIEW tq.group_overview AS
+	SELECT g.task_group_id, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
+		p.first_created, p.last_resolved, g.sealed
+	FROM tq_internal.task_group g CROSS JOIN LATERAL tq.group_progress(g.task_group_id) AS p;
+COMMENT ON VIEW tq.group_overview IS 'task groups of more than one task, or sealed, and how far they are';
+COMMENT ON COLUMN tq.group_overview.task_group_id IS 'id of the group';
+COMMENT ON COLUMN tq.group_overview.outcome IS 'outcome of the group, as in group_progress()';
+COMMENT ON COLUMN tq.group_overview.tasks IS 'tasks of the group';
+COMMENT ON COLUMN tq.group_overview.unscheduled IS 'tasks that wait for others, or for schedule_task()';
+COMMENT ON COLUMN tq.group_overview.delayed IS 'pending tasks that are delayed';
+COMMENT ON COLUMN tq.group_overview.pending IS 'tasks that can be claimed';
+COMMENT ON COLUMN tq.group_overview.running IS 'tasks that a worker has';
+COMMENT ON COLUMN tq.group_overview.completed IS 'completed tasks';
+COMMENT ON COLUMN tq.group_overview.failed IS 'failed tasks';
+COMMENT ON COLUMN tq.group_overview.exception IS 'tasks that ended as an exception';
+COMMENT ON COLUMN tq.group_overview.first_created IS 'when the first task was created';
+COMMENT ON COLUMN tq.group_overview.last_resolved IS 'when the last task was resolved';
+COMMENT ON COLUMN tq.group_overview.sealed IS 'when the group was sealed; NULL: tasks can join it';
+
+CREATE VIEW tq.dependency_overview AS
+	SELECT t.task_id, d.required_task_id, r.metadata ->> 'name' AS required_name,
+		CASE WHEN r.id IS NOT NULL THEN COALESCE(f.state, 'pending') END AS state,
+		COALESCE(f.state = 'completed' OR (t.all_resolved AND f.state IN ('failed', 'exception'))
+			OR (f.state IN ('failed', 'exception') AND y.policy IS NOT NULL AND tq_internal.is_tolerated(y.policy, f.reason_resolved)), false) AS met
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL unnest(t.dependencies) AS d (required_task_id)
+		LEFT JOIN tq_internal.task r ON r.task_id = d.required_task_id
+		LEFT JOIN tq_internal.policy y ON y.id = r.policy
+		LEFT JOIN LATERAL (SELECT 'unscheduled' AS state, NULL::smallint AS reason_resolved FROM tq_internal.unscheduled u WHERE u.task = r.id
+			UNION ALL (SELECT tq_internal.state_name(l.state), l.reason_resolved FROM tq_internal.run l WHERE l.task = r.id
+				AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.id AND p.seq <> p.task)
+				AND NOT EXISTS (SELECT FROM tq_internal.delayed p WHERE p.task = r.id)
+				ORDER BY l.run_id DESC LIMIT 1)) AS f ON true;
+COMMENT ON VIEW tq.dependency_overview IS 'what each task depends on';
+COMMENT ON COLUMN tq.dependency_overview.task_id IS 'task that depends on another';
+COMMENT ON COLUMN tq.dependency_overview.required_task_id IS 'task that it depends on';
+COMMENT ON COLUMN tq.dependency_overview.required_name IS 'metadata.name of that task';
+COMMENT ON COLUMN tq.dependency_overview.state IS 'state of that task; NULL: it was deleted';
+COMMENT ON COLUMN tq.dependency_overview.met IS 'whether its present state meets the dependency';
+
+CREATE VIEW tq.queue_overview AS
+	SELECT q.task_queue_id, p.pending, d.delayed, c.running, p.oldest,
+		w.workers, w.quarantined, i.waiters, q.last_date_active
+	FROM tq_internal.queue q
+		CROSS JOIN LATERAL (SELECT count(*) AS pending, min(p.scheduled) AS oldest FROM tq_internal.pending p WHERE p.queue = q.id) AS p
+		LEFT JOIN (SELECT queue, count(*) AS delayed FROM tq_internal.delayed GROUP BY queue) AS d ON d.queue = q.id
+		LEFT JOIN (SELECT t.queue, count(*) AS running FROM tq_internal.running_run r JOIN tq_internal.task t ON t.id = r.task GROUP BY t.queue) AS c ON c.queue = q.id
+		LEFT JOIN (SELECT queue, count(*) AS workers, count(*) FILTER (WHERE quarantine_until > tq_internal.clock_now()) AS quarantined
+			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id
+		LEFT JOIN (SELECT queue, count(*) AS waiters FROM tq_internal.waiters() GROUP BY queue) AS i ON i.queue = q.id;
+COMMENT ON VIEW tq.queue_overview IS 'queues: what is in them, and who works on it';
+COMMENT ON COLUMN tq.queue_overview.task_queue_id IS 'name of the queue';
+COMMENT ON COLUMN tq.queue_overview.pending IS 'runs that can be claimed';
+COMMENT ON COLUMN tq.queue_overview.delayed IS 'runs that can be claimed later';
+COMMENT ON COLUMN tq.queue_overview.running IS 'runs that a worker has';
+COMMENT ON COLUMN tq.queue_overview.oldest IS 'since when the first of the pending runs has been scheduled';
+COMMENT ON COLUMN tq.queue_overview.workers IS 'workers that were seen and have not expired';
+COMMENT ON COLUMN tq.queue_overview.quarantined IS 'those in quarantine';
+COMMENT ON COLUMN tq.queue_overview.waiters IS 'sessions that wait for work';
+COMMENT ON COLUMN tq.queue_overview.last_date_active IS 'when a worker last asked for work; recorded with a delay';
+
+CREATE VIEW tq.worker_overview AS
+	SELECT q.task_queue_id, w.worker_group, w.worker_id,
+		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN 'quarantined'
+			WHEN c.running > 0 THEN 'running' ELSE 'idle' END AS state,
+		COALESCE(c.running, 0) AS running, w.last_date_active, w.first_claim,
+		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN w.quarantine_until END AS quarantine_until
+	FROM tq_internal.worker w JOIN tq_internal.queue q ON q.id = w.queue
+		LEFT JOIN (SELECT worker, count(*) AS running FROM tq_internal.running_run GROUP BY worker) AS c ON c.worker = w.id
+	WHERE w.expires > tq_internal.clock_now() OR w.quarantine_until > tq_internal.clock_now() OR c.running > 0;
+COMMENT ON VIEW tq.worker_overview IS 'workers that were seen and have not expired, are in quarantine or have a run';
+COMMENT ON COLUMN tq.worker_overview.task_queue_id IS 'queue of the worker';
+COMMENT ON COLUMN tq.worker_overview.worker_group IS 'group of the worker';
+COMMENT ON COLUMN tq.worker_overview.worker_id IS 'id of the worker';
+COMMENT ON COLUMN tq.worker_overview.state IS 'quarantined, running or idle';
+COMMENT ON COLUMN tq.worker_overview.running IS 'runs that it has';
+COMMENT ON COLUMN tq.worker_overview.last_date_active IS 'when it last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.worker_overview.first_claim IS 'when it was first seen';
+COMMENT ON COLUMN tq.worker_overview.quarantine_until IS 'until when it is in quarantine; NULL: it is not';
+
+CREATE VIEW tq.waiter_overview AS
+	SELECT w.pid, CASE WHEN w.queue IS NULL THEN 'a task' ELSE COALESCE(q.task_queue_id, 'a new queue') END AS waits_for,
+		a.query_start AS since, a.application_name, a.client_addr
+	FROM tq_internal.waiters() w
+		LEFT JOIN tq_internal.queue q ON q.id = w.queue
+		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.pid;
+COMMENT ON VIEW tq.waiter_overview IS 'sessions that wait in claim_work(), wait_for_work(), wait_for_task() or wait_for_task_group()';
+COMMENT ON COLUMN tq.waiter_overview.pid IS 'process of the session';
+COMMENT ON COLUMN tq.waiter_overview.waits_for IS 'queue, or a task';
+COMMENT ON COLUMN tq.waiter_overview.since IS 'since when';
+COMMENT ON COLUMN tq.waiter_overview.application_name IS 'name that the client gave to the session';
+COMMENT ON COLUMN tq.waiter_overview.client_addr IS 'address of the client; NULL: a local one';
 
 CREATE VIEW tq.maintenance_overview AS
 	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed
@@ -1112,6 +1382,213 @@ CREATE VIEW tq.subscription_overview AS
 	GROUP BY s.name, t.last_id;
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
 
+CREATE VIEW tq_internal.claimable_task AS
+	SELECT t.task_id, p.*
+	FROM tq_internal.task t JOIN tq_internal.pending p ON p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
+	UNION ALL
+	SELECT t.task_id, p.*
+	FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task
+	WHERE p.seq <> p.task;
+COMMENT ON VIEW tq_internal.claimable_task IS 'tasks that can be claimed, with their place in the queue';
+
+-- Why a task is where it is: each branch finds one reason, and what to do.
+CREATE VIEW tq_internal.task_reason AS
+	SELECT c.task_id, 10 AS place, 'unscheduled' AS reason,
+		CASE WHEN o.required_task_id = c.task_id THEN 'it depends on itself'
+			WHEN o.state IS NULL THEN format('it depends on %s, which was deleted', o.required_task_id)
+			ELSE format('it depends on %s%s, which is %s', o.required_task_id, ' (' || o.required_name || ')', o.state) END AS detail,
+		CASE WHEN o.required_task_id = c.task_id OR o.state IS NULL THEN format('SELECT tq.schedule_task(%L)', c.task_id)
+			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L); or, to go on without it, SELECT tq.schedule_task(%L)', o.required_task_id, c.task_id)
+			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+		JOIN tq.dependency_overview o ON o.task_id = c.task_id
+	WHERE NOT o.met
+	UNION ALL
+	SELECT c.task_id, 11, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+	WHERE NOT EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
+	UNION ALL
+	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', d.visible_at), 'wait until then'
+	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task
+	UNION ALL
+	SELECT t.task_id, 30, 'locked',
+		format('process %s has locked or changed it in a transaction that began at %s: %s', l.pid, a.xact_start, COALESCE(left(a.query, 200), 'its query is not visible to you')),
+		format('wait for the end of that transaction, or SELECT pg_terminate_backend(%s)', l.pid)
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL (SELECT u.xmax FROM tq_internal.unscheduled u WHERE u.task = t.id
+			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
+			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task
+			UNION ALL SELECT d.xmax FROM tq_internal.delayed d WHERE d.task = t.id
+			UNION ALL SELECT r.xmax FROM tq_internal.run r WHERE r.task = t.id) AS x
+		JOIN pg_catalog.pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = x.xmax AND l.granted AND l.mode = 'ExclusiveLock'
+		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+	UNION ALL
+	SELECT p.task_id, 40, 'no worker', CASE WHEN q.last_date_active IS NULL THEN format('no worker has asked for work in queue %s', q.task_queue_id)
+			ELSE format('no worker has asked for work in queue %s since %s', q.task_queue_id, q.last_date_active) END,
+		'start a worker, or compare the name of the queue with that in the worker'
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+	WHERE NOT EXISTS (SELECT FROM tq_internal.waiters() w WHERE w.queue = p.queue)
+		AND NOT EXISTS (SELECT FROM tq_internal.worker w WHERE w.queue = p.queue AND w.last_date_active > tq_internal.clock_now() - interval '1 hour')
+	UNION ALL
+	SELECT p.task_id, 50, 'quarantine', format('all workers of queue %s (%s) are in quarantine, the first until %s', q.task_queue_id, w.workers, w.until),
+		'end the quarantine of one by tq.quarantine_worker(), or start another'
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+		CROSS JOIN LATERAL (SELECT count(*) AS workers, min(w.quarantine_until) AS until,
+				bool_and(w.quarantine_until IS NOT NULL AND w.quarantine_until > tq_internal.clock_now()) AS barred
+			FROM tq_internal.worker w WHERE w.queue = p.queue AND w.expires > tq_internal.clock_now()) AS w
+	WHERE w.barred
+	UNION ALL
+	SELECT p.task_id, 60, CASE WHEN b.n = 0 THEN 'next' ELSE 'behind others' END,
+		CASE WHEN b.n = 0 THEN format('it is the first of queue %s', q.task_queue_id)
+			ELSE format('%s%s runs of queue %s come before it', CASE WHEN b.n > 10000 THEN 'more than ' ELSE '' END, least(b.n, 10000), q.task_queue_id) END,
+		CASE WHEN b.n = 0 THEN 'wait for the next claim'
+			ELSE format('wait; start more workers; or SELECT tq.change_task_priority(%L, ''highest'')', p.task_id) END
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+		CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM tq_internal.pending o
+			WHERE o.queue = p.queue AND (o.priority > p.priority OR (o.priority = p.priority AND o.seq < p.seq)) LIMIT 10001) AS o) AS b
+	UNION ALL
+	SELECT t.task_id, 70, CASE WHEN r.taken_until > tq_internal.clock_now() THEN 'claimed' ELSE 'claim expired' END,
+		format('worker %s/%s has run %s, since %s, until %s', r.worker_group, r.worker_id, r.run_id, r.started, r.taken_until),
+		CASE WHEN r.taken_until > tq_internal.clock_now() THEN 'wait for its report; if the worker is gone, for the end of its claim'
+			ELSE 'maintenance is late: SELECT * FROM tq.health() WHERE NOT ok' END
+	FROM tq_internal.task t JOIN tq_internal.named_run r ON r.task = t.id
+	WHERE r.state = 2
+	UNION ALL
+	SELECT t.task_id, 80, 'past deadline', format('its deadline was %s', COALESCE(t.effective_deadline, t.deadline)),
+		'maintenance is late: SELECT * FROM tq.health() WHERE NOT ok'
+	FROM tq_internal.task t
+	WHERE COALESCE(t.effective_deadline, t.deadline) <= tq_internal.clock_now()
+		AND (EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
+			OR EXISTS (SELECT FROM tq_internal.pending p WHERE p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id)
+			OR EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+			OR EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
+			OR EXISTS (SELECT FROM tq_internal.run r WHERE r.task = t.id AND r.state = 2))
+	UNION ALL
+	SELECT t.task_id, 90, 'postponed', format('step %s of maintenance has failed for it %s times since %s: %s', p.step, p.failures, p.since, p.error),
+		format('correct the cause; the step is tried again at %s', p.due)
+	FROM tq_internal.postponed p JOIN tq_internal.task t ON t.id = p.task
+	UNION ALL
+	SELECT t.task_id, 100, tq_internal.state_name(r.state), format('run %s was resolved as %s at %s', r.run_id, tq_internal.reason_resolved_name(r.reason_resolved), r.resolved),
+		CASE WHEN r.state = 3 THEN 'nothing: it is over' ELSE format('SELECT tq.rerun_task(%L)', t.task_id) END
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
+	WHERE r.state > 2
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id);
+COMMENT ON VIEW tq_internal.task_reason IS 'reasons why a task does not move, for tq.why()';
+
+CREATE FUNCTION tq.why(task_id tq.slugid) RETURNS TABLE (reason text, detail text, advice text)
+	LANGUAGE sql VOLATILE
+	BEGIN ATOMIC
+		SELECT tq.status(why.task_id);	-- TQ400, TQ404
+		SELECT r.reason, r.detail, r.advice
+		FROM tq_internal.task_reason r
+		WHERE r.task_id = why.task_id
+		ORDER BY r.place, r.detail;
+	END;
+COMMENT ON FUNCTION tq.why(tq.slugid) IS 'why a task does not move, or how it ended; and what to do';
+
+-- What an operator looks at first.
+CREATE VIEW tq_internal.health_check AS
+	SELECT 1 AS place, 'preload' AS name, current_setting('shared_preload_libraries') ~ '\mtq\M' AS ok,
+		'shared_preload_libraries: ' || current_setting('shared_preload_libraries') AS detail,
+		'add tq to shared_preload_libraries, restart' AS hint
+	UNION ALL
+	SELECT 2, 'maintenance', a.state = 'running', 'the maintenance worker is ' || a.state,
+		CASE a.state WHEN 'off' THEN 'set tq.maintenance to on'
+			WHEN 'unused' THEN 'it starts with the first call that writes'
+			ELSE 'raise max_worker_processes; read the log' END
+	FROM tq.maintenance_activity() a WHERE a.step = 'turn'
+	UNION ALL
+	SELECT 3, 'lateness', COALESCE(max(a.last_late), interval '0') < interval '5 s',
+		'the last batch was at most ' || date_trunc('milliseconds', COALESCE(max(a.last_late), interval '0')) || ' late',
+		'tq.maintenance_overview shows the step'
+	FROM tq.maintenance_activity() a
+	UNION ALL
+	SELECT 4, 'steps', count(*) FILTER (WHERE a.state = 'failing') = 0,
+		COALESCE('these steps fail: ' || string_agg(a.step, ', ') FILTER (WHERE a.state = 'failing'), 'no step fails'),
+		'tq.maintenance_overview shows the error'
+	FROM tq.maintenance_activity() a
+	UNION ALL
+	SELECT 5, 'postponed', count(*) = 0, count(*) || ' tasks are postponed, because a step failed', 'tq.postponed_overview shows them'
+	FROM tq_internal.postponed
+	UNION ALL
+	SELECT 6, 'worker slots', count(*) < current_setting('max_worker_processes')::int,
+		format('%s of %s background workers are in use', count(*), current_setting('max_worker_processes')),
+		'raise max_worker_processes, restart'
+	FROM pg_catalog.pg_stat_activity
+	WHERE backend_type NOT IN ('client backend', 'walsender', 'walreceiver', 'walwriter', 'checkpointer', 'background writer',
+		'archiver', 'startup', 'autovacuum launcher', 'autovacuum worker', 'slotsync worker', 'io worker')
+	UNION ALL
+	SELECT 7, 'publisher', count(*) <= 10000,
+		format('%s%s rows of messages are not published yet', CASE WHEN count(*) > 10000 THEN 'more than ' ELSE '' END, least(count(*), 10000)),
+		'see maintenance; or it is behind a load'
+	FROM (SELECT FROM tq_internal.message m
+		WHERE m.xid >= (SELECT pg_snapshot_xmin(upto) FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)
+			AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))
+		LIMIT 10001) AS m
+	UNION ALL
+	SELECT 8, 'subscriptions', count(*) FILTER (WHERE oldest_unread < clock_timestamp() - interval '1 hour') = 0,
+		COALESCE('unread for more than an hour: ' || string_agg(name, ', ' ORDER BY name) FILTER (WHERE oldest_unread < clock_timestamp() - interval '1 hour'),
+			count(*) || ' subscriptions, each read within an hour'),
+		'start its reader, or tq.unsubscribe() it'
+	FROM tq.subscription_overview
+	UNION ALL
+	SELECT 9, 'notifications', pg_notification_queue_usage() < 0.5,
+		format('the notification queue is %s %% full', round(pg_notification_queue_usage()::numeric * 100)),
+		'end the session that listens and does not read'
+	UNION ALL
+	SELECT 10, 'oldest pending', COALESCE(min(p.scheduled) > tq_internal.clock_now() - interval '1 hour', true),
+		CASE WHEN count(*) = 0 THEN 'no run is pending'
+			ELSE format('queue %s, since %s', (array_agg(q.task_queue_id ORDER BY p.scheduled))[1], date_trunc('second', min(p.scheduled))) END,
+		'start workers; tq.why() of a task says more'
+	FROM tq_internal.queue q
+		CROSS JOIN LATERAL (SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id ORDER BY p.priority DESC, p.seq LIMIT 1) AS p
+	UNION ALL
+	SELECT 11, 'expired claims', true, format('%s since the maintenance worker was started', COALESCE(sum(a.tasks), 0)),
+		'workers died, or did not reclaim in time'
+	FROM tq.maintenance_activity() a WHERE a.step = 'claim-expired'
+	UNION ALL
+	SELECT 12, 'transactions', count(*) FILTER (WHERE began < clock_timestamp() - interval '10 minutes') = 0,
+		CASE WHEN count(*) = 0 THEN 'none is open'
+			ELSE format('the oldest began at %s (%s)', date_trunc('second', min(began)), (array_agg(who ORDER BY began))[1]) END,
+		'end it: it holds back vacuum'
+	FROM (SELECT xact_start, 'process ' || pid FROM pg_catalog.pg_stat_activity
+			WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
+			UNION ALL SELECT prepared, 'prepared ' || gid FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()) AS x (began, who)
+	UNION ALL
+	SELECT 13, 'dead rows', COALESCE(sum(s.n_dead_tup), 0) <= 1000000 OR sum(s.n_dead_tup) <= sum(s.n_live_tup),
+		format('%s dead of %s rows, %s in all', COALESCE(sum(s.n_dead_tup), 0), COALESCE(sum(s.n_live_tup + s.n_dead_tup), 0),
+			pg_size_pretty(sum(pg_catalog.pg_total_relation_size(s.relid)))),
+		'see transactions; is autovacuum on?'
+	FROM pg_catalog.pg_stat_all_tables s WHERE s.schemaname = 'tq_internal';
+COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
+
+CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
+	LANGUAGE sql VOLATILE
+	BEGIN ATOMIC
+		SELECT h.name, h.ok, h.detail, CASE WHEN NOT h.ok THEN h.hint END
+		FROM tq_internal.health_check h
+		ORDER BY h.place;
+	END;
+COMMENT ON FUNCTION tq.health() IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok';
+
+CREATE FUNCTION tq.status_row(task_id tq.slugid) RETURNS SETOF tq.task_overview
+	LANGUAGE sql VOLATILE
+	BEGIN ATOMIC
+		SELECT tq.status(status_row.task_id);	-- TQ400, TQ404
+		SELECT o.* FROM tq.task_overview o WHERE o.task_id = status_row.task_id;
+	END;
+COMMENT ON FUNCTION tq.status_row(tq.slugid) IS 'status of a task as a row of task_overview, for people';
+
+CREATE FUNCTION tq.queue_counts(task_queue_id text) RETURNS SETOF tq.queue_overview
+	LANGUAGE sql VOLATILE
+	BEGIN ATOMIC
+		SELECT tq.pending_tasks(queue_counts.task_queue_id);	-- TQ400
+		SELECT o.* FROM tq.queue_overview o WHERE o.task_queue_id = queue_counts.task_queue_id;
+	END;
+COMMENT ON FUNCTION tq.queue_counts(text) IS 'counts of a queue as a row of queue_overview, for people; no row while there is no such queue';
+
 -- ---------------------------------------------------------------------------
 -- Grants: the owner and tq_admin only, until there are scopes
 -- ---------------------------------------------------------------------------
@@ -1126,6 +1603,9 @@ GRANT EXECUTE ON FUNCTION	-- the operators and casts of a type that tables of an
 	tq_internal.slugid_gt(tq.slugid, tq.slugid), tq_internal.slugid_ge(tq.slugid, tq.slugid),
 	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
-GRANT SELECT ON tq.run_overview, tq.task_overview, tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin;
+GRANT SELECT ON tq.run_overview, tq.task_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview,
+	tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.worker_overview, tq.waiter_overview,
+	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview,
+	tq_internal.task_reason, tq_internal.health_check TO tq_admin;
 
 SELECT tq.start_maintenance();

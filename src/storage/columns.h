@@ -169,6 +169,11 @@
 	X(t, error, varlena, error)                                               \
 	X(t, definition, varlena, definition)                                     \
 	X(t, runs, varlena, runs)
+#define TQ_FAILURE_COLUMNS(X, t)                                              \
+	X(t, resolved, time, resolved)                                            \
+	X(t, task, int64, task)                                                   \
+	X(t, queue, int32, queue)                                                 \
+	X(t, state, int16, state)
 #define TQ_ARTIFACT_BRIEF(X, t)                                               \
 	X(t, task, int64, task)                                                   \
 	X(t, expires, time, expires)                                              \

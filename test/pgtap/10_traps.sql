@@ -69,7 +69,7 @@ SELECT pg_temp.resolved('e', 'internal-error');
 SELECT is(s ->> 'state', coalesce(s #>> '{runs,-1,state}', 'unscheduled'), '10.19 the state is that of the last run: ' || n)
 FROM unnest('{a,after,b,c,c2,p,u,r,rt,f,e}'::text[]) AS n, tq.status(pg_temp.id(n)) AS s;
 SELECT is(o.state, pg_temp.state(n), '10.19 task_overview shows the same: ' || n)
-FROM unnest('{a,after,b,c,c2,p,u,r,rt,f,e}'::text[]) AS n JOIN tq.task_overview AS o ON o.task_id::text = pg_temp.id(n)::text;
+FROM unnest('{a,after,b,c,c2,p,u,r,rt,f,e}'::text[]) AS n JOIN tq.task_details AS o ON o.task_id::text = pg_temp.id(n)::text;
 SELECT is((SELECT string_agg(concat_ws('/', o.run_id, o.state, o.reason_created, o.reason_resolved, o.worker_id), ' ' ORDER BY o.run_id) FROM tq.run_overview AS o WHERE o.task_id::text = pg_temp.id(n)::text),
 	(SELECT string_agg(concat_ws('/', r ->> 'runId', r ->> 'state', r ->> 'reasonCreated', r ->> 'reasonResolved', r ->> 'workerId'), ' ' ORDER BY (r ->> 'runId')::int)
 		FROM jsonb_array_elements(tq.status(pg_temp.id(n)) -> 'runs') AS r), '10.19 run_overview too: ' || n)

@@ -73,7 +73,7 @@ RESET tq.deadline_delay;
 -- have it when its task-defined is published
 SELECT tq.enqueue('test/enq', deadline => '45 minutes') IS NULL;
 SELECT tq.define_task(pg_temp.id('def'), pg_temp.def('def')) ->> 'state';
-SELECT is((SELECT count(*) FROM tq.task_overview AS o JOIN tq_internal.task AS t ON t.task_id::text = o.task_id::text
+SELECT is((SELECT count(*) FROM tq.task_details AS o JOIN tq_internal.task AS t ON t.task_id::text = o.task_id::text
 	WHERE o.state IN ('unscheduled', 'pending', 'running')
 		AND NOT EXISTS (SELECT FROM tq_internal.timer AS r WHERE r.kind = 1 AND r.due = t.deadline AND t.id = ANY (r.tasks))
 		AND NOT EXISTS (SELECT FROM tq_internal.left_timer AS m WHERE NOT m.is_claim AND m.due = t.deadline AND m.task = t.id)), 0::bigint,

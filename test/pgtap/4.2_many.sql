@@ -8,7 +8,7 @@ CREATE TEMP TABLE required AS SELECT n, tq.slugid() AS id FROM generate_series(1
 SELECT tq.enqueue_tasks('test/many', array_fill('{}'::jsonb, ARRAY[600]), (SELECT array_agg(id ORDER BY n) FROM required), deadline => '2 days') IS NOT NULL;
 
 CREATE FUNCTION pg_temp.stands(id tq.slugid) RETURNS text LANGUAGE sql AS $$ SELECT tq.status(id) ->> 'state' $$;
-CREATE FUNCTION pg_temp.unmet(of tq.slugid) RETURNS int LANGUAGE sql AS $$ SELECT unmet FROM tq.task_overview WHERE task_id = of $$;
+CREATE FUNCTION pg_temp.unmet(of tq.slugid) RETURNS int LANGUAGE sql AS $$ SELECT unmet FROM tq.task_details WHERE task_id = of $$;
 CREATE FUNCTION pg_temp.dependent(requires text, n int) RETURNS tq.slugid LANGUAGE sql AS $$
 	SELECT tq.enqueue('test/dependent', dependencies => (SELECT array_agg(id ORDER BY r.n) FROM required r WHERE r.n <= $2), requires => $1) $$;
 -- claims and reports those of these numbers

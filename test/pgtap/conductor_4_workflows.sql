@@ -182,7 +182,7 @@ SELECT pg_temp.report('o', 'failed'), pg_temp.report('p', 'failed'), tq.skip_tas
 SELECT pg_temp.start('after-' || n, '{}', '{}', jsonb_build_object('$deps', jsonb_build_array(n))) FROM unnest('{o,p,s,u}'::text[]) AS n;
 SELECT pg_temp.start('after-all', '{}', '{}', '{"$deps": ["o", "p", "s"]}');
 SELECT is(pg_temp.words('after-o', 'after-p', 'after-s', 'after-all', 'after-u'), 'SCHEDULED SCHEDULED SCHEDULED SCHEDULED -', 't11 a task created after an optional or permissive failure, or a skip, is pending; after a cancel by a client, it waits');
-SELECT is((SELECT string_agg(concat(name, CASE WHEN tolerated THEN '+' ELSE '-' END), ' ' ORDER BY name COLLATE "C") FROM tq.task_overview WHERE name IN ('o', 'p', 's', 'u')), 'o+ p+ s- u-', 't11 the overview shows which are tolerated');
+SELECT is((SELECT string_agg(concat(name, CASE WHEN tolerated THEN '+' ELSE '-' END), ' ' ORDER BY name COLLATE "C") FROM tq.task_details WHERE name IN ('o', 'p', 's', 'u')), 'o+ p+ s- u-', 't11 the overview shows which are tolerated');
 ROLLBACK TO cc;
 
 -- a user's cancel is not a failure

@@ -59,7 +59,7 @@ SET tq.clock_offset = '5 minutes';
 SELECT is((SELECT count(*) FROM tq.claim_work('test/many', 'wg', 'w1', 500)), 500::bigint, '4 500 in another, later');
 SET tq.clock_offset = '10 minutes';
 SELECT is(pg_temp.pass(), 'run-timeout 1000 pending-timeout 1000', '4 one pass: 1000 run too long, 1000 are pending too long');
-SELECT is((SELECT string_agg(concat_ws(' ', state, last_run_id, n), ', ' ORDER BY state, last_run_id) FROM (SELECT state, last_run_id, count(*) AS n FROM tq.task_overview GROUP BY 1, 2) AS t), 'exception 0 1000, pending 1 1000, running 0 500', '4 each has its expected state');
+SELECT is((SELECT string_agg(concat_ws(' ', state, last_run_id, n), ', ' ORDER BY state, last_run_id) FROM (SELECT state, last_run_id, count(*) AS n FROM tq.task_details GROUP BY 1, 2) AS t), 'exception 0 1000, pending 1 1000, running 0 500', '4 each has its expected state');
 SET tq.clock_offset = '11 minutes';
 SELECT is(pg_temp.pass(), 'delayed 1000', '4 1000 retries are due at once');
 SELECT is((SELECT count(*) || ' ' || min(run_id) || ' ' || max(run_id) FROM tq.claim_work('test/many', 'wg', 'w1', 1000)), '1000 1 1', '4 and can be claimed');

@@ -119,7 +119,7 @@ LANGUAGE sql AS $$
 		('o-after-running', 'unscheduled 5:'), ('o-after-pending', 'pending 5: scheduled>pending'), ('o-after-all', 'pending 5: scheduled>pending')) AS v (n, line)
 	UNION ALL SELECT is(pg_temp.look('cleans-up') ~ '^exception 5: .*>exception/canceled$', true, format('cancel-group, %s: cleans-up, which is in the group', how))
 	UNION ALL SELECT is((SELECT string_agg(task #>> '{metadata,name}', ' ') FROM unnest('{culprit,pending,another}'::text[]) AS n, tq.list_dead_letters('test/q-' || n)), 'culprit', format('cancel-group, %s: only its cause has a dead letter', how))
-	UNION ALL SELECT is((SELECT count(*) FROM tq.task_overview WHERE task_group_id = pg_temp.id('g') AND state IN ('unscheduled', 'pending', 'running')), 0::bigint, format('cancel-group, %s: no task is left unresolved', how))
+	UNION ALL SELECT is((SELECT count(*) FROM tq.task_details WHERE task_group_id = pg_temp.id('g') AND state IN ('unscheduled', 'pending', 'running')), 0::bigint, format('cancel-group, %s: no task is left unresolved', how))
 	UNION ALL SELECT is((SELECT count(*) FROM tq_internal.task JOIN (SELECT task FROM tq_internal.pending UNION ALL SELECT task FROM tq_internal.delayed UNION ALL SELECT task FROM tq_internal.unscheduled) AS w (task) ON w.task = id
 		WHERE group_id = (SELECT id FROM tq_internal.task_group WHERE task_group_id = pg_temp.id('g'))), 0::bigint, format('cancel-group, %s: nor their rows', how))
 $$;

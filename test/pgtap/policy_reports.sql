@@ -206,13 +206,13 @@ FROM (VALUES ('plain', 'pending attempt 0 after 00:00:00'), ('delayed', 'pending
 	('retried', 'exception worker-shutdown attempt 0 after 00:00:00 {"message": "x"}, pending attempt 1 after 00:01:00'),
 	('lost', 'exception claim-expired attempt 0 after 00:00:00, pending attempt 0 after 00:00:00'), ('completed', 'completed completed attempt 0 after 00:00:00 "r"')) AS v (n, line);
 SELECT is((SELECT concat_ws(' ', state, worker_id, attempt, date_trunc('minutes', visible_at - started)) FROM tq.run_overview WHERE task_id = pg_temp.id('deferred')), 'pending w1 0 00:10:00', 'run_overview: deferred, with its last worker and when it was started');
-SELECT is((SELECT concat_ws(' ', state, last_run_id, 'tolerated', tolerated::text) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), line, 'task_overview: ' || n) FROM (VALUES
+SELECT is((SELECT concat_ws(' ', state, last_run_id, 'tolerated', tolerated::text) FROM tq.task_details WHERE task_id = pg_temp.id(n)), line, 'task_overview: ' || n) FROM (VALUES
 	('plain', 'pending 0 tolerated false'), ('delayed', 'pending 0 tolerated false'), ('deferred', 'pending 0 tolerated false'), ('retried', 'pending 1 tolerated false'), ('tolerated', 'failed 0 tolerated true'),
 	('forgiven', 'exception 0 tolerated true'), ('blocked', 'failed 0 tolerated false'), ('canceled', 'exception 0 tolerated false'), ('given-up', 'exception 0 tolerated true'), ('completed', 'completed 0 tolerated false')) AS v (n, line);
-SELECT is((SELECT coalesce(tolerated, false) FROM tq.task_overview WHERE task_id = pg_temp.id('unscheduled')), false, 'task_overview: unscheduled');
-SELECT is((SELECT pg_temp.iso(visible_at) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), pg_temp.run(n) ->> 'visibleAt', 'task_overview: visible_at, ' || n) FROM unnest('{plain,delayed,deferred,retried,completed}'::text[]) AS n;
-SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_overview WHERE task_id = pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the effective deadline, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
-SELECT is((SELECT count(*) FROM tq.task_overview), (SELECT count(*) FROM tq_internal.task), 'task_overview: each task once');
+SELECT is((SELECT coalesce(tolerated, false) FROM tq.task_details WHERE task_id = pg_temp.id('unscheduled')), false, 'task_overview: unscheduled');
+SELECT is((SELECT pg_temp.iso(visible_at) FROM tq.task_details WHERE task_id = pg_temp.id(n)), pg_temp.run(n) ->> 'visibleAt', 'task_overview: visible_at, ' || n) FROM unnest('{plain,delayed,deferred,retried,completed}'::text[]) AS n;
+SELECT is((SELECT pg_temp.iso(deadline) FROM tq.task_details WHERE task_id = pg_temp.id(n)), tq.status(pg_temp.id(n)) ->> 'deadline', 'task_overview: the effective deadline, ' || n) FROM unnest('{plain,total}'::text[]) AS n;
+SELECT is((SELECT count(*) FROM tq.task_details), (SELECT count(*) FROM tq_internal.task), 'task_overview: each task once');
 ROLLBACK TO s;
 
 SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');

@@ -127,7 +127,7 @@ $node->safe_psql($db, q{
 	SELECT count(tq.enqueue('p/many', deadline => '500 ms' + n * '1 ms'::interval))
 	FROM generate_series(1, 500) AS n});
 ok($node->poll_query_until($db,
-		"SELECT count(*) = 500 FROM tq.task_overview WHERE task_queue_id = 'p/many' AND state = 'exception'"),
+		"SELECT count(*) = 500 FROM tq.task_details WHERE task_queue_id = 'p/many' AND state = 'exception'"),
 	'500 deadlines within a second');
 is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview JOIN task_overview USING (task_id)
 		WHERE task_queue_id = 'p/many'"), 500, 'each once');

@@ -149,7 +149,7 @@ SKIP:
 	is($node->safe_psql('after', "SELECT extversion FROM pg_extension WHERE extname = 'tq'"),
 		'99.0.0', 'ALTER EXTENSION UPDATE while the maintenance worker is busy');
 	ok($node->poll_query_until('after',
-			"SELECT count(*) = 400 FROM tq.task_overview WHERE task_queue_id = 'p/many' AND state = 'exception'"),
+			"SELECT count(*) = 400 FROM tq.task_details WHERE task_queue_id = 'p/many' AND state = 'exception'"),
 		'and everything is done');
 	ok(works('after'), 'the maintenance worker works with the new version');
 	$load->quit;

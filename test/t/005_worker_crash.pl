@@ -189,7 +189,7 @@ is($node->safe_psql($db, q{
 
 	ok($node->poll_query_until($db, q{
 			SELECT count(*) > 0 FROM tq.upkeep();
-			SELECT count(*) = 0 FROM tq.task_overview
+			SELECT count(*) = 0 FROM tq.task_details
 			WHERE state NOT IN ('completed', 'failed', 'exception')},
 			"t\nt"),
 		'every task is resolved in the end');

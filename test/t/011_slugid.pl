@@ -23,8 +23,8 @@ my $user = q{
 		CHECK (task_id <> 'AAAAAAAAQAaAAAAAAAAAAg'), CHECK (task_id = external));
 	CREATE INDEX ON job USING hash (task_id);
 	CREATE INDEX ON job (tq.stable_slugid(name)) WHERE task_id > 'AAAAAAAAQAaAAAAAAAAAAg';
-	CREATE VIEW running AS SELECT j.name, o.state FROM job j JOIN tq.task_overview o USING (task_id) WHERE task_id <> ALL ('{AAAAAAAAQAaAAAAAAAAAAg}');
-	CREATE VIEW by_name AS SELECT task_id FROM tq.task_overview o WHERE EXISTS (SELECT FROM job j WHERE o.task_id = tq.stable_slugid(j.name) ORDER BY o.task_id);
+	CREATE VIEW running AS SELECT j.name, o.state FROM job j JOIN tq.task_details o USING (task_id) WHERE task_id <> ALL ('{AAAAAAAAQAaAAAAAAAAAAg}');
+	CREATE VIEW by_name AS SELECT task_id FROM tq.task_details o WHERE EXISTS (SELECT FROM job j WHERE o.task_id = tq.stable_slugid(j.name) ORDER BY o.task_id);
 	INSERT INTO job SELECT n, x, x, 'job ' || n FROM generate_series(1, 5) AS n, tq.enqueue('p/w', task_id => tq.stable_slugid('job ' || n)) AS x;
 };
 my $contents = q{

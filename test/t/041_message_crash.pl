@@ -380,7 +380,7 @@ append_to_file($stop, '');
 waitpid($_, 0) foreach @clients;
 ok( $node->poll_query_until($db, q{
 		SELECT NOT EXISTS (SELECT FROM tq.run_overview WHERE state = 'running')
-		AND NOT EXISTS (SELECT FROM tq.task_overview WHERE task_queue_id = 'p/late' AND resolved IS NULL)}),
+		AND NOT EXISTS (SELECT FROM tq.task_details WHERE task_queue_id = 'p/late' AND resolved IS NULL)}),
 	'everything that was claimed ends');
 ok($node->poll_query_until($db, $published), 'everything is published');
 append_to_file($finish, '');

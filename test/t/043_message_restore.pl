@@ -342,7 +342,7 @@ foreach my $round (1 .. 3)
 		UNION ALL SELECT $keys FROM tq.messages(0, 1000, 'task-completed') WHERE id <= $acked}));
 	my @happened = split(/\n/, $new->safe_psql($copy, q{
 		SELECT 'task-defined ' || task_id FROM tq_internal.task
-		UNION ALL SELECT 'task-completed ' || task_id FROM tq.task_overview WHERE state = 'completed'}));
+		UNION ALL SELECT 'task-completed ' || task_id FROM tq.task_details WHERE state = 'completed'}));
 	cmp_ok(scalar @happened, '<', 2000, "$copy: one call can read it");
 	is(join(' ', grep { !$got{$_} && !$read{$_} } @happened), '', "$copy: no message is lost");
 	my %happened = map { $_ => 1 } @happened;

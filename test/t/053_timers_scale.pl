@@ -157,7 +157,7 @@ $session->query_safe(q{
 			COMMIT;
 		END LOOP;
 	END $$});
-is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/busy' AND state = 'completed'}),
+is(query(q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'p/busy' AND state = 'completed'}),
 	1000, 'while a thousand tasks are claimed and completed');
 cmp_ok(activity('turn', 'batches') - $turns, '<=', 3, 'the maintenance worker sleeps');
 cmp_ok(entries_read() - $read, '<', 100, 'and reads none of what is not due');
@@ -214,12 +214,12 @@ query(q{ALTER DATABASE postgres SET tq.clock_offset = '100 min'});
 wait_worker($node, $db, $pid);
 $session->query_safe('SELECT 1');
 
-is(query(q{SELECT state, last_run_id, count(*) FROM tq.task_overview WHERE task_queue_id = 'p/lost'
+is(query(q{SELECT state, last_run_id, count(*) FROM tq.task_details WHERE task_queue_id = 'p/lost'
 		GROUP BY 1, 2 ORDER BY 1}),
 	"exception|0|5000\npending|1|5000", '10,000 claims have expired, those that may be are retried');
-is(query(q{SELECT r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id = r.task_id
+is(query(q{SELECT r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_details t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/lost' AND r.run_id = 0 GROUP BY 1}), 'claim-expired|10000', 'each once');
-is(query(q{SELECT r.run_id, reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_overview t ON t.task_id = r.task_id
+is(query(q{SELECT r.run_id, reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_details t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/late' GROUP BY 1, 2}),
 	'0|deadline-exceeded|10000', '10,000 deadlines have passed, each once');
 is(query(q{SELECT count(*), count(DISTINCT task), count(DISTINCT seq) FROM tq_internal.pending
@@ -227,9 +227,9 @@ is(query(q{SELECT count(*), count(DISTINCT task), count(DISTINCT seq) FROM tq_in
 	'10000|10000|10000', '10,000 delayed runs can be claimed, each once');
 is(query(q{SELECT count(*) FROM tq_internal.delayed JOIN tq_internal.queue q ON q.id = queue WHERE task_queue_id = 'p/wait'}),
 	0, 'and are not delayed any more');
-cmp_ok(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/beside' AND state = 'completed'}),
+cmp_ok(query(q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'p/beside' AND state = 'completed'}),
 	'>=', 100, 'others claim and complete meanwhile');
-is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/beside' AND state <> 'completed'}),
+is(query(q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'p/beside' AND state <> 'completed'}),
 	0, 'and none of theirs is lost');
 is(wrong(), '', 'nothing is wrong in the tables');
 

@@ -51,7 +51,7 @@ sub claimed_until { return "(SELECT taken_until FROM tq.run_overview WHERE worke
 # The deadline timers there are, by how many tasks they have.
 my $timers = q{SELECT coalesce(string_agg(cardinality(tasks)::text, ' ' ORDER BY due), '') FROM tq_internal.timer WHERE kind = 1};
 my $exact = q{SELECT count(*) FROM tq_internal.timer r JOIN tq_internal.task t ON t.id = ANY (r.tasks) WHERE r.kind = 1 AND r.due <> t.deadline};
-my $states = q{SELECT string_agg(state, ' ' ORDER BY t.id) FROM tq.task_overview JOIN tq_internal.task t USING (task_id)};
+my $states = q{SELECT string_agg(state, ' ' ORDER BY t.id) FROM tq.task_details JOIN tq_internal.task t USING (task_id)};
 
 create($_) foreach '5 minutes', '1 hour', '1 hour 20 seconds', '1 hour 40 seconds', '3 hours';
 is($node->safe_psql($db, $timers), '1', 'only the deadline that is near has a timer');
@@ -71,7 +71,7 @@ is($node->safe_psql($db, $states), 'exception exception exception exception pend
 $node->safe_psql($db, q{SELECT tq.enqueue('far/done', expires => '1 hour');
 	SELECT r.outcome FROM tq.claim_work('far/done', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) r});
 upkeep($_) foreach '0', '25 hours', '30 hours', '31 hours';
-is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'far/done'}), '0', 'a resolved task is deleted');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'far/done'}), '0', 'a resolved task is deleted');
 
 # Nothing can be published in a transaction block.
 is($node->safe_psql($db, q{

@@ -272,13 +272,13 @@ $node->pgbench(
 		'060_single@2' => "\\set dice random(1, 2)\nSELECT again(:dice)"
 	});
 ok( $node->poll_query_until($db,
-		"SELECT count(*) = 0 FROM tq.task_overview WHERE task_queue_id = 'p/all' AND state NOT IN ('failed', 'exception')"),
+		"SELECT count(*) = 0 FROM tq.task_details WHERE task_queue_id = 'p/all' AND state NOT IN ('failed', 'exception')"),
 	'every task becomes a dead letter');
 is($node->safe_psql($db, q{
 		SET jit = off;
 		WITH heir AS (SELECT t.extra ->> 'redriveOf' AS task, count(*) FROM tq_internal.task t WHERE t.extra ? 'redriveOf' GROUP BY 1)
 		SELECT coalesce(h.count, 0) + CASE WHEN l.task_id IS NULL THEN 0 ELSE 1 END, count(*) > 0
-		FROM tq.task_overview o LEFT JOIN heir h ON h.task = o.task_id::text LEFT JOIN tq_internal.dead_letter l ON l.task_id::text = o.task_id::text
+		FROM tq.task_details o LEFT JOIN heir h ON h.task = o.task_id::text LEFT JOIN tq_internal.dead_letter l ON l.task_id::text = o.task_id::text
 		WHERE o.task_queue_id = 'p/all' GROUP BY 1}),
 	'1|t', 'each has a letter, or became one new task');
 is($node->safe_psql($db, "SELECT count(*) FROM tq.list_dead_letters('p/all', max => 1000) WHERE runs <> tq.status(task_id) -> 'runs'"),

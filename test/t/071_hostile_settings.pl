@@ -110,7 +110,7 @@ $node->safe_psql($db, "SELECT count(tq.enqueue('p/busy', deadline => '5 s')) FRO
 is(seen('turn', 'batches < 50'), 't', 'commits do not keep an idle maintenance worker busy');
 $node->safe_psql('postgres', "ALTER DATABASE $db RESET tq.maintenance");
 ok(wait_state($node, $db, $id, 'exception'), 'when it is on again, all is done that was due');
-ok($node->poll_query_until($db, "SELECT bool_and(state = 'exception') FROM tq.task_overview WHERE task_queue_id = 'p/busy'"),
+ok($node->poll_query_until($db, "SELECT bool_and(state = 'exception') FROM tq.task_details WHERE task_queue_id = 'p/busy'"),
 	'what came due meanwhile, too');
 wait_seen('turn', "state = 'running'", 'and the view shows it');
 served('after tq.maintenance = off');

@@ -51,7 +51,7 @@ sub healthy
 {
 	my ($queue) = @_;
 
-	return "SELECT * FROM tq.task_overview o WHERE task_queue_id = 'p/$queue'"
+	return "SELECT * FROM tq.task_details o WHERE task_queue_id = 'p/$queue'"
 	  . ' AND NOT EXISTS (SELECT FROM poison p WHERE p.id = o.task_id)';
 }
 
@@ -64,7 +64,7 @@ sub check_step
 		"$step: healthy tasks are served");
 	ok($node->poll_query_until($db, "SELECT postponed = $n / 10 FROM tq.maintenance_overview WHERE step = '$step'"),
 		"$step: the others are counted in the view");
-	is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id = o.task_id JOIN tq.task_overview t ON t.task_id = p.id
+	is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id = o.task_id JOIN tq.task_details t ON t.task_id = p.id
 			WHERE step = '$step' AND task_queue_id = 'p/$queue' AND failures > 0 AND error LIKE '%this task%'"),
 		$n / 10, "$step: and are those that fail");
 	return;
@@ -103,7 +103,7 @@ is(query("SELECT bool_and(due - now() <= make_interval(secs => least(300, 2 ^ (f
 my $log = slurp_file($node->logfile);
 my @logged = $log =~ /WARNING: .*maintenance step "deadline" failed for task "([\w-]{22})": no letter for this task/g;
 is(join(' ', sort @logged), query(
-		"SELECT string_agg(id::text, ' ' ORDER BY id::text COLLATE \"C\") FROM poison p JOIN tq.task_overview t ON t.task_id = p.id WHERE task_queue_id = 'p/deadline'"),
+		"SELECT string_agg(id::text, ' ' ORDER BY id::text COLLATE \"C\") FROM poison p JOIN tq.task_details t ON t.task_id = p.id WHERE task_queue_id = 'p/deadline'"),
 	'each task is logged once, by its id');
 like($log, qr/HINT: .*tq.delete_task/, 'with a hint');
 
@@ -155,7 +155,7 @@ is(query("SET tq.clock_offset = '1 minute'; SELECT tasks FROM tq.upkeep() WHERE 
 is(query("SELECT count(*) FROM tq.postponed_overview WHERE step = 'cancel'"), 2, 'cancel: the others are postponed');
 is(query("SET tq.clock_offset = '100 minutes'; SET tq.message_retention = '1s'; SELECT sum(tasks) FROM tq.upkeep(), generate_series(1, 2) WHERE step = 'deadline'"), 30 * 2, 'deadlines have passed');
 query("SET tq.clock_offset = '5 hours'; SET tq.message_retention = '1s'; SELECT tq.upkeep()") foreach 1 .. 3;
-is(query(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/expire'}), 3, 'expired: healthy tasks are gone');
+is(query(q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'p/expire'}), 3, 'expired: healthy tasks are gone');
 is(query("SELECT count(*) FROM tq.postponed_overview WHERE step = 'expired'"), 3, 'expired: the others are postponed');
 query('DELETE FROM poison');
 is(query("SET tq.clock_offset = '6 hours'; SET tq.message_retention = '1s'; SELECT tasks FROM tq.upkeep() WHERE step = 'postponed'"), 5, 'postponed: they are done when they can be');

@@ -46,8 +46,8 @@ sub work
 
 my $all_done = q{SELECT bool_and(CASE split_part(task_queue_id, '-', 1)
 	WHEN 'p/done' THEN state = 'completed' WHEN 'p/overdue' THEN state = 'exception' WHEN 'p/delayed' THEN state = 'pending' AND visible_at IS NULL
-	WHEN 'p/lost' THEN last_run_id = 1 WHEN 'p/fatal' THEN last_run_id = 1 OR state = 'exception' END) FROM tq.task_overview};
-my $picture = q{SELECT string_agg(format('%s %s %s %s', task_id, state, last_run_id, resolved), E'\n' ORDER BY task_id::text COLLATE "C") FROM tq.task_overview};
+	WHEN 'p/lost' THEN last_run_id = 1 WHEN 'p/fatal' THEN last_run_id = 1 OR state = 'exception' END) FROM tq.task_details};
+my $picture = q{SELECT string_agg(format('%s %s %s %s', task_id, state, last_run_id, resolved), E'\n' ORDER BY task_id::text COLLATE "C") FROM tq.task_details};
 my $timers = q{SELECT md5(string_agg(format('%s %s %s', due, kind, tasks), ',' ORDER BY kind, due, seq)) FROM tq_internal.timer};
 
 work('before');
