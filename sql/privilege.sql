@@ -104,6 +104,16 @@ SELECT 'one_____QAGAAAAAAAAAAA'::tq.slugid;
 RESET ROLE;
 REVOKE USAGE ON SCHEMA tq FROM regress_tq_nobody;
 
+-- pg_monitor reads the views that show no payload, and health()
+GRANT pg_monitor TO regress_tq_nobody;
+SET ROLE regress_tq_nobody;
+SELECT relname, code FROM pg_class, pg_temp.answer(format('SELECT count(x::text) FROM tq.%I AS x', relname)) a
+WHERE relnamespace = 'tq'::regnamespace AND relkind = 'v' ORDER BY relname COLLATE "C";
+SELECT count(*) > 10 AS health FROM tq.health();
+SELECT tq.why('one_____QAGAAAAAAAAAAA');
+RESET ROLE;
+REVOKE pg_monitor FROM regress_tq_nobody;
+
 -- Names of the caller's own do not mislead a function: tables and operators of these
 -- names come first on its search path.
 CREATE SCHEMA regress_tq_mine AUTHORIZATION regress_tq_admin;

@@ -174,32 +174,83 @@ CREATE TYPE tq.claim AS (
 	task_id tq.slugid, run_id int, worker_group text, worker_id text,
 	taken_until timestamptz, payload jsonb, credentials jsonb);
 COMMENT ON TYPE tq.claim IS 'one claimed run: what a worker needs to work on it';
+COMMENT ON COLUMN tq.claim.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.claim.run_id IS 'number of the run';
+COMMENT ON COLUMN tq.claim.worker_group IS 'group of the worker';
+COMMENT ON COLUMN tq.claim.worker_id IS 'worker that has the run';
+COMMENT ON COLUMN tq.claim.taken_until IS 'until when, unless it is reclaimed';
+COMMENT ON COLUMN tq.claim.payload IS 'payload of the task';
+COMMENT ON COLUMN tq.claim.credentials IS 'NULL';
 
 CREATE TYPE tq.task_status AS (task_id tq.slugid, status jsonb);
 COMMENT ON TYPE tq.task_status IS 'row of statuses()';
+COMMENT ON COLUMN tq.task_status.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_status.status IS 'its status, as status() returns it';
 CREATE TYPE tq.task_definition AS (task_id tq.slugid, task jsonb);
 COMMENT ON TYPE tq.task_definition IS 'row of tasks()';
+COMMENT ON COLUMN tq.task_definition.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_definition.task IS 'its definition, as task() returns it';
 CREATE TYPE tq.task_entry AS (task_id tq.slugid, status jsonb, task jsonb);
 COMMENT ON TYPE tq.task_entry IS 'row of list_task_group() and list_dependent_tasks()';
+COMMENT ON COLUMN tq.task_entry.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_entry.status IS 'its status';
+COMMENT ON COLUMN tq.task_entry.task IS 'its definition';
 CREATE TYPE tq.resolution AS (task_id tq.slugid, run_id int, outcome text);
 COMMENT ON TYPE tq.resolution IS 'row of resolve(): the outcome for one run';
+COMMENT ON COLUMN tq.resolution.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.resolution.run_id IS 'number of the run';
+COMMENT ON COLUMN tq.resolution.outcome IS 'resolved, retried, or why it was not resolved';
 CREATE TYPE tq.progress AS (
 	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
 	completed bigint, failed bigint, exception bigint, tolerated bigint,
 	outcome text, first_created timestamptz, last_resolved timestamptz);
 COMMENT ON TYPE tq.progress IS 'row of group_progress(): the tasks of a group by state, and its outcome';
+COMMENT ON COLUMN tq.progress.tasks IS 'tasks of the group';
+COMMENT ON COLUMN tq.progress.unscheduled IS 'tasks that wait for others, or for schedule_task()';
+COMMENT ON COLUMN tq.progress.delayed IS 'pending tasks that cannot be claimed yet';
+COMMENT ON COLUMN tq.progress.pending IS 'tasks that can be claimed';
+COMMENT ON COLUMN tq.progress.running IS 'tasks that a worker has';
+COMMENT ON COLUMN tq.progress.completed IS 'completed tasks';
+COMMENT ON COLUMN tq.progress.failed IS 'failed tasks';
+COMMENT ON COLUMN tq.progress.exception IS 'tasks that ended as an exception';
+COMMENT ON COLUMN tq.progress.tolerated IS 'failed ones and exceptions that count as a success';
+COMMENT ON COLUMN tq.progress.outcome IS 'of the group as a whole';
+COMMENT ON COLUMN tq.progress.first_created IS 'when its first task was created';
+COMMENT ON COLUMN tq.progress.last_resolved IS 'when its last task was resolved';
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
 COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is NULL if it cannot be built';
+COMMENT ON COLUMN tq.exchange_message.id IS 'place in the order of publication';
+COMMENT ON COLUMN tq.exchange_message.exchange IS 'exchange of the message';
+COMMENT ON COLUMN tq.exchange_message.routing_key IS 'words that patterns match';
+COMMENT ON COLUMN tq.exchange_message.cc IS 'further routing keys: the routes of the task';
+COMMENT ON COLUMN tq.exchange_message.payload IS 'content; NULL if it cannot be built';
+COMMENT ON COLUMN tq.exchange_message.published IS 'when it was published';
 CREATE TYPE tq.dependency_result AS (task_id tq.slugid, state text, result jsonb);
 COMMENT ON TYPE tq.dependency_result IS 'row of dependency_results(): state and result of a required task';
+COMMENT ON COLUMN tq.dependency_result.task_id IS 'id of the required task';
+COMMENT ON COLUMN tq.dependency_result.state IS 'its state';
+COMMENT ON COLUMN tq.dependency_result.result IS 'its result; NULL: none';
 CREATE TYPE tq.dead_letter_entry AS (
 	task_id tq.slugid, failed_at timestamptz, reason text, error jsonb, task jsonb, runs jsonb);
 COMMENT ON TYPE tq.dead_letter_entry IS 'row of list_dead_letters(): a task that failed for good, and how';
+COMMENT ON COLUMN tq.dead_letter_entry.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.dead_letter_entry.failed_at IS 'when it failed for good';
+COMMENT ON COLUMN tq.dead_letter_entry.reason IS 'why its last run was resolved';
+COMMENT ON COLUMN tq.dead_letter_entry.error IS 'error that the last worker reported';
+COMMENT ON COLUMN tq.dead_letter_entry.task IS 'its definition';
+COMMENT ON COLUMN tq.dead_letter_entry.runs IS 'its runs';
 CREATE TYPE tq.artifact_entry AS (
 	run_id int, name text, storage_type text, content_type text, content_length bigint,
 	expires timestamptz, present bool);
 COMMENT ON TYPE tq.artifact_entry IS 'row of list_artifacts(): an artifact without its content; present is false until its upload is finished';
+COMMENT ON COLUMN tq.artifact_entry.run_id IS 'run that made it';
+COMMENT ON COLUMN tq.artifact_entry.name IS 'name of the artifact';
+COMMENT ON COLUMN tq.artifact_entry.storage_type IS 'where its content is';
+COMMENT ON COLUMN tq.artifact_entry.content_type IS 'type of its content';
+COMMENT ON COLUMN tq.artifact_entry.content_length IS 'length of its content in bytes; NULL: not known';
+COMMENT ON COLUMN tq.artifact_entry.expires IS 'when it is deleted';
+COMMENT ON COLUMN tq.artifact_entry.present IS 'false: its upload is not finished';
 
 -- ---------------------------------------------------------------------------
 -- Tables
@@ -1073,6 +1124,21 @@ CREATE VIEW tq.run_overview AS
 		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
 		LEFT JOIN tq_internal.worker w ON w.id = d.worker;
 COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
+COMMENT ON COLUMN tq.run_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.run_overview.run_id IS 'number of the run, from 0';
+COMMENT ON COLUMN tq.run_overview.state IS 'state of the run';
+COMMENT ON COLUMN tq.run_overview.reason_created IS 'why it was created';
+COMMENT ON COLUMN tq.run_overview.reason_resolved IS 'why it was resolved; NULL: it is not';
+COMMENT ON COLUMN tq.run_overview.worker_group IS 'group of the worker that has it, or had it';
+COMMENT ON COLUMN tq.run_overview.worker_id IS 'that worker';
+COMMENT ON COLUMN tq.run_overview.attempt IS 'which attempt it is, from 0; a run that replaces a lost one is the same attempt';
+COMMENT ON COLUMN tq.run_overview.scheduled IS 'when it was created';
+COMMENT ON COLUMN tq.run_overview.visible_at IS 'from when on it can be claimed';
+COMMENT ON COLUMN tq.run_overview.started IS 'when it was claimed';
+COMMENT ON COLUMN tq.run_overview.taken_until IS 'until when it is claimed';
+COMMENT ON COLUMN tq.run_overview.resolved IS 'when it was resolved';
+COMMENT ON COLUMN tq.run_overview.error IS 'error that the worker reported';
+COMMENT ON COLUMN tq.run_overview.result IS 'result that the worker reported';
 
 CREATE VIEW tq_internal.named_task AS
 	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id) AS task_group_id, y.policy AS given_policy
@@ -1359,11 +1425,29 @@ CREATE VIEW tq.maintenance_overview AS
 	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed
 	FROM tq.maintenance_activity() a;
 COMMENT ON VIEW tq.maintenance_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
+COMMENT ON COLUMN tq.maintenance_overview.step IS 'a step of maintenance; turn: its cycles as a whole';
+COMMENT ON COLUMN tq.maintenance_overview.state IS 'of the turn: running, off, unused or absent; of a step: ok or failing';
+COMMENT ON COLUMN tq.maintenance_overview.batches IS 'batches done since the maintenance worker was started';
+COMMENT ON COLUMN tq.maintenance_overview.tasks IS 'tasks changed in them';
+COMMENT ON COLUMN tq.maintenance_overview.last_at IS 'when the last batch was done';
+COMMENT ON COLUMN tq.maintenance_overview.last_late IS 'how late it was';
+COMMENT ON COLUMN tq.maintenance_overview.max_late IS 'how late a batch has been at most';
+COMMENT ON COLUMN tq.maintenance_overview.max_late_at IS 'when that was';
+COMMENT ON COLUMN tq.maintenance_overview.failures IS 'how often the step has failed';
+COMMENT ON COLUMN tq.maintenance_overview.failed_at IS 'when it failed last';
+COMMENT ON COLUMN tq.maintenance_overview.error IS 'the last error';
+COMMENT ON COLUMN tq.maintenance_overview.postponed IS 'tasks that the step is to try again later';
 
 CREATE VIEW tq.postponed_overview AS
 	SELECT t.task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
 	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task;
 COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
+COMMENT ON COLUMN tq.postponed_overview.task_id IS 'id of the task; NULL: it was deleted';
+COMMENT ON COLUMN tq.postponed_overview.step IS 'step of maintenance that failed for it';
+COMMENT ON COLUMN tq.postponed_overview.failures IS 'how often';
+COMMENT ON COLUMN tq.postponed_overview.since IS 'since when';
+COMMENT ON COLUMN tq.postponed_overview.next_attempt IS 'when the step is tried again';
+COMMENT ON COLUMN tq.postponed_overview.error IS 'the last error';
 
 CREATE VIEW tq.binding_overview AS
 	SELECT channel, tq_internal.exchange_name(exchange) AS exchange, pattern FROM tq_internal.binding
@@ -1371,6 +1455,9 @@ CREATE VIEW tq.binding_overview AS
 	SELECT 'tq_' || replace(tq_internal.exchange_name(e), '-', '_'), tq_internal.exchange_name(e), '#'
 	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq_internal.disabled_channel);
 COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, including the default channels';
+COMMENT ON COLUMN tq.binding_overview.channel IS 'channel of NOTIFY';
+COMMENT ON COLUMN tq.binding_overview.exchange IS 'exchange whose messages it gets';
+COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys';
 
 CREATE VIEW tq.subscription_overview AS
 	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
@@ -1381,6 +1468,14 @@ CREATE VIEW tq.subscription_overview AS
 		CROSS JOIN (SELECT tq.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
+COMMENT ON COLUMN tq.subscription_overview.name IS 'name of the subscription';
+COMMENT ON COLUMN tq.subscription_overview.bindings IS 'exchanges and patterns';
+COMMENT ON COLUMN tq.subscription_overview.acked_id IS 'messages up to this id are acknowledged';
+COMMENT ON COLUMN tq.subscription_overview.last_id IS 'id of the last message that was published';
+COMMENT ON COLUMN tq.subscription_overview.lost_before IS 'messages with lower ids were dropped before they were acknowledged; NULL: none';
+COMMENT ON COLUMN tq.subscription_overview.created IS 'when it was made';
+COMMENT ON COLUMN tq.subscription_overview.acked_at IS 'when it last acknowledged';
+COMMENT ON COLUMN tq.subscription_overview.oldest_unread IS 'when the first message that is not acknowledged was published';
 
 CREATE VIEW tq_internal.claimable_task AS
 	SELECT t.task_id, p.*
@@ -1420,7 +1515,7 @@ CREATE VIEW tq_internal.task_reason AS
 			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task
 			UNION ALL SELECT d.xmax FROM tq_internal.delayed d WHERE d.task = t.id
 			UNION ALL SELECT r.xmax FROM tq_internal.run r WHERE r.task = t.id) AS x
-		JOIN pg_catalog.pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = x.xmax AND l.granted AND l.mode = 'ExclusiveLock'
+		JOIN pg_catalog.pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = x.xmax AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()
 		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 	UNION ALL
 	SELECT p.task_id, 40, 'no worker', CASE WHEN q.last_date_active IS NULL THEN format('no worker has asked for work in queue %s', q.task_queue_id)
@@ -1607,5 +1702,13 @@ GRANT SELECT ON tq.run_overview, tq.task_overview, tq.task_details, tq.failure_o
 	tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview,
 	tq_internal.task_reason, tq_internal.health_check TO tq_admin;
+
+-- pg_monitor sees names, states and times, but no payload, error or result.
+GRANT USAGE ON SCHEMA tq TO pg_monitor;
+GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.worker_overview, tq.waiter_overview,
+	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview, tq_internal.health_check TO pg_monitor;
+GRANT EXECUTE ON FUNCTION tq.health(), tq.maintenance_activity(), tq.published_id(), tq.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
+	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
+	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO pg_monitor;
 
 SELECT tq.start_maintenance();

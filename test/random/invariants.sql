@@ -93,6 +93,18 @@ UNION ALL
 SELECT 'a pending row differs from its task', p.task, p.queue || ' ' || p.priority
 	FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task
 	WHERE p.queue <> t.queue OR p.priority <> t.priority
+-- failures, and the view of all tasks
+UNION ALL
+SELECT 'a failure is missing or wrong', coalesce(e.task, f.task), coalesce(e.state, f.state)::text
+	FROM (SELECT l.task, l.state, l.resolved, t.queue FROM last_run l JOIN tq_internal.task t ON t.id = l.task WHERE l.state IN (4, 5)) AS e
+		FULL JOIN tq_internal.failure f ON f.task = e.task
+	WHERE e.state IS DISTINCT FROM f.state OR e.queue IS DISTINCT FROM f.queue OR f.task IS NULL
+UNION ALL
+SELECT 'current_task differs from the tables', coalesce(e.task, c.id), coalesce(c.state, 'none') || ' instead of ' || coalesce(e.state, 'none')
+	FROM (SELECT t.id AS task, CASE WHEN u.task IS NOT NULL THEN 'unscheduled' ELSE tq_internal.state_name(l.state) END AS state, l.run_id
+			FROM tq_internal.task t LEFT JOIN last_run l ON l.task = t.id LEFT JOIN tq_internal.unscheduled u ON u.task = t.id) AS e
+		FULL JOIN tq_internal.current_task c ON c.id = e.task
+	WHERE e.state IS DISTINCT FROM c.state OR e.run_id IS DISTINCT FROM c.run_id
 -- dependencies
 UNION ALL
 SELECT 'unmet is wrong', u.task, u.unmet || ' instead of ' || count(m.required) FILTER (WHERE NOT m.is_met)

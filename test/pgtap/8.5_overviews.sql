@@ -1,0 +1,119 @@
+-- doc/spec/taskcluster.md 8.5: views, why(), health().
+BEGIN;
+\ir helper.psql
+SELECT plan(58);
+
+CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
+$$;
+CREATE FUNCTION pg_temp.detail(name text, of text) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(detail, '; ') FROM tq.why(pg_temp.id(name)) WHERE reason = of
+$$;
+CREATE FUNCTION pg_temp.advice(name text, of text) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(advice, '; ') FROM tq.why(pg_temp.id(name)) WHERE reason = of
+$$;
+CREATE FUNCTION pg_temp.overview(name text) RETURNS text LANGUAGE sql AS $$
+	SELECT concat_ws(' ', o.state, o.reason, o.attempt, o.worker) FROM tq.task_overview o WHERE task_id = pg_temp.id(overview.name)
+$$;
+
+-- each state
+SELECT pg_temp.create('a', '{"taskQueueId": "test/q"}');
+SELECT pg_temp.create('b', '{"taskQueueId": "test/q"}');
+SELECT pg_temp.create('c', '{"taskQueueId": "test/q", "$deps": ["a"]}');
+SELECT pg_temp.create('d', '{"taskQueueId": "test/q", "$deps": ["d"]}');
+SELECT pg_temp.create('later', '{"taskQueueId": "test/q", "policy": {"delay": 600}}');
+SELECT is(pg_temp.overview('a'), 'pending scheduled 0', '8.5 a pending task');
+SELECT is(pg_temp.overview('c'), 'unscheduled', '8.5 an unscheduled task');
+SELECT is(pg_temp.overview('later'), 'pending scheduled 0', '8.5 a delayed task');
+SELECT is(pg_temp.claims('test/q', 1), 'a', '8.5 a claim');
+SELECT is(pg_temp.overview('a'), 'running scheduled 0 wg/w1', '8.5 a running task');
+SELECT is((SELECT string_agg(state, ' ' ORDER BY state) FROM tq.task_overview WHERE task_queue_id = 'test/q'), 'pending pending running unscheduled unscheduled', '8.5 each task once');
+SELECT is((SELECT since FROM tq.task_overview WHERE task_id = pg_temp.id('a')), (SELECT started FROM tq.task_details WHERE task_id = pg_temp.id('a')), '8.5 since when it is running');
+SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id('c')), 1, '8.5 unmet dependencies');
+SELECT is((SELECT format('%s %s %s', required_task_id, state, met) FROM tq.dependency_overview WHERE task_id = pg_temp.id('c')), pg_temp.id('a') || ' running f', '8.5 a dependency that is not met');
+SELECT is((SELECT row_to_json(o)::text FROM tq.task_overview o WHERE task_id = pg_temp.id('b')), (SELECT row_to_json(o)::text FROM tq.status_row(pg_temp.id('b')) o), '8.5 status_row');
+SELECT is((SELECT format('%s %s %s', pending, delayed, running) FROM tq.queue_counts('test/q')), '1 1 1', '8.5 queue_counts');
+SELECT is((SELECT workers FROM tq.queue_overview WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers of a queue');
+SELECT is((SELECT format('%s %s %s', worker_id, state, running) FROM tq.worker_overview WHERE task_queue_id = 'test/q'), 'w1 running 1', '8.5 a worker that has a run');
+
+-- why
+SELECT is(pg_temp.why('a'), 'claimed', '8.5 why: claimed');
+SELECT matches(pg_temp.detail('a', 'claimed'), '^worker wg/w1 has run 0, since .*, until ', '8.5 why: by which worker, until when');
+SELECT is(pg_temp.why('b'), 'next', '8.5 why: the first of its queue');
+SELECT is(pg_temp.why('c'), 'unscheduled', '8.5 why: unscheduled');
+SELECT is(pg_temp.detail('c', 'unscheduled'), format('it depends on %s (a), which is running', pg_temp.id('a')), '8.5 why: because of which task');
+SELECT is(pg_temp.advice('c', 'unscheduled'), format('SELECT * FROM tq.why(%L)', pg_temp.id('a')), '8.5 why: look at that');
+SELECT is(pg_temp.detail('d', 'unscheduled'), 'it depends on itself', '8.5 why: a task that waits for schedule_task()');
+SELECT is(pg_temp.why('later'), 'delayed', '8.5 why: delayed');
+SELECT matches(pg_temp.detail('later', 'delayed'), '^it cannot be claimed before ', '8.5 why: until when');
+SELECT pg_temp.create('e', '{"taskQueueId": "test/q"}');
+SELECT is(pg_temp.why('e'), 'behind others', '8.5 why: others come before it');
+SELECT is(pg_temp.detail('e', 'behind others'), '1 runs of queue test/q come before it', '8.5 why: how many');
+SELECT pg_temp.create('f', '{"taskQueueId": "test/q", "priority": "highest"}');
+SELECT is(pg_temp.detail('e', 'behind others'), '2 runs of queue test/q come before it', '8.5 why: with a higher priority, too');
+SELECT is(pg_temp.why('f'), 'next', '8.5 why: the one with the highest priority is the next');
+SELECT pg_temp.create('nobody', '{"taskQueueId": "test/empty"}');
+SELECT is(pg_temp.why('nobody'), 'no worker, next', '8.5 why: no worker polls the queue');
+SELECT matches(pg_temp.detail('nobody', 'no worker'), '^no worker has asked for work in queue test/empty$', '8.5 why: never');
+SELECT tq.quarantine_worker('test', 'q', 'wg', 'w1', pg_temp.clock() + interval '1 day', 'broken') IS NOT NULL;
+SELECT is(pg_temp.why('f'), 'quarantine, next', '8.5 why: all workers are in quarantine');
+SELECT is((SELECT state FROM tq.worker_overview WHERE task_queue_id = 'test/q'), 'quarantined', '8.5 a worker in quarantine');
+SELECT is((SELECT quarantined FROM tq.queue_overview WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers in quarantine');
+SELECT tq.quarantine_worker('test', 'q', 'wg', 'w1', pg_temp.clock() - interval '1 day', 'repaired') IS NOT NULL;
+SELECT pg_temp.report('a', 'failed');
+SELECT is(pg_temp.overview('a'), 'failed failed 0 wg/w1', '8.5 a failed task');
+SELECT is(pg_temp.why('a'), 'failed', '8.5 why: it failed');
+SELECT is(pg_temp.advice('a', 'failed'), format('SELECT tq.rerun_task(%L)', pg_temp.id('a')), '8.5 why: rerun it');
+SELECT matches(pg_temp.advice('c', 'unscheduled'), '^SELECT tq.rerun_task\(.*\); or, to go on without it, SELECT tq.schedule_task\(', '8.5 why: a required task that failed');
+SELECT is((SELECT format('%s %s %s %s %s', name, task_queue_id, state, reason, runs) FROM tq.failure_overview), 'a test/q failed failed 1', '8.5 failure_overview');
+SELECT pg_temp.report('b', 'canceled');
+SELECT is(pg_temp.overview('b'), 'exception canceled 0', '8.5 a canceled task');
+SELECT is((SELECT count(*) FROM tq.failure_overview), 2::bigint, '8.5 failure_overview has exceptions');
+SELECT tq.rerun_task(pg_temp.id('a')) ->> 'state';
+SELECT is(pg_temp.overview('a'), 'pending rerun 1', '8.5 a task that is rerun');
+SELECT is((SELECT count(*) FROM tq.failure_overview), 1::bigint, '8.5 it is no failure any more');
+SELECT task_id IS NOT NULL FROM tq.claim_task(pg_temp.id('a'), 1, 'wg', 'w1');
+SELECT pg_temp.report('a', 'completed', 1);
+SELECT is(pg_temp.overview('a'), 'completed completed 1 wg/w1', '8.5 a completed task');
+SELECT is(pg_temp.why('a'), 'completed', '8.5 why: it is over');
+SELECT is((SELECT met FROM tq.dependency_overview WHERE task_id = pg_temp.id('c')), true, '8.5 a dependency that is met');
+SELECT is(pg_temp.why('c'), 'behind others', '8.5 why: the dependent is pending');
+SELECT tq.delete_task(pg_temp.id('b'));
+SELECT is((SELECT count(*) FROM tq.failure_overview), 0::bigint, '8.5 a deleted task is no failure');
+
+-- dead letters and groups
+SELECT pg_temp.create('dead', '{"taskQueueId": "test/dead", "$group": "group", "policy": {"deadLetter": true}}');
+SELECT pg_temp.take('dead');
+SELECT outcome FROM tq.resolve(ARRAY[pg_temp.id('dead')], ARRAY[0], 'failed-terminal');
+SELECT is((SELECT format('%s %s %s', name, task_queue_id, reason) FROM tq.dead_letter_overview), 'dead test/dead failed-terminal', '8.5 dead_letter_overview');
+SELECT is((SELECT format('%s %s', tasks, failed) FROM tq.group_overview WHERE task_group_id = pg_temp.id('group')), '1 1', '8.5 group_overview');
+
+-- what maintenance has not come to
+SELECT pg_temp.take('f');
+SET tq.clock_offset = '20 minutes 30 seconds';
+SELECT is(pg_temp.why('f'), 'claim expired', '8.5 why: an expired claim');
+SET tq.clock_offset = '200 hours';
+SELECT is(pg_temp.why('e'), 'no worker, next, past deadline', '8.5 why: past its deadline');
+RESET tq.clock_offset;
+INSERT INTO tq_internal.postponed SELECT id, now() + interval '1 minute', now(), now(), 3, 'deadline', 'out of memory' FROM tq_internal.task WHERE task_id = pg_temp.id('e');
+SELECT is(pg_temp.why('e'), 'next, postponed', '8.5 why: a step of maintenance failed for it');
+SELECT matches(pg_temp.detail('e', 'postponed'), '^step deadline of maintenance has failed for it 3 times since .*: out of memory$', '8.5 why: which, and why');
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '8.5 health: postponed tasks');
+
+-- health
+SELECT is((SELECT string_agg(name, ' ') FROM tq.health()),
+	'preload maintenance lateness steps postponed worker slots publisher subscriptions notifications oldest pending expired claims transactions dead rows', '8.5 health: its checks');
+SELECT is((SELECT count(*) FROM tq.health() WHERE ok IS NULL OR detail IS NULL OR (hint IS NULL) <> ok), 0::bigint, '8.5 health: a hint where it is not ok');
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), true, '8.5 health: nothing is pending for long');
+SET tq.clock_offset = '2 hours';
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'oldest pending'), false, '8.5 health: a run that is pending for long');
+RESET tq.clock_offset;
+SELECT is((SELECT max(length(name) + length(detail) + coalesce(length(hint), 0)) <= 110 FROM tq.health()), true, '8.5 health: it fits a screen');
+
+-- every column of views and types is described
+SELECT is((SELECT string_agg(format('%s.%s', c.relname, a.attname), ' ' ORDER BY c.relname, a.attnum)
+	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+	WHERE c.relnamespace = 'tq'::regnamespace AND c.relkind IN ('v', 'c') AND col_description(c.oid, a.attnum) IS NULL), NULL, '8.5 every column has a comment');
+
+SELECT * FROM finish();
+ROLLBACK;
