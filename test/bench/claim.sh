@@ -43,6 +43,8 @@ part_claim() {
 	turns_with_cost claim.dead claimed_dead bare tq "${others[@]}"
 	row claim.hundred tasks/s "claim 100, complete 100, 4 clients, fresh backlog of $(scaled 200000 100000)"
 	turns_with_cost claim.hundred claimed_hundred bare tq busy keep "${others[@]}"
+	text "Sessions of claim_work() and resolve(), one by one, wait for: $(waits_of claimed_fresh tq)." \
+		"Those of the bare table: $(waits_of claimed_fresh bare)."
 	text 'bare deletes what is completed, keep updates it. busy is tq by a worker that completes what it has and' \
 		'claims the next in one statement.'
 }

@@ -35,6 +35,8 @@ part_create() {
 		"Those of the bare table: $(waits_of created_one bare)."
 	row create.bulk tasks/s 'create in bulk of 1000, 4 clients'
 	turns_with_cost create.bulk created_bulk bare tq alike row "${peers[@]}"
+	text "Sessions of create_tasks(), 1000 each, wait for: $(waits_of created_bulk tq)." \
+		"Those of the bare table: $(waits_of created_bulk bare)."
 	text 'bare has the index to claim by, row has its primary key only; tq is enqueue(), or in bulk' \
 		'create_tasks() with whole definitions; definition is create_task(), alike is enqueue_tasks() with payloads.'
 }

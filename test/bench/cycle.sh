@@ -30,6 +30,9 @@ part_cycle() {
 		row "cycle.$cycle_n" tasks/s "create $cycle_n, claim $cycle_n, complete $cycle_n, 16 clients"
 		turns_with_cost "cycle.$cycle_n" cycle_variant row tq bound alike
 	done
+	cycle_n=10
+	text "Sessions of cycles of 10 wait for: $(waits_of cycle_variant bound)." \
+		"Those of the table: $(waits_of cycle_variant row)."
 	wanted default
 	text 'row is inserted, and updated twice by its primary key. tq has nothing bound to its exchanges; bound has the' \
 		'default bindings, and no client listens; alike is as tq, but creates by enqueue_tasks() with payloads only.'
