@@ -96,7 +96,7 @@ SELECT 'a pending row differs from its task', p.task, p.queue || ' ' || p.priori
 -- failures, and the view of all tasks
 UNION ALL
 SELECT 'a failure is missing or wrong', coalesce(e.task, f.task), coalesce(e.state, f.state)::text
-	FROM (SELECT l.task, l.state, l.resolved, t.queue FROM last_run l JOIN tq_internal.task t ON t.id = l.task WHERE l.state IN (4, 5)) AS e
+	FROM (SELECT l.task, l.state, t.queue FROM last_run l JOIN tq_internal.task t ON t.id = l.task WHERE l.state IN (4, 5)) AS e
 		FULL JOIN tq_internal.failure f ON f.task = e.task
 	WHERE e.state IS DISTINCT FROM f.state OR e.queue IS DISTINCT FROM f.queue OR f.task IS NULL
 UNION ALL
