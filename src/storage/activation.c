@@ -28,9 +28,10 @@
 #include "../util/clock.h"
 #include "../util/spi.h"
 #include "activation.h"
+#include "table.h"
+#include "table_scan.h"
 
-static TqStatement find_activation =
-	TQ_STATEMENT("SELECT 1 FROM tq_internal.activation LIMIT 1", InvalidOid);
+static TqRelation activations = TQ_RELATION("activation");
 
 static TqStatement insert_activation =
 	TQ_STATEMENT("INSERT INTO tq_internal.activation (since) VALUES ($1)",
@@ -41,6 +42,17 @@ static Oid active = InvalidOid;
 
 /* The transaction that inserted the row, if this backend did. */
 static TransactionId inserted_by = InvalidTransactionId;
+
+/* Returns whether there is a row. */
+static bool
+has_row(void)
+{
+	TqTableScan *scan = tq_table_scan_open(&activations);
+	bool found = tq_table_scan_next(scan);
+
+	tq_table_scan_close(scan);
+	return found;
+}
 
 /*
  * Returns whether this database is in use.  The caller has called
@@ -56,7 +68,7 @@ tq_activation_is_done(void)
 		 TransactionIdIsCurrentTransactionId(inserted_by)))
 		return true;
 	inserted_by = InvalidTransactionId;
-	active = tq_spi_exists(&find_activation, NULL) ? extension : InvalidOid;
+	active = has_row() ? extension : InvalidOid;
 	return active == extension;
 }
 

@@ -11,28 +11,27 @@
  */
 #include "postgres.h"
 
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
-#include "utils/lsyscache.h"
 
 #include "../core/types.h"
-#include "../util/catalog.h"
 #include "../util/spi.h"
 #include "binding_table.h"
 #include "index_scan.h"
+#include "table.h"
+#include "table_scan.h"
 
 static Oid watched = InvalidOid; /* tq_internal.binding */
 static uint64 generation = 1;
 
-static TqStatement find_wanted = TQ_STATEMENT(
-	"SELECT coalesce((SELECT bit_or(1::bigint << e) FROM ("
-	"SELECT e FROM generate_series(1, $1) AS e"
-	" WHERE NOT EXISTS (SELECT FROM tq_internal.disabled_channel u WHERE u.exchange = e)"
-	" UNION ALL SELECT exchange FROM tq_internal.binding"
-	" UNION ALL SELECT exchange FROM tq_internal.subscription_binding) AS x (e)), 0)",
-	INT4OID);
+static TqRelation bindings = TQ_RELATION("binding");
+static TqRelation subscription_bindings = TQ_RELATION("subscription_binding");
+static TqRelation disabled_channels = TQ_RELATION("disabled_channel");
+
+/* The column `exchange` of these tables, numbered from 1. */
+#define BINDING_EXCHANGE 2
+#define DISABLED_EXCHANGE 1
 
 static TqStatement list_bindings = TQ_STATEMENT(
 	"SELECT channel, exchange, pattern FROM tq_internal.binding"
@@ -78,12 +77,6 @@ tq_bindings_generation(void)
 	return generation;
 }
 
-static Oid
-binding_table(void)
-{
-	return get_relname_relid("binding", get_namespace_oid(TQ_SCHEMA, false));
-}
-
 /*
  * Makes all sessions read the tables again once this transaction has
  * committed.
@@ -91,7 +84,25 @@ binding_table(void)
 void
 tq_bindings_changed(void)
 {
-	CacheInvalidateRelcacheByRelid(binding_table());
+	CacheInvalidateRelcacheByRelid(tq_relation_oid(&bindings));
+}
+
+/* Returns the exchanges in this column of a table, as bits. */
+static int
+exchanges_in(TqRelation *table, int column)
+{
+	TqTableScan *scan = tq_table_scan_open(table);
+	int found = 0;
+
+	while (tq_table_scan_next(scan))
+	{
+		int exchange = tq_row_int16(scan->slot, column);
+
+		if (exchange > TQ_EXCHANGE_NONE && exchange <= TQ_EXCHANGE_LAST)
+			found |= 1 << exchange;
+	}
+	tq_table_scan_close(scan);
+	return found;
 }
 
 /*
@@ -101,10 +112,12 @@ tq_bindings_changed(void)
 int
 tq_bindings_wanted(void)
 {
-	watched = binding_table();
-	return (int) tq_spi_run_int64(&find_wanted,
-								  TQ_VALUES(Int32GetDatum(TQ_EXCHANGE_LAST)),
-								  0);
+	int defaults = (2 << TQ_EXCHANGE_LAST) - (2 << TQ_EXCHANGE_NONE);
+
+	watched = tq_relation_oid(&bindings);
+	defaults &= ~exchanges_in(&disabled_channels, DISABLED_EXCHANGE);
+	return defaults | exchanges_in(&bindings, BINDING_EXCHANGE) |
+		   exchanges_in(&subscription_bindings, BINDING_EXCHANGE);
 }
 
 static void

@@ -28,10 +28,14 @@
 #include "../util/spi.h"
 #include "index_scan.h"
 #include "log_segment_table.h"
+#include "table.h"
+#include "table_scan.h"
 
-static TqStatement current_segment = TQ_STATEMENT(
-	"SELECT segment, since FROM tq_internal.log_segment ORDER BY since DESC, segment LIMIT 1",
-	InvalidOid);
+static TqRelation segments = TQ_RELATION("log_segment");
+
+/* The columns of tq_internal.log_segment, numbered from 1. */
+#define COLUMN_SEGMENT 1
+#define COLUMN_SINCE 2
 
 static TqStatement switch_to = TQ_STATEMENT(
 	"UPDATE tq_internal.log_segment SET since = $2 WHERE segment = $1",
@@ -64,26 +68,29 @@ tq_segment_relation(const char *table, int segment)
 	return get_relname_relid(name, get_namespace_oid(TQ_SCHEMA, false));
 }
 
-typedef struct Current
-{
-	int segment;
-	TimestampTz since;
-} Current;
-
-static void
-read_current(TupleTableSlot *slot, void *current)
-{
-	*(Current *) current = (Current){.segment = tq_row_int16(slot, 1),
-									 .since = tq_row_time(slot, 2)};
-}
-
-/* Returns the segment that is written to; *since is when it became that. */
+/*
+ * Returns the segment that is written to, which is the newest, and of several
+ * the first; *since is when it became that.
+ */
 int
 tq_segment_current(TimestampTz *since)
 {
-	Current current;
+	TqTableScan *scan = tq_table_scan_open(&segments);
+	int current = -1;
 
-	if (!tq_spi_read(&current_segment, NULL, read_current, &current))
+	while (tq_table_scan_next(scan))
+	{
+		int segment = tq_row_int16(scan->slot, COLUMN_SEGMENT);
+		TimestampTz begun = tq_row_time(scan->slot, COLUMN_SINCE);
+
+		if (current >= 0 &&
+			(begun < *since || (begun == *since && segment > current)))
+			continue;
+		current = segment;
+		*since = begun;
+	}
+	tq_table_scan_close(scan);
+	if (current < 0)
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
@@ -92,8 +99,7 @@ tq_segment_current(TimestampTz *since)
 				 "The table always holds one row for each segment of the message log."),
 			 errhint(
 				 "Restore the rows that were deleted from tq_internal.log_segment.")));
-	*since = current.since;
-	return current.segment;
+	return current;
 }
 
 /* Makes this segment the one that is written to. */

@@ -173,7 +173,8 @@ tq_runs_recall(const TqSlug *task_id, int64 *task)
 static void
 begin_keeping(Oid table)
 {
-	if (claims_of != table)
+	/* At first they are zero, and memory that is never used costs nothing. */
+	if (claims_of != table && OidIsValid(claims_of))
 		memset(claims, 0, sizeof(claims));
 	claims_of = table;
 	added_claims = true;

@@ -74,16 +74,6 @@ static TqStatement see_worker = TQ_STATEMENT(
 	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
 
-/*
- * Skips the row if another session is claiming under the name of this worker;
- * these claims are then not recorded.
- */
-static TqStatement remember = TQ_STATEMENT(
-	"UPDATE tq_internal.worker SET recent_updated_at = $4, recent_tasks = (recent_tasks || $2)[greatest(1, cardinality(recent_tasks || $2) - 19):],"
-	" recent_runs = (recent_runs || $3)[greatest(1, cardinality(recent_runs || $3) - 19):]"
-	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE id = $1 AND expires IS NOT NULL FOR UPDATE SKIP LOCKED)",
-	INT4OID, INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID);
-
 static TqStatement recent = TQ_STATEMENT(
 	"SELECT t.task_id, x.run_id FROM tq_internal.worker w"
 	" CROSS JOIN LATERAL unnest(w.recent_tasks, w.recent_runs) WITH ORDINALITY AS x (task, run_id, place)"
@@ -220,6 +210,51 @@ tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
 }
 
 /*
+ * Returns the last elements, at most TQ_RECENT_MAX, of an array and what is
+ * appended to it.
+ */
+static Datum
+append_recent(ArrayType *array, Oid type, Size size, const void *added, int n)
+{
+	bool is_list = ARR_NDIM(array) == 1 && !ARR_HASNULL(array);
+	int old = is_list ? ARR_DIMS(array)[0] : 0;
+	int new = Min(n, TQ_RECENT_MAX);
+	int kept = Min(old, TQ_RECENT_MAX - new);
+	Size length = ARR_OVERHEAD_NONULLS(1) + size * (kept + new);
+	ArrayType *result = palloc0(length);
+	char *data;
+
+	SET_VARSIZE(result, length);
+	result->ndim = 1;
+	result->elemtype = type;
+	ARR_DIMS(result)[0] = kept + new;
+	ARR_LBOUND(result)[0] = 1;
+	data = ARR_DATA_PTR(result);
+	memcpy(data, ARR_DATA_PTR(array) + size * (old - kept), size * kept);
+	memcpy(data + size * kept, (const char *) added + size * (n - new),
+		   size * new);
+	return PointerGetDatum(result);
+}
+
+/* Adds claims to the row of a worker, unless it is locked or changing. */
+static void
+write_claims(TqTable *table, TupleTableSlot *slot, const int64 *tasks,
+			 const int32 *run_ids, int n, TimestampTz now)
+{
+	TupleTableSlot *row = tq_table_copy_row(table, slot);
+	ArrayType *old_tasks = tq_row_varlena(slot, Anum_worker_recent_tasks);
+	ArrayType *old_runs = tq_row_varlena(slot, Anum_worker_recent_runs);
+
+	tq_put_time(row, Anum_worker_recent_updated_at, now);
+	tq_put(row, Anum_worker_recent_tasks,
+		   append_recent(old_tasks, INT8OID, sizeof(int64), tasks, n));
+	tq_put(row, Anum_worker_recent_runs,
+		   append_recent(old_runs, INT4OID, sizeof(int32), run_ids, n));
+	(void) tq_table_update_if_free(table, slot, row);
+	ExecDropSingleTupleTableSlot(row);
+}
+
+/*
  * Records what a worker has claimed last (doc/spec/taskcluster.md 5.6).
  * Sessions that claim under the name of one worker do not wait for each other
  * here, so that concurrent claims may not be recorded.
@@ -228,11 +263,12 @@ void
 tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
 						int n, TimestampTz now)
 {
-	Datum values[4] = {Int32GetDatum(worker), tq_array_int64(tasks, n),
-					   tq_array_int32(run_ids, n), TimestampTzGetDatum(now)};
+	TqScan *scan = tq_scan_open(&worker_table, &worker_by_id, 1, NULL);
 
-	if (n > 0)
-		tq_spi_run(&remember, values, NULL);
+	if (tq_scan_find(scan, Int32GetDatum(worker), 0, 0) &&
+		tq_row_time(scan->slot, Anum_worker_expires) != 0)
+		write_claims(scan->table, scan->slot, tasks, run_ids, n, now);
+	tq_scan_close(scan);
 }
 
 static void
