@@ -14,6 +14,7 @@
 #include "bgworker/launcher.h"
 #include "bgworker/utility_hook.h"
 #include "shmem/claim_cursor.h"
+#include "shmem/database_facts.h"
 #include "shmem/listener.h"
 #include "shmem/shmem.h"
 #include "shmem/wait_queue.h"
@@ -34,7 +35,8 @@ static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
 												 &tq_wait_shmem,
 												 &tq_slot_shmem,
 												 &tq_stats_shmem,
-												 &tq_listener_shmem};
+												 &tq_listener_shmem,
+												 &tq_facts_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are
@@ -46,6 +48,7 @@ static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
  */
 static const TqXactEnd *const xact_ends[] = {&tq_cursor_xact_end,
 											 &tq_wait_xact_end,
+											 &tq_facts_xact_end,
 											 &tq_request_xact_end,
 											 &tq_run_xact_end,
 											 &tq_entries_xact_end};

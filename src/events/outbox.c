@@ -15,14 +15,18 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
+#include "../shmem/database_facts.h"
 #include "../shmem/worker_request.h"
+#include "../storage/activation.h"
 #include "../storage/binding_table.h"
 #include "../storage/log_segment_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
+#include "../util/catalog.h"
 #include "../util/clock.h"
+#include "../util/spi.h"
 #include "outbox.h"
 
 /*
@@ -35,15 +39,30 @@
 
 /* What this session has cached of the bindings, and of which generation. */
 static uint64 known_generation = 0;
-static int known_wanted;
-static int known_segment;
+static TqFacts known;
+
+/*
+ * Reads the tables, and stores the result for other sessions, unless it was
+ * read by an old snapshot, or before the database is known to be in use.
+ */
+static void
+read_tables(Oid extension, uint64 change)
+{
+	TimestampTz since;
+
+	known.wanted = tq_bindings_wanted();
+	known.segment = tq_segment_current(&since);
+	if (!tq_spi_is_reading() && tq_activation_is_committed())
+		tq_facts_store(extension, &known, change);
+}
 
 /* Refreshes the cached bindings if they have changed. */
 static void
 look_up(void)
 {
-	TimestampTz since;
+	Oid extension = tq_catalog_locked_table();
 	uint64 generation;
+	uint64 change;
 
 	/*
 	 * The generation is read first, so that a change of the tables during the
@@ -52,8 +71,8 @@ look_up(void)
 	generation = tq_bindings_generation();
 	if (generation == known_generation)
 		return;
-	known_wanted = tq_bindings_wanted();
-	known_segment = tq_segment_current(&since);
+	if (!tq_facts_find(extension, &known, &change))
+		read_tables(extension, change);
 	known_generation = generation;
 }
 
@@ -64,7 +83,7 @@ bool
 tq_outbox_is_wanted(TqExchange exchange)
 {
 	look_up();
-	return (known_wanted & (1 << exchange)) != 0;
+	return (known.wanted & (1 << exchange)) != 0;
 }
 
 /*
@@ -178,7 +197,7 @@ tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
 	TqMessage message;
 
 	look_up();
-	if (known_wanted == 0)
+	if (known.wanted == 0)
 		return;
 	message = message_about(exchange, task, run == NULL ? -1 : run->run_id,
 							last);
@@ -194,10 +213,10 @@ void
 tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 {
 	look_up();
-	if (known_wanted & (1 << message->exchange))
+	if (known.wanted & (1 << message->exchange))
 		put(batch, message);
 	else if (tq_outbox_concerns_group(message) &&
-			 (known_wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
+			 (known.wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
 		put(batch, message)->exchange = TQ_EXCHANGE_NONE;
 }
 
@@ -255,7 +274,7 @@ tq_outbox_append(TqOutboxBatch *batch)
 	{
 		int alike = count_alike(batch->messages + done, batch->n - done);
 
-		tq_messages_insert(known_segment, batch->messages + done, alike);
+		tq_messages_insert(known.segment, batch->messages + done, alike);
 		done += alike;
 	}
 	tq_request_publication();

@@ -14,7 +14,8 @@
  * A backend caches that it has seen a row by the Oid of a table of the
  * extension, which is a different one after DROP and CREATE EXTENSION.  A row
  * that it has inserted itself counts for that transaction only; the next one
- * looks again.
+ * looks again.  Facts about a database in shared memory are stored only when it
+ * is in use.
  */
 #include "postgres.h"
 
@@ -23,6 +24,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "../shmem/database_facts.h"
 #include "../shmem/worker_request.h"
 #include "../util/catalog.h"
 #include "../util/clock.h"
@@ -62,14 +64,29 @@ bool
 tq_activation_is_done(void)
 {
 	Oid extension = tq_catalog_locked_table();
+	TqFacts facts;
+	uint64 change;
 
 	if (active == extension &&
 		(inserted_by == InvalidTransactionId ||
 		 TransactionIdIsCurrentTransactionId(inserted_by)))
 		return true;
 	inserted_by = InvalidTransactionId;
-	active = has_row() ? extension : InvalidOid;
+	active = tq_facts_find(extension, &facts, &change) || has_row()
+				 ? extension
+				 : InvalidOid;
 	return active == extension;
+}
+
+/*
+ * Returns whether this database is in use by a row that another transaction
+ * has committed.
+ */
+bool
+tq_activation_is_committed(void)
+{
+	return active == tq_catalog_locked_table() &&
+		   inserted_by == InvalidTransactionId;
 }
 
 /* Marks this database as in use.  The caller has called tq_call_begin(). */

@@ -7,6 +7,7 @@
 #define TQ_ACTIVATION_H
 
 extern bool tq_activation_is_done(void);
+extern bool tq_activation_is_committed(void);
 extern void tq_activation_do(void);
 
 extern void tq_call_begin(bool read_only);

@@ -4,8 +4,9 @@
  *	  messages are sent to which channel.
  *
  * Every transition needs to know which exchanges have a binding and which
- * segment of the message log is written to, so each session caches that.  A
- * session that changes one of the tables sends a relcache invalidation of
+ * segment of the message log is written to, so each session caches that, and
+ * a new session finds it in shared memory (database_facts.c).  A session that
+ * changes one of the tables sends a relcache invalidation of
  * tq_internal.binding, so that every transaction that begins after the commit
  * reads them again.
  */
@@ -16,6 +17,7 @@
 #include "utils/inval.h"
 
 #include "../core/types.h"
+#include "../shmem/database_facts.h"
 #include "../util/spi.h"
 #include "binding_table.h"
 #include "index_scan.h"
@@ -63,6 +65,8 @@ forget(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == watched || watched == InvalidOid)
 		generation++;
+	if (relid == InvalidOid || relid == watched)
+		tq_facts_change();
 }
 
 /* Returns a number that changes whenever the tables may have changed. */
@@ -85,6 +89,7 @@ void
 tq_bindings_changed(void)
 {
 	CacheInvalidateRelcacheByRelid(tq_relation_oid(&bindings));
+	tq_facts_change_at_commit();
 }
 
 /* Returns the exchanges in this column of a table, as bits. */

@@ -19,6 +19,8 @@
 #include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/tableam.h"
+#include "catalog/pg_opfamily.h"
+#include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "storage/procarray.h"
@@ -42,6 +44,32 @@
 #define RANGE 128
 
 /*
+ * Returns the equality function of a column of an index.  Those of the types
+ * that most indexes of tq have are known without a look-up in the catalogs.
+ */
+static Oid
+equality_function(Oid opfamily, Oid type)
+{
+	switch (opfamily)
+	{
+		case INTEGER_BTREE_FAM_OID:
+			if (type == INT8OID)
+				return F_INT8EQ;
+			if (type == INT4OID)
+				return F_INT4EQ;
+			if (type == INT2OID)
+				return F_INT2EQ;
+			break;
+		case TEXT_BTREE_FAM_OID:
+			if (type == TEXTOID)
+				return F_TEXTEQ;
+			break;
+	}
+	return get_opcode(
+		get_opfamily_member(opfamily, type, type, BTEqualStrategyNumber));
+}
+
+/*
  * Looks up the equality functions of an index, which are kept until the index
  * changes.
  */
@@ -51,14 +79,9 @@ look_up_equality(TqRelation *which, Relation index)
 	which->nkeys = Min(IndexRelationGetNumberOfKeyAttributes(index),
 					   TQ_MAX_KEYS);
 	for (int i = 0; i < which->nkeys; i++)
-	{
-		Oid type = index->rd_opcintype[i];
-		Oid operator= get_opfamily_member(index->rd_opfamily[i], type, type,
-										  BTEqualStrategyNumber);
-
-		fmgr_info_cxt(get_opcode(operator), &which->equal[i],
-					  CacheMemoryContext);
-	}
+		fmgr_info_cxt(equality_function(index->rd_opfamily[i],
+										index->rd_opcintype[i]),
+					  &which->equal[i], CacheMemoryContext);
 }
 
 /*

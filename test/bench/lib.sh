@@ -122,7 +122,7 @@ waits_of() {
 # has none.
 make_tools() {
 	local tool
-	for tool in drive idle waiters; do
+	for tool in drive idle start waiters; do
 		gcc -std=gnu99 -O2 -Wall -Wextra -o "$work/$tool" "$bench/$tool.c" \
 			-I"$("$tq_server" --includedir)" -L"$("$tq_server" --libdir)" -lpq || exit
 	done

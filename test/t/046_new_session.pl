@@ -1,0 +1,123 @@
+# What new sessions know of bindings, which sessions share in memory: a call
+# writes a message if and only if its exchange is bound when the call begins.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Tq;
+
+my $db = 'postgres';
+
+# Whether a call writes messages, in a session: a new one, or that of the test.
+sub writes
+{
+	my ($node, $session) = @_;
+	my $count = 'SELECT count(*) FROM tq_internal.message';
+	my $before = $node->safe_psql($db, $count);
+
+	$session ? $session->query_safe("SELECT tq.enqueue('p/w')") : enqueue($node, $db);
+	return $node->safe_psql($db, $count) > $before ? 'yes' : 'no';
+}
+
+my $none = 'SELECT tq.unbind(channel, exchange, pattern) FROM tq.binding_overview';
+my $bind = q{SELECT tq.bind('mine', 'task-defined')};
+my $unbind = q{SELECT tq.unbind('mine', 'task-defined')};
+
+# Sessions that share what one of them has read, and one that has cached it.
+my $node = new_node('facts', 'max_prepared_transactions = 0', 'autovacuum = off');
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+my $old = $node->background_psql($db, on_error_stop => 1);
+my $other = $node->background_psql($db, on_error_stop => 1);
+
+# The first call of all inserts the row that says that the database is in use.
+$other->query_safe('BEGIN');
+$other->query_safe("SELECT tq.enqueue('p/w')");
+$other->query_safe('ROLLBACK');
+is($node->safe_psql($db, 'SELECT count(*) FROM tq_internal.activation'), '0', 'the first call is rolled back');
+is(writes($node), 'yes', 'default bindings');
+is($node->safe_psql($db, 'SELECT count(*) FROM tq_internal.activation'), '1', 'the database is in use');
+is(writes($node, $old), 'yes', 'default bindings: a session that stays');
+
+sub both
+{
+	my ($expected, $title) = @_;
+
+	is(writes($node), $expected, "$title: a new session");
+	is(writes($node), $expected, "$title: the next session");
+	is(writes($node, $old), $expected, "$title: a session that stays");
+	return;
+}
+
+$node->safe_psql($db, $none);
+both('no', 'nothing is bound');
+$other->query_safe('BEGIN');
+$other->query_safe($bind);
+both('no', 'bound in a transaction in progress');
+$other->query_safe("SELECT tq.enqueue('p/w')");
+is($other->query_safe("SELECT count(*) > 0 FROM tq_internal.message WHERE xid = pg_current_xact_id_if_assigned()"), 't', 'that transaction sees its binding');
+both('no', 'after a call of that transaction');
+$other->query_safe('COMMIT');
+both('yes', 'after its commit');
+$other->query_safe('BEGIN');
+$other->query_safe($unbind);
+$other->query_safe("SELECT tq.enqueue('p/w')");
+$other->query_safe('ROLLBACK');
+both('yes', 'unbound and rolled back');
+is(writes($node, $other), 'yes', 'unbound and rolled back: the session itself');
+$other->query_safe("BEGIN; SAVEPOINT s; $unbind; ROLLBACK TO s; COMMIT");
+both('yes', 'unbound in a savepoint that was rolled back');
+$other->query_safe("BEGIN; SAVEPOINT s; $unbind; RELEASE s; COMMIT");
+both('no', 'unbound in a savepoint');
+
+# An old snapshot must not become what others know.
+$other->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+$other->query_safe('SELECT count(*) FROM tq_internal.task');
+$node->safe_psql($db, $bind);
+$other->query_safe("SELECT tq.statuses(ARRAY[tq.slugid()])");
+$other->query_safe("SELECT tq.enqueue('p/w')");
+$other->query_safe('COMMIT');
+both('yes', 'bound since an old snapshot');
+
+# Written by other means than those of tq: a session that has cached what the
+# table says, such as the maintenance worker, notices when the table's entry in
+# the catalog changes.
+$node->safe_psql($db, 'DELETE FROM tq_internal.binding; ANALYZE tq_internal.binding');
+my $tries = 0;
+$tries++ while $tries < 1000 && writes($node) eq 'yes';
+cmp_ok($tries, '<', 1000, 'deleted by SQL: new sessions notice');
+both('no', 'deleted by SQL');
+
+# Another extension of the same name.
+$old->quit;
+$other->quit;
+$node->safe_psql($db, 'DROP EXTENSION tq CASCADE; CREATE EXTENSION tq');
+is(writes($node), 'yes', 'created again: default bindings');
+
+# Another database.
+$node->safe_psql($db, $none);
+$node->safe_psql($db, 'CREATE DATABASE second');
+$node->safe_psql('second', 'CREATE EXTENSION tq');
+enqueue($node, 'second');
+is($node->safe_psql('second', 'SELECT count(*) FROM tq_internal.message'), '1', 'another database has its own bindings');
+is(writes($node), 'no', 'and the first one has its own');
+$node->stop;
+
+# The change of a prepared transaction takes effect at its commit.
+$node = new_node('facts_prepared', 'max_prepared_transactions = 5', 'autovacuum = off');
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+$node->safe_psql($db, $none);
+$old = $node->background_psql($db, on_error_stop => 1);
+both('no', 'prepared: nothing is bound');
+$node->safe_psql($db, "BEGIN; $bind; PREPARE TRANSACTION 'bind'");
+both('no', 'prepared');
+$node->safe_psql($db, "COMMIT PREPARED 'bind'");
+both('yes', 'commit prepared');
+$node->safe_psql($db, "BEGIN; $unbind; PREPARE TRANSACTION 'unbind'; ROLLBACK PREPARED 'unbind'");
+both('yes', 'rollback prepared');
+$old->quit;
+$node->stop;
+
+done_testing();
