@@ -62,6 +62,7 @@
 #include "step.h"
 
 #define GAP_MS 5        /* between the beginnings of two cycles */
+#define CLAIM_MS 2      /* for a session that was woken to claim */
 #define SLEEP_MS 60000  /* longest sleep, in case the system's clock jumps */
 #define LOCKED_MS 100   /* DROP or ALTER EXTENSION is under way */
 #define RETRY_MS 1000   /* after an error */
@@ -378,10 +379,25 @@ gather_ms(TimestampTz began)
 					 Min(gather, tq_publish_interval * GATHER_MAX));
 }
 
+/* Sleeps, whether or not the latch is set. */
+static void
+pause_ms(long ms)
+{
+	static uint32 wait_event = 0;
+
+	(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, ms,
+					 TqWaitEvent(wait_event, "TqWorkerMain"));
+}
+
 /*
  * Publishes what has been committed, in as many transactions as it takes.
  * Does so only when tq.publish_interval has passed since the last time, and
  * later after an error or while the notification queue is full.
+ *
+ * The commit that wakes this process may have woken a session that waits for
+ * work.  That session is to claim first: a pass takes as long as a claim, and
+ * its commit makes the WAL writer flush, for which the commit of the claim would
+ * wait.  The message of the claim is then published by the same pass.
  */
 static Outcome
 publish(TimestampTz now)
@@ -395,6 +411,8 @@ publish(TimestampTz now)
 	if (now < publish_earliest &&
 		publish_earliest <= tq_clock_add_ms(now, GAP_MAX_MS))
 		return DONE;
+	if (tq_slot_take_expected_claim())
+		pause_ms(CLAIM_MS);
 	tq_slot_publication_begin();
 	do
 	{
@@ -587,8 +605,7 @@ sleep_until(TimestampTz due, TimestampTz turn_began)
 	long ms;
 
 	if (gap > 0)
-		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, gap,
-						 event);
+		pause_ms(gap);
 	ms = ms_until(due);
 	pgstat_report_stat(ms >= RETRY_MS);
 	if (ms > 0)

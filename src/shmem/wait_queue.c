@@ -139,6 +139,7 @@ static bool handing_over = false; /* HANDED_OFF, and not yet committed */
 static bool new_queue = false;    /* this transaction makes a queue known */
 static int32 resolved[NOTED_MAX]; /* tasks that it resolves */
 static int nresolved = 0;         /* may be greater than NOTED_MAX */
+static bool has_woken = false;    /* since tq_wait_take_woken() */
 
 /*
  * Start of the server.
@@ -203,6 +204,7 @@ static void
 call(Partition *partition, Waiter *waiter)
 {
 	remove_from_list(partition, waiter);
+	has_woken = true;
 	pg_atomic_write_u32(&waiter->state, WOKEN);
 	SetLatch(&GetPGProcByNumber(waiter - shared->waiters)->procLatch);
 }
@@ -316,6 +318,16 @@ tq_wait_list(int *found)
 		LWLockRelease(partition->lock);
 	}
 	return list;
+}
+
+/* Returns whether this process has woken a waiter since the last call. */
+bool
+tq_wait_take_woken(void)
+{
+	bool result = has_woken;
+
+	has_woken = false;
+	return result;
 }
 
 /*

@@ -15,6 +15,7 @@
 
 #include "../util/clock.h"
 #include "../util/xact_end.h"
+#include "wait_queue.h"
 #include "worker_request.h"
 #include "worker_slot.h"
 
@@ -108,6 +109,8 @@ static void
 requests_commit(void)
 {
 	send_requests();
+	if (noted_message && tq_wait_take_woken())
+		tq_slot_expect_claim(MyDatabaseId);
 	if (noted_due != DT_NOEND || noted_message)
 		tq_slot_wake(MyDatabaseId, noted_due, noted_message);
 }
@@ -149,6 +152,7 @@ drop_requests(void)
 	noted_due = DT_NOEND;
 	noted_message = false;
 	nrequests = 0;
+	(void) tq_wait_take_woken();
 }
 
 const TqXactEnd tq_request_xact_end = {.commit = requests_commit,

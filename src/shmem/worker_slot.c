@@ -73,6 +73,7 @@ typedef struct WorkerSlot
 	pg_atomic_uint64 next_due; /* see the banner; written by its owner */
 	pg_atomic_uint64 noted;    /* see the banner */
 	pg_atomic_uint32 messages; /* 1: something is to be published */
+	pg_atomic_uint32 claims;   /* 1: a session was woken, and is to claim */
 	pg_atomic_uint32 state;    /* TqMaintenanceState; written by its owner */
 } WorkerSlot;
 
@@ -108,6 +109,7 @@ init_slot(WorkerSlot *slot)
 	pg_atomic_init_u64(&slot->next_due, (uint64) DT_NOBEGIN);
 	pg_atomic_init_u64(&slot->noted, (uint64) DT_NOEND);
 	pg_atomic_init_u32(&slot->messages, 0);
+	pg_atomic_init_u32(&slot->claims, 0);
 	pg_atomic_init_u32(&slot->state, TQ_MAINTENANCE_ABSENT);
 }
 
@@ -213,6 +215,19 @@ tq_slot_wake(Oid database, TimestampTz due, bool message)
 		note_message(slot);
 	if (due != DT_NOEND)
 		note_due(slot, due);
+}
+
+/*
+ * Notes for the maintenance worker, before it is woken, that a session has been
+ * woken to claim, so that it leaves the processor to that session.
+ */
+void
+tq_slot_expect_claim(Oid database)
+{
+	WorkerSlot *slot = find_slot(database);
+
+	if (slot != NULL)
+		pg_atomic_write_u32(&slot->claims, 1);
 }
 
 /*
@@ -479,6 +494,14 @@ tq_slot_cycle_begin(void)
 												 (uint64) DT_NOEND);
 	pg_memory_barrier();
 	return noted;
+}
+
+/* Returns whether a session was woken to claim since the last call. */
+bool
+tq_slot_take_expected_claim(void)
+{
+	return pg_atomic_read_u32(&my_slot->claims) != 0 &&
+		   pg_atomic_exchange_u32(&my_slot->claims, 0) != 0;
 }
 
 /*

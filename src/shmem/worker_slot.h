@@ -39,6 +39,7 @@ extern const TqShmemPart tq_slot_shmem;
 
 /* The side of sessions. */
 extern void tq_slot_wake(Oid database, TimestampTz due, bool message);
+extern void tq_slot_expect_claim(Oid database);
 extern void tq_slot_ask_launcher(Oid database);
 extern int tq_slot_stop(Oid database, bool by_force);
 extern int tq_slot_running(void);
@@ -58,6 +59,7 @@ extern bool tq_slot_must_exit(void);
 extern void tq_slot_end(TqExit how);
 extern void tq_slot_set_state(TqMaintenanceState state);
 extern TimestampTz tq_slot_cycle_begin(void);
+extern bool tq_slot_take_expected_claim(void);
 extern void tq_slot_publication_begin(void);
 extern TimestampTz tq_slot_cycle_end(TimestampTz due, bool *messages);
 

@@ -606,6 +606,18 @@ foreach my $sql (claim('a'), claim('new', queue => 'p/unheard'), call('p/w'), ca
 cmp_ok(time - $begun, '<', $SOON, 'which is said at once');
 $standby->stop;
 
+# ---- what a commit publishes that wakes a waiter ----
+
+my $last_id = $node->safe_psql($db, 'SELECT last_value FROM tq_internal.message_id_seq');
+my $waiting = waiter(1, claim('a'));
+my $published = new_task();
+is_woken($waiting, 'a', 'a task whose messages are published');
+ok($node->poll_query_until($db, qq{SELECT string_agg(exchange, ' ' ORDER BY id) = 'task-defined task-pending task-running'
+	FROM tq.messages($last_id) WHERE payload -> 'status' ->> 'taskId' = '$published'}),
+	'the messages of the task, and of the claim that they have woken');
+leave($waiting);
+clear();
+
 # ---- shutdown ----
 
 sub is_over
