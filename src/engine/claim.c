@@ -78,7 +78,7 @@ record_claims(const TqWorker *worker, const TqClaimed *claimed, int n,
 		tasks[i] = claimed[i].task;
 		run_ids[i] = claimed[i].run_id;
 	}
-	tq_worker_record_claims(worker->id, tasks, run_ids, n, now);
+	tq_worker_record_claims(worker, tasks, run_ids, n, now);
 }
 
 /* Adds task-running for these runs. */

@@ -150,20 +150,23 @@ tq_worker_name(int32 id, char **group, char **name)
 	strlcpy(entry->name, worker.name, sizeof(entry->name));
 }
 
-/* Returns the number of a worker from its row, or 0. */
-static int32
-look_up_worker(const WorkerKey *key)
+/*
+ * Reads the row of a worker by its names, and caches its number; returns false
+ * if there is none.
+ */
+static bool
+look_up_worker(const WorkerKey *key, TqWorker *worker)
 {
-	int32 id = tq_scan_number(tq_scan_open(&worker_table, &worker_by_name, 3,
-										   NULL),
-							  Int32GetDatum(key->queue),
-							  CStringGetTextDatum(key->group),
-							  CStringGetTextDatum(key->name));
+	bool found =
+		tq_scan_read(tq_scan_open(&worker_table, &worker_by_name, 3, NULL),
+					 Int32GetDatum(key->queue),
+					 CStringGetTextDatum(key->group),
+					 CStringGetTextDatum(key->name), read_row, worker);
 	WorkerEntry *entry;
 
-	if (id != 0 && (entry = tq_name_add(&worker_cache, key)) != NULL)
-		entry->id = id;
-	return id;
+	if (found && (entry = tq_name_add(&worker_cache, key)) != NULL)
+		entry->id = worker->id;
+	return found;
 }
 
 /* Reads a worker by its names; returns false if there is none. */
@@ -181,7 +184,7 @@ tq_worker_find(int32 queue, const char *group, const char *name,
 	entry = tq_name_find(&worker_cache, &key);
 	if (entry != NULL && read_worker(entry->id, worker))
 		return true;
-	return read_worker(look_up_worker(&key), worker);
+	return look_up_worker(&key, worker);
 }
 
 /* Reads a worker by its names, after inserting it if necessary. */
@@ -258,14 +261,19 @@ write_claims(TqTable *table, TupleTableSlot *slot, const int64 *tasks,
  * Records what a worker has claimed last (doc/spec/taskcluster.md 5.6).
  * Sessions that claim under the name of one worker do not wait for each other
  * here, so that concurrent claims may not be recorded.
+ *
+ * The row is found by the index on the names, which the first claim of a
+ * session has opened, so that it need not open another.
  */
 void
-tq_worker_record_claims(int32 worker, const int64 *tasks, const int32 *run_ids,
-						int n, TimestampTz now)
+tq_worker_record_claims(const TqWorker *worker, const int64 *tasks,
+						const int32 *run_ids, int n, TimestampTz now)
 {
-	TqScan *scan = tq_scan_open(&worker_table, &worker_by_id, 1, NULL);
+	TqScan *scan = tq_scan_open(&worker_table, &worker_by_name, 3, NULL);
 
-	if (tq_scan_find(scan, Int32GetDatum(worker), 0, 0) &&
+	if (tq_scan_find(scan, Int32GetDatum(worker->queue),
+					 CStringGetTextDatum(worker->group),
+					 CStringGetTextDatum(worker->name)) &&
 		tq_row_time(scan->slot, Anum_worker_expires) != 0)
 		write_claims(scan->table, scan->slot, tasks, run_ids, n, now);
 	tq_scan_close(scan);

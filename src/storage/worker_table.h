@@ -40,7 +40,7 @@ extern void tq_worker_intern(int32 queue, const char *group, const char *id,
 							 TqWorker *worker);
 extern void tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires,
 						   bool claims);
-extern void tq_worker_record_claims(int32 worker, const int64 *tasks,
+extern void tq_worker_record_claims(const TqWorker *worker, const int64 *tasks,
 									const int32 *run_ids, int n,
 									TimestampTz now);
 extern TqRecent *tq_worker_recent(int32 worker, int *found);
