@@ -60,6 +60,15 @@ INSERT INTO call (fn, arg, good) VALUES
 	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
 	('why', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('status_row', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('queue_counts', 'task_queue_id', $$'regress/w'$$),
 	('pending_tasks', 'task_queue_id', $$'regress/w'$$), ('task_queue_counts', 'task_queue_id', $$'regress/w'$$),
+	('list_pending_tasks', 'task_queue_id', $$'regress/w'$$), ('list_pending_tasks', 'after', $$'1'$$), ('list_pending_tasks', 'max', $$10$$),
+	('list_claimed_tasks', 'task_queue_id', $$'regress/w'$$), ('list_claimed_tasks', 'after', $$'1.1'$$), ('list_claimed_tasks', 'max', $$10$$),
+	('list_task_queues', 'after', $$'regress/d'$$), ('list_task_queues', 'max', $$10$$), ('get_task_queue', 'task_queue_id', $$'regress/w'$$),
+	('list_worker_types', 'provisioner_id', $$'regress'$$), ('list_worker_types', 'after', $$'d'$$), ('list_worker_types', 'max', $$10$$),
+	('get_worker_type', 'provisioner_id', $$'regress'$$), ('get_worker_type', 'worker_type', $$'w'$$),
+	('list_provisioners', 'after', $$'a'$$), ('list_provisioners', 'max', $$10$$), ('get_provisioner', 'provisioner_id', $$'regress'$$),
+	('list_workers', 'provisioner_id', $$'regress'$$), ('list_workers', 'worker_type', $$'w'$$), ('list_workers', 'quarantined', $$false$$), ('list_workers', 'after', $$'a/b'$$), ('list_workers', 'max', $$10$$),
+	('declare_worker', 'provisioner_id', $$'regress'$$), ('declare_worker', 'worker_type', $$'w'$$), ('declare_worker', 'worker_group', $$'g'$$), ('declare_worker', 'worker_id', $$'w'$$), ('declare_worker', 'expires', $$'2000-01-01'$$),
+	('worker_removed', 'provisioner_id', $$'regress'$$), ('worker_removed', 'worker_type', $$'w'$$), ('worker_removed', 'worker_group', $$'g'$$), ('worker_removed', 'worker_id', $$'w'$$), ('worker_removed', 'reason', $$'gone'$$),
 	('slugid_from_uuid', '', $$'01234567-89ab-4cde-8123-456789abcdef'$$),
 	('stable_slugid', 'name', $$'a name'$$),
 	('change_task_priority', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('change_task_priority', 'priority', $$'high'$$),
@@ -120,9 +129,9 @@ FROM call, pg_temp.answer(pg_temp.call(fn, arg, 'NULL')) a WHERE good <> 'NULL' 
 CREATE TEMP VIEW text_argument AS
 	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND proname = fn
 	WHERE proargtypes[array_position(proargnames, arg) - 1] = 'text'::regtype;
-SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, '''''')) a ORDER BY place;
-SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$repeat('a', 100000)$$)) a ORDER BY place;
-SELECT fn, arg, code, left(message, 50) AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$'a.b/c d'$$)) a ORDER BY place;
+SELECT fn, arg, code, CASE WHEN code <> 'ok' OR fn !~ '^list_(task_q|worker_t|prov)' THEN left(message, 50) END AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, '''''')) a ORDER BY place;
+SELECT fn, arg, code, CASE WHEN code <> 'ok' OR fn !~ '^list_(task_q|worker_t|prov)' THEN left(message, 50) END AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$repeat('a', 100000)$$)) a ORDER BY place;
+SELECT fn, arg, code, CASE WHEN code <> 'ok' OR fn !~ '^list_(task_q|worker_t|prov)' THEN left(message, 50) END AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$'a.b/c d'$$)) a ORDER BY place;
 SELECT fn, arg, code FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$U&'pr\00e4/\00e4'$$)) a
 WHERE current_setting('server_encoding') = 'UTF8' ORDER BY place;
 
@@ -155,6 +164,8 @@ FROM call, unnest(ARRAY['''-1 second''', '''0''', '''1 millisecond''', '''6 days
 WHERE fn IN ('enqueue', 'defer_task', 'report_failed') AND arg IN ('deadline', 'expires', 'delay', 'after', 'retry_delay') ORDER BY place, value COLLATE "C";
 SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message, detail, hint
 FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-01-01 BC''']) value, pg_temp.answer(pg_temp.call('quarantine_worker', 'quarantine_until', value)) a;
+SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message, detail, hint
+FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-01-01 BC''']) value, pg_temp.answer(pg_temp.call('declare_worker', 'expires', value)) a;
 
 -- JSON of the wrong type
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
@@ -174,7 +185,7 @@ FROM unnest(ARRAY['regress', 'regress/', '/w', 'a/b/c', 'a.b/w', 'regress/W', 'r
 	repeat('r', 38) || '/w', repeat('r', 39) || '/w', 'A_-9/w', ' regress/w', 'regress/w ']) value,
 	pg_temp.answer(pg_temp.call('enqueue', 'task_queue_id', quote_literal(value))) a;
 SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message
-FROM unnest(ARRAY[repeat('w', 38), repeat('w', 39), 'A_-9', 'a.b', 'a/b', 'a b', '_']) value,
+FROM unnest(ARRAY[repeat('w', 128), repeat('w', 129), 'A_-9', 'a.b', 'a%2E', 'a/b', 'a b', '_']) value,
 	pg_temp.answer(pg_temp.call('claim_work', 'worker_id', quote_literal(value))) a;
 
 -- Bytes that are not valid text

@@ -18,6 +18,7 @@
 #include "shmem/listener.h"
 #include "shmem/shmem.h"
 #include "shmem/wait_queue.h"
+#include "shmem/worker_activity.h"
 #include "shmem/worker_request.h"
 #include "shmem/worker_slot.h"
 #include "shmem/worker_stats.h"
@@ -31,12 +32,9 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
-static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
-												 &tq_wait_shmem,
-												 &tq_slot_shmem,
-												 &tq_stats_shmem,
-												 &tq_listener_shmem,
-												 &tq_facts_shmem};
+static const TqShmemPart *const shmem_parts[] =
+	{&tq_cursor_shmem,   &tq_wait_shmem,  &tq_slot_shmem,    &tq_stats_shmem,
+	 &tq_listener_shmem, &tq_facts_shmem, &tq_activity_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are

@@ -118,6 +118,16 @@ tq_arg_identifier(FunctionCallInfo fcinfo, int n, const char *name)
 	return value;
 }
 
+/* Returns the argument "worker_group" or "worker_id". */
+char *
+tq_arg_worker_name(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	char *value = tq_arg_text(fcinfo, n, name);
+
+	tq_check_worker_name(name, value);
+	return value;
+}
+
 /* Returns the argument "task_queue_id". */
 char *
 tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
@@ -264,6 +274,14 @@ void
 tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls)
 {
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* Sets a time of a row; 0 is NULL. */
+void
+tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t)
+{
+	values[column] = TimestampTzGetDatum(t);
+	nulls[column] = t == 0;
 }
 
 /* Returns a slugid as a Datum that points to it. */

@@ -24,6 +24,8 @@ extern int tq_arg_run_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name);
 extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n,
 							   const char *name);
+extern char *tq_arg_worker_name(FunctionCallInfo fcinfo, int n,
+								const char *name);
 extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
 								 int worker_type);
@@ -40,6 +42,7 @@ pg_noreturn extern void tq_error_null(const char *name);
 pg_noreturn extern void tq_error_null_element(const char *name, int element);
 
 extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
+extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
 extern Datum tq_slug_datum(const TqSlug *slug);
 
 #endif /* TQ_ARGUMENTS_H */

@@ -124,13 +124,6 @@ enum
 	COLUMNS
 };
 
-static void
-set_time(Datum *values, bool *nulls, int column, TimestampTz t)
-{
-	values[column] = TimestampTzGetDatum(t);
-	nulls[column] = t == 0;
-}
-
 /* Fills in a row of tq.progress. */
 static void
 fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
@@ -155,8 +148,8 @@ fill_progress(const TqProgress *progress, Datum *values, bool *nulls)
 	nulls[COLUMN_OUTCOME] = outcome == NULL;
 	if (outcome != NULL)
 		values[COLUMN_OUTCOME] = CStringGetTextDatum(outcome);
-	set_time(values, nulls, COLUMN_FIRST_CREATED, progress->first_created);
-	set_time(values, nulls, COLUMN_LAST_RESOLVED, progress->last_resolved);
+	tq_set_time(values, nulls, COLUMN_FIRST_CREATED, progress->first_created);
+	tq_set_time(values, nulls, COLUMN_LAST_RESOLVED, progress->last_resolved);
 }
 
 /* group_progress(task_group_id slugid) -> tq.progress */

@@ -51,7 +51,7 @@ PG_FUNCTION_INFO_V1(tq_stamp_message);
 PG_FUNCTION_INFO_V1(tq_exchange_name_sql);
 
 #define COLUMNS 6
-#define PATTERN_MAX 255 /* of AMQP's short strings */
+#define PATTERN_MAX 1024 /* more than a routing key has (6.2) */
 #define NAME_MAX_CHARS 255
 
 /* ---- arguments ---- */

@@ -1,9 +1,8 @@
 /*
  * worker_api.c
- *	  SQL functions for workers: claim, reclaim, defer, report, quarantine;
- *	  and the counts of a queue.
+ *	  SQL functions for workers: claim, reclaim, defer, report.
  *
- * Implements doc/spec/taskcluster.md 2.8 to 2.12, 2.16 and 8.1, to whose
+ * Implements doc/spec/taskcluster.md 2.8 to 2.12, to whose
  * sections the numbers in parentheses refer.  Each function is an ordinary
  * statement of the transaction of its caller, so a worker may complete a task
  * together with its own writes.
@@ -16,8 +15,6 @@
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "mb/pg_wchar.h"
-#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -32,10 +29,7 @@
 #include "../engine/task_ops.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
-#include "../storage/pending_table.h"
-#include "../storage/queue_table.h"
 #include "../storage/task_table.h"
-#include "../storage/worker_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
@@ -43,6 +37,7 @@
 #include "../util/spi.h"
 #include "arguments.h"
 #include "wait_api.h"
+#include "worker_api.h"
 
 PG_FUNCTION_INFO_V1(tq_claim_work);
 PG_FUNCTION_INFO_V1(tq_claim_task);
@@ -52,10 +47,6 @@ PG_FUNCTION_INFO_V1(tq_report_failed);
 PG_FUNCTION_INFO_V1(tq_report_exception);
 PG_FUNCTION_INFO_V1(tq_defer_task);
 PG_FUNCTION_INFO_V1(tq_resolve);
-PG_FUNCTION_INFO_V1(tq_quarantine_worker);
-PG_FUNCTION_INFO_V1(tq_get_worker);
-PG_FUNCTION_INFO_V1(tq_pending_tasks);
-PG_FUNCTION_INFO_V1(tq_task_queue_counts);
 
 #define CLAIM_MAX 1000
 #define SPAN_MAX_MS INT64CONST(2147483647000) /* as in policies */
@@ -113,8 +104,8 @@ Datum
 tq_claim_work(PG_FUNCTION_ARGS)
 {
 	char *queue = tq_arg_task_queue_id(fcinfo, 0);
-	char *group = tq_arg_identifier(fcinfo, 1, "worker_group");
-	char *id = tq_arg_identifier(fcinfo, 2, "worker_id");
+	char *group = tq_arg_worker_name(fcinfo, 1, "worker_group");
+	char *id = tq_arg_worker_name(fcinfo, 2, "worker_id");
 	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 	TqClaim *claims;
@@ -139,8 +130,8 @@ tq_claim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
-	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
-	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
+	char *group = tq_arg_worker_name(fcinfo, 2, "worker_group");
+	char *id = tq_arg_worker_name(fcinfo, 3, "worker_id");
 	TqClaim claim;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -397,6 +388,18 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 	return reports;
 }
 
+/* Adds a row of tq.resolution. */
+void
+tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report)
+{
+	Datum values[3] = {tq_slug_datum(&report->task_id),
+					   Int32GetDatum(report->run_id),
+					   CStringGetTextDatum(tq_outcome_name(report->outcome))};
+	bool nulls[3] = {false, false, false};
+
+	tq_put_row(rsinfo, values, nulls);
+}
+
 /*
  * resolve(task_ids slugid[], run_ids int[], reason text, credentials jsonb) ->
  * (task_id, run_id, outcome)
@@ -414,138 +417,7 @@ tq_resolve(PG_FUNCTION_ARGS)
 	reports = read_reports(fcinfo, &n);
 	tq_resolve_reports(reports, n, reason, tq_clock_now());
 	for (int i = 0; i < n; i++)
-	{
-		Datum values[3] = {tq_slug_datum(&reports[i].task_id),
-						   Int32GetDatum(reports[i].run_id),
-						   CStringGetTextDatum(
-							   tq_outcome_name(reports[i].outcome))};
-		bool nulls[3] = {false, false, false};
-
-		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
-	}
+		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
 	tq_call_end();
 	return (Datum) 0;
-}
-
-/* ---- workers and queues ---- */
-
-/*
- * get_worker(provisioner_id, worker_type, worker_group, worker_id text) ->
- * worker (2.16)
- */
-Datum
-tq_get_worker(PG_FUNCTION_ARGS)
-{
-	char *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
-	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
-	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
-	TqWorker worker;
-	Jsonb *result;
-
-	tq_call_begin(true);
-	tq_worker_get(queue, group, id, tq_clock_now(), &worker);
-	result = tq_spi_keep(tq_worker_json(queue, group, id, &worker));
-	tq_call_end();
-	PG_RETURN_JSONB_P(result);
-}
-
-#define QUARANTINE_INFO_MAX 4000
-
-/* Returns the text of a quarantine, which must not be too long. */
-static char *
-quarantine_info(FunctionCallInfo fcinfo, int n)
-{
-	char *info = PG_ARGISNULL(n) ? pstrdup("[unspecified]")
-								 : text_to_cstring(PG_GETARG_TEXT_PP(n));
-	int length = pg_mbstrlen(info);
-
-	if (length > QUARANTINE_INFO_MAX)
-		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-						errmsg("quarantine_info is too long"),
-						errdetail("It has %d characters, and may have %d.",
-								  length, QUARANTINE_INFO_MAX),
-						errhint("Give a shorter text.")));
-	return info;
-}
-
-/*
- * Raises TQ400 for an infinite time: JSON has no infinity, and a quarantine
- * without an end is shown as others are.
- */
-static void
-refuse_infinite(TimestampTz until)
-{
-	if (TIMESTAMP_NOT_FINITE(until))
-		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-						errmsg("quarantine_until must be finite"),
-						errdetail("It is %s.", timestamptz_to_str(until)),
-						errhint("Give a time far in the future.")));
-}
-
-/*
- * quarantine_worker(... as get_worker, quarantine_until timestamptz,
- * quarantine_info text) -> worker (2.16)
- */
-Datum
-tq_quarantine_worker(PG_FUNCTION_ARGS)
-{
-	char *queue = tq_arg_queue_of_two(fcinfo, 0, 1);
-	char *group = tq_arg_identifier(fcinfo, 2, "worker_group");
-	char *id = tq_arg_identifier(fcinfo, 3, "worker_id");
-	char *info = quarantine_info(fcinfo, 5);
-	TimestampTz now = tq_clock_now();
-	TimestampTz until;
-	TqWorker worker;
-	Jsonb *result;
-
-	if (PG_ARGISNULL(4))
-		tq_error_null("quarantine_until");
-	until = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(4));
-	refuse_infinite(until);
-	tq_call_begin(false);
-	tq_worker_get(queue, group, id, now, &worker);
-	tq_worker_quarantine(
-		worker.id, until,
-		tq_clock_add_ms(now, INT64CONST(24 * 60 * 60 * 1000)),
-		tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false), now,
-						   until, info));
-	tq_worker_get(queue, group, id, now, &worker);
-	result = tq_spi_keep(tq_worker_json(queue, group, id, &worker));
-	tq_call_end();
-	PG_RETURN_JSONB_P(result);
-}
-
-/* pending_tasks(task_queue_id text) -> bigint; 0 for an unknown queue */
-Datum
-tq_pending_tasks(PG_FUNCTION_ARGS)
-{
-	char *name = tq_arg_task_queue_id(fcinfo, 0);
-	int32 queue;
-	int64 pending;
-
-	tq_call_begin(true);
-	queue = tq_queue_find(name);
-	pending = queue == 0 ? 0 : tq_pending_count(queue, tq_clock_now());
-	tq_call_end();
-	PG_RETURN_INT64(pending);
-}
-
-/*
- * task_queue_counts(task_queue_id text) -> {..., pendingTasks, claimedTasks}
- */
-Datum
-tq_task_queue_counts(PG_FUNCTION_ARGS)
-{
-	char *name = tq_arg_task_queue_id(fcinfo, 0);
-	TimestampTz now = tq_clock_now();
-	int32 queue;
-	Jsonb *result;
-
-	tq_call_begin(true);
-	queue = tq_queue_find(name);
-	result = tq_spi_keep(
-		tq_counts_json(name, queue == 0 ? 0 : tq_pending_count(queue, now),
-					   queue == 0 ? 0 : tq_claimed_count(queue, now)));
-	tq_call_end();
-	PG_RETURN_JSONB_P(result);
 }

@@ -14,6 +14,7 @@
 #include "../events/retention.h"
 #include "../storage/artifact_table.h"
 #include "../storage/group_table.h"
+#include "../storage/interned.h"
 #include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
@@ -168,5 +169,6 @@ tq_expiry_sweep(TimestampTz now)
 		CHECK_FOR_INTERRUPTS();
 	tq_queues_forget(before);
 	tq_workers_forget(before);
+	tq_interned_sweep(before, now);
 	last = before;
 }

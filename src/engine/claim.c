@@ -41,44 +41,57 @@
 #include "task_ops.h"
 #include "transition.h"
 
-#define DAY_MS INT64CONST(24 * 60 * 60 * 1000)
-#define SEEN_MS (30 * 60 * 1000)
-#define RECORD_MS 1000
+#define DAY_MS TQ_SEEN_DAY_MS
+
+/* The worker of a call, and its names. */
+typedef struct Claimer
+{
+	int32 queue;
+	const char *group;
+	const char *name;
+	TqWorkerSeat seat;
+} Claimer;
 
 /*
- * Returns whether the recent claims of a worker are to be stored now: at every
- * claim while there are few, then at most once a second.  A worker that claims
- * faster would leave a dead version of its row at each claim, and would have
- * to walk over all of them while a long transaction holds back vacuum.
+ * Notes that a worker was seen, unless that is 0, and what it has claimed
+ * (doc/spec/taskcluster.md 5.6).
  */
-static bool
-must_record_claims(const TqWorker *worker, TimestampTz now)
+static void
+note_claims(const Claimer *claimer, TimestampTz seen, const TqClaimed *claimed,
+			int n)
 {
-	return worker->recent < TQ_RECENT_MAX ||
-		   worker->recent_updated_at < tq_clock_add_ms(now, -RECORD_MS);
+	TqRecentClaim recent[TQ_RECENT_MAX];
+	int first = Max(n - TQ_RECENT_MAX, 0);
+
+	for (int i = first; i < n; i++)
+		recent[i - first] = (TqRecentClaim){claimed[i].task,
+											claimed[i].run_id};
+	tq_worker_note(&claimer->seat, seen, recent, n - first);
 }
 
 /*
- * Stores these claims as the most recent ones of the worker, unless that was
- * done a moment ago.
+ * Stores that a worker and its queue were seen, and what the worker claimed
+ * last, unless that was done within tq.seen_interval.
  */
 static void
-record_claims(const TqWorker *worker, const TqClaimed *claimed, int n,
-			  TimestampTz now)
+store_seen(Claimer *claimer, TimestampTz now, bool claims)
 {
-	int64 *tasks;
-	int32 *run_ids;
-
-	if (!must_record_claims(worker, now))
+	if (now < claimer->seat.store_after)
 		return;
-	tasks = palloc(sizeof(int64) * n);
-	run_ids = palloc(sizeof(int32) * n);
-	for (int i = 0; i < n; i++)
-	{
-		tasks[i] = claimed[i].task;
-		run_ids[i] = claimed[i].run_id;
-	}
-	tq_worker_record_claims(worker, tasks, run_ids, n, now);
+	(void) tq_worker_store(claimer->queue, claimer->group, claimer->name,
+						   &claimer->seat, now, claims);
+	tq_queue_seen(claimer->queue, now, tq_clock_add_ms(now, DAY_MS));
+}
+
+/* Finds the worker of a call, after making it and its queue if necessary. */
+static void
+find_claimer(Claimer *claimer, const char *queue_name, const char *group,
+			 const char *name)
+{
+	claimer->queue = tq_queue_intern(queue_name);
+	claimer->group = group;
+	claimer->name = name;
+	tq_worker_seat_intern(claimer->queue, group, name, &claimer->seat);
 }
 
 /* Adds task-running for these runs. */
@@ -172,33 +185,18 @@ set_times(TqClaimed *claimed, int n, TqTimerEntry *claims, TimestampTz now)
  * a single claim to the publisher.
  */
 static void
-start_runs(const TqWorker *worker, TqClaimed *claimed, int n, TimestampTz now)
+start_runs(int32 worker, TqClaimed *claimed, int n, TimestampTz now)
 {
 	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
 	TqOutboxBatch batch = {0};
 
 	set_times(claimed, n, claims, now);
-	tq_runs_start(claimed, n, worker->id);
-	announce(&batch, claimed, n, worker->id);
+	tq_runs_start(claimed, n, worker);
+	announce(&batch, claimed, n, worker);
 	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
 										claims[0].due, now))
 		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
 	tq_outbox_append(&batch);
-	record_claims(worker, claimed, n, now);
-}
-
-/*
- * Records that a worker and its queue were active, unless that was recorded
- * within the last half hour; doc/spec/taskcluster.md 5.6 allows that delay.
- */
-static void
-note_seen(int32 queue, const TqWorker *worker, TimestampTz now)
-{
-	if (worker->first_claim != 0 &&
-		worker->last_date_active >= tq_clock_add_ms(now, -SEEN_MS))
-		return;
-	tq_worker_seen(worker->id, now, tq_clock_add_ms(now, DAY_MS), true);
-	tq_queue_seen(queue, now, tq_clock_add_ms(now, DAY_MS));
 }
 
 /* Records a worker that asked for work and got none as active. */
@@ -206,11 +204,11 @@ void
 tq_claim_note_seen(const char *queue_name, const char *worker_group,
 				   const char *worker_id, TimestampTz now)
 {
-	int32 queue = tq_queue_intern(queue_name);
-	TqWorker worker;
+	Claimer claimer;
 
-	tq_worker_intern(queue, worker_group, worker_id, &worker);
-	note_seen(queue, &worker, now);
+	find_claimer(&claimer, queue_name, worker_group, worker_id);
+	note_claims(&claimer, now, NULL, 0);
+	store_seen(&claimer, now, true);
 }
 
 /*
@@ -242,21 +240,21 @@ TqClaim *
 tq_claim_best(const char *queue_name, const char *worker_group,
 			  const char *worker_id, int max, TimestampTz now, int *found)
 {
-	int32 queue = tq_queue_intern(queue_name);
-	TqWorker worker;
+	Claimer claimer;
 	TqClaimed *claimed;
 	TqClaim *claims;
 
 	*found = 0;
-	tq_worker_intern(queue, worker_group, worker_id, &worker);
-	if (worker.quarantine_until > now)
+	find_claimer(&claimer, queue_name, worker_group, worker_id);
+	if (claimer.seat.quarantine_until > now)
 		return NULL;
-	claimed = tq_pending_claim(queue, max, now, may_claim, found);
+	claimed = tq_pending_claim(claimer.queue, max, now, may_claim, found);
 	if (*found == 0)
 		return NULL;
 	now = tq_clock_now();
-	note_seen(queue, &worker, now);
-	start_runs(&worker, claimed, *found, now);
+	start_runs(claimer.seat.id, claimed, *found, now);
+	note_claims(&claimer, now, claimed, *found);
+	store_seen(&claimer, now, true);
 	claims = palloc(sizeof(TqClaim) * *found);
 	for (int i = 0; i < *found; i++)
 		claims[i] = (TqClaim){.task_id = claimed[i].task_id,
@@ -270,7 +268,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 
 /* Moves a pending run to table run, as claimed by this worker. */
 static void
-start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
+start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 		  TimestampTz now)
 {
 	TqClaimed claimed = {.task = task->id,
@@ -283,13 +281,14 @@ start_run(const TqTask *task, TqRun *run, const TqWorker *worker,
 	set_times(&claimed, 1, &timer, now);
 	tq_timers_insert(TQ_TIMER_CLAIM, &timer, 1);
 	run->state = TQ_STATE_RUNNING;
-	run->worker = worker->id;
+	run->worker = claimer->seat.id;
 	run->by_claim_task = true;
 	run->started = claimed.started;
 	run->taken_until = claimed.taken_until;
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
-	record_claims(worker, &claimed, 1, now);
+	if (claimer->seat.is_known)
+		note_claims(claimer, 0, &claimed, 1);
 }
 
 /*
@@ -353,14 +352,16 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	const TqTaskDefinition *definition = tq_definition_get(task_id);
 	const TqTask *task = &definition->named.task;
 	TqOutboxBatch batch = {0};
-	TqWorker worker;
+	Claimer claimer = {.queue = task->queue,
+					   .group = worker_group,
+					   .name = worker_id};
 	TqRun run;
 
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
-	tq_worker_intern(task->queue, worker_group, worker_id, &worker);
+	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
 	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
-	if (worker.quarantine_until > now)
+	if (claimer.seat.quarantine_until > now)
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_error_missing_run(task, run_id);
@@ -368,8 +369,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (run.run_id == run_id && is_claimable(task, &run, now))
-		start_run(task, &run, &worker, now);
-	else if (run.run_id != run_id || !is_own_claim(&run, worker.id))
+		start_run(task, &run, &claimer, now);
+	else if (run.run_id != run_id || !is_own_claim(&run, claimer.seat.id))
 		refuse_claim(task, run_id, &run);
 	tq_outbox_add_run(&batch, task, &run, &run);
 	tq_outbox_append(&batch);
@@ -480,7 +481,9 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 {
 	TqTask task;
 	TqRun run;
-	TqWorker worker;
+	Claimer claimer;
+	char *group;
+	char *name;
 
 	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
@@ -488,39 +491,15 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 	tq_timer_insert(TQ_TIMER_CLAIM,
 					look_at(run.taken_until, task.policy, task.deadline),
 					&task.id, 1);
-	tq_worker_get_by_number(run.worker, &worker);
-	if (worker.last_date_active < tq_clock_add_ms(now, -SEEN_MS))
-	{
-		tq_worker_seen(run.worker, now, tq_clock_add_ms(now, DAY_MS), false);
-		tq_queue_seen(task.queue, now, tq_clock_add_ms(now, DAY_MS));
-	}
+	tq_worker_name(run.worker, &group, &name);
+	claimer = (Claimer){.queue = task.queue, .group = group, .name = name};
+	tq_worker_seat_intern(task.queue, group, name, &claimer.seat);
+	note_claims(&claimer, now, NULL, 0);
+	store_seen(&claimer, now, false);
 	*claim = (TqClaim){.task_id = *task_id,
 					   .run_id = run_id,
-					   .worker_group = worker.group,
-					   .worker_id = worker.name,
+					   .worker_group = group,
+					   .worker_id = name,
 					   .taken_until = run.taken_until,
 					   .payload = NULL};
-}
-
-/*
- * Returns a worker that has called claim_work() and is not forgotten;
- * otherwise raises TQ404 (doc/spec/taskcluster.md 2.16).
- */
-void
-tq_worker_get(const char *queue_name, const char *group, const char *id,
-			  TimestampTz now, TqWorker *worker)
-{
-	int32 queue = tq_queue_find(queue_name);
-
-	if (queue == 0 || !tq_worker_find(queue, group, id, worker) ||
-		worker->expires == 0 ||
-		(worker->expires <= now && worker->quarantine_until <= now))
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_NOT_FOUND),
-				 errmsg("worker \"%s/%s\" of task queue \"%s\" does not exist",
-						group, id, queue_name),
-				 errdetail(
-					 "It has not called tq.claim_work(), or not for a day."),
-				 errhint(
-					 "A worker becomes known by its first tq.claim_work().")));
 }

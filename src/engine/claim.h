@@ -9,7 +9,6 @@
 #include "utils/jsonb.h"
 
 #include "../storage/task_table.h"
-#include "../storage/worker_table.h"
 #include "../util/slugid.h"
 
 typedef struct TqClaim
@@ -35,7 +34,5 @@ extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
 							 TimestampTz now, TqClaim *claim);
 extern void tq_claim_defer(TqTask *task, int run_id, int64 after_ms,
 						   TimestampTz now);
-extern void tq_worker_get(const char *queue, const char *group, const char *id,
-						  TimestampTz now, TqWorker *worker);
 
 #endif /* TQ_CLAIM_H */

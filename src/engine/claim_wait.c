@@ -50,11 +50,11 @@ may_find(Try *try)
 {
 	int32 queue = tq_queue_find(try->queue);
 	TimestampTz now = tq_clock_now();
-	TqWorker worker;
+	TqWorkerSeat seat;
 	bool known = queue != 0 &&
-				 tq_worker_find(queue, try->group, try->id, &worker);
+				 tq_worker_seat_find(queue, try->group, try->id, &seat);
 
-	try->barred = known && worker.quarantine_until > now;
+	try->barred = known && seat.quarantine_until > now;
 	if (try->barred)
 		tq_wait_requeue_wakeup(&try->wait);
 	return known ? !try->barred

@@ -9,6 +9,7 @@
 #include "identifier.h"
 
 #define IDENTIFIER_MAX 38
+#define WORKER_NAME_MAX 128
 #define PROJECT_MAX 500
 #define ARTIFACT_NAME_MAX 1024
 
@@ -92,12 +93,26 @@ refuse(const char *what, const char *value, const char *hint)
 			 errhint("%s", hint)));
 }
 
-/* Checks an identifier that is an argument, such as worker_group. */
+/* Checks an identifier that is an argument, such as provisioner_id. */
 void
 tq_check_identifier(const char *what, const char *value)
 {
 	if (!tq_is_identifier(value))
 		refuse(what, value, "Use 1 to 38 letters, digits, \"-\" or \"_\".");
+}
+
+/*
+ * Checks a worker_group or worker_id.  It may be the name of a pod or of a
+ * host.
+ */
+void
+tq_check_worker_name(const char *what, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (len > WORKER_NAME_MAX || !is_name(value, len, "-_."))
+		refuse(what, value,
+			   "Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".");
 }
 
 /* Checks the name of an artifact that is an argument. */

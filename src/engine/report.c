@@ -153,7 +153,7 @@ decide_without_row(TqReport *report)
 
 /*
  * Ends the run of a report if it is running, or locks its row if it is
- * resolved; either way the run stays as report->run until this transaction
+ * resolved or another worker has it; either way the run stays as report->run until this transaction
  * ends.  A running run is the last run of its task.  Returns false if the run
  * has no row.
  */
@@ -167,7 +167,9 @@ end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
 							  report->run_id, run))
 	{
 		report->state = run->state;
-		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) != TQ_VERDICT_APPLY)
+		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) !=
+				TQ_VERDICT_APPLY ||
+			(report->holder != 0 && report->holder != run->worker))
 		{
 			(void) tq_run_lock_row(report->id, report->run_id);
 			return true;

@@ -27,9 +27,10 @@ typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
-	bool is_found;                /* the task exists */
-	int64 id;                     /* of the task */
-	TqTask *task;                 /* NULL: only its id was needed */
+	int32 holder;  /* the worker that must have the run; 0: any */
+	bool is_found; /* the task exists */
+	int64 id;      /* of the task */
+	TqTask *task;  /* NULL: only its id was needed */
 	const struct TqReport *first; /* earlier report on the same run, or NULL */
 	bool has_row;                 /* the run, in table run */
 	TqRun run;                    /* that row */

@@ -127,6 +127,28 @@ word(const char *text)
 	return text != NULL ? text : "_";
 }
 
+/*
+ * Returns the name of a worker, which may have dots, as one word of a routing
+ * key.
+ */
+static const char *
+worker_word(const char *name)
+{
+	StringInfoData escaped;
+
+	if (name == NULL || strchr(name, '.') == NULL)
+		return word(name);
+	initStringInfo(&escaped);
+	for (; *name != '\0'; name++)
+	{
+		if (*name == '.')
+			appendStringInfoString(&escaped, "%2E");
+		else
+			appendStringInfoChar(&escaped, *name);
+	}
+	return escaped.data;
+}
+
 /* Returns provisionerId and workerType as two words of a routing key. */
 static char *
 queue_words(const char *task_queue_id)
@@ -214,8 +236,9 @@ task_key(const TqAddress *address)
 					address->message->run_id < 0
 						? "_"
 						: psprintf("%d", address->message->run_id),
-					word(group), word(id), queue_words(named->queue_name),
-					named->scheduler_id, tq_slug_text(&named->group_slug));
+					worker_word(group), worker_word(id),
+					queue_words(named->queue_name), named->scheduler_id,
+					tq_slug_text(&named->group_slug));
 }
 
 /* Adds a CC address for each route of the task, in order (6.4). */

@@ -258,10 +258,10 @@ tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
 
 /* Appends the runs that a worker has claimed most recently. */
 static void
-add_recent(JsonbParseState **state, int32 worker)
+add_recent(JsonbParseState **state, const TqWorker *worker)
 {
 	int n;
-	TqRecent *recent = tq_worker_recent(worker, &n);
+	TqRecent *recent = tq_worker_recent(worker, TQ_RECENT_MAX, &n);
 
 	tq_json_key(state, "recentTasks");
 	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
@@ -276,23 +276,45 @@ add_recent(JsonbParseState **state, int32 worker)
 }
 
 /*
- * Returns a worker as get_worker() and quarantine_worker() show it
+ * Returns a worker as get_worker() and the like show it
  * (doc/spec/taskcluster.md 2.16).
  */
 Jsonb *
-tq_worker_json(const char *queue, const char *group, const char *id,
-			   const TqWorker *worker)
+tq_worker_json(const char *queue, const TqWorker *worker)
 {
 	JsonbParseState *state = tq_json_begin();
 
 	add_queue(&state, queue);
-	tq_json_add_text(&state, "workerGroup", group);
-	tq_json_add_text(&state, "workerId", id);
+	tq_json_add_text(&state, "workerGroup", worker->group);
+	tq_json_add_text(&state, "workerId", worker->name);
 	tq_json_add_time(&state, "expires", worker->expires);
 	tq_json_add_time(&state, "firstClaim", worker->first_claim);
 	tq_json_add_time(&state, "lastDateActive", worker->last_date_active);
 	tq_json_add_time(&state, "quarantineUntil", worker->quarantine_until);
-	add_recent(&state, worker->id);
+	if (worker->quarantine_details != NULL)
+		tq_json_add_object(&state, "quarantineDetails",
+						   worker->quarantine_details);
+	add_recent(&state, worker);
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns a task queue, or a provisioner, which has no slash in its name, as
+ * get_task_queue() and get_provisioner() show it.
+ */
+Jsonb *
+tq_queue_json(const TqQueue *queue)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	if (strchr(queue->name, '/') != NULL)
+		add_queue(&state, queue->name);
+	else
+		tq_json_add_text(&state, "provisionerId", queue->name);
+	tq_json_add_time(&state, "expires", queue->expires);
+	tq_json_add_time(&state, "lastDateActive", queue->last_date_active);
+	tq_json_add_text(&state, "description", TQ_QUEUE_DESCRIPTION);
+	tq_json_add_text(&state, "stability", TQ_QUEUE_STABILITY);
 	return tq_json_end(&state);
 }
 

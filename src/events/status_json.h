@@ -10,6 +10,7 @@
 #include "utils/jsonb.h"
 
 #include "../storage/group_table.h"
+#include "../storage/queue_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
@@ -26,8 +27,8 @@ extern Jsonb *tq_group_json(const TqGroup *group);
 extern Jsonb *tq_group_message_json(const TqGroup *group);
 extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,
 								   const TqTask *tasks, int n);
-extern Jsonb *tq_worker_json(const char *queue, const char *group,
-							 const char *id, const TqWorker *worker);
+extern Jsonb *tq_worker_json(const char *queue, const TqWorker *worker);
+extern Jsonb *tq_queue_json(const TqQueue *queue);
 extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
 extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now,
 								 TimestampTz until, const char *info);

@@ -252,6 +252,58 @@ COMMENT ON COLUMN tq.artifact_entry.content_length IS 'length of its content in 
 COMMENT ON COLUMN tq.artifact_entry.expires IS 'when it is deleted';
 COMMENT ON COLUMN tq.artifact_entry.present IS 'false: its upload is not finished';
 
+CREATE TYPE tq.pending_entry AS (
+	task_id tq.slugid, run_id int, task jsonb, inserted timestamptz, page text);
+COMMENT ON TYPE tq.pending_entry IS 'row of list_pending_tasks(): a run that can be claimed, and since when';
+COMMENT ON COLUMN tq.pending_entry.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.pending_entry.run_id IS 'number of the run';
+COMMENT ON COLUMN tq.pending_entry.task IS 'its definition';
+COMMENT ON COLUMN tq.pending_entry.inserted IS 'when it became pending';
+COMMENT ON COLUMN tq.pending_entry.page IS 'place in the list, for after';
+CREATE TYPE tq.claimed_entry AS (
+	task_id tq.slugid, run_id int, worker_group text, worker_id text, claimed timestamptz, task jsonb, page text);
+COMMENT ON TYPE tq.claimed_entry IS 'row of list_claimed_tasks(): a run that a worker has, and since when';
+COMMENT ON COLUMN tq.claimed_entry.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.claimed_entry.run_id IS 'number of the run';
+COMMENT ON COLUMN tq.claimed_entry.worker_group IS 'group of the worker';
+COMMENT ON COLUMN tq.claimed_entry.worker_id IS 'worker that has the run';
+COMMENT ON COLUMN tq.claimed_entry.claimed IS 'when the run was first claimed';
+COMMENT ON COLUMN tq.claimed_entry.task IS 'its definition';
+COMMENT ON COLUMN tq.claimed_entry.page IS 'place in the list, for after';
+CREATE TYPE tq.task_queue_entry AS (
+	task_queue_id text, provisioner_id text, worker_type text, expires timestamptz, last_date_active timestamptz,
+	description text, stability text, page text);
+COMMENT ON TYPE tq.task_queue_entry IS 'row of list_task_queues() and list_worker_types(): a queue that workers ask for work';
+COMMENT ON COLUMN tq.task_queue_entry.task_queue_id IS 'name of the queue';
+COMMENT ON COLUMN tq.task_queue_entry.provisioner_id IS 'first part of its name';
+COMMENT ON COLUMN tq.task_queue_entry.worker_type IS 'second part of its name';
+COMMENT ON COLUMN tq.task_queue_entry.expires IS 'when it is no longer listed, unless a worker asks it for work';
+COMMENT ON COLUMN tq.task_queue_entry.last_date_active IS 'when a worker last asked it for work; recorded with a delay';
+COMMENT ON COLUMN tq.task_queue_entry.description IS 'empty';
+COMMENT ON COLUMN tq.task_queue_entry.stability IS 'experimental';
+COMMENT ON COLUMN tq.task_queue_entry.page IS 'place in the list, for after';
+CREATE TYPE tq.provisioner_entry AS (
+	provisioner_id text, expires timestamptz, last_date_active timestamptz, description text, stability text, page text);
+COMMENT ON TYPE tq.provisioner_entry IS 'row of list_provisioners(): the latest times of its task queues';
+COMMENT ON COLUMN tq.provisioner_entry.provisioner_id IS 'name of the provisioner';
+COMMENT ON COLUMN tq.provisioner_entry.expires IS 'latest expiry of its queues';
+COMMENT ON COLUMN tq.provisioner_entry.last_date_active IS 'when a worker last asked one of its queues for work; recorded with a delay';
+COMMENT ON COLUMN tq.provisioner_entry.description IS 'empty';
+COMMENT ON COLUMN tq.provisioner_entry.stability IS 'experimental';
+COMMENT ON COLUMN tq.provisioner_entry.page IS 'place in the list, for after';
+CREATE TYPE tq.worker_entry AS (
+	worker_group text, worker_id text, first_claim timestamptz, last_date_active timestamptz,
+	latest_task_id tq.slugid, latest_run_id int, quarantine_until timestamptz, page text);
+COMMENT ON TYPE tq.worker_entry IS 'row of list_workers(): when a worker was seen, what it claimed last, and until when it is in quarantine';
+COMMENT ON COLUMN tq.worker_entry.worker_group IS 'group of the worker';
+COMMENT ON COLUMN tq.worker_entry.worker_id IS 'name of the worker';
+COMMENT ON COLUMN tq.worker_entry.first_claim IS 'when it first asked for work; NULL: never';
+COMMENT ON COLUMN tq.worker_entry.last_date_active IS 'when it last asked for work or reclaimed; NULL: never';
+COMMENT ON COLUMN tq.worker_entry.latest_task_id IS 'task of its last claim';
+COMMENT ON COLUMN tq.worker_entry.latest_run_id IS 'run of its last claim';
+COMMENT ON COLUMN tq.worker_entry.quarantine_until IS 'until when it is in quarantine; NULL: it is not';
+COMMENT ON COLUMN tq.worker_entry.page IS 'place in the list, for after';
+
 -- ---------------------------------------------------------------------------
 -- Tables
 --
@@ -270,9 +322,11 @@ CREATE TABLE tq_internal.queue (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	task_queue_id text NOT NULL UNIQUE,
 	expires timestamptz,			-- NULL: no worker has been seen
-	last_date_active timestamptz
+	last_date_active timestamptz,	-- written at most once per tq.seen_interval
+	retired xid8,					-- by that transaction: nothing refers to it; src/storage/interned.c
+	settled xid8
 );
-COMMENT ON TABLE tq_internal.queue IS 'task queues, interned: provisionerId/workerType; never deleted';
+COMMENT ON TABLE tq_internal.queue IS 'task queues, interned: provisionerId/workerType; deleted when they have expired and nothing refers to them';
 
 CREATE TABLE tq_internal.worker (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -281,15 +335,16 @@ CREATE TABLE tq_internal.worker (
 	worker_id text NOT NULL,
 	expires timestamptz,			-- NULL: not seen by claim_work, so not listed
 	first_claim timestamptz,
-	last_date_active timestamptz,
-	quarantine_until timestamptz,	-- at first ten years before it was first seen
+	last_date_active timestamptz,	-- written at most once per tq.seen_interval
+	quarantine_until timestamptz,	-- NULL: never
 	quarantine_details jsonb,
-	recent_updated_at timestamptz,			-- when the next two were written
-	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed, with gaps if it claims fast
+	recent_tasks bigint[] NOT NULL DEFAULT '{}',	-- the last 20 claimed, when last_date_active was written
 	recent_runs int[] NOT NULL DEFAULT '{}',
+	retired xid8,					-- as of a queue
+	settled xid8,
 	UNIQUE (queue, worker_group, worker_id)
 ) WITH (fillfactor = 70);
-COMMENT ON TABLE tq_internal.worker IS 'workers, interned per task queue; never deleted';
+COMMENT ON TABLE tq_internal.worker IS 'workers, interned per task queue; deleted when they have expired and nothing refers to them';
 
 CREATE TABLE tq_internal.task_group (
 	id bigint PRIMARY KEY,
@@ -302,9 +357,11 @@ COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task 
 
 CREATE TABLE tq_internal.policy (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	policy jsonb NOT NULL UNIQUE
+	policy jsonb NOT NULL UNIQUE,
+	retired xid8,					-- as of a queue
+	settled xid8
 );
-COMMENT ON TABLE tq_internal.policy IS 'policies of tasks, interned as they were given; never deleted';
+COMMENT ON TABLE tq_internal.policy IS 'policies of tasks, interned as they were given; deleted when no task has them';
 
 CREATE TABLE tq_internal.task (
 	id bigint PRIMARY KEY,
@@ -494,7 +551,8 @@ COMMENT ON TABLE tq_internal.postponed IS 'tasks for which a step of maintenance
 CREATE INDEX postponed_due ON tq_internal.postponed (due);
 
 CREATE TABLE tq_internal.activation (
-	since timestamptz NOT NULL
+	since timestamptz NOT NULL,
+	swept timestamptz				-- when rows that nothing refers to were last looked for
 );
 COMMENT ON TABLE tq_internal.activation IS 'since when this database is in use: empty until a function of tq that may change something is called, and in a copy';
 
@@ -902,7 +960,25 @@ COMMENT ON FUNCTION tq.quarantine_worker(text, text, text, text, timestamptz, te
 
 CREATE FUNCTION tq.get_worker(provisioner_id text, worker_type text, worker_group text, worker_id text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_get_worker' LANGUAGE C;
-COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'a worker: when it was seen, its recent tasks, and its quarantine';
+COMMENT ON FUNCTION tq.get_worker(text, text, text, text) IS 'a worker: when it was seen, its recent tasks, and its quarantines with their reasons';
+
+CREATE FUNCTION tq.list_workers(
+	provisioner_id text, worker_type text, quarantined bool DEFAULT NULL, after text DEFAULT NULL, max int DEFAULT 1000
+) RETURNS SETOF tq.worker_entry
+	AS 'MODULE_PATHNAME', 'tq_list_workers' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_workers(text, text, bool, text, int) IS 'workers of a queue by group and id, all or only those that are, or are not, in quarantine; go on after the page of the last row';
+
+CREATE FUNCTION tq.declare_worker(
+	provisioner_id text, worker_type text, worker_group text, worker_id text, expires timestamptz
+) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_declare_worker' LANGUAGE C;
+COMMENT ON FUNCTION tq.declare_worker(text, text, text, text, timestamptz) IS 'make a worker and its queue known until then at least; returns the worker';
+
+CREATE FUNCTION tq.worker_removed(
+	provisioner_id text, worker_type text, worker_group text, worker_id text, reason text DEFAULT NULL
+) RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_worker_removed' LANGUAGE C;
+COMMENT ON FUNCTION tq.worker_removed(text, text, text, text, text) IS 'resolve the runs of a worker that is gone as worker-shutdown, so that they are retried; the reason becomes their error';
 
 -- ---------------------------------------------------------------------------
 -- Policies: dead letters, and equivalents of other systems
@@ -954,6 +1030,38 @@ COMMENT ON FUNCTION tq.pending_tasks(text) IS 'number of tasks of a queue that a
 CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C;
 COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
+
+CREATE FUNCTION tq.list_pending_tasks(task_queue_id text, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.pending_entry
+	AS 'MODULE_PATHNAME', 'tq_list_pending_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_pending_tasks(text, text, int) IS 'runs of a queue that can be claimed, in the order in which they became pending; go on after the page of the last row';
+
+CREATE FUNCTION tq.list_claimed_tasks(task_queue_id text, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.claimed_entry
+	AS 'MODULE_PATHNAME', 'tq_list_claimed_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_claimed_tasks(text, text, int) IS 'runs of a queue that workers have, in the order in which they were claimed; go on after the page of the last row';
+
+CREATE FUNCTION tq.list_task_queues(after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.task_queue_entry
+	AS 'MODULE_PATHNAME', 'tq_list_task_queues' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_task_queues(text, int) IS 'queues that workers ask for work, by name; go on after the last name';
+
+CREATE FUNCTION tq.get_task_queue(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_task_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.get_task_queue(text) IS 'a queue: when a worker last asked it for work, and when it expires';
+
+CREATE FUNCTION tq.list_worker_types(provisioner_id text, after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.task_queue_entry
+	AS 'MODULE_PATHNAME', 'tq_list_worker_types' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_worker_types(text, text, int) IS 'queues of a provisioner, by worker type; go on after the last worker type';
+
+CREATE FUNCTION tq.get_worker_type(provisioner_id text, worker_type text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_worker_type' LANGUAGE C;
+COMMENT ON FUNCTION tq.get_worker_type(text, text) IS 'get_task_queue() by the two parts of its name';
+
+CREATE FUNCTION tq.list_provisioners(after text DEFAULT NULL, max int DEFAULT 1000) RETURNS SETOF tq.provisioner_entry
+	AS 'MODULE_PATHNAME', 'tq_list_provisioners' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_provisioners(text, int) IS 'provisioners of queues that workers ask for work, by name; go on after the last name';
+
+CREATE FUNCTION tq.get_provisioner(provisioner_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_provisioner' LANGUAGE C;
+COMMENT ON FUNCTION tq.get_provisioner(text) IS 'a provisioner: the latest times of its queues';
 
 -- ---------------------------------------------------------------------------
 -- Artifacts

@@ -141,7 +141,7 @@
 	X(t, step, text, step)                                                    \
 	X(t, error, text, error)
 
-#define TQ_WORKER_SEEN(X, t)                                                  \
+#define TQ_WORKER_SHOWN(X, t)                                                 \
 	X(t, id, int32, id)                                                       \
 	X(t, queue, int32, queue)                                                 \
 	X(t, worker_group, text, group)                                           \
@@ -149,15 +149,16 @@
 	X(t, expires, time, expires)                                              \
 	X(t, first_claim, time, first_claim)                                      \
 	X(t, last_date_active, time, last_date_active)                            \
-	X(t, quarantine_until, time, quarantine_until)
+	X(t, quarantine_until, time, quarantine_until)                            \
+	X(t, quarantine_details, varlena, quarantine_details)
 #define TQ_WORKER_RECENT(X, t)                                                \
-	X(t, recent_updated_at, time, recent_updated_at)                          \
-	X(t, recent_tasks, count, recent)
+	X(t, recent_tasks, own, recent)                                           \
+	X(t, recent_runs, own, recent)                                            \
+	X(t, retired, own, )                                                      \
+	X(t, settled, own, )
 #define TQ_WORKER_COLUMNS(X, t)                                               \
-	TQ_WORKER_SEEN(X, t)                                                      \
-	X(t, quarantine_details, own, quarantine_details)                         \
-	TQ_WORKER_RECENT(X, t)                                                    \
-	X(t, recent_runs, own, recent)
+	TQ_WORKER_SHOWN(X, t)                                                     \
+	TQ_WORKER_RECENT(X, t)
 
 #define TQ_DEAD_LETTER_COLUMNS(X, t)                                          \
 	X(t, task_id, slug, task_id)                                              \
@@ -218,9 +219,10 @@
 	X(t, due, own, ) X(t, seq, own, ) X(t, kind, own, ) X(t, tasks, own, )
 #define TQ_QUEUE_COLUMNS(X, t)                                                \
 	X(t, id, own, ) X(t, task_queue_id, own, ) X(t, expires, own, )           \
-	X(t, last_date_active, own, )
+	X(t, last_date_active, own, ) X(t, retired, own, ) X(t, settled, own, )
 #define TQ_POLICY_COLUMNS(X, t)                                               \
-	X(t, id, own, ) X(t, policy, own, )
+	X(t, id, own, ) X(t, policy, own, ) X(t, retired, own, )                  \
+	X(t, settled, own, )
 #define TQ_MESSAGE_COLUMNS(X, t)                                              \
 	X(t, xid, own, ) X(t, seq, own, ) X(t, taken_until, own, )                \
 	X(t, due, own, ) X(t, worker, own, ) X(t, segment, own, ) X(t, records, own, )             \

@@ -2,19 +2,21 @@
  * name_cache.c
  *	  Caches of each backend for names that tables intern to numbers.
  *
- * Rows with names are never deleted, because runs and tasks refer to them. Each
- * backend caches numbers and names, but only those that it found committed,
- * because a number that the current transaction has inserted may be rolled
- * back.
+ * A row with a name is deleted only after every backend has emptied its caches
+ * (interned.c).  Each backend caches numbers and names, but only those that it
+ * found committed, because a number that the current transaction has inserted
+ * may be rolled back.
  */
 #include "postgres.h"
 
 #include "access/transam.h"
 #include "access/xact.h"
+#include "storage/sinval.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
+#include "../util/spi.h"
 #include "name_cache.h"
 #include "table.h"
 
@@ -23,7 +25,7 @@
 /* Those that were used, in no particular order. */
 static TqNameCache *caches = NULL;
 
-/* The last transaction of this backend that interned a name. */
+/* The last transaction of this backend that wrote such a row. */
 static TransactionId interning_xid = InvalidTransactionId;
 
 static void
@@ -87,26 +89,55 @@ entries_of(TqNameCache *cache)
 void *
 tq_name_find(TqNameCache *cache, const void *key)
 {
-	return hash_search(entries_of(cache), key, HASH_FIND, NULL);
+	HTAB *entries = entries_of(cache);
+
+	cache->found_at = SharedInvalidMessageCounter;
+	return hash_search(entries, key, HASH_FIND, NULL);
+}
+
+/* Removes the entry for a key, if there is one. */
+void
+tq_name_remove(TqNameCache *cache, const void *key)
+{
+	(void) hash_search(entries_of(cache), key, HASH_REMOVE, NULL);
+}
+
+/*
+ * Returns whether a row that was read since tq_name_find() may be cached.  It
+ * may not if it is perhaps one that this transaction has written, and may
+ * roll back.  Nor may it if it was read with a snapshot that may be older than
+ * an invalidation message which this backend has processed: nothing would
+ * remove the entry then.
+ */
+static bool
+may_add(const TqNameCache *cache)
+{
+	if (TransactionIdIsValid(interning_xid) &&
+		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
+		return false;
+	return SharedInvalidMessageCounter ==
+		   (tq_spi_is_reading() ? tq_spi_read_since() : cache->found_at);
 }
 
 /*
  * Returns a new entry for a row that was just read, for the caller to fill in,
- * after emptying a cache that has become too large.  Returns NULL if this
- * transaction has inserted names, so that the row may be one of its own.
+ * after emptying a cache that has become too large.  Returns NULL if the row
+ * must not be cached.
  */
 void *
 tq_name_add(TqNameCache *cache, const void *key)
 {
-	if (TransactionIdIsValid(interning_xid) &&
-		TransactionIdEquals(interning_xid, GetTopTransactionIdIfAny()))
+	if (!may_add(cache))
 		return NULL;
 	if (hash_get_num_entries(entries_of(cache)) >= NAMES_KEPT)
 		empty(cache);
 	return hash_search(entries_of(cache), key, HASH_ENTER, NULL);
 }
 
-/* Records that this transaction is about to insert a name. */
+/*
+ * Records that this transaction is about to write a row whose columns are
+ * cached.
+ */
 void
 tq_name_interning(void)
 {

@@ -22,10 +22,12 @@ typedef struct TqNameCache
 	TqRelation *table;
 	Oid oid;                  /* of the table when the cache was created */
 	HTAB *entries;            /* NULL: empty */
+	uint64 found_at;          /* invalidation messages processed before */
 	struct TqNameCache *next; /* in the list of those that were used */
 } TqNameCache;
 
 extern void *tq_name_find(TqNameCache *cache, const void *key);
+extern void tq_name_remove(TqNameCache *cache, const void *key);
 extern void *tq_name_add(TqNameCache *cache, const void *key);
 extern void tq_name_interning(void);
 

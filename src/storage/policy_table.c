@@ -2,9 +2,10 @@
  * policy_table.c
  *	  Rows of tq_internal.policy: policies, interned as they were given.
  *
- * Rows are never changed or deleted, because tasks refer to them.  Each backend
- * caches the policy of a number for as long as the table exists.  It caches the
- * number of a policy only after it was found committed, because the current
+ * Rows are deleted when no task refers to them (interned.c).  Each backend
+ * caches the policy of a number, and the number of a policy that is not
+ * retired, until an invalidation message says that the table has changed.  It
+ * caches a number only after it was found committed, because the current
  * transaction may be rolled back.
  *
  * Two sessions that intern the same new policy meet at its unique index: the
@@ -18,6 +19,7 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "utils/hsearch.h"
+#include "utils/inval.h"
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 
@@ -34,6 +36,10 @@
 static TqStatement insert_policy = TQ_STATEMENT(
 	"INSERT INTO tq_internal.policy (policy) VALUES ($1) ON CONFLICT DO NOTHING",
 	JSONBOID);
+
+static TqStatement revive_policy = TQ_STATEMENT(
+	"UPDATE tq_internal.policy SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
+	INT4OID);
 
 static TqRelation policy_table = TQ_RELATION("policy");
 static TqRelation policy_by_id = TQ_RELATION("policy_pkey");
@@ -78,9 +84,17 @@ make_table(const char *name, Size entry)
 					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
+/* Relcache callback: the next call empties the caches. */
+static void
+forget(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == kept_of)
+		kept_of = InvalidOid;
+}
+
 /*
- * Empties the caches if tq_internal.policy is another table, or if they are
- * full.
+ * Empties the caches if tq_internal.policy is another table or was changed, or
+ * if they are full.
  */
 static void
 look_after_kept(void)
@@ -92,8 +106,11 @@ look_after_kept(void)
 		return;
 	kept_of = InvalidOid;
 	if (context == NULL)
+	{
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
 		context = AllocSetContextCreate(CacheMemoryContext, "tq policies",
 										ALLOCSET_SMALL_SIZES);
+	}
 	MemoryContextReset(context);
 	known = make_table("tq policies by number", sizeof(Known));
 	given = make_table("tq policies as given", sizeof(Given));
@@ -121,21 +138,52 @@ keep_given(Jsonb *policy, uint32 hash, int32 id)
 	entry->id = id;
 }
 
-/* Returns the number of a policy, after inserting it if necessary. */
+/* The number of a policy that was found, and whether it is retired. */
+typedef struct Found
+{
+	int32 id; /* 0: none */
+	bool is_retired;
+} Found;
+
+static void
+read_found(TupleTableSlot *slot, void *into)
+{
+	*(Found *) into =
+		(Found){.id = tq_row_int32(slot, Anum_policy_id),
+				.is_retired = !slot_attisnull(slot, Anum_policy_retired)};
+}
+
+static Found
+look_up(Datum policy)
+{
+	Found found = {.id = 0};
+
+	(void) tq_scan_read(tq_scan_open(&policy_table, &policy_by_value, 1, NULL),
+						policy, 0, 0, read_found, &found);
+	return found;
+}
+
+/*
+ * Returns the number of a policy, after inserting it, or reviving it, if
+ * necessary.
+ */
 static int32
 find_or_insert(Jsonb *policy)
 {
 	Datum values[1] = {JsonbPGetDatum(policy)};
-	int32 id;
+	Found found = look_up(values[0]);
 
-	while ((id = tq_scan_number(tq_scan_open(&policy_table, &policy_by_value,
-											 1, NULL),
-								values[0], 0, 0)) == 0)
+	while (found.id == 0 || found.is_retired)
 	{
 		interning_xid = GetTopTransactionId();
-		tq_spi_run(&insert_policy, values, NULL);
+		if (found.id != 0)
+			tq_spi_run(&revive_policy, TQ_VALUES(Int32GetDatum(found.id)),
+					   NULL);
+		else
+			tq_spi_run(&insert_policy, values, NULL);
+		found = look_up(values[0]);
 	}
-	return id;
+	return found.id;
 }
 
 /* Returns the number of a policy that has been validated. */

@@ -2,7 +2,8 @@
  * queue_table.c
  *	  Rows of tq_internal.queue: names of queues that are interned to numbers.
  *
- * Rows are never deleted; an expired queue is only no longer listed.
+ * An expired queue is no longer listed; its row is deleted when nothing refers
+ * to it (interned.c).
  */
 #include "postgres.h"
 
@@ -12,6 +13,8 @@
 #include "utils/timestamp.h"
 
 #include "../shmem/wait_queue.h"
+#include "../util/clock.h"
+#include "../util/guc.h"
 #include "../util/spi.h"
 #include "columns.h"
 #include "index_scan.h"
@@ -30,6 +33,8 @@ typedef struct QueueEntry
 typedef struct QueueName
 {
 	int32 id;
+	TimestampTz expires;
+	TimestampTz store_after; /* until then nothing about it is stored */
 	char name[QUEUE_NAME_MAX];
 } QueueName;
 
@@ -54,37 +59,101 @@ static TqStatement insert_queue = TQ_STATEMENT(
 	"INSERT INTO tq_internal.queue (task_queue_id) VALUES ($1) ON CONFLICT DO NOTHING",
 	TEXTOID);
 
+static TqStatement revive_queue = TQ_STATEMENT(
+	"UPDATE tq_internal.queue SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
+	INT4OID);
+
 static TqStatement see_queue = TQ_STATEMENT(
 	"UPDATE tq_internal.queue SET last_date_active = $2, expires = greatest(expires, $3) WHERE id IN ("
 	"SELECT id FROM tq_internal.queue WHERE id = $1 AND (last_date_active IS NULL"
-	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL) FOR UPDATE SKIP LOCKED)",
-	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID);
+	" OR last_date_active <= $4 OR expires IS NULL OR expires <= $5) FOR UPDATE SKIP LOCKED)",
+	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID);
+
+static TqStatement declare = TQ_STATEMENT(
+	"UPDATE tq_internal.queue SET expires = greatest(expires, $2) WHERE id = $1",
+	INT4OID, TIMESTAMPTZOID);
 
 static TqStatement forget_queues = TQ_STATEMENT(
 	"UPDATE tq_internal.queue SET expires = NULL, last_date_active = NULL"
 	" WHERE id IN (SELECT id FROM tq_internal.queue WHERE expires < $1 FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
+static TqStatement read_queue = TQ_STATEMENT(
+	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
+	" WHERE task_queue_id = $1 AND expires > $2",
+	TEXTOID, TIMESTAMPTZOID);
+
+static TqStatement list_queues = TQ_STATEMENT(
+	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
+	" WHERE task_queue_id > $1 AND expires > $2 ORDER BY task_queue_id LIMIT $3",
+	TEXTOID, TIMESTAMPTZOID, INT4OID);
+
+static TqStatement list_queues_of = TQ_STATEMENT(
+	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
+	" WHERE split_part(task_queue_id, '/', 1) = $1 AND split_part(task_queue_id, '/', 2) > $2"
+	" AND expires > $3 ORDER BY split_part(task_queue_id, '/', 2) LIMIT $4",
+	TEXTOID, TEXTOID, TIMESTAMPTZOID, INT4OID);
+
+static TqStatement list_provisioners = TQ_STATEMENT(
+	"SELECT split_part(task_queue_id, '/', 1), max(expires), max(last_date_active) FROM tq_internal.queue"
+	" WHERE split_part(task_queue_id, '/', 1) > $1 AND expires > $2 GROUP BY 1 ORDER BY 1 LIMIT $3",
+	TEXTOID, TIMESTAMPTZOID, INT4OID);
+
+static TqStatement read_provisioner = TQ_STATEMENT(
+	"SELECT split_part(task_queue_id, '/', 1), max(expires), max(last_date_active) FROM tq_internal.queue"
+	" WHERE split_part(task_queue_id, '/', 1) = $1 AND expires > $2 GROUP BY 1",
+	TEXTOID, TIMESTAMPTZOID);
+
+/* The number of a queue that was found, and whether it is retired. */
+typedef struct Found
+{
+	int32 id; /* 0: none */
+	bool is_retired;
+} Found;
+
+static void
+read_found(TupleTableSlot *slot, void *into)
+{
+	*(Found *) into =
+		(Found){.id = tq_row_int32(slot, Anum_queue_id),
+				.is_retired = !slot_attisnull(slot, Anum_queue_retired)};
+}
+
+/* Finds a queue, and caches its number unless it is retired (interned.c). */
+static Found
+look_up(const char *name)
+{
+	QueueEntry *entry = tq_name_find(&queue_cache, name);
+	Found found = {.id = 0};
+
+	if (entry != NULL)
+		return (Found){.id = entry->id};
+	if (tq_scan_read(tq_scan_open(&queue_table, &queue_by_name, 1, NULL),
+					 CStringGetTextDatum(name), 0, 0, read_found, &found) &&
+		!found.is_retired && (entry = tq_name_add(&queue_cache, name)) != NULL)
+		entry->id = found.id;
+	return found;
+}
+
 /* Returns the number of a queue, or 0. */
 int32
 tq_queue_find(const char *name)
 {
-	QueueEntry *entry = tq_name_find(&queue_cache, name);
-	int32 id;
-
-	if (entry != NULL)
-		return entry->id;
-	id = tq_scan_number(tq_scan_open(&queue_table, &queue_by_name, 1, NULL),
-						CStringGetTextDatum(name), 0, 0);
-	if (id != 0 && (entry = tq_name_add(&queue_cache, name)) != NULL)
-		entry->id = id;
-	return id;
+	return look_up(name).id;
 }
 
 static void
-read_name(TupleTableSlot *slot, void *name)
+read_name(TupleTableSlot *slot, void *into)
 {
-	*(char **) name = tq_row_text(slot, Anum_queue_task_queue_id);
+	QueueName *name = into;
+	TimestampTz active = tq_row_time(slot, Anum_queue_last_date_active);
+
+	name->expires = tq_row_time(slot, Anum_queue_expires);
+	name->store_after = active == 0
+							? 0
+							: tq_clock_add_ms(active, tq_seen_interval);
+	strlcpy(name->name, tq_row_text(slot, Anum_queue_task_queue_id),
+			sizeof(name->name));
 }
 
 /* Returns the name of a queue that exists. */
@@ -92,7 +161,7 @@ char *
 tq_queue_name(int32 id)
 {
 	QueueName *entry = tq_name_find(&queue_names, &id);
-	char *name;
+	QueueName name = {.id = id};
 
 	if (entry != NULL)
 		return pstrdup(entry->name);
@@ -101,38 +170,152 @@ tq_queue_name(int32 id)
 		elog(ERROR, "queue %d is not in tq_internal.queue", id);
 	entry = tq_name_add(&queue_names, &id);
 	if (entry != NULL)
-		strlcpy(entry->name, name, sizeof(entry->name));
-	return name;
-}
-
-/* Returns the number of a queue, after inserting it if necessary. */
-int32
-tq_queue_intern(const char *name)
-{
-	int32 id;
-
-	while ((id = tq_queue_find(name)) == 0)
-	{
-		tq_name_interning();
-		tq_wait_note_queue();
-		tq_spi_run(&insert_queue, TQ_VALUES(CStringGetTextDatum(name)), NULL);
-	}
-	return id;
+		*entry = name;
+	return pstrdup(name.name);
 }
 
 /*
- * Records that a worker has asked this queue for work.  Writes at most every
- * 30 minutes and skips a locked row, because workers call often and the times
- * are only informative (doc/spec/taskcluster.md 5.6).
+ * Returns the number of a queue, after inserting it, or reviving it, if
+ * necessary.
+ */
+int32
+tq_queue_intern(const char *name)
+{
+	Found found = look_up(name);
+
+	while (found.id == 0 || found.is_retired)
+	{
+		tq_name_interning();
+		if (found.id != 0)
+			tq_spi_run(&revive_queue, TQ_VALUES(Int32GetDatum(found.id)),
+					   NULL);
+		else
+		{
+			tq_wait_note_queue();
+			tq_spi_run(&insert_queue, TQ_VALUES(CStringGetTextDatum(name)),
+					   NULL);
+		}
+		found = look_up(name);
+	}
+	return found.id;
+}
+
+/*
+ * Records that a worker has asked this queue for work, and that the queue is
+ * not to expire earlier than that.  Writes at most once per tq.seen_interval,
+ * and skips a locked row, because workers call often and the times are only
+ * informative (doc/spec/taskcluster.md 5.6).
  */
 void
 tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 {
-	Datum values[3] = {Int32GetDatum(queue), TimestampTzGetDatum(now),
-					   TimestampTzGetDatum(expires)};
+	QueueName *entry = tq_name_find(&queue_names, &queue);
+	Datum values[5] = {Int32GetDatum(queue), TimestampTzGetDatum(now),
+					   TimestampTzGetDatum(expires),
+					   TimestampTzGetDatum(
+						   tq_clock_add_ms(now, -tq_seen_interval)),
+					   TimestampTzGetDatum(
+						   tq_clock_add_ms(expires, -tq_seen_interval))};
 
-	tq_spi_run(&see_queue, values, NULL);
+	if (entry != NULL && now < entry->store_after &&
+		expires <= tq_clock_add_ms(entry->expires, tq_seen_interval))
+		return;
+	if (tq_spi_run(&see_queue, values, NULL) > 0)
+	{
+		tq_name_interning();
+		tq_name_remove(&queue_names, &queue);
+	}
+	else if ((entry = tq_name_find(&queue_names, &queue)) != NULL)
+	{
+		entry->store_after = tq_clock_add_ms(now, 1000);
+		entry->expires = Max(entry->expires, expires);
+	}
 }
+
+/* Makes a queue known until then at least. */
+void
+tq_queue_declare(int32 queue, TimestampTz expires)
+{
+	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(expires)};
+
+	tq_spi_run(&declare, values, NULL);
+	tq_name_interning();
+	tq_name_remove(&queue_names, &queue);
+}
+
+/* ---- what people and clients read ---- */
+
+static void
+read_entry(TupleTableSlot *slot, void *queue)
+{
+	*(TqQueue *) queue = (TqQueue){.name = tq_row_text(slot, 1),
+								   .expires = tq_row_time(slot, 2),
+								   .last_date_active = tq_row_time(slot, 3)};
+}
+
+/* Reads a queue that has not expired; returns false if there is none. */
+bool
+tq_queue_read(const char *name, TimestampTz now, TqQueue *queue)
+{
+	Datum values[2] = {CStringGetTextDatum(name), TimestampTzGetDatum(now)};
+
+	return tq_spi_read(&read_queue, values, read_entry, queue);
+}
+
+/*
+ * Reads what the queues of a provisioner that have not expired say of it;
+ * returns false if there are none.
+ */
+bool
+tq_queue_read_provisioner(const char *provisioner, TimestampTz now,
+						  TqQueue *queue)
+{
+	Datum values[2] = {CStringGetTextDatum(provisioner),
+					   TimestampTzGetDatum(now)};
+
+	return tq_spi_read(&read_provisioner, values, read_entry, queue);
+}
+
+/*
+ * Returns a page of the queues that have not expired, by name, beginning after
+ * the name `after`.
+ */
+TqQueue *
+tq_queues_list(const char *after, int max, TimestampTz now, int *found)
+{
+	Datum values[3] = {CStringGetTextDatum(after), TimestampTzGetDatum(now),
+					   Int32GetDatum(max)};
+
+	return tq_spi_read_all(&list_queues, values, read_entry, sizeof(TqQueue),
+						   found);
+}
+
+/* The same, of one provisioner, by worker type. */
+TqQueue *
+tq_queues_list_of(const char *provisioner, const char *after, int max,
+				  TimestampTz now, int *found)
+{
+	Datum values[4] = {CStringGetTextDatum(provisioner),
+					   CStringGetTextDatum(after), TimestampTzGetDatum(now),
+					   Int32GetDatum(max)};
+
+	return tq_spi_read_all(&list_queues_of, values, read_entry,
+						   sizeof(TqQueue), found);
+}
+
+/* Returns a page of the provisioners of queues that have not expired. */
+TqQueue *
+tq_queues_list_provisioners(const char *after, int max, TimestampTz now,
+							int *found)
+{
+	Datum values[3] = {CStringGetTextDatum(after), TimestampTzGetDatum(now),
+					   Int32GetDatum(max)};
+
+	return tq_spi_read_all(&list_provisioners, values, read_entry,
+						   sizeof(TqQueue), found);
+}
+
+/* ---- expiry ---- */
 
 /*
  * Clears what is recorded about queues that have expired

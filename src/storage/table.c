@@ -504,9 +504,9 @@ insert_updated_entries(TqTable *table, TupleTableSlot *slot,
 	}
 }
 
-/* Replaces a row by a new version, like tq_table_delete(). */
-static TM_Result
-update(TqTable *table, ItemPointer tid, TupleTableSlot *slot, bool wait)
+/* Replaces a row by a new version; waits for a concurrent writer. */
+TM_Result
+tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
 {
 	TM_FailureData failure;
 	LockTupleMode mode;
@@ -520,7 +520,7 @@ update(TqTable *table, ItemPointer tid, TupleTableSlot *slot, bool wait)
 		check_constraints(table, slot);
 	result = table_tuple_update(table->rel, tid, slot,
 								GetCurrentCommandId(true), InvalidSnapshot,
-								InvalidSnapshot, wait, &failure, &mode,
+								InvalidSnapshot, true, &failure, &mode,
 								&indexes);
 
 	if (result != TM_Ok)
@@ -529,28 +529,4 @@ update(TqTable *table, ItemPointer tid, TupleTableSlot *slot, bool wait)
 		insert_updated_entries(table, slot, indexes);
 	CommandCounterIncrement();
 	return TM_Ok;
-}
-
-/* Replaces a row by a new version; waits for a concurrent writer. */
-TM_Result
-tq_table_update(TqTable *table, ItemPointer tid, TupleTableSlot *slot)
-{
-	return update(table, tid, slot, true);
-}
-
-/*
- * Replaces the row in the slot by a new version unless another session has
- * locked or changed it; see tq_table_delete_if_free().
- */
-TM_Result
-tq_table_update_if_free(TqTable *table, TupleTableSlot *slot,
-						TupleTableSlot *version)
-{
-	TM_Result result = update(table, &slot->tts_tid, version, false);
-
-	if (result != TM_BeingModified)
-		return result;
-	result = tq_table_lock(table, slot, LockTupleExclusive, LockWaitSkip);
-	return result == TM_Ok ? update(table, &slot->tts_tid, version, true)
-						   : result;
 }

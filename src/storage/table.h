@@ -76,8 +76,6 @@ extern TM_Result tq_table_delete(TqTable *table, ItemPointer tid, bool wait);
 extern TM_Result tq_table_delete_if_free(TqTable *table, TupleTableSlot *slot);
 extern TM_Result tq_table_update(TqTable *table, ItemPointer tid,
 								 TupleTableSlot *slot);
-extern TM_Result tq_table_update_if_free(TqTable *table, TupleTableSlot *slot,
-										 TupleTableSlot *version);
 extern bool tq_table_lock_row(TqTable *table, TupleTableSlot *slot,
 							  TqLock mode);
 extern TM_Result tq_table_lock(TqTable *table, TupleTableSlot *slot,

@@ -2,7 +2,17 @@
  * worker_table.c
  *	  Rows of tq_internal.worker: task workers, interned per queue.
  *
- * Rows are never deleted; an expired worker is only no longer listed.
+ * A claim needs the number of its worker and whether the worker is in
+ * quarantine.  Each backend caches both.  A quarantine invalidates the caches
+ * of all backends when it is committed, by the message that a change of the
+ * table's definition would send, and each use of the cache processes such
+ * messages first.  So a quarantine holds for every claim that begins after its
+ * COMMIT has returned.
+ *
+ * When a worker was seen, and what it claimed last, is in shared memory
+ * (worker_activity.c), and stored in the row at most once per
+ * tq.seen_interval.  Whether a claim in shared memory was committed is known
+ * from the row of the run.
  */
 #include "postgres.h"
 
@@ -11,9 +21,12 @@
 #include "executor/tuptable.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "../util/clock.h"
+#include "../util/guc.h"
 #include "../util/spi.h"
 #include "columns.h"
 #include "index_scan.h"
@@ -21,7 +34,7 @@
 #include "table.h"
 #include "worker_table.h"
 
-#define WORKER_NAME_MAX 40
+#define WORKER_NAME_MAX 132 /* 128, the terminating zero, and padding */
 
 typedef struct WorkerKey
 {
@@ -33,7 +46,7 @@ typedef struct WorkerKey
 typedef struct WorkerEntry
 {
 	WorkerKey key;
-	int32 id;
+	TqWorkerSeat seat;
 } WorkerEntry;
 
 typedef struct WorkerName
@@ -50,7 +63,7 @@ static TqRelation worker_by_name = TQ_RELATION(
 
 TQ_NUMBERS(TQ_WORKER_COLUMNS, worker);
 
-static TqNameCache worker_cache = {.purpose = "tq workers",
+static TqNameCache worker_seats = {.purpose = "tq workers",
 								   .keysize = sizeof(WorkerKey),
 								   .entrysize = sizeof(WorkerEntry),
 								   .how = HASH_BLOBS,
@@ -65,20 +78,52 @@ static TqStatement insert_worker = TQ_STATEMENT(
 	"INSERT INTO tq_internal.worker (queue, worker_group, worker_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
 	INT4OID, TEXTOID, TEXTOID);
 
-static TqStatement see_worker = TQ_STATEMENT(
-	"UPDATE tq_internal.worker SET last_date_active = $2, expires = greatest(expires, $3),"
-	" first_claim = CASE WHEN $4 THEN coalesce(first_claim, $2) ELSE first_claim END,"
-	" quarantine_until = coalesce(quarantine_until, $2 - interval '10 years')"
-	" WHERE id IN (SELECT id FROM tq_internal.worker WHERE id = $1 AND (last_date_active IS NULL"
-	" OR last_date_active < $2 - interval '30 minutes' OR expires IS NULL"
-	" OR ($4 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
-	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
+static TqStatement revive_worker = TQ_STATEMENT(
+	"UPDATE tq_internal.worker SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
+	INT4OID);
+
+/*
+ * The last claims of worker w: those that are stored, and then those of the
+ * arrays $2 and $3, if the worker has these runs.
+ */
+#define LAST_CLAIMS                                                                                      \
+	"SELECT u.task, u.run_id, max(u.place) AS place"                                                     \
+	" FROM unnest(w.recent_tasks || $2, w.recent_runs || $3) WITH ORDINALITY AS u (task, run_id, place)" \
+	" LEFT JOIN tq_internal.run r ON r.task = u.task AND r.run_id = u.run_id AND r.worker = w.id"        \
+	" LEFT JOIN tq_internal.run_detail d ON d.task = u.task AND d.run_id = u.run_id AND d.worker = w.id" \
+	" WHERE u.place <= cardinality(w.recent_tasks) OR r.task IS NOT NULL OR d.task IS NOT NULL"          \
+	" GROUP BY u.task, u.run_id"
+
+/* Skips the row if another session is storing what this worker did. */
+static TqStatement store_worker = TQ_STATEMENT(
+	"UPDATE tq_internal.worker AS w SET last_date_active = $4, expires = greatest(w.expires, $5),"
+	" first_claim = CASE WHEN $6 THEN coalesce(w.first_claim, $4) ELSE w.first_claim END,"
+	" (recent_tasks, recent_runs) = (SELECT coalesce(array_agg(x.task ORDER BY x.place), '{}'),"
+	" coalesce(array_agg(x.run_id ORDER BY x.place), '{}')"
+	" FROM (" LAST_CLAIMS " ORDER BY 3 DESC LIMIT 20) AS x)"
+	" WHERE w.id IN (SELECT id FROM tq_internal.worker WHERE id = $1"
+	" AND (last_date_active IS NULL OR last_date_active <= $7 OR expires IS NULL"
+	" OR ($6 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
+	INT4OID, INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+	BOOLOID, TIMESTAMPTZOID);
 
 static TqStatement recent = TQ_STATEMENT(
-	"SELECT t.task_id, x.run_id FROM tq_internal.worker w"
-	" CROSS JOIN LATERAL unnest(w.recent_tasks, w.recent_runs) WITH ORDINALITY AS x (task, run_id, place)"
-	" JOIN tq_internal.task t ON t.id = x.task WHERE w.id = $1 ORDER BY x.place",
-	INT4OID);
+	"SELECT y.task_id, y.run_id FROM (SELECT t.task_id, x.run_id, x.place FROM tq_internal.worker w"
+	" CROSS JOIN LATERAL (" LAST_CLAIMS ") AS x"
+	" JOIN tq_internal.task t ON t.id = x.task WHERE w.id = $1"
+	" ORDER BY x.place DESC LIMIT $4) AS y ORDER BY y.place",
+	INT4OID, INT8ARRAYOID, INT4ARRAYOID, INT4OID);
+
+static TqStatement list_workers = TQ_STATEMENT(
+	"SELECT * FROM tq_internal.worker WHERE queue = $1 AND (worker_group, worker_id) > ($2, $3)"
+	" AND (expires > $4 OR quarantine_until > $4)"
+	" AND (NOT $5 OR coalesce(quarantine_until > $4, false) = $6)"
+	" ORDER BY worker_group, worker_id LIMIT $7",
+	INT4OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, BOOLOID, BOOLOID, INT4OID);
+
+static TqStatement declare = TQ_STATEMENT(
+	"UPDATE tq_internal.worker SET expires = greatest(expires, $2) WHERE id = $1",
+	INT4OID, TIMESTAMPTZOID);
 
 static TqStatement quarantine = TQ_STATEMENT(
 	"UPDATE tq_internal.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
@@ -92,39 +137,112 @@ static TqStatement forget_workers = TQ_STATEMENT(
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
-/* Returns the number of elements of an array. */
-static int
-tq_row_count(TupleTableSlot *slot, int column)
-{
-	bool isnull;
-	ArrayType *array = DatumGetArrayTypeP(slot_getattr(slot, column, &isnull));
+TQ_READER(read_worker, TqWorker, TQ_WORKER_SHOWN, worker)
 
-	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+/* Reads a worker, with what it did that is not stored yet. */
+static void
+read_shown(TupleTableSlot *slot, void *into)
+{
+	TqWorker *worker = into;
+
+	read_worker(slot, worker);
+	tq_activity_read(tq_relation_oid(&worker_table), worker->id,
+					 &worker->activity);
+}
+
+/* ---- what claims need ---- */
+
+/* Makes every backend read the rows of workers again. */
+static void
+invalidate_caches(void)
+{
+	tq_name_interning();
+	CacheInvalidateRelcacheByRelid(tq_relation_oid(&worker_table));
+}
+
+static WorkerKey
+key_of(int32 queue, const char *group, const char *name)
+{
+	WorkerKey key;
+
+	memset(&key, 0, sizeof(key));
+	key.queue = queue;
+	strlcpy(key.group, group, sizeof(key.group));
+	strlcpy(key.name, name, sizeof(key.name));
+	return key;
+}
+
+/* Reads the row with this name; returns false if there is none. */
+static bool
+read_by_name(const WorkerKey *key, TqReader *read, void *row)
+{
+	return tq_scan_read(tq_scan_open(&worker_table, &worker_by_name, 3, NULL),
+						Int32GetDatum(key->queue),
+						CStringGetTextDatum(key->group),
+						CStringGetTextDatum(key->name), read, row);
 }
 
 static void
-read_row(TupleTableSlot *slot, void *worker)
+read_seat(TupleTableSlot *slot, void *into)
 {
-	TqWorker *row = worker;
+	TimestampTz active = tq_row_time(slot, Anum_worker_last_date_active);
+	bool has_claimed = tq_row_time(slot, Anum_worker_first_claim) != 0;
 
-	TQ_WORKER_SEEN(TQ_GET, worker);
-	TQ_WORKER_RECENT(TQ_GET, worker);
+	*(TqWorkerSeat *) into = (TqWorkerSeat){
+		.id = tq_row_int32(slot, Anum_worker_id),
+		.is_retired = !slot_attisnull(slot, Anum_worker_retired),
+		.is_known = tq_row_time(slot, Anum_worker_expires) != 0,
+		.quarantine_until = tq_row_time(slot, Anum_worker_quarantine_until),
+		.store_after = has_claimed ? tq_clock_add_ms(active, tq_seen_interval)
+								   : 0};
 }
 
-/* Reads the row of a worker; returns false if there is none. */
-static bool
-read_worker(int32 id, TqWorker *worker)
+/*
+ * Reads what a claim needs to know of a worker; returns false if there is no
+ * row.
+ */
+bool
+tq_worker_seat_find(int32 queue, const char *group, const char *name,
+					TqWorkerSeat *seat)
 {
-	return tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
-						Int32GetDatum(id), 0, 0, read_row, worker);
+	WorkerKey key = key_of(queue, group, name);
+	WorkerEntry *entry;
+
+	AcceptInvalidationMessages();
+	entry = tq_name_find(&worker_seats, &key);
+	if (entry != NULL)
+	{
+		*seat = entry->seat;
+		return true;
+	}
+	if (!read_by_name(&key, read_seat, seat))
+		return false;
+	if (!seat->is_retired &&
+		(entry = tq_name_add(&worker_seats, &key)) != NULL)
+		entry->seat = *seat;
+	return true;
 }
 
-/* Reads the row of a worker that exists. */
+/* The same, after inserting the row, or reviving it, if necessary. */
 void
-tq_worker_get_by_number(int32 id, TqWorker *worker)
+tq_worker_seat_intern(int32 queue, const char *group, const char *name,
+					  TqWorkerSeat *seat)
 {
-	if (!read_worker(id, worker))
-		elog(ERROR, "worker %d is not in tq_internal.worker", id);
+	bool found = tq_worker_seat_find(queue, group, name, seat);
+
+	while (!found || seat->is_retired)
+	{
+		Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
+						   CStringGetTextDatum(name)};
+
+		tq_name_interning();
+		if (found)
+			tq_spi_run(&revive_worker, TQ_VALUES(Int32GetDatum(seat->id)),
+					   NULL);
+		else
+			tq_spi_run(&insert_worker, values, NULL);
+		found = tq_worker_seat_find(queue, group, name, seat);
+	}
 }
 
 /* Returns the group and the name of a worker that exists. */
@@ -140,7 +258,9 @@ tq_worker_name(int32 id, char **group, char **name)
 		*name = pstrdup(entry->name);
 		return;
 	}
-	tq_worker_get_by_number(id, &worker);
+	if (!tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
+					  Int32GetDatum(id), 0, 0, read_worker, &worker))
+		elog(ERROR, "worker %d is not in tq_internal.worker", id);
 	*group = worker.group;
 	*name = worker.name;
 	entry = tq_name_add(&worker_names, &id);
@@ -150,151 +270,73 @@ tq_worker_name(int32 id, char **group, char **name)
 	strlcpy(entry->name, worker.name, sizeof(entry->name));
 }
 
-/*
- * Reads the row of a worker by its names, and caches its number; returns false
- * if there is none.
- */
-static bool
-look_up_worker(const WorkerKey *key, TqWorker *worker)
-{
-	bool found =
-		tq_scan_read(tq_scan_open(&worker_table, &worker_by_name, 3, NULL),
-					 Int32GetDatum(key->queue),
-					 CStringGetTextDatum(key->group),
-					 CStringGetTextDatum(key->name), read_row, worker);
-	WorkerEntry *entry;
+/* ---- what is stored about a worker ---- */
 
-	if (found && (entry = tq_name_add(&worker_cache, key)) != NULL)
-		entry->id = worker->id;
-	return found;
+/* Sets $2 and $3 of LAST_CLAIMS. */
+static void
+put_claims(const TqWorkerActivity *activity, Datum *values)
+{
+	TQ_COLUMN(activity->claims, activity->n, int64, tq_array_int64, task,
+			  values[1]);
+	TQ_COLUMN(activity->claims, activity->n, int32, tq_array_int32, run_id,
+			  values[2]);
 }
 
-/* Reads a worker by its names; returns false if there is none. */
+/*
+ * Notes in shared memory that a worker was seen, unless that is 0, and its
+ * claims, oldest first.  One that was forgotten begins as a new one.
+ */
+void
+tq_worker_note(const TqWorkerSeat *seat, TimestampTz seen,
+			   const TqRecentClaim *claims, int n)
+{
+	Oid table = tq_relation_oid(&worker_table);
+
+	if (!seat->is_known)
+		tq_activity_forget(table, seat->id);
+	tq_activity_note(table, seat->id, seen, claims, n);
+}
+
+/*
+ * Stores what is noted about a worker, unless another session holds its row or
+ * has just done so.  The next transaction reads the row again; one that could
+ * not write it tries again in a second.  Returns whether the row was written.
+ */
 bool
-tq_worker_find(int32 queue, const char *group, const char *name,
-			   TqWorker *worker)
+tq_worker_store(int32 queue, const char *group, const char *name,
+				TqWorkerSeat *seat, TimestampTz now, bool claims)
 {
-	WorkerKey key;
+	WorkerKey key = key_of(queue, group, name);
+	TqWorkerActivity activity;
+	Datum values[7] = {Int32GetDatum(seat->id)};
 	WorkerEntry *entry;
 
-	memset(&key, 0, sizeof(key));
-	key.queue = queue;
-	strlcpy(key.group, group, sizeof(key.group));
-	strlcpy(key.name, name, sizeof(key.name));
-	entry = tq_name_find(&worker_cache, &key);
-	if (entry != NULL && read_worker(entry->id, worker))
-		return true;
-	return look_up_worker(&key, worker);
-}
-
-/* Reads a worker by its names, after inserting it if necessary. */
-void
-tq_worker_intern(int32 queue, const char *group, const char *id,
-				 TqWorker *worker)
-{
-	while (!tq_worker_find(queue, group, id, worker))
+	tq_activity_read(tq_relation_oid(&worker_table), seat->id, &activity);
+	put_claims(&activity, values);
+	values[3] = TimestampTzGetDatum(now);
+	values[4] = TimestampTzGetDatum(tq_clock_add_ms(now, TQ_SEEN_DAY_MS));
+	values[5] = BoolGetDatum(claims);
+	values[6] = TimestampTzGetDatum(tq_clock_add_ms(now, -tq_seen_interval));
+	if (tq_spi_run(&store_worker, values, NULL) > 0)
 	{
-		Datum values[3] = {Int32GetDatum(queue), CStringGetTextDatum(group),
-						   CStringGetTextDatum(id)};
-
 		tq_name_interning();
-		tq_spi_run(&insert_worker, values, NULL);
+		tq_name_remove(&worker_seats, &key);
+		return true;
 	}
+	entry = tq_name_find(&worker_seats, &key);
+	if (entry != NULL)
+		entry->seat.store_after = tq_clock_add_ms(now, 1000);
+	return false;
 }
 
-/* Like tq_queue_seen(), for a worker; always writes a first claim. */
+/* Makes a worker known until then at least. */
 void
-tq_worker_seen(int32 worker, TimestampTz now, TimestampTz expires, bool claims)
+tq_worker_declare(int32 worker, TimestampTz expires)
 {
-	Datum values[4] = {Int32GetDatum(worker), TimestampTzGetDatum(now),
-					   TimestampTzGetDatum(expires), BoolGetDatum(claims)};
+	Datum values[2] = {Int32GetDatum(worker), TimestampTzGetDatum(expires)};
 
-	tq_spi_run(&see_worker, values, NULL);
-}
-
-/*
- * Returns the last elements, at most TQ_RECENT_MAX, of an array and what is
- * appended to it.
- */
-static Datum
-append_recent(ArrayType *array, Oid type, Size size, const void *added, int n)
-{
-	bool is_list = ARR_NDIM(array) == 1 && !ARR_HASNULL(array);
-	int old = is_list ? ARR_DIMS(array)[0] : 0;
-	int new = Min(n, TQ_RECENT_MAX);
-	int kept = Min(old, TQ_RECENT_MAX - new);
-	Size length = ARR_OVERHEAD_NONULLS(1) + size * (kept + new);
-	ArrayType *result = palloc0(length);
-	char *data;
-
-	SET_VARSIZE(result, length);
-	result->ndim = 1;
-	result->elemtype = type;
-	ARR_DIMS(result)[0] = kept + new;
-	ARR_LBOUND(result)[0] = 1;
-	data = ARR_DATA_PTR(result);
-	memcpy(data, ARR_DATA_PTR(array) + size * (old - kept), size * kept);
-	memcpy(data + size * kept, (const char *) added + size * (n - new),
-		   size * new);
-	return PointerGetDatum(result);
-}
-
-/* Adds claims to the row of a worker, unless it is locked or changing. */
-static void
-write_claims(TqTable *table, TupleTableSlot *slot, const int64 *tasks,
-			 const int32 *run_ids, int n, TimestampTz now)
-{
-	TupleTableSlot *row = tq_table_copy_row(table, slot);
-	ArrayType *old_tasks = tq_row_varlena(slot, Anum_worker_recent_tasks);
-	ArrayType *old_runs = tq_row_varlena(slot, Anum_worker_recent_runs);
-
-	tq_put_time(row, Anum_worker_recent_updated_at, now);
-	tq_put(row, Anum_worker_recent_tasks,
-		   append_recent(old_tasks, INT8OID, sizeof(int64), tasks, n));
-	tq_put(row, Anum_worker_recent_runs,
-		   append_recent(old_runs, INT4OID, sizeof(int32), run_ids, n));
-	(void) tq_table_update_if_free(table, slot, row);
-	ExecDropSingleTupleTableSlot(row);
-}
-
-/*
- * Records what a worker has claimed last (doc/spec/taskcluster.md 5.6).
- * Sessions that claim under the name of one worker do not wait for each other
- * here, so that concurrent claims may not be recorded.
- *
- * The row is found by the index on the names, which the first claim of a
- * session has opened, so that it need not open another.
- */
-void
-tq_worker_record_claims(const TqWorker *worker, const int64 *tasks,
-						const int32 *run_ids, int n, TimestampTz now)
-{
-	TqScan *scan = tq_scan_open(&worker_table, &worker_by_name, 3, NULL);
-
-	if (tq_scan_find(scan, Int32GetDatum(worker->queue),
-					 CStringGetTextDatum(worker->group),
-					 CStringGetTextDatum(worker->name)) &&
-		tq_row_time(scan->slot, Anum_worker_expires) != 0)
-		write_claims(scan->table, scan->slot, tasks, run_ids, n, now);
-	tq_scan_close(scan);
-}
-
-static void
-read_recent(TupleTableSlot *slot, void *claim)
-{
-	*(TqRecent *) claim = (TqRecent){.task_id = tq_row_slug(slot, 1),
-									 .run_id = tq_row_int32(slot, 2)};
-}
-
-/*
- * Returns the last claims of a worker, oldest first, of tasks that still
- * exist.
- */
-TqRecent *
-tq_worker_recent(int32 worker, int *found)
-{
-	return tq_spi_read_all(&recent, TQ_VALUES(Int32GetDatum(worker)),
-						   read_recent, sizeof(TqRecent), found);
+	tq_spi_run(&declare, values, NULL);
+	invalidate_caches();
 }
 
 /* Sets the end of a worker's quarantine, and appends the reason. */
@@ -306,6 +348,7 @@ tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 					   TimestampTzGetDatum(expires), JsonbPGetDatum(detail)};
 
 	tq_spi_run(&quarantine, values, NULL);
+	invalidate_caches();
 }
 
 /*
@@ -315,5 +358,60 @@ tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
 void
 tq_workers_forget(TimestampTz before)
 {
-	tq_spi_run(&forget_workers, TQ_VALUES(TimestampTzGetDatum(before)), NULL);
+	if (tq_spi_run(&forget_workers, TQ_VALUES(TimestampTzGetDatum(before)),
+				   NULL) > 0)
+		invalidate_caches();
+}
+
+/* ---- what people and clients read ---- */
+
+/* Reads a worker by its names; returns false if there is no row. */
+bool
+tq_worker_find(int32 queue, const char *group, const char *name,
+			   TqWorker *worker)
+{
+	WorkerKey key = key_of(queue, group, name);
+
+	return read_by_name(&key, read_shown, worker);
+}
+
+/*
+ * Returns a page of the workers of a queue that have not expired or are in
+ * quarantine, by group and name.
+ */
+TqWorker *
+tq_workers_list(const TqWorkerPage *page, TimestampTz now, int *found)
+{
+	Datum values[7] = {Int32GetDatum(page->queue),
+					   CStringGetTextDatum(page->after_group),
+					   CStringGetTextDatum(page->after_name),
+					   TimestampTzGetDatum(now),
+					   BoolGetDatum(page->by_quarantine),
+					   BoolGetDatum(page->is_quarantined),
+					   Int32GetDatum(page->max)};
+
+	return tq_spi_read_all(&list_workers, values, read_shown, sizeof(TqWorker),
+						   found);
+}
+
+static void
+read_recent(TupleTableSlot *slot, void *claim)
+{
+	*(TqRecent *) claim = (TqRecent){.task_id = tq_row_slug(slot, 1),
+									 .run_id = tq_row_int32(slot, 2)};
+}
+
+/*
+ * Returns the last claims of a worker, at most max of them, oldest first, of
+ * tasks that still exist.
+ */
+TqRecent *
+tq_worker_recent(const TqWorker *worker, int max, int *found)
+{
+	Datum values[4] = {Int32GetDatum(worker->id)};
+
+	put_claims(&worker->activity, values);
+	values[3] = Int32GetDatum(max);
+	return tq_spi_read_all(&recent, values, read_recent, sizeof(TqRecent),
+						   found);
 }

@@ -30,6 +30,7 @@ int tq_max_inline_artifact = 1024 * 1024;
 int tq_message_retention = 60 * 60;
 int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
+int tq_seen_interval = 30 * 1000;
 int tq_queue_slots = 4096;
 int tq_max_payload = 16 * 1024 * 1024;
 int tq_max_definition = 20 * 1024 * 1024;
@@ -104,6 +105,11 @@ define_times(void)
 							"How far in the future a deadline may lie.", NULL,
 							&tq_max_deadline, 5 * 24 * 60 * 60, 1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.seen_interval",
+		"Shortest time between two writes of when a worker or queue was seen.",
+		NULL, &tq_seen_interval, 30 * 1000, 0, 60 * 60 * 1000, PGC_SUSET,
+		GUC_UNIT_MS, NULL, NULL, NULL);
 }
 
 static void

@@ -42,9 +42,11 @@
 #include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
+#include "storage/sinval.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
@@ -63,6 +65,9 @@
 static bool reading = false;
 static int depth = 0;
 
+/* Invalidation messages processed before the snapshot of a reading call. */
+static uint64 read_since = 0;
+
 /* The statement that runs, which the server may plan. */
 static const TqStatement *running = NULL;
 
@@ -74,6 +79,7 @@ typedef struct Opening
 	MemoryContextCallback callback;
 	struct Opening *outer;
 	bool was_reading;
+	uint64 was_read_since;
 	const TqStatement *was_running;
 	bool is_owner; /* are these of the caller, and to be restored */
 	Oid user;
@@ -90,6 +96,7 @@ leave_call(void *arg)
 
 	current = opening->outer;
 	reading = opening->was_reading;
+	read_since = opening->was_read_since;
 	running = opening->was_running;
 	depth--;
 }
@@ -119,7 +126,7 @@ tq_spi_require_writable(void)
 }
 
 /*
- * Begins the SQL of one call; memory allocated from here on is freed by the
+ * Begins the SQL of one call, with caches that are up to date; memory allocated from here on is freed by the
  * close.  Calls may be nested, by a trigger of the owner on a table of tq.  A
  * reset callback of SPI's memory context, which is freed at the end of the
  * call and after an error, restores the state of the outer call.
@@ -131,6 +138,7 @@ tq_spi_open(bool read_only)
 
 	if (!read_only)
 		tq_spi_require_writable();
+	AcceptInvalidationMessages();
 	tq_catalog_lock();
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
@@ -140,14 +148,18 @@ tq_spi_open(bool read_only)
 	opening->outer = current;
 	opening->is_owner = false;
 	opening->was_reading = reading;
+	opening->was_read_since = read_since;
 	opening->was_running = running;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext,
 									   &opening->callback);
 	current = opening;
 	reading = read_only;
 	depth++;
-	if (read_only)
-		PushActiveSnapshot(GetTransactionSnapshot());
+	if (!read_only)
+		return;
+	read_since = IsolationUsesXactSnapshot() ? PG_UINT64_MAX
+											 : SharedInvalidMessageCounter;
+	PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 static void
@@ -195,6 +207,17 @@ tq_spi_close(void)
 	become_caller();
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
+}
+
+/*
+ * Returns how many invalidation messages this backend had processed before the
+ * snapshot of the current call, which only reads; a number that no backend
+ * reaches if the snapshot is older than the call.
+ */
+uint64
+tq_spi_read_since(void)
+{
+	return read_since;
 }
 
 /* Returns whether the current call only reads.  It may be on a standby. */

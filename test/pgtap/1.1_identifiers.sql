@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 1.1: identifiers and patterns.
 BEGIN;
 \ir helper.psql
-SELECT plan(169);
+SELECT plan(176);
 
 -- slugid: the type
 SELECT is(v::tq.slugid::text, v, '1.1 slugid ' || v || ' is read and written')
@@ -91,15 +91,20 @@ FROM (VALUES ('claim_work', ', ''wg'', ''w1'''), ('pending_tasks', ''), ('task_q
 -- workerGroup and workerId
 SELECT is(pg_temp.create('wk', '{"taskQueueId": "test/ids"}'), 'pending 5: scheduled>pending', '1.1 a task to be claimed');
 SELECT pg_temp.throws(format('SELECT tq.claim_work(''test/ids'', %L, ''w1'')', v), 'TQ400', '1.1 claim_work refuses workerGroup ' || quote_nullable(left(v, 12)))
-FROM unnest(ARRAY['', 'a.b', 'a b', 'é', repeat('w', 39), NULL]) AS v;
+FROM unnest(ARRAY['', 'a/b', 'a b', 'é', 'a%2E', repeat('w', 129), NULL]) AS v;
 SELECT pg_temp.throws(format('SELECT tq.claim_work(''test/ids'', ''wg'', %L)', v), 'TQ400', '1.1 claim_work refuses workerId ' || quote_nullable(left(v, 12)))
-FROM unnest(ARRAY['', 'a.b', 'a b', 'é', repeat('w', 39), NULL]) AS v;
+FROM unnest(ARRAY['', 'a/b', 'a b', 'é', 'a%2E', repeat('w', 129), NULL]) AS v;
 SELECT pg_temp.throws(format('SELECT tq.claim_task(pg_temp.id(''wk''), 0, %L, ''w1'')', v), 'TQ400', '1.1 claim_task refuses workerGroup ' || quote_nullable(left(v, 12)))
-FROM unnest(ARRAY['', 'a.b', 'a b', 'é', repeat('w', 39), NULL]) AS v;
+FROM unnest(ARRAY['', 'a/b', 'a b', 'é', 'a%2E', repeat('w', 129), NULL]) AS v;
 SELECT pg_temp.throws(format('SELECT tq.claim_task(pg_temp.id(''wk''), 0, ''wg'', %L)', v), 'TQ400', '1.1 claim_task refuses workerId ' || quote_nullable(left(v, 12)))
-FROM unnest(ARRAY['', 'a.b', 'a b', 'é', repeat('w', 39), NULL]) AS v;
-SELECT is((SELECT worker_group || '/' || worker_id FROM tq.claim_work('test/ids', repeat('G', 38), repeat('-', 38))),
-	repeat('G', 38) || '/' || repeat('-', 38), '1.1 workerGroup and workerId have 1 to 38 characters');
+FROM unnest(ARRAY['', 'a/b', 'a b', 'é', 'a%2E', repeat('w', 129), NULL]) AS v;
+SELECT is((SELECT worker_group || '/' || worker_id FROM tq.claim_work('test/ids', repeat('G', 128), repeat('.', 128))),
+	repeat('G', 128) || '/' || repeat('.', 128), '1.1 workerGroup and workerId have 1 to 128 characters');
+SELECT is(tq.status(pg_temp.id('wk')) -> 'runs' -> 0 ->> 'workerId', repeat('.', 128), '1.1 the status shows them whole');
+SELECT pg_temp.create('pod', '{"taskQueueId": "test/ids"}');
+SELECT is((SELECT worker_group || '/' || worker_id FROM tq.claim_work('test/ids', 'eu-1.example.org', 'pod-7f.default')),
+	'eu-1.example.org/pod-7f.default', '1.1 workerGroup and workerId may have dots');
+SELECT is(tq.get_worker('test', 'ids', 'eu-1.example.org', 'pod-7f.default') ->> 'workerId', 'pod-7f.default', '1.1 get_worker takes them');
 
 -- projectId
 SELECT pg_temp.accepts(jsonb_build_object('projectId', v), '1.1 projectId ' || left(to_json(v)::text, 14) || ', length ' || length(v))

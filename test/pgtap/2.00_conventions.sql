@@ -44,7 +44,7 @@ FROM unnest(ARRAY['SELECT tq.status(NULL)', 'SELECT tq.task(NULL)', 'SELECT tq.s
 
 -- Order: parameters, body, task, run, state
 SELECT pg_temp.throws($$SELECT tq.report_exception(pg_temp.id('unknown'), 0, 'no-reason')$$, 'TQ400', '2.0 the body comes before the task: report_exception');
-SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('unknown'), 0, 'w.g', 'w1')$$, 'TQ400', '2.0 the body comes before the task: claim_task');
+SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('unknown'), 0, 'w g', 'w1')$$, 'TQ400', '2.0 the body comes before the task: claim_task');
 SELECT pg_temp.throws($$SELECT tq.claim_task(pg_temp.id('unknown'), -1, 'wg', 'w1')$$, 'TQ400', '2.0 a run number below 0 is bad input: claim_task');
 SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), -1)$$, 'TQ400', '2.0 a run number below 0 is bad input: report_completed');
 SELECT pg_temp.throws($$SELECT tq.report_completed(pg_temp.id('a'), 0)$$, 'TQ409', '2.0 the state comes last');

@@ -1,9 +1,8 @@
 -- doc/spec/taskcluster.md 3.1: every row of the table of transitions, by its
--- number.  Their messages are in 6.0_transitions.sql; #33 (worker removed) has no
--- function.
+-- number.  Their messages are in 6.0_transitions.sql.
 BEGIN;
 \ir helper.psql
-SELECT plan(168);
+SELECT plan(171);
 
 -- #1 to #4: creation
 SELECT is(pg_temp.create('t1', '{"retries": 3}'), 'pending 3: scheduled>pending', '3.1 #1 createTask without dependencies');
@@ -142,6 +141,11 @@ SELECT is(pg_temp.upkeep(), 'deadline 1', '3.1 #32 running, deadline');
 SELECT is(pg_temp.look('t32'), 'exception 5: scheduled>exception/deadline-exceeded', '3.1 #32 not retried though retries are left');
 SELECT is(pg_temp.run('t32') ->> 'workerId', 'w1', '3.1 #32 the run keeps its worker (only the message does not name it)');
 RESET tq.clock_offset;
+SELECT pg_temp.create('t33' || n, jsonb_build_object('taskQueueId', 'test/removed', 'retries', n)) FROM unnest('{1,0}'::int[]) AS n;
+SELECT pg_temp.claims('test/removed', 2, 'gone');
+SELECT is((SELECT count(*) FROM tq.worker_removed('test', 'removed', 'wg', 'gone', 'for a test')), 2::bigint, '3.1 #33 running, the worker is removed');
+SELECT is(pg_temp.look('t331'), 'pending 0: scheduled>exception/worker-shutdown retry>pending', '3.1 #33 as #23');
+SELECT is(pg_temp.look('t330'), 'exception 0: scheduled>exception/worker-shutdown', '3.1 #33 as #24');
 SELECT pg_temp.running('t34');
 SELECT pg_temp.keeps($$SELECT tq.rerun_task(pg_temp.id('t34'))$$, 't34', '3.1 #34 running, rerunTask');
 SELECT pg_temp.keeps($$SELECT tq.schedule_task(pg_temp.id('t34'))$$, 't34', '3.1 #34 running, scheduleTask');

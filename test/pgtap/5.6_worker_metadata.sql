@@ -2,7 +2,7 @@
 -- tasks.
 BEGIN;
 \ir helper.psql
-SELECT plan(23);
+SELECT plan(31);
 
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$
@@ -60,17 +60,54 @@ SELECT is(jsonb_array_length(tq.get_worker('test', 'q', 'wg', 'w2') -> 'recentTa
 SELECT is(pg_temp.recent('w2'), (SELECT string_agg('m' || n || '/0', ' ' ORDER BY n) FROM generate_series(6, 25) AS n), '5.6 recentTasks: the last ones, oldest first');
 
 
--- a worker that claims fast: all of the first 20, then one write a second
+-- a worker that claims fast: all of its last 20 are shown at once
 SELECT count(tq.enqueue('fast/q')) FROM generate_series(1, 30);
+CREATE FUNCTION pg_temp.claimed_last() RETURNS jsonb
+LANGUAGE sql AS $$
+	SELECT jsonb_agg(jsonb_build_object('taskId', task_id::text, 'runId', 0) ORDER BY id)
+	FROM (SELECT t.task_id, t.id FROM tq_internal.run r JOIN tq_internal.worker w ON w.id = r.worker JOIN tq_internal.task t ON t.id = r.task
+		WHERE w.worker_id = 'fast' ORDER BY t.id DESC LIMIT 20) AS x
+$$;
+CREATE FUNCTION pg_temp.row_of(named text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT ctid || ' ' || last_date_active FROM tq_internal.worker WHERE worker_id = named
+$$;
+SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
+CREATE TEMP TABLE stored AS SELECT pg_temp.row_of('fast') AS r;
 DO $$ BEGIN FOR i IN 1..22 LOOP PERFORM tq.claim_work('fast/q', 'wg', 'fast'); END LOOP; END $$;
-CREATE TEMP TABLE claimed AS SELECT r.task, row_number() OVER (ORDER BY r.task) AS n
-	FROM tq_internal.run r JOIN tq_internal.worker w ON w.id = r.worker WHERE w.worker_id = 'fast';
-SELECT is((SELECT recent_tasks FROM tq_internal.worker WHERE worker_id = 'fast'), (SELECT array_agg(task ORDER BY n) FROM claimed WHERE n <= 20),
-	'5.6 the first 20 claims are kept, the next within a second are not');
-SET tq.clock_offset = '10 seconds';
-SELECT is((SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast')), 1::bigint, '5.6 a claim a little later');
-SELECT is((SELECT recent_tasks[20] FROM tq_internal.worker WHERE worker_id = 'fast'),
-	(SELECT max(r.task) FROM tq_internal.run r JOIN tq_internal.worker w ON w.id = r.worker WHERE w.worker_id = 'fast'), '5.6 is kept again');
+SELECT is(tq.get_worker('fast', 'q', 'wg', 'fast') -> 'recentTasks', pg_temp.claimed_last(), '5.6 the last 20 claims of a fast worker are shown at once');
+SELECT is((SELECT latest_task_id FROM tq.list_workers('fast', 'q')), (pg_temp.claimed_last() -> -1 ->> 'taskId')::tq.slugid, '5.6 list_workers shows the last one');
+SELECT is(pg_temp.row_of('fast'), r, '5.6 without a write of its row') FROM stored;
+SET tq.clock_offset = '20 seconds';
+SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
+SELECT is(pg_temp.row_of('fast'), r, '5.6 nor is it written within tq.seen_interval') FROM stored;
+SELECT ok(pg_temp.near(tq.get_worker('fast', 'q', 'wg', 'fast') ->> 'lastDateActive', pg_temp.clock()), '5.6 though it is shown when it was seen');
+SET tq.clock_offset = '40 seconds';
+SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
+SELECT isnt(pg_temp.row_of('fast'), r, '5.6 but later it is') FROM stored;
+SELECT is((SELECT array_agg(t.task_id::text ORDER BY u.n) FROM tq_internal.worker w, unnest(w.recent_tasks) WITH ORDINALITY AS u (id, n) JOIN tq_internal.task t ON t.id = u.id WHERE worker_id = 'fast'),
+	(SELECT array_agg(x ->> 'taskId') FROM jsonb_array_elements(pg_temp.claimed_last()) AS x), '5.6 with the last 20');
+SET tq.seen_interval = 0;
+UPDATE stored SET r = pg_temp.row_of('fast');
+SET tq.clock_offset = '41 seconds';
+SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
+SELECT isnt(pg_temp.row_of('fast'), r, '5.6 tq.seen_interval = 0: each time') FROM stored;
+RESET tq.seen_interval;
+RESET tq.clock_offset;
+-- a claim that is rolled back was none
+SAVEPOINT s;
+SELECT count(*) FROM tq.claim_work('fast/q', 'wg', 'fast');
+SELECT jsonb_array_length(tq.get_worker('fast', 'q', 'wg', 'fast') -> 'recentTasks');
+ROLLBACK TO s;
+SELECT is(tq.get_worker('fast', 'q', 'wg', 'fast') -> 'recentTasks' -> -1, pg_temp.claimed_last() -> -1, '5.6 a claim that is rolled back is not shown');
+-- polls that find nothing
+SET tq.clock_offset = '50 minutes';
+SELECT pg_temp.claims('fast/none', 1, 'idle');
+SET tq.clock_offset = '50 minutes 20 seconds';
+CREATE TEMP TABLE idle AS SELECT pg_temp.row_of('idle') AS r;
+SELECT pg_temp.claims('fast/none', 1, 'idle');
+SELECT is(pg_temp.row_of('idle'), r, '5.6 a poll that finds nothing writes nothing within the interval') FROM idle;
+SELECT is(w ->> 'lastDateActive' > pg_temp.iso(pg_temp.clock() - interval '5 seconds'), true, '5.6 but is shown') FROM tq.get_worker('fast', 'none', 'wg', 'idle') AS w;
 RESET tq.clock_offset;
 
 SELECT * FROM finish();

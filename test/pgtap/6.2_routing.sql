@@ -3,7 +3,7 @@
 -- listener receives is tested in test/t/040_notify.pl.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(159);
+SELECT plan(162);
 
 -- ---------------------------------------------------------------------------
 -- 6.2: ten words of a task, 6.3: four of a group
@@ -34,11 +34,17 @@ SELECT is(string_agg(exchange || ' ' || routing_key, ', ' ORDER BY id),
 		'task-failed primary.%1$s.0.G-1_a.-_-._.-.a-b_c%2$s, task-group-resolved primary.%3$s.a-b_c._, task-group-sealed primary.%3$s.a-b_c._', pg_temp.id('b'), :'g', pg_temp.id('g')),
 	'6.2 - and _ in all ids; a project is not in the key') FROM pg_temp.news();
 SELECT pg_temp.create('long', jsonb_build_object('taskQueueId', repeat('p', 38) || '/' || repeat('w', 38), 'schedulerId', repeat('s', 38)));
-SELECT tq.claim_task(pg_temp.id('long'), 0, repeat('g', 38), repeat('i', 38));
-SELECT is((array_agg(routing_key ORDER BY id))[3], format('primary.%s.0.%s.%s.%s.%s.%s.%1$s._', pg_temp.id('long'), repeat('g', 38), repeat('i', 38), repeat('p', 38), repeat('w', 38), repeat('s', 38)),
+SELECT tq.claim_task(pg_temp.id('long'), 0, repeat('g', 128), repeat('i', 128));
+SELECT is((array_agg(routing_key ORDER BY id))[3], format('primary.%s.0.%s.%s.%s.%s.%s.%1$s._', pg_temp.id('long'), repeat('g', 128), repeat('i', 128), repeat('p', 38), repeat('w', 38), repeat('s', 38)),
 	'6.2 the longest words') FROM pg_temp.news();
+SELECT pg_temp.create('dots', '{"taskQueueId": "prov/wt"}');
+SELECT tq.claim_task(pg_temp.id('dots'), 0, 'eu.example.org', '.pod-7f.');
+SELECT is((array_agg(routing_key ORDER BY id))[3], format('primary.%s.0.eu%%2Eexample%%2Eorg.%%2Epod-7f%%2E.prov.wt.-.%1$s._', pg_temp.id('dots')), '6.2 a dot of a worker is %2E')
+FROM pg_temp.news();
+SELECT is((SELECT count(*) FROM tq.messages(0, 1000, 'task-running', 'primary.*.*.eu%2Eexample%2Eorg.#')), 1::bigint, '6.2 and is so in a pattern');
+SELECT is((SELECT payload ->> 'workerId' FROM tq.messages(0, 1000, 'task-running', 'primary.*.*.eu%2Eexample%2Eorg.#')), '.pod-7f.', '6.2 but not in the payload');
 SELECT is(count(*), 0::bigint, '6.2 ten words, or four for a group, each of them') FROM pg_temp.messages_after(0) AS m
-WHERE cardinality(string_to_array(routing_key, '.')) <> CASE WHEN exchange LIKE 'task-group-%' THEN 4 ELSE 10 END OR routing_key !~ '^primary\.([a-zA-Z0-9_-]+\.)+_$';
+WHERE cardinality(string_to_array(routing_key, '.')) <> CASE WHEN exchange LIKE 'task-group-%' THEN 4 ELSE 10 END OR routing_key !~ '^primary\.([a-zA-Z0-9_%-]+\.)+_$';
 
 -- ---------------------------------------------------------------------------
 -- 6.4: CC
@@ -132,7 +138,7 @@ SELECT is(pg_temp.code(query), code, format('%s: %s', code, left(query, 60)))
 FROM (VALUES ($$SELECT tq.messages(exchange => 'foo')$$, 'TQ400'), ($$SELECT tq.messages(exchange => '')$$, 'TQ400'), ($$SELECT tq.messages(exchange => 'Task-pending')$$, 'TQ400'),
 	($$SELECT tq.messages(exchange => 'exchange/taskcluster-queue/v1/taskPending')$$, 'TQ400'), ('SELECT tq.messages(NULL)', 'TQ400'), ('SELECT tq.messages(0, NULL)', 'TQ400'),
 	('SELECT tq.messages(0, 0)', 'TQ400'), ('SELECT tq.messages(0, -1)', 'TQ400'), ('SELECT tq.messages(0, 1001)', 'TQ400'), ('SELECT tq.messages(pattern => NULL)', 'TQ400'),
-	(format('SELECT tq.messages(pattern => %L)', repeat('a', 256)), 'TQ400'), (format('SELECT tq.messages(pattern => %L)', repeat('a', 255)), '00000'),
+	(format('SELECT tq.messages(pattern => %L)', repeat('a', 1025)), 'TQ400'), (format('SELECT tq.messages(pattern => %L)', repeat('a', 1024)), '00000'),
 	('SELECT tq.message(NULL)', 'TQ400'), ('SELECT tq.message(0)', 'TQ404'), ('SELECT tq.message(-1)', 'TQ404'), (format('SELECT tq.message(%s + 1)', :last), 'TQ404'),
 	('SELECT tq.message(9223372036854775807)', 'TQ404')) AS v (query, code);
 
@@ -175,7 +181,7 @@ FROM (VALUES (format('SELECT tq.bind(%L, ''task-pending'')', repeat('c', 63)), '
 	(format('SELECT tq.bind(%L, ''task-pending'')', repeat('é', 31) || 'e'), '00000'), (format('SELECT tq.unbind(%L, ''task-pending'')', repeat('é', 31) || 'e'), '00000'),
 	(format('SELECT tq.bind(%L, ''task-pending'')', repeat('é', 32)), 'TQ400'), ($$SELECT tq.bind('', 'task-pending')$$, 'TQ400'),
 	($$SELECT tq.bind(NULL, 'task-pending')$$, 'TQ400'), ($$SELECT tq.bind('c', NULL)$$, 'TQ400'), ($$SELECT tq.bind('c', 'foo')$$, 'TQ400'), ($$SELECT tq.bind('c', 'task-pending', NULL)$$, 'TQ400'),
-	(format('SELECT tq.bind(''c'', ''task-pending'', %L)', repeat('a', 256)), 'TQ400'), ($$SELECT tq.unbind('', 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', 'foo')$$, 'TQ400'),
+	(format('SELECT tq.bind(''c'', ''task-pending'', %L)', repeat('a', 1025)), 'TQ400'), ($$SELECT tq.unbind('', 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', 'foo')$$, 'TQ400'),
 	($$SELECT tq.unbind(NULL, 'task-pending')$$, 'TQ400'), ($$SELECT tq.unbind('c', NULL)$$, 'TQ400'), ($$SELECT tq.unbind('c', 'task-pending', NULL)$$, 'TQ400')) AS v (query, code);
 SELECT is(count(*), 12::bigint, 'bind: and nothing else') FROM tq.binding_overview;
 SELECT lives_ok($$SELECT tq.bind('seed', 'exchange/taskcluster-queue/v1/task-defined'), tq.bind('seed', 'taskGroupResolved'), tq.bind('seed', 'taskAlert')$$, 'bind: Taskcluster''s names');

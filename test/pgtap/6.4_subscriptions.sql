@@ -58,7 +58,7 @@ FROM (VALUES (format('SELECT tq.ack(''s'', %s)', (SELECT last_id + 1 FROM tq.sub
 	('SELECT tq.fetch(''s'', 0)', 'TQ400'), ('SELECT tq.fetch(''s'', 1001)', 'TQ400'), ('SELECT tq.fetch(''s'', NULL)', 'TQ400'), ('SELECT tq.fetch(''s'', 1000)', '00000'),
 	('SELECT tq.unsubscribe(''nobody'')', 'TQ404'), ('SELECT tq.unsubscribe(NULL)', 'TQ400'), ('SELECT tq.subscribe('''', ''task-pending'')', 'TQ400'),
 	('SELECT tq.subscribe(NULL, ''task-pending'')', 'TQ400'), ('SELECT tq.subscribe(''t'', ''foo'')', 'TQ400'), ('SELECT tq.subscribe(''t'', NULL)', 'TQ400'),
-	('SELECT tq.subscribe(''t'', ''task-pending'', NULL)', 'TQ400'), (format('SELECT tq.subscribe(''t'', ''task-pending'', %L)', repeat('a', 256)), 'TQ400'),
+	('SELECT tq.subscribe(''t'', ''task-pending'', NULL)', 'TQ400'), (format('SELECT tq.subscribe(''t'', ''task-pending'', %L)', repeat('a', 1025)), 'TQ400'),
 	(format('SELECT tq.subscribe(%L, ''task-pending'')', repeat('n', 256)), 'TQ400'), (format('SELECT tq.subscribe(%L, ''task-pending'')', repeat('n', 255)), '00000'),
 	(format('SELECT tq.unsubscribe(%L)', repeat('n', 255)), '00000'), ('SELECT tq.fetch(''t'')', 'TQ404')) AS v (query, code);
 SELECT is(pg_temp.fetched('s'), '', 'it had no effect');

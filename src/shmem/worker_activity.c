@@ -1,0 +1,196 @@
+/*
+ * worker_activity.c
+ *	  What workers have done since it was last stored in their rows.
+ *
+ * A claim notes here that its worker was seen, and what it has claimed, so that
+ * the row of the worker need not be written for each claim.  A claim is noted
+ * before its transaction ends: whether it was committed is for the reader to
+ * find out from the run.
+ *
+ * A worker is looked for in a set of entries that its key determines, and
+ * replaces the one of the set that was used least recently.  What is replaced,
+ * or lost in a crash, is what the worker did since its row was last written.
+ * Without shared memory a backend has one set of its own.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "datatype/timestamp.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "worker_activity.h"
+
+#define SETS 512
+#define WAYS 8
+#define LOCKS 64
+
+/* The worker of a row, in a table of a database. */
+typedef struct Key
+{
+	Oid database;
+	Oid table; /* another one after DROP and CREATE EXTENSION */
+	int32 worker;
+} Key;
+
+typedef struct Entry
+{
+	Key key; /* database InvalidOid: free */
+	uint32 used;
+	int next; /* where the next claim goes */
+	TqWorkerActivity activity;
+} Entry;
+
+typedef struct Set
+{
+	uint32 uses;
+	Entry entries[WAYS];
+} Set;
+
+static Set own_set;
+static Set *sets = &own_set;
+static LWLockPadded *locks = NULL; /* NULL: no shared memory */
+
+static Size
+size(void)
+{
+	return mul_size(SETS, sizeof(Set));
+}
+
+static void
+startup(void *memory, bool is_new, LWLockPadded *new_locks)
+{
+	sets = memory;
+	locks = new_locks;
+}
+
+const TqShmemPart tq_activity_shmem = {.name = "tq worker activity",
+									   .tranche = "tq_worker_activity",
+									   .locks = LOCKS,
+									   .size = size,
+									   .startup = startup};
+
+/* Locks the set of a key and returns it. */
+static Set *
+lock_set(const Key *key, LWLockMode mode)
+{
+	uint32 hash = hash_bytes((const unsigned char *) key, sizeof(Key));
+
+	if (locks == NULL)
+		return sets;
+	LWLockAcquire(&locks[hash % SETS % LOCKS].lock, mode);
+	return &sets[hash % SETS];
+}
+
+static void
+unlock_set(const Set *set)
+{
+	if (locks != NULL)
+		LWLockRelease(&locks[(set - sets) % LOCKS].lock);
+}
+
+/* Returns the entry of a key, or NULL. */
+static Entry *
+find_entry(Set *set, const Key *key)
+{
+	for (int i = 0; i < WAYS; i++)
+	{
+		if (memcmp(&set->entries[i].key, key, sizeof(Key)) == 0)
+			return &set->entries[i];
+	}
+	return NULL;
+}
+
+/* Empties the entry that was used least recently, for another key. */
+static Entry *
+replace_entry(Set *set, const Key *key)
+{
+	Entry *oldest = &set->entries[0];
+
+	for (int i = 1; i < WAYS; i++)
+	{
+		if (set->uses - set->entries[i].used > set->uses - oldest->used)
+			oldest = &set->entries[i];
+	}
+	memset(oldest, 0, sizeof(Entry));
+	oldest->key = *key;
+	return oldest;
+}
+
+/* Returns the entry of a key, after making one if necessary. */
+static Entry *
+use_entry(Set *set, const Key *key)
+{
+	Entry *entry = find_entry(set, key);
+
+	if (entry == NULL)
+		entry = replace_entry(set, key);
+	entry->used = ++set->uses;
+	return entry;
+}
+
+/* Forgets what a worker has done: it begins as a new one. */
+void
+tq_activity_forget(Oid table, int32 worker)
+{
+	Key key = {MyDatabaseId, table, worker};
+	Set *set = lock_set(&key, LW_EXCLUSIVE);
+	Entry *entry = find_entry(set, &key);
+
+	if (entry != NULL)
+		memset(entry, 0, sizeof(Entry));
+	unlock_set(set);
+}
+
+/*
+ * Notes that a worker was seen, unless that is 0, and its claims, oldest first.
+ */
+void
+tq_activity_note(Oid table, int32 worker, TimestampTz seen,
+				 const TqRecentClaim *claims, int n)
+{
+	Key key = {MyDatabaseId, table, worker};
+	Set *set = lock_set(&key, LW_EXCLUSIVE);
+	Entry *entry = use_entry(set, &key);
+	TqWorkerActivity *activity = &entry->activity;
+
+	if (seen != 0)
+		activity->seen = seen;
+	for (int i = Max(n - TQ_RECENT_MAX, 0); i < n; i++)
+	{
+		activity->claims[entry->next] = claims[i];
+		entry->next = (entry->next + 1) % TQ_RECENT_MAX;
+		activity->n = Min(activity->n + 1, TQ_RECENT_MAX);
+	}
+	unlock_set(set);
+}
+
+/* Copies an entry, with its claims from the oldest one on. */
+static void
+copy_entry(const Entry *entry, TqWorkerActivity *activity)
+{
+	int n = entry->activity.n;
+	int first = entry->next + TQ_RECENT_MAX - n;
+
+	activity->seen = entry->activity.seen;
+	activity->n = n;
+	for (int i = 0; i < n; i++)
+		activity->claims[i] =
+			entry->activity.claims[(first + i) % TQ_RECENT_MAX];
+}
+
+/* Returns what a worker has done, as far as it is known here. */
+void
+tq_activity_read(Oid table, int32 worker, TqWorkerActivity *activity)
+{
+	Key key = {MyDatabaseId, table, worker};
+	Set *set = lock_set(&key, LW_SHARED);
+	const Entry *entry = find_entry(set, &key);
+
+	if (entry != NULL)
+		copy_entry(entry, activity);
+	else
+		*activity = (TqWorkerActivity){0};
+	unlock_set(set);
+}

@@ -1,0 +1,265 @@
+/*
+ * interned.c
+ *	  Deletes rows of queues, workers and policies that nothing refers to.
+ *
+ * Backends cache the numbers of these rows, and hold no lock while they write
+ * rows that refer to them.  So a row is deleted in three steps, in different
+ * sweeps:
+ *
+ * 1. It is retired: an invalidation message empties the caches, and a retired
+ *	  row is not cached again.  A session that needs it revives it first, in its
+ *	  own transaction.
+ * 2. When every snapshot is newer than the transaction that retired it, no call
+ *	  is left that has the number from a cache.  It is settled by another
+ *	  transaction.
+ * 3. When every snapshot and transaction is newer than that one, every row that
+ *	  refers to it is visible.  If there is none, it is deleted.
+ *
+ * The lock of the row decides between a session that revives it and a sweep
+ * that deletes it.  A session that finds it deleted inserts another one.
+ *
+ * No index says what a row is referred to by, because each task and each claim
+ * would pay for it.  The sweep reads the tables that refer to them once, and
+ * only if there is a row to retire or to delete; and it looks for such rows
+ * once a day.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+
+#include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
+#include "interned.h"
+#include "name_cache.h"
+#include "table.h"
+
+TQ_NUMBERS(TQ_TASK_COLUMNS, task);
+TQ_NUMBERS(TQ_RUN_COLUMNS, run);
+
+/* Tables whose rows have a number, and what refers to it. */
+typedef struct Interned
+{
+	TqRelation *table;
+	TqRelation *large; /* the large table that refers to it, by this column */
+	int column;
+	TqStatement *others; /* finds those that other tables refer to */
+	TqStatement *settle;
+	TqStatement *find;
+	TqStatement *retire;
+	TqStatement *remove;
+} Interned;
+
+/* $1 is the horizon, before which no snapshot and no transaction is. */
+#define SETTLE(table)                                                         \
+	TQ_STATEMENT("UPDATE tq_internal." table                                  \
+				 " SET settled = pg_current_xact_id()"                        \
+				 " WHERE retired < $1 AND settled IS NULL",                   \
+				 XID8OID)
+
+/* Rows that have expired before $2, and those that are settled. */
+#define FIND(table, expired)                                                  \
+	TQ_STATEMENT("SELECT id::bigint FROM tq_internal." table                  \
+				 " WHERE settled < $1 OR (retired IS NULL AND " expired ")",  \
+				 XID8OID, TIMESTAMPTZOID)
+
+/* Retires those of the rows $1 that are not among the rows $2. */
+#define RETIRE(table)                                                         \
+	TQ_STATEMENT("UPDATE tq_internal." table                                  \
+				 " SET retired = pg_current_xact_id() WHERE id IN ("          \
+				 "SELECT id FROM tq_internal." table                          \
+				 " WHERE id = ANY ($1) AND id <> ALL ($2)"                    \
+				 " AND retired IS NULL FOR UPDATE SKIP LOCKED)",              \
+				 INT8ARRAYOID, INT8ARRAYOID)
+
+#define REMOVE(table)                                                         \
+	TQ_STATEMENT("DELETE FROM tq_internal." table " WHERE id IN ("            \
+				 "SELECT id FROM tq_internal." table                          \
+				 " WHERE id = ANY ($1) AND id <> ALL ($2)"                    \
+				 " AND settled < $3 FOR UPDATE SKIP LOCKED)",                 \
+				 INT8ARRAYOID, INT8ARRAYOID, XID8OID)
+
+#define EXPIRED "(expires IS NULL OR expires < $2)"
+
+static TqRelation task_table = TQ_RELATION("task");
+static TqRelation run_table = TQ_RELATION("run");
+static TqRelation queue_table = TQ_RELATION("queue");
+static TqRelation worker_table = TQ_RELATION("worker");
+static TqRelation policy_table = TQ_RELATION("policy");
+
+static TqStatement begin_sweep = TQ_STATEMENT(
+	"UPDATE tq_internal.activation SET swept = $1 WHERE ctid IN (SELECT ctid FROM tq_internal.activation"
+	" WHERE coalesce(swept, since) < $1 - interval '1 day' OR swept > $1 + interval '1 day' FOR UPDATE SKIP LOCKED)",
+	TIMESTAMPTZOID);
+
+static TqStatement settle_workers = SETTLE("worker");
+static TqStatement find_workers =
+	FIND("worker",
+		 EXPIRED " AND (quarantine_until IS NULL OR quarantine_until < $2)");
+static TqStatement retire_workers = RETIRE("worker");
+static TqStatement remove_workers = REMOVE("worker");
+static TqStatement used_workers = TQ_STATEMENT(
+	"SELECT DISTINCT worker::bigint FROM tq_internal.run_detail"
+	" UNION ALL SELECT DISTINCT worker FROM tq_internal.message WHERE worker IS NOT NULL",
+	InvalidOid);
+
+static TqStatement settle_queues = SETTLE("queue");
+static TqStatement find_queues = FIND("queue", EXPIRED);
+static TqStatement retire_queues = RETIRE("queue");
+static TqStatement remove_queues = REMOVE("queue");
+static TqStatement used_queues = TQ_STATEMENT(
+	"SELECT DISTINCT queue::bigint FROM tq_internal.worker"
+	" UNION ALL SELECT DISTINCT queue FROM tq_internal.dead_letter",
+	InvalidOid);
+
+static TqStatement settle_policies = SETTLE("policy");
+static TqStatement find_policies = FIND("policy", "$2 IS NOT NULL");
+static TqStatement retire_policies = RETIRE("policy");
+static TqStatement remove_policies = REMOVE("policy");
+
+/* Workers refer to queues, so they come first. */
+static const Interned interned[] =
+	{{&worker_table, &run_table, Anum_run_worker, &used_workers,
+	  &settle_workers, &find_workers, &retire_workers, &remove_workers},
+	 {&queue_table, &task_table, Anum_task_queue, &used_queues, &settle_queues,
+	  &find_queues, &retire_queues, &remove_queues},
+	 {&policy_table, &task_table, Anum_task_policy, NULL, &settle_policies,
+	  &find_policies, &retire_policies, &remove_policies}};
+
+/* Numbers without duplicates, and in no order. */
+typedef struct Numbers
+{
+	int64 *values;
+	int n;
+	int room;
+	HTAB *seen;
+} Numbers;
+
+static void
+add_number(Numbers *numbers, int64 value)
+{
+	bool found;
+
+	(void) hash_search(numbers->seen, &value, HASH_ENTER, &found);
+	if (found)
+		return;
+	if (numbers->n == numbers->room)
+	{
+		numbers->room *= 2;
+		numbers->values = repalloc_huge(numbers->values,
+										sizeof(int64) * numbers->room);
+	}
+	numbers->values[numbers->n++] = value;
+}
+
+/* Adds the values of a column, all rows of whose table are read. */
+static void
+add_column(Numbers *numbers, TqRelation *which, int column)
+{
+	TqTable *table = tq_table_open(which);
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	TableScanDesc scan = table_beginscan(table->rel, snapshot, 0, NULL);
+	TupleTableSlot *slot = table_slot_create(table->rel, NULL);
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		add_number(numbers, tq_row_int32(slot, column));
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	tq_table_close(table);
+}
+
+/* Returns the rows that something refers to, as an array. */
+static Datum
+rows_in_use(const Interned *which)
+{
+	HASHCTL control = {.keysize = sizeof(int64), .entrysize = sizeof(int64)};
+	Numbers numbers = {.room = 64};
+
+	numbers.values = palloc(sizeof(int64) * numbers.room);
+	numbers.seen = hash_create("tq rows in use", 1024, &control,
+							   HASH_ELEM | HASH_BLOBS);
+	add_column(&numbers, which->large, which->column);
+	if (which->others != NULL)
+	{
+		int n;
+		int64 *others = tq_spi_run_ids(which->others, NULL, &n);
+
+		for (int i = 0; i < n; i++)
+			add_number(&numbers, others[i]);
+	}
+	hash_destroy(numbers.seen);
+	return tq_array_int64(numbers.values, numbers.n);
+}
+
+/* Takes the rows of one table a step further. */
+static void
+sweep(const Interned *which, Datum horizon, TimestampTz before)
+{
+	Datum find[2] = {horizon, TimestampTzGetDatum(before)};
+	Datum values[3] = {(Datum) 0, (Datum) 0, horizon};
+	int64 *candidates;
+	uint64 changed;
+	int n;
+
+	tq_spi_run(which->settle, &horizon, NULL);
+	candidates = tq_spi_run_ids(which->find, find, &n);
+	if (n == 0)
+		return;
+	values[0] = tq_array_int64(candidates, n);
+	values[1] = rows_in_use(which);
+	changed = tq_spi_run(which->retire, values, NULL);
+	changed += tq_spi_run(which->remove, values, NULL);
+	if (changed == 0)
+		return;
+	tq_name_interning();
+	CacheInvalidateRelcacheByRelid(tq_relation_oid(which->table));
+}
+
+/*
+ * Returns a transaction id before which no transaction of this database is
+ * running, and which no snapshot precedes.
+ */
+static FullTransactionId
+oldest_needed(void)
+{
+	TqTable *table = tq_table_open(&queue_table);
+	TransactionId oldest = GetOldestNonRemovableTransactionId(table->rel);
+	FullTransactionId next = ReadNextFullTransactionId();
+
+	tq_table_close(table);
+	return FullTransactionIdFromU64(
+		U64FromFullTransactionId(next) -
+		(uint32) (XidFromFullTransactionId(next) - oldest));
+}
+
+/*
+ * Retires and deletes rows that have expired before that time and that nothing
+ * refers to, unless that was done within a day.
+ */
+void
+tq_interned_sweep(TimestampTz before, TimestampTz now)
+{
+	Datum horizon;
+
+	if (tq_spi_run(&begin_sweep, TQ_VALUES(TimestampTzGetDatum(now)), NULL) ==
+		0)
+		return;
+	horizon = FullTransactionIdGetDatum(oldest_needed());
+	for (int i = 0; i < lengthof(interned); i++)
+		sweep(&interned[i], horizon, before);
+}
