@@ -1304,7 +1304,8 @@ CREATE VIEW tq_internal.current_task AS
 	UNION ALL
 	SELECT t.*, 'running', r.run_id, r.attempt, r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
 		r.worker_group, r.worker_id, r.error, r.result
-	FROM tq_internal.running_run r JOIN tq_internal.named_task t ON t.id = r.task
+	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task	-- not running_run, which reads each timer
+	WHERE r.state = 2
 	UNION ALL
 	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id), y.policy,
 		'failed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,

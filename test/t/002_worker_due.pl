@@ -129,9 +129,9 @@ $node->safe_psql($db, q{
 ok($node->poll_query_until($db,
 		"SELECT count(*) = 500 FROM tq.task_details WHERE task_queue_id = 'p/many' AND state = 'exception'"),
 	'500 deadlines within a second');
-is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview JOIN task_overview USING (task_id)
+is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview JOIN task_details USING (task_id)
 		WHERE task_queue_id = 'p/many'"), 500, 'each once');
-is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview r JOIN task_overview t USING (task_id)
+is($node->safe_psql($db, "SET search_path = tq; SELECT count(*) FROM run_overview r JOIN task_details t USING (task_id)
 		WHERE task_queue_id = 'p/many' AND r.resolved < t.deadline"), 0, 'none before its time');
 
 # Settings of the database that would hinder the maintenance worker.

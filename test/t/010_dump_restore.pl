@@ -96,7 +96,7 @@ $old->safe_psql(
 	SELECT tq.enqueue('p/dead', task_id => 'AAAAAAAAQAaAAAAAAAAAAg', policy => '{"deadLetter": true}', deadline => '1 s', expires => '1 s');
 	SELECT tq.report_failed(task_id, run_id) FROM tq.claim_task('AAAAAAAAQAaAAAAAAAAAAg', 0, 'g', 'w');
 	WITH t AS (DELETE FROM tq_internal.task WHERE task_id = 'AAAAAAAAQAaAAAAAAAAAAg' RETURNING id)
-		DELETE FROM tq_internal.run USING t WHERE task = t.id;
+		, f AS (DELETE FROM tq_internal.failure USING t WHERE task = t.id) DELETE FROM tq_internal.run USING t WHERE task = t.id;
 
 	-- a worker in quarantine
 	SELECT count(*) FROM tq.claim_work('p/w2', 'g', 'ill');

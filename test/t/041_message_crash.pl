@@ -529,7 +529,7 @@ $node->safe_psql($db, q{
 	SET search_path = tq, tq_internal, public;
 	CREATE TABLE public.groups AS
 	SELECT o.task_group_id::text AS id, bool_and(f.first IS NOT NULL) AS resolved, max(f.first) AS first, max(f.last) AS last
-	FROM task_overview o LEFT JOIN (SELECT subject, min(id) AS first, max(id) AS last FROM cursor
+	FROM task_details o LEFT JOIN (SELECT subject, min(id) AS first, max(id) AS last FROM cursor
 		WHERE exchange IN ('task-completed', 'task-failed', 'task-exception') GROUP BY 1) AS f
 		ON f.subject = o.task_id::text
 	GROUP BY 1});

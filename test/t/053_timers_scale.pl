@@ -219,7 +219,7 @@ is(query(q{SELECT state, last_run_id, count(*) FROM tq.task_details WHERE task_q
 	"exception|0|5000\npending|1|5000", '10,000 claims have expired, those that may be are retried');
 is(query(q{SELECT r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_details t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/lost' AND r.run_id = 0 GROUP BY 1}), 'claim-expired|10000', 'each once');
-is(query(q{SELECT r.run_id, reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_details t ON t.task_id = r.task_id
+is(query(q{SELECT r.run_id, r.reason_resolved, count(*) FROM tq.run_overview r JOIN tq.task_details t ON t.task_id = r.task_id
 		WHERE task_queue_id = 'p/late' GROUP BY 1, 2}),
 	'0|deadline-exceeded|10000', '10,000 deadlines have passed, each once');
 is(query(q{SELECT count(*), count(DISTINCT task), count(DISTINCT seq) FROM tq_internal.pending
