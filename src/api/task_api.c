@@ -241,9 +241,12 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo,
 																ARG_DEADLINE,
 																"deadline"));
-	task->expires = tq_clock_add_interval(task->deadline,
-										  tq_arg_interval(fcinfo, ARG_EXPIRES,
-														  "expires"));
+	task->expires_given = !PG_ARGISNULL(ARG_EXPIRES);
+	if (task->expires_given)
+		task->expires = tq_clock_add_interval(task->deadline,
+											  tq_arg_interval(fcinfo,
+															  ARG_EXPIRES,
+															  "expires"));
 	return common;
 }
 

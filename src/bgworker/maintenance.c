@@ -10,7 +10,8 @@
  * looked at, and is locked by the session that takes it; whether something is
  * really due is decided by the row of the task, under its lock.  Follows
  * doc/spec/taskcluster.md 3.5 and 3.6 and doc/spec/policy.md 5.  The limits of
- * policies are in timeouts.c, the end of the rows of tasks in expiry.c.
+ * policies are in timeouts.c, the end of the rows of tasks in expiry.c and
+ * sweep_pass.c.
  *
  * Marks
  * -----
@@ -66,6 +67,7 @@
 #include "expiry.h"
 #include "maintenance.h"
 #include "step.h"
+#include "sweep_pass.h"
 #include "timeouts.h"
 
 /*
@@ -272,6 +274,8 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 	}
 	else if (step == TQ_STEP_POSTPONED)
 		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
+	else if (step == TQ_STEP_SWEEP)
+		batch->tasks = tq_sweep_batch(position, now, &batch->more);
 	else
 	{
 		tq_expiry_sweep(now);

@@ -60,6 +60,7 @@
 #include "maintenance.h"
 #include "maintenance_worker.h"
 #include "step.h"
+#include "sweep_pass.h"
 
 #define GAP_MS 5        /* between the beginnings of two cycles */
 #define CLAIM_MS 2      /* for a session that was woken to claim */
@@ -319,7 +320,9 @@ take_batch(StepWork *work)
 	Outcome outcome;
 	TimestampTz now;
 
-	work->mark = tq_maintenance_position(work->step, &positions);
+	work->mark = work->step == TQ_STEP_SWEEP
+					 ? tq_sweep_position()
+					 : tq_maintenance_position(work->step, &positions);
 	work->batch = (TqBatch){.tasks = 0};
 	outcome = attempt(tq_step_name(work->step), work_step, work);
 	if (outcome == FAILED)
@@ -483,7 +486,7 @@ is_time_to_retain(TimestampTz now)
 
 /*
  * Returns whether to run a step in this cycle: not within RETRY_MS of its last
- * error, and step "retain" only now and then.
+ * error, and steps "sweep" and "retain" only now and then.
  */
 static bool
 may_take(TqStep step, TimestampTz began, const TimestampTz *failed)
@@ -491,6 +494,8 @@ may_take(TqStep step, TimestampTz began, const TimestampTz *failed)
 	if (failed[step] != TQ_LONG_AGO && began >= failed[step] &&
 		began < tq_clock_add_ms(failed[step], RETRY_MS))
 		return false;
+	if (step == TQ_STEP_SWEEP)
+		return tq_sweep_is_time(began);
 	return step != TQ_STEP_RETAIN || is_time_to_retain(began);
 }
 

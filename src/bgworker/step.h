@@ -21,10 +21,11 @@ typedef enum TqStep
 	TQ_STEP_CANCEL,
 	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
+	TQ_STEP_SWEEP,
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 11
+#define TQ_STEPS 12
 
 extern const char *tq_step_name(TqStep step);
 

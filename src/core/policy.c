@@ -42,6 +42,8 @@ const TqPolicy tq_policy_plain = {
 	.alert_only = false,
 	.on_unsuccessful = TQ_UNSUCCESSFUL_BLOCK,
 	.dead_letter = false,
+	.retain_completed = TQ_OFF,
+	.retain_failed = TQ_OFF,
 };
 
 /* ---- times ---- */
@@ -296,6 +298,22 @@ tq_policy_tolerates(const TqPolicy *policy, TqResolved reason)
 	return tq_policy_applies(reason) &&
 		   (policy->on_unsuccessful == TQ_UNSUCCESSFUL_TOLERATE ||
 			policy->on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE);
+}
+
+/* ---- retention ---- */
+
+/*
+ * Returns how long a task with this policy is kept after its resolution
+ * (doc/spec/taskcluster.md 8.4); `otherwise` is what the settings say.
+ */
+TqRetention
+tq_policy_retention(const TqPolicy *policy, TqRetention otherwise)
+{
+	if (policy->retain_completed != TQ_OFF)
+		otherwise.completed = policy->retain_completed;
+	if (policy->retain_failed != TQ_OFF)
+		otherwise.failed = policy->retain_failed;
+	return otherwise;
 }
 
 /* ---- what a policy may be ---- */

@@ -44,7 +44,16 @@ typedef struct TqPolicy
 	bool alert_only; /* run, pending and total timeout only alert */
 	TqUnsuccessful on_unsuccessful;
 	bool dead_letter;
+	int64_t retain_completed; /* TQ_OFF: as the settings say, also the next */
+	int64_t retain_failed;
 } TqPolicy;
+
+/* How long a resolved task is kept, by its outcome; milliseconds. */
+typedef struct TqRetention
+{
+	int64_t completed;
+	int64_t failed; /* or exception */
+} TqRetention;
 
 /* The budgets that a run has left, and which attempt it is. */
 typedef struct TqBudget
@@ -89,6 +98,8 @@ extern int64_t tq_policy_after(int64_t time, int64_t ms);
 extern bool tq_policy_may_retry(TqResolved reason);
 extern bool tq_policy_tolerates(const TqPolicy *policy, TqResolved reason);
 extern bool tq_policy_applies(TqResolved reason);
+extern TqRetention tq_policy_retention(const TqPolicy *policy,
+									   TqRetention otherwise);
 extern const char *tq_policy_fault(const TqPolicy *policy, int retries,
 								   int max_runs);
 extern const char *tq_backoff_name(TqBackoff backoff);

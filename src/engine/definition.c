@@ -310,8 +310,36 @@ parse_policy(const TqSlug *task_id, const Jsonb *policy)
 }
 
 /*
- * Applies the policy of a definition to the task, including its retries and
- * delay.
+ * Returns how long tasks with this policy are kept after their resolution,
+ * unless their expires was given.
+ */
+TqRetention
+tq_retention_of(const TqPolicy *policy)
+{
+	TqRetention settings = {INT64CONST(1000) * tq_retain_completed,
+							INT64CONST(1000) * tq_retain_failed};
+
+	return tq_policy_retention(policy, settings);
+}
+
+/*
+ * Sets the time at which a task is deleted at the latest, if it was not given:
+ * the end of the longer retention of a task that is resolved at its deadline.
+ */
+static void
+set_expires(TqTask *task, const TqPolicy *policy)
+{
+	TqRetention kept = tq_retention_of(policy);
+	TimestampTz expires = tq_clock_add_ms(task->deadline,
+										  Max(kept.completed, kept.failed));
+
+	if (!task->expires_given)
+		task->expires = Min(expires, tq_clock_latest());
+}
+
+/*
+ * Applies the policy of a definition to the task, including its retries, delay
+ * and retention.
  */
 void
 tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
@@ -338,6 +366,7 @@ tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
 	if (fault != NULL)
 		refuse(&task->task_id, "policy", fault);
 	task->retries = retries;
+	set_expires(task, &given.policy);
 	if (JB_ROOT_COUNT(policy) > 0)
 		definition->given_policy = policy;
 }
@@ -449,6 +478,7 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 	definition->extra = tq_json_unless_empty(
 		checked_object(task_id, "extra", arguments->extra));
 	definition->metadata = metadata_with_name(task_id, arguments->name);
+	set_expires(task, &tq_policy_plain);
 	if (arguments->policy != NULL)
 		tq_definition_apply_policy(definition,
 								   checked_object(task_id, "policy",

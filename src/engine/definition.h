@@ -10,6 +10,7 @@
 #include "utils/array.h"
 #include "utils/jsonb.h"
 
+#include "../core/policy.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
@@ -53,6 +54,7 @@ extern void tq_definition_check_sizes(const TqTaskDefinition *definition);
 extern void tq_definition_check_whole(const TqTaskDefinition *definition);
 extern void tq_definition_apply_policy(TqTaskDefinition *definition,
 									   Jsonb *policy);
+extern TqRetention tq_retention_of(const TqPolicy *policy);
 extern void tq_check_times(const TqTask *task, TimestampTz now);
 
 #endif /* TQ_DEFINITION_H */

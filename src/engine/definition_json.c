@@ -346,6 +346,7 @@ tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
 			   "is not a key of a task definition");
 	memset(definition, 0, sizeof(TqTaskDefinition));
 	task->task_id = *task_id;
+	task->expires_given = true;
 	read_queue(&source, &definition->named);
 	read_names(&source, definition);
 	read_lists(&source, definition);

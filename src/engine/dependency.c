@@ -40,7 +40,9 @@
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
+#include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/slugid.h"
 #include "dependency.h"
 
@@ -134,16 +136,25 @@ compare_externals(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/*
+ * Returns whether a task was completed so recently that maintenance does not
+ * delete it before this transaction ends: it keeps tasks for at least
+ * tq.message_retention.
+ */
 static bool
-is_completed(const TqRun *run)
+is_just_completed(const TqRun *run)
 {
-	return run->state == TQ_STATE_COMPLETED;
+	return run->state == TQ_STATE_COMPLETED &&
+		   run->resolved >
+			   tq_clock_add_ms(tq_clock_now(),
+							   INT64CONST(-500) * tq_message_retention);
 }
 
 /*
- * Locks each required task in the row that holds its location.  A completed
- * task needs no lock: a new task may count it as met whatever happens to it
- * afterwards.
+ * Locks each required task in the row that holds its location.  A task that
+ * has just been completed needs no lock: a new task may count it as met
+ * whatever happens to it afterwards.  The lock on others makes a sweep skip
+ * them (sweep.c), and a rerun wait.
  */
 static void
 lock_externals(ExternalDependency **externals, int n)
@@ -153,7 +164,7 @@ lock_externals(ExternalDependency **externals, int n)
 
 	for (int i = 0; i < n; i++)
 		ids[i] = externals[i]->id;
-	locks = tq_task_lock_wait(ids, n, TQ_LOCK_SHARE, is_completed, false);
+	locks = tq_task_lock_wait(ids, n, TQ_LOCK_SHARE, is_just_completed, false);
 	for (int i = 0; i < n; i++)
 	{
 		externals[i]->run = locks[i].run;

@@ -377,6 +377,7 @@ CREATE TABLE tq_internal.task (
 	retries smallint NOT NULL,
 	all_resolved bool NOT NULL,		-- requires = all-resolved
 	task_id tq.slugid NOT NULL UNIQUE,
+	expires_given bool,				-- true: kept until expires; NULL: deleted earlier, by retention
 	scheduler_id text,				-- NULL: '-'
 	project_id text,				-- NULL: 'none'
 	dependencies tq.slugid[],		-- NULL, as in the next: none
@@ -769,7 +770,7 @@ CREATE FUNCTION tq.enqueue(
 	priority text DEFAULT 'lowest',
 	retries int DEFAULT 5,
 	deadline interval DEFAULT '1 day',
-	expires interval DEFAULT '1 year',
+	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
 	routes text[] DEFAULT '{}',
 	scopes text[] DEFAULT '{}',
@@ -782,7 +783,7 @@ CREATE FUNCTION tq.enqueue(
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
 COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
-	'create a task from SQL arguments; deadline counts from now, expires from the deadline; returns its id';
+	'create a task from SQL arguments; deadline counts from now, expires from the deadline, or NULL: by retention; returns its id';
 
 CREATE FUNCTION tq.enqueue_tasks(
 	task_queue_id text,
@@ -794,7 +795,7 @@ CREATE FUNCTION tq.enqueue_tasks(
 	priority text DEFAULT 'lowest',
 	retries int DEFAULT 5,
 	deadline interval DEFAULT '1 day',
-	expires interval DEFAULT '1 year',
+	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
 	routes text[] DEFAULT '{}',
 	scopes text[] DEFAULT '{}',

@@ -57,7 +57,8 @@
 	X(t, priority, int16, priority)                                           \
 	X(t, retries, int16, retries)                                             \
 	X(t, all_resolved, bool, all_resolved)                                    \
-	X(t, task_id, slug, task_id)
+	X(t, task_id, slug, task_id)                                              \
+	X(t, expires_given, bool_or_null, expires_given)
 #define TQ_TASK_LARGE(X, t)                                                   \
 	X(t, routes, varlena, routes)                                             \
 	X(t, scopes, varlena, scopes)                                             \

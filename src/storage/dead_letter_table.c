@@ -55,6 +55,14 @@ static TqStatement delete_letter =
 	TQ_STATEMENT("DELETE FROM tq_internal.dead_letter l WHERE l.task_id = $1",
 				 TQ_SLUGID);
 
+/* The index on the time begins with the queue. */
+static TqStatement delete_old = TQ_STATEMENT(
+	"DELETE FROM tq_internal.dead_letter l USING (SELECT o.task_id FROM tq_internal.queue q,"
+	" LATERAL (SELECT d.task_id FROM tq_internal.dead_letter d WHERE d.queue = q.id"
+	" AND d.failed_at < $1 ORDER BY d.failed_at, d.seq LIMIT $2 FOR UPDATE SKIP LOCKED) AS o LIMIT $2) AS old"
+	" WHERE l.task_id = old.task_id",
+	TIMESTAMPTZOID, INT4OID);
+
 static TqStatement by_age = TQ_STATEMENT(
 	"SELECT l.task_id, l.failed_at, l.seq FROM tq_internal.dead_letter l"
 	" WHERE l.queue = $1 AND l.failed_at >= $2"
@@ -115,6 +123,19 @@ tq_dead_letter_delete(const TqSlug *task_id)
 {
 	return tq_spi_run(&delete_letter, TQ_VALUES(PointerGetDatum(task_id)),
 					  NULL) > 0;
+}
+
+/*
+ * Deletes up to `max` dead letters of tasks that failed before a time, skipping
+ * locked ones; returns their number.
+ */
+int
+tq_dead_letters_delete(TimestampTz before, int max)
+{
+	return (int) tq_spi_run(&delete_old,
+							TQ_VALUES(TimestampTzGetDatum(before),
+									  Int32GetDatum(max)),
+							NULL);
 }
 
 /*

@@ -50,6 +50,16 @@ static TqStatement required_by =
 				 " WHERE e.dependent = ANY ($2) ORDER BY 1",
 				 INT8ARRAYOID, INT8ARRAYOID);
 
+static TqStatement needed = TQ_STATEMENT(
+	"SELECT DISTINCT e.required" DEPENDENCIES_OF_X
+	" WHERE EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = e.dependent)"
+	" OR EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = e.dependent)"
+	" OR EXISTS (SELECT FROM " TQ_PENDING_OF(
+		"e.dependent") " AS p)"
+					   " OR EXISTS (SELECT FROM tq_internal.run r WHERE r.task = e.dependent AND r.state = 2)"
+					   " ORDER BY 1",
+	INT8ARRAYOID);
+
 static TqStatement lock_unscheduled = TQ_STATEMENT(
 	"WITH s AS MATERIALIZED (SELECT m.task FROM tq_internal.dependency_counter m WHERE m.task = ANY ($1)"
 	" ORDER BY m.task, m.stripe FOR UPDATE)"
@@ -499,4 +509,14 @@ tq_unscheduled_delete(const int64 *tasks, int n)
 	if (n > 0)
 		tq_spi_run(&delete_unscheduled, TQ_VALUES(tq_array_int64(tasks, n)),
 				   NULL);
+}
+
+/*
+ * Returns those of these tasks on which an unresolved task depends, by id.
+ */
+int64 *
+tq_dependencies_needed(const int64 *required, int n, int *found)
+{
+	return tq_spi_run_ids(&needed, TQ_VALUES(tq_array_int64(required, n)),
+						  found);
 }

@@ -33,6 +33,7 @@ extern int64 *tq_dependencies_dependents(const int64 *tasks, int n,
 										 int *found);
 extern int64 *tq_dependencies_required(const int64 *tasks, int n,
 									   const int64 *by, int nby, int *found);
+extern int64 *tq_dependencies_needed(const int64 *required, int n, int *found);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
 								  bool all_resolved);
 extern int tq_compare_waiting(const void *a, const void *b);

@@ -69,6 +69,7 @@ extern bool tq_row_is_locked(TupleTableSlot *slot);
 #define tq_row_time tq_row_int64
 #define tq_row_int64_or_null tq_row_int64
 #define tq_row_int32_or_null tq_row_int32
+#define tq_row_bool_or_null tq_row_bool
 #define tq_row_slug(slot, column)                                             \
 	(*DatumGetTqSlugP(tq_row_value(slot, column)))
 #define tq_row_datum(slot, column)                                            \

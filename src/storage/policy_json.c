@@ -285,6 +285,8 @@ static const Field fields[] = {
 	{"timeoutAlertOnly", read_flag, IN_POLICY(alert_only)},
 	{"onUnsuccessful", read_effect, IN_POLICY(on_unsuccessful)},
 	{"deadLetter", read_flag, IN_POLICY(dead_letter)},
+	{"retainCompleted", read_time, IN_POLICY(retain_completed)},
+	{"retainFailed", read_time, IN_POLICY(retain_failed)},
 	{"delay", read_time, offsetof(TqGivenPolicy, delay)},
 };
 

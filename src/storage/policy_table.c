@@ -41,6 +41,10 @@ static TqStatement revive_policy = TQ_STATEMENT(
 	"UPDATE tq_internal.policy SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
 	INT4OID);
 
+static TqStatement that_retain = TQ_STATEMENT(
+	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'",
+	InvalidOid);
+
 static TqRelation policy_table = TQ_RELATION("policy");
 static TqRelation policy_by_id = TQ_RELATION("policy_pkey");
 static TqRelation policy_by_value = TQ_RELATION("policy_policy_key");
@@ -229,6 +233,12 @@ tq_policy_json(int32 id)
 }
 
 static void
+read_id(TupleTableSlot *slot, void *id)
+{
+	*(int32 *) id = tq_row_int32(slot, 1);
+}
+
+static void
 read_policy(int32 id, TqPolicy *policy)
 {
 	TqGivenPolicy read;
@@ -262,4 +272,11 @@ tq_policy_get(int32 id)
 	entry = hash_search(known, &id, HASH_ENTER, NULL);
 	entry->policy = policy;
 	return &entry->policy;
+}
+
+/* Returns the numbers of the policies that say how long tasks are kept. */
+int32 *
+tq_policies_that_retain(int *found)
+{
+	return tq_spi_read_all(&that_retain, NULL, read_id, sizeof(int32), found);
 }

@@ -389,3 +389,32 @@ tq_runs_update(const TqRun *runs, int n)
 	}
 	tq_run_writer_end(writer);
 }
+
+/* ---- last runs ---- */
+
+/* Begins to read the last runs of tasks. */
+TqRunReader *
+tq_run_reader_begin(void)
+{
+	return tq_scan_open(&run_table, &run_by_key, 1, NULL);
+}
+
+/*
+ * Reads the last row of a task in run, without a lock; returns false if it has
+ * none.  The task may have a later run that is pending.
+ */
+bool
+tq_run_reader_last(TqRunReader *reader, int64 task, TqRun *run)
+{
+	if (!tq_scan_find_last(reader, Int64GetDatum(task), 0, 0))
+		return false;
+	tq_run_read(reader->slot, run);
+	return true;
+}
+
+/* Ends reading the last runs of tasks. */
+void
+tq_run_reader_end(TqRunReader *reader)
+{
+	tq_scan_close(reader);
+}

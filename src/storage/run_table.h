@@ -64,6 +64,13 @@ extern bool tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id,
 extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
 extern bool tq_run_writer_delete(TqRunWriter *writer);
 extern void tq_run_writer_end(TqRunWriter *writer);
+/* Reads the last row in tq_internal.run of many tasks. */
+typedef struct TqScan TqRunReader;
+
+extern TqRunReader *tq_run_reader_begin(void);
+extern bool tq_run_reader_last(TqRunReader *reader, int64 task, TqRun *run);
+extern void tq_run_reader_end(TqRunReader *reader);
+
 extern void tq_run_read(TupleTableSlot *slot, struct TqRun *run);
 
 #endif /* TQ_RUN_TABLE_H */

@@ -114,7 +114,7 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 	tq_put_unless(slot, column, TimestampTzGetDatum(time), time == 0);
 }
 
-/* By type; 0 is stored as NULL in columns of the types _or_null. */
+/* By type; 0 and false are stored as NULL in columns of the types _or_null. */
 #define tq_put_int64(slot, column, value)                                     \
 	tq_put(slot, column, Int64GetDatum(value))
 #define tq_put_int32(slot, column, value)                                     \
@@ -129,6 +129,8 @@ tq_put_time(TupleTableSlot *slot, int column, TimestampTz time)
 	tq_put_unless(slot, column, Int64GetDatum(value), (value) == 0)
 #define tq_put_int32_or_null(slot, column, value)                             \
 	tq_put_unless(slot, column, Int32GetDatum(value), (value) == 0)
+#define tq_put_bool_or_null(slot, column, value)                              \
+	tq_put_unless(slot, column, BoolGetDatum(value), !(value))
 #define tq_put_varlena(slot, column, value)                                   \
 	tq_put_unless(slot, column, PointerGetDatum(value), (value) == NULL)
 #define tq_put_datum(slot, column, value)                                     \

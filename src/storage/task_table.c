@@ -170,7 +170,7 @@ read_deadline(TupleTableSlot *slot)
 static void
 read_core(TupleTableSlot *slot, TqTask *row)
 {
-	slot_getsomeattrs(slot, Anum_task_task_id);
+	slot_getsomeattrs(slot, Anum_task_expires_given);
 	TQ_TASK_TIMES(TQ_GET, task);
 	row->deadline = read_deadline(slot);
 	TQ_TASK_CORE(TQ_GET, task);
@@ -463,6 +463,30 @@ tq_tasks_core(const int64 *ids, int n, int *found)
 	return tasks;
 }
 
+/*
+ * Reads up to `entries` index entries behind the id *after, which becomes that
+ * of the last one, and returns the tasks that they show, in order of their ids,
+ * without names.  Clears *more if there are no further entries.
+ */
+TqTask *
+tq_tasks_after(int64 *after, int entries, int *found, bool *more)
+{
+	TqTask *tasks = palloc(sizeof(TqTask) * entries);
+	TqScan *scan = tq_task_scan_begin(NULL);
+
+	*found = 0;
+	*more = true;
+	tq_scan_seek_range(scan, 0, 0, *after + 1, PG_INT64_MAX);
+	for (int i = 0; *more && i < entries; i++)
+	{
+		*more = tq_scan_next_entry(scan, after);
+		if (*more && tq_scan_fetch(scan))
+			read_core(scan->slot, &tasks[(*found)++]);
+	}
+	tq_scan_close(scan);
+	return tasks;
+}
+
 /* Returns the current priority of a task. */
 int
 tq_task_priority(int64 id)
@@ -568,6 +592,7 @@ is_left_out(int column, bool with_times)
 		case Anum_task_created:
 		case Anum_task_deadline:
 		case Anum_task_expires:
+		case Anum_task_expires_given:
 			return !with_times;
 		default:
 			return false;

@@ -33,6 +33,7 @@ typedef struct TqTask
 	int16 retries;
 	bool all_resolved;
 	TqSlug task_id;
+	bool expires_given; /* false: it may be deleted earlier, by retention */
 } TqTask;
 
 /* A task with its names, as its status has them. */
@@ -121,6 +122,8 @@ extern bool tq_task_find(const TqSlug *slug, TqTask *task);
 
 extern int tq_task_priority(int64 id);
 extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_after(int64 *after, int entries, int *found,
+							  bool *more);
 extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern int tq_tasks_delete(const int64 *ids, int n);

@@ -31,6 +31,9 @@ int tq_message_retention = 60 * 60;
 int tq_subscription_retention = 24 * 60 * 60;
 int tq_publish_interval = 5;
 int tq_seen_interval = 30 * 1000;
+int tq_retain_completed = 7 * 24 * 60 * 60;
+int tq_retain_failed = 30 * 24 * 60 * 60;
+int tq_retain_dead_letters = 90 * 24 * 60 * 60;
 int tq_queue_slots = 4096;
 int tq_max_payload = 16 * 1024 * 1024;
 int tq_max_definition = 20 * 1024 * 1024;
@@ -137,6 +140,26 @@ define_messages(void)
 }
 
 static void
+define_retention(void)
+{
+	DefineCustomIntVariable(
+		"tq.retain_completed",
+		"How long a completed task is kept whose expires was not given.", NULL,
+		&tq_retain_completed, 7 * 24 * 60 * 60, 0, INT_MAX, PGC_SUSET,
+		GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("tq.retain_dead_letters",
+							"How long a dead letter is kept.", NULL,
+							&tq_retain_dead_letters, 90 * 24 * 60 * 60, 0,
+							INT_MAX, PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		"tq.retain_failed",
+		"How long a failed or exception task is kept whose expires was not "
+		"given.",
+		NULL, &tq_retain_failed, 30 * 24 * 60 * 60, 0, INT_MAX, PGC_SUSET,
+		GUC_UNIT_S, NULL, NULL, NULL);
+}
+
+static void
 define_numbers(void)
 {
 	DefineCustomIntVariable(
@@ -221,6 +244,7 @@ tq_guc_define(void)
 	define_maintenance();
 	define_messages();
 	define_numbers();
+	define_retention();
 	define_times();
 	MarkGUCPrefixReserved("tq");
 }

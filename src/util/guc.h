@@ -14,10 +14,13 @@ extern int tq_expire_batch;
 extern int tq_max_inline_artifact;    /* bytes */
 extern int tq_message_retention;      /* s */
 extern int tq_subscription_retention; /* s */
-extern int tq_publish_interval;       /* ms */
-extern int tq_seen_interval;          /* ms */
-extern int tq_queue_slots;            /* entries of the claim cursor */
-extern int tq_max_payload;            /* bytes, as the next three */
+extern int tq_retain_completed;       /* s, as the next two */
+extern int tq_retain_failed;
+extern int tq_retain_dead_letters;
+extern int tq_publish_interval; /* ms */
+extern int tq_seen_interval;    /* ms */
+extern int tq_queue_slots;      /* entries of the claim cursor */
+extern int tq_max_payload;      /* bytes, as the next three */
 extern int tq_max_definition;
 extern int tq_max_tags;
 extern int tq_max_extra;

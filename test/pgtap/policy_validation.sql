@@ -85,7 +85,7 @@ SELECT pg_temp.accepts(jsonb_build_object('policy', policy::jsonb) || overrides:
 	('{"runTimeout": 60}', '{}'), ('{"claimTimeout": 2147483647}', '{}'), ('{"claimTimeout": "68 years"}', '{}'), ('{"runTimeout": 2147483647}', '{}'), ('{"pendingTimeout": 2147483647}', '{}'), ('{"totalTimeout": 2147483647}', '{}'),
 	('{"pendingTimeout": "5 hours", "totalTimeout": "1 hour"}', '{}'), ('{"delay": "59 minutes"}', '{}'), ('{"delay": "2 hours"}', '{"$deadline": "3 hours"}'), ('{"delay": "2 hours"}', '{"delay": 60}'),
 	('{"retryBackoff": {"delay": 2147483647, "max": 2147483647, "jitter": 2147483647, "factor": 1}}', '{}'),
-	('{"retries": null, "retryOn": null, "lostRetries": null, "retryBackoff": null, "claimTimeout": null, "runTimeout": null, "pendingTimeout": null, "totalTimeout": null, "timeoutAlertOnly": null, "onUnsuccessful": null, "deadLetter": null, "delay": null}', '{}'),
+	('{"retries": null, "retryOn": null, "lostRetries": null, "retryBackoff": null, "claimTimeout": null, "runTimeout": null, "pendingTimeout": null, "totalTimeout": null, "timeoutAlertOnly": null, "onUnsuccessful": null, "deadLetter": null, "retainCompleted": null, "retainFailed": null, "delay": null}', '{}'),
 	('{"claimTimeout": 60, "runTimeout": null}', '{}'), ('{"runTimeout": 3600, "totalTimeout": null}', '{}')) AS v (policy, overrides);
 SELECT is((SELECT count(*) FROM tq_internal.task WHERE delay IS NOT NULL), 3::bigint, 'accepted: delays');
 ROLLBACK TO s;
@@ -93,7 +93,7 @@ ROLLBACK TO s;
 -- Every field at once.
 SELECT pg_temp.create('all', '{"policy": {"retries": 3, "retryOn": ["failed", "claim-expired"], "lostRetries": 2,
 	"retryBackoff": {"delay": 5, "kind": "exponential", "factor": 2, "max": "1 minute", "jitter": 0.5}, "claimTimeout": 30, "runTimeout": "5 minutes",
-	"pendingTimeout": 600, "totalTimeout": "30 minutes", "timeoutAlertOnly": false, "onUnsuccessful": "tolerate", "deadLetter": true, "delay": 10}}');
+	"pendingTimeout": 600, "totalTimeout": "30 minutes", "timeoutAlertOnly": false, "onUnsuccessful": "tolerate", "deadLetter": true, "retainCompleted": "1 day", "retainFailed": 60, "delay": 10}}');
 SELECT is(pg_temp.look('all'), 'pending 3: scheduled>pending', 'accepted: every field at once');
 ROLLBACK TO s;
 

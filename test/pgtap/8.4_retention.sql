@@ -1,0 +1,156 @@
+-- doc/spec/taskcluster.md 8.4: tasks whose retention is over are deleted.
+BEGIN;
+\ir helper.psql
+SELECT plan(41);
+
+-- Enqueues a task, and resolves it unless reason is NULL.
+CREATE FUNCTION pg_temp.made(name text, reason text, policy jsonb DEFAULT NULL, grp text DEFAULT NULL, deps text[] DEFAULT '{}', expires interval DEFAULT NULL)
+RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM tq.enqueue('test/q-' || name, task_id => pg_temp.id(name), name => name, policy => policy, retries => 0, expires => expires,
+		task_group_id => pg_temp.id(grp), dependencies => ARRAY(SELECT pg_temp.id(d) FROM unnest(deps) AS d));
+	IF reason IS NOT NULL THEN
+		PERFORM pg_temp.take(name);
+		RETURN pg_temp.report(name, reason);
+	END IF;
+	RETURN pg_temp.look(name);
+END
+$$;
+
+-- Names of the tasks that exist.
+CREATE FUNCTION pg_temp.left() RETURNS text
+LANGUAGE sql AS $$
+	SELECT string_agg(metadata ->> 'name', ' ' ORDER BY metadata ->> 'name' COLLATE "C") FROM tq_internal.task
+$$;
+
+CREATE FUNCTION pg_temp.expires_after_deadline(name text) RETURNS interval
+LANGUAGE sql AS $$
+	SELECT (t ->> 'expires')::timestamptz - (t ->> 'deadline')::timestamptz FROM tq.task(pg_temp.id(name)) AS t
+$$;
+
+-- the stored expires: the longer retention after the deadline
+SELECT pg_temp.made('c', 'completed');
+SELECT pg_temp.made('f', 'failed');
+SELECT pg_temp.made('x', 'malformed-payload');
+SELECT pg_temp.made('given', 'completed', expires => '1 year');
+SELECT pg_temp.resolved('created', 'completed', '{"$deadline": "1 hour"}');
+SELECT pg_temp.made('short', 'completed', '{"retainCompleted": 3600}');
+SELECT pg_temp.made('shortf', 'failed', '{"retainCompleted": 3600, "retainFailed": "2 days"}');
+SELECT pg_temp.made('long', 'completed', '{"retainCompleted": "60 days"}');
+SELECT is(pg_temp.expires_after_deadline(n), i, '8.4 expires: ' || n)
+FROM (VALUES ('c', interval '30 days'), ('given', '365 days'), ('created', '365 days'), ('short', '30 days'), ('shortf', '2 days'), ('long', '60 days')) AS v (n, i);
+SELECT is((SELECT count(*) FROM tq_internal.task WHERE expires_given IS NULL), 6::bigint, '8.4 which of them go by retention is a column that is NULL');
+SET tq.retain_completed = '40d';
+SELECT pg_temp.made('later', 'failed');
+SELECT is(pg_temp.expires_after_deadline('later'), interval '40 days', '8.4 expires: the longer of the two settings');
+RESET tq.retain_completed;
+SAVEPOINT s;
+
+-- the retention of the outcome, of the policy first
+SELECT is(pg_temp.upkeep(), '', '8.4 retention: nothing at once');
+SET tq.clock_offset = '59 minutes';
+SELECT is(pg_temp.upkeep(), '', '8.4 retention: nor before an hour');
+SET tq.clock_offset = '61 minutes';
+SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 retainCompleted');
+SELECT is(pg_temp.left(), 'c created f given later long shortf x', '8.4 retainCompleted: of the completed task');
+SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('short'))$$, 'TQ404', '8.4 retention: it is gone');
+SET tq.clock_offset = '49 hours';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.left(), 'c created f given later long x', '8.4 retainFailed: of the failed task');
+SET tq.clock_offset = '7 days 1 minute';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.left(), 'created f given later long x', '8.4 tq.retain_completed: 7 days');
+SET tq.clock_offset = '29 days 23 hours';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.left(), 'created f given later long x', '8.4 tq.retain_failed: not before 30 days');
+SET tq.clock_offset = '30 days 1 minute';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.left(), 'created given long', '8.4 tq.retain_failed: failed and exception');
+SELECT is((SELECT count(*) FROM tq_internal.run r WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = r.task)), 0::bigint, '8.4 retention: with all rows');
+SELECT is((SELECT count(*) FROM tq_internal.failure f), 0::bigint, '8.4 retention: with those of failures');
+SET tq.clock_offset = '60 days 1 minute';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.left(), 'created given', '8.4 retainCompleted: longer than the setting');
+SET tq.clock_offset = '367 days';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.left(), NULL, '8.4 expires of the others');
+ROLLBACK TO s;
+
+-- settings apply to tasks that exist
+SET tq.retain_completed = '1h';
+SET tq.clock_offset = '61 minutes';
+SELECT is(pg_temp.upkeep(), 'sweep 2', '8.4 retention: a setting applies to tasks that exist');
+SELECT is(pg_temp.left(), 'created f given later long shortf x', '8.4 retention: not to those that have a policy');
+ROLLBACK TO s;
+
+-- a rerun begins anew
+SET tq.retain_completed = '1h';
+SELECT tq.rerun_task(pg_temp.id('c'));
+SET tq.clock_offset = '61 minutes';
+SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 retention: not of a task that is rerun');
+SELECT pg_temp.take('c'), pg_temp.report('c', 'completed');
+SELECT is(pg_temp.upkeep(), '', '8.4 retention: counts from its last resolution');
+SET tq.clock_offset = '122 minutes';
+SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 retention: after which it is deleted');
+ROLLBACK TO s;
+
+-- not while an unresolved task depends on it, in any unresolved state
+SELECT pg_temp.made('lead', NULL, expires => '1 year');
+SELECT pg_temp.made('d1', NULL, deps => '{c,lead}', expires => '1 year');
+SET tq.retain_completed = '1h';
+SET tq.clock_offset = '2 hours';
+SELECT pg_temp.upkeep();
+SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: not while an unscheduled task depends on it');
+SELECT pg_temp.take('lead'), pg_temp.report('lead', 'completed');
+SELECT pg_temp.upkeep();
+SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: nor a pending one');
+SELECT pg_temp.take('d1');
+SELECT pg_temp.upkeep();
+SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: nor a running one');
+SELECT is(tq.defer_task(pg_temp.id('d1'), 0, '1 hour') ->> 'state', 'pending', '8.4 deferred');
+SELECT pg_temp.upkeep();
+SELECT ok(pg_temp.left() ~ '\mc\M', '8.4 retention: nor a delayed one');
+SET tq.clock_offset = '3 hours 1 minute';
+SELECT pg_temp.upkeep();
+SELECT pg_temp.take('d1'), pg_temp.report('d1', 'completed');
+SELECT pg_temp.upkeep();
+SELECT ok(pg_temp.left() !~ '\mc\M', '8.4 retention: then it goes');
+SELECT is((SELECT count(*) FROM tq_internal.dependency e WHERE e.required NOT IN (SELECT id FROM tq_internal.task)), 0::bigint, '8.4 retention: with its dependencies');
+ROLLBACK TO s;
+
+-- not while its group has an unresolved task
+SELECT pg_temp.made('g1', 'completed', grp => 'g');
+SELECT pg_temp.made('g', 'completed');
+SELECT pg_temp.made('g2', NULL, grp => 'g', expires => '1 year');
+SET tq.retain_completed = '1h';
+SET tq.clock_offset = '2 hours';
+SELECT pg_temp.upkeep();
+SELECT ok(pg_temp.left() ~ '\mg g1 g2\M', '8.4 retention: not while its group has an unresolved task');
+SELECT pg_temp.take('g2'), pg_temp.report('g2', 'completed');
+SELECT is(pg_temp.upkeep(), 'sweep 2', '8.4 retention: then it goes, and the task that the group is named after');
+SELECT ok(pg_temp.left() ~ '\mg2\M', '8.4 retention: a member with an expires of its own stays');
+ROLLBACK TO s;
+
+-- batches, and tasks that are locked
+SET tq.retain_completed = '1h';
+SET tq.expire_batch = 2;
+SELECT pg_temp.made('b' || n, 'completed') FROM generate_series(1, 7) AS n;
+SET tq.clock_offset = '2 hours';
+SELECT is(pg_temp.upkeep(), 'sweep 9', '8.4 retention: in batches, none forgotten');
+ROLLBACK TO s;
+
+-- dead letters
+SELECT pg_temp.made('dl', 'failed', '{"deadLetter": true}');
+SET tq.clock_offset = '31 days';
+SELECT pg_temp.upkeep();
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 1::bigint, '8.4 a dead letter outlives its task');
+SET tq.clock_offset = '89 days 23 hours';
+SELECT pg_temp.upkeep();
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 1::bigint, '8.4 tq.retain_dead_letters: 90 days');
+SET tq.clock_offset = '90 days 1 minute';
+SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 tq.retain_dead_letters: then it is deleted');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 0::bigint, '8.4 tq.retain_dead_letters: gone');
+ROLLBACK TO s;
+
+SELECT * FROM finish();
+ROLLBACK;
