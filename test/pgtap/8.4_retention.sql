@@ -83,7 +83,7 @@ SELECT is(pg_temp.upkeep(), 'sweep 2', '8.4 retention: a setting applies to task
 SELECT is(pg_temp.left(), 'created f given later long shortf x', '8.4 retention: not to those that have a policy');
 ROLLBACK TO s;
 
--- a rerun begins anew
+-- a rerun counts again
 SET tq.retain_completed = '1h';
 SELECT tq.rerun_task(pg_temp.id('c'));
 SET tq.clock_offset = '61 minutes';

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(269);
+SELECT plan(305);
 
 -- A task with these overrides is refused because of that key.
 CREATE FUNCTION pg_temp.faulty(overrides jsonb, key text, description text) RETURNS SETOF text
@@ -61,7 +61,7 @@ SELECT pg_temp.faulty(jsonb_build_object('policy', policy::jsonb), key, 'refused
 
 -- Every duration.
 SELECT pg_temp.faulty(jsonb_build_object('policy', jsonb_build_object(key, value::jsonb)), key, format('refused: %s %s', key, value))
-FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout,delay}'::text[]) AS key,
+FROM unnest('{claimTimeout,runTimeout,pendingTimeout,totalTimeout,retainCompleted,retainFailed,delay}'::text[]) AS key,
 	unnest(ARRAY['-1', '-0.001', '"-1 second"', '"1 minute -61 seconds"', '2147483648', '1e40', '"70 years"', '"25000 days"', '"soon"', '""', '" "', '"infinity"', '"1 minute x"', 'true', '[]', '[60]', '{}', '{"seconds": 1}']) AS value;
 
 -- delay of the definition
