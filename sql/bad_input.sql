@@ -45,6 +45,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$), ('report_exception', 'error', $$'{"message": "m"}'$$), ('report_exception', 'retry_delay', $$'1 s'$$), ('report_exception', 'retries_left', $$3$$),
 	('defer_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('defer_task', 'run_id', $$0$$), ('defer_task', 'after', $$'1 minute'$$), ('defer_task', 'credentials', $$NULL$$),
 	('delete_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$),
+	('purge', 'task_queue_id', $$'regress/d'$$), ('purge', 'states', $$'{failed}'$$), ('purge', 'older_than', $$'0'$$), ('purge', 'max', $$10$$),
 	('skip_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('skip_task', 'output', $$'{"o": 1}'$$),
 	('result', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('dependency_results', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
 	('list_dead_letters', 'task_queue_id', $$'regress/d'$$), ('list_dead_letters', 'after', $$'a_______QAGAAAAAAAAAAA'$$), ('list_dead_letters', 'max', $$10$$),

@@ -143,6 +143,7 @@ SELECT count(*) FROM tq.list_task_group(pg_temp.id('e'));
 SELECT count(*) > 0 AS upkeep, bool_or(tasks IS NULL) AS failed FROM tq.upkeep();
 SELECT count(*) >= 0 AS messages FROM tq.messages(0, 10);
 SELECT tq.delete_task(pg_temp.id('f'));
+SELECT tq.purge('regress/w', older_than => '1 year') AS purged;
 SELECT current_user, current_setting('search_path');
 RESET search_path;
 RESET ROLE;

@@ -58,6 +58,7 @@ INSERT INTO writer VALUES
 	('redrive_queue', 'dead', $$tq.redrive_queue($q)$$),
 	('discard_dead_letter', 'dead', $$tq.discard_dead_letter($t)$$),
 	('delete_task', 'running', $$tq.delete_task($t)$$),
+	('purge', 'dead', $$tq.purge($q, older_than => '0')$$),
 	('upkeep', 'pending', $$pg_temp.later($r$SELECT count(*) FROM tq.upkeep()$r$, '25 h')$$);
 
 -- In a session whose clock is ahead

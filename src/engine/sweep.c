@@ -20,7 +20,9 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "miscadmin.h"
 #include "utils/hsearch.h"
+#include "utils/memutils.h"
 
 #include "../core/policy.h"
 #include "../core/state.h"
@@ -40,6 +42,8 @@
 
 /* Index entries that a batch reads, those of deleted tasks included. */
 #define READ_ENTRIES 5000
+
+#define BATCH_DELETES 1000 /* tasks that a purge deletes by a statement */
 
 /* ---- which tasks ---- */
 
@@ -88,7 +92,7 @@ must_go(const TqSweepRule *rule, const TqTask *task, const TqRun *run,
 	if (!tq_state_is_resolved(run->state))
 		return false;
 	if (!rule->by_retention)
-		return rule->of[run->state] && run->resolved < rule->before;
+		return rule->of[run->state] && run->resolved <= rule->until;
 	kept = tq_retention_of(tq_policy_get(task->policy));
 	return run->resolved < rule->ended &&
 		   tq_clock_add_ms(run->resolved, run->state == TQ_STATE_COMPLETED
@@ -336,4 +340,31 @@ tq_sweep_some(const TqSweepRule *rule, int max, TimestampTz now, int64 *after,
 		*more = true;
 	}
 	return delete_unneeded(rule, tasks, n, now);
+}
+
+/*
+ * Deletes up to `max` of all tasks that go by the rule, in this transaction;
+ * returns how many.
+ */
+int64
+tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "tq sweep",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(scratch);
+	int64 after = 0;
+	int64 deleted = 0;
+	bool more = true;
+
+	while (more && deleted < max)
+	{
+		CHECK_FOR_INTERRUPTS();
+		deleted += tq_sweep_some(rule, Min(max - deleted, BATCH_DELETES), now,
+								 &after, &more);
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(scratch);
+	return deleted;
 }

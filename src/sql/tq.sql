@@ -834,6 +834,15 @@ CREATE FUNCTION tq.delete_task(task_id tq.slugid) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_delete_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.delete_task(tq.slugid) IS 'delete a task in any state, with its runs, artifacts and dead letter; tasks that depend on it stay unscheduled';
 
+CREATE FUNCTION tq.purge(
+	task_queue_id text,
+	states text[] DEFAULT '{completed,failed,exception}',
+	older_than interval DEFAULT '1 day',
+	max int DEFAULT 1000
+) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_purge' LANGUAGE C;
+COMMENT ON FUNCTION tq.purge(text, text[], interval, int) IS 'delete resolved tasks of a queue that are in one of these states and were resolved so long ago, except those that unresolved tasks need; returns how many';
+
 CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C;
 COMMENT ON FUNCTION tq.change_task_priority(tq.slugid, text) IS 'change the priority of an unresolved task; returns its status';

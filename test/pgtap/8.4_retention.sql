@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 8.4: tasks whose retention is over are deleted.
 BEGIN;
 \ir helper.psql
-SELECT plan(41);
+SELECT plan(61);
 
 -- Enqueues a task, and resolves it unless reason is NULL.
 CREATE FUNCTION pg_temp.made(name text, reason text, policy jsonb DEFAULT NULL, grp text DEFAULT NULL, deps text[] DEFAULT '{}', expires interval DEFAULT NULL)
@@ -150,6 +150,27 @@ SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 1::bigint, '
 SET tq.clock_offset = '90 days 1 minute';
 SELECT is(pg_temp.upkeep(), 'sweep 1', '8.4 tq.retain_dead_letters: then it is deleted');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-dl')), 0::bigint, '8.4 tq.retain_dead_letters: gone');
+ROLLBACK TO s;
+
+-- 2.18 purge
+SELECT pg_temp.made('p1', 'completed'), pg_temp.made('p2', 'failed'), pg_temp.made('other', 'completed');
+UPDATE tq_internal.task SET queue = (SELECT queue FROM tq_internal.task WHERE task_id = pg_temp.id('p1')) WHERE task_id IN (pg_temp.id('p2'), pg_temp.id('given'), pg_temp.id('created'));
+SELECT is(tq.purge('test/q-p1'), 0::bigint, '2.18 purge: a day old by default');
+SELECT is(tq.purge('test/q-p1', older_than => '1 hour'), 0::bigint, '2.18 purge: nor younger than it says');
+SELECT is(tq.purge('test/q-p1', '{}', '0'), 0::bigint, '2.18 purge: no states, no tasks');
+SELECT is(tq.purge('test/q-p1', '{exception}', '0'), 0::bigint, '2.18 purge: of other states, none');
+SELECT is(tq.purge('test/none', older_than => '0'), 0::bigint, '2.18 purge: a queue that does not exist');
+SELECT is(tq.purge('test/q-p1', '{failed,failed}', '0'), 1::bigint, '2.18 purge: of these states');
+SELECT is(tq.purge('test/q-p1', '{failed,completed}', '0', 1), 1::bigint, '2.18 purge: at most max');
+SELECT is(pg_temp.left(), 'c created f later long other p1 short shortf x', '2.18 purge: the first created first, whatever its expires');
+SELECT pg_temp.made('pdep', NULL, deps => '{p1}');
+SELECT is(tq.purge('test/q-p1', older_than => '0'), 1::bigint, '2.18 purge: not one that an unresolved task depends on');
+SELECT is(pg_temp.left(), 'c f later long other p1 pdep short shortf x', '2.18 purge: but the other one');
+SELECT is(tq.purge('test/q-pdep', older_than => '0'), 0::bigint, '2.18 purge: nothing unresolved');
+SELECT tq.cancel_task(pg_temp.id('pdep'));
+SELECT is(tq.purge('test/q-p1', older_than => '0'), 1::bigint, '2.18 purge: when that is resolved');
+SELECT pg_temp.throws(format('SELECT tq.purge(%s)', args), 'TQ400', '2.18 purge refuses ' || args)
+FROM unnest(ARRAY['''x''', '''t/q'', ''{pending}''', '''t/q'', ''{""}''', '''t/q'', ''{NULL}''', '''t/q'', NULL', '''t/q'', older_than => ''-1 s''', '''t/q'', max => 0', '''t/q'', max => 1000001']) AS args;
 ROLLBACK TO s;
 
 SELECT * FROM finish();

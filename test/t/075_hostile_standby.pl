@@ -47,6 +47,7 @@ my %write = (
 	enqueue => ["('p/w')", "('p/new')"],
 	enqueue_tasks => ["('p/new', ARRAY['{}']::jsonb[])", "('p/w', '{}')"],
 	delete_task => "($late)",
+	purge => ["('p/d', older_than => '0')", "('p/new')"],
 	schedule_task => "($late)",
 	rerun_task => "($done)",
 	cancel_task => ["($pending)", "($done)"],
