@@ -44,6 +44,7 @@ const TqPolicy tq_policy_plain = {
 	.dead_letter = false,
 	.retain_completed = TQ_OFF,
 	.retain_failed = TQ_OFF,
+	.drop_payload = false,
 };
 
 /* ---- times ---- */

@@ -46,6 +46,7 @@ typedef struct TqPolicy
 	bool dead_letter;
 	int64_t retain_completed; /* TQ_OFF: as the settings say, also the next */
 	int64_t retain_failed;
+	bool drop_payload; /* payload and result go at the completion */
 } TqPolicy;
 
 /* How long a resolved task is kept, by its outcome; milliseconds. */

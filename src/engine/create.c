@@ -37,6 +37,7 @@
 #include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
+#include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
@@ -230,6 +231,21 @@ differences(Jsonb *a, Jsonb *b)
 }
 
 /*
+ * Returns whether the payload of a stored task was dropped when it was
+ * completed, so that it is not known which it was.
+ */
+static bool
+was_payload_dropped(const TqTaskDefinition *stored)
+{
+	const TqTask *task = &stored->named.task;
+	TqRun run;
+
+	return task->policy != 0 && JB_ROOT_COUNT(stored->payload) == 0 &&
+		   tq_policy_get(task->policy)->drop_payload &&
+		   tq_run_peek(task->id, &run) && run.state == TQ_STATE_COMPLETED;
+}
+
+/*
  * Returns true if the stored task has an equal definition although its row
  * differs, and copies its core to the new task.  Returns false if the task
  * no longer exists.  Raises an error if the definitions differ.
@@ -253,6 +269,8 @@ adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 		given.named.task.defined_deadline = stored->defined_deadline;
 		given.named.task.expires = stored->expires;
 	}
+	if (was_payload_dropped(existing))
+		given.payload = existing->payload;
 	old = tq_definition_json(existing);
 	new = tq_definition_json(&given);
 	if (compareJsonbContainers(&old->root, &new->root) != 0)

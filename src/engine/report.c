@@ -9,6 +9,7 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
+#include "../storage/policy_table.h"
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_location.h"
@@ -52,6 +53,23 @@ is_more_needed(TqResolved reason)
 		   tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
 }
 
+/* Returns whether the policy of this number drops payloads and results. */
+static bool
+drops_payload(int32 policy)
+{
+	return policy != 0 && tq_policy_get(policy)->drop_payload;
+}
+
+/* Sets the task of a report, whose result is not stored if it is dropped. */
+static void
+set_task(TqReport *report, TqTask *task)
+{
+	report->id = task->id;
+	report->task = task;
+	if (drops_payload(task->policy))
+		report->result = NULL;
+}
+
 /*
  * Finds the task that a report names.  The session caches the ids of tasks
  * that it has claimed; the lookup by id is faster than by slug, and it is
@@ -61,16 +79,17 @@ is_more_needed(TqResolved reason)
 static void
 find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 {
-	report->is_found = tq_runs_recall(&report->task_id, &report->id);
-	if (report->is_found && !with_core)
+	int32 policy;
+
+	report->is_found = tq_runs_recall(&report->task_id, &report->id, &policy);
+	if (report->is_found && !with_core && !drops_payload(policy))
 		return;
 	report->is_found = (report->is_found &&
 						tq_task_find_by_id(finder, report->id, task)) ||
 					   tq_task_find_by_slug(finder, &report->task_id, task);
 	if (!report->is_found)
 		return;
-	report->id = task->id;
-	report->task = task;
+	set_task(report, task);
 }
 
 static void

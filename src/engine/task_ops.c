@@ -136,6 +136,14 @@ tq_task_rerun(TqTask *task, TimestampTz now)
 	TqRun last;
 
 	lock_task(task, now, &last);
+	if (last.state == TQ_STATE_COMPLETED &&
+		tq_policy_get(task->policy)->drop_payload)
+		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+						errmsg("task \"%s\" has no payload any more",
+							   tq_slug_text(&task->task_id)),
+						errdetail("It was dropped when the task was completed "
+								  "(dropPayload)."),
+						errhint("Create a new task.")));
 	if (last.run_id + 1 >= tq_max_runs &&
 		tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY)
 		ereport(ERROR,
@@ -172,6 +180,8 @@ tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now)
 	TqRunDetail detail;
 
 	lock_task(task, now, &last);
+	if (tq_policy_get(task->policy)->drop_payload)
+		output = NULL;
 	if (tq_state_verdict(last.state, TQ_EVENT_SKIP) != TQ_VERDICT_APPLY &&
 		last.reason != TQ_RESOLVED_SKIPPED)
 		refuse_skip(task, &last);

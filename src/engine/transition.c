@@ -435,6 +435,28 @@ follow_failures(TqTransitions *transitions)
 												sizeof(TqSlug), compare_slugs);
 }
 
+/* Drops the payloads of completed tasks whose policies say so. */
+static void
+drop_payloads(const TqTransitions *transitions)
+{
+	int64 *ids = NULL;
+	int n = 0;
+
+	for (int i = 0; i < transitions->nfinals; i++)
+	{
+		const TqTask *task = transitions->finals[i].task;
+
+		if (task == NULL || task->policy == 0 ||
+			transitions->finals[i].run->state != TQ_STATE_COMPLETED ||
+			!tq_policy_get(task->policy)->drop_payload)
+			continue;
+		if (ids == NULL)
+			ids = palloc(sizeof(int64) * transitions->nfinals);
+		ids[n++] = task->id;
+	}
+	tq_tasks_drop_payload(ids, n);
+}
+
 /*
  * Writes what follows a round: releases dependents, which leave unscheduled,
  * and makes runs pending.  Dependents are released before groups are canceled:
@@ -458,6 +480,7 @@ end_round(TqTransitions *transitions)
 	tq_pending_runs_add(transitions->starts, transitions->nstarts,
 						transitions->now);
 	follow_failures(transitions);
+	drop_payloads(transitions);
 }
 
 /* ---- rounds ---- */

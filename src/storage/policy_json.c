@@ -287,6 +287,7 @@ static const Field fields[] = {
 	{"deadLetter", read_flag, IN_POLICY(dead_letter)},
 	{"retainCompleted", read_time, IN_POLICY(retain_completed)},
 	{"retainFailed", read_time, IN_POLICY(retain_failed)},
+	{"dropPayload", read_flag, IN_POLICY(drop_payload)},
 	{"delay", read_time, offsetof(TqGivenPolicy, delay)},
 };
 

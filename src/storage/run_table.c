@@ -94,6 +94,7 @@ typedef struct Claim
 	TqSlug task_id;
 	int64 task; /* 0: the entry is not used */
 	int32 run_id;
+	int32 policy;
 	ItemPointerData location;
 } Claim;
 
@@ -150,15 +151,17 @@ keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
 	*claim_of(&claimed->task_id) = (Claim){.task_id = claimed->task_id,
 										   .task = claimed->task,
 										   .run_id = claimed->run_id,
+										   .policy = claimed->policy,
 										   .location = slot->tts_tid};
 }
 
 /*
- * Sets *task to the id of a task of which this session has claimed a run;
- * returns false if it has not, or the entry is gone.
+ * Sets *task to the id of a task of which this session has claimed a run, and
+ * *policy to the number of its policy; returns false if it has not, or the
+ * entry is gone.
  */
 bool
-tq_runs_recall(const TqSlug *task_id, int64 *task)
+tq_runs_recall(const TqSlug *task_id, int64 *task, int32 *policy)
 {
 	const Claim *claim = claim_of(task_id);
 
@@ -166,6 +169,7 @@ tq_runs_recall(const TqSlug *task_id, int64 *task)
 		tq_slug_compare(&claim->task_id, task_id) != 0)
 		return false;
 	*task = claim->task;
+	*policy = claim->policy;
 	return true;
 }
 

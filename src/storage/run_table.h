@@ -49,7 +49,7 @@ extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
 extern void tq_runs_update(const TqRun *runs, int n);
 
-extern bool tq_runs_recall(const TqSlug *task_id, int64 *task);
+extern bool tq_runs_recall(const TqSlug *task_id, int64 *task, int32 *policy);
 
 /*
  * Reads rows of tq_internal.run, and writes each unless it was changed

@@ -2,9 +2,9 @@
  * task_table.c
  *	  Rows of tq_internal.task: definitions of tasks.
  *
- * A row is written once.  Only two columns are updated: the priority, and the
+ * A row is written once.  Only three columns are updated: the priority; the
  * effective deadline (due), which a policy makes earlier when the task is
- * scheduled.  A default is stored as NULL and read as the default, so that the
+ * scheduled; the payload, which a policy drops.  A default is stored as NULL and read as the default, so that the
  * row of a plain task is narrow.
  */
 #include "postgres.h"
@@ -61,6 +61,10 @@ static TqStatement set_due = TQ_STATEMENT(
 static TqStatement set_priority = TQ_STATEMENT(
 	"UPDATE tq_internal.task SET priority = $2 WHERE id = ANY ($1)",
 	INT8ARRAYOID, INT2OID);
+
+static TqStatement drop_payload = TQ_STATEMENT(
+	"UPDATE tq_internal.task SET payload = '{}' WHERE id = ANY ($1)",
+	INT8ARRAYOID);
 
 static TqStatement delete_tasks = TQ_STATEMENT(
 	"WITH gone AS (DELETE FROM tq_internal.task WHERE id = ANY ($1) RETURNING id, dependencies),"
@@ -714,6 +718,14 @@ tq_tasks_set_priority(const int64 *ids, int n, int priority)
 
 	if (n > 0)
 		tq_spi_run(&set_priority, values, NULL);
+}
+
+/* Empties the payloads of tasks, whose current rows are locked. */
+void
+tq_tasks_drop_payload(const int64 *ids, int n)
+{
+	if (n > 0)
+		tq_spi_run(&drop_payload, TQ_VALUES(tq_array_int64(ids, n)), NULL);
 }
 
 /*

@@ -126,6 +126,7 @@ extern TqTask *tq_tasks_after(int64 *after, int entries, int *found,
 							  bool *more);
 extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
+extern void tq_tasks_drop_payload(const int64 *ids, int n);
 extern int tq_tasks_delete(const int64 *ids, int n);
 
 /* A run that a claim has taken from tq_internal.pending, or could take. */

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(305);
+SELECT plan(306);
 
 -- A task with these overrides is refused because of that key.
 CREATE FUNCTION pg_temp.faulty(overrides jsonb, key text, description text) RETURNS SETOF text
@@ -55,7 +55,7 @@ SELECT pg_temp.faulty(jsonb_build_object('policy', policy::jsonb), key, 'refused
 	('{"timeoutAlertOnly": 1}', 'timeoutAlertOnly'), ('{"timeoutAlertOnly": "true"}', 'timeoutAlertOnly'), ('{"timeoutAlertOnly": []}', 'timeoutAlertOnly'),
 	('{"onUnsuccessful": "fail"}', 'onUnsuccessful'), ('{"onUnsuccessful": ""}', 'onUnsuccessful'), ('{"onUnsuccessful": "Block"}', 'onUnsuccessful'), ('{"onUnsuccessful": "cancel_group"}', 'onUnsuccessful'),
 	('{"onUnsuccessful": true}', 'onUnsuccessful'), ('{"onUnsuccessful": ["block"]}', 'onUnsuccessful'), ('{"onUnsuccessful": 1}', 'onUnsuccessful'),
-	('{"deadLetter": 1}', 'deadLetter'), ('{"deadLetter": "yes"}', 'deadLetter'), ('{"deadLetter": {}}', 'deadLetter'),
+	('{"deadLetter": 1}', 'deadLetter'), ('{"dropPayload": 1}', 'dropPayload'), ('{"deadLetter": "yes"}', 'deadLetter'), ('{"deadLetter": {}}', 'deadLetter'),
 	-- a delay past the deadline, which is an hour away
 	('{"delay": 3601}', 'delay'), ('{"delay": "2 hours"}', 'delay'), ('{"delay": 2147483647}', 'delay')) AS v (policy, key);
 
@@ -85,7 +85,7 @@ SELECT pg_temp.accepts(jsonb_build_object('policy', policy::jsonb) || overrides:
 	('{"runTimeout": 60}', '{}'), ('{"claimTimeout": 2147483647}', '{}'), ('{"claimTimeout": "68 years"}', '{}'), ('{"runTimeout": 2147483647}', '{}'), ('{"pendingTimeout": 2147483647}', '{}'), ('{"totalTimeout": 2147483647}', '{}'),
 	('{"pendingTimeout": "5 hours", "totalTimeout": "1 hour"}', '{}'), ('{"delay": "59 minutes"}', '{}'), ('{"delay": "2 hours"}', '{"$deadline": "3 hours"}'), ('{"delay": "2 hours"}', '{"delay": 60}'),
 	('{"retryBackoff": {"delay": 2147483647, "max": 2147483647, "jitter": 2147483647, "factor": 1}}', '{}'),
-	('{"retries": null, "retryOn": null, "lostRetries": null, "retryBackoff": null, "claimTimeout": null, "runTimeout": null, "pendingTimeout": null, "totalTimeout": null, "timeoutAlertOnly": null, "onUnsuccessful": null, "deadLetter": null, "retainCompleted": null, "retainFailed": null, "delay": null}', '{}'),
+	('{"retries": null, "retryOn": null, "lostRetries": null, "retryBackoff": null, "claimTimeout": null, "runTimeout": null, "pendingTimeout": null, "totalTimeout": null, "timeoutAlertOnly": null, "onUnsuccessful": null, "deadLetter": null, "retainCompleted": null, "retainFailed": null, "dropPayload": null, "delay": null}', '{}'),
 	('{"claimTimeout": 60, "runTimeout": null}', '{}'), ('{"runTimeout": 3600, "totalTimeout": null}', '{}')) AS v (policy, overrides);
 SELECT is((SELECT count(*) FROM tq_internal.task WHERE delay IS NOT NULL), 3::bigint, 'accepted: delays');
 ROLLBACK TO s;
