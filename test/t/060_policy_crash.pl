@@ -38,6 +38,16 @@ $node->safe_psql($db, q{
 		FROM tq_internal.dead_letter
 	$$});
 
+# A row as text.  The publisher inserts the timers that are left to it once more
+# if the crash has undone what it did; then they have other numbers.
+sub row_of
+{
+	my ($table) = @_;
+	my $row = $table =~ /timer$/ ? 'ROW(t.due, t.tasks)' : 't';
+
+	return "$row\::text COLLATE \"C\"";
+}
+
 # Every row of tq, but for messages, which the maintenance worker publishes meanwhile.
 # The publisher inserts timers of deadlines, so it has to be done.
 sub contents
@@ -50,7 +60,7 @@ sub contents
 		AND relname !~ '^(message_|tick_|log_segment|activation\$|queue\$|worker\$|policy\$)' ORDER BY 1");
 
 	return $node->safe_psql($db,
-		join(';', map { "SELECT '$_', t FROM tq_internal.$_ AS t ORDER BY t::text COLLATE \"C\"" } @names));
+		join(';', map { "SELECT '$_', " . row_of($_) . " AS r FROM tq_internal.$_ AS t ORDER BY 2" } @names));
 }
 
 sub crash
