@@ -83,7 +83,7 @@ INSERT INTO reader VALUES
 	('list_worker_types', $$tq.list_worker_types(split_part($q, '/', 1))$$), ('get_provisioner', $$tq.get_provisioner(split_part($q, '/', 1))$$), ('list_provisioners', 'tq.list_provisioners()'),
 	('list_pending_tasks', 'tq.list_pending_tasks($q)'), ('list_claimed_tasks', 'tq.list_claimed_tasks($q)'), ('list_dead_letters', 'tq.list_dead_letters($q)'),
 	('conductor_status', 'tq.conductor_status($t)'), ('taskbroker_status', 'tq.taskbroker_status($t)'),
-	('status_row', 'tq.status_row($t)'), ('queue_counts', 'tq.queue_counts($q)'),
+	('status_row', 'tq.status_row($t)'),
 	('pending_tasks', 'tq.pending_tasks($q)'), ('task_queue_counts', 'tq.task_queue_counts($q)'),
 	('get_artifact', $$tq.get_artifact($t, 0, 'public/a')$$), ('get_latest_artifact', $$tq.get_latest_artifact($t, 'public/a')$$),
 	('artifact_info', $$tq.artifact_info($t, 0, 'public/a')$$), ('latest_artifact_info', $$tq.latest_artifact_info($t, 'public/a')$$),
@@ -147,7 +147,7 @@ SELECT count(*) FILTER (WHERE is_changed) > 100 AS many, count(*) FILTER (WHERE 
 ROLLBACK;
 RESET client_min_messages;
 
--- The functions in neither list: none reads uncommitted changes of another, except why(), which shows times and locks
+-- The functions in neither list: none reads uncommitted changes of another, except why() and queue_counts(), which show times and locks
 SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
 	AND proname NOT IN (SELECT name FROM reader UNION ALL SELECT name FROM writer) ORDER BY 1;
 -- A function that reads is VOLATILE, because its result may change within a statement
