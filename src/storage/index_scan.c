@@ -132,6 +132,7 @@ tq_scan_begin_range(TqTable *table, TqRelation *index, int ncolumns,
 	ScanKeyInit(&scan->keys[ncolumns], ncolumns, BTLessStrategyNumber,
 				F_INT8LT, (Datum) 0);
 	scan->nkeys = ncolumns + 1;
+	scan->at = PG_INT64_MAX; /* nothing follows it */
 	scan->desc = TqIndexBeginScan(table->rel, scan->index, snapshot,
 								  scan->nkeys);
 	scan->desc->xs_want_itup = true;
