@@ -14,6 +14,9 @@
 #include "bgworker/launcher.h"
 #include "bgworker/utility_hook.h"
 #include "shmem/claim_cursor.h"
+#include "shmem/count_prepared.h"
+#include "shmem/count_snapshot.h"
+#include "shmem/counts.h"
 #include "shmem/database_facts.h"
 #include "shmem/listener.h"
 #include "shmem/shmem.h"
@@ -33,18 +36,22 @@ PG_MODULE_MAGIC;
 extern PGDLLEXPORT void _PG_init(void);
 
 static const TqShmemPart *const shmem_parts[] =
-	{&tq_cursor_shmem,   &tq_wait_shmem,  &tq_slot_shmem,    &tq_stats_shmem,
-	 &tq_listener_shmem, &tq_facts_shmem, &tq_activity_shmem};
+	{&tq_cursor_shmem,        &tq_wait_shmem,     &tq_slot_shmem,
+	 &tq_stats_shmem,         &tq_listener_shmem, &tq_facts_shmem,
+	 &tq_activity_shmem,      &tq_counts_shmem,   &tq_count_snapshot_shmem,
+	 &tq_count_prepared_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are
  * lowered before any waiter is woken, because a waiter that tries to claim
- * before that may miss the row and sleep.  A session whose own wait has failed
+ * before that may miss the row and sleep.  Counters come before the wake-ups,
+ * so that what is woken reads them as they are.  A session whose own wait has failed
  * passes its wake-up on when the rows of its try are claimable again.  The
  * maintenance worker and the launcher are woken after the waiters, for which a
  * client waits.  What only this backend caches comes last.
  */
 static const TqXactEnd *const xact_ends[] = {&tq_cursor_xact_end,
+											 &tq_counts_xact_end,
 											 &tq_wait_xact_end,
 											 &tq_facts_xact_end,
 											 &tq_request_xact_end,

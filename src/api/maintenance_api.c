@@ -17,6 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "../bgworker/count_pass.h"
 #include "../bgworker/maintenance.h"
 #include "../bgworker/step.h"
 #include "../core/names.h"
@@ -145,6 +146,16 @@ may_maintain(void)
 	return tq_maintenance && is_in_use();
 }
 
+/* Counts rows for the counters, unless this transaction has changed some. */
+static void
+count_for_counters(void)
+{
+	TimestampTz now = tq_clock_now();
+
+	if (tq_maintenance_count_due(now) <= now)
+		tq_count_pass();
+}
+
 /*
  * upkeep() -> (step text, tasks bigint), a row for each step.  tasks is what
  * the step has changed: tasks, published messages, or emptied segments of the
@@ -159,6 +170,8 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	allowed = may_maintain();
 	InitMaterializedSRF(fcinfo, 0);
 	tq_publisher_set_block(IsTransactionBlock());
+	if (allowed)
+		count_for_counters();
 	for (int step = 0; step < TQ_STEPS; step++)
 	{
 		int64 tasks = 0;

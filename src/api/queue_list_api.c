@@ -19,7 +19,7 @@
 
 #include "../events/status_json.h"
 #include "../storage/activation.h"
-#include "../storage/pending_table.h"
+#include "../storage/count_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/run_list.h"
 #include "../storage/task_table.h"
@@ -52,7 +52,7 @@ tq_pending_tasks(PG_FUNCTION_ARGS)
 
 	tq_call_begin(true);
 	queue = tq_queue_find(name);
-	pending = queue == 0 ? 0 : tq_pending_count(queue, tq_clock_now());
+	pending = queue == 0 ? 0 : tq_count_pending(queue, tq_clock_now());
 	tq_call_end();
 	PG_RETURN_INT64(pending);
 }
@@ -71,8 +71,8 @@ tq_task_queue_counts(PG_FUNCTION_ARGS)
 	tq_call_begin(true);
 	queue = tq_queue_find(name);
 	result = tq_spi_keep(
-		tq_counts_json(name, queue == 0 ? 0 : tq_pending_count(queue, now),
-					   queue == 0 ? 0 : tq_claimed_count(queue, now)));
+		tq_counts_json(name, queue == 0 ? 0 : tq_count_pending(queue, now),
+					   queue == 0 ? 0 : tq_count_claimed(queue, now)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }

@@ -20,6 +20,7 @@
 
 #include "../shmem/claim_cursor.h"
 #include "../shmem/worker_request.h"
+#include "../storage/count_table.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);
@@ -113,6 +114,7 @@ tq_track_pending(PG_FUNCTION_ARGS)
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		refuse_pending();
+	tq_count_doubt();
 	if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
 		tq_cursor_track_all();
 	else if (!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))

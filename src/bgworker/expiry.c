@@ -11,6 +11,7 @@
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 
+#include "../engine/count.h"
 #include "../events/retention.h"
 #include "../storage/artifact_table.h"
 #include "../storage/group_table.h"
@@ -75,7 +76,8 @@ look_again(int64 task, TimestampTz unpublished, TimestampTz now)
  * looked at again later; the tasks beyond the batch at once.
  */
 static int
-delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
+delete_expired(const TqTask *tasks, int64 *ids, int n, TimestampTz now,
+			   bool *more)
 {
 	TimestampTz published = tq_retention_published_before(now);
 	int batch = Min(n, tq_expire_batch);
@@ -90,7 +92,10 @@ delete_expired(int64 *ids, int n, TimestampTz now, bool *more)
 		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
 		{
 			if (run.resolved < published)
+			{
+				tq_count_deleted(&tasks[i], &run);
 				ids[nheld++] = ids[i];
+			}
 			else
 				look_again(ids[i], run.resolved - published, now);
 		}
@@ -137,16 +142,20 @@ tq_expiry_tasks(const TqWork *work)
 	int nkept = 0;
 	int n;
 	TqTask *tasks = tq_tasks_core(work->tasks, work->n, &n);
+	TqTask *kept = palloc(sizeof(TqTask) * Max(n, 1));
 
 	for (int i = 0; i < n; i++)
 	{
-		if (tasks[i].expires < before)
-			expired[nexpired++] = tasks[i].id;
-		else
-			tasks[nkept++] = tasks[i];
+		if (tasks[i].expires >= before)
+		{
+			kept[nkept++] = tasks[i];
+			continue;
+		}
+		expired[nexpired] = tasks[i].id;
+		tasks[nexpired++] = tasks[i];
 	}
-	set_expiry(tasks, nkept, (work->now - before) / 1000);
-	return delete_expired(expired, nexpired, work->now, work->more);
+	set_expiry(kept, nkept, (work->now - before) / 1000);
+	return delete_expired(tasks, expired, nexpired, work->now, work->more);
 }
 
 /*

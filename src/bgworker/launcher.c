@@ -47,6 +47,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "../shmem/counts.h"
 #include "../shmem/worker_slot.h"
 #include "../util/clock.h"
 #include "../util/compat.h"
@@ -124,8 +125,10 @@ forget_unlisted(void)
 	hash_seq_init(&scan, databases);
 	while ((database = hash_seq_search(&scan)) != NULL)
 	{
-		if (database->listed_in != scans && database->slot < 0)
-			hash_search(databases, &database->oid, HASH_REMOVE, NULL);
+		if (database->listed_in == scans || database->slot >= 0)
+			continue;
+		tq_counts_forget_database(database->oid);
+		hash_search(databases, &database->oid, HASH_REMOVE, NULL);
 	}
 }
 

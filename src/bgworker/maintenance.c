@@ -51,6 +51,7 @@
 #include "miscadmin.h"
 
 #include "../core/types.h"
+#include "../engine/count.h"
 #include "../engine/transition.h"
 #include "../events/outbox.h"
 #include "../events/publisher.h"
@@ -64,6 +65,7 @@
 #include "../util/clock.h"
 #include "../util/guc.h"
 #include "bisect.h"
+#include "count_pass.h"
 #include "expiry.h"
 #include "maintenance.h"
 #include "step.h"
@@ -156,6 +158,8 @@ static int64
 release_delayed(const TqWork *work)
 {
 	tq_pending_insert(work->rows, work->n);
+	for (int i = 0; i < work->n; i++)
+		tq_count_visible(&work->rows[i]);
 	tq_outbox_append_claimable(work->rows, work->n);
 	return work->n;
 }
@@ -338,6 +342,18 @@ tq_maintenance_next_due(TqScanPositions *positions)
 	tq_call_begin(false);
 	due = Min(tq_timer_next_due(tq_clock_now(), positions),
 			  tq_postponed_next_due());
+	tq_call_end();
+	return due;
+}
+
+/* Returns when rows are to be counted for the counters, or DT_NOEND. */
+TimestampTz
+tq_maintenance_count_due(TimestampTz now)
+{
+	TimestampTz due;
+
+	tq_call_begin(true);
+	due = tq_count_pass_due(now);
 	tq_call_end();
 	return due;
 }

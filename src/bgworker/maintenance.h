@@ -37,6 +37,7 @@ extern void tq_maintenance_timer_added(TqScanPositions *positions,
 									   TimestampTz due);
 
 /* Returns when the next row behind the marks is due, or DT_NOEND. */
+extern TimestampTz tq_maintenance_count_due(TimestampTz now);
 extern TimestampTz tq_maintenance_next_due(TqScanPositions *positions);
 
 #endif /* TQ_MAINTENANCE_H */

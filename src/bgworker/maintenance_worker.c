@@ -57,6 +57,7 @@
 #include "../util/clock.h"
 #include "../util/compat.h"
 #include "../util/guc.h"
+#include "count_pass.h"
 #include "maintenance.h"
 #include "maintenance_worker.h"
 #include "step.h"
@@ -304,10 +305,28 @@ work_step(void *arg)
 						&work->batch);
 }
 
+/* When the next thing is due, and when rows are to be counted. */
+typedef struct DueWork
+{
+	TimestampTz next;
+	TimestampTz now;
+	TimestampTz count;
+} DueWork;
+
 static void
 work_next_due(void *arg)
 {
-	*(TimestampTz *) arg = tq_maintenance_next_due(&positions);
+	DueWork *due = (DueWork *) arg;
+
+	due->next = tq_maintenance_next_due(&positions);
+	due->now = tq_clock_now();
+	due->count = tq_maintenance_count_due(due->now);
+}
+
+static void
+work_count(void *arg)
+{
+	tq_count_pass();
 }
 
 /*
@@ -507,7 +526,7 @@ static Outcome
 take_steps(TimestampTz began)
 {
 	static TimestampTz failed[TQ_STEPS]; /* when; TQ_LONG_AGO: it has not */
-	TimestampTz next = DT_NOEND;
+	DueWork due = {.next = DT_NOEND};
 	bool progress = false;
 	bool more = false;
 	bool has_failed = false;
@@ -531,11 +550,16 @@ take_steps(TimestampTz began)
 		more = more || work.batch.more;
 		progress = progress || more || work.batch.tasks > 0;
 	}
-	outcome = attempt("next due", work_next_due, &next);
-	if (outcome == DONE)
-		steps_due = more ? began
-						 : next_wakeup(next, began, progress, has_failed);
-	return outcome;
+	outcome = attempt("next due", work_next_due, &due);
+	if (outcome != DONE)
+		return outcome;
+	steps_due = more ? began
+					 : next_wakeup(due.next, began, progress, has_failed);
+	if (due.count <= due.now)
+		outcome = attempt("count", work_count, NULL);
+	else
+		steps_due = Min(steps_due, due.count);
+	return outcome == FAILED ? DONE : outcome;
 }
 
 static void

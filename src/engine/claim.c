@@ -37,6 +37,7 @@
 #include "../util/guc.h"
 #include "../util/slugid.h"
 #include "claim.h"
+#include "count.h"
 #include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
@@ -185,14 +186,17 @@ set_times(TqClaimed *claimed, int n, TqTimerEntry *claims, TimestampTz now)
  * a single claim to the publisher.
  */
 static void
-start_runs(int32 worker, TqClaimed *claimed, int n, TimestampTz now)
+start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 {
 	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
 	TqOutboxBatch batch = {0};
 
 	set_times(claimed, n, claims, now);
-	tq_runs_start(claimed, n, worker);
-	announce(&batch, claimed, n, worker);
+	tq_runs_start(claimed, n, claimer->seat.id, claimer->queue);
+	for (int i = 0; i < n; i++)
+		tq_count_claim((TqCountOwner){claimer->queue, claimed[i].group_id},
+					   claimed[i].claimable, now);
+	announce(&batch, claimed, n, claimer->seat.id);
 	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
 										claims[0].due, now))
 		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
@@ -252,7 +256,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	if (*found == 0)
 		return NULL;
 	now = tq_clock_now();
-	start_runs(claimer.seat.id, claimed, *found, now);
+	start_runs(&claimer, claimed, *found, now);
 	note_claims(&claimer, now, claimed, *found);
 	store_seen(&claimer, now, true);
 	claims = palloc(sizeof(TqClaim) * *found);
@@ -287,6 +291,7 @@ start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 	run->taken_until = claimed.taken_until;
 	tq_pending_delete(&task->id, 1);
 	tq_runs_insert(run, 1);
+	tq_count_claim(tq_count_owner(task), run->scheduled, now);
 	if (claimer->seat.is_known)
 		note_claims(claimer, 0, &claimed, 1);
 }
@@ -466,6 +471,7 @@ tq_claim_defer(TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 	TqRunDetail detail;
 
 	take_back(task, run_id, now, &run);
+	tq_count_deferred(task);
 	tq_run_detail(&run, task->policy, &detail);
 	detail.budget.visible_at = tq_policy_after(now, after_ms);
 	tq_transition_defer(task, &run, &detail, now);

@@ -44,6 +44,7 @@
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
+#include "count.h"
 #include "create.h"
 #include "definition.h"
 #include "dependency.h"
@@ -696,6 +697,10 @@ place_tasks(TqTaskDefinition *tasks, const int *order, int n,
 			(definition->ndependencies == 0 ||
 			 !tq_dependency_track(definition, batch_tasks, externals)))
 			tq_transition_start_first(&transitions, task, true);
+		else if (batch[order[i]]->is_new)
+			tq_count_unscheduled(task);
+		if (batch[order[i]]->is_new)
+			tq_count_created(task);
 	}
 	set_deadlines(tasks, n, batch, &transitions.outbox, now);
 	tq_transitions_finish(&transitions);

@@ -25,6 +25,7 @@
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/guc.h"
+#include "count.h"
 #include "pending_run.h"
 
 /* Fills in what a run without a detail has by its task's policy. */
@@ -148,6 +149,7 @@ pending_of(const TqStart *start, bool has_detail)
 					   .created = start->created,
 					   .scheduled = start->scheduled,
 					   .visible_at = budget->visible_at,
+					   .group_id = start->task->group_id,
 					   .has_detail = has_detail};
 }
 
@@ -181,6 +183,7 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 			details = palloc(sizeof(TqRunDetail) * n);
 		if (has_detail)
 			details[ndetails++] = starts[i].detail;
+		tq_count_start(starts[i].task, budget->visible_at > now);
 		if (budget->visible_at > now)
 			delayed[ndelayed++] = row;
 		else

@@ -65,6 +65,7 @@ static void
 set_task(TqReport *report, TqTask *task)
 {
 	report->id = task->id;
+	report->owner = tq_count_owner(task);
 	report->task = task;
 	if (drops_payload(task->policy))
 		report->result = NULL;
@@ -79,10 +80,15 @@ set_task(TqReport *report, TqTask *task)
 static void
 find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 {
-	int32 policy;
+	TqRecalled recalled;
 
-	report->is_found = tq_runs_recall(&report->task_id, &report->id, &policy);
-	if (report->is_found && !with_core && !drops_payload(policy))
+	report->is_found = tq_runs_recall(&report->task_id, &recalled);
+	if (report->is_found)
+	{
+		report->id = recalled.task;
+		report->owner = (TqCountOwner){recalled.queue, recalled.group_id};
+	}
+	if (report->is_found && !with_core && !drops_payload(recalled.policy))
 		return;
 	report->is_found = (report->is_found &&
 						tq_task_find_by_id(finder, report->id, task)) ||
@@ -222,6 +228,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 	if (!report->is_found)
 		return;
 	report->task = task;
+	report->owner = tq_count_owner(task);
 	if (task->id == report->id)
 		return;
 	report->id = task->id;
@@ -311,10 +318,15 @@ decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
 	if (!report->is_found)
 		return TQ_OUTCOME_NOT_FOUND;
 	if (report->is_ended)
-		return tq_transition_follow(transitions, &report->run, report->detail,
-									report->task)
-				   ? TQ_OUTCOME_RETRIED
-				   : TQ_OUTCOME_RESOLVED;
+	{
+		bool is_retried = tq_transition_follow(transitions, &report->run,
+											   report->detail, report->task);
+
+		tq_count_end(report->owner, &report->run,
+					 report->task == NULL ? 0 : report->task->policy,
+					 is_retried);
+		return is_retried ? TQ_OUTCOME_RETRIED : TQ_OUTCOME_RESOLVED;
+	}
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
 	if (!first->has_row)

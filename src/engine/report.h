@@ -13,6 +13,7 @@
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
+#include "count.h"
 
 typedef enum TqOutcome
 {
@@ -30,7 +31,8 @@ typedef struct TqReport
 	int32 holder;  /* the worker that must have the run; 0: any */
 	bool is_found; /* the task exists */
 	int64 id;      /* of the task */
-	TqTask *task;  /* NULL: only its id was needed */
+	TqCountOwner owner;
+	TqTask *task;                 /* NULL: only its id was needed */
 	const struct TqReport *first; /* earlier report on the same run, or NULL */
 	bool has_row;                 /* the run, in table run */
 	TqRun run;                    /* that row */

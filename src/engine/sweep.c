@@ -37,6 +37,7 @@
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
+#include "count.h"
 #include "definition.h"
 #include "sweep.h"
 
@@ -291,6 +292,7 @@ static int
 delete_unneeded(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	const TqRun resolved = {.state = TQ_STATE_COMPLETED};
 
 	n = remove_needed(tasks, n, now);
 	n = lock_resolved(rule, tasks, n, now);
@@ -298,7 +300,10 @@ delete_unneeded(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 	if (n == 0)
 		return 0;
 	for (int i = 0; i < n; i++)
+	{
 		ids[i] = tasks[i].id;
+		tq_count_deleted(&tasks[i], &resolved);
+	}
 	tq_artifacts_delete_of_tasks(ids, n);
 	return tq_tasks_delete(ids, n);
 }

@@ -34,6 +34,7 @@
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
+#include "count.h"
 #include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
@@ -257,6 +258,7 @@ tq_task_delete(const TqNamedTask *named)
 	(void) tq_dead_letter_delete(&task->task_id);
 	if (tq_tasks_delete(&task->id, 1) == 0)
 		tq_error_missing_task(&task->task_id);
+	tq_count_deleted(task, &last);
 	tq_wait_note_resolved(task->id);
 	if (!tq_state_is_resolved(last.state))
 		note_group_of_deleted(named);

@@ -54,6 +54,7 @@
 #include "../util/guc.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
+#include "count.h"
 #include "dead_letter.h"
 #include "dependency.h"
 #include "pending_run.h"
@@ -210,6 +211,7 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
 
 	if (last->state != TQ_STATE_COMPLETED)
 		tq_failure_delete(task->id);
+	tq_count_rerun(task, last);
 	tq_timer_insert(TQ_TIMER_DEADLINE,
 					tq_clock_add_ms(task->deadline, tq_deadline_delay),
 					&task->id, 1);
@@ -227,7 +229,10 @@ start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
 			 TqEvent event)
 {
 	if (last->location == TQ_LOCATION_UNSCHEDULED)
+	{
 		tq_unscheduled_delete(&task->id, 1);
+		tq_count_scheduled(task);
+	}
 	if (event == TQ_EVENT_RERUN)
 		rerun(transitions, task, last);
 	else
@@ -476,7 +481,10 @@ end_round(TqTransitions *transitions)
 	for (int i = 0; i < transitions->nfinals; i++)
 		tq_wait_note_resolved(transitions->finals[i].run->task);
 	for (int i = 0; i < n; i++)
+	{
+		tq_count_scheduled(&released[i]);
 		tq_transition_start_first(transitions, &released[i], false);
+	}
 	tq_pending_runs_add(transitions->starts, transitions->nstarts,
 						transitions->now);
 	follow_failures(transitions);
@@ -540,12 +548,15 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 	for (int i = 0; i < locked->n; i++)
 	{
 		TqRun *run = &locked->runs[i];
+		bool is_retried;
 
 		if (run->location == TQ_LOCATION_UNSCHEDULED)
 			create_resolved_run(run, &locked->tasks[i], reason, now);
 		tq_transition_end_run(run, reason, now);
-		(void) tq_transition_follow(transitions, run, locked->details[i],
-									&locked->tasks[i]);
+		is_retried = tq_transition_follow(transitions, run, locked->details[i],
+										  &locked->tasks[i]);
+		tq_count_end(tq_count_owner(&locked->tasks[i]), run,
+					 locked->tasks[i].policy, is_retried);
 	}
 	if (locked->n > 0)
 		write_ends(locked->runs, locked->n);

@@ -10,50 +10,76 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
+#include "../storage/count_table.h"
 #include "../storage/group_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/task_table.h"
+#include "../util/guc.h"
 #include "../util/slugid.h"
 #include "group_resolution.h"
 #include "outbox.h"
 #include "status_json.h"
 
-/*
- * Returns whether, of two reasons of the same millisecond, the first counts.
- * A cancellation yields to another reason, because that may have caused it
- * (doc/spec/policy.md 10.6).  Otherwise the lower number counts, so that the
- * result does not depend on the plan.
- */
-static bool
-counts_before(int a, int b)
-{
-	if (a == TQ_RESOLVED_CANCELED || b == TQ_RESOLVED_CANCELED)
-		return b == TQ_RESOLVED_CANCELED;
-	return a < b;
-}
+/* ---- counts ---- */
 
-static TimestampTz
-earlier(TimestampTz a, TimestampTz b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
+/* More than the numbers of reasons. */
+#define REASONS 64
 
 /*
- * Adds a count, and keeps the reason of the earliest unsuccessful task that is
- * not forgiven.
+ * Returns a number by which the ends of unsuccessful tasks are compared: the
+ * lowest is the first.  Of two in the same millisecond a cancellation yields to
+ * another reason, because that may have caused it (doc/spec/policy.md 10.6);
+ * otherwise the lower number of the reason counts, so that the result does not
+ * depend on the plan.
  */
+int64
+tq_group_bad_key(TimestampTz resolved, TqResolved reason)
+{
+	return resolved * REASONS +
+		   (reason == TQ_RESOLVED_CANCELED ? REASONS - 1 : (int) reason);
+}
+
+/* Sets the first unsuccessful end of a group, if this key is that of one. */
 static void
-add_count(const TqGroupCount *count, TqProgress *progress,
-		  TimestampTz *first_bad)
+set_first_bad(TqProgress *progress, int64 key)
+{
+	int reason = (int) (key % REASONS);
+
+	if (key == TQ_COUNT_NO_TIME)
+		return;
+	progress->first_bad = key / REASONS;
+	progress->first_reason = reason == REASONS - 1 ? TQ_RESOLVED_CANCELED
+												   : reason;
+}
+
+static int64
+first_bad_key(const TqProgress *progress)
+{
+	return progress->first_reason == TQ_RESOLVED_NONE
+			   ? TQ_COUNT_NO_TIME
+			   : tq_group_bad_key(progress->first_bad,
+								  (TqResolved) progress->first_reason);
+}
+
+static void
+keep_earlier(TimestampTz *time, TimestampTz other)
+{
+	if (*time == 0 || (other != 0 && other < *time))
+		*time = other;
+}
+
+/* Adds tasks of the same state, reason, delay and effect. */
+static void
+add_count(const TqGroupCount *count, TqProgress *progress)
 {
 	TqPolicy effect = {.on_unsuccessful = count->effect};
+	int64 key = tq_group_bad_key(count->first_resolved, count->reason);
 
 	if (count->delayed)
 		progress->delayed += count->tasks;
 	else
 		progress->count[count->state] += count->tasks;
-	progress->first_created = earlier(progress->first_created,
-									  count->first_created);
+	keep_earlier(&progress->first_created, count->first_created);
 	progress->last_resolved = Max(progress->last_resolved,
 								  count->last_resolved);
 	if (count->state != TQ_STATE_FAILED && count->state != TQ_STATE_EXCEPTION)
@@ -62,30 +88,107 @@ add_count(const TqGroupCount *count, TqProgress *progress,
 		progress->tolerated += count->tasks;
 	if (effect.on_unsuccessful == TQ_UNSUCCESSFUL_FORGIVE &&
 		tq_policy_applies(count->reason))
-	{
 		progress->forgiven += count->tasks;
-		return;
-	}
-	if (*first_bad == 0 || count->first_resolved < *first_bad ||
-		(count->first_resolved == *first_bad &&
-		 counts_before(count->reason, progress->first_reason)))
-	{
-		*first_bad = count->first_resolved;
-		progress->first_reason = count->reason;
-	}
+	else if (progress->first_reason == TQ_RESOLVED_NONE ||
+			 key < first_bad_key(progress))
+		set_first_bad(progress, key);
 }
 
-/* Counts the tasks of a group by state and effect. */
-void
-tq_group_count(const TqGroup *group, TqProgress *progress)
+/* Counts the rows of the tasks of a group, and adds them. */
+static void
+add_rows(const TqGroup *group, TqProgress *progress)
 {
 	int n;
 	TqGroupCount *counts = tq_group_counts(group, &n);
-	TimestampTz first_bad = 0;
+
+	for (int i = 0; i < n; i++)
+		add_count(&counts[i], progress);
+}
+
+/* ---- counters ---- */
+
+/* Which counter of a group has its tasks of a state. */
+static const int counter_of[TQ_STATES] =
+	{[TQ_STATE_UNSCHEDULED] = TQ_GROUP_UNSCHEDULED,
+	 [TQ_STATE_PENDING] = TQ_GROUP_PENDING,
+	 [TQ_STATE_RUNNING] = TQ_GROUP_RUNNING,
+	 [TQ_STATE_COMPLETED] = TQ_GROUP_COMPLETED,
+	 [TQ_STATE_FAILED] = TQ_GROUP_FAILED,
+	 [TQ_STATE_EXCEPTION] = TQ_GROUP_EXCEPTION};
+
+static void
+from_counters(const int64 *counters, TqProgress *progress)
+{
+	for (int state = 0; state < TQ_STATES; state++)
+		progress->count[state] = counters[counter_of[state]];
+	progress->delayed = counters[TQ_GROUP_DELAYED];
+	progress->tolerated = counters[TQ_GROUP_TOLERATED];
+	progress->forgiven = counters[TQ_GROUP_FORGIVEN];
+	progress->first_created = counters[TQ_GROUP_FIRST_CREATED];
+	progress->last_resolved = counters[TQ_GROUP_LAST_RESOLVED];
+	set_first_bad(progress, counters[TQ_GROUP_FIRST_BAD]);
+}
+
+static void
+set_counters(int64 id, const TqProgress *progress)
+{
+	for (int state = 0; state < TQ_STATES; state++)
+		tq_counts_build_set(id, counter_of[state], progress->count[state]);
+	tq_counts_build_set(id, TQ_GROUP_DELAYED, progress->delayed);
+	tq_counts_build_set(id, TQ_GROUP_TOLERATED, progress->tolerated);
+	tq_counts_build_set(id, TQ_GROUP_FORGIVEN, progress->forgiven);
+	tq_counts_build_set(id, TQ_GROUP_FIRST_CREATED, progress->first_created);
+	tq_counts_build_set(id, TQ_GROUP_LAST_RESOLVED, progress->last_resolved);
+	tq_counts_build_set(id, TQ_GROUP_FIRST_BAD, first_bad_key(progress));
+}
+
+/*
+ * Counts the tasks of a group, except the one that it is named after, for
+ * counters; returns false if it cannot have any now.
+ */
+static bool
+build_counters(int64 id, TqProgress *progress)
+{
+	const TqGroup others = {.id = id}; /* no task has the slug of zeros */
+	Snapshot snapshot;
+
+	if (!tq_count_group_begin(id, &snapshot))
+		return false;
+	PushActiveSnapshot(snapshot);
+	add_rows(&others, progress);
+	PopActiveSnapshot();
+	set_counters(id, progress);
+	(void) tq_counts_build_end();
+	return true;
+}
+
+/* Gives a group counters again that had them before the server was started. */
+void
+tq_group_count_again(int64 id)
+{
+	TqProgress progress = {0};
+
+	(void) build_counters(id, &progress);
+}
+
+/*
+ * Counts the tasks of a group by state and effect.  A large group has counters
+ * from then on, which later calls read in place of the rows.
+ */
+void
+tq_group_count(const TqGroup *group, TqProgress *progress)
+{
+	TqGroup own = *group;
+	int64 counters[TQ_GROUP_COUNTERS];
 
 	memset(progress, 0, sizeof(*progress));
-	for (int i = 0; i < n; i++)
-		add_count(&counts[i], progress, &first_bad);
+	own.id = 0;
+	if (tq_count_read_group(group->id, counters))
+		from_counters(counters, progress);
+	else if (!tq_group_is_large(group, tq_counted_group) ||
+			 !build_counters(group->id, progress))
+		own.id = group->id;
+	add_rows(&own, progress);
 }
 
 /*

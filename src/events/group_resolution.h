@@ -17,11 +17,14 @@ typedef struct TqProgress
 	int64 tolerated;
 	int64 forgiven;   /* of the tolerated ones */
 	int first_reason; /* of the first unsuccessful task that counts, or 0 */
+	TimestampTz first_bad; /* when that ended */
 	TimestampTz first_created;
 	TimestampTz last_resolved;
 } TqProgress;
 
+extern int64 tq_group_bad_key(TimestampTz resolved, TqResolved reason);
 extern void tq_group_count(const TqGroup *group, TqProgress *progress);
+extern void tq_group_count_again(int64 id);
 extern const char *tq_group_outcome(const TqProgress *progress);
 extern void tq_group_resolution_append(const int64 *tasks, int n);
 

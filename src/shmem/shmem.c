@@ -31,6 +31,8 @@ request(void)
 	for (int i = 0; i < nparts; i++)
 	{
 		RequestAddinShmemSpace(shmem_parts[i]->size());
+		if (shmem_parts[i]->tables != NULL)
+			RequestAddinShmemSpace(shmem_parts[i]->tables());
 		if (shmem_parts[i]->tranche != NULL)
 			RequestNamedLWLockTranche(shmem_parts[i]->tranche,
 									  shmem_parts[i]->locks);

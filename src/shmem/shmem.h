@@ -14,6 +14,7 @@ typedef struct TqShmemPart
 	const char *tranche; /* NULL: no locks */
 	int locks;
 	Size (*size)(void);
+	Size (*tables)(void); /* hash tables that startup makes; NULL: none */
 
 	/* Keeps the address; if the memory is new, and zeroed, fills it. */
 	void (*startup)(void *memory, bool is_new, LWLockPadded *locks);

@@ -138,7 +138,7 @@ requests_abort(SubTransactionId id)
 
 /* Passes the requests of a subtransaction to its parent. */
 static void
-requests_subcommit(void)
+requests_subcommit(SubTransactionId id, SubTransactionId parent)
 {
 	int level = GetCurrentTransactionNestLevel();
 

@@ -447,7 +447,8 @@ CREATE TABLE tq_internal.delayed (
 	run_id smallint NOT NULL,
 	retries_left smallint NOT NULL,
 	reason_created smallint NOT NULL,
-	has_detail bool NOT NULL DEFAULT false
+	has_detail bool NOT NULL DEFAULT false,
+	group_id bigint					-- of the task
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.delayed IS 'pending runs that are not claimable before visible_at; moved to pending when due';
 CREATE INDEX delayed_due ON tq_internal.delayed (visible_at, task);
@@ -1192,6 +1193,19 @@ CREATE FUNCTION tq_internal.waiters() RETURNS TABLE (pid int, queue int)
 	AS 'MODULE_PATHNAME', 'tq_waiters' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.waiters() IS 'sessions of this database that wait: for a run of a queue, 0 if it is new, or for a task, then queue is NULL';
 
+CREATE FUNCTION tq_internal.queue_counters() RETURNS TABLE (queue int,
+	unscheduled bigint, delayed bigint, pending bigint, running bigint,
+	created bigint, claimed bigint, completed bigint, failed bigint, exception bigint, reasons jsonb,
+	retried bigint, expired_claims bigint, created_per_s float8, claimed_per_s float8, ended_per_s float8,
+	wait_p50 interval, wait_p95 interval, wait_p99 interval, wait_histogram jsonb,
+	run_p50 interval, run_p95 interval, run_p99 interval, run_histogram jsonb)
+	AS 'MODULE_PATHNAME', 'tq_queue_counters' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.queue_counters() IS 'counters of the queues in which there is or was something';
+
+CREATE FUNCTION tq_internal.count_state(OUT source text, OUT since timestamptz)
+	AS 'MODULE_PATHNAME', 'tq_count_state' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.count_state() IS 'where the numbers of tasks in tq.queue_stats are from, and since when totals are counted';
+
 CREATE FUNCTION tq_internal.state_name(state int) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_state_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq_internal.state_name(int) IS 'name of a stored state';
@@ -1487,16 +1501,67 @@ COMMENT ON COLUMN tq.dependency_overview.required_name IS 'metadata.name of that
 COMMENT ON COLUMN tq.dependency_overview.state IS 'state of that task; NULL: it was deleted';
 COMMENT ON COLUMN tq.dependency_overview.met IS 'whether its present state meets the dependency';
 
-CREATE VIEW tq.queue_overview AS
-	SELECT q.task_queue_id, p.pending, d.delayed, c.running, p.oldest,
-		w.workers, w.quarantined, i.waiters, q.last_date_active
+CREATE VIEW tq.queue_stats AS
+	SELECT q.task_queue_id, s.source,
+		COALESCE(c.pending, 0) AS pending, COALESCE(c.delayed, 0) AS delayed, COALESCE(c.unscheduled, 0) AS blocked,
+		COALESCE(c.running, 0) AS running, COALESCE(i.waiters, 0) AS waiters, tq_internal.clock_now() - p.oldest AS oldest_pending,
+		COALESCE(w.workers, 0) AS workers, COALESCE(w.quarantined, 0) AS workers_quarantined, COALESCE(c.running, 0) AS workers_running,
+		greatest(COALESCE(w.workers, 0) - COALESCE(w.quarantined, 0) - COALESCE(c.running, 0), 0) AS workers_idle,
+		COALESCE(c.created, 0) AS created, COALESCE(c.claimed, 0) AS claimed, COALESCE(c.completed, 0) AS completed,
+		COALESCE(c.failed, 0) AS failed, COALESCE(c.exception, 0) AS exception, COALESCE(c.reasons, '{}') AS reasons,
+		COALESCE(c.retried, 0) AS retried, COALESCE(c.expired_claims, 0) AS expired_claims,
+		COALESCE(c.created_per_s, 0) AS created_per_s, COALESCE(c.claimed_per_s, 0) AS claimed_per_s, COALESCE(c.ended_per_s, 0) AS ended_per_s,
+		c.wait_p50, c.wait_p95, c.wait_p99, c.run_p50, c.run_p95, c.run_p99,
+		COALESCE(c.wait_histogram, '{}') AS wait_histogram, COALESCE(c.run_histogram, '{}') AS run_histogram,
+		s.since, q.last_date_active, p.oldest
 	FROM tq_internal.queue q
-		CROSS JOIN LATERAL (SELECT count(*) AS pending, min(p.scheduled) AS oldest FROM tq_internal.pending p WHERE p.queue = q.id) AS p
-		LEFT JOIN (SELECT queue, count(*) AS delayed FROM tq_internal.delayed GROUP BY queue) AS d ON d.queue = q.id
-		LEFT JOIN (SELECT t.queue, count(*) AS running FROM tq_internal.running_run r JOIN tq_internal.task t ON t.id = r.task GROUP BY t.queue) AS c ON c.queue = q.id
+		CROSS JOIN tq_internal.count_state() AS s
+		LEFT JOIN tq_internal.queue_counters() AS c ON c.queue = q.id
+		CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
+			SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f) AS p
 		LEFT JOIN (SELECT queue, count(*) AS workers, count(*) FILTER (WHERE quarantine_until > tq_internal.clock_now()) AS quarantined
 			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id
 		LEFT JOIN (SELECT queue, count(*) AS waiters FROM tq_internal.waiters() GROUP BY queue) AS i ON i.queue = q.id;
+COMMENT ON VIEW tq.queue_stats IS 'queues: how much is in them, what has happened since the last reset, how long runs wait and take; from counters in shared memory';
+COMMENT ON COLUMN tq.queue_stats.task_queue_id IS 'name of the queue';
+COMMENT ON COLUMN tq.queue_stats.source IS 'memory: the numbers of tasks are from counters; rebuilding: the maintenance worker is about to count for them, and rows are counted until then; tables: rows are counted, because tq is not preloaded, this is a standby, or tq.counted_queues is too low';
+COMMENT ON COLUMN tq.queue_stats.pending IS 'runs that can be claimed';
+COMMENT ON COLUMN tq.queue_stats.delayed IS 'runs that can be claimed later';
+COMMENT ON COLUMN tq.queue_stats.blocked IS 'unscheduled tasks: they wait for others, or to be scheduled';
+COMMENT ON COLUMN tq.queue_stats.running IS 'runs that a worker has';
+COMMENT ON COLUMN tq.queue_stats.waiters IS 'sessions that wait for work';
+COMMENT ON COLUMN tq.queue_stats.oldest_pending IS 'how long ago the first of the pending runs was scheduled';
+COMMENT ON COLUMN tq.queue_stats.workers IS 'workers that were seen and have not expired';
+COMMENT ON COLUMN tq.queue_stats.workers_quarantined IS 'those in quarantine';
+COMMENT ON COLUMN tq.queue_stats.workers_running IS 'as running: a worker that has several runs counts for each';
+COMMENT ON COLUMN tq.queue_stats.workers_idle IS 'workers that are neither, but not less than 0';
+COMMENT ON COLUMN tq.queue_stats.created IS 'tasks created';
+COMMENT ON COLUMN tq.queue_stats.claimed IS 'runs claimed';
+COMMENT ON COLUMN tq.queue_stats.completed IS 'runs completed, the skipped ones included';
+COMMENT ON COLUMN tq.queue_stats.failed IS 'runs failed, those that were retried included';
+COMMENT ON COLUMN tq.queue_stats.exception IS 'runs that ended as exception, those that were retried included';
+COMMENT ON COLUMN tq.queue_stats.reasons IS 'how many runs failed or ended as exception, by reason';
+COMMENT ON COLUMN tq.queue_stats.retried IS 'runs that were followed by a retry';
+COMMENT ON COLUMN tq.queue_stats.expired_claims IS 'claims that expired';
+COMMENT ON COLUMN tq.queue_stats.created_per_s IS 'tasks created per second in the last minute';
+COMMENT ON COLUMN tq.queue_stats.claimed_per_s IS 'runs claimed per second in the last minute';
+COMMENT ON COLUMN tq.queue_stats.ended_per_s IS 'runs ended per second in the last minute';
+COMMENT ON COLUMN tq.queue_stats.wait_p50 IS 'median of the times from claimable to claimed';
+COMMENT ON COLUMN tq.queue_stats.wait_p95 IS '95 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.wait_p99 IS '99 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.run_p50 IS 'median of the times from claimed to resolved';
+COMMENT ON COLUMN tq.queue_stats.run_p95 IS '95 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.run_p99 IS '99 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.wait_histogram IS 'how many runs waited less than so many milliseconds, and not less than the key before';
+COMMENT ON COLUMN tq.queue_stats.run_histogram IS 'the same for the times from claimed to resolved';
+COMMENT ON COLUMN tq.queue_stats.since IS 'since when totals and histograms are counted; NULL: nothing was counted yet';
+COMMENT ON COLUMN tq.queue_stats.last_date_active IS 'when a worker last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.queue_stats.oldest IS 'since when the first of the pending runs has been scheduled';
+
+CREATE VIEW tq.queue_overview AS
+	SELECT s.task_queue_id, s.pending, s.delayed, s.running, s.oldest,
+		s.workers, s.workers_quarantined AS quarantined, s.waiters, s.last_date_active
+	FROM tq.queue_stats s;
 COMMENT ON VIEW tq.queue_overview IS 'queues: what is in them, and who works on it';
 COMMENT ON COLUMN tq.queue_overview.task_queue_id IS 'name of the queue';
 COMMENT ON COLUMN tq.queue_overview.pending IS 'runs that can be claimed';
@@ -1787,6 +1852,10 @@ CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint
 	END;
 COMMENT ON FUNCTION tq.health() IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok';
 
+CREATE FUNCTION tq.reset_queue_stats() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
+
 CREATE FUNCTION tq.status_row(task_id tq.slugid) RETURNS SETOF tq.task_overview
 	LANGUAGE sql VOLATILE
 	BEGIN ATOMIC
@@ -1818,15 +1887,16 @@ GRANT EXECUTE ON FUNCTION	-- the operators and casts of a type that tables of an
 	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
 GRANT SELECT ON tq.run_overview, tq.task_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview,
-	tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.worker_overview, tq.waiter_overview,
+	tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview,
 	tq_internal.task_reason, tq_internal.health_check TO tq_admin;
 
 -- pg_monitor sees names, states and times, but no payload, error or result.
 GRANT USAGE ON SCHEMA tq TO pg_monitor;
-GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.worker_overview, tq.waiter_overview,
+GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview, tq_internal.health_check TO pg_monitor;
 GRANT EXECUTE ON FUNCTION tq.health(), tq.maintenance_activity(), tq.published_id(), tq.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
+	tq_internal.queue_counters(), tq_internal.count_state(),
 	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
 	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO pg_monitor;
 

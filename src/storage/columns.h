@@ -114,7 +114,8 @@
 	TQ_WAITING(X, t)
 #define TQ_DELAYED_COLUMNS(X, t)                                              \
 	X(t, visible_at, time, visible_at)                                        \
-	TQ_WAITING(X, t)
+	TQ_WAITING(X, t)                                                          \
+	X(t, group_id, int64_or_null, group_id)
 
 #define TQ_RUN_DETAIL_TIMES(X, t)                                             \
 	X(t, visible_at, time, budget.visible_at)                                 \

@@ -114,6 +114,10 @@ static TqStatement set_sealed = TQ_STATEMENT(
 static TqStatement size = TQ_STATEMENT("SELECT count(*) FROM " MEMBERS " AS m",
 									   INT8OID, TQ_SLUGID);
 
+static TqStatement is_large = TQ_STATEMENT(
+	"SELECT count(*) FROM (SELECT FROM tq_internal.task WHERE group_id = $1 LIMIT $2) AS x",
+	INT8OID, INT4OID);
+
 static TqStatement unresolved = TQ_STATEMENT(
 	"SELECT m.id FROM " MEMBERS " AS m"
 	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
@@ -512,6 +516,15 @@ int64
 tq_group_size(const TqGroup *group)
 {
 	return tq_spi_run_int64(&size, MEMBERS_OF(group), 0);
+}
+
+/* Returns whether a group has so many tasks, without that of its own name. */
+bool
+tq_group_is_large(const TqGroup *group, int tasks)
+{
+	Datum values[2] = {Int64GetDatum(group->id), Int32GetDatum(tasks)};
+
+	return group->id != 0 && tq_spi_run_int64(&is_large, values, 0) >= tasks;
 }
 
 static void

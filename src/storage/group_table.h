@@ -47,6 +47,7 @@ extern bool tq_group_prolong(int64 id, TimestampTz expires);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
 extern int64 tq_group_size(const TqGroup *group);
+extern bool tq_group_is_large(const TqGroup *group, int tasks);
 extern int tq_groups_delete(TimestampTz before, int max);
 extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
 extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);

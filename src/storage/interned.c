@@ -40,6 +40,7 @@
 
 #include "../util/spi.h"
 #include "columns.h"
+#include "count_table.h"
 #include "index_scan.h"
 #include "interned.h"
 #include "name_cache.h"
@@ -87,7 +88,8 @@ typedef struct Interned
 	TQ_STATEMENT("DELETE FROM tq_internal." table " WHERE id IN ("            \
 				 "SELECT id FROM tq_internal." table                          \
 				 " WHERE id = ANY ($1) AND id <> ALL ($2)"                    \
-				 " AND settled < $3 FOR UPDATE SKIP LOCKED)",                 \
+				 " AND settled < $3 FOR UPDATE SKIP LOCKED)"                  \
+				 " RETURNING id::bigint",                                     \
 				 INT8ARRAYOID, INT8ARRAYOID, XID8OID)
 
 #define EXPIRED "(expires IS NULL OR expires < $2)"
@@ -206,6 +208,18 @@ rows_in_use(const Interned *which)
 	return tq_array_int64(numbers.values, numbers.n);
 }
 
+/* Deletes those of the rows that are settled; returns how many. */
+static uint64
+remove_rows(const Interned *which, const Datum *values)
+{
+	int n;
+	int64 *removed = tq_spi_run_ids(which->remove, values, &n);
+
+	for (int i = 0; i < n && which->table == &queue_table; i++)
+		tq_count(TQ_COUNTED_QUEUE, removed[i], TQ_QUEUE_GONE, 1);
+	return n;
+}
+
 /* Takes the rows of one table a step further. */
 static void
 sweep(const Interned *which, Datum horizon, TimestampTz before)
@@ -223,7 +237,7 @@ sweep(const Interned *which, Datum horizon, TimestampTz before)
 	values[0] = tq_array_int64(candidates, n);
 	values[1] = rows_in_use(which);
 	changed = tq_spi_run(which->retire, values, NULL);
-	changed += tq_spi_run(which->remove, values, NULL);
+	changed += remove_rows(which, values);
 	if (changed == 0)
 		return;
 	tq_name_interning();

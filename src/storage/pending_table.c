@@ -52,22 +52,6 @@ static TqStatement set_delayed_priority = TQ_STATEMENT(
 	"UPDATE tq_internal.delayed SET priority = $2 WHERE task = ANY ($1)",
 	INT8ARRAYOID, INT2OID);
 
-static TqStatement count_pending = TQ_STATEMENT(
-	"SELECT count(*) FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task"
-	" WHERE p.queue = $1 AND coalesce(t.effective_deadline, t.deadline) > $2",
-	INT4OID, TIMESTAMPTZOID);
-
-/*
- * Relies on every running run having a claim timer that is due no later than
- * its claim expires.
- */
-static TqStatement count_claimed = TQ_STATEMENT(
-	"SELECT count(*) FROM (SELECT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)"
-	" UNION SELECT task FROM tq_internal.left_timer WHERE is_claim) AS x"
-	" JOIN tq_internal.run r ON r.task = x.task JOIN tq_internal.task t ON t.id = x.task"
-	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
-	INT4OID, TIMESTAMPTZOID);
-
 static TqRelation delayed = TQ_RELATION("delayed");
 static TqRelation delayed_by_task = TQ_RELATION("delayed_pkey");
 static TqRelation pending = TQ_RELATION("pending");
@@ -442,6 +426,7 @@ read_claimed(TupleTableSlot *slot, TqClaimed *row)
 {
 	row->priority = tq_row_int16(slot, Anum_pending_priority);
 	row->scheduled = tq_row_time(slot, Anum_pending_scheduled);
+	row->claimable = row->scheduled;
 	row->started = 0;
 	row->taken_until = 0;
 	row->pending_until = 0;
@@ -460,6 +445,7 @@ read_detail(TupleTableSlot *slot, TqClaimed *started)
 		return;
 	started->started = detail.started;
 	started->pending_until = detail.budget.pending_until;
+	started->claimable = detail.budget.visible_at;
 }
 
 /*
@@ -660,34 +646,4 @@ tq_pending_is_claimable(int32 queue, TimestampTz now, TqMayClaim *may_claim)
 
 	walk_queue(&walk);
 	return walk.found > 0;
-}
-
-/* ---- counts ---- */
-
-static int64
-count(TqStatement *statement, int32 queue, TimestampTz now)
-{
-	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
-
-	return tq_spi_run_int64(statement, values, 0);
-}
-
-/*
- * Returns the number of pending tasks of a queue that are not past their
- * deadline (doc/spec/taskcluster.md 8.1).
- */
-int64
-tq_pending_count(int32 queue, TimestampTz now)
-{
-	return count(&count_pending, queue, now);
-}
-
-/*
- * Returns the number of running tasks of a queue whose claim has not expired
- * (doc/spec/taskcluster.md 8.1).
- */
-int64
-tq_claimed_count(int32 queue, TimestampTz now)
-{
-	return count(&count_claimed, queue, now);
 }

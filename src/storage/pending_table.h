@@ -25,6 +25,7 @@ typedef struct TqPending
 	TqCreated created;
 	TimestampTz scheduled;
 	TimestampTz visible_at; /* in delayed */
+	int64 group_id;         /* in delayed; of the task */
 	bool has_detail;
 } TqPending;
 
@@ -49,8 +50,6 @@ extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
 								   TqMayClaim *may_claim, int *found);
 extern bool tq_pending_is_claimable(int32 queue, TimestampTz now,
 									TqMayClaim *may_claim);
-extern int64 tq_pending_count(int32 queue, TimestampTz now);
-extern int64 tq_claimed_count(int32 queue, TimestampTz now);
 extern void tq_delayed_delete(const int64 *tasks, int n);
 extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
 extern void tq_pending_read(TupleTableSlot *slot, TqRun *row);

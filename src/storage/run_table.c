@@ -92,9 +92,8 @@ tq_runs_insert(const TqRun *runs, int n)
 typedef struct Claim
 {
 	TqSlug task_id;
-	int64 task; /* 0: the entry is not used */
+	TqRecalled recalled; /* task 0: the entry is not used */
 	int32 run_id;
-	int32 policy;
 	ItemPointerData location;
 } Claim;
 
@@ -146,30 +145,32 @@ const TqXactEnd tq_run_xact_end = {.commit = claims_commit,
 								   .reset = forget_added_claims};
 
 static void
-keep_claim(const TqClaimed *claimed, const TupleTableSlot *slot)
+keep_claim(const TqClaimed *claimed, int32 queue, const TupleTableSlot *slot)
 {
-	*claim_of(&claimed->task_id) = (Claim){.task_id = claimed->task_id,
-										   .task = claimed->task,
-										   .run_id = claimed->run_id,
-										   .policy = claimed->policy,
-										   .location = slot->tts_tid};
+	*claim_of(&claimed->task_id) =
+		(Claim){.task_id = claimed->task_id,
+				.recalled = {.task = claimed->task,
+							 .group_id = claimed->group_id,
+							 .policy = claimed->policy,
+							 .queue = queue},
+				.run_id = claimed->run_id,
+				.location = slot->tts_tid};
 }
 
 /*
- * Sets *task to the id of a task of which this session has claimed a run, and
- * *policy to the number of its policy; returns false if it has not, or the
- * entry is gone.
+ * Returns what is remembered of a task in *recalled; returns false if this
+ * session has claimed no run of it, or the entry is gone.
  */
 bool
-tq_runs_recall(const TqSlug *task_id, int64 *task, int32 *policy)
+tq_runs_recall(const TqSlug *task_id, TqRecalled *recalled)
 {
 	const Claim *claim = claim_of(task_id);
 
-	if (claims_of != tq_relation_oid(&run_table) || claim->task == 0 ||
+	if (claims_of != tq_relation_oid(&run_table) ||
+		claim->recalled.task == 0 ||
 		tq_slug_compare(&claim->task_id, task_id) != 0)
 		return false;
-	*task = claim->task;
-	*policy = claim->policy;
+	*recalled = claim->recalled;
 	return true;
 }
 
@@ -203,7 +204,7 @@ put_started(TqTable *table, const TqClaimed *claimed, int32 worker)
 
 /* Inserts the runs that a worker has claimed, as running. */
 void
-tq_runs_start(const TqClaimed *claimed, int n, int32 worker)
+tq_runs_start(const TqClaimed *claimed, int n, int32 worker, int32 queue)
 {
 	TqTable *table = tq_table_open(&run_table);
 
@@ -216,7 +217,7 @@ tq_runs_start(const TqClaimed *claimed, int n, int32 worker)
 			put_started(table, &claimed[done + i], worker);
 		tq_table_flush(table);
 		for (int i = 0; i < some; i++)
-			keep_claim(&claimed[done + i], table->slots[i]);
+			keep_claim(&claimed[done + i], queue, table->slots[i]);
 	}
 	tq_table_close(table);
 }
@@ -297,7 +298,7 @@ find_by_place(TqRunWriter *writer, const TqSlug *task_id, int64 task,
 	Claim *claim = claim_of(task_id);
 	TupleTableSlot *slot = writer->at;
 
-	if (claim->task != task || claim->run_id != run_id ||
+	if (claim->recalled.task != task || claim->run_id != run_id ||
 		claims_of != RelationGetRelid(writer->table->rel) ||
 		tq_slug_compare(&claim->task_id, task_id) != 0 ||
 		ItemPointerGetBlockNumber(&claim->location) >= writer->blocks)

@@ -46,10 +46,20 @@ typedef struct TqRun
 extern const TqXactEnd tq_run_xact_end;
 
 extern void tq_runs_insert(const TqRun *runs, int n);
-extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker);
+extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
+						  int32 queue);
 extern void tq_runs_update(const TqRun *runs, int n);
 
-extern bool tq_runs_recall(const TqSlug *task_id, int64 *task, int32 *policy);
+/* What a session remembers of a task of which it has claimed a run. */
+typedef struct TqRecalled
+{
+	int64 task;
+	int64 group_id;
+	int32 policy;
+	int32 queue;
+} TqRecalled;
+
+extern bool tq_runs_recall(const TqSlug *task_id, TqRecalled *recalled);
 
 /*
  * Reads rows of tq_internal.run, and writes each unless it was changed

@@ -531,6 +531,7 @@ tq_task_for_claim(TqScan *scan, int64 id, TqClaimed *claimed)
 	claimed->task = id;
 	claimed->deadline = read_deadline(scan->slot);
 	claimed->policy = tq_row_int32(scan->slot, Anum_task_policy);
+	claimed->group_id = tq_row_int64(scan->slot, Anum_task_group_id);
 	claimed->task_id = tq_row_slug(scan->slot, Anum_task_task_id);
 	return true;
 }

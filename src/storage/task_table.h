@@ -144,6 +144,8 @@ typedef struct TqClaimed
 	TimestampTz pending_until; /* 0: the one of the policy */
 	TimestampTz deadline;      /* of the task */
 	int32 policy;              /* of the task */
+	int64 group_id;            /* of the task */
+	TimestampTz claimable;     /* when the run became claimable */
 	bool has_detail;
 	Jsonb *payload;
 } TqClaimed;

@@ -369,6 +369,26 @@ tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due)
 }
 
 /*
+ * Returns the tasks of due timers of a kind, sorted, each once.  Leaves the
+ * timers, and ends after `max` tasks.
+ */
+int64 *
+tq_timer_peek(TqTimer kind, TimestampTz now, int max, int *n)
+{
+	Ids ids = {.ids = palloc(sizeof(int64) * TAKE_TASKS), .room = TAKE_TASKS};
+	TqDue due = {.position = TQ_SCAN_BEGIN};
+	Walk walk;
+
+	begin_walk(&walk, &timers[kind], &due.position);
+	while (ids.n < max && next_due(&walk, now, &due))
+		add_tasks(&ids, walk.scan->slot, timers[kind].tasks);
+	tq_scan_close(walk.scan);
+	sort_ids(&ids);
+	*n = ids.n;
+	return ids.ids;
+}
+
+/*
  * Takes up to max due runs after the mark out of delayed, in order of their
  * times, and gives each a seq at the back of its queue.
  */

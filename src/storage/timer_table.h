@@ -79,6 +79,7 @@ typedef struct TqDue
 } TqDue;
 
 extern void tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due);
+extern int64 *tq_timer_peek(TqTimer kind, TimestampTz now, int max, int *n);
 extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
 extern TimestampTz tq_timer_next_due(TimestampTz now,
 									 TqScanPositions *positions);

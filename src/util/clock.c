@@ -41,6 +41,20 @@ tq_clock_now(void)
 	return tq_clock_truncate(GetCurrentTimestamp() + tq_clock_offset);
 }
 
+/* Returns the time of the machine's clock, for statistics. */
+TimestampTz
+tq_clock_real_now(void)
+{
+	return GetCurrentTimestamp();
+}
+
+/* The same, in seconds. */
+int64
+tq_clock_real_seconds(void)
+{
+	return GetCurrentTimestamp() / USECS_PER_SEC;
+}
+
 /* Returns t plus milliseconds. */
 TimestampTz
 tq_clock_add_ms(TimestampTz t, int64 ms)

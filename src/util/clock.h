@@ -9,6 +9,8 @@
 #include "datatype/timestamp.h"
 
 extern TimestampTz tq_clock_now(void);
+extern TimestampTz tq_clock_real_now(void);
+extern int64 tq_clock_real_seconds(void);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
 extern TimestampTz tq_clock_add_ms(TimestampTz t, int64 ms);
 extern TimestampTz tq_clock_latest(void);

@@ -83,6 +83,13 @@
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
+/* The number of the file of a table, which has another name since 16. */
+#if PG_VERSION_NUM >= 160000
+#define TqRelFileNumber(rel) ((rel)->rd_locator.relNumber)
+#else
+#define TqRelFileNumber(rel) ((rel)->rd_node.relNode)
+#endif
+
 /* Ownership checks: one function per catalog before 16. */
 #if PG_VERSION_NUM >= 160000
 #define TqOwnsDatabase(database)                                              \

@@ -35,6 +35,8 @@ int tq_retain_completed = 7 * 24 * 60 * 60;
 int tq_retain_failed = 30 * 24 * 60 * 60;
 int tq_retain_dead_letters = 90 * 24 * 60 * 60;
 int tq_queue_slots = 4096;
+int tq_counted_queues = 0; /* without shared memory */
+int tq_counted_group = 1000;
 int tq_max_payload = 16 * 1024 * 1024;
 int tq_max_definition = 20 * 1024 * 1024;
 int tq_max_tags = 1024 * 1024;
@@ -113,6 +115,16 @@ define_times(void)
 		"Shortest time between two writes of when a worker or queue was seen.",
 		NULL, &tq_seen_interval, 30 * 1000, 0, 60 * 60 * 1000, PGC_SUSET,
 		GUC_UNIT_MS, NULL, NULL, NULL);
+}
+
+static void
+define_counts(void)
+{
+	DefineCustomIntVariable(
+		"tq.counted_group",
+		"Task groups of so many tasks get counters, which group_progress() reads.",
+		NULL, &tq_counted_group, 1000, 1, INT_MAX, PGC_SUSET, 0, NULL, NULL,
+		NULL);
 }
 
 static void
@@ -233,6 +245,11 @@ define_sizes(void)
 		"For how many task queues the server keeps a claim cursor.", NULL,
 		&tq_queue_slots, 4096, 4, 1024 * 1024, PGC_POSTMASTER, 0, NULL, NULL,
 		NULL);
+	DefineCustomIntVariable(
+		"tq.counted_queues",
+		"For how many task queues the server keeps counters; 0: for none.",
+		NULL, &tq_counted_queues, 1000, 0, 100000, PGC_POSTMASTER, 0, NULL,
+		NULL, NULL);
 }
 
 /* Defines all settings; called by _PG_init(). */
@@ -242,6 +259,7 @@ tq_guc_define(void)
 	define_sizes();
 	define_bounds();
 	define_maintenance();
+	define_counts();
 	define_messages();
 	define_numbers();
 	define_retention();

@@ -19,8 +19,10 @@ extern int tq_retain_failed;
 extern int tq_retain_dead_letters;
 extern int tq_publish_interval; /* ms */
 extern int tq_seen_interval;    /* ms */
-extern int tq_queue_slots;      /* entries of the claim cursor */
-extern int tq_max_payload;      /* bytes, as the next three */
+extern int tq_queue_slots;
+extern int tq_counted_queues;
+extern int tq_counted_group; /* entries of the claim cursor */
+extern int tq_max_payload;   /* bytes, as the next three */
 extern int tq_max_definition;
 extern int tq_max_tags;
 extern int tq_max_extra;

@@ -49,11 +49,14 @@ transaction_ends(XactEvent event, void *arg)
 				call_if(ends[i]->before_prepare);
 				break;
 			case XACT_EVENT_PREPARE:
+				call_if(ends[i]->prepared);
 				call_if(ends[i]->reset);
+				break;
+			case XACT_EVENT_PRE_COMMIT:
+				call_if(ends[i]->before_commit);
 				break;
 			case XACT_EVENT_PARALLEL_COMMIT:
 			case XACT_EVENT_PARALLEL_ABORT:
-			case XACT_EVENT_PRE_COMMIT:
 			case XACT_EVENT_PARALLEL_PRE_COMMIT:
 				break;
 		}
@@ -73,7 +76,8 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 					ends[i]->abort(id);
 				break;
 			case SUBXACT_EVENT_COMMIT_SUB:
-				call_if(ends[i]->subcommit);
+				if (ends[i]->subcommit != NULL)
+					ends[i]->subcommit(id, parent);
 				break;
 			case SUBXACT_EVENT_START_SUB:
 			case SUBXACT_EVENT_PRE_COMMIT_SUB:

@@ -12,6 +12,7 @@
  */
 typedef struct TqXactEnd
 {
+	void (*before_commit)(void);
 	void (*commit)(void); /* its rows are visible */
 	/*
 	 * Aborted: the transaction, if id is TopSubTransactionId, or that
@@ -19,8 +20,9 @@ typedef struct TqXactEnd
 	 */
 	void (*abort)(SubTransactionId id);
 	void (*reset)(void); /* after commit or abort, or when it is prepared */
-	void (*before_prepare)(void);
-	void (*subcommit)(void); /* of this subtransaction */
+	void (*before_prepare)(void); /* may raise an error */
+	void (*prepared)(void);
+	void (*subcommit)(SubTransactionId id, SubTransactionId parent);
 } TqXactEnd;
 
 extern void tq_xact_end_init(const TqXactEnd *const *parts, int n);

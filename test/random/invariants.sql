@@ -201,4 +201,29 @@ SELECT 'a task has no timer for its expiry', t.id, t.expires::text
 	FROM tq_internal.task t
 	WHERE NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 1)
 		AND NOT EXISTS (SELECT FROM timed x WHERE x.task = t.id AND x.kind = 2)
+
+-- counters
+UNION ALL
+SELECT 'the gauges of a queue are wrong', NULL, q.task_queue_id || ': ' || concat_ws(' ', s.pending, s.delayed, s.blocked, s.running, 'but', r.pending, r.delayed, r.blocked, r.running)
+	FROM tq_internal.queue q JOIN tq.queue_stats s USING (task_queue_id)
+		CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE h.place = 'pending' AND coalesce(t.effective_deadline, t.deadline) > tq_internal.clock_now()) AS pending,
+				count(*) FILTER (WHERE h.place = 'delayed') AS delayed, count(*) FILTER (WHERE h.place = 'unscheduled') AS blocked,
+				count(*) FILTER (WHERE h.place = 'running' AND u.taken_until > tq_internal.clock_now()) AS running
+			FROM holder h JOIN tq_internal.task t ON t.id = h.task LEFT JOIN tq_internal.run u ON u.task = h.task AND u.state = 2
+			WHERE t.queue = q.id) AS r
+	WHERE (s.pending, s.delayed, s.blocked, s.running) IS DISTINCT FROM (r.pending, r.delayed, r.blocked, r.running)
+UNION ALL
+SELECT 'the counters of a group are wrong', g.id, concat_ws(' ', p, 'but', r)
+	FROM tq_internal.task_group g CROSS JOIN LATERAL tq.group_progress(g.task_group_id) AS p
+		CROSS JOIN LATERAL (SELECT count(*) AS tasks, count(*) FILTER (WHERE h.place = 'unscheduled') AS unscheduled,
+				count(*) FILTER (WHERE h.place = 'delayed') AS delayed, count(*) FILTER (WHERE h.place = 'pending') AS pending,
+				count(*) FILTER (WHERE h.place = 'running') AS running, count(*) FILTER (WHERE h.place IS NULL AND l.state = 3) AS completed,
+				count(*) FILTER (WHERE h.place IS NULL AND l.state = 4) AS failed, count(*) FILTER (WHERE h.place IS NULL AND l.state = 5) AS exception,
+				count(*) FILTER (WHERE h.place IS NULL AND l.state IN (4, 5) AND tq_internal.is_tolerated(y.policy, l.reason_resolved)) AS tolerated,
+				min(t.created) AS first_created, max(l.resolved) FILTER (WHERE h.place IS NULL) AS last_resolved
+			FROM tq_internal.task t LEFT JOIN tq_internal.policy y ON y.id = t.policy LEFT JOIN holder h ON h.task = t.id
+				LEFT JOIN LATERAL (SELECT * FROM tq_internal.run u WHERE u.task = t.id ORDER BY u.run_id DESC LIMIT 1) AS l ON true
+			WHERE t.group_id = g.id OR (t.task_id = g.task_group_id AND t.group_id IS NULL)) AS r
+	WHERE (p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception, p.tolerated, p.first_created, p.last_resolved)
+		IS DISTINCT FROM (r.tasks, r.unscheduled, r.delayed, r.pending, r.running, r.completed, r.failed, r.exception, r.tolerated, r.first_created, r.last_resolved)
 ORDER BY 1, 2

@@ -78,6 +78,7 @@ my %write = (
 	unsubscribe => "('sub')",
 	ack => ["('sub', $message)", "('sub', 0)"],
 	upkeep => '()',
+	reset_queue_stats => '()',
 	wait_for_work => ["('p/w')", "('p/new', '1 s')"],
 );
 
@@ -127,6 +128,8 @@ my %read = (
 	queue_counts => ["('p/w')", "('p/new')"],
 	health => '()',
 	waiters => '()',
+	queue_counters => '()',
+	count_state => '()',
 	clock_now => '()',
 	wait_for_task => "($pending, '1 ms')",
 	wait_for_task_group => "($pending, '1 ms')",

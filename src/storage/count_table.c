@@ -1,0 +1,417 @@
+/*
+ * count_table.c
+ *	  Counts of rows, and the counters that spare them.
+ *
+ * The counters in shared memory (counts.c) say how many rows there are, in a
+ * time that does not depend on that.  What time has ended counts no longer,
+ * although maintenance has not reached it yet (doc/spec/taskcluster.md 8.1): a
+ * pending run past its deadline, and a claim past its end.  These are found by
+ * the timers that are due, of which there are few unless maintenance is late.
+ * The look-up ends after ENDED_MAX tasks; what is behind them still counts.
+ *
+ * Without counters, the rows are counted.
+ */
+#include "postgres.h"
+
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "../core/types.h"
+#include "../shmem/counts.h"
+#include "../util/catalog.h"
+#include "../util/compat.h"
+#include "../util/guc.h"
+#include "../util/spi.h"
+#include "columns.h"
+#include "count_table.h"
+#include "index_scan.h"
+#include "pending_table.h"
+#include "run_table.h"
+#include "table.h"
+#include "table_scan.h"
+#include "task_table.h"
+#include "timer_table.h"
+
+#define ENDED_MAX 1000
+
+static TqRelation task_table = TQ_RELATION("task");
+
+static TqStatement count_pending = TQ_STATEMENT(
+	"SELECT count(*) FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task"
+	" WHERE p.queue = $1 AND coalesce(t.effective_deadline, t.deadline) > $2",
+	INT4OID, TIMESTAMPTZOID);
+
+/*
+ * Relies on every running run having a claim timer that is due no later than
+ * its claim expires.
+ */
+static TqStatement count_claimed = TQ_STATEMENT(
+	"SELECT count(*) FROM (SELECT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)"
+	" UNION SELECT task FROM tq_internal.left_timer WHERE is_claim) AS x"
+	" JOIN tq_internal.run r ON r.task = x.task JOIN tq_internal.task t ON t.id = x.task"
+	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
+	INT4OID, TIMESTAMPTZOID);
+
+/* The publisher inserts these timers, normally long before they are due. */
+static TqStatement left_timers = TQ_STATEMENT(
+	"SELECT task FROM tq_internal.left_timer WHERE due <= $1 AND is_claim = $2 LIMIT $3",
+	TIMESTAMPTZOID, BOOLOID, INT4OID);
+
+static TqStatement list_prepared = TQ_STATEMENT(
+	"SELECT transaction::text::bigint FROM pg_catalog.pg_prepared_xacts WHERE database = pg_catalog.current_database()");
+
+/* ---- changes ---- */
+
+/* Changes a counter by that much when this transaction commits. */
+void
+tq_count(TqCounted what, int64 id, int counter, int64 by)
+{
+	if (id != 0)
+		tq_count_change(tq_catalog_locked_table(), what, id, counter, by);
+}
+
+/*
+ * Makes the gauges be counted again, because a statement that is not one of tq
+ * changes rows.  For triggers, which may run outside of a call.
+ */
+void
+tq_count_doubt(void)
+{
+	tq_catalog_lock();
+	tq_count_change(tq_catalog_locked_table(), TQ_COUNTED_QUEUE, 0,
+					TQ_QUEUE_DOUBT, 1);
+}
+
+/*
+ * Returns a number that changes when the table of tasks is truncated or
+ * rewritten.
+ */
+uint64
+tq_count_identity(void)
+{
+	TqTable *table = tq_table_open(&task_table);
+	uint64 identity = TqRelFileNumber(table->rel);
+
+	tq_table_close(table);
+	return identity;
+}
+
+/* ---- what time has ended ---- */
+
+/* Returns the tasks that timers of a kind, due by now, are about. */
+static int64 *
+tasks_of_timers(TqTimer kind, TimestampTz now, int *n)
+{
+	int64 *tasks = tq_timer_peek(kind, now, ENDED_MAX, n);
+	Datum values[3] = {TimestampTzGetDatum(now),
+					   BoolGetDatum(kind == TQ_TIMER_CLAIM),
+					   Int32GetDatum(ENDED_MAX)};
+	int64 *left;
+	int nleft;
+
+	if (tq_clock_offset == 0)
+		return tasks;
+	left = tq_spi_run_ids(&left_timers, values, &nleft);
+	tasks = repalloc(tasks, sizeof(int64) * Max(*n + nleft, 1));
+	memcpy(tasks + *n, left, sizeof(int64) * nleft);
+	*n += nleft;
+	qsort(tasks, *n, sizeof(int64), tq_compare_ids);
+	return tasks;
+}
+
+static void
+add_gauge(TqGauges *list, int *n, int32 queue, int gauge, int64 rows)
+{
+	int i = 0;
+
+	while (i < *n && list[i].queue != queue)
+		i++;
+	if (i == *n)
+		list[(*n)++] = (TqGauges){.queue = queue};
+	list[i].gauges[gauge] += rows;
+}
+
+/* Adds the pending runs past their deadline. */
+static void
+add_overdue(TqGauges *list, int *n, TimestampTz now)
+{
+	int found;
+	int64 *ids = tasks_of_timers(TQ_TIMER_DEADLINE, now, &found);
+	TqTask *tasks = tq_tasks_core(ids, found, &found);
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	TqPendingScan *scan = tq_pending_scan_begin(snapshot);
+
+	for (int i = 0; i < found; i++)
+	{
+		TqRun run;
+
+		if (tasks[i].deadline <= now &&
+			(i == 0 || tasks[i].id != tasks[i - 1].id) &&
+			tq_pending_scan_read(scan, tasks[i].id, &run) &&
+			run.location == TQ_LOCATION_PENDING)
+			add_gauge(list, n, tasks[i].queue, TQ_QUEUE_PENDING, 1);
+	}
+	tq_pending_scan_end(scan);
+	UnregisterSnapshot(snapshot);
+}
+
+/* Adds the running runs whose claims have expired. */
+static void
+add_expired(TqGauges *list, int *n, TimestampTz now)
+{
+	int found;
+	int64 *ids = tasks_of_timers(TQ_TIMER_CLAIM, now, &found);
+	TqRunReader *reader = tq_run_reader_begin();
+	TqTaskFinder finder = {NULL, NULL};
+
+	for (int i = 0; i < found; i++)
+	{
+		TqRun run;
+		TqTask task;
+
+		if ((i == 0 || ids[i] != ids[i - 1]) &&
+			tq_run_reader_last(reader, ids[i], &run) &&
+			run.state == TQ_STATE_RUNNING && run.taken_until <= now &&
+			tq_task_find_by_id(&finder, ids[i], &task))
+			add_gauge(list, n, task.queue, TQ_QUEUE_RUNNING, 1);
+	}
+	tq_task_finder_end(&finder);
+	tq_run_reader_end(reader);
+}
+
+/*
+ * Returns, by queue, how many pending runs are past their deadline, and how
+ * many running ones past the end of their claims.
+ */
+TqGauges *
+tq_count_ended(TimestampTz now, int *n)
+{
+	TqGauges *list = palloc(sizeof(TqGauges) * 4 * ENDED_MAX);
+
+	*n = 0;
+	add_overdue(list, n, now);
+	add_expired(list, n, now);
+	return list;
+}
+
+/* ---- counts of a queue ---- */
+
+/*
+ * Returns a gauge of a queue, less what time has ended; counts the rows by a
+ * statement if there are no counters.
+ */
+static int64
+read_gauge(int gauge, TqStatement *by_rows, int32 queue, TimestampTz now)
+{
+	int64 gauges[TQ_QUEUE_GAUGES];
+	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(now)};
+	TqGauges *ended;
+	int n;
+
+	tq_counts_settle();
+	if (tq_counts_read_gauges(tq_catalog_locked_table(), tq_count_identity(),
+							  queue, gauges) != TQ_COUNT_MEMORY)
+		return tq_spi_run_int64(by_rows, values, 0);
+	ended = gauges[gauge] == 0 ? NULL : tq_count_ended(now, &n);
+	for (int i = 0; ended != NULL && i < n; i++)
+	{
+		if (ended[i].queue == queue)
+			gauges[gauge] -= ended[i].gauges[gauge];
+	}
+	return Max(gauges[gauge], 0);
+}
+
+/*
+ * Returns the number of pending tasks of a queue that are not past their
+ * deadline (doc/spec/taskcluster.md 8.1).
+ */
+int64
+tq_count_pending(int32 queue, TimestampTz now)
+{
+	return read_gauge(TQ_QUEUE_PENDING, &count_pending, queue, now);
+}
+
+/*
+ * Returns the number of running tasks of a queue whose claim has not expired
+ * (doc/spec/taskcluster.md 8.1).
+ */
+int64
+tq_count_claimed(int32 queue, TimestampTz now)
+{
+	return read_gauge(TQ_QUEUE_RUNNING, &count_claimed, queue, now);
+}
+
+/* ---- counts of all rows ---- */
+
+TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
+TQ_NUMBERS(TQ_DELAYED_COLUMNS, delayed);
+TQ_NUMBERS(TQ_RUN_COLUMNS, run);
+TQ_NUMBERS(TQ_UNSCHEDULED_COLUMNS, unscheduled);
+
+/* A table each row of which counts in a gauge. */
+typedef struct Counted
+{
+	TqRelation table;
+	int gauge;
+	int queue; /* column; 0: the queue is that of the task */
+	int task;  /* column; 0: not needed */
+	int state; /* column that must be running; 0: none */
+} Counted;
+
+static Counted counted[TQ_QUEUE_GAUGES] =
+	{{TQ_RELATION("unscheduled"), TQ_QUEUE_UNSCHEDULED, 0,
+	  Anum_unscheduled_task, 0},
+	 {TQ_RELATION("delayed"), TQ_QUEUE_DELAYED, Anum_delayed_queue, 0, 0},
+	 {TQ_RELATION("pending"), TQ_QUEUE_PENDING, Anum_pending_queue, 0, 0},
+	 {TQ_RELATION("run"), TQ_QUEUE_RUNNING, 0, Anum_run_task, Anum_run_state}};
+
+/* Counts by queue, in a hash table. */
+typedef struct Counting
+{
+	HTAB *queues;
+	TqGauges *last; /* of the last row */
+	TqTaskFinder finder;
+} Counting;
+
+static void
+count_row(Counting *counting, int32 queue, int gauge)
+{
+	bool found;
+
+	if (counting->last == NULL || counting->last->queue != queue)
+	{
+		counting->last = hash_search(counting->queues, &queue, HASH_ENTER,
+									 &found);
+		if (!found)
+			memset(counting->last->gauges, 0, sizeof(int64) * TQ_QUEUE_GAUGES);
+	}
+	counting->last->gauges[gauge]++;
+}
+
+/* Counts the rows of a table; reads all of it, in the order of its pages. */
+static void
+count_table(Counting *counting, Counted *which)
+{
+	TqTableScan *scan = tq_table_scan_open(&which->table);
+
+	while (tq_table_scan_next(scan))
+	{
+		TqTask task;
+
+		CHECK_FOR_INTERRUPTS();
+		if (which->state != 0 &&
+			tq_row_int16(scan->slot, which->state) != TQ_STATE_RUNNING)
+			continue;
+		if (which->queue != 0)
+			count_row(counting, tq_row_int32(scan->slot, which->queue),
+					  which->gauge);
+		else if (tq_task_find_by_id(&counting->finder,
+									tq_row_int64(scan->slot, which->task),
+									&task))
+			count_row(counting, task.queue, which->gauge);
+	}
+	tq_table_scan_close(scan);
+}
+
+/* Counts the rows of all queues, with the snapshot of the call. */
+TqGauges *
+tq_count_rows(int *n)
+{
+	HASHCTL control = {.keysize = sizeof(int32),
+					   .entrysize = sizeof(TqGauges),
+					   .hcxt = CurrentMemoryContext};
+	Counting counting = {0};
+	HASH_SEQ_STATUS scan;
+	TqGauges *list;
+	const TqGauges *entry;
+
+	counting.queues = hash_create("tq counts of rows", 1024, &control,
+								  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+		count_table(&counting, &counted[i]);
+	tq_task_finder_end(&counting.finder);
+	list = palloc(sizeof(TqGauges) *
+				  Max(hash_get_num_entries(counting.queues), 1));
+	*n = 0;
+	hash_seq_init(&scan, counting.queues);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		list[(*n)++] = *entry;
+	hash_destroy(counting.queues);
+	return list;
+}
+
+/* Returns the transactions of this database that are prepared. */
+static TransactionId *
+read_prepared(int *n)
+{
+	int64 *ids;
+	TransactionId *xids;
+
+	*n = 0;
+	if (max_prepared_xacts == 0)
+		return NULL;
+	ids = tq_spi_run_ids(&list_prepared, NULL, n);
+	xids = palloc(sizeof(TransactionId) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+		xids[i] = (TransactionId) ids[i];
+	return xids;
+}
+
+/*
+ * Counts the gauges of this database for shared memory; returns false if they
+ * are not exact.  The caller has called tq_call_begin(true).
+ */
+bool
+tq_count_build_gauges(void)
+{
+	int nprepared;
+	TransactionId *prepared = read_prepared(&nprepared);
+	Snapshot snapshot;
+	TqGauges *rows;
+	int n;
+
+	if (!tq_counts_build_begin(tq_catalog_locked_table(), tq_count_identity(),
+							   TQ_COUNTED_QUEUE, 0, prepared, nprepared,
+							   &snapshot))
+		return false;
+	PushActiveSnapshot(snapshot);
+	rows = tq_count_rows(&n);
+	PopActiveSnapshot();
+	for (int i = 0; i < n; i++)
+	{
+		for (int gauge = 0; gauge < TQ_QUEUE_GAUGES; gauge++)
+			tq_counts_build_set(rows[i].queue, gauge, rows[i].gauges[gauge]);
+	}
+	return tq_counts_build_end();
+}
+
+/* ---- groups ---- */
+
+/* Reads the counters of a group; returns false if it has none. */
+bool
+tq_count_read_group(int64 id, int64 *counters)
+{
+	tq_counts_settle();
+	return id != 0 && tq_counts_read_group(tq_catalog_locked_table(),
+										   tq_count_identity(), id, counters);
+}
+
+/*
+ * Begins to count a group for counters of its own; see tq_counts_build_begin().
+ * The database has gauges, so that it is known which transactions are prepared.
+ */
+bool
+tq_count_group_begin(int64 id, Snapshot *snapshot)
+{
+	return tq_counts_build_begin(tq_catalog_locked_table(),
+								 tq_count_identity(), TQ_COUNTED_GROUP, id,
+								 NULL, 0, snapshot);
+}

@@ -1,0 +1,265 @@
+# The counters in shared memory are what a count of the rows gives: after a
+# commit, an abort, savepoints, PREPARE, a crash, a restart, a promotion, DROP
+# and CREATE EXTENSION, and after changes that other statements made.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Tq;
+
+my $db = 'postgres';
+
+# The numbers of rows of each queue, and what queue_stats says.
+my $rows = q{
+	SELECT q.task_queue_id || ': ' || concat_ws(' ',
+		(SELECT count(*) FROM tq_internal.pending p WHERE p.queue = q.id),
+		(SELECT count(*) FROM tq_internal.delayed d WHERE d.queue = q.id),
+		(SELECT count(*) FROM tq_internal.unscheduled u JOIN tq_internal.task t ON t.id = u.task WHERE t.queue = q.id),
+		(SELECT count(*) FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task WHERE r.state = 2 AND t.queue = q.id))
+	FROM tq_internal.queue q ORDER BY 1};
+my $shown = q{
+	SELECT task_queue_id || ': ' || concat_ws(' ', pending, delayed, blocked, running)
+	FROM tq.queue_stats ORDER BY 1};
+my $source = 'SELECT source FROM tq_internal.count_state()';
+
+sub wait_exact
+{
+	my ($node) = @_;
+
+	return $node->poll_query_until($db, "SELECT source = 'memory' FROM tq.queue_stats LIMIT 1");
+}
+
+# The gauges are the numbers of rows, and they are from memory.
+sub is_exact
+{
+	my ($node, $what, $expected) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($node->safe_psql($db, $shown), $node->safe_psql($db, $rows), $what);
+	is($node->safe_psql($db, $source), 'memory', "$what: from memory");
+	is($node->safe_psql($db, $shown), $expected, "$what: the numbers") if defined $expected;
+	return;
+}
+
+sub psql { my ($node, $sql) = @_; return $node->safe_psql($db, $sql); }
+
+my $node = new_node('counts', 'max_prepared_transactions = 5', 'tq.counted_group = 5', 'autovacuum = off', 'restart_after_crash = on');
+psql($node, 'CREATE EXTENSION tq');
+psql($node, q{SELECT tq.enqueue('c/a')});
+wait_worker($node, $db);
+ok(wait_exact($node), 'the maintenance worker counts when the database is in use');
+
+# ---- what transactions do ----
+
+psql($node, q{SELECT tq.enqueue('c/a', retries => 3) FROM generate_series(1, 20);
+	SELECT tq.enqueue('c/b', delay => '1 hour') FROM generate_series(1, 3)});
+is_exact($node, 'commits', "c/a: 21 0 0 0\nc/b: 0 3 0 0");
+psql($node, q{BEGIN; SELECT tq.enqueue('c/a'); SELECT count(*) FROM tq.claim_work('c/a', 'g', 'w', 5); ROLLBACK});
+is_exact($node, 'an abort', "c/a: 21 0 0 0\nc/b: 0 3 0 0");
+psql($node, q{
+	BEGIN;
+	SELECT tq.enqueue('c/a');
+	SAVEPOINT a; SELECT tq.enqueue('c/a'), tq.enqueue('c/c'); ROLLBACK TO a;
+	SAVEPOINT b; SELECT tq.enqueue('c/a'); SAVEPOINT c; SELECT tq.enqueue('c/a'); RELEASE b;
+	SAVEPOINT d; SELECT tq.enqueue('c/a'); SAVEPOINT e; SELECT tq.enqueue('c/a'); RELEASE e; ROLLBACK TO d;
+	COMMIT});
+is_exact($node, 'savepoints', "c/a: 24 0 0 0\nc/b: 0 3 0 0");
+psql($node, q{DO $$ BEGIN
+	FOR i IN 1 .. 300 LOOP
+		BEGIN
+			PERFORM tq.enqueue('c/a');
+			IF i % 3 = 0 THEN RAISE division_by_zero; END IF;
+		EXCEPTION WHEN division_by_zero THEN NULL;
+		END;
+	END LOOP;
+END $$});
+is_exact($node, 'many subtransactions', "c/a: 224 0 0 0\nc/b: 0 3 0 0");
+is(psql($node, q{BEGIN; SELECT tq.enqueue('c/n') IS NOT NULL; SELECT tq.pending_tasks('c/n'); SELECT pending FROM tq.queue_stats WHERE task_queue_id = 'c/n'; ROLLBACK}),
+	"t\n1\n1", 'a transaction sees what it has done');
+psql($node, q{
+	SELECT count(*) FROM tq.claim_work('c/a', 'g', 'w', 100);
+	SELECT tq.resolve(array_agg(task_id), array_agg(run_id)) FROM (SELECT * FROM tq.run_overview WHERE state = 'running' LIMIT 60) AS r;
+	SELECT tq.report_failed(task_id, 0) FROM (SELECT * FROM tq.run_overview WHERE state = 'running' LIMIT 10) AS r;
+	SELECT tq.report_exception(task_id, 0, 'worker-shutdown') FROM (SELECT * FROM tq.run_overview WHERE state = 'running' LIMIT 7) AS r});
+is_exact($node, 'claims and reports');
+is(psql($node, q{SELECT concat_ws(' ', created, claimed, completed, failed, exception, retried, reasons) FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+	'224 100 60 10 7 7 {"failed": 10, "worker-shutdown": 7}', 'totals');
+is(psql($node, q{SELECT (SELECT sum(value::int) FROM jsonb_each_text(wait_histogram)), (SELECT sum(value::int) FROM jsonb_each_text(run_histogram)), wait_p50 <= wait_p95 AND wait_p95 <= wait_p99, run_p50 > '0' FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+	'100|77|t|t', 'histograms have each claim and each end once');
+ok($node->poll_query_until($db, q{SELECT created_per_s > 0 AND claimed_per_s > 0 AND ended_per_s > 0 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+	'rates of the last minute');
+
+# ---- time ----
+
+psql($node, q{SET tq.claim_timeout = '10 s'; SELECT tq.claim_work('c/a', 'g', 'w', 5)});
+psql($node, q{SELECT tq.enqueue('c/a', deadline => '30 s') FROM generate_series(1, 4)});
+is(psql($node, q{SET tq.clock_offset = '25 s'; SELECT running, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+	psql($node, q{SELECT running - 5, pending FROM tq.queue_stats WHERE task_queue_id = 'c/a'}), 'a claim that has expired counts no longer');
+is(psql($node, q{SET tq.clock_offset = '35 s'; SELECT pending, tq.pending_tasks('c/a') FROM tq.queue_stats WHERE task_queue_id = 'c/a'}),
+	psql($node, q{SELECT pending - 4, pending - 4 FROM tq.queue_stats WHERE task_queue_id = 'c/a'}), 'nor a task past its deadline');
+
+# ---- groups ----
+
+my $group = psql($node, q{SELECT tq.slugid()});
+my $state = "SELECT tq_internal.counted_group('$group')";
+my $progress = "SELECT p FROM tq.group_progress('$group') AS p";
+psql($node, qq{
+	CREATE FUNCTION tq_internal.counted_group(g tq.slugid) RETURNS text LANGUAGE sql AS \$\$
+		SELECT concat_ws(' ', count(*), count(*) FILTER (WHERE state = 'unscheduled'), count(*) FILTER (WHERE state = 'pending'),
+			count(*) FILTER (WHERE state = 'running'), count(*) FILTER (WHERE state = 'completed'), count(*) FILTER (WHERE state = 'failed'),
+			count(*) FILTER (WHERE state = 'exception'), min(created), max(resolved))
+		FROM tq.task_details WHERE task_group_id = g \$\$;
+	SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', tq.slugid(), 'task', jsonb_build_object('taskQueueId', 'c/g', 'taskGroupId', '$group',
+		'created', now(), 'deadline', now() + interval '1 hour', 'payload', '{}'::jsonb, 'metadata', jsonb_build_object('name', 'x', 'description', 'x', 'owner', 'a\@b.c', 'source', 'https://x.y')))))
+	FROM generate_series(1, 10)});
+my $counted = "SELECT concat_ws(' ', tasks, unscheduled, pending + delayed, running, completed, failed, exception, first_created, last_resolved) FROM tq.group_progress('$group')";
+is(psql($node, $counted), psql($node, $state), 'a large group is counted');
+
+# How many rows a call has read: none of run and pending if there are counters.
+sub reads_rows
+{
+	return psql($node, q{SELECT pg_stat_reset(); SELECT 1} ) && psql($node, "BEGIN; $counted; SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0) > 5 FROM pg_stat_xact_all_tables WHERE relname IN ('task', 'pending', 'run'); COMMIT") =~ /t\z/;
+}
+ok(!reads_rows(), 'the next call reads its counters');
+psql($node, q{
+	SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('c/g', 'g', 'w', 3);
+	SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('c/g', 'g', 'w', 2);
+	SELECT task_id FROM tq.claim_work('c/g', 'g', 'w', 1)});
+is(psql($node, $counted), psql($node, $state), 'claims and reports');
+is(psql($node, "BEGIN; SELECT tq.report_exception(task_id, run_id, 'malformed-payload') IS NULL FROM tq.claim_work('c/g', 'g', 'w', 1); SELECT ($counted) = ($state); ROLLBACK"),
+	"f\nt", 'in a transaction that has changed it');
+psql($node, "SELECT tq.rerun_task(task_id) FROM tq.task_overview WHERE task_queue_id = 'c/g' AND state = 'failed' ORDER BY since LIMIT 1");
+is(psql($node, $counted), psql($node, $state), 'a rerun');
+psql($node, "SELECT tq.rerun_task(task_id) FROM (SELECT * FROM tq.task_overview WHERE task_queue_id = 'c/g' AND state IN ('completed', 'failed') ORDER BY since DESC LIMIT 1) AS t");
+is(psql($node, $counted), psql($node, $state), 'a rerun of the task that was resolved last');
+is(psql($node, $counted), psql($node, $state), 'and once more, from counters again');
+ok(!reads_rows(), 'without reading rows');
+psql($node, "SELECT tq.delete_task(task_id) FROM (SELECT * FROM tq.task_overview WHERE task_queue_id = 'c/g' AND state = 'completed' LIMIT 1) AS t");
+is(psql($node, $counted), psql($node, $state), 'a deleted task');
+is_exact($node, 'all queues after that');
+
+# ---- prepared transactions ----
+
+# The queue first: another session would wait for the end of a new one.
+psql($node, q{SELECT tq.cancel_task(tq.enqueue('c/p'))});
+psql($node, q{BEGIN; SELECT tq.enqueue('c/p') FROM generate_series(1, 3); PREPARE TRANSACTION 'one'});
+psql($node, q{BEGIN; SELECT tq.enqueue('c/p') FROM generate_series(1, 9); PREPARE TRANSACTION 'two'});
+psql($node, q{BEGIN; SELECT tq.enqueue('c/p' || i) FROM generate_series(1, 40) AS i; PREPARE TRANSACTION 'large'});
+is_exact($node, 'prepared');
+psql($node, q{COMMIT PREPARED 'one'});
+psql($node, q{ROLLBACK PREPARED 'two'});
+is(psql($node, q{SELECT tq.pending_tasks('c/p')}), 3, 'COMMIT PREPARED and ROLLBACK PREPARED');
+is_exact($node, 'both');
+psql($node, q{COMMIT PREPARED 'large'});
+is(psql($node, q{SELECT sum(pending) FROM tq.queue_stats WHERE task_queue_id ~ '^c/p'}), 43, 'one with many changes: rows are counted at once');
+ok(wait_exact($node), 'and counters again');
+is_exact($node, 'after that');
+
+# ---- changes by other statements ----
+
+psql($node, q{DELETE FROM tq_internal.pending WHERE task IN (SELECT task FROM tq_internal.pending LIMIT 1)});
+ok(wait_exact($node), 'a statement has deleted a row: counted again');
+is_exact($node, 'after that');
+
+# ---- a restart ----
+
+my $totals = q{SELECT string_agg(concat_ws(' ', task_queue_id, created, claimed, completed, reasons, wait_histogram), ';' ORDER BY task_queue_id) FROM tq.queue_stats};
+my $before = psql($node, $totals);
+psql($node, q{BEGIN; SELECT tq.enqueue('c/p') FROM generate_series(1, 2); PREPARE TRANSACTION 'old'});
+psql($node, $counted);
+$node->restart;
+is(psql($node, $totals), $before, 'totals are as they were before a restart');
+ok(wait_exact($node), 'the gauges are counted');
+is_exact($node, 'after a restart');
+ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.queue_stats WHERE source <> 'memory'"), 'all of them');
+is(psql($node, $counted), psql($node, $state), 'and the group');
+psql($node, q{COMMIT PREPARED 'old'});
+is(psql($node, q{SELECT tq.pending_tasks('c/p')}), 5, 'a transaction that was prepared before the restart');
+ok(wait_exact($node), 'counted again');
+is_exact($node, 'after that');
+
+# ---- a crash ----
+
+my $worker = worker_in($node, $db);
+kill 'KILL', $worker;
+ok(wait_worker($node, $db, $worker), 'the server starts again after a crash');
+ok(wait_exact($node), 'the gauges are counted');
+is_exact($node, 'after a crash');
+is(psql($node, q{SELECT sum(created) FROM tq.queue_stats}), 0, 'the totals are lost');
+
+# ---- while it is counted ----
+
+# Four sessions create, claim and resolve, while the gauges and the group are
+# counted again and again.
+my @sessions;
+for my $no (1 .. 4)
+{
+	my $session = $node->background_psql($db, on_error_stop => 1);
+	push @sessions, $session;
+	$session->query_safe('SET synchronous_commit = off');
+}
+for my $turn (1 .. 8)
+{
+	foreach my $session (@sessions)
+	{
+		$session->{stdin} .= qq{
+			SELECT count(tq.enqueue('c/load', retries => 2)) FROM generate_series(1, 20) \\g /dev/null
+			SELECT count(*) FROM tq.claim_work('c/load', 'g', 'w', 15) AS c CROSS JOIN LATERAL tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) \\g /dev/null
+			DO \$\$ BEGIN FOR i IN 1 .. 20 LOOP PERFORM tq.enqueue('c/load'); COMMIT; END LOOP; END \$\$;
+		};
+		$session->{run}->pump_nb;
+	}
+	psql($node, q{SELECT tq.reset_queue_stats()});
+}
+$_->query_safe('SELECT 1'), $_->quit foreach @sessions;
+ok(wait_exact($node), 'counted while sessions work');
+is_exact($node, 'after that');
+is(psql($node, $counted), psql($node, $state), 'and the group');
+
+# ---- DROP and CREATE EXTENSION, TRUNCATE ----
+
+psql($node, 'DROP FUNCTION tq_internal.counted_group; DROP EXTENSION tq; CREATE EXTENSION tq');
+psql($node, q{SELECT tq.enqueue('d/a'), tq.enqueue('d/b')});
+ok(wait_exact($node), 'another extension');
+is_exact($node, 'DROP and CREATE EXTENSION', "d/a: 1 0 0 0\nd/b: 1 0 0 0");
+psql($node, q{BEGIN; TRUNCATE tq_internal.task, tq_internal.pending; SELECT tq.enqueue('d/a'); ROLLBACK});
+is_exact($node, 'TRUNCATE rolled back', "d/a: 1 0 0 0\nd/b: 1 0 0 0");
+psql($node, q{TRUNCATE tq_internal.task, tq_internal.pending; SELECT tq.enqueue('d/a')});
+is(psql($node, $shown), "d/a: 1 0 0 0\nd/b: 0 0 0 0", 'TRUNCATE: the rows are counted');
+ok(wait_exact($node), 'and counters again');
+is_exact($node, 'after that', "d/a: 1 0 0 0\nd/b: 0 0 0 0");
+
+# ---- a standby ----
+
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+psql($node, q{SELECT tq.enqueue('d/b')});
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is(psql($standby, $shown), "d/a: 1 0 0 0\nd/b: 1 0 0 0", 'a standby counts the rows');
+is(psql($standby, $source), 'tables', 'and says so');
+$node->stop;
+$standby->promote;
+wait_worker($standby, $db);
+ok(wait_exact($standby), 'promoted: the gauges are counted');
+psql($standby, q{SELECT tq.enqueue('d/b')});
+is_exact($standby, 'after a promotion', "d/a: 1 0 0 0\nd/b: 2 0 0 0");
+
+# ---- without counters ----
+
+$standby->append_conf('postgresql.conf', 'tq.counted_queues = 1');
+$standby->restart;
+ok($standby->poll_query_until($db, "SELECT source = 'tables' FROM tq.queue_stats LIMIT 1"), 'more queues than tq.counted_queues');
+is(psql($standby, $shown), "d/a: 1 0 0 0\nd/b: 2 0 0 0", 'the rows are counted');
+is(psql($standby, q{SELECT tq.pending_tasks('d/a'), tq.pending_tasks('d/b')}), '1|2', 'by each function');
+$standby->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$standby->restart;
+is(psql($standby, $shown), "d/a: 1 0 0 0\nd/b: 2 0 0 0", 'without preload the rows are counted');
+is(psql($standby, q{SELECT DISTINCT source FROM tq.queue_stats}), 'tables', 'and queue_stats says so');
+
+done_testing();
