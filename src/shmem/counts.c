@@ -13,7 +13,7 @@
  * A database whose gauges have not been counted since the server was started,
  * or whose tables were changed by other statements than those of tq, has no
  * gauges: readers count the rows, and the maintenance worker counts them once
- * for all.  The identity of a table tells that it was truncated or rewritten.
+ * for all.  The identity of a table changes when it is truncated or rewritten.
  *
  * One lock protects everything.  Changes of queues are applied with it in share
  * mode, by atomic operations; new entries and groups need it in exclusive mode.

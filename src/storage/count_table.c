@@ -70,11 +70,14 @@ static TqStatement list_prepared = TQ_STATEMENT(
 
 /* ---- changes ---- */
 
-/* Changes a counter by that much when this transaction commits. */
+/*
+ * Changes a counter by that much when this transaction commits, unless the
+ * server keeps no counters.
+ */
 void
 tq_count(TqCounted what, int64 id, int counter, int64 by)
 {
-	if (id != 0)
+	if (id != 0 && tq_counted_queues > 0)
 		tq_count_change(tq_catalog_locked_table(), what, id, counter, by);
 }
 
