@@ -191,38 +191,44 @@ ok(wait_exact($node), 'the gauges are counted');
 is_exact($node, 'after a crash');
 is(psql($node, q{SELECT sum(created) FROM tq.queue_stats}), 0, 'the totals are lost');
 
-# ---- while it is counted ----
+# ---- while rows are counted ----
 
-# Four sessions create, claim and resolve, while the gauges and the group are
-# counted again and again.
-my @sessions;
-for my $no (1 .. 4)
-{
-	my $session = $node->background_psql($db, on_error_stop => 1);
-	push @sessions, $session;
-	$session->query_safe('SET synchronous_commit = off');
-}
-for my $turn (1 .. 8)
-{
-	foreach my $session (@sessions)
-	{
-		$session->{stdin} .= qq{
-			SELECT count(tq.enqueue('c/load', retries => 2)) FROM generate_series(1, 20) \\g /dev/null
-			SELECT count(*) FROM tq.claim_work('c/load', 'g', 'w', 15) AS c CROSS JOIN LATERAL tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id]) \\g /dev/null
-			DO \$\$ BEGIN FOR i IN 1 .. 20 LOOP PERFORM tq.enqueue('c/load'); COMMIT; END LOOP; END \$\$;
-		};
-		$session->{run}->pump_nb;
-	}
-	psql($node, q{SELECT tq.reset_queue_stats()});
-}
-$_->query_safe('SELECT 1'), $_->quit foreach @sessions;
-ok(wait_exact($node), 'counted while sessions work');
-is_exact($node, 'after that');
+# A transaction that is open while they are.
+my $open = $node->background_psql($db, on_error_stop => 1);
+$open->query_safe(qq{BEGIN; SELECT tq.enqueue('c/a', task_group_id => '$group', scheduler_id => '-') FROM generate_series(1, 3)});
+psql($node, q{SELECT tq.reset_queue_stats()});
+ok(wait_exact($node), 'counted while a transaction is open');
+is(psql($node, $counted), psql($node, $state), 'and a group');
+is_exact($node, 'before its commit');
+$open->query_safe('COMMIT');
+$open->quit;
+is_exact($node, 'after it');
 is(psql($node, $counted), psql($node, $state), 'and the group');
+
+# Sessions commit at full speed, while one counts fifty groups, each once.
+my $groups = 50;
+psql($node, qq{
+	CREATE TABLE load AS SELECT n, tq.slugid() AS g FROM generate_series(1, $groups) AS n;
+	SELECT tq.enqueue('c/load', task_group_id => g) FROM load, generate_series(1, 6)});
+my $script = $node->basedir . '/load.sql';
+append_to_file($script, qq{\\set n random(1, $groups)
+	SELECT tq.enqueue('c/load', task_group_id => g) FROM load WHERE n = :n;
+	SELECT tq.resolve(ARRAY[task_id], ARRAY[run_id]) FROM tq.claim_work('c/load', 'g', 'w');
+});
+my ($out, $err);
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-j', '2', '-t', '400', '-f', $script, '-h', $node->host, '-p', $node->port, $db ], '>', \$out, '2>', \$err);
+psql($node, "SELECT (tq.group_progress(g)).tasks FROM load WHERE n = $_") foreach 1 .. $groups;
+ok($load->finish, 'a load') or diag($err);
+is(psql($node, q{
+	SELECT concat_ws(' ', n, p.pending, p.completed, 'but', r.pending, r.completed)
+	FROM load, tq.group_progress(g) AS p, LATERAL (SELECT count(*) FILTER (WHERE state = 'pending') AS pending, count(*) FILTER (WHERE state = 'completed') AS completed
+		FROM tq.task_details WHERE task_group_id = g) AS r
+	WHERE (p.pending, p.completed) IS DISTINCT FROM (r.pending, r.completed)}), '', 'each group has exact counters');
+is_exact($node, 'after a load');
 
 # ---- DROP and CREATE EXTENSION, TRUNCATE ----
 
-psql($node, 'DROP FUNCTION tq_internal.counted_group; DROP EXTENSION tq; CREATE EXTENSION tq');
+psql($node, 'DROP TABLE load; DROP FUNCTION tq_internal.counted_group; DROP EXTENSION tq; CREATE EXTENSION tq');
 psql($node, q{SELECT tq.enqueue('d/a'), tq.enqueue('d/b')});
 ok(wait_exact($node), 'another extension');
 is_exact($node, 'DROP and CREATE EXTENSION', "d/a: 1 0 0 0\nd/b: 1 0 0 0");
