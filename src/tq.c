@@ -18,6 +18,7 @@
 #include "shmem/count_snapshot.h"
 #include "shmem/counts.h"
 #include "shmem/database_facts.h"
+#include "shmem/expired_claims.h"
 #include "shmem/listener.h"
 #include "shmem/shmem.h"
 #include "shmem/wait_queue.h"
@@ -36,10 +37,10 @@ PG_MODULE_MAGIC;
 extern PGDLLEXPORT void _PG_init(void);
 
 static const TqShmemPart *const shmem_parts[] =
-	{&tq_cursor_shmem,        &tq_wait_shmem,     &tq_slot_shmem,
-	 &tq_stats_shmem,         &tq_listener_shmem, &tq_facts_shmem,
-	 &tq_activity_shmem,      &tq_counts_shmem,   &tq_count_snapshot_shmem,
-	 &tq_count_prepared_shmem};
+	{&tq_cursor_shmem,         &tq_wait_shmem,     &tq_slot_shmem,
+	 &tq_stats_shmem,          &tq_listener_shmem, &tq_facts_shmem,
+	 &tq_activity_shmem,       &tq_counts_shmem,   &tq_count_snapshot_shmem,
+	 &tq_count_prepared_shmem, &tq_expired_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are

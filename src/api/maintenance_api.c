@@ -23,6 +23,7 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../events/publisher.h"
+#include "../shmem/expired_claims.h"
 #include "../shmem/wait_queue.h"
 #include "../shmem/worker_request.h"
 #include "../shmem/worker_slot.h"
@@ -32,6 +33,7 @@
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
+#include "../util/process.h"
 #include "../util/spi.h"
 #include "arguments.h"
 
@@ -39,6 +41,8 @@ PG_FUNCTION_INFO_V1(tq_upkeep);
 PG_FUNCTION_INFO_V1(tq_maintenance_activity);
 PG_FUNCTION_INFO_V1(tq_start_maintenance);
 PG_FUNCTION_INFO_V1(tq_clock_now_sql);
+PG_FUNCTION_INFO_V1(tq_expired_claims);
+PG_FUNCTION_INFO_V1(tq_background_workers);
 PG_FUNCTION_INFO_V1(tq_waiters);
 PG_FUNCTION_INFO_V1(tq_state_name_sql);
 PG_FUNCTION_INFO_V1(tq_reason_created_name);
@@ -335,6 +339,28 @@ Datum
 tq_clock_now_sql(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TIMESTAMPTZ(tq_clock_now());
+}
+
+/*
+ * expired_claims() -> bigint: how many claims have expired within the last hour
+ * and since the maintenance worker of this database was started; NULL if there
+ * is none
+ */
+Datum
+tq_expired_claims(PG_FUNCTION_ARGS)
+{
+	int slot = tq_slot_running();
+
+	if (slot < 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(tq_expired_last_hour(slot, tq_clock_now()));
+}
+
+/* background_workers() -> int: how many background workers are running */
+Datum
+tq_background_workers(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(tq_process_background_workers());
 }
 
 /*

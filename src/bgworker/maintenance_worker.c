@@ -50,6 +50,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "../shmem/expired_claims.h"
 #include "../shmem/worker_slot.h"
 #include "../shmem/worker_stats.h"
 #include "../storage/activation.h"
@@ -89,6 +90,7 @@ typedef enum Outcome
 
 static MemoryContext turn_context = NULL;
 static Oid extension = InvalidOid;
+static int my_slot = -1;
 
 /* When to run the steps other than publication. */
 static TimestampTz steps_due = TQ_LONG_AGO;
@@ -363,6 +365,8 @@ take_batch(StepWork *work)
 							 work->batch.since == DT_NOEND
 								 ? -1
 								 : now - work->batch.since);
+		if (work->step == TQ_STEP_CLAIM_EXPIRED)
+			tq_expired_count(my_slot, work->batch.tasks, now);
 	}
 	return outcome;
 }
@@ -708,6 +712,8 @@ begin(void)
 	BackgroundWorkerUnblockSignals();
 	if (!tq_slot_attach(order.slot, order.generation))
 		proc_exit(0);
+	my_slot = order.slot;
+	tq_expired_begin(my_slot);
 	process_interrupts();
 	BackgroundWorkerInitializeConnectionByOid(order.database, InvalidOid, 0);
 	set_settings();

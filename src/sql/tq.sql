@@ -1189,6 +1189,14 @@ CREATE FUNCTION tq_internal.clock_now() RETURNS timestamptz
 	AS 'MODULE_PATHNAME', 'tq_clock_now_sql' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.clock_now() IS 'the time by which functions decide';
 
+CREATE FUNCTION tq_internal.expired_claims() RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_expired_claims' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.expired_claims() IS 'claims that have expired within the last hour and since the maintenance worker was started; NULL: there is none';
+
+CREATE FUNCTION tq_internal.background_workers() RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_background_workers' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.background_workers() IS 'background workers of the server that are running';
+
 CREATE FUNCTION tq_internal.waiters() RETURNS TABLE (pid int, queue int)
 	AS 'MODULE_PATHNAME', 'tq_waiters' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.waiters() IS 'sessions of this database that wait: for a run of a queue, 0 if it is new, or for a task, then queue is NULL';
@@ -1646,7 +1654,7 @@ COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys'
 CREATE VIEW tq.subscription_overview AS
 	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
 		s.acked_id, t.last_id, s.lost_before, s.created, s.acked_at,
-		(SELECT min(published) FROM tq_internal.tick WHERE last_id > s.acked_id AND messages > 0) AS oldest_unread
+		(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest_unread
 	FROM tq_internal.subscription s
 		JOIN tq_internal.subscription_binding b ON b.name = s.name
 		CROSS JOIN (SELECT tq.published_id() AS last_id) AS t
@@ -1670,29 +1678,23 @@ CREATE VIEW tq_internal.claimable_task AS
 	WHERE p.seq <> p.task;
 COMMENT ON VIEW tq_internal.claimable_task IS 'tasks that can be claimed, with their place in the queue';
 
--- Why a task is where it is: each branch finds one reason, and what to do.
-CREATE VIEW tq_internal.task_reason AS
-	SELECT c.task_id, 10 AS place, 'unscheduled' AS reason,
-		CASE WHEN o.required_task_id = c.task_id THEN 'it depends on itself'
-			WHEN o.state IS NULL THEN format('it depends on %s, which was deleted', o.required_task_id)
-			ELSE format('it depends on %s%s, which is %s', o.required_task_id, ' (' || o.required_name || ')', o.state) END AS detail,
-		CASE WHEN o.required_task_id = c.task_id OR o.state IS NULL THEN format('SELECT tq.schedule_task(%L)', c.task_id)
-			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L); or, to go on without it, SELECT tq.schedule_task(%L)', o.required_task_id, c.task_id)
-			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
-	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-		JOIN tq.dependency_overview o ON o.task_id = c.task_id
-	WHERE NOT o.met
-	UNION ALL
-	SELECT c.task_id, 11, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
-	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
-	WHERE NOT EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
-	UNION ALL
-	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', d.visible_at), 'wait until then'
-	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task
-	UNION ALL
-	SELECT t.task_id, 30, 'locked',
-		format('process %s has locked or changed it in a transaction that began at %s: %s', l.pid, a.xact_start, COALESCE(left(a.query, 200), 'its query is not visible to you')),
-		format('wait for the end of that transaction, or SELECT pg_terminate_backend(%s)', l.pid)
+CREATE FUNCTION tq_internal.shorten(given text, size int) RETURNS text
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN length(s) > size THEN left(s, size - 3) || '...' ELSE s END
+		FROM btrim(regexp_replace(given, '\s+', ' ', 'g')) AS s;
+	END;
+COMMENT ON FUNCTION tq_internal.shorten(text, int) IS 'a text in one line of at most so many characters, for why() and health()';
+
+CREATE FUNCTION tq_internal.local_time(given timestamptz) RETURNS text
+	LANGUAGE sql STABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT to_char(given, 'YYYY-MM-DD HH24:MI:SS');
+	END;
+COMMENT ON FUNCTION tq_internal.local_time(timestamptz) IS 'a time in 19 characters, in the time zone of the session, for why()';
+
+CREATE VIEW tq_internal.lock_holder AS
+	SELECT t.task_id, l.pid, a.xact_start AS since, a.query
 	FROM tq_internal.task t
 		CROSS JOIN LATERAL (SELECT u.xmax FROM tq_internal.unscheduled u WHERE u.task = t.id
 			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
@@ -1700,17 +1702,51 @@ CREATE VIEW tq_internal.task_reason AS
 			UNION ALL SELECT d.xmax FROM tq_internal.delayed d WHERE d.task = t.id
 			UNION ALL SELECT r.xmax FROM tq_internal.run r WHERE r.task = t.id) AS x
 		JOIN pg_catalog.pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = x.xmax AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()
-		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid;
+COMMENT ON VIEW tq_internal.lock_holder IS 'sessions whose open transactions have locked or changed a task';
+
+-- Why a task is where it is: each branch finds one reason, and what to do.  In
+-- psql the rows have at most 120 columns: a reason has up to 13 characters, a
+-- detail 50, an advice 49.
+CREATE VIEW tq_internal.task_reason AS
+	SELECT c.task_id, 10 AS place, 'unscheduled' AS reason,
+		CASE WHEN o.required_task_id = c.task_id THEN 'it depends on itself, so it waits for a call'
+			WHEN o.state IS NULL THEN format('it depends on %s, deleted', o.required_task_id)
+			ELSE format('it depends on %s: %s', COALESCE(tq_internal.shorten(o.required_name, 22), o.required_task_id::text), o.state) END AS detail,
+		CASE WHEN o.required_task_id = c.task_id OR o.state IS NULL THEN format('SELECT tq.schedule_task(%L)', c.task_id)
+			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L)', o.required_task_id)
+			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+		JOIN tq.dependency_overview o ON o.task_id = c.task_id
+	WHERE NOT o.met
 	UNION ALL
-	SELECT p.task_id, 40, 'no worker', CASE WHEN q.last_date_active IS NULL THEN format('no worker has asked for work in queue %s', q.task_queue_id)
-			ELSE format('no worker has asked for work in queue %s since %s', q.task_queue_id, q.last_date_active) END,
-		'start a worker, or compare the name of the queue with that in the worker'
+	SELECT c.task_id, 11, 'unscheduled', 'it can go on without what failed', format('SELECT tq.schedule_task(%L)', c.task_id)
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+	WHERE EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met AND o.state IN ('failed', 'exception'))
+	UNION ALL
+	SELECT c.task_id, 12, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+	WHERE NOT EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
+	UNION ALL
+	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', tq_internal.local_time(d.visible_at)), 'wait until then'
+	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task
+	UNION ALL
+	SELECT h.task_id, 30, 'locked', format('by process %s', h.pid) || COALESCE(' since ' || tq_internal.local_time(h.since), ''),
+		format('wait, or pg_terminate_backend(%s)', h.pid)
+	FROM tq_internal.lock_holder h
+	UNION ALL
+	SELECT h.task_id, 31, 'locked', 'query: ' || tq_internal.shorten(h.query, 43), 'wait for the end of its transaction'
+	FROM tq_internal.lock_holder h
+	WHERE h.query <> ''
+	UNION ALL
+	SELECT p.task_id, 40, 'no worker', COALESCE('no worker in its queue since ' || tq_internal.local_time(q.last_date_active), 'no worker has asked its queue for work'),
+		format('start one, or correct queue %s', tq_internal.shorten(q.task_queue_id, 21))
 	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
 	WHERE NOT EXISTS (SELECT FROM tq_internal.waiters() w WHERE w.queue = p.queue)
 		AND NOT EXISTS (SELECT FROM tq_internal.worker w WHERE w.queue = p.queue AND w.last_date_active > tq_internal.clock_now() - interval '1 hour')
 	UNION ALL
-	SELECT p.task_id, 50, 'quarantine', format('all workers of queue %s (%s) are in quarantine, the first until %s', q.task_queue_id, w.workers, w.until),
-		'end the quarantine of one by tq.quarantine_worker(), or start another'
+	SELECT p.task_id, 50, 'quarantine', format('all %s workers until %s', w.workers, tq_internal.local_time(w.until)),
+		'start another, or end it by quarantine_worker()'
 	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
 		CROSS JOIN LATERAL (SELECT count(*) AS workers, min(w.quarantine_until) AS until,
 				bool_and(w.quarantine_until IS NOT NULL AND w.quarantine_until > tq_internal.clock_now()) AS barred
@@ -1718,23 +1754,22 @@ CREATE VIEW tq_internal.task_reason AS
 	WHERE w.barred
 	UNION ALL
 	SELECT p.task_id, 60, CASE WHEN b.n = 0 THEN 'next' ELSE 'behind others' END,
-		CASE WHEN b.n = 0 THEN format('it is the first of queue %s', q.task_queue_id)
-			ELSE format('%s%s runs of queue %s come before it', CASE WHEN b.n > 10000 THEN 'more than ' ELSE '' END, least(b.n, 10000), q.task_queue_id) END,
-		CASE WHEN b.n = 0 THEN 'wait for the next claim'
-			ELSE format('wait; start more workers; or SELECT tq.change_task_priority(%L, ''highest'')', p.task_id) END
+		CASE WHEN b.n = 0 THEN format('it is the first of queue %s', tq_internal.shorten(q.task_queue_id, 25))
+			ELSE format('%s%s before it in %s', CASE WHEN b.n > 10000 THEN 'more than ' ELSE '' END, least(b.n, 10000), tq_internal.shorten(q.task_queue_id, 21)) END,
+		CASE WHEN b.n = 0 THEN 'wait for the next claim' ELSE 'more workers, or tq.change_task_priority()' END
 	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
 		CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM tq_internal.pending o
 			WHERE o.queue = p.queue AND (o.priority > p.priority OR (o.priority = p.priority AND o.seq < p.seq)) LIMIT 10001) AS o) AS b
 	UNION ALL
 	SELECT t.task_id, 70, CASE WHEN r.taken_until > tq_internal.clock_now() THEN 'claimed' ELSE 'claim expired' END,
-		format('worker %s/%s has run %s, since %s, until %s', r.worker_group, r.worker_id, r.run_id, r.started, r.taken_until),
-		CASE WHEN r.taken_until > tq_internal.clock_now() THEN 'wait for its report; if the worker is gone, for the end of its claim'
-			ELSE 'maintenance is late: SELECT * FROM tq.health() WHERE NOT ok' END
+		format('by %s until %s', tq_internal.shorten(r.worker_group || '/' || r.worker_id, 21), tq_internal.local_time(r.taken_until)),
+		CASE WHEN r.taken_until > tq_internal.clock_now() THEN format('wait for its report on run %s', r.run_id)
+			ELSE 'maintenance is late: see tq.health()' END
 	FROM tq_internal.task t JOIN tq_internal.named_run r ON r.task = t.id
 	WHERE r.state = 2
 	UNION ALL
-	SELECT t.task_id, 80, 'past deadline', format('its deadline was %s', COALESCE(t.effective_deadline, t.deadline)),
-		'maintenance is late: SELECT * FROM tq.health() WHERE NOT ok'
+	SELECT t.task_id, 80, 'past deadline', format('its deadline was %s', tq_internal.local_time(COALESCE(t.effective_deadline, t.deadline))),
+		'maintenance is late: see tq.health()'
 	FROM tq_internal.task t
 	WHERE COALESCE(t.effective_deadline, t.deadline) <= tq_internal.clock_now()
 		AND (EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
@@ -1743,12 +1778,18 @@ CREATE VIEW tq_internal.task_reason AS
 			OR EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
 			OR EXISTS (SELECT FROM tq_internal.run r WHERE r.task = t.id AND r.state = 2))
 	UNION ALL
-	SELECT t.task_id, 90, 'postponed', format('step %s of maintenance has failed for it %s times since %s: %s', p.step, p.failures, p.since, p.error),
-		format('correct the cause; the step is tried again at %s', p.due)
+	SELECT t.task_id, 90, 'postponed', format('step %s has failed %s times', p.step, p.failures),
+		'it is tried again at ' || tq_internal.local_time(p.due)
 	FROM tq_internal.postponed p JOIN tq_internal.task t ON t.id = p.task
 	UNION ALL
-	SELECT t.task_id, 100, tq_internal.state_name(r.state), format('run %s was resolved as %s at %s', r.run_id, tq_internal.reason_resolved_name(r.reason_resolved), r.resolved),
-		CASE WHEN r.state = 3 THEN 'nothing: it is over' ELSE format('SELECT tq.rerun_task(%L)', t.task_id) END
+	SELECT t.task_id, 91, 'postponed', 'error: ' || tq_internal.shorten(p.error, 43), 'correct the cause'
+	FROM tq_internal.postponed p JOIN tq_internal.task t ON t.id = p.task
+	UNION ALL
+	SELECT t.task_id, 100, tq_internal.state_name(r.state),
+		format('run %s: %s, %s', r.run_id, tq_internal.reason_resolved_name(r.reason_resolved), tq_internal.local_time(r.resolved)),
+		CASE WHEN r.state = 3 THEN 'nothing: it is over'
+			WHEN t.deadline < tq_internal.clock_now() THEN 'create it again: its deadline has passed'
+			ELSE format('SELECT tq.rerun_task(%L)', t.task_id) END
 	FROM tq_internal.task t
 		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
 	WHERE r.state > 2
@@ -1767,80 +1808,132 @@ CREATE FUNCTION tq.why(task_id tq.slugid) RETURNS TABLE (reason text, detail tex
 	END;
 COMMENT ON FUNCTION tq.why(tq.slugid) IS 'why a task does not move, or how it ended; and what to do';
 
--- What an operator looks at first.
-CREATE VIEW tq_internal.health_check AS
-	SELECT 1 AS place, 'preload' AS name, current_setting('shared_preload_libraries') ~ '\mtq\M' AS ok,
-		'shared_preload_libraries: ' || current_setting('shared_preload_libraries') AS detail,
-		'add tq to shared_preload_libraries, restart' AS hint
+-- Messages that are not visible in the last tick.
+CREATE VIEW tq_internal.unpublished AS
+	SELECT m.*
+	FROM (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1) AS t
+		CROSS JOIN LATERAL pg_snapshot_xip(t.upto) AS x (xid)
+		JOIN tq_internal.message m ON m.xid = x.xid
 	UNION ALL
-	SELECT 2, 'maintenance', a.state = 'running', 'the maintenance worker is ' || a.state,
-		CASE a.state WHEN 'off' THEN 'set tq.maintenance to on'
-			WHEN 'unused' THEN 'it starts with the first call that writes'
-			ELSE 'raise max_worker_processes; read the log' END
+	SELECT m.*
+	FROM tq_internal.message m
+	WHERE m.xid >= (SELECT pg_snapshot_xmax(upto) FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1);
+COMMENT ON VIEW tq_internal.unpublished IS 'messages that wait for the publisher';
+
+-- When the first of each kind of timer is due.  Rows that have expired may wait.
+CREATE VIEW tq_internal.first_due AS
+	SELECT (SELECT c.due FROM tq_internal.claim_timer c ORDER BY c.due LIMIT 1) AS due
+	UNION ALL
+	SELECT (SELECT d.visible_at FROM tq_internal.delayed d ORDER BY d.visible_at LIMIT 1)
+	UNION ALL
+	SELECT (SELECT t.due FROM tq_internal.timer t WHERE t.kind = k ORDER BY t.due LIMIT 1)
+	FROM (VALUES (1), (3), (4), (5), (6)) AS v (k);	-- TqTimer, without TQ_TIMER_EXPIRE
+COMMENT ON VIEW tq_internal.first_due IS 'when the next deadline, timeout, claim expiry or delay of each kind is due';
+
+-- Transactions that hold back vacuum in this database, as far as the caller may
+-- see them.  VACUUM itself does not.
+CREATE VIEW tq_internal.open_transaction AS
+	SELECT format('process %s', a.pid) AS name, a.xact_start AS began, a.backend_type IS NULL AS hidden
+	FROM pg_catalog.pg_stat_activity a
+	WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+		AND (a.backend_type IS NULL OR (a.xact_start IS NOT NULL AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)))
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum v WHERE v.pid = a.pid)
+	UNION ALL
+	SELECT format('prepared %s', tq_internal.shorten(gid, 18)), prepared, false
+	FROM pg_catalog.pg_prepared_xacts WHERE database = current_database();
+COMMENT ON VIEW tq_internal.open_transaction IS 'transactions of this database that hold back vacuum';
+
+-- Tables that autovacuum cleans; the message log is emptied by TRUNCATE.  A
+-- table is neglected when vacuum has not come for ten minutes though it should
+-- within one, and vacuum is in vain when a million dead rows stay, which is more
+-- than a minute of the highest load leaves.
+CREATE VIEW tq_internal.dead_rows AS
+	SELECT s.relname, s.n_dead_tup AS dead, s.dead > 100000 AND s.vacuumed < tq_internal.clock_now() - interval '10 minutes' AS is_neglected,
+		s.dead > 1000000 AS is_in_vain
+	FROM (SELECT relname, n_dead_tup, CASE WHEN n_dead_tup > n_live_tup THEN n_dead_tup ELSE 0 END AS dead,
+			COALESCE(greatest(last_vacuum, last_autovacuum), '-infinity') AS vacuumed
+		FROM pg_catalog.pg_stat_all_tables
+		WHERE schemaname = 'tq_internal' AND relname !~ '^(message|tick)_\d') AS s;
+COMMENT ON VIEW tq_internal.dead_rows IS 'tables with their dead rows, and whether vacuum does not come or is in vain';
+
+-- What an operator looks at first.  In psql the rows have at most 120 columns:
+-- a detail has 51 characters, a hint 42.
+CREATE VIEW tq_internal.health_check AS
+	SELECT 1 AS place, 'preload' AS name, p.loaded AS ok,
+		CASE WHEN p.loaded THEN 'the server has preloaded tq' ELSE 'the server has not preloaded tq' END AS detail,
+		'set shared_preload_libraries, restart' AS hint
+	FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
+	UNION ALL
+	SELECT 2, 'maintenance', a.state IN ('running', 'unused') OR pg_is_in_recovery(),
+		CASE WHEN pg_is_in_recovery() THEN 'it begins when this standby is promoted'
+			WHEN a.state = 'off' THEN 'tq.maintenance is off'
+			WHEN a.state = 'unused' THEN 'it begins with the first call that writes'
+			ELSE format('the maintenance worker is %s', a.state) END,
+		CASE a.state WHEN 'off' THEN 'set tq.maintenance to on' ELSE 'see the server''s log, or call tq.upkeep()' END
 	FROM tq.maintenance_activity() a WHERE a.step = 'turn'
 	UNION ALL
-	SELECT 3, 'lateness', COALESCE(max(a.last_late), interval '0') < interval '5 s',
-		'the last batch was at most ' || date_trunc('milliseconds', COALESCE(max(a.last_late), interval '0')) || ' late',
-		'tq.maintenance_overview shows the step'
-	FROM tq.maintenance_activity() a
+	SELECT 3, 'lateness', COALESCE(min(d.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
+		CASE WHEN min(d.due) <= tq_internal.clock_now() THEN format('what is due has waited for %s', date_trunc('second', tq_internal.clock_now() - min(d.due)))
+			ELSE 'nothing that is due waits' END,
+		'see maintenance, steps'
+	FROM tq_internal.first_due d
 	UNION ALL
-	SELECT 4, 'steps', count(*) FILTER (WHERE a.state = 'failing') = 0,
-		COALESCE('these steps fail: ' || string_agg(a.step, ', ') FILTER (WHERE a.state = 'failing'), 'no step fails'),
-		'tq.maintenance_overview shows the error'
-	FROM tq.maintenance_activity() a
+	SELECT 4, 'steps', count(*) = 0,
+		COALESCE('failing: ' || tq_internal.shorten(string_agg(a.step, ', ' ORDER BY a.step), 42), 'no step fails'),
+		'see error in tq.maintenance_overview'
+	FROM tq.maintenance_activity() a WHERE a.state = 'failing'
 	UNION ALL
-	SELECT 5, 'postponed', count(*) = 0, count(*) || ' tasks are postponed, because a step failed', 'tq.postponed_overview shows them'
+	SELECT 5, 'postponed', count(*) = 0,
+		CASE WHEN count(*) = 0 THEN 'no step has failed for a task' ELSE format('tasks for which a step has failed: %s', count(*)) END,
+		'see tq.postponed_overview'
 	FROM tq_internal.postponed
 	UNION ALL
-	SELECT 6, 'worker slots', count(*) < current_setting('max_worker_processes')::int,
-		format('%s of %s background workers are in use', count(*), current_setting('max_worker_processes')),
+	SELECT 6, 'worker slots', w.used < w.slots, format('%s of %s background workers are in use', w.used, w.slots),
 		'raise max_worker_processes, restart'
-	FROM pg_catalog.pg_stat_activity
-	WHERE backend_type NOT IN ('client backend', 'walsender', 'walreceiver', 'walwriter', 'checkpointer', 'background writer',
-		'archiver', 'startup', 'autovacuum launcher', 'autovacuum worker', 'slotsync worker', 'io worker')
+	FROM (SELECT tq_internal.background_workers() AS used, current_setting('max_worker_processes')::int AS slots) AS w
 	UNION ALL
-	SELECT 7, 'publisher', count(*) <= 10000,
-		format('%s%s rows of messages are not published yet', CASE WHEN count(*) > 10000 THEN 'more than ' ELSE '' END, least(count(*), 10000)),
-		'see maintenance; or it is behind a load'
-	FROM (SELECT FROM tq_internal.message m
-		WHERE m.xid >= (SELECT pg_snapshot_xmin(upto) FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)
-			AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1))
-		LIMIT 10001) AS m
+	SELECT 7, 'publisher', count(*) <= 10000 OR pg_is_in_recovery(),
+		format('%s%s rows of messages are not published', CASE WHEN count(*) > 10000 THEN 'more than ' ELSE '' END, least(count(*), 10000)),
+		'see maintenance, steps; or it is behind'
+	FROM (SELECT FROM tq_internal.unpublished LIMIT 10001) AS m
 	UNION ALL
-	SELECT 8, 'subscriptions', count(*) FILTER (WHERE oldest_unread < clock_timestamp() - interval '1 hour') = 0,
-		COALESCE('unread for more than an hour: ' || string_agg(name, ', ' ORDER BY name) FILTER (WHERE oldest_unread < clock_timestamp() - interval '1 hour'),
-			count(*) || ' subscriptions, each read within an hour'),
-		'start its reader, or tq.unsubscribe() it'
-	FROM tq.subscription_overview
+	SELECT 8, 'subscriptions', count(*) FILTER (WHERE s.late) = 0,
+		COALESCE('unread for an hour: ' || tq_internal.shorten(string_agg(s.name, ', ' ORDER BY s.name) FILTER (WHERE s.late), 31),
+			CASE WHEN count(*) = 0 THEN 'there are none' ELSE format('none of %s is unread for an hour', count(*)) END),
+		'read it, or tq.unsubscribe() it'
+	FROM (SELECT name, COALESCE(oldest_unread < tq_internal.clock_now() - interval '1 hour', false) AS late FROM tq.subscription_overview) AS s
 	UNION ALL
-	SELECT 9, 'notifications', pg_notification_queue_usage() < 0.5,
+	SELECT 9, 'notifications', pg_notification_queue_usage() < 0.1,
 		format('the notification queue is %s %% full', round(pg_notification_queue_usage()::numeric * 100)),
-		'end the session that listens and does not read'
+		'end the session that does not read it'
 	UNION ALL
 	SELECT 10, 'oldest pending', COALESCE(min(p.scheduled) > tq_internal.clock_now() - interval '1 hour', true),
 		CASE WHEN count(*) = 0 THEN 'no run is pending'
-			ELSE format('queue %s, since %s', (array_agg(q.task_queue_id ORDER BY p.scheduled))[1], date_trunc('second', min(p.scheduled))) END,
-		'start workers; tq.why() of a task says more'
+			ELSE format('for %s in %s', date_trunc('second', tq_internal.clock_now() - min(p.scheduled)),
+				tq_internal.shorten((array_agg(q.task_queue_id ORDER BY p.scheduled))[1], 24)) END,
+		'start workers; see tq.why() of a task'
 	FROM tq_internal.queue q
-		CROSS JOIN LATERAL (SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id ORDER BY p.priority DESC, p.seq LIMIT 1) AS p
+		CROSS JOIN generate_series(1, 7) AS v (priority)
+		CROSS JOIN LATERAL (SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = v.priority ORDER BY p.seq LIMIT 1) AS p
 	UNION ALL
-	SELECT 11, 'expired claims', true, format('%s since the maintenance worker was started', COALESCE(sum(a.tasks), 0)),
-		'workers died, or did not reclaim in time'
-	FROM tq.maintenance_activity() a WHERE a.step = 'claim-expired'
+	SELECT 11, 'expired claims', COALESCE(x.claims <= 100, true),
+		COALESCE(x.claims || ' within an hour', 'not counted without a maintenance worker'),
+		'workers have died, or reclaim too late'
+	FROM (SELECT tq_internal.expired_claims() AS claims) AS x
 	UNION ALL
-	SELECT 12, 'transactions', count(*) FILTER (WHERE began < clock_timestamp() - interval '10 minutes') = 0,
-		CASE WHEN count(*) = 0 THEN 'none is open'
-			ELSE format('the oldest began at %s (%s)', date_trunc('second', min(began)), (array_agg(who ORDER BY began))[1]) END,
+	SELECT 12, 'transactions', COALESCE(min(t.began) > tq_internal.clock_now() - interval '10 minutes', true),
+		CASE WHEN count(t.began) = 0 THEN CASE WHEN bool_or(t.hidden) THEN 'none that you may see' ELSE 'none is open' END
+			ELSE format('%s for %s', (array_agg(t.name ORDER BY t.began))[1], date_trunc('second', tq_internal.clock_now() - min(t.began))) END,
 		'end it: it holds back vacuum'
-	FROM (SELECT xact_start, 'process ' || pid FROM pg_catalog.pg_stat_activity
-			WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL
-			UNION ALL SELECT prepared, 'prepared ' || gid FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()) AS x (began, who)
+	FROM tq_internal.open_transaction t
 	UNION ALL
-	SELECT 13, 'dead rows', COALESCE(sum(s.n_dead_tup), 0) <= 1000000 OR sum(s.n_dead_tup) <= sum(s.n_live_tup),
-		format('%s dead of %s rows, %s in all', COALESCE(sum(s.n_dead_tup), 0), COALESCE(sum(s.n_live_tup + s.n_dead_tup), 0),
-			pg_size_pretty(sum(pg_catalog.pg_total_relation_size(s.relid)))),
-		'see transactions; is autovacuum on?'
-	FROM pg_catalog.pg_stat_all_tables s WHERE s.schemaname = 'tq_internal';
+	SELECT 13, 'dead rows', NOT bool_or(d.is_neglected OR d.is_in_vain),
+		format('%s in %s; %s in all', (array_agg(d.dead ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
+			(array_agg(d.relname ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
+			(SELECT pg_size_pretty(sum(pg_catalog.pg_total_relation_size(c.oid)))
+			FROM pg_catalog.pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r')),
+		CASE WHEN bool_or(d.is_neglected) THEN 'vacuum does not come: is autovacuum on?' ELSE 'vacuum is in vain: see transactions' END
+	FROM tq_internal.dead_rows d;
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
@@ -1897,6 +1990,7 @@ GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview, tq_internal.health_check TO pg_monitor;
 GRANT EXECUTE ON FUNCTION tq.health(), tq.maintenance_activity(), tq.published_id(), tq.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
 	tq_internal.queue_counters(), tq_internal.count_state(),
+	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.shorten(text, int),
 	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
 	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO pg_monitor;
 

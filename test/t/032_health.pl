@@ -1,0 +1,278 @@
+# Each check of tq.health() is made to fail, and to succeed again; and each row
+# has at most 120 columns in psql.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Tq;
+
+# Four background workers: two launchers, tq's and that of logical replication,
+# and the maintenance workers of two databases.
+my $node = new_node('health', 'max_worker_processes = 4', 'max_prepared_transactions = 5', 'autovacuum = off', 'log_statement = none');
+my $db = 'postgres';
+my $widest = 0;
+my @names = ('preload', 'maintenance', 'lateness', 'steps', 'postponed', 'worker slots', 'publisher', 'subscriptions', 'notifications',
+	'oldest pending', 'expired claims', 'transactions', 'dead rows');
+
+# ---- what psql shows ----
+
+# The rows as psql shows them: by name, ok, detail and hint.
+sub health
+{
+	my (%at) = @_;
+	local $ENV{PGOPTIONS} = '-c tq.clock_offset=' . ($at{offset} // '0') =~ s/ /\\ /gr;
+	my ($out) = run_command([ 'psql', '-X', '-d', ($at{on} // $node)->connstr($at{db} // $db), '-c', 'SELECT * FROM ' . ($at{from} // 'tq.health()') ]);
+	my %rows;
+
+	foreach my $line (split /\n/, $out)
+	{
+		my @cells = split /\s*\|\s*/, ' ' . $line;
+
+		$widest = length($line) if length($line) > $widest;
+		$cells[0] =~ s/^\s+//;
+		$rows{$cells[0]} = [ @cells[ 1 .. 3 ] ] if @cells >= 3 && $cells[1] =~ /^[tf]$/;
+	}
+	return %rows;
+}
+
+sub is_bad
+{
+	my ($name, $detail, $hint, %at) = @_;
+	my ($ok, $is, $do) = @{ { health(%at) }->{$name} };
+
+	is($ok, 'f', "$name: not ok");
+	like($is, qr/^$detail$/, "$name: detail");
+	like($do, qr/^$hint$/, "$name: hint");
+	return;
+}
+
+sub is_good
+{
+	my ($name, $detail, %at) = @_;
+	my ($ok, $is, $do) = @{ { health(%at) }->{$name} };
+
+	is($ok, 't', "$name: ok") or diag($is);
+	like($is, qr/^$detail$/, "$name: detail when it is ok");
+	is($do // '', '', "$name: no hint then");
+	return;
+}
+
+# Wait until a check is, or is not, ok.
+sub wait_for_check
+{
+	my ($name, $ok, $in) = @_;
+
+	return ok($node->poll_query_until($in // $db, "SELECT ok = $ok FROM tq.health() WHERE name = '$name'"), "$name: ok is $ok");
+}
+
+sub query
+{
+	my ($query, $in) = @_;
+
+	return $node->safe_psql($in // $db, $query);
+}
+
+$ENV{PGTZ} = 'UTC';
+query('CREATE EXTENSION tq');
+wait_worker($node, $db);
+is_good('maintenance', 'it begins with the first call that writes');
+begin_use($node, $db);
+ok($node->poll_query_until($db, "SELECT state = 'running' FROM tq.maintenance_overview WHERE step = 'turn'"), 'it begins');
+is(query('SELECT count(*) FROM tq.health() WHERE ok'), @names, 'all is well');
+is(query("SELECT string_agg(name, ' ') FROM tq.health()"), "@names", 'the names of the checks');
+is_good('maintenance', 'the maintenance worker is running');
+is_good('preload', 'the server has preloaded tq');
+
+# ---- worker slots, maintenance: absent ----
+
+is_good('worker slots', '3 of 4 background workers are in use');
+foreach my $other ('one', 'two')
+{
+	query("CREATE DATABASE $other");
+	query('CREATE EXTENSION tq', $other);
+	begin_use($node, $other);
+	wait_worker($node, $other) if $other eq 'one';
+}
+is_bad('worker slots', '4 of 4 background workers are in use', 'raise max_worker_processes, restart');
+is_bad('maintenance', 'the maintenance worker is absent', q{see the server's log, or call tq.upkeep\(\)}, db => 'two');
+is_good('expired claims', 'not counted without a maintenance worker', db => 'two');
+query('DROP DATABASE one');
+wait_for_check('maintenance', 'true', 'two');
+query('DROP DATABASE two');
+wait_for_check('worker slots', 'true');
+
+# ---- maintenance: off; lateness, publisher ----
+
+is_good('lateness', 'nothing that is due waits');
+is_good('publisher', '0 rows of messages are not published');
+query("ALTER DATABASE $db SET tq.maintenance = off");
+wait_for_check('maintenance', 'false');
+is_bad('maintenance', 'tq.maintenance is off', 'set tq.maintenance to on');
+query("SELECT count(tq.enqueue('p/many', deadline => '1 hour')) FROM generate_series(1, 10001)");
+my $late = enqueue($node, $db, "deadline => '10 ms'");
+wait_past_deadline($node, $db, $late);
+is_bad('lateness', 'what is due has waited for 00:00:1\d', 'see maintenance, steps', offset => '10 s');
+is_bad('publisher', 'more than 10000 rows of messages are not published', 'see maintenance, steps; or it is behind');
+query("ALTER DATABASE $db RESET tq.maintenance");
+wait_for_check($_, 'true') foreach 'maintenance', 'publisher';
+ok(wait_state($node, $db, $late, 'exception'), 'the deadline is handled');
+is_good('lateness', 'nothing that is due waits', offset => '10 s');
+is_good('publisher', '\d+ rows of messages are not published');
+
+# ---- oldest pending ----
+
+# An old run is found behind a new one of a higher priority.
+is_good('oldest pending', 'for 00:00:\d\d in p/many');
+query("SELECT count(tq.cancel_task(task_id)) FROM tq.task_overview WHERE task_queue_id = 'p/many'");
+is_good('oldest pending', 'no run is pending');
+query(q{
+	SET tq.clock_offset = '-2 hours'; SELECT tq.enqueue('provisioner/a-queue-with-a-long-name', priority => 'low', deadline => '1 day');
+	RESET tq.clock_offset; SELECT tq.enqueue('provisioner/a-queue-with-a-long-name', priority => 'high')});
+is_bad('oldest pending', 'for 02:00:\d\d in provisioner/a-queue-w\.\.\.', 'start workers; see tq.why\(\) of a task');
+query("SELECT count(tq.cancel_task(task_id)) FROM tq.task_overview WHERE task_queue_id ~ 'long-name'");
+is_good('oldest pending', 'no run is pending');
+
+# ---- steps, postponed ----
+
+is_good('steps', 'no step fails');
+query('ALTER TABLE tq_internal.claim_timer RENAME TO away');
+enqueue($node, $db, "deadline => '10 ms'");	# wakes the maintenance worker
+wait_for_check('steps', 'false');
+is_bad('steps', 'failing: claim-expired', 'see error in tq.maintenance_overview');
+query('ALTER TABLE tq_internal.away RENAME TO claim_timer');
+wait_for_check('steps', 'true');
+is_good('steps', 'no step fails');
+
+is_good('postponed', 'no step has failed for a task');
+query(q{
+	CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.definition #>> '{metadata,name}' = 'poison' THEN RAISE 'no letter for this task, for a reason that fills more than a line'; END IF;
+		RETURN NEW;
+	END $$;
+	CREATE TRIGGER fail BEFORE INSERT ON tq_internal.dead_letter FOR EACH ROW EXECUTE FUNCTION fail();
+	SELECT tq.enqueue('p/letters', name => CASE n WHEN 1 THEN 'poison' ELSE 'task' END, deadline => '100 ms', policy => '{"deadLetter": true}')
+		FROM generate_series(1, 10) AS n});
+wait_for_check('postponed', 'false');
+is_bad('postponed', 'tasks for which a step has failed: 1', 'see tq.postponed_overview');
+my %poison = health(from => q{(SELECT reason, true, detail, advice FROM tq.why((SELECT task_id FROM tq.postponed_overview))) AS w WHERE detail ~ '^error'});
+is($poison{postponed}[1], 'error: no letter for this task, for a reason th...', 'why() has the error, in a line');
+query('DROP TRIGGER fail ON tq_internal.dead_letter');
+wait_for_check('postponed', 'true');
+is_good('postponed', 'no step has failed for a task');
+
+# ---- expired claims ----
+
+is_good('expired claims', '0 within an hour');
+query(q{
+	SELECT count(tq.enqueue('p/lost', retries => 0, policy => '{"claimTimeout": 1}')) FROM generate_series(1, 101);
+	SELECT count(*) FROM tq.claim_work('p/lost', 'g', 'w', 100)});
+ok($node->poll_query_until($db, "SELECT count(*) = 100 FROM tq.failure_overview WHERE task_queue_id = 'p/lost'"), 'a worker with a hundred claims dies');
+is_good('expired claims', '100 within an hour');
+query("SELECT count(*) FROM tq.claim_work('p/lost', 'g', 'w', 1)");
+wait_for_check('expired claims', 'false');
+is_bad('expired claims', '101 within an hour', 'workers have died, or reclaim too late');
+is_bad('expired claims', '101 within an hour', 'workers have died, or reclaim too late', offset => '58 minutes');
+is_good('expired claims', '0 within an hour', offset => '61 minutes');
+
+# ---- subscriptions ----
+
+is_good('subscriptions', 'there are none', offset => '2 hours');
+query("SELECT tq.subscribe('reader-' || n, 'task-defined') FROM generate_series(1, 3) AS n; SELECT tq.enqueue('p/w', name => 'message', deadline => '1 day')");
+ok($node->poll_query_until($db, "SELECT count(*) = 1 FROM tq.fetch('reader-1')"), 'a message');
+is_good('subscriptions', 'none of 3 is unread for an hour');
+is_bad('subscriptions', 'unread for an hour: reader-1, reader-2, reader-3', 'read it, or tq.unsubscribe\(\) it', offset => '2 hours');
+query("SELECT tq.ack(name, last_id) FROM tq.subscription_overview");
+is_good('subscriptions', 'none of 3 is unread for an hour', offset => '2 hours');
+
+# ---- transactions ----
+
+is_good('transactions', 'none is open', offset => '11 minutes');
+my $session = $node->background_psql($db);
+$session->query_safe("BEGIN; SELECT tq.enqueue('p/w')");
+is_good('transactions', 'process \d+ for 00:00:\d\d');
+is_bad('transactions', 'process \d+ for 00:11:\d\d', 'end it: it holds back vacuum', offset => '11 minutes');
+$session->query_safe('COMMIT');
+is_good('transactions', 'none is open', offset => '11 minutes');
+$session->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+is_bad('transactions', 'process \d+ for 00:11:\d\d', 'end it: it holds back vacuum', offset => '11 minutes');
+
+# ---- dead rows, also while that snapshot is held ----
+
+my $rows = 'INSERT INTO tq_internal.dependency SELECT n, n, 0 FROM generate_series(1, %s) AS n; DELETE FROM tq_internal.dependency WHERE required = dependent';
+is_good('dead rows', '\d+ in \w+; \d+ .B in all');
+query(sprintf $rows, 100001);
+is_bad('dead rows', '100001 in dependency; \d+ .B in all', 'vacuum does not come: is autovacuum on\?');
+query('VACUUM tq_internal.dependency');
+is_good('dead rows', '100001 in dependency; \d+ .B in all');
+query(sprintf $rows, 900000);
+query('VACUUM tq_internal.dependency');
+is_bad('dead rows', '1000001 in dependency; \d+ .B in all', 'vacuum is in vain: see transactions');
+$session->query_safe('COMMIT');
+query('VACUUM tq_internal.dependency');
+is_good('dead rows', '\d+ in \w+; \d+ .B in all');
+
+$session->query_safe("BEGIN; SELECT tq.enqueue('p/w'); PREPARE TRANSACTION 'a-transaction-with-a-long-name'");
+is_bad('transactions', 'prepared a-transaction-w... for 00:11:\d\d', 'end it: it holds back vacuum', offset => '11 minutes');
+$session->query_safe("ROLLBACK PREPARED 'a-transaction-with-a-long-name'");
+is_good('transactions', 'none is open', offset => '11 minutes');
+
+# ---- notifications ----
+
+is_good('notifications', 'the notification queue is 0 % full');
+$session->query_safe('LISTEN nothing');
+$session->query_safe('BEGIN; SELECT 1');
+for (1 .. 100)
+{
+	query("SELECT count(pg_notify('fill', n || repeat('x', 4200))) FROM generate_series(1, 10000) AS n");
+	last if query('SELECT pg_notification_queue_usage() >= 0.1') eq 't';
+}
+is_bad('notifications', 'the notification queue is 10 % full', 'end the session that does not read it');
+$session->query_safe('COMMIT');
+$session->quit;
+ok($node->poll_query_until($db, 'SELECT pg_notification_queue_usage() < 0.01'), 'the queue is read');
+is_good('notifications', 'the notification queue is 0 % full');
+
+# ---- roles ----
+
+query('CREATE ROLE monitor LOGIN IN ROLE pg_monitor; CREATE ROLE client LOGIN IN ROLE tq_admin');
+foreach my $role ('monitor', 'client')
+{
+	is(query("SET SESSION AUTHORIZATION $role; SELECT count(ok) FROM tq.health()"), @names, "$role may call it");
+}
+$session = $node->background_psql($db);
+$session->query_safe("BEGIN; SELECT tq.enqueue('p/w')");
+is(query("SET SESSION AUTHORIZATION client; SELECT detail FROM tq.health() WHERE name = 'transactions'"), 'none that you may see', 'client does not see the transactions of others');
+like(query("SET SESSION AUTHORIZATION monitor; SELECT detail FROM tq.health() WHERE name = 'transactions'"), qr/^process \d+ for /, 'monitor does');
+$session->query_safe('ROLLBACK');
+$session->quit;
+
+# ---- a standby ----
+
+$node->backup('copy');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'copy', has_streaming => 1);
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is_good('maintenance', 'it begins when this standby is promoted', on => $standby);
+is($standby->safe_psql($db, q{SELECT string_agg(name, ' ') FROM tq.health() WHERE NOT ok}), '', 'nothing is wrong there');
+$standby->stop;
+
+# ---- preload ----
+
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+is_bad('preload', 'the server has not preloaded tq', 'set shared_preload_libraries, restart');
+is_bad('maintenance', 'the maintenance worker is absent', q{see the server's log, or call tq.upkeep\(\)});
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'tq'");
+$node->restart;
+wait_for_check('maintenance', 'true');
+is_good('preload', 'the server has preloaded tq');
+
+cmp_ok($widest, '<=', 120, 'every row has at most 120 columns in psql');
+unlike(slurp_file($node->logfile), qr/PANIC|was terminated by signal|TRAP/, 'nothing crashed');
+$node->stop;
+done_testing();
