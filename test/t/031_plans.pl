@@ -12,9 +12,9 @@ use Tq;
 
 my $node = new_node('plans', 'autovacuum = off', 'tq.maintenance = off');
 my $dir = PostgreSQL::Test::Utils::tempdir();
-my @tables = qw(queue task run edge task_group);
+my @tables = qw(dependency queue run task task_group);
 my $count = 'SELECT pg_stat_force_next_flush(); SELECT relname, seq_scan FROM pg_stat_user_tables'
-  . " WHERE schemaname = 'tq' AND relname IN ('" . join("', '", @tables) . "') ORDER BY 1";
+  . " WHERE schemaname = 'tq_internal' AND relname IN ('" . join("', '", @tables) . "') ORDER BY 1";
 
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION tq;
@@ -29,9 +29,10 @@ append_to_file("$dir/read.sql", q{
 	SELECT count(*) FROM tq.statuses(ARRAY[tq.stable_slugid(:n::text), tq.stable_slugid('head')]);
 	SELECT tq.enqueue('p/w' || :n, task_group_id => tq.stable_slugid('head'));
 });
-append_to_file("$dir/change.sql", join "\n", map { "GRANT SELECT ON tq.$_ TO tq_admin; REVOKE SELECT ON tq.$_ FROM tq_admin;" } @tables);
+append_to_file("$dir/change.sql", join "\n", map { "GRANT SELECT ON tq_internal.$_ TO tq_admin; REVOKE SELECT ON tq_internal.$_ FROM tq_admin;" } @tables);
 
 my $before = $node->safe_psql('postgres', $count);
+is(join(' ', $before =~ /^(\w+)\|\d+$/mg), "@tables", 'the scans of each table are counted');
 my @hostile = map { "-c $_" } map { "enable_$_=off" } qw(indexscan indexonlyscan bitmapscan nestloop sort);
 
 foreach my $mode ('auto', 'force_custom_plan', 'force_generic_plan')
@@ -41,7 +42,7 @@ foreach my $mode ('auto', 'force_custom_plan', 'force_generic_plan')
 	my $changes = IPC::Run::start([ @pgbench, '-c', '1', '-T', '4', '-f', "$dir/change.sql", 'postgres' ], '>', '/dev/null', '2>', '/dev/null');
 
 	$node->command_ok([ @pgbench, '-c', '2', '-T', '4', '-f', "$dir/read.sql", 'postgres' ], "$mode: calls while catalogs change");
-	$changes->finish;
+	ok($changes->finish, "$mode: the catalogs change");
 	is($node->safe_psql('postgres', $count), $before, "$mode: no statement reads a whole table");
 }
 
