@@ -1745,7 +1745,7 @@ CREATE VIEW tq_internal.task_reason AS
 	WHERE NOT EXISTS (SELECT FROM tq_internal.waiters() w WHERE w.queue = p.queue)
 		AND NOT EXISTS (SELECT FROM tq_internal.worker w WHERE w.queue = p.queue AND w.last_date_active > tq_internal.clock_now() - interval '1 hour')
 	UNION ALL
-	SELECT p.task_id, 50, 'quarantine', format('all %s workers until %s', w.workers, tq_internal.local_time(w.until)),
+	SELECT p.task_id, 50, 'quarantine', format('workers: %s; the first until %s', w.workers, tq_internal.local_time(w.until)),
 		'start another, or end it by quarantine_worker()'
 	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
 		CROSS JOIN LATERAL (SELECT count(*) AS workers, min(w.quarantine_until) AS until,

@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 8.5: views, why(), health().
 BEGIN;
 \ir helper.psql
-SELECT plan(76);
+SELECT plan(77);
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
@@ -57,6 +57,7 @@ SELECT is(pg_temp.why('nobody'), 'no worker, next', '8.5 why: no worker polls th
 SELECT matches(pg_temp.detail('nobody', 'no worker'), '^no worker has asked its queue for work$', '8.5 why: never');
 SELECT tq.quarantine_worker('test', 'q', 'wg', 'w1', pg_temp.clock() + interval '1 day', 'broken') IS NOT NULL;
 SELECT is(pg_temp.why('f'), 'quarantine, next', '8.5 why: all workers are in quarantine');
+SELECT matches(pg_temp.detail('f', 'quarantine'), '^workers: 1; the first until \d{4}-', '8.5 why: how many, until when');
 SELECT is((SELECT state FROM tq.worker_overview WHERE task_queue_id = 'test/q'), 'quarantined', '8.5 a worker in quarantine');
 SELECT is((SELECT quarantined FROM tq.queue_overview WHERE task_queue_id = 'test/q'), 1::bigint, '8.5 workers in quarantine');
 SELECT tq.quarantine_worker('test', 'q', 'wg', 'w1', pg_temp.clock() - interval '1 day', 'repaired') IS NOT NULL;
