@@ -50,6 +50,7 @@
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 
+#include "../core/policy.h"
 #include "../core/types.h"
 #include "../engine/count.h"
 #include "../engine/transition.h"
@@ -131,10 +132,36 @@ pass_deadlines(const TqWork *work)
 /* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
 
 /*
+ * Inserts timers for running runs whose claims have not expired.  A row that
+ * tasks share may be due early, unless it is for the end of claims.
+ */
+static void
+check_later(const TqRun *runs, int n, TimestampTz now)
+{
+	TqTimerEntry *checks = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+	int nchecks = 0;
+	int nends = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqRun *run = &runs[i];
+		TimestampTz due = tq_policy_check_claim(run->started, run->taken_until,
+												now);
+
+		if (due < run->taken_until)
+			checks[nchecks++] = (TqTimerEntry){due, run->task};
+		else
+			ends[nends++] = (TqTimerEntry){due, run->task};
+	}
+	tq_timers_insert_early(TQ_TIMER_CLAIM, checks, nchecks, TQ_EARLY_MS);
+	tq_timers_insert(TQ_TIMER_CLAIM, ends, nends);
+}
+
+/*
  * Resolves those of the tasks' runs whose claim has expired.  Tasks that could
- * not be locked are looked at again soon.  A claim that expires a little later
- * may have shared a timer that was due earlier, and gets one of its own; one
- * that was prolonged has its own already.
+ * not be locked are looked at again soon, and running ones before their claim
+ * expires.
  */
 static int64
 expire_claims(const TqWork *work)
@@ -142,9 +169,8 @@ expire_claims(const TqWork *work)
 	TqLockedTasks locked;
 	int64 ended;
 
-	tq_task_lock_expired(work->tasks, work->n, work->now,
-						 tq_clock_add_ms(work->due, TQ_EARLY_MS), &locked);
-	tq_timers_insert(TQ_TIMER_CLAIM, locked.claims, locked.nclaims);
+	tq_task_lock_expired(work->tasks, work->n, work->now, &locked);
+	check_later(locked.claims, locked.nclaims, work->now);
 	ended = tq_transitions_end(&locked, TQ_EVENT_CLAIM_EXPIRED, TQ_TIMER_CLAIM,
 							   work->now);
 	(void) tq_timeout_inherited(locked.tasks, locked.n, work->now);

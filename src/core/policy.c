@@ -65,6 +65,22 @@ tq_policy_after(int64_t time, int64_t ms)
 }
 
 /*
+ * Returns when a claim is to be checked next (timer_table.c): for the first time
+ * after TQ_FIRST_CHECK_MS, then each time the run has become twice as old, and
+ * at the end of the claim.
+ */
+int64_t
+tq_policy_check_claim(int64_t started, int64_t taken_until, int64_t now)
+{
+	int64_t age = now > started ? (now - started) / US_PER_MS : 0;
+	int64_t next = tq_policy_after(now, age > TQ_FIRST_CHECK_MS
+											? age
+											: TQ_FIRST_CHECK_MS);
+
+	return taken_until < next ? taken_until : next;
+}
+
+/*
  * Returns until when a run that is visible at visible_at may be pending; 0
  * means without limit.
  */

@@ -10,6 +10,16 @@
 
 #include "types.h"
 
+/*
+ * When the timer of a claim is due for the first time, after the claim.  Nearly
+ * all runs are resolved before, so that their timers go then and not at the end
+ * of the claim.  At 3,300 claims per second, a list of the running tasks has to
+ * check 17,000 tasks, which takes 40 ms; with a minute 200,000, which takes
+ * 500 ms; with the twenty minutes of a claim 4,000,000, and 5 s.  A run of
+ * twenty minutes is checked nine times for it.
+ */
+#define TQ_FIRST_CHECK_MS 5000
+
 /* How the delay before a new attempt grows (doc/spec/policy.md 4). */
 typedef enum TqBackoff
 {
@@ -96,6 +106,8 @@ extern bool tq_policy_is_overdue(const TqPolicy *policy, int64_t scheduled,
 extern int64_t tq_policy_delay(const TqPolicy *policy, int attempt,
 							   double random);
 extern int64_t tq_policy_after(int64_t time, int64_t ms);
+extern int64_t tq_policy_check_claim(int64_t started, int64_t taken_until,
+									 int64_t now);
 extern bool tq_policy_may_retry(TqResolved reason);
 extern bool tq_policy_tolerates(const TqPolicy *policy, TqResolved reason);
 extern bool tq_policy_applies(TqResolved reason);

@@ -140,18 +140,6 @@ end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
 }
 
 /*
- * Returns the due time of the claim timer.  A policy may let a claim last for
- * decades, but after the task's deadline there is no claim left to expire.
- */
-static TimestampTz
-look_at(TimestampTz taken_until, int32 policy, TimestampTz deadline)
-{
-	TimestampTz last = tq_clock_add_ms(deadline, tq_deadline_delay);
-
-	return policy == 0 ? taken_until : Min(taken_until, last);
-}
-
-/*
  * Sets when these runs started and when their claims expire, by their
  * policies, and inserts the timers of run timeouts.  A run that was deferred
  * has started before and has that timer already.  Sets claims[] to the timers
@@ -169,7 +157,7 @@ set_times(TqClaimed *claimed, int n, TqTimerEntry *claims, TimestampTz now)
 		TimestampTz end = end_of_run(run->policy, run->deadline, now);
 
 		run->taken_until = end_of_claim(run->policy, now);
-		claims[i].due = look_at(run->taken_until, run->policy, run->deadline);
+		claims[i].due = tq_policy_check_claim(now, run->taken_until, now);
 		claims[i].task = run->task;
 		if (run->started != 0)
 			continue;
@@ -198,7 +186,7 @@ start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 					   claimed[i].claimable, now);
 	announce(&batch, claimed, n, claimer->seat.id);
 	if (n > 1 || !tq_outbox_leave_timer(&batch, TQ_EXCHANGE_TASK_RUNNING,
-										claims[0].due, now))
+										claimed[0].taken_until, now))
 		tq_timers_insert(TQ_TIMER_CLAIM, claims, n);
 	tq_outbox_append(&batch);
 }
@@ -423,23 +411,26 @@ read_running(TqRunWriter *writer, const TqTask *task, int run_id,
 
 /*
  * Prolongs the claim in the row of a run.  Reads the row again until it could
- * be written as it was read.
+ * be written as it was read.  Returns whether the claim had expired before.
  */
-static void
+static bool
 extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
 	TimestampTz taken_until = end_of_claim(task->policy, now);
+	bool has_expired = false;
 	bool is_written = false;
 
 	while (!is_written)
 	{
 		if (!read_running(writer, task, run_id, TQ_EVENT_RECLAIM, now, run))
 			continue;
+		has_expired = run->taken_until <= now;
 		run->taken_until = Max(run->taken_until, taken_until);
 		is_written = tq_run_writer_write(writer, run);
 	}
 	tq_run_writer_end(writer);
+	return has_expired;
 }
 
 /*
@@ -478,8 +469,20 @@ tq_claim_defer(TqTask *task, int run_id, int64 after_ms, TimestampTz now)
 }
 
 /*
+ * Inserts the timer of a claim that had expired when it was prolonged: its own
+ * may have been taken, and the task postponed (bisect.c).
+ */
+static void
+renew_timer(const TqRun *run, TimestampTz now)
+{
+	TimestampTz due = tq_policy_check_claim(now, run->taken_until, now);
+
+	tq_timer_insert(TQ_TIMER_CLAIM, due, &run->task, 1);
+}
+
+/*
  * Prolongs a claim from now on; it never ends earlier than it did before
- * (doc/spec/taskcluster.md 2.10).
+ * (doc/spec/taskcluster.md 2.10).  The claim keeps its timer.
  */
 void
 tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
@@ -493,10 +496,8 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 
 	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
-	extend(&task, run_id, now, &run);
-	tq_timer_insert(TQ_TIMER_CLAIM,
-					look_at(run.taken_until, task.policy, task.deadline),
-					&task.id, 1);
+	if (extend(&task, run_id, now, &run))
+		renew_timer(&run, now);
 	tq_worker_name(run.worker, &group, &name);
 	claimer = (Claimer){.queue = task.queue, .group = group, .name = name};
 	tq_worker_seat_intern(task.queue, group, name, &claimer.seat);

@@ -34,7 +34,7 @@
  */
 #define ROW_MAX 250
 
-/* Timers that are due later than this are left to the publisher. */
+/* Timers for what comes later than this are left to the publisher. */
 #define FAR_MS (10 * 60 * 1000)
 
 /* What this session has cached of the bindings, and of which generation. */
@@ -243,8 +243,9 @@ tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last)
  * to claim a single task, and in most cases the task is resolved before.  The
  * publisher inserts those of many tasks in a row.
  *
- * Returns false if it cannot be left: the message is not wanted, or the timer
- * is due so soon that the publisher might be late.
+ * `due` is the deadline or the end of the claim, before which the task must have
+ * a timer.  Returns false if it cannot be left: the message is not wanted, or
+ * that is so soon that the publisher might be late.
  */
 bool
 tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,

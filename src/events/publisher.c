@@ -63,6 +63,7 @@
 #include "utils/memutils.h"
 
 #include "../core/names.h"
+#include "../core/policy.h"
 #include "../core/types.h"
 #include "../shmem/listener.h"
 #include "../storage/binding_table.h"
@@ -576,6 +577,19 @@ publish_groups(const TqMessage *messages, int n)
 }
 
 /*
+ * Returns when the timer that a transition has left to the publisher with this
+ * message is due: that of a claim long before the claim expires
+ * (timer_table.c).
+ */
+static TimestampTz
+timer_due(const TqMessage *message, TimestampTz now)
+{
+	if (message->exchange != TQ_EXCHANGE_TASK_RUNNING)
+		return message->due;
+	return tq_policy_check_claim(now, message->due, now);
+}
+
+/*
  * Inserts the timers of one kind that transitions have left to the publisher
  * with messages of this exchange.  Timers of a minute share a row, which is due
  * at the first of them: most of the tasks will be resolved by then.
@@ -585,12 +599,13 @@ insert_timers(const TqMessage *messages, int n, TqExchange exchange,
 			  TqTimer kind, int64 early_ms)
 {
 	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+	TimestampTz now = tq_clock_now();
 	int count = 0;
 
 	for (int i = 0; i < n; i++)
 	{
 		if (messages[i].due != 0 && messages[i].exchange == exchange)
-			entries[count++] = (TqTimerEntry){messages[i].due,
+			entries[count++] = (TqTimerEntry){timer_due(&messages[i], now),
 											  messages[i].task};
 	}
 	tq_timers_insert_early(kind, entries, count, early_ms);

@@ -342,16 +342,16 @@ tq_locked_tasks_read_details(TqLockedTasks *locked)
 
 /*
  * Locks those of these tasks that are running under a claim that has expired,
- * and lists those whose claim expires until `soon`.
+ * and lists the running runs whose claim has not.
  */
 void
 tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
-					 TimestampTz soon, TqLockedTasks *locked)
+					 TqLockedTasks *locked)
 {
 	Look look;
 
 	begin_look(&look, n, locked);
-	locked->claims = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+	locked->claims = palloc(sizeof(TqRun) * Max(n, 1));
 	locked->nclaims = 0;
 	for (int i = 0; i < n; i++)
 	{
@@ -369,9 +369,8 @@ tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
 			if (tq_task_core(look.tasks, run.task, &task))
 				hold(locked, scan, &task, &run);
 		}
-		else if (run.taken_until <= soon)
-			locked->claims[locked->nclaims++] = (TqTimerEntry){run.taken_until,
-															   run.task};
+		else
+			locked->claims[locked->nclaims++] = run;
 	}
 	end_look(&look);
 }

@@ -35,7 +35,7 @@ typedef struct TqLockedTasks
 	int nothers;
 	TqTask *resolved; /* tasks that are resolved */
 	int nresolved;
-	TqTimerEntry *claims; /* that have not expired, but will soon */
+	TqRun *claims; /* running runs whose claims have not expired */
 	int nclaims;
 } TqLockedTasks;
 
@@ -53,6 +53,6 @@ extern void tq_locked_tasks_read_details(TqLockedTasks *locked);
 extern void tq_task_lock_unresolved(const int64 *tasks, int n,
 									TqLockedTasks *locked);
 extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
-								 TimestampTz soon, TqLockedTasks *locked);
+								 TqLockedTasks *locked);
 
 #endif /* TQ_TASK_LOCK_H */

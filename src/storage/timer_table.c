@@ -11,6 +11,24 @@
  * a session that takes a row handles it in the same transaction or inserts it
  * again.
  *
+ * Claims
+ * ------
+ * Nearly all claims end long before they expire.  A timer at the end of each
+ * would stay for twenty minutes, by default, in millions of rows.  So the timer
+ * of a claim is due soon (tq_policy_check_claim()), and the session that takes it
+ * inserts the next one if the run is still running: each time the run has become
+ * twice as old, and at the end of the claim at the latest.  The table then has
+ * about twice as many tasks as are running, and those of the last seconds.
+ *
+ * Each running run has a timer at every commit, due no later than its claim
+ * expires; or else a message from which the publisher will make one
+ * (tq_outbox_leave_timer()), or a row of tq_internal.postponed (bisect.c).  The
+ * transaction that claims a run inserts the timer, one that takes it inserts the
+ * next, and one that prolongs the claim leaves it where it is, which is then
+ * early.  So the readers of view tq_internal.watched_task find every running run.
+ *
+ * Rows
+ * ----
  * Each of the three tables has an index on a time and a number; that of timer
  * begins with the kind.  Rows are taken in the order of the index, through the
  * access methods, by deleting them; a row that another session has locked is

@@ -1,6 +1,6 @@
 # Deadlines that are far away when their task is created, and claims that are
-# long: the publisher inserts their timers, those of a minute in one row; each is
-# served in time nevertheless, also after a crash and a restore, and where nothing
+# long: the publisher inserts their timers, those of a minute in one row, and
+# those of claims are due early; each is served in time nevertheless, also after a crash and a restore, and where nothing
 # is published.
 use strict;
 use warnings FATAL => 'all';
@@ -108,15 +108,25 @@ my $ends = q{SELECT string_agg(state || coalesce(' ' || reason_resolved, ''), ',
 	FROM tq.run_overview r JOIN tq_internal.task t USING (task_id) JOIN tq_internal.queue q ON q.id = t.queue WHERE q.task_queue_id = 'far/claims'};
 my %in = (0 => '0', 1 => '20 seconds', 2 => '40 seconds', 3 => '5 minutes');
 $node->safe_psql($db, "SET tq.clock_offset = '$in{$_}'; SELECT FROM tq.claim_work('far/claims', 'g', 'w$_')") foreach sort keys %in;
+my $counted = q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'};
 is($node->safe_psql($db, $claims), '', 'a single claim has no timer at first');
-is($node->safe_psql($db, q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'}), '4', 'but is counted');
+is($node->safe_psql($db, $counted), '4', 'but is counted');
 upkeep('0');
-is($node->safe_psql($db, $claims), '3 1', 'the publisher inserts them, those of a minute in one row');
-is($node->safe_psql($db, q{SELECT tq.task_queue_counts('far/claims') ->> 'claimedTasks'}), '4', 'and they are counted');
+is($node->safe_psql($db, $claims), '4', 'the publisher inserts them, in one row');
+is($node->safe_psql($db, q{SELECT bool_and(due < clock_timestamp() + interval '6 seconds') FROM tq_internal.claim_timer}),
+	't', 'which is due soon, long before the claims expire');
+is($node->safe_psql($db, $counted), '4', 'and they are counted');
+upkeep('6 seconds');
+is($node->safe_psql($db, $claims), '4', 'what is still running then has a timer again');
+is($node->safe_psql($db, "SET tq.clock_offset = '15 minutes'; $counted"), '4', 'by which it is found, due or not');
 $node->safe_psql($db, q{SET tq.clock_offset = '10 minutes';
 	SELECT FROM tq.reclaim_task((SELECT task_id FROM tq.run_overview WHERE worker_id = 'w0'), 0)});
+is($node->safe_psql($db, $claims), '4', 'a claim that is prolonged keeps its timer');
 upkeep_at(claimed_until(1) . q{ - interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, running, running, running', 'none expires before its time, nor one that was prolonged');
+is($node->safe_psql($db, $claims), '1 1 1 1', 'at last each has its own');
+is($node->safe_psql($db, q{SELECT count(*) FROM tq_internal.claim_timer l JOIN tq_internal.run r ON r.task = ANY (l.tasks) AND r.state = 2 WHERE l.due <> r.taken_until}),
+	'0', 'when it expires');
 upkeep_at(claimed_until(1) . q{ + interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, exception claim-expired, running, running', 'then the first');
 upkeep_at(claimed_until(2) . q{ - interval '1 second'});
@@ -125,6 +135,15 @@ upkeep_at(claimed_until(2) . q{ + interval '1 second'});
 is($node->safe_psql($db, $ends), 'running, exception claim-expired, exception claim-expired, running', 'then the next');
 upkeep('40 minutes');
 is($node->safe_psql($db, $ends), join(', ', ('exception claim-expired') x 4), 'in the end all');
+
+# The timers of claims that end soon go soon, whatever the claim timeout is; and
+# so do those of a task that a policy lets run for decades.
+$node->safe_psql($db, q{SELECT tq.enqueue_tasks('far/soon', array_fill('{}'::jsonb, ARRAY[3]));
+	SELECT tq.enqueue('far/soon', policy => '{"claimTimeout": 2147483647}');
+	SELECT r.outcome FROM (SELECT array_agg(task_id) AS ids, array_agg(run_id) AS runs FROM tq.claim_work('far/soon', 'g', 'soon', 4)) c, tq.resolve(c.ids, c.runs) r});
+is($node->safe_psql($db, q{SELECT sum(cardinality(tasks)) FROM tq_internal.claim_timer}), '4', 'claims that were resolved have timers');
+upkeep('6 seconds');
+is($node->safe_psql($db, $claims), '', 'for some seconds');
 
 # The records of a row have ids as differences, up and down.
 my $order = $node->safe_psql($db, q{

@@ -119,16 +119,12 @@ check_delays(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
-		TqPolicy policy = backoff(cases[i].kind,
-								  cases[i].delay * S,
-								  cases[i].factor,
-								  cases[i].max_delay * S,
-								  0);
+		TqPolicy policy = backoff(cases[i].kind, cases[i].delay * S,
+								  cases[i].factor, cases[i].max_delay * S, 0);
 
 		for (int attempt = 0; attempt < cases[i].n; attempt++)
 			check_is(tq_policy_delay(&policy, attempt, ALMOST_ONE),
-					 cases[i].wanted[attempt] * S,
-					 cases[i].what);
+					 cases[i].wanted[attempt] * S, cases[i].what);
 	}
 }
 
@@ -138,12 +134,10 @@ check_saturation(void)
 {
 	TqPolicy policy = backoff(LINEAR, 1000000 * S, 1000000, 0, 0);
 
-	check_is(tq_policy_delay(&policy, 0, 0),
-			 LONGEST,
+	check_is(tq_policy_delay(&policy, 0, 0), LONGEST,
 			 "CC-052 linear, too long");
 	policy = backoff(EXPONENTIAL, 60 * S, 1, 0, 0);
-	check_is(tq_policy_delay(&policy, 25, 0),
-			 (INT64_C(60) << 25) * S,
+	check_is(tq_policy_delay(&policy, 25, 0), (INT64_C(60) << 25) * S,
 			 "CC-053 exponential, the last below the limit");
 	check_is(tq_policy_delay(&policy, 26, 0), LONGEST, "CC-053 too long");
 	check_is(tq_policy_delay(&policy, 62, 0), LONGEST, "attempt 62");
@@ -151,8 +145,7 @@ check_saturation(void)
 	check_is(tq_policy_delay(&policy, 64, 0), LONGEST, "attempt 64");
 	check_is(tq_policy_delay(&policy, INT32_MAX, 0), LONGEST, "attempt 2^31");
 	policy = backoff(EXPONENTIAL, 0, 1, 0, 0);
-	check_is(tq_policy_delay(&policy, INT32_MAX, 0),
-			 0,
+	check_is(tq_policy_delay(&policy, INT32_MAX, 0), 0,
 			 "0 times anything is 0");
 	policy = backoff(EXPONENTIAL, 1, 1, 0, 0);
 	check_is(tq_policy_delay(&policy, 40, 0), INT64_C(1) << 40, "2^40 ms");
@@ -162,14 +155,12 @@ check_saturation(void)
 	policy = backoff(FIXED, INT64_MAX, 1, 0, 0);
 	check_is(tq_policy_delay(&policy, 0, 0), LONGEST, "a fixed one, too");
 	policy = backoff(FIXED, LONGEST, 1, 0, LONGEST);
-	check_is(tq_policy_delay(&policy, 0, ALMOST_ONE),
-			 2 * LONGEST,
+	check_is(tq_policy_delay(&policy, 0, ALMOST_ONE), 2 * LONGEST,
 			 "jitter comes on top of the longest");
 	policy = backoff(EXPONENTIAL, 60 * S, 1, 90 * S, 0);
 	check_is(tq_policy_delay(&policy, 60, 0), 90 * S, "the longest is capped");
 	policy = backoff(FIXED, -5, -5, -5, -5);
-	check_is(tq_policy_delay(&policy, -5, ALMOST_ONE),
-			 0,
+	check_is(tq_policy_delay(&policy, -5, ALMOST_ONE), 0,
 			 "nothing is negative");
 }
 
@@ -201,8 +192,7 @@ check_jitter(void)
 	check_range(&policy, 0, 60000, 60000, "CC-058 no jitter");
 	policy = backoff(FIXED, 30 * S, 1, 0, 1);
 	check_range(&policy, 0, 30000, 30001, "CC-058 jitter of 1 ms");
-	check_is(tq_policy_delay(&policy, 0, 0.499),
-			 30000,
+	check_is(tq_policy_delay(&policy, 0, 0.499), 30000,
 			 "half of the time 0 ms");
 	check_is(tq_policy_delay(&policy, 0, 0.5), 30001, "and half of it 1 ms");
 	policy = backoff(EXPONENTIAL, 10 * S, 1, 0, 2000);
@@ -231,16 +221,13 @@ check_after(void)
 	check_is(tq_policy_after(NOW, 1), NOW + 1000, "1 ms later");
 	check_is(tq_policy_after(-5, 1), 995, "from a time before 2000");
 	check_is(tq_policy_after(NOW, -1), NOW, "never earlier");
-	check_is(tq_policy_after(NOW, LONGEST),
-			 NOW + LONGEST * 1000,
+	check_is(tq_policy_after(NOW, LONGEST), NOW + LONGEST * 1000,
 			 "68 years later");
 	check_is(tq_policy_after(NOW, INT64_MAX), INT64_MAX, "too late");
 	check_is(tq_policy_after(INT64_MAX - 999, 1), INT64_MAX, "just too late");
-	check_is(tq_policy_after(INT64_MAX - 1000, 1),
-			 INT64_MAX,
+	check_is(tq_policy_after(INT64_MAX - 1000, 1), INT64_MAX,
 			 "as late as can be");
-	check_is(tq_policy_after(INT64_MAX - 1001, 1),
-			 INT64_MAX - 1,
+	check_is(tq_policy_after(INT64_MAX - 1001, 1), INT64_MAX - 1,
 			 "almost as late");
 	check_is(tq_policy_after(INT64_MAX, 5), INT64_MAX, "infinity stays");
 	check_is(tq_policy_after(INT64_MIN, 1), INT64_MIN + 1000, "and the other");
@@ -253,13 +240,7 @@ follow(const TqPolicy *policy, const TqBudget *run, TqResolved reason)
 {
 	TqNext next;
 
-	tq_policy_follow(policy,
-					 run,
-					 reason,
-					 NOW,
-					 NOW + 24 * HOUR,
-					 MAX_RUNS,
-					 0,
+	tq_policy_follow(policy, run, reason, NOW, NOW + 24 * HOUR, MAX_RUNS, 0,
 					 &next);
 	return next;
 }
@@ -278,7 +259,8 @@ same(const TqBudget *a, const TqBudget *b)
 {
 	return a->run_id == b->run_id && a->attempt == b->attempt &&
 		   a->retries_left == b->retries_left &&
-		   a->lost_retries_left == b->lost_retries_left && a->visible_at == b->visible_at &&
+		   a->lost_retries_left == b->lost_retries_left &&
+		   a->visible_at == b->visible_at &&
 		   a->pending_until == b->pending_until;
 }
 
@@ -318,60 +300,30 @@ check_plain(void)
 	} rows[] = {
 		{TQ_RESOLVED_COMPLETED, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false, false},
 		{TQ_RESOLVED_FAILED, TQ_FOLLOW_NONE, TQ_CREATED_NONE, true, true},
-		{TQ_RESOLVED_DEADLINE_EXCEEDED,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 false,
+		{TQ_RESOLVED_DEADLINE_EXCEEDED, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false,
 		 true},
 		{TQ_RESOLVED_CANCELED, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false, false},
 		{TQ_RESOLVED_SUPERSEDED, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false, true},
-		{TQ_RESOLVED_CLAIM_EXPIRED,
-		 TQ_FOLLOW_RETRY,
-		 TQ_CREATED_RETRY,
-		 true,
+		{TQ_RESOLVED_CLAIM_EXPIRED, TQ_FOLLOW_RETRY, TQ_CREATED_RETRY, true,
 		 true},
-		{TQ_RESOLVED_WORKER_SHUTDOWN,
-		 TQ_FOLLOW_RETRY,
-		 TQ_CREATED_RETRY,
-		 true,
+		{TQ_RESOLVED_WORKER_SHUTDOWN, TQ_FOLLOW_RETRY, TQ_CREATED_RETRY, true,
 		 true},
-		{TQ_RESOLVED_MALFORMED_PAYLOAD,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 false,
+		{TQ_RESOLVED_MALFORMED_PAYLOAD, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false,
 		 true},
-		{TQ_RESOLVED_RESOURCE_UNAVAILABLE,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 true,
+		{TQ_RESOLVED_RESOURCE_UNAVAILABLE, TQ_FOLLOW_NONE, TQ_CREATED_NONE,
+		 true, true},
+		{TQ_RESOLVED_INTERNAL_ERROR, TQ_FOLLOW_NONE, TQ_CREATED_NONE, true,
 		 true},
-		{TQ_RESOLVED_INTERNAL_ERROR,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 true,
+		{TQ_RESOLVED_INTERMITTENT_TASK, TQ_FOLLOW_RETRY, TQ_CREATED_TASK_RETRY,
+		 true, true},
+		{TQ_RESOLVED_FAILED_TERMINAL, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false,
 		 true},
-		{TQ_RESOLVED_INTERMITTENT_TASK,
-		 TQ_FOLLOW_RETRY,
-		 TQ_CREATED_TASK_RETRY,
-		 true,
-		 true},
-		{TQ_RESOLVED_FAILED_TERMINAL,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 false,
-		 true},
-		{TQ_RESOLVED_PENDING_TIMEOUT,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 true,
+		{TQ_RESOLVED_PENDING_TIMEOUT, TQ_FOLLOW_NONE, TQ_CREATED_NONE, true,
 		 true},
 		{TQ_RESOLVED_RUN_TIMEOUT, TQ_FOLLOW_NONE, TQ_CREATED_NONE, true, true},
 		{TQ_RESOLVED_SKIPPED, TQ_FOLLOW_NONE, TQ_CREATED_NONE, false, false},
-		{TQ_RESOLVED_CANCELED_BY_WORKER,
-		 TQ_FOLLOW_NONE,
-		 TQ_CREATED_NONE,
-		 false,
-		 true},
+		{TQ_RESOLVED_CANCELED_BY_WORKER, TQ_FOLLOW_NONE, TQ_CREATED_NONE,
+		 false, true},
 	};
 	TqBudget run = first(&tq_policy_plain, 5);
 
@@ -383,11 +335,8 @@ check_plain(void)
 		char what[100];
 		bool good;
 
-		snprintf(what,
-				 sizeof(what),
-				 "%s (%d) by Taskcluster's policy",
-				 tq_resolved_name(rows[i].reason),
-				 (int) rows[i].reason);
+		snprintf(what, sizeof(what), "%s (%d) by Taskcluster's policy",
+				 tq_resolved_name(rows[i].reason), (int) rows[i].reason);
 		good = next.follow == rows[i].follow &&
 			   next.created == rows[i].created &&
 			   tq_policy_may_retry(rows[i].reason) == rows[i].may_retry &&
@@ -422,11 +371,8 @@ check_retry_on(void)
 		all = follow(&policy, &run, (TqResolved) reason);
 		policy.retry_on = ~REASONS(reason);
 		none = follow(&policy, &run, (TqResolved) reason);
-		snprintf(what,
-				 sizeof(what),
-				 "%s (%d) in retryOn, and not",
-				 tq_resolved_name((TqResolved) reason),
-				 reason);
+		snprintf(what, sizeof(what), "%s (%d) in retryOn, and not",
+				 tq_resolved_name((TqResolved) reason), reason);
 		check(none.follow == TQ_FOLLOW_NONE &&
 				  (all.follow == TQ_FOLLOW_RETRY) ==
 					  tq_policy_may_retry((TqResolved) reason),
@@ -466,8 +412,7 @@ check_retry(void)
 	check_is(next.budget.pending_until, 0, "no pendingTimeout");
 	policy.retry_delay = LONGEST;
 	next = follow(&policy, &run, TQ_RESOLVED_WORKER_SHUTDOWN);
-	check_is(next.budget.visible_at,
-			 NOW + LONGEST * 1000,
+	check_is(next.budget.visible_at, NOW + LONGEST * 1000,
 			 "as late as a delay can be");
 }
 
@@ -513,7 +458,8 @@ check_lost(void)
 	run.lost_retries_left = TQ_OFF;
 	next = follow(&policy, &run, TQ_RESOLVED_CLAIM_EXPIRED);
 	check(next.follow == TQ_FOLLOW_RETRY && next.budget.attempt == 2 &&
-			  next.budget.retries_left == 3 && next.budget.lost_retries_left == TQ_OFF,
+			  next.budget.retries_left == 3 &&
+			  next.budget.lost_retries_left == TQ_OFF,
 		  "without lostRetries a lost run uses retries");
 }
 
@@ -546,13 +492,7 @@ check_limits(void)
 		check(follow(&policy, &run, reason).follow == TQ_FOLLOW_NONE,
 			  "there is no 51st");
 		run.run_id = INT32_MAX;
-		tq_policy_follow(&policy,
-						 &run,
-						 reason,
-						 NOW,
-						 NOW + 1,
-						 INT32_MAX,
-						 0,
+		tq_policy_follow(&policy, &run, reason, NOW, NOW + 1, INT32_MAX, 0,
 						 &next);
 		check(next.follow == TQ_FOLLOW_NONE, "nor any without a number");
 	}
@@ -605,9 +545,7 @@ check_effects(void)
 			good = good &&
 				   tq_policy_tolerates(&policy, (TqResolved) reason) ==
 					   (mild && tq_policy_applies((TqResolved) reason));
-		snprintf(what,
-				 sizeof(what),
-				 "%s: what it tolerates",
+		snprintf(what, sizeof(what), "%s: what it tolerates",
 				 tq_unsuccessful_name(policy.on_unsuccessful));
 		check(good, what);
 	}
@@ -627,8 +565,7 @@ check_faults(void)
 {
 	TqPolicy policy = tq_policy_plain;
 
-	check_text(tq_policy_fault(&policy, 49, 50),
-			   NULL,
+	check_text(tq_policy_fault(&policy, 49, 50), NULL,
 			   "49 retries of 50 runs");
 	check_text(tq_policy_fault(&policy, 50, 50), TOO_MANY, "50 are too many");
 	check_text(tq_policy_fault(&policy, 0, 1), NULL, "one run, no retries");
@@ -644,8 +581,7 @@ check_faults(void)
 	policy.claim_timeout = 60 * S;
 	check_text(tq_policy_fault(&policy, 0, 50), NULL, "claimTimeout alone");
 	policy.run_timeout = 60 * S;
-	check_text(tq_policy_fault(&policy, 0, 50),
-			   NULL,
+	check_text(tq_policy_fault(&policy, 0, 50), NULL,
 			   "and as much runTimeout");
 	policy.run_timeout = 60 * S - 1;
 	check_text(tq_policy_fault(&policy, 0, 50),
@@ -654,8 +590,7 @@ check_faults(void)
 	policy.claim_timeout = TQ_OFF;
 	check_text(tq_policy_fault(&policy, 0, 50), NULL, "runTimeout alone");
 	policy.total_timeout = 60 * S - 1;
-	check_text(tq_policy_fault(&policy, 0, 50),
-			   NULL,
+	check_text(tq_policy_fault(&policy, 0, 50), NULL,
 			   "and as much totalTimeout");
 	policy.total_timeout--;
 	check_text(tq_policy_fault(&policy, 0, 50),
@@ -665,8 +600,7 @@ check_faults(void)
 	policy.total_timeout = 0;
 	check_text(tq_policy_fault(&policy, 0, 50), NULL, "totalTimeout 0 alone");
 	policy.claim_timeout = 3600 * S;
-	check_text(tq_policy_fault(&policy, 0, 50),
-			   NULL,
+	check_text(tq_policy_fault(&policy, 0, 50), NULL,
 			   "a claimTimeout above totalTimeout, as Conductor's default");
 	policy.run_timeout = 0;
 	check_text(tq_policy_fault(&policy, 0, 50),
@@ -680,9 +614,7 @@ static void
 check_names(void)
 {
 	static const char *const kinds[] = {"fixed", "linear", "exponential"};
-	static const char *const effects[] = {"block",
-										  "cancel-group",
-										  "tolerate",
+	static const char *const effects[] = {"block", "cancel-group", "tolerate",
 										  "forgive"};
 	TqBackoff kind = LINEAR;
 	TqUnsuccessful effect = TQ_UNSUCCESSFUL_TOLERATE;
@@ -695,8 +627,7 @@ check_names(void)
 	}
 	for (int i = 0; i < 4; i++)
 	{
-		check_text(tq_unsuccessful_name((TqUnsuccessful) i),
-				   effects[i],
+		check_text(tq_unsuccessful_name((TqUnsuccessful) i), effects[i],
 				   effects[i]);
 		check(tq_unsuccessful_parse(effects[i], &effect) &&
 				  effect == (TqUnsuccessful) i,
@@ -708,6 +639,39 @@ check_names(void)
 	check(!tq_unsuccessful_parse("cancel", &effect) &&
 			  effect == TQ_UNSUCCESSFUL_FORGIVE,
 		  "an unknown effect changes nothing");
+}
+
+/* ---- claims ---- */
+
+/* When the claim of a run that started at NOW is checked, some time later. */
+static int64_t
+checked(int64_t later, int64_t taken_until)
+{
+	return tq_policy_check_claim(NOW, taken_until, NOW + later) - NOW;
+}
+
+static void
+check_claims(void)
+{
+	int64_t first = TQ_FIRST_CHECK_MS * 1000;
+	int64_t end = NOW + HOUR / 3;
+	int looks = 0;
+
+	check_is(checked(0, end), first, "claim: it is checked soon");
+	check_is(checked(first, end), 2 * first,
+			 "claim: and when it is as old again");
+	check_is(checked(120 * SECOND, end), 240 * SECOND, "claim: and so on");
+	check_is(checked(HOUR / 4, end), HOUR / 3, "claim: no later than its end");
+	check_is(checked(0, NOW + SECOND), SECOND, "claim: also at first");
+	check_is(checked(-HOUR, end), first - HOUR,
+			 "claim: the clock was set back");
+	check_is(tq_policy_check_claim(NOW - 1000 * HOUR, end, NOW), end,
+			 "claim: a run that was deferred is old");
+	check_is(tq_policy_check_claim(0, INT64_MAX, INT64_MAX - 1), INT64_MAX,
+			 "claim: time ends");
+	for (int64_t at = NOW; at < end; looks++)
+		at = tq_policy_check_claim(NOW, end, at);
+	check_is(looks, 9, "claim: nine times in twenty minutes");
 }
 
 int
@@ -724,6 +688,7 @@ main(void)
 	check_lost();
 	check_limits();
 	check_life();
+	check_claims();
 	check_effects();
 	check_faults();
 	check_names();
