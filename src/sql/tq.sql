@@ -513,7 +513,7 @@ CREATE TABLE tq_internal.claim_timer (
 	tasks bigint[] NOT NULL,
 	PRIMARY KEY (due, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq_internal.claim_timer IS 'claim timers, when to check whether claims have expired: one row per claim or reclaim call; stale rows are harmless';
+COMMENT ON TABLE tq_internal.claim_timer IS 'claim timers, when to check whether claims have expired: first soon after the claim, last at its end; stale rows are harmless';
 
 CREATE TABLE tq_internal.timer (
 	due timestamptz NOT NULL,
@@ -1301,15 +1301,28 @@ CREATE VIEW tq_internal.claimable_run AS
 		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id;
 COMMENT ON VIEW tq_internal.claimable_run IS 'pending runs that can be claimed, with their details';
 
--- They are found by their timers, because an index on the state of runs would
--- keep the updates of runs from being HOT.
+-- Running runs are found by their timers, because an index on the state of runs
+-- would keep the updates of runs from being HOT.  Each has one at every commit,
+-- whether it is due or not (src/storage/timer_table.c).
+CREATE VIEW tq_internal.watched_task AS
+	SELECT u.task FROM tq_internal.claim_timer l CROSS JOIN unnest(l.tasks) AS u (task)
+	UNION SELECT l.task FROM tq_internal.left_timer l WHERE l.is_claim
+	UNION SELECT p.task FROM tq_internal.postponed p WHERE p.step = 'claim-expired';
+COMMENT ON VIEW tq_internal.watched_task IS 'tasks that have a claim timer, or will: all running ones, and others';
+
+-- A running run is the last of its task.  LIMIT makes it a look-up by index for
+-- each task, whatever the statistics say about tables that change so fast.
+CREATE VIEW tq_internal.claimed_run AS
+	SELECT r.*
+	FROM tq_internal.watched_task x
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run q WHERE q.task = x.task ORDER BY q.run_id DESC LIMIT 1) AS r
+	WHERE r.state = 2;
+COMMENT ON VIEW tq_internal.claimed_run IS 'running runs';
+
 CREATE VIEW tq_internal.running_run AS
 	SELECT r.*
-	FROM (SELECT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)
-			UNION SELECT l.task FROM tq_internal.left_timer l WHERE l.is_claim) AS x
-		JOIN tq_internal.named_run r ON r.task = x.task
-	WHERE r.state = 2;
-COMMENT ON VIEW tq_internal.running_run IS 'runs that a worker has';
+	FROM tq_internal.claimed_run c JOIN tq_internal.named_run r ON r.task = c.task AND r.run_id = c.run_id;
+COMMENT ON VIEW tq_internal.running_run IS 'running runs, with their details, and the names of their workers';
 
 -- Each task once, with its current run.  A state is a constant of each branch,
 -- and names are looked up within it, so that a query for a state, a queue or a

@@ -49,15 +49,9 @@ static TqStatement count_pending = TQ_STATEMENT(
 	" WHERE p.queue = $1 AND coalesce(t.effective_deadline, t.deadline) > $2",
 	INT4OID, TIMESTAMPTZOID);
 
-/*
- * Relies on every running run having a claim timer that is due no later than
- * its claim expires.
- */
 static TqStatement count_claimed = TQ_STATEMENT(
-	"SELECT count(*) FROM (SELECT u.task FROM tq_internal.claim_timer l, unnest(l.tasks) AS u (task)"
-	" UNION SELECT task FROM tq_internal.left_timer WHERE is_claim) AS x"
-	" JOIN tq_internal.run r ON r.task = x.task JOIN tq_internal.task t ON t.id = x.task"
-	" WHERE r.state = 2 AND r.taken_until > $2 AND t.queue = $1",
+	"SELECT count(*) FROM tq_internal.claimed_run r JOIN tq_internal.task t ON t.id = r.task"
+	" WHERE r.taken_until > $2 AND t.queue = $1",
 	INT4OID, TIMESTAMPTZOID);
 
 /* The publisher inserts these timers, normally long before they are due. */

@@ -6,9 +6,9 @@
  * No index is kept for these lists alone, because each claim would pay for it.
  * Pending runs are found by pending_order, in which seq is the order of
  * becoming pending within each priority.  Running runs are found by the claim
- * timers: every running run has one, or a message from which the publisher will
- * make one.  So the time of a look-up grows with the claims of the last claim
- * timeout, and not with the number of tasks.
+ * timers, due or not: each running run has one at every commit (timer_table.c).
+ * So the time of a look-up grows with the running tasks and the claims of the
+ * last seconds, and not with the number of tasks.
  */
 #include "postgres.h"
 
@@ -35,24 +35,16 @@ static TqStatement list_pending = TQ_STATEMENT(
 	" ORDER BY p.seq LIMIT $4",
 	INT4OID, INT8OID, TIMESTAMPTZOID, INT4OID);
 
-/* The tasks that have a claim timer, some of them several times. */
-#define TASKS_OF_CLAIMS                                                                    \
-	"(SELECT u.task FROM tq_internal.claim_timer l CROSS JOIN unnest(l.tasks) AS u (task)" \
-	" UNION ALL SELECT task FROM tq_internal.left_timer WHERE is_claim)"
-
 static TqStatement list_claimed = TQ_STATEMENT(
-	"SELECT DISTINCT r.task, r.run_id, r.started, r.task, t.task_id, w.worker_group, w.worker_id"
-	" FROM " TASKS_OF_CLAIMS " AS x"
-	" JOIN tq_internal.run r ON r.task = x.task AND r.state = 2"
+	"SELECT r.task, r.run_id, r.started, r.task, t.task_id, w.worker_group, w.worker_id"
+	" FROM tq_internal.claimed_run r"
 	" JOIN tq_internal.task t ON t.id = r.task JOIN tq_internal.worker w ON w.id = r.worker"
 	" WHERE t.queue = $1 AND r.taken_until > $2 AND (r.started, r.task) > ($3, $4)"
 	" ORDER BY r.started, r.task LIMIT $5",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID);
 
 static TqStatement list_held = TQ_STATEMENT(
-	"SELECT DISTINCT r.task, r.run_id, r.started, r.task, t.task_id"
-	" FROM " TASKS_OF_CLAIMS " AS x"
-	" JOIN tq_internal.run r ON r.task = x.task AND r.state = 2"
+	"SELECT r.task, r.run_id, r.started, r.task, t.task_id FROM tq_internal.claimed_run r"
 	" JOIN tq_internal.task t ON t.id = r.task WHERE r.worker = $1 ORDER BY r.started, r.task",
 	INT4OID);
 

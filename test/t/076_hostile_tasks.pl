@@ -82,6 +82,13 @@ check_step('deadline', 'deadline', 100);
 check_step('pending-timeout', 'pending', 30);
 check_step('run-timeout', 'run', 30);
 check_step('claim-expired', 'lost', 30);
+is(query("SELECT running FROM tq.queue_overview WHERE task_queue_id = 'p/lost'"), 3, 'claim-expired: they are found as running, although their timers were taken');
+query("SET tq.claim_timeout = '1h'; SELECT tq.reclaim_task(id, 0) FROM poison p JOIN tq.task_details t ON t.task_id = p.id WHERE task_queue_id = 'p/lost'");
+is(query("SELECT tq.task_queue_counts('p/lost') ->> 'claimedTasks'"), 3, 'claim-expired: one that is prolonged is claimed again');
+is(query("SELECT count(DISTINCT t.id) FROM poison p JOIN tq_internal.task t ON t.task_id = p.id JOIN tq_internal.queue q ON q.id = t.queue
+		JOIN tq_internal.claim_timer l ON t.id = ANY (l.tasks) WHERE q.task_queue_id = 'p/lost' AND l.due <= now() + interval '1 minute'"),
+	3, 'claim-expired: and has a timer again');
+query("UPDATE tq_internal.run SET taken_until = now() - interval '1 s' FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue WHERE task = t.id AND q.task_queue_id = 'p/lost' AND state = 2");
 
 # A delayed run that cannot become pending, as there is a row of it already.
 make('delayed', 20, "delay => '1 s', deadline => '1 hour'", '{}');
