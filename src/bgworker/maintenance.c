@@ -219,13 +219,13 @@ static const TaskStep task_steps[TQ_STEPS] = {
 };
 
 /*
- * Returns the function that does a step for tasks that are due; NULL for a
- * step that is not done by task.
+ * Returns the function that does a step for given tasks; NULL for a step that
+ * is not done by task.
  */
 static TqRunStep
 run_of(TqStep step)
 {
-	return task_steps[step].run;
+	return step == TQ_STEP_SWEEP ? tq_sweep_run : task_steps[step].run;
 }
 
 /* Takes delayed runs that are due; the tasks of the work are theirs. */
@@ -294,7 +294,7 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 
 	*batch = (TqBatch){.since = DT_NOEND};
 	tq_call_begin(false);
-	if (run_of(step) != NULL)
+	if (task_steps[step].run != NULL)
 		do_some(step, bisect, position, batch);
 	else if (step == TQ_STEP_PUBLISH)
 	{
@@ -305,7 +305,7 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 	else if (step == TQ_STEP_POSTPONED)
 		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 	else if (step == TQ_STEP_SWEEP)
-		batch->tasks = tq_sweep_batch(position, now, &batch->more);
+		batch->tasks = tq_sweep_batch(bisect, position, now, &batch->more);
 	else
 	{
 		tq_expiry_sweep(now);

@@ -4,10 +4,14 @@
  *	  dead letters (doc/spec/taskcluster.md 8.4).
  *
  * A pass reads tasks from the lowest id up to those that are too young, a batch
- * in each transaction.  A batch that fails is left to the next pass, so that one
- * bad task does not hold up those behind it.  The maintenance worker begins the next pass after a pause, during which
- * the tasks that stayed are not read again: five minutes, or twenty times as
- * long as the pass took.  upkeep() does a whole pass.
+ * in each transaction.  The maintenance worker begins the next pass after a
+ * pause, during which the tasks that stayed are not read again: five minutes,
+ * or twenty times as long as the pass took.  upkeep() does a whole pass.
+ *
+ * A batch that fails is taken again and bisected (bisect.c); a task whose
+ * deletion fails alone is postponed, and left out by the passes while it is.  A
+ * batch that fails nevertheless, because each of its tasks fails or at its
+ * commit, is left to the next pass, so that it does not hold up what is behind.
  */
 #include "postgres.h"
 
@@ -16,14 +20,23 @@
 
 #include "../engine/sweep.h"
 #include "../storage/dead_letter_table.h"
+#include "../storage/postponed_table.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
 #include "../util/clock.h"
+#include "../util/errors.h"
 #include "../util/guc.h"
+#include "bisect.h"
+#include "step.h"
 #include "sweep_pass.h"
 
 #define PAUSE_MS (5 * 60 * 1000) /* the shortest between two passes */
 #define PAUSE_RATIO 20           /* pause / time that the pass took */
 
-/* The pass of this process; it moves on even if its batch is rolled back. */
+/*
+ * The pass of this process, which a rollback does not change: a batch that is
+ * not bisected moves it on when it has succeeded, one that is bisected before.
+ */
 typedef struct Pass
 {
 	TqSweepRule rule; /* as of its beginning */
@@ -58,23 +71,121 @@ tq_sweep_is_time(TimestampTz now)
 		   pass.next > tq_clock_add_ms(now, TQ_HOUR_MS);
 }
 
-/* Deletes dead letters that are too old, a batch of them. */
-static int
-delete_letters(TimestampTz now)
+/* Dead letters to be deleted by a batch. */
+typedef struct Letters
 {
-	TimestampTz before = tq_clock_add_ms(now, INT64CONST(-1000) *
-												  tq_retain_dead_letters);
+	TimestampTz before; /* those that were written before */
+	int deleted;
+} Letters;
 
-	return tq_dead_letters_delete(before, tq_expire_batch);
+static void
+delete_letters(void *arg)
+{
+	Letters *letters = (Letters *) arg;
+
+	letters->deleted = tq_dead_letters_delete(letters->before,
+											  tq_expire_batch);
+}
+
+/*
+ * Deletes dead letters that are too old, a batch of them; returns how many.
+ * With `bisect` an error is only logged, because tasks are not to wait for it.
+ */
+static int
+take_letters(bool bisect, TimestampTz now)
+{
+	Letters letters = {tq_clock_add_ms(now, INT64CONST(-1000) *
+												tq_retain_dead_letters),
+					   0};
+	ErrorData *error = NULL;
+
+	if (bisect)
+		error = tq_attempt(delete_letters, &letters);
+	else
+		delete_letters(&letters);
+	if (error != NULL)
+		ereport(WARNING, (errcode(error->sqlerrcode),
+						  errmsg("could not delete old dead letters: %s",
+								 error->message),
+						  errdetail("Tasks are deleted nevertheless.")));
+	return error == NULL ? letters.deleted : 0;
+}
+
+/* Deletes those of these tasks that go by retention; returns how many. */
+int64
+tq_sweep_run(const TqWork *work)
+{
+	TqSweepRule rule = tq_sweep_by_retention(work->now);
+
+	return tq_sweep_delete_ids(&rule, work->tasks, work->n, work->now);
+}
+
+/* Removes the tasks that are postponed; returns how many are left. */
+static int
+leave_postponed(TqTask *tasks, int n)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64 *postponed;
+	int npostponed;
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	postponed = tq_postponed_among(ids, n, tq_step_name(TQ_STEP_SWEEP),
+								   &npostponed);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&ids[i], postponed, npostponed, sizeof(int64),
+					tq_compare_ids) == NULL)
+			tasks[left++] = tasks[i];
+	}
+	return left;
+}
+
+/* Deletes these tasks except those that fail; returns how many. */
+static int
+bisect_tasks(const TqTask *tasks, int n, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	bool more = false;
+	TqWork work = {.step = TQ_STEP_SWEEP,
+				   .tasks = ids,
+				   .n = n,
+				   .due = now,
+				   .now = now,
+				   .more = &more};
+
+	for (int i = 0; i < n; i++)
+		ids[i] = tasks[i].id;
+	return tq_bisect(&work, tq_sweep_run);
+}
+
+/* Deletes the next batch of tasks; returns how many. */
+static int
+delete_some(bool bisect, TimestampTz now, bool *more)
+{
+	int64 after = pass.after;
+	int n;
+	int deleted;
+	TqTask *tasks = tq_sweep_find(&pass.rule, tq_expire_batch, now, &after, &n,
+								  more);
+
+	if (n > 0)
+		n = leave_postponed(tasks, n);
+	if (bisect)
+		pass.after = after;
+	deleted = bisect && n > 0 ? bisect_tasks(tasks, n, now)
+							  : tq_sweep_delete(&pass.rule, tasks, n, now);
+	pass.after = after;
+	return deleted;
 }
 
 /* Deletes a batch of tasks, and notes whether it was the last of the pass. */
 static int
-delete_tasks(TimestampTz now)
+take_tasks(bool bisect, TimestampTz now)
 {
 	bool more = true;
-	int deleted = tq_sweep_some(&pass.rule, tq_expire_batch, now, &pass.after,
-								&more);
+	int deleted = delete_some(bisect, now, &more);
 	TimestampTz end = tq_clock_now();
 	int64 pause;
 
@@ -91,19 +202,20 @@ delete_tasks(TimestampTz now)
  * letters, and reads tasks when there is less than a batch of these.
  */
 int64
-tq_sweep_batch(TqScanPosition *position, TimestampTz now, bool *more)
+tq_sweep_batch(bool bisect, TqScanPosition *position, TimestampTz now,
+			   bool *more)
 {
 	int64 deleted = 0;
 
 	if (position->seq == 0)
 	{
-		deleted = delete_letters(now);
+		deleted = take_letters(bisect, now);
 		*more = deleted >= tq_expire_batch;
 		if (*more)
 			return deleted;
 		pass = (Pass){.rule = tq_sweep_by_retention(now)};
 	}
-	deleted += delete_tasks(now);
+	deleted += take_tasks(bisect, now);
 	*more = !pass.is_over;
 	position->seq = pass.after;
 	return deleted;

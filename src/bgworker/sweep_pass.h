@@ -9,9 +9,11 @@
 #include "datatype/timestamp.h"
 
 #include "../storage/timer_table.h"
+#include "bisect.h"
 
-extern int64 tq_sweep_batch(TqScanPosition *position, TimestampTz now,
-							bool *more);
+extern int64 tq_sweep_batch(bool bisect, TqScanPosition *position,
+							TimestampTz now, bool *more);
+extern int64 tq_sweep_run(const TqWork *work);
 
 /* Of the maintenance worker, which keeps its position in a pass. */
 extern TqScanPosition tq_sweep_position(void);

@@ -287,9 +287,12 @@ lock_resolved(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 	return left;
 }
 
-/* Deletes the tasks of these that are not needed; returns how many. */
-static int
-delete_unneeded(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
+/*
+ * Deletes those of these tasks that are not needed; returns how many.  Changes
+ * the array.
+ */
+int
+tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 {
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	const TqRun resolved = {.state = TQ_STATE_COMPLETED};
@@ -308,6 +311,17 @@ delete_unneeded(const TqSweepRule *rule, TqTask *tasks, int n, TimestampTz now)
 	return tq_tasks_delete(ids, n);
 }
 
+/* The same for tasks of which only the ids are known. */
+int
+tq_sweep_delete_ids(const TqSweepRule *rule, const int64 *ids, int n,
+					TimestampTz now)
+{
+	TqTask *tasks = tq_tasks_core(ids, n, &n);
+
+	n = keep_those_that_go(rule, tasks, n, now);
+	return tq_sweep_delete(rule, tasks, n, now);
+}
+
 /* Returns whether any of these tasks is old enough for a retention. */
 static bool
 has_old(const TqSweepRule *rule, const TqTask *tasks, int n, TimestampTz now)
@@ -321,21 +335,22 @@ has_old(const TqSweepRule *rule, const TqTask *tasks, int n, TimestampTz now)
 }
 
 /*
- * Deletes up to `max` tasks that go by the rule, of the next ones behind the id
- * *after, which is moved on; returns how many were deleted.  Clears *more at
- * the end: there is no further task, or by retention only young ones.
+ * Returns up to `max` tasks that go by the rule, if they are not needed, of the
+ * next ones behind the id *after, which is moved on.  Clears *more at the end:
+ * there is no further task, or by retention only young ones.
  */
-int
-tq_sweep_some(const TqSweepRule *rule, int max, TimestampTz now, int64 *after,
-			  bool *more)
+TqTask *
+tq_sweep_find(const TqSweepRule *rule, int max, TimestampTz now, int64 *after,
+			  int *found, bool *more)
 {
 	int n;
 	TqTask *tasks = tq_tasks_after(after, READ_ENTRIES, &n, more);
 
+	*found = 0;
 	if (rule->by_retention && n > 0 && !has_old(rule, tasks, n, now))
 	{
 		*more = false;
-		return 0;
+		return tasks;
 	}
 	n = keep_those_that_go(rule, tasks, n, now);
 	if (n > max)
@@ -344,7 +359,8 @@ tq_sweep_some(const TqSweepRule *rule, int max, TimestampTz now, int64 *after,
 		*after = tasks[n - 1].id;
 		*more = true;
 	}
-	return delete_unneeded(rule, tasks, n, now);
+	*found = n;
+	return tasks;
 }
 
 /*
@@ -361,12 +377,15 @@ tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now)
 	int64 after = 0;
 	int64 deleted = 0;
 	bool more = true;
+	TqTask *tasks;
+	int n;
 
 	while (more && deleted < max)
 	{
 		CHECK_FOR_INTERRUPTS();
-		deleted += tq_sweep_some(rule, Min(max - deleted, BATCH_DELETES), now,
-								 &after, &more);
+		tasks = tq_sweep_find(rule, Min(max - deleted, BATCH_DELETES), now,
+							  &after, &n, &more);
+		deleted += tq_sweep_delete(rule, tasks, n, now);
 		MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(outer);

@@ -9,6 +9,7 @@
 #include "datatype/timestamp.h"
 
 #include "../core/types.h"
+#include "../storage/task_table.h"
 
 /* Which resolved tasks a sweep deletes. */
 typedef struct TqSweepRule
@@ -22,8 +23,12 @@ typedef struct TqSweepRule
 } TqSweepRule;
 
 extern TqSweepRule tq_sweep_by_retention(TimestampTz now);
-extern int tq_sweep_some(const TqSweepRule *rule, int max, TimestampTz now,
-						 int64 *after, bool *more);
+extern TqTask *tq_sweep_find(const TqSweepRule *rule, int max, TimestampTz now,
+							 int64 *after, int *found, bool *more);
+extern int tq_sweep_delete(const TqSweepRule *rule, TqTask *tasks, int n,
+						   TimestampTz now);
+extern int tq_sweep_delete_ids(const TqSweepRule *rule, const int64 *ids,
+							   int n, TimestampTz now);
 extern int64 tq_sweep_all(const TqSweepRule *rule, int max, TimestampTz now);
 
 #endif /* TQ_SWEEP_H */

@@ -43,6 +43,10 @@ static TqStatement delete_row = TQ_STATEMENT(
 	"DELETE FROM tq_internal.postponed WHERE task = $1 AND step = $2", INT8OID,
 	TEXTOID);
 
+static TqStatement find_among = TQ_STATEMENT(
+	"SELECT task FROM tq_internal.postponed WHERE task = ANY ($1) AND step = $2 ORDER BY task",
+	INT8ARRAYOID, TEXTOID);
+
 static TqStatement first_due =
 	TQ_STATEMENT("SELECT due FROM tq_internal.postponed ORDER BY due LIMIT 1",
 				 InvalidOid);
@@ -86,6 +90,18 @@ tq_postponed_take(TimestampTz now, int max, int *found)
 
 	return tq_spi_read_all(&take_due, values, read_row, sizeof(TqPostponed),
 						   found);
+}
+
+/*
+ * Returns those of these tasks that are postponed for this step, in order of
+ * their ids.
+ */
+int64 *
+tq_postponed_among(const int64 *tasks, int n, const char *step, int *found)
+{
+	Datum values[2] = {tq_array_int64(tasks, n), CStringGetTextDatum(step)};
+
+	return tq_spi_run_ids(&find_among, values, found);
 }
 
 /* Deletes the row of a task and step. */

@@ -22,6 +22,8 @@ typedef struct TqPostponed
 extern void tq_postponed_put(const TqPostponed *row, TimestampTz now);
 extern int tq_postponed_failures(int64 task, const char *step);
 extern TqPostponed *tq_postponed_take(TimestampTz now, int max, int *found);
+extern int64 *tq_postponed_among(const int64 *tasks, int n, const char *step,
+								 int *found);
 extern void tq_postponed_delete(int64 task, const char *step);
 extern TimestampTz tq_postponed_next_due(void);
 

@@ -47,6 +47,16 @@ sub make
 	return;
 }
 
+# Claims and completes the tasks of a queue.
+sub resolve_all
+{
+	my ($queue, $n) = @_;
+
+	is(query("SELECT count(*) FROM (SELECT array_agg(task_id) AS ids, array_agg(run_id) AS runs FROM tq.claim_work('p/$queue', 'g', 'w', $n)) AS c,
+			tq.resolve(c.ids, c.runs) AS r WHERE r.outcome = 'resolved'"), $n, "$queue: resolved");
+	return;
+}
+
 sub healthy
 {
 	my ($queue) = @_;
@@ -125,6 +135,21 @@ ok($node->poll_query_until($db, 'SELECT count(*) = 0 FROM tq_internal.postponed'
 is(query('SELECT count(*) FROM tq_internal.dead_letter'), 100 + 30 + 30 + 30 - 1, 'each has its dead letter');
 is(violations($node, $db), '', 'tables are consistent');
 
+# Tasks whose retention is over, by the maintenance worker: its pass begins when
+# the server does.
+make('swept', 50, "deadline => '1 hour'", '{"retainCompleted": 0}');
+query("INSERT INTO poison SELECT task_id FROM tq.task_details WHERE task_queue_id = 'p/swept' ORDER BY task_id LIMIT 1");
+resolve_all('swept', 50);
+my $kept = query("SELECT count(DISTINCT id) FROM poison");
+ok($node->poll_query_until($db, "SELECT min(clock_timestamp() - resolved) > '3 s' FROM tq.task_details WHERE task_queue_id = 'p/swept'"), 'sweep: retention is over');
+$node->append_conf('postgresql.conf', "tq.message_retention = '1s'");
+$node->restart;
+ok($node->poll_query_until($db, "SELECT count(*) = $kept FROM tq.task_details WHERE task_queue_id = 'p/swept'"), 'sweep: healthy tasks are deleted');
+is(query("SELECT count(*) FROM tq.postponed_overview o JOIN poison p ON p.id = o.task_id WHERE step = 'sweep' AND o.error = 'this task stays'"),
+	$kept, 'sweep: and the others are postponed');
+query('DELETE FROM poison');
+ok($node->poll_query_until($db, "SELECT count(*) = 0 FROM tq.task_details WHERE task_queue_id = 'p/swept'"), 'sweep: until the cause is gone');
+
 # What every task meets is not the tasks' fault: nothing is postponed.
 query("CREATE FUNCTION fail_all() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END'");
 query('CREATE TRIGGER fail_all BEFORE INSERT ON tq_internal.dead_letter FOR EACH ROW EXECUTE FUNCTION fail_all()');
@@ -167,6 +192,37 @@ is(query("SELECT count(*) FROM tq.postponed_overview WHERE step = 'expired'"), 3
 query('DELETE FROM poison');
 is(query("SET tq.clock_offset = '6 hours'; SET tq.message_retention = '1s'; SELECT tasks FROM tq.upkeep() WHERE step = 'postponed'"), 5, 'postponed: they are done when they can be');
 is(query('SELECT count(*) FROM tq_internal.postponed'), 0, 'and are postponed no longer');
+
+# Tasks whose retention is over: some that cannot be deleted, because of a
+# trigger or a foreign key, do not keep those beside them.
+make('sweep', 40, "deadline => '1 hour'", '{"retainCompleted": 0}');
+resolve_all('sweep', 40);
+query('CREATE TABLE mine (id tq.slugid REFERENCES tq_internal.task (task_id))');
+query("INSERT INTO mine SELECT task_id FROM (" . healthy('sweep') . ") AS t LIMIT 2");
+my $sweep = "SET tq.clock_offset = '7 hours'; SET tq.message_retention = '1s'; SELECT sum(tasks) FROM tq.upkeep() WHERE step = ";
+my ($ret, $swept, $warnings) = $node->psql($db, "$sweep 'sweep'");
+is($swept, 40 - 4 - 2, 'sweep: healthy tasks are deleted');
+is(query("SELECT string_agg(task_id::text, ' ' ORDER BY task_id) FROM tq.postponed_overview WHERE step = 'sweep'"),
+	query('SELECT string_agg(id::text, \' \' ORDER BY id) FROM (SELECT id FROM poison UNION SELECT id FROM mine) AS t'), 'sweep: the others are postponed');
+is(() = $warnings =~ /WARNING: .*maintenance step "sweep" failed for task/g, 6, 'sweep: with a warning each');
+($ret, $swept, $warnings) = $node->psql($db, "$sweep 'sweep'");
+is("$swept $warnings", '0 ', 'sweep: the next one leaves them alone');
+query('DELETE FROM poison; DROP TABLE mine');
+is(query("SET tq.clock_offset = '8 hours'; SET tq.message_retention = '1s'; SELECT tasks FROM tq.upkeep() WHERE step = 'postponed'"), 6, 'sweep: they go when they can');
+is(query(q{SELECT count(*) FROM tq.task_details WHERE task_queue_id = 'p/sweep'}), 0, 'sweep: all');
+
+# Dead letters that cannot be deleted do not keep tasks either.
+make('letters', 10, "deadline => '1 hour'", '{"retainCompleted": 0}');
+resolve_all('letters', 10);
+query(q{INSERT INTO tq_internal.dead_letter (task_id, task, queue, failed_at, seq, reason, definition, runs) VALUES (tq.slugid(), 0, 1, now() - interval '1 year', 1, 3, '{}', '[]')});
+query(q{CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''this letter stays''; END';
+	CREATE TRIGGER keep BEFORE DELETE ON tq_internal.dead_letter FOR EACH ROW EXECUTE FUNCTION keep()});
+query('DELETE FROM poison');
+($ret, $swept, $warnings) = $node->psql($db, "$sweep 'sweep'");
+is($swept, 10, 'dead letters: tasks are deleted');
+like($warnings, qr/WARNING: .*could not delete old dead letters: this letter stays/, 'dead letters: a warning says so');
+query('DROP TRIGGER keep ON tq_internal.dead_letter');
+is(query("$sweep 'sweep'"), 1, 'dead letters: they go when they can');
 
 # A step that cannot be taken at all.
 my $overdue = enqueue($node, $db, "deadline => '1 minute'");
