@@ -62,11 +62,17 @@ typedef struct Interned
 	TqStatement *remove;
 } Interned;
 
-/* $1 is the horizon, before which no snapshot and no transaction is. */
+/*
+ * $1 is the horizon, before which no snapshot and no transaction is.  A row that
+ * a session is reviving is skipped, as in all of these, so that the sweep does
+ * not wait for the end of that transaction.
+ */
 #define SETTLE(table)                                                         \
 	TQ_STATEMENT("UPDATE tq_internal." table                                  \
-				 " SET settled = pg_current_xact_id()"                        \
-				 " WHERE retired < $1 AND settled IS NULL",                   \
+				 " SET settled = pg_current_xact_id() WHERE id IN ("          \
+				 "SELECT id FROM tq_internal." table                          \
+				 " WHERE retired < $1 AND settled IS NULL"                    \
+				 " FOR UPDATE SKIP LOCKED)",                                  \
 				 XID8OID)
 
 /* Rows that have expired before $2, and those that are settled. */
