@@ -21,6 +21,7 @@
 
 #define MS_PER_S INT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
+#define US_PER_S INT64_C(1000000)
 
 /* The longest delay before jitter: Conductor counts seconds in an int32. */
 #define LONGEST_DELAY (INT64_C(2147483647) * MS_PER_S)
@@ -64,18 +65,28 @@ tq_policy_after(int64_t time, int64_t ms)
 	return (int64_t) ((uint64_t) time + (uint64_t) ms * US_PER_MS);
 }
 
+/* Returns a time rounded up to a second. */
+static int64_t
+round_up(int64_t time)
+{
+	if (time <= 0 || time > INT64_MAX - US_PER_S)
+		return time;
+	return (time + US_PER_S - 1) / US_PER_S * US_PER_S;
+}
+
 /*
  * Returns when a claim is to be checked next (timer_table.c): for the first time
  * after TQ_FIRST_CHECK_MS, then each time the run has become twice as old, and
- * at the end of the claim.
+ * at the end of the claim.  Before that it is on a second, so that many are
+ * checked together.
  */
 int64_t
 tq_policy_check_claim(int64_t started, int64_t taken_until, int64_t now)
 {
-	int64_t age = now > started ? (now - started) / US_PER_MS : 0;
-	int64_t next = tq_policy_after(now, age > TQ_FIRST_CHECK_MS
-											? age
-											: TQ_FIRST_CHECK_MS);
+	int64_t age = now > started ? (now - started) / (int64_t) US_PER_MS : 0;
+	int64_t next = round_up(tq_policy_after(now, age > TQ_FIRST_CHECK_MS
+													 ? age
+													 : TQ_FIRST_CHECK_MS));
 
 	return taken_until < next ? taken_until : next;
 }

@@ -16,7 +16,7 @@
  * of the claim.  At 3,300 claims per second, a list of the running tasks has to
  * check 17,000 tasks, which takes 40 ms; with a minute 200,000, which takes
  * 500 ms; with the twenty minutes of a claim 4,000,000, and 5 s.  A run of
- * twenty minutes is checked nine times for it.
+ * twenty minutes is checked nine times for that.
  */
 #define TQ_FIRST_CHECK_MS 5000
 

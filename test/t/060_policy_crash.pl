@@ -48,8 +48,9 @@ sub row_of
 	return "$row\::text COLLATE \"C\"";
 }
 
-# Every row of tq, but for messages, which the maintenance worker publishes meanwhile.
-# The publisher inserts timers of deadlines, so it has to be done.
+# Every row of tq, but for messages, which the maintenance worker publishes meanwhile,
+# and claim timers, which it moves.  The publisher inserts timers of deadlines, so
+# it has to be done.
 sub contents
 {
 	$node->poll_query_until($db, q{SELECT NOT EXISTS (SELECT FROM tq_internal.message
@@ -57,7 +58,7 @@ sub contents
 		or die 'nothing is published';
 	my @names = split /\n/, $node->safe_psql($db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'tq_internal'::regnamespace AND relkind = 'r'
-		AND relname !~ '^(message_|tick_|log_segment|activation\$|queue\$|worker\$|policy\$)' ORDER BY 1");
+		AND relname !~ '^(message_|tick_|log_segment|activation\$|queue\$|worker\$|policy\$|claim_timer\$)' ORDER BY 1");
 
 	return $node->safe_psql($db,
 		join(';', map { "SELECT '$_', " . row_of($_) . " AS r FROM tq_internal.$_ AS t ORDER BY 2" } @names));

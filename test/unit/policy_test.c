@@ -660,6 +660,8 @@ check_claims(void)
 	check_is(checked(0, end), first, "claim: it is checked soon");
 	check_is(checked(first, end), 2 * first,
 			 "claim: and when it is as old again");
+	check_is(checked(first + 1, end), 2 * first + SECOND,
+			 "claim: or up to a second later");
 	check_is(checked(120 * SECOND, end), 240 * SECOND, "claim: and so on");
 	check_is(checked(HOUR / 4, end), HOUR / 3, "claim: no later than its end");
 	check_is(checked(0, NOW + SECOND), SECOND, "claim: also at first");
