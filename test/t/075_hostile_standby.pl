@@ -129,6 +129,7 @@ my %read = (
 	health => '()',
 	waiters => '()',
 	background_workers => '()',
+	local_time => "('2100-01-01')",
 	expired_claims => '()',
 	queue_counters => '()',
 	count_state => '()',
