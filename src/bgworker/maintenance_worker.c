@@ -559,10 +559,14 @@ take_steps(TimestampTz began)
 		return outcome;
 	steps_due = more ? began
 					 : next_wakeup(due.next, began, progress, has_failed);
-	if (due.count <= due.now)
-		outcome = attempt("count", work_count, NULL);
-	else
+	if (due.count > due.now)
 		steps_due = Min(steps_due, due.count);
+	else
+	{
+		/* There may be more to count. */
+		outcome = attempt("count", work_count, NULL);
+		steps_due = outcome == DONE ? began : later(outcome);
+	}
 	return outcome == FAILED ? DONE : outcome;
 }
 

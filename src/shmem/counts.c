@@ -746,10 +746,10 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	*n = 0;
 	if (shared == NULL)
 		return TQ_COUNT_TABLES;
-	room = tq_counted_queues;
+	LWLockAcquire(shared->lock, LW_SHARED);
+	room = (int) hash_get_num_entries(queues);
 	*found = palloc_extended(sizeof(TqQueueCounts) * (room + own_queues()),
 							 MCXT_ALLOC_HUGE);
-	LWLockAcquire(shared->lock, LW_SHARED);
 	source = source_of(find_database(), extension, identity);
 	if (source == TQ_COUNT_MEMORY && find_database()->is_full)
 		source = TQ_COUNT_TABLES;

@@ -134,6 +134,7 @@ is(psql($node, "BEGIN; SELECT tq.report_exception(task_id, run_id, 'malformed-pa
 	"f\nt", 'in a transaction that has changed it');
 psql($node, "SELECT tq.rerun_task(task_id) FROM tq.task_overview WHERE task_queue_id = 'c/g' AND state = 'failed' ORDER BY since LIMIT 1");
 is(psql($node, $counted), psql($node, $state), 'a rerun');
+psql($node, "SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('c/g', 'g', 'w', 1)");
 psql($node, "SELECT tq.rerun_task(task_id) FROM (SELECT * FROM tq.task_overview WHERE task_queue_id = 'c/g' AND state IN ('completed', 'failed') ORDER BY since DESC LIMIT 1) AS t");
 is(psql($node, $counted), psql($node, $state), 'a rerun of the task that was resolved last');
 is(psql($node, $counted), psql($node, $state), 'and once more, from counters again');
