@@ -14,6 +14,7 @@
 #include "bgworker/launcher.h"
 #include "bgworker/utility_hook.h"
 #include "shmem/claim_cursor.h"
+#include "shmem/count_entries.h"
 #include "shmem/count_prepared.h"
 #include "shmem/count_snapshot.h"
 #include "shmem/counts.h"

@@ -13,6 +13,7 @@
 #include "datatype/timestamp.h"
 
 #include "../events/group_resolution.h"
+#include "../shmem/count_build.h"
 #include "../shmem/counts.h"
 #include "../storage/activation.h"
 #include "../storage/count_table.h"
@@ -35,12 +36,13 @@ tq_count_pass_due(TimestampTz now)
 {
 	Oid extension = tq_catalog_locked_table();
 
+	tq_counts_settle();
 	/* If the clock was set back, a count does not wait for it. */
 	if (next_count > tq_clock_add_ms(now, TQ_HOUR_MS))
 		next_count = now;
-	if (tq_counts_must_build(extension, tq_count_identity()))
+	if (tq_count_must_build(extension, tq_count_identity()))
 		return Max(now, next_count);
-	return tq_counts_group_to_build(extension) != 0 ? now : DT_NOEND;
+	return tq_count_group_to_build(extension) != 0 ? now : DT_NOEND;
 }
 
 /* Counts the gauges, or else a group; in a transaction of its own. */
@@ -53,8 +55,8 @@ tq_count_pass(void)
 
 	tq_call_begin(true);
 	extension = tq_catalog_locked_table();
-	if (!tq_counts_must_build(extension, tq_count_identity()))
-		tq_group_count_again(tq_counts_group_to_build(extension));
+	if (!tq_count_must_build(extension, tq_count_identity()))
+		tq_group_count_again(tq_count_group_to_build(extension));
 	else
 	{
 		/* set before, so that an error is followed by a pause, too */

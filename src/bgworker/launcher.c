@@ -47,7 +47,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/counts.h"
+#include "../shmem/count_entries.h"
 #include "../shmem/worker_slot.h"
 #include "../util/clock.h"
 #include "../util/compat.h"

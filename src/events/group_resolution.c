@@ -10,6 +10,7 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
+#include "../shmem/count_build.h"
 #include "../storage/count_table.h"
 #include "../storage/group_table.h"
 #include "../storage/outbox_table.h"
@@ -133,13 +134,13 @@ static void
 set_counters(int64 id, const TqProgress *progress)
 {
 	for (int state = 0; state < TQ_STATES; state++)
-		tq_counts_build_set(id, counter_of[state], progress->count[state]);
-	tq_counts_build_set(id, TQ_GROUP_DELAYED, progress->delayed);
-	tq_counts_build_set(id, TQ_GROUP_TOLERATED, progress->tolerated);
-	tq_counts_build_set(id, TQ_GROUP_FORGIVEN, progress->forgiven);
-	tq_counts_build_set(id, TQ_GROUP_FIRST_CREATED, progress->first_created);
-	tq_counts_build_set(id, TQ_GROUP_LAST_RESOLVED, progress->last_resolved);
-	tq_counts_build_set(id, TQ_GROUP_FIRST_BAD, first_bad_key(progress));
+		tq_count_build_set(id, counter_of[state], progress->count[state]);
+	tq_count_build_set(id, TQ_GROUP_DELAYED, progress->delayed);
+	tq_count_build_set(id, TQ_GROUP_TOLERATED, progress->tolerated);
+	tq_count_build_set(id, TQ_GROUP_FORGIVEN, progress->forgiven);
+	tq_count_build_set(id, TQ_GROUP_FIRST_CREATED, progress->first_created);
+	tq_count_build_set(id, TQ_GROUP_LAST_RESOLVED, progress->last_resolved);
+	tq_count_build_set(id, TQ_GROUP_FIRST_BAD, first_bad_key(progress));
 }
 
 /*
@@ -158,7 +159,7 @@ build_counters(int64 id, TqProgress *progress)
 	add_rows(&others, progress);
 	PopActiveSnapshot();
 	set_counters(id, progress);
-	(void) tq_counts_build_end();
+	(void) tq_count_build_end();
 	return true;
 }
 

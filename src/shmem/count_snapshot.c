@@ -59,7 +59,15 @@ typedef struct Stored
 } Stored;
 
 static Stored *stored = NULL;
-static pg_atomic_uint32 *noted = NULL; /* by number of PGPROC; 0: none */
+
+/* The transaction that a process commits; in a cache line of its own. */
+typedef union Note
+{
+	pg_atomic_uint32 xid; /* 0: none */
+	char pad[PG_CACHE_LINE_SIZE];
+} Note;
+
+static Note *notes = NULL; /* by number of PGPROC */
 
 /* The transactions that a snapshot can have in progress, and its own. */
 static int
@@ -75,7 +83,7 @@ size(void)
 
 	total = add_size(total,
 					 mul_size(SNAPSHOTS * sizeof(TransactionId), xids()));
-	return add_size(total, mul_size(MaxBackends, sizeof(pg_atomic_uint32)));
+	return add_size(total, mul_size(MaxBackends, sizeof(Note)));
 }
 
 static void
@@ -84,11 +92,11 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 	TransactionId *xip = (TransactionId *) ((Stored *) memory + SNAPSHOTS);
 
 	stored = memory;
-	noted = (pg_atomic_uint32 *) (xip + SNAPSHOTS * xids());
+	notes = (Note *) (xip + SNAPSHOTS * xids());
 	for (int i = 0; is_new && i < SNAPSHOTS; i++)
 		stored[i].xip = xip + i * xids();
 	for (int i = 0; is_new && i < MaxBackends; i++)
-		pg_atomic_init_u32(&noted[i], InvalidTransactionId);
+		pg_atomic_init_u32(&notes[i].xid, InvalidTransactionId);
 }
 
 const TqShmemPart tq_count_snapshot_shmem = {.name = "tq count snapshots",
@@ -164,25 +172,25 @@ tq_count_snapshot_free(int number)
 void
 tq_count_commit_begins(TransactionId xid)
 {
-	if (noted != NULL)
-		pg_atomic_write_u32(&noted[TqMyProcNumber()], xid);
+	if (notes != NULL)
+		pg_atomic_write_u32(&notes[TqMyProcNumber()].xid, xid);
 }
 
 /* Notes that the changes are applied, or that there are none. */
 void
 tq_count_commit_ends(void)
 {
-	if (noted == NULL)
+	if (notes == NULL)
 		return;
 	pg_memory_barrier();
-	pg_atomic_write_u32(&noted[TqMyProcNumber()], InvalidTransactionId);
+	pg_atomic_write_u32(&notes[TqMyProcNumber()].xid, InvalidTransactionId);
 }
 
 /* Waits until a process has removed its note of a transaction. */
 static void
 wait_for(int process, TransactionId xid)
 {
-	while (pg_atomic_read_u32(&noted[process]) == xid)
+	while (pg_atomic_read_u32(&notes[process].xid) == xid)
 	{
 		CHECK_FOR_INTERRUPTS();
 		pg_usleep(WAIT_US);
@@ -200,7 +208,7 @@ tq_count_snapshot_wait(int number)
 	pg_memory_barrier();
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		TransactionId xid = pg_atomic_read_u32(&noted[i]);
+		TransactionId xid = pg_atomic_read_u32(&notes[i].xid);
 
 		if (TransactionIdIsValid(xid) && tq_count_snapshot_shows(number, xid))
 			wait_for(i, xid);
@@ -214,12 +222,12 @@ tq_count_snapshot_wait(int number)
 void
 tq_count_commits_wait(void)
 {
-	if (noted == NULL)
+	if (notes == NULL)
 		return;
 	pg_memory_barrier();
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		TransactionId xid = pg_atomic_read_u32(&noted[i]);
+		TransactionId xid = pg_atomic_read_u32(&notes[i].xid);
 
 		if (TransactionIdIsValid(xid) &&
 			!TransactionIdIsCurrentTransactionId(xid) &&

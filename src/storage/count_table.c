@@ -25,6 +25,7 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
+#include "../shmem/count_build.h"
 #include "../shmem/counts.h"
 #include "../util/catalog.h"
 #include "../util/compat.h"
@@ -375,9 +376,9 @@ tq_count_build_gauges(void)
 	TqGauges *rows;
 	int n;
 
-	if (!tq_counts_build_begin(tq_catalog_locked_table(), tq_count_identity(),
-							   TQ_COUNTED_QUEUE, 0, prepared, nprepared,
-							   &snapshot))
+	if (!tq_count_build_begin(tq_catalog_locked_table(), tq_count_identity(),
+							  TQ_COUNTED_QUEUE, 0, prepared, nprepared,
+							  &snapshot))
 		return false;
 	PushActiveSnapshot(snapshot);
 	rows = tq_count_rows(&n);
@@ -385,9 +386,9 @@ tq_count_build_gauges(void)
 	for (int i = 0; i < n; i++)
 	{
 		for (int gauge = 0; gauge < TQ_QUEUE_GAUGES; gauge++)
-			tq_counts_build_set(rows[i].queue, gauge, rows[i].gauges[gauge]);
+			tq_count_build_set(rows[i].queue, gauge, rows[i].gauges[gauge]);
 	}
-	return tq_counts_build_end();
+	return tq_count_build_end();
 }
 
 /* ---- groups ---- */
@@ -402,13 +403,12 @@ tq_count_read_group(int64 id, int64 *counters)
 }
 
 /*
- * Begins to count a group for counters of its own; see tq_counts_build_begin().
+ * Begins to count a group for counters of its own; see tq_count_build_begin().
  * The database has gauges, so that it is known which transactions are prepared.
  */
 bool
 tq_count_group_begin(int64 id, Snapshot *snapshot)
 {
-	return tq_counts_build_begin(tq_catalog_locked_table(),
-								 tq_count_identity(), TQ_COUNTED_GROUP, id,
-								 NULL, 0, snapshot);
+	return tq_count_build_begin(tq_catalog_locked_table(), tq_count_identity(),
+								TQ_COUNTED_GROUP, id, NULL, 0, snapshot);
 }

@@ -1,0 +1,281 @@
+/*
+ * count_build.c
+ *	  Counts of rows, with which counters begin.
+ *
+ * A session, mostly the maintenance worker, counts all gauges of a database, or
+ * the tasks of a group, and from then on changes keep the counters exact.
+ * count_snapshot.c says which transactions the count includes.  A session makes
+ * one count at a time.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "utils/hsearch.h"
+
+#include "../util/clock.h"
+#include "../util/guc.h"
+#include "count_build.h"
+#include "count_changes.h"
+#include "count_entries.h"
+#include "count_prepared.h"
+#include "count_snapshot.h"
+
+/* The count that this session makes. */
+static struct
+{
+	bool is_running;
+	int snapshot;
+	SubTransactionId subid;
+	TqCounted what;
+	TqCountKey key;
+} build;
+
+/*
+ * Returns whether the gauges of this database are to be counted.  For the
+ * maintenance worker.
+ */
+bool
+tq_count_must_build(Oid extension, uint64 identity)
+{
+	const TqCountDatabase *database;
+	bool must;
+
+	if (tq_count_shared == NULL || tq_counted_queues == 0)
+		return false;
+	tq_count_lock(LW_SHARED);
+	database = tq_count_find_database();
+	must = database == NULL || database->extension != extension ||
+		   database->gauges.state == TQ_GAUGES_NONE ||
+		   (database->gauges.state == TQ_GAUGES_EXACT &&
+			database->identity != identity);
+	tq_count_unlock();
+	return must;
+}
+
+/* Returns a group that had counters before the server was started, or 0. */
+int64
+tq_count_group_to_build(Oid extension)
+{
+	HASH_SEQ_STATUS scan;
+	TqCountGroup *group;
+	int64 id = 0;
+
+	if (tq_count_shared == NULL)
+		return 0;
+	tq_count_lock(LW_SHARED);
+	hash_seq_init(&scan, tq_count_groups);
+	while ((group = hash_seq_search(&scan)) != NULL)
+	{
+		if (group->key.database == MyDatabaseId &&
+			group->key.extension == extension &&
+			group->gauges.state == TQ_GAUGES_NONE)
+			id = group->key.id;
+	}
+	tq_count_unlock();
+	return id;
+}
+
+/* Sets the gauges of all queues of this database to zero. */
+static void
+clear_gauges(Oid extension)
+{
+	HASH_SEQ_STATUS scan;
+	TqCountQueue *queue;
+
+	hash_seq_init(&scan, tq_count_queues);
+	while ((queue = hash_seq_search(&scan)) != NULL)
+	{
+		if (queue->key.database != MyDatabaseId ||
+			queue->key.extension != extension)
+			continue;
+		for (int i = 0; i < TQ_QUEUE_GAUGES; i++)
+			pg_atomic_write_u64(&queue->counters[i], 0);
+	}
+}
+
+/* Returns whether this transaction has changed what is to be counted. */
+static bool
+is_changed_here(TqCounted what, int64 id)
+{
+	int n;
+	Oid extension;
+	const TqCountChange *changes = tq_count_changes(&n, &extension);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (changes[i].what != what || what == TQ_COUNTED_QUEUE ||
+			changes[i].id == id)
+			return true;
+	}
+	return false;
+}
+
+/* Returns the gauges that are to be counted, or NULL. */
+static TqCountGauges *
+begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
+{
+	TqCountKey key = tq_count_key(extension, id);
+	TqCountDatabase *database = tq_count_enter_database(extension);
+	TqCountGroup *group;
+
+	if (database == NULL)
+		return NULL;
+	if (what == TQ_COUNTED_GROUP)
+	{
+		if (database->gauges.state != TQ_GAUGES_EXACT ||
+			database->identity != identity)
+			return NULL;
+		group = tq_count_enter_group(database, &key);
+		return group == NULL ? NULL : &group->gauges;
+	}
+	if (database->gauges.state == TQ_GAUGES_COUNTING)
+		return NULL;
+	if (database->since == 0)
+		database->since = tq_clock_real_now();
+	database->identity = identity;
+	database->is_full = false;
+	clear_gauges(extension);
+	return &database->gauges;
+}
+
+/* Makes a transaction known that was prepared before the server started. */
+static void
+note_prepared(Oid extension, const TransactionId *prepared, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (!tq_count_prepared_has(prepared[i]))
+			(void) tq_count_prepared_add(extension, prepared[i], NULL, -1);
+	}
+}
+
+/*
+ * Begins to count the gauges of this database, or the tasks of a group; returns
+ * false if that is not possible.  `prepared` are the transactions that were
+ * prepared before.  The caller pushes *snapshot at once, counts by it, and sets
+ * the counters.
+ */
+bool
+tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
+					 const TransactionId *prepared, int nprepared,
+					 Snapshot *snapshot)
+{
+	TqCountGauges *gauges;
+
+	if (tq_count_shared == NULL || RecoveryInProgress() || build.is_running ||
+		is_changed_here(what, id))
+		return false;
+	tq_count_lock(LW_EXCLUSIVE);
+	note_prepared(extension, prepared, nprepared);
+	gauges = begin_gauges(extension, identity, what, id);
+	if (gauges != NULL)
+	{
+		gauges->snapshot = tq_count_snapshot_take(snapshot);
+		gauges->state = gauges->snapshot < 0 ? TQ_GAUGES_NONE
+											 : TQ_GAUGES_COUNTING;
+		gauges->is_spoiled = false;
+		build.is_running = gauges->state == TQ_GAUGES_COUNTING;
+		build.snapshot = gauges->snapshot;
+		build.subid = GetCurrentSubTransactionId();
+		build.what = what;
+		build.key = tq_count_key(extension, id);
+	}
+	tq_count_unlock();
+	return build.is_running;
+}
+
+/* Adds to a counter what was counted; id is that of a queue, or the group. */
+void
+tq_count_build_set(int64 id, int counter, int64 value)
+{
+	TqCountKey key = tq_count_key(build.key.extension, id);
+
+	tq_count_lock(LW_EXCLUSIVE);
+	if (build.what == TQ_COUNTED_QUEUE)
+	{
+		TqCountQueue *queue = tq_count_enter_queue(&key);
+
+		if (queue != NULL)
+			pg_atomic_fetch_add_u64(&queue->counters[counter], value);
+		else
+			tq_count_find_database()->is_full = true;
+	}
+	else
+	{
+		TqCountGroup *group = hash_search(tq_count_groups, &key, HASH_FIND,
+										  NULL);
+
+		if (group != NULL)
+			tq_count_merge(TQ_COUNTED_GROUP, counter,
+						   &group->counters[counter], value);
+	}
+	tq_count_unlock();
+}
+
+/*
+ * Returns the gauges that this session counts, or NULL if they are no longer
+ * there.  The caller holds the lock.
+ */
+static TqCountGauges *
+find_counted(void)
+{
+	TqCountDatabase *database = tq_count_find_database();
+	TqCountGroup *group;
+
+	if (database == NULL || database->extension != build.key.extension)
+		return NULL;
+	if (build.what == TQ_COUNTED_QUEUE)
+		return &database->gauges;
+	group = hash_search(tq_count_groups, &build.key, HASH_FIND, NULL);
+	return group == NULL ? NULL : &group->gauges;
+}
+
+/* Ends the count; returns whether its result is to be used. */
+static bool
+end_build(bool is_done)
+{
+	TqCountGauges *gauges;
+	bool is_used = false;
+
+	tq_count_lock(LW_EXCLUSIVE);
+	tq_count_snapshot_free(build.snapshot);
+	gauges = find_counted();
+	if (gauges != NULL && gauges->state == TQ_GAUGES_COUNTING &&
+		gauges->snapshot == build.snapshot)
+	{
+		is_used = is_done && !gauges->is_spoiled;
+		gauges->state = is_used ? TQ_GAUGES_EXACT : TQ_GAUGES_NONE;
+		if (!is_used && build.what == TQ_COUNTED_GROUP)
+			tq_count_remove_group(tq_count_find_database(), &build.key);
+	}
+	build.is_running = false;
+	tq_count_unlock();
+	return is_used;
+}
+
+/* Ends the count: from now on the counters are exact, if it returns true. */
+bool
+tq_count_build_end(void)
+{
+	tq_count_snapshot_wait(build.snapshot);
+	return end_build(true);
+}
+
+/* Gives up the count of a transaction or subtransaction that is aborted. */
+void
+tq_count_build_abandon(SubTransactionId id)
+{
+	if (build.is_running && (id == TopSubTransactionId || id == build.subid))
+		(void) end_build(false);
+}
+
+/* Gives the count of a subtransaction that is committed to its parent. */
+void
+tq_count_build_move(SubTransactionId id, SubTransactionId parent)
+{
+	if (build.is_running && build.subid == id)
+		build.subid = parent;
+}
