@@ -92,6 +92,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('message', 'id', $$(SELECT max(id) FROM tq.messages())$$),
 	('subscribe', 'name', $$'new'$$), ('subscribe', 'exchange', $$'task-defined'$$), ('subscribe', 'pattern', $$'#'$$),
 	('unsubscribe', 'name', $$'regress'$$), ('fetch', 'name', $$'regress'$$), ('fetch', 'max', $$1$$), ('ack', 'name', $$'regress'$$), ('ack', 'id', $$0$$),
+	('group_slug', 'group_id', $$0$$), ('group_slug', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('group_number', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
 	('is_awaited', 'xid', $$'1'$$), ('exchange_name', 'exchange', $$1$$),
 	('state_name', 'state', $$1$$), ('reason_created_name', 'reason', $$1$$), ('reason_resolved_name', 'reason', $$1$$), ('priority_name', 'priority', $$1$$);
 SELECT tq.enqueue('regress/s', task_id => pg_temp.id('seal'), task_group_id => pg_temp.id('sealed'));

@@ -107,8 +107,11 @@ CREATE CAST (text AS tq.slugid) WITH INOUT AS IMPLICIT;
 CREATE CAST (varchar AS tq.slugid) WITH INOUT AS IMPLICIT;
 CREATE CAST (tq.slugid AS uuid) WITH FUNCTION tq_internal.slugid_to_uuid(tq.slugid) AS ASSIGNMENT;
 
+CREATE FUNCTION tq_internal.slugid_eq_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME', 'tq_slugid_eq_support' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.slugid_eq_support(internal) IS 'planner support: a filter by task_group_id of a view uses indexes';
 CREATE FUNCTION tq_internal.slugid_eq(tq.slugid, tq.slugid) RETURNS bool
-	AS 'MODULE_PATHNAME', 'tq_slugid_eq' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'tq_slugid_eq' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE SUPPORT tq_internal.slugid_eq_support;
 COMMENT ON FUNCTION tq_internal.slugid_eq(tq.slugid, tq.slugid) IS 'implementation of = operator';
 CREATE FUNCTION tq_internal.slugid_ne(tq.slugid, tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_slugid_ne' LANGUAGE C IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
@@ -390,6 +393,7 @@ CREATE TABLE tq_internal.task (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, and for due when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
+CREATE INDEX task_dependent ON tq_internal.task (id) WHERE dependencies IS NOT NULL;	-- for a list of them
 
 CREATE TABLE tq_internal.unscheduled (
 	task bigint PRIMARY KEY,
@@ -1280,11 +1284,19 @@ COMMENT ON COLUMN tq.run_overview.resolved IS 'when it was resolved';
 COMMENT ON COLUMN tq.run_overview.error IS 'error that the worker reported';
 COMMENT ON COLUMN tq.run_overview.result IS 'result that the worker reported';
 
+-- The id of a task's group is computed, and a filter by it is split by the
+-- support function of slugid_eq(); src/api/group_filter.c.
+CREATE FUNCTION tq_internal.group_slug(group_id bigint, task_id tq.slugid) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_group_slug_sql' LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_internal.group_slug(bigint, tq.slugid) IS 'id of the group of a task';
+CREATE FUNCTION tq_internal.group_number(task_group_id tq.slugid) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_group_number' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_internal.group_number(tq.slugid) IS 'number of a group; NULL if it has no row';
+
 CREATE VIEW tq_internal.named_task AS
-	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id) AS task_group_id, y.policy AS given_policy
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id) AS task_group_id, y.policy AS given_policy
 	FROM tq_internal.task t
 		JOIN tq_internal.queue q ON q.id = t.queue
-		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
 		LEFT JOIN tq_internal.policy y ON y.id = t.policy;
 COMMENT ON VIEW tq_internal.named_task IS 'definitions of tasks, with names in place of numbers';
 
@@ -1292,7 +1304,8 @@ CREATE VIEW tq_internal.named_run AS
 	SELECT r.*, w.worker_group, w.worker_id, COALESCE(d.attempt, r.run_id) AS attempt, d.error, d.result
 	FROM tq_internal.run r
 		LEFT JOIN tq_internal.worker w ON w.id = r.worker
-		LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id;
+		LEFT JOIN LATERAL (SELECT * FROM tq_internal.run_detail d
+			WHERE r.has_detail AND d.task = r.task AND d.run_id = r.run_id OFFSET 0) AS d ON true;	-- not hashed
 COMMENT ON VIEW tq_internal.named_run IS 'claimed and resolved runs, with their details, and the names of their workers';
 
 CREATE VIEW tq_internal.claimable_run AS
@@ -1326,68 +1339,66 @@ COMMENT ON VIEW tq_internal.running_run IS 'running runs, with their details, an
 
 -- Each task once, with its current run.  A state is a constant of each branch,
 -- and names are looked up within it, so that a query for a state, a queue or a
--- task reads only what it needs of each branch.
+-- task reads only what it needs of each branch.  The last run is not looked up by
+-- LATERAL, so that a filter by worker or time comes first.
 CREATE VIEW tq_internal.current_task AS
 	SELECT t.*, 'unscheduled' AS state, NULL::smallint AS run_id, NULL::smallint AS attempt,
 		NULL::smallint AS reason_created, NULL::smallint AS reason_resolved,
 		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
 		NULL::timestamptz AS scheduled, NULL::timestamptz AS visible_at, NULL::timestamptz AS started,
 		NULL::timestamptz AS taken_until, NULL::timestamptz AS resolved, NULL AS worker_group, NULL AS worker_id,
-		NULL::jsonb AS error, NULL::jsonb AS result
+		NULL::jsonb AS error, NULL::jsonb AS result, t.created AS since
 	FROM tq_internal.unscheduled u JOIN tq_internal.named_task t ON t.id = u.task
 	UNION ALL
-	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled
 	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task
 	UNION ALL
-	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled
 	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.id = p.task
 	WHERE p.seq <> p.task
 	UNION ALL
-	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled
 	FROM tq_internal.delayed p JOIN tq_internal.named_task t ON t.id = p.task
 		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
 	UNION ALL
 	SELECT t.*, 'running', r.run_id, r.attempt, r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
-		r.worker_group, r.worker_id, r.error, r.result
-	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task	-- not running_run, which reads each timer
-	WHERE r.state = 2
+		r.worker_group, r.worker_id, r.error, r.result, r.started
+	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
+	WHERE r.state = 2 AND r.task IN (SELECT w.task FROM tq_internal.watched_task w)	-- not running_run, which begins with the timers
 	UNION ALL
-	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id), y.policy,
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
 		'failed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result
+		r.worker_group, r.worker_id, r.error, r.result, f.resolved
 	FROM tq_internal.failure f
 		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
 		JOIN tq_internal.task t ON t.id = f.task
-		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
 		LEFT JOIN tq_internal.policy y ON y.id = t.policy
-		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r
-	WHERE f.state = 4
+		JOIN tq_internal.named_run r ON r.task = f.task
+	WHERE f.state = 4 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
 	UNION ALL
-	SELECT t.*, q.task_queue_id, COALESCE(g.task_group_id, t.task_id), y.policy,
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
 		'exception', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result
+		r.worker_group, r.worker_id, r.error, r.result, f.resolved
 	FROM tq_internal.failure f
 		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
 		JOIN tq_internal.task t ON t.id = f.task
-		LEFT JOIN tq_internal.task_group g ON g.id = t.group_id
 		LEFT JOIN tq_internal.policy y ON y.id = t.policy
-		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r
-	WHERE f.state = 5
+		JOIN tq_internal.named_run r ON r.task = f.task
+	WHERE f.state = 5 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
 	UNION ALL
 	SELECT t.*, 'completed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result
-	FROM tq_internal.named_task t
-		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
-	WHERE r.state = 3
-		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
-		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id);
+		r.worker_group, r.worker_id, r.error, r.result, r.resolved
+	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
+	WHERE r.state = 3 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task);
 COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
 
 CREATE VIEW tq.task_overview AS
 	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.state,
 		COALESCE(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) AS reason,
 		tq_internal.priority_name(c.priority) AS priority, c.attempt::int AS attempt,
-		COALESCE(c.resolved, c.started, c.scheduled, c.created) AS since,
+		c.since,
 		c.worker_group || '/' || c.worker_id AS worker
 	FROM tq_internal.current_task c;
 COMMENT ON VIEW tq.task_overview IS 'every task with its state; tq.task_details has the rest';
@@ -1514,7 +1525,8 @@ CREATE VIEW tq.dependency_overview AS
 			UNION ALL (SELECT tq_internal.state_name(l.state), l.reason_resolved FROM tq_internal.run l WHERE l.task = r.id
 				AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.id AND p.seq <> p.task)
 				AND NOT EXISTS (SELECT FROM tq_internal.delayed p WHERE p.task = r.id)
-				ORDER BY l.run_id DESC LIMIT 1)) AS f ON true;
+				ORDER BY l.run_id DESC LIMIT 1)) AS f ON true
+	WHERE t.dependencies IS NOT NULL;
 COMMENT ON VIEW tq.dependency_overview IS 'what each task depends on';
 COMMENT ON COLUMN tq.dependency_overview.task_id IS 'task that depends on another';
 COMMENT ON COLUMN tq.dependency_overview.required_task_id IS 'task that it depends on';

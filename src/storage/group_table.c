@@ -303,21 +303,47 @@ tq_group_lock_to_seal(const TqSlug *slug)
 TQ_READER(read_group, TqGroup, TQ_TASK_GROUP_COLUMNS, group)
 
 /*
+ * Reads the task_group_id of the group with a number; returns false if it has no
+ * row that this snapshot sees.
+ */
+bool
+tq_group_read_slug(int64 id, Snapshot snapshot, TqSlug *slug)
+{
+	TqScan *scan = tq_scan_open(&group_table, &group_by_id, 1, snapshot);
+	bool found = tq_scan_find(scan, Int64GetDatum(id), 0, 0);
+
+	if (found)
+		*slug = tq_row_slug(scan->slot, Anum_group_task_group_id);
+	tq_scan_close(scan);
+	return found;
+}
+
+/*
  * Returns the task_group_id of the group of a task that this snapshot sees;
  * the group has a row.
  */
 TqSlug
 tq_group_slug(int64 id, Snapshot snapshot)
 {
-	TqScan *scan = tq_scan_open(&group_table, &group_by_id, 1, snapshot);
 	TqSlug slug;
 
-	if (!tq_scan_find(scan, Int64GetDatum(id), 0, 0))
+	if (!tq_group_read_slug(id, snapshot, &slug))
 		elog(ERROR, "group " INT64_FORMAT " is not in tq_internal.task_group",
 			 id);
-	slug = tq_row_slug(scan->slot, Anum_group_task_group_id);
-	tq_scan_close(scan);
 	return slug;
+}
+
+/* Returns the number of a group; 0 if it has no row that this snapshot sees. */
+int64
+tq_group_number_of(const TqSlug *slug, Snapshot snapshot)
+{
+	TqScan *scan = tq_scan_open(&group_table, &group_by_slug, 1, snapshot);
+	int64 number = 0;
+
+	if (tq_scan_find(scan, PointerGetDatum(slug), 0, 0))
+		number = tq_row_int64(scan->slot, Anum_group_id);
+	tq_scan_close(scan);
+	return number;
 }
 
 /*

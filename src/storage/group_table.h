@@ -39,6 +39,8 @@ extern bool tq_groups_lock_to_join(int joined, int own);
 extern void tq_group_lock(const TqSlug *slug, bool exclusive);
 extern void tq_group_lock_to_seal(const TqSlug *slug);
 extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
+extern bool tq_group_read_slug(int64 id, Snapshot snapshot, TqSlug *slug);
+extern int64 tq_group_number_of(const TqSlug *slug, Snapshot snapshot);
 extern TqGroupFound tq_group_find(const TqSlug *slug, TqGroup *group);
 extern bool tq_group_insert(TqGroup *group);
 extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);

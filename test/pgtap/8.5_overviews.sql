@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 8.5: views, why(), health().
 BEGIN;
 \ir helper.psql
-SELECT plan(78);
+SELECT plan(87);
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
@@ -126,6 +126,32 @@ SELECT is(pg_temp.advice('orphan', 'unscheduled'), format('SELECT tq.schedule_ta
 SELECT tq.enqueue('test/u', task_id => pg_temp.id('nameless'));
 SELECT pg_temp.create('waits', '{"taskQueueId": "test/u", "$deps": ["nameless"]}');
 SELECT is(pg_temp.detail('waits', 'unscheduled'), format('it depends on %s: pending', pg_temp.id('nameless')), '8.5 why: a required task without a name');
+
+-- by group: named after a task, of others, and of both
+SELECT pg_temp.create('own', '{"taskQueueId": "test/q"}');
+SELECT pg_temp.create('joined', '{"taskQueueId": "test/q", "$group": "own"}');
+SELECT is((SELECT string_agg(name, ' ' ORDER BY name) FROM tq.task_details WHERE task_group_id = pg_temp.id('own')), 'joined own', '8.5 tasks of a group that is named after one');
+SELECT is((SELECT string_agg(name, ' ') FROM tq.task_details WHERE pg_temp.id('group') = task_group_id), 'dead', '8.5 tasks of a group with a name of its own');
+SELECT is((SELECT count(*) FROM tq.task_details WHERE task_group_id = pg_temp.id('joined')), 0::bigint, '8.5 a task that is in another group');
+SELECT is((SELECT count(*) FROM tq.task_details WHERE task_group_id = NULL), 0::bigint, '8.5 no group');
+SELECT is((SELECT count(*) FROM tq.task_details o JOIN (SELECT DISTINCT task_group_id FROM tq.task_details) g USING (task_group_id)),
+	(SELECT count(*) FROM tq_internal.task), '8.5 each task has a group');
+SELECT is((SELECT task_group_id::text FROM tq.task_details WHERE task_id = pg_temp.id('joined')), pg_temp.id('own')::text, '8.5 the group of a task');
+PREPARE of_group AS SELECT string_agg(name, ' ' ORDER BY name) FROM tq.task_details WHERE task_group_id = $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT results_eq(format('EXECUTE of_group(%L)', pg_temp.id('own')), $$VALUES ('joined own')$$, '8.5 by a parameter');
+RESET plan_cache_mode;
+CREATE FUNCTION pg_temp.plan(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text = '';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP plan = plan || line || E'\n'; END LOOP;
+	RETURN plan;
+END
+$$;
+SELECT unalike(pg_temp.plan(format('SELECT * FROM tq.task_details WHERE task_group_id = %L', pg_temp.id('own'))), '%group_slug(%', '8.5 a filter by group does not compute that of each task');
+SELECT alike(pg_temp.plan($$SELECT * FROM tq.task_overview WHERE state = 'running'$$), '%Seq Scan on claim_timer%', '8.5 running tasks are found by their claims');
 
 -- what maintenance has not come to
 SELECT pg_temp.take('f');
