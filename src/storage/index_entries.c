@@ -8,7 +8,7 @@
  * backend caches what it has built, by table, until the server invalidates the
  * table or one of its indexes.
  *
- * That is possible for immediate btree indexes on columns, as those of tq are.
+ * That is possible for immediate btree indexes, as those of tq are.
  * If an administrator has added an index of another kind, the table is left to
  * the executor (table.c).
  *
@@ -56,7 +56,8 @@ typedef struct Shape
 	int primary; /* primary key, if it is a bigint; -1: none */
 	Oid *oids;
 	IndexInfo **infos;
-	ExprContext *tuple; /* in which predicates are evaluated */
+	ExprContext *tuple; /* in which predicates and expressions are evaluated */
+	EState *state; /* as FormIndexDatum() wants it: has this context only */
 	struct Shape *next; /* in the list of those to be freed */
 } Shape;
 
@@ -163,11 +164,14 @@ add_index(Shape *shape, Relation index)
 	IndexInfo *info = BuildIndexInfo(index);
 
 	if (index->rd_rel->relam != BTREE_AM_OID ||
-		!index->rd_index->indimmediate || info->ii_Expressions != NIL ||
-		info->ii_ExclusionOps != NULL)
+		!index->rd_index->indimmediate || info->ii_ExclusionOps != NULL)
 		shape->is_simple = false;
-	else if (info->ii_Predicate != NIL)
+	else
+	{
 		info->ii_PredicateState = ExecInitQual(info->ii_Predicate, NULL);
+		info->ii_ExpressionsState = ExecInitExprList(info->ii_Expressions,
+													 NULL);
+	}
 	if (index->rd_index->indisprimary && info->ii_NumIndexAttrs == 1 &&
 		index->rd_opcintype[0] == INT8OID)
 		shape->primary = shape->n;
@@ -194,6 +198,8 @@ build(Relation table)
 	shape->oids = palloc(sizeof(Oid) * Max(list_length(oids), 1));
 	shape->infos = palloc(sizeof(IndexInfo *) * Max(list_length(oids), 1));
 	shape->tuple = CreateStandaloneExprContext();
+	shape->state = makeNode(EState);
+	shape->state->es_per_tuple_exprcontext = shape->tuple;
 	foreach(cell, oids)
 	{
 		Relation index = index_open(lfirst_oid(cell), RowExclusiveLock);
@@ -265,14 +271,11 @@ satisfies_predicate(const TqEntries *entries, const IndexInfo *info,
 					TupleTableSlot *slot)
 {
 	ExprContext *tuple = entries->shape->tuple;
-	bool satisfies;
 
 	if (info->ii_Predicate == NIL)
 		return true;
 	tuple->ecxt_scantuple = slot;
-	satisfies = ExecQual(info->ii_PredicateState, tuple);
-	ResetExprContext(tuple);
-	return satisfies;
+	return ExecQualAndReset(info->ii_PredicateState, tuple);
 }
 
 /* Keeps the entry of the primary key of a row until the indexes are closed. */
@@ -350,11 +353,13 @@ tq_entries_insert(TqEntries *entries, TupleTableSlot *slot, Oid arbiter)
 		if (info->ii_Unique)
 			check = shape->oids[i] == arbiter ? UNIQUE_CHECK_PARTIAL
 											  : UNIQUE_CHECK_YES;
-		FormIndexDatum(info, slot, NULL, values, isnull);
+		shape->tuple->ecxt_scantuple = slot;
+		FormIndexDatum(info, slot, shape->state, values, isnull);
 		if (!index_insert(entries->indexes[i], values, isnull, &slot->tts_tid,
 						  entries->table, check, false, info) &&
 			check == UNIQUE_CHECK_PARTIAL)
 			is_free = false;
+		ResetExprContext(shape->tuple);
 	}
 	return is_free;
 }

@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 8.5: views, why(), health().
 BEGIN;
 \ir helper.psql
-SELECT plan(87);
+SELECT plan(93);
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
@@ -152,6 +152,28 @@ END
 $$;
 SELECT unalike(pg_temp.plan(format('SELECT * FROM tq.task_details WHERE task_group_id = %L', pg_temp.id('own'))), '%group_slug(%', '8.5 a filter by group does not compute that of each task');
 SELECT alike(pg_temp.plan($$SELECT * FROM tq.task_overview WHERE state = 'running'$$), '%Seq Scan on claim_timer%', '8.5 running tasks are found by their claims');
+
+-- indexes that an administrator has added: by the columns of a filter, and of
+-- another kind, which the executor maintains
+CREATE INDEX task_name ON tq_internal.task ((metadata ->> 'name')) WHERE (metadata ->> 'name') IS NOT NULL;
+SELECT pg_temp.create('indexed', '{"taskQueueId": "test/q"}');
+SELECT tq.enqueue('test/q', name => 'enqueued') IS NOT NULL;
+SELECT tq.enqueue('test/q') IS NOT NULL;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT alike(pg_temp.plan($$SELECT FROM tq.task_overview WHERE name = 'indexed'$$), '%task_name%', '8.5 an index on names is used');
+SELECT is((SELECT string_agg(task_id::text, ' ') FROM tq.task_overview WHERE name = 'indexed'), pg_temp.id('indexed')::text, '8.5 a task is in an index on names');
+SELECT is((SELECT count(*) FROM tq.task_overview WHERE name IN ('enqueued', 'own')), 2::bigint, '8.5 so are others');
+RESET enable_bitmapscan;
+CREATE INDEX task_tags ON tq_internal.task USING gin (tags jsonb_path_ops) WHERE tags IS NOT NULL;
+SELECT tq.enqueue('test/q', tags => '{"kind": "tagged"}', name => 'tagged') IS NOT NULL;
+SET enable_indexscan = off;
+SELECT alike(pg_temp.plan($$SELECT FROM tq.task_details WHERE tags @> '{"kind": "tagged"}'$$), '%task_tags%', '8.5 an index on tags is used');
+SELECT is((SELECT string_agg(name, ' ') FROM tq.task_details WHERE tags @> '{"kind": "tagged"}'), 'tagged', '8.5 a task is in an index on tags');
+RESET enable_indexscan;
+SELECT is((SELECT count(*) FROM tq.task_overview WHERE name = 'tagged'), 1::bigint, '8.5 and still in that on names');
+DROP INDEX tq_internal.task_tags;
+RESET enable_seqscan;
 
 -- what maintenance has not come to
 SELECT pg_temp.take('f');
