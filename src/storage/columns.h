@@ -245,11 +245,17 @@
  * that became pending when its task was created has the task's id as seq, so
  * that the index on (queue, priority, seq) finds it.  The index on task has
  * entries only for the other rows.
+ *
+ * OFFSET 0 makes the planner look up all three columns.  As a plain join, it is
+ * as cheap to look up seq alone while the table is nearly empty, and the plan is
+ * kept: then each look-up reads the whole index, dead entries included.
  */
-#define TQ_PENDING_OF(task)                                                                    \
-	"(SELECT py.* FROM tq_internal.task px JOIN tq_internal.pending py ON py.queue = px.queue" \
-	" AND py.priority = px.priority AND py.seq = px.id WHERE px.id = " task                    \
-	" UNION ALL SELECT py.* FROM tq_internal.pending py WHERE py.task = " task                 \
+#define TQ_PENDING_OF(task)                                                    \
+	"(SELECT py.* FROM tq_internal.task px CROSS JOIN LATERAL"                 \
+	" (SELECT * FROM tq_internal.pending pz WHERE pz.queue = px.queue"         \
+	" AND pz.priority = px.priority AND pz.seq = px.id OFFSET 0) AS py"        \
+	" WHERE px.id = " task                                                     \
+	" UNION ALL SELECT py.* FROM tq_internal.pending py WHERE py.task = " task \
 	" AND py.seq <> py.task)"
 
 #endif /* TQ_COLUMNS_H */
