@@ -335,6 +335,40 @@ has_old(const TqSweepRule *rule, const TqTask *tasks, int n, TimestampTz now)
 }
 
 /*
+ * Reads tasks behind the id *after, which is moved on, into going[], up to `max`
+ * that go by the rule; returns how many.  Stops when there are more than half as
+ * many, so that no task is read again for the next batch, and after READ_ENTRIES
+ * index entries.  Clears *more at the end: there is no further task, or by
+ * retention only young ones.
+ */
+static int
+read_going(const TqSweepRule *rule, TqTask *going, int max, TimestampTz now,
+		   int64 *after, bool *more)
+{
+	int n = 0;
+	int entries = 0;
+	bool has_read = false;
+	bool is_any_old = !rule->by_retention;
+
+	do
+	{
+		int found;
+		TqTask *tasks = tq_tasks_after(after, max - n, &found, more);
+
+		entries += max - n;
+		has_read = has_read || found > 0;
+		is_any_old = is_any_old || has_old(rule, tasks, found, now);
+		found = keep_those_that_go(rule, tasks, found, now);
+		memcpy(&going[n], tasks, sizeof(TqTask) * found);
+		n += found;
+		pfree(tasks);
+	} while (*more && n <= max / 2 && entries < READ_ENTRIES);
+	if (has_read && !is_any_old)
+		*more = false;
+	return n;
+}
+
+/*
  * Returns up to `max` tasks that go by the rule, if they are not needed, of the
  * next ones behind the id *after, which is moved on.  Clears *more at the end:
  * there is no further task, or by retention only young ones.
@@ -343,24 +377,11 @@ TqTask *
 tq_sweep_find(const TqSweepRule *rule, int max, TimestampTz now, int64 *after,
 			  int *found, bool *more)
 {
-	int n;
-	TqTask *tasks = tq_tasks_after(after, READ_ENTRIES, &n, more);
+	int most = Min(max, READ_ENTRIES);
+	TqTask *going = palloc(sizeof(TqTask) * most);
 
-	*found = 0;
-	if (rule->by_retention && n > 0 && !has_old(rule, tasks, n, now))
-	{
-		*more = false;
-		return tasks;
-	}
-	n = keep_those_that_go(rule, tasks, n, now);
-	if (n > max)
-	{
-		n = max;
-		*after = tasks[n - 1].id;
-		*more = true;
-	}
-	*found = n;
-	return tasks;
+	*found = read_going(rule, going, most, now, after, more);
+	return going;
 }
 
 /*
