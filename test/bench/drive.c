@@ -3,7 +3,7 @@
  *	  Runs a script of statements again and again, as pgbench does, for scripts
  *	  whose parameters pgbench cannot make: definitions of tasks with new ids.
  *
- *	drive -c CLIENTS -T SECONDS | -t TIMES [-n ROWS] [-R RATE]
+ *	drive -c CLIENTS -T SECONDS | -t TIMES [-n ROWS] [-R RATE] [-l FILE]
  *		[-p NAME=FILE]... SCRIPT
  *
  * Each line of the script that is no comment is a statement, prepared once and
@@ -20,7 +20,9 @@
  * -R, so many runs a second in all; one that is late is not made up for.  With
  * -n, the script is that of workers: where its first statement gives no row, the
  * others are left out; and it is over as soon as the last statement has given
- * so many rows to all of them together.
+ * so many rows to all of them together.  With -l, each client writes to FILE.NUMBER
+ * when each second statement of the script has ended, in seconds since 1970, and
+ * how many milliseconds it has taken.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -84,6 +86,8 @@ static double seconds;
 static long times;
 static double rate;
 static long target;
+static const char *log_name;
+static FILE *log_file;
 static uint64_t random_state[2];
 
 static void
@@ -100,6 +104,30 @@ now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Writes to the log what a statement has taken that has begun then. */
+static void
+log_statement(double begin)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	fprintf(log_file,
+			"%.3f %.3f\n",
+			t.tv_sec + t.tv_nsec / 1e9,
+			1000 * (now() - begin));
+}
+
+static void
+open_log(int number)
+{
+	char name[1024];
+
+	snprintf(name, sizeof(name), "%s.%d", log_name, number);
+	log_file = fopen(name, "w");
+	if (log_file == NULL)
+		die(name, strerror(errno));
 }
 
 static void
@@ -383,7 +411,11 @@ run_script(PGconn *conn)
 
 	for (i = 0; i < nstatements; i++)
 	{
+		double begin = now();
+
 		rows = run_statement(conn, &statements[i]);
+		if (i == 1 && log_file != NULL)
+			log_statement(begin);
 		if (target > 0 && rows == 0)
 			break;
 	}
@@ -419,6 +451,8 @@ run_client(volatile Shared *shared, int number)
 	int rows;
 
 	seed();
+	if (log_name != NULL)
+		open_log(number);
 	conn = connect_and_prepare(number);
 	__sync_fetch_and_add(&shared->ready, 1);
 	while (!shared->go)
@@ -441,6 +475,8 @@ run_client(volatile Shared *shared, int number)
 	shared->client[number].seconds = now() - begin;
 	shared->client[number].runs = runs;
 	PQfinish(conn);
+	if (log_file != NULL && fclose(log_file) != 0)
+		die("log", strerror(errno));
 }
 
 /* ---- all of them ---- */
@@ -450,7 +486,7 @@ read_arguments(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "c:T:t:n:R:p:")) != -1)
+	while ((option = getopt(argc, argv, "c:T:t:n:R:p:l:")) != -1)
 	{
 		switch (option)
 		{
@@ -469,6 +505,9 @@ read_arguments(int argc, char **argv)
 			case 'R':
 				rate = atof(optarg);
 				break;
+			case 'l':
+				log_name = optarg;
+				break;
 			case 'p':
 				read_value(optarg);
 				break;
@@ -480,7 +519,7 @@ read_arguments(int argc, char **argv)
 		(seconds <= 0 && times <= 0))
 		die("usage",
 			"drive -c CLIENTS -T SECONDS | -t TIMES [-n ROWS]"
-			" [-R RATE] [-p NAME=FILE]... SCRIPT");
+			" [-R RATE] [-l FILE] [-p NAME=FILE]... SCRIPT");
 	read_script(argv[optind]);
 }
 
