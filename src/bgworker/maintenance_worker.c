@@ -557,6 +557,7 @@ take_steps(TimestampTz began)
 	outcome = attempt("next due", work_next_due, &due);
 	if (outcome != DONE)
 		return outcome;
+	due.next = Min(due.next, tq_sweep_next_batch());
 	steps_due = more ? began
 					 : next_wakeup(due.next, began, progress, has_failed);
 	if (due.count > due.now)

@@ -6,7 +6,9 @@
  * A pass reads tasks from the lowest id up to those that are too young, a batch
  * in each transaction.  The maintenance worker begins the next pass after a
  * pause, during which the tasks that stayed are not read again: five minutes,
- * or twenty times as long as the pass took.  upkeep() does a whole pass.
+ * or twenty times as long as the pass took.  Between two batches it pauses as
+ * long as the first took, so that a long pass leaves processor and disk to
+ * clients.  upkeep() does a whole pass.
  *
  * A batch that fails is taken again and bisected (bisect.c); a task whose
  * deletion fails alone is postponed, and left out by the passes while it is.  A
@@ -43,7 +45,7 @@ typedef struct Pass
 	int64 after;      /* behind the last task that was read */
 	int64 spent_us;   /* in its batches */
 	bool is_over;
-	TimestampTz next; /* begin of the next pass, when it is over */
+	TimestampTz next; /* begin of the next batch, or of the next pass */
 } Pass;
 
 static Pass pass = {.is_over = true, .next = TQ_LONG_AGO};
@@ -67,8 +69,14 @@ bool
 tq_sweep_is_time(TimestampTz now)
 {
 	/* If the clock was set back, a pass does not wait for it. */
-	return !pass.is_over || now >= pass.next ||
-		   pass.next > tq_clock_add_ms(now, TQ_HOUR_MS);
+	return now >= pass.next || pass.next > tq_clock_add_ms(now, TQ_HOUR_MS);
+}
+
+/* Returns when to take the next batch of a pass; DT_NOEND if it is over. */
+TimestampTz
+tq_sweep_next_batch(void)
+{
+	return pass.is_over ? DT_NOEND : pass.next;
 }
 
 /* Dead letters to be deleted by a batch. */
@@ -187,11 +195,12 @@ take_tasks(bool bisect, TimestampTz now)
 	bool more = true;
 	int deleted = delete_some(bisect, now, &more);
 	TimestampTz end = tq_clock_now();
-	int64 pause;
+	int64 pause = (end - now) / 1000;
 
 	pass.spent_us += end - now;
-	pause = Max(PAUSE_MS, pass.spent_us / 1000 * PAUSE_RATIO);
 	pass.is_over = !more;
+	if (pass.is_over)
+		pause = Max(PAUSE_MS, pass.spent_us / 1000 * PAUSE_RATIO);
 	pass.next = tq_clock_add_ms(end, Min(pause, TQ_HOUR_MS));
 	return deleted;
 }
@@ -213,7 +222,7 @@ tq_sweep_batch(bool bisect, TqScanPosition *position, TimestampTz now,
 		*more = deleted >= tq_expire_batch;
 		if (*more)
 			return deleted;
-		pass = (Pass){.rule = tq_sweep_by_retention(now)};
+		pass = (Pass){.rule = tq_sweep_by_retention(now), .next = now};
 	}
 	deleted += take_tasks(bisect, now);
 	*more = !pass.is_over;

@@ -18,5 +18,6 @@ extern int64 tq_sweep_run(const TqWork *work);
 /* Of the maintenance worker, which keeps its position in a pass. */
 extern TqScanPosition tq_sweep_position(void);
 extern bool tq_sweep_is_time(TimestampTz now);
+extern TimestampTz tq_sweep_next_batch(void);
 
 #endif /* TQ_SWEEP_PASS_H */
