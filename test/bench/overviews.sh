@@ -39,10 +39,16 @@ overviews() {
 # of VIEW TITLE: the rows of a view.
 of() { overviews "$1" "$2" "$1"; }
 
+# Waits until the counters of the queues are right.
+counted() {
+	sql 'SELECT tq.reset_queue_stats()' >/dev/null || return
+	until [ "$(sql 'SELECT source FROM tq.queue_stats LIMIT 1')" = memory ]; do sleep 0.2; done
+}
+
 part_overviews() {
 	local n completed pending running unscheduled failed required small large view
 	n=$(scaled 5000000 50000)
-	wanted default && fresh && sql "$(<"$bench/many.sql")" && sql "CALL many.fill($n, '5 days', true)" && sql 'VACUUM ANALYZE' || exit
+	wanted default && fresh && sql "$(<"$bench/many.sql")" && sql "CALL many.fill($n, '5 days', true)" && sql 'VACUUM ANALYZE' && counted || exit
 	completed=$(sql "SELECT many.task($n, 'completed')") pending=$(sql "SELECT many.task($n, 'pending')")
 	running=$(sql "SELECT many.task($n, 'running')") unscheduled=$(sql "SELECT many.task($n, 'unscheduled')")
 	failed=$(sql "SELECT many.task($n, 'failed')")
@@ -125,6 +131,10 @@ overviews_views() {
 		all	LIMIT 100
 	END
 	of queue_overview 'queue_overview, by' <<-END
+		queue	WHERE task_queue_id = 'many/q3'
+		all	LIMIT 100
+	END
+	of queue_stats 'queue_stats, by' <<-END
 		queue	WHERE task_queue_id = 'many/q3'
 		all	LIMIT 100
 	END

@@ -132,6 +132,8 @@ my %read = (
 	local_time => "('2100-01-01')",
 	expired_claims => '()',
 	queue_counters => '()',
+	group_slug => "(NULL, $pending)",
+	group_number => "($pending)",
 	count_state => '()',
 	clock_now => '()',
 	wait_for_task => "($pending, '1 ms')",
@@ -140,7 +142,7 @@ my %read = (
 );
 
 # For a superuser: it asks the launcher for a maintenance worker and writes nothing.
-my %neither = map { $_ => 1 } qw(start_maintenance);
+my %neither = map { $_ => 1 } qw(start_maintenance slugid_eq_support);
 
 my @functions = split /\n/, $primary->safe_psql($db, q{
 	SELECT concat_ws(' ', p.proname, p.prokind, p.pronamespace::regnamespace) FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
