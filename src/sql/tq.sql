@@ -1836,13 +1836,13 @@ COMMENT ON FUNCTION tq.why(tq.slugid) IS 'why a task does not move, or how it en
 -- Messages that are not visible in the last tick, as many as health() counts.
 -- The order makes the planner read the index: the log has no statistics.
 CREATE VIEW tq_internal.unpublished AS
-	WITH t AS (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1)
+	WITH t AS (SELECT (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1) AS upto)
 	SELECT m.xid, m.seq
 	FROM t CROSS JOIN LATERAL pg_snapshot_xip(t.upto) AS x (xid)
 		CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid = x.xid ORDER BY m.xid, m.seq LIMIT 10001) AS m
 	UNION ALL
 	SELECT m.xid, m.seq
-	FROM t CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid >= pg_snapshot_xmax(t.upto) ORDER BY m.xid, m.seq LIMIT 10001) AS m;
+	FROM t CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid >= COALESCE(pg_snapshot_xmax(t.upto), '0') ORDER BY m.xid, m.seq LIMIT 10001) AS m;
 COMMENT ON VIEW tq_internal.unpublished IS 'messages that wait for the publisher: the first 10,001 of each transaction that was in progress at the last tick, and of the later ones';
 
 -- When the first of each kind of timer is due.  Rows that have expired may wait.

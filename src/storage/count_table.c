@@ -57,7 +57,9 @@ static TqStatement count_claimed = TQ_STATEMENT(
 
 /* The publisher inserts these timers, normally long before they are due. */
 static TqStatement left_timers = TQ_STATEMENT(
-	"SELECT task FROM tq_internal.left_timer WHERE due <= $1 AND is_claim = $2 LIMIT $3",
+	"SELECT ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint"
+	" FROM tq_internal.unpublished u JOIN tq_internal.message m ON m.xid = u.xid AND m.seq = u.seq"
+	" WHERE m.due <= $1 AND (m.taken_until IS NOT NULL) = $2 LIMIT $3",
 	TIMESTAMPTZOID, BOOLOID, INT4OID);
 
 static TqStatement list_prepared = TQ_STATEMENT(
@@ -115,8 +117,6 @@ tasks_of_timers(TqTimer kind, TimestampTz now, int *n)
 	int64 *left;
 	int nleft;
 
-	if (tq_clock_offset == 0)
-		return tasks;
 	left = tq_spi_run_ids(&left_timers, values, &nleft);
 	tasks = repalloc(tasks, sizeof(int64) * Max(*n + nleft, 1));
 	memcpy(tasks + *n, left, sizeof(int64) * nleft);

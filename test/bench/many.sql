@@ -44,12 +44,12 @@ BEGIN
 		CASE WHEN d.i % 500000 = 3 THEN workers[101] ELSE workers[1 + d.i % 100] END AS worker
 		FROM many.draw(n, unresolved) AS d;
 	INSERT INTO tq_internal.task_group (id, task_group_id, expires)
-		SELECT g, tq.stable_slugid('many group ' || g), clock_timestamp() + interval '1 year' FROM generate_series(0, n / 500 + 1) AS g;
+		SELECT g + 1, tq.stable_slugid('many group ' || g), clock_timestamp() + interval '1 year' FROM generate_series(0, n / 500 + 1) AS g;
 	INSERT INTO tq_internal.task (id, created, deadline, expires, queue, priority, retries, all_resolved, task_id, group_id,
 			dependencies, payload, metadata, tags)
 		SELECT d.id, d.created, clock_timestamp() + interval '1 day', clock_timestamp() + interval '1 year', d.queue, 3, 5, false,
 			tq.stable_slugid('many task ' || d.i),
-			CASE WHEN d.i % 5 = 0 THEN 1 + d.i / 500 WHEN d.i BETWEEN n * 0.4 AND n * 0.425 THEN 0 END,
+			CASE WHEN d.i % 5 = 0 THEN 2 + d.i / 500 WHEN d.i BETWEEN n * 0.4 AND n * 0.425 THEN 1 END,
 			CASE WHEN d.i % 100 = 50 OR d.state = 'unscheduled' THEN ARRAY[tq.stable_slugid('many task ' || d.i - 1)] END,
 			'{"command": "make"}',
 			CASE WHEN d.i % 2 = 0 THEN jsonb_build_object('name', 'name-' || d.i / 50) END,
