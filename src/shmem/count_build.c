@@ -135,6 +135,8 @@ begin_gauges(Oid extension, uint64 identity, TqCounted what, int64 id)
 		return NULL;
 	if (database->since == 0)
 		database->since = tq_clock_real_now();
+	if (database->identity != 0 && database->identity != identity)
+		tq_count_remove_groups(database);
 	database->identity = identity;
 	database->is_full = false;
 	clear_gauges(extension);
@@ -187,6 +189,16 @@ tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,
 	return build.is_running;
 }
 
+/* Changes a counter of a group that nothing else changes just then. */
+static void
+merge_into(pg_atomic_uint64 *shared, int counter, int64 by)
+{
+	int64 value = (int64) pg_atomic_read_u64(shared);
+
+	tq_count_merge(TQ_COUNTED_GROUP, counter, &value, by);
+	pg_atomic_write_u64(shared, (uint64) value);
+}
+
 /* Adds to a counter what was counted; id is that of a queue, or the group. */
 void
 tq_count_build_set(int64 id, int counter, int64 value)
@@ -209,8 +221,7 @@ tq_count_build_set(int64 id, int counter, int64 value)
 										  NULL);
 
 		if (group != NULL)
-			tq_count_merge(TQ_COUNTED_GROUP, counter,
-						   &group->counters[counter], value);
+			merge_into(&group->counters[counter], counter, value);
 	}
 	tq_count_unlock();
 }

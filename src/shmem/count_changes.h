@@ -60,11 +60,13 @@ enum
 	TQ_GROUP_COUNTERS,
 	/*
 	 * The end of a task counts no longer: LAST_RESOLVED (latest) and FIRST_BAD
-	 * (earliest) of those.  GONE: tasks were deleted.
+	 * (earliest) of those.  GONE: tasks were deleted.  NEW: this transaction
+	 * has inserted the row of the group, which had no other task.
 	 */
 	TQ_GROUP_UNDONE_RESOLVED = TQ_GROUP_COUNTERS,
 	TQ_GROUP_UNDONE_BAD,
-	TQ_GROUP_GONE
+	TQ_GROUP_GONE,
+	TQ_GROUP_NEW
 };
 
 #define TQ_COUNT_NO_TIME 0 /* in place of a time: there is none */

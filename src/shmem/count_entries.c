@@ -6,12 +6,12 @@
  * happened, and each group that was found large.  One lock protects everything
  * (counts.c).  Of databases there is a fixed number, of queues
  * tq.counted_queues; a queue without an entry makes its database "full", and
- * readers count the rows there.  Of groups, the one that was read least
- * recently makes room.
+ * readers count the rows there.  A group gets an entry when its row is inserted,
+ * or later when a reader finds that it is large.  Small groups that have not
+ * been used for a while make room for others.
  *
  * Totals are saved when the server is shut down, and lost in a crash, as the
- * server's own statistics are.  So are the names of the groups that had
- * counters: the maintenance worker counts these again.
+ * server's own statistics are.  So are the names of the large groups: the maintenance worker counts these again.
  */
 #include "postgres.h"
 
@@ -26,10 +26,11 @@
 #include "storage/shmem.h"
 #include "utils/hsearch.h"
 
+#include "../util/clock.h"
 #include "../util/guc.h"
 #include "count_entries.h"
 
-#define GROUPS 1024
+#define GROUPS 8192
 
 #define TOTALS (TQ_QUEUE_COUNTERS - TQ_QUEUE_GAUGES)
 
@@ -245,33 +246,78 @@ tq_count_remove_groups(TqCountDatabase *database)
 	database->groups = 0;
 }
 
-/* Removes the group that was read least recently, to make room. */
-static void
-remove_oldest_group(void)
+/* Returns how many tasks a group has, by its counters. */
+int64
+tq_count_group_tasks(TqCountGroup *group)
 {
+	int64 tasks = 0;
+
+	for (int i = TQ_GROUP_UNSCHEDULED; i <= TQ_GROUP_EXCEPTION; i++)
+		tasks += (int64) pg_atomic_read_u64(&group->counters[i]);
+	return tasks;
+}
+
+/* Removes a group of any database. */
+static void
+remove_any_group(const TqCountGroup *group)
+{
+	TqCountKey key = group->key;
+
+	for (int i = 0; i < TQ_COUNT_DATABASES; i++)
+	{
+		if (tq_count_shared->databases[i].oid == key.database)
+			tq_count_remove_group(&tq_count_shared->databases[i], &key);
+	}
+}
+
+/*
+ * Removes the small groups that have not been used for so many seconds, and
+ * returns the group that was used least recently of those that are left, or
+ * NULL.
+ */
+static TqCountGroup *
+remove_small_groups(uint32 seconds)
+{
+	uint32 now = (uint32) tq_clock_real_seconds();
 	HASH_SEQ_STATUS scan;
 	TqCountGroup *group;
 	TqCountGroup *oldest = NULL;
-	TqCountDatabase *database = NULL;
 
 	hash_seq_init(&scan, tq_count_groups);
 	while ((group = hash_seq_search(&scan)) != NULL)
 	{
-		if (group->gauges.state != TQ_GAUGES_COUNTING &&
-			(oldest == NULL || group->used < oldest->used))
+		if (group->gauges.state == TQ_GAUGES_COUNTING)
+			continue;
+		if (group->gauges.state == TQ_GAUGES_EXACT &&
+			now - group->used >= seconds &&
+			tq_count_group_tasks(group) < tq_counted_group)
+			remove_any_group(group);
+		else if (oldest == NULL || now - group->used > now - oldest->used)
 			oldest = group;
 	}
-	for (int i = 0; oldest != NULL && i < TQ_COUNT_DATABASES; i++)
-	{
-		if (tq_count_shared->databases[i].oid == oldest->key.database)
-			database = &tq_count_shared->databases[i];
-	}
-	if (database != NULL)
-		tq_count_remove_group(database, &oldest->key);
+	return oldest;
 }
 
 /*
- * Returns the entry of a group that is to be counted, or NULL if it is being
+ * Makes room for a group.  Many groups are small and go at once, so that the
+ * next ones find room.  Only if there are none, a large one goes.
+ */
+static void
+make_room(void)
+{
+	static const uint32 ages[] = {60, 5, 0};
+	TqCountGroup *oldest = NULL;
+
+	for (int i = 0;
+		 i < lengthof(ages) && hash_get_num_entries(tq_count_groups) >= GROUPS;
+		 i++)
+		oldest = remove_small_groups(ages[i]);
+	if (oldest != NULL && hash_get_num_entries(tq_count_groups) >= GROUPS)
+		remove_any_group(oldest);
+}
+
+/*
+ * Returns the entry of a group with counters of zero, or NULL if it is being
  * counted, or has been.  The lock is exclusive.
  */
 TqCountGroup *
@@ -280,16 +326,16 @@ tq_count_enter_group(TqCountDatabase *database, const TqCountKey *key)
 	bool found;
 	TqCountGroup *group;
 
-	if (hash_get_num_entries(tq_count_groups) >= GROUPS)
-		remove_oldest_group();
+	make_room();
 	group = hash_search(tq_count_groups, key, HASH_ENTER_NULL, &found);
 	if (group == NULL || (found && group->gauges.state != TQ_GAUGES_NONE))
 		return NULL;
 	if (!found)
 		database->groups++;
 	memset(&group->gauges, 0, sizeof(TqCountGauges));
-	memset(group->counters, 0, sizeof(group->counters));
-	group->used = ++tq_count_shared->uses;
+	for (int i = 0; i < TQ_GROUP_COUNTERS; i++)
+		pg_atomic_init_u64(&group->counters[i], 0);
+	group->used = (uint32) tq_clock_real_seconds();
 	return group;
 }
 

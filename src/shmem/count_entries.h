@@ -71,14 +71,13 @@ typedef struct TqCountGroup
 {
 	TqCountKey key;
 	TqCountGauges gauges;
-	uint64 used;
-	int64 counters[TQ_GROUP_COUNTERS];
+	uint32 used; /* seconds: when it was last changed or read */
+	pg_atomic_uint64 counters[TQ_GROUP_COUNTERS];
 } TqCountGroup;
 
 typedef struct TqCountShared
 {
 	LWLock *lock;
-	uint64 uses;
 	TqCountDatabase databases[TQ_COUNT_DATABASES];
 } TqCountShared;
 
@@ -101,6 +100,7 @@ extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 extern void tq_count_remove_group(TqCountDatabase *database,
 								  const TqCountKey *key);
 extern void tq_count_remove_groups(TqCountDatabase *database);
+extern int64 tq_count_group_tasks(TqCountGroup *group);
 extern void tq_count_doubt_gauges(TqCountGauges *gauges);
 extern void tq_counts_forget_database(Oid oid);
 

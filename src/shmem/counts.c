@@ -101,42 +101,84 @@ change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 		count_rate(queue, rate, change->value);
 }
 
+/* Changes a counter of a group, as tq_count_merge() does. */
+static void
+add_to_group(TqCountGroup *group, int counter, int64 by)
+{
+	pg_atomic_uint64 *shared = &group->counters[counter];
+	uint64 before = pg_atomic_read_u64(shared);
+	int64 value;
+
+	if (counter < TQ_GROUP_SUMS)
+	{
+		pg_atomic_fetch_add_u64(shared, by);
+		return;
+	}
+	do
+	{
+		value = (int64) before;
+		tq_count_merge(TQ_COUNTED_GROUP, counter, &value, by);
+	} while (value != (int64) before &&
+			 !pg_atomic_compare_exchange_u64(shared, &before, (uint64) value));
+}
+
 /* Returns whether a change takes away what the times of a group are from. */
 static bool
-takes_times_away(const TqCountGroup *group, const TqCountChange *change)
+takes_times_away(TqCountGroup *group, const TqCountChange *change)
 {
-	const int64 *counters = group->counters;
+	int64 last = (int64) pg_atomic_read_u64(
+		&group->counters[TQ_GROUP_LAST_RESOLVED]);
+	int64 bad = (int64) pg_atomic_read_u64(
+		&group->counters[TQ_GROUP_FIRST_BAD]);
 
 	switch (change->counter)
 	{
 		case TQ_GROUP_GONE:
 			return true;
 		case TQ_GROUP_UNDONE_RESOLVED:
-			return change->value >= counters[TQ_GROUP_LAST_RESOLVED];
+			return change->value >= last;
 		case TQ_GROUP_UNDONE_BAD:
 			return change->value != TQ_COUNT_NO_TIME &&
-				   (counters[TQ_GROUP_FIRST_BAD] == TQ_COUNT_NO_TIME ||
-					change->value <= counters[TQ_GROUP_FIRST_BAD]);
+				   (bad == TQ_COUNT_NO_TIME || change->value <= bad);
 		default:
 			return false;
 	}
 }
 
-static void
+/*
+ * Applies a change of a group; returns false if that needs the lock in
+ * exclusive mode, and it is held in share mode.
+ */
+static bool
 change_group(TqCountDatabase *database, const TqCountKey *key,
-			 const TqCountChange *change, TransactionId xid)
+			 const TqCountChange *change, TransactionId xid, bool is_exclusive)
 {
 	TqCountGroup *group = hash_search(tq_count_groups, key, HASH_FIND, NULL);
 
-	if (group == NULL || !counts(&group->gauges, xid))
-		return;
+	if (group == NULL || change->counter == TQ_GROUP_NEW ||
+		!counts(&group->gauges, xid))
+		return true;
 	if (change->counter < TQ_GROUP_COUNTERS)
-		tq_count_merge(TQ_COUNTED_GROUP, change->counter,
-					   &group->counters[change->counter], change->value);
-	else if (group->gauges.state == TQ_GAUGES_COUNTING)
+	{
+		group->used = (uint32) tq_clock_real_seconds();
+		add_to_group(group, change->counter, change->value);
+		return true;
+	}
+	if (!is_exclusive)
+		return false;
+	if (group->gauges.state == TQ_GAUGES_COUNTING)
 		group->gauges.is_spoiled = true;
 	else if (takes_times_away(group, change))
 		tq_count_remove_group(database, key);
+	return true;
+}
+
+/* Has the gauges and the groups counted again. */
+static void
+doubt_all(TqCountDatabase *database)
+{
+	tq_count_doubt_gauges(&database->gauges);
+	tq_count_remove_groups(database);
 }
 
 /*
@@ -151,17 +193,14 @@ apply(TqCountDatabase *database, Oid extension, const TqCountChange *change,
 	TqCountQueue *queue;
 
 	if (change->what == TQ_COUNTED_GROUP)
-	{
-		if (database->groups > 0 && is_exclusive)
-			change_group(database, &key, change, xid);
-		return database->groups == 0 || is_exclusive;
-	}
-	if (change->counter == TQ_QUEUE_DOUBT)
-		tq_count_doubt_gauges(&database->gauges);
+		return database->groups == 0 ||
+			   change_group(database, &key, change, xid, is_exclusive);
+	if (change->counter == TQ_QUEUE_DOUBT && is_exclusive)
+		doubt_all(database);
 	if (change->counter == TQ_QUEUE_GONE && is_exclusive)
 		tq_count_remove_queue(&key);
 	if (change->counter >= TQ_QUEUE_COUNTERS)
-		return is_exclusive || change->counter == TQ_QUEUE_DOUBT;
+		return is_exclusive;
 	queue = tq_count_find_queue(&key);
 	if (queue == NULL && !is_exclusive && !database->is_full)
 		return false;
@@ -237,10 +276,7 @@ apply_prepared(void)
 				apply_exclusively(entry->extension, entry->changes, entry->n,
 								  entry->xid);
 			else if (TransactionIdDidCommit(entry->xid) && database != NULL)
-			{
-				tq_count_doubt_gauges(&database->gauges);
-				tq_count_remove_groups(database);
-			}
+				doubt_all(database);
 			tq_count_prepared_remove(place);
 		}
 		place++;
@@ -281,16 +317,49 @@ counts_prepared(void)
 /* This process has noted that it commits. */
 static bool is_noted = false;
 
+/*
+ * Gives the groups whose rows this transaction has inserted counters of zero.
+ * The transaction is not visible yet, so that no other can have changed them.
+ */
+static void
+enter_new_groups(Oid extension, const TqCountChange *changes, int n)
+{
+	bool is_locked = false;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqCountKey key = tq_count_key(extension, changes[i].id);
+		TqCountDatabase *database;
+		TqCountGroup *group = NULL;
+
+		if (changes[i].what != TQ_COUNTED_GROUP ||
+			changes[i].counter != TQ_GROUP_NEW)
+			continue;
+		if (!is_locked)
+			tq_count_lock(LW_EXCLUSIVE);
+		is_locked = true;
+		database = tq_count_enter_database(extension);
+		if (database != NULL)
+			group = tq_count_enter_group(database, &key);
+		if (group != NULL)
+			group->gauges.state = TQ_GAUGES_EXACT;
+	}
+	if (is_locked)
+		tq_count_unlock();
+}
+
 static void
 counts_before_commit(void)
 {
 	int n;
 	Oid extension;
+	const TqCountChange *changes = tq_count_changes(&n, &extension);
 
-	(void) tq_count_changes(&n, &extension);
 	is_noted = n > 0;
-	if (is_noted)
-		tq_count_commit_begins(GetTopTransactionIdIfAny());
+	if (!is_noted || tq_count_shared == NULL)
+		return;
+	enter_new_groups(extension, changes, n);
+	tq_count_commit_begins(GetTopTransactionIdIfAny());
 }
 
 static void
@@ -543,8 +612,9 @@ tq_counts_read_group(Oid extension, uint64 identity, int64 id, int64 *counters)
 				TQ_COUNT_MEMORY;
 	if (found)
 	{
-		group->used = ++tq_count_shared->uses;
-		memcpy(counters, group->counters, sizeof(group->counters));
+		group->used = (uint32) tq_clock_real_seconds();
+		for (int i = 0; i < TQ_GROUP_COUNTERS; i++)
+			counters[i] = (int64) pg_atomic_read_u64(&group->counters[i]);
 	}
 	tq_count_unlock();
 	return found && add_own_group(extension, id, counters);
@@ -599,7 +669,7 @@ tq_counts_reset(Oid extension)
 	database = tq_count_enter_database(extension);
 	if (database != NULL)
 	{
-		tq_count_doubt_gauges(&database->gauges);
+		doubt_all(database);
 		database->since = tq_clock_real_now();
 	}
 	tq_count_unlock();

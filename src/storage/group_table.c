@@ -70,6 +70,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "columns.h"
+#include "count_table.h"
 #include "group_table.h"
 #include "index_scan.h"
 #include "table.h"
@@ -417,7 +418,10 @@ tq_group_insert(TqGroup *group)
 					   TimestampTzGetDatum(group->expires)};
 
 	group->id = id;
-	return tq_spi_run(&insert_group, values, NULL) == 1;
+	if (tq_spi_run(&insert_group, values, NULL) == 0)
+		return false;
+	tq_count(TQ_COUNTED_GROUP, id, TQ_GROUP_NEW, 1);
+	return true;
 }
 
 /*

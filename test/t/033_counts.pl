@@ -119,12 +119,23 @@ psql($node, qq{
 my $counted = "SELECT concat_ws(' ', tasks, unscheduled, pending + delayed, running, completed, failed, exception, first_created, last_resolved) FROM tq.group_progress('$group')";
 is(psql($node, $counted), psql($node, $state), 'a large group is counted');
 
+# A group has counters from its first task on.
+my $young = psql($node, q{SELECT tq.slugid()});
+psql($node, "BEGIN; SELECT tq.enqueue('c/g', task_group_id => '$young') FROM generate_series(1, 2); SAVEPOINT s; SELECT tq.enqueue('c/g', task_group_id => '$young'); ROLLBACK TO s; COMMIT");
+psql($node, "SELECT tq.enqueue('c/g', task_group_id => '$young')");
+is(psql($node, $counted =~ s/$group/$young/r), psql($node, $state =~ s/$group/$young/r), 'a new group');
+my $early = $counted;
+$counted =~ s/$group/$young/;
+
 # How many rows a call has read: none of run and pending if there are counters.
 sub reads_rows
 {
 	return psql($node, q{SELECT pg_stat_reset(); SELECT 1} ) && psql($node, "BEGIN; $counted; SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0) > 5 FROM pg_stat_xact_all_tables WHERE relname IN ('task', 'pending', 'run'); COMMIT") =~ /t\z/;
 }
-ok(!reads_rows(), 'the next call reads its counters');
+ok(!reads_rows(), 'it had counters from the beginning');
+psql($node, "SELECT tq.cancel_task(task_id) FROM tq.task_details WHERE task_group_id = '$young'");
+$counted = $early;
+ok(!reads_rows(), 'the next call reads the counters of the first');
 psql($node, q{
 	SELECT tq.report_completed(task_id, run_id) FROM tq.claim_work('c/g', 'g', 'w', 3);
 	SELECT tq.report_failed(task_id, run_id) FROM tq.claim_work('c/g', 'g', 'w', 2);
@@ -211,6 +222,8 @@ my $groups = 50;
 psql($node, qq{
 	CREATE TABLE load AS SELECT n, tq.slugid() AS g FROM generate_series(1, $groups) AS n;
 	SELECT tq.enqueue('c/load', task_group_id => g) FROM load, generate_series(1, 6)});
+psql($node, q{SELECT tq.reset_queue_stats()});
+ok(wait_exact($node), 'the groups have no counters');
 my $script = $node->basedir . '/load.sql';
 append_to_file($script, qq{\\set n random(1, $groups)
 	SELECT tq.enqueue('c/load', task_group_id => g) FROM load WHERE n = :n;
@@ -226,6 +239,12 @@ is(psql($node, q{
 		FROM tq.task_details WHERE task_group_id = g) AS r
 	WHERE (p.pending, p.completed) IS DISTINCT FROM (r.pending, r.completed)}), '', 'each group has exact counters');
 is_exact($node, 'after a load');
+
+# Thousands of small groups make room for each other, and leave large ones alone.
+psql($node, $counted);
+psql($node, q{DO $$ BEGIN FOR i IN 1 .. 20 LOOP PERFORM tq.enqueue('c/small', task_group_id => tq.slugid()) FROM generate_series(1, 500); COMMIT; END LOOP; END $$});
+ok(!reads_rows(), 'a large group has its counters among 10,000 small ones');
+is(psql($node, $counted), psql($node, $state), 'and they are right');
 
 # ---- DROP and CREATE EXTENSION, TRUNCATE ----
 
