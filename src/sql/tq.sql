@@ -1317,8 +1317,10 @@ COMMENT ON VIEW tq_internal.claimable_run IS 'pending runs that can be claimed, 
 -- Running runs are found by their timers, because an index on the state of runs
 -- would keep the updates of runs from being HOT.  Each has one at every commit,
 -- whether it is due or not (src/storage/timer_table.c).
+-- The planner takes LIMIT to leave a tenth of the ten elements that it expects of
+-- each array.  Without it, it expects so many tasks that it reads all runs.
 CREATE VIEW tq_internal.watched_task AS
-	SELECT u.task FROM tq_internal.claim_timer l CROSS JOIN unnest(l.tasks) AS u (task)
+	SELECT u.task FROM tq_internal.claim_timer l CROSS JOIN LATERAL (SELECT unnest(l.tasks) AS task LIMIT cardinality(l.tasks)) AS u
 	UNION SELECT l.task FROM tq_internal.left_timer l WHERE l.is_claim
 	UNION SELECT p.task FROM tq_internal.postponed p WHERE p.step = 'claim-expired';
 COMMENT ON VIEW tq_internal.watched_task IS 'tasks that have a claim timer, or will: all running ones, and others';
