@@ -20,7 +20,7 @@
 
 #include "../shmem/claim_cursor.h"
 #include "../shmem/worker_request.h"
-#include "../storage/count_table.h"
+#include "../storage/count_note.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);

@@ -23,7 +23,7 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/group_resolution.h"
-#include "../storage/count_table.h"
+#include "../storage/count_note.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
 #include "../storage/run_table.h"

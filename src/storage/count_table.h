@@ -9,8 +9,6 @@
 
 #include "../shmem/counts.h"
 
-extern void tq_count(TqCounted what, int64 id, int counter, int64 by);
-extern void tq_count_doubt(void);
 extern uint64 tq_count_identity(void);
 
 /* The gauges of a queue that were counted, less what time has ended. */

@@ -70,7 +70,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "columns.h"
-#include "count_table.h"
+#include "count_note.h"
 #include "group_table.h"
 #include "index_scan.h"
 #include "table.h"

@@ -40,7 +40,7 @@
 
 #include "../util/spi.h"
 #include "columns.h"
-#include "count_table.h"
+#include "count_note.h"
 #include "index_scan.h"
 #include "interned.h"
 #include "name_cache.h"
