@@ -1,26 +1,32 @@
--- Privileges: the owner may do everything, tq_admin calls the functions and reads the views, other roles may do nothing.
+-- Privileges: every role may call the functions, which check its scopes; some read views; none but the owner can do more.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
 \i :helper
 \set ECHO all
 
--- Rights of PUBLIC on tables, functions, the schema: none, but those that a dump needs
+-- Rights of PUBLIC on tables: none
 SELECT relname, privilege_type FROM pg_class, aclexplode(coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)))
 WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND relkind IN ('r', 'v', 'S') AND grantee = 0;
+-- on functions: all of schema tq but one, and in the other those of type slugid, and what a dump needs
+SELECT p.oid::regprocedure FROM pg_proc AS p WHERE pronamespace = 'tq'::regnamespace
+	AND NOT EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0);
 SELECT proname, privilege_type FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner)))
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee = 0 ORDER BY proname COLLATE "C";
+WHERE pronamespace = 'tq_internal'::regnamespace AND grantee = 0 ORDER BY proname COLLATE "C";
+-- on schemas: USAGE of tq
 SELECT nspname, privilege_type FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner)))
 WHERE nspname IN ('tq', 'tq_internal') AND grantee = 0;
 
--- Rights of tq_admin on tables
-SELECT relname, string_agg(privilege_type, ', ' ORDER BY privilege_type COLLATE "C") FROM pg_class, aclexplode(relacl)
-WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee = 'tq_admin'::regrole GROUP BY relname ORDER BY relname COLLATE "C";
--- Functions that it cannot call
-SELECT oid::regprocedure FROM pg_proc
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND NOT has_function_privilege('tq_admin', oid, 'EXECUTE')
+-- Rights of other roles than the owner on tables and views
+SELECT relname, string_agg(grantee::regrole || ' ' || privilege_type, ', ' ORDER BY grantee::regrole::text COLLATE "C", privilege_type COLLATE "C") FROM pg_class, aclexplode(relacl)
+WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee NOT IN (0, relowner) GROUP BY relname ORDER BY relname COLLATE "C";
+-- and on functions, which views call
+SELECT p.oid::regprocedure, string_agg(grantee::regrole::text, ', ' ORDER BY grantee::regrole::text COLLATE "C") FROM pg_proc AS p, aclexplode(proacl)
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee NOT IN (0, proowner) GROUP BY p.oid ORDER BY p.oid::regprocedure::text COLLATE "C";
+-- No function runs with the rights of its owner, or with settings, except two that are pure
+SELECT oid::regprocedure, prosecdef, proconfig FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND (prosecdef OR proconfig IS NOT NULL)
 ORDER BY oid::regprocedure::text COLLATE "C";
-SELECT rolsuper, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls FROM pg_roles WHERE rolname = 'tq_admin';
+SELECT rolname, rolsuper, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls FROM pg_roles WHERE rolname ~ '^tq_' ORDER BY rolname;
 
 SET client_min_messages = warning;
 DROP ROLE IF EXISTS regress_tq_admin, regress_tq_nobody;
@@ -84,31 +90,29 @@ SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
 SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
 RESET ROLE;
 
--- Another role may do nothing: not use the schema,
+-- Another role may call each function, which refuses it (TQ403) after it has checked its arguments (TQ400)
 SET ROLE regress_tq_nobody;
-SELECT code, message, count(*) > 0 FROM (
-	SELECT a.* FROM pg_proc, pg_temp.answer(format('SELECT * FROM %s.%I(%s)', pronamespace::regnamespace, proname, (
+SELECT nspname, code, CASE WHEN code = '42501' THEN message END AS message, count(*) > 1 AS many, CASE WHEN code = 'ok' THEN array_agg(proname ORDER BY proname COLLATE "C") END AS functions FROM (
+	SELECT n.nspname, p.proname, a.* FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace, pg_temp.answer(format('SELECT * FROM %s.%I(%s)', nspname, proname, (
 		SELECT string_agg(format('NULL::%s', format_type(t, NULL)), ', ') FROM unnest(proargtypes) t))) a
-	WHERE pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('tq', 'tq_internal'))
-		AND NOT proargtypes::oid[] && ARRAY['internal'::regtype, 'cstring'::regtype]::oid[]) x GROUP BY 1, 2;
+	WHERE nspname IN ('tq', 'tq_internal') AND prokind = 'f'
+		AND NOT proargtypes::oid[] && ARRAY['internal'::regtype, 'cstring'::regtype]::oid[]) x GROUP BY 1, 2, 3 ORDER BY 1, 2;
 SELECT code, message, count(*) > 0 FROM (
 	SELECT a.* FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM %s.%I', relnamespace::regnamespace, relname)) a
-	WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('tq', 'tq_internal')) AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
-RESET ROLE;
--- nor any object in it, if it had the right to use the schema
-GRANT USAGE ON SCHEMA tq TO regress_tq_nobody;
-SELECT oid::regprocedure FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND has_function_privilege('regress_tq_nobody', oid, 'EXECUTE') ORDER BY proname COLLATE "C";
-SELECT oid::regclass FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
-	AND CASE WHEN relkind IN ('r', 'v') THEN has_table_privilege('regress_tq_nobody', oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
-		WHEN relkind = 'S' THEN has_sequence_privilege('regress_tq_nobody', oid, 'USAGE,SELECT,UPDATE') END;
-SET ROLE regress_tq_nobody;
+	WHERE relnamespace = 'tq_internal'::regnamespace AND relkind IN ('r', 'v', 'S')) x GROUP BY 1, 2;
+SELECT code, count(*) > 0 FROM pg_class, pg_temp.answer(format('SELECT count(*) FROM %s.%I', relnamespace::regnamespace, relname)) a
+	WHERE relnamespace = 'tq'::regnamespace AND relkind IN ('r', 'v', 'S') GROUP BY 1;
 SELECT tq.enqueue('regress/w');
 SELECT * FROM tq.claim_work('regress/w', 'g', 'w');
 SELECT * FROM tq.upkeep();
+SELECT tq.start_maintenance();
 SELECT * FROM tq.task_overview;
+CREATE FUNCTION tq.mine() RETURNS int LANGUAGE sql AS 'SELECT 1';
 SELECT 'one_____QAGAAAAAAAAAAA'::tq.slugid;
 RESET ROLE;
-REVOKE USAGE ON SCHEMA tq FROM regress_tq_nobody;
+SELECT oid::regclass FROM pg_class WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
+	AND CASE WHEN relkind IN ('r', 'v') THEN has_table_privilege('regress_tq_nobody', oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
+		WHEN relkind = 'S' THEN has_sequence_privilege('regress_tq_nobody', oid, 'USAGE,SELECT,UPDATE') END;
 
 -- pg_monitor reads the views that show no payload, and health()
 GRANT pg_monitor TO regress_tq_nobody;
@@ -119,6 +123,19 @@ SELECT count(*) > 10 AS health FROM tq.health();
 SELECT tq.why('one_____QAGAAAAAAAAAAA');
 RESET ROLE;
 REVOKE pg_monitor FROM regress_tq_nobody;
+
+-- tq_reader and tq_admin read them all
+GRANT tq_reader TO regress_tq_nobody;
+SET ROLE regress_tq_nobody;
+SELECT code, count(*) > 10 AS many FROM pg_class, pg_temp.answer(format('SELECT count(x::text) FROM tq.%I AS x', relname)) a
+WHERE relnamespace = 'tq'::regnamespace AND relkind = 'v' GROUP BY code;
+RESET ROLE;
+REVOKE tq_reader FROM regress_tq_nobody;
+SET ROLE regress_tq_admin;
+SELECT code, count(*) > 10 AS many FROM pg_class, pg_temp.answer(format('SELECT count(x::text) FROM tq.%I AS x', relname)) a
+WHERE relnamespace = 'tq'::regnamespace AND relkind = 'v' GROUP BY code;
+SELECT count(*) FROM tq.task_details WHERE task_group_id = pg_temp.id('group');	-- by the planner support of =
+RESET ROLE;
 
 -- Names of the caller's own do not mislead a function: tables and operators of these
 -- names come first on its search path.

@@ -147,7 +147,7 @@ SELECT count(*) FILTER (WHERE is_changed) > 100 AS many, count(*) FILTER (WHERE 
 ROLLBACK;
 RESET client_min_messages;
 
--- The functions in neither list: none reads uncommitted changes of another, except why() and queue_counts(), which show times and locks, and those that show counters
+-- The functions in neither list: none reads uncommitted changes of another, except why() and queue_counts(), which show times and locks, and those that show counters or scopes
 SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
 	AND proname NOT IN (SELECT name FROM reader UNION ALL SELECT name FROM writer) ORDER BY 1;
 -- A function that reads is VOLATILE, because its result may change within a statement

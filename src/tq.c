@@ -13,6 +13,7 @@
 
 #include "bgworker/launcher.h"
 #include "bgworker/utility_hook.h"
+#include "engine/access.h"
 #include "shmem/claim_cursor.h"
 #include "shmem/count_entries.h"
 #include "shmem/count_prepared.h"
@@ -27,6 +28,7 @@
 #include "shmem/worker_request.h"
 #include "shmem/worker_slot.h"
 #include "shmem/worker_stats.h"
+#include "storage/grant_table.h"
 #include "storage/index_entries.h"
 #include "storage/run_table.h"
 #include "util/guc.h"
@@ -52,13 +54,10 @@ static const TqShmemPart *const shmem_parts[] =
  * maintenance worker and the launcher are woken after the waiters, for which a
  * client waits.  What only this backend caches comes last.
  */
-static const TqXactEnd *const xact_ends[] = {&tq_cursor_xact_end,
-											 &tq_counts_xact_end,
-											 &tq_wait_xact_end,
-											 &tq_facts_xact_end,
-											 &tq_request_xact_end,
-											 &tq_run_xact_end,
-											 &tq_entries_xact_end};
+static const TqXactEnd *const xact_ends[] =
+	{&tq_cursor_xact_end,  &tq_counts_xact_end,  &tq_wait_xact_end,
+	 &tq_facts_xact_end,   &tq_request_xact_end, &tq_run_xact_end,
+	 &tq_entries_xact_end, &tq_grants_xact_end,  &tq_access_xact_end};
 
 /* Initializes the library when the server loads it. */
 void

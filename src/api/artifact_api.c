@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "../core/names.h"
+#include "../engine/access.h"
 #include "../engine/artifact.h"
 #include "../engine/artifact_request.h"
 #include "../engine/identifier.h"
@@ -122,6 +123,7 @@ get(const TqSlug *task_id, int run_id, const char *name)
 	Jsonb *result;
 
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:get-artifact:%s", name));
 	task = find_run(task_id, &run_id);
 	tq_artifact_get(task, run_id, name, tq_clock_now(), &artifact);
 	result = tq_spi_keep(tq_artifact_content_json(task, &artifact));
@@ -166,6 +168,18 @@ fill_entry(const TqArtifact *artifact, Datum *values, bool *nulls)
 	values[COLUMN_PRESENT] = BoolGetDatum(artifact->present);
 }
 
+/* Checks the right to see which artifacts a run has, or the last one. */
+static void
+require_list(const TqSlug *task_id, int run_id)
+{
+	static const char right[] = "queue:list-artifacts";
+
+	tq_access_require(
+		run_id == LATEST
+			? tq_need("%s:%s", right, tq_slug_text(task_id))
+			: tq_need("%s:%s:%d", right, tq_slug_text(task_id), run_id));
+}
+
 static Jsonb *
 info(const TqSlug *task_id, int run_id, const char *name)
 {
@@ -174,6 +188,7 @@ info(const TqSlug *task_id, int run_id, const char *name)
 	Jsonb *result;
 
 	tq_call_begin(true);
+	require_list(task_id, run_id);
 	task = find_run(task_id, &run_id);
 	tq_artifact_look_up(task, run_id, name, &artifact);
 	result = tq_spi_keep(tq_artifact_info_json(&artifact));
@@ -220,6 +235,7 @@ list(FunctionCallInfo fcinfo, const TqSlug *task_id, int run_id, int first)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	require_list(task_id, run_id);
 	task = find_run(task_id, &run_id);
 	tq_artifact_check_run(task, run_id);
 	artifacts = tq_artifacts_of_run(task->id, run_id, after, max, &n);

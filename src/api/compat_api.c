@@ -15,6 +15,7 @@
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../engine/conductor.h"
+#include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../engine/taskbroker.h"
 #include "../storage/activation.h"
@@ -62,6 +63,7 @@ read_status(FunctionCallInfo fcinfo, Status status)
 	const char *word;
 
 	tq_call_begin(true);
+	tq_require_read("status", task_id);
 	word = status(&tq_task_get(task_id)->task);
 	tq_call_end();
 	return word;

@@ -16,6 +16,7 @@
 #include "../core/histogram.h"
 #include "../core/names.h"
 #include "../core/state.h"
+#include "../engine/access.h"
 #include "../shmem/counts.h"
 #include "../shmem/worker_request.h"
 #include "../storage/activation.h"
@@ -312,6 +313,7 @@ Datum
 tq_reset_queue_stats(PG_FUNCTION_ARGS)
 {
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:upkeep"));
 	tq_counts_reset(tq_catalog_locked_table());
 	tq_request_cycle(tq_clock_now());
 	tq_call_end();

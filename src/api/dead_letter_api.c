@@ -15,6 +15,7 @@
 
 #include "../core/names.h"
 #include "../engine/redrive.h"
+#include "../engine/task_access.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
 #include "../storage/dead_letter_table.h"
@@ -62,6 +63,7 @@ tq_list_dead_letters(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_require_dead_letters(queue_name);
 	queue = tq_queue_find(queue_name);
 	letters = tq_dead_letters_list(queue, &after, max, &n);
 	for (int i = 0; i < n; i++)
@@ -94,6 +96,7 @@ tq_redrive_queue(PG_FUNCTION_ARGS)
 	int64 n = 0;
 
 	tq_call_begin(false);
+	tq_require_dead_letters(queue_name);
 	queue = tq_queue_find(queue_name);
 	if (queue != 0)
 		n = tq_dead_letters_redrive(queue, max, tq_clock_now());

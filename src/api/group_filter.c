@@ -14,12 +14,15 @@
  */
 #include "postgres.h"
 
+#include "catalog/namespace.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "nodes/supportnodes.h"
-#include "parser/parse_func.h"
+#include "utils/builtins.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "../storage/group_table.h"
@@ -93,16 +96,23 @@ make_equal(Oid type, Node *left, Node *right)
 						 copyObject((Expr *) right), InvalidOid, InvalidOid);
 }
 
-/* Returns "group_number(slug)". */
+/*
+ * Returns "group_number(slug)".  Looks the function up without a check of
+ * rights, because a reader of a view has none on its schema.
+ */
 static Node *
 make_number(Oid type, Node *slug)
 {
-	List *name = list_make2(makeString(pstrdup(TQ_SCHEMA)),
-							makeString(pstrdup("group_number")));
+	Oid schema = get_namespace_oid(TQ_SCHEMA, false);
+	Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+								   CStringGetDatum("group_number"),
+								   PointerGetDatum(buildoidvector(&type, 1)),
+								   ObjectIdGetDatum(schema));
 
-	return (Node *) makeFuncExpr(LookupFuncName(name, 1, &type, false),
-								 INT8OID, list_make1(slug), InvalidOid,
-								 InvalidOid, COERCE_EXPLICIT_CALL);
+	if (!OidIsValid(function))
+		elog(ERROR, "function tq_internal.group_number does not exist");
+	return (Node *) makeFuncExpr(function, INT8OID, list_make1(slug),
+								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 }
 
 /* Returns the conditions that "group_slug(group_id, task_id) = slug" means. */

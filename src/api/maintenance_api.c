@@ -22,6 +22,7 @@
 #include "../bgworker/step.h"
 #include "../core/names.h"
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../events/publisher.h"
 #include "../shmem/expired_claims.h"
 #include "../shmem/wait_queue.h"
@@ -39,6 +40,7 @@
 
 PG_FUNCTION_INFO_V1(tq_upkeep);
 PG_FUNCTION_INFO_V1(tq_maintenance_activity);
+PG_FUNCTION_INFO_V1(tq_maintenance_activity_shown);
 PG_FUNCTION_INFO_V1(tq_start_maintenance);
 PG_FUNCTION_INFO_V1(tq_clock_now_sql);
 PG_FUNCTION_INFO_V1(tq_expired_claims);
@@ -160,6 +162,15 @@ count_for_counters(void)
 		tq_count_pass();
 }
 
+/* Checks a right that names nothing. */
+static void
+require(const char *scope)
+{
+	tq_call_begin(true);
+	tq_access_require(tq_need("%s", scope));
+	tq_call_end();
+}
+
 /*
  * upkeep() -> (step text, tasks bigint), a row for each step.  tasks is what
  * the step has changed: tasks, published messages, or emptied segments of the
@@ -171,6 +182,7 @@ tq_upkeep(PG_FUNCTION_ARGS)
 	bool allowed;
 
 	tq_spi_require_writable();
+	require("queue:upkeep");
 	allowed = may_maintain();
 	InitMaterializedSRF(fcinfo, 0);
 	tq_publisher_set_block(IsTransactionBlock());
@@ -287,10 +299,10 @@ put_activity(ReturnSetInfo *result, const char *name, const char *state,
  * tq.maintenance is off; unused: no client has used the database yet; absent),
  * and in the others failing if the last attempt has failed, otherwise ok.
  * Numbers count since the maintenance worker was started; error is that of the
- * last failure, at failed_at.
+ * last failure, at failed_at.  This function is for views, and checks no scope.
  */
 Datum
-tq_maintenance_activity(PG_FUNCTION_ARGS)
+tq_maintenance_activity_shown(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	int slot = tq_slot_running();
@@ -312,6 +324,14 @@ tq_maintenance_activity(PG_FUNCTION_ARGS)
 					 activity.failing ? "failing" : "ok", &activity, true);
 	}
 	return (Datum) 0;
+}
+
+/* maintenance_activity() of schema tq */
+Datum
+tq_maintenance_activity(PG_FUNCTION_ARGS)
+{
+	require("queue:health");
+	return tq_maintenance_activity_shown(fcinfo);
 }
 
 /*

@@ -24,6 +24,7 @@
 #include "../core/names.h"
 #include "../core/topic.h"
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../events/message_json.h"
 #include "../events/publisher.h"
 #include "../events/subscription.h"
@@ -42,6 +43,7 @@ PG_FUNCTION_INFO_V1(tq_queue_channel);
 PG_FUNCTION_INFO_V1(tq_messages);
 PG_FUNCTION_INFO_V1(tq_message);
 PG_FUNCTION_INFO_V1(tq_published_id);
+PG_FUNCTION_INFO_V1(tq_published_id_shown);
 PG_FUNCTION_INFO_V1(tq_subscribe);
 PG_FUNCTION_INFO_V1(tq_unsubscribe);
 PG_FUNCTION_INFO_V1(tq_fetch);
@@ -136,6 +138,7 @@ tq_bind(PG_FUNCTION_ARGS)
 	char *pattern = pattern_arg(fcinfo, 2, "routing_key_pattern");
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:bind:%s", channel));
 	tq_subscribe_bind(channel, exchange, pattern);
 	tq_call_end();
 	PG_RETURN_VOID();
@@ -150,6 +153,7 @@ tq_unbind(PG_FUNCTION_ARGS)
 	char *pattern = pattern_arg(fcinfo, 2, "pattern");
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:bind:%s", channel));
 	tq_subscribe_unbind(channel, exchange, pattern);
 	tq_call_end();
 	PG_RETURN_VOID();
@@ -198,6 +202,19 @@ put_message(const TqAddress *address, void *arg)
 }
 
 /*
+ * Checks the right to read the messages of an exchange, or of all of them.  A
+ * message that does not exist is reported to every caller.
+ */
+static void
+require_read(TqExchange exchange)
+{
+	tq_access_require(
+		tq_need("queue:read-messages:%s", exchange == TQ_EXCHANGE_NONE
+											  ? "*"
+											  : tq_exchange_name(exchange)));
+}
+
+/*
  * messages(after bigint, max int, exchange text, pattern text) -> rows of
  * tq.exchange_message
  */
@@ -215,6 +232,7 @@ tq_messages(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	require_read(filter.exchange);
 	filter.pattern = tq_topic_compile(pattern);
 	(void) tq_subscribe_read(after, max, PG_INT64_MAX, &filter, 1, put_message,
 							 fcinfo->resultinfo, &upto);
@@ -229,6 +247,7 @@ typedef struct One
 	TupleDesc desc;
 	MemoryContext context;
 	HeapTuple tuple;
+	TqExchange exchange; /* of the message */
 } One;
 
 /* Makes a row of the message, if it has the id that was asked for. */
@@ -242,6 +261,7 @@ take_one(const TqAddress *address, void *arg)
 
 	if (address->message->id != one->id)
 		return;
+	one->exchange = address->message->exchange;
 	fill_message(address, values, nulls);
 	inner = MemoryContextSwitchTo(one->context);
 	one->tuple = heap_form_tuple(one->desc, values, nulls);
@@ -275,8 +295,36 @@ tq_message(PG_FUNCTION_ARGS)
 			 errdetail(
 				 "It has not been published, is no longer kept, or its task has been deleted."),
 			 errhint("Messages are kept for tq.message_retention.")));
+	require_read(one.exchange);
 	tq_call_end();
 	PG_RETURN_DATUM(HeapTupleGetDatum(one.tuple));
+}
+
+/* Checks the right to read the messages of any exchange, or tq.health(). */
+static void
+require_read_any(void)
+{
+	TqNeed *any = tq_need_list(TQ_NEED_ANY, TQ_EXCHANGE_LAST + 1);
+
+	tq_need_add(any, tq_need("queue:health"));
+	for (int exchange = TQ_EXCHANGE_NONE + 1; exchange <= TQ_EXCHANGE_LAST;
+		 exchange++)
+		tq_need_add(any, tq_need("queue:read-messages:%s",
+								 tq_exchange_name((TqExchange) exchange)));
+	tq_access_check(any);
+}
+
+static int64
+published_id(bool is_checked)
+{
+	int64 id;
+
+	tq_call_begin(true);
+	if (is_checked && !tq_access_is_unlimited())
+		require_read_any();
+	id = tq_tick_last_id();
+	tq_call_end();
+	return id;
 }
 
 /*
@@ -286,12 +334,14 @@ tq_message(PG_FUNCTION_ARGS)
 Datum
 tq_published_id(PG_FUNCTION_ARGS)
 {
-	int64 id;
+	PG_RETURN_INT64(published_id(true));
+}
 
-	tq_call_begin(true);
-	id = tq_tick_last_id();
-	tq_call_end();
-	PG_RETURN_INT64(id);
+/* published_id() of schema tq_internal, for a view: checks no scope */
+Datum
+tq_published_id_shown(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(published_id(false));
 }
 
 /* ---- subscriptions ---- */
@@ -305,6 +355,7 @@ tq_subscribe(PG_FUNCTION_ARGS)
 	char *pattern = pattern_arg(fcinfo, 2, "pattern");
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:subscribe:%s", name));
 	tq_subscribe_begin(name, exchange, pattern, tq_clock_now());
 	tq_call_end();
 	PG_RETURN_VOID();
@@ -317,6 +368,7 @@ tq_unsubscribe(PG_FUNCTION_ARGS)
 	char *name = name_arg(fcinfo, 0);
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:subscribe:%s", name));
 	tq_subscribe_end(name);
 	tq_call_end();
 	PG_RETURN_VOID();
@@ -331,6 +383,7 @@ tq_fetch(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(XactReadOnly); /* a standby can only read */
+	tq_access_require(tq_need("queue:subscribe:%s", name));
 	(void) tq_subscribe_fetch(name, max, put_message, fcinfo->resultinfo,
 							  tq_clock_now());
 	tq_call_end();
@@ -345,6 +398,7 @@ tq_ack(PG_FUNCTION_ARGS)
 	int64 id = id_arg(fcinfo, 1, "id");
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:subscribe:%s", name));
 	tq_subscribe_ack(name, id, tq_clock_now());
 	tq_call_end();
 	PG_RETURN_VOID();

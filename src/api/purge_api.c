@@ -13,6 +13,7 @@
 #include "../core/names.h"
 #include "../core/state.h"
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../engine/sweep.h"
 #include "../storage/activation.h"
 #include "../storage/queue_table.h"
@@ -94,6 +95,7 @@ tq_purge(PG_FUNCTION_ARGS)
 	int64 deleted = 0;
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:delete-task-in-queue:%s", queue_name));
 	read_states(fcinfo, 1, rule.of);
 	rule.until = read_age(fcinfo, 2, now);
 	rule.queue = tq_queue_find(queue_name);

@@ -17,6 +17,7 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "../engine/access.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
 #include "../storage/count_table.h"
@@ -51,6 +52,7 @@ tq_pending_tasks(PG_FUNCTION_ARGS)
 	int64 pending;
 
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:pending-count:%s", name));
 	queue = tq_queue_find(name);
 	pending = queue == 0 ? 0 : tq_count_pending(queue, tq_clock_now());
 	tq_call_end();
@@ -69,6 +71,8 @@ tq_task_queue_counts(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(true);
+	tq_access_require(tq_need_all(2, tq_need("queue:pending-count:%s", name),
+								  tq_need("queue:claimed-count:%s", name)));
 	queue = tq_queue_find(name);
 	result = tq_spi_keep(
 		tq_counts_json(name, queue == 0 ? 0 : tq_count_pending(queue, now),
@@ -180,6 +184,7 @@ tq_list_pending_tasks(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:pending-list:%s", name));
 	runs = tq_runs_list_pending(tq_queue_find(name), after.number, max,
 								tq_clock_now(), &n);
 	tasks = definitions_of(runs, n, &n);
@@ -206,6 +211,7 @@ tq_list_claimed_tasks(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:claimed-list:%s", name));
 	runs = tq_runs_list_claimed(tq_queue_find(name), &after, max,
 								tq_clock_now(), &n);
 	tasks = definitions_of(runs, n, &n);
@@ -263,6 +269,7 @@ tq_list_task_queues(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:list-task-queues"));
 	queues = tq_queues_list(after, max, tq_clock_now(), &n);
 	for (int i = 0; i < n; i++)
 		put_queue((ReturnSetInfo *) fcinfo->resultinfo, &queues[i], false);
@@ -285,6 +292,7 @@ tq_list_worker_types(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:list-worker-types:%s", provisioner));
 	queues = tq_queues_list_of(provisioner, after, max, tq_clock_now(), &n);
 	for (int i = 0; i < n; i++)
 		put_queue((ReturnSetInfo *) fcinfo->resultinfo, &queues[i], true);
@@ -292,14 +300,15 @@ tq_list_worker_types(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Returns a queue, or raises TQ404. */
+/* Returns a queue, to which the caller needs that right, or raises TQ404. */
 static Jsonb *
-get_queue(const char *name)
+get_queue(const char *right, const char *name)
 {
 	TqQueue queue;
 	Jsonb *result;
 
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:%s:%s", right, name));
 	if (!tq_queue_read(name, tq_clock_now(), &queue))
 		ereport(
 			ERROR,
@@ -317,14 +326,16 @@ get_queue(const char *name)
 Datum
 tq_get_task_queue(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(get_queue(tq_arg_task_queue_id(fcinfo, 0)));
+	PG_RETURN_JSONB_P(
+		get_queue("get-task-queue", tq_arg_task_queue_id(fcinfo, 0)));
 }
 
 /* get_worker_type(provisioner_id, worker_type text) -> as get_task_queue */
 Datum
 tq_get_worker_type(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(get_queue(tq_arg_queue_of_two(fcinfo, 0, 1)));
+	PG_RETURN_JSONB_P(
+		get_queue("get-worker-type", tq_arg_queue_of_two(fcinfo, 0, 1)));
 }
 
 /* ---- provisioners ---- */
@@ -361,6 +372,7 @@ tq_list_provisioners(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:list-provisioners"));
 	provisioners = tq_queues_list_provisioners(after, max, tq_clock_now(), &n);
 	for (int i = 0; i < n; i++)
 		put_provisioner((ReturnSetInfo *) fcinfo->resultinfo,
@@ -378,6 +390,7 @@ tq_get_provisioner(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:get-provisioner:%s", name));
 	if (!tq_queue_read_provisioner(name, tq_clock_now(), &provisioner))
 		ereport(
 			ERROR,

@@ -19,10 +19,12 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../engine/create.h"
 #include "../engine/definition.h"
 #include "../engine/definition_json.h"
 #include "../engine/priority.h"
+#include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
@@ -72,6 +74,7 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	tq_definition_parse(task_id, &task->root, &definition);
 	if (define)
 		tq_definition_depend_on_self(&definition);
+	tq_require_create(&definition, 1, !define);
 	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
 	status = tq_spi_keep(tq_status_of(&definition.named));
 	tq_call_end();
@@ -172,6 +175,7 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 				 "Give an array of objects with \"taskId\" and \"task\".")));
 	tq_call_begin(false);
 	tasks = read_elements(array, &n);
+	tq_require_create(tasks, n, true);
 	if (n > 0)
 		created = tq_create(tasks, n, TQ_REPEAT_EXACT, tq_clock_now());
 	tq_call_end();
@@ -308,6 +312,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	definition.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
 	tq_definition_fill(&definition, &checked);
 	tq_definition_check_payload(&definition);
+	tq_require_create(&definition, 1, true);
 	(void) tq_create(&definition, 1, TQ_REPEAT_LATER, now);
 	tq_call_end();
 	PG_RETURN_TQ_SLUG_P(result);
@@ -382,6 +387,7 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	tasks = read_tasks(fcinfo, now, &n);
+	tq_require_create(tasks, Min(n, 1), true); /* they are alike */
 	if (n > 0)
 		(void) tq_create(tasks, n, TQ_REPEAT_LATER, now);
 	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
@@ -395,9 +401,13 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 
 /* ---- change ---- */
 
-/* Applies a transition to a task, and returns its status afterwards. */
+/*
+ * Applies a transition to a task, for which the caller needs that right, and
+ * returns its status afterwards.
+ */
 static Jsonb *
-change_task(FunctionCallInfo fcinfo, void (*change)(TqTask *, TimestampTz))
+change_task(FunctionCallInfo fcinfo, const char *right,
+			void (*change)(TqTask *, TimestampTz))
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	TqNamedTask *named;
@@ -405,6 +415,7 @@ change_task(FunctionCallInfo fcinfo, void (*change)(TqTask *, TimestampTz))
 
 	tq_call_begin(false);
 	named = tq_task_get(task_id);
+	tq_require_change(right, named);
 	change(&named->task, tq_clock_now());
 	if (named->task.policy != 0) /* its effective deadline may have changed */
 		named = tq_task_get(task_id);
@@ -417,21 +428,21 @@ change_task(FunctionCallInfo fcinfo, void (*change)(TqTask *, TimestampTz))
 Datum
 tq_schedule_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, tq_task_schedule));
+	PG_RETURN_JSONB_P(change_task(fcinfo, "schedule-task", tq_task_schedule));
 }
 
 /* rerun_task(task_id slugid) -> status (2.4) */
 Datum
 tq_rerun_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, tq_task_rerun));
+	PG_RETURN_JSONB_P(change_task(fcinfo, "rerun-task", tq_task_rerun));
 }
 
 /* cancel_task(task_id slugid) -> status (2.5) */
 Datum
 tq_cancel_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, tq_task_cancel));
+	PG_RETURN_JSONB_P(change_task(fcinfo, "cancel-task", tq_task_cancel));
 }
 
 /*
@@ -442,9 +453,12 @@ Datum
 tq_delete_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqNamedTask *named;
 
 	tq_call_begin(false);
-	tq_task_delete(tq_task_get(task_id));
+	named = tq_task_get(task_id);
+	tq_require_change("delete-task", named);
+	tq_task_delete(named);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -460,6 +474,7 @@ tq_skip_task(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	named = tq_task_get(task_id);
+	tq_require_change("skip-task", named);
 	tq_task_skip(&named->task, output, tq_clock_now());
 	status = tq_spi_keep(tq_status_of(named));
 	tq_call_end();
@@ -476,6 +491,7 @@ tq_status(PG_FUNCTION_ARGS)
 	Jsonb *status;
 
 	tq_call_begin(true);
+	tq_require_read("status", task_id);
 	status = tq_spi_keep(tq_status_of(tq_task_get(task_id)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
@@ -489,6 +505,7 @@ tq_task(PG_FUNCTION_ARGS)
 	Jsonb *definition;
 
 	tq_call_begin(true);
+	tq_require_read("get-task", task_id);
 	definition = tq_spi_keep(tq_definition_json(tq_definition_get(task_id)));
 	tq_call_end();
 	PG_RETURN_JSONB_P(definition);
@@ -504,6 +521,7 @@ tq_result(PG_FUNCTION_ARGS)
 	int n;
 
 	tq_call_begin(true);
+	tq_require_read("status", task_id);
 	runs = tq_runs_of_task(&tq_task_get(task_id)->task, &n);
 	result = n == 0 ? NULL : tq_detail_result(&runs[n - 1].run);
 	if (result != NULL)
@@ -557,6 +575,7 @@ tq_dependency_results(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_require_read("status", task_id);
 	definition = tq_definition_get(task_id);
 	for (int i = 0; i < definition->ndependencies; i++)
 	{
@@ -596,15 +615,21 @@ put_values(ReturnSetInfo *rsinfo, const TqTask *task, Jsonb *value,
 	tq_put_row(rsinfo, values, nulls);
 }
 
-/* Begins a list about the tasks of the argument "task_ids", and returns it. */
+/*
+ * Begins a list about the tasks of the argument "task_ids", to each of which
+ * the caller needs that right, and returns it.
+ */
 static TqSlug *
-begin_list(FunctionCallInfo fcinfo, int *n)
+begin_list(FunctionCallInfo fcinfo, const char *right, int *n)
 {
 	ArrayType *array = tq_arg_array(fcinfo, 0, "task_ids");
+	TqSlug *slugs;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
-	return tq_slugs_of_array(array, "task_ids", n);
+	slugs = tq_slugs_of_array(array, "task_ids", n);
+	tq_require_read_all(right, slugs, *n);
+	return slugs;
 }
 
 /* statuses(task_ids slugid[]) -> (task_id, status), in the order asked for */
@@ -612,7 +637,7 @@ Datum
 tq_statuses(PG_FUNCTION_ARGS)
 {
 	int n;
-	TqSlug *slugs = begin_list(fcinfo, &n);
+	TqSlug *slugs = begin_list(fcinfo, "status", &n);
 	TqNamedTask *tasks = tq_tasks_by_slug(slugs, n, &n);
 	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
 	int nruns;
@@ -633,7 +658,7 @@ Datum
 tq_tasks(PG_FUNCTION_ARGS)
 {
 	int n;
-	TqSlug *slugs = begin_list(fcinfo, &n);
+	TqSlug *slugs = begin_list(fcinfo, "get-task", &n);
 	TqTaskDefinition *tasks = tq_definitions_by_slug(slugs, n, &n);
 
 	for (int i = 0; i < n; i++)
@@ -676,6 +701,8 @@ tq_list_dependent_tasks(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(
+		tq_need("queue:list-dependent-tasks:%s", tq_slug_text(task_id)));
 	required = tq_task_get(task_id)->task.id;
 	tasks = tq_definitions_dependent(required, tq_clock_now(), &after, max,
 									 &n);

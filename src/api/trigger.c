@@ -1,6 +1,6 @@
 /*
  * trigger.c
- *	  Triggers for rows that SQL writes: pending runs and timers.
+ *	  Triggers for rows that SQL writes: pending runs, timers and scopes.
  *
  * They are for statements that write the tables: a restore, replication, a
  * superuser's DELETE.  Storage writes through the access methods, which fire no
@@ -20,10 +20,12 @@
 
 #include "../shmem/claim_cursor.h"
 #include "../shmem/worker_request.h"
+#include "../storage/grant_table.h"
 #include "../storage/count_note.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);
+PG_FUNCTION_INFO_V1(tq_track_grants);
 
 /* ---- pending ---- */
 
@@ -168,5 +170,33 @@ tq_track_due(PG_FUNCTION_ARGS)
 													 : trigger->tg_trigtuple;
 	tq_request_cycle(
 		DatumGetTimestampTz(heap_getattr(row, 1, columns, &isnull)));
+	return PointerGetDatum(NULL);
+}
+
+/* ---- scopes ---- */
+
+/*
+ * tq_internal.track_grants() returns trigger
+ *
+ * Makes all sessions read tq_internal.scope_grant again, whatever has written
+ * it: a function of tq, a restore, replication, a superuser.
+ */
+Datum
+tq_track_grants(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) ||
+		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
+		TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg(
+				 "tq_internal.track_grants() is for the trigger of tq_internal.scope_grant"),
+			 errdetail(
+				 "It is called after a statement that writes that table."),
+			 errhint("Do not call it, nor use it for other triggers.")));
+	tq_grants_changed();
 	return PointerGetDatum(NULL);
 }

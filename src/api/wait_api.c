@@ -31,8 +31,10 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../engine/claim.h"
 #include "../engine/group.h"
+#include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../shmem/wait_queue.h"
 #include "../storage/activation.h"
@@ -92,6 +94,7 @@ typedef struct Awaited
 	const char *procedure;
 	const char *hint; /* what to do inside a transaction block */
 	TqWaitSite site;
+	void (*require)(const struct Awaited *awaited); /* checks the scopes */
 	bool (*find)(struct Awaited *awaited);
 	bool (*is_over)(struct Awaited *awaited);
 	const char *queue; /* NULL: a task or group */
@@ -99,6 +102,25 @@ typedef struct Awaited
 	TqMember member;   /* the task, or an unresolved task of the group */
 	int32 number;      /* of the wait queue */
 } Awaited;
+
+static void
+require_work(const Awaited *awaited)
+{
+	tq_access_require(tq_need("queue:claim-work:%s", awaited->queue));
+}
+
+static void
+require_task(const Awaited *awaited)
+{
+	tq_require_read("status", &awaited->id);
+}
+
+static void
+require_group(const Awaited *awaited)
+{
+	tq_access_require(
+		tq_need("queue:list-task-group:%s", tq_slug_text(&awaited->id)));
+}
 
 static bool
 is_claimable(Awaited *awaited)
@@ -180,6 +202,7 @@ in_call(bool (*function)(Awaited *awaited), Awaited *awaited)
 
 	PushActiveSnapshot(GetTransactionSnapshot());
 	tq_call_begin(awaited->queue == NULL);
+	awaited->require(awaited);
 	result = function(awaited);
 	tq_call_end();
 	PopActiveSnapshot();
@@ -257,6 +280,7 @@ tq_wait_for_work(PG_FUNCTION_ARGS)
 		.hint =
 			"Call it outside of a transaction block, or use tq.claim_work() with wait.",
 		.site = TQ_WAIT_FOR_WORK,
+		.require = require_work,
 		.find = find_work,
 		.is_over = is_claimable,
 		.queue = tq_arg_task_queue_id(fcinfo, 0)};
@@ -278,6 +302,7 @@ tq_wait_for_task(PG_FUNCTION_ARGS)
 		.hint =
 			"Call it outside of a transaction block, after the commit that creates the task.",
 		.site = TQ_WAIT_FOR_TASK,
+		.require = require_task,
 		.find = find_task,
 		.is_over = is_resolved,
 		.id = *tq_arg_slug(fcinfo, 0, "task_id")};
@@ -299,6 +324,7 @@ tq_wait_for_task_group(PG_FUNCTION_ARGS)
 		.hint =
 			"Call it outside of a transaction block, after the commit that creates the tasks.",
 		.site = TQ_WAIT_FOR_TASK,
+		.require = require_group,
 		.find = find_unresolved,
 		.is_over = is_resolved,
 		.id = *tq_arg_slug(fcinfo, 0, "task_group_id")};

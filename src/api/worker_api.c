@@ -26,6 +26,7 @@
 #include "../engine/claim.h"
 #include "../engine/claim_wait.h"
 #include "../engine/report.h"
+#include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
@@ -114,6 +115,7 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	check_isolation(wait_ms);
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
+	tq_require_claim("claim-work", queue, group, id);
 	claims = tq_claim_wait(queue, group, id, max, wait_ms, &found);
 	for (int i = 0; i < found; i++)
 		put_claim(fcinfo, &claims[i]);
@@ -207,6 +209,9 @@ report_one(TqReport report, TqResolved reason)
 			if (!report.is_found)
 				tq_error_missing_task(&report.task_id);
 			tq_error_missing_run(report.task, report.run_id);
+		case TQ_OUTCOME_FORBIDDEN:
+			tq_require_run("resolve-task", &report.task_id, report.run_id,
+						   report.owner.queue);
 	}
 	status = tq_spi_keep(tq_status_of(tq_task_get(&report.task_id)));
 	tq_call_end();
@@ -218,7 +223,8 @@ static TqReport
 read_report(FunctionCallInfo fcinfo, int credentials)
 {
 	tq_arg_no_credentials(fcinfo, credentials);
-	return (TqReport){.task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
+	return (TqReport){.is_checked = true,
+					  .task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
 					  .run_id = tq_arg_run_id(fcinfo, 1)};
 }
 
@@ -384,6 +390,7 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 			tq_error_null_element("run_ids", i);
 		reports[i].task_id = slugs[i];
 		reports[i].run_id = DatumGetInt32(runs[i]);
+		reports[i].is_checked = true;
 	}
 	return reports;
 }

@@ -18,7 +18,9 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../engine/report.h"
+#include "../engine/task_access.h"
 #include "../engine/worker.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
@@ -81,6 +83,7 @@ tq_get_worker(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(true);
+	tq_require_worker("get-worker", id.queue, id.group, id.name);
 	tq_worker_get(&id, tq_clock_now(), &worker);
 	result = tq_spi_keep(tq_worker_json(id.queue, &worker));
 	tq_call_end();
@@ -172,6 +175,7 @@ tq_list_workers(PG_FUNCTION_ARGS)
 	arg_after_worker(fcinfo, 3, &page);
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(true);
+	tq_access_require(tq_need("queue:list-workers:%s", queue));
 	page.queue = tq_queue_find(queue);
 	workers = tq_workers_list(&page, now, &n);
 	for (int i = 0; i < n; i++)
@@ -195,6 +199,8 @@ tq_declare_worker(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(false);
+	tq_access_require(tq_need("queue:declare-worker:%s/%s/%s#expires",
+							  id.queue, id.group, id.name));
 	tq_worker_set_expires(&id, expires, tq_clock_now(), &worker);
 	result = tq_spi_keep(tq_worker_json(id.queue, &worker));
 	tq_call_end();
@@ -240,6 +246,7 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 	Jsonb *result;
 
 	tq_call_begin(false);
+	tq_require_worker("quarantine-worker", id.queue, id.group, id.name);
 	detail = tq_quarantine_json(GetUserNameFromId(GetSessionUserId(), false),
 								now, until,
 								info != NULL ? info : "[unspecified]");
@@ -264,6 +271,7 @@ tq_worker_removed(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
+	tq_require_worker("worker-removed", id.queue, id.group, id.name);
 	reports = tq_worker_remove(&id, reason, tq_clock_now(), &n);
 	for (int i = 0; i < n; i++)
 		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);

@@ -52,6 +52,7 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
+#include "../engine/access.h"
 #include "../engine/count.h"
 #include "../engine/transition.h"
 #include "../events/outbox.h"
@@ -310,6 +311,7 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 	{
 		tq_expiry_sweep(now);
 		batch->tasks = tq_retention_pass(now);
+		(void) tq_access_forget_dropped_roles();
 	}
 	tq_call_end();
 }

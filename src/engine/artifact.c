@@ -33,8 +33,10 @@
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
+#include "access.h"
 #include "artifact.h"
 #include "artifact_request.h"
+#include "task_access.h"
 #include "task_ops.h"
 
 #define EXPIRES_DRIFT_MS (15 * 60 * 1000)
@@ -243,6 +245,7 @@ tq_artifact_create(const TqSlug *task_id, TqArtifact *artifact,
 				   "the task was never created, or it has expired");
 	task = &named->task;
 	lock_claimed_run(task, artifact, &run);
+	tq_require_run("create-artifact", task_id, artifact->run_id, task->queue);
 	if (artifact->expires > task->expires)
 		tq_artifact_error_expires(
 			task_id, artifact,
@@ -318,6 +321,7 @@ tq_artifact_finish(const TqSlug *task_id, int run_id, const char *name,
 	const TqTask *task = &tq_task_get(task_id)->task;
 	TqArtifact artifact;
 
+	tq_require_run("create-artifact", task_id, run_id, task->queue);
 	if (!tq_artifact_lock(task->id, run_id, name, &artifact))
 	{
 		tq_artifact_check_run(task, run_id);
@@ -459,6 +463,7 @@ tq_artifact_get(const TqTask *task, int run_id, const char *name,
 
 	for (;;)
 	{
+		tq_access_require(tq_need("queue:get-artifact:%s", name));
 		find_present(task, run_id, name, true, artifact);
 		check_not_expired(task, artifact, now);
 		if (artifact->storage != TQ_STORAGE_LINK)

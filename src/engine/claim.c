@@ -39,6 +39,7 @@
 #include "claim.h"
 #include "count.h"
 #include "pending_run.h"
+#include "task_access.h"
 #include "task_ops.h"
 #include "transition.h"
 
@@ -350,6 +351,8 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 					   .name = worker_id};
 	TqRun run;
 
+	tq_require_claim("claim-task", definition->named.queue_name, worker_group,
+					 worker_id);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
@@ -389,7 +392,7 @@ refuse_not_running(const TqTask *task, int run_id, TqState state)
 /*
  * Reads the row of a running run for its worker.  Returns false if the row has
  * to be read again.  Errors come in this order: the run does not exist, the
- * deadline has passed, the run is not running.
+ * caller lacks the scope, the deadline has passed, the run is not running.
  */
 static bool
 read_running(TqRunWriter *writer, const TqTask *task, int run_id,
@@ -400,6 +403,8 @@ read_running(TqRunWriter *writer, const TqTask *task, int run_id,
 
 	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
 		tq_error_missing_run(task, run_id);
+	tq_require_run(event == TQ_EVENT_RECLAIM ? "reclaim-task" : "resolve-task",
+				   &task->task_id, run_id, task->queue);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)

@@ -25,6 +25,7 @@
 #include "../util/errors.h"
 #include "../util/slugid.h"
 #include "group.h"
+#include "task_access.h"
 #include "transition.h"
 
 static void
@@ -187,6 +188,7 @@ tq_group_seal(const TqSlug *slug, TqGroup *group)
 {
 	tq_group_lock_to_seal(slug);
 	tq_group_get(slug, group);
+	tq_require_group("seal-task-group", slug, group->scheduler_id);
 	materialize(slug, group->scheduler_id, group->expires, group);
 	if (group->sealed == 0)
 	{
@@ -267,6 +269,7 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 
 	tq_group_get(slug, &group);
 	require_sealed(&group);
+	tq_require_group("cancel-task-group", slug, group.scheduler_id);
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);
 	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, TQ_TIMER_NONE, now);

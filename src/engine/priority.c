@@ -29,6 +29,7 @@
 #include "../util/slugid.h"
 #include "group.h"
 #include "priority.h"
+#include "task_access.h"
 #include "task_ops.h"
 
 /* Returns the number of a priority, or raises TQ400. */
@@ -134,6 +135,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	int found = 0;
 	int from;
 
+	tq_require_priority(named);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last))
@@ -237,6 +239,7 @@ tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 	JsonbParseState *state;
 
 	tq_group_get(slug, &group);
+	tq_require_group("change-task-group-priority", slug, group.scheduler_id);
 	tasks = lock_group(&group, priority, now, &n);
 	ids = palloc(sizeof(int64) * Max(n, 1));
 	slugs = palloc(sizeof(TqSlug) * Max(n, 1));

@@ -12,6 +12,7 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../storage/dead_letter_table.h"
+#include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
@@ -24,6 +25,7 @@
 #include "create.h"
 #include "definition_json.h"
 #include "redrive.h"
+#include "task_access.h"
 #include "task_ops.h"
 
 /* ---- a locked dead letter ---- */
@@ -58,7 +60,10 @@ lock_letter(const TqSlug *task_id, TqLock mode, LockedLetter *locked)
 	return true;
 }
 
-/* Locks a dead task and its letter, or raises TQ404. */
+/*
+ * Locks a dead task and its letter, or raises TQ404, and TQ403 unless the
+ * caller may handle the dead letters of that queue.
+ */
 static void
 lock_letter_or_error(const TqSlug *task_id, LockedLetter *locked)
 {
@@ -70,6 +75,7 @@ lock_letter_or_error(const TqSlug *task_id, LockedLetter *locked)
 			 errdetail(
 				 "It did not fail for good under a policy with deadLetter, or its letter was redriven, rerun or discarded."),
 			 errhint("tq.list_dead_letters() shows those of a queue.")));
+	tq_require_dead_letters(tq_queue_name(locked->letter.queue));
 }
 
 /* Deletes a dead letter without running its task again. */

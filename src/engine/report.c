@@ -17,6 +17,7 @@
 #include "../util/slugid.h"
 #include "pending_run.h"
 #include "report.h"
+#include "task_access.h"
 #include "transition.h"
 
 /* Returns the name of an outcome, as report functions return it. */
@@ -35,6 +36,8 @@ tq_outcome_name(TqOutcome outcome)
 			return "conflict";
 		case TQ_OUTCOME_NOT_FOUND:
 			return "not-found";
+		case TQ_OUTCOME_FORBIDDEN:
+			return "forbidden";
 	}
 	return NULL;
 }
@@ -158,12 +161,41 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	return true;
 }
 
+/* Returns whether the caller may resolve the run of a report. */
+static bool
+may_resolve(const TqReport *report)
+{
+	return !report->is_checked ||
+		   tq_may_handle_run("resolve-task", &report->task_id, report->run_id,
+							 report->owner.queue);
+}
+
+/*
+ * Returns whether a report that does not end its run is refused for want of
+ * scopes.  Whether a run is in a state in which it cannot be completed or
+ * failed is checked before the scopes (doc/spec/taskcluster.md 2.11), all else
+ * after them (2.12).
+ */
+static bool
+is_forbidden(const TqReport *report, TqResolved reason)
+{
+	TqState state = report->state;
+
+	if (reason == TQ_RESOLVED_COMPLETED && state != TQ_STATE_RUNNING &&
+		state != TQ_STATE_COMPLETED)
+		return false;
+	if (reason == TQ_RESOLVED_FAILED && state != TQ_STATE_RUNNING &&
+		state != TQ_STATE_FAILED)
+		return false;
+	return !may_resolve(report);
+}
+
 /*
  * Returns the outcome of a report on a run that has no row: the run is
  * pending, or does not exist.
  */
 static TqOutcome
-decide_without_row(TqReport *report)
+decide_without_row(TqReport *report, TqResolved reason)
 {
 	TqRun last;
 
@@ -171,14 +203,15 @@ decide_without_row(TqReport *report)
 		last.state != TQ_STATE_UNSCHEDULED)
 	{
 		report->state = last.state;
-		return TQ_OUTCOME_CONFLICT;
+		return is_forbidden(report, reason) ? TQ_OUTCOME_FORBIDDEN
+											: TQ_OUTCOME_CONFLICT;
 	}
 	return TQ_OUTCOME_NOT_FOUND;
 }
 
 /*
  * Ends the run of a report if it is running, or locks its row if it is
- * resolved or another worker has it; either way the run stays as report->run until this transaction
+ * resolved, another worker has it, or the caller may not resolve it; either way the run stays as report->run until this transaction
  * ends.  A running run is the last run of its task.  Returns false if the run
  * has no row.
  */
@@ -194,7 +227,8 @@ end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
 		report->state = run->state;
 		if (tq_state_verdict(run->state, TQ_EVENT_REPORT) !=
 				TQ_VERDICT_APPLY ||
-			(report->holder != 0 && report->holder != run->worker))
+			(report->holder != 0 && report->holder != run->worker) ||
+			!may_resolve(report))
 		{
 			(void) tq_run_lock_row(report->id, report->run_id);
 			return true;
@@ -330,8 +364,10 @@ decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
 	if (!first->has_row)
-		return decide_without_row(report);
+		return decide_without_row(report, reason);
 	report->state = first->state;
+	if (is_forbidden(report, reason))
+		return TQ_OUTCOME_FORBIDDEN;
 	return is_repeat(report->task, &first->run, reason, transitions)
 			   ? TQ_OUTCOME_REPEATED
 			   : TQ_OUTCOME_CONFLICT;

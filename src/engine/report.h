@@ -21,16 +21,18 @@ typedef enum TqOutcome
 	TQ_OUTCOME_RETRIED,
 	TQ_OUTCOME_REPEATED,
 	TQ_OUTCOME_CONFLICT,
-	TQ_OUTCOME_NOT_FOUND
+	TQ_OUTCOME_NOT_FOUND,
+	TQ_OUTCOME_FORBIDDEN
 } TqOutcome;
 
 typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
-	int32 holder;  /* the worker that must have the run; 0: any */
-	bool is_found; /* the task exists */
-	int64 id;      /* of the task */
+	int32 holder;    /* the worker that must have the run; 0: any */
+	bool is_checked; /* the caller must have the scope of the run */
+	bool is_found;   /* the task exists */
+	int64 id;        /* of the task */
 	TqCountOwner owner;
 	TqTask *task;                 /* NULL: only its id was needed */
 	const struct TqReport *first; /* earlier report on the same run, or NULL */

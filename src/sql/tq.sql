@@ -23,31 +23,37 @@ BEGIN
 END
 $$;
 
+-- Roles of this server that a user grants to roles of its own.
 DO $$
 DECLARE
+	made pg_catalog.name;
 	heir pg_catalog.name;
 BEGIN
-	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_admin') THEN
-		CREATE ROLE tq_admin NOLOGIN;
-		RETURN;
-	END IF;
-	IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'tq_admin' AND rolcanlogin) THEN
-		RAISE WARNING 'role "tq_admin" exists and can log in'
-			USING DETAIL = 'It administers tq in every database of this server.',
-				HINT = 'If that is not intended: ALTER ROLE tq_admin NOLOGIN.';
-	END IF;
-	SELECT m.rolname INTO heir
-		FROM pg_catalog.pg_auth_members a
-			JOIN pg_catalog.pg_roles g ON g.oid = a.roleid JOIN pg_catalog.pg_roles m ON m.oid = a.member
-		WHERE g.rolname = 'tq_admin' AND a.admin_option AND NOT m.rolsuper
-		ORDER BY m.rolname LIMIT 1;
-	IF FOUND THEN
-		RAISE WARNING 'role "tq_admin" exists and can be granted by role "%"', heir
-			USING DETAIL = 'Its members administer tq in every database of this server.',
-				HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR tq_admin FROM %I.', heir);
-	END IF;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN
-	NULL;		-- created concurrently by CREATE EXTENSION in another database
+	FOREACH made IN ARRAY ARRAY['tq_admin', 'tq_producer', 'tq_worker', 'tq_reader'] LOOP
+		BEGIN
+			IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = made) THEN
+				EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', made);
+				CONTINUE;
+			END IF;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN
+			CONTINUE;		-- created concurrently by CREATE EXTENSION in another database
+		END;
+		IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = made AND rolcanlogin) THEN
+			RAISE WARNING 'role "%" exists and can log in', made
+				USING DETAIL = 'It has rights to tq in every database of this server.',
+					HINT = pg_catalog.format('If that is not intended: ALTER ROLE %I NOLOGIN.', made);
+		END IF;
+		SELECT m.rolname INTO heir
+			FROM pg_catalog.pg_auth_members a
+				JOIN pg_catalog.pg_roles g ON g.oid = a.roleid JOIN pg_catalog.pg_roles m ON m.oid = a.member
+			WHERE g.rolname = made AND a.admin_option AND NOT m.rolsuper
+			ORDER BY m.rolname LIMIT 1;
+		IF FOUND THEN
+			RAISE WARNING 'role "%" exists and can be granted by role "%"', made, heir
+				USING DETAIL = 'Its members have rights to tq in every database of this server.',
+					HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR %I FROM %I.', made, heir);
+		END IF;
+	END LOOP;
 END
 $$;
 
@@ -691,6 +697,21 @@ CREATE TABLE tq_internal.disabled_channel (
 );
 COMMENT ON TABLE tq_internal.disabled_channel IS 'exchanges whose default channel is disabled';
 
+-- What a role may do, in addition to what it may as a member of others.
+CREATE TABLE tq_internal.scope_grant (
+	role regrole NOT NULL,
+	scope text NOT NULL,
+	PRIMARY KEY (role, scope)
+);
+COMMENT ON TABLE tq_internal.scope_grant IS 'scopes of roles; rows of dropped roles have no effect';
+
+CREATE FUNCTION tq_internal.track_grants() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_track_grants' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.track_grants() IS 'trigger: makes sessions read the scopes of roles again';
+CREATE TRIGGER track_grants AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON tq_internal.scope_grant
+	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_grants();
+ALTER TABLE tq_internal.scope_grant ENABLE ALWAYS TRIGGER track_grants;
+
 CREATE TABLE tq_internal.subscription (
 	name text PRIMARY KEY,
 	acked_id bigint NOT NULL,			-- messages with greater ids are not acknowledged
@@ -747,6 +768,8 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.tick_5', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.log_segment', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.binding', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.disabled_channel', '');
+-- A role that was dropped is a number, which may be another role elsewhere.
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.scope_grant', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription_binding', '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.queue', 'id')::regclass, '');
@@ -1167,6 +1190,34 @@ CREATE FUNCTION tq_internal.is_awaited(xid xid8) RETURNS bool
 COMMENT ON FUNCTION tq_internal.is_awaited(xid8) IS 'for pg_dump: whether messages of this transaction are unpublished, or not acknowledged by a subscription';
 
 -- ---------------------------------------------------------------------------
+-- Scopes
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.grant_scopes(role regrole, scopes text[]) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_grant_scopes' LANGUAGE C;
+COMMENT ON FUNCTION tq.grant_scopes(regrole, text[]) IS 'grant scopes to a role and its members; a star at the end of a scope stands for any text';
+
+CREATE FUNCTION tq.revoke_scopes(role regrole, scopes text[]) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_revoke_scopes' LANGUAGE C;
+COMMENT ON FUNCTION tq.revoke_scopes(regrole, text[]) IS 'revoke scopes that were granted to a role, each as it was granted';
+
+CREATE FUNCTION tq.grant_queue(role regrole, task_queue_id text, access text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_grant_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.grant_queue(regrole, text, text) IS 'grant a role the scopes to produce, work, read or manage in a queue, or in all whose names begin like that when it ends in a star';
+
+CREATE FUNCTION tq.revoke_queue(role regrole, task_queue_id text, access text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_revoke_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.revoke_queue(regrole, text, text) IS 'revoke the scopes that grant_queue() with the same arguments grants';
+
+CREATE FUNCTION tq.current_scopes() RETURNS text[]
+	AS 'MODULE_PATHNAME', 'tq_current_scopes' LANGUAGE C;
+COMMENT ON FUNCTION tq.current_scopes() IS 'the scopes of the caller, without those that others cover';
+
+CREATE FUNCTION tq.satisfies(have text[], required text) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_satisfies' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION tq.satisfies(text[], text) IS 'whether one of these scopes satisfies the required one';
+
+-- ---------------------------------------------------------------------------
 -- Maintenance
 -- ---------------------------------------------------------------------------
 
@@ -1192,6 +1243,22 @@ COMMENT ON FUNCTION tq.start_maintenance() IS 'request the maintenance worker of
 CREATE FUNCTION tq_internal.clock_now() RETURNS timestamptz
 	AS 'MODULE_PATHNAME', 'tq_clock_now_sql' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq_internal.clock_now() IS 'the time by which functions decide';
+
+-- Functions of schema tq that views call, without the check of scopes.
+CREATE FUNCTION tq_internal.group_progress(task_group_id tq.slugid) RETURNS tq.progress
+	AS 'MODULE_PATHNAME', 'tq_group_progress_shown' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.group_progress(tq.slugid) IS 'tq.group_progress() for views';
+
+CREATE FUNCTION tq_internal.published_id() RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_published_id_shown' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_internal.published_id() IS 'tq.published_id() for views';
+
+CREATE FUNCTION tq_internal.maintenance_activity()
+	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
+		last_late interval, max_late interval, max_late_at timestamptz,
+		failures bigint, failed_at timestamptz, error text)
+	AS 'MODULE_PATHNAME', 'tq_maintenance_activity_shown' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.maintenance_activity() IS 'tq.maintenance_activity() for views';
 
 CREATE FUNCTION tq_internal.expired_claims() RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_expired_claims' LANGUAGE C VOLATILE;
@@ -1498,7 +1565,7 @@ COMMENT ON COLUMN tq.dead_letter_overview.error IS 'error that the last worker r
 CREATE VIEW tq.group_overview AS
 	SELECT g.task_group_id, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
 		p.first_created, p.last_resolved, g.sealed
-	FROM tq_internal.task_group g CROSS JOIN LATERAL tq.group_progress(g.task_group_id) AS p;
+	FROM tq_internal.task_group g CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p;
 COMMENT ON VIEW tq.group_overview IS 'task groups of more than one task, or sealed, and how far they are';
 COMMENT ON COLUMN tq.group_overview.task_group_id IS 'id of the group';
 COMMENT ON COLUMN tq.group_overview.outcome IS 'outcome of the group, as in group_progress()';
@@ -1642,7 +1709,7 @@ COMMENT ON COLUMN tq.waiter_overview.client_addr IS 'address of the client; NULL
 
 CREATE VIEW tq.maintenance_overview AS
 	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed
-	FROM tq.maintenance_activity() a;
+	FROM tq_internal.maintenance_activity() a;
 COMMENT ON VIEW tq.maintenance_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
 COMMENT ON COLUMN tq.maintenance_overview.step IS 'a step of maintenance; turn: its cycles as a whole';
 COMMENT ON COLUMN tq.maintenance_overview.state IS 'of the turn: running, off, unused or absent; of a step: ok or failing';
@@ -1684,7 +1751,7 @@ CREATE VIEW tq.subscription_overview AS
 		(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest_unread
 	FROM tq_internal.subscription s
 		JOIN tq_internal.subscription_binding b ON b.name = s.name
-		CROSS JOIN (SELECT tq.published_id() AS last_id) AS t
+		CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
 	GROUP BY s.name, t.last_id;
 COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
 COMMENT ON COLUMN tq.subscription_overview.name IS 'name of the subscription';
@@ -1825,14 +1892,7 @@ CREATE VIEW tq_internal.task_reason AS
 COMMENT ON VIEW tq_internal.task_reason IS 'reasons why a task does not move, for tq.why()';
 
 CREATE FUNCTION tq.why(task_id tq.slugid) RETURNS TABLE (reason text, detail text, advice text)
-	LANGUAGE sql VOLATILE
-	BEGIN ATOMIC
-		SELECT tq.status(why.task_id);	-- TQ400, TQ404
-		SELECT r.reason, r.detail, r.advice
-		FROM tq_internal.task_reason r
-		WHERE r.task_id = why.task_id
-		ORDER BY r.place, r.detail;
-	END;
+	AS 'MODULE_PATHNAME', 'tq_why' LANGUAGE C;
 COMMENT ON FUNCTION tq.why(tq.slugid) IS 'why a task does not move, or how it ended; and what to do';
 
 -- Messages that are not visible in the last tick, as many as health() counts.
@@ -1897,7 +1957,7 @@ CREATE VIEW tq_internal.health_check AS
 			WHEN a.state = 'unused' THEN 'it begins with the first call that writes'
 			ELSE format('the maintenance worker is %s', a.state) END,
 		CASE a.state WHEN 'off' THEN 'set tq.maintenance to on' ELSE 'see the server''s log, or call tq.upkeep()' END
-	FROM tq.maintenance_activity() a WHERE a.step = 'turn'
+	FROM tq_internal.maintenance_activity() a WHERE a.step = 'turn'
 	UNION ALL
 	SELECT 3, 'lateness', COALESCE(min(d.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
 		CASE WHEN min(d.due) <= tq_internal.clock_now() THEN format('what is due has waited for %s', date_trunc('second', tq_internal.clock_now() - min(d.due)))
@@ -1908,7 +1968,7 @@ CREATE VIEW tq_internal.health_check AS
 	SELECT 4, 'steps', count(*) = 0,
 		COALESCE('failing: ' || tq_internal.shorten(string_agg(a.step, ', ' ORDER BY a.step), 42), 'no step fails'),
 		'see error in tq.maintenance_overview'
-	FROM tq.maintenance_activity() a WHERE a.state = 'failing'
+	FROM tq_internal.maintenance_activity() a WHERE a.state = 'failing'
 	UNION ALL
 	SELECT 5, 'postponed', count(*) = 0,
 		CASE WHEN count(*) = 0 THEN 'no step has failed for a task' ELSE format('tasks for which a step has failed: %s', count(*)) END,
@@ -1964,12 +2024,7 @@ CREATE VIEW tq_internal.health_check AS
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
-	LANGUAGE sql VOLATILE
-	BEGIN ATOMIC
-		SELECT h.name, h.ok, h.detail, CASE WHEN NOT h.ok THEN h.hint END
-		FROM tq_internal.health_check h
-		ORDER BY h.place;
-	END;
+	AS 'MODULE_PATHNAME', 'tq_health' LANGUAGE C;
 COMMENT ON FUNCTION tq.health() IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok';
 
 CREATE FUNCTION tq.reset_queue_stats() RETURNS void
@@ -1977,48 +2032,40 @@ CREATE FUNCTION tq.reset_queue_stats() RETURNS void
 COMMENT ON FUNCTION tq.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
 
 CREATE FUNCTION tq.status_row(task_id tq.slugid) RETURNS SETOF tq.task_overview
-	LANGUAGE sql VOLATILE
-	BEGIN ATOMIC
-		SELECT tq.status(status_row.task_id);	-- TQ400, TQ404
-		SELECT o.* FROM tq.task_overview o WHERE o.task_id = status_row.task_id;
-	END;
+	AS 'MODULE_PATHNAME', 'tq_status_row' LANGUAGE C;
 COMMENT ON FUNCTION tq.status_row(tq.slugid) IS 'status of a task as a row of task_overview, for people';
 
 CREATE FUNCTION tq.queue_counts(task_queue_id text) RETURNS SETOF tq.queue_overview
-	LANGUAGE sql VOLATILE
-	BEGIN ATOMIC
-		SELECT tq.pending_tasks(queue_counts.task_queue_id);	-- TQ400
-		SELECT o.* FROM tq.queue_overview o WHERE o.task_queue_id = queue_counts.task_queue_id;
-	END;
+	AS 'MODULE_PATHNAME', 'tq_queue_counts' LANGUAGE C;
 COMMENT ON FUNCTION tq.queue_counts(text) IS 'counts of a queue as a row of queue_overview, for people; no row while there is no such queue';
 
 -- ---------------------------------------------------------------------------
--- Grants: the owner and tq_admin only, until there are scopes
+-- Grants
 -- ---------------------------------------------------------------------------
 
+-- Each function of schema tq checks the scopes of its caller.
 REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM PUBLIC;
-GRANT USAGE ON SCHEMA tq TO tq_admin;
-GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq, tq_internal TO tq_admin;
-REVOKE EXECUTE ON FUNCTION tq.start_maintenance(), tq_internal.stamp_message(), tq_internal.track_pending(), tq_internal.track_due() FROM tq_admin;
-GRANT EXECUTE ON FUNCTION	-- the operators and casts of a type that tables of any role may have
+GRANT USAGE ON SCHEMA tq TO PUBLIC;
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION tq.start_maintenance() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that tables of any role may have
+	tq_internal.slugid_in(cstring), tq_internal.slugid_out(tq.slugid), tq_internal.slugid_recv(internal), tq_internal.slugid_send(tq.slugid),
+	tq_internal.slugid_cmp(tq.slugid, tq.slugid), tq_internal.slugid_hash(tq.slugid), tq_internal.slugid_hash_extended(tq.slugid, bigint),
 	tq_internal.slugid_eq(tq.slugid, tq.slugid), tq_internal.slugid_ne(tq.slugid, tq.slugid),
 	tq_internal.slugid_lt(tq.slugid, tq.slugid), tq_internal.slugid_le(tq.slugid, tq.slugid),
 	tq_internal.slugid_gt(tq.slugid, tq.slugid), tq_internal.slugid_ge(tq.slugid, tq.slugid),
 	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
-GRANT SELECT ON tq.run_overview, tq.task_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview,
-	tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
-	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview,
-	tq_internal.task_reason, tq_internal.health_check TO tq_admin;
 
--- pg_monitor sees names, states and times, but no payload, error or result.
-GRANT USAGE ON SCHEMA tq TO pg_monitor;
+-- Views do not filter rows.  pg_monitor sees names, states and times, but no payload, error or result.
+GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview TO tq_admin, tq_reader;
 GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
-	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview, tq_internal.health_check TO pg_monitor;
-GRANT EXECUTE ON FUNCTION tq.health(), tq.maintenance_activity(), tq.published_id(), tq.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
-	tq_internal.queue_counters(), tq_internal.count_state(),
+	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
+GRANT EXECUTE ON FUNCTION	-- those that views call
+	tq_internal.maintenance_activity(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
+	tq_internal.queue_counters(), tq_internal.count_state(), tq_internal.group_slug(bigint, tq.slugid), tq_internal.group_number(tq.slugid),
 	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.shorten(text, int),
 	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
-	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO pg_monitor;
+	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO tq_admin, tq_reader, pg_monitor;
 
 SELECT tq.start_maintenance();

@@ -206,6 +206,10 @@
 	X(t, upto_seq, int64_or_null, upto_seq)                                   \
 	X(t, xids, datum, xids)
 
+#define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
+	X(t, role, oid, role)                                                     \
+	X(t, scope, text, scope)
+
 /* Tables whose columns are read one by one. */
 /* clang-format off */
 #define TQ_UNSCHEDULED_COLUMNS(X, t)                                          \

@@ -66,6 +66,7 @@ extern bool tq_row_is_locked(TupleTableSlot *slot);
 #define tq_row_int32(slot, column) DatumGetInt32(tq_row_value(slot, column))
 #define tq_row_int16(slot, column) DatumGetInt16(tq_row_value(slot, column))
 #define tq_row_bool(slot, column) DatumGetBool(tq_row_value(slot, column))
+#define tq_row_oid(slot, column) DatumGetObjectId(tq_row_value(slot, column))
 #define tq_row_time tq_row_int64
 #define tq_row_int64_or_null tq_row_int64
 #define tq_row_int32_or_null tq_row_int32

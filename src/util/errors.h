@@ -9,6 +9,7 @@
 
 /* The SQLSTATEs of tq; doc/reference.md lists them. */
 #define ERRCODE_TQ_BAD_INPUT MAKE_SQLSTATE('T', 'Q', '4', '0', '0')
+#define ERRCODE_TQ_FORBIDDEN MAKE_SQLSTATE('T', 'Q', '4', '0', '3')
 #define ERRCODE_TQ_NOT_FOUND MAKE_SQLSTATE('T', 'Q', '4', '0', '4')
 #define ERRCODE_TQ_CONFLICT MAKE_SQLSTATE('T', 'Q', '4', '0', '9')
 #define ERRCODE_TQ_EXPIRED MAKE_SQLSTATE('T', 'Q', '4', '1', '0')

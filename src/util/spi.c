@@ -81,6 +81,7 @@ typedef struct Opening
 	bool was_reading;
 	uint64 was_read_since;
 	const TqStatement *was_running;
+	Oid caller;    /* effective role when the call began */
 	bool is_owner; /* are these of the caller, and to be restored */
 	Oid user;
 	int security;
@@ -146,6 +147,7 @@ tq_spi_open(bool read_only)
 	opening->callback.func = leave_call;
 	opening->callback.arg = opening;
 	opening->outer = current;
+	opening->caller = GetUserId();
 	opening->is_owner = false;
 	opening->was_reading = reading;
 	opening->was_read_since = read_since;
@@ -186,6 +188,16 @@ tq_spi_become_owner(void)
 	current->settings = NewGUCNestLevel();
 	current->is_owner = true;
 	set_option("search_path", "pg_catalog, pg_temp");
+}
+
+/*
+ * Returns the role that called the function of tq that runs: the session user,
+ * or that of SET ROLE or of a SECURITY DEFINER function around the call.
+ */
+Oid
+tq_spi_caller(void)
+{
+	return current == NULL ? GetUserId() : current->caller;
 }
 
 /* Restores the rights and the settings of the caller. */

@@ -37,6 +37,7 @@ extern void tq_spi_require_writable(void);
 extern void tq_spi_open(bool read_only);
 extern void tq_spi_close(void);
 extern void tq_spi_become_owner(void);
+extern Oid tq_spi_caller(void);
 extern bool tq_spi_is_reading(void);
 extern uint64 tq_spi_read_since(void);
 extern Snapshot tq_spi_snapshot(void);

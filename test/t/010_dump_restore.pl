@@ -111,6 +111,7 @@ $old->safe_psql(
 		|| jsonb_build_object('expires', now() + interval '1 hour'));
 	SELECT tq.bind('mine', 'task-completed', 'route.#'), tq.unbind('tq_task_running', 'task-running');
 	SELECT tq.subscribe('reader', 'task-failed');
+	SELECT tq.grant_scopes('pg_read_all_data', '{queue:health}');
 
 	-- a task that is postponed
 	INSERT INTO tq_internal.postponed (task, due, origin, since, failures, step, error)

@@ -1,0 +1,119 @@
+/*
+ * view_api.c
+ *	  SQL functions that show rows of a view to callers with the scope: why,
+ *	  health, status_row, queue_counts.
+ *
+ * The views show everything, so only few roles may read them.  These functions
+ * check a scope, and read the view with the rights of the owner.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+
+#include "../engine/access.h"
+#include "../engine/task_access.h"
+#include "../engine/task_ops.h"
+#include "../storage/activation.h"
+#include "../util/catalog.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "arguments.h"
+
+PG_FUNCTION_INFO_V1(tq_why);
+PG_FUNCTION_INFO_V1(tq_health);
+PG_FUNCTION_INFO_V1(tq_status_row);
+PG_FUNCTION_INFO_V1(tq_queue_counts);
+
+/*
+ * Returns the rows of a query with at most one parameter.  The server plans it
+ * as it plans queries of users, because the views are too different for one
+ * rule.
+ */
+static void
+put_rows(FunctionCallInfo fcinfo, const char *query, int nargs, Oid type,
+		 Datum value)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int code;
+
+	tq_spi_become_owner();
+	code = SPI_execute_with_args(query, nargs, &type, &value, NULL, true, 0);
+	if (code != SPI_OK_SELECT)
+		elog(ERROR, "could not read a view: %s", SPI_result_code_string(code));
+	for (uint64 i = 0; i < SPI_processed; i++)
+		tuplestore_puttuple(rsinfo->setResult, SPI_tuptable->vals[i]);
+}
+
+/* Returns what a query finds about the task in the first argument. */
+static Datum
+show_task(FunctionCallInfo fcinfo, const char *query)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	tq_require_read("status", task_id);
+	(void) tq_task_get(task_id);
+	put_rows(fcinfo, query, 1, tq_catalog_slugid_type(),
+			 tq_slug_datum(task_id));
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* why(task_id slugid) -> (reason, detail, advice) */
+Datum
+tq_why(PG_FUNCTION_ARGS)
+{
+	return show_task(fcinfo,
+					 "SELECT r.reason, r.detail, r.advice"
+					 " FROM tq_internal.task_reason r WHERE r.task_id = $1"
+					 " ORDER BY r.place, r.detail");
+}
+
+/* status_row(task_id slugid) -> a row of tq.task_overview */
+Datum
+tq_status_row(PG_FUNCTION_ARGS)
+{
+	return show_task(
+		fcinfo, "SELECT o.* FROM tq.task_overview o WHERE o.task_id = $1");
+}
+
+/*
+ * queue_counts(task_queue_id text) -> a row of tq.queue_overview, or none if
+ * there is no such queue
+ */
+Datum
+tq_queue_counts(PG_FUNCTION_ARGS)
+{
+	char *name = tq_arg_task_queue_id(fcinfo, 0);
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	tq_access_require(tq_need_all(2, tq_need("queue:pending-count:%s", name),
+								  tq_need("queue:claimed-count:%s", name)));
+	put_rows(fcinfo,
+			 "SELECT o.* FROM tq.queue_overview o WHERE o.task_queue_id = $1",
+			 1, TEXTOID, CStringGetTextDatum(name));
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* health() -> (name, ok, detail, hint): a row for each check */
+Datum
+tq_health(PG_FUNCTION_ARGS)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(true);
+	tq_access_require(tq_need("queue:health"));
+	put_rows(
+		fcinfo,
+		"SELECT h.name, h.ok, h.detail, CASE WHEN NOT h.ok THEN h.hint END"
+		" FROM tq_internal.health_check h ORDER BY h.place",
+		0, InvalidOid, (Datum) 0);
+	tq_call_end();
+	return (Datum) 0;
+}

@@ -1,0 +1,293 @@
+/*
+ * task_access.c
+ *	  The scopes that calls about tasks, runs and queues require
+ *	  (doc/spec/taskcluster.md 7.2).
+ *
+ * A right to a task is held by a scope that names the task, or by one that ends
+ * in -in-queue and names its task queue, so that a role can be held to its own
+ * queues.  A caller that may not see a task does not learn its queue, group or
+ * project from the error: that has the words of the rule in their place.
+ */
+#include "postgres.h"
+
+#include "utils/array.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../storage/queue_table.h"
+#include "../storage/task_table.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "access.h"
+#include "task_access.h"
+
+#define ITS_QUEUE "<taskQueueId>"
+
+static TqNeed *
+in_queue(const char *right, const char *queue)
+{
+	return tq_need("queue:%s-in-queue:%s", right, queue);
+}
+
+/* ---- create ---- */
+
+/* Adds a scope for each element of an array. */
+static void
+add_each(TqNeed *list, const char *prefix, char **texts, int n)
+{
+	for (int i = 0; i < n; i++)
+		tq_need_add(list, tq_need("%s%s", prefix, texts[i]));
+}
+
+static TqNeed *
+need_at(int priority, const char *queue)
+{
+	return tq_need("queue:create-task:%s:%s", tq_priority_name(priority),
+				   queue);
+}
+
+/*
+ * Returns whether the caller may create tasks of this priority or a higher one.
+ * Who may create some may mostly create those of the highest.
+ */
+static bool
+may_create_at(const TqNamedTask *named)
+{
+	for (int priority = TQ_PRIORITY_HIGHEST; priority >= named->task.priority;
+		 priority--)
+	{
+		if (tq_access_meets(need_at(priority, named->queue_name)))
+			return true;
+	}
+	return false;
+}
+
+/* Any priority that is not lower than the task's is enough. */
+static TqNeed *
+need_of_priority(const TqNamedTask *named)
+{
+	TqNeed *any = tq_need_list(TQ_NEED_ANY, TQ_PRIORITY_HIGHEST);
+
+	for (int priority = TQ_PRIORITY_HIGHEST; priority >= named->task.priority;
+		 priority--)
+		tq_need_add(any, need_at(priority, named->queue_name));
+	return any;
+}
+
+/*
+ * Returns what the creation of a task requires in addition to the scope of its
+ * priority, for which it leaves room.
+ */
+static TqNeed *
+need_of_rest(const TqTaskDefinition *definition, bool with_project)
+{
+	const TqNamedTask *named = &definition->named;
+	int nscopes;
+	int nroutes;
+	char **scopes = tq_texts_of_array(definition->scopes, &nscopes);
+	char **routes = tq_texts_of_array(definition->routes, &nroutes);
+	TqNeed *all = tq_need_list(TQ_NEED_ALL, nscopes + nroutes + 3);
+
+	add_each(all, "", scopes, nscopes);
+	add_each(all, "queue:route:", routes, nroutes);
+	if (with_project)
+		tq_need_add(all, tq_need("queue:create-task:project:%s",
+								 named->project_id));
+	tq_need_add(all, tq_need("queue:scheduler-id:%s", named->scheduler_id));
+	return all;
+}
+
+/* Checks the creation of one task. */
+static void
+check_create(const TqTaskDefinition *definition, bool with_project)
+{
+	TqNeed *all = need_of_rest(definition, with_project);
+
+	if (tq_access_meets(all) && may_create_at(&definition->named))
+		return;
+	tq_need_add(all, need_of_priority(&definition->named));
+	tq_access_error(all);
+}
+
+/* Returns whether what two tasks require is certainly the same. */
+static bool
+is_alike(const TqTaskDefinition *a, const TqTaskDefinition *b)
+{
+	return a->routes == NULL && b->routes == NULL && a->scopes == NULL &&
+		   b->scopes == NULL &&
+		   a->named.task.priority == b->named.task.priority &&
+		   strcmp(a->named.queue_name, b->named.queue_name) == 0 &&
+		   strcmp(a->named.scheduler_id, b->named.scheduler_id) == 0 &&
+		   strcmp(a->named.project_id, b->named.project_id) == 0;
+}
+
+/* Checks the creation of tasks; define_task() needs no scope of the project. */
+void
+tq_require_create(const TqTaskDefinition *tasks, int n, bool with_project)
+{
+	if (tq_access_is_unlimited())
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || !is_alike(&tasks[i - 1], &tasks[i]))
+			check_create(&tasks[i], with_project);
+	}
+}
+
+/* ---- tasks ---- */
+
+static bool
+may_read(const char *right, const TqNamedTask *named)
+{
+	return tq_access_meets(tq_need("queue:%s:%s", right,
+								   tq_slug_text(&named->task.task_id))) ||
+		   tq_access_meets(in_queue(right, named->queue_name));
+}
+
+/*
+ * Checks a right to a task that the call reads, such as "status".  The error is
+ * the same whether the task exists or not.
+ */
+void
+tq_require_read(const char *right, const TqSlug *task_id)
+{
+	TqNamedTask *named;
+	TqNeed *need;
+
+	if (tq_access_is_unlimited())
+		return;
+	need = tq_need("queue:%s:%s", right, tq_slug_text(task_id));
+	if (tq_access_meets(need))
+		return;
+	named = tq_task_by_slug(task_id);
+	if (named == NULL || !tq_access_meets(in_queue(right, named->queue_name)))
+		tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+}
+
+/* Checks a right to each of these tasks. */
+void
+tq_require_read_all(const char *right, const TqSlug *ids, int n)
+{
+	for (int i = 0; i < n; i++)
+		tq_require_read(right, &ids[i]);
+}
+
+/* Returns what a change of a task requires, such as "cancel-task". */
+static TqNeed *
+need_of_change(const char *right, const char *task, const char *scheduler,
+			   const char *group, const char *project, const char *queue)
+{
+	return tq_need_any(4,
+					   tq_need("queue:%s:%s/%s/%s", right, scheduler, group,
+							   task),
+					   tq_need("queue:%s-in-project:%s", right, project),
+					   in_queue(right, queue),
+					   tq_need_all(2, tq_need("queue:%s", right),
+								   tq_need("assume:scheduler-id:%s/%s",
+										   scheduler, group)));
+}
+
+/* Checks a right to a task that the call changes, such as "cancel-task". */
+void
+tq_require_change(const char *right, const TqNamedTask *named)
+{
+	TqNeed *need;
+	const char *task;
+
+	if (tq_access_is_unlimited())
+		return;
+	task = tq_slug_text(&named->task.task_id);
+	need = need_of_change(right, task, named->scheduler_id,
+						  tq_slug_text(&named->group_slug), named->project_id,
+						  named->queue_name);
+	if (tq_access_meets(need))
+		return;
+	if (!may_read("status", named))
+		need = need_of_change(right, task, "<schedulerId>", "<taskGroupId>",
+							  "<projectId>", ITS_QUEUE);
+	tq_access_error(need);
+}
+
+/* Checks the right to change the priority of a task. */
+void
+tq_require_priority(const TqNamedTask *named)
+{
+	static const char right[] = "change-task-priority";
+	TqNeed *need;
+
+	if (tq_access_is_unlimited() || may_read(right, named))
+		return;
+	need = tq_need("queue:%s:%s", right, tq_slug_text(&named->task.task_id));
+	tq_access_error(tq_need_any(2, need, in_queue(right, ITS_QUEUE)));
+}
+
+/* ---- runs and claims ---- */
+
+static TqNeed *
+need_of_run(const char *right, const TqSlug *task_id, int run_id)
+{
+	return tq_need("queue:%s:%s/%d", right, tq_slug_text(task_id), run_id);
+}
+
+/*
+ * Returns whether the caller has a right to a run of a task of that queue, such
+ * as "resolve-task".
+ */
+bool
+tq_may_handle_run(const char *right, const TqSlug *task_id, int run_id,
+				  int32 queue)
+{
+	return tq_access_is_unlimited() ||
+		   tq_access_meets(need_of_run(right, task_id, run_id)) ||
+		   tq_access_meets(in_queue(right, tq_queue_name(queue)));
+}
+
+/* Checks a right to a run of a task of that queue. */
+void
+tq_require_run(const char *right, const TqSlug *task_id, int run_id,
+			   int32 queue)
+{
+	if (!tq_may_handle_run(right, task_id, run_id, queue))
+		tq_access_error(tq_need_any(2, need_of_run(right, task_id, run_id),
+									in_queue(right, ITS_QUEUE)));
+}
+
+/* Checks the right of a worker to claim from a queue. */
+void
+tq_require_claim(const char *right, const char *queue,
+				 const char *worker_group, const char *worker_id)
+{
+	tq_access_require(tq_need_all(2, tq_need("queue:%s:%s", right, queue),
+								  tq_need("queue:worker-id:%s/%s",
+										  worker_group, worker_id)));
+}
+
+/* ---- groups, queues, workers ---- */
+
+/* Checks a right to change a group, such as "seal-task-group". */
+void
+tq_require_group(const char *right, const TqSlug *group_id,
+				 const char *scheduler_id)
+{
+	tq_access_require(tq_need("queue:%s:%s/%s", right, scheduler_id,
+							  tq_slug_text(group_id)));
+}
+
+/* Checks the right to the dead letters of a queue. */
+void
+tq_require_dead_letters(const char *queue)
+{
+	static const char right[] = "dead-letters";
+
+	tq_access_require(tq_need_any(2, tq_need("queue:%s:%s", right, queue),
+								  in_queue(right, queue)));
+}
+
+/* Checks a right to a worker, such as "get-worker". */
+void
+tq_require_worker(const char *right, const char *queue,
+				  const char *worker_group, const char *worker_id)
+{
+	tq_access_require(
+		tq_need("queue:%s:%s/%s/%s", right, queue, worker_group, worker_id));
+}

@@ -1,0 +1,159 @@
+/*
+ * grant_table.c
+ *	  Rows of tq_internal.scope_grant: the scopes of roles.
+ *
+ * Each session caches what it has compiled from the rows (engine/access.c).
+ * A trigger on the table sends a relcache invalidation, whatever writes it, so
+ * that every call that begins after the commit reads the rows again.
+ *
+ * A role that is dropped leaves its rows behind, because PostgreSQL knows
+ * nothing of them.  Nothing is done with such rows, pg_dump leaves them out,
+ * and maintenance deletes them.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/snapmgr.h"
+
+#include "../util/spi.h"
+#include "../util/xact_end.h"
+#include "columns.h"
+#include "grant_table.h"
+#include "index_scan.h"
+#include "table.h"
+#include "table_scan.h"
+
+TQ_NUMBERS(TQ_SCOPE_GRANT_COLUMNS, scope_grant);
+
+static Oid watched = InvalidOid; /* tq_internal.scope_grant */
+static uint64 generation = 1;
+static bool changed_here = false; /* by this transaction */
+
+static TqRelation grants = TQ_RELATION("scope_grant");
+
+static TqStatement insert_grants = TQ_STATEMENT(
+	"INSERT INTO tq_internal.scope_grant (role, scope) SELECT $1, unnest($2)"
+	" ON CONFLICT DO NOTHING",
+	OIDOID, TEXTARRAYOID);
+
+static TqStatement delete_grants = TQ_STATEMENT(
+	"DELETE FROM tq_internal.scope_grant WHERE role = $1 AND scope = ANY ($2)",
+	OIDOID, TEXTARRAYOID);
+
+static TqStatement delete_dropped = TQ_STATEMENT(
+	"DELETE FROM tq_internal.scope_grant AS g"
+	" WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = g.role)");
+
+/* Relcache callback: notes that tq_internal.scope_grant may have changed. */
+static void
+forget(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == watched || watched == InvalidOid)
+		generation++;
+}
+
+/* Returns a number that changes whenever the table may have changed. */
+uint64
+tq_grants_generation(void)
+{
+	static bool watching = false;
+
+	if (!watching)
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	watching = true;
+	return generation;
+}
+
+/* Makes tq_grants_generation() ignore changes of other tables. */
+void
+tq_grants_watch(void)
+{
+	watched = tq_relation_oid(&grants);
+}
+
+/*
+ * Makes all sessions read the table again once this transaction has committed,
+ * and this one at once.
+ */
+void
+tq_grants_changed(void)
+{
+	CacheInvalidateRelcacheByRelid(tq_relation_oid(&grants));
+	generation++;
+	changed_here = true;
+}
+
+/* Makes this session forget what it has read of changes that are undone. */
+static void
+undo_changes(SubTransactionId id)
+{
+	if (changed_here)
+		generation++;
+}
+
+static void
+end_changes(void)
+{
+	undo_changes(TopSubTransactionId);
+	changed_here = false;
+}
+
+const TqXactEnd tq_grants_xact_end = {.abort = undo_changes,
+									  .reset = end_changes};
+
+TQ_READER(read_grant, TqGrant, TQ_SCOPE_GRANT_COLUMNS, scope_grant)
+
+/*
+ * Returns all rows as they are now, whatever the snapshot of the transaction
+ * is: what is compiled from them is used by later transactions too.
+ */
+TqGrant *
+tq_grants_all(int *found)
+{
+	int room = 64;
+	TqGrant *rows = palloc(sizeof(TqGrant) * room);
+	TqTableScan *scan;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	scan = tq_table_scan_open(&grants);
+	for (*found = 0; tq_table_scan_next(scan); (*found)++)
+	{
+		if (*found == room)
+			rows = repalloc_huge(rows, sizeof(TqGrant) * (room *= 2));
+		read_grant(scan->slot, &rows[*found]);
+	}
+	tq_table_scan_close(scan);
+	PopActiveSnapshot();
+	return rows;
+}
+
+static void
+change(TqStatement *statement, Oid role, char *const *scopes, int n)
+{
+	tq_spi_run(statement,
+			   TQ_VALUES(ObjectIdGetDatum(role), tq_array_text(scopes, n)),
+			   NULL);
+}
+
+/* Grants scopes to a role; those that it has already stay. */
+void
+tq_grants_insert(Oid role, char *const *scopes, int n)
+{
+	change(&insert_grants, role, scopes, n);
+}
+
+/* Takes scopes from a role; those that it does not have are ignored. */
+void
+tq_grants_delete(Oid role, char *const *scopes, int n)
+{
+	change(&delete_grants, role, scopes, n);
+}
+
+/* Deletes the rows of roles that no longer exist; returns how many. */
+uint64
+tq_grants_delete_of_dropped_roles(void)
+{
+	return tq_spi_run(&delete_dropped, NULL, NULL);
+}
