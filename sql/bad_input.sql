@@ -9,6 +9,9 @@ SELECT tq.enqueue('regress/w', task_id => pg_temp.id('one'), task_group_id => pg
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('two'), dependencies => ARRAY[pg_temp.id('two')], task_group_id => pg_temp.id('group'));
 SELECT tq.enqueue('regress/w', task_id => pg_temp.id('three'));
 SELECT count(*) FROM tq.claim_work('regress/w', 'g', 'w', 1);
+SET tq.credentials = on;
+CREATE TEMP TABLE given AS SELECT credentials FROM tq.reclaim_task(pg_temp.id('one'), 0);
+RESET tq.credentials;
 SELECT tq.enqueue('regress/d', task_id => pg_temp.id('dead'), policy => '{"deadLetter": true}');
 SELECT r.outcome FROM tq.claim_work('regress/d', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed-terminal') r;
 SELECT pg_temp.stored() AS before \gset
@@ -44,6 +47,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('report_failed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_failed', 'run_id', $$0$$), ('report_failed', 'credentials', $$NULL$$), ('report_failed', 'error', $$'{"message": "m", "details": [1]}'$$), ('report_failed', 'retry_delay', $$'1 s'$$), ('report_failed', 'retries_left', $$3$$),
 	('report_exception', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_exception', 'run_id', $$0$$), ('report_exception', 'reason', $$'internal-error'$$), ('report_exception', 'credentials', $$NULL$$), ('report_exception', 'error', $$'{"message": "m"}'$$), ('report_exception', 'retry_delay', $$'1 s'$$), ('report_exception', 'retries_left', $$3$$),
 	('defer_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('defer_task', 'run_id', $$0$$), ('defer_task', 'after', $$'1 minute'$$), ('defer_task', 'credentials', $$NULL$$),
+	('assume', 'credentials', $$(SELECT credentials FROM given)$$), ('rotate_secret', 'revoke', $$false$$),
 	('grant_scopes', 'role', $$'pg_database_owner'$$), ('grant_scopes', 'scopes', $$'{s}'$$), ('revoke_scopes', 'role', $$'pg_database_owner'$$), ('revoke_scopes', 'scopes', $$'{s}'$$),
 	('grant_queue', 'role', $$'pg_database_owner'$$), ('grant_queue', 'task_queue_id', $$'regress/w'$$), ('grant_queue', 'access', $$'read'$$),
 	('revoke_queue', 'role', $$'pg_database_owner'$$), ('revoke_queue', 'task_queue_id', $$'regress/w'$$), ('revoke_queue', 'access', $$'read'$$),

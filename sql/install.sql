@@ -35,7 +35,7 @@ SELECT object FROM member
 WHERE classid = 'pg_type'::regclass AND obj_description(objid, 'pg_type') IS NULL;
 SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'tq';
 
--- Tables and sequences that pg_dump would leave empty: none
+-- Tables and sequences that pg_dump would leave empty: the secret, of which a restored database has its own
 SELECT object FROM member JOIN pg_class c ON classid = 'pg_class'::regclass AND c.oid = objid
 WHERE relkind IN ('r', 'S') AND NOT EXISTS (
 	SELECT FROM pg_extension WHERE extname = 'tq' AND c.oid = ANY (extconfig));

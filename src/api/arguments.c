@@ -188,19 +188,75 @@ tq_slugs_of_array(ArrayType *array, const char *name, int *n)
 	return slugs;
 }
 
+pg_noreturn static void
+refuse_credentials(void)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid credentials"),
+		 errdetail(
+			 "They are not an object of the strings \"clientId\", \"accessToken\" and \"certificate\"."),
+		 errhint("Give the credentials of a claim as they are, or NULL.")));
+}
+
+static TqCredentials *
+read_credentials(const JsonbContainer *json)
+{
+	TqCredentials *credentials = palloc(sizeof(TqCredentials));
+
+	if (!tq_credentials_read(json, credentials))
+		refuse_credentials();
+	return credentials;
+}
+
+/* Returns credentials, which are not verified yet, or NULL. */
+TqCredentials *
+tq_arg_credentials(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n) ? NULL
+						   : read_credentials(&PG_GETARG_JSONB_P(n)->root);
+}
+
+/* Returns credentials of an array, an element of which may be null. */
+static TqCredentials *
+credentials_of(const JsonbValue *element)
+{
+	if (element->type == jbvNull)
+		return NULL;
+	if (element->type != jbvBinary)
+		refuse_credentials();
+	return read_credentials(element->val.binary.data);
+}
+
 /*
- * Raises TQ400 if credentials are given: no claim has any, so none can be
- * right.
+ * Sets credentials[] for each of n runs: an array has them in the same order,
+ * an object is for all of the runs.
  */
 void
-tq_arg_no_credentials(FunctionCallInfo fcinfo, int n)
+tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
+						   TqCredentials **credentials, int n)
 {
-	if (!PG_ARGISNULL(n))
+	Jsonb *given = PG_ARGISNULL(arg) ? NULL : PG_GETARG_JSONB_P(arg);
+	TqJsonIterator elements;
+
+	if (given == NULL || !JB_ROOT_IS_ARRAY(given) || JB_ROOT_IS_SCALAR(given))
+	{
+		TqCredentials *all = tq_arg_credentials(fcinfo, arg);
+
+		for (int i = 0; i < n; i++)
+			credentials[i] = all;
+		return;
+	}
+	elements = tq_json_iterate(&given->root);
+	if (elements.n != n)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("credentials are not supported by this version of tq"),
-				 errdetail("Claims do not return any."),
-				 errhint("Leave credentials out, or give NULL.")));
+				 errmsg("credentials and run_ids must be of the same length"),
+				 errdetail("There are %d credentials and %d run_ids.",
+						   elements.n, n),
+				 errhint("Give an array of one element for each run.")));
+	while (tq_json_next(&elements))
+		*credentials++ = credentials_of(&elements.value);
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "utils/array.h"
 #include "utils/jsonb.h"
 
+#include "../engine/credentials.h"
 #include "../util/compat.h"
 #include "../util/slugid.h"
 
@@ -37,7 +38,9 @@ extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
 							   const char *name);
 extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
-extern void tq_arg_no_credentials(FunctionCallInfo fcinfo, int n);
+extern TqCredentials *tq_arg_credentials(FunctionCallInfo fcinfo, int n);
+extern void tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
+									   TqCredentials **credentials, int n);
 pg_noreturn extern void tq_error_null(const char *name);
 pg_noreturn extern void tq_error_null_element(const char *name, int element);
 

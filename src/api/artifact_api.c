@@ -17,6 +17,7 @@
 #include "../engine/access.h"
 #include "../engine/artifact.h"
 #include "../engine/artifact_request.h"
+#include "../engine/credentials.h"
 #include "../engine/identifier.h"
 #include "../engine/task_ops.h"
 #include "../storage/activation.h"
@@ -72,14 +73,18 @@ tq_create_artifact(PG_FUNCTION_ARGS)
 	int run_id = tq_arg_run_id(fcinfo, 1);
 	char *name = name_argument(fcinfo, 2);
 	Jsonb *request = tq_arg_jsonb(fcinfo, 3, "artifact");
+	TqCredentials *credentials = tq_arg_credentials(fcinfo, 4);
+	TimestampTz now = tq_clock_now();
 	TqArtifact *artifact;
 	TqNamedTask *named;
 	Jsonb *result;
+	bool is_allowed;
 
-	tq_arg_no_credentials(fcinfo, 4);
 	tq_call_begin(false);
+	is_allowed = tq_credentials_require(credentials, task_id, run_id, now) !=
+				 0;
 	artifact = tq_artifact_parse(task_id, run_id, name, request);
-	named = tq_artifact_create(task_id, artifact, tq_clock_now());
+	named = tq_artifact_create(task_id, artifact, is_allowed, now);
 	result = tq_spi_keep(tq_artifact_created_json(named, artifact));
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
@@ -96,10 +101,13 @@ tq_finish_artifact(PG_FUNCTION_ARGS)
 	int run_id = tq_arg_run_id(fcinfo, 1);
 	char *name = name_argument(fcinfo, 2);
 	const TqSlug *upload_id = tq_arg_slug(fcinfo, 3, "upload_id");
+	TqCredentials *credentials = tq_arg_credentials(fcinfo, 4);
+	bool is_allowed;
 
-	tq_arg_no_credentials(fcinfo, 4);
 	tq_call_begin(false);
-	tq_artifact_finish(task_id, run_id, name, upload_id);
+	is_allowed = tq_credentials_require(credentials, task_id, run_id,
+										tq_clock_now()) != 0;
+	tq_artifact_finish(task_id, run_id, name, upload_id, is_allowed);
 	tq_call_end();
 	PG_RETURN_VOID();
 }

@@ -25,6 +25,7 @@
 #include "../core/types.h"
 #include "../engine/claim.h"
 #include "../engine/claim_wait.h"
+#include "../engine/credentials.h"
 #include "../engine/report.h"
 #include "../engine/task_access.h"
 #include "../engine/task_ops.h"
@@ -55,7 +56,7 @@ PG_FUNCTION_INFO_V1(tq_resolve);
 
 /* ---- claims ---- */
 
-/* Fills in a row of tq.claim; credentials are NULL until there are scopes. */
+/* Fills in a row of tq.claim. */
 static void
 fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 {
@@ -67,8 +68,8 @@ fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
 	values[4] = TimestampTzGetDatum(claim->taken_until);
 	values[5] = PointerGetDatum(claim->payload);
 	nulls[5] = claim->payload == NULL;
-	values[6] = (Datum) 0;
-	nulls[6] = true;
+	values[6] = PointerGetDatum(claim->credentials);
+	nulls[6] = claim->credentials == NULL;
 }
 
 static void
@@ -153,19 +154,22 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 {
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
+	TqCredentials *credentials = tq_arg_credentials(fcinfo, 2);
+	TimestampTz now = tq_clock_now();
 	MemoryContext outer = CurrentMemoryContext;
 	TupleDesc desc;
 	TqClaim claim;
+	int32 holder;
 	Datum values[7];
 	bool nulls[7];
 	HeapTuple tuple;
 
-	tq_arg_no_credentials(fcinfo, 2);
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	desc = BlessTupleDesc(desc);
 	tq_call_begin(false);
-	tq_claim_prolong(task_id, run_id, tq_clock_now(), &claim);
+	holder = tq_credentials_require(credentials, task_id, run_id, now);
+	tq_claim_prolong(task_id, run_id, holder, now, &claim);
 	fill_claim(&claim, values, nulls);
 	MemoryContextSwitchTo(outer);
 	tuple = heap_form_tuple(desc, values, nulls);
@@ -209,7 +213,10 @@ report_one(TqReport report, TqResolved reason)
 			if (!report.is_found)
 				tq_error_missing_task(&report.task_id);
 			tq_error_missing_run(report.task, report.run_id);
+			break;
 		case TQ_OUTCOME_FORBIDDEN:
+			if (report.is_forbidden)
+				tq_error_credentials();
 			tq_require_run("resolve-task", &report.task_id, report.run_id,
 						   report.owner.queue);
 	}
@@ -222,10 +229,10 @@ report_one(TqReport report, TqResolved reason)
 static TqReport
 read_report(FunctionCallInfo fcinfo, int credentials)
 {
-	tq_arg_no_credentials(fcinfo, credentials);
 	return (TqReport){.is_checked = true,
 					  .task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
-					  .run_id = tq_arg_run_id(fcinfo, 1)};
+					  .run_id = tq_arg_run_id(fcinfo, 1),
+					  .credentials = tq_arg_credentials(fcinfo, credentials)};
 }
 
 /*
@@ -333,12 +340,16 @@ tq_defer_task(PG_FUNCTION_ARGS)
 {
 	TqReport report = read_report(fcinfo, 3);
 	int64 after = read_span(fcinfo, 2, "after");
+	TimestampTz now = tq_clock_now();
 	TqNamedTask *named;
 	Jsonb *status;
+	int32 holder;
 
 	tq_call_begin(false);
+	holder = tq_credentials_require(report.credentials, &report.task_id,
+									report.run_id, now);
 	named = tq_task_get(&report.task_id);
-	tq_claim_defer(&named->task, report.run_id, after, tq_clock_now());
+	tq_claim_defer(&named->task, report.run_id, holder, after, now);
 	status = tq_spi_keep(tq_status_of(named));
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
@@ -395,6 +406,20 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 	return reports;
 }
 
+/* Reads the credentials of resolve(). */
+static void
+read_credentials(FunctionCallInfo fcinfo, TqReport *reports, int n)
+{
+	TqCredentials **credentials;
+
+	if (PG_ARGISNULL(3))
+		return;
+	credentials = palloc(sizeof(TqCredentials *) * Max(n, 1));
+	tq_arg_credentials_of_runs(fcinfo, 3, credentials, n);
+	for (int i = 0; i < n; i++)
+		reports[i].credentials = credentials[i];
+}
+
 /* Adds a row of tq.resolution. */
 void
 tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report)
@@ -418,10 +443,10 @@ tq_resolve(PG_FUNCTION_ARGS)
 	TqReport *reports;
 	int n;
 
-	tq_arg_no_credentials(fcinfo, 3);
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
 	reports = read_reports(fcinfo, &n);
+	read_credentials(fcinfo, reports, n);
 	tq_resolve_reports(reports, n, reason, tq_clock_now());
 	for (int i = 0; i < n; i++)
 		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);

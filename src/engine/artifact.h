@@ -13,9 +13,11 @@
 #include "../util/slugid.h"
 
 extern TqNamedTask *tq_artifact_create(const TqSlug *task_id,
-									   TqArtifact *artifact, TimestampTz now);
+									   TqArtifact *artifact, bool is_allowed,
+									   TimestampTz now);
 extern void tq_artifact_finish(const TqSlug *task_id, int run_id,
-							   const char *name, const TqSlug *upload_id);
+							   const char *name, const TqSlug *upload_id,
+							   bool is_allowed);
 extern int tq_artifact_latest_run(const TqTask *task);
 extern void tq_artifact_check_run(const TqTask *task, int run_id);
 extern void tq_artifact_get(const TqTask *task, int run_id, const char *name,

@@ -38,6 +38,7 @@
 #include "../util/slugid.h"
 #include "claim.h"
 #include "count.h"
+#include "credentials.h"
 #include "pending_run.h"
 #include "task_access.h"
 #include "task_ops.h"
@@ -254,8 +255,12 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 							  .run_id = claimed[i].run_id,
 							  .worker_group = worker_group,
 							  .worker_id = worker_id,
+							  .started = claimed[i].started,
 							  .taken_until = claimed[i].taken_until,
-							  .payload = claimed[i].payload};
+							  .payload = claimed[i].payload,
+							  .scopes = claimed[i].scopes};
+	if (tq_credentials_are_wanted(false, claimer.queue))
+		tq_credentials_issue(claims, *found, now);
 	return claims;
 }
 
@@ -374,8 +379,12 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 					   .run_id = run_id,
 					   .worker_group = worker_group,
 					   .worker_id = worker_id,
+					   .started = run.started,
 					   .taken_until = run.taken_until,
-					   .payload = definition->payload};
+					   .payload = definition->payload,
+					   .scopes = definition->scopes};
+	if (tq_credentials_are_wanted(false, task->queue))
+		tq_credentials_issue(claim, 1, now);
 	return true;
 }
 
@@ -393,9 +402,13 @@ refuse_not_running(const TqTask *task, int run_id, TqState state)
  * Reads the row of a running run for its worker.  Returns false if the row has
  * to be read again.  Errors come in this order: the run does not exist, the
  * caller lacks the scope, the deadline has passed, the run is not running.
+ *
+ * If holder is not 0, the caller has given the credentials of that worker, and
+ * needs no scope.  The run may have been deferred after they were verified, and
+ * claimed by another worker.
  */
 static bool
-read_running(TqRunWriter *writer, const TqTask *task, int run_id,
+read_running(TqRunWriter *writer, const TqTask *task, int run_id, int32 holder,
 			 TqEvent event, TimestampTz now, TqRun *run)
 {
 	bool has_row = tq_run_writer_read(writer, &task->task_id, task->id, run_id,
@@ -403,12 +416,16 @@ read_running(TqRunWriter *writer, const TqTask *task, int run_id,
 
 	if (!has_row && (!tq_run_peek(task->id, run) || run->run_id != run_id))
 		tq_error_missing_run(task, run_id);
-	tq_require_run(event == TQ_EVENT_RECLAIM ? "reclaim-task" : "resolve-task",
-				   &task->task_id, run_id, task->queue);
+	if (holder == 0)
+		tq_require_run(event == TQ_EVENT_RECLAIM ? "reclaim-task"
+												 : "resolve-task",
+					   &task->task_id, run_id, task->queue);
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (tq_state_verdict(run->state, event) != TQ_VERDICT_APPLY)
 		refuse_not_running(task, run_id, run->state);
+	if (has_row && holder != 0 && run->worker != holder)
+		tq_error_credentials();
 	if (!has_row) /* claimed between the two reads */
 		tq_run_writer_renew(writer);
 	return has_row;
@@ -419,7 +436,8 @@ read_running(TqRunWriter *writer, const TqTask *task, int run_id,
  * be written as it was read.  Returns whether the claim had expired before.
  */
 static bool
-extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
+extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
+	   TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
 	TimestampTz taken_until = end_of_claim(task->policy, now);
@@ -428,7 +446,8 @@ extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
 
 	while (!is_written)
 	{
-		if (!read_running(writer, task, run_id, TQ_EVENT_RECLAIM, now, run))
+		if (!read_running(writer, task, run_id, holder, TQ_EVENT_RECLAIM, now,
+						  run))
 			continue;
 		has_expired = run->taken_until <= now;
 		run->taken_until = Max(run->taken_until, taken_until);
@@ -443,30 +462,33 @@ extend(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
  * of it.
  */
 static void
-take_back(const TqTask *task, int run_id, TimestampTz now, TqRun *run)
+take_back(const TqTask *task, int run_id, int32 holder, TimestampTz now,
+		  TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
 	bool is_taken = false;
 
 	while (!is_taken)
-		is_taken = read_running(writer, task, run_id, TQ_EVENT_DEFER, now,
-								run) &&
+		is_taken = read_running(writer, task, run_id, holder, TQ_EVENT_DEFER,
+								now, run) &&
 				   tq_run_writer_delete(writer);
 	tq_run_writer_end(writer);
 }
 
 /*
  * Makes a running run pending again, claimable after the given delay
- * (doc/spec/policy.md 5).  The run keeps its number, its retry budgets and the
- * time at which it first started; deferring uses none of them up.
+ * (doc/spec/policy.md 5).  If holder is not 0, that worker must have the run.
+ * The run keeps its number, its retry budgets and the time at which it first
+ * started; deferring uses none of them up.
  */
 void
-tq_claim_defer(TqTask *task, int run_id, int64 after_ms, TimestampTz now)
+tq_claim_defer(TqTask *task, int run_id, int32 holder, int64 after_ms,
+			   TimestampTz now)
 {
 	TqRun run;
 	TqRunDetail detail;
 
-	take_back(task, run_id, now, &run);
+	take_back(task, run_id, holder, now, &run);
 	tq_count_deferred(task);
 	tq_run_detail(&run, task->policy, &detail);
 	detail.budget.visible_at = tq_policy_after(now, after_ms);
@@ -487,11 +509,12 @@ renew_timer(const TqRun *run, TimestampTz now)
 
 /*
  * Prolongs a claim from now on; it never ends earlier than it did before
- * (doc/spec/taskcluster.md 2.10).  The claim keeps its timer.
+ * (doc/spec/taskcluster.md 2.10).  If holder is not 0, that worker must have
+ * the run.  The claim keeps its timer.
  */
 void
-tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
-				 TqClaim *claim)
+tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
+				 TimestampTz now, TqClaim *claim)
 {
 	TqTask task;
 	TqRun run;
@@ -501,7 +524,7 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 
 	if (!tq_task_find(task_id, &task))
 		tq_error_missing_task(task_id);
-	if (extend(&task, run_id, now, &run))
+	if (extend(&task, run_id, holder, now, &run))
 		renew_timer(&run, now);
 	tq_worker_name(run.worker, &group, &name);
 	claimer = (Claimer){.queue = task.queue, .group = group, .name = name};
@@ -512,6 +535,11 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, TimestampTz now,
 					   .run_id = run_id,
 					   .worker_group = group,
 					   .worker_id = name,
+					   .started = run.started,
 					   .taken_until = run.taken_until,
 					   .payload = NULL};
+	if (!tq_credentials_are_wanted(holder != 0, task.queue))
+		return;
+	claim->scopes = tq_task_scopes(task.id);
+	tq_credentials_issue(claim, 1, now);
 }

@@ -6,20 +6,10 @@
 #define TQ_CLAIM_H
 
 #include "datatype/timestamp.h"
-#include "utils/jsonb.h"
 
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
-
-typedef struct TqClaim
-{
-	TqSlug task_id;
-	int run_id;
-	const char *worker_group;
-	const char *worker_id;
-	TimestampTz taken_until;
-	Jsonb *payload; /* NULL: left out */
-} TqClaim;
+#include "credentials.h"
 
 extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
 							  const char *worker_id, int max, TimestampTz now,
@@ -30,9 +20,9 @@ extern void tq_claim_note_seen(const char *queue, const char *worker_group,
 extern bool tq_claim_one(const TqSlug *task_id, int run_id,
 						 const char *worker_group, const char *worker_id,
 						 TimestampTz now, TqClaim *claim);
-extern void tq_claim_prolong(const TqSlug *task_id, int run_id,
+extern void tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 							 TimestampTz now, TqClaim *claim);
-extern void tq_claim_defer(TqTask *task, int run_id, int64 after_ms,
-						   TimestampTz now);
+extern void tq_claim_defer(TqTask *task, int run_id, int32 holder,
+						   int64 after_ms, TimestampTz now);
 
 #endif /* TQ_CLAIM_H */

@@ -15,6 +15,7 @@
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
+#include "credentials.h"
 #include "pending_run.h"
 #include "report.h"
 #include "task_access.h"
@@ -43,6 +44,39 @@ tq_outcome_name(TqOutcome outcome)
 }
 
 /* ---- reports ---- */
+
+/*
+ * Verifies the credentials of reports, in place of the scopes of the caller.
+ * The worker that they belong to must have the run still when it is ended.
+ * Credentials that several reports share are verified once.
+ */
+static void
+check_credentials(TqReport *reports, int n, TimestampTz now)
+{
+	const TqCredentials *before = NULL;
+	bool is_valid = false;
+	TqClaimRights rights;
+
+	for (int i = 0; i < n; i++)
+	{
+		TqReport *report = &reports[i];
+
+		if (report->credentials == NULL)
+			continue;
+		if (report->credentials != before)
+			is_valid = tq_credentials_verify(report->credentials, now,
+											 &rights);
+		before = report->credentials;
+		report->is_forbidden = !is_valid ||
+							   !tq_claim_rights_are_for(&rights,
+														&report->task_id,
+														report->run_id);
+		if (report->is_forbidden)
+			continue;
+		report->holder = rights.worker;
+		report->is_checked = false;
+	}
+}
 
 /*
  * Returns whether more than the id of a task is needed to resolve it for this
@@ -109,7 +143,10 @@ find_tasks(TqReport *reports, int n, TqResolved reason)
 	bool with_core = is_more_needed(reason);
 
 	for (int i = 0; i < n; i++)
-		find_task(&finder, &reports[i], with_core, &tasks[i]);
+	{
+		if (!reports[i].is_forbidden)
+			find_task(&finder, &reports[i], with_core, &tasks[i]);
+	}
 	tq_task_finder_end(&finder);
 }
 
@@ -349,6 +386,8 @@ decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
 {
 	const TqReport *first = report->first == NULL ? report : report->first;
 
+	if (report->is_forbidden)
+		return TQ_OUTCOME_FORBIDDEN;
 	if (!report->is_found)
 		return TQ_OUTCOME_NOT_FOUND;
 	if (report->is_ended)
@@ -387,6 +426,7 @@ tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
 
 	if (n == 0)
 		return;
+	check_credentials(reports, n, now);
 	find_tasks(reports, n, reason);
 	end_or_lock_all(reports, n, reason, now);
 	for (int i = 0; i < n; i++)

@@ -14,6 +14,7 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 #include "count.h"
+#include "credentials.h"
 
 typedef enum TqOutcome
 {
@@ -29,6 +30,8 @@ typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
+	const TqCredentials *credentials; /* NULL: none */
+	bool is_forbidden;                /* by those credentials */
 	int32 holder;    /* the worker that must have the run; 0: any */
 	bool is_checked; /* the caller must have the scope of the run */
 	bool is_found;   /* the task exists */

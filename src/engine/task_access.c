@@ -242,6 +242,18 @@ tq_may_handle_run(const char *right, const TqSlug *task_id, int run_id,
 		   tq_access_meets(in_queue(right, tq_queue_name(queue)));
 }
 
+/*
+ * Returns whether the caller has a right to every run of that queue, by whatever
+ * scope a worker has it.
+ */
+bool
+tq_may_handle_runs(const char *right, int32 queue)
+{
+	return tq_access_is_unlimited() ||
+		   tq_access_meets(tq_need("queue:%s:*", right)) ||
+		   tq_access_meets(in_queue(right, tq_queue_name(queue)));
+}
+
 /* Checks a right to a run of a task of that queue. */
 void
 tq_require_run(const char *right, const TqSlug *task_id, int run_id,

@@ -19,6 +19,7 @@ extern void tq_require_run(const char *right, const TqSlug *task_id,
 						   int run_id, int32 queue);
 extern bool tq_may_handle_run(const char *right, const TqSlug *task_id,
 							  int run_id, int32 queue);
+extern bool tq_may_handle_runs(const char *right, int32 queue);
 extern void tq_require_claim(const char *right, const char *queue,
 							 const char *worker_group, const char *worker_id);
 extern void tq_require_group(const char *right, const TqSlug *group_id,

@@ -189,7 +189,7 @@ COMMENT ON COLUMN tq.claim.worker_group IS 'group of the worker';
 COMMENT ON COLUMN tq.claim.worker_id IS 'worker that has the run';
 COMMENT ON COLUMN tq.claim.taken_until IS 'until when, unless it is reclaimed';
 COMMENT ON COLUMN tq.claim.payload IS 'payload of the task';
-COMMENT ON COLUMN tq.claim.credentials IS 'NULL';
+COMMENT ON COLUMN tq.claim.credentials IS 'what its holder may act on the run with, until taken_until: {clientId, accessToken, certificate}';
 
 CREATE TYPE tq.task_status AS (task_id tq.slugid, status jsonb);
 COMMENT ON TYPE tq.task_status IS 'row of statuses()';
@@ -729,6 +729,17 @@ CREATE TABLE tq_internal.subscription_binding (
 );
 COMMENT ON TABLE tq_internal.subscription_binding IS 'bindings of durable subscriptions';
 
+-- Row security without a policy hides the rows from roles that may read all data.
+CREATE TABLE tq_internal.secret (
+	id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),	-- of no other server
+	secret bytea NOT NULL DEFAULT pg_catalog.sha256(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()) OPERATOR(pg_catalog.||) pg_catalog.uuid_send(pg_catalog.gen_random_uuid())),
+	since timestamptz NOT NULL,
+	until timestamptz				-- when what it signed is refused; NULL: it signs
+);
+COMMENT ON TABLE tq_internal.secret IS 'secrets that sign the credentials of claims; not dumped, as those of a database are of no use in another one';
+ALTER TABLE tq_internal.secret ENABLE ROW LEVEL SECURITY;
+INSERT INTO tq_internal.secret (since) VALUES (pg_catalog.clock_timestamp());
+
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.worker', '');
@@ -989,6 +1000,14 @@ CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFA
 	RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; returns an outcome for each instead of raising an error';
+
+CREATE FUNCTION tq.assume(credentials jsonb) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_assume' LANGUAGE C;
+COMMENT ON FUNCTION tq.assume(jsonb) IS 'have the scopes of these credentials, in place of those of the role, until the transaction ends';
+
+CREATE FUNCTION tq.rotate_secret(revoke bool DEFAULT false) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_rotate_secret' LANGUAGE C;
+COMMENT ON FUNCTION tq.rotate_secret(bool) IS 'sign credentials with a new secret from now on; those of the claims that are out stay valid, unless revoke is true';
 
 CREATE FUNCTION tq.quarantine_worker(
 	provisioner_id text, worker_type text, worker_group text, worker_id text,

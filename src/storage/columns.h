@@ -206,6 +206,13 @@
 	X(t, upto_seq, int64_or_null, upto_seq)                                   \
 	X(t, xids, datum, xids)
 
+#define TQ_SECRET_TIMES(X, t)                                                 \
+	X(t, since, time, since)                                                  \
+	X(t, until, time, until)
+#define TQ_SECRET_COLUMNS(X, t)                                               \
+	X(t, id, own, )                                                           \
+	X(t, secret, own, )                                                       \
+	TQ_SECRET_TIMES(X, t)
 #define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
 	X(t, role, oid, role)                                                     \
 	X(t, scope, text, scope)

@@ -485,6 +485,7 @@ take_row(Walk *walk, TupleTableSlot *slot)
 			tq_table_error(walk->table, TM_Invisible);
 	}
 	started->payload = tq_task_payload_for_claim(walk->tasks);
+	started->scopes = tq_task_scopes_for_claim(walk->tasks);
 	return SIGHT_TAKEN;
 }
 

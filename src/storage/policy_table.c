@@ -45,6 +45,10 @@ static TqStatement that_retain = TQ_STATEMENT(
 	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'",
 	InvalidOid);
 
+static TqStatement that_set_claims = TQ_STATEMENT(
+	"SELECT id FROM tq_internal.policy WHERE policy ? 'claimTimeout'",
+	InvalidOid);
+
 static TqRelation policy_table = TQ_RELATION("policy");
 static TqRelation policy_by_id = TQ_RELATION("policy_pkey");
 static TqRelation policy_by_value = TQ_RELATION("policy_policy_key");
@@ -279,4 +283,23 @@ int32 *
 tq_policies_that_retain(int *found)
 {
 	return tq_spi_read_all(&that_retain, NULL, read_id, sizeof(int32), found);
+}
+
+/* Returns the longest claim timeout of all policies, in ms; 0 if none. */
+int64
+tq_policy_longest_claim(void)
+{
+	int64 longest = 0;
+	int n;
+	int32 *ids = tq_spi_read_all(&that_set_claims, NULL, read_id,
+								 sizeof(int32), &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		int64 timeout = tq_policy_get(ids[i])->claim_timeout;
+
+		if (timeout != TQ_OFF)
+			longest = Max(longest, timeout);
+	}
+	return longest;
 }

@@ -43,6 +43,9 @@
 #include "table.h"
 #include "task_table.h"
 
+static TqStatement last_taken_until = TQ_STATEMENT(
+	"SELECT max(taken_until) FROM tq_internal.run WHERE state = $1", INT2OID);
+
 static TqRelation run_table = TQ_RELATION("run");
 static TqRelation run_by_key = TQ_RELATION("run_pkey");
 
@@ -63,6 +66,30 @@ tq_run_read(TupleTableSlot *slot, TqRun *row)
 	slot_getallattrs(slot);
 	*row = (TqRun){.location = TQ_LOCATION_RUN};
 	TQ_RUN_COLUMNS(TQ_GET, run);
+}
+
+static void
+read_run(TupleTableSlot *slot, void *run)
+{
+	tq_run_read(slot, run);
+}
+
+/* Reads a run, by the snapshot of the call; returns false if it has no row. */
+bool
+tq_run_find(int64 task, int run_id, TqRun *run)
+{
+	return run_id >= 0 && run_id <= PG_INT16_MAX &&
+		   tq_scan_read(tq_scan_open(&run_table, &run_by_key, 2, NULL),
+						Int64GetDatum(task), Int16GetDatum(run_id), 0,
+						read_run, run);
+}
+
+/* Returns when the last claim ends of all running runs; 0 if there is none. */
+TimestampTz
+tq_run_last_taken_until(void)
+{
+	return tq_spi_run_int64(&last_taken_until,
+							TQ_VALUES(Int16GetDatum(TQ_STATE_RUNNING)), 0);
 }
 
 /* Inserts runs that have no row in run yet. */

@@ -49,6 +49,8 @@ extern void tq_runs_insert(const TqRun *runs, int n);
 extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
 						  int32 queue);
 extern void tq_runs_update(const TqRun *runs, int n);
+extern bool tq_run_find(int64 task, int run_id, TqRun *run);
+extern TimestampTz tq_run_last_taken_until(void);
 
 /* What a session remembers of a task of which it has claimed a run. */
 typedef struct TqRecalled

@@ -546,6 +546,25 @@ tq_task_payload_for_claim(TqScan *scan)
 	return tq_row_varlena(scan->slot, Anum_task_payload);
 }
 
+/* Returns a copy of the scopes of that task; NULL if it has none. */
+ArrayType *
+tq_task_scopes_for_claim(TqScan *scan)
+{
+	return tq_row_varlena(scan->slot, Anum_task_scopes);
+}
+
+/* Returns the scopes of a task; NULL if it has none. */
+ArrayType *
+tq_task_scopes(int64 id)
+{
+	TqScan *scan = tq_task_scan_begin(SnapshotSelf);
+	ArrayType *scopes = find_by_id(scan, id) ? tq_task_scopes_for_claim(scan)
+											 : NULL;
+
+	tq_scan_close(scan);
+	return scopes;
+}
+
 /* ---- a task that is created again ---- */
 
 /* State for comparing tasks with the stored definitions. */

@@ -148,6 +148,7 @@ typedef struct TqClaimed
 	TimestampTz claimable;     /* when the run became claimable */
 	bool has_detail;
 	Jsonb *payload;
+	ArrayType *scopes; /* NULL: none */
 } TqClaimed;
 extern bool tq_task_core(TqScan *scan, int64 id, struct TqTask *task);
 extern TqScan *tq_task_scan_begin(Snapshot snapshot);
@@ -156,5 +157,7 @@ extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
 extern bool tq_task_for_claim(TqScan *scan, int64 id,
 							  struct TqClaimed *claimed);
 extern Jsonb *tq_task_payload_for_claim(TqScan *scan);
+extern ArrayType *tq_task_scopes_for_claim(TqScan *scan);
+extern ArrayType *tq_task_scopes(int64 id);
 
 #endif /* TQ_TASK_TABLE_H */

@@ -4,7 +4,7 @@
  *
  * Defines names, limits and defaults (doc/reference.md); the code that uses a
  * setting says what it means.  Only superusers may change them, because they
- * are limits that a client must not evade.
+ * are limits that a client must not evade; but for tq.credentials, which is none.
  */
 #include "postgres.h"
 
@@ -43,6 +43,7 @@ int tq_max_tags = 1024 * 1024;
 int tq_max_extra = 1024 * 1024;
 bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
+int tq_credentials = TQ_CREDENTIALS_AUTO;
 int64 tq_clock_offset = 0;
 
 static char *clock_offset_text = NULL;
@@ -222,6 +223,23 @@ define_bounds(void)
 				&tq_max_tags);
 }
 
+static const struct config_enum_entry credentials_values[] =
+	{{"auto", TQ_CREDENTIALS_AUTO, false},
+	 {"on", TQ_CREDENTIALS_ON, false},
+	 {"off", TQ_CREDENTIALS_OFF, false},
+	 {NULL, 0, false}};
+
+/* No limit: any role may change it for itself. */
+static void
+define_credentials(void)
+{
+	DefineCustomEnumVariable(
+		"tq.credentials", "Whether claims return credentials.",
+		"\"auto\": to a role that could not resolve the run without them.",
+		&tq_credentials, TQ_CREDENTIALS_AUTO, credentials_values, PGC_USERSET,
+		0, NULL, NULL, NULL);
+}
+
 static void
 define_maintenance(void)
 {
@@ -260,6 +278,7 @@ tq_guc_define(void)
 	define_bounds();
 	define_maintenance();
 	define_counts();
+	define_credentials();
 	define_messages();
 	define_numbers();
 	define_retention();

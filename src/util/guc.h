@@ -26,6 +26,15 @@ extern int tq_max_payload;   /* bytes, as the next three */
 extern int tq_max_definition;
 extern int tq_max_tags;
 extern int tq_max_extra;
+/* Values of tq.credentials. */
+typedef enum TqCredentialsSetting
+{
+	TQ_CREDENTIALS_AUTO,
+	TQ_CREDENTIALS_ON,
+	TQ_CREDENTIALS_OFF
+} TqCredentialsSetting;
+
+extern int tq_credentials; /* a TqCredentialsSetting */
 extern bool tq_maintenance;
 extern bool tq_publish_retried_exceptions;
 extern int64 tq_clock_offset; /* us */

@@ -14,7 +14,7 @@ SELECT is(count(*), 1::bigint, '2.8 one task by default') FROM claimed;
 SELECT is(task_id::text, pg_temp.id('a')::text, '2.8 the task') FROM claimed;
 SELECT is(run_id || ' ' || worker_group || ' ' || worker_id, '0 wg w1', '2.8 the run and the worker') FROM claimed;
 SELECT is(payload, '{"do": ["this", 1]}', '2.8 the payload') FROM claimed;
-SELECT is(credentials, NULL, '5.7 no credentials yet') FROM claimed;
+SELECT is(credentials, NULL, '5.7 no credentials for a role that needs none') FROM claimed;
 SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '5.2 takenUntil of the answer is the run''s') FROM claimed;
 SELECT is(taken_until, date_trunc('milliseconds', taken_until), '3.6 in whole milliseconds') FROM claimed;
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.8 the run is running');

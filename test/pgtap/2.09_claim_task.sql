@@ -14,7 +14,7 @@ CREATE TEMP TABLE claimed AS SELECT * FROM tq.claim_task(pg_temp.id('a'), 0, 'wg
 SELECT is(count(*), 1::bigint, '2.9 one row') FROM claimed;
 SELECT is(task_id::text || run_id || worker_group || worker_id, pg_temp.id('a') || '0wgw1', '2.9 the task, the run and the worker') FROM claimed;
 SELECT is(payload, '{"x": 1}', '2.9 the payload') FROM claimed;
-SELECT is(credentials, NULL, '5.7 no credentials yet') FROM claimed;
+SELECT is(credentials, NULL, '5.7 no credentials for a role that needs none') FROM claimed;
 SELECT is(pg_temp.iso(taken_until), pg_temp.run('a') ->> 'takenUntil', '2.9 takenUntil is the run''s') FROM claimed;
 SELECT is(pg_temp.look('a'), 'running 5: scheduled>running', '2.9 pending: the run is running');
 SELECT is(pg_temp.claims('test/q-a'), '', '2.9 the pending row is deleted');

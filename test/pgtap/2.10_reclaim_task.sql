@@ -16,7 +16,7 @@ SET tq.clock_offset = '7 minutes';
 CREATE TEMP TABLE reclaimed AS SELECT * FROM tq.reclaim_task(pg_temp.id('a'), 0);
 SELECT is(task_id::text || run_id || worker_group || worker_id, pg_temp.id('a') || '0wgw1', '2.10 the task, the run and the worker') FROM reclaimed;
 SELECT is(payload, NULL, '2.10 the payload is left out') FROM reclaimed;
-SELECT is(credentials, NULL, '5.7 no credentials yet') FROM reclaimed;
+SELECT is(credentials, NULL, '5.7 no credentials for a role that needs none') FROM reclaimed;
 SELECT ok(pg_temp.near(pg_temp.iso(taken_until), pg_temp.clock() + interval '20 minutes'), '5.4 takenUntil is now and the claim timeout, not the old takenUntil and that') FROM reclaimed;
 SELECT is(pg_temp.run('a') ->> 'takenUntil', pg_temp.iso(taken_until), '2.10 the run''s takenUntil is the same') FROM reclaimed;
 SELECT is(tq.status(pg_temp.id('a')) #- '{runs,0,takenUntil}', status #- '{runs,0,takenUntil}', '2.10 nothing else changes') FROM before;

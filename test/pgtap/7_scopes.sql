@@ -121,6 +121,7 @@ INSERT INTO rule VALUES
 	('revoke_scopes', $$SELECT tq.revoke_scopes('scoped', '{x}')$$, '[["*"]]'),
 	('grant_queue', $$SELECT tq.grant_queue('scoped', 'test/*', 'read')$$, '[["*"]]'),
 	('revoke_queue', $$SELECT tq.revoke_queue('scoped', 'test/*', 'read')$$, '[["*"]]'),
+	('rotate_secret', $$SELECT tq.rotate_secret()$$, '[["*"]]'),
 	-- none
 	('slugid', $$SELECT tq.slugid()$$, '[[]]'),
 	('stable_slugid', $$SELECT tq.stable_slugid('x')$$, '[[]]'),
@@ -149,9 +150,9 @@ INSERT INTO rule	-- a repeat sends its messages again
 	VALUES ('report_completed', $$SELECT tq.report_completed('<c>', 0)$$, '[["queue:resolve-task:<c>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
 	('resolve', $$SELECT 1 / (SELECT count(*) FROM tq.resolve('{<r>}', '{0}') WHERE outcome = 'resolved')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]');
 
--- Tested elsewhere: what ends the transaction, and what needs a commit (sql/scope.sql).
+-- Tested elsewhere: what ends the transaction, what needs a commit (sql/scope.sql), and credentials (5.7_credentials.sql).
 CREATE TEMP TABLE elsewhere (fn text);
-INSERT INTO elsewhere VALUES ('wait_for_work'), ('wait_for_task'), ('wait_for_task_group'), ('message');
+INSERT INTO elsewhere VALUES ('assume'), ('wait_for_work'), ('wait_for_task'), ('wait_for_task_group'), ('message');
 -- Callable by the owner only.
 INSERT INTO elsewhere VALUES ('start_maintenance');
 

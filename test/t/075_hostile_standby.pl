@@ -35,6 +35,7 @@ $primary->safe_psql($db, qq{
 });
 $primary->poll_query_until($db, 'SELECT count(*) > 0 FROM tq.messages()') or die 'nothing is published';
 my $message = $primary->safe_psql($db, 'SELECT min(id) FROM tq.messages()');
+my $credentials = $primary->safe_psql($db, "SET tq.credentials = on; SELECT credentials FROM tq.reclaim_task($running, 0)");
 my $definition = q{jsonb_build_object('taskQueueId', 'p/n', 'payload', '{}'::jsonb, 'created', clock_timestamp(), 'deadline', clock_timestamp() + interval '1 day',
 	'metadata', '{"name": "n", "description": "d", "owner": "o", "source": "https://example.com"}'::jsonb)};
 
@@ -63,6 +64,7 @@ my %write = (
 	report_failed => "($running, 0)",
 	report_exception => "($running, 0, 'worker-shutdown')",
 	defer_task => "($running, 0, '1 s')",
+	rotate_secret => ['()', '(true)'],
 	resolve => ["(ARRAY[${running}::tq.slugid], '{0}')", "('{}', '{}')"],
 	quarantine_worker => "('p', 'd', 'g', 'w', '2100-01-01')",
 	declare_worker => ["('p', 'd', 'g', 'w', '2100-01-01')", "('p', 'new', 'g', 'w', '2100-01-01')"],
@@ -84,6 +86,7 @@ my %write = (
 
 # A call of each function that reads.
 my %read = (
+	assume => "('$credentials')",
 	status => "($pending)",
 	task => "($pending)",
 	statuses => "(ARRAY[${pending}::tq.slugid])",
