@@ -20,8 +20,8 @@
 
 #include "../shmem/claim_cursor.h"
 #include "../shmem/worker_request.h"
-#include "../storage/grant_table.h"
 #include "../storage/count_note.h"
+#include "../storage/grant_table.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);

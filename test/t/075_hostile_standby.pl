@@ -81,6 +81,10 @@ my %write = (
 	ack => ["('sub', $message)", "('sub', 0)"],
 	upkeep => '()',
 	reset_queue_stats => '()',
+	grant_scopes => "('pg_monitor', '{a:b}')",
+	revoke_scopes => "('pg_monitor', '{a:b}')",
+	grant_queue => "('pg_monitor', 'p/*', 'read')",
+	revoke_queue => "('pg_monitor', 'p/*', 'read')",
 	wait_for_work => ["('p/w')", "('p/new', '1 s')"],
 );
 
@@ -135,6 +139,7 @@ my %read = (
 	local_time => "('2100-01-01')",
 	expired_claims => '()',
 	queue_counters => '()',
+	current_scopes => '()',
 	group_slug => "(NULL, $pending)",
 	group_number => "($pending)",
 	count_state => '()',
