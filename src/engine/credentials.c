@@ -62,6 +62,7 @@
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
 #include "../util/clock.h"
+#include "../util/compat.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/hmac.h"
@@ -133,8 +134,7 @@ put_token(StringInfo text, const uint8 *random)
 
 	enlargeStringInfo(text, TOKEN_CHARS);
 	token = text->data + text->len;
-	(void) pg_b64_encode((const char *) random, TOKEN_BYTES, token,
-						 TOKEN_CHARS);
+	TqBase64(random, TOKEN_BYTES, token, TOKEN_CHARS);
 	for (int i = 0; i < TOKEN_CHARS; i++)
 	{
 		if (token[i] == '+')

@@ -83,6 +83,24 @@
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
+/*
+ * base64 of bytes in a buffer of exactly that size.  Since 18 the bytes are
+ * unsigned, and the result, which is the size, must be looked at.
+ */
+#if PG_VERSION_NUM >= 180000
+#define TqBase64(bytes, n, text, size)                                        \
+	do                                                                        \
+	{                                                                         \
+		int written = pg_b64_encode(bytes, n, text, size);                    \
+                                                                              \
+		Assert(written == (size));                                            \
+		(void) written;                                                       \
+	} while (0)
+#else
+#define TqBase64(bytes, n, text, size)                                        \
+	((void) pg_b64_encode((const char *) (bytes), n, text, size))
+#endif
+
 /* The number of the file of a table, which has another name since 16. */
 #if PG_VERSION_NUM >= 160000
 #define TqRelFileNumber(rel) ((rel)->rd_locator.relNumber)

@@ -9,6 +9,7 @@
 
 #include "common/base64.h"
 
+#include "compat.h"
 #include "hmac.h"
 
 StaticAssertDecl(TQ_HMAC_CHARS == (TQ_HMAC_BYTES + 2) / 3 * 4,
@@ -42,8 +43,7 @@ tq_hmac_sign(pg_hmac_ctx *context, const uint8 *key, size_t nkey,
 		pg_hmac_update(context, (const uint8 *) message, len) < 0 ||
 		pg_hmac_final(context, bytes, sizeof(bytes)) < 0)
 		fail(context);
-	(void) pg_b64_encode((const char *) bytes, sizeof(bytes), signature,
-						 TQ_HMAC_CHARS);
+	TqBase64(bytes, sizeof(bytes), signature, TQ_HMAC_CHARS);
 }
 
 /* Frees a context. */
