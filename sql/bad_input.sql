@@ -101,7 +101,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('subscribe', 'name', $$'new'$$), ('subscribe', 'exchange', $$'task-defined'$$), ('subscribe', 'pattern', $$'#'$$),
 	('unsubscribe', 'name', $$'regress'$$), ('fetch', 'name', $$'regress'$$), ('fetch', 'max', $$1$$), ('ack', 'name', $$'regress'$$), ('ack', 'id', $$0$$),
 	('group_slug', 'group_id', $$0$$), ('group_slug', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('group_number', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
-	('shorten', 'given', $$'a b'$$), ('shorten', 'size', $$10$$), ('local_time', 'given', $$'2100-01-01'::timestamptz$$),
+	('shorten', 'given', $$'a b'$$), ('shorten', 'size', $$10$$), ('local_time', 'given', $$'2100-01-01'::timestamptz$$), ('may_see_statements', 'role', $$10$$),
 	('is_awaited', 'xid', $$'1'$$), ('exchange_name', 'exchange', $$1$$),
 	('state_name', 'state', $$1$$), ('reason_created_name', 'reason', $$1$$), ('reason_resolved_name', 'reason', $$1$$), ('priority_name', 'priority', $$1$$);
 SELECT tq.enqueue('regress/s', task_id => pg_temp.id('seal'), task_group_id => pg_temp.id('sealed'));

@@ -8,10 +8,12 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 
 #include "../engine/access.h"
@@ -24,6 +26,7 @@
 #include "arguments.h"
 
 PG_FUNCTION_INFO_V1(tq_why);
+PG_FUNCTION_INFO_V1(tq_may_see_statements);
 PG_FUNCTION_INFO_V1(tq_health);
 PG_FUNCTION_INFO_V1(tq_status_row);
 PG_FUNCTION_INFO_V1(tq_queue_counts);
@@ -72,6 +75,22 @@ tq_why(PG_FUNCTION_ARGS)
 					 "SELECT r.reason, r.detail, r.advice"
 					 " FROM tq_internal.task_reason r WHERE r.task_id = $1"
 					 " ORDER BY r.place, r.detail");
+}
+
+/*
+ * may_see_statements(role oid) -> bool
+ *
+ * Returns whether the caller may see what sessions of a role run.  The view
+ * pg_stat_activity checks the effective role, which is the owner's while why()
+ * reads it.
+ */
+Datum
+tq_may_see_statements(PG_FUNCTION_ARGS)
+{
+	Oid caller = tq_spi_caller();
+
+	PG_RETURN_BOOL(has_privs_of_role(caller, ROLE_PG_READ_ALL_STATS) ||
+				   has_privs_of_role(caller, PG_GETARG_OID(0)));
 }
 
 /* status_row(task_id slugid) -> a row of tq.task_overview */

@@ -6,10 +6,13 @@
 -- Schema and roles
 -- ---------------------------------------------------------------------------
 
--- The owner of a schema may drop everything in it, so it must be trusted.
+-- The owner of a schema may drop everything in it, so it must be trusted.  What
+-- another role has left in it could be taken for the server's own by the views.
 DO $$
 DECLARE
 	owner pg_catalog.name;
+	maker pg_catalog.text;
+	left_object pg_catalog.text;
 BEGIN
 	SELECT r.rolname INTO owner
 		FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
@@ -20,6 +23,27 @@ BEGIN
 				DETAIL = pg_catalog.format('Its owner is "%s", which is not a superuser and could drop the extension.', owner),
 				HINT = 'Drop or rename that schema, or give it to a superuser, and run CREATE EXTENSION tq again.';
 	END IF;
+	SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END INTO maker
+		FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a
+			LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+		WHERE n.nspname = 'tq' AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner AND r.rolsuper IS NOT TRUE
+		ORDER BY a.grantee LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'another role may create objects in schema "tq"'
+			USING ERRCODE = 'insufficient_privilege',
+				DETAIL = pg_catalog.format('The schema exists, and %s has the right CREATE on it.', maker),
+				HINT = pg_catalog.format('Run REVOKE CREATE ON SCHEMA tq FROM %s, and CREATE EXTENSION tq again.', maker);
+	END IF;
+	SELECT pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) INTO left_object
+		FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_namespace n ON d.refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND d.refobjid = n.oid
+		WHERE n.nspname = 'tq' AND d.classid <> 'pg_catalog.pg_extension'::pg_catalog.regclass
+		ORDER BY d.classid, d.objid LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'schema "tq" is not empty'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = pg_catalog.format('It has %s.', left_object),
+				HINT = 'Drop or rename that schema, and run CREATE EXTENSION tq again.';
+	END IF;
 END
 $$;
 
@@ -28,6 +52,7 @@ DO $$
 DECLARE
 	made pg_catalog.name;
 	heir pg_catalog.name;
+	heirs pg_catalog.text;
 BEGIN
 	FOREACH made IN ARRAY ARRAY['tq_admin', 'tq_producer', 'tq_worker', 'tq_reader'] LOOP
 		BEGIN
@@ -52,6 +77,15 @@ BEGIN
 			RAISE WARNING 'role "%" exists and can be granted by role "%"', made, heir
 				USING DETAIL = 'Its members have rights to tq in every database of this server.',
 					HINT = pg_catalog.format('If that is not intended: REVOKE ADMIN OPTION FOR %I FROM %I.', made, heir);
+		END IF;
+		SELECT pg_catalog.string_agg(DISTINCT pg_catalog.quote_ident(m.rolname), ', ') INTO heirs
+			FROM pg_catalog.pg_auth_members a
+				JOIN pg_catalog.pg_roles g ON g.oid = a.roleid JOIN pg_catalog.pg_roles m ON m.oid = a.member
+			WHERE g.rolname = made AND NOT a.admin_option AND NOT m.rolsuper;
+		IF heirs IS NOT NULL THEN
+			RAISE WARNING 'role "%" exists and has members', made
+				USING DETAIL = pg_catalog.format('They have rights to tq in this database, too: %s.', heirs),
+					HINT = pg_catalog.format('If that is not intended: REVOKE %I FROM the role.', made);
 		END IF;
 	END LOOP;
 END
@@ -1806,8 +1840,12 @@ CREATE FUNCTION tq_internal.local_time(given timestamptz) RETURNS text
 	END;
 COMMENT ON FUNCTION tq_internal.local_time(timestamptz) IS 'a time in 19 characters, in the time zone of the session, for why()';
 
+CREATE FUNCTION tq_internal.may_see_statements(role oid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_may_see_statements' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.may_see_statements(oid) IS 'whether the caller of why() may see the statements of a role, as pg_stat_activity decides';
+
 CREATE VIEW tq_internal.lock_holder AS
-	SELECT t.task_id, l.pid, a.xact_start AS since, a.query
+	SELECT t.task_id, l.pid, a.xact_start AS since, CASE WHEN tq_internal.may_see_statements(a.usesysid) THEN a.query END AS query
 	FROM tq_internal.task t
 		CROSS JOIN LATERAL (SELECT u.xmax FROM tq_internal.unscheduled u WHERE u.task = t.id
 			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
@@ -1816,7 +1854,7 @@ CREATE VIEW tq_internal.lock_holder AS
 			UNION ALL SELECT r.xmax FROM tq_internal.run r WHERE r.task = t.id) AS x
 		JOIN pg_catalog.pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = x.xmax AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()
 		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid;
-COMMENT ON VIEW tq_internal.lock_holder IS 'sessions whose open transactions have locked or changed a task';
+COMMENT ON VIEW tq_internal.lock_holder IS 'sessions whose open transactions have locked or changed a task; query is NULL if the caller may not see it';
 
 -- Why a task is where it is: each branch finds one reason, and what to do.  In
 -- psql the rows have at most 120 columns: a reason has up to 13 characters, a
@@ -2061,6 +2099,31 @@ COMMENT ON FUNCTION tq.queue_counts(text) IS 'counts of a queue as a row of queu
 -- ---------------------------------------------------------------------------
 -- Grants
 -- ---------------------------------------------------------------------------
+
+-- The rights that ALTER DEFAULT PRIVILEGES gives away do not extend to tq.
+DO $$
+DECLARE
+	heir pg_catalog.text;
+BEGIN
+	FOR heir IN
+		SELECT DISTINCT pg_catalog.quote_ident(r.rolname)
+		FROM (SELECT c.relacl AS acl FROM pg_catalog.pg_class c WHERE c.relnamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace)
+			UNION ALL SELECT p.proacl FROM pg_catalog.pg_proc p WHERE p.pronamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace)
+			UNION ALL SELECT n.nspacl FROM pg_catalog.pg_namespace n WHERE n.nspname = 'tq_internal') AS o
+			CROSS JOIN LATERAL pg_catalog.aclexplode(o.acl) a
+			JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+		WHERE r.rolname <> current_user
+	LOOP
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL TABLES IN SCHEMA tq, tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA tq, tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON SCHEMA tq_internal FROM %s', heir);
+	END LOOP;
+END
+$$;
+REVOKE ALL ON ALL TABLES IN SCHEMA tq, tq_internal FROM PUBLIC;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA tq, tq_internal FROM PUBLIC;
+REVOKE ALL ON SCHEMA tq_internal FROM PUBLIC;
 
 -- Each function of schema tq checks the scopes of its caller.
 REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM PUBLIC;

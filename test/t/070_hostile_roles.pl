@@ -155,6 +155,26 @@ like(create_in('own', 'CREATE SCHEMA tq', 'postgres'), qr/^created/, 'a schema o
 $node->safe_psql('postgres', 'CREATE ROLE root2 SUPERUSER');
 like(create_in('super', 'CREATE SCHEMA tq AUTHORIZATION root2', 'postgres'), qr/^created/, 'a schema of a superuser is used');
 
+like(create_in('open', 'CREATE SCHEMA tq; GRANT CREATE ON SCHEMA tq TO guest', 'postgres'),
+	qr/ERROR:  42501: another role may create objects in schema "tq".*DETAIL: [^\n]*guest.*HINT: [^\n]*REVOKE CREATE ON SCHEMA tq FROM guest/s,
+	'a schema in which another role may create objects is refused');
+like(create_in('planted', 'CREATE SCHEMA tq; CREATE FUNCTION tq.format(text, int) RETURNS text LANGUAGE sql AS $$ SELECT $1 $$', 'postgres'),
+	qr/ERROR:  55000: schema "tq" is not empty.*DETAIL: [^\n]*format\(text,integer\).*HINT: /s, 'a schema in which something is left is refused');
+
+# why() shows the statements of other sessions to those who see them in pg_stat_activity.
+my $locked = enqueue($node, $db);
+my $holder = session_as('postgres', $db, 'BEGIN');
+$holder->query_safe("SELECT tq.claim_task('$locked', 0, 'g', 'secret-name')");
+my $why = "SELECT string_agg(reason || ' ' || detail, '; ') FROM tq.why('$locked')";
+$node->safe_psql($db, "SELECT tq.grant_scopes('guest', '{queue:status:*}'); GRANT pg_read_all_stats TO maker; SELECT tq.grant_scopes('maker', '{queue:status:*}')");
+like($node->safe_psql($db, $why), qr/locked by process \d+.*query: SELECT tq\.claim_task/, 'why() shows a superuser the query of the session that has locked a task');
+like($node->safe_psql($db, "SET ROLE maker; $why"), qr/query: SELECT tq\.claim_task/, 'and to a member of pg_read_all_stats');
+my $hidden = $node->safe_psql($db, "SET ROLE guest; $why");
+like($hidden, qr/locked by process \d+/, 'others see which session it is');
+unlike($hidden, qr/query/, 'but not its query');
+$holder->query('ROLLBACK');
+$holder->quit;
+
 # A role tq_admin that is there before the extension.
 unlike(create_in('plain', 'SELECT 1', 'postgres'), qr/WARNING/, 'tq_admin as tq made it: no warning');
 like(create_in('login', 'ALTER ROLE tq_admin LOGIN', 'postgres'),
@@ -162,7 +182,11 @@ like(create_in('login', 'ALTER ROLE tq_admin LOGIN', 'postgres'),
 $node->safe_psql('postgres', 'ALTER ROLE tq_admin NOLOGIN; GRANT tq_admin TO guest WITH ADMIN OPTION');
 like(create_in('granted', 'SELECT 1', 'postgres'),
 	qr/^created .*WARNING: .*can be granted by role "guest"/s, 'tq_admin that a role may grant: a warning');
-$node->safe_psql('postgres', 'REVOKE tq_admin FROM guest; GRANT tq_admin TO root2 WITH ADMIN OPTION');
+$node->safe_psql('postgres', 'REVOKE tq_admin FROM guest; GRANT tq_worker TO guest');
+my $members = create_in('members', 'SELECT 1', 'postgres');
+like($members, qr/^created .*WARNING: .*role "tq_worker" exists and has members.*DETAIL: [^\n]*guest/s, 'a role with members: a warning that names them');
+unlike($members, qr/WARNING.*WARNING/s, 'and no more');
+$node->safe_psql('postgres', 'REVOKE tq_worker FROM guest; GRANT tq_admin TO root2 WITH ADMIN OPTION');
 unlike(create_in('granted2', 'SELECT 1', 'postgres'), qr/WARNING/, 'a superuser may grant it: no warning');
 
 served('in the end');
