@@ -39,6 +39,7 @@
 #include "../storage/worker_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"
 #include "../util/spi.h"
@@ -593,14 +594,18 @@ tq_message_payload(const TqAddress *address)
 }
 
 static void
+begin_ids(StringInfo text, const TqAddress *address)
+{
+	initStringInfo(text);
+	appendStringInfo(text, "{\"id\": " INT64_FORMAT, address->message->id);
+	appendStringInfoString(text, ", \"exchange\": ");
+	escape_json(text, tq_exchange_name(address->message->exchange));
+}
+
+static void
 begin_envelope(StringInfo text, const TqAddress *address)
 {
-	const TqMessage *message = address->message;
-
-	initStringInfo(text);
-	appendStringInfo(text, "{\"id\": " INT64_FORMAT, message->id);
-	appendStringInfoString(text, ", \"exchange\": ");
-	escape_json(text, tq_exchange_name(message->exchange));
+	begin_ids(text, address);
 	if (address->routing_key == NULL)
 		return;
 	appendStringInfoString(text, ", \"routingKey\": ");
@@ -656,12 +661,73 @@ is_surely_large(const TqAddress *address)
 			stored_size(address->task->tags) > SURELY_LARGE);
 }
 
+/* Returns whether messages of an exchange are about a group. */
+static bool
+is_about_group(TqExchange exchange)
+{
+	switch (exchange)
+	{
+		case TQ_EXCHANGE_TASK_GROUP_RESOLVED:
+		case TQ_EXCHANGE_TASK_GROUP_SEALED:
+		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
+			return true;
+		case TQ_EXCHANGE_NONE:
+		case TQ_EXCHANGE_TASK_DEFINED:
+		case TQ_EXCHANGE_TASK_PENDING:
+		case TQ_EXCHANGE_TASK_RUNNING:
+		case TQ_EXCHANGE_ARTIFACT_CREATED:
+		case TQ_EXCHANGE_TASK_COMPLETED:
+		case TQ_EXCHANGE_TASK_FAILED:
+		case TQ_EXCHANGE_TASK_EXCEPTION:
+		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
+		case TQ_EXCHANGE_TASK_ALERT:
+			return false;
+	}
+	return false;
+}
+
+/* Returns the id of the group that a message is about. */
+static const char *
+group_of(const TqAddress *address)
+{
+	return address->task != NULL
+			   ? tq_slug_text(&address->task->named.group_slug)
+			   : tq_json_get_text(address->message->detail, "taskGroupId");
+}
+
 /*
- * Returns the payload of NOTIFY: the whole message, or only its id, exchange
- * and routing key if it is too large for NOTIFY or cannot be built.
+ * Returns the payload of NOTIFY with tq.notify_payload = ids: id, exchange, and
+ * the task and the run, or the group, that the message is about.  It has no
+ * routing key, which names queues and workers.
  */
-char *
-tq_message_envelope(const TqAddress *address)
+static char *
+ids_envelope(const TqAddress *address)
+{
+	StringInfoData text;
+
+	begin_ids(&text, address);
+	if (is_about_group(address->message->exchange))
+	{
+		if (address->routing_key != NULL)
+			appendStringInfo(&text, ", \"taskGroupId\": \"%s\"",
+							 group_of(address));
+	}
+	else if (address->task != NULL)
+		appendStringInfo(&text, ", \"taskId\": \"%s\"",
+						 tq_slug_text(&address->task->named.task.task_id));
+	if (address->message->run_id >= 0 &&
+		!is_about_group(address->message->exchange))
+		appendStringInfo(&text, ", \"runId\": %d", address->message->run_id);
+	appendStringInfoChar(&text, '}');
+	return text.data;
+}
+
+/*
+ * Returns the whole message, or only its id, exchange and routing key if it is
+ * too large for NOTIFY or cannot be built.
+ */
+static char *
+full_envelope(const TqAddress *address)
 {
 	StringInfoData text;
 	Jsonb *payload;
@@ -683,6 +749,22 @@ tq_message_envelope(const TqAddress *address)
 	(void) JsonbToCString(&text, &payload->root, VARSIZE(payload));
 	appendStringInfoChar(&text, '}');
 	return text.len <= PAYLOAD_MAX ? text.data : truncated_envelope(address);
+}
+
+/* Returns the payload of NOTIFY, as tq.notify_payload says. */
+char *
+tq_message_envelope(const TqAddress *address)
+{
+	switch ((TqNotifyPayload) tq_notify_payload)
+	{
+		case TQ_NOTIFY_FULL:
+			return full_envelope(address);
+		case TQ_NOTIFY_IDS:
+			return ids_envelope(address);
+		case TQ_NOTIFY_OFF:
+			break;
+	}
+	return pstrdup("");
 }
 
 /* ---- messages that cannot be built ---- */

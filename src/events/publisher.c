@@ -231,6 +231,26 @@ count_notes(HTAB *claimable, const TqMessage *notes, int n)
 	}
 }
 
+/*
+ * Returns the payload of a queue's channel.  A listener knows the queue, whose
+ * name is that of the channel, so that tq.notify_payload = ids hides nothing.
+ */
+static char *
+claimable_payload(const Claimable *entry)
+{
+	switch ((TqNotifyPayload) tq_notify_payload)
+	{
+		case TQ_NOTIFY_FULL:
+		case TQ_NOTIFY_IDS:
+			return psprintf(
+				"{\"taskQueueId\": \"%s\", \"pending\": " INT64_FORMAT "}",
+				entry->name, entry->pending);
+		case TQ_NOTIFY_OFF:
+			break;
+	}
+	return pstrdup("");
+}
+
 static void
 notify_claimable(HTAB *claimable)
 {
@@ -239,11 +259,8 @@ notify_claimable(HTAB *claimable)
 
 	hash_seq_init(&scan, claimable);
 	while ((entry = hash_seq_search(&scan)) != NULL)
-		Async_Notify(
-			tq_queue_channel_name(entry->name),
-			psprintf("{\"taskQueueId\": \"%s\", \"pending\": " INT64_FORMAT
-					 "}",
-					 entry->name, entry->pending));
+		Async_Notify(tq_queue_channel_name(entry->name),
+					 claimable_payload(entry));
 }
 
 /* ---- sending ---- */

@@ -45,6 +45,13 @@ bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
 int64 tq_clock_offset = 0;
+int tq_notify_payload = TQ_NOTIFY_FULL;
+
+static const struct config_enum_entry notify_payloads[] =
+	{{"full", TQ_NOTIFY_FULL, false},
+	 {"ids", TQ_NOTIFY_IDS, false},
+	 {"off", TQ_NOTIFY_OFF, false},
+	 {NULL, 0, false}};
 
 static char *clock_offset_text = NULL;
 
@@ -135,6 +142,10 @@ define_messages(void)
 							"How long messages are kept for tq.messages().",
 							NULL, &tq_message_retention, 60 * 60, 1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomEnumVariable("tq.notify_payload", "What NOTIFY carries.",
+							 "Every role that may connect can LISTEN.",
+							 &tq_notify_payload, TQ_NOTIFY_FULL,
+							 notify_payloads, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable(
 		"tq.publish_interval",
 		"Shortest time between two publications of messages.", NULL,

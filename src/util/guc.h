@@ -39,6 +39,16 @@ extern bool tq_maintenance;
 extern bool tq_publish_retried_exceptions;
 extern int64 tq_clock_offset; /* us */
 
+/* What NOTIFY carries: values of tq.notify_payload. */
+typedef enum TqNotifyPayload
+{
+	TQ_NOTIFY_FULL,
+	TQ_NOTIFY_IDS,
+	TQ_NOTIFY_OFF
+} TqNotifyPayload;
+
+extern int tq_notify_payload; /* a TqNotifyPayload */
+
 extern void tq_guc_define(void);
 
 #endif /* TQ_GUC_H */

@@ -32,9 +32,9 @@ sub run_in
 	my ($self, $query) = @_;
 	my $output = $self->{psql}->query($query);
 
-	while ($output =~ /^Asynchronous notification "(.*?)" with payload "(.*)" received from server process with PID \d+\.$/mg)
+	while ($output =~ /^Asynchronous notification "(.*?)" (?:with payload "(.*)" )?received from server process with PID \d+\.$/mg)
 	{
-		push @{ $self->{news} }, [ $1, $2 ];
+		push @{ $self->{news} }, [ $1, $2 // '' ];
 	}
 	return $output;
 }
@@ -294,6 +294,44 @@ $node->safe_psql('other', "SELECT tq.enqueue('q/other'), tq.enqueue('q/work')");
 $node->poll_query_until('other', 'SELECT count(*) = 4 FROM tq.messages()');
 is(told($all), '', 'nothing comes from another database');
 is(told($queues), '', 'nor from its queues');
+
+# ---- tq.notify_payload ----
+
+my $pid = wait_worker($node, $db);
+my @channels = qw(tq_queue_q/small tq_task_defined tq_task_group_sealed tq_task_pending tq_task_running);
+my $small = listener(@channels);
+
+# What a session receives of one task, each channel once, when there is a notification of each.
+sub received
+{
+	my ($mode) = @_;
+	my %received;
+
+	run("ALTER DATABASE $db SET tq.notify_payload = $mode");
+	$pid = wait_worker($node, $db, $pid);
+	$id = task('small', "routes => '{secret.route}'", "tags => '{\"secret\": \"tag\"}'", "scheduler_id => 'secret-scheduler'");
+	run("SELECT tq.claim_work('q/small', 'secret-group', 'secret-worker'); SELECT tq.seal_task_group('$id')");
+	for (1 .. 3000)
+	{
+		run_in($small, 'SELECT pg_sleep(0.01)');
+		$received{ $_->[0] } = $_->[1] =~ s/"id": \d+/"id": N/r foreach @{ $small->{news} };
+		last if @channels == keys %received;
+	}
+	$small->{news} = [];
+	return \%received;
+}
+
+my %ids = (
+	'tq_queue_q/small' => '{"taskQueueId": "q/small", "pending": 1}',
+	(map { ("tq_task_$_" => qq({"id": N, "exchange": "task-$_", "taskId": "<id>"}) =~ s/\}/$_ eq 'defined' ? '}' : ', "runId": 0}'/er) } qw(defined pending running)),
+	tq_task_group_sealed => '{"id": N, "exchange": "task-group-sealed", "taskGroupId": "<id>"}');
+my $received = received('ids');
+is_deeply($received, { map { $_ => $ids{$_} =~ s/<id>/$id/r } keys %ids }, 'tq.notify_payload = ids: ids, exchange and run') or note explain $received;
+is_deeply(received('off'), { map { $_ => '' } @channels }, 'tq.notify_payload = off: nothing');
+is(run("SELECT count(*) > 4 FROM tq.messages(pattern => 'route.secret.#') WHERE payload -> 'status' ->> 'state' IS NOT NULL"), 't', 'but the log has all of it');
+$received = received('DEFAULT');
+is(scalar grep({ /secret-scheduler/ } values %$received), 4, 'tq.notify_payload = full is the default') or note explain $received;
+$small->{psql}->quit;
 
 $_->{psql}->quit foreach $all, $mine, $queues;
 $node->stop;
