@@ -140,6 +140,7 @@ my %read = (
 	expired_claims => '()',
 	queue_counters => '()',
 	current_scopes => '()',
+	may_see_statements => '(10)',
 	group_slug => "(NULL, $pending)",
 	group_number => "($pending)",
 	count_state => '()',
