@@ -55,7 +55,12 @@ SET ROLE regress_tq_clerk;
 CALL tq.wait_for_task_group(pg_temp.id('two'), '0');
 RESET ROLE;
 
--- One message of the log
+-- One message of the log, when it is published
+DO $$ BEGIN
+	WHILE NOT EXISTS (SELECT FROM tq.messages(0, 1, 'task-defined')) LOOP
+		PERFORM pg_sleep(0.005);
+	END LOOP;
+END $$;
 SELECT min(id) AS id FROM tq.messages(0, 1000, 'task-defined') \gset
 SET ROLE regress_tq_clerk;
 SELECT exchange FROM tq.message(:id);
