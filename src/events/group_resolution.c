@@ -173,8 +173,8 @@ tq_group_count_again(int64 id)
 }
 
 /*
- * Counts the tasks of a group by state and effect.  A large group has counters
- * from then on, which later calls read in place of the rows.
+ * Counts the tasks of a group by state and effect: by its counters, or else by
+ * its rows.  A large group that has no counters gets them by that.
  */
 void
 tq_group_count(const TqGroup *group, TqProgress *progress)

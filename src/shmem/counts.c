@@ -3,20 +3,25 @@
  *	  Counters of queues and groups in shared memory.
  *
  * Each queue has gauges (how many rows there are), totals since the last reset
- * (how often something has happened), histograms, and rates.  A group has
- * counters once group_progress() has found it large.  A transaction applies its
- * changes (count_changes.c) right after its commit, so that rolled back work
- * costs nothing and is never counted.  Gauges and groups begin with a count of
- * the rows; count_snapshot.c says why that and the changes make the true
- * number.
+ * (how often something has happened), histograms, and rates.  A transaction
+ * applies its changes (count_changes.c) right after its commit, so that rolled
+ * back work costs nothing and is never counted.  Gauges begin with a count of
+ * the rows; count_snapshot.c says why that and the changes make the true number.
+ *
+ * A group begins with counters of zero: the transaction that inserts its row
+ * makes them before it commits, when no other transaction can have changed the
+ * group.  A large group that has lost its counters begins with a count, as
+ * gauges do.
  *
  * A database whose gauges have not been counted since the server was started,
  * or whose tables were changed by other statements than those of tq, has no
  * gauges: readers count the rows, and the maintenance worker counts them once
  * for all.  The identity of a table changes when it is truncated or rewritten.
  *
- * One lock protects everything.  Changes of queues are applied with it in share
- * mode, by atomic operations; new entries and groups need it in exclusive mode.
+ * One lock protects everything.  Changes are applied with it in share mode, by
+ * atomic operations.  It is held in exclusive mode to make and remove entries,
+ * to take back the end of a task of a group, and to read the counters of a
+ * group, which must be of one moment.
  * With the lock held, ProcArrayLock is taken, and nothing else.
  */
 #include "postgres.h"
@@ -572,7 +577,10 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	return source;
 }
 
-/* Returns whether this transaction has changed a group otherwise than by sums. */
+/*
+ * Adds the changes of this transaction to the counters of a group; returns false
+ * if one of them takes something away that only a count of the rows can give.
+ */
 static bool
 add_own_group(Oid extension, int64 id, int64 *counters)
 {
