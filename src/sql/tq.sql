@@ -1707,7 +1707,7 @@ COMMENT ON COLUMN tq.queue_stats.wait_p99 IS '99 % of these times are not longer
 COMMENT ON COLUMN tq.queue_stats.run_p50 IS 'median of the times from claimed to resolved';
 COMMENT ON COLUMN tq.queue_stats.run_p95 IS '95 % of these times are not longer';
 COMMENT ON COLUMN tq.queue_stats.run_p99 IS '99 % of these times are not longer';
-COMMENT ON COLUMN tq.queue_stats.wait_histogram IS 'how many runs waited less than so many milliseconds, and not less than the key before';
+COMMENT ON COLUMN tq.queue_stats.wait_histogram IS 'how many runs waited how long: a key is where a bucket ends, in milliseconds; each doubling has four buckets, and empty ones are left out';
 COMMENT ON COLUMN tq.queue_stats.run_histogram IS 'the same for the times from claimed to resolved';
 COMMENT ON COLUMN tq.queue_stats.since IS 'since when totals and histograms are counted; NULL: nothing was counted yet';
 COMMENT ON COLUMN tq.queue_stats.last_date_active IS 'when a worker last asked for work; recorded with a delay';
