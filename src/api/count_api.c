@@ -26,6 +26,7 @@
 #include "../util/json_writer.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_queue_counters);
 PG_FUNCTION_INFO_V1(tq_count_state);
@@ -316,6 +317,7 @@ tq_reset_queue_stats(PG_FUNCTION_ARGS)
 	tq_access_require(tq_need("queue:upkeep"));
 	tq_counts_reset(tq_catalog_locked_table());
 	tq_request_cycle(tq_clock_now());
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }

@@ -11,6 +11,7 @@
 #include "../storage/activation.h"
 #include "../util/clock.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_assume);
 PG_FUNCTION_INFO_V1(tq_rotate_secret);
@@ -30,7 +31,8 @@ tq_assume(PG_FUNCTION_ARGS)
 		tq_error_null("credentials");
 	tq_call_begin(true);
 	tq_credentials_open(credentials, tq_clock_now(), &rights);
-	tq_access_assume(rights.scopes, rights.nscopes);
+	tq_access_assume(tq_credentials_client(credentials), rights.scopes,
+					 rights.nscopes);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -49,6 +51,7 @@ tq_rotate_secret(PG_FUNCTION_ARGS)
 	revoke = PG_GETARG_BOOL(0);
 	tq_call_begin(false);
 	tq_credentials_rotate(revoke, tq_clock_now());
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }

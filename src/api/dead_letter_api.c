@@ -24,6 +24,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_list_dead_letters);
 PG_FUNCTION_INFO_V1(tq_redrive);
@@ -82,6 +83,7 @@ tq_redrive(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	status = tq_spi_keep(
 		tq_status_of(tq_dead_letter_redrive(task_id, tq_clock_now())));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -100,6 +102,7 @@ tq_redrive_queue(PG_FUNCTION_ARGS)
 	queue = tq_queue_find(queue_name);
 	if (queue != 0)
 		n = tq_dead_letters_redrive(queue, max, tq_clock_now());
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_INT64(n);
 }
@@ -112,6 +115,7 @@ tq_discard_dead_letter(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	tq_dead_letter_discard(task_id);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }

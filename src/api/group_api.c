@@ -27,6 +27,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 #include "task_api.h"
 
 PG_FUNCTION_INFO_V1(tq_get_task_group);
@@ -97,6 +98,7 @@ tq_seal_task_group(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_group_seal(slug, &group);
 	result = tq_spi_keep(tq_group_json(&group));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -113,6 +115,7 @@ tq_cancel_task_group(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	result = tq_spi_keep(tq_group_cancel(slug, tq_clock_now()));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }

@@ -36,6 +36,7 @@
 #include "../util/errors.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_bind);
 PG_FUNCTION_INFO_V1(tq_unbind);
@@ -140,6 +141,7 @@ tq_bind(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:bind:%s", channel));
 	tq_subscribe_bind(channel, exchange, pattern);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -155,6 +157,7 @@ tq_unbind(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:bind:%s", channel));
 	tq_subscribe_unbind(channel, exchange, pattern);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -357,6 +360,7 @@ tq_subscribe(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:subscribe:%s", name));
 	tq_subscribe_begin(name, exchange, pattern, tq_clock_now());
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -370,6 +374,7 @@ tq_unsubscribe(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:subscribe:%s", name));
 	tq_subscribe_end(name);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }

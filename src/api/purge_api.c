@@ -21,6 +21,7 @@
 #include "../util/errors.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_purge);
 
@@ -101,6 +102,7 @@ tq_purge(PG_FUNCTION_ARGS)
 	rule.queue = tq_queue_find(queue_name);
 	if (rule.queue != 0)
 		deleted = tq_sweep_all(&rule, max, now);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_INT64(deleted);
 }

@@ -23,6 +23,7 @@
 #include "../util/errors.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_grant_scopes);
 PG_FUNCTION_INFO_V1(tq_revoke_scopes);
@@ -148,6 +149,7 @@ tq_grant_scopes(PG_FUNCTION_ARGS)
 	begin_change();
 	(void) tq_grants_delete_of_dropped_roles();
 	tq_grants_insert(role, scopes, n);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -163,6 +165,7 @@ tq_revoke_scopes(PG_FUNCTION_ARGS)
 	begin_change();
 	refuse_built_in(role, scopes, n);
 	tq_grants_delete(role, scopes, n);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -317,6 +320,7 @@ tq_grant_queue(PG_FUNCTION_ARGS)
 
 	begin_change();
 	tq_grants_insert(role, scopes, n);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -331,6 +335,7 @@ tq_revoke_queue(PG_FUNCTION_ARGS)
 
 	begin_change();
 	tq_grants_delete(role, scopes, n);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }

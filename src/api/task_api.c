@@ -37,6 +37,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 #include "task_api.h"
 
 PG_FUNCTION_INFO_V1(tq_create_task);
@@ -77,6 +78,7 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	tq_require_create(&definition, 1, !define);
 	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
 	status = tq_spi_keep(tq_status_of(&definition.named));
+	tq_audit_client(fcinfo);
 	tq_call_end();
 	return status;
 }
@@ -156,6 +158,18 @@ read_elements(Jsonb *array, int *n)
 	return tasks;
 }
 
+/* Writes the creation of tasks to the audit trail. */
+static void
+audit_tasks(FunctionCallInfo fcinfo, const TqTaskDefinition *tasks, int n)
+{
+	TqActRun *runs = palloc(sizeof(TqActRun) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		runs[i] = (TqActRun){.task_id = tasks[i].named.task.task_id,
+							 .run_id = TQ_NO_RUN};
+	tq_audit_call_runs(fcinfo, runs, n);
+}
+
 /* create_tasks(tasks jsonb) -> number of new tasks; all or nothing */
 Datum
 tq_create_tasks(PG_FUNCTION_ARGS)
@@ -178,6 +192,8 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 	tq_require_create(tasks, n, true);
 	if (n > 0)
 		created = tq_create(tasks, n, TQ_REPEAT_EXACT, tq_clock_now());
+	if (tq_audit_wants_clients())
+		audit_tasks(fcinfo, tasks, n);
 	tq_call_end();
 	PG_RETURN_INT64(created);
 }
@@ -314,6 +330,8 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	tq_definition_check_payload(&definition);
 	tq_require_create(&definition, 1, true);
 	(void) tq_create(&definition, 1, TQ_REPEAT_LATER, now);
+	if (tq_audit_wants_clients())
+		audit_tasks(fcinfo, &definition, 1);
 	tq_call_end();
 	PG_RETURN_TQ_SLUG_P(result);
 }
@@ -395,6 +413,8 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 		slugs[i] = tasks[i].named.task.task_id;
 	MemoryContextSwitchTo(outer);
 	result = tq_array_slugid(slugs, n);
+	if (tq_audit_wants_clients())
+		audit_tasks(fcinfo, tasks, n);
 	tq_call_end();
 	PG_RETURN_DATUM(result);
 }
@@ -420,6 +440,7 @@ change_task(FunctionCallInfo fcinfo, const char *right,
 	if (named->task.policy != 0) /* its effective deadline may have changed */
 		named = tq_task_get(task_id);
 	status = tq_spi_keep(tq_status_of(named));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	return status;
 }
@@ -459,6 +480,7 @@ tq_delete_task(PG_FUNCTION_ARGS)
 	named = tq_task_get(task_id);
 	tq_require_change("delete-task", named);
 	tq_task_delete(named);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_VOID();
 }
@@ -477,6 +499,7 @@ tq_skip_task(PG_FUNCTION_ARGS)
 	tq_require_change("skip-task", named);
 	tq_task_skip(&named->task, output, tq_clock_now());
 	status = tq_spi_keep(tq_status_of(named));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -732,6 +755,7 @@ tq_change_task_priority(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	named = tq_priority_change(task_id, priority, tq_clock_now());
 	status = tq_spi_keep(tq_status_of(named));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -750,6 +774,7 @@ tq_change_task_group_priority(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	result = tq_spi_keep(
 		tq_priority_change_group(slug, priority, tq_clock_now()));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }

@@ -38,6 +38,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 #include "wait_api.h"
 #include "worker_api.h"
 
@@ -98,6 +99,18 @@ check_isolation(int64 wait_ms)
 				 errhint("Use READ COMMITTED, or do not wait.")));
 }
 
+/* Writes claims to the audit trail. */
+static void
+audit_claims(FunctionCallInfo fcinfo, const TqClaim *claims, int n)
+{
+	TqActRun *runs = palloc(sizeof(TqActRun) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		runs[i] = (TqActRun){.task_id = claims[i].task_id,
+							 .run_id = claims[i].run_id};
+	tq_audit_call_runs(fcinfo, runs, n);
+}
+
 /*
  * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
  * wait interval 0..60 s) -> rows of tq.claim (2.8)
@@ -120,6 +133,8 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	claims = tq_claim_wait(queue, group, id, max, wait_ms, &found);
 	for (int i = 0; i < found; i++)
 		put_claim(fcinfo, &claims[i]);
+	if (tq_audit_wants_clients())
+		audit_claims(fcinfo, claims, found);
 	tq_call_end();
 	return (Datum) 0;
 }
@@ -140,7 +155,10 @@ tq_claim_task(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
 	if (tq_claim_one(task_id, run_id, group, id, tq_clock_now(), &claim))
+	{
 		put_claim(fcinfo, &claim);
+		tq_audit_client(fcinfo);
+	}
 	tq_call_end();
 	return (Datum) 0;
 }
@@ -171,6 +189,7 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 	holder = tq_credentials_require(credentials, task_id, run_id, now);
 	tq_claim_prolong(task_id, run_id, holder, now, &claim);
 	fill_claim(&claim, values, nulls);
+	tq_audit_client(fcinfo);
 	MemoryContextSwitchTo(outer);
 	tuple = heap_form_tuple(desc, values, nulls);
 	tq_call_end();
@@ -194,7 +213,7 @@ refuse_report(const TqReport *report)
 
 /* Resolves one run, or raises its error, and returns the status afterwards. */
 static Jsonb *
-report_one(TqReport report, TqResolved reason)
+report_one(FunctionCallInfo fcinfo, TqReport report, TqResolved reason)
 {
 	Jsonb *status;
 
@@ -221,6 +240,7 @@ report_one(TqReport report, TqResolved reason)
 						   report.owner.queue);
 	}
 	status = tq_spi_keep(tq_status_of(tq_task_get(&report.task_id)));
+	tq_audit_client(fcinfo);
 	tq_call_end();
 	return status;
 }
@@ -282,7 +302,7 @@ tq_report_completed(PG_FUNCTION_ARGS)
 	TqReport report = read_report(fcinfo, 2);
 
 	report.result = tq_arg_result(fcinfo, 3, "result");
-	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_COMPLETED));
+	PG_RETURN_JSONB_P(report_one(fcinfo, report, TQ_RESOLVED_COMPLETED));
 }
 
 /*
@@ -297,7 +317,7 @@ tq_report_failed(PG_FUNCTION_ARGS)
 
 	report.error = tq_arg_error(fcinfo, 3);
 	read_retry(fcinfo, 4, &report);
-	PG_RETURN_JSONB_P(report_one(report, TQ_RESOLVED_FAILED));
+	PG_RETURN_JSONB_P(report_one(fcinfo, report, TQ_RESOLVED_FAILED));
 }
 
 static void
@@ -328,7 +348,7 @@ tq_report_exception(PG_FUNCTION_ARGS)
 		refuse_reason(name, EXCEPTION_REASONS);
 	report.error = tq_arg_error(fcinfo, 4);
 	read_retry(fcinfo, 5, &report);
-	PG_RETURN_JSONB_P(report_one(report, reason));
+	PG_RETURN_JSONB_P(report_one(fcinfo, report, reason));
 }
 
 /*
@@ -351,6 +371,7 @@ tq_defer_task(PG_FUNCTION_ARGS)
 	named = tq_task_get(&report.task_id);
 	tq_claim_defer(&named->task, report.run_id, holder, after, now);
 	status = tq_spi_keep(tq_status_of(named));
+	tq_audit_client(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(status);
 }
@@ -420,6 +441,45 @@ read_credentials(FunctionCallInfo fcinfo, TqReport *reports, int n)
 		reports[i].credentials = credentials[i];
 }
 
+/* Returns whether a report was accepted. */
+static bool
+is_accepted(TqOutcome outcome)
+{
+	switch (outcome)
+	{
+		case TQ_OUTCOME_RESOLVED:
+		case TQ_OUTCOME_RETRIED:
+		case TQ_OUTCOME_REPEATED:
+			return true;
+		case TQ_OUTCOME_CONFLICT:
+		case TQ_OUTCOME_NOT_FOUND:
+		case TQ_OUTCOME_FORBIDDEN:
+			break;
+	}
+	return false;
+}
+
+/* Writes the reports that were accepted to the audit trail. */
+static void
+audit_reports(FunctionCallInfo fcinfo, const TqReport *reports, int n)
+{
+	TqActRun *runs = palloc(sizeof(TqActRun) * Max(n, 1));
+	int accepted = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqReport *report = &reports[i];
+
+		if (is_accepted(report->outcome))
+			runs[accepted++] =
+				(TqActRun){report->task_id, report->run_id,
+						   report->credentials == NULL
+							   ? NULL
+							   : tq_credentials_client(report->credentials)};
+	}
+	tq_audit_call_runs(fcinfo, runs, accepted);
+}
+
 /* Adds a row of tq.resolution. */
 void
 tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report)
@@ -450,6 +510,8 @@ tq_resolve(PG_FUNCTION_ARGS)
 	tq_resolve_reports(reports, n, reason, tq_clock_now());
 	for (int i = 0; i < n; i++)
 		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
+	if (tq_audit_wants_clients())
+		audit_reports(fcinfo, reports, n);
 	tq_call_end();
 	return (Datum) 0;
 }

@@ -31,6 +31,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 #include "worker_api.h"
 
 PG_FUNCTION_INFO_V1(tq_get_worker);
@@ -203,6 +204,7 @@ tq_declare_worker(PG_FUNCTION_ARGS)
 							  id.queue, id.group, id.name));
 	tq_worker_set_expires(&id, expires, tq_clock_now(), &worker);
 	result = tq_spi_keep(tq_worker_json(id.queue, &worker));
+	tq_audit_client(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -252,6 +254,7 @@ tq_quarantine_worker(PG_FUNCTION_ARGS)
 								info != NULL ? info : "[unspecified]");
 	tq_worker_set_quarantine(&id, until, detail, now, &worker);
 	result = tq_spi_keep(tq_worker_json(id.queue, &worker));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
 }
@@ -275,6 +278,7 @@ tq_worker_removed(PG_FUNCTION_ARGS)
 	reports = tq_worker_remove(&id, reason, tq_clock_now(), &n);
 	for (int i = 0; i < n; i++)
 		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	return (Datum) 0;
 }

@@ -1,7 +1,7 @@
 /*
  * sweep_pass.c
- *	  Passes over all tasks that delete those whose retention is over, and old
- *	  dead letters (doc/spec/taskcluster.md 8.4).
+ *	  Passes over all tasks that delete those whose retention is over, old dead
+ *	  letters and old rows of the audit trail (doc/spec/taskcluster.md 8.4).
  *
  * A pass reads tasks from the lowest id up to those that are too young, a batch
  * in each transaction.  The maintenance worker begins the next pass after a
@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 
 #include "../engine/sweep.h"
+#include "../storage/audit_table.h"
 #include "../storage/dead_letter_table.h"
 #include "../storage/postponed_table.h"
 #include "../storage/task_table.h"
@@ -79,44 +80,78 @@ tq_sweep_next_batch(void)
 	return pass.is_over ? DT_NOEND : pass.next;
 }
 
-/* Dead letters to be deleted by a batch. */
-typedef struct Letters
+/* Rows that are of no task, and go when they are too old. */
+typedef struct OldRows
 {
+	const char *what;
+	int (*delete)(TimestampTz before, int max);
+	const int *retention; /* s */
+} OldRows;
+
+static const OldRows old_rows[] = {{"dead letters", tq_dead_letters_delete,
+									&tq_retain_dead_letters},
+								   {"rows of the audit trail", tq_audit_delete,
+									&tq_audit_retention}};
+
+/* A batch of such rows. */
+typedef struct OldBatch
+{
+	const OldRows *rows;
 	TimestampTz before; /* those that were written before */
 	int deleted;
-} Letters;
+} OldBatch;
 
 static void
-delete_letters(void *arg)
+delete_old(void *arg)
 {
-	Letters *letters = (Letters *) arg;
+	OldBatch *batch = (OldBatch *) arg;
 
-	letters->deleted = tq_dead_letters_delete(letters->before,
-											  tq_expire_batch);
+	batch->deleted = batch->rows->delete (batch->before, tq_expire_batch);
 }
 
 /*
- * Deletes dead letters that are too old, a batch of them; returns how many.
- * With `bisect` an error is only logged, because tasks are not to wait for it.
+ * Deletes rows that are too old, a batch of them; returns how many.  With
+ * `bisect` an error is only logged, because tasks are not to wait for it.
  */
 static int
-take_letters(bool bisect, TimestampTz now)
+take_old(const OldRows *rows, bool bisect, TimestampTz now)
 {
-	Letters letters = {tq_clock_add_ms(now, INT64CONST(-1000) *
-												tq_retain_dead_letters),
-					   0};
+	OldBatch batch = {rows,
+					  tq_clock_add_ms(now,
+									  INT64CONST(-1000) * *rows->retention),
+					  0};
 	ErrorData *error = NULL;
 
 	if (bisect)
-		error = tq_attempt(delete_letters, &letters);
+		error = tq_attempt(delete_old, &batch);
 	else
-		delete_letters(&letters);
+		delete_old(&batch);
 	if (error != NULL)
 		ereport(WARNING, (errcode(error->sqlerrcode),
-						  errmsg("could not delete old dead letters: %s",
+						  errmsg("could not delete old %s: %s", rows->what,
 								 error->message),
 						  errdetail("Tasks are deleted nevertheless.")));
-	return error == NULL ? letters.deleted : 0;
+	return error == NULL ? batch.deleted : 0;
+}
+
+/*
+ * Deletes a batch of old rows of each kind; returns how many.  Sets *more if
+ * there may be others.
+ */
+static int
+take_all_old(bool bisect, TimestampTz now, bool *more)
+{
+	int deleted = 0;
+
+	*more = false;
+	for (int i = 0; i < lengthof(old_rows); i++)
+	{
+		int n = take_old(&old_rows[i], bisect, now);
+
+		*more = *more || n >= tq_expire_batch;
+		deleted += n;
+	}
+	return deleted;
 }
 
 /* Deletes those of these tasks that go by retention; returns how many. */
@@ -206,9 +241,10 @@ take_tasks(bool bisect, TimestampTz now)
 }
 
 /*
- * Does one batch of a pass; returns how many tasks and dead letters were
- * deleted.  Begins a new pass if the position is TQ_SCAN_BEGIN, with dead
- * letters, and reads tasks when there is less than a batch of these.
+ * Does one batch of a pass; returns how many tasks, dead letters and rows of the
+ * audit trail were deleted.  Begins a new pass if the position is TQ_SCAN_BEGIN,
+ * with the rows that are of no task, and reads tasks when there is less than a
+ * batch of these.
  */
 int64
 tq_sweep_batch(bool bisect, TqScanPosition *position, TimestampTz now,
@@ -218,8 +254,7 @@ tq_sweep_batch(bool bisect, TqScanPosition *position, TimestampTz now,
 
 	if (position->seq == 0)
 	{
-		deleted = take_letters(bisect, now);
-		*more = deleted >= tq_expire_batch;
+		deleted = take_all_old(bisect, now, more);
 		if (*more)
 			return deleted;
 		pass = (Pass){.rule = tq_sweep_by_retention(now), .next = now};

@@ -284,6 +284,7 @@ look_up(Oid role, uint64 generation)
 typedef struct Assumed
 {
 	Access access;
+	char *client;          /* clientId of the credentials */
 	SubTransactionId id;   /* in which they were assumed */
 	struct Assumed *outer; /* assumed before; NULL: none */
 } Assumed;
@@ -291,11 +292,12 @@ typedef struct Assumed
 static Assumed *assumed = NULL; /* in TopTransactionContext */
 
 /*
- * Replaces the scopes of the caller by these until the transaction ends, or
- * the present subtransaction is rolled back.  They need not be sorted.
+ * Replaces the scopes of the caller by these, of that clientId, until the
+ * transaction ends, or the present subtransaction is rolled back.  They need
+ * not be sorted.
  */
 void
-tq_access_assume(char *const *scopes, int n)
+tq_access_assume(const char *client, char *const *scopes, int n)
 {
 	MemoryContext outer = MemoryContextSwitchTo(TopTransactionContext);
 	Assumed *new = palloc0(sizeof(Assumed));
@@ -305,6 +307,7 @@ tq_access_assume(char *const *scopes, int n)
 	for (int i = 0; i < n; i++)
 		add_scope(&new->access, &room, scopes[i]);
 	finish(&new->access);
+	new->client = pstrdup(client);
 	new->id = GetCurrentSubTransactionId();
 	new->outer = assumed;
 	assumed = new;
@@ -353,6 +356,13 @@ of_caller(void)
 	if (last == NULL || last->role != caller || cache_generation != generation)
 		last = look_up(caller, generation);
 	return last;
+}
+
+/* Returns the clientId of the credentials that were assumed, or NULL. */
+const char *
+tq_access_assumed_client(void)
+{
+	return assumed == NULL ? NULL : assumed->client;
 }
 
 /* Returns whether the caller may do everything. */

@@ -32,7 +32,8 @@ pg_noreturn extern void tq_access_error(const TqNeed *need);
 	} while (0)
 
 extern char **tq_access_scopes(int *n);
-extern void tq_access_assume(char *const *scopes, int n);
+extern void tq_access_assume(const char *client, char *const *scopes, int n);
+extern const char *tq_access_assumed_client(void);
 extern const char *const *tq_access_built_in(Oid role);
 extern uint64 tq_access_forget_dropped_roles(void);
 

@@ -368,6 +368,14 @@ tq_credentials_read(const JsonbContainer *json, TqCredentials *credentials)
 		   read_string(json, "certificate", &credentials->certificate);
 }
 
+/* Returns the clientId, which says nothing unless they were verified. */
+char *
+tq_credentials_client(const TqCredentials *given)
+{
+	return pnstrdup(given->client_id.val.string.val,
+					given->client_id.val.string.len);
+}
+
 static void
 put_value(StringInfo text, const JsonbValue *value)
 {
@@ -478,12 +486,11 @@ read_certificate(const JsonbValue *given, Certificate *certificate,
  * is compared as a whole.
  */
 static bool
-read_client_id(const JsonbValue *client_id, TqClaimRights *rights)
+read_client_id(const TqCredentials *given, TqClaimRights *rights)
 {
 	static const char prefix[] = "task-client/";
 	const int at = sizeof(prefix) - 1;
-	char *text = pnstrdup(client_id->val.string.val,
-						  client_id->val.string.len);
+	char *text = tq_credentials_client(given);
 
 	if (strlen(text) <= at + TQ_SLUG_CHARS + 1 ||
 		!tq_slug_parse(text + at, TQ_SLUG_CHARS, &rights->task_id))
@@ -542,7 +549,7 @@ tq_credentials_verify(const TqCredentials *given, TimestampTz now,
 	return is_signed(given, now) &&
 		   read_certificate(&given->certificate, &certificate, rights) &&
 		   certificate.expiry > unix_ms(now) &&
-		   read_client_id(&given->client_id, rights) &&
+		   read_client_id(given, rights) &&
 		   tq_task_find(&rights->task_id, &task) &&
 		   tq_run_find(task.id, rights->run_id, &run) &&
 		   is_of_run(given, &certificate, rights, &run);

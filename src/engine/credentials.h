@@ -49,6 +49,7 @@ typedef struct TqClaimRights
 
 extern bool tq_credentials_read(const JsonbContainer *json,
 								TqCredentials *credentials);
+extern char *tq_credentials_client(const TqCredentials *given);
 extern bool tq_credentials_verify(const TqCredentials *given, TimestampTz now,
 								  TqClaimRights *rights);
 extern bool tq_claim_rights_are_for(const TqClaimRights *rights,

@@ -746,6 +746,21 @@ CREATE TRIGGER track_grants AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON tq_i
 	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_grants();
 ALTER TABLE tq_internal.scope_grant ENABLE ALWAYS TRIGGER track_grants;
 
+-- Names, not numbers, because a row outlives the roles and the tasks.
+CREATE TABLE tq_internal.audit (
+	at timestamptz NOT NULL,
+	id bigint GENERATED ALWAYS AS IDENTITY,	-- order of writing
+	session_role text NOT NULL,
+	role text NOT NULL,
+	client_ids text[],				-- NULL: no credentials
+	function text NOT NULL,
+	task_ids tq.slugid[],			-- NULL: the call names none
+	run_ids int[],					-- one for each task
+	arguments jsonb NOT NULL,
+	PRIMARY KEY (at, id)			-- retention deletes in this order
+);
+COMMENT ON TABLE tq_internal.audit IS 'audit trail: which role made which call, kept for tq.audit_retention';
+
 CREATE TABLE tq_internal.subscription (
 	name text PRIMARY KEY,
 	acked_id bigint NOT NULL,			-- messages with greater ids are not acknowledged
@@ -815,11 +830,13 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.binding', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.disabled_channel', '');
 -- A role that was dropped is a number, which may be another role elsewhere.
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.scope_grant', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.audit', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription_binding', '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.queue', 'id')::regclass, '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.worker', 'id')::regclass, '');
 SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.policy', 'id')::regclass, '');
+SELECT pg_catalog.pg_extension_config_dump(pg_get_serial_sequence('tq_internal.audit', 'id')::regclass, '');
 
 -- ---------------------------------------------------------------------------
 -- Tasks
@@ -1816,6 +1833,19 @@ COMMENT ON COLUMN tq.subscription_overview.created IS 'when it was made';
 COMMENT ON COLUMN tq.subscription_overview.acked_at IS 'when it last acknowledged';
 COMMENT ON COLUMN tq.subscription_overview.oldest_unread IS 'when the first message that is not acknowledged was published';
 
+CREATE VIEW tq.audit AS
+	SELECT at, id, session_role, role, client_ids, function, task_ids, run_ids, arguments FROM tq_internal.audit;
+COMMENT ON VIEW tq.audit IS 'audit trail: which role made which call, as tq.audit says, kept for tq.audit_retention';
+COMMENT ON COLUMN tq.audit.at IS 'when the call ended';
+COMMENT ON COLUMN tq.audit.id IS 'order of writing';
+COMMENT ON COLUMN tq.audit.session_role IS 'role that had logged in, or that of SET SESSION AUTHORIZATION';
+COMMENT ON COLUMN tq.audit.role IS 'effective role, whose scopes counted: that of SET ROLE, or the owner of a SECURITY DEFINER function';
+COMMENT ON COLUMN tq.audit.client_ids IS 'clientId of the credentials of claims that the call used, given or assumed; NULL: none';
+COMMENT ON COLUMN tq.audit.function IS 'function of schema tq that was called';
+COMMENT ON COLUMN tq.audit.task_ids IS 'tasks that the call created, claimed or changed, at most 1000 in a row; NULL: it names none, but a group, a queue or something else';
+COMMENT ON COLUMN tq.audit.run_ids IS 'the run of each of them; NULL: the call is about no run in particular';
+COMMENT ON COLUMN tq.audit.arguments IS 'the other arguments that say what it was about, by name: group, queue, worker, channel, role and scopes of a grant; times in UTC, intervals in seconds';
+
 CREATE VIEW tq_internal.claimable_task AS
 	SELECT t.task_id, p.*
 	FROM tq_internal.task t JOIN tq_internal.pending p ON p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
@@ -2143,6 +2173,7 @@ GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every r
 GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview TO tq_admin, tq_reader;
 GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
+GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
 GRANT EXECUTE ON FUNCTION	-- those that views call
 	tq_internal.maintenance_activity(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
 	tq_internal.queue_counters(), tq_internal.count_state(), tq_internal.group_slug(bigint, tq.slugid), tq_internal.group_number(tq.slugid),

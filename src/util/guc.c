@@ -46,12 +46,20 @@ bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
 int64 tq_clock_offset = 0;
 int tq_notify_payload = TQ_NOTIFY_FULL;
+int tq_audit = TQ_AUDIT_OPERATORS;
+int tq_audit_retention = 90 * 24 * 60 * 60;
 
 static const struct config_enum_entry notify_payloads[] =
 	{{"full", TQ_NOTIFY_FULL, false},
 	 {"ids", TQ_NOTIFY_IDS, false},
 	 {"off", TQ_NOTIFY_OFF, false},
 	 {NULL, 0, false}};
+
+static const struct config_enum_entry audits[] = {{"off", TQ_AUDIT_OFF, false},
+												  {"operators",
+												   TQ_AUDIT_OPERATORS, false},
+												  {"all", TQ_AUDIT_ALL, false},
+												  {NULL, 0, false}};
 
 static char *clock_offset_text = NULL;
 
@@ -94,6 +102,19 @@ static void
 assign_clock_offset(const char *newval, void *extra)
 {
 	tq_clock_offset = *((int64 *) extra);
+}
+
+static void
+define_audit(void)
+{
+	DefineCustomEnumVariable("tq.audit", "Which calls the audit trail shows.",
+							 "\"all\": also those of producers and workers.",
+							 &tq_audit, TQ_AUDIT_OPERATORS, audits, PGC_SUSET,
+							 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("tq.audit_retention",
+							"How long the audit trail is kept.", NULL,
+							&tq_audit_retention, 90 * 24 * 60 * 60, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_S, NULL, NULL, NULL);
 }
 
 static void
@@ -286,6 +307,7 @@ void
 tq_guc_define(void)
 {
 	define_sizes();
+	define_audit();
 	define_bounds();
 	define_maintenance();
 	define_counts();

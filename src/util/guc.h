@@ -49,6 +49,17 @@ typedef enum TqNotifyPayload
 
 extern int tq_notify_payload; /* a TqNotifyPayload */
 
+/* Which calls the audit trail shows: values of tq.audit. */
+typedef enum TqAuditSetting
+{
+	TQ_AUDIT_OFF,
+	TQ_AUDIT_OPERATORS,
+	TQ_AUDIT_ALL
+} TqAuditSetting;
+
+extern int tq_audit;           /* a TqAuditSetting */
+extern int tq_audit_retention; /* s */
+
 extern void tq_guc_define(void);
 
 #endif /* TQ_GUC_H */

@@ -47,6 +47,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
@@ -292,6 +293,17 @@ tq_spi_init(void)
 	planner_hook = plan_statement;
 }
 
+/* Returns the Oid of the type of a parameter. */
+static Oid
+type_of(Oid type)
+{
+	if (type == TQ_SLUGID)
+		return tq_catalog_slugid_type();
+	if (type == TQ_SLUGIDS)
+		return get_array_type(tq_catalog_slugid_type());
+	return type;
+}
+
 /* Parses a statement; its plan is generic, and kept until it is invalid. */
 static void
 prepare(TqStatement *statement)
@@ -301,9 +313,7 @@ prepare(TqStatement *statement)
 	SPIPlanPtr plan;
 
 	for (; statement->types[nargs] != InvalidOid; nargs++)
-		types[nargs] = statement->types[nargs] == TQ_SLUGID
-						   ? tq_catalog_slugid_type()
-						   : statement->types[nargs];
+		types[nargs] = type_of(statement->types[nargs]);
 
 	plan = SPI_prepare_cursor(statement->sql, nargs, types,
 							  CURSOR_OPT_GENERIC_PLAN);

@@ -14,10 +14,11 @@
 
 /*
  * A statement, as static data.  The array `types` ends at the first 0.
- * TQ_SLUGID stands for tq.slugid, whose Oid is looked up when the statement is
- * prepared.
+ * TQ_SLUGID stands for tq.slugid, and TQ_SLUGIDS for an array of it, whose Oids
+ * are looked up when the statement is prepared.
  */
 #define TQ_SLUGID ((Oid) 1)
+#define TQ_SLUGIDS ((Oid) 2)
 #define TQ_MAX_ARGS 24
 
 typedef struct TqStatement

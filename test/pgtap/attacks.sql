@@ -182,16 +182,17 @@ BEGIN
 	RETURN format('SELECT * FROM tq.%s(%s)', fn, replace(replace(replace(args, 'DEF', quote_literal(def)), 'JSON', def), 'SOON', pg_temp.iso(pg_temp.base() + interval '1 minute')));
 END $$;
 
--- With every scope, so that each function gets as far as it can.
+-- With every scope, so that each function gets as far as it can, and writes to the audit trail.
+SET LOCAL tq.audit = 'all';
 SELECT tq.grant_scopes('mallory', '{*}') \g /dev/null
 SELECT is(pg_temp.try(pg_temp.call(fn, args)), '00000', format('names in front: tq.%s(%s)', fn, args)) FROM attack_call;
 SELECT is(pg_temp.try(pg_temp.call(fn, args), :'me'), '00000', format('by a superuser with that search_path: tq.%s(%s)', fn, args)) FROM attack_call;
 SELECT is(pg_temp.ran(), '0 as mallory, 0 as others', 'no call has run a function, operator or table of the attacker');
-GRANT tq_reader TO fresh;
+GRANT tq_reader, tq_admin TO fresh;
 SELECT is(pg_temp.try(format('SELECT pg_catalog.count(x::pg_catalog.text) FROM tq.%I AS x', relname), reader), '00000', format('names in front: tq.%I, read by %s', relname, reader))
 FROM pg_class, (VALUES ('fresh'), (:'me')) AS v (reader) WHERE relnamespace = 'tq'::regnamespace AND relkind = 'v' ORDER BY relname COLLATE "C";
 SELECT is(pg_temp.ran(), '0 as mallory, 0 as others', 'nor has a view');
-REVOKE tq_reader FROM fresh;
+REVOKE tq_reader, tq_admin FROM fresh;
 
 -- Statements are planned and run with the attacker's settings: each that a user may set.
 CREATE FUNCTION pg_temp.set_and_call(setting text, value text) RETURNS text LANGUAGE sql AS $$

@@ -1,0 +1,225 @@
+/*
+ * audit_call.c
+ *	  Writes calls of SQL functions to the audit trail.
+ *
+ * The catalog says what the function and its arguments are called, so that a
+ * call site says only that its call is written.  An argument is written if its
+ * name is in a list of those that identify something; what a list does not
+ * name, such as a payload, a result, an error or credentials, is never written.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "../engine/credentials.h"
+#include "../util/catalog.h"
+#include "../util/clock.h"
+#include "../util/json_writer.h"
+#include "../util/slugid.h"
+#include "audit_call.h"
+
+/* Arguments that are written, of every function. */
+static const char *const written[] = {"task_group_id",
+									  "task_queue_id",
+									  "provisioner_id",
+									  "worker_type",
+									  "worker_group",
+									  "worker_id",
+									  "quarantine_until",
+									  "priority",
+									  "states",
+									  "older_than",
+									  "role",
+									  "access",
+									  "revoke",
+									  "channel",
+									  "exchange",
+									  "routing_key_pattern",
+									  "pattern",
+									  NULL};
+
+/* Arguments whose names mean something else elsewhere. */
+static const struct
+{
+	const char *function;
+	const char *argument;
+} written_of[] = {{"grant_scopes", "scopes"}, {"revoke_scopes", "scopes"},
+				  {"subscribe", "name"},      {"unsubscribe", "name"},
+				  {"purge", "max"},           {"redrive_queue", "max"},
+				  {"resolve", "reason"},      {"report_exception", "reason"}};
+
+/* The declaration of the function that is called. */
+typedef struct Called
+{
+	char *function;
+	char **names; /* of its arguments */
+	Oid *types;
+	int n;
+} Called;
+
+static Called
+read_called(FunctionCallInfo fcinfo)
+{
+	Called called = {.n = PG_NARGS()};
+	HeapTuple tuple =
+		SearchSysCache1(PROCOID, ObjectIdGetDatum(fcinfo->flinfo->fn_oid));
+	char *modes;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u",
+			 fcinfo->flinfo->fn_oid);
+	called.function = pstrdup(
+		NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname));
+	(void) get_func_arg_info(tuple, &called.types, &called.names, &modes);
+	if (called.names == NULL)
+		called.n = 0;
+	ReleaseSysCache(tuple);
+	return called;
+}
+
+/* Returns the number of the argument of that name, or -1. */
+static int
+find_argument(const Called *called, const char *name)
+{
+	for (int i = 0; i < called->n; i++)
+	{
+		if (strcmp(called->names[i], name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* ---- arguments ---- */
+
+/* Appends an argument; times in UTC, intervals in seconds. */
+static void
+add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
+{
+	switch (type)
+	{
+		case TEXTOID:
+			tq_json_add_text(state, key, TextDatumGetCString(value));
+			break;
+		case TEXTARRAYOID:
+			tq_json_add_texts(state, key, DatumGetArrayTypeP(value));
+			break;
+		case INT4OID:
+			tq_json_add_int(state, key, DatumGetInt32(value));
+			break;
+		case BOOLOID:
+			tq_json_add_bool(state, key, DatumGetBool(value));
+			break;
+		case TIMESTAMPTZOID:
+			tq_json_add_text(state, key,
+							 tq_clock_text(DatumGetTimestampTz(value)));
+			break;
+		case INTERVALOID:
+			tq_json_add_seconds(state, key,
+								tq_clock_span_ms(DatumGetIntervalP(value)));
+			break;
+		case REGROLEOID:
+			tq_json_add_text(state, key,
+							 GetUserNameFromId(DatumGetObjectId(value),
+											   false));
+			break;
+		default:
+			if (type != tq_catalog_slugid_type())
+				elog(ERROR, "argument %s has type %u", key, type);
+			tq_json_add_slug(state, key, DatumGetTqSlugP(value));
+	}
+}
+
+static void
+add_argument(JsonbParseState **state, FunctionCallInfo fcinfo,
+			 const Called *called, const char *name)
+{
+	int i = find_argument(called, name);
+
+	if (i >= 0 && !PG_ARGISNULL(i))
+		add_value(state, name, called->types[i], PG_GETARG_DATUM(i));
+}
+
+static Jsonb *
+read_arguments(FunctionCallInfo fcinfo, const Called *called)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	for (int i = 0; written[i] != NULL; i++)
+		add_argument(&state, fcinfo, called, written[i]);
+	for (int i = 0; i < lengthof(written_of); i++)
+	{
+		if (strcmp(called->function, written_of[i].function) == 0)
+			add_argument(&state, fcinfo, called, written_of[i].argument);
+	}
+	return tq_json_end(&state);
+}
+
+/* ---- tasks ---- */
+
+/* Returns the clientId of the argument "credentials", or NULL. */
+static const char *
+read_client(FunctionCallInfo fcinfo, const Called *called)
+{
+	int i = find_argument(called, "credentials");
+	TqCredentials credentials;
+
+	if (i < 0 || PG_ARGISNULL(i) ||
+		!tq_credentials_read(&PG_GETARG_JSONB_P(i)->root, &credentials))
+		return NULL;
+	return tq_credentials_client(&credentials);
+}
+
+/* Reads the arguments "task_id" and "run_id"; returns whether there is a task. */
+static bool
+read_run(FunctionCallInfo fcinfo, const Called *called, TqActRun *run)
+{
+	int task = find_argument(called, "task_id");
+	int number = find_argument(called, "run_id");
+
+	if (task < 0 || PG_ARGISNULL(task))
+		return false;
+	run->task_id = *PG_GETARG_TQ_SLUG_P(task);
+	run->run_id = number < 0 ? TQ_NO_RUN : PG_GETARG_INT32(number);
+	run->client = read_client(fcinfo, called);
+	return true;
+}
+
+/* Writes the present call, with the task that its arguments name. */
+void
+tq_audit_call(FunctionCallInfo fcinfo)
+{
+	Called called = read_called(fcinfo);
+	TqActRun run;
+	TqAct act = {.function = called.function,
+				 .arguments = read_arguments(fcinfo, &called),
+				 .runs = &run,
+				 .n = read_run(fcinfo, &called, &run) ? 1 : 0};
+
+	tq_audit_write(&act);
+}
+
+/*
+ * Writes the present call with these tasks or runs.  A call about none, such as
+ * one that has claimed nothing, is not written.
+ */
+void
+tq_audit_call_runs(FunctionCallInfo fcinfo, const TqActRun *runs, int n)
+{
+	Called called;
+	TqAct act = {.runs = runs, .n = n};
+
+	if (n == 0)
+		return;
+	called = read_called(fcinfo);
+	act.function = called.function;
+	act.arguments = read_arguments(fcinfo, &called);
+	tq_audit_write(&act);
+}
