@@ -168,6 +168,30 @@ tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)
 	return DatumGetArrayTypeP(get(fcinfo, n, name));
 }
 
+/* Raises TQ400 if a call has more elements than tq.max_batch allows. */
+void
+tq_check_batch(const char *name, int n)
+{
+	if (n > tq_max_batch)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s is too long", name),
+			 errdetail("It has %d elements, and may have %d.", n,
+					   tq_max_batch),
+			 errhint(
+				 "Divide it among several calls; tq.max_batch is the limit.")));
+}
+
+/* Returns an array argument of at most tq.max_batch elements. */
+ArrayType *
+tq_arg_batch(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	ArrayType *array = tq_arg_array(fcinfo, n, name);
+
+	tq_check_batch(name, ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)));
+	return array;
+}
+
 /* Returns the elements of a slugid[], none of which may be NULL. */
 TqSlug *
 tq_slugs_of_array(ArrayType *array, const char *name, int *n)

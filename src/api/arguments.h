@@ -37,6 +37,9 @@ extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 								 const char *name);
 extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
 							   const char *name);
+extern ArrayType *tq_arg_batch(FunctionCallInfo fcinfo, int n,
+							   const char *name);
+extern void tq_check_batch(const char *name, int n);
 extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
 extern TqCredentials *tq_arg_credentials(FunctionCallInfo fcinfo, int n);
 extern void tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,

@@ -187,6 +187,7 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 			 errdetail("It is another kind of JSON value."),
 			 errhint(
 				 "Give an array of objects with \"taskId\" and \"task\".")));
+	tq_check_batch("tasks", JB_ROOT_COUNT(array));
 	tq_call_begin(false);
 	tasks = read_elements(array, &n);
 	tq_require_create(tasks, n, true);
@@ -345,7 +346,7 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 
 	if (PG_ARGISNULL(ARG_TASK_ID))
 		return tq_slugs_random(npayloads);
-	given = tq_slugs_of_array(tq_arg_array(fcinfo, ARG_TASK_ID, "task_ids"),
+	given = tq_slugs_of_array(tq_arg_batch(fcinfo, ARG_TASK_ID, "task_ids"),
 							  "task_ids", &n);
 	if (n != npayloads)
 		ereport(ERROR,
@@ -369,7 +370,7 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 	TqSlug *slugs;
 	TqTaskDefinition *tasks;
 
-	deconstruct_array(tq_arg_array(fcinfo, ARG_PAYLOAD, "payloads"), JSONBOID,
+	deconstruct_array(tq_arg_batch(fcinfo, ARG_PAYLOAD, "payloads"), JSONBOID,
 					  -1, false, TYPALIGN_INT, &payloads, &nulls, n);
 	slugs = read_task_ids(fcinfo, *n);
 	tasks = palloc(sizeof(TqTaskDefinition) * Max(*n, 1));
@@ -645,7 +646,7 @@ put_values(ReturnSetInfo *rsinfo, const TqTask *task, Jsonb *value,
 static TqSlug *
 begin_list(FunctionCallInfo fcinfo, const char *right, int *n)
 {
-	ArrayType *array = tq_arg_array(fcinfo, 0, "task_ids");
+	ArrayType *array = tq_arg_batch(fcinfo, 0, "task_ids");
 	TqSlug *slugs;
 
 	InitMaterializedSRF(fcinfo, 0);

@@ -45,6 +45,7 @@
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
@@ -69,7 +70,11 @@ refuse_wait(Interval *span, int64 max)
 					 (int) (max / 1000))));
 }
 
-/* Returns the argument "wait", at most max, in milliseconds. */
+/*
+ * Returns the argument "wait" in milliseconds.  More than max is an error, more
+ * than tq.max_wait is shortened to that: a client that waits calls again when
+ * the time is over.
+ */
 int64
 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 {
@@ -79,7 +84,7 @@ tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 
 	if (until < now || until > tq_clock_add_ms(now, max))
 		refuse_wait(span, max);
-	return (until - now) / 1000;
+	return Min((until - now) / 1000, tq_max_wait);
 }
 
 /* ---- what is waited for ---- */

@@ -57,6 +57,21 @@ PG_FUNCTION_INFO_V1(tq_resolve);
 
 /* ---- claims ---- */
 
+/* Returns the argument "tasks", which tq.max_batch may limit further. */
+static int
+read_claims(FunctionCallInfo fcinfo, int n)
+{
+	int max = tq_arg_int(fcinfo, n, "tasks", 1, CLAIM_MAX);
+
+	if (max > tq_max_batch)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("tasks is out of range"),
+				 errdetail("It is %d, and may be %d.", max, tq_max_batch),
+				 errhint("Claim fewer; tq.max_batch is the limit.")));
+	return max;
+}
+
 /* Fills in a row of tq.claim. */
 static void
 fill_claim(const TqClaim *claim, Datum *values, bool *nulls)
@@ -121,7 +136,7 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	char *queue = tq_arg_task_queue_id(fcinfo, 0);
 	char *group = tq_arg_worker_name(fcinfo, 1, "worker_group");
 	char *id = tq_arg_worker_name(fcinfo, 2, "worker_id");
-	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
+	int max = read_claims(fcinfo, 3);
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 	TqClaim *claims;
 	int found;
@@ -401,13 +416,13 @@ static TqReport *
 read_reports(FunctionCallInfo fcinfo, int *n)
 {
 	int nruns;
-	TqSlug *slugs = tq_slugs_of_array(tq_arg_array(fcinfo, 0, "task_ids"),
+	TqSlug *slugs = tq_slugs_of_array(tq_arg_batch(fcinfo, 0, "task_ids"),
 									  "task_ids", n);
 	Datum *runs;
 	bool *nulls;
 	TqReport *reports = palloc0(sizeof(TqReport) * Max(*n, 1));
 
-	deconstruct_array(tq_arg_array(fcinfo, 1, "run_ids"), INT4OID,
+	deconstruct_array(tq_arg_batch(fcinfo, 1, "run_ids"), INT4OID,
 					  sizeof(int32), true, TYPALIGN_INT, &runs, &nulls,
 					  &nruns);
 	if (*n != nruns)

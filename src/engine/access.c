@@ -530,15 +530,6 @@ describe(StringInfo text, const TqNeed *need)
 						 parts.data);
 }
 
-/* Returns the name of the caller, which may have been dropped. */
-static const char *
-caller_name(void)
-{
-	const char *name = GetUserNameFromId(tq_spi_caller(), true);
-
-	return name == NULL ? "?" : name;
-}
-
 /* Raises TQ403, which names the scopes that are missing. */
 void
 tq_access_error(const TqNeed *need)
@@ -557,7 +548,7 @@ tq_access_error(const TqNeed *need)
 				   "The transaction has assumed credentials; only their scopes count.")
 			 : errhint("An administrator can grant scopes to role \"%s\": "
 					   "tq.grant_scopes(), tq.grant_queue().",
-					   caller_name())));
+					   tq_error_role(tq_spi_caller()))));
 }
 
 /* Raises TQ403 unless the caller has the scopes that a call requires. */

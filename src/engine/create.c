@@ -706,6 +706,25 @@ place_tasks(TqTaskDefinition *tasks, const int *order, int n,
 	tq_transitions_finish(&transitions);
 }
 
+/* Checks the size of each group that new tasks have joined. */
+static void
+check_groups(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
+{
+	int *places = places_sorted(tasks, n, compare_group);
+	int64 checked = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqNamedTask *named = &tasks[places[i]].named;
+
+		if (!batch[places[i]]->is_new || is_in_own_group(named) ||
+			named->task.group_id == checked)
+			continue;
+		tq_group_check_size(named);
+		checked = named->task.group_id;
+	}
+}
+
 /*
  * Creates tasks that have been parsed but not checked against the clock, and
  * returns how many are new.  On return each task has its id and is as stored.
@@ -733,5 +752,7 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 		tasks[order[i]].named.task.id = tq_id_next();
 	created = insert_tasks(tasks, n, repeat, batch);
 	place_tasks(tasks, order, n, batch_tasks, batch, now);
+	if (tq_max_group_tasks > 0)
+		check_groups(tasks, n, batch);
 	return created;
 }

@@ -13,6 +13,7 @@
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
+#include "../events/group_resolution.h"
 #include "../events/outbox.h"
 #include "../events/status_json.h"
 #include "../storage/group_table.h"
@@ -23,6 +24,7 @@
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/slugid.h"
 #include "group.h"
 #include "task_access.h"
@@ -163,6 +165,24 @@ tq_groups_check_own(const TqTaskDefinition *const *tasks, int n)
 		if (exist[i])
 			check_own(&tasks[i]->named);
 	}
+}
+
+/*
+ * Raises TQ409 if more tasks have joined a group than tq.max_group_tasks
+ * allows.  What concurrent transactions add is counted when they have committed.
+ */
+void
+tq_group_check_size(const TqNamedTask *joined)
+{
+	TqGroup group = {.id = joined->task.group_id};
+
+	if (tq_group_exceeds(&group, tq_max_group_tasks))
+		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+						errmsg("task group \"%s\" has too many tasks",
+							   tq_slug_text(&joined->group_slug)),
+						errdetail("%d tasks may join it (tq.max_group_tasks).",
+								  tq_max_group_tasks),
+						errhint("Create the task in another group.")));
 }
 
 /* Returns a group, or raises TQ404. */

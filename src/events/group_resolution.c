@@ -193,6 +193,24 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 }
 
 /*
+ * Returns whether a group has more tasks than that, without the one that it is
+ * named after: by its counters, or else by so many rows.
+ */
+bool
+tq_group_exceeds(const TqGroup *group, int tasks)
+{
+	int64 counters[TQ_GROUP_COUNTERS];
+	int64 found;
+
+	if (!tq_count_read_group(group->id, counters))
+		return tasks < PG_INT32_MAX && tq_group_is_large(group, tasks + 1);
+	found = counters[TQ_GROUP_DELAYED];
+	for (int state = 0; state < TQ_STATES; state++)
+		found += counters[counter_of[state]];
+	return found > tasks;
+}
+
+/*
  * Returns how a group ended, by its first unsuccessful task, or NULL while it
  * has unresolved tasks.
  */

@@ -38,6 +38,7 @@
 #include "../storage/tick_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/guc.h"
 #include "message_json.h"
 #include "subscription.h"
 
@@ -72,6 +73,31 @@ is_default(const char *channel, TqExchange exchange, const char *pattern)
 	return true;
 }
 
+static void
+refuse_binding(const char *name, int64 found, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("\"%s\" has too many bindings", tq_error_clip(name)),
+			 errdetail("It has %lld, and may have %d (tq.max_bindings).",
+					   (long long) found, tq_max_bindings),
+			 errhint("%s", hint)));
+}
+
+/* Raises an error if a channel has as many bindings as it may have. */
+static void
+check_channel(const char *channel, TqExchange exchange, const char *pattern)
+{
+	int64 found;
+
+	if (tq_max_bindings == 0)
+		return;
+	found = tq_binding_count(channel, exchange, pattern);
+	if (found >= tq_max_bindings)
+		refuse_binding(channel, found,
+					   "Bind a pattern that matches more, or unbind others.");
+}
+
 /* Binds a channel to an exchange; enables a default channel again. */
 void
 tq_subscribe_bind(const char *channel, TqExchange exchange,
@@ -80,7 +106,10 @@ tq_subscribe_bind(const char *channel, TqExchange exchange,
 	if (is_default(channel, exchange, pattern))
 		tq_binding_set_default(exchange, true);
 	else
+	{
+		check_channel(channel, exchange, pattern);
 		tq_binding_insert(channel, exchange, pattern);
+	}
 }
 
 /*
@@ -109,6 +138,41 @@ refuse_missing(const char *name)
 			 errhint("Call tq.subscribe() first.")));
 }
 
+/* Raises an error if the role may not create one more subscription. */
+static void
+check_creator(const char *creator, const char *name)
+{
+	int64 found;
+
+	if (tq_max_subscriptions == 0)
+		return;
+	found = tq_subscription_count_others(creator, name);
+	if (found >= tq_max_subscriptions)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("role \"%s\" has too many subscriptions", creator),
+			 errdetail(
+				 "It has created %lld, and may create %d (tq.max_subscriptions).",
+				 (long long) found, tq_max_subscriptions),
+			 errhint("End others by tq.unsubscribe().")));
+}
+
+/* Raises an error if a subscription has as many bindings as it may have. */
+static void
+check_bindings(const char *name, TqExchange exchange, const char *pattern)
+{
+	int64 found;
+
+	if (tq_max_bindings == 0)
+		return;
+	found = tq_subscription_count_bindings(name, exchange, pattern);
+	if (found >= tq_max_bindings)
+		refuse_binding(
+			name, found,
+			"Use a pattern that matches more, or another subscription.");
+}
+
 /*
  * Creates a subscription, or adds a binding to it.  It gets the messages that
  * are published after this.
@@ -117,7 +181,11 @@ void
 tq_subscribe_begin(const char *name, TqExchange exchange, const char *pattern,
 				   TimestampTz now)
 {
-	tq_subscription_insert(name, exchange, pattern, now);
+	const char *creator = tq_error_role(GetSessionUserId());
+
+	check_creator(creator, name);
+	check_bindings(name, exchange, pattern);
+	tq_subscription_insert(name, exchange, pattern, creator, now);
 }
 
 /* Deletes a subscription. */

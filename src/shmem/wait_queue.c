@@ -51,6 +51,11 @@
  * number, so that a waiter looks whether it was its own.  A prepared transaction
  * wakes none; they look by themselves.
  *
+ * tq.max_waiters.  A session is counted for the role that has logged in, which
+ * is the one whose settings it has and that SET ROLE does not change, from its
+ * first sleep until its wait is over.  Where there is a limit, sessions look for
+ * others of their role under a lock, so that no more than that ever sleep.
+ *
  * Shutdown.  A fast shutdown ends a wait, because it terminates the sessions.
  * A smart shutdown waits for the sessions, and signals no process while there
  * is one, not even a background worker, so that a waiter ends when its time is
@@ -77,6 +82,8 @@
 #include "utils/wait_event.h"
 
 #include "../util/compat.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
 #include "../util/xact_end.h"
 #include "shmem.h"
 #include "wait_queue.h"
@@ -112,6 +119,7 @@ typedef struct Waiter
 	int32 queue;
 	uint64 ticket;          /* order of the list */
 	pg_atomic_uint32 state; /* read by its owner without the lock */
+	pg_atomic_uint32 role;  /* for which it counts; 0: none */
 } Waiter;
 
 /* The lock protects the list.  `length` is read without it. */
@@ -125,6 +133,7 @@ typedef struct Partition
 typedef struct Shared
 {
 	pg_atomic_uint64 turns; /* number assigned so far; no lock */
+	LWLock *counting;       /* for sessions that compare `role` of all */
 	Partition partitions[PARTITIONS];
 	Waiter waiters[FLEXIBLE_ARRAY_MEMBER];
 } Shared;
@@ -159,6 +168,7 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 	if (!is_new)
 		return;
 	pg_atomic_init_u64(&shared->turns, 0);
+	shared->counting = &locks[PARTITIONS].lock;
 	for (int i = 0; i < PARTITIONS; i++)
 	{
 		shared->partitions[i].lock = &locks[i].lock;
@@ -166,12 +176,15 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 		pg_atomic_init_u32(&shared->partitions[i].length, 0);
 	}
 	for (int i = 0; i < MaxBackends; i++)
+	{
 		pg_atomic_init_u32(&shared->waiters[i].state, IDLE);
+		pg_atomic_init_u32(&shared->waiters[i].role, InvalidOid);
+	}
 }
 
 const TqShmemPart tq_wait_shmem = {.name = "tq waiters",
 								   .tranche = "TqWait",
-								   .locks = PARTITIONS,
+								   .locks = PARTITIONS + 1,
 								   .size = size,
 								   .startup = startup};
 
@@ -396,6 +409,14 @@ withdraw(void)
 	tq_wait_wake(mine->queue, 1);
 }
 
+/* Ends the wait that has begun. */
+static void
+stop_waiting(void)
+{
+	waiting = false;
+	pg_atomic_write_u32(&mine->role, InvalidOid);
+}
+
 /*
  * Ends of transactions and of the session.
  */
@@ -423,7 +444,8 @@ wait_aborts(SubTransactionId id)
 	if (!(waiting && (is_top || id == waiting_in)) &&
 		!(handing_over && is_top))
 		return;
-	waiting = handing_over = false;
+	handing_over = false;
+	stop_waiting();
 	withdraw();
 }
 
@@ -441,6 +463,7 @@ const TqXactEnd tq_wait_xact_end = {.commit = wait_commits,
 static void
 session_ends(int code, Datum arg)
 {
+	stop_waiting();
 	withdraw();
 }
 
@@ -598,6 +621,53 @@ check_client(void)
 		disable_timeout(CLIENT_CONNECTION_CHECK_TIMEOUT, false);
 }
 
+pg_noreturn static void
+refuse_waiter(int found)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+		 errmsg("too many sessions of role \"%s\" wait",
+				tq_error_role(GetSessionUserId())),
+		 errdetail("%d wait, and %d may (tq.max_waiters).", found,
+				   tq_max_waiters),
+		 errhint(
+			 "Let fewer sessions wait, or have one claim more tasks at once.")));
+}
+
+/* Returns how many sessions wait that count for a role. */
+static int
+count_waiters(Oid role)
+{
+	int found = 0;
+
+	for (int i = 0; i < MaxBackends; i++)
+		found += pg_atomic_read_u32(&shared->waiters[i].role) == role;
+	return found;
+}
+
+/* Counts this session for its role, or raises an error if that has too many. */
+static void
+admit_waiter(void)
+{
+	Oid role = GetSessionUserId();
+	int found = 0;
+
+	if (pg_atomic_read_u32(&mine->role) != InvalidOid)
+		return;
+	if (tq_max_waiters > 0)
+	{
+		LWLockAcquire(shared->counting, LW_EXCLUSIVE);
+		found = count_waiters(role);
+	}
+	if (tq_max_waiters == 0 || found < tq_max_waiters)
+		pg_atomic_write_u32(&mine->role, role);
+	if (tq_max_waiters > 0)
+		LWLockRelease(shared->counting);
+	if (tq_max_waiters > 0 && found >= tq_max_waiters)
+		refuse_waiter(found);
+}
+
 static uint32
 wait_event(TqWaitSite site)
 {
@@ -653,7 +723,7 @@ next_look(TqWait *wait)
 
 /*
  * Sleeps until the waiter is woken, is to look by itself, or its time is over
- * (W3 of the banner).  Interrupts are processed as everywhere: a cancel, the
+ * (W3 of the banner).  Raises 53400 if too many sessions of its role wait.  Interrupts are processed as everywhere: a cancel, the
  * end of the session, a timeout.
  */
 TqWakeup
@@ -662,6 +732,8 @@ tq_wait_sleep(TqWait *wait, TqWaitSite site)
 	int64 now = ms_since(&wait->begun);
 	int64 look = now + next_look(wait);
 
+	if (wait->callable && now < wait->ms)
+		admit_waiter();
 	for (;; now = ms_since(&wait->begun))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -684,7 +756,7 @@ tq_wait_end(const TqWait *wait)
 {
 	if (!wait->callable)
 		return;
-	waiting = false;
+	stop_waiting();
 	if (pg_atomic_read_u32(&mine->state) != IDLE &&
 		mine->ticket == wait->ticket)
 		withdraw();
@@ -699,7 +771,7 @@ tq_wait_hand_off(const TqWait *wait)
 {
 	if (!wait->callable)
 		return;
-	waiting = false;
+	stop_waiting();
 	if (pg_atomic_read_u32(&mine->state) == WAITING)
 		leave_list();
 	if (pg_atomic_read_u32(&mine->state) == IDLE)

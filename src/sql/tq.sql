@@ -766,7 +766,8 @@ CREATE TABLE tq_internal.subscription (
 	acked_id bigint NOT NULL,			-- messages with greater ids are not acknowledged
 	created timestamptz NOT NULL,
 	acked_at timestamptz,
-	lost_before bigint				-- messages with lower ids were dropped before they were acknowledged
+	lost_before bigint,				-- messages with lower ids were dropped before they were acknowledged
+	creator text						-- the role that had logged in
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE tq_internal.subscription IS 'durable subscriptions, and up to which id each has acknowledged';
 
@@ -1818,7 +1819,7 @@ COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys'
 CREATE VIEW tq.subscription_overview AS
 	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
 		s.acked_id, t.last_id, s.lost_before, s.created, s.acked_at,
-		(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest_unread
+		(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest_unread, s.creator
 	FROM tq_internal.subscription s
 		JOIN tq_internal.subscription_binding b ON b.name = s.name
 		CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
@@ -1832,6 +1833,7 @@ COMMENT ON COLUMN tq.subscription_overview.lost_before IS 'messages with lower i
 COMMENT ON COLUMN tq.subscription_overview.created IS 'when it was made';
 COMMENT ON COLUMN tq.subscription_overview.acked_at IS 'when it last acknowledged';
 COMMENT ON COLUMN tq.subscription_overview.oldest_unread IS 'when the first message that is not acknowledged was published';
+COMMENT ON COLUMN tq.subscription_overview.creator IS 'role that had logged in when it was made, for tq.max_subscriptions';
 
 CREATE VIEW tq.audit AS
 	SELECT at, id, session_role, role, client_ids, function, task_ids, run_ids, arguments FROM tq_internal.audit;

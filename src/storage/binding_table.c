@@ -13,6 +13,9 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
 
@@ -56,6 +59,8 @@ static TqStatement insert_disabled = TQ_STATEMENT(
 
 static TqStatement delete_disabled = TQ_STATEMENT(
 	"DELETE FROM tq_internal.disabled_channel WHERE exchange = $1", INT2OID);
+
+static TqStatement count_bindings = TQ_BINDING_COUNT("binding", "channel");
 
 /* ---- the cache of each session ---- */
 
@@ -155,6 +160,42 @@ tq_bindings_list(int *found)
 }
 
 /* ---- changes ---- */
+
+/*
+ * Takes a lock until the end of the transaction, so that what is counted does
+ * not grow meanwhile.  Another name may have the same lock.
+ */
+void
+tq_binding_lock(const char *name, TqBindingLockClass class)
+{
+	uint32 hash = hash_bytes((const unsigned char *) name, strlen(name));
+	LOCKTAG tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, hash, class);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
+/* Locks and counts by a statement that TQ_BINDING_COUNT() makes. */
+int64
+tq_binding_count_by(TqStatement *statement, const char *name,
+					TqExchange exchange, const char *pattern)
+{
+	Datum values[3] = {CStringGetTextDatum(name), Int16GetDatum(exchange),
+					   CStringGetTextDatum(pattern)};
+
+	tq_binding_lock(name, TQ_LOCK_CLASS_BINDINGS);
+	return tq_spi_run_int64(statement, values, 0);
+}
+
+/*
+ * Locks the number of bindings of a channel, without the default one, and
+ * returns it, or 0 if this binding exists.
+ */
+int64
+tq_binding_count(const char *channel, TqExchange exchange, const char *pattern)
+{
+	return tq_binding_count_by(&count_bindings, channel, exchange, pattern);
+}
 
 /* Runs a statement that inserts or deletes a binding. */
 void

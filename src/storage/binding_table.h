@@ -16,6 +16,27 @@ typedef struct TqBinding
 	char *pattern;
 } TqBinding;
 
+/* Classes of advisory locks; 1 and 2 are those of SQL functions. */
+typedef enum TqBindingLockClass
+{
+	TQ_LOCK_CLASS_BINDINGS = 7420,
+	TQ_LOCK_CLASS_SUBSCRIPTIONS = 7421
+} TqBindingLockClass;
+
+/* Counts the bindings of a name, none if one of them is the given one. */
+#define TQ_BINDING_COUNT(table, column)                                       \
+	TQ_STATEMENT("SELECT count(*) FROM tq_internal." table " WHERE " column   \
+				 " = $1"                                                      \
+				 " AND NOT EXISTS (SELECT FROM tq_internal." table            \
+				 " WHERE " column                                             \
+				 " = $1 AND exchange = $2 AND pattern = $3)",                 \
+				 TEXTOID, INT2OID, TEXTOID)
+
+extern void tq_binding_lock(const char *name, TqBindingLockClass class);
+extern int64 tq_binding_count(const char *channel, TqExchange exchange,
+							  const char *pattern);
+extern int64 tq_binding_count_by(TqStatement *statement, const char *name,
+								 TqExchange exchange, const char *pattern);
 extern uint64 tq_bindings_generation(void);
 extern void tq_bindings_changed(void);
 extern int tq_bindings_wanted(void);

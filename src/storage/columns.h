@@ -242,7 +242,8 @@
 	X(t, detail, own, )
 #define TQ_SUBSCRIPTION_COLUMNS(X, t)                                         \
 	X(t, name, own, ) X(t, acked_id, own, ) X(t, created, own, )              \
-	X(t, acked_at, own, ) X(t, lost_before, own, )
+	X(t, acked_at, own, ) X(t, lost_before, own, )                            \
+	X(t, creator, own, )
 /* clang-format on */
 
 #define TQ_DEFAULT_SCHEDULER "-"

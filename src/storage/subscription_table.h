@@ -29,7 +29,13 @@ typedef struct TqBehind
 } TqBehind;
 
 extern void tq_subscription_insert(const char *name, TqExchange exchange,
-								   const char *pattern, TimestampTz now);
+								   const char *pattern, const char *creator,
+								   TimestampTz now);
+extern int64 tq_subscription_count_others(const char *creator,
+										  const char *name);
+extern int64 tq_subscription_count_bindings(const char *name,
+											TqExchange exchange,
+											const char *pattern);
 extern bool tq_subscription_delete(const char *name);
 extern bool tq_subscription_find(const char *name,
 								 TqSubscriptionPosition *position);

@@ -30,6 +30,15 @@ tq_error_clip(const char *text)
 	return psprintf("%.*s...", pg_mbcliplen(text, length, SHOWN_BYTES), text);
 }
 
+/* Returns the name of a role, which may have been dropped. */
+const char *
+tq_error_role(Oid role)
+{
+	const char *name = GetUserNameFromId(role, true);
+
+	return name == NULL ? "?" : name;
+}
+
 /*
  * Appends a name to a list; a list that has become long ends in dots instead.
  */

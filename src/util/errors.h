@@ -16,6 +16,7 @@
 #define ERRCODE_TQ_ERROR_ARTIFACT MAKE_SQLSTATE('T', 'Q', '4', '2', '4')
 
 extern char *tq_error_clip(const char *text);
+extern const char *tq_error_role(Oid role);
 extern void tq_error_list(StringInfo list, const char *separator,
 						  const char *name);
 

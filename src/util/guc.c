@@ -41,6 +41,12 @@ int tq_max_payload = 16 * 1024 * 1024;
 int tq_max_definition = 20 * 1024 * 1024;
 int tq_max_tags = 1024 * 1024;
 int tq_max_extra = 1024 * 1024;
+int tq_max_batch = 1000000;
+int tq_max_wait = 60 * 60 * 1000;
+int tq_max_waiters = 0;
+int tq_max_subscriptions = 0;
+int tq_max_bindings = 0;
+int tq_max_group_tasks = 0;
 bool tq_maintenance = true;
 bool tq_publish_retried_exceptions = false;
 int tq_credentials = TQ_CREDENTIALS_AUTO;
@@ -255,6 +261,44 @@ define_bounds(void)
 				&tq_max_tags);
 }
 
+/* Defines a limit of what one caller may cost. */
+static void
+define_limit(const char *name, const char *what, const char *more,
+			 int *variable, int min)
+{
+	DefineCustomIntVariable(name, what, more, variable, *variable, min,
+							INT_MAX, PGC_SUSET, 0, NULL, NULL, NULL);
+}
+
+static void
+define_callers(void)
+{
+	define_limit("tq.max_batch",
+				 "How many tasks or runs one call may create, claim or name.",
+				 NULL, &tq_max_batch, 1);
+	define_limit(
+		"tq.max_bindings",
+		"How many bindings a subscription or channel may have; 0: no limit.",
+		NULL, &tq_max_bindings, 0);
+	define_limit("tq.max_group_tasks",
+				 "How many tasks may join a task group; 0: no limit.",
+				 "Tasks that other transactions are creating are not counted.",
+				 &tq_max_group_tasks, 0);
+	define_limit("tq.max_subscriptions",
+				 "How many subscriptions a role may create; 0: no limit.",
+				 "The role is the one that has logged in.",
+				 &tq_max_subscriptions, 0);
+	DefineCustomIntVariable("tq.max_wait",
+							"How long a call waits; a longer wait ends then.",
+							NULL, &tq_max_wait, 60 * 60 * 1000, 0,
+							60 * 60 * 1000, PGC_SUSET, GUC_UNIT_MS, NULL, NULL,
+							NULL);
+	define_limit(
+		"tq.max_waiters", "How many sessions of a role may wait; 0: no limit.",
+		"The sessions of the role that has logged in, in all databases.",
+		&tq_max_waiters, 0);
+}
+
 static const struct config_enum_entry credentials_values[] =
 	{{"auto", TQ_CREDENTIALS_AUTO, false},
 	 {"on", TQ_CREDENTIALS_ON, false},
@@ -309,6 +353,7 @@ tq_guc_define(void)
 	define_sizes();
 	define_audit();
 	define_bounds();
+	define_callers();
 	define_maintenance();
 	define_counts();
 	define_credentials();

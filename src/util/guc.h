@@ -26,6 +26,12 @@ extern int tq_max_payload;   /* bytes, as the next three */
 extern int tq_max_definition;
 extern int tq_max_tags;
 extern int tq_max_extra;
+extern int tq_max_batch;
+extern int tq_max_wait;    /* ms */
+extern int tq_max_waiters; /* 0: no limit, as the next three */
+extern int tq_max_subscriptions;
+extern int tq_max_bindings;
+extern int tq_max_group_tasks;
 /* Values of tq.credentials. */
 typedef enum TqCredentialsSetting
 {

@@ -1,0 +1,136 @@
+# What one caller may cost, as a superuser has set it for a role: which sessions the
+# limits hold for, that the role cannot raise them, and how many sessions may wait.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $db = 'postgres';
+my $node;
+
+sub session_of
+{
+	my ($role) = @_;
+
+	return $node->background_psql($db, on_error_stop => 0, extra_params => [ '-U', $role ]);
+}
+
+# What a statement answers in a session: its rows, or the SQLSTATE.
+sub answer
+{
+	my ($session, $statement) = @_;
+	my ($rows, $state) = split /\n?state /, $session->query("$statement;\n\\echo state :SQLSTATE");
+
+	return $state eq '00000' ? $rows // '' : $state;
+}
+
+# The same in a session of its own.
+sub answer_of
+{
+	my ($role, @statements) = @_;
+	my $session = session_of($role);
+	my $result;
+
+	$result = answer($session, $_) foreach @statements;
+	$session->quit;
+	return $result;
+}
+
+sub prepare
+{
+	$node->safe_psql($db, q{
+		CREATE EXTENSION IF NOT EXISTS tq;
+		CREATE ROLE guest LOGIN IN ROLE tq_producer, tq_worker;
+		CREATE ROLE member LOGIN IN ROLE guest;
+		CREATE ROLE other LOGIN IN ROLE tq_producer, tq_worker;
+		GRANT guest TO other;
+		ALTER ROLE guest SET tq.max_batch = 2;
+		ALTER ROLE guest SET tq.max_payload = 2000;
+		ALTER ROLE guest SET tq.max_waiters = 2});
+	return;
+}
+
+my $three = q{SELECT cardinality(tq.enqueue_tasks('p/w', '{"{}","{}","{}"}'))};
+
+# ---- settings of a role, with and without the preload ----
+
+sub check_roles
+{
+	my ($what) = @_;
+
+	is(answer_of('guest', $three), 'TQ400', "$what: the limit of a role holds");
+	is(answer_of('guest', q{SELECT tq.enqueue('p/w', jsonb_build_object('a', repeat('x', 3000)))}), 'TQ400', "$what: another limit, too");
+	is(answer_of('guest', q{SELECT cardinality(tq.enqueue_tasks('p/w', '{"{}","{}"}'))}), 2, "$what: and lets pass what is below it");
+	is(answer_of('other', $three), 3, "$what: not for another role");
+	is(answer_of('member', $three), 3, "$what: nor for a member of the role");
+	is(answer_of('other', 'SET ROLE guest', $three), 3, "$what: nor after SET ROLE, as with every setting");
+	is(answer_of('member', 'SET ROLE guest', 'RESET ROLE', $three), 3, "$what: and back");
+
+	# In the first statement of a session the library may not be loaded.
+	is(answer_of('guest', 'SET tq.max_batch = 10', $three), 'TQ400', "$what: SET first");
+	is(answer_of('guest', q{SELECT tq.slugid() IS NOT NULL}, 'SET tq.max_batch = 10'), '42501', "$what: SET is refused");
+	is(answer_of('guest', 'BEGIN', 'SET LOCAL tq.max_batch = 10', $three), $what =~ /without/ ? 'TQ400' : '25P02', "$what: SET LOCAL first");
+	is(answer_of('guest', q{SELECT set_config('tq.max_batch', '10', false)}, $three), 'TQ400', "$what: set_config() first");
+	is(answer_of('guest', 'SET tq.max_batch = 10', 'RESET tq.max_batch', $three), 'TQ400', "$what: SET and RESET");
+	is(answer_of('guest', 'RESET ALL', $three), 'TQ400', "$what: RESET ALL");
+	is(answer_of('guest', 'DISCARD ALL', $three), 'TQ400', "$what: DISCARD ALL");
+	is(answer_of('guest', 'RESET tq.max_batch', $three), 'TQ400', "$what: RESET");
+	foreach my $statement ('ALTER ROLE guest SET tq.max_batch = 10', 'ALTER ROLE guest RESET tq.max_batch', 'ALTER ROLE guest RESET ALL',
+		'ALTER ROLE guest IN DATABASE postgres SET tq.max_batch = 10')
+	{
+		answer_of('guest', $statement);
+		is(answer_of('guest', $three), 'TQ400', "$what: $statement");
+	}
+	{
+		local $ENV{PGOPTIONS} = '-c tq.max_batch=10';
+		my ($code, $out, $error) = $node->psql($db, $three, extra_params => [ '-U', 'guest' ]);
+		isnt($code, 0, "$what: a connection string does not raise it");
+	}
+	is(answer_of('guest', 'CREATE TEMP TABLE t ()', q{CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql SET tq.max_batch = 10 AS $$ } . $three . ' $$', 'SELECT pg_temp.f()'),
+		$what =~ /without/ ? 'TQ400' : '42883', "$what: SET of a function does not raise it");
+	is($node->safe_psql($db, q{SELECT array_to_string(setconfig, ' ') FROM pg_db_role_setting WHERE setrole = 'guest'::regrole}),
+		'tq.max_batch=2 tq.max_payload=2000 tq.max_waiters=2', "$what: the settings of the role are what they were");
+	return;
+}
+
+# ---- without the preload ----
+
+$node = PostgreSQL::Test::Cluster->new('plain');
+$node->init;
+$node->start;
+prepare();
+check_roles('without the preload');
+$node->stop;
+
+# ---- with it ----
+
+$node = new_node('preloaded');
+prepare();
+wait_worker($node, $db);
+check_roles('with the preload');
+
+# ---- waiting sessions ----
+
+my $waiting = q{SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND usename = '%s'};
+
+# Begin to wait in a session of a role; the name of the statement's queue is q.
+sub begin_wait
+{
+	my ($role, $statement) = @_;
+	my $session = session_of($role);
+
+	$session->query_until(qr/begun/, "\\echo begun\n$statement;\n");
+	return $session;
+}
+
+sub wait_waiters
+{
+	my ($role, $n) = @_;
+
+	return $node->poll_query_until($db, sprintf($waiting, $role) . " HAVING count(*) = $n") || die "not $n waiters of $role";
+}
