@@ -31,6 +31,7 @@
 #include "storage/grant_table.h"
 #include "storage/index_entries.h"
 #include "storage/run_table.h"
+#include "util/connection.h"
 #include "util/guc.h"
 #include "util/spi.h"
 #include "util/xact_end.h"
@@ -63,6 +64,7 @@ static const TqXactEnd *const xact_ends[] =
 void
 _PG_init(void)
 {
+	tq_connection_check();
 	tq_guc_define();
 	tq_spi_init();
 	tq_xact_end_init(xact_ends, lengthof(xact_ends));

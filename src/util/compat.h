@@ -120,6 +120,13 @@
 	pg_extension_ownercheck(extension, GetUserId())
 #endif
 
+/* Returns all settings of the session, and sets *n to their number. */
+#if PG_VERSION_NUM >= 160000
+#define TqSettings(n) get_guc_variables(n)
+#else
+#define TqSettings(n) (*(n) = GetNumConfigOptions(), get_guc_variables())
+#endif
+
 /* The shared state of transaction ids has another name since 17. */
 #if PG_VERSION_NUM >= 170000
 #define TqTransam TransamVariables

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $db = 'postgres';
+our $db = 'postgres';
 my $node;
 
 sub session_of
@@ -86,13 +86,22 @@ sub check_roles
 		answer_of('guest', $statement);
 		is(answer_of('guest', $three), 'TQ400', "$what: $statement");
 	}
+	# The server refuses the connection, or the library each call.
+	foreach my $options ('-c tq.max_batch=10', '-ctq.max_batch=10', '--tq.max_batch=10', '--tq.max-batch=10', '--TQ.Max_Batch=10', '-c\\ tq.max_batch=10 -c tq\\.max_batch=10')
 	{
-		local $ENV{PGOPTIONS} = '-c tq.max_batch=10';
+		local $ENV{PGOPTIONS} = $options;
 		my ($code, $out, $error) = $node->psql($db, $three, extra_params => [ '-U', 'guest' ]);
-		isnt($code, 0, "$what: a connection string does not raise it");
+		isnt($code, 0, "$what: PGOPTIONS=$options");
+		isnt($out, 3, "$what: and not the limit of the default");
 	}
-	is(answer_of('guest', 'CREATE TEMP TABLE t ()', q{CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql SET tq.max_batch = 10 AS $$ } . $three . ' $$', 'SELECT pg_temp.f()'),
-		$what =~ /without/ ? 'TQ400' : '42883', "$what: SET of a function does not raise it");
+	{
+		local $ENV{PGOPTIONS} = '-c tq.credentials=on -c work_mem=1MB';
+		is($node->safe_psql($db, q{SELECT cardinality(tq.enqueue_tasks('p/w', '{"{}","{}"}'))}, extra_params => [ '-U', 'guest' ]), 2, "$what: other settings of a connection");
+		local $ENV{PGOPTIONS} = '-c tq.max_batch=2';
+		isnt($node->psql($db, $three), 0, "$what: a superuser may set it so");
+	}
+	isnt(answer_of('guest', 'CREATE TEMP TABLE t ()', q{CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql SET tq.max_batch = 10 AS $$ } . $three . ' $$', 'SELECT pg_temp.f()'),
+		3, "$what: SET of a function does not raise it");
 	is($node->safe_psql($db, q{SELECT array_to_string(setconfig, ' ') FROM pg_db_role_setting WHERE setrole = 'guest'::regrole}),
 		'tq.max_batch=2 tq.max_payload=2000 tq.max_waiters=2', "$what: the settings of the role are what they were");
 	return;
@@ -109,14 +118,20 @@ $node->stop;
 
 # ---- with it ----
 
-$node = new_node('preloaded');
+$node = new_node('preloaded', 'max_connections = 40');
 prepare();
 wait_worker($node, $db);
 check_roles('with the preload');
 
 # ---- waiting sessions ----
 
-my $waiting = q{SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND usename = '%s'};
+# Query for the sessions of a role that wait.
+sub waiting
+{
+	my ($role, $columns) = @_;
+
+	return "SELECT $columns FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND usename = '$role'";
+}
 
 # Begin to wait in a session of a role; the name of the statement's queue is q.
 sub begin_wait
@@ -132,5 +147,62 @@ sub wait_waiters
 {
 	my ($role, $n) = @_;
 
-	return $node->poll_query_until($db, sprintf($waiting, $role) . " HAVING count(*) = $n") || die "not $n waiters of $role";
+	return $node->poll_query_until($db, waiting($role, "count(*) = $n")) || die "not $n waiters of $role";
 }
+
+my $claim = q{SELECT count(*) FROM tq.claim_work('p/q', 'g', 'w', 1, '60 s')};
+my @waiters = map { begin_wait('guest', $claim) } 1 .. 2;
+wait_waiters('guest', 2);
+is(answer_of('guest', $claim), '53400', 'no more sessions of a role wait than tq.max_waiters');
+is(answer_of('guest', q{CALL tq.wait_for_work('p/q', '1 hour')}), '53400', 'in wait_for_work() either');
+my $task = $node->safe_psql($db, "SELECT tq.enqueue('p/long')");
+is(answer_of('guest', "CALL tq.wait_for_task('$task', '1 hour')"), '53400', 'nor in wait_for_task()');
+is(answer_of('guest', q{SELECT count(*) FROM tq.claim_work('p/q', 'g', 'w')}), 0, 'a claim that does not wait is no waiter');
+is(answer_of('guest', q{SELECT count(*) FROM tq.claim_work('p/long', 'g', 'w', 1, '60 s')}), 1, 'nor one that finds work at once');
+my $free = begin_wait('other', $claim);
+wait_waiters('other', 1);
+ok(1, 'other roles wait');
+$node->safe_psql('postgres', 'CREATE DATABASE second');
+$node->safe_psql('second', 'CREATE EXTENSION tq');
+{
+	local $db = 'second';
+	is(answer_of('guest', $claim), '53400', 'the limit is for all databases together');
+}
+
+# Each way in which a wait ends makes room for another.
+$node->safe_psql($db, "SELECT tq.enqueue('p/q')");
+wait_waiters('guest', 1);
+push @waiters, begin_wait('guest', $claim);
+wait_waiters('guest', 2);
+ok(1, 'one that has found work makes room');
+my ($pid) = split /\n/, $node->safe_psql($db, waiting('guest', 'pid'));
+$node->safe_psql($db, "SELECT pg_cancel_backend($pid)");
+wait_waiters('guest', 1);
+push @waiters, begin_wait('guest', $claim);
+wait_waiters('guest', 2);
+ok(1, 'so does one that is cancelled');
+($pid) = split /\n/, $node->safe_psql($db, waiting('guest', 'pid'));
+$node->safe_psql($db, "SELECT pg_terminate_backend($pid)");
+wait_waiters('guest', 1);
+push @waiters, begin_wait('guest', q{CALL tq.wait_for_work('p/q', '1 hour')});
+wait_waiters('guest', 2);
+ok(1, 'so does one whose session ends, and wait_for_work() counts');
+is(answer_of('guest', $claim), '53400', 'and no further one');
+$node->safe_psql($db, q{SELECT tq.enqueue_tasks('p/q', '{"{}","{}","{}"}')});
+wait_waiters('guest', 0);
+is(answer_of('guest', q{CALL tq.wait_for_work('p/q', '10 ms')}), '', 'a time that is over makes room');
+is(answer_of('guest', q{BEGIN; SAVEPOINT s; SELECT 1 FROM tq.claim_work('p/none', 'g', 'w', 1, '10 ms'); ROLLBACK TO s}), '', 'so does a savepoint');
+@waiters = (@waiters, map { begin_wait('guest', q{SELECT count(*) FROM tq.claim_work('p/none', 'g', 'w', 1, '60 s')}) } 1 .. 2);
+wait_waiters('guest', 2);
+ok(1, 'as many as before wait');
+$node->safe_psql($db, q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ('guest', 'other')});
+
+# Sessions that begin at the same moment: never more than the limit, and as many.
+my @crowd = map { begin_wait('guest', q{SELECT count(*) FROM tq.claim_work('p/none', 'g', 'w', 1, '60 s')}) } 1 .. 8;
+ok($node->poll_query_until($db, q{SELECT count(*) FILTER (WHERE wait_event_type = 'Extension') = 2 AND count(*) FILTER (WHERE state = 'idle') = 6
+	FROM pg_stat_activity WHERE usename = 'guest' AND backend_type = 'client backend'}), 'of eight that begin at once, two wait and six are refused');
+$node->safe_psql($db, q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ('guest', 'other')});
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'nothing crashed');
+$node->stop('immediate');
+
+done_testing();
