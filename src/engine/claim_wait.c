@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 
 #include "../shmem/wait_queue.h"
@@ -23,6 +24,7 @@
 #include "../util/clock.h"
 #include "claim.h"
 #include "claim_wait.h"
+#include "task_access.h"
 
 /* A claim in progress. */
 typedef struct Try
@@ -73,6 +75,17 @@ claim(Try *try)
 }
 
 /*
+ * Checks the rights of the caller again, by what has been committed meanwhile:
+ * the statement may have begun long ago.
+ */
+static void
+check_rights(const Try *try)
+{
+	AcceptInvalidationMessages();
+	tq_require_claim("claim-work", try->queue, try->group, try->id);
+}
+
+/*
  * Tries once more.  Resets the memory of the previous try, so that a long wait
  * needs no more memory than one try.
  */
@@ -83,6 +96,7 @@ claim_again(Try *try, MemoryContext memory)
 	bool found;
 
 	MemoryContextReset(memory);
+	check_rights(try);
 	found = claim(try);
 	MemoryContextSwitchTo(outer);
 	return found;
@@ -132,7 +146,7 @@ claim_in_time(Try *try)
 /*
  * Claims up to max runs of a queue, best first.  If there is none, waits until
  * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
- * 2.8).
+ * 2.8).  The caller has checked the rights; after a wait they are checked again.
  */
 TqClaim *
 tq_claim_wait(const char *queue, const char *worker_group,
