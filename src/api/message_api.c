@@ -130,6 +130,14 @@ id_arg(FunctionCallInfo fcinfo, int n, const char *name)
 
 /* ---- bindings ---- */
 
+static TqNeed *
+need_read(TqExchange exchange)
+{
+	return tq_need("queue:read-messages:%s", exchange == TQ_EXCHANGE_NONE
+												 ? "*"
+												 : tq_exchange_name(exchange));
+}
+
 /* bind(channel text, exchange text, routing_key_pattern text) */
 Datum
 tq_bind(PG_FUNCTION_ARGS)
@@ -139,7 +147,8 @@ tq_bind(PG_FUNCTION_ARGS)
 	char *pattern = pattern_arg(fcinfo, 2, "routing_key_pattern");
 
 	tq_call_begin(false);
-	tq_access_require(tq_need("queue:bind:%s", channel));
+	tq_access_require(tq_need_all(2, tq_need("queue:bind:%s", channel),
+								  need_read(exchange)));
 	tq_subscribe_bind(channel, exchange, pattern);
 	tq_audit_operator(fcinfo);
 	tq_call_end();
@@ -211,10 +220,7 @@ put_message(const TqAddress *address, void *arg)
 static void
 require_read(TqExchange exchange)
 {
-	tq_access_require(
-		tq_need("queue:read-messages:%s", exchange == TQ_EXCHANGE_NONE
-											  ? "*"
-											  : tq_exchange_name(exchange)));
+	tq_access_require(need_read(exchange));
 }
 
 /*
@@ -312,8 +318,7 @@ require_read_any(void)
 	tq_need_add(any, tq_need("queue:health"));
 	for (int exchange = TQ_EXCHANGE_NONE + 1; exchange <= TQ_EXCHANGE_LAST;
 		 exchange++)
-		tq_need_add(any, tq_need("queue:read-messages:%s",
-								 tq_exchange_name((TqExchange) exchange)));
+		tq_need_add(any, need_read((TqExchange) exchange));
 	tq_access_check(any);
 }
 
@@ -358,7 +363,8 @@ tq_subscribe(PG_FUNCTION_ARGS)
 	char *pattern = pattern_arg(fcinfo, 2, "pattern");
 
 	tq_call_begin(false);
-	tq_access_require(tq_need("queue:subscribe:%s", name));
+	tq_access_require(tq_need_all(2, tq_need("queue:subscribe:%s", name),
+								  need_read(exchange)));
 	tq_subscribe_begin(name, exchange, pattern, tq_clock_now());
 	tq_audit_operator(fcinfo);
 	tq_call_end();
@@ -379,6 +385,29 @@ tq_unsubscribe(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+/*
+ * Checks the right to read each exchange that a subscription is bound to.  It
+ * was checked when the binding was made, but it may have been revoked since, and
+ * another role may have made the binding.
+ */
+static void
+require_exchanges(const TqBinding *bindings, int n)
+{
+	TqNeed *all;
+	int added = 0; /* exchanges, as bits */
+
+	if (tq_access_is_unlimited())
+		return;
+	all = tq_need_list(TQ_NEED_ALL, n);
+	for (int i = 0; i < n; i++)
+	{
+		if ((added & 1 << bindings[i].exchange) == 0)
+			tq_need_add(all, need_read(bindings[i].exchange));
+		added |= 1 << bindings[i].exchange;
+	}
+	tq_access_check(all);
+}
+
 /* fetch(name text, max int) -> rows of tq.exchange_message */
 Datum
 tq_fetch(PG_FUNCTION_ARGS)
@@ -389,8 +418,8 @@ tq_fetch(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(XactReadOnly); /* a standby can only read */
 	tq_access_require(tq_need("queue:subscribe:%s", name));
-	(void) tq_subscribe_fetch(name, max, put_message, fcinfo->resultinfo,
-							  tq_clock_now());
+	(void) tq_subscribe_fetch(name, max, require_exchanges, put_message,
+							  fcinfo->resultinfo, tq_clock_now());
 	tq_call_end();
 	return (Datum) 0;
 }

@@ -548,13 +548,15 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 	return max - reading.left;
 }
 
-/* Returns the compiled bindings of a subscription. */
+/* Returns the compiled bindings of a subscription, after `check` if not NULL. */
 static TqFilter *
-filters_of(const char *name, int *n)
+filters_of(const char *name, TqBindingsCheck check, int *n)
 {
 	TqBinding *bindings = tq_subscription_bindings(name, n);
 	TqFilter *filters = palloc(sizeof(TqFilter) * Max(*n, 1));
 
+	if (check != NULL)
+		check(bindings, *n);
 	for (int i = 0; i < *n; i++)
 		filters[i] =
 			(TqFilter){.exchange = bindings[i].exchange,
@@ -580,7 +582,7 @@ tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
 {
 	int n;
 	int64 first = 0;
-	TqFilter *filters = filters_of(behind->name, &n);
+	TqFilter *filters = filters_of(behind->name, NULL, &n);
 	Reading reading = {.filters = filters,
 					   .nfilters = n,
 					   .left = 1,
@@ -625,13 +627,14 @@ track_first(const TqAddress *address, void *arg)
 
 /*
  * Gives `receive` up to max messages that the subscription has not
- * acknowledged; returns their number.  A read-only transaction examines as
+ * acknowledged; returns their number.  `check` sees the bindings before, and may
+ * raise an error.  A read-only transaction examines as
  * many messages as it takes, because it cannot move the mark over those that
  * do not match.
  */
 int
-tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
-				   TimestampTz now)
+tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
+				   TqReceiver receive, void *arg, TimestampTz now)
 {
 	First first = {.receive = receive, .arg = arg};
 	TqFilter *filters;
@@ -642,7 +645,7 @@ tq_subscribe_fetch(const char *name, int max, TqReceiver receive, void *arg,
 
 	if (!tq_subscription_find(name, &acked_id))
 		refuse_missing(name);
-	filters = filters_of(name, &n);
+	filters = filters_of(name, check, &n);
 	found = tq_subscribe_read(acked_id.id, max,
 							  XactReadOnly ? PG_INT64_MAX : LOOK_MAX, filters,
 							  n, track_first, &first, &upto);

@@ -35,7 +35,11 @@ extern TqUnread tq_subscribe_unread(const TqBehind *behind, int64 last_id,
 extern int tq_subscribe_read(int64 after, int max, int64 look_max,
 							 const TqFilter *filters, int nfilters,
 							 TqReceiver receive, void *arg, int64 *read_upto);
-extern int tq_subscribe_fetch(const char *name, int max, TqReceiver receive,
-							  void *arg, TimestampTz now);
+
+/* Checks whether the caller may read by these bindings. */
+typedef void (*TqBindingsCheck)(const TqBinding *bindings, int n);
+
+extern int tq_subscribe_fetch(const char *name, int max, TqBindingsCheck check,
+							  TqReceiver receive, void *arg, TimestampTz now);
 
 #endif /* TQ_SUBSCRIPTION_H */

@@ -31,7 +31,8 @@ SELECT tq.claim_task(pg_temp.id(name), 0, 'g', 'w') FROM unnest('{r,c,d}'::text[
 SELECT tq.report_completed(pg_temp.id('c'), 0), tq.report_exception(pg_temp.id('d'), 0, 'malformed-payload'),
 	tq.seal_task_group(pg_temp.id('sealed')) \g /dev/null
 SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day'),
-	tq.subscribe('sub', 'task-defined') \g /dev/null
+	tq.subscribe('sub', 'task-defined'), tq.subscribe('two', 'task-defined', 'a'), tq.subscribe('two', 'task-defined', 'b'),
+	tq.subscribe('two', 'task-failed') \g /dev/null
 SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires', now() + interval '1 minute') || more::jsonb)
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
 	('link', '{"storageType": "link", "artifact": "inline", "contentType": "text/plain"}'),
@@ -103,14 +104,15 @@ INSERT INTO rule VALUES
 	('list_artifacts', $$SELECT tq.list_artifacts('<r>', 0)$$, '[["queue:list-artifacts:<r>:0"]]'),
 	('list_latest_artifacts', $$SELECT tq.list_latest_artifacts('<r>')$$, '[["queue:list-artifacts:<r>"]]'),
 	-- messages
-	('bind', $$SELECT tq.bind('ch', 'task-defined')$$, '[["queue:bind:ch"]]'),
+	('bind', $$SELECT tq.bind('ch', 'task-defined')$$, '[["queue:bind:ch", "queue:read-messages:task-defined"]]'),
 	('unbind', $$SELECT tq.unbind('ch', 'task-defined')$$, '[["queue:bind:ch"]]'),
 	('messages', $$SELECT tq.messages(exchange => 'task-pending')$$, '[["queue:read-messages:task-pending"]]'),
 	('messages', $$SELECT tq.messages()$$, '[["queue:read-messages:*"]]'),
 	('published_id', $$SELECT tq.published_id()$$, '[["queue:health"], ["queue:read-messages:task-alert"], ["queue:read-messages:task-defined"]]'),
-	('subscribe', $$SELECT tq.subscribe('sub', 'task-pending')$$, '[["queue:subscribe:sub"]]'),
+	('subscribe', $$SELECT tq.subscribe('sub', 'task-pending')$$, '[["queue:subscribe:sub", "queue:read-messages:task-pending"]]'),
 	('unsubscribe', $$SELECT tq.unsubscribe('sub')$$, '[["queue:subscribe:sub"]]'),
-	('fetch', $$SELECT tq.fetch('sub')$$, '[["queue:subscribe:sub"]]'),
+	('fetch', $$SELECT tq.fetch('sub')$$, '[["queue:subscribe:sub", "queue:read-messages:task-defined"]]'),
+	('fetch', $$SELECT tq.fetch('two')$$, '[["queue:subscribe:two", "queue:read-messages:task-defined", "queue:read-messages:task-failed"]]'),
 	('ack', $$SELECT tq.ack('sub', 0)$$, '[["queue:subscribe:sub"]]'),
 	-- operators
 	('upkeep', $$SELECT tq.upkeep()$$, '[["queue:upkeep"]]'),
