@@ -188,11 +188,14 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 			 errhint(
 				 "Give an array of objects with \"taskId\" and \"task\".")));
 	tq_check_batch("tasks", JB_ROOT_COUNT(array));
-	tq_call_begin(false);
+	tq_call_begin_idle();
 	tasks = read_elements(array, &n);
 	tq_require_create(tasks, n, true);
 	if (n > 0)
+	{
+		tq_activation_do();
 		created = tq_create(tasks, n, TQ_REPEAT_EXACT, tq_clock_now());
+	}
 	if (tq_audit_wants_clients())
 		audit_tasks(fcinfo, tasks, n);
 	tq_call_end();
@@ -404,11 +407,14 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 	Datum result;
 	int n;
 
-	tq_call_begin(false);
+	tq_call_begin_idle();
 	tasks = read_tasks(fcinfo, now, &n);
 	tq_require_create(tasks, Min(n, 1), true); /* they are alike */
 	if (n > 0)
+	{
+		tq_activation_do();
 		(void) tq_create(tasks, n, TQ_REPEAT_LATER, now);
+	}
 	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 		slugs[i] = tasks[i].named.task.task_id;

@@ -507,6 +507,27 @@ tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report)
 	tq_put_row(rsinfo, values, nulls);
 }
 
+/* Returns whether a report has written something. */
+static bool
+is_any_accepted(const TqReport *reports, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		switch (reports[i].outcome)
+		{
+			case TQ_OUTCOME_RESOLVED:
+			case TQ_OUTCOME_RETRIED:
+			case TQ_OUTCOME_REPEATED:
+				return true;
+			case TQ_OUTCOME_CONFLICT:
+			case TQ_OUTCOME_NOT_FOUND:
+			case TQ_OUTCOME_FORBIDDEN:
+				break;
+		}
+	}
+	return false;
+}
+
 /*
  * resolve(task_ids slugid[], run_ids int[], reason text, credentials jsonb) ->
  * (task_id, run_id, outcome)
@@ -519,10 +540,12 @@ tq_resolve(PG_FUNCTION_ARGS)
 	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
-	tq_call_begin(false);
+	tq_call_begin_idle();
 	reports = read_reports(fcinfo, &n);
 	read_credentials(fcinfo, reports, n);
 	tq_resolve_reports(reports, n, reason, tq_clock_now());
+	if (is_any_accepted(reports, n))
+		tq_activation_do();
 	for (int i = 0; i < n; i++)
 		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
 	if (tq_audit_wants_clients())

@@ -248,9 +248,11 @@ decide_without_row(TqReport *report, TqResolved reason)
 
 /*
  * Ends the run of a report if it is running, or locks its row if it is
- * resolved, another worker has it, or the caller may not resolve it; either way the run stays as report->run until this transaction
- * ends.  A running run is the last run of its task.  Returns false if the run
- * has no row.
+ * resolved or another worker has it; either way the run stays as report->run
+ * until this transaction ends.  A running run is the last run of its task.
+ * Does not lock it for a caller that may not resolve it: the report raises no
+ * error, so that the lock would last as long as that caller likes.  Returns
+ * false if the run has no row.
  */
 static bool
 end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
@@ -267,7 +269,8 @@ end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
 			(report->holder != 0 && report->holder != run->worker) ||
 			!may_resolve(report))
 		{
-			(void) tq_run_lock_row(report->id, report->run_id);
+			if (may_resolve(report))
+				(void) tq_run_lock_row(report->id, report->run_id);
 			return true;
 		}
 		tq_transition_end_run(run, reason, now);

@@ -116,6 +116,18 @@ tq_call_begin(bool read_only)
 		tq_activation_do();
 }
 
+/*
+ * Begins a call that may write, or do nothing for a caller without rights and
+ * raise no error.  Unlike tq_call_begin() it does not activate maintenance; the
+ * caller calls tq_activation_do() once it is known that the call writes.
+ */
+void
+tq_call_begin_idle(void)
+{
+	tq_spi_open(false);
+	(void) tq_activation_is_done();
+}
+
 /* Ends what tq_call_begin() began. */
 void
 tq_call_end(void)

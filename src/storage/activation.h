@@ -11,6 +11,7 @@ extern bool tq_activation_is_committed(void);
 extern void tq_activation_do(void);
 
 extern void tq_call_begin(bool read_only);
+extern void tq_call_begin_idle(void);
 extern void tq_call_end(void);
 
 #endif /* TQ_ACTIVATION_H */
