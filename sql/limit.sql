@@ -35,7 +35,7 @@ SET tq.max_wait = 0;
 SELECT count(*) FROM tq.claim_work('regress/none', 'g', 'w', 1, '60 s');
 RESET tq.max_wait;
 
--- tq.max_bindings: of a subscription, and of a channel besides its default
+-- tq.max_bindings: of a subscription, and of a channel without its default
 SET tq.max_bindings = 2;
 SELECT tq.subscribe('regress', 'task-defined', pattern) FROM unnest('{a.#,a.#,b.#}'::text[]) AS pattern;
 SELECT a.* FROM unnest('{a.#,c.#}'::text[]) AS pattern, pg_temp.answer(format($$SELECT tq.subscribe('regress', 'task-defined', %L)$$, pattern)) AS a;
