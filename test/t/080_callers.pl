@@ -123,6 +123,18 @@ prepare();
 wait_worker($node, $db);
 check_roles('with the preload');
 
+# ---- tasks of a group, by its counters ----
+
+ok($node->poll_query_until($db, q{SELECT (tq_internal.count_state()).source = 'memory'}), 'the server has counters');
+$node->safe_psql($db, 'ALTER ROLE other SET tq.max_group_tasks = 3');
+my $join = q{SELECT cardinality(tq.enqueue_tasks('p/g', array_fill('{}'::jsonb, '{%d}'), task_group_id => 'group___QAGAAAAAAAAAAA'))};
+is(answer_of('other', sprintf($join, 4)), 'TQ409', 'a group: more than tq.max_group_tasks at once');
+is(answer_of('other', sprintf($join, 2)), 2, 'fewer');
+is(answer_of('other', sprintf($join, 2)), 'TQ409', 'more, with what is there');
+is(answer_of('other', sprintf($join, 1)), 1, 'as many as it allows');
+is(answer_of('other', sprintf($join, 1)), 'TQ409', 'one more');
+is($node->safe_psql($db, sprintf($join, 1)), 1, 'of a role without a limit');
+
 # ---- waiting sessions ----
 
 # Query for the sessions of a role that wait.
