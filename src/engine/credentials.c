@@ -445,8 +445,8 @@ typedef struct Certificate
 	JsonbValue seed;
 } Certificate;
 
-/* Reads the scopes of a certificate. */
-static void
+/* Reads the scopes of a certificate; returns false if one is no string. */
+static bool
 read_scopes(const JsonbContainer *array, TqClaimRights *rights)
 {
 	TqJsonIterator all = tq_json_iterate(array);
@@ -454,7 +454,14 @@ read_scopes(const JsonbContainer *array, TqClaimRights *rights)
 	rights->scopes = palloc(sizeof(char *) * Max(all.n, 1));
 	rights->nscopes = 0;
 	while (tq_json_next(&all))
-		rights->scopes[rights->nscopes++] = tq_json_string_of(&all.value);
+	{
+		char *scope = tq_json_string_of(&all.value);
+
+		if (scope == NULL)
+			return false;
+		rights->scopes[rights->nscopes++] = scope;
+	}
+	return true;
 }
 
 /*
@@ -477,8 +484,7 @@ read_certificate(const JsonbValue *given, Certificate *certificate,
 		seed->type != jbvString || !tq_json_is_array(scopes))
 		return false;
 	certificate->seed = *seed;
-	read_scopes(scopes->val.binary.data, rights);
-	return true;
+	return read_scopes(scopes->val.binary.data, rights);
 }
 
 /*
