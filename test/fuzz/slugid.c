@@ -1,0 +1,178 @@
+/*
+ * slugid.c
+ *	  A fuzz target: is each slugid, and nothing else, read as one?
+ *
+ * An input is read as a text, and its first 16 bytes as a UUID.  What a slugid
+ * is, is decided here by the pattern of doc/spec/taskcluster.md 1.1.
+ * slugid.c needs of a server only what is stated below.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "../../src/util/slugid.h"
+#include "fuzz.h"
+
+/* ---- in place of the server ---- */
+
+bool IsPostmasterEnvironment = false;
+bool IsUnderPostmaster = false;
+
+void *
+palloc(Size size)
+{
+	return malloc(size);
+}
+
+bool
+pg_strong_random(void *bytes, size_t len)
+{
+	memset(bytes, 0xA5, len);
+	return true;
+}
+
+#undef qsort
+void
+pg_qsort(void *base, size_t nel, size_t elsize,
+		 int (*compare)(const void *, const void *))
+{
+	qsort(base, nel, elsize, compare);
+}
+
+bool
+errstart(int elevel, const char *domain)
+{
+	abort();
+}
+
+bool
+errstart_cold(int elevel, const char *domain)
+{
+	abort();
+}
+
+int
+errcode(int sqlerrcode)
+{
+	abort();
+}
+
+int
+errmsg(const char *fmt, ...)
+{
+	abort();
+}
+
+void
+errfinish(const char *filename, int lineno, const char *funcname)
+{
+	abort();
+}
+
+/* ---- the rule ---- */
+
+static const char any[] =
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+/* Returns whether a text is a slugid: by what each character may be. */
+static bool
+is_slug(const char *text, size_t size)
+{
+	if (size != 22)
+		return false;
+	for (size_t i = 0; i < size; i++)
+	{
+		const char *allowed = i == 8    ? "QRST"
+							  : i == 10 ? "CGKOSWaeimquy26-"
+							  : i == 21 ? "AQgw"
+										: any;
+
+		if (text[i] == '\0' || strchr(allowed, text[i]) == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the target ---- */
+
+static void
+check_text(const char *text, size_t size)
+{
+	TqSlug slug;
+	bool good = tq_slug_parse(text, size, &slug);
+	char *printed;
+
+	require(good == is_slug(text, size),
+			good ? "what is no slugid is read" : "a slugid is refused");
+	if (!good)
+		return;
+	printed = tq_slug_text(&slug);
+	require(strlen(printed) == 22 && memcmp(printed, text, 22) == 0,
+			"text, bytes, text");
+	free(printed);
+}
+
+/* Checks each text that differs in one character from a slugid. */
+static void
+check_neighbours(const char *text)
+{
+	char *other = fuzz_string(text, TQ_SLUG_CHARS);
+	TqSlug slug;
+	TqSlug near;
+
+	(void) tq_slug_parse(text, TQ_SLUG_CHARS, &slug);
+	for (int i = 0; i < TQ_SLUG_CHARS; i++)
+	{
+		for (int c = 0; c < 256; c++)
+		{
+			other[i] = (char) c;
+			check_text(other, TQ_SLUG_CHARS);
+			require(other[i] == text[i] ||
+						!tq_slug_parse(other, TQ_SLUG_CHARS, &near) ||
+						tq_slug_compare(&slug, &near) != 0,
+					"two texts are the same slugid");
+		}
+		other[i] = text[i];
+	}
+	free(other);
+}
+
+static void
+check_bytes(const uint8_t *bytes)
+{
+	TqSlug slug;
+	TqSlug again;
+	bool is_uuid = bytes[6] >> 4 == 4 && bytes[8] >> 6 == 2;
+	char *text = malloc(TQ_SLUG_CHARS + 1);
+
+	memcpy(slug.bytes, bytes, TQ_SLUG_BYTES);
+	require(tq_slug_is_random(&slug) == is_uuid, "version and variant");
+	tq_slug_print(&slug, text);
+	require(tq_slug_parse(text, strlen(text), &again) == is_uuid,
+			"bytes that are no version 4 UUID");
+	tq_slug_set_version(&slug);
+	require(tq_slug_is_random(&slug) &&
+				(!is_uuid || memcmp(slug.bytes, bytes, TQ_SLUG_BYTES) == 0),
+			"a version is set");
+	tq_slug_print(&slug, text);
+	check_text(text, strlen(text));
+	require(tq_slug_parse(text, strlen(text), &again) &&
+				tq_slug_compare(&slug, &again) == 0,
+			"bytes, text, bytes");
+	free(text);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size == 0 ? 1 : size); /* ends without a zero */
+
+	memcpy(text, data, size);
+	check_text(text, size);
+	if (is_slug(text, size))
+		check_neighbours(text);
+	if (size >= TQ_SLUG_BYTES)
+		check_bytes(data);
+	free(text);
+	return 0;
+}
