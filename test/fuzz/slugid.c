@@ -112,6 +112,21 @@ check_text(const char *text, size_t size)
 	free(printed);
 }
 
+/* Checks what a slugid begins with, and what begins with it. */
+static void
+check_lengths(const char *slug)
+{
+	for (size_t size = 0; size < TQ_SLUG_CHARS + 3; size++)
+	{
+		char *text = malloc(size + 1) + 1; /* ends at the end of its memory */
+
+		for (size_t i = 0; i < size; i++)
+			text[i] = i < TQ_SLUG_CHARS ? slug[i] : 'A';
+		check_text(text, size);
+		free(text - 1);
+	}
+}
+
 /* Checks each text that differs in one character from a slugid. */
 static void
 check_neighbours(const char *text)
@@ -170,7 +185,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	check_text(text, size);
 	if (is_slug(text, size))
+	{
+		check_lengths(text);
 		check_neighbours(text);
+	}
 	if (size >= TQ_SLUG_BYTES)
 		check_bytes(data);
 	free(text);
