@@ -48,12 +48,56 @@ CREATE FUNCTION fuzz.differences(id tq.slugid, given jsonb, got jsonb) RETURNS t
 		SELECT key FROM keys WHERE is_same IS NOT TRUE
 		UNION ALL SELECT key FROM jsonb_object_keys(got) key WHERE key NOT IN (SELECT k.key FROM keys k) AND key <> 'workerType') x $$;
 
+CREATE FUNCTION fuzz.is_slug(text text) RETURNS bool LANGUAGE sql AS
+$$ SELECT text ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$' $$;
+
+CREATE FUNCTION fuzz.texts(list jsonb) RETURNS SETOF text LANGUAGE sql AS $$ SELECT * FROM jsonb_array_elements_text(list) $$;
+
+-- Returns the keys of which a definition that task() gave breaks a rule.
+CREATE FUNCTION fuzz.faults(given jsonb, got jsonb) RETURNS text LANGUAGE sql AS $$
+	WITH metadata (name, value, max) AS (
+		SELECT name, got -> 'metadata' -> name, max FROM (VALUES ('name', 255), ('description', 32768), ('owner', 255), ('source', 4096)) m (name, max)),
+	keys (key, is_good) AS (VALUES
+		('taskQueueId', got ->> 'taskQueueId' ~ '^[A-Za-z0-9_-]{1,38}/[A-Za-z0-9_-]{1,38}$'
+			AND coalesce(given -> 'provisionerId' = got -> 'provisionerId', true) AND coalesce(given -> 'workerType' = got -> 'workerType', true)),
+		('schedulerId', got ->> 'schedulerId' ~ '^[A-Za-z0-9_-]{1,38}$'),
+		('projectId', got ->> 'projectId' ~ '^[A-Za-z0-9._/-]{1,255}[A-Za-z0-9._/-]{0,245}$'),
+		('taskGroupId', fuzz.is_slug(got ->> 'taskGroupId')),
+		('dependencies', (SELECT coalesce(bool_and(fuzz.is_slug(d)), true) AND count(*) = count(DISTINCT d) FROM fuzz.texts(got -> 'dependencies') d)),
+		('requires', got ->> 'requires' IN ('all-completed', 'all-resolved')),
+		('priority', got ->> 'priority' IN ('highest', 'very-high', 'high', 'medium', 'low', 'very-low', 'lowest')),
+		('retries', (got ->> 'retries')::numeric BETWEEN 0 AND 2147483647 AND (got ->> 'retries')::numeric % 1 = 0
+			AND ((got ->> 'retries')::numeric <= 49 OR given #>> '{policy,retries}' IS NOT NULL)),
+		('routes', (SELECT count(*) <= 64 AND count(*) = count(DISTINCT r) AND coalesce(bool_and(length(r) BETWEEN 1 AND 249), true) FROM fuzz.texts(got -> 'routes') r)),
+		('scopes', (SELECT coalesce(bool_and(s ~ '^[ -~]*$' AND right(s, 2) <> '**'), true) FROM fuzz.texts(got -> 'scopes') s)),
+		('payload', jsonb_typeof(got -> 'payload') = 'object'),
+		('extra', jsonb_typeof(got -> 'extra') = 'object'),
+		('metadata', (SELECT bool_and(jsonb_typeof(value) = 'string' AND length(value #>> '{}') <= max) FROM metadata)
+			AND (got -> 'metadata') - ARRAY(SELECT name FROM metadata) = '{}' AND got #>> '{metadata,source}' ~ '^(https?://|ssh://|git@)'),
+		('tags', (SELECT coalesce(bool_and(jsonb_typeof(value) = 'string' AND length(value #>> '{}') <= 4096), true) FROM jsonb_each(got -> 'tags'))),
+		('created', fuzz.time(got -> 'created') BETWEEN '2029-12-31 23:48' AND '2030-01-01 00:19'),
+		('deadline', fuzz.time(got -> 'deadline') BETWEEN greatest(fuzz.time(got -> 'created'), '2030-01-01 00:03:17') AND '2031-01-01'),
+		('expires', fuzz.time(got -> 'expires') BETWEEN fuzz.time(got -> 'deadline') AND '9999-12-31'),
+		('date-time', (SELECT bool_and(given ->> key ~ '^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$')
+			FROM unnest('{created,deadline,expires}'::text[]) key WHERE given ? key)),
+		('delay', coalesce((got ->> 'delay')::numeric, 0) BETWEEN 0 AND 2147483647),
+		('policy', coalesce(jsonb_typeof(got -> 'policy'), 'object') = 'object'),
+		('provisionerId', true),
+		('workerType', true))
+	SELECT string_agg(key, ', ') FROM (
+		SELECT key FROM keys WHERE is_good IS NOT TRUE
+		UNION ALL SELECT key FROM jsonb_object_keys(given) key WHERE key NOT IN (SELECT k.key FROM keys k)) x $$;
+
 -- Checks a task that was made of a definition.
 CREATE FUNCTION fuzz.check_task(id tq.slugid, given jsonb, status jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	got jsonb := tq.task(id);
 	other text := fuzz.differences(id, given, got);
+	fault text := fuzz.faults(given, got);
 BEGIN
+	IF fault IS NOT NULL THEN
+		PERFORM fuzz.broken('task() breaks the rules of ' || fault, given::text, got::text);
+	END IF;
 	IF other IS NOT NULL THEN
 		PERFORM fuzz.broken('task() differs in ' || other, given::text, got::text);
 	ELSIF tq.create_task(id, given) <> status OR tq.create_task(id, got) <> status OR tq.create_tasks(jsonb_build_array(
@@ -100,7 +144,10 @@ BEGIN
 			RETURN 'created';
 		WHEN OTHERS THEN
 			GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-			PERFORM fuzz.check_error(SQLSTATE, CASE WHEN status IS NULL THEN ARRAY['TQ400'] ELSE '{}' END, SQLERRM, detail, hint);
+			PERFORM fuzz.check_error(SQLSTATE, CASE
+				WHEN status IS NOT NULL THEN '{}'
+				WHEN given ->> 'taskGroupId' = fuzz.id('one')::text THEN '{TQ400,TQ409}'	-- of another scheduler
+				ELSE '{TQ400}' END::text[], SQLERRM, detail, hint);
 			IF jsonb_typeof(given) = 'object' AND fuzz.create_tasks(id, given) IS DISTINCT FROM SQLSTATE || ' ' || SQLERRM THEN
 				PERFORM fuzz.broken('create_tasks() answers differently', SQLERRM, fuzz.create_tasks(id, given));
 			END IF;
