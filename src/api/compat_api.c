@@ -104,7 +104,7 @@ tq_is_tolerated_sql(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		PG_RETURN_BOOL(false);
-	fault = tq_policy_parse(PG_GETARG_JSONB_P(0), &given);
+	fault = tq_policy_parse_stored(PG_GETARG_JSONB_P(0), &given);
 	if (fault != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid policy"),

@@ -22,10 +22,12 @@
 #include "../shmem/worker_request.h"
 #include "../storage/count_note.h"
 #include "../storage/grant_table.h"
+#include "../storage/queue_settings_table.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);
 PG_FUNCTION_INFO_V1(tq_track_grants);
+PG_FUNCTION_INFO_V1(tq_track_queue_settings);
 
 /* ---- pending ---- */
 
@@ -173,7 +175,29 @@ tq_track_due(PG_FUNCTION_ARGS)
 	return PointerGetDatum(NULL);
 }
 
-/* ---- scopes ---- */
+/* ---- what sessions cache ---- */
+
+/*
+ * Raises an error unless a trigger function is called after a statement that
+ * writes its table.
+ */
+static void
+check_statement_trigger(FunctionCallInfo fcinfo, const char *function,
+						const char *table)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (CALLED_AS_TRIGGER(fcinfo) && TRIGGER_FIRED_AFTER(trigger->tg_event) &&
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+			 errmsg("tq_internal.%s() is for the trigger of tq_internal.%s",
+					function, table),
+			 errdetail(
+				 "It is called after a statement that writes that table."),
+			 errhint("Do not call it, nor use it for other triggers.")));
+}
 
 /*
  * tq_internal.track_grants() returns trigger
@@ -184,19 +208,20 @@ tq_track_due(PG_FUNCTION_ARGS)
 Datum
 tq_track_grants(PG_FUNCTION_ARGS)
 {
-	TriggerData *trigger = (TriggerData *) fcinfo->context;
-
-	if (!CALLED_AS_TRIGGER(fcinfo) ||
-		!TRIGGER_FIRED_AFTER(trigger->tg_event) ||
-		TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-			 errmsg(
-				 "tq_internal.track_grants() is for the trigger of tq_internal.scope_grant"),
-			 errdetail(
-				 "It is called after a statement that writes that table."),
-			 errhint("Do not call it, nor use it for other triggers.")));
+	check_statement_trigger(fcinfo, "track_grants", "scope_grant");
 	tq_grants_changed();
+	return PointerGetDatum(NULL);
+}
+
+/*
+ * tq_internal.track_queue_settings() returns trigger
+ *
+ * The same for tq_internal.queue_settings.
+ */
+Datum
+tq_track_queue_settings(PG_FUNCTION_ARGS)
+{
+	check_statement_trigger(fcinfo, "track_queue_settings", "queue_settings");
+	tq_queue_settings_changed();
 	return PointerGetDatum(NULL);
 }

@@ -15,15 +15,18 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "utils/inval.h"
 
 #include "../core/names.h"
 #include "../core/policy.h"
+#include "../core/queue_settings.h"
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
 #include "../storage/outbox_table.h"
 #include "../storage/pending_table.h"
 #include "../storage/policy_table.h"
+#include "../storage/queue_settings_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
@@ -118,12 +121,17 @@ announce(TqOutboxBatch *batch, const TqClaimed *claimed, int n, int32 worker)
 	}
 }
 
-/* Returns when a claim that starts now expires, under this policy. */
+/*
+ * Returns when a claim that starts now expires: by the policy of the task, else
+ * the settings of its queue, else tq.claim_timeout.
+ */
 static TimestampTz
-end_of_claim(int32 policy, TimestampTz now)
+end_of_claim(int32 policy, int32 queue, TimestampTz now)
 {
 	int64 timeout = tq_policy_get(policy)->claim_timeout;
 
+	if (timeout == TQ_OFF)
+		timeout = tq_queue_settings(queue)->claim_timeout;
 	return tq_clock_add_ms(now,
 						   timeout == TQ_OFF ? tq_claim_timeout : timeout);
 }
@@ -148,7 +156,8 @@ end_of_run(int32 policy, TimestampTz deadline, TimestampTz now)
  * of the claims.
  */
 static void
-set_times(TqClaimed *claimed, int n, TqTimerEntry *claims, TimestampTz now)
+set_times(TqClaimed *claimed, int n, int32 queue, TqTimerEntry *claims,
+		  TimestampTz now)
 {
 	TqTimerEntry *ends = palloc(sizeof(TqTimerEntry) * n);
 	int count = 0;
@@ -158,7 +167,7 @@ set_times(TqClaimed *claimed, int n, TqTimerEntry *claims, TimestampTz now)
 		TqClaimed *run = &claimed[i];
 		TimestampTz end = end_of_run(run->policy, run->deadline, now);
 
-		run->taken_until = end_of_claim(run->policy, now);
+		run->taken_until = end_of_claim(run->policy, queue, now);
 		claims[i].due = tq_policy_check_claim(now, run->taken_until, now);
 		claims[i].task = run->task;
 		if (run->started != 0)
@@ -181,7 +190,7 @@ start_runs(const Claimer *claimer, TqClaimed *claimed, int n, TimestampTz now)
 	TqTimerEntry *claims = palloc(sizeof(TqTimerEntry) * n);
 	TqOutboxBatch batch = {0};
 
-	set_times(claimed, n, claims, now);
+	set_times(claimed, n, claimer->queue, claims, now);
 	tq_runs_start(claimed, n, claimer->seat.id, claimer->queue);
 	for (int i = 0; i < n; i++)
 		tq_count_claim((TqCountOwner){claimer->queue, claimed[i].group_id},
@@ -218,11 +227,19 @@ may_claim(const TqClaimed *run, TimestampTz now)
 								  run->started, run->pending_until, now));
 }
 
+/* Returns whether a queue hands out nothing (doc/spec/policy.md 6). */
+static bool
+is_paused(int32 queue)
+{
+	AcceptInvalidationMessages();
+	return tq_queue_settings(queue)->is_paused;
+}
+
 /* Returns whether a run of a queue could be claimed now. */
 bool
 tq_claim_is_possible(int32 queue, TimestampTz now)
 {
-	return tq_pending_is_claimable(queue, now, may_claim);
+	return !is_paused(queue) && tq_pending_is_claimable(queue, now, may_claim);
 }
 
 /*
@@ -240,7 +257,7 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 
 	*found = 0;
 	find_claimer(&claimer, queue_name, worker_group, worker_id);
-	if (claimer.seat.quarantine_until > now)
+	if (claimer.seat.quarantine_until > now || is_paused(claimer.queue))
 		return NULL;
 	claimed = tq_pending_claim(claimer.queue, max, now, may_claim, found);
 	if (*found == 0)
@@ -276,7 +293,7 @@ start_run(const TqTask *task, TqRun *run, const Claimer *claimer,
 						 .policy = task->policy};
 	TqTimerEntry timer;
 
-	set_times(&claimed, 1, &timer, now);
+	set_times(&claimed, 1, task->queue, &timer, now);
 	tq_timers_insert(TQ_TIMER_CLAIM, &timer, 1);
 	run->state = TQ_STATE_RUNNING;
 	run->worker = claimer->seat.id;
@@ -342,7 +359,7 @@ is_own_claim(const TqRun *run, int32 worker)
 
 /*
  * Claims the named run (doc/spec/taskcluster.md 2.9).  Returns false if the
- * worker is in quarantine.
+ * worker is in quarantine, or the queue is paused.
  */
 bool
 tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
@@ -362,7 +379,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		tq_error_past_deadline(task);
 	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
 	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
-	if (claimer.seat.quarantine_until > now)
+	if (claimer.seat.quarantine_until > now || is_paused(task->queue))
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_error_missing_run(task, run_id);
@@ -440,7 +457,7 @@ extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
 	   TqRun *run)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
-	TimestampTz taken_until = end_of_claim(task->policy, now);
+	TimestampTz taken_until = end_of_claim(task->policy, task->queue, now);
 	bool has_expired = false;
 	bool is_written = false;
 

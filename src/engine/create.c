@@ -33,6 +33,7 @@
 #include "../events/status_json.h"
 #include "../storage/group_table.h"
 #include "../storage/pending_table.h"
+#include "../storage/policy_json.h"
 #include "../storage/policy_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/run_table.h"
@@ -247,6 +248,22 @@ was_payload_dropped(const TqTaskDefinition *stored)
 }
 
 /*
+ * Replaces what the default policy of its queue gave to a task by what it gave
+ * to the stored one: it may have changed since.
+ */
+static void
+take_defaults(TqTaskDefinition *given, const TqTask *stored)
+{
+	if (!tq_policy_has_default(given->given_policy) &&
+		!tq_policy_has_default(tq_policy_json(stored->policy)))
+		return;
+	if (!given->has_own_retries)
+		given->named.task.retries = stored->retries;
+	if (!given->has_own_delay)
+		given->named.task.delay = stored->delay;
+}
+
+/*
  * Returns true if the stored task has an equal definition although its row
  * differs, and copies its core to the new task.  Returns false if the task
  * no longer exists.  Raises an error if the definitions differ.
@@ -270,6 +287,7 @@ adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 		given.named.task.defined_deadline = stored->defined_deadline;
 		given.named.task.expires = stored->expires;
 	}
+	take_defaults(&given, &existing->named.task);
 	if (was_payload_dropped(existing))
 		given.payload = existing->payload;
 	old = tq_definition_json(existing);
@@ -741,6 +759,7 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	{
 		TqTask *task = &tasks[i].named.task;
 
+		tq_definition_apply_default(&tasks[i]);
 		tq_check_times(task, now);
 		task->defined_deadline = task->deadline;
 	}

@@ -57,6 +57,7 @@
 #include "utils/timestamp.h"
 
 #include "../storage/policy_table.h"
+#include "../storage/queue_settings_table.h"
 #include "../storage/run_table.h"
 #include "../storage/secret_table.h"
 #include "../storage/task_table.h"
@@ -623,6 +624,7 @@ last_claim_ends(TimestampTz now)
 {
 	int64 longest = Max(tq_policy_longest_claim(), tq_claim_timeout);
 
+	longest = Max(longest, tq_queue_settings_longest_claim());
 	return Max(tq_run_last_taken_until(), tq_clock_add_ms(now, longest));
 }
 

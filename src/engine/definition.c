@@ -17,9 +17,12 @@
 
 #include "../core/names.h"
 #include "../core/policy.h"
+#include "../core/queue_settings.h"
 #include "../core/types.h"
 #include "../events/status_json.h"
 #include "../storage/policy_json.h"
+#include "../storage/queue_settings_table.h"
+#include "../storage/queue_table.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
@@ -281,45 +284,55 @@ tq_definition_tags(const TqSlug *task_id, Jsonb *tags)
 
 /* ---- policy ---- */
 
+/* The last valid policy that was parsed. */
+typedef struct Parsed
+{
+	char policy[2 * TQ_POLICY_BYTES];
+	Size size; /* 0: none */
+	TqGivenPolicy given;
+} Parsed;
+
 /*
- * Parses a policy.  The last valid one is cached, because most tasks that are
- * created in a row have the same policy.
+ * Parses a policy that was given, or one with what the queue adds to it.  The
+ * last valid one is cached, because most tasks that are created in a row have
+ * the same policy.
  */
 static TqGivenPolicy
-parse_policy(const TqSlug *task_id, const Jsonb *policy)
+parse_policy(const TqSlug *task_id, const Jsonb *policy, bool with_default)
 {
-	static char last[TQ_POLICY_BYTES];
-	static Size last_size = 0;
-	static TqGivenPolicy last_given;
+	static Parsed parsed[2];
+	Parsed *last = &parsed[with_default];
 	Size size = VARSIZE(policy);
 	TqGivenPolicy given;
 	const char *fault;
 
-	if (size == last_size && memcmp(policy, last, size) == 0)
-		return last_given;
-	fault = tq_policy_parse(policy, &given);
+	if (size == last->size && memcmp(policy, last->policy, size) == 0)
+		return last->given;
+	fault = with_default ? tq_policy_parse_stored(policy, &given)
+						 : tq_policy_parse(policy, &given);
 	if (fault != NULL)
 		refuse(task_id, "policy", fault);
-	if (size <= sizeof(last))
+	if (size <= sizeof(last->policy))
 	{
-		memcpy(last, policy, size);
-		last_size = size;
-		last_given = given;
+		memcpy(last->policy, policy, size);
+		last->size = size;
+		last->given = given;
 	}
 	return given;
 }
 
 /*
  * Returns how long tasks with this policy are kept after their resolution,
- * unless their expires was given.
+ * unless their expires was given; queue 0 is one without settings.
  */
 TqRetention
-tq_retention_of(const TqPolicy *policy)
+tq_retention_of(const TqPolicy *policy, int32 queue)
 {
-	TqRetention settings = {INT64CONST(1000) * tq_retain_completed,
-							INT64CONST(1000) * tq_retain_failed};
+	TqRetention kept = {INT64CONST(1000) * tq_retain_completed,
+						INT64CONST(1000) * tq_retain_failed};
 
-	return tq_policy_retention(policy, settings);
+	kept = tq_queue_settings_retention(tq_queue_settings(queue), kept);
+	return tq_policy_retention(policy, kept);
 }
 
 /*
@@ -327,14 +340,41 @@ tq_retention_of(const TqPolicy *policy)
  * the end of the longer retention of a task that is resolved at its deadline.
  */
 static void
-set_expires(TqTask *task, const TqPolicy *policy)
+set_expires(TqNamedTask *named, const TqPolicy *policy)
 {
-	TqRetention kept = tq_retention_of(policy);
+	TqTask *task = &named->task;
+	TqRetention kept = tq_retention_of(policy,
+									   tq_queue_settings_exist()
+										   ? tq_queue_find(named->queue_name)
+										   : 0);
 	TimestampTz expires = tq_clock_add_ms(task->deadline,
 										  Max(kept.completed, kept.failed));
 
 	if (!task->expires_given)
 		task->expires = Min(expires, tq_clock_latest());
+}
+
+/*
+ * Sets the retries of a task and what depends on the policy.  Retries that a
+ * definition may have without a policy it may have beside one, so they are
+ * checked only if the policy sets retries or lostRetries.
+ */
+static void
+set_policy(TqTaskDefinition *definition, Jsonb *policy,
+		   const TqGivenPolicy *given, int retries)
+{
+	TqTask *task = &definition->named.task;
+	bool counts = given->retries != TQ_OFF ||
+				  given->policy.lost_retries != TQ_OFF;
+	const char *fault = tq_policy_fault(&given->policy, counts ? retries : 0,
+										tq_max_runs);
+
+	if (fault != NULL)
+		refuse(&task->task_id, "policy", fault);
+	task->retries = retries;
+	set_expires(&definition->named, &given->policy);
+	if (JB_ROOT_COUNT(policy) > 0)
+		definition->given_policy = policy;
 }
 
 /*
@@ -345,30 +385,40 @@ void
 tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
 {
 	TqTask *task = &definition->named.task;
-	TqGivenPolicy given = parse_policy(&task->task_id, policy);
-	const char *fault;
-	int retries = task->retries;
+	TqGivenPolicy given = parse_policy(&task->task_id, policy, false);
+	bool has_retries = given.retries != TQ_OFF;
 
-	if (given.retries != TQ_OFF)
-		retries = given.retries;
 	if (given.delay != TQ_OFF)
 		task->delay = given.delay;
-	/*
-	 * Retries that a definition may have without a policy it may have beside
-	 * one, so they are checked only if the policy sets retries or lostRetries.
-	 */
-	fault = tq_policy_fault(&given.policy,
-							given.retries == TQ_OFF &&
-									given.policy.lost_retries == TQ_OFF
-								? 0
-								: retries,
-							tq_max_runs);
-	if (fault != NULL)
-		refuse(&task->task_id, "policy", fault);
-	task->retries = retries;
-	set_expires(task, &given.policy);
-	if (JB_ROOT_COUNT(policy) > 0)
-		definition->given_policy = policy;
+	if (has_retries)
+		definition->has_own_retries = true;
+	set_policy(definition, policy, &given,
+			   has_retries ? given.retries : task->retries);
+}
+
+/*
+ * Adds what the default policy of its queue says to a new task, where the task
+ * does not say otherwise (doc/spec/policy.md 6).
+ */
+void
+tq_definition_apply_default(TqTaskDefinition *definition)
+{
+	TqTask *task = &definition->named.task;
+	Jsonb *policy = tq_queue_settings_policy(definition->named.queue_name);
+	TqGivenPolicy given;
+	bool has_retries;
+
+	definition->has_own_delay = task->delay > 0;
+	if (policy == NULL)
+		return;
+	if (definition->given_policy != NULL)
+		policy = tq_policy_with_default(definition->given_policy, policy);
+	given = parse_policy(&task->task_id, policy, true);
+	if (given.delay != TQ_OFF && !definition->has_own_delay)
+		task->delay = given.delay;
+	has_retries = given.retries != TQ_OFF && !definition->has_own_retries;
+	set_policy(definition, policy, &given,
+			   has_retries ? given.retries : task->retries);
 }
 
 /* ---- times ---- */
@@ -478,7 +528,8 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 	definition->extra = tq_json_unless_empty(
 		checked_object(task_id, "extra", arguments->extra));
 	definition->metadata = metadata_with_name(task_id, arguments->name);
-	set_expires(task, &tq_policy_plain);
+	definition->has_own_retries = arguments->retries != TQ_RETRIES_DEFAULT;
+	set_expires(&definition->named, &tq_policy_plain);
 	if (arguments->policy != NULL)
 		tq_definition_apply_policy(definition,
 								   checked_object(task_id, "policy",

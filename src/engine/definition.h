@@ -14,6 +14,8 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
+#define TQ_RETRIES_DEFAULT 5 /* of a definition, and of enqueue() */
+
 /* The arguments of enqueue() that are checked like a definition. */
 typedef struct TqEnqueue
 {
@@ -54,7 +56,8 @@ extern void tq_definition_check_sizes(const TqTaskDefinition *definition);
 extern void tq_definition_check_whole(const TqTaskDefinition *definition);
 extern void tq_definition_apply_policy(TqTaskDefinition *definition,
 									   Jsonb *policy);
-extern TqRetention tq_retention_of(const TqPolicy *policy);
+extern void tq_definition_apply_default(TqTaskDefinition *definition);
+extern TqRetention tq_retention_of(const TqPolicy *policy, int32 queue);
 extern void tq_check_times(const TqTask *task, TimestampTz now);
 
 #endif /* TQ_DEFINITION_H */

@@ -12,7 +12,7 @@
 
 #include "../core/types.h"
 #include "../storage/columns.h"
-#include "../storage/policy_json.h"
+#include "../storage/json_fields.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
@@ -21,8 +21,6 @@
 #include "definition.h"
 #include "definition_json.h"
 #include "identifier.h"
-
-#define RETRIES_DEFAULT 5
 
 /* The keys of a definition, in the order of TqJsonKey. */
 #define KEYS(KEY)                                                             \
@@ -118,7 +116,7 @@ get_retries(const TqJsonReader *source)
 	int64 retries;
 
 	if (value == NULL)
-		return RETRIES_DEFAULT;
+		return TQ_RETRIES_DEFAULT;
 	if (!tq_json_whole_number(value, 0, PG_INT16_MAX, &retries))
 		retries = -1;
 	return retries >= 0 && has_policy_retries(source)
@@ -352,6 +350,7 @@ tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
 	read_lists(&source, definition);
 	read_words(&source, task);
 	task->retries = get_retries(&source);
+	definition->has_own_retries = tq_json_at(&source, KEY_RETRIES) != NULL;
 	read_objects(&source, definition);
 	read_policy(&source, definition);
 	read_times(&source, task);

@@ -31,6 +31,7 @@
 #include "../storage/dependency_table.h"
 #include "../storage/group_table.h"
 #include "../storage/policy_table.h"
+#include "../storage/queue_settings_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_location.h"
@@ -52,14 +53,17 @@
 TqSweepRule
 tq_sweep_by_retention(TimestampTz now)
 {
-	TqRetention kept = tq_retention_of(&tq_policy_plain);
-	int64 shortest = Min(kept.completed, kept.failed);
+	TqRetention otherwise = tq_queue_settings_shortest(
+		tq_retention_of(&tq_policy_plain, 0));
+	int64 shortest = Min(otherwise.completed, otherwise.failed);
 	int n;
 	int32 *policies = tq_policies_that_retain(&n);
 
 	for (int i = 0; i < n; i++)
 	{
-		kept = tq_retention_of(tq_policy_get(policies[i]));
+		TqRetention kept = tq_policy_retention(tq_policy_get(policies[i]),
+											   otherwise);
+
 		shortest = Min(shortest, Min(kept.completed, kept.failed));
 	}
 	return (TqSweepRule){.by_retention = true,
@@ -94,7 +98,7 @@ must_go(const TqSweepRule *rule, const TqTask *task, const TqRun *run,
 		return false;
 	if (!rule->by_retention)
 		return rule->of[run->state] && run->resolved <= rule->until;
-	kept = tq_retention_of(tq_policy_get(task->policy));
+	kept = tq_retention_of(tq_policy_get(task->policy), task->queue);
 	return run->resolved < rule->ended &&
 		   tq_clock_add_ms(run->resolved, run->state == TQ_STATE_COMPLETED
 											  ? kept.completed

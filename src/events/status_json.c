@@ -174,9 +174,9 @@ tq_definition_json(const TqTaskDefinition *definition)
 {
 	const TqNamedTask *named = &definition->named;
 	const TqTask *task = &named->task;
-	Jsonb *policy = definition->given_policy != NULL
-						? definition->given_policy
-						: tq_policy_json(task->policy);
+	Jsonb *policy = tq_policy_own(definition->given_policy != NULL
+									  ? definition->given_policy
+									  : tq_policy_json(task->policy));
 	JsonbParseState *state = tq_json_begin();
 
 	add_queue(&state, named->queue_name);

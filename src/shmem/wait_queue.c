@@ -146,6 +146,7 @@ static bool waiting = false;
 static SubTransactionId waiting_in = InvalidSubTransactionId;
 static bool handing_over = false; /* HANDED_OFF, and not yet committed */
 static bool new_queue = false;    /* this transaction makes a queue known */
+static int32 opened = 0; /* queue that it opens; ALL_QUEUES; 0: none */
 static int32 resolved[NOTED_MAX]; /* tasks that it resolves */
 static int nresolved = 0;         /* may be greater than NOTED_MAX */
 static bool has_woken = false;    /* since tq_wait_take_woken() */
@@ -422,8 +423,8 @@ stop_waiting(void)
  */
 
 /*
- * Wakes the waiters of queue 0 if this transaction made a queue known, and
- * those of the tasks that it has resolved.
+ * Wakes the waiters of queue 0 if this transaction made a queue known, those of
+ * a queue that it has opened, and those of the tasks that it has resolved.
  */
 static void
 wait_commits(void)
@@ -431,6 +432,10 @@ wait_commits(void)
 	handing_over = false;
 	if (new_queue)
 		tq_wait_wake(0, WAIT_ALL);
+	if (opened == ALL_QUEUES)
+		tq_wait_wake_all();
+	else if (opened != 0)
+		tq_wait_wake(opened, WAIT_ALL);
 	if (nresolved > 0)
 		wake_for_tasks();
 }
@@ -453,6 +458,7 @@ static void
 forget_notes(void)
 {
 	new_queue = false;
+	opened = 0;
 	nresolved = 0;
 }
 
@@ -475,6 +481,16 @@ void
 tq_wait_note_queue(void)
 {
 	new_queue = true;
+}
+
+/*
+ * Notes that the settings of a queue may let more be claimed once this
+ * transaction has committed, so that its commit wakes all waiters of the queue.
+ */
+void
+tq_wait_note_opened(int32 queue)
+{
+	opened = opened == 0 || opened == queue ? queue : ALL_QUEUES;
 }
 
 /* Returns the number under which sessions wait for a task. */

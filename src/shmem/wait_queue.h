@@ -18,6 +18,7 @@ extern void tq_wait_wake(int32 queue, int n);
 extern void tq_wait_wake_all(void);
 extern bool tq_wait_take_woken(void);
 extern void tq_wait_note_queue(void);
+extern void tq_wait_note_opened(int32 queue);
 extern int32 tq_wait_number_of_task(int64 task);
 extern void tq_wait_note_resolved(int64 task);
 

@@ -371,6 +371,19 @@ CREATE TABLE tq_internal.queue (
 );
 COMMENT ON TABLE tq_internal.queue IS 'task queues, interned: provisionerId/workerType; deleted when they have expired and nothing refers to them';
 
+CREATE TABLE tq_internal.queue_settings (
+	queue int PRIMARY KEY,
+	settings jsonb NOT NULL			-- as they were given to set_queue()
+);
+COMMENT ON TABLE tq_internal.queue_settings IS 'what queues are set to: paused, limits, defaults of their tasks';
+
+CREATE FUNCTION tq_internal.track_queue_settings() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_track_queue_settings' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.track_queue_settings() IS 'trigger: makes sessions read the settings of queues again';
+CREATE TRIGGER track_queue_settings AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON tq_internal.queue_settings
+	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_queue_settings();
+ALTER TABLE tq_internal.queue_settings ENABLE ALWAYS TRIGGER track_queue_settings;
+
 CREATE TABLE tq_internal.worker (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	queue int NOT NULL,
@@ -809,6 +822,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.timer', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.postponed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.activation', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dead_letter', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue_settings', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 
@@ -1171,6 +1185,22 @@ COMMENT ON FUNCTION tq.list_provisioners(text, int) IS 'provisioners of queues t
 CREATE FUNCTION tq.get_provisioner(provisioner_id text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_get_provisioner' LANGUAGE C;
 COMMENT ON FUNCTION tq.get_provisioner(text) IS 'a provisioner: the latest times of its queues';
+
+CREATE FUNCTION tq.set_queue(task_queue_id text, settings jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_set_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.set_queue(text, jsonb) IS 'change settings of a queue: limits, timeouts, retention, default policy; null removes one; returns all';
+
+CREATE FUNCTION tq.get_queue_settings(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_queue_settings' LANGUAGE C;
+COMMENT ON FUNCTION tq.get_queue_settings(text) IS 'settings of a queue, as they were given; {}: none';
+
+CREATE FUNCTION tq.pause_queue(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_pause_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.pause_queue(text) IS 'hand out no tasks of a queue until resume_queue(); nothing is lost, and time goes on';
+
+CREATE FUNCTION tq.resume_queue(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_resume_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.resume_queue(text) IS 'hand out tasks of a paused queue again, first to the workers that wait';
 
 -- ---------------------------------------------------------------------------
 -- Artifacts

@@ -213,6 +213,9 @@
 	X(t, id, own, )                                                           \
 	X(t, secret, own, )                                                       \
 	TQ_SECRET_TIMES(X, t)
+#define TQ_QUEUE_SETTINGS_COLUMNS(X, t)                                       \
+	X(t, queue, int32, queue)                                                 \
+	X(t, settings, varlena, settings)
 #define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
 	X(t, role, oid, role)                                                     \
 	X(t, scope, text, scope)

@@ -128,7 +128,8 @@ static TqStatement retire_queues = RETIRE("queue");
 static TqStatement remove_queues = REMOVE("queue");
 static TqStatement used_queues = TQ_STATEMENT(
 	"SELECT DISTINCT queue::bigint FROM tq_internal.worker"
-	" UNION ALL SELECT DISTINCT queue FROM tq_internal.dead_letter",
+	" UNION ALL SELECT DISTINCT queue FROM tq_internal.dead_letter"
+	" UNION ALL SELECT queue FROM tq_internal.queue_settings",
 	InvalidOid);
 
 static TqStatement settle_policies = SETTLE("policy");

@@ -19,6 +19,11 @@ typedef struct TqGivenPolicy
 #define TQ_POLICY_BYTES 2000 /* as jsonb */
 
 extern const char *tq_policy_parse(const Jsonb *json, TqGivenPolicy *given);
-extern const char *tq_duration_parse(const JsonbValue *value, int64 *ms);
+extern const char *tq_policy_parse_stored(const Jsonb *json,
+										  TqGivenPolicy *given);
+extern Jsonb *tq_policy_of_default(Jsonb *policy);
+extern Jsonb *tq_policy_with_default(Jsonb *own, Jsonb *stored_default);
+extern bool tq_policy_has_default(const Jsonb *stored);
+extern Jsonb *tq_policy_own(Jsonb *stored);
 
 #endif /* TQ_POLICY_JSON_H */

@@ -42,11 +42,12 @@ static TqStatement revive_policy = TQ_STATEMENT(
 	INT4OID);
 
 static TqStatement that_retain = TQ_STATEMENT(
-	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'",
+	"SELECT id FROM tq_internal.policy WHERE policy ?| '{retainCompleted,retainFailed}'"
+	" OR policy -> 'queueDefault' ?| '{retainCompleted,retainFailed}'",
 	InvalidOid);
 
 static TqStatement that_set_claims = TQ_STATEMENT(
-	"SELECT id FROM tq_internal.policy WHERE policy ? 'claimTimeout'",
+	"SELECT id FROM tq_internal.policy WHERE policy ? 'claimTimeout' OR policy -> 'queueDefault' ? 'claimTimeout'",
 	InvalidOid);
 
 static TqRelation policy_table = TQ_RELATION("policy");
@@ -246,7 +247,7 @@ static void
 read_policy(int32 id, TqPolicy *policy)
 {
 	TqGivenPolicy read;
-	const char *fault = tq_policy_parse(tq_policy_json(id), &read);
+	const char *fault = tq_policy_parse_stored(tq_policy_json(id), &read);
 
 	if (fault != NULL)
 		ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),

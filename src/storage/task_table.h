@@ -67,7 +67,9 @@ typedef struct TqTaskDefinition
 	Jsonb *metadata; /* NULL: enqueue() without a name */
 	Jsonb *tags;     /* NULL: {} */
 	Jsonb *extra;
-	Jsonb *given_policy; /* of a new task; NULL: none */
+	Jsonb *given_policy;  /* of a new task, as it is stored; NULL: none */
+	bool has_own_retries; /* of a new task: no default policy sets them */
+	bool has_own_delay;
 } TqTaskDefinition;
 
 extern void tq_tasks_insert(const TqTaskDefinition *const *tasks, int n,

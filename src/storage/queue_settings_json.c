@@ -1,0 +1,69 @@
+/*
+ * queue_settings_json.c
+ *	  Reads the settings of a queue from JSON, key by key.
+ *
+ * Reads the object of doc/spec/policy.md 6, with the defaults for what is
+ * absent or null.  Like policy_json.c, it returns a text that says what is
+ * wrong.
+ */
+#include "postgres.h"
+
+#include "utils/jsonb.h"
+
+#include "../core/policy.h"
+#include "../core/queue_settings.h"
+#include "../util/json_reader.h"
+#include "json_fields.h"
+#include "policy_json.h"
+#include "queue_settings_json.h"
+
+/* Keeps the default policy, after checking that it is one. */
+static const char *
+read_policy(const JsonbValue *value, void *place)
+{
+	TqGivenPolicy given;
+	const char *fault;
+
+	if (!tq_json_is_object(value))
+		return "is an object";
+	*(Jsonb **) place = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+	fault = tq_policy_parse(*(Jsonb **) place, &given);
+	return fault == NULL ? NULL : psprintf("is a policy, which %s", fault);
+}
+
+#define IN_SETTINGS(field)                                                    \
+	(offsetof(TqGivenSettings, settings) + offsetof(TqQueueSettings, field))
+
+static const TqField fields[] = {
+	{"paused", tq_field_flag, IN_SETTINGS(is_paused)},
+	{"claimTimeout", tq_field_time, IN_SETTINGS(claim_timeout)},
+	{"retainCompleted", tq_field_time, IN_SETTINGS(retain_completed)},
+	{"retainFailed", tq_field_time, IN_SETTINGS(retain_failed)},
+	{"concurrentLimit", tq_field_count, IN_SETTINGS(concurrent_limit)},
+	{"rateCount", tq_field_count, IN_SETTINGS(rate_count)},
+	{"rateInterval", tq_field_time, IN_SETTINGS(rate_interval)},
+	{"maxPending", tq_field_count, IN_SETTINGS(max_pending)},
+	{"maxDelayed", tq_field_count, IN_SETTINGS(max_delayed)},
+	{"maxRunning", tq_field_count, IN_SETTINGS(max_running)},
+	{"policy", read_policy, offsetof(TqGivenSettings, policy)},
+};
+
+/*
+ * Reads settings.  Returns NULL, or what is wrong with them, as a text that
+ * follows "settings" in an error; *given is undefined then.
+ */
+const char *
+tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
+{
+	const char *fault;
+
+	given->settings = tq_queue_settings_plain;
+	given->policy = NULL;
+	if (!JB_ROOT_IS_OBJECT(json))
+		return "must be an object";
+	if (VARSIZE(json) > TQ_QUEUE_SETTINGS_BYTES)
+		return psprintf("must not be larger than %d bytes",
+						TQ_QUEUE_SETTINGS_BYTES);
+	fault = tq_fields_read(&json->root, fields, lengthof(fields), given);
+	return fault != NULL ? fault : tq_queue_settings_fault(&given->settings);
+}

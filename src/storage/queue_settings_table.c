@@ -1,0 +1,306 @@
+/*
+ * queue_settings_table.c
+ *	  Rows of tq_internal.queue_settings: what queues are set to.
+ *
+ * Each session caches all rows, which are few.  A trigger on the table sends a
+ * relcache invalidation, whatever writes it.  A call looks for invalidations
+ * before it asks for settings, so that a call that begins after the commit of a
+ * change follows it.  While no queue has settings, to ask costs a comparison.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "../core/types.h"
+#include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
+#include "policy_json.h"
+#include "queue_settings_json.h"
+#include "queue_settings_table.h"
+#include "queue_table.h"
+#include "table.h"
+#include "table_scan.h"
+
+TQ_NUMBERS(TQ_QUEUE_SETTINGS_COLUMNS, queue_settings);
+
+static TqRelation settings_table = TQ_RELATION("queue_settings");
+
+static TqStatement read_settings = TQ_STATEMENT(
+	"SELECT settings FROM tq_internal.queue_settings WHERE queue = $1",
+	INT4OID);
+
+/* Waits for a concurrent change of the same queue, and adds to that. */
+static TqStatement merge_settings = TQ_STATEMENT(
+	"INSERT INTO tq_internal.queue_settings AS s (queue, settings) VALUES ($1, jsonb_strip_nulls($2))"
+	" ON CONFLICT (queue) DO UPDATE SET settings = jsonb_strip_nulls(s.settings || $2)"
+	" RETURNING settings",
+	INT4OID, JSONBOID);
+
+static TqStatement delete_settings =
+	TQ_STATEMENT("DELETE FROM tq_internal.queue_settings WHERE queue = $1",
+				 INT4OID);
+
+/* ---- cache ---- */
+
+typedef struct Entry
+{
+	int32 queue; /* key */
+	TqGivenSettings given;
+} Entry;
+
+static Oid watched = InvalidOid; /* tq_internal.queue_settings */
+static bool watching = false;
+static uint64 generation = 1; /* changes whenever the table may have changed */
+static uint64 loaded = 0;     /* the generation that is cached */
+static bool changed_here = false; /* by this transaction */
+static MemoryContext context = NULL;
+static HTAB *entries = NULL; /* NULL: no queue has settings */
+
+/* Relcache callback: the next call reads the table again. */
+static void
+forget(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == watched)
+		generation++;
+}
+
+/*
+ * Makes all sessions read the table again once this transaction has committed,
+ * and this one at once.
+ */
+void
+tq_queue_settings_changed(void)
+{
+	CacheInvalidateRelcacheByRelid(tq_relation_oid(&settings_table));
+	generation++;
+	changed_here = true;
+}
+
+/* Makes this session forget what it has read of changes that are undone. */
+static void
+undo_changes(SubTransactionId id)
+{
+	if (changed_here)
+		generation++;
+}
+
+static void
+end_changes(void)
+{
+	undo_changes(TopSubTransactionId);
+	changed_here = false;
+}
+
+const TqXactEnd tq_queue_settings_xact_end = {.abort = undo_changes,
+											  .reset = end_changes};
+
+static void
+refuse_row(int32 queue, const char *fault)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("settings of queue \"%s\" cannot be read",
+					tq_queue_name(queue)),
+			 errdetail("They %s.", fault),
+			 errhint("Correct the row in tq_internal.queue_settings.")));
+}
+
+/* Adds a row to the cache. */
+static void
+add_entry(TupleTableSlot *slot)
+{
+	int32 queue = tq_row_int32(slot, Anum_queue_settings_queue);
+	Jsonb *json = tq_row_varlena(slot, Anum_queue_settings_settings);
+	TqGivenSettings given;
+	const char *fault = tq_queue_settings_parse(json, &given);
+	Entry *entry;
+	HASHCTL control = {.keysize = sizeof(int32),
+					   .entrysize = sizeof(Entry),
+					   .hcxt = context};
+
+	if (fault != NULL)
+		refuse_row(queue, fault);
+	if (entries == NULL)
+		entries = hash_create("tq queue settings", 64, &control,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	if (given.policy != NULL)
+	{
+		MemoryContext outer = MemoryContextSwitchTo(context);
+
+		given.policy = tq_policy_of_default(given.policy);
+		MemoryContextSwitchTo(outer);
+	}
+	entry = hash_search(entries, &queue, HASH_ENTER, NULL);
+	entry->given = given;
+}
+
+/*
+ * Reads all rows as they are now, whatever the snapshot of the transaction is:
+ * later transactions use them too.
+ */
+static void
+load(void)
+{
+	TqTableScan *scan;
+	uint64 current;
+
+	watched = tq_relation_oid(&settings_table);
+	if (!watching)
+		CacheRegisterRelcacheCallback(forget, (Datum) 0);
+	watching = true;
+	if (context == NULL)
+		context = AllocSetContextCreate(CacheMemoryContext,
+										"tq queue settings",
+										ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(context);
+	entries = NULL;
+	loaded = 0;
+	PushActiveSnapshot(GetLatestSnapshot());
+	current = generation;
+	scan = tq_table_scan_open(&settings_table);
+	while (tq_table_scan_next(scan))
+		add_entry(scan->slot);
+	tq_table_scan_close(scan);
+	PopActiveSnapshot();
+	loaded = current;
+}
+
+/* Returns what a queue was given, or NULL. */
+static const TqGivenSettings *
+find(int32 queue)
+{
+	Entry *entry;
+
+	while (loaded != generation)
+		load();
+	if (entries == NULL)
+		return NULL;
+	entry = hash_search(entries, &queue, HASH_FIND, NULL);
+	return entry == NULL ? NULL : &entry->given;
+}
+
+/* ---- what follows from settings ---- */
+
+/* Returns whether any queue has settings. */
+bool
+tq_queue_settings_exist(void)
+{
+	return find(0) != NULL || entries != NULL;
+}
+
+/*
+ * Returns the settings of a queue; 0 is a queue without any.  The result is
+ * valid until the next call.
+ */
+const TqQueueSettings *
+tq_queue_settings(int32 queue)
+{
+	const TqGivenSettings *given = find(queue);
+
+	return given == NULL ? &tq_queue_settings_plain : &given->settings;
+}
+
+/*
+ * Returns the default policy of the tasks of a queue, as tq_policy_of_default()
+ * made it; NULL if the queue has none.
+ */
+Jsonb *
+tq_queue_settings_policy(const char *queue)
+{
+	const TqGivenSettings *given;
+	Jsonb *policy;
+
+	if (!tq_queue_settings_exist())
+		return NULL;
+	given = find(tq_queue_find(queue));
+	if (given == NULL || given->policy == NULL)
+		return NULL;
+	policy = palloc(VARSIZE(given->policy));
+	memcpy(policy, given->policy, VARSIZE(given->policy));
+	return policy;
+}
+
+/* Returns the shortest retentions that a queue has, and these. */
+TqRetention
+tq_queue_settings_shortest(TqRetention kept)
+{
+	TqRetention shortest = kept;
+	HASH_SEQ_STATUS scan;
+	const Entry *entry;
+
+	if (!tq_queue_settings_exist())
+		return shortest;
+	hash_seq_init(&scan, entries);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		TqRetention own = tq_queue_settings_retention(&entry->given.settings,
+													  kept);
+
+		shortest.completed = Min(shortest.completed, own.completed);
+		shortest.failed = Min(shortest.failed, own.failed);
+	}
+	return shortest;
+}
+
+/* Returns the longest claim timeout of a queue, in ms; 0 if none has one. */
+int64
+tq_queue_settings_longest_claim(void)
+{
+	int64 longest = 0;
+	HASH_SEQ_STATUS scan;
+	const Entry *entry;
+
+	if (!tq_queue_settings_exist())
+		return 0;
+	hash_seq_init(&scan, entries);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+		longest = Max(longest, entry->given.settings.claim_timeout);
+	return longest;
+}
+
+/* ---- rows ---- */
+
+static void
+read_json(TupleTableSlot *slot, void *into)
+{
+	*(Jsonb **) into = tq_row_varlena(slot, 1);
+}
+
+/* Returns the settings of a queue as they were given, or NULL. */
+Jsonb *
+tq_queue_settings_read(int32 queue)
+{
+	Jsonb *settings = NULL;
+
+	(void) tq_spi_read(&read_settings, TQ_VALUES(Int32GetDatum(queue)),
+					   read_json, &settings);
+	return settings;
+}
+
+/*
+ * Changes settings of a queue, and returns all that it has then.  A key that is
+ * null is removed.
+ */
+Jsonb *
+tq_queue_settings_merge(int32 queue, Jsonb *changes)
+{
+	Jsonb *settings = NULL;
+
+	(void) tq_spi_read(&merge_settings,
+					   TQ_VALUES(Int32GetDatum(queue),
+								 JsonbPGetDatum(changes)),
+					   read_json, &settings);
+	return settings;
+}
+
+/* Deletes the row of a queue. */
+void
+tq_queue_settings_delete(int32 queue)
+{
+	tq_spi_run(&delete_settings, TQ_VALUES(Int32GetDatum(queue)), NULL);
+}

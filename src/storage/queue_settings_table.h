@@ -1,0 +1,26 @@
+/*
+ * queue_settings_table.h
+ *	  Rows of tq_internal.queue_settings: what queues are set to.
+ */
+#ifndef TQ_QUEUE_SETTINGS_TABLE_H
+#define TQ_QUEUE_SETTINGS_TABLE_H
+
+#include "utils/jsonb.h"
+
+#include "../core/policy.h"
+#include "../core/queue_settings.h"
+#include "../util/xact_end.h"
+
+extern const TqXactEnd tq_queue_settings_xact_end;
+
+extern void tq_queue_settings_changed(void);
+extern const TqQueueSettings *tq_queue_settings(int32 queue);
+extern bool tq_queue_settings_exist(void);
+extern Jsonb *tq_queue_settings_policy(const char *queue);
+extern TqRetention tq_queue_settings_shortest(TqRetention kept);
+extern int64 tq_queue_settings_longest_claim(void);
+extern Jsonb *tq_queue_settings_read(int32 queue);
+extern Jsonb *tq_queue_settings_merge(int32 queue, Jsonb *changes);
+extern void tq_queue_settings_delete(int32 queue);
+
+#endif /* TQ_QUEUE_SETTINGS_TABLE_H */
