@@ -106,6 +106,7 @@ typedef struct Awaited
 	TqSlug id;         /* of the task or group */
 	TqMember member;   /* the task, or an unresolved task of the group */
 	int32 number;      /* of the wait queue */
+	int64 look_ms;     /* when to look without a wake-up; 0: seldom */
 } Awaited;
 
 static void
@@ -130,7 +131,12 @@ require_group(const Awaited *awaited)
 static bool
 is_claimable(Awaited *awaited)
 {
-	return tq_claim_is_possible(awaited->number, tq_clock_now());
+	TimestampTz again;
+	bool result = tq_claim_is_possible(awaited->number, tq_clock_now(),
+									   &again);
+
+	awaited->look_ms = again == 0 ? 0 : tq_clock_ms_until(again);
+	return result;
 }
 
 /* Interns the name of the task queue if it is new. */
@@ -247,6 +253,8 @@ wait_until(TqWait *wait, Awaited *awaited)
 		bool called = tq_wait_tried(wait);
 
 		SPI_commit();
+		if (awaited->look_ms > 0)
+			tq_wait_look_in(wait, awaited->look_ms);
 		if (!called)
 			wakeup = tq_wait_sleep(wait, awaited->site);
 	}

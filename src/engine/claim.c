@@ -15,11 +15,9 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
-#include "utils/inval.h"
 
 #include "../core/names.h"
 #include "../core/policy.h"
-#include "../core/queue_settings.h"
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
@@ -42,6 +40,7 @@
 #include "claim.h"
 #include "count.h"
 #include "credentials.h"
+#include "limits.h"
 #include "pending_run.h"
 #include "task_access.h"
 #include "task_ops.h"
@@ -227,39 +226,46 @@ may_claim(const TqClaimed *run, TimestampTz now)
 								  run->started, run->pending_until, now));
 }
 
-/* Returns whether a queue hands out nothing (doc/spec/policy.md 6). */
-static bool
-is_paused(int32 queue)
-{
-	AcceptInvalidationMessages();
-	return tq_queue_settings(queue)->is_paused;
-}
-
-/* Returns whether a run of a queue could be claimed now. */
+/*
+ * Returns whether a run of a queue could be claimed now; sets *again as
+ * tq_claim_best() does.
+ */
 bool
-tq_claim_is_possible(int32 queue, TimestampTz now)
+tq_claim_is_possible(int32 queue, TimestampTz now, TimestampTz *again)
 {
-	return !is_paused(queue) && tq_pending_is_claimable(queue, now, may_claim);
+	return tq_limits_allow(queue, now, again) &&
+		   tq_pending_is_claimable(queue, now, may_claim);
 }
 
 /*
  * Claims up to max runs of a queue, best first (doc/spec/taskcluster.md 2.8).
  * If there is none, it writes nothing except the names of a new queue and a
  * new worker; the caller then decides whether to record the worker as active.
+ * It sets *again to when there may be some without a wake-up, or to 0.
  */
 TqClaim *
 tq_claim_best(const char *queue_name, const char *worker_group,
-			  const char *worker_id, int max, TimestampTz now, int *found)
+			  const char *worker_id, int max, TimestampTz now, int *found,
+			  TimestampTz *again)
 {
 	Claimer claimer;
+	TqAllowance allowance;
 	TqClaimed *claimed;
 	TqClaim *claims;
 
 	*found = 0;
+	*again = 0;
 	find_claimer(&claimer, queue_name, worker_group, worker_id);
-	if (claimer.seat.quarantine_until > now || is_paused(claimer.queue))
+	if (claimer.seat.quarantine_until > now)
 		return NULL;
-	claimed = tq_pending_claim(claimer.queue, max, now, may_claim, found);
+	if (!tq_limits_take(claimer.queue, max, now, &allowance))
+	{
+		*again = allowance.again;
+		return NULL;
+	}
+	claimed = tq_pending_claim(claimer.queue, allowance.n, now, may_claim,
+							   found);
+	tq_limits_use(&allowance, *found);
 	if (*found == 0)
 		return NULL;
 	now = tq_clock_now();
@@ -359,7 +365,7 @@ is_own_claim(const TqRun *run, int32 worker)
 
 /*
  * Claims the named run (doc/spec/taskcluster.md 2.9).  Returns false if the
- * worker is in quarantine, or the queue is paused.
+ * worker is in quarantine, or if the queue hands out nothing.
  */
 bool
 tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
@@ -368,6 +374,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	const TqTaskDefinition *definition = tq_definition_get(task_id);
 	const TqTask *task = &definition->named.task;
 	TqOutboxBatch batch = {0};
+	TqAllowance allowance;
 	Claimer claimer = {.queue = task->queue,
 					   .group = worker_group,
 					   .name = worker_id};
@@ -379,7 +386,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		tq_error_past_deadline(task);
 	tq_worker_seat_intern(task->queue, worker_group, worker_id, &claimer.seat);
 	tq_queue_seen(task->queue, now, tq_clock_add_ms(now, 5 * DAY_MS));
-	if (claimer.seat.quarantine_until > now || is_paused(task->queue))
+	if (claimer.seat.quarantine_until > now)
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_error_missing_run(task, run_id);
@@ -387,7 +394,11 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
 	if (run.run_id == run_id && is_claimable(task, &run, now))
+	{
+		if (!tq_limits_take(task->queue, 1, now, &allowance))
+			return false;
 		start_run(task, &run, &claimer, now);
+	}
 	else if (run.run_id != run_id || !is_own_claim(&run, claimer.seat.id))
 		refuse_claim(task, run_id, &run);
 	tq_outbox_add_run(&batch, task, &run, &run);

@@ -13,8 +13,9 @@
 
 extern TqClaim *tq_claim_best(const char *queue, const char *worker_group,
 							  const char *worker_id, int max, TimestampTz now,
-							  int *found);
-extern bool tq_claim_is_possible(int32 queue, TimestampTz now);
+							  int *found, TimestampTz *again);
+extern bool tq_claim_is_possible(int32 queue, TimestampTz now,
+								 TimestampTz *again);
 extern void tq_claim_note_seen(const char *queue, const char *worker_group,
 							   const char *worker_id, TimestampTz now);
 extern bool tq_claim_one(const TqSlug *task_id, int run_id,

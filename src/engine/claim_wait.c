@@ -37,7 +37,8 @@ typedef struct Try
 	TqWait wait;
 	TqClaim *claims;
 	int found;
-	bool barred; /* in quarantine */
+	TimestampTz again; /* when there may be some without a wake-up; 0: not */
+	bool barred;       /* in quarantine */
 } Try;
 
 /*
@@ -60,7 +61,7 @@ may_find(Try *try)
 	if (try->barred)
 		tq_wait_requeue_wakeup(&try->wait);
 	return known ? !try->barred
-				 : queue != 0 && tq_claim_is_possible(queue, now);
+				 : queue != 0 && tq_claim_is_possible(queue, now, &try->again);
 }
 
 /* Tries once. */
@@ -68,9 +69,12 @@ static bool
 claim(Try *try)
 {
 	try->found = 0;
+	try->again = 0;
 	if (!try->waits || may_find(try))
 		try->claims = tq_claim_best(try->queue, try->group, try->id, try->max,
-									tq_clock_now(), &try->found);
+									tq_clock_now(), &try->found, &try->again);
+	if (try->again != 0)
+		tq_wait_look_in(&try->wait, tq_clock_ms_until(try->again));
 	return try->found > 0;
 }
 

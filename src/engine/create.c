@@ -35,6 +35,7 @@
 #include "../storage/pending_table.h"
 #include "../storage/policy_json.h"
 #include "../storage/policy_table.h"
+#include "../storage/queue_settings_table.h"
 #include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
@@ -50,6 +51,7 @@
 #include "definition.h"
 #include "dependency.h"
 #include "group.h"
+#include "limits.h"
 #include "transition.h"
 
 /*
@@ -688,6 +690,26 @@ look_for_pending(TqBatchTask *const *batch, int n)
 		existing[i]->is_pending = are_first[i];
 }
 
+/* Raises TQ409 if the new tasks are too many for their queues. */
+static void
+check_limits(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
+			 const TqTransitions *transitions)
+{
+	const TqTask **created;
+	int count = 0;
+
+	if (!tq_queue_settings_exist())
+		return;
+	created = palloc(sizeof(TqTask *) * n);
+	for (int i = 0; i < n; i++)
+	{
+		if (batch[i]->is_new)
+			created[count++] = &tasks[i].named.task;
+	}
+	tq_limits_check_creation(created, count, transitions->starts,
+							 transitions->nstarts, transitions->now);
+}
+
 /*
  * Writes the dependencies of each new task, its row in unscheduled or its
  * pending run, and the timer of its deadline.  Appends task-defined and, for pending tasks, task-pending.
@@ -720,6 +742,7 @@ place_tasks(TqTaskDefinition *tasks, const int *order, int n,
 		if (batch[order[i]]->is_new)
 			tq_count_created(task);
 	}
+	check_limits(tasks, n, batch, &transitions);
 	set_deadlines(tasks, n, batch, &transitions.outbox, now);
 	tq_transitions_finish(&transitions);
 }

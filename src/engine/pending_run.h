@@ -9,6 +9,7 @@
 #include "datatype/timestamp.h"
 
 #include "../core/policy.h"
+#include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_table.h"
 

@@ -22,6 +22,7 @@
 #include "../util/guc.h"
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"
+#include "limits.h"
 #include "queue_ops.h"
 
 static void
@@ -76,6 +77,7 @@ tq_queue_set(const char *queue_name, Jsonb *changes)
 	queue = tq_queue_intern(queue_name);
 	settings = tq_queue_settings_merge(queue, changes);
 	check(queue_name, settings);
+	tq_limits_begin(queue);
 	if (JB_ROOT_COUNT(settings) == 0)
 		tq_queue_settings_delete(queue);
 	tq_wait_note_opened(queue);

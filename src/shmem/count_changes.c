@@ -25,6 +25,7 @@ static TqCountChange *changes = first_changes;
 static int nchanges = 0;
 static int room = FIRST_ROOM;
 static Oid changes_of = InvalidOid; /* the extension */
+static bool has_reserved = false;   /* one of them is of TQ_QUEUE_RESERVED */
 
 /* By hash, the last change of that hash; it may be of an earlier transaction. */
 static int latest[INDEX_SIZE];
@@ -65,9 +66,9 @@ is_same(const TqCountChange *change, TqCounted what, int64 id, int counter,
 		   change->what == what && change->subid == subid;
 }
 
-/* Makes room for another change. */
-static void
-make_room(void)
+/* Makes room for another change, so that the next one raises no error. */
+void
+tq_count_changes_make_room(void)
 {
 	if (nchanges < room)
 		return;
@@ -101,7 +102,9 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 		tq_count_merge(what, counter, &changes[before].value, value);
 		return;
 	}
-	make_room();
+	tq_count_changes_make_room();
+	has_reserved = has_reserved ||
+				   (what == TQ_COUNTED_QUEUE && counter >= TQ_QUEUE_RESERVED);
 	*place = nchanges;
 	changes[nchanges++] = (TqCountChange){.id = id,
 										  .value = value,
@@ -118,6 +121,28 @@ tq_count_changes(int *n, Oid *extension)
 	*n = nchanges;
 	*extension = changes_of;
 	return changes;
+}
+
+/* Returns whether the changes may give back what was reserved. */
+bool
+tq_count_changes_have_reserved(void)
+{
+	return has_reserved;
+}
+
+/* Returns by how much this transaction changes a counter of a queue. */
+int64
+tq_count_changes_own(Oid extension, int32 queue, int counter)
+{
+	int64 sum = 0;
+
+	for (int i = 0; i < nchanges && changes_of == extension; i++)
+	{
+		if (changes[i].what == TQ_COUNTED_QUEUE && changes[i].id == queue &&
+			changes[i].counter == counter)
+			sum += changes[i].value;
+	}
+	return sum;
 }
 
 /* Removes the changes of a subtransaction that is aborted. */
@@ -170,6 +195,7 @@ void
 tq_count_changes_reset(void)
 {
 	nchanges = 0;
+	has_reserved = false;
 	if (room <= KEPT_ROOM)
 		return;
 	pfree(changes);

@@ -35,7 +35,12 @@ enum
 	TQ_QUEUE_COUNTERS = TQ_QUEUE_RAN + TQ_BUCKETS,
 	/* Rows were changed by other statements than those of tq; for queue 0. */
 	TQ_QUEUE_DOUBT = TQ_QUEUE_COUNTERS,
-	TQ_QUEUE_GONE /* the queue was deleted */
+	TQ_QUEUE_GONE, /* the queue was deleted */
+	/*
+	 * Plus a gauge: rows for which this transaction has reserved room
+	 * (slots.c); the end of the transaction gives it back.
+	 */
+	TQ_QUEUE_RESERVED
 };
 
 /*
@@ -85,6 +90,9 @@ extern void tq_count_merge(TqCounted what, int counter, int64 *value,
 						   int64 by);
 extern void tq_count_change(Oid extension, TqCounted what, int64 id,
 							int counter, int64 value);
+extern void tq_count_changes_make_room(void);
+extern bool tq_count_changes_have_reserved(void);
+extern int64 tq_count_changes_own(Oid extension, int32 queue, int counter);
 extern const TqCountChange *tq_count_changes(int *n, Oid *extension);
 extern void tq_count_changes_abort(SubTransactionId id);
 extern void tq_count_changes_subcommit(SubTransactionId id,

@@ -43,8 +43,9 @@ typedef struct TqCountDatabase
 	uint64 identity;   /* of the tables when they were counted */
 	TimestampTz since; /* the totals; 0: no change yet */
 	TqCountGauges gauges;
-	bool is_full; /* some queues have no entry */
-	int groups;   /* that have counters */
+	bool is_full;   /* some queues have no entry */
+	int groups;     /* that have counters */
+	bool has_rates; /* the rate windows are loaded (rate_window.c) */
 } TqCountDatabase;
 
 typedef struct TqCountKey
@@ -64,6 +65,8 @@ typedef struct TqCountQueue
 {
 	TqCountKey key;
 	pg_atomic_uint64 counters[TQ_QUEUE_COUNTERS];
+	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* slots.c */
+	pg_atomic_uint32 is_limited;                /* a claim was refused */
 	TqCountPeriod periods[TQ_COUNT_PERIODS];
 } TqCountQueue;
 

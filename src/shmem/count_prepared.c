@@ -94,6 +94,33 @@ tq_count_prepared_has(TransactionId xid)
 	return false;
 }
 
+/* Returns whether there is room for another transaction. */
+bool
+tq_count_prepared_has_room(void)
+{
+	for (int i = 0; i < entries(); i++)
+	{
+		if (!OidIsValid(prepared[i].database))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns whether there is a transaction of this database whose changes are not
+ * known.
+ */
+bool
+tq_count_prepared_is_unknown(void)
+{
+	for (int i = 0; i < entries(); i++)
+	{
+		if (prepared[i].database == MyDatabaseId && prepared[i].n < 0)
+			return true;
+	}
+	return false;
+}
+
 /* Removes the entry at a place. */
 void
 tq_count_prepared_remove(int place)

@@ -27,6 +27,8 @@ extern bool tq_count_prepared_add(Oid extension, TransactionId xid,
 								  const TqCountChange *changes, int n);
 extern const TqCountPrepared *tq_count_prepared_next(int *place);
 extern bool tq_count_prepared_has(TransactionId xid);
+extern bool tq_count_prepared_has_room(void);
+extern bool tq_count_prepared_is_unknown(void);
 extern void tq_count_prepared_remove(int place);
 
 #endif /* TQ_COUNT_PREPARED_H */

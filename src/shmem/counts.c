@@ -45,6 +45,11 @@
 #include "count_prepared.h"
 #include "count_snapshot.h"
 #include "counts.h"
+#include "slots.h"
+#include "wait_queue.h"
+
+/* What was applied last has ended runs of a queue whose claims are limited. */
+static bool frees_slots = false;
 
 /* ---- changes ---- */
 
@@ -99,6 +104,9 @@ change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 {
 	int rate = rate_of(change->counter);
 
+	if (change->counter == TQ_QUEUE_RUNNING && change->value < 0 &&
+		pg_atomic_read_u32(&queue->is_limited) != 0)
+		frees_slots = true;
 	if (change->counter >= TQ_QUEUE_GAUGES || counts(&database->gauges, xid))
 		pg_atomic_fetch_add_u64(&queue->counters[change->counter],
 								change->value);
@@ -204,6 +212,8 @@ apply(TqCountDatabase *database, Oid extension, const TqCountChange *change,
 		doubt_all(database);
 	if (change->counter == TQ_QUEUE_GONE && is_exclusive)
 		tq_count_remove_queue(&key);
+	if (change->counter >= TQ_QUEUE_RESERVED)
+		return true; /* given back at last */
 	if (change->counter >= TQ_QUEUE_COUNTERS)
 		return is_exclusive;
 	queue = tq_count_find_queue(&key);
@@ -257,15 +267,21 @@ counts_commit(void)
 		apply_exclusively(extension, changes + done, n - done, xid);
 		tq_count_unlock();
 	}
+	if (tq_count_changes_have_reserved())
+		tq_slots_release(extension, changes, n, false);
+	if (frees_slots)
+		tq_slots_wake(changes, n);
+	frees_slots = false;
 }
 
 /* ---- prepared transactions ---- */
 
 /* Applies the changes of prepared transactions that have committed. */
-static void
-apply_prepared(void)
+void
+tq_counts_apply_prepared(void)
 {
 	const TqCountPrepared *entry;
+	bool has_ended = false;
 	int place = 0;
 
 	if (max_prepared_xacts == 0)
@@ -277,24 +293,57 @@ apply_prepared(void)
 
 		if (!TransactionIdIsInProgress(entry->xid))
 		{
+			has_ended = true;
 			if (TransactionIdDidCommit(entry->xid) && entry->n >= 0)
 				apply_exclusively(entry->extension, entry->changes, entry->n,
 								  entry->xid);
 			else if (TransactionIdDidCommit(entry->xid) && database != NULL)
 				doubt_all(database);
+			if (entry->n > 0)
+				tq_slots_release_locked(entry->extension, entry->changes,
+										entry->n);
 			tq_count_prepared_remove(place);
 		}
 		place++;
 	}
 	tq_count_unlock();
+	if (has_ended && frees_slots)
+		tq_wait_wake_all();
+	frees_slots = false;
+}
+
+/*
+ * Raises an error if what this transaction has reserved could not be kept until
+ * it ends.
+ */
+static void
+check_reserved(void)
+{
+	int n;
+	Oid extension;
+
+	(void) tq_count_changes(&n, &extension);
+	if (!tq_count_changes_have_reserved() ||
+		(n <= TQ_PREPARED_CHANGES && tq_count_prepared_has_room()))
+		return;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+		 errmsg(
+			 "cannot prepare a transaction that has changed so much in queues with limits"),
+		 errdetail("It has changed %d counters, and may change %d.", n,
+				   TQ_PREPARED_CHANGES),
+		 errhint("Claim or create in smaller transactions.")));
 }
 
 /* Removes what has ended from the list, so that there is room. */
 static void
 counts_before_prepare(void)
 {
-	if (tq_count_shared != NULL)
-		apply_prepared();
+	if (tq_count_shared == NULL)
+		return;
+	tq_counts_apply_prepared();
+	check_reserved();
 }
 
 /* Keeps the changes of this transaction, which is prepared. */
@@ -367,10 +416,26 @@ counts_before_commit(void)
 	tq_count_commit_begins(GetTopTransactionIdIfAny());
 }
 
+/* Gives back what an aborted subtransaction has reserved. */
+static void
+release_aborted(SubTransactionId id)
+{
+	int n;
+	Oid extension;
+	const TqCountChange *changes = tq_count_changes(&n, &extension);
+	int first = n;
+
+	while (first > 0 && changes[first - 1].subid == id)
+		first--;
+	tq_slots_release(extension, changes + first, n - first, true);
+}
+
 static void
 counts_abort(SubTransactionId id)
 {
 	tq_count_build_abandon(id);
+	if (tq_count_changes_have_reserved())
+		release_aborted(id);
 	tq_count_changes_abort(id);
 }
 
@@ -408,13 +473,14 @@ tq_counts_settle(void)
 {
 	if (tq_count_shared == NULL)
 		return;
-	apply_prepared();
+	tq_counts_apply_prepared();
 	tq_count_commits_wait();
 }
 
 /* Returns where gauges are read; the caller holds the lock. */
-static TqCountSource
-source_of(const TqCountDatabase *database, Oid extension, uint64 identity)
+TqCountSource
+tq_counts_source(const TqCountDatabase *database, Oid extension,
+				 uint64 identity)
 {
 	if (RecoveryInProgress() || tq_counted_queues == 0)
 		return TQ_COUNT_TABLES;
@@ -463,7 +529,7 @@ tq_counts_read_gauges(Oid extension, uint64 identity, int32 queue,
 		return TQ_COUNT_TABLES;
 	tq_count_lock(LW_SHARED);
 	database = tq_count_find_database();
-	source = source_of(database, extension, identity);
+	source = tq_counts_source(database, extension, identity);
 	entry = tq_count_find_queue(&key);
 	for (int i = 0; entry != NULL && i < TQ_QUEUE_GAUGES; i++)
 		gauges[i] = (int64) pg_atomic_read_u64(&entry->counters[i]);
@@ -556,7 +622,7 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 	room = (int) hash_get_num_entries(tq_count_queues);
 	*found = palloc_extended(sizeof(TqQueueCounts) * (room + own_queues()),
 							 MCXT_ALLOC_HUGE);
-	source = source_of(tq_count_find_database(), extension, identity);
+	source = tq_counts_source(tq_count_find_database(), extension, identity);
 	if (source == TQ_COUNT_MEMORY && tq_count_find_database()->is_full)
 		source = TQ_COUNT_TABLES;
 	hash_seq_init(&scan, tq_count_queues);
@@ -616,7 +682,7 @@ tq_counts_read_group(Oid extension, uint64 identity, int64 id, int64 *counters)
 	tq_count_lock(LW_EXCLUSIVE);
 	group = hash_search(tq_count_groups, &key, HASH_FIND, NULL);
 	found = group != NULL && group->gauges.state == TQ_GAUGES_EXACT &&
-			source_of(tq_count_find_database(), extension, identity) ==
+			tq_counts_source(tq_count_find_database(), extension, identity) ==
 				TQ_COUNT_MEMORY;
 	if (found)
 	{

@@ -30,6 +30,9 @@ typedef struct TqQueueCounts
 extern const TqXactEnd tq_counts_xact_end;
 
 extern void tq_counts_settle(void);
+extern void tq_counts_apply_prepared(void);
+extern TqCountSource tq_counts_source(const TqCountDatabase *database,
+									  Oid extension, uint64 identity);
 extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
 										   int32 queue, int64 *gauges);
 extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,

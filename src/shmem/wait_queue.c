@@ -601,6 +601,16 @@ tq_wait_tried(TqWait *wait)
 }
 
 /*
+ * Makes the next sleep end after so many milliseconds, although no other session
+ * will wake this one then.
+ */
+void
+tq_wait_look_in(TqWait *wait, int64 ms)
+{
+	wait->delay = (int) Min(wait->delay, Max(ms, 1));
+}
+
+/*
  * Passes a wake-up on to the next waiter, and leaves the list, because this
  * waiter may not claim.
  */

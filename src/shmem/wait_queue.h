@@ -61,6 +61,7 @@ extern bool tq_wait_take_over(TqWait *wait, int32 queue);
 extern void tq_wait_enter(TqWait *wait, int32 queue);
 extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitSite site);
 extern bool tq_wait_tried(TqWait *wait);
+extern void tq_wait_look_in(TqWait *wait, int64 ms);
 extern void tq_wait_requeue_wakeup(const TqWait *wait);
 extern void tq_wait_end(const TqWait *wait);
 extern void tq_wait_hand_off(const TqWait *wait);

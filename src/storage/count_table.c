@@ -26,8 +26,11 @@
 
 #include "../core/types.h"
 #include "../shmem/count_build.h"
+#include "../core/queue_settings.h"
 #include "../shmem/counts.h"
+#include "../shmem/rate_window.h"
 #include "../util/catalog.h"
+#include "../util/clock.h"
 #include "../util/compat.h"
 #include "../util/guc.h"
 #include "../util/spi.h"
@@ -35,6 +38,7 @@
 #include "count_table.h"
 #include "index_scan.h"
 #include "pending_table.h"
+#include "queue_settings_table.h"
 #include "run_table.h"
 #include "table.h"
 #include "table_scan.h"
@@ -338,6 +342,64 @@ read_prepared(int *n)
 	return xids;
 }
 
+/* ---- claims of the last interval ---- */
+
+/* The claims since $2 of a queue whose claims are limited. */
+static TqStatement recent_claims = TQ_STATEMENT(
+	"SELECT r.started FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task"
+	" WHERE t.queue = $1 AND r.started >= $2",
+	INT4OID, TIMESTAMPTZOID);
+
+static void
+read_time(TupleTableSlot *slot, void *into)
+{
+	*(TimestampTz *) into = tq_row_time(slot, 1);
+}
+
+/* Loads the claims of one queue into its rate window. */
+static void
+load_rate(int32 queue, const TqQueueSettings *settings)
+{
+	TqRate rate = {.extension = tq_catalog_locked_table(),
+				   .queue = queue,
+				   .claims = settings->rate_count,
+				   .interval = settings->rate_interval * 1000};
+	TimestampTz since = tq_clock_add_ms(tq_clock_now(),
+										-settings->rate_interval);
+	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(since)};
+	int n;
+	TimestampTz *claims = tq_spi_read_all(&recent_claims, values, read_time,
+										  sizeof(TimestampTz), &n);
+
+	for (int i = 0; i < n; i++)
+		tq_rate_load(&rate, claims[i]);
+}
+
+/*
+ * Counts the claims of the last interval in queues that limit their rate, once
+ * after a start of the server.
+ */
+static void
+load_rates(void)
+{
+	Oid extension = tq_catalog_locked_table();
+	int n;
+	int32 *queues;
+
+	if (tq_rates_are_loaded(extension))
+		return;
+	tq_rates_begin_load(extension);
+	queues = tq_queue_settings_with_rate(&n);
+	for (int i = 0; i < n; i++)
+	{
+		TqQueueSettings settings = *tq_queue_settings(queues[i]);
+
+		if (settings.rate_count > 0)
+			load_rate(queues[i], &settings);
+	}
+	tq_rates_end_load(extension);
+}
+
 /*
  * Counts the gauges of this database for shared memory; returns false if they
  * are not exact.  The caller has called tq_call_begin(true).
@@ -357,6 +419,7 @@ tq_count_build_gauges(void)
 		return false;
 	PushActiveSnapshot(snapshot);
 	rows = tq_count_rows(&n);
+	load_rates();
 	PopActiveSnapshot();
 	for (int i = 0; i < n; i++)
 	{

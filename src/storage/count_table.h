@@ -6,6 +6,7 @@
 #define TQ_COUNT_TABLE_H
 
 #include "datatype/timestamp.h"
+#include "utils/snapshot.h"
 
 #include "../shmem/counts.h"
 

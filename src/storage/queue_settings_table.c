@@ -263,6 +263,27 @@ tq_queue_settings_longest_claim(void)
 	return longest;
 }
 
+/* Returns the queues whose claims are limited by a rate. */
+int32 *
+tq_queue_settings_with_rate(int *found)
+{
+	HASH_SEQ_STATUS scan;
+	const Entry *entry;
+	int32 *queues;
+
+	*found = 0;
+	if (!tq_queue_settings_exist())
+		return NULL;
+	queues = palloc(sizeof(int32) * hash_get_num_entries(entries));
+	hash_seq_init(&scan, entries);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		if (entry->given.settings.rate_count > 0)
+			queues[(*found)++] = entry->queue;
+	}
+	return queues;
+}
+
 /* ---- rows ---- */
 
 static void

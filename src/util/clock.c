@@ -86,6 +86,15 @@ tq_clock_next_year(TimestampTz t)
 	return result;
 }
 
+/* Returns how many milliseconds it is until a time; 0 if it is over. */
+int64
+tq_clock_ms_until(TimestampTz t)
+{
+	TimestampTz now = tq_clock_now();
+
+	return t <= now ? 0 : (t - now) / 1000 + 1;
+}
+
 /*
  * Returns the start of the last day whose year has four digits, because JSON
  * and a dump can represent no later year.

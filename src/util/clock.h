@@ -13,6 +13,7 @@ extern TimestampTz tq_clock_real_now(void);
 extern int64 tq_clock_real_seconds(void);
 extern TimestampTz tq_clock_truncate(TimestampTz t);
 extern TimestampTz tq_clock_add_ms(TimestampTz t, int64 ms);
+extern int64 tq_clock_ms_until(TimestampTz t);
 extern TimestampTz tq_clock_latest(void);
 extern TimestampTz tq_clock_next_year(TimestampTz t);
 extern TimestampTz tq_clock_add_interval(TimestampTz t, Interval *span);

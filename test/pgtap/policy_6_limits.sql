@@ -1,0 +1,110 @@
+-- doc/spec/policy.md 6: limits of a queue: running tasks, claims per interval, tasks that wait.
+-- Slots that other transactions take and free: test/isolation/specs/limit-*.spec, test/t/034_limits.pl.
+BEGIN;
+\ir helper.psql
+\ir policy.psql
+SELECT plan(52);
+
+CREATE FUNCTION pg_temp.claim_all(queue text, n int DEFAULT 1000) RETURNS bigint
+LANGUAGE sql AS $$ SELECT count(*) FROM tq.claim_work(queue, 'wg', 'w1', n) $$;
+
+-- concurrentLimit
+SELECT tq.set_queue('test/c', '{"concurrentLimit": 3}');
+SELECT pg_temp.create('c' || n, '{"taskQueueId": "test/c"}') FROM generate_series(1, 9) AS n;
+SELECT is(pg_temp.claims('test/c', 2), 'c1 c2', '6 below the limit');
+SELECT is(pg_temp.claims('test/c', 5), 'c3', '6 a claim gets the slots that are left');
+SELECT is(pg_temp.claims('test/c', 1), '', '6 at the limit: nothing');
+SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('c4'), 0, 'wg', 'w1')), 0::bigint, '6 claim_task: no row');
+SELECT is(pg_temp.look('c4'), 'pending 5: scheduled>pending', '6 it stays pending');
+SELECT pg_temp.report('c1', 'completed');
+SELECT is(pg_temp.claims('test/c', 5), 'c4', '6 the end of a run frees its slot');
+SAVEPOINT s;
+SELECT pg_temp.report('c2', 'failed'), pg_temp.report('c3', 'completed');
+SELECT is(pg_temp.claims('test/c', 5), 'c5 c6', '6 two');
+ROLLBACK TO s;
+SELECT is(pg_temp.claims('test/c', 5), '', '6 a rollback takes back both: no slot');
+SAVEPOINT s;
+SELECT pg_temp.report('c2', 'completed');
+RELEASE s;
+SAVEPOINT s;
+SELECT is(pg_temp.claims('test/c', 5), 'c5', '6 a claim');
+ROLLBACK TO s;
+SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('c9'), 0, 'wg', 'w1')), 1::bigint, '6 whose rollback gives the slot back; claim_task takes it');
+SELECT is(pg_temp.claims('test/c', 5), '', '6 and then there is none');
+SELECT lives_ok($$SELECT tq.defer_task(pg_temp.id('c9'), 0, '1 hour')$$, '6 defer frees a slot');
+SELECT is(pg_temp.claims('test/c', 5), 'c5', '6 for another one');
+SELECT tq.set_queue('test/c', '{"concurrentLimit": 5}');
+SELECT is(pg_temp.claims('test/c', 5), 'c6 c7', '6 raise the limit');
+SELECT tq.set_queue('test/c', '{"concurrentLimit": 2}');
+SELECT pg_temp.report('c3', 'completed'), pg_temp.report('c4', 'completed'), pg_temp.report('c5', 'completed');
+SELECT is(pg_temp.claims('test/c', 5), '', '6 lower it: what runs goes on');
+SELECT pg_temp.report('c6', 'completed');
+SELECT is(pg_temp.claims('test/c', 5), 'c8', '6 until there are fewer');
+SET tq.clock_offset = '30 minutes';
+SELECT is(pg_temp.pass(), 'claim-expired 2', '6 two claims expire');
+SELECT is(pg_temp.claims('test/c', 5), 'c7 c8', '6 their slots are free');
+RESET tq.clock_offset;
+SELECT tq.set_queue('test/c', '{"concurrentLimit": null}');
+SELECT pg_temp.create('c' || n, '{"taskQueueId": "test/c"}') FROM generate_series(11, 30) AS n;
+SELECT is(pg_temp.claim_all('test/c'), 20::bigint, '6 without a limit');
+SELECT tq.set_queue('test/c', '{"concurrentLimit": 0}');
+SELECT pg_temp.create('c31', '{"taskQueueId": "test/c"}');
+SELECT is(pg_temp.claims('test/c', 5), 'c31', '6 a limit of 0 is none');
+
+-- rateCount, rateInterval
+SELECT tq.set_queue('test/r', '{"rateCount": 10, "rateInterval": 64}');
+SELECT tq.enqueue_tasks('test/r', array_fill('{}'::jsonb, '{100}')) IS NOT NULL;
+SELECT is(pg_temp.claim_all('test/r', 4), 4::bigint, '6 claims within the rate');
+SELECT is(pg_temp.claim_all('test/r'), 6::bigint, '6 as many as are left');
+SELECT is(pg_temp.claim_all('test/r'), 0::bigint, '6 then none');
+SET tq.clock_offset = '30 seconds';
+SELECT is(pg_temp.claim_all('test/r'), 0::bigint, '6 also later in the interval');
+SET tq.clock_offset = '63 seconds';
+SELECT is(pg_temp.claim_all('test/r'), 0::bigint, '6 and at its end');
+SET tq.clock_offset = '66 seconds';
+SELECT is(pg_temp.claim_all('test/r', 7), 7::bigint, '6 after the interval');
+SET tq.clock_offset = '100 seconds';
+SELECT is(pg_temp.claim_all('test/r'), 3::bigint, '6 the window slides');
+SET tq.clock_offset = '132 seconds';
+SELECT is(pg_temp.claim_all('test/r'), 7::bigint, '6 the first seven are over');
+SELECT is((SELECT count(*) FROM tq.claim_work('test/r', 'wg', 'w1')), 0::bigint, '6 ten again');
+SELECT tq.enqueue('test/r', priority => 'highest', task_id => pg_temp.id('r')) IS NOT NULL;
+SELECT is((SELECT count(*) FROM tq.claim_task(pg_temp.id('r'), 0, 'wg', 'w1')), 0::bigint, '6 claim_task counts too');
+SELECT tq.set_queue('test/r', '{"rateCount": 0}');
+SELECT is(pg_temp.claim_all('test/r', 50), 50::bigint, '6 rateCount 0 is no limit');
+SELECT tq.set_queue('test/r', '{"rateCount": 1, "rateInterval": "10 minutes"}');
+SELECT is(pg_temp.claim_all('test/r', 50), 0::bigint, '6 with another interval the claims of the old one count as new');
+SET tq.clock_offset = '15 minutes';
+SELECT is(pg_temp.claim_all('test/r', 50), 1::bigint, '6 until it is over');
+RESET tq.clock_offset;
+-- fewer tasks than the rate allows do not use it up
+SELECT tq.set_queue('test/e', '{"rateCount": 5, "rateInterval": 60, "concurrentLimit": 4}');
+SELECT is(pg_temp.claim_all('test/e'), 0::bigint, '6 an empty queue');
+SELECT tq.enqueue_tasks('test/e', array_fill('{}'::jsonb, '{2}')) IS NOT NULL;
+SELECT is(pg_temp.claim_all('test/e'), 2::bigint, '6 two tasks');
+SELECT tq.enqueue_tasks('test/e', array_fill('{}'::jsonb, '{8}')) IS NOT NULL;
+SELECT is(pg_temp.claim_all('test/e'), 2::bigint, '6 the lower of both limits');
+SELECT tq.set_queue('test/e', '{"concurrentLimit": 40}');
+SELECT is(pg_temp.claim_all('test/e'), 1::bigint, '6 either of them');
+
+-- maxPending, maxDelayed, maxRunning
+SELECT tq.set_queue('test/m', '{"maxPending": 3, "maxDelayed": 2, "maxRunning": 2}');
+SELECT lives_ok($$SELECT tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'))$$, '6 two pending');
+SELECT pg_temp.throws($$SELECT tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'))$$, 'TQ409', '6 two more are refused');
+SELECT is(tq.pending_tasks('test/m'), 2::bigint, '6 both of them');
+SELECT lives_ok($$SELECT tq.enqueue('test/m')$$, '6 one more is possible');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/m')$$, 'TQ409', '6 then none');
+SELECT lives_ok($$SELECT tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'), delay => '1 hour')$$, '6 delayed ones have a limit of their own');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/m', delay => '1 hour')$$, 'TQ409', '6 which is reached');
+SELECT pg_temp.throws($$SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', pg_temp.id(name), 'task', pg_temp.def(name, jsonb_build_object('taskQueueId', queue)))))
+	FROM (VALUES ('m1', 'test/other'), ('m2', 'test/m')) AS v (name, queue)$$, 'TQ409', '6 a batch with one too many');
+SELECT pg_temp.throws($$SELECT tq.status(pg_temp.id('m1'))$$, 'TQ404', '6 creates nothing');
+SELECT is(pg_temp.claim_all('test/m', 1), 1::bigint, '6 a claim makes room');
+SELECT is(pg_temp.create('m3', '{"taskQueueId": "test/m"}'), 'pending 5: scheduled>pending', '6 for one');
+SELECT is(pg_temp.create('m3', '{"taskQueueId": "test/m"}'), 'pending 5: scheduled>pending', '6 a repeat needs no room');
+SELECT is(pg_temp.claim_all('test/m', 1), 1::bigint, '6 two run');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/m')$$, 'TQ409', '6 maxRunning refuses creation');
+SELECT is(pg_temp.claim_all('test/m'), 2::bigint, '6 it does not limit claims');
+
+SELECT * FROM finish();
+ROLLBACK;
