@@ -68,6 +68,8 @@ INSERT INTO call (fn, arg, good) VALUES
 	('quarantine_worker', 'quarantine_until', $$'2000-01-01'$$), ('quarantine_worker', 'quarantine_info', $$'info'$$),
 	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
 	('why', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('status_row', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('queue_counts', 'task_queue_id', $$'regress/w'$$),
+	('set_queue', 'task_queue_id', $$'regress/w'$$), ('set_queue', 'settings', $$'{"claimTimeout": 60}'$$), ('get_queue_settings', 'task_queue_id', $$'regress/w'$$),
+	('pause_queue', 'task_queue_id', $$'regress/w'$$), ('resume_queue', 'task_queue_id', $$'regress/w'$$),
 	('pending_tasks', 'task_queue_id', $$'regress/w'$$), ('task_queue_counts', 'task_queue_id', $$'regress/w'$$),
 	('list_pending_tasks', 'task_queue_id', $$'regress/w'$$), ('list_pending_tasks', 'after', $$'1'$$), ('list_pending_tasks', 'max', $$10$$),
 	('list_claimed_tasks', 'task_queue_id', $$'regress/w'$$), ('list_claimed_tasks', 'after', $$'1.1'$$), ('list_claimed_tasks', 'max', $$10$$),

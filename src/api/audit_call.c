@@ -51,10 +51,15 @@ static const struct
 {
 	const char *function;
 	const char *argument;
-} written_of[] = {{"grant_scopes", "scopes"}, {"revoke_scopes", "scopes"},
-				  {"subscribe", "name"},      {"unsubscribe", "name"},
-				  {"purge", "max"},           {"redrive_queue", "max"},
-				  {"resolve", "reason"},      {"report_exception", "reason"}};
+} written_of[] = {{"grant_scopes", "scopes"},
+				  {"revoke_scopes", "scopes"},
+				  {"subscribe", "name"},
+				  {"unsubscribe", "name"},
+				  {"purge", "max"},
+				  {"redrive_queue", "max"},
+				  {"set_queue", "settings"},
+				  {"resolve", "reason"},
+				  {"report_exception", "reason"}};
 
 /* The declaration of the function that is called. */
 typedef struct Called
@@ -124,6 +129,9 @@ add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
 		case INTERVALOID:
 			tq_json_add_seconds(state, key,
 								tq_clock_span_ms(DatumGetIntervalP(value)));
+			break;
+		case JSONBOID:
+			tq_json_add_object(state, key, DatumGetJsonbP(value));
 			break;
 		case REGROLEOID:
 			tq_json_add_text(state, key,

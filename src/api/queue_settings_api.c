@@ -13,6 +13,7 @@
 #include "../storage/activation.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_set_queue);
 PG_FUNCTION_INFO_V1(tq_pause_queue);
@@ -33,6 +34,7 @@ tq_set_queue(PG_FUNCTION_ARGS)
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:set-queue:%s", queue));
 	settings = tq_spi_keep(tq_queue_set(queue, changes));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(settings);
 }
@@ -46,6 +48,7 @@ pause_or_resume(FunctionCallInfo fcinfo, bool pause)
 	tq_call_begin(false);
 	tq_access_require(tq_need("queue:pause-queue:%s", queue));
 	settings = tq_spi_keep(tq_queue_pause(queue, pause));
+	tq_audit_operator(fcinfo);
 	tq_call_end();
 	return settings;
 }

@@ -76,6 +76,10 @@ INSERT INTO rule VALUES
 	('quarantine_worker', $$SELECT tq.quarantine_worker('test', 'q', 'g', 'w', '2000-01-01')$$, '[["queue:quarantine-worker:test/q/g/w"]]'),
 	('worker_removed', $$SELECT tq.worker_removed('test', 'q', 'g', 'w')$$, '[["queue:worker-removed:test/q/g/w"]]'),
 	-- queues
+	('set_queue', $$SELECT tq.set_queue('test/q', '{"paused": true}')$$, '[["queue:set-queue:test/q"]]'),
+	('get_queue_settings', $$SELECT tq.get_queue_settings('test/q')$$, '[["queue:get-task-queue:test/q"]]'),
+	('pause_queue', $$SELECT tq.pause_queue('test/q')$$, '[["queue:pause-queue:test/q"]]'),
+	('resume_queue', $$SELECT tq.resume_queue('test/q')$$, '[["queue:pause-queue:test/q"]]'),
 	('pending_tasks', $$SELECT tq.pending_tasks('test/q')$$, '[["queue:pending-count:test/q"]]'),
 	('task_queue_counts', $$SELECT tq.task_queue_counts('test/q')$$, '[["queue:pending-count:test/q", "queue:claimed-count:test/q"]]'),
 	('queue_counts', $$SELECT tq.queue_counts('test/q')$$, '[["queue:pending-count:test/q", "queue:claimed-count:test/q"]]'),
@@ -345,7 +349,7 @@ INSERT INTO kind VALUES
 	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,task,result,pending_tasks}'),
 	('work', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,defer_task,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
 	('read', '{status,task,tasks,result,why,pending_tasks,task_queue_counts,queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,get_worker_type,list_workers,get_worker}'),
-	('manage', '{status,task,schedule_task,rerun_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker}');
+	('manage', '{status,task,schedule_task,rerun_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM tq.grant_queue('scoped', queues, access);

@@ -45,6 +45,9 @@ INSERT INTO act VALUES
 	('discard_dead_letter', 'operator', $$tq.discard_dead_letter('<d>')$$, '{<d>}', NULL, '{}'),
 	('quarantine_worker', 'operator', $$tq.quarantine_worker('test', 'q', 'g', 'w', '2000-01-01 00:00+00', 'secret')$$, NULL, NULL,
 		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "w", "quarantine_until": "2000-01-01T00:00:00.000Z"}'),
+	('set_queue', 'operator', $$tq.set_queue('test/q', '{"claimTimeout": 60, "paused": null}')$$, NULL, NULL, '{"task_queue_id": "test/q", "settings": {"claimTimeout": 60, "paused": null}}'),
+	('pause_queue', 'operator', $$tq.pause_queue('test/q')$$, NULL, NULL, '{"task_queue_id": "test/q"}'),
+	('resume_queue', 'operator', $$tq.resume_queue('test/q')$$, NULL, NULL, '{"task_queue_id": "test/q"}'),
 	('worker_removed', 'operator', $$tq.worker_removed('test', 'q', 'g', 'w', 'secret')$$, NULL, NULL,
 		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "w"}'),
 	('bind', 'operator', $$tq.bind('ch', 'task-defined', 'a.#')$$, NULL, NULL, '{"channel": "ch", "exchange": "task-defined", "routing_key_pattern": "a.#"}'),
@@ -81,7 +84,7 @@ INSERT INTO act VALUES
 -- scopes of a transaction, artifacts, or what is due by itself.
 CREATE TEMP TABLE silent (fn text);
 INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, conductor_policy, conductor_status, create_artifact, current_scopes, dependency_results, fetch,
-	finish_artifact, get_artifact, get_latest_artifact, get_provisioner, get_task_group, get_task_queue, get_worker, get_worker_type, group_progress,
+	finish_artifact, get_artifact, get_latest_artifact, get_provisioner, get_task_group, get_task_queue,get_queue_settings, get_worker, get_worker_type, group_progress,
 	health, latest_artifact_info, list_artifacts, list_claimed_tasks, list_dead_letters, list_dependent_tasks, list_latest_artifacts,
 	list_pending_tasks, list_provisioners, list_task_group, list_task_queues, list_worker_types, list_workers, maintenance_activity, message,
 	messages, pending_tasks, published_id, queue_channel, queue_counts, result, satisfies, slugid, stable_slugid, start_maintenance, status,

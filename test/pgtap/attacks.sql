@@ -156,6 +156,7 @@ INSERT INTO attack_call VALUES
 	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('resolve', $$'{<r>}', '{0}'$$),
 	('get_worker', $$'test', 'q', 'g', 'w'$$), ('list_workers', $$'test', 'q'$$), ('declare_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$),
 	('quarantine_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$), ('worker_removed', $$'test', 'q', 'g', 'w'$$),
+	('set_queue', $$'test/q', '{"claimTimeout": 60}'$$), ('get_queue_settings', $$'test/q'$$), ('pause_queue', $$'test/q'$$), ('resume_queue', $$'test/q'$$),
 	('pending_tasks', $$'test/q'$$), ('task_queue_counts', $$'test/q'$$), ('queue_counts', $$'test/q'$$), ('list_pending_tasks', $$'test/q'$$), ('list_claimed_tasks', $$'test/q'$$),
 	('list_task_queues', ''), ('get_task_queue', $$'test/q'$$), ('list_provisioners', ''), ('get_provisioner', $$'test'$$), ('list_worker_types', $$'test'$$), ('get_worker_type', $$'test', 'q'$$),
 	('purge', $$'test/q', older_than => '0'$$), ('list_dead_letters', $$'test/q'$$), ('redrive', $$'<d>'$$), ('redrive_queue', $$'test/q'$$), ('discard_dead_letter', $$'<d>'$$),
