@@ -31,6 +31,21 @@ tq_state_name(TqState state)
 	return NULL;
 }
 
+/* Sets the state of that name; returns false if there is none. */
+bool
+tq_state_parse(const char *name, TqState *state)
+{
+	for (int i = 0; i < TQ_STATES; i++)
+	{
+		if (strcmp(name, tq_state_name((TqState) i)) == 0)
+		{
+			*state = (TqState) i;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Returns the name of a reasonCreated, or NULL for NONE. */
 const char *
 tq_created_name(TqCreated reason)

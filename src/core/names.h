@@ -8,6 +8,7 @@
 #include "types.h"
 
 extern const char *tq_state_name(TqState state);
+extern bool tq_state_parse(const char *name, TqState *state);
 extern const char *tq_created_name(TqCreated reason);
 extern const char *tq_resolved_name(TqResolved reason);
 extern TqResolved tq_resolved_parse(const char *name);

@@ -46,6 +46,13 @@ const TqPolicy tq_policy_plain = {
 	.retain_completed = TQ_OFF,
 	.retain_failed = TQ_OFF,
 	.drop_payload = false,
+	.keys = 0,
+	.unique_in_database = false,
+	.unique_states = 1u << TQ_STATE_UNSCHEDULED | 1u << TQ_STATE_PENDING |
+					 1u << TQ_STATE_RUNNING,
+	.unique_period = TQ_OFF,
+	.on_conflict = TQ_CONFLICT_RETURN,
+	.serial_holds = false,
 };
 
 /* ---- times ---- */
@@ -371,7 +378,65 @@ tq_policy_fault(const TqPolicy *policy, int retries, int max_runs)
 	return NULL;
 }
 
+/* ---- keys ---- */
+
+/* Returns whether tasks with this policy have a key of that kind. */
+bool
+tq_policy_has_key(const TqPolicy *policy, TqTaskKey key)
+{
+	return (policy->keys & 1u << key) != 0;
+}
+
+/* Returns the name of a key in a policy. */
+const char *
+tq_key_name(TqTaskKey key)
+{
+	switch (key)
+	{
+		case TQ_KEY_UNIQUE:
+			return "uniqueKey";
+		case TQ_KEY_SERIAL:
+			return "serialKey";
+		case TQ_KEY_CONCURRENCY:
+			return "concurrencyKey";
+		case TQ_KEY_FAIRNESS:
+			return "fairnessKey";
+	}
+	return NULL;
+}
+
 /* ---- names ---- */
+
+/* Returns the name of what onConflict does. */
+const char *
+tq_on_conflict_name(TqOnConflict action)
+{
+	switch (action)
+	{
+		case TQ_CONFLICT_RETURN:
+			return "return";
+		case TQ_CONFLICT_REPLACE:
+			return "replace";
+		case TQ_CONFLICT_REJECT:
+			return "reject";
+	}
+	return NULL;
+}
+
+/* Sets what onConflict does by its name; returns false if there is none. */
+bool
+tq_on_conflict_parse(const char *name, TqOnConflict *action)
+{
+	for (int i = TQ_CONFLICT_RETURN; i <= TQ_CONFLICT_REJECT; i++)
+	{
+		if (strcmp(name, tq_on_conflict_name((TqOnConflict) i)) == 0)
+		{
+			*action = (TqOnConflict) i;
+			return true;
+		}
+	}
+	return false;
+}
 
 /* Returns the name of a kind of backoff. */
 const char *

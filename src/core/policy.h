@@ -37,6 +37,28 @@ typedef enum TqUnsuccessful
 	TQ_UNSUCCESSFUL_FORGIVE = 3
 } TqUnsuccessful;
 
+/*
+ * Keys that tasks may have by their policies (doc/spec/policy.md 11); a table
+ * stores the numbers.
+ */
+typedef enum TqTaskKey
+{
+	TQ_KEY_UNIQUE = 0,
+	TQ_KEY_SERIAL = 1,
+	TQ_KEY_CONCURRENCY = 2,
+	TQ_KEY_FAIRNESS = 3
+} TqTaskKey;
+
+#define TQ_KEYS 4
+
+/* What the creation of a task does whose unique key another task has. */
+typedef enum TqOnConflict
+{
+	TQ_CONFLICT_RETURN = 0, /* nothing */
+	TQ_CONFLICT_REPLACE = 1,
+	TQ_CONFLICT_REJECT = 2
+} TqOnConflict;
+
 /* A policy (doc/spec/policy.md 2) without retries, which the task stores. */
 typedef struct TqPolicy
 {
@@ -56,7 +78,13 @@ typedef struct TqPolicy
 	bool dead_letter;
 	int64_t retain_completed; /* TQ_OFF: as the settings say, also the next */
 	int64_t retain_failed;
-	bool drop_payload; /* payload and result go at the completion */
+	bool drop_payload;       /* payload and result go at the completion */
+	uint32_t keys;           /* 1 << TqTaskKey, for each that the task has */
+	bool unique_in_database; /* else in the queue */
+	uint32_t unique_states;  /* 1 << TqState, in which a task has its key */
+	int64_t unique_period;   /* from its creation; TQ_OFF: not by time */
+	TqOnConflict on_conflict;
+	bool serial_holds; /* the end without success keeps the serial key */
 } TqPolicy;
 
 /* How long a resolved task is kept, by its outcome; milliseconds. */
@@ -115,6 +143,10 @@ extern TqRetention tq_policy_retention(const TqPolicy *policy,
 									   TqRetention otherwise);
 extern const char *tq_policy_fault(const TqPolicy *policy, int retries,
 								   int max_runs);
+extern bool tq_policy_has_key(const TqPolicy *policy, TqTaskKey key);
+extern const char *tq_key_name(TqTaskKey key);
+extern const char *tq_on_conflict_name(TqOnConflict action);
+extern bool tq_on_conflict_parse(const char *name, TqOnConflict *action);
 extern const char *tq_backoff_name(TqBackoff backoff);
 extern bool tq_backoff_parse(const char *name, TqBackoff *backoff);
 extern const char *tq_unsuccessful_name(TqUnsuccessful effect);

@@ -39,6 +39,7 @@
 #include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
+#include "../storage/task_key_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
@@ -325,6 +326,17 @@ adopt_equal_in_scratch(TqTaskDefinition *definition, TqRepeat repeat)
 	return exists;
 }
 
+static bool
+has_keys(const TqTaskDefinition *definition)
+{
+	for (int kind = 0; kind < TQ_KEYS; kind++)
+	{
+		if (definition->keys[kind] != NULL)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Replaces the new task by the existing one of the same id, which must be
  * equal.  Returns false if the existing task has been deleted meanwhile; then
@@ -339,7 +351,11 @@ adopt_existing(TqStored **stored, TqTaskDefinition *definition,
 	switch (tq_stored_match(*stored, definition, repeat == TQ_REPEAT_EXACT))
 	{
 		case TQ_MATCH_SAME:
-			return true;
+			/* the rows do not say which keys the tasks have */
+			if (!has_keys(definition) ||
+				adopt_equal_in_scratch(definition, repeat))
+				return true;
+			break;
 		case TQ_MATCH_DIFFERS:
 			if (adopt_equal_in_scratch(definition, repeat))
 				return true;
@@ -639,6 +655,29 @@ insert_tasks(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 	return created;
 }
 
+/* Inserts the keys of the new tasks. */
+static void
+insert_keys(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
+{
+	TqKeyOfTask *keys = NULL;
+	int count = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		for (int kind = 0; kind < TQ_KEYS; kind++)
+		{
+			if (tasks[i].keys[kind] == NULL || !batch[i]->is_new)
+				continue;
+			if (keys == NULL)
+				keys = palloc(sizeof(TqKeyOfTask) * n * TQ_KEYS);
+			keys[count++] = (TqKeyOfTask){.task = tasks[i].named.task.id,
+										  .kind = (TqTaskKey) kind,
+										  .key = tasks[i].keys[kind]};
+		}
+	}
+	tq_task_keys_insert(keys, count);
+}
+
 /*
  * Inserts the timers of the effective deadlines of the new tasks; leaves that
  * of a single task to the publisher.
@@ -793,6 +832,7 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].named.task.id = tq_id_next();
 	created = insert_tasks(tasks, n, repeat, batch);
+	insert_keys(tasks, n, batch);
 	place_tasks(tasks, order, n, batch_tasks, batch, now);
 	if (tq_max_group_tasks > 0)
 		check_groups(tasks, n, batch);

@@ -312,7 +312,7 @@ parse_policy(const TqSlug *task_id, const Jsonb *policy, bool with_default)
 						 : tq_policy_parse(policy, &given);
 	if (fault != NULL)
 		refuse(task_id, "policy", fault);
-	if (size <= sizeof(last->policy))
+	if (size <= sizeof(last->policy) && given.policy.keys == 0)
 	{
 		memcpy(last->policy, policy, size);
 		last->size = size;
@@ -392,6 +392,9 @@ tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
 		task->delay = given.delay;
 	if (has_retries)
 		definition->has_own_retries = true;
+	memcpy(definition->keys, given.keys, sizeof(given.keys));
+	if (given.policy.keys != 0)
+		policy = tq_policy_without_keys(policy);
 	set_policy(definition, policy, &given,
 			   has_retries ? given.retries : task->retries);
 }

@@ -19,6 +19,7 @@
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/task_location.h"
+#include "../storage/task_key_table.h"
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
 #include "../util/json_writer.h"
@@ -161,8 +162,24 @@ has_delay(const Jsonb *policy)
 {
 	TqGivenPolicy given;
 
-	return policy != NULL && tq_policy_parse(policy, &given) == NULL &&
+	return policy != NULL && tq_policy_parse_stored(policy, &given) == NULL &&
 		   given.delay > 0;
+}
+
+/* Returns a policy with the keys of its task. */
+static Jsonb *
+with_keys(Jsonb *policy, const TqTaskDefinition *definition)
+{
+	char *keys[TQ_KEYS];
+	TqGivenPolicy given;
+
+	if (tq_policy_parse_stored(policy, &given) != NULL ||
+		given.policy.keys == 0)
+		return policy;
+	memcpy(keys, definition->keys, sizeof(keys));
+	if (definition->given_policy == NULL) /* a stored task */
+		tq_task_keys_read(definition->named.task.id, keys);
+	return tq_policy_with_keys(policy, keys);
 }
 
 /*
@@ -202,7 +219,7 @@ tq_definition_json(const TqTaskDefinition *definition)
 	tq_json_add_object(&state, "tags", definition->tags);
 	tq_json_add_object(&state, "extra", definition->extra);
 	if (policy != NULL)
-		tq_json_add_object(&state, "policy", policy);
+		tq_json_add_object(&state, "policy", with_keys(policy, definition));
 	if (task->delay != 0 || has_delay(policy))
 		tq_json_add_seconds(&state, "delay", task->delay);
 	return tq_json_end(&state);

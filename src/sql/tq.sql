@@ -556,6 +556,14 @@ COMMENT ON TABLE tq_internal.failure IS 'one row per task that ended without suc
 CREATE INDEX failure_resolved ON tq_internal.failure (resolved);
 CREATE INDEX failure_queue ON tq_internal.failure (queue, resolved);
 
+CREATE TABLE tq_internal.task_key (
+	task bigint NOT NULL,
+	kind smallint NOT NULL,			-- src/core/policy.h
+	key text COLLATE "C" NOT NULL,
+	PRIMARY KEY (task, kind)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.task_key IS 'keys of tasks: uniqueKey, serialKey, concurrencyKey and fairnessKey of their policies';
+
 CREATE TABLE tq_internal.dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
@@ -823,6 +831,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.postponed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.activation', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue_settings', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_key', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 

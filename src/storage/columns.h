@@ -216,6 +216,10 @@
 #define TQ_QUEUE_SETTINGS_COLUMNS(X, t)                                       \
 	X(t, queue, int32, queue)                                                 \
 	X(t, settings, varlena, settings)
+#define TQ_TASK_KEY_COLUMNS(X, t)                                             \
+	X(t, task, int64, task)                                                   \
+	X(t, kind, int16, kind)                                                   \
+	X(t, key, text, key)
 #define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
 	X(t, role, oid, role)                                                     \
 	X(t, scope, text, scope)

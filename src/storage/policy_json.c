@@ -122,6 +122,87 @@ read_backoff(const JsonbValue *value, void *place)
 	return fault == NULL ? NULL : psprintf("is an object, which %s", fault);
 }
 
+/* ---- keys ---- */
+
+#define KEY_MAX 255 /* characters */
+
+/* In place of a key in a stored policy: the task has one. */
+static char stored_key[] = "";
+
+/* Reads a key, or true in a stored policy. */
+static const char *
+read_key(const JsonbValue *value, void *place)
+{
+	if (value->type == jbvBool && value->val.boolean)
+	{
+		*(char **) place = stored_key;
+		return NULL;
+	}
+	if (!tq_json_is_string(value, KEY_MAX) || value->val.string.len == 0)
+		return "is a string of 1 to 255 characters";
+	*(char **) place = tq_json_string_of(value);
+	return NULL;
+}
+
+static const char *
+read_unique_scope(const JsonbValue *value, void *place)
+{
+	char *name = value->type == jbvString ? tq_json_string_of(value) : NULL;
+
+	if (name == NULL ||
+		(strcmp(name, "queue") != 0 && strcmp(name, "database") != 0))
+		return "is queue or database";
+	*(bool *) place = strcmp(name, "database") == 0;
+	return NULL;
+}
+
+static const char *
+read_on_conflict(const JsonbValue *value, void *place)
+{
+	if (value->type != jbvString ||
+		!tq_on_conflict_parse(tq_json_string_of(value), place))
+		return "is return, replace or reject";
+	return NULL;
+}
+
+static const char *
+read_serial_on_failure(const JsonbValue *value, void *place)
+{
+	char *name = value->type == jbvString ? tq_json_string_of(value) : NULL;
+
+	if (name == NULL ||
+		(strcmp(name, "continue") != 0 && strcmp(name, "hold") != 0))
+		return "is continue or hold";
+	*(bool *) place = strcmp(name, "hold") == 0;
+	return NULL;
+}
+
+/* Reads an array of states as a set of bits. */
+static const char *
+read_states(const JsonbValue *value, void *place)
+{
+	static const char *const rule = "is an array of states, and not empty";
+	uint32_t states = 0;
+	TqJsonIterator it;
+
+	if (!tq_json_is_array(value))
+		return rule;
+	it = tq_json_iterate(value->val.binary.data);
+	while (tq_json_next(&it))
+	{
+		TqState state;
+
+		if (it.value.type != jbvString ||
+			!tq_state_parse(tq_json_string_of(&it.value), &state))
+			return rule;
+		states |= 1u << state;
+	}
+	if (states == 0)
+		return rule;
+	*(uint32_t *) place = states;
+	return NULL;
+}
+
 #define IN_POLICY(field)                                                      \
 	(offsetof(TqGivenPolicy, policy) + offsetof(TqPolicy, field))
 
@@ -144,13 +225,31 @@ static const TqField fields[] = {
 	{"retainFailed", tq_field_time, IN_POLICY(retain_failed)},
 	{"dropPayload", tq_field_flag, IN_POLICY(drop_payload)},
 	{"delay", tq_field_time, offsetof(TqGivenPolicy, delay)},
+	{"uniqueKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_UNIQUE])},
+	{"uniqueScope", read_unique_scope, IN_POLICY(unique_in_database)},
+	{"uniqueStates", read_states, IN_POLICY(unique_states)},
+	{"uniquePeriod", tq_field_time, IN_POLICY(unique_period)},
+	{"onConflict", read_on_conflict, IN_POLICY(on_conflict)},
+	{"serialKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_SERIAL])},
+	{"serialOnFailure", read_serial_on_failure, IN_POLICY(serial_holds)},
+	{"concurrencyKey", read_key,
+	 offsetof(TqGivenPolicy, keys[TQ_KEY_CONCURRENCY])},
+	{"fairnessKey", read_key, offsetof(TqGivenPolicy, keys[TQ_KEY_FAIRNESS])},
 };
 
 /* Sets the fields that a policy gives, and leaves the others. */
 static const char *
 read_policy(const JsonbContainer *policy, TqGivenPolicy *given)
 {
-	return tq_fields_read(policy, fields, lengthof(fields), given);
+	const char *fault = tq_fields_read(policy, fields, lengthof(fields),
+									   given);
+
+	for (int i = 0; i < TQ_KEYS; i++)
+	{
+		if (given->keys[i] != NULL)
+			given->policy.keys |= 1u << i;
+	}
+	return fault;
 }
 
 static void
@@ -159,6 +258,15 @@ begin_policy(TqGivenPolicy *given)
 	given->policy = tq_policy_plain;
 	given->retries = TQ_OFF;
 	given->delay = TQ_OFF;
+	memset(given->keys, 0, sizeof(given->keys));
+}
+
+static const char *
+must_be_key(TqTaskKey key)
+{
+	return psprintf(
+		"must have a \"%s\" that is a string of 1 to %d characters",
+		tq_key_name(key), KEY_MAX);
 }
 
 /*
@@ -168,12 +276,20 @@ begin_policy(TqGivenPolicy *given)
 const char *
 tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)
 {
+	const char *fault;
+
 	begin_policy(given);
 	if (!JB_ROOT_IS_OBJECT(json))
 		return "must be an object";
 	if (VARSIZE(json) > TQ_POLICY_BYTES)
 		return psprintf("must not be larger than %d bytes", TQ_POLICY_BYTES);
-	return read_policy(&json->root, given);
+	fault = read_policy(&json->root, given);
+	for (int i = 0; i < TQ_KEYS && fault == NULL; i++)
+	{
+		if (given->keys[i] == stored_key)
+			fault = must_be_key((TqTaskKey) i);
+	}
+	return fault;
 }
 
 /* ---- default policies of queues ---- */
@@ -237,6 +353,48 @@ tq_policy_own(Jsonb *stored)
 	return JB_ROOT_COUNT(stored) == 0 ? NULL : stored;
 }
 
+/* ---- policies with keys ---- */
+
+/* Replaces those keys of a policy that differ from task to task. */
+static Jsonb *
+replace_keys(Jsonb *policy, char *const *keys)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	for (int i = 0; i < TQ_KEYS; i++)
+	{
+		const char *name = tq_key_name((TqTaskKey) i);
+		const JsonbValue *value = tq_json_get(policy, name);
+
+		if (value == NULL || value->type == jbvNull)
+			continue;
+		if (keys == NULL)
+			tq_json_add_bool(&state, name, true);
+		else if (keys[i] != NULL)
+			tq_json_add_text(&state, name, keys[i]);
+	}
+	return DatumGetJsonbP(
+		DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(policy),
+							JsonbPGetDatum(tq_json_end(&state))));
+}
+
+/*
+ * Returns a policy as it is stored: it says that a task has a key, but not
+ * which.  So the number of policies does not grow with that of keys.
+ */
+Jsonb *
+tq_policy_without_keys(Jsonb *policy)
+{
+	return replace_keys(policy, NULL);
+}
+
+/* Returns the policy of a task with its keys; those that it has not are NULL. */
+Jsonb *
+tq_policy_with_keys(Jsonb *stored, char *const *keys)
+{
+	return replace_keys(stored, keys);
+}
+
 /*
  * Reads a policy that a task stores.  Returns NULL, or what is wrong with it, as
  * tq_policy_parse() does.
@@ -247,15 +405,16 @@ tq_policy_parse_stored(const Jsonb *json, TqGivenPolicy *given)
 	const JsonbValue *added = tq_json_get(json, QUEUE_DEFAULT);
 	const char *fault;
 
-	if (added == NULL)
-		return tq_policy_parse(json, given);
 	begin_policy(given);
+	if (!JB_ROOT_IS_OBJECT(json))
+		return "must be an object";
+	if (added == NULL)
+		return read_policy(&json->root, given);
 	if (!tq_json_is_object(added))
 		return "must have a \"" QUEUE_DEFAULT "\" that is an object";
 	fault = read_policy(added->val.binary.data, given);
 	if (fault != NULL)
 		return fault;
-	return read_policy(&without(unconstify(Jsonb *, json), QUEUE_DEFAULT)
-							->root,
-					   given);
+	json = without(unconstify(Jsonb *, json), QUEUE_DEFAULT);
+	return read_policy(&json->root, given);
 }

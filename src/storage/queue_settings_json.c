@@ -28,6 +28,8 @@ read_policy(const JsonbValue *value, void *place)
 		return "is an object";
 	*(Jsonb **) place = JsonbValueToJsonb(unconstify(JsonbValue *, value));
 	fault = tq_policy_parse(*(Jsonb **) place, &given);
+	if (fault == NULL && given.policy.keys != 0)
+		fault = "must not have a key, which each task has for itself";
 	return fault == NULL ? NULL : psprintf("is a policy, which %s", fault);
 }
 

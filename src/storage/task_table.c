@@ -75,6 +75,7 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" m AS (DELETE FROM tq_internal.dependency_counter WHERE task = ANY ($1)),"
 	" p AS (DELETE FROM tq_internal.postponed WHERE task = ANY ($1)),"
 	" h AS (DELETE FROM tq_internal.failure WHERE task = ANY ($1)),"
+	" k AS (DELETE FROM tq_internal.task_key WHERE task = ANY ($1)),"
 	" e AS (DELETE FROM tq_internal.dependency WHERE required = ANY ($1)),"
 	" f AS (DELETE FROM tq_internal.dependency USING (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"

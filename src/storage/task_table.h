@@ -10,6 +10,7 @@
 #include "utils/jsonb.h"
 #include "utils/snapshot.h"
 
+#include "../core/policy.h"
 #include "../core/types.h"
 #include "../util/slugid.h"
 #include "index_scan.h"
@@ -68,6 +69,7 @@ typedef struct TqTaskDefinition
 	Jsonb *tags;     /* NULL: {} */
 	Jsonb *extra;
 	Jsonb *given_policy;  /* of a new task, as it is stored; NULL: none */
+	char *keys[TQ_KEYS];  /* of a new task; NULL: none */
 	bool has_own_retries; /* of a new task: no default policy sets them */
 	bool has_own_delay;
 } TqTaskDefinition;

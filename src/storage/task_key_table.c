@@ -1,0 +1,66 @@
+/*
+ * task_key_table.c
+ *	  Rows of tq_internal.task_key: the keys that tasks have by their policies.
+ *
+ * A policy says which kinds of keys its tasks have (TqPolicy.keys), and the rows
+ * here say which key each of them has.  Most tasks have none.  The rows are
+ * deleted with the task.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+
+#include "../core/policy.h"
+#include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
+#include "task_key_table.h"
+
+TQ_NUMBERS(TQ_TASK_KEY_COLUMNS, task_key);
+
+static TqStatement insert_keys = TQ_STATEMENT(
+	"INSERT INTO tq_internal.task_key (task, kind, key) SELECT * FROM unnest($1, $2, $3)",
+	INT8ARRAYOID, INT4ARRAYOID, TEXTARRAYOID);
+
+static TqStatement read_keys = TQ_STATEMENT(
+	"SELECT task, kind, key FROM tq_internal.task_key WHERE task = $1",
+	INT8OID);
+
+/* Inserts keys of new tasks. */
+void
+tq_task_keys_insert(const TqKeyOfTask *keys, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	int32 *kinds = palloc(sizeof(int32) * Max(n, 1));
+	char **texts = palloc(sizeof(char *) * Max(n, 1));
+
+	if (n == 0)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = keys[i].task;
+		kinds[i] = keys[i].kind;
+		texts[i] = keys[i].key;
+	}
+	tq_spi_run(&insert_keys,
+			   TQ_VALUES(tq_array_int64(tasks, n), tq_array_int32(kinds, n),
+						 tq_array_text(texts, n)),
+			   NULL);
+}
+
+TQ_READER(read_key, TqKeyOfTask, TQ_TASK_KEY_COLUMNS, task_key)
+
+/* Sets keys[], which has TQ_KEYS elements, to those of a task; NULL: none. */
+void
+tq_task_keys_read(int64 task, char **keys)
+{
+	int n;
+	TqKeyOfTask *rows = tq_spi_read_all(&read_keys,
+										TQ_VALUES(Int64GetDatum(task)),
+										read_key, sizeof(TqKeyOfTask), &n);
+
+	memset(keys, 0, sizeof(char *) * TQ_KEYS);
+	for (int i = 0; i < n; i++)
+		keys[rows[i].kind] = rows[i].key;
+}
