@@ -54,6 +54,7 @@
 #include "../core/types.h"
 #include "../engine/access.h"
 #include "../engine/count.h"
+#include "../engine/gate.h"
 #include "../engine/transition.h"
 #include "../events/outbox.h"
 #include "../events/publisher.h"
@@ -180,15 +181,59 @@ expire_claims(const TqWork *work)
 
 /* ---- delayed runs ---- */
 
-/* Makes delayed runs that are due claimable. */
+/*
+ * Parks those of the delayed runs that are due whose tasks have gates, and
+ * returns the others.
+ */
+static TqPending *
+park(const TqWork *work, int *nothers)
+{
+	TqPending *others = palloc(sizeof(TqPending) * Max(work->n, 1));
+	TqTaskFinder finder = {NULL, NULL};
+	int n = work->n;
+	int64 *parked = palloc(sizeof(int64) * Max(n, 1));
+	int nparked = 0;
+
+	*nothers = 0;
+	for (int i = 0; i < n; i++)
+	{
+		TqPending row = work->rows[i];
+		TqTask task;
+
+		if (!tq_task_find_by_id(&finder, row.task, &task) ||
+			!tq_gate_applies(&task))
+		{
+			others[(*nothers)++] = row;
+			continue;
+		}
+		row.visible_at = TQ_PARKED;
+		tq_delayed_insert(&row, 1);
+		parked[nparked++] = row.task;
+	}
+	tq_task_finder_end(&finder);
+	tq_timer_insert(TQ_TIMER_GATE, work->now, parked, nparked);
+	return others;
+}
+
+/* Makes delayed runs that are due claimable, unless they wait for a gate. */
 static int64
 release_delayed(const TqWork *work)
 {
-	tq_pending_insert(work->rows, work->n);
-	for (int i = 0; i < work->n; i++)
-		tq_count_visible(&work->rows[i]);
-	tq_outbox_append_claimable(work->rows, work->n);
+	int n;
+	TqPending *rows = park(work, &n);
+
+	tq_pending_insert(rows, n);
+	for (int i = 0; i < n; i++)
+		tq_count_visible(&rows[i]);
+	tq_outbox_append_claimable(rows, n);
 	return work->n;
+}
+
+/* Lets tasks pass that wait for others with the same key. */
+static int64
+admit(const TqWork *work)
+{
+	return tq_gates_admit(work->tasks, work->n, work->now);
 }
 
 /* ---- a pass ---- */
@@ -214,6 +259,7 @@ static const TaskStep task_steps[TQ_STEPS] = {
 	[TQ_STEP_CLAIM_EXPIRED] = {expire_claims, TQ_TIMER_CLAIM, BATCH_TAKES,
 							   TQ_TAKE_ROWS},
 	[TQ_STEP_DELAYED] = {release_delayed, TQ_TIMER_NONE, 1, BATCH_TASKS},
+	[TQ_STEP_ADMIT] = {admit, TQ_TIMER_GATE, 1, TQ_TAKE_ROWS},
 	/* each row has a time of its own */
 	[TQ_STEP_CANCEL] = {tq_timeout_cancel, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
 	[TQ_STEP_EXPIRE] = {tq_expiry_tasks, TQ_TIMER_EXPIRE, 1, 0},

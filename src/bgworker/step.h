@@ -18,6 +18,7 @@ typedef enum TqStep
 	TQ_STEP_PENDING_TIMEOUT,
 	TQ_STEP_CLAIM_EXPIRED,
 	TQ_STEP_DELAYED,
+	TQ_STEP_ADMIT,
 	TQ_STEP_CANCEL,
 	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
@@ -25,7 +26,7 @@ typedef enum TqStep
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 12
+#define TQ_STEPS 13
 
 extern const char *tq_step_name(TqStep step);
 

@@ -24,6 +24,9 @@ const TqQueueSettings tq_queue_settings_plain = {
 	.max_pending = 0,
 	.max_delayed = 0,
 	.max_running = 0,
+	.key_concurrent_limit = 0,
+	.key_rate_count = 0,
+	.key_rate_interval = 0,
 };
 
 /* Returns whether claims have to take slots. */
@@ -31,6 +34,13 @@ bool
 tq_queue_settings_limit_claims(const TqQueueSettings *settings)
 {
 	return settings->concurrent_limit > 0 || settings->rate_count > 0;
+}
+
+/* Returns whether the tasks with one concurrencyKey are limited. */
+bool
+tq_queue_settings_limit_keys(const TqQueueSettings *settings)
+{
+	return settings->key_concurrent_limit > 0 || settings->key_rate_count > 0;
 }
 
 /* Returns whether the settings need the counters of the queue. */
@@ -67,5 +77,8 @@ tq_queue_settings_fault(const TqQueueSettings *settings)
 {
 	if (settings->rate_count > 0 && settings->rate_interval <= 0)
 		return "must have a \"rateInterval\" above 0 beside \"rateCount\"";
+	if (settings->key_rate_count > 0 && settings->key_rate_interval <= 0)
+		return "must have a \"keyRateInterval\" above 0 beside "
+			   "\"keyRateCount\"";
 	return NULL;
 }

@@ -26,10 +26,14 @@ typedef struct TqQueueSettings
 	int max_pending; /* tasks; more are not created, as in the next two */
 	int max_delayed;
 	int max_running;
+	int key_concurrent_limit; /* of the tasks with one concurrencyKey */
+	int key_rate_count;
+	int64_t key_rate_interval;
 } TqQueueSettings;
 
 extern const TqQueueSettings tq_queue_settings_plain;
 extern bool tq_queue_settings_limit_claims(const TqQueueSettings *settings);
+extern bool tq_queue_settings_limit_keys(const TqQueueSettings *settings);
 extern bool tq_queue_settings_count(const TqQueueSettings *settings);
 extern TqRetention tq_queue_settings_retention(const TqQueueSettings *settings,
 											   TqRetention otherwise);

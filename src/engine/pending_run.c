@@ -26,6 +26,7 @@
 #include "../util/clock.h"
 #include "../util/guc.h"
 #include "count.h"
+#include "gate.h"
 #include "pending_run.h"
 
 /* Fills in what a run without a detail has by its task's policy. */
@@ -168,6 +169,7 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	int ndetails = 0;
 	bool has_total = false;
 	bool is_watched = false;
+	bool has_gates = false;
 
 	if (n == 0)
 		return;
@@ -183,8 +185,14 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 			details = palloc(sizeof(TqRunDetail) * n);
 		if (has_detail)
 			details[ndetails++] = starts[i].detail;
-		tq_count_start(starts[i].task, budget->visible_at > now);
-		if (budget->visible_at > now)
+		if (tq_gate_applies(starts[i].task))
+		{
+			has_gates = true;
+			row.visible_at = budget->visible_at > now ? budget->visible_at
+													  : TQ_PARKED;
+		}
+		tq_count_start(starts[i].task, row.visible_at > now);
+		if (row.visible_at > now)
 			delayed[ndelayed++] = row;
 		else
 			pending[npending++] = row;
@@ -199,4 +207,6 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	tq_delayed_insert(delayed, ndelayed);
 	if (is_watched)
 		watch_pending(starts, n);
+	if (has_gates)
+		tq_gates_enter(starts, n, now);
 }

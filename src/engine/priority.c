@@ -28,6 +28,7 @@
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "group.h"
+#include "gate.h"
 #include "priority.h"
 #include "task_access.h"
 #include "task_ops.h"
@@ -117,10 +118,11 @@ change_json(int from, int to)
  * runs.
  */
 static void
-write_priority(const int64 *tasks, int n, int priority)
+write_priority(const int64 *tasks, int n, int priority, TimestampTz now)
 {
 	tq_pending_set_priority(tasks, n, priority);
 	tq_tasks_set_priority(tasks, n, priority);
+	tq_gates_priority_changed(tasks, n, now);
 }
 
 /*
@@ -149,7 +151,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 		refuse_same(task);
 	from = task->priority;
 	task->priority = priority;
-	write_priority(&task->id, 1, priority);
+	write_priority(&task->id, 1, priority, now);
 	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last,
 							change_json(from, priority));
 	return named;
@@ -248,7 +250,7 @@ tq_priority_change_group(const TqSlug *slug, int priority, TimestampTz now)
 		ids[i] = tasks[i].id;
 		slugs[i] = tasks[i].task_id;
 	}
-	write_priority(ids, n, priority);
+	write_priority(ids, n, priority, now);
 	announce_group(&group, priority, n);
 	state = begin_group_json(&group, priority, n);
 	tq_json_add_slugs(&state, "taskIds", slugs, n);

@@ -18,10 +18,12 @@
 #include "../storage/queue_settings_json.h"
 #include "../storage/queue_settings_table.h"
 #include "../storage/queue_table.h"
+#include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"
+#include "gate.h"
 #include "limits.h"
 #include "queue_ops.h"
 
@@ -78,6 +80,7 @@ tq_queue_set(const char *queue_name, Jsonb *changes)
 	settings = tq_queue_settings_merge(queue, changes);
 	check(queue_name, settings);
 	tq_limits_begin(queue);
+	tq_gates_settings_changed(queue, tq_clock_now());
 	if (JB_ROOT_COUNT(settings) == 0)
 		tq_queue_settings_delete(queue);
 	tq_wait_note_opened(queue);

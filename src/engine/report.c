@@ -90,6 +90,17 @@ is_more_needed(TqResolved reason)
 		   tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
 }
 
+/*
+ * Returns whether the end of a task with this policy needs more than its id:
+ * its payload is dropped, or others wait for its keys.
+ */
+static bool
+needs_task(int32 policy)
+{
+	return policy != 0 && (tq_policy_get(policy)->drop_payload ||
+						   tq_policy_get(policy)->keys != 0);
+}
+
 /* Returns whether the policy of this number drops payloads and results. */
 static bool
 drops_payload(int32 policy)
@@ -125,7 +136,7 @@ find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 		report->id = recalled.task;
 		report->owner = (TqCountOwner){recalled.queue, recalled.group_id};
 	}
-	if (report->is_found && !with_core && !drops_payload(recalled.policy))
+	if (report->is_found && !with_core && !needs_task(recalled.policy))
 		return;
 	report->is_found = (report->is_found &&
 						tq_task_find_by_id(finder, report->id, task)) ||

@@ -57,6 +57,7 @@
 #include "count.h"
 #include "dead_letter.h"
 #include "dependency.h"
+#include "gate.h"
 #include "pending_run.h"
 #include "transition.h"
 
@@ -462,6 +463,26 @@ drop_payloads(const TqTransitions *transitions)
 	tq_tasks_drop_payload(ids, n);
 }
 
+/* Lets tasks go on that wait for those that have ended, by a key. */
+static void
+leave_gates(const TqTransitions *transitions)
+{
+	int64 *ids = NULL;
+	int n = 0;
+
+	for (int i = 0; i < transitions->nfinals; i++)
+	{
+		const TqTask *task = transitions->finals[i].task;
+
+		if (task == NULL || !tq_gate_applies(task))
+			continue;
+		if (ids == NULL)
+			ids = palloc(sizeof(int64) * transitions->nfinals);
+		ids[n++] = task->id;
+	}
+	tq_gates_leave(ids, n, transitions->now);
+}
+
 /*
  * Writes what follows a round: releases dependents, which leave unscheduled,
  * and makes runs pending.  Dependents are released before groups are canceled:
@@ -489,6 +510,7 @@ end_round(TqTransitions *transitions)
 						transitions->now);
 	follow_failures(transitions);
 	drop_payloads(transitions);
+	leave_gates(transitions);
 }
 
 /* ---- rounds ---- */

@@ -564,6 +564,19 @@ CREATE TABLE tq_internal.task_key (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.task_key IS 'keys of tasks: uniqueKey, serialKey, concurrencyKey and fairnessKey of their policies';
 
+-- Clients insert rows; the step "admit" of maintenance makes all other changes.
+CREATE TABLE tq_internal.gate_member (
+	queue int NOT NULL,
+	kind smallint NOT NULL,			-- of task_key
+	key text COLLATE "C" NOT NULL,
+	state smallint NOT NULL,		-- src/storage/gate_table.h
+	priority smallint NOT NULL,		-- 0 where only the order of creation counts
+	task bigint NOT NULL,
+	PRIMARY KEY (task, kind)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.gate_member IS 'tasks with a serialKey or a limited concurrencyKey, from when they are pending until they are resolved';
+CREATE INDEX gate_member_order ON tq_internal.gate_member (queue, kind, key, state, priority DESC, task);
+
 CREATE TABLE tq_internal.dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
@@ -832,6 +845,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.activation', 'WHERE fals
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue_settings', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_key', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.gate_member', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 
@@ -2042,7 +2056,7 @@ CREATE VIEW tq_internal.first_due AS
 	SELECT (SELECT d.visible_at FROM tq_internal.delayed d ORDER BY d.visible_at LIMIT 1)
 	UNION ALL
 	SELECT (SELECT t.due FROM tq_internal.timer t WHERE t.kind = k ORDER BY t.due LIMIT 1)
-	FROM (VALUES (1), (3), (4), (5), (6)) AS v (k);	-- TqTimer, without TQ_TIMER_EXPIRE
+	FROM (VALUES (1), (3), (4), (5), (6), (7)) AS v (k);	-- TqTimer, without TQ_TIMER_EXPIRE
 COMMENT ON VIEW tq_internal.first_due IS 'when the next deadline, timeout, claim expiry or delay of each kind is due';
 
 -- Transactions that hold back vacuum in this database, as far as the caller may

@@ -216,6 +216,13 @@
 #define TQ_QUEUE_SETTINGS_COLUMNS(X, t)                                       \
 	X(t, queue, int32, queue)                                                 \
 	X(t, settings, varlena, settings)
+#define TQ_GATE_MEMBER_COLUMNS(X, t)                                          \
+	X(t, queue, own, )                                                        \
+	X(t, kind, own, )                                                         \
+	X(t, key, own, )                                                          \
+	X(t, state, own, )                                                        \
+	X(t, priority, own, )                                                     \
+	X(t, task, own, )
 #define TQ_TASK_KEY_COLUMNS(X, t)                                             \
 	X(t, task, int64, task)                                                   \
 	X(t, kind, int16, kind)                                                   \

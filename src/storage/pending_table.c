@@ -93,7 +93,8 @@ put_delayed(TqTable *table, const TqPending *row)
 	TupleTableSlot *slot = tq_table_new_row(table);
 
 	TQ_DELAYED_COLUMNS(TQ_PUT, delayed);
-	tq_request_cycle(row->visible_at);
+	if (row->visible_at != TQ_PARKED)
+		tq_request_cycle(row->visible_at);
 }
 
 /*

@@ -14,6 +14,9 @@
 #include "run_table.h"
 #include "task_table.h"
 
+/* visible_at of a run that waits for a gate (engine/gate.c) */
+#define TQ_PARKED DT_NOEND
+
 typedef struct TqPending
 {
 	int64 task;

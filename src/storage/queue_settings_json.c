@@ -47,6 +47,9 @@ static const TqField fields[] = {
 	{"maxPending", tq_field_count, IN_SETTINGS(max_pending)},
 	{"maxDelayed", tq_field_count, IN_SETTINGS(max_delayed)},
 	{"maxRunning", tq_field_count, IN_SETTINGS(max_running)},
+	{"keyConcurrentLimit", tq_field_count, IN_SETTINGS(key_concurrent_limit)},
+	{"keyRateCount", tq_field_count, IN_SETTINGS(key_rate_count)},
+	{"keyRateInterval", tq_field_time, IN_SETTINGS(key_rate_interval)},
 	{"policy", read_policy, offsetof(TqGivenSettings, policy)},
 };
 

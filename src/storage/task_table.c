@@ -76,6 +76,8 @@ static TqStatement delete_tasks = TQ_STATEMENT(
 	" p AS (DELETE FROM tq_internal.postponed WHERE task = ANY ($1)),"
 	" h AS (DELETE FROM tq_internal.failure WHERE task = ANY ($1)),"
 	" k AS (DELETE FROM tq_internal.task_key WHERE task = ANY ($1)),"
+	" g AS (INSERT INTO tq_internal.timer (due, kind, tasks) SELECT tq_internal.clock_now(), 7, array_agg(task)" /* TQ_TIMER_GATE */
+	" FROM tq_internal.gate_member WHERE task = ANY ($1) HAVING count(*) > 0),"
 	" e AS (DELETE FROM tq_internal.dependency WHERE required = ANY ($1)),"
 	" f AS (DELETE FROM tq_internal.dependency USING (SELECT t.id AS required, gone.id AS dependent"
 	" FROM gone CROSS JOIN LATERAL unnest(gone.dependencies) AS s (slug)"

@@ -24,7 +24,7 @@ typedef struct TqScanPosition
 		DT_NOBEGIN, 0                                                         \
 	}
 
-#define TQ_TIMERS 7 /* kinds of timers */
+#define TQ_TIMERS 8 /* kinds of timers */
 
 /* Positions up to which nothing is left to be processed (maintenance.c). */
 typedef struct TqScanPositions
@@ -51,7 +51,8 @@ typedef enum TqTimer
 	TQ_TIMER_RUN_TIMEOUT = 3,
 	TQ_TIMER_PENDING_TIMEOUT = 4,
 	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
-	TQ_TIMER_CANCEL = 6         /* of a group that is being canceled */
+	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled */
+	TQ_TIMER_GATE = 7           /* the gates of the task; engine/gate.c */
 } TqTimer;
 
 /* When to check which task. */
