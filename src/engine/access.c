@@ -133,6 +133,7 @@ static HTAB *cache = NULL;
 static uint64 cache_generation = 0; /* of the roles and grants in the cache */
 static const Access *last = NULL;   /* entry that was used last */
 static uint64 role_generation = 1;
+static uint64 version = 1; /* see tq_access_version() */
 
 /* Syscache callback: notes that a role or a membership has changed. */
 static void
@@ -245,6 +246,7 @@ begin_cache(uint64 generation)
 
 	last = NULL;
 	cache = NULL;
+	version++;
 	if (memory == NULL)
 		memory = AllocSetContextCreate(CacheMemoryContext, "tq scopes",
 									   ALLOCSET_SMALL_SIZES);
@@ -311,6 +313,7 @@ tq_access_assume(const char *client, char *const *scopes, int n)
 	new->id = GetCurrentSubTransactionId();
 	new->outer = assumed;
 	assumed = new;
+	version++;
 	MemoryContextSwitchTo(outer);
 }
 
@@ -319,7 +322,10 @@ static void
 drop_assumed(SubTransactionId id)
 {
 	while (assumed != NULL && assumed->id == id)
+	{
 		assumed = assumed->outer;
+		version++;
+	}
 }
 
 /* At the commit of a subtransaction: hands it to the one around it. */
@@ -334,6 +340,8 @@ hand_over(SubTransactionId id, SubTransactionId parent)
 static void
 drop_all(void)
 {
+	if (assumed != NULL)
+		version++;
 	assumed = NULL;
 }
 
@@ -356,6 +364,22 @@ of_caller(void)
 	if (last == NULL || last->role != caller || cache_generation != generation)
 		last = look_up(caller, generation);
 	return last;
+}
+
+/*
+ * Returns a number that is another one whenever the scopes of the caller may be
+ * others than they were before.
+ */
+uint64
+tq_access_version(void)
+{
+	static const Access *seen = NULL;
+	const Access *access = of_caller();
+
+	if (access != seen)
+		version++;
+	seen = access;
+	return version;
 }
 
 /* Returns the clientId of the credentials that were assumed, or NULL. */

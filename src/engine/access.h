@@ -19,6 +19,7 @@ extern TqNeed *tq_need_all(int n, ...);
 extern TqNeed *tq_need_any(int n, ...);
 
 extern bool tq_access_is_unlimited(void);
+extern uint64 tq_access_version(void);
 extern bool tq_access_meets(const TqNeed *need);
 extern void tq_access_check(const TqNeed *need);
 pg_noreturn extern void tq_access_error(const TqNeed *need);

@@ -230,28 +230,42 @@ need_of_run(const char *right, const TqSlug *task_id, int run_id)
 }
 
 /*
+ * Returns whether the caller has a right to every run of a queue, by whatever
+ * scope a worker has it.  `right` is a literal.  The last answer is kept,
+ * because the runs of a call, and of the calls of a worker, are mostly of one
+ * queue: a check of each run by its own scope made a cycle of 100 claims and
+ * their resolution 5 % slower.
+ */
+bool
+tq_may_handle_runs(const char *right, int32 queue)
+{
+	static uint64 version = 0; /* of the scopes that the rest is about */
+	static const char *asked = NULL;
+	static int32 of = 0;
+	static bool answer = false;
+	uint64 present = tq_access_version();
+
+	if (present == version && of == queue && asked == right)
+		return answer;
+	answer = tq_access_is_unlimited() ||
+			 tq_access_meets(tq_need("queue:%s:*", right)) ||
+			 tq_access_meets(in_queue(right, tq_queue_name(queue)));
+	version = present;
+	asked = right;
+	of = queue;
+	return answer;
+}
+
+/*
  * Returns whether the caller has a right to a run of a task of that queue, such
- * as "resolve-task".
+ * as "resolve-task", a literal.
  */
 bool
 tq_may_handle_run(const char *right, const TqSlug *task_id, int run_id,
 				  int32 queue)
 {
-	return tq_access_is_unlimited() ||
-		   tq_access_meets(need_of_run(right, task_id, run_id)) ||
-		   tq_access_meets(in_queue(right, tq_queue_name(queue)));
-}
-
-/*
- * Returns whether the caller has a right to every run of that queue, by whatever
- * scope a worker has it.
- */
-bool
-tq_may_handle_runs(const char *right, int32 queue)
-{
-	return tq_access_is_unlimited() ||
-		   tq_access_meets(tq_need("queue:%s:*", right)) ||
-		   tq_access_meets(in_queue(right, tq_queue_name(queue)));
+	return tq_access_is_unlimited() || tq_may_handle_runs(right, queue) ||
+		   tq_access_meets(need_of_run(right, task_id, run_id));
 }
 
 /* Checks a right to a run of a task of that queue. */
