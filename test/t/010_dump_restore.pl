@@ -103,6 +103,10 @@ $old->safe_psql(
 	SELECT tq.quarantine_worker('p', 'w2', 'g', 'ill', now() + interval '1 day', 'sneezes');
 	SELECT make('healthy only', 'p/w2');
 
+	-- settings of queues, and tasks that wait for one with the same key
+	SELECT tq.set_queue('p/set', '{"concurrentLimit": 3, "policy": {"retries": 1}}'), tq.pause_queue('p/paused');
+	SELECT make('first', 'p/serial', policy => '{"serialKey": "key"}'), make('second', 'p/serial', policy => '{"serialKey": "key"}');
+
 	-- one that waits for many
 	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));
 

@@ -108,6 +108,7 @@ my %read = (
 	get_worker => "('p', 'd', 'g', 'w')",
 	list_workers => ["('p', 'd')", "('p', 'new')"],
 	get_task_queue => "('p/d')",
+	get_queue_settings => ["('p/d')", "('p/unknown')"],
 	get_worker_type => "('p', 'd')",
 	get_provisioner => "('p')",
 	list_task_queues => '()',
