@@ -104,7 +104,7 @@ $old->safe_psql(
 	SELECT make('healthy only', 'p/w2');
 
 	-- settings of queues, and tasks that wait for one with the same key
-	SELECT tq.set_queue('p/set', '{"concurrentLimit": 3, "policy": {"retries": 1}}'), tq.pause_queue('p/paused');
+	SELECT tq.set_queue('p/set', '{"keyConcurrentLimit": 3, "policy": {"retries": 1}}'), tq.pause_queue('p/paused');
 	SELECT make('first', 'p/serial', policy => '{"serialKey": "key"}'), make('second', 'p/serial', policy => '{"serialKey": "key"}');
 
 	-- one that waits for many
