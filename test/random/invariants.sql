@@ -162,6 +162,13 @@ SELECT 'a delay is too short', s.task, s.run_id || ' ' || d.visible_at
 		OR s.place = 'delayed' AND d.visible_at <> (SELECT y.visible_at FROM tq_internal.delayed y WHERE y.task = s.task)
 UNION ALL
 SELECT 'a run is delayed and has no detail', task, run_id::text FROM stored WHERE place = 'delayed' AND NOT has_detail
+	AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = stored.task AND d.visible_at = 'infinity')
+UNION ALL
+SELECT 'a run is parked and waits for no gate', d.task, NULL FROM tq_internal.delayed d
+	WHERE d.visible_at = 'infinity' AND NOT EXISTS (SELECT FROM tq_internal.gate_member m WHERE m.task = d.task)
+UNION ALL
+SELECT 'two tasks have passed the gate of a serial key', min(task), key FROM tq_internal.gate_member
+	WHERE kind = 1 AND state = 0 GROUP BY queue, key HAVING count(*) > 1
 UNION ALL
 SELECT 'an early deadline is wrong', r.task, r.due || ' ' || (r.seconds ->> 'totalTimeout')
 	FROM rule r JOIN tq_internal.task t ON t.id = r.task
