@@ -96,7 +96,7 @@ look_at(const int64 *tasks, int n, TimestampTz now)
  * they have any.
  */
 void
-tq_gates_enter(const TqStart *starts, int n, TimestampTz now)
+tq_gates_enter(const TqEntrant *entrants, int n, TimestampTz now)
 {
 	TqGateEntry *entries = palloc(sizeof(TqGateEntry) * n);
 	int64 *tasks = palloc(sizeof(int64) * n);
@@ -104,9 +104,9 @@ tq_gates_enter(const TqStart *starts, int n, TimestampTz now)
 
 	for (int i = 0; i < n; i++)
 	{
-		const TqTask *task = starts[i].task;
+		const TqTask *task = entrants[i].task;
 		uint32 kinds = gates_of(task);
-		bool is_ready = starts[i].detail.budget.visible_at <= now &&
+		bool is_ready = entrants[i].visible_at <= now &&
 						kinds == 1u << TQ_KEY_CONCURRENCY;
 
 		if (kinds == 0)

@@ -8,10 +8,16 @@
 #include "datatype/timestamp.h"
 
 #include "../storage/task_table.h"
-#include "pending_run.h"
+
+/* A task of which a run becomes pending, and when the run is visible. */
+typedef struct TqEntrant
+{
+	const TqTask *task;
+	TimestampTz visible_at;
+} TqEntrant;
 
 extern bool tq_gate_applies(const TqTask *task);
-extern void tq_gates_enter(const TqStart *starts, int n, TimestampTz now);
+extern void tq_gates_enter(const TqEntrant *entrants, int n, TimestampTz now);
 extern void tq_gates_leave(const int64 *tasks, int n, TimestampTz now);
 extern void tq_gates_priority_changed(const int64 *tasks, int n,
 									  TimestampTz now);

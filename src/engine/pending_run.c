@@ -169,7 +169,8 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	int ndetails = 0;
 	bool has_total = false;
 	bool is_watched = false;
-	bool has_gates = false;
+	TqEntrant *entrants = NULL;
+	int nentrants = 0;
 
 	if (n == 0)
 		return;
@@ -187,7 +188,10 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 			details[ndetails++] = starts[i].detail;
 		if (tq_gate_applies(starts[i].task))
 		{
-			has_gates = true;
+			if (entrants == NULL)
+				entrants = palloc(sizeof(TqEntrant) * n);
+			entrants[nentrants++] = (TqEntrant){starts[i].task,
+												budget->visible_at};
 			row.visible_at = budget->visible_at > now ? budget->visible_at
 													  : TQ_PARKED;
 		}
@@ -207,6 +211,6 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	tq_delayed_insert(delayed, ndelayed);
 	if (is_watched)
 		watch_pending(starts, n);
-	if (has_gates)
-		tq_gates_enter(starts, n, now);
+	if (nentrants > 0)
+		tq_gates_enter(entrants, nentrants, now);
 }

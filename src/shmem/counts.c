@@ -45,7 +45,7 @@
 #include "count_prepared.h"
 #include "count_snapshot.h"
 #include "counts.h"
-#include "slots.h"
+#include "slot_release.h"
 #include "wait_queue.h"
 
 /* What was applied last has ended runs of a queue whose claims are limited. */

@@ -49,27 +49,8 @@
 #include "count_entries.h"
 #include "count_prepared.h"
 #include "counts.h"
+#include "slot_release.h"
 #include "slots.h"
-#include "wait_queue.h"
-
-/* A reserved number of rows in the lower half, its version in the upper one. */
-#define ROWS(word) ((int64) ((word) &PG_UINT32_MAX))
-#define NEXT(word, rows)                                                      \
-	((((word) >> 32) + 1) << 32 | (uint64) (uint32) (rows))
-
-/* Changes the reserved room of a queue by that much. */
-static void
-change_reserved(TqCountQueue *queue, int gauge, int64 by)
-{
-	pg_atomic_uint64 *reserved = &queue->reserved[gauge];
-	uint64 before = pg_atomic_read_u64(reserved);
-	uint64 after;
-
-	do
-	{
-		after = NEXT(before, Max(ROWS(before) + by, 0));
-	} while (!pg_atomic_compare_exchange_u64(reserved, &before, after));
-}
 
 /*
  * Returns the rows and the reserved room of a queue as this transaction is to
@@ -84,7 +65,7 @@ rows_of(const TqSlotRequest *request, TqCountQueue *queue, uint64 word)
 									 TQ_QUEUE_RESERVED + request->gauge);
 
 	pg_read_barrier();
-	return ROWS(word) + own +
+	return TQ_SLOTS_ROWS(word) + own +
 		   (int64) pg_atomic_read_u64(&queue->counters[request->gauge]);
 }
 
@@ -103,7 +84,9 @@ reserve(const TqSlotRequest *request, TqCountQueue *queue)
 		if (n < request->min)
 			return 0;
 		if (pg_atomic_compare_exchange_u64(reserved, &before,
-										   NEXT(before, ROWS(before) + n)))
+										   TQ_SLOTS_NEXT(before, TQ_SLOTS_ROWS(
+																	 before) +
+																	 n)))
 			return n;
 	}
 }
@@ -231,66 +214,8 @@ tq_slots_give_back(const TqSlotRequest *request, int n)
 	tq_count_lock(LW_SHARED);
 	queue = tq_count_find_queue(&key);
 	if (queue != NULL)
-		change_reserved(queue, request->gauge, -n);
+		tq_slots_change(queue, request->gauge, -n);
 	tq_count_unlock();
 	tq_count_change(request->extension, TQ_COUNTED_QUEUE, request->queue,
 					TQ_QUEUE_RESERVED + request->gauge, -n);
-}
-
-/* ---- the end of a transaction ---- */
-
-/*
- * Gives back what these changes have reserved, once the rows are counted, or
- * will never be.  The caller holds the lock.
- */
-void
-tq_slots_release_locked(Oid extension, const TqCountChange *changes, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		TqCountKey key = tq_count_key(extension, changes[i].id);
-		TqCountQueue *queue;
-
-		if (changes[i].what != TQ_COUNTED_QUEUE ||
-			changes[i].counter < TQ_QUEUE_RESERVED || changes[i].value == 0)
-			continue;
-		queue = tq_count_find_queue(&key);
-		if (queue != NULL)
-			change_reserved(queue, changes[i].counter - TQ_QUEUE_RESERVED,
-							-changes[i].value);
-	}
-}
-
-/*
- * The same, when the lock is not held.  If the rows were not written, it wakes
- * a waiter for each slot.
- */
-void
-tq_slots_release(Oid extension, const TqCountChange *changes, int n,
-				 bool is_aborted)
-{
-	if (tq_count_shared == NULL)
-		return;
-	tq_count_lock(LW_SHARED);
-	tq_slots_release_locked(extension, changes, n);
-	tq_count_unlock();
-	for (int i = 0; i < n && is_aborted; i++)
-	{
-		if (changes[i].what == TQ_COUNTED_QUEUE &&
-			changes[i].counter == TQ_QUEUE_RESERVED + TQ_QUEUE_RUNNING)
-			tq_wait_wake((int32) changes[i].id, (int) changes[i].value);
-	}
-}
-
-/* Wakes a waiter for each run that these changes have ended. */
-void
-tq_slots_wake(const TqCountChange *changes, int n)
-{
-	pg_memory_barrier();
-	for (int i = 0; i < n; i++)
-	{
-		if (changes[i].what == TQ_COUNTED_QUEUE &&
-			changes[i].counter == TQ_QUEUE_RUNNING && changes[i].value < 0)
-			tq_wait_wake((int32) changes[i].id, (int) -changes[i].value);
-	}
 }

@@ -32,11 +32,4 @@ extern TqSlots tq_slots_take(const TqSlotRequest *request, int *taken);
 extern TqSlots tq_slots_look(const TqSlotRequest *request, int64 *rows);
 extern void tq_slots_give_back(const TqSlotRequest *request, int n);
 
-/* For the end of a transaction. */
-extern void tq_slots_release(Oid extension, const TqCountChange *changes,
-							 int n, bool is_aborted);
-extern void tq_slots_release_locked(Oid extension,
-									const TqCountChange *changes, int n);
-extern void tq_slots_wake(const TqCountChange *changes, int n);
-
 #endif /* TQ_SLOTS_H */
