@@ -64,6 +64,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('conductor_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('taskbroker_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$),
 	('is_tolerated', 'policy', $$'{"onUnsuccessful": "forgive"}'$$), ('is_tolerated', 'reason', $$2$$),
 	('resolve', 'task_ids', $$'{one_____QAGAAAAAAAAAAA}'$$), ('resolve', 'run_ids', $$'{0}'$$), ('resolve', 'reason', $$'failed'$$), ('resolve', 'credentials', $$NULL$$),
+	('resolve_and_claim', 'reports', $$'[{"taskId": "one_____QAGAAAAAAAAAAA", "runId": 0}]'$$), ('resolve_and_claim', 'task_queue_id', $$'regress/w'$$), ('resolve_and_claim', 'worker_group', $$'g'$$), ('resolve_and_claim', 'worker_id', $$'w'$$), ('resolve_and_claim', 'tasks', $$1$$),
 	('quarantine_worker', 'provisioner_id', $$'regress'$$), ('quarantine_worker', 'worker_type', $$'w'$$), ('quarantine_worker', 'worker_group', $$'g'$$), ('quarantine_worker', 'worker_id', $$'w'$$),
 	('quarantine_worker', 'quarantine_until', $$'2000-01-01'$$), ('quarantine_worker', 'quarantine_info', $$'info'$$),
 	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
@@ -121,7 +122,8 @@ SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
 WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
 -- Arguments that are not in the list: none
 SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a);
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a)
+	AND (proname, a) <> ('resolve', 'reports');	-- the argument of resolve_and_claim()
 
 -- The call with one argument replaced
 CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
@@ -183,7 +185,7 @@ FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-0
 -- JSON of the wrong type
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
-WHERE arg IN ('task', 'tasks', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn <> 'claim_work' ORDER BY place, value COLLATE "C";
+WHERE arg IN ('task', 'tasks', 'reports', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND (fn, arg) NOT IN (('claim_work', 'tasks'), ('resolve_and_claim', 'tasks')) ORDER BY place, value COLLATE "C";
 SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C";

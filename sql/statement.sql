@@ -49,6 +49,8 @@ INSERT INTO writer VALUES
 	('report_exception', 'running', $$tq.report_exception($t, 0, 'worker-shutdown')$$),
 	('defer_task', 'running', $$tq.defer_task($t, 0, '1 h')$$),
 	('resolve', 'running', $$(SELECT outcome FROM tq.resolve(ARRAY[$t], '{0}'))$$),
+	('resolve (reports)', 'running', $$(SELECT outcome FROM tq.resolve(jsonb_build_array(jsonb_build_object('taskId', $t, 'runId', 0, 'result', 1))))$$),
+	('resolve_and_claim', 'running', $$(SELECT string_agg(outcome, '') FROM tq.resolve_and_claim(jsonb_build_array(jsonb_build_object('taskId', $t, 'runId', 0, 'reason', 'worker-shutdown')), $q, 'g', 'w'))$$),
 	('quarantine_worker', 'running', $$tq.quarantine_worker(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w', '2100-01-01')$$),
 	('declare_worker', 'running', $$tq.declare_worker(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w2', now() + interval '2 days')$$),
 	('worker_removed', 'running', $$(SELECT string_agg(outcome, '') FROM tq.worker_removed(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w', 'gone'))$$),

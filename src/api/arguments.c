@@ -284,41 +284,63 @@ tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
 }
 
 /*
- * Returns a result, which is any jsonb of at most tq.max_inline_artifact
- * bytes, or NULL.
+ * Returns what is wrong with a result, as a text that follows "it" in an error,
+ * or NULL: it may have at most tq.max_inline_artifact bytes.
  */
+const char *
+tq_result_fault(const Jsonb *result)
+{
+	int bytes = VARSIZE(result) - VARHDRSZ;
+
+	if (bytes <= tq_max_inline_artifact)
+		return NULL;
+	return psprintf("has %d bytes, and may have %d (tq.max_inline_artifact)",
+					bytes, tq_max_inline_artifact);
+}
+
+/* Returns a result, which is any jsonb that is not too large, or NULL. */
 Jsonb *
 tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	Jsonb *result;
-	int bytes;
+	const char *fault;
 
 	if (PG_ARGISNULL(n))
 		return NULL;
 	result = PG_GETARG_JSONB_P(n);
-	bytes = VARSIZE(result) - VARHDRSZ;
-	if (bytes > tq_max_inline_artifact)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s is too large", name),
-			 errdetail(
-				 "It has %d bytes, and may have %d (tq.max_inline_artifact).",
-				 bytes, tq_max_inline_artifact),
-			 errhint("Keep it elsewhere, and give a reference to it.")));
+	fault = tq_result_fault(result);
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is too large", name), errdetail("It %s.", fault),
+				 errhint("Keep it elsewhere, and give a reference to it.")));
 	return result;
 }
 
 #define ERROR_MAX_BYTES (64 * 1024)
 
-static void
-refuse_error(const char *rule)
+/*
+ * Returns what is wrong with the error of a run, as a text that follows "it"
+ * in an error, or NULL.
+ */
+const char *
+tq_error_fault(const Jsonb *error)
 {
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid error"),
-		 errdetail("It %s.", rule),
-		 errhint(
-			 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));
+	JsonbValue *message;
+	int keys = 0;
+
+	if (!JB_ROOT_IS_OBJECT(error))
+		return "is not an object";
+	if (VARSIZE(error) - VARHDRSZ > ERROR_MAX_BYTES)
+		return "has more than 64 kB";
+	message = tq_json_get(error, "message");
+	if (message != NULL && message->type != jbvString)
+		return "has a \"message\" that is not a string";
+	keys += message != NULL;
+	keys += tq_json_get(error, "details") != NULL;
+	if (JB_ROOT_COUNT(error) != keys)
+		return "has keys other than \"message\" and \"details\"";
+	return NULL;
 }
 
 /*
@@ -328,24 +350,20 @@ refuse_error(const char *rule)
 Jsonb *
 tq_arg_error(FunctionCallInfo fcinfo, int n)
 {
-	JsonbValue *message;
 	Jsonb *error;
-	int keys = 0;
+	const char *fault;
 
 	if (PG_ARGISNULL(n))
 		return NULL;
 	error = PG_GETARG_JSONB_P(n);
-	if (!JB_ROOT_IS_OBJECT(error))
-		refuse_error("is not an object");
-	if (VARSIZE(error) - VARHDRSZ > ERROR_MAX_BYTES)
-		refuse_error("has more than 64 kB");
-	message = tq_json_get(error, "message");
-	if (message != NULL && message->type != jbvString)
-		refuse_error("has a \"message\" that is not a string");
-	keys += message != NULL;
-	keys += tq_json_get(error, "details") != NULL;
-	if (JB_ROOT_COUNT(error) != keys)
-		refuse_error("has keys other than \"message\" and \"details\"");
+	fault = tq_error_fault(error);
+	if (fault != NULL)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid error"),
+			 errdetail("It %s.", fault),
+			 errhint(
+				 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));
 	return error;
 }
 

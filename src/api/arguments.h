@@ -33,6 +33,8 @@ extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int n);
+extern const char *tq_result_fault(const Jsonb *result);
+extern const char *tq_error_fault(const Jsonb *error);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 								 const char *name);
 extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,

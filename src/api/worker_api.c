@@ -39,6 +39,7 @@
 #include "../util/spi.h"
 #include "arguments.h"
 #include "audit_call.h"
+#include "report_json.h"
 #include "wait_api.h"
 #include "worker_api.h"
 
@@ -50,10 +51,60 @@ PG_FUNCTION_INFO_V1(tq_report_failed);
 PG_FUNCTION_INFO_V1(tq_report_exception);
 PG_FUNCTION_INFO_V1(tq_defer_task);
 PG_FUNCTION_INFO_V1(tq_resolve);
+PG_FUNCTION_INFO_V1(tq_resolve_each);
+PG_FUNCTION_INFO_V1(tq_resolve_and_claim);
 
 #define CLAIM_MAX 1000
 #define SPAN_MAX_MS INT64CONST(2147483647000) /* as in policies */
 #define CLAIM_WAIT_MAX_MS (60 * 1000)
+
+/* ---- audit ---- */
+
+/* Returns whether a report was accepted. */
+static bool
+is_accepted(TqOutcome outcome)
+{
+	switch (outcome)
+	{
+		case TQ_OUTCOME_RESOLVED:
+		case TQ_OUTCOME_RETRIED:
+		case TQ_OUTCOME_REPEATED:
+			return true;
+		case TQ_OUTCOME_CONFLICT:
+		case TQ_OUTCOME_NOT_FOUND:
+		case TQ_OUTCOME_FORBIDDEN:
+			break;
+	}
+	return false;
+}
+
+/*
+ * Writes a call to the audit trail, with the runs of the reports that were
+ * accepted, and those that were claimed.
+ */
+static void
+audit_runs(FunctionCallInfo fcinfo, const TqReport *reports, int nreports,
+		   const TqClaim *claims, int nclaims)
+{
+	TqActRun *runs = palloc(sizeof(TqActRun) * Max(nreports + nclaims, 1));
+	int n = 0;
+
+	for (int i = 0; i < nreports; i++)
+	{
+		const TqReport *report = &reports[i];
+
+		if (is_accepted(report->outcome))
+			runs[n++] =
+				(TqActRun){report->task_id, report->run_id,
+						   report->credentials == NULL
+							   ? NULL
+							   : tq_credentials_client(report->credentials)};
+	}
+	for (int i = 0; i < nclaims; i++)
+		runs[n++] = (TqActRun){.task_id = claims[i].task_id,
+							   .run_id = claims[i].run_id};
+	tq_audit_call_runs(fcinfo, runs, n);
+}
 
 /* ---- claims ---- */
 
@@ -114,18 +165,6 @@ check_isolation(int64 wait_ms)
 				 errhint("Use READ COMMITTED, or do not wait.")));
 }
 
-/* Writes claims to the audit trail. */
-static void
-audit_claims(FunctionCallInfo fcinfo, const TqClaim *claims, int n)
-{
-	TqActRun *runs = palloc(sizeof(TqActRun) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-		runs[i] = (TqActRun){.task_id = claims[i].task_id,
-							 .run_id = claims[i].run_id};
-	tq_audit_call_runs(fcinfo, runs, n);
-}
-
 /*
  * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
  * wait interval 0..60 s) -> rows of tq.claim (2.8)
@@ -149,7 +188,7 @@ tq_claim_work(PG_FUNCTION_ARGS)
 	for (int i = 0; i < found; i++)
 		put_claim(fcinfo, &claims[i]);
 	if (tq_audit_wants_clients())
-		audit_claims(fcinfo, claims, found);
+		audit_runs(fcinfo, NULL, 0, claims, found);
 	tq_call_end();
 	return (Datum) 0;
 }
@@ -228,12 +267,12 @@ refuse_report(const TqReport *report)
 
 /* Resolves one run, or raises its error, and returns the status afterwards. */
 static Jsonb *
-report_one(FunctionCallInfo fcinfo, TqReport report, TqResolved reason)
+report_one(FunctionCallInfo fcinfo, TqReport report)
 {
 	Jsonb *status;
 
 	tq_call_begin(false);
-	tq_resolve_reports(&report, 1, reason, tq_clock_now());
+	tq_resolve_reports(&report, 1, tq_clock_now());
 	switch (report.outcome)
 	{
 		case TQ_OUTCOME_RESOLVED:
@@ -262,9 +301,10 @@ report_one(FunctionCallInfo fcinfo, TqReport report, TqResolved reason)
 
 /* Reads the run that is reported on from the first two arguments. */
 static TqReport
-read_report(FunctionCallInfo fcinfo, int credentials)
+read_report(FunctionCallInfo fcinfo, TqResolved reason, int credentials)
 {
 	return (TqReport){.is_checked = true,
+					  .reason = reason,
 					  .task_id = *tq_arg_slug(fcinfo, 0, "task_id"),
 					  .run_id = tq_arg_run_id(fcinfo, 1),
 					  .credentials = tq_arg_credentials(fcinfo, credentials)};
@@ -314,10 +354,10 @@ read_retry(FunctionCallInfo fcinfo, int n, TqReport *report)
 Datum
 tq_report_completed(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, 2);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_COMPLETED, 2);
 
 	report.result = tq_arg_result(fcinfo, 3, "result");
-	PG_RETURN_JSONB_P(report_one(fcinfo, report, TQ_RESOLVED_COMPLETED));
+	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
 /*
@@ -328,11 +368,11 @@ tq_report_completed(PG_FUNCTION_ARGS)
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, 2);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_FAILED, 2);
 
 	report.error = tq_arg_error(fcinfo, 3);
 	read_retry(fcinfo, 4, &report);
-	PG_RETURN_JSONB_P(report_one(fcinfo, report, TQ_RESOLVED_FAILED));
+	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
 static void
@@ -344,9 +384,6 @@ refuse_reason(const char *reason, const char *choices)
 					errhint("Use one of %s.", choices)));
 }
 
-#define EXCEPTION_REASONS                                                     \
-	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
-
 /*
  * report_exception(task_id slugid, run_id int, reason text, credentials, error
  * jsonb, retry_delay interval, retries_left int) -> status (2.12;
@@ -355,15 +392,15 @@ refuse_reason(const char *reason, const char *choices)
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, 3);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_NONE, 3);
 	char *name = tq_arg_text(fcinfo, 2, "reason");
-	TqResolved reason = tq_resolved_parse(name);
 
-	if (!tq_resolved_is_reportable(reason))
-		refuse_reason(name, EXCEPTION_REASONS);
+	report.reason = tq_resolved_parse(name);
+	if (!tq_resolved_is_reportable(report.reason))
+		refuse_reason(name, TQ_EXCEPTION_REASONS);
 	report.error = tq_arg_error(fcinfo, 4);
 	read_retry(fcinfo, 5, &report);
-	PG_RETURN_JSONB_P(report_one(fcinfo, report, reason));
+	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
 
 /*
@@ -373,7 +410,7 @@ tq_report_exception(PG_FUNCTION_ARGS)
 Datum
 tq_defer_task(PG_FUNCTION_ARGS)
 {
-	TqReport report = read_report(fcinfo, 3);
+	TqReport report = read_report(fcinfo, TQ_RESOLVED_NONE, 3);
 	int64 after = read_span(fcinfo, 2, "after");
 	TimestampTz now = tq_clock_now();
 	TqNamedTask *named;
@@ -391,29 +428,20 @@ tq_defer_task(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(status);
 }
 
-/*
- * Returns the reason of resolve(), which has more choices than
- * report_exception().
- */
+/* Returns the reason of resolve(). */
 static TqResolved
 batch_reason(const char *name)
 {
-	TqResolved reason = tq_resolved_parse(name);
+	TqResolved reason = tq_report_reason(name);
 
-	if (reason == TQ_RESOLVED_CANCELED)
-		return TQ_RESOLVED_CANCELED_BY_WORKER;
-	if (reason != TQ_RESOLVED_COMPLETED && reason != TQ_RESOLVED_FAILED &&
-		reason != TQ_RESOLVED_FAILED_TERMINAL &&
-		!tq_resolved_is_reportable(reason))
-		refuse_reason(name,
-					  "completed, failed, failed-terminal, " EXCEPTION_REASONS
-					  ", canceled");
+	if (reason == TQ_RESOLVED_NONE)
+		refuse_reason(name, TQ_REPORT_REASONS);
 	return reason;
 }
 
-/* Returns the two arrays of resolve() as reports. */
+/* Returns the two arrays of resolve() as reports, each for this reason. */
 static TqReport *
-read_reports(FunctionCallInfo fcinfo, int *n)
+read_reports(FunctionCallInfo fcinfo, TqResolved reason, int *n)
 {
 	int nruns;
 	TqSlug *slugs = tq_slugs_of_array(tq_arg_batch(fcinfo, 0, "task_ids"),
@@ -437,6 +465,7 @@ read_reports(FunctionCallInfo fcinfo, int *n)
 			tq_error_null_element("run_ids", i);
 		reports[i].task_id = slugs[i];
 		reports[i].run_id = DatumGetInt32(runs[i]);
+		reports[i].reason = reason;
 		reports[i].is_checked = true;
 	}
 	return reports;
@@ -454,45 +483,6 @@ read_credentials(FunctionCallInfo fcinfo, TqReport *reports, int n)
 	tq_arg_credentials_of_runs(fcinfo, 3, credentials, n);
 	for (int i = 0; i < n; i++)
 		reports[i].credentials = credentials[i];
-}
-
-/* Returns whether a report was accepted. */
-static bool
-is_accepted(TqOutcome outcome)
-{
-	switch (outcome)
-	{
-		case TQ_OUTCOME_RESOLVED:
-		case TQ_OUTCOME_RETRIED:
-		case TQ_OUTCOME_REPEATED:
-			return true;
-		case TQ_OUTCOME_CONFLICT:
-		case TQ_OUTCOME_NOT_FOUND:
-		case TQ_OUTCOME_FORBIDDEN:
-			break;
-	}
-	return false;
-}
-
-/* Writes the reports that were accepted to the audit trail. */
-static void
-audit_reports(FunctionCallInfo fcinfo, const TqReport *reports, int n)
-{
-	TqActRun *runs = palloc(sizeof(TqActRun) * Max(n, 1));
-	int accepted = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		const TqReport *report = &reports[i];
-
-		if (is_accepted(report->outcome))
-			runs[accepted++] =
-				(TqActRun){report->task_id, report->run_id,
-						   report->credentials == NULL
-							   ? NULL
-							   : tq_credentials_client(report->credentials)};
-	}
-	tq_audit_call_runs(fcinfo, runs, accepted);
 }
 
 /* Adds a row of tq.resolution. */
@@ -513,19 +503,23 @@ is_any_accepted(const TqReport *reports, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
-		switch (reports[i].outcome)
-		{
-			case TQ_OUTCOME_RESOLVED:
-			case TQ_OUTCOME_RETRIED:
-			case TQ_OUTCOME_REPEATED:
-				return true;
-			case TQ_OUTCOME_CONFLICT:
-			case TQ_OUTCOME_NOT_FOUND:
-			case TQ_OUTCOME_FORBIDDEN:
-				break;
-		}
+		if (is_accepted(reports[i].outcome))
+			return true;
 	}
 	return false;
+}
+
+/* Makes the reports of a call that has begun as idle; returns their outcomes. */
+static void
+resolve_all(FunctionCallInfo fcinfo, TqReport *reports, int n)
+{
+	tq_resolve_reports(reports, n, tq_clock_now());
+	if (is_any_accepted(reports, n))
+		tq_activation_do();
+	for (int i = 0; i < n; i++)
+		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
+	if (tq_audit_wants_clients())
+		audit_runs(fcinfo, reports, n, NULL, 0);
 }
 
 /*
@@ -541,15 +535,103 @@ tq_resolve(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin_idle();
-	reports = read_reports(fcinfo, &n);
+	reports = read_reports(fcinfo, reason, &n);
 	read_credentials(fcinfo, reports, n);
-	tq_resolve_reports(reports, n, reason, tq_clock_now());
-	if (is_any_accepted(reports, n))
-		tq_activation_do();
+	resolve_all(fcinfo, reports, n);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/*
+ * resolve(reports jsonb) -> (task_id, run_id, outcome), in the order of the
+ * reports.  An array of objects of taskId, runId, reason (default completed),
+ * result, error, retryDelay, retriesLeft and credentials, which are the
+ * arguments of the functions for one run (2.12).  Raises TQ400 for a report
+ * that is not valid, and for two on the same run.
+ */
+Datum
+tq_resolve_each(PG_FUNCTION_ARGS)
+{
+	int n;
+	TqReport *reports = tq_reports_read(tq_arg_jsonb(fcinfo, 0, "reports"),
+										&n);
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin_idle();
+	resolve_all(fcinfo, reports, n);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* ---- reports and claims ---- */
+
+/* Adds a row of tq.worker_run: a run that was reported on. */
+static void
+put_reported(FunctionCallInfo fcinfo, const TqReport *report)
+{
+	Datum values[8] = {tq_slug_datum(&report->task_id),
+					   Int32GetDatum(report->run_id),
+					   CStringGetTextDatum(tq_outcome_name(report->outcome))};
+	bool nulls[8] = {false, false, false, true, true, true, true, true};
+
+	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+}
+
+/*
+ * Adds a row of tq.worker_run: a run that was claimed.  It has the columns of
+ * tq.claim, with the outcome as the third.
+ */
+static void
+put_claimed(FunctionCallInfo fcinfo, const TqClaim *claim)
+{
+	Datum of_claim[7];
+	bool nulls_of_claim[7];
+	Datum values[8];
+	bool nulls[8];
+
+	fill_claim(claim, of_claim, nulls_of_claim);
+	memcpy(values, of_claim, 2 * sizeof(Datum));
+	memcpy(nulls, nulls_of_claim, 2 * sizeof(bool));
+	values[2] = CStringGetTextDatum("claimed");
+	nulls[2] = false;
+	memcpy(&values[3], &of_claim[2], 5 * sizeof(Datum));
+	memcpy(&nulls[3], &nulls_of_claim[2], 5 * sizeof(bool));
+	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+}
+
+/*
+ * resolve_and_claim(reports jsonb as resolve, task_queue_id, worker_group,
+ * worker_id text, tasks int 1..1000) -> rows of tq.worker_run: one for each
+ * report, in their order, then one for each run that was claimed (2.12).
+ *
+ * Reports first, so that the claim may take a slot that a report has freed, and
+ * the retry of a run.  It has no wait: until the transaction ends, the runs
+ * that it has resolved stay locked, and other sessions do not see their ends.
+ */
+Datum
+tq_resolve_and_claim(PG_FUNCTION_ARGS)
+{
+	int n;
+	TqReport *reports = tq_reports_read(tq_arg_jsonb(fcinfo, 0, "reports"),
+										&n);
+	char *queue = tq_arg_task_queue_id(fcinfo, 1);
+	char *group = tq_arg_worker_name(fcinfo, 2, "worker_group");
+	char *id = tq_arg_worker_name(fcinfo, 3, "worker_id");
+	int max = read_claims(fcinfo, 4);
+	TqClaim *claims;
+	int found;
+
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(false);
+	tq_require_claim("claim-work", queue, group, id);
+	tq_resolve_reports(reports, n, tq_clock_now());
+	claims = tq_claim_wait(queue, group, id, max, 0, &found);
 	for (int i = 0; i < n; i++)
-		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
+		put_reported(fcinfo, &reports[i]);
+	for (int i = 0; i < found; i++)
+		put_claimed(fcinfo, &claims[i]);
 	if (tq_audit_wants_clients())
-		audit_reports(fcinfo, reports, n);
+		audit_runs(fcinfo, reports, n, claims, found);
 	tq_call_end();
 	return (Datum) 0;
 }

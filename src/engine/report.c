@@ -79,18 +79,6 @@ check_credentials(TqReport *reports, int n, TimestampTz now)
 }
 
 /*
- * Returns whether more than the id of a task is needed to resolve it for this
- * reason.  A completed task needs no more unless task-completed is published,
- * because policies apply only to other ends.
- */
-static bool
-is_more_needed(TqResolved reason)
-{
-	return reason != TQ_RESOLVED_COMPLETED ||
-		   tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
-}
-
-/*
  * Returns whether the end of a task with this policy needs more than its id:
  * its payload is dropped, or others wait for its keys.
  */
@@ -146,17 +134,24 @@ find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 	set_task(report, task);
 }
 
+/*
+ * Finds the tasks of reports.  More than the id of a task is needed unless it
+ * is completed and task-completed is not published, because policies apply only
+ * to other ends.
+ */
 static void
-find_tasks(TqReport *reports, int n, TqResolved reason)
+find_tasks(TqReport *reports, int n)
 {
 	TqTask *tasks = palloc(sizeof(TqTask) * n);
 	TqTaskFinder finder = {NULL, NULL};
-	bool with_core = is_more_needed(reason);
+	bool is_wanted = tq_outbox_is_wanted(TQ_EXCHANGE_TASK_COMPLETED);
 
 	for (int i = 0; i < n; i++)
 	{
 		if (!reports[i].is_forbidden)
-			find_task(&finder, &reports[i], with_core, &tasks[i]);
+			find_task(&finder, &reports[i],
+					  is_wanted || reports[i].reason != TQ_RESOLVED_COMPLETED,
+					  &tasks[i]);
 	}
 	tq_task_finder_end(&finder);
 }
@@ -225,8 +220,9 @@ may_resolve(const TqReport *report)
  * after them (2.12).
  */
 static bool
-is_forbidden(const TqReport *report, TqResolved reason)
+is_forbidden(const TqReport *report)
 {
+	TqResolved reason = report->reason;
 	TqState state = report->state;
 
 	if (reason == TQ_RESOLVED_COMPLETED && state != TQ_STATE_RUNNING &&
@@ -243,7 +239,7 @@ is_forbidden(const TqReport *report, TqResolved reason)
  * pending, or does not exist.
  */
 static TqOutcome
-decide_without_row(TqReport *report, TqResolved reason)
+decide_without_row(TqReport *report)
 {
 	TqRun last;
 
@@ -251,8 +247,8 @@ decide_without_row(TqReport *report, TqResolved reason)
 		last.state != TQ_STATE_UNSCHEDULED)
 	{
 		report->state = last.state;
-		return is_forbidden(report, reason) ? TQ_OUTCOME_FORBIDDEN
-											: TQ_OUTCOME_CONFLICT;
+		return is_forbidden(report) ? TQ_OUTCOME_FORBIDDEN
+									: TQ_OUTCOME_CONFLICT;
 	}
 	return TQ_OUTCOME_NOT_FOUND;
 }
@@ -266,8 +262,7 @@ decide_without_row(TqReport *report, TqResolved reason)
  * false if the run has no row.
  */
 static bool
-end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
-		TimestampTz now)
+end_row(TqReport *report, TqRunWriter *writer, TimestampTz now)
 {
 	TqRun *run = &report->run;
 
@@ -284,7 +279,7 @@ end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
 				(void) tq_run_lock_row(report->id, report->run_id);
 			return true;
 		}
-		tq_transition_end_run(run, reason, now);
+		tq_transition_end_run(run, report->reason, now);
 		report->had_detail = run->has_detail;
 		run->has_detail = run->has_detail || report->error != NULL ||
 						  report->result != NULL;
@@ -300,12 +295,11 @@ end_row(TqReport *report, TqRunWriter *writer, TqResolved reason,
  * id may have expired; then the task is looked up.
  */
 static void
-end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
-			TimestampTz now)
+end_or_lock(TqReport *report, TqRunWriter *writer, TimestampTz now)
 {
 	TqTask *task;
 
-	report->has_row = end_row(report, writer, reason, now);
+	report->has_row = end_row(report, writer, now);
 	if (report->has_row || report->task != NULL)
 		return;
 	task = palloc(sizeof(TqTask));
@@ -317,7 +311,7 @@ end_or_lock(TqReport *report, TqRunWriter *writer, TqResolved reason,
 	if (task->id == report->id)
 		return;
 	report->id = task->id;
-	report->has_row = end_row(report, writer, reason, now);
+	report->has_row = end_row(report, writer, now);
 }
 
 /* Returns whether two reports name the same run. */
@@ -334,7 +328,7 @@ is_same_run(const TqReport *a, const TqReport *b)
  * time, so reports are compared by the task ids and run ids that were given.
  */
 static void
-end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
+end_or_lock_all(TqReport *reports, int n, TimestampTz now)
 {
 	TqRunWriter *writer = tq_run_writer_begin();
 	int *places = places_by_run(reports, n);
@@ -351,7 +345,7 @@ end_or_lock_all(TqReport *reports, int n, TqResolved reason, TimestampTz now)
 			report->first = before;
 			continue;
 		}
-		end_or_lock(report, writer, reason, now);
+		end_or_lock(report, writer, now);
 		if (report->is_found)
 			before = report;
 	}
@@ -396,7 +390,7 @@ look_at_detail(TqReport *report)
  * what follows the end.
  */
 static TqOutcome
-decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
+decide_report(TqReport *report, TqTransitions *transitions)
 {
 	const TqReport *first = report->first == NULL ? report : report->first;
 
@@ -417,38 +411,37 @@ decide_report(TqReport *report, TqResolved reason, TqTransitions *transitions)
 	if (first->is_ended)
 		return TQ_OUTCOME_REPEATED;
 	if (!first->has_row)
-		return decide_without_row(report, reason);
+		return decide_without_row(report);
 	report->state = first->state;
-	if (is_forbidden(report, reason))
+	if (is_forbidden(report))
 		return TQ_OUTCOME_FORBIDDEN;
-	return is_repeat(report->task, &first->run, reason, transitions)
+	return is_repeat(report->task, &first->run, report->reason, transitions)
 			   ? TQ_OUTCOME_REPEATED
 			   : TQ_OUTCOME_CONFLICT;
 }
 
 /*
- * Resolves runs by reports of workers, all for the same reason.  Each report
- * gets its outcome; a report that does not apply changes nothing.  The runs
+ * Resolves runs by reports of workers, each for its reason.  Each report gets
+ * its outcome; a report that does not apply changes nothing.  The runs
  * are ended in the order of locks, their follow-ups are written in the order
  * of the reports.
  */
 void
-tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
-				   TimestampTz now)
+tq_resolve_reports(TqReport *reports, int n, TimestampTz now)
 {
 	TqTransitions transitions = {.now = now, .n = n};
 
 	if (n == 0)
 		return;
 	check_credentials(reports, n, now);
-	find_tasks(reports, n, reason);
-	end_or_lock_all(reports, n, reason, now);
+	find_tasks(reports, n);
+	end_or_lock_all(reports, n, now);
 	for (int i = 0; i < n; i++)
 	{
 		if (reports[i].is_ended)
 			look_at_detail(&reports[i]);
 	}
 	for (int i = 0; i < n; i++)
-		reports[i].outcome = decide_report(&reports[i], reason, &transitions);
+		reports[i].outcome = decide_report(&reports[i], &transitions);
 	tq_transitions_finish(&transitions);
 }

@@ -30,6 +30,7 @@ typedef struct TqReport
 {
 	TqSlug task_id;
 	int run_id;
+	TqResolved reason;
 	const TqCredentials *credentials; /* NULL: none */
 	bool is_forbidden;                /* by those credentials */
 	int32 holder;    /* the worker that must have the run; 0: any */
@@ -55,7 +56,6 @@ typedef struct TqReport
 } TqReport;
 
 extern const char *tq_outcome_name(TqOutcome outcome);
-extern void tq_resolve_reports(TqReport *reports, int n, TqResolved reason,
-							   TimestampTz now);
+extern void tq_resolve_reports(TqReport *reports, int n, TimestampTz now);
 
 #endif /* TQ_REPORT_H */

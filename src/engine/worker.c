@@ -138,8 +138,9 @@ tq_worker_remove(const TqWorkerId *id, const char *reason, TimestampTz now,
 	for (int i = 0; i < *n; i++)
 		reports[i] = (TqReport){.task_id = runs[i].task_id,
 								.run_id = runs[i].run_id,
+								.reason = TQ_RESOLVED_WORKER_SHUTDOWN,
 								.holder = seat.id,
 								.error = error};
-	tq_resolve_reports(reports, *n, TQ_RESOLVED_WORKER_SHUTDOWN, now);
+	tq_resolve_reports(reports, *n, now);
 	return reports;
 }

@@ -243,6 +243,18 @@ COMMENT ON TYPE tq.resolution IS 'row of resolve(): the outcome for one run';
 COMMENT ON COLUMN tq.resolution.task_id IS 'id of the task';
 COMMENT ON COLUMN tq.resolution.run_id IS 'number of the run';
 COMMENT ON COLUMN tq.resolution.outcome IS 'resolved, retried, or why it was not resolved';
+CREATE TYPE tq.worker_run AS (
+	task_id tq.slugid, run_id int, outcome text, worker_group text, worker_id text,
+	taken_until timestamptz, payload jsonb, credentials jsonb);
+COMMENT ON TYPE tq.worker_run IS 'row of resolve_and_claim(): a run that was reported on, or one that was claimed';
+COMMENT ON COLUMN tq.worker_run.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.worker_run.run_id IS 'number of the run';
+COMMENT ON COLUMN tq.worker_run.outcome IS 'claimed; or of a report, as in tq.resolution';
+COMMENT ON COLUMN tq.worker_run.worker_group IS 'of a claimed run, as in tq.claim; NULL: it was reported on';
+COMMENT ON COLUMN tq.worker_run.worker_id IS 'of a claimed run, as in tq.claim';
+COMMENT ON COLUMN tq.worker_run.taken_until IS 'of a claimed run, as in tq.claim';
+COMMENT ON COLUMN tq.worker_run.payload IS 'of a claimed run, as in tq.claim';
+COMMENT ON COLUMN tq.worker_run.credentials IS 'of a claimed run, as in tq.claim';
 CREATE TYPE tq.progress AS (
 	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
 	completed bigint, failed bigint, exception bigint, tolerated bigint,
@@ -1089,6 +1101,16 @@ CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFA
 	RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; returns an outcome for each instead of raising an error';
+
+CREATE FUNCTION tq.resolve(reports jsonb) RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_resolve_each' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve(jsonb) IS 'resolve many runs, each as its report says: [{taskId, runId, reason, result, error, retryDelay, retriesLeft, credentials}]; returns an outcome for each instead of raising an error';
+
+CREATE FUNCTION tq.resolve_and_claim(
+	reports jsonb, task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)
+	RETURNS SETOF tq.worker_run
+	AS 'MODULE_PATHNAME', 'tq_resolve_and_claim' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve_and_claim(jsonb, text, text, text, int) IS 'resolve runs as resolve(reports) does, then claim up to that many as claim_work() does; returns first an outcome for each report, then the claims';
 
 CREATE FUNCTION tq.assume(credentials jsonb) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_assume' LANGUAGE C;

@@ -76,6 +76,8 @@ INSERT INTO act VALUES
 	('report_failed', 'client', $$tq.report_failed('<r>', 0, NULL, '{"message": "secret"}')$$, '{<r>}', '{0}', '{}'),
 	('report_exception', 'client', $$tq.report_exception('<r>', 0, 'worker-shutdown', NULL, '{"message": "secret"}')$$, '{<r>}', '{0}', '{"reason": "worker-shutdown"}'),
 	('defer_task', 'client', $$tq.defer_task('<r>', 0, '1 minute')$$, '{<r>}', '{0}', '{}'),
+	('resolve_and_claim', 'client', $$tq.resolve_and_claim('[{"taskId": "<r>", "runId": 0, "reason": "failed", "error": {"message": "secret"}}]', 'test/q', 'g', 'w')$$,
+		'{<r>,<p>}', '{0,0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "w"}'),
 	('resolve', 'client', $$tq.resolve('{<u>,<r>,<missing>,<c>}', '{0,0,0,0}')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),
 	('declare_worker', 'client', $$tq.declare_worker('test', 'q', 'g', 'v', now() + interval '1 day')$$, NULL, NULL,
 		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "v"}');

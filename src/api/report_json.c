@@ -1,0 +1,304 @@
+/*
+ * report_json.c
+ *	  Reads the reports of workers from JSON (doc/spec/taskcluster.md 2.12).
+ *
+ * The keys are those of KEYS below.  A key that is null is as absent.  Whatever
+ * is wrong with the reports is TQ400, and DETAIL names the element and the key.
+ */
+#include "postgres.h"
+
+#include "utils/jsonb.h"
+
+#include "../core/names.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../storage/json_fields.h"
+#include "../util/errors.h"
+#include "../util/guc.h"
+#include "../util/json_reader.h"
+#include "../util/slugid.h"
+#include "arguments.h"
+#include "report_json.h"
+
+/* The keys of a report, in the order of TqJsonKey. */
+#define KEYS(KEY)                                                             \
+	KEY(ERROR, "error")                                                       \
+	KEY(RUN_ID, "runId")                                                      \
+	KEY(REASON, "reason")                                                     \
+	KEY(RESULT, "result")                                                     \
+	KEY(TASK_ID, "taskId")                                                    \
+	KEY(RETRY_DELAY, "retryDelay")                                            \
+	KEY(CREDENTIALS, "credentials")                                           \
+	KEY(RETRIES_LEFT, "retriesLeft")
+
+enum
+{
+	KEYS(TQ_JSON_KEY_NUMBER)
+};
+
+static const TqJsonKey keys[] = {KEYS(TQ_JSON_KEY_NAME)};
+
+/* ---- errors ---- */
+
+#define HINT                                                                  \
+	"Give an array of objects of taskId, runId, reason, result, error, retryDelay, retriesLeft and credentials."
+
+/* Raises TQ400 for an element, counted from 0. */
+pg_noreturn static void
+refuse_element(int element, const char *rule)
+{
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid report"),
+					errdetail("Element %d of reports %s.", element + 1, rule),
+					errhint(HINT)));
+	pg_unreachable();
+}
+
+/* Raises TQ400 for a key of the report that is read. */
+static void
+refuse_key(const TqJsonReader *reader, const char *key, const char *rule)
+{
+	refuse_element(*(const int *) reader->owner,
+				   psprintf("has a key \"%s\", which %s", key, rule));
+}
+
+static void
+refuse(const TqJsonReader *reader, int key, const char *rule)
+{
+	refuse_key(reader, keys[key].name, rule);
+}
+
+/* ---- keys ---- */
+
+/* Returns the value of a key, or NULL if it is absent or null. */
+static const JsonbValue *
+value_at(const TqJsonReader *reader, int key)
+{
+	const JsonbValue *value = tq_json_at(reader, key);
+
+	return value == NULL || value->type == jbvNull ? NULL : value;
+}
+
+/* Returns a number, which must be from 0 to max. */
+static int
+read_number(const TqJsonReader *reader, int key, int max)
+{
+	int64 number;
+
+	if (!tq_json_whole_number(value_at(reader, key), 0, max, &number))
+		refuse(reader, key,
+			   psprintf("must be a whole number from 0 to %d", max));
+	return (int) number;
+}
+
+static void
+require(const TqJsonReader *reader, int key)
+{
+	if (value_at(reader, key) == NULL)
+		refuse_element(*(const int *) reader->owner,
+					   psprintf("has no key \"%s\"", keys[key].name));
+}
+
+/*
+ * Returns the reason of that name with which resolve() ends a run, which has
+ * more choices than report_exception(), or TQ_RESOLVED_NONE.
+ */
+TqResolved
+tq_report_reason(const char *name)
+{
+	TqResolved reason = tq_resolved_parse(name);
+
+	if (reason == TQ_RESOLVED_CANCELED)
+		return TQ_RESOLVED_CANCELED_BY_WORKER;
+	return reason == TQ_RESOLVED_COMPLETED || reason == TQ_RESOLVED_FAILED ||
+				   reason == TQ_RESOLVED_FAILED_TERMINAL ||
+				   tq_resolved_is_reportable(reason)
+			   ? reason
+			   : TQ_RESOLVED_NONE;
+}
+
+static TqResolved
+read_reason(const TqJsonReader *reader)
+{
+	TqResolved reason;
+
+	if (value_at(reader, KEY_REASON) == NULL)
+		return TQ_RESOLVED_COMPLETED;
+	reason = tq_report_reason(tq_json_read_string(reader, KEY_REASON));
+	if (reason == TQ_RESOLVED_NONE)
+		refuse(reader, KEY_REASON, "must be one of " TQ_REPORT_REASONS);
+	return reason;
+}
+
+/*
+ * Returns the result or the error at that key, after checking it, or NULL if
+ * there is none.
+ */
+static Jsonb *
+read_words(const TqJsonReader *reader, int key,
+		   const char *(*fault_of)(const Jsonb *words))
+{
+	const JsonbValue *value = value_at(reader, key);
+	Jsonb *words;
+	const char *fault;
+
+	if (value == NULL)
+		return NULL;
+	words = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+	fault = fault_of(words);
+	if (fault != NULL)
+		refuse(reader, key, fault);
+	return words;
+}
+
+static TqCredentials *
+read_credentials(const TqJsonReader *reader)
+{
+	const JsonbValue *value = value_at(reader, KEY_CREDENTIALS);
+	TqCredentials *credentials;
+
+	if (value == NULL)
+		return NULL;
+	credentials = palloc(sizeof(TqCredentials));
+	if (value->type != jbvBinary ||
+		!tq_credentials_read(value->val.binary.data, credentials))
+		refuse(
+			reader, KEY_CREDENTIALS,
+			"must be an object of the strings \"clientId\", \"accessToken\" and \"certificate\"");
+	return credentials;
+}
+
+static void
+read_retry(const TqJsonReader *reader, TqReport *report)
+{
+	const JsonbValue *delay = value_at(reader, KEY_RETRY_DELAY);
+	const char *fault;
+
+	report->has_retry_delay = delay != NULL;
+	if (delay != NULL)
+	{
+		fault = tq_duration_parse(delay, &report->retry_delay);
+		if (fault != NULL)
+			refuse(reader, KEY_RETRY_DELAY, fault);
+	}
+	report->has_retries_left = value_at(reader, KEY_RETRIES_LEFT) != NULL;
+	if (report->has_retries_left)
+		report->retries_left = read_number(reader, KEY_RETRIES_LEFT,
+										   tq_max_runs - 1);
+}
+
+/*
+ * Refuses a key that does not belong to the reason, as the functions for one
+ * run do not have that argument.
+ */
+static void
+check_keys(const TqJsonReader *reader, TqResolved reason)
+{
+	static const int of_others[] = {KEY_ERROR, KEY_RETRY_DELAY,
+									KEY_RETRIES_LEFT};
+
+	if (reason != TQ_RESOLVED_COMPLETED &&
+		value_at(reader, KEY_RESULT) != NULL)
+		refuse(reader, KEY_RESULT,
+			   "only a report with the reason completed has");
+	for (int i = 0; i < lengthof(of_others); i++)
+	{
+		if (reason == TQ_RESOLVED_COMPLETED &&
+			value_at(reader, of_others[i]) != NULL)
+			refuse(reader, of_others[i],
+				   "a report with the reason completed does not have");
+	}
+}
+
+/* ---- reports ---- */
+
+/* Reads a report; `element` is its place, counted from 0. */
+static void
+read_report(const JsonbValue *value, int element, TqReport *report)
+{
+	TqJsonReader reader = {.keys = keys,
+						   .nkeys = lengthof(keys),
+						   .refuse = refuse_key,
+						   .owner = &element};
+	JsonbValue unknown;
+
+	if (!tq_json_is_object(value))
+		refuse_element(element, "is not an object");
+	if (!tq_json_open(&reader, value->val.binary.data, &unknown))
+		refuse_element(element,
+					   psprintf("has an unknown key \"%s\"",
+								tq_error_clip(tq_json_string_of(&unknown))));
+	require(&reader, KEY_TASK_ID);
+	require(&reader, KEY_RUN_ID);
+	(void) tq_json_read_slug(&reader, KEY_TASK_ID, &report->task_id);
+	report->run_id = read_number(&reader, KEY_RUN_ID, PG_INT32_MAX);
+	report->reason = read_reason(&reader);
+	check_keys(&reader, report->reason);
+	report->result = read_words(&reader, KEY_RESULT, tq_result_fault);
+	report->error = read_words(&reader, KEY_ERROR, tq_error_fault);
+	report->credentials = read_credentials(&reader);
+	read_retry(&reader, report);
+	report->is_checked = true;
+}
+
+/* Compares reports by the runs that they name, then by their places. */
+static int
+compare_runs(const void *a, const void *b)
+{
+	const TqReport *x = *(const TqReport *const *) a;
+	const TqReport *y = *(const TqReport *const *) b;
+	int order = tq_slug_compare(&x->task_id, &y->task_id);
+
+	if (order != 0)
+		return order;
+	if (x->run_id != y->run_id)
+		return x->run_id < y->run_id ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Raises TQ400 if two reports name the same run, because they may be about
+ * different ends.
+ */
+static void
+check_runs(const TqReport *reports, int n)
+{
+	const TqReport **sorted = palloc(sizeof(TqReport *) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		sorted[i] = &reports[i];
+	qsort(sorted, n, sizeof(TqReport *), compare_runs);
+	for (int i = 1; i < n; i++)
+	{
+		const TqReport *before = sorted[i - 1];
+		const TqReport *report = sorted[i];
+
+		if (report->run_id == before->run_id &&
+			tq_slug_compare(&report->task_id, &before->task_id) == 0)
+			refuse_element((int) (report - reports),
+						   psprintf("names the same run as element %d",
+									(int) (before - reports) + 1));
+	}
+}
+
+/* Returns the reports of an array, or raises TQ400. */
+TqReport *
+tq_reports_read(Jsonb *json, int *n)
+{
+	TqJsonIterator elements;
+	TqReport *reports;
+	int i = 0;
+
+	if (!JB_ROOT_IS_ARRAY(json) || JB_ROOT_IS_SCALAR(json))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("reports must be an array"),
+				 errdetail("It is another JSON value."), errhint(HINT)));
+	elements = tq_json_iterate(&json->root);
+	tq_check_batch("reports", elements.n);
+	*n = elements.n;
+	reports = palloc0(sizeof(TqReport) * Max(*n, 1));
+	for (; tq_json_next(&elements); i++)
+		read_report(&elements.value, i, &reports[i]);
+	check_runs(reports, *n);
+	return reports;
+}
