@@ -55,6 +55,23 @@ SET ROLE regress_tq_clerk;
 CALL tq.wait_for_task_group(pg_temp.id('two'), '0');
 RESET ROLE;
 
+-- Those that change many tasks
+SET ROLE regress_tq_clerk;
+CALL tq.cancel_tasks('shop/mail');
+CALL tq.move_tasks('shop/mail', 'shop/other');
+RESET ROLE;
+SELECT tq.grant_scopes('regress_tq_shop', ARRAY['queue:cancel-task-in-queue:shop/mail', 'queue:move-tasks:shop/mail']);
+SET ROLE regress_tq_clerk;
+CALL tq.cancel_tasks('shop/mail', 'no such name');
+CALL tq.cancel_tasks('other/mail');
+CALL tq.move_tasks('shop/mail', 'shop/other');
+CALL tq.move_tasks('shop/other', 'shop/mail');
+RESET ROLE;
+SELECT tq.grant_scopes('regress_tq_shop', ARRAY['queue:move-tasks:shop/other']);
+SET ROLE regress_tq_clerk;
+CALL tq.move_tasks('shop/mail', 'shop/other');
+RESET ROLE;
+
 -- One message of the log, when it is published
 DO $$ BEGIN
 	WHILE NOT EXISTS (SELECT FROM tq.messages(0, 1, 'task-defined')) LOOP

@@ -128,14 +128,21 @@ tq_arg_worker_name(FunctionCallInfo fcinfo, int n, const char *name)
 	return value;
 }
 
+/* Returns a text argument that must be the name of a task queue. */
+char *
+tq_arg_named_queue(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	char *value = tq_arg_text(fcinfo, n, name);
+
+	tq_check_task_queue_id(name, value);
+	return value;
+}
+
 /* Returns the argument "task_queue_id". */
 char *
 tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
 {
-	char *value = tq_arg_text(fcinfo, n, "task_queue_id");
-
-	tq_check_task_queue_id(value);
-	return value;
+	return tq_arg_named_queue(fcinfo, n, "task_queue_id");
 }
 
 /* Returns the task queue id that provisioner_id and worker_type make up. */

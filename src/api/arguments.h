@@ -28,6 +28,8 @@ extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n,
 extern char *tq_arg_worker_name(FunctionCallInfo fcinfo, int n,
 								const char *name);
 extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
+extern char *tq_arg_named_queue(FunctionCallInfo fcinfo, int n,
+								const char *name);
 extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
 								 int worker_type);
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);

@@ -57,6 +57,9 @@ static const struct
 				  {"unsubscribe", "name"},
 				  {"purge", "max"},
 				  {"redrive_queue", "max"},
+				  {"cancel_tasks", "max"},
+				  {"move_tasks", "max"},
+				  {"move_tasks", "to_task_queue_id"},
 				  {"set_queue", "settings"},
 				  {"resolve", "reason"},
 				  {"report_exception", "reason"}};
@@ -118,6 +121,9 @@ add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
 			break;
 		case INT4OID:
 			tq_json_add_int(state, key, DatumGetInt32(value));
+			break;
+		case INT8OID:
+			tq_json_add_int(state, key, DatumGetInt64(value));
 			break;
 		case BOOLOID:
 			tq_json_add_bool(state, key, DatumGetBool(value));

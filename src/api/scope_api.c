@@ -214,6 +214,7 @@ static const char *const manage_scopes[] =
 	 "queue:skip-task-in-queue:%",
 	 "queue:delete-task-in-queue:%",
 	 "queue:change-task-priority-in-queue:%",
+	 "queue:move-tasks:%",
 	 "queue:dead-letters:%",
 	 "queue:quarantine-worker:%/",
 	 "queue:worker-removed:%/",
@@ -260,7 +261,7 @@ arg_queues(FunctionCallInfo fcinfo, int argument)
 
 	if (length == 0 || queues[length - 1] != '*')
 	{
-		tq_check_task_queue_id(queues);
+		tq_check_task_queue_id("task_queue_id", queues);
 		return queues;
 	}
 	/* The star stands for a letter, for a slash and two, or for nothing. */

@@ -16,13 +16,11 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_proc.h"
 #include "datatype/timestamp.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
@@ -49,6 +47,7 @@
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
+#include "procedure.h"
 #include "wait_api.h"
 
 PG_FUNCTION_INFO_V1(tq_wait_for_work);
@@ -189,23 +188,6 @@ find_unresolved(Awaited *awaited)
 
 /* ---- the procedures ---- */
 
-/*
- * Raises an error if the procedure may not end the transaction: in a
- * transaction block, or within a function.
- */
-static void
-check_may_commit(FunctionCallInfo fcinfo, const Awaited *awaited)
-{
-	if (fcinfo->context != NULL && IsA(fcinfo->context, CallContext) &&
-		!castNode(CallContext, fcinfo->context)->atomic && !IsSubTransaction())
-		return;
-	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-					errmsg("tq.%s() cannot run inside a transaction block",
-						   awaited->procedure),
-					errdetail("It ends the transaction before it sleeps."),
-					errhint("%s", awaited->hint)));
-}
-
 static bool
 in_call(bool (*function)(Awaited *awaited), Awaited *awaited)
 {
@@ -266,7 +248,9 @@ wait_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
 {
 	TqWait wait;
 
-	check_may_commit(fcinfo, awaited);
+	tq_require_commit(fcinfo, awaited->procedure,
+					  "It ends the transaction before it sleeps.",
+					  awaited->hint);
 	if (awaited->queue != NULL)
 		tq_spi_require_writable();
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)

@@ -363,6 +363,16 @@ is_own_claim(const TqRun *run, int32 worker)
 		   run->worker == worker;
 }
 
+/* Returns whether a locked task is of another queue than when it was read. */
+static bool
+was_moved(const TqTask *task)
+{
+	int32 queue = task->queue;
+	int16 priority;
+
+	return tq_task_order(task->id, &queue, &priority) && queue != task->queue;
+}
+
 /*
  * Claims the named run (doc/spec/taskcluster.md 2.9).  Returns false if the
  * worker is in quarantine, or if the queue hands out nothing.
@@ -390,6 +400,9 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		return false;
 	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, &run) || run_id > run.run_id)
 		tq_error_missing_run(task, run_id);
+	if (was_moved(task))
+		return tq_claim_one(task_id, run_id, worker_group, worker_id,
+							tq_clock_now(), claim);
 	now = tq_clock_now();
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);
@@ -517,6 +530,7 @@ tq_claim_defer(TqTask *task, int run_id, int32 holder, int64 after_ms,
 	TqRunDetail detail;
 
 	take_back(task, run_id, holder, now, &run);
+	task->queue = tq_worker_queue(run.worker);
 	tq_count_deferred(task);
 	tq_run_detail(&run, task->policy, &detail);
 	detail.budget.visible_at = tq_policy_after(now, after_ms);
@@ -555,8 +569,10 @@ tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 	if (extend(&task, run_id, holder, now, &run))
 		renew_timer(&run, now);
 	tq_worker_name(run.worker, &group, &name);
-	claimer = (Claimer){.queue = task.queue, .group = group, .name = name};
-	tq_worker_seat_intern(task.queue, group, name, &claimer.seat);
+	claimer = (Claimer){.queue = tq_worker_queue(run.worker),
+						.group = group,
+						.name = name};
+	tq_worker_seat_intern(claimer.queue, group, name, &claimer.seat);
 	note_claims(&claimer, now, NULL, 0);
 	store_seen(&claimer, now, false);
 	*claim = (TqClaim){.task_id = *task_id,

@@ -222,6 +222,16 @@ tq_count_rerun(const TqTask *task, const TqRun *last)
 		tq_count(TQ_COUNTED_GROUP, task->group_id, TQ_GROUP_UNDONE_BAD, bad);
 }
 
+/* Counts an unresolved task, whose row is there, in another queue. */
+void
+tq_count_moved(const TqTask *task, TqTaskLocation location, int32 to)
+{
+	int gauge = gauge_of(location);
+
+	tq_count(TQ_COUNTED_QUEUE, task->queue, gauge, -1);
+	tq_count(TQ_COUNTED_QUEUE, to, gauge, 1);
+}
+
 /* Counts a task no longer that was deleted; `last` was its current row. */
 void
 tq_count_deleted(const TqTask *task, const TqRun *last)

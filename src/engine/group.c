@@ -253,11 +253,14 @@ lock_unresolved(int64 *ids, int n, TimestampTz now, TqLockedTasks *locked)
 	{
 		const TqTaskLock *lock = &locks[i % count];
 		bool is_unscheduled = lock->run.location == TQ_LOCATION_UNSCHEDULED;
+		TqTask *task;
 
 		if (!lock->is_locked || is_unscheduled != (i >= count))
 			continue;
-		locked->runs[locked->n] = lock->run;
-		locked->tasks[locked->n++] = tasks[i % count];
+		task = &locked->tasks[locked->n];
+		*task = tasks[i % count];
+		(void) tq_task_order(task->id, &task->queue, &task->priority);
+		locked->runs[locked->n++] = lock->run;
 	}
 }
 

@@ -126,13 +126,13 @@ tq_check_artifact_name(const char *value)
 
 /* Checks that a task queue is named provisionerId/workerType. */
 void
-tq_check_task_queue_id(const char *value)
+tq_check_task_queue_id(const char *what, const char *value)
 {
 	if (!tq_is_task_queue_id(value))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid task_queue_id \"%s\"", tq_error_clip(value)),
+			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
 			 errdetail("It is not two names with a slash between them."),
 			 errhint(
 				 "A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",

@@ -16,6 +16,6 @@ extern bool tq_is_artifact_name(const char *value);
 extern void tq_check_identifier(const char *what, const char *value);
 extern void tq_check_worker_name(const char *what, const char *value);
 extern void tq_check_artifact_name(const char *value);
-extern void tq_check_task_queue_id(const char *value);
+extern void tq_check_task_queue_id(const char *what, const char *value);
 
 #endif /* TQ_IDENTIFIER_H */

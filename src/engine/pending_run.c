@@ -155,6 +155,18 @@ pending_of(const TqStart *start, bool has_detail)
 }
 
 /*
+ * Reads the queue and the priority that a task has now: the caller may have read
+ * it before it locked the row with its location, and each change needs that
+ * lock.
+ */
+static void
+renew_order(TqTask *task)
+{
+	if (!tq_task_order(task->id, &task->queue, &task->priority))
+		task->priority = TQ_PRIORITY_LOWEST;
+}
+
+/*
  * Makes these runs pending, in this order: writes for each a row in pending or
  * delayed, its details if it has any, and its timers.
  */
@@ -180,8 +192,11 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	{
 		const TqBudget *budget = &starts[i].detail.budget;
 		bool has_detail = needs_detail(&starts[i]);
-		TqPending row = pending_of(&starts[i], has_detail);
+		TqPending row;
 
+		if (starts[i].seq == 0)
+			renew_order(starts[i].task);
+		row = pending_of(&starts[i], has_detail);
 		if (has_detail && details == NULL)
 			details = palloc(sizeof(TqRunDetail) * n);
 		if (has_detail)

@@ -14,6 +14,7 @@
 #include "../storage/run_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_table.h"
+#include "../storage/worker_table.h"
 #include "../util/slugid.h"
 #include "credentials.h"
 #include "pending_run.h"
@@ -122,6 +123,8 @@ find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 	if (report->is_found)
 	{
 		report->id = recalled.task;
+		report->claimer = recalled.worker;
+		report->claimed_in = recalled.queue;
 		report->owner = (TqCountOwner){recalled.queue, recalled.group_id};
 	}
 	if (report->is_found && !with_core && !needs_task(recalled.policy))
@@ -291,6 +294,21 @@ end_row(TqReport *report, TqRunWriter *writer, TimestampTz now)
 }
 
 /*
+ * Sets the queue of a report whose run has been ended.  The task may have been
+ * moved since it was read, or claimed by this session, and then be claimed by
+ * another worker.
+ */
+static void
+set_queue(TqReport *report)
+{
+	report->owner.queue = report->run.worker == report->claimer
+							  ? report->claimed_in
+							  : tq_worker_queue(report->run.worker);
+	if (report->task != NULL)
+		report->task->queue = report->owner.queue;
+}
+
+/*
  * Ends or locks the run of a report.  If it has no row, the task of a cached
  * id may have expired; then the task is looked up.
  */
@@ -346,6 +364,8 @@ end_or_lock_all(TqReport *reports, int n, TimestampTz now)
 			continue;
 		}
 		end_or_lock(report, writer, now);
+		if (report->is_ended)
+			set_queue(report);
 		if (report->is_found)
 			before = report;
 	}

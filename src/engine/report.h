@@ -37,6 +37,8 @@ typedef struct TqReport
 	bool is_checked; /* the caller must have the scope of the run */
 	bool is_found;   /* the task exists */
 	int64 id;        /* of the task */
+	int32 claimer;   /* worker that this session has claimed it for; 0: none */
+	int32 claimed_in; /* the queue of that worker */
 	TqCountOwner owner;
 	TqTask *task;                 /* NULL: only its id was needed */
 	const struct TqReport *first; /* earlier report on the same run, or NULL */

@@ -103,14 +103,15 @@ tq_error_missing_run(const TqTask *task, int run_id)
 
 /*
  * Locks the row with the location of the task.  The task has just been found,
- * but may expire at any time.
+ * but may expire at any time, or be moved to another queue.
  */
 static void
-lock_task(const TqTask *task, TimestampTz now, TqRun *run)
+lock_task(TqTask *task, TimestampTz now, TqRun *run)
 {
 	if (task->deadline < now)
 		tq_error_past_deadline(task);
-	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, run))
+	if (!tq_run_lock(task->id, TQ_LOCK_UPDATE, run) ||
+		!tq_task_order(task->id, &task->queue, &task->priority))
 		tq_error_missing_task(&task->task_id);
 }
 
@@ -248,18 +249,19 @@ note_group_of_deleted(const TqNamedTask *named)
 void
 tq_task_delete(const TqNamedTask *named)
 {
-	const TqTask *task = &named->task;
+	TqTask task = named->task;
 	TqRun last = {.state = TQ_STATE_COMPLETED};
 
-	if (tq_run_lock(task->id, TQ_LOCK_UPDATE, &last) &&
+	if (tq_run_lock(task.id, TQ_LOCK_UPDATE, &last) &&
 		last.location == TQ_LOCATION_PENDING)
-		tq_pending_delete(&task->id, 1);
-	tq_artifacts_delete_of_tasks(&task->id, 1);
-	(void) tq_dead_letter_delete(&task->task_id);
-	if (tq_tasks_delete(&task->id, 1) == 0)
-		tq_error_missing_task(&task->task_id);
-	tq_count_deleted(task, &last);
-	tq_wait_note_resolved(task->id);
+		tq_pending_delete(&task.id, 1);
+	(void) tq_task_order(task.id, &task.queue, &task.priority);
+	tq_artifacts_delete_of_tasks(&task.id, 1);
+	(void) tq_dead_letter_delete(&task.task_id);
+	if (tq_tasks_delete(&task.id, 1) == 0)
+		tq_error_missing_task(&task.task_id);
+	tq_count_deleted(&task, &last);
+	tq_wait_note_resolved(task.id);
 	if (!tq_state_is_resolved(last.state))
 		note_group_of_deleted(named);
 }

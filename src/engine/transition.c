@@ -502,12 +502,11 @@ end_round(TqTransitions *transitions)
 	for (int i = 0; i < transitions->nfinals; i++)
 		tq_wait_note_resolved(transitions->finals[i].run->task);
 	for (int i = 0; i < n; i++)
-	{
-		tq_count_scheduled(&released[i]);
 		tq_transition_start_first(transitions, &released[i], false);
-	}
 	tq_pending_runs_add(transitions->starts, transitions->nstarts,
 						transitions->now);
+	for (int i = 0; i < n; i++)
+		tq_count_scheduled(&released[i]); /* in the queue that it has now */
 	follow_failures(transitions);
 	drop_payloads(transitions);
 	leave_gates(transitions);

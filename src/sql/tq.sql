@@ -456,7 +456,7 @@ CREATE TABLE tq_internal.task (
 	tags jsonb,
 	extra jsonb
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, and for due when a task is scheduled after it was created';
+COMMENT ON TABLE tq_internal.task IS 'task definitions, which do not change, except for the priority, the queue, and for due when a task is scheduled after it was created';
 CREATE INDEX task_group_idx ON tq_internal.task (group_id, task_id) WHERE group_id IS NOT NULL;
 CREATE INDEX task_dependent ON tq_internal.task (id) WHERE dependencies IS NOT NULL;	-- for a list of them
 
@@ -982,6 +982,28 @@ CREATE FUNCTION tq.purge(
 ) RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_purge' LANGUAGE C;
 COMMENT ON FUNCTION tq.purge(text, text[], interval, int) IS 'delete resolved tasks of a queue that are in one of these states and were resolved so long ago, except those that unresolved tasks need; returns how many';
+
+-- The procedure ends transactions.
+CREATE PROCEDURE tq.cancel_tasks(
+	task_queue_id text,
+	name text DEFAULT NULL,
+	tags jsonb DEFAULT NULL,
+	states text[] DEFAULT '{unscheduled,pending}',
+	max bigint DEFAULT NULL,
+	INOUT tasks bigint DEFAULT NULL
+)
+	AS 'MODULE_PATHNAME', 'tq_cancel_tasks' LANGUAGE C;
+COMMENT ON PROCEDURE tq.cancel_tasks(text, text, jsonb, text[], bigint, bigint) IS 'cancel the tasks of a queue that are in one of these states and have this name and these tags, at most so many; commits after each batch, so not in a transaction block; tasks is how many';
+
+-- The procedure ends transactions.
+CREATE PROCEDURE tq.move_tasks(
+	task_queue_id text,
+	to_task_queue_id text,
+	max bigint DEFAULT NULL,
+	INOUT tasks bigint DEFAULT NULL
+)
+	AS 'MODULE_PATHNAME', 'tq_move_tasks' LANGUAGE C;
+COMMENT ON PROCEDURE tq.move_tasks(text, text, bigint, bigint) IS 'move the unscheduled, delayed and pending tasks of a queue to another one, at most so many; commits after each batch, so not in a transaction block; tasks is how many';
 
 CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C;

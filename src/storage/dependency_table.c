@@ -87,6 +87,9 @@ static TqStatement unscheduled_near = TQ_STATEMENT(
 	" ORDER BY 1",
 	INT8ARRAYOID);
 
+static TqStatement touch_unscheduled = TQ_STATEMENT(
+	"UPDATE tq_internal.unscheduled SET unmet = unmet WHERE task = ANY ($1)",
+	INT8ARRAYOID);
 static TqStatement delete_unscheduled =
 	TQ_STATEMENT("DELETE FROM tq_internal.unscheduled WHERE task = ANY ($1)",
 				 INT8ARRAYOID);
@@ -500,6 +503,18 @@ tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
 	return tq_spi_read_all(&try_lock_unscheduled,
 						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
 						   sizeof(TqWaiting), found);
+}
+
+/*
+ * Writes the rows of these tasks again, so that a session that has read one of
+ * the tasks before cannot lock its row as it was.
+ */
+void
+tq_unscheduled_touch(const int64 *tasks, int n)
+{
+	if (n > 0)
+		tq_spi_run(&touch_unscheduled, TQ_VALUES(tq_array_int64(tasks, n)),
+				   NULL);
 }
 
 /* Deletes the rows of these tasks from unscheduled. */

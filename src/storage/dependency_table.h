@@ -42,6 +42,7 @@ extern TqWaiting *tq_unscheduled_try_lock(const int64 *tasks, int n,
 										  int *found);
 extern void tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 									  const bool *may_free, bool *is_free);
+extern void tq_unscheduled_touch(const int64 *tasks, int n);
 extern void tq_unscheduled_delete(const int64 *tasks, int n);
 
 #endif /* TQ_DEPENDENCY_TABLE_H */

@@ -52,6 +52,10 @@ static TqStatement set_delayed_priority = TQ_STATEMENT(
 	"UPDATE tq_internal.delayed SET priority = $2 WHERE task = ANY ($1)",
 	INT8ARRAYOID, INT2OID);
 
+static TqStatement set_delayed_queue = TQ_STATEMENT(
+	"UPDATE tq_internal.delayed SET queue = $2 WHERE task = ANY ($1)",
+	INT8ARRAYOID, INT4OID);
+
 static TqRelation delayed = TQ_RELATION("delayed");
 static TqRelation delayed_by_task = TQ_RELATION("delayed_pkey");
 static TqRelation pending = TQ_RELATION("pending");
@@ -99,9 +103,7 @@ put_delayed(TqTable *table, const TqPending *row)
 
 /*
  * Makes runs claimable.  A run with a seq of 0 goes to the back of its queue,
- * in the order of rows[], and gets the priority that its task has now: the
- * caller may have read the task before it locked the row, and a change of
- * priority needs that lock.
+ * in the order of rows[].
  */
 void
 tq_pending_insert(const TqPending *rows, int n)
@@ -116,16 +118,13 @@ tq_pending_insert(const TqPending *rows, int n)
 		TqPending row = rows[i];
 
 		if (row.seq == 0)
-		{
 			row.seq = tq_id_next();
-			row.priority = tq_task_priority(row.task);
-		}
 		put_pending(table, &row);
 	}
 	tq_table_close(table);
 }
 
-/* Makes runs claimable later, with the priority that their tasks have now. */
+/* Makes runs claimable later. */
 void
 tq_delayed_insert(const TqPending *rows, int n)
 {
@@ -135,12 +134,7 @@ tq_delayed_insert(const TqPending *rows, int n)
 		return;
 	table = tq_table_open(&delayed);
 	for (int i = 0; i < n; i++)
-	{
-		TqPending row = rows[i];
-
-		row.priority = tq_task_priority(row.task);
-		put_delayed(table, &row);
-	}
+		put_delayed(table, &rows[i]);
 	tq_table_close(table);
 }
 
@@ -335,18 +329,19 @@ tq_delayed_delete(const int64 *tasks, int n)
 }
 
 /*
- * Gives a row a new priority, and records both its positions for the cursor.
+ * Gives a row a new queue or priority, and records both its positions for the
+ * cursor.
  */
 static void
-move_to_priority(TqTable *table, TupleTableSlot *slot, int priority)
+move_row(TqTable *table, TupleTableSlot *slot, int32 queue, int priority)
 {
 	TupleTableSlot *moved = tq_table_copy_row(table, slot);
 	TM_Result result;
 
+	tq_put(moved, Anum_pending_queue, Int32GetDatum(queue));
 	tq_put(moved, Anum_pending_priority, Int16GetDatum(priority));
 	track_delete(table, slot);
-	track_insert(table, tq_row_int32(slot, Anum_pending_queue), priority,
-				 tq_row_int64(slot, Anum_pending_seq));
+	track_insert(table, queue, priority, tq_row_int64(slot, Anum_pending_seq));
 	result = tq_table_update(table, &slot->tts_tid, moved);
 	if (result != TM_Ok)
 		tq_table_error(table, result);
@@ -372,10 +367,47 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 		TupleTableSlot *slot = find_by_task(by, tasks[i]);
 
 		if (slot != NULL)
-			move_to_priority(by->table, slot, priority);
+			move_row(by->table, slot, tq_row_int32(slot, Anum_pending_queue),
+					 priority);
 	}
 	tq_pending_scan_end(by);
 	tq_spi_run(&set_delayed_priority, values, NULL);
+}
+
+/*
+ * Moves these tasks, which are pending, to another queue; their order by seq
+ * remains.  The caller has locked all the rows, and the rows of task still have
+ * the old queue.
+ */
+void
+tq_pending_set_queue(const int64 *tasks, int n, int32 queue)
+{
+	TqPendingScan *by;
+
+	if (n == 0)
+		return;
+	by = tq_pending_scan_begin(SnapshotSelf);
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = find_by_task(by, tasks[i]);
+
+		if (slot == NULL)
+			elog(ERROR, "task " INT64_FORMAT " is not in tq_internal.pending",
+				 tasks[i]);
+		move_row(by->table, slot, queue,
+				 tq_row_int16(slot, Anum_pending_priority));
+	}
+	tq_pending_scan_end(by);
+}
+
+/* Moves these tasks, which are delayed, to another queue. */
+void
+tq_delayed_set_queue(const int64 *tasks, int n, int32 queue)
+{
+	Datum values[2] = {tq_array_int64(tasks, n), Int32GetDatum(queue)};
+
+	if (n > 0)
+		tq_spi_run(&set_delayed_queue, values, NULL);
 }
 
 /* ---- claims ---- */

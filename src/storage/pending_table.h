@@ -55,6 +55,8 @@ extern bool tq_pending_is_claimable(int32 queue, TimestampTz now,
 									TqMayClaim *may_claim);
 extern void tq_delayed_delete(const int64 *tasks, int n);
 extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
+extern void tq_pending_set_queue(const int64 *tasks, int n, int32 queue);
+extern void tq_delayed_set_queue(const int64 *tasks, int n, int32 queue);
 extern void tq_pending_read(TupleTableSlot *slot, TqRun *row);
 extern void tq_delayed_read(TupleTableSlot *slot, TqPending *row);
 

@@ -172,14 +172,16 @@ const TqXactEnd tq_run_xact_end = {.commit = claims_commit,
 								   .reset = forget_added_claims};
 
 static void
-keep_claim(const TqClaimed *claimed, int32 queue, const TupleTableSlot *slot)
+keep_claim(const TqClaimed *claimed, int32 worker, int32 queue,
+		   const TupleTableSlot *slot)
 {
 	*claim_of(&claimed->task_id) =
 		(Claim){.task_id = claimed->task_id,
 				.recalled = {.task = claimed->task,
 							 .group_id = claimed->group_id,
 							 .policy = claimed->policy,
-							 .queue = queue},
+							 .queue = queue,
+							 .worker = worker},
 				.run_id = claimed->run_id,
 				.location = slot->tts_tid};
 }
@@ -244,7 +246,7 @@ tq_runs_start(const TqClaimed *claimed, int n, int32 worker, int32 queue)
 			put_started(table, &claimed[done + i], worker);
 		tq_table_flush(table);
 		for (int i = 0; i < some; i++)
-			keep_claim(&claimed[done + i], queue, table->slots[i]);
+			keep_claim(&claimed[done + i], worker, queue, table->slots[i]);
 	}
 	tq_table_close(table);
 }

@@ -59,6 +59,7 @@ typedef struct TqRecalled
 	int64 group_id;
 	int32 policy;
 	int32 queue;
+	int32 worker; /* that had the run */
 } TqRecalled;
 
 extern bool tq_runs_recall(const TqSlug *task_id, TqRecalled *recalled);

@@ -62,6 +62,10 @@ static TqStatement set_priority = TQ_STATEMENT(
 	"UPDATE tq_internal.task SET priority = $2 WHERE id = ANY ($1)",
 	INT8ARRAYOID, INT2OID);
 
+static TqStatement set_queue =
+	TQ_STATEMENT("UPDATE tq_internal.task SET queue = $2 WHERE id = ANY ($1)",
+				 INT8ARRAYOID, INT4OID);
+
 static TqStatement drop_payload = TQ_STATEMENT(
 	"UPDATE tq_internal.task SET payload = '{}' WHERE id = ANY ($1)",
 	INT8ARRAYOID);
@@ -494,17 +498,24 @@ tq_tasks_after(int64 *after, int entries, int *found, bool *more)
 	return tasks;
 }
 
-/* Returns the current priority of a task. */
-int
-tq_task_priority(int64 id)
+/*
+ * Reads the queue and the priority that a task has now, which does not change
+ * while the row with its location is locked; returns false if there is no such
+ * task.
+ */
+bool
+tq_task_order(int64 id, int32 *queue, int16 *priority)
 {
 	TqScan *scan = tq_task_scan_begin(SnapshotSelf);
-	int priority = find_by_id(scan, id)
-					   ? tq_row_int16(scan->slot, Anum_task_priority)
-					   : TQ_PRIORITY_LOWEST;
+	bool found = find_by_id(scan, id);
 
+	if (found)
+	{
+		*queue = tq_row_int32(scan->slot, Anum_task_queue);
+		*priority = tq_row_int16(scan->slot, Anum_task_priority);
+	}
 	tq_scan_close(scan);
-	return priority;
+	return found;
 }
 
 /*
@@ -741,6 +752,16 @@ tq_tasks_set_priority(const int64 *ids, int n, int priority)
 
 	if (n > 0)
 		tq_spi_run(&set_priority, values, NULL);
+}
+
+/* Sets the queue of tasks, whose current rows are locked. */
+void
+tq_tasks_set_queue(const int64 *ids, int n, int32 queue)
+{
+	Datum values[2] = {tq_array_int64(ids, n), Int32GetDatum(queue)};
+
+	if (n > 0)
+		tq_spi_run(&set_queue, values, NULL);
 }
 
 /* Empties the payloads of tasks, whose current rows are locked. */

@@ -124,12 +124,13 @@ extern bool tq_task_find_by_id(TqTaskFinder *finder, int64 id, TqTask *task);
 extern void tq_task_finder_end(TqTaskFinder *finder);
 extern bool tq_task_find(const TqSlug *slug, TqTask *task);
 
-extern int tq_task_priority(int64 id);
+extern bool tq_task_order(int64 id, int32 *queue, int16 *priority);
 extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_after(int64 *after, int entries, int *found,
 							  bool *more);
 extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
+extern void tq_tasks_set_queue(const int64 *ids, int n, int32 queue);
 extern void tq_tasks_drop_payload(const int64 *ids, int n);
 extern int tq_tasks_delete(const int64 *ids, int n);
 

@@ -52,6 +52,7 @@ typedef struct WorkerEntry
 typedef struct WorkerName
 {
 	int32 id;
+	int32 queue;
 	char group[WORKER_NAME_MAX];
 	char name[WORKER_NAME_MAX];
 } WorkerName;
@@ -245,29 +246,46 @@ tq_worker_seat_intern(int32 queue, const char *group, const char *name,
 	}
 }
 
+/* Returns the queue, the group and the name of a worker that exists. */
+static WorkerName
+name_of(int32 id)
+{
+	WorkerName *entry = tq_name_find(&worker_names, &id);
+	WorkerName name = {.id = id};
+	TqWorker worker;
+
+	if (entry != NULL)
+		return *entry;
+	if (!tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
+					  Int32GetDatum(id), 0, 0, read_worker, &worker))
+		elog(ERROR, "worker %d is not in tq_internal.worker", id);
+	name.queue = worker.queue;
+	strlcpy(name.group, worker.group, sizeof(name.group));
+	strlcpy(name.name, worker.name, sizeof(name.name));
+	entry = tq_name_add(&worker_names, &id);
+	if (entry != NULL)
+		*entry = name;
+	return name;
+}
+
 /* Returns the group and the name of a worker that exists. */
 void
 tq_worker_name(int32 id, char **group, char **name)
 {
-	WorkerName *entry = tq_name_find(&worker_names, &id);
-	TqWorker worker;
+	WorkerName found = name_of(id);
 
-	if (entry != NULL)
-	{
-		*group = pstrdup(entry->group);
-		*name = pstrdup(entry->name);
-		return;
-	}
-	if (!tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
-					  Int32GetDatum(id), 0, 0, read_worker, &worker))
-		elog(ERROR, "worker %d is not in tq_internal.worker", id);
-	*group = worker.group;
-	*name = worker.name;
-	entry = tq_name_add(&worker_names, &id);
-	if (entry == NULL)
-		return;
-	strlcpy(entry->group, worker.group, sizeof(entry->group));
-	strlcpy(entry->name, worker.name, sizeof(entry->name));
+	*group = pstrdup(found.group);
+	*name = pstrdup(found.name);
+}
+
+/*
+ * Returns the queue of a worker that exists.  A running run is of the queue of
+ * its worker, although its task may have been moved before it was claimed.
+ */
+int32
+tq_worker_queue(int32 id)
+{
+	return name_of(id).queue;
 }
 
 /* ---- what is stored about a worker ---- */

@@ -55,6 +55,7 @@ typedef struct TqWorkerPage
 } TqWorkerPage;
 
 extern void tq_worker_name(int32 worker, char **group, char **name);
+extern int32 tq_worker_queue(int32 worker);
 extern bool tq_worker_seat_find(int32 queue, const char *group,
 								const char *name, TqWorkerSeat *seat);
 extern void tq_worker_seat_intern(int32 queue, const char *group,

@@ -215,7 +215,7 @@ define_numbers(void)
 {
 	DefineCustomIntVariable(
 		"tq.expire_batch",
-		"How many tasks one transaction deletes when they have expired.", NULL,
+		"How many tasks one transaction deletes, cancels or moves.", NULL,
 		&tq_expire_batch, 1000, 1, 1000000, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("tq.max_dependencies",
 							"How many tasks a task may depend on.", NULL,

@@ -160,7 +160,7 @@ INSERT INTO rule	-- a repeat sends its messages again
 
 -- Tested elsewhere: what ends the transaction, what needs a commit (sql/scope.sql), and credentials (5.7_credentials.sql).
 CREATE TEMP TABLE elsewhere (fn text);
-INSERT INTO elsewhere VALUES ('assume'), ('wait_for_work'), ('wait_for_task'), ('wait_for_task_group'), ('message');
+INSERT INTO elsewhere VALUES ('assume'), ('wait_for_work'), ('wait_for_task'), ('wait_for_task_group'), ('cancel_tasks'), ('move_tasks'), ('message');
 -- Callable by the owner only.
 INSERT INTO elsewhere VALUES ('start_maintenance');
 

@@ -89,6 +89,8 @@ my %write = (
 	revoke_scopes => "('pg_monitor', '{a:b}')",
 	grant_queue => "('pg_monitor', 'p/*', 'read')",
 	revoke_queue => "('pg_monitor', 'p/*', 'read')",
+	cancel_tasks => ["('p/w')", "('p/new')"],
+	move_tasks => ["('p/w', 'p/d')", "('p/new', 'p/newer')"],
 	wait_for_work => ["('p/w')", "('p/new', '1 s')"],
 );
 

@@ -1,0 +1,326 @@
+/*
+ * bulk_api.c
+ *	  The procedures that cancel or move many tasks of a queue.
+ *
+ * They commit after each batch, so that however many tasks there are, no
+ * transaction is long.  What is done is done if the call ends early: the same
+ * call goes on from there.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "../core/names.h"
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../engine/access.h"
+#include "../engine/bulk.h"
+#include "../storage/activation.h"
+#include "../storage/queue_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/spi.h"
+#include "arguments.h"
+#include "audit_call.h"
+#include "procedure.h"
+
+PG_FUNCTION_INFO_V1(tq_cancel_tasks);
+PG_FUNCTION_INFO_V1(tq_move_tasks);
+
+#define PROGRESS_MS 5000 /* between messages about the progress */
+
+/* A call of one of the procedures. */
+typedef struct Call
+{
+	FunctionCallInfo fcinfo;
+	const char *what; /* "canceled" or "moved" */
+	const char *queue;
+	TqNeed *(*need)(const struct Call *call);
+	bool is_begun; /* a batch has been committed */
+	TimestampTz next_progress;
+	TqBulk bulk;
+} Call;
+
+/* ---- arguments ---- */
+
+/* Adds the state of that name, which must be one of an unresolved task. */
+static void
+add_state(const char *name, bool *of)
+{
+	for (int state = 0; state < TQ_STATES; state++)
+	{
+		if (tq_state_is_resolved((TqState) state) ||
+			strcmp(name, tq_state_name((TqState) state)) != 0)
+			continue;
+		of[state] = true;
+		return;
+	}
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg("\"%s\" is not a state of an unresolved task",
+				tq_error_clip(name)),
+		 errdetail("Only unresolved tasks are canceled."),
+		 errhint(
+			 "Give some of unscheduled, pending and running in \"states\".")));
+}
+
+static void
+read_states(FunctionCallInfo fcinfo, int argument, bool *of)
+{
+	int n;
+	char **names = tq_texts_of_array(tq_arg_array(fcinfo, argument, "states"),
+									 &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (names[i] == NULL)
+			tq_error_null_element("states", i);
+		add_state(names[i], of);
+	}
+}
+
+/* Returns the argument "max"; NULL is no limit. */
+static int64
+read_max(FunctionCallInfo fcinfo, int argument)
+{
+	int64 max;
+
+	if (PG_ARGISNULL(argument))
+		return PG_INT64_MAX;
+	max = PG_GETARG_INT64(argument);
+	if (max < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("max is out of range"),
+				 errdetail("It is " INT64_FORMAT ".", max),
+				 errhint("Give at least 1, or NULL for all tasks.")));
+	return max;
+}
+
+static Jsonb *
+read_tags(FunctionCallInfo fcinfo, int argument)
+{
+	Jsonb *tags;
+
+	if (PG_ARGISNULL(argument))
+		return NULL;
+	tags = PG_GETARG_JSONB_P(argument);
+	if (!JB_ROOT_IS_OBJECT(tags))
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("tags must be an object"),
+				 errdetail("They are another JSON value."),
+				 errhint("Give the tags that a task must have, or NULL.")));
+	return tags;
+}
+
+/* ---- batches ---- */
+
+/* Begins the operation; returns false if there is nothing to do. */
+static bool
+begin(Call *call, TimestampTz now)
+{
+	call->is_begun = true;
+	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
+	call->bulk.filter.queue = tq_queue_find(call->queue);
+	call->bulk.filter.created_by = now;
+	tq_audit_operator(call->fcinfo);
+	return call->bulk.filter.queue != 0;
+}
+
+/* Makes a batch, in a transaction; returns whether there may be another. */
+static bool
+make_batch(Call *call)
+{
+	TimestampTz now = tq_clock_now();
+	bool more = true;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	tq_call_begin(false);
+	tq_access_require(call->need(call));
+	if (!call->is_begun)
+		more = begin(call, now);
+	if (more)
+		more = tq_bulk_next(&call->bulk, now);
+	tq_call_end();
+	PopActiveSnapshot();
+	return more;
+}
+
+/* Says how far the call has come, unless it did so a moment ago. */
+static void
+show_progress(Call *call)
+{
+	TimestampTz now = tq_clock_now();
+
+	if (now < call->next_progress)
+		return;
+	call->next_progress = tq_clock_add_ms(now, PROGRESS_MS);
+	ereport(NOTICE, (errmsg(INT64_FORMAT " tasks of queue \"%s\" were %s",
+							call->bulk.done, call->queue, call->what),
+					 errdetail("The call goes on.")));
+}
+
+static void
+show_skipped(const Call *call)
+{
+	if (call->bulk.skipped == 0)
+		return;
+	ereport(NOTICE,
+			(errmsg_plural(INT64_FORMAT " task of queue \"%s\" was not %s",
+						   INT64_FORMAT " tasks of queue \"%s\" were not %s",
+						   (unsigned long) call->bulk.skipped,
+						   call->bulk.skipped, call->queue, call->what),
+			 errdetail("Another session had it, or a dependent, locked."),
+			 errhint("Make the same call again.")));
+}
+
+static void
+show_left(const Call *call)
+{
+	if (call->bulk.left == 0)
+		return;
+	ereport(NOTICE,
+			(errmsg_plural(INT64_FORMAT " task of queue \"%s\" was not %s",
+						   INT64_FORMAT " tasks of queue \"%s\" were not %s",
+						   (unsigned long) call->bulk.left, call->bulk.left,
+						   call->queue, call->what),
+			 errdetail("Its policy has a key, which belongs to the queue."),
+			 errhint("Cancel it, and create it in the other queue.")));
+}
+
+/* Makes all batches, and commits after each. */
+static void
+make_batches(Call *call)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq bulk batch",
+												 ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer;
+	bool more = true;
+
+	tq_spi_require_writable();
+	tq_bulk_begin(&call->bulk);
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	while (more)
+	{
+		CHECK_FOR_INTERRUPTS();
+		outer = MemoryContextSwitchTo(memory);
+		more = make_batch(call);
+		MemoryContextSwitchTo(outer);
+		MemoryContextReset(memory);
+		SPI_commit();
+		show_progress(call);
+	}
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+	MemoryContextDelete(memory);
+	show_skipped(call);
+	show_left(call);
+}
+
+/* Makes the call; returns the row of the argument "tasks". */
+static Datum
+run(Call *call)
+{
+	TupleDesc desc;
+	Datum value;
+	bool is_null = false;
+
+	if (get_call_result_type(call->fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	desc = BlessTupleDesc(desc);
+	make_batches(call);
+	value = Int64GetDatum(call->bulk.done);
+	return HeapTupleGetDatum(heap_form_tuple(desc, &value, &is_null));
+}
+
+#define DETAIL "It commits after each batch."
+#define HINT "Call it outside of a transaction block, and not in a function."
+
+static TqNeed *
+need_of_cancel(const Call *call)
+{
+	return tq_need("queue:cancel-task-in-queue:%s", call->queue);
+}
+
+/*
+ * CALL cancel_tasks(task_queue_id, name text, tags jsonb, states text[], max
+ * bigint 1.., tasks bigint) -> how many tasks it has canceled
+ * (doc/spec/policy.md 12).  Cancels the tasks of a queue that were created
+ * before it began, are in one of the states unscheduled, pending and running,
+ * and have that name and at least these tags; NULL is any.  Raises TQ400 in a
+ * transaction block.  A queue that does not exist has no tasks.
+ */
+Datum
+tq_cancel_tasks(PG_FUNCTION_ARGS)
+{
+	Call call = {.fcinfo = fcinfo,
+				 .what = "canceled",
+				 .need = need_of_cancel,
+				 .queue = tq_arg_task_queue_id(fcinfo, 0),
+				 .bulk = {.apply = tq_bulk_cancel}};
+
+	if (!PG_ARGISNULL(1))
+		call.bulk.filter.name = tq_arg_text(fcinfo, 1, "name");
+	call.bulk.filter.tags = read_tags(fcinfo, 2);
+	read_states(fcinfo, 3, call.bulk.of);
+	call.bulk.max = read_max(fcinfo, 4);
+	tq_require_commit(fcinfo, "cancel_tasks", DETAIL, HINT);
+	PG_RETURN_DATUM(run(&call));
+}
+
+static TqNeed *
+need_of_move(const Call *call)
+{
+	return tq_need_all(2, tq_need("queue:move-tasks:%s", call->queue),
+					   tq_need("queue:move-tasks:%s", call->bulk.to_queue));
+}
+
+static void
+refuse_same_queue(const char *queue)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("task_queue_id and to_task_queue_id are the same"),
+			 errdetail("Both are \"%s\".", queue),
+			 errhint("Give the queue that the tasks are to be moved to.")));
+}
+
+/*
+ * CALL move_tasks(task_queue_id, to_task_queue_id, max bigint 1.., tasks
+ * bigint) -> how many tasks it has moved (doc/spec/policy.md 12).  Moves the
+ * tasks of a queue that were created before it began and are unscheduled,
+ * delayed or pending to another queue.  Raises TQ400 in a transaction block, and
+ * if the queues are the same.
+ */
+Datum
+tq_move_tasks(PG_FUNCTION_ARGS)
+{
+	Call call = {.fcinfo = fcinfo,
+				 .what = "moved",
+				 .need = need_of_move,
+				 .queue = tq_arg_task_queue_id(fcinfo, 0),
+				 .bulk = {.apply = tq_bulk_move,
+						  .of = {[TQ_STATE_UNSCHEDULED] = true,
+								 [TQ_STATE_PENDING] = true}}};
+
+	call.bulk.to_queue = tq_arg_named_queue(fcinfo, 1, "to_task_queue_id");
+	call.bulk.max = read_max(fcinfo, 2);
+	if (strcmp(call.queue, call.bulk.to_queue) == 0)
+		refuse_same_queue(call.queue);
+	tq_require_commit(fcinfo, "move_tasks", DETAIL, HINT);
+	PG_RETURN_DATUM(run(&call));
+}
