@@ -21,6 +21,7 @@
 #include "../util/guc.h"
 #include "../util/json_reader.h"
 #include "../util/slugid.h"
+#include "../util/spi.h"
 #include "arguments.h"
 
 #define PAGE_MAX 1000
@@ -197,6 +198,20 @@ tq_arg_batch(FunctionCallInfo fcinfo, int n, const char *name)
 
 	tq_check_batch(name, ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)));
 	return array;
+}
+
+/* Returns the elements of a text[], none of which may be NULL. */
+char **
+tq_arg_texts(FunctionCallInfo fcinfo, int n, const char *name, int *found)
+{
+	char **texts = tq_texts_of_array(tq_arg_array(fcinfo, n, name), found);
+
+	for (int i = 0; i < *found; i++)
+	{
+		if (texts[i] == NULL)
+			tq_error_null_element(name, i);
+	}
+	return texts;
 }
 
 /* Returns the elements of a slugid[], none of which may be NULL. */

@@ -44,6 +44,8 @@ extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
 extern ArrayType *tq_arg_batch(FunctionCallInfo fcinfo, int n,
 							   const char *name);
 extern void tq_check_batch(const char *name, int n);
+extern char **tq_arg_texts(FunctionCallInfo fcinfo, int n, const char *name,
+						   int *found);
 extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
 extern TqCredentials *tq_arg_credentials(FunctionCallInfo fcinfo, int n);
 extern void tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,

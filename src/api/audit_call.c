@@ -29,6 +29,7 @@
 /* Arguments that are written, of every function. */
 static const char *const written[] = {"task_group_id",
 									  "task_queue_id",
+									  "task_queue_ids",
 									  "provisioner_id",
 									  "worker_type",
 									  "worker_group",

@@ -391,16 +391,16 @@ tq_background_workers(PG_FUNCTION_ARGS)
 Datum
 tq_waiters(PG_FUNCTION_ARGS)
 {
-	TqSleeper *list;
-	int n;
+	TqSleepers sleepers;
 
 	InitMaterializedSRF(fcinfo, 0);
-	list = tq_wait_list(&n);
-	for (int i = 0; i < n; i++)
+	sleepers = tq_wait_list();
+	for (int i = 0; i < sleepers.n; i++)
 	{
-		Datum values[2] = {Int32GetDatum(list[i].pid),
-						   Int32GetDatum(list[i].queue)};
-		bool nulls[2] = {false, list[i].queue < 0};
+		const TqSleeper *sleeper = &sleepers.list[i];
+		Datum values[2] = {Int32GetDatum(sleeper->pid),
+						   Int32GetDatum(sleeper->queue)};
+		bool nulls[2] = {false, sleeper->queue < 0};
 
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 	}

@@ -32,6 +32,7 @@
 #include "../engine/access.h"
 #include "../engine/claim.h"
 #include "../engine/group.h"
+#include "../engine/queue_set.h"
 #include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../shmem/wait_queue.h"
@@ -51,6 +52,7 @@
 #include "wait_api.h"
 
 PG_FUNCTION_INFO_V1(tq_wait_for_work);
+PG_FUNCTION_INFO_V1(tq_wait_for_work_of_queues);
 PG_FUNCTION_INFO_V1(tq_wait_for_task);
 PG_FUNCTION_INFO_V1(tq_wait_for_task_group);
 
@@ -90,8 +92,8 @@ tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 
 /*
  * What a session waits for.  find() returns whether it is there, and otherwise
- * sets the number of the wait queue; is_over() returns whether the wait in that
- * queue is over.  Each is called with a snapshot of its own.
+ * sets the lists of the wait queue; is_over() returns whether the wait in them
+ * is over.  Each is called with a snapshot of its own.
  */
 typedef struct Awaited
 {
@@ -101,10 +103,12 @@ typedef struct Awaited
 	void (*require)(const struct Awaited *awaited); /* checks the scopes */
 	bool (*find)(struct Awaited *awaited);
 	bool (*is_over)(struct Awaited *awaited);
-	const char *queue; /* NULL: a task or group */
+	bool is_for_work;
+	const char *queue; /* NULL: several queues, or a task or group */
+	TqQueueSet *set;   /* NULL: one queue, or a task or group */
 	TqSlug id;         /* of the task or group */
 	TqMember member;   /* the task, or an unresolved task of the group */
-	int32 number;      /* of the wait queue */
+	TqSetLists lists;  /* of the wait queue */
 	int64 look_ms;     /* when to look without a wake-up; 0: seldom */
 } Awaited;
 
@@ -112,6 +116,12 @@ static void
 require_work(const Awaited *awaited)
 {
 	tq_access_require(tq_need("queue:claim-work:%s", awaited->queue));
+}
+
+static void
+require_set(const Awaited *awaited)
+{
+	tq_queue_set_require(awaited->set);
 }
 
 static void
@@ -127,14 +137,29 @@ require_group(const Awaited *awaited)
 		tq_need("queue:list-task-group:%s", tq_slug_text(&awaited->id)));
 }
 
+/* Waits in this list of the wait queue. */
+static void
+set_list(Awaited *awaited, int32 number)
+{
+	awaited->lists.n = 1;
+	awaited->lists.numbers[0] = number;
+}
+
+/* Notes when to look without a wake-up. */
+static void
+look_at(Awaited *awaited, TimestampTz again)
+{
+	awaited->look_ms = again == 0 ? 0 : tq_clock_ms_until(again);
+}
+
 static bool
 is_claimable(Awaited *awaited)
 {
 	TimestampTz again;
-	bool result = tq_claim_is_possible(awaited->number, tq_clock_now(),
-									   &again);
+	bool result = tq_claim_is_possible(awaited->lists.numbers[0],
+									   tq_clock_now(), &again);
 
-	awaited->look_ms = again == 0 ? 0 : tq_clock_ms_until(again);
+	look_at(awaited, again);
 	return result;
 }
 
@@ -142,8 +167,40 @@ is_claimable(Awaited *awaited)
 static bool
 find_work(Awaited *awaited)
 {
-	awaited->number = tq_queue_intern(awaited->queue);
+	set_list(awaited, tq_queue_intern(awaited->queue));
 	return is_claimable(awaited);
+}
+
+static bool
+is_set_claimable(Awaited *awaited)
+{
+	TimestampTz again;
+	bool result = tq_queue_set_is_claimable(awaited->set, tq_clock_now(),
+											&again);
+
+	look_at(awaited, again);
+	return result;
+}
+
+/* Interns the names of the queues that are new. */
+static bool
+find_work_of_set(Awaited *awaited)
+{
+	tq_queue_set_intern(awaited->set);
+	awaited->lists = tq_queue_set_lists(awaited->set);
+	return is_set_claimable(awaited);
+}
+
+/* Returns whether there is work, or there are other queues. */
+static bool
+is_set_over(Awaited *awaited)
+{
+	TqSetLists lists;
+
+	tq_queue_set_read(awaited->set);
+	lists = tq_queue_set_lists(awaited->set);
+	return !tq_set_lists_are_equal(&lists, &awaited->lists) ||
+		   is_set_claimable(awaited);
 }
 
 /* Returns whether the task is resolved, or has been deleted meanwhile. */
@@ -164,7 +221,7 @@ find_task(Awaited *awaited)
 	if (!tq_task_find(&awaited->id, &task))
 		tq_error_missing_task(&awaited->id);
 	awaited->member.id = task.id;
-	awaited->number = tq_wait_number_of_task(task.id);
+	set_list(awaited, tq_wait_number_of_task(task.id));
 	return is_resolved(awaited);
 }
 
@@ -182,7 +239,7 @@ find_unresolved(Awaited *awaited)
 		if (!tq_group_first_unresolved(&group, &awaited->member))
 			return true;
 	}
-	awaited->number = tq_wait_number_of_task(awaited->member.id);
+	set_list(awaited, tq_wait_number_of_task(awaited->member.id));
 	return false;
 }
 
@@ -194,7 +251,7 @@ in_call(bool (*function)(Awaited *awaited), Awaited *awaited)
 	bool result;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	tq_call_begin(awaited->queue == NULL);
+	tq_call_begin(!awaited->is_for_work);
 	awaited->require(awaited);
 	result = function(awaited);
 	tq_call_end();
@@ -214,7 +271,7 @@ look(TqWait *wait, Awaited *awaited)
 	{
 		if (in_call(awaited->find, awaited))
 			return true;
-		tq_wait_enter(wait, awaited->number);
+		tq_wait_enter(wait, awaited->lists.numbers, awaited->lists.n);
 	} while (in_call(awaited->is_over, awaited));
 	return false;
 }
@@ -251,19 +308,22 @@ wait_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
 	tq_require_commit(fcinfo, awaited->procedure,
 					  "It ends the transaction before it sleeps.",
 					  awaited->hint);
-	if (awaited->queue != NULL)
+	if (awaited->is_for_work)
 		tq_spi_require_writable();
 	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	tq_wait_begin(&wait, ms);
 	wait_until(&wait, awaited);
-	if (awaited->queue != NULL)
+	if (awaited->is_for_work)
 		tq_wait_hand_off(&wait);
 	else
 		tq_wait_end(&wait);
 	if (SPI_finish() != SPI_OK_FINISH)
 		elog(ERROR, "SPI_finish failed");
 }
+
+#define WORK_HINT                                                             \
+	"Call it outside of a transaction block, or use tq.claim_work() with wait."
 
 /*
  * CALL wait_for_work(task_queue_id text, wait interval 0..1 hour): returns when
@@ -272,16 +332,40 @@ wait_for(FunctionCallInfo fcinfo, Awaited *awaited, int64 ms)
 Datum
 tq_wait_for_work(PG_FUNCTION_ARGS)
 {
-	Awaited awaited = {
-		.procedure = "wait_for_work",
-		.hint =
-			"Call it outside of a transaction block, or use tq.claim_work() with wait.",
-		.site = TQ_WAIT_FOR_WORK,
-		.require = require_work,
-		.find = find_work,
-		.is_over = is_claimable,
-		.queue = tq_arg_task_queue_id(fcinfo, 0)};
+	Awaited awaited = {.procedure = "wait_for_work",
+					   .hint = WORK_HINT,
+					   .site = TQ_WAIT_FOR_WORK,
+					   .require = require_work,
+					   .find = find_work,
+					   .is_over = is_claimable,
+					   .is_for_work = true,
+					   .queue = tq_arg_task_queue_id(fcinfo, 0)};
 
+	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
+	return (Datum) 0;
+}
+
+/*
+ * CALL wait_for_work(task_queue_ids text[] 1..100, wait interval 0..1 hour):
+ * returns when a task of one of the queues can be claimed, or the time is over.
+ * Raises TQ409 if patterns stand for too many queues.
+ */
+Datum
+tq_wait_for_work_of_queues(PG_FUNCTION_ARGS)
+{
+	int n;
+	char **elements = tq_arg_texts(fcinfo, 0, "task_queue_ids", &n);
+	TqQueueSet set;
+	Awaited awaited = {.procedure = "wait_for_work",
+					   .hint = WORK_HINT,
+					   .site = TQ_WAIT_FOR_WORK,
+					   .require = require_set,
+					   .find = find_work_of_set,
+					   .is_over = is_set_over,
+					   .is_for_work = true,
+					   .set = &set};
+
+	tq_queue_set_init(&set, elements, n);
 	wait_for(fcinfo, &awaited, tq_arg_wait(fcinfo, 1, WAIT_MAX_MS));
 	return (Datum) 0;
 }

@@ -24,8 +24,10 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../engine/claim.h"
+#include "../engine/claim_queues.h"
 #include "../engine/claim_wait.h"
 #include "../engine/credentials.h"
+#include "../engine/queue_set.h"
 #include "../engine/report.h"
 #include "../engine/task_access.h"
 #include "../engine/task_ops.h"
@@ -44,6 +46,7 @@
 #include "worker_api.h"
 
 PG_FUNCTION_INFO_V1(tq_claim_work);
+PG_FUNCTION_INFO_V1(tq_claim_work_of_queues);
 PG_FUNCTION_INFO_V1(tq_claim_task);
 PG_FUNCTION_INFO_V1(tq_reclaim_task);
 PG_FUNCTION_INFO_V1(tq_report_completed);
@@ -189,6 +192,66 @@ tq_claim_work(PG_FUNCTION_ARGS)
 		put_claim(fcinfo, &claims[i]);
 	if (tq_audit_wants_clients())
 		audit_runs(fcinfo, NULL, 0, claims, found);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* Returns whether the argument "mode" is round-robin. */
+static bool
+arg_takes_turns(FunctionCallInfo fcinfo, int n)
+{
+	char *mode = tq_arg_text(fcinfo, n, "mode");
+
+	if (strcmp(mode, "strict") != 0 && strcmp(mode, "round-robin") != 0)
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("invalid mode \"%s\"", tq_error_clip(mode)),
+						errdetail("It is not an order of queues."),
+						errhint("Use strict or round-robin.")));
+	return mode[0] == 'r';
+}
+
+static void
+put_queue_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
+{
+	Datum values[8];
+	bool nulls[8];
+
+	fill_claim(claim, values, nulls);
+	values[7] = CStringGetTextDatum(claim->queue);
+	nulls[7] = false;
+	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+}
+
+/*
+ * claim_work(task_queue_ids text[] 1..100, worker_group, worker_id text, tasks
+ * int 1..1000, wait interval 0..60 s, mode text strict or round-robin) -> rows
+ * of tq.queue_claim (2.8).  Raises TQ409 if patterns stand for too many queues.
+ */
+Datum
+tq_claim_work_of_queues(PG_FUNCTION_ARGS)
+{
+	int n;
+	char **elements = tq_arg_texts(fcinfo, 0, "task_queue_ids", &n);
+	char *group = tq_arg_worker_name(fcinfo, 1, "worker_group");
+	char *id = tq_arg_worker_name(fcinfo, 2, "worker_id");
+	int max = tq_arg_int(fcinfo, 3, "tasks", 1, CLAIM_MAX);
+	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
+	bool takes_turns = arg_takes_turns(fcinfo, 5);
+	TqQueueSet set;
+	TqClaim *claims;
+	int found;
+
+	tq_queue_set_init(&set, elements, n);
+	check_isolation(wait_ms);
+	InitMaterializedSRF(fcinfo, 0);
+	tq_call_begin(false);
+	tq_queue_set_require_claim(&set, group, id);
+	claims = tq_claim_queues(&set, takes_turns, group, id, max, wait_ms,
+							 &found);
+	for (int i = 0; i < found; i++)
+		put_queue_claim(fcinfo, &claims[i]);
+	if (tq_audit_wants_clients())
+		audit_claims(fcinfo, claims, found);
 	tq_call_end();
 	return (Datum) 0;
 }

@@ -120,7 +120,7 @@ enter_and_claim(Try *try, MemoryContext memory)
 	{
 		queue = tq_queue_find(try->queue);
 		if (!try->barred)
-			tq_wait_enter(&try->wait, queue);
+			tq_wait_enter(&try->wait, &queue, 1);
 		if (claim_again(try, memory))
 			return true;
 	} while (queue == 0 && tq_queue_find(try->queue) != 0);
@@ -161,9 +161,10 @@ tq_claim_wait(const char *queue, const char *worker_group,
 			   .id = worker_id,
 			   .max = max};
 
+	int32 number = tq_queue_find(queue);
+
 	tq_wait_begin(&try.wait, wait_ms);
-	try.waits = tq_wait_take_over(&try.wait, tq_queue_find(queue)) ||
-				wait_ms > 0;
+	try.waits = tq_wait_take_over(&try.wait, &number, 1) || wait_ms > 0;
 	if (!claim(&try))
 	{
 		(void) tq_wait_tried(&try.wait);

@@ -54,6 +54,16 @@ tq_is_task_queue_id(const char *value)
 		   tq_is_identifier(slash + 1);
 }
 
+/* Returns whether a text is a provisionerId, a slash and a star. */
+bool
+tq_is_queue_pattern(const char *value)
+{
+	const char *slash = strchr(value, '/');
+
+	return slash != NULL && is_identifier(value, slash - value) &&
+		   strcmp(slash + 1, "*") == 0;
+}
+
 bool
 tq_is_project_id(const char *value)
 {
@@ -137,4 +147,19 @@ tq_check_task_queue_id(const char *what, const char *value)
 			 errhint(
 				 "A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",
 				 IDENTIFIER_MAX)));
+}
+
+/* Checks an element of task_queue_ids: a task queue, or all of a provisioner. */
+void
+tq_check_queue_or_pattern(const char *value)
+{
+	if (!tq_is_task_queue_id(value) && !tq_is_queue_pattern(value))
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid element \"%s\" of task_queue_ids",
+					tq_error_clip(value)),
+			 errdetail("It is not two names with a slash between them."),
+			 errhint(
+				 "Give provisionerId/workerType, or provisionerId/* for all queues of a provisioner.")));
 }

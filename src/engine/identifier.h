@@ -10,6 +10,7 @@
 
 extern bool tq_is_identifier(const char *value);
 extern bool tq_is_task_queue_id(const char *value);
+extern bool tq_is_queue_pattern(const char *value);
 extern bool tq_is_project_id(const char *value);
 extern bool tq_is_printable(const char *value);
 extern bool tq_is_artifact_name(const char *value);
@@ -17,5 +18,6 @@ extern void tq_check_identifier(const char *what, const char *value);
 extern void tq_check_worker_name(const char *what, const char *value);
 extern void tq_check_artifact_name(const char *value);
 extern void tq_check_task_queue_id(const char *what, const char *value);
+extern void tq_check_queue_or_pattern(const char *value);
 
 #endif /* TQ_IDENTIFIER_H */

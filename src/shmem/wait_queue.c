@@ -9,11 +9,11 @@
  * (claim_cursor.c).  Queue 0 stands for all queues whose name no committed
  * transaction has used yet.
  *
- * A waiter is idle (IDLE), in a list (WAITING), or it was woken: a waker has
- * taken it from the list (WOKEN), and then it tries to claim (RETRYING).
+ * A waiter is idle (IDLE), in the lists of its queues (WAITING), or it was
+ * woken: a waker has taken it (WOKEN), and then it tries to claim (RETRYING).
  *
  *	waiter									waker
- *	W1	enter the list						P1	rows visible, cursor lowered
+ *	W1	WAITING, enter the lists			P1	rows visible, cursor lowered
  *	W2	full barrier, try to claim			P2	full barrier
  *	W3	sleep until WOKEN, the time is		P3	take the first of the list,
  *		over, or an interrupt					WOKEN, set their latches
@@ -32,6 +32,28 @@
  * before got it rows.  A try skips a row that is only locked, and no wake-up
  * follows when the lock is released, so a waiter that was woken in vain looks
  * again soon.
+ *
+ * A session may wait for several queues: it has a link in the list of each, and
+ * one state.  The lists are in different partitions, and no process holds the
+ * locks of two.  Two wakers may meet the waiter at the same time in two lists;
+ * the one that changes its state from WAITING to WOKEN, atomically, has woken
+ * it, and for the other one it is not there: it takes the next of its list.  So
+ * a waiter is woken once, and each row wakes one waiter.  The state also says
+ * in which list the waiter was found, because it must be that queue's next
+ * waiter to whom the wake-up is passed on.  A try may get enough rows from other
+ * queues before it comes to that one; then the waiter passes the wake-up on as
+ * well.  The links in the other lists are stale from then on.  The waiter removes
+ * them before it tries, and a waker that meets one removes it, under the lock of
+ * the list.  A waiter sets its state to WAITING before it enters the first list,
+ * so that a link whose waiter is not WAITING is stale, and never one that is
+ * being entered.
+ *
+ * The argument above holds for each list by itself: W1 is over when the waiter
+ * has entered the last one.  If P3 comes after the waiter has entered the list
+ * of that row, then the waiter is WAITING and is woken, or it was woken for
+ * another row, and the waker goes on to the next one.  If there is none, the
+ * only waiter of the queue is awake.  Before it sleeps again, it enters the
+ * lists (W1) and tries all of its queues (W2), and so sees the row.
  *
  * An error ends the transaction or the savepoint in which the wait began.  The
  * waiter is therefore reset in the callback of that abort, which runs when the
@@ -97,29 +119,45 @@
 #define POLL_MIN_MS 10   /* … if it cannot be woken, from this … */
 #define POLL_MAX_MS 1000 /* … doubling up to this */
 
-/* State of a waiter.  Other processes change it only if it is WAITING. */
+/*
+ * State of a waiter.  Other processes change it only from WAITING to WOKEN.
+ * That of a waiter that was woken has the number of the link by which it was
+ * found in the other bits.
+ */
 enum
 {
 	IDLE,
-	WAITING,   /* in the list; changed under the lock */
-	WOKEN,     /* taken from the list by a waker */
+	WAITING,   /* in the lists */
+	WOKEN,     /* taken from a list by a waker */
 	RETRYING,  /* trying to claim */
 	HANDED_OFF /* wait_for_work() has returned: the next claim is the try */
 };
 
+#define STATE_BITS 3
+#define STATE_MASK ((1 << STATE_BITS) - 1)
+
+/* A place in the list of a queue.  Changed under the lock of the partition. */
+typedef struct Link
+{
+	dlist_node node; /* in the list of the partition */
+	int32 queue;     /* changed by its owner while it is not listed */
+	int16 number;    /* of this link; fixed at startup */
+	bool is_listed;
+} Link;
+
 /*
  * One per process that can have a session, by the number of its PGPROC.
- * Changed by that process while it is not WAITING, and under its partition's
- * lock while it is.
+ * Changed by that process while none of its links is listed, except for the
+ * state.
  */
 typedef struct Waiter
 {
-	dlist_node node; /* in the list of the partition */
+	pg_atomic_uint32 state;
 	Oid database;
-	int32 queue;
-	uint64 ticket;          /* order of the list */
-	pg_atomic_uint32 state; /* read by its owner without the lock */
+	uint64 ticket; /* order of the lists */
 	pg_atomic_uint32 role;  /* for which it counts; 0: none */
+	int n;         /* links in use */
+	Link links[TQ_WAIT_LISTS];
 } Waiter;
 
 /* The lock protects the list.  `length` is read without it. */
@@ -180,6 +218,9 @@ startup(void *memory, bool is_new, LWLockPadded *locks)
 	{
 		pg_atomic_init_u32(&shared->waiters[i].state, IDLE);
 		pg_atomic_init_u32(&shared->waiters[i].role, InvalidOid);
+		shared->waiters[i].n = 0;
+		for (int j = 0; j < TQ_WAIT_LISTS; j++)
+			shared->waiters[i].links[j] = (Link){.number = j};
 	}
 }
 
@@ -202,35 +243,51 @@ find_partition(int32 queue)
 	return &shared->partitions[hash % PARTITIONS];
 }
 
-static void
-remove_from_list(Partition *partition, Waiter *waiter)
+static Waiter *
+waiter_of(Link *link)
 {
-	dlist_delete(&waiter->node);
+	return (Waiter *) ((char *) (link - link->number) -
+					   offsetof(Waiter, links));
+}
+
+static void
+remove_from_list(Partition *partition, Link *link)
+{
+	dlist_delete(&link->node);
+	link->is_listed = false;
 	pg_atomic_fetch_sub_u32(&partition->length, 1);
 }
 
 /*
- * Wakes a waiter.  Its process is found by the number of a PGPROC, which
- * outlives it.  The worst that a stale number can do is to wake another
- * process without need.
+ * Wakes a waiter, unless another process has woken it, by another link.  Removes
+ * the link before that, because its owner may use it for another list at once.
+ *
+ * Its process is found by the number of a PGPROC, which outlives it.  The worst
+ * that a stale number can do is to wake another process without need.
  */
-static void
-call(Partition *partition, Waiter *waiter)
+static bool
+call(Partition *partition, Link *link)
 {
-	remove_from_list(partition, waiter);
+	Waiter *waiter = waiter_of(link);
+	uint32 expected = WAITING;
+
+	remove_from_list(partition, link);
+	if (!pg_atomic_compare_exchange_u32(&waiter->state, &expected,
+										WOKEN | link->number << STATE_BITS))
+		return false;
 	has_woken = true;
-	pg_atomic_write_u32(&waiter->state, WOKEN);
 	SetLatch(&GetPGProcByNumber(waiter - shared->waiters)->procLatch);
+	return true;
 }
 
 /* Returns whether a waiter waits for this queue, or for one of these. */
 static bool
-waits_for(const Waiter *waiter, int32 queue)
+waits_for(Link *link, int32 queue)
 {
-	if (waiter->database != MyDatabaseId)
+	if (waiter_of(link)->database != MyDatabaseId)
 		return false;
-	return waiter->queue == queue || queue == ALL_QUEUES ||
-		   (queue == ALL_TASKS && waiter->queue < ALL_TASKS);
+	return link->queue == queue || queue == ALL_QUEUES ||
+		   (queue == ALL_TASKS && link->queue < ALL_TASKS);
 }
 
 /*
@@ -248,12 +305,9 @@ wake(Partition *partition, int32 queue, int n)
 	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
 	dlist_foreach_modify(iter, &partition->waiters)
 	{
-		Waiter *waiter = dlist_container(Waiter, node, iter.cur);
+		Link *link = dlist_container(Link, node, iter.cur);
 
-		if (!waits_for(waiter, queue))
-			continue;
-		call(partition, waiter);
-		if (--n == 0)
+		if (waits_for(link, queue) && call(partition, link) && --n == 0)
 			break;
 	}
 	LWLockRelease(partition->lock);
@@ -304,34 +358,53 @@ wake_for_tasks(void)
  * Looking.
  */
 
+/* Adds the waiters of a partition that wait in this database. */
+static void
+add_sleepers(Partition *partition, TqSleepers *sleepers)
+{
+	dlist_iter iter;
+
+	LWLockAcquire(partition->lock, LW_SHARED);
+	dlist_foreach(iter, &partition->waiters)
+	{
+		Link *link = dlist_container(Link, node, iter.cur);
+		Waiter *waiter = waiter_of(link);
+		PGPROC *process = GetPGProcByNumber(waiter - shared->waiters);
+
+		if (waiter->database != MyDatabaseId ||
+			pg_atomic_read_u32(&waiter->state) != WAITING ||
+			sleepers->n == sleepers->room)
+			continue;
+		sleepers->list[sleepers->n++] = (TqSleeper){process->pid, link->queue};
+	}
+	LWLockRelease(partition->lock);
+}
+
+/* Returns how many links are in all lists of the server. */
+static int
+total_length(void)
+{
+	int total = 0;
+
+	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
+		total += pg_atomic_read_u32(&shared->partitions[i].length);
+	return total;
+}
+
 /*
  * Returns the waiters of this database, each partition in the order in which
- * they are woken.
+ * they are woken.  One that waits for several queues is there for each.  Those
+ * that come meanwhile may be left out.
  */
-TqSleeper *
-tq_wait_list(int *found)
+TqSleepers
+tq_wait_list(void)
 {
-	TqSleeper *list = palloc(sizeof(TqSleeper) * MaxBackends);
+	TqSleepers sleepers = {.room = total_length() + MaxBackends};
 
-	*found = 0;
+	sleepers.list = palloc(sizeof(TqSleeper) * sleepers.room);
 	for (int i = 0; shared != NULL && i < PARTITIONS; i++)
-	{
-		Partition *partition = &shared->partitions[i];
-		dlist_iter iter;
-
-		LWLockAcquire(partition->lock, LW_SHARED);
-		dlist_foreach(iter, &partition->waiters)
-		{
-			const Waiter *waiter = dlist_container(Waiter, node, iter.cur);
-			int number = waiter - shared->waiters;
-
-			if (waiter->database == MyDatabaseId)
-				list[(*found)++] = (TqSleeper){GetPGProcByNumber(number)->pid,
-											   waiter->queue};
-		}
-		LWLockRelease(partition->lock);
-	}
-	return list;
+		add_sleepers(&shared->partitions[i], &sleepers);
+	return sleepers;
 }
 
 /* Returns whether this process has woken a waiter since the last call. */
@@ -345,69 +418,121 @@ tq_wait_take_woken(void)
 }
 
 /*
- * The waiter's place in its list.
+ * The state of this process.
+ */
+
+static uint32
+my_state(void)
+{
+	return pg_atomic_read_u32(&mine->state) & STATE_MASK;
+}
+
+/* Changes the state of one that was woken, and keeps the number of the link. */
+static void
+advance(uint32 state)
+{
+	uint32 old = pg_atomic_read_u32(&mine->state);
+
+	pg_atomic_write_u32(&mine->state, (old & ~STATE_MASK) | state);
+}
+
+/* Returns the queue for which this process was woken. */
+static int32
+woken_for(void)
+{
+	return mine->links[pg_atomic_read_u32(&mine->state) >> STATE_BITS].queue;
+}
+
+/*
+ * The waiter's places in the lists.
  */
 
 static void
-insert_in_order(Partition *partition, Waiter *waiter)
+insert_in_order(Partition *partition, Link *link)
 {
+	uint64 ticket = waiter_of(link)->ticket;
 	dlist_iter iter;
 
 	dlist_reverse_foreach(iter, &partition->waiters)
 	{
-		if (dlist_container(Waiter, node, iter.cur)->ticket < waiter->ticket)
+		if (waiter_of(dlist_container(Link, node, iter.cur))->ticket < ticket)
 		{
-			dlist_insert_after(iter.cur, &waiter->node);
+			dlist_insert_after(iter.cur, &link->node);
 			return;
 		}
 	}
-	dlist_push_head(&partition->waiters, &waiter->node);
+	dlist_push_head(&partition->waiters, &link->node);
 }
 
-/* Enters the list of a queue (W1 of the banner). */
 static void
-enter_list(uint64 ticket, int32 queue)
+enter_list(Link *link, int32 queue)
 {
 	Partition *partition = find_partition(queue);
 
-	mine->database = MyDatabaseId;
-	mine->queue = queue;
-	mine->ticket = ticket;
 	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
-	insert_in_order(partition, mine);
+	link->queue = queue;
+	link->is_listed = true;
+	insert_in_order(partition, link);
 	pg_atomic_fetch_add_u32(&partition->length, 1);
-	pg_atomic_write_u32(&mine->state, WAITING);
 	LWLockRelease(partition->lock);
+}
+
+/* Enters the lists of these queues (W1 of the banner). */
+static void
+enter_lists(uint64 ticket, const int32 *queues, int n)
+{
+	mine->database = MyDatabaseId;
+	mine->ticket = ticket;
+	mine->n = n;
+	pg_atomic_write_u32(&mine->state, WAITING);
+	for (int i = 0; i < n; i++)
+		enter_list(&mine->links[i], queues[i]);
 	pg_memory_barrier();
 }
 
 static void
-leave_list(void)
+leave_list(Link *link)
 {
-	Partition *partition = find_partition(mine->queue);
+	Partition *partition = find_partition(link->queue);
 
 	LWLockAcquire(partition->lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u32(&mine->state) == WAITING)
-	{
-		remove_from_list(partition, mine);
-		pg_atomic_write_u32(&mine->state, IDLE);
-	}
+	if (link->is_listed)
+		remove_from_list(partition, link);
 	LWLockRelease(partition->lock);
 }
 
 /*
+ * Makes the waiter idle if it has not been woken, and removes it from all lists.
+ * The waker has removed the link of a waiter that is in one list only.
+ */
+static void
+leave_lists(void)
+{
+	uint32 expected = WAITING;
+	bool is_idle = pg_atomic_compare_exchange_u32(&mine->state, &expected,
+												  IDLE);
+
+	for (int i = 0; i < mine->n && (is_idle || mine->n > 1); i++)
+		leave_list(&mine->links[i]);
+}
+
+/*
  * Makes the waiter idle, and passes a wake-up that it has not used on to the
- * next waiter.
+ * next waiter of the queue that it is from.  A new name has woken all of queue 0.
  */
 static void
 withdraw(void)
 {
-	if (pg_atomic_read_u32(&mine->state) == WAITING)
-		leave_list();
-	if (pg_atomic_read_u32(&mine->state) == IDLE)
+	int32 queue;
+
+	if (my_state() == WAITING || my_state() == WOKEN)
+		leave_lists();
+	if (my_state() == IDLE)
 		return;
+	queue = woken_for();
 	pg_atomic_write_u32(&mine->state, IDLE);
-	tq_wait_wake(mine->queue, 1);
+	if (queue != 0)
+		tq_wait_wake(queue, 1);
 }
 
 /* Ends the wait that has begun. */
@@ -552,36 +677,68 @@ tq_wait_begin(TqWait *wait, int64 ms)
 }
 
 /*
- * Takes over the wake-up of an earlier wait_for_work() for this queue.
- * Returns whether there was one; the first try is then made for it.
+ * Takes over the wake-up of an earlier wait_for_work(), if it is for one of
+ * these queues.  Returns whether there was one; the first try is then made for
+ * it.
  */
 bool
-tq_wait_take_over(TqWait *wait, int32 queue)
+tq_wait_take_over(TqWait *wait, const int32 *queues, int n)
 {
-	if (!wait->callable || pg_atomic_read_u32(&mine->state) != HANDED_OFF ||
-		mine->queue != queue)
+	if (!wait->callable || my_state() != HANDED_OFF)
 		return false;
-	mine->ticket = wait->ticket;
-	pg_atomic_write_u32(&mine->state, RETRYING);
+	for (int i = 0; i < n; i++)
+	{
+		if (queues[i] != woken_for())
+			continue;
+		mine->ticket = wait->ticket;
+		advance(RETRYING);
+		return true;
+	}
+	return false;
+}
+
+/* Returns whether this process is in these lists, or was woken since. */
+static bool
+is_in(const TqWait *wait, const int32 *queues, int n)
+{
+	if (my_state() == IDLE || mine->ticket != wait->ticket || mine->n != n)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (mine->links[i].queue != queues[i])
+			return false;
+	}
 	return true;
 }
 
 /*
- * Enters the list of this queue, at the place of this wait.  The caller tries
- * to claim after that, and then sleeps.
+ * Enters the lists of these different queues, at the place of this wait; there
+ * may be TQ_WAIT_LISTS.  The caller tries to claim after that, and then sleeps.
  */
 void
-tq_wait_enter(TqWait *wait, int32 queue)
+tq_wait_enter(TqWait *wait, const int32 *queues, int n)
 {
 	if (!wait->callable)
 		return;
 	if (wait->ticket == 0)
 		wait->ticket = pg_atomic_add_fetch_u64(&shared->turns, 1);
-	if (pg_atomic_read_u32(&mine->state) != IDLE &&
-		mine->ticket == wait->ticket && mine->queue == queue)
-		return; /* in the list, or woken since */
+	if (is_in(wait, queues, n))
+		return;
 	withdraw();
-	enter_list(wait->ticket, queue);
+	if (n > 0)
+		enter_lists(wait->ticket, queues, n);
+}
+
+/*
+ * Returns whether the present try is for a wake-up, and for which queue.
+ */
+bool
+tq_wait_is_for(const TqWait *wait, int32 *queue)
+{
+	if (!wait->callable || my_state() != RETRYING)
+		return false;
+	*queue = woken_for();
+	return true;
 }
 
 /*
@@ -593,7 +750,7 @@ tq_wait_enter(TqWait *wait, int32 queue)
 bool
 tq_wait_tried(TqWait *wait)
 {
-	if (!wait->callable || pg_atomic_read_u32(&mine->state) != RETRYING)
+	if (!wait->callable || my_state() != RETRYING)
 		return false;
 	pg_atomic_write_u32(&mine->state, IDLE);
 	wait->delay = POLL_MIN_MS;
@@ -717,10 +874,11 @@ wait_event(TqWaitSite site)
 static bool
 is_woken(const TqWait *wait)
 {
-	if (!wait->callable || pg_atomic_read_u32(&mine->state) != WOKEN)
+	if (!wait->callable || my_state() != WOKEN)
 		return false;
 	check_client();
-	pg_atomic_write_u32(&mine->state, RETRYING);
+	leave_lists();
+	advance(RETRYING);
 	return true;
 }
 
@@ -739,7 +897,7 @@ look_around(void)
 static int64
 next_look(TqWait *wait)
 {
-	bool listed = wait->callable && pg_atomic_read_u32(&mine->state) != IDLE;
+	bool listed = wait->callable && my_state() != IDLE;
 	int most = listed ? LOOK_MS : POLL_MAX_MS;
 	int delay = Min(wait->delay, most);
 
@@ -783,8 +941,7 @@ tq_wait_end(const TqWait *wait)
 	if (!wait->callable)
 		return;
 	stop_waiting();
-	if (pg_atomic_read_u32(&mine->state) != IDLE &&
-		mine->ticket == wait->ticket)
+	if (my_state() != IDLE && mine->ticket == wait->ticket)
 		withdraw();
 }
 
@@ -798,10 +955,10 @@ tq_wait_hand_off(const TqWait *wait)
 	if (!wait->callable)
 		return;
 	stop_waiting();
-	if (pg_atomic_read_u32(&mine->state) == WAITING)
-		leave_list();
-	if (pg_atomic_read_u32(&mine->state) == IDLE)
+	if (my_state() == WAITING || my_state() == WOKEN)
+		leave_lists();
+	if (my_state() == IDLE)
 		return;
-	pg_atomic_write_u32(&mine->state, HANDED_OFF);
+	advance(HANDED_OFF);
 	handing_over = true;
 }

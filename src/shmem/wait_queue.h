@@ -55,10 +55,21 @@ typedef struct TqSleeper
 	int32 queue; /* 0: a queue that is not known yet; less: a task */
 } TqSleeper;
 
-extern TqSleeper *tq_wait_list(int *found);
+typedef struct TqSleepers
+{
+	TqSleeper *list;
+	int n;
+	int room;
+} TqSleepers;
+
+/* The lists in which a session can wait: 100 queues, and queue 0. */
+#define TQ_WAIT_LISTS 101
+
+extern TqSleepers tq_wait_list(void);
 extern void tq_wait_begin(TqWait *wait, int64 ms);
-extern bool tq_wait_take_over(TqWait *wait, int32 queue);
-extern void tq_wait_enter(TqWait *wait, int32 queue);
+extern bool tq_wait_take_over(TqWait *wait, const int32 *queues, int n);
+extern void tq_wait_enter(TqWait *wait, const int32 *queues, int n);
+extern bool tq_wait_is_for(const TqWait *wait, int32 *queue);
 extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitSite site);
 extern bool tq_wait_tried(TqWait *wait);
 extern void tq_wait_look_in(TqWait *wait, int64 ms);

@@ -225,6 +225,20 @@ COMMENT ON COLUMN tq.claim.taken_until IS 'until when, unless it is reclaimed';
 COMMENT ON COLUMN tq.claim.payload IS 'payload of the task';
 COMMENT ON COLUMN tq.claim.credentials IS 'what its holder may act on the run with, until taken_until: {clientId, accessToken, certificate}';
 
+-- A type of its own, so that a claim from one queue does not look up its name.
+CREATE TYPE tq.queue_claim AS (
+	task_id tq.slugid, run_id int, worker_group text, worker_id text, taken_until timestamptz, payload jsonb, credentials jsonb,
+	task_queue_id text);
+COMMENT ON TYPE tq.queue_claim IS 'one run that was claimed from several queues: a claim, and its queue';
+COMMENT ON COLUMN tq.queue_claim.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.queue_claim.run_id IS 'number of the run';
+COMMENT ON COLUMN tq.queue_claim.worker_group IS 'group of the worker';
+COMMENT ON COLUMN tq.queue_claim.worker_id IS 'worker that has the run';
+COMMENT ON COLUMN tq.queue_claim.taken_until IS 'until when, unless it is reclaimed';
+COMMENT ON COLUMN tq.queue_claim.payload IS 'payload of the task';
+COMMENT ON COLUMN tq.queue_claim.credentials IS 'what its holder may act on the run with, until taken_until: {clientId, accessToken, certificate}';
+COMMENT ON COLUMN tq.queue_claim.task_queue_id IS 'queue of the task';
+
 CREATE TYPE tq.task_status AS (task_id tq.slugid, status jsonb);
 COMMENT ON TYPE tq.task_status IS 'row of statuses()';
 COMMENT ON COLUMN tq.task_status.task_id IS 'id of the task';
@@ -381,6 +395,7 @@ CREATE TABLE tq_internal.queue (
 	retired xid8,					-- by that transaction: nothing refers to it; src/storage/interned.c
 	settled xid8
 );
+CREATE INDEX queue_by_provisioner ON tq_internal.queue (task_queue_id COLLATE "C");	-- of patterns
 COMMENT ON TABLE tq_internal.queue IS 'task queues, interned: provisionerId/workerType; deleted when they have expired and nothing refers to them';
 
 CREATE TABLE tq_internal.queue_settings (
@@ -1077,10 +1092,20 @@ CREATE FUNCTION tq.claim_work(
 	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
 
+CREATE FUNCTION tq.claim_work(
+	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	RETURNS SETOF tq.queue_claim
+	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'the same of several queues, or patterns like app/*: in this order, or with mode round-robin in turns and equal shares';
+
 -- The procedure ends transactions.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
 COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of the queue can be claimed, at most that long, at most an hour; holds no snapshot, so not in a transaction block';
+
+CREATE PROCEDURE tq.wait_for_work(task_queue_ids text[], wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_work_of_queues' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_work(text[], interval) IS 'the same for a task of any of these queues, or of patterns like app/*';
 
 CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_task' LANGUAGE C;

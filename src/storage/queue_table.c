@@ -78,6 +78,13 @@ static TqStatement forget_queues = TQ_STATEMENT(
 	" WHERE id IN (SELECT id FROM tq_internal.queue WHERE expires < $1 FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
+/* Uses an index that is in the order of bytes: 0 comes after the slash. */
+static TqStatement numbers_of = TQ_STATEMENT(
+	"SELECT id, task_queue_id FROM tq_internal.queue"
+	" WHERE task_queue_id COLLATE \"C\" > $1 || '/' AND task_queue_id COLLATE \"C\" < $1 || '0'"
+	" ORDER BY task_queue_id COLLATE \"C\" LIMIT $2",
+	TEXTOID, INT4OID);
+
 static TqStatement read_queue = TQ_STATEMENT(
 	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
 	" WHERE task_queue_id = $1 AND expires > $2",
@@ -198,6 +205,26 @@ tq_queue_intern(const char *name)
 		found = look_up(name);
 	}
 	return found.id;
+}
+
+static void
+read_number(TupleTableSlot *slot, void *into)
+{
+	*(TqQueueNumber *) into = (TqQueueNumber){.id = tq_row_int32(slot, 1),
+											  .name = tq_row_text(slot, 2)};
+}
+
+/*
+ * Returns at most max queues of a provisioner, by name.  Those that are retired
+ * are among them, because a session that revives one makes no new name known.
+ */
+TqQueueNumber *
+tq_queue_numbers_of(const char *provisioner, int max, int *found)
+{
+	Datum values[2] = {CStringGetTextDatum(provisioner), Int32GetDatum(max)};
+
+	return tq_spi_read_all(&numbers_of, values, read_number,
+						   sizeof(TqQueueNumber), found);
 }
 
 /*

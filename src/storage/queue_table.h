@@ -15,6 +15,13 @@ typedef struct TqQueue
 	TimestampTz last_date_active; /* 0: declared, but not seen */
 } TqQueue;
 
+/* The number of a queue. */
+typedef struct TqQueueNumber
+{
+	int32 id;
+	char *name;
+} TqQueueNumber;
+
 /* What Taskcluster shows of a queue that was not declared. */
 #define TQ_QUEUE_DESCRIPTION ""
 #define TQ_QUEUE_STABILITY "experimental"
@@ -22,6 +29,8 @@ typedef struct TqQueue
 extern int32 tq_queue_find(const char *name);
 extern char *tq_queue_name(int32 queue);
 extern int32 tq_queue_intern(const char *name);
+extern TqQueueNumber *tq_queue_numbers_of(const char *provisioner, int max,
+										  int *found);
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
 extern void tq_queue_declare(int32 queue, TimestampTz expires);
 extern bool tq_queue_read(const char *name, TimestampTz now, TqQueue *queue);
