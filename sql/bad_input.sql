@@ -41,6 +41,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('seal_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('cancel_task_group', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
 	('group_progress', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$),
 	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$), ('claim_work', 'wait', $$'0'$$),
+	('claim_work#2', 'task_queue_ids', $$'{regress/w,regress/*}'$$), ('claim_work#2', 'worker_group', $$'g'$$), ('claim_work#2', 'worker_id', $$'w'$$), ('claim_work#2', 'tasks', $$1$$), ('claim_work#2', 'wait', $$'0'$$), ('claim_work#2', 'mode', $$'strict'$$),
 	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),
 	('reclaim_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('reclaim_task', 'run_id', $$0$$), ('reclaim_task', 'credentials', $$NULL$$),
 	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$), ('report_completed', 'result', $$'{"r": 1}'$$),
@@ -119,16 +120,16 @@ SELECT pg_temp.stored() AS before \gset
 
 -- Functions with arguments that are not in the list, without those of the type: none
 SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname);
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname);
 -- Arguments that are not in the list: none
 SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE fn = proname AND arg = a)
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname AND arg = a)
 	AND (proname, a) <> ('resolve', 'reports');	-- the argument of resolve_and_claim()
 
--- The call with one argument replaced
+-- The call with one argument replaced; name#2 is the second form of a function
 CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
 	SELECT format('SELECT * FROM %s.%I(%s)',
-		(SELECT p.pronamespace::regnamespace FROM pg_proc p WHERE p.proname = f AND p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) LIMIT 1), f, string_agg(CASE WHEN arg = '' THEN '' ELSE arg || ' => ' END
+		(SELECT p.pronamespace::regnamespace FROM pg_proc p WHERE p.proname = split_part(f, '#', 1) AND p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) LIMIT 1), split_part(f, '#', 1), string_agg(CASE WHEN arg = '' THEN '' ELSE arg || ' => ' END
 		|| CASE WHEN arg = a THEN value ELSE good END, ', ' ORDER BY place))
 	FROM call WHERE fn = f $$;
 
@@ -142,7 +143,7 @@ FROM call, pg_temp.answer(pg_temp.call(fn, arg, 'NULL')) a WHERE good <> 'NULL' 
 
 -- The empty string, for texts; a text that is too long, a word with a point, one that is not ASCII
 CREATE TEMP VIEW text_argument AS
-	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND proname = fn
+	SELECT fn, place, arg FROM call JOIN pg_proc ON pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND proname = split_part(fn, '#', 1) AND (fn LIKE '%#2') = ('task_queue_ids' = ANY (proargnames) IS TRUE)
 	WHERE proargtypes[array_position(proargnames, arg) - 1] = 'text'::regtype;
 SELECT fn, arg, code, CASE WHEN code <> 'ok' OR fn !~ '^list_(task_q|worker_t|prov)' THEN left(message, 50) END AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, '''''')) a ORDER BY place;
 SELECT fn, arg, code, CASE WHEN code <> 'ok' OR fn !~ '^list_(task_q|worker_t|prov)' THEN left(message, 50) END AS message FROM text_argument, pg_temp.answer(pg_temp.call(fn, arg, $$repeat('a', 100000)$$)) a ORDER BY place;
@@ -171,7 +172,7 @@ WHERE good ~ '^''\w{22}''$' ORDER BY place;
 -- Arrays: empty, with NULL, of two dimensions
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['''{}''', '''{NULL}''', '''{{one_____QAGAAAAAAAAAAA},{two_____QAGAAAAAAAAAAA}}''']) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
-WHERE arg IN ('task_ids', 'dependencies', 'routes', 'scopes') ORDER BY place, value COLLATE "C";
+WHERE arg IN ('task_ids', 'task_queue_ids', 'dependencies', 'routes', 'scopes') ORDER BY place, value COLLATE "C";
 
 -- Intervals and times
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
@@ -185,7 +186,7 @@ FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-0
 -- JSON of the wrong type
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
-WHERE arg IN ('task', 'tasks', 'reports', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND (fn, arg) NOT IN (('claim_work', 'tasks'), ('resolve_and_claim', 'tasks')) ORDER BY place, value COLLATE "C";
+WHERE arg IN ('task', 'tasks', 'reports', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn NOT LIKE 'claim\_work%' AND (fn, arg) <> ('resolve_and_claim', 'tasks') ORDER BY place, value COLLATE "C";
 SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C";
@@ -202,6 +203,13 @@ FROM unnest(ARRAY['regress', 'regress/', '/w', 'a/b/c', 'a.b/w', 'regress/W', 'r
 SELECT value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM unnest(ARRAY[repeat('w', 128), repeat('w', 129), 'A_-9', 'a.b', 'a%2E', 'a/b', 'a b', '_']) value,
 	pg_temp.answer(pg_temp.call('claim_work', 'worker_id', quote_literal(value))) a;
+
+SELECT left(value, 50) AS value, code, CASE WHEN code <> 'ok' THEN message END AS message, detail, hint
+FROM unnest(ARRAY['{*}', '{*/*}', '{regress*}', '{regress/w*}', '{regress/**}', '{/*}', '{regress/w,a/b/c}', '{""}', '{regress/w,regress/w,regress/*}',
+	(SELECT array_agg('regress/' || n)::text FROM generate_series(1, 100) n), (SELECT array_agg('regress/' || n % 100)::text FROM generate_series(1, 1000) n),
+	(SELECT array_agg('regress/' || n)::text FROM generate_series(1, 101) n)]) value,
+	pg_temp.answer(pg_temp.call('claim_work#2', 'task_queue_ids', quote_literal(value))) a;
+SELECT value, code, message, detail, hint FROM unnest(ARRAY['Strict', 'fair', '']) value, pg_temp.answer(pg_temp.call('claim_work#2', 'mode', quote_literal(value))) a;
 
 -- Bytes that are not valid text
 SELECT * FROM pg_temp.answer($$SELECT tq.enqueue(convert_from('\xff', 'UTF8'))$$);

@@ -17,6 +17,19 @@ CALL tq.wait_for_work('regress/wait');
 SELECT task_id FROM tq.claim_work('regress/wait', 'g', 'w', wait => '1 minute');
 CALL tq.wait_for_work('regress/wait', '1 hour');
 
+-- Several queues, and a literal without a type, which is one queue
+SELECT task_id, task_queue_id FROM tq.claim_work('{regress/none,regress/wait}'::text[], 'g', 'w', wait => '1 millisecond');
+CALL tq.wait_for_work('{regress/none,regress/wait,other/*}'::text[], '1 millisecond');
+CALL tq.wait_for_work(task_queue_ids => '{regress/none}', wait => '1 millisecond');
+CALL tq.wait_for_work('{regress/none}', '1 millisecond');
+CALL tq.wait_for_work(ARRAY[NULL]::text[]);
+CALL tq.wait_for_work('{}'::text[]);
+CALL tq.wait_for_work(NULL::text[]);
+CALL tq.wait_for_work('{a/b}'::text[], '1 hour 1 second');
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT tq.claim_work('{regress/wait}'::text[], 'g', 'w', wait => '1 second');
+ROLLBACK;
+
 -- Too long, negative, NULL
 SELECT tq.claim_work('regress/wait', 'g', 'w', wait => '61 seconds');
 SELECT tq.claim_work('regress/wait', 'g', 'w', wait => '1 month');

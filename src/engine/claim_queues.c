@@ -129,23 +129,36 @@ claim_from(Try *try, TqSetQueue *queue, int max)
 	return found;
 }
 
+/* Returns how many runs the queues that may have more have given. */
+static int
+claimed_of(const TqSetQueue *queues, int n)
+{
+	int claimed = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (queues[i].may_claim && !queues[i].is_empty)
+			claimed += queues[i].claimed;
+	}
+	return claimed;
+}
+
 /*
- * Asks each of n queues that may have more for an equal share of the runs that
- * are still wanted; the first ones that have it get one more if these cannot be
+ * Asks each of n queues that may have more for as many runs as it lacks of an
+ * equal share; the first ones that have it get one more if the runs cannot be
  * shared equally.  Returns how many queues may have more than that.
  */
 static int
 claim_shares(Try *try, TqSetQueue *queues, int n, int sharing)
 {
-	int left = try->max - try->found;
-	int share = left / sharing;
-	int more = left % sharing;
+	int total = try->max - try->found + claimed_of(queues, n);
+	int more = total % sharing;
 	int full = 0;
 
 	for (int i = 0; i < n && try->found < try->max; i++)
 	{
 		TqSetQueue *queue = &queues[(i + try->turn) % n];
-		int wanted = share + (more > 0 ? 1 : 0);
+		int wanted = total / sharing + (more > 0 ? 1 : 0) - queue->claimed;
 
 		if (!queue->may_claim || queue->is_empty ||
 			(wanted > 0 && claim_from(try, queue, wanted) < wanted))

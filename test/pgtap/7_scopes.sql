@@ -68,6 +68,8 @@ INSERT INTO rule VALUES
 	('change_task_group_priority', $$SELECT tq.change_task_group_priority('<p>', 'high')$$, '[["queue:change-task-group-priority:sched/<p>"]]'),
 	-- workers
 	('claim_work', $$SELECT tq.claim_work('test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
+	('claim_work', $$SELECT tq.claim_work('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
+	('claim_work', $$SELECT tq.claim_work('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
 	('claim_task', $$SELECT tq.claim_task('<p>', 0, 'g', 'w')$$, '[["queue:claim-task:test/q", "queue:worker-id:g/w"]]'),
 	('reclaim_task', $$SELECT tq.reclaim_task('<r>', 0)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
 	('get_worker', $$SELECT tq.get_worker('test', 'q', 'g', 'w')$$, '[["queue:get-worker:test/q/g/w"]]'),

@@ -149,8 +149,11 @@ SELECT is(current_setting('tq.audit'), 'operators', '8.6 the default');
 -- ---------------------------------------------------------------------------
 
 SELECT is((SELECT count(*) FROM pg_temp.leaves(call)), 0::bigint, '8.6 no row: ' || call)
-FROM unnest(ARRAY[$$SELECT tq.claim_work('test/none', 'g', 'w')$$, $$SELECT tq.create_tasks('[]')$$, $$SELECT tq.enqueue_tasks('test/q', '{}')$$,
+FROM unnest(ARRAY[$$SELECT tq.claim_work('test/none', 'g', 'w')$$, $$SELECT tq.claim_work('{test/none,none/*}'::text[], 'g', 'w')$$, $$SELECT tq.create_tasks('[]')$$, $$SELECT tq.enqueue_tasks('test/q', '{}')$$,
 	$$SELECT tq.resolve(ARRAY[pg_temp.id('missing')], '{0}')$$, $$SELECT * FROM tq.upkeep()$$]) AS call;
+SELECT is((SELECT jsonb_agg(jsonb_build_array(function, task_ids, run_ids, arguments)) FROM pg_temp.leaves($$SELECT tq.claim_work('{test/none,test/q}'::text[], 'g', 'v')$$)),
+	jsonb_build_array(jsonb_build_array('claim_work', jsonb_build_array(pg_temp.id('p')), '[0]'::jsonb, '{"task_queue_ids": ["test/none", "test/q"], "worker_group": "g", "worker_id": "v"}'::jsonb)),
+	'8.6 claim_work from several queues');
 SELECT is((SELECT count(*) FROM pg_temp.leaves(format('SELECT pg_temp.error(%L)', call))), 0::bigint, '8.6 no row of an error: ' || call)
 FROM unnest(ARRAY[$$SELECT tq.rerun_task(pg_temp.id('r'))$$, $$SELECT tq.cancel_task(pg_temp.id('missing'))$$, $$SELECT tq.bind('c', 'none')$$]) AS call
 WHERE pg_temp.error(call) ->> 'sqlstate' LIKE 'TQ%';

@@ -152,7 +152,7 @@ INSERT INTO attack_call VALUES
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),
 	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),
 	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$),
-	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
+	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
 	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
 	('get_worker', $$'test', 'q', 'g', 'w'$$), ('list_workers', $$'test', 'q'$$), ('declare_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$),
 	('quarantine_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$), ('worker_removed', $$'test', 'q', 'g', 'w'$$),
@@ -322,7 +322,7 @@ CREATE FUNCTION pg_temp.odd_state(fn text, args text) RETURNS text LANGUAGE sql 
 $$;
 SELECT is(pg_temp.odd_state(fn, format(args, name)), 'value', format('tq.%s(%s)', fn, format(args, name)))
 FROM odd, (VALUES ('enqueue', '%L'), ('enqueue', $$'test/q', routes => ARRAY[%L]$$), ('enqueue', $$'test/q', scopes => ARRAY[%L]$$), ('enqueue', $$'test/q', task_id => %L$$),
-	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
+	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('claim_work', $$ARRAY[%L], 'g', 'w'$$), ('claim_work', $$'{test/q}'::text[], 'g', 'w', mode => %L$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
 	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('queue_counts', '%L'), ('list_workers', '%1$L, %1$L'), ('list_task_queues', '%L'),
 	('grant_scopes', '%L, ARRAY[''x'']'), ('grant_scopes', '''fresh'', ARRAY[%L]'), ('grant_queue', '''fresh'', %L, ''read'''), ('satisfies', 'ARRAY[%1$L], %1$L'), ('topic_match', '%1$L, %1$L'), ('stable_slugid', '%L'),
 	('get_latest_artifact', format('%L, %%L', pg_temp.id('r'))), ('worker_removed', '''test'', ''q'', ''g'', ''w'', %L'), ('why', '%L'), ('status', '%L')) AS v (fn, args);

@@ -57,7 +57,8 @@ my %write = (
 	change_task_group_priority => "($pending, 'high')",
 	seal_task_group => "($pending)",
 	cancel_task_group => "($pending)",
-	claim_work => ["('p/w', 'g', 'w')", "('p/new', 'g', 'w')", "('p/w', 'g', 'new')", "('p/e', 'g', 'w')", "('p/w', 'g', 'w', wait => '1 s')", "('p/new', 'g', 'w', wait => '1 s')"],
+	claim_work => ["('p/w', 'g', 'w')", "('p/new', 'g', 'w')", "('p/w', 'g', 'new')", "('p/e', 'g', 'w')", "('p/w', 'g', 'w', wait => '1 s')", "('p/new', 'g', 'w', wait => '1 s')",
+		"('{p/w,p/*}'::text[], 'g', 'w')", "('{p/new,q/*}'::text[], 'g', 'w', wait => '1 s')"],
 	claim_task => ["($pending, 0, 'g', 'w')", "($pending, 0, 'g', 'new')"],
 	reclaim_task => "($running, 0)",
 	report_completed => ["($running, 0)", "($done, 0)"],
@@ -91,7 +92,7 @@ my %write = (
 	revoke_queue => "('pg_monitor', 'p/*', 'read')",
 	cancel_tasks => ["('p/w')", "('p/new')"],
 	move_tasks => ["('p/w', 'p/d')", "('p/new', 'p/newer')"],
-	wait_for_work => ["('p/w')", "('p/new', '1 s')"],
+	wait_for_work => ["('p/w')", "('p/new', '1 s')", "('{p/w,p/*}'::text[])", "('{q/*}'::text[], '1 s')"],
 );
 
 # A call of each function that reads.
