@@ -42,7 +42,7 @@ INSERT INTO writer VALUES
 	('seal_task_group', 'pending', $$tq.seal_task_group($g)$$),
 	('cancel_task_group', 'sealed', $$tq.cancel_task_group($g)$$),
 	('claim_work', 'pending', $$(SELECT run_id FROM tq.claim_work($q, 'g', 'w'))$$),
-	('claim_work', 'pending', $$(SELECT run_id FROM tq.claim_work(ARRAY[$q], 'g', 'w'))$$),
+	('claim_work_of_queues', 'pending', $$(SELECT run_id FROM tq.claim_work(ARRAY[$q], 'g', 'w'))$$),
 	('claim_task', 'pending', $$(SELECT run_id FROM tq.claim_task($t, 0, 'g', 'w'))$$),
 	('reclaim_task', 'running', $$pg_temp.later($r$SELECT tq.reclaim_task($t, 0)$r$)$$),
 	('report_completed', 'running', $$tq.report_completed($t, 0, result => '{"a": 1}')$$),

@@ -18,8 +18,9 @@ SELECT task_id FROM tq.claim_work('regress/wait', 'g', 'w', wait => '1 minute');
 CALL tq.wait_for_work('regress/wait', '1 hour');
 
 -- Several queues, and a literal without a type, which is one queue
-SELECT task_id, task_queue_id FROM tq.claim_work('{regress/none,regress/wait}'::text[], 'g', 'w', wait => '1 millisecond');
-CALL tq.wait_for_work('{regress/none,regress/wait,other/*}'::text[], '1 millisecond');
+SELECT tq.enqueue('regress/wait3', task_id => pg_temp.id('c'));
+SELECT task_id, task_queue_id FROM tq.claim_work('{regress/none,regress/wait3}'::text[], 'g', 'w', wait => '1 millisecond');
+CALL tq.wait_for_work('{regress/none,regress/wait,other/*}'::text[]);
 CALL tq.wait_for_work(task_queue_ids => '{regress/none}', wait => '1 millisecond');
 CALL tq.wait_for_work('{regress/none}', '1 millisecond');
 CALL tq.wait_for_work(ARRAY[NULL]::text[]);

@@ -19,6 +19,7 @@
 #include "access/htup_details.h"
 #include "access/multixact.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
@@ -399,8 +400,25 @@ tq_row_varlena(TupleTableSlot *slot, int column)
 	return isnull ? NULL : PG_DETOAST_DATUM_COPY(value);
 }
 
+/* Returns whether one of the members of a multixact is another transaction. */
+static bool
+has_other_member(MultiXactId multi)
+{
+	MultiXactMember *members;
+	int n = GetMultiXactIdMembers(multi, &members, false, true);
+	bool found = false;
+
+	for (int i = 0; i < n && !found; i++)
+		found = !TransactionIdIsCurrentTransactionId(members[i].xid) &&
+				TransactionIdIsInProgress(members[i].xid);
+	if (n > 0)
+		pfree(members);
+	return found;
+}
+
 /*
- * Returns whether a transaction in progress holds a lock on the current row.
+ * Returns whether another transaction in progress holds a lock on the current
+ * row.
  */
 bool
 tq_row_is_locked(TupleTableSlot *slot)
@@ -411,6 +429,8 @@ tq_row_is_locked(TupleTableSlot *slot)
 
 	if ((mask & HEAP_XMAX_INVALID) != 0 || !HEAP_XMAX_IS_LOCKED_ONLY(mask))
 		return false;
-	return (mask & HEAP_XMAX_IS_MULTI) != 0 ? MultiXactIdIsRunning(xmax, true)
-											: TransactionIdIsInProgress(xmax);
+	if ((mask & HEAP_XMAX_IS_MULTI) != 0)
+		return has_other_member(xmax);
+	return !TransactionIdIsCurrentTransactionId(xmax) &&
+		   TransactionIdIsInProgress(xmax);
 }
