@@ -1096,7 +1096,7 @@ CREATE FUNCTION tq.claim_work(
 	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
 	RETURNS SETOF tq.queue_claim
 	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
-COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'the same of several queues, or patterns like app/*: in this order, or with mode round-robin in turns and equal shares';
+COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
 
 -- The procedure ends transactions.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
@@ -1105,7 +1105,7 @@ COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of 
 
 CREATE PROCEDURE tq.wait_for_work(task_queue_ids text[], wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work_of_queues' LANGUAGE C;
-COMMENT ON PROCEDURE tq.wait_for_work(text[], interval) IS 'the same for a task of any of these queues, or of patterns like app/*';
+COMMENT ON PROCEDURE tq.wait_for_work(text[], interval) IS 'sleep until a task of any of these queues, or patterns like app/*, can be claimed; the rest as for one queue';
 
 CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_task' LANGUAGE C;
@@ -1895,7 +1895,7 @@ CREATE VIEW tq.waiter_overview AS
 		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.pid;
 COMMENT ON VIEW tq.waiter_overview IS 'sessions that wait in claim_work(), wait_for_work(), wait_for_task() or wait_for_task_group()';
 COMMENT ON COLUMN tq.waiter_overview.pid IS 'process of the session';
-COMMENT ON COLUMN tq.waiter_overview.waits_for IS 'queue, or a task';
+COMMENT ON COLUMN tq.waiter_overview.waits_for IS 'queue, or a task; a session that waits for several queues has a row for each, and for a pattern one for new queues';
 COMMENT ON COLUMN tq.waiter_overview.since IS 'since when';
 COMMENT ON COLUMN tq.waiter_overview.application_name IS 'name that the client gave to the session';
 COMMENT ON COLUMN tq.waiter_overview.client_addr IS 'address of the client; NULL: a local one';
