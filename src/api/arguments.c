@@ -200,11 +200,14 @@ tq_arg_batch(FunctionCallInfo fcinfo, int n, const char *name)
 	return array;
 }
 
-/* Returns the elements of a text[], none of which may be NULL. */
+/*
+ * Returns the elements of a text[] of at most tq.max_batch elements, none of
+ * which may be NULL.
+ */
 char **
 tq_arg_texts(FunctionCallInfo fcinfo, int n, const char *name, int *found)
 {
-	char **texts = tq_texts_of_array(tq_arg_array(fcinfo, n, name), found);
+	char **texts = tq_texts_of_array(tq_arg_batch(fcinfo, n, name), found);
 
 	for (int i = 0; i < *found; i++)
 	{

@@ -154,9 +154,9 @@ typedef struct Waiter
 {
 	pg_atomic_uint32 state;
 	Oid database;
-	uint64 ticket; /* order of the lists */
-	pg_atomic_uint32 role;  /* for which it counts; 0: none */
-	int n;         /* links in use */
+	uint64 ticket;         /* order of the lists */
+	pg_atomic_uint32 role; /* for which it counts; 0: none */
+	int n;                 /* links in use */
 	Link links[TQ_WAIT_LISTS];
 } Waiter;
 
