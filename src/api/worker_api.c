@@ -251,7 +251,7 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
 	for (int i = 0; i < found; i++)
 		put_queue_claim(fcinfo, &claims[i]);
 	if (tq_audit_wants_clients())
-		audit_claims(fcinfo, claims, found);
+		audit_runs(fcinfo, NULL, 0, claims, found);
 	tq_call_end();
 	return (Datum) 0;
 }
