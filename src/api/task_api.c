@@ -62,6 +62,7 @@ PG_FUNCTION_INFO_V1(tq_list_dependent_tasks);
 
 /*
  * Creates a task for create_task() or define_task(), and returns its status.
+ * That of another task, which holds the unique key, is not shown to all.
  */
 static Jsonb *
 create_one(FunctionCallInfo fcinfo, bool define)
@@ -77,6 +78,8 @@ create_one(FunctionCallInfo fcinfo, bool define)
 		tq_definition_depend_on_self(&definition);
 	tq_require_create(&definition, 1, !define);
 	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
+	if (tq_slug_compare(task_id, &definition.named.task.task_id) != 0)
+		tq_require_read("status", &definition.named.task.task_id);
 	status = tq_spi_keep(tq_status_of(&definition.named));
 	tq_audit_client(fcinfo);
 	tq_call_end();
@@ -334,6 +337,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	tq_definition_check_payload(&definition);
 	tq_require_create(&definition, 1, true);
 	(void) tq_create(&definition, 1, TQ_REPEAT_LATER, now);
+	*result = definition.named.task.task_id;
 	if (tq_audit_wants_clients())
 		audit_tasks(fcinfo, &definition, 1);
 	tq_call_end();

@@ -339,7 +339,8 @@ tq_policy_tolerates(const TqPolicy *policy, TqResolved reason)
 
 /*
  * Returns how long a task with this policy is kept after its resolution
- * (doc/spec/taskcluster.md 8.4); `otherwise` is what the settings say.
+ * (doc/spec/taskcluster.md 8.4); `otherwise` is what the settings say.  A task
+ * that holds its unique key for a period is not deleted before.
  */
 TqRetention
 tq_policy_retention(const TqPolicy *policy, TqRetention otherwise)
@@ -348,7 +349,30 @@ tq_policy_retention(const TqPolicy *policy, TqRetention otherwise)
 		otherwise.completed = policy->retain_completed;
 	if (policy->retain_failed != TQ_OFF)
 		otherwise.failed = policy->retain_failed;
+	if (tq_policy_has_key(policy, TQ_KEY_UNIQUE) &&
+		policy->unique_period != TQ_OFF)
+	{
+		if (otherwise.completed < policy->unique_period)
+			otherwise.completed = policy->unique_period;
+		if (otherwise.failed < policy->unique_period)
+			otherwise.failed = policy->unique_period;
+	}
 	return otherwise;
+}
+
+/*
+ * Returns whether a task that was created then and is in this state holds its
+ * unique key, by the policy of another task with that key (doc/spec/policy.md
+ * 11.1).
+ */
+bool
+tq_policy_is_held(const TqPolicy *policy, TqState state, int64_t created,
+				  int64_t now)
+{
+	if (policy->unique_period != TQ_OFF &&
+		now < tq_policy_after(created, policy->unique_period))
+		return true;
+	return (policy->unique_states & 1u << state) != 0;
 }
 
 /* ---- what a policy may be ---- */

@@ -143,6 +143,8 @@ extern TqRetention tq_policy_retention(const TqPolicy *policy,
 									   TqRetention otherwise);
 extern const char *tq_policy_fault(const TqPolicy *policy, int retries,
 								   int max_runs);
+extern bool tq_policy_is_held(const TqPolicy *policy, TqState state,
+							  int64_t created, int64_t now);
 extern bool tq_policy_has_key(const TqPolicy *policy, TqTaskKey key);
 extern const char *tq_key_name(TqTaskKey key);
 extern const char *tq_on_conflict_name(TqOnConflict action);

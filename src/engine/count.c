@@ -179,6 +179,13 @@ add_final(int64 group, const TqRun *run, int32 policy, int by)
 			   : TQ_COUNT_NO_TIME;
 }
 
+/* Counts a waiting run no longer that is about to start again. */
+void
+tq_count_moved(const TqTask *task, const TqRun *run)
+{
+	add_gauge(tq_count_owner(task), gauge_of(run->location), -1);
+}
+
 /*
  * Counts a run that has ended; its location is the one that it had before.  The
  * policy is not needed for a completed run.

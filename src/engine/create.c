@@ -14,9 +14,12 @@
  * the second waits for the first, then finds the task and compares it with its
  * own.
  *
- * One call takes its locks in this order: queues by name, policies, groups by
- * slug, task_id by slug, then the required tasks.  The id of a task is greater
- * than the ids of the tasks that it depends on.
+ * One call takes its locks in this order: queues by name, policies, unique keys
+ * by queue and key, groups by slug, task_id by slug, then the required tasks.
+ * The id of a task is greater than the ids of the tasks that it depends on.
+ *
+ * A task whose unique key another task holds is left out after the keys were
+ * locked, as if it were not given, and gets the id of that other task.
  */
 #include "postgres.h"
 
@@ -54,6 +57,7 @@
 #include "group.h"
 #include "limits.h"
 #include "transition.h"
+#include "unique.h"
 
 /*
  * Returns a hash table of the tasks of this call by their task ids, and sets
@@ -749,6 +753,46 @@ check_limits(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
 							 transitions->nstarts, transitions->now);
 }
 
+/* Tasks of the call that are not created. */
+typedef struct LeftOut
+{
+	TqUnique *unique;
+	HTAB *batch_tasks; /* all tasks of the call */
+} LeftOut;
+
+/*
+ * Raises TQ409 for a new task that depends on a task of the call that is not
+ * created.  It does not depend on the other task in its place: then its
+ * definition would not be the one that was given.
+ */
+static void
+check_left_out(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
+			   const LeftOut *left_out)
+{
+	for (int i = 0; i < n; i++)
+	{
+		for (int d = 0; d < tasks[i].ndependencies && batch[i]->is_new; d++)
+		{
+			const TqSlug *slug = &tasks[i].dependencies[d];
+			TqBatchTask *required = hash_search(left_out->batch_tasks, slug,
+												HASH_FIND, NULL);
+
+			if (required == NULL ||
+				!tq_unique_is_met(left_out->unique, required->index))
+				continue;
+			ereport(
+				ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" depends on a task that is not created",
+						tq_slug_text(&tasks[i].named.task.task_id)),
+				 errdetail("Another task holds the unique key of task \"%s\".",
+						   tq_slug_text(slug)),
+				 errhint(
+					 "Create that one first, and depend on the id that tq.enqueue() returns.")));
+		}
+	}
+}
+
 /*
  * Writes the dependencies of each new task, its row in unscheduled or its
  * pending run, and the timer of its deadline.  Appends task-defined and, for pending tasks, task-pending.
@@ -757,9 +801,15 @@ check_limits(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch,
  */
 static void
 place_tasks(TqTaskDefinition *tasks, const int *order, int n,
-			HTAB *batch_tasks, TqBatchTask **batch, TimestampTz now)
+			HTAB *batch_tasks, TqBatchTask **batch, const TqUnique *unique,
+			TimestampTz now)
 {
-	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks);
+	int nreplaced = 0;
+	const int64 *replaced = unique != NULL
+								? tq_unique_to_replace(unique, &nreplaced)
+								: NULL;
+	HTAB *externals = tq_dependency_prepare(tasks, n, batch_tasks, replaced,
+											nreplaced);
 	TqTransitions transitions = {.now = now, .n = n};
 
 	look_for_pending(batch, n);
@@ -806,8 +856,83 @@ check_groups(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
 }
 
 /*
+ * Creates tasks whose queues and policies are known, and returns how many are
+ * new.
+ */
+static int64
+create_all(TqTaskDefinition *tasks, const int *order, int n, HTAB *batch_tasks,
+		   TqBatchTask **batch, const LeftOut *left_out, TqRepeat repeat,
+		   TimestampTz now)
+{
+	int64 created;
+
+	set_due(tasks, n, now);
+	join_groups(tasks, n);
+	for (int i = 0; i < n; i++)
+		tasks[order[i]].named.task.id = tq_id_next();
+	created = insert_tasks(tasks, n, repeat, batch);
+	if (left_out != NULL)
+		check_left_out(tasks, n, batch, left_out);
+	insert_keys(tasks, n, batch);
+	place_tasks(tasks, order, n, batch_tasks, batch,
+				left_out != NULL ? left_out->unique : NULL, now);
+	if (tq_max_group_tasks > 0)
+		check_groups(tasks, n, batch);
+	return created;
+}
+
+/* ---- unique keys ---- */
+
+/*
+ * Creates those of the tasks of a call that have these indexes, and returns how
+ * many are new.
+ */
+static int64
+create_some(TqTaskDefinition *tasks, const int *indexes, int n,
+			const LeftOut *left_out, TqRepeat repeat, TimestampTz now)
+{
+	TqTaskDefinition *some = palloc(sizeof(TqTaskDefinition) * n);
+	TqBatchTask **batch = palloc(sizeof(TqBatchTask *) * n);
+	HTAB *batch_tasks;
+	int64 created;
+
+	for (int i = 0; i < n; i++)
+		some[i] = tasks[indexes[i]];
+	batch_tasks = index_by_slug(some, n, batch);
+	created = create_all(some, sort_by_dependency(some, n, batch_tasks), n,
+						 batch_tasks, batch, left_out, repeat, now);
+	for (int i = 0; i < n; i++)
+		tasks[indexes[i]] = some[i];
+	return created;
+}
+
+/*
+ * Creates tasks of which some have a unique key.  Mostly, one pass is enough
+ * (unique.c).
+ */
+static int64
+create_unique(TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
+			  TqRepeat repeat, TimestampTz now)
+{
+	LeftOut left_out = {tq_unique_begin(tasks, n, now), batch_tasks};
+	int *left = palloc(sizeof(int) * n);
+	int64 created = 0;
+
+	do
+	{
+		int nleft = tq_unique_decide(left_out.unique, left);
+
+		if (nleft > 0)
+			created += create_some(tasks, left, nleft, &left_out, repeat, now);
+		tq_unique_set(left_out.unique);
+	} while (!tq_unique_follow(left_out.unique));
+	return created;
+}
+
+/*
  * Creates tasks that have been parsed but not checked against the clock, and
- * returns how many are new.  On return each task has its id and is as stored.
+ * returns how many are new.  On return each task has its id and is as stored; a
+ * task whose unique key another one holds has the names of that one.
  */
 int64
 tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
@@ -815,7 +940,6 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	TqBatchTask **batch = palloc(sizeof(TqBatchTask *) * n);
 	HTAB *batch_tasks = index_by_slug(tasks, n, batch);
 	int *order = sort_by_dependency(tasks, n, batch_tasks);
-	int64 created;
 
 	for (int i = 0; i < n; i++)
 	{
@@ -827,14 +951,7 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	}
 	intern_queues(tasks, n);
 	intern_policies(tasks, n);
-	set_due(tasks, n, now);
-	join_groups(tasks, n);
-	for (int i = 0; i < n; i++)
-		tasks[order[i]].named.task.id = tq_id_next();
-	created = insert_tasks(tasks, n, repeat, batch);
-	insert_keys(tasks, n, batch);
-	place_tasks(tasks, order, n, batch_tasks, batch, now);
-	if (tq_max_group_tasks > 0)
-		check_groups(tasks, n, batch);
-	return created;
+	if (tq_unique_is_used(tasks, n))
+		return create_unique(tasks, n, batch_tasks, repeat, now);
+	return create_all(tasks, order, n, batch_tasks, batch, NULL, repeat, now);
 }

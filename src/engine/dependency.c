@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "lib/qunique.h"
 #include "lib/stringinfo.h"
 #include "utils/hsearch.h"
 
@@ -174,12 +175,32 @@ lock_externals(ExternalDependency **externals, int n)
 }
 
 /*
+ * Locks required tasks together with others, which the call is about to change,
+ * so that the locks of both are taken in one order.
+ */
+static void
+lock_with_others(ExternalDependency **externals, int n, const int64 *others,
+				 int nothers)
+{
+	int64 *ids = palloc(sizeof(int64) * (n + nothers));
+
+	for (int i = 0; i < n; i++)
+		ids[i] = externals[i]->id;
+	memcpy(ids + n, others, sizeof(int64) * nothers);
+	n += nothers;
+	qsort(ids, n, sizeof(int64), tq_compare_ids);
+	n = (int) qunique(ids, n, sizeof(int64), tq_compare_ids);
+	(void) tq_task_lock_wait(ids, n, TQ_LOCK_UPDATE, NULL, false);
+}
+
+/*
  * Finds and locks all tasks that these new tasks require, for
- * tq_dependency_track(); returns NULL if there is none.  One call does it for
- * all new tasks, so that the order of locks is always the same.
+ * tq_dependency_track(), and these others; returns NULL if there is none.  One
+ * call does it for all new tasks, so that the order of locks is always the same.
  */
 HTAB *
-tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
+tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
+					  const int64 *others, int nothers)
 {
 	HTAB *externals;
 	ExternalDependency **in_order;
@@ -188,11 +209,13 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks)
 
 	for (int i = 0; i < n; i++)
 		ndependencies += tasks[i].ndependencies;
-	if (ndependencies == 0)
+	if (ndependencies == 0 && nothers == 0)
 		return NULL;
 	externals = collect_externals(tasks, n, batch_tasks);
 	in_order = find_externals(externals, &found);
 	qsort(in_order, found, sizeof(ExternalDependency *), compare_externals);
+	if (nothers > 0)
+		lock_with_others(in_order, found, others, nothers);
 	lock_externals(in_order, found);
 	return externals;
 }

@@ -32,7 +32,8 @@ typedef struct TqFinal
 } TqFinal;
 
 extern HTAB *tq_dependency_prepare(const TqTaskDefinition *tasks, int n,
-								   HTAB *batch_tasks);
+								   HTAB *batch_tasks, const int64 *others,
+								   int nothers);
 extern bool tq_dependency_track(const TqTaskDefinition *definition,
 								HTAB *batch_tasks, HTAB *externals);
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,

@@ -125,6 +125,19 @@ write_priority(const int64 *tasks, int n, int priority, TimestampTz now)
 	tq_gates_priority_changed(tasks, n, now);
 }
 
+/* Changes the priority of a task whose current row is locked. */
+void
+tq_priority_set(TqTask *task, const TqRun *last, int priority,
+				TimestampTz now)
+{
+	int from = task->priority;
+
+	task->priority = priority;
+	write_priority(&task->id, 1, priority, now);
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, last,
+							change_json(from, priority));
+}
+
 /*
  * Changes the priority of one task; returns the task with the change applied.
  */
@@ -135,7 +148,6 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 	TqTask *task = &named->task;
 	TqRun last;
 	int found = 0;
-	int from;
 
 	tq_require_priority(named);
 	if (task->deadline <= now)
@@ -149,11 +161,7 @@ tq_priority_change(const TqSlug *task_id, int priority, TimestampTz now)
 		refuse_resolved(task, &last);
 	if (task->priority == priority)
 		refuse_same(task);
-	from = task->priority;
-	task->priority = priority;
-	write_priority(&task->id, 1, priority, now);
-	tq_outbox_append_detail(TQ_EXCHANGE_TASK_PRIORITY_CHANGED, task, -1, &last,
-							change_json(from, priority));
+	tq_priority_set(task, &last, priority, now);
 	return named;
 }
 

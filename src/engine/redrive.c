@@ -27,6 +27,7 @@
 #include "redrive.h"
 #include "task_access.h"
 #include "task_ops.h"
+#include "unique.h"
 
 /* ---- a locked dead letter ---- */
 
@@ -35,17 +36,27 @@ typedef struct LockedLetter
 	TqDeadLetter letter;
 	TqNamedTask *named; /* its task; NULL: it no longer exists */
 	TqRun last;         /* of the task */
+	TqRerunKey key;     /* of the task, if it can be rerun */
 } LockedLetter;
 
 /*
- * Locks a dead task and its letter.  Returns false if there is no letter or,
- * under TQ_LOCK_SKIP, if another session has one of them locked.
+ * Locks a dead task and its letter, and before them, if the task can be rerun
+ * at that time, its unique key; 0: it is not to be rerun.  Returns false if
+ * there is no letter or, under TQ_LOCK_SKIP, if another session has one of them
+ * locked.
  */
 static bool
-lock_letter(const TqSlug *task_id, TqLock mode, LockedLetter *locked)
+lock_letter(const TqSlug *task_id, TqLock mode, TimestampTz rerun,
+			LockedLetter *locked)
 {
 	TqNamedTask *named = tq_task_by_slug(task_id);
+	int64 holder;
 
+	locked->key = TQ_RERUN_FREE;
+	if (named != NULL && rerun != 0 && named->task.deadline > rerun)
+		locked->key = tq_unique_rerun(&named->task, mode, rerun, &holder);
+	if (locked->key == TQ_RERUN_LOCKED)
+		return false;
 	if (named != NULL && !tq_run_lock(named->task.id, mode, &locked->last))
 	{
 		if (mode == TQ_LOCK_SKIP)
@@ -65,9 +76,10 @@ lock_letter(const TqSlug *task_id, TqLock mode, LockedLetter *locked)
  * caller may handle the dead letters of that queue.
  */
 static void
-lock_letter_or_error(const TqSlug *task_id, LockedLetter *locked)
+lock_letter_or_error(const TqSlug *task_id, TimestampTz rerun,
+					 LockedLetter *locked)
 {
-	if (!lock_letter(task_id, TQ_LOCK_UPDATE, locked))
+	if (!lock_letter(task_id, TQ_LOCK_UPDATE, rerun, locked))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_NOT_FOUND),
@@ -84,7 +96,7 @@ tq_dead_letter_discard(const TqSlug *task_id)
 {
 	LockedLetter locked;
 
-	lock_letter_or_error(task_id, &locked);
+	lock_letter_or_error(task_id, 0, &locked);
 	(void) tq_dead_letter_delete(task_id);
 }
 
@@ -162,6 +174,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	tq_slug_random(&task_id);
 	tq_definition_parse(&task_id, &letter->definition->root, &new);
 	new.has_own_id = true;
+	new.redriven = letter->task;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);
 	shift_times(&new.named.task, now);
 	if (!never_ran(letter->runs))
@@ -207,7 +220,7 @@ tq_dead_letter_redrive(const TqSlug *task_id, TimestampTz now)
 {
 	LockedLetter locked;
 
-	lock_letter_or_error(task_id, &locked);
+	lock_letter_or_error(task_id, now, &locked);
 	if (!can_be_rerun(&locked, now))
 		return &renew(&locked.letter, 1, now)->named;
 	tq_task_rerun(&locked.named->task, now);
@@ -255,7 +268,7 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 {
 	LockedLetter locked;
 
-	if (!lock_letter(&seen->task_id, TQ_LOCK_SKIP, &locked) ||
+	if (!lock_letter(&seen->task_id, TQ_LOCK_SKIP, redrive->now, &locked) ||
 		locked.letter.seq != seen->seq)
 		return;
 	if (!can_be_rerun(&locked, redrive->now))
@@ -263,6 +276,9 @@ take(Redrive *redrive, const TqDeadLetter *seen)
 	else if (locked.last.run_id + 1 >= tq_max_runs)
 		note_refusal(redrive, &seen->task_id,
 					 "it has reached the maximum number of runs");
+	else if (locked.key == TQ_RERUN_HELD)
+		note_refusal(redrive, &seen->task_id,
+					 "another task holds its unique key");
 	else
 	{
 		tq_task_rerun(&locked.named->task, redrive->now);

@@ -38,6 +38,7 @@
 #include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
+#include "unique.h"
 
 /* Raises TQ404 for a task that does not exist. */
 void
@@ -130,14 +131,20 @@ tq_task_schedule(TqTask *task, TimestampTz now)
 
 /*
  * Adds one more run, and deletes the dead letter of the task if it has one
- * (doc/spec/taskcluster.md 2.4).
+ * (doc/spec/taskcluster.md 2.4).  Its unique key is locked before the task
+ * (unique.c).
  */
 void
 tq_task_rerun(TqTask *task, TimestampTz now)
 {
 	TqRun last;
+	int64 holder;
+	TqRerunKey key = tq_unique_rerun(task, TQ_LOCK_UPDATE, now, &holder);
 
 	lock_task(task, now, &last);
+	if (key == TQ_RERUN_HELD &&
+		tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY)
+		tq_unique_error_rerun(task, holder);
 	if (last.state == TQ_STATE_COMPLETED &&
 		tq_policy_get(task->policy)->drop_payload)
 		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),

@@ -604,6 +604,14 @@ CREATE TABLE tq_internal.gate_member (
 COMMENT ON TABLE tq_internal.gate_member IS 'tasks with a serialKey or a limited concurrencyKey, from when they are pending until they are resolved';
 CREATE INDEX gate_member_order ON tq_internal.gate_member (queue, kind, key, state, priority DESC, task);
 
+CREATE TABLE tq_internal.unique_key (
+	queue int NOT NULL,				-- 0: the key is unique in the database
+	key text COLLATE "C" NOT NULL,
+	task bigint NOT NULL,
+	PRIMARY KEY (queue, key)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE tq_internal.unique_key IS 'one row per uniqueKey: the task that was created or rerun with it last';
+
 CREATE TABLE tq_internal.dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
@@ -873,6 +881,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue_settings', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_key', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.gate_member', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.unique_key', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 

@@ -227,6 +227,10 @@
 	X(t, task, int64, task)                                                   \
 	X(t, kind, int16, kind)                                                   \
 	X(t, key, text, key)
+#define TQ_UNIQUE_KEY_COLUMNS(X, t)                                           \
+	X(t, queue, int32, queue)                                                 \
+	X(t, key, text, key)                                                      \
+	X(t, task, int64, task)
 #define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
 	X(t, role, oid, role)                                                     \
 	X(t, scope, text, scope)

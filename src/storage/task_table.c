@@ -2,9 +2,10 @@
  * task_table.c
  *	  Rows of tq_internal.task: definitions of tasks.
  *
- * A row is written once.  Only three columns are updated: the priority; the
+ * A row is written once.  Only four columns are updated: the priority; the
  * effective deadline (due), which a policy makes earlier when the task is
- * scheduled; the payload, which a policy drops.  A default is stored as NULL and read as the default, so that the
+ * scheduled; the payload, which a policy drops; payload and delay, which the
+ * creation of another task with the same unique key replaces.  A default is stored as NULL and read as the default, so that the
  * row of a plain task is narrow.
  */
 #include "postgres.h"
@@ -37,6 +38,7 @@
 #include "queue_table.h"
 #include "table.h"
 #include "task_table.h"
+#include "unique_key_table.h"
 
 /* A page of a group, in which its own task has no group_id. */
 static TqStatement ids_of_group = TQ_STATEMENT(
@@ -69,6 +71,10 @@ static TqStatement set_queue =
 static TqStatement drop_payload = TQ_STATEMENT(
 	"UPDATE tq_internal.task SET payload = '{}' WHERE id = ANY ($1)",
 	INT8ARRAYOID);
+
+static TqStatement replace_task = TQ_STATEMENT(
+	"UPDATE tq_internal.task SET payload = $2, delay = nullif($3, 0) WHERE id = $1",
+	INT8OID, JSONBOID, INT8OID);
 
 static TqStatement delete_tasks = TQ_STATEMENT(
 	"WITH gone AS (DELETE FROM tq_internal.task WHERE id = ANY ($1) RETURNING id, dependencies),"
@@ -772,6 +778,16 @@ tq_tasks_drop_payload(const int64 *ids, int n)
 		tq_spi_run(&drop_payload, TQ_VALUES(tq_array_int64(ids, n)), NULL);
 }
 
+/* Replaces payload and delay of a task, whose current row is locked. */
+void
+tq_task_replace(int64 id, Jsonb *payload, int64 delay)
+{
+	tq_spi_run(&replace_task,
+			   TQ_VALUES(Int64GetDatum(id), JsonbPGetDatum(payload),
+						 Int64GetDatum(delay)),
+			   NULL);
+}
+
 /*
  * Deletes tasks and all their rows in other tables; returns how many tasks
  * existed.
@@ -781,5 +797,6 @@ tq_tasks_delete(const int64 *ids, int n)
 {
 	Datum values[1] = {tq_array_int64(ids, n)};
 
+	tq_unique_keys_release(ids, n);
 	return (int) tq_spi_run_int64(&delete_tasks, values, 0);
 }

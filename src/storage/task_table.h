@@ -68,8 +68,9 @@ typedef struct TqTaskDefinition
 	Jsonb *metadata; /* NULL: enqueue() without a name */
 	Jsonb *tags;     /* NULL: {} */
 	Jsonb *extra;
-	Jsonb *given_policy;  /* of a new task, as it is stored; NULL: none */
-	char *keys[TQ_KEYS];  /* of a new task; NULL: none */
+	Jsonb *given_policy; /* of a new task, as it is stored; NULL: none */
+	char *keys[TQ_KEYS]; /* of a new task; NULL: none */
+	int64 redriven; /* of a new task: the dead one in its place; 0: none */
 	bool has_own_retries; /* of a new task: no default policy sets them */
 	bool has_own_delay;
 } TqTaskDefinition;
@@ -132,6 +133,7 @@ extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern void tq_tasks_set_queue(const int64 *ids, int n, int32 queue);
 extern void tq_tasks_drop_payload(const int64 *ids, int n);
+extern void tq_task_replace(int64 id, Jsonb *payload, int64 delay);
 extern int tq_tasks_delete(const int64 *ids, int n);
 
 /* A run that a claim has taken from tq_internal.pending, or could take. */

@@ -1,0 +1,148 @@
+/*
+ * unique_key_table.c
+ *	  Rows of tq_internal.unique_key: which task has a unique key, or had it last.
+ *
+ * A row is written when a task is created or rerun with the key, and not when
+ * the task changes its state, which says whether the task holds the key
+ * (engine/unique.c).  The row goes when its task is deleted.  If another session
+ * has the row locked then, it stays and names a task that does not exist, as if
+ * there were none, until a task is created with that key.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+
+#include "../util/spi.h"
+#include "columns.h"
+#include "index_scan.h"
+#include "table.h"
+#include "unique_key_table.h"
+
+TQ_NUMBERS(TQ_UNIQUE_KEY_COLUMNS, unique_key);
+
+static TqRelation unique_keys = TQ_RELATION("unique_key");
+static TqRelation unique_keys_by_key = TQ_RELATION("unique_key_pkey");
+
+/*
+ * Locks rows in the order of the arrays, and inserts those that there are not.
+ * A row is locked although the condition is never met.
+ */
+static TqStatement lock_keys = TQ_STATEMENT(
+	"INSERT INTO tq_internal.unique_key AS u (queue, key, task)"
+	" SELECT x.queue, x.key, 0 FROM unnest($1, $2) AS x (queue, key)"
+	" ON CONFLICT (queue, key) DO UPDATE SET task = u.task WHERE false",
+	INT4ARRAYOID, TEXTARRAYOID);
+
+static TqStatement try_lock_key = TQ_STATEMENT(
+	"SELECT FROM tq_internal.unique_key WHERE queue = $1 AND key = $2 FOR UPDATE SKIP LOCKED",
+	INT4OID, TEXTOID);
+
+static TqStatement set_keys = TQ_STATEMENT(
+	"UPDATE tq_internal.unique_key AS u SET task = x.task"
+	" FROM unnest($1, $2, $3) AS x (queue, key, task) WHERE u.queue = x.queue AND u.key = x.key",
+	INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID);
+
+/* A row that has another task by now does not match when it is locked. */
+static TqStatement release_keys = TQ_STATEMENT(
+	"DELETE FROM tq_internal.unique_key WHERE ctid = ANY (ARRAY("
+	"SELECT u.ctid FROM tq_internal.task_key k JOIN tq_internal.task t ON t.id = k.task"
+	" JOIN tq_internal.unique_key u ON u.queue = ANY (ARRAY[0, t.queue]) AND u.key = k.key AND u.task = k.task"
+	" WHERE k.task = ANY ($1) AND k.kind = 0 FOR UPDATE OF u SKIP LOCKED))",
+	INT8ARRAYOID);
+
+TQ_READER(read_key, TqUniqueKey, TQ_UNIQUE_KEY_COLUMNS, unique_key)
+
+/* Reads the rows of these keys, which are locked. */
+static void
+read_keys(TqUniqueKey *keys, int n)
+{
+	TqScan *scan = tq_scan_open(&unique_keys, &unique_keys_by_key, 2, NULL);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!tq_scan_find(scan, Int32GetDatum(keys[i].queue),
+						  CStringGetTextDatum(keys[i].key), 0))
+			elog(ERROR, "a unique key has no row that was just locked");
+		read_key(scan->slot, &keys[i]);
+	}
+	tq_scan_close(scan);
+}
+
+/* Returns the first two columns of rows as arrays. */
+static void
+arrays_of(const TqUniqueKey *keys, int n, Datum *values)
+{
+	TQ_COLUMN(keys, n, int32, tq_array_int32, queue, values[0]);
+	TQ_COLUMN(keys, n, char *, tq_array_text, key, values[1]);
+}
+
+/*
+ * Locks the rows of these keys, which are in order and without duplicates, and
+ * sets their tasks.  Inserts the rows that there are not, with a task of 0; the
+ * caller sets another one.
+ */
+void
+tq_unique_keys_lock(TqUniqueKey *keys, int n)
+{
+	Datum values[2];
+
+	arrays_of(keys, n, values);
+	tq_spi_run(&lock_keys, values, NULL);
+	read_keys(keys, n);
+}
+
+/*
+ * Does the same for a single key, except that it returns false if another
+ * session has the row locked.
+ */
+bool
+tq_unique_key_try_lock(TqUniqueKey *key)
+{
+	Datum values[2] = {Int32GetDatum(key->queue),
+					   CStringGetTextDatum(key->key)};
+	TqScan *scan;
+	bool exists;
+
+	if (tq_spi_run(&try_lock_key, values, NULL) > 0)
+	{
+		read_keys(key, 1);
+		return true;
+	}
+	scan = tq_scan_open(&unique_keys, &unique_keys_by_key, 2, NULL);
+	exists = tq_scan_find(scan, values[0], values[1], 0);
+	tq_scan_close(scan);
+	if (!exists)
+		tq_unique_keys_lock(key, 1);
+	return !exists;
+}
+
+/* Sets the tasks of these keys, whose rows are locked. */
+void
+tq_unique_keys_set(const TqUniqueKey *keys, int n)
+{
+	Datum values[3];
+
+	if (n == 0)
+		return;
+	arrays_of(keys, n, values);
+	TQ_COLUMN(keys, n, int64, tq_array_int64, task, values[2]);
+	tq_spi_run(&set_keys, values, NULL);
+}
+
+/*
+ * Deletes the rows of tasks that are about to be deleted, except those that
+ * another session has locked.  It runs no statement if there was never a row.
+ */
+void
+tq_unique_keys_release(const int64 *tasks, int n)
+{
+	TqTable *table = tq_table_open(&unique_keys);
+	bool is_empty = RelationGetNumberOfBlocks(table->rel) == 0;
+
+	tq_table_close(table);
+	if (!is_empty)
+		tq_spi_run(&release_keys, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
+}
