@@ -403,6 +403,12 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 	if (was_moved(task))
 		return tq_claim_one(task_id, run_id, worker_group, worker_id,
 							tq_clock_now(), claim);
+	if (tq_policy_has_key(tq_policy_get(task->policy), TQ_KEY_UNIQUE))
+	{
+		/* its payload may have been replaced before it was locked */
+		definition = tq_definition_get(task_id);
+		task = &definition->named.task;
+	}
 	now = tq_clock_now();
 	if (task->deadline <= now)
 		tq_error_past_deadline(task);

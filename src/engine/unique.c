@@ -425,6 +425,9 @@ move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
  * Gives a task that was never claimed the payload, priority and delay of
  * another one.  The delay counts from now; one that would go past the deadline
  * of the task leaves its time as it is.
+ *
+ * The row of a pending run is written in any case: a claim that has just read
+ * the payload then finds that the row has changed, and passes over it.
  */
 static void
 replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
@@ -432,15 +435,17 @@ replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
 {
 	const TqTask *from = &given->named.task;
 	TimestampTz visible_at = tq_policy_after(now, from->delay);
+	bool stays = run->location == TQ_LOCATION_UNSCHEDULED ||
+				 (run->location == TQ_LOCATION_PENDING && from->delay == 0) ||
+				 visible_at >= task->deadline;
 
 	tq_task_replace(task->id, given->payload, from->delay);
 	if (task->priority != from->priority)
 		tq_priority_set(task, run, from->priority, now);
-	if (run->location == TQ_LOCATION_UNSCHEDULED ||
-		(run->location == TQ_LOCATION_PENDING && from->delay == 0) ||
-		visible_at >= task->deadline)
-		return;
-	move_run(task, run, visible_at, now);
+	else if (stays && run->location == TQ_LOCATION_PENDING)
+		tq_pending_set_priority(&task->id, 1, task->priority);
+	if (!stays)
+		move_run(task, run, visible_at, now);
 }
 
 /* Raises TQ403 unless the caller may create the task as it is to become. */
