@@ -8,7 +8,7 @@
  * that comes say whether it does.  So the end of a task writes nothing here.
  *
  * Why no two tasks get a key:
- *	- Whoever creates or reruns a task with a key locks the row of the key first,
+ *	- A session that creates or reruns a task with a key locks its row first,
  *	  or inserts it: two sessions that insert it meet at the primary key.  The
  *	  lock lasts until the end of the transaction, so the second session decides
  *	  when the first has committed or was rolled back, and reads the row again.
