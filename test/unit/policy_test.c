@@ -554,6 +554,42 @@ check_effects(void)
 		  "forgiven is who gave up, not who was stopped (10.6)");
 }
 
+/* ---- unique keys ---- */
+
+static void
+check_unique(void)
+{
+	TqPolicy policy = tq_policy_plain;
+	TqRetention kept = {1, 2};
+
+	check(tq_policy_is_held(&policy, TQ_STATE_UNSCHEDULED, NOW, NOW) &&
+			  tq_policy_is_held(&policy, TQ_STATE_PENDING, NOW, NOW) &&
+			  tq_policy_is_held(&policy, TQ_STATE_RUNNING, NOW, NOW),
+		  "an unresolved task holds its key");
+	check(!tq_policy_is_held(&policy, TQ_STATE_COMPLETED, NOW, NOW) &&
+			  !tq_policy_is_held(&policy, TQ_STATE_FAILED, NOW, NOW) &&
+			  !tq_policy_is_held(&policy, TQ_STATE_EXCEPTION, NOW, NOW),
+		  "a resolved one does not");
+	policy.unique_period = 60 * S;
+	check(tq_policy_is_held(&policy, TQ_STATE_FAILED, NOW - 60 * SECOND + 1,
+							NOW),
+		  "but in its period");
+	check(!tq_policy_is_held(&policy, TQ_STATE_FAILED, NOW - 60 * SECOND, NOW),
+		  "which ends");
+	policy.unique_states = 1u << TQ_STATE_FAILED;
+	check(tq_policy_is_held(&policy, TQ_STATE_FAILED, NOW - HOUR, NOW) &&
+			  !tq_policy_is_held(&policy, TQ_STATE_PENDING, NOW - HOUR, NOW),
+		  "or in other states");
+	check_is(tq_policy_retention(&policy, kept).completed, 1,
+			 "a period without a key keeps no task");
+	policy.keys = 1u << TQ_KEY_UNIQUE;
+	policy.retain_failed = 61 * S;
+	check_is(tq_policy_retention(&policy, kept).completed, 60 * S,
+			 "one with a key does");
+	check_is(tq_policy_retention(&policy, kept).failed, 61 * S,
+			 "but not shorter than it is kept anyway");
+}
+
 /* ---- faults ---- */
 
 #define TOO_MANY                                                              \
@@ -692,6 +728,7 @@ main(void)
 	check_life();
 	check_claims();
 	check_effects();
+	check_unique();
 	check_faults();
 	check_names();
 	printf("1..%d\n", tests);
