@@ -5,6 +5,8 @@
 #ifndef TQ_NAMES_H
 #define TQ_NAMES_H
 
+#include <stdbool.h>
+
 #include "types.h"
 
 extern const char *tq_state_name(TqState state);
