@@ -33,8 +33,10 @@
  * required tasks, by id.  A rerun locks the key before the task.  Two exceptions
  * remain, where the server may have to end a deadlock: another pass, which takes
  * locks of groups and task ids after those of tasks, and needs the end of a task
- * within the same milliseconds; and a redrive of many letters whose tasks are
- * gone, which holds the letters.
+ * within the same milliseconds; and a redrive of many letters, which takes keys
+ * in the order of the letters.  It passes over a key that another session has
+ * locked, but waits where the row is inserted or updated at the same moment, and
+ * for the keys of letters whose tasks are gone.
  */
 #include "postgres.h"
 

@@ -14,6 +14,8 @@
 #include "storage/bufmgr.h"
 #include "utils/builtins.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/snapshot.h"
 
 #include "../util/spi.h"
 #include "columns.h"
@@ -35,10 +37,6 @@ static TqStatement lock_keys = TQ_STATEMENT(
 	" SELECT x.queue, x.key, 0 FROM unnest($1, $2) AS x (queue, key)"
 	" ON CONFLICT (queue, key) DO UPDATE SET task = u.task WHERE false",
 	INT4ARRAYOID, TEXTARRAYOID);
-
-static TqStatement try_lock_key = TQ_STATEMENT(
-	"SELECT FROM tq_internal.unique_key WHERE queue = $1 AND key = $2 FOR UPDATE SKIP LOCKED",
-	INT4OID, TEXTOID);
 
 static TqStatement set_keys = TQ_STATEMENT(
 	"UPDATE tq_internal.unique_key AS u SET task = x.task"
@@ -95,28 +93,46 @@ tq_unique_keys_lock(TqUniqueKey *keys, int n)
 }
 
 /*
+ * Returns whether a key has a row that is visible by this snapshot.  Unless
+ * is_locked is NULL, tries to lock the row, and sets it.
+ */
+static bool
+has_row(const TqUniqueKey *key, Snapshot snapshot, bool *is_locked)
+{
+	TqTable *table = tq_table_open(&unique_keys);
+	TqScan *scan = tq_scan_begin(table, &unique_keys_by_key, 2, snapshot);
+	bool exists = tq_scan_find(scan, Int32GetDatum(key->queue),
+							   CStringGetTextDatum(key->key), 0);
+
+	if (is_locked != NULL)
+		*is_locked = exists &&
+					 tq_table_lock_row(table, scan->slot, TQ_LOCK_SKIP);
+	tq_scan_end(scan);
+	tq_table_close(table);
+	return exists;
+}
+
+/*
  * Does the same for a single key, except that it returns false if another
- * session has the row locked.
+ * session has the row locked, or is inserting or deleting it.
  */
 bool
 tq_unique_key_try_lock(TqUniqueKey *key)
 {
-	Datum values[2] = {Int32GetDatum(key->queue),
-					   CStringGetTextDatum(key->key)};
-	TqScan *scan;
-	bool exists;
+	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
+	SnapshotData dirty;
+	bool is_locked;
+	bool exists = has_row(key, snapshot, &is_locked);
 
-	if (tq_spi_run(&try_lock_key, values, NULL) > 0)
-	{
+	UnregisterSnapshot(snapshot);
+	InitDirtySnapshot(dirty);
+	if (is_locked)
 		read_keys(key, 1);
-		return true;
-	}
-	scan = tq_scan_open(&unique_keys, &unique_keys_by_key, 2, NULL);
-	exists = tq_scan_find(scan, values[0], values[1], 0);
-	tq_scan_close(scan);
-	if (!exists)
+	else if (exists || has_row(key, &dirty, NULL))
+		return false;
+	else
 		tq_unique_keys_lock(key, 1);
-	return !exists;
+	return true;
 }
 
 /* Sets the tasks of these keys, whose rows are locked. */
