@@ -27,7 +27,7 @@
 #include "redrive.h"
 #include "task_access.h"
 #include "task_ops.h"
-#include "unique.h"
+#include "unique_key.h"
 
 /* ---- a locked dead letter ---- */
 

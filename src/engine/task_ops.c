@@ -38,7 +38,7 @@
 #include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
-#include "unique.h"
+#include "unique_key.h"
 
 /* Raises TQ404 for a task that does not exist. */
 void

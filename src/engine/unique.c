@@ -51,7 +51,6 @@
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
-#include "../storage/task_key_table.h"
 #include "../storage/task_location.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
@@ -64,6 +63,7 @@
 #include "priority.h"
 #include "task_access.h"
 #include "unique.h"
+#include "unique_key.h"
 
 /* What becomes of a task. */
 typedef enum Fate
@@ -119,15 +119,6 @@ tq_unique_is_used(const TqTaskDefinition *tasks, int n)
 	return false;
 }
 
-static TqUniqueKey
-key_of(const TqTask *task, char *key)
-{
-	return (TqUniqueKey){.queue = policy_of(task)->unique_in_database
-									  ? 0
-									  : task->queue,
-						 .key = key};
-}
-
 static int
 compare_keys(const void *a, const void *b)
 {
@@ -166,8 +157,8 @@ collect(TqUnique *unique)
 
 		if (definition->keys[TQ_KEY_UNIQUE] == NULL)
 			continue;
-		keys[n] = key_of(&definition->named.task,
-						 definition->keys[TQ_KEY_UNIQUE]);
+		keys[n] = tq_unique_key_of(&definition->named.task,
+								   definition->keys[TQ_KEY_UNIQUE]);
 		unique->entries[unique->nentries++] = (Entry){.index = i, .row = n};
 	}
 	qsort_arg(unique->entries, unique->nentries, sizeof(Entry),
@@ -211,33 +202,6 @@ tq_unique_begin(TqTaskDefinition *tasks, int n, TimestampTz now)
 
 /* ---- who holds a key ---- */
 
-/*
- * Returns whether a task holds its key by this policy, of another task; the
- * caller has locked the row of the key.
- */
-static bool
-is_held_by(int64 holder, const TqPolicy *policy, TimestampTz now)
-{
-	TqTaskFinder finder = {NULL, NULL};
-	TqTask task;
-	TqRun run;
-	bool exists = holder != 0 && tq_task_find_by_id(&finder, holder, &task);
-
-	tq_task_finder_end(&finder);
-	return exists && tq_run_peek(holder, &run) &&
-		   tq_policy_is_held(policy, run.state, task.created, now);
-}
-
-/* Returns the id of a task as text, also of one that is gone. */
-static const char *
-name_of(int64 task)
-{
-	int found;
-	TqNamedTask *named = tq_tasks_by_id(&task, 1, &found);
-
-	return found == 0 ? "(deleted)" : tq_slug_text(&named->task.task_id);
-}
-
 static void
 refuse(const TqTaskDefinition *definition, const char *holder)
 {
@@ -264,13 +228,14 @@ meets(TqUnique *unique, Entry *entry)
 
 	entry->with = unique->owner[entry->row];
 	entry->holder = unique->rows[entry->row].task;
-	if (entry->with < 0 && (entry->holder == definition->redriven ||
-							!is_held_by(entry->holder, policy, unique->now)))
+	if (entry->with < 0 &&
+		(entry->holder == definition->redriven ||
+		 !tq_unique_is_held_by(entry->holder, policy, unique->now)))
 		return false;
 	if (policy->on_conflict == TQ_CONFLICT_REJECT || definition->redriven != 0)
 		refuse(definition,
 			   entry->with < 0
-				   ? name_of(entry->holder)
+				   ? tq_unique_name_of(entry->holder)
 				   : tq_slug_text(
 						 &unique->tasks[entry->with].named.task.task_id));
 	return true;
@@ -532,54 +497,4 @@ tq_unique_follow(TqUnique *unique)
 		is_all = is_all && entry->fate == FATE_DONE;
 	}
 	return is_all;
-}
-
-/* ---- rerun ---- */
-
-/*
- * Locks the unique key of a task that is to run again; under TQ_LOCK_SKIP does
- * not wait.  Unless another task, *holder, holds the key, the task has it now.
- * The caller has not locked the task yet.
- */
-TqRerunKey
-tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
-				int64 *holder)
-{
-	const TqPolicy *policy = policy_of(task);
-	char *keys[TQ_KEYS];
-	TqUniqueKey key;
-
-	*holder = 0;
-	if (!tq_policy_has_key(policy, TQ_KEY_UNIQUE))
-		return TQ_RERUN_FREE;
-	tq_task_keys_read(task->id, keys);
-	if (keys[TQ_KEY_UNIQUE] == NULL)
-		return TQ_RERUN_FREE; /* it has just been deleted */
-	key = key_of(task, keys[TQ_KEY_UNIQUE]);
-	if (mode != TQ_LOCK_SKIP)
-		tq_unique_keys_lock(&key, 1);
-	else if (!tq_unique_key_try_lock(&key))
-		return TQ_RERUN_LOCKED;
-	if (key.task == task->id)
-		return TQ_RERUN_FREE;
-	if (is_held_by(key.task, policy_of(task), now))
-	{
-		*holder = key.task;
-		return TQ_RERUN_HELD;
-	}
-	key.task = task->id;
-	tq_unique_keys_set(&key, 1);
-	return TQ_RERUN_FREE;
-}
-
-/* Raises TQ409 for a task whose key another one holds. */
-void
-tq_unique_error_rerun(const TqTask *task, int64 holder)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_CONFLICT),
-			 errmsg("task \"%s\" has a unique key that another task holds",
-					tq_slug_text(&task->task_id)),
-			 errdetail("Task \"%s\" holds it (uniqueKey).", name_of(holder)),
-			 errhint("Rerun the task when that one is resolved.")));
 }

@@ -8,7 +8,6 @@
 
 #include "datatype/timestamp.h"
 
-#include "../storage/table.h"
 #include "../storage/task_table.h"
 
 /* The unique keys of the tasks of one call. */
@@ -22,17 +21,5 @@ extern bool tq_unique_is_met(const TqUnique *unique, int index);
 extern int64 *tq_unique_to_replace(const TqUnique *unique, int *n);
 extern void tq_unique_set(TqUnique *unique);
 extern bool tq_unique_follow(TqUnique *unique);
-
-/* The unique key of a task that is to run again. */
-typedef enum TqRerunKey
-{
-	TQ_RERUN_FREE,  /* the task has it now, or needs none */
-	TQ_RERUN_HELD,  /* another task holds it */
-	TQ_RERUN_LOCKED /* another session is about to take it */
-} TqRerunKey;
-
-extern TqRerunKey tq_unique_rerun(const TqTask *task, TqLock mode,
-								  TimestampTz now, int64 *holder);
-extern void tq_unique_error_rerun(const TqTask *task, int64 holder);
 
 #endif /* TQ_UNIQUE_H */

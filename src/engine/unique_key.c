@@ -1,0 +1,108 @@
+/*
+ * unique_key.c
+ *	  Which task holds a unique key, and the key of a task that is to run again.
+ *
+ * unique.c says why no two tasks get a key.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+#include "../core/policy.h"
+#include "../storage/policy_table.h"
+#include "../storage/run_table.h"
+#include "../storage/table.h"
+#include "../storage/task_key_table.h"
+#include "../storage/task_location.h"
+#include "../storage/task_table.h"
+#include "../storage/unique_key_table.h"
+#include "../util/errors.h"
+#include "../util/slugid.h"
+#include "unique_key.h"
+
+/* Returns the key of a task, with the queue that its policy says. */
+TqUniqueKey
+tq_unique_key_of(const TqTask *task, char *key)
+{
+	return (
+		TqUniqueKey){.queue = tq_policy_get(task->policy)->unique_in_database
+								  ? 0
+								  : task->queue,
+					 .key = key};
+}
+
+/*
+ * Returns whether a task holds its key by this policy, of another task; the
+ * caller has locked the row of the key.
+ */
+bool
+tq_unique_is_held_by(int64 holder, const TqPolicy *policy, TimestampTz now)
+{
+	TqTaskFinder finder = {NULL, NULL};
+	TqTask task;
+	TqRun run;
+	bool exists = holder != 0 && tq_task_find_by_id(&finder, holder, &task);
+
+	tq_task_finder_end(&finder);
+	return exists && tq_run_peek(holder, &run) &&
+		   tq_policy_is_held(policy, run.state, task.created, now);
+}
+
+/* Returns the id of a task as text, also of one that is gone. */
+const char *
+tq_unique_name_of(int64 task)
+{
+	int found;
+	TqNamedTask *named = tq_tasks_by_id(&task, 1, &found);
+
+	return found == 0 ? "(deleted)" : tq_slug_text(&named->task.task_id);
+}
+
+/*
+ * Locks the unique key of a task that is to run again; under TQ_LOCK_SKIP does
+ * not wait.  Unless another task, *holder, holds the key, the task has it now.
+ * The caller has not locked the task yet.
+ */
+TqRerunKey
+tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
+				int64 *holder)
+{
+	const TqPolicy *policy = tq_policy_get(task->policy);
+	char *keys[TQ_KEYS];
+	TqUniqueKey key;
+
+	*holder = 0;
+	if (!tq_policy_has_key(policy, TQ_KEY_UNIQUE))
+		return TQ_RERUN_FREE;
+	tq_task_keys_read(task->id, keys);
+	if (keys[TQ_KEY_UNIQUE] == NULL)
+		return TQ_RERUN_FREE; /* it has just been deleted */
+	key = tq_unique_key_of(task, keys[TQ_KEY_UNIQUE]);
+	if (mode != TQ_LOCK_SKIP)
+		tq_unique_keys_lock(&key, 1);
+	else if (!tq_unique_key_try_lock(&key))
+		return TQ_RERUN_LOCKED;
+	if (key.task == task->id)
+		return TQ_RERUN_FREE;
+	if (tq_unique_is_held_by(key.task, tq_policy_get(task->policy), now))
+	{
+		*holder = key.task;
+		return TQ_RERUN_HELD;
+	}
+	key.task = task->id;
+	tq_unique_keys_set(&key, 1);
+	return TQ_RERUN_FREE;
+}
+
+/* Raises TQ409 for a task whose key another one holds. */
+void
+tq_unique_error_rerun(const TqTask *task, int64 holder)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" has a unique key that another task holds",
+					tq_slug_text(&task->task_id)),
+			 errdetail("Task \"%s\" holds it (uniqueKey).",
+					   tq_unique_name_of(holder)),
+			 errhint("Rerun the task when that one is resolved.")));
+}
