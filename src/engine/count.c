@@ -181,7 +181,7 @@ add_final(int64 group, const TqRun *run, int32 policy, int by)
 
 /* Counts a waiting run no longer that is about to start again. */
 void
-tq_count_moved(const TqTask *task, const TqRun *run)
+tq_count_replaced(const TqTask *task, const TqRun *run)
 {
 	add_gauge(tq_count_owner(task), gauge_of(run->location), -1);
 }

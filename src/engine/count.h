@@ -28,7 +28,7 @@ extern void tq_count_visible(const TqPending *run);
 extern void tq_count_claim(TqCountOwner owner, TimestampTz claimable,
 						   TimestampTz now);
 extern void tq_count_deferred(const TqTask *task);
-extern void tq_count_moved(const TqTask *task, const TqRun *run);
+extern void tq_count_replaced(const TqTask *task, const TqRun *run);
 extern void tq_count_end(TqCountOwner owner, const TqRun *run, int32 policy,
 						 bool is_retried);
 extern void tq_count_rerun(const TqTask *task, const TqRun *last);

@@ -384,7 +384,7 @@ move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
 		tq_pending_delete(&task->id, 1);
 	else
 		tq_delayed_delete(&task->id, 1);
-	tq_count_moved(task, run);
+	tq_count_replaced(task, run);
 	tq_pending_runs_add(&start, 1, now);
 }
 
