@@ -21,6 +21,7 @@
 #include "shmem/counts.h"
 #include "shmem/database_facts.h"
 #include "shmem/expired_claims.h"
+#include "shmem/fair_clock.h"
 #include "shmem/listener.h"
 #include "shmem/rate_window.h"
 #include "shmem/shmem.h"
@@ -42,11 +43,19 @@ PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);
 
-static const TqShmemPart *const shmem_parts[] =
-	{&tq_cursor_shmem,         &tq_wait_shmem,     &tq_slot_shmem,
-	 &tq_stats_shmem,          &tq_listener_shmem, &tq_facts_shmem,
-	 &tq_activity_shmem,       &tq_counts_shmem,   &tq_count_snapshot_shmem,
-	 &tq_count_prepared_shmem, &tq_expired_shmem,  &tq_rate_shmem};
+static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
+												 &tq_wait_shmem,
+												 &tq_slot_shmem,
+												 &tq_stats_shmem,
+												 &tq_listener_shmem,
+												 &tq_facts_shmem,
+												 &tq_activity_shmem,
+												 &tq_counts_shmem,
+												 &tq_count_snapshot_shmem,
+												 &tq_count_prepared_shmem,
+												 &tq_expired_shmem,
+												 &tq_rate_shmem,
+												 &tq_fair_shmem};
 
 /*
  * What the end of a transaction does, in this order.  The claim cursors are

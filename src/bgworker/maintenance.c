@@ -1,7 +1,7 @@
 /*
  * maintenance.c
  *	  The steps of maintenance: publication, deadlines, timeouts, expired
- *	  claims, delayed runs, expiry.
+ *	  claims, delayed runs, order, expiry.
  *
  * Each step takes a bounded number of due rows of tq_internal.claim_timer,
  * tq_internal.timer or tq_internal.delayed, skips tasks that another session
@@ -55,6 +55,7 @@
 #include "../engine/access.h"
 #include "../engine/count.h"
 #include "../engine/gate.h"
+#include "../engine/reorder.h"
 #include "../engine/transition.h"
 #include "../events/outbox.h"
 #include "../events/publisher.h"
@@ -349,6 +350,9 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 		if (MyBackendType != B_BG_WORKER)
 			tq_publisher_watch_unpublished();
 	}
+	else if (step == TQ_STEP_REORDER)
+		batch->tasks = tq_reorder_pass(now, MyBackendType != B_BG_WORKER,
+									   &batch->more);
 	else if (step == TQ_STEP_POSTPONED)
 		batch->tasks = tq_bisect_retry(run_of, now, &batch->more);
 	else if (step == TQ_STEP_SWEEP)
@@ -411,11 +415,12 @@ tq_maintenance_timer_added(TqScanPositions *positions, TimestampTz due)
 TimestampTz
 tq_maintenance_next_due(TqScanPositions *positions)
 {
+	TimestampTz now = tq_clock_now();
 	TimestampTz due;
 
 	tq_call_begin(false);
-	due = Min(tq_timer_next_due(tq_clock_now(), positions),
-			  tq_postponed_next_due());
+	due = Min(tq_timer_next_due(now, positions), tq_postponed_next_due());
+	due = Min(due, tq_reorder_next(now));
 	tq_call_end();
 	return due;
 }

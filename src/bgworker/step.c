@@ -15,6 +15,7 @@ static const char *const names[] = {
 	[TQ_STEP_CLAIM_EXPIRED] = "claim-expired",
 	[TQ_STEP_DELAYED] = "delayed",
 	[TQ_STEP_ADMIT] = "admit",
+	[TQ_STEP_REORDER] = "reorder",
 	[TQ_STEP_CANCEL] = "cancel",
 	[TQ_STEP_POSTPONED] = "postponed",
 	[TQ_STEP_EXPIRE] = "expired",

@@ -19,6 +19,7 @@ typedef enum TqStep
 	TQ_STEP_CLAIM_EXPIRED,
 	TQ_STEP_DELAYED,
 	TQ_STEP_ADMIT,
+	TQ_STEP_REORDER,
 	TQ_STEP_CANCEL,
 	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
@@ -26,7 +27,7 @@ typedef enum TqStep
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 13
+#define TQ_STEPS 14
 
 extern const char *tq_step_name(TqStep step);
 

@@ -27,6 +27,8 @@ const TqQueueSettings tq_queue_settings_plain = {
 	.key_concurrent_limit = 0,
 	.key_rate_count = 0,
 	.key_rate_interval = 0,
+	.is_fair = false,
+	.aging_interval = 0,
 };
 
 /* Returns whether claims have to take slots. */

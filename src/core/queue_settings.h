@@ -29,6 +29,8 @@ typedef struct TqQueueSettings
 	int key_concurrent_limit; /* of the tasks with one concurrencyKey */
 	int key_rate_count;
 	int64_t key_rate_interval;
+	bool is_fair;           /* claims go round the fairness keys */
+	int64_t aging_interval; /* milliseconds; 0: priorities stay */
 } TqQueueSettings;
 
 extern const TqQueueSettings tq_queue_settings_plain;

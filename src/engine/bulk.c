@@ -11,7 +11,8 @@
  * The lists are read in the order in which tasks go through them: unscheduled,
  * delayed, pending by priority, running.  A task that becomes pending meanwhile
  * gets a place after those that were read, so the pending ones are read on from
- * there, until there are no more that are wanted.  Tasks that were created after
+ * there, until there are no more that are wanted.  In a queue that is fair, whose
+ * places are tags, which are negative, they are read from the beginning.  Tasks that were created after
  * the operation has begun are not, so it ends however fast others are created.
  */
 #include "postgres.h"
@@ -69,6 +70,8 @@ tq_bulk_begin(TqBulk *bulk)
 {
 	bulk->memory = CurrentMemoryContext;
 	bulk->list = LIST_UNSCHEDULED;
+	for (int i = LIST_PENDING; i < LIST_RUNNING; i++)
+		bulk->after[i] = PG_INT64_MIN;
 }
 
 /* ---- batches ---- */
@@ -140,6 +143,11 @@ next_list(TqBulk *bulk)
 	bulk->is_again = !bulk->has_found;
 	bulk->has_found = false;
 	bulk->list = LIST_PENDING;
+	for (int i = LIST_PENDING; i < LIST_RUNNING; i++)
+	{
+		if (bulk->after[i] < 0)
+			bulk->after[i] = PG_INT64_MIN;
+	}
 }
 
 /* Applies the operation to a page of a list. */

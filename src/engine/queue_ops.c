@@ -14,6 +14,7 @@
 
 #include "../core/policy.h"
 #include "../shmem/wait_queue.h"
+#include "../shmem/worker_request.h"
 #include "../storage/policy_json.h"
 #include "../storage/queue_settings_json.h"
 #include "../storage/queue_settings_table.h"
@@ -81,6 +82,7 @@ tq_queue_set(const char *queue_name, Jsonb *changes)
 	check(queue_name, settings);
 	tq_limits_begin(queue);
 	tq_gates_settings_changed(queue, tq_clock_now());
+	tq_request_cycle(tq_clock_now());
 	if (JB_ROOT_COUNT(settings) == 0)
 		tq_queue_settings_delete(queue);
 	tq_wait_note_opened(queue);

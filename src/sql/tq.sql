@@ -590,6 +590,7 @@ CREATE TABLE tq_internal.task_key (
 	PRIMARY KEY (task, kind)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.task_key IS 'keys of tasks: uniqueKey, serialKey, concurrencyKey and fairnessKey of their policies';
+CREATE INDEX task_key_fair ON tq_internal.task_key (key, task) WHERE kind = 3;	-- fairnessKey: its newest tasks
 
 -- Clients insert rows; the step "admit" of maintenance makes all other changes.
 CREATE TABLE tq_internal.gate_member (

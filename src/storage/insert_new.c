@@ -1,8 +1,8 @@
 /*
  * insert_new.c
- *	  Inserts rows except those whose key exists already.
+ *	  Inserts rows except those whose key exists already, or with another key.
  *
- * This is INSERT ON CONFLICT DO NOTHING for many rows, whose order is that in
+ * tq_table_flush_new() is INSERT ON CONFLICT DO NOTHING for many rows, whose order is that in
  * which it waits for other sessions.
  *
  * Why two sessions cannot both insert a key: the index looks for the key and
@@ -16,6 +16,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "storage/itemptr.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
@@ -169,5 +170,57 @@ tq_table_flush_new(TqTable *table, TqRelation *arbiter, int column,
 	table->filled = 0;
 	tq_scan_end(insertion.by_key);
 	UnregisterSnapshot(insertion.before);
+	CommandCounterIncrement();
+}
+
+/*
+ * Replaces a row that was inserted by one with another key, until the key is
+ * free.
+ */
+static void
+insert_renumbered(TqTable *table, TupleTableSlot *slot, Oid arbiter,
+				  TqRenumber *renumber)
+{
+	TupleTableSlot *other = table_slot_create(table->rel, NULL);
+	ItemPointerData tid = slot->tts_tid;
+
+	for (int tries = 0;; tries++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		CommandCounterIncrement();
+		if (tq_table_delete(table, &tid, true) != TM_Ok)
+			elog(ERROR, "could not delete a row that was just inserted");
+		tq_table_copy_values(other, slot);
+		renumber(other, tries);
+		table_tuple_insert(table->rel, other, GetCurrentCommandId(true), 0,
+						   NULL);
+		if (tq_table_insert_entries(table, other, arbiter))
+			break;
+		tid = other->tts_tid;
+	}
+	ExecDropSingleTupleTableSlot(other);
+}
+
+/*
+ * Inserts the new rows; those whose key, in the columns of the arbiter, another
+ * row has or may get are given another one.  Waits for nothing.
+ */
+void
+tq_table_flush_renumbered(TqTable *table, TqRelation *arbiter,
+						  TqRenumber *renumber)
+{
+	Oid unique = tq_relation_oid(arbiter);
+
+	if (table->filled == 0)
+		return;
+	tq_table_insert_rows(table);
+	for (int i = 0; i < table->filled; i++)
+	{
+		TupleTableSlot *slot = table->slots[i];
+
+		if (!tq_table_insert_entries(table, slot, unique))
+			insert_renumbered(table, slot, unique, renumber);
+	}
+	table->filled = 0;
 	CommandCounterIncrement();
 }

@@ -34,10 +34,13 @@
 
 #include "../core/types.h"
 #include "../shmem/claim_cursor.h"
+#include "../shmem/fair_clock.h"
 #include "../shmem/worker_request.h"
 #include "../util/spi.h"
 #include "columns.h"
+#include "fair_place.h"
 #include "index_scan.h"
+#include "insert_new.h"
 #include "pending_table.h"
 #include "run_detail_table.h"
 #include "run_table.h"
@@ -101,26 +104,66 @@ put_delayed(TqTable *table, const TqPending *row)
 		tq_request_cycle(row->visible_at);
 }
 
+/* Gives a row another tag, because another row has its own. */
+static void
+renumber(TupleTableSlot *slot, int tries)
+{
+	Oid pending_oid = tq_relation_oid(&pending);
+	TqPending place = {.task = tq_row_int64(slot, Anum_pending_task),
+					   .seq = tq_row_int64(slot, Anum_pending_seq),
+					   .queue = tq_row_int32(slot, Anum_pending_queue),
+					   .priority = tq_row_int16(slot, Anum_pending_priority)};
+
+	place.seq = tq_fair_place_again(pending_oid, &place, tries);
+	tq_put(slot, Anum_pending_seq, Int64GetDatum(place.seq));
+	tq_cursor_track_insert(pending_oid, place.queue, place.priority,
+						   place.seq);
+}
+
+/* Inserts rows of queues that are fair, each at the place that its key has. */
+static void
+put_fair(TqTable *table, TqPending *rows, int n)
+{
+	tq_fair_place(RelationGetRelid(table->rel), rows, n);
+	tq_table_flush(table);
+	for (int i = 0; i < n; i++)
+	{
+		put_pending(table, &rows[i]);
+		if (table->filled == TQ_TABLE_BATCH || i == n - 1)
+			tq_table_flush_renumbered(table, &pending_order, renumber);
+	}
+}
+
 /*
  * Makes runs claimable.  A run with a seq of 0 goes to the back of its queue,
- * in the order of rows[].
+ * in the order of rows[].  In a queue that is fair, each goes behind those of its
+ * key.
  */
 void
 tq_pending_insert(const TqPending *rows, int n)
 {
 	TqTable *table;
+	TqPending *fair = NULL;
+	int nfair = 0;
 
 	if (n == 0)
 		return;
 	table = tq_table_open(&pending);
+	if (tq_fair_is_used())
+		fair = palloc(sizeof(TqPending) * n);
 	for (int i = 0; i < n; i++)
 	{
 		TqPending row = rows[i];
 
 		if (row.seq == 0)
 			row.seq = tq_id_next();
-		put_pending(table, &row);
+		if (fair != NULL && tq_fair_applies(row.queue))
+			fair[nfair++] = row;
+		else
+			put_pending(table, &row);
 	}
+	if (nfair > 0)
+		put_fair(table, fair, nfair);
 	tq_table_close(table);
 }
 
@@ -329,6 +372,59 @@ tq_delayed_delete(const int64 *tasks, int n)
 }
 
 /*
+ * Moves a row, which the caller has locked, to the back of its key, or of its
+ * queue, in a priority and perhaps another queue.  A session that waits for its lock looks for it again,
+ * as if it had been claimed.
+ */
+static void
+move_to_back(TqPendingScan *by, TupleTableSlot *slot, int32 queue,
+			 int priority)
+{
+	TqPending moved;
+	TqPending *row = &moved;
+	TM_Result result;
+
+	TQ_PENDING_COLUMNS(TQ_GET, pending);
+	moved.queue = queue;
+	moved.priority = (int16) priority;
+	track_delete(by->table, slot);
+	result = tq_table_delete(by->table, &slot->tts_tid, true);
+	if (result != TM_Ok)
+		tq_table_error(by->table, result);
+	if (tq_fair_applies(moved.queue))
+		put_fair(by->table, &moved, 1);
+	else
+	{
+		moved.seq = tq_id_next();
+		put_pending(by->table, &moved);
+		tq_table_flush(by->table);
+	}
+}
+
+/*
+ * Moves the run of a task to the back of its key, or of its queue, in a
+ * priority.  Returns false if it is not pending, or if another session has
+ * locked or changed it.
+ */
+bool
+tq_pending_move(int64 task, int priority)
+{
+	TqPendingScan *by;
+	TupleTableSlot *slot;
+
+	if (!tq_pending_lock(task, TQ_LOCK_SKIP))
+		return false;
+	by = tq_pending_scan_begin(SnapshotSelf);
+	slot = find_by_task(by, task);
+	if (slot == NULL)
+		elog(ERROR, "task " INT64_FORMAT " is not in tq_internal.pending",
+			 task);
+	move_to_back(by, slot, tq_row_int32(slot, Anum_pending_queue), priority);
+	tq_pending_scan_end(by);
+	return true;
+}
+
+/*
  * Gives a row a new queue or priority, and records both its positions for the
  * cursor.
  */
@@ -349,8 +445,9 @@ move_row(TqTable *table, TupleTableSlot *slot, int32 queue, int priority)
 }
 
 /*
- * Gives those of these tasks that are pending or delayed a new priority; their
- * order by seq remains.  The caller has locked all the rows, and the rows of
+ * Gives those of these tasks that are pending or delayed a new priority.  Their
+ * order by seq remains, except where it is one of tags, which differ from
+ * priority to priority.  The caller has locked all the rows, and the rows of
  * task still have the old priority.
  */
 void
@@ -366,7 +463,12 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 	{
 		TupleTableSlot *slot = find_by_task(by, tasks[i]);
 
-		if (slot != NULL)
+		if (slot == NULL)
+			continue;
+		if (tq_row_int64(slot, Anum_pending_seq) < 0)
+			move_to_back(by, slot, tq_row_int32(slot, Anum_pending_queue),
+						 priority);
+		else
 			move_row(by->table, slot, tq_row_int32(slot, Anum_pending_queue),
 					 priority);
 	}
@@ -376,7 +478,7 @@ tq_pending_set_priority(const int64 *tasks, int n, int priority)
 
 /*
  * Moves these tasks, which are pending, to another queue; their order by seq
- * remains.  The caller has locked all the rows, and the rows of task still have
+ * remains, unless one of the queues is fair.  The caller has locked all the rows, and the rows of task still have
  * the old queue.
  */
 void
@@ -394,8 +496,12 @@ tq_pending_set_queue(const int64 *tasks, int n, int32 queue)
 		if (slot == NULL)
 			elog(ERROR, "task " INT64_FORMAT " is not in tq_internal.pending",
 				 tasks[i]);
-		move_row(by->table, slot, queue,
-				 tq_row_int16(slot, Anum_pending_priority));
+		if (tq_row_int64(slot, Anum_pending_seq) < 0 || tq_fair_applies(queue))
+			move_to_back(by, slot, queue,
+						 tq_row_int16(slot, Anum_pending_priority));
+		else
+			move_row(by->table, slot, queue,
+					 tq_row_int16(slot, Anum_pending_priority));
 	}
 	tq_pending_scan_end(by);
 }
@@ -417,9 +523,11 @@ tq_delayed_set_queue(const int64 *tasks, int n, int32 queue)
 
 /*
  * The first pass of a claim of n tasks reads so many ids.  Creating a task
- * alone takes two, and other queues take some of them.
+ * alone takes two, and other queues take some of them.  Of tags it reads those
+ * of n turns.
  */
 #define NEAR_IDS(n) (32 + INT64CONST(4) * (n))
+#define NEAR_TAGS(n) (TQ_FAIR_TURN * (n))
 
 /* The state of a claim, or of a check whether a run is claimable. */
 typedef struct Walk
@@ -443,6 +551,7 @@ typedef struct Walk
 	/* no lower entry is claimable; one that becomes so lowers the cursor */
 	int64 passed;
 	bool may_raise; /* the cursor may be raised, so far */
+	int64 taken;    /* the last seq that was taken; 0: none */
 } Walk;
 
 /* What a claim found at an index entry. */
@@ -548,10 +657,10 @@ static int64
 begin_pass(Walk *walk)
 {
 	int64 below = PG_INT64_MAX;
+	int64 near = walk->from < 0 ? NEAR_TAGS(walk->max) : NEAR_IDS(walk->max);
 
 	if (walk->is_near)
-		below = Min(walk->from, PG_INT64_MAX - NEAR_IDS(walk->max)) +
-				NEAR_IDS(walk->max);
+		below = Min(walk->from, PG_INT64_MAX - near) + near;
 	walk->is_near = false;
 	tq_scan_seek_range(walk->order, Int32GetDatum(walk->queue),
 					   Int16GetDatum(walk->priority), walk->from, below);
@@ -585,7 +694,10 @@ look_at_some(Walk *walk)
 		if (walk->may_raise)
 			walk->passed = walk->from;
 		if (sight == SIGHT_TAKEN)
+		{
 			walk->found++;
+			walk->taken = seq;
+		}
 	}
 	return true;
 }
@@ -607,12 +719,24 @@ read_on(Walk *walk)
 	walk->passed = low[walk->priority];
 }
 
+/* Notes how far the claims of a queue that is fair have got. */
+static void
+note_time(const Walk *walk)
+{
+	TqFairKey key = {.pending = walk->cursor.pending,
+					 .queue = walk->queue,
+					 .priority = walk->priority};
+
+	tq_fair_set_time(&key, walk->taken);
+}
+
 /* Scans the entries of one priority in passes; each may raise the cursor. */
 static void
 walk_priority(Walk *walk)
 {
 	bool more = true;
 
+	walk->taken = 0;
 	walk->from = walk->passed = walk->cursor.low[walk->priority];
 	walk->may_raise = true;
 	walk->is_near = true;
@@ -625,6 +749,8 @@ walk_priority(Walk *walk)
 		if (more && walk->found < walk->max)
 			read_on(walk);
 	}
+	if (walk->taken < 0 && walk->taking)
+		note_time(walk);
 }
 
 /* Scans a queue, highest priority first, until enough was found. */

@@ -54,6 +54,7 @@ extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
 extern bool tq_pending_is_claimable(int32 queue, TimestampTz now,
 									TqMayClaim *may_claim);
 extern void tq_delayed_delete(const int64 *tasks, int n);
+extern bool tq_pending_move(int64 task, int priority);
 extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
 extern void tq_pending_set_queue(const int64 *tasks, int n, int32 queue);
 extern void tq_delayed_set_queue(const int64 *tasks, int n, int32 queue);

@@ -33,6 +33,41 @@ read_policy(const JsonbValue *value, void *place)
 	return fault == NULL ? NULL : psprintf("is a policy, which %s", fault);
 }
 
+#define WEIGHTS                                                               \
+	"is an object of numbers from 0.001 to 1000, by fairnessKey; \"\" stands for the tasks without one"
+
+/* Returns whether a weight is a number from 0.001 to 1000. */
+static bool
+is_weight(const JsonbValue *value)
+{
+	double weight;
+
+	if (value->type != jbvNumeric)
+		return false;
+	weight = tq_json_double(value);
+	return weight >= 0.001 && weight <= 1000;
+}
+
+/* Keeps the weights of fairness keys, after checking them. */
+static const char *
+read_weights(const JsonbValue *value, void *place)
+{
+	TqJsonIterator it;
+	Jsonb *weights;
+
+	if (!tq_json_is_object(value))
+		return WEIGHTS;
+	weights = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+	it = tq_json_iterate(&weights->root);
+	while (tq_json_next(&it))
+	{
+		if (!is_weight(&it.value))
+			return WEIGHTS;
+	}
+	*(Jsonb **) place = weights;
+	return NULL;
+}
+
 #define IN_SETTINGS(field)                                                    \
 	(offsetof(TqGivenSettings, settings) + offsetof(TqQueueSettings, field))
 
@@ -50,6 +85,9 @@ static const TqField fields[] = {
 	{"keyConcurrentLimit", tq_field_count, IN_SETTINGS(key_concurrent_limit)},
 	{"keyRateCount", tq_field_count, IN_SETTINGS(key_rate_count)},
 	{"keyRateInterval", tq_field_time, IN_SETTINGS(key_rate_interval)},
+	{"fairness", tq_field_flag, IN_SETTINGS(is_fair)},
+	{"fairnessWeights", read_weights, offsetof(TqGivenSettings, weights)},
+	{"agingInterval", tq_field_time, IN_SETTINGS(aging_interval)},
 	{"policy", read_policy, offsetof(TqGivenSettings, policy)},
 };
 
@@ -64,11 +102,13 @@ tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
 
 	given->settings = tq_queue_settings_plain;
 	given->policy = NULL;
+	given->weights = NULL;
 	if (!JB_ROOT_IS_OBJECT(json))
 		return "must be an object";
 	if (VARSIZE(json) > TQ_QUEUE_SETTINGS_BYTES)
 		return psprintf("must not be larger than %d bytes",
 						TQ_QUEUE_SETTINGS_BYTES);
 	fault = tq_fields_read(&json->root, fields, lengthof(fields), given);
+	given->settings.is_fair |= given->weights != NULL;
 	return fault != NULL ? fault : tq_queue_settings_fault(&given->settings);
 }

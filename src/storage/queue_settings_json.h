@@ -13,7 +13,8 @@
 typedef struct TqGivenSettings
 {
 	TqQueueSettings settings;
-	Jsonb *policy; /* of tasks that do not say otherwise; NULL: none */
+	Jsonb *policy;  /* of tasks that do not say otherwise; NULL: none */
+	Jsonb *weights; /* of fairness keys, all above 0; NULL: none */
 } TqGivenSettings;
 
 #define TQ_QUEUE_SETTINGS_BYTES 16000 /* as jsonb */

@@ -16,6 +16,7 @@
 #include "utils/snapmgr.h"
 
 #include "../core/types.h"
+#include "../util/json_reader.h"
 #include "../util/spi.h"
 #include "columns.h"
 #include "index_scan.h"
@@ -60,6 +61,7 @@ static uint64 loaded = 0;     /* the generation that is cached */
 static bool changed_here = false; /* by this transaction */
 static MemoryContext context = NULL;
 static HTAB *entries = NULL; /* NULL: no queue has settings */
+static bool any_is_fair = false;
 
 /* Relcache callback: the next call reads the table again. */
 static void
@@ -135,6 +137,14 @@ add_entry(TupleTableSlot *slot)
 		given.policy = tq_policy_of_default(given.policy);
 		MemoryContextSwitchTo(outer);
 	}
+	if (given.weights != NULL)
+	{
+		Jsonb *kept = MemoryContextAlloc(context, VARSIZE(given.weights));
+
+		memcpy(kept, given.weights, VARSIZE(given.weights));
+		given.weights = kept;
+	}
+	any_is_fair = any_is_fair || given.settings.is_fair;
 	entry = hash_search(entries, &queue, HASH_ENTER, NULL);
 	entry->given = given;
 }
@@ -159,6 +169,7 @@ load(void)
 										ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(context);
 	entries = NULL;
+	any_is_fair = false;
 	loaded = 0;
 	PushActiveSnapshot(GetLatestSnapshot());
 	current = generation;
@@ -191,6 +202,55 @@ bool
 tq_queue_settings_exist(void)
 {
 	return find(0) != NULL || entries != NULL;
+}
+
+/* Returns whether any queue uses fairness. */
+bool
+tq_queue_settings_are_fair(void)
+{
+	return tq_queue_settings_exist() && any_is_fair;
+}
+
+/*
+ * Returns the weight of a fairness key in its queue; "" is that of the tasks
+ * without a key.
+ */
+double
+tq_queue_settings_weight(int32 queue, const char *key)
+{
+	const TqGivenSettings *given = find(queue);
+	const JsonbValue *weight = NULL;
+
+	if (given != NULL && given->weights != NULL)
+		weight = tq_json_member(&given->weights->root, key);
+	return weight == NULL ? 1 : tq_json_double(weight);
+}
+
+/*
+ * Returns the queues whose pending runs maintenance moves within their order,
+ * and sets *version to a number that differs once that may have changed.
+ */
+int32 *
+tq_queue_settings_with_moves(uint64 *version, int *found)
+{
+	HASH_SEQ_STATUS scan;
+	const Entry *entry;
+	int32 *queues;
+
+	*found = 0;
+	(void) find(0);
+	*version = generation;
+	if (entries == NULL)
+		return NULL;
+	queues = palloc(sizeof(int32) * hash_get_num_entries(entries));
+	hash_seq_init(&scan, entries);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		if (entry->given.settings.is_fair ||
+			entry->given.settings.aging_interval > 0)
+			queues[(*found)++] = entry->queue;
+	}
+	return queues;
 }
 
 /*

@@ -10,6 +10,7 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
+#include "utils/snapmgr.h"
 
 #include "../core/policy.h"
 #include "../util/spi.h"
@@ -63,4 +64,40 @@ tq_task_keys_read(int64 task, char **keys)
 	memset(keys, 0, sizeof(char *) * TQ_KEYS);
 	for (int i = 0; i < n; i++)
 		keys[rows[i].kind] = rows[i].key;
+}
+
+struct TqTaskKeyReader
+{
+	TqScan *scan;
+	TqTaskKey kind;
+};
+
+/* Begins to look up keys, also those that this transaction has inserted. */
+TqTaskKeyReader *
+tq_task_key_reader_begin(TqTaskKey kind)
+{
+	static TqRelation task_key = TQ_RELATION("task_key");
+	static TqRelation by_task = TQ_RELATION("task_key_pkey");
+	TqTaskKeyReader *reader = palloc(sizeof(TqTaskKeyReader));
+
+	reader->kind = kind;
+	reader->scan = tq_scan_open(&task_key, &by_task, 2, SnapshotSelf);
+	return reader;
+}
+
+/* Returns the key of a task, or NULL. */
+char *
+tq_task_key_find(TqTaskKeyReader *reader, int64 task)
+{
+	if (!tq_scan_find(reader->scan, Int64GetDatum(task),
+					  Int16GetDatum((int16) reader->kind), 0))
+		return NULL;
+	return tq_row_text(reader->scan->slot, Anum_task_key_key);
+}
+
+/* Ends the look-ups. */
+void
+tq_task_key_reader_end(TqTaskKeyReader *reader)
+{
+	tq_scan_close(reader->scan);
 }

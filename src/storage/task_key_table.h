@@ -18,4 +18,11 @@ typedef struct TqKeyOfTask
 extern void tq_task_keys_insert(const TqKeyOfTask *keys, int n);
 extern void tq_task_keys_read(int64 task, char **keys);
 
+/* A look-up of the keys of one kind. */
+typedef struct TqTaskKeyReader TqTaskKeyReader;
+
+extern TqTaskKeyReader *tq_task_key_reader_begin(TqTaskKey kind);
+extern char *tq_task_key_find(TqTaskKeyReader *reader, int64 task);
+extern void tq_task_key_reader_end(TqTaskKeyReader *reader);
+
 #endif /* TQ_TASK_KEY_TABLE_H */

@@ -8,7 +8,9 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "fmgr.h"
 #include "mb/pg_wchar.h"
+#include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
 
@@ -50,6 +52,15 @@ tq_json_unless_empty(Jsonb *object)
 }
 
 /* ---- values ---- */
+
+/* Returns a number as a double; one that is too large is infinite. */
+double
+tq_json_double(const JsonbValue *number)
+{
+	return DatumGetFloat8(
+		DirectFunctionCall1(numeric_float8_no_overflow,
+							NumericGetDatum(number->val.numeric)));
+}
 
 /* Returns a copy of a string, or NULL for another kind of value. */
 char *

@@ -16,6 +16,7 @@ extern JsonbValue *tq_json_get(const Jsonb *object, const char *key);
 extern char *tq_json_get_text(const Jsonb *object, const char *key);
 extern Jsonb *tq_json_unless_empty(Jsonb *object);
 
+extern double tq_json_double(const JsonbValue *number);
 extern char *tq_json_string_of(const JsonbValue *value);
 extern bool tq_json_has_text(const JsonbValue *value, const char *text);
 extern bool tq_json_is_string(const JsonbValue *value, int max);
