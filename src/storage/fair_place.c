@@ -11,18 +11,18 @@
  *
  * What shared memory does not know, as after a start of the server, is read from
  * the table here: the time of a queue and priority is the lowest tag there, and
- * the last tag of a key the highest among its newest 1,000 tasks.
+ * the last tag of a key the highest among the newest of its tasks.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
+#include "miscadmin.h"
+#include "utils/snapmgr.h"
 
 #include "../core/policy.h"
 #include "../core/queue_settings.h"
 #include "../shmem/fair_clock.h"
 #include "../util/clock.h"
-#include "../util/spi.h"
+#include "columns.h"
 #include "fair_place.h"
 #include "index_scan.h"
 #include "queue_settings_table.h"
@@ -31,24 +31,15 @@
 #define TRIES 8 /* until a tag is taken; what is missing is read before each */
 #define NO_KEY "" /* in place of the key of a task without one */
 
-static TqStatement read_first = TQ_STATEMENT(
-	"SELECT seq FROM tq_internal.pending WHERE queue = $1 AND priority = $2 AND seq < 0"
-	" ORDER BY queue, priority DESC, seq LIMIT 1",
-	INT4OID, INT2OID);
+/* How many rows are read for the last tag of a key, newest tasks first. */
+#define NEWEST 1000
+#define NEWEST_PENDING 20 /* of these; retries have higher tags than others */
 
-static TqStatement read_last = TQ_STATEMENT(
-	"SELECT max(p.seq) FROM (SELECT task FROM tq_internal.task_key WHERE kind = 3 AND key = $3"
-	" ORDER BY task DESC LIMIT 1000) AS k JOIN tq_internal.pending p ON p.task = k.task AND p.seq <> p.task"
-	" WHERE p.queue = $1 AND p.priority = $2 AND p.seq < 0",
-	INT4OID, INT2OID, TEXTOID);
+TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
 
-/* Of the tasks without a key; 0: there are others that may have one. */
-static TqStatement read_last_without = TQ_STATEMENT(
-	"SELECT coalesce(max(p.seq) FILTER (WHERE p.queue = $1 AND p.priority = $2 AND p.seq < 0 AND k.task IS NULL),"
-	" CASE WHEN count(*) = 1000 THEN 0 END)"
-	" FROM (SELECT * FROM tq_internal.pending WHERE seq <> task ORDER BY task DESC LIMIT 1000) AS p"
-	" LEFT JOIN tq_internal.task_key k ON k.task = p.task AND k.kind = 3",
-	INT4OID, INT2OID);
+static TqRelation pending_table = TQ_RELATION("pending");
+static TqRelation pending_order = TQ_RELATION("pending_order");
+static TqRelation pending_moved = TQ_RELATION("pending_moved");
 
 /* Returns whether any queue may be fair; false costs a comparison. */
 bool
@@ -66,44 +57,101 @@ tq_fair_applies(int32 queue)
 
 /* ---- what shared memory does not know ---- */
 
-#define NO_TAG PG_INT64_MIN
-
-static void
-read_tag(TupleTableSlot *slot, void *tag)
-{
-	bool isnull;
-	Datum value = slot_getattr(slot, 1, &isnull);
-
-	*(int64 *) tag = isnull ? NO_TAG : DatumGetInt64(value);
-}
-
-/* Sets the time of a queue and priority. */
+/* Sets the time of a queue and priority, to the first tag there. */
 static void
 find_time(const TqFairKey *key)
 {
-	int64 tag = NO_TAG;
+	TqTable *table = tq_table_open(&pending_table);
+	TqScan *order = tq_scan_begin_range(table, &pending_order, 3,
+										SnapshotSelf);
+	int64 first = TQ_FAIR_FIRST;
+	int64 seq;
 
-	(void) tq_spi_read(&read_first,
-					   TQ_VALUES(Int32GetDatum(key->queue),
-								 Int16GetDatum(key->priority)),
-					   read_tag, &tag);
-	tq_fair_set_time(key, tag == NO_TAG ? TQ_FAIR_FIRST : tag);
+	tq_scan_seek_range(order, Int32GetDatum(key->queue),
+					   Int16GetDatum(key->priority), TQ_FAIR_FIRST, 0);
+	while (first == TQ_FAIR_FIRST && tq_scan_next_entry(order, &seq))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (tq_scan_fetch(order))
+			first = seq;
+	}
+	tq_scan_end(order);
+	tq_table_close(table);
+	tq_fair_set_time(key, first);
 }
 
-/* Sets the last tag of a key. */
-static void
-find_last(const TqFairKey *key, const char *text, TimestampTz now)
+/* Returns the tag of a row, if it is one of this queue and priority; or 0. */
+static int64
+tag_of(TupleTableSlot *slot, const TqFairKey *key)
 {
-	bool has_key = text[0] != '\0';
-	Datum values[3] = {Int32GetDatum(key->queue), Int16GetDatum(key->priority),
-					   CStringGetTextDatum(text)};
-	int64 tag = NO_TAG;
+	int64 seq = tq_row_int64(slot, Anum_pending_seq);
 
-	(void) tq_spi_read(has_key ? &read_last : &read_last_without, values,
-					   read_tag, &tag);
-	if (tag == 0)
-		tag = tq_fair_last(key);
-	tq_fair_set_last(key, tag == NO_TAG ? 0 : tag, now);
+	if (tq_row_int32(slot, Anum_pending_queue) != key->queue ||
+		tq_row_int16(slot, Anum_pending_priority) != key->priority)
+		return 0;
+	return Min(seq, 0);
+}
+
+/* Returns the highest of two tags; 0 is none. */
+static int64
+later(int64 a, int64 b)
+{
+	if (a == 0 || b == 0)
+		return Min(a, b);
+	return Max(a, b);
+}
+
+/* Returns the last tag of the newest tasks of a key; 0 if none has one. */
+static int64
+last_with_key(const TqFairKey *key, const char *text)
+{
+	TqScan *newest = tq_task_key_scan_begin(text);
+	TqScan *moved = tq_scan_open(&pending_table, &pending_moved, 1,
+								 SnapshotSelf);
+	int found = 0;
+	int64 last = 0;
+	int64 task;
+
+	for (int i = 0; i < NEWEST && found < NEWEST_PENDING &&
+					tq_task_key_scan_next(newest, &task);
+		 i++)
+	{
+		int64 tag = 0;
+
+		if (tq_scan_find(moved, Int64GetDatum(task), 0, 0))
+			tag = tag_of(moved->slot, key);
+		found += tag != 0;
+		last = later(last, tag);
+	}
+	tq_scan_close(moved);
+	tq_scan_close(newest);
+	return last;
+}
+
+/*
+ * Returns the last tag of the tasks without a key, among the newest runs that
+ * have tags; if there are only others, the one that is known.
+ */
+static int64
+last_without_key(const TqFairKey *key, TqTaskKeyReader *keys)
+{
+	TqScan *moved = tq_scan_open(&pending_table, &pending_moved, 0,
+								 SnapshotSelf);
+	int looked = 0;
+	int64 last = 0;
+
+	tq_scan_seek(moved, 0, 0, 0);
+	while (looked < NEWEST && last == 0 && tq_scan_previous(moved))
+	{
+		int64 task = tq_row_int64(moved->slot, Anum_pending_task);
+
+		looked++;
+		last = tag_of(moved->slot, key);
+		if (last != 0 && tq_task_key_find(keys, task) != NULL)
+			last = 0;
+	}
+	tq_scan_close(moved);
+	return looked == NEWEST && last == 0 ? tq_fair_last(key) : last;
 }
 
 /* ---- places ---- */
@@ -122,7 +170,7 @@ key_of(Oid pending, const TqPending *row, const char *text)
  * all tags.
  */
 static int64
-next_tag(const TqFairKey *key, const char *text)
+next_tag(const TqFairKey *key, const char *text, TqTaskKeyReader *keys)
 {
 	double weight = tq_queue_settings_weight(key->queue, text);
 	TimestampTz now = tq_clock_real_now();
@@ -139,7 +187,9 @@ next_tag(const TqFairKey *key, const char *text)
 				find_time(key);
 				break;
 			case TQ_FAIR_NO_LAST:
-				find_last(key, text, now);
+				tag = text[0] == '\0' ? last_without_key(key, keys)
+									  : last_with_key(key, text);
+				tq_fair_set_last(key, tag, now);
 				break;
 			case TQ_FAIR_NO_ROOM:
 				return tq_id_next();
@@ -164,7 +214,7 @@ tq_fair_place(Oid pending, TqPending *rows, int n)
 
 		text = text == NULL ? NO_KEY : text;
 		key = key_of(pending, &rows[i], text);
-		rows[i].seq = next_tag(&key, text);
+		rows[i].seq = next_tag(&key, text, keys);
 	}
 	tq_task_key_reader_end(keys);
 }

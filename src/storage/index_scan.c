@@ -251,6 +251,13 @@ bool
 tq_scan_find_last(TqScan *scan, Datum a, Datum b, Datum c)
 {
 	tq_scan_seek(scan, a, b, c);
+	return tq_scan_previous(scan);
+}
+
+/* Moves to the row before; returns false if there is none. */
+bool
+tq_scan_previous(TqScan *scan)
+{
 	return index_getnext_slot(scan->desc, BackwardScanDirection, scan->slot);
 }
 

@@ -101,3 +101,25 @@ tq_task_key_reader_end(TqTaskKeyReader *reader)
 {
 	tq_scan_close(reader->scan);
 }
+
+/* Begins a scan of the tasks with a fairness key, newest first. */
+TqScan *
+tq_task_key_scan_begin(const char *key)
+{
+	static TqRelation task_key = TQ_RELATION("task_key");
+	static TqRelation fair = TQ_RELATION("task_key_fair");
+	TqScan *scan = tq_scan_open(&task_key, &fair, 1, SnapshotSelf);
+
+	tq_scan_seek(scan, CStringGetTextDatum(key), 0, 0);
+	return scan;
+}
+
+/* Sets *task to the next one, which is older; returns false if there is none. */
+bool
+tq_task_key_scan_next(TqScan *scan, int64 *task)
+{
+	if (!tq_scan_previous(scan))
+		return false;
+	*task = tq_row_int64(scan->slot, Anum_task_key_task);
+	return true;
+}

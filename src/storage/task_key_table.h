@@ -6,6 +6,7 @@
 #define TQ_TASK_KEY_TABLE_H
 
 #include "../core/policy.h"
+#include "index_scan.h"
 
 /* A key of a task. */
 typedef struct TqKeyOfTask
@@ -24,5 +25,8 @@ typedef struct TqTaskKeyReader TqTaskKeyReader;
 extern TqTaskKeyReader *tq_task_key_reader_begin(TqTaskKey kind);
 extern char *tq_task_key_find(TqTaskKeyReader *reader, int64 task);
 extern void tq_task_key_reader_end(TqTaskKeyReader *reader);
+
+extern TqScan *tq_task_key_scan_begin(const char *key);
+extern bool tq_task_key_scan_next(TqScan *scan, int64 *task);
 
 #endif /* TQ_TASK_KEY_TABLE_H */

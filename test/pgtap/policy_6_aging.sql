@@ -138,7 +138,6 @@ BEGIN
 	RETURN 0;
 END $$;
 SELECT is(pg_temp.starve(70), 61, '6 a task of the lowest priority is claimed after six intervals');
-ROLLBACK TO s;
 
 SELECT * FROM finish();
 ROLLBACK;
