@@ -242,11 +242,13 @@ next_at(const Entry *last, Entry *time, int64 stride)
 }
 
 /*
- * Takes the next tag of a key.  If it says that the time or the last tag is not
- * known, or that the latter is to be checked, the caller sets it first.
+ * Takes the next tag of a key, which follows the tag `after`, unless that is 0.
+ * If it says that the time or the last tag is not known, or that the latter is
+ * to be checked, the caller sets it first.
  */
 TqFair
-tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 *tag)
+tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 after,
+			 int64 *tag)
 {
 	TqFairKey time_key = time_of(key);
 	int64 stride = stride_of(weight);
@@ -264,8 +266,11 @@ tq_fair_take(const TqFairKey *key, double weight, TimestampTz now, int64 *tag)
 		result = TQ_FAIR_NO_LAST;
 	else
 	{
-		int64 at = next_at(last, time, stride);
+		int64 at;
 
+		if (after != 0)
+			last->at = Max(last->at, after - TQ_FAIR_FIRST);
+		at = next_at(last, time, stride);
 		if (at >= SPAN - TQ_FAIR_TURN)
 			result = TQ_FAIR_NO_ROOM;
 		else

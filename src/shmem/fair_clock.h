@@ -39,7 +39,7 @@ extern const TqShmemPart tq_fair_shmem;
 extern bool tq_fair_is_kept(void);
 extern uint64 tq_fair_hash(const char *key);
 extern TqFair tq_fair_take(const TqFairKey *key, double weight,
-						   TimestampTz now, int64 *tag);
+						   TimestampTz now, int64 after, int64 *tag);
 extern int64 tq_fair_take_other(const TqFairKey *key, int64 tag, int tries);
 extern void tq_fair_set_time(const TqFairKey *key, int64 tag);
 extern int64 tq_fair_last(const TqFairKey *key);

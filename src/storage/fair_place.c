@@ -11,7 +11,8 @@
  *
  * What shared memory does not know, as after a start of the server, is read from
  * the table here: the time of a queue and priority is the lowest tag there, and
- * the last tag of a key the highest among the newest of its tasks.
+ * the last tag of a key the highest among the newest of its tasks, also of
+ * transactions in progress.
  */
 #include "postgres.h"
 
@@ -32,7 +33,7 @@
 #define NO_KEY "" /* in place of the key of a task without one */
 
 /* How many rows are read for the last tag of a key, newest tasks first. */
-#define NEWEST 1000
+#define NEWEST 10000
 #define NEWEST_PENDING 20 /* of these; retries have higher tags than others */
 
 TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
@@ -62,11 +63,13 @@ static void
 find_time(const TqFairKey *key)
 {
 	TqTable *table = tq_table_open(&pending_table);
-	TqScan *order = tq_scan_begin_range(table, &pending_order, 3,
-										SnapshotSelf);
+	SnapshotData dirty;
+	TqScan *order;
 	int64 first = TQ_FAIR_FIRST;
 	int64 seq;
 
+	InitDirtySnapshot(dirty);
+	order = tq_scan_begin_range(table, &pending_order, 3, &dirty);
 	tq_scan_seek_range(order, Int32GetDatum(key->queue),
 					   Int16GetDatum(key->priority), TQ_FAIR_FIRST, 0);
 	while (first == TQ_FAIR_FIRST && tq_scan_next_entry(order, &seq))
@@ -101,23 +104,32 @@ later(int64 a, int64 b)
 	return Max(a, b);
 }
 
-/* Returns the last tag of the newest tasks of a key; 0 if none has one. */
+/*
+ * Returns the last tag of the newest tasks of a key, of which this call may have
+ * n whose rows are not written yet; 0 if none has one.  If there are too many,
+ * it returns the one that is known.
+ */
 static int64
-last_with_key(const TqFairKey *key, const char *text)
+last_with_key(const TqFairKey *key, const char *text, int n)
 {
-	TqScan *newest = tq_task_key_scan_begin(text);
-	TqScan *moved = tq_scan_open(&pending_table, &pending_moved, 1,
-								 SnapshotSelf);
+	SnapshotData dirty;
+	TqScan *newest;
+	TqScan *moved;
+	int looked = 0;
 	int found = 0;
 	int64 last = 0;
 	int64 task;
 
-	for (int i = 0; i < NEWEST && found < NEWEST_PENDING &&
-					tq_task_key_scan_next(newest, &task);
-		 i++)
+	InitDirtySnapshot(dirty);
+	newest = tq_task_key_scan_begin(text, &dirty);
+	moved = tq_scan_open(&pending_table, &pending_moved, 1, &dirty);
+	while (looked < NEWEST + n && found < NEWEST_PENDING &&
+		   tq_task_key_scan_next(newest, &task))
 	{
 		int64 tag = 0;
 
+		CHECK_FOR_INTERRUPTS();
+		looked++;
 		if (tq_scan_find(moved, Int64GetDatum(task), 0, 0))
 			tag = tag_of(moved->slot, key);
 		found += tag != 0;
@@ -125,7 +137,7 @@ last_with_key(const TqFairKey *key, const char *text)
 	}
 	tq_scan_close(moved);
 	tq_scan_close(newest);
-	return last;
+	return looked == NEWEST + n && last == 0 ? tq_fair_last(key) : last;
 }
 
 /*
@@ -135,11 +147,13 @@ last_with_key(const TqFairKey *key, const char *text)
 static int64
 last_without_key(const TqFairKey *key, TqTaskKeyReader *keys)
 {
-	TqScan *moved = tq_scan_open(&pending_table, &pending_moved, 0,
-								 SnapshotSelf);
+	SnapshotData dirty;
+	TqScan *moved;
 	int looked = 0;
 	int64 last = 0;
 
+	InitDirtySnapshot(dirty);
+	moved = tq_scan_open(&pending_table, &pending_moved, 0, &dirty);
 	tq_scan_seek(moved, 0, 0, 0);
 	while (looked < NEWEST && last == 0 && tq_scan_previous(moved))
 	{
@@ -156,6 +170,23 @@ last_without_key(const TqFairKey *key, TqTaskKeyReader *keys)
 
 /* ---- places ---- */
 
+#define RECENT 8
+
+/*
+ * A call that places runs.  It has a single time, so that it checks each last
+ * tag at most once; and it knows its own tags, of which other sessions that
+ * check may not see the rows yet.
+ */
+typedef struct Call
+{
+	TqTaskKeyReader *keys;
+	TimestampTz now;
+	int n;                    /* runs */
+	TqFairKey recent[RECENT]; /* to which it has given tags */
+	int64 tags[RECENT];
+	int next;
+} Call;
+
 static TqFairKey
 key_of(Oid pending, const TqPending *row, const char *text)
 {
@@ -165,31 +196,48 @@ key_of(Oid pending, const TqPending *row, const char *text)
 					   .hash = tq_fair_hash(text)};
 }
 
+/* Returns where this call keeps its last tag of a key. */
+static int64 *
+recent_tag(Call *call, const TqFairKey *key)
+{
+	for (int i = 0; i < RECENT; i++)
+	{
+		if (call->recent[i].hash == key->hash &&
+			call->recent[i].queue == key->queue &&
+			call->recent[i].priority == key->priority)
+			return &call->tags[i];
+	}
+	call->next = (call->next + 1) % RECENT;
+	call->recent[call->next] = *key;
+	call->tags[call->next] = 0;
+	return &call->tags[call->next];
+}
+
 /*
  * Returns the next tag of a key; or, if there is none, an id, which comes after
  * all tags.
  */
 static int64
-next_tag(const TqFairKey *key, const char *text, TqTaskKeyReader *keys)
+next_tag(Call *call, const TqFairKey *key, const char *text)
 {
 	double weight = tq_queue_settings_weight(key->queue, text);
-	TimestampTz now = tq_clock_real_now();
+	int64 *last = recent_tag(call, key);
 
 	for (int i = 0; i < TRIES; i++)
 	{
 		int64 tag;
 
-		switch (tq_fair_take(key, weight, now, &tag))
+		switch (tq_fair_take(key, weight, call->now, *last, &tag))
 		{
 			case TQ_FAIR_TAKEN:
-				return tag;
+				return *last = tag;
 			case TQ_FAIR_NO_TIME:
 				find_time(key);
 				break;
 			case TQ_FAIR_NO_LAST:
-				tag = text[0] == '\0' ? last_without_key(key, keys)
-									  : last_with_key(key, text);
-				tq_fair_set_last(key, tag, now);
+				tag = text[0] == '\0' ? last_without_key(key, call->keys)
+									  : last_with_key(key, text, call->n);
+				tq_fair_set_last(key, tag, call->now);
 				break;
 			case TQ_FAIR_NO_ROOM:
 				return tq_id_next();
@@ -205,18 +253,20 @@ next_tag(const TqFairKey *key, const char *text, TqTaskKeyReader *keys)
 void
 tq_fair_place(Oid pending, TqPending *rows, int n)
 {
-	TqTaskKeyReader *keys = tq_task_key_reader_begin(TQ_KEY_FAIRNESS);
+	Call call = {.keys = tq_task_key_reader_begin(TQ_KEY_FAIRNESS),
+				 .now = tq_clock_now(),
+				 .n = n};
 
 	for (int i = 0; i < n; i++)
 	{
-		const char *text = tq_task_key_find(keys, rows[i].task);
+		const char *text = tq_task_key_find(call.keys, rows[i].task);
 		TqFairKey key;
 
 		text = text == NULL ? NO_KEY : text;
 		key = key_of(pending, &rows[i], text);
-		rows[i].seq = next_tag(&key, text, keys);
+		rows[i].seq = next_tag(&call, &key, text);
 	}
-	tq_task_key_reader_end(keys);
+	tq_task_key_reader_end(call.keys);
 }
 
 /*

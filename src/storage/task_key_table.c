@@ -104,11 +104,11 @@ tq_task_key_reader_end(TqTaskKeyReader *reader)
 
 /* Begins a scan of the tasks with a fairness key, newest first. */
 TqScan *
-tq_task_key_scan_begin(const char *key)
+tq_task_key_scan_begin(const char *key, Snapshot snapshot)
 {
 	static TqRelation task_key = TQ_RELATION("task_key");
 	static TqRelation fair = TQ_RELATION("task_key_fair");
-	TqScan *scan = tq_scan_open(&task_key, &fair, 1, SnapshotSelf);
+	TqScan *scan = tq_scan_open(&task_key, &fair, 1, snapshot);
 
 	tq_scan_seek(scan, CStringGetTextDatum(key), 0, 0);
 	return scan;

@@ -26,7 +26,7 @@ extern TqTaskKeyReader *tq_task_key_reader_begin(TqTaskKey kind);
 extern char *tq_task_key_find(TqTaskKeyReader *reader, int64 task);
 extern void tq_task_key_reader_end(TqTaskKeyReader *reader);
 
-extern TqScan *tq_task_key_scan_begin(const char *key);
+extern TqScan *tq_task_key_scan_begin(const char *key, Snapshot snapshot);
 extern bool tq_task_key_scan_next(TqScan *scan, int64 *task);
 
 #endif /* TQ_TASK_KEY_TABLE_H */

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(53);
+SELECT plan(56);
 
 -- Tasks a1, a2, … with key a; those of key - have none.
 CREATE FUNCTION pg_temp.keyed(names text, queue text, more jsonb DEFAULT '{}') RETURNS bigint
@@ -117,6 +117,16 @@ SELECT is(pg_temp.pass() ~ 'delayed 2', true, '11.4 delayed ones become claimabl
 SELECT is(rtrim(regexp_replace(pg_temp.claims('test/f', 20), '[ab]. ?', '', 'g')), 'e1 d1 e2 d2', '11.4 and get their places then');
 ROLLBACK TO s;
 
+-- a retry of an old task knows the newer ones
+SELECT tq.set_queue('test/f', '{"fairness": true}');
+SELECT pg_temp.keyed(pg_temp.series('a', 1, 6), 'test/f'), pg_temp.keyed(pg_temp.series('b', 1, 6), 'test/f');
+SELECT is(pg_temp.claims('test/f', 2), 'a1 b1', '11.4 claim the oldest');
+SET LOCAL tq.clock_offset = '2 s';
+SELECT pg_temp.report('a1', 'worker-shutdown');
+SELECT pg_temp.keyed('a7', 'test/f');
+SELECT is(pg_temp.claims('test/f', 20), 'a2 b2 a3 b3 a4 b4 a5 b5 a6 b6 a1 a7', '11.4 a retry goes behind the newer ones');
+ROLLBACK TO s;
+
 -- cancellation, claim by name, deletion
 SELECT tq.set_queue('test/f', '{"fairness": true}');
 SELECT pg_temp.keyed('a1 a2 a3 b1 b2 b3', 'test/f');
@@ -126,6 +136,18 @@ SELECT tq.delete_task(pg_temp.id('b3'));
 SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY n) FROM tq.list_pending_tasks('test/f') WITH ORDINALITY AS l (task_id, run_id, task, inserted, page, n)), 'a1 b1 a3', '11.4 lists are in that order');
 SELECT is((SELECT detail FROM tq.why(pg_temp.id('a3')) WHERE reason = 'behind others'), '2 before it in test/f', '11.4 why() counts those before it');
 SELECT is(pg_temp.claims('test/f', 20), 'a1 b1 a3', '11.4 the others remain');
+ROLLBACK TO s;
+
+-- what is gone is no drawback: a second later the last place is looked up
+SELECT tq.set_queue('test/f', '{"fairness": true}');
+SELECT pg_temp.keyed(pg_temp.series('a', 1, 30), 'test/f'), pg_temp.keyed('b1 b2 b3 b4', 'test/f');
+SELECT count(tq.cancel_task(pg_temp.id('a' || n))) FROM generate_series(3, 30) AS n;
+SAVEPOINT c;
+SELECT pg_temp.keyed(pg_temp.series('c', 1, 30), 'test/f');
+ROLLBACK TO c;
+SET LOCAL tq.clock_offset = '2 s';
+SELECT pg_temp.keyed('a31 a32 c31', 'test/f');
+SELECT is(pg_temp.claims('test/f', 20), 'a1 b1 c31 a2 b2 b3 a31 b4 a32', '11.4 neither what was cancelled nor what was rolled back');
 ROLLBACK TO s;
 
 -- switched on: what was pending gets places, too
