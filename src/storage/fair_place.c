@@ -188,11 +188,11 @@ typedef struct Call
 } Call;
 
 static TqFairKey
-key_of(Oid pending, const TqPending *row, const char *text)
+key_of(Oid pending, const TqFairRun *run, const char *text)
 {
 	return (TqFairKey){.pending = pending,
-					   .queue = row->queue,
-					   .priority = row->priority,
+					   .queue = run->queue,
+					   .priority = run->priority,
 					   .hash = tq_fair_hash(text)};
 }
 
@@ -251,7 +251,7 @@ next_tag(Call *call, const TqFairKey *key, const char *text)
  * their tasks have been inserted before.
  */
 void
-tq_fair_place(Oid pending, TqPending *rows, int n)
+tq_fair_place(Oid pending, TqFairRun *runs, int n)
 {
 	Call call = {.keys = tq_task_key_reader_begin(TQ_KEY_FAIRNESS),
 				 .now = tq_clock_now(),
@@ -259,27 +259,27 @@ tq_fair_place(Oid pending, TqPending *rows, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		const char *text = tq_task_key_find(call.keys, rows[i].task);
+		const char *text = tq_task_key_find(call.keys, runs[i].task);
 		TqFairKey key;
 
 		text = text == NULL ? NO_KEY : text;
-		key = key_of(pending, &rows[i], text);
-		rows[i].seq = next_tag(&call, &key, text);
+		key = key_of(pending, &runs[i], text);
+		runs[i].seq = next_tag(&call, &key, text);
 	}
 	tq_task_key_reader_end(call.keys);
 }
 
 /*
- * Returns another place for a run, whose place another one has; `tries` is how
+ * Gives a run another place, because another one has its own; `tries` is how
  * often that was so before.
  */
-int64
-tq_fair_place_again(Oid pending, const TqPending *row, int tries)
+void
+tq_fair_place_again(Oid pending, TqFairRun *run, int tries)
 {
 	TqTaskKeyReader *keys = tq_task_key_reader_begin(TQ_KEY_FAIRNESS);
-	const char *text = tq_task_key_find(keys, row->task);
-	TqFairKey key = key_of(pending, row, text == NULL ? NO_KEY : text);
+	const char *text = tq_task_key_find(keys, run->task);
+	TqFairKey key = key_of(pending, run, text == NULL ? NO_KEY : text);
 
 	tq_task_key_reader_end(keys);
-	return tq_fair_take_other(&key, row->seq, tries);
+	run->seq = tq_fair_take_other(&key, run->seq, tries);
 }

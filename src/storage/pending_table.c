@@ -108,23 +108,38 @@ put_delayed(TqTable *table, const TqPending *row)
 static void
 renumber(TupleTableSlot *slot, int tries)
 {
-	Oid pending_oid = tq_relation_oid(&pending);
-	TqPending place = {.task = tq_row_int64(slot, Anum_pending_task),
-					   .seq = tq_row_int64(slot, Anum_pending_seq),
-					   .queue = tq_row_int32(slot, Anum_pending_queue),
-					   .priority = tq_row_int16(slot, Anum_pending_priority)};
+	Oid table = tq_relation_oid(&pending);
+	TqFairRun run = {.task = tq_row_int64(slot, Anum_pending_task),
+					 .queue = tq_row_int32(slot, Anum_pending_queue),
+					 .priority = tq_row_int16(slot, Anum_pending_priority),
+					 .seq = tq_row_int64(slot, Anum_pending_seq)};
 
-	place.seq = tq_fair_place_again(pending_oid, &place, tries);
-	tq_put(slot, Anum_pending_seq, Int64GetDatum(place.seq));
-	tq_cursor_track_insert(pending_oid, place.queue, place.priority,
-						   place.seq);
+	tq_fair_place_again(table, &run, tries);
+	tq_put(slot, Anum_pending_seq, Int64GetDatum(run.seq));
+	tq_cursor_track_insert(table, run.queue, run.priority, run.seq);
+}
+
+/* Sets the seq of rows of queues that are fair, by their keys. */
+static void
+place_fair(TqTable *table, TqPending *rows, int n)
+{
+	TqFairRun *runs = palloc(sizeof(TqFairRun) * n);
+
+	for (int i = 0; i < n; i++)
+		runs[i] = (TqFairRun){.task = rows[i].task,
+							  .queue = rows[i].queue,
+							  .priority = rows[i].priority};
+	tq_fair_place(RelationGetRelid(table->rel), runs, n);
+	for (int i = 0; i < n; i++)
+		rows[i].seq = runs[i].seq;
+	pfree(runs);
 }
 
 /* Inserts rows of queues that are fair, each at the place that its key has. */
 static void
 put_fair(TqTable *table, TqPending *rows, int n)
 {
-	tq_fair_place(RelationGetRelid(table->rel), rows, n);
+	place_fair(table, rows, n);
 	tq_table_flush(table);
 	for (int i = 0; i < n; i++)
 	{
