@@ -492,7 +492,7 @@ CREATE TABLE tq_internal.dependency_counter (
 COMMENT ON TABLE tq_internal.dependency_counter IS 'striped counter of the unmet dependencies of an unscheduled task that has many, so that transactions that resolve required tasks do not wait for each other';
 
 CREATE TABLE tq_internal.pending (
-	seq bigint NOT NULL,			-- position in the queue: order of becoming pending
+	seq bigint NOT NULL,			-- position in the queue: order of becoming pending; below 0 by fairness
 	task bigint NOT NULL,
 	scheduled timestamptz NOT NULL,
 	queue int NOT NULL,
