@@ -265,10 +265,10 @@ tq_claim_best(const char *queue_name, const char *worker_group,
 	}
 	claimed = tq_pending_claim(claimer.queue, allowance.n, now, may_claim,
 							   found);
-	tq_limits_use(&allowance, *found);
+	now = tq_clock_now();
+	tq_limits_use(&allowance, *found, now);
 	if (*found == 0)
 		return NULL;
-	now = tq_clock_now();
 	start_runs(&claimer, claimed, *found, now);
 	note_claims(&claimer, now, claimed, *found);
 	store_seen(&claimer, now, true);

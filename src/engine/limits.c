@@ -27,6 +27,7 @@
 #include "../util/clock.h"
 #include "../util/errors.h"
 #include "../util/guc.h"
+#include "gate.h"
 #include "limits.h"
 
 /* How soon a claim looks again that came while the rows were counted. */
@@ -234,17 +235,20 @@ tq_limits_take(int32 queue, int max, TimestampTz now, TqAllowance *allowance)
 		return false;
 	if (settings.rate_count == 0 || take_rate(allowance, &settings, now))
 		return true;
-	tq_limits_use(allowance, 0);
+	tq_limits_use(allowance, 0, now);
 	return false;
 }
 
-/* Gives back what a claim has taken beyond n runs. */
+/*
+ * Gives back what a claim has taken beyond n runs, which have started at this
+ * time.
+ */
 void
-tq_limits_use(const TqAllowance *allowance, int n)
+tq_limits_use(const TqAllowance *allowance, int n, TimestampTz now)
 {
-	if (allowance->claims > n)
-		tq_rate_give_back(&allowance->rate, allowance->claims - n,
-						  allowance->at);
+	if (allowance->claims > 0)
+		tq_rate_use(&allowance->rate, allowance->claims, allowance->at, n,
+					now);
 	if (allowance->slots > n)
 		tq_slots_give_back(&allowance->request, allowance->slots - n);
 }
@@ -379,7 +383,8 @@ check_queue(int32 queue, const TqStart *starts, int n, TimestampTz now)
 	{
 		if (starts[i].task->queue != queue)
 			continue;
-		if (starts[i].detail.budget.visible_at > now)
+		if (starts[i].detail.budget.visible_at > now ||
+			tq_gate_applies(starts[i].task))
 			delayed++;
 		else
 			pending++;

@@ -28,7 +28,8 @@ typedef struct TqAllowance
 
 extern bool tq_limits_take(int32 queue, int max, TimestampTz now,
 						   TqAllowance *allowance);
-extern void tq_limits_use(const TqAllowance *allowance, int n);
+extern void tq_limits_use(const TqAllowance *allowance, int n,
+						  TimestampTz now);
 extern bool tq_limits_allow(int32 queue, TimestampTz now, TimestampTz *again);
 extern void tq_limits_check_creation(const TqTask *const *tasks, int n,
 									 const TqStart *starts, int nstarts,

@@ -8,6 +8,10 @@
  * subtransaction has changed already is added to that, mostly: an index
  * remembers one change for each hash value, and it does no harm if a counter is
  * in the list twice.
+ *
+ * After DROP and CREATE EXTENSION in a transaction, the changes are about other
+ * tables.  A mark then divides the list, and only what is behind the last mark
+ * counts; an abort that removes the mark brings back what is before it.
  */
 #include "postgres.h"
 
@@ -23,6 +27,7 @@
 static TqCountChange first_changes[FIRST_ROOM];
 static TqCountChange *changes = first_changes;
 static int nchanges = 0;
+static int first = 0; /* behind the last mark */
 static int room = FIRST_ROOM;
 static Oid changes_of = InvalidOid; /* the extension */
 static bool has_reserved = false;   /* one of them is of TQ_QUEUE_RESERVED */
@@ -83,6 +88,20 @@ tq_count_changes_make_room(void)
 	room *= 2;
 }
 
+/* Puts a mark behind the changes of another extension. */
+static void
+put_mark(void)
+{
+	tq_count_changes_make_room();
+	changes[nchanges++] =
+		(TqCountChange){.id = changes_of,
+						.value = first,
+						.what = TQ_COUNTED_MARK,
+						.subid = GetCurrentSubTransactionId(),
+						.before = -1};
+	first = nchanges;
+}
+
 /* Changes a counter when this transaction commits. */
 void
 tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
@@ -92,10 +111,10 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 	int *place = place_of(what, id, counter);
 	int before = *place;
 
-	if (changes_of != extension)
-		nchanges = 0; /* they are about tables that were dropped */
+	if (changes_of != extension && nchanges > 0)
+		put_mark();
 	changes_of = extension;
-	if (before >= nchanges)
+	if (before >= nchanges || before < first)
 		before = -1;
 	if (before >= 0 && is_same(&changes[before], what, id, counter, subid))
 	{
@@ -118,9 +137,9 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 const TqCountChange *
 tq_count_changes(int *n, Oid *extension)
 {
-	*n = nchanges;
+	*n = nchanges - first;
 	*extension = changes_of;
-	return changes;
+	return changes + first;
 }
 
 /* Returns whether the changes may give back what was reserved. */
@@ -136,7 +155,7 @@ tq_count_changes_own(Oid extension, int32 queue, int counter)
 {
 	int64 sum = 0;
 
-	for (int i = 0; i < nchanges && changes_of == extension; i++)
+	for (int i = first; i < nchanges && changes_of == extension; i++)
 	{
 		if (changes[i].what == TQ_COUNTED_QUEUE && changes[i].id == queue &&
 			changes[i].counter == counter)
@@ -145,16 +164,26 @@ tq_count_changes_own(Oid extension, int32 queue, int counter)
 	return sum;
 }
 
-/* Removes the changes of a subtransaction that is aborted. */
-void
+/*
+ * Removes the changes of a subtransaction that is aborted.  Returns true at a
+ * mark: there may be more, of another extension, in the list as it is then.
+ */
+bool
 tq_count_changes_abort(SubTransactionId id)
 {
 	while (nchanges > 0 && changes[nchanges - 1].subid == id)
 	{
 		const TqCountChange *last = &changes[--nchanges];
 
+		if (last->what == TQ_COUNTED_MARK)
+		{
+			changes_of = (Oid) last->id;
+			first = (int) last->value;
+			return true;
+		}
 		*place_of(last->what, last->id, last->counter) = last->before;
 	}
+	return false;
 }
 
 /* Adds the last change to the parent's change of that counter, if possible. */
@@ -195,6 +224,7 @@ void
 tq_count_changes_reset(void)
 {
 	nchanges = 0;
+	first = 0;
 	has_reserved = false;
 	if (room <= KEPT_ROOM)
 		return;

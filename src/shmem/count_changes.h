@@ -12,7 +12,8 @@
 typedef enum TqCounted
 {
 	TQ_COUNTED_QUEUE,
-	TQ_COUNTED_GROUP
+	TQ_COUNTED_GROUP,
+	TQ_COUNTED_MARK /* nothing; divides the list of changes */
 } TqCounted;
 
 /*
@@ -94,7 +95,7 @@ extern void tq_count_changes_make_room(void);
 extern bool tq_count_changes_have_reserved(void);
 extern int64 tq_count_changes_own(Oid extension, int32 queue, int counter);
 extern const TqCountChange *tq_count_changes(int *n, Oid *extension);
-extern void tq_count_changes_abort(SubTransactionId id);
+extern bool tq_count_changes_abort(SubTransactionId id);
 extern void tq_count_changes_subcommit(SubTransactionId id,
 									   SubTransactionId parent);
 extern void tq_count_changes_reset(void);

@@ -67,6 +67,8 @@ typedef struct TqCountQueue
 	pg_atomic_uint64 counters[TQ_QUEUE_COUNTERS];
 	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* slots.c */
 	pg_atomic_uint32 is_limited;                /* a claim was refused */
+	pg_atomic_uint32 refused; /* claims, since slots were last given back */
+	pg_atomic_uint32 limit;   /* of running tasks, as a claim has seen it */
 	TqCountPeriod periods[TQ_COUNT_PERIODS];
 } TqCountQueue;
 

@@ -269,8 +269,8 @@ counts_commit(void)
 	}
 	if (tq_count_changes_have_reserved())
 		tq_slots_release(extension, changes, n, false);
-	if (frees_slots)
-		tq_slots_wake(changes, n);
+	if (frees_slots || tq_count_changes_have_reserved())
+		tq_slots_wake(extension, changes, n);
 	frees_slots = false;
 }
 
@@ -434,9 +434,11 @@ static void
 counts_abort(SubTransactionId id)
 {
 	tq_count_build_abandon(id);
-	if (tq_count_changes_have_reserved())
-		release_aborted(id);
-	tq_count_changes_abort(id);
+	do
+	{
+		if (tq_count_changes_have_reserved())
+			release_aborted(id);
+	} while (tq_count_changes_abort(id));
 }
 
 static void

@@ -8,6 +8,10 @@
  * last longer than the interval, are not too many.  So the limit is never
  * exceeded, and up to one claim in 65 is lost to it.
  *
+ * A claim is counted before it looks for runs, and again at the time at which
+ * its runs have started.  A claim that is allowed more than it finds may have
+ * others refused meanwhile; it wakes as many waiters as there were refusals.
+ *
  * A claim counts from when it is made, also if its transaction is rolled back:
  * the limit is there for what workers do, and a worker may have begun.  After a
  * start of the server the claims of the last interval are counted from the
@@ -28,6 +32,7 @@
 #include "../util/guc.h"
 #include "count_entries.h"
 #include "rate_window.h"
+#include "wait_queue.h"
 
 #define PERIODS 64 /* of an interval */
 
@@ -41,6 +46,7 @@ typedef struct Window
 {
 	TqCountKey key;
 	slock_t lock; /* of the rest */
+	int refused;  /* claims, since some were last given back */
 	int64 width;  /* of a period, us */
 	Period periods[PERIODS + 1];
 } Window;
@@ -97,6 +103,16 @@ period_at(Window *window, int64 number)
 	if (period->number != number)
 		*period = (Period){.number = number};
 	return period;
+}
+
+/* Uncounts claims of a period, unless it is over for long. */
+static void
+uncount(Window *window, int64 number, int n)
+{
+	Period *period = &window->periods[number % (PERIODS + 1)];
+
+	if (period->number == number)
+		period->claims = Max(period->claims - n, 0);
 }
 
 /*
@@ -172,6 +188,7 @@ enter_window(const TqRate *rate)
 	if (window == NULL || found)
 		return window;
 	SpinLockInit(&window->lock);
+	window->refused = 0;
 	window->width = 0;
 	memset(window->periods, 0, sizeof(window->periods));
 	return window;
@@ -214,8 +231,10 @@ allow(const TqRate *rate, int max, bool are_made, TimestampTz now,
 		number = now / window->width;
 		n = Min(max, rate->claims - claims_at(window, number));
 		n = Max(n, 0);
-		if (are_made)
+		if (are_made && n > 0)
 			period_at(window, number)->claims += n;
+		if (n == 0)
+			window->refused++;
 		if (n < max)
 			*next = next_at(window, number);
 		SpinLockRelease(&window->lock);
@@ -242,24 +261,31 @@ tq_rate_look(const TqRate *rate, TimestampTz now, TimestampTz *next)
 	return allow(rate, 1, false, now, next);
 }
 
-/* Uncounts claims that were allowed at a time and not made. */
+/*
+ * Of claims that were allowed at a time, counts n as made at a later time, and
+ * uncounts the others.
+ */
 void
-tq_rate_give_back(const TqRate *rate, int n, TimestampTz taken)
+tq_rate_use(const TqRate *rate, int allowed, TimestampTz then, int n,
+			TimestampTz now)
 {
 	Window *window;
+	int refused = 0;
 
 	tq_count_lock(LW_SHARED);
 	window = find_window(rate);
 	if (window != NULL)
 	{
-		Period *period;
-
 		SpinLockAcquire(&window->lock);
-		period = period_at(window, taken / window->width);
-		period->claims = Max(period->claims - n, 0);
+		uncount(window, then / window->width, allowed);
+		if (n > 0)
+			period_at(window, now / window->width)->claims += n;
+		refused = window->refused;
+		window->refused = 0;
 		SpinLockRelease(&window->lock);
 	}
 	tq_count_unlock();
+	tq_wait_wake(rate->queue, Min(refused, allowed - n));
 }
 
 /* ---- after a start of the server ---- */

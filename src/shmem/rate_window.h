@@ -26,7 +26,8 @@ extern int tq_rate_take(const TqRate *rate, int max, TimestampTz now,
 						TimestampTz *next);
 extern int tq_rate_look(const TqRate *rate, TimestampTz now,
 						TimestampTz *next);
-extern void tq_rate_give_back(const TqRate *rate, int n, TimestampTz taken);
+extern void tq_rate_use(const TqRate *rate, int allowed, TimestampTz then,
+						int n, TimestampTz now);
 
 extern bool tq_rates_are_loaded(Oid extension);
 extern void tq_rates_begin_load(Oid extension);

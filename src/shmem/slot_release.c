@@ -71,15 +71,57 @@ tq_slots_release(Oid extension, const TqCountChange *changes, int n,
 	}
 }
 
-/* Wakes a waiter for each run that these changes have ended. */
+/* Returns how many slots of a queue are free, by the limit that was seen last. */
+static int64
+free_slots(Oid extension, int32 id)
+{
+	TqCountKey key = tq_count_key(extension, id);
+	TqCountQueue *queue;
+	int64 room = 0;
+
+	tq_count_lock(LW_SHARED);
+	queue = tq_count_find_queue(&key);
+	if (queue != NULL)
+		room = (int64) pg_atomic_read_u32(&queue->limit) -
+			   TQ_SLOTS_ROWS(
+				   pg_atomic_read_u64(&queue->reserved[TQ_QUEUE_RUNNING])) -
+			   (int64) pg_atomic_read_u64(&queue->counters[TQ_QUEUE_RUNNING]);
+	tq_count_unlock();
+	return room;
+}
+
+/*
+ * Returns how many slots of a queue this transaction has held, and holds no
+ * longer now that it has committed.
+ */
+static int64
+freed_slots(Oid extension, int32 queue)
+{
+	int64 more = tq_count_changes_own(extension, queue, TQ_QUEUE_RUNNING);
+	int64 freed = tq_count_changes_own(extension, queue,
+									   TQ_QUEUE_RESERVED + TQ_QUEUE_RUNNING) -
+				  more;
+
+	if (freed <= 0 || more < 0)
+		return freed;
+	return Min(freed, free_slots(extension, queue));
+}
+
+/*
+ * Wakes a waiter for each slot that this transaction, which has made these
+ * changes, has freed.
+ */
 void
-tq_slots_wake(const TqCountChange *changes, int n)
+tq_slots_wake(Oid extension, const TqCountChange *changes, int n)
 {
 	pg_memory_barrier();
 	for (int i = 0; i < n; i++)
 	{
+		int32 queue = (int32) changes[i].id;
+
 		if (changes[i].what == TQ_COUNTED_QUEUE &&
-			changes[i].counter == TQ_QUEUE_RUNNING && changes[i].value < 0)
-			tq_wait_wake((int32) changes[i].id, (int) -changes[i].value);
+			(changes[i].counter == TQ_QUEUE_RUNNING ||
+			 changes[i].counter == TQ_QUEUE_RESERVED + TQ_QUEUE_RUNNING))
+			tq_wait_wake(queue, (int) freed_slots(extension, queue));
 	}
 }

@@ -18,6 +18,6 @@ extern void tq_slots_release(Oid extension, const TqCountChange *changes,
 							 int n, bool is_aborted);
 extern void tq_slots_release_locked(Oid extension,
 									const TqCountChange *changes, int n);
-extern void tq_slots_wake(const TqCountChange *changes, int n);
+extern void tq_slots_wake(Oid extension, const TqCountChange *changes, int n);
 
 #endif /* TQ_SLOT_RELEASE_H */

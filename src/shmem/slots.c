@@ -34,7 +34,12 @@
  * A transaction that frees slots wakes as many waiters as it has freed, if a
  * claim of the queue was ever refused.  The claim sets that flag, and then looks
  * once more; the transaction counts, and then reads the flag.  So one of the two
- * sees the other.
+ * sees the other.  A transaction that has ended runs and claimed others has held
+ * more slots than it has runs now, and wakes waiters if the limit leaves room.
+ *
+ * A claim that takes more slots than it needs may have others refused meanwhile.
+ * It wakes as many waiters as there were refusals, and no more: two claims that
+ * find nothing do not wake each other for ever.
  *
  * The lock of the counters is held in share mode.
  */
@@ -51,6 +56,7 @@
 #include "counts.h"
 #include "slot_release.h"
 #include "slots.h"
+#include "wait_queue.h"
 
 /*
  * Returns the rows and the reserved room of a queue as this transaction is to
@@ -125,6 +131,14 @@ enter_queue(const TqSlotRequest *request)
 	return is_there;
 }
 
+/* Notes that a claim is about to be refused; it looks once more after that. */
+static void
+note_refusal(TqCountQueue *queue)
+{
+	pg_atomic_write_u32(&queue->is_limited, 1);
+	pg_atomic_fetch_add_u32(&queue->refused, 1);
+}
+
 /* Reserves room, and looks again after it has set the flag. */
 static TqSlots
 take(const TqSlotRequest *request, int *taken)
@@ -136,11 +150,12 @@ take(const TqSlotRequest *request, int *taken)
 	result = find_queue(request, &queue);
 	if (result == TQ_SLOTS_TAKEN)
 	{
+		if (request->gauge == TQ_QUEUE_RUNNING)
+			pg_atomic_write_u32(&queue->limit, request->limit);
 		*taken = reserve(request, queue);
 		if (*taken == 0)
 		{
-			pg_atomic_write_u32(&queue->is_limited, 1);
-			pg_memory_barrier();
+			note_refusal(queue);
 			*taken = reserve(request, queue);
 		}
 		if (*taken == 0)
@@ -191,8 +206,7 @@ tq_slots_look(const TqSlotRequest *request, int64 *rows)
 		*rows = rows_of(request, queue, pg_atomic_read_u64(reserved));
 		if (*rows >= request->limit)
 		{
-			pg_atomic_write_u32(&queue->is_limited, 1);
-			pg_memory_barrier();
+			note_refusal(queue);
 			*rows = rows_of(request, queue, pg_atomic_read_u64(reserved));
 		}
 	}
@@ -203,19 +217,29 @@ tq_slots_look(const TqSlotRequest *request, int64 *rows)
 	return result;
 }
 
-/* Gives back slots that were taken and that are not needed. */
+/*
+ * Gives back slots that were taken and that are not needed, and wakes a waiter
+ * for each claim that was refused because of them.
+ */
 void
 tq_slots_give_back(const TqSlotRequest *request, int n)
 {
 	TqCountKey key = tq_count_key(request->extension, request->queue);
 	TqCountQueue *queue;
+	uint32 refused = 0;
 
 	tq_count_changes_make_room();
 	tq_count_lock(LW_SHARED);
 	queue = tq_count_find_queue(&key);
 	if (queue != NULL)
+	{
 		tq_slots_change(queue, request->gauge, -n);
+		if (pg_atomic_read_u32(&queue->refused) != 0)
+			refused = pg_atomic_exchange_u32(&queue->refused, 0);
+	}
 	tq_count_unlock();
 	tq_count_change(request->extension, TQ_COUNTED_QUEUE, request->queue,
 					TQ_QUEUE_RESERVED + request->gauge, -n);
+	if (request->gauge == TQ_QUEUE_RUNNING)
+		tq_wait_wake(request->queue, Min((int) Min(refused, PG_INT16_MAX), n));
 }
