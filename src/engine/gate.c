@@ -21,7 +21,8 @@
  * The step
  * --------
  * It takes timers, locks all gates of the database, and takes its snapshots
- * after that.  It is alone in changing what members are.  For each task it looks
+ * after that.  If another pass has them locked, it leaves its timers for later.
+ * It is alone in changing what members are.  For each task it looks
  * where its current run is, and then at its gates:
  *
  *	serial		if no member is admitted, the first one is, in order of creation
@@ -34,6 +35,10 @@
  * timer.  Until then the member counts as what it was: it may hold a place too
  * long, never too short.  A place is given away only by the step, which moves the
  * run in the same transaction; if that is rolled back, so is all of it.
+ *
+ * A rerun finds its task still a member, and the step may remove that before it
+ * sees the rerun.  Then the task is parked and a member of no gate.  The timer of
+ * the rerun brings the step there, which makes it a member again.
  */
 #include "postgres.h"
 
@@ -82,6 +87,19 @@ bool
 tq_gate_applies(const TqTask *task)
 {
 	return task->policy != 0 && gates_of(task) != 0;
+}
+
+/* Returns whether a task may be a member of a gate, also by former settings. */
+bool
+tq_gate_may_have(const TqTask *task)
+{
+	const TqPolicy *policy;
+
+	if (task->policy == 0)
+		return false;
+	policy = tq_policy_get(task->policy);
+	return tq_policy_has_key(policy, TQ_KEY_SERIAL) ||
+		   tq_policy_has_key(policy, TQ_KEY_CONCURRENCY);
 }
 
 /* Has the step look at the gates of these tasks, at once. */
@@ -486,6 +504,8 @@ look_at_concurrency(Pass *pass, const TqGate *gate)
 {
 	int places = free_places(pass, gate);
 	int n = 0;
+	int nadmitted = 0;
+	int nlocked = pass->nagain;
 	TqGateMember *members = NULL;
 
 	if (places > 0)
@@ -497,11 +517,45 @@ look_at_concurrency(Pass *pass, const TqGate *gate)
 		if (where_is(members[i].task, &run) != WHERE_PARKED)
 			refresh(&members[i]);
 		else if (release(pass, members[i].task))
+		{
 			tq_gate_set_state(&members[i], TQ_GATE_ADMITTED);
+			nadmitted++;
+		}
 	}
-	/* there may be more, or others in the places of those that were not there */
-	if (n == places && n > 0 && tq_gate_count(gate, TQ_GATE_READY) > 0)
+	nlocked = pass->nagain - nlocked;
+	/* There may be more, or others in the places of those that were not there. */
+	if (nadmitted == EVERY_TASK || nadmitted + nlocked < n)
 		look_at(&members[0].task, 1, pass->now);
+}
+
+/*
+ * Makes tasks that were parked members of their gates, if the step has removed
+ * them from there meanwhile.  What has no gate any more goes on.
+ */
+static void
+enter_strays(Pass *pass, const int64 *tasks, int n)
+{
+	TqTaskFinder finder = {NULL, NULL};
+	int64 *ids = tq_gate_strays(tasks, n, &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		TqTask task;
+		TqGateEntry entry;
+
+		if (!tq_task_find_by_id(&finder, ids[i], &task))
+			continue;
+		entry = (TqGateEntry){.task = task.id,
+							  .queue = task.queue,
+							  .priority = task.priority,
+							  .kinds = gates_of(&task),
+							  .state = TQ_GATE_NOT_READY};
+		if (entry.kinds != 0)
+			tq_gates_insert(&entry, 1);
+		else
+			(void) release(pass, task.id);
+	}
+	tq_task_finder_end(&finder);
 }
 
 /* Writes what follows a pass. */
@@ -521,10 +575,15 @@ tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 	TqGateMember *members;
 	int count;
 
-	tq_gates_lock();
+	if (!tq_gates_lock())
+	{
+		look_at(tasks, n, tq_clock_add_ms(now, TQ_AGAIN_MS));
+		return 0;
+	}
 	pass.gates = palloc(sizeof(TqGate) * pass.room);
 	pass.released = palloc(sizeof(TqPending) * pass.room);
 	pass.again = palloc(sizeof(int64) * pass.room);
+	enter_strays(&pass, tasks, n);
 	members = tq_gate_members_of(tasks, n, &count);
 	for (int i = 0; i < count; i++)
 	{

@@ -17,6 +17,7 @@ typedef struct TqEntrant
 } TqEntrant;
 
 extern bool tq_gate_applies(const TqTask *task);
+extern bool tq_gate_may_have(const TqTask *task);
 extern void tq_gates_enter(const TqEntrant *entrants, int n, TimestampTz now);
 extern void tq_gates_leave(const int64 *tasks, int n, TimestampTz now);
 extern void tq_gates_priority_changed(const int64 *tasks, int n,

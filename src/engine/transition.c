@@ -474,7 +474,7 @@ leave_gates(const TqTransitions *transitions)
 	{
 		const TqTask *task = transitions->finals[i].task;
 
-		if (task == NULL || !tq_gate_applies(task))
+		if (task == NULL || !tq_gate_may_have(task))
 			continue;
 		if (ids == NULL)
 			ids = palloc(sizeof(int64) * transitions->nfinals);

@@ -73,6 +73,11 @@ static TqStatement parked = TQ_STATEMENT(
 	"SELECT task FROM tq_internal.delayed WHERE task = ANY ($1) AND visible_at = 'infinity'",
 	INT8ARRAYOID);
 
+static TqStatement strays = TQ_STATEMENT(
+	"SELECT task FROM tq_internal.delayed d WHERE task = ANY ($1) AND visible_at = 'infinity'"
+	" AND NOT EXISTS (SELECT FROM tq_internal.gate_member m WHERE m.task = d.task)",
+	INT8ARRAYOID);
+
 static TqStatement one_of_each = TQ_STATEMENT(
 	"SELECT min(task) FROM tq_internal.gate_member WHERE queue = $1 AND kind = $2 AND state = 1 GROUP BY key",
 	INT4OID, INT2OID);
@@ -121,16 +126,19 @@ tq_gates_with(const int64 *tasks, int n, int *found)
 /* ---- the step "admit" ---- */
 
 /*
- * Locks all gates of this database until the end of the transaction.  Only the
- * step takes the lock, which short transactions hold.
+ * Locks all gates of this database until the end of the transaction; returns
+ * false if another transaction has them locked.  Only the step takes the lock.
+ * It does not wait, because a client that calls upkeep() may hold the lock as
+ * long as it likes.
  */
-void
+bool
 tq_gates_lock(void)
 {
 	LOCKTAG tag;
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_GATES);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	return LockAcquire(&tag, ExclusiveLock, false, true) !=
+		   LOCKACQUIRE_NOT_AVAIL;
 }
 
 static void
@@ -215,6 +223,13 @@ int64 *
 tq_gate_parked(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_run_ids(&parked, TQ_VALUES(tq_array_int64(tasks, n)), found);
+}
+
+/* Returns those of the tasks that wait for a gate and are members of none. */
+int64 *
+tq_gate_strays(const int64 *tasks, int n, int *found)
+{
+	return tq_spi_run_ids(&strays, TQ_VALUES(tq_array_int64(tasks, n)), found);
 }
 
 /* Returns one waiting task of each gate of a queue. */

@@ -47,7 +47,7 @@ typedef struct TqGateEntry
 extern void tq_gates_insert(const TqGateEntry *entries, int n);
 extern int64 *tq_gates_with(const int64 *tasks, int n, int *found);
 
-extern void tq_gates_lock(void);
+extern bool tq_gates_lock(void);
 extern TqGateMember *tq_gate_members_of(const int64 *tasks, int n, int *found);
 extern TqGateMember *tq_gate_members_in(const TqGate *gate, TqGateState state,
 										int max, int *found);
@@ -56,6 +56,7 @@ extern void tq_gate_set_state(TqGateMember *member, TqGateState state);
 extern void tq_gate_take_priority(const TqGateMember *member);
 extern void tq_gate_delete(const TqGateMember *member);
 extern int64 *tq_gate_parked(const int64 *tasks, int n, int *found);
+extern int64 *tq_gate_strays(const int64 *tasks, int n, int *found);
 extern int64 *tq_gate_one_of_each(int32 queue, TqTaskKey kind, int *found);
 extern TimestampTz *tq_gate_claims(const TqGate *gate, TimestampTz since,
 								   int *found);
