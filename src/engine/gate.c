@@ -583,6 +583,7 @@ tq_gates_admit(const int64 *tasks, int n, TimestampTz now)
 	pass.gates = palloc(sizeof(TqGate) * pass.room);
 	pass.released = palloc(sizeof(TqPending) * pass.room);
 	pass.again = palloc(sizeof(int64) * pass.room);
+	tq_queue_settings_reload();
 	enter_strays(&pass, tasks, n);
 	members = tq_gate_members_of(tasks, n, &count);
 	for (int i = 0; i < count; i++)

@@ -101,6 +101,17 @@ end_changes(void)
 const TqXactEnd tq_queue_settings_xact_end = {.abort = undo_changes,
 											  .reset = end_changes};
 
+/*
+ * Makes this session read the table again.  A transaction that changes settings
+ * wakes others a moment before the invalidation reaches them: what acts upon a
+ * row that was committed with the settings must not use those before.
+ */
+void
+tq_queue_settings_reload(void)
+{
+	generation++;
+}
+
 static void
 refuse_row(int32 queue, const char *fault)
 {

@@ -14,6 +14,7 @@
 extern const TqXactEnd tq_queue_settings_xact_end;
 
 extern void tq_queue_settings_changed(void);
+extern void tq_queue_settings_reload(void);
 extern const TqQueueSettings *tq_queue_settings(int32 queue);
 extern bool tq_queue_settings_exist(void);
 extern bool tq_queue_settings_are_fair(void);
