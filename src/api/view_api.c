@@ -17,14 +17,17 @@
 #include "utils/builtins.h"
 
 #include "../engine/access.h"
+#include "../engine/limits.h"
 #include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../storage/activation.h"
 #include "../util/catalog.h"
+#include "../util/clock.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
 
+PG_FUNCTION_INFO_V1(tq_rate_until);
 PG_FUNCTION_INFO_V1(tq_why);
 PG_FUNCTION_INFO_V1(tq_may_see_statements);
 PG_FUNCTION_INFO_V1(tq_health);
@@ -91,6 +94,20 @@ tq_may_see_statements(PG_FUNCTION_ARGS)
 
 	PG_RETURN_BOOL(has_privs_of_role(caller, ROLE_PG_READ_ALL_STATS) ||
 				   has_privs_of_role(caller, PG_GETARG_OID(0)));
+}
+
+/* rate_until(queue int) -> timestamptz; see tq_limits_rate_until() */
+Datum
+tq_rate_until(PG_FUNCTION_ARGS)
+{
+	TimestampTz until;
+
+	tq_call_begin(true);
+	until = tq_limits_rate_until(PG_GETARG_INT32(0), tq_clock_now());
+	tq_call_end();
+	if (until == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ(until);
 }
 
 /* status_row(task_id slugid) -> a row of tq.task_overview */

@@ -523,8 +523,12 @@ look_at_concurrency(Pass *pass, const TqGate *gate)
 		}
 	}
 	nlocked = pass->nagain - nlocked;
-	/* There may be more, or others in the places of those that were not there. */
-	if (nadmitted == EVERY_TASK || nadmitted + nlocked < n)
+	/*
+	 * There may be more, or others in the places of those that were not there;
+	 * or the rate says when to look again.
+	 */
+	if (nadmitted == EVERY_TASK || nadmitted + nlocked < n ||
+		(nadmitted > 0 && tq_queue_settings(gate->queue)->key_rate_count > 0))
 		look_at(&members[0].task, 1, pass->now);
 }
 

@@ -305,6 +305,26 @@ tq_limits_allow(int32 queue, TimestampTz now, TimestampTz *again)
 	return settings.rate_count == 0 || has_rate(queue, &settings, now, again);
 }
 
+/*
+ * Returns until when the claims of the present interval of a queue are used up;
+ * 0 if they are not, or if it is not known.
+ */
+TimestampTz
+tq_limits_rate_until(int32 queue, TimestampTz now)
+{
+	TqQueueSettings settings = settings_of(queue);
+	TimestampTz until = 0;
+	TqRate rate;
+
+	if (settings.rate_count == 0 || !are_kept())
+		return 0;
+	rate = rate_of(queue, &settings);
+	if (tq_rates_are_loaded(rate.extension) &&
+		tq_rate_look(&rate, now, &until) == 0)
+		return until;
+	return 0;
+}
+
 /* ---- creation ---- */
 
 static void

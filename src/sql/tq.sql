@@ -1564,7 +1564,10 @@ CREATE FUNCTION tq_internal.group_number(task_group_id tq.slugid) RETURNS bigint
 COMMENT ON FUNCTION tq_internal.group_number(tq.slugid) IS 'number of a group; NULL if it has no row';
 
 CREATE VIEW tq_internal.named_task AS
-	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id) AS task_group_id, y.policy AS given_policy
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id) AS task_group_id,
+		y.policy || CASE WHEN y.policy ?| '{uniqueKey,serialKey,concurrencyKey,fairnessKey}' THEN COALESCE(
+			(SELECT jsonb_object_agg(('{uniqueKey,serialKey,concurrencyKey,fairnessKey}'::text[])[k.kind + 1], k.key) FROM tq_internal.task_key k WHERE k.task = t.id), '{}')
+			ELSE '{}' END AS given_policy
 	FROM tq_internal.task t
 		JOIN tq_internal.queue q ON q.id = t.queue
 		LEFT JOIN tq_internal.policy y ON y.id = t.policy;
@@ -1818,8 +1821,10 @@ CREATE VIEW tq.queue_stats AS
 		COALESCE(c.created_per_s, 0) AS created_per_s, COALESCE(c.claimed_per_s, 0) AS claimed_per_s, COALESCE(c.ended_per_s, 0) AS ended_per_s,
 		c.wait_p50, c.wait_p95, c.wait_p99, c.run_p50, c.run_p95, c.run_p99,
 		COALESCE(c.wait_histogram, '{}') AS wait_histogram, COALESCE(c.run_histogram, '{}') AS run_histogram,
-		s.since, q.last_date_active, p.oldest
+		s.since, q.last_date_active, p.oldest,
+		COALESCE((g.settings -> 'paused')::bool, false) AS paused, COALESCE(g.settings - '{paused,claimTimeout,retainCompleted,retainFailed,policy}'::text[], '{}') AS limits
 	FROM tq_internal.queue q
+		LEFT JOIN tq_internal.queue_settings g ON g.queue = q.id
 		CROSS JOIN tq_internal.count_state() AS s
 		LEFT JOIN tq_internal.queue_counters() AS c ON c.queue = q.id
 		CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
@@ -1862,10 +1867,12 @@ COMMENT ON COLUMN tq.queue_stats.run_histogram IS 'the same for the times from c
 COMMENT ON COLUMN tq.queue_stats.since IS 'since when totals and histograms are counted; NULL: nothing was counted yet';
 COMMENT ON COLUMN tq.queue_stats.last_date_active IS 'when a worker last asked for work; recorded with a delay';
 COMMENT ON COLUMN tq.queue_stats.oldest IS 'since when the first of the pending runs has been scheduled';
+COMMENT ON COLUMN tq.queue_stats.paused IS 'whether nothing is handed out until resume_queue()';
+COMMENT ON COLUMN tq.queue_stats.limits IS 'the limits that it was set to';
 
 CREATE VIEW tq.queue_overview AS
 	SELECT s.task_queue_id, s.pending, s.delayed, s.running, s.oldest,
-		s.workers, s.workers_quarantined AS quarantined, s.waiters, s.last_date_active
+		s.workers, s.workers_quarantined AS quarantined, s.waiters, s.last_date_active, s.paused, s.limits
 	FROM tq.queue_stats s;
 COMMENT ON VIEW tq.queue_overview IS 'queues: what is in them, and who works on it';
 COMMENT ON COLUMN tq.queue_overview.task_queue_id IS 'name of the queue';
@@ -1877,6 +1884,8 @@ COMMENT ON COLUMN tq.queue_overview.workers IS 'workers that were seen and have 
 COMMENT ON COLUMN tq.queue_overview.quarantined IS 'those in quarantine';
 COMMENT ON COLUMN tq.queue_overview.waiters IS 'sessions that wait for work';
 COMMENT ON COLUMN tq.queue_overview.last_date_active IS 'when a worker last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.queue_overview.paused IS 'whether nothing is handed out until resume_queue()';
+COMMENT ON COLUMN tq.queue_overview.limits IS 'the limits that it was set to';
 
 CREATE VIEW tq.worker_overview AS
 	SELECT q.task_queue_id, w.worker_group, w.worker_id,
@@ -2020,8 +2029,17 @@ CREATE VIEW tq_internal.lock_holder AS
 		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid;
 COMMENT ON VIEW tq_internal.lock_holder IS 'sessions whose open transactions have locked or changed a task; query is NULL if the caller may not see it';
 
+CREATE FUNCTION tq_internal.rate_until(queue int) RETURNS timestamptz
+	AS 'MODULE_PATHNAME', 'tq_rate_until' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.rate_until(int) IS 'until when the claims of the interval of a queue are used up; NULL: they are not, or it is not known';
+
+CREATE VIEW tq_internal.limited_task AS
+	SELECT p.task_id, p.queue, q.task_queue_id, s.settings
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue JOIN tq_internal.queue_settings s ON s.queue = p.queue;
+COMMENT ON VIEW tq_internal.limited_task IS 'tasks that can be claimed, of queues with settings';
+
 -- Why a task is where it is: each branch finds one reason, and what to do.  In
--- psql the rows have at most 120 columns: a reason has up to 13 characters, a
+-- psql the rows have at most 120 columns: a reason has up to 14 characters, a
 -- detail 50, an advice 49.
 CREATE VIEW tq_internal.task_reason AS
 	SELECT c.task_id, 10 AS place, 'unscheduled' AS reason,
@@ -2045,6 +2063,32 @@ CREATE VIEW tq_internal.task_reason AS
 	UNION ALL
 	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', tq_internal.local_time(d.visible_at)), 'wait until then'
 	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task
+	WHERE d.visible_at < 'infinity'
+	UNION ALL
+	SELECT t.task_id, 21, 'serial key', format('behind %s of key %s', f.task_id, tq_internal.shorten(m.key, 12)), format('SELECT * FROM tq.why(%L)', f.task_id)
+	FROM tq_internal.task t JOIN tq_internal.gate_member m ON m.task = t.id AND m.kind = 1 AND m.state = 1
+		CROSS JOIN LATERAL (SELECT o.task FROM tq_internal.gate_member o	-- 0: admitted, 1: waits
+			WHERE o.queue = m.queue AND o.kind = 1 AND o.key = m.key AND o.state IN (0, 1) AND (o.state = 0 OR o.task < m.task)
+			ORDER BY o.state, o.priority DESC, o.task LIMIT 1) AS o
+		JOIN tq_internal.task f ON f.id = o.task
+	UNION ALL
+	SELECT t.task_id, 22, 'key at limit', format('%s run or are next: key %s', a.n, tq_internal.shorten(m.key, 18)), 'wait, or raise its limits by tq.set_queue()'
+	FROM tq_internal.task t JOIN tq_internal.gate_member m ON m.task = t.id AND m.kind = 2 AND m.state = 1
+		CROSS JOIN LATERAL (SELECT count(*) AS n FROM tq_internal.gate_member o
+			WHERE o.queue = m.queue AND o.kind = 2 AND o.key = m.key AND o.state = 0) AS a
+	UNION ALL
+	SELECT p.task_id, 23, 'paused', format('queue %s is paused', tq_internal.shorten(p.task_queue_id, 33)), format('SELECT tq.resume_queue(%L)', tq_internal.shorten(p.task_queue_id, 23))
+	FROM tq_internal.limited_task p
+	WHERE (p.settings -> 'paused')::bool
+	UNION ALL
+	SELECT p.task_id, 24, 'queue at limit', format('%s run in %s', c.running, tq_internal.shorten(p.task_queue_id, 25)), 'wait, or raise concurrentLimit'
+	FROM tq_internal.limited_task p
+		CROSS JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = p.queue OFFSET 0) AS c
+	WHERE c.running >= nullif((p.settings -> 'concurrentLimit')::int, 0)
+	UNION ALL
+	SELECT p.task_id, 25, 'rate used up', format('no claim before %s', tq_internal.local_time(r.until)), 'wait, or raise rateCount'
+	FROM tq_internal.limited_task p CROSS JOIN LATERAL (SELECT tq_internal.rate_until(p.queue) AS until) AS r
+	WHERE r.until > tq_internal.clock_now()
 	UNION ALL
 	SELECT h.task_id, 30, 'locked', format('by process %s', h.pid) || COALESCE(' since ' || tq_internal.local_time(h.since), ''),
 		format('wait, or pg_terminate_backend(%s)', h.pid)
@@ -2241,7 +2285,23 @@ CREATE VIEW tq_internal.health_check AS
 			(SELECT pg_size_pretty(sum(pg_catalog.pg_total_relation_size(c.oid)))
 			FROM pg_catalog.pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r')),
 		CASE WHEN bool_or(d.is_neglected) THEN 'vacuum does not come: is autovacuum on?' ELSE 'vacuum is in vain: see transactions' END
-	FROM tq_internal.dead_rows d;
+	FROM tq_internal.dead_rows d
+	UNION ALL
+	SELECT 14, 'paused', count(*) FILTER (WHERE s.pending > 0) = 0,
+		COALESCE(tq_internal.shorten(string_agg(format('%s: %s', s.task_queue_id, s.pending), ', ' ORDER BY s.pending DESC, s.task_queue_id), 50), 'no queue is paused'),
+		'tasks are pending: tq.resume_queue()'
+	FROM tq.queue_stats s WHERE s.paused
+	UNION ALL
+	SELECT 15, 'limits', count(*) FILTER (WHERE s.oldest_pending > interval '1 hour') = 0,
+		COALESCE(tq_internal.shorten(string_agg(format('%s: %s', s.task_queue_id, s.pending), ', ' ORDER BY s.oldest_pending DESC, s.task_queue_id), 50), 'no task waits for a concurrentLimit'),
+		'waits for an hour: more concurrentLimit'
+	FROM tq.queue_stats s WHERE s.pending > 0 AND s.running >= nullif((s.limits -> 'concurrentLimit')::int, 0)
+	UNION ALL
+	SELECT 16, 'gates', COALESCE(min(t.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
+		CASE WHEN min(t.due) <= tq_internal.clock_now() THEN format('tasks with keys have waited for %s', date_trunc('second', tq_internal.clock_now() - min(t.due)))
+			ELSE 'no key waits for maintenance' END,
+		'see maintenance, steps'
+	FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t;	-- TQ_TIMER_GATE
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
