@@ -2287,15 +2287,21 @@ CREATE VIEW tq_internal.health_check AS
 		CASE WHEN bool_or(d.is_neglected) THEN 'vacuum does not come: is autovacuum on?' ELSE 'vacuum is in vain: see transactions' END
 	FROM tq_internal.dead_rows d
 	UNION ALL
-	SELECT 14, 'paused', count(*) FILTER (WHERE s.pending > 0) = 0,
-		COALESCE(tq_internal.shorten(string_agg(format('%s: %s', s.task_queue_id, s.pending), ', ' ORDER BY s.pending DESC, s.task_queue_id), 50), 'no queue is paused'),
+	SELECT 14, 'paused', count(*) FILTER (WHERE s.waits) = 0,
+		COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.waits DESC, s.task_queue_id), 50), 'no queue is paused'),
 		'tasks are pending: tq.resume_queue()'
-	FROM tq.queue_stats s WHERE s.paused
+	FROM (SELECT q.task_queue_id, EXISTS (SELECT FROM tq_internal.pending p WHERE p.queue = q.id) AS waits
+		FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue WHERE (s.settings -> 'paused')::bool) AS s
 	UNION ALL
-	SELECT 15, 'limits', count(*) FILTER (WHERE s.oldest_pending > interval '1 hour') = 0,
-		COALESCE(tq_internal.shorten(string_agg(format('%s: %s', s.task_queue_id, s.pending), ', ' ORDER BY s.oldest_pending DESC, s.task_queue_id), 50), 'no task waits for a concurrentLimit'),
+	SELECT 15, 'limits', COALESCE(min(s.oldest) > tq_internal.clock_now() - interval '1 hour', true),
+		COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.oldest, s.task_queue_id), 50), 'no task waits for a concurrentLimit'),
 		'waits for an hour: more concurrentLimit'
-	FROM tq.queue_stats s WHERE s.pending > 0 AND s.running >= nullif((s.limits -> 'concurrentLimit')::int, 0)
+	FROM (SELECT q.task_queue_id, p.oldest
+		FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue
+			CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
+				SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f OFFSET 0) AS p
+			CROSS JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = q.id OFFSET 0) AS c
+		WHERE (s.settings -> 'concurrentLimit')::int > 0 AND p.oldest IS NOT NULL AND c.running >= (s.settings -> 'concurrentLimit')::int) AS s
 	UNION ALL
 	SELECT 16, 'gates', COALESCE(min(t.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
 		CASE WHEN min(t.due) <= tq_internal.clock_now() THEN format('tasks with keys have waited for %s', date_trunc('second', tq_internal.clock_now() - min(t.due)))
