@@ -39,7 +39,7 @@
  *
  * A claim that takes more slots than it needs may have others refused meanwhile.
  * It wakes as many waiters as there were refusals, and no more: two claims that
- * find nothing do not wake each other for ever.
+ * find nothing do not wake each other.
  *
  * The lock of the counters is held in share mode.
  */
