@@ -41,13 +41,30 @@ sub running { my ($where, $queue) = @_; return psql($where, "SELECT count(*) FRO
 # Completes up to n running runs of a queue, in a statement.
 sub end { my ($queue, $n) = @_; return "SELECT count(*) FROM (SELECT array_agg(task_id) AS t, array_agg(run_id) AS r FROM (SELECT task_id, run_id FROM tq.list_claimed_tasks('$queue') LIMIT $n) AS c HAVING count(*) > 0) AS c, tq.resolve(t, r, 'completed')"; }
 
-sub session { my ($where) = @_; return $where->background_psql($db, on_error_stop => 1); }
-sub start { my ($session, $sql) = @_; $session->{begun} = time; $session->{set_timer} = $session->query_until(qr/^begun$/m, "\\echo begun\n$sql;\n\\echo ended\n") =~ s/.*^begun\n//msr; return; }
+
+# It is used throughout the test: its time is that of one query.
+sub session
+{
+	my ($where) = @_;
+	my $session = $where->background_psql($db, on_error_stop => 1);
+
+	$session->set_query_timer_restart;
+	return $session;
+}
+
+sub start
+{
+	my ($session, $sql) = @_;
+
+	$session->{begun} = time;
+	$session->{kept} = $session->query_until(qr/^begun$/m, "\\echo begun\n$sql;\n\\echo ended\n") =~ s/.*^begun\n//msr;
+	return;
+}
 
 sub finish
 {
 	my ($session) = @_;
-	my $output = $session->{set_timer};
+	my $output = $session->{kept};
 
 	$output .= $session->query_until(qr/^ended$/m, '') if $output !~ /^ended$/m;
 	return $output =~ s/\n?^ended\n//mr;
