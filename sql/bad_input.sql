@@ -63,6 +63,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('conductor_policy', 'task_def', $$'{"retryCount": 1}'$$), ('conductor_policy', 'workflow_task', $$'{"optional": true}'$$),
 	('taskbroker_policy', 'activation', $$'{"processing_deadline_duration": 5}'$$),
 	('conductor_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('taskbroker_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$),
+	('rate_until', 'queue', $$1$$),
 	('is_tolerated', 'policy', $$'{"onUnsuccessful": "forgive"}'$$), ('is_tolerated', 'reason', $$2$$),
 	('resolve', 'task_ids', $$'{one_____QAGAAAAAAAAAAA}'$$), ('resolve', 'run_ids', $$'{0}'$$), ('resolve', 'reason', $$'failed'$$), ('resolve', 'credentials', $$NULL$$),
 	('resolve_and_claim', 'reports', $$'[{"taskId": "one_____QAGAAAAAAAAAAA", "runId": 0}]'$$), ('resolve_and_claim', 'task_queue_id', $$'regress/w'$$), ('resolve_and_claim', 'worker_group', $$'g'$$), ('resolve_and_claim', 'worker_id', $$'w'$$), ('resolve_and_claim', 'tasks', $$1$$),
@@ -189,7 +190,7 @@ FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '
 WHERE arg IN ('task', 'tasks', 'reports', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn NOT LIKE 'claim\_work%' AND (fn, arg) <> ('resolve_and_claim', 'tasks') ORDER BY place, value COLLATE "C";
 SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
-WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C";
+WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C", message COLLATE "C";
 
 -- Invalid words
 SELECT arg, value, code, message, detail, hint FROM call, unnest('{normal,HIGH,all-completed-or-not}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a

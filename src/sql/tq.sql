@@ -2030,7 +2030,7 @@ CREATE VIEW tq_internal.lock_holder AS
 COMMENT ON VIEW tq_internal.lock_holder IS 'sessions whose open transactions have locked or changed a task; query is NULL if the caller may not see it';
 
 CREATE FUNCTION tq_internal.rate_until(queue int) RETURNS timestamptz
-	AS 'MODULE_PATHNAME', 'tq_rate_until' LANGUAGE C;
+	AS 'MODULE_PATHNAME', 'tq_rate_until' LANGUAGE C STRICT;
 COMMENT ON FUNCTION tq_internal.rate_until(int) IS 'until when the claims of the interval of a queue are used up; NULL: they are not, or it is not known';
 
 CREATE VIEW tq_internal.limited_task AS
