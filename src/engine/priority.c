@@ -127,8 +127,7 @@ write_priority(const int64 *tasks, int n, int priority, TimestampTz now)
 
 /* Changes the priority of a task whose current row is locked. */
 void
-tq_priority_set(TqTask *task, const TqRun *last, int priority,
-				TimestampTz now)
+tq_priority_set(TqTask *task, const TqRun *last, int priority, TimestampTz now)
 {
 	int from = task->priority;
 
