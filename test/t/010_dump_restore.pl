@@ -105,7 +105,8 @@ $old->safe_psql(
 
 	-- settings of queues, and tasks that wait for one with the same key
 	SELECT tq.set_queue('p/set', '{"keyConcurrentLimit": 3, "policy": {"retries": 1}}'), tq.pause_queue('p/paused');
-	SELECT make('first', 'p/serial', policy => '{"serialKey": "key"}'), make('second', 'p/serial', policy => '{"serialKey": "key"}');
+	SELECT make('first', 'p/serial', policy => '{"serialKey": "key"}'), make('second', 'p/serial', policy => '{"serialKey": "key"}'),
+		make('unique', 'p/unique', policy => '{"uniqueKey": "key"}');
 
 	-- one that waits for many
 	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));

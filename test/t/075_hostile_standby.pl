@@ -151,6 +151,7 @@ my %read = (
 	may_see_statements => '(10)',
 	group_slug => "(NULL, $pending)",
 	group_number => "($pending)",
+	rate_until => '(1)',
 	count_state => '()',
 	clock_now => '()',
 	wait_for_task => "($pending, '1 ms')",
