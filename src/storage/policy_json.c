@@ -402,12 +402,13 @@ tq_policy_with_keys(Jsonb *stored, char *const *keys)
 const char *
 tq_policy_parse_stored(const Jsonb *json, TqGivenPolicy *given)
 {
-	const JsonbValue *added = tq_json_get(json, QUEUE_DEFAULT);
+	const JsonbValue *added;
 	const char *fault;
 
 	begin_policy(given);
 	if (!JB_ROOT_IS_OBJECT(json))
 		return "must be an object";
+	added = tq_json_get(json, QUEUE_DEFAULT);
 	if (added == NULL)
 		return read_policy(&json->root, given);
 	if (!tq_json_is_object(added))
