@@ -417,6 +417,7 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 		if (!tq_limits_take(task->queue, 1, now, &allowance))
 			return false;
 		start_run(task, &run, &claimer, now);
+		tq_limits_use(&allowance, 1, now);
 	}
 	else if (run.run_id != run_id || !is_own_claim(&run, claimer.seat.id))
 		refuse_claim(task, run_id, &run);
