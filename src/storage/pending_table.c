@@ -684,7 +684,9 @@ begin_pass(Walk *walk)
 
 /*
  * Checks up to PASS_ENTRIES entries from walk->from on; returns false after
- * the last entry.
+ * the last entry.  A pass that ends without another entry has passed all numbers
+ * up to its end, not only those of entries: a row that is inserted meanwhile may
+ * have any of them, and read_on() must see that the cursor was lowered to it.
  */
 static bool
 look_at_some(Walk *walk)
@@ -700,6 +702,8 @@ look_at_some(Walk *walk)
 		if (!tq_scan_next_entry(walk->order, &seq))
 		{
 			walk->from = below;
+			if (walk->may_raise)
+				walk->passed = below;
 			return below != PG_INT64_MAX;
 		}
 		walk->from = seq + 1;

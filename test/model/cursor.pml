@@ -211,6 +211,16 @@ inline take()
 	taken_in_sub[s] = in_sub
 }
 
+/*
+ * Where the scan has come to, the cursor may be raised to.  The fault is a scan
+ * that ends soon, behind its last entry, and is taken to have ended at that.
+ */
+#ifdef FAULT_NEAR
+#define HAS_ENTRY (is_there[s] || !goes_on)
+#else
+#define HAS_ENTRY true
+#endif
+
 /* S2: one entry.  Also what can be had may be left: for its deadline, or a lock. */
 inline look()
 {
@@ -222,8 +232,8 @@ inline look()
 		fi
 	:: else -> stopped = stopped || !(is_dead(s, me) || MAY_PASS_RUNNING)
 	fi;
-	s++;
-	if :: !stopped -> upto = s :: else fi
+	if :: !stopped && HAS_ENTRY -> upto = s + 1 :: else fi;
+	s++
 }
 
 /*
