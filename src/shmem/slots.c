@@ -41,7 +41,8 @@
  * It wakes as many waiters as there were refusals, and no more: two claims that
  * find nothing do not wake each other.
  *
- * The lock of the counters is held in share mode.
+ * The lock of the counters is held in share mode.  test/model/slots.pml is this
+ * protocol for spin.
  */
 #include "postgres.h"
 
