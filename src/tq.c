@@ -30,10 +30,9 @@
 #include "shmem/worker_request.h"
 #include "shmem/worker_slot.h"
 #include "shmem/worker_stats.h"
-#include "storage/grant_table.h"
-#include "storage/queue_settings_table.h"
 #include "storage/index_entries.h"
 #include "storage/run_table.h"
+#include "storage/watched_table.h"
 #include "util/connection.h"
 #include "util/guc.h"
 #include "util/spi.h"
@@ -67,10 +66,9 @@ static const TqShmemPart *const shmem_parts[] = {&tq_cursor_shmem,
  * client waits.  What only this backend caches comes last.
  */
 static const TqXactEnd *const xact_ends[] =
-	{&tq_cursor_xact_end,        &tq_counts_xact_end,  &tq_wait_xact_end,
-	 &tq_facts_xact_end,         &tq_request_xact_end, &tq_run_xact_end,
-	 &tq_entries_xact_end,       &tq_grants_xact_end,  &tq_access_xact_end,
-	 &tq_queue_settings_xact_end};
+	{&tq_cursor_xact_end,  &tq_counts_xact_end,  &tq_wait_xact_end,
+	 &tq_facts_xact_end,   &tq_request_xact_end, &tq_run_xact_end,
+	 &tq_entries_xact_end, &tq_watched_xact_end, &tq_access_xact_end};
 
 /* Initializes the library when the server loads it. */
 void

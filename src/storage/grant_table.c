@@ -2,9 +2,8 @@
  * grant_table.c
  *	  Rows of tq_internal.scope_grant: the scopes of roles.
  *
- * Each session caches what it has compiled from the rows (engine/access.c).
- * A trigger on the table sends a relcache invalidation, whatever writes it, so
- * that every call that begins after the commit reads the rows again.
+ * Each session caches what it has compiled from the rows (engine/access.c,
+ * watched_table.c).
  *
  * A role that is dropped leaves its rows behind, because PostgreSQL knows
  * nothing of them.  Nothing is done with such rows, pg_dump leaves them out,
@@ -14,24 +13,21 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/snapmgr.h"
 
 #include "../util/spi.h"
-#include "../util/xact_end.h"
 #include "columns.h"
 #include "grant_table.h"
 #include "index_scan.h"
 #include "table.h"
 #include "table_scan.h"
+#include "watched_table.h"
 
 TQ_NUMBERS(TQ_SCOPE_GRANT_COLUMNS, scope_grant);
 
-static Oid watched = InvalidOid; /* tq_internal.scope_grant */
-static uint64 generation = 1;
-static bool changed_here = false; /* by this transaction */
-
 static TqRelation grants = TQ_RELATION("scope_grant");
+
+static TqWatched watched = TQ_WATCHED(grants);
 
 static TqStatement insert_grants = TQ_STATEMENT(
 	"INSERT INTO tq_internal.scope_grant (role, scope) SELECT $1, unnest($2)"
@@ -46,62 +42,27 @@ static TqStatement delete_dropped = TQ_STATEMENT(
 	"DELETE FROM tq_internal.scope_grant AS g"
 	" WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = g.role)");
 
-/* Relcache callback: notes that tq_internal.scope_grant may have changed. */
-static void
-forget(Datum arg, Oid relid)
-{
-	if (relid == InvalidOid || relid == watched || watched == InvalidOid)
-		generation++;
-}
-
 /* Returns a number that changes whenever the table may have changed. */
 uint64
 tq_grants_generation(void)
 {
-	static bool watching = false;
-
-	if (!watching)
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
-	watching = true;
-	return generation;
+	tq_watched_begin(&watched);
+	return watched.generation;
 }
 
 /* Makes tq_grants_generation() ignore changes of other tables. */
 void
 tq_grants_watch(void)
 {
-	watched = tq_relation_oid(&grants);
+	tq_watched_read(&watched);
 }
 
-/*
- * Makes all sessions read the table again once this transaction has committed,
- * and this one at once.
- */
+/* Makes all sessions read the table again; see tq_watched_changed(). */
 void
 tq_grants_changed(void)
 {
-	CacheInvalidateRelcacheByRelid(tq_relation_oid(&grants));
-	generation++;
-	changed_here = true;
+	tq_watched_changed(&watched);
 }
-
-/* Makes this session forget what it has read of changes that are undone. */
-static void
-undo_changes(SubTransactionId id)
-{
-	if (changed_here)
-		generation++;
-}
-
-static void
-end_changes(void)
-{
-	undo_changes(TopSubTransactionId);
-	changed_here = false;
-}
-
-const TqXactEnd tq_grants_xact_end = {.abort = undo_changes,
-									  .reset = end_changes};
 
 TQ_READER(read_grant, TqGrant, TQ_SCOPE_GRANT_COLUMNS, scope_grant)
 

@@ -5,15 +5,11 @@
 #ifndef TQ_GRANT_TABLE_H
 #define TQ_GRANT_TABLE_H
 
-#include "../util/xact_end.h"
-
 typedef struct TqGrant
 {
 	Oid role; /* may have been dropped */
 	char *scope;
 } TqGrant;
-
-extern const TqXactEnd tq_grants_xact_end;
 
 extern uint64 tq_grants_generation(void);
 extern void tq_grants_watch(void);

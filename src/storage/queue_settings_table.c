@@ -2,16 +2,15 @@
  * queue_settings_table.c
  *	  Rows of tq_internal.queue_settings: what queues are set to.
  *
- * Each session caches all rows, which are few.  A trigger on the table sends a
- * relcache invalidation, whatever writes it.  A call looks for invalidations
- * before it asks for settings, so that a call that begins after the commit of a
- * change follows it.  While no queue has settings, to ask costs a comparison.
+ * Each session caches all rows, which are few (watched_table.c).  A call looks
+ * for invalidations before it asks for settings, so that a call that begins after
+ * the commit of a change follows it.  While no queue has settings, to ask costs a
+ * comparison.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "utils/hsearch.h"
-#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -26,6 +25,7 @@
 #include "queue_table.h"
 #include "table.h"
 #include "table_scan.h"
+#include "watched_table.h"
 
 TQ_NUMBERS(TQ_QUEUE_SETTINGS_COLUMNS, queue_settings);
 
@@ -54,52 +54,18 @@ typedef struct Entry
 	TqGivenSettings given;
 } Entry;
 
-static Oid watched = InvalidOid; /* tq_internal.queue_settings */
-static bool watching = false;
-static uint64 generation = 1; /* changes whenever the table may have changed */
-static uint64 loaded = 0;     /* the generation that is cached */
-static bool changed_here = false; /* by this transaction */
+static TqWatched watched = TQ_WATCHED(settings_table);
+static uint64 loaded = 0; /* the generation that is cached */
 static MemoryContext context = NULL;
 static HTAB *entries = NULL; /* NULL: no queue has settings */
 static bool any_is_fair = false;
 
-/* Relcache callback: the next call reads the table again. */
-static void
-forget(Datum arg, Oid relid)
-{
-	if (relid == InvalidOid || relid == watched)
-		generation++;
-}
-
-/*
- * Makes all sessions read the table again once this transaction has committed,
- * and this one at once.
- */
+/* Makes all sessions read the table again; see tq_watched_changed(). */
 void
 tq_queue_settings_changed(void)
 {
-	CacheInvalidateRelcacheByRelid(tq_relation_oid(&settings_table));
-	generation++;
-	changed_here = true;
+	tq_watched_changed(&watched);
 }
-
-/* Makes this session forget what it has read of changes that are undone. */
-static void
-undo_changes(SubTransactionId id)
-{
-	if (changed_here)
-		generation++;
-}
-
-static void
-end_changes(void)
-{
-	undo_changes(TopSubTransactionId);
-	changed_here = false;
-}
-
-const TqXactEnd tq_queue_settings_xact_end = {.abort = undo_changes,
-											  .reset = end_changes};
 
 /*
  * Makes this session read the table again.  A transaction that changes settings
@@ -109,7 +75,7 @@ const TqXactEnd tq_queue_settings_xact_end = {.abort = undo_changes,
 void
 tq_queue_settings_reload(void)
 {
-	generation++;
+	watched.generation++;
 }
 
 static void
@@ -170,10 +136,7 @@ load(void)
 	TqTableScan *scan;
 	uint64 current;
 
-	watched = tq_relation_oid(&settings_table);
-	if (!watching)
-		CacheRegisterRelcacheCallback(forget, (Datum) 0);
-	watching = true;
+	tq_watched_read(&watched);
 	if (context == NULL)
 		context = AllocSetContextCreate(CacheMemoryContext,
 										"tq queue settings",
@@ -183,7 +146,7 @@ load(void)
 	any_is_fair = false;
 	loaded = 0;
 	PushActiveSnapshot(GetLatestSnapshot());
-	current = generation;
+	current = watched.generation;
 	scan = tq_table_scan_open(&settings_table);
 	while (tq_table_scan_next(scan))
 		add_entry(scan->slot);
@@ -198,7 +161,7 @@ find(int32 queue)
 {
 	Entry *entry;
 
-	while (loaded != generation)
+	while (loaded != watched.generation)
 		load();
 	if (entries == NULL)
 		return NULL;
@@ -250,7 +213,7 @@ tq_queue_settings_with_moves(uint64 *version, int *found)
 
 	*found = 0;
 	(void) find(0);
-	*version = generation;
+	*version = watched.generation;
 	if (entries == NULL)
 		return NULL;
 	queues = palloc(sizeof(int32) * hash_get_num_entries(entries));

@@ -9,9 +9,6 @@
 
 #include "../core/policy.h"
 #include "../core/queue_settings.h"
-#include "../util/xact_end.h"
-
-extern const TqXactEnd tq_queue_settings_xact_end;
 
 extern void tq_queue_settings_changed(void);
 extern void tq_queue_settings_reload(void);
