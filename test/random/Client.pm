@@ -34,7 +34,7 @@ sub new
 	my $self = bless {
 		%arg,
 		model   => Model->new,
-		queue   => "own/c$arg{no}",
+		queues  => [ "own/c$arg{no}", "own/d$arg{no}" ],
 		group   => 'g',
 		timeout => $arg{no} % 2 ? 300_000 : 900_000,
 		op      => 0,
@@ -136,6 +136,8 @@ sub own_id
 	return $own->[ max(0, @$own - 1 - int(rand(25))) ];
 }
 
+sub own_queue { my ($self) = @_; return pick(@{ $self->{queues} }) }
+
 # An own id, of a task in that state if there is one.
 sub own_in_state
 {
@@ -177,7 +179,7 @@ sub own_definition
 	my $policy = random_policy($dice, $given, $delay);
 	my $d = {
 		id       => $id,
-		queue    => $self->{queue},
+		queue    => $self->own_queue,
 		group    => pick(
 			undef, undef,
 			slug_of('own group', $self->{seed}, $self->{no}, $self->{round}),
@@ -324,7 +326,7 @@ sub own_claim_work
 	my ($self) = @_;
 	my ($group, $worker) = $self->worker;
 	my $n = 1 + int(rand(5));
-	my @b = ($self->{queue}, $group, $worker, $n);
+	my @b = ($self->own_queue, $group, $worker, $n);
 	my ($r, $bad) = $self->own(
 		sub {
 			my ($m, $r) = @_;
@@ -335,6 +337,76 @@ sub own_claim_work
 	my $text = join(' ', map { "$_->[0]/$_->[1]" } @{ $r->{rows} });
 	return $self->fault("claim_work(@b): $bad; got $text") if $bad;
 	$self->check_claim($_, $group, $worker) for @{ $r->{rows} };
+	return;
+}
+
+# From both queues in one call.
+sub own_claim_queues
+{
+	my ($self) = @_;
+	my ($group, $worker) = $self->worker;
+	my $n      = 1 + int(rand(6));
+	my @queues = shuffle(@{ $self->{queues} });
+	my $mode   = pick('strict', 'round-robin');
+	my @b      = (array_literal(@queues), $group, $worker, $n, $mode);
+	my ($r, $bad) = $self->own(
+		sub {
+			my ($m, $r) = @_;
+			my @got = map { [ @$_[ 6, 0, 1 ] ] } @{ $r->{rows} // [] };
+			return (undef, $m->claim_queues($mode eq 'strict', \@queues, $group, $worker, $n, $self->{timeout}, @got));
+		},
+		"SELECT $claim_columns, task_queue_id FROM tq.claim_work(\$1::text[], \$2, \$3, \$4, mode => \$5)", @b) or return;
+	my $text = join(' ', map { "$_->[0]/$_->[1]/$_->[6]" } @{ $r->{rows} });
+	return $self->fault("claim_work(@b): $bad; got $text") if $bad;
+	$self->check_claim($_, $group, $worker) for @{ $r->{rows} };
+	return;
+}
+
+# ---- settings of own queues ----
+
+# Small numbers, so that what limits is met, and mostly none.
+my %random_setting = (
+	paused          => sub { return pick('true', 'false', undef, undef) },
+	concurrentLimit => sub { return pick(undef, 0, 1, 2, 3, 5) },
+	rate            => sub { return pick(undef, 0, 2, 4, 8) },
+	maxPending      => sub { return pick(undef, undef, 0, 2, 4, 8) },
+	maxDelayed      => sub { return pick(undef, undef, 0, 1, 3) },
+	maxRunning      => sub { return pick(undef, undef, 0, 2, 4) },
+	claimTimeout    => sub { return pick(undef, 180, 300, 900) });
+
+sub own_set_queue
+{
+	my ($self) = @_;
+	my $queue = $self->own_queue;
+	my %given = map { $_ => $random_setting{$_}->() } map { pick(sort keys %random_setting) } 0 .. int(rand(3));
+	@given{qw(rateCount rateInterval)} = (delete $given{rate}, pick(120, 300, 480)) if exists $given{rate};
+	return $self->own_settings($queue, \%given, 'SELECT tq.set_queue($1, $2)', $queue,
+		'{' . join(',', map { "\"$_\":" . ($given{$_} // 'null') } sort keys %given) . '}');
+}
+
+sub own_pause
+{
+	my ($self) = @_;
+	my $queue = $self->own_queue;
+	return $self->own_settings($queue, { paused => 'true' }, 'SELECT tq.pause_queue($1)', $queue);
+}
+
+sub own_resume
+{
+	my ($self) = @_;
+	my $queue = $self->own_queue;
+	return $self->own_settings($queue, { paused => undef }, 'SELECT tq.resume_queue($1)', $queue);
+}
+
+# Each call returns all settings as they are now.
+sub own_settings
+{
+	my ($self, $queue, $given, $sql, @bind) = @_;
+	my ($r) = $self->own(sub { return $_[0]->set_queue($queue, %$given) }, $sql, @bind) or return;
+	my $want = $self->{model}->settings($queue);
+	my %got  = $r->{rows}[0][0] =~ /"(\w+)": (\w+)/g;
+	my ($got_text, $want_text) = map { my $s = $_; join(' ', map { "$_=$s->{$_}" } sort keys %$s) } \%got, $want;
+	$self->fault("$sql (@bind): $got_text instead of $want_text") if $got_text ne $want_text;
 	return;
 }
 
@@ -362,7 +434,7 @@ sub own_claim_task
 	my ($group, $worker) = $self->worker;
 	my ($id, $i) = $self->own_run(rand() < 0.8 ? 'pending' : 'running');
 	my ($r, $rows) = $self->own(
-		sub { $_[0]->claim_task($id, $i, $group, $worker, $self->{timeout}) },
+		sub { my ($m, $r) = @_; return $m->claim_task($id, $i, $group, $worker, $self->{timeout}, scalar @{ $r->{rows} // [] }) },
 		"SELECT $claim_columns FROM tq.claim_task(\$1, \$2, \$3, \$4)",
 		$id, $i, $group, $worker) or return;
 	return $self->fault("claim_task($id, $i): " . @{ $r->{rows} } . " rows, not $rows")
@@ -457,6 +529,66 @@ sub own_resolve
 	return;
 }
 
+# Runs that end for a reason each: as the model has them, and as JSON.
+sub own_reports
+{
+	my ($self) = @_;
+	my (%seen, @reports, @json);
+	for my $run (map { [ $self->own_run('running') ] } 0 .. int(rand(4)))
+	{
+		my ($id, $i) = @$run;
+		next if $seen{$id}++;
+		my $reason = rand() < 0.5 ? 'completed' : pick(@reasons);
+		my ($given, %words) = words($reason);
+		my @json_words = defined $given ? '"' . ($reason eq 'completed' ? 'result' : 'error') . "\":$given" : ();
+		if ($reason ne 'completed')
+		{
+			@words{qw(retry_delay further)} = $self->own_retry($id);
+			push @json_words, '"retryDelay":' . $words{retry_delay} / 1000 if defined $words{retry_delay};
+			push @json_words, "\"retriesLeft\":$words{further}" if defined $words{further};
+			delete @words{ grep { !defined $words{$_} } keys %words };
+		}
+		push @reports, [ $id, $i, $reason, \%words ];
+		push @json, '{' . join(',', "\"taskId\":\"$id\",\"runId\":$i,\"reason\":\"$reason\"", @json_words) . '}';
+	}
+	return ('[' . join(',', @json) . ']', @reports);
+}
+
+sub own_resolve_each
+{
+	my ($self) = @_;
+	my ($json, @reports) = $self->own_reports;
+	my ($r, @want) = $self->own(sub { return (undef, $_[0]->resolve_each(@reports)) },
+		'SELECT task_id, run_id, outcome FROM tq.resolve($1::jsonb)', $json) or return;
+	my $got  = join(' ', map { "$_->[0]/$_->[1]=$_->[2]" } @{ $r->{rows} });
+	my $want = join(' ', map { "$reports[$_][0]/$reports[$_][1]=$want[$_]" } 0 .. $#reports);
+	$self->fault("resolve($json): $got instead of $want") if $got ne $want;
+	return;
+}
+
+# What is resolved makes room for what is claimed.
+sub own_resolve_and_claim
+{
+	my ($self) = @_;
+	my ($json, @reports) = $self->own_reports;
+	my ($group, $worker) = $self->worker;
+	my @b = ($self->own_queue, $group, $worker, 1 + int(rand(4)));
+	my ($r, $bad, @want) = $self->own(
+		sub {
+			my ($m, $r) = @_;
+			my @want = $m->resolve_each(@reports);
+			my @got  = map { [ @$_[ 0, 1 ] ] } grep { $_->[6] eq 'claimed' } @{ $r->{rows} // [] };
+			return (undef, scalar $m->claim_work(@b, $self->{timeout}, @got), @want);
+		},
+		"SELECT $claim_columns, outcome FROM tq.resolve_and_claim(\$1::jsonb, \$2, \$3, \$4, \$5)", $json, @b) or return;
+	my @claims = grep { $_->[6] eq 'claimed' } @{ $r->{rows} };
+	my $got  = join(' ', map { "$_->[0]/$_->[1]=$_->[6]" } @{ $r->{rows} });
+	my $want = join(' ', map({ "$reports[$_][0]/$reports[$_][1]=$want[$_]" } 0 .. $#reports), map { "$_->[0]/$_->[1]=claimed" } @claims);
+	return $self->fault("resolve_and_claim($json @b): " . ($bad // '') . "; $got instead of $want") if $bad || $got ne $want;
+	$self->check_claim($_, $group, $worker) for @claims;
+	return;
+}
+
 sub own_skip
 {
 	my ($self) = @_;
@@ -516,7 +648,8 @@ sub own_letters
 {
 	my ($self) = @_;
 	my ($r) = $self->own(sub { return undef },
-		'SELECT task_id, reason FROM tq.list_dead_letters($1, NULL, 1000) ORDER BY task_id::text COLLATE "C"', $self->{queue})
+		'SELECT l.task_id, l.reason FROM unnest($1::text[]) AS q CROSS JOIN LATERAL tq.list_dead_letters(q, NULL, 1000) AS l'
+		  . ' ORDER BY l.task_id::text COLLATE "C"', array_literal(@{ $self->{queues} }))
 	  or return;
 	my $letters = $self->{model}{letters};
 	my $got     = join(' ', map { "$_->[0]=$_->[1]" } @{ $r->{rows} });
@@ -592,9 +725,10 @@ sub own_quarantine
 	my ($self) = @_;
 	my ($group, $worker) = $self->worker;
 	my $until = round_start($self->{round}) + pick(-1, 0.5, 0.5, 1.5) * ROUND_MS;
-	my ($p, $t) = split m{/}, $self->{queue};
+	my $queue = $self->own_queue;
+	my ($p, $t) = split m{/}, $queue;
 	$self->own(
-		sub { $_[0]->quarantine($until, $self->{queue}, $group, $worker) },
+		sub { $_[0]->quarantine($until, $queue, $group, $worker) },
 		'SELECT tq.quarantine_worker($1, $2, $3, $4, $5)',
 		$p, $t, $group, $worker, Plan::time_of($until));
 	return;
@@ -603,10 +737,11 @@ sub own_quarantine
 sub own_counts
 {
 	my ($self) = @_;
+	my $queue = $self->own_queue;
 	my ($r, @want) = $self->own(
-		sub { return (undef, $_[0]->queue_counts($self->{queue})) },
+		sub { return (undef, $_[0]->queue_counts($queue)) },
 		"SELECT tq.pending_tasks(\$1), c ->> 'pendingTasks', c ->> 'claimedTasks'"
-		  . ' FROM tq.task_queue_counts($1) AS c', $self->{queue}) or return;
+		  . ' FROM tq.task_queue_counts($1) AS c', $queue) or return;
 	my @got = @{ $r->{rows}[0] };
 	$self->fault("counts @got instead of $want[0] @want")
 	  if "@got" ne "$want[0] @want";
@@ -652,7 +787,8 @@ sub own_bad
 	my ($sql, @bind) = @{ pick(
 		[ 'SELECT tq.create_task($1, $2)', slug_of('bad', 1), '{}' ],
 		[ 'SELECT tq.create_tasks($1)', '{"a": 1}' ],
-		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', $self->{queue}, 'g', 'w', 0 ],
+		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', $self->own_queue, 'g', 'w', 0 ],
+		[ 'SELECT tq.set_queue($1, $2)', $self->own_queue, pick('{"rate": 1}', '{"maxPending": -1}', '{"paused": 1}', '7') ],
 		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', 'nothing', 'g', 'w', 1 ],
 		[ 'SELECT tq.report_exception($1, $2, $3)', $self->own_id, 0, pick('boredom', 'skipped', 'run-timeout', 'failed-terminal') ],
 		[ 'SELECT tq.defer_task($1, 0, $2)', $self->own_id, '-1 s' ],
@@ -665,8 +801,10 @@ sub own_bad
 my @own_operations = (
 	create      => 20, define  => 3, repeat => 4, create_tasks => 4,
 	schedule    => 6,  rerun   => 6, cancel => 3, read => 2,
-	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4,
-	completed   => 10, failed  => 7, exception => 10, resolve => 8,
+	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
+	completed   => 10, failed  => 7, exception => 10, resolve => 6,
+	resolve_each => 3, resolve_and_claim => 4,
+	set_queue   => 3,  pause => 0.5, resume => 1,
 	skip        => 3,  redrive => 2, discard => 0.3, letters => 1, result => 1, required => 1,
 	seal        => 1,  cancel_group => 1, quarantine => 1,
 	counts      => 1,  progress => 2, dependents => 1, bad => 1);
@@ -982,7 +1120,7 @@ sub transaction
 		if ($back || $self->{last_err})
 		{
 			$dbh->do('ROLLBACK TO SAVEPOINT s');
-			$self->{model} = $inner if $own;
+			$self->restore($inner) if $own;
 			$_->{lost} = 1 for @{ $self->{records} }[ $at .. $#{ $self->{records} } ];
 			splice(@{ $self->{tx_held} }, $held);
 		}
@@ -1011,9 +1149,18 @@ sub finish_transaction
 	}
 	elsif ($before)
 	{
-		$self->{model} = $before;
+		$self->restore($before);
 	}
 	$self->{in_tx} = 0;
+	return;
+}
+
+# The model as it was, but for what is not rolled back.
+sub restore
+{
+	my ($self, $model) = @_;
+	$model->{claims} = $self->{model}{claims};
+	$self->{model} = $model;
 	return;
 }
 

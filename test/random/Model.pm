@@ -16,7 +16,7 @@ package Model;
 use strict;
 use warnings;
 
-use List::Util qw(max min);
+use List::Util qw(max min sum0);
 
 use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of first_delay
   budget_of delay_of is_tolerated is_fatal is_dead outcome_of);
@@ -28,7 +28,7 @@ use constant DAY_MS   => 86_400_000;
 sub new
 {
 	my ($class) = @_;
-	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, batch => 0, win => [ 0, 0 ] }, $class;
+	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, settings => {}, claims => {}, batch => 0, win => [ 0, 0 ] }, $class;
 }
 
 # The server was at work between these virtual times, in ms.
@@ -192,7 +192,7 @@ sub create
 	}
 	return 'TQ400' if $m->bad_dependencies($d);
 	$m->add_edges($m->add_task($d));
-	return;
+	return $m->refuse_if_full($d);
 }
 
 # New tasks that may name each other; nothing in it is there already.
@@ -212,7 +212,7 @@ sub create_many
 		$m->add_edges($t);
 		$m->{batch}++;
 	}
-	return;
+	return $m->refuse_if_full(@defs);
 }
 
 sub remove_task
@@ -228,6 +228,89 @@ sub remove_task
 	delete $g->{tasks}{$id};
 	delete $m->{groups}{$gid} unless %{ $g->{tasks} };
 	return;
+}
+
+# ---- queues (policy.md 6) ----
+
+sub settings { my ($m, $queue) = @_; return $m->{settings}{$queue} // {} }
+
+# Merges these settings into those of a queue; undef removes one.
+sub set_queue
+{
+	my ($m, $queue, %given) = @_;
+	my %all = (%{ $m->settings($queue) }, %given);
+	delete @all{ grep { !defined $all{$_} } keys %all };
+	$m->{settings}{$queue} = \%all;
+	return;
+}
+
+# How many tasks of a queue are pending, delayed and running: what time has
+# ended counts until upkeep has seen it.
+sub rows_of
+{
+	my ($m, $queue) = @_;
+	my %n = (pending => 0, delayed => 0, running => 0);
+	$n{ is_delayed($_) ? 'delayed' : state_of($_) }++ for grep { $_->{def}{queue} eq $queue } values %{ $m->{tasks} };
+	return \%n;
+}
+
+# These tasks were added: are they too many for their queue?
+sub is_too_much
+{
+	my ($m, $queue, @new) = @_;
+	my $s = $m->settings($queue);
+	return 0 unless grep { $s->{$_} } qw(maxPending maxDelayed maxRunning);
+	my $n = $m->rows_of($queue);
+	return 1 if $s->{maxRunning} && $n->{running} >= $s->{maxRunning};
+	for my $state (qw(pending delayed))
+	{
+		next unless grep { state_of($_) eq 'pending' && (is_delayed($_) ? 'delayed' : 'pending') eq $state } @new;
+		my $limit = $s->{ 'max' . ucfirst $state };
+		return 1 if $limit && $n->{$state} > $limit;
+	}
+	return 0;
+}
+
+# Removes the tasks of these definitions again if their queues have no room.
+sub refuse_if_full
+{
+	my ($m, @defs) = @_;
+	my %of;
+	push @{ $of{ $_->{queue} } }, $m->{tasks}{ $_->{id} } for @defs;
+	return unless grep { $m->is_too_much($_, @{ $of{$_} }) } keys %of;
+	$m->remove_task($_->{id}) for @defs;
+	return 'TQ409';
+}
+
+# Claims of this round.  None of the round before is in an interval any more.
+sub claims_of
+{
+	my ($m, $queue) = @_;
+	return grep { $_->{at} > $m->{now} - NEAR_MS } @{ $m->{claims}{$queue} // [] };
+}
+
+# A claim counts when it is made, also if it is rolled back: so this is no part
+# of what a rollback restores.
+sub note_claims
+{
+	my ($m, $queue, $n) = @_;
+	push @{ $m->{claims}{$queue} }, { at => $m->{now}, n => $n, counted => !!$m->settings($queue)->{rateCount} } if $n > 0;
+	return;
+}
+
+# How many runs a queue hands out at least, and at most.  Claims that were made
+# while it had no rate may count or not.
+sub allowed
+{
+	my ($m, $queue) = @_;
+	my $s = $m->settings($queue);
+	return (0, 0) if ($s->{paused} // '') eq 'true';
+	my ($least, $most) = (9e9, 9e9);
+	$least = $most = max(0, $s->{concurrentLimit} - $m->rows_of($queue)->{running}) if $s->{concurrentLimit};
+	return ($least, $most) unless $s->{rateCount};
+	my @claims = $m->claims_of($queue);
+	return (min($least, max(0, $s->{rateCount} - sum0(map { $_->{n} } @claims))),
+		min($most, max(0, $s->{rateCount} - sum0(map { $_->{n} } grep { $_->{counted} } @claims))));
 }
 
 # ---- resolution ----
@@ -369,10 +452,17 @@ sub resolve_run
 sub resolve
 {
 	my ($m, $reason, $words, @runs) = @_;
+	return $m->resolve_each(map { [ @$_, $reason, $words ] } @runs);
+}
+
+# The same, with a reason for each run.
+sub resolve_each
+{
+	my ($m, @reports) = @_;
 	my (@outcomes, @final);
-	for my $r (@runs)
+	for my $r (@reports)
 	{
-		my ($outcome, $final) = $m->resolve_run(@$r, $reason, $words);
+		my ($outcome, $final) = $m->resolve_run(@$r);
 		push @outcomes, $outcome;
 		push @final, $r->[0] if $final;
 	}
@@ -503,11 +593,13 @@ sub quarantine
 	return;
 }
 
-# When a claim ends that begins now: by the policy, or by the session's setting.
+# When a claim ends that begins now: by the policy, or by the settings of the
+# queue, or of the session.
 sub end_of_claim
 {
 	my ($m, $t, $timeout) = @_;
-	return later($m->{win}, policy_of($t->{def})->{claim} // $timeout);
+	my $of_queue = $m->settings($t->{def}{queue})->{claimTimeout};
+	return later($m->{win}, policy_of($t->{def})->{claim} // (defined $of_queue ? $of_queue * 1000 : $timeout));
 }
 
 sub start_run
@@ -560,8 +652,9 @@ sub claim_work
 	$m->{workers}{"$queue/$group/$worker"} //= 0;
 	my @line = $away ? () : $m->line($queue);
 	my %at   = map { $_->[2] => $_ } @line;
-	my $want = min($n, scalar @line);
-	return "$want claims expected" if @got != $want;
+	my ($least, $most) = map { min($n, scalar @line, $_) } $m->allowed($queue);
+	return "$least to $most claims expected" if @got < $least || @got > $most;
+	$m->note_claims($queue, scalar @got);
 	for my $i (0 .. $#got)
 	{
 		my ($id, $run) = @{ $got[$i] };
@@ -575,10 +668,34 @@ sub claim_work
 	return;
 }
 
-# Returns an SQLSTATE, or undef and the number of rows.
+# Claims from several queues: [queue, id, run] in order.  In strict order each
+# queue is asked for what is still wanted, in turns only the sum is known.
+sub claim_queues
+{
+	my ($m, $strict, $queues, $group, $worker, $n, $timeout, @got) = @_;
+	my ($least, $most) = (0, 0);
+	my @names = map { $_->[0] } @got;
+	return 'the queues are not in order' if $strict && "@names" ne join(' ', map { my $q = $_; grep { $_ eq $q } @names } @$queues);
+	for my $queue (@$queues)
+	{
+		my @of    = map { [ @$_[ 1, 2 ] ] } grep { $_->[0] eq $queue } @got;
+		my $there = $m->quarantined($queue, $group, $worker) ? 0 : scalar(my @line = $m->line($queue));
+		my @may   = map { min($n, $there, $_) } $m->allowed($queue);
+		($least, $most) = ($least + $may[0], $most + $may[1]);
+		my $bad = $m->claim_work($queue, $group, $worker, $strict ? $n : scalar @of, $timeout, @of);
+		return "$queue: $bad" if $bad;
+		$n -= @of if $strict;
+	}
+	return if $strict;
+	($least, $most) = (min($n, $least), min($n, $most));
+	return @got < $least || @got > $most ? "$least to $most claims expected" : undef;
+}
+
+# Returns an SQLSTATE, or undef and the number of rows; of which the server may
+# have chosen one.
 sub claim_task
 {
-	my ($m, $id, $i, $group, $worker, $timeout) = @_;
+	my ($m, $id, $i, $group, $worker, $timeout, $rows) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
 	return 'TQ409' if $m->is_late($t);
 	return (undef, 0) if $m->quarantined($t->{def}{queue}, $group, $worker);
@@ -590,6 +707,9 @@ sub claim_task
 	  && $run->{workerGroup} eq $group
 	  && $run->{workerId} eq $worker;
 	return 'TQ409' unless $m->is_claimable($t);
+	my ($least, $most) = map { min($_, 1) } $m->allowed($t->{def}{queue});
+	return (undef, $least) if $rows < $least || $rows > $most || !$rows;
+	$m->note_claims($t->{def}{queue}, 1);
 	$m->start_run($t, $group, $worker, $timeout, 1);
 	return (undef, 1);
 }
