@@ -427,11 +427,13 @@ require_replace(const TqTaskDefinition *there, const TqTaskDefinition *given)
 
 /*
  * Replaces the task that is there, unless it was claimed or is of another
- * queue.  Returns false if it no longer holds the key.
+ * queue.  Returns false if it no longer holds the key; a task of the call holds
+ * it, whatever its state is.
  */
 static bool
-replace(const TqUnique *unique, const TqTaskDefinition *given, int64 holder)
+replace(const TqUnique *unique, const Entry *entry, int64 holder)
 {
+	const TqTaskDefinition *given = &unique->tasks[entry->index];
 	TqTaskDefinition *there;
 	TqRun run;
 	int found;
@@ -440,8 +442,9 @@ replace(const TqUnique *unique, const TqTaskDefinition *given, int64 holder)
 		return false;
 	there = tq_definitions_by_id(&holder, 1, &found);
 	if (found == 0 ||
-		!tq_policy_is_held(policy_of(&given->named.task), run.state,
-						   there->named.task.created, unique->now))
+		(entry->with < 0 &&
+		 !tq_policy_is_held(policy_of(&given->named.task), run.state,
+							there->named.task.created, unique->now)))
 		return false;
 	if (there->named.task.queue != given->named.task.queue ||
 		!was_never_claimed(&run))
@@ -464,7 +467,7 @@ take_its_place(TqUnique *unique, const Entry *entry)
 	TqNamedTask *named;
 	int found;
 
-	if (replaces(unique, entry) && !replace(unique, given, holder))
+	if (replaces(unique, entry) && !replace(unique, entry, holder))
 		return false;
 	named = tq_tasks_by_id(&holder, 1, &found);
 	if (found == 0)

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(152);
+SELECT plan(154);
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.
@@ -211,6 +211,9 @@ SELECT is(pg_temp.payload('a'), '{"task": "a"}', 'replace: stays as it is');
 ROLLBACK TO s;
 SELECT is(cardinality(ARRAY(SELECT DISTINCT unnest(tq.enqueue_tasks('test/u', '{"{\"n\": 1}", "{\"n\": 2}", "{\"n\": 3}"}', policy => '{"uniqueKey": "k", "onConflict": "replace"}')))), 1, 'replace: within a batch');
 SELECT is((SELECT payload FROM tq_internal.task), '{"n": 3}', 'replace: the last one wins');
+ROLLBACK TO s;
+SELECT is(tq.create_tasks(jsonb_build_array(pg_temp.element('a'), pg_temp.element('b', '{"onConflict": "replace", "uniqueStates": ["failed"]}', '{"payload": {"n": 2}}'))), 1::bigint, 'replace: within a batch, whatever the states');
+SELECT is(pg_temp.payload('a'), '{"n": 2}', 'replace: the first one is there');
 ROLLBACK TO s;
 -- Its timeouts go with its time.
 SELECT pg_temp.make('a', '{"onConflict": "replace", "pendingTimeout": "5 minutes"}') \g /dev/null
