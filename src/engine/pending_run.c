@@ -128,7 +128,7 @@ needs_detail(const TqStart *start)
 	const TqRunDetail *detail = &start->detail;
 	int32 policy = start->task->policy;
 
-	if (detail->budget.visible_at != start->scheduled ||
+	if (start->has_detail || detail->budget.visible_at != start->scheduled ||
 		detail->started != 0 || detail->retry_delay != TQ_OFF)
 		return true;
 	return policy != 0 && (detail->budget.attempt > 0 ||

@@ -22,6 +22,7 @@ typedef struct TqStart
 	TqRunDetail detail; /* written only if it differs from the policy */
 	int64 seq;          /* 0: at the end of the queue */
 	bool is_first;      /* the total timeout of the task starts */
+	bool has_detail;    /* stored for this run already */
 } TqStart;
 
 extern void tq_run_fill(const TqRun *run, const TqPolicy *policy,

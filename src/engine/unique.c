@@ -375,6 +375,7 @@ move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
 	TqStart start = {.task = task,
 					 .created = run->created,
 					 .scheduled = run->scheduled,
+					 .has_detail = run->has_detail,
 					 .detail = {.task = task->id, .retry_delay = TQ_OFF}};
 
 	start.detail.budget.run_id = run->run_id;

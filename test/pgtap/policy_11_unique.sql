@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(154);
+SELECT plan(156);
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.
@@ -214,6 +214,9 @@ SELECT is((SELECT payload FROM tq_internal.task), '{"n": 3}', 'replace: the last
 ROLLBACK TO s;
 SELECT is(tq.create_tasks(jsonb_build_array(pg_temp.element('a'), pg_temp.element('b', '{"onConflict": "replace", "uniqueStates": ["failed"]}', '{"payload": {"n": 2}}'))), 1::bigint, 'replace: within a batch, whatever the states');
 SELECT is(pg_temp.payload('a'), '{"n": 2}', 'replace: the first one is there');
+ROLLBACK TO s;
+SELECT is(tq.create_tasks(jsonb_build_array(pg_temp.element('a', '{}', '{"delay": 600}'), pg_temp.element('b', '{"onConflict": "replace"}'))), 1::bigint, 'replace: within a batch, a delayed task by one at once');
+SELECT is((SELECT bool_and(p.has_detail) FROM tq_internal.pending p) IS NOT DISTINCT FROM (SELECT count(*) > 0 FROM tq_internal.run_detail), true, 'replace: its row knows of its detail');
 ROLLBACK TO s;
 -- Its timeouts go with its time.
 SELECT pg_temp.make('a', '{"onConflict": "replace", "pendingTimeout": "5 minutes"}') \g /dev/null
