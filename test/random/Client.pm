@@ -122,8 +122,11 @@ sub own
 sub own_status
 {
 	my ($self, $id, $ask, $sql, @bind) = @_;
-	my ($r) = $self->own($ask, $sql, @bind) or return;
-	my $bad = $self->{model}->differs($id, parse_status($r->{rows}[0][0]));
+	my ($r, $there) = $self->own($ask, $sql, @bind) or return;
+	my $s = parse_status($r->{rows}[0][0]);
+	$id = $there // $id;
+	$self->fault("$sql (@bind): the status is of $s->{taskId}, not of $id") if $s->{taskId} ne $id;
+	my $bad = $self->{model}->differs($id, $s);
 	$self->fault("$sql (" . join(' ', map { $_ // 'NULL' } @bind) . "): $bad in $r->{rows}[0][0]") if $bad;
 	return;
 }
@@ -197,9 +200,25 @@ sub own_definition
 		expires   => defined $late ? $dead + $late * ROUND_MS : undef,
 		payload   => int(rand(1000))
 	};
+	$self->add_unique_key($d) if rand() < 0.3;
 	$self->spoil($d)        if rand() < 0.03;
 	$self->spoil_policy($d) if $policy && rand() < 0.04;
 	return $d;
+}
+
+# One of few unique keys.  A delay that is replaced must be calm by itself.
+sub add_unique_key
+{
+	my ($self, $d) = @_;
+	my $p = $d->{policy} //= { retry_on => [@Plan::default_retry_on], form => 0 };
+	delete @$p{qw(pending total)};
+	$p->{uniqueKey} = "k$self->{no}-" . int(rand(2));
+	$p->{uniqueScope}  = 'database' if rand() < 0.2;
+	$p->{onConflict}   = pick(qw(return replace replace reject)) if rand() < 0.7;
+	$p->{uniqueStates} = pick([qw(pending)], [qw(unscheduled pending)], [qw(running failed)], [qw(unscheduled pending running completed)])
+	  if rand() < 0.3;
+	$p->{uniquePeriod} = pick(300_000, 900_000) if rand() < 0.2;
+	return;
 }
 
 # Make a policy that is refused.
@@ -252,7 +271,7 @@ sub own_repeat
 	my ($self) = @_;
 	my $t = $self->{model}->task($self->own_id) or return $self->own_create;
 	return $self->own_create
-	  if $t->{def}{redriven} || grep { !$self->{model}->task($_) } @{ $t->{def}{deps} };
+	  if $t->{def}{redriven} || $t->{def}{replaced} || grep { !$self->{model}->task($_) } @{ $t->{def}{deps} };
 	my %d = %{ $t->{def} };
 	$d{payload}++ if rand() < 0.3;
 	@d{qw(policy retries)} = (undef, $d{given}) if rand() < 0.1;
@@ -282,17 +301,9 @@ sub own_create_tasks
 		$cycle = 1;
 	}
 	@defs = shuffle(@defs) if !$cycle;
-	my ($r) = $self->own(
-		sub {
-			my ($m) = @_;
-			my $bad = $m->create_many(@defs);
-			return $bad unless !$bad && $cycle;
-			$m->remove_task($_->{id}) for @defs;
-			return 'TQ400';
-		},
-		'SELECT tq.create_tasks($1)',
-		batch_json(@defs)) or return;
-	$self->fault("create_tasks: $r->{rows}[0][0] of " . @defs) if $r->{rows}[0][0] != @defs;
+	my ($r, $new) = $self->own(sub { return $cycle ? 'TQ400' : $_[0]->create_many(@defs) }, 'SELECT tq.create_tasks($1)', batch_json(@defs))
+	  or return;
+	$self->fault("create_tasks: $r->{rows}[0][0] instead of $new of " . batch_json(@defs)) if $r->{rows}[0][0] != $new;
 	return;
 }
 
@@ -366,12 +377,12 @@ sub own_claim_queues
 
 # Small numbers, so that what limits is met, and mostly none.
 my %random_setting = (
-	paused          => sub { return pick('true', 'false', undef, undef) },
-	concurrentLimit => sub { return pick(undef, 0, 1, 2, 3, 5) },
+	paused          => sub { return pick('true', 'false', undef, undef, undef) },
+	concurrentLimit => sub { return pick(undef, 0, 1, 2, 3, 4) },
 	rate            => sub { return pick(undef, 0, 2, 4, 8) },
-	maxPending      => sub { return pick(undef, undef, 0, 2, 4, 8) },
-	maxDelayed      => sub { return pick(undef, undef, 0, 1, 3) },
-	maxRunning      => sub { return pick(undef, undef, 0, 2, 4) },
+	maxPending      => sub { return pick(undef, undef, 1, 2, 3, 5) },
+	maxDelayed      => sub { return pick(undef, undef, 1, 2, 3) },
+	maxRunning      => sub { return pick(undef, undef, 1, 2, 3) },
 	claimTimeout    => sub { return pick(undef, 180, 300, 900) });
 
 sub own_set_queue
@@ -804,7 +815,7 @@ my @own_operations = (
 	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
 	completed   => 10, failed  => 7, exception => 10, resolve => 6,
 	resolve_each => 3, resolve_and_claim => 4,
-	set_queue   => 3,  pause => 0.5, resume => 1,
+	set_queue   => 9,  pause => 1, resume => 3,
 	skip        => 3,  redrive => 2, discard => 0.3, letters => 1, result => 1, required => 1,
 	seal        => 1,  cancel_group => 1, quarantine => 1,
 	counts      => 1,  progress => 2, dependents => 1, bad => 1);
@@ -1266,6 +1277,8 @@ sub forget
 		my $t = $m->task($id);
 		next if $near{$id} || $t->{def}{deadline} >= $now;
 		my $gid = $t->{def}{group} // $id;
+		my $key = Model::key_of($t->{def});
+		next if defined $key && ($m->{keys}{$key} // '') eq $id;
 		next if grep { $m->task($_) } keys %{ $t->{dependents} };
 		next if $near{$gid} || grep { $near{$_} } keys %{ $m->{groups}{$gid}{tasks} // {} };
 		push @{ $self->{old} }, Model::expires($t->{def});

@@ -28,7 +28,7 @@ use constant DAY_MS   => 86_400_000;
 sub new
 {
 	my ($class) = @_;
-	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, settings => {}, claims => {}, batch => 0, win => [ 0, 0 ] }, $class;
+	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, settings => {}, claims => {}, keys => {}, batch => 0, win => [ 0, 0 ] }, $class;
 }
 
 # The server was at work between these virtual times, in ms.
@@ -181,30 +181,48 @@ sub add_edges
 	return;
 }
 
+# Returns an SQLSTATE, or undef and, if another task holds the unique key, its id.
 sub create
 {
 	my ($m, $d) = @_;
 	return 'TQ400' if $m->bad_dates($d) || policy_fault($d);
-	return 'TQ409' if $m->group_conflict($d);
-	if (my $t = $m->{tasks}{ $d->{id} })
+	my $t      = $m->{tasks}{ $d->{id} };
+	my $holder = $t ? undef : $m->holder_for($d);
+	return 'TQ409' if defined $holder ? rejects($d) : $m->group_conflict($d);
+	if (defined $holder)
 	{
-		return definition_json($t->{def}) eq definition_json($d) ? undef : 'TQ409';
+		$m->replace($holder, $d);
+		return (undef, $holder);
+	}
+	if ($t)
+	{
+		return 'TQ409' if definition_json($t->{def}) ne definition_json($d);
+		my $key = key_of($d);
+		$m->{keys}{$key} //= $d->{id} if defined $key;
+		return;
 	}
 	return 'TQ400' if $m->bad_dependencies($d);
 	$m->add_edges($m->add_task($d));
-	return $m->refuse_if_full($d);
+	my $bad = $m->refuse_if_full($d);
+	$m->take_keys($d) unless $bad;
+	return $bad;
 }
 
-# New tasks that may name each other; nothing in it is there already.
+# New tasks that may name each other; nothing in it is there already.  Returns an
+# SQLSTATE, or undef and how many were created.
 sub create_many
 {
 	my ($m, @defs) = @_;
 	return 'TQ400' if grep { $m->bad_dates($_) || policy_fault($_) } @defs;
-	return 'TQ409' if grep { $m->group_conflict($_) } @defs;
-	my @tasks = map { $m->add_task($_) } @defs;
-	if (grep { $m->bad_dependencies($_) } @defs)
+	my ($bad, $new, @met) = $m->share_keys(@defs);
+	return $bad if $bad;
+	my %met = map { $_->[1]{id} => 1 } @met;
+	return 'TQ409' if grep { $m->group_conflict($_) } @$new;
+	return 'TQ409' if grep { $met{$_} } map { @{ $_->{deps} } } @$new;
+	my @tasks = map { $m->add_task($_) } @$new;
+	if (grep { $m->bad_dependencies($_) } @$new)
 	{
-		$m->remove_task($_->{id}) for @defs;
+		$m->remove_task($_->{id}) for @$new;
 		return 'TQ400';
 	}
 	for my $t (@tasks)
@@ -212,7 +230,87 @@ sub create_many
 		$m->add_edges($t);
 		$m->{batch}++;
 	}
-	return $m->refuse_if_full(@defs);
+	$bad = $m->refuse_if_full(@$new);
+	return $bad if $bad;
+	$m->take_keys(@$new);
+	$m->replace(@$_) for @met;
+	return (undef, scalar @$new);
+}
+
+# ---- unique keys (doc/spec/policy.md 11.1) ----
+
+# The unique key of a definition, with its scope.
+sub key_of
+{
+	my ($d) = @_;
+	my $p = policy_of($d);
+	return unless defined $p->{uniqueKey};
+	return ($p->{uniqueScope} // 'queue') eq 'database' ? "/$p->{uniqueKey}" : "$d->{queue}/$p->{uniqueKey}";
+}
+
+sub rejects { my ($d) = @_; return (policy_of($d)->{onConflict} // 'return') eq 'reject' }
+
+# The task that holds the key of this definition, by what its policy says.
+sub holder_for
+{
+	my ($m, $d) = @_;
+	my $key = key_of($d) // return;
+	my $p   = policy_of($d);
+	my $t   = $m->{tasks}{ $m->{keys}{$key} // '' } or return;
+	my $state = state_of($t);
+	return $t->{def}{id} if defined $p->{uniquePeriod} && $m->{now} < $t->{def}{created} + $p->{uniquePeriod};
+	return $t->{def}{id} if grep { $_ eq $state } @{ $p->{uniqueStates} // [qw(unscheduled pending running)] };
+	return;
+}
+
+# These tasks were created or rerun last of those with their keys.
+sub take_keys
+{
+	my ($m, @defs) = @_;
+	for my $d (@defs)
+	{
+		my $key = key_of($d);
+		$m->{keys}{$key} = $d->{id} if defined $key;
+	}
+	return;
+}
+
+# Who of the tasks of a call gets its key: the first one, if no other task has it.
+# Returns an SQLSTATE, or undef, those that are created, and pairs of the id that
+# is there and the definition that is not created.
+sub share_keys
+{
+	my ($m, @defs) = @_;
+	my (%first, @new, @met);
+	for my $d (@defs)
+	{
+		my $key    = key_of($d);
+		my $holder = defined $key ? $first{$key} // $m->holder_for($d) : undef;
+		return 'TQ409' if defined $holder && rejects($d);
+		push @met, [ $holder, $d ] if defined $holder;
+		next if defined $holder;
+		push @new, $d;
+		$first{$key} = $d->{id} if defined $key;
+	}
+	return (undef, \@new, @met);
+}
+
+# Gives a task that was never claimed the payload, priority and delay of another
+# one, if that says so.
+sub replace
+{
+	my ($m, $id, $d) = @_;
+	my $t   = $m->{tasks}{$id};
+	my $run = $t->{runs}[0];
+	return if (policy_of($d)->{onConflict} // '') ne 'replace' || $t->{def}{queue} ne $d->{queue};
+	return if @{ $t->{runs} } > 1 || $run && ($run->{state} ne 'pending' || exists $run->{started});
+	my $delay = first_delay($d);
+	my $stays = !$run || (!$delay && !is_delayed($t)) || least($m->{win}) + $delay >= deadline_of($t);
+	$t->{def} = { %{ $t->{def} }, payload => $d->{payload}, priority => $d->{priority}, delay => $delay, replaced => 1 };
+	return if $stays;
+	@$run{qw(visibleAt ready)} = (later($m->{win}, $delay), !$delay);
+	$t->{batch} = $m->{batch};
+	return;
 }
 
 sub remove_task
@@ -220,6 +318,8 @@ sub remove_task
 	my ($m, $id) = @_;
 	my $t   = delete $m->{tasks}{$id};
 	my $gid = $t->{def}{group} // $id;
+	my $key = key_of($t->{def});
+	delete $m->{keys}{$key} if defined $key && ($m->{keys}{$key} // '') eq $id;
 	for my $dep (@{ $t->{def}{deps} })
 	{
 		delete $m->{tasks}{$dep}{dependents}{$id} if $m->{tasks}{$dep};
@@ -230,7 +330,7 @@ sub remove_task
 	return;
 }
 
-# ---- queues (policy.md 6) ----
+# ---- queues (doc/spec/policy.md 6) ----
 
 sub settings { my ($m, $queue) = @_; return $m->{settings}{$queue} // {} }
 
@@ -489,7 +589,8 @@ sub rerun
 	return 'TQ409' if $m->is_late($t);
 	my $n = @{ $t->{runs} };
 	return if $n && !is_resolved($t);
-	return 'TQ409' if $n >= MAX_RUNS;
+	return 'TQ409' if $n >= MAX_RUNS || ($m->holder_for($t->{def}) // $id) ne $id;
+	$m->take_keys($t->{def});
 	$t->{left} = min($t->{def}{retries}, MAX_RUNS - ($n + 1));
 	$m->add_run($t, 'rerun', [ 0, 0 ], attempt => 0, lost => policy_of($t->{def})->{lost});
 	delete $m->{letters}{$id};
@@ -512,6 +613,7 @@ sub redrive_late
 	my ($m, $id, $s) = @_;
 	my $t = $m->{tasks}{$id};
 	return 'TQ404' unless $t && exists $m->{letters}{$id};
+	my $letter = $m->{letters}{$id};
 	my %d = (%{ $t->{def} }, id => $s->{taskId} // 'unknown', group => group_of($t->{def}), redriven => 1);
 	my $ran = @{ $t->{runs} } > 1 || $t->{runs}[0]{reasonCreated} ne 'exception';
 	$d{deps}    = $ran ? [] : [ map { $_ eq $id ? $d{id} : $_ } @{ $d{deps} } ];
@@ -519,11 +621,17 @@ sub redrive_late
 	$d{expires} = expires(\%d) - $d{deadline};
 	@d{qw(created deadline)} = ($m->{win}[0], $m->{win}[0] + $d{span});
 	$d{expires} += $d{deadline};
-	return 'TQ409' if $m->group_conflict(\%d);
+	return 'TQ409' if ($m->holder_for(\%d) // $id) ne $id || $m->group_conflict(\%d);
 	return 'TQ400' if $m->bad_dependencies(\%d);
 	$d{deadline} = $s->{deadline} if ($s->{deadline} // 0) >= $d{deadline} && $s->{deadline} <= $d{deadline} + $m->{win}[1] - $m->{win}[0];
 	delete $m->{letters}{$id};
 	$m->add_edges($m->add_task(\%d));
+	if ($m->refuse_if_full(\%d))
+	{
+		$m->{letters}{$id} = $letter;
+		return 'TQ409';
+	}
+	$m->take_keys(\%d);
 	return (undef, $d{id});
 }
 

@@ -302,6 +302,9 @@ sub duration_json
 	return sprintf('"%d minutes %d seconds"', $s / 60, $s % 60);
 }
 
+# Fields of a policy that are texts, under their own names (section 11).
+my @key_names = qw(uniqueKey uniqueScope onConflict);
+
 sub policy_json
 {
 	my ($p) = @_;
@@ -317,6 +320,9 @@ sub policy_json
 	push @keys, '"timeoutAlertOnly":true' if $p->{alert};
 	push @keys, "\"onUnsuccessful\":\"$p->{effect}\"" if $p->{effect};
 	push @keys, '"deadLetter":' . ($p->{dead} ? 'true' : 'false') if defined $p->{dead};
+	push @keys, map { "\"$_\":\"$p->{$_}\"" } grep { defined $p->{$_} } @key_names;
+	push @keys, '"uniqueStates":[' . join(',', map { "\"$_\"" } @{ $p->{uniqueStates} }) . ']' if $p->{uniqueStates};
+	push @keys, '"uniquePeriod":' . $p->{uniquePeriod} / 1000 if defined $p->{uniquePeriod};
 	push @keys, "\"$p->{wrong}\":-1" if $p->{wrong};
 	return '{' . join(',', @keys) . '}';
 }
