@@ -231,7 +231,8 @@ enum
 	ARG_NAME,
 	ARG_SCHEDULER,
 	ARG_PROJECT,
-	ARG_POLICY
+	ARG_POLICY,
+	ARG_RETRY
 };
 
 static int64
@@ -277,15 +278,34 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 	return common;
 }
 
+/* Returns retries or retry, or TQ_OFF if it is not given. */
+static int
+read_retries(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	return PG_ARGISNULL(n) ? TQ_OFF
+						   : tq_arg_int(fcinfo, n, name, 0, TQ_RETRIES_MAX);
+}
+
+static void
+refuse_both(const char *a, const char *b)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("%s and %s exclude each other", a, b),
+			 errdetail("Both are given."), errhint("Leave one of them out.")));
+}
+
 /* Reads what definition.c has to check. */
 static TqEnqueue
 read_checked(FunctionCallInfo fcinfo)
 {
+	if (!PG_ARGISNULL(ARG_RETRY) && !PG_ARGISNULL(ARG_RETRIES))
+		refuse_both("retry", "retries");
 	return (
 		TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
 				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-				   .retries = tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0,
-										 49),
+				   .retries = read_retries(fcinfo, ARG_RETRIES, "retries"),
+				   .retry = read_retries(fcinfo, ARG_RETRY, "retry"),
 				   .routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
 				   .scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
 				   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),

@@ -32,10 +32,10 @@
 #include "../util/spi.h"
 #include "definition.h"
 #include "identifier.h"
+#include "retry_policy.h"
 
 #define ROUTES_MAX 64
 #define ROUTE_MAX 249
-#define RETRIES_MAX 49
 #define TAG_MAX 4096
 #define CREATED_DRIFT_MS (15 * 60 * 1000)
 
@@ -145,7 +145,7 @@ tq_definition_requires(const TqSlug *task_id, const char *name)
 int
 tq_definition_retries(const TqSlug *task_id, int64 retries)
 {
-	if (retries < 0 || retries > RETRIES_MAX)
+	if (retries < 0 || retries > TQ_RETRIES_MAX)
 		refuse(task_id, "retries", "must be a whole number from 0 to 49");
 	return (int) retries;
 }
@@ -493,6 +493,33 @@ metadata_with_name(const TqSlug *task_id, const char *name)
 	return tq_metadata_json(name);
 }
 
+/* Returns the policy of enqueue(), or NULL for none. */
+static Jsonb *
+policy_of(const TqSlug *task_id, const TqEnqueue *arguments)
+{
+	Jsonb *policy = arguments->policy;
+
+	if (policy != NULL)
+		policy = checked_object(task_id, "policy", policy);
+	return arguments->retry == TQ_OFF ? policy : tq_retry_policy(policy);
+}
+
+/* Sets the retries of a task of enqueue(), by one of two arguments. */
+static void
+set_retries(TqTaskDefinition *definition, const TqEnqueue *arguments)
+{
+	definition->has_own_retries = true;
+	if (arguments->retry != TQ_OFF)
+		definition->named.task.retries = arguments->retry;
+	else if (arguments->retries != TQ_OFF)
+		definition->named.task.retries = arguments->retries;
+	else
+	{
+		definition->named.task.retries = TQ_RETRIES_DEFAULT;
+		definition->has_own_retries = false;
+	}
+}
+
 /* Checks the payload of enqueue(). */
 void
 tq_definition_check_payload(const TqTaskDefinition *definition)
@@ -511,6 +538,7 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 {
 	TqTask *task = &definition->named.task;
 	const TqSlug *task_id = &task->task_id;
+	Jsonb *policy;
 	int n;
 	char **items;
 
@@ -520,7 +548,7 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 	tq_definition_check_dependencies(definition);
 	task->all_resolved = tq_definition_requires(task_id, arguments->requires);
 	task->priority = tq_definition_priority(task_id, arguments->priority);
-	task->retries = tq_definition_retries(task_id, arguments->retries);
+	set_retries(definition, arguments);
 	items = strings_of_array(task_id, "routes", arguments->routes, &n);
 	definition->routes = tq_definition_routes(task_id, items, n);
 	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
@@ -531,12 +559,10 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 	definition->extra = tq_json_unless_empty(
 		checked_object(task_id, "extra", arguments->extra));
 	definition->metadata = metadata_with_name(task_id, arguments->name);
-	definition->has_own_retries = arguments->retries != TQ_RETRIES_DEFAULT;
 	set_expires(&definition->named, &tq_policy_plain);
-	if (arguments->policy != NULL)
-		tq_definition_apply_policy(definition,
-								   checked_object(task_id, "policy",
-												  arguments->policy));
+	policy = policy_of(task_id, arguments);
+	if (policy != NULL)
+		tq_definition_apply_policy(definition, policy);
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
 	tq_definition_check_sizes(definition);

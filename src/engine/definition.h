@@ -15,13 +15,15 @@
 #include "../util/slugid.h"
 
 #define TQ_RETRIES_DEFAULT 5 /* of a definition, and of enqueue() */
+#define TQ_RETRIES_MAX 49    /* the same, unless the policy gives them */
 
 /* The arguments of enqueue() that are checked like a definition. */
 typedef struct TqEnqueue
 {
 	const char *requires;
 	const char *priority;
-	int retries;
+	int retries; /* TQ_OFF: not given; also the next */
+	int retry;   /* retries under the policy that it stands for */
 	ArrayType *routes;
 	ArrayType *scopes;
 	Jsonb *tags;

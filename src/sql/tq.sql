@@ -933,7 +933,7 @@ CREATE FUNCTION tq.enqueue(
 	dependencies tq.slugid[] DEFAULT '{}',
 	requires text DEFAULT 'all-completed',
 	priority text DEFAULT 'lowest',
-	retries int DEFAULT 5,
+	retries int DEFAULT NULL,
 	deadline interval DEFAULT '1 day',
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
@@ -944,11 +944,12 @@ CREATE FUNCTION tq.enqueue(
 	name text DEFAULT NULL,
 	scheduler_id text DEFAULT '-',
 	project_id text DEFAULT 'none',
-	policy jsonb DEFAULT NULL
+	policy jsonb DEFAULT NULL,
+	retry int DEFAULT NULL
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
-COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
-	'create a task from SQL arguments; deadline counts from now, expires from the deadline, or NULL: by retention; returns its id';
+COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int) IS
+	'create a task from SQL arguments; deadline counts from now, expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
 
 CREATE FUNCTION tq.enqueue_tasks(
 	task_queue_id text,
@@ -958,7 +959,7 @@ CREATE FUNCTION tq.enqueue_tasks(
 	dependencies tq.slugid[] DEFAULT '{}',
 	requires text DEFAULT 'all-completed',
 	priority text DEFAULT 'lowest',
-	retries int DEFAULT 5,
+	retries int DEFAULT NULL,
 	deadline interval DEFAULT '1 day',
 	expires interval DEFAULT NULL,
 	delay interval DEFAULT '0',
@@ -969,10 +970,11 @@ CREATE FUNCTION tq.enqueue_tasks(
 	name text DEFAULT NULL,
 	scheduler_id text DEFAULT '-',
 	project_id text DEFAULT 'none',
-	policy jsonb DEFAULT NULL
+	policy jsonb DEFAULT NULL,
+	retry int DEFAULT NULL
 ) RETURNS tq.slugid[]
 	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C;
-COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb) IS
+COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int) IS
 	'create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order';
 
 CREATE FUNCTION tq.define_task(task_id tq.slugid, task jsonb) RETURNS jsonb
