@@ -232,7 +232,8 @@ enum
 	ARG_SCHEDULER,
 	ARG_PROJECT,
 	ARG_POLICY,
-	ARG_RETRY
+	ARG_RETRY,
+	ARG_RUN_AT
 };
 
 static int64
@@ -295,12 +296,33 @@ refuse_both(const char *a, const char *b)
 			 errdetail("Both are given."), errhint("Leave one of them out.")));
 }
 
+/* Returns run_at, or 0 if it is not given; all times of the past are alike. */
+static TimestampTz
+read_run_at(FunctionCallInfo fcinfo)
+{
+	TimestampTz run_at;
+
+	if (PG_ARGISNULL(ARG_RUN_AT))
+		return 0;
+	run_at = PG_GETARG_TIMESTAMPTZ(ARG_RUN_AT);
+	if (TIMESTAMP_NOT_FINITE(run_at) || run_at > tq_clock_latest())
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("run_at is out of range"),
+						errdetail("It is %s.", tq_clock_text(run_at)),
+						errhint("Give a time in or before the year 9999.")));
+	return Max(run_at, 1);
+}
+
 /* Reads what definition.c has to check. */
 static TqEnqueue
 read_checked(FunctionCallInfo fcinfo)
 {
+	int64 delay_ms = read_delay(fcinfo);
+
 	if (!PG_ARGISNULL(ARG_RETRY) && !PG_ARGISNULL(ARG_RETRIES))
 		refuse_both("retry", "retries");
+	if (!PG_ARGISNULL(ARG_RUN_AT) && delay_ms > 0)
+		refuse_both("run_at", "delay");
 	return (
 		TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
 				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
@@ -316,7 +338,8 @@ read_checked(FunctionCallInfo fcinfo)
 				   .policy = PG_ARGISNULL(ARG_POLICY)
 								 ? NULL
 								 : PG_GETARG_JSONB_P(ARG_POLICY),
-				   .delay_ms = read_delay(fcinfo)};
+				   .delay_ms = delay_ms,
+				   .run_at = read_run_at(fcinfo)};
 }
 
 /*

@@ -72,6 +72,36 @@ tq_policy_after(int64_t time, int64_t ms)
 	return (int64_t) ((uint64_t) time + (uint64_t) ms * US_PER_MS);
 }
 
+/*
+ * Returns when the first run of a task is visible that is scheduled at that
+ * time.  A delay of 0 or more counts from then; one below 0 counts, without its
+ * sign, from the creation: it is a time that was given, and may be over.
+ */
+int64_t
+tq_policy_visible(int64_t created, int64_t delay, int64_t scheduled)
+{
+	int64_t run_at;
+
+	if (delay >= 0)
+		return tq_policy_after(scheduled, delay);
+	run_at = tq_policy_after(created, delay == INT64_MIN ? INT64_MAX : -delay);
+	return run_at > scheduled ? run_at : scheduled;
+}
+
+/*
+ * Returns the delay of a task that is to be visible at a time, never before it;
+ * 0 if that is not after its creation.
+ */
+int64_t
+tq_policy_delay_until(int64_t created, int64_t run_at)
+{
+	uint64_t us = (uint64_t) run_at - (uint64_t) created;
+
+	if (run_at <= created)
+		return 0;
+	return -(int64_t) ((us - 1) / US_PER_MS + 1);
+}
+
 /* Returns a time rounded up to a second. */
 static int64_t
 round_up(int64_t time)

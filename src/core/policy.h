@@ -134,6 +134,9 @@ extern bool tq_policy_is_overdue(const TqPolicy *policy, int64_t scheduled,
 extern int64_t tq_policy_delay(const TqPolicy *policy, int attempt,
 							   double random);
 extern int64_t tq_policy_after(int64_t time, int64_t ms);
+extern int64_t tq_policy_visible(int64_t created, int64_t delay,
+								 int64_t scheduled);
+extern int64_t tq_policy_delay_until(int64_t created, int64_t run_at);
 extern int64_t tq_policy_check_claim(int64_t started, int64_t taken_until,
 									 int64_t now);
 extern bool tq_policy_may_retry(TqResolved reason);

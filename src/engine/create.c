@@ -294,6 +294,9 @@ adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 		given.named.task.defined_deadline = stored->defined_deadline;
 		given.named.task.expires = stored->expires;
 	}
+	if (given.run_at != 0)
+		given.named.task.delay =
+			tq_policy_delay_until(existing->named.task.created, given.run_at);
 	take_defaults(&given, &existing->named.task);
 	if (was_payload_dropped(existing))
 		given.payload = existing->payload;
@@ -946,7 +949,8 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 		TqTask *task = &tasks[i].named.task;
 
 		tq_definition_apply_default(&tasks[i]);
-		tq_check_times(task, now);
+		tq_definition_shift_times(&tasks[i]);
+		tq_check_times(&tasks[i], now);
 		task->defined_deadline = task->deadline;
 	}
 	intern_queues(tasks, n);

@@ -29,6 +29,25 @@
 /* Definitions may be large, so only this many are in memory at a time. */
 #define LETTERS_AT_ONCE 100
 
+/*
+ * Returns the definition of a dead task.  One that had to wait for a time,
+ * which is over, counts as created then, so that it need not wait as long
+ * when it is redriven.
+ */
+static Jsonb *
+definition_of(const TqTaskDefinition *definition)
+{
+	TqTaskDefinition dead = *definition;
+	TqTask *task = &dead.named.task;
+
+	if (task->delay < 0)
+	{
+		task->created = tq_policy_visible(task->created, task->delay, 0);
+		task->delay = 0;
+	}
+	return tq_definition_json(&dead);
+}
+
 /* Writes the dead letter of a task, from its definition and its runs. */
 static void
 write_letter(const TqTaskDefinition *definition, TimestampTz now)
@@ -44,7 +63,7 @@ write_letter(const TqTaskDefinition *definition, TimestampTz now)
 						   .reason = last->run.reason,
 						   .error = last->detail == NULL ? NULL
 														 : last->detail->error,
-						   .definition = tq_definition_json(definition),
+						   .definition = definition_of(definition),
 						   .runs = tq_runs_json(runs, n)};
 
 	tq_dead_letter_insert(&letter);

@@ -411,7 +411,7 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 	TqGivenPolicy given;
 	bool has_retries;
 
-	definition->has_own_delay = task->delay > 0;
+	definition->has_own_delay = task->delay != 0 || definition->run_at != 0;
 	if (policy == NULL)
 		return;
 	if (definition->given_policy != NULL)
@@ -426,15 +426,49 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 
 /* ---- times ---- */
 
+/* Returns a time that is that much later; one of no use stays of no use. */
+static TimestampTz
+later(TimestampTz t, int64 us)
+{
+	return t > tq_clock_latest() ? t : t + us;
+}
+
+/*
+ * Moves the times of a new task by its delay, if they count from when it becomes
+ * visible.
+ */
+void
+tq_definition_shift_times(TqTaskDefinition *definition)
+{
+	TqTask *task = &definition->named.task;
+	TimestampTz visible;
+
+	if (!definition->is_timed_from_visible || task->delay == 0)
+		return;
+	visible = tq_policy_visible(task->created, task->delay, task->created);
+	if (visible > tq_clock_latest())
+		return;
+	task->deadline = later(task->deadline, visible - task->created);
+	task->expires = later(task->expires, visible - task->created);
+	if (!task->expires_given)
+		task->expires = Min(task->expires, tq_clock_latest());
+}
+
 /*
  * Checks the times of a definition against the clock, in the order of
  * doc/spec/taskcluster.md 1.2.1.
  */
 void
-tq_check_times(const TqTask *task, TimestampTz now)
+tq_check_times(const TqTaskDefinition *definition, TimestampTz now)
 {
+	const TqTask *task = &definition->named.task;
 	const TqSlug *task_id = &task->task_id;
+	TimestampTz visible = tq_policy_visible(task->created, task->delay,
+											task->created);
+	TimestampTz from = definition->is_timed_from_visible ? visible : now;
 
+	if (visible > tq_clock_latest())
+		refuse(task_id, "delay", "must end in or before the year 9999");
 	if (task->created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
 		refuse(task_id, "created",
 			   "must not be more than 15 minutes in the past");
@@ -445,14 +479,13 @@ tq_check_times(const TqTask *task, TimestampTz now)
 		refuse(task_id, "deadline", "must not be before \"created\"");
 	if (task->deadline < now)
 		refuse(task_id, "deadline", "must not be in the past");
-	if (task->deadline > tq_clock_add_ms(now, (int64) tq_max_deadline * 1000 +
-												  CREATED_DRIFT_MS))
+	if (task->deadline > tq_clock_add_ms(from, (int64) tq_max_deadline * 1000 +
+												   CREATED_DRIFT_MS))
 		refuse(task_id, "deadline",
 			   "must not be further in the future than tq.max_deadline");
 	if (task->deadline > task->expires)
 		refuse(task_id, "expires", "must not be before \"deadline\"");
-	if (task->delay > 0 &&
-		tq_policy_after(task->created, task->delay) > task->deadline)
+	if (visible > task->deadline)
 		refuse(task_id, "delay", "must not go past \"deadline\"");
 	if (task->expires > tq_clock_latest())
 		refuse(task_id, "expires", "must be in or before the year 9999");
@@ -565,5 +598,9 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 		tq_definition_apply_policy(definition, policy);
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
+	definition->run_at = arguments->run_at;
+	if (arguments->run_at != 0)
+		task->delay = tq_policy_delay_until(task->created, arguments->run_at);
+	definition->is_timed_from_visible = true;
 	tq_definition_check_sizes(definition);
 }

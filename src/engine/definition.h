@@ -31,6 +31,7 @@ typedef struct TqEnqueue
 	const char *name;
 	Jsonb *policy; /* NULL: none */
 	int64 delay_ms;
+	TimestampTz run_at; /* 0: none; excludes a delay */
 } TqEnqueue;
 
 extern void tq_definition_check_payload(const TqTaskDefinition *definition);
@@ -60,6 +61,8 @@ extern void tq_definition_apply_policy(TqTaskDefinition *definition,
 									   Jsonb *policy);
 extern void tq_definition_apply_default(TqTaskDefinition *definition);
 extern TqRetention tq_retention_of(const TqPolicy *policy, int32 queue);
-extern void tq_check_times(const TqTask *task, TimestampTz now);
+extern void tq_definition_shift_times(TqTaskDefinition *definition);
+extern void tq_check_times(const TqTaskDefinition *definition,
+						   TimestampTz now);
 
 #endif /* TQ_DEFINITION_H */

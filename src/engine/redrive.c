@@ -155,6 +155,22 @@ shift_times(TqTask *task, TimestampTz now)
 }
 
 /*
+ * Lets the deadline of a delayed task be as far ahead as enqueue() may have set
+ * it, beyond tq.max_deadline: tq_create() adds the delay again.
+ */
+static void
+time_from_visible(TqTaskDefinition *new)
+{
+	TqTask *task = &new->named.task;
+
+	if (task->delay == 0)
+		return;
+	task->deadline = tq_clock_add_ms(task->deadline, -task->delay);
+	task->expires = tq_clock_add_ms(task->expires, -task->delay);
+	new->is_timed_from_visible = true;
+}
+
+/*
  * Returns the definition of a dead task under a new id, with its times shifted
  * to now.  Delay, retries, policy and group are as defined; the group may be
  * the one named after the dead task.
@@ -177,6 +193,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	new.redriven = letter->task;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);
 	shift_times(&new.named.task, now);
+	time_from_visible(&new);
 	if (!never_ran(letter->runs))
 		new.ndependencies = 0;
 	for (int i = 0; i < new.ndependencies; i++)

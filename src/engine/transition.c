@@ -178,7 +178,9 @@ tq_transition_start_first(TqTransitions *transitions, TqTask *task,
 	TqStart *first;
 
 	tq_policy_first(tq_policy_get(task->policy), task->retries,
-					tq_policy_after(transitions->now, task->delay), &budget);
+					tq_policy_visible(task->created, task->delay,
+									  transitions->now),
+					&budget);
 	first = add_start(transitions, task, NULL, TQ_CREATED_SCHEDULED, &budget);
 	first->seq = at_creation ? task->id : 0;
 	first->is_first = true;

@@ -402,12 +402,16 @@ replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
 			 TimestampTz now)
 {
 	const TqTask *from = &given->named.task;
-	TimestampTz visible_at = tq_policy_after(now, from->delay);
+	TimestampTz visible_at = tq_policy_visible(from->created, from->delay,
+											   now);
+	int64 delay = from->delay >= 0
+					  ? from->delay
+					  : tq_policy_delay_until(task->created, visible_at);
 	bool stays = run->location == TQ_LOCATION_UNSCHEDULED ||
-				 (run->location == TQ_LOCATION_PENDING && from->delay == 0) ||
+				 (run->location == TQ_LOCATION_PENDING && visible_at <= now) ||
 				 visible_at >= task->deadline;
 
-	tq_task_replace(task->id, given->payload, from->delay);
+	tq_task_replace(task->id, given->payload, delay);
 	if (task->priority != from->priority)
 		tq_priority_set(task, run, from->priority, now);
 	else if (stays && run->location == TQ_LOCATION_PENDING)

@@ -221,7 +221,8 @@ tq_definition_json(const TqTaskDefinition *definition)
 	if (policy != NULL)
 		tq_json_add_object(&state, "policy", with_keys(policy, definition));
 	if (task->delay != 0 || has_delay(policy))
-		tq_json_add_seconds(&state, "delay", task->delay);
+		tq_json_add_seconds(&state, "delay",
+							task->delay < 0 ? -task->delay : task->delay);
 	return tq_json_end(&state);
 }
 

@@ -452,7 +452,7 @@ CREATE TABLE tq_internal.task (
 	deadline timestamptz NOT NULL,
 	expires timestamptz NOT NULL,
 	effective_deadline timestamptz,				-- effective deadline, if totalTimeout of the policy ends before the deadline
-	delay bigint,					-- milliseconds from scheduled until claimable; NULL: none
+	delay bigint,					-- milliseconds from scheduled until claimable; below 0: from created; NULL: none
 	group_id bigint,				-- NULL: the group has the task's own id
 	queue int NOT NULL,
 	policy int,						-- NULL: none
@@ -945,11 +945,12 @@ CREATE FUNCTION tq.enqueue(
 	scheduler_id text DEFAULT '-',
 	project_id text DEFAULT 'none',
 	policy jsonb DEFAULT NULL,
-	retry int DEFAULT NULL
+	retry int DEFAULT NULL,
+	run_at timestamptz DEFAULT NULL
 ) RETURNS tq.slugid
 	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
-COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int) IS
-	'create a task from SQL arguments; deadline counts from now, expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
+COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
+	'create a task from SQL arguments; deadline counts from when the task becomes visible, expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
 
 CREATE FUNCTION tq.enqueue_tasks(
 	task_queue_id text,
@@ -971,10 +972,11 @@ CREATE FUNCTION tq.enqueue_tasks(
 	scheduler_id text DEFAULT '-',
 	project_id text DEFAULT 'none',
 	policy jsonb DEFAULT NULL,
-	retry int DEFAULT NULL
+	retry int DEFAULT NULL,
+	run_at timestamptz DEFAULT NULL
 ) RETURNS tq.slugid[]
 	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C;
-COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int) IS
+COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
 	'create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order';
 
 CREATE FUNCTION tq.define_task(task_id tq.slugid, task jsonb) RETURNS jsonb

@@ -26,7 +26,7 @@ typedef struct TqTask
 	TimestampTz deadline; /* effective: the defined one, or an earlier one */
 	TimestampTz defined_deadline;
 	TimestampTz expires;
-	int64 delay;    /* ms from scheduled until claimable */
+	int64 delay; /* ms from scheduled until claimable; below 0: from created */
 	int64 group_id; /* 0: the group has the task's own id */
 	int32 queue;
 	int32 policy; /* 0: none */
@@ -73,6 +73,8 @@ typedef struct TqTaskDefinition
 	int64 redriven; /* of a new task: the dead one in its place; 0: none */
 	bool has_own_retries; /* of a new task: no default policy sets them */
 	bool has_own_delay;
+	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
+	bool is_timed_from_visible; /* of a new task: its times count from then */
 } TqTaskDefinition;
 
 extern void tq_tasks_insert(const TqTaskDefinition *const *tasks, int n,

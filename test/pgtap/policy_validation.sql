@@ -114,11 +114,8 @@ SELECT pg_temp.throws(query, 'TQ400', 'refused: ' || call) FROM (VALUES
 	('enqueue, a key', $$SELECT tq.enqueue('test/q', policy => '{"foo": 1}')$$),
 	('enqueue, not an object', $$SELECT tq.enqueue('test/q', policy => '[]')$$),
 	('enqueue, retries with lostRetries', $$SELECT tq.enqueue('test/q', retries => 10, policy => '{"lostRetries": 40}')$$),
-	('enqueue, delay of the policy past the deadline', $$SELECT tq.enqueue('test/q', deadline => '1 hour', policy => '{"delay": "1 hour 1 minute"}')$$),
-	('enqueue, delay past the deadline', $$SELECT tq.enqueue('test/q', deadline => '1 hour', delay => '2 hours')$$),
 	('enqueue, delay below 0', $$SELECT tq.enqueue('test/q', delay => '-1 second')$$),
 	('enqueue_tasks, a key', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], policy => '{"foo": 1}')$$),
-	('enqueue_tasks, delay past the deadline', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], deadline => '1 hour', delay => '2 hours')$$),
 	('enqueue_tasks, delay below 0', $$SELECT tq.enqueue_tasks('test/q', ARRAY['{}', '{}']::jsonb[], delay => '-1 second')$$)) AS v (call, query);
 SELECT is((SELECT count(*) FROM tq_internal.policy) + (SELECT count(*) FROM tq_internal.task), 0::bigint, 'refused: all of them; no task exists');
 

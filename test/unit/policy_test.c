@@ -233,6 +233,27 @@ check_after(void)
 	check_is(tq_policy_after(INT64_MIN, 1), INT64_MIN + 1000, "and the other");
 }
 
+static void
+check_visible(void)
+{
+	check_is(tq_policy_visible(NOW, 0, NOW + 5), NOW + 5, "no delay");
+	check_is(tq_policy_visible(NOW, 2, NOW + 5), NOW + 2005,
+			 "a delay counts from when the task is scheduled");
+	check_is(tq_policy_visible(NOW, -2, NOW + 5), NOW + 2000,
+			 "a time counts from the creation");
+	check_is(tq_policy_visible(NOW, -2, NOW + 2001), NOW + 2001,
+			 "a time that is over");
+	check_is(tq_policy_visible(NOW, INT64_MAX, NOW), INT64_MAX, "too late");
+	check_is(tq_policy_visible(NOW, INT64_MIN, NOW), INT64_MAX, "any time");
+	check_is(tq_policy_delay_until(NOW, NOW), 0, "now");
+	check_is(tq_policy_delay_until(NOW, NOW - 1), 0, "a time of the past");
+	check_is(tq_policy_delay_until(NOW, NOW + 1), -1, "rounded up");
+	check_is(tq_policy_delay_until(NOW, NOW + 1000), -1, "1 ms");
+	check_is(tq_policy_delay_until(NOW, NOW + 1001), -2, "rounded up again");
+	check_is(tq_policy_delay_until(INT64_MIN, INT64_MAX),
+			 -(int64_t) (UINT64_MAX / 1000 + 1), "the longest");
+}
+
 /* ---- what follows ---- */
 
 static TqNext
@@ -719,6 +740,7 @@ main(void)
 	check_saturation();
 	check_jitter();
 	check_after();
+	check_visible();
 	check_first();
 	check_plain();
 	check_retry_on();
