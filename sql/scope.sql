@@ -100,7 +100,7 @@ SELECT tq.grant_scopes('regress_tq_shop', ARRAY[repeat('a', 1501)]);
 SELECT tq.grant_scopes('regress_tq_shop', array_fill('a'::text, '{1001}'));
 SELECT tq.grant_scopes('regress_tq_shop', '{a**}');
 SELECT tq.revoke_scopes('tq_producer', '{queue:route:*}');
-SELECT tq.grant_queue('regress_tq_shop', 'shop', 'work');
+SELECT tq.grant_queue('regress_tq_shop', 'shop/', 'work');
 SELECT tq.grant_queue('regress_tq_shop', 'sh op/*', 'work');
 SELECT tq.grant_queue('regress_tq_shop', 'shop/*', 'steal');
 

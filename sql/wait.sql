@@ -101,3 +101,11 @@ ROLLBACK;
 BEGIN;
 CALL tq.wait_for_task_group(pg_temp.id('t'), '1 second');
 ROLLBACK;
+
+-- A queue without a slash
+SELECT tq.enqueue('regress_plain', task_id => pg_temp.id('plain'));
+CALL tq.wait_for_work('regress_plain');
+CALL tq.move_tasks('regress_plain', 'regress_other');
+SELECT tq.status(pg_temp.id('plain')) ->> 'taskQueueId' AS queue;
+CALL tq.cancel_tasks('regress_other');
+SELECT tq.status(pg_temp.id('plain')) ->> 'state' AS state;

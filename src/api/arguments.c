@@ -133,10 +133,7 @@ tq_arg_worker_name(FunctionCallInfo fcinfo, int n, const char *name)
 char *
 tq_arg_named_queue(FunctionCallInfo fcinfo, int n, const char *name)
 {
-	char *value = tq_arg_text(fcinfo, n, name);
-
-	tq_check_task_queue_id(name, value);
-	return value;
+	return tq_task_queue_id(name, tq_arg_text(fcinfo, n, name));
 }
 
 /* Returns the argument "task_queue_id". */

@@ -260,10 +260,7 @@ arg_queues(FunctionCallInfo fcinfo, int argument)
 	char *example = pstrdup(queues);
 
 	if (length == 0 || queues[length - 1] != '*')
-	{
-		tq_check_task_queue_id("task_queue_id", queues);
-		return queues;
-	}
+		return tq_task_queue_id("task_queue_id", queues);
 	/* The star stands for a letter, for a slash and two, or for nothing. */
 	example[length - 1] = '\0';
 	if (!tq_is_task_queue_id(example) &&

@@ -134,32 +134,47 @@ tq_check_artifact_name(const char *value)
 			   "Use 1 to 1024 printable ASCII characters.");
 }
 
-/* Checks that a task queue is named provisionerId/workerType. */
-void
-tq_check_task_queue_id(const char *what, const char *value)
+/*
+ * Returns the task queue id that an argument of this name stands for: a name
+ * without a slash is a workerType of the provisionerId "-".
+ */
+char *
+tq_task_queue_id(const char *what, char *value)
 {
-	if (!tq_is_task_queue_id(value))
+	if (tq_is_task_queue_id(value))
+		return value;
+	if (!tq_is_identifier(value))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-			 errdetail("It is not two names with a slash between them."),
+			 errdetail(
+				 "It is neither a name nor two names with a slash between them."),
 			 errhint(
-				 "A task queue is named provisionerId/workerType, each of 1 to %d letters, digits, \"-\" or \"_\".",
+				 "A task queue is named provisionerId/workerType, or name for -/name, each of 1 to %d letters, digits, \"-\" or \"_\".",
 				 IDENTIFIER_MAX)));
+	return psprintf("-/%s", value);
 }
 
-/* Checks an element of task_queue_ids: a task queue, or all of a provisioner. */
-void
-tq_check_queue_or_pattern(const char *value)
+/*
+ * Returns an element of task_queue_ids: a task queue id as
+ * tq_task_queue_id() does, or a provisionerId, a slash and a star for all of its
+ * queues.
+ */
+char *
+tq_queue_or_pattern(char *value)
 {
-	if (!tq_is_task_queue_id(value) && !tq_is_queue_pattern(value))
+	if (tq_is_queue_pattern(value) || tq_is_task_queue_id(value))
+		return value;
+	if (!tq_is_identifier(value))
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid element \"%s\" of task_queue_ids",
 					tq_error_clip(value)),
-			 errdetail("It is not two names with a slash between them."),
+			 errdetail(
+				 "It is neither a name nor two names with a slash between them."),
 			 errhint(
-				 "Give provisionerId/workerType, or provisionerId/* for all queues of a provisioner.")));
+				 "Give provisionerId/workerType, or provisionerId/* for all queues of a provisioner, or name for -/name.")));
+	return psprintf("-/%s", value);
 }

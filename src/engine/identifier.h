@@ -17,7 +17,7 @@ extern bool tq_is_artifact_name(const char *value);
 extern void tq_check_identifier(const char *what, const char *value);
 extern void tq_check_worker_name(const char *what, const char *value);
 extern void tq_check_artifact_name(const char *value);
-extern void tq_check_task_queue_id(const char *what, const char *value);
-extern void tq_check_queue_or_pattern(const char *value);
+extern char *tq_task_queue_id(const char *what, char *value);
+extern char *tq_queue_or_pattern(char *value);
 
 #endif /* TQ_IDENTIFIER_H */

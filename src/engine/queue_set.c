@@ -73,13 +73,14 @@ tq_queue_set_init(TqQueueSet *set, char **elements, int n)
 						errhint("Give at least one task queue or pattern.")));
 	for (int i = 0; i < n; i++)
 	{
-		tq_check_queue_or_pattern(elements[i]);
-		if (has_element(set, elements[i]))
+		char *element = tq_queue_or_pattern(elements[i]);
+
+		if (has_element(set, element))
 			continue;
 		if (set->nelements == TQ_QUEUE_SET_MAX)
 			refuse_elements();
-		set->elements[set->nelements++] = elements[i];
-		set->has_pattern |= is_pattern(elements[i]);
+		set->elements[set->nelements++] = element;
+		set->has_pattern |= is_pattern(element);
 	}
 }
 

@@ -86,7 +86,7 @@ FROM unnest(ARRAY['{"provisionerId": "", "workerType": "w"}', '{"provisionerId":
 	'{"provisionerId": "p p", "workerType": "w"}', '{"provisionerId": "p", "workerType": "w w"}']::jsonb[]) AS v;
 SELECT pg_temp.throws(format('SELECT tq.%s(%L%s)', f, q, args), 'TQ400', format('1.1 %s refuses the queue %L', f, q))
 FROM (VALUES ('claim_work', ', ''wg'', ''w1'''), ('pending_tasks', ''), ('task_queue_counts', '')) AS f (f, args),
-	unnest('{"",a,a/b/c,a.b/c,a/,/b}'::text[]) AS q;
+	unnest('{"",a.b,a/b/c,a.b/c,a/,/b}'::text[]) AS q;
 
 -- workerGroup and workerId
 SELECT is(pg_temp.create('wk', '{"taskQueueId": "test/ids"}'), 'pending 5: scheduled>pending', '1.1 a task to be claimed');

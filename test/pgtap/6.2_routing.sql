@@ -293,7 +293,7 @@ SELECT is(tq.queue_channel(q), 'tq_queue_' || left(q, 21) || '_' || md5(q), 'que
 FROM (SELECT repeat('p', 38) || '/' || repeat('w', 38)) AS v (q);
 SELECT is(count(DISTINCT tq.queue_channel(repeat('p', 38) || '/' || repeat('w', 30) || n)), 1000::bigint, 'queue_channel: shortened ones are distinct') FROM generate_series(1, 1000) AS n;
 SELECT is(pg_temp.code(format('SELECT tq.queue_channel(%L)', q)), 'TQ400', 'queue_channel: no task queue: ' || quote_literal(left(q, 20)))
-FROM unnest(ARRAY['', 'p', 'p/', '/w', 'p/w/x', 'p.q/w', 'p/' || repeat('w', 39), 'p/w x']) AS q;
+FROM unnest(ARRAY['', 'p.', 'p/', '/w', 'p/w/x', 'p.q/w', 'p/' || repeat('w', 39), 'p/w x']) AS q;
 SELECT is(tq.queue_channel(NULL), NULL, 'queue_channel: NULL of NULL');
 
 SELECT * FROM finish();

@@ -318,7 +318,7 @@ SELECT is((SELECT count(*) FROM tq_internal.scope_grant AS g WHERE NOT EXISTS (S
 SELECT is(pg_temp.attempt(call, '{}', current_user), 'TQ400', '7 ' || left(call, 60))
 FROM unnest(ARRAY[$$SELECT tq.grant_scopes('scoped', '{""}')$$, $$SELECT tq.grant_scopes('scoped', ARRAY[E'a\nb'])$$, $$SELECT tq.grant_scopes('scoped', '{ä}')$$,
 	$$SELECT tq.grant_scopes('scoped', '{a**}')$$, $$SELECT tq.grant_scopes('scoped', ARRAY[repeat('a', 1501)])$$, $$SELECT tq.grant_scopes('scoped', array_fill('a'::text, '{1001}'))$$,
-	$$SELECT tq.grant_scopes('-', '{a}')$$, $$SELECT tq.grant_scopes(1234567890::regrole, '{a}')$$, $$SELECT tq.grant_queue('scoped', 'test', 'read')$$,
+	$$SELECT tq.grant_scopes('-', '{a}')$$, $$SELECT tq.grant_scopes(1234567890::regrole, '{a}')$$, $$SELECT tq.grant_queue('scoped', 'test/', 'read')$$,
 	$$SELECT tq.grant_queue('scoped', 'te.st*', 'read')$$, $$SELECT tq.grant_queue('scoped', 'a/b/*', 'read')$$, $$SELECT tq.grant_queue('scoped', 'test/*', 'own')$$]) AS call;
 SELECT is(pg_temp.attempt($$SELECT tq.grant_scopes('scoped', ARRAY[repeat('a', 1500)])$$, '{}', current_user), 'ALLOW', '7 the longest scope');
 SELECT is(pg_temp.attempt($$SELECT tq.revoke_scopes('tq_worker', '{queue:claim-work:*}')$$, '{}', current_user), 'TQ409', '7 a scope that a role has by the extension');
