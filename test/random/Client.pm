@@ -86,7 +86,7 @@ sub call
 	$r->{b} = $self->virtual;
 	$self->{last_err} = $r->{err};
 	$self->{done}++;
-	$self->{calls}{ $sql =~ /tq\.(\w+)\(/ ? $1 : $sql }++;
+	$self->{calls}{$1}++ if $sql =~ /tq\.(\w+)\(/;
 	return $r;
 }
 
@@ -201,6 +201,7 @@ sub own_definition
 		payload   => int(rand(1000))
 	};
 	$self->add_unique_key($d) if rand() < 0.3;
+	$self->add_gates($d)    if rand() < 0.3;
 	$self->spoil($d)        if rand() < 0.03;
 	$self->spoil_policy($d) if $policy && rand() < 0.04;
 	return $d;
@@ -218,6 +219,20 @@ sub add_unique_key
 	$p->{uniqueStates} = pick([qw(pending)], [qw(unscheduled pending)], [qw(running failed)], [qw(unscheduled pending running completed)])
 	  if rand() < 0.3;
 	$p->{uniquePeriod} = pick(300_000, 900_000) if rand() < 0.2;
+	return;
+}
+
+# One of few serial or concurrency keys, or both.
+sub add_gates
+{
+	my ($self, $d) = @_;
+	my $p = $d->{policy} //= { retry_on => [@Plan::default_retry_on], form => 0 };
+	$p->{concurrencyKey} = 'c' . int(rand(2)) if rand() < 0.55;
+	return if defined $p->{concurrencyKey} && rand() < 0.8;
+	$p->{serialKey} = 's' . int(rand(2));
+	return if rand() < 0.7;
+	$p->{serialOnFailure} = pick(qw(hold continue));
+	delete @$p{qw(pending total)};
 	return;
 }
 
@@ -292,6 +307,11 @@ sub own_create_tasks
 
 	# a group whose scheduler the batch itself decides is not modelled
 	delete $_->{scheduler} for @defs;
+
+	# nor is the order of creation of tasks that depend on each other
+	my %in = map { $_->{id} => 1 } @defs;
+	my @keyed = grep { $_->{policy} } @defs;
+	delete @{ $_->{policy} }{qw(serialKey serialOnFailure concurrencyKey)} for grep({ $in{$_} } map { @{ $_->{deps} } } @defs) ? @keyed : ();
 	if (@defs > 1 && rand() < 0.1)
 	{
 		# the first depends on the last, and that on the first
@@ -383,6 +403,7 @@ my %random_setting = (
 	maxPending      => sub { return pick(undef, undef, 1, 2, 3, 5) },
 	maxDelayed      => sub { return pick(undef, undef, 1, 2, 3) },
 	maxRunning      => sub { return pick(undef, undef, 1, 2, 3) },
+	keyConcurrentLimit => sub { return pick(1, 2, 3) },
 	claimTimeout    => sub { return pick(undef, 180, 300, 900) });
 
 sub own_set_queue
@@ -390,6 +411,9 @@ sub own_set_queue
 	my ($self) = @_;
 	my $queue = $self->own_queue;
 	my %given = map { $_ => $random_setting{$_}->() } map { pick(sort keys %random_setting) } 0 .. int(rand(3));
+
+	# tasks that are there when the limit is set do not count: it always is, or never
+	delete $given{keyConcurrentLimit} if $queue eq $self->{queues}[0];
 	@given{qw(rateCount rateInterval)} = (delete $given{rate}, pick(120, 300, 480)) if exists $given{rate};
 	return $self->own_settings($queue, \%given, 'SELECT tq.set_queue($1, $2)', $queue,
 		'{' . join(',', map { "\"$_\":" . ($given{$_} // 'null') } sort keys %given) . '}');
@@ -1181,6 +1205,8 @@ sub start_round
 	my ($self, $round, $shift_ms) = @_;
 	@$self{qw(round shift_ms records)} = ($round, $shift_ms, []);
 	$self->{dbh}->do(sprintf("SET tq.clock_offset = '%.6f s'", $shift_ms / 1000));
+	my $queue = $self->{queues}[1];
+	$self->own_settings($queue, { keyConcurrentLimit => 2 }, 'SELECT tq.set_queue($1, $2)', $queue, '{"keyConcurrentLimit": 2}') if $round == 0;
 	return;
 }
 
@@ -1250,8 +1276,11 @@ sub settle
 	my $r    = $self->call('SELECT task_id, status FROM tq.statuses($1)', array_literal($m->ids));
 	my %text = map { $_->[0] => $_->[1] } @{ $r->{rows} };
 	my %got  = map { $_ => parse_status($text{$_}) } keys %text;
+	my $waits = $self->call('SELECT t.task_id FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task'
+		  . " WHERE d.visible_at = 'infinity' AND t.task_id = ANY (\$1::tq.slugid[])", array_literal($m->ids));
+	my %parked = map { $_->[0] => 1 } @{ $waits->{rows} };
 	$m->at($from, $to);
-	$self->fault("round $self->{round}: $_") for $m->upkeep($is_calm, \%got);
+	$self->fault("round $self->{round}: $_") for $m->upkeep($is_calm, \%got, \%parked);
 	for my $id (grep { $m->task($_) } sort keys %got)
 	{
 		my $bad = $m->differs($id, $got{$id});
@@ -1278,7 +1307,7 @@ sub forget
 		next if $near{$id} || $t->{def}{deadline} >= $now;
 		my $gid = $t->{def}{group} // $id;
 		my $key = Model::key_of($t->{def});
-		next if defined $key && ($m->{keys}{$key} // '') eq $id;
+		next if $t->{admitted} || defined $key && ($m->{keys}{$key} // '') eq $id;
 		next if grep { $m->task($_) } keys %{ $t->{dependents} };
 		next if $near{$gid} || grep { $near{$_} } keys %{ $m->{groups}{$gid}{tasks} // {} };
 		push @{ $self->{old} }, Model::expires($t->{def});

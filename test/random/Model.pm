@@ -28,7 +28,7 @@ use constant DAY_MS   => 86_400_000;
 sub new
 {
 	my ($class) = @_;
-	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, settings => {}, claims => {}, keys => {}, batch => 0, win => [ 0, 0 ] }, $class;
+	return bless { tasks => {}, groups => {}, workers => {}, letters => {}, settings => {}, claims => {}, keys => {}, made => 0, batch => 0, win => [ 0, 0 ] }, $class;
 }
 
 # The server was at work between these virtual times, in ms.
@@ -119,7 +119,8 @@ sub add_run
 	$run->{until} //= later($run->{visibleAt} // $m->{win}, $p->{pending}) if defined $p->{pending};
 	my $is_first = !grep { $_->{reasonCreated} !~ /^(?:exception|skip)$/ } @{ $t->{runs} };
 	push @{ $t->{runs} }, $run;
-	$t->{batch} = $m->{batch};
+	$t->{batch} = $t->{since} = $m->{batch};
+	$run->{parked} = 1 if $wait->[1] <= 0 && $m->is_gated($t);
 	begin_total_time($t, $m->{win}) if $is_first;
 	return;
 }
@@ -171,6 +172,7 @@ sub is_met
 sub add_edges
 {
 	my ($m, $t) = @_;
+	@$t{qw(no born)} = ($m->{made}++, $m->{batch});
 	for my $dep (@{ $t->{def}{deps} })
 	{
 		my $r = $m->{tasks}{$dep};
@@ -308,8 +310,8 @@ sub replace
 	my $stays = !$run || (!$delay && !is_delayed($t)) || least($m->{win}) + $delay >= deadline_of($t);
 	$t->{def} = { %{ $t->{def} }, payload => $d->{payload}, priority => $d->{priority}, delay => $delay, replaced => 1 };
 	return if $stays;
-	@$run{qw(visibleAt ready)} = (later($m->{win}, $delay), !$delay);
-	$t->{batch} = $m->{batch};
+	@$run{qw(visibleAt ready parked)} = (later($m->{win}, $delay), !$delay, !$delay && $m->is_gated($t));
+	$t->{batch} = $t->{since} = $m->{batch};
 	return;
 }
 
@@ -720,11 +722,13 @@ sub start_run
 	return;
 }
 
-# Does the last run wait in delayed?  When its time comes, it waits for upkeep.
+# Does the last run wait in delayed?  When its time comes, it waits for upkeep; or
+# it waits for other tasks with its keys.
 sub is_delayed
 {
 	my ($t) = @_;
-	return state_of($t) eq 'pending' && defined $t->{runs}[-1]{visibleAt} && !$t->{runs}[-1]{ready};
+	my $run = $t->{runs}[-1];
+	return state_of($t) eq 'pending' && ($run->{parked} || defined $run->{visibleAt} && !$run->{ready});
 }
 
 # Is the last run pending for too long?  Not if it was deferred.
@@ -844,8 +848,8 @@ sub defer
 	return 'TQ409' if $m->is_late($t);
 	return 'TQ409' if $i != $#{ $t->{runs} } || $run->{state} ne 'running';
 	delete $run->{takenUntil};
-	@$run{qw(state visibleAt ready)} = ('pending', later($m->{win}, $after), $after == 0);
-	$t->{batch} = $m->{batch};
+	@$run{qw(state visibleAt ready parked)} = ('pending', later($m->{win}, $after), $after == 0, $after == 0 && $m->is_gated($t));
+	$t->{batch} = $t->{since} = $m->{batch};
 	return;
 }
 
@@ -929,17 +933,19 @@ sub pass_time
 		push @due, 'canceled' if $doomed{ group_of($t->{def}) };
 		$m->end_task($t, $due[0]) if @due;
 		next unless is_delayed($t) && $m->is_over($t->{runs}[-1]{visibleAt});
-		$t->{runs}[-1]{ready} = 1;
-		$t->{batch} = $m->{batch};
+		$t->{runs}[-1]{ready}  = 1;
+		$t->{runs}[-1]{parked} = $m->is_gated($t);
+		$t->{batch} = $t->{since} = $m->{batch};
 	}
 	return;
 }
 
-# Time has passed: $server is what it has now, by id.  A task that has expired
-# may be there for a while.  Returns what is wrong with that.
+# Time has passed: $server is what it has now, by id, $parked are the ids of tasks
+# that wait for others.  A task that has expired may be there for a while.  Returns
+# what is wrong with that.
 sub upkeep
 {
-	my ($m, $is_calm, $server) = @_;
+	my ($m, $is_calm, $server, $parked) = @_;
 	my @bad;
 	$m->pass_time($is_calm, $server);
 	for my $id ($m->ids)
@@ -949,6 +955,101 @@ sub upkeep
 		next if $server->{$id};
 		push @bad, "$id is lost" if $age <= SLACK_MS;
 		$m->remove_task($id);
+	}
+	return (@bad, $m->admit($is_calm, $parked));
+}
+
+# ---- serial and concurrency keys (doc/spec/policy.md 11.2, 11.3) ----
+
+# Has a run of this task to wait until its keys let it pass?
+sub is_gated
+{
+	my ($m, $t) = @_;
+	my $p = policy_of($t->{def});
+	return defined $p->{serialKey} || defined $p->{concurrencyKey} && !!$m->settings($t->{def}{queue})->{keyConcurrentLimit};
+}
+
+# Can the last run be claimed, or is it running?
+sub is_open
+{
+	my ($t) = @_;
+	return state_of($t) eq 'running' || state_of($t) eq 'pending' && !is_delayed($t);
+}
+
+# Does this task hold its serial key, having passed before?
+sub is_admitted
+{
+	my ($t) = @_;
+	my $holds = (policy_of($t->{def})->{serialOnFailure} // 'continue') eq 'hold' && state_of($t) ne 'completed';
+	return $t->{admitted} && (!is_resolved($t) || $holds);
+}
+
+# Which tasks may pass is up to the order in which things happened while time has
+# passed; so the server says which wait now, and these say whether that may be.
+sub admit
+{
+	my ($m, $is_calm, $parked) = @_;
+	my (@bad, %serial, %limited);
+	for my $t (sort { $a->{no} <=> $b->{no} } values %{ $m->{tasks} })
+	{
+		my ($id, $p, $queue) = ($t->{def}{id}, policy_of($t->{def}), $t->{def}{queue});
+		my $run = $t->{runs}[-1] or next;
+		my ($was, $is) = map { !!$_ } $run->{parked} && !is_resolved($t), $parked->{$id};
+		push @bad, "$id waits for others" if $is && !$was;
+		$t->{opened} = $was && !$is;
+		delete $run->{parked} if !$is;
+		$t->{batch} = @{ $t->{runs} } == 1 ? $t->{born} : $m->{batch} if $t->{opened};
+		delete $t->{admitted} unless is_admitted($t);
+		push @{ $serial{"$queue/$p->{serialKey}"} }, $t if defined $p->{serialKey} && (!is_resolved($t) || $t->{admitted});
+		push @{ $limited{$queue}{ $p->{concurrencyKey} } }, $t
+		  if defined $p->{concurrencyKey} && $m->settings($queue)->{keyConcurrentLimit} && !is_resolved($t);
+	}
+	push @bad, $m->serial_faults(@{ $serial{$_} }) for sort keys %serial;
+	for my $queue (sort keys %limited)
+	{
+		push @bad, $m->limit_faults($is_calm, $m->settings($queue)->{keyConcurrentLimit}, @{ $limited{$queue}{$_} })
+		  for sort keys %{ $limited{$queue} };
+	}
+	return @bad;
+}
+
+# Of these tasks with one serial key, in order of creation, the first one passes.
+# Which is first may have changed since it did, by one that became pending.
+sub serial_faults
+{
+	my ($m, @tasks) = @_;
+	my @bad;
+	for my $t (grep { $_->{opened} && !$_->{admitted} } @tasks)
+	{
+		my $id = $t->{def}{id};
+		push @bad, map { "$id passes $_->{def}{id}, which holds their serial key" } grep { $_->{admitted} } @tasks;
+		push @bad, map { "$id passes $_->{def}{id}, which was created before it" } grep { $_->{no} < $t->{no} && $_->{since} < $m->{batch} } @tasks;
+		$t->{admitted} = 1;
+	}
+	my @admitted = grep { $_->{admitted} } @tasks;
+	my ($next) = @admitted ? @admitted : @tasks;
+	push @bad, join(' ', map { $_->{def}{id} } @admitted) . ' hold one serial key' if @admitted > 1;
+	push @bad, "$next->{def}{id} waits, but is the first one with its serial key"
+	  if !is_resolved($next) && $next->{runs}[-1]{parked} && !defined policy_of($next->{def})->{concurrencyKey};
+	return @bad;
+}
+
+# Of these tasks with one concurrency key, as many pass as the limit says.
+sub limit_faults
+{
+	my ($m, $is_calm, $limit, @tasks) = @_;
+	my @open    = grep { is_open($_) } @tasks;
+	my @opened  = grep { $_->{opened} } @open;
+	my @waiting = grep { $_->{runs}[-1]{parked} && !defined policy_of($_->{def})->{serialKey} } grep { @{ $_->{runs} } } @tasks;
+	my @bad;
+	push @bad, "$opened[0]{def}{id} passes, but " . @open . " of its key do, not $limit" if @opened && @open > $limit;
+	push @bad, "$waiting[0]{def}{id} waits, but " . @open . " of its key pass, not $limit" if @waiting && @open < $limit;
+	return @bad if !$is_calm;
+	for my $w (grep { $_->{since} < $m->{batch} } @waiting)
+	{
+		my @rank = ($w->{def}{priority}, -$w->{no});
+		push @bad, map { "$_->{def}{id} passes $w->{def}{id}" }
+		  grep { $_->{def}{priority} < $rank[0] || $_->{def}{priority} == $rank[0] && -$_->{no} < $rank[1] } @opened;
 	}
 	return @bad;
 }

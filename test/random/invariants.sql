@@ -159,7 +159,7 @@ UNION ALL
 SELECT 'a delay is too short', s.task, s.run_id || ' ' || d.visible_at
 	FROM stored s JOIN tq_internal.run_detail d ON d.task = s.task AND d.run_id = s.run_id
 	WHERE d.visible_at < s.scheduled
-		OR s.place = 'delayed' AND d.visible_at <> (SELECT y.visible_at FROM tq_internal.delayed y WHERE y.task = s.task)
+		OR s.place = 'delayed' AND d.visible_at <> (SELECT y.visible_at FROM tq_internal.delayed y WHERE y.task = s.task AND y.visible_at < 'infinity')
 UNION ALL
 SELECT 'a run is delayed and has no detail', task, run_id::text FROM stored WHERE place = 'delayed' AND NOT has_detail
 	AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = stored.task AND d.visible_at = 'infinity')
