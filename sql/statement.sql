@@ -82,7 +82,7 @@ CREATE TEMP TABLE reader (name text, call text);
 INSERT INTO reader VALUES
 	('status', 'tq.status($t)'), ('task', 'tq.task($t)'), ('result', 'tq.result($t)'), ('dependency_results', 'tq.dependency_results($d)'),
 	('statuses', 'tq.statuses(ARRAY[$t])'), ('tasks', 'tq.tasks(ARRAY[$t])'), ('list_dependent_tasks', 'tq.list_dependent_tasks($t)'),
-	('get_task_group', 'tq.get_task_group($g)'), ('list_task_group', 'tq.list_task_group($g)'), ('group_progress', 'tq.group_progress($g)'),
+	('get_task_group', 'tq.get_task_group($g)'), ('list_task_group', 'tq.list_task_group($g)'), ('group_progress', 'tq.group_progress($g)'), ('group_tree', 'tq.group_tree($g)'), ('group_dot', 'tq.group_dot($g)'), ('group_mermaid', 'tq.group_mermaid($g)'),
 	('get_worker', $$tq.get_worker(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w')$$),
 	('list_workers', $$tq.list_workers(split_part($q, '/', 1), split_part($q, '/', 2))$$), ('get_task_queue', 'tq.get_task_queue($q)'), ('get_queue_settings', 'tq.get_queue_settings($q)'),
 	('get_worker_type', $$tq.get_worker_type(split_part($q, '/', 1), split_part($q, '/', 2))$$), ('list_task_queues', 'tq.list_task_queues(left($q, -1))'),

@@ -1096,6 +1096,18 @@ CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
 COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, and its outcome';
 
+CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_group_tree' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_tree(tq.slugid, int) IS 'a task group as lines for a terminal: each task below the last that it depends on, with its state';
+
+CREATE FUNCTION tq.group_dot(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_group_dot' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_dot(tq.slugid, int) IS 'the graph of a task group for Graphviz';
+
+CREATE FUNCTION tq.group_mermaid(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_group_mermaid' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
+
 -- ---------------------------------------------------------------------------
 -- Workers
 -- ---------------------------------------------------------------------------

@@ -1,0 +1,200 @@
+/*
+ * label.c
+ *	  Text of users in pictures: made safe to show, and escaped.
+ *
+ * Names of tasks, workers and errors are any text, and what is drawn is read by
+ * a terminal, a browser or Graphviz.  A label is such a text without control
+ * characters and without the format characters that change the direction of
+ * what follows, and of a limited length.  Each language then has its escapes.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+
+#include "label.h"
+
+/* What stands for a character that is not shown. */
+#define REPLACEMENT '?'
+
+/*
+ * Returns whether a character of Unicode may be shown: no control character, no
+ * separator of lines, no surrogate, and none that sets the direction of text.
+ */
+static bool
+is_shown(pg_wchar c)
+{
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+		return false;
+	if (c == 0xad || c == 0x61c || c == 0xfeff || (c >= 0xfff9 && c <= 0xffff))
+		return false;
+	if ((c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+		(c >= 0x2060 && c <= 0x206f))
+		return false;
+	return (c < 0xd800 || c > 0xdfff) && (c < 0xe0000 || c > 0xe007f) &&
+		   c <= 0x10ffff;
+}
+
+/*
+ * Returns the length of the character at `text`, and whether it may be shown.
+ * Other encodings than UTF-8 have no format characters that we know.
+ */
+static int
+character(const char *text, const char *end, bool *shown)
+{
+	unsigned char first = *text;
+	int len = Max(pg_mblen(text), 1);
+
+	*shown = first >= 0x20 && first != 0x7f;
+	if (len > end - text)
+	{
+		*shown = false;
+		return end - text;
+	}
+	if (first < 0x80)
+		return 1;
+	if (GetDatabaseEncoding() == PG_UTF8)
+		*shown = is_shown(utf8_to_unicode((const unsigned char *) text));
+	else if (len == 1)
+		*shown = first >= 0xa0;
+	return len;
+}
+
+/*
+ * Returns a text as a label of at most `max` characters.  White space is a
+ * blank, and what is not shown a question mark.
+ */
+char *
+tq_label(const char *text, int max)
+{
+	const char *end = text + strlen(text);
+	StringInfoData label;
+
+	initStringInfo(&label);
+	for (int n = 0; text < end; n++)
+	{
+		bool shown;
+		int len = character(text, end, &shown);
+
+		if (n == max - 3 && pg_mbstrlen(text) > 3)
+		{
+			appendStringInfoString(&label, "...");
+			break;
+		}
+		if (*text == '\n' || *text == '\r' || *text == '\t')
+			appendStringInfoChar(&label, ' ');
+		else if (!shown)
+			appendStringInfoChar(&label, REPLACEMENT);
+		else
+			appendBinaryStringInfo(&label, text, len);
+		text += len;
+	}
+	return label.data;
+}
+
+/*
+ * Returns what the names of similar tasks have in common: each number is a
+ * star; without a suffix, so is all that follows the first separator.
+ */
+char *
+tq_label_pattern(const char *name, bool without_suffix)
+{
+	StringInfoData pattern;
+
+	initStringInfo(&pattern);
+	for (; *name != '\0'; name++)
+	{
+		if (without_suffix && pattern.len > 0 && strchr(" -_./:#(", *name))
+		{
+			appendStringInfo(&pattern, "%c*", *name);
+			break;
+		}
+		if (!isdigit((unsigned char) *name))
+			appendStringInfoChar(&pattern, *name);
+		else if (pattern.len == 0 || pattern.data[pattern.len - 1] != '*')
+			appendStringInfoChar(&pattern, '*');
+	}
+	return pattern.data;
+}
+
+/*
+ * Appends a label to a page or an SVG.  What is not ASCII is a numeric
+ * reference, so that the page has the same bytes in every client_encoding.
+ */
+void
+tq_label_html(StringInfo out, const char *label)
+{
+	const char *text = pg_server_to_any(label, strlen(label), PG_UTF8);
+	const unsigned char *p = (const unsigned char *) text;
+	const unsigned char *end = p + strlen(text);
+
+	while (p < end)
+	{
+		int len = pg_utf_mblen(p);
+
+		if (*p < 0x80 && (isalnum(*p) || strchr(" .,:/_-()[]*+?!", *p)))
+			appendStringInfoChar(out, *p);
+		else if (len <= end - p && pg_utf8_islegal(p, len))
+			appendStringInfo(out, "&#%u;", utf8_to_unicode(p));
+		else
+			appendStringInfoChar(out, REPLACEMENT);
+		p += Min(len, end - p);
+	}
+}
+
+/* Appends a label within a quoted string of Graphviz. */
+void
+tq_label_dot(StringInfo out, const char *label)
+{
+	for (; *label != '\0'; label++)
+	{
+		if (*label == '&')
+			appendStringInfoString(out, "&amp;");
+		else
+		{
+			if (*label == '"' || *label == '\\')
+				appendStringInfoChar(out, '\\');
+			appendStringInfoChar(out, *label);
+		}
+	}
+}
+
+/*
+ * Appends a label within a quoted string of Mermaid, which reads Markdown,
+ * HTML and its own entities there.
+ */
+void
+tq_label_mermaid(StringInfo out, const char *label)
+{
+	for (; *label != '\0'; label++)
+	{
+		unsigned char c = *label;
+
+		if (c >= 0x80 || isalnum(c) || strchr(" .,:/-()", c))
+			appendStringInfoChar(out, c);
+		else
+			appendStringInfo(out, "#%d;", c);
+	}
+}
+
+/* Appends a label, cut or filled up to a number of columns of a terminal. */
+void
+tq_label_pad(StringInfo out, const char *label, int columns)
+{
+	int used = 0;
+
+	while (*label != '\0')
+	{
+		int width = Max(pg_dsplen(label), 0);
+		int len = Max(pg_mblen(label), 1);
+
+		if (used + width > columns)
+			break;
+		appendBinaryStringInfo(out, label, len);
+		used += width;
+		label += len;
+	}
+	appendStringInfoSpaces(out, columns - used);
+}

@@ -1,0 +1,156 @@
+-- doc/spec/taskcluster.md 2.7: pictures of a task group.
+BEGIN;
+\ir helper.psql
+SELECT plan(29);
+
+-- A text without the id of a group.
+CREATE FUNCTION pg_temp.plain(text, name text) RETURNS text LANGUAGE sql AS $$
+	SELECT replace($1, pg_temp.id($2)::text, 'GROUP')
+$$;
+CREATE FUNCTION pg_temp.tree(name text, max int DEFAULT 200) RETURNS text LANGUAGE sql AS $$
+	SELECT pg_temp.plain(string_agg(line, E'\n' ORDER BY n), name) FROM tq.group_tree(pg_temp.id(name), max) WITH ORDINALITY AS u (line, n)
+$$;
+
+-- A small group: a is completed, b was lost, retried and failed, c runs, d waits
+-- for all of them, e is delayed, f waits for schedule_task() and another group.
+SELECT pg_temp.create('a', '{"$group": "g"}');
+SELECT pg_temp.create('b', '{"$group": "g", "$deps": ["a"], "retries": 1}');
+SELECT pg_temp.create('c', '{"$group": "g", "$deps": ["a"]}');
+SELECT pg_temp.create('d', '{"$group": "g", "$deps": ["a", "b", "c"]}');
+SELECT pg_temp.take('a'), pg_temp.report('a', 'completed');
+SELECT pg_temp.take('b'), pg_temp.report('b', 'worker-shutdown');
+SELECT pg_temp.take('b'), pg_temp.report('b', 'failed');
+SELECT pg_temp.take('c');
+SELECT pg_temp.create('elsewhere');
+SELECT pg_temp.create('e', '{"$group": "g", "policy": {"delay": 600}}');
+SELECT tq.define_task(pg_temp.id('f'), pg_temp.def('f', '{"$group": "g", "$deps": ["f", "elsewhere"]}')) IS NOT NULL;
+
+SELECT is(pg_temp.tree('g'), $$task group GROUP, 6 tasks: 2 unscheduled, 1 pending, 1 running, 1 completed, 1 failed
+# a  completed
+|- x b  failed, 1 retry
+|  `- . d  unscheduled  (also after a, c)
+`- = c  running
+- e  pending: delayed
+. f  unscheduled, held, +1 outside$$, '2.7 group_tree');
+SELECT is(pg_temp.plain(tq.group_dot(pg_temp.id('g')), 'g'), $$digraph tq {
+	label="task group GROUP, 6 tasks: 2 unscheduled, 1 pending, 1 running, 1 completed, 1 failed";
+	rankdir=LR;
+	node [shape=box, fontname="sans-serif", fontsize=11];
+	n0 [label="a\ncompleted", shape=box, style="filled", fillcolor="#009e73", fontcolor="#000000"];
+	n1 [label="b\nfailed, 1 retry", shape=octagon, style="filled,bold", fillcolor="#d55e00", fontcolor="#000000"];
+	n2 [label="c\nrunning", shape=cds, style="filled,bold", fillcolor="#56b4e9", fontcolor="#000000"];
+	n3 [label="d\nunscheduled", shape=box, style="filled,dashed", fillcolor="#bbbbbb", fontcolor="#000000"];
+	n4 [label="e\npending: delayed", shape=box, style="filled,rounded", fillcolor="#f0e442", fontcolor="#000000"];
+	n5 [label="f\nunscheduled, held, +1 outside", shape=box, style="filled,dashed", fillcolor="#bbbbbb", fontcolor="#000000"];
+	n0 -> n1;
+	n0 -> n2;
+	n0 -> n3;
+	n1 -> n3;
+	n2 -> n3;
+}$$, '2.7 group_dot');
+SELECT is(pg_temp.plain(tq.group_mermaid(pg_temp.id('g')), 'g'), $$%% task group GROUP, 6 tasks: 2 unscheduled, 1 pending, 1 running, 1 completed, 1 failed
+flowchart LR
+    n0["a<br/>completed"]:::completed
+    n1{{"b<br/>failed, 1 retry"}}:::failed
+    n2>"c<br/>running"]:::running
+    n3["d<br/>unscheduled"]:::unscheduled
+    n4("e<br/>pending: delayed"):::pending
+    n5["f<br/>unscheduled, held, #43;1 outside"]:::unscheduled
+    n0 --> n1
+    n0 --> n2
+    n0 --> n3
+    n1 --> n3
+    n2 --> n3
+    classDef unscheduled fill:#bbbbbb,color:#000000
+    classDef pending fill:#f0e442,color:#000000
+    classDef running fill:#56b4e9,color:#000000
+    classDef completed fill:#009e73,color:#000000
+    classDef failed fill:#d55e00,color:#000000
+    classDef exception fill:#cc79a7,color:#000000$$, '2.7 group_mermaid');
+
+-- the group of one task, and what happens to it
+SELECT pg_temp.create('one');
+SELECT is(pg_temp.tree('one'), E'task group GROUP, 1 task: 1 pending\n- one  pending', '2.7 a group of one task');
+SELECT pg_temp.take('one'), pg_temp.report('one', 'malformed-payload');
+SELECT is(pg_temp.tree('one'), E'task group GROUP, 1 task: 1 exception\n! one  exception: malformed-payload', '2.7 an exception has its reason');
+SELECT tq.rerun_task(pg_temp.id('one')) IS NOT NULL;
+SELECT is(pg_temp.tree('one'), E'task group GROUP, 1 task: 1 pending\n- one  pending, 1 retry', '2.7 a task that is rerun is pending');
+SELECT pg_temp.create('deleted', '{"$group": "last"}'), pg_temp.create('left', '{"$group": "last", "$deps": ["deleted"]}');
+SELECT tq.delete_task(pg_temp.id('deleted'));
+SELECT is(pg_temp.tree('last'), E'task group GROUP, 1 task: 1 unscheduled\n. left  unscheduled, +1 outside', '2.7 a deleted task is outside');
+SELECT tq.enqueue('test/unnamed', task_id => pg_temp.id('unnamed')) IS NOT NULL;
+SELECT is(pg_temp.tree('unnamed'), E'task group GROUP, 1 task: 1 pending\n- test/unnamed  pending', '2.7 a task without a name has that of its queue');
+SELECT tq.seal_task_group(pg_temp.id('g')) IS NOT NULL;
+
+-- names that mean something to what reads the picture
+CREATE TEMP TABLE hostile (n int, name text, tree text, dot text, mermaid text);
+INSERT INTO hostile VALUES
+	(1, '</script><b>&amp;', '</script><b>&amp;', '</script><b>&amp;amp;', '#60;/script#62;#60;b#62;#38;amp#59;'),
+	(2, $$a"b\c'd];$$, $$a"b\c'd];$$, $$a\"b\\c'd];$$, '#34;b#92;c#39;d#93;#59;'),
+	(3, E'x\ny\tz\r\x1b[31mred\x7f\x01', 'x y z ?[31mred??', 'x y z ?[31mred??', 'x y z #63;#91;31mred#63;#63;'),
+	(4, E'\u202Eevil\u2066\u200f\u0085\u2028\ufeff', '?evil?????', '?evil?????', '#63;evil#63;#63;#63;#63;#63;'),
+	(5, 'שלום ✓', 'שלום ✓', 'שלום ✓', 'שלום ✓'),
+	(6, '%%{init} `x` |[y] #35;', '%%{init} `x` |[y] #35;', '%%{init} `x` |[y] #35;', '#37;#37;#123;init#125; #96;x#96; #124;#91;y#93; #35;35#59;'),
+	(7, repeat('ü', 61), repeat('ü', 57) || '...', repeat('ü', 57) || '...', repeat('ü', 57) || '...'),
+	(8, repeat('ü', 60), repeat('ü', 60), repeat('ü', 60), repeat('ü', 60)),
+	(9, '', '', '', '');
+SELECT pg_temp.create('h' || n, jsonb_build_object('$group', 'h' || n, 'metadata', jsonb_build_object('name', name, 'description', '', 'owner', '', 'source', 'https://example.com/'))) FROM hostile ORDER BY n;
+SELECT is(string_agg(pg_temp.tree('h' || n), E'\n' ORDER BY n), string_agg(format(E'task group GROUP, 1 task: 1 pending\n- %s  pending', tree), E'\n' ORDER BY n), '2.7 hostile names in group_tree') FROM hostile;
+SELECT is(string_agg((SELECT split_part(line, '"', 2) FROM regexp_split_to_table(replace(tq.group_dot(pg_temp.id('h' || n)), '\"', '<quote>'), E'\n') AS u (line) WHERE line ~ '^\tn0'), E'\n' ORDER BY n),
+	string_agg(replace(dot, '\"', '<quote>') || '\npending', E'\n' ORDER BY n), '2.7 hostile names in group_dot') FROM hostile;
+SELECT ok(bool_and(tq.group_dot(pg_temp.id('h' || n)) ~ '^digraph tq \{\n\tlabel="[^"]*";\n\trankdir=LR;\n[^\n]*\n\tn0 \[label="([^"\\]|\\.)*", shape=box[^\n]*\];\n\}$'), '2.7 no name leaves its string in group_dot') FROM hostile;
+SELECT is(string_agg(split_part(tq.group_mermaid(pg_temp.id('h' || n)), '"', 2), E'\n' ORDER BY n),
+	string_agg(CASE n WHEN 2 THEN 'a#34;b#92;c#39;d#93;#59;' ELSE mermaid END || '<br/>pending', E'\n' ORDER BY n), '2.7 hostile names in group_mermaid') FROM hostile;
+
+-- large groups: tasks of a level whose names differ in numbers, then in what
+-- follows the first word, then levels
+CREATE FUNCTION pg_temp.many(name text, n int, names text, needs text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format($f$SELECT tq.create_tasks(jsonb_agg(jsonb_build_object('taskId', pg_temp.id(%1$L || n)::text,
+		'task', jsonb_set(pg_temp.def('x', jsonb_build_object('$group', %1$L)), '{metadata,name}', to_jsonb((%2$s)::text))
+		|| jsonb_build_object('dependencies', (SELECT coalesce(jsonb_agg(pg_temp.id(%1$L || x)::text), '[]') FROM unnest((%3$s)::int[]) AS x WHERE x > 0))) ORDER BY n)) FROM generate_series(1, %4$s) n$f$,
+		name, names, needs, n);
+END
+$$;
+SELECT pg_temp.many('fan', 302, $$CASE n WHEN 1 THEN 'split' WHEN 302 THEN 'join' ELSE 'shard ' || n END$$,
+	$$CASE n WHEN 1 THEN '{}' WHEN 302 THEN (SELECT array_agg(x) FROM generate_series(2, 301) x) ELSE ARRAY[1] END$$);
+SELECT is(pg_temp.tree('fan'), $$task group GROUP, 302 tasks: 301 unscheduled, 1 pending; drawn as one: tasks of one level whose names differ in numbers
+- split  pending
+`- . shard * (300 tasks)  300 unscheduled
+   `- . join  unscheduled$$, '2.7 names that differ in numbers are one');
+SELECT is((SELECT count(*) FROM tq.group_tree(pg_temp.id('fan'), 302)), 303::bigint, '2.7 as many as max_nodes are drawn');
+SELECT pg_temp.many('words', 40, $$CASE WHEN n % 2 = 0 THEN 'build ' ELSE 'test ' END || chr(65 + n)$$, $$CASE WHEN n > 10 THEN ARRAY[n - 10] ELSE '{}' END$$);
+SELECT is(pg_temp.tree('words', 8), $$task group GROUP, 40 tasks: 30 unscheduled, 10 pending; drawn as one: tasks of one level whose names begin alike
+- test * (5 tasks)  5 pending
+`- . test * (5 tasks)  5 unscheduled
+   `- . test * (5 tasks)  5 unscheduled
+      `- . test * (5 tasks)  5 unscheduled
+- build * (5 tasks)  5 pending
+`- . build * (5 tasks)  5 unscheduled
+   `- . build * (5 tasks)  5 unscheduled
+      `- . build * (5 tasks)  5 unscheduled$$, '2.7 names that begin alike are one');
+SELECT is(pg_temp.tree('words', 2), $$task group GROUP, 40 tasks: 30 unscheduled, 10 pending; drawn as one: levels
+- test B, ... (20 tasks)  10 unscheduled, 10 pending
+`- . test V, ... (20 tasks)  20 unscheduled$$, '2.7 levels are one');
+SELECT pg_temp.many('chain', 1000, $$'step ' || n$$, $$ARRAY[n - 1]$$);
+SELECT is(pg_temp.tree('chain', 3), $$task group GROUP, 1000 tasks: 999 unscheduled, 1 pending; drawn as one: levels
+- step * (334 tasks)  333 unscheduled, 1 pending
+`- . step * (333 tasks)  333 unscheduled
+   `- . step * (333 tasks)  333 unscheduled$$, '2.7 levels of a chain');
+SELECT is(pg_temp.tree('chain', 1), $$task group GROUP, 1000 tasks: 999 unscheduled, 1 pending; drawn as one: levels
+- step * (1000 tasks)  999 unscheduled, 1 pending$$, '2.7 at least one is drawn');
+SELECT is((SELECT line FROM tq.group_tree(pg_temp.id('chain'), 1000) WITH ORDINALITY AS u (line, n) WHERE n = 14), '                                 [12] . step 13  unscheduled', '2.7 deep lines are indented no further');
+SELECT is((SELECT max(length(line)) < 140 FROM tq.group_tree(pg_temp.id('chain'), 1000) AS line), true, '2.7 lines of a deep tree are not long');
+SELECT pg_temp.many('dense', 250, $$'t' || n$$, $$(SELECT array_agg(x) FROM generate_series(1, n - 1) x)$$);
+SELECT cmp_ok(length(tq.group_dot(pg_temp.id('dense'), 2000)), '<', 500000, '2.7 so are tasks with very many dependencies');
+
+-- faults
+SELECT pg_temp.throws($$SELECT * FROM tq.group_tree(NULL)$$, 'TQ400', '2.7 no group');
+SELECT pg_temp.throws($$SELECT tq.group_dot(tq.slugid())$$, 'TQ404', '2.7 a group that does not exist');
+SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_nodes ' || max) FROM unnest('{0,2001,NULL}'::text[]) AS max WHERE max IS NOT NULL;
+SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, NULL)', pg_temp.id('g')), 'TQ400', '2.7 max_nodes NULL');
+SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
+SELECT pg_temp.unchanged(format('SELECT a.*, b.* FROM tq.group_tree(%L) AS a, tq.group_tree(%1$L, 2) AS b', pg_temp.id('g')), '2.7 two in a statement');
+SELECT pg_temp.unchanged(format('SELECT count(*) FROM (SELECT tq.group_tree(%L) LIMIT 1) AS s', pg_temp.id('g')), '2.7 of which not all rows are read');
+SELECT * FROM finish();
+ROLLBACK;
