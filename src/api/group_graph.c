@@ -8,10 +8,12 @@
 #include "postgres.h"
 
 #include "../core/names.h"
+#include "../picture/gantt.h"
 #include "../picture/graph.h"
 #include "../picture/label.h"
 #include "../storage/group_rows.h"
 #include "../storage/group_table.h"
+#include "../util/clock.h"
 #include "../util/errors.h"
 #include "group_graph.h"
 
@@ -117,4 +119,42 @@ tq_group_graph(const TqGroup *group, TqGroupPicture *picture)
 	}
 	add_edges(group, picture);
 	tq_graph_finish(graph);
+}
+
+/* Reads the runs of a group whose tasks were read. */
+void
+tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
+			   TqGantt *gantt)
+{
+	int n;
+	TqGroupRun *runs = tq_group_rows_runs(group, TQ_GANTT_RUNS + 1, &n);
+
+	check_size(group, n, TQ_GANTT_RUNS, "runs");
+	gantt->now = tq_clock_now();
+	gantt->bars = palloc(sizeof(TqBar) * Max(n, 1));
+	gantt->nbars = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const TqGroupRun *run = &runs[i];
+		int task = tq_group_graph_find(picture, run->task);
+
+		if (task < 0)
+			continue;
+		gantt->bars[gantt->nbars++] =
+			(TqBar){.worker = run->worker_id == NULL || run->started == 0
+								  ? NULL
+								  : tq_label(psprintf("%s/%s",
+													  run->worker_group,
+													  run->worker_id),
+											 2 * TQ_LABEL_MAX),
+					.name = picture->graph.nodes[task].name,
+					.run_id = run->run_id,
+					.state = run->state,
+					.reason = run->reason == TQ_RESOLVED_NONE
+								  ? NULL
+								  : tq_resolved_name(run->reason),
+					.claimable = run->claimable,
+					.started = run->worker_id == NULL ? 0 : run->started,
+					.resolved = run->resolved};
+	}
 }

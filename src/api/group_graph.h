@@ -5,6 +5,7 @@
 #ifndef TQ_GROUP_GRAPH_H
 #define TQ_GROUP_GRAPH_H
 
+#include "../picture/gantt.h"
 #include "../picture/graph.h"
 #include "../storage/group_rows.h"
 #include "../storage/group_table.h"
@@ -22,5 +23,7 @@ typedef struct TqGroupPicture
 
 extern void tq_group_graph(const TqGroup *group, TqGroupPicture *picture);
 extern int tq_group_graph_find(const TqGroupPicture *picture, int64 task);
+extern void tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
+						   TqGantt *gantt);
 
 #endif /* TQ_GROUP_GRAPH_H */

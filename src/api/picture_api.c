@@ -1,7 +1,7 @@
 /*
  * picture_api.c
  *	  SQL functions that draw a task group: group_tree, group_dot,
- *	  group_mermaid.
+ *	  group_mermaid, group_gantt.
  *
  * They read what list_task_group() reads, and need the same scope.
  */
@@ -14,6 +14,7 @@
 #include "../core/names.h"
 #include "../engine/access.h"
 #include "../engine/group.h"
+#include "../picture/gantt.h"
 #include "../picture/graph.h"
 #include "../picture/graph_text.h"
 #include "../storage/activation.h"
@@ -27,8 +28,10 @@
 PG_FUNCTION_INFO_V1(tq_group_tree);
 PG_FUNCTION_INFO_V1(tq_group_dot);
 PG_FUNCTION_INFO_V1(tq_group_mermaid);
+PG_FUNCTION_INFO_V1(tq_group_gantt_sql);
 
 #define MAX_NODES 2000
+#define MAX_ROWS 1000
 
 /* Begins the call, and reads the group in the first argument. */
 static const TqSlug *
@@ -102,4 +105,24 @@ Datum
 tq_group_mermaid(PG_FUNCTION_ARGS)
 {
 	return end(draw(fcinfo, tq_graph_mermaid));
+}
+
+/* group_gantt(task_group_id slugid, max_rows int) -> text: an SVG */
+Datum
+tq_group_gantt_sql(PG_FUNCTION_ARGS)
+{
+	int max = tq_arg_int(fcinfo, 1, "max_rows", 1, MAX_ROWS);
+	TqGroup group;
+	TqGroupPicture picture;
+	TqGantt gantt = {.max_rows = max, .is_alone = true};
+	StringInfoData out;
+
+	(void) begin(fcinfo, &group);
+	tq_group_graph(&group, &picture);
+	tq_group_gantt(&group, &picture, &gantt);
+	gantt.title = psprintf("task group %s",
+						   tq_slug_text(&group.task_group_id));
+	initStringInfo(&out);
+	tq_gantt_svg(&out, &gantt);
+	return end(out.data);
 }

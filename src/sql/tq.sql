@@ -1108,6 +1108,10 @@ CREATE FUNCTION tq.group_mermaid(task_group_id tq.slugid, max_nodes int DEFAULT 
 	AS 'MODULE_PATHNAME', 'tq_group_mermaid' LANGUAGE C;
 COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
 
+CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_group_gantt_sql' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
+
 -- ---------------------------------------------------------------------------
 -- Workers
 -- ---------------------------------------------------------------------------

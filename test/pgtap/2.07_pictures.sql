@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 2.7: pictures of a task group.
 BEGIN;
 \ir helper.psql
-SELECT plan(29);
+SELECT plan(41);
 
 -- A text without the id of a group.
 CREATE FUNCTION pg_temp.plain(text, name text) RETURNS text LANGUAGE sql AS $$
@@ -144,12 +144,52 @@ SELECT is((SELECT max(length(line)) < 140 FROM tq.group_tree(pg_temp.id('chain')
 SELECT pg_temp.many('dense', 250, $$'t' || n$$, $$(SELECT array_agg(x) FROM generate_series(1, n - 1) x)$$);
 SELECT cmp_ok(length(tq.group_dot(pg_temp.id('dense'), 2000)), '<', 500000, '2.7 so are tasks with very many dependencies');
 
+-- a Gantt chart of runs at known times: one of each worker at once, a retry, and
+-- one that was never claimed
+SELECT pg_temp.create('fetch', '{"$group": "times"}'), pg_temp.create('slow', '{"$group": "times", "retries": 1, "metadata": {"name": "<slow> & \"long\"", "description": "", "owner": "", "source": "https://example.com/"}}'), pg_temp.create('never', '{"$group": "times"}'), pg_temp.create('tiny', '{"$group": "times"}');
+SELECT pg_temp.take('fetch', 'w1'), pg_temp.report('fetch', 'completed');
+SELECT pg_temp.take('slow', 'w2'), pg_temp.report('slow', 'worker-shutdown');
+SELECT pg_temp.take('slow', 'w1'), pg_temp.report('slow', 'failed');
+SELECT pg_temp.take('tiny', 'w1'), pg_temp.report('tiny', 'completed');
+SELECT pg_temp.report('never', 'canceled');
+UPDATE tq_internal.run r SET scheduled = t0 + s * interval '1 second', started = CASE WHEN b >= 0 THEN t0 + b * interval '1 second' END, resolved = t0 + e * interval '1 second'
+FROM (VALUES ('fetch', 0, 0, 1, 4.5), ('slow', 0, 0, 2, 6), ('slow', 1, 6, 7, 10), ('tiny', 0, 0, 5, 5.001), ('never', 0, 0, -1, 8)) AS v (name, run, s, b, e), (SELECT timestamptz '2026-01-02 03:04:05+00' AS t0) AS t
+WHERE r.task = (SELECT id FROM tq_internal.task WHERE task_id = pg_temp.id(v.name)) AND r.run_id = v.run;
+SELECT is(regexp_replace(pg_temp.plain(tq.group_gantt(pg_temp.id('times')), 'times'), '<style>.*</defs>', ''), $$<svg xmlns="http://www.w3.org/2000/svg" width="1030" height="168" viewBox="0 0 1030 168" role="img"><title>task group GROUP</title>
+
+<rect class="back" width="1030" height="168"/>
+<text x="10" y="16" class="bold">task group GROUP</text><text x="10" y="34" class="small">5 runs, 10 s from 2026-01-02T03:04:05.000Z&#59; dashed: the wait for a worker&#59; a triangle: a retry</text><text x="184" y="78" class="end">wg/w1</text><rect class="stripe" y="84" width="1030" height="20"/><text x="184" y="98" class="end">wg/w2</text><text x="184" y="118" class="end">not claimed</text>
+<path class="grid" d="M190 60V124"/><text x="192" y="56" class="small">0 ms</text><path class="grid" d="M350 60V124"/><text x="352" y="56" class="small">2 s</text><path class="grid" d="M510 60V124"/><text x="512" y="56" class="small">4 s</text><path class="grid" d="M670 60V124"/><text x="672" y="56" class="small">6 s</text><path class="grid" d="M830 60V124"/><text x="832" y="56" class="small">8 s</text><path class="grid" d="M990 60V124"/><text x="992" y="56" class="small">10 s</text>
+<path class="wait" d="M190 74H270"/><g><title>fetch, run 0: completed; waited 1 s, took 3.5 s</title><rect class="completed" x="270" y="67" width="280" height="14" rx="2"/><text x="288" y="78" class="small in">fetch</text></g>
+<path class="wait" d="M550 74H590"/><g><title>tiny, run 0: completed; waited 5 s, took 1 ms</title><rect class="completed" x="590" y="67" width="1" height="14" rx="2"/></g>
+<path class="wait" d="M670 74H750"/><g><title>&#60;slow&#62; &#38; &#34;long&#34;, run 1: failed; waited 1 s, took 3 s</title><rect class="failed" x="750" y="67" width="240" height="14" rx="2"/><rect fill="url(#p-failed)" x="750" y="67" width="16" height="14"/><path class="mark" d="M750 70l6 -5h-12z"/><text x="768" y="78" class="small in">&#60;slow&#62; &#38; &#34;long&#34;</text></g>
+<path class="wait" d="M190 94H350"/><g><title>&#60;slow&#62; &#38; &#34;long&#34;, run 0: exception, worker-shutdown; waited 2 s, took 4 s</title><rect class="exception" x="350" y="87" width="320" height="14" rx="2"/><rect fill="url(#p-exception)" x="350" y="87" width="16" height="14"/><text x="368" y="98" class="small in">&#60;slow&#62; &#38; &#34;long&#34;</text></g>
+<g><title>never, run 0: exception, canceled; waited 8 s</title><rect class="exception" x="190" y="107" width="640" height="14" rx="2"/><rect fill="url(#p-exception)" x="190" y="107" width="16" height="14"/><text x="208" y="118" class="small in">never</text></g>
+<rect class="unscheduled" x="190" y="148" width="24" height="14" rx="2"/><text x="220" y="160" class="small">unscheduled</text><rect class="pending" x="300" y="148" width="24" height="14" rx="8"/><rect fill="url(#p-pending)" x="300" y="148" width="16" height="14"/><text x="330" y="160" class="small">pending</text><rect class="running" x="410" y="148" width="24" height="14" rx="2"/><rect fill="url(#p-running)" x="410" y="148" width="16" height="14"/><text x="440" y="160" class="small">running</text><rect class="completed" x="520" y="148" width="24" height="14" rx="2"/><text x="550" y="160" class="small">completed</text><rect class="failed" x="630" y="148" width="24" height="14" rx="2"/><rect fill="url(#p-failed)" x="630" y="148" width="16" height="14"/><text x="660" y="160" class="small">failed</text><rect class="exception" x="740" y="148" width="24" height="14" rx="2"/><rect fill="url(#p-exception)" x="740" y="148" width="16" height="14"/><text x="770" y="160" class="small">exception</text>
+</svg>$$, '2.7 group_gantt');
+SELECT pg_temp.create('wait', '{"$group": "waits"}');
+SELECT matches(tq.group_gantt(pg_temp.id('waits')), '>not claimed<.*<title>wait, run 0: pending; waited [^<]*</title><rect class="pending"', '2.7 group_gantt has a run that is pending');
+SELECT pg_temp.take('wait');
+SELECT matches(tq.group_gantt(pg_temp.id('waits')), '>wg/w1<.*<title>wait, run 0: running; waited [^<]*, took [^<]*</title><rect class="running"', '2.7 group_gantt has a run that is running');
+SELECT doesnt_match(tq.group_gantt(pg_temp.id('waits')), 'not claimed', '2.7 group_gantt has no row of unclaimed runs then');
+SELECT pg_temp.create('alone', '{"$deps": ["alone"]}');
+SELECT doesnt_match(tq.group_gantt(pg_temp.id('alone')), 'wait for', '2.7 group_gantt without a run');
+SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('m' || n)::text, 'task', pg_temp.def('m' || n, '{"$group": "m", "taskQueueId": "test/m"}')) ORDER BY n) FROM generate_series(1, 120) n));
+SELECT count(*) FROM generate_series(1, 12) AS w, tq.claim_work('test/m', 'g', 'w' || w, 10);
+SELECT is((SELECT count(*) FROM regexp_matches(tq.group_gantt(pg_temp.id('m')), '<g>', 'g')), 96::bigint, '2.7 a worker has at most eight rows');
+SELECT matches(tq.group_gantt(pg_temp.id('m')), '<title>3 runs, the first: m7, run 0: running;', '2.7 of which the last has the rest');
+SELECT matches(tq.group_gantt(pg_temp.id('m'), 12), '>106 more runs are not drawn: give a larger max_rows<', '2.7 rows that are not drawn are said');
+SELECT ok(bool_and(tq.group_gantt(pg_temp.id('h' || n)) !~ '[^ -~\n]' AND xml_is_well_formed_document(tq.group_gantt(pg_temp.id('h' || n)))), '2.7 hostile names in group_gantt: ASCII, and well-formed') FROM hostile;
+SELECT ok(bool_and(tq.group_gantt(pg_temp.id('h' || n)) LIKE '%<title>' || v.html || ', run 0%'), '2.7 hostile names in group_gantt are escaped')
+FROM (VALUES (1, '&#60;/script&#62;&#60;b&#62;&#38;amp&#59;'), (2, 'a&#34;b&#92;c&#39;d]&#59;'), (3, 'x y z ?[31mred??'), (5, '&#1513;&#1500;&#1493;&#1501; &#10003;')) AS v (n, html);
+
 -- faults
 SELECT pg_temp.throws($$SELECT * FROM tq.group_tree(NULL)$$, 'TQ400', '2.7 no group');
 SELECT pg_temp.throws($$SELECT tq.group_dot(tq.slugid())$$, 'TQ404', '2.7 a group that does not exist');
 SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_nodes ' || max) FROM unnest('{0,2001,NULL}'::text[]) AS max WHERE max IS NOT NULL;
+SELECT pg_temp.throws(format('SELECT tq.group_gantt(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_rows ' || max) FROM unnest('{0,1001}'::text[]) AS max;
 SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, NULL)', pg_temp.id('g')), 'TQ400', '2.7 max_nodes NULL');
-SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
+SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L), tq.group_gantt(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
 SELECT pg_temp.unchanged(format('SELECT a.*, b.* FROM tq.group_tree(%L) AS a, tq.group_tree(%1$L, 2) AS b', pg_temp.id('g')), '2.7 two in a statement');
 SELECT pg_temp.unchanged(format('SELECT count(*) FROM (SELECT tq.group_tree(%L) LIMIT 1) AS s', pg_temp.id('g')), '2.7 of which not all rows are read');
 SELECT * FROM finish();
