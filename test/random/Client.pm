@@ -56,7 +56,7 @@ sub connect
 		{ AutoCommit => 1, RaiseError => 1, PrintError => 0, pg_enable_utf8 => 0 });
 	$dbh->do($_)
 	  for 'SET tq.max_runs = ' . MAX_RUNS, "SET tq.claim_timeout = '$self->{timeout}ms'",
-	  "SET deadlock_timeout = '50ms'", "SET statement_timeout = '60s'",
+	  "SET deadlock_timeout = '50ms'", 'SET client_min_messages = warning', "SET statement_timeout = '60s'",
 	  "SET application_name = 'tq random'";
 	$self->{dbh} = $dbh;
 	return;
@@ -755,6 +755,111 @@ sub own_cancel_group
 	return;
 }
 
+# ---- many own tasks ----
+
+# All of a queue that wait, or also those that run.
+sub own_cancel_tasks
+{
+	my ($self) = @_;
+	my $queue  = $self->own_queue;
+	my @states = ('unscheduled', 'pending', rand() < 0.3 ? 'running' : ());
+	my $name   = pick(undef, undef, 'n', 'other');
+	my ($r, $want) = $self->own(
+		sub { my ($m) = @_; return $self->{in_tx} ? 'TQ400' : (undef, ($name // 'n') eq 'n' ? $m->cancel_tasks($queue, @states) : 0) },
+		'CALL tq.cancel_tasks($1, $2, NULL, $3)', $queue, $name, array_literal(@states)) or return;
+	$self->fault("cancel_tasks($queue @states): $r->{rows}[0][0] instead of $want") if $r->{rows}[0][0] != $want;
+	return;
+}
+
+# From one own queue to the other; their claims go on there.
+sub own_move_tasks
+{
+	my ($self) = @_;
+	my ($from, $to) = shuffle(@{ $self->{queues} });
+	my $max = pick(undef, undef, 1, 2, 4);
+	my $ids = array_literal($self->{model}->ids);
+	my ($r, $bad) = $self->own(
+		sub {
+			my ($m, $r) = @_;
+			return 'TQ400' if $self->{in_tx};
+			my $there = $self->{dbh}->selectcol_arrayref('SELECT t.task_id FROM tq_internal.task t JOIN tq_internal.queue q ON q.id = t.queue'
+				  . ' WHERE q.task_queue_id = $1 AND t.task_id = ANY ($2::tq.slugid[])', undef, $to, $ids);
+			return (undef, $m->move_tasks($from, $to, $max, $r->{rows}[0][0], map { $_ => 1 } @$there));
+		},
+		'CALL tq.move_tasks($1, $2, $3)', $from, $to, $max) or return;
+	$self->fault("move_tasks($from $to " . ($max // 'NULL') . "): $bad") if $bad;
+	return;
+}
+
+# ---- fairness: tasks of their own, all of which are claimed by one operation ----
+
+my %weights = (a => 1, b => 1, half => 0.5, four => 4);
+
+sub fair_create
+{
+	my ($self) = @_;
+	my $queue = "own/f$self->{no}";
+	my $start = round_start($self->{round});
+	my @defs  = map {
+		my $key = pick(undef, 'a', 'a', 'a', 'b', 'half', 'four');
+		{
+			id       => slug_of('fair', $self->{seed}, $self->{no}, $self->{own_n}++),
+			queue    => $queue,
+			deps     => [],
+			priority => pick(3, 4),
+			retries  => 5,
+			created  => $start,
+			deadline => $start + 1.5 * ROUND_MS,
+			payload  => int(rand(1000)),
+			defined $key ? (policy => { retry_on => [@Plan::default_retry_on], form => 0, fairnessKey => $key }) : ()
+		}
+	} 0 .. int(rand(9));
+	$self->own(
+		sub { my ($m) = @_; my ($bad) = $m->create_many(@defs); $m->place(\%weights, map { $_->{id} } @defs) if !$bad; return $bad },
+		'SELECT tq.create_tasks($1)', batch_json(@defs));
+	return;
+}
+
+# Returns how many there were.
+sub fair_claim
+{
+	my ($self, $n) = @_;
+	my ($group, $worker) = $self->worker;
+	my $queue = "own/f$self->{no}";
+	my ($r, $bad) = $self->own(
+		sub {
+			my ($m, $r) = @_;
+			my @got = map { $_->[0] } @{ $r->{rows} // [] };
+			my $bad = $m->take_places($queue, @got);
+			$m->{tasks}{$_}{batch} = 0 for grep { $m->{tasks}{$_} } @got;
+			$m->start_run($m->{tasks}{$_}, $group, $worker, $self->{timeout}, 0) for $bad ? () : @got;
+			return (undef, $bad);
+		},
+		"SELECT $claim_columns FROM tq.claim_work(\$1, \$2, \$3, \$4)", $queue, $group, $worker, $n) or return 0;
+	$self->fault("claim_work($queue $n): $bad") if $bad;
+	return 0 if $bad;
+	$self->check_claim($_, $group, $worker) for @{ $r->{rows} };
+	return scalar @{ $r->{rows} } if !@{ $r->{rows} };
+	my @runs = map { [ $_->[0], 0 ] } @{ $r->{rows} };
+	$self->own(sub { $_[0]->resolve('completed', undef, @runs); return undef }, 'SELECT tq.resolve($1, $2)',
+		array_literal(map { $_->[0] } @runs), array_literal(map { 0 } @runs));
+	return scalar @runs;
+}
+
+# Places are not rolled back.
+sub own_fair
+{
+	my ($self) = @_;
+	return $self->own_read if $self->{in_tx};
+	$self->fair_create;
+	$self->fair_claim(1 + int(rand(5)));
+	$self->fair_create;
+	1 while $self->fair_claim(1 + int(rand(6))) && !@{ $self->{faults} };
+	my $left = grep { $_->{def}{queue} eq "own/f$self->{no}" && Model::state_of($_) eq 'pending' } values %{ $self->{model}{tasks} };
+	$self->fault("own/f$self->{no}: $left tasks are not handed out") if $left && !@{ $self->{faults} };
+	return;
+}
+
 sub own_quarantine
 {
 	my ($self) = @_;
@@ -839,6 +944,7 @@ my @own_operations = (
 	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
 	completed   => 10, failed  => 7, exception => 10, resolve => 6,
 	resolve_each => 3, resolve_and_claim => 4,
+	cancel_tasks => 0.5, move_tasks => 2, fair => 1.5,
 	set_queue   => 9,  pause => 1, resume => 3,
 	skip        => 3,  redrive => 2, discard => 0.3, letters => 1, result => 1, required => 1,
 	seal        => 1,  cancel_group => 1, quarantine => 1,
@@ -1207,6 +1313,8 @@ sub start_round
 	$self->{dbh}->do(sprintf("SET tq.clock_offset = '%.6f s'", $shift_ms / 1000));
 	my $queue = $self->{queues}[1];
 	$self->own_settings($queue, { keyConcurrentLimit => 2 }, 'SELECT tq.set_queue($1, $2)', $queue, '{"keyConcurrentLimit": 2}') if $round == 0;
+	$self->{dbh}->do('SELECT tq.set_queue($1, $2)', undef, "own/f$self->{no}",
+		'{"fairnessWeights": {' . join(',', map { "\"$_\": $weights{$_}" } sort keys %weights) . '}}') if $round == 0;
 	return;
 }
 

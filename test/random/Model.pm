@@ -1054,6 +1054,100 @@ sub limit_faults
 	return @bad;
 }
 
+# ---- fairness keys (doc/spec/policy.md 11.4) ----
+
+# Gives these tasks their places: so many turns behind the last one of their key,
+# or behind the last claim.  Claims before which a key came say nothing else.
+sub place
+{
+	my ($m, $weights, @ids) = @_;
+	for my $t (map { $m->{tasks}{$_} } @ids)
+	{
+		my $key  = policy_of($t->{def})->{fairnessKey} // '';
+		my $fair = $m->{fair}{ $t->{def}{queue} }{ $t->{def}{priority} } //= { time => 0 };
+		$t->{place} = $fair->{last}{$key} = max($fair->{last}{$key} // 0, $fair->{time}) + 1 / ($weights->{$key} // 1);
+	}
+	return;
+}
+
+# Are these the best places of a queue, in order?  Then they are taken.
+sub take_places
+{
+	my ($m, $queue, @ids) = @_;
+	my @line = sort { $b->[0] <=> $a->[0] || $a->[1] <=> $b->[1] }
+	  map { [ $_->{def}{priority}, $_->{place} ] } grep { $_->{def}{queue} eq $queue && $m->is_claimable($_) } values %{ $m->{tasks} };
+	my @want = map { "$_->[0]/$_->[1]" } @line[ 0 .. min($#ids, $#line) ];
+	my @got  = map { my $t = $m->{tasks}{$_}; $t ? "$t->{def}{priority}/$t->{place}" : $_ } @ids;
+	return "places @got instead of @want" if "@got" ne "@want";
+	for my $t (map { $m->{tasks}{$_} } @ids)
+	{
+		my $fair = $m->{fair}{$queue}{ $t->{def}{priority} };
+		$fair->{time} = max($fair->{time}, $t->{place});
+	}
+	return;
+}
+
+# ---- many tasks (doc/spec/policy.md 12) ----
+
+# Tasks of a queue before their deadlines in one of these states.
+sub wanted
+{
+	my ($m, $queue, @states) = @_;
+	my %states = map { $_ => 1 } @states;
+	return grep { $_->{def}{queue} eq $queue && $states{ state_of($_) } && !$m->is_late($_) } values %{ $m->{tasks} };
+}
+
+# Cancels all of them, also those that become pending by that.  Unscheduled ones
+# are cancelled before they are released, or after that.  Returns how many.
+sub cancel_tasks
+{
+	my ($m, $queue, @states) = @_;
+	my $n = 0;
+	while (my @tasks = $m->wanted($queue, @states))
+	{
+		$m->cancel_member($_) for @tasks;
+		$m->release(map { $_->{def}{id} } @tasks);
+		$n += @tasks;
+	}
+	return $n;
+}
+
+# The server has moved so many tasks, and these are in that queue now.  The order
+# is unscheduled, delayed, and pending ones as in claims.  Returns what is wrong.
+sub move_tasks
+{
+	my ($m, $from, $to, $most, $n, %there) = @_;
+	my @may   = grep { !has_keys($_->{def}) } $m->wanted($from, qw(unscheduled pending));
+	my @moved = grep { $there{ $_->{def}{id} } } @may;
+	my $want  = min(scalar @may, $most // scalar @may);
+	return "$n and " . @moved . " tasks instead of $want" if $n != $want || @moved != $want;
+	for my $t (@moved)
+	{
+		my @rank = rank_in_line($t);
+		my ($bad) = grep { my @other = rank_in_line($_); $other[0] < $rank[0] || $other[0] == $rank[0] && $other[1] < $rank[1] }
+		  grep { !$there{ $_->{def}{id} } } @may;
+		return "$t->{def}{id} is moved before $bad->{def}{id}" if $bad;
+	}
+	$_->{def} = { %{ $_->{def} }, queue => $to } for @moved;
+	return;
+}
+
+sub has_keys
+{
+	my ($d) = @_;
+	my $p = policy_of($d);
+	return grep { defined $p->{$_} } qw(uniqueKey serialKey concurrencyKey fairnessKey);
+}
+
+# What comes first when a queue is emptied: a class, and a place in it.
+sub rank_in_line
+{
+	my ($t) = @_;
+	return (0, 0) if state_of($t) eq 'unscheduled';
+	return (1, 0) if is_delayed($t);
+	return (2, $t->{batch} - $t->{def}{priority} * 1e9);
+}
+
 # ---- comparison ----
 
 # A run that was cancelled with its group before it was released, or after that:

@@ -303,7 +303,7 @@ sub duration_json
 }
 
 # Fields of a policy that are texts, under their own names (section 11).
-my @key_names = qw(uniqueKey uniqueScope onConflict serialKey serialOnFailure concurrencyKey);
+my @key_names = qw(uniqueKey uniqueScope onConflict serialKey serialOnFailure concurrencyKey fairnessKey);
 
 sub policy_json
 {
