@@ -657,7 +657,7 @@ sub own_redrive
 	my $id = $self->own_letter;
 	my $t  = $m->task($id);
 	return $self->own_status($id, sub { $_[0]->redrive($id) }, 'SELECT tq.redrive($1)', $id)
-	  unless $t && exists $m->{letters}{$id} && Model::deadline_of($t) < round_start($self->{round});
+	  unless $t && exists $m->{letters}{$id} && $m->is_late($t);
 	return if defined policy_of($t->{def})->{total};
 
 	# what the new task is called, the server says
