@@ -40,6 +40,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('list_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('list_task_group', 'after', $$'one_____QAGAAAAAAAAAAA'$$), ('list_task_group', 'max', $$10$$),
 	('seal_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('cancel_task_group', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
 	('group_progress', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$),
+	('report_html', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('report_html', 'max_nodes', $$10$$),
 	('group_gantt', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_gantt', 'max_rows', $$10$$),
 	('group_mermaid', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_mermaid', 'max_nodes', $$10$$), ('group_dot', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_dot', 'max_nodes', $$10$$), ('group_tree', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_tree', 'max_nodes', $$10$$),
 	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$), ('claim_work', 'wait', $$'0'$$),

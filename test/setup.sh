@@ -193,6 +193,7 @@ tq_has() {
 		valgrind) command -v valgrind ;;
 		node) command -v node && command -v npm ;;
 		git) command -v git ;;
+		chromium) command -v chromium ;;
 		debootstrap) command -v debootstrap && command -v zstd ;;
 		debhelper) command -v dh && command -v dpkg-buildpackage && dh --list | grep -cx pgxs ;;
 		*) tq_die "tq_packages: what is $1?" ;;
@@ -218,6 +219,7 @@ tq_package() {
 		valgrind) echo valgrind ;;
 		node) echo nodejs npm ;;
 		git) echo git ;;
+		chromium) echo chromium ;;
 		debootstrap) echo debootstrap zstd ;;
 		debhelper) echo debhelper dpkg-dev postgresql-server-dev-all ;;
 	esac

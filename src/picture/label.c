@@ -62,12 +62,9 @@ character(const char *text, const char *end, bool *shown)
 	return len;
 }
 
-/*
- * Returns a text as a label of at most `max` characters.  White space is a
- * blank, and what is not shown a question mark.
- */
-char *
-tq_label(const char *text, int max)
+/* Returns a text as a label, in which the end of a line is kept or a blank. */
+static char *
+make_label(const char *text, int max, bool has_lines)
 {
 	const char *end = text + strlen(text);
 	StringInfoData label;
@@ -83,7 +80,9 @@ tq_label(const char *text, int max)
 			appendStringInfoString(&label, "...");
 			break;
 		}
-		if (*text == '\n' || *text == '\r' || *text == '\t')
+		if (*text == '\n' && has_lines)
+			appendStringInfoChar(&label, '\n');
+		else if (*text == '\n' || *text == '\r' || *text == '\t')
 			appendStringInfoChar(&label, ' ');
 		else if (!shown)
 			appendStringInfoChar(&label, REPLACEMENT);
@@ -92,6 +91,23 @@ tq_label(const char *text, int max)
 		text += len;
 	}
 	return label.data;
+}
+
+/*
+ * Returns a text as a label of at most `max` characters.  White space is a
+ * blank, and what is not shown a question mark.
+ */
+char *
+tq_label(const char *text, int max)
+{
+	return make_label(text, max, false);
+}
+
+/* Returns a text of several lines as a label for a page. */
+char *
+tq_label_lines(const char *text, int max)
+{
+	return make_label(text, max, true);
 }
 
 /*
@@ -134,7 +150,7 @@ tq_label_html(StringInfo out, const char *label)
 	{
 		int len = pg_utf_mblen(p);
 
-		if (*p < 0x80 && (isalnum(*p) || strchr(" .,:/_-()[]*+?!", *p)))
+		if (*p < 0x80 && (isalnum(*p) || strchr(" \n.,:/_-()[]*+?!", *p)))
 			appendStringInfoChar(out, *p);
 		else if (len <= end - p && pg_utf8_islegal(p, len))
 			appendStringInfo(out, "&#%u;", utf8_to_unicode(p));

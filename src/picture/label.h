@@ -8,6 +8,7 @@
 #include "lib/stringinfo.h"
 
 extern char *tq_label(const char *text, int max);
+extern char *tq_label_lines(const char *text, int max);
 extern char *tq_label_pattern(const char *name, bool without_suffix);
 extern void tq_label_html(StringInfo out, const char *label);
 extern void tq_label_dot(StringInfo out, const char *label);

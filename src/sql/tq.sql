@@ -1112,6 +1112,10 @@ CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100
 	AS 'MODULE_PATHNAME', 'tq_group_gantt_sql' LANGUAGE C;
 COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
 
+CREATE FUNCTION tq.report_html(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_report_html' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';
+
 -- ---------------------------------------------------------------------------
 -- Workers
 -- ---------------------------------------------------------------------------

@@ -67,8 +67,10 @@ static TqStatement run_rows = TQ_STATEMENT(
 	INT8OID, TQ_SLUGID, INT4OID);
 
 static TqStatement error_row = TQ_STATEMENT(
-	"SELECT left(coalesce(d.error ->> 'message', d.error #>> '{}'), $3) FROM tq_internal.run_detail d"
-	" WHERE d.task = $1 AND d.run_id = $2",
+	"SELECT left(CASE WHEN jsonb_typeof(d.error) = 'object' AND d.error ? 'message'"
+	" THEN concat_ws(chr(10), d.error ->> 'message', nullif((d.error - 'message')::text, '{}'))"
+	" ELSE d.error #>> '{}' END, $3)"
+	" FROM tq_internal.run_detail d WHERE d.task = $1 AND d.run_id = $2",
 	INT8OID, INT2OID, INT4OID);
 
 #define VALUES_OF(group, max)                                                 \
@@ -144,8 +146,8 @@ read_error(TupleTableSlot *slot, void *row)
 }
 
 /*
- * Returns the first `max` characters of the error that a run has, its message
- * if it has one, or NULL.
+ * Returns the first `max` characters of the error that a run has, or NULL; the
+ * message comes first, in a line of its own.
  */
 char *
 tq_group_rows_error(int64 task, int run_id, int max)

@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 2.7: pictures of a task group.
 BEGIN;
 \ir helper.psql
-SELECT plan(41);
+SELECT plan(56);
 
 -- A text without the id of a group.
 CREATE FUNCTION pg_temp.plain(text, name text) RETURNS text LANGUAGE sql AS $$
@@ -183,13 +183,54 @@ SELECT ok(bool_and(tq.group_gantt(pg_temp.id('h' || n)) !~ '[^ -~\n]' AND xml_is
 SELECT ok(bool_and(tq.group_gantt(pg_temp.id('h' || n)) LIKE '%<title>' || v.html || ', run 0%'), '2.7 hostile names in group_gantt are escaped')
 FROM (VALUES (1, '&#60;/script&#62;&#60;b&#62;&#38;amp&#59;'), (2, 'a&#34;b&#92;c&#39;d]&#59;'), (3, 'x y z ?[31mred??'), (5, '&#1513;&#1500;&#1493;&#1501; &#10003;')) AS v (n, html);
 
+-- a report: progress, failures with their errors, the graph, runs
+SELECT pg_temp.create('p', '{"$group": "report"}'), pg_temp.create('q', '{"$group": "report", "$deps": ["p"], "retries": 1}'), pg_temp.create('r', '{"$group": "report", "$deps": ["p", "q"]}'), pg_temp.create('s', '{"$group": "report"}');
+SELECT pg_temp.take('p'), pg_temp.report('p', 'completed'), pg_temp.take('q'), pg_temp.report('q', 'intermittent-task'), pg_temp.take('q', 'w.2');
+SELECT tq.report_failed(pg_temp.id('q'), 1, error => '{"message": "boom <b>&\nline 2\u001b[0m", "details": [7]}') ->> 'state', pg_temp.report('s', 'canceled');
+UPDATE tq_internal.run SET resolved = '2026-01-02 03:04:05+00' WHERE task = (SELECT id FROM tq_internal.task WHERE task_id = pg_temp.id('q')) AND run_id = 1;
+UPDATE tq_internal.run SET resolved = '2026-01-02 03:04:06+00' WHERE task = (SELECT id FROM tq_internal.task WHERE task_id = pg_temp.id('s'));
+CREATE TEMP TABLE page (name text, html text);
+INSERT INTO page SELECT g, tq.report_html(pg_temp.id(g)) FROM unnest('{report,one,h1,h2,h3,h4,h5,h6,h7,h8,h9}'::text[]) AS g;
+SELECT is((SELECT (regexp_match(html, '<p id="progress">(.*?)</p>'))[1] FROM page WHERE name = 'report'),
+	E'4 tasks: 1 unscheduled, 1 completed, 1 failed, 1 exception.<br>In progress; 75 % of the tasks are resolved; not sealed.', '2.7 report_html: progress');
+SELECT is((SELECT string_agg(m[1], E'\n') FROM page, regexp_matches(html, '<tr>(<td.*?)</tr>', 'g') AS m WHERE name = 'report'),
+	format($$<td><bdi>s</bdi></td><td><bdi>exception: canceled</bdi></td><td class="error"><bdi></bdi></td><td><bdi>1</bdi></td><td><bdi></bdi></td><td><bdi>test/q-s</bdi></td><td><bdi>2026-01-02T03:04:06.000Z</bdi></td><td><bdi>%s</bdi></td>
+<td><bdi>q</bdi></td><td><bdi>failed</bdi></td><td class="error"><bdi>boom &#60;b&#62;&#38;
+line 2?[0m
+&#123;&#34;details&#34;: [7]&#125;</bdi></td><td><bdi>2</bdi></td><td><bdi>wg/w.2</bdi></td><td><bdi>test/q-q</bdi></td><td><bdi>2026-01-02T03:04:05.000Z</bdi></td><td><bdi>%s</bdi></td>$$, pg_temp.id('s'), pg_temp.id('q')), '2.7 report_html: failures, the last one first');
+SELECT is((SELECT regexp_replace((regexp_match(html, '<div class="wide" id="graph">\n(.*?)</svg>'))[1], '<rect class="unscheduled"[^>]*width="24".*', '') FROM page WHERE name = 'report'),
+	$$<svg width="684" height="170" viewBox="0 0 684 170" role="img"><title>tasks and what they depend on</title>
+<rect class="back" width="684" height="170"/>
+<path class="line" d="M190 52C220 52 220 28 250 28"/><path class="tip" d="M250 28l-7 -4v8z"/>
+<path class="line" d="M190 52C220 52 220 76 250 76h180C460 76 460 52 490 52"/><path class="tip" d="M490 52l-7 -4v8z"/>
+<path class="line" d="M430 28C460 28 460 52 490 52"/><path class="tip" d="M490 52l-7 -4v8z"/>
+<g class="node"><title>p: completed</title><rect class="completed" x="10" y="34" width="180" height="36" rx="2"/><text x="30" y="49" class="in">p</text><text x="30" y="63" class="small in">completed</text></g>
+<g class="node"><title>q: failed, 1 retry</title><rect class="failed" x="250" y="10" width="180" height="36" rx="2"/><rect fill="url(#p-failed)" x="250" y="10" width="16" height="36"/><text x="270" y="25" class="in">q</text><text x="270" y="39" class="small in">failed, 1 retry</text></g>
+<g class="node"><title>r: unscheduled</title><rect class="unscheduled" x="490" y="34" width="180" height="36" rx="2"/><text x="510" y="49" class="in">r</text><text x="510" y="63" class="small in">unscheduled</text></g>
+<g class="node"><title>s: exception: canceled</title><rect class="exception" x="10" y="82" width="180" height="36" rx="2"/><rect fill="url(#p-exception)" x="10" y="82" width="16" height="36"/><text x="30" y="97" class="in">s</text><text x="30" y="111" class="small in">exception: canceled</text></g>
+$$, '2.7 report_html: the graph');
+SELECT matches((SELECT html FROM page WHERE name = 'report'), 'id="runs">.*>wg/w.2</text>.*<title>q, run 1: failed; waited [^<]*, took [^<]*</title>', '2.7 report_html: runs');
+SELECT matches((SELECT html FROM page WHERE name = 'one'), '<p id="failures">None.</p>', '2.7 report_html: no failure');
+SELECT ok(bool_and(html ~ '^<!DOCTYPE html>' AND html ~ '\n</html>$' AND html !~ '[^ -~\n]'), '2.7 report_html: ASCII') FROM page;
+SELECT ok(bool_and(html !~* '<script|<a |<img|<link|<iframe|<object|href|src=|url\((?!#p-)|@import|javascript:|<[^>]* on[a-z]+='), '2.7 report_html: nothing that runs or loads anything') FROM page;
+SELECT ok(bool_and(html LIKE '%<meta http-equiv="Content-Security-Policy" content="default-src ''none''; style-src ''unsafe-inline''">%'), '2.7 report_html: and nothing may') FROM page;
+SELECT ok(bool_and(xml_is_well_formed_document(regexp_replace(replace(html, '<br>', ''), '<!DOCTYPE html>|<meta [^>]*>', '', 'g'))), '2.7 report_html: each element has its end, whatever the names') FROM page;
+SELECT ok(bool_and(html LIKE '%prefers-color-scheme:dark%'), '2.7 report_html: dark and light') FROM page;
+SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('z' || n)::text, 'task', pg_temp.def('z' || n, '{"$group": "z"}')) ORDER BY n) FROM generate_series(1, 101) n));
+SELECT count(tq.cancel_task(pg_temp.id('z' || n))) FROM generate_series(1, 101) n;
+SELECT is((SELECT count(*) FROM regexp_matches(tq.report_html(pg_temp.id('z')), '<tr><td>', 'g')), 100::bigint, '2.7 report_html: at most a hundred failures');
+SELECT matches(tq.report_html(pg_temp.id('z')), '<p>The last 100 of 101.</p>.*Outcome: canceled;|Outcome: canceled;.*<p>The last 100 of 101.</p>', '2.7 report_html: of how many; the outcome');
+SELECT matches(tq.report_html(pg_temp.id('fan'), 10), '<p>Drawn as one: tasks of one level whose names differ in numbers.</p>.*<title>300 x shard \*: 300 unscheduled</title>', '2.7 report_html: a large group');
+SELECT cmp_ok(length(tq.report_html(pg_temp.id('dense'), 2000)), '<', 2000000, '2.7 report_html: very many dependencies');
+SELECT cmp_ok(length(tq.report_html(pg_temp.id('chain'), 2000)), '<', 2000000, '2.7 report_html: a long chain');
+
 -- faults
 SELECT pg_temp.throws($$SELECT * FROM tq.group_tree(NULL)$$, 'TQ400', '2.7 no group');
 SELECT pg_temp.throws($$SELECT tq.group_dot(tq.slugid())$$, 'TQ404', '2.7 a group that does not exist');
 SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_nodes ' || max) FROM unnest('{0,2001,NULL}'::text[]) AS max WHERE max IS NOT NULL;
 SELECT pg_temp.throws(format('SELECT tq.group_gantt(%L, %s)', pg_temp.id('g'), max), 'TQ400', '2.7 max_rows ' || max) FROM unnest('{0,1001}'::text[]) AS max;
 SELECT pg_temp.throws(format('SELECT tq.group_mermaid(%L, NULL)', pg_temp.id('g')), 'TQ400', '2.7 max_nodes NULL');
-SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L), tq.group_gantt(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
+SELECT pg_temp.unchanged(format('SELECT tq.group_tree(%L), tq.group_dot(%1$L), tq.group_mermaid(%1$L), tq.group_gantt(%1$L), tq.report_html(%1$L)', pg_temp.id('g')), '2.7 pictures change nothing');
 SELECT pg_temp.unchanged(format('SELECT a.*, b.* FROM tq.group_tree(%L) AS a, tq.group_tree(%1$L, 2) AS b', pg_temp.id('g')), '2.7 two in a statement');
 SELECT pg_temp.unchanged(format('SELECT count(*) FROM (SELECT tq.group_tree(%L) LIMIT 1) AS s', pg_temp.id('g')), '2.7 of which not all rows are read');
 SELECT * FROM finish();

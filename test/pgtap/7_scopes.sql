@@ -149,7 +149,7 @@ INSERT INTO rule
 		('conductor_status', 'status'), ('taskbroker_status', 'status')) AS v (fn, need);
 INSERT INTO rule
 	SELECT fn, format($$SELECT tq.%s('<p>')$$, fn), '[["queue:list-task-group:<p>"]]'
-	FROM unnest('{get_task_group,list_task_group,group_progress,group_gantt,group_tree,group_dot,group_mermaid}'::text[]) AS fn;
+	FROM unnest('{get_task_group,list_task_group,group_progress,report_html,group_gantt,group_tree,group_dot,group_mermaid}'::text[]) AS fn;
 INSERT INTO rule
 	SELECT split_part(call, '(', 1), 'SELECT tq.' || call, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'
 	FROM unnest(ARRAY[$$report_completed('<r>', 0)$$, $$report_failed('<r>', 0)$$, $$report_exception('<r>', 0, 'internal-error')$$, $$report_exception('<r>', 0, 'worker-shutdown')$$,
@@ -335,7 +335,7 @@ CREATE TEMP TABLE held (who name, fns text[]);
 INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
 	('worker', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
-	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health}'),
+	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health}'),
 	('monitor', '{health,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
 FROM held AS h, unnest(h.fns) AS fn JOIN rule AS r ON r.fn = fn.fn

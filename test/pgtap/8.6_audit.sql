@@ -86,7 +86,7 @@ INSERT INTO act VALUES
 -- scopes of a transaction, artifacts, or what is due by itself.
 CREATE TEMP TABLE silent (fn text);
 INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, conductor_policy, conductor_status, create_artifact, current_scopes, dependency_results, fetch,
-	finish_artifact, get_artifact, get_latest_artifact, get_provisioner, get_task_group, get_task_queue,get_queue_settings, get_worker, get_worker_type, group_progress, group_gantt, group_tree, group_dot, group_mermaid,
+	finish_artifact, get_artifact, get_latest_artifact, get_provisioner, get_task_group, get_task_queue,get_queue_settings, get_worker, get_worker_type, group_progress, report_html, group_gantt, group_tree, group_dot, group_mermaid,
 	health, latest_artifact_info, list_artifacts, list_claimed_tasks, list_dead_letters, list_dependent_tasks, list_latest_artifacts,
 	list_pending_tasks, list_provisioners, list_task_group, list_task_queues, list_worker_types, list_workers, maintenance_activity, message,
 	messages, pending_tasks, published_id, queue_channel, queue_counts, result, satisfies, slugid, stable_slugid, start_maintenance, status,

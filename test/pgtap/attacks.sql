@@ -151,7 +151,7 @@ INSERT INTO attack_call VALUES
 	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$),
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),
 	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),
-	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$), ('group_gantt', $$'<p>'$$), ('group_tree', $$'<p>'$$), ('group_dot', $$'<p>'$$), ('group_mermaid', $$'<p>'$$),
+	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$), ('report_html', $$'<p>'$$), ('group_gantt', $$'<p>'$$), ('group_tree', $$'<p>'$$), ('group_dot', $$'<p>'$$), ('group_mermaid', $$'<p>'$$),
 	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
 	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
 	('get_worker', $$'test', 'q', 'g', 'w'$$), ('list_workers', $$'test', 'q'$$), ('declare_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$),

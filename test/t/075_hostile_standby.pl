@@ -108,6 +108,7 @@ my %read = (
 	get_task_group => "($pending)",
 	list_task_group => "($pending)",
 	group_progress => "($pending)",
+	report_html => "($pending)",
 	group_gantt => "($pending)",
 	group_tree => "($pending)",
 	group_dot => "($pending)",

@@ -1,0 +1,287 @@
+/*
+ * layout.c
+ *	  Where the nodes and edges of a graph are drawn.
+ *
+ * Each level is a column.  An edge that passes columns has a place in each, as
+ * if it were a node there, so that it crosses no box.  The order in a column
+ * follows from the mean of the neighbours (barycenters), in passes to the right
+ * and to the left; then each place moves towards the mean of its neighbours, as
+ * far as the order and the distance allow.
+ */
+#include "postgres.h"
+
+#include "graph.h"
+#include "layout.h"
+
+#define PASSES 8
+
+/* Without places for edges that pass columns if there were more. */
+#define PASSING 20000
+
+/* Distance of two places, in rows: of nodes, and of edges that pass. */
+#define OF_NODES 1.0
+#define OF_EDGES 0.35
+
+/* A place while the layout is made. */
+typedef struct Vertex
+{
+	int column;
+	bool is_node;
+	double order; /* what it is sorted by */
+	int left;     /* first of its links in `to_left` */
+	int nleft;
+	int right;
+	int nright;
+} Vertex;
+
+typedef struct Plan
+{
+	TqLayout *layout;
+	Vertex *vertices;
+	int *to_left;  /* neighbours in the column before, by vertex */
+	int *to_right; /* in the column after */
+	int *column;   /* vertices by column, in order */
+	int *first;    /* of each column in `column` */
+} Plan;
+
+/* Returns how many places edges need in the columns that they pass. */
+static int64
+count_passing(const TqGraph *graph)
+{
+	int64 n = 0;
+
+	for (int i = 0; i < graph->nedges; i++)
+		n += graph->nodes[graph->edges[i].to].level -
+			 graph->nodes[graph->edges[i].from].level - 1;
+	return n;
+}
+
+/* Makes the places of nodes, and the routes of edges with their places. */
+static void
+make_routes(const TqGraph *graph, TqLayout *layout)
+{
+	int64 passing = count_passing(graph);
+	bool has_places = passing <= PASSING;
+
+	layout->places = palloc0(sizeof(TqPlace) *
+							 (graph->nnodes + (has_places ? passing : 0) + 1));
+	layout->routes = palloc(sizeof(TqRoute) * Max(graph->nedges, 1));
+	layout->nplaces = graph->nnodes;
+	for (int i = 0; i < graph->nnodes; i++)
+		layout->places[i].column = graph->nodes[i].level;
+	for (int i = 0; i < graph->nedges; i++)
+	{
+		const TqEdge *edge = &graph->edges[i];
+		TqRoute *route = &layout->routes[i];
+		int from = graph->nodes[edge->from].level;
+		int to = graph->nodes[edge->to].level;
+
+		route->places = palloc(sizeof(int) * (has_places ? to - from + 1 : 2));
+		route->nplaces = 0;
+		route->places[route->nplaces++] = edge->from;
+		for (int column = from + 1; has_places && column < to; column++)
+		{
+			layout->places[layout->nplaces].column = column;
+			route->places[route->nplaces++] = layout->nplaces++;
+		}
+		route->places[route->nplaces++] = edge->to;
+	}
+}
+
+/* Counts the links of each vertex, or enters them. */
+static void
+walk_links(Plan *plan, const TqGraph *graph, bool is_entered)
+{
+	for (int i = 0; i < graph->nedges; i++)
+	{
+		const TqRoute *route = &plan->layout->routes[i];
+
+		for (int k = 1; k < route->nplaces; k++)
+		{
+			Vertex *from = &plan->vertices[route->places[k - 1]];
+			Vertex *to = &plan->vertices[route->places[k]];
+
+			if (is_entered)
+			{
+				plan->to_right[from->right + from->nright] = route->places[k];
+				plan->to_left[to->left + to->nleft] = route->places[k - 1];
+			}
+			from->nright++;
+			to->nleft++;
+		}
+	}
+}
+
+/* Makes the vertices with their links. */
+static void
+make_vertices(Plan *plan, const TqGraph *graph)
+{
+	int n = plan->layout->nplaces;
+	int left = 0;
+	int right = 0;
+
+	plan->vertices = palloc0(sizeof(Vertex) * (n + 1));
+	for (int i = 0; i < n; i++)
+	{
+		plan->vertices[i].column = plan->layout->places[i].column;
+		plan->vertices[i].is_node = i < graph->nnodes;
+	}
+	walk_links(plan, graph, false);
+	for (int i = 0; i < n; i++)
+	{
+		Vertex *vertex = &plan->vertices[i];
+
+		vertex->left = left;
+		vertex->right = right;
+		left += vertex->nleft;
+		right += vertex->nright;
+		vertex->nleft = vertex->nright = 0;
+	}
+	plan->to_left = palloc(sizeof(int) * (left + 1));
+	plan->to_right = palloc(sizeof(int) * (right + 1));
+	walk_links(plan, graph, true);
+}
+
+/* Puts the vertices into their columns, in the order of tasks. */
+static void
+make_columns(Plan *plan)
+{
+	int n = plan->layout->nplaces;
+	int columns = plan->layout->columns;
+	int *next = palloc0(sizeof(int) * (columns + 2));
+
+	plan->column = palloc(sizeof(int) * (n + 1));
+	plan->first = palloc0(sizeof(int) * (columns + 2));
+	for (int i = 0; i < n; i++)
+		plan->first[plan->vertices[i].column + 1]++;
+	for (int i = 0; i < columns; i++)
+		plan->first[i + 1] += plan->first[i];
+	memcpy(next, plan->first, sizeof(int) * (columns + 1));
+	for (int i = 0; i < n; i++)
+		plan->column[next[plan->vertices[i].column]++] = i;
+}
+
+/* Returns the mean place of the neighbours on one side, or its own. */
+static double
+mean_of(const Plan *plan, int vertex, bool of_left)
+{
+	const Vertex *v = &plan->vertices[vertex];
+	const int *links = of_left ? plan->to_left + v->left
+							   : plan->to_right + v->right;
+	int n = of_left ? v->nleft : v->nright;
+	double sum = 0;
+
+	if (n == 0)
+		return plan->layout->places[vertex].y;
+	for (int i = 0; i < n; i++)
+		sum += plan->layout->places[links[i]].y;
+	return sum / n;
+}
+
+static int
+compare_vertices(const void *a, const void *b, void *arg)
+{
+	const Vertex *vertices = arg;
+	int x = *(const int *) a;
+	int y = *(const int *) b;
+
+	if (vertices[x].order != vertices[y].order)
+		return vertices[x].order < vertices[y].order ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static double
+distance(const Plan *plan, int a, int b)
+{
+	return plan->vertices[a].is_node || plan->vertices[b].is_node ? OF_NODES
+																  : OF_EDGES;
+}
+
+/*
+ * Places the vertices of a column as near as possible to where they should be,
+ * in the order that they have.  Then the whole column moves by what they are
+ * off on the mean.
+ */
+static void
+place_column(Plan *plan, int column)
+{
+	TqPlace *places = plan->layout->places;
+	int first = plan->first[column];
+	int end = plan->first[column + 1];
+	double off = 0;
+
+	for (int i = first; i < end; i++)
+	{
+		int vertex = plan->column[i];
+		double y = plan->vertices[vertex].order;
+
+		if (i > first)
+		{
+			int above = plan->column[i - 1];
+
+			y = Max(y, places[above].y + distance(plan, above, vertex));
+		}
+		off += y - plan->vertices[vertex].order;
+		places[vertex].y = y;
+	}
+	for (int i = first; i < end; i++)
+		places[plan->column[i]].y -= off / (end - first);
+}
+
+/* Orders and places all columns by one side. */
+static void
+pass(Plan *plan, bool of_left)
+{
+	int columns = plan->layout->columns;
+
+	for (int i = 0; i < columns; i++)
+	{
+		int column = of_left ? i : columns - 1 - i;
+		int first = plan->first[column];
+		int n = plan->first[column + 1] - first;
+
+		for (int k = first; k < first + n; k++)
+			plan->vertices[plan->column[k]].order =
+				mean_of(plan, plan->column[k], of_left);
+		qsort_arg(plan->column + first, n, sizeof(int), compare_vertices,
+				  plan->vertices);
+		place_column(plan, column);
+	}
+}
+
+/* Moves all places so that the highest one is in row 0. */
+static void
+move_to_top(TqLayout *layout)
+{
+	double least = layout->nplaces > 0 ? layout->places[0].y : 0;
+
+	for (int i = 0; i < layout->nplaces; i++)
+		least = Min(least, layout->places[i].y);
+	for (int i = 0; i < layout->nplaces; i++)
+	{
+		layout->places[i].y -= least;
+		layout->rows = Max(layout->rows, layout->places[i].y + 1);
+	}
+}
+
+/* Returns where the nodes and edges of a graph are drawn. */
+TqLayout *
+tq_layout(const TqGraph *graph)
+{
+	Plan plan = {.layout = palloc0(sizeof(TqLayout))};
+	TqLayout *layout = plan.layout;
+
+	layout->columns = graph->levels;
+	make_routes(graph, layout);
+	make_vertices(&plan, graph);
+	make_columns(&plan);
+	for (int i = 0; i < layout->columns; i++)
+	{
+		for (int k = plan.first[i]; k < plan.first[i + 1]; k++)
+			layout->places[plan.column[k]].y = k - plan.first[i];
+	}
+	for (int i = 0; i < PASSES; i++)
+		pass(&plan, i % 2 == 0);
+	move_to_top(layout);
+	return layout;
+}

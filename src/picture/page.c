@@ -1,0 +1,181 @@
+/*
+ * page.c
+ *	  The report on a task group: one page of HTML.
+ *
+ * The page needs nothing but itself.  It has no script, and forbids itself to
+ * load or run anything (Content-Security-Policy), in case that a name of a user
+ * should get past tq_label_html().
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+
+#include "../core/names.h"
+#include "../core/types.h"
+#include "../util/clock.h"
+#include "gantt.h"
+#include "graph.h"
+#include "graph_svg.h"
+#include "graph_text.h"
+#include "label.h"
+#include "page.h"
+#include "svg.h"
+
+static void
+append_head(StringInfo out, const TqPage *page)
+{
+	appendStringInfo(
+		out,
+		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+		"<meta charset=\"utf-8\">\n"
+		"<meta http-equiv=\"Content-Security-Policy\" "
+		"content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+		"<meta name=\"viewport\" "
+		"content=\"width=device-width, initial-scale=1\">\n"
+		"<meta name=\"color-scheme\" content=\"light dark\">\n"
+		"<title>Task group %s</title>\n<style>",
+		page->task_group_id);
+	tq_svg_style(out);
+	appendStringInfoString(
+		out,
+		"body{font:14px sans-serif;margin:16px;background:#fff;color:#111}"
+		".wide{overflow:auto;max-height:85vh;border:1px solid #888}"
+		"svg{display:block}.tip{fill:#888}"
+		"table{border-collapse:collapse}"
+		"th,td{border:1px solid #888;padding:4px 8px;text-align:left;"
+		"vertical-align:top;overflow-wrap:anywhere}"
+		"td.error{font-family:monospace;white-space:pre-wrap}"
+		"@media(prefers-color-scheme:dark)"
+		"{body{background:#161616;color:#eee}.tip{fill:#999}}"
+		"</style>\n</head>\n<body>\n"
+		"<svg width=\"0\" height=\"0\" aria-hidden=\"true\">");
+	tq_svg_patterns(out);
+	appendStringInfoString(out, "</svg>\n");
+}
+
+/* Appends a bar with a part for each state. */
+static void
+append_bar(StringInfo out, const TqGraph *graph)
+{
+	static const TqState order[TQ_STATES] = {TQ_STATE_COMPLETED,
+											 TQ_STATE_FAILED,
+											 TQ_STATE_EXCEPTION,
+											 TQ_STATE_RUNNING,
+											 TQ_STATE_PENDING,
+											 TQ_STATE_UNSCHEDULED};
+	double x = 0;
+
+	tq_svg_begin(out, 800, 24, "progress", false);
+	for (int i = 0; i < TQ_STATES; i++)
+	{
+		double width = 800.0 * graph->count[order[i]] / Max(graph->tasks, 1);
+
+		if (width == 0)
+			continue;
+		appendStringInfo(out, "<g><title>%d %s</title>",
+						 graph->count[order[i]], tq_state_name(order[i]));
+		tq_svg_box(out, x, 2, width, 20, order[i]);
+		if (width > 40)
+			tq_svg_text(out, x + 20, 16, "in",
+						psprintf("%d", graph->count[order[i]]));
+		appendStringInfoString(out, "</g>");
+		x += width;
+	}
+	tq_svg_end(out);
+}
+
+/* Appends how far the group is. */
+static void
+append_progress(StringInfo out, const TqPage *page)
+{
+	const TqGraph *graph = page->graph;
+	int resolved = graph->count[TQ_STATE_COMPLETED] +
+				   graph->count[TQ_STATE_FAILED] +
+				   graph->count[TQ_STATE_EXCEPTION];
+
+	appendStringInfo(out, "<h1>Task group %s</h1>\n<p id=\"progress\">",
+					 page->task_group_id);
+	tq_graph_counts(out, graph);
+	appendStringInfo(out,
+					 ".<br>%s; %d %% of the tasks are resolved; %s.</p>\n",
+					 page->outcome != NULL
+						 ? psprintf("Outcome: %s", page->outcome)
+						 : "In progress",
+					 graph->tasks == 0
+						 ? 0
+						 : (int) (100.0 * resolved / graph->tasks),
+					 page->sealed != 0 ? psprintf("sealed at %s",
+												  tq_clock_text(page->sealed))
+									   : "not sealed");
+	append_bar(out, graph);
+}
+
+static void
+append_cell(StringInfo out, const char *class, const char *label)
+{
+	appendStringInfo(out, "<td%s><bdi>", class);
+	if (label != NULL)
+		tq_label_html(out, label);
+	appendStringInfoString(out, "</bdi></td>");
+}
+
+/* Appends the table of failures. */
+static void
+append_faults(StringInfo out, const TqPage *page)
+{
+	appendStringInfo(out, "<h2>Failures</h2>\n");
+	if (page->nfaults == 0)
+	{
+		appendStringInfoString(out, "<p id=\"failures\">None.</p>\n");
+		return;
+	}
+	if (page->nfaults < page->all_faults)
+		appendStringInfo(out, "<p>The last %d of %d.</p>\n", page->nfaults,
+						 page->all_faults);
+	appendStringInfoString(
+		out, "<div class=\"wide\"><table id=\"failures\">\n<tr><th>Task</th>"
+			 "<th>State</th><th>Error</th><th>Runs</th><th>Worker</th>"
+			 "<th>Queue</th><th>Resolved</th><th>Task id</th></tr>\n");
+	for (int i = 0; i < page->nfaults; i++)
+	{
+		const TqFault *fault = &page->faults[i];
+		const char *state = tq_state_name(fault->state);
+
+		appendStringInfoString(out, "<tr>");
+		append_cell(out, "", fault->name);
+		append_cell(out, "",
+					strcmp(state, fault->reason) == 0
+						? state
+						: psprintf("%s: %s", state, fault->reason));
+		append_cell(out, " class=\"error\"", fault->error);
+		append_cell(out, "", psprintf("%d", fault->runs));
+		append_cell(out, "", fault->worker);
+		append_cell(out, "", fault->queue);
+		append_cell(out, "", tq_clock_text(fault->resolved));
+		append_cell(out, "", fault->task_id);
+		appendStringInfoString(out, "</tr>\n");
+	}
+	appendStringInfoString(out, "</table></div>\n");
+}
+
+/* Appends the report on a task group. */
+void
+tq_page_html(StringInfo out, const TqPage *page)
+{
+	append_head(out, page);
+	append_progress(out, page);
+	append_faults(out, page);
+	appendStringInfoString(out, "<h2>Graph</h2>\n");
+	if (page->graph->collapsed != NULL)
+		appendStringInfo(out, "<p>Drawn as one: %s.</p>\n",
+						 page->graph->collapsed);
+	appendStringInfoString(out, "<div class=\"wide\" id=\"graph\">\n");
+	tq_graph_svg(out, page->graph, "tasks and what they depend on");
+	appendStringInfoString(
+		out, "</div>\n<h2>Runs</h2>\n<div class=\"wide\" id=\"runs\">\n");
+	tq_gantt_svg(out, page->gantt);
+	appendStringInfo(out,
+					 "</div>\n<p>State of %s, by tq.report_html().</p>\n"
+					 "</body>\n</html>\n",
+					 tq_clock_text(page->now));
+}
