@@ -50,11 +50,11 @@ lock_letter(const TqSlug *task_id, TqLock mode, TimestampTz rerun,
 			LockedLetter *locked)
 {
 	TqNamedTask *named = tq_task_by_slug(task_id);
-	int64 holder;
+	TqUniqueKey key;
 
 	locked->key = TQ_RERUN_FREE;
 	if (named != NULL && rerun != 0 && named->task.deadline > rerun)
-		locked->key = tq_unique_rerun(&named->task, mode, rerun, &holder);
+		locked->key = tq_unique_rerun(&named->task, mode, rerun, &key);
 	if (locked->key == TQ_RERUN_LOCKED)
 		return false;
 	if (named != NULL && !tq_run_lock(named->task.id, mode, &locked->last))

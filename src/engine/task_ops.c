@@ -138,13 +138,14 @@ void
 tq_task_rerun(TqTask *task, TimestampTz now)
 {
 	TqRun last;
-	int64 holder;
-	TqRerunKey key = tq_unique_rerun(task, TQ_LOCK_UPDATE, now, &holder);
+	TqUniqueKey unique;
+	TqRerunKey key = tq_unique_rerun(task, TQ_LOCK_UPDATE, now, &unique);
+	bool applies;
 
 	lock_task(task, now, &last);
-	if (key == TQ_RERUN_HELD &&
-		tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY)
-		tq_unique_error_rerun(task, holder);
+	applies = tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY;
+	if (key == TQ_RERUN_HELD && applies)
+		tq_unique_error_rerun(task, unique.task);
 	if (last.state == TQ_STATE_COMPLETED &&
 		tq_policy_get(task->policy)->drop_payload)
 		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
@@ -153,8 +154,7 @@ tq_task_rerun(TqTask *task, TimestampTz now)
 						errdetail("It was dropped when the task was completed "
 								  "(dropPayload)."),
 						errhint("Create a new task.")));
-	if (last.run_id + 1 >= tq_max_runs &&
-		tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY)
+	if (last.run_id + 1 >= tq_max_runs && applies)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_CONFLICT),
 				 errmsg("task \"%s\" has reached the maximum number of runs",
@@ -162,6 +162,8 @@ tq_task_rerun(TqTask *task, TimestampTz now)
 				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
 						   last.run_id + 1, tq_max_runs),
 				 errhint("Create a new task.")));
+	if (applies)
+		tq_unique_take(task, &unique);
 	if (tq_transition_request(task, &last, TQ_EVENT_RERUN, now) &&
 		tq_policy_get(task->policy)->dead_letter)
 		(void) tq_dead_letter_delete(&task->task_id);

@@ -59,39 +59,44 @@ tq_unique_name_of(int64 task)
 }
 
 /*
- * Locks the unique key of a task that is to run again; under TQ_LOCK_SKIP does
- * not wait.  Unless another task, *holder, holds the key, the task has it now.
- * The caller has not locked the task yet.
+ * Locks the unique key of a task that is to run again, and sets *key to it, with
+ * the task that had it last; under TQ_LOCK_SKIP does not wait.  The caller has
+ * not locked the task yet, and so does not know whether it will run again: then
+ * tq_unique_take() follows.
  */
 TqRerunKey
 tq_unique_rerun(const TqTask *task, TqLock mode, TimestampTz now,
-				int64 *holder)
+				TqUniqueKey *key)
 {
 	const TqPolicy *policy = tq_policy_get(task->policy);
 	char *keys[TQ_KEYS];
-	TqUniqueKey key;
 
-	*holder = 0;
+	*key = (TqUniqueKey){.key = NULL};
 	if (!tq_policy_has_key(policy, TQ_KEY_UNIQUE))
 		return TQ_RERUN_FREE;
 	tq_task_keys_read(task->id, keys);
 	if (keys[TQ_KEY_UNIQUE] == NULL)
 		return TQ_RERUN_FREE; /* it has just been deleted */
-	key = tq_unique_key_of(task, keys[TQ_KEY_UNIQUE]);
+	*key = tq_unique_key_of(task, keys[TQ_KEY_UNIQUE]);
 	if (mode != TQ_LOCK_SKIP)
-		tq_unique_keys_lock(&key, 1);
-	else if (!tq_unique_key_try_lock(&key))
+		tq_unique_keys_lock(key, 1);
+	else if (!tq_unique_key_try_lock(key))
 		return TQ_RERUN_LOCKED;
-	if (key.task == task->id)
-		return TQ_RERUN_FREE;
-	if (tq_unique_is_held_by(key.task, tq_policy_get(task->policy), now))
-	{
-		*holder = key.task;
+	if (key->task == 0) /* a row that is new must name a task */
+		tq_unique_take(task, key);
+	if (key->task != task->id && tq_unique_is_held_by(key->task, policy, now))
 		return TQ_RERUN_HELD;
-	}
-	key.task = task->id;
-	tq_unique_keys_set(&key, 1);
 	return TQ_RERUN_FREE;
+}
+
+/* Gives a locked key to a task that runs again. */
+void
+tq_unique_take(const TqTask *task, TqUniqueKey *key)
+{
+	if (key->key == NULL || key->task == task->id)
+		return;
+	key->task = task->id;
+	tq_unique_keys_set(key, 1);
 }
 
 /* Raises TQ409 for a task whose key another one holds. */

@@ -20,13 +20,14 @@ extern const char *tq_unique_name_of(int64 task);
 /* The unique key of a task that is to run again. */
 typedef enum TqRerunKey
 {
-	TQ_RERUN_FREE,  /* the task has it now, or needs none */
+	TQ_RERUN_FREE,  /* the task may take it, or needs none */
 	TQ_RERUN_HELD,  /* another task holds it */
 	TQ_RERUN_LOCKED /* another session is about to take it */
 } TqRerunKey;
 
 extern TqRerunKey tq_unique_rerun(const TqTask *task, TqLock mode,
-								  TimestampTz now, int64 *holder);
+								  TimestampTz now, TqUniqueKey *key);
+extern void tq_unique_take(const TqTask *task, TqUniqueKey *key);
 extern void tq_unique_error_rerun(const TqTask *task, int64 holder);
 
 #endif /* TQ_UNIQUE_KEY_H */

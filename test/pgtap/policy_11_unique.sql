@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(156);
+SELECT plan(157);
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.
@@ -317,6 +317,10 @@ SELECT is(pg_temp.rows(), '', 'delete: no row');
 SELECT tq.rerun_task(pg_temp.id('b')) \g /dev/null
 SELECT is(pg_temp.rows(), 'k b', 'rerun: a key without a row');
 SELECT is(pg_temp.make('c'), 'b', 'rerun: is held');
+ROLLBACK TO s;
+SELECT pg_temp.make('a', '{"uniqueStates": ["failed"]}'), pg_temp.make('b', '{"uniqueStates": ["failed"]}') \g /dev/null
+SELECT tq.rerun_task(pg_temp.id('a')) \g /dev/null
+SELECT is(pg_temp.rows(), 'k b', 'rerun: of a task that is not resolved takes no key');
 ROLLBACK TO s;
 -- A stale row, as a deletion leaves it that finds the row locked.
 SELECT pg_temp.make('a') \g /dev/null
