@@ -201,7 +201,7 @@ sub own_definition
 		payload   => int(rand(1000))
 	};
 	$self->add_unique_key($d) if rand() < 0.3;
-	$self->add_gates($d)    if rand() < 0.3;
+	$self->add_gates($d)    if rand() < 0.5;
 	$self->spoil($d)        if rand() < 0.03;
 	$self->spoil_policy($d) if $policy && rand() < 0.04;
 	return $d;
@@ -227,9 +227,9 @@ sub add_gates
 {
 	my ($self, $d) = @_;
 	my $p = $d->{policy} //= { retry_on => [@Plan::default_retry_on], form => 0 };
-	$p->{concurrencyKey} = 'c' . int(rand(2)) if rand() < 0.55;
+	$p->{concurrencyKey} = 'c' if rand() < 0.5 && $d->{queue} eq $self->{queues}[1];
 	return if defined $p->{concurrencyKey} && rand() < 0.8;
-	$p->{serialKey} = 's' . int(rand(2));
+	$p->{serialKey} = 's' . int(rand(1.5));
 	return if rand() < 0.7;
 	$p->{serialOnFailure} = pick(qw(hold continue));
 	delete @$p{qw(pending total)};
@@ -311,7 +311,11 @@ sub own_create_tasks
 	# nor is the order of creation of tasks that depend on each other
 	my %in = map { $_->{id} => 1 } @defs;
 	my @keyed = grep { $_->{policy} } @defs;
-	delete @{ $_->{policy} }{qw(serialKey serialOnFailure concurrencyKey)} for grep({ $in{$_} } map { @{ $_->{deps} } } @defs) ? @keyed : ();
+	if (grep { $in{$_} } map { @{ $_->{deps} } } @defs)
+	{
+		delete @{ $_->{policy} }{qw(serialKey serialOnFailure concurrencyKey)} for @keyed;
+		delete @$_{ Plan::policy_json($_->{policy}) eq '{}' ? 'policy' : () } for @keyed;
+	}
 	if (@defs > 1 && rand() < 0.1)
 	{
 		# the first depends on the last, and that on the first
@@ -403,7 +407,7 @@ my %random_setting = (
 	maxPending      => sub { return pick(undef, undef, 1, 2, 3, 5) },
 	maxDelayed      => sub { return pick(undef, undef, 1, 2, 3) },
 	maxRunning      => sub { return pick(undef, undef, 1, 2, 3) },
-	keyConcurrentLimit => sub { return pick(1, 2, 3) },
+	keyConcurrentLimit => sub { return pick(1, 1, 2, 3) },
 	claimTimeout    => sub { return pick(undef, 180, 300, 900) });
 
 sub own_set_queue
@@ -657,7 +661,7 @@ sub own_redrive
 	my $id = $self->own_letter;
 	my $t  = $m->task($id);
 	return $self->own_status($id, sub { $_[0]->redrive($id) }, 'SELECT tq.redrive($1)', $id)
-	  unless $t && exists $m->{letters}{$id} && $m->is_late($t);
+	  unless $t && exists $m->{letters}{$id} && Model::deadline_of($t) < $self->virtual + Plan::NEAR_MS / 2;
 	return if defined policy_of($t->{def})->{total};
 
 	# what the new task is called, the server says
