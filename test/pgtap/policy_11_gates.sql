@@ -2,7 +2,9 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(56);
+SELECT plan(59);
+-- Limits are set before the transaction writes anything that is counted.
+SELECT tq.set_queue('test/m', '{"maxPending": 1, "maxDelayed": 2}');
 
 -- One pass of maintenance, and then what a worker gets.
 CREATE FUNCTION pg_temp.next(queue text, n int DEFAULT 10) RETURNS text
@@ -136,6 +138,11 @@ SELECT is(pg_temp.next('test/k'), 's2 s3', '11.3 both go on');
 
 -- progress of others
 SELECT is(tq.pending_tasks('test/k'), 0::bigint, '11.3 nothing is left');
+
+-- a task that waits is delayed, and not pending, also for the limits of creation
+SELECT is(tq.enqueue_tasks('test/m', array_fill('{}'::jsonb, '{2}'), policy => '{"serialKey": "m"}') IS NOT NULL, true, '6 two tasks that wait are not too many pending ones');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/m', policy => '{"serialKey": "m"}')$$, 'TQ409', '6 a third one is too many delayed ones');
+SELECT lives_ok($$SELECT tq.enqueue('test/m')$$, '6 there is room for one that is pending');
 
 SELECT * FROM finish();
 ROLLBACK;
