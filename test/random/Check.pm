@@ -25,6 +25,7 @@ use warnings;
 
 use List::Util qw(max min);
 
+use Client;
 use Plan qw(SKEW_MS SLACK_MS EXPIRY_MS SHARED_QUEUES MAX_RUNS round_start array_literal policy_fault policy_of
   is_tolerated is_fatal is_dead outcome_of is_loose);
 use Status qw(parse_status status_faults rank_of run_final extends is_retry is_delayed pending_until
@@ -94,6 +95,7 @@ sub round
 	$self->doomed;
 	$self->groups;
 	$self->queues;
+	$self->limits;
 	$self->letters;
 	$self->remember;
 	return;
@@ -1064,6 +1066,79 @@ sub queues
 			  . ' FROM tq.task_queue_counts($1) AS c', $q);
 		$self->fault("queue $q: @$row instead of $pending $pending $running")
 		  if "@$row" ne "$pending $pending $running";
+	}
+	return;
+}
+
+# ---- limits ----
+
+# No queue has had more runs at a time than its limit, nor more claims.
+sub limits
+{
+	my ($self) = @_;
+	for my $rec (grep { $_->{k} eq 'limit' && $_->{kept} } @{ $self->{records} })
+	{
+		my $limit  = $rec->{limit};
+		my %in     = map { $_ => 1 } grep { $self->def_of($_)->{queue} eq $limit->{queue} } keys %{ $self->{now} };
+		my @claims = grep { grep { $in{ $_->[0] } } @{ $_->{claims} // [] } } @{ $self->{records} };
+		push @{ $self->{limited} }, $limit;
+		$self->slots($limit, @claims) if $limit->{concurrentLimit};
+		$self->rates($limit, @claims) if $limit->{rateCount};
+	}
+	return;
+}
+
+# A slot is taken at the latest when the claim returns, and free at the earliest
+# when the run is resolved, by the server's clock; or, if the claim was rolled
+# back, when the client has slept after it (Client.pm).
+sub slots
+{
+	my ($self, $limit, @claims) = @_;
+	my @at;
+	for my $rec (@claims)
+	{
+		for my $claim (@{ $rec->{claims} })
+		{
+			my $run = $self->{now}{ $claim->[0] }{runs}[ $claim->[1] ];
+			my $end = $rec->{kept} ? $run->{resolved} // $self->{to} : $rec->{b} + Client::HOLD_MS;
+			push @at, [ $rec->{b}, 1 ], [ $end, -1 ] if $end > $rec->{b};
+		}
+	}
+	my ($n, $most) = (0, 0);
+	for my $at (sort { $a->[0] <=> $b->[0] || $a->[1] <=> $b->[1] } @at)
+	{
+		$n += $at->[1];
+		$most = max($most, $n);
+	}
+	$self->fault("$limit->{queue}: $most tasks at a time, not $limit->{concurrentLimit}") if $most > $limit->{concurrentLimit};
+	return;
+}
+
+# Claims that began and returned within an interval, those rolled back included.
+sub rates
+{
+	my ($self, $limit, @claims) = @_;
+	for my $first (@claims)
+	{
+		my $n = 0;
+		$n += @{ $_->{claims} } for grep { $_->{a} >= $first->{a} && $_->{b} < $first->{a} + 1000 * $limit->{rateInterval} } @claims;
+		$self->fault("$limit->{queue}: $n claims, not $limit->{rateCount}") if $n > $limit->{rateCount};
+	}
+	return;
+}
+
+# At the very end: what is free of a limit can be claimed, and no more.
+sub limits_left
+{
+	my ($self) = @_;
+	for my $limit (grep { $_->{concurrentLimit} } @{ $self->{limited} })
+	{
+		my @in = grep { $_->{def}{queue} eq $limit->{queue} } values %{ $self->{tasks} };
+		my $running = grep { $_->{status}{state} eq 'running' } @in;
+		my $pending = grep { $_->{status}{state} eq 'pending' && !is_delayed($_->{status}, $self->{to}) } @in;
+		my $want = min($pending, max(0, $limit->{concurrentLimit} - $running));
+		my ($got) = $self->rows("SELECT count(*) FROM tq.claim_work(\$1, 'g', 'last', 100)", $limit->{queue});
+		$self->fault("$limit->{queue}: $got->[0] of $pending pending tasks beside $running, not $want") if $got->[0] != $want;
 	}
 	return;
 }

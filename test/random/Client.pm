@@ -26,6 +26,8 @@ use Plan qw(ROUND_MS SLACK_MS EXPIRY_MS MAX_RUNS SHARED_QUEUES slug_of shared_ta
   policy_of is_loose is_calm);
 use Status qw(parse_status status_faults %worker_reasons @exceptions);
 
+use constant HOLD_MS => 4;
+
 my @reasons = sort keys %worker_reasons;
 
 sub new
@@ -1372,7 +1374,7 @@ sub hold
 	}
 	else
 	{
-		$self->{dbh}->do('SELECT pg_sleep(0.004)');
+		$self->{dbh}->do('SELECT pg_sleep(' . HOLD_MS / 1000 . ')');
 	}
 	$self->finish_transaction($keep, $first, undef);
 	return $rec;

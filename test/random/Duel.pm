@@ -19,7 +19,7 @@ use Plan qw(ROUND_MS round_start seed_numbers slug_of pick is_loose);
 use constant SLOTS => 8;
 
 my @encounters = qw(fan_in edge seal held_claim held_deadline claim expired same batches rerun unborn
-  too_long defer skip doomed tolerated dead);
+  too_long defer skip doomed tolerated dead limit);
 
 # Task j of a slot: without any wish, it lives long and depends on nothing.
 sub task
@@ -218,6 +218,32 @@ sub prepare_dead
 	return;
 }
 
+# A queue that has so many slots, or hands out so much in a time; none else is in it.
+sub limited
+{
+	my ($c, $slot) = @_;
+	my ($r) = seed_numbers('limited', $c->{seed}, $c->{round}, $slot);
+	my %limit = $r % 2 ? (concurrentLimit => 1 + $r / 2 % 3) : (rateCount => 2 + $r / 2 % 3, rateInterval => 0.05);
+	return { queue => "limited/r$c->{round}s$slot", %limit };
+}
+
+sub limited_tasks
+{
+	my ($c, $slot) = @_;
+	my $limit = limited($c, $slot);
+	return map { task($c, $c->{round}, $slot, $_, queue => $limit->{queue}) } 0 .. 15;
+}
+
+sub prepare_limit
+{
+	my ($c, $slot) = @_;
+	my $limit = limited($c, $slot);
+	my $json  = join(',', map { "\"$_\":$limit->{$_}" } grep { $_ ne 'queue' } sort keys %$limit);
+	$c->note('limit', $c->call('SELECT tq.set_queue($1, $2)', $limit->{queue}, "{$json}"), ids => [], limit => $limit);
+	$c->try_create_tasks(limited_tasks($c, $slot));
+	return;
+}
+
 sub prepare_claim
 {
 	my ($c, $slot) = @_;
@@ -314,6 +340,29 @@ sub fire_claim
 	my ($c, $slot) = @_;
 	return $c->try_claim_work('shared/q' . $slot % 3, $c->worker, 3) if rand() < 0.6;
 	return somehow($c, sub { return $c->try_claim_task((parents($c, $slot))[ int(rand(2)) ]{id}, 0) });
+}
+
+# All want the same slots, and give them back; some of which was for nothing.
+sub fire_limit
+{
+	my ($c, $slot) = @_;
+	my $queue = limited($c, $slot)->{queue};
+	my @ids   = map { $_->{id} } limited_tasks($c, $slot);
+	for (1 .. 5)
+	{
+		my $rec = somehow($c, sub {
+			return rand() < 0.8 ? $c->try_claim_work($queue, $c->worker, 1 + int(rand(3))) : $c->try_claim_task(pick(@ids), 0);
+		});
+		for my $claim (@{ $rec->{claims} // [] })
+		{
+			next if rand() < 0.1;
+			somehow($c, sub {
+				return rand() < 0.9 ? $c->try_report(@$claim[ 0, 1 ], pick(qw(completed failed worker-shutdown)))
+				  : $c->try_verb('cancel', $claim->[0]);
+			});
+		}
+	}
+	return;
 }
 
 # A claim has expired: renewed, reported, cancelled and expired at once.
