@@ -623,10 +623,10 @@ ROLLBACK TO s;
 -- arguments
 SELECT pg_temp.throws(query, 'TQ400', query) FROM unnest(ARRAY[
 	$$SELECT tq.redrive(NULL)$$, $$SELECT tq.discard_dead_letter(NULL)$$,
-	$$SELECT tq.redrive_queue(NULL)$$, $$SELECT tq.redrive_queue('test')$$, $$SELECT tq.redrive_queue('')$$,
+	$$SELECT tq.redrive_queue(NULL)$$, $$SELECT tq.redrive_queue('test/')$$, $$SELECT tq.redrive_queue('')$$,
 	$$SELECT tq.redrive_queue('test/q', NULL)$$, $$SELECT tq.redrive_queue('test/q', 0)$$, $$SELECT tq.redrive_queue('test/q', -1)$$,
 	$$SELECT tq.redrive_queue('test/q', 1001)$$,
-	$$SELECT * FROM tq.list_dead_letters(NULL)$$, $$SELECT * FROM tq.list_dead_letters('test')$$,
+	$$SELECT * FROM tq.list_dead_letters(NULL)$$, $$SELECT * FROM tq.list_dead_letters('test/')$$,
 	$$SELECT * FROM tq.list_dead_letters('test/q', NULL, 0)$$, $$SELECT * FROM tq.list_dead_letters('test/q', NULL, 1001)$$,
 	$$SELECT * FROM tq.list_dead_letters('test/q', NULL, NULL)$$]) AS query;
 SELECT pg_temp.throws($$SELECT tq.redrive('x')$$, '22P02', 'a text that is not a slugid');
