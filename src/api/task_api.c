@@ -377,7 +377,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	checked = read_checked(fcinfo);
 	definition.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
 	tq_definition_fill(&definition, &checked);
-	tq_definition_check_payload(&definition);
+	tq_definition_check_whole(&definition);
 	tq_require_create(&definition, 1, true);
 	(void) tq_create(&definition, 1, TQ_REPEAT_LATER, now);
 	*result = definition.named.task.task_id;
@@ -435,7 +435,7 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 		tasks[i] = common;
 		set_ids(fcinfo, &tasks[i].named, &slugs[i]);
 		tasks[i].payload = DatumGetJsonbP(payloads[i]);
-		tq_definition_check_payload(&tasks[i]);
+		tq_definition_check_whole(&tasks[i]);
 	}
 	return tasks;
 }

@@ -553,15 +553,6 @@ set_retries(TqTaskDefinition *definition, const TqEnqueue *arguments)
 	}
 }
 
-/* Checks the payload of enqueue(). */
-void
-tq_definition_check_payload(const TqTaskDefinition *definition)
-{
-	(void) checked_object(&definition->named.task.task_id, "payload",
-						  definition->payload);
-	tq_definition_check_whole(definition);
-}
-
 /*
  * Completes a task of enqueue() from its arguments, except for the payload.
  * Names, dependencies and times are in the task already and are checked here.

@@ -34,7 +34,6 @@ typedef struct TqEnqueue
 	TimestampTz run_at; /* 0: none; excludes a delay */
 } TqEnqueue;
 
-extern void tq_definition_check_payload(const TqTaskDefinition *definition);
 extern void tq_definition_fill(TqTaskDefinition *definition,
 							   const TqEnqueue *arguments);
 extern void tq_definition_depend_on_self(TqTaskDefinition *definition);

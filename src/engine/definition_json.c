@@ -271,9 +271,12 @@ read_words(const TqJsonReader *source, TqTask *task)
 }
 
 static void
-read_objects(const TqJsonReader *source, TqTaskDefinition *definition)
+read_objects(const TqJsonReader *source, bool any_payload,
+			 TqTaskDefinition *definition)
 {
-	definition->payload = tq_json_read_object(source, KEY_PAYLOAD);
+	definition->payload = any_payload
+							  ? tq_json_read_any(source, KEY_PAYLOAD)
+							  : tq_json_read_object(source, KEY_PAYLOAD);
 	if (definition->payload == NULL)
 		refuse(source, "payload", "is required");
 	definition->metadata = tq_json_read_object(source, KEY_METADATA);
@@ -319,13 +322,9 @@ read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 	definition->named.task.delay = ms;
 }
 
-/*
- * Parses a JSON definition into *definition.  Does not compare its times with
- * the clock; see tq_check_times().
- */
-void
-tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
-					TqTaskDefinition *definition)
+static void
+parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
+	  TqTaskDefinition *definition)
 {
 	TqJsonReader source = {keys, lengthof(keys), refuse, task_id};
 	TqTask *task = &definition->named.task;
@@ -351,9 +350,31 @@ tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
 	read_words(&source, task);
 	task->retries = get_retries(&source);
 	definition->has_own_retries = tq_json_at(&source, KEY_RETRIES) != NULL;
-	read_objects(&source, definition);
+	read_objects(&source, any_payload, definition);
 	read_policy(&source, definition);
 	read_times(&source, task);
 	tq_definition_check_sizes(definition);
 	tq_definition_check_whole(definition);
+}
+
+/*
+ * Parses a JSON definition into *definition.  Does not compare its times with
+ * the clock; see tq_check_times().
+ */
+void
+tq_definition_parse(const TqSlug *task_id, const JsonbContainer *json,
+					TqTaskDefinition *definition)
+{
+	parse(task_id, json, false, definition);
+}
+
+/*
+ * Parses the definition of a task that existed, also if enqueue() has created
+ * it with a payload that is no object.
+ */
+void
+tq_definition_parse_existing(const TqSlug *task_id, const JsonbContainer *json,
+							 TqTaskDefinition *definition)
+{
+	parse(task_id, json, true, definition);
 }

@@ -10,6 +10,9 @@
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 
+extern void tq_definition_parse_existing(const TqSlug *task_id,
+										 const JsonbContainer *json,
+										 TqTaskDefinition *definition);
 extern void tq_definition_parse(const TqSlug *task_id,
 								const JsonbContainer *json,
 								TqTaskDefinition *definition);

@@ -188,7 +188,7 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 	TqTaskDefinition new;
 
 	tq_slug_random(&task_id);
-	tq_definition_parse(&task_id, &letter->definition->root, &new);
+	tq_definition_parse_existing(&task_id, &letter->definition->root, &new);
 	new.has_own_id = true;
 	new.redriven = letter->task;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);

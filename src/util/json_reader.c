@@ -337,6 +337,16 @@ tq_json_read_slug(const TqJsonReader *reader, int key, TqSlug *slug)
 	return value != NULL;
 }
 
+/* Returns the value at that key, or NULL if the key is absent. */
+Jsonb *
+tq_json_read_any(const TqJsonReader *reader, int key)
+{
+	const JsonbValue *value = tq_json_at(reader, key);
+
+	return value == NULL ? NULL
+						 : JsonbValueToJsonb(unconstify(JsonbValue *, value));
+}
+
 /* Returns the object at that key, or NULL if the key is absent. */
 Jsonb *
 tq_json_read_object(const TqJsonReader *reader, int key)

@@ -83,6 +83,7 @@ extern bool tq_json_read_time(const TqJsonReader *reader, int key,
 							  TimestampTz *t);
 extern bool tq_json_read_slug(const TqJsonReader *reader, int key,
 							  TqSlug *slug);
+extern Jsonb *tq_json_read_any(const TqJsonReader *reader, int key);
 extern Jsonb *tq_json_read_object(const TqJsonReader *reader, int key);
 
 #endif /* TQ_JSON_READER_H */
