@@ -20,6 +20,7 @@
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/json_reader.h"
+#include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
@@ -342,50 +343,63 @@ tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
 #define ERROR_MAX_BYTES (64 * 1024)
 
 /*
+ * Returns the error of a run: what a worker has given, with its message, if it
+ * has given one, as {message, details}; NULL for neither.  A JSON null is none,
+ * because that is what some drivers make of NULL.
+ */
+Jsonb *
+tq_error_with_message(Jsonb *error, const char *message)
+{
+	JsonbParseState *state;
+
+	if (error != NULL && tq_json_is_null(error))
+		error = NULL;
+	if (message == NULL)
+		return error;
+	state = tq_json_begin();
+	tq_json_add_text(&state, "message", message);
+	if (error != NULL)
+		tq_json_add_object(&state, "details", error);
+	return tq_json_end(&state);
+}
+
+/*
  * Returns what is wrong with the error of a run, as a text that follows "it"
  * in an error, or NULL.
  */
 const char *
 tq_error_fault(const Jsonb *error)
 {
-	JsonbValue *message;
-	int keys = 0;
+	int bytes = VARSIZE(error) - VARHDRSZ;
 
-	if (!JB_ROOT_IS_OBJECT(error))
-		return "is not an object";
-	if (VARSIZE(error) - VARHDRSZ > ERROR_MAX_BYTES)
-		return "has more than 64 kB";
-	message = tq_json_get(error, "message");
-	if (message != NULL && message->type != jbvString)
-		return "has a \"message\" that is not a string";
-	keys += message != NULL;
-	keys += tq_json_get(error, "details") != NULL;
-	if (JB_ROOT_COUNT(error) != keys)
-		return "has keys other than \"message\" and \"details\"";
-	return NULL;
+	if (bytes <= ERROR_MAX_BYTES)
+		return NULL;
+	return psprintf("has %d bytes, and may have %d", bytes, ERROR_MAX_BYTES);
 }
 
 /*
- * Returns the error that a worker reports for a run, {message, details}, or
- * NULL.
+ * Returns the error that a worker reports for a run, of the arguments error and
+ * error_message, or NULL.
  */
 Jsonb *
-tq_arg_error(FunctionCallInfo fcinfo, int n)
+tq_arg_error(FunctionCallInfo fcinfo, int error_arg, int message_arg)
 {
-	Jsonb *error;
+	Jsonb *error = PG_ARGISNULL(error_arg) ? NULL
+										   : PG_GETARG_JSONB_P(error_arg);
 	const char *fault;
 
-	if (PG_ARGISNULL(n))
-		return NULL;
-	error = PG_GETARG_JSONB_P(n);
-	fault = tq_error_fault(error);
+	error = tq_error_with_message(error, PG_ARGISNULL(message_arg)
+											 ? NULL
+											 : tq_arg_text(fcinfo, message_arg,
+														   "error_message"));
+	fault = error == NULL ? NULL : tq_error_fault(error);
 	if (fault != NULL)
 		ereport(
 			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid error"),
-			 errdetail("It %s.", fault),
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("error is too large"),
+			 errdetail("With error_message, it %s.", fault),
 			 errhint(
-				 "Give {\"message\": text, \"details\": anything}, of at most 64 kB.")));
+				 "Shorten it, or keep it in an artifact, tq.create_artifact().")));
 	return error;
 }
 

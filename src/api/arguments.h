@@ -34,7 +34,9 @@ extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
 								 int worker_type);
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
-extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int n);
+extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,
+						   int message_arg);
+extern Jsonb *tq_error_with_message(Jsonb *error, const char *message);
 extern const char *tq_result_fault(const Jsonb *result);
 extern const char *tq_error_fault(const Jsonb *error);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,

@@ -29,7 +29,8 @@
 	KEY(TASK_ID, "taskId")                                                    \
 	KEY(RETRY_DELAY, "retryDelay")                                            \
 	KEY(CREDENTIALS, "credentials")                                           \
-	KEY(RETRIES_LEFT, "retriesLeft")
+	KEY(RETRIES_LEFT, "retriesLeft")                                          \
+	KEY(ERROR_MESSAGE, "errorMessage")
 
 enum
 {
@@ -41,7 +42,7 @@ static const TqJsonKey keys[] = {KEYS(TQ_JSON_KEY_NAME)};
 /* ---- errors ---- */
 
 #define HINT                                                                  \
-	"Give an array of objects of taskId, runId, reason, result, error, retryDelay, retriesLeft and credentials."
+	"Give an array of objects of taskId, runId, reason, result, error, errorMessage, retryDelay, retriesLeft and credentials."
 
 /* Raises TQ400 for an element, counted from 0. */
 pg_noreturn static void
@@ -129,25 +130,41 @@ read_reason(const TqJsonReader *reader)
 	return reason;
 }
 
-/*
- * Returns the result or the error at that key, after checking it, or NULL if
- * there is none.
- */
+/* Returns the value of a key as jsonb, or NULL if it is absent or null. */
 static Jsonb *
-read_words(const TqJsonReader *reader, int key,
-		   const char *(*fault_of)(const Jsonb *words))
+json_at(const TqJsonReader *reader, int key)
 {
 	const JsonbValue *value = value_at(reader, key);
-	Jsonb *words;
-	const char *fault;
 
-	if (value == NULL)
-		return NULL;
-	words = JsonbValueToJsonb(unconstify(JsonbValue *, value));
-	fault = fault_of(words);
+	return value == NULL ? NULL
+						 : JsonbValueToJsonb(unconstify(JsonbValue *, value));
+}
+
+/* Returns the result, after checking it, or NULL if there is none. */
+static Jsonb *
+read_result(const TqJsonReader *reader)
+{
+	Jsonb *result = json_at(reader, KEY_RESULT);
+	const char *fault = result == NULL ? NULL : tq_result_fault(result);
+
 	if (fault != NULL)
-		refuse(reader, key, fault);
-	return words;
+		refuse(reader, KEY_RESULT, fault);
+	return result;
+}
+
+/* Returns the error with its message, after checking it, or NULL for neither. */
+static Jsonb *
+read_error(const TqJsonReader *reader)
+{
+	const char *message = value_at(reader, KEY_ERROR_MESSAGE) == NULL
+							  ? NULL
+							  : tq_json_read_string(reader, KEY_ERROR_MESSAGE);
+	Jsonb *error = tq_error_with_message(json_at(reader, KEY_ERROR), message);
+	const char *fault = error == NULL ? NULL : tq_error_fault(error);
+
+	if (fault != NULL)
+		refuse(reader, KEY_ERROR, fault);
+	return error;
 }
 
 static TqCredentials *
@@ -193,8 +210,8 @@ read_retry(const TqJsonReader *reader, TqReport *report)
 static void
 check_keys(const TqJsonReader *reader, TqResolved reason)
 {
-	static const int of_others[] = {KEY_ERROR, KEY_RETRY_DELAY,
-									KEY_RETRIES_LEFT};
+	static const int of_others[] = {KEY_ERROR, KEY_ERROR_MESSAGE,
+									KEY_RETRY_DELAY, KEY_RETRIES_LEFT};
 
 	if (reason != TQ_RESOLVED_COMPLETED &&
 		value_at(reader, KEY_RESULT) != NULL)
@@ -233,8 +250,8 @@ read_report(const JsonbValue *value, int element, TqReport *report)
 	report->run_id = read_number(&reader, KEY_RUN_ID, PG_INT32_MAX);
 	report->reason = read_reason(&reader);
 	check_keys(&reader, report->reason);
-	report->result = read_words(&reader, KEY_RESULT, tq_result_fault);
-	report->error = read_words(&reader, KEY_ERROR, tq_error_fault);
+	report->result = read_result(&reader);
+	report->error = read_error(&reader);
 	report->credentials = read_credentials(&reader);
 	read_retry(&reader, report);
 	report->is_checked = true;

@@ -425,15 +425,15 @@ tq_report_completed(PG_FUNCTION_ARGS)
 
 /*
  * report_failed(task_id slugid, run_id int, credentials, error jsonb,
- * retry_delay interval, retries_left int) -> status (2.11; doc/spec/policy.md
- * 7)
+ * retry_delay interval, retries_left int, error_message text) -> status (2.11;
+ * doc/spec/policy.md 4, 7)
  */
 Datum
 tq_report_failed(PG_FUNCTION_ARGS)
 {
 	TqReport report = read_report(fcinfo, TQ_RESOLVED_FAILED, 2);
 
-	report.error = tq_arg_error(fcinfo, 3);
+	report.error = tq_arg_error(fcinfo, 3, 6);
 	read_retry(fcinfo, 4, &report);
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
@@ -449,8 +449,8 @@ refuse_reason(const char *reason, const char *choices)
 
 /*
  * report_exception(task_id slugid, run_id int, reason text, credentials, error
- * jsonb, retry_delay interval, retries_left int) -> status (2.12;
- * doc/spec/policy.md 7)
+ * jsonb, retry_delay interval, retries_left int, error_message text) -> status
+ * (2.12; doc/spec/policy.md 4, 7)
  */
 Datum
 tq_report_exception(PG_FUNCTION_ARGS)
@@ -461,7 +461,7 @@ tq_report_exception(PG_FUNCTION_ARGS)
 	report.reason = tq_resolved_parse(name);
 	if (!tq_resolved_is_reportable(report.reason))
 		refuse_reason(name, TQ_EXCEPTION_REASONS);
-	report.error = tq_arg_error(fcinfo, 4);
+	report.error = tq_arg_error(fcinfo, 4, 7);
 	read_retry(fcinfo, 5, &report);
 	PG_RETURN_JSONB_P(report_one(fcinfo, report));
 }
@@ -608,7 +608,7 @@ tq_resolve(PG_FUNCTION_ARGS)
 /*
  * resolve(reports jsonb) -> (task_id, run_id, outcome), in the order of the
  * reports.  An array of objects of taskId, runId, reason (default completed),
- * result, error, retryDelay, retriesLeft and credentials, which are the
+ * result, error, errorMessage, retryDelay, retriesLeft and credentials, which are the
  * arguments of the functions for one run (2.12).  Raises TQ400 for a report
  * that is not valid, and for two on the same run.
  */

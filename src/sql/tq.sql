@@ -1164,15 +1164,15 @@ COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolv
 
 CREATE FUNCTION tq.report_failed(
 	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
-	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
+	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL, error_message text DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C;
-COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int) IS 'resolve a running run as failed, with an error {message, details}; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int, text) IS 'resolve a running run as failed, with an error, any JSON, and an error_message, which are kept as {message, details} if there is a message; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
 
 CREATE FUNCTION tq.report_exception(
 	task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
-	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL) RETURNS jsonb
+	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL, error_message text DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C;
-COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int) IS 'resolve a running run as exception, with an error and retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
+COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int, text) IS 'resolve a running run as exception, with error, error_message, retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
 
 CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C;
@@ -1185,7 +1185,7 @@ COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many
 
 CREATE FUNCTION tq.resolve(reports jsonb) RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve_each' LANGUAGE C;
-COMMENT ON FUNCTION tq.resolve(jsonb) IS 'resolve many runs, each as its report says: [{taskId, runId, reason, result, error, retryDelay, retriesLeft, credentials}]; returns an outcome for each instead of raising an error';
+COMMENT ON FUNCTION tq.resolve(jsonb) IS 'resolve many runs, each as its report says: [{taskId, runId, reason, result, error, errorMessage, retryDelay, retriesLeft, credentials}]; returns an outcome for each instead of raising an error';
 
 CREATE FUNCTION tq.resolve_and_claim(
 	reports jsonb, task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)

@@ -96,6 +96,18 @@ tq_json_is_object(const JsonbValue *value)
 		   JsonContainerIsObject(value->val.binary.data);
 }
 
+/* Returns whether this is the scalar null. */
+bool
+tq_json_is_null(const Jsonb *json)
+{
+	JsonbValue value;
+
+	return JB_ROOT_IS_SCALAR(json) &&
+		   JsonbExtractScalar(unconstify(JsonbContainer *, &json->root),
+							  &value) &&
+		   value.type == jbvNull;
+}
+
 bool
 tq_json_is_array(const JsonbValue *value)
 {

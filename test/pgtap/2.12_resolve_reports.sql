@@ -61,6 +61,10 @@ SELECT is(pg_temp.outcomes(
 SELECT is(tq.result(pg_temp.id('w1')), '{"size": 3}', 'a result');
 SELECT is(tq.result(pg_temp.id('w5')), '7', 'a result that is a number');
 SELECT is(pg_temp.run('w2', 0) -> 'error', '{"message": "m", "details": [1]}', 'an error');
+SELECT pg_temp.running('w7'), pg_temp.running('w8'), pg_temp.running('w9');
+SELECT tq.resolve(jsonb_build_array(pg_temp.rep('w7', '{"reason": "failed", "error": "trace", "errorMessage": "m"}'), pg_temp.rep('w8', '{"reason": "failed", "error": [1], "errorMessage": null}'),
+	pg_temp.rep('w9', '{"reason": "internal-error", "errorMessage": "m"}')));
+SELECT is(pg_temp.run(n, 0) -> 'error', e::jsonb, 'errorMessage: ' || n) FROM (VALUES ('w7', '{"message": "m", "details": "trace"}'), ('w8', '[1]'), ('w9', '{"message": "m"}')) AS v (n, e);
 SELECT is(pg_temp.look('w2'), 'pending 0: scheduled>failed/failed failure-retry>pending', 'retriesLeft');
 SELECT is(pg_temp.look('w3'), 'exception 5: scheduled>exception/internal-error', 'retriesLeft 0: no retry');
 SELECT ok(pg_temp.near(pg_temp.run('w2') ->> 'visibleAt', clock_timestamp() + interval '60 s'), 'retryDelay, a number of seconds');
@@ -101,8 +105,8 @@ FROM (VALUES ('{"reason": "foo"}'::jsonb, '^Element 2 of reports has a key "reas
 	('{"runId": 2147483648}', '"runId"'), ('{"taskId": null}', 'has no key "taskId"'), ('{"taskId": "x"}', '"taskId", which must be a slugid'), ('{"taskId": 1}', '"taskId"'),
 	('{"foo": 1}', '^Element 2 of reports has an unknown key "foo"'), ('{"state": "failed"}', 'unknown key "state"'), ('{"run_id": 0}', 'unknown key "run_id"'),
 	('{"error": {}}', '"error", which a report with the reason completed does not have'), ('{"retriesLeft": 1}', '"retriesLeft", which a report'), ('{"retryDelay": 1}', '"retryDelay", which a report'),
-	('{"reason": "failed", "result": 1}', '"result", which only'), ('{"reason": "failed", "error": 1}', '"error", which is not an object'),
-	('{"reason": "failed", "error": {"message": 1}}', '"error", which has a "message" that is not a string'), ('{"reason": "failed", "error": {"other": 1}}', '"error", which has keys other than'),
+	('{"reason": "failed", "result": 1}', '"result", which only'), ('{"reason": "failed", "errorMessage": 1}', '"errorMessage", which must be a string'),
+	(jsonb_build_object('reason', 'failed', 'error', repeat('x', 70000)), '"error", which has [0-9]+ bytes, and may have 65536'), ('{"errorMessage": "x"}', '"errorMessage", which a report with the reason completed does not have'),
 	('{"reason": "failed", "retriesLeft": -1}', '"retriesLeft"'), ('{"reason": "failed", "retriesLeft": 50}', '"retriesLeft", which must be a whole number from 0 to 49'),
 	('{"reason": "failed", "retryDelay": -1}', '"retryDelay", which must be from 0'), ('{"reason": "failed", "retryDelay": "soon"}', '"retryDelay"'), ('{"reason": "failed", "retryDelay": 2147483648}', '"retryDelay"'),
 	('{"credentials": {}}', '"credentials", which must be an object of the strings'), ('{"credentials": []}', '"credentials"'), ('{"credentials": 1}', '"credentials"'),
