@@ -104,12 +104,13 @@ change_queue(const TqCountDatabase *database, TqCountQueue *queue,
 {
 	int rate = rate_of(change->counter);
 
-	if (change->counter == TQ_QUEUE_RUNNING && change->value < 0 &&
-		pg_atomic_read_u32(&queue->is_limited) != 0)
-		frees_slots = true;
 	if (change->counter >= TQ_QUEUE_GAUGES || counts(&database->gauges, xid))
 		pg_atomic_fetch_add_u64(&queue->counters[change->counter],
 								change->value);
+	/* not before it is counted: slots.c */
+	if (change->counter == TQ_QUEUE_RUNNING && change->value < 0 &&
+		pg_atomic_read_u32(&queue->is_limited) != 0)
+		frees_slots = true;
 	if (rate >= 0)
 		count_rate(queue, rate, change->value);
 }

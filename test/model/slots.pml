@@ -172,7 +172,13 @@ inline commit()
 	frees = is_limited && used < ended;
 	count_rows();
 #else
-	d_step { count_rows(); frees = is_limited && used < ended }
+#ifdef FAULT_FLAG_FIRST
+	frees = is_limited && used < ended;
+	count_rows();
+#else
+	count_rows();
+	frees = is_limited && used < ended;
+#endif
 	if :: held > 0 -> release() :: else fi;
 #endif
 	if
