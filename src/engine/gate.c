@@ -37,8 +37,9 @@
  * run in the same transaction; if that is rolled back, so is all of it.
  *
  * A rerun finds its task still a member, and the step may remove that before it
- * sees the rerun.  Then the task is parked and a member of no gate.  The timer of
- * the rerun brings the step there, which makes it a member again.
+ * sees the rerun, from one of its gates or from both.  Then the task is parked,
+ * and no member of a gate that it has to pass.  The timer of the rerun brings the
+ * step there, which makes it a member again.
  */
 #include "postgres.h"
 

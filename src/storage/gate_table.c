@@ -75,7 +75,8 @@ static TqStatement parked = TQ_STATEMENT(
 
 static TqStatement strays = TQ_STATEMENT(
 	"SELECT task FROM tq_internal.delayed d WHERE task = ANY ($1) AND visible_at = 'infinity'"
-	" AND NOT EXISTS (SELECT FROM tq_internal.gate_member m WHERE m.task = d.task)",
+	" AND EXISTS (SELECT FROM tq_internal.task_key k WHERE k.task = d.task AND k.kind IN (1, 2)"
+	" AND NOT EXISTS (SELECT FROM tq_internal.gate_member m WHERE m.task = k.task AND m.kind = k.kind))",
 	INT8ARRAYOID);
 
 static TqStatement one_of_each = TQ_STATEMENT(
@@ -225,7 +226,10 @@ tq_gate_parked(const int64 *tasks, int n, int *found)
 	return tq_spi_run_ids(&parked, TQ_VALUES(tq_array_int64(tasks, n)), found);
 }
 
-/* Returns those of the tasks that wait for a gate and are members of none. */
+/*
+ * Returns those of the tasks that wait for a gate and are not members of all the
+ * gates that their keys may have.
+ */
 int64 *
 tq_gate_strays(const int64 *tasks, int n, int *found)
 {
