@@ -36,6 +36,10 @@
  * long, never too short.  A place is given away only by the step, which moves the
  * run in the same transaction; if that is rolled back, so is all of it.
  *
+ * The timer of a task leads to the gates of which it is a member.  A pass that
+ * removes a member for another reason than its timer looks at the gate itself, or
+ * inserts a timer of a member that waits there.
+ *
  * A rerun finds its task still a member, and the step may remove that before it
  * sees the rerun, from one of its gates or from both.  Then the task is parked,
  * and no member of a gate that it has to pass.  The timer of the rerun brings the
@@ -499,6 +503,22 @@ free_places(Pass *pass, const TqGate *gate)
 	return Min(places, EVERY_TASK);
 }
 
+/*
+ * Has a gate looked at again at once, if a member waits.  The timer is of that
+ * member, because the gate is found by its members, and those that the pass has
+ * met may be removed.
+ */
+static void
+look_again(const Pass *pass, const TqGate *gate)
+{
+	int n;
+	const TqGateMember *waiting = tq_gate_members_in(gate, TQ_GATE_READY, 1,
+													 &n);
+
+	if (n > 0)
+		look_at(&waiting->task, 1, pass->now);
+}
+
 /* Looks at the gate of a concurrency key: admits as many as may pass. */
 static void
 look_at_concurrency(Pass *pass, const TqGate *gate)
@@ -530,12 +550,12 @@ look_at_concurrency(Pass *pass, const TqGate *gate)
 	 */
 	if (nadmitted == EVERY_TASK || nadmitted + nlocked < n ||
 		(nadmitted > 0 && tq_queue_settings(gate->queue)->key_rate_count > 0))
-		look_at(&members[0].task, 1, pass->now);
+		look_again(pass, gate);
 }
 
 /*
- * Makes tasks that were parked members of their gates, if the step has removed
- * them from there meanwhile.  What has no gate any more goes on.
+ * Makes tasks that were parked members of those of their gates from which the
+ * step has removed them meanwhile.  What has no gate any more goes on.
  */
 static void
 enter_strays(Pass *pass, const int64 *tasks, int n)
