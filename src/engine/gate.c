@@ -307,6 +307,66 @@ concurrency_of(int64 task)
 	return NULL;
 }
 
+/* Returns whether a task has passed the gate of its serial key, if it has one. */
+static bool
+has_passed_serial(int64 task)
+{
+	int n;
+	const TqGateMember *members = tq_gate_members_of(&task, 1, &n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (members[i].gate.kind == TQ_KEY_SERIAL)
+			return members[i].state == TQ_GATE_ADMITTED;
+	}
+	return true;
+}
+
+/*
+ * Notes what a member of the gate of a concurrency key is now.  If that has a
+ * rate, the claims of former runs of the task count.
+ */
+static void
+refresh(TqGateMember *member)
+{
+	const TqQueueSettings *settings = tq_queue_settings(member->gate.queue);
+	bool has_rate = settings->key_rate_count > 0;
+	TqRun run;
+	bool has_claims;
+
+	switch (where_is(member->task, &run))
+	{
+		case WHERE_GONE:
+			tq_gate_delete(member);
+			break;
+		case WHERE_RESOLVED:
+		case WHERE_FAILED:
+			if (has_rate && (run.started != 0 || run.run_id > 0))
+				tq_gate_set_state(member, TQ_GATE_ENDED);
+			else
+				tq_gate_delete(member);
+			break;
+		case WHERE_PARKED:
+			tq_gate_take_priority(member);
+			has_claims = has_rate && run.run_id > 0;
+			if (has_passed_serial(member->task))
+				tq_gate_set_state(member, has_claims ? TQ_GATE_READY_AGAIN
+													 : TQ_GATE_READY);
+			else
+				tq_gate_set_state(member, has_claims ? TQ_GATE_NOT_READY_AGAIN
+													 : TQ_GATE_NOT_READY);
+			break;
+		case WHERE_DELAYED:
+			has_claims = has_rate && run.run_id > 0;
+			tq_gate_set_state(member, has_claims ? TQ_GATE_NOT_READY_AGAIN
+												 : TQ_GATE_NOT_READY);
+			break;
+		case WHERE_OPEN:
+			tq_gate_set_state(member, TQ_GATE_ADMITTED);
+			break;
+	}
+}
+
 /* Lets a parked task go on that has passed the gate of its serial key. */
 static void
 go_on(Pass *pass, int64 task)
@@ -317,7 +377,7 @@ go_on(Pass *pass, int64 task)
 		(void) release(pass, task);
 	else
 	{
-		tq_gate_set_state(member, TQ_GATE_READY);
+		refresh(member);
 		add_gate(pass, &member->gate);
 	}
 }
@@ -363,56 +423,6 @@ look_at_serial(Pass *pass, const TqGate *gate)
 	}
 }
 
-/* Returns whether a task has passed the gate of its serial key, if it has one. */
-static bool
-has_passed_serial(int64 task)
-{
-	int n;
-	const TqGateMember *members = tq_gate_members_of(&task, 1, &n);
-
-	for (int i = 0; i < n; i++)
-	{
-		if (members[i].gate.kind == TQ_KEY_SERIAL)
-			return members[i].state == TQ_GATE_ADMITTED;
-	}
-	return true;
-}
-
-/* Notes what a member of the gate of a concurrency key is now. */
-static void
-refresh(TqGateMember *member)
-{
-	const TqQueueSettings *settings = tq_queue_settings(member->gate.queue);
-	bool has_rate = settings->key_rate_count > 0;
-	TqRun run;
-
-	switch (where_is(member->task, &run))
-	{
-		case WHERE_GONE:
-			tq_gate_delete(member);
-			break;
-		case WHERE_RESOLVED:
-		case WHERE_FAILED:
-			if (has_rate && run.started != 0)
-				tq_gate_set_state(member, TQ_GATE_ENDED);
-			else
-				tq_gate_delete(member);
-			break;
-		case WHERE_PARKED:
-			tq_gate_take_priority(member);
-			tq_gate_set_state(member, has_passed_serial(member->task)
-										  ? TQ_GATE_READY
-										  : TQ_GATE_NOT_READY);
-			break;
-		case WHERE_DELAYED:
-			tq_gate_set_state(member, TQ_GATE_NOT_READY);
-			break;
-		case WHERE_OPEN:
-			tq_gate_set_state(member, TQ_GATE_ADMITTED);
-			break;
-	}
-}
-
 /* ---- limits of a key ---- */
 
 #define LONGEST_PAUSE_MS 60000
@@ -449,7 +459,8 @@ forget_ended(const TqGate *gate, TimestampTz since)
 	{
 		TqRun run;
 
-		if (!tq_run_peek(members[i].task, &run) || run.started <= since)
+		if (!tq_run_peek(members[i].task, &run) ||
+			Max(run.started, run.resolved) <= since)
 			tq_gate_delete(&members[i]);
 	}
 }

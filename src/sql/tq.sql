@@ -2097,7 +2097,7 @@ CREATE VIEW tq_internal.task_reason AS
 		JOIN tq_internal.task f ON f.id = o.task
 	UNION ALL
 	SELECT t.task_id, 22, 'key at limit', format('%s run or are next: key %s', a.n, tq_internal.shorten(m.key, 18)), 'wait, or raise its limits by tq.set_queue()'
-	FROM tq_internal.task t JOIN tq_internal.gate_member m ON m.task = t.id AND m.kind = 2 AND m.state = 1
+	FROM tq_internal.task t JOIN tq_internal.gate_member m ON m.task = t.id AND m.kind = 2 AND m.state IN (1, 4)
 		CROSS JOIN LATERAL (SELECT count(*) AS n FROM tq_internal.gate_member o
 			WHERE o.queue = m.queue AND o.kind = 2 AND o.key = m.key AND o.state = 0) AS a
 	UNION ALL

@@ -51,10 +51,16 @@ static TqStatement members_of = TQ_STATEMENT(
 	" FROM tq_internal.gate_member WHERE task = ANY ($1) ORDER BY kind, task",
 	INT8ARRAYOID);
 
+#define MEMBERS_IN(state)                                                     \
+	"(SELECT " COLUMNS                                                        \
+	" FROM tq_internal.gate_member WHERE queue = $1 AND kind = $2"            \
+	" AND key = $3 AND " state " ORDER BY priority DESC, task LIMIT $5)"
+
+/* Those in READY_AGAIN are among those in READY. */
 static TqStatement members_in = TQ_STATEMENT(
 	"SELECT " COLUMNS
-	" FROM tq_internal.gate_member WHERE queue = $1 AND kind = $2 AND key = $3 AND state = $4"
-	" ORDER BY priority DESC, task LIMIT $5",
+	" FROM (" MEMBERS_IN("state = $4") " UNION ALL " MEMBERS_IN(
+		"state = 4 AND $4 = 1") ") AS m ORDER BY priority DESC, task LIMIT $5",
 	INT4OID, INT2OID, TEXTOID, INT2OID, INT4OID);
 
 static TqStatement count_members = TQ_STATEMENT(
@@ -80,12 +86,12 @@ static TqStatement strays = TQ_STATEMENT(
 	INT8ARRAYOID);
 
 static TqStatement one_of_each = TQ_STATEMENT(
-	"SELECT min(task) FROM tq_internal.gate_member WHERE queue = $1 AND kind = $2 AND state = 1 GROUP BY key",
+	"SELECT min(task) FROM tq_internal.gate_member WHERE queue = $1 AND kind = $2 AND state IN (1, 4) GROUP BY key",
 	INT4OID, INT2OID);
 
 static TqStatement claims_since = TQ_STATEMENT(
 	"SELECT r.started FROM tq_internal.gate_member m JOIN tq_internal.run r ON r.task = m.task"
-	" WHERE m.queue = $1 AND m.kind = $2 AND m.key = $3 AND m.state IN (0, 3) AND r.started > $4"
+	" WHERE m.queue = $1 AND m.kind = $2 AND m.key = $3 AND m.state IN (0, 3, 4, 5) AND r.started > $4"
 	" ORDER BY r.started",
 	INT4OID, INT2OID, TEXTOID, TIMESTAMPTZOID);
 
@@ -161,7 +167,10 @@ tq_gate_members_of(const int64 *tasks, int n, int *found)
 						   read_member, sizeof(TqGateMember), found);
 }
 
-/* Returns the first members of a gate that are in this state. */
+/*
+ * Returns the first members of a gate that are in this state; with READY, those
+ * in READY_AGAIN too.
+ */
 TqGateMember *
 tq_gate_members_in(const TqGate *gate, TqGateState state, int max, int *found)
 {

@@ -16,7 +16,10 @@ typedef enum TqGateState
 	TQ_GATE_ADMITTED = 0,
 	TQ_GATE_READY = 1,     /* it waits for nothing but this gate */
 	TQ_GATE_NOT_READY = 2, /* it cannot be claimed for another reason */
-	TQ_GATE_ENDED = 3      /* its claims count in an interval */
+	TQ_GATE_ENDED = 3,     /* its claims count in an interval */
+	/* as READY and NOT_READY, and its claims count in an interval */
+	TQ_GATE_READY_AGAIN = 4,
+	TQ_GATE_NOT_READY_AGAIN = 5
 } TqGateState;
 
 /* The tasks of a queue with one key; TQ_KEY_SERIAL or TQ_KEY_CONCURRENCY. */

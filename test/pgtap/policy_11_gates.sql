@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(59);
+SELECT plan(64);
 -- Limits are set before the transaction writes anything that is counted.
 SELECT tq.set_queue('test/m', '{"maxPending": 1, "maxDelayed": 2}');
 
@@ -127,6 +127,17 @@ SET tq.clock_offset = '62 seconds';
 SELECT is(pg_temp.next('test/k'), 'r3 r4', '11.3 after it');
 SET tq.clock_offset = '130 seconds';
 SELECT is(pg_temp.next('test/k'), 'r5', '11.3 and again, although they run');
+SET tq.clock_offset = '200 seconds';
+SELECT pg_temp.keyed('t' || n, 't') FROM generate_series(1, 3) AS n;
+SELECT is(pg_temp.next('test/k'), 't1 t2', '11.3 two of another key');
+SELECT pg_temp.report('t1', 'worker-shutdown');
+SELECT is(pg_temp.next('test/k'), '', '11.3 a retry waits, because the claim before it counts');
+SELECT pg_temp.report('t2', 'worker-shutdown'), tq.cancel_task(pg_temp.id('t2'));
+SELECT is(pg_temp.next('test/k'), '', '11.3 that of a run whose retry was canceled counts, too');
+SET tq.clock_offset = '262 seconds';
+SELECT is(pg_temp.next('test/k'), 't3 t1', '11.3 after the interval the retry is claimed, behind new runs');
+SET tq.clock_offset = '330 seconds';
+SELECT is(pg_temp.next('test/k'), '', '11.3 and nothing is left');
 RESET tq.clock_offset;
 
 -- both keys
