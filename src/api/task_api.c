@@ -441,15 +441,33 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 }
 
 /*
+ * Returns the ids of tasks as a text[]: a driver reads that as a list, and an
+ * array of a type that it does not know as one string.
+ */
+static Datum
+task_ids_array(const TqTaskDefinition *tasks, int n)
+{
+	char **texts = palloc(sizeof(char *) * Max(n, 1));
+	char *space = palloc((TQ_SLUG_CHARS + 1) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+	{
+		texts[i] = space + (TQ_SLUG_CHARS + 1) * i;
+		tq_slug_print(&tasks[i].named.task.task_id, texts[i]);
+	}
+	return tq_array_text(texts, n);
+}
+
+/*
  * enqueue_tasks(task_queue_id text, payloads jsonb[], task_ids slugid[], ...)
- * -> task ids, in the order of the payloads: enqueue() for many, all or none
+ * -> task ids as text[], in the order of the payloads: enqueue() for many, all
+ * or none
  */
 Datum
 tq_enqueue_tasks(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = tq_clock_now();
 	MemoryContext outer = CurrentMemoryContext;
-	TqSlug *slugs;
 	TqTaskDefinition *tasks;
 	Datum result;
 	int n;
@@ -462,11 +480,8 @@ tq_enqueue_tasks(PG_FUNCTION_ARGS)
 		tq_activation_do();
 		(void) tq_create(tasks, n, TQ_REPEAT_LATER, now);
 	}
-	slugs = palloc(sizeof(TqSlug) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-		slugs[i] = tasks[i].named.task.task_id;
 	MemoryContextSwitchTo(outer);
-	result = tq_array_slugid(slugs, n);
+	result = task_ids_array(tasks, n);
 	if (tq_audit_wants_clients())
 		audit_tasks(fcinfo, tasks, n);
 	tq_call_end();

@@ -974,7 +974,7 @@ CREATE FUNCTION tq.enqueue_tasks(
 	policy jsonb DEFAULT NULL,
 	retry int DEFAULT NULL,
 	run_at timestamptz DEFAULT NULL
-) RETURNS tq.slugid[]
+) RETURNS text[]
 	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C;
 COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
 	'create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order';
@@ -1722,7 +1722,7 @@ CREATE VIEW tq.task_details AS
 		c.worker_group, c.worker_id, c.scheduled, c.visible_at, c.started, c.taken_until, c.resolved,
 		c.created, COALESCE(c.effective_deadline, c.deadline) AS deadline, c.expires,
 		COALESCE(c.scheduler_id, '-') AS scheduler_id, COALESCE(c.project_id, 'none') AS project_id,
-		c.dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
+		c.dependencies::text[] AS dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
 	FROM tq_internal.current_task c;
 COMMENT ON VIEW tq.task_details IS 'every task with all that is known of it, the payload and the last error and result included';
 COMMENT ON COLUMN tq.task_details.task_id IS 'id of the task';

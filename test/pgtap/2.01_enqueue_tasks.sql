@@ -2,7 +2,7 @@
 -- payload.
 BEGIN;
 \ir helper.psql
-SELECT plan(21);
+SELECT plan(23);
 
 CREATE FUNCTION pg_temp.numbers(n int) RETURNS jsonb[] LANGUAGE sql AS $$ SELECT array_agg(jsonb_build_object('n', i) ORDER BY i) FROM generate_series(1, n) AS i $$;
 
@@ -16,6 +16,8 @@ SELECT is((SELECT count(*) FROM unnest(:'ids'::tq.slugid[]) AS i WHERE tq.status
 SELECT is((SELECT array_agg((payload ->> 'n')::int) FROM tq.claim_work('many/q', 'g', 'w', 150)),
 	(SELECT array_agg(n) FROM generate_series(1, 150) AS n), '5.1 claimed in that order');
 SELECT is(tq.enqueue_tasks('many/q', '{}'), '{}', 'no payload, no task');
+SELECT is(pg_typeof(tq.enqueue_tasks('many/q', '{}'))::text, 'text[]', '2.1 a list of texts, which every driver reads');
+SELECT is((SELECT count(*) FROM tq.statuses(tq.enqueue_tasks('many/p', pg_temp.numbers(3)))), 3::bigint, '2.1 which functions take as ids');
 
 -- common arguments
 SELECT tq.enqueue('many/q', task_id => pg_temp.id('base')) IS NOT NULL;
@@ -37,7 +39,7 @@ SELECT is(tq.enqueue_tasks('many/r', pg_temp.numbers(2), ARRAY[pg_temp.id('r1'),
 	tq.enqueue_tasks('many/r', pg_temp.numbers(2), ARRAY[pg_temp.id('r1'), pg_temp.id('r2')]), '2.1 a repeat is the same');
 SELECT is(tq.pending_tasks('many/r'), 2::bigint, '2.1 and creates no task');
 SELECT is(tq.enqueue_tasks('many/r', pg_temp.numbers(3), ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')]),
-	ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')], '2.1 one more, and two repeats');
+	ARRAY[pg_temp.id('r1'), pg_temp.id('r2'), pg_temp.id('r3')]::text[], '2.1 one more, and two repeats');
 SELECT throws_ok($$SELECT tq.enqueue_tasks('many/r', ARRAY['{"n": 9}', '{"n": 2}']::jsonb[], ARRAY[pg_temp.id('r9'), pg_temp.id('r1')])$$,
 	'TQ409', NULL, '2.1 another payload is a conflict');
 SELECT throws_ok($$SELECT tq.status(pg_temp.id('r9'))$$, 'TQ404', NULL, 'and nothing is created');

@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 8.5: views, why(), health().
 BEGIN;
 \ir helper.psql
-SELECT plan(93);
+SELECT plan(94);
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
@@ -30,6 +30,7 @@ SELECT is(pg_temp.overview('a'), 'running scheduled 0 wg/w1', '8.5 a running tas
 SELECT is((SELECT string_agg(state, ' ' ORDER BY state) FROM tq.task_overview WHERE task_queue_id = 'test/q'), 'pending pending running unscheduled unscheduled', '8.5 each task once');
 SELECT is((SELECT since FROM tq.task_overview WHERE task_id = pg_temp.id('a')), (SELECT started FROM tq.task_details WHERE task_id = pg_temp.id('a')), '8.5 since when it is running');
 SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id('c')), 1, '8.5 unmet dependencies');
+SELECT is((SELECT dependencies FROM tq.task_details WHERE task_id = pg_temp.id('c')), ARRAY[pg_temp.id('a')::text], '8.5 dependencies as texts');
 SELECT is((SELECT format('%s %s %s', required_task_id, state, met) FROM tq.dependency_overview WHERE task_id = pg_temp.id('c')), pg_temp.id('a') || ' running f', '8.5 a dependency that is not met');
 SELECT is((SELECT row_to_json(o)::text FROM tq.task_overview o WHERE task_id = pg_temp.id('b')), (SELECT row_to_json(o)::text FROM tq.status_row(pg_temp.id('b')) o), '8.5 status_row');
 SELECT is((SELECT format('%s %s %s', pending, delayed, running) FROM tq.queue_counts('test/q')), '1 1 1', '8.5 queue_counts');

@@ -51,7 +51,7 @@ SELECT is((tq.define_task(pg_temp.id('b'), pg_temp.def('b', '{"taskQueueId": "te
 	pg_temp.id('a'), 'return: define_task() too');
 SELECT is(tq.enqueue('test/u', task_id => pg_temp.id('b'), policy => '{"uniqueKey": "k"}'), pg_temp.id('a'), 'return: enqueue() gives its id');
 SELECT is(tq.enqueue('test/u', policy => '{"uniqueKey": "k"}'), pg_temp.id('a'), 'return: with an id of its own too');
-SELECT is(tq.enqueue_tasks('test/u', '{"{}", "{}"}', policy => '{"uniqueKey": "k"}'), pg_temp.ids('a', 'a'), 'return: enqueue_tasks() gives it in that place');
+SELECT is(tq.enqueue_tasks('test/u', '{"{}", "{}"}', policy => '{"uniqueKey": "k"}'), pg_temp.ids('a', 'a')::text[], 'return: enqueue_tasks() gives it in that place');
 SELECT is(tq.create_tasks(jsonb_build_array(pg_temp.element('b'), pg_temp.element('c', '{"uniqueKey": "other"}'))), 1::bigint, 'return: create_tasks() does not count it');
 SELECT is(pg_temp.there(), 'a c', 'return: nothing else is there');
 SELECT is((SELECT count(*) FROM tq_internal.task_key), 2::bigint, 'return: nor a key');
