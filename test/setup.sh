@@ -188,6 +188,10 @@ tq_has() {
 		tap) command -v prove && perl -MIPC::Run -MTest::More -e 1 ;;
 		dbd) perl -MDBD::Pg -e 1 ;;
 		psycopg) /usr/bin/python3 -c 'import psycopg' ;;
+		psycopg2) /usr/bin/python3 -c 'import psycopg2' ;;
+		asyncpg) /usr/bin/python3 -c 'import asyncpg' ;;
+		jdbc) [ -f /usr/share/java/postgresql.jar ] ;;
+		pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
 		spin) command -v spin ;;
 		valgrind) command -v valgrind ;;
@@ -214,6 +218,10 @@ tq_package() {
 		tap) echo perl libipc-run-perl ;;
 		dbd) echo libdbd-pg-perl ;;
 		psycopg) echo python3 python3-psycopg ;;
+		psycopg2) echo python3 python3-psycopg2 ;;
+		asyncpg) echo python3 python3-asyncpg ;;
+		jdbc) echo libpostgresql-jdbc-java ;;
+		pgbouncer) echo pgbouncer ;;
 		jsonschema) echo python3 python3-jsonschema ;;
 		spin) echo spin ;;
 		valgrind) echo valgrind ;;
@@ -329,7 +337,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ $1 == pg-cron || $1 == node || $1 == debhelper ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper psycopg2 asyncpg jdbc pgbouncer " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {
@@ -339,8 +347,8 @@ tq_needed() {
 
 # tq_packages GROUP...: installs by apt-get what is missing of compiler, make,
 # server, server-headers, pgtap, tap, dbd, psycopg, jsonschema, spin, valgrind, git,
-# and of pg-cron, node and debhelper, which may stay away.  Where it may not, it
-# prints the line that would, and exits.
+# and of those of tq_may_miss, which may stay away.  Where it may not, it prints the
+# line that would, and exits.
 tq_packages() {
 	local missing needed packages='' group
 	[ -z "${PG_CONFIG:-}" ] || "$PG_CONFIG" --version >/dev/null || tq_die "PG_CONFIG=$PG_CONFIG does not work"
