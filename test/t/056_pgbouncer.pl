@@ -156,6 +156,8 @@ is(servers(), 3, 'each worker that waits has a connection of the server');
 like(answer($db, q{SELECT tq.enqueue('p/w')}), qr/^[\w-]{22}$/, 'a producer is not held up');
 is(finish_worker($workers[0]), '1', 'the first worker has the task');
 
+is(answer("${db}_work", "CALL tq.wait_for_work('p/w', '100 ms')"), '', 'a procedure that waits can be called');
+
 # With the setting the session of a killed worker ends by itself.
 my $killed = time;
 kill_worker($workers[1]);
