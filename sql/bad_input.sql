@@ -73,7 +73,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('quarantine_worker', 'provisioner_id', $$'regress'$$), ('quarantine_worker', 'worker_type', $$'w'$$), ('quarantine_worker', 'worker_group', $$'g'$$), ('quarantine_worker', 'worker_id', $$'w'$$),
 	('quarantine_worker', 'quarantine_until', $$'2000-01-01'$$), ('quarantine_worker', 'quarantine_info', $$'info'$$),
 	('get_worker', 'provisioner_id', $$'regress'$$), ('get_worker', 'worker_type', $$'w'$$), ('get_worker', 'worker_group', $$'g'$$), ('get_worker', 'worker_id', $$'w'$$),
-	('why', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('status_row', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('queue_counts', 'task_queue_id', $$'regress/w'$$),
+	('top', 'max_rows', $$10$$), ('why', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('status_row', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('queue_counts', 'task_queue_id', $$'regress/w'$$),
 	('set_queue', 'task_queue_id', $$'regress/w'$$), ('set_queue', 'settings', $$'{"claimTimeout": 60}'$$), ('get_queue_settings', 'task_queue_id', $$'regress/w'$$),
 	('pause_queue', 'task_queue_id', $$'regress/w'$$), ('resume_queue', 'task_queue_id', $$'regress/w'$$),
 	('pending_tasks', 'task_queue_id', $$'regress/w'$$), ('task_queue_counts', 'task_queue_id', $$'regress/w'$$),
@@ -109,6 +109,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('subscribe', 'name', $$'new'$$), ('subscribe', 'exchange', $$'task-defined'$$), ('subscribe', 'pattern', $$'#'$$),
 	('unsubscribe', 'name', $$'regress'$$), ('fetch', 'name', $$'regress'$$), ('fetch', 'max', $$1$$), ('ack', 'name', $$'regress'$$), ('ack', 'id', $$0$$),
 	('group_slug', 'group_id', $$0$$), ('group_slug', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('group_number', 'task_group_id', $$'sealed__QAGAAAAAAAAAAA'$$),
+	('short_count', 'given', $$12$$), ('short_age', 'given', $$'1 min'::interval$$),
 	('shorten', 'given', $$'a b'$$), ('shorten', 'size', $$10$$), ('local_time', 'given', $$'2100-01-01'::timestamptz$$), ('may_see_statements', 'role', $$10$$),
 	('is_awaited', 'xid', $$'1'$$), ('exchange_name', 'exchange', $$1$$),
 	('state_name', 'state', $$1$$), ('reason_created_name', 'reason', $$1$$), ('reason_resolved_name', 'reason', $$1$$), ('priority_name', 'priority', $$1$$);

@@ -1,7 +1,7 @@
 /*
  * view_api.c
  *	  SQL functions that show rows of a view to callers with the scope: why,
- *	  health, status_row, queue_counts.
+ *	  health, top, status_row, queue_counts.
  *
  * The views show everything, so only few roles may read them.  These functions
  * check a scope, and read the view with the rights of the owner.
@@ -15,6 +15,7 @@
 #include "funcapi.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 
 #include "../engine/access.h"
 #include "../engine/limits.h"
@@ -27,31 +28,39 @@
 #include "../util/spi.h"
 #include "arguments.h"
 
+#define MAX_ROWS 1000
+
 PG_FUNCTION_INFO_V1(tq_rate_until);
 PG_FUNCTION_INFO_V1(tq_why);
 PG_FUNCTION_INFO_V1(tq_may_see_statements);
 PG_FUNCTION_INFO_V1(tq_health);
+PG_FUNCTION_INFO_V1(tq_top);
 PG_FUNCTION_INFO_V1(tq_status_row);
 PG_FUNCTION_INFO_V1(tq_queue_counts);
 
 /*
  * Returns the rows of a query with at most one parameter.  The server plans it
  * as it plans queries of users, because the views are too different for one
- * rule.
+ * rule, but without JIT, which would cost a second for a screen of lines.
  */
 static void
 put_rows(FunctionCallInfo fcinfo, const char *query, int nargs, Oid type,
 		 Datum value)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	int nest;
 	int code;
 
 	tq_spi_become_owner();
+	nest = NewGUCNestLevel();
+	(void) set_config_option("jit", "off", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 	code = SPI_execute_with_args(query, nargs, &type, &value, NULL, true, 0);
 	if (code != SPI_OK_SELECT)
 		elog(ERROR, "could not read a view: %s", SPI_result_code_string(code));
 	for (uint64 i = 0; i < SPI_processed; i++)
 		tuplestore_puttuple(rsinfo->setResult, SPI_tuptable->vals[i]);
+	AtEOXact_GUC(true, nest);
 }
 
 /* Returns what a query finds about the task in the first argument. */
@@ -150,6 +159,23 @@ tq_health(PG_FUNCTION_ARGS)
 		"SELECT h.name, h.ok, h.detail, CASE WHEN NOT h.ok THEN h.hint END"
 		" FROM tq_internal.health_check h ORDER BY h.place",
 		0, InvalidOid, (Datum) 0);
+	tq_call_end();
+	return (Datum) 0;
+}
+
+/* top(max_rows int) -> lines of text; at most so many of each kind */
+Datum
+tq_top(PG_FUNCTION_ARGS)
+{
+	int max = tq_arg_int(fcinfo, 0, "max_rows", 1, MAX_ROWS);
+
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	tq_call_begin(true);
+	tq_access_require(tq_need("queue:health"));
+	put_rows(fcinfo,
+			 "SELECT s.line FROM tq_internal.screen s WHERE s.n <= $1"
+			 " ORDER BY s.section, s.n",
+			 1, INT4OID, Int32GetDatum(max));
 	tq_call_end();
 	return (Datum) 0;
 }

@@ -2338,6 +2338,88 @@ CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint
 	AS 'MODULE_PATHNAME', 'tq_health' LANGUAGE C;
 COMMENT ON FUNCTION tq.health() IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok';
 
+-- A number in at most 7 characters, and a time in at most 5.
+CREATE FUNCTION tq_internal.short_count(given numeric) RETURNS text
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN n < 100000 THEN n::text
+			WHEN n < 100000000 THEN trunc(n / 1000) || 'k'
+			ELSE trunc(n / 1000000) || 'M' END
+		FROM round(given) AS n;
+	END;
+COMMENT ON FUNCTION tq_internal.short_count(numeric) IS 'a number as tq.top() shows it';
+
+CREATE FUNCTION tq_internal.short_age(given interval) RETURNS text
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN s < 0 THEN '0s'
+			WHEN s < 100 THEN trunc(s) || 's'
+			WHEN s < 6000 THEN trunc(s / 60) || 'm'
+			WHEN s < 360000 THEN trunc(s / 3600) || 'h'
+			ELSE trunc(s / 86400) || 'd' END
+		FROM (SELECT extract(epoch FROM given)) AS x (s);
+	END;
+COMMENT ON FUNCTION tq_internal.short_age(interval) IS 'a time as tq.top() shows it';
+
+-- Groups that may be in progress: new ones, and those of runs that are running.
+-- There may be too many groups to look at all.
+CREATE VIEW tq_internal.recent_group AS
+	SELECT g.task_group_id, p.*
+	FROM (SELECT id FROM (SELECT id FROM tq_internal.task_group ORDER BY id DESC LIMIT 20) AS n
+		UNION SELECT t.group_id FROM (SELECT r.task FROM tq_internal.claimed_run r LIMIT 50) AS r JOIN tq_internal.task t ON t.id = r.task WHERE t.group_id IS NOT NULL) AS i
+		JOIN tq_internal.task_group g ON g.id = i.id
+		CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p
+	WHERE p.outcome IS NULL AND p.tasks > 0;
+COMMENT ON VIEW tq_internal.recent_group IS 'groups in progress that tq.top() shows';
+
+-- The lines of tq.top(): section, number within it (0: a heading), line.  In
+-- psql the rows have at most 100 columns.
+CREATE VIEW tq_internal.screen AS
+	WITH queue AS MATERIALIZED (
+		SELECT s.*, row_number() OVER (ORDER BY s.pending + s.running DESC, s.blocked + s.delayed DESC, s.task_queue_id) AS n FROM tq.queue_stats s
+	), worker AS MATERIALIZED (
+		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq.worker_overview w
+	), task_group AS MATERIALIZED (
+		SELECT g.*, g.completed + g.failed + g.exception AS done, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
+	)
+	SELECT 1 AS section, 0::bigint AS n, format('tq %s, %s: %s pending, %s running, %s delayed, %s blocked; %s/s in, %s/s out',
+		(SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq'), tq_internal.local_time(tq_internal.clock_now()),
+		tq_internal.short_count(COALESCE(sum(pending), 0)), tq_internal.short_count(COALESCE(sum(running), 0)), tq_internal.short_count(COALESCE(sum(delayed), 0)),
+		tq_internal.short_count(COALESCE(sum(blocked), 0)), tq_internal.short_count(COALESCE(sum(created_per_s), 0)::numeric), tq_internal.short_count(COALESCE(sum(ended_per_s), 0)::numeric)) AS line
+	FROM queue
+	UNION ALL
+	SELECT 2, 0, CASE WHEN bool_and(h.ok) THEN format('health: all %s checks are ok', count(*))
+		ELSE 'health: not ok: ' || tq_internal.shorten(string_agg(h.name || ': ' || h.detail, '; ' ORDER BY h.place) FILTER (WHERE NOT h.ok), 81) END
+	FROM tq_internal.health_check h
+	UNION ALL SELECT 3, 0, ''
+	UNION ALL
+	SELECT 4, 0, rpad(format('QUEUE (%s)', count(*)), 34) || ' PENDING RUNNING DELAYED BLOCKED    IN/s   OUT/s  OLDEST WORKERS' FROM queue
+	UNION ALL
+	SELECT 5, q.n, rpad(tq_internal.shorten(q.task_queue_id, 25) || CASE WHEN q.paused THEN ' (paused)' ELSE '' END, 34)
+		|| (SELECT string_agg(lpad(f.field, 8), '' ORDER BY f.i) FROM unnest(ARRAY[tq_internal.short_count(q.pending), tq_internal.short_count(q.running),
+			tq_internal.short_count(q.delayed), tq_internal.short_count(q.blocked), tq_internal.short_count(q.created_per_s::numeric), tq_internal.short_count(q.ended_per_s::numeric),
+			COALESCE(tq_internal.short_age(q.oldest_pending), '-'), tq_internal.short_count(q.workers)]) WITH ORDINALITY AS f (field, i))
+	FROM queue q
+	UNION ALL SELECT 6, 0, ''
+	UNION ALL
+	SELECT 7, 0, rpad(format('WORKER (%s)', count(*)), 44) || rpad('QUEUE', 28) || rpad('STATE', 12) || ' RUNS   SEEN' FROM worker
+	UNION ALL
+	SELECT 8, w.n, rpad(tq_internal.shorten(w.worker_group || '/' || w.worker_id, 43), 44) || rpad(tq_internal.shorten(w.task_queue_id, 27), 28) || rpad(w.state, 12)
+		|| lpad(tq_internal.short_count(w.running), 5) || lpad(COALESCE(tq_internal.short_age(tq_internal.clock_now() - w.last_date_active), '-'), 7)
+	FROM worker w
+	UNION ALL SELECT 9, 0, ''
+	UNION ALL
+	SELECT 10, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
+	UNION ALL
+	SELECT 11, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('x', ceil(39.0 * (g.failed + g.exception) / g.tasks)::int), 39, '.') || '] '
+		|| lpad(tq_internal.short_count(g.done), 9) || lpad(tq_internal.short_count(g.tasks), 9) || lpad(tq_internal.short_count(g.running), 5) || lpad(tq_internal.short_count(g.failed + g.exception), 7)
+	FROM task_group g;
+COMMENT ON VIEW tq_internal.screen IS 'the lines of tq.top()';
+
+CREATE FUNCTION tq.top(max_rows int DEFAULT 10) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_top' LANGUAGE C;
+COMMENT ON FUNCTION tq.top(int) IS 'one screen for \watch: health, queues, workers and groups in progress, in lines of at most 98 characters';
+
 CREATE FUNCTION tq.reset_queue_stats() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';

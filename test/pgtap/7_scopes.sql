@@ -124,6 +124,7 @@ INSERT INTO rule VALUES
 	('upkeep', $$SELECT tq.upkeep()$$, '[["queue:upkeep"]]'),
 	('reset_queue_stats', $$SELECT tq.reset_queue_stats()$$, '[["queue:upkeep"]]'),
 	('health', $$SELECT tq.health()$$, '[["queue:health"]]'),
+	('top', $$SELECT tq.top()$$, '[["queue:health"]]'),
 	('maintenance_activity', $$SELECT tq.maintenance_activity()$$, '[["queue:health"]]'),
 	('grant_scopes', $$SELECT tq.grant_scopes('scoped', '{x}')$$, '[["*"]]'),
 	('revoke_scopes', $$SELECT tq.revoke_scopes('scoped', '{x}')$$, '[["*"]]'),
@@ -335,8 +336,8 @@ CREATE TEMP TABLE held (who name, fns text[]);
 INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
 	('worker', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
-	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health}'),
-	('monitor', '{health,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');
+	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
+	('monitor', '{health,top,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
 FROM held AS h, unnest(h.fns) AS fn JOIN rule AS r ON r.fn = fn.fn
 WHERE r.call !~ 'mine:|scopes' ORDER BY h.who, r.fn;

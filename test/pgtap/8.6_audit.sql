@@ -90,7 +90,7 @@ INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, conductor_policy,
 	health, latest_artifact_info, list_artifacts, list_claimed_tasks, list_dead_letters, list_dependent_tasks, list_latest_artifacts,
 	list_pending_tasks, list_provisioners, list_task_group, list_task_queues, list_worker_types, list_workers, maintenance_activity, message,
 	messages, pending_tasks, published_id, queue_channel, queue_counts, result, satisfies, slugid, stable_slugid, start_maintenance, status,
-	status_row, statuses, task, task_queue_counts, taskbroker_policy, taskbroker_status, tasks, topic_match, upkeep, wait_for_task,
+	status_row, statuses, task, task_queue_counts, taskbroker_policy, taskbroker_status, tasks, top, topic_match, upkeep, wait_for_task,
 	wait_for_task_group, wait_for_work, why}'::text[]);
 INSERT INTO silent VALUES ('cancel_tasks'), ('move_tasks');	-- not silent, but tested in policy_12_many.sql, because they commit
 

@@ -164,7 +164,7 @@ INSERT INTO attack_call VALUES
 	('finish_artifact', $$'<r>', 0, 'object', 'upload__QAGAAAAAAAAAAA'$$), ('get_artifact', $$'<r>', 0, 'inline'$$), ('get_latest_artifact', $$'<r>', 'inline'$$),
 	('artifact_info', $$'<r>', 0, 'inline'$$), ('latest_artifact_info', $$'<r>', 'inline'$$), ('list_artifacts', $$'<r>', 0$$), ('list_latest_artifacts', $$'<r>'$$),
 	('bind', $$'ch', 'task-defined'$$), ('unbind', $$'ch', 'task-defined'$$), ('messages', ''), ('published_id', ''), ('subscribe', $$'sub', 'task-pending'$$), ('unsubscribe', $$'sub'$$),
-	('fetch', $$'sub'$$), ('ack', $$'sub', 0$$), ('upkeep', ''), ('reset_queue_stats', ''), ('health', ''), ('maintenance_activity', ''),
+	('fetch', $$'sub'$$), ('ack', $$'sub', 0$$), ('upkeep', ''), ('reset_queue_stats', ''), ('health', ''), ('top', ''), ('maintenance_activity', ''),
 	('rotate_secret', ''), ('grant_scopes', $$'fresh', '{x}'$$), ('revoke_scopes', $$'fresh', '{x}'$$), ('grant_queue', $$'fresh', 'test/*', 'read'$$), ('revoke_queue', $$'fresh', 'test/*', 'read'$$);
 INSERT INTO attack_call
 	SELECT fn, args, false FROM (VALUES ('slugid', ''), ('stable_slugid', $$'x'$$), ('queue_channel', $$'test/q'$$), ('topic_match', $$'#', 'x'$$), ('conductor_policy', $$'{}'$$),

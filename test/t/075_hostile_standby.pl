@@ -147,6 +147,7 @@ my %read = (
 	status_row => "($pending)",
 	queue_counts => ["('p/w')", "('p/new')"],
 	health => '()',
+	top => '()',
 	waiters => '()',
 	background_workers => '()',
 	local_time => "('2100-01-01')",
