@@ -167,6 +167,17 @@ tq_arg_interval(FunctionCallInfo fcinfo, int n, const char *name)
 	return DatumGetIntervalP(get(fcinfo, n, name));
 }
 
+/* Returns the arguments "deadline", which may be NULL, and "downstream". */
+TqRepairHow
+tq_arg_repair(FunctionCallInfo fcinfo, int deadline, int downstream)
+{
+	return (TqRepairHow){.deadline = PG_ARGISNULL(deadline)
+										 ? NULL
+										 : PG_GETARG_INTERVAL_P(deadline),
+						 .downstream = DatumGetBool(
+							 get(fcinfo, downstream, "downstream"))};
+}
+
 /* Returns an array argument. */
 ArrayType *
 tq_arg_array(FunctionCallInfo fcinfo, int n, const char *name)

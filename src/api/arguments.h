@@ -12,6 +12,7 @@
 #include "utils/jsonb.h"
 
 #include "../engine/credentials.h"
+#include "../engine/repair.h"
 #include "../util/compat.h"
 #include "../util/slugid.h"
 
@@ -41,6 +42,8 @@ extern const char *tq_result_fault(const Jsonb *result);
 extern const char *tq_error_fault(const Jsonb *error);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 								 const char *name);
+extern TqRepairHow tq_arg_repair(FunctionCallInfo fcinfo, int deadline,
+								 int downstream);
 extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
 							   const char *name);
 extern ArrayType *tq_arg_batch(FunctionCallInfo fcinfo, int n,

@@ -61,6 +61,11 @@ static const struct
 				  {"cancel_tasks", "max"},
 				  {"move_tasks", "max"},
 				  {"move_tasks", "to_task_queue_id"},
+				  {"rerun_task", "deadline"},
+				  {"rerun_task", "downstream"},
+				  {"retry_task_group", "deadline"},
+				  {"retry_task_group", "reasons"},
+				  {"retry_task_group", "downstream"},
 				  {"set_queue", "settings"},
 				  {"resolve", "reason"},
 				  {"report_exception", "reason"}};

@@ -15,15 +15,19 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
+#include "../core/names.h"
+#include "../core/state.h"
 #include "../core/types.h"
 #include "../engine/access.h"
 #include "../engine/group.h"
+#include "../engine/repair.h"
 #include "../events/group_resolution.h"
 #include "../events/status_json.h"
 #include "../storage/activation.h"
 #include "../storage/group_table.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
+#include "../util/errors.h"
 #include "../util/slugid.h"
 #include "../util/spi.h"
 #include "arguments.h"
@@ -34,6 +38,7 @@ PG_FUNCTION_INFO_V1(tq_get_task_group);
 PG_FUNCTION_INFO_V1(tq_list_task_group);
 PG_FUNCTION_INFO_V1(tq_seal_task_group);
 PG_FUNCTION_INFO_V1(tq_cancel_task_group);
+PG_FUNCTION_INFO_V1(tq_retry_task_group);
 PG_FUNCTION_INFO_V1(tq_group_progress);
 PG_FUNCTION_INFO_V1(tq_group_progress_shown);
 
@@ -118,6 +123,91 @@ tq_cancel_task_group(PG_FUNCTION_ARGS)
 	tq_audit_operator(fcinfo);
 	tq_call_end();
 	PG_RETURN_JSONB_P(result);
+}
+
+/* Reasons for which retry_task_group() reruns a task unless it is given others. */
+static const TqResolved default_reasons[] = {TQ_RESOLVED_FAILED,
+											 TQ_RESOLVED_FAILED_TERMINAL,
+											 TQ_RESOLVED_DEADLINE_EXCEEDED,
+											 TQ_RESOLVED_CLAIM_EXPIRED,
+											 TQ_RESOLVED_WORKER_SHUTDOWN,
+											 TQ_RESOLVED_MALFORMED_PAYLOAD,
+											 TQ_RESOLVED_RESOURCE_UNAVAILABLE,
+											 TQ_RESOLVED_INTERNAL_ERROR,
+											 TQ_RESOLVED_INTERMITTENT_TASK,
+											 TQ_RESOLVED_PENDING_TIMEOUT,
+											 TQ_RESOLVED_RUN_TIMEOUT};
+
+/*
+ * Adds the reasons of that name to a list, and returns their number; raises TQ400
+ * if there is none.
+ */
+static int
+add_reasons(const char *name, TqResolved *reasons)
+{
+	int n = 0;
+
+	for (int i = TQ_RESOLVED_NONE + 1; i <= TQ_RESOLVED_LAST; i++)
+	{
+		TqResolved reason = (TqResolved) i;
+
+		if (tq_resolved_state(reason) != TQ_STATE_COMPLETED &&
+			strcmp(name, tq_resolved_name(reason)) == 0)
+			reasons[n++] = reason;
+	}
+	if (n > 0)
+		return n;
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid element of reasons"),
+		 errdetail("\"%s\" is not the reason of an unsuccessful end.",
+				   tq_error_clip(name)),
+		 errhint(
+			 "Give values of reasonResolved, such as failed or canceled.")));
+}
+
+/* Reads the argument "reasons" of retry_task_group(). */
+static const TqResolved *
+read_reasons(FunctionCallInfo fcinfo, int arg, int *n)
+{
+	TqResolved *reasons;
+	char **names;
+	int count;
+
+	*n = lengthof(default_reasons);
+	if (PG_ARGISNULL(arg))
+		return default_reasons;
+	names = tq_texts_of_array(PG_GETARG_ARRAYTYPE_P(arg), &count);
+	reasons = palloc(sizeof(TqResolved) * (count + TQ_RESOLVED_LAST + 1) * 2);
+	*n = 0;
+	for (int i = 0; i < count; i++)
+	{
+		if (names[i] == NULL)
+			tq_error_null_element("reasons", i);
+		*n += add_reasons(names[i], reasons + *n);
+	}
+	return reasons;
+}
+
+/*
+ * retry_task_group(task_group_id slugid, deadline interval from now, reasons
+ * text[], downstream bool) -> number of tasks that run again, or wait again (2.20)
+ */
+Datum
+tq_retry_task_group(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	TqRepairHow how = tq_arg_repair(fcinfo, 1, 3);
+	const TqResolved *reasons;
+	int nreasons;
+	int64 count;
+
+	tq_call_begin(false);
+	reasons = read_reasons(fcinfo, 2, &nreasons);
+	count = tq_repair_group(slug, &how, reasons, nreasons, tq_clock_now());
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_INT64(count);
 }
 
 /* The columns of tq.progress. */

@@ -24,6 +24,7 @@
 #include "../engine/definition.h"
 #include "../engine/definition_json.h"
 #include "../engine/priority.h"
+#include "../engine/repair.h"
 #include "../engine/task_access.h"
 #include "../engine/task_ops.h"
 #include "../events/status_json.h"
@@ -521,11 +522,36 @@ tq_schedule_task(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(change_task(fcinfo, "schedule-task", tq_task_schedule));
 }
 
-/* rerun_task(task_id slugid) -> status (2.4) */
+/* Reruns a task with another deadline, or with what depends on it. */
+static Jsonb *
+repair_task(FunctionCallInfo fcinfo, const TqRepairHow *how)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TqNamedTask *named;
+	Jsonb *status;
+
+	tq_call_begin(false);
+	named = tq_task_get(task_id);
+	tq_require_change("rerun-task", named);
+	tq_repair_task(&named->task, how, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(tq_task_get(task_id)));
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	return status;
+}
+
+/*
+ * rerun_task(task_id slugid, deadline interval from now, downstream bool) ->
+ * status (2.4)
+ */
 Datum
 tq_rerun_task(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_JSONB_P(change_task(fcinfo, "rerun-task", tq_task_rerun));
+	TqRepairHow how = tq_arg_repair(fcinfo, 1, 2);
+
+	if (how.deadline == NULL && !how.downstream)
+		PG_RETURN_JSONB_P(change_task(fcinfo, "rerun-task", tq_task_rerun));
+	PG_RETURN_JSONB_P(repair_task(fcinfo, &how));
 }
 
 /* cancel_task(task_id slugid) -> status (2.5) */
@@ -641,7 +667,8 @@ put_dependency(ReturnSetInfo *rsinfo, const TqTask *task)
 {
 	int n;
 	TqHistoryRun *runs = tq_runs_of_task(task, &n);
-	TqState state = n == 0 ? TQ_STATE_UNSCHEDULED : runs[n - 1].run.state;
+	TqState state = n == 0 || runs[n - 1].is_left ? TQ_STATE_UNSCHEDULED
+												  : runs[n - 1].run.state;
 	Jsonb *result = n == 0 ? NULL : tq_detail_result(&runs[n - 1].run);
 	Datum values[3] = {tq_slug_datum(&task->task_id),
 					   CStringGetTextDatum(tq_state_name(state)),

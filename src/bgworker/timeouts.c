@@ -208,7 +208,7 @@ tq_timeout_cancel(const TqWork *work)
 	locked.n = 0;
 	for (int i = 0; i < n; i++)
 	{
-		if (locked.runs[i].created != TQ_CREATED_RERUN ||
+		if (!tq_created_is_rerun(locked.runs[i].created) ||
 			locked.runs[i].scheduled <= canceled)
 			tq_locked_tasks_keep(&locked, i);
 	}

@@ -61,6 +61,7 @@ tq_created_name(TqCreated reason)
 		case TQ_CREATED_TASK_RETRY:
 			return "task-retry";
 		case TQ_CREATED_RERUN:
+		case TQ_CREATED_REPAIR:
 			return "rerun";
 		case TQ_CREATED_EXCEPTION:
 			return "exception";

@@ -178,6 +178,28 @@ tq_created_is_retry(TqCreated reason)
 		case TQ_CREATED_RERUN:
 		case TQ_CREATED_EXCEPTION:
 		case TQ_CREATED_SKIP:
+		case TQ_CREATED_REPAIR:
+			return false;
+	}
+	return false;
+}
+
+/* Returns whether a run was created for a task that was resolved before. */
+bool
+tq_created_is_rerun(TqCreated reason)
+{
+	switch (reason)
+	{
+		case TQ_CREATED_RERUN:
+		case TQ_CREATED_REPAIR:
+			return true;
+		case TQ_CREATED_NONE:
+		case TQ_CREATED_SCHEDULED:
+		case TQ_CREATED_RETRY:
+		case TQ_CREATED_TASK_RETRY:
+		case TQ_CREATED_FAILURE_RETRY:
+		case TQ_CREATED_EXCEPTION:
+		case TQ_CREATED_SKIP:
 			return false;
 	}
 	return false;

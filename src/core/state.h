@@ -15,6 +15,7 @@ extern TqResolved tq_event_resolved(TqEvent event);
 extern TqState tq_resolved_state(TqResolved reason);
 extern TqCreated tq_resolved_retry(TqResolved reason);
 extern bool tq_created_is_retry(TqCreated reason);
+extern bool tq_created_is_rerun(TqCreated reason);
 extern bool tq_resolved_is_reportable(TqResolved reason);
 extern int tq_rerun_retries(int retries, int max_runs, int run_id);
 extern TqExchange tq_state_exchange(TqState state);

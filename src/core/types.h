@@ -27,8 +27,9 @@ typedef enum TqCreated
 	TQ_CREATED_TASK_RETRY = 3,
 	TQ_CREATED_RERUN = 4,
 	TQ_CREATED_EXCEPTION = 5,
-	TQ_CREATED_SKIP = 6,         /* created resolved, by skip_task() */
-	TQ_CREATED_FAILURE_RETRY = 7 /* after a run that failed */
+	TQ_CREATED_SKIP = 6,          /* created resolved, by skip_task() */
+	TQ_CREATED_FAILURE_RETRY = 7, /* after a run that failed */
+	TQ_CREATED_REPAIR = 8 /* a rerun that makes the group active again */
 } TqCreated;
 
 /* Why a run was resolved: reasonResolved (doc/spec/taskcluster.md 3.2). */

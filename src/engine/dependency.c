@@ -265,8 +265,8 @@ check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
 /*
  * Returns whether this run counts as completed for the dependents of its task.
  */
-static bool
-counts_as_completed(const TqRun *run, int32 policy)
+bool
+tq_dependency_counts(const TqRun *run, int32 policy)
 {
 	return run->state == TQ_STATE_COMPLETED ||
 		   (policy != 0 && tq_state_is_resolved(run->state) &&
@@ -283,11 +283,12 @@ evaluate_dependency(const TqRun *run, int32 policy, bool all_resolved,
 					int32 *from_run)
 {
 	bool is_resolved = tq_state_is_resolved(run->state);
-	bool is_met = counts_as_completed(run, policy) ||
+	bool is_met = tq_dependency_counts(run, policy) ||
 				  (all_resolved && is_resolved);
 
 	*from_run = Max(run->run_id, 0);
-	if (is_resolved && !is_met)
+	if ((is_resolved && !is_met) ||
+		(run->state == TQ_STATE_UNSCHEDULED && run->run_id >= 0))
 		(*from_run)++;
 	return is_met;
 }
@@ -324,7 +325,7 @@ tq_dependency_track(const TqTaskDefinition *definition, HTAB *batch_tasks,
 	}
 	tq_dependencies_insert(task->id, required, from_run, n);
 	if (nunmet > 0)
-		tq_unscheduled_insert(task->id, unmet, nunmet, task->all_resolved);
+		tq_unscheduled_insert(task->id, unmet, nunmet, task->all_resolved, 0);
 	return nunmet > 0;
 }
 
@@ -406,7 +407,7 @@ tq_dependency_drop_blocked(TqLockedTasks *held, const bool *is_final)
 /*
  * Finds which runs before that one have met dependencies already: the last
  * completed one and the last final one.  A run is final if it was followed by
- * a rerun.
+ * one that is no retry.
  */
 static void
 look_back(TqMet *met, const TqHistoryRun *runs, int n, int run_id,
@@ -414,10 +415,10 @@ look_back(TqMet *met, const TqHistoryRun *runs, int n, int run_id,
 {
 	for (int i = 1; i < n && runs[i].run.run_id <= run_id; i++)
 	{
-		if (runs[i].run.created != TQ_CREATED_RERUN)
+		if (tq_created_is_retry(runs[i].run.created))
 			continue;
 		met->previous_final = runs[i].run.run_id - 1;
-		if (counts_as_completed(&runs[i - 1].run, policy))
+		if (tq_dependency_counts(&runs[i - 1].run, policy))
 			met->previous_completed = runs[i].run.run_id - 1;
 	}
 }
@@ -453,7 +454,7 @@ what_is_met(const TqFinal *finals, int n)
 
 		met[i] = (TqMet){.required = run->task,
 						 .completed = task == NULL ||
-									  counts_as_completed(run, task->policy),
+									  tq_dependency_counts(run, task->policy),
 						 .previous_completed = -1,
 						 .previous_final = -1};
 		if (run->run_id > 0)
@@ -491,12 +492,12 @@ those_required(const TqFinal *finals, int n, int *found)
 /*
  * Counts down the dependencies that these final runs meet, each dependent
  * once.  Returns those dependents that wait for nothing more, unless their
- * deadline has passed; they have left unscheduled.  The caller has locked and
- * written the rows of the runs.
+ * deadline has passed; they have left unscheduled, and next_runs[] are the runs
+ * that they get.  The caller has locked and written the rows of the runs.
  */
 TqTask *
 tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
-					  int *released)
+					  int **next_runs, int *released)
 {
 	int nmet;
 	TqWaiting *met;
@@ -516,15 +517,18 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 	tasks = palloc(sizeof(TqTask) * nmet);
 	may_free = palloc(sizeof(bool) * nmet);
 	is_free = palloc(sizeof(bool) * nmet);
+	*next_runs = palloc0(sizeof(int) * nmet);
 	for (int i = 0; i < nmet; i++)
 		may_free[i] = tq_task_find_by_id(&finder, met[i].task, &tasks[i]) &&
 					  tasks[i].deadline >= now;
 	tq_task_finder_end(&finder);
-	tq_unscheduled_count_down(met, nmet, may_free, is_free);
+	tq_unscheduled_count_down(met, nmet, may_free, is_free, *next_runs);
 	for (int i = 0; i < nmet; i++)
 	{
-		if (is_free[i])
-			tasks[(*released)++] = tasks[i];
+		if (!is_free[i])
+			continue;
+		(*next_runs)[*released] = (*next_runs)[i];
+		tasks[(*released)++] = tasks[i];
 	}
 	return tasks;
 }

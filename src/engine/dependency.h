@@ -39,6 +39,8 @@ extern bool tq_dependency_track(const TqTaskDefinition *definition,
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 									   const bool *is_final);
 extern TqTask *tq_dependency_release(const TqFinal *finals, int n,
-									 TimestampTz now, int *released);
+									 TimestampTz now, int **next_runs,
+									 int *released);
+extern bool tq_dependency_counts(const TqRun *run, int32 policy);
 
 #endif /* TQ_DEPENDENCY_H */

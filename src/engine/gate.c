@@ -244,8 +244,9 @@ where_is(int64 task, TqRun *run)
 	switch (run->location)
 	{
 		case TQ_LOCATION_NONE:
-		case TQ_LOCATION_UNSCHEDULED:
 			return WHERE_DELAYED;
+		case TQ_LOCATION_UNSCHEDULED:
+			return WHERE_GONE; /* it enters them again with its next run */
 		case TQ_LOCATION_DELAYED:
 			(void) tq_gate_parked(&task, 1, &n);
 			return n > 0 ? WHERE_PARKED : WHERE_DELAYED;

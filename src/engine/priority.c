@@ -61,14 +61,15 @@ was_resolved(const TqRun *last)
 	TqHistoryRun *runs;
 	int n;
 
-	if (tq_state_is_resolved(last->state))
+	if (tq_state_is_resolved(last->state) ||
+		(last->state == TQ_STATE_UNSCHEDULED && last->run_id >= 0))
 		return true;
 	if (last->run_id <= 0)
 		return false;
 	runs = tq_runs_history(&last->task, 1, false, &n);
 	for (int i = 0; i < n; i++)
 	{
-		if (runs[i].run.run_id > 0 && runs[i].run.created == TQ_CREATED_RERUN)
+		if (runs[i].run.run_id > 0 && tq_created_is_rerun(runs[i].run.created))
 			return true;
 	}
 	return false;

@@ -203,7 +203,8 @@ is_repeat(const TqTask *task, const TqRun *run, TqResolved reason,
 	if (last.run_id > run->run_id && run->state != TQ_STATE_EXCEPTION &&
 		!tq_created_is_retry(last.created))
 		return false;
-	tq_transition_announce(transitions, task, run, &last);
+	tq_transition_announce(transitions, task, run,
+						   last.state == TQ_STATE_UNSCHEDULED ? run : &last);
 	return true;
 }
 

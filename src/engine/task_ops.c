@@ -6,9 +6,9 @@
  * request locks the row with the location of the task; transition.c makes the
  * transition.
  *
- * The deadline is checked before the lock is taken.  The only thing that
- * changes a deadline is that a concurrent session schedules the task; then
- * this call counts as the earlier of the two.
+ * The deadline is checked before the lock is taken.  Only a concurrent session
+ * that schedules the task or repairs it changes the deadline; then this call
+ * counts as the earlier of the two.
  */
 #include "postgres.h"
 
@@ -129,6 +129,33 @@ tq_task_schedule(TqTask *task, TimestampTz now)
 	(void) tq_transition_request(task, &last, TQ_EVENT_SCHEDULE, now);
 }
 
+/* Raises TQ409 if the payload of a completed task was dropped. */
+void
+tq_task_check_payload(const TqTask *task)
+{
+	if (tq_policy_get(task->policy)->drop_payload)
+		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+						errmsg("task \"%s\" has no payload any more",
+							   tq_slug_text(&task->task_id)),
+						errdetail("It was dropped when the task was completed "
+								  "(dropPayload)."),
+						errhint("Create a new task.")));
+}
+
+/* Raises TQ409 if a task has so many runs that it cannot get another one. */
+void
+tq_task_check_runs(const TqTask *task, const TqRun *last)
+{
+	if (last->run_id + 1 >= tq_max_runs)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("task \"%s\" has reached the maximum number of runs",
+						tq_slug_text(&task->task_id)),
+				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
+						   last->run_id + 1, tq_max_runs),
+				 errhint("Create a new task.")));
+}
+
 /*
  * Adds one more run, and deletes the dead letter of the task if it has one
  * (doc/spec/taskcluster.md 2.4).  Its unique key is locked before the task
@@ -146,24 +173,13 @@ tq_task_rerun(TqTask *task, TimestampTz now)
 	applies = tq_state_verdict(last.state, TQ_EVENT_RERUN) == TQ_VERDICT_APPLY;
 	if (key == TQ_RERUN_HELD && applies)
 		tq_unique_error_rerun(task, unique.task);
-	if (last.state == TQ_STATE_COMPLETED &&
-		tq_policy_get(task->policy)->drop_payload)
-		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
-						errmsg("task \"%s\" has no payload any more",
-							   tq_slug_text(&task->task_id)),
-						errdetail("It was dropped when the task was completed "
-								  "(dropPayload)."),
-						errhint("Create a new task.")));
-	if (last.run_id + 1 >= tq_max_runs && applies)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_CONFLICT),
-				 errmsg("task \"%s\" has reached the maximum number of runs",
-						tq_slug_text(&task->task_id)),
-				 errdetail("It has %d runs, and may have %d (tq.max_runs).",
-						   last.run_id + 1, tq_max_runs),
-				 errhint("Create a new task.")));
+	if (last.state == TQ_STATE_COMPLETED)
+		tq_task_check_payload(task);
 	if (applies)
+	{
+		tq_task_check_runs(task, &last);
 		tq_unique_take(task, &unique);
+	}
 	if (tq_transition_request(task, &last, TQ_EVENT_RERUN, now) &&
 		tq_policy_get(task->policy)->dead_letter)
 		(void) tq_dead_letter_delete(&task->task_id);

@@ -9,6 +9,7 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
+#include "../storage/run_table.h"
 #include "../storage/task_table.h"
 #include "../util/compat.h"
 #include "../util/slugid.h"
@@ -21,6 +22,8 @@ extern void tq_task_delete(const TqNamedTask *named);
 
 extern TqNamedTask *tq_task_get(const TqSlug *task_id);
 extern TqTaskDefinition *tq_definition_get(const TqSlug *task_id);
+extern void tq_task_check_payload(const TqTask *task);
+extern void tq_task_check_runs(const TqTask *task, const TqRun *last);
 pg_noreturn extern void tq_error_missing_task(const TqSlug *task_id);
 pg_noreturn extern void tq_error_past_deadline(const TqTask *task);
 pg_noreturn extern void tq_error_missing_run(const TqTask *task, int run_id);

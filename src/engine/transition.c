@@ -187,15 +187,39 @@ tq_transition_start_first(TqTransitions *transitions, TqTask *task,
 }
 
 /*
- * Returns whether the task has never been pending: it has no run, or only one
- * that was resolved at its creation.
+ * Returns whether a task that has had so many runs has never been pending: all
+ * of them were resolved at their creation.
  */
-static bool
-was_never_pending(const TqRun *last)
+bool
+tq_transition_never_pending(int64 task, int runs)
 {
-	return last->location == TQ_LOCATION_UNSCHEDULED ||
-		   (last->run_id == 0 && (last->created == TQ_CREATED_SKIP ||
-								  last->created == TQ_CREATED_EXCEPTION));
+	for (int run_id = runs - 1; run_id >= 0; run_id--)
+	{
+		TqRun run;
+
+		if (!tq_run_find(task, run_id, &run) ||
+			(run.created != TQ_CREATED_SKIP &&
+			 run.created != TQ_CREATED_EXCEPTION))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Adds a run of a task that had been resolved, was unscheduled again by a
+ * repair, and can go on now.
+ */
+static void
+start_again(TqTransitions *transitions, TqTask *task, int run_id)
+{
+	TqBudget budget = {.run_id = run_id};
+	TqStart *start;
+
+	tq_policy_first(tq_policy_get(task->policy),
+					tq_rerun_retries(task->retries, tq_max_runs, run_id),
+					tq_policy_after(transitions->now, task->delay), &budget);
+	start = add_start(transitions, task, NULL, TQ_CREATED_REPAIR, &budget);
+	start->is_first = tq_transition_never_pending(task->id, run_id);
 }
 
 /*
@@ -207,7 +231,8 @@ was_never_pending(const TqRun *last)
  * first timer, and dropped it because the task was resolved.
  */
 static void
-rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
+rerun(TqTransitions *transitions, TqTask *task, const TqRun *last,
+	  TqCreated created)
 {
 	TqBudget budget = {.run_id = last->run_id + 1};
 	TqStart *start;
@@ -222,8 +247,8 @@ rerun(TqTransitions *transitions, TqTask *task, const TqRun *last)
 					tq_rerun_retries(task->retries, tq_max_runs,
 									 budget.run_id),
 					transitions->now, &budget);
-	start = add_start(transitions, task, NULL, TQ_CREATED_RERUN, &budget);
-	start->is_first = was_never_pending(last);
+	start = add_start(transitions, task, NULL, created, &budget);
+	start->is_first = tq_transition_never_pending(task->id, budget.run_id);
 }
 
 /* Makes a locked task pending by an event that adds a run. */
@@ -237,9 +262,41 @@ start_locked(TqTransitions *transitions, TqTask *task, const TqRun *last,
 		tq_count_scheduled(task);
 	}
 	if (event == TQ_EVENT_RERUN)
-		rerun(transitions, task, last);
-	else
+		rerun(transitions, task, last,
+			  last->state == TQ_STATE_UNSCHEDULED && last->run_id >= 0
+				  ? TQ_CREATED_REPAIR
+				  : TQ_CREATED_RERUN);
+	else if (last->run_id < 0)
 		tq_transition_start_first(transitions, task, false);
+	else
+		start_again(transitions, task, last->run_id + 1);
+}
+
+/*
+ * Adds a rerun of a locked task, which makes its group active again if so
+ * requested; returns false if the task has a run already.  If that is pending,
+ * its message is appended again.
+ */
+bool
+tq_transition_repair(TqTransitions *transitions, TqTask *task,
+					 const TqRun *last, bool activates)
+{
+	if (tq_state_verdict(last->state, TQ_EVENT_RERUN) != TQ_VERDICT_APPLY)
+	{
+		if (last->state == TQ_STATE_PENDING)
+			tq_transition_announce(transitions, task, last, last);
+		return false;
+	}
+	if (last->location == TQ_LOCATION_UNSCHEDULED)
+	{
+		tq_unscheduled_delete(&task->id, 1);
+		tq_count_scheduled(task);
+	}
+	activates = activates ||
+				(last->state == TQ_STATE_UNSCHEDULED && last->run_id >= 0);
+	rerun(transitions, task, last,
+		  activates ? TQ_CREATED_REPAIR : TQ_CREATED_RERUN);
+	return true;
 }
 
 /* ---- runs that end ---- */
@@ -297,14 +354,14 @@ tq_transition_follow(TqTransitions *transitions, const TqRun *run,
 /* ---- write ---- */
 
 /*
- * Gives a task that had no run a run that is resolved at its creation
+ * Gives an unscheduled task a run that is resolved at its creation
  * (doc/spec/taskcluster.md 3.3).
  */
 static void
 create_resolved_run(TqRun *run, const TqTask *task, TqResolved reason,
 					TimestampTz now)
 {
-	run->run_id = 0;
+	run->run_id++;
 	run->created = reason == TQ_RESOLVED_SKIPPED ? TQ_CREATED_SKIP
 												 : TQ_CREATED_EXCEPTION;
 	run->retries_left = task->retries;
@@ -495,16 +552,22 @@ static void
 end_round(TqTransitions *transitions)
 {
 	int n;
+	int *next_runs;
 	TqTask *released = tq_dependency_release(transitions->finals,
 											 transitions->nfinals,
-											 transitions->now, &n);
+											 transitions->now, &next_runs, &n);
 
 	Assert(tq_state_verdict(TQ_STATE_UNSCHEDULED, TQ_EVENT_DEPENDENCIES_MET) ==
 		   TQ_VERDICT_APPLY);
 	for (int i = 0; i < transitions->nfinals; i++)
 		tq_wait_note_resolved(transitions->finals[i].run->task);
 	for (int i = 0; i < n; i++)
-		tq_transition_start_first(transitions, &released[i], false);
+	{
+		if (next_runs[i] == 0)
+			tq_transition_start_first(transitions, &released[i], false);
+		else
+			start_again(transitions, &released[i], next_runs[i]);
+	}
 	tq_pending_runs_add(transitions->starts, transitions->nstarts,
 						transitions->now);
 	for (int i = 0; i < n; i++)

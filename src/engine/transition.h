@@ -49,6 +49,9 @@ extern void tq_transition_start_first(TqTransitions *transitions, TqTask *task,
 extern void tq_transition_announce(TqTransitions *transitions,
 								   const TqTask *task, const TqRun *run,
 								   const TqRun *last);
+extern bool tq_transition_repair(TqTransitions *transitions, TqTask *task,
+								 const TqRun *last, bool activates);
+extern bool tq_transition_never_pending(int64 task, int runs);
 extern void tq_transitions_finish(TqTransitions *transitions);
 
 extern bool tq_transition_request(TqTask *task, TqRun *last, TqEvent event,

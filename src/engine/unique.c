@@ -360,6 +360,8 @@ was_never_claimed(TqRun *run)
 {
 	TqRunDetail detail;
 
+	if (run->location == TQ_LOCATION_UNSCHEDULED)
+		return run->run_id < 0;
 	return run->run_id <= 0 && run->location != TQ_LOCATION_RUN &&
 		   (!tq_detail_read(run, &detail) || detail.started == 0);
 }

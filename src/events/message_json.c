@@ -167,6 +167,7 @@ static bool
 is_of_unresolved(const TqMessage *message)
 {
 	return message->run_id == message->last_run &&
+		   message->state != TQ_STATE_UNSCHEDULED &&
 		   !tq_state_is_resolved(message->state);
 }
 
@@ -390,7 +391,10 @@ leave_out_details(TqTask *task, TqHistoryRun *runs, int n)
 {
 	task->policy = 0;
 	for (int i = 0; i < n; i++)
+	{
 		runs[i].detail = NULL;
+		runs[i].is_left = false; /* not yet when the message was written */
+	}
 }
 
 /* Sets a run back to what it was when the message was written. */
@@ -444,7 +448,9 @@ add_status(JsonbParseState **state, const TqAddress *address)
 	leave_out_details(&named.task, runs, n);
 	if (!had_begun(runs, n))
 		named.task.deadline = named.task.defined_deadline;
-	if (n > 0)
+	if (n > 0 && message->state == TQ_STATE_UNSCHEDULED)
+		runs[n - 1].is_left = true;
+	else if (n > 0)
 		turn_back(&runs[n - 1], address);
 	tq_json_key(state, "status");
 	pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);

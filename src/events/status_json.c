@@ -82,6 +82,9 @@ tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 {
 	const TqTask *task = &named->task;
 	const TqRun *last = n > 0 ? &runs[n - 1].run : NULL;
+	TqState state_now = last == NULL || runs[n - 1].is_left
+							? TQ_STATE_UNSCHEDULED
+							: last->state;
 	const char *slash = strchr(named->queue_name, '/');
 
 	tq_json_key(state, "runs");
@@ -89,8 +92,7 @@ tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 	for (int i = 0; i < n; i++)
 		push_run(state, &runs[i], task->policy != 0);
 	pushJsonbValue(state, WJB_END_ARRAY, NULL);
-	tq_json_add_text(state, "state",
-					 tq_state_name(last ? last->state : TQ_STATE_UNSCHEDULED));
+	tq_json_add_text(state, "state", tq_state_name(state_now));
 	tq_json_add_slug(state, "taskId", &task->task_id);
 	tq_json_add_time(state, "expires", task->expires);
 	tq_json_add_time(state, "deadline", task->deadline);

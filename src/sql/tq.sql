@@ -479,7 +479,8 @@ CREATE TABLE tq_internal.unscheduled (
 	task bigint PRIMARY KEY,
 	unmet int NOT NULL,				-- unmet dependencies; or rows of tq_internal.dependency_counter that count some
 	stripes smallint NOT NULL,		-- stripes of the counter in tq_internal.dependency_counter; 0: no rows there
-	all_resolved bool NOT NULL		-- copy of that of the task
+	all_resolved bool NOT NULL,		-- copy of that of the task
+	next_run smallint				-- number of its next run, if it was resolved before; NULL: 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.unscheduled IS 'one row per unscheduled task, with the number of its unmet dependencies';
 
@@ -987,9 +988,9 @@ CREATE FUNCTION tq.schedule_task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_schedule_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pending regardless of its dependencies; returns its status';
 
-CREATE FUNCTION tq.rerun_task(task_id tq.slugid) RETURNS jsonb
+CREATE FUNCTION tq.rerun_task(task_id tq.slugid, deadline interval DEFAULT NULL, downstream bool DEFAULT false) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C;
-COMMENT ON FUNCTION tq.rerun_task(tq.slugid) IS 'add a pending run to a resolved task; returns its status';
+COMMENT ON FUNCTION tq.rerun_task(tq.slugid, interval, bool) IS 'add a pending run to a resolved task, with a new deadline from now if one is given; downstream: the unsuccessful tasks that depend on it wait for it again; returns its status';
 
 CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C;
@@ -1087,6 +1088,15 @@ COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'seal a group permanently, 
 CREATE FUNCTION tq.cancel_task_group(task_group_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C;
 COMMENT ON FUNCTION tq.cancel_task_group(tq.slugid) IS 'cancel every unresolved task of a sealed group';
+
+CREATE FUNCTION tq.retry_task_group(
+	task_group_id tq.slugid,
+	deadline interval DEFAULT NULL,
+	reasons text[] DEFAULT NULL,
+	downstream bool DEFAULT true
+) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_retry_task_group' LANGUAGE C;
+COMMENT ON FUNCTION tq.retry_task_group(tq.slugid, interval, text[], bool) IS 'rerun the tasks of a group that ended without success for these reasons, by default any but canceled, with a new deadline from now if one is given; downstream: what depends on them waits for them again; returns how many tasks run again or wait again';
 
 CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C;
@@ -1641,7 +1651,7 @@ COMMENT ON VIEW tq_internal.running_run IS 'running runs, with their details, an
 -- task reads only what it needs of each branch.  The last run is not looked up by
 -- LATERAL, so that a filter by worker or time comes first.
 CREATE VIEW tq_internal.current_task AS
-	SELECT t.*, 'unscheduled' AS state, NULL::smallint AS run_id, NULL::smallint AS attempt,
+	SELECT t.*, 'unscheduled' AS state, (u.next_run - 1)::smallint AS run_id, NULL::smallint AS attempt,
 		NULL::smallint AS reason_created, NULL::smallint AS reason_resolved,
 		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
 		NULL::timestamptz AS scheduled, NULL::timestamptz AS visible_at, NULL::timestamptz AS started,
@@ -1822,6 +1832,7 @@ CREATE VIEW tq.dependency_overview AS
 		LEFT JOIN tq_internal.policy y ON y.id = r.policy
 		LEFT JOIN LATERAL (SELECT 'unscheduled' AS state, NULL::smallint AS reason_resolved FROM tq_internal.unscheduled u WHERE u.task = r.id
 			UNION ALL (SELECT tq_internal.state_name(l.state), l.reason_resolved FROM tq_internal.run l WHERE l.task = r.id
+				AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = r.id)
 				AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.id AND p.seq <> p.task)
 				AND NOT EXISTS (SELECT FROM tq_internal.delayed p WHERE p.task = r.id)
 				ORDER BY l.run_id DESC LIMIT 1)) AS f ON true
@@ -2171,11 +2182,12 @@ CREATE VIEW tq_internal.task_reason AS
 	SELECT t.task_id, 100, tq_internal.state_name(r.state),
 		format('run %s: %s, %s', r.run_id, tq_internal.reason_resolved_name(r.reason_resolved), tq_internal.local_time(r.resolved)),
 		CASE WHEN r.state = 3 THEN 'nothing: it is over'
-			WHEN t.deadline < tq_internal.clock_now() THEN 'create it again: its deadline has passed'
+			WHEN COALESCE(t.effective_deadline, t.deadline) < tq_internal.clock_now() THEN 'call tq.rerun_task() with a new deadline'
 			ELSE format('SELECT tq.rerun_task(%L)', t.task_id) END
 	FROM tq_internal.task t
 		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
 	WHERE r.state > 2
+		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
 		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
 		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id);
 COMMENT ON VIEW tq_internal.task_reason IS 'reasons why a task does not move, for tq.why()';

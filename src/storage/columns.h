@@ -239,7 +239,7 @@
 /* clang-format off */
 #define TQ_UNSCHEDULED_COLUMNS(X, t)                                          \
 	X(t, task, own, ) X(t, unmet, own, ) X(t, stripes, own, )                 \
-	X(t, all_resolved, own, )
+	X(t, all_resolved, own, ) X(t, next_run, own, )
 #define TQ_DEPENDENCY_COUNTER_COLUMNS(X, t)                                   \
 	X(t, task, own, ) X(t, stripe, own, ) X(t, unmet, own, )
 #define TQ_DEPENDENCY_COLUMNS(X, t)                                           \

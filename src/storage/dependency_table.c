@@ -3,9 +3,10 @@
  *	  Rows of tq_internal.dependency, tq_internal.unscheduled and
  *	  tq_internal.dependency_counter: dependencies and unscheduled tasks.
  *
- * A row of dependency is written once and never updated: it is met by the first
- * run of the required task, counted from from_run, that ends as the dependent
- * requires.  unscheduled.unmet is the dependency counter of a task: it counts
+ * A row of dependency is met by the first run of the required task, counted from
+ * from_run, that ends as the dependent requires.  It is written once, except that
+ * a repair (engine/repair.c) raises from_run, so that the dependency is unmet
+ * again.  unscheduled.unmet is the dependency counter of a task: it counts
  * the dependencies that are not met yet.  If they are many, the counter is
  * divided into stripes: each row of dependency_counter counts the dependencies
  * of one stripe, and unscheduled.unmet counts the stripes that are not empty.
@@ -59,6 +60,33 @@ static TqStatement needed = TQ_STATEMENT(
 					   " OR EXISTS (SELECT FROM tq_internal.run r WHERE r.task = e.dependent AND r.state = 2)"
 					   " ORDER BY 1",
 	INT8ARRAYOID);
+
+/* Those of $1, and what depends on them, that is unscheduled or unsuccessful. */
+static TqStatement downstream = TQ_STATEMENT(
+	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT e.dependent FROM s"
+	" CROSS JOIN LATERAL (SELECT d.dependent FROM tq_internal.dependency d WHERE d.required = s.task OFFSET 0) AS e"
+	" WHERE EXISTS (SELECT FROM tq_internal.failure f WHERE f.task = e.dependent)"
+	" OR EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = e.dependent))"
+	" SELECT task FROM s ORDER BY 1",
+	INT8ARRAYOID);
+
+static TqStatement edges_to = TQ_STATEMENT(
+	"SELECT e.required, e.dependent, e.from_run FROM unnest($1) AS x (task)"
+	" CROSS JOIN LATERAL (SELECT t.dependencies FROM tq_internal.task t WHERE t.id = x.task OFFSET 0) AS t"
+	" CROSS JOIN LATERAL unnest(t.dependencies) AS d (slug)"
+	" CROSS JOIN LATERAL (SELECT r.id FROM tq_internal.task r WHERE r.task_id = d.slug OFFSET 0) AS r"
+	" JOIN tq_internal.dependency e ON e.required = r.id AND e.dependent = x.task"
+	" ORDER BY e.dependent, e.required",
+	INT8ARRAYOID);
+
+static TqStatement set_from_run = TQ_STATEMENT(
+	"UPDATE tq_internal.dependency e SET from_run = x.from_run FROM unnest($1, $2, $3) AS x (required, dependent, from_run)"
+	" WHERE e.required = x.required AND e.dependent = x.dependent AND e.from_run <> x.from_run",
+	INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID);
+
+static TqStatement delete_stripes =
+	TQ_STATEMENT("DELETE FROM tq_internal.dependency_counter WHERE task = $1",
+				 INT8OID);
 
 static TqStatement lock_unscheduled = TQ_STATEMENT(
 	"WITH s AS MATERIALIZED (SELECT m.task FROM tq_internal.dependency_counter m WHERE m.task = ANY ($1)"
@@ -324,11 +352,12 @@ write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
 
 /*
  * Makes one attempt to decrement a counter.  Sets *left to its new value, or
- * to -1 if there is no row.
+ * to -1 if there is no row.  Sets *next_run, unless NULL, if the row is that of a
+ * task.
  */
 static TM_Result
 try_count_down(const Counter *counter, const TqWaiting *waiting,
-			   bool may_delete, int *left)
+			   bool may_delete, int *left, int *next_run)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
 	TqScan *scan = tq_scan_begin(counter->table, counter->index,
@@ -340,6 +369,8 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
 					 Int16GetDatum(waiting->stripe), 0))
 	{
 		*left = tq_row_int32(scan->slot, counter->column) - waiting->unmet;
+		if (next_run != NULL)
+			*next_run = tq_row_int16(scan->slot, Anum_unscheduled_next_run);
 		result = write_count(counter, scan->slot, *left,
 							 *left == 0 && may_delete);
 	}
@@ -354,13 +385,14 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
  * has written the row; if that has changed it, the row is read again.
  */
 static bool
-count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
+count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete,
+		   int *next_run)
 {
 	TM_Result result;
 	int left;
 
-	while ((result = try_count_down(counter, waiting, may_delete, &left)) !=
-		   TM_Ok)
+	while ((result = try_count_down(counter, waiting, may_delete, &left,
+									next_run)) != TM_Ok)
 	{
 		tq_table_changed_under_us(counter->table, result);
 		CHECK_FOR_INTERRUPTS();
@@ -371,11 +403,12 @@ count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete)
 /*
  * Decrements the dependency counters of these tasks, in order of their ids,
  * the stripes of each first.  A task that has no unmet dependency any more is
- * deleted from unscheduled if may_free[] allows it; is_free[] says which were.
+ * deleted from unscheduled if may_free[] allows it; is_free[] says which were,
+ * and next_run[] what run each gets.
  */
 void
 tq_unscheduled_count_down(const TqWaiting *waiting, int n,
-						  const bool *may_free, bool *is_free)
+						  const bool *may_free, bool *is_free, int *next_run)
 {
 	Counter tasks = open_counter(&unscheduled_table, &unscheduled_by_task, 1,
 								 Anum_unscheduled_unmet);
@@ -390,14 +423,15 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 		is_free[i] = false;
 		if (waiting[i].stripe >= 0)
 		{
-			stripes_met += count_down(&stripes, &waiting[i], true);
+			stripes_met += count_down(&stripes, &waiting[i], true, NULL);
 			if (i + 1 < n && waiting[i + 1].task == waiting[i].task)
 				continue;
 			whole.unmet = stripes_met;
 			stripes_met = 0;
 		}
 		if (whole.unmet > 0)
-			is_free[i] = count_down(&tasks, &whole, may_free[i]) &&
+			is_free[i] = count_down(&tasks, &whole, may_free[i],
+									&next_run[i]) &&
 						 may_free[i];
 	}
 	tq_table_close(stripes.table);
@@ -413,6 +447,47 @@ tq_dependencies_unscheduled(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_run_ids(&unscheduled_near,
 						  TQ_VALUES(tq_array_int64(tasks, n)), found);
+}
+
+/*
+ * Returns these tasks and their transitive dependents, by id, as far as they are
+ * reached through tasks that are unscheduled, failed or exception.
+ */
+int64 *
+tq_dependencies_downstream(const int64 *tasks, int n, int *found)
+{
+	return tq_spi_run_ids(&downstream, TQ_VALUES(tq_array_int64(tasks, n)),
+						  found);
+}
+
+static void
+read_edge(TupleTableSlot *slot, void *edge)
+{
+	*(TqEdge *) edge = (TqEdge){.required = tq_row_int64(slot, 1),
+								.dependent = tq_row_int64(slot, 2),
+								.from_run = tq_row_int16(slot, 3)};
+}
+
+/* Returns the dependencies of these tasks, by dependent and required task. */
+TqEdge *
+tq_dependencies_of(const int64 *tasks, int n, int *found)
+{
+	return tq_spi_read_all(&edges_to, TQ_VALUES(tq_array_int64(tasks, n)),
+						   read_edge, sizeof(TqEdge), found);
+}
+
+/* Writes from_run of these dependencies. */
+void
+tq_dependencies_set_from_run(const TqEdge *edges, int n)
+{
+	Datum values[3];
+
+	if (n == 0)
+		return;
+	TQ_COLUMN(edges, n, int64, tq_array_int64, required, values[0]);
+	TQ_COLUMN(edges, n, int64, tq_array_int64, dependent, values[1]);
+	TQ_COLUMN(edges, n, int32, tq_array_int32, from_run, values[2]);
+	tq_spi_run(&set_from_run, values, NULL);
 }
 
 /* Returns the unscheduled dependents of these tasks, by id. */
@@ -463,11 +538,12 @@ insert_stripes(int64 task, const int64 *unmet, int n)
 }
 
 /*
- * Inserts a new task into unscheduled, with the ids of the required tasks
- * whose dependencies are unmet.
+ * Inserts a task into unscheduled, with the ids of the required tasks whose
+ * dependencies are unmet, and the number of the run that it gets then.
  */
 void
-tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
+tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved,
+					  int next_run)
 {
 	bool is_striped = n >= STRIPED_FROM;
 	int count = is_striped ? insert_stripes(task, unmet, n) : n;
@@ -478,7 +554,16 @@ tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved)
 	tq_put_int32(slot, Anum_unscheduled_unmet, count);
 	tq_put_int16(slot, Anum_unscheduled_stripes, is_striped ? STRIPES : 0);
 	tq_put_bool(slot, Anum_unscheduled_all_resolved, all_resolved);
+	tq_put_unless(slot, Anum_unscheduled_next_run, Int16GetDatum(next_run),
+				  next_run == 0);
 	tq_table_close(table);
+}
+
+/* Deletes the stripes that are left of a task that is not unscheduled. */
+void
+tq_unscheduled_clear(int64 task)
+{
+	tq_spi_run(&delete_stripes, TQ_VALUES(Int64GetDatum(task)), NULL);
 }
 
 /*

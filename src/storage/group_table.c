@@ -140,8 +140,8 @@ static TqStatement progress_rows = TQ_STATEMENT(
 	" CASE y.policy ->> 'onUnsuccessful' WHEN 'tolerate' THEN 2 WHEN 'forgive' THEN 3 ELSE 0 END::int2 AS effect,"
 	" CASE WHEN u.task IS NOT NULL THEN 0 WHEN p.task IS NOT NULL OR d.task IS NOT NULL THEN 1"
 	" ELSE r.state END::int2 AS state,"
-	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
-	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
+	" CASE WHEN u.task IS NULL AND p.task IS NULL AND d.task IS NULL THEN r.reason_resolved END AS reason,"
+	" CASE WHEN u.task IS NULL AND p.task IS NULL AND d.task IS NULL THEN r.resolved END AS resolved"
 	" FROM " MEMBERS " AS m"
 	" LEFT JOIN tq_internal.policy y ON y.id = m.policy"
 	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
@@ -173,16 +173,29 @@ static TqStatement first_unresolved =
 	TQ_STATEMENT(FIRST_UNRESOLVED " LIMIT 1", INT8OID, TQ_SLUGID, TQ_SLUGID);
 
 /*
- * One that was never resolved.  An unresolved task was resolved before if a run
- * after its first was created by a rerun, pending or not.
+ * One that keeps its group active: it was never resolved, or not since a repair.
+ * An unresolved task was resolved before if a run after its first was created by
+ * a rerun (4), pending or not; unless it is unscheduled, or a later run was
+ * created by a repair (8).
  */
 static TqStatement first_active = TQ_STATEMENT(
 	FIRST_UNRESOLVED
 	" AND (coalesce(p.run_id, d.run_id, 0) = 0 OR coalesce(p.reason_created, d.reason_created) <> 4)"
-	" AND NOT EXISTS (SELECT FROM tq_internal.run e WHERE e.task = m.id AND e.run_id > 0"
-	" AND e.reason_created = 4)"
+	" AND (u.task IS NOT NULL OR coalesce(p.reason_created, d.reason_created, 0) = 8"
+	" OR NOT EXISTS (SELECT FROM tq_internal.run e WHERE e.task = m.id AND e.run_id > 0"
+	" AND e.reason_created = 4 AND NOT EXISTS (SELECT FROM tq_internal.run f"
+	" WHERE f.task = e.task AND f.run_id > e.run_id AND f.reason_created = 8)))"
 	" LIMIT 1",
 	INT8OID, TQ_SLUGID, TQ_SLUGID);
+
+/* Those whose last runs ended without success for one of the reasons $3. */
+static TqStatement ended = TQ_STATEMENT(
+	"SELECT m.id FROM " MEMBERS
+	" AS m JOIN tq_internal.failure f ON f.task = m.id"
+	" CROSS JOIN LATERAL (SELECT r.reason_resolved FROM tq_internal.run r WHERE r.task = m.id"
+	" ORDER BY r.task DESC, r.run_id DESC LIMIT 1) AS r"
+	" WHERE r.reason_resolved::int4 = ANY ($3) ORDER BY m.id",
+	INT8OID, TQ_SLUGID, INT4ARRAYOID);
 
 static TqStatement delete_groups = TQ_STATEMENT(
 	"WITH old AS MATERIALIZED (SELECT g.id FROM tq_internal.task_group g WHERE g.expires < $1"
@@ -539,6 +552,24 @@ int64 *
 tq_group_unresolved(const TqGroup *group, int *found)
 {
 	return tq_spi_run_ids(&unresolved, MEMBERS_OF(group), found);
+}
+
+/*
+ * Returns the tasks of a group that are failed or exception for one of these
+ * reasons, by id.
+ */
+int64 *
+tq_group_ended(const TqGroup *group, const TqResolved *reasons, int n,
+			   int *found)
+{
+	int32 *numbers = palloc(sizeof(int32) * Max(n, 1));
+	Datum values[3] = {Int64GetDatum(group->id),
+					   PointerGetDatum(&group->task_group_id)};
+
+	for (int i = 0; i < n; i++)
+		numbers[i] = reasons[i];
+	values[2] = tq_array_int32(numbers, n);
+	return tq_spi_run_ids(&ended, values, found);
 }
 
 /* Returns the number of tasks in a group. */

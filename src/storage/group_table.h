@@ -48,6 +48,8 @@ extern bool tq_task_wait_for_insert(const TqSlug *slug);
 extern bool tq_group_prolong(int64 id, TimestampTz expires);
 extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
 extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
+extern int64 *tq_group_ended(const TqGroup *group, const TqResolved *reasons,
+							 int n, int *found);
 extern int64 tq_group_size(const TqGroup *group);
 extern bool tq_group_is_large(const TqGroup *group, int tasks);
 extern int tq_groups_delete(TimestampTz before, int max);

@@ -29,7 +29,7 @@ typedef struct TqRun
 {
 	int64 task;
 	TqTaskLocation location;
-	int run_id; /* -1 while unscheduled */
+	int run_id; /* of an unscheduled task its last run, or -1 */
 	TqState state;
 	TqCreated created;
 	TqResolved reason;

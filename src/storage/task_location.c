@@ -4,7 +4,8 @@
  *
  * All rows are looked up with one snapshot, in which a task has exactly one
  * location.  run keeps the earlier runs of a task, so its last row there counts
- * only if the task has no later row elsewhere.
+ * only if the task has no later row elsewhere.  A task that is unscheduled has
+ * rows there if it was failed or exception before a repair (engine/repair.c).
  */
 #include "postgres.h"
 
@@ -14,6 +15,7 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
+#include "columns.h"
 #include "index_scan.h"
 #include "pending_table.h"
 #include "run_detail_table.h"
@@ -40,16 +42,37 @@ static LocationTable location_tables[] =
 							  TQ_RELATION("delayed_pkey"), 1},
 	 [TQ_LOCATION_RUN] = {TQ_RELATION("run"), TQ_RELATION("run_pkey"), 2}};
 
+TQ_NUMBERS(TQ_UNSCHEDULED_COLUMNS, unscheduled);
+
+/* Reads a row of unscheduled as the state of its task. */
+void
+tq_unscheduled_read(TupleTableSlot *slot, TqRun *run)
+{
+	*run = (TqRun){.task = tq_row_int64(slot, Anum_unscheduled_task),
+				   .location = TQ_LOCATION_UNSCHEDULED,
+				   .run_id = tq_row_int16(slot, Anum_unscheduled_next_run) - 1,
+				   .state = TQ_STATE_UNSCHEDULED};
+}
+
 static bool
-is_unscheduled(int64 task, Snapshot snapshot)
+read_unscheduled(int64 task, Snapshot snapshot, TqRun *run)
 {
 	LocationTable *source = &location_tables[TQ_LOCATION_UNSCHEDULED];
 	TqScan *scan = tq_scan_open(&source->table, &source->index, source->nkeys,
 								snapshot);
 	bool found = tq_scan_find(scan, Int64GetDatum(task), 0, 0);
 
+	if (found)
+		tq_unscheduled_read(scan->slot, run);
 	tq_scan_close(scan);
 	return found;
+}
+
+/* Returns whether a task whose last row in run is this may be unscheduled. */
+bool
+tq_run_may_be_left(const TqRun *run)
+{
+	return run->state == TQ_STATE_FAILED || run->state == TQ_STATE_EXCEPTION;
 }
 
 static bool
@@ -72,7 +95,7 @@ open_runs(void)
 
 /*
  * Reads the current row of a task, without a lock; returns false if it has
- * none.  A task that has a row in run is not unscheduled.
+ * none.
  */
 bool
 tq_run_peek(int64 task, TqRun *run)
@@ -80,19 +103,18 @@ tq_run_peek(int64 task, TqRun *run)
 	TqScan *runs = open_runs();
 	bool has_run = tq_scan_find_last(runs, Int64GetDatum(task), 0, 0);
 	bool found = has_run;
+	bool is_elsewhere = !has_run;
 
 	if (has_run)
 		tq_run_read(runs->slot, run);
 	if (!has_run || tq_state_is_resolved(run->state))
-		found = read_pending(task, runs->registered, run) || has_run;
-	if (!found && is_unscheduled(task, runs->registered))
 	{
-		*run = (TqRun){.task = task,
-					   .location = TQ_LOCATION_UNSCHEDULED,
-					   .run_id = -1,
-					   .state = TQ_STATE_UNSCHEDULED};
-		found = true;
+		found = read_pending(task, runs->registered, run);
+		is_elsewhere = !found && (!has_run || tq_run_may_be_left(run));
 	}
+	if (is_elsewhere)
+		found = read_unscheduled(task, runs->registered, run);
+	found = found || has_run;
 	tq_scan_close(runs);
 	return found;
 }
@@ -162,7 +184,8 @@ tq_run_lock(int64 task, TqLock mode, TqRun *run)
 typedef struct History
 {
 	TqScan *scan;
-	TqPendingScan *pending; /* NULL: not needed yet */
+	TqPendingScan *pending; /* NULL: not needed yet, also the next */
+	TqScan *unscheduled;
 	TqHistoryRun *runs;
 	int n;
 	int room;
@@ -178,11 +201,25 @@ next_run(History *history)
 	return &history->runs[history->n].run;
 }
 
+/* Returns whether a task of which the last run is resolved is unscheduled. */
+static bool
+is_unscheduled(History *history, int64 task)
+{
+	LocationTable *source = &location_tables[TQ_LOCATION_UNSCHEDULED];
+
+	if (history->unscheduled == NULL)
+		history->unscheduled = tq_scan_open(&source->table, &source->index,
+											source->nkeys,
+											history->scan->registered);
+	return tq_scan_find(history->unscheduled, Int64GetDatum(task), 0, 0);
+}
+
 /* Adds the runs of a task; the last one may be running, or else pending. */
 static void
 add_runs(History *history, int64 task)
 {
 	bool is_running = false;
+	int first = history->n;
 
 	tq_scan_seek(history->scan, Int64GetDatum(task), 0, 0);
 	while (!is_running && tq_scan_next(history->scan))
@@ -190,6 +227,7 @@ add_runs(History *history, int64 task)
 		TqRun *run = next_run(history);
 
 		tq_run_read(history->scan->slot, run);
+		history->runs[history->n].is_left = false;
 		is_running = !tq_state_is_resolved(run->state);
 		history->n++;
 	}
@@ -197,8 +235,11 @@ add_runs(History *history, int64 task)
 		return;
 	if (history->pending == NULL)
 		history->pending = tq_pending_scan_begin(history->scan->registered);
-	history->n += tq_pending_scan_read(history->pending, task,
-									   next_run(history));
+	if (tq_pending_scan_read(history->pending, task, next_run(history)))
+		history->runs[history->n++].is_left = false;
+	else if (history->n > first &&
+			 tq_run_may_be_left(&history->runs[history->n - 1].run))
+		history->runs[history->n - 1].is_left = is_unscheduled(history, task);
 }
 
 /*
@@ -244,6 +285,8 @@ tq_runs_history(const int64 *tasks, int n, bool with_errors, int *found)
 	}
 	if (history.pending != NULL)
 		tq_pending_scan_end(history.pending);
+	if (history.unscheduled != NULL)
+		tq_scan_close(history.unscheduled);
 	tq_scan_close(history.scan);
 	add_details(history.runs, history.n, with_errors);
 	*found = history.n;

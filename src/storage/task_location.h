@@ -14,11 +14,14 @@
 typedef struct TqHistoryRun
 {
 	TqRun run;
+	bool is_left; /* the last one, and the task is unscheduled again */
 	const TqRunDetail *detail; /* NULL: it has none */
 	char *worker_group;        /* NULL: it had no worker, also the next */
 	char *worker_id;
 } TqHistoryRun;
 
+extern void tq_unscheduled_read(TupleTableSlot *slot, TqRun *run);
+extern bool tq_run_may_be_left(const TqRun *run);
 extern bool tq_run_peek(int64 task, TqRun *run);
 extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
 extern bool tq_run_lock_row(int64 task, int run_id);

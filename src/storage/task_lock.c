@@ -215,8 +215,9 @@ read_found(const TqScan *scan, TqTaskLocation location, int64 task, TqRun *run)
 	switch (location)
 	{
 		case TQ_LOCATION_NONE:
+			break;
 		case TQ_LOCATION_UNSCHEDULED:
-			run->state = TQ_STATE_UNSCHEDULED;
+			tq_unscheduled_read(scan->slot, run);
 			break;
 		case TQ_LOCATION_PENDING:
 		case TQ_LOCATION_DELAYED:
@@ -232,13 +233,15 @@ read_found(const TqScan *scan, TqTaskLocation location, int64 task, TqRun *run)
 /*
  * Finds and reads the current row of an unresolved task; returns NULL if the
  * task is resolved.  A task that has a row in run can be in pending only by a
- * later run, which BY_ORDER does not find, and cannot be unscheduled.
+ * later run, which BY_ORDER does not find, and unscheduled only if that row is
+ * one without success.
  */
 static TqScan *
 find_unresolved(Look *look, const TqTask *task, TqRun *run)
 {
 	TqScan *scan = find(look, BY_RUN, task->id);
 	bool has_run = scan != NULL;
+	bool may_wait = !has_run;
 	TqTaskLocation location = TQ_LOCATION_RUN;
 
 	if (has_run)
@@ -246,6 +249,7 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
 		read_found(scan, TQ_LOCATION_RUN, task->id, run);
 		if (!tq_state_is_resolved(run->state))
 			return scan;
+		may_wait = tq_run_may_be_left(run);
 		scan = NULL;
 	}
 	for (int by = BY_MOVED; by < WAYS && scan == NULL; by++)
@@ -253,7 +257,7 @@ find_unresolved(Look *look, const TqTask *task, TqRun *run)
 		location = ways[by].location;
 		if (by == BY_ORDER)
 			scan = has_run ? NULL : find_first_run(look, task);
-		else if (by != BY_UNSCHEDULED || !has_run)
+		else if (by != BY_UNSCHEDULED || may_wait)
 			scan = find(look, (By) by, task->id);
 	}
 	if (scan != NULL)

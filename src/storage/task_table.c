@@ -2,10 +2,11 @@
  * task_table.c
  *	  Rows of tq_internal.task: definitions of tasks.
  *
- * A row is written once.  Only four columns are updated: the priority; the
- * effective deadline (due), which a policy makes earlier when the task is
- * scheduled; the payload, which a policy drops; payload and delay, which the
- * creation of another task with the same unique key replaces.  A default is stored as NULL and read as the default, so that the
+ * A row is written once.  Only these columns are updated: the priority; the
+ * effective deadline, which a policy makes earlier when the task is scheduled, and
+ * a repair later; expires, which a repair moves with it; the payload, which a
+ * policy drops; payload and delay, which the creation of another task with the
+ * same unique key replaces.  A default is stored as NULL and read as the default, so that the
  * row of a plain task is narrow.
  */
 #include "postgres.h"
@@ -57,6 +58,11 @@ static TqStatement ids_dependent = TQ_STATEMENT(
 
 static TqStatement set_due = TQ_STATEMENT(
 	"UPDATE tq_internal.task SET effective_deadline = x.due FROM unnest($1, $2) AS x (id, due)"
+	" WHERE task.id = x.id",
+	INT8ARRAYOID, TIMESTAMPTZARRAYOID);
+
+static TqStatement set_expires = TQ_STATEMENT(
+	"UPDATE tq_internal.task SET expires = x.expires FROM unnest($1, $2) AS x (id, expires)"
 	" WHERE task.id = x.id",
 	INT8ARRAYOID, TIMESTAMPTZARRAYOID);
 
@@ -748,6 +754,16 @@ tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n)
 
 	if (n > 0)
 		tq_spi_run(&set_due, values, NULL);
+}
+
+/* Sets when tasks expire, whose current rows are locked. */
+void
+tq_tasks_set_expires(const int64 *ids, const TimestampTz *expires, int n)
+{
+	Datum values[2] = {tq_array_int64(ids, n), tq_array_time(expires, n)};
+
+	if (n > 0)
+		tq_spi_run(&set_expires, values, NULL);
 }
 
 /* Sets the priority of tasks, whose current rows are locked. */

@@ -23,7 +23,7 @@ typedef struct TqTask
 {
 	int64 id;
 	TimestampTz created;
-	TimestampTz deadline; /* effective: the defined one, or an earlier one */
+	TimestampTz deadline; /* effective: the defined one, or another one */
 	TimestampTz defined_deadline;
 	TimestampTz expires;
 	int64 delay; /* ms from scheduled until claimable; below 0: from created */
@@ -132,6 +132,8 @@ extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_after(int64 *after, int entries, int *found,
 							  bool *more);
 extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
+extern void tq_tasks_set_expires(const int64 *ids, const TimestampTz *expires,
+								 int n);
 extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
 extern void tq_tasks_set_queue(const int64 *ids, int n, int32 queue);
 extern void tq_tasks_drop_payload(const int64 *ids, int n);

@@ -65,6 +65,7 @@ INSERT INTO rule VALUES
 	-- groups
 	('seal_task_group', $$SELECT tq.seal_task_group('<p>')$$, '[["queue:seal-task-group:sched/<p>"]]'),
 	('cancel_task_group', $$SELECT tq.cancel_task_group('<sealed>')$$, '[["queue:cancel-task-group:sched/<sealed>"]]'),
+	('retry_task_group', $$SELECT tq.retry_task_group('<sealed>')$$, '[["queue:retry-task-group:sched/<sealed>"]]'),
 	('change_task_group_priority', $$SELECT tq.change_task_group_priority('<p>', 'high')$$, '[["queue:change-task-group-priority:sched/<p>"]]'),
 	-- workers
 	('claim_work', $$SELECT tq.claim_work('test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
@@ -230,7 +231,7 @@ SELECT is(pg_temp.attempt(call, '{}', 'admin'), 'ALLOW', format('7.2 %s: member 
 -- 404 before 403: what needs fields of the task
 SELECT is(pg_temp.attempt(pg_temp.fill(call), '{}'), 'TQ404', '2.0 not found before forbidden: ' || call)
 FROM unnest(ARRAY[$$SELECT tq.schedule_task('<missing>')$$, $$SELECT tq.rerun_task('<missing>')$$, $$SELECT tq.cancel_task('<missing>')$$, $$SELECT tq.skip_task('<missing>')$$,
-	$$SELECT tq.delete_task('<missing>')$$, $$SELECT tq.seal_task_group('<missing>')$$, $$SELECT tq.cancel_task_group('<missing>')$$, $$SELECT tq.change_task_priority('<missing>', 'low')$$,
+	$$SELECT tq.delete_task('<missing>')$$, $$SELECT tq.seal_task_group('<missing>')$$, $$SELECT tq.cancel_task_group('<missing>')$$, $$SELECT tq.retry_task_group('<missing>')$$, $$SELECT tq.change_task_priority('<missing>', 'low')$$,
 	$$SELECT tq.change_task_group_priority('<missing>', 'low')$$, $$SELECT tq.claim_task('<missing>', 0, 'g', 'w')$$, $$SELECT tq.reclaim_task('<missing>', 0)$$, $$SELECT tq.reclaim_task('<p>', 1)$$,
 	$$SELECT tq.report_completed('<missing>', 0)$$, $$SELECT tq.report_completed('<r>', 1)$$, $$SELECT tq.report_exception('<missing>', 0, 'internal-error')$$,
 	$$SELECT tq.defer_task('<missing>', 0, '0')$$, $$SELECT tq.redrive('<missing>')$$, $$SELECT tq.discard_dead_letter('<missing>')$$]) AS call;

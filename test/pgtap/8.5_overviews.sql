@@ -204,7 +204,7 @@ SELECT is((SELECT array_agg(DISTINCT w.reason ORDER BY w.reason) FROM tq.task_ov
 	'{"behind others","claim expired",completed,delayed,failed,next,"no worker","past deadline",postponed,unscheduled}', '8.5 why: many reasons');
 SELECT is((SELECT max(length(w.reason)) + max(length(w.detail)) + max(length(w.advice)) <= 120 - 8 FROM tq.task_overview o, tq.why(o.task_id) w), true, '8.5 why: all of them fit a screen');
 SET tq.clock_offset = '500 hours';
-SELECT is(pg_temp.advice('dead', 'failed'), 'create it again: its deadline has passed', '8.5 why: no rerun after the deadline');
+SELECT is(pg_temp.advice('dead', 'failed'), 'call tq.rerun_task() with a new deadline', '8.5 why: a rerun after the deadline');
 SELECT is((SELECT max(length(w.reason)) + max(length(w.detail)) + max(length(w.advice)) <= 120 - 8 FROM tq.task_overview o, tq.why(o.task_id) w), true, '8.5 why: and those past their deadline');
 RESET tq.clock_offset;
 SELECT is((SELECT max(length(name)) + 2 + max(length(detail)) + max(length(hint)) <= 120 - 11 FROM tq.health()), true, '8.5 health: it fits a screen');

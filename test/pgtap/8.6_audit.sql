@@ -30,7 +30,7 @@ CREATE TEMP TABLE act (fn text, class text, call text, tasks text[], runs int[],
 INSERT INTO act VALUES
 	-- operators
 	('schedule_task', 'operator', $$tq.schedule_task('<u>')$$, '{<u>}', NULL, '{}'),
-	('rerun_task', 'operator', $$tq.rerun_task('<c>')$$, '{<c>}', NULL, '{}'),
+	('rerun_task', 'operator', $$tq.rerun_task('<c>')$$, '{<c>}', NULL, '{"downstream": false}'),
 	('cancel_task', 'operator', $$tq.cancel_task('<p>')$$, '{<p>}', NULL, '{}'),
 	('skip_task', 'operator', $$tq.skip_task('<p>', '"secret"')$$, '{<p>}', NULL, '{}'),
 	('delete_task', 'operator', $$tq.delete_task('<p>')$$, '{<p>}', NULL, '{}'),
@@ -40,6 +40,7 @@ INSERT INTO act VALUES
 	('change_task_group_priority', 'operator', $$tq.change_task_group_priority('<p>', 'high')$$, NULL, NULL, '{"task_group_id": "<p>", "priority": "high"}'),
 	('seal_task_group', 'operator', $$tq.seal_task_group('<p>')$$, NULL, NULL, '{"task_group_id": "<p>"}'),
 	('cancel_task_group', 'operator', $$tq.cancel_task_group('<sealed>')$$, NULL, NULL, '{"task_group_id": "<sealed>"}'),
+	('retry_task_group', 'operator', $$tq.retry_task_group('<sealed>', '1 hour', '{failed}')$$, NULL, NULL, '{"task_group_id": "<sealed>", "deadline": 3600, "reasons": ["failed"], "downstream": true}'),
 	('redrive', 'operator', $$tq.redrive('<d>')$$, '{<d>}', NULL, '{}'),
 	('redrive_queue', 'operator', $$tq.redrive_queue('test/q', 7)$$, NULL, NULL, '{"task_queue_id": "test/q", "max": 7}'),
 	('discard_dead_letter', 'operator', $$tq.discard_dead_letter('<d>')$$, '{<d>}', NULL, '{}'),

@@ -148,7 +148,7 @@ INSERT INTO attack_call VALUES
 	('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$), ('define_task', $$'<new>', DEF$$),
 	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$),
 	('schedule_task', $$'<u>'$$), ('rerun_task', $$'<c>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),
-	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$),
+	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$), ('retry_task_group', $$'<sealed>', '1 hour', '{failed}'$$),
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),
 	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),
 	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$), ('report_html', $$'<p>'$$), ('group_gantt', $$'<p>'$$), ('group_tree', $$'<p>'$$), ('group_dot', $$'<p>'$$), ('group_mermaid', $$'<p>'$$),

@@ -1,0 +1,253 @@
+-- doc/spec/taskcluster.md 2.4, 2.20: rerun_task with a deadline and downstream,
+-- retry_task_group.
+\ir helper.psql
+\ir messages.psql
+SELECT plan(106);
+
+-- End the last run of these tasks, claiming it first if it is pending.
+CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF pg_temp.state(name) = 'pending' AND reason <> 'canceled' THEN
+		PERFORM pg_temp.take(name);
+	END IF;
+	PERFORM pg_temp.report(name, reason);
+END
+$$;
+
+-- That a call is refused; the publisher works meanwhile, so tables are not compared.
+CREATE FUNCTION pg_temp.refused(call text, code text, title text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT throws_ok(call, code, NULL::text, title)
+$$;
+
+-- The states of these tasks.
+CREATE FUNCTION pg_temp.states(VARIADIC names text[]) RETURNS text
+LANGUAGE sql AS $$
+	SELECT string_agg(pg_temp.state(name), ' ' ORDER BY n) FROM unnest(names) WITH ORDINALITY AS u (name, n)
+$$;
+
+-- What a group has by group_progress, and by its tasks.
+CREATE FUNCTION pg_temp.progress(name text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT concat_ws(' ', p.unscheduled, p.pending, p.running, p.completed, p.failed, p.exception, p.outcome) FROM tq.group_progress(pg_temp.id(name)) AS p
+$$;
+CREATE FUNCTION pg_temp.counted(name text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT concat_ws(' ', count(*) FILTER (WHERE state = 'unscheduled'), count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'running'),
+		count(*) FILTER (WHERE state = 'completed'), count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'exception'))
+	FROM tq.task_details WHERE task_group_id = pg_temp.id($1)
+$$;
+
+-- How often task-group-resolved was sent for a group since the last look.
+CREATE FUNCTION pg_temp.resolutions(name text) RETURNS bigint
+LANGUAGE sql AS $$
+	SELECT count(*) FROM pg_temp.news() WHERE exchange = 'task-group-resolved' AND payload ->> 'taskGroupId' = pg_temp.id($1)::text
+$$;
+
+-- ---- arguments ----
+SELECT pg_temp.create('arg');
+SELECT pg_temp.refused(format('SELECT tq.rerun_task(pg_temp.id(%L), %s)', 'arg', a), 'TQ400', '2.4 refused: ' || a) FROM unnest('{
+	deadline => interval ''0'', deadline => interval ''-1 hour'', deadline => interval ''6 days'', downstream => NULL}'::text[]) AS a;
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('nobody'), '1 hour', true)$$, 'TQ404', '2.4 no such task');
+SELECT pg_temp.refused(format('SELECT tq.retry_task_group(pg_temp.id(%L), %s)', 'arg', a), 'TQ400', '2.20 refused: ' || a) FROM unnest(ARRAY[
+	'reasons => ARRAY[''completed'']', 'reasons => ARRAY[''no-such'']', 'reasons => ARRAY[NULL]', 'deadline => interval ''0''', 'downstream => NULL']) AS a;
+SELECT pg_temp.refused($$SELECT tq.retry_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.20 no such group');
+SELECT is(tq.retry_task_group(pg_temp.id('arg')), 0::bigint, '2.20 a group without an unsuccessful task');
+
+-- ---- a new deadline ----
+SELECT pg_temp.resolved('d', 'failed', '{"$deadline": "10 minutes", "$expires": "20 minutes"}');
+SELECT pg_temp.create('dp', '{"$deadline": "10 minutes"}');
+SELECT pg_temp.running('dr', '{"$deadline": "10 minutes"}');
+SELECT pg_temp.create('du', '{"$deadline": "10 minutes", "$deps": ["du"]}');
+SET tq.clock_offset = '11 minutes';
+SELECT pg_temp.refused(format('SELECT tq.rerun_task(pg_temp.id(%L), downstream => true)', n), 'TQ409', '2.4 past the deadline without a new one: ' || n)
+FROM unnest('{d,dp,dr,du}'::text[]) AS n;
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('d'), '30 minutes')), 'pending 5: scheduled>failed/failed rerun>pending', '2.4 a new deadline: a new run');
+SELECT ok(pg_temp.near(tq.status(pg_temp.id('d')) ->> 'deadline', pg_temp.clock() + interval '30 minutes'), '2.4 the deadline counts from now');
+SELECT ok(pg_temp.near(tq.status(pg_temp.id('d')) ->> 'expires', pg_temp.clock() + interval '40 minutes'), '2.4 expires stays as long after it');
+SELECT ok(pg_temp.near(tq.task(pg_temp.id('d')) ->> 'deadline', pg_temp.clock() - interval '1 minute'), '2.4 the definition keeps its deadline');
+SELECT is(tq.rerun_task(pg_temp.id(n), '30 minutes') ->> 'state', state, '2.4 a new deadline of one that is ' || state)
+FROM (VALUES ('dp', 'pending'), ('dr', 'running'), ('du', 'pending')) AS v (n, state);
+SELECT is(pg_temp.upkeep(), '', '2.4 the deadlines have moved');
+SELECT is(pg_temp.states('d', 'dp', 'dr', 'du'), 'pending pending running pending', '2.4 and none was handled');
+SET tq.clock_offset = '42 minutes';
+SELECT is(pg_temp.upkeep(), 'deadline 4', '2.4 the new deadlines are');
+SELECT is(pg_temp.look('d'), 'exception 5: scheduled>failed/failed rerun>exception/deadline-exceeded', '2.4 the run ends');
+SET tq.clock_offset = '70 minutes';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.state('d'), 'exception', '2.4 it is kept until the new expiry');
+SET tq.clock_offset = '3 hours';
+SELECT pg_temp.upkeep();
+SELECT pg_temp.refused($$SELECT tq.status(pg_temp.id('d'))$$, 'TQ404', '2.4 and deleted then');
+RESET tq.clock_offset;
+
+-- ---- downstream ----
+-- r -> (b -> c), done, x; all in a group
+SELECT pg_temp.create(n, o::jsonb || '{"$group": "g"}') FROM (VALUES (1, 'r', '{}'), (2, 'side', '{}'), (3, 'b', '{"$deps": ["r", "side"]}'), (4, 'c', '{"$deps": ["b", "r"]}'),
+	(5, 'done', '{"$deps": ["r"], "requires": "all-resolved"}'), (6, 'after', '{"$deps": ["done"]}')) AS v (i, n, o) ORDER BY i;
+SELECT pg_temp.finish_task('side');
+SELECT pg_temp.finish_task('r', 'failed');
+SELECT pg_temp.finish_task('done');
+SELECT pg_temp.finish_task('after', 'failed');
+SELECT pg_temp.finish_task('b', 'canceled');
+SELECT pg_temp.finish_task('c', 'canceled');
+SELECT is(pg_temp.resolutions('g'), 1::bigint, '4.5 the group is resolved');
+SELECT is(pg_temp.progress('g'), '0 0 0 2 2 2 failed', '2.7 its outcome');
+SELECT pg_temp.forget();
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('r'), downstream => true)), 'pending 5: scheduled>failed/failed rerun>pending', '2.4 downstream: the task is rerun');
+SELECT is(pg_temp.states('b', 'c', 'done', 'after', 'side'), 'unscheduled unscheduled completed failed completed', '2.4 downstream: dependents wait; completed ones, and what depends on those, stay');
+SELECT is(pg_temp.look('b'), 'unscheduled 5: exception>exception/canceled', '1.3 runs are kept');
+SELECT is(pg_temp.progress('g'), '2 1 0 2 1 0', '2.7 the group counts them');
+SELECT is(pg_temp.counted('g'), '2 1 0 2 1 0', '2.7 as its tasks are');
+SELECT is((SELECT array_agg(exchange) FROM pg_temp.news()), '{task-pending}', '6.0 one message');
+SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id(n)), u, '4.4 unmet dependencies of ' || n) FROM (VALUES ('b', 1), ('c', 2)) AS v (n, u);
+SELECT is((SELECT count(*) FROM tq.failure_overview WHERE task_id = ANY (pg_temp.ids('r', 'b', 'c'))), 0::bigint, '8.5 no failure any more');
+SELECT is((SELECT string_agg(state || CASE WHEN met THEN ' met' ELSE '' END, ', ' ORDER BY required_name) FROM tq.dependency_overview WHERE task_id = pg_temp.id('c')), 'unscheduled, pending', '8.5 dependencies are shown once');
+SELECT pg_temp.refused($$SELECT tq.claim_task(pg_temp.id('b'), 0, 'wg', 'w1')$$, 'TQ409', '3.1 an earlier run cannot be claimed');
+SELECT pg_temp.refused($$SELECT tq.change_task_priority(pg_temp.id('b'), 'high')$$, 'TQ409', '2.14 it was resolved before');
+SELECT is(tq.rerun_task(pg_temp.id('r'), downstream => true) ->> 'state', 'pending', '2.4 downstream: a repeat');
+SELECT is(pg_temp.progress('g'), '2 1 0 2 1 0', '2.4 changes nothing');
+SELECT pg_temp.finish_task('r');
+SELECT is(pg_temp.look('b'), 'pending 5: exception>exception/canceled rerun>pending', '4.4 the dependent is scheduled again, as its next run');
+SELECT is(pg_temp.states('c'), 'unscheduled', '4.4 the next waits');
+SELECT is(pg_temp.resolutions('g'), 0::bigint, '4.5 the group is active again');
+SELECT pg_temp.finish_task('b');
+SELECT is(pg_temp.look('c'), 'pending 5: exception>exception/canceled rerun>pending', '4.4 until all are met again');
+SELECT pg_temp.finish_task('c');
+SELECT is(pg_temp.resolutions('g'), 1::bigint, '4.5 the group is resolved again, once');
+SELECT is(pg_temp.progress('g'), '0 0 0 5 1 0 failed', '2.7 the rest of it');
+
+-- all that can become of an unscheduled task that has runs
+SELECT pg_temp.create('q');
+SELECT pg_temp.create(n, '{"$deps": ["q"]}') FROM unnest('{q1,q2,q3,q4,q5,q6,q7}'::text[]) AS n;
+SELECT pg_temp.finish_task('q');
+SELECT pg_temp.finish_task(n, 'failed') FROM unnest('{q1,q2,q3,q4,q5,q6,q7}'::text[]) AS n;
+SELECT is(tq.rerun_task(pg_temp.id('q'), downstream => true) ->> 'state', 'pending', '2.4 a completed task, downstream');
+SELECT is(pg_temp.look('q1'), 'unscheduled 5: scheduled>failed/failed', '2.4 what has failed waits');
+SELECT is(pg_temp.line(tq.cancel_task(pg_temp.id('q1'))), 'exception 5: scheduled>failed/failed exception>exception/canceled', '2.5 canceled: one more run');
+SELECT is(pg_temp.line(tq.skip_task(pg_temp.id('q2'))), 'completed 5: scheduled>failed/failed skip>completed/skipped', '5 skipped');
+SELECT is(pg_temp.line(tq.schedule_task(pg_temp.id('q3'))), 'pending 5: scheduled>failed/failed rerun>pending', '2.3 scheduled');
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('q4'))), 'pending 5: scheduled>failed/failed rerun>pending', '2.4 rerun');
+SELECT is((SELECT status ->> 'state' FROM tq.statuses(pg_temp.ids('q5'))), 'unscheduled', '2.13 statuses');
+SELECT pg_temp.forget();
+SELECT is(tq.report_failed(pg_temp.id('q5'), 0) ->> 'state', 'unscheduled', '2.11 a repeated report of its last run');
+SELECT is((SELECT payload #>> '{status,state}' FROM pg_temp.news() WHERE exchange = 'task-failed' AND payload #>> '{status,taskId}' = pg_temp.id('q5')::text), 'failed', '6.1 whose message shows what was');
+SELECT lives_ok($$SELECT tq.delete_task(pg_temp.id('q6'))$$, '2.17 deleted');
+SELECT is((SELECT string_agg(state, ' ') FROM tq.dependency_results(pg_temp.id('q5'))), 'pending', '2.13 dependency_results');
+SELECT pg_temp.create('late', '{"$deps": ["q7"]}'), pg_temp.create('later', '{"$deps": ["q7"], "requires": "all-resolved"}');
+SELECT pg_temp.finish_task('q');
+SELECT is(pg_temp.states('q1', 'q2', 'q5', 'q7', 'late', 'later'), 'exception completed pending pending unscheduled unscheduled', '4.4 the rest is scheduled');
+SELECT pg_temp.finish_task('q7');
+SELECT is(pg_temp.states('late', 'later'), 'pending pending', '4.2 a dependent that was created meanwhile');
+
+-- a met dependency on a task outside stays met; an unmet one stays unmet
+SELECT pg_temp.create(n) FROM unnest('{m1,m2,m3}'::text[]) AS n;
+SELECT pg_temp.create('m', '{"$deps": ["m1", "m2", "m3"]}');
+SELECT pg_temp.finish_task('m1', 'failed'), pg_temp.finish_task('m2'), pg_temp.finish_task('m3', 'failed');
+SELECT tq.rerun_task(pg_temp.id('m2')) ->> 'state';
+SELECT pg_temp.finish_task('m2', 'failed');
+SELECT pg_temp.finish_task('m', 'canceled');
+SELECT is(tq.rerun_task(pg_temp.id('m1'), downstream => true) ->> 'state', 'pending', '2.4 one of three');
+SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id('m')), 2, '2.4 met stays met, unmet unmet');
+SELECT pg_temp.finish_task('m1');
+SELECT is(pg_temp.states('m'), 'unscheduled', '2.4 it waits for the other');
+SELECT tq.rerun_task(pg_temp.id('m3')) ->> 'state';
+SELECT pg_temp.finish_task('m3');
+SELECT is(pg_temp.states('m'), 'pending', '2.4 and goes on');
+
+-- a task that depends on itself
+SELECT pg_temp.create('s');
+SELECT pg_temp.create('s1', '{"$deps": ["s1", "s"]}'), pg_temp.create('s2', '{"$deps": ["s2", "s"]}');
+SELECT tq.schedule_task(pg_temp.id('s1')) ->> 'state';
+SELECT pg_temp.finish_task('s', 'failed'), pg_temp.finish_task('s1', 'failed'), pg_temp.finish_task('s2', 'canceled');
+SELECT tq.rerun_task(pg_temp.id('s'), downstream => true) ->> 'state';
+SELECT is(pg_temp.states('s1', 's2'), 'unscheduled unscheduled', '4.3 both wait');
+SELECT pg_temp.finish_task('s');
+SELECT is(pg_temp.states('s1', 's2'), 'pending unscheduled', '4.3 one that was never pending waits for a call');
+
+-- many dependencies, counted in stripes
+SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp.id('f' || n)::text, 'task', pg_temp.def('f', '{"taskQueueId": "test/f"}'))) FROM generate_series(1, 300) AS n)), 300::bigint, 'many');
+SELECT pg_temp.create('fan', jsonb_build_object('dependencies', (SELECT jsonb_agg(pg_temp.id('f' || n)::text) FROM generate_series(1, 300) AS n)));
+SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'failed') IS NULL FROM tq.claim_work('test/f', 'wg', 'w1', 300);
+SELECT pg_temp.finish_task('fan', 'canceled');
+SELECT is(tq.rerun_task(pg_temp.id('f1'), downstream => true) ->> 'state', 'pending', 'many: one is rerun');
+SELECT is((SELECT unmet FROM tq.task_details WHERE task_id = pg_temp.id('fan')), 300, 'many: all are unmet');
+SELECT tq.rerun_task(pg_temp.id('f' || n), downstream => true) ->> 'state' FROM generate_series(2, 300) AS n;
+SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'completed') IS NULL FROM tq.claim_work('test/f', 'wg', 'w1', 299);
+SELECT is(pg_temp.states('fan'), 'unscheduled', 'many: the last one');
+SELECT tq.resolve(array_agg(task_id), array_agg(run_id), 'completed') IS NULL FROM tq.claim_work('test/f', 'wg', 'w1', 299);
+SELECT is(pg_temp.states('fan'), 'pending', 'many: all are met');
+
+-- the number of runs; deadlines; dead letters; keys
+SET tq.max_runs = 2;
+SELECT pg_temp.resolved('n', 'failed'), pg_temp.create('n1', '{"$deps": ["n"]}');
+SELECT tq.schedule_task(pg_temp.id('n1')) ->> 'state';
+SELECT pg_temp.finish_task('n1', 'failed');
+SELECT tq.rerun_task(pg_temp.id('n1')) ->> 'state';
+SELECT pg_temp.finish_task('n1', 'failed');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('n'), downstream => true)$$, 'TQ409', '2.4 a dependent has as many runs as it may have');
+SELECT is(pg_temp.states('n', 'n1'), 'failed failed', '2.4 nothing is changed');
+RESET tq.max_runs;
+SELECT pg_temp.resolved('l', 'failed'), pg_temp.create('l1', '{"$deps": ["l"], "$deadline": "5 minutes"}'), pg_temp.create('l2', '{"$deps": ["l1"], "$deadline": "20 minutes"}'), pg_temp.create('l3', '{"$deps": ["l2"], "$deadline": "5 minutes"}');
+SET tq.clock_offset = '6 minutes';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.states('l1', 'l2', 'l3'), 'exception unscheduled exception', '4.4 ends of dependents');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('l'), downstream => true)$$, 'TQ409', '2.4 a dependent is past its deadline');
+SELECT is(tq.rerun_task(pg_temp.id('l'), '2 hours', true) ->> 'state', 'pending', '2.4 all get the deadline');
+SELECT is(pg_temp.states('l1', 'l2', 'l3'), 'unscheduled unscheduled unscheduled', '2.4 through one that waits');
+SELECT ok(bool_and(pg_temp.near(tq.status(pg_temp.id(n)) ->> 'deadline', pg_temp.clock() + interval '2 hours')), '2.4 also one that waits') FROM unnest('{l,l1,l2,l3}'::text[]) AS n;
+SET tq.clock_offset = '130 minutes';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.states('l', 'l1', 'l2', 'l3'), 'exception exception exception exception', '2.4 which holds for all');
+SELECT is(pg_temp.look('l1'), 'exception 5: exception>exception/deadline-exceeded exception>exception/deadline-exceeded', '2.4 as their next runs');
+SELECT is(pg_temp.look('l2'), 'exception 5: exception>exception/deadline-exceeded', '2.4 or the first');
+RESET tq.clock_offset;
+SELECT pg_temp.resolved('k', 'failed'), pg_temp.create('k1', '{"$deps": ["k"], "policy": {"deadLetter": true, "uniqueKey": "x", "uniqueScope": "database"}}');
+SELECT tq.schedule_task(pg_temp.id('k1')) ->> 'state';
+SELECT pg_temp.finish_task('k1', 'failed');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-k1')), 1::bigint, 'a dead letter');
+SELECT pg_temp.create('k2', '{"policy": {"uniqueKey": "x", "uniqueScope": "database"}}');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('k'), downstream => true)$$, 'TQ409', '2.4 another task holds the unique key of a dependent');
+SELECT pg_temp.finish_task('k2');
+SELECT tq.rerun_task(pg_temp.id('k'), downstream => true) ->> 'state';
+SELECT is(pg_temp.states('k1'), 'unscheduled', '2.4 it holds the key');
+SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-k1')), 0::bigint, '2.4 its dead letter is gone');
+SELECT pg_temp.refused($$SELECT pg_temp.create('k3', '{"policy": {"uniqueKey": "x", "uniqueScope": "database", "onConflict": "reject"}}')$$, 'TQ409', '2.4 another cannot have it');
+
+-- ---- retry_task_group ----
+-- n1 -> n2 -> n3 -> n4, and n5 for itself; n2 fails
+SELECT pg_temp.create(n, (o || '{"$group": "night", "$deadline": "5 minutes"}')::jsonb) FROM (VALUES (1, 'n-a', '{}'::jsonb), (2, 'n-b', '{"$deps": ["n-a"]}'), (3, 'n-c', '{"$deps": ["n-b"]}'), (4, 'n-d', '{"$deps": ["n-c"]}'),
+	(5, 'n-e', '{}'), (6, 'n-f', '{}')) AS v (i, n, o) ORDER BY i;
+SELECT pg_temp.create('n-out', '{"$deps": ["n-b"], "$deadline": "5 minutes"}');
+SELECT pg_temp.finish_task('n-a'), pg_temp.finish_task('n-b', 'failed'), pg_temp.finish_task('n-e', 'canceled'), pg_temp.finish_task('n-f', 'internal-error');
+SET tq.clock_offset = '6 minutes';
+SELECT pg_temp.upkeep();
+SELECT is(pg_temp.states('n-a', 'n-b', 'n-c', 'n-d', 'n-e', 'n-f', 'n-out'), 'completed failed exception exception exception exception exception', '2.20 the night');
+SELECT pg_temp.forget();
+SELECT pg_temp.refused($$SELECT tq.retry_task_group(pg_temp.id('night'))$$, 'TQ409', '2.20 past the deadline');
+SELECT is(tq.retry_task_group(pg_temp.id('night'), '1 hour'), 5::bigint, '2.20 the morning');
+SELECT is(pg_temp.states('n-a', 'n-b', 'n-c', 'n-d', 'n-e', 'n-f', 'n-out'), 'completed pending unscheduled unscheduled exception pending unscheduled', '2.20 from the step that failed; what was canceled stays');
+SELECT is(pg_temp.progress('night'), pg_temp.counted('night'), '2.20 the counters');
+SELECT is(tq.retry_task_group(pg_temp.id('night'), '1 hour'), 0::bigint, '2.20 a repeat');
+SELECT pg_temp.finish_task('n-b'), pg_temp.finish_task('n-c');
+SELECT is(pg_temp.resolutions('night'), 0::bigint, '4.5 the group is active');
+SELECT pg_temp.finish_task('n-d');
+SELECT is(pg_temp.resolutions('night'), 0::bigint, '4.5 as long as a task that was rerun is unresolved');
+SELECT pg_temp.finish_task('n-f');
+SELECT is(pg_temp.resolutions('night'), 1::bigint, '4.5 and resolved once');
+SELECT is(pg_temp.progress('night'), '0 0 0 5 0 1 canceled', '2.20 the outcome');
+SELECT is(tq.retry_task_group(pg_temp.id('night'), '1 hour', '{canceled}'), 1::bigint, '2.20 other reasons');
+SELECT is(pg_temp.states('n-e', 'n-out'), 'pending pending', '2.20 they are rerun');
+RESET tq.clock_offset;
+-- without downstream
+SELECT pg_temp.create(n, (o || '{"$group": "h"}')::jsonb) FROM (VALUES (1, 'h1', '{}'::jsonb), (2, 'h2', '{"$deps": ["h1"]}'), (3, 'h3', '{}')) AS v (i, n, o) ORDER BY i;
+SELECT pg_temp.finish_task('h1', 'failed'), pg_temp.finish_task('h2', 'canceled'), pg_temp.finish_task('h3', 'failed');
+SELECT is(tq.retry_task_group(pg_temp.id('h'), reasons => '{failed,canceled}', downstream => false), 2::bigint, '2.20 not downstream');
+SELECT is(pg_temp.states('h1', 'h2', 'h3'), 'pending exception pending', '2.20 a task whose dependency is unmet is left out');
+-- a group of one
+SELECT pg_temp.resolved('one', 'failed');
+SELECT is(tq.retry_task_group(pg_temp.id('one')), 1::bigint, '2.20 a group of one task');
+SELECT is(pg_temp.states('one'), 'pending', '2.20 which is rerun');
+
+SELECT * FROM finish();
