@@ -32,7 +32,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('enqueue_tasks', 'priority', $$'high'$$), ('enqueue_tasks', 'retries', $$3$$), ('enqueue_tasks', 'deadline', $$'1 hour'$$), ('enqueue_tasks', 'expires', $$'1 day'$$), ('enqueue_tasks', 'delay', $$'0'$$),
 	('enqueue_tasks', 'routes', $$'{r}'$$), ('enqueue_tasks', 'scopes', $$'{s}'$$), ('enqueue_tasks', 'tags', $$'{"t": "u"}'$$), ('enqueue_tasks', 'extra', $$'{"e": 1}'$$), ('enqueue_tasks', 'name', $$'n'$$),
 	('enqueue_tasks', 'scheduler_id', $$'s'$$), ('enqueue_tasks', 'project_id', $$'p'$$), ('enqueue_tasks', 'policy', $$NULL$$), ('enqueue_tasks', 'retry', $$NULL$$), ('enqueue_tasks', 'run_at', $$NULL$$),
-	('schedule_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'deadline', $$'1 hour'$$), ('rerun_task', 'downstream', $$true$$), ('cancel_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
+	('schedule_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'deadline', $$'1 hour'$$), ('rerun_task', 'downstream', $$true$$), ('reschedule_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('reschedule_task', 'run_at', $$NULL$$), ('cancel_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
 	('status', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
 	('statuses', 'task_ids', $$'{two_____QAGAAAAAAAAAAA}'$$), ('tasks', 'task_ids', $$'{two_____QAGAAAAAAAAAAA}'$$),
 	('list_dependent_tasks', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('list_dependent_tasks', 'after', $$'two_____QAGAAAAAAAAAAA'$$), ('list_dependent_tasks', 'max', $$10$$),

@@ -63,6 +63,7 @@ static const struct
 				  {"move_tasks", "to_task_queue_id"},
 				  {"rerun_task", "deadline"},
 				  {"rerun_task", "downstream"},
+				  {"reschedule_task", "run_at"},
 				  {"retry_task_group", "deadline"},
 				  {"retry_task_group", "reasons"},
 				  {"retry_task_group", "downstream"},

@@ -48,6 +48,7 @@ PG_FUNCTION_INFO_V1(tq_enqueue);
 PG_FUNCTION_INFO_V1(tq_enqueue_tasks);
 PG_FUNCTION_INFO_V1(tq_schedule_task);
 PG_FUNCTION_INFO_V1(tq_rerun_task);
+PG_FUNCTION_INFO_V1(tq_reschedule_task);
 PG_FUNCTION_INFO_V1(tq_cancel_task);
 PG_FUNCTION_INFO_V1(tq_skip_task);
 PG_FUNCTION_INFO_V1(tq_delete_task);
@@ -552,6 +553,30 @@ tq_rerun_task(PG_FUNCTION_ARGS)
 	if (how.deadline == NULL && !how.downstream)
 		PG_RETURN_JSONB_P(change_task(fcinfo, "rerun-task", tq_task_rerun));
 	PG_RETURN_JSONB_P(repair_task(fcinfo, &how));
+}
+
+/*
+ * reschedule_task(task_id slugid, run_at timestamptz; NULL: now) -> status
+ * (2.21)
+ */
+Datum
+tq_reschedule_task(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	TimestampTz run_at = PG_ARGISNULL(1)
+							 ? DT_NOBEGIN
+							 : tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(1));
+	TqNamedTask *named;
+	Jsonb *status;
+
+	tq_call_begin(false);
+	named = tq_task_get(task_id);
+	tq_require_change("reschedule-task", named);
+	tq_task_reschedule(&named->task, run_at, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(named));
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_JSONB_P(status);
 }
 
 /* cancel_task(task_id slugid) -> status (2.5) */

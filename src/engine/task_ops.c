@@ -1,8 +1,9 @@
 /*
  * task_ops.c
- *	  Requests of clients about one task: schedule, rerun, skip, cancel, delete.
+ *	  Requests of clients about one task: schedule, rerun, reschedule, skip,
+ *	  cancel, delete.
  *
- * Follows doc/spec/taskcluster.md 2.3 to 2.5 and doc/spec/policy.md 5. Each
+ * Follows doc/spec/taskcluster.md 2.3 to 2.5 and 2.21, and doc/spec/policy.md 5. Each
  * request locks the row with the location of the task; transition.c makes the
  * transition.
  *
@@ -16,6 +17,7 @@
 #include "utils/jsonb.h"
 
 #include "../core/names.h"
+#include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
@@ -35,6 +37,7 @@
 #include "../util/guc.h"
 #include "../util/slugid.h"
 #include "count.h"
+#include "gate.h"
 #include "pending_run.h"
 #include "task_ops.h"
 #include "transition.h"
@@ -183,6 +186,82 @@ tq_task_rerun(TqTask *task, TimestampTz now)
 	if (tq_transition_request(task, &last, TQ_EVENT_RERUN, now) &&
 		tq_policy_get(task->policy)->dead_letter)
 		(void) tq_dead_letter_delete(&task->task_id);
+}
+
+static void
+refuse_reschedule(const TqTask *task, const TqRun *last)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" cannot be rescheduled",
+					tq_slug_text(&task->task_id)),
+			 errdetail("The task is %s.", tq_state_name(last->state)),
+			 errhint("Only a pending task can be rescheduled; "
+					 "tq.schedule_task() makes an unscheduled one pending.")));
+}
+
+/* Raises TQ400 unless a run can be claimed at a time before the deadline. */
+static void
+check_run_at(const TqTask *task, TimestampTz run_at)
+{
+	if (run_at >= task->deadline)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("run_at must be before the deadline of the task"),
+				 errdetail("The deadline of task \"%s\" is %s.",
+						   tq_slug_text(&task->task_id),
+						   tq_clock_text(task->deadline)),
+				 errhint("Give an earlier time, or another deadline "
+						 "by tq.rerun_task().")));
+}
+
+/*
+ * Makes a waiting run claimable at another time.  It keeps its number, its
+ * budgets, and the time at which it was scheduled; a pending timeout counts from
+ * the new time.
+ */
+static void
+move_run(TqTask *task, TqRun *run, TimestampTz visible_at, TimestampTz now)
+{
+	TqStart start = {.task = task,
+					 .created = run->created,
+					 .scheduled = run->scheduled};
+	TqBudget fresh = {0};
+
+	tq_run_detail(run, task->policy, &start.detail);
+	start.detail.budget.visible_at = visible_at;
+	tq_policy_first(tq_policy_get(task->policy), 0, visible_at, &fresh);
+	if (start.detail.started == 0)
+		start.detail.budget.pending_until = fresh.pending_until;
+	if (run->location == TQ_LOCATION_PENDING)
+		tq_pending_delete(&task->id, 1);
+	else
+		tq_delayed_delete(&task->id, 1);
+	tq_count_replaced(task, run);
+	tq_pending_runs_add(&start, 1, now);
+}
+
+/*
+ * Makes the pending or delayed run of a task claimable at a time, or at once if
+ * that has passed (doc/spec/taskcluster.md 2.21).  A run that is claimable
+ * already keeps its place then.
+ */
+void
+tq_task_reschedule(TqTask *task, TimestampTz run_at, TimestampTz now)
+{
+	TqRun last;
+	TqPending claimable;
+
+	lock_task(task, now, &last);
+	if (last.state != TQ_STATE_PENDING)
+		refuse_reschedule(task, &last);
+	check_run_at(task, run_at);
+	if (last.location == TQ_LOCATION_PENDING && run_at <= now)
+		return;
+	move_run(task, &last, Max(run_at, now), now);
+	claimable = (TqPending){.queue = task->queue};
+	if (run_at <= now && !tq_gate_applies(task))
+		tq_outbox_append_claimable(&claimable, 1);
 }
 
 static void

@@ -1,7 +1,7 @@
 /*
  * task_ops.h
- *	  Requests of clients about one task: schedule, rerun, skip, cancel,
- *	  delete.
+ *	  Requests of clients about one task: schedule, rerun, reschedule, skip,
+ *	  cancel, delete.
  */
 #ifndef TQ_TASK_OPS_H
 #define TQ_TASK_OPS_H
@@ -16,6 +16,8 @@
 
 extern void tq_task_schedule(TqTask *task, TimestampTz now);
 extern void tq_task_rerun(TqTask *task, TimestampTz now);
+extern void tq_task_reschedule(TqTask *task, TimestampTz run_at,
+							   TimestampTz now);
 extern void tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now);
 extern void tq_task_cancel(TqTask *task, TimestampTz now);
 extern void tq_task_delete(const TqNamedTask *named);

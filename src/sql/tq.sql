@@ -992,6 +992,10 @@ CREATE FUNCTION tq.rerun_task(task_id tq.slugid, deadline interval DEFAULT NULL,
 	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.rerun_task(tq.slugid, interval, bool) IS 'add a pending run to a resolved task, with a new deadline from now if one is given; downstream: the unsuccessful tasks that depend on it wait for it again; returns its status';
 
+CREATE FUNCTION tq.reschedule_task(task_id tq.slugid, run_at timestamptz DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_reschedule_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.reschedule_task(tq.slugid, timestamptz) IS 'make the pending or delayed run of a task claimable at that time, NULL: now; returns its status';
+
 CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';

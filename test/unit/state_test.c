@@ -135,25 +135,29 @@ check_created(void)
 	{
 		const char *name;
 		bool		is_retry;
+		bool		is_rerun;
 	}			reasons[] = {
-		{"scheduled", false},
-		{"retry", true},
-		{"task-retry", true},
-		{"rerun", false},
-		{"exception", false},
-		{"skip", false},
-		{"failure-retry", true},
+		{"scheduled", false, false},
+		{"retry", true, false},
+		{"task-retry", true, false},
+		{"rerun", false, true},
+		{"exception", false, false},
+		{"skip", false, false},
+		{"failure-retry", true, false},
+		{"rerun", false, true},
 	};
 
-	check(sizeof(reasons) / sizeof(reasons[0]) == TQ_CREATED_FAILURE_RETRY, "every reasonCreated has a row");
-	for (int i = 0; i < TQ_CREATED_FAILURE_RETRY; i++)
+	check(sizeof(reasons) / sizeof(reasons[0]) == TQ_CREATED_REPAIR, "every reasonCreated has a row");
+	for (int i = 0; i < TQ_CREATED_REPAIR; i++)
 	{
 		TqCreated	reason = (TqCreated) (i + 1);
 
 		check(strcmp(tq_created_name(reason), reasons[i].name) == 0 &&
-			  tq_created_is_retry(reason) == reasons[i].is_retry, reasons[i].name);
+			  tq_created_is_retry(reason) == reasons[i].is_retry &&
+			  tq_created_is_rerun(reason) == reasons[i].is_rerun, reasons[i].name);
 	}
-	check(tq_created_name(TQ_CREATED_NONE) == NULL && !tq_created_is_retry(TQ_CREATED_NONE), "none is no retry");
+	check(tq_created_name(TQ_CREATED_NONE) == NULL && !tq_created_is_retry(TQ_CREATED_NONE) &&
+		  !tq_created_is_rerun(TQ_CREATED_NONE), "none is no retry");
 }
 
 /* 3.4 */
