@@ -266,7 +266,7 @@ ROLLBACK;
 ---- What the views use ----
 
 SELECT effect, string_agg(tq_internal.reason_resolved_name(reason) || CASE WHEN reason = 16 THEN ' by its worker' ELSE '' END, ', ' ORDER BY reason) FILTER (WHERE tq_internal.is_tolerated(jsonb_build_object('onUnsuccessful', effect), reason)) AS tolerated
-FROM unnest('{block,cancel-group,tolerate,forgive}'::text[]) WITH ORDINALITY x (effect, n), generate_series(-1, 20) reason GROUP BY n, effect ORDER BY n;
+FROM unnest('{block,cancel-group,cancel-dependents,tolerate,forgive}'::text[]) WITH ORDINALITY x (effect, n), generate_series(-1, 20) reason GROUP BY n, effect ORDER BY n;
 SELECT tq_internal.is_tolerated(policy => NULL, reason => 2) AS no_policy, tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', NULL) AS no_reason, tq_internal.is_tolerated('{}', 2) AS plain,
 	tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', 2147483647) AS far, tq_internal.is_tolerated('{"onUnsuccessful": "forgive"}', -2147483648) AS below;
 SELECT policy, a.* FROM unnest('{"{\"a\": 1}","[]","{\"onUnsuccessful\": \"x\"}"}'::jsonb[]) WITH ORDINALITY x (policy, n), pg_temp.answer(format('SELECT tq_internal.is_tolerated(%L, 2)', policy)) a ORDER BY n;

@@ -537,6 +537,8 @@ tq_unsuccessful_name(TqUnsuccessful effect)
 			return "tolerate";
 		case TQ_UNSUCCESSFUL_FORGIVE:
 			return "forgive";
+		case TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS:
+			return "cancel-dependents";
 	}
 	return NULL;
 }
@@ -545,7 +547,7 @@ tq_unsuccessful_name(TqUnsuccessful effect)
 bool
 tq_unsuccessful_parse(const char *name, TqUnsuccessful *effect)
 {
-	for (int i = TQ_UNSUCCESSFUL_BLOCK; i <= TQ_UNSUCCESSFUL_FORGIVE; i++)
+	for (int i = TQ_UNSUCCESSFUL_BLOCK; i <= TQ_UNSUCCESSFUL_LAST; i++)
 	{
 		if (strcmp(name, tq_unsuccessful_name((TqUnsuccessful) i)) == 0)
 		{

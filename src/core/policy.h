@@ -34,8 +34,11 @@ typedef enum TqUnsuccessful
 	TQ_UNSUCCESSFUL_BLOCK = 0,
 	TQ_UNSUCCESSFUL_CANCEL_GROUP = 1,
 	TQ_UNSUCCESSFUL_TOLERATE = 2,
-	TQ_UNSUCCESSFUL_FORGIVE = 3
+	TQ_UNSUCCESSFUL_FORGIVE = 3,
+	TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS = 4
 } TqUnsuccessful;
+
+#define TQ_UNSUCCESSFUL_LAST TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS
 
 /*
  * Keys that tasks may have by their policies (doc/spec/policy.md 11); a table

@@ -17,8 +17,8 @@
  *				another run follows.
  *	3 write		the ends, in one pass over each table.
  *	4 follow	released dependents; then next runs, in one pass; dead letters.
- *				Groups that a policy cancels go to the work list, and the steps
- *				are repeated for their tasks until the list is empty.
+ *				Groups and dependents that a policy cancels go to the work list,
+ *				and the steps are repeated for them until the list is empty.
  *	5 append	the messages of all to the outbox.
  *
  * The input of a round is the result of step 1 (TqLockedTasks) and one event,
@@ -439,6 +439,18 @@ add_group(TqTransitions *transitions, const TqTask *task)
 	transitions->groups[transitions->ngroups++] = slug_of_group(task);
 }
 
+/* Adds the dependents of a task to the work list. */
+static void
+add_culprit(TqTransitions *transitions, int64 task)
+{
+	Size size = sizeof(int64) * (transitions->nculprits + 1);
+
+	transitions->culprits = transitions->culprits == NULL
+								? palloc(size)
+								: repalloc_huge(transitions->culprits, size);
+	transitions->culprits[transitions->nculprits++] = task;
+}
+
 /* Records the tasks that ended without success. */
 static void
 write_failures(const TqTransitions *transitions)
@@ -464,7 +476,8 @@ write_failures(const TqTransitions *transitions)
 
 /*
  * Writes the dead letters of tasks that ended without success, and adds their
- * groups, each once, to the work list where their policies say so.
+ * dependents, or their groups, each once, to the work list where their policies
+ * say so.
  */
 static void
 follow_failures(TqTransitions *transitions)
@@ -489,6 +502,8 @@ follow_failures(TqTransitions *transitions)
 			dead[ndead++] = task->id;
 		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_GROUP)
 			add_group(transitions, task);
+		if (policy->on_unsuccessful == TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS)
+			add_culprit(transitions, task->id);
 	}
 	tq_dead_letters_write(dead, ndead, transitions->now);
 	if (transitions->ngroups == done)
@@ -649,28 +664,56 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 }
 
 /*
- * Cancels the remaining tasks of a group (doc/spec/policy.md 2), whether it is
- * sealed or not.  It covers the tasks that exist by now.  Because it waits for
- * no lock, there is no order of locks to keep, and no deadlock, however many
- * tasks there are and however many sessions report on them.
+ * Makes the round that cancels these tasks.  Because it waits for no lock, there
+ * is no order of locks to keep, and no deadlock, however many tasks there are and
+ * however many sessions report on them.
  */
 static void
-cancel_group(TqTransitions *transitions, TqSlug slug)
+cancel_tasks(TqTransitions *transitions, const int64 *ids, int n)
 {
-	TqGroup group;
 	TqLockedTasks locked;
-	int64 *ids;
-	int n;
 
-	if (tq_group_find(&slug, &group) == TQ_GROUP_NONE)
-		return;
-	ids = tq_group_unresolved(&group, &n);
 	tq_task_lock_unresolved(ids, n, &locked);
 	transitions->finals = NULL;
 	transitions->starts = NULL;
 	transitions->nfinals = transitions->nstarts = transitions->room = 0;
 	make_round(transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
 	end_round(transitions);
+}
+
+/*
+ * Cancels the remaining tasks of a group (doc/spec/policy.md 2), whether it is
+ * sealed or not.  It covers the tasks that exist by now.
+ */
+static void
+cancel_group(TqTransitions *transitions, TqSlug slug)
+{
+	TqGroup group;
+	int64 *ids;
+	int n;
+
+	if (tq_group_find(&slug, &group) == TQ_GROUP_NONE)
+		return;
+	ids = tq_group_unresolved(&group, &n);
+	cancel_tasks(transitions, ids, n);
+}
+
+/*
+ * Cancels what waits for the completion of the tasks of the work list
+ * (doc/spec/policy.md 2).
+ */
+static void
+cancel_dependents(TqTransitions *transitions)
+{
+	int n;
+	int64 *ids;
+
+	if (transitions->nculprits == 0)
+		return;
+	ids = tq_dependencies_doomed(transitions->culprits, transitions->nculprits,
+								 &n);
+	transitions->nculprits = 0;
+	cancel_tasks(transitions, ids, n);
 }
 
 /* ---- calls ---- */
@@ -685,6 +728,7 @@ tq_transitions_finish(TqTransitions *transitions)
 	end_round(transitions);
 	for (int i = 0; i < transitions->ngroups; i++)
 		cancel_group(transitions, transitions->groups[i]);
+	cancel_dependents(transitions);
 	tq_outbox_append(&transitions->outbox);
 }
 

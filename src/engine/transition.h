@@ -30,6 +30,8 @@ typedef struct TqTransitions
 	TqOutboxBatch outbox;
 	TqSlug *groups; /* the work list: groups to cancel */
 	int ngroups;
+	int64 *culprits; /* the same: tasks whose dependents are to be canceled */
+	int nculprits;
 
 	/* of this round */
 	int n;           /* most runs that end */

@@ -70,6 +70,18 @@ static TqStatement downstream = TQ_STATEMENT(
 	" SELECT task FROM s ORDER BY 1",
 	INT8ARRAYOID);
 
+/*
+ * What waits for the completion of one of $1, and what waits for that in turn;
+ * not what has that dependency met by an earlier run.
+ */
+static TqStatement doomed = TQ_STATEMENT(
+	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT u.task FROM s"
+	" CROSS JOIN LATERAL (SELECT d.dependent, d.from_run FROM tq_internal.dependency d WHERE d.required = s.task OFFSET 0) AS e"
+	" JOIN tq_internal.unscheduled u ON u.task = e.dependent AND NOT u.all_resolved"
+	" WHERE NOT EXISTS (SELECT FROM tq_internal.run r WHERE r.task = s.task AND r.run_id >= e.from_run AND r.state = 3))"
+	" SELECT task FROM s WHERE task <> ALL ($1) ORDER BY 1",
+	INT8ARRAYOID);
+
 static TqStatement edges_to = TQ_STATEMENT(
 	"SELECT e.required, e.dependent, e.from_run FROM unnest($1) AS x (task)"
 	" CROSS JOIN LATERAL (SELECT t.dependencies FROM tq_internal.task t WHERE t.id = x.task OFFSET 0) AS t"
@@ -458,6 +470,16 @@ tq_dependencies_downstream(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_run_ids(&downstream, TQ_VALUES(tq_array_int64(tasks, n)),
 						  found);
+}
+
+/*
+ * Returns the unscheduled tasks that cannot go on as long as these are not
+ * completed, by id.
+ */
+int64 *
+tq_dependencies_doomed(const int64 *tasks, int n, int *found)
+{
+	return tq_spi_run_ids(&doomed, TQ_VALUES(tq_array_int64(tasks, n)), found);
 }
 
 static void

@@ -44,6 +44,7 @@ extern int64 *tq_dependencies_required(const int64 *tasks, int n,
 extern int64 *tq_dependencies_needed(const int64 *required, int n, int *found);
 extern int64 *tq_dependencies_downstream(const int64 *tasks, int n,
 										 int *found);
+extern int64 *tq_dependencies_doomed(const int64 *tasks, int n, int *found);
 extern TqEdge *tq_dependencies_of(const int64 *tasks, int n, int *found);
 extern void tq_dependencies_set_from_run(const TqEdge *edges, int n);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,

@@ -51,7 +51,7 @@ read_effect(const JsonbValue *value, void *place)
 {
 	if (value->type != jbvString ||
 		!tq_unsuccessful_parse(tq_json_string_of(value), place))
-		return "is block, cancel-group, tolerate or forgive";
+		return "is block, cancel-group, cancel-dependents, tolerate or forgive";
 	return NULL;
 }
 

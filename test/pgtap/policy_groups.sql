@@ -1,9 +1,9 @@
 -- doc/spec/policy.md 2 (10), 10 (6, 7): effects of the resolution of a task on its
--- dependents and its group: block, cancel-group, tolerate, forgive; outcomes.
+-- dependents and its group: block, cancel-group, cancel-dependents, tolerate, forgive; outcomes.
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(402);
+SELECT plan(422);
 
 -- A running task with that onUnsuccessful.
 CREATE FUNCTION pg_temp.member(name text, effect text, overrides jsonb DEFAULT '{}') RETURNS text
@@ -274,6 +274,40 @@ SELECT pg_temp.pass();
 SELECT pg_temp.take('b');
 SELECT pg_temp.resolve('canceled', 'b');
 SELECT is(pg_temp.progress('g'), '2: f1 e1 t2 canceled', 'group_progress: a retried run does not decide, the last does');
+ROLLBACK TO s;
+
+-- ---------------------------------------------------------------------------
+-- cancel-dependents
+-- ---------------------------------------------------------------------------
+SELECT pg_temp.member('a', 'cancel-dependents', '{"$group": "g"}');
+SELECT pg_temp.create('x'), pg_temp.create('free', '{"$group": "g"}');
+SELECT pg_temp.create(n, (o || '{"$group": "g"}')::jsonb) FROM (VALUES (1, 'b', '{"$deps": ["a"]}'::jsonb), (2, 'c', '{"$deps": ["x", "b"]}'), (3, 'd', '{"$deps": ["c"]}'),
+	(4, 'any', '{"$deps": ["a"], "requires": "all-resolved"}'), (5, 'anyc', '{"$deps": ["c"], "requires": "all-resolved"}'), (6, 'sched', '{"$deps": ["a"]}')) AS v (i, n, o) ORDER BY i;
+SELECT pg_temp.create('other', '{"$deps": ["a"], "$group": "h"}'), pg_temp.create('last', '{"$deps": ["sched"]}'), pg_temp.create('soon', '{"$deps": ["a"], "$deadline": "10 minutes"}');
+SELECT tq.schedule_task(pg_temp.id('sched')) ->> 'state';
+SELECT is(pg_temp.report('a', 'failed'), 'failed 5: scheduled>failed/failed', 'cancel-dependents: one fails');
+SELECT is(pg_temp.look(n), 'exception 5: exception>exception/canceled', 'cancel-dependents: what waits for it is canceled, ' || n) FROM unnest('{b,c,d,other,soon}'::text[]) AS n;
+SELECT is(pg_temp.look(n), 'pending 5: scheduled>pending', 'cancel-dependents: what requires all-resolved goes on, or has a run, or needs it not, ' || n) FROM unnest('{any,anyc,sched,x,free}'::text[]) AS n;
+SELECT is(pg_temp.look('last'), 'unscheduled 5:', 'cancel-dependents: what waits for one that goes on waits');
+SELECT is(tq.rerun_task(pg_temp.id('a'), downstream => true) ->> 'state', 'pending', 'cancel-dependents: a repair');
+SELECT is(string_agg(pg_temp.state(n), ' '), 'unscheduled unscheduled unscheduled unscheduled', 'cancel-dependents: has them wait again') FROM unnest('{b,c,d,other}'::text[]) AS n;
+SELECT pg_temp.work('a', 'failed');
+SELECT is(string_agg(pg_temp.state(n), ' '), 'exception exception exception exception', 'cancel-dependents: and again') FROM unnest('{b,c,d,other}'::text[]) AS n;
+SELECT is(pg_temp.pass(), '', 'cancel-dependents: upkeep() finds nothing');
+ROLLBACK TO s;
+-- not where the dependency was met before, nor when the task is canceled or retried
+SELECT pg_temp.member('a', 'cancel-dependents'), pg_temp.create('x'), pg_temp.create('met', '{"$deps": ["a", "x"]}');
+SELECT pg_temp.report('a', 'completed');
+SELECT tq.rerun_task(pg_temp.id('a')) ->> 'state';
+SELECT pg_temp.create('new', '{"$deps": ["a"]}');
+SELECT pg_temp.work('a', 'failed');
+SELECT is(pg_temp.state('met') || ' ' || pg_temp.state('new'), 'unscheduled exception', 'cancel-dependents: a dependency that was met stays met');
+SELECT pg_temp.member('k', 'cancel-dependents'), pg_temp.create('k1', '{"$deps": ["k"]}');
+SELECT pg_temp.report('k', 'canceled');
+SELECT is(pg_temp.state('k1'), 'unscheduled', 'cancel-dependents: not when a client cancels the task');
+SELECT pg_temp.member('r', 'cancel-dependents'), pg_temp.create('r1', '{"$deps": ["r"]}');
+SELECT is(pg_temp.report('r', 'worker-shutdown'), 'pending 4: scheduled>exception/worker-shutdown retry>pending', 'cancel-dependents: a retry');
+SELECT is(pg_temp.state('r1'), 'unscheduled', 'cancel-dependents: cancels nothing');
 ROLLBACK TO s;
 
 -- ---------------------------------------------------------------------------

@@ -672,7 +672,7 @@ check_names(void)
 {
 	static const char *const kinds[] = {"fixed", "linear", "exponential"};
 	static const char *const effects[] = {"block", "cancel-group", "tolerate",
-										  "forgive"};
+										  "forgive", "cancel-dependents"};
 	TqBackoff kind = LINEAR;
 	TqUnsuccessful effect = TQ_UNSUCCESSFUL_TOLERATE;
 
@@ -682,7 +682,7 @@ check_names(void)
 		check(tq_backoff_parse(kinds[i], &kind) && kind == (TqBackoff) i,
 			  kinds[i]);
 	}
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 	{
 		check_text(tq_unsuccessful_name((TqUnsuccessful) i), effects[i],
 				   effects[i]);
@@ -694,7 +694,7 @@ check_names(void)
 			  kind == EXPONENTIAL,
 		  "an unknown kind changes nothing");
 	check(!tq_unsuccessful_parse("cancel", &effect) &&
-			  effect == TQ_UNSUCCESSFUL_FORGIVE,
+			  effect == TQ_UNSUCCESSFUL_LAST,
 		  "an unknown effect changes nothing");
 }
 
