@@ -2,7 +2,7 @@
 -- retry_task_group.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(106);
+SELECT plan(108);
 
 -- End the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -214,6 +214,19 @@ SELECT tq.rerun_task(pg_temp.id('k'), downstream => true) ->> 'state';
 SELECT is(pg_temp.states('k1'), 'unscheduled', '2.4 it holds the key');
 SELECT is((SELECT count(*) FROM tq.list_dead_letters('test/q-k1')), 0::bigint, '2.4 its dead letter is gone');
 SELECT pg_temp.refused($$SELECT pg_temp.create('k3', '{"policy": {"uniqueKey": "x", "uniqueScope": "database", "onConflict": "reject"}}')$$, 'TQ409', '2.4 another cannot have it');
+
+-- a serial key that both have, held by the failure of the second
+SELECT pg_temp.create('sk1', '{"taskQueueId": "test/sk", "policy": {"serialKey": "s", "serialOnFailure": "hold"}}');
+SELECT pg_temp.create('sk2', '{"taskQueueId": "test/sk", "$deps": ["sk1"], "policy": {"serialKey": "s", "serialOnFailure": "hold"}}');
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.finish_task('sk1');
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.finish_task('sk2', 'failed');
+SELECT is(tq.rerun_task(pg_temp.id('sk1'), downstream => true) ->> 'state', 'pending', 'policy 11.2 the first is rerun');
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT pg_temp.finish_task('sk1');
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/sk') = 1$$);
+SELECT is(pg_temp.finish_task('sk2')::text || pg_temp.state('sk2'), 'completed', 'policy 11.2 the second has left the order, and comes back after it');
 
 -- ---- retry_task_group ----
 -- n1 -> n2 -> n3 -> n4, and n5 for itself; n2 fails

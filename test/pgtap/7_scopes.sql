@@ -245,6 +245,16 @@ SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_failed('<c>', 0)$$), '
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_exception('<p>', 0, 'internal-error')$$), '{}'), 'TQ403', '2.12 forbidden before the state of the run');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.reclaim_task('<p>', 0)$$), '{}'), 'TQ403', '2.10 forbidden before the state of the run');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.cancel_task_group('<p>')$$), '{}'), 'TQ409', '2.6 a group that is not sealed: conflict before forbidden');
+-- what becomes unscheduled downstream
+SELECT pg_temp.create('up', '{"taskQueueId": "test/up", "$group": "mine"}'), pg_temp.create('down', '{"taskQueueId": "test/down", "$deps": ["up"], "$group": "theirs"}'), pg_temp.create('near', '{"taskQueueId": "test/down", "$deps": ["up"], "$group": "mine"}') \g /dev/null
+SELECT pg_temp.take('up'), pg_temp.report('up', 'failed'), pg_temp.report('near', 'canceled') \g /dev/null
+SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine')]), 'ALLOW', '2.20 the group is enough for its own tasks');
+SELECT pg_temp.report('down', 'canceled') \g /dev/null
+SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine')]), 'TQ403', '2.20 not for those of another');
+SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('mine')), ARRAY['queue:retry-task-group:-/' || pg_temp.id('mine'), 'queue:rerun-task-in-queue:test/down']), 'ALLOW', '2.20 which need those of rerun_task');
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'TQ403', '2.4 downstream: each dependent needs them');
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up,queue:rerun-task-in-queue:test/down}'), 'ALLOW', '2.4 downstream: with all of them');
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'ALLOW', '2.4 without downstream the task is enough');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.create_artifact('<missing>', 0, 'x', jsonb_build_object('storageType', 'reference', 'url', 'https://example.com/', 'contentType', 'a/b', 'expires', now()))$$), '{}'),
 	'TQ400', '2.15 no such task: bad input before forbidden');
 SELECT is(pg_temp.attempt($$SELECT tq.enqueue('test/q', retries => 50)$$, '{}'), 'TQ400', '2.1 bad input before forbidden');
