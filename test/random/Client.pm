@@ -935,7 +935,7 @@ sub own_bad
 		[ 'SELECT tq.create_tasks($1)', '{"a": 1}' ],
 		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', $self->own_queue, 'g', 'w', 0 ],
 		[ 'SELECT tq.set_queue($1, $2)', $self->own_queue, pick('{"rate": 1}', '{"maxPending": -1}', '{"paused": 1}', '7') ],
-		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', 'nothing', 'g', 'w', 1 ],
+		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', 'a/b/c', 'g', 'w', 1 ],
 		[ 'SELECT tq.report_exception($1, $2, $3)', $self->own_id, 0, pick('boredom', 'skipped', 'run-timeout', 'failed-terminal') ],
 		[ 'SELECT tq.defer_task($1, 0, $2)', $self->own_id, '-1 s' ],
 		[ 'SELECT tq.report_failed($1, 0, NULL, $2)', $self->own_id, pick('7', '{"message": 1}', '{"reason": "x"}') ],
