@@ -37,24 +37,95 @@
 #define ROUTES_MAX 64
 #define ROUTE_MAX 249
 #define TAG_MAX 4096
+#define NAME_MAX_LENGTH 255
 #define CREATED_DRIFT_MS (15 * 60 * 1000)
 
-static void
-refuse(const TqSlug *task_id, const char *key, const char *rule)
+#define FAULTS_SHOWN 20
+
+/* ---- faults ---- */
+
+/* Returns the name of the argument of enqueue() that a key is given by. */
+static const char *
+argument_of(const char *key)
 {
+	if (strcmp(key, "schedulerId") == 0)
+		return "scheduler_id";
+	return strcmp(key, "projectId") == 0 ? "project_id" : key;
+}
+
+/* Notes that the value of a key breaks a rule. */
+void
+tq_fault(TqFaults *faults, const char *key, const char *rule)
+{
+	faults->key = faults->of_arguments ? argument_of(key) : key;
+	if (faults->n++ == 0)
+		initStringInfo(&faults->list);
+	if (faults->n > FAULTS_SHOWN)
+		return;
+	appendStringInfo(&faults->list,
+					 faults->of_arguments ? "%s%s %s" : "%s\"%s\" %s",
+					 faults->n == 1 ? "" : "; ", faults->key, rule);
+}
+
+pg_noreturn static void
+raise_one(const TqFaults *faults)
+{
+	if (faults->of_arguments)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("invalid %s", faults->key),
+				 errdetail("Task \"%s\": %s.", tq_slug_text(faults->task_id),
+						   faults->list.data),
+				 errhint("Correct %s.", faults->key)));
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid \"%s\" in task definition", key),
-			 errdetail("Task \"%s\": \"%s\" %s.", tq_slug_text(task_id), key,
-					   rule),
-			 errhint("Correct \"%s\" and send the definition again.", key)));
+			 errmsg("invalid \"%s\" in task definition", faults->key),
+			 errdetail("Task \"%s\": %s.", tq_slug_text(faults->task_id),
+					   faults->list.data),
+			 errhint("Correct \"%s\" and send the definition again.",
+					 faults->key)));
+}
+
+/* Raises an error of all faults, if there are any. */
+void
+tq_faults_raise(const TqFaults *faults)
+{
+	const char *more = "";
+
+	if (faults->n == 0)
+		return;
+	if (faults->n == 1)
+		raise_one(faults);
+	if (faults->n > FAULTS_SHOWN)
+		more = psprintf("; and %d more", faults->n - FAULTS_SHOWN);
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg(faults->of_arguments ? "%d faults in arguments"
+										 : "%d faults in task definition",
+					faults->n),
+			 errdetail("Task \"%s\": %s%s.", tq_slug_text(faults->task_id),
+					   faults->list.data, more),
+			 errhint("Correct all of them.")));
 }
 
 /* Raises the error that the value of a key breaks a rule. */
-void
-tq_definition_error(const TqSlug *task_id, const char *key, const char *rule)
+static void
+refuse(const TqTaskDefinition *definition, const char *key, const char *rule)
 {
-	refuse(task_id, key, rule);
+	TqFaults faults = {.task_id = &definition->named.task.task_id,
+					   .of_arguments = definition->is_of_arguments};
+
+	tq_fault(&faults, key, rule);
+	tq_faults_raise(&faults);
+}
+
+/* Notes that a text breaks a rule, and shows it. */
+static void
+fault_of(TqFaults *faults, const char *key, const char *rule,
+		 const char *value)
+{
+	tq_fault(faults, key,
+			 psprintf("%s; it is \"%s\"", rule, tq_error_clip(value)));
 }
 
 /* ---- sizes ---- */
@@ -120,67 +191,81 @@ tq_definition_check_whole(const TqTaskDefinition *definition)
 /* ---- names and lists ---- */
 
 int
-tq_definition_priority(const TqSlug *task_id, const char *name)
+tq_definition_priority(TqFaults *faults, const char *name)
 {
 	int priority = tq_priority_parse(name);
 
 	if (priority == 0)
-		refuse(
-			task_id, "priority",
-			"must be highest, very-high, high, medium, low, very-low or lowest");
+		fault_of(
+			faults, "priority",
+			"must be highest, very-high, high, medium, low, very-low or lowest",
+			name);
 	return priority;
 }
 
 /* Returns whether required tasks need only be resolved. */
 bool
-tq_definition_requires(const TqSlug *task_id, const char *name)
+tq_definition_requires(TqFaults *faults, const char *name)
 {
 	if (strcmp(name, "all-resolved") == 0)
 		return true;
 	if (strcmp(name, "all-completed") != 0)
-		refuse(task_id, "requires", "must be all-completed or all-resolved");
+		fault_of(faults, "requires", "must be all-completed or all-resolved",
+				 name);
 	return false;
 }
 
 int
-tq_definition_retries(const TqSlug *task_id, int64 retries)
+tq_definition_retries(TqFaults *faults, int64 retries)
 {
 	if (retries < 0 || retries > TQ_RETRIES_MAX)
-		refuse(task_id, "retries", "must be a whole number from 0 to 49");
+		tq_fault(faults, "retries",
+				 psprintf("must be a whole number from 0 to %d%s",
+						  TQ_RETRIES_MAX,
+						  retries < 0
+							  ? ""
+							  : psprintf("; it is " INT64_FORMAT, retries)));
 	return (int) retries;
 }
 
 void
-tq_definition_check_project(const TqTaskDefinition *definition)
+tq_definition_check_project(TqFaults *faults,
+							const TqTaskDefinition *definition)
 {
 	if (!tq_is_project_id(definition->named.project_id))
-		refuse(
-			&definition->named.task.task_id, "projectId",
-			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"");
+		fault_of(
+			faults, "projectId",
+			"must be 1 to 500 letters, digits, \".\", \"_\", \"/\" or \"-\"",
+			definition->named.project_id);
 }
 
 static void
-check_scope(const TqSlug *task_id, const char *scope)
+check_scope(TqFaults *faults, const char *scope)
 {
 	size_t len = strlen(scope);
 
 	if (!tq_is_printable(scope))
-		refuse(task_id, "scopes", "must be of printable ASCII characters");
+		fault_of(faults, "scopes", "must be of printable ASCII characters",
+				 scope);
 	if (len >= 2 && strcmp(scope + len - 2, "**") == 0)
-		refuse(task_id, "scopes", "must not have a scope that ends in \"**\"");
+		fault_of(faults, "scopes", "must not have a scope that ends in \"**\"",
+				 scope);
 }
 
 static void
-check_route(const TqSlug *task_id, char *const *routes, int i)
+check_route(TqFaults *faults, char *const *routes, int i)
 {
 	int len = pg_mbstrlen(routes[i]);
 
 	if (len < 1 || len > ROUTE_MAX)
-		refuse(task_id, "routes", "must have 1 to 249 characters each");
+		tq_fault(faults, "routes",
+				 psprintf("must have 1 to %d characters each; item %d has %d",
+						  ROUTE_MAX, i + 1, len));
 	for (int j = 0; j < i; j++)
 	{
 		if (strcmp(routes[i], routes[j]) == 0)
-			refuse(task_id, "routes", "must not name a route twice");
+			fault_of(faults, "routes", "must not name a route twice",
+					 routes[i]);
 	}
 }
 
@@ -192,23 +277,24 @@ compare_slugs(const void *a, const void *b)
 
 /* Checks the number of the dependencies, and that none is named twice. */
 void
-tq_definition_check_dependencies(const TqTaskDefinition *definition)
+tq_definition_check_dependencies(TqFaults *faults,
+								 const TqTaskDefinition *definition)
 {
 	int n = definition->ndependencies;
 	TqSlug *sorted;
 
 	if (n > tq_max_dependencies)
-		refuse(&definition->named.task.task_id, "dependencies",
-			   psprintf("has %d items, and may have %d (tq.max_dependencies)",
-						n, tq_max_dependencies));
-	if (n < 2)
+		tq_fault(
+			faults, "dependencies",
+			psprintf("has %d items, and may have %d (tq.max_dependencies)", n,
+					 tq_max_dependencies));
+	if (n < 2 || n > tq_max_dependencies)
 		return;
 	sorted = palloc(sizeof(TqSlug) * n);
 	memcpy(sorted, definition->dependencies, sizeof(TqSlug) * n);
 	qsort(sorted, n, sizeof(TqSlug), compare_slugs);
 	if (qunique(sorted, n, sizeof(TqSlug), compare_slugs) != n)
-		refuse(&definition->named.task.task_id, "dependencies",
-			   "must not name a task twice");
+		tq_fault(faults, "dependencies", "must not name a task twice");
 	pfree(sorted);
 }
 
@@ -219,6 +305,7 @@ tq_definition_check_dependencies(const TqTaskDefinition *definition)
 void
 tq_definition_depend_on_self(TqTaskDefinition *definition)
 {
+	TqFaults faults = {.task_id = &definition->named.task.task_id};
 	TqSlug *slugs;
 
 	for (int i = 0; i < definition->ndependencies; i++)
@@ -233,7 +320,8 @@ tq_definition_depend_on_self(TqTaskDefinition *definition)
 		   sizeof(TqSlug) * definition->ndependencies);
 	definition->dependencies = slugs;
 	definition->ndependencies++;
-	tq_definition_check_dependencies(definition);
+	tq_definition_check_dependencies(&faults, definition);
+	tq_faults_raise(&faults);
 }
 
 /* Returns an array of these strings, or NULL for none. */
@@ -244,20 +332,21 @@ text_array(char *const *items, int n)
 }
 
 ArrayType *
-tq_definition_routes(const TqSlug *task_id, char **routes, int n)
+tq_definition_routes(TqFaults *faults, char **routes, int n)
 {
 	if (n > ROUTES_MAX)
-		refuse(task_id, "routes", "must not have more than 64 items");
-	for (int i = 0; i < n; i++)
-		check_route(task_id, routes, i);
+		tq_fault(faults, "routes",
+				 psprintf("has %d items, and may have %d", n, ROUTES_MAX));
+	for (int i = 0; i < Min(n, ROUTES_MAX); i++)
+		check_route(faults, routes, i);
 	return text_array(routes, n);
 }
 
 ArrayType *
-tq_definition_scopes(const TqSlug *task_id, char **scopes, int n)
+tq_definition_scopes(TqFaults *faults, char **scopes, int n)
 {
 	for (int i = 0; i < n; i++)
-		check_scope(task_id, scopes[i]);
+		check_scope(faults, scopes[i]);
 	return text_array(scopes, n);
 }
 
@@ -265,19 +354,23 @@ tq_definition_scopes(const TqSlug *task_id, char **scopes, int n)
  * Returns tags, or NULL for none.  All must be strings that are not too long.
  */
 Jsonb *
-tq_definition_tags(const TqSlug *task_id, Jsonb *tags)
+tq_definition_tags(TqFaults *faults, Jsonb *tags)
 {
 	TqJsonIterator it;
 
-	tags = tq_json_unless_empty(tags);
+	if (tags != NULL)
+		tags = tq_json_unless_empty(tags);
 	if (tags == NULL)
 		return NULL;
 	it = tq_json_iterate(&tags->root);
 	while (tq_json_next(&it))
 	{
 		if (!tq_json_is_string(&it.value, TAG_MAX))
-			refuse(task_id, "tags",
-				   "must be an object of strings of at most 4096 characters");
+			tq_fault(
+				faults, "tags",
+				psprintf(
+					"must be an object of strings of at most %d characters; that of \"%s\" is not",
+					TAG_MAX, tq_error_clip(tq_json_string_of(&it.key))));
 	}
 	return tags;
 }
@@ -293,32 +386,38 @@ typedef struct Parsed
 } Parsed;
 
 /*
- * Parses a policy that was given, or one with what the queue adds to it.  The
- * last valid one is cached, because most tasks that are created in a row have
+ * Parses a policy that was given, or one with what the queue adds to it, or
+ * notes what is wrong with it and returns false.  The last valid one is cached, because most tasks that are created in a row have
  * the same policy.
  */
-static TqGivenPolicy
-parse_policy(const TqSlug *task_id, const Jsonb *policy, bool with_default)
+static bool
+parse_policy(TqFaults *faults, const Jsonb *policy, bool with_default,
+			 TqGivenPolicy *given)
 {
 	static Parsed parsed[2];
 	Parsed *last = &parsed[with_default];
 	Size size = VARSIZE(policy);
-	TqGivenPolicy given;
 	const char *fault;
 
 	if (size == last->size && memcmp(policy, last->policy, size) == 0)
-		return last->given;
-	fault = with_default ? tq_policy_parse_stored(policy, &given)
-						 : tq_policy_parse(policy, &given);
+	{
+		*given = last->given;
+		return true;
+	}
+	fault = with_default ? tq_policy_parse_stored(policy, given)
+						 : tq_policy_parse(policy, given);
 	if (fault != NULL)
-		refuse(task_id, "policy", fault);
-	if (size <= sizeof(last->policy) && given.policy.keys == 0)
+	{
+		tq_fault(faults, "policy", fault);
+		return false;
+	}
+	if (size <= sizeof(last->policy) && given->policy.keys == 0)
 	{
 		memcpy(last->policy, policy, size);
 		last->size = size;
-		last->given = given;
+		last->given = *given;
 	}
-	return given;
+	return true;
 }
 
 /*
@@ -360,7 +459,7 @@ set_expires(TqNamedTask *named, const TqPolicy *policy)
  * checked only if the policy sets retries or lostRetries.
  */
 static void
-set_policy(TqTaskDefinition *definition, Jsonb *policy,
+set_policy(TqFaults *faults, TqTaskDefinition *definition, Jsonb *policy,
 		   const TqGivenPolicy *given, int retries)
 {
 	TqTask *task = &definition->named.task;
@@ -370,7 +469,7 @@ set_policy(TqTaskDefinition *definition, Jsonb *policy,
 										tq_max_runs);
 
 	if (fault != NULL)
-		refuse(&task->task_id, "policy", fault);
+		tq_fault(faults, "policy", fault);
 	task->retries = retries;
 	set_expires(&definition->named, &given->policy);
 	if (JB_ROOT_COUNT(policy) > 0)
@@ -382,12 +481,16 @@ set_policy(TqTaskDefinition *definition, Jsonb *policy,
  * and retention.
  */
 void
-tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
+tq_definition_apply_policy(TqFaults *faults, TqTaskDefinition *definition,
+						   Jsonb *policy)
 {
 	TqTask *task = &definition->named.task;
-	TqGivenPolicy given = parse_policy(&task->task_id, policy, false);
-	bool has_retries = given.retries != TQ_OFF;
+	TqGivenPolicy given;
+	bool has_retries;
 
+	if (!parse_policy(faults, policy, false, &given))
+		return;
+	has_retries = given.retries != TQ_OFF;
 	if (given.delay != TQ_OFF)
 		task->delay = given.delay;
 	if (has_retries)
@@ -395,7 +498,7 @@ tq_definition_apply_policy(TqTaskDefinition *definition, Jsonb *policy)
 	memcpy(definition->keys, given.keys, sizeof(given.keys));
 	if (given.policy.keys != 0)
 		policy = tq_policy_without_keys(policy);
-	set_policy(definition, policy, &given,
+	set_policy(faults, definition, policy, &given,
 			   has_retries ? given.retries : task->retries);
 }
 
@@ -408,6 +511,8 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 {
 	TqTask *task = &definition->named.task;
 	Jsonb *policy = tq_queue_settings_policy(definition->named.queue_name);
+	TqFaults faults = {.task_id = &task->task_id,
+					   .of_arguments = definition->is_of_arguments};
 	TqGivenPolicy given;
 	bool has_retries;
 
@@ -416,12 +521,14 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 		return;
 	if (definition->given_policy != NULL)
 		policy = tq_policy_with_default(definition->given_policy, policy);
-	given = parse_policy(&task->task_id, policy, true);
+	if (!parse_policy(&faults, policy, true, &given))
+		tq_faults_raise(&faults);
 	if (given.delay != TQ_OFF && !definition->has_own_delay)
 		task->delay = given.delay;
 	has_retries = given.retries != TQ_OFF && !definition->has_own_retries;
-	set_policy(definition, policy, &given,
+	set_policy(&faults, definition, policy, &given,
 			   has_retries ? given.retries : task->retries);
+	tq_faults_raise(&faults);
 }
 
 /* ---- times ---- */
@@ -462,78 +569,88 @@ void
 tq_check_times(const TqTaskDefinition *definition, TimestampTz now)
 {
 	const TqTask *task = &definition->named.task;
-	const TqSlug *task_id = &task->task_id;
 	TimestampTz visible = tq_policy_visible(task->created, task->delay,
 											task->created);
 	TimestampTz from = definition->is_timed_from_visible ? visible : now;
 
+	const char *delay = definition->run_at != 0 ? "run_at" : "delay";
+
 	if (visible > tq_clock_latest())
-		refuse(task_id, "delay", "must end in or before the year 9999");
+		refuse(definition, delay, "must end in or before the year 9999");
 	if (task->created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
-		refuse(task_id, "created",
+		refuse(definition, "created",
 			   "must not be more than 15 minutes in the past");
 	if (task->created > tq_clock_add_ms(now, CREATED_DRIFT_MS))
-		refuse(task_id, "created",
+		refuse(definition, "created",
 			   "must not be more than 15 minutes in the future");
 	if (task->created > task->deadline)
-		refuse(task_id, "deadline", "must not be before \"created\"");
+		refuse(definition, "deadline", "must not be before \"created\"");
 	if (task->deadline < now)
-		refuse(task_id, "deadline", "must not be in the past");
+		refuse(definition, "deadline", "must not be in the past");
 	if (task->deadline > tq_clock_add_ms(from, (int64) tq_max_deadline * 1000 +
 												   CREATED_DRIFT_MS))
-		refuse(task_id, "deadline",
-			   "must not be further in the future than tq.max_deadline");
+		refuse(
+			definition, "deadline",
+			psprintf(
+				"must not be further in the future than tq.max_deadline, %d seconds; it is %s",
+				tq_max_deadline, tq_clock_text(task->deadline)));
 	if (task->deadline > task->expires)
-		refuse(task_id, "expires", "must not be before \"deadline\"");
+		refuse(definition, "expires", "must not be before \"deadline\"");
 	if (visible > task->deadline)
-		refuse(task_id, "delay", "must not go past \"deadline\"");
+		refuse(definition, delay, "must not go past \"deadline\"");
 	if (task->expires > tq_clock_latest())
-		refuse(task_id, "expires", "must be in or before the year 9999");
+		refuse(definition, "expires", "must be in or before the year 9999");
 }
 
 /* ---- enqueue() ---- */
 
 /* Returns the elements of a text array, none of which may be NULL. */
 static char **
-strings_of_array(const TqSlug *task_id, const char *key, ArrayType *array,
-				 int *n)
+strings_of_array(TqFaults *faults, const char *key, ArrayType *array, int *n)
 {
 	char **items = tq_texts_of_array(array, n);
 
 	for (int i = 0; i < *n; i++)
 	{
-		if (items[i] == NULL)
-			refuse(task_id, key, "must not have a NULL element");
+		if (items[i] != NULL)
+			continue;
+		tq_fault(faults, key,
+				 psprintf("must not have a NULL element; item %d is NULL",
+						  i + 1));
+		*n = 0;
 	}
 	return items;
 }
 
 static Jsonb *
-checked_object(const TqSlug *task_id, const char *key, Jsonb *object)
+checked_object(TqFaults *faults, const char *key, Jsonb *object)
 {
-	if (!JB_ROOT_IS_OBJECT(object))
-		refuse(task_id, key, "must be an object");
-	return object;
+	if (JB_ROOT_IS_OBJECT(object))
+		return object;
+	tq_fault(faults, key, "must be an object");
+	return NULL;
 }
 
 static Jsonb *
-metadata_with_name(const TqSlug *task_id, const char *name)
+metadata_with_name(TqFaults *faults, const char *name)
 {
 	if (name == NULL)
 		return NULL;
-	if (pg_mbstrlen(name) > 255)
-		refuse(task_id, "name", "must have at most 255 characters");
+	if (pg_mbstrlen(name) > NAME_MAX_LENGTH)
+		tq_fault(faults, "name",
+				 psprintf("has %d characters, and may have %d",
+						  pg_mbstrlen(name), NAME_MAX_LENGTH));
 	return tq_metadata_json(name);
 }
 
 /* Returns the policy of enqueue(), or NULL for none. */
 static Jsonb *
-policy_of(const TqSlug *task_id, const TqEnqueue *arguments)
+policy_of(TqFaults *faults, const TqEnqueue *arguments)
 {
 	Jsonb *policy = arguments->policy;
 
 	if (policy != NULL)
-		policy = checked_object(task_id, "policy", policy);
+		policy = checked_object(faults, "policy", policy);
 	return arguments->retry == TQ_OFF ? policy : tq_retry_policy(policy);
 }
 
@@ -561,37 +678,41 @@ void
 tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 {
 	TqTask *task = &definition->named.task;
-	const TqSlug *task_id = &task->task_id;
+	TqFaults faults = {.task_id = &task->task_id, .of_arguments = true};
 	Jsonb *policy;
+	Jsonb *extra;
 	int n;
 	char **items;
 
+	definition->is_of_arguments = true;
 	if (!tq_is_identifier(definition->named.scheduler_id))
-		refuse(task_id, "schedulerId", TQ_IDENTIFIER_RULE);
-	tq_definition_check_project(definition);
-	tq_definition_check_dependencies(definition);
-	task->all_resolved = tq_definition_requires(task_id, arguments->requires);
-	task->priority = tq_definition_priority(task_id, arguments->priority);
+		fault_of(&faults, "schedulerId", TQ_IDENTIFIER_RULE,
+				 definition->named.scheduler_id);
+	tq_definition_check_project(&faults, definition);
+	tq_definition_check_dependencies(&faults, definition);
+	task->all_resolved = tq_definition_requires(&faults, arguments->requires);
+	task->priority = tq_definition_priority(&faults, arguments->priority);
 	set_retries(definition, arguments);
-	items = strings_of_array(task_id, "routes", arguments->routes, &n);
-	definition->routes = tq_definition_routes(task_id, items, n);
-	items = strings_of_array(task_id, "scopes", arguments->scopes, &n);
-	definition->scopes = tq_definition_scopes(task_id, items, n);
-	definition->tags = tq_definition_tags(task_id,
-										  checked_object(task_id, "tags",
+	items = strings_of_array(&faults, "routes", arguments->routes, &n);
+	definition->routes = tq_definition_routes(&faults, items, n);
+	items = strings_of_array(&faults, "scopes", arguments->scopes, &n);
+	definition->scopes = tq_definition_scopes(&faults, items, n);
+	definition->tags = tq_definition_tags(&faults,
+										  checked_object(&faults, "tags",
 														 arguments->tags));
-	definition->extra = tq_json_unless_empty(
-		checked_object(task_id, "extra", arguments->extra));
-	definition->metadata = metadata_with_name(task_id, arguments->name);
+	extra = checked_object(&faults, "extra", arguments->extra);
+	definition->extra = extra == NULL ? NULL : tq_json_unless_empty(extra);
+	definition->metadata = metadata_with_name(&faults, arguments->name);
 	set_expires(&definition->named, &tq_policy_plain);
-	policy = policy_of(task_id, arguments);
+	policy = policy_of(&faults, arguments);
 	if (policy != NULL)
-		tq_definition_apply_policy(definition, policy);
+		tq_definition_apply_policy(&faults, definition, policy);
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
 	definition->run_at = arguments->run_at;
 	if (arguments->run_at != 0)
 		task->delay = tq_policy_delay_until(task->created, arguments->run_at);
 	definition->is_timed_from_visible = true;
+	tq_faults_raise(&faults);
 	tq_definition_check_sizes(definition);
 }

@@ -7,6 +7,7 @@
 #define TQ_DEFINITION_H
 
 #include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
 #include "utils/array.h"
 #include "utils/jsonb.h"
 
@@ -38,25 +39,38 @@ extern void tq_definition_fill(TqTaskDefinition *definition,
 							   const TqEnqueue *arguments);
 extern void tq_definition_depend_on_self(TqTaskDefinition *definition);
 
-extern void tq_definition_error(const TqSlug *task_id, const char *key,
-								const char *rule);
+/*
+ * What is wrong with a definition.  The functions that take it note a fault, and
+ * return a value that is safe to go on with, so that one error has them all.
+ */
+typedef struct TqFaults
+{
+	const TqSlug *task_id;
+	bool of_arguments; /* of enqueue(), and named like them */
+	int n;
+	const char *key;     /* of the last one */
+	StringInfoData list; /* not valid if there is none */
+} TqFaults;
 
-/* These raise an error for a value that breaks a rule, or return it. */
-extern int tq_definition_priority(const TqSlug *task_id, const char *name);
-extern bool tq_definition_requires(const TqSlug *task_id, const char *name);
-extern int tq_definition_retries(const TqSlug *task_id, int64 retries);
-extern ArrayType *tq_definition_routes(const TqSlug *task_id, char **routes,
-									   int n);
-extern ArrayType *tq_definition_scopes(const TqSlug *task_id, char **scopes,
-									   int n);
-extern Jsonb *tq_definition_tags(const TqSlug *task_id, Jsonb *tags);
+extern void tq_fault(TqFaults *faults, const char *key, const char *rule);
+extern void tq_faults_raise(const TqFaults *faults);
 
-extern void tq_definition_check_project(const TqTaskDefinition *definition);
+extern int tq_definition_priority(TqFaults *faults, const char *name);
+extern bool tq_definition_requires(TqFaults *faults, const char *name);
+extern int tq_definition_retries(TqFaults *faults, int64 retries);
+extern ArrayType *tq_definition_routes(TqFaults *faults, char **routes, int n);
+extern ArrayType *tq_definition_scopes(TqFaults *faults, char **scopes, int n);
+extern Jsonb *tq_definition_tags(TqFaults *faults, Jsonb *tags);
+
+extern void tq_definition_check_project(TqFaults *faults,
+										const TqTaskDefinition *definition);
 extern void
-tq_definition_check_dependencies(const TqTaskDefinition *definition);
+tq_definition_check_dependencies(TqFaults *faults,
+								 const TqTaskDefinition *definition);
 extern void tq_definition_check_sizes(const TqTaskDefinition *definition);
 extern void tq_definition_check_whole(const TqTaskDefinition *definition);
-extern void tq_definition_apply_policy(TqTaskDefinition *definition,
+extern void tq_definition_apply_policy(TqFaults *faults,
+									   TqTaskDefinition *definition,
 									   Jsonb *policy);
 extern void tq_definition_apply_default(TqTaskDefinition *definition);
 extern TqRetention tq_retention_of(const TqPolicy *policy, int32 queue);

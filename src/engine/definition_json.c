@@ -80,7 +80,7 @@ static const struct
 static void
 refuse(const TqJsonReader *source, const char *key, const char *rule)
 {
-	tq_definition_error(source->owner, key, rule);
+	tq_fault(source->owner, key, rule);
 }
 
 static char *
@@ -89,7 +89,9 @@ get_identifier(const TqJsonReader *source, int key)
 	char *value = tq_json_read_string(source, key);
 
 	if (value != NULL && !tq_is_identifier(value))
-		refuse(source, keys[key].name, TQ_IDENTIFIER_RULE);
+		refuse(source, keys[key].name,
+			   psprintf(TQ_IDENTIFIER_RULE "; it is \"%s\"",
+						tq_error_clip(value)));
 	return value;
 }
 
@@ -152,9 +154,14 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 	TqJsonReader reader = {metadata_keys, lengthof(metadata_keys)};
 	JsonbValue unknown;
 	bool all_known;
+	bool is_whole = true;
 
 	if (metadata == NULL)
-		refuse(source, "metadata", "is required");
+	{
+		if (tq_json_at(source, KEY_METADATA) == NULL)
+			refuse(source, "metadata", "is required");
+		return;
+	}
 	all_known = tq_json_open(&reader, &metadata->root, &unknown);
 	for (int i = 0; i < lengthof(metadata_fields); i++)
 	{
@@ -163,16 +170,19 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 		const JsonbValue *value = tq_json_at(&reader, key);
 
 		if (value == NULL || !tq_json_is_string(value, max))
+		{
 			refuse(
 				source, "metadata",
 				psprintf("must have a string \"%s\" of at most %d characters",
 						 metadata_keys[key].name, max));
+			is_whole = false;
+		}
 	}
 	if (!all_known)
 		refuse(
 			source, "metadata",
 			"must have name, description, owner and source, and nothing else");
-	if (!is_source(tq_json_at(&reader, KEY_SOURCE)))
+	if (is_whole && !is_source(tq_json_at(&reader, KEY_SOURCE)))
 		refuse(
 			source, "metadata",
 			"must have a \"source\" that begins with http://, https://, ssh:// or git@");
@@ -185,16 +195,29 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 static void
 read_queue(const TqJsonReader *source, TqNamedTask *named)
 {
+	const TqFaults *faults = source->owner;
+	int known = faults->n;
 	char *queue = tq_json_read_string(source, KEY_TASK_QUEUE_ID);
 	char *provisioner = get_identifier(source, KEY_PROVISIONER_ID);
 	char *worker_type = get_identifier(source, KEY_WORKER_TYPE);
 	char *slash;
 
+	named->queue_name = pstrdup(""); /* until it is known to be valid */
+	if (faults->n > known)
+		return;
 	if (queue != NULL && !tq_is_task_queue_id(queue))
-		refuse(source, "taskQueueId", "must be provisionerId/workerType");
+	{
+		refuse(source, "taskQueueId",
+			   psprintf("must be provisionerId/workerType; it is \"%s\"",
+						tq_error_clip(queue)));
+		return;
+	}
 	if (queue == NULL && (provisioner == NULL || worker_type == NULL))
+	{
 		refuse(source, "taskQueueId",
 			   "is required, or provisionerId and workerType");
+		return;
+	}
 	if (queue == NULL)
 		queue = psprintf("%s/%s", provisioner, worker_type);
 	slash = strchr(queue, '/');
@@ -222,7 +245,7 @@ read_names(const TqJsonReader *source, TqTaskDefinition *definition)
 											: pstrdup(TQ_DEFAULT_SCHEDULER);
 	named->project_id = project != NULL ? project
 										: pstrdup(TQ_DEFAULT_PROJECT);
-	tq_definition_check_project(definition);
+	tq_definition_check_project(source->owner, definition);
 }
 
 /* Reads the task ids of the dependencies. */
@@ -236,11 +259,13 @@ read_dependencies(const TqJsonReader *source, TqTaskDefinition *definition)
 	definition->ndependencies = n;
 	for (int i = 0; i < n; i++)
 	{
-		if (!tq_slug_parse(names[i], strlen(names[i]),
-						   &definition->dependencies[i]))
-			refuse(source, "dependencies", "must be an array of slugids");
+		if (tq_slug_parse(names[i], strlen(names[i]),
+						  &definition->dependencies[i]))
+			continue;
+		refuse(source, "dependencies", "must be an array of slugids");
+		return;
 	}
-	tq_definition_check_dependencies(definition);
+	tq_definition_check_dependencies(source->owner, definition);
 }
 
 static void
@@ -274,26 +299,30 @@ static void
 read_objects(const TqJsonReader *source, bool any_payload,
 			 TqTaskDefinition *definition)
 {
+	Jsonb *extra;
+
 	definition->payload = any_payload
 							  ? tq_json_read_any(source, KEY_PAYLOAD)
 							  : tq_json_read_object(source, KEY_PAYLOAD);
-	if (definition->payload == NULL)
+	if (tq_json_at(source, KEY_PAYLOAD) == NULL)
 		refuse(source, "payload", "is required");
 	definition->metadata = tq_json_read_object(source, KEY_METADATA);
 	check_metadata(source, definition->metadata);
 	definition->tags = tq_definition_tags(source->owner,
 										  tq_json_read_object(source,
 															  KEY_TAGS));
-	definition->extra = tq_json_unless_empty(
-		tq_json_read_object(source, KEY_EXTRA));
+	extra = tq_json_read_object(source, KEY_EXTRA);
+	definition->extra = extra == NULL ? NULL : tq_json_unless_empty(extra);
 }
 
 static void
 read_times(const TqJsonReader *source, TqTask *task)
 {
-	if (!tq_json_read_time(source, KEY_CREATED, &task->created))
+	if (!tq_json_read_time(source, KEY_CREATED, &task->created) &&
+		tq_json_at(source, KEY_CREATED) == NULL)
 		refuse(source, "created", "is required");
-	if (!tq_json_read_time(source, KEY_DEADLINE, &task->deadline))
+	if (!tq_json_read_time(source, KEY_DEADLINE, &task->deadline) &&
+		tq_json_at(source, KEY_DEADLINE) == NULL)
 		refuse(source, "deadline", "is required");
 	if (!tq_json_read_time(source, KEY_EXPIRES, &task->expires))
 		task->expires = tq_clock_next_year(task->deadline);
@@ -309,16 +338,21 @@ read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 	const JsonbValue *policy = tq_json_at(source, KEY_POLICY);
 	const JsonbValue *delay = tq_json_at(source, KEY_DELAY);
 	const char *fault;
+	Jsonb *object = NULL;
 	int64 ms;
 
 	if (policy != NULL && policy->type != jbvNull)
-		tq_definition_apply_policy(definition,
-								   tq_json_read_object(source, KEY_POLICY));
+		object = tq_json_read_object(source, KEY_POLICY);
+	if (object != NULL)
+		tq_definition_apply_policy(source->owner, definition, object);
 	if (delay == NULL || delay->type == jbvNull)
 		return;
 	fault = tq_duration_parse(delay, &ms);
 	if (fault != NULL)
+	{
 		refuse(source, "delay", fault);
+		return;
+	}
 	definition->named.task.delay = ms;
 }
 
@@ -326,7 +360,8 @@ static void
 parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
 	  TqTaskDefinition *definition)
 {
-	TqJsonReader source = {keys, lengthof(keys), refuse, task_id};
+	TqFaults faults = {.task_id = task_id};
+	TqJsonReader source = {keys, lengthof(keys), refuse, &faults};
 	TqTask *task = &definition->named.task;
 	JsonbValue unknown;
 
@@ -353,6 +388,7 @@ parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
 	read_objects(&source, any_payload, definition);
 	read_policy(&source, definition);
 	read_times(&source, task);
+	tq_faults_raise(&faults);
 	tq_definition_check_sizes(definition);
 	tq_definition_check_whole(definition);
 }

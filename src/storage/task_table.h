@@ -74,6 +74,7 @@ typedef struct TqTaskDefinition
 	bool has_own_retries; /* of a new task: no default policy sets them */
 	bool has_own_delay;
 	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
+	bool is_of_arguments;       /* of a new task: given to enqueue() */
 	bool is_timed_from_visible; /* of a new task: its times count from then */
 } TqTaskDefinition;
 

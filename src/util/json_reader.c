@@ -283,9 +283,10 @@ string_at(const TqJsonReader *reader, int key)
 {
 	const JsonbValue *value = tq_json_at(reader, key);
 
-	if (value != NULL && value->type != jbvString)
-		refuse(reader, key, "must be a string");
-	return value;
+	if (value == NULL || value->type == jbvString)
+		return value;
+	refuse(reader, key, "must be a string");
+	return NULL;
 }
 
 /* Returns the string at that key, or NULL if the key is absent. */
@@ -312,14 +313,20 @@ tq_json_read_strings(const TqJsonReader *reader, int key, int *n)
 	if (value == NULL)
 		return NULL;
 	if (!tq_json_is_array(value))
+	{
 		refuse(reader, key, rule);
+		return NULL;
+	}
 	it = tq_json_iterate(value->val.binary.data);
 	items = palloc(sizeof(char *) * (it.n + 1));
 	while (tq_json_next(&it))
 	{
 		items[*n] = tq_json_string_of(&it.value);
-		if (items[(*n)++] == NULL)
-			refuse(reader, key, rule);
+		if (items[(*n)++] != NULL)
+			continue;
+		refuse(reader, key, rule);
+		*n = 0;
+		return NULL;
 	}
 	return items;
 }
@@ -368,6 +375,9 @@ tq_json_read_object(const TqJsonReader *reader, int key)
 	if (value == NULL)
 		return NULL;
 	if (!tq_json_is_object(value))
+	{
 		refuse(reader, key, "must be an object");
+		return NULL;
+	}
 	return JsonbValueToJsonb(unconstify(JsonbValue *, value));
 }

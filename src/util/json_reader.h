@@ -61,7 +61,8 @@ typedef struct TqJsonKey
 
 /*
  * An object of which every value must be valid.  `refuse` raises the error that
- * the value of a key breaks a rule; it does not return.
+ * the value of a key breaks a rule, or notes it and returns; then the value
+ * counts as absent.
  */
 typedef struct TqJsonReader
 {
@@ -69,8 +70,8 @@ typedef struct TqJsonReader
 	int nkeys;
 	void (*refuse)(const struct TqJsonReader *reader, const char *key,
 				   const char *rule);
-	const void *owner; /* for refuse(): what the object describes */
-	uint32 present;    /* keys that the object has, as a set of bits */
+	void *owner;    /* for refuse(): what the object describes */
+	uint32 present; /* keys that the object has, as a set of bits */
 	JsonbValue values[TQ_JSON_KEYS_MAX];
 } TqJsonReader;
 

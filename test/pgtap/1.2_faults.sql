@@ -1,0 +1,46 @@
+-- doc/spec/taskcluster.md 2.0: one error names all faults of a definition, and of
+-- the arguments of enqueue().
+BEGIN;
+\ir helper.psql
+SELECT no_plan();
+
+CREATE FUNCTION pg_temp.fault(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	head text;
+	body text;
+BEGIN
+	EXECUTE query;
+	RETURN 'none';
+EXCEPTION WHEN SQLSTATE 'TQ400' THEN
+	GET STACKED DIAGNOSTICS head = MESSAGE_TEXT, body = PG_EXCEPTION_DETAIL;
+	RETURN head || ': ' || regexp_replace(body, '^Task "[^"]*": ', '');
+END $$;
+
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', priority => 'normal')$$),
+	'invalid priority: priority must be highest, very-high, high, medium, low, very-low or lowest; it is "normal".', 'one fault of enqueue: its argument and value');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', priority => 'normal', requires => 'any', scheduler_id => 'a.b', project_id => '', routes => '{r,NULL}', scopes => '{a**}',
+	tags => '{"t": 1, "u": "v"}', extra => '[]', name => repeat('n', 256), policy => '{"retries": -1}')$$),
+	'10 faults in arguments: scheduler_id must be 1 to 38 letters, digits, "-" or "_"; it is "a.b"; project_id must be 1 to 500 letters, digits, ".", "_", "/" or "-"; it is ""; '
+	'requires must be all-completed or all-resolved; it is "any"; priority must be highest, very-high, high, medium, low, very-low or lowest; it is "normal"; '
+	'routes must not have a NULL element; item 2 is NULL; scopes must not have a scope that ends in "**"; it is "a**"; '
+	'tags must be an object of strings of at most 4096 characters; that of "t" is not; extra must be an object; name has 256 characters, and may have 255; '
+	'policy must have a "retries" that is a whole number from 0 to 2147483647.', 'ten faults of enqueue');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue_tasks('test/q', '{"{}"}', priority => 'normal', requires => 'any')$$) ~ '^2 faults in arguments: requires .*; priority ', true, 'enqueue_tasks');
+SELECT is(pg_temp.fault($$SELECT pg_temp.create('a', '{"priority": "normal"}')$$),
+	'invalid "priority" in task definition: "priority" must be highest, very-high, high, medium, low, very-low or lowest; it is "normal".', 'one fault of a definition');
+SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{"foo": 1, "bar": 2, "payload": 1, "metadata": [], "policy": 7, "delay": -1, "created": "now", "dependencies": ["x"], "routes": [1], "scopes": "s",
+	"retries": 50, "provisionerId": "a b", "workerType": "w", "schedulerId": 1, "projectId": 2, "taskGroupId": "g", "tags": 1, "extra": 1}')$$) ~ '^17 faults in task definition: ', true, 'many faults of a definition');
+SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{}')$$),
+	'5 faults in task definition: "taskQueueId" is required, or provisionerId and workerType; "payload" is required; "metadata" is required; "created" is required; "deadline" is required.', 'an empty definition');
+SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{"taskQueueId": 7, "policy": {"delay": 3}, "deadline": "x", "payload": 1, "metadata": 1, "created": 1}')$$),
+	'5 faults in task definition: "taskQueueId" must be a string; "payload" must be an object; "metadata" must be an object; "created" must be a string; "deadline" must be a date-time such as 2026-01-31T12:00:00.000Z.',
+	'each value once');
+SELECT is(pg_temp.fault(format('SELECT pg_temp.create(''a'', %L)', jsonb_build_object('scopes', (SELECT jsonb_agg('a**'::text) FROM generate_series(1, 50))))) ~ '; and 30 more\.$', true, 'a list that is too long is cut');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', deadline => '6 days')$$) ~ '^invalid deadline: deadline must not be further in the future than tq.max_deadline, 432000 seconds; it is \d{4}-', true, 'a time: the limit and its unit');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', run_at => '9999-12-31 23:00+00')$$) ~ '^run_at is out of range: It is 9999', true, 'run_at');
+SELECT is(pg_temp.fault($$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('a'), 'task', pg_temp.def('a') || '{"priority": 1, "requires": 1}')))$$) ~ '^2 faults', true, 'create_tasks');
+SELECT is(pg_temp.fault($$SELECT tq.define_task(pg_temp.id('a'), pg_temp.def('a') || '{"priority": 1, "requires": 1}')$$) ~ '^2 faults', true, 'define_task');
+SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'nothing was created');
+
+SELECT * FROM finish();
+ROLLBACK;
