@@ -47,7 +47,7 @@ SELECT what, a.code, CASE WHEN a.code <> 'ok' THEN a.message END AS message FROM
 SELECT tq.enqueue('regress/n', task_id => pg_temp.id('narrow'));
 SELECT task_id, run_id FROM tq.claim_work('regress/n', 'g', 'w');
 SELECT call, a.code, CASE WHEN a.code <> 'ok' THEN a.message END AS message FROM (VALUES ('report_completed(%L, %s)'), ('report_failed(%L, %s)'), ('report_exception(%L, %s, ''malformed-payload'')'),
-		('reclaim_task(%L, %s)'), ('defer_task(%L, %s, ''1 s'')'), ('claim_task(%L, %s, ''g'', ''w'')'), ('create_artifact(%L, %s, ''public/a'', ''{"storageType": "inline", "content": "x", "contentType": "text/plain", "expires": "2000-01-01T00:00:00Z"}'' || jsonb_build_object(''expires'', now() + interval ''1 h''))'),
+		('reclaim_task(%L, %s)'), ('report_progress(%L, %s, 1, 2)'), ('defer_task(%L, %s, ''1 s'')'), ('claim_task(%L, %s, ''g'', ''w'')'), ('create_artifact(%L, %s, ''public/a'', ''{"storageType": "inline", "content": "x", "contentType": "text/plain", "expires": "2000-01-01T00:00:00Z"}'' || jsonb_build_object(''expires'', now() + interval ''1 h''))'),
 		('finish_artifact(%L, %s, ''public/a'', tq.slugid())'), ('get_artifact(%L, %s, ''public/a'')'), ('artifact_info(%L, %s, ''public/a'')'), ('list_artifacts(%L, %s)')) AS c (call),
 	pg_temp.answer(format('SELECT tq.' || call, pg_temp.id('narrow'), 65536)) AS a;
 SELECT run_id, outcome FROM tq.resolve(array_fill(pg_temp.id('narrow'), ARRAY[6]), '{65536, -65536, 131072, -2147483648, 32768, -1}');

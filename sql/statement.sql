@@ -52,6 +52,7 @@ INSERT INTO writer VALUES
 	('report_failed', 'running', $$tq.report_failed($t, 0, error => '{"message": "m"}')$$),
 	('report_exception', 'running', $$tq.report_exception($t, 0, 'worker-shutdown')$$),
 	('defer_task', 'running', $$tq.defer_task($t, 0, '1 h')$$),
+	('report_progress', 'running', $$tq.report_progress($t, 0, 1, 2)$$),
 	('resolve', 'running', $$(SELECT outcome FROM tq.resolve(ARRAY[$t], '{0}'))$$),
 	('resolve (reports)', 'running', $$(SELECT outcome FROM tq.resolve(jsonb_build_array(jsonb_build_object('taskId', $t, 'runId', 0, 'result', 1))))$$),
 	('resolve_and_claim', 'running', $$(SELECT string_agg(outcome, '') FROM tq.resolve_and_claim(jsonb_build_array(jsonb_build_object('taskId', $t, 'runId', 0, 'reason', 'worker-shutdown')), $q, 'g', 'w'))$$),

@@ -25,6 +25,7 @@
 #include "../events/status_json.h"
 #include "../storage/activation.h"
 #include "../storage/group_table.h"
+#include "../storage/run_progress.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
@@ -225,8 +226,30 @@ enum
 	COLUMN_OUTCOME,
 	COLUMN_FIRST_CREATED,
 	COLUMN_LAST_RESOLVED,
+	COLUMN_DONE,
 	COLUMNS
 };
+
+/*
+ * Returns the share of a group that is done: its resolved tasks, and what the
+ * workers of running ones have reported.
+ */
+static double
+share_done(const TqGroup *group, const TqProgress *progress)
+{
+	double done = 0;
+	double tasks = progress->delayed;
+
+	for (int state = 0; state < TQ_STATES; state++)
+	{
+		tasks += progress->count[state];
+		if (tq_state_is_resolved((TqState) state))
+			done += progress->count[state];
+	}
+	if (progress->count[TQ_STATE_RUNNING] > 0)
+		done += tq_progress_of_group(group);
+	return tasks > 0 ? Min(done / tasks, 1) : 0;
+}
 
 /* Fills in a row of tq.progress. */
 static void
@@ -273,6 +296,9 @@ group_progress(FunctionCallInfo fcinfo, bool is_checked)
 		require_list(slug);
 	tq_group_get(slug, &group);
 	tq_group_count(&group, &progress);
+	nulls[COLUMN_DONE] = !is_checked; /* a view has many groups */
+	if (is_checked)
+		values[COLUMN_DONE] = Float8GetDatum(share_done(&group, &progress));
 	tq_call_end();
 	fill_progress(&progress, values, nulls);
 	PG_RETURN_DATUM(HeapTupleGetDatum(

@@ -77,7 +77,7 @@ exchange_of(const char *name)
 				 "Use one of task-defined, task-pending, task-running, artifact-created, "
 				 "task-completed, task-failed, task-exception, task-group-resolved, "
 				 "task-group-sealed, task-priority-changed, "
-				 "task-group-priority-changed, task-alert.")));
+				 "task-group-priority-changed, task-alert, task-progress.")));
 	return exchange;
 }
 

@@ -161,6 +161,8 @@ tq_exchange_name(TqExchange exchange)
 			return "task-group-priority-changed";
 		case TQ_EXCHANGE_TASK_ALERT:
 			return "task-alert";
+		case TQ_EXCHANGE_TASK_PROGRESS:
+			return "task-progress";
 	}
 	return NULL;
 }

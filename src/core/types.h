@@ -105,10 +105,14 @@ typedef enum TqExchange
 	TQ_EXCHANGE_TASK_GROUP_SEALED = 9,
 	TQ_EXCHANGE_TASK_PRIORITY_CHANGED = 10,
 	TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED = 11,
-	TQ_EXCHANGE_TASK_ALERT = 12
+	TQ_EXCHANGE_TASK_ALERT = 12,
+	TQ_EXCHANGE_TASK_PROGRESS = 13
 } TqExchange;
 
-#define TQ_EXCHANGE_LAST TQ_EXCHANGE_TASK_ALERT
+#define TQ_EXCHANGE_LAST TQ_EXCHANGE_TASK_PROGRESS
+
+/* The last one with a default channel: the progress of runs is sent on request. */
+#define TQ_EXCHANGE_LAST_DEFAULT TQ_EXCHANGE_TASK_ALERT
 
 /*
  * Where the content of an artifact is (doc/spec/taskcluster.md 1.7,

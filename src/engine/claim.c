@@ -455,9 +455,9 @@ refuse_not_running(const TqTask *task, int run_id, TqState state)
  * needs no scope.  The run may have been deferred after they were verified, and
  * claimed by another worker.
  */
-static bool
-read_running(TqRunWriter *writer, const TqTask *task, int run_id, int32 holder,
-			 TqEvent event, TimestampTz now, TqRun *run)
+bool
+tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
+			  int32 holder, TqEvent event, TimestampTz now, TqRun *run)
 {
 	bool has_row = tq_run_writer_read(writer, &task->task_id, task->id, run_id,
 									  run);
@@ -494,8 +494,8 @@ extend(const TqTask *task, int run_id, int32 holder, TimestampTz now,
 
 	while (!is_written)
 	{
-		if (!read_running(writer, task, run_id, holder, TQ_EVENT_RECLAIM, now,
-						  run))
+		if (!tq_claim_read(writer, task, run_id, holder, TQ_EVENT_RECLAIM, now,
+						   run))
 			continue;
 		has_expired = run->taken_until <= now;
 		run->taken_until = Max(run->taken_until, taken_until);
@@ -517,8 +517,8 @@ take_back(const TqTask *task, int run_id, int32 holder, TimestampTz now,
 	bool is_taken = false;
 
 	while (!is_taken)
-		is_taken = read_running(writer, task, run_id, holder, TQ_EVENT_DEFER,
-								now, run) &&
+		is_taken = tq_claim_read(writer, task, run_id, holder, TQ_EVENT_DEFER,
+								 now, run) &&
 				   tq_run_writer_delete(writer);
 	tq_run_writer_end(writer);
 }

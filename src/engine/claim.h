@@ -7,6 +7,8 @@
 
 #include "datatype/timestamp.h"
 
+#include "../core/types.h"
+#include "../storage/run_table.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
 #include "credentials.h"
@@ -21,6 +23,9 @@ extern void tq_claim_note_seen(const char *queue, const char *worker_group,
 extern bool tq_claim_one(const TqSlug *task_id, int run_id,
 						 const char *worker_group, const char *worker_id,
 						 TimestampTz now, TqClaim *claim);
+extern bool tq_claim_read(TqRunWriter *writer, const TqTask *task, int run_id,
+						  int32 holder, TqEvent event, TimestampTz now,
+						  TqRun *run);
 extern void tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 							 TimestampTz now, TqClaim *claim);
 extern void tq_claim_defer(TqTask *task, int run_id, int32 holder,

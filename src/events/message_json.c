@@ -221,6 +221,7 @@ task_key(const TqAddress *address)
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			if (!names_worker(address, &group, &id))
 				group = id = NULL;
 			break;
@@ -347,6 +348,7 @@ tq_message_address(const TqSource *source, const TqMessage *message,
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			if (!address_task(source, address))
 				return false;
 			address->routing_key = task_key(address);
@@ -535,6 +537,7 @@ add_particulars(JsonbParseState **state, const TqAddress *address)
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			add_worker(state, address);
 			add_tags(state, address->task);
 			if (message->detail != NULL)
@@ -587,6 +590,7 @@ tq_message_payload(const TqAddress *address)
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			break;
 	}
 	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
@@ -643,6 +647,7 @@ has_tags(const TqAddress *address)
 		case TQ_EXCHANGE_TASK_FAILED:
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			return address->task != NULL;
 		case TQ_EXCHANGE_NONE:
 		case TQ_EXCHANGE_ARTIFACT_CREATED:
@@ -687,6 +692,7 @@ is_about_group(TqExchange exchange)
 		case TQ_EXCHANGE_TASK_EXCEPTION:
 		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			return false;
 	}
 	return false;

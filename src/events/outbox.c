@@ -138,6 +138,7 @@ tq_outbox_concerns_group(const TqMessage *message)
 		case TQ_EXCHANGE_TASK_PRIORITY_CHANGED:
 		case TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED:
 		case TQ_EXCHANGE_TASK_ALERT:
+		case TQ_EXCHANGE_TASK_PROGRESS:
 			return false;
 	}
 	return false;

@@ -37,6 +37,31 @@ add_queue(JsonbParseState **state, const char *name)
 	tq_json_add_text(state, "workerType", slash + 1);
 }
 
+/* Returns the progress of a run, with what is known of it. */
+static Jsonb *
+progress_json(const TqRunProgress *progress)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	tq_json_add_int(&state, "done", progress->done);
+	if (progress->total != TQ_OFF)
+		tq_json_add_int(&state, "total", progress->total);
+	if (progress->message != NULL)
+		tq_json_add_text(&state, "message", progress->message);
+	tq_json_add_time(&state, "reported", progress->reported);
+	return tq_json_end(&state);
+}
+
+/* Returns what task-progress adds to a message about a task. */
+Jsonb *
+tq_progress_detail_json(const TqRunProgress *progress)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	tq_json_add_object(&state, "progress", progress_json(progress));
+	return tq_json_end(&state);
+}
+
 /*
  * Appends a run (doc/spec/taskcluster.md 1.4) with the keys that a policy
  * adds.  The keys are in the order of jsonb, so that nothing has to be sorted.
@@ -56,6 +81,8 @@ push_run(JsonbParseState **state, const TqHistoryRun *entry, bool has_policy)
 		tq_json_add_int(state, "attempt",
 						detail != NULL ? detail->budget.attempt : 0);
 	tq_json_add_time(state, "started", run->started);
+	if (detail != NULL && detail->progress != NULL)
+		tq_json_add_object(state, "progress", progress_json(detail->progress));
 	tq_json_add_time(state, "resolved", run->resolved);
 	if (entry->worker_group != NULL)
 		tq_json_add_text(state, "workerId", entry->worker_id);

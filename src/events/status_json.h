@@ -22,6 +22,7 @@ extern Jsonb *tq_status_json(const TqNamedTask *named,
 extern Jsonb *tq_status_of(const TqNamedTask *named);
 extern Jsonb *tq_definition_json(const TqTaskDefinition *definition);
 extern Jsonb *tq_metadata_json(const char *name);
+extern Jsonb *tq_progress_detail_json(const TqRunProgress *progress);
 extern Jsonb *tq_runs_json(const TqHistoryRun *runs, int n);
 extern Jsonb *tq_group_json(const TqGroup *group);
 extern Jsonb *tq_group_message_json(const TqGroup *group);

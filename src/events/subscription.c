@@ -62,7 +62,8 @@ is_default(const char *channel, TqExchange exchange, const char *pattern)
 {
 	const char *name = tq_exchange_name(exchange);
 
-	if (strncmp(channel, "tq_", 3) != 0 || strcmp(pattern, "#") != 0 ||
+	if (exchange > TQ_EXCHANGE_LAST_DEFAULT ||
+		strncmp(channel, "tq_", 3) != 0 || strcmp(pattern, "#") != 0 ||
 		strlen(channel + 3) != strlen(name))
 		return false;
 	for (channel += 3; *name != '\0'; name++, channel++)

@@ -272,7 +272,7 @@ COMMENT ON COLUMN tq.worker_run.credentials IS 'of a claimed run, as in tq.claim
 CREATE TYPE tq.progress AS (
 	tasks bigint, unscheduled bigint, delayed bigint, pending bigint, running bigint,
 	completed bigint, failed bigint, exception bigint, tolerated bigint,
-	outcome text, first_created timestamptz, last_resolved timestamptz);
+	outcome text, first_created timestamptz, last_resolved timestamptz, done float8);
 COMMENT ON TYPE tq.progress IS 'row of group_progress(): the tasks of a group by state, and its outcome';
 COMMENT ON COLUMN tq.progress.tasks IS 'tasks of the group';
 COMMENT ON COLUMN tq.progress.unscheduled IS 'tasks that wait for others, or for schedule_task()';
@@ -286,6 +286,7 @@ COMMENT ON COLUMN tq.progress.tolerated IS 'failed ones and exceptions that coun
 COMMENT ON COLUMN tq.progress.outcome IS 'of the group as a whole';
 COMMENT ON COLUMN tq.progress.first_created IS 'when its first task was created';
 COMMENT ON COLUMN tq.progress.last_resolved IS 'when its last task was resolved';
+COMMENT ON COLUMN tq.progress.done IS 'share of its tasks that is done, from 0 to 1: the resolved ones, and of the running ones what report_progress() has reported';
 CREATE TYPE tq.exchange_message AS (
 	id bigint, exchange text, routing_key text, cc text[], payload jsonb, published timestamptz);
 COMMENT ON TYPE tq.exchange_message IS 'row of messages(), message() and fetch(): one message of an exchange; payload is NULL if it cannot be built';
@@ -570,9 +571,13 @@ CREATE TABLE tq_internal.run_detail (
 	retry_delay bigint NOT NULL,		-- milliseconds, from a worker, in place of retryBackoff; -1: none
 	error jsonb,						-- that the worker reported
 	result jsonb,
+	reported timestamptz,				-- when it reported its progress last; NULL: never
+	done bigint,
+	total bigint,						-- NULL: it did not say
+	message text,
 	PRIMARY KEY (task, run_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
-COMMENT ON TABLE tq_internal.run_detail IS 'what only some runs have: delays, attempts and budgets of a policy, a deferral, an error or a result';
+COMMENT ON TABLE tq_internal.run_detail IS 'what only some runs have: delays, attempts and budgets of a policy, a deferral, progress, an error or a result';
 
 CREATE TABLE tq_internal.failure (
 	resolved timestamptz NOT NULL,
@@ -1192,6 +1197,11 @@ CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, cre
 	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.defer_task(tq.slugid, int, interval, jsonb) IS 'return a running run to its queue, to be claimed again after that time; returns the status of the task';
 
+CREATE FUNCTION tq.report_progress(task_id tq.slugid, run_id int, done bigint, total bigint, message text DEFAULT NULL, credentials jsonb DEFAULT NULL)
+	RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_progress' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_progress(tq.slugid, int, bigint, bigint, text, jsonb) IS 'show how far a running run is: done of total, in any unit, or NULL; stored once a second at most; returns the status of the task';
+
 CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL)
 	RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C;
@@ -1563,13 +1573,13 @@ CREATE VIEW tq.run_overview AS
 		tq_internal.reason_resolved_name(r.reason_resolved) AS reason_resolved,
 		w.worker_group, w.worker_id, COALESCE(d.attempt, 0)::int AS attempt,
 		r.scheduled, COALESCE(d.visible_at, r.scheduled) AS visible_at,
-		r.started, r.taken_until, r.resolved, d.error, d.result
+		r.started, r.taken_until, r.resolved, d.error, d.result, d.done, d.total, d.message, d.reported
 	FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task LEFT JOIN tq_internal.worker w ON w.id = r.worker
 		LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
 	UNION ALL
 	SELECT t.task_id, p.run_id, 'pending', tq_internal.reason_created_name(p.reason_created), NULL,
 		w.worker_group, w.worker_id, COALESCE(d.attempt, 0), p.scheduled, COALESCE(d.visible_at, p.scheduled),
-		d.started, NULL, NULL, NULL, NULL
+		d.started, NULL, NULL, NULL, NULL, d.done, d.total, d.message, d.reported
 	FROM (SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.pending
 		UNION ALL SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.delayed) p
 		JOIN tq_internal.task t ON t.id = p.task
@@ -1591,6 +1601,10 @@ COMMENT ON COLUMN tq.run_overview.taken_until IS 'until when it is claimed';
 COMMENT ON COLUMN tq.run_overview.resolved IS 'when it was resolved';
 COMMENT ON COLUMN tq.run_overview.error IS 'error that the worker reported';
 COMMENT ON COLUMN tq.run_overview.result IS 'result that the worker reported';
+COMMENT ON COLUMN tq.run_overview.done IS 'how much of it was done when the worker last called report_progress(); NULL: it did not';
+COMMENT ON COLUMN tq.run_overview.total IS 'of how much; NULL: not known';
+COMMENT ON COLUMN tq.run_overview.message IS 'what the worker said then';
+COMMENT ON COLUMN tq.run_overview.reported IS 'when that was';
 
 -- The id of a task's group is computed, and a filter by it is split by the
 -- support function of slugid_eq(); src/api/group_filter.c.
@@ -1612,7 +1626,8 @@ CREATE VIEW tq_internal.named_task AS
 COMMENT ON VIEW tq_internal.named_task IS 'definitions of tasks, with names in place of numbers';
 
 CREATE VIEW tq_internal.named_run AS
-	SELECT r.*, w.worker_group, w.worker_id, COALESCE(d.attempt, r.run_id) AS attempt, d.error, d.result
+	SELECT r.*, w.worker_group, w.worker_id, COALESCE(d.attempt, r.run_id) AS attempt, d.error, d.result,
+		d.done, d.total
 	FROM tq_internal.run r
 		LEFT JOIN tq_internal.worker w ON w.id = r.worker
 		LEFT JOIN LATERAL (SELECT * FROM tq_internal.run_detail d
@@ -1660,28 +1675,28 @@ CREATE VIEW tq_internal.current_task AS
 		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
 		NULL::timestamptz AS scheduled, NULL::timestamptz AS visible_at, NULL::timestamptz AS started,
 		NULL::timestamptz AS taken_until, NULL::timestamptz AS resolved, NULL AS worker_group, NULL AS worker_id,
-		NULL::jsonb AS error, NULL::jsonb AS result, t.created AS since
+		NULL::jsonb AS error, NULL::jsonb AS result, t.created AS since, NULL::float8 AS done
 	FROM tq_internal.unscheduled u JOIN tq_internal.named_task t ON t.id = u.task
 	UNION ALL
-	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
 	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task
 	UNION ALL
-	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
 	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.id = p.task
 	WHERE p.seq <> p.task
 	UNION ALL
-	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled
+	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
 	FROM tq_internal.delayed p JOIN tq_internal.named_task t ON t.id = p.task
 		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
 	UNION ALL
 	SELECT t.*, 'running', r.run_id, r.attempt, r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
-		r.worker_group, r.worker_id, r.error, r.result, r.started
+		r.worker_group, r.worker_id, r.error, r.result, r.started, r.done::float8 / nullif(r.total, 0)
 	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
 	WHERE r.state = 2 AND r.task IN (SELECT w.task FROM tq_internal.watched_task w)	-- not running_run, which begins with the timers
 	UNION ALL
 	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
 		'failed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result, f.resolved
+		r.worker_group, r.worker_id, r.error, r.result, f.resolved, NULL
 	FROM tq_internal.failure f
 		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
 		JOIN tq_internal.task t ON t.id = f.task
@@ -1691,7 +1706,7 @@ CREATE VIEW tq_internal.current_task AS
 	UNION ALL
 	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
 		'exception', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result, f.resolved
+		r.worker_group, r.worker_id, r.error, r.result, f.resolved, NULL
 	FROM tq_internal.failure f
 		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
 		JOIN tq_internal.task t ON t.id = f.task
@@ -1700,7 +1715,7 @@ CREATE VIEW tq_internal.current_task AS
 	WHERE f.state = 5 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
 	UNION ALL
 	SELECT t.*, 'completed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
-		r.worker_group, r.worker_id, r.error, r.result, r.resolved
+		r.worker_group, r.worker_id, r.error, r.result, r.resolved, NULL
 	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
 	WHERE r.state = 3 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
 		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task AND p.seq <> p.task)
@@ -1712,7 +1727,7 @@ CREATE VIEW tq.task_overview AS
 		COALESCE(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) AS reason,
 		tq_internal.priority_name(c.priority) AS priority, c.attempt::int AS attempt,
 		c.since,
-		c.worker_group || '/' || c.worker_id AS worker
+		c.worker_group || '/' || c.worker_id AS worker, c.done
 	FROM tq_internal.current_task c;
 COMMENT ON VIEW tq.task_overview IS 'every task with its state; tq.task_details has the rest';
 COMMENT ON COLUMN tq.task_overview.task_id IS 'id of the task';
@@ -1724,6 +1739,7 @@ COMMENT ON COLUMN tq.task_overview.priority IS 'priority among the pending tasks
 COMMENT ON COLUMN tq.task_overview.attempt IS 'which attempt the last run is, from 0; NULL: no run';
 COMMENT ON COLUMN tq.task_overview.since IS 'since when the task has been in this state';
 COMMENT ON COLUMN tq.task_overview.worker IS 'group and id of the worker that has the last run, or had it';
+COMMENT ON COLUMN tq.task_overview.done IS 'of a running task whose worker calls report_progress(), the share that is done, from 0 to 1';
 
 CREATE VIEW tq.task_details AS
 	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.task_group_id,

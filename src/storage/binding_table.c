@@ -122,7 +122,7 @@ exchanges_in(TqRelation *table, int column)
 int
 tq_bindings_wanted(void)
 {
-	int defaults = (2 << TQ_EXCHANGE_LAST) - (2 << TQ_EXCHANGE_NONE);
+	int defaults = (2 << TQ_EXCHANGE_LAST_DEFAULT) - (2 << TQ_EXCHANGE_NONE);
 
 	watched = tq_relation_oid(&bindings);
 	defaults &= ~exchanges_in(&disabled_channels, DISABLED_EXCHANGE);
@@ -154,7 +154,7 @@ tq_bindings_select(TqStatement *statement, const Datum *values, int *found)
 TqBinding *
 tq_bindings_list(int *found)
 {
-	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST)};
+	Datum values[1] = {Int32GetDatum(TQ_EXCHANGE_LAST_DEFAULT)};
 
 	return tq_bindings_select(&list_bindings, values, found);
 }

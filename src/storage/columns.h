@@ -132,7 +132,11 @@
 	X(t, run_id, int16, run_id)                                               \
 	TQ_RUN_DETAIL_BUDGET(X, t)                                                \
 	X(t, error, own, error)                                                   \
-	X(t, result, own, result)
+	X(t, result, own, result)                                                 \
+	X(t, reported, own, reported)                                             \
+	X(t, done, own, done)                                                     \
+	X(t, total, own, total)                                                   \
+	X(t, message, own, message)
 
 #define TQ_POSTPONED_COLUMNS(X, t)                                            \
 	X(t, task, int64, task)                                                   \

@@ -32,7 +32,8 @@
  * result where none is given.
  */
 static TqStatement write_details = TQ_STATEMENT(
-	"INSERT INTO tq_internal.run_detail AS d"
+	"INSERT INTO tq_internal.run_detail AS d (task, visible_at, pending_until, started, worker, run_id,"
+	" attempt, lost_retries_left, retry_delay, error, result)"
 	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 	" ON CONFLICT (task, run_id) DO UPDATE SET visible_at = excluded.visible_at,"
 	" pending_until = excluded.pending_until, started = excluded.started, worker = excluded.worker,"
@@ -41,6 +42,11 @@ static TqStatement write_details = TQ_STATEMENT(
 	INT8ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID,
 	TIMESTAMPTZARRAYOID, INT4ARRAYOID, INT4ARRAYOID, INT4ARRAYOID,
 	INT4ARRAYOID, INT8ARRAYOID, JSONBARRAYOID, JSONBARRAYOID);
+
+static TqStatement set_progress = TQ_STATEMENT(
+	"UPDATE tq_internal.run_detail SET reported = $3, done = $4, total = $5, message = $6"
+	" WHERE task = $1 AND run_id = $2",
+	INT8OID, INT2OID, TIMESTAMPTZOID, INT8OID, INT8OID, TEXTOID);
 
 static TqRelation detail_table = TQ_RELATION("run_detail");
 static TqRelation detail_by_key = TQ_RELATION("run_detail_pkey");
@@ -92,7 +98,7 @@ array_of_jsonb(Jsonb *const *objects, int n)
 void
 tq_details_write(const TqRunDetail *details, int n)
 {
-	Datum values[Natts_run_detail];
+	Datum values[11];
 
 	if (n == 0)
 		return;
@@ -114,6 +120,27 @@ tq_details_write(const TqRunDetail *details, int n)
 }
 
 /* ---- reading ---- */
+
+/* Reads the progress in a row, or returns NULL if none was reported. */
+static TqRunProgress *
+read_progress(TupleTableSlot *slot)
+{
+	TimestampTz reported = tq_row_time(slot, Anum_run_detail_reported);
+	TqRunProgress *progress;
+
+	if (reported == 0)
+		return NULL;
+	progress = palloc(sizeof(TqRunProgress));
+	*progress =
+		(TqRunProgress){.done = tq_row_int64(slot, Anum_run_detail_done),
+						.total = slot_attisnull(slot, Anum_run_detail_total)
+									 ? TQ_OFF
+									 : tq_row_int64(slot,
+													Anum_run_detail_total),
+						.message = tq_row_text(slot, Anum_run_detail_message),
+						.reported = reported};
+	return progress;
+}
 
 /* Finds the detail of a run; returns false if it has none. */
 static bool
@@ -150,8 +177,10 @@ read_row(const TqDetailReader *reader, TqRun *run, TqRunDetail *row)
 						 .worker = run->worker};
 	TQ_RUN_DETAIL_TIMES(TQ_GET, run_detail);
 	TQ_RUN_DETAIL_BUDGET(TQ_GET, run_detail);
-	if (reader->with_errors)
-		row->error = tq_row_varlena(slot, Anum_run_detail_error);
+	if (!reader->with_errors)
+		return;
+	row->error = tq_row_varlena(slot, Anum_run_detail_error);
+	row->progress = read_progress(slot);
 }
 
 /*
@@ -202,4 +231,42 @@ tq_detail_result(const TqRun *run)
 		result = tq_row_varlena(reader.scan->slot, Anum_run_detail_result);
 	tq_detail_reader_end(&reader);
 	return result;
+}
+
+/* ---- progress ---- */
+
+/* Returns the progress of a run, or NULL if none was reported. */
+TqRunProgress *
+tq_detail_progress(const TqRun *run)
+{
+	TqDetailReader reader = {NULL, false};
+	TqRunProgress *progress = NULL;
+
+	if (find_row(&reader, run))
+		progress = read_progress(reader.scan->slot);
+	tq_detail_reader_end(&reader);
+	return progress;
+}
+
+/*
+ * Stores the progress of a run in its detail; returns false if it has none any
+ * more, because the task was deleted.  Takes no lock on the row of the run, so
+ * that no other transition waits for the worker.
+ */
+bool
+tq_detail_set_progress(const TqRun *run, const TqRunProgress *progress)
+{
+	Datum values[6] = {Int64GetDatum(run->task), Int16GetDatum(run->run_id),
+					   TimestampTzGetDatum(progress->reported),
+					   Int64GetDatum(progress->done),
+					   Int64GetDatum(progress->total)};
+	char nulls[7] = "      ";
+
+	if (progress->total == TQ_OFF)
+		nulls[4] = 'n';
+	if (progress->message == NULL)
+		nulls[5] = 'n';
+	else
+		values[5] = CStringGetTextDatum(progress->message);
+	return tq_spi_run(&set_progress, values, nulls) > 0;
 }

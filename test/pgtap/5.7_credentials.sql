@@ -106,6 +106,7 @@ INSERT INTO call VALUES
 	('report_failed', 'SELECT tq.report_failed($t, 0, $c)'),
 	('report_exception', $$SELECT tq.report_exception($t, 0, 'worker-shutdown', $c)$$),
 	('defer_task', $$SELECT tq.defer_task($t, 0, '1 minute', $c)$$),
+	('report_progress', $$SELECT tq.report_progress($t, 0, 1, 2, credentials => $c)$$),
 	('create_artifact', $$SELECT tq.create_artifact($t, 0, 'a', jsonb_build_object('storageType', 'reference', 'url', 'https://example.org', 'contentType', 'text/plain', 'expires', now() + interval '10 minutes'), $c)$$),
 	('finish_artifact', $$SELECT tq.finish_artifact($t, 0, 'object', 'upload__QAGAAAAAAAAAAA', $c)$$),
 	('assume', 'SELECT tq.assume($c)');

@@ -73,6 +73,7 @@ INSERT INTO rule VALUES
 	('claim_work', $$SELECT tq.claim_work('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
 	('claim_task', $$SELECT tq.claim_task('<p>', 0, 'g', 'w')$$, '[["queue:claim-task:test/q", "queue:worker-id:g/w"]]'),
 	('reclaim_task', $$SELECT tq.reclaim_task('<r>', 0)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
+	('report_progress', $$SELECT tq.report_progress('<r>', 0, 1, 2)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
 	('get_worker', $$SELECT tq.get_worker('test', 'q', 'g', 'w')$$, '[["queue:get-worker:test/q/g/w"]]'),
 	('list_workers', $$SELECT tq.list_workers('test', 'q')$$, '[["queue:list-workers:test/q"]]'),
 	('declare_worker', $$SELECT tq.declare_worker('test', 'q', 'g', 'w', '2000-01-01')$$, '[["queue:declare-worker:test/q/g/w#expires"]]'),
@@ -234,7 +235,7 @@ FROM unnest(ARRAY[$$SELECT tq.schedule_task('<missing>')$$, $$SELECT tq.rerun_ta
 	$$SELECT tq.delete_task('<missing>')$$, $$SELECT tq.seal_task_group('<missing>')$$, $$SELECT tq.cancel_task_group('<missing>')$$, $$SELECT tq.retry_task_group('<missing>')$$, $$SELECT tq.change_task_priority('<missing>', 'low')$$,
 	$$SELECT tq.change_task_group_priority('<missing>', 'low')$$, $$SELECT tq.claim_task('<missing>', 0, 'g', 'w')$$, $$SELECT tq.reclaim_task('<missing>', 0)$$, $$SELECT tq.reclaim_task('<p>', 1)$$,
 	$$SELECT tq.report_completed('<missing>', 0)$$, $$SELECT tq.report_completed('<r>', 1)$$, $$SELECT tq.report_exception('<missing>', 0, 'internal-error')$$,
-	$$SELECT tq.defer_task('<missing>', 0, '0')$$, $$SELECT tq.redrive('<missing>')$$, $$SELECT tq.discard_dead_letter('<missing>')$$]) AS call;
+	$$SELECT tq.defer_task('<missing>', 0, '0')$$, $$SELECT tq.report_progress('<missing>', 0, 1, 2)$$, $$SELECT tq.report_progress('<p>', 1, 1, 2)$$, $$SELECT tq.redrive('<missing>')$$, $$SELECT tq.discard_dead_letter('<missing>')$$]) AS call;
 -- 403 first: what the arguments say
 SELECT is(pg_temp.attempt(pg_temp.fill(call), '{}'), 'TQ403', '2.0 forbidden before not found: ' || call)
 FROM unnest(ARRAY[$$SELECT tq.status('<missing>')$$, $$SELECT tq.task('<missing>')$$, $$SELECT tq.result('<missing>')$$, $$SELECT tq.why('<missing>')$$, $$SELECT tq.get_task_group('<missing>')$$,
@@ -346,7 +347,7 @@ CREATE ROLE monitor IN ROLE pg_monitor;
 CREATE TEMP TABLE held (who name, fns text[]);
 INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
-	('worker', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
+	('worker', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
 	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
 	('monitor', '{health,top,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
@@ -363,7 +364,7 @@ FROM (VALUES ('producer', '{cancel_task,rerun_task,skip_task,delete_task,purge,c
 CREATE TEMP TABLE kind (access text, fns text[]);
 INSERT INTO kind VALUES
 	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,task,result,pending_tasks}'),
-	('work', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
+	('work', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
 	('read', '{status,task,tasks,result,why,pending_tasks,task_queue_counts,queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,get_worker_type,list_workers,get_worker}'),
 	('manage', '{status,task,schedule_task,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$

@@ -78,6 +78,7 @@ INSERT INTO act VALUES
 	('report_failed', 'client', $$tq.report_failed('<r>', 0, NULL, '{"message": "secret"}')$$, '{<r>}', '{0}', '{}'),
 	('report_exception', 'client', $$tq.report_exception('<r>', 0, 'worker-shutdown', NULL, '{"message": "secret"}')$$, '{<r>}', '{0}', '{"reason": "worker-shutdown"}'),
 	('defer_task', 'client', $$tq.defer_task('<r>', 0, '1 minute')$$, '{<r>}', '{0}', '{}'),
+	('report_progress', 'client', $$tq.report_progress('<r>', 0, 1, 2)$$, '{<r>}', '{0}', '{}'),
 	('resolve_and_claim', 'client', $$tq.resolve_and_claim('[{"taskId": "<r>", "runId": 0, "reason": "failed", "error": {"message": "secret"}}]', 'test/q', 'g', 'w')$$,
 		'{<r>,<p>}', '{0,0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "w"}'),
 	('resolve', 'client', $$tq.resolve('{<u>,<r>,<missing>,<c>}', '{0,0,0,0}')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),

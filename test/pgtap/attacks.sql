@@ -153,7 +153,7 @@ INSERT INTO attack_call VALUES
 	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),
 	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$), ('report_html', $$'<p>'$$), ('group_gantt', $$'<p>'$$), ('group_tree', $$'<p>'$$), ('group_dot', $$'<p>'$$), ('group_mermaid', $$'<p>'$$),
 	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
-	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
+	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('report_progress', $$'<r>', 0, 1, 2$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
 	('get_worker', $$'test', 'q', 'g', 'w'$$), ('list_workers', $$'test', 'q'$$), ('declare_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$),
 	('quarantine_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$), ('worker_removed', $$'test', 'q', 'g', 'w'$$),
 	('set_queue', $$'test/q', '{"claimTimeout": 60}'$$), ('get_queue_settings', $$'test/q'$$), ('pause_queue', $$'test/q'$$), ('resume_queue', $$'test/q'$$),

@@ -67,6 +67,7 @@ my %write = (
 	report_failed => "($running, 0)",
 	report_exception => "($running, 0, 'worker-shutdown')",
 	defer_task => "($running, 0, '1 s')",
+	report_progress => "($running, 0, 1, 2)",
 	rotate_secret => ['()', '(true)'],
 	resolve => ["(ARRAY[${running}::tq.slugid], '{0}')", "('{}', '{}')", "('[]')"],
 	resolve_and_claim => ["('[]', 'p/w', 'g', 'w')", "('[]', 'p/new', 'g', 'w')"],

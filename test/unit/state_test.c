@@ -210,6 +210,7 @@ check_exchanges(void)
 		{"taskGroupSealed", TQ_EXCHANGE_TASK_GROUP_SEALED},
 		{"taskGroupPriorityChanged", TQ_EXCHANGE_TASK_GROUP_PRIORITY_CHANGED},
 		{"exchange/taskcluster-queue/v1/task-alert", TQ_EXCHANGE_TASK_ALERT},
+		{"taskProgress", TQ_EXCHANGE_TASK_PROGRESS},
 		/* And no others. */
 		{"", TQ_EXCHANGE_NONE},
 		{"exchange/taskcluster-queue/v1/", TQ_EXCHANGE_NONE},
