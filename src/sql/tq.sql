@@ -2412,7 +2412,7 @@ CREATE VIEW tq_internal.screen AS
 	), worker AS MATERIALIZED (
 		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq.worker_overview w
 	), task_group AS MATERIALIZED (
-		SELECT g.*, g.completed + g.failed + g.exception AS done, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
+		SELECT g.*, g.completed + g.failed + g.exception AS ended, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
 	)
 	SELECT 1 AS section, 0::bigint AS n, format('tq %s, %s: %s pending, %s running, %s delayed, %s blocked; %s/s in, %s/s out',
 		(SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq'), tq_internal.local_time(tq_internal.clock_now()),
@@ -2444,7 +2444,7 @@ CREATE VIEW tq_internal.screen AS
 	SELECT 10, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
 	UNION ALL
 	SELECT 11, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('x', ceil(39.0 * (g.failed + g.exception) / g.tasks)::int), 39, '.') || '] '
-		|| lpad(tq_internal.short_count(g.done), 9) || lpad(tq_internal.short_count(g.tasks), 9) || lpad(tq_internal.short_count(g.running), 5) || lpad(tq_internal.short_count(g.failed + g.exception), 7)
+		|| lpad(tq_internal.short_count(g.ended), 9) || lpad(tq_internal.short_count(g.tasks), 9) || lpad(tq_internal.short_count(g.running), 5) || lpad(tq_internal.short_count(g.failed + g.exception), 7)
 	FROM task_group g;
 COMMENT ON VIEW tq_internal.screen IS 'the lines of tq.top()';
 
