@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(64);
+SELECT plan(67);
 -- Limits are set before the transaction writes anything that is counted.
 SELECT tq.set_queue('test/m', '{"maxPending": 1, "maxDelayed": 2}');
 
@@ -54,6 +54,16 @@ SELECT is(pg_temp.next('test/s'), 'a2', '11.2 for its turn');
 SELECT pg_temp.report('a2', 'completed'), pg_temp.report('b2', 'completed');
 SELECT pg_temp.pass();
 SELECT is((SELECT count(*) FROM tq_internal.gate_member), 0::bigint, '11.2 nothing is left behind');
+RESET tq.clock_offset;
+
+-- a delay that is over lets no task pass
+SELECT pg_temp.serial('d1', 'd'), pg_temp.serial('d2', 'd', '{"delay": 60}');
+SELECT is(pg_temp.next('test/s'), 'd1', '11.2 the second one is delayed');
+SET tq.clock_offset = '61 seconds';
+SELECT is(pg_temp.next('test/s'), '', '11.2 its delay is over, and it waits');
+SELECT pg_temp.report('d1', 'completed') \g /dev/null
+SELECT is(pg_temp.next('test/s'), 'd2', '11.2 for the first one');
+SELECT pg_temp.report('d2', 'completed') \g /dev/null
 RESET tq.clock_offset;
 
 -- what is canceled or deleted holds nothing up
