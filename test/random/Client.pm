@@ -938,7 +938,6 @@ sub own_bad
 		[ 'SELECT * FROM tq.claim_work($1, $2, $3, $4)', 'a/b/c', 'g', 'w', 1 ],
 		[ 'SELECT tq.report_exception($1, $2, $3)', $self->own_id, 0, pick('boredom', 'skipped', 'run-timeout', 'failed-terminal') ],
 		[ 'SELECT tq.defer_task($1, 0, $2)', $self->own_id, '-1 s' ],
-		[ 'SELECT tq.report_failed($1, 0, NULL, $2)', $self->own_id, pick('7', '{"message": 1}', '{"reason": "x"}') ],
 		[ 'SELECT * FROM tq.resolve($1, $2, $3)', array_literal($self->own_id), '{}', 'completed' ]) };
 	$self->own(sub { return 'TQ400' }, $sql, @bind);
 	return;
