@@ -333,6 +333,32 @@ sub own_create_tasks
 	return;
 }
 
+# Some tasks that wait for each other: with one key, and long to live.
+sub own_create_keyed
+{
+	my ($self) = @_;
+	my %key = %{ pick({ serialKey => 's0' }, { serialKey => 's1', serialOnFailure => 'hold' }, { concurrencyKey => 'c' }, { concurrencyKey => 'c' }) };
+	my $start = round_start($self->{round});
+	my @defs  = map {
+		my $retries = int(rand(MAX_RUNS));
+		{
+			id       => slug_of('own', $self->{seed}, $self->{no}, $self->{own_n}++),
+			queue    => $self->{queues}[1],
+			deps     => [],
+			priority => 1 + int(rand(7)),
+			given    => $retries,
+			retries  => $retries,
+			created  => $start,
+			deadline => $start + 5.5 * ROUND_MS,
+			payload  => int(rand(1000)),
+			policy   => { retry_on => [@Plan::default_retry_on], form => 0, %key }
+		}
+	} 0 .. 1 + int(rand(4));
+	push @{ $self->{own} }, map { $_->{id} } @defs;
+	$self->own(sub { return $_[0]->create_many(@defs) }, 'SELECT tq.create_tasks($1)', batch_json(@defs));
+	return;
+}
+
 sub own_verb
 {
 	my ($self, $verb, $id) = @_;
@@ -944,7 +970,7 @@ sub own_bad
 }
 
 my @own_operations = (
-	create      => 20, define  => 3, repeat => 4, create_tasks => 4,
+	create      => 20, define  => 3, repeat => 4, create_tasks => 4, create_keyed => 3,
 	schedule    => 6,  rerun   => 6, cancel => 3, read => 2,
 	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
 	completed   => 10, failed  => 7, exception => 10, resolve => 6,
