@@ -2,7 +2,7 @@
 -- retry_task_group.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(108);
+SELECT plan(112);
 
 -- End the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -253,6 +253,19 @@ SELECT is(pg_temp.progress('night'), '0 0 0 5 0 1 canceled', '2.20 the outcome')
 SELECT is(tq.retry_task_group(pg_temp.id('night'), '1 hour', '{canceled}'), 1::bigint, '2.20 other reasons');
 SELECT is(pg_temp.states('n-e', 'n-out'), 'pending pending', '2.20 they are rerun');
 RESET tq.clock_offset;
+-- a task that had been rerun by hand before
+SELECT pg_temp.create(n, '{"$group": "i"}') FROM unnest('{i1,i2}'::text[]) AS n;
+SELECT pg_temp.finish_task('i1', 'failed'), pg_temp.finish_task('i2', 'failed');
+SELECT tq.rerun_task(pg_temp.id('i2')) ->> 'state';
+SELECT pg_temp.finish_task('i2', 'failed');
+SELECT is(tq.retry_task_group(pg_temp.id('i')), 2::bigint, '2.20 both');
+SELECT pg_temp.forget();
+SELECT pg_temp.finish_task('i1');
+SELECT is(pg_temp.resolutions('i'), 0::bigint, '4.5 the other keeps the group active');
+SELECT pg_temp.take('i2');
+SELECT is(pg_temp.resolutions('i'), 0::bigint, '4.5 also while it is running');
+SELECT pg_temp.report('i2', 'completed');
+SELECT is(pg_temp.resolutions('i'), 1::bigint, '4.5 until it is resolved');
 -- without downstream
 SELECT pg_temp.create(n, (o || '{"$group": "h"}')::jsonb) FROM (VALUES (1, 'h1', '{}'::jsonb), (2, 'h2', '{"$deps": ["h1"]}'), (3, 'h3', '{}')) AS v (i, n, o) ORDER BY i;
 SELECT pg_temp.finish_task('h1', 'failed'), pg_temp.finish_task('h2', 'canceled'), pg_temp.finish_task('h3', 'failed');
