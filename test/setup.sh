@@ -337,7 +337,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper psycopg2 asyncpg jdbc pgbouncer " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper psycopg2 asyncpg jdbc pgbouncer chromium " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {
