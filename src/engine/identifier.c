@@ -150,9 +150,12 @@ tq_task_queue_id(const char *what, char *value)
 			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
 			 errdetail(
 				 "It is neither a name nor two names with a slash between them."),
-			 errhint(
-				 "A task queue is named provisionerId/workerType, or name for -/name, each of 1 to %d letters, digits, \"-\" or \"_\".",
-				 IDENTIFIER_MAX)));
+			 value[0] == '{'
+				 ? errhint(
+					   "A list of queues is an array only with its type, for example $1::text[].")
+				 : errhint(
+					   "A task queue is named provisionerId/workerType, or name for -/name, each of 1 to %d letters, digits, \"-\" or \"_\".",
+					   IDENTIFIER_MAX)));
 	return psprintf("-/%s", value);
 }
 
