@@ -44,6 +44,8 @@ INSERT INTO call (fn, arg, good) VALUES
 	('report_html', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('report_html', 'max_nodes', $$10$$),
 	('group_gantt', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_gantt', 'max_rows', $$10$$),
 	('group_mermaid', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_mermaid', 'max_nodes', $$10$$), ('group_dot', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_dot', 'max_nodes', $$10$$), ('group_tree', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('group_tree', 'max_nodes', $$10$$),
+	('on_group_resolved', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('on_group_resolved', 'task_queue_id', $$'regress/cb'$$), ('on_group_resolved', 'payload', $$'{"x": 1}'$$), ('on_group_resolved', 'task_id', $$'callbackQAGAAAAAAAAAAA'$$),
+	('on_group_resolved', 'priority', $$'lowest'$$), ('on_group_resolved', 'retries', $$5$$), ('on_group_resolved', 'deadline', $$'1 day'$$), ('on_group_resolved', 'tags', $$'{}'$$), ('on_group_resolved', 'name', $$NULL$$), ('on_group_resolved', 'policy', $$NULL$$),
 	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$), ('claim_work', 'wait', $$'0'$$),
 	('claim_work#2', 'task_queue_ids', $$'{regress/w,regress/*}'$$), ('claim_work#2', 'worker_group', $$'g'$$), ('claim_work#2', 'worker_id', $$'w'$$), ('claim_work#2', 'tasks', $$1$$), ('claim_work#2', 'wait', $$'0'$$), ('claim_work#2', 'mode', $$'strict'$$),
 	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),

@@ -142,6 +142,27 @@ postpone(const TqWork *work, const ErrorData *error)
 	tq_postponed_put(&row, work->now);
 }
 
+static TqWork
+part_of(const TqWork *work, int from, int n)
+{
+	TqWork part = *work;
+
+	part.tasks += from;
+	part.n = n;
+	if (work->rows != NULL)
+		part.rows += from;
+	return part;
+}
+
+/* Postpones one of the tasks of a step that has failed for it. */
+void
+tq_bisect_postpone(const TqWork *work, int task, const ErrorData *error)
+{
+	TqWork part = part_of(work, task, 1);
+
+	postpone(&part, error);
+}
+
 /* ---- bisection ---- */
 
 /* A task for which a step failed. */
@@ -161,18 +182,6 @@ typedef struct Bisection
 	Failure *failures;
 	int nfailures;
 } Bisection;
-
-static TqWork
-part_of(const TqWork *work, int from, int n)
-{
-	TqWork part = *work;
-
-	part.tasks += from;
-	part.n = n;
-	if (work->rows != NULL)
-		part.rows += from;
-	return part;
-}
 
 static void
 run_part(void *arg, int from, int n)

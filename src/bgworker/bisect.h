@@ -31,6 +31,8 @@ typedef struct TqWork
 /* Does a step for these tasks; returns how many it changed. */
 typedef int64 (*TqRunStep)(const TqWork *work);
 
+extern void tq_bisect_postpone(const TqWork *work, int task,
+							   const ErrorData *error);
 extern int64 tq_bisect(const TqWork *work, TqRunStep run);
 extern int64 tq_bisect_retry(TqRunStep (*run_of)(TqStep step), TimestampTz now,
 							 bool *more);

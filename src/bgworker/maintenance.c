@@ -69,6 +69,7 @@
 #include "../util/clock.h"
 #include "../util/guc.h"
 #include "bisect.h"
+#include "callbacks.h"
 #include "count_pass.h"
 #include "expiry.h"
 #include "maintenance.h"
@@ -263,6 +264,8 @@ static const TaskStep task_steps[TQ_STEPS] = {
 	[TQ_STEP_ADMIT] = {admit, TQ_TIMER_GATE, 1, TQ_TAKE_ROWS},
 	/* each row has a time of its own */
 	[TQ_STEP_CANCEL] = {tq_timeout_cancel, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
+	[TQ_STEP_CALLBACK] = {tq_callbacks_run, TQ_TIMER_CALLBACK, 1,
+						  TQ_TAKE_ROWS},
 	[TQ_STEP_EXPIRE] = {tq_expiry_tasks, TQ_TIMER_EXPIRE, 1, 0},
 };
 

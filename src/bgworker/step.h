@@ -21,13 +21,14 @@ typedef enum TqStep
 	TQ_STEP_ADMIT,
 	TQ_STEP_REORDER,
 	TQ_STEP_CANCEL,
+	TQ_STEP_CALLBACK,
 	TQ_STEP_POSTPONED,
 	TQ_STEP_EXPIRE,
 	TQ_STEP_SWEEP,
 	TQ_STEP_RETAIN
 } TqStep;
 
-#define TQ_STEPS 14
+#define TQ_STEPS 15
 
 extern const char *tq_step_name(TqStep step);
 

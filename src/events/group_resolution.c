@@ -11,10 +11,13 @@
 #include "../core/policy.h"
 #include "../core/types.h"
 #include "../shmem/count_build.h"
+#include "../storage/callback_table.h"
 #include "../storage/count_table.h"
 #include "../storage/group_table.h"
 #include "../storage/outbox_table.h"
 #include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
 #include "group_resolution.h"
@@ -349,6 +352,23 @@ compare_groups(const void *a, const void *b)
 }
 
 /*
+ * Inserts timers for the callbacks of groups, at which maintenance will look
+ * (group_callback.c).
+ */
+static void
+wake_callbacks(const TqSlug *groups, int n)
+{
+	int found;
+	int64 *callbacks;
+
+	if (n == 0)
+		return;
+	callbacks = tq_callbacks_of_groups(groups, n, &found);
+	if (found > 0)
+		tq_timer_insert(TQ_TIMER_CALLBACK, tq_clock_now(), callbacks, found);
+}
+
+/*
  * Appends task-group-resolved for those groups of these tasks in which every
  * task has been resolved.  The transactions that resolved the tasks have
  * committed.  The last two tasks of a group cannot both be missed, because the
@@ -359,9 +379,11 @@ tq_group_resolution_append(const int64 *tasks, int n)
 {
 	TqNamedTask *members = tq_tasks_by_id(tasks, n, &n);
 	TqSlug *slugs = palloc(sizeof(TqSlug) * Max(n, 1));
+	TqSlug *resolved = palloc(sizeof(TqSlug) * Max(n, 1));
 	TqOutboxBatch batch = {0};
 	TqGroup *groups;
 	int ngroups = 0;
+	int nresolved = 0;
 
 	qsort(members, n, sizeof(TqNamedTask), compare_member);
 	for (int i = 0; i < n; i++)
@@ -379,8 +401,11 @@ tq_group_resolution_append(const int64 *tasks, int n)
 			continue;
 		group = bsearch(&key, groups, ngroups, sizeof(TqGroup),
 						compare_groups);
-		if (group == NULL || is_resolved(group))
-			add_resolved(&batch, group, members[i].task.id);
+		if (group != NULL && !is_resolved(group))
+			continue;
+		add_resolved(&batch, group, members[i].task.id);
+		resolved[nresolved++] = members[i].group_slug;
 	}
 	tq_outbox_append(&batch);
+	wake_callbacks(resolved, nresolved);
 }

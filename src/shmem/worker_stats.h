@@ -9,7 +9,7 @@
 
 #include "shmem.h"
 
-#define TQ_STATS_STEPS 14
+#define TQ_STATS_STEPS 15
 #define TQ_STATS_CYCLES TQ_STATS_STEPS /* in place of a step */
 #define TQ_STATS_ERROR 256             /* bytes kept of an error message */
 

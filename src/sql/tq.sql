@@ -619,6 +619,17 @@ CREATE TABLE tq_internal.unique_key (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE tq_internal.unique_key IS 'one row per uniqueKey: the task that was created or rerun with it last';
 
+CREATE TABLE tq_internal.group_callback (
+	id bigint PRIMARY KEY,			-- of id_seq, as those of tasks: timers name it
+	registered timestamptz NOT NULL,
+	task_group_id tq.slugid NOT NULL,
+	task_id tq.slugid UNIQUE NOT NULL,	-- of the task that is created
+	role text NOT NULL,				-- that has registered it
+	definition jsonb NOT NULL		-- as if it had been created then
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE tq_internal.group_callback IS 'tasks that are created when a group resolves, until then';
+CREATE INDEX group_callback_group ON tq_internal.group_callback (task_group_id);
+
 CREATE TABLE tq_internal.dependency (
 	required bigint NOT NULL,
 	dependent bigint NOT NULL,
@@ -889,6 +900,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue_settings', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_key', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.gate_member', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.unique_key', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.group_callback', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 
@@ -1110,6 +1122,22 @@ COMMENT ON FUNCTION tq.retry_task_group(tq.slugid, interval, text[], bool) IS 'r
 CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C;
 COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of those tasks of a group that were never resolved';
+
+CREATE FUNCTION tq.on_group_resolved(
+	task_group_id tq.slugid,
+	task_queue_id text,
+	payload jsonb DEFAULT '{}',
+	task_id tq.slugid DEFAULT NULL,
+	priority text DEFAULT 'lowest',
+	retries int DEFAULT 5,
+	deadline interval DEFAULT '1 day',
+	tags jsonb DEFAULT '{}',
+	name text DEFAULT NULL,
+	policy jsonb DEFAULT NULL
+) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_on_group_resolved' LANGUAGE C;
+COMMENT ON FUNCTION tq.on_group_resolved(tq.slugid, text, jsonb, tq.slugid, text, int, interval, jsonb, text, jsonb) IS
+	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then; returns its id';
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
@@ -1841,6 +1869,21 @@ COMMENT ON COLUMN tq.group_overview.first_created IS 'when the first task was cr
 COMMENT ON COLUMN tq.group_overview.last_resolved IS 'when the last task was resolved';
 COMMENT ON COLUMN tq.group_overview.sealed IS 'when the group was sealed; NULL: tasks can join it';
 
+CREATE VIEW tq.callback_overview AS
+	SELECT c.task_group_id, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
+		c.role, c.registered, p.failures, p.due AS next_attempt, p.error
+	FROM tq_internal.group_callback c LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
+COMMENT ON VIEW tq.callback_overview IS 'tasks that on_group_resolved() will create, and why one could not be created';
+COMMENT ON COLUMN tq.callback_overview.task_group_id IS 'group whose end they wait for';
+COMMENT ON COLUMN tq.callback_overview.task_id IS 'id that the task will have';
+COMMENT ON COLUMN tq.callback_overview.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.callback_overview.name IS 'metadata.name of the task';
+COMMENT ON COLUMN tq.callback_overview.role IS 'role that called on_group_resolved()';
+COMMENT ON COLUMN tq.callback_overview.registered IS 'when that was';
+COMMENT ON COLUMN tq.callback_overview.failures IS 'how often the task could not be created; NULL: never';
+COMMENT ON COLUMN tq.callback_overview.next_attempt IS 'when that is tried again';
+COMMENT ON COLUMN tq.callback_overview.error IS 'why, the last time';
+
 CREATE VIEW tq.dependency_overview AS
 	SELECT t.task_id, d.required_task_id, r.metadata ->> 'name' AS required_name,
 		CASE WHEN r.id IS NOT NULL THEN COALESCE(f.state, 'pending') END AS state,
@@ -1992,8 +2035,8 @@ COMMENT ON COLUMN tq.maintenance_overview.error IS 'the last error';
 COMMENT ON COLUMN tq.maintenance_overview.postponed IS 'tasks that the step is to try again later';
 
 CREATE VIEW tq.postponed_overview AS
-	SELECT t.task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
-	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task;
+	SELECT COALESCE(t.task_id, c.task_id) AS task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
+	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task LEFT JOIN tq_internal.group_callback c ON c.id = p.task;
 COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
 COMMENT ON COLUMN tq.postponed_overview.task_id IS 'id of the task; NULL: it was deleted';
 COMMENT ON COLUMN tq.postponed_overview.step IS 'step of maintenance that failed for it';
@@ -2235,7 +2278,7 @@ CREATE VIEW tq_internal.first_due AS
 	SELECT (SELECT d.visible_at FROM tq_internal.delayed d ORDER BY d.visible_at LIMIT 1)
 	UNION ALL
 	SELECT (SELECT t.due FROM tq_internal.timer t WHERE t.kind = k ORDER BY t.due LIMIT 1)
-	FROM (VALUES (1), (3), (4), (5), (6), (7)) AS v (k);	-- TqTimer, without TQ_TIMER_EXPIRE
+	FROM (VALUES (1), (3), (4), (5), (6), (7), (8)) AS v (k);	-- TqTimer, without TQ_TIMER_EXPIRE
 COMMENT ON VIEW tq_internal.first_due IS 'when the next deadline, timeout, claim expiry or delay of each kind is due';
 
 -- Transactions that hold back vacuum in this database, as far as the caller may
@@ -2509,7 +2552,7 @@ GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every r
 
 -- Views do not filter rows.  pg_monitor sees names, states and times, but no payload, error or result.
 GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview TO tq_admin, tq_reader;
-GRANT SELECT ON tq.task_overview, tq.group_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
+GRANT SELECT ON tq.task_overview, tq.group_overview, tq.callback_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
 GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
 GRANT EXECUTE ON FUNCTION	-- those that views call

@@ -235,6 +235,13 @@
 	X(t, queue, int32, queue)                                                 \
 	X(t, key, text, key)                                                      \
 	X(t, task, int64, task)
+#define TQ_GROUP_CALLBACK_COLUMNS(X, t)                                       \
+	X(t, id, int64, id)                                                       \
+	X(t, registered, time, registered)                                        \
+	X(t, task_group_id, slug, task_group_id)                                  \
+	X(t, task_id, slug, task_id)                                              \
+	X(t, role, text, role)                                                    \
+	X(t, definition, varlena, definition)
 #define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
 	X(t, role, oid, role)                                                     \
 	X(t, scope, text, scope)

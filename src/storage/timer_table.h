@@ -24,7 +24,7 @@ typedef struct TqScanPosition
 		DT_NOBEGIN, 0                                                         \
 	}
 
-#define TQ_TIMERS 8 /* kinds of timers */
+#define TQ_TIMERS 9 /* kinds of timers */
 
 /* Positions up to which nothing is left to be processed (maintenance.c). */
 typedef struct TqScanPositions
@@ -52,7 +52,8 @@ typedef enum TqTimer
 	TQ_TIMER_PENDING_TIMEOUT = 4,
 	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
 	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled */
-	TQ_TIMER_GATE = 7           /* the gates of the task; engine/gate.c */
+	TQ_TIMER_GATE = 7,          /* the gates of the task; engine/gate.c */
+	TQ_TIMER_CALLBACK = 8       /* of groups; names callbacks, not tasks */
 } TqTimer;
 
 /* When to check which task. */

@@ -52,6 +52,7 @@ INSERT INTO rule VALUES
 		'[["queue:create-task:project:proj", "queue:scheduler-id:sched", "queue:create-task:low:test/q", "queue:create-task:high:test/q2"]]'),
 	('define_task', $$SELECT tq.define_task('<new>', DEF)$$, '[["queue:scheduler-id:sched", "queue:create-task:low:test/q"]]'),
 	('enqueue', $$SELECT tq.enqueue('test/q')$$, '[["queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
+	('on_group_resolved', $$SELECT tq.on_group_resolved('<p>', 'test/q')$$, '[["queue:list-task-group:<p>", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
 	('enqueue', $$SELECT tq.enqueue('test/q', scopes => '{xy}', routes => '{r}')$$,
 		'[["xy", "queue:route:r", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
 	('enqueue_tasks', $$SELECT tq.enqueue_tasks('test/q', '{"{}","{}"}')$$,
@@ -346,7 +347,7 @@ CREATE ROLE reader IN ROLE tq_reader;
 CREATE ROLE monitor IN ROLE pg_monitor;
 CREATE TEMP TABLE held (who name, fns text[]);
 INSERT INTO held VALUES
-	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
+	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,on_group_resolved,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
 	('worker', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
 	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
 	('monitor', '{health,top,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');

@@ -71,6 +71,8 @@ INSERT INTO act VALUES
 		'{<new>}', NULL, '{"task_queue_id": "test/q", "task_group_id": "<g>", "priority": "lowest"}'),
 	('enqueue_tasks', 'client', $$tq.enqueue_tasks('test/q', ARRAY['{"a": "secret"}', '{}']::jsonb[], '{<new>,<new2>}', name => 'secret')$$,
 		'{<new>,<new2>}', NULL, '{"task_queue_id": "test/q", "priority": "lowest"}'),
+	('on_group_resolved', 'client', $$tq.on_group_resolved('<p>', 'test/q', '{"a": "secret"}', '<new>', name => 'secret', tags => '{"a": "secret"}')$$,
+		'{<new>}', NULL, '{"task_queue_id": "test/q", "task_group_id": "<p>", "priority": "lowest"}'),
 	('claim_work', 'client', $$tq.claim_work('test/q', 'g', 'v', 1)$$, '{<p>}', '{0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "v"}'),
 	('claim_task', 'client', $$tq.claim_task('<p>', 0, 'g', 'v')$$, '{<p>}', '{0}', '{"worker_group": "g", "worker_id": "v"}'),
 	('reclaim_task', 'client', $$tq.reclaim_task('<r>', 0)$$, '{<r>}', '{0}', '{}'),

@@ -146,7 +146,7 @@ FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", 
 CREATE TEMP TABLE attack_call (fn text, args text, needs_scope bool DEFAULT true);
 INSERT INTO attack_call VALUES
 	('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$), ('define_task', $$'<new>', DEF$$),
-	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$),
+	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$), ('on_group_resolved', $$'<p>', 'test/q', '{"x": 1}'$$),
 	('schedule_task', $$'<u>'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),
 	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$), ('retry_task_group', $$'<sealed>', '1 hour', '{failed}'$$),
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),

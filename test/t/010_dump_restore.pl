@@ -82,6 +82,9 @@ $old->safe_psql(
 	SELECT make('member', 'p/g', grp => id('head'));
 	SELECT tq.define_task(tq.slugid(), tq.task(id('open')) - '{dependencies,taskGroupId}'::text[]);
 
+	-- a task for the end of a group
+	SELECT tq.on_group_resolved('AAAAAAAAQAaAAAAAAAAAAQ', 'p/callback', task_id => id('callback'));
+
 	-- delayed runs: one due later, one due, one of a later attempt, one that was deferred
 	SELECT make('delayed', 'p/delayed', delay => '1 hour'), make('delay over', 'p/delayed', delay => '1 ms');
 	SELECT make('backoff', 'p/backoff', policy => '{"retries": 2, "retryOn": ["failed"], "retryBackoff": {"delay": 3600}}'),

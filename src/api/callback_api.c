@@ -1,0 +1,132 @@
+/*
+ * callback_api.c
+ *	  SQL function that registers a task for the end of a group.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+
+#include "../engine/access.h"
+#include "../engine/audit.h"
+#include "../engine/definition.h"
+#include "../engine/group.h"
+#include "../engine/group_callback.h"
+#include "../engine/task_access.h"
+#include "../storage/activation.h"
+#include "../storage/group_table.h"
+#include "../storage/task_table.h"
+#include "../util/clock.h"
+#include "../util/slugid.h"
+#include "../util/spi.h"
+#include "arguments.h"
+#include "audit_call.h"
+
+PG_FUNCTION_INFO_V1(tq_on_group_resolved);
+
+#define RETRIES_MAX 49
+
+enum
+{
+	ARG_GROUP,
+	ARG_QUEUE,
+	ARG_PAYLOAD,
+	ARG_TASK_ID,
+	ARG_PRIORITY,
+	ARG_RETRIES,
+	ARG_DEADLINE,
+	ARG_TAGS,
+	ARG_NAME,
+	ARG_POLICY
+};
+
+/* Reads what definition.c has to check. */
+static TqEnqueue
+read_checked(FunctionCallInfo fcinfo, Jsonb *empty)
+{
+	ArrayType *none = construct_empty_array(TEXTOID);
+
+	return (
+		TqEnqueue){.requires = "all-completed",
+				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
+				   .retries = tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0,
+										 RETRIES_MAX),
+				   .routes = none,
+				   .scopes = none,
+				   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
+				   .extra = empty,
+				   .name = PG_ARGISNULL(ARG_NAME)
+							   ? NULL
+							   : text_to_cstring(PG_GETARG_TEXT_PP(ARG_NAME)),
+				   .policy = PG_ARGISNULL(ARG_POLICY)
+								 ? NULL
+								 : PG_GETARG_JSONB_P(ARG_POLICY)};
+}
+
+/* Reads the definition of the task, as if it were created now. */
+static void
+read_definition(FunctionCallInfo fcinfo, TqTaskDefinition *definition,
+				TimestampTz now)
+{
+	TqTask *task = &definition->named.task;
+	Jsonb *empty = DatumGetJsonbP(
+		DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")));
+	TqEnqueue checked;
+
+	*definition = (TqTaskDefinition){
+		.named = {.queue_name = tq_arg_task_queue_id(fcinfo, ARG_QUEUE),
+				  .scheduler_id = pstrdup("-"),
+				  .project_id = pstrdup("none")}};
+	task->created = now;
+	task->deadline = tq_clock_add_interval(now, tq_arg_interval(fcinfo,
+																ARG_DEADLINE,
+																"deadline"));
+	task->defined_deadline = task->deadline;
+	if (PG_ARGISNULL(ARG_TASK_ID))
+		tq_slug_random(&task->task_id);
+	else
+		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
+	definition->named.group_slug = task->task_id;
+	definition->payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
+	checked = read_checked(fcinfo, empty);
+	tq_definition_fill(definition, &checked);
+	tq_definition_check_payload(definition);
+	tq_group_callback_check(definition->payload);
+	tq_check_times(task, now);
+}
+
+/*
+ * on_group_resolved(task_group_id slugid, task_queue_id text, payload jsonb,
+ * task_id slugid or NULL, ...) -> task_id of the task that is created once no
+ * task of the group is unresolved; TQ404 if there is no such group
+ * (doc/spec/policy.md 14)
+ */
+Datum
+tq_on_group_resolved(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, ARG_GROUP, "task_group_id");
+	TimestampTz now = tq_clock_now();
+	TqSlug *result = palloc(sizeof(TqSlug));
+	TqTaskDefinition definition;
+	TqActRun act = {.run_id = TQ_NO_RUN};
+	TqGroup group;
+
+	tq_call_begin(false);
+	read_definition(fcinfo, &definition, now);
+	tq_access_require(tq_need("queue:list-task-group:%s", tq_slug_text(slug)));
+	tq_require_create(&definition, 1, true);
+	tq_group_get(slug, &group);
+	tq_group_callback_add(slug, &definition,
+						  GetUserNameFromId(tq_spi_caller(), false), now);
+	*result = definition.named.task.task_id;
+	act.task_id = *result;
+	if (tq_audit_wants_clients())
+		tq_audit_call_runs(fcinfo, &act, 1);
+	tq_call_end();
+	PG_RETURN_TQ_SLUG_P(result);
+}

@@ -1,0 +1,192 @@
+/*
+ * group_callback.c
+ *	  Tasks that are created when a group resolves (doc/spec/policy.md 14).
+ *
+ * A callback is a row of tq_internal.group_callback with the definition of its
+ * task.  Timers say when to look at it: at once, when the publisher finds that
+ * the group is resolved, and now and then, because the last task may have been
+ * deleted, and because nothing may want the messages from which the publisher
+ * learns of resolutions.
+ *
+ * No resolution is missed for longer than that.  A look locks the row and reads
+ * the group with a later snapshot.  If it does not see the end of the last task,
+ * that is published after the look, by a publisher that sees the row and adds a
+ * timer.
+ */
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+
+#include "../core/state.h"
+#include "../core/types.h"
+#include "../events/group_resolution.h"
+#include "../events/status_json.h"
+#include "../storage/callback_table.h"
+#include "../storage/group_table.h"
+#include "../storage/table.h"
+#include "../storage/task_table.h"
+#include "../storage/timer_table.h"
+#include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/json_writer.h"
+#include "../util/slugid.h"
+#include "create.h"
+#include "definition_json.h"
+#include "group_callback.h"
+
+/* A callback is looked at after as long as it has waited, within these. */
+#define LOOK_MIN_MS (30 * 1000)
+#define LOOK_MAX_MS (10 * 60 * 1000)
+
+/* The key of the payload that has the outcome. */
+#define GROUP_KEY "group"
+
+/* Raises TQ400 if a payload has the key under which the outcome is added. */
+void
+tq_group_callback_check(const Jsonb *payload)
+{
+	if (JB_ROOT_IS_OBJECT(payload) &&
+		getKeyJsonValueFromContainer(unconstify(JsonbContainer *,
+												&payload->root),
+									 GROUP_KEY, strlen(GROUP_KEY),
+									 NULL) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("payload must not have the key \"%s\"", GROUP_KEY),
+				 errdetail("The outcome of the group has that key."),
+				 errhint("Rename it.")));
+}
+
+/* ---- the task ---- */
+
+/* Returns {"group": …}: how a group has ended. */
+static Jsonb *
+outcome_json(const TqSlug *slug, const TqProgress *progress)
+{
+	JsonbParseState *group = tq_json_begin();
+	JsonbParseState *state = tq_json_begin();
+	const char *outcome = tq_group_outcome(progress);
+	int64 tasks = 0;
+
+	for (int i = 0; i < TQ_STATES; i++)
+		tasks += progress->count[i];
+	tq_json_add_slug(&group, "taskGroupId", slug);
+	tq_json_add_text(&group, "outcome", outcome);
+	tq_json_add_int(&group, "tasks", tasks);
+	tq_json_add_int(&group, "completed", progress->count[TQ_STATE_COMPLETED]);
+	tq_json_add_int(&group, "failed", progress->count[TQ_STATE_FAILED]);
+	tq_json_add_int(&group, "exception", progress->count[TQ_STATE_EXCEPTION]);
+	tq_json_add_int(&group, "tolerated", progress->tolerated);
+	tq_json_add_time(&group, "firstCreated", progress->first_created);
+	tq_json_add_time(&group, "lastResolved", progress->last_resolved);
+	tq_json_add_object(&state, GROUP_KEY, tq_json_end(&group));
+	return tq_json_end(&state);
+}
+
+/* Returns whether no task of a group is unresolved, and counts its tasks. */
+static bool
+is_resolved(const TqSlug *slug, TqProgress *progress)
+{
+	TqGroup group;
+
+	memset(progress, 0, sizeof(*progress));
+	if (tq_group_find(slug, &group) != TQ_GROUP_NONE)
+		tq_group_count(&group, progress);
+	return tq_group_outcome(progress) != NULL;
+}
+
+/* Creates the task of a callback, with times from now on. */
+static void
+create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
+{
+	TqTaskDefinition new;
+	TqTask *task = &new.named.task;
+	TimestampTz shift;
+
+	tq_definition_parse(&callback->task_id, &callback->definition->root, &new);
+	shift = now - task->created;
+	task->created = now;
+	task->deadline += shift;
+	task->expires = Min(task->expires + shift, tq_clock_latest());
+	task->expires_given = false;
+	new.payload = DatumGetJsonbP(
+		DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(new.payload),
+							JsonbPGetDatum(
+								outcome_json(&callback->task_group_id,
+											 progress))));
+	(void) tq_create(&new, 1, TQ_REPEAT_LATER, now);
+}
+
+/* ---- callbacks ---- */
+
+/* Sets the timer of the next look at a callback. */
+static void
+look_later(const TqCallback *callback, TimestampTz now)
+{
+	int64 waited = (now - callback->registered) / 1000;
+	int64 after = Min(Max(waited, LOOK_MIN_MS), LOOK_MAX_MS);
+
+	tq_timer_insert(TQ_TIMER_CALLBACK, tq_clock_add_ms(now, after),
+					&callback->id, 1);
+}
+
+/*
+ * Registers a task that is created when a group resolves, or creates it at once
+ * if the group is resolved.  Does nothing if a callback or a task with that id
+ * exists: the call is repeated.
+ */
+void
+tq_group_callback_add(const TqSlug *group, TqTaskDefinition *definition,
+					  const char *role, TimestampTz now)
+{
+	TqCallback callback = {.registered = now,
+						   .task_group_id = *group,
+						   .task_id = definition->named.task.task_id,
+						   .role = unconstify(char *, role),
+						   .definition = tq_definition_json(definition)};
+	TqProgress progress;
+
+	if (tq_task_by_slug(&callback.task_id) != NULL)
+		return;
+	callback.id = tq_id_next();
+	if (!tq_callback_insert(&callback))
+		return;
+	if (is_resolved(group, &progress))
+	{
+		create(&callback, &progress, now);
+		tq_callback_delete(callback.id);
+	}
+	else
+		tq_timer_insert(TQ_TIMER_CALLBACK, now, &callback.id, 1);
+}
+
+/*
+ * Creates the task of a callback if its group is resolved, and deletes the
+ * callback; returns whether it did.
+ */
+bool
+tq_group_callback_try(int64 id, TimestampTz now)
+{
+	TqCallback callback;
+	TqProgress progress;
+
+	if (!tq_callback_lock(id, &callback))
+	{
+		/* Another session looks at it, if its task was not created. */
+		if (tq_callback_exists(id))
+			tq_timer_insert(TQ_TIMER_CALLBACK,
+							tq_clock_add_ms(now, TQ_AGAIN_MS), &id, 1);
+		return false;
+	}
+	if (!is_resolved(&callback.task_group_id, &progress))
+	{
+		look_later(&callback, now);
+		return false;
+	}
+	create(&callback, &progress, now);
+	tq_callback_delete(id);
+	return true;
+}

@@ -1,0 +1,148 @@
+-- doc/spec/policy.md 14: on_group_resolved.  Other sessions:
+-- test/isolation/specs/callback-vs-resolve.spec; a crash, the maintenance worker,
+-- dump and restore: test/t/036_callbacks.pl.
+BEGIN;
+\ir helper.psql
+\ir policy.psql
+SELECT plan(60);
+
+-- A callback of group g, whose task is that of this name in the queue test/q-name.
+CREATE FUNCTION pg_temp.register(name text, grp text DEFAULT 'g', payload jsonb DEFAULT '{}') RETURNS text
+LANGUAGE sql AS $$ SELECT (tq.on_group_resolved(pg_temp.id(grp), 'test/q-' || name, payload, pg_temp.id(name), name => name) = pg_temp.id(name))::text $$;
+CREATE FUNCTION pg_temp.callbacks() RETURNS text
+LANGUAGE sql AS $$ SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM tq.callback_overview $$;
+CREATE FUNCTION pg_temp.exists(name text) RETURNS bool
+LANGUAGE sql AS $$ SELECT EXISTS (SELECT FROM tq.statuses(pg_temp.ids(name))) $$;
+CREATE FUNCTION pg_temp.outcome(name text) RETURNS jsonb
+LANGUAGE sql AS $$ SELECT tq.task(pg_temp.id(name)) #> '{payload,group}' $$;
+CREATE FUNCTION pg_temp.counts(name text) RETURNS text
+LANGUAGE sql AS $$
+	SELECT concat_ws(' ', o ->> 'outcome', o ->> 'tasks', o ->> 'completed', o ->> 'failed', o ->> 'exception', o ->> 'tolerated') FROM pg_temp.outcome(name) AS o
+$$;
+
+-- ---------------------------------------------------------------------------
+-- 1, 2: when, and what
+-- ---------------------------------------------------------------------------
+
+SAVEPOINT s;
+SELECT pg_temp.create(n, '{"$group": "g"}') FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT is(pg_temp.register('cb', payload => '{"mail": "x"}'), 'true', '14.1 returns the id');
+SELECT is(pg_temp.callbacks(), 'cb', '14.1 registered');
+SELECT is(pg_temp.exists('cb'), false, '14.1 no task yet');
+SELECT is(pg_temp.pass(), '', '14.1 nor by maintenance');
+SELECT pg_temp.take(n) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT tq.report_completed(pg_temp.id('a'), 0) \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), '', '14.1 a task is unresolved');
+SELECT tq.report_failed(pg_temp.id('b'), 0) \g /dev/null
+SET tq.clock_offset = '3 minutes';
+SELECT is(pg_temp.pass(), 'callback 1', '14.1 the last task is resolved');
+SELECT is(pg_temp.state('cb'), 'pending', '14.1 its task');
+SELECT is(tq.task(pg_temp.id('cb')) ->> 'taskGroupId', pg_temp.id('cb')::text, '14.2 in a group of its own');
+SELECT is(tq.task(pg_temp.id('cb')) #>> '{payload,mail}', 'x', '14.2 the payload that was given');
+SELECT is(pg_temp.counts('cb'), 'failed 2 1 1 0 0', '14.2 the outcome');
+SELECT is(pg_temp.outcome('cb') ->> 'taskGroupId', pg_temp.id('g')::text, '14.2 of which group');
+SELECT is(pg_temp.outcome('cb') -> 'lastResolved', to_jsonb(pg_temp.iso((tq.group_progress(pg_temp.id('g'))).last_resolved)), '14.2 when it ended');
+SELECT is((SELECT string_agg(k, ' ' ORDER BY k) FROM jsonb_object_keys(pg_temp.outcome('cb')) AS k), 'completed exception failed firstCreated lastResolved outcome taskGroupId tasks tolerated', '14.2 all that it has');
+SELECT ok(pg_temp.near(tq.task(pg_temp.id('cb')) ->> 'created', pg_temp.clock()), '14.2 created when the group was resolved');
+SELECT ok(pg_temp.near(tq.task(pg_temp.id('cb')) ->> 'deadline', pg_temp.clock() + interval '1 day'), '14.2 its deadline counts from then');
+SELECT is(pg_temp.callbacks(), '', '14.1 the callback is used up');
+SELECT is((tq.group_progress(pg_temp.id('g'))).outcome, 'failed', '14.2 the group stays resolved');
+-- 3: once
+SELECT tq.rerun_task(pg_temp.id('b')) \g /dev/null
+SELECT pg_temp.take('b') \g /dev/null
+SELECT tq.report_completed(pg_temp.id('b'), 1) \g /dev/null
+SET tq.clock_offset = '20 minutes';
+SELECT is(pg_temp.pass(), '', '14.3 not again when the group resolves again');
+SELECT is(pg_temp.register('cb2'), 'true', '14.4 a group that is resolved');
+SELECT is(pg_temp.counts('cb2'), 'completed 2 2 0 0 0', '14.4 its task is created at once');
+SELECT is(pg_temp.callbacks(), '', '14.4 and nothing waits');
+SELECT is(pg_temp.register('cb2'), 'true', '14.5 a repeat with the id of a task');
+SELECT is(pg_temp.callbacks(), '', '14.5 does nothing');
+ROLLBACK TO s;
+
+-- several; repeats; a rerun before maintenance looks
+SELECT pg_temp.create(n, '{"$group": "g"}') FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT pg_temp.register(n) FROM unnest('{x,y,z,y}'::text[]) AS n \g /dev/null
+SELECT is(pg_temp.callbacks(), 'x y z', '14.5 a repeat registers nothing');
+SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT tq.rerun_task(pg_temp.id('b')) \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), '', '14.1 a task runs again');
+SELECT tq.cancel_task(pg_temp.id('b')) \g /dev/null
+SET tq.clock_offset = '5 minutes';
+SELECT is(pg_temp.pass(), 'callback 3', '14.1 each of them');
+SELECT is(pg_temp.counts('y'), 'canceled 2 0 0 2 0', '14.2 canceled');
+ROLLBACK TO s;
+
+-- a group of one task; a task that is deleted; a group that is gone
+SELECT pg_temp.create(n) FROM unnest('{o,p}'::text[]) AS n \g /dev/null
+SELECT is(pg_temp.register('co', 'o') || pg_temp.register('cp', 'p'), 'truetrue', '14.1 groups of one task');
+SELECT tq.skip_task(pg_temp.id('o')), tq.delete_task(pg_temp.id('p')) \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), 'callback 2', '14.1 resolved, and deleted');
+SELECT is(pg_temp.counts('co'), 'completed 1 1 0 0 0', '14.2 of one');
+SELECT is(pg_temp.counts('cp'), 'completed 0 0 0 0 0', '14.2 of none');
+ROLLBACK TO s;
+
+-- the options, and that tasks of the callback's group can be waited for in turn
+SELECT pg_temp.create('a') \g /dev/null
+SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/opt', '{}', pg_temp.id('c'), priority => 'high', retries => 2, deadline => '2 hours', tags => '{"t": "1"}', name => 'named',
+	policy => '{"retryOn": ["failed"], "uniqueKey": "u"}') \g /dev/null
+SELECT isnt(tq.on_group_resolved(pg_temp.id('a'), 'test/opt'), NULL, '14.1 an id of its own');
+SELECT is((SELECT string_agg(task_queue_id || ' ' || coalesce(name, '-') || ' ' || role || ' ' || coalesce(failures, 0), ',' ORDER BY name) FROM tq.callback_overview),
+	format('test/opt named %1$s 0,test/opt test/opt %1$s 0', current_user), '14.6 callback_overview');
+SELECT tq.cancel_task(pg_temp.id('a')) \g /dev/null
+SET tq.clock_offset = '1 hour';
+SELECT is(pg_temp.pass(), 'callback 2', '14.1 both');
+SELECT is(tq.task(pg_temp.id('c')) #>> ARRAY[k], v, '14.2 ' || k)
+FROM (VALUES ('priority', 'high'), ('retries', '2'), ('tags', '{"t": "1"}'), ('policy', '{"retryOn": ["failed"], "uniqueKey": "u"}')) AS o (k, v);
+SELECT is(tq.task(pg_temp.id('c')) #>> '{metadata,name}', 'named', '14.2 name');
+SELECT ok(pg_temp.near(tq.task(pg_temp.id('c')) ->> 'deadline', pg_temp.clock() + interval '2 hours'), '14.2 deadline');
+ROLLBACK TO s;
+
+-- ---------------------------------------------------------------------------
+-- 6: what cannot be created
+-- ---------------------------------------------------------------------------
+
+SELECT pg_temp.create(n, '{"$group": "g"}') FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT tq.on_group_resolved(pg_temp.id('g'), 'test/q-f', '{}', pg_temp.id('f' || n), name => 'f' || n) FROM generate_series(1, 25) AS n \g /dev/null
+-- another client has taken their ids
+SELECT pg_temp.create('f' || n) FROM generate_series(1, 25) AS n \g /dev/null
+SELECT pg_temp.register('ok') \g /dev/null
+SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), 'callback 1', '14.6 callbacks that fail hold up no other one');
+SELECT is(pg_temp.exists('ok'), true, '14.6 whose task is created');
+SELECT is((SELECT count(*) FROM tq.callback_overview WHERE failures = 1 AND error ~ 'exists' AND next_attempt > pg_temp.clock() - interval '10 s'), 25::bigint, '14.6 the others are postponed, with the error');
+SELECT is((SELECT count(*) FROM tq.postponed_overview WHERE step = 'callback' AND task_id = pg_temp.id('f7')), 1::bigint, '14.6 postponed_overview');
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '14.6 health');
+SET tq.clock_offset = '2 minutes';
+SELECT is(pg_temp.pass(), '', '14.6 still not');
+SELECT is((SELECT DISTINCT failures FROM tq.callback_overview), 2, '14.6 tried again');
+SELECT tq.delete_task(pg_temp.id('f' || n)) FROM generate_series(1, 25) AS n \g /dev/null
+SET tq.clock_offset = '10 minutes';
+SELECT is(pg_temp.pass(), 'postponed 25', '14.6 the ids are free');
+SELECT is(pg_temp.callbacks() || (SELECT count(*) FROM tq.postponed_overview), '0', '14.6 all are created');
+ROLLBACK TO s;
+
+-- ---------------------------------------------------------------------------
+-- 7: what is refused
+-- ---------------------------------------------------------------------------
+
+SELECT pg_temp.create('a') \g /dev/null
+SELECT pg_temp.throws(call, code, '14.7 ' || call) FROM (VALUES
+	($$SELECT tq.on_group_resolved(pg_temp.id('none'), 'test/x')$$, 'TQ404'),
+	($$SELECT tq.on_group_resolved(NULL, 'test/x')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'no slash!')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', '{"group": 1}')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', '[]')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', deadline => '6 days')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', deadline => '-1 s')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', priority => 'x')$$, 'TQ400'),
+	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', policy => '{"x": 1}')$$, 'TQ400')) AS v (call, code);
+SELECT is(pg_temp.callbacks(), '', '14.7 nothing is registered');
+ROLLBACK TO s;
+SELECT is((SELECT count(*) FROM tq_internal.group_callback) + (SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
+SELECT * FROM finish();
+ROLLBACK;
