@@ -29,8 +29,6 @@
 
 PG_FUNCTION_INFO_V1(tq_on_group_resolved);
 
-#define RETRIES_MAX 49
-
 enum
 {
 	ARG_GROUP,
@@ -38,7 +36,7 @@ enum
 	ARG_PAYLOAD,
 	ARG_TASK_ID,
 	ARG_PRIORITY,
-	ARG_RETRIES,
+	ARG_RETRY,
 	ARG_DEADLINE,
 	ARG_TAGS,
 	ARG_NAME,
@@ -54,8 +52,11 @@ read_checked(FunctionCallInfo fcinfo, Jsonb *empty)
 	return (
 		TqEnqueue){.requires = "all-completed",
 				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-				   .retries = tq_arg_int(fcinfo, ARG_RETRIES, "retries", 0,
-										 RETRIES_MAX),
+				   .retries = TQ_OFF,
+				   .retry = PG_ARGISNULL(ARG_RETRY)
+								? TQ_OFF
+								: tq_arg_int(fcinfo, ARG_RETRY, "retry", 0,
+											 TQ_RETRIES_MAX),
 				   .routes = none,
 				   .scopes = none,
 				   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
@@ -95,9 +96,9 @@ read_definition(FunctionCallInfo fcinfo, TqTaskDefinition *definition,
 	definition->payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
 	checked = read_checked(fcinfo, empty);
 	tq_definition_fill(definition, &checked);
-	tq_definition_check_payload(definition);
+	tq_definition_check_whole(definition);
 	tq_group_callback_check(definition->payload);
-	tq_check_times(task, now);
+	tq_check_times(definition, now);
 }
 
 /*

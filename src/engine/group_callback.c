@@ -44,12 +44,19 @@
 /* The key of the payload that has the outcome. */
 #define GROUP_KEY "group"
 
-/* Raises TQ400 if a payload has the key under which the outcome is added. */
+/*
+ * Raises TQ400 unless the outcome can be added to a payload: it is an object
+ * that does not have that key.
+ */
 void
 tq_group_callback_check(const Jsonb *payload)
 {
-	if (JB_ROOT_IS_OBJECT(payload) &&
-		getKeyJsonValueFromContainer(unconstify(JsonbContainer *,
+	if (!JB_ROOT_IS_OBJECT(payload))
+		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+						errmsg("payload must be a JSON object"),
+						errdetail("The outcome of the group is added to it."),
+						errhint("Put the value under a key.")));
+	if (getKeyJsonValueFromContainer(unconstify(JsonbContainer *,
 												&payload->root),
 									 GROUP_KEY, strlen(GROUP_KEY),
 									 NULL) != NULL)

@@ -1129,7 +1129,7 @@ CREATE FUNCTION tq.on_group_resolved(
 	payload jsonb DEFAULT '{}',
 	task_id tq.slugid DEFAULT NULL,
 	priority text DEFAULT 'lowest',
-	retries int DEFAULT 5,
+	retry int DEFAULT NULL,
 	deadline interval DEFAULT '1 day',
 	tags jsonb DEFAULT '{}',
 	name text DEFAULT NULL,

@@ -4,7 +4,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(60);
+SELECT plan(61);
 
 -- A callback of group g, whose task is that of this name in the queue test/q-name.
 CREATE FUNCTION pg_temp.register(name text, grp text DEFAULT 'g', payload jsonb DEFAULT '{}') RETURNS text
@@ -87,7 +87,7 @@ ROLLBACK TO s;
 
 -- the options, and that tasks of the callback's group can be waited for in turn
 SELECT pg_temp.create('a') \g /dev/null
-SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/opt', '{}', pg_temp.id('c'), priority => 'high', retries => 2, deadline => '2 hours', tags => '{"t": "1"}', name => 'named',
+SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/opt', '{}', pg_temp.id('c'), priority => 'high', deadline => '2 hours', tags => '{"t": "1"}', name => 'named',
 	policy => '{"retryOn": ["failed"], "uniqueKey": "u"}') \g /dev/null
 SELECT isnt(tq.on_group_resolved(pg_temp.id('a'), 'test/opt'), NULL, '14.1 an id of its own');
 SELECT is((SELECT string_agg(task_queue_id || ' ' || coalesce(name, '-') || ' ' || role || ' ' || coalesce(failures, 0), ',' ORDER BY name) FROM tq.callback_overview),
@@ -96,8 +96,11 @@ SELECT tq.cancel_task(pg_temp.id('a')) \g /dev/null
 SET tq.clock_offset = '1 hour';
 SELECT is(pg_temp.pass(), 'callback 2', '14.1 both');
 SELECT is(tq.task(pg_temp.id('c')) #>> ARRAY[k], v, '14.2 ' || k)
-FROM (VALUES ('priority', 'high'), ('retries', '2'), ('tags', '{"t": "1"}'), ('policy', '{"retryOn": ["failed"], "uniqueKey": "u"}')) AS o (k, v);
+FROM (VALUES ('priority', 'high'), ('tags', '{"t": "1"}'), ('policy', '{"retryOn": ["failed"], "uniqueKey": "u"}')) AS o (k, v);
 SELECT is(tq.task(pg_temp.id('c')) #>> '{metadata,name}', 'named', '14.2 name');
+SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/opt', task_id => pg_temp.id('r'), retry => 3) \g /dev/null
+SELECT is((SELECT retries_left FROM (SELECT (tq.status(pg_temp.id('r')) ->> 'retriesLeft')::int) AS s (retries_left)), 3, '14.2 retry');
+SELECT is((SELECT count(DISTINCT policy - 'x') FROM tq.task_details WHERE task_id = pg_temp.id('r') AND policy ? 'retryOn'), 1::bigint, '14.2 which stands for a policy');
 SELECT ok(pg_temp.near(tq.task(pg_temp.id('c')) ->> 'deadline', pg_temp.clock() + interval '2 hours'), '14.2 deadline');
 ROLLBACK TO s;
 
