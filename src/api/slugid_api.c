@@ -4,9 +4,7 @@
  */
 #include "postgres.h"
 
-#include "common/cryptohash.h"
 #include "common/hashfn.h"
-#include "common/sha2.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
@@ -18,9 +16,6 @@
 #include "../util/slugid.h"
 
 #define UUID_CHARS 36
-
-/* What the names of stable slugids are hashed with. */
-#define STABLE_DOMAIN "tq.stable_slugid"
 
 /* Returns the value of one hexadecimal digit, or -1. */
 static int
@@ -139,41 +134,14 @@ tq_slugid(PG_FUNCTION_ARGS)
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 
-/* Stores the SHA-256 of a domain and a name. */
-static void
-hash_name(const char *name, uint8 *digest)
-{
-	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
-
-	if (pg_cryptohash_init(context) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) STABLE_DOMAIN,
-							 strlen(STABLE_DOMAIN)) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) name, strlen(name)) <
-			0 ||
-		pg_cryptohash_final(context, digest, PG_SHA256_DIGEST_LENGTH) < 0)
-		elog(ERROR, "could not compute SHA-256 hash: %s",
-			 pg_cryptohash_error(context));
-	pg_cryptohash_free(context);
-}
-
-/*
- * Returns the slugid of a name: the first 16 bytes of the SHA-256 of the 16
- * bytes "tq.stable_slugid" and the name in UTF-8, with the version and variant
- * of a version 4 UUID.  The encoding of the database does not change it, and
- * clients can compute it.  This must not change, because it identifies tasks
- * that were created long ago.
- */
+/* stable_slugid(name text) -> the slugid of a name */
 Datum
 tq_stable_slugid(PG_FUNCTION_ARGS)
 {
 	char *given = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	char *name = pg_server_to_any(given, strlen(given), PG_UTF8);
-	uint8 digest[PG_SHA256_DIGEST_LENGTH];
 	TqSlug *slug = palloc(sizeof(TqSlug));
 
-	hash_name(name, digest);
-	memcpy(slug->bytes, digest, TQ_SLUG_BYTES);
-	tq_slug_set_version(slug);
+	tq_slug_of_name(pg_server_to_any(given, strlen(given), PG_UTF8), slug);
 	PG_RETURN_TQ_SLUG_P(slug);
 }
 

@@ -205,6 +205,23 @@ tq_clock_parse_span(const char *text, size_t len, int64 *ms)
 	return good;
 }
 
+/*
+ * Returns an interval as text that every session reads as the same interval,
+ * whatever intervalstyle is.
+ */
+char *
+tq_clock_interval_text(Interval *span)
+{
+	int style = IntervalStyle;
+	char *text;
+
+	IntervalStyle = INTSTYLE_POSTGRES;
+	text = DatumGetCString(
+		DirectFunctionCall1(interval_out, IntervalPGetDatum(span)));
+	IntervalStyle = style;
+	return text;
+}
+
 static bool
 is_digit(char c)
 {

@@ -19,6 +19,7 @@ extern TimestampTz tq_clock_next_year(TimestampTz t);
 extern TimestampTz tq_clock_add_interval(TimestampTz t, Interval *span);
 extern int64 tq_clock_span_ms(const Interval *span);
 extern bool tq_clock_parse_span(const char *text, size_t len, int64 *ms);
+extern char *tq_clock_interval_text(Interval *span);
 extern bool tq_clock_parse(const char *text, size_t len, TimestampTz *t);
 extern char *tq_clock_text(TimestampTz t);
 

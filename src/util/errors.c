@@ -55,11 +55,11 @@ tq_error_list(StringInfo list, const char *separator, const char *name)
 }
 
 /*
- * Runs the work in the caller's memory context.  Returns NULL, or the error
- * with which it failed, whatever the error is.
+ * Runs the work in a subtransaction, in the caller's memory context, and rolls
+ * that back if the work fails or is not kept.  Returns NULL, or the error.
  */
-ErrorData *
-tq_attempt_all(TqWorkFunction work, void *arg)
+static ErrorData *
+run_in_subtransaction(TqWorkFunction work, void *arg, bool keep)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -71,7 +71,10 @@ tq_attempt_all(TqWorkFunction work, void *arg)
 	PG_TRY();
 	{
 		work(arg);
-		ReleaseCurrentSubTransaction();
+		if (keep)
+			ReleaseCurrentSubTransaction();
+		else
+			RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
@@ -84,6 +87,28 @@ tq_attempt_all(TqWorkFunction work, void *arg)
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 	return error;
+}
+
+/*
+ * Runs the work in the caller's memory context.  Returns NULL, or the error
+ * with which it failed, whatever the error is.
+ */
+ErrorData *
+tq_attempt_all(TqWorkFunction work, void *arg)
+{
+	return run_in_subtransaction(work, arg, true);
+}
+
+/*
+ * Runs the work and undoes it.  Raises the error with which it fails.
+ */
+void
+tq_rehearse(TqWorkFunction work, void *arg)
+{
+	ErrorData *error = run_in_subtransaction(work, arg, false);
+
+	if (error != NULL)
+		ReThrowError(error);
 }
 
 /*

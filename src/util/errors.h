@@ -24,6 +24,7 @@ typedef void (*TqWorkFunction)(void *arg);
 
 extern ErrorData *tq_attempt(TqWorkFunction work, void *arg);
 extern ErrorData *tq_attempt_all(TqWorkFunction work, void *arg);
+extern void tq_rehearse(TqWorkFunction work, void *arg);
 
 /* Work on a batch of items, some of which may fail. */
 typedef struct TqBatchWork

@@ -391,6 +391,30 @@ tq_spi_run(TqStatement *statement, const Datum *values, const char *nulls)
 }
 
 /*
+ * Runs a query that is made for this call, with the rights of a role, and
+ * returns the value that it selects.  The search_path is that of the owner.
+ */
+Datum
+tq_spi_query_as(Oid role, const char *sql, bool *isnull)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Oid user;
+	int security;
+	int code;
+
+	tq_spi_become_owner();
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(role, security | SECURITY_LOCAL_USERID_CHANGE);
+	code = SPI_execute(sql, false, 0);
+	SetUserIdAndSecContext(user, security);
+	MemoryContextSwitchTo(context);
+	if (code != SPI_OK_SELECT || SPI_processed != 1)
+		elog(ERROR, "could not execute: %s", SPI_result_code_string(code));
+	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+						 isnull);
+}
+
+/*
  * Opens a statement whose rows are read in portions.  Other statements may run
  * meanwhile.  It sees what is committed now, whatever they write.
  */

@@ -44,6 +44,7 @@ extern uint64 tq_spi_read_since(void);
 extern Snapshot tq_spi_snapshot(void);
 extern uint64 tq_spi_run(TqStatement *statement, const Datum *values,
 						 const char *nulls);
+extern Datum tq_spi_query_as(Oid role, const char *sql, bool *isnull);
 extern bool tq_spi_exists(TqStatement *statement, const Datum *values);
 extern int64 tq_spi_run_int64(TqStatement *statement, const Datum *values,
 							  int64 if_none);
