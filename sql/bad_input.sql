@@ -14,6 +14,10 @@ CREATE TEMP TABLE given AS SELECT credentials FROM tq.reclaim_task(pg_temp.id('o
 RESET tq.credentials;
 SELECT tq.enqueue('regress/d', task_id => pg_temp.id('dead'), policy => '{"deadLetter": true}');
 SELECT r.outcome FROM tq.claim_work('regress/d', 'g', 'w') c, tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed-terminal') r;
+-- A pg_cron that is in another database
+SET cron.database_name = 'elsewhere';
+SET client_min_messages = warning;
+SELECT active FROM tq.schedule_cron('recur', '* * * * *', 'regress/w');
 SELECT pg_temp.stored() AS before \gset
 
 -- A successful call of each function, argument by argument
@@ -32,6 +36,9 @@ INSERT INTO call (fn, arg, good) VALUES
 	('enqueue_tasks', 'priority', $$'high'$$), ('enqueue_tasks', 'retries', $$3$$), ('enqueue_tasks', 'deadline', $$'1 hour'$$), ('enqueue_tasks', 'expires', $$'1 day'$$), ('enqueue_tasks', 'delay', $$'0'$$),
 	('enqueue_tasks', 'routes', $$'{r}'$$), ('enqueue_tasks', 'scopes', $$'{s}'$$), ('enqueue_tasks', 'tags', $$'{"t": "u"}'$$), ('enqueue_tasks', 'extra', $$'{"e": 1}'$$), ('enqueue_tasks', 'name', $$'n'$$),
 	('enqueue_tasks', 'scheduler_id', $$'s'$$), ('enqueue_tasks', 'project_id', $$'p'$$), ('enqueue_tasks', 'policy', $$NULL$$), ('enqueue_tasks', 'retry', $$NULL$$), ('enqueue_tasks', 'run_at', $$NULL$$),
+	('schedule_cron', 'name', $$'recur'$$), ('schedule_cron', 'schedule', $$'* * * * *'$$), ('schedule_cron', 'task_queue_id', $$'regress/w'$$), ('schedule_cron', 'payload', $$'{"a": 1}'$$), ('schedule_cron', 'task_group_id', $$'newgroupQAGAAAAAAAAAAA'$$), ('schedule_cron', 'dependencies', $$'{three___QAGAAAAAAAAAAA}'$$), ('schedule_cron', 'requires', $$'all-resolved'$$), ('schedule_cron', 'priority', $$'high'$$), ('schedule_cron', 'retries', $$3$$), ('schedule_cron', 'deadline', $$'1 hour'$$), ('schedule_cron', 'expires', $$'1 day'$$), ('schedule_cron', 'delay', $$'0'$$), ('schedule_cron', 'routes', $$'{r}'$$), ('schedule_cron', 'scopes', $$'{s}'$$), ('schedule_cron', 'tags', $$'{"t": "u"}'$$), ('schedule_cron', 'extra', $$'{"e": 1}'$$), ('schedule_cron', 'scheduler_id', $$'s'$$), ('schedule_cron', 'project_id', $$'p'$$), ('schedule_cron', 'policy', $$NULL$$), ('schedule_cron', 'retry', $$NULL$$), ('schedule_cron', 'overlap', $$'skip'$$),
+	('unschedule_cron', 'name', $$'recur'$$), ('pause_cron', 'name', $$'recur'$$), ('resume_cron', 'name', $$'recur'$$), ('run_cron_now', 'name', $$'recur'$$),
+	('fire_cron', 'name', $$'recur'$$), ('fire_cron', 'scheduled', $$'2026-01-01'$$),
 	('schedule_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('rerun_task', 'deadline', $$'1 hour'$$), ('rerun_task', 'downstream', $$true$$), ('reschedule_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('reschedule_task', 'run_at', $$NULL$$), ('cancel_task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
 	('status', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('task', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$),
 	('statuses', 'task_ids', $$'{two_____QAGAAAAAAAAAAA}'$$), ('tasks', 'task_ids', $$'{two_____QAGAAAAAAAAAAA}'$$),

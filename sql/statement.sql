@@ -13,6 +13,8 @@ SELECT (SELECT tq.task(id) ->> 'taskQueueId') AS queue, (SELECT count(*) FROM tq
 -- What every function that reads shows of the changes of every function that
 -- writes: in one statement with it the same as in the next one.
 -- $t is a task, $g its group, $d a dependent of it, $q its queue, $u an upload.
+SET cron.database_name = 'elsewhere';	-- a pg_cron
+SET client_min_messages = warning;
 CREATE TEMP TABLE fixture (name text PRIMARY KEY, statement text);
 INSERT INTO fixture VALUES
 	('nothing', 'SELECT 1'),
@@ -24,6 +26,7 @@ INSERT INTO fixture VALUES
 	('completed', $$SELECT tq.enqueue($q, task_id => $t), (SELECT run_id FROM tq.claim_work($q, 'g', 'w')), tq.report_completed($t, 0)$$),
 	('dead', $$SELECT tq.enqueue($q, task_id => $t, policy => '{"deadLetter": true}'), (SELECT run_id FROM tq.claim_work($q, 'g', 'w')), tq.report_failed($t, 0)$$),
 	('unscheduled', $$SELECT tq.enqueue($q, task_id => $t, task_group_id => $g, dependencies => ARRAY[$t])$$),
+	('cron', $$SELECT name FROM tq.schedule_cron('cr', '* * * * *', $q)$$),
 	('sealed', $$SELECT tq.enqueue($q, task_id => $t, task_group_id => $g), tq.seal_task_group($g)$$);
 
 CREATE TEMP TABLE writer (name text, fixture text, call text);
@@ -32,6 +35,8 @@ INSERT INTO writer VALUES
 	('create_tasks', 'nothing', $$tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', $t, 'task', pg_temp.def(jsonb_build_object('taskQueueId', $q, 'taskGroupId', $g)))))$$),
 	('define_task', 'nothing', $$tq.define_task($t, pg_temp.def(jsonb_build_object('taskQueueId', $q)))$$),
 	('enqueue', 'nothing', $$tq.enqueue($q, task_id => $t, task_group_id => $g)$$),
+	('fire_cron', 'cron', $$tq.fire_cron('cr')$$),
+	('run_cron_now', 'cron', $$tq.run_cron_now('cr')$$),
 	('enqueue_tasks', 'nothing', $$tq.enqueue_tasks($q, ARRAY['{}', '{}']::jsonb[], ARRAY[$t, $d], task_group_id => $g)$$),
 	('schedule_task', 'unscheduled', $$tq.schedule_task($t)$$),
 	('rerun_task', 'completed', $$tq.rerun_task($t)$$),

@@ -40,12 +40,17 @@
 
 /* ---- roles that have scopes from the beginning ---- */
 
-static const char *const producer_scopes[] =
-	{"queue:create-task:*",     "queue:scheduler-id:*",
-	 "queue:route:*",           "queue:schedule-task:*",
-	 "queue:seal-task-group:*", "queue:status:*",
-	 "queue:list-task-group:*", "queue:list-dependent-tasks:*",
-	 "queue:pending-count:*",   NULL};
+static const char *const producer_scopes[] = {"queue:create-task:*",
+											  "queue:scheduler-id:*",
+											  "queue:route:*",
+											  "queue:schedule-task:*",
+											  "queue:seal-task-group:*",
+											  "queue:schedule-cron:*",
+											  "queue:status:*",
+											  "queue:list-task-group:*",
+											  "queue:list-dependent-tasks:*",
+											  "queue:pending-count:*",
+											  NULL};
 
 static const char *const worker_scopes[] = {"queue:claim-work:*",
 											"queue:claim-task:*",

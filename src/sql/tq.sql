@@ -818,6 +818,24 @@ CREATE TABLE tq_internal.disabled_channel (
 );
 COMMENT ON TABLE tq_internal.disabled_channel IS 'exchanges whose default channel is disabled';
 
+CREATE TABLE tq_internal.cron (
+	name text PRIMARY KEY,
+	id tq.slugid NOT NULL,			-- of which the ids of its tasks are made
+	role regrole NOT NULL,			-- that owns it
+	schedule text NOT NULL,
+	task_queue_id text NOT NULL,
+	overlap text NOT NULL,			-- allow, skip or replace
+	paused bool NOT NULL DEFAULT false,
+	payload jsonb NOT NULL,
+	options jsonb NOT NULL,			-- further arguments of enqueue(), by name
+	created timestamptz NOT NULL,
+	last_scheduled timestamptz,		-- the minute, or second, for which it has fired last
+	last_fired timestamptz,
+	last_skipped timestamptz,
+	last_task tq.slugid
+) WITH (fillfactor = 50);
+COMMENT ON TABLE tq_internal.cron IS 'recurring tasks: what pg_cron calls fire_cron() for, and what that has left';
+
 -- What a role may do, in addition to what it may as a member of others.
 CREATE TABLE tq_internal.scope_grant (
 	role regrole NOT NULL,
@@ -923,6 +941,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.binding', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.disabled_channel', '');
 -- A role that was dropped is a number, which may be another role elsewhere.
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.scope_grant', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.cron', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.audit', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription_binding', '');
@@ -1381,6 +1400,75 @@ CREATE FUNCTION tq.resume_queue(task_queue_id text) RETURNS jsonb
 COMMENT ON FUNCTION tq.resume_queue(text) IS 'hand out tasks of a paused queue again, first to the workers that wait';
 
 -- ---------------------------------------------------------------------------
+-- Recurring tasks
+-- ---------------------------------------------------------------------------
+
+CREATE TYPE tq.cron_entry AS (name text, schedule text, active bool, owner text, job_id bigint, command text);
+COMMENT ON TYPE tq.cron_entry IS 'row of schedule_cron(), unschedule_cron(), pause_cron() and resume_cron(): a recurring task after the call';
+COMMENT ON COLUMN tq.cron_entry.name IS 'name of the recurring task';
+COMMENT ON COLUMN tq.cron_entry.schedule IS 'when it fires, as pg_cron reads it';
+COMMENT ON COLUMN tq.cron_entry.active IS 'whether it fires';
+COMMENT ON COLUMN tq.cron_entry.owner IS 'role with whose rights it creates tasks';
+COMMENT ON COLUMN tq.cron_entry.job_id IS 'its job in pg_cron; NULL: none in this database';
+COMMENT ON COLUMN tq.cron_entry.command IS 'what is left to run in the database of pg_cron; NULL: nothing';
+
+-- The arguments after payload, but overlap, are passed on to enqueue() by name.
+CREATE FUNCTION tq.schedule_cron(
+	name text,
+	schedule text,
+	task_queue_id text,
+	payload jsonb DEFAULT '{}',
+	task_group_id tq.slugid DEFAULT NULL,
+	dependencies tq.slugid[] DEFAULT NULL,
+	requires text DEFAULT NULL,
+	priority text DEFAULT NULL,
+	retries int DEFAULT NULL,
+	deadline interval DEFAULT NULL,
+	expires interval DEFAULT NULL,
+	delay interval DEFAULT NULL,
+	routes text[] DEFAULT NULL,
+	scopes text[] DEFAULT NULL,
+	tags jsonb DEFAULT NULL,
+	extra jsonb DEFAULT NULL,
+	scheduler_id text DEFAULT NULL,
+	project_id text DEFAULT NULL,
+	policy jsonb DEFAULT NULL,
+	retry int DEFAULT NULL,
+	overlap text DEFAULT 'allow'
+) RETURNS SETOF tq.cron_entry
+	AS 'MODULE_PATHNAME', 'tq_schedule_cron' LANGUAGE C ROWS 1;
+COMMENT ON FUNCTION tq.schedule_cron(text, text, text, jsonb, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, jsonb, int, text) IS
+	'have pg_cron create a task at each time of a schedule, as enqueue does, or change that; NULL: the default of enqueue; returns one row';
+
+CREATE FUNCTION tq.unschedule_cron(name text) RETURNS SETOF tq.cron_entry
+	AS 'MODULE_PATHNAME', 'tq_unschedule_cron' LANGUAGE C ROWS 1;
+COMMENT ON FUNCTION tq.unschedule_cron(text) IS 'end a recurring task; the tasks that it has created stay';
+
+CREATE FUNCTION tq.pause_cron(name text) RETURNS SETOF tq.cron_entry
+	AS 'MODULE_PATHNAME', 'tq_pause_cron' LANGUAGE C ROWS 1;
+COMMENT ON FUNCTION tq.pause_cron(text) IS 'let a recurring task create no tasks until resume_cron()';
+
+CREATE FUNCTION tq.resume_cron(name text) RETURNS SETOF tq.cron_entry
+	AS 'MODULE_PATHNAME', 'tq_resume_cron' LANGUAGE C ROWS 1;
+COMMENT ON FUNCTION tq.resume_cron(text) IS 'let a recurring task create tasks again, and make its job in pg_cron again if that is missing';
+
+CREATE FUNCTION tq.run_cron_now(name text) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_run_cron_now' LANGUAGE C;
+COMMENT ON FUNCTION tq.run_cron_now(text) IS 'create a task of a recurring task now, apart from its schedule; returns its id, or NULL: skipped, because the last one is unresolved';
+
+CREATE FUNCTION tq.fire_cron(name text, scheduled timestamptz DEFAULT NULL) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_fire_cron' LANGUAGE C;
+COMMENT ON FUNCTION tq.fire_cron(text, timestamptz) IS 'what pg_cron calls: create the task of a recurring task for that minute or second, once; NULL: for the present one; returns its id, or NULL: there is none';
+
+CREATE FUNCTION tq_internal.cron_jobs() RETURNS TABLE (name text, role text, job_id bigint, active bool, status text, message text, started timestamptz, finished timestamptz)
+	AS 'MODULE_PATHNAME', 'tq_cron_jobs' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.cron_jobs() IS 'jobs of recurring tasks in pg_cron, with the last entry of its log; none if it is in another database';
+
+CREATE FUNCTION tq_internal.cron_time_zone() RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_cron_time_zone' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.cron_time_zone() IS 'time zone of the schedules of pg_cron; NULL: it is not preloaded';
+
+-- ---------------------------------------------------------------------------
 -- Artifacts
 -- ---------------------------------------------------------------------------
 
@@ -1503,6 +1591,10 @@ COMMENT ON FUNCTION tq.satisfies(text[], text) IS 'whether one of these scopes s
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
+
+CREATE PROCEDURE tq.install_cron_upkeep(schedule text DEFAULT NULL)
+	AS 'MODULE_PATHNAME', 'tq_install_cron_upkeep' LANGUAGE C;
+COMMENT ON PROCEDURE tq.install_cron_upkeep(text) IS 'have pg_cron call upkeep() as the caller, where tq is not preloaded; schedule: NULL is each second, or each minute before pg_cron 1.5';
 
 CREATE FUNCTION tq.maintenance_activity()
 	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
@@ -2055,6 +2147,36 @@ COMMENT ON COLUMN tq.binding_overview.channel IS 'channel of NOTIFY';
 COMMENT ON COLUMN tq.binding_overview.exchange IS 'exchange whose messages it gets';
 COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys';
 
+CREATE VIEW tq.cron_overview AS
+	SELECT c.name, pg_get_userbyid(c.role)::text AS owner, c.schedule, tq_internal.cron_time_zone() AS time_zone,
+		c.task_queue_id, c.payload, c.options, c.overlap,
+		CASE WHEN c.paused THEN false ELSE j.active END AS active,
+		c.last_scheduled, c.last_fired, c.last_task AS last_task_id, t.state AS last_state, c.last_skipped,
+		j.job_id, j.status AS log_status, j.message AS log_message, j.started AS log_started, j.finished AS log_finished
+	FROM tq_internal.cron c
+		LEFT JOIN tq_internal.cron_jobs() j ON j.name = c.name AND j.role = pg_get_userbyid(c.role)
+		LEFT JOIN LATERAL (SELECT o.state FROM tq.task_overview o WHERE o.task_id = c.last_task) t ON true;
+COMMENT ON VIEW tq.cron_overview IS 'recurring tasks: when they fire, what the last firing has left, and what pg_cron''s log says';
+COMMENT ON COLUMN tq.cron_overview.name IS 'name of the recurring task';
+COMMENT ON COLUMN tq.cron_overview.owner IS 'role with whose rights it creates tasks';
+COMMENT ON COLUMN tq.cron_overview.schedule IS 'when it fires, as pg_cron reads it';
+COMMENT ON COLUMN tq.cron_overview.time_zone IS 'time zone of the schedule; NULL: pg_cron is not preloaded';
+COMMENT ON COLUMN tq.cron_overview.task_queue_id IS 'queue of its tasks';
+COMMENT ON COLUMN tq.cron_overview.payload IS 'payload of its tasks, with fields that are replaced';
+COMMENT ON COLUMN tq.cron_overview.options IS 'further arguments of enqueue';
+COMMENT ON COLUMN tq.cron_overview.overlap IS 'what a firing does while the last task is unresolved: allow, skip or replace';
+COMMENT ON COLUMN tq.cron_overview.active IS 'whether it fires; NULL: it has no job in this database';
+COMMENT ON COLUMN tq.cron_overview.last_scheduled IS 'minute, or second, for which it has fired last';
+COMMENT ON COLUMN tq.cron_overview.last_fired IS 'when it has created a task last';
+COMMENT ON COLUMN tq.cron_overview.last_task_id IS 'that task';
+COMMENT ON COLUMN tq.cron_overview.last_state IS 'state of that task; NULL: it was deleted';
+COMMENT ON COLUMN tq.cron_overview.last_skipped IS 'when a firing was skipped last, because the task before it was unresolved';
+COMMENT ON COLUMN tq.cron_overview.job_id IS 'its job in pg_cron';
+COMMENT ON COLUMN tq.cron_overview.log_status IS 'status of the last entry of pg_cron''s log about the job: succeeded or failed, or how far it is';
+COMMENT ON COLUMN tq.cron_overview.log_message IS 'message of that entry: an error, if it has failed';
+COMMENT ON COLUMN tq.cron_overview.log_started IS 'when that run of the job began';
+COMMENT ON COLUMN tq.cron_overview.log_finished IS 'when it ended';
+
 CREATE VIEW tq.subscription_overview AS
 	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
 		s.acked_id, t.last_id, s.lost_before, s.created, s.acked_at,
@@ -2551,14 +2673,14 @@ GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that t
 GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
 
 -- Views do not filter rows.  pg_monitor sees names, states and times, but no payload, error or result.
-GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview TO tq_admin, tq_reader;
+GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview, tq.cron_overview TO tq_admin, tq_reader;
 GRANT SELECT ON tq.task_overview, tq.group_overview, tq.callback_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
 	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
 GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
 GRANT EXECUTE ON FUNCTION	-- those that views call
 	tq_internal.maintenance_activity(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
 	tq_internal.queue_counters(), tq_internal.count_state(), tq_internal.group_slug(bigint, tq.slugid), tq_internal.group_number(tq.slugid),
-	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.shorten(text, int),
+	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.cron_jobs(), tq_internal.cron_time_zone(), tq_internal.shorten(text, int),
 	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
 	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO tq_admin, tq_reader, pg_monitor;
 

@@ -38,6 +38,11 @@ FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", 
 	('link', '{"storageType": "link", "artifact": "inline", "contentType": "text/plain"}'),
 	('object', '{"storageType": "object", "contentType": "text/plain", "uploadId": "upload__QAGAAAAAAAAAAA"}')) AS v (name, more) \g /dev/null
 
+-- A recurring task of the role, and a pg_cron that is in another database.
+SET cron.database_name = 'elsewhere';
+SELECT tq.schedule_cron('cr', '* * * * *', 'test/q') \g /dev/null
+UPDATE tq_internal.cron SET role = 'scoped';
+
 -- A row for each way of calling a function.  needs: the sets of scopes each of
 -- which is enough.  <x> is the id of task or group x, DEF a definition.
 CREATE TEMP TABLE rule (fn text, call text, needs jsonb);
@@ -57,6 +62,12 @@ INSERT INTO rule VALUES
 		'[["xy", "queue:route:r", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
 	('enqueue_tasks', $$SELECT tq.enqueue_tasks('test/q', '{"{}","{}"}')$$,
 		'[["queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:very-low:test/q"]]'),
+	('schedule_cron', $$SELECT tq.schedule_cron('cr2', '* * * * *', 'test/q')$$, '[["queue:schedule-cron:cr2", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"], ["queue:schedule-cron-in-queue:test/q", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
+	('run_cron_now', $$SELECT tq.run_cron_now('cr')$$, '[["queue:schedule-cron:cr", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"], ["queue:schedule-cron-in-queue:test/q", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
+	('fire_cron', $$SELECT tq.fire_cron('cr')$$, '[["queue:schedule-cron:cr", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"], ["queue:schedule-cron-in-queue:test/q", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
+	('unschedule_cron', $$SELECT tq.unschedule_cron('cr')$$, '[["queue:schedule-cron:cr"], ["queue:schedule-cron-in-queue:test/q"]]'),
+	('pause_cron', $$SELECT tq.pause_cron('cr')$$, '[["queue:schedule-cron:cr"], ["queue:schedule-cron-in-queue:test/q"]]'),
+	('resume_cron', $$SELECT tq.resume_cron('cr')$$, '[["queue:schedule-cron:cr"], ["queue:schedule-cron-in-queue:test/q"]]'),
 	('change_task_priority', $$SELECT tq.change_task_priority('<p>', 'high')$$,
 		'[["queue:change-task-priority:<p>"], ["queue:change-task-priority-in-queue:test/q"]]'),
 	('list_dependent_tasks', $$SELECT tq.list_dependent_tasks('<u>')$$, '[["queue:list-dependent-tasks:<u>"]]'),
@@ -125,6 +136,7 @@ INSERT INTO rule VALUES
 	('ack', $$SELECT tq.ack('sub', 0)$$, '[["queue:subscribe:sub"]]'),
 	-- operators
 	('upkeep', $$SELECT tq.upkeep()$$, '[["queue:upkeep"]]'),
+	('install_cron_upkeep', $$CALL tq.install_cron_upkeep()$$, '[["queue:upkeep"]]'),
 	('reset_queue_stats', $$SELECT tq.reset_queue_stats()$$, '[["queue:upkeep"]]'),
 	('health', $$SELECT tq.health()$$, '[["queue:health"]]'),
 	('top', $$SELECT tq.top()$$, '[["queue:health"]]'),
@@ -224,7 +236,8 @@ CREATE TEMP VIEW trial AS
 	UNION ALL
 	SELECT DISTINCT fn, call, '{*}'::text[], 'ALLOW', 'star' FROM one;
 SELECT is(pg_temp.attempt(call, scopes), expected, format('7.2 %s: %s', fn, what)) FROM trial ORDER BY fn, call, what;
-SELECT is(pg_temp.attempt(call, '{}', 'admin'), 'ALLOW', format('7.2 %s: member of tq_admin', fn)) FROM rule ORDER BY fn, call;
+SELECT is(pg_temp.attempt(call, '{}', 'admin'), CASE WHEN fn IN ('run_cron_now', 'fire_cron') THEN 'TQ403' ELSE 'ALLOW' END,	-- those act with the rights of the owner
+	format('7.2 %s: member of tq_admin', fn)) FROM rule ORDER BY fn, call;
 
 -- ---------------------------------------------------------------------------
 -- 2.0 order of errors
@@ -364,7 +377,7 @@ FROM (VALUES ('producer', '{cancel_task,rerun_task,skip_task,delete_task,purge,c
 -- Rights to the queues test/*: what they allow there, and nothing elsewhere.
 CREATE TEMP TABLE kind (access text, fns text[]);
 INSERT INTO kind VALUES
-	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_task,status,task,result,pending_tasks}'),
+	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks}'),
 	('work', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
 	('read', '{status,task,tasks,result,why,pending_tasks,task_queue_counts,queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,get_worker_type,list_workers,get_worker}'),
 	('manage', '{status,task,schedule_task,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');

@@ -24,6 +24,9 @@ SELECT tq.report_completed(pg_temp.id('c'), 0, result => '"secret"'), tq.report_
 	tq.seal_task_group(pg_temp.id('sealed')) \g /dev/null
 SELECT tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day'), tq.subscribe('sub', 'task-defined') \g /dev/null
 
+SET cron.database_name = 'elsewhere';
+SELECT tq.schedule_cron('cr', '* * * * *', 'test/q') \g /dev/null
+
 -- A row for each function: its class, a call, and the tasks, runs and arguments
 -- of the row that it leaves.  <x> is the id of task or group x, DEF a definition.
 CREATE TEMP TABLE act (fn text, class text, call text, tasks text[], runs int[], arguments jsonb);
@@ -50,6 +53,11 @@ INSERT INTO act VALUES
 	('set_queue', 'operator', $$tq.set_queue('test/q', '{"claimTimeout": 60, "paused": null}')$$, NULL, NULL, '{"task_queue_id": "test/q", "settings": {"claimTimeout": 60, "paused": null}}'),
 	('pause_queue', 'operator', $$tq.pause_queue('test/q')$$, NULL, NULL, '{"task_queue_id": "test/q"}'),
 	('resume_queue', 'operator', $$tq.resume_queue('test/q')$$, NULL, NULL, '{"task_queue_id": "test/q"}'),
+	('schedule_cron', 'operator', $$tq.schedule_cron('new', '0 6 * * *', 'test/q', '{"a": "secret"}', tags => '{"a": "secret"}', overlap => 'skip')$$, NULL, NULL,
+		'{"name": "new", "schedule": "0 6 * * *", "task_queue_id": "test/q"}'),
+	('unschedule_cron', 'operator', $$tq.unschedule_cron('cr')$$, NULL, NULL, '{"name": "cr"}'),
+	('pause_cron', 'operator', $$tq.pause_cron('cr')$$, NULL, NULL, '{"name": "cr"}'),
+	('resume_cron', 'operator', $$tq.resume_cron('cr')$$, NULL, NULL, '{"name": "cr"}'),
 	('worker_removed', 'operator', $$tq.worker_removed('test', 'q', 'g', 'w', 'secret')$$, NULL, NULL,
 		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "w"}'),
 	('bind', 'operator', $$tq.bind('ch', 'task-defined', 'a.#')$$, NULL, NULL, '{"channel": "ch", "exchange": "task-defined", "routing_key_pattern": "a.#"}'),
@@ -98,6 +106,7 @@ INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, conductor_policy,
 	status_row, statuses, task, task_queue_counts, taskbroker_policy, taskbroker_status, tasks, top, topic_match, upkeep, wait_for_task,
 	wait_for_task_group, wait_for_work, why}'::text[]);
 INSERT INTO silent VALUES ('cancel_tasks'), ('move_tasks');	-- not silent, but tested in policy_12_many.sql, because they commit
+INSERT INTO silent VALUES ('fire_cron'), ('run_cron_now'), ('install_cron_upkeep');	-- not silent, but tested in policy_15_cron.sql
 
 SELECT is(array(SELECT DISTINCT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
 		AND p.proname NOT IN (SELECT fn FROM act UNION ALL SELECT fn FROM silent) ORDER BY 1), '{}', '8.6 every function is in one of the tables');

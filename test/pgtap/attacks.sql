@@ -142,11 +142,16 @@ SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires'
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
 	('object', '{"storageType": "object", "contentType": "text/plain", "uploadId": "upload__QAGAAAAAAAAAAA"}')) AS v (name, more) \g /dev/null
 
+SET cron.database_name = 'elsewhere';
+SELECT tq.schedule_cron('cr', '* * * * *', 'test/q', '{"x": "$scheduled"}', overlap => 'replace') \g /dev/null
+
 -- A call of each function, without a name that the caller's search_path decides.
 CREATE TEMP TABLE attack_call (fn text, args text, needs_scope bool DEFAULT true);
 INSERT INTO attack_call VALUES
 	('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$), ('define_task', $$'<new>', DEF$$),
 	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$), ('on_group_resolved', $$'<p>', 'test/q', '{"x": 1}'$$),
+	('schedule_cron', $$'cr2', '* * * * *', 'test/q', '{"x": "$name"}', tags => '{"a": "b"}', deadline => '1 hour'$$), ('unschedule_cron', $$'cr'$$), ('pause_cron', $$'cr'$$), ('resume_cron', $$'cr'$$),
+	('run_cron_now', $$'cr'$$), ('fire_cron', $$'cr'$$),
 	('schedule_task', $$'<u>'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),
 	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$), ('retry_task_group', $$'<sealed>', '1 hour', '{failed}'$$),
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),

@@ -111,6 +111,10 @@ $old->safe_psql(
 	SELECT make('first', 'p/serial', policy => '{"serialKey": "key"}'), make('second', 'p/serial', policy => '{"serialKey": "key"}'),
 		make('unique', 'p/unique', policy => '{"uniqueKey": "key"}');
 
+	-- a recurring task that has fired; a pg_cron that would be in another database
+	SET cron.database_name = 'elsewhere';
+	SELECT tq.schedule_cron('recurring', '0 6 * * *', 'p/cron', '{"at": "$scheduled"}', retries => 1), tq.fire_cron('recurring', '2026-01-01 06:00+00');
+
 	-- one that waits for many
 	SELECT tq.enqueue('p/after', dependencies => tq.enqueue_tasks('p/many', array_fill('{}'::jsonb, ARRAY[300])));
 
