@@ -1,0 +1,208 @@
+# Recurring tasks (doc/spec/policy.md 13) on the real pg_cron: jobs, a firing by
+# the clock, roles, another database, a crash, a restore, upkeep.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $share = `pg_config --sharedir`;
+chomp $share;
+plan skip_all => 'pg_cron is not installed' unless -f "$share/extension/pg_cron.control";
+
+my $node = PostgreSQL::Test::Cluster->new('cron');
+$node->init;
+$node->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'pg_cron'
+	cron.use_background_workers = on
+	max_worker_processes = 20
+});
+$node->start;
+my $db = 'postgres';
+
+# Returns what one value of a query is.
+sub value { return $node->safe_psql($db, shift, extra_params => ['-q']) }
+
+# Returns the error of a statement: SQLSTATE, message, detail and hint.
+sub error_of
+{
+	my ($statement, $where) = @_;
+	my (undef, undef, $error) = $node->psql($where // $db, $statement, extra_params => ['-v', 'VERBOSITY=verbose'], on_error_stop => 1);
+	return $error;
+}
+
+# ---------------------------------------------------------------------------
+# Before CREATE EXTENSION pg_cron
+# ---------------------------------------------------------------------------
+
+$node->safe_psql($db, 'CREATE EXTENSION tq');
+my $call = "SELECT * FROM tq.schedule_cron('report', '* * * * *', 'p/report')";
+like(error_of($call), qr/55000: extension "pg_cron" does not exist.*HINT:  Run CREATE EXTENSION pg_cron/s, 'without the extension: an error');
+like(error_of('CALL tq.install_cron_upkeep()'), qr/55000: extension "pg_cron" does not exist/, 'for upkeep too');
+$node->safe_psql($db, 'CREATE EXTENSION pg_cron');
+my $seconds = $node->safe_psql($db, q{
+	SELECT string_to_array(substring(extversion, '^[0-9.]*'), '.')::int[] >= '{1,5}' FROM pg_extension WHERE extname = 'pg_cron'}) eq 't';
+
+# ---------------------------------------------------------------------------
+# A firing by the clock, as the caller's role.  It is awaited at the end.
+# ---------------------------------------------------------------------------
+
+$node->safe_psql($db, q{
+	CREATE ROLE app LOGIN;
+	CREATE ROLE other LOGIN;
+	CREATE ROLE boss LOGIN IN ROLE tq_admin;
+	CREATE ROLE mute NOLOGIN IN ROLE tq_producer;
+	SELECT tq.grant_queue('app', 'p/*', 'produce'), tq.grant_queue('other', 'p/*', 'produce')});
+my $often = $seconds ? '1 second' : '* * * * *';
+is(value("SET ROLE app; SELECT name, schedule, active, owner, job_id IS NOT NULL, command FROM tq.schedule_cron('real', '$often', 'p/real',
+		'{\"at\": \"\$scheduled\", \"list\": [\"\$name\", \"\$\$name\", \"\$names\"]}', retries => 2, deadline => '2 hours 30 minutes', tags => '{\"a\": \"b\"}')"),
+	"real|$often|t|app|t|", 'a row comes back');
+is(value('SELECT jobname, username, database, schedule, command, active FROM cron.job'),
+	"tq:real|app|$db|$often|SELECT tq.fire_cron('real')|t", 'the job runs as the caller');
+is(value('SELECT count(*) FROM tq_internal.task'), 0, 'nothing was created yet');
+
+# One that fails.
+$node->safe_psql($db, "SELECT tq.schedule_cron('fails', '$often', 'p/fails');
+	UPDATE tq_internal.cron SET options = '{\"retries\": \"1000\"}' WHERE name = 'fails'");
+
+$node->safe_psql($db, 'CALL tq.install_cron_upkeep()');
+is(value("SELECT jobname, username, schedule, command FROM cron.job WHERE jobname = 'tq upkeep'"),
+	'tq upkeep|postgres|' . $often . '|SELECT tq.upkeep()', 'a job calls upkeep()');
+my $late = enqueue($node, $db, "deadline => '100 ms'");
+
+# ---------------------------------------------------------------------------
+# Errors of a schedule
+# ---------------------------------------------------------------------------
+
+my $refused = error_of("SELECT tq.schedule_cron('bad', '61 * * * *', 'p/q')");
+like($refused, qr/TQ400: invalid schedule "61 \* \* \* \*".*HINT:  Give five fields/s, 'a schedule that is none');
+$refused = error_of("SELECT tq.schedule_cron('bad', '30 seconds', 'p/q')");
+if ($seconds)
+{
+	is($refused, '', 'seconds are a schedule');
+	$node->safe_psql($db, "SELECT tq.unschedule_cron('bad')");
+}
+else
+{
+	like($refused, qr/TQ400: invalid schedule.*Before version 1.5 the shortest interval is a minute/s, 'seconds need a newer pg_cron');
+}
+is(value("SELECT count(*) FROM tq_internal.cron WHERE name = 'bad'"), 0, 'nothing is left of it');
+
+# ---------------------------------------------------------------------------
+# Change, pause, resume, unschedule
+# ---------------------------------------------------------------------------
+
+$node->safe_psql($db, "SET ROLE app; SELECT tq.schedule_cron('a', '0 6 * * *', 'p/a')");
+my $job = value("SELECT job_id FROM tq.cron_overview WHERE name = 'a'");
+is(value("SET ROLE app; SELECT schedule, job_id FROM tq.schedule_cron('a', '0 7 * * *', 'p/b')"), "0 7 * * *|$job", 'a definition is replaced');
+is(value("SELECT schedule, active FROM cron.job WHERE jobid = $job"), '0 7 * * *|t', 'and its job');
+is(value("SET ROLE app; SELECT active FROM tq.pause_cron('a')"), 'f', 'pause');
+is(value("SELECT active FROM cron.job WHERE jobid = $job"), 'f', 'its job is not active');
+is(value("SET ROLE app; SELECT tq.fire_cron('a')"), '', 'a firing does nothing meanwhile');
+is(value("SELECT active, time_zone, last_task_id FROM tq.cron_overview WHERE name = 'a'"), 'f|GMT|', 'the view shows it');
+is(value("SET ROLE boss; SELECT active, job_id FROM tq.resume_cron('a')"), "t|$job", 'an admin resumes it');
+$node->safe_psql($db, "DELETE FROM cron.job WHERE jobid = $job");
+is(value("SELECT active FROM tq.cron_overview WHERE name = 'a'"), '', 'a job that is missing');
+isnt(value("SET ROLE app; SELECT job_id FROM tq.resume_cron('a')"), $job, 'is made again by resume_cron()');
+is(value("SELECT username || ' ' || active FROM cron.job WHERE jobname = 'tq:a'"), 'app true', 'as its owner');
+
+like(error_of("SET ROLE other; SELECT tq.unschedule_cron('a')"), qr/TQ403: recurring task "a" has another owner/, 'another role may not');
+like(error_of("SET ROLE other; SELECT tq.schedule_cron('a', '0 7 * * *', 'p/b')"), qr/TQ409: recurring task "a" has another owner/, 'nor take its name');
+like(error_of("SET ROLE other; SELECT tq.fire_cron('a')"), qr/TQ403/, 'nor fire it');
+like(error_of("SELECT tq.schedule_cron('a', '0 7 * * *', 'p/b')"), qr/TQ409: recurring task "a" has another owner/, 'not even a superuser');
+
+like(error_of("SET ROLE mute; SELECT tq.schedule_cron('mute', '0 7 * * *', 'p/b')"), qr/55000: role "mute" cannot log in/, 'an owner must be able to log in');
+
+# Rights are those of the owner, at the time of the firing.
+is(value("SET ROLE boss; SELECT tq.run_cron_now('a') IS NOT NULL"), 't', 'an admin runs it');
+$node->safe_psql($db, "SELECT tq.revoke_queue('app', 'p/*', 'produce'), tq.grant_queue('app', 'p/real', 'produce')");
+like(error_of("SET ROLE boss; SELECT tq.run_cron_now('a')"), qr/TQ403/, 'with the rights of the owner, not of the admin');
+is(value("SET ROLE boss; SELECT active, job_id FROM tq.unschedule_cron('a')"), 'f|', 'an admin unschedules it');
+is(value("SELECT count(*) FROM cron.job WHERE jobname = 'tq:a'"), 0, 'its job is gone');
+like(error_of("SELECT tq.unschedule_cron('a')"), qr/TQ404: recurring task "a" does not exist/, 'and it too');
+
+# ---------------------------------------------------------------------------
+# Another database than that of pg_cron
+# ---------------------------------------------------------------------------
+
+$node->safe_psql($db, 'CREATE DATABASE elsewhere');
+$node->safe_psql('elsewhere', 'CREATE EXTENSION tq');
+$node->safe_psql('elsewhere', q{SELECT tq.grant_queue('app', 'p/*', 'produce')});
+my ($out, $notice);
+$node->psql('elsewhere', "SET ROLE app; SELECT job_id, command FROM tq.schedule_cron('it''s', '$often', 'p/far')", stdout => \$out, stderr => \$notice);
+my (undef, $command) = split /\|/, $out, 2;
+is($command, "SELECT cron.schedule_in_database('tq:it''s', '$often', 'SELECT tq.fire_cron(''it''''s'')', 'elsewhere', 'app')",
+	'in another database: the command to run');
+like($notice, qr/NOTICE:  pg_cron is in database "postgres".*HINT:  Run there as a superuser: \Q$command\E/s, 'and a notice that says so');
+$node->safe_psql($db, $command);
+is($node->safe_psql('elsewhere', "SELECT active, time_zone, log_status FROM tq.cron_overview"), '|GMT|', 'the view has no log there');
+
+# ---------------------------------------------------------------------------
+# A crash, and a restore
+# ---------------------------------------------------------------------------
+
+$node->safe_psql($db, "SELECT tq.schedule_cron('once', '0 6 * * *', 'p/once')");
+my $minute = '2026-01-01 06:00:17+00';
+my $task = value("SELECT tq.fire_cron('once', '$minute')");
+is(value("SELECT tq.fire_cron('once', '2026-01-01 06:00:59.9+00')"), $task, 'a second firing of the minute: the same task');
+isnt(value("SELECT tq.fire_cron('once', '2026-01-01 06:01:00+00')"), $task, 'another minute: another one');
+
+# One that is not committed when the server crashes.
+my $session = $node->background_psql($db);
+my $lost = $session->query_safe("BEGIN; SELECT tq.fire_cron('once', '2026-01-02 06:00+00')");
+$node->stop('immediate');
+$node->start;
+eval { $session->quit };
+is(value("SELECT tq.fire_cron('once', '$minute')"), $task, 'after a crash: the same task');
+is(value("SELECT tq.fire_cron('once', '2026-01-02 06:00+00')"), $lost, 'one that the crash has undone is made again, with the same id');
+is(value("SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'p/once'"), 3, 'each is there once');
+
+$node->command_ok(['pg_dump', '-Fc', '-f', "$PostgreSQL::Test::Utils::tmp_check/cron.dump", '--extension=tq', '-d', $node->connstr($db)], 'dump');
+$node->safe_psql($db, 'CREATE DATABASE copy');
+$node->command_ok(['pg_restore', '-d', $node->connstr('copy'), "$PostgreSQL::Test::Utils::tmp_check/cron.dump"], 'restore');
+is($node->safe_psql('copy', "SELECT tq.fire_cron('once', '$minute')"), $task, 'in a copy: the same task');
+is($node->safe_psql('copy', "SELECT name, owner, last_task_id IS NOT NULL FROM tq.cron_overview WHERE name = 'once'"), 'once|postgres|t', 'with its owner');
+($out, $notice) = ('', '');
+$node->psql('copy', "SELECT command FROM tq.resume_cron('once')", stdout => \$out, stderr => \$notice);
+like($out, qr/'copy', 'postgres'\)$/, 'resume_cron() says how to have it fire there');
+
+# ---------------------------------------------------------------------------
+# What the clock has done
+# ---------------------------------------------------------------------------
+
+my $real = q{SELECT task_id FROM tq.task_overview WHERE task_queue_id = 'p/real' LIMIT 1};
+# Twice, as one wait may be as short as the minute between two firings.
+ok($node->poll_query_until($db, "SELECT EXISTS ($real)") || $node->poll_query_until($db, "SELECT EXISTS ($real)"), 'pg_cron has fired');
+is(value(qq{SELECT d.payload - 'at', date_trunc('minute', (d.payload ->> 'at')::timestamptz) <= now(), t.task ->> 'retries', t.task -> 'tags',
+		(t.task ->> 'deadline')::timestamptz - (t.task ->> 'created')::timestamptz, t.task #>> '{metadata,name}'
+	FROM ($real) r, tq.tasks(ARRAY[r.task_id]) t, LATERAL (SELECT t.task -> 'payload' AS payload) d}),
+	'{"list": ["real", "$name", "$names"]}|t|2|{"a": "b"}|02:30:00|real', 'the task is what was asked for');
+ok($node->poll_query_until($db, "SELECT log_status = 'succeeded' AND last_state = 'pending' AND last_fired >= last_scheduled AND active
+	FROM tq.cron_overview WHERE name = 'real'"), 'the view shows the firing and the log of pg_cron');
+ok($node->poll_query_until('elsewhere', "SELECT last_state = 'pending' FROM tq.cron_overview") ||
+	$node->poll_query_until('elsewhere', "SELECT last_state = 'pending' FROM tq.cron_overview"), 'it has fired in the other database');
+ok(wait_state($node, $db, $late, 'exception') || wait_state($node, $db, $late, 'exception'), 'it calls upkeep()');
+is(value("SELECT count(*) FROM cron.job_run_details WHERE status = 'failed' AND command NOT LIKE '%fails%'"), 0, 'no other call has failed');
+
+# An error of a firing is in the log.
+ok($node->poll_query_until($db, "SELECT log_status = 'failed' AND log_message LIKE '%retries%' AND last_fired IS NULL FROM tq.cron_overview WHERE name = 'fails'"),
+	'an error is in the log');
+
+# ---------------------------------------------------------------------------
+# Without pg_cron
+# ---------------------------------------------------------------------------
+
+$node->safe_psql($db, 'DROP EXTENSION pg_cron CASCADE');
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+like(error_of($call), qr/55000: pg_cron is not available.*HINT:  Install it \(in Debian postgresql-VERSION-cron\), add pg_cron to shared_preload_libraries, set cron.database_name = 'postgres'/s,
+	'without pg_cron: an error that says what to do');
+is(value("SELECT time_zone, active FROM tq.cron_overview WHERE name = 'once'"), '|', 'the view still works');
+is(value("SELECT tq.fire_cron('once', '$minute')"), $task, 'and firings by hand');
+
+$node->stop;
+done_testing();
