@@ -1,4 +1,4 @@
-# Recurring tasks (doc/spec/policy.md 13) on the real pg_cron: jobs, a firing by
+# Recurring tasks (doc/spec/policy.md 15) on the real pg_cron: jobs, a firing by
 # the clock, roles, another database, a crash, a restore, upkeep.
 use strict;
 use warnings FATAL => 'all';

@@ -1,4 +1,4 @@
--- doc/spec/policy.md 13: recurring tasks, without pg_cron: what it calls is called here.
+-- doc/spec/policy.md 15: recurring tasks, without pg_cron: what it calls is called here.
 -- test/t/063_cron.pl has the real one.
 BEGIN;
 \ir helper.psql
