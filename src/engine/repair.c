@@ -94,6 +94,14 @@ typedef struct Member
 	int nunmet;
 } Member;
 
+/* The unique key of a member. */
+typedef struct Key
+{
+	TqUniqueKey key;
+	int64 member;
+	bool is_held; /* another task holds it */
+} Key;
+
 typedef struct Repair
 {
 	const TqRepairHow *how;
@@ -112,6 +120,8 @@ typedef struct Repair
 	int nedges;
 	int64 *locked; /* by id */
 	int nlocked;
+	Key *keys; /* locked; by queue and key */
+	int nkeys;
 	TqEdge *raised; /* dependencies that are unmet again */
 	int nraised;
 } Repair;
@@ -258,13 +268,6 @@ are_locked(const Repair *repair, const int64 *ids, int n)
 
 /* ---- unique keys ---- */
 
-/* A unique key of a member. */
-typedef struct Key
-{
-	TqUniqueKey key;
-	const Member *member;
-} Key;
-
 static int
 compare_keys(const void *a, const void *b)
 {
@@ -275,50 +278,74 @@ compare_keys(const void *a, const void *b)
 	if (x->key.queue != y->key.queue)
 		return x->key.queue < y->key.queue ? -1 : 1;
 	order = strcmp(x->key.key, y->key.key);
-	return order != 0 ? order : compare_members(x->member, y->member);
+	return order != 0 ? order : tq_compare_ids(&x->member, &y->member);
 }
 
-/*
- * Gives the members that are to run again their unique keys, before they are
- * locked; raises TQ409 if another task holds one, or two of them have the same.
- */
+/* Locks the unique keys of the members that may run again, before those. */
 static void
-take_keys(const Repair *repair)
+lock_keys(Repair *repair)
 {
-	Key *keys = palloc(sizeof(Key) * Max(repair->n, 1));
-	int n = 0;
-
+	repair->keys = palloc(sizeof(Key) * Max(repair->n, 1));
+	repair->nkeys = 0;
 	for (int i = 0; i < repair->n; i++)
 	{
 		const Member *member = &repair->members[i];
 		char *texts[TQ_KEYS];
 
-		if (tq_state_verdict(member->last.state, TQ_EVENT_RERUN) !=
-				TQ_VERDICT_APPLY ||
-			member->last.state == TQ_STATE_UNSCHEDULED ||
+		if (!tq_state_is_resolved(member->last.state) ||
 			!tq_policy_has_key(tq_policy_get(member->task.policy),
 							   TQ_KEY_UNIQUE))
 			continue;
 		tq_task_keys_read(member->id, texts);
 		if (texts[TQ_KEY_UNIQUE] != NULL)
-			keys[n++] = (Key){tq_unique_key_of(&member->task,
-											   texts[TQ_KEY_UNIQUE]),
-							  member};
+			repair->keys[repair->nkeys++] =
+				(Key){.key = tq_unique_key_of(&member->task,
+											  texts[TQ_KEY_UNIQUE]),
+					  .member = member->id};
 	}
-	qsort(keys, n, sizeof(Key), compare_keys);
-	for (int i = 0; i < n; i++)
+	qsort(repair->keys, repair->nkeys, sizeof(Key), compare_keys);
+	for (int i = 0; i < repair->nkeys; i++)
 	{
-		const TqTask *task = &keys[i].member->task;
-		TqUniqueKey key;
-		bool is_same = i > 0 && keys[i].key.queue == keys[i - 1].key.queue &&
-					   strcmp(keys[i].key.key, keys[i - 1].key.key) == 0;
+		Key *key = &repair->keys[i];
+		const Member *member = find_member(repair, key->member);
 
-		if (is_same)
-			tq_unique_error_rerun(task, keys[i - 1].member->id);
-		if (tq_unique_rerun(task, TQ_LOCK_UPDATE, repair->now, &key) ==
-			TQ_RERUN_HELD)
-			tq_unique_error_rerun(task, key.task);
-		tq_unique_take(task, &key);
+		key->is_held = tq_unique_rerun(&member->task, TQ_LOCK_UPDATE,
+									   repair->now,
+									   &key->key) == TQ_RERUN_HELD;
+	}
+}
+
+/* Returns whether two entries have the same key, which may be gone. */
+static bool
+is_same_key(const Key *a, const Key *b)
+{
+	return a->key.key != NULL && b->key.key != NULL &&
+		   a->key.queue == b->key.queue && strcmp(a->key.key, b->key.key) == 0;
+}
+
+/*
+ * Gives the members that are changed their unique keys; raises TQ409 if another
+ * task holds one, or two of them have the same.
+ */
+static void
+take_keys(const Repair *repair)
+{
+	const Key *before = NULL;
+
+	for (int i = 0; i < repair->nkeys; i++)
+	{
+		Key *key = &repair->keys[i];
+		const Member *member = find_member(repair, key->member);
+
+		if (member == NULL ||
+			(member->fate != FATE_RERUN && member->fate != FATE_WAIT))
+			continue;
+		if (before != NULL && is_same_key(before, key))
+			tq_unique_error_rerun(&member->task, before->member);
+		if (key->is_held)
+			tq_unique_error_rerun(&member->task, key->key.task);
+		tq_unique_take(&member->task, &key->key);
+		before = key;
 	}
 }
 
@@ -746,15 +773,17 @@ run(Repair *repair)
 
 	repair->deadline = deadline_of(repair->how, repair->now);
 	collect(repair);
-	take_keys(repair);
+	lock_keys(repair);
 	while (ids = find_locks(repair, &n), !are_locked(repair, ids, n))
 	{
 		lock_more(repair, ids, n);
 		collect(repair);
+		lock_keys(repair); /* of what is new */
 	}
 	mark(repair);
 	decide_waits(repair);
 	check(repair);
+	take_keys(repair);
 	return write_repair(repair);
 }
 
