@@ -46,10 +46,12 @@ SELECT pg_temp.same('tq.grant_queue', $$SELECT count(*) FROM tq.grant_queue('que
 SELECT ok(bool_or(scope LIKE '%:-/mailers'), 'grant_queue: the scopes name the queue') FROM tq_internal.scope_grant WHERE role = 'queue_names'::regrole;
 SELECT pg_temp.same('tq.revoke_queue', $$SELECT count(*) FROM tq.revoke_queue('queue_names', 'mailers', 'produce')$$, '1');
 SELECT ok(NOT coalesce(bool_or(scope LIKE '%:-/mailers'), false), 'revoke_queue: no more') FROM tq_internal.scope_grant WHERE role = 'queue_names'::regrole;
--- Procedures that commit: what they refuse they have read.
+SELECT tq.enqueue('mailers', task_group_id => pg_temp.id('g'));
+SELECT pg_temp.same('tq.on_group_resolved', $$SELECT tq.on_group_resolved(pg_temp.id('g'), 'mailers', task_id => pg_temp.id('h'))$$, pg_temp.id('h')::text);
+-- Procedures that commit, and schedule_cron() (test/t), which needs pg_cron: what they refuse they have read.
 SELECT pg_temp.throws($$CALL tq.cancel_tasks('mailers')$$, 'TQ400', 'cancel_tasks in a transaction');
-SELECT bag_eq($$SELECT fn FROM known WHERE NOT seen$$, $$SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND prokind = 'p' AND proname IN ('cancel_tasks', 'move_tasks', 'wait_for_work')$$,
-	'every function but these procedures was called');
+SELECT bag_eq($$SELECT fn FROM known WHERE NOT seen$$, $$SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname IN ('cancel_tasks', 'move_tasks', 'wait_for_work', 'schedule_cron') AND (prokind = 'p' OR proname = 'schedule_cron')$$,
+	'every function but these was called');
 
 SELECT pg_temp.throws(format('SELECT tq.pending_tasks(%L)', name), 'TQ400', 'refused: ' || name) FROM unnest(ARRAY['', 'a.b', '*', 'a/', '/a', 'a b', 'a/b/c', repeat('q', 39)]) AS name;
 SELECT is(tq.pending_tasks(repeat('q', 38)), 0::bigint, '38 characters');
