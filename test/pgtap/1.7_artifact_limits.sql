@@ -171,7 +171,7 @@ SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('expires', tq.task(
 	'expires', (tq.task(pg_temp.id('t')) ->> 'expires')::timestamptz::text);
 SELECT pg_temp.bad(pg_temp.art('inline', pg_temp.at((tq.task(pg_temp.id('t')) ->> 'expires')::timestamptz + interval '1 ms')), '1.7 expires after the task');
 SELECT pg_temp.good(pg_temp.art('inline', '{"expires": "2099-12-31T23:59:59.999Z"}'), '1.7 expires in another century', 'true', NULL);
-SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('expires', to_char(pg_temp.base() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T23:00:00.123999"') || z)), '1.2.1 expires in milliseconds: ' || z,
+SELECT pg_temp.good(pg_temp.art('inline', jsonb_build_object('expires', to_char((pg_temp.base() + interval '1 day') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T23:00:00.123999"') || z)), '1.2.1 expires in milliseconds: ' || z,
 	$$to_char(expires, 'HH24:MI:SS.US')$$, h || ':00:00.123000')
 FROM (VALUES ('Z', '23'), ('+01:00', '22'), ('-01:00', '00')) AS v (z, h);
 SELECT pg_temp.bad(pg_temp.art('inline', jsonb_build_object('expires', e)), '1.7 no expires: ' || e::text)

@@ -81,7 +81,7 @@ SELECT is((tq.task_queue_counts('test/claims') ->> 'claimedTasks')::int, 1, '8.1
 RESET tq.clock_offset;
 SELECT pg_temp.throws(format('SELECT * FROM tq.%s', call), 'TQ400', '2.16 refused: ' || call)
 FROM unnest(ARRAY['list_pending_tasks(''a/b'', ''x'')', 'list_pending_tasks(''a/b'', '''')', 'list_pending_tasks(''a/b'', ''1.2'')', 'list_pending_tasks(''a/b'', ''99999999999999999999'')',
-	'list_pending_tasks(''a'')', 'list_pending_tasks(''a/b'', max => 0)', 'list_pending_tasks(''a/b'', max => 1001)', 'list_pending_tasks(NULL)',
+	'list_pending_tasks(''a/b/c'')', 'list_pending_tasks(''a/b'', max => 0)', 'list_pending_tasks(''a/b'', max => 1001)', 'list_pending_tasks(NULL)',
 	'list_claimed_tasks(''a/b'', ''1'')', 'list_claimed_tasks(''a/b'', ''1.'')', 'list_claimed_tasks(''a/b'', ''.1'')', 'list_workers(''a'', ''b'', after => ''x'')', 'list_worker_types(''a/b'')', 'list_task_queues(max => NULL)']) AS call;
 
 -- queues, worker types, provisioners

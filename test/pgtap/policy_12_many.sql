@@ -96,11 +96,11 @@ DO $$ DECLARE n bigint; BEGIN CALL tq.cancel_tasks('test/other', tasks => n); PE
 SELECT is(current_setting('test.n'), '1', '12 in a DO block');
 
 SELECT matches(pg_temp.fault(call), wanted, '12.3 ' || call)
-FROM (VALUES ($$CALL tq.cancel_tasks(NULL)$$, 'task_queue_id must not be NULL'), ($$CALL tq.cancel_tasks('x')$$, 'invalid task_queue_id'), ($$CALL tq.cancel_tasks('a/b', tags => '[]')$$, 'tags must be an object'),
+FROM (VALUES ($$CALL tq.cancel_tasks(NULL)$$, 'task_queue_id must not be NULL'), ($$CALL tq.cancel_tasks('x/y/z')$$, 'invalid task_queue_id'), ($$CALL tq.cancel_tasks('a/b', tags => '[]')$$, 'tags must be an object'),
 	($$CALL tq.cancel_tasks('a/b', states => '{completed}')$$, 'not a state of an unresolved task'), ($$CALL tq.cancel_tasks('a/b', states => '{delayed}')$$, 'not a state'),
 	($$CALL tq.cancel_tasks('a/b', states => '{NULL}')$$, 'must not contain NULL'), ($$CALL tq.cancel_tasks('a/b', states => NULL)$$, 'states must not be NULL'),
 	($$CALL tq.cancel_tasks('a/b', max => 0)$$, 'max is out of range'), ($$CALL tq.cancel_tasks('a/b')$$, 'cannot run inside a transaction block'),
-	($$CALL tq.move_tasks('a/b', 'a/b')$$, 'are the same'), ($$CALL tq.move_tasks('a/b', 'a')$$, 'invalid to_task_queue_id "a"'), ($$CALL tq.move_tasks('a/b', NULL)$$, 'to_task_queue_id must not be NULL'),
+	($$CALL tq.move_tasks('a/b', 'a/b')$$, 'are the same'), ($$CALL tq.move_tasks('a/b', 'a/b/c')$$, 'invalid to_task_queue_id "a/b/c"'), ($$CALL tq.move_tasks('a/b', NULL)$$, 'to_task_queue_id must not be NULL'),
 	($$CALL tq.move_tasks('a/b', 'a/c', -1)$$, 'max is out of range'), ($$CALL tq.move_tasks('a/b', 'a/c')$$, 'tq.move_tasks\(\) cannot run inside a transaction block')) AS v (call, wanted);
 
 -- ---------------------------------------------------------------------------
