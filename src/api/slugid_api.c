@@ -14,6 +14,7 @@
 
 #include "../util/compat.h"
 #include "../util/slugid.h"
+#include "../util/stable_slugid.h"
 
 #define UUID_CHARS 36
 

@@ -32,6 +32,7 @@
 #include "../util/errors.h"
 #include "../util/pg_cron.h"
 #include "../util/spi.h"
+#include "../util/stable_slugid.h"
 #include "access.h"
 #include "cron.h"
 #include "cron_payload.h"

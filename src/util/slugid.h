@@ -24,7 +24,6 @@ extern void tq_slug_print(const TqSlug *slug, char *text);
 extern char *tq_slug_text(const TqSlug *slug);
 extern void tq_slug_random(TqSlug *slug);
 extern TqSlug *tq_slugs_random(int n);
-extern void tq_slug_of_name(const char *utf8_name, TqSlug *slug);
 extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
 
 extern bool tq_slug_is_random(const TqSlug *slug);
