@@ -154,7 +154,7 @@ put_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
 
 /*
  * Raises TQ400 for a wait in a transaction that has a single snapshot, because
- * no run would become visible to it.
+ * no change would become visible to it.
  */
 static void
 check_isolation(int64 wait_ms)
@@ -162,7 +162,7 @@ check_isolation(int64 wait_ms)
 	if (wait_ms > 0 && IsolationUsesXactSnapshot())
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("cannot wait for work under this isolation level"),
+				 errmsg("cannot wait under this isolation level"),
 				 errdetail(
 					 "The transaction is REPEATABLE READ or SERIALIZABLE."),
 				 errhint("Use READ COMMITTED, or do not wait.")));
@@ -281,8 +281,9 @@ tq_claim_task(PG_FUNCTION_ARGS)
 }
 
 /*
- * reclaim_task(task_id slugid, run_id int, credentials jsonb) -> tq.claim
- * without payload
+ * reclaim_task(task_id slugid, run_id int, credentials jsonb, wait interval
+ * 0..60 s) -> tq.claim without payload (2.10).  Raises TQ409 as soon as the run
+ * is not running any more.
  */
 Datum
 tq_reclaim_task(PG_FUNCTION_ARGS)
@@ -290,7 +291,7 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	int run_id = tq_arg_run_id(fcinfo, 1);
 	TqCredentials *credentials = tq_arg_credentials(fcinfo, 2);
-	TimestampTz now = tq_clock_now();
+	int64 wait_ms = tq_arg_wait(fcinfo, 3, CLAIM_WAIT_MAX_MS);
 	MemoryContext outer = CurrentMemoryContext;
 	TupleDesc desc;
 	TqClaim claim;
@@ -302,9 +303,13 @@ tq_reclaim_task(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	desc = BlessTupleDesc(desc);
+	check_isolation(wait_ms);
 	tq_call_begin(false);
-	holder = tq_credentials_require(credentials, task_id, run_id, now);
-	tq_claim_prolong(task_id, run_id, holder, now, &claim);
+	holder = tq_credentials_require(credentials, task_id, run_id,
+									tq_clock_now());
+	if (wait_ms > 0)
+		tq_claim_stay(task_id, run_id, holder, wait_ms);
+	tq_claim_prolong(task_id, run_id, holder, tq_clock_now(), &claim);
 	fill_claim(&claim, values, nulls);
 	tq_audit_client(fcinfo);
 	MemoryContextSwitchTo(outer);

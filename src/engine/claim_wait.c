@@ -1,11 +1,16 @@
 /*
  * claim_wait.c
- *	  A claim that waits when there is nothing to claim
- *	  (doc/spec/taskcluster.md 2.8, 5.2).
+ *	  A claim that waits when there is nothing to claim, and a reclaim that
+ *	  waits while the run goes on (doc/spec/taskcluster.md 2.8, 2.10, 5.2).
  *
  * Decides when a claim is tried again, and when a wake-up is handed on to
  * another session.  claim.c does the claim itself; wait_queue.c lets a session
  * sleep and wakes it.
+ *
+ * A reclaim waits before it prolongs the claim, and not after that, because the
+ * row of the run would stay locked until the commit, and a session that cancels
+ * the task would wait for it.  The claim must not expire meanwhile, so the wait
+ * takes at most half of what is left of it.
  *
  * While a session waits it holds no transaction id and no row lock, so it
  * blocks no other session.  But it holds the snapshot of its statement, which
@@ -15,16 +20,22 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "miscadmin.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
 #include "../shmem/wait_queue.h"
 #include "../storage/queue_table.h"
+#include "../storage/run_table.h"
+#include "../storage/task_table.h"
 #include "../storage/worker_table.h"
 #include "../util/clock.h"
+#include "../util/errors.h"
+#include "../util/slugid.h"
 #include "claim.h"
 #include "claim_wait.h"
 #include "task_access.h"
+#include "task_ops.h"
 
 /* A claim in progress. */
 typedef struct Try
@@ -177,4 +188,100 @@ tq_claim_wait(const char *queue, const char *worker_group,
 		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
 	*found = try.found;
 	return try.claims;
+}
+
+/* ---- a reclaim ---- */
+
+/* The run of a reclaim that waits. */
+typedef struct Stay
+{
+	TqTask task;
+	int run_id;
+	int32 holder; /* of the credentials; 0: none were given */
+	int32 worker; /* at the first look */
+} Stay;
+
+static void
+refuse_other_worker(const Stay *stay)
+{
+	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
+					errmsg("run %d of task \"%s\" has another worker",
+						   stay->run_id, tq_slug_text(&stay->task.task_id)),
+					errdetail("It was deferred and claimed again."),
+					errhint("The claim is lost: stop working on this run.")));
+}
+
+/*
+ * Reads the run without a lock, and raises the error of a reclaim if that is
+ * refused.
+ */
+static void
+look_at_run(const Stay *stay, TqRun *run)
+{
+	TqRunWriter *writer = tq_run_writer_begin();
+
+	while (!tq_claim_read(writer, &stay->task, stay->run_id, stay->holder,
+						  TQ_EVENT_RECLAIM, tq_clock_now(), run))
+		CHECK_FOR_INTERRUPTS();
+	tq_run_writer_end(writer);
+}
+
+/* Looks once more.  Resets the memory of the previous look. */
+static void
+look_again(const Stay *stay, MemoryContext memory)
+{
+	MemoryContext outer = MemoryContextSwitchTo(memory);
+	TqTask task;
+	TqRun run;
+
+	MemoryContextReset(memory);
+	AcceptInvalidationMessages();
+	if (!tq_task_find(&stay->task.task_id, &task))
+		tq_error_missing_task(&stay->task.task_id);
+	look_at_run(stay, &run);
+	if (run.worker != stay->worker)
+		refuse_other_worker(stay);
+	MemoryContextSwitchTo(outer);
+}
+
+/* Returns how long the claim may wait before it is prolonged. */
+static int64
+longest_stay(const TqTask *task, const TqRun *run, int64 wait_ms)
+{
+	int64 left = tq_clock_ms_until(run->taken_until) / 2;
+
+	left = Min(left, tq_clock_ms_until(task->deadline));
+	return Max(Min(left, wait_ms), 0);
+}
+
+/*
+ * Waits while the run is running by its worker, for at most wait_ms milliseconds
+ * and half of what is left of the claim.  Raises the error of a reclaim as soon
+ * as the run is not.  Locks and writes nothing.
+ */
+void
+tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder, int64 wait_ms)
+{
+	MemoryContext memory = AllocSetContextCreate(CurrentMemoryContext,
+												 "tq reclaim wait",
+												 ALLOCSET_DEFAULT_SIZES);
+	Stay stay = {.run_id = run_id, .holder = holder};
+	TqWait wait;
+	TqRun run;
+	int32 number;
+
+	if (!tq_task_find(task_id, &stay.task))
+		tq_error_missing_task(task_id);
+	look_at_run(&stay, &run);
+	stay.worker = run.worker;
+	number = tq_wait_number_of_task(stay.task.id);
+	tq_wait_begin(&wait, longest_stay(&stay.task, &run, wait_ms));
+	do
+	{
+		tq_wait_enter(&wait, &number, 1);
+		look_again(&stay, memory);
+	} while (tq_wait_tried(&wait) ||
+			 tq_wait_sleep(&wait, TQ_WAIT_FOR_TASK) != TQ_WAKEUP_OVER);
+	tq_wait_end(&wait);
+	MemoryContextDelete(memory);
 }

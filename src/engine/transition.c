@@ -345,6 +345,7 @@ tq_transition_follow(TqTransitions *transitions, const TqRun *run,
 		tq_transition_announce(transitions, task, run, run);
 		return false;
 	}
+	tq_wait_note_resolved(task->id);
 	retry = add_start(transitions, task, run, next.created, &next.budget);
 	if (detail != NULL)
 		retry->detail.retry_delay = detail->retry_delay;
@@ -761,6 +762,7 @@ tq_transition_defer(TqTask *task, const TqRun *run, const TqRunDetail *detail,
 
 	start->scheduled = run->scheduled;
 	start->detail = *detail;
+	tq_wait_note_resolved(task->id);
 	tq_transitions_finish(&transitions);
 }
 

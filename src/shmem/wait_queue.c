@@ -69,7 +69,8 @@
  *
  * A session that waits for a task to be resolved enters a list in the same way,
  * under a number that is made of the id of the task in place of that of a
- * queue.  Every end of a task wakes all of them.  Two tasks may have the same
+ * queue.  So does a session that waits while a run of the task goes on.  Every end
+ * of a run wakes all of them.  Two tasks may have the same
  * number, so that a waiter looks whether it was its own.  A prepared transaction
  * wakes none; they look by themselves.
  *
@@ -628,7 +629,7 @@ tq_wait_number_of_task(int64 task)
 }
 
 /*
- * Notes that this transaction resolves or deletes a task, so that its commit
+ * Notes that this transaction ends a run or deletes a task, so that its commit
  * wakes the sessions that wait for that.
  */
 void

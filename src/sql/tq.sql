@@ -1220,9 +1220,10 @@ CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, 
 	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
 
-CREATE FUNCTION tq.reclaim_task(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL) RETURNS tq.claim
+CREATE FUNCTION tq.reclaim_task(
+	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, wait interval DEFAULT '0') RETURNS tq.claim
 	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C;
-COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb) IS 'extend the claim on a running run; the payload is left out';
+COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb, interval) IS 'extend the claim on a running run, after a wait that ends with the run; the payload is left out';
 
 CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C;

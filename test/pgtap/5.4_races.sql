@@ -2,7 +2,7 @@
 -- Tests that need concurrent sessions are in test/isolation.
 BEGIN;
 \ir helper.psql
-SELECT plan(26);
+SELECT plan(31);
 
 -- the length of a claim
 SELECT is(current_setting('tq.claim_timeout'), '20min', '5.4 a claim lasts 20 minutes by default');
@@ -11,6 +11,17 @@ SET tq.clock_offset = '10 minutes';
 SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('a'), 0)$$, '5.4 reclaim');
 SELECT ok(pg_temp.near(pg_temp.run('a') ->> 'takenUntil', now() + interval '30 minutes'), '5.4 takenUntil is not capped by deadline or expires');
 RESET tq.clock_offset;
+
+-- a reclaim that waits (2.10); test/isolation/specs/wait-reclaim.spec has the wake-ups
+SELECT pg_temp.running('w', '{"$deadline": "3 hours"}');
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('w'), 0, wait => '10 ms')$$, '2.10 a wait that is over');
+SELECT pg_temp.throws(format('SELECT tq.reclaim_task(pg_temp.id(%L), 0, wait => %L)', 'w', w), 'TQ400', '2.10 wait ' || w)
+FROM unnest('{61 s,-1 s}'::text[]) AS w;
+SELECT pg_temp.throws($$SELECT tq.reclaim_task(pg_temp.id('w'), 1, wait => '60 s')$$, 'TQ404', '2.10 no such run: it does not wait');
+SET tq.clock_offset = '20 minutes 30 seconds';
+SELECT lives_ok($$SELECT tq.reclaim_task(pg_temp.id('w'), 0, wait => '60 s')$$, '2.10 a claim whose time is over is prolonged at once');
+RESET tq.clock_offset;
+SELECT tq.report_completed(pg_temp.id('w'), 0) IS NULL;
 
 -- reclaim wins over claim expiry, or the other way
 SELECT pg_temp.running('b', '{"$deadline": "3 hours"}');
