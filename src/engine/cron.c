@@ -409,15 +409,22 @@ tq_cron_begin_firing(const char *name, TqCronCause cause,
 	return firing;
 }
 
-/* Ends a firing that has created a task. */
+/*
+ * Ends a firing whose enqueue() has returned that task.  Another one than was to
+ * be created has the unique key, and may be anybody's: the last task, which the
+ * next firing may cancel without a scope, is never such a task.
+ */
 void
 tq_cron_end_firing(TqCronFiring *firing, const TqSlug *task_id)
 {
 	TqCron *cron = &firing->cron;
 
-	cron->last_fired = firing->now;
-	cron->has_task = true;
-	cron->last_task = *task_id;
+	if (tq_slug_compare(task_id, &firing->task_id) == 0)
+	{
+		cron->last_fired = firing->now;
+		cron->has_task = true;
+		cron->last_task = *task_id;
+	}
 	firing->has_task = true;
 	firing->task_id = *task_id;
 	write_firing(firing);

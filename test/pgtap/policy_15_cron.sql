@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(79);
+SELECT plan(82);
 
 CREATE ROLE app;
 CREATE ROLE member IN ROLE app;
@@ -139,6 +139,17 @@ SET tq.clock_offset = '3 days';
 SELECT isnt(tq.fire_cron('skip'), NULL, '13.3 nor does one past its deadline stop it');
 SELECT isnt(tq.fire_cron('replace'), NULL, '13.3 in both');
 SELECT pg_temp.at(1) \g /dev/null
+
+-- A task of another role that holds the unique key is not the last task.
+SET ROLE other;
+SELECT tq.enqueue('test/key', policy => '{"uniqueKey": "k"}') AS held \gset
+RESET ROLE;
+SET ROLE app;
+SELECT tq.schedule_cron('key', '* * * * *', 'test/key', policy => '{"uniqueKey": "k"}', overlap => 'replace') \g /dev/null
+SELECT is(tq.run_cron_now('key'), :'held', '13.3 a firing that meets a unique key: the task that has it');
+SELECT is(tq.run_cron_now('key'), :'held', '13.3 again');
+RESET ROLE;
+SELECT is(pg_temp.states('test/key'), 'pending', '13.3 replace does not cancel that');
 
 -- ---------------------------------------------------------------------------
 -- Pause
