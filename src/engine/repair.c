@@ -582,8 +582,20 @@ is_in_group(const Repair *repair, const TqTask *task)
 }
 
 /*
- * Raises TQ403 unless the caller may rerun each task that becomes unscheduled,
- * except those of the group that is repaired.
+ * Returns whether a member gets the new deadline.  That of one that only waits as
+ * before is never moved back.
+ */
+static bool
+gets_deadline(const Repair *repair, const Member *member)
+{
+	return member->fate != FATE_NONE &&
+		   (member->is_start || member->fate != FATE_STAYS ||
+			member->task.deadline < repair->deadline);
+}
+
+/*
+ * Raises TQ403 unless the caller may rerun each task that becomes unscheduled or
+ * gets another deadline, except those of the group that is repaired.
  */
 static void
 require_downstream(const Repair *repair)
@@ -595,8 +607,12 @@ require_downstream(const Repair *repair)
 	for (int i = 0; i < repair->n; i++)
 	{
 		const Member *member = &repair->members[i];
+		bool changes = member->fate == FATE_WAIT ||
+					   (member->fate == FATE_STAYS && !member->is_start &&
+						repair->deadline != 0 &&
+						gets_deadline(repair, member));
 
-		if (member->fate == FATE_WAIT && !is_in_group(repair, &member->task))
+		if (changes && !is_in_group(repair, &member->task))
 			ids[n++] = member->id;
 	}
 	named = tq_tasks_by_id(ids, n, &n);
@@ -631,18 +647,6 @@ expires_with(const TqTask *task, TimestampTz deadline)
 		return task->expires;
 	return Min(deadline + (task->expires - task->defined_deadline),
 			   tq_clock_latest());
-}
-
-/*
- * Returns whether a member gets the new deadline.  That of one that only waits as
- * before is never moved back.
- */
-static bool
-gets_deadline(const Repair *repair, const Member *member)
-{
-	return member->fate != FATE_NONE &&
-		   (member->is_start || member->fate != FATE_STAYS ||
-			member->task.deadline < repair->deadline);
 }
 
 /* Writes the new deadline, what follows for expiry, and the timers. */

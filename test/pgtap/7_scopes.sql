@@ -270,6 +270,10 @@ SELECT is(pg_temp.attempt(format('SELECT tq.retry_task_group(%L)', pg_temp.id('m
 SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'TQ403', '2.4 downstream: each dependent needs them');
 SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up,queue:rerun-task-in-queue:test/down}'), 'ALLOW', '2.4 downstream: with all of them');
 SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L)', pg_temp.id('up')), '{queue:rerun-task-in-queue:test/up}'), 'ALLOW', '2.4 without downstream the task is enough');
+SELECT pg_temp.create('up2', '{"taskQueueId": "test/up2", "$group": "mine2"}'), pg_temp.create('down2', '{"taskQueueId": "test/down2", "$deps": ["up2"], "$group": "theirs2"}') \g /dev/null
+SELECT pg_temp.take('up2'), pg_temp.report('up2', 'failed') \g /dev/null
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, downstream => true)', pg_temp.id('up2')), '{queue:rerun-task-in-queue:test/up2}'), 'ALLOW', '2.4 downstream: not for one that waits as before');
+SELECT is(pg_temp.attempt(format('SELECT tq.rerun_task(%L, ''5 days'', true)', pg_temp.id('up2')), '{queue:rerun-task-in-queue:test/up2}'), 'TQ403', '2.4 downstream: but for its new deadline');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.create_artifact('<missing>', 0, 'x', jsonb_build_object('storageType', 'reference', 'url', 'https://example.com/', 'contentType', 'a/b', 'expires', now()))$$), '{}'),
 	'TQ400', '2.15 no such task: bad input before forbidden');
 SELECT is(pg_temp.attempt($$SELECT tq.enqueue('test/q', retries => 50)$$, '{}'), 'TQ400', '2.1 bad input before forbidden');
