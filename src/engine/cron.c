@@ -120,6 +120,21 @@ require_owner(const TqCron *cron)
 			 errhint("Call as that role, or as a member of tq_admin.")));
 }
 
+/* Raises TQ409 if the role that owns a recurring task was dropped. */
+static void
+require_role(const TqCron *cron)
+{
+	if (GetUserNameFromId(cron->role, true) != NULL)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("the owner of recurring task \"%s\" was dropped",
+					cron->name),
+			 errdetail("Its tasks were created with the rights of that role."),
+			 errhint("Call tq.unschedule_cron() as a member of tq_admin, and "
+					 "tq.schedule_cron() as another role.")));
+}
+
 /*
  * Locks the recurring task of that name, which the caller must own.  A caller
  * without the right waits for no lock.
@@ -234,6 +249,8 @@ TqCronJob
 tq_cron_pause(const char *name, bool pause, TqCron *cron)
 {
 	get_own(name, cron);
+	if (!pause)
+		require_role(cron);
 	tq_cron_set_paused(name, pause);
 	return pause ? pause_job(cron) : make_job(cron);
 }
@@ -389,6 +406,7 @@ tq_cron_begin_firing(const char *name, TqCronCause cause,
 	if (cause == TQ_CRON_BACKFILL)
 		check_past(scheduled, now);
 	get_own(name, &firing.cron);
+	require_role(&firing.cron);
 	if (cause == TQ_CRON_BY_HAND)
 	{
 		tq_slug_random(&firing.task_id);
@@ -411,7 +429,7 @@ tq_cron_begin_firing(const char *name, TqCronCause cause,
 
 /*
  * Ends a firing whose enqueue() has returned that task.  Another one than was to
- * be created has the unique key, and may be anybody's: the last task, which the
+ * be created has the unique key, and may be of any role: the last task, which the
  * next firing may cancel without a scope, is never such a task.
  */
 void
