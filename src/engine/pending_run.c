@@ -229,3 +229,19 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	if (nentrants > 0)
 		tq_gates_enter(entrants, nentrants, now);
 }
+
+/*
+ * Makes a run pending again that waits, which the caller has locked: it takes
+ * the place of that row.
+ */
+void
+tq_pending_run_move(TqStart *start, const TqRun *run, TimestampTz now)
+{
+	start->has_detail = run->has_detail;
+	if (run->location == TQ_LOCATION_PENDING)
+		tq_pending_delete(&run->task, 1);
+	else
+		tq_delayed_delete(&run->task, 1);
+	tq_count_replaced(start->task, run);
+	tq_pending_runs_add(start, 1, now);
+}

@@ -28,6 +28,8 @@ typedef struct TqStart
 extern void tq_run_fill(const TqRun *run, const TqPolicy *policy,
 						TqRunDetail *detail);
 extern void tq_run_detail(TqRun *run, int32 policy, TqRunDetail *detail);
+extern void tq_pending_run_move(TqStart *start, const TqRun *run,
+								TimestampTz now);
 extern void tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now);
 
 #endif /* TQ_PENDING_RUN_H */

@@ -233,12 +233,7 @@ move_run(TqTask *task, TqRun *run, TimestampTz visible_at, TimestampTz now)
 	tq_policy_first(tq_policy_get(task->policy), 0, visible_at, &fresh);
 	if (start.detail.started == 0)
 		start.detail.budget.pending_until = fresh.pending_until;
-	if (run->location == TQ_LOCATION_PENDING)
-		tq_pending_delete(&task->id, 1);
-	else
-		tq_delayed_delete(&task->id, 1);
-	tq_count_replaced(task, run);
-	tq_pending_runs_add(&start, 1, now);
+	tq_pending_run_move(&start, run, now);
 }
 
 /*

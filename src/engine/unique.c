@@ -377,18 +377,12 @@ move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
 	TqStart start = {.task = task,
 					 .created = run->created,
 					 .scheduled = run->scheduled,
-					 .has_detail = run->has_detail,
 					 .detail = {.task = task->id, .retry_delay = TQ_OFF}};
 
 	start.detail.budget.run_id = run->run_id;
 	tq_policy_first(policy_of(task), run->retries_left, visible_at,
 					&start.detail.budget);
-	if (run->location == TQ_LOCATION_PENDING)
-		tq_pending_delete(&task->id, 1);
-	else
-		tq_delayed_delete(&task->id, 1);
-	tq_count_replaced(task, run);
-	tq_pending_runs_add(&start, 1, now);
+	tq_pending_run_move(&start, run, now);
 }
 
 /*

@@ -49,10 +49,10 @@ $$;
 SELECT pg_temp.create('arg');
 SELECT pg_temp.refused(format('SELECT tq.rerun_task(pg_temp.id(%L), %s)', 'arg', a), 'TQ400', '2.4 refused: ' || a) FROM unnest('{
 	deadline => interval ''0'', deadline => interval ''-1 hour'', deadline => interval ''6 days'', downstream => NULL}'::text[]) AS a;
-SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('nobody'), '1 hour', true)$$, 'TQ404', '2.4 no such task');
+SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('missing'), '1 hour', true)$$, 'TQ404', '2.4 no such task');
 SELECT pg_temp.refused(format('SELECT tq.retry_task_group(pg_temp.id(%L), %s)', 'arg', a), 'TQ400', '2.20 refused: ' || a) FROM unnest(ARRAY[
 	'reasons => ARRAY[''completed'']', 'reasons => ARRAY[''no-such'']', 'reasons => ARRAY[NULL]', 'deadline => interval ''0''', 'downstream => NULL']) AS a;
-SELECT pg_temp.refused($$SELECT tq.retry_task_group(pg_temp.id('nobody'))$$, 'TQ404', '2.20 no such group');
+SELECT pg_temp.refused($$SELECT tq.retry_task_group(pg_temp.id('missing'))$$, 'TQ404', '2.20 no such group');
 SELECT is(tq.retry_task_group(pg_temp.id('arg')), 0::bigint, '2.20 a group without an unsuccessful task');
 
 -- ---- a new deadline ----

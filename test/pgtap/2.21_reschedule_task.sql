@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 2.21: reschedule_task.
 BEGIN;
 \ir helper.psql
-SELECT plan(32);
+SELECT plan(34);
 
 CREATE FUNCTION pg_temp.visible(name text) RETURNS timestamptz LANGUAGE sql AS $$
 	SELECT (pg_temp.run(name) ->> 'visibleAt')::timestamptz
@@ -11,7 +11,7 @@ CREATE FUNCTION pg_temp.progress(name text) RETURNS text LANGUAGE sql AS $$
 $$;
 
 -- refused
-SELECT pg_temp.throws($$SELECT tq.reschedule_task(pg_temp.id('nobody'))$$, 'TQ404', '2.21 no such task');
+SELECT pg_temp.throws($$SELECT tq.reschedule_task(pg_temp.id('missing'))$$, 'TQ404', '2.21 no such task');
 SELECT pg_temp.create('u', '{"$deps": ["u"]}'), pg_temp.running('r'), pg_temp.resolved('c', 'completed'), pg_temp.create('p');
 SELECT pg_temp.throws(format('SELECT tq.reschedule_task(pg_temp.id(%L))', n), 'TQ409', '2.21 not pending: ' || pg_temp.state(n)) FROM unnest('{u,r,c}'::text[]) AS n;
 SELECT pg_temp.throws(format('SELECT tq.reschedule_task(pg_temp.id(%L), %L)', 'p', t), 'TQ400', '2.21 not before the deadline: ' || t) FROM unnest(ARRAY['infinity', '2100-01-01']) AS t;
@@ -69,6 +69,15 @@ SELECT is(pg_temp.claims('test/k'), '', '2.21 it is delayed');
 SELECT tq.reschedule_task(pg_temp.id('k2')) ->> 'state';
 SELECT pg_temp.upkeep();
 SELECT is(pg_temp.claims('test/k'), 'k2', '2.21 until it is to run now');
+
+-- to the time at which it was scheduled: it keeps its detail
+SET tq.clock_offset = '10 minutes';
+SELECT tq.enqueue('test/s', task_id => pg_temp.id('s'), delay => '20 minutes') \g /dev/null
+RESET tq.clock_offset;
+SELECT is((SELECT has_detail FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task WHERE t.task_id = pg_temp.id('s')), true, '2.21 it has a detail');
+SELECT tq.reschedule_task(pg_temp.id('s'), d.scheduled) ->> 'state' FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task WHERE t.task_id = pg_temp.id('s');
+SELECT is((SELECT d.has_detail AND d.visible_at = d.scheduled AND r.visible_at = d.visible_at FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task
+	JOIN tq_internal.run_detail r ON r.task = t.id AND r.run_id = d.run_id WHERE t.task_id = pg_temp.id('s')), true, '2.21 and its row says so');
 
 -- past the deadline
 SELECT pg_temp.create('l');
