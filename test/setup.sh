@@ -192,6 +192,8 @@ tq_has() {
 		asyncpg) /usr/bin/python3 -c 'import asyncpg' ;;
 		jdbc) [ -f /usr/share/java/postgresql.jar ] ;;
 		pgbouncer) command -v pgbouncer || [ -x /usr/sbin/pgbouncer ] ;;
+		patroni) command -v patroni && command -v etcd && /usr/bin/python3 -c 'import etcd' ;;
+		plproxy) [ -f "$("$tq_server" --sharedir)/extension/plproxy.control" ] ;;
 		jsonschema) /usr/bin/python3 -c 'import jsonschema' ;;
 		spin) command -v spin ;;
 		valgrind) command -v valgrind ;;
@@ -222,6 +224,8 @@ tq_package() {
 		asyncpg) echo python3 python3-asyncpg ;;
 		jdbc) echo libpostgresql-jdbc-java ;;
 		pgbouncer) echo pgbouncer ;;
+		patroni) echo patroni etcd-server python3-etcd ;;
+		plproxy) echo "postgresql-$major-plproxy" ;;
 		jsonschema) echo python3 python3-jsonschema ;;
 		spin) echo spin ;;
 		valgrind) echo valgrind ;;
@@ -337,7 +341,7 @@ tq_missing() {
 }
 
 # tq_may_miss GROUP: can the tests do without it?  They say what they skip.
-tq_may_miss() { [[ " pg-cron node debhelper psycopg2 asyncpg jdbc pgbouncer chromium " == *" $1 "* ]]; }
+tq_may_miss() { [[ " pg-cron node debhelper psycopg2 asyncpg jdbc pgbouncer chromium patroni plproxy " == *" $1 "* ]]; }
 
 # tq_needed GROUP...: those of the groups that they cannot do without.
 tq_needed() {
