@@ -98,6 +98,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('declare_worker', 'provisioner_id', $$'regress'$$), ('declare_worker', 'worker_type', $$'w'$$), ('declare_worker', 'worker_group', $$'g'$$), ('declare_worker', 'worker_id', $$'w'$$), ('declare_worker', 'expires', $$'2000-01-01'$$),
 	('worker_removed', 'provisioner_id', $$'regress'$$), ('worker_removed', 'worker_type', $$'w'$$), ('worker_removed', 'worker_group', $$'g'$$), ('worker_removed', 'worker_id', $$'w'$$), ('worker_removed', 'reason', $$'gone'$$),
 	('slugid_from_uuid', '', $$'01234567-89ab-4cde-8123-456789abcdef'$$),
+	('slugid_in_bucket', 'bucket', $$7$$), ('bucket', 'id', $$'one_____QAGAAAAAAAAAAA'$$),
 	('stable_slugid', 'name', $$'a name'$$),
 	('change_task_priority', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('change_task_priority', 'priority', $$'high'$$),
 	('change_task_group_priority', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('change_task_group_priority', 'priority', $$'high'$$),
@@ -170,7 +171,7 @@ WHERE current_setting('server_encoding') = 'UTF8' ORDER BY place;
 -- Numbers that are too small or too great
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest('{-2147483648,-1,0,1000,1001,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
-WHERE arg IN ('max', 'tasks', 'run_id', 'retries', 'retries_left') AND good ~ '^\d' ORDER BY place, value::bigint;
+WHERE arg IN ('max', 'tasks', 'bucket', 'run_id', 'retries', 'retries_left') AND good ~ '^\d' ORDER BY place, value::bigint;
 SELECT fn, value, code, message FROM call, unnest('{-2147483648,-1,0,1,7,8,16,17,2147483647}'::text[]) value, pg_temp.answer(pg_temp.call(fn, arg, value)) a
 WHERE fn LIKE '%\_name' ORDER BY place, value::bigint;
 

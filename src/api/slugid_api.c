@@ -15,6 +15,7 @@
 #include "../util/compat.h"
 #include "../util/slugid.h"
 #include "../util/stable_slugid.h"
+#include "arguments.h"
 
 #define UUID_CHARS 36
 
@@ -62,6 +63,8 @@ PG_FUNCTION_INFO_V1(tq_slugid_out);
 PG_FUNCTION_INFO_V1(tq_slugid_recv);
 PG_FUNCTION_INFO_V1(tq_slugid_send);
 PG_FUNCTION_INFO_V1(tq_slugid);
+PG_FUNCTION_INFO_V1(tq_slugid_in_bucket);
+PG_FUNCTION_INFO_V1(tq_bucket);
 PG_FUNCTION_INFO_V1(tq_stable_slugid);
 PG_FUNCTION_INFO_V1(tq_slugid_from_uuid);
 PG_FUNCTION_INFO_V1(tq_slugid_to_uuid);
@@ -133,6 +136,28 @@ tq_slugid(PG_FUNCTION_ARGS)
 
 	tq_slug_random(slug);
 	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+/*
+ * slugid_in_bucket(bucket int) -> a new slugid in a bucket, 0 to 1023
+ * (doc/spec/policy.md 16.1); TQ400 for another number
+ */
+Datum
+tq_slugid_in_bucket(PG_FUNCTION_ARGS)
+{
+	int bucket = tq_arg_int(fcinfo, 0, "bucket", 0, TQ_SLUG_BUCKETS - 1);
+	TqSlug *slug = palloc(sizeof(TqSlug));
+
+	tq_slug_random(slug);
+	tq_slug_set_bucket(slug, bucket);
+	PG_RETURN_TQ_SLUG_P(slug);
+}
+
+/* bucket(id slugid) -> its bucket, 0 to 1023 (doc/spec/policy.md 16.1) */
+Datum
+tq_bucket(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(tq_slug_bucket(PG_GETARG_TQ_SLUG_P(0)));
 }
 
 /* stable_slugid(name text) -> the slugid of a name */

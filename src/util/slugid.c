@@ -58,6 +58,26 @@ tq_slug_set_version(TqSlug *slug)
 }
 
 /*
+ * Returns the bucket of an id, 0 to TQ_SLUG_BUCKETS - 1: its last ten bits
+ * (doc/spec/policy.md 16).  These are neither version nor variant, and the last
+ * to decide about its place in an index.
+ */
+int
+tq_slug_bucket(const TqSlug *slug)
+{
+	return (slug->bytes[14] << 8 | slug->bytes[15]) & (TQ_SLUG_BUCKETS - 1);
+}
+
+/* Replaces the bucket of an id; its other 112 random bits stay. */
+void
+tq_slug_set_bucket(TqSlug *slug, int bucket)
+{
+	Assert(bucket >= 0 && bucket < TQ_SLUG_BUCKETS);
+	slug->bytes[14] = (slug->bytes[14] & 0xFC) | (uint8) (bucket >> 8);
+	slug->bytes[15] = (uint8) bucket;
+}
+
+/*
  * Reads a slugid that is len characters long; returns false if it is none, and
  * *slug is then undefined.  The 22 characters carry 132 bits.  The last four
  * must be zero, so that each value has one spelling.

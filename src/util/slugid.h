@@ -9,6 +9,7 @@
 
 #define TQ_SLUG_BYTES 16
 #define TQ_SLUG_CHARS 22
+#define TQ_SLUG_BUCKETS 1024 /* into which the ids of groups are divided */
 
 typedef struct TqSlug
 {
@@ -28,5 +29,7 @@ extern int tq_slug_compare(const TqSlug *a, const TqSlug *b);
 
 extern bool tq_slug_is_random(const TqSlug *slug);
 extern void tq_slug_set_version(TqSlug *slug);
+extern int tq_slug_bucket(const TqSlug *slug);
+extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
 
 #endif /* TQ_SLUGID_H */

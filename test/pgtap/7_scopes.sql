@@ -148,6 +148,8 @@ INSERT INTO rule VALUES
 	('rotate_secret', $$SELECT tq.rotate_secret()$$, '[["*"]]'),
 	-- none
 	('slugid', $$SELECT tq.slugid()$$, '[[]]'),
+	('slugid_in_bucket', $$SELECT tq.slugid_in_bucket(7)$$, '[[]]'),
+	('bucket', $$SELECT tq.bucket(tq.slugid())$$, '[[]]'),
 	('stable_slugid', $$SELECT tq.stable_slugid('x')$$, '[[]]'),
 	('queue_channel', $$SELECT tq.queue_channel('test/q')$$, '[[]]'),
 	('topic_match', $$SELECT tq.topic_match('#', 'x')$$, '[[]]'),

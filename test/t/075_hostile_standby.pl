@@ -176,6 +176,7 @@ my %read = (
 	wait_for_task => "($pending, '1 ms')",
 	wait_for_task_group => "($pending, '1 ms')",
 	slugid => '()',
+	slugid_in_bucket => '(7)',
 );
 
 # For a superuser: it asks the launcher for a maintenance worker and writes nothing.
