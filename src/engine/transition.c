@@ -365,7 +365,10 @@ create_resolved_run(TqRun *run, const TqTask *task, TqResolved reason,
 	run->run_id++;
 	run->created = reason == TQ_RESOLVED_SKIPPED ? TQ_CREATED_SKIP
 												 : TQ_CREATED_EXCEPTION;
-	run->retries_left = task->retries;
+	run->retries_left = run->run_id == 0
+							? task->retries
+							: tq_rerun_retries(task->retries, tq_max_runs,
+											   run->run_id);
 	run->scheduled = now;
 }
 

@@ -12,6 +12,7 @@
 #include "utils/jsonb.h"
 
 #include "../core/names.h"
+#include "../core/state.h"
 #include "../core/types.h"
 #include "../storage/group_table.h"
 #include "../storage/policy_json.h"
@@ -22,6 +23,7 @@
 #include "../storage/task_key_table.h"
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
+#include "../util/guc.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "status_json.h"
@@ -100,6 +102,20 @@ push_run(JsonbParseState **state, const TqHistoryRun *entry, bool has_policy)
 }
 
 /*
+ * Returns the retries that a task has left.  One that is unscheduled again has
+ * those of its next run.
+ */
+static int
+retries_left(const TqTask *task, const TqHistoryRun *last)
+{
+	if (last == NULL)
+		return task->retries;
+	return last->is_left ? tq_rerun_retries(task->retries, tq_max_runs,
+											last->run.run_id + 1)
+						 : last->run.retries_left;
+}
+
+/*
  * Appends the keys of the status structure (doc/spec/taskcluster.md 1.3), from
  * a task and all its runs, in the order of jsonb.
  */
@@ -127,7 +143,7 @@ tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 	tq_json_add_text(state, "projectId", named->project_id);
 	tq_json_add_text(state, "workerType", slash + 1);
 	tq_json_add_int(state, "retriesLeft",
-					last ? last->retries_left : task->retries);
+					retries_left(task, n > 0 ? &runs[n - 1] : NULL));
 	tq_json_add_text(state, "schedulerId", named->scheduler_id);
 	tq_json_add_slug(state, "taskGroupId", &named->group_slug);
 	tq_json_add_text(state, "taskQueueId", named->queue_name);

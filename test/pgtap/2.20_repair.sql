@@ -2,7 +2,7 @@
 -- retry_task_group.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(112);
+SELECT plan(114);
 
 -- End the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -188,6 +188,13 @@ SELECT tq.rerun_task(pg_temp.id('n1')) ->> 'state';
 SELECT pg_temp.finish_task('n1', 'failed');
 SELECT pg_temp.refused($$SELECT tq.rerun_task(pg_temp.id('n'), downstream => true)$$, 'TQ409', '2.4 a dependent has as many runs as it may have');
 SELECT is(pg_temp.states('n', 'n1'), 'failed failed', '2.4 nothing is changed');
+SET tq.max_runs = 4;
+SELECT pg_temp.resolved('budget', 'failed'), pg_temp.create('budget1', '{"$deps": ["budget"]}');
+SELECT tq.schedule_task(pg_temp.id('budget1')) ->> 'state';
+SELECT pg_temp.finish_task('budget1', 'failed');
+SELECT tq.rerun_task(pg_temp.id('budget'), downstream => true) ->> 'state';
+SELECT is(tq.status(pg_temp.id('budget1')) ->> 'retriesLeft', '2', '2.4 budgets are full again, as far as the runs reach');
+SELECT is(pg_temp.line(tq.cancel_task(pg_temp.id('budget1'))), 'exception 2: scheduled>failed/failed exception>exception/canceled', '2.4 and of one that is cancelled then');
 RESET tq.max_runs;
 SELECT pg_temp.resolved('l', 'failed'), pg_temp.create('l1', '{"$deps": ["l"], "$deadline": "5 minutes"}'), pg_temp.create('l2', '{"$deps": ["l1"], "$deadline": "20 minutes"}'), pg_temp.create('l3', '{"$deps": ["l2"], "$deadline": "5 minutes"}');
 SET tq.clock_offset = '6 minutes';

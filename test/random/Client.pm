@@ -369,6 +369,49 @@ sub own_schedule { my ($s) = @_; return $s->own_verb('schedule', $s->own_in_stat
 sub own_rerun    { my ($s) = @_; return $s->own_verb('rerun',    $s->own_in_state('completed')) }
 sub own_cancel   { my ($s) = @_; return $s->own_verb('cancel',   $s->own_id) }
 
+# Some tasks run again, most with what depends on them, and some with another
+# deadline, half-way between two rounds as all are.
+sub own_repair_how
+{
+	my ($self) = @_;
+	my $how = { downstream => rand() < 0.8 ? 1 : 0 };
+	my $left = round_start($self->{round}) + ROUND_MS / 2 - floor($self->virtual);
+	$how->{deadline} = $left + int(rand(4)) * ROUND_MS if rand() < 0.5;
+	return ($how, defined $how->{deadline} ? "$how->{deadline} ms" : undef, $how->{downstream} ? 't' : 'f');
+}
+
+sub own_repair
+{
+	my ($self) = @_;
+	my $id = $self->own_in_state(pick(qw(failed exception exception completed unscheduled)));
+	my ($how, @how) = $self->own_repair_how;
+	return $self->own_status($id, sub { $_[0]->repair_task($id, $how) }, 'SELECT tq.rerun_task($1, $2, $3)', $id, @how);
+}
+
+sub own_retry_group
+{
+	my ($self) = @_;
+	my $t   = $self->{model}->task($self->own_id);
+	my $gid = $t ? Model::group_of($t->{def}) : slug_of('unknown', rand());
+	my ($how, @how) = $self->own_repair_how;
+	my @reasons = rand() < 0.6 ? () : shuffle(qw(failed canceled deadline-exceeded malformed-payload claim-expired));
+	splice(@reasons, 1 + int(rand(4))) if @reasons;
+	my ($r, $want) = $self->own(sub { $_[0]->repair_group($gid, $how, @reasons) },
+		'SELECT tq.retry_task_group($1, $2, $3, $4)',
+		$gid, $how[0], @reasons ? array_literal(@reasons) : undef, $how[1]) or return;
+	$self->fault("retry_task_group($gid): $r->{rows}[0][0] instead of $want (@how, @reasons)") if $r->{rows}[0][0] != $want;
+	return;
+}
+
+sub own_reschedule
+{
+	my ($self) = @_;
+	my $id    = $self->own_in_state('pending');
+	my $after = rand() < 0.4 ? 0 : 1 + int(rand(3)) * ROUND_MS + ROUND_MS / 2;
+	return $self->own_status($id, sub { $_[0]->reschedule($id, $after) },
+		"SELECT tq.reschedule_task(\$1, tq_internal.clock_now() + \$2::interval)", $id, "$after ms");
+}
+
 sub own_read
 {
 	my ($self) = @_;
@@ -944,7 +987,7 @@ sub own_dependents
 		sub {
 			my ($m) = @_;
 			my $t = $m->task($id) or return 'TQ404';
-			return (undef, sort grep { Model::expires($m->task($_)->{def}) > $m->{now} } keys %{ $t->{dependents} });
+			return (undef, sort grep { Model::expiry_of($m->task($_)) > $m->{now} } keys %{ $t->{dependents} });
 		},
 		'SELECT task_id FROM tq.list_dependent_tasks($1) ORDER BY task_id::text COLLATE "C"', $id) or return;
 	my @got = map { $_->[0] } @{ $r->{rows} };
@@ -971,6 +1014,7 @@ sub own_bad
 
 my @own_operations = (
 	create      => 20, define  => 3, repeat => 4, create_tasks => 4, create_keyed => 3,
+	repair      => 3,  retry_group => 2, reschedule => 3,
 	schedule    => 6,  rerun   => 6, cancel => 3, read => 2,
 	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
 	completed   => 10, failed  => 7, exception => 10, resolve => 6,
@@ -1440,16 +1484,17 @@ sub forget
 	my $now = round_start($self->{round});
 	$self->{own} = [ @{ $self->{own} }[ max(0, @{ $self->{own} } - 60) .. $#{ $self->{own} } ] ];
 	my %near = map { $_ => 1 } @{ $self->{own} };
+	my %reached = map { $_ => 1 } $m->downstream(map { keys %{ $m->{groups}{ Model::group_of($_->{def}) }{tasks} // {} } } grep { $_ } map { $m->task($_) } @{ $self->{own} });
 	for my $id ($m->ids)
 	{
 		my $t = $m->task($id);
-		next if $near{$id} || $t->{def}{deadline} >= $now;
+		next if $near{$id} || $reached{$id} || Model::deadline_of($t) >= $now;
 		my $gid = $t->{def}{group} // $id;
 		my $key = Model::key_of($t->{def});
 		next if $t->{admitted} || defined $key && ($m->{keys}{$key} // '') eq $id;
 		next if grep { $m->task($_) } keys %{ $t->{dependents} };
 		next if $near{$gid} || grep { $near{$_} } keys %{ $m->{groups}{$gid}{tasks} // {} };
-		push @{ $self->{old} }, Model::expires($t->{def});
+		push @{ $self->{old} }, Model::expiry_of($t);
 		delete $m->{groups}{$gid};
 		delete $m->{tasks}{$id};
 		delete $m->task($_)->{dependents}{$id} for grep { $m->task($_) } @{ $t->{def}{deps} };

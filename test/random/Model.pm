@@ -45,11 +45,17 @@ sub task    { return $_[0]{tasks}{ $_[1] } }
 sub ids     { return sort keys %{ $_[0]{tasks} } }
 sub expires { my ($d) = @_; return $d->{expires} // $d->{deadline} + 366 * DAY_MS }
 
+# When the task expires, which a repair may have changed.
+sub expiry_of { my ($t) = @_; return $t->{expires} // expires($t->{def}) }
+
 sub state_of
 {
 	my ($t) = @_;
-	return @{ $t->{runs} } ? $t->{runs}[-1]{state} : 'unscheduled';
+	return @{ $t->{runs} } && !$t->{waits} ? $t->{runs}[-1]{state} : 'unscheduled';
 }
+
+# The run of which the state is, unless the task is unscheduled.
+sub last_run { my ($t) = @_; return $t->{waits} ? undef : $t->{runs}[-1] }
 
 # The earliest that a time can be, of which a window may be all that is known.
 sub least { my ($time) = @_; return ref $time ? $time->[0] : $time }
@@ -100,7 +106,7 @@ sub bad_dependencies
 	{
 		next if $dep eq $d->{id};
 		my $t = $m->{tasks}{$dep} or return 1;
-		return 1 if expires($t->{def}) < $d->{deadline};
+		return 1 if expiry_of($t) < $d->{deadline};
 	}
 	return 0;
 }
@@ -117,13 +123,17 @@ sub add_run
 
 	$run->{visibleAt} = later($m->{win}, @$wait) if $wait->[1] > 0;
 	$run->{until} //= later($run->{visibleAt} // $m->{win}, $p->{pending}) if defined $p->{pending};
-	my $is_first = !grep { $_->{reasonCreated} !~ /^(?:exception|skip)$/ } @{ $t->{runs} };
+	my $is_first = is_new($t);
+	delete $t->{waits};
 	push @{ $t->{runs} }, $run;
 	$t->{batch} = $t->{since} = $m->{batch};
 	$run->{parked} = 1 if $wait->[1] <= 0 && $m->is_gated($t);
 	begin_total_time($t, $m->{win}) if $is_first;
 	return;
 }
+
+# Was this task never pending?
+sub is_new { my ($t) = @_; return !grep { $_->{reasonCreated} !~ /^(?:exception|skip)$/ } @{ $t->{runs} } }
 
 # The total time begins when a task becomes pending for the first time.
 sub begin_total_time
@@ -132,7 +142,7 @@ sub begin_total_time
 	my $p = policy_of($t->{def});
 	return if !defined $p->{total} || $p->{alert};
 	my $due = later($now, $p->{total});
-	$t->{due} = $due if least($due) < $t->{def}{deadline};
+	$t->{due} = $due if least($due) < deadline_of($t);
 	return;
 }
 
@@ -140,7 +150,8 @@ sub add_first
 {
 	my ($m, $t) = @_;
 	my $delay = first_delay($t->{def});
-	$m->add_run($t, 'scheduled', [ $delay, $delay ], attempt => 0, lost => policy_of($t->{def})->{lost});
+	my $why   = $t->{waits} ? 'rerun' : 'scheduled';
+	$m->add_run($t, $why, [ $delay, $delay ], attempt => 0, lost => policy_of($t->{def})->{lost}, first => 1);
 	return;
 }
 
@@ -429,7 +440,7 @@ sub release
 			my $d = $m->{tasks}{$dep};
 			next unless $d->{unmet}{$id} && is_met($d, $t);
 			delete $d->{unmet}{$id};
-			$m->add_first($d) if !%{ $d->{unmet} } && !@{ $d->{runs} } && $d->{def}{deadline} >= $m->{now};
+			$m->add_first($d) if !%{ $d->{unmet} } && state_of($d) eq 'unscheduled' && deadline_of($d) >= $m->{now};
 		}
 	}
 	return;
@@ -485,7 +496,8 @@ sub end_task
 		lost          => policy_of($t->{def})->{lost},
 		scheduled     => $m->{win}
 	  }
-	  unless @{ $t->{runs} };
+	  if state_of($t) eq 'unscheduled';
+	delete $t->{waits};
 	return $m->end_run($t, $reason, %more);
 }
 
@@ -503,9 +515,8 @@ sub unresolved
 sub cancel_member
 {
 	my ($m, $t) = @_;
-	my $run  = $t->{runs}[-1];
-	my $both = !$run ? @{ $t->{def}{deps} } > 0
-	  : @{ $t->{runs} } == 1 && $run->{reasonCreated} eq 'scheduled' && $t->{batch} == $m->{batch};
+	my $run  = last_run($t);
+	my $both = !$run ? @{ $t->{def}{deps} } > 0 : $run->{first} && $t->{batch} == $m->{batch};
 	return $m->end_task($t, 'canceled', $both ? (both => 1) : ());
 }
 
@@ -580,7 +591,7 @@ sub schedule
 	my ($m, $id) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
 	return 'TQ409' if $m->is_late($t);
-	$m->add_first($t) unless @{ $t->{runs} };
+	$m->add_first($t) if state_of($t) eq 'unscheduled';
 	return;
 }
 
@@ -589,13 +600,196 @@ sub rerun
 	my ($m, $id) = @_;
 	my $t = $m->{tasks}{$id} or return 'TQ404';
 	return 'TQ409' if $m->is_late($t);
-	my $n = @{ $t->{runs} };
-	return if $n && !is_resolved($t);
-	return 'TQ409' if $n >= MAX_RUNS || ($m->holder_for($t->{def}) // $id) ne $id;
+	return if state_of($t) =~ /^(?:pending|running)$/;
+	return 'TQ409' if @{ $t->{runs} } >= MAX_RUNS || ($m->holder_for($t->{def}) // $id) ne $id;
 	$m->take_keys($t->{def});
-	$t->{left} = min($t->{def}{retries}, MAX_RUNS - ($n + 1));
+	$m->run_again($t);
+	return;
+}
+
+# The task has its budgets again.
+sub refill
+{
+	my ($m, $t) = @_;
+	$t->{left} = min($t->{def}{retries}, MAX_RUNS - (@{ $t->{runs} } + 1));
+	delete $m->{letters}{ $t->{def}{id} };
+	return;
+}
+
+sub run_again
+{
+	my ($m, $t) = @_;
+	$m->refill($t);
 	$m->add_run($t, 'rerun', [ 0, 0 ], attempt => 0, lost => policy_of($t->{def})->{lost});
-	delete $m->{letters}{$id};
+	return;
+}
+
+# ---- repairs (doc/spec/taskcluster.md 2.4, 2.20) ----
+
+sub is_unsuccessful { my ($t) = @_; return state_of($t) =~ /^(?:failed|exception)$/ }
+
+# Tasks in the order of their creation.
+sub by_creation { return sort { $a->{no} <=> $b->{no} } @_ }
+
+# These tasks, and all that depend on them.
+sub downstream
+{
+	my ($m, @next) = @_;
+	my %seen;
+	while (defined(my $id = shift @next))
+	{
+		next if $seen{$id}++ || !$m->{tasks}{$id};
+		push @next, keys %{ $m->{tasks}{$id}{dependents} };
+	}
+	return keys %seen;
+}
+
+# What becomes of each task of a repair, by id: rerun, wait, or stays, which its
+# dependents wait for.
+sub fates
+{
+	my ($m, $how, @starts) = @_;
+	my %fate = map { $_ => state_of($m->{tasks}{$_}) =~ /^(?:pending|running)$/ ? 'stays' : 'rerun' } @starts;
+	my @next = $how->{downstream} ? @starts : ();
+	while (defined(my $id = shift @next))
+	{
+		for my $t (map { $m->{tasks}{$_} // () } sort keys %{ $m->{tasks}{$id}{dependents} })
+		{
+			next if $fate{ $t->{def}{id} } || !is_unsuccessful($t) && state_of($t) ne 'unscheduled';
+			$fate{ $t->{def}{id} } = is_unsuccessful($t) ? 'wait' : 'stays';
+			push @next, $t->{def}{id};
+		}
+	}
+	return %fate;
+}
+
+# The dependencies that a task of a repair waits for.
+sub unmet_again
+{
+	my ($m, $t, $fate) = @_;
+	my $own = $t->{def}{id};
+	return grep {
+		$_ eq $own ? is_new($t) : $m->{tasks}{$_} && ($fate->{$_} || $t->{unmet}{$_})
+	} @{ $t->{def}{deps} };
+}
+
+# Of the tasks that are to run, some have to wait; a repair without what is
+# downstream leaves those alone.
+sub decide_waits
+{
+	my ($m, $how, $fate) = @_;
+	my %unmet;
+	for my $t (by_creation(map { $m->{tasks}{$_} } keys %$fate))
+	{
+		my $id = $t->{def}{id};
+		next unless $fate->{$id} eq 'wait' || $fate->{$id} eq 'rerun' && $how->{is_group};
+		$unmet{$id}  = [ $m->unmet_again($t, $fate) ];
+		$fate->{$id} = @{ $unmet{$id} } ? 'wait' : 'rerun';
+		delete $fate->{$id} if @{ $unmet{$id} } && !$how->{downstream};
+	}
+	return \%unmet;
+}
+
+# Is a repair refused?
+sub refuses
+{
+	my ($m, $how, $fate, @starts) = @_;
+	my (%starts, %keys);
+	$starts{$_} = 1 for @starts;
+	for my $t (map { $m->{tasks}{$_} } sort keys %$fate)
+	{
+		my $id     = $t->{def}{id};
+		my $stays  = $fate->{$id} eq 'stays';
+		next if $stays && !$starts{$id};
+		return 1 if !defined $how->{deadline} && $m->is_late($t);
+		next if $stays;
+		return 1 if @{ $t->{runs} } >= MAX_RUNS;
+		my $key = is_resolved($t) ? key_of($t->{def}) : undef;
+		next unless defined $key;
+		return 1 if $keys{$key}++ || ($m->holder_for($t->{def}) // $id) ne $id;
+	}
+	return 0;
+}
+
+sub set_deadline
+{
+	my ($m, $t, $deadline) = @_;
+	$t->{due} = $deadline;
+	$t->{expires} = least($deadline) + expires($t->{def}) - $t->{def}{deadline} if expiry_of($t) < least($deadline);
+	return;
+}
+
+# A task waits again: it keeps its runs.
+sub wait_again
+{
+	my ($m, $t, @unmet) = @_;
+	$m->refill($t);
+	delete $t->{admitted};
+	@$t{qw(waits unmet)} = (1, { map { $_ => 1 } @unmet });
+	return;
+}
+
+# Returns an SQLSTATE, or undef and how many tasks run or wait again.
+sub repair
+{
+	my ($m, $how, @starts) = @_;
+	my %fate  = $m->fates($how, @starts);
+	my $unmet = $m->decide_waits($how, \%fate);
+	my $n     = 0;
+	return 'TQ409' if $m->refuses($how, \%fate, @starts);
+	my $deadline = defined $how->{deadline} ? later($m->{win}, $how->{deadline}) : undef;
+	for my $t (by_creation(map { $m->{tasks}{$_} } keys %fate))
+	{
+		my $id = $t->{def}{id};
+		$m->set_deadline($t, $deadline)
+		  if defined $deadline && ($fate{$id} ne 'stays' || grep({ $_ eq $id } @starts) || least(deadline_of($t)) < least($deadline));
+		next if $fate{$id} eq 'stays';
+		$m->take_keys($t->{def});
+		$n++;
+		if ($fate{$id} eq 'wait') { $m->wait_again($t, @{ $unmet->{$id} }) }
+		else                      { $m->run_again($t) }
+		$t->{unmet} = { map { $_ => 1 } @{ $unmet->{$id} } } if $unmet->{$id};
+	}
+	return (undef, $n);
+}
+
+sub repair_task
+{
+	my ($m, $id, $how) = @_;
+	return 'TQ404' unless $m->{tasks}{$id};
+	return ($m->repair($how, $id))[0];
+}
+
+# Those of a group that ended for one of these reasons; all but two if there are
+# none.
+sub repair_group
+{
+	my ($m, $gid, $how, @reasons) = @_;
+	my $g = $m->{groups}{$gid} or return 'TQ404';
+	my %wanted = map { $_ => 1 } @reasons;
+	return $m->repair({ %$how, is_group => 1 },
+		grep {
+			my $t = $m->{tasks}{$_};
+			my $reason = is_unsuccessful($t) ? $t->{runs}[-1]{reasonResolved} : 'canceled';
+			is_unsuccessful($t) && (@reasons ? $wanted{$reason} : $reason !~ /^(?:canceled|superseded)$/)
+		} sort keys %{ $g->{tasks} });
+}
+
+# ---- another time for a run (doc/spec/taskcluster.md 2.21) ----
+
+# In so many ms, or now.
+sub reschedule
+{
+	my ($m, $id, $after) = @_;
+	my $t = $m->{tasks}{$id} or return 'TQ404';
+	return 'TQ409' if $m->is_late($t) || state_of($t) ne 'pending';
+	return 'TQ400' if $after && least($m->{win}) + $after >= deadline_of($t);
+	return if !$after && !is_delayed($t);
+	my $run = $t->{runs}[-1];
+	my $p   = policy_of($t->{def});
+	@$run{qw(visibleAt ready parked)} = (later($m->{win}, $after), !$after, !$after && $m->is_gated($t));
+	$run->{until} = later($run->{visibleAt}, $p->{pending}) if defined $p->{pending} && !exists $run->{started};
+	$t->{batch} = $t->{since} = $m->{batch};
 	return;
 }
 
@@ -861,7 +1055,7 @@ sub due_reasons
 {
 	my ($m, $t) = @_;
 	my $p = policy_of($t->{def});
-	my $run = $t->{runs}[-1];
+	my $run = last_run($t);
 	my @due;
 	return 'deadline-exceeded' if $m->is_late($t);
 	return unless $run;
@@ -876,7 +1070,7 @@ sub due_reasons
 sub server_reason
 {
 	my ($t, $s) = @_;
-	my $run = $s ? $s->{runs}[ max(0, $#{ $t->{runs} }) ] : undef;
+	my $run = $s ? $s->{runs}[ state_of($t) eq 'unscheduled' ? @{ $t->{runs} } : $#{ $t->{runs} } ] : undef;
 	return $run ? $run->{reasonResolved} : undef;
 }
 
@@ -950,7 +1144,7 @@ sub upkeep
 	$m->pass_time($is_calm, $server);
 	for my $id ($m->ids)
 	{
-		my $age = $m->{now} - expires($m->{tasks}{$id}{def});
+		my $age = $m->{now} - expiry_of($m->{tasks}{$id});
 		push @bad, "$id has not expired" if $server->{$id} && $age > SLACK_MS + EXPIRY_MS;
 		next if $server->{$id};
 		push @bad, "$id is lost" if $age <= SLACK_MS;
@@ -993,7 +1187,7 @@ sub admit
 	for my $t (sort { $a->{no} <=> $b->{no} } values %{ $m->{tasks} })
 	{
 		my ($id, $p, $queue) = ($t->{def}{id}, policy_of($t->{def}), $t->{def}{queue});
-		my $run = $t->{runs}[-1] or next;
+		my $run = last_run($t) or next;
 		my ($was, $is) = map { !!$_ } $run->{parked} && !is_resolved($t), $parked->{$id};
 		push @bad, "$id waits for others" if $is && !$was;
 		$t->{opened} = $was && !$is;
@@ -1154,10 +1348,11 @@ sub rank_in_line
 # the server says which.
 sub settle_both
 {
-	my ($t, $run, $s) = @_;
+	my ($t, $i, $s) = @_;
+	my $run = $t->{runs}[$i];
 	return unless delete $run->{both};
-	my $created = $s->{runs}[0]{reasonCreated};
-	return if $created ne 'scheduled' && $created ne 'exception';
+	my $created = $s->{runs}[$i]{reasonCreated};
+	return if $created ne ($i > 0 ? 'rerun' : 'scheduled') && $created ne 'exception';
 	if ($created eq 'exception')
 	{
 		delete @$run{qw(visibleAt until)};
@@ -1216,7 +1411,7 @@ sub differs
 	return 'state ' . state_of($t) . " expected" if $s->{state} ne state_of($t);
 	return scalar(@$runs) . ' runs expected' if @$runs != @{ $s->{runs} };
 	return "retriesLeft $t->{left} expected" if $s->{retriesLeft} != $t->{left};
-	settle_both($t, $runs->[0], $s) if @$runs;
+	settle_both($t, $_, $s) for 0 .. $#$runs;
 	for my $i (0 .. $#$runs)
 	{
 		my $bad = run_differs($t, $i, $runs->[$i], $s->{runs}[$i]);

@@ -34,9 +34,10 @@ use constant CALM_MS       => 180_000;
 use constant NEAR_MS       => 50_000;
 
 # Expired rows must stay for SLACK_MS, and be gone EXPIRY_MS later: upkeep looks
-# at what expires within one hour together.
+# at what expires within one hour together, and again an hour later as long as the
+# log may have messages about the task.
 use constant SLACK_MS      => 30 * 60_000;
-use constant EXPIRY_MS     => 61 * 60_000;
+use constant EXPIRY_MS     => 181 * 60_000;
 
 # A session reads the clock when its call begins, and may then wait for a lock:
 # so what follows may bear a time that is so much earlier than its cause.

@@ -39,8 +39,9 @@ WITH holder AS (
 ), met AS (
 	SELECT e.dependent, e.required,
 		EXISTS (SELECT FROM every_run r WHERE r.task = e.required AND r.run_id >= e.from_run
-			AND (r.state = 3
-				OR (u.all_resolved OR coalesce(tq_internal.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
+			AND (e.required = e.dependent AND r.reason_created NOT IN (5, 6)
+				OR e.required <> e.dependent AND r.state = 3
+				OR e.required <> e.dependent AND (u.all_resolved OR coalesce(tq_internal.is_tolerated(r.policy, r.reason_resolved), false)) AND r.state IN (4, 5)
 				AND coalesce(r.next_created, 0) NOT IN (2, 3, 7))) AS is_met
 	FROM tq_internal.unscheduled u JOIN tq_internal.dependency e ON e.dependent = u.task
 ), leased AS (
@@ -62,8 +63,9 @@ SELECT 'no row holds a task', t.id, t.task_id::text
 	FROM tq_internal.task t LEFT JOIN holder h ON h.task = t.id LEFT JOIN last_run l ON l.task = t.id
 	WHERE h.task IS NULL AND (l.task IS NULL OR l.state NOT IN (3, 4, 5))
 UNION ALL
-SELECT 'an unscheduled task has runs', u.task, l.run_id::text
-	FROM tq_internal.unscheduled u JOIN last_run l ON l.task = u.task
+SELECT 'the next run of an unscheduled task is wrong', u.task, concat_ws(' ', u.next_run, l.run_id)
+	FROM tq_internal.unscheduled u LEFT JOIN last_run l ON l.task = u.task
+	WHERE coalesce(u.next_run, 0) <> coalesce(l.run_id + 1, 0)
 UNION ALL
 SELECT 'a row of no task in ' || h.place, h.task, NULL
 	FROM holder h WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = h.task)
@@ -96,7 +98,8 @@ SELECT 'a pending row differs from its task', p.task, p.queue || ' ' || p.priori
 -- failures, and the view of all tasks
 UNION ALL
 SELECT 'a failure is missing or wrong', coalesce(e.task, f.task), coalesce(e.state, f.state)::text
-	FROM (SELECT l.task, l.state, t.queue FROM last_run l JOIN tq_internal.task t ON t.id = l.task WHERE l.state IN (4, 5)) AS e
+	FROM (SELECT l.task, l.state, t.queue FROM last_run l JOIN tq_internal.task t ON t.id = l.task
+			WHERE l.state IN (4, 5) AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)) AS e
 		FULL JOIN tq_internal.failure f ON f.task = e.task
 	WHERE e.state IS DISTINCT FROM f.state OR e.queue IS DISTINCT FROM f.queue OR f.task IS NULL
 UNION ALL
@@ -149,7 +152,7 @@ SELECT 'a run is not paid for', task, concat_ws(' ', last_id, last_reason, last_
 		'then', run_id, reason_created, retries_left, lost_left, attempt)
 	FROM every_run
 	WHERE last_id IS NOT NULL AND CASE
-		WHEN reason_created = 4
+		WHEN reason_created IN (4, 5, 6, 8)
 			THEN (retries_left, lost_left, attempt) <> (least(retries, coalesce(current_setting('tq.max_runs', true), '50')::int - (run_id + 1)), lost, 0)
 		WHEN last_reason = 6 AND lost <> -1
 			THEN (retries_left, lost_left, attempt) <> (last_retries_left, last_lost_left - 1, last_attempt)
@@ -173,7 +176,7 @@ UNION ALL
 SELECT 'an early deadline is wrong', r.task, r.due || ' ' || (r.seconds ->> 'totalTimeout')
 	FROM rule r JOIN tq_internal.task t ON t.id = r.task
 		LEFT JOIN (SELECT task, min(scheduled) AS first FROM stored WHERE reason_created NOT IN (5, 6) GROUP BY task) AS s ON s.task = r.task
-	WHERE t.effective_deadline IS DISTINCT FROM CASE WHEN NOT r.alerts AND s.first IS NOT NULL
+	WHERE NOT r.is_own AND t.effective_deadline IS DISTINCT FROM CASE WHEN NOT r.alerts AND s.first IS NOT NULL
 		THEN nullif(least(s.first + (r.seconds ->> 'totalTimeout')::float8 * interval '1 s', t.deadline), t.deadline) END
 UNION ALL
 SELECT 'a dead letter of a task that is not dead', l.task, l.task_id::text
