@@ -42,7 +42,7 @@ ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=$(tree)/test/isolation -
 # The claim cursor has two modes (src/shmem/claim_cursor.c).  The specs of claims run in
 # both: once more on a server on which transactions may be prepared.  Those that
 # prepare one run on that server only.
-PREPARING = ack-vs-ack cursor-prepare late-commit-vs-publish
+PREPARING = ack-vs-ack create-vs-set-buckets cursor-prepare late-commit-vs-publish
 CLAIMING = claim-% cursor-% wait-% %-vs-claim recalled-number new-queue-vs-new-queue
 isolation_prepared := $(filter $(PREPARING) $(CLAIMING),$(ISOLATION))
 override ISOLATION := $(filter-out $(PREPARING),$(ISOLATION))

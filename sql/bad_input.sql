@@ -98,6 +98,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('declare_worker', 'provisioner_id', $$'regress'$$), ('declare_worker', 'worker_type', $$'w'$$), ('declare_worker', 'worker_group', $$'g'$$), ('declare_worker', 'worker_id', $$'w'$$), ('declare_worker', 'expires', $$'2000-01-01'$$),
 	('worker_removed', 'provisioner_id', $$'regress'$$), ('worker_removed', 'worker_type', $$'w'$$), ('worker_removed', 'worker_group', $$'g'$$), ('worker_removed', 'worker_id', $$'w'$$), ('worker_removed', 'reason', $$'gone'$$),
 	('slugid_from_uuid', '', $$'01234567-89ab-4cde-8123-456789abcdef'$$),
+	('set_buckets', 'buckets', $$'{[0,1024)}'$$), ('buckets_settled', 'xid', $$'0'$$), ('has_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('has_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$),
 	('slugid_in_bucket', 'bucket', $$7$$), ('bucket', 'id', $$'one_____QAGAAAAAAAAAAA'$$),
 	('stable_slugid', 'name', $$'a name'$$),
 	('change_task_priority', 'task_id', $$'two_____QAGAAAAAAAAAAA'$$), ('change_task_priority', 'priority', $$'high'$$),

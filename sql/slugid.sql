@@ -266,6 +266,7 @@ CREATE FUNCTION pg_temp.literal(type regtype, as_type text) RETURNS text LANGUAG
 		WHEN type = 'interval'::regtype THEN '''1 h'''
 		WHEN type = 'timestamptz'::regtype THEN '''now'''
 		WHEN type = 'boolean'::regtype THEN '''t'''
+		WHEN type = 'int4multirange'::regtype THEN '''{}'''
 		ELSE '''0''' END $$;
 CREATE FUNCTION pg_temp.bad_calls(as_type text) RETURNS TABLE (function regprocedure, call text, error text) LANGUAGE sql AS $$
 	WITH f AS (

@@ -15,6 +15,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/jsonb.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
@@ -75,6 +76,7 @@ static const struct
 				  {"retry_task_group", "reasons"},
 				  {"retry_task_group", "downstream"},
 				  {"set_queue", "settings"},
+				  {"set_buckets", "buckets"},
 				  {"resolve", "reason"},
 				  {"report_exception", "reason"}};
 
@@ -152,6 +154,10 @@ add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
 			break;
 		case JSONBOID:
 			tq_json_add_object(state, key, DatumGetJsonbP(value));
+			break;
+		case INT4MULTIRANGEOID:
+			tq_json_add_text(state, key,
+							 OidOutputFunctionCall(F_MULTIRANGE_OUT, value));
 			break;
 		case REGROLEOID:
 			tq_json_add_text(state, key,

@@ -14,6 +14,7 @@
 
 #include "../engine/access.h"
 #include "../engine/audit.h"
+#include "../engine/bucket.h"
 #include "../engine/definition.h"
 #include "../engine/group.h"
 #include "../engine/group_callback.h"
@@ -69,10 +70,13 @@ read_checked(FunctionCallInfo fcinfo, Jsonb *empty)
 								 : PG_GETARG_JSONB_P(ARG_POLICY)};
 }
 
-/* Reads the definition of the task, as if it were created now. */
+/*
+ * Reads the definition of the task for the end of a group, as if it were created
+ * now.  An id that is made for it is in the bucket of that group.
+ */
 static void
-read_definition(FunctionCallInfo fcinfo, TqTaskDefinition *definition,
-				TimestampTz now)
+read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
+				TqTaskDefinition *definition, TimestampTz now)
 {
 	TqTask *task = &definition->named.task;
 	Jsonb *empty = DatumGetJsonbP(
@@ -89,7 +93,10 @@ read_definition(FunctionCallInfo fcinfo, TqTaskDefinition *definition,
 																"deadline"));
 	task->defined_deadline = task->deadline;
 	if (PG_ARGISNULL(ARG_TASK_ID))
+	{
 		tq_slug_random(&task->task_id);
+		tq_bucket_choose(&task->task_id, group);
+	}
 	else
 		task->task_id = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
 	definition->named.group_slug = task->task_id;
@@ -118,7 +125,7 @@ tq_on_group_resolved(PG_FUNCTION_ARGS)
 	TqGroup group;
 
 	tq_call_begin(false);
-	read_definition(fcinfo, &definition, now);
+	read_definition(fcinfo, slug, &definition, now);
 	tq_access_require(tq_need("queue:list-task-group:%s", tq_slug_text(slug)));
 	tq_require_create(&definition, 1, true);
 	tq_group_get(slug, &group);

@@ -20,6 +20,7 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../engine/access.h"
+#include "../engine/bucket.h"
 #include "../engine/create.h"
 #include "../engine/definition.h"
 #include "../engine/definition_json.h"
@@ -344,6 +345,13 @@ read_checked(FunctionCallInfo fcinfo)
 				   .run_at = read_run_at(fcinfo)};
 }
 
+/* Returns the argument task_group_id, or NULL. */
+static const TqSlug *
+given_group(FunctionCallInfo fcinfo)
+{
+	return PG_ARGISNULL(ARG_GROUP) ? NULL : PG_GETARG_TQ_SLUG_P(ARG_GROUP);
+}
+
 /*
  * Sets the id of a task and that of its group, which is its own if none is
  * given.
@@ -352,9 +360,8 @@ static void
 set_ids(FunctionCallInfo fcinfo, TqNamedTask *named, const TqSlug *task_id)
 {
 	named->task.task_id = *task_id;
-	named->group_slug = PG_ARGISNULL(ARG_GROUP)
-							? *task_id
-							: *PG_GETARG_TQ_SLUG_P(ARG_GROUP);
+	named->group_slug = PG_ARGISNULL(ARG_GROUP) ? *task_id
+												: *given_group(fcinfo);
 }
 
 /*
@@ -372,7 +379,10 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	definition = read_common(fcinfo, now);
 	definition.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
 	if (definition.has_own_id)
+	{
 		tq_slug_random(result);
+		tq_bucket_choose(result, given_group(fcinfo));
+	}
 	else
 		*result = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
 	set_ids(fcinfo, &definition.named, result);
@@ -389,6 +399,21 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	PG_RETURN_TQ_SLUG_P(result);
 }
 
+/*
+ * Returns new ids, in ascending order: their buckets are the last bits, which
+ * decide among equal ones only.
+ */
+static TqSlug *
+make_task_ids(FunctionCallInfo fcinfo, int n)
+{
+	TqSlug *slugs = tq_slugs_random(n);
+	const TqSlug *group = given_group(fcinfo);
+
+	for (int i = 0; i < n; i++)
+		tq_bucket_choose(&slugs[i], group);
+	return slugs;
+}
+
 /* Returns the ids that are given, or new ones. */
 static TqSlug *
 read_task_ids(FunctionCallInfo fcinfo, int npayloads)
@@ -397,7 +422,7 @@ read_task_ids(FunctionCallInfo fcinfo, int npayloads)
 	int n;
 
 	if (PG_ARGISNULL(ARG_TASK_ID))
-		return tq_slugs_random(npayloads);
+		return make_task_ids(fcinfo, npayloads);
 	given = tq_slugs_of_array(tq_arg_batch(fcinfo, ARG_TASK_ID, "task_ids"),
 							  "task_ids", &n);
 	if (n != npayloads)

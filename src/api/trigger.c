@@ -23,11 +23,13 @@
 #include "../storage/count_note.h"
 #include "../storage/grant_table.h"
 #include "../storage/queue_settings_table.h"
+#include "../storage/shard_table.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);
 PG_FUNCTION_INFO_V1(tq_track_grants);
 PG_FUNCTION_INFO_V1(tq_track_queue_settings);
+PG_FUNCTION_INFO_V1(tq_track_shard);
 
 /* ---- pending ---- */
 
@@ -223,5 +225,18 @@ tq_track_queue_settings(PG_FUNCTION_ARGS)
 {
 	check_statement_trigger(fcinfo, "track_queue_settings", "queue_settings");
 	tq_queue_settings_changed();
+	return PointerGetDatum(NULL);
+}
+
+/*
+ * tq_internal.track_shard() returns trigger
+ *
+ * The same for tq_internal.shard.
+ */
+Datum
+tq_track_shard(PG_FUNCTION_ARGS)
+{
+	check_statement_trigger(fcinfo, "track_shard", "shard");
+	tq_shard_changed();
 	return PointerGetDatum(NULL);
 }

@@ -50,6 +50,7 @@
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
+#include "bucket.h"
 #include "count.h"
 #include "create.h"
 #include "definition.h"
@@ -870,6 +871,7 @@ create_all(TqTaskDefinition *tasks, const int *order, int n, HTAB *batch_tasks,
 	int64 created;
 
 	set_due(tasks, n, now);
+	tq_bucket_check(tasks, n);
 	join_groups(tasks, n);
 	for (int i = 0; i < n; i++)
 		tasks[order[i]].named.task.id = tq_id_next();

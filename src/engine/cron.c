@@ -30,10 +30,12 @@
 #include "../util/clock.h"
 #include "../util/compat.h"
 #include "../util/errors.h"
+#include "../util/json_reader.h"
 #include "../util/pg_cron.h"
 #include "../util/spi.h"
 #include "../util/stable_slugid.h"
 #include "access.h"
+#include "bucket.h"
 #include "cron.h"
 #include "cron_payload.h"
 #include "identifier.h"
@@ -277,13 +279,30 @@ slot_of(const TqCron *cron, TimestampTz t)
 	return t - (rest < 0 ? rest + unit : rest);
 }
 
-/* Makes the id of the task of a recurring task for that time. */
+/* Puts the id of a task into the bucket of its group. */
+static void
+choose_bucket(const TqCron *cron, TqSlug *task_id)
+{
+	const char *given = tq_json_get_text(cron->options, "task_group_id");
+	TqSlug group;
+
+	if (given != NULL && tq_slug_parse(given, strlen(given), &group))
+		tq_bucket_choose(task_id, &group);
+	else
+		tq_bucket_choose(task_id, NULL);
+}
+
+/*
+ * Makes the id of the task of a recurring task for that time.  When the buckets
+ * of the shard change, it may be another one.
+ */
 static void
 make_task_id(const TqCron *cron, TimestampTz scheduled, TqSlug *task_id)
 {
 	tq_slug_of_name(psprintf("tq.cron %s %s", tq_slug_text(&cron->id),
 							 tq_clock_text(scheduled)),
 					task_id);
+	choose_bucket(cron, task_id);
 }
 
 /* Returns the payload of a task, with the values of its fields. */
@@ -410,6 +429,7 @@ tq_cron_begin_firing(const char *name, TqCronCause cause,
 	if (cause == TQ_CRON_BY_HAND)
 	{
 		tq_slug_random(&firing.task_id);
+		choose_bucket(&firing.cron, &firing.task_id);
 		firing.verdict = meet_last(&firing.cron, now);
 	}
 	else

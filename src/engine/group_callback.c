@@ -33,6 +33,7 @@
 #include "../util/errors.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
+#include "bucket.h"
 #include "create.h"
 #include "definition_json.h"
 #include "group_callback.h"
@@ -119,6 +120,7 @@ create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
 	task->deadline += shift;
 	task->expires = Min(task->expires + shift, tq_clock_latest());
 	task->expires_given = false;
+	new.may_be_foreign = true;
 	new.payload = DatumGetJsonbP(
 		DirectFunctionCall2(jsonb_concat, JsonbPGetDatum(new.payload),
 							JsonbPGetDatum(
@@ -161,6 +163,7 @@ tq_group_callback_add(const TqSlug *group, TqTaskDefinition *definition,
 	callback.id = tq_id_next();
 	if (!tq_callback_insert(&callback))
 		return;
+	tq_bucket_check_callback(group, &callback.task_id);
 	if (is_resolved(group, &progress))
 	{
 		create(&callback, &progress, now);

@@ -22,6 +22,7 @@
 #include "../util/guc.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
+#include "bucket.h"
 #include "create.h"
 #include "definition_json.h"
 #include "redrive.h"
@@ -189,7 +190,10 @@ renewed(const TqDeadLetter *letter, TimestampTz now)
 
 	tq_slug_random(&task_id);
 	tq_definition_parse_existing(&task_id, &letter->definition->root, &new);
+	tq_slug_set_bucket(&task_id, tq_slug_bucket(&new.named.group_slug));
+	new.named.task.task_id = task_id;
 	new.has_own_id = true;
+	new.may_be_foreign = true;
 	new.redriven = letter->task;
 	new.extra = extra_with_origin(new.extra, &letter->task_id);
 	shift_times(&new.named.task, now);

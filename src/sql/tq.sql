@@ -420,6 +420,21 @@ CREATE TRIGGER track_queue_settings AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE
 	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_queue_settings();
 ALTER TABLE tq_internal.queue_settings ENABLE ALWAYS TRIGGER track_queue_settings;
 
+CREATE TABLE tq_internal.shard (
+	is_only bool PRIMARY KEY DEFAULT true CHECK (is_only),
+	buckets int4multirange,			-- NULL: all
+	changed xid8 NOT NULL,			-- by that transaction
+	fence xid8						-- the next transaction once that had committed; NULL: not asked yet; src/storage/shard_table.c
+);
+COMMENT ON TABLE tq_internal.shard IS 'the buckets in which this database begins task groups, if it shares the work with others';
+
+CREATE FUNCTION tq_internal.track_shard() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'tq_track_shard' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.track_shard() IS 'trigger: makes sessions read the buckets of this database again';
+CREATE TRIGGER track_shard AFTER INSERT OR UPDATE OF buckets OR DELETE OR TRUNCATE ON tq_internal.shard
+	FOR EACH STATEMENT EXECUTE FUNCTION tq_internal.track_shard();
+ALTER TABLE tq_internal.shard ENABLE ALWAYS TRIGGER track_shard;
+
 CREATE TABLE tq_internal.worker (
 	id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	queue int NOT NULL,
@@ -923,6 +938,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.postponed', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.activation', 'WHERE false');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.dead_letter', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.queue_settings', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.shard', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_key', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.gate_member', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.unique_key', '');
@@ -2629,6 +2645,30 @@ COMMENT ON FUNCTION tq.top(int) IS 'one screen for \watch: health, queues, worke
 CREATE FUNCTION tq.reset_queue_stats() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION tq.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
+
+CREATE FUNCTION tq.set_buckets(buckets int4multirange) RETURNS xid8
+	AS 'MODULE_PATHNAME', 'tq_set_buckets' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.set_buckets(int4multirange) IS 'begin task groups in these buckets only, because other databases have the others; NULL or all: no longer; returns this transaction';
+
+CREATE FUNCTION tq.buckets() RETURNS int4multirange
+	AS 'MODULE_PATHNAME', 'tq_buckets' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.buckets() IS 'buckets in which this database begins task groups; NULL: all';
+
+CREATE FUNCTION tq.buckets_settled(xid xid8) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_buckets_settled' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.buckets_settled(xid8) IS 'whether no transaction is left that may begin a task group by the buckets before that set_buckets(); to be asked until it is';
+
+CREATE FUNCTION tq.bucket_counts(OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'tq_bucket_counts' LANGUAGE C VOLATILE ROWS 1024;
+COMMENT ON FUNCTION tq.bucket_counts() IS 'task groups, and their tasks that are not resolved, of each bucket that has any; reads all tasks';
+
+CREATE FUNCTION tq.has_task(task_id tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_has_task' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.has_task(tq.slugid) IS 'whether this database has that task';
+
+CREATE FUNCTION tq.has_task_group(task_group_id tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_has_task_group' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.has_task_group(tq.slugid) IS 'whether this database has that task group';
 
 CREATE FUNCTION tq.status_row(task_id tq.slugid) RETURNS SETOF tq.task_overview
 	AS 'MODULE_PATHNAME', 'tq_status_row' LANGUAGE C;

@@ -220,6 +220,11 @@
 #define TQ_QUEUE_SETTINGS_COLUMNS(X, t)                                       \
 	X(t, queue, int32, queue)                                                 \
 	X(t, settings, varlena, settings)
+#define TQ_SHARD_COLUMNS(X, t)                                                \
+	X(t, is_only, own, )                                                      \
+	X(t, buckets, varlena, buckets)                                           \
+	X(t, changed, xid8, changed)                                              \
+	X(t, fence, xid8, fence)
 #define TQ_GATE_MEMBER_COLUMNS(X, t)                                          \
 	X(t, queue, own, )                                                        \
 	X(t, kind, own, )                                                         \

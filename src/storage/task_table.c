@@ -338,6 +338,17 @@ tq_task_by_slug(const TqSlug *slug)
 	return found == 0 ? NULL : task;
 }
 
+/* Returns whether a task exists. */
+bool
+tq_task_exists(const TqSlug *slug)
+{
+	TqScan *scan = tq_scan_open(&task_table, &task_by_slug, 1, NULL);
+	bool exists = tq_scan_find(scan, PointerGetDatum(slug), 0, 0);
+
+	tq_scan_close(scan);
+	return exists;
+}
+
 /* Returns a task with its whole definition, or NULL. */
 TqTaskDefinition *
 tq_definition_by_slug(const TqSlug *slug)

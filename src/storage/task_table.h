@@ -76,6 +76,7 @@ typedef struct TqTaskDefinition
 	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
 	bool is_of_arguments;       /* of a new task: given to enqueue() */
 	bool is_timed_from_visible; /* of a new task: its times count from then */
+	bool may_be_foreign; /* of a new task: in a bucket of another shard */
 } TqTaskDefinition;
 
 extern void tq_tasks_insert(const TqTaskDefinition *const *tasks, int n,
@@ -97,6 +98,7 @@ extern TqMatch tq_stored_match(TqStored *stored, TqTaskDefinition *definition,
 extern void tq_stored_end(TqStored *stored);
 
 extern TqNamedTask *tq_task_by_slug(const TqSlug *slug);
+extern bool tq_task_exists(const TqSlug *slug);
 extern TqNamedTask *tq_tasks_by_slug(const TqSlug *slugs, int n, int *found);
 extern TqNamedTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
 extern TqMessageTask *tq_tasks_for_messages(const int64 *ids, int n,

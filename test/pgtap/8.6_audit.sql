@@ -68,6 +68,7 @@ INSERT INTO act VALUES
 	('revoke_scopes', 'operator', $$tq.revoke_scopes('worker', '{x}')$$, NULL, NULL, '{"role": "worker", "scopes": ["x"]}'),
 	('grant_queue', 'operator', $$tq.grant_queue('worker', 'test/*', 'read')$$, NULL, NULL, '{"role": "worker", "task_queue_id": "test/*", "access": "read"}'),
 	('revoke_queue', 'operator', $$tq.revoke_queue('worker', 'test/q', 'work')$$, NULL, NULL, '{"role": "worker", "task_queue_id": "test/q", "access": "work"}'),
+	('set_buckets', 'operator', $$tq.set_buckets('{[0,1024)}')$$, NULL, NULL, '{"buckets": "{[0,1024)}"}'),
 	('rotate_secret', 'operator', $$tq.rotate_secret(true)$$, NULL, NULL, '{"revoke": true}'),
 	('reset_queue_stats', 'operator', $$tq.reset_queue_stats()$$, NULL, NULL, '{}'),
 	-- producers and workers
@@ -98,7 +99,7 @@ INSERT INTO act VALUES
 -- Functions that leave none: they read, or change only how far a reader is, the
 -- scopes of a transaction, artifacts, or what is due by itself.
 CREATE TEMP TABLE silent (fn text);
-INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, conductor_policy, conductor_status, create_artifact, current_scopes, dependency_results, fetch,
+INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, bucket, bucket_counts, buckets, buckets_settled, has_task, has_task_group, slugid_in_bucket, conductor_policy, conductor_status, create_artifact, current_scopes, dependency_results, fetch,
 	finish_artifact, get_artifact, get_latest_artifact, get_provisioner, get_task_group, get_task_queue,get_queue_settings, get_worker, get_worker_type, group_progress, report_html, group_gantt, group_tree, group_dot, group_mermaid,
 	health, latest_artifact_info, list_artifacts, list_claimed_tasks, list_dead_letters, list_dependent_tasks, list_latest_artifacts,
 	list_pending_tasks, list_provisioners, list_task_group, list_task_queues, list_worker_types, list_workers, maintenance_activity, message,

@@ -170,9 +170,10 @@ INSERT INTO attack_call VALUES
 	('artifact_info', $$'<r>', 0, 'inline'$$), ('latest_artifact_info', $$'<r>', 'inline'$$), ('list_artifacts', $$'<r>', 0$$), ('list_latest_artifacts', $$'<r>'$$),
 	('bind', $$'ch', 'task-defined'$$), ('unbind', $$'ch', 'task-defined'$$), ('messages', ''), ('published_id', ''), ('subscribe', $$'sub', 'task-pending'$$), ('unsubscribe', $$'sub'$$),
 	('fetch', $$'sub'$$), ('ack', $$'sub', 0$$), ('upkeep', ''), ('reset_queue_stats', ''), ('health', ''), ('top', ''), ('maintenance_activity', ''),
+	('set_buckets', $$'{[0,1024)}'$$), ('buckets_settled', $$'0'$$), ('bucket_counts', ''),
 	('rotate_secret', ''), ('grant_scopes', $$'fresh', '{x}'$$), ('revoke_scopes', $$'fresh', '{x}'$$), ('grant_queue', $$'fresh', 'test/*', 'read'$$), ('revoke_queue', $$'fresh', 'test/*', 'read'$$);
 INSERT INTO attack_call
-	SELECT fn, args, false FROM (VALUES ('slugid', ''), ('stable_slugid', $$'x'$$), ('queue_channel', $$'test/q'$$), ('topic_match', $$'#', 'x'$$), ('conductor_policy', $$'{}'$$),
+	SELECT fn, args, false FROM (VALUES ('slugid', ''), ('slugid_in_bucket', '7'), ('bucket', $$'<p>'$$), ('buckets', ''), ('has_task', $$'<p>'$$), ('has_task_group', $$'<p>'$$), ('stable_slugid', $$'x'$$), ('queue_channel', $$'test/q'$$), ('topic_match', $$'#', 'x'$$), ('conductor_policy', $$'{}'$$),
 		('taskbroker_policy', $$'{}'$$), ('current_scopes', ''), ('satisfies', $$'{}', 'x'$$)) AS v (fn, args);
 -- assume() needs the credentials of a claim: 5.7.
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.prokind = 'f'

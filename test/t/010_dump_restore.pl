@@ -125,6 +125,9 @@ $old->safe_psql(
 	SELECT tq.subscribe('reader', 'task-failed');
 	SELECT tq.grant_scopes('pg_read_all_data', '{queue:health}');
 
+	-- buckets
+	SELECT tq.set_buckets('{[0,1024)}');
+
 	-- a task that is postponed
 	INSERT INTO tq_internal.postponed (task, due, origin, since, failures, step, error)
 		SELECT t.id, now() + interval '1 day', now(), now(), 1, 'deadline', 'some error' FROM tq_internal.task t

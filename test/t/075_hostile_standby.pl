@@ -77,6 +77,8 @@ my %write = (
 	defer_task => "($running, 0, '1 s')",
 	report_progress => "($running, 0, 1, 2)",
 	rotate_secret => ['()', '(true)'],
+	set_buckets => ["('{[0,512)}')", '(NULL)'],
+	buckets_settled => "('3')",
 	resolve => ["(ARRAY[${running}::tq.slugid], '{0}')", "('{}', '{}')", "('[]')"],
 	resolve_and_claim => ["('[]', 'p/w', 'g', 'w')", "('[]', 'p/new', 'g', 'w')"],
 	set_queue => ["('p/d', '{\"paused\": true}')", "('p/new', '{}')"],
@@ -177,6 +179,10 @@ my %read = (
 	wait_for_task_group => "($pending, '1 ms')",
 	slugid => '()',
 	slugid_in_bucket => '(7)',
+	buckets => '()',
+	bucket_counts => '()',
+	has_task => "($pending)",
+	has_task_group => "($pending)",
 );
 
 # For a superuser: it asks the launcher for a maintenance worker and writes nothing.
