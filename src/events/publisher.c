@@ -675,10 +675,12 @@ tq_publisher_watch_unpublished(void)
 }
 
 /*
- * Publishes a page with that tick, and sets the remaining fields of the tick.
+ * Publishes a page with that tick, and sets the remaining fields of the tick;
+ * `last` is the last tick that was committed when this pass began.
  */
 static void
-publish_page(const TqPage *page, TqTick *tick, Notification *notification)
+publish_page(const TqPage *page, const TqTick *last, TqTick *tick,
+			 Notification *notification)
 {
 	int nnotes;
 	TqMessage *notes = tq_messages_notes(page->messages, page->n, &nnotes);
@@ -692,7 +694,7 @@ publish_page(const TqPage *page, TqTick *tick, Notification *notification)
 	notification->later = notification->later || page->n > notification->room;
 	tick->unsent = notification->listened != 0 && notification->later &&
 				   page->n > 0;
-	tq_tick_insert(tick, notification->listened != 0);
+	tq_tick_insert(tick, last, notification->listened != 0);
 	own_xid = GetTopFullTransactionId();
 	n = tq_messages_number(page->messages, page->n, tick);
 	if (notification->listened == 0 || notification->later)
@@ -776,7 +778,7 @@ publish(TqTick *last, Notification *notification, bool *more)
 			break;
 		published += Max(page.n, 1);
 		tick = tick_of(&page, last, goal, is_part, after_seq);
-		publish_page(&page, &tick, notification);
+		publish_page(&page, last, &tick, notification);
 		after_seq = tick.upto_seq;
 		if (i == 0)
 			first_us = tq_clock_now() - began;

@@ -184,7 +184,7 @@ switch_segment(int current, const TqTick *last, TimestampTz now)
 		if (!tq_segment_is_empty(segment))
 			continue;
 		tq_segment_switch(segment, now);
-		tq_tick_insert(&tick, true);
+		tq_tick_insert(&tick, last, true);
 		tq_bindings_changed();
 		return;
 	}

@@ -307,6 +307,9 @@ tq_subscribe_ack(const char *name, int64 id, TimestampTz now)
 	if (!tq_subscription_find(name, &acked_id))
 		refuse_missing(name);
 	last_id = tq_message_last_id();
+	/* The id may have been given by a server whose place this one has taken. */
+	if (id > last_id)
+		last_id = Max(last_id, tq_tick_shown_id());
 	if (id > last_id)
 		refuse_unpublished(id, last_id);
 	if (is_taken(name, &acked_id))
@@ -334,6 +337,8 @@ typedef struct Reading
 	void *arg;
 	bool shown; /* the messages are shown to a client */
 	int64 upto; /* the last id that was examined */
+	int64 end;  /* stop when this id has been examined */
+	int64 examined;
 } Reading;
 
 static bool
@@ -489,8 +494,8 @@ collect(const TqTick *ticks, int nticks, TqMessage **messages, int *n)
 }
 
 /*
- * Reads the log until the reader has enough, the log ends, or about look_max
- * ids have been examined.
+ * Reads the log until the reader has enough, the log ends, or the id
+ * `end` or about look_max messages have been examined.
  */
 static void
 read_log(Reading *reading, int64 look_max)
@@ -499,7 +504,6 @@ read_log(Reading *reading, int64 look_max)
 											   "tq reading",
 											   ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(part);
-	int64 after = reading->upto;
 	int nticks;
 
 	do
@@ -514,21 +518,22 @@ read_log(Reading *reading, int64 look_max)
 
 			i += collect(ticks + i, nticks - i, &messages, &n);
 			read_messages(reading, messages, n);
+			reading->examined += n;
 			pfree(messages);
 			if (reading->left > 0)
 				reading->upto = Max(reading->upto, ticks[i - 1].last_id);
 			CHECK_FOR_INTERRUPTS();
 		}
 		MemoryContextReset(part);
-	} while (nticks > 0 && reading->left > 0 &&
-			 reading->upto - after < look_max);
+	} while (nticks > 0 && reading->left > 0 && reading->upto < reading->end &&
+			 reading->examined < look_max);
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(part);
 }
 
 /*
  * Reads the log after that id: gives `receive` up to max messages that match
- * one of the filters, and examines not many more than look_max ids.  Returns
+ * one of the filters, and examines not many more than look_max messages.  Returns
  * the number of messages; sets *read_upto to the id up to which it has read.
  */
 int
@@ -542,7 +547,8 @@ tq_subscribe_read(int64 after, int max, int64 look_max,
 					   .receive = receive,
 					   .arg = arg,
 					   .shown = true,
-					   .upto = after};
+					   .upto = after,
+					   .end = PG_INT64_MAX};
 
 	read_log(&reading, look_max);
 	*read_upto = reading.upto;
@@ -573,7 +579,7 @@ note_id(const TqAddress *address, void *arg)
 
 /*
  * Returns whether a message after behind->acked, up to last_id, matches this
- * subscription.  Subtracts the number of examined ids from *look_max.  Moves
+ * subscription.  Subtracts the number of examined messages from *look_max.  Moves
  * the mark of the subscription over messages that do not match it, so that
  * they are not examined again.
  */
@@ -589,12 +595,13 @@ tq_subscribe_unread(const TqBehind *behind, int64 last_id, int64 *look_max,
 					   .left = 1,
 					   .receive = note_id,
 					   .arg = &first,
-					   .upto = behind->acked_id};
+					   .upto = behind->acked_id,
+					   .end = last_id};
 	int64 skipped;
 	bool is_found;
 
-	read_log(&reading, Min(*look_max, last_id - behind->acked_id));
-	*look_max -= Min(*look_max, reading.upto - behind->acked_id);
+	read_log(&reading, *look_max);
+	*look_max -= Min(*look_max, reading.examined);
 	is_found = reading.left == 0;
 	if (is_found && first <= last_id)
 		return TQ_UNREAD_SOME;

@@ -771,6 +771,7 @@ CREATE TABLE tq_internal.tick (
 	upto pg_snapshot NOT NULL,		-- what is visible in it has been published
 	part_of pg_snapshot,			-- this is a part of what is visible in it, and others follow
 	xid xid8,						-- the transaction that published it
+	timeline int NOT NULL,			-- of the server, when it published it
 	after_seq bigint,				-- a part has the rows between these two
 	upto_seq bigint,
 	xids xid8[],					-- of these transactions; NULL if the tick is not a part
@@ -816,8 +817,9 @@ INSERT INTO tq_internal.log_segment SELECT segment, '-infinity' FROM generate_se
 UPDATE tq_internal.log_segment SET since = clock_timestamp() WHERE segment = 0;
 
 -- The first tick: nothing of transactions in progress has been published.
-INSERT INTO tq_internal.tick (first_id, last_id, published, messages, segments, segment, since, upto)
-	SELECT 0, 0, clock_timestamp(), 0, 0, 0, s, s
+-- The name of a WAL file begins with the timeline, as eight digits.
+INSERT INTO tq_internal.tick (first_id, last_id, published, messages, segments, segment, since, upto, timeline)
+	SELECT 0, 0, clock_timestamp(), 0, 0, 0, s, s, CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS bit(32)) AS int)
 	FROM format('%1$s:%1$s:', least(pg_snapshot_xmin(pg_current_snapshot()), pg_current_xact_id())) AS f (t),
 		CAST(f.t AS pg_snapshot) AS s;
 

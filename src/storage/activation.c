@@ -10,7 +10,8 @@
  *
  * The first call inserts a row into tq_internal.activation in its own
  * transaction.  Two concurrent first calls may both insert one, which does no
- * harm, so they need not wait for each other.  pg_dump leaves the table out.
+ * harm, so they need not wait for each other, except in a restored database,
+ * where they also move the first tick (tick_table.c).  pg_dump leaves the table out.
  * A backend caches that it has seen a row by the Oid of a table of the
  * extension, which is a different one after DROP and CREATE EXTENSION.  A row
  * that it has inserted itself counts for that transaction only; the next one
@@ -32,6 +33,7 @@
 #include "activation.h"
 #include "table.h"
 #include "table_scan.h"
+#include "tick_table.h"
 
 static TqRelation activations = TQ_RELATION("activation");
 
@@ -97,6 +99,7 @@ tq_activation_do(void)
 		return;
 	tq_spi_run(&insert_activation,
 			   TQ_VALUES(TimestampTzGetDatum(tq_clock_now())), NULL);
+	tq_tick_begin_ids();
 	tq_request_add(TQ_REQUEST_WAKE, MyDatabaseId);
 	active = tq_catalog_locked_table();
 	inserted_by = GetCurrentTransactionId();

@@ -206,6 +206,7 @@
 	X(t, upto, datum, upto)                                                   \
 	X(t, part_of, datum, part_of)                                             \
 	X(t, xid, xid8, xid)                                                      \
+	X(t, timeline, int32, timeline)                                           \
 	X(t, after_seq, int64_or_null, after_seq)                                 \
 	X(t, upto_seq, int64_or_null, upto_seq)                                   \
 	X(t, xids, datum, xids)

@@ -18,12 +18,33 @@
  * part_of is the snapshot that is being published.  Dividing by transaction id
  * instead would be wrong: a message could then be published before the one
  * that caused it.
+ *
+ * Ids after a failover
+ * --------------------
+ * A standby that is promoted without having received the last ticks continues
+ * where it is, while readers of the old primary may have seen the ids of those
+ * ticks.  If it gave these ids again, a reader that continues after the last id
+ * that it has seen would miss the messages that get them.  So a tick records
+ * the timeline of the server, and the first tick on another timeline leaves out
+ * EPOCH_IDS ids for each timeline in between: a standby that received nothing
+ * from the promoted one either, and is promoted later, is above both.  The ids
+ * that are left out lie behind the last tick and not behind the sequence, so
+ * that a pass that fails leaves out none of its own.  A crash does not change
+ * the timeline, and a promotion and a recovery from an archive always do.
+ *
+ * A dump that is restored is another server that lacks the end of the log.
+ * There the first tick is moved behind the ids of the original before anything
+ * is published (tq_tick_begin_ids).
+ *
+ * 2^40 ids are a million messages per second for 12 days.  JavaScript's numbers
+ * are exact for 8191 changes of the timeline, and bigint lasts for 8 million.
  */
 #include "postgres.h"
 
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "access/xlogdefs.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
@@ -45,6 +66,9 @@
 
 /* A class of advisory locks of tq, as in group_table.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418
+
+/* The ids that are left out where the log of another server may have others. */
+#define EPOCH_IDS (INT64CONST(1) << 40)
 
 TQ_NUMBERS(TQ_TICK_COLUMNS, tick);
 
@@ -94,8 +118,17 @@ static TqStatement now_snapshot = TQ_STATEMENT("SELECT pg_current_snapshot()",
 											   InvalidOid);
 
 static TqStatement draw_ids = TQ_STATEMENT(
-	"SELECT setval('tq_internal.message_id_seq', nextval('tq_internal.message_id_seq') + $1 - 1)",
-	INT4OID);
+	"SELECT setval('tq_internal.message_id_seq', greatest(nextval('tq_internal.message_id_seq'), $2) + $1 - 1)",
+	INT4OID, INT8OID);
+
+static TqStatement restored_ids = TQ_STATEMENT(
+	"SELECT CASE WHEN is_called THEN (last_value / $1 + 1) * $1 ELSE 0 END FROM tq_internal.message_id_seq",
+	INT8OID);
+
+static TqStatement move_first = TQ_STATEMENT(
+	"UPDATE tq_internal.tick SET first_id = $1, last_id = $1 WHERE last_id = 0"
+	" AND NOT EXISTS (SELECT FROM tq_internal.tick WHERE last_id > 0)",
+	INT8OID);
 
 static TqStatement set_unsent = TQ_STATEMENT(
 	"UPDATE tq_internal.tick SET unsent = nullif($2, 0) WHERE last_id = $1",
@@ -191,8 +224,42 @@ tq_tick_last(TqTick *tick)
 }
 
 /*
- * Returns the last id of the newest tick, after making it durable, so that the
- * id may be returned to a reader.
+ * Returns the least id that may be given to a message after that tick.
+ */
+static int64
+least_id_after(const TqTick *last)
+{
+	int64 timelines = (int64) GetWALInsertionTimeLine() - last->timeline;
+
+	/* pg_upgrade begins again with the first timeline. */
+	if (timelines != 0)
+		timelines = Max(timelines, 1);
+	return last->last_id + 1 + timelines * EPOCH_IDS;
+}
+
+/*
+ * Returns the last id that a reader of a log that has this tick may have seen,
+ * here or on a server whose place this one has taken.
+ */
+static int64
+shown_id(const TqTick *last)
+{
+	return RecoveryInProgress() ? last->last_id : least_id_after(last) - 1;
+}
+
+/* Returns the last id that a reader may have seen, before it is durable. */
+int64
+tq_tick_shown_id(void)
+{
+	TqTick last;
+
+	tq_tick_last(&last);
+	return shown_id(&last);
+}
+
+/*
+ * Returns the last id that a reader may have seen, after making the newest tick
+ * durable, so that the id may be returned to a reader.
  */
 int64
 tq_tick_last_id(void)
@@ -201,7 +268,21 @@ tq_tick_last_id(void)
 
 	tq_tick_last(&last);
 	make_durable(&last);
-	return last.last_id;
+	return shown_id(&last);
+}
+
+/*
+ * Moves the first tick of a database behind the ids of the database that was
+ * restored in it, if one was.  Nothing has been published here yet.
+ */
+void
+tq_tick_begin_ids(void)
+{
+	int64 id = tq_spi_run_int64(&restored_ids,
+								TQ_VALUES(Int64GetDatum(EPOCH_IDS)), 0);
+
+	if (id > 0)
+		tq_spi_run(&move_first, TQ_VALUES(Int64GetDatum(id)), NULL);
 }
 
 /*
@@ -275,7 +356,7 @@ tq_ticks_after(int64 id, int max, bool shown, int *found)
 }
 
 /*
- * Inserts a tick and draws its ids.
+ * Inserts a tick after the last one and draws its ids.
  *
  * Ids that a reader has seen must not be given to other messages after a
  * crash, so a tick that sends NOTIFY is flushed at commit, whatever
@@ -287,18 +368,22 @@ tq_ticks_after(int64 id, int max, bool shown, int *found)
  * A tick without messages also draws an id, so that last_id identifies a tick.
  */
 void
-tq_tick_insert(TqTick *row, bool notified)
+tq_tick_insert(TqTick *row, const TqTick *last, bool notified)
 {
 	int ids = Max(row->messages, 1);
 	TqTable *table = tq_table_open(&segments[row->segment]);
 	TupleTableSlot *slot = tq_table_new_row(table);
 
-	row->last_id = tq_spi_run_int64(&draw_ids, TQ_VALUES(Int32GetDatum(ids)),
-									0);
+	row->last_id =
+		tq_spi_run_int64(&draw_ids,
+						 TQ_VALUES(Int32GetDatum(ids),
+								   Int64GetDatum(least_id_after(last))),
+						 0);
 	row->first_id = row->last_id - ids + 1;
 	if (row->unsent != 0)
 		row->unsent = row->first_id;
 	row->xid = GetTopFullTransactionId();
+	row->timeline = (int) GetWALInsertionTimeLine();
 	TQ_TICK_COLUMNS(TQ_PUT, tick);
 	tq_table_close(table);
 	if (notified || MyBackendType != B_BG_WORKER)

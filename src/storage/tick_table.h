@@ -24,6 +24,7 @@ typedef struct TqTick
 	Datum since;
 	Datum upto; /* what it sees has been published, up to and with this tick */
 	FullTransactionId xid; /* the publishing transaction */
+	int timeline;          /* of the server, when it published the tick */
 	Datum part_of;         /* 0, or the snapshot that later parts complete */
 	int64 after_seq; /* a part has the rows that xids wrote between the two */
 	int64 upto_seq;
@@ -35,13 +36,15 @@ extern Datum tq_snapshot_now(void);
 extern Datum tq_snapshot_acked(void);
 extern void tq_tick_last(TqTick *tick);
 extern int64 tq_tick_last_id(void);
+extern int64 tq_tick_shown_id(void);
+extern void tq_tick_begin_ids(void);
 extern TimestampTz tq_tick_oldest(void);
 extern TimestampTz tq_tick_last_whole(void);
 extern bool tq_tick_unsent(TqTick *tick);
 extern bool tq_tick_of_segment(int segment, TqTick *tick);
 extern bool tq_tick_shows_segment(int segment, TimestampTz since);
 extern TqTick *tq_ticks_after(int64 id, int max, bool shown, int *found);
-extern void tq_tick_insert(TqTick *row, bool notified);
+extern void tq_tick_insert(TqTick *row, const TqTick *last, bool notified);
 extern void tq_tick_set_unsent(const TqTick *tick, int64 unsent);
 
 #endif /* TQ_TICK_TABLE_H */

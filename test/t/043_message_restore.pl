@@ -171,6 +171,7 @@ sub check_copy
 	is($sql->("SELECT count(*) FROM tq.messages() WHERE payload ->> 'taskGroupId' = 'AAAAAAAAQAaAAAAAAAAAAA'"), 1,
 		"$db: the resolution of a group is published");
 	cmp_ok($sql->('SELECT min(id) FROM tq.messages()'), '>', $expect{$last_id}, "$db: ids go on upwards");
+	cmp_ok($sql->('SELECT min(id) FROM tq.messages()'), '>', 2**40, "$db: above those that the original gives after the dump");
 	is($sql->("SELECT count(*) FROM tq_internal.tick WHERE published < '$began'"), 0, "$db: ticks are its own");
 	is($sql->("SELECT count(*) FROM tq_internal.log_segment WHERE since < '$began' AND since <> '-infinity'"), 0, "$db: so are the segments");
 	is($sql->('SELECT count(*) FROM tq_internal.message WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())'), 0,
