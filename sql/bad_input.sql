@@ -116,7 +116,7 @@ INSERT INTO call (fn, arg, good) VALUES
 	('topic_match', 'pattern', $$'a.#'$$), ('topic_match', 'routing_key', $$'a.b'$$),
 	('bind', 'channel', $$'regress'$$), ('bind', 'exchange', $$'task-defined'$$), ('bind', 'routing_key_pattern', $$'#'$$),
 	('unbind', 'channel', $$'regress'$$), ('unbind', 'exchange', $$'task-defined'$$), ('unbind', 'pattern', $$'#'$$),
-	('queue_channel', 'task_queue_id', $$'regress/w'$$),
+	('queue_channel', 'task_queue_id', $$'regress/w'$$), ('worker_channel', 'worker_group', $$'g'$$), ('worker_channel', 'worker_id', $$'w'$$),
 	('messages', 'after', $$0$$), ('messages', 'max', $$1$$), ('messages', 'exchange', $$'task-defined'$$), ('messages', 'pattern', $$'#'$$),
 	('message', 'id', $$(SELECT max(id) FROM tq.messages())$$),
 	('subscribe', 'name', $$'new'$$), ('subscribe', 'exchange', $$'task-defined'$$), ('subscribe', 'pattern', $$'#'$$),

@@ -72,7 +72,7 @@ SELECT count(*) FROM tq.worker_removed('regress', 'w', 'g', 'declared', 'gone');
 SELECT tq.pending_tasks('regress/w');
 SELECT tq.task_queue_counts('regress/w');
 SELECT count(*) > 0 AS steps FROM tq.upkeep();
-SELECT tq.bind('regress', 'task-defined'), tq.unbind('regress', 'task-defined'), tq.queue_channel('regress/w');
+SELECT tq.bind('regress', 'task-defined'), tq.unbind('regress', 'task-defined'), tq.queue_channel('regress/w'), tq.worker_channel('g', 'w');
 SELECT tq.subscribe('regress', 'task-defined'), tq.unsubscribe('regress');
 SELECT count(*) >= 0 AS messages FROM tq.messages();
 SELECT count(*) FROM tq.binding_overview;

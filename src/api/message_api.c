@@ -28,6 +28,7 @@
 #include "../events/message_json.h"
 #include "../events/publisher.h"
 #include "../events/subscription.h"
+#include "../events/worker_channel.h"
 #include "../shmem/worker_request.h"
 #include "../storage/activation.h"
 #include "../storage/outbox_table.h"
@@ -41,6 +42,7 @@
 PG_FUNCTION_INFO_V1(tq_bind);
 PG_FUNCTION_INFO_V1(tq_unbind);
 PG_FUNCTION_INFO_V1(tq_queue_channel);
+PG_FUNCTION_INFO_V1(tq_worker_channel);
 PG_FUNCTION_INFO_V1(tq_messages);
 PG_FUNCTION_INFO_V1(tq_message);
 PG_FUNCTION_INFO_V1(tq_published_id);
@@ -177,6 +179,18 @@ tq_queue_channel(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TEXT_P(cstring_to_text(
 		tq_queue_channel_name(tq_arg_task_queue_id(fcinfo, 0))));
+}
+
+/*
+ * worker_channel(worker_group, worker_id text) -> text, at most 63 bytes; TQ400
+ * for what is no name of a worker (2.10)
+ */
+Datum
+tq_worker_channel(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(
+		tq_worker_channel_name(tq_arg_worker_name(fcinfo, 0, "worker_group"),
+							   tq_arg_worker_name(fcinfo, 1, "worker_id"))));
 }
 
 /* ---- the log ---- */

@@ -92,8 +92,9 @@ typedef enum TqVerdict
 typedef enum TqExchange
 {
 	TQ_EXCHANGE_NONE =
-		0, /* no message, but a notice to the publisher: a task was resolved,
-			  or, if the state is pending, runs of a queue became claimable */
+		0, /* no message, but a notice to the publisher: a task was resolved;
+			  if the state is pending, runs of a queue became claimable; if it is
+			  running, a run was taken from its worker */
 	TQ_EXCHANGE_TASK_DEFINED = 1,
 	TQ_EXCHANGE_TASK_PENDING = 2,
 	TQ_EXCHANGE_TASK_RUNNING = 3,

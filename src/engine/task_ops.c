@@ -21,6 +21,7 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
+#include "../events/worker_channel.h"
 #include "../shmem/wait_queue.h"
 #include "../storage/artifact_table.h"
 #include "../storage/dead_letter_table.h"
@@ -338,6 +339,18 @@ note_group_of_deleted(const TqNamedTask *named)
 	tq_outbox_append(&batch);
 }
 
+/* Notifies the worker of a running run whose task was deleted. */
+static void
+note_deleted(const TqTask *task, const TqRun *last)
+{
+	TqOutboxBatch batch = {0};
+
+	if (last->state != TQ_STATE_RUNNING || !tq_worker_channel_is_listened())
+		return;
+	tq_worker_channel_add(&batch, &task->task_id, last, "deleted");
+	tq_outbox_append(&batch);
+}
+
 /*
  * Deletes a task in any state, as its expiry would, together with its dead
  * letter and its postponed maintenance.  The row with the location of the task
@@ -361,6 +374,7 @@ tq_task_delete(const TqNamedTask *named)
 		tq_error_missing_task(&task.task_id);
 	tq_count_deleted(&task, &last);
 	tq_wait_note_resolved(task.id);
+	note_deleted(&task, &last);
 	if (!tq_state_is_resolved(last.state))
 		note_group_of_deleted(named);
 }

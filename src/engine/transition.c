@@ -35,10 +35,12 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
+#include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
 #include "../events/outbox.h"
+#include "../events/worker_channel.h"
 #include "../shmem/wait_queue.h"
 #include "../storage/dependency_table.h"
 #include "../storage/failure_table.h"
@@ -626,6 +628,28 @@ drop_blocked(TqLockedTasks *locked, TqResolved reason, TimestampTz now)
 }
 
 /*
+ * Adds the notes for the workers of running runs that are about to end, which no
+ * worker has asked for: a report does not come through here.
+ */
+static void
+note_taken(TqTransitions *transitions, const TqLockedTasks *locked,
+		   TqResolved reason)
+{
+	bool is_listened = false;
+
+	for (int i = 0; i < locked->n; i++)
+	{
+		if (locked->runs[i].state != TQ_STATE_RUNNING)
+			continue;
+		is_listened = is_listened || tq_worker_channel_is_listened();
+		if (!is_listened)
+			return;
+		tq_worker_channel_add(&transitions->outbox, &locked->tasks[i].task_id,
+							  &locked->runs[i], tq_resolved_name(reason));
+	}
+}
+
+/*
  * Makes one round: ends those of these locked tasks, in any location, to which
  * the event applies.  Unless `again` is TQ_TIMER_NONE, it waits for no lock:
  * tasks that are locked by another session, or have a dependent that is, get a
@@ -649,6 +673,7 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 						locked->others, locked->nothers);
 	}
 	transitions->n = locked->n;
+	note_taken(transitions, locked, reason);
 	tq_locked_tasks_read_details(locked);
 	for (int i = 0; i < locked->n; i++)
 	{

@@ -11,9 +11,13 @@
 #include "datatype/timestamp.h"
 #include "utils/jsonb.h"
 
+#include "../core/names.h"
 #include "../core/types.h"
+#include "../events/outbox.h"
+#include "../events/worker_channel.h"
 #include "../storage/queue_table.h"
 #include "../storage/run_list.h"
+#include "../storage/run_table.h"
 #include "../storage/task_table.h"
 #include "../storage/worker_table.h"
 #include "../util/clock.h"
@@ -117,6 +121,28 @@ error_of(const char *reason)
 }
 
 /*
+ * Notifies a worker of the runs that these reports have ended, because it has
+ * not made them itself.
+ */
+static void
+note_removed(const TqReport *reports, int n)
+{
+	TqOutboxBatch batch = {0};
+
+	if (!tq_worker_channel_is_listened())
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		TqRun run = {.run_id = reports[i].run_id, .worker = reports[i].holder};
+
+		if (reports[i].is_ended)
+			tq_worker_channel_add(&batch, &reports[i].task_id, &run,
+								  tq_resolved_name(reports[i].reason));
+	}
+	tq_outbox_append(&batch);
+}
+
+/*
  * Resolves the runs that a worker has as worker-shutdown, so that they are
  * retried as after a report of it (doc/spec/taskcluster.md 3.1, rule 33).
  * Returns the reports, with their outcomes.
@@ -142,5 +168,6 @@ tq_worker_remove(const TqWorkerId *id, const char *reason, TimestampTz now,
 								.holder = seat.id,
 								.error = error};
 	tq_resolve_reports(reports, *n, now);
+	note_removed(reports, *n);
 	return reports;
 }

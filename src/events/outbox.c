@@ -222,6 +222,15 @@ tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 }
 
 /*
+ * Adds a note to the publisher, whether or not an exchange is wanted.
+ */
+void
+tq_outbox_add_notice(TqOutboxBatch *batch, const TqMessage *notice)
+{
+	(void) put(batch, notice);
+}
+
+/*
  * Adds a note that a task was resolved by this run, its last one, if
  * task-group-resolved is wanted: the publisher derives that message from it.
  */

@@ -30,6 +30,8 @@ extern void tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task,
 							  const TqRun *run, const TqRun *last);
 extern void tq_outbox_add_message(TqOutboxBatch *batch,
 								  const TqMessage *message);
+extern void tq_outbox_add_notice(TqOutboxBatch *batch,
+								 const TqMessage *notice);
 extern void tq_outbox_add_note(TqOutboxBatch *batch, const TqRun *last);
 extern bool tq_outbox_leave_timer(TqOutboxBatch *batch, TqExchange exchange,
 								  TimestampTz due, TimestampTz now);

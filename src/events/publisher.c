@@ -52,7 +52,6 @@
 #include "access/xlog.h"
 #include "access/xlogdefs.h"
 #include "commands/async.h"
-#include "common/md5.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -81,6 +80,7 @@
 #include "message_json.h"
 #include "outbox.h"
 #include "publisher.h"
+#include "worker_channel.h"
 
 #define SLICE 1000          /* messages that are built together */
 #define SEND_MAX 10000      /* messages that one transaction sends */
@@ -89,8 +89,6 @@
 #define WAIT_MS 50          /* for synchronous standbys */
 #define QUEUE_PAGES 1048576 /* of the notification queue, before 17 */
 #define QUEUE_FULL 0.5      /* most of the notification queue that we fill */
-#define CHANNEL_MAX (NAMEDATALEN - 1)
-#define HASH_CHARS 32 /* of MD5 */
 
 /* ---- bindings ---- */
 
@@ -160,23 +158,11 @@ look_up_bindings(void)
 
 /* ---- queue channels ---- */
 
-/*
- * Returns the channel of a queue, "tq_queue_" and its name.  If that is longer
- * than a channel may be, it is truncated and the MD5 of the queue's name
- * appended.
- */
+/* Returns the channel of a queue, "tq_queue_" and its name. */
 char *
 tq_queue_channel_name(const char *task_queue_id)
 {
-	char *channel = psprintf(TQ_QUEUE_CHANNEL "%s", task_queue_id);
-	char hash[HASH_CHARS + 1];
-	const char *error = NULL;
-
-	if (strlen(channel) <= CHANNEL_MAX)
-		return channel;
-	if (!pg_md5_hash(task_queue_id, strlen(task_queue_id), hash, &error))
-		elog(ERROR, "could not compute MD5: %s", error);
-	return psprintf("%.*s_%s", CHANNEL_MAX - HASH_CHARS - 1, channel, hash);
+	return tq_channel_name(TQ_QUEUE_CHANNEL, task_queue_id);
 }
 
 /* How many runs of a queue have become claimable. */
@@ -452,6 +438,8 @@ tell(TqMessage *messages, int n, const TqMessage *notes, int nnotes,
 	if (queues)
 		count_notes(claimable, notes, nnotes);
 	notify_claimable(claimable);
+	if (listened & tq_listener_channel_bit(TQ_WORKER_CHANNEL))
+		tq_worker_channel_notify(notes, nnotes);
 }
 
 /*

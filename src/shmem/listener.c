@@ -53,17 +53,19 @@ const TqShmemPart tq_listener_shmem = {.name = "tq listeners",
 									   .startup = startup};
 
 /*
- * Returns the bit of a channel.  All channels of queues share one bit, because
- * there are many.
+ * Returns the bit of a channel.  All channels of queues share one bit, and those
+ * of workers another, because there are many.
  */
 uint64
 tq_listener_channel_bit(const char *channel)
 {
 	if (strncmp(channel, TQ_QUEUE_CHANNEL, strlen(TQ_QUEUE_CHANNEL)) == 0)
 		return UINT64CONST(1) << 63;
+	if (strncmp(channel, TQ_WORKER_CHANNEL, strlen(TQ_WORKER_CHANNEL)) == 0)
+		return UINT64CONST(1) << 62;
 	return UINT64CONST(1) << hash_bytes((const unsigned char *) channel,
 										strlen(channel)) %
-								 63;
+								 62;
 }
 
 static void

@@ -7,7 +7,8 @@
 
 #include "shmem.h"
 
-#define TQ_QUEUE_CHANNEL "tq_queue_" /* prefix of the channels of queues */
+#define TQ_QUEUE_CHANNEL "tq_queue_"   /* prefix of the channels of queues */
+#define TQ_WORKER_CHANNEL "tq_worker_" /* and of workers */
 
 extern const TqShmemPart tq_listener_shmem;
 

@@ -1551,6 +1551,10 @@ CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_queue_channel' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.queue_channel(text) IS 'the channel that is notified when runs of this queue become claimable';
 
+CREATE FUNCTION tq.worker_channel(worker_group text, worker_id text) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_worker_channel' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq.worker_channel(text, text) IS 'the channel that is notified when a running run is taken from this worker: canceled, expired, timed out, removed or deleted';
+
 CREATE FUNCTION tq.messages(after bigint DEFAULT 0, max int DEFAULT 1000, exchange text DEFAULT NULL, pattern text DEFAULT '#') RETURNS SETOF tq.exchange_message
 	AS 'MODULE_PATHNAME', 'tq_messages' LANGUAGE C;
 COMMENT ON FUNCTION tq.messages(bigint, int, text, text) IS 'messages in the order of publication, after that id; go on after the last id seen';

@@ -3,7 +3,7 @@
 -- listener receives is tested in test/t/040_notify.pl.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(162);
+SELECT plan(172);
 
 -- ---------------------------------------------------------------------------
 -- 6.2: ten words of a task, 6.3: four of a group
@@ -295,5 +295,17 @@ SELECT is(count(DISTINCT tq.queue_channel(repeat('p', 38) || '/' || repeat('w', 
 SELECT is(pg_temp.code(format('SELECT tq.queue_channel(%L)', q)), 'TQ400', 'queue_channel: no task queue: ' || quote_literal(left(q, 20)))
 FROM unnest(ARRAY['', 'p.', 'p/', '/w', 'p/w/x', 'p.q/w', 'p/' || repeat('w', 39), 'p/w x']) AS q;
 SELECT is(tq.queue_channel(NULL), NULL, 'queue_channel: NULL of NULL');
+
+-- ---------------------------------------------------------------------------
+-- Channels of workers
+-- ---------------------------------------------------------------------------
+
+SELECT is(tq.worker_channel('eu', 'pod-7.local'), 'tq_worker_eu/pod-7.local', 'worker_channel: group and id');
+SELECT is(tq.worker_channel('eu', repeat('w', 50)), 'tq_worker_eu/' || repeat('w', 50), 'worker_channel: the longest that is whole, 63 bytes');
+SELECT is(tq.worker_channel('eu', repeat('w', 51)), 'tq_worker_eu/' || repeat('w', 17) || '_' || md5('eu/' || repeat('w', 51)), 'worker_channel: the beginning and the MD5');
+SELECT is(count(DISTINCT tq.worker_channel(repeat('g', 128), repeat('w', 124) || n)), 1000::bigint, 'worker_channel: shortened ones are distinct') FROM generate_series(1000, 1999) AS n;
+SELECT is(pg_temp.code(format('SELECT tq.worker_channel(%L, %L)', g, w)), 'TQ400', 'worker_channel: no worker: ' || quote_literal(left(g, 20)) || ', ' || quote_literal(left(w, 20)))
+FROM (VALUES ('', 'w'), ('g', ''), ('g/h', 'w'), ('g', 'w x'), ('g', repeat('w', 129))) AS v (g, w);
+SELECT is(tq.worker_channel('g', NULL), NULL, 'worker_channel: NULL of NULL');
 
 SELECT * FROM finish();

@@ -158,6 +158,7 @@ INSERT INTO rule VALUES
 	('has_task_group', $$SELECT tq.has_task_group(tq.slugid())$$, '[[]]'),
 	('stable_slugid', $$SELECT tq.stable_slugid('x')$$, '[[]]'),
 	('queue_channel', $$SELECT tq.queue_channel('test/q')$$, '[[]]'),
+	('worker_channel', $$SELECT tq.worker_channel('g', 'w')$$, '[[]]'),
 	('topic_match', $$SELECT tq.topic_match('#', 'x')$$, '[[]]'),
 	('conductor_policy', $$SELECT tq.conductor_policy('{}')$$, '[[]]'),
 	('taskbroker_policy', $$SELECT tq.taskbroker_policy('{}')$$, '[[]]'),

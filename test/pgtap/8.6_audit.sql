@@ -105,7 +105,7 @@ INSERT INTO silent SELECT unnest('{ack, artifact_info, assume, bucket, bucket_co
 	list_pending_tasks, list_provisioners, list_task_group, list_task_queues, list_worker_types, list_workers, maintenance_activity, message,
 	messages, pending_tasks, published_id, queue_channel, queue_counts, result, satisfies, slugid, stable_slugid, start_maintenance, status,
 	status_row, statuses, task, task_queue_counts, taskbroker_policy, taskbroker_status, tasks, top, topic_match, upkeep, wait_for_task,
-	wait_for_task_group, wait_for_work, why}'::text[]);
+	wait_for_task_group, wait_for_work, why, worker_channel}'::text[]);
 INSERT INTO silent VALUES ('cancel_tasks'), ('move_tasks');	-- not silent, but tested in policy_12_many.sql, because they commit
 INSERT INTO silent VALUES ('fire_cron'), ('run_cron_now'), ('install_cron_upkeep');	-- not silent, but tested in policy_15_cron.sql
 

@@ -173,7 +173,7 @@ INSERT INTO attack_call VALUES
 	('set_buckets', $$'{[0,1024)}'$$), ('buckets_settled', $$'0'$$), ('bucket_counts', ''),
 	('rotate_secret', ''), ('grant_scopes', $$'fresh', '{x}'$$), ('revoke_scopes', $$'fresh', '{x}'$$), ('grant_queue', $$'fresh', 'test/*', 'read'$$), ('revoke_queue', $$'fresh', 'test/*', 'read'$$);
 INSERT INTO attack_call
-	SELECT fn, args, false FROM (VALUES ('slugid', ''), ('slugid_in_bucket', '7'), ('bucket', $$'<p>'$$), ('buckets', ''), ('has_task', $$'<p>'$$), ('has_task_group', $$'<p>'$$), ('stable_slugid', $$'x'$$), ('queue_channel', $$'test/q'$$), ('topic_match', $$'#', 'x'$$), ('conductor_policy', $$'{}'$$),
+	SELECT fn, args, false FROM (VALUES ('slugid', ''), ('slugid_in_bucket', '7'), ('bucket', $$'<p>'$$), ('buckets', ''), ('has_task', $$'<p>'$$), ('has_task_group', $$'<p>'$$), ('stable_slugid', $$'x'$$), ('queue_channel', $$'test/q'$$), ('worker_channel', $$'g', 'w'$$), ('topic_match', $$'#', 'x'$$), ('conductor_policy', $$'{}'$$),
 		('taskbroker_policy', $$'{}'$$), ('current_scopes', ''), ('satisfies', $$'{}', 'x'$$)) AS v (fn, args);
 -- assume() needs the credentials of a claim: 5.7.
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.prokind = 'f'
@@ -329,7 +329,7 @@ $$;
 SELECT is(pg_temp.odd_state(fn, format(args, name)), 'value', format('tq.%s(%s)', fn, format(args, name)))
 FROM odd, (VALUES ('enqueue', '%L'), ('enqueue', $$'test/q', routes => ARRAY[%L]$$), ('enqueue', $$'test/q', scopes => ARRAY[%L]$$), ('enqueue', $$'test/q', task_id => %L$$),
 	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('claim_work', $$ARRAY[%L], 'g', 'w'$$), ('claim_work', $$'{test/q}'::text[], 'g', 'w', mode => %L$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
-	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('queue_counts', '%L'), ('list_workers', '%1$L, %1$L'), ('list_task_queues', '%L'),
+	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('worker_channel', '%1$L, %1$L'), ('queue_counts', '%L'), ('list_workers', '%1$L, %1$L'), ('list_task_queues', '%L'),
 	('grant_scopes', '%L, ARRAY[''x'']'), ('grant_scopes', '''fresh'', ARRAY[%L]'), ('grant_queue', '''fresh'', %L, ''read'''), ('satisfies', 'ARRAY[%1$L], %1$L'), ('topic_match', '%1$L, %1$L'), ('stable_slugid', '%L'),
 	('get_latest_artifact', format('%L, %%L', pg_temp.id('r'))), ('worker_removed', '''test'', ''q'', ''g'', ''w'', %L'), ('why', '%L'), ('status', '%L')) AS v (fn, args);
 SELECT is(pg_temp.odd_state(fn, format(args, jsonb_build_object(name, name))), 'value', format('tq.%s(%s)', fn, format(args, jsonb_build_object(name, name))))
