@@ -47,6 +47,8 @@ node_of(const TqGroupTask *task)
 			 task->reason != TQ_RESOLVED_COMPLETED &&
 			 task->reason != TQ_RESOLVED_FAILED)
 		node.remark = tq_resolved_name(task->reason);
+	else if (task->progress != NULL)
+		node.remark = tq_label(task->progress, TQ_LABEL_MAX);
 	return node;
 }
 
@@ -148,6 +150,9 @@ tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
 													  run->worker_id),
 											 2 * TQ_LABEL_MAX),
 					.name = picture->graph.nodes[task].name,
+					.progress = run->state == TQ_STATE_RUNNING
+									? picture->graph.nodes[task].remark
+									: "",
 					.run_id = run->run_id,
 					.state = run->state,
 					.reason = run->reason == TQ_RESOLVED_NONE

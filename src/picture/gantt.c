@@ -136,6 +136,9 @@ append_tip(Chart *chart, const Drawn *drawn)
 					 tq_state_name(bar->state));
 	if (bar->reason != NULL && strcmp(bar->reason, tq_state_name(bar->state)))
 		appendStringInfo(out, ", %s", bar->reason);
+	if (bar->progress[0] != '\0')
+		appendStringInfoString(out, ": ");
+	tq_label_html(out, bar->progress);
 	if (bar->started != 0)
 		appendStringInfo(out, "; waited %s, took %s",
 						 duration(Max(bar->started - bar->claimable, 0)),
@@ -171,7 +174,11 @@ append_bar(Chart *chart, Row *row)
 						 drawn->x, y + 3);
 	if (letters >= 4 && drawn->runs == 1)
 		tq_svg_text(out, drawn->x + 18, y + 11, "small in",
-					tq_label(bar->name, letters));
+					tq_label(bar->progress[0] == '\0'
+								 ? bar->name
+								 : psprintf("%s: %s", bar->name,
+											bar->progress),
+							 letters));
 	appendStringInfoString(out, "</g>\n");
 	row->last.runs = 0;
 }

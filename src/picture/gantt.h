@@ -15,6 +15,7 @@ typedef struct TqBar
 {
 	char *worker; /* NULL: it was not claimed */
 	char *name;
+	const char *progress; /* that a running run has reported; or "" */
 	int run_id;
 	TqState state;
 	const char *reason; /* NULL: not resolved */

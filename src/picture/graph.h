@@ -11,7 +11,8 @@
 typedef struct TqNode
 {
 	char *name;         /* a label */
-	const char *remark; /* reason, or another remark on one task; or "" */
+	const char *remark; /* reason, progress or another remark on one task; or
+						   "" */
 	int tasks;
 	int count[TQ_STATES];
 	int outside;  /* dependencies on tasks that are not in the group */

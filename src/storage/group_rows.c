@@ -37,13 +37,17 @@ static TqStatement task_rows = TQ_STATEMENT(
 	" ELSE r.state END::int2,"
 	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.reason_resolved ELSE 0 END::int2,"
 	" coalesce(p.run_id, d.run_id, r.run_id, -1)::int2, d.task IS NOT NULL,"
-	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END, w.worker_group, w.worker_id"
+	" CASE WHEN p.task IS NULL AND d.task IS NULL THEN r.resolved END, w.worker_group, w.worker_id,"
+	" CASE WHEN e.reported IS NOT NULL THEN concat_ws(', ', CASE WHEN e.total > 0"
+	" THEN trunc(100.0 * e.done / e.total) || ' %' ELSE e.done || ' done' END, e.message) END"
 	" FROM " MEMBERS " JOIN tq_internal.queue q ON q.id = m.queue"
 	" LEFT JOIN tq_internal.unscheduled u ON u.task = m.id"
 	" LEFT JOIN LATERAL " TQ_PENDING_OF(
 		"m.id") " AS p ON true"
 				" LEFT JOIN tq_internal.delayed d ON d.task = m.id" LAST_RUN
 				" LEFT JOIN tq_internal.worker w ON w.id = r.worker"
+				" LEFT JOIN tq_internal.run_detail e ON r.state = 2 AND r.has_detail"
+				" AND e.task = r.task AND e.run_id = r.run_id"
 				" ORDER BY m.id LIMIT $3",
 	INT8OID, TQ_SLUGID, INT4OID);
 
@@ -90,7 +94,8 @@ read_task(TupleTableSlot *slot, void *row)
 										 .is_delayed = tq_row_bool(slot, 8),
 										 .resolved = tq_row_time(slot, 9),
 										 .worker_group = tq_row_text(slot, 10),
-										 .worker_id = tq_row_text(slot, 11)};
+										 .worker_id = tq_row_text(slot, 11),
+										 .progress = tq_row_text(slot, 12)};
 }
 
 static void

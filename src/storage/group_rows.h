@@ -25,6 +25,7 @@ typedef struct TqGroupTask
 	TimestampTz resolved; /* 0: it is not */
 	char *worker_group;   /* NULL: no worker has had the last run */
 	char *worker_id;
+	char *progress; /* of the running run, in words; NULL: not reported */
 } TqGroupTask;
 
 /* A task of a group that depends on another task, in this group or not. */

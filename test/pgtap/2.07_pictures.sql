@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 2.7: pictures of a task group.
 BEGIN;
 \ir helper.psql
-SELECT plan(56);
+SELECT plan(62);
 
 -- A text without the id of a group.
 CREATE FUNCTION pg_temp.plain(text, name text) RETURNS text LANGUAGE sql AS $$
@@ -223,6 +223,18 @@ SELECT matches(tq.report_html(pg_temp.id('z')), '<p>The last 100 of 101.</p>.*Ou
 SELECT matches(tq.report_html(pg_temp.id('fan'), 10), '<p>Drawn as one: tasks of one level whose names differ in numbers.</p>.*<title>300 x shard \*: 300 unscheduled</title>', '2.7 report_html: a large group');
 SELECT cmp_ok(length(tq.report_html(pg_temp.id('dense'), 2000)), '<', 2000000, '2.7 report_html: very many dependencies');
 SELECT cmp_ok(length(tq.report_html(pg_temp.id('chain'), 2000)), '<', 2000000, '2.7 report_html: a long chain');
+
+-- progress of running tasks
+SELECT pg_temp.create('p1', '{"$group": "pr"}'), pg_temp.create('p2', '{"$group": "pr"}'), pg_temp.create('p3', '{"$group": "pr"}') \g /dev/null
+SELECT pg_temp.take('p1'), pg_temp.take('p2'), pg_temp.take('p3') \g /dev/null
+SELECT tq.report_progress(pg_temp.id('p1'), 0, 299, 300, E'\x1b[2J </title>"\n\u202efile 17'), tq.report_progress(pg_temp.id('p2'), 0, 17, NULL) \g /dev/null
+SELECT is((SELECT string_agg(line, E'\n') FROM tq.group_tree(pg_temp.id('pr')) AS line WHERE line ~ '^= '), E'= p1  running: 99 %, ?[2J </title>" ?file 17\n= p2  running: 17 done\n= p3  running', '2.7 group_tree: progress');
+SELECT matches(tq.group_dot(pg_temp.id('pr')), 'p1\\nrunning: 99 %, \?\[2J </title>\\" \?file 17"', '2.7 group_dot: progress');
+SELECT matches(tq.group_mermaid(pg_temp.id('pr')), '"p2<br/>running: 17 done"', '2.7 group_mermaid: progress');
+SELECT matches(tq.group_gantt(pg_temp.id('pr')), '<title>p1, run 0: running: 99 &#37;, \?\[2J &#60;/title&#62;&#34; \?file 17; waited ', '2.7 group_gantt: progress');
+SELECT matches(tq.report_html(pg_temp.id('pr')), '<title>p1: running: 99 &#37;, \?\[2J &#60;/title&#62;&#34; \?file 17</title>', '2.7 report_html: progress');
+SELECT tq.report_completed(pg_temp.id('p1'), 0), tq.defer_task(pg_temp.id('p2'), 0, '1 hour') \g /dev/null
+SELECT is((SELECT count(*) FROM tq.group_tree(pg_temp.id('pr')) AS line WHERE line ~ '%|done'), 0::bigint, '2.7 of running tasks only');
 
 -- faults
 SELECT pg_temp.throws($$SELECT * FROM tq.group_tree(NULL)$$, 'TQ400', '2.7 no group');

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(64);
+SELECT plan(65);
 
 -- The progress of a run in the status: 'done/total message'; '-' for none.
 CREATE FUNCTION pg_temp.progress(status jsonb, n int DEFAULT -1) RETURNS text
@@ -47,6 +47,8 @@ SELECT is(pg_temp.detail(call), expected, '13.2 ' || call) FROM (VALUES
 	($$SELECT tq.report_progress(pg_temp.id('a'), 0, 1, 2, repeat('é', 501))$$, 'message is too long; It has 1002 bytes, and may have 1000.')) AS v (call, expected);
 SET tq.clock_offset = '1 minute';
 SELECT is(pg_temp.progress(tq.report_progress(pg_temp.id('a'), 0, 0, 0, repeat('é', 500))), '0/0 ' || repeat('é', 500), '13.2 the longest message; nothing to do');
+SET tq.clock_offset = '90 s';
+SELECT is(tq.report_progress(pg_temp.id('a'), 0, 1, 1, E'\x01\x1b[2J\u202e\r\n') #>> '{runs,0,progress,message}', E'\x01\x1b[2J\u202e\r\n', '13.2 a message of control characters, as it is');
 SET tq.clock_offset = '2 minutes';
 SELECT is(pg_temp.progress(tq.report_progress(pg_temp.id('a'), 0, 7, NULL)), '7', '13.2 neither a total nor a message');
 SET tq.clock_offset = '3 minutes';
