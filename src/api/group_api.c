@@ -247,7 +247,9 @@ share_done(const TqGroup *group, const TqProgress *progress)
 			done += progress->count[state];
 	}
 	if (progress->count[TQ_STATE_RUNNING] > 0)
-		done += tq_progress_of_group(group);
+		done += tq_progress_of_own(group) +
+				(progress->reported > 0 ? tq_progress_of_group(group, tasks)
+										: 0);
 	return tasks > 0 ? Min(done / tasks, 1) : 0;
 }
 

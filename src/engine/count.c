@@ -239,6 +239,13 @@ tq_count_moved(const TqTask *task, TqTaskLocation location, int32 to)
 	tq_count(TQ_COUNTED_QUEUE, to, gauge, 1);
 }
 
+/* Counts a run that has reported progress for the first time. */
+void
+tq_count_reported(const TqTask *task)
+{
+	tq_count(TQ_COUNTED_GROUP, task->group_id, TQ_GROUP_REPORTED, 1);
+}
+
 /* Counts a task no longer that was deleted; `last` was its current row. */
 void
 tq_count_deleted(const TqTask *task, const TqRun *last)

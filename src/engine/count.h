@@ -34,6 +34,7 @@ extern void tq_count_end(TqCountOwner owner, const TqRun *run, int32 policy,
 extern void tq_count_rerun(const TqTask *task, const TqRun *last);
 extern void tq_count_moved(const TqTask *task, TqTaskLocation location,
 						   int32 to);
+extern void tq_count_reported(const TqTask *task);
 extern void tq_count_deleted(const TqTask *task, const TqRun *last);
 
 #endif /* TQ_COUNT_H */

@@ -23,6 +23,7 @@
 #include "../util/clock.h"
 #include "../util/slugid.h"
 #include "claim.h"
+#include "count.h"
 #include "pending_run.h"
 #include "progress.h"
 #include "task_ops.h"
@@ -85,6 +86,7 @@ store(const TqTask *task, int run_id, int32 holder,
 	TimestampTz now = progress->reported;
 	TqRunWriter *writer = tq_run_writer_begin();
 	bool is_lost = false; /* the detail that the row says there is */
+	bool is_first = true;
 	bool is_dropped = false;
 	bool is_stored = false;
 
@@ -96,7 +98,12 @@ store(const TqTask *task, int run_id, int32 holder,
 		if (is_stored) /* it was running after that, too */
 			break;
 		if (run->has_detail && !is_lost)
-			is_dropped = is_too_soon(tq_detail_progress(run), progress, now);
+		{
+			const TqRunProgress *stored = tq_detail_progress(run);
+
+			is_first = stored == NULL;
+			is_dropped = is_too_soon(stored, progress, now);
+		}
 		else if (!add_detail(writer, task, run))
 			continue;
 		if (is_dropped)
@@ -106,6 +113,8 @@ store(const TqTask *task, int run_id, int32 holder,
 		tq_run_writer_renew(writer);
 	}
 	tq_run_writer_end(writer);
+	if (is_stored && is_first)
+		tq_count_reported(task);
 	return is_stored;
 }
 

@@ -15,6 +15,7 @@
 #include "../storage/count_table.h"
 #include "../storage/group_table.h"
 #include "../storage/outbox_table.h"
+#include "../storage/run_progress.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
@@ -128,6 +129,7 @@ from_counters(const int64 *counters, TqProgress *progress)
 	progress->delayed = counters[TQ_GROUP_DELAYED];
 	progress->tolerated = counters[TQ_GROUP_TOLERATED];
 	progress->forgiven = counters[TQ_GROUP_FORGIVEN];
+	progress->reported = counters[TQ_GROUP_REPORTED];
 	progress->first_created = counters[TQ_GROUP_FIRST_CREATED];
 	progress->last_resolved = counters[TQ_GROUP_LAST_RESOLVED];
 	set_first_bad(progress, counters[TQ_GROUP_FIRST_BAD]);
@@ -141,6 +143,7 @@ set_counters(int64 id, const TqProgress *progress)
 	tq_count_build_set(id, TQ_GROUP_DELAYED, progress->delayed);
 	tq_count_build_set(id, TQ_GROUP_TOLERATED, progress->tolerated);
 	tq_count_build_set(id, TQ_GROUP_FORGIVEN, progress->forgiven);
+	tq_count_build_set(id, TQ_GROUP_REPORTED, progress->reported);
 	tq_count_build_set(id, TQ_GROUP_FIRST_CREATED, progress->first_created);
 	tq_count_build_set(id, TQ_GROUP_LAST_RESOLVED, progress->last_resolved);
 	tq_count_build_set(id, TQ_GROUP_FIRST_BAD, first_bad_key(progress));
@@ -160,6 +163,7 @@ build_counters(int64 id, TqProgress *progress)
 		return false;
 	PushActiveSnapshot(snapshot);
 	add_rows(&others, progress);
+	progress->reported = tq_progress_is_reported(id);
 	PopActiveSnapshot();
 	set_counters(id, progress);
 	(void) tq_count_build_end();
@@ -191,7 +195,10 @@ tq_group_count(const TqGroup *group, TqProgress *progress)
 		from_counters(counters, progress);
 	else if (!tq_group_is_large(group, tq_counted_group) ||
 			 !build_counters(group->id, progress))
+	{
 		own.id = group->id;
+		progress->reported = 1; /* perhaps */
+	}
 	add_rows(&own, progress);
 }
 

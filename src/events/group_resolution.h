@@ -16,6 +16,7 @@ typedef struct TqProgress
 	int64 delayed;
 	int64 tolerated;
 	int64 forgiven;   /* of the tolerated ones */
+	int64 reported;   /* runs that may have reported progress; 0: none has */
 	int first_reason; /* of the first unsuccessful task that counts, or 0 */
 	TimestampTz first_bad; /* when that ended */
 	TimestampTz first_created;

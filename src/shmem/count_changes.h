@@ -59,6 +59,7 @@ enum
 	TQ_GROUP_EXCEPTION,
 	TQ_GROUP_TOLERATED,
 	TQ_GROUP_FORGIVEN,
+	TQ_GROUP_REPORTED, /* runs that have reported progress, if only once */
 	TQ_GROUP_SUMS,
 	TQ_GROUP_FIRST_CREATED = TQ_GROUP_SUMS, /* earliest */
 	TQ_GROUP_LAST_RESOLVED,                 /* latest */

@@ -647,6 +647,31 @@ tq_counts_read_queues(Oid extension, uint64 identity, TqQueueCounts **found,
 }
 
 /*
+ * Returns about how many runs of this database are running; 0 without counters.
+ */
+int64
+tq_counts_read_running(Oid extension)
+{
+	HASH_SEQ_STATUS scan;
+	TqCountQueue *queue;
+	int64 running = 0;
+
+	if (tq_count_shared == NULL)
+		return 0;
+	tq_count_lock(LW_SHARED);
+	hash_seq_init(&scan, tq_count_queues);
+	while ((queue = hash_seq_search(&scan)) != NULL)
+	{
+		if (queue->key.database == MyDatabaseId &&
+			queue->key.extension == extension)
+			running += (int64) pg_atomic_read_u64(
+				&queue->counters[TQ_QUEUE_RUNNING]);
+	}
+	tq_count_unlock();
+	return running;
+}
+
+/*
  * Adds the changes of this transaction to the counters of a group; returns false
  * if one of them takes something away that only a count of the rows can give.
  */

@@ -37,6 +37,7 @@ extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
 										   int32 queue, int64 *gauges);
 extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
 										   TqQueueCounts **queues, int *n);
+extern int64 tq_counts_read_running(Oid extension);
 extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
 								 int64 *counters);
 extern TimestampTz tq_counts_since(Oid extension);

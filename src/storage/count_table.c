@@ -434,6 +434,13 @@ tq_count_build_gauges(void)
 
 /* ---- groups ---- */
 
+/* Returns about how many runs are running; 0 without counters. */
+int64
+tq_count_running(void)
+{
+	return tq_counts_read_running(tq_catalog_locked_table());
+}
+
 /* Reads the counters of a group; returns false if it has none. */
 bool
 tq_count_read_group(int64 id, int64 *counters)

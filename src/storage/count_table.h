@@ -24,6 +24,7 @@ extern int64 tq_count_claimed(int32 queue, TimestampTz now);
 extern TqGauges *tq_count_rows(int *n);
 extern TqGauges *tq_count_ended(TimestampTz now, int *n);
 extern bool tq_count_build_gauges(void);
+extern int64 tq_count_running(void);
 extern bool tq_count_read_group(int64 id, int64 *counters);
 extern bool tq_count_group_begin(int64 id, Snapshot *snapshot);
 

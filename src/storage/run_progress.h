@@ -7,6 +7,8 @@
 
 #include "group_table.h"
 
-extern double tq_progress_of_group(const TqGroup *group);
+extern bool tq_progress_is_reported(int64 group);
+extern double tq_progress_of_own(const TqGroup *group);
+extern double tq_progress_of_group(const TqGroup *group, int64 tasks);
 
 #endif /* TQ_RUN_PROGRESS_H */

@@ -127,11 +127,10 @@ is(psql($node, $counted =~ s/$group/$young/r), psql($node, $state =~ s/$group/$y
 my $early = $counted;
 $counted =~ s/$group/$young/;
 
-# How many rows a call has read: none of run and pending if there are counters.
-# With running tasks, group_progress() reads what they have reported.
+# Whether a call has read rows of tasks: not if there are counters, and no run of
+# the group has reported progress.
 sub reads_rows
 {
-	psql($node, "SELECT tq.report_completed(task_id, last_run_id) FROM tq.task_details WHERE task_queue_id = 'c/g' AND state = 'running'");
 	return psql($node, q{SELECT pg_stat_reset(); SELECT 1} ) && psql($node, "BEGIN; $counted; SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0) > 5 FROM pg_stat_xact_all_tables WHERE relname IN ('task', 'pending', 'run'); COMMIT") =~ /t\z/;
 }
 ok(!reads_rows(), 'it had counters from the beginning');
@@ -155,6 +154,29 @@ ok(!reads_rows(), 'without reading rows');
 psql($node, "SELECT tq.delete_task(task_id) FROM (SELECT * FROM tq.task_overview WHERE task_queue_id = 'c/g' AND state = 'completed' LIMIT 1) AS t");
 is(psql($node, $counted), psql($node, $state), 'a deleted task');
 is_exact($node, 'all queues after that');
+
+# ---- progress of running tasks ----
+
+my $reporting = psql($node, q{SELECT tq.slugid()});
+my $done = "SELECT done FROM tq.group_progress('$reporting')";
+psql($node, "SELECT tq.enqueue('c/r', task_group_id => '$reporting') FROM generate_series(1, 8); SELECT tq.claim_work('c/r', 'g', 'w', 4)");
+my ($run) = split /\n/, psql($node, "SELECT task_id FROM tq.task_overview WHERE task_queue_id = 'c/r' AND state = 'running'");
+my $report = "SELECT tq.report_progress('$run', 0, 1, 4)";
+$counted = $early =~ s/$group/$reporting/r;
+ok(!reads_rows(), 'running tasks that have reported nothing are not read');
+is(psql($node, "BEGIN; $report IS NULL; $done; ROLLBACK"), "f\n0.03125", 'the transaction of a report sees it');
+ok(!reads_rows(), 'nor after a report that is rolled back');
+psql($node, $report);
+is(psql($node, $done), '0.03125', 'a report counts');
+ok(reads_rows(), 'and is read');
+psql($node, q{SELECT tq.reset_queue_stats()});
+ok(wait_exact($node), 'counted again');
+is(psql($node, $done), '0.03125', 'a report that is counted with the rows');
+is(psql($node, $done), '0.03125', 'and by the counters from then on');
+ok(reads_rows(), 'it is still read');
+psql($node, "SELECT tq.report_completed('$run', 0)");
+is(psql($node, $done), '0.125', 'an end counts whole');
+$counted = $early;
 
 # ---- prepared transactions ----
 
