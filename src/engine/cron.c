@@ -218,16 +218,16 @@ TqCronJob
 tq_cron_unschedule(const char *name, TqCron *cron)
 {
 	TqCronJob job = {0};
+	const char *role;
 
 	get_own(name, cron);
 	tq_cron_delete(name);
+	role = GetUserNameFromId(cron->role, true); /* NULL: it was dropped */
 	if (tq_pg_cron_is_here())
-		(void) tq_pg_cron_unschedule(job_name(cron),
-									 tq_error_role(cron->role));
+		tq_pg_cron_unschedule(job_name(cron), role);
 	else if (tq_pg_cron_is_elsewhere())
 	{
-		job.command = tq_pg_cron_unschedule_command(job_name(cron),
-													tq_error_role(cron->role));
+		job.command = tq_pg_cron_unschedule_command(job_name(cron), role);
 		tq_pg_cron_note_elsewhere(job.command);
 	}
 	return job;

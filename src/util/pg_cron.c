@@ -53,6 +53,15 @@ static TqStatement set_active = TQ_STATEMENT(
 static TqStatement drop_job = TQ_STATEMENT("SELECT cron.unschedule($1)",
 										   INT8OID);
 
+/* DROP ROLE leaves jobs behind, which fail each time. */
+#define IS_ORPHAN                                                             \
+	"NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username)"
+
+static TqStatement drop_orphans = TQ_STATEMENT(
+	"SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname::text = $1"
+	" AND database = pg_catalog.current_database() AND " IS_ORPHAN,
+	TEXTOID);
+
 static TqStatement version = TQ_STATEMENT(
 	"SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'pg_cron'"
 	" AND pg_catalog.string_to_array(pg_catalog.substring(extversion, '^[0-9]+[.][0-9]+'), '.')::int[] >= '{1,5}'",
@@ -153,6 +162,7 @@ make_or_alter(const TqJob *job)
 {
 	int64 id = job_id(job->name, job->role);
 
+	tq_pg_cron_unschedule(job->name, NULL);
 	if (id == 0)
 		return tq_spi_run_int64(&make_job,
 								TQ_VALUES(CStringGetTextDatum(job->name),
@@ -239,15 +249,19 @@ tq_pg_cron_schedule(const TqJob *job)
 	return id;
 }
 
-/* Removes a job; returns whether there was one. */
-bool
+/*
+ * Removes the job of that name and role, if there is one; role NULL: the jobs of
+ * that name whose roles were dropped.
+ */
+void
 tq_pg_cron_unschedule(const char *name, const char *role)
 {
-	int64 id = job_id(name, role);
+	int64 id = role == NULL ? 0 : job_id(name, role);
 
-	if (id != 0)
+	if (role == NULL)
+		tq_spi_run(&drop_orphans, TQ_VALUES(CStringGetTextDatum(name)), NULL);
+	else if (id != 0)
 		tq_spi_run(&drop_job, TQ_VALUES(Int64GetDatum(id)), NULL);
-	return id != 0;
 }
 
 /* Activates a job, or the opposite; returns whether there is one. */
@@ -278,13 +292,18 @@ tq_pg_cron_schedule_command(const TqJob *job)
 					quote_literal_cstr(job->role));
 }
 
-/* Returns the command that removes a job of this database. */
+/*
+ * Returns the command that removes a job of this database; role NULL: those whose
+ * roles were dropped.
+ */
 char *
 tq_pg_cron_unschedule_command(const char *name, const char *role)
 {
 	return psprintf(
-		"SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = %s AND username = %s AND database = %s",
-		quote_literal_cstr(name), quote_literal_cstr(role),
+		"SELECT cron.unschedule(jobid) FROM cron.job WHERE jobname = %s AND %s AND database = %s",
+		quote_literal_cstr(name),
+		role == NULL ? IS_ORPHAN
+					 : psprintf("username = %s", quote_literal_cstr(role)),
 		quote_literal_cstr(get_database_name(MyDatabaseId)));
 }
 

@@ -36,7 +36,7 @@ extern bool tq_pg_cron_has_seconds(void);
 extern const char *tq_pg_cron_time_zone(void);
 extern void tq_pg_cron_require(void);
 extern int64 tq_pg_cron_schedule(const TqJob *job);
-extern bool tq_pg_cron_unschedule(const char *name, const char *role);
+extern void tq_pg_cron_unschedule(const char *name, const char *role);
 extern bool tq_pg_cron_set_active(const char *name, const char *role,
 								  bool is_active);
 extern char *tq_pg_cron_schedule_command(const TqJob *job);

@@ -125,6 +125,25 @@ is(value("SET ROLE boss; SELECT active, job_id FROM tq.unschedule_cron('a')"), '
 is(value("SELECT count(*) FROM cron.job WHERE jobname = 'tq:a'"), 0, 'its job is gone');
 like(error_of("SELECT tq.unschedule_cron('a')"), qr/TQ404: recurring task "a" does not exist/, 'and it too');
 
+# A queue without a slash, from the schedule to the claim.
+is(value("SET ROLE boss; SELECT name FROM tq.schedule_cron('plain', '0 6 * * *', 'mailers')"), 'plain', 'a queue without a slash');
+is(value("SELECT task_queue_id FROM tq.cron_overview WHERE name = 'plain'"), '-/mailers', 'the view has its whole name');
+my $plain = value("SET ROLE boss; SELECT tq.run_cron_now('plain')");
+is(value("SELECT task_id FROM tq.claim_work('mailers', 'g', 'w')"), $plain, 'a worker of the queue gets the task');
+is(value("SET ROLE boss; SELECT name FROM tq.unschedule_cron('plain')"), 'plain', 'unscheduled');
+
+# A role that is dropped leaves its jobs.
+$node->safe_psql($db, "CREATE ROLE gone LOGIN IN ROLE tq_producer; SET ROLE gone;
+	SELECT tq.schedule_cron('left', '0 6 * * *', 'p/left'), tq.schedule_cron('taken', '0 6 * * *', 'p/taken'); RESET ROLE; DROP ROLE gone");
+like(value("SELECT owner, active FROM tq.cron_overview WHERE name = 'left'"), qr/^unknown.*\|$/, 'without its role it has no job');
+is(value("SELECT count(*) FROM cron.job WHERE username = 'gone'"), 2, 'pg_cron keeps the jobs');
+is(value("SET ROLE boss; SELECT name, command FROM tq.unschedule_cron('left')"), 'left|', 'an admin unschedules it');
+is(value("SELECT jobname FROM cron.job WHERE username = 'gone'"), 'tq:taken', 'and its job is gone');
+$node->safe_psql($db, "DELETE FROM tq_internal.cron WHERE name = 'taken'");
+is(value("SET ROLE app; SELECT name FROM tq.schedule_cron('taken', '0 6 * * *', 'p/real')"), 'taken', 'another role takes a name, as after a restore');
+is(value("SELECT username FROM cron.job WHERE jobname = 'tq:taken'"), 'app', 'and the job that was left is gone');
+$node->safe_psql($db, "SET ROLE app; SELECT tq.unschedule_cron('taken')");
+
 # ---------------------------------------------------------------------------
 # Another database than that of pg_cron
 # ---------------------------------------------------------------------------
