@@ -2405,6 +2405,16 @@ CREATE VIEW tq_internal.task_reason AS
 	WHERE r.state > 2
 		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
 		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
+	UNION ALL
+	SELECT t.task_id, 101, tq_internal.state_name(r.state),
+		'error: ' || tq_internal.shorten(left(COALESCE(e.error ->> 'message', e.error #>> '{}'), 1000), 43), 'see its error in tq.run_overview'
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
+		JOIN tq_internal.run_detail e ON r.has_detail AND e.task = r.task AND e.run_id = r.run_id
+	WHERE r.state > 3 AND e.error IS NOT NULL
+		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
 		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id);
 COMMENT ON VIEW tq_internal.task_reason IS 'reasons why a task does not move, for tq.why()';
 

@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 8.5: views, why(), health().
 BEGIN;
 \ir helper.psql
-SELECT plan(94);
+SELECT plan(99);
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(reason, ', ') FROM tq.why(pg_temp.id(name))
@@ -66,6 +66,16 @@ SELECT pg_temp.report('a', 'failed');
 SELECT is(pg_temp.overview('a'), 'failed failed 0 wg/w1', '8.5 a failed task');
 SELECT is(pg_temp.why('a'), 'failed', '8.5 why: it failed');
 SELECT is(pg_temp.advice('a', 'failed'), format('SELECT tq.rerun_task(%L)', pg_temp.id('a')), '8.5 why: rerun it');
+SELECT tq.enqueue('test/err', task_id => pg_temp.id(n)) FROM unnest('{ea,eb,ec,ed}'::text[]) AS u (n);
+SELECT tq.report_failed(task_id, run_id, error => CASE task_id WHEN pg_temp.id('ea') THEN '{"code": 5, "message": "disk\nfull"}' WHEN pg_temp.id('eb') THEN to_jsonb(repeat('x', 60000)) WHEN pg_temp.id('ec') THEN '[1, null]' END)
+	FROM tq.claim_work('test/err', 'wg', 'w1', tasks => 4);
+SELECT matches(pg_temp.detail('ea', 'failed'), '^run 0: failed, [-: 0-9]+; error: disk full$', '8.5 why: the message of its error');
+SELECT matches(pg_temp.detail('eb', 'failed'), '; error: x{40}[.]{3}$', '8.5 why: a long one is cut');
+SELECT matches(pg_temp.detail('ec', 'failed'), '; error: \[1, null\]$', '8.5 why: any JSON');
+SELECT unalike(pg_temp.detail('ed', 'failed'), '%error%', '8.5 why: none');
+SELECT tq.rerun_task(pg_temp.id('ea')) IS NOT NULL;
+SELECT unalike(tq.why(pg_temp.id('ea'))::text, '%disk%', '8.5 why: a task that is rerun has no error');
+SELECT tq.delete_task(pg_temp.id(n)) FROM unnest('{ea,eb,ec,ed}'::text[]) AS u (n);
 SELECT is(pg_temp.advice('c', 'unscheduled'), format('SELECT tq.rerun_task(%L); SELECT tq.schedule_task(%L)', pg_temp.id('a'), pg_temp.id('c')), '8.5 why: a required task that failed');
 SELECT is((SELECT format('%s %s %s %s %s', name, task_queue_id, state, reason, runs) FROM tq.failure_overview), 'a test/q failed failed 1', '8.5 failure_overview');
 SELECT pg_temp.report('b', 'canceled');
