@@ -152,6 +152,22 @@ check_neighbours(const char *text)
 	free(other);
 }
 
+/* Checks that the bucket of a slugid is its last ten bits, and nothing else. */
+static void
+check_bucket(TqSlug slug, int bucket)
+{
+	TqSlug moved = slug;
+
+	tq_slug_set_bucket(&moved, bucket);
+	require(tq_slug_bucket(&moved) == bucket && tq_slug_is_random(&moved),
+			"a bucket is set");
+	require(memcmp(moved.bytes, slug.bytes, 14) == 0 &&
+				(moved.bytes[14] ^ slug.bytes[14]) < 4,
+			"a bucket changes other bits");
+	tq_slug_set_bucket(&moved, tq_slug_bucket(&slug));
+	require(tq_slug_compare(&moved, &slug) == 0, "a bucket is set back");
+}
+
 static void
 check_bytes(const uint8_t *bytes)
 {
@@ -169,6 +185,7 @@ check_bytes(const uint8_t *bytes)
 	require(tq_slug_is_random(&slug) &&
 				(!is_uuid || memcmp(slug.bytes, bytes, TQ_SLUG_BYTES) == 0),
 			"a version is set");
+	check_bucket(slug, (bytes[0] << 8 | bytes[1]) % TQ_SLUG_BUCKETS);
 	tq_slug_print(&slug, text);
 	check_text(text, strlen(text));
 	require(tq_slug_parse(text, strlen(text), &again) &&
