@@ -17,6 +17,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -25,6 +26,7 @@
 #include "../util/clock.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
+#include "arguments.h"
 #include "audit_call.h"
 
 /* Arguments that are written, of every function. */
@@ -72,6 +74,7 @@ static const struct
 				  {"rerun_task", "deadline"},
 				  {"rerun_task", "downstream"},
 				  {"reschedule_task", "run_at"},
+				  {"add_dependencies", "dependencies"},
 				  {"retry_task_group", "deadline"},
 				  {"retry_task_group", "reasons"},
 				  {"retry_task_group", "downstream"},
@@ -123,6 +126,15 @@ find_argument(const Called *called, const char *name)
 
 /* ---- arguments ---- */
 
+static void
+add_slugs(JsonbParseState **state, const char *key, ArrayType *array)
+{
+	int n;
+	TqSlug *slugs = tq_slugs_of_array(array, key, &n);
+
+	tq_json_add_slugs(state, key, slugs, n);
+}
+
 /* Appends an argument; times in UTC, intervals in seconds. */
 static void
 add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
@@ -165,6 +177,11 @@ add_value(JsonbParseState **state, const char *key, Oid type, Datum value)
 											   false));
 			break;
 		default:
+			if (type == get_array_type(tq_catalog_slugid_type()))
+			{
+				add_slugs(state, key, DatumGetArrayTypeP(value));
+				break;
+			}
 			if (type != tq_catalog_slugid_type())
 				elog(ERROR, "argument %s has type %u", key, type);
 			tq_json_add_slug(state, key, DatumGetTqSlugP(value));

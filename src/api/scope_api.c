@@ -212,6 +212,7 @@ static const char *const manage_scopes[] =
 	 "queue:schedule-task-in-queue:%",
 	 "queue:rerun-task-in-queue:%",
 	 "queue:reschedule-task-in-queue:%",
+	 "queue:add-dependencies-in-queue:%",
 	 "queue:cancel-task-in-queue:%",
 	 "queue:skip-task-in-queue:%",
 	 "queue:delete-task-in-queue:%",

@@ -20,6 +20,7 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../engine/access.h"
+#include "../engine/add_dependencies.h"
 #include "../engine/bucket.h"
 #include "../engine/create.h"
 #include "../engine/definition.h"
@@ -48,6 +49,7 @@ PG_FUNCTION_INFO_V1(tq_define_task);
 PG_FUNCTION_INFO_V1(tq_enqueue);
 PG_FUNCTION_INFO_V1(tq_enqueue_tasks);
 PG_FUNCTION_INFO_V1(tq_schedule_task);
+PG_FUNCTION_INFO_V1(tq_add_task_dependencies);
 PG_FUNCTION_INFO_V1(tq_rerun_task);
 PG_FUNCTION_INFO_V1(tq_reschedule_task);
 PG_FUNCTION_INFO_V1(tq_cancel_task);
@@ -598,6 +600,30 @@ tq_reschedule_task(PG_FUNCTION_ARGS)
 	named = tq_task_get(task_id);
 	tq_require_change("reschedule-task", named);
 	tq_task_reschedule(&named->task, run_at, tq_clock_now());
+	status = tq_spi_keep(tq_status_of(named));
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_JSONB_P(status);
+}
+
+/*
+ * add_dependencies(task_id slugid, dependencies slugid[]) -> status (2.22)
+ */
+Datum
+tq_add_task_dependencies(PG_FUNCTION_ARGS)
+{
+	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
+	int n;
+	TqSlug *dependencies = tq_slugs_of_array(tq_arg_array(fcinfo, 1,
+														  "dependencies"),
+											 "dependencies", &n);
+	TqNamedTask *named;
+	Jsonb *status;
+
+	tq_call_begin(false);
+	named = tq_task_get(task_id);
+	tq_require_change("add-dependencies", named);
+	tq_add_dependencies(task_id, dependencies, n, tq_clock_now());
 	status = tq_spi_keep(tq_status_of(named));
 	tq_audit_operator(fcinfo);
 	tq_call_end();

@@ -294,13 +294,12 @@ evaluate_dependency(const TqRun *run, int32 policy, bool all_resolved,
 }
 
 /*
- * Writes the dependencies of a new task and, if any is unmet, its row in
- * unscheduled; returns whether any is unmet.  The caller has inserted all
- * tasks of the call, and has called tq_dependency_prepare().
+ * Writes these dependencies of a task; returns the ids of the required tasks of
+ * those that are unmet.
  */
-bool
-tq_dependency_track(const TqTaskDefinition *definition, HTAB *batch_tasks,
-					HTAB *externals)
+static int64 *
+write_edges(const TqTaskDefinition *definition, HTAB *batch_tasks,
+			HTAB *externals, int *unmet_count)
 {
 	const TqTask *task = &definition->named.task;
 	int n = definition->ndependencies;
@@ -324,9 +323,40 @@ tq_dependency_track(const TqTaskDefinition *definition, HTAB *batch_tasks,
 			unmet[nunmet++] = required[i];
 	}
 	tq_dependencies_insert(task->id, required, from_run, n);
-	if (nunmet > 0)
-		tq_unscheduled_insert(task->id, unmet, nunmet, task->all_resolved, 0);
-	return nunmet > 0;
+	*unmet_count = nunmet;
+	return unmet;
+}
+
+/*
+ * Writes the dependencies of a new task and, if any is unmet, its row in
+ * unscheduled; returns whether any is unmet.  The caller has inserted all
+ * tasks of the call, and has called tq_dependency_prepare().
+ */
+bool
+tq_dependency_track(const TqTaskDefinition *definition, HTAB *batch_tasks,
+					HTAB *externals)
+{
+	const TqTask *task = &definition->named.task;
+	int n;
+	int64 *unmet = write_edges(definition, batch_tasks, externals, &n);
+
+	if (n > 0)
+		tq_unscheduled_insert(task->id, unmet, n, task->all_resolved, 0);
+	return n > 0;
+}
+
+/*
+ * Writes further dependencies of an unscheduled task, whose row the caller has
+ * locked.  The caller has called tq_dependency_prepare().
+ */
+void
+tq_dependency_add(const TqTaskDefinition *definition, HTAB *batch_tasks,
+				  HTAB *externals)
+{
+	int n;
+	int64 *unmet = write_edges(definition, batch_tasks, externals, &n);
+
+	tq_unscheduled_count_up(definition->named.task.id, unmet, n);
 }
 
 /* ---- the end of a task ---- */

@@ -36,6 +36,8 @@ extern HTAB *tq_dependency_prepare(const TqTaskDefinition *tasks, int n,
 								   int nothers);
 extern bool tq_dependency_track(const TqTaskDefinition *definition,
 								HTAB *batch_tasks, HTAB *externals);
+extern void tq_dependency_add(const TqTaskDefinition *definition,
+							  HTAB *batch_tasks, HTAB *externals);
 extern void tq_dependency_drop_blocked(TqLockedTasks *held,
 									   const bool *is_final);
 extern TqTask *tq_dependency_release(const TqFinal *finals, int n,

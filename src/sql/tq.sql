@@ -1058,6 +1058,10 @@ CREATE FUNCTION tq.reschedule_task(task_id tq.slugid, run_at timestamptz DEFAULT
 	AS 'MODULE_PATHNAME', 'tq_reschedule_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.reschedule_task(tq.slugid, timestamptz) IS 'make the pending or delayed run of a task claimable at that time, NULL: now; returns its status';
 
+CREATE FUNCTION tq.add_dependencies(task_id tq.slugid, dependencies tq.slugid[]) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_add_task_dependencies' LANGUAGE C;
+COMMENT ON FUNCTION tq.add_dependencies(tq.slugid, tq.slugid[]) IS 'give an unscheduled task further dependencies; those that it has already change nothing; returns its status';
+
 CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C;
 COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';

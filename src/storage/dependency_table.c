@@ -70,6 +70,16 @@ static TqStatement downstream = TQ_STATEMENT(
 	" SELECT task FROM s ORDER BY 1",
 	INT8ARRAYOID);
 
+/* Those of $1 that are unscheduled, and the unscheduled tasks that they wait for. */
+static TqStatement upstream = TQ_STATEMENT(
+	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT r.id FROM s"
+	" CROSS JOIN LATERAL (SELECT t.dependencies FROM tq_internal.task t WHERE t.id = s.task"
+	" AND EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = s.task) OFFSET 0) AS t"
+	" CROSS JOIN LATERAL unnest(t.dependencies) AS d (slug)"
+	" CROSS JOIN LATERAL (SELECT r.id FROM tq_internal.task r WHERE r.task_id = d.slug OFFSET 0) AS r)"
+	" SELECT task FROM s WHERE EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = s.task) ORDER BY 1",
+	INT8ARRAYOID);
+
 /*
  * What waits for the completion of one of $1, and what waits for that in turn;
  * not what has that dependency met by an earlier run.
@@ -95,6 +105,16 @@ static TqStatement set_from_run = TQ_STATEMENT(
 	"UPDATE tq_internal.dependency e SET from_run = x.from_run FROM unnest($1, $2, $3) AS x (required, dependent, from_run)"
 	" WHERE e.required = x.required AND e.dependent = x.dependent AND e.from_run <> x.from_run",
 	INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID);
+
+/* Raises the counter of $1, or its stripes, by the required tasks $2. */
+static TqStatement count_up = TQ_STATEMENT(
+	"WITH c AS (INSERT INTO tq_internal.dependency_counter AS c (task, stripe, unmet)"
+	" SELECT u.task, x.required % u.stripes, count(*) FROM tq_internal.unscheduled u CROSS JOIN unnest($2) AS x (required)"
+	" WHERE u.task = $1 AND u.stripes > 0 GROUP BY 1, 2"
+	" ON CONFLICT (task, stripe) DO UPDATE SET unmet = c.unmet + excluded.unmet RETURNING (xmax = 0) AS is_new)"
+	" UPDATE tq_internal.unscheduled u SET unmet = u.unmet"
+	" + CASE WHEN u.stripes = 0 THEN cardinality($2) ELSE (SELECT count(*) FROM c WHERE c.is_new) END WHERE u.task = $1",
+	INT8OID, INT8ARRAYOID);
 
 static TqStatement delete_stripes =
 	TQ_STATEMENT("DELETE FROM tq_internal.dependency_counter WHERE task = $1",
@@ -473,6 +493,17 @@ tq_dependencies_downstream(const int64 *tasks, int n, int *found)
 }
 
 /*
+ * Returns those of these tasks that are unscheduled, and the unscheduled tasks
+ * that they wait for, by id.
+ */
+int64 *
+tq_dependencies_upstream(const int64 *tasks, int n, int *found)
+{
+	return tq_spi_run_ids(&upstream, TQ_VALUES(tq_array_int64(tasks, n)),
+						  found);
+}
+
+/*
  * Returns the unscheduled tasks that cannot go on as long as these are not
  * completed, by id.
  */
@@ -579,6 +610,19 @@ tq_unscheduled_insert(int64 task, const int64 *unmet, int n, bool all_resolved,
 	tq_put_unless(slot, Anum_unscheduled_next_run, Int16GetDatum(next_run),
 				  next_run == 0);
 	tq_table_close(table);
+}
+
+/*
+ * Counts further unmet dependencies of a task, on these tasks.  The caller has
+ * locked its row in unscheduled; a stripe may be counted down meanwhile.
+ */
+void
+tq_unscheduled_count_up(int64 task, const int64 *unmet, int n)
+{
+	if (n > 0)
+		tq_spi_run(&count_up,
+				   TQ_VALUES(Int64GetDatum(task), tq_array_int64(unmet, n)),
+				   NULL);
 }
 
 /* Deletes the stripes that are left of a task that is not unscheduled. */

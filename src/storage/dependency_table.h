@@ -44,11 +44,13 @@ extern int64 *tq_dependencies_required(const int64 *tasks, int n,
 extern int64 *tq_dependencies_needed(const int64 *required, int n, int *found);
 extern int64 *tq_dependencies_downstream(const int64 *tasks, int n,
 										 int *found);
+extern int64 *tq_dependencies_upstream(const int64 *tasks, int n, int *found);
 extern int64 *tq_dependencies_doomed(const int64 *tasks, int n, int *found);
 extern TqEdge *tq_dependencies_of(const int64 *tasks, int n, int *found);
 extern void tq_dependencies_set_from_run(const TqEdge *edges, int n);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
 								  bool all_resolved, int next_run);
+extern void tq_unscheduled_count_up(int64 task, const int64 *unmet, int n);
 extern void tq_unscheduled_clear(int64 task);
 extern int tq_compare_waiting(const void *a, const void *b);
 extern TqWaiting *tq_unscheduled_lock(const int64 *tasks, int n, int *found);

@@ -66,6 +66,10 @@ static TqStatement set_expires = TQ_STATEMENT(
 	" WHERE task.id = x.id",
 	INT8ARRAYOID, TIMESTAMPTZARRAYOID);
 
+static TqStatement add_dependencies = TQ_STATEMENT(
+	"UPDATE tq_internal.task SET dependencies = dependencies || $2 WHERE id = $1",
+	INT8OID, TQ_SLUGIDS);
+
 static TqStatement set_priority = TQ_STATEMENT(
 	"UPDATE tq_internal.task SET priority = $2 WHERE id = ANY ($1)",
 	INT8ARRAYOID, INT2OID);
@@ -755,6 +759,15 @@ tq_definitions_dependent(int64 required, TimestampTz now, const TqSlug *after,
 					   PointerGetDatum(after), Int32GetDatum(max)};
 
 	return read_page(&ids_dependent, values, found);
+}
+
+/* Adds dependencies to the definition of a task, whose current row is locked. */
+void
+tq_task_add_dependencies(int64 id, const TqSlug *dependencies, int n)
+{
+	tq_spi_run(&add_dependencies,
+			   TQ_VALUES(Int64GetDatum(id), tq_array_slugid(dependencies, n)),
+			   NULL);
 }
 
 /* Sets the effective deadlines of tasks, whose current rows are locked. */

@@ -134,6 +134,8 @@ extern bool tq_task_order(int64 id, int32 *queue, int16 *priority);
 extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
 extern TqTask *tq_tasks_after(int64 *after, int entries, int *found,
 							  bool *more);
+extern void tq_task_add_dependencies(int64 id, const TqSlug *dependencies,
+									 int n);
 extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
 extern void tq_tasks_set_expires(const int64 *ids, const TimestampTz *expires,
 								 int n);

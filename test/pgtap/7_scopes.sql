@@ -169,6 +169,9 @@ INSERT INTO rule
 		["queue:%1$s", "assume:scheduler-id:sched/<%2$s>"]]', replace(fn, '_', '-'), task)::jsonb
 	FROM (VALUES ('schedule_task', 'u'), ('rerun_task', 'c'), ('reschedule_task', 'p'), ('cancel_task', 'p'), ('skip_task', 'p'), ('delete_task', 'p')) AS v (fn, task);
 INSERT INTO rule
+	VALUES ('add_dependencies', $$SELECT tq.add_dependencies('<u>', '{<p>}')$$, '[["queue:add-dependencies:sched/<u>/<u>"], ["queue:add-dependencies-in-project:proj"],
+		["queue:add-dependencies-in-queue:test/q"], ["queue:add-dependencies", "assume:scheduler-id:sched/<u>"]]');
+INSERT INTO rule
 	SELECT fn, format($$SELECT tq.%s('<p>')$$, fn), format('[["queue:%1$s:<p>"], ["queue:%1$s-in-queue:test/q"]]', need)::jsonb
 	FROM (VALUES ('status', 'status'), ('task', 'get-task'), ('result', 'status'), ('dependency_results', 'status'), ('why', 'status'), ('status_row', 'status'),
 		('conductor_status', 'status'), ('taskbroker_status', 'status')) AS v (fn, need);
@@ -393,7 +396,7 @@ INSERT INTO kind VALUES
 	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks}'),
 	('work', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
 	('read', '{status,task,tasks,result,why,pending_tasks,task_queue_counts,queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,get_worker_type,list_workers,get_worker}'),
-	('manage', '{status,task,schedule_task,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');
+	('manage', '{status,task,schedule_task,add_dependencies,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM tq.grant_queue('scoped', queues, access);

@@ -33,6 +33,7 @@ CREATE TEMP TABLE act (fn text, class text, call text, tasks text[], runs int[],
 INSERT INTO act VALUES
 	-- operators
 	('schedule_task', 'operator', $$tq.schedule_task('<u>')$$, '{<u>}', NULL, '{}'),
+	('add_dependencies', 'operator', $$tq.add_dependencies('<u>', '{<p>}')$$, '{<u>}', NULL, '{"dependencies": ["<p>"]}'),
 	('reschedule_task', 'operator', $$tq.reschedule_task('<p>', '2020-01-01 00:00+00')$$, '{<p>}', NULL, '{"run_at": "2020-01-01T00:00:00.000Z"}'),
 	('rerun_task', 'operator', $$tq.rerun_task('<c>')$$, '{<c>}', NULL, '{"downstream": false}'),
 	('cancel_task', 'operator', $$tq.cancel_task('<p>')$$, '{<p>}', NULL, '{}'),

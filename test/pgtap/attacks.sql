@@ -152,7 +152,7 @@ INSERT INTO attack_call VALUES
 	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$), ('on_group_resolved', $$'<p>', 'test/q', '{"x": 1}'$$),
 	('schedule_cron', $$'cr2', '* * * * *', 'test/q', '{"x": "$name"}', tags => '{"a": "b"}', deadline => '1 hour'$$), ('unschedule_cron', $$'cr'$$), ('pause_cron', $$'cr'$$), ('resume_cron', $$'cr'$$),
 	('run_cron_now', $$'cr'$$), ('fire_cron', $$'cr'$$),
-	('schedule_task', $$'<u>'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),
+	('schedule_task', $$'<u>'$$), ('add_dependencies', $$'<u>', '{<p>}'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),
 	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$), ('retry_task_group', $$'<sealed>', '1 hour', '{failed}'$$),
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),
 	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),

@@ -58,6 +58,7 @@ my %write = (
 	purge => ["('p/d', older_than => '0')", "('p/new')"],
 	schedule_task => "($late)",
 	rerun_task => "($done)",
+	add_dependencies => "($late, ARRAY[$pending])",
 	reschedule_task => ["($pending)", "($pending, now() + interval '1 s')"],
 	cancel_task => ["($pending)", "($done)"],
 	skip_task => "($pending)",
