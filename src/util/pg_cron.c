@@ -53,7 +53,7 @@ static TqStatement set_active = TQ_STATEMENT(
 static TqStatement drop_job = TQ_STATEMENT("SELECT cron.unschedule($1)",
 										   INT8OID);
 
-/* DROP ROLE leaves jobs behind, which fail each time. */
+/* DROP ROLE leaves jobs behind, with which pg_cron 1.6 does not start. */
 #define IS_ORPHAN                                                             \
 	"NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = username)"
 

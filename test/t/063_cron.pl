@@ -205,7 +205,8 @@ ok($node->poll_query_until($db, "SELECT log_status = 'succeeded' AND last_state 
 ok($node->poll_query_until('elsewhere', "SELECT last_state = 'pending' FROM tq.cron_overview") ||
 	$node->poll_query_until('elsewhere', "SELECT last_state = 'pending' FROM tq.cron_overview"), 'it has fired in the other database');
 ok(wait_state($node, $db, $late, 'exception') || wait_state($node, $db, $late, 'exception'), 'it calls upkeep()');
-is(value("SELECT count(*) FROM cron.job_run_details WHERE status = 'failed' AND command NOT LIKE '%fails%'"), 0, 'no other call has failed');
+# pg_cron 1.6 starts again after DROP ROLE, above, and after the crash: what ran then counts as failed.
+is(value("SELECT count(*) FROM cron.job_run_details WHERE status = 'failed' AND command NOT LIKE '%fails%' AND return_message <> 'server restarted'"), 0, 'no other call has failed');
 
 # An error of a firing is in the log.
 ok($node->poll_query_until($db, "SELECT log_status = 'failed' AND log_message LIKE '%retries%' AND last_fired IS NULL FROM tq.cron_overview WHERE name = 'fails'"),
