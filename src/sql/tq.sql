@@ -2573,7 +2573,16 @@ CREATE VIEW tq_internal.health_check AS
 		CASE WHEN min(t.due) <= tq_internal.clock_now() THEN format('tasks with keys have waited for %s', date_trunc('second', tq_internal.clock_now() - min(t.due)))
 			ELSE 'no key waits for maintenance' END,
 		'see maintenance, steps'
-	FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t;	-- TQ_TIMER_GATE
+	FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t	-- TQ_TIMER_GATE
+	UNION ALL
+	SELECT 17, 'replay', NOT r.is_standby OR r.is_current OR COALESCE(r.age < interval '1 minute', false),
+		CASE WHEN NOT r.is_standby THEN 'this server is no standby'
+			WHEN r.is_current THEN 'all that this standby has received is replayed'
+			WHEN r.age IS NULL THEN 'nothing has come since this standby was started'
+			ELSE format('the last commit that is replayed is %s old', date_trunc('second', r.age)) END,
+		'see pg_stat_wal_receiver; end long queries'
+	FROM (SELECT pg_is_in_recovery() AS is_standby, tq_internal.clock_now() - pg_last_xact_replay_timestamp() AS age,
+		COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r;
 COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
 
 CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)

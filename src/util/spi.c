@@ -113,11 +113,13 @@ tq_spi_require_writable(void)
 	if (!XactReadOnly)
 		return;
 	if (RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-				 errmsg("cannot write to tq during recovery"),
-				 errdetail("This server is a standby, which only reads."),
-				 errhint("Connect to the primary.")));
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+			 errmsg("cannot write to tq during recovery"),
+			 errdetail("This server is a standby, which only reads."),
+			 errhint(
+				 "Connect to the primary; target_session_attrs=read-write in the connection string finds it.")));
 	ereport(
 		ERROR,
 		(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),

@@ -16,7 +16,7 @@ my $node = new_node('health', 'max_worker_processes = 4', 'max_prepared_transact
 my $db = 'postgres';
 my $widest = 0;
 my @names = ('preload', 'maintenance', 'lateness', 'steps', 'postponed', 'worker slots', 'publisher', 'subscriptions', 'notifications',
-	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates');
+	'oldest pending', 'expired claims', 'transactions', 'dead rows', 'paused', 'limits', 'gates', 'replay');
 
 # ---- what psql shows ----
 
@@ -260,6 +260,26 @@ $standby->start;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 is_good('maintenance', 'it begins when this standby is promoted', on => $standby);
 is($standby->safe_psql($db, q{SELECT string_agg(name, ' ') FROM tq.health() WHERE NOT ok}), '', 'nothing is wrong there');
+
+# It receives what it does not replay.
+enqueue($node, $db);
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is_good('replay', 'this server is no standby');
+is_good('replay', 'all that this standby has received is replayed', on => $standby);
+$standby->safe_psql($db, 'SELECT pg_wal_replay_pause()');
+enqueue($node, $db);
+ok($standby->poll_query_until($db, 'SELECT pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()'), 'replay is behind');
+is_good('replay', 'the last commit that is replayed is 00:00:\d\d old', on => $standby);
+is_bad('replay', 'the last commit that is replayed is 00:02:\d\d old', 'see pg_stat_wal_receiver; end long queries', on => $standby, offset => '2 min');
+$standby->safe_psql($db, 'SELECT pg_wal_replay_resume()');
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is_good('replay', 'all that this standby has received is replayed', on => $standby, offset => '2 min');
+
+# It receives nothing.
+$standby->append_conf('postgresql.conf', "primary_conninfo = ''");
+$standby->restart;
+is_bad('replay', 'the last commit that is replayed is .* old|nothing has come since this standby was started',
+	'see pg_stat_wal_receiver; end long queries', on => $standby, offset => '2 min');
 $standby->stop;
 
 # ---- preload ----

@@ -1,6 +1,7 @@
 # Every function of tq on a standby and in a READ ONLY transaction: one that
 # writes is refused with 25006 and a hint before it does anything, one that reads
-# answers.  The functions are those of the catalog, so that none is forgotten.
+# answers; and what it answers on a standby is what the primary answered when it
+# was as far.  The functions are those of the catalog, so that none is forgotten.
 use strict;
 use warnings FATAL => 'all';
 
@@ -186,6 +187,10 @@ my %read = (
 	has_task_group => "($pending)",
 );
 
+# Answers that are of one server, or of the moment.
+my %own = map { $_ => 1 } qw(slugid slugid_in_bucket clock_now maintenance_activity health top waiters background_workers count_state
+  expired_claims queue_counters may_see_statements report_html group_gantt);
+
 # For a superuser: it asks the launcher for a maintenance worker and writes nothing.
 my %neither = map { $_ => 1 } qw(start_maintenance slugid_eq_support);
 
@@ -256,8 +261,49 @@ $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
-is_refused($standby, $_, qr/Connect to the primary/, 'standby') foreach sort keys %write;
+is_refused($standby, $_, qr/Connect to the primary; target_session_attrs=read-write/, 'standby') foreach sort keys %write;
 is_answered($standby, $_, 'standby') foreach sort keys %read;
+
+# What each says, on both servers.
+sub said
+{
+	my ($node, $call) = @_;
+	my ($status, $out, $err) = $node->psql($db, $call);
+
+	return $out . $err;
+}
+
+foreach my $name (grep { !$own{$_} } sort keys %read)
+{
+	my @wrong = grep { said($standby, $_) ne said($primary, $_) } calls($name, $read{$name});
+
+	is_deeply(\@wrong, [], "standby: $name() says what the primary says");
+}
+
+# Views.  Counters and rates are of one server; on a standby rows are counted.
+my %columns = (
+	queue_stats => 'task_queue_id, pending, delayed, blocked, running, oldest, workers, workers_quarantined, workers_running, workers_idle',
+	maintenance_overview => 'NULL',
+	waiter_overview => 'NULL');
+foreach my $view (split /\n/, $primary->safe_psql($db, q{SELECT relname FROM pg_class WHERE relnamespace = 'tq'::regnamespace AND relkind = 'v' ORDER BY 1}))
+{
+	my $select = "SELECT DISTINCT to_jsonb(v) FROM (SELECT @{[ $columns{$view} // '*' ]} FROM tq.$view) AS v ORDER BY 1";
+
+	is(said($standby, $select), said($primary, $select), "standby: view $view shows what the primary shows");
+}
+is($standby->safe_psql($db, q{SELECT string_agg(DISTINCT source, ' ') FROM tq.queue_stats}), 'tables', 'standby: queues are counted');
+
+# A wait there ends when the resolution has come.
+my $waiter = $standby->background_psql($db);
+$waiter->set_query_timer_restart();
+my $pid = $waiter->query_safe('SELECT pg_backend_pid()');
+$waiter->query_until(qr/go/, "\\echo go\nCALL tq.wait_for_task($late, '1 h');\nCALL tq.wait_for_task_group($late, '1 h');\n\\echo gone\n");
+ok($standby->poll_query_until($db, "SELECT query ~ 'CALL tq.wait_for_task' AND state = 'active' FROM pg_stat_activity WHERE pid = $pid"),
+	'standby: a session waits for a task');
+$primary->safe_psql($db, "SELECT tq.cancel_task($late)");
+$waiter->query_until(qr/gone/, '');
+is($waiter->{stderr}, '', 'standby: the wait ends when the task is resolved there');
+$waiter->quit;
 
 # A session that was connected to the primary before it became a standby has the
 # functions' plans; so has one that has read before it writes.
