@@ -5,6 +5,7 @@ use strict;
 use warnings FATAL => 'all';
 
 use Exporter 'import';
+use File::Basename qw(dirname);
 
 # A wait that cannot end fails after one minute, not after three.
 BEGIN { $ENV{PG_TEST_TIMEOUT_DEFAULT} //= 60; }
@@ -119,50 +120,7 @@ sub violations
 {
 	my ($node, $db) = @_;
 
-	return $node->safe_psql(
-		$db, q{
-		WITH last AS (
-			SELECT DISTINCT ON (task) * FROM tq_internal.run ORDER BY task, run_id DESC
-		), holder AS (
-			SELECT task, 'unscheduled' AS place, NULL::int AS run_id FROM tq_internal.unscheduled
-			UNION ALL SELECT task, 'pending', run_id FROM tq_internal.pending
-			UNION ALL SELECT task, 'delayed', run_id FROM tq_internal.delayed
-			UNION ALL SELECT task, 'running', run_id FROM last WHERE state = 2
-		), task AS (
-			SELECT t.id, t.deadline, count(h.task) AS holders, max(h.place) AS place,
-				max(h.run_id) AS held,
-				(SELECT count(*) FROM tq_internal.run r WHERE r.task = t.id) AS runs,
-				(SELECT max(run_id) FROM tq_internal.run r WHERE r.task = t.id) AS last_run
-			FROM tq_internal.task t LEFT JOIN holder h ON h.task = t.id GROUP BY t.id
-		)
-		SELECT 'more than one holder', id FROM task WHERE holders > 1
-		UNION ALL
-		SELECT 'no holder and no run', id FROM task WHERE holders = 0 AND runs = 0
-		UNION ALL
-		SELECT 'holder without a task', task FROM holder h
-			WHERE NOT EXISTS (SELECT FROM tq_internal.task t WHERE t.id = h.task)
-		UNION ALL
-		SELECT 'runs not dense', id FROM task WHERE runs <> COALESCE(last_run + 1, 0)
-		UNION ALL
-		SELECT 'waiting run is not the next', id FROM task
-			WHERE place IN ('pending', 'delayed') AND held <> runs
-		UNION ALL
-		SELECT 'unscheduled with a run', id FROM task WHERE place = 'unscheduled' AND runs > 0
-		UNION ALL
-		SELECT 'earlier run is not resolved', r.task FROM tq_internal.run r JOIN last l USING (task)
-			WHERE r.run_id < l.run_id AND (r.state < 3 OR r.resolved IS NULL)
-		UNION ALL
-		SELECT 'running and waiting at once', h.task FROM holder h JOIN tq_internal.run r USING (task)
-			WHERE h.place IN ('pending', 'delayed') AND r.state = 2
-		UNION ALL
-		SELECT 'running without a lease', task FROM last l WHERE state = 2
-			AND NOT EXISTS (SELECT FROM tq_internal.claim_timer e WHERE l.task = ANY (e.tasks) AND e.due <= l.taken_until)
-			AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE m.is_claim AND m.task = l.task AND m.due <= l.taken_until)
-		UNION ALL
-		SELECT 'unresolved without a deadline timer', id FROM task t WHERE holders > 0
-			AND NOT EXISTS (SELECT FROM tq_internal.timer e WHERE e.kind = 1 AND t.id = ANY (e.tasks))
-			AND NOT EXISTS (SELECT FROM tq_internal.left_timer m WHERE NOT m.is_claim AND m.task = t.id)
-	});
+	return $node->safe_psql($db, slurp_file(dirname(__FILE__) . '/../violations.sql'));
 }
 
 1;
