@@ -125,8 +125,9 @@ class Session:
 class Ledger:
     """What was acknowledged, when, and by which server."""
 
-    def __init__(self, file):
+    def __init__(self, file, may_lose):
         self.lock = threading.RLock()
+        self.may_lose = may_lose    # acks, so that messages come again
         self.out = open(file, "w", encoding="utf-8")
         self.created = {}           # task -> time
         self.claims = {}            # (task, run) -> [(worker, time, port)]
@@ -180,7 +181,7 @@ class Ledger:
         """Rows (id, exchange, task) that a reader got, who has read all up to an id."""
         seen = self.seen.setdefault(reader, {})
         highest = max(seen, default=0)
-        last = after
+        last = 0 if self.may_lose else after
         for number, exchange, task in rows:
             self.write("message", reader, number, exchange, task, port)
             if number <= last:

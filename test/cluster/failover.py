@@ -5,7 +5,9 @@ Faults, each of the node that is the primary:
 postmaster    kill -9 of the postmaster alone: Patroni sees it, and fails over
 node          kill -9 of all processes of PostgreSQL and Patroni
 stop          Patroni is asked to end, as by systemctl stop
-patroni       kill -9 of Patroni alone: the server goes on, as a primary that is none any more
+lag           nothing is sent to the standbys any more; a second later as node
+patroni       kill -9 of Patroni alone: the server goes on, as a primary that is none any more; not
+              in asynchronous mode, in which clients stay there
 etcd          its Patroni is cut off from etcd
 pause         all its processes are stopped, and go on after another one has taken over
 switchover    as an operator asks for it: patronictl switchover
@@ -27,7 +29,7 @@ from clients import LATE, WORK, LogReader, Producer, Refused, Session, Subscribe
 from psycopg2.extras import Json
 from servers import Cluster, Failed, wait_for
 
-FAULTS = ("postmaster", "node", "stop", "patroni", "etcd", "pause", "switchover")
+FAULTS = ("postmaster", "node", "lag", "stop", "patroni", "etcd", "pause", "switchover")
 CLAIM_TIMEOUT = 30                  # seconds; a claim whose answer was lost is over then
 
 
@@ -57,7 +59,7 @@ class Test:
         self.random = random.Random(options.seed)
         server_bin = subprocess.run([os.environ["TQ_PG_CONFIG"], "--bindir"], capture_output=True, text=True, check=True).stdout.strip()
         self.cluster = Cluster(directory, server_bin, options.nodes, options.mode, options.ttl)
-        self.ledger = clients.Ledger(f"{directory}/ledger")
+        self.ledger = clients.Ledger(f"{directory}/ledger", options.mode == "async")
         self.ports = [node.port for node in self.cluster.nodes]
         self.times = {}             # fault -> [seconds]
         self.late = []              # what became of claims of servers that were primaries no more
@@ -112,7 +114,7 @@ class Test:
     def inject(self, kind, node):
         if kind == "postmaster":
             node.kill_postmaster()
-        elif kind == "node":
+        elif kind in ("node", "lag"):
             node.kill()
         elif kind == "stop":
             node.stop()
@@ -127,7 +129,7 @@ class Test:
             thread.start()
 
     def repair(self, kind, node):
-        if kind in ("node", "patroni", "stop"):
+        if kind in ("node", "lag", "patroni", "stop"):
             if kind == "stop":
                 node.process.wait(60)
             node.start()
@@ -148,6 +150,9 @@ class Test:
         wait_for("load", lambda: (self.ledger.last_claim or (0,))[0] > begun + 1, 60)
         late = LateClaim(self, node) if kind in ("patroni", "pause", "etcd") else None
         time.sleep(self.random.uniform(0, 0.5))         # anywhere in Patroni's cycle
+        if kind == "lag":
+            node.stop_sending()
+            time.sleep(1)
         start = time.monotonic()
         self.ledger.write("inject", kind, node.name, node.port)
         self.inject(kind, node)
@@ -270,7 +275,9 @@ class Test:
             self.tap.ok(max(times) <= limit, f"{kind}: claims within {limit} s", [f"{seconds:.1f}" for seconds in times])
 
     def run(self):
-        kinds = FAULTS if self.options.fault == "all" else self.options.fault.split(",")
+        kinds = list(FAULTS) if self.options.fault == "all" else self.options.fault.split(",")
+        if self.options.mode == "async" and "patroni" in kinds:
+            kinds.remove("patroni")
         self.begin()
         note(f"ready: {len(self.cluster.nodes)} nodes")
         for _ in range(self.options.rounds):
@@ -287,8 +294,8 @@ class Test:
 class LateClaim:
     """A client of the old primary that does not wait for standbys, and gets a claim there.
 
-    Both servers have the task; a worker of the new primary claims it, too.  What the late
-    client then reports to the new primary must be refused.
+    Both servers have the task; a worker of the same name claims it from the new primary, too.
+    What the late client then reports to the new primary must be refused.
     """
 
     def __init__(self, test, node):
@@ -319,7 +326,10 @@ class LateClaim:
     def claim(self, kind):
         """Claims on both; a server that is stopped answers when it goes on."""
         test = self.test
-        test.ask("SELECT task_id FROM tq.claim_task(%s, 0, 'g', 'new')", self.task)
+        ports = [node.port for node in test.cluster.nodes if node.port != self.session.port]
+        self.new = Session(ports)   # the old one may still answer to those who ask it first
+        rows = test.ask("SELECT credentials FROM tq.claim_task(%s, 0, 'g', 'late')", self.task, session=self.new)
+        self.valid = rows[0][0] if rows else None
         self.thread.start()
         if kind != "pause":
             self.thread.join(70)
@@ -328,16 +338,18 @@ class LateClaim:
         """What became of the late claim."""
         test = self.test
         self.thread.join(70)
-        self.session.close()
         test.ledger.write("late", self.task, bool(self.answer))
+        self.session.close()
         if not self.answer:
             return "fenced: the old primary answered no more"
-        state = "SELECT run ->> 'workerId' FROM jsonb_array_elements(tq.status(%s) -> 'runs') AS run"
+        report = "SELECT tq.report_completed(%s, 0, %s)"
         try:
-            test.ask("SELECT tq.report_completed(%s, 0, %s)", self.task, Json(self.answer))
+            return f"accepted: {test.ask(report, self.task, Json(self.answer), session=self.new)}"
         except Refused as error:
-            return f"refused: {error.code}"
-        return f"accepted: {test.ask(state, self.task)}"
+            test.ask(report, self.task, Json(self.valid), session=self.new)
+            return f"refused: {error.code}, and that of the new one accepted"
+        finally:
+            self.new.close()
 
 
 def main():

@@ -144,8 +144,9 @@ class Node:
             config["restapi"][key] = f"127.0.0.1:{self.api}"
             server[key] = f"127.0.0.1:{self.port}"
         config["etcd"] = {"proxy": f"http://127.0.0.1:{self.proxy.port}"}
-        config["bootstrap"]["dcs"].update(
-            ttl=cluster.ttl, loop_wait=max(1, cluster.ttl // 4), retry_timeout=max(2, cluster.ttl // 4),
+        dcs = config["bootstrap"]["dcs"]
+        dcs.update(
+            ttl=cluster.ttl, retry_timeout=min(dcs["retry_timeout"], (cluster.ttl - dcs["loop_wait"]) // 2),
             synchronous_mode=cluster.mode != "async", synchronous_mode_strict=cluster.mode == "strict")
         server.update(data_dir=self.data, bin_dir=cluster.bin, pgpass=f"{self.data}.pgpass")
         server["pg_hba"] = [line.replace("10.0.0.0/24", "127.0.0.1/32") for line in server["pg_hba"]]
@@ -185,6 +186,13 @@ class Node:
         server = self.server_processes()
         send(signal.SIGKILL, [self.process.pid] + server)
         self.process.wait()
+
+    def stop_sending(self):
+        """Stops the processes that send WAL to standbys."""
+        for pid in self.server_processes():
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if b": walsender" in file.read():
+                    send(signal.SIGSTOP, [pid])
 
     def stop(self):
         """Ends Patroni as an operator does, and with it the server."""
