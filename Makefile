@@ -15,13 +15,13 @@
 # The directory of the sources.  PGXS calls it srcdir, but knows it too late.
 tree := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
-EXTENSION = tq
+EXTENSION = tq tq_shard
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(tree)/tq.control)
 
 MODULE_big = tq
 OBJS = $(patsubst $(tree)/%.c,%.o,$(sort $(wildcard $(tree)/src/*.c $(tree)/src/*/*.c)))
 DATA = $(filter-out $(DATA_built),$(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/src/sql/tq--*.sql))))
-DATA_built = src/sql/tq--$(EXTVERSION).sql
+DATA_built = src/sql/tq--$(EXTVERSION).sql src/shard/tq_shard--$(EXTVERSION).sql
 DOCS = README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE
 documents = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/doc/*.md $(tree)/doc/*/*.md $(tree)/doc/*/*.svg)))
 
@@ -91,7 +91,7 @@ ifneq ($(realpath $(tree)),$(CURDIR))
 ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS))) src/sql)
+$(shell mkdir -p $(sort $(dir $(OBJS))) src/sql src/shard)
 EXTRA_CLEAN += src
 endif
 
@@ -117,6 +117,10 @@ endif
 
 src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
 	cp $< $@
+
+# The router has the functions and types of tq: they are made of the same file.
+src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate routes views router.sql) $(tree)/src/sql/tq.sql $(tree)/tq_shard.control
+	$(or $(PERL),perl) $< $(tree) $(EXTVERSION) >$@.new && mv $@.new $@
 
 $(OBJS): $(wildcard $(tree)/src/*/*.h)
 

@@ -563,7 +563,7 @@ tq_build_key() {
 		"$tq_server" --version --bindir --configure
 		gcc --version
 		echo "$tq_strict"
-		cd "$TQ_TMP/src" && find Makefile tq.control src -type f | sort | xargs sha256sum
+		cd "$TQ_TMP/src" && find Makefile tq.control tq_shard.control src -type f | sort | xargs sha256sum
 	} | sha256sum | cut -c 1-20
 }
 

@@ -6,6 +6,17 @@
 -- Schema and roles
 -- ---------------------------------------------------------------------------
 
+DO $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'tq_shard') THEN
+		RAISE EXCEPTION 'extension "tq_shard" is installed in this database'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = 'A database is a router, with tq_shard, or a shard, with tq.',
+				HINT = 'Create another database for the shard.';
+	END IF;
+END
+$$;
+
 -- The owner of a schema may drop everything in it, so it must be trusted.  What
 -- another role has left in it could be taken for the server's own by the views.
 DO $$

@@ -1,0 +1,1087 @@
+/*
+ * src/shard/router.sql: what of the extension tq_shard is written by hand.
+ * src/shard/generate makes of it and of tq.sql the script that is installed.
+ */
+
+\echo Use "CREATE EXTENSION tq_shard" to load this file. \quit
+
+-- ---------------------------------------------------------------------------
+-- Schemas
+-- ---------------------------------------------------------------------------
+
+DO $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'tq') THEN
+		RAISE EXCEPTION 'extension "tq" is installed in this database'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = 'A database is a router, with tq_shard, or a shard, with tq.',
+				HINT = 'Create another database for the router.';
+	END IF;
+END
+$$;
+
+@guard@
+CREATE SCHEMA tq_shard;
+COMMENT ON SCHEMA tq_shard IS 'functions of the router: which shards there are, and what they have';
+CREATE SCHEMA tq_shard_internal;
+COMMENT ON SCHEMA tq_shard_internal IS 'tables of the extension tq_shard, and functions that its functions call';
+
+-- ---------------------------------------------------------------------------
+-- Types
+-- ---------------------------------------------------------------------------
+@types@
+-- ---------------------------------------------------------------------------
+-- Map
+-- ---------------------------------------------------------------------------
+
+CREATE TABLE tq_shard_internal.shard (
+	number int PRIMARY KEY CHECK (number BETWEEN 0 AND 1023),
+	name text NOT NULL UNIQUE,
+	connection text NOT NULL UNIQUE,
+	state text NOT NULL DEFAULT 'joining' CHECK (state IN ('joining', 'active', 'draining')),
+	added timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE tq_shard_internal.shard IS 'the shards of this router';
+
+CREATE TABLE tq_shard_internal.bucket (
+	bucket int PRIMARY KEY CHECK (bucket BETWEEN 0 AND 1023),
+	shard int NOT NULL REFERENCES tq_shard_internal.shard,		-- begins its task groups
+	next int REFERENCES tq_shard_internal.shard,				-- will, when it has been moved
+	old int[] NOT NULL DEFAULT '{}'								-- those that may still have groups of it
+);
+COMMENT ON TABLE tq_shard_internal.bucket IS 'the shard of each bucket';
+
+CREATE TABLE tq_shard_internal.version (
+	is_only bool PRIMARY KEY DEFAULT true CHECK (is_only),
+	version bigint NOT NULL,
+	changed timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE tq_shard_internal.version IS 'number of the last change of the map';
+INSERT INTO tq_shard_internal.version (version) VALUES (0);
+
+SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.shard', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.bucket', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', 'WHERE version > 0');
+
+-- The cluster tq_shard of PL/Proxy has 2048 partitions: 0 to 1023 are the buckets,
+-- each with the connection of its shard, and 1024 and on are the shards by number.
+-- It has one connection to each shard, because it shares one among equal strings.  The
+-- second cluster is for a look-up while a function of the first one runs.
+
+CREATE FUNCTION tq_shard_internal.has_task(on_partition int, id tq.slugid) RETURNS bool
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task($2); $$;
+COMMENT ON FUNCTION tq_shard_internal.has_task(int, tq.slugid) IS 'whether a shard has that task';
+CREATE FUNCTION tq_shard_internal.has_task_group(on_partition int, id tq.slugid) RETURNS bool
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task_group($2); $$;
+COMMENT ON FUNCTION tq_shard_internal.has_task_group(int, tq.slugid) IS 'whether a shard has that task group';
+
+-- The partition of an id whose bucket was moved: the shard that has it, or that of
+-- the bucket.
+CREATE FUNCTION tq_shard_internal.find(id tq.slugid, is_group bool) RETURNS int
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place tq_shard_internal.bucket;
+	candidate int;
+	found_there bool;
+BEGIN
+	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq.bucket(id);
+	IF cardinality(place.old) > 0 THEN
+		FOREACH candidate IN ARRAY place.shard || place.old LOOP
+			IF is_group THEN
+				found_there := tq_shard_internal.has_task_group(1024 + candidate, id);
+			ELSE
+				found_there := tq_shard_internal.has_task(1024 + candidate, id);
+			END IF;
+			IF found_there THEN
+				RETURN 1024 + candidate;
+			END IF;
+		END LOOP;
+	END IF;
+	RETURN COALESCE(tq.bucket(id), 0);
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.find(tq.slugid, bool) IS 'partition of a task or group whose bucket was moved';
+
+-- The next five are made again by apply_map(), with the map as constants in them, so
+-- that a call reads no table.  These here are right, too, and slower: a restored
+-- database has them until tq_shard.refresh().
+CREATE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.find(id, false); END;
+COMMENT ON FUNCTION tq_shard_internal.of_task(tq.slugid) IS 'partition of a task';
+CREATE FUNCTION tq_shard_internal.of_group(id tq.slugid) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.find(id, true); END;
+COMMENT ON FUNCTION tq_shard_internal.of_group(tq.slugid) IS 'partition of a task group';
+CREATE FUNCTION tq_shard_internal.of_new() RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT b.bucket FROM tq_shard_internal.bucket b WHERE b.next IS NULL ORDER BY random() LIMIT 1; END;
+COMMENT ON FUNCTION tq_shard_internal.of_new() IS 'a partition for a new group, whichever';
+CREATE FUNCTION tq_shard_internal.shards() RETURNS int[]
+	LANGUAGE sql BEGIN ATOMIC SELECT COALESCE(array_agg(s.number ORDER BY s.number), '{0}') FROM tq_shard_internal.shard s; END;
+COMMENT ON FUNCTION tq_shard_internal.shards() IS 'numbers of the shards';
+CREATE FUNCTION tq_shard_internal.shard_of(on_partition int) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT CASE WHEN on_partition >= 1024 THEN on_partition - 1024
+		ELSE (SELECT b.shard FROM tq_shard_internal.bucket b WHERE b.bucket = on_partition) END; END;
+COMMENT ON FUNCTION tq_shard_internal.shard_of(int) IS 'shard of a partition';
+
+-- A task without a group begins its own.  One without an id, too, goes to where the
+-- first task is that it depends on.
+CREATE FUNCTION tq_shard_internal.of_new_task(task_id tq.slugid, task_group_id tq.slugid, dependencies tq.slugid[]) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT CASE WHEN task_group_id IS NOT NULL THEN tq_shard_internal.of_group(task_group_id)
+			WHEN task_id IS NOT NULL THEN tq_shard_internal.of_group(task_id)
+			WHEN dependencies[1] IS NOT NULL THEN tq_shard_internal.of_task(dependencies[1])
+			ELSE tq_shard_internal.of_new() END;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.of_new_task(tq.slugid, tq.slugid, tq.slugid[]) IS 'partition for a task that is created';
+
+-- A text that is no slugid is the shard's to refuse.
+CREATE FUNCTION tq_shard_internal.slugid_of(given text) RETURNS tq.slugid
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT CASE WHEN given ~ '^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$'
+			OR given ~ '^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$'
+			THEN given::tq.slugid END;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.slugid_of(text) IS 'a text as a slugid, or NULL';
+
+CREATE FUNCTION tq_shard_internal.of_definition(task_id tq.slugid, task jsonb) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT tq_shard_internal.of_group(COALESCE(tq_shard_internal.slugid_of(task ->> 'taskGroupId'), task_id));
+	END;
+COMMENT ON FUNCTION tq_shard_internal.of_definition(tq.slugid, jsonb) IS 'partition for a task that is created from a definition';
+
+CREATE FUNCTION tq_shard_internal.refuse(kind text, name text, hint text) RETURNS void
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	RAISE EXCEPTION '% tq.%() does not run through a router', kind, name
+		USING ERRCODE = 'feature_not_supported', HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.refuse(text, text, text) IS 'error of a function that runs on a shard only';
+
+-- ---------------------------------------------------------------------------
+-- Views of tq, with the rows of all shards
+-- ---------------------------------------------------------------------------
+
+@views@
+-- ---------------------------------------------------------------------------
+-- Functions of tq, each by its route
+-- ---------------------------------------------------------------------------
+
+@functions@
+-- ---------------------------------------------------------------------------
+-- Many tasks
+-- ---------------------------------------------------------------------------
+
+-- Where a call names tasks of several shards, these call one shard after the other;
+-- each does all or nothing of its part.
+
+@create_tasks:at@
+@create_tasks@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[];
+	place int;
+	made bigint := 0;
+BEGIN
+	IF jsonb_typeof(tasks) = 'array' THEN
+		places := ARRAY(SELECT tq_shard_internal.shard_of(COALESCE(tq_shard_internal.of_definition(
+				tq_shard_internal.slugid_of(e.task ->> 'taskId'), e.task -> 'task'), 0))
+			FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) ORDER BY e.i);
+	END IF;
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN tq_shard_internal.create_tasks_at(COALESCE(1024 + places[1], 0), tasks);
+	END IF;
+	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+		made := made + tq_shard_internal.create_tasks_at(1024 + place,
+			(SELECT jsonb_agg(e.task ORDER BY e.i) FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) WHERE places[e.i] = place));
+	END LOOP;
+	RETURN made;
+END
+$$;
+@create_tasks:comment@
+
+@enqueue_tasks:at@
+@enqueue_tasks@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[];
+	place int;
+BEGIN
+	IF task_group_id IS NULL AND task_ids IS NOT NULL AND cardinality(task_ids) = cardinality(payloads) THEN
+		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_group(i.id)) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n);
+	END IF;
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN tq_shard_internal.enqueue_tasks_at(
+			COALESCE(1024 + places[1], tq_shard_internal.of_new_task(task_ids[1], task_group_id, dependencies)),
+			task_queue_id, payloads, task_ids, task_group_id, dependencies, requires, priority, retries, deadline, expires, delay,
+			routes, scopes, tags, extra, name, scheduler_id, project_id, policy, retry, run_at);
+	END IF;
+	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+		PERFORM tq_shard_internal.enqueue_tasks_at(1024 + place, task_queue_id,
+			(SELECT array_agg(i.payload ORDER BY i.n) FROM unnest(payloads) WITH ORDINALITY AS i (payload, n) WHERE places[i.n] = place),
+			(SELECT array_agg(i.id ORDER BY i.n) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) WHERE places[i.n] = place),
+			task_group_id, dependencies, requires, priority, retries, deadline, expires, delay,
+			routes, scopes, tags, extra, name, scheduler_id, project_id, policy, retry, run_at);
+	END LOOP;
+	RETURN task_ids::text[];
+END
+$$;
+@enqueue_tasks:comment@
+
+-- The shard of each of many tasks.
+CREATE FUNCTION tq_shard_internal.places(task_ids tq.slugid[]) RETURNS int[]
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n);
+	END;
+COMMENT ON FUNCTION tq_shard_internal.places(tq.slugid[]) IS 'the shard of each of these tasks';
+
+@statuses:at@
+@statuses@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[] := tq_shard_internal.places(task_ids);
+BEGIN
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(COALESCE(1024 + places[1], 0), task_ids);
+	ELSE
+		RETURN QUERY SELECT s.*
+			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.n ORDER BY i.n) AS positions
+				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(places) WITH ORDINALITY AS p (place, n) USING (n)
+				GROUP BY p.place) AS g
+				CROSS JOIN LATERAL tq_shard_internal.statuses_at(1024 + g.place, g.ids) AS s
+			ORDER BY array_position(task_ids, s.task_id);
+	END IF;
+END
+$$;
+@statuses:comment@
+
+@tasks:at@
+@tasks@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[] := tq_shard_internal.places(task_ids);
+BEGIN
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(COALESCE(1024 + places[1], 0), task_ids);
+	ELSE
+		RETURN QUERY SELECT s.*
+			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids
+				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(places) WITH ORDINALITY AS p (place, n) USING (n)
+				GROUP BY p.place) AS g
+				CROSS JOIN LATERAL tq_shard_internal.tasks_at(1024 + g.place, g.ids) AS s
+			ORDER BY array_position(task_ids, s.task_id);
+	END IF;
+END
+$$;
+@tasks:comment@
+
+@redrive_queue:at@
+@redrive_queue@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	redriven bigint := 0;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+		IF redriven < max OR redriven = 0 THEN		-- a number that is not valid is refused by the first shard
+			redriven := redriven + tq_shard_internal.redrive_queue_at(1024 + place, task_queue_id, (max - redriven)::int);
+		END IF;
+	END LOOP;
+	RETURN redriven;
+END
+$$;
+@redrive_queue:comment@
+
+-- ---------------------------------------------------------------------------
+-- Work
+-- ---------------------------------------------------------------------------
+
+-- The shards, beginning with any of them.
+CREATE FUNCTION tq_shard_internal.rotated() RETURNS int[]
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT s.all_of_them[r.n + 1 :] || s.all_of_them[: r.n]
+		FROM (SELECT tq_shard_internal.shards() AS all_of_them) AS s
+			CROSS JOIN LATERAL (SELECT floor(random() * cardinality(s.all_of_them))::int AS n) AS r;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.rotated() IS 'numbers of the shards, beginning with any of them';
+
+@claim_work:at@
+@claim_work@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
+		RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, '0');
+		IF FOUND THEN
+			RETURN;
+		END IF;
+	END LOOP;
+END
+$$;
+@claim_work:comment@
+
+@claim_work/2:at@
+@claim_work/2@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
+		RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, '0', mode);
+		IF FOUND THEN
+			RETURN;
+		END IF;
+	END LOOP;
+END
+$$;
+@claim_work/2:comment@
+
+@resolve:at@
+@resolve@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[] := tq_shard_internal.places(task_ids);
+	place int;
+	part record;
+	positions bigint[] := '{}';
+	outcomes tq.resolution[] := '{}';
+BEGIN
+	IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
+		OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.resolve_at(COALESCE(1024 + places[1], 0), task_ids, run_ids, reason, credentials);
+		RETURN;
+	END IF;
+	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+		SELECT array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.run ORDER BY i.n) AS runs, array_agg(i.n ORDER BY i.n) AS positions,
+				CASE WHEN jsonb_typeof(credentials) = 'array' THEN jsonb_agg(credentials -> (i.n - 1)::int ORDER BY i.n) ELSE credentials END AS credentials
+			INTO part
+			FROM ROWS FROM (unnest(task_ids), unnest(run_ids)) WITH ORDINALITY AS i (id, run, n) WHERE places[i.n] = place;
+		positions := positions || part.positions;
+		outcomes := outcomes || ARRAY(SELECT r FROM tq_shard_internal.resolve_at(1024 + place, part.ids, part.runs, reason, part.credentials) AS r);
+	END LOOP;
+	RETURN QUERY SELECT o.task_id, o.run_id, o.outcome FROM ROWS FROM (unnest(outcomes), unnest(positions)) AS o (task_id, run_id, outcome, position) ORDER BY o.position;
+END
+$$;
+@resolve:comment@
+
+-- The shard of each report of resolve(reports).
+CREATE FUNCTION tq_shard_internal.places_of_reports(reports jsonb) RETURNS int[]
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT CASE WHEN jsonb_typeof(reports) = 'array' THEN ARRAY(
+			SELECT tq_shard_internal.shard_of(COALESCE(tq_shard_internal.of_task(tq_shard_internal.slugid_of(e.report ->> 'taskId')), 0))
+			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) ORDER BY e.n) END;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.places_of_reports(jsonb) IS 'the shard of each report';
+
+@resolve/2:at@
+@resolve/2@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[] := tq_shard_internal.places_of_reports(reports);
+	place int;
+	part record;
+	positions bigint[] := '{}';
+	outcomes tq.resolution[] := '{}';
+BEGIN
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.resolve_2_at(COALESCE(1024 + places[1], 0), reports);
+		RETURN;
+	END IF;
+	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+		SELECT jsonb_agg(e.report ORDER BY e.n) AS reports, array_agg(e.n ORDER BY e.n) AS positions INTO part
+			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) WHERE places[e.n] = place;
+		positions := positions || part.positions;
+		outcomes := outcomes || ARRAY(SELECT r FROM tq_shard_internal.resolve_2_at(1024 + place, part.reports) AS r);
+	END LOOP;
+	RETURN QUERY SELECT o.task_id, o.run_id, o.outcome FROM ROWS FROM (unnest(outcomes), unnest(positions)) AS o (task_id, run_id, outcome, position) ORDER BY o.position;
+END
+$$;
+@resolve/2:comment@
+
+@resolve_and_claim:at@
+@resolve_and_claim@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places int[] := tq_shard_internal.places_of_reports(reports);
+	claimed bool := false;
+	answer tq.worker_run;
+BEGIN
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		FOR answer IN SELECT * FROM tq_shard_internal.resolve_and_claim_at(
+			COALESCE(1024 + places[1], tq_shard_internal.of_new()), reports, task_queue_id, worker_group, worker_id, tasks) LOOP
+			claimed := claimed OR answer.worker_group IS NOT NULL;
+			RETURN NEXT answer;
+		END LOOP;
+	ELSE
+		RETURN QUERY SELECT r.task_id, r.run_id, r.outcome, NULL::text, NULL::text, NULL::timestamptz, NULL::jsonb, NULL::jsonb FROM tq.resolve(reports) AS r;
+	END IF;
+	IF NOT claimed THEN
+		RETURN QUERY SELECT c.task_id, c.run_id, 'claimed', c.worker_group, c.worker_id, c.taken_until, c.payload, c.credentials
+			FROM tq.claim_work(task_queue_id, worker_group, worker_id, tasks) AS c;
+	END IF;
+END
+$$;
+@resolve_and_claim:comment@
+
+-- Asks the shard again and again, less often as time goes on.
+@wait_for_task@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + LEAST(wait, interval '1 hour');
+	pause float8 := 0.005;
+BEGIN
+	WHILE tq.status(task_id) ->> 'state' IN ('unscheduled', 'pending', 'running') AND clock_timestamp() < ends LOOP
+		COMMIT;
+		PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
+		pause := LEAST(pause * 1.5, 0.5);
+	END LOOP;
+END
+$$;
+@wait_for_task:comment@
+
+@wait_for_task_group@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	ends timestamptz := clock_timestamp() + LEAST(wait, interval '1 hour');
+	pause float8 := 0.005;
+BEGIN
+	WHILE (SELECT p.unscheduled + p.delayed + p.pending + p.running FROM tq.group_progress(task_group_id) AS p) > 0 AND clock_timestamp() < ends LOOP
+		COMMIT;
+		PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
+		pause := LEAST(pause * 1.5, 0.5);
+	END LOOP;
+END
+$$;
+@wait_for_task_group:comment@
+
+-- ---------------------------------------------------------------------------
+-- Workers and queues
+-- ---------------------------------------------------------------------------
+
+-- What all shards have that know a worker or a queue; the error of the last one if
+-- none does.
+CREATE FUNCTION tq_shard_internal.later(one jsonb, other jsonb) RETURNS jsonb
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT CASE WHEN one IS NULL THEN other ELSE one || other
+			|| jsonb_strip_nulls(jsonb_build_object('expires', GREATEST(one ->> 'expires', other ->> 'expires'),
+				'lastDateActive', GREATEST(one ->> 'lastDateActive', other ->> 'lastDateActive'),
+				'firstClaim', LEAST(one ->> 'firstClaim', other ->> 'firstClaim')))
+			|| CASE WHEN one ? 'recentTasks' THEN jsonb_build_object('recentTasks', (SELECT COALESCE(jsonb_agg(t.task ORDER BY t.n DESC), '[]')
+				FROM (SELECT a.task, a.n FROM jsonb_array_elements((one -> 'recentTasks') || (other -> 'recentTasks')) WITH ORDINALITY AS a (task, n)
+					ORDER BY a.n DESC LIMIT 20) AS t)) ELSE '{}' END END;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.later(jsonb, jsonb) IS 'what two shards know about a worker or a queue, as one';
+
+@get_worker:at@
+@get_worker@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	answer jsonb;
+	seen int := 0;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+		seen := seen + 1;
+		BEGIN
+			answer := tq_shard_internal.later(answer, tq_shard_internal.get_worker_at(1024 + place, provisioner_id, worker_type, worker_group, worker_id));
+		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
+			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
+				RAISE;
+			END IF;
+		END;
+	END LOOP;
+	RETURN answer;
+END
+$$;
+@get_worker:comment@
+
+@get_task_queue:at@
+@get_task_queue@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	answer jsonb;
+	seen int := 0;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+		seen := seen + 1;
+		BEGIN
+			answer := tq_shard_internal.later(answer, tq_shard_internal.get_task_queue_at(1024 + place, task_queue_id));
+		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
+			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
+				RAISE;
+			END IF;
+		END;
+	END LOOP;
+	RETURN answer;
+END
+$$;
+@get_task_queue:comment@
+
+@get_worker_type:at@
+@get_worker_type@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	answer jsonb;
+	seen int := 0;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+		seen := seen + 1;
+		BEGIN
+			answer := tq_shard_internal.later(answer, tq_shard_internal.get_worker_type_at(1024 + place, provisioner_id, worker_type));
+		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
+			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
+				RAISE;
+			END IF;
+		END;
+	END LOOP;
+	RETURN answer;
+END
+$$;
+@get_worker_type:comment@
+
+@get_provisioner:at@
+@get_provisioner@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	answer jsonb;
+	seen int := 0;
+BEGIN
+	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
+		seen := seen + 1;
+		BEGIN
+			answer := tq_shard_internal.later(answer, tq_shard_internal.get_provisioner_at(1024 + place, provisioner_id));
+		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
+			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
+				RAISE;
+			END IF;
+		END;
+	END LOOP;
+	RETURN answer;
+END
+$$;
+@get_provisioner:comment@
+
+@task_queue_counts:all@
+@task_queue_counts@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT (array_agg(c))[1] || jsonb_build_object('pendingTasks', sum((c -> 'pendingTasks')::bigint), 'claimedTasks', sum((c -> 'claimedTasks')::bigint))
+		FROM tq_shard_internal.task_queue_counts_all(task_queue_id) AS c;
+	END;
+@task_queue_counts:comment@
+
+@queue_counts:all@
+@queue_counts@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT c.task_queue_id, sum(c.pending)::bigint, sum(c.delayed)::bigint, sum(c.running)::bigint, min(c.oldest),
+			sum(c.workers)::bigint, sum(c.quarantined)::bigint, sum(c.waiters)::bigint, max(c.last_date_active), bool_or(c.paused), (array_agg(c.limits))[1]
+		FROM tq_shard_internal.queue_counts_all(queue_counts.task_queue_id) AS c
+		GROUP BY c.task_queue_id;
+	END;
+@queue_counts:comment@
+
+-- The place in a list of runs is that on each shard: "0=17 2=4".
+CREATE FUNCTION tq_shard_internal.page_at(after text, shard int) RETURNS text
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT split_part(p, '=', 2) FROM unnest(string_to_array(after, ' ')) AS p WHERE split_part(p, '=', 1) = shard::text;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.page_at(text, int) IS 'the place on a shard, of a place in a list';
+
+CREATE FUNCTION tq_shard_internal.check_page(after text) RETURNS void
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	IF after !~ '^\d+=[0-9.]+( \d+=[0-9.]+)*$' THEN
+		RAISE EXCEPTION 'invalid after' USING ERRCODE = 'TQ400',
+			DETAIL = 'No row of this list has it as its page.', HINT = 'Give the page of the last row, or NULL.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.check_page(text) IS 'error if this is no place in a list';
+
+@list_pending_tasks:at@
+@list_pending_tasks@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places jsonb;
+	row_ record;
+BEGIN
+	PERFORM tq_shard_internal.check_page(after);
+	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
+	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
+		CROSS JOIN LATERAL tq_shard_internal.list_pending_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) AS p
+		ORDER BY p.inserted, s.shard, length(p.page), p.page LIMIT max LOOP
+		places := places || jsonb_build_object(row_.shard, row_.page);
+		RETURN NEXT (row_.task_id, row_.run_id, row_.task, row_.inserted,
+			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.pending_entry;
+	END LOOP;
+END
+$$;
+@list_pending_tasks:comment@
+
+@list_claimed_tasks:at@
+@list_claimed_tasks@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	places jsonb;
+	row_ record;
+BEGIN
+	PERFORM tq_shard_internal.check_page(after);
+	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
+	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
+		CROSS JOIN LATERAL tq_shard_internal.list_claimed_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) AS p
+		ORDER BY p.claimed, s.shard, length(p.page), p.page LIMIT max LOOP
+		places := places || jsonb_build_object(row_.shard, row_.page);
+		RETURN NEXT (row_.task_id, row_.run_id, row_.worker_group, row_.worker_id, row_.claimed, row_.task,
+			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.claimed_entry;
+	END LOOP;
+END
+$$;
+@list_claimed_tasks:comment@
+
+@list_task_queues:all@
+@list_task_queues@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT q.task_queue_id, q.provisioner_id, q.worker_type, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
+		FROM tq_shard_internal.list_task_queues_all(after, list_task_queues.max) AS q
+		GROUP BY q.task_queue_id, q.provisioner_id, q.worker_type, q.description, q.stability, q.page
+		ORDER BY q.page COLLATE "C" LIMIT list_task_queues.max;
+	END;
+@list_task_queues:comment@
+
+@list_worker_types:all@
+@list_worker_types@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT q.task_queue_id, q.provisioner_id, q.worker_type, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
+		FROM tq_shard_internal.list_worker_types_all(list_worker_types.provisioner_id, after, list_worker_types.max) AS q
+		GROUP BY q.task_queue_id, q.provisioner_id, q.worker_type, q.description, q.stability, q.page
+		ORDER BY q.page COLLATE "C" LIMIT list_worker_types.max;
+	END;
+@list_worker_types:comment@
+
+@list_provisioners:all@
+@list_provisioners@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT q.provisioner_id, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
+		FROM tq_shard_internal.list_provisioners_all(after, list_provisioners.max) AS q
+		GROUP BY q.provisioner_id, q.description, q.stability, q.page
+		ORDER BY q.page COLLATE "C" LIMIT list_provisioners.max;
+	END;
+@list_provisioners:comment@
+
+@list_workers:all@
+@list_workers@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT w.worker_group, w.worker_id, min(w.first_claim), max(w.last_date_active),
+			(array_agg(w.latest_task_id ORDER BY w.last_date_active DESC NULLS LAST))[1],
+			(array_agg(w.latest_run_id ORDER BY w.last_date_active DESC NULLS LAST))[1], max(w.quarantine_until), w.page
+		FROM tq_shard_internal.list_workers_all(provisioner_id, worker_type, quarantined, after, list_workers.max) AS w
+		GROUP BY w.worker_group, w.worker_id, w.page
+		ORDER BY w.worker_group COLLATE "C", w.worker_id COLLATE "C" LIMIT list_workers.max;
+	END;
+@list_workers:comment@
+
+@health:at@
+@health@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	shard record;
+BEGIN
+	FOR shard IN SELECT s.number, s.name AS known_as FROM tq_shard_internal.shard s ORDER BY s.number LOOP
+		BEGIN
+			RETURN QUERY SELECT shard.known_as || ': ' || h.name, h.ok, h.detail, h.hint FROM tq_shard_internal.health_at(1024 + shard.number) AS h;
+		EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+			RETURN QUERY SELECT shard.known_as || ': connection', false, SQLERRM, 'the shard does not answer'::text;
+		END;
+	END LOOP;
+END
+$$;
+@health:comment@
+
+-- ---------------------------------------------------------------------------
+-- Messages
+-- ---------------------------------------------------------------------------
+
+@unsubscribe@
+	LANGUAGE plpgsql AS $$ BEGIN PERFORM tq_shard_internal.refuse('function', 'unsubscribe', 'Call it on each shard.'); END $$;
+@unsubscribe:comment@
+@fetch@
+	LANGUAGE plpgsql AS $$ BEGIN PERFORM tq_shard_internal.refuse('function', 'fetch', 'Call it on each shard.'); END $$;
+@fetch:comment@
+@ack@
+	LANGUAGE plpgsql AS $$ BEGIN PERFORM tq_shard_internal.refuse('function', 'ack', 'Call it on each shard.'); END $$;
+@ack:comment@
+
+-- ---------------------------------------------------------------------------
+-- Shards
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq_shard_internal.set_buckets_at(on_partition int, buckets text) RETURNS xid8
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.set_buckets($2::pg_catalog.int4multirange); $$;
+COMMENT ON FUNCTION tq_shard_internal.set_buckets_at(int, text) IS 'tq.set_buckets() on a shard';
+CREATE FUNCTION tq_shard_internal.buckets_settled_at(on_partition int, xid xid8) RETURNS bool
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.buckets_settled($2); $$;
+COMMENT ON FUNCTION tq_shard_internal.buckets_settled_at(int, xid8) IS 'tq.buckets_settled() on a shard';
+CREATE FUNCTION tq_shard_internal.used_buckets_at(on_partition int, OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT * FROM tq.bucket_counts(); $$;
+COMMENT ON FUNCTION tq_shard_internal.used_buckets_at(int) IS 'tq.bucket_counts() on a shard';
+CREATE FUNCTION tq_shard_internal.task_buckets_at(on_partition int) RETURNS SETOF int
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT DISTINCT tq.bucket(t.task_id) FROM tq.task_overview AS t; $$;
+COMMENT ON FUNCTION tq_shard_internal.task_buckets_at(int) IS 'buckets of the ids of the tasks that a shard has';
+
+@bucket_counts:all@
+@bucket_counts@
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT c.bucket, sum(c.task_groups)::bigint, sum(c.unresolved)::bigint FROM tq_shard_internal.bucket_counts_all() AS c GROUP BY c.bucket ORDER BY c.bucket;
+	END;
+@bucket_counts:comment@
+
+-- Buckets as a multirange, and the other way round.
+CREATE FUNCTION tq_shard_internal.ranges(buckets int[]) RETURNS int4multirange
+	LANGUAGE sql IMMUTABLE BEGIN ATOMIC
+		SELECT COALESCE(range_agg(int4range(b, b + 1)), '{}') FROM unnest(buckets) AS b;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.ranges(int[]) IS 'buckets as ranges';
+
+-- Gives a cluster of PL/Proxy its 2048 partitions.
+CREATE FUNCTION tq_shard_internal.apply_cluster(cluster text) RETURNS void
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	options text;
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_foreign_server WHERE srvname = cluster) THEN
+		EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER plproxy OPTIONS (p0 '''')', cluster);
+		EXECUTE format('GRANT USAGE ON FOREIGN SERVER %I TO PUBLIC', cluster);
+		EXECUTE format('CREATE USER MAPPING FOR PUBLIC SERVER %I', cluster);
+	END IF;
+	WITH wanted AS (
+		SELECT 'p' || b.bucket AS option, s.connection
+			FROM tq_shard_internal.bucket b JOIN tq_shard_internal.shard s ON s.number = b.shard
+		UNION ALL
+		SELECT 'p' || 1024 + n, COALESCE((SELECT s.connection FROM tq_shard_internal.shard s WHERE s.number = n),
+				(SELECT s.connection FROM tq_shard_internal.shard s ORDER BY s.number LIMIT 1))
+			FROM generate_series(0, 1023) AS n
+	), present AS (
+		SELECT o.option_name, o.option_value
+		FROM pg_foreign_server f CROSS JOIN LATERAL pg_options_to_table(f.srvoptions) AS o WHERE f.srvname = cluster
+	)
+	SELECT string_agg(format('%s %I %L', CASE WHEN p.option_name IS NULL THEN 'ADD' ELSE 'SET' END, w.option, w.connection), ', ')
+		INTO options
+		FROM wanted w LEFT JOIN present p ON p.option_name = w.option
+		WHERE p.option_value IS DISTINCT FROM w.connection;
+	IF options IS NOT NULL THEN
+		EXECUTE format('ALTER SERVER %I OPTIONS (%s)', cluster, options);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.apply_cluster(text) IS 'makes a cluster of PL/Proxy of the map';
+
+-- Makes clusters and functions of the tables, so that sessions follow the map from
+-- their next statement on.
+CREATE FUNCTION tq_shard_internal.apply_map() RETURNS void
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	moved int4multirange;
+	open_ int[];
+	owners int[];
+	numbers int[];
+BEGIN
+	IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
+		RETURN;
+	END IF;
+	PERFORM tq_shard_internal.apply_cluster('tq_shard');
+	PERFORM tq_shard_internal.apply_cluster('tq_shard_lookup');
+	SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE cardinality(b.old) > 0)),
+			array_agg(b.bucket) FILTER (WHERE b.next IS NULL), array_agg(b.shard ORDER BY b.bucket)
+		INTO moved, open_, owners
+		FROM tq_shard_internal.bucket b;
+	SELECT array_agg(s.number ORDER BY s.number) INTO numbers FROM tq_shard_internal.shard s WHERE s.state <> 'joining';
+	IF isempty(moved) THEN
+		EXECUTE 'CREATE OR REPLACE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int LANGUAGE sql
+			BEGIN ATOMIC SELECT COALESCE(tq.bucket(id), 0); END';
+		EXECUTE 'CREATE OR REPLACE FUNCTION tq_shard_internal.of_group(id tq.slugid) RETURNS int LANGUAGE sql
+			BEGIN ATOMIC SELECT COALESCE(tq.bucket(id), 0); END';
+	ELSE
+		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int LANGUAGE sql
+			BEGIN ATOMIC SELECT CASE WHEN tq.bucket(id) <@ %L::int4multirange THEN tq_shard_internal.find(id, false) ELSE COALESCE(tq.bucket(id), 0) END; END', moved);
+		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_group(id tq.slugid) RETURNS int LANGUAGE sql
+			BEGIN ATOMIC SELECT CASE WHEN tq.bucket(id) <@ %L::int4multirange THEN tq_shard_internal.find(id, true) ELSE COALESCE(tq.bucket(id), 0) END; END', moved);
+	END IF;
+	IF cardinality(open_) < 1024 THEN
+		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_new() RETURNS int LANGUAGE sql
+			BEGIN ATOMIC SELECT (%L::int[])[1 + floor(random() * %s)::int]; END', COALESCE(open_, owners), COALESCE(cardinality(open_), 1024));
+	ELSE
+		EXECUTE 'CREATE OR REPLACE FUNCTION tq_shard_internal.of_new() RETURNS int LANGUAGE sql
+			BEGIN ATOMIC SELECT floor(random() * 1024)::int; END';
+	END IF;
+	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shards() RETURNS int[] LANGUAGE sql
+		BEGIN ATOMIC SELECT %L::int[]; END', numbers);
+	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shard_of(on_partition int) RETURNS int LANGUAGE sql
+		BEGIN ATOMIC SELECT CASE WHEN on_partition >= 1024 THEN on_partition - 1024 ELSE (%L::int[])[on_partition + 1] END; END', owners);
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.apply_map() IS 'makes the clusters of PL/Proxy, and the functions that name a partition, of the map';
+
+-- Only one session changes the map at a time.
+CREATE FUNCTION tq_shard_internal.lock_map() RETURNS void
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	IF NOT pg_try_advisory_lock('tq_shard_internal.bucket'::regclass::oid::int, 0) THEN
+		RAISE EXCEPTION 'another session changes the map' USING ERRCODE = 'object_in_use',
+			HINT = 'Repeat the call when that session has ended it.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.lock_map() IS 'locks the map until unlock_map(), or the end of the session';
+CREATE FUNCTION tq_shard_internal.unlock_map() RETURNS void
+	LANGUAGE sql BEGIN ATOMIC SELECT pg_advisory_unlock('tq_shard_internal.bucket'::regclass::oid::int, 0); END;
+COMMENT ON FUNCTION tq_shard_internal.unlock_map() IS 'ends lock_map()';
+
+-- Moves each bucket that has a next shard there.  In this order no two shards ever
+-- begin groups of one bucket: those that lose buckets first, then a wait until no
+-- transaction there follows the earlier set, then those that win them, then the
+-- router.  What is interrupted goes on when it is called again.
+CREATE PROCEDURE tq_shard_internal.move()
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	change xid8;
+	changes xid8[] := '{}';
+	losing int[];
+	pause float8 := 0.01;
+BEGIN
+	PERFORM tq_shard_internal.apply_map();		-- no new group in a bucket that is moved
+	COMMIT;
+	losing := ARRAY(SELECT DISTINCT b.shard FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1);
+	FOREACH place IN ARRAY losing LOOP
+		changes := changes || tq_shard_internal.set_buckets_at(1024 + place,
+			(SELECT tq_shard_internal.ranges(array_agg(b.bucket))::text FROM tq_shard_internal.bucket b WHERE b.shard = place AND b.next IS NULL));
+	END LOOP;
+	FOR i IN 1 .. cardinality(losing) LOOP
+		WHILE NOT tq_shard_internal.buckets_settled_at(1024 + losing[i], changes[i]) LOOP
+			COMMIT;
+			PERFORM pg_sleep(pause);
+			pause := LEAST(pause * 2, 0.5);
+		END LOOP;
+	END LOOP;
+	FOR place IN SELECT DISTINCT b.next FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
+		PERFORM tq_shard_internal.set_buckets_at(1024 + place,
+			(SELECT tq_shard_internal.ranges(array_agg(b.bucket))::text FROM tq_shard_internal.bucket b WHERE COALESCE(b.next, b.shard) = place));
+	END LOOP;
+	UPDATE tq_shard_internal.bucket SET old = array_remove(array_remove(old, shard), next) || shard, shard = next, next = NULL WHERE next IS NOT NULL;
+	UPDATE tq_shard_internal.shard SET state = 'active' WHERE state = 'joining';
+	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
+	PERFORM tq_shard_internal.apply_map();
+	COMMIT;
+END
+$$;
+COMMENT ON PROCEDURE tq_shard_internal.move() IS 'moves the buckets that have a next shard';
+
+CREATE PROCEDURE tq_shard.add_shard(name text, connection text)
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	added tq_shard_internal.shard;
+	actives int;
+BEGIN
+	PERFORM tq_shard_internal.lock_map();
+	SELECT s.* INTO added FROM tq_shard_internal.shard s WHERE s.name = add_shard.name;
+	IF NOT FOUND THEN
+		IF connection ~ 'password\s*=' THEN
+			RAISE EXCEPTION 'a connection string must not have a password' USING ERRCODE = 'invalid_parameter_value',
+				DETAIL = 'Every role of this database can read it.',
+				HINT = 'Use CREATE USER MAPPING for the servers tq_shard and tq_shard_lookup, or a .pgpass file of the server.';
+		END IF;
+		SELECT count(*) INTO actives FROM tq_shard_internal.shard s WHERE s.state = 'active';
+		INSERT INTO tq_shard_internal.shard (number, name, connection, state)
+			SELECT COALESCE(max(s.number) + 1, 0), add_shard.name, add_shard.connection, CASE count(*) WHEN 0 THEN 'active' ELSE 'joining' END FROM tq_shard_internal.shard s
+			RETURNING * INTO added;
+		IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
+			INSERT INTO tq_shard_internal.bucket (bucket, shard) SELECT b, added.number FROM generate_series(0, 1023) AS b;
+			UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
+		ELSE
+			-- from those that have most, as many as make all equal
+			UPDATE tq_shard_internal.bucket b SET next = added.number
+				FROM (SELECT r.bucket FROM (SELECT o.bucket, row_number() OVER (PARTITION BY o.shard ORDER BY o.bucket) AS n FROM tq_shard_internal.bucket o) AS r
+					ORDER BY r.n DESC, r.bucket LIMIT 1024 / (actives + 1)) AS taken
+				WHERE b.bucket = taken.bucket;
+		END IF;
+	ELSIF added.connection <> connection OR added.state <> 'joining' THEN
+		RAISE EXCEPTION 'shard "%" exists', name USING ERRCODE = 'duplicate_object',
+			DETAIL = format('It is %s, at "%s".', added.state, added.connection);
+	END IF;
+	CALL tq_shard_internal.move();
+	PERFORM tq_shard_internal.unlock_map();
+END
+$$;
+COMMENT ON PROCEDURE tq_shard.add_shard(text, text) IS 'adds a database as a shard: it begins its share of the new task groups, and old ones stay where they are; not in a transaction block; if interrupted, repeat it';
+
+CREATE PROCEDURE tq_shard.drain_shard(name text)
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	drained tq_shard_internal.shard;
+	others int[];
+BEGIN
+	PERFORM tq_shard_internal.lock_map();
+	SELECT s.* INTO drained FROM tq_shard_internal.shard s WHERE s.name = drain_shard.name;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'shard "%" does not exist', name USING ERRCODE = 'undefined_object';
+	END IF;
+	others := ARRAY(SELECT s.number FROM tq_shard_internal.shard s LEFT JOIN tq_shard_internal.bucket b ON b.shard = s.number
+		WHERE s.state = 'active' AND s.number <> drained.number GROUP BY s.number ORDER BY count(b.bucket), s.number);
+	IF others = '{}' THEN
+		RAISE EXCEPTION 'shard "%" is the only one that is active', name USING ERRCODE = 'object_not_in_prerequisite_state',
+			HINT = 'Add another one first.';
+	END IF;
+	UPDATE tq_shard_internal.shard s SET state = 'draining' WHERE s.number = drained.number;
+	UPDATE tq_shard_internal.bucket b SET next = others[1 + r.n % cardinality(others)]
+		FROM (SELECT o.bucket, row_number() OVER (ORDER BY o.bucket) - 1 AS n FROM tq_shard_internal.bucket o WHERE o.shard = drained.number) AS r
+		WHERE b.bucket = r.bucket;
+	CALL tq_shard_internal.move();
+	PERFORM tq_shard_internal.unlock_map();
+END
+$$;
+COMMENT ON PROCEDURE tq_shard.drain_shard(text) IS 'lets a shard begin no more task groups; those that it has stay until they expire; not in a transaction block; if interrupted, repeat it';
+
+-- The buckets of ids that a shard has.
+CREATE FUNCTION tq_shard_internal.used_buckets(shard int) RETURNS SETOF int
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT u.bucket FROM tq_shard_internal.used_buckets_at(1024 + shard) AS u
+		UNION SELECT * FROM tq_shard_internal.task_buckets_at(1024 + shard);
+	END;
+COMMENT ON FUNCTION tq_shard_internal.used_buckets(int) IS 'buckets of the groups and tasks that a shard has';
+
+CREATE FUNCTION tq_shard.refresh() RETURNS int
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int;
+	used int[];
+	forgotten int := 0;
+	n int;
+BEGIN
+	PERFORM tq_shard_internal.lock_map();
+	FOR place IN SELECT DISTINCT o FROM tq_shard_internal.bucket b CROSS JOIN LATERAL unnest(b.old) AS o ORDER BY 1 LOOP
+		used := ARRAY(SELECT tq_shard_internal.used_buckets(place));
+		UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, place) WHERE place = ANY (b.old) AND b.bucket <> ALL (used);
+		GET DIAGNOSTICS n = ROW_COUNT;
+		forgotten := forgotten + n;
+	END LOOP;
+	IF forgotten > 0 THEN
+		UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
+	END IF;
+	PERFORM tq_shard_internal.apply_map();
+	PERFORM tq_shard_internal.unlock_map();
+	RETURN forgotten;
+END
+$$;
+COMMENT ON FUNCTION tq_shard.refresh() IS 'forgets the earlier shards of buckets of which they have no task any more, so that ids of these are not looked up; returns how many; needed after the router was restored from a dump';
+
+CREATE PROCEDURE tq_shard.remove_shard(name text)
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	removed tq_shard_internal.shard;
+	groups_left bigint;
+BEGIN
+	PERFORM tq_shard_internal.lock_map();
+	SELECT s.* INTO removed FROM tq_shard_internal.shard s WHERE s.name = remove_shard.name;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'shard "%" does not exist', name USING ERRCODE = 'undefined_object';
+	END IF;
+	IF removed.state <> 'draining' OR EXISTS (SELECT FROM tq_shard_internal.bucket b WHERE removed.number IN (b.shard, b.next)) THEN
+		RAISE EXCEPTION 'shard "%" begins task groups', name USING ERRCODE = 'object_not_in_prerequisite_state',
+			HINT = 'Call tq_shard.drain_shard() first.';
+	END IF;
+	SELECT count(*) INTO groups_left FROM tq_shard_internal.used_buckets(removed.number);
+	IF groups_left > 0 THEN
+		RAISE EXCEPTION 'shard "%" has tasks', name USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('Their ids are in %s buckets.', groups_left),
+			HINT = 'Wait until they have expired, or delete them; tq_shard.status() shows how many there are.';
+	END IF;
+	UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, removed.number) WHERE removed.number = ANY (b.old);
+	DELETE FROM tq_shard_internal.shard s WHERE s.number = removed.number;
+	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
+	PERFORM tq_shard_internal.apply_map();
+	COMMIT;
+	PERFORM tq_shard_internal.unlock_map();
+END
+$$;
+COMMENT ON PROCEDURE tq_shard.remove_shard(text) IS 'takes away a shard that was drained and has no task any more';
+
+CREATE FUNCTION tq_shard.map() RETURNS TABLE (version bigint, name text, connection text, state text, buckets int4multirange, old_buckets int4multirange)
+	LANGUAGE sql STABLE BEGIN ATOMIC
+		SELECT v.version, s.name, s.connection, s.state, tq_shard_internal.ranges(b.own), tq_shard_internal.ranges(b.earlier)
+		FROM tq_shard_internal.shard s CROSS JOIN tq_shard_internal.version v
+			CROSS JOIN LATERAL (SELECT array_agg(b.bucket) FILTER (WHERE b.shard = s.number) AS own,
+				array_agg(b.bucket) FILTER (WHERE s.number = ANY (b.old)) AS earlier FROM tq_shard_internal.bucket b) AS b
+		ORDER BY s.number;
+	END;
+COMMENT ON FUNCTION tq_shard.map() IS 'for clients that go to the shards themselves: the buckets in which each begins task groups, and those of which it may still have old ones; version grows with each change';
+
+CREATE FUNCTION tq_shard.status() RETURNS TABLE (name text, state text, buckets int, reachable bool, task_groups bigint, unresolved bigint, old_groups bigint, detail text)
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	shard record;
+BEGIN
+	FOR shard IN SELECT s.*, ARRAY(SELECT b.bucket FROM tq_shard_internal.bucket b WHERE b.shard = s.number) AS own FROM tq_shard_internal.shard s ORDER BY s.number LOOP
+		name := shard.name;
+		state := shard.state;
+		buckets := cardinality(shard.own);
+		BEGIN
+			SELECT true, COALESCE(sum(u.task_groups), 0), COALESCE(sum(u.unresolved), 0), COALESCE(sum(u.task_groups) FILTER (WHERE u.bucket <> ALL (shard.own)), 0), NULL
+				INTO reachable, task_groups, unresolved, old_groups, detail
+				FROM tq_shard_internal.used_buckets_at(1024 + shard.number) AS u;
+		EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+			reachable := false;
+			task_groups := NULL;
+			unresolved := NULL;
+			old_groups := NULL;
+			detail := SQLERRM;
+		END;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION tq_shard.status() IS 'each shard: whether it answers, its task groups, their tasks that are not resolved, and the groups of buckets that it has no longer; reads all tasks';
+
+-- ---------------------------------------------------------------------------
+-- Grants
+-- ---------------------------------------------------------------------------
+
+-- What a caller may do is decided on the shard, where it has the same name.
+GRANT USAGE ON SCHEMA tq, tq_shard, tq_shard_internal TO PUBLIC;
+GRANT SELECT ON ALL TABLES IN SCHEMA tq TO PUBLIC;
+GRANT SELECT ON tq_shard_internal.shard, tq_shard_internal.bucket, tq_shard_internal.version TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION tq_shard_internal.apply_cluster(text), tq_shard_internal.apply_map(), tq_shard_internal.lock_map(), tq_shard_internal.unlock_map(),
+	tq_shard_internal.set_buckets_at(int, text), tq_shard.refresh(), tq_shard.status() FROM PUBLIC;
+REVOKE EXECUTE ON PROCEDURE tq_shard_internal.move(), tq_shard.add_shard(text, text), tq_shard.drain_shard(text), tq_shard.remove_shard(text) FROM PUBLIC;

@@ -1,0 +1,192 @@
+# A router, tq_shard, before three shards, which are databases of one server: each
+# function goes to where its task or group is, or to all; shards are added and
+# drained; errors and rights are those of the shards.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib "$FindBin::RealBin/../../t";
+use Tq;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('router');
+my $router = 'router';
+
+plan skip_all => 'there is no plproxy' unless $node->safe_psql('postgres', q{SELECT 1 FROM pg_available_extensions WHERE name = 'plproxy'});
+
+my $at = 'host=' . $node->host . ' port=' . $node->port;
+
+sub ask { return $node->safe_psql($router, $_[0]); }
+
+# The error of a statement, as psql shows it.
+sub refused
+{
+	my ($query, $db) = @_;
+	my ($code, $out, $error) = $node->psql($db // $router, "\\set VERBOSITY verbose\n$query");
+
+	return $error;
+}
+
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach ($router, 's1', 's2', 's3', 'mixed');
+foreach my $db ('s1', 's2', 's3')
+{
+	$node->safe_psql($db, 'CREATE EXTENSION tq');
+}
+
+# ---- the extension ----
+
+$node->safe_psql('mixed', 'CREATE EXTENSION plproxy; CREATE EXTENSION tq');
+like(refused('CREATE EXTENSION tq_shard', 'mixed'), qr/55000: extension "tq" is installed in this database/, 'a shard is no router');
+$node->safe_psql('mixed', 'DROP EXTENSION tq; CREATE EXTENSION tq_shard');
+like(refused('CREATE EXTENSION tq', 'mixed'), qr/55000: extension "tq_shard" is installed in this database/, 'a router is no shard');
+
+ask('CREATE EXTENSION tq_shard CASCADE');
+like(refused(q{SELECT tq.enqueue('app/mail')}), qr/cluster not found: tq_shard/, 'without a shard');
+
+my $names = q{SELECT p.proname, p.prokind, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proretset, obj_description(p.oid, 'pg_proc')
+	FROM pg_proc p WHERE p.pronamespace = 'tq'::regnamespace ORDER BY 1, 3};
+is(ask($names), $node->safe_psql('s1', $names), 'functions: names, arguments, defaults, results, comments are those of tq');
+my $columns = q{SELECT c.relkind, c.relname, a.attname, format_type(a.atttypid, a.atttypmod), col_description(c.oid, a.attnum), obj_description(c.oid, 'pg_class')
+	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+	WHERE c.relnamespace = 'tq'::regnamespace ORDER BY c.relname, a.attnum};
+is(ask($columns), $node->safe_psql('s1', $columns), 'types and views: so are they');
+
+# ---- the first server, which has tasks, becomes one of several ----
+
+my $old = $node->safe_psql('s1', q{SELECT tq.enqueue('app/old', task_id => tq.slugid(), task_group_id => tq.slugid()) FROM generate_series(1, 40)});
+ask("CALL tq_shard.add_shard('one', '$at dbname=s1')");
+is(ask(q{SELECT count(*) FROM tq.statuses(string_to_array('} . join(',', split /\n/, $old) . q{', ',')::tq.slugid[])}), '40', 'tasks of the first shard');
+ask("CALL tq_shard.add_shard('two', '$at dbname=s2')");
+ask("CALL tq_shard.add_shard('three', '$at dbname=s3')");
+is(ask('SELECT name, state, (SELECT sum(upper(r) - lower(r)) FROM unnest(buckets) AS r) FROM tq_shard.map()'),
+	"one|active|341\ntwo|active|342\nthree|active|341", 'each has a third of the buckets');
+is($node->safe_psql('s2', 'SELECT tq.buckets()'), ask(q{SELECT buckets FROM tq_shard.map() WHERE name = 'two'}), 'and knows it');
+is(ask(q{SELECT count(*) FROM tq.statuses(string_to_array('} . join(',', split /\n/, $old) . q{', ',')::tq.slugid[])}), '40', 'old tasks are found, whatever their bucket');
+is(ask(q{SELECT count(*) FROM unnest(string_to_array('} . join(',', split /\n/, $old) . q{', ',')) AS t WHERE tq.status(t) ->> 'state' = 'pending'}), '40', 'each by itself');
+
+my ($one_old) = $old =~ /^(.*)$/m;
+my $group = $node->safe_psql('s1', "SELECT tq.status('$one_old') ->> 'taskGroupId'");
+my $joined = ask("SELECT tq.enqueue('app/old', task_group_id => '$group')");
+is($node->safe_psql('s1', "SELECT tq.status('$joined') ->> 'taskGroupId'"), $group, 'an old group gets its further tasks on its shard');
+
+# ---- tasks ----
+
+my @ids = split /\n/, ask(q{SELECT tq.enqueue('app/mail', jsonb_build_object('n', n)) FROM generate_series(1, 60) AS n});
+my %on;
+foreach my $db ('s1', 's2', 's3')
+{
+	$on{$db} = $node->safe_psql($db, q{SELECT tq.pending_tasks('app/mail')});
+	cmp_ok($on{$db}, '>', 5, "$db has some of the tasks: $on{$db}");
+}
+is(ask(q{SELECT tq.pending_tasks('app/mail')}), '60', 'sum');
+is(ask(q{SELECT (tq.task_queue_counts('app/mail')) ->> 'pendingTasks', pending FROM tq.queue_counts('app/mail')}), '60|60', 'counts');
+is(ask(q{SELECT count(*) FROM tq.task_overview WHERE task_queue_id = 'app/mail'}), '60', 'a view');
+is(ask(q{SELECT state FROM tq.status_row('} . $ids[0] . q{')}), 'pending', 'a row of a view');
+
+my $array = "'{" . join(',', @ids) . "}'::tq.slugid[]";
+is(ask("SELECT string_agg(task_id::text, ',') = array_to_string($array, ',') FROM tq.statuses($array)"), 't', 'statuses(): in the order asked for');
+is(ask("SELECT string_agg(task -> 'payload' ->> 'n', ',') = (SELECT string_agg(n::text, ',') FROM generate_series(1, 60) AS n) FROM tq.tasks($array)"), 't', 'tasks(): so');
+
+is(ask(q{SELECT count(DISTINCT task_id), bool_and(inserted >= before) FROM (
+	SELECT task_id, inserted, COALESCE(lag(inserted) OVER (), inserted) AS before FROM tq.list_pending_tasks('app/mail')) AS l}), '60|t', 'list_pending_tasks(): in order');
+my ($page, %seen) = ('NULL');
+for (my $n = 0; $n < 20; $n++)
+{
+	my @rows = split /\n/, ask("SELECT task_id, page FROM tq.list_pending_tasks('app/mail', $page, 7)") or last;
+	$seen{ (split /\|/, $_)[0] }++ foreach @rows;
+	$page = "'" . (split /\|/, $rows[-1])[1] . "'";
+}
+is(scalar(keys %seen) . ' ' . scalar(grep { $_ > 1 } values %seen), '60 0', 'pages: each run once');
+like(refused(q{SELECT tq.list_pending_tasks('app/mail', 'x')}), qr/TQ400: invalid after/, 'a page that is none');
+
+# A group is on one shard, whatever the ids of its tasks.
+my $in_group = ask(q{WITH g AS MATERIALIZED (SELECT tq.slugid() AS id), t AS (SELECT tq.enqueue('app/group', task_group_id => g.id) AS id FROM g, generate_series(1, 9))
+	SELECT g.id, count(t.id) FROM g, t GROUP BY 1}) =~ s/\|.*//r;
+is(ask("SELECT tasks FROM tq.group_progress('$in_group')"), '9', 'a group');
+my ($task_of_it) = ask("SELECT task_id FROM tq.list_task_group('$in_group', max => 1)");
+my $dependent = ask("SELECT tq.enqueue('app/group', dependencies => ARRAY['$task_of_it']::tq.slugid[])");
+is(ask("SELECT tq.status('$dependent') ->> 'state'"), 'unscheduled', 'a task without a group goes to the shard of what it depends on');
+is(ask("SELECT count(*) FROM tq.list_dependent_tasks('$task_of_it')"), '1', 'which knows it');
+
+# ---- many at once ----
+
+is(ask(q{SELECT tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', tq.slugid(), 'task',
+	(tq.task('} . $ids[0] . q{') - '{taskGroupId,provisionerId,workerType}'::text[]) || '{"taskQueueId": "app/many"}')) FROM generate_series(1, 30)))}), '30', 'create_tasks() of several shards');
+is(ask(q{SELECT tq.pending_tasks('app/many')}), '30', 'all are there');
+is(ask(q{WITH i AS MATERIALIZED (SELECT array_agg(tq.slugid()) AS ids, array_agg('{}'::jsonb) AS payloads FROM generate_series(1, 30))
+	SELECT tq.enqueue_tasks('app/many', payloads, ids) = ids::text[] FROM i}), 't', 'enqueue_tasks() with ids of several shards');
+is(ask(q{SELECT cardinality(tq.enqueue_tasks('app/many', array_fill('{}'::jsonb, ARRAY[40])))}), '40', 'enqueue_tasks() without');
+is(ask(q{SELECT tq.pending_tasks('app/many')}), '100', 'all are there');
+like(refused(q{SELECT tq.create_tasks('[{"taskId": "x"}]')}), qr/TQ400: .*invalid element of tasks/, 'the error of the shard');
+is(ask(q{SELECT tq.create_tasks('[]')}), '0', 'none');
+
+# ---- work ----
+
+my $claims = 0;
+my @claimed;
+for (my $n = 0; $n < 200 && $claims < 100; $n++)
+{
+	push @claimed, split /\n/, ask(q{SELECT task_id, run_id FROM tq.claim_work('app/many', 'g', 'w', 17)});
+	$claims = @claimed;
+}
+is($claims, 100, 'all are claimed');
+is(ask(q{SELECT count(*) FROM tq.claim_work('app/many', 'g', 'w', 17)}), '0', 'and no more');
+is(ask(q{SELECT (tq.get_worker('app', 'many', 'g', 'w') ->> 'workerId'), jsonb_array_length(tq.get_worker('app', 'many', 'g', 'w') -> 'recentTasks')}), 'w|20', 'get_worker()');
+is(ask(q{SELECT worker_group, worker_id FROM tq.list_workers('app', 'many')}), 'g|w', 'list_workers()');
+is(ask(q{SELECT string_agg(task_queue_id, ',') FROM tq.list_task_queues()}), 'app/many', 'list_task_queues()');
+is(ask(q{SELECT count(*) FROM tq.list_claimed_tasks('app/many')}), '100', 'list_claimed_tasks()');
+my $tasks = "'{" . join(',', map { (split /\|/)[0] } @claimed[0 .. 59]) . "}'::tq.slugid[]";
+is(ask("SELECT count(*), bool_and(outcome = 'resolved'), string_agg(task_id::text, ',') = array_to_string($tasks, ',') FROM tq.resolve($tasks, array_fill(0, ARRAY[60]))"),
+	'60|t|t', 'resolve() of several shards, in its order');
+my $reports = join ',', map { '{"taskId": "' . (split /\|/)[0] . '", "runId": 0, "result": 5}' } @claimed[60 .. 79];
+is(ask("SELECT count(*), bool_and(outcome = 'resolved') FROM tq.resolve('[$reports]')"), '20|t', 'resolve(reports) of several shards');
+$reports = join ',', map { '{"taskId": "' . (split /\|/)[0] . '", "runId": 0}' } @claimed[80 .. 98];
+is(ask("SELECT count(*) FILTER (WHERE outcome = 'resolved'), count(*) FILTER (WHERE outcome = 'claimed') > 0 FROM tq.resolve_and_claim('[$reports]', 'app/mail', 'g', 'w', 3)"),
+	'19|t', 'resolve_and_claim() of several shards');
+my $last = (split /\|/, $claimed[99])[0];
+is(ask("SELECT tq.report_completed('$last', 0, result => '7') ->> 'state'"), 'completed', 'report_completed()');
+is(ask("SELECT tq.result('$last')"), '7', 'result()');
+like(refused("SELECT tq.report_completed('$last', 3)"), qr/TQ404/, 'an error of the shard has its SQLSTATE');
+like(refused('SELECT tq.status(tq.slugid())'), qr/TQ404: .*does not exist/, 'of a task that is not there, too');
+like(refused(q{SELECT tq.assume('{}')}), qr/0A000: function tq.assume\(\) does not run through a router/, 'what does not run through a router');
+like(refused(q{CALL tq.wait_for_work('app/mail')}), qr/0A000: procedure tq.wait_for_work/, 'so a procedure');
+
+# ---- settings of all ----
+
+is(ask(q{SELECT tq.pause_queue('app/mail') ->> 'paused'}), 'true', 'pause_queue()');
+is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/mail') ->> 'paused'}), 'true', "on $_") foreach ('s1', 's2', 's3');
+is(ask(q{SELECT count(*) FROM tq.claim_work('app/mail', 'g', 'w')}), '0', 'nothing is claimed');
+ask(q{SELECT tq.resume_queue('app/mail')});
+
+# A call has its own transaction on the shard.
+ask(q{BEGIN; SELECT tq.enqueue('app/rolled'); ROLLBACK});
+is(ask(q{SELECT tq.pending_tasks('app/rolled')}), '1', 'a rollback on the router leaves what was created');
+
+# ---- rights are those of the role on the shard ----
+
+$node->safe_psql('postgres', 'CREATE ROLE producer LOGIN; CREATE ROLE outsider LOGIN');
+ask(q{SELECT tq.grant_queue('producer', 'app/mail', 'produce')});
+is(ask(q{SET ROLE producer; SELECT length(tq.enqueue('app/mail')::text)}), '22', 'a role that may create');
+like(refused(q{SET ROLE producer; SELECT tq.enqueue('app/other')}), qr/TQ403|42501/, 'in its queue only');
+like(refused(q{SET ROLE outsider; SELECT tq.enqueue('app/mail')}), qr/TQ403|42501/, 'a role that may not');
+like(refused(q{SET ROLE outsider; CALL tq_shard.add_shard('x', 'dbname=x')}), qr/42501/, 'nor change the map');
+is(ask(q{SET ROLE outsider; SELECT count(*) FROM tq_shard.map()}), '3', 'but read it');
+
+# ---- a shard is drained and removed ----
+
+like(refused(q{CALL tq_shard.remove_shard('two')}), qr/55000: shard "two" begins task groups/, 'a shard that works is not removed');
+ask(q{CALL tq_shard.drain_shard('two')});
+is(ask(q{SELECT state, buckets FROM tq_shard.map() WHERE name = 'two'}), 'draining|{}', 'drained');
+ask(q{SELECT tq.enqueue('app/later') FROM generate_series(1, 40)});
+is($node->safe_psql('s2', q{SELECT tq.pending_tasks('app/later')}), '0', 'it gets no new groups');
+is(ask("SELECT count(*) FROM tq.statuses($array)"), '60', 'and keeps the old ones, which are found');
+like(refused(q{CALL tq_shard.remove_shard('two')}), qr/55000: shard "two" has tasks/, 'it is not removed before they are gone');
+$node->safe_psql('s2', q{SELECT tq.delete_task(task_id) FROM tq.task_overview});
+is($node->safe_psql('s2', q{SELECT count(*) FROM tq.bucket_counts()}), '0', 'they are gone');
+ask(q{CALL tq_shard.remove_shard('two')});
+is(ask(q{SELECT string_agg(name, ',') FROM tq_shard.map()}), 'one,three', 'removed');
+is(ask(q{SELECT count(*) FROM tq_shard.status() WHERE reachable}), '2', 'status()');
+
+done_testing();
