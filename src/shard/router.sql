@@ -311,18 +311,54 @@ CREATE FUNCTION tq_shard_internal.rotated() RETURNS int[]
 	END;
 COMMENT ON FUNCTION tq_shard_internal.rotated() IS 'numbers of the shards, beginning with any of them';
 
+-- A claim is of one shard: the first of them, beginning with any, that has work.  One
+-- that does not answer is passed over.  With wait, the session sleeps on one shard
+-- after the other, at most 200 ms each, and asks the others in between: PL/Proxy has
+-- one call at a time.
 @claim_work:at@
 @claim_work@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
 	place int;
+	ends timestamptz;
+	nap interval := '0';				-- how long a claim waits on one shard
+	slice interval;
+	failures int := 0;
+	failure text;
 BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
-		RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, '0');
-		IF FOUND THEN
-			RETURN;
+	LOOP
+		FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
+			BEGIN
+				RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap);
+				IF FOUND THEN
+					RETURN;
+				END IF;
+			EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+				failures := failures + 1;
+				failure := SQLERRM;
+				IF failures = 1 THEN
+					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
+				END IF;
+			END;
+			nap := '0';
+		END LOOP;
+		IF failures > 0 AND failures % cardinality(tq_shard_internal.shards()) = 0 THEN
+			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
 		END IF;
+		-- what is no wait is the shard's to refuse
+		IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
+			PERFORM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, wait);
+		END IF;
+		EXIT WHEN wait = '0';
+		IF ends IS NULL THEN
+			ends := clock_timestamp() + wait;
+			slice := interval '20 ms';
+		ELSE
+			slice := LEAST(slice * 1.5, interval '200 ms');
+		END IF;
+		EXIT WHEN clock_timestamp() >= ends;
+		nap := LEAST(slice, ends - clock_timestamp());
 	END LOOP;
 END
 $$;
@@ -334,12 +370,44 @@ $$;
 	AS $$
 DECLARE
 	place int;
+	ends timestamptz;
+	nap interval := '0';				-- how long a claim waits on one shard
+	slice interval;
+	failures int := 0;
+	failure text;
 BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
-		RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, '0', mode);
-		IF FOUND THEN
-			RETURN;
+	LOOP
+		FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
+			BEGIN
+				RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode);
+				IF FOUND THEN
+					RETURN;
+				END IF;
+			EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+				failures := failures + 1;
+				failure := SQLERRM;
+				IF failures = 1 THEN
+					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
+				END IF;
+			END;
+			nap := '0';
+		END LOOP;
+		IF failures > 0 AND failures % cardinality(tq_shard_internal.shards()) = 0 THEN
+			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
 		END IF;
+		-- what is no wait is the shard's to refuse
+		IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
+			PERFORM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, wait, mode);
+		END IF;
+		EXIT WHEN wait = '0';
+		IF ends IS NULL THEN
+			ends := clock_timestamp() + wait;
+			slice := interval '20 ms';
+		ELSE
+			slice := LEAST(slice * 1.5, interval '200 ms');
+		END IF;
+		EXIT WHEN clock_timestamp() >= ends;
+		nap := LEAST(slice, ends - clock_timestamp());
 	END LOOP;
 END
 $$;
@@ -725,15 +793,97 @@ $$;
 -- Messages
 -- ---------------------------------------------------------------------------
 
-@unsubscribe@
-	LANGUAGE plpgsql AS $$ BEGIN PERFORM tq_shard_internal.refuse('function', 'unsubscribe', 'Call it on each shard.'); END $$;
-@unsubscribe:comment@
+-- A subscription has a cursor on each shard.  What a role fetches here gets ids of the
+-- router, which only grow, in the order of publication; ack() of one acknowledges on
+-- each shard what was fetched up to it.  Each role has ids of its own, so that no role
+-- needs rights to what others fetched.
+CREATE SEQUENCE tq_shard_internal.message_id;
+CREATE TABLE tq_shard_internal.message (
+	role name NOT NULL DEFAULT current_user,
+	subscription text NOT NULL,
+	id bigint NOT NULL DEFAULT nextval('tq_shard_internal.message_id'),
+	shard int NOT NULL,
+	shard_id bigint NOT NULL,
+	PRIMARY KEY (role, subscription, id),
+	UNIQUE (role, subscription, shard, shard_id)
+);
+COMMENT ON TABLE tq_shard_internal.message IS 'messages that were fetched through the router, and are not acknowledged: id on the router, and on the shard';
+ALTER TABLE tq_shard_internal.message ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON tq_shard_internal.message USING (role = current_user);
+SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.message_id', '');
+SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.message', '');
+
+@fetch:at@
+@ack:at@
+@unsubscribe:all@
+-- Those of a shard that does not answer come later.
+CREATE FUNCTION tq_shard_internal.fetch_of(shard int, name text, max int) RETURNS SETOF tq.exchange_message
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	RETURN QUERY SELECT * FROM tq_shard_internal.fetch_at(1024 + shard, name, max);
+EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+	RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = shard) USING DETAIL = SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.fetch_of(int, text, int) IS 'tq.fetch() on a shard; nothing if it does not answer';
+
 @fetch@
-	LANGUAGE plpgsql AS $$ BEGIN PERFORM tq_shard_internal.refuse('function', 'fetch', 'Call it on each shard.'); END $$;
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	PERFORM pg_advisory_xact_lock('tq_shard_internal.message'::regclass::oid::int, hashtext(current_user || ' ' || name));
+	RETURN QUERY
+		WITH fetched AS MATERIALIZED (
+			SELECT s.shard, f.*, k.id AS known
+			FROM unnest(tq_shard_internal.shards()) AS s (shard)
+				CROSS JOIN LATERAL tq_shard_internal.fetch_of(s.shard, name, max) AS f
+				LEFT JOIN tq_shard_internal.message k
+					ON k.role = current_user AND k.subscription = name AND k.shard = s.shard AND k.shard_id = f.id
+		), page AS MATERIALIZED (
+			SELECT f.* FROM fetched f ORDER BY f.known NULLS LAST, f.published, f.shard, f.id LIMIT max
+		), numbered AS (
+			INSERT INTO tq_shard_internal.message AS m (subscription, shard, shard_id)
+				SELECT name, p.shard, p.id FROM page p WHERE p.known IS NULL ORDER BY p.published, p.shard, p.id
+				RETURNING m.id, m.shard, m.shard_id
+		)
+		SELECT COALESCE(p.known, n.id), p.exchange, p.routing_key, p.cc, p.payload, p.published
+		FROM page p LEFT JOIN numbered n ON n.shard = p.shard AND n.shard_id = p.id
+		ORDER BY 1;
+END
+$$;
 @fetch:comment@
+
 @ack@
-	LANGUAGE plpgsql AS $$ BEGIN PERFORM tq_shard_internal.refuse('function', 'ack', 'Call it on each shard.'); END $$;
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	part record;
+BEGIN
+	PERFORM pg_advisory_xact_lock('tq_shard_internal.message'::regclass::oid::int, hashtext(current_user || ' ' || name));
+	FOR part IN SELECT m.shard, max(m.shard_id) AS shard_id FROM tq_shard_internal.message m
+		WHERE m.role = current_user AND m.subscription = name AND m.id <= ack.id AND m.shard = ANY (tq_shard_internal.shards())
+		GROUP BY m.shard ORDER BY m.shard LOOP
+		PERFORM tq_shard_internal.ack_at(1024 + part.shard, name, part.shard_id);
+	END LOOP;
+	IF NOT FOUND THEN
+		-- nothing to acknowledge: the error of a shard, if there is one
+		PERFORM tq_shard_internal.ack_at(1024 + (tq_shard_internal.shards())[1], name, 0);
+	END IF;
+	DELETE FROM tq_shard_internal.message m WHERE m.role = current_user AND m.subscription = name AND m.id <= ack.id;
+END
+$$;
 @ack:comment@
+
+@unsubscribe@
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	PERFORM tq_shard_internal.unsubscribe_all(name);
+	DELETE FROM tq_shard_internal.message m WHERE m.role = current_user AND m.subscription = name;
+END
+$$;
+@unsubscribe:comment@
 
 -- ---------------------------------------------------------------------------
 -- Shards
@@ -904,6 +1054,66 @@ END
 $$;
 COMMENT ON PROCEDURE tq_shard_internal.move() IS 'moves the buckets that have a next shard';
 
+-- What the others have by functions that run on all shards: a shard that is added gets
+-- it from one of them.
+CREATE FUNCTION tq_shard_internal.grants_at(on_partition int, OUT role text, OUT scopes text[]) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT r.rolname::text AS role, array_agg(g.scope) AS scopes FROM tq_internal.scope_grant AS g JOIN pg_catalog.pg_roles AS r ON r.oid = g.role GROUP BY 1; $$;
+COMMENT ON FUNCTION tq_shard_internal.grants_at(int) IS 'scopes of roles on a shard';
+CREATE FUNCTION tq_shard_internal.grant_at(on_partition int, role text, scopes text[]) RETURNS void
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.grant_scopes(pg_catalog.quote_ident($2)::pg_catalog.regrole, $3); $$;
+COMMENT ON FUNCTION tq_shard_internal.grant_at(int, text, text[]) IS 'tq.grant_scopes() on a shard';
+CREATE FUNCTION tq_shard_internal.queues_at(on_partition int, OUT queue text, OUT settings jsonb) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT q.task_queue_id AS queue, tq.get_queue_settings(q.task_queue_id) AS settings FROM tq_internal.queue_settings AS s JOIN tq_internal.queue AS q ON q.id = s.queue; $$;
+COMMENT ON FUNCTION tq_shard_internal.queues_at(int) IS 'settings of queues on a shard';
+CREATE FUNCTION tq_shard_internal.set_queue_at(on_partition int, queue text, settings jsonb) RETURNS jsonb
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.set_queue($2, $3); $$;
+COMMENT ON FUNCTION tq_shard_internal.set_queue_at(int, text, jsonb) IS 'tq.set_queue() on a shard';
+CREATE FUNCTION tq_shard_internal.bindings_at(on_partition int, OUT channel text, OUT exchange text, OUT pattern text) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT * FROM tq.binding_overview; $$;
+COMMENT ON FUNCTION tq_shard_internal.bindings_at(int) IS 'bindings of channels on a shard';
+CREATE FUNCTION tq_shard_internal.bind_at(on_partition int, channel text, exchange text, pattern text) RETURNS void
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.bind($2, $3, $4); $$;
+COMMENT ON FUNCTION tq_shard_internal.bind_at(int, text, text, text) IS 'tq.bind() on a shard';
+CREATE FUNCTION tq_shard_internal.unbind_at(on_partition int, channel text, exchange text, pattern text) RETURNS void
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.unbind($2, $3, $4); $$;
+COMMENT ON FUNCTION tq_shard_internal.unbind_at(int, text, text, text) IS 'tq.unbind() on a shard';
+CREATE FUNCTION tq_shard_internal.subscriptions_at(on_partition int, OUT subscription text, OUT binding text) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT o.name AS subscription, b.binding AS binding FROM tq.subscription_overview AS o CROSS JOIN LATERAL pg_catalog.unnest(o.bindings) AS b(binding); $$;
+COMMENT ON FUNCTION tq_shard_internal.subscriptions_at(int) IS 'subscriptions on a shard';
+CREATE FUNCTION tq_shard_internal.subscribe_at(on_partition int, subscription text, exchange text, pattern text) RETURNS void
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.subscribe($2, $3, $4); $$;
+COMMENT ON FUNCTION tq_shard_internal.subscribe_at(int, text, text, text) IS 'tq.subscribe() on a shard';
+CREATE FUNCTION tq_shard_internal.quarantines_at(on_partition int, OUT queue text, OUT worker_group text, OUT worker_id text, OUT ends timestamptz) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT w.task_queue_id AS queue, w.worker_group, w.worker_id, w.quarantine_until AS ends FROM tq.worker_overview AS w WHERE w.state = 'quarantined'; $$;
+COMMENT ON FUNCTION tq_shard_internal.quarantines_at(int) IS 'workers that are in quarantine on a shard';
+CREATE FUNCTION tq_shard_internal.quarantine_at(on_partition int, provisioner text, type text, worker_group text, worker_id text, ends timestamptz) RETURNS jsonb
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; 
+		SELECT tq.quarantine_worker($2, $3, $4, $5, $6) FROM tq.declare_worker($2, $3, $4, $5, $6); $$;
+COMMENT ON FUNCTION tq_shard_internal.quarantine_at(int, text, text, text, text, timestamptz) IS 'tq.quarantine_worker() on a shard';
+
+CREATE FUNCTION tq_shard_internal.copy_settings(source int, target int) RETURNS void
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	known text[] := ARRAY(SELECT format('%s %s %s', b.channel, b.exchange, b.pattern) FROM tq_shard_internal.bindings_at(source) AS b);
+BEGIN
+	PERFORM tq_shard_internal.grant_at(target, g.role, g.scopes) FROM tq_shard_internal.grants_at(source) AS g;
+	PERFORM tq_shard_internal.set_queue_at(target, q.queue, q.settings) FROM tq_shard_internal.queues_at(source) AS q;
+	PERFORM tq_shard_internal.unbind_at(target, b.channel, b.exchange, b.pattern) FROM tq_shard_internal.bindings_at(target) AS b
+		WHERE format('%s %s %s', b.channel, b.exchange, b.pattern) <> ALL (known);
+	PERFORM tq_shard_internal.bind_at(target, b.channel, b.exchange, b.pattern) FROM tq_shard_internal.bindings_at(source) AS b;
+	PERFORM tq_shard_internal.subscribe_at(target, s.subscription, split_part(s.binding, ' ', 1), substr(s.binding, strpos(s.binding, ' ') + 1))
+		FROM tq_shard_internal.subscriptions_at(source) AS s;
+	PERFORM tq_shard_internal.quarantine_at(target, split_part(w.queue, '/', 1), split_part(w.queue, '/', 2), w.worker_group, w.worker_id, w.ends)
+		FROM tq_shard_internal.quarantines_at(source) AS w;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.copy_settings(int, int) IS 'gives a shard the grants, settings of queues, bindings, subscriptions and quarantines of another one; partitions';
+
 CREATE PROCEDURE tq_shard.add_shard(name text, connection text)
 	LANGUAGE plpgsql
 	AS $$
@@ -936,6 +1146,11 @@ BEGIN
 	ELSIF added.connection <> connection OR added.state <> 'joining' THEN
 		RAISE EXCEPTION 'shard "%" exists', name USING ERRCODE = 'duplicate_object',
 			DETAIL = format('It is %s, at "%s".', added.state, added.connection);
+	END IF;
+	IF added.state = 'joining' THEN
+		PERFORM tq_shard_internal.apply_map();		-- what runs on all shards reaches it from now on
+		COMMIT;
+		PERFORM tq_shard_internal.copy_settings(1024 + (SELECT min(s.number) FROM tq_shard_internal.shard s WHERE s.state = 'active'), 1024 + added.number);
 	END IF;
 	CALL tq_shard_internal.move();
 	PERFORM tq_shard_internal.unlock_map();
@@ -1081,7 +1296,9 @@ COMMENT ON FUNCTION tq_shard.status() IS 'each shard: whether it answers, its ta
 -- What a caller may do is decided on the shard, where it has the same name.
 GRANT USAGE ON SCHEMA tq, tq_shard, tq_shard_internal TO PUBLIC;
 GRANT SELECT ON ALL TABLES IN SCHEMA tq TO PUBLIC;
+GRANT SELECT, INSERT, DELETE ON tq_shard_internal.message TO PUBLIC;
+GRANT USAGE ON SEQUENCE tq_shard_internal.message_id TO PUBLIC;
 GRANT SELECT ON tq_shard_internal.shard, tq_shard_internal.bucket, tq_shard_internal.version TO PUBLIC;
 REVOKE EXECUTE ON FUNCTION tq_shard_internal.apply_cluster(text), tq_shard_internal.apply_map(), tq_shard_internal.lock_map(), tq_shard_internal.unlock_map(),
-	tq_shard_internal.set_buckets_at(int, text), tq_shard.refresh(), tq_shard.status() FROM PUBLIC;
+	tq_shard_internal.set_buckets_at(int, text), tq_shard_internal.copy_settings(int, int), tq_shard.refresh(), tq_shard.status() FROM PUBLIC;
 REVOKE EXECUTE ON PROCEDURE tq_shard_internal.move(), tq_shard.add_shard(text, text), tq_shard.drain_shard(text), tq_shard.remove_shard(text) FROM PUBLIC;

@@ -58,6 +58,10 @@ is(ask($columns), $node->safe_psql('s1', $columns), 'types and views: so are the
 my $old = $node->safe_psql('s1', q{SELECT tq.enqueue('app/old', task_id => tq.slugid(), task_group_id => tq.slugid()) FROM generate_series(1, 40)});
 ask("CALL tq_shard.add_shard('one', '$at dbname=s1')");
 is(ask(q{SELECT count(*) FROM tq.statuses(string_to_array('} . join(',', split /\n/, $old) . q{', ',')::tq.slugid[])}), '40', 'tasks of the first shard');
+$node->safe_psql('postgres', 'CREATE ROLE producer LOGIN; CREATE ROLE outsider LOGIN; CREATE ROLE reader LOGIN');
+ask(q{SELECT tq.grant_queue('producer', 'app/mail', 'produce'), tq.subscribe('ended', 'task-completed'), tq.set_queue('app/limited', '{"concurrentLimit": 5}'),
+	tq.unbind('tq_task_failed', 'task-failed')});
+ask(q{SELECT tq.declare_worker('app', 'mail', 'g', 'bad', now() + interval '1 hour'); SELECT tq.quarantine_worker('app', 'mail', 'g', 'bad', now() + interval '1 hour')});
 ask("CALL tq_shard.add_shard('two', '$at dbname=s2')");
 ask("CALL tq_shard.add_shard('three', '$at dbname=s3')");
 is(ask('SELECT name, state, (SELECT sum(upper(r) - lower(r)) FROM unnest(buckets) AS r) FROM tq_shard.map()'),
@@ -135,7 +139,7 @@ is($claims, 100, 'all are claimed');
 is(ask(q{SELECT count(*) FROM tq.claim_work('app/many', 'g', 'w', 17)}), '0', 'and no more');
 is(ask(q{SELECT (tq.get_worker('app', 'many', 'g', 'w') ->> 'workerId'), jsonb_array_length(tq.get_worker('app', 'many', 'g', 'w') -> 'recentTasks')}), 'w|20', 'get_worker()');
 is(ask(q{SELECT worker_group, worker_id FROM tq.list_workers('app', 'many')}), 'g|w', 'list_workers()');
-is(ask(q{SELECT string_agg(task_queue_id, ',') FROM tq.list_task_queues()}), 'app/many', 'list_task_queues()');
+is(ask(q{SELECT string_agg(task_queue_id, ',') FROM tq.list_task_queues()}), 'app/mail,app/many', 'list_task_queues()');
 is(ask(q{SELECT count(*) FROM tq.list_claimed_tasks('app/many')}), '100', 'list_claimed_tasks()');
 my $tasks = "'{" . join(',', map { (split /\|/)[0] } @claimed[0 .. 59]) . "}'::tq.slugid[]";
 is(ask("SELECT count(*), bool_and(outcome = 'resolved'), string_agg(task_id::text, ',') = array_to_string($tasks, ',') FROM tq.resolve($tasks, array_fill(0, ARRAY[60]))"),
@@ -160,19 +164,69 @@ is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/mail') ->> 'paused'}
 is(ask(q{SELECT count(*) FROM tq.claim_work('app/mail', 'g', 'w')}), '0', 'nothing is claimed');
 ask(q{SELECT tq.resume_queue('app/mail')});
 
+is(ask(q{SELECT min(c), max(c) FROM (SELECT count(*) AS c FROM tq.worker_overview WHERE state = 'quarantined' GROUP BY worker_id) AS w}), '3|3',
+	'a quarantine is on all, also on shards that were added later');
+is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/limited')}), '{"concurrentLimit": 5}', "$_ has the settings of a queue")
+  foreach ('s1', 's2', 's3');
+
 # A call has its own transaction on the shard.
 ask(q{BEGIN; SELECT tq.enqueue('app/rolled'); ROLLBACK});
 is(ask(q{SELECT tq.pending_tasks('app/rolled')}), '1', 'a rollback on the router leaves what was created');
 
 # ---- rights are those of the role on the shard ----
 
-$node->safe_psql('postgres', 'CREATE ROLE producer LOGIN; CREATE ROLE outsider LOGIN');
-ask(q{SELECT tq.grant_queue('producer', 'app/mail', 'produce')});
 is(ask(q{SET ROLE producer; SELECT length(tq.enqueue('app/mail')::text)}), '22', 'a role that may create');
 like(refused(q{SET ROLE producer; SELECT tq.enqueue('app/other')}), qr/TQ403|42501/, 'in its queue only');
 like(refused(q{SET ROLE outsider; SELECT tq.enqueue('app/mail')}), qr/TQ403|42501/, 'a role that may not');
 like(refused(q{SET ROLE outsider; CALL tq_shard.add_shard('x', 'dbname=x')}), qr/42501/, 'nor change the map');
 is(ask(q{SET ROLE outsider; SELECT count(*) FROM tq_shard.map()}), '3', 'but read it');
+
+# ---- messages ----
+
+my $messages = q{SELECT id, exchange, routing_key FROM tq.fetch('ended', %d)};
+$node->poll_query_until($router, q{SELECT count(*) = 100 FROM tq.fetch('ended', 1000)}) or die 'not all is published';
+my @fetched = split /\n/, ask(sprintf $messages, 1000);
+my @ids_of = map { (split /\|/)[0] } @fetched;
+is(join(',', @ids_of), join(',', sort { $a <=> $b } @ids_of), 'ids grow');
+is(ask(q{SELECT count(*) FROM (SELECT published, lag(published) OVER (ORDER BY id) AS before FROM tq.fetch('ended', 1000)) AS m WHERE published < before}), '0', 'with the time of publication');
+is(ask(sprintf $messages, 1000), join("\n", @fetched), 'what is fetched again has the same ids');
+ask("SELECT tq.ack('ended', $ids_of[49])");
+is(ask(sprintf $messages, 1000), join("\n", @fetched[50 .. 99]), 'what is acknowledged does not come again, and nothing else is lost');
+is(ask(sprintf $messages, 5), join("\n", @fetched[50 .. 54]), 'at most so many');
+is(ask(q{SET ROLE outsider; SELECT count(*) FROM tq_shard_internal.message}), '0', 'no role sees what another one fetched');
+like(refused(q{SET ROLE outsider; SELECT tq.fetch('ended')}), qr/TQ403|42501/, 'nor fetches it');
+ask(q{BEGIN; SELECT count(*) FROM tq.fetch('ended', 1000); ROLLBACK});
+ask("SELECT tq.ack('ended', $ids_of[99])");
+is(ask(sprintf $messages, 1000), '', 'all');
+like(refused(q{SELECT tq.ack('none', 5)}), qr/TQ404: .*subscription "none" does not exist/, 'no subscription');
+
+# ---- waits ----
+
+my $waiter = $node->background_psql($router, on_error_stop => 0);
+$waiter->query_until(qr/begun/, "\\echo begun\nSELECT 'got ' || count(*) FROM tq.claim_work('app/awaited', 'g', 'w', 1, '50 s');\n");
+$node->poll_query_until($router, q{SELECT EXISTS (SELECT FROM tq.waiter_overview WHERE waits_for = 'app/awaited' OR waits_for = 'a new queue')}) or die 'nothing waits';
+ask(q{SELECT tq.enqueue('app/awaited')});
+like($waiter->query(q{SELECT 'after'}), qr/got 1/, 'a claim that waits gets what comes on any shard');
+$waiter->quit;
+my $awaited = ask(q{SELECT task_id FROM tq.list_claimed_tasks('app/awaited')});
+ask("CALL tq.wait_for_task('$awaited', '10 ms')");
+ask("SELECT tq.report_completed('$awaited', 0)");
+ask("CALL tq.wait_for_task('$awaited')");
+ask("CALL tq.wait_for_task_group('$awaited')");
+pass('wait_for_task(), wait_for_task_group()');
+like(refused(q{SELECT tq.claim_work('app/awaited', 'g', 'w', 1, '2 minutes')}), qr/wait is out of range/, 'too long a wait');
+
+# ---- a shard that does not answer ----
+
+ask(q{SELECT tq.enqueue('app/outage') FROM generate_series(1, 60)});
+my $left = $node->safe_psql('s1', q{SELECT tq.pending_tasks('app/outage')}) + $node->safe_psql('s2', q{SELECT tq.pending_tasks('app/outage')});
+$node->safe_psql('postgres', q{ALTER DATABASE s3 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 's3' AND backend_type = 'client backend'});
+is(ask(q{SELECT sum((SELECT count(*) FROM tq.claim_work('app/outage', 'g' || n - n, 'w', 1000))) FROM generate_series(1, 6) AS n}), $left, 'the work of the other shards is claimed');
+like(refused(q{SELECT count(*) FROM generate_series(1, 9) AS n, tq.claim_work('app/outage', 'g' || n - n, 'w')}), qr/WARNING: .*shard "three" does not answer/, 'with a warning');
+is(ask(q{SELECT name FROM tq_shard.status() WHERE NOT reachable}), 'three', 'status()');
+is(ask(q{SELECT string_agg(name, ',') FROM tq.health() WHERE name LIKE '%connection'}), 'three: connection', 'health()');
+$node->safe_psql('postgres', 'ALTER DATABASE s3 ALLOW_CONNECTIONS true');
+cmp_ok(ask(q{SELECT sum((SELECT count(*) FROM tq.claim_work('app/outage', 'g' || n - n, 'w', 1000))) FROM generate_series(1, 6) AS n}), '>', 0, 'it is asked again when it is back');
 
 # ---- a shard is drained and removed ----
 
@@ -183,7 +237,8 @@ ask(q{SELECT tq.enqueue('app/later') FROM generate_series(1, 40)});
 is($node->safe_psql('s2', q{SELECT tq.pending_tasks('app/later')}), '0', 'it gets no new groups');
 is(ask("SELECT count(*) FROM tq.statuses($array)"), '60', 'and keeps the old ones, which are found');
 like(refused(q{CALL tq_shard.remove_shard('two')}), qr/55000: shard "two" has tasks/, 'it is not removed before they are gone');
-$node->safe_psql('s2', q{SELECT tq.delete_task(task_id) FROM tq.task_overview});
+# A group without tasks stays until it expires.
+$node->safe_psql('s2', q{SELECT tq.delete_task(task_id) FROM tq.task_overview; DELETE FROM tq_internal.task_group});
 is($node->safe_psql('s2', q{SELECT count(*) FROM tq.bucket_counts()}), '0', 'they are gone');
 ask(q{CALL tq_shard.remove_shard('two')});
 is(ask(q{SELECT string_agg(name, ',') FROM tq_shard.map()}), 'one,three', 'removed');
