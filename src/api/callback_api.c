@@ -81,6 +81,7 @@ read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
 	TqTask *task = &definition->named.task;
 	Jsonb *empty = DatumGetJsonbP(
 		DirectFunctionCall1(jsonb_in, CStringGetDatum("{}")));
+	TqFaults faults = {.of_arguments = true};
 	TqEnqueue checked;
 
 	*definition = (TqTaskDefinition){
@@ -102,10 +103,12 @@ read_definition(FunctionCallInfo fcinfo, const TqSlug *group,
 	definition->named.group_slug = task->task_id;
 	definition->payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
 	checked = read_checked(fcinfo, empty);
-	tq_definition_fill(definition, &checked);
-	tq_definition_check_whole(definition);
+	tq_definition_fill(&faults, definition, &checked);
+	tq_definition_check_whole(&faults, definition);
+	if (faults.n == 0)
+		tq_check_times(&faults, definition, now);
+	tq_faults_raise(&faults);
 	tq_group_callback_check(definition->payload);
-	tq_check_times(definition, now);
 }
 
 /*

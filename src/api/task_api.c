@@ -127,16 +127,20 @@ enum
 
 static const TqJsonKey element_keys[] = {ELEMENT_KEYS(TQ_JSON_KEY_NAME)};
 
-/* Reads an element of create_tasks(), {"taskId": ..., "task": {...}}. */
+/*
+ * Reads an element of create_tasks(), {"taskId": ..., "task": {...}}, and notes
+ * what is wrong with its definition.
+ */
 static void
-read_element(const JsonbValue *element, int i, TqTaskDefinition *definition)
+read_element(TqFaults *faults, const JsonbValue *element, int i,
+			 TqTaskDefinition *definition)
 {
 	TqJsonReader reader = {element_keys, lengthof(element_keys)};
 	JsonbValue unknown;
 	bool all_known;
 	const JsonbValue *id;
 	const JsonbValue *task;
-	TqSlug slug;
+	TqSlug *slug = palloc(sizeof(TqSlug)); /* faults keeps it */
 
 	if (!tq_json_is_object(element))
 		refuse_element(i, "is not an object");
@@ -144,13 +148,15 @@ read_element(const JsonbValue *element, int i, TqTaskDefinition *definition)
 	id = tq_json_at(&reader, KEY_TASK_ID);
 	task = tq_json_at(&reader, KEY_TASK);
 	if (id == NULL || id->type != jbvString ||
-		!tq_slug_parse(id->val.string.val, id->val.string.len, &slug))
+		!tq_slug_parse(id->val.string.val, id->val.string.len, slug))
 		refuse_element(i, "has no \"taskId\" that is a slugid");
 	if (task == NULL || !tq_json_is_object(task))
 		refuse_element(i, "has no \"task\" that is an object");
 	if (!all_known)
 		refuse_element(i, "has keys other than \"taskId\" and \"task\"");
-	tq_definition_parse(&slug, task->val.binary.data, definition);
+	faults->task_id = slug;
+	faults->element = i + 1;
+	tq_definition_read(faults, task->val.binary.data, false, definition);
 }
 
 /* Reads the elements of create_tasks(). */
@@ -160,9 +166,11 @@ read_elements(Jsonb *array, int *n)
 	TqTaskDefinition *tasks = palloc(sizeof(TqTaskDefinition) *
 									 Max(JB_ROOT_COUNT(array), 1));
 	TqJsonIterator it = tq_json_iterate(&array->root);
+	TqFaults faults = {0};
 
 	for (*n = 0; tq_json_next(&it); (*n)++)
-		read_element(&it.value, *n, &tasks[*n]);
+		read_element(&faults, &it.value, *n, &tasks[*n]);
+	tq_faults_raise(&faults);
 	return tasks;
 }
 
@@ -242,18 +250,18 @@ enum
 };
 
 static int64
-read_delay(FunctionCallInfo fcinfo)
+read_delay(TqFaults *faults, FunctionCallInfo fcinfo)
 {
 	int64 ms = tq_clock_span_ms(tq_arg_interval(fcinfo, ARG_DELAY, "delay"));
 
-	if (ms < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("delay must not be negative"),
-				 errdetail("It is " INT64_FORMAT " milliseconds.", ms),
-				 errhint(
-					 "Leave delay out to have the task claimable at once.")));
-	return ms;
+	if (ms >= 0)
+		return ms;
+	tq_fault_with_hint(faults, "delay",
+					   psprintf("must not be negative; it is " INT64_FORMAT
+								" milliseconds",
+								ms),
+					   "Leave delay out to have the task claimable at once.");
+	return 0;
 }
 
 /* Reads what the tasks of a call have in common. */
@@ -286,10 +294,20 @@ read_common(FunctionCallInfo fcinfo, TimestampTz now)
 
 /* Returns retries or retry, or TQ_OFF if it is not given. */
 static int
-read_retries(FunctionCallInfo fcinfo, int n, const char *name)
+read_retries(TqFaults *faults, FunctionCallInfo fcinfo, int n,
+			 const char *name)
 {
-	return PG_ARGISNULL(n) ? TQ_OFF
-						   : tq_arg_int(fcinfo, n, name, 0, TQ_RETRIES_MAX);
+	int retries;
+
+	if (PG_ARGISNULL(n))
+		return TQ_OFF;
+	retries = PG_GETARG_INT32(n);
+	if (retries >= 0 && retries <= TQ_RETRIES_MAX)
+		return retries;
+	tq_fault(faults, name,
+			 psprintf("must be a number from 0 to %d; it is %d",
+					  TQ_RETRIES_MAX, retries));
+	return 0;
 }
 
 static void
@@ -301,28 +319,31 @@ refuse_both(const char *a, const char *b)
 			 errdetail("Both are given."), errhint("Leave one of them out.")));
 }
 
-/* Returns run_at, or 0 if it is not given; all times of the past are alike. */
+/*
+ * Returns run_at, or 0 if it is not given; all times of the past are alike, and
+ * '-infinity' is one.
+ */
 static TimestampTz
-read_run_at(FunctionCallInfo fcinfo)
+read_run_at(TqFaults *faults, FunctionCallInfo fcinfo)
 {
 	TimestampTz run_at;
 
 	if (PG_ARGISNULL(ARG_RUN_AT))
 		return 0;
 	run_at = PG_GETARG_TIMESTAMPTZ(ARG_RUN_AT);
-	if (TIMESTAMP_NOT_FINITE(run_at) || run_at > tq_clock_latest())
-		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-						errmsg("run_at is out of range"),
-						errdetail("It is %s.", tq_clock_text(run_at)),
-						errhint("Give a time in or before the year 9999.")));
-	return Max(run_at, 1);
+	if (run_at <= tq_clock_latest())
+		return Max(run_at, 1);
+	tq_fault(faults, "run_at",
+			 psprintf("must be in or before the year 9999; it is %s",
+					  tq_clock_text(run_at)));
+	return 0;
 }
 
 /* Reads what definition.c has to check. */
 static TqEnqueue
-read_checked(FunctionCallInfo fcinfo)
+read_checked(TqFaults *faults, FunctionCallInfo fcinfo)
 {
-	int64 delay_ms = read_delay(fcinfo);
+	int64 delay_ms = read_delay(faults, fcinfo);
 
 	if (!PG_ARGISNULL(ARG_RETRY) && !PG_ARGISNULL(ARG_RETRIES))
 		refuse_both("retry", "retries");
@@ -331,8 +352,9 @@ read_checked(FunctionCallInfo fcinfo)
 	return (
 		TqEnqueue){.requires = tq_arg_text(fcinfo, ARG_REQUIRES, "requires"),
 				   .priority = tq_arg_text(fcinfo, ARG_PRIORITY, "priority"),
-				   .retries = read_retries(fcinfo, ARG_RETRIES, "retries"),
-				   .retry = read_retries(fcinfo, ARG_RETRY, "retry"),
+				   .retries = read_retries(faults, fcinfo, ARG_RETRIES,
+										   "retries"),
+				   .retry = read_retries(faults, fcinfo, ARG_RETRY, "retry"),
 				   .routes = tq_arg_array(fcinfo, ARG_ROUTES, "routes"),
 				   .scopes = tq_arg_array(fcinfo, ARG_SCOPES, "scopes"),
 				   .tags = tq_arg_jsonb(fcinfo, ARG_TAGS, "tags"),
@@ -344,7 +366,7 @@ read_checked(FunctionCallInfo fcinfo)
 								 ? NULL
 								 : PG_GETARG_JSONB_P(ARG_POLICY),
 				   .delay_ms = delay_ms,
-				   .run_at = read_run_at(fcinfo)};
+				   .run_at = read_run_at(faults, fcinfo)};
 }
 
 /* Returns the argument task_group_id, or NULL. */
@@ -374,6 +396,7 @@ tq_enqueue(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = tq_clock_now();
 	TqSlug *result = palloc(sizeof(TqSlug));
+	TqFaults faults = {.of_arguments = true};
 	TqEnqueue checked;
 	TqTaskDefinition definition;
 
@@ -388,10 +411,11 @@ tq_enqueue(PG_FUNCTION_ARGS)
 	else
 		*result = *PG_GETARG_TQ_SLUG_P(ARG_TASK_ID);
 	set_ids(fcinfo, &definition.named, result);
-	checked = read_checked(fcinfo);
+	checked = read_checked(&faults, fcinfo);
 	definition.payload = tq_arg_jsonb(fcinfo, ARG_PAYLOAD, "payload");
-	tq_definition_fill(&definition, &checked);
-	tq_definition_check_whole(&definition);
+	tq_definition_fill(&faults, &definition, &checked);
+	tq_definition_check_whole(&faults, &definition);
+	tq_faults_raise(&faults);
 	tq_require_create(&definition, 1, true);
 	(void) tq_create(&definition, 1, TQ_REPEAT_LATER, now);
 	*result = definition.named.task.task_id;
@@ -443,7 +467,8 @@ static TqTaskDefinition *
 read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 {
 	TqTaskDefinition common = read_common(fcinfo, now);
-	TqEnqueue checked = read_checked(fcinfo);
+	TqFaults faults = {.of_arguments = true};
+	TqEnqueue checked = read_checked(&faults, fcinfo);
 	Datum *payloads;
 	bool *nulls;
 	TqSlug *slugs;
@@ -456,16 +481,21 @@ read_tasks(FunctionCallInfo fcinfo, TimestampTz now, int *n)
 	common.has_own_id = PG_ARGISNULL(ARG_TASK_ID);
 	if (*n > 0)
 		set_ids(fcinfo, &common.named, &slugs[0]);
-	tq_definition_fill(&common, &checked);
+	tq_definition_fill(&faults, &common, &checked);
 	for (int i = 0; i < *n; i++)
 	{
+		faults.element = i + 1;
 		if (nulls[i])
-			tq_error_null_element("payloads", i);
+		{
+			tq_fault(&faults, "payload", "must not be NULL");
+			continue;
+		}
 		tasks[i] = common;
 		set_ids(fcinfo, &tasks[i].named, &slugs[i]);
 		tasks[i].payload = DatumGetJsonbP(payloads[i]);
-		tq_definition_check_whole(&tasks[i]);
+		tq_definition_check_whole(&faults, &tasks[i]);
 	}
+	tq_faults_raise(&faults);
 	return tasks;
 }
 

@@ -53,8 +53,8 @@ arg_worker(FunctionCallInfo fcinfo)
 }
 
 /*
- * Returns an argument that is a time.  Raises TQ400 for an infinite one: JSON
- * has no infinity, and what has no end is shown as others are.
+ * Returns an argument that is a time; '-infinity', which JSON does not have, is
+ * now.  Raises TQ400 for 'infinity': what has no end is shown as others are.
  */
 static TimestampTz
 arg_time(FunctionCallInfo fcinfo, int n, const char *name)
@@ -64,10 +64,12 @@ arg_time(FunctionCallInfo fcinfo, int n, const char *name)
 	if (PG_ARGISNULL(n))
 		tq_error_null(name);
 	t = tq_clock_truncate(PG_GETARG_TIMESTAMPTZ(n));
-	if (TIMESTAMP_NOT_FINITE(t))
+	if (TIMESTAMP_IS_NOBEGIN(t))
+		return tq_clock_now();
+	if (TIMESTAMP_IS_NOEND(t))
 		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 						errmsg("%s must be finite", name),
-						errdetail("It is %s.", timestamptz_to_str(t)),
+						errdetail("The argument %s is infinity.", name),
 						errhint("Give a time far in the future.")));
 	return t;
 }

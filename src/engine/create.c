@@ -935,6 +935,33 @@ create_unique(TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 }
 
 /*
+ * Sets and checks the times of new tasks, with the policies of their queues.
+ * Raises one error of all that is wrong; tasks of enqueue_tasks() are alike.
+ */
+static void
+complete_times(TqTaskDefinition *tasks, int n, TimestampTz now)
+{
+	TqFaults faults = {0};
+
+	for (int i = 0; i < n; i++)
+	{
+		TqTask *task = &tasks[i].named.task;
+
+		tq_definition_apply_default(&tasks[i]);
+		tq_definition_shift_times(&tasks[i]);
+		task->defined_deadline = task->deadline;
+		faults.task_id = &task->task_id;
+		faults.of_arguments = tasks[i].is_of_arguments;
+		if (!faults.of_arguments && n > 1)
+			faults.element = i + 1;
+		tq_check_times(&faults, &tasks[i], now);
+		if (faults.of_arguments)
+			tq_faults_raise(&faults);
+	}
+	tq_faults_raise(&faults);
+}
+
+/*
  * Creates tasks that have been parsed but not checked against the clock, and
  * returns how many are new.  On return each task has its id and is as stored; a
  * task whose unique key another one holds has the names of that one.
@@ -946,15 +973,7 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	HTAB *batch_tasks = index_by_slug(tasks, n, batch);
 	int *order = sort_by_dependency(tasks, n, batch_tasks);
 
-	for (int i = 0; i < n; i++)
-	{
-		TqTask *task = &tasks[i].named.task;
-
-		tq_definition_apply_default(&tasks[i]);
-		tq_definition_shift_times(&tasks[i]);
-		tq_check_times(&tasks[i], now);
-		task->defined_deadline = task->deadline;
-	}
+	complete_times(tasks, n, now);
 	intern_queues(tasks, n);
 	intern_policies(tasks, n);
 	if (tq_unique_is_used(tasks, n))

@@ -46,25 +46,62 @@
 
 /* Returns the name of the argument of enqueue() that a key is given by. */
 static const char *
-argument_of(const char *key)
+argument_of(const TqFaults *faults, const char *key)
 {
 	if (strcmp(key, "schedulerId") == 0)
 		return "scheduler_id";
+	if (faults->element > 0 && strcmp(key, "payload") == 0)
+		return "payloads";
 	return strcmp(key, "projectId") == 0 ? "project_id" : key;
 }
 
-/* Notes that the value of a key breaks a rule. */
-void
-tq_fault(TqFaults *faults, const char *key, const char *rule)
+/* Says once which task, or which element of an array, the next faults are of. */
+static void
+add_label(TqFaults *faults)
 {
-	faults->key = faults->of_arguments ? argument_of(key) : key;
+	bool is_first = faults->n == 1;
+
+	if (!is_first && faults->labeled == faults->element)
+		return;
+	faults->labeled = faults->element;
+	if (faults->element > 0)
+		appendStringInfo(&faults->list, "%s %d",
+						 is_first ? "Element" : "element", faults->element);
+	if (!faults->of_arguments)
+		appendStringInfo(&faults->list, "%s \"%s\"",
+						 faults->element > 0 ? ", task" : "Task",
+						 tq_slug_text(faults->task_id));
+	if (faults->element > 0 || !faults->of_arguments)
+		appendStringInfoString(&faults->list, ": ");
+}
+
+/*
+ * Notes that the value of a key breaks a rule, and what to do about it, unless
+ * that is NULL.
+ */
+void
+tq_fault_with_hint(TqFaults *faults, const char *key, const char *rule,
+				   const char *hint)
+{
+	faults->key = faults->of_arguments ? argument_of(faults, key) : key;
+	faults->hint = hint;
 	if (faults->n++ == 0)
 		initStringInfo(&faults->list);
 	if (faults->n > FAULTS_SHOWN)
 		return;
+	if (faults->n > 1)
+		appendStringInfoString(&faults->list, "; ");
+	add_label(faults);
 	appendStringInfo(&faults->list,
-					 faults->of_arguments ? "%s%s %s" : "%s\"%s\" %s",
-					 faults->n == 1 ? "" : "; ", faults->key, rule);
+					 faults->of_arguments ? "%s %s" : "\"%s\" %s", faults->key,
+					 rule);
+}
+
+/* The same without a hint. */
+void
+tq_fault(TqFaults *faults, const char *key, const char *rule)
+{
+	tq_fault_with_hint(faults, key, rule, NULL);
 }
 
 pg_noreturn static void
@@ -74,16 +111,17 @@ raise_one(const TqFaults *faults)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("invalid %s", faults->key),
-				 errdetail("Task \"%s\": %s.", tq_slug_text(faults->task_id),
-						   faults->list.data),
-				 errhint("Correct %s.", faults->key)));
+				 errdetail("%s.", faults->list.data),
+				 faults->hint != NULL ? errhint("%s", faults->hint)
+									  : errhint("Correct %s.", faults->key)));
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid \"%s\" in task definition", faults->key),
-			 errdetail("Task \"%s\": %s.", tq_slug_text(faults->task_id),
-					   faults->list.data),
-			 errhint("Correct \"%s\" and send the definition again.",
-					 faults->key)));
+			 errdetail("%s.", faults->list.data),
+			 faults->hint != NULL
+				 ? errhint("%s", faults->hint)
+				 : errhint("Correct \"%s\" and send the definition again.",
+						   faults->key)));
 }
 
 /* Raises an error of all faults, if there are any. */
@@ -103,20 +141,8 @@ tq_faults_raise(const TqFaults *faults)
 			 errmsg(faults->of_arguments ? "%d faults in arguments"
 										 : "%d faults in task definition",
 					faults->n),
-			 errdetail("Task \"%s\": %s%s.", tq_slug_text(faults->task_id),
-					   faults->list.data, more),
+			 errdetail("%s%s.", faults->list.data, more),
 			 errhint("Correct all of them.")));
-}
-
-/* Raises the error that the value of a key breaks a rule. */
-static void
-refuse(const TqTaskDefinition *definition, const char *key, const char *rule)
-{
-	TqFaults faults = {.task_id = &definition->named.task.task_id,
-					   .of_arguments = definition->is_of_arguments};
-
-	tq_fault(&faults, key, rule);
-	tq_faults_raise(&faults);
 }
 
 /* Notes that a text breaks a rule, and shows it. */
@@ -130,24 +156,17 @@ fault_of(TqFaults *faults, const char *key, const char *rule,
 
 /* ---- sizes ---- */
 
-/*
- * Raises an error if a value of a definition is larger than a setting allows.
- */
+/* Notes if a value of a definition is larger than a setting allows. */
 static void
-check_size(const TqTaskDefinition *definition, const char *key, Size size,
-		   int limit, const char *setting)
+check_size(TqFaults *faults, const char *key, Size size, int limit,
+		   const char *setting)
 {
 	if (size <= limit)
 		return;
-	ereport(
-		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT),
-		 errmsg("\"%s\" of task definition is too large", key),
-		 errdetail("Task \"%s\": it has %zu bytes, and may have %d (%s).",
-				   tq_slug_text(&definition->named.task.task_id), size, limit,
-				   setting),
-		 errhint(
-			 "Store large data elsewhere, and put its location into the task.")));
+	tq_fault_with_hint(
+		faults, key,
+		psprintf("has %zu bytes, and may have %d (%s)", size, limit, setting),
+		"Store large data elsewhere, and put its location into the task.");
 }
 
 static Size
@@ -162,18 +181,18 @@ size_of(const void *value)
  * sessions can handle when they claim, publish or keep it.
  */
 void
-tq_definition_check_sizes(const TqTaskDefinition *definition)
+tq_definition_check_sizes(TqFaults *faults, const TqTaskDefinition *definition)
 {
 	Size tags = size_of(definition->tags);
 	Size extra = size_of(definition->extra);
 
-	check_size(definition, "tags", tags, tq_max_tags, "tq.max_tags");
-	check_size(definition, "extra", extra, tq_max_extra, "tq.max_extra");
+	check_size(faults, "tags", tags, tq_max_tags, "tq.max_tags");
+	check_size(faults, "extra", extra, tq_max_extra, "tq.max_extra");
 }
 
 /* Checks the sizes of the payload and of the definition as a whole. */
 void
-tq_definition_check_whole(const TqTaskDefinition *definition)
+tq_definition_check_whole(TqFaults *faults, const TqTaskDefinition *definition)
 {
 	Size payload = size_of(definition->payload);
 	Size whole = payload + size_of(definition->tags) +
@@ -182,10 +201,8 @@ tq_definition_check_whole(const TqTaskDefinition *definition)
 				 size_of(definition->given_policy) +
 				 sizeof(TqSlug) * definition->ndependencies;
 
-	check_size(definition, "payload", payload, tq_max_payload,
-			   "tq.max_payload");
-	check_size(definition, "task", whole, tq_max_definition,
-			   "tq.max_definition");
+	check_size(faults, "payload", payload, tq_max_payload, "tq.max_payload");
+	check_size(faults, "task", whole, tq_max_definition, "tq.max_definition");
 }
 
 /* ---- names and lists ---- */
@@ -561,45 +578,126 @@ tq_definition_shift_times(TqTaskDefinition *definition)
 		task->expires = Min(task->expires, tq_clock_latest());
 }
 
+/* Returns a rule with the value of a time, or, for an argument, of a span. */
+static char *
+rule_with(const TqFaults *faults, const char *rule, TimestampTz from,
+		  TimestampTz t)
+{
+	if (!faults->of_arguments || t > tq_clock_latest())
+		return psprintf("%s; it is %s", rule, tq_clock_text(t));
+	return psprintf("%s; it is %.15g seconds", rule,
+					(double) (t - from) / USECS_PER_SEC);
+}
+
+static void
+check_created(TqFaults *faults, TimestampTz created, TimestampTz now)
+{
+	const char *where = NULL;
+
+	if (created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
+		where = "past";
+	else if (created > tq_clock_add_ms(now, CREATED_DRIFT_MS))
+		where = "future";
+	if (where != NULL)
+		tq_fault_with_hint(
+			faults, "created",
+			psprintf(
+				"must not be more than 15 minutes in the %s; it is %s, and now it is %s",
+				where, tq_clock_text(created), tq_clock_text(now)),
+			"Give the present time, by a clock that is right.");
+}
+
+/* Checks a deadline, which counts from that time; returns whether it is good. */
+static bool
+check_deadline(TqFaults *faults, const TqTask *task, TimestampTz from,
+			   TimestampTz now)
+{
+	TimestampTz deadline = task->deadline;
+	int n = faults->n;
+
+	if (task->created > deadline)
+		tq_fault(faults, "deadline",
+				 faults->of_arguments
+					 ? rule_with(faults, "must not be negative", from,
+								 deadline)
+					 : psprintf("must not be before \"created\", %s; it is %s",
+								tq_clock_text(task->created),
+								tq_clock_text(deadline)));
+	else if (deadline < now)
+		tq_fault(faults, "deadline",
+				 rule_with(faults, "must not be in the past", from, deadline));
+	else if (deadline > tq_clock_add_ms(from, (int64) tq_max_deadline * 1000 +
+												  CREATED_DRIFT_MS))
+		tq_fault_with_hint(
+			faults, "deadline",
+			rule_with(
+				faults,
+				psprintf(
+					"must not be further in the future than tq.max_deadline, %d seconds",
+					tq_max_deadline),
+				from, deadline),
+			"Give an earlier deadline; an administrator can raise tq.max_deadline.");
+	return faults->n == n;
+}
+
 /*
- * Checks the times of a definition against the clock, in the order of
- * doc/spec/taskcluster.md 1.2.1.
+ * Notes what is wrong with the times of a definition, by the clock
+ * (doc/spec/taskcluster.md 1.2.1).
  */
 void
-tq_check_times(const TqTaskDefinition *definition, TimestampTz now)
+tq_check_times(TqFaults *faults, const TqTaskDefinition *definition,
+			   TimestampTz now)
 {
 	const TqTask *task = &definition->named.task;
 	TimestampTz visible = tq_policy_visible(task->created, task->delay,
 											task->created);
 	TimestampTz from = definition->is_timed_from_visible ? visible : now;
-
 	const char *delay = definition->run_at != 0 ? "run_at" : "delay";
+	bool is_good;
 
+	check_created(faults, task->created, now);
 	if (visible > tq_clock_latest())
-		refuse(definition, delay, "must end in or before the year 9999");
-	if (task->created < tq_clock_add_ms(now, -CREATED_DRIFT_MS))
-		refuse(definition, "created",
-			   "must not be more than 15 minutes in the past");
-	if (task->created > tq_clock_add_ms(now, CREATED_DRIFT_MS))
-		refuse(definition, "created",
-			   "must not be more than 15 minutes in the future");
-	if (task->created > task->deadline)
-		refuse(definition, "deadline", "must not be before \"created\"");
-	if (task->deadline < now)
-		refuse(definition, "deadline", "must not be in the past");
-	if (task->deadline > tq_clock_add_ms(from, (int64) tq_max_deadline * 1000 +
-												   CREATED_DRIFT_MS))
-		refuse(
-			definition, "deadline",
-			psprintf(
-				"must not be further in the future than tq.max_deadline, %d seconds; it is %s",
-				tq_max_deadline, tq_clock_text(task->deadline)));
+	{
+		tq_fault(faults, delay, "must end in or before the year 9999");
+		return;
+	}
+	is_good = check_deadline(faults, task, from, now);
 	if (task->deadline > task->expires)
-		refuse(definition, "expires", "must not be before \"deadline\"");
-	if (visible > task->deadline)
-		refuse(definition, delay, "must not go past \"deadline\"");
-	if (task->expires > tq_clock_latest())
-		refuse(definition, "expires", "must be in or before the year 9999");
+		tq_fault(
+			faults, "expires",
+			faults->of_arguments
+				? rule_with(faults, "must not be negative", task->deadline,
+							task->expires)
+				: psprintf("must not be before \"deadline\", %s; it is %s",
+						   tq_clock_text(task->deadline),
+						   tq_clock_text(task->expires)));
+	if (is_good && visible > task->deadline)
+		tq_fault(faults, delay,
+				 psprintf("must not go past \"deadline\", %s; it ends at %s",
+						  tq_clock_text(task->deadline),
+						  tq_clock_text(visible)));
+	if (is_good && task->expires > tq_clock_latest())
+		tq_fault(faults, "expires",
+				 psprintf("must be in or before the year 9999; it is %s",
+						  tq_clock_text(task->expires)));
+}
+
+/*
+ * Adds what is wrong with the times of a definition that has other faults, so
+ * that one error has them all.  A definition without faults is checked when
+ * the task is created, with the delay of its queue.
+ */
+void
+tq_faults_add_times(TqFaults *faults, TqTaskDefinition *definition)
+{
+	const TqTask *task = &definition->named.task;
+
+	if (faults->n == 0 || TIMESTAMP_IS_NOBEGIN(task->created) ||
+		TIMESTAMP_IS_NOBEGIN(task->deadline) ||
+		TIMESTAMP_IS_NOBEGIN(task->expires))
+		return;
+	tq_definition_shift_times(definition);
+	tq_check_times(faults, definition, tq_clock_now());
 }
 
 /* ---- enqueue() ---- */
@@ -672,13 +770,14 @@ set_retries(TqTaskDefinition *definition, const TqEnqueue *arguments)
 
 /*
  * Completes a task of enqueue() from its arguments, except for the payload.
- * Names, dependencies and times are in the task already and are checked here.
+ * Names, dependencies and times are in the task already and are checked here,
+ * the times only if there are other faults.
  */
 void
-tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
+tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
+				   const TqEnqueue *arguments)
 {
 	TqTask *task = &definition->named.task;
-	TqFaults faults = {.task_id = &task->task_id, .of_arguments = true};
 	Jsonb *policy;
 	Jsonb *extra;
 	int n;
@@ -686,33 +785,33 @@ tq_definition_fill(TqTaskDefinition *definition, const TqEnqueue *arguments)
 
 	definition->is_of_arguments = true;
 	if (!tq_is_identifier(definition->named.scheduler_id))
-		fault_of(&faults, "schedulerId", TQ_IDENTIFIER_RULE,
+		fault_of(faults, "schedulerId", TQ_IDENTIFIER_RULE,
 				 definition->named.scheduler_id);
-	tq_definition_check_project(&faults, definition);
-	tq_definition_check_dependencies(&faults, definition);
-	task->all_resolved = tq_definition_requires(&faults, arguments->requires);
-	task->priority = tq_definition_priority(&faults, arguments->priority);
+	tq_definition_check_project(faults, definition);
+	tq_definition_check_dependencies(faults, definition);
+	task->all_resolved = tq_definition_requires(faults, arguments->requires);
+	task->priority = tq_definition_priority(faults, arguments->priority);
 	set_retries(definition, arguments);
-	items = strings_of_array(&faults, "routes", arguments->routes, &n);
-	definition->routes = tq_definition_routes(&faults, items, n);
-	items = strings_of_array(&faults, "scopes", arguments->scopes, &n);
-	definition->scopes = tq_definition_scopes(&faults, items, n);
-	definition->tags = tq_definition_tags(&faults,
-										  checked_object(&faults, "tags",
+	items = strings_of_array(faults, "routes", arguments->routes, &n);
+	definition->routes = tq_definition_routes(faults, items, n);
+	items = strings_of_array(faults, "scopes", arguments->scopes, &n);
+	definition->scopes = tq_definition_scopes(faults, items, n);
+	definition->tags = tq_definition_tags(faults,
+										  checked_object(faults, "tags",
 														 arguments->tags));
-	extra = checked_object(&faults, "extra", arguments->extra);
+	extra = checked_object(faults, "extra", arguments->extra);
 	definition->extra = extra == NULL ? NULL : tq_json_unless_empty(extra);
-	definition->metadata = metadata_with_name(&faults, arguments->name);
+	definition->metadata = metadata_with_name(faults, arguments->name);
 	set_expires(&definition->named, &tq_policy_plain);
-	policy = policy_of(&faults, arguments);
+	policy = policy_of(faults, arguments);
 	if (policy != NULL)
-		tq_definition_apply_policy(&faults, definition, policy);
+		tq_definition_apply_policy(faults, definition, policy);
 	if (arguments->delay_ms > 0)
 		task->delay = arguments->delay_ms;
 	definition->run_at = arguments->run_at;
 	if (arguments->run_at != 0)
 		task->delay = tq_policy_delay_until(task->created, arguments->run_at);
 	definition->is_timed_from_visible = true;
-	tq_faults_raise(&faults);
-	tq_definition_check_sizes(definition);
+	tq_definition_check_sizes(faults, definition);
+	tq_faults_add_times(faults, definition);
 }

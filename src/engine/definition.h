@@ -35,10 +35,6 @@ typedef struct TqEnqueue
 	TimestampTz run_at; /* 0: none; excludes a delay */
 } TqEnqueue;
 
-extern void tq_definition_fill(TqTaskDefinition *definition,
-							   const TqEnqueue *arguments);
-extern void tq_definition_depend_on_self(TqTaskDefinition *definition);
-
 /*
  * What is wrong with a definition.  The functions that take it note a fault, and
  * return a value that is safe to go on with, so that one error has them all.
@@ -46,13 +42,24 @@ extern void tq_definition_depend_on_self(TqTaskDefinition *definition);
 typedef struct TqFaults
 {
 	const TqSlug *task_id;
+	int element;       /* of an array, from 1; 0: there is no array */
 	bool of_arguments; /* of enqueue(), and named like them */
 	int n;
+	int labeled;         /* the element that was named last */
 	const char *key;     /* of the last one */
+	const char *hint;    /* the same, or NULL */
 	StringInfoData list; /* not valid if there is none */
 } TqFaults;
 
+extern void tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
+							   const TqEnqueue *arguments);
+extern void tq_definition_depend_on_self(TqTaskDefinition *definition);
+
 extern void tq_fault(TqFaults *faults, const char *key, const char *rule);
+extern void tq_fault_with_hint(TqFaults *faults, const char *key,
+							   const char *rule, const char *hint);
+extern void tq_faults_add_times(TqFaults *faults,
+								TqTaskDefinition *definition);
 extern void tq_faults_raise(const TqFaults *faults);
 
 extern int tq_definition_priority(TqFaults *faults, const char *name);
@@ -67,15 +74,18 @@ extern void tq_definition_check_project(TqFaults *faults,
 extern void
 tq_definition_check_dependencies(TqFaults *faults,
 								 const TqTaskDefinition *definition);
-extern void tq_definition_check_sizes(const TqTaskDefinition *definition);
-extern void tq_definition_check_whole(const TqTaskDefinition *definition);
+extern void tq_definition_check_sizes(TqFaults *faults,
+									  const TqTaskDefinition *definition);
+extern void tq_definition_check_whole(TqFaults *faults,
+									  const TqTaskDefinition *definition);
 extern void tq_definition_apply_policy(TqFaults *faults,
 									   TqTaskDefinition *definition,
 									   Jsonb *policy);
 extern void tq_definition_apply_default(TqTaskDefinition *definition);
 extern TqRetention tq_retention_of(const TqPolicy *policy, int32 queue);
 extern void tq_definition_shift_times(TqTaskDefinition *definition);
-extern void tq_check_times(const TqTaskDefinition *definition,
+extern void tq_check_times(TqFaults *faults,
+						   const TqTaskDefinition *definition,
 						   TimestampTz now);
 
 #endif /* TQ_DEFINITION_H */

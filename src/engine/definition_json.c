@@ -318,6 +318,7 @@ read_objects(const TqJsonReader *source, bool any_payload,
 static void
 read_times(const TqJsonReader *source, TqTask *task)
 {
+	task->created = task->deadline = DT_NOBEGIN; /* unless they are valid */
 	if (!tq_json_read_time(source, KEY_CREATED, &task->created) &&
 		tq_json_at(source, KEY_CREATED) == NULL)
 		refuse(source, "created", "is required");
@@ -325,7 +326,9 @@ read_times(const TqJsonReader *source, TqTask *task)
 		tq_json_at(source, KEY_DEADLINE) == NULL)
 		refuse(source, "deadline", "is required");
 	if (!tq_json_read_time(source, KEY_EXPIRES, &task->expires))
-		task->expires = tq_clock_next_year(task->deadline);
+		task->expires = TIMESTAMP_IS_NOBEGIN(task->deadline)
+							? task->deadline
+							: tq_clock_next_year(task->deadline);
 }
 
 /*
@@ -357,27 +360,42 @@ read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 }
 
 static void
-parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
-	  TqTaskDefinition *definition)
+refuse_kind(const TqFaults *faults)
 {
-	TqFaults faults = {.task_id = task_id};
-	TqJsonReader source = {keys, lengthof(keys), refuse, &faults};
+	const char *task = tq_slug_text(faults->task_id);
+
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT),
+		 errmsg("task definition must be a JSON object"),
+		 faults->element > 0
+			 ? errdetail(
+				   "That of element %d, task \"%s\", is another JSON value.",
+				   faults->element, task)
+			 : errdetail("That of task \"%s\" is another JSON value.", task),
+		 errhint(
+			 "Send an object with taskQueueId, created, deadline, payload and metadata.")));
+}
+
+/*
+ * Reads a JSON definition into *definition and notes its faults.  Compares its
+ * times with the clock only if there are any; see tq_check_times().
+ */
+void
+tq_definition_read(TqFaults *faults, const JsonbContainer *json,
+				   bool any_payload, TqTaskDefinition *definition)
+{
+	TqJsonReader source = {keys, lengthof(keys), refuse, faults};
 	TqTask *task = &definition->named.task;
 	JsonbValue unknown;
 
 	if (!JsonContainerIsObject(json))
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("task definition must be a JSON object"),
-			 errdetail("Task \"%s\".", tq_slug_text(task_id)),
-			 errhint(
-				 "Send an object with taskQueueId, created, deadline, payload and metadata.")));
+		refuse_kind(faults);
 	if (!tq_json_open(&source, json, &unknown))
 		refuse(&source, tq_error_clip(tq_json_string_of(&unknown)),
 			   "is not a key of a task definition");
 	memset(definition, 0, sizeof(TqTaskDefinition));
-	task->task_id = *task_id;
+	task->task_id = *faults->task_id;
 	task->expires_given = true;
 	read_queue(&source, &definition->named);
 	read_names(&source, definition);
@@ -388,9 +406,20 @@ parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
 	read_objects(&source, any_payload, definition);
 	read_policy(&source, definition);
 	read_times(&source, task);
+	tq_definition_check_sizes(faults, definition);
+	tq_definition_check_whole(faults, definition);
+	if (!any_payload)
+		tq_faults_add_times(faults, definition);
+}
+
+static void
+parse(const TqSlug *task_id, const JsonbContainer *json, bool any_payload,
+	  TqTaskDefinition *definition)
+{
+	TqFaults faults = {.task_id = task_id};
+
+	tq_definition_read(&faults, json, any_payload, definition);
 	tq_faults_raise(&faults);
-	tq_definition_check_sizes(definition);
-	tq_definition_check_whole(definition);
 }
 
 /*

@@ -339,8 +339,11 @@ tq_json_read_time(const TqJsonReader *reader, int key, TimestampTz *t)
 
 	if (value != NULL &&
 		!tq_clock_parse(value->val.string.val, value->val.string.len, t))
+	{
 		refuse(reader, key,
 			   "must be a date-time such as 2026-01-31T12:00:00.000Z");
+		*t = DT_NOBEGIN;
+	}
 	return value != NULL;
 }
 

@@ -80,10 +80,16 @@ SELECT is((pg_temp.run('k') ->> 'visibleAt')::timestamptz, pg_temp.base() + inte
 SELECT tq.enqueue('test/q-k', run_at => now() - interval '1 hour', policy => '{"uniqueKey": "k", "onConflict": "replace"}');
 SELECT is(pg_temp.take('k'), 0, 'replaced by one of the past');
 
+-- The beginning of time is in the past, and now
+SELECT tq.enqueue('test/q-first', task_id => pg_temp.id('first'), run_at => '-infinity');
+SELECT ok(NOT pg_temp.run('first') ? 'visibleAt', '-infinity is now');
+SELECT is(tq.enqueue('test/q-first', task_id => pg_temp.id('first'), run_at => '-infinity'), pg_temp.id('first'), 'and can be repeated');
+SELECT is(pg_temp.take('first'), 0, 'and claimed at once');
+
 -- What is refused
 SELECT pg_temp.throws(call, 'TQ400', call) FROM (VALUES
 	($$SELECT tq.enqueue('test/q', delay => '1 second', run_at => now())$$), ($$SELECT tq.enqueue_tasks('test/q', '{"{}"}', delay => '1 second', run_at => now())$$),
-	($$SELECT tq.enqueue('test/q', run_at => 'infinity')$$), ($$SELECT tq.enqueue('test/q', run_at => '-infinity')$$), ($$SELECT tq.enqueue('test/q', run_at => '10000-01-01')$$),
+	($$SELECT tq.enqueue('test/q', run_at => 'infinity')$$), ($$SELECT tq.enqueue('test/q', run_at => '10000-01-01')$$),
 	($$SELECT tq.enqueue('test/q', run_at => '294276-12-31')$$), ($$SELECT tq.enqueue('test/q', delay => '10000 years')$$), ($$SELECT tq.enqueue('test/q', delay => '178000000 years')$$),
 	($$SELECT tq.enqueue('test/q', delay => '10 days', deadline => '6 days')$$), ($$SELECT tq.enqueue('test/q', delay => '1 hour', deadline => '-1 minute')$$),
 	($$SELECT tq.enqueue('test/q', run_at => '9999-12-30', deadline => '5 days')$$)) AS v (call);
