@@ -236,12 +236,11 @@ int
 tq_definition_retries(TqFaults *faults, int64 retries)
 {
 	if (retries < 0 || retries > TQ_RETRIES_MAX)
-		tq_fault(faults, "retries",
-				 psprintf("must be a whole number from 0 to %d%s",
-						  TQ_RETRIES_MAX,
-						  retries < 0
-							  ? ""
-							  : psprintf("; it is " INT64_FORMAT, retries)));
+		tq_fault(
+			faults, "retries",
+			psprintf(
+				"must be a whole number from 0 to %d; it is " INT64_FORMAT,
+				TQ_RETRIES_MAX, retries));
 	return (int) retries;
 }
 
@@ -386,8 +385,9 @@ tq_definition_tags(TqFaults *faults, Jsonb *tags)
 			tq_fault(
 				faults, "tags",
 				psprintf(
-					"must be an object of strings of at most %d characters; that of \"%s\" is not",
-					TAG_MAX, tq_error_clip(tq_json_string_of(&it.key))));
+					"must be an object of strings of at most %d characters; that of \"%s\" is %s",
+					TAG_MAX, tq_error_clip(tq_json_string_of(&it.key)),
+					tq_json_shown(&it.value)));
 	}
 	return tags;
 }
@@ -725,7 +725,10 @@ checked_object(TqFaults *faults, const char *key, Jsonb *object)
 {
 	if (JB_ROOT_IS_OBJECT(object))
 		return object;
-	tq_fault(faults, key, "must be an object");
+	tq_fault(faults, key,
+			 psprintf("must be an object; it is %s",
+					  tq_error_clip(JsonbToCString(NULL, &object->root,
+												   VARSIZE(object)))));
 	return NULL;
 }
 

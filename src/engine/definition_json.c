@@ -120,8 +120,13 @@ get_retries(const TqJsonReader *source)
 	if (value == NULL)
 		return TQ_RETRIES_DEFAULT;
 	if (!tq_json_whole_number(value, 0, PG_INT16_MAX, &retries))
-		retries = -1;
-	return retries >= 0 && has_policy_retries(source)
+	{
+		refuse(source, "retries",
+			   psprintf("must be a whole number from 0 to %d; it is %s",
+						TQ_RETRIES_MAX, tq_json_shown(value)));
+		return 0;
+	}
+	return has_policy_retries(source)
 			   ? (int) retries
 			   : tq_definition_retries(source->owner, retries);
 }
@@ -262,7 +267,9 @@ read_dependencies(const TqJsonReader *source, TqTaskDefinition *definition)
 		if (tq_slug_parse(names[i], strlen(names[i]),
 						  &definition->dependencies[i]))
 			continue;
-		refuse(source, "dependencies", "must be an array of slugids");
+		refuse(source, "dependencies",
+			   psprintf("must be an array of slugids; item %d is \"%s\"",
+						i + 1, tq_error_clip(names[i])));
 		return;
 	}
 	tq_definition_check_dependencies(source->owner, definition);

@@ -24,14 +24,6 @@
 
 /* ---- reading ---- */
 
-static char *
-text_of(JsonbValue *value)
-{
-	Jsonb *json = JsonbValueToJsonb(value);
-
-	return tq_error_clip(JsonbToCString(NULL, &json->root, VARSIZE(json)));
-}
-
 /* Raises the error that the value of a key is invalid. */
 void
 tq_preset_error(const TqPreset *source, const char *key, JsonbValue *value,
@@ -39,7 +31,7 @@ tq_preset_error(const TqPreset *source, const char *key, JsonbValue *value,
 {
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 					errmsg("invalid \"%s\" in %s", key, source->name),
-					errdetail("\"%s\" is %s.", key, text_of(value)),
+					errdetail("\"%s\" is %s.", key, tq_json_shown(value)),
 					errhint("%s", hint)));
 }
 

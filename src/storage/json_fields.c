@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
@@ -119,11 +120,14 @@ tq_field_flag(const JsonbValue *value, void *place)
 
 /* ---- objects ---- */
 
+/* Returns a fault, with the value unless it is an object or an array. */
 static char *
-must_have(const char *key, const char *rule)
+must_have(const char *key, const char *rule, const JsonbValue *value)
 {
-	return psprintf("must have %s \"%s\" that %s",
-					strchr("aeiou", key[0]) != NULL ? "an" : "a", key, rule);
+	return psprintf("must have %s \"%s\" that %s%s%s",
+					strchr("aeiou", key[0]) != NULL ? "an" : "a", key, rule,
+					value->type == jbvBinary ? "" : ", not ",
+					value->type == jbvBinary ? "" : tq_json_shown(value));
 }
 
 static const char *
@@ -139,7 +143,7 @@ read_field(const TqField *fields, int n, const JsonbValue *key,
 		if (value->type == jbvNull)
 			return NULL;
 		rule = fields[i].read(value, (char *) base + fields[i].place);
-		return rule == NULL ? NULL : must_have(fields[i].key, rule);
+		return rule == NULL ? NULL : must_have(fields[i].key, rule, value);
 	}
 	return psprintf("must not have the key \"%s\"",
 					tq_error_clip(tq_json_string_of(key)));
@@ -147,19 +151,24 @@ read_field(const TqField *fields, int n, const JsonbValue *key,
 
 /*
  * Reads every key of an object; nested values are for the reader of their key.
+ * Returns NULL, or all that is wrong.
  */
 const char *
 tq_fields_read(const JsonbContainer *object, const TqField *fields, int n,
 			   void *base)
 {
 	TqJsonIterator it = tq_json_iterate(object);
+	StringInfoData faults = {0};
 
 	while (tq_json_next(&it))
 	{
 		const char *fault = read_field(fields, n, &it.key, &it.value, base);
 
-		if (fault != NULL)
-			return fault;
+		if (fault == NULL)
+			continue;
+		if (faults.data == NULL)
+			initStringInfo(&faults);
+		tq_error_list(&faults, ", and ", fault);
 	}
-	return NULL;
+	return faults.data;
 }

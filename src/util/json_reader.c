@@ -15,6 +15,7 @@
 #include "utils/numeric.h"
 
 #include "clock.h"
+#include "errors.h"
 #include "json_reader.h"
 #include "slugid.h"
 
@@ -271,10 +272,22 @@ tq_json_at(const TqJsonReader *reader, int key)
 	return (reader->present & 1u << key) != 0 ? &reader->values[key] : NULL;
 }
 
+/* Returns a value as JSON text for an error, shortened. */
+char *
+tq_json_shown(const JsonbValue *value)
+{
+	Jsonb *json = JsonbValueToJsonb(unconstify(JsonbValue *, value));
+
+	return tq_error_clip(JsonbToCString(NULL, &json->root, VARSIZE(json)));
+}
+
+/* Refuses the value of a key, which is shown. */
 static void
 refuse(const TqJsonReader *reader, int key, const char *rule)
 {
-	reader->refuse(reader, reader->keys[key].name, rule);
+	reader->refuse(reader, reader->keys[key].name,
+				   psprintf("%s; it is %s", rule,
+							tq_json_shown(tq_json_at(reader, key))));
 }
 
 /* Returns the value of a key, which must be a string, or NULL. */

@@ -23,8 +23,8 @@ SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', priority => 'normal', requ
 	'10 faults in arguments: scheduler_id must be 1 to 38 letters, digits, "-" or "_"; it is "a.b"; project_id must be 1 to 500 letters, digits, ".", "_", "/" or "-"; it is ""; '
 	'requires must be all-completed or all-resolved; it is "any"; priority must be highest, very-high, high, medium, low, very-low or lowest; it is "normal"; '
 	'routes must not have a NULL element; item 2 is NULL; scopes must not have a scope that ends in "**"; it is "a**"; '
-	'tags must be an object of strings of at most 4096 characters; that of "t" is not; extra must be an object; name has 256 characters, and may have 255; '
-	'policy must have a "retries" that is a whole number from 0 to 2147483647.', 'ten faults of enqueue');
+	'tags must be an object of strings of at most 4096 characters; that of "t" is 1; extra must be an object; it is []; name has 256 characters, and may have 255; '
+	'policy must have a "retries" that is a whole number from 0 to 2147483647, not -1.', 'ten faults of enqueue');
 SELECT is(pg_temp.fault($$SELECT tq.enqueue_tasks('test/q', '{"{}"}', priority => 'normal', requires => 'any')$$) ~ '^2 faults in arguments: requires .*; priority ', true, 'enqueue_tasks');
 SELECT is(pg_temp.fault($$SELECT pg_temp.create('a', '{"priority": "normal"}')$$),
 	'invalid "priority" in task definition: "priority" must be highest, very-high, high, medium, low, very-low or lowest; it is "normal".', 'one fault of a definition');
@@ -33,7 +33,7 @@ SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{"foo": 1, "ba
 SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{}')$$),
 	'5 faults in task definition: "taskQueueId" is required, or provisionerId and workerType; "payload" is required; "metadata" is required; "created" is required; "deadline" is required.', 'an empty definition');
 SELECT is(pg_temp.fault($$SELECT tq.create_task(pg_temp.id('a'), '{"taskQueueId": 7, "policy": {"delay": 3}, "deadline": "x", "payload": 1, "metadata": 1, "created": 1}')$$),
-	'5 faults in task definition: "taskQueueId" must be a string; "payload" must be an object; "metadata" must be an object; "created" must be a string; "deadline" must be a date-time such as 2026-01-31T12:00:00.000Z.',
+	'5 faults in task definition: "taskQueueId" must be a string; it is 7; "payload" must be an object; it is 1; "metadata" must be an object; it is 1; "created" must be a string; it is 1; "deadline" must be a date-time such as 2026-01-31T12:00:00.000Z; it is "x".',
 	'each value once');
 SELECT is(pg_temp.fault(format('SELECT pg_temp.create(''a'', %L)', jsonb_build_object('scopes', (SELECT jsonb_agg('a**'::text) FROM generate_series(1, 50))))) ~ '; and 30 more\.$', true, 'a list that is too long is cut');
 SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', deadline => '6 days')$$) ~ '^invalid deadline: deadline must not be further in the future than tq.max_deadline, 432000 seconds; it is 518400 seconds', true, 'a time: the limit and its unit');
@@ -42,7 +42,7 @@ SELECT is(pg_temp.fault($$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_o
 SELECT is(pg_temp.fault($$SELECT tq.define_task(pg_temp.id('a'), pg_temp.def('a') || '{"priority": 1, "requires": 1}')$$) ~ '^2 faults', true, 'define_task');
 SELECT is(pg_temp.fault($$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('a'), 'task', pg_temp.def('a')), jsonb_build_object('taskId', pg_temp.id('b'), 'task', pg_temp.def('b') || '{"priority": 1}'),
 	jsonb_build_object('taskId', pg_temp.id('c'), 'task', pg_temp.def('c') || '{"requires": 1, "deadline": "2000-01-01T00:00:00Z"}')))$$)
-	~ format('^3 faults in task definition: Element 2, task "%s": "priority" must be a string; element 3, task "%s": "requires" must be a string; "deadline" must not be before "created", .*', pg_temp.id('b'), pg_temp.id('c')),
+	~ format('^3 faults in task definition: Element 2, task "%s": "priority" must be a string; it is 1; element 3, task "%s": "requires" must be a string; it is 1; "deadline" must not be before "created", .*', pg_temp.id('b'), pg_temp.id('c')),
 	true, 'all elements of create_tasks, with their numbers and ids');
 SELECT is(pg_temp.fault($$SELECT tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', pg_temp.id('a'), 'task', pg_temp.def('a')), jsonb_build_object('taskId', pg_temp.id('b'), 'task', pg_temp.def('b') || '{"created": "2000-01-01T00:00:00Z"}'),
 	jsonb_build_object('taskId', pg_temp.id('c'), 'task', pg_temp.def('c') || '{"deadline": "2000-01-01T00:00:00Z"}')))$$)
@@ -52,6 +52,12 @@ SELECT is(pg_temp.fault(format($$SELECT tq.enqueue_tasks('test/q', ARRAY['1', NU
 SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', tags => jsonb_build_object('a', repeat('x', 4000), 'b', 1), extra => jsonb_build_object('x', repeat('x', 2000000)), deadline => '-1 hour', expires => '-1 day', delay => '-1 s', retries => 50, priority => 'x')$$)
 	~ '^7 faults in arguments: delay must not be negative; it is -1000 milliseconds; retries must be a number from 0 to 49; it is 50; priority .*; tags .*; extra has 2\d+ bytes, and may have 1048576 \(tq.max_extra\); deadline must not be negative; it is -3600 seconds; expires must not be negative; it is -86400 seconds\.$',
 	true, 'sizes, times and numbers in one error');
+SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', policy => '{"retries": 3.5, "maxAttempts": 4, "claimTimeout": "soon", "retryBackoff": {"delay": -1, "wait": 5}}')$$),
+	'invalid policy: policy must have a "retries" that is a whole number from 0 to 2147483647, not 3.5, and must not have the key "maxAttempts", '
+	'and must have a "claimTimeout" that is from 0 to 2147483647 seconds, as a number or as interval text, not "soon", '
+	'and must have a "retryBackoff" that is an object, which must not have the key "wait", and must have a "delay" that is from 0 to 2147483647 seconds, as a number or as interval text, not -1.', 'all of a policy');
+SELECT is(pg_temp.fault($$SELECT tq.set_queue('test/q', '{"paused": 1, "concurrency": 3}')$$),
+	'invalid settings of queue "test/q": They must have a "paused" that is true or false, not 1, and must not have the key "concurrency".', 'all of the settings of a queue');
 SELECT is((SELECT count(*) FROM tq_internal.task), 0::bigint, 'nothing was created');
 
 SELECT * FROM finish();
