@@ -244,6 +244,17 @@ SELECT tq.claim_work('regress/w', 'g', :bad);
 RESET client_encoding;
 \set VERBOSITY default
 
+-- One bad value for each argument, by its type: errors that do not name the argument, or do not show the value: none.
+-- Arguments of other types are refused by the type itself.  What does not exist (TQ404) is named as what it is; credentials
+-- are secret; two arguments exclude each other.
+CREATE TEMP TABLE bad (type regtype, value text, shown text);
+INSERT INTO bad VALUES ('text', $$' bad value*'$$, ' bad value*'), ('int', '-7', '-7'), ('bigint', '-7', '-7'), ('interval', $$'-7 days'$$, '-7 days'), ('interval', $$'-7 days'$$, '-604800'),
+	('timestamptz', $$'infinity'$$, 'infinity'), ('jsonb', $$'"bad"'$$, '"bad"'), ('text[]', $$'{NULL}'$$, '1'), ('slugid[]', $$'{NULL}'$$, '1'), ('int[]', $$'{-7}'$$, '-7'), ('jsonb[]', $$'{NULL}'$$, '1');
+SELECT fn, arg, code, message, detail
+FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = split_part(fn, '#', 1) AND (fn LIKE '%#2') = ('task_queue_ids' = ANY (proargnames) IS TRUE)
+	JOIN (SELECT type, value, array_agg(shown) AS shown FROM bad GROUP BY 1, 2) b ON type = proargtypes[array_position(proargnames, arg) - 1], pg_temp.answer(pg_temp.call(fn, arg, value)) a, concat_ws(' ', message, detail) said
+WHERE code NOT IN ('ok', 'TQ404') AND arg NOT IN ('credentials', 'retry') AND NOT (said ~ ('\m' || arg || '\M') AND EXISTS (SELECT FROM unnest(shown) s WHERE strpos(said, s) > 0)) ORDER BY place;
+
 SELECT pg_temp.stored() = :'before' AS unchanged;
 
 -- Not all in subtransactions: what state a failed statement leaves in a session

@@ -31,10 +31,14 @@
 void
 tq_error_null(const char *name)
 {
-	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-					errmsg("%s must not be NULL", name),
-					errdetail("The argument %s is NULL.", name),
-					errhint("Give a value for %s.", name)));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("%s must not be NULL", name),
+		 errdetail("The argument %s is NULL.", name),
+		 strcmp(name, "payload") == 0
+			 ? errhint(
+				   "Leave payload out for {}, or give the JSON value 'null'.")
+			 : errhint("Give a value for %s.", name)));
 }
 
 /* Raises TQ400 for an element, counted from 0, that is NULL. */
@@ -84,7 +88,8 @@ tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 	if (value < min || value > max)
 		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 						errmsg("%s is out of range", name),
-						errdetail("It is %d.", value),
+						errdetail("It is %d, and may be from %d to %d.", value,
+								  min, max),
 						errhint("Give a number from %d to %d.", min, max)));
 	return value;
 }

@@ -30,6 +30,7 @@
 #include "../storage/queue_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/json_reader.h"
 #include "../util/spi.h"
 #include "arguments.h"
 #include "audit_call.h"
@@ -120,7 +121,7 @@ read_tags(FunctionCallInfo fcinfo, int argument)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("tags must be an object"),
-				 errdetail("They are another JSON value."),
+				 errdetail("The argument is %s.", tq_json_clip(&tags->root)),
 				 errhint("Give the tags that a task must have, or NULL.")));
 	return tags;
 }

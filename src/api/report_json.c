@@ -309,7 +309,8 @@ tq_reports_read(Jsonb *json, int *n)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("reports must be an array"),
-				 errdetail("It is another JSON value."), errhint(HINT)));
+				 errdetail("The argument is %s.", tq_json_clip(&json->root)),
+				 errhint(HINT)));
 	elements = tq_json_iterate(&json->root);
 	tq_check_batch("reports", elements.n);
 	*n = elements.n;

@@ -200,7 +200,7 @@ tq_create_tasks(PG_FUNCTION_ARGS)
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("tasks must be a JSON array"),
-			 errdetail("It is another kind of JSON value."),
+			 errdetail("The argument is %s.", tq_json_clip(&array->root)),
 			 errhint(
 				 "Give an array of objects with \"taskId\" and \"task\".")));
 	tq_check_batch("tasks", JB_ROOT_COUNT(array));

@@ -61,14 +61,13 @@ PG_FUNCTION_INFO_V1(tq_wait_for_task_group);
 static void
 refuse_wait(Interval *span, int64 max)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
-			 errdetail("It is %s.",
-					   DatumGetCString(
-						   DirectFunctionCall1(interval_out,
-											   IntervalPGetDatum(span)))),
-			 errhint("Give an interval from 0 to %d seconds.",
-					 (int) (max / 1000))));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
+		 errdetail("It is %s, and may be from 0 to %d seconds.",
+				   tq_clock_interval_text(span), (int) (max / 1000)),
+		 errhint(
+			 "Give an interval in that range, and call again when it is over.")));
 }
 
 /*

@@ -329,8 +329,11 @@ refuse_report(const TqReport *report)
 		 errmsg("run %d of task \"%s\" cannot be resolved", report->run_id,
 				tq_slug_text(&report->task_id)),
 		 errdetail("The run is %s.", tq_state_name(report->state)),
-		 errhint(
-			 "Only a running run can be resolved, or the same resolution repeated.")));
+		 report->state == TQ_STATE_PENDING
+			 ? errhint(
+				   "Claim it first, with tq.claim_work() or tq.claim_task().")
+			 : errhint(
+				   "Only a running run can be resolved, or the same resolution repeated; tq.status() shows how it ended.")));
 }
 
 /* Resolves one run, or raises its error, and returns the status afterwards. */

@@ -360,8 +360,8 @@ tq_artifact_parse(const TqSlug *task_id, int run_id, char *name, Jsonb *json)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("artifact must be a JSON object"),
-				 errdetail("The request for %s is another kind of JSON value.",
-						   label_of(&request)),
+				 errdetail("That of %s is %s.", label_of(&request),
+						   tq_json_clip(&json->root)),
 				 errhint("Send an object with storageType, expires, and what "
 						 "the storageType needs.")));
 	(void) tq_json_open(&request, &json->root, &unknown);

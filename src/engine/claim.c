@@ -439,11 +439,16 @@ tq_claim_one(const TqSlug *task_id, int run_id, const char *worker_group,
 static void
 refuse_not_running(const TqTask *task, int run_id, TqState state)
 {
-	ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
-					errmsg("run %d of task \"%s\" is not running", run_id,
-						   tq_slug_text(&task->task_id)),
-					errdetail("The run is %s.", tq_state_name(state)),
-					errhint("The claim is lost: stop working on this run.")));
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_CONFLICT),
+		 errmsg("run %d of task \"%s\" is not running", run_id,
+				tq_slug_text(&task->task_id)),
+		 errdetail("The run is %s.", tq_state_name(state)),
+		 state == TQ_STATE_PENDING
+			 ? errhint(
+				   "Claim it first, with tq.claim_work() or tq.claim_task().")
+			 : errhint("The claim is lost: stop working on this run.")));
 }
 
 /*

@@ -331,14 +331,12 @@ static void
 check_past(TimestampTz scheduled, TimestampTz now)
 {
 	if (scheduled > now || TIMESTAMP_NOT_FINITE(scheduled))
-		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-						errmsg("scheduled must be a time in the past"),
-						errdetail("It is %s, and now it is %s.",
-								  TIMESTAMP_NOT_FINITE(scheduled)
-									  ? "infinite"
-									  : tq_clock_text(scheduled),
-								  tq_clock_text(now)),
-						errhint("Leave it out for the present time.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("scheduled must be a time in the past"),
+				 errdetail("It is %s, and now it is %s.",
+						   tq_clock_text(scheduled), tq_clock_text(now)),
+				 errhint("Leave it out for the present time.")));
 }
 
 /* Returns the last task, if it exists and is before its deadline; or NULL. */

@@ -727,8 +727,7 @@ checked_object(TqFaults *faults, const char *key, Jsonb *object)
 		return object;
 	tq_fault(faults, key,
 			 psprintf("must be an object; it is %s",
-					  tq_error_clip(JsonbToCString(NULL, &object->root,
-												   VARSIZE(object)))));
+					  tq_json_clip(&object->root)));
 	return NULL;
 }
 

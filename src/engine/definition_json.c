@@ -367,19 +367,18 @@ read_policy(const TqJsonReader *source, TqTaskDefinition *definition)
 }
 
 static void
-refuse_kind(const TqFaults *faults)
+refuse_kind(const TqFaults *faults, const JsonbContainer *json)
 {
 	const char *task = tq_slug_text(faults->task_id);
 
 	ereport(
 		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT),
-		 errmsg("task definition must be a JSON object"),
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("task must be a JSON object"),
 		 faults->element > 0
-			 ? errdetail(
-				   "That of element %d, task \"%s\", is another JSON value.",
-				   faults->element, task)
-			 : errdetail("That of task \"%s\" is another JSON value.", task),
+			 ? errdetail("That of element %d, task \"%s\", is %s.",
+						 faults->element, task, tq_json_clip(json))
+			 : errdetail("That of task \"%s\" is %s.", task,
+						 tq_json_clip(json)),
 		 errhint(
 			 "Send an object with taskQueueId, created, deadline, payload and metadata.")));
 }
@@ -397,7 +396,7 @@ tq_definition_read(TqFaults *faults, const JsonbContainer *json,
 	JsonbValue unknown;
 
 	if (!JsonContainerIsObject(json))
-		refuse_kind(faults);
+		refuse_kind(faults, json);
 	if (!tq_json_open(&source, json, &unknown))
 		refuse(&source, tq_error_clip(tq_json_string_of(&unknown)),
 			   "is not a key of a task definition");

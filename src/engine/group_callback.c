@@ -31,6 +31,7 @@
 #include "../storage/timer_table.h"
 #include "../util/clock.h"
 #include "../util/errors.h"
+#include "../util/json_reader.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
 #include "bucket.h"
@@ -53,10 +54,13 @@ void
 tq_group_callback_check(const Jsonb *payload)
 {
 	if (!JB_ROOT_IS_OBJECT(payload))
-		ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
-						errmsg("payload must be a JSON object"),
-						errdetail("The outcome of the group is added to it."),
-						errhint("Put the value under a key.")));
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("payload must be a JSON object"),
+				 errdetail(
+					 "It is %s, and the outcome of the group is added to it.",
+					 tq_json_clip(&payload->root)),
+				 errhint("Put the value under a key.")));
 	if (getKeyJsonValueFromContainer(unconstify(JsonbContainer *,
 												&payload->root),
 									 GROUP_KEY, strlen(GROUP_KEY),

@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include "mb/pg_wchar.h"
+
 #include "../util/errors.h"
 #include "identifier.h"
 
@@ -92,15 +94,31 @@ tq_is_artifact_name(const char *value)
 	return len >= 1 && len <= ARTIFACT_NAME_MAX && tq_is_printable(value);
 }
 
-static void
-refuse(const char *what, const char *value, const char *hint)
+/*
+ * Returns what is wrong with a name that may have letters, digits and further
+ * characters: the first other one, or the length.
+ */
+static char *
+name_fault(const char *value, const char *further)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT),
-			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-			 errdetail("It has %d bytes, or a character that is not allowed.",
-					   (int) strlen(value)),
-			 errhint("%s", hint)));
+	const char *c = value;
+
+	while (*c != '\0' && is_name(c, 1, further))
+		c++;
+	if (*c == '\0')
+		return psprintf("has %zu characters", strlen(value));
+	return psprintf("has the character \"%.*s\", which is not allowed",
+					pg_mblen(c), c);
+}
+
+static void
+refuse(const char *what, const char *value, const char *further,
+	   const char *hint)
+{
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
+					errdetail("It %s.", name_fault(value, further)),
+					errhint("%s", hint)));
 }
 
 /* Checks an identifier that is an argument, such as provisioner_id. */
@@ -108,7 +126,8 @@ void
 tq_check_identifier(const char *what, const char *value)
 {
 	if (!tq_is_identifier(value))
-		refuse(what, value, "Use 1 to 38 letters, digits, \"-\" or \"_\".");
+		refuse(what, value, "-_",
+			   "Use 1 to 38 letters, digits, \"-\" or \"_\".");
 }
 
 /*
@@ -121,7 +140,7 @@ tq_check_worker_name(const char *what, const char *value)
 	size_t len = strlen(value);
 
 	if (len > WORKER_NAME_MAX || !is_name(value, len, "-_."))
-		refuse(what, value,
+		refuse(what, value, "-_.",
 			   "Use 1 to 128 letters, digits, \"-\", \"_\" or \".\".");
 }
 
@@ -130,8 +149,28 @@ void
 tq_check_artifact_name(const char *value)
 {
 	if (!tq_is_artifact_name(value))
-		refuse("artifact name", value,
-			   "Use 1 to 1024 printable ASCII characters.");
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT),
+			 errmsg("invalid artifact name \"%s\"", tq_error_clip(value)),
+			 errdetail(
+				 "It has %zu bytes, or a character that is not printable ASCII.",
+				 strlen(value)),
+			 errhint("Use 1 to 1024 printable ASCII characters.")));
+}
+
+/* Returns what is wrong with a text that is not a task queue id. */
+static char *
+queue_fault(const char *value)
+{
+	const char *slash = strchr(value, '/');
+
+	if (!is_name(value, strlen(value), "-_/") && value[0] != '\0')
+		return psprintf("It %s.", name_fault(value, "-_/"));
+	if (strlen(value) > IDENTIFIER_MAX && slash == NULL)
+		return psprintf("It %s.", name_fault(value, "-_"));
+	return pstrdup(
+		"It is neither a name nor two names with a slash between them.");
 }
 
 /*
@@ -148,8 +187,7 @@ tq_task_queue_id(const char *what, char *value)
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid %s \"%s\"", what, tq_error_clip(value)),
-			 errdetail(
-				 "It is neither a name nor two names with a slash between them."),
+			 errdetail("%s", queue_fault(value)),
 			 value[0] == '{'
 				 ? errhint(
 					   "A list of queues is an array only with its type, for example $1::text[].")
@@ -175,8 +213,10 @@ tq_queue_or_pattern(char *value)
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("invalid element \"%s\" of task_queue_ids",
 					tq_error_clip(value)),
-			 errdetail(
-				 "It is neither a name nor two names with a slash between them."),
+			 errdetail("%s",
+					   strchr(value, '*') != NULL
+						   ? "A star must follow a provisionerId and a slash."
+						   : queue_fault(value)),
 			 errhint(
 				 "Give provisionerId/workerType, or provisionerId/* for all queues of a provisioner, or name for -/name.")));
 	return psprintf("-/%s", value);

@@ -57,7 +57,7 @@ tq_preset_check(const TqPreset *source)
 	ereport(ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT),
 			 errmsg("%s must be a JSON object", source->name),
-			 errdetail("It is another kind of JSON value."),
+			 errdetail("It is %s.", tq_json_clip(&source->json->root)),
 			 errhint("Give an object, {} for one with defaults only.")));
 }
 

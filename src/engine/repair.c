@@ -760,11 +760,10 @@ deadline_of(const TqRepairHow *how, TimestampTz now)
 		ereport(
 			ERROR,
 			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("deadline is out of range"),
-			 errdetail("It would be %s, and now it is %s.",
-					   tq_clock_text(deadline), tq_clock_text(now)),
-			 errhint(
-				 "Give an interval from now above 0, and of at most %d seconds (tq.max_deadline).",
-				 tq_max_deadline)));
+			 errdetail(
+				 "It is %s, and may be above 0 and at most %d seconds (tq.max_deadline).",
+				 tq_clock_interval_text(how->deadline), tq_max_deadline),
+			 errhint("Give an interval from now.")));
 	return deadline;
 }
 

@@ -209,8 +209,8 @@ check_run_at(const TqTask *task, TimestampTz run_at)
 		ereport(ERROR,
 				(errcode(ERRCODE_TQ_BAD_INPUT),
 				 errmsg("run_at must be before the deadline of the task"),
-				 errdetail("The deadline of task \"%s\" is %s.",
-						   tq_slug_text(&task->task_id),
+				 errdetail("It is %s, and the deadline of task \"%s\" is %s.",
+						   tq_clock_text(run_at), tq_slug_text(&task->task_id),
 						   tq_clock_text(task->deadline)),
 				 errhint("Give an earlier time, or another deadline "
 						 "by tq.rerun_task().")));

@@ -280,7 +280,8 @@ tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)
 
 	begin_policy(given);
 	if (!JB_ROOT_IS_OBJECT(json))
-		return "must be an object";
+		return psprintf("must be an object, not %s",
+						tq_json_clip(&json->root));
 	if (VARSIZE(json) > TQ_POLICY_BYTES)
 		return psprintf("must not be larger than %d bytes", TQ_POLICY_BYTES);
 	fault = read_policy(&json->root, given);

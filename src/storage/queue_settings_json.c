@@ -104,7 +104,8 @@ tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
 	given->policy = NULL;
 	given->weights = NULL;
 	if (!JB_ROOT_IS_OBJECT(json))
-		return "must be an object";
+		return psprintf("must be an object, not %s",
+						tq_json_clip(&json->root));
 	if (VARSIZE(json) > TQ_QUEUE_SETTINGS_BYTES)
 		return psprintf("must not be larger than %d bytes",
 						TQ_QUEUE_SETTINGS_BYTES);

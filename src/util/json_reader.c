@@ -272,13 +272,20 @@ tq_json_at(const TqJsonReader *reader, int key)
 	return (reader->present & 1u << key) != 0 ? &reader->values[key] : NULL;
 }
 
-/* Returns a value as JSON text for an error, shortened. */
+/* Returns JSON as text for an error, shortened. */
+char *
+tq_json_clip(const JsonbContainer *json)
+{
+	return tq_error_clip(
+		JsonbToCString(NULL, unconstify(JsonbContainer *, json), 64));
+}
+
+/* The same of a value. */
 char *
 tq_json_shown(const JsonbValue *value)
 {
-	Jsonb *json = JsonbValueToJsonb(unconstify(JsonbValue *, value));
-
-	return tq_error_clip(JsonbToCString(NULL, &json->root, VARSIZE(json)));
+	return tq_json_clip(
+		&JsonbValueToJsonb(unconstify(JsonbValue *, value))->root);
 }
 
 /* Refuses the value of a key, which is shown. */

@@ -21,6 +21,7 @@ extern char *tq_json_string_of(const JsonbValue *value);
 extern bool tq_json_has_text(const JsonbValue *value, const char *text);
 extern bool tq_json_is_string(const JsonbValue *value, int max);
 extern bool tq_json_is_object(const JsonbValue *value);
+extern char *tq_json_clip(const JsonbContainer *json);
 extern char *tq_json_shown(const JsonbValue *value);
 extern bool tq_json_is_null(const Jsonb *json);
 extern bool tq_json_is_array(const JsonbValue *value);
