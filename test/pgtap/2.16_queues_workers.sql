@@ -85,8 +85,8 @@ SELECT lives_ok($$SELECT tq.quarantine_worker('dec', 't', 'g.1', 'pod.1', now() 
 SELECT is((SELECT count(*) FROM tq.claim_work('dec/t', 'g.1', 'pod.1')), 1::bigint, '5.5 then it does');
 SELECT ok(w ? 'firstClaim' AND w -> 'recentTasks' -> 0 ->> 'taskId' = pg_temp.id('d1')::text, '5.6 and its first claim is known') FROM tq.get_worker('dec', 't', 'g.1', 'pod.1') AS w;
 SELECT ok((tq.declare_worker('dec', 't', 'g.1', 'pod.2', '-infinity') ->> 'expires')::timestamptz > '2020-01-01', '2.16 declareWorker: -infinity is now');
-SELECT is((tq.quarantine_worker('dec', 't', 'g.1', 'pod.2', '-infinity') ->> 'quarantineUntil')::timestamptz > pg_temp.clock() - interval '1 minute', true, '2.16 quarantineWorker: -infinity is now');
-SELECT pg_temp.throws($$SELECT tq.quarantine_worker('dec', 't', 'g.1', 'pod.2', 'infinity')$$, 'TQ400', '2.16 quarantineWorker: infinity is refused');
+SELECT is((tq.quarantine_worker('dec', 't', 'g.1', 'pod.1', '-infinity') ->> 'quarantineUntil')::timestamptz > pg_temp.clock() - interval '1 minute', true, '2.16 quarantineWorker: -infinity is now');
+SELECT pg_temp.throws($$SELECT tq.quarantine_worker('dec', 't', 'g.1', 'pod.1', 'infinity')$$, 'TQ400', '2.16 quarantineWorker: infinity is refused');
 SELECT pg_temp.throws(format('SELECT tq.declare_worker(%s)', args), 'TQ400', '2.16 declareWorker: refused ' || args)
 FROM unnest(ARRAY['''p'', ''q'', ''wg'', ''w1'', NULL', '''p'', ''q'', ''wg'', ''w1'', ''infinity''', '''p'', ''q'', ''w/g'', ''w1'', now()', '''p.'', ''q'', ''wg'', ''w1'', now()']) AS args;
 
