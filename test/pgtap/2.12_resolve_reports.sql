@@ -111,8 +111,8 @@ FROM (VALUES ('{"reason": "foo"}'::jsonb, '^Element 2 of reports has a key "reas
 	('{"reason": "failed", "retryDelay": -1}', '"retryDelay", which must be from 0'), ('{"reason": "failed", "retryDelay": "soon"}', '"retryDelay"'), ('{"reason": "failed", "retryDelay": 2147483648}', '"retryDelay"'),
 	('{"credentials": {}}', '"credentials", which must be an object of the strings'), ('{"credentials": []}', '"credentials"'), ('{"credentials": 1}', '"credentials"'),
 	(jsonb_build_array(1), '^Element 1 of reports is not an object'), ('[[]]', '^Element 1 of reports is not an object'), ('[null]', '^Element 1 of reports is not an object'),
-	('"x"', 'another JSON value'), ('null', 'another JSON value')) AS v (bad, wanted);
-SELECT matches(pg_temp.fault('{}'), 'another JSON value', 'TQ400: an object');
+	('"x"', 'The argument is "x"'), ('null', 'The argument is null')) AS v (bad, wanted);
+SELECT matches(pg_temp.fault('{}'), 'The argument is {}', 'TQ400: an object');
 SELECT is(pg_temp.fault(jsonb_build_array(pg_temp.rep('c'), pg_temp.rep('c', '{}', 1), pg_temp.rep('c', '{"reason": "failed"}'))), 'Element 3 of reports names the same run as element 1.',
 	'TQ400: a run twice');
 SELECT matches(pg_temp.fault(jsonb_build_array(pg_temp.rep('c', jsonb_build_object('result', repeat('x', 1100000))))), '"result", which has 1100\d\d\d bytes', 'TQ400: a result that is too large');
