@@ -131,12 +131,13 @@ class Ledger:
         self.out = open(file, "w", encoding="utf-8")
         self.created = {}           # task -> time
         self.claims = {}            # (task, run) -> [(worker, time, port)]
-        self.resolved = {}          # (task, run) -> [worker]
+        self.resolved = {}          # (task, run) -> [(worker, (port, term))]
         self.refused = []           # (task, run, worker, reason) of claims that had not expired
         self.acked = {}             # reader -> id
         self.seen = {}              # reader -> {id: (exchange, task)}
         self.faults = []            # what must not be, in any mode
         self.last_claim = None      # (time, port)
+        self.term = 0               # how many faults there were
 
     def write(self, *what):
         if what[0] == "unknown":
@@ -159,7 +160,7 @@ class Ledger:
 
     def resolve(self, task, run, worker, port):
         with self.lock:
-            self.resolved.setdefault((task, run), []).append(worker)
+            self.resolved.setdefault((task, run), []).append((worker, (port, self.term)))
             self.write("resolved", task, run, worker, port)
 
     def refuse(self, task, run, worker, reason):
