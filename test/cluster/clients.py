@@ -93,12 +93,14 @@ class Session:
         self.connection = None
 
     def leave(self):
-        """Has the next connection begin with the next host.
+        """Has the next connection try this host last.
 
-        The first one may be a primary that is none any more, and does not know yet.
+        It may be a primary that is none any more, and does not know yet.
         """
+        last = self.port if self.connection else self.ports[0]
         self.close()
-        self.ports.append(self.ports.pop(0))
+        self.ports.remove(last)
+        self.ports.append(last)
 
     def query(self, sql, arguments=(), wait=0.0):
         """Rows of one statement, committed; raises Unknown or Refused."""
