@@ -231,19 +231,12 @@ END
 $$;
 @enqueue_tasks:comment@
 
--- The shard of each of many tasks.
-CREATE FUNCTION tq_shard_internal.places(task_ids tq.slugid[]) RETURNS int[]
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n);
-	END;
-COMMENT ON FUNCTION tq_shard_internal.places(tq.slugid[]) IS 'the shard of each of these tasks';
-
 @statuses:at@
 @statuses@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	places int[] := tq_shard_internal.places(task_ids);
+	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
 BEGIN
 	IF COALESCE(places[1] = ALL (places), true) THEN
 		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(COALESCE(1024 + places[1], 0), task_ids);
@@ -264,7 +257,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	places int[] := tq_shard_internal.places(task_ids);
+	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
 BEGIN
 	IF COALESCE(places[1] = ALL (places), true) THEN
 		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(COALESCE(1024 + places[1], 0), task_ids);
@@ -302,15 +295,6 @@ $$;
 -- Work
 -- ---------------------------------------------------------------------------
 
--- The shards, beginning with any of them.
-CREATE FUNCTION tq_shard_internal.rotated() RETURNS int[]
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT s.all_of_them[r.n + 1 :] || s.all_of_them[: r.n]
-		FROM (SELECT tq_shard_internal.shards() AS all_of_them) AS s
-			CROSS JOIN LATERAL (SELECT floor(random() * cardinality(s.all_of_them))::int AS n) AS r;
-	END;
-COMMENT ON FUNCTION tq_shard_internal.rotated() IS 'numbers of the shards, beginning with any of them';
-
 -- A claim is of one shard: the first of them, beginning with any, that has work.  One
 -- that does not answer is passed over.  With wait, the session sleeps on one shard
 -- after the other, at most 200 ms each, and asks the others in between: PL/Proxy has
@@ -320,15 +304,19 @@ COMMENT ON FUNCTION tq_shard_internal.rotated() IS 'numbers of the shards, begin
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	shards int[] := tq_shard_internal.shards();
+	first int := floor(random() * cardinality(shards));
 	place int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
 	slice interval;
-	failures int := 0;
+	failures int;
 	failure text;
 BEGIN
 	LOOP
-		FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
+		failures := 0;
+		FOR i IN 0 .. cardinality(shards) - 1 LOOP
+			place := shards[1 + (first + i) % cardinality(shards)];
 			BEGIN
 				RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap);
 				IF FOUND THEN
@@ -337,13 +325,13 @@ BEGIN
 			EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
 				failures := failures + 1;
 				failure := SQLERRM;
-				IF failures = 1 THEN
+				IF ends IS NULL THEN		-- once is enough
 					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
 				END IF;
 			END;
 			nap := '0';
 		END LOOP;
-		IF failures > 0 AND failures % cardinality(tq_shard_internal.shards()) = 0 THEN
+		IF failures >= cardinality(shards) THEN
 			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
 		END IF;
 		-- what is no wait is the shard's to refuse
@@ -359,6 +347,7 @@ BEGIN
 		END IF;
 		EXIT WHEN clock_timestamp() >= ends;
 		nap := LEAST(slice, ends - clock_timestamp());
+		first := first + 1;
 	END LOOP;
 END
 $$;
@@ -369,15 +358,19 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	shards int[] := tq_shard_internal.shards();
+	first int := floor(random() * cardinality(shards));
 	place int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
 	slice interval;
-	failures int := 0;
+	failures int;
 	failure text;
 BEGIN
 	LOOP
-		FOREACH place IN ARRAY tq_shard_internal.rotated() LOOP
+		failures := 0;
+		FOR i IN 0 .. cardinality(shards) - 1 LOOP
+			place := shards[1 + (first + i) % cardinality(shards)];
 			BEGIN
 				RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode);
 				IF FOUND THEN
@@ -386,13 +379,13 @@ BEGIN
 			EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
 				failures := failures + 1;
 				failure := SQLERRM;
-				IF failures = 1 THEN
+				IF ends IS NULL THEN		-- once is enough
 					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
 				END IF;
 			END;
 			nap := '0';
 		END LOOP;
-		IF failures > 0 AND failures % cardinality(tq_shard_internal.shards()) = 0 THEN
+		IF failures >= cardinality(shards) THEN
 			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
 		END IF;
 		-- what is no wait is the shard's to refuse
@@ -408,6 +401,7 @@ BEGIN
 		END IF;
 		EXIT WHEN clock_timestamp() >= ends;
 		nap := LEAST(slice, ends - clock_timestamp());
+		first := first + 1;
 	END LOOP;
 END
 $$;
@@ -418,7 +412,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	places int[] := tq_shard_internal.places(task_ids);
+	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
 	place int;
 	part record;
 	positions bigint[] := '{}';
