@@ -68,6 +68,17 @@ SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', 'WHERE v
 -- It has one connection to each shard, because it shares one among equal strings.  The
 -- second cluster is for a look-up while a function of the first one runs.
 
+-- A session hears of a change of the map, as of any change of the catalog, when it
+-- locks a table, or begins a transaction.  So that a transaction of several calls
+-- follows it, too, each call locks this one, for as long as it takes to read its size.
+CREATE TABLE tq_shard_internal.latch ();
+COMMENT ON TABLE tq_shard_internal.latch IS 'empty; is locked to hear of changes of the map';
+CREATE FUNCTION tq_shard_internal.cluster() RETURNS text
+	LANGUAGE sql BEGIN ATOMIC
+		SELECT CASE WHEN pg_relation_size('tq_shard_internal.latch'::regclass, 'main') >= 0 THEN 'tq_shard' END;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Proxy, with the map as it is now';
+
 CREATE FUNCTION tq_shard_internal.has_task(on_partition int, id tq.slugid) RETURNS bool
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task($2); $$;
 COMMENT ON FUNCTION tq_shard_internal.has_task(int, tq.slugid) IS 'whether a shard has that task';
@@ -181,6 +192,7 @@ COMMENT ON FUNCTION tq_shard_internal.refuse(text, text, text) IS 'error of a fu
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[];
 	place int;
 	made bigint := 0;
@@ -207,6 +219,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[];
 	place int;
 BEGIN
@@ -236,6 +249,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
 BEGIN
 	IF COALESCE(places[1] = ALL (places), true) THEN
@@ -257,6 +271,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
 BEGIN
 	IF COALESCE(places[1] = ALL (places), true) THEN
@@ -304,8 +319,8 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	shards int[] := tq_shard_internal.shards();
-	first int := floor(random() * cardinality(shards));
+	shards int[];
+	first int := floor(random() * 1024);
 	place int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
@@ -315,6 +330,7 @@ DECLARE
 BEGIN
 	LOOP
 		failures := 0;
+		shards := tq_shard_internal.shards();
 		FOR i IN 0 .. cardinality(shards) - 1 LOOP
 			place := shards[1 + (first + i) % cardinality(shards)];
 			BEGIN
@@ -358,8 +374,8 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	shards int[] := tq_shard_internal.shards();
-	first int := floor(random() * cardinality(shards));
+	shards int[];
+	first int := floor(random() * 1024);
 	place int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
@@ -369,6 +385,7 @@ DECLARE
 BEGIN
 	LOOP
 		failures := 0;
+		shards := tq_shard_internal.shards();
 		FOR i IN 0 .. cardinality(shards) - 1 LOOP
 			place := shards[1 + (first + i) % cardinality(shards)];
 			BEGIN
@@ -412,6 +429,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
 	place int;
 	part record;
@@ -450,6 +468,7 @@ COMMENT ON FUNCTION tq_shard_internal.places_of_reports(jsonb) IS 'the shard of 
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[] := tq_shard_internal.places_of_reports(reports);
 	place int;
 	part record;
@@ -476,6 +495,7 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
+	cluster text := tq_shard_internal.cluster();		-- before the map is read
 	places int[] := tq_shard_internal.places_of_reports(reports);
 	claimed bool := false;
 	answer tq.worker_run;
