@@ -2,7 +2,7 @@
 -- retry_task_group.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(116);
+SELECT plan(130);
 
 -- End the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -284,5 +284,36 @@ SELECT is(pg_temp.states('h1', 'h2', 'h3'), 'pending exception pending', '2.20 a
 SELECT pg_temp.resolved('one', 'failed');
 SELECT is(tq.retry_task_group(pg_temp.id('one')), 1::bigint, '2.20 a group of one task');
 SELECT is(pg_temp.states('one'), 'pending', '2.20 which is rerun');
+
+-- ---- keys, limits and paused queues ----
+-- a concurrency key with room for one task
+SELECT tq.set_queue('test/ck', '{"keyConcurrentLimit": 1}') \g /dev/null
+SELECT pg_temp.create(n, '{"$group": "ck", "taskQueueId": "test/ck", "policy": {"concurrencyKey": "c"}}') FROM unnest('{ck1,ck2}'::text[]) WITH ORDINALITY AS u (n, i) ORDER BY i;
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/ck') = 1$$);
+SELECT is(pg_temp.claims('test/ck'), 'ck1', 'policy 11.3 one of a key');
+SELECT pg_temp.report('ck1', 'failed');
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/ck') = 1$$);
+SELECT is(pg_temp.claims('test/ck'), 'ck2', 'policy 11.3 then the other');
+SELECT is(tq.retry_task_group(pg_temp.id('ck')), 1::bigint, '2.20 the first is repaired while the other runs');
+SELECT pg_temp.await($$SELECT EXISTS (SELECT FROM tq_internal.gate_member m JOIN tq_internal.task t ON t.id = m.task WHERE t.task_id = pg_temp.id('ck1'))$$);
+SELECT is(pg_temp.claims('test/ck'), '', 'policy 11.3 and waits for its key');
+SELECT is(tq.reschedule_task(pg_temp.id('ck1')) ->> 'state', 'pending', '2.21 to run now');
+SELECT is(pg_temp.claims('test/ck'), '', 'policy 11.3 which gives it no key');
+SELECT pg_temp.report('ck2', 'completed');
+SELECT pg_temp.await($$SELECT tq.pending_tasks('test/ck') = 1$$);
+SELECT is(pg_temp.claims('test/ck'), 'ck1', 'policy 11.3 until the other has ended');
+SELECT is(pg_temp.report('ck1', 'completed'), 'completed 5: scheduled>failed/failed rerun>completed/completed', '2.20 as its next run');
+
+-- a paused queue
+SELECT pg_temp.create(n, (o || '{"$group": "pq", "taskQueueId": "test/pq"}')::jsonb) FROM (VALUES (1, 'pq1', '{}'::jsonb), (2, 'pq2', '{"$deps": ["pq1"]}')) AS v (i, n, o) ORDER BY i;
+SELECT pg_temp.finish_task('pq1', 'failed'), tq.cancel_task(pg_temp.id('pq2')) ->> 'state', tq.pause_queue('test/pq') ->> 'paused';
+SELECT is(tq.rerun_task(pg_temp.id('pq1'), downstream => true) ->> 'state', 'pending', '2.4 in a paused queue');
+SELECT is(pg_temp.claims('test/pq'), '', '2.4 nothing is claimed');
+SELECT is(tq.reschedule_task(pg_temp.id('pq1')) ->> 'state', 'pending', '2.21 nor when it is to run now');
+SELECT is(pg_temp.claims('test/pq'), '', '2.21 the queue is paused');
+SELECT tq.resume_queue('test/pq') ->> 'paused';
+SELECT is(pg_temp.claims('test/pq'), 'pq1', '2.4 until it is resumed');
+SELECT pg_temp.report('pq1', 'completed');
+SELECT is(pg_temp.claims('test/pq'), 'pq2', '4.4 and then the dependent');
 
 SELECT * FROM finish();
