@@ -41,7 +41,7 @@ INSERT INTO writer VALUES
 	('schedule_task', 'unscheduled', $$tq.schedule_task($t)$$),
 	('rerun_task', 'completed', $$tq.rerun_task($t)$$),
 	('rerun_task (downstream)', 'dead', $$tq.rerun_task($t, '1 h', true)$$),
-	('add_dependencies', 'unscheduled', $$tq.add_dependencies($t, ARRAY[$d])$$),
+	('add_dependencies', 'unscheduled', $$tq.add_dependencies($t, ARRAY(SELECT o.task_id FROM tq.task_overview AS o WHERE o.state = 'completed' ORDER BY o.task_id LIMIT 1))$$),
 	('reschedule_task', 'pending', $$tq.reschedule_task($t, now() + interval '1 h')$$),
 	('cancel_task', 'pending', $$tq.cancel_task($t)$$),
 	('skip_task', 'pending', $$tq.skip_task($t, '1')$$),

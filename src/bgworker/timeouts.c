@@ -192,7 +192,8 @@ tq_timeout_total(const TqWork *work)
 
 /*
  * Cancels the rest of groups that are being canceled (transition.c), except
- * for tasks that were rerun since, which are meant to run.  Works on one timer
+ * for tasks that were rerun since, which are meant to run.  A timer of a
+ * resolved task is for what depends on it.  Works on one timer
  * row at a time, because the due time of each says when its group was
  * canceled.
  */
@@ -201,9 +202,12 @@ tq_timeout_cancel(const TqWork *work)
 {
 	TimestampTz canceled = tq_clock_add_ms(work->due, -TQ_AGAIN_MS);
 	TqLockedTasks locked;
+	int dependents;
 	int n;
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	dependents = tq_transitions_cancel_dependents(locked.resolved,
+												  locked.nresolved, work->now);
 	n = locked.n;
 	locked.n = 0;
 	for (int i = 0; i < n; i++)
@@ -212,6 +216,6 @@ tq_timeout_cancel(const TqWork *work)
 			locked.runs[i].scheduled <= canceled)
 			tq_locked_tasks_keep(&locked, i);
 	}
-	return tq_transitions_end(&locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL,
-							  work->now);
+	return dependents + tq_transitions_end(&locked, TQ_EVENT_CANCEL,
+										   TQ_TIMER_CANCEL, work->now);
 }

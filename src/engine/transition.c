@@ -49,6 +49,7 @@
 #include "../storage/policy_table.h"
 #include "../storage/run_detail_table.h"
 #include "../storage/run_table.h"
+#include "../storage/task_location.h"
 #include "../storage/task_lock.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
@@ -692,6 +693,15 @@ make_round(TqTransitions *transitions, TqLockedTasks *locked, TqEvent event,
 		write_ends(locked->runs, locked->n);
 }
 
+/* Forgets what the last round ended. */
+static void
+begin_round(TqTransitions *transitions)
+{
+	transitions->finals = NULL;
+	transitions->starts = NULL;
+	transitions->nfinals = transitions->nstarts = transitions->room = 0;
+}
+
 /*
  * Makes the round that cancels these tasks.  Because it waits for no lock, there
  * is no order of locks to keep, and no deadlock, however many tasks there are and
@@ -703,9 +713,7 @@ cancel_tasks(TqTransitions *transitions, const int64 *ids, int n)
 	TqLockedTasks locked;
 
 	tq_task_lock_unresolved(ids, n, &locked);
-	transitions->finals = NULL;
-	transitions->starts = NULL;
-	transitions->nfinals = transitions->nstarts = transitions->room = 0;
+	begin_round(transitions);
 	make_round(transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
 	end_round(transitions);
 }
@@ -728,21 +736,86 @@ cancel_group(TqTransitions *transitions, TqSlug slug)
 }
 
 /*
- * Cancels what waits for the completion of the tasks of the work list
- * (doc/spec/policy.md 2).
+ * Leaves those of these locked tasks that are unscheduled, and have no dependent
+ * that another session has locked; returns the others, by id.
+ */
+static int64 *
+keep_unscheduled(TqLockedTasks *locked, TimestampTz now, int *nothers)
+{
+	int64 *moved = palloc(sizeof(int64) * Max(locked->n, 1));
+	int64 *others;
+	int nmoved = 0;
+	int n = locked->n;
+
+	locked->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (locked->runs[i].location == TQ_LOCATION_UNSCHEDULED)
+			tq_locked_tasks_keep(locked, i);
+		else
+			moved[nmoved++] = locked->runs[i].task;
+	}
+	drop_blocked(locked, TQ_RESOLVED_CANCELED, now);
+	*nothers = nmoved + locked->nothers;
+	others = palloc(sizeof(int64) * Max(*nothers, 1));
+	memcpy(others, moved, sizeof(int64) * nmoved);
+	memcpy(others + nmoved, locked->others, sizeof(int64) * locked->nothers);
+	return others;
+}
+
+/* Leaves those of these locked tasks that are among these, which are by id. */
+static void
+keep_these(TqLockedTasks *locked, const int64 *ids, int nids)
+{
+	int n = locked->n;
+
+	locked->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&locked->runs[i].task, ids, nids, sizeof(int64),
+					tq_compare_ids) != NULL)
+			tq_locked_tasks_keep(locked, i);
+	}
+}
+
+/*
+ * Cancels the unscheduled tasks that wait for the completion of the tasks of the
+ * work list (doc/spec/policy.md 2, 10.6).  One that another session has locked may
+ * be about to leave unscheduled, so that it goes on, and so does what waits for
+ * it: these are left out.  A timer of the tasks of the work list then has the
+ * maintenance worker look again.
  */
 static void
 cancel_dependents(TqTransitions *transitions)
 {
-	int n;
+	int n = transitions->nculprits;
+	int64 *culprits = transitions->culprits;
 	int64 *ids;
+	int64 *others;
+	int nids;
+	int nothers;
+	TqLockedTasks locked;
 
-	if (transitions->nculprits == 0)
+	if (n == 0)
 		return;
-	ids = tq_dependencies_doomed(transitions->culprits, transitions->nculprits,
-								 &n);
+	transitions->culprits = NULL;
 	transitions->nculprits = 0;
-	cancel_tasks(transitions, ids, n);
+	ids = tq_dependencies_doomed(culprits, n, NULL, 0, &nids);
+	tq_task_lock_unresolved(ids, nids, &locked);
+	others = keep_unscheduled(&locked, transitions->now, &nothers);
+	if (nothers > 0)
+	{
+		ids = tq_dependencies_doomed(culprits, n, others, nothers, &nids);
+		keep_these(&locked, ids, nids);
+	}
+	if (locked.nothers > 0)
+		tq_timer_insert(TQ_TIMER_CANCEL,
+						tq_clock_add_ms(transitions->now, TQ_AGAIN_MS),
+						culprits, n);
+	locked.nothers = 0;
+	begin_round(transitions);
+	make_round(transitions, &locked, TQ_EVENT_CANCEL, TQ_TIMER_CANCEL);
+	end_round(transitions);
 }
 
 /* ---- calls ---- */
@@ -774,6 +847,31 @@ tq_transitions_end(TqLockedTasks *locked, TqEvent event, TqTimer again,
 	make_round(&transitions, locked, event, again);
 	tq_transitions_finish(&transitions);
 	return locked->n;
+}
+
+/*
+ * Cancels what waits for the completion of those of these resolved tasks whose
+ * policy says so, and which are still unsuccessful: what another session had
+ * locked when they ended.  Returns how many tasks were cancelled.
+ */
+int
+tq_transitions_cancel_dependents(const TqTask *tasks, int n, TimestampTz now)
+{
+	TqTransitions transitions = {.now = now};
+
+	for (int i = 0; i < n; i++)
+	{
+		TqRun last;
+
+		if (tasks[i].policy != 0 &&
+			tq_policy_get(tasks[i].policy)->on_unsuccessful ==
+				TQ_UNSUCCESSFUL_CANCEL_DEPENDENTS &&
+			tq_run_peek(tasks[i].id, &last) &&
+			last.state != TQ_STATE_COMPLETED)
+			add_culprit(&transitions, tasks[i].id);
+	}
+	tq_transitions_finish(&transitions);
+	return transitions.n;
 }
 
 /*

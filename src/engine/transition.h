@@ -60,6 +60,8 @@ extern bool tq_transition_request(TqTask *task, TqRun *last, TqEvent event,
 								  TimestampTz now);
 extern void tq_transition_defer(TqTask *task, const TqRun *run,
 								const TqRunDetail *detail, TimestampTz now);
+extern int tq_transitions_cancel_dependents(const TqTask *tasks, int n,
+											TimestampTz now);
 extern int tq_transitions_end(TqLockedTasks *locked, TqEvent event,
 							  TqTimer again, TimestampTz now);
 

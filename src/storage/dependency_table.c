@@ -82,15 +82,16 @@ static TqStatement upstream = TQ_STATEMENT(
 
 /*
  * What waits for the completion of one of $1, and what waits for that in turn;
- * not what has that dependency met by an earlier run.
+ * not what has that dependency met by an earlier run, not $2, and not what waits
+ * only for one of $2.
  */
 static TqStatement doomed = TQ_STATEMENT(
 	"WITH RECURSIVE s (task) AS (SELECT unnest($1) UNION SELECT u.task FROM s"
 	" CROSS JOIN LATERAL (SELECT d.dependent, d.from_run FROM tq_internal.dependency d WHERE d.required = s.task OFFSET 0) AS e"
 	" JOIN tq_internal.unscheduled u ON u.task = e.dependent AND NOT u.all_resolved"
-	" WHERE NOT EXISTS (SELECT FROM tq_internal.run r WHERE r.task = s.task AND r.run_id >= e.from_run AND r.state = 3))"
+	" WHERE u.task <> ALL ($2) AND NOT EXISTS (SELECT FROM tq_internal.run r WHERE r.task = s.task AND r.run_id >= e.from_run AND r.state = 3))"
 	" SELECT task FROM s WHERE task <> ALL ($1) ORDER BY 1",
-	INT8ARRAYOID);
+	INT8ARRAYOID, INT8ARRAYOID);
 
 static TqStatement edges_to = TQ_STATEMENT(
 	"SELECT e.required, e.dependent, e.from_run FROM unnest($1) AS x (task)"
@@ -505,12 +506,16 @@ tq_dependencies_upstream(const int64 *tasks, int n, int *found)
 
 /*
  * Returns the unscheduled tasks that cannot go on as long as these are not
- * completed, by id.
+ * completed, by id; except those given, and what waits only for those.
  */
 int64 *
-tq_dependencies_doomed(const int64 *tasks, int n, int *found)
+tq_dependencies_doomed(const int64 *tasks, int n, const int64 *except,
+					   int nexcept, int *found)
 {
-	return tq_spi_run_ids(&doomed, TQ_VALUES(tq_array_int64(tasks, n)), found);
+	return tq_spi_run_ids(&doomed,
+						  TQ_VALUES(tq_array_int64(tasks, n),
+									tq_array_int64(except, nexcept)),
+						  found);
 }
 
 static void

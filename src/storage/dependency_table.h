@@ -45,7 +45,9 @@ extern int64 *tq_dependencies_needed(const int64 *required, int n, int *found);
 extern int64 *tq_dependencies_downstream(const int64 *tasks, int n,
 										 int *found);
 extern int64 *tq_dependencies_upstream(const int64 *tasks, int n, int *found);
-extern int64 *tq_dependencies_doomed(const int64 *tasks, int n, int *found);
+extern int64 *tq_dependencies_doomed(const int64 *tasks, int n,
+									 const int64 *except, int nexcept,
+									 int *found);
 extern TqEdge *tq_dependencies_of(const int64 *tasks, int n, int *found);
 extern void tq_dependencies_set_from_run(const TqEdge *edges, int n);
 extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,

@@ -51,7 +51,8 @@ typedef enum TqTimer
 	TQ_TIMER_RUN_TIMEOUT = 3,
 	TQ_TIMER_PENDING_TIMEOUT = 4,
 	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
-	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled */
+	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled; of a
+								 * resolved task: of its dependents */
 	TQ_TIMER_GATE = 7,          /* the gates of the task; engine/gate.c */
 	TQ_TIMER_CALLBACK = 8       /* of groups; names callbacks, not tasks */
 } TqTimer;
