@@ -97,8 +97,9 @@ DECLARE
 	found_there bool;
 BEGIN
 	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq.bucket(id);
-	IF cardinality(place.old) > 0 THEN
-		FOREACH candidate IN ARRAY place.shard || place.old LOOP
+	IF cardinality(place.old) > 0 OR place.next IS NOT NULL THEN
+		-- the next one may begin groups before the map here says that it does
+		FOREACH candidate IN ARRAY array_remove(ARRAY[place.shard, place.next] || place.old, NULL) LOOP
 			IF is_group THEN
 				found_there := tq_shard_internal.has_task_group(1024 + candidate, id);
 			ELSE
@@ -980,7 +981,7 @@ BEGIN
 	END IF;
 	PERFORM tq_shard_internal.apply_cluster('tq_shard');
 	PERFORM tq_shard_internal.apply_cluster('tq_shard_lookup');
-	SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE cardinality(b.old) > 0)),
+	SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE cardinality(b.old) > 0 OR b.next IS NOT NULL)),
 			array_agg(b.bucket) FILTER (WHERE b.next IS NULL), array_agg(b.shard ORDER BY b.bucket)
 		INTO moved, open_, owners
 		FROM tq_shard_internal.bucket b;
@@ -1041,7 +1042,7 @@ DECLARE
 	losing int[];
 	pause float8 := 0.01;
 BEGIN
-	PERFORM tq_shard_internal.apply_map();		-- no new group in a bucket that is moved
+	PERFORM tq_shard_internal.apply_map();		-- no new group in a bucket that is moved, whose ids are looked up from now on
 	COMMIT;
 	losing := ARRAY(SELECT DISTINCT b.shard FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1);
 	FOREACH place IN ARRAY losing LOOP
@@ -1271,7 +1272,7 @@ CREATE FUNCTION tq_shard.map() RETURNS TABLE (version bigint, name text, connect
 		SELECT v.version, s.name, s.connection, s.state, tq_shard_internal.ranges(b.own), tq_shard_internal.ranges(b.earlier)
 		FROM tq_shard_internal.shard s CROSS JOIN tq_shard_internal.version v
 			CROSS JOIN LATERAL (SELECT array_agg(b.bucket) FILTER (WHERE b.shard = s.number) AS own,
-				array_agg(b.bucket) FILTER (WHERE s.number = ANY (b.old)) AS earlier FROM tq_shard_internal.bucket b) AS b
+				array_agg(b.bucket) FILTER (WHERE s.number = ANY (b.old) OR b.next = s.number) AS earlier FROM tq_shard_internal.bucket b) AS b
 		ORDER BY s.number;
 	END;
 COMMENT ON FUNCTION tq_shard.map() IS 'for clients that go to the shards themselves: the buckets in which each begins task groups, and those of which it may still have old ones; version grows with each change';

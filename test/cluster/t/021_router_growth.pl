@@ -46,7 +46,7 @@ BEGIN
 				BEGIN
 					INSERT INTO created SELECT tq.enqueue('app/load', task_id => id, task_group_id => own), 'group';
 					EXIT;
-				EXCEPTION WHEN OTHERS THEN
+				EXCEPTION WHEN SQLSTATE 'TQ409' THEN
 					INSERT INTO refused VALUES (SQLSTATE, SQLERRM);
 				END;
 				COMMIT;
@@ -106,7 +106,6 @@ foreach my $client (@clients)
 	ok(IPC::Run::finish($client->{handle}), "$client->{call} ended well") or diag(${ $client->{error} });
 }
 
-is(ask(q{SELECT string_agg(DISTINCT state, ',') FROM refused WHERE state <> 'TQ409'}), '', 'creations were refused for the map only');
 note(ask(q{SELECT count(*) || ' creations were refused' FROM refused WHERE state = 'TQ409'}));
 is(ask('SELECT count(*) - count(DISTINCT task_id) FROM created'), '0', 'each task was created once');
 is(ask('SELECT count(*) - count(DISTINCT task_id) FROM resolved'), '0', 'and resolved once');
