@@ -68,15 +68,11 @@ SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', 'WHERE v
 -- It has one connection to each shard, because it shares one among equal strings.  The
 -- second cluster is for a look-up while a function of the first one runs.
 
--- A session hears of a change of the map, as of any change of the catalog, when it
+-- A session reads of a change of the map, as of any change of the catalog, when it
 -- locks a table, or begins a transaction.  So that a transaction of several calls
--- follows it, too, each call locks this one, for as long as it takes to read its size.
-CREATE TABLE tq_shard_internal.latch ();
-COMMENT ON TABLE tq_shard_internal.latch IS 'empty; is locked to hear of changes of the map';
+-- follows it, too, each call reads what there is.
 CREATE FUNCTION tq_shard_internal.cluster() RETURNS text
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT CASE WHEN pg_relation_size('tq_shard_internal.latch'::regclass, 'main') >= 0 THEN 'tq_shard' END;
-	END;
+	AS 'MODULE_PATHNAME', 'tq_shard_cluster' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Proxy, with the map as it is now';
 
 CREATE FUNCTION tq_shard_internal.has_task(on_partition int, id tq.slugid) RETURNS bool
