@@ -88,10 +88,11 @@ shards_hundreds() {
 # shards_drive SHARDS TIMES: life-cycles on so many of them at the same time, eight
 # clients in all, each of which knows its shard.
 shards_drive() {
-	local n pids=()
+	local n of pids=()
+	of=$(script alike_cycle 10)
 	for ((n = 1; n <= $1; n++)); do
 		PGDATABASE=$(shards_at "$n") "$work/drive" -c "$((8 / $1))" -t "$2" -p "batch=$work/bare.10" \
-			"$(script alike_cycle 10)" >/dev/null &
+			"$of" >/dev/null &
 		pids+=($!)
 	done
 	for n in "${pids[@]}"; do wait "$n" || exit; done
