@@ -24,6 +24,7 @@ shards_make() {
 		sql "CALL tq_shard.add_shard('shard$n', format('host=%s port=%s dbname=%s', '$(sql 'SHOW unix_socket_directories')',
 			current_setting('port'), '$(shards_at "$n")'))" || exit
 	done
+	sql 'SELECT tq_shard.refresh()' >/dev/null || exit		# the shards that lost buckets are empty
 	export PGDATABASE=$home
 	for n in "${shards_all[@]}"; do PGDATABASE=$(shards_at "$n") quietly || exit; done
 }
