@@ -23,23 +23,26 @@ StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
 static const char alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/*
- * Returns the value of one character of the URL-safe base64 alphabet, or -1.
- */
-static int
-sextet(unsigned char c)
+/* The place of a character in the alphabet, plus one; 0 for any other. */
+static const uint8 place_of[256] = {
+	['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6,
+	['G'] = 7, ['H'] = 8, ['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12,
+	['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16, ['Q'] = 17, ['R'] = 18,
+	['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
+	['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30,
+	['e'] = 31, ['f'] = 32, ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36,
+	['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, ['o'] = 41, ['p'] = 42,
+	['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
+	['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54,
+	['2'] = 55, ['3'] = 56, ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60,
+	['8'] = 61, ['9'] = 62, ['-'] = 63, ['_'] = 64,
+};
+
+/* The value of a character, 0 to 63, or more if it is not of the alphabet. */
+static inline uint32
+sextet(char c)
 {
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '-')
-		return 62;
-	if (c == '_')
-		return 63;
-	return -1;
+	return (uint32) place_of[(unsigned char) c] - 1;
 }
 
 /* Returns whether the bytes are a UUID of version 4 and of the RFC variant. */
@@ -85,27 +88,28 @@ tq_slug_set_bucket(TqSlug *slug, int bucket)
 bool
 tq_slug_parse(const char *text, size_t len, TqSlug *slug)
 {
-	uint32 bits = 0;
-	int held = 0;
-	int n = 0;
+	uint8 *byte = slug->bytes;
+	uint32 all = 0;
+	uint32 last;
 
 	if (len != TQ_SLUG_CHARS)
 		return false;
-	for (int i = 0; i < TQ_SLUG_CHARS; i++)
+	for (int i = 0; i < 20; i += 4)
 	{
-		int value = sextet((unsigned char) text[i]);
+		uint32 a = sextet(text[i]);
+		uint32 b = sextet(text[i + 1]);
+		uint32 c = sextet(text[i + 2]);
+		uint32 d = sextet(text[i + 3]);
 
-		if (value < 0)
-			return false;
-		bits = (bits << 6) | (uint32) value;
-		held += 6;
-		if (held >= 8)
-		{
-			held -= 8;
-			slug->bytes[n++] = (uint8) (bits >> held);
-		}
+		all |= a | b | c | d;
+		*byte++ = (uint8) (a << 2 | b >> 4);
+		*byte++ = (uint8) (b << 4 | c >> 2);
+		*byte++ = (uint8) (c << 6 | d);
 	}
-	return (bits & 0x0F) == 0 && tq_slug_is_random(slug);
+	last = sextet(text[21]);
+	all |= sextet(text[20]) | last;
+	*byte = (uint8) (sextet(text[20]) << 2 | last >> 4);
+	return all <= 0x3F && (last & 0x0F) == 0 && tq_slug_is_random(slug);
 }
 
 /* Write the 22 characters and a terminating zero. */
