@@ -7,7 +7,6 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/multirangetypes.h"
 #include "utils/xid8.h"
 
@@ -22,7 +21,6 @@
 #include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_set_buckets);
-PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_buckets);
 PG_FUNCTION_INFO_V1(tq_buckets_settled);
 PG_FUNCTION_INFO_V1(tq_bucket_counts);
@@ -137,18 +135,4 @@ tq_has_task_group(PG_FUNCTION_ARGS)
 	exists = tq_group_find(slug, &group) != TQ_GROUP_NONE;
 	tq_call_end();
 	PG_RETURN_BOOL(exists);
-}
-
-/*
- * cluster() of tq_shard -> the name of PL/Proxy's cluster, with the map as it is
- * now: the functions that name a shard have the map as constants, so this
- * session must know of all changes of the catalog before they are called.  That
- * it does so at the next lock of a table is not enough, because a call through
- * the router takes none.
- */
-Datum
-tq_shard_cluster(PG_FUNCTION_ARGS)
-{
-	AcceptInvalidationMessages();
-	PG_RETURN_TEXT_P(cstring_to_text("tq_shard"));
 }

@@ -74,6 +74,15 @@ SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', 'WHERE v
 CREATE FUNCTION tq_shard_internal.cluster() RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_shard_cluster' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Proxy, with the map as it is now';
+CREATE FUNCTION tq_shard_internal.one_place(ids tq.slugid[], owners int[]) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_shard_one_place' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], int[]) IS 'partition of the one shard that has all these tasks, or NULL';
+CREATE FUNCTION tq_shard_internal.claim_order(queue text, shards int[]) RETURNS int[]
+	AS 'MODULE_PATHNAME', 'tq_shard_claim_order' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.claim_order(text, int[]) IS 'shards in the order in which a claim asks them';
+CREATE FUNCTION tq_shard_internal.note_empty(queue text, shard int) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_shard_note_empty' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.note_empty(text, int) IS 'notes that a claim has found no work on a shard';
 
 CREATE FUNCTION tq_shard_internal.has_task(on_partition int, id tq.slugid) RETURNS bool
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task($2); $$;
@@ -111,7 +120,7 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.find(tq.slugid, bool) IS 'partition of a task or group whose bucket was moved';
 
--- The next five are made again by apply_map(), with the map as constants in them, so
+-- The next six are made again by apply_map(), with the map as constants in them, so
 -- that a call reads no table.  These here are right, too, and slower: a restored
 -- database has them until tq_shard.refresh().
 CREATE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int
@@ -130,6 +139,11 @@ CREATE FUNCTION tq_shard_internal.shard_of(on_partition int) RETURNS int
 	LANGUAGE sql BEGIN ATOMIC SELECT CASE WHEN on_partition >= 1024 THEN on_partition - 1024
 		ELSE (SELECT b.shard FROM tq_shard_internal.bucket b WHERE b.bucket = on_partition) END; END;
 COMMENT ON FUNCTION tq_shard_internal.shard_of(int) IS 'shard of a partition';
+
+CREATE FUNCTION tq_shard_internal.place_of_tasks(ids tq.slugid[]) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, ARRAY(
+		SELECT CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END FROM tq_shard_internal.bucket b ORDER BY b.bucket)); END;
+COMMENT ON FUNCTION tq_shard_internal.place_of_tasks(tq.slugid[]) IS 'partition of all these tasks, or NULL if they may be on several shards';
 
 -- A task without a group begins its own.  One without an id, too, goes to where the
 -- first task is that it depends on.
@@ -247,10 +261,17 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
+	place int := tq_shard_internal.place_of_tasks(task_ids);
+	places int[];
 BEGIN
-	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(COALESCE(1024 + places[1], 0), task_ids);
+	IF place IS NULL THEN
+		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
+		IF COALESCE(places[1] = ALL (places), true) THEN
+			place := COALESCE(1024 + places[1], 0);
+		END IF;
+	END IF;
+	IF place IS NOT NULL THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(place, task_ids);
 	ELSE
 		RETURN QUERY SELECT s.*
 			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.n ORDER BY i.n) AS positions
@@ -269,10 +290,17 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
+	place int := tq_shard_internal.place_of_tasks(task_ids);
+	places int[];
 BEGIN
-	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(COALESCE(1024 + places[1], 0), task_ids);
+	IF place IS NULL THEN
+		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
+		IF COALESCE(places[1] = ALL (places), true) THEN
+			place := COALESCE(1024 + places[1], 0);
+		END IF;
+	END IF;
+	IF place IS NOT NULL THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(place, task_ids);
 	ELSE
 		RETURN QUERY SELECT s.*
 			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids
@@ -307,31 +335,48 @@ $$;
 -- Work
 -- ---------------------------------------------------------------------------
 
--- A claim is of one shard: the first of them, beginning with any, that has work.  One
--- that does not answer is passed over.  With wait, the session sleeps on one shard
--- after the other, at most 200 ms each, and asks the others in between: PL/Proxy has
--- one call at a time.
-@claim_work:at@
+-- A claim is of one shard: the first of them that has work.  Each claim of a session
+-- begins with the next shard, and asks those last that had no work a moment ago.  A
+-- shard that does not answer is passed over.  With wait, the session sleeps on one
+-- shard after the other, at most 200 ms each, and asks the others in between: PL/Proxy
+-- has one call at a time.
+
+-- Claims as they come from a shard.  What the caller knows is left out, and a time
+-- is in microseconds, because a router reads a number in a tenth of the time.
+CREATE FUNCTION tq_shard_internal.claims_at(on_partition int, task_queue_id text, worker_group text, worker_id text, tasks int, wait interval,
+	OUT task_id tq.slugid, OUT run_id int, OUT taken bigint, OUT payload jsonb, OUT credentials jsonb) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition;
+		SELECT c.task_id, c.run_id, (pg_catalog.date_part('epoch', c.taken_until) * 1000000)::bigint AS taken, c.payload, c.credentials
+		FROM tq.claim_work($2, $3, $4, $5, $6) AS c; $$;
+COMMENT ON FUNCTION tq_shard_internal.claims_at(int, text, text, text, int, interval) IS 'tq.claim_work() on a shard, without what the caller knows';
+CREATE FUNCTION tq_shard_internal.queue_claims_at(on_partition int, task_queue_ids text[], worker_group text, worker_id text, tasks int, wait interval, mode text,
+	OUT task_id tq.slugid, OUT run_id int, OUT taken bigint, OUT payload jsonb, OUT credentials jsonb, OUT task_queue_id text) RETURNS SETOF record
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition;
+		SELECT c.task_id, c.run_id, (pg_catalog.date_part('epoch', c.taken_until) * 1000000)::bigint AS taken, c.payload, c.credentials, c.task_queue_id
+		FROM tq.claim_work($2, $3, $4, $5, $6, $7) AS c; $$;
+COMMENT ON FUNCTION tq_shard_internal.queue_claims_at(int, text[], text, text, int, interval, text) IS 'the same for several queues';
+
 @claim_work@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	shards int[];
-	first int := floor(random() * 1024);
 	place int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
 	slice interval;
+	asked int;
 	failures int;
 	failure text;
+	noted bool;
 BEGIN
 	LOOP
+		asked := 0;
 		failures := 0;
-		shards := tq_shard_internal.shards();
-		FOR i IN 0 .. cardinality(shards) - 1 LOOP
-			place := shards[1 + (first + i) % cardinality(shards)];
+		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(task_queue_id, ''), tq_shard_internal.shards()) LOOP
+			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap);
+				RETURN QUERY SELECT c.task_id, c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials
+					FROM tq_shard_internal.claims_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap) AS c;
 				IF FOUND THEN
 					RETURN;
 				END IF;
@@ -342,14 +387,15 @@ BEGIN
 					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
 				END IF;
 			END;
+			noted := tq_shard_internal.note_empty(COALESCE(task_queue_id, ''), place);
 			nap := '0';
 		END LOOP;
-		IF failures >= cardinality(shards) THEN
+		IF failures >= asked THEN
 			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
 		END IF;
 		-- what is no wait is the shard's to refuse
 		IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-			PERFORM tq_shard_internal.claim_work_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, wait);
+			PERFORM tq_shard_internal.claims_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, wait);
 		END IF;
 		EXIT WHEN wait = '0';
 		IF ends IS NULL THEN
@@ -360,33 +406,32 @@ BEGIN
 		END IF;
 		EXIT WHEN clock_timestamp() >= ends;
 		nap := LEAST(slice, ends - clock_timestamp());
-		first := first + 1;
 	END LOOP;
 END
 $$;
 @claim_work:comment@
 
-@claim_work/2:at@
 @claim_work/2@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	shards int[];
-	first int := floor(random() * 1024);
 	place int;
 	ends timestamptz;
 	nap interval := '0';				-- how long a claim waits on one shard
 	slice interval;
+	asked int;
 	failures int;
 	failure text;
+	noted bool;
 BEGIN
 	LOOP
+		asked := 0;
 		failures := 0;
-		shards := tq_shard_internal.shards();
-		FOR i IN 0 .. cardinality(shards) - 1 LOOP
-			place := shards[1 + (first + i) % cardinality(shards)];
+		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(array_to_string(task_queue_ids, ' '), ''), tq_shard_internal.shards()) LOOP
+			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT * FROM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode);
+				RETURN QUERY SELECT c.task_id, c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials, c.task_queue_id
+					FROM tq_shard_internal.queue_claims_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS c;
 				IF FOUND THEN
 					RETURN;
 				END IF;
@@ -397,14 +442,15 @@ BEGIN
 					RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = place) USING DETAIL = failure;
 				END IF;
 			END;
+			noted := tq_shard_internal.note_empty(COALESCE(array_to_string(task_queue_ids, ' '), ''), place);
 			nap := '0';
 		END LOOP;
-		IF failures >= cardinality(shards) THEN
+		IF failures >= asked THEN
 			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
 		END IF;
 		-- what is no wait is the shard's to refuse
 		IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-			PERFORM tq_shard_internal.claim_work_2_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, wait, mode);
+			PERFORM tq_shard_internal.queue_claims_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, wait, mode);
 		END IF;
 		EXIT WHEN wait = '0';
 		IF ends IS NULL THEN
@@ -415,38 +461,51 @@ BEGIN
 		END IF;
 		EXIT WHEN clock_timestamp() >= ends;
 		nap := LEAST(slice, ends - clock_timestamp());
-		first := first + 1;
 	END LOOP;
 END
 $$;
 @claim_work/2:comment@
 
-@resolve:at@
+-- The outcomes alone: a shard answers in the order of the ids.
+CREATE FUNCTION tq_shard_internal.outcomes_at(on_partition int, task_ids tq.slugid[], run_ids int[], reason text, credentials jsonb) RETURNS text[]
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition;
+		SELECT pg_catalog.array_agg(r.outcome) FROM tq.resolve($2, $3, $4, $5) AS r; $$;
+COMMENT ON FUNCTION tq_shard_internal.outcomes_at(int, tq.slugid[], int[], text, jsonb) IS 'outcomes of tq.resolve() on a shard';
+
 @resolve@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
-	place int;
+	place int := tq_shard_internal.place_of_tasks(task_ids);
+	places int[];
 	part record;
-	positions bigint[] := '{}';
-	outcomes tq.resolution[] := '{}';
+	outcomes text[];
+	outcomes_there text[];
 BEGIN
-	IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
-		OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.resolve_at(COALESCE(1024 + places[1], 0), task_ids, run_ids, reason, credentials);
-		RETURN;
+	IF place IS NULL THEN
+		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
+		IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
+			OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
+			place := COALESCE(1024 + places[1], 0);
+		END IF;
 	END IF;
-	FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
-		SELECT array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.run ORDER BY i.n) AS runs, array_agg(i.n ORDER BY i.n) AS positions,
-				CASE WHEN jsonb_typeof(credentials) = 'array' THEN jsonb_agg(credentials -> (i.n - 1)::int ORDER BY i.n) ELSE credentials END AS credentials
-			INTO part
-			FROM ROWS FROM (unnest(task_ids), unnest(run_ids)) WITH ORDINALITY AS i (id, run, n) WHERE places[i.n] = place;
-		positions := positions || part.positions;
-		outcomes := outcomes || ARRAY(SELECT r FROM tq_shard_internal.resolve_at(1024 + place, part.ids, part.runs, reason, part.credentials) AS r);
-	END LOOP;
-	RETURN QUERY SELECT o.task_id, o.run_id, o.outcome FROM ROWS FROM (unnest(outcomes), unnest(positions)) AS o (task_id, run_id, outcome, position) ORDER BY o.position;
+	IF place IS NOT NULL THEN
+		outcomes := tq_shard_internal.outcomes_at(place, task_ids, run_ids, reason, credentials);
+	ELSE
+		outcomes := array_fill(NULL::text, ARRAY[cardinality(task_ids)]);
+		FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
+			SELECT array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.run ORDER BY i.n) AS runs, array_agg(i.n ORDER BY i.n) AS positions,
+					CASE WHEN jsonb_typeof(credentials) = 'array' THEN jsonb_agg(credentials -> (i.n - 1)::int ORDER BY i.n) ELSE credentials END AS credentials
+				INTO part
+				FROM ROWS FROM (unnest(task_ids), unnest(run_ids)) WITH ORDINALITY AS i (id, run, n) WHERE places[i.n] = place;
+			outcomes_there := tq_shard_internal.outcomes_at(1024 + place, part.ids, part.runs, reason, part.credentials);
+			FOR i IN 1 .. cardinality(part.positions) LOOP
+				outcomes[part.positions[i]] := outcomes_there[i];
+			END LOOP;
+		END LOOP;
+	END IF;
+	RETURN QUERY SELECT i.id, i.run, i.outcome FROM ROWS FROM (unnest(task_ids), unnest(run_ids), unnest(outcomes)) AS i (id, run, outcome);
 END
 $$;
 @resolve:comment@
@@ -970,6 +1029,7 @@ DECLARE
 	moved int4multirange;
 	open_ int[];
 	owners int[];
+	certain int[];				-- the same, and -1 where a bucket was moved
 	numbers int[];
 BEGIN
 	IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
@@ -978,8 +1038,9 @@ BEGIN
 	PERFORM tq_shard_internal.apply_cluster('tq_shard');
 	PERFORM tq_shard_internal.apply_cluster('tq_shard_lookup');
 	SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE cardinality(b.old) > 0 OR b.next IS NOT NULL)),
-			array_agg(b.bucket) FILTER (WHERE b.next IS NULL), array_agg(b.shard ORDER BY b.bucket)
-		INTO moved, open_, owners
+			array_agg(b.bucket) FILTER (WHERE b.next IS NULL), array_agg(b.shard ORDER BY b.bucket),
+			array_agg(CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END ORDER BY b.bucket)
+		INTO moved, open_, owners, certain
 		FROM tq_shard_internal.bucket b;
 	SELECT array_agg(s.number ORDER BY s.number) INTO numbers FROM tq_shard_internal.shard s WHERE s.state <> 'joining';
 	IF isempty(moved) THEN
@@ -1004,6 +1065,8 @@ BEGIN
 		BEGIN ATOMIC SELECT %L::int[]; END', numbers);
 	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shard_of(on_partition int) RETURNS int LANGUAGE sql
 		BEGIN ATOMIC SELECT CASE WHEN on_partition >= 1024 THEN on_partition - 1024 ELSE (%L::int[])[on_partition + 1] END; END', owners);
+	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.place_of_tasks(ids tq.slugid[]) RETURNS int LANGUAGE sql
+		BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, %L::int[]); END', certain);
 END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.apply_map() IS 'makes the clusters of PL/Proxy, and the functions that name a partition, of the map';

@@ -3,8 +3,8 @@
  *	  Runs a script of statements again and again, as pgbench does, for scripts
  *	  whose parameters pgbench cannot make: definitions of tasks with new ids.
  *
- *	drive -c CLIENTS -T SECONDS | -t TIMES [-n ROWS] [-R RATE] [-l FILE]
- *		[-p NAME=FILE]... SCRIPT
+ *	drive -c CLIENTS -T SECONDS | -t TIMES [-w TIMES] [-n ROWS] [-R RATE]
+ *		[-l FILE] [-p NAME=FILE]... SCRIPT
  *
  * Each line of the script that is no comment is a statement, prepared once and
  * run in a transaction of its own.  :name in it is a parameter:
@@ -16,8 +16,9 @@
  * per second, how many rows its last statement gave, and the seconds that all
  * took, with -n until the last of the rows: "RUNS RATE ROWS SECONDS".  An error ends it, with exit code 1.
  *
- * A client is a process with a connection; all begin when all are ready.  With
- * -R, so many runs a second in all; one that is late is not made up for.  With
+ * A client is a process with a connection; all begin when all are ready.  With -w,
+ * each runs the script so many times before that, so that the caches of its
+ * sessions are full.  With -R, so many runs a second in all; one that is late is not made up for.  With
  * -n, the script is that of workers: where its first statement gives no row, the
  * others are left out; and it is over as soon as the last statement has given
  * so many rows to all of them together.  With -l, each client writes to FILE.NUMBER
@@ -84,6 +85,7 @@ static int nstatements;
 static int clients = 1;
 static double seconds;
 static long times;
+static long warm_up;
 static double rate;
 static long target;
 static const char *log_name;
@@ -454,6 +456,9 @@ run_client(volatile Shared *shared, int number)
 	if (log_name != NULL)
 		open_log(number);
 	conn = connect_and_prepare(number);
+	for (runs = 0; runs < warm_up; runs++)
+		run_script(conn);
+	runs = 0;
 	__sync_fetch_and_add(&shared->ready, 1);
 	while (!shared->go)
 		sleep_until(now() + 0.001);
@@ -486,7 +491,7 @@ read_arguments(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "c:T:t:n:R:p:l:")) != -1)
+	while ((option = getopt(argc, argv, "c:T:t:w:n:R:p:l:")) != -1)
 	{
 		switch (option)
 		{
@@ -498,6 +503,9 @@ read_arguments(int argc, char **argv)
 				break;
 			case 't':
 				times = atol(optarg);
+				break;
+			case 'w':
+				warm_up = atol(optarg);
 				break;
 			case 'n':
 				target = atol(optarg);
@@ -518,7 +526,7 @@ read_arguments(int argc, char **argv)
 	if (optind + 1 != argc || clients < 1 || clients > CLIENTS ||
 		(seconds <= 0 && times <= 0))
 		die("usage",
-			"drive -c CLIENTS -T SECONDS | -t TIMES [-n ROWS]"
+			"drive -c CLIENTS -T SECONDS | -t TIMES [-w TIMES] [-n ROWS]"
 			" [-R RATE] [-l FILE] [-p NAME=FILE]... SCRIPT");
 	read_script(argv[optind]);
 }
