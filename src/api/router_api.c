@@ -75,8 +75,8 @@ integers(const ArrayType *array, int *n)
 
 /*
  * one_place(ids slugid[], owners int[]) -> the partition of the one shard that
- * has all these tasks, by the shard of each bucket.  NULL if there are several, if
- * a bucket has -1 as its shard, because tasks of it may be on another one, if ids
+ * has all these tasks or groups, by the shard of each bucket.  NULL if there are several, if
+ * a bucket has -1 as its shard, because some of it may be on another one, if ids
  * has a NULL, or if owners is not a shard for each bucket.  No id at all is any
  * shard's.
  *

@@ -76,7 +76,7 @@ CREATE FUNCTION tq_shard_internal.cluster() RETURNS text
 COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Proxy, with the map as it is now';
 CREATE FUNCTION tq_shard_internal.one_place(ids tq.slugid[], owners int[]) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_shard_one_place' LANGUAGE C STABLE;
-COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], int[]) IS 'partition of the one shard that has all these tasks, or NULL';
+COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], int[]) IS 'partition of the one shard that has all these tasks or groups, or NULL';
 CREATE FUNCTION tq_shard_internal.claim_order(queue text, shards int[]) RETURNS int[]
 	AS 'MODULE_PATHNAME', 'tq_shard_claim_order' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.claim_order(text, int[]) IS 'shards in the order in which a claim asks them';
@@ -90,6 +90,15 @@ COMMENT ON FUNCTION tq_shard_internal.has_task(int, tq.slugid) IS 'whether a sha
 CREATE FUNCTION tq_shard_internal.has_task_group(on_partition int, id tq.slugid) RETURNS bool
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition; SELECT tq.has_task_group($2); $$;
 COMMENT ON FUNCTION tq_shard_internal.has_task_group(int, tq.slugid) IS 'whether a shard has that task group';
+
+CREATE FUNCTION tq_shard_internal.tasks_there(on_partition int, ids tq.slugid[]) RETURNS tq.slugid[]
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition;
+		SELECT ARRAY(SELECT i FROM pg_catalog.unnest($2) AS i WHERE tq.has_task(i)); $$;
+COMMENT ON FUNCTION tq_shard_internal.tasks_there(int, tq.slugid[]) IS 'those of these tasks that a shard has';
+CREATE FUNCTION tq_shard_internal.groups_there(on_partition int, ids tq.slugid[]) RETURNS tq.slugid[]
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard_lookup'; RUN ON on_partition;
+		SELECT ARRAY(SELECT i FROM pg_catalog.unnest($2) AS i WHERE tq.has_task_group(i)); $$;
+COMMENT ON FUNCTION tq_shard_internal.groups_there(int, tq.slugid[]) IS 'those of these task groups that a shard has';
 
 -- The partition of an id whose bucket was moved: the shard that has it, or that of
 -- the bucket.
@@ -120,7 +129,34 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.find(tq.slugid, bool) IS 'partition of a task or group whose bucket was moved';
 
--- The next six are made again by apply_map(), with the map as constants in them, so
+-- The same for many ids, with one call to each shard that may have some of them.
+CREATE FUNCTION tq_shard_internal.shards_of(ids tq.slugid[], are_groups bool) RETURNS int[]
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	place int := tq_shard_internal.place_of_ids(ids);
+BEGIN
+	IF place IS NOT NULL THEN
+		RETURN array_fill(place - 1024, ARRAY[cardinality(ids)]);
+	END IF;
+	RETURN (WITH asked AS MATERIALIZED (
+			SELECT i.id, i.n, b.shard, b.next, b.old
+			FROM unnest(ids) WITH ORDINALITY AS i (id, n) JOIN tq_shard_internal.bucket b ON b.bucket = COALESCE(tq.bucket(i.id), 0)
+		), candidate AS (
+			SELECT c.shard, array_agg(DISTINCT a.id) AS ids
+			FROM asked a CROSS JOIN LATERAL unnest(ARRAY[a.shard, a.next] || a.old) AS c (shard)
+			WHERE (a.next IS NOT NULL OR a.old <> '{}') AND c.shard IS NOT NULL AND a.id IS NOT NULL GROUP BY c.shard
+		), found AS MATERIALIZED (
+			SELECT DISTINCT ON (f.id) f.id, c.shard
+			FROM candidate c CROSS JOIN LATERAL unnest(CASE WHEN are_groups THEN tq_shard_internal.groups_there(1024 + c.shard, c.ids)
+				ELSE tq_shard_internal.tasks_there(1024 + c.shard, c.ids) END) AS f (id)
+		)
+		SELECT array_agg(COALESCE(f.shard, a.shard) ORDER BY a.n) FROM asked a LEFT JOIN found f USING (id));
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.shards_of(tq.slugid[], bool) IS 'the shard of each task or group';
+
+-- The next five are made again by apply_map(), with the map as constants in them, so
 -- that a call reads no table.  These here are right, too, and slower: a restored
 -- database has them until tq_shard.refresh().
 CREATE FUNCTION tq_shard_internal.of_task(id tq.slugid) RETURNS int
@@ -135,15 +171,11 @@ COMMENT ON FUNCTION tq_shard_internal.of_new() IS 'a partition for a new group, 
 CREATE FUNCTION tq_shard_internal.shards() RETURNS int[]
 	LANGUAGE sql BEGIN ATOMIC SELECT COALESCE(array_agg(s.number ORDER BY s.number), '{0}') FROM tq_shard_internal.shard s; END;
 COMMENT ON FUNCTION tq_shard_internal.shards() IS 'numbers of the shards';
-CREATE FUNCTION tq_shard_internal.shard_of(on_partition int) RETURNS int
-	LANGUAGE sql BEGIN ATOMIC SELECT CASE WHEN on_partition >= 1024 THEN on_partition - 1024
-		ELSE (SELECT b.shard FROM tq_shard_internal.bucket b WHERE b.bucket = on_partition) END; END;
-COMMENT ON FUNCTION tq_shard_internal.shard_of(int) IS 'shard of a partition';
 
-CREATE FUNCTION tq_shard_internal.place_of_tasks(ids tq.slugid[]) RETURNS int
+CREATE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[]) RETURNS int
 	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, ARRAY(
 		SELECT CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END FROM tq_shard_internal.bucket b ORDER BY b.bucket)); END;
-COMMENT ON FUNCTION tq_shard_internal.place_of_tasks(tq.slugid[]) IS 'partition of all these tasks, or NULL if they may be on several shards';
+COMMENT ON FUNCTION tq_shard_internal.place_of_ids(tq.slugid[]) IS 'partition of all these tasks or groups, or NULL if they may be on several shards';
 
 -- A task without a group begins its own.  One without an id, too, goes to where the
 -- first task is that it depends on.
@@ -165,10 +197,11 @@ CREATE FUNCTION tq_shard_internal.slugid_of(given text) RETURNS tq.slugid
 	END;
 COMMENT ON FUNCTION tq_shard_internal.slugid_of(text) IS 'a text as a slugid, or NULL';
 
+CREATE FUNCTION tq_shard_internal.group_of_definition(task_id tq.slugid, task jsonb) RETURNS tq.slugid
+	LANGUAGE sql BEGIN ATOMIC SELECT COALESCE(tq_shard_internal.slugid_of(task ->> 'taskGroupId'), task_id); END;
+COMMENT ON FUNCTION tq_shard_internal.group_of_definition(tq.slugid, jsonb) IS 'group of a task that is created from a definition';
 CREATE FUNCTION tq_shard_internal.of_definition(task_id tq.slugid, task jsonb) RETURNS int
-	LANGUAGE sql BEGIN ATOMIC
-		SELECT tq_shard_internal.of_group(COALESCE(tq_shard_internal.slugid_of(task ->> 'taskGroupId'), task_id));
-	END;
+	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.of_group(tq_shard_internal.group_of_definition(task_id, task)); END;
 COMMENT ON FUNCTION tq_shard_internal.of_definition(tq.slugid, jsonb) IS 'partition for a task that is created from a definition';
 
 CREATE FUNCTION tq_shard_internal.refuse(kind text, name text, hint text) RETURNS void
@@ -209,9 +242,9 @@ DECLARE
 	made bigint := 0;
 BEGIN
 	IF jsonb_typeof(tasks) = 'array' THEN
-		places := ARRAY(SELECT tq_shard_internal.shard_of(COALESCE(tq_shard_internal.of_definition(
-				tq_shard_internal.slugid_of(e.task ->> 'taskId'), e.task -> 'task'), 0))
-			FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) ORDER BY e.i);
+		places := tq_shard_internal.shards_of(ARRAY(SELECT tq_shard_internal.group_of_definition(
+				tq_shard_internal.slugid_of(e.task ->> 'taskId'), e.task -> 'task')
+			FROM jsonb_array_elements(tasks) WITH ORDINALITY AS e (task, i) ORDER BY e.i), true);
 	END IF;
 	IF COALESCE(places[1] = ALL (places), true) THEN
 		RETURN tq_shard_internal.create_tasks_at(COALESCE(1024 + places[1], 0), tasks);
@@ -235,7 +268,7 @@ DECLARE
 	place int;
 BEGIN
 	IF task_group_id IS NULL AND task_ids IS NOT NULL AND cardinality(task_ids) = cardinality(payloads) THEN
-		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_group(i.id)) FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) ORDER BY i.n);
+		places := tq_shard_internal.shards_of(task_ids, true);
 	END IF;
 	IF COALESCE(places[1] = ALL (places), true) THEN
 		RETURN tq_shard_internal.enqueue_tasks_at(
@@ -261,17 +294,10 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	place int := tq_shard_internal.place_of_tasks(task_ids);
-	places int[];
+	places int[] := tq_shard_internal.shards_of(task_ids, false);
 BEGIN
-	IF place IS NULL THEN
-		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
-		IF COALESCE(places[1] = ALL (places), true) THEN
-			place := COALESCE(1024 + places[1], 0);
-		END IF;
-	END IF;
-	IF place IS NOT NULL THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(place, task_ids);
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(COALESCE(1024 + places[1], 0), task_ids);
 	ELSE
 		RETURN QUERY SELECT s.*
 			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.n ORDER BY i.n) AS positions
@@ -290,17 +316,10 @@ $$;
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	place int := tq_shard_internal.place_of_tasks(task_ids);
-	places int[];
+	places int[] := tq_shard_internal.shards_of(task_ids, false);
 BEGIN
-	IF place IS NULL THEN
-		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
-		IF COALESCE(places[1] = ALL (places), true) THEN
-			place := COALESCE(1024 + places[1], 0);
-		END IF;
-	END IF;
-	IF place IS NOT NULL THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(place, task_ids);
+	IF COALESCE(places[1] = ALL (places), true) THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(COALESCE(1024 + places[1], 0), task_ids);
 	ELSE
 		RETURN QUERY SELECT s.*
 			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids
@@ -477,21 +496,15 @@ COMMENT ON FUNCTION tq_shard_internal.outcomes_at(int, tq.slugid[], int[], text,
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	place int := tq_shard_internal.place_of_tasks(task_ids);
-	places int[];
+	places int[] := tq_shard_internal.shards_of(task_ids, false);
+	place int;
 	part record;
 	outcomes text[];
 	outcomes_there text[];
 BEGIN
-	IF place IS NULL THEN
-		places := ARRAY(SELECT tq_shard_internal.shard_of(tq_shard_internal.of_task(i.id)) FROM unnest(task_ids) AS i (id));
-		IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
-			OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
-			place := COALESCE(1024 + places[1], 0);
-		END IF;
-	END IF;
-	IF place IS NOT NULL THEN
-		outcomes := tq_shard_internal.outcomes_at(place, task_ids, run_ids, reason, credentials);
+	IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
+		OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
+		outcomes := tq_shard_internal.outcomes_at(COALESCE(1024 + places[1], 0), task_ids, run_ids, reason, credentials);
 	ELSE
 		outcomes := array_fill(NULL::text, ARRAY[cardinality(task_ids)]);
 		FOR place IN SELECT DISTINCT p FROM unnest(places) AS p ORDER BY 1 LOOP
@@ -513,9 +526,9 @@ $$;
 -- The shard of each report of resolve(reports).
 CREATE FUNCTION tq_shard_internal.places_of_reports(reports jsonb) RETURNS int[]
 	LANGUAGE sql BEGIN ATOMIC
-		SELECT CASE WHEN jsonb_typeof(reports) = 'array' THEN ARRAY(
-			SELECT tq_shard_internal.shard_of(COALESCE(tq_shard_internal.of_task(tq_shard_internal.slugid_of(e.report ->> 'taskId')), 0))
-			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) ORDER BY e.n) END;
+		SELECT CASE WHEN jsonb_typeof(reports) = 'array' THEN tq_shard_internal.shards_of(ARRAY(
+			SELECT tq_shard_internal.slugid_of(e.report ->> 'taskId')
+			FROM jsonb_array_elements(reports) WITH ORDINALITY AS e (report, n) ORDER BY e.n), false) END;
 	END;
 COMMENT ON FUNCTION tq_shard_internal.places_of_reports(jsonb) IS 'the shard of each report';
 
@@ -1063,9 +1076,7 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shards() RETURNS int[] LANGUAGE sql
 		BEGIN ATOMIC SELECT %L::int[]; END', numbers);
-	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shard_of(on_partition int) RETURNS int LANGUAGE sql
-		BEGIN ATOMIC SELECT CASE WHEN on_partition >= 1024 THEN on_partition - 1024 ELSE (%L::int[])[on_partition + 1] END; END', owners);
-	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.place_of_tasks(ids tq.slugid[]) RETURNS int LANGUAGE sql
+	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[]) RETURNS int LANGUAGE sql
 		BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, %L::int[]); END', certain);
 END
 $$;
