@@ -15,6 +15,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
+#include "utils/memutils.h"
 
 #include "../util/clock.h"
 #include "../util/compat.h"
@@ -22,6 +23,7 @@
 
 PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_shard_one_place);
+PG_FUNCTION_INFO_V1(tq_shard_note_task);
 PG_FUNCTION_INFO_V1(tq_shard_claim_order);
 PG_FUNCTION_INFO_V1(tq_shard_note_empty);
 
@@ -43,6 +45,20 @@ typedef struct KnownEmpty
 } KnownEmpty;
 
 static KnownEmpty known_empty[1024];
+
+/*
+ * The shard of a task that this session has claimed.  A task never leaves its
+ * shard, so this stays true; another task of the same slot takes its place.
+ */
+typedef struct KnownTask
+{
+	TqSlug id;
+	int32 shard;
+} KnownTask;
+
+#define KNOWN_TASKS 4096
+
+static KnownTask *known_tasks = NULL; /* made by the first claim */
 
 /* Counts the claims of this session, so that they begin with another shard each. */
 static uint32 turn;
@@ -73,10 +89,56 @@ integers(const ArrayType *array, int *n)
 	return (const int32 *) ARR_DATA_PTR(array);
 }
 
+/* The slot of a task: the first bytes of an id are random. */
+static KnownTask *
+slot_of_task(const TqSlug *id)
+{
+	return &known_tasks[(id->bytes[0] << 8 | id->bytes[1]) % KNOWN_TASKS];
+}
+
 /*
- * one_place(ids slugid[], owners int[]) -> the partition of the one shard that
- * has all these tasks or groups, by the shard of each bucket.  NULL if there are several, if
- * a bucket has -1 as its shard, because some of it may be on another one, if ids
+ * note_task(id slugid, shard int) -> id, which this session has claimed there: a
+ * report on it need not look it up, even if its bucket was moved.
+ */
+Datum
+tq_shard_note_task(PG_FUNCTION_ARGS)
+{
+	TqSlug *id = PG_GETARG_TQ_SLUG_P(0);
+	KnownTask *slot;
+
+	if (known_tasks == NULL)
+		known_tasks = MemoryContextAllocZero(TopMemoryContext,
+											 sizeof(KnownTask) * KNOWN_TASKS);
+	slot = slot_of_task(id);
+	slot->id = *id;
+	slot->shard = PG_GETARG_INT32(1);
+	PG_RETURN_TQ_SLUG_P(id);
+}
+
+/*
+ * The shard of a task or a group, or -1 if this session does not know it.  A task
+ * may have the id of a group that it is not in.
+ */
+static int32
+shard_of(const TqSlug *id, const int32 *owners, bool is_group)
+{
+	int32 shard = owners[tq_slug_bucket(id)];
+
+	if (shard < 0 && !is_group && known_tasks != NULL)
+	{
+		const KnownTask *slot = slot_of_task(id);
+
+		if (tq_slug_compare(&slot->id, id) == 0)
+			return slot->shard;
+	}
+	return shard;
+}
+
+/*
+ * one_place(ids slugid[], are_groups bool, owners int[]) -> the partition of the
+ * one shard that has all these tasks or groups, by the shard of each bucket.  A bucket has -1 as
+ * its shard if some of it may be on another one; then what this session has
+ * claimed is known.  NULL if there are several shards, or an unknown one, if ids
  * has a NULL, or if owners is not a shard for each bucket.  No id at all is any
  * shard's.
  *
@@ -89,21 +151,23 @@ tq_shard_one_place(PG_FUNCTION_ARGS)
 	const ArrayType *ids;
 	const TqSlug *slugs;
 	const int32 *owners;
+	bool are_groups;
 	int32 shard;
 	int buckets;
 	int n;
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
 		PG_RETURN_NULL();
 	ids = PG_GETARG_ARRAYTYPE_P(0);
-	owners = integers(PG_GETARG_ARRAYTYPE_P(1), &buckets);
+	are_groups = PG_GETARG_BOOL(1);
+	owners = integers(PG_GETARG_ARRAYTYPE_P(2), &buckets);
 	if (ARR_HASNULL(ids) || buckets != TQ_SLUG_BUCKETS)
 		PG_RETURN_NULL();
 	n = ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids));
 	slugs = (const TqSlug *) ARR_DATA_PTR(ids);
-	shard = n == 0 ? owners[0] : owners[tq_slug_bucket(&slugs[0])];
-	for (int i = 1; i < n; i++)
-		if (owners[tq_slug_bucket(&slugs[i])] != shard)
+	shard = n == 0 ? owners[0] : shard_of(&slugs[0], owners, are_groups);
+	for (int i = 1; i < n && shard >= 0; i++)
+		if (shard_of(&slugs[i], owners, are_groups) != shard)
 			PG_RETURN_NULL();
 	if (shard < 0)
 		PG_RETURN_NULL();

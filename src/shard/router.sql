@@ -74,9 +74,12 @@ SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', 'WHERE v
 CREATE FUNCTION tq_shard_internal.cluster() RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_shard_cluster' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Proxy, with the map as it is now';
-CREATE FUNCTION tq_shard_internal.one_place(ids tq.slugid[], owners int[]) RETURNS int
-	AS 'MODULE_PATHNAME', 'tq_shard_one_place' LANGUAGE C STABLE;
-COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], int[]) IS 'partition of the one shard that has all these tasks or groups, or NULL';
+CREATE FUNCTION tq_shard_internal.one_place(ids tq.slugid[], are_groups bool, owners int[]) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_shard_one_place' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], bool, int[]) IS 'partition of the one shard that has all these tasks or groups, or NULL';
+CREATE FUNCTION tq_shard_internal.note_task(id tq.slugid, shard int) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_shard_note_task' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.note_task(tq.slugid, int) IS 'notes that this session has claimed a task on a shard; returns its id';
 CREATE FUNCTION tq_shard_internal.claim_order(queue text, shards int[]) RETURNS int[]
 	AS 'MODULE_PATHNAME', 'tq_shard_claim_order' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.claim_order(text, int[]) IS 'shards in the order in which a claim asks them';
@@ -109,7 +112,11 @@ DECLARE
 	place tq_shard_internal.bucket;
 	candidate int;
 	found_there bool;
+	known int := CASE WHEN NOT is_group THEN tq_shard_internal.place_of_ids(ARRAY[id], false) END;
 BEGIN
+	IF known IS NOT NULL THEN
+		RETURN known;
+	END IF;
 	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq.bucket(id);
 	IF cardinality(place.old) > 0 OR place.next IS NOT NULL THEN
 		-- the next one may begin groups before the map here says that it does
@@ -134,24 +141,24 @@ CREATE FUNCTION tq_shard_internal.shards_of(ids tq.slugid[], are_groups bool) RE
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	place int := tq_shard_internal.place_of_ids(ids);
+	place int := tq_shard_internal.place_of_ids(ids, are_groups);
 BEGIN
 	IF place IS NOT NULL THEN
 		RETURN array_fill(place - 1024, ARRAY[cardinality(ids)]);
 	END IF;
 	RETURN (WITH asked AS MATERIALIZED (
-			SELECT i.id, i.n, b.shard, b.next, b.old
+			SELECT i.id, i.n, b.shard, b.next, b.old, tq_shard_internal.place_of_ids(ARRAY[i.id], are_groups) - 1024 AS known
 			FROM unnest(ids) WITH ORDINALITY AS i (id, n) JOIN tq_shard_internal.bucket b ON b.bucket = COALESCE(tq.bucket(i.id), 0)
 		), candidate AS (
 			SELECT c.shard, array_agg(DISTINCT a.id) AS ids
 			FROM asked a CROSS JOIN LATERAL unnest(ARRAY[a.shard, a.next] || a.old) AS c (shard)
-			WHERE (a.next IS NOT NULL OR a.old <> '{}') AND c.shard IS NOT NULL AND a.id IS NOT NULL GROUP BY c.shard
+			WHERE a.known IS NULL AND a.id IS NOT NULL AND c.shard IS NOT NULL GROUP BY c.shard
 		), found AS MATERIALIZED (
 			SELECT DISTINCT ON (f.id) f.id, c.shard
 			FROM candidate c CROSS JOIN LATERAL unnest(CASE WHEN are_groups THEN tq_shard_internal.groups_there(1024 + c.shard, c.ids)
 				ELSE tq_shard_internal.tasks_there(1024 + c.shard, c.ids) END) AS f (id)
 		)
-		SELECT array_agg(COALESCE(f.shard, a.shard) ORDER BY a.n) FROM asked a LEFT JOIN found f USING (id));
+		SELECT array_agg(COALESCE(a.known, f.shard, a.shard) ORDER BY a.n) FROM asked a LEFT JOIN found f USING (id));
 END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.shards_of(tq.slugid[], bool) IS 'the shard of each task or group';
@@ -172,10 +179,10 @@ CREATE FUNCTION tq_shard_internal.shards() RETURNS int[]
 	LANGUAGE sql BEGIN ATOMIC SELECT COALESCE(array_agg(s.number ORDER BY s.number), '{0}') FROM tq_shard_internal.shard s; END;
 COMMENT ON FUNCTION tq_shard_internal.shards() IS 'numbers of the shards';
 
-CREATE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[]) RETURNS int
-	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, ARRAY(
+CREATE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[], are_groups bool) RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, are_groups, ARRAY(
 		SELECT CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END FROM tq_shard_internal.bucket b ORDER BY b.bucket)); END;
-COMMENT ON FUNCTION tq_shard_internal.place_of_ids(tq.slugid[]) IS 'partition of all these tasks or groups, or NULL if they may be on several shards';
+COMMENT ON FUNCTION tq_shard_internal.place_of_ids(tq.slugid[], bool) IS 'partition of all these tasks or groups, or NULL if they may be on several shards';
 
 -- A task without a group begins its own.  One without an id, too, goes to where the
 -- first task is that it depends on.
@@ -394,7 +401,7 @@ BEGIN
 		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(task_queue_id, ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT c.task_id, c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials
+				RETURN QUERY SELECT tq_shard_internal.note_task(c.task_id, place), c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials
 					FROM tq_shard_internal.claims_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap) AS c;
 				IF FOUND THEN
 					RETURN;
@@ -449,7 +456,7 @@ BEGIN
 		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(array_to_string(task_queue_ids, ' '), ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT c.task_id, c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials, c.task_queue_id
+				RETURN QUERY SELECT tq_shard_internal.note_task(c.task_id, place), c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials, c.task_queue_id
 					FROM tq_shard_internal.queue_claims_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS c;
 				IF FOUND THEN
 					RETURN;
@@ -1076,8 +1083,8 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.shards() RETURNS int[] LANGUAGE sql
 		BEGIN ATOMIC SELECT %L::int[]; END', numbers);
-	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[]) RETURNS int LANGUAGE sql
-		BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, %L::int[]); END', certain);
+	EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[], are_groups bool) RETURNS int LANGUAGE sql
+		BEGIN ATOMIC SELECT tq_shard_internal.one_place(ids, are_groups, %L::int[]); END', certain);
 END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.apply_map() IS 'makes the clusters of PL/Proxy, and the functions that name a partition, of the map';

@@ -122,6 +122,21 @@ is(scalar(grep { keys %$_ > 1 } values %shards_of), 0, 'no group is on two shard
 my %tasks = map { $_ => $node->safe_psql($_, 'SELECT count(*) FROM tq_internal.task') } @shards;
 note(join ', ', map { "$_: $tasks{$_}" } @shards);
 cmp_ok($tasks{$_}, '>', 0, "$_ has tasks") foreach @shards;
+
+# A session knows where it has claimed a task; another one asks the shards, which it cannot do without this server.
+ask(q{SELECT count(tq.enqueue('app/known')) FROM generate_series(1, 80);
+	ALTER SERVER tq_shard_lookup RENAME TO away});
+ask(q{CREATE TABLE known AS SELECT c.task_id FROM generate_series(1, 20) AS n, tq.claim_work('app/known', 'g' || n - n, 'w', 30) AS c;
+	SELECT count(*) FROM tq.resolve((SELECT array_agg(task_id) FROM (SELECT task_id FROM known LIMIT 40) AS k), array_fill(0, ARRAY[40]));
+	SELECT count(tq.report_completed(task_id, 0)) FROM (SELECT task_id FROM known OFFSET 40) AS k});
+foreach my $call ('tq.statuses((SELECT array_agg(task_id) FROM known))', 'known, tq.status(task_id)')
+{
+	my ($code, $out, $error) = $node->psql($router, "SELECT count(*) FROM $call");
+
+	like($error, qr/cluster not found: tq_shard_lookup/, "another session looks them up: $call");
+}
+ask(q{ALTER SERVER away RENAME TO tq_shard_lookup});
+is(ask(q{SELECT count(*), count(*) FILTER (WHERE tq.status(task_id) ->> 'state' = 'completed') FROM known}), '80|80', 'and finds them completed');
 is(ask(q{SELECT tq_shard.refresh() >= 0}), 't', 'buckets of which no task is left are forgotten');
 is(ask('SELECT count(*) FROM created c CROSS JOIN LATERAL tq.status(c.task_id) AS s WHERE s ->> \'state\' <> \'completed\''), '0', 'and all are found');
 
