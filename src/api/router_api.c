@@ -48,7 +48,8 @@ static KnownEmpty known_empty[1024];
 
 /*
  * The shard of a task that this session has claimed.  A task never leaves its
- * shard, so this stays true; another task of the same slot takes its place.
+ * shard, so this stays true.  The tasks of a batch have places of their own even
+ * if some of their ids fall into the same set.
  */
 typedef struct KnownTask
 {
@@ -56,9 +57,15 @@ typedef struct KnownTask
 	int32 shard;
 } KnownTask;
 
-#define KNOWN_TASKS 4096
+typedef struct KnownSet
+{
+	KnownTask tasks[4];
+	uint32 noted; /* the next one takes the place noted % 4 */
+} KnownSet;
 
-static KnownTask *known_tasks = NULL; /* made by the first claim */
+#define KNOWN_SETS 1024
+
+static KnownSet *known_sets = NULL; /* made by the first claim */
 
 /* Counts the claims of this session, so that they begin with another shard each. */
 static uint32 turn;
@@ -89,11 +96,11 @@ integers(const ArrayType *array, int *n)
 	return (const int32 *) ARR_DATA_PTR(array);
 }
 
-/* The slot of a task: the first bytes of an id are random. */
-static KnownTask *
-slot_of_task(const TqSlug *id)
+/* The set of a task: the first bytes of an id are random. */
+static KnownSet *
+set_of_task(const TqSlug *id)
 {
-	return &known_tasks[(id->bytes[0] << 8 | id->bytes[1]) % KNOWN_TASKS];
+	return &known_sets[(id->bytes[0] << 8 | id->bytes[1]) % KNOWN_SETS];
 }
 
 /*
@@ -104,15 +111,38 @@ Datum
 tq_shard_note_task(PG_FUNCTION_ARGS)
 {
 	TqSlug *id = PG_GETARG_TQ_SLUG_P(0);
-	KnownTask *slot;
+	KnownSet *set;
+	KnownTask *task;
 
-	if (known_tasks == NULL)
-		known_tasks = MemoryContextAllocZero(TopMemoryContext,
-											 sizeof(KnownTask) * KNOWN_TASKS);
-	slot = slot_of_task(id);
-	slot->id = *id;
-	slot->shard = PG_GETARG_INT32(1);
+	if (known_sets == NULL)
+		known_sets = MemoryContextAllocZero(TopMemoryContext,
+											sizeof(KnownSet) * KNOWN_SETS);
+	set = set_of_task(id);
+	task = &set->tasks[set->noted++ % lengthof(set->tasks)];
+	task->id = *id;
+	task->shard = PG_GETARG_INT32(1);
 	PG_RETURN_TQ_SLUG_P(id);
+}
+
+/* The shard where this session has claimed a task, or -1. */
+static int32
+known_shard(const TqSlug *id)
+{
+	const KnownSet *set;
+
+	if (known_sets == NULL)
+		return -1;
+	set = set_of_task(id);
+	for (int i = 1; i <= lengthof(set->tasks); i++)
+	{
+		/* the latest first: a task may be there twice */
+		const KnownTask *task =
+			&set->tasks[(set->noted - i) % lengthof(set->tasks)];
+
+		if (tq_slug_compare(&task->id, id) == 0)
+			return task->shard;
+	}
+	return -1;
 }
 
 /*
@@ -124,13 +154,8 @@ shard_of(const TqSlug *id, const int32 *owners, bool is_group)
 {
 	int32 shard = owners[tq_slug_bucket(id)];
 
-	if (shard < 0 && !is_group && known_tasks != NULL)
-	{
-		const KnownTask *slot = slot_of_task(id);
-
-		if (tq_slug_compare(&slot->id, id) == 0)
-			return slot->shard;
-	}
+	if (shard < 0 && !is_group)
+		return known_shard(id);
 	return shard;
 }
 
