@@ -784,7 +784,8 @@ publish(TqTick *last, Notification *notification, bool *more)
  * those that were left unsent; sets *more if something is left.  If it returns
  * 0 with *more set, the caller should wait a moment before the next pass.
  * Does nothing in a transaction block or in a transaction that has written
- * something, and does not wait for the publisher's lock.
+ * something, and does not wait for the publisher's lock, which it keeps only if
+ * it has published or sent something.
  */
 int64
 tq_publisher_pass(bool *more)
@@ -817,6 +818,8 @@ tq_publisher_pass(bool *more)
 							  durable_upto(&last, published > 0 ? 0 : WAIT_MS),
 							  &has_unsent);
 	*more = has_others || has_unsent;
+	if (published == 0)
+		tq_publisher_unlock();
 	return published;
 }
 

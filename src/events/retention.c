@@ -147,17 +147,20 @@ is_old(int segment, const TqTick *last, TimestampTz kept_since, TqTick *newest)
 
 /*
  * Empties a segment unless something in it is still needed; returns whether it
- * did.  Checks that first without the lock, which blocks readers.
+ * did.  Checks that first without the lock, which blocks readers; sets *locked
+ * if it has asked for that.
  */
 static bool
 empty_segment(int segment, const TqTick *last, TimestampTz kept_since,
-			  TimestampTz now)
+			  TimestampTz now, bool *locked)
 {
 	TqTick newest = {.last_id = 0};
 
 	if (tq_segment_is_empty(segment) ||
-		!is_old(segment, last, kept_since, &newest) ||
-		!tq_segment_try_lock(segment) ||
+		!is_old(segment, last, kept_since, &newest))
+		return false;
+	*locked = true;
+	if (!tq_segment_try_lock(segment) ||
 		!is_old(segment, last, kept_since, &newest) ||
 		!warn_losers(newest.last_id, now))
 		return false;
@@ -168,9 +171,9 @@ empty_segment(int segment, const TqTick *last, TimestampTz kept_since,
 /*
  * Makes the next empty segment the current one.  Writes a tick without
  * messages there at once, so that the newest tick is not in the previous
- * segment.
+ * segment.  Returns false if there is no empty segment.
  */
-static void
+static bool
 switch_segment(int current, const TqTick *last, TimestampTz now)
 {
 	for (int i = 1; i < TQ_SEGMENTS; i++)
@@ -186,13 +189,15 @@ switch_segment(int current, const TqTick *last, TimestampTz now)
 		tq_segment_switch(segment, now);
 		tq_tick_insert(&tick, last, true);
 		tq_bindings_changed();
-		return;
+		return true;
 	}
+	return false;
 }
 
 /*
  * Empties old segments, then changes the current segment if it is time;
- * returns the number of segments emptied.
+ * returns the number of segments emptied.  Keeps the publisher's lock only if
+ * it has done one of them, or has a segment locked.
  */
 int64
 tq_retention_pass(TimestampTz now)
@@ -202,6 +207,7 @@ tq_retention_pass(TimestampTz now)
 	TqTick last;
 	int current;
 	int64 emptied = 0;
+	bool locked = false;
 
 	if (tq_publisher_is_in_block() || !tq_publisher_try_lock())
 		return 0;
@@ -211,11 +217,14 @@ tq_retention_pass(TimestampTz now)
 	for (int segment = 0; segment < TQ_SEGMENTS; segment++)
 	{
 		if (segment != current)
-			emptied += empty_segment(segment, &last, kept_since, now);
+			emptied += empty_segment(segment, &last, kept_since, now, &locked);
 	}
 	/* Not during a publication: its next part starts from the newest tick. */
 	if (since <= now - (now - kept_since) / TURNS &&
-		last.part_of == (Datum) 0 && !tq_segment_is_empty(current))
-		switch_segment(current, &last, now);
+		last.part_of == (Datum) 0 && !tq_segment_is_empty(current) &&
+		switch_segment(current, &last, now))
+		locked = true;
+	if (!locked)
+		tq_publisher_unlock();
 	return emptied;
 }

@@ -134,6 +134,15 @@ static TqStatement set_unsent = TQ_STATEMENT(
 	"UPDATE tq_internal.tick SET unsent = nullif($2, 0) WHERE last_id = $1",
 	INT8OID, INT8OID);
 
+static LOCKTAG
+publisher_lock(void)
+{
+	LOCKTAG tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_PUBLISH);
+	return tag;
+}
+
 /*
  * Locks out other publishers until the end of the transaction; returns false
  * if one is active.
@@ -141,11 +150,23 @@ static TqStatement set_unsent = TQ_STATEMENT(
 bool
 tq_publisher_try_lock(void)
 {
-	LOCKTAG tag;
+	LOCKTAG tag = publisher_lock();
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, 0, TQ_LOCK_CLASS_PUBLISH);
 	return LockAcquire(&tag, ExclusiveLock, false, true) !=
 		   LOCKACQUIRE_NOT_AVAIL;
+}
+
+/*
+ * Undoes the last tq_publisher_try_lock() of this transaction, after which it
+ * has not changed the log.  A transaction may go on for long after a call of
+ * upkeep(), and may wait for what only another publisher can publish.
+ */
+void
+tq_publisher_unlock(void)
+{
+	LOCKTAG tag = publisher_lock();
+
+	(void) LockRelease(&tag, ExclusiveLock, false);
 }
 
 static void

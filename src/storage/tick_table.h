@@ -32,6 +32,7 @@ typedef struct TqTick
 } TqTick;
 
 extern bool tq_publisher_try_lock(void);
+extern void tq_publisher_unlock(void);
 extern Datum tq_snapshot_now(void);
 extern Datum tq_snapshot_acked(void);
 extern void tq_tick_last(TqTick *tick);
