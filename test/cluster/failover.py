@@ -11,6 +11,7 @@ patroni       kill -9 of Patroni alone: the server goes on, as a primary that is
 etcd          its Patroni is cut off from etcd
 pause         all its processes are stopped, and go on after another one has taken over
 switchover    as an operator asks for it: patronictl switchover
+planned       the same, prepared: the third node receives from the one that takes over, loop_wait is 2
 """
 import argparse
 import os
@@ -29,7 +30,7 @@ from clients import LATE, WORK, LogReader, Producer, Refused, Session, Subscribe
 from psycopg2.extras import Json
 from servers import Cluster, Failed, wait_for
 
-FAULTS = ("postmaster", "node", "lag", "stop", "patroni", "etcd", "pause", "switchover")
+FAULTS = ("postmaster", "node", "lag", "stop", "patroni", "etcd", "pause", "switchover", "planned")
 CLAIM_TIMEOUT = 30                  # seconds; a claim whose answer was lost is over then
 
 
@@ -124,7 +125,7 @@ class Test:
             node.proxy.cut()
         elif kind == "pause":
             node.pause()
-        elif kind == "switchover":
+        elif kind in ("switchover", "planned"):
             thread = threading.Thread(target=self.cluster.switch_over, daemon=True)
             thread.start()
 
@@ -137,6 +138,8 @@ class Test:
             node.proxy.heal()
         elif kind == "pause":
             node.resume()
+        elif kind == "planned":
+            self.cluster.end_cascade()
 
     def claimed_elsewhere(self, old_port, since):
         """When the first claim after a moment was answered by another server."""
@@ -153,6 +156,8 @@ class Test:
         if kind == "lag":
             node.stop_sending()
             time.sleep(1)
+        if kind == "planned":
+            self.cluster.cascade()
         start = time.monotonic()
         self.ledger.term += 1
         self.ledger.write("inject", kind, node.name, node.port)
@@ -278,7 +283,7 @@ class Test:
         """The longest that each may take: Patroni's ttl, its cycle, and time to promote."""
         ttl = self.options.ttl
         for kind, times in self.times.items():
-            limit = {"postmaster": 15, "switchover": 3, "stop": 15}.get(kind, ttl + 10) + self.options.slack
+            limit = {"postmaster": 15, "switchover": 3, "planned": 3, "stop": 15}.get(kind, ttl + 10) + self.options.slack
             self.tap.ok(max(times) <= limit, f"{kind}: claims within {limit} s", [f"{seconds:.1f}" for seconds in times])
 
     def run(self):

@@ -132,8 +132,17 @@ class Node:
         self.data = f"{cluster.directory}/{name}"
         self.config = f"{cluster.directory}/{name}.yml"
         self.process = None
+        self.configure()
+
+    def configure(self, **tags):
+        """Writes the configuration of Patroni, which reads it when it starts or is asked to."""
         with open(self.config, "w", encoding="utf-8") as out:
-            yaml.safe_dump(self.configuration(), out)
+            yaml.safe_dump(dict(self.configuration(), tags=tags), out)
+
+    def follow(self, source):
+        """Has the server receive from another standby, or from the primary, as patronictl reload does."""
+        self.configure(**({"replicatefrom": source.name} if source else {}))
+        send_json(f"http://127.0.0.1:{self.api}/reload", {})
 
     def configuration(self):
         with open(f"{HERE}/patroni.yml", encoding="utf-8") as file:
@@ -145,6 +154,7 @@ class Node:
             server[key] = f"127.0.0.1:{self.port}"
         config["etcd"] = {"proxy": f"http://127.0.0.1:{self.proxy.port}"}
         dcs = config["bootstrap"]["dcs"]
+        self.loop_wait = dcs["loop_wait"]
         dcs.update(
             ttl=cluster.ttl, retry_timeout=min(dcs["retry_timeout"], (cluster.ttl - dcs["loop_wait"]) // 2),
             synchronous_mode=cluster.mode != "async", synchronous_mode_strict=cluster.mode == "strict")
@@ -193,6 +203,11 @@ class Node:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 if b": walsender" in file.read():
                     send(signal.SIGSTOP, [pid])
+
+    def receivers(self):
+        """The names of standbys that receive from this server now."""
+        found = get(f"http://127.0.0.1:{self.api}/patroni") or {}
+        return {one["application_name"] for one in found.get("replication", ()) if one["state"] == "streaming"}
 
     def stop(self):
         """Ends Patroni as an operator does, and with it the server."""
@@ -271,16 +286,35 @@ class Cluster:
     def wait_healthy(self):
         wait_for("a cluster with all its standbys", self.is_healthy, 180, 0.2)
 
+    def leader_and_candidate(self):
+        """The primary, and the standby that can take over."""
+        role = {member["name"]: member["role"] for member in self.view().values()}
+        wanted = "replica" if self.mode == "async" else "sync_standby"
+        return (next(node for node in self.nodes if role.get(node.name) == "leader"),
+                next(node for node in self.nodes if role.get(node.name) == wanted))
+
     def switch_over(self):
         """Has Patroni hand over to a standby."""
-        members = self.view().values()
-        leader = next(member["name"] for member in members if member["role"] == "leader")
-        candidate = next(member["name"] for member in members
-                         if member["role"] == ("replica" if self.mode == "async" else "sync_standby"))
-        node = next(node for node in self.nodes if node.name == leader)
-        request = urllib.request.Request(f"http://127.0.0.1:{node.api}/switchover", method="POST",
-                                         data=json.dumps({"leader": leader, "candidate": candidate}).encode())
-        urllib.request.urlopen(request, timeout=60).read()
+        leader, candidate = self.leader_and_candidate()
+        send_json(f"http://127.0.0.1:{leader.api}/switchover", {"leader": leader.name, "candidate": candidate.name})
+
+    def cascade(self):
+        """Has the other standbys receive from the one that can take over.
+
+        With loop_wait: 1 Patroni does not watch etcd (API v2), and looks once a second.
+        """
+        leader, candidate = self.leader_and_candidate()
+        others = [node for node in self.nodes if node not in (leader, candidate)]
+        send_json(f"http://127.0.0.1:{leader.api}/config", {"loop_wait": 2}, "PATCH")
+        for node in others:
+            node.follow(candidate)
+        wait_for("cascading standbys", lambda: {node.name for node in others} <= candidate.receivers())
+
+    def end_cascade(self):
+        for node in self.nodes:
+            node.follow(None)
+        primary = wait_for("a primary", self.primary)
+        send_json(f"http://127.0.0.1:{primary.api}/config", {"loop_wait": self.nodes[0].loop_wait}, "PATCH")
 
     def end(self):
         for node in self.nodes:
@@ -288,6 +322,12 @@ class Cluster:
         if self.etcd:
             self.etcd.kill()
             self.etcd.wait()
+
+
+def send_json(url, data, method="POST"):
+    """Sends a request, and waits for its answer."""
+    request = urllib.request.Request(url, method=method, data=json.dumps(data).encode())
+    urllib.request.urlopen(request, timeout=60).read()
 
 
 def get(url):
