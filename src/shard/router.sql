@@ -57,11 +57,10 @@ CREATE TABLE tq_shard_internal.version (
 	changed timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON TABLE tq_shard_internal.version IS 'number of the last change of the map';
-INSERT INTO tq_shard_internal.version (version) VALUES (0);
 
 SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.shard', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.bucket', '');
-SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', 'WHERE version > 0');
+SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.version', '');
 
 -- The cluster tq_shard of PL/Proxy has 2048 partitions: 0 to 1023 are the buckets,
 -- each with the connection of its shard, and 1024 and on are the shards by number.
@@ -1227,7 +1226,7 @@ BEGIN
 			RETURNING * INTO added;
 		IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
 			INSERT INTO tq_shard_internal.bucket (bucket, shard) SELECT b, added.number FROM generate_series(0, 1023) AS b;
-			UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
+			INSERT INTO tq_shard_internal.version (version) VALUES (1);		-- not before, so that a dump can be restored
 		ELSE
 			-- from those that have most, as many as make all equal
 			UPDATE tq_shard_internal.bucket b SET next = added.number
