@@ -592,14 +592,33 @@ END
 $$;
 @resolve_and_claim:comment@
 
+-- The errors of the shards.
+CREATE FUNCTION tq_shard_internal.check_wait(wait interval, most interval) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET intervalstyle = postgres
+	AS $$
+BEGIN
+	IF wait IS NULL THEN
+		RAISE EXCEPTION 'wait must not be NULL' USING ERRCODE = 'TQ400',
+			DETAIL = 'The argument wait is NULL.', HINT = 'Give a value for wait.';
+	ELSIF wait < '0' OR wait > most THEN
+		RAISE EXCEPTION 'wait is out of range' USING ERRCODE = 'TQ400',
+			DETAIL = format('It is %s, and may be from 0 to %s seconds.', wait, extract(epoch FROM most)::int),
+			HINT = 'Give an interval in that range, and call again when it is over.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.check_wait(interval, interval) IS 'error if a session may not wait that long';
+
 -- Asks the shard again and again, less often as time goes on.
 @wait_for_task@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	ends timestamptz := clock_timestamp() + LEAST(wait, interval '1 hour');
+	ends timestamptz;
 	pause float8 := 0.005;
 BEGIN
+	PERFORM tq_shard_internal.check_wait(wait, '1 hour');
+	ends := clock_timestamp() + wait;
 	WHILE tq.status(task_id) ->> 'state' IN ('unscheduled', 'pending', 'running') AND clock_timestamp() < ends LOOP
 		COMMIT;
 		PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
@@ -613,9 +632,11 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	ends timestamptz := clock_timestamp() + LEAST(wait, interval '1 hour');
+	ends timestamptz;
 	pause float8 := 0.005;
 BEGIN
+	PERFORM tq_shard_internal.check_wait(wait, '1 hour');
+	ends := clock_timestamp() + wait;
 	WHILE (SELECT p.unscheduled + p.delayed + p.pending + p.running FROM tq.group_progress(task_group_id) AS p) > 0 AND clock_timestamp() < ends LOOP
 		COMMIT;
 		PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
@@ -764,17 +785,22 @@ CREATE FUNCTION tq_shard_internal.page_at(after text, shard int) RETURNS text
 	END;
 COMMENT ON FUNCTION tq_shard_internal.page_at(text, int) IS 'the place on a shard, of a place in a list';
 
-CREATE FUNCTION tq_shard_internal.check_page(after text) RETURNS void
-	LANGUAGE plpgsql
+CREATE FUNCTION tq_shard_internal.is_page(after text) RETURNS bool
+	LANGUAGE sql IMMUTABLE BEGIN ATOMIC
+		SELECT COALESCE(after ~ '^\d+=[0-9.]+( \d+=[0-9.]+)*$', true);
+	END;
+COMMENT ON FUNCTION tq_shard_internal.is_page(text) IS 'whether this may be a place in a list';
+
+-- A place that only a shard knows.
+CREATE FUNCTION tq_shard_internal.refuse_page(after text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
-	IF after !~ '^\d+=[0-9.]+( \d+=[0-9.]+)*$' THEN
-		RAISE EXCEPTION 'invalid after' USING ERRCODE = 'TQ400',
-			DETAIL = 'No row of this list has it as its page.', HINT = 'Give the page of the last row, or NULL.';
-	END IF;
+	RAISE EXCEPTION 'invalid after "%"', after USING ERRCODE = 'TQ400',
+		DETAIL = 'No row of this list has it as its page.', HINT = 'Give the page of the last row, or NULL.';
 END
 $$;
-COMMENT ON FUNCTION tq_shard_internal.check_page(text) IS 'error if this is no place in a list';
+COMMENT ON FUNCTION tq_shard_internal.refuse_page(text) IS 'error of a place that is not one of the router';
 
 @list_pending_tasks:at@
 @list_pending_tasks@
@@ -784,11 +810,14 @@ DECLARE
 	places jsonb;
 	row_ record;
 BEGIN
-	PERFORM tq_shard_internal.check_page(after);
+	IF NOT tq_shard_internal.is_page(after) THEN		-- the shard refuses it, after other arguments
+		PERFORM tq_shard_internal.list_pending_tasks_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, after, max);
+		PERFORM tq_shard_internal.refuse_page(after);
+	END IF;
 	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
 	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
 		CROSS JOIN LATERAL tq_shard_internal.list_pending_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) AS p
-		ORDER BY p.inserted, s.shard, length(p.page), p.page LIMIT max LOOP
+		ORDER BY p.inserted, s.shard, length(p.page), p.page LIMIT GREATEST(max, 1) LOOP
 		places := places || jsonb_build_object(row_.shard, row_.page);
 		RETURN NEXT (row_.task_id, row_.run_id, row_.task, row_.inserted,
 			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.pending_entry;
@@ -805,11 +834,14 @@ DECLARE
 	places jsonb;
 	row_ record;
 BEGIN
-	PERFORM tq_shard_internal.check_page(after);
+	IF NOT tq_shard_internal.is_page(after) THEN		-- the shard refuses it, after other arguments
+		PERFORM tq_shard_internal.list_claimed_tasks_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, after, max);
+		PERFORM tq_shard_internal.refuse_page(after);
+	END IF;
 	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
 	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
 		CROSS JOIN LATERAL tq_shard_internal.list_claimed_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) AS p
-		ORDER BY p.claimed, s.shard, length(p.page), p.page LIMIT max LOOP
+		ORDER BY p.claimed, s.shard, length(p.page), p.page LIMIT GREATEST(max, 1) LOOP
 		places := places || jsonb_build_object(row_.shard, row_.page);
 		RETURN NEXT (row_.task_id, row_.run_id, row_.worker_group, row_.worker_id, row_.claimed, row_.task,
 			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.claimed_entry;
@@ -824,7 +856,7 @@ $$;
 		SELECT q.task_queue_id, q.provisioner_id, q.worker_type, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
 		FROM tq_shard_internal.list_task_queues_all(after, list_task_queues.max) AS q
 		GROUP BY q.task_queue_id, q.provisioner_id, q.worker_type, q.description, q.stability, q.page
-		ORDER BY q.page COLLATE "C" LIMIT list_task_queues.max;
+		ORDER BY q.page COLLATE "C" LIMIT GREATEST(list_task_queues.max, 1);
 	END;
 @list_task_queues:comment@
 
@@ -834,7 +866,7 @@ $$;
 		SELECT q.task_queue_id, q.provisioner_id, q.worker_type, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
 		FROM tq_shard_internal.list_worker_types_all(list_worker_types.provisioner_id, after, list_worker_types.max) AS q
 		GROUP BY q.task_queue_id, q.provisioner_id, q.worker_type, q.description, q.stability, q.page
-		ORDER BY q.page COLLATE "C" LIMIT list_worker_types.max;
+		ORDER BY q.page COLLATE "C" LIMIT GREATEST(list_worker_types.max, 1);
 	END;
 @list_worker_types:comment@
 
@@ -844,7 +876,7 @@ $$;
 		SELECT q.provisioner_id, max(q.expires), max(q.last_date_active), q.description, q.stability, q.page
 		FROM tq_shard_internal.list_provisioners_all(after, list_provisioners.max) AS q
 		GROUP BY q.provisioner_id, q.description, q.stability, q.page
-		ORDER BY q.page COLLATE "C" LIMIT list_provisioners.max;
+		ORDER BY q.page COLLATE "C" LIMIT GREATEST(list_provisioners.max, 1);
 	END;
 @list_provisioners:comment@
 
@@ -856,7 +888,7 @@ $$;
 			(array_agg(w.latest_run_id ORDER BY w.last_date_active DESC NULLS LAST))[1], max(w.quarantine_until), w.page
 		FROM tq_shard_internal.list_workers_all(provisioner_id, worker_type, quarantined, after, list_workers.max) AS w
 		GROUP BY w.worker_group, w.worker_id, w.page
-		ORDER BY w.worker_group COLLATE "C", w.worker_id COLLATE "C" LIMIT list_workers.max;
+		ORDER BY w.worker_group COLLATE "C", w.worker_id COLLATE "C" LIMIT GREATEST(list_workers.max, 1);
 	END;
 @list_workers:comment@
 
@@ -930,7 +962,7 @@ BEGIN
 				LEFT JOIN tq_shard_internal.message k
 					ON k.role = current_user AND k.subscription = name AND k.shard = s.shard AND k.shard_id = f.id
 		), page AS MATERIALIZED (
-			SELECT f.* FROM fetched f ORDER BY f.known NULLS LAST, f.published, f.shard, f.id LIMIT max
+			SELECT f.* FROM fetched f ORDER BY f.known NULLS LAST, f.published, f.shard, f.id LIMIT GREATEST(max, 1)
 		), numbered AS (
 			INSERT INTO tq_shard_internal.message AS m (subscription, shard, shard_id)
 				SELECT name, p.shard, p.id FROM page p WHERE p.known IS NULL ORDER BY p.published, p.shard, p.id
@@ -949,6 +981,9 @@ $$;
 DECLARE
 	part record;
 BEGIN
+	IF id IS NULL THEN
+		PERFORM tq_shard_internal.ack_at(1024 + (tq_shard_internal.shards())[1], name, NULL);		-- refused
+	END IF;
 	PERFORM pg_advisory_xact_lock('tq_shard_internal.message'::regclass::oid::int, hashtext(current_user || ' ' || name));
 	FOR part IN SELECT m.shard, max(m.shard_id) AS shard_id FROM tq_shard_internal.message m
 		WHERE m.role = current_user AND m.subscription = name AND m.id <= ack.id AND m.shard = ANY (tq_shard_internal.shards())
