@@ -294,8 +294,9 @@ END
 $$;
 @enqueue_tasks:comment@
 
-@statuses:at@
-@statuses@
+@for statuses tasks@
+@it:at@
+@it@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
@@ -303,40 +304,19 @@ DECLARE
 	places int[] := tq_shard_internal.shards_of(task_ids, false);
 BEGIN
 	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.statuses_at(COALESCE(1024 + places[1], 0), task_ids);
-	ELSE
-		RETURN QUERY SELECT s.*
-			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids, array_agg(i.n ORDER BY i.n) AS positions
-				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(places) WITH ORDINALITY AS p (place, n) USING (n)
-				GROUP BY p.place) AS g
-				CROSS JOIN LATERAL tq_shard_internal.statuses_at(1024 + g.place, g.ids) AS s
-			ORDER BY array_position(task_ids, s.task_id);
-	END IF;
-END
-$$;
-@statuses:comment@
-
-@tasks:at@
-@tasks@
-	LANGUAGE plpgsql
-	AS $$
-DECLARE
-	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := tq_shard_internal.shards_of(task_ids, false);
-BEGIN
-	IF COALESCE(places[1] = ALL (places), true) THEN
-		RETURN QUERY SELECT * FROM tq_shard_internal.tasks_at(COALESCE(1024 + places[1], 0), task_ids);
+		RETURN QUERY SELECT * FROM tq_shard_internal.@it:name@_at(COALESCE(1024 + places[1], 0), task_ids);
 	ELSE
 		RETURN QUERY SELECT s.*
 			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids
 				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(places) WITH ORDINALITY AS p (place, n) USING (n)
 				GROUP BY p.place) AS g
-				CROSS JOIN LATERAL tq_shard_internal.tasks_at(1024 + g.place, g.ids) AS s
+				CROSS JOIN LATERAL tq_shard_internal.@it:name@_at(1024 + g.place, g.ids) AS s
 			ORDER BY array_position(task_ids, s.task_id);
 	END IF;
 END
 $$;
-@tasks:comment@
+@it:comment@
+@end@
 
 @redrive_queue:at@
 @redrive_queue@
@@ -664,8 +644,9 @@ CREATE FUNCTION tq_shard_internal.later(one jsonb, other jsonb) RETURNS jsonb
 	END;
 COMMENT ON FUNCTION tq_shard_internal.later(jsonb, jsonb) IS 'what two shards know about a worker or a queue, as one';
 
-@get_worker:at@
-@get_worker@
+@for get_worker get_task_queue get_worker_type get_provisioner@
+@it:at@
+@it@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
@@ -676,7 +657,7 @@ BEGIN
 	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
 		seen := seen + 1;
 		BEGIN
-			answer := tq_shard_internal.later(answer, tq_shard_internal.get_worker_at(1024 + place, provisioner_id, worker_type, worker_group, worker_id));
+			answer := tq_shard_internal.later(answer, tq_shard_internal.@it:name@_at(1024 + place, @it:names@));
 		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
 			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
 				RAISE;
@@ -686,79 +667,8 @@ BEGIN
 	RETURN answer;
 END
 $$;
-@get_worker:comment@
-
-@get_task_queue:at@
-@get_task_queue@
-	LANGUAGE plpgsql
-	AS $$
-DECLARE
-	place int;
-	answer jsonb;
-	seen int := 0;
-BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
-		seen := seen + 1;
-		BEGIN
-			answer := tq_shard_internal.later(answer, tq_shard_internal.get_task_queue_at(1024 + place, task_queue_id));
-		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
-			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
-				RAISE;
-			END IF;
-		END;
-	END LOOP;
-	RETURN answer;
-END
-$$;
-@get_task_queue:comment@
-
-@get_worker_type:at@
-@get_worker_type@
-	LANGUAGE plpgsql
-	AS $$
-DECLARE
-	place int;
-	answer jsonb;
-	seen int := 0;
-BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
-		seen := seen + 1;
-		BEGIN
-			answer := tq_shard_internal.later(answer, tq_shard_internal.get_worker_type_at(1024 + place, provisioner_id, worker_type));
-		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
-			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
-				RAISE;
-			END IF;
-		END;
-	END LOOP;
-	RETURN answer;
-END
-$$;
-@get_worker_type:comment@
-
-@get_provisioner:at@
-@get_provisioner@
-	LANGUAGE plpgsql
-	AS $$
-DECLARE
-	place int;
-	answer jsonb;
-	seen int := 0;
-BEGIN
-	FOREACH place IN ARRAY tq_shard_internal.shards() LOOP
-		seen := seen + 1;
-		BEGIN
-			answer := tq_shard_internal.later(answer, tq_shard_internal.get_provisioner_at(1024 + place, provisioner_id));
-		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
-			IF answer IS NULL AND seen = cardinality(tq_shard_internal.shards()) THEN
-				RAISE;
-			END IF;
-		END;
-	END LOOP;
-	RETURN answer;
-END
-$$;
-@get_provisioner:comment@
+@it:comment@
+@end@
 
 @task_queue_counts:all@
 @task_queue_counts@
