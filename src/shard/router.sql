@@ -374,6 +374,10 @@ DECLARE
 	failure text;
 	noted bool;
 BEGIN
+	-- what is no wait is the shard's to refuse
+	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
+		PERFORM tq_shard_internal.claims_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, worker_group, worker_id, tasks, wait);
+	END IF;
 	LOOP
 		asked := 0;
 		failures := 0;
@@ -397,10 +401,6 @@ BEGIN
 		END LOOP;
 		IF failures >= asked THEN
 			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
-		END IF;
-		-- what is no wait is the shard's to refuse
-		IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-			PERFORM tq_shard_internal.claims_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, wait);
 		END IF;
 		EXIT WHEN wait = '0';
 		IF ends IS NULL THEN
@@ -429,6 +429,10 @@ DECLARE
 	failure text;
 	noted bool;
 BEGIN
+	-- what is no wait is the shard's to refuse
+	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
+		PERFORM tq_shard_internal.queue_claims_at(1024 + (tq_shard_internal.shards())[1], task_queue_ids, worker_group, worker_id, tasks, wait, mode);
+	END IF;
 	LOOP
 		asked := 0;
 		failures := 0;
@@ -452,10 +456,6 @@ BEGIN
 		END LOOP;
 		IF failures >= asked THEN
 			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
-		END IF;
-		-- what is no wait is the shard's to refuse
-		IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-			PERFORM tq_shard_internal.queue_claims_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, wait, mode);
 		END IF;
 		EXIT WHEN wait = '0';
 		IF ends IS NULL THEN

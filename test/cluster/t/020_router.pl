@@ -103,7 +103,7 @@ for (my $n = 0; $n < 20; $n++)
 	$page = "'" . (split /\|/, $rows[-1])[1] . "'";
 }
 is(scalar(keys %seen) . ' ' . scalar(grep { $_ > 1 } values %seen), '60 0', 'pages: each run once');
-like(refused(q{SELECT tq.list_pending_tasks('app/mail', 'x')}), qr/TQ400: invalid after/, 'a page that is none');
+like(refused(q{SELECT tq.list_pending_tasks('app/mail', 'x')}), qr/TQ400: .*invalid after "x"/, 'a page that is none');
 
 # A group is on one shard, whatever the ids of its tasks.
 my $in_group = ask(q{WITH g AS MATERIALIZED (SELECT tq.slugid() AS id), t AS (SELECT tq.enqueue('app/group', task_group_id => g.id) AS id FROM g, generate_series(1, 9))
