@@ -49,6 +49,7 @@ INSERT INTO writer VALUES
 	('change_task_group_priority', 'pending', $$tq.change_task_group_priority($g, 'high')$$),
 	('seal_task_group', 'pending', $$tq.seal_task_group($g)$$),
 	('on_group_resolved', 'pending', $$tq.on_group_resolved($g, $q) IS NOT NULL$$),
+	('cancel_group_callbacks', 'pending', $$tq.cancel_group_callbacks($g)$$),
 	('cancel_task_group', 'sealed', $$tq.cancel_task_group($g)$$),
 	('retry_task_group', 'dead', $$tq.retry_task_group($t, '1 h')$$),
 	('claim_work', 'pending', $$(SELECT run_id FROM tq.claim_work($q, 'g', 'w'))$$),

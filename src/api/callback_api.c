@@ -1,13 +1,13 @@
 /*
  * callback_api.c
- *	  SQL function that registers a task for the end of a group.
+ *	  SQL functions that register a task for the end of a group, and take it
+ *	  back.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
-#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -18,17 +18,16 @@
 #include "../engine/definition.h"
 #include "../engine/group.h"
 #include "../engine/group_callback.h"
-#include "../engine/task_access.h"
 #include "../storage/activation.h"
 #include "../storage/group_table.h"
 #include "../storage/task_table.h"
 #include "../util/clock.h"
 #include "../util/slugid.h"
-#include "../util/spi.h"
 #include "arguments.h"
 #include "audit_call.h"
 
 PG_FUNCTION_INFO_V1(tq_on_group_resolved);
+PG_FUNCTION_INFO_V1(tq_cancel_group_callbacks);
 
 enum
 {
@@ -129,15 +128,32 @@ tq_on_group_resolved(PG_FUNCTION_ARGS)
 
 	tq_call_begin(false);
 	read_definition(fcinfo, slug, &definition, now);
-	tq_access_require(tq_need("queue:list-task-group:%s", tq_slug_text(slug)));
-	tq_require_create(&definition, 1, true);
+	tq_group_callback_require(slug, &definition);
 	tq_group_get(slug, &group);
-	tq_group_callback_add(slug, &definition,
-						  GetUserNameFromId(tq_spi_caller(), false), now);
+	tq_group_callback_add(slug, &definition, now);
 	*result = definition.named.task.task_id;
 	act.task_id = *result;
 	if (tq_audit_wants_clients())
 		tq_audit_call_runs(fcinfo, &act, 1);
 	tq_call_end();
 	PG_RETURN_TQ_SLUG_P(result);
+}
+
+/*
+ * cancel_group_callbacks(task_group_id slugid, task_id slugid or NULL) -> how
+ * many tasks are not created any more when the group resolves; NULL: all
+ */
+Datum
+tq_cancel_group_callbacks(PG_FUNCTION_ARGS)
+{
+	const TqSlug *slug = tq_arg_slug(fcinfo, 0, "task_group_id");
+	const TqSlug *task_id = PG_ARGISNULL(1) ? NULL : PG_GETARG_TQ_SLUG_P(1);
+	int n;
+
+	tq_call_begin(false);
+	tq_access_require(tq_need("queue:list-task-group:%s", tq_slug_text(slug)));
+	n = tq_group_callbacks_cancel(slug, task_id);
+	tq_audit_operator(fcinfo);
+	tq_call_end();
+	PG_RETURN_INT32(n);
 }

@@ -356,14 +356,31 @@ const TqXactEnd tq_access_xact_end = {.abort = drop_assumed,
 
 /* ---- the caller ---- */
 
+/* The role for which tq_access_as() checks; InvalidOid: for the caller. */
+static Oid checked_role = InvalidOid;
+
+/* Returns the role whose scopes count, unless scopes were assumed. */
+static Oid
+role_in_question(void)
+{
+	return OidIsValid(checked_role) ? checked_role : tq_spi_caller();
+}
+
+/* Returns whether scopes were assumed, which count in place of the role's. */
+static bool
+counts_assumed(void)
+{
+	return assumed != NULL && !OidIsValid(checked_role);
+}
+
 /* Returns the scopes of the caller, or those that were assumed. */
 static const Access *
 of_caller(void)
 {
-	Oid caller = tq_spi_caller();
+	Oid caller = role_in_question();
 	uint64 generation;
 
-	if (assumed != NULL)
+	if (counts_assumed())
 		return &assumed->access;
 	generation = present_generation();
 	if (last == NULL || last->role != caller || cache_generation != generation)
@@ -564,7 +581,7 @@ void
 tq_access_error(const TqNeed *need)
 {
 	StringInfoData missing;
-	bool by_assumed = assumed != NULL;
+	bool by_assumed = counts_assumed();
 
 	initStringInfo(&missing);
 	describe(&missing, need);
@@ -577,7 +594,7 @@ tq_access_error(const TqNeed *need)
 				   "The transaction has assumed credentials; only their scopes count.")
 			 : errhint("An administrator can grant scopes to role \"%s\": "
 					   "tq.grant_scopes(), tq.grant_queue().",
-					   tq_error_role(tq_spi_caller()))));
+					   tq_error_role(role_in_question()))));
 }
 
 /* Raises TQ403 unless the caller has the scopes that a call requires. */
@@ -586,4 +603,23 @@ tq_access_check(const TqNeed *need)
 {
 	if (!tq_access_meets(need))
 		tq_access_error(need);
+}
+
+/*
+ * Makes checks as if a role were the caller, which registered what is done now
+ * by another session.  What the session has assumed does not count.
+ */
+void
+tq_access_as(Oid role, TqAccessChecks *checks, const void *arg)
+{
+	checked_role = role;
+	PG_TRY();
+	{
+		checks(arg);
+	}
+	PG_FINALLY();
+	{
+		checked_role = InvalidOid;
+	}
+	PG_END_TRY();
 }

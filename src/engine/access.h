@@ -32,6 +32,11 @@ pg_noreturn extern void tq_access_error(const TqNeed *need);
 			tq_access_check(need);                                            \
 	} while (0)
 
+/* Functions that call those above, with the argument of tq_access_as(). */
+typedef void TqAccessChecks(const void *arg);
+
+extern void tq_access_as(Oid role, TqAccessChecks *checks, const void *arg);
+
 extern char **tq_access_scopes(int *n);
 extern void tq_access_assume(const char *client, char *const *scopes, int n);
 extern const char *tq_access_assumed_client(void);

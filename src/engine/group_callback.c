@@ -17,6 +17,8 @@
 
 #include "datatype/timestamp.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
@@ -26,6 +28,7 @@
 #include "../events/status_json.h"
 #include "../storage/callback_table.h"
 #include "../storage/group_table.h"
+#include "../storage/postponed_table.h"
 #include "../storage/table.h"
 #include "../storage/task_table.h"
 #include "../storage/timer_table.h"
@@ -34,10 +37,13 @@
 #include "../util/json_reader.h"
 #include "../util/json_writer.h"
 #include "../util/slugid.h"
+#include "../util/spi.h"
+#include "access.h"
 #include "bucket.h"
 #include "create.h"
 #include "definition_json.h"
 #include "group_callback.h"
+#include "task_access.h"
 
 /* A callback is looked at after as long as it has waited, within these. */
 #define LOOK_MIN_MS (30 * 1000)
@@ -110,6 +116,14 @@ is_resolved(const TqSlug *slug, TqProgress *progress)
 	return tq_group_outcome(progress) != NULL;
 }
 
+/* Reads the definition of the task of a callback. */
+static void
+read_definition(const TqCallback *callback, TqTaskDefinition *definition)
+{
+	tq_definition_parse(&callback->task_id, &callback->definition->root,
+						definition);
+}
+
 /* Creates the task of a callback, with times from now on. */
 static void
 create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
@@ -118,7 +132,7 @@ create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
 	TqTask *task = &new.named.task;
 	TimestampTz shift;
 
-	tq_definition_parse(&callback->task_id, &callback->definition->root, &new);
+	read_definition(callback, &new);
 	shift = now - task->created;
 	task->created = now;
 	task->deadline += shift;
@@ -131,6 +145,64 @@ create(const TqCallback *callback, const TqProgress *progress, TimestampTz now)
 								outcome_json(&callback->task_group_id,
 											 progress))));
 	(void) tq_create(&new, 1, TQ_REPEAT_LATER, now);
+}
+
+/* ---- rights ---- */
+
+/*
+ * Raises TQ403 unless the caller may create the task of a callback, and see how
+ * the group has ended.
+ */
+void
+tq_group_callback_require(const TqSlug *group,
+						  const TqTaskDefinition *definition)
+{
+	tq_access_require(
+		tq_need("queue:list-task-group:%s", tq_slug_text(group)));
+	tq_require_create(definition, 1, true);
+}
+
+static void
+require_still(const void *arg)
+{
+	const TqCallback *callback = arg;
+	TqTaskDefinition definition;
+
+	read_definition(callback, &definition);
+	tq_group_callback_require(&callback->task_group_id, &definition);
+}
+
+/*
+ * Raises an error unless the role that registered a callback may do so now.  The
+ * scopes of credentials end with a claim, so they were checked once.
+ */
+static void
+check_role(const TqCallback *callback)
+{
+	if (callback->client != NULL)
+		return;
+	if (GetUserNameFromId(callback->role, true) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_CONFLICT),
+				 errmsg("the role that registered the task was dropped"),
+				 errdetail(
+					 "The task is created with the scopes of that role."),
+				 errhint("Call tq.cancel_group_callbacks(), and "
+						 "tq.on_group_resolved() as another role.")));
+	tq_access_as(callback->role, require_still, callback);
+}
+
+/* Raises TQ403 unless the caller may take back a callback. */
+static void
+require_cancel(const TqCallback *callback)
+{
+	TqTaskDefinition definition;
+
+	if (tq_access_assumed_client() == NULL &&
+		has_privs_of_role(tq_spi_caller(), callback->role))
+		return;
+	read_definition(callback, &definition);
+	tq_require_change("cancel-task", &definition.named);
 }
 
 /* ---- callbacks ---- */
@@ -153,17 +225,19 @@ look_later(const TqCallback *callback, TimestampTz now)
  */
 void
 tq_group_callback_add(const TqSlug *group, TqTaskDefinition *definition,
-					  const char *role, TimestampTz now)
+					  TimestampTz now)
 {
 	TqCallback callback = {.registered = now,
 						   .task_group_id = *group,
 						   .task_id = definition->named.task.task_id,
-						   .role = unconstify(char *, role),
+						   .role = tq_spi_caller(),
 						   .definition = tq_definition_json(definition)};
+	const char *client = tq_access_assumed_client();
 	TqProgress progress;
 
 	if (tq_task_by_slug(&callback.task_id) != NULL)
 		return;
+	callback.client = client == NULL ? NULL : pstrdup(client);
 	callback.id = tq_id_next();
 	if (!tq_callback_insert(&callback))
 		return;
@@ -200,7 +274,32 @@ tq_group_callback_try(int64 id, TimestampTz now)
 		look_later(&callback, now);
 		return false;
 	}
+	check_role(&callback);
 	create(&callback, &progress, now);
 	tq_callback_delete(id);
 	return true;
+}
+
+/*
+ * Deletes the callbacks of a group, or only that whose task has that id, of
+ * which each may be taken back by the caller; returns how many.
+ */
+int
+tq_group_callbacks_cancel(const TqSlug *group, const TqSlug *task_id)
+{
+	int n;
+	TqCallback *callbacks = tq_callbacks_lock_group(group, &n);
+	int canceled = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (task_id != NULL &&
+			memcmp(task_id, &callbacks[i].task_id, sizeof(TqSlug)) != 0)
+			continue;
+		require_cancel(&callbacks[i]);
+		tq_callback_delete(callbacks[i].id);
+		tq_postponed_delete(callbacks[i].id, "callback");
+		canceled++;
+	}
+	return canceled;
 }

@@ -13,7 +13,11 @@
 extern void tq_group_callback_check(const Jsonb *payload);
 extern void tq_group_callback_add(const TqSlug *group,
 								  TqTaskDefinition *definition,
-								  const char *role, TimestampTz now);
+								  TimestampTz now);
+extern void tq_group_callback_require(const TqSlug *group,
+									  const TqTaskDefinition *definition);
 extern bool tq_group_callback_try(int64 id, TimestampTz now);
+extern int tq_group_callbacks_cancel(const TqSlug *group,
+									 const TqSlug *task_id);
 
 #endif /* TQ_GROUP_CALLBACK_H */

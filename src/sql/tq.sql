@@ -658,7 +658,8 @@ CREATE TABLE tq_internal.group_callback (
 	registered timestamptz NOT NULL,
 	task_group_id tq.slugid NOT NULL,
 	task_id tq.slugid UNIQUE NOT NULL,	-- of the task that is created
-	role text NOT NULL,				-- that has registered it
+	role regrole NOT NULL,			-- that has registered it, and needs the scopes when the task is created
+	client text,					-- of the credentials that it had assumed: only their scopes counted
 	definition jsonb NOT NULL		-- as if it had been created then
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE tq_internal.group_callback IS 'tasks that are created when a group resolves, until then';
@@ -955,7 +956,6 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.shard', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.task_key', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.gate_member', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.unique_key', '');
-SELECT pg_catalog.pg_extension_config_dump('tq_internal.group_callback', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.artifact', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.message_id_seq', '');
 
@@ -978,6 +978,7 @@ SELECT pg_catalog.pg_extension_config_dump('tq_internal.binding', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.disabled_channel', '');
 -- A role that was dropped is a number, which may be another role elsewhere.
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.scope_grant', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
+SELECT pg_catalog.pg_extension_config_dump('tq_internal.group_callback', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.cron', 'WHERE role::oid IN (SELECT oid FROM pg_catalog.pg_roles)');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.audit', '');
 SELECT pg_catalog.pg_extension_config_dump('tq_internal.subscription', '');
@@ -1198,6 +1199,11 @@ CREATE FUNCTION tq.on_group_resolved(
 	AS 'MODULE_PATHNAME', 'tq_on_group_resolved' LANGUAGE C;
 COMMENT ON FUNCTION tq.on_group_resolved(tq.slugid, text, jsonb, tq.slugid, text, int, interval, jsonb, text, jsonb) IS
 	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then; returns its id';
+
+CREATE FUNCTION tq.cancel_group_callbacks(task_group_id tq.slugid, task_id tq.slugid DEFAULT NULL) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_cancel_group_callbacks' LANGUAGE C;
+COMMENT ON FUNCTION tq.cancel_group_callbacks(tq.slugid, tq.slugid) IS
+	'take back what on_group_resolved() has registered for a group and has not created yet: the task of that id, or all; returns how many';
 
 CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
@@ -2009,14 +2015,15 @@ COMMENT ON COLUMN tq.group_overview.sealed IS 'when the group was sealed; NULL: 
 
 CREATE VIEW tq.callback_overview AS
 	SELECT c.task_group_id, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
-		c.role, c.registered, p.failures, p.due AS next_attempt, p.error
+		pg_get_userbyid(c.role)::text AS role, c.client, c.registered, p.failures, p.due AS next_attempt, p.error
 	FROM tq_internal.group_callback c LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
 COMMENT ON VIEW tq.callback_overview IS 'tasks that on_group_resolved() will create, and why one could not be created';
 COMMENT ON COLUMN tq.callback_overview.task_group_id IS 'group whose end they wait for';
 COMMENT ON COLUMN tq.callback_overview.task_id IS 'id that the task will have';
 COMMENT ON COLUMN tq.callback_overview.task_queue_id IS 'queue of the task';
 COMMENT ON COLUMN tq.callback_overview.name IS 'metadata.name of the task';
-COMMENT ON COLUMN tq.callback_overview.role IS 'role that called on_group_resolved()';
+COMMENT ON COLUMN tq.callback_overview.role IS 'role that called on_group_resolved(), whose scopes count when the task is created';
+COMMENT ON COLUMN tq.callback_overview.client IS 'clientId of the credentials that it had assumed: only their scopes counted, at the call; NULL: none';
 COMMENT ON COLUMN tq.callback_overview.registered IS 'when that was';
 COMMENT ON COLUMN tq.callback_overview.failures IS 'how often the task could not be created; NULL: never';
 COMMENT ON COLUMN tq.callback_overview.next_attempt IS 'when that is tried again';

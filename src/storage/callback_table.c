@@ -28,13 +28,17 @@ static TqRelation callback_table = TQ_RELATION("group_callback");
 TQ_NUMBERS(TQ_GROUP_CALLBACK_COLUMNS, group_callback);
 
 static TqStatement insert_row = TQ_STATEMENT(
-	"INSERT INTO tq_internal.group_callback VALUES ($1, $2, $3, $4, $5, $6)"
+	"INSERT INTO tq_internal.group_callback VALUES ($1, $2, $3, $4, $5, $6, $7)"
 	" ON CONFLICT (task_id) DO NOTHING",
-	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, TQ_SLUGID, TEXTOID, JSONBOID);
+	INT8OID, TIMESTAMPTZOID, TQ_SLUGID, TQ_SLUGID, OIDOID, TEXTOID, JSONBOID);
 
 static TqStatement lock_row = TQ_STATEMENT(
 	"SELECT * FROM tq_internal.group_callback WHERE id = $1 FOR UPDATE SKIP LOCKED",
 	INT8OID);
+
+static TqStatement lock_group = TQ_STATEMENT(
+	"SELECT * FROM tq_internal.group_callback WHERE task_group_id = $1 ORDER BY id FOR UPDATE",
+	TQ_SLUGID, InvalidOid);
 
 static TqStatement delete_row =
 	TQ_STATEMENT("DELETE FROM tq_internal.group_callback WHERE id = $1",
@@ -58,10 +62,14 @@ tq_callback_insert(const TqCallback *callback)
 					  TimestampTzGetDatum(callback->registered),
 					  PointerGetDatum(&callback->task_group_id),
 					  PointerGetDatum(&callback->task_id),
-					  CStringGetTextDatum(callback->role),
+					  ObjectIdGetDatum(callback->role),
+					  callback->client == NULL
+						  ? (Datum) 0
+						  : CStringGetTextDatum(callback->client),
 					  JsonbPGetDatum(callback->definition)};
+	const char *nulls = callback->client == NULL ? "     n " : NULL;
 
-	return tq_spi_run(&insert_row, values, NULL) > 0;
+	return tq_spi_run(&insert_row, values, nulls) > 0;
 }
 
 /*
@@ -73,6 +81,14 @@ tq_callback_lock(int64 id, TqCallback *callback)
 {
 	return tq_spi_read(&lock_row, TQ_VALUES(Int64GetDatum(id)), read_row,
 					   callback);
+}
+
+/* Locks and reads the callbacks of a group. */
+TqCallback *
+tq_callbacks_lock_group(const TqSlug *group, int *found)
+{
+	return tq_spi_read_all(&lock_group, TQ_VALUES(PointerGetDatum(group)),
+						   read_row, sizeof(TqCallback), found);
 }
 
 /* Returns whether a callback exists. */

@@ -17,12 +17,14 @@ typedef struct TqCallback
 	TimestampTz registered;
 	TqSlug task_group_id;
 	TqSlug task_id; /* of the task that is created */
-	char *role;     /* that has registered it */
+	Oid role;       /* that has registered it */
+	char *client;   /* of the credentials that it had assumed; NULL: none */
 	Jsonb *definition;
 } TqCallback;
 
 extern bool tq_callback_insert(const TqCallback *callback);
 extern bool tq_callback_lock(int64 id, TqCallback *callback);
+extern TqCallback *tq_callbacks_lock_group(const TqSlug *group, int *found);
 extern bool tq_callback_exists(int64 id);
 extern void tq_callback_delete(int64 id);
 extern int64 *tq_callbacks_of_groups(const TqSlug *groups, int n, int *found);

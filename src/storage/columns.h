@@ -246,7 +246,8 @@
 	X(t, registered, time, registered)                                        \
 	X(t, task_group_id, slug, task_group_id)                                  \
 	X(t, task_id, slug, task_id)                                              \
-	X(t, role, text, role)                                                    \
+	X(t, role, oid, role)                                                     \
+	X(t, client, text, client)                                                \
 	X(t, definition, varlena, definition)
 #define TQ_CRON_FIELDS(X, t)                                                  \
 	X(t, name, text, name)                                                    \

@@ -75,6 +75,7 @@ INSERT INTO rule VALUES
 	('statuses', $$SELECT tq.statuses('{<p>,<r>,<missing>}')$$,
 		'[["queue:status:<p>", "queue:status:<r>", "queue:status:<missing>"], ["queue:status-in-queue:test/q", "queue:status:<missing>"]]'),
 	-- groups
+	('cancel_group_callbacks', $$SELECT tq.cancel_group_callbacks('<p>')$$, '[["queue:list-task-group:<p>"]]'),
 	('seal_task_group', $$SELECT tq.seal_task_group('<p>')$$, '[["queue:seal-task-group:sched/<p>"]]'),
 	('cancel_task_group', $$SELECT tq.cancel_task_group('<sealed>')$$, '[["queue:cancel-task-group:sched/<sealed>"]]'),
 	('retry_task_group', $$SELECT tq.retry_task_group('<sealed>')$$, '[["queue:retry-task-group:sched/<sealed>"]]'),

@@ -44,6 +44,7 @@ INSERT INTO act VALUES
 	('change_task_priority', 'operator', $$tq.change_task_priority('<p>', 'highest')$$, '{<p>}', NULL, '{"priority": "highest"}'),
 	('change_task_group_priority', 'operator', $$tq.change_task_group_priority('<p>', 'high')$$, NULL, NULL, '{"task_group_id": "<p>", "priority": "high"}'),
 	('seal_task_group', 'operator', $$tq.seal_task_group('<p>')$$, NULL, NULL, '{"task_group_id": "<p>"}'),
+	('cancel_group_callbacks', 'operator', $$tq.cancel_group_callbacks('<p>', '<d>')$$, '{<d>}', NULL, '{"task_group_id": "<p>"}'),
 	('cancel_task_group', 'operator', $$tq.cancel_task_group('<sealed>')$$, NULL, NULL, '{"task_group_id": "<sealed>"}'),
 	('retry_task_group', 'operator', $$tq.retry_task_group('<sealed>', '1 hour', '{failed}')$$, NULL, NULL, '{"task_group_id": "<sealed>", "deadline": 3600, "reasons": ["failed"], "downstream": true}'),
 	('redrive', 'operator', $$tq.redrive('<d>')$$, '{<d>}', NULL, '{}'),

@@ -149,7 +149,7 @@ SELECT tq.schedule_cron('cr', '* * * * *', 'test/q', '{"x": "$scheduled"}', over
 CREATE TEMP TABLE attack_call (fn text, args text, needs_scope bool DEFAULT true);
 INSERT INTO attack_call VALUES
 	('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$), ('define_task', $$'<new>', DEF$$),
-	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$), ('on_group_resolved', $$'<p>', 'test/q', '{"x": 1}'$$),
+	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$), ('on_group_resolved', $$'<p>', 'test/q', '{"x": 1}'$$), ('cancel_group_callbacks', $$'<p>', '<p>'$$),
 	('schedule_cron', $$'cr2', '* * * * *', 'test/q', '{"x": "$name"}', tags => '{"a": "b"}', deadline => '1 hour'$$), ('unschedule_cron', $$'cr'$$), ('pause_cron', $$'cr'$$), ('resume_cron', $$'cr'$$),
 	('run_cron_now', $$'cr'$$), ('fire_cron', $$'cr'$$),
 	('schedule_task', $$'<u>'$$), ('add_dependencies', $$'<u>', '{<p>}'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),

@@ -4,7 +4,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(61);
+SELECT plan(87);
 
 -- A callback of group g, whose task is that of this name in the queue test/q-name.
 CREATE FUNCTION pg_temp.register(name text, grp text DEFAULT 'g', payload jsonb DEFAULT '{}') RETURNS text
@@ -145,6 +145,113 @@ SELECT pg_temp.throws(call, code, '14.7 ' || call) FROM (VALUES
 	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', priority => 'x')$$, 'TQ400'),
 	($$SELECT tq.on_group_resolved(pg_temp.id('a'), 'test/x', policy => '{"x": 1}')$$, 'TQ400')) AS v (call, code);
 SELECT is(pg_temp.callbacks(), '', '14.7 nothing is registered');
+ROLLBACK TO s;
+
+-- ---------------------------------------------------------------------------
+-- 8: the role that registered, when the task is created
+-- ---------------------------------------------------------------------------
+
+CREATE ROLE cb_role;
+CREATE ROLE cb_gone;
+CREATE ROLE cb_other;
+SELECT tq.grant_scopes(r::regrole, '{queue:create-task:*,queue:scheduler-id:*,queue:list-task-group:*}') FROM unnest('{cb_role,cb_gone,cb_other}'::text[]) AS r \g /dev/null
+CREATE FUNCTION pg_temp.register_as(role text, name text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	g tq.slugid := pg_temp.id('g');
+	t tq.slugid := pg_temp.id(name);
+BEGIN
+	EXECUTE format('SET ROLE %I', role);
+	PERFORM tq.on_group_resolved(g, 'test/x', task_id => t, name => name);
+	RESET ROLE;
+END $$;
+SAVEPOINT roles;
+SELECT pg_temp.create(n, '{"$group": "g"}') FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT pg_temp.register_as('cb_gone', 'gone'), pg_temp.register_as('cb_role', 'lost'), pg_temp.register_as('cb_other', 'kept') \g /dev/null
+SELECT is((SELECT string_agg(name || ' ' || role, ', ' ORDER BY name) FROM tq.callback_overview), 'gone cb_gone, kept cb_other, lost cb_role', '14.8 callback_overview has the role');
+ALTER ROLE cb_other RENAME TO cb_renamed;
+SELECT tq.revoke_scopes('cb_role', '{queue:create-task:*}') \g /dev/null
+DROP ROLE cb_gone;
+SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), 'callback 1', '14.8 roles without the scopes hold up no other one');
+SELECT is(pg_temp.exists('kept'), true, '14.8 a role that was renamed');
+SELECT is((SELECT string_agg(name || ': ' || error, ', ' ORDER BY name) FROM tq.callback_overview),
+	'gone: the role that registered the task was dropped, lost: scopes are not sufficient', '14.8 callback_overview has the error');
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), false, '14.8 health');
+SELECT tq.grant_scopes('cb_role', '{queue:create-task:*}') \g /dev/null
+SET tq.clock_offset = '5 minutes';
+SELECT is(pg_temp.pass(), 'postponed 1', '14.8 created when the role has the scopes');
+SELECT is(pg_temp.exists('lost'), true, '14.8 its task');
+SELECT is(pg_temp.callbacks(), 'gone', '14.8 that of the dropped role waits');
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('g')), 1, '14.9 until it is taken back');
+SELECT is((SELECT count(*) FROM tq.postponed_overview), 0::bigint, '14.9 which ends the failure');
+SELECT is((SELECT ok FROM tq.health() WHERE name = 'postponed'), true, '14.9 health');
+ROLLBACK TO roles;
+
+-- credentials: their scopes, which end with the claim, are checked once
+SELECT pg_temp.create('x', '{"$group": "g"}') \g /dev/null
+SET tq.credentials = on;
+SELECT pg_temp.create('holder', '{"scopes": ["queue:create-task:*", "queue:scheduler-id:*", "queue:list-task-group:*"]}') \g /dev/null
+SELECT tq.revoke_scopes('cb_role', '{queue:create-task:*,queue:scheduler-id:*,queue:list-task-group:*}') \g /dev/null
+CREATE TEMP TABLE holder AS SELECT credentials FROM tq.claim_work('test/q-holder', 'g', 'w');
+GRANT SELECT ON holder TO cb_role;
+-- the scopes count until the subtransaction is rolled back; what it has written is put back
+SAVEPOINT assumed;
+SELECT tq.assume(credentials) FROM holder \g /dev/null
+SELECT pg_temp.register_as('cb_role', 'cred') \g /dev/null
+SELECT to_jsonb(c) AS row FROM tq_internal.group_callback AS c \gset
+ROLLBACK TO assumed;
+INSERT INTO tq_internal.group_callback SELECT * FROM jsonb_populate_record(NULL::tq_internal.group_callback, :'row');
+INSERT INTO tq_internal.timer (kind, due, tasks) SELECT 8, registered, ARRAY[id] FROM tq_internal.group_callback;
+SELECT is((SELECT client IS NOT NULL FROM tq.callback_overview), true, '14.8 callback_overview has the client of credentials');
+SELECT tq.cancel_task(pg_temp.id('x')) \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), 'callback 1', '14.8 created, whatever the role may do');
+ROLLBACK TO roles;
+
+-- ---------------------------------------------------------------------------
+-- 9: cancel_group_callbacks
+-- ---------------------------------------------------------------------------
+
+SELECT pg_temp.create(n, '{"$group": "g"}') FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SELECT pg_temp.create('o') \g /dev/null
+SELECT pg_temp.register(n) FROM unnest('{x,y,z}'::text[]) AS n \g /dev/null
+SELECT pg_temp.register('other', 'o') \g /dev/null
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('g'), pg_temp.id('y')), 1, '14.9 one');
+SELECT is(pg_temp.callbacks(), 'other x z', '14.9 and no other one');
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('g'), pg_temp.id('y')), 0, '14.9 a repeat');
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('g'), pg_temp.id('other')), 0, '14.9 that of another group');
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('none')), 0, '14.9 no such group');
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('g')), 2, '14.9 all');
+SELECT is(pg_temp.callbacks(), 'other', '14.9 of the group');
+SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{a,b}'::text[]) AS n \g /dev/null
+SET tq.clock_offset = '1 minute';
+SELECT is(pg_temp.pass(), '', '14.9 nothing is created');
+SELECT is(pg_temp.register('y'), 'true', '14.9 the id is free again');
+SELECT is(tq.cancel_group_callbacks(pg_temp.id('g')), 0, '14.9 a task that was created stays');
+ROLLBACK TO roles;
+
+-- who may
+SELECT pg_temp.create('a', '{"$group": "g"}') \g /dev/null
+SELECT pg_temp.register_as('cb_role', 'mine') \g /dev/null
+CREATE FUNCTION pg_temp.cancel_as(role text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	g tq.slugid := pg_temp.id('g');
+	n text;
+BEGIN
+	EXECUTE format('SET ROLE %I', role);
+	n := tq.cancel_group_callbacks(g);
+	RESET ROLE;
+	RETURN n;
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLSTATE;
+END $$;
+SELECT is(pg_temp.cancel_as('cb_other'), 'TQ403', '14.9 another role');
+SELECT tq.grant_scopes('cb_other', '{queue:cancel-task-in-queue:test/x}') \g /dev/null
+SAVEPOINT t;
+SELECT is(pg_temp.cancel_as('cb_other'), '1', '14.9 which may cancel the task');
+ROLLBACK TO t;
+SELECT is(pg_temp.cancel_as('cb_role'), '1', '14.9 the role that registered it');
 ROLLBACK TO s;
 SELECT is((SELECT count(*) FROM tq_internal.group_callback) + (SELECT count(*) FROM tq_internal.task), 0::bigint, 'no section leaves rows');
 SELECT * FROM finish();

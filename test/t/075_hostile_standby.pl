@@ -67,6 +67,7 @@ my %write = (
 	change_task_group_priority => "($pending, 'high')",
 	seal_task_group => "($pending)",
 	on_group_resolved => ["($pending, 'p/w')", "($done, 'p/new')"],
+	cancel_group_callbacks => ["($pending)", "($done, $pending)"],
 	cancel_task_group => "($pending)",
 	retry_task_group => "($pending)",
 	claim_work => ["('p/w', 'g', 'w')", "('p/new', 'g', 'w')", "('p/w', 'g', 'new')", "('p/e', 'g', 'w')", "('p/w', 'g', 'w', wait => '1 s')", "('p/new', 'g', 'w', wait => '1 s')",
