@@ -68,6 +68,12 @@ SELECT what, a.* FROM (VALUES
 	pg_temp.create_with(extra) a ORDER BY n;
 SELECT a.code, a.message FROM pg_temp.answer(format('SELECT tq.create_task(pg_temp.id(''new''), %L)', pg_temp.def() - 'taskQueueId' || '{"provisionerId": "regress"}')) a;
 
+-- Faults of metadata that do not name the key, or do not show the value and the limit: none
+SELECT key, left(value::text, 20) AS value, detail
+FROM (VALUES ('name', 255), ('description', 32768), ('owner', 255), ('source', 4096)) k (key, max), unnest(ARRAY['null', '7', '["a"]', to_jsonb('bad ' || repeat('x', max))]::jsonb[]) value,
+	pg_temp.create_with(jsonb_build_object('metadata', (pg_temp.def() -> 'metadata') || jsonb_build_object(key, value))) a
+WHERE NOT (code = 'TQ400' AND strpos(detail, format('"%s" of at most %s characters', key, max)) > 0 AND strpos(detail, rtrim(left(value::text, 20), '"')) > 0);
+
 -- A wrong value at each place among many, and after values of each length
 SELECT a.code, a.detail, count(*) FROM generate_series(1, 100) n, pg_temp.create_with(jsonb_build_object('tags', (
 	SELECT jsonb_object_agg(repeat('k', m % 9) || m, repeat('t', CASE WHEN m = n THEN 4097 ELSE m END)) FROM generate_series(1, 100) m))) a GROUP BY 1, 2;

@@ -1,4 +1,4 @@
--- Every argument of every function: NULL, empty, too long, malformed.  The right SQLSTATE, and nothing changed.
+-- Every argument of every function and procedure: NULL, empty, too long, malformed.  The right SQLSTATE, and nothing changed.
 \getenv srcdir PG_ABS_SRCDIR
 \set helper :srcdir /sql/helper.psql
 \set ECHO none
@@ -56,6 +56,10 @@ INSERT INTO call (fn, arg, good) VALUES
 	('cancel_group_callbacks', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('cancel_group_callbacks', 'task_id', $$'callbackQAGAAAAAAAAAAA'$$),
 	('claim_work', 'task_queue_id', $$'regress/w'$$), ('claim_work', 'worker_group', $$'g'$$), ('claim_work', 'worker_id', $$'w'$$), ('claim_work', 'tasks', $$1$$), ('claim_work', 'wait', $$'0'$$),
 	('claim_work#2', 'task_queue_ids', $$'{regress/w,regress/*}'$$), ('claim_work#2', 'worker_group', $$'g'$$), ('claim_work#2', 'worker_id', $$'w'$$), ('claim_work#2', 'tasks', $$1$$), ('claim_work#2', 'wait', $$'0'$$), ('claim_work#2', 'mode', $$'strict'$$),
+	('wait_for_work', 'task_queue_id', $$'regress/w'$$), ('wait_for_work', 'wait', $$'0'$$), ('wait_for_work#2', 'task_queue_ids', $$'{regress/w,regress/*}'$$), ('wait_for_work#2', 'wait', $$'0'$$),
+	('wait_for_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('wait_for_task', 'wait', $$'0'$$), ('wait_for_task_group', 'task_group_id', $$'group___QAGAAAAAAAAAAA'$$), ('wait_for_task_group', 'wait', $$'0'$$),
+	('cancel_tasks', 'task_queue_id', $$'regress/w'$$), ('cancel_tasks', 'name', $$'n'$$), ('cancel_tasks', 'tags', $$'{"t": "u"}'$$), ('cancel_tasks', 'states', $$'{pending}'$$), ('cancel_tasks', 'max', $$10$$),
+	('move_tasks', 'task_queue_id', $$'regress/w'$$), ('move_tasks', 'to_task_queue_id', $$'regress/v'$$), ('move_tasks', 'max', $$10$$), ('install_cron_upkeep', 'schedule', $$'* * * * *'$$),
 	('claim_task', 'task_id', $$'three___QAGAAAAAAAAAAA'$$), ('claim_task', 'run_id', $$0$$), ('claim_task', 'worker_group', $$'g'$$), ('claim_task', 'worker_id', $$'w'$$),
 	('reclaim_task', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('reclaim_task', 'run_id', $$0$$), ('reclaim_task', 'credentials', $$NULL$$), ('reclaim_task', 'wait', $$'0'$$),
 	('report_completed', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('report_completed', 'run_id', $$0$$), ('report_completed', 'credentials', $$NULL$$), ('report_completed', 'result', $$'{"r": 1}'$$),
@@ -139,20 +143,23 @@ SELECT pg_temp.stored() AS before \gset
 
 -- Functions with arguments that are not in the list, without those of the type: none
 SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname);
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind IN ('f', 'p') AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname);
 -- Arguments that are not in the list: none
 SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind = 'f' AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname AND arg = a)
+WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind IN ('f', 'p') AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname AND arg = a)
+	AND (proname, a) NOT IN (('cancel_tasks', 'tasks'), ('move_tasks', 'tasks'))	-- what the procedure returns
 	AND (proname, a) <> ('resolve', 'reports');	-- the argument of resolve_and_claim()
 
 -- The call with one argument replaced; name#2 is the second form of a function
+-- CALL may return nothing, which EXECUTE ... INTO refuses.
+CREATE FUNCTION pg_temp.called(statement text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE statement; RETURN NULL; END $$;
 CREATE FUNCTION pg_temp.call(f text, a text DEFAULT NULL, value text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
-	SELECT format('SELECT * FROM %s.%I(%s)',
+	SELECT format(CASE WHEN EXISTS (SELECT FROM pg_proc WHERE proname = split_part(f, '#', 1) AND prokind = 'p' AND pronamespace = 'tq'::regnamespace) THEN 'SELECT pg_temp.called($c$CALL %s.%I(%s)$c$)' ELSE 'SELECT * FROM %s.%I(%s)' END,
 		(SELECT p.pronamespace::regnamespace FROM pg_proc p WHERE p.proname = split_part(f, '#', 1) AND p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) LIMIT 1), split_part(f, '#', 1), string_agg(CASE WHEN arg = '' THEN '' ELSE arg || ' => ' END
 		|| CASE WHEN arg = a THEN value ELSE good END, ', ' ORDER BY place))
 	FROM call WHERE fn = f $$;
 
--- Valid arguments only: each call succeeds
+-- Valid arguments only: each call succeeds, or is that of a procedure, which ends transactions and says so after it has checked its arguments
 SELECT fn, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM (SELECT fn, min(place) AS place FROM call GROUP BY fn) f, pg_temp.answer(pg_temp.call(fn)) a ORDER BY place;
 
@@ -250,11 +257,11 @@ RESET client_encoding;
 -- are secret; two arguments exclude each other.
 CREATE TEMP TABLE bad (type regtype, value text, shown text);
 INSERT INTO bad VALUES ('text', $$' bad value*'$$, ' bad value*'), ('int', '-7', '-7'), ('bigint', '-7', '-7'), ('interval', $$'-7 days'$$, '-7 days'), ('interval', $$'-7 days'$$, '-604800'),
-	('timestamptz', $$'infinity'$$, 'infinity'), ('jsonb', $$'"bad"'$$, '"bad"'), ('text[]', $$'{NULL}'$$, '1'), ('slugid[]', $$'{NULL}'$$, '1'), ('int[]', $$'{-7}'$$, '-7'), ('jsonb[]', $$'{NULL}'$$, '1');
+	('timestamptz', $$'infinity'$$, 'infinity'), ('jsonb', $$'"bad"'$$, '"bad"'), ('text[]', $$'{NULL}'$$, '1'), ('text[]', $$'{" bad value*"}'$$, ' bad value*'), ('slugid[]', $$'{NULL}'$$, '1'), ('int[]', $$'{-7}'$$, '-7'), ('jsonb[]', $$'{NULL}'$$, '1');
 SELECT fn, arg, code, message, detail
 FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = split_part(fn, '#', 1) AND (fn LIKE '%#2') = ('task_queue_ids' = ANY (proargnames) IS TRUE)
 	JOIN (SELECT type, value, array_agg(shown) AS shown FROM bad GROUP BY 1, 2) b ON type = proargtypes[array_position(proargnames, arg) - 1], pg_temp.answer(pg_temp.call(fn, arg, value)) a, concat_ws(' ', message, detail) said
-WHERE code NOT IN ('ok', 'TQ404') AND arg NOT IN ('credentials', 'retry') AND NOT (said ~ ('\m' || arg || '\M') AND EXISTS (SELECT FROM unnest(shown) s WHERE strpos(said, s) > 0)) ORDER BY place;
+WHERE code NOT IN ('ok', 'TQ404') AND message !~ 'inside a transaction block' AND arg NOT IN ('credentials', 'retry') AND NOT (said ~ ('\m' || arg || '\M') AND EXISTS (SELECT FROM unnest(shown) s WHERE strpos(said, s) > 0)) ORDER BY place;
 
 SELECT pg_temp.stored() = :'before' AS unchanged;
 

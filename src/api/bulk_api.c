@@ -69,10 +69,10 @@ add_state(const char *name, bool *of)
 	}
 	ereport(
 		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT),
-		 errmsg("\"%s\" is not a state of an unresolved task",
-				tq_error_clip(name)),
-		 errdetail("Only unresolved tasks are canceled."),
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid states"),
+		 errdetail(
+			 "The argument states has \"%s\", and only unresolved tasks are canceled.",
+			 tq_error_clip(name)),
 		 errhint(
 			 "Give some of unscheduled, pending and running in \"states\".")));
 }

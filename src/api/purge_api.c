@@ -41,10 +41,10 @@ add_state(const char *name, bool *of)
 	}
 	ereport(
 		ERROR,
-		(errcode(ERRCODE_TQ_BAD_INPUT),
-		 errmsg("\"%s\" is not a state of a resolved task",
-				tq_error_clip(name)),
-		 errdetail("Only resolved tasks are purged."),
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid states"),
+		 errdetail(
+			 "The argument states has \"%s\", and only resolved tasks are purged.",
+			 tq_error_clip(name)),
 		 errhint(
 			 "Give some of completed, failed and exception in \"states\".")));
 }

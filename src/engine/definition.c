@@ -738,8 +738,9 @@ metadata_with_name(TqFaults *faults, const char *name)
 		return NULL;
 	if (pg_mbstrlen(name) > NAME_MAX_LENGTH)
 		tq_fault(faults, "name",
-				 psprintf("has %d characters, and may have %d",
-						  pg_mbstrlen(name), NAME_MAX_LENGTH));
+				 psprintf("has %d characters, and may have %d; it is \"%s\"",
+						  pg_mbstrlen(name), NAME_MAX_LENGTH,
+						  tq_error_clip(name)));
 	return tq_metadata_json(name);
 }
 

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
+#include "mb/pg_wchar.h"
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
@@ -67,7 +68,7 @@ enum
 
 static const TqJsonKey metadata_keys[] = {METADATA_KEYS(TQ_JSON_KEY_NAME)};
 
-/* The most characters that each may have, in the order of checking. */
+/* The most characters that each may have, in the order of checking: source is last. */
 static const struct
 {
 	int key;
@@ -152,6 +153,35 @@ is_source(const JsonbValue *value)
 	return false;
 }
 
+/* Returns what a value of the metadata is, when it is not what it must be. */
+static const char *
+metadata_fault(const JsonbValue *value)
+{
+	if (value == NULL)
+		return "it has none";
+	if (value->type != jbvString)
+		return psprintf("it is %s", tq_json_shown(value));
+	return psprintf("it has %d characters: %s",
+					pg_mbstrlen_with_len(value->val.string.val,
+										 value->val.string.len),
+					tq_json_shown(value));
+}
+
+/* Checks a string of the metadata; returns whether it is one. */
+static bool
+check_field(const TqJsonReader *source, const TqJsonReader *metadata, int key,
+			int max)
+{
+	const JsonbValue *value = tq_json_at(metadata, key);
+
+	if (value != NULL && tq_json_is_string(value, max))
+		return true;
+	refuse(source, "metadata",
+		   psprintf("must have a string \"%s\" of at most %d characters; %s",
+					metadata_keys[key].name, max, metadata_fault(value)));
+	return false;
+}
+
 /* Checks that the metadata has its four keys, and nothing else. */
 static void
 check_metadata(const TqJsonReader *source, const Jsonb *metadata)
@@ -159,7 +189,7 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 	TqJsonReader reader = {metadata_keys, lengthof(metadata_keys)};
 	JsonbValue unknown;
 	bool all_known;
-	bool is_whole = true;
+	bool has_source = false;
 
 	if (metadata == NULL)
 	{
@@ -169,28 +199,20 @@ check_metadata(const TqJsonReader *source, const Jsonb *metadata)
 	}
 	all_known = tq_json_open(&reader, &metadata->root, &unknown);
 	for (int i = 0; i < lengthof(metadata_fields); i++)
-	{
-		int key = metadata_fields[i].key;
-		int max = metadata_fields[i].max;
-		const JsonbValue *value = tq_json_at(&reader, key);
-
-		if (value == NULL || !tq_json_is_string(value, max))
-		{
-			refuse(
-				source, "metadata",
-				psprintf("must have a string \"%s\" of at most %d characters",
-						 metadata_keys[key].name, max));
-			is_whole = false;
-		}
-	}
+		has_source = check_field(source, &reader, metadata_fields[i].key,
+								 metadata_fields[i].max);
 	if (!all_known)
 		refuse(
 			source, "metadata",
-			"must have name, description, owner and source, and nothing else");
-	if (is_whole && !is_source(tq_json_at(&reader, KEY_SOURCE)))
+			psprintf(
+				"must have name, description, owner and source, and nothing else; it has %s",
+				tq_json_shown(&unknown)));
+	if (has_source && !is_source(tq_json_at(&reader, KEY_SOURCE)))
 		refuse(
 			source, "metadata",
-			"must have a \"source\" that begins with http://, https://, ssh:// or git@");
+			psprintf(
+				"must have a \"source\" that begins with http://, https://, ssh:// or git@; it is %s",
+				tq_json_shown(tq_json_at(&reader, KEY_SOURCE))));
 }
 
 /*
