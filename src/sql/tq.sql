@@ -2633,13 +2633,22 @@ COMMENT ON FUNCTION tq_internal.short_age(interval) IS 'a time as tq.top() shows
 -- Groups that may be in progress: new ones, and those of runs that are running.
 -- There may be too many groups to look at all.
 CREATE VIEW tq_internal.recent_group AS
-	SELECT g.task_group_id, p.*
+	SELECT g.id, g.task_group_id, p.*
 	FROM (SELECT id FROM (SELECT id FROM tq_internal.task_group ORDER BY id DESC LIMIT 20) AS n
 		UNION SELECT t.group_id FROM (SELECT r.task FROM tq_internal.claimed_run r LIMIT 50) AS r JOIN tq_internal.task t ON t.id = r.task WHERE t.group_id IS NOT NULL) AS i
 		JOIN tq_internal.task_group g ON g.id = i.id
 		CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p
 	WHERE p.outcome IS NULL AND p.tasks > 0;
 COMMENT ON VIEW tq_internal.recent_group IS 'groups in progress that tq.top() shows';
+
+CREATE VIEW tq_internal.reported_run AS
+	SELECT t.task_id, t.group_id, q.task_queue_id, r.started, d.done, d.total, d.done::float8 / nullif(d.total, 0) AS share, d.reported
+	FROM tq_internal.claimed_run r
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run_detail x WHERE r.has_detail AND x.task = r.task AND x.run_id = r.run_id OFFSET 0) AS d	-- not hashed
+		JOIN tq_internal.task t ON t.id = r.task
+		JOIN tq_internal.queue q ON q.id = t.queue
+	WHERE d.reported IS NOT NULL;
+COMMENT ON VIEW tq_internal.reported_run IS 'running runs with a progress that tq.top() shows; no text of theirs, because its callers need not see tasks';
 
 -- The lines of tq.top(): section, number within it (0: a heading), line.  In
 -- psql the rows have at most 100 columns.
@@ -2650,6 +2659,8 @@ CREATE VIEW tq_internal.screen AS
 		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq.worker_overview w
 	), task_group AS MATERIALIZED (
 		SELECT g.*, g.completed + g.failed + g.exception AS ended, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
+	), progress AS MATERIALIZED (
+		SELECT p.*, row_number() OVER (ORDER BY p.started, p.task_id) AS n FROM tq_internal.reported_run p
 	)
 	SELECT 1 AS section, 0::bigint AS n, format('tq %s, %s: %s pending, %s running, %s delayed, %s blocked; %s/s in, %s/s out',
 		(SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq'), tq_internal.local_time(tq_internal.clock_now()),
@@ -2678,16 +2689,25 @@ CREATE VIEW tq_internal.screen AS
 	FROM worker w
 	UNION ALL SELECT 9, 0, ''
 	UNION ALL
-	SELECT 10, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
+	SELECT 10, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, = of running tasks, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
 	UNION ALL
-	SELECT 11, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('x', ceil(39.0 * (g.failed + g.exception) / g.tasks)::int), 39, '.') || '] '
+	SELECT 11, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('=', floor(39 * COALESCE((SELECT sum(p.share) FROM progress p WHERE p.group_id = g.id), 0) / g.tasks)::int)
+			|| repeat('x', ceil(39.0 * (g.failed + g.exception) / g.tasks)::int), 39, '.') || '] '
 		|| lpad(tq_internal.short_count(g.ended), 9) || lpad(tq_internal.short_count(g.tasks), 9) || lpad(tq_internal.short_count(g.running), 5) || lpad(tq_internal.short_count(g.failed + g.exception), 7)
-	FROM task_group g;
+	FROM task_group g
+	UNION ALL SELECT 12, 0, '' WHERE EXISTS (SELECT FROM progress)
+	UNION ALL
+	SELECT 13, 0, rpad(format('PROGRESS (%s)', count(*)), 24) || rpad('QUEUE', 26) || rpad('# done', 25) || '  DONE  TOTAL   SEEN' FROM progress HAVING count(*) > 0
+	UNION ALL
+	SELECT 14, p.n, rpad(p.task_id::text, 24) || rpad(tq_internal.shorten(p.task_queue_id, 25), 26)
+		|| '[' || rpad(repeat('#', COALESCE(floor(22 * p.share)::int, 0)), 22, '.') || '] '
+		|| lpad(tq_internal.short_count(p.done), 6) || lpad(COALESCE(tq_internal.short_count(p.total), '-'), 7) || lpad(tq_internal.short_age(tq_internal.clock_now() - p.reported), 7)
+	FROM progress p;
 COMMENT ON VIEW tq_internal.screen IS 'the lines of tq.top()';
 
 CREATE FUNCTION tq.top(max_rows int DEFAULT 10) RETURNS SETOF text
 	AS 'MODULE_PATHNAME', 'tq_top' LANGUAGE C;
-COMMENT ON FUNCTION tq.top(int) IS 'one screen for \watch: health, queues, workers and groups in progress, in lines of at most 98 characters';
+COMMENT ON FUNCTION tq.top(int) IS 'one screen for \watch: health, queues, workers, groups in progress and the progress of running tasks, in lines of at most 98 characters';
 
 CREATE FUNCTION tq.reset_queue_stats() RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;

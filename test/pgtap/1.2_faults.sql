@@ -23,7 +23,7 @@ SELECT is(pg_temp.fault($$SELECT tq.enqueue('test/q', priority => 'normal', requ
 	'10 faults in arguments: scheduler_id must be 1 to 38 letters, digits, "-" or "_"; it is "a.b"; project_id must be 1 to 500 letters, digits, ".", "_", "/" or "-"; it is ""; '
 	'requires must be all-completed or all-resolved; it is "any"; priority must be highest, very-high, high, medium, low, very-low or lowest; it is "normal"; '
 	'routes must not have a NULL element; item 2 is NULL; scopes must not have a scope that ends in "**"; it is "a**"; '
-	'tags must be an object of strings of at most 4096 characters; that of "t" is 1; extra must be an object; it is []; name has 256 characters, and may have 255; '
+	'tags must be an object of strings of at most 4096 characters; that of "t" is 1; extra must be an object; it is []; name has 256 characters, and may have 255; it is "' || repeat('n', 100) || '..."; '
 	'policy must have a "retries" that is a whole number from 0 to 2147483647, not -1.', 'ten faults of enqueue');
 SELECT is(pg_temp.fault($$SELECT tq.enqueue_tasks('test/q', '{"{}"}', priority => 'normal', requires => 'any')$$) ~ '^2 faults in arguments: requires .*; priority ', true, 'enqueue_tasks');
 SELECT is(pg_temp.fault($$SELECT pg_temp.create('a', '{"priority": "normal"}')$$),
