@@ -304,6 +304,10 @@ add(TqTaskDefinition *task, TqSlug *dependencies, int n, TimestampTz now)
 
 	if (task->named.task.deadline < now)
 		tq_error_past_deadline(&task->named.task);
+	/* Before what is wrong with the dependencies; it may change until the lock. */
+	if (tq_run_peek(task->named.task.id, &last) &&
+		last.state != TQ_STATE_UNSCHEDULED)
+		refuse_state(&task->named.task, &last);
 	required = find_ids(dependencies, n, &found);
 	if (bsearch(&task->named.task.task_id, dependencies, n, sizeof(TqSlug),
 				compare_slugs) != NULL)

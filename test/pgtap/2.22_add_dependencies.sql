@@ -1,6 +1,6 @@
 -- doc/spec/taskcluster.md 2.22: add_dependencies.
 \ir helper.psql
-SELECT plan(36);
+SELECT plan(38);
 
 -- What a call that must fail says: code, message, detail.
 CREATE FUNCTION pg_temp.failure(call text) RETURNS text
@@ -61,6 +61,8 @@ SELECT is(pg_temp.unmet('all'), 1::bigint, '4.1 all-resolved: one that has faile
 -- ---- what is refused ----
 SELECT is(pg_temp.failure(format('SELECT pg_temp.add(%L, %L)', 't', 'w')), format('TQ409: task "%s" takes no more dependencies. The task is pending.', pg_temp.id('t')), '2.22 a pending task');
 SELECT matches(pg_temp.failure(format('SELECT pg_temp.add(%L, %L)', 'r', 'w')), '^TQ409: .* The task is completed', '2.22 a resolved task');
+SELECT matches(pg_temp.failure(format('SELECT pg_temp.add(%L, %L)', 'r', 'r')), '^TQ409: .* The task is completed', '2.22 the state comes before a cycle');
+SELECT matches(pg_temp.failure(format('SELECT pg_temp.add(%L, %L)', 'r', 'missing')), '^TQ409: .* The task is completed', '2.22 and before what does not exist');
 SELECT matches(pg_temp.failure(format('SELECT pg_temp.add(%L, %L)', 'missing', 'w')), '^TQ404', '2.22 no such task');
 SELECT pg_temp.create('x'), pg_temp.create('c1', '{"$deps": ["x"]}'), pg_temp.create('c2', '{"$deps": ["c1"]}'), pg_temp.create('c3', '{"$deps": ["c2"]}');
 SELECT matches(pg_temp.failure(format('SELECT pg_temp.add(%L, %L, %L)', 'c1', 'w', 'missing')), format('^TQ400: .*missingTaskDependencies: \[%s\]', pg_temp.id('missing')), '4.2 a required task that does not exist');

@@ -403,6 +403,19 @@ sub own_retry_group
 	return;
 }
 
+sub own_add_dependencies
+{
+	my ($self) = @_;
+	my $id   = $self->own_in_state('unscheduled');
+	my @deps = map { $self->own_in_state(pick(qw(unscheduled pending running completed failed exception))) } 0 .. int(rand(2.5));
+	$self->own_status($id, sub { $_[0]->add_dependencies($id, @deps) }, 'SELECT tq.add_dependencies($1, $2)', $id, array_literal(@deps));
+	return if $self->{last_err} || @{ $self->{faults} };
+	my $r    = $self->call(q{SELECT string_agg(d, ' ') FROM jsonb_array_elements_text(tq.task($1) -> 'dependencies') AS d}, $id);
+	my $want = join(' ', @{ $self->{model}->task($id)->{def}{deps} });
+	$self->fault("add_dependencies($id, @deps): it has ($r->{rows}[0][0]) instead of ($want)") if ($r->{rows}[0][0] // '') ne $want;
+	return;
+}
+
 sub own_reschedule
 {
 	my ($self) = @_;
@@ -1014,7 +1027,7 @@ sub own_bad
 
 my @own_operations = (
 	create      => 20, define  => 3, repeat => 4, create_tasks => 4, create_keyed => 3,
-	repair      => 3,  retry_group => 2, reschedule => 3,
+	repair      => 3,  retry_group => 2, reschedule => 3, add_dependencies => 10,
 	schedule    => 6,  rerun   => 6, cancel => 3, read => 2,
 	claim_work  => 17, claim_task => 5, reclaim => 5, defer => 4, claim_queues => 4,
 	completed   => 10, failed  => 7, exception => 10, resolve => 6,

@@ -19,7 +19,7 @@ use warnings;
 use List::Util qw(max min sum0);
 
 use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of first_delay
-  budget_of delay_of is_tolerated is_fatal is_dead outcome_of);
+  budget_of delay_of is_tolerated is_fatal is_dead outcome_of bytes_of);
 use Status qw(state_for %retry_name);
 
 use constant DRIFT_MS => 15 * 60_000;
@@ -790,6 +790,51 @@ sub reschedule
 	@$run{qw(visibleAt ready parked)} = (later($m->{win}, $after), !$after, !$after && $m->is_gated($t));
 	$run->{until} = later($run->{visibleAt}, $p->{pending}) if defined $p->{pending} && !exists $run->{started};
 	$t->{batch} = $t->{since} = $m->{batch};
+	return;
+}
+
+# ---- further dependencies (doc/spec/taskcluster.md 2.22) ----
+
+# Ids in the order of their bytes, each once.
+sub in_order
+{
+	my %seen;
+	return sort { bytes_of($a) cmp bytes_of($b) } grep { !$seen{$_}++ } @_;
+}
+
+# Does one of these tasks wait for that one, through unscheduled tasks, or is it it?
+sub wait_for_it
+{
+	my ($m, $id, @next) = @_;
+	my %seen;
+	while (defined(my $at = shift @next))
+	{
+		return 1 if $at eq $id;
+		my $t = $m->{tasks}{$at};
+		push @next, @{ $t->{def}{deps} } if $t && !$seen{$at}++ && state_of($t) eq 'unscheduled';
+	}
+	return 0;
+}
+
+sub add_dependencies
+{
+	my ($m, $id, @deps) = @_;
+	my $t = $m->{tasks}{$id} or return 'TQ404';
+	my %old = map { $_ => 1 } @{ $t->{def}{deps} };
+	my @new = in_order(grep { !$old{$_} } @deps) or return;
+	return 'TQ409' if $m->is_late($t) || state_of($t) ne 'unscheduled';
+	for my $r (map { $m->{tasks}{$_} } @new)
+	{
+		return 'TQ400' if !$r || expiry_of($r) < deadline_of($t);
+	}
+	return 'TQ400' if $m->wait_for_it($id, @new);
+	$t->{def} = { %{ $t->{def} }, deps => [ @{ $t->{def}{deps} }, @new ] };
+	for my $dep (@new)
+	{
+		my $r = $m->{tasks}{$dep};
+		$r->{dependents}{$id} = 1;
+		$t->{unmet}{$dep} = 1 unless is_met($t, $r);
+	}
 	return;
 }
 

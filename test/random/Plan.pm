@@ -12,10 +12,10 @@ use warnings;
 
 use Digest::MD5 qw(md5);
 use Exporter 'import';
-use MIME::Base64 qw(encode_base64);
+use MIME::Base64;
 use Time::Local qw(timegm);
 
-our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES slug_of shared_task
+our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES slug_of bytes_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
   seed_numbers pick array_literal random_policy random_wait delay_of policy_fault
   policy_of first_delay budget_of is_tolerated is_fatal is_dead outcome_of is_loose
@@ -90,6 +90,14 @@ sub slug_of
 	my $slug = encode_base64(pack('C16', @b), '');
 	$slug =~ tr{+/}{-_};
 	return substr($slug, 0, 22);
+}
+
+# The bytes of a slug.
+sub bytes_of
+{
+	my ($slug) = @_;
+	$slug =~ tr{-_}{+/};
+	return decode_base64("$slug==");
 }
 
 # Eight numbers that follow from any words.
