@@ -40,7 +40,7 @@ move_to_own(TqSlug *slug)
 			(errcode(ERRCODE_TQ_CONFLICT), errmsg("this shard has no buckets"),
 			 errdetail("It accepts tasks of groups that exist only."),
 			 errhint(
-				 "Get the present map of buckets, for example by tq_shard.map() of the router, and call another shard.")));
+				 "Get the present map of buckets, for example by tq_shard.map() of the router, and call another shard.  Through a router, repeat the call.")));
 	tq_slug_set_bucket(slug,
 					   own->list[(slug->bytes[12] << 8 | slug->bytes[13]) %
 								 own->n]);
@@ -87,7 +87,16 @@ refuse_group(const TqSlug *group)
 		 errdetail("It would be new, and bucket %d is not one of this shard.",
 				   tq_slug_bucket(group)),
 		 errhint(
-			 "The map of buckets has changed: get it again, for example by tq_shard.map() of the router.")));
+			 "The bucket was moved to another shard, or is being moved, which lasts until older transactions of its shard have ended: repeat the call until then.  A client that calls shards itself gets the map again each time, for example by tq_shard.map() of the router.")));
+}
+
+/* Returns whether task groups in the bucket of this id begin on other shards. */
+bool
+tq_bucket_is_foreign(const TqSlug *slug)
+{
+	const TqOwnBuckets *own = tq_shard_buckets();
+
+	return own != NULL && !own->has[tq_slug_bucket(slug)];
 }
 
 /* Checks a task that is not in a bucket of this shard, or not in its group's. */

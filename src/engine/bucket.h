@@ -15,6 +15,7 @@ extern void tq_bucket_choose(TqSlug *task_id, const TqSlug *group);
 extern void tq_bucket_check(const TqTaskDefinition *tasks, int n);
 extern void tq_bucket_check_callback(const TqSlug *group,
 									 const TqSlug *task_id);
+extern bool tq_bucket_is_foreign(const TqSlug *slug);
 extern FullTransactionId tq_bucket_set(MultirangeType *ranges);
 
 #endif /* TQ_BUCKET_H */

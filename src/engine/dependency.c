@@ -45,6 +45,7 @@
 #include "../util/errors.h"
 #include "../util/guc.h"
 #include "../util/slugid.h"
+#include "bucket.h"
 #include "dependency.h"
 
 /* A required task that is not created by the same call. */
@@ -221,6 +222,21 @@ tq_dependency_prepare(const TqTaskDefinition *tasks, int n, HTAB *batch_tasks,
 }
 
 /*
+ * Gives the hint for required tasks that are missing or expire; foreign is the
+ * first one that is missing and may be on another shard, or NULL.
+ */
+static int
+hint_required(const TqSlug *foreign)
+{
+	if (foreign == NULL)
+		return errhint(
+			"Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.");
+	return errhint(
+		"Bucket %d of task \"%s\" belongs to another shard, and a task depends on tasks of its own shard only: create it in the task group of those that it depends on.",
+		tq_slug_bucket(foreign), tq_slug_text(foreign));
+}
+
+/*
  * Raises an error unless every required task exists and does not expire before
  * the deadline of the new task (doc/spec/taskcluster.md 4.2).
  */
@@ -231,6 +247,7 @@ check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
 	const TqTask *task = &definition->named.task;
 	StringInfoData missing;
 	StringInfoData expiring;
+	const TqSlug *foreign = NULL;
 
 	initStringInfo(&missing);
 	initStringInfo(&expiring);
@@ -242,7 +259,11 @@ check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
 												   NULL);
 
 		if (batch_task == NULL && !external->is_locked)
+		{
 			tq_error_list(&missing, ", ", tq_slug_text(slug));
+			if (foreign == NULL && tq_bucket_is_foreign(slug))
+				foreign = slug;
+		}
 		else if ((batch_task ? batch_task->task->expires : external->expires) <
 				 task->deadline)
 			tq_error_list(&expiring, ", ", tq_slug_text(slug));
@@ -258,8 +279,7 @@ check_required(const TqTaskDefinition *definition, HTAB *batch_tasks,
 		 errdetail(
 			 "missingTaskDependencies: [%s]; expiringTaskDependencies: [%s].",
 			 missing.data, expiring.data),
-		 errhint(
-			 "Create the tasks that it depends on first, or in the same call of create_tasks, and let them expire later.")));
+		 hint_required(foreign)));
 }
 
 /*
