@@ -6,13 +6,13 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
-#include "utils/builtins.h"
 #include "utils/multirangetypes.h"
 #include "utils/xid8.h"
 
 #include "../engine/access.h"
 #include "../engine/bucket.h"
 #include "../storage/activation.h"
+#include "../storage/dead_letter_table.h"
 #include "../storage/group_table.h"
 #include "../storage/shard_table.h"
 #include "../storage/task_table.h"
@@ -110,7 +110,10 @@ tq_bucket_counts(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* has_task(task_id slugid) -> whether this database has that task (16.5) */
+/*
+ * has_task(task_id slugid) -> whether this database has that task, or a dead
+ * letter of it, which may outlive it (16.5)
+ */
 Datum
 tq_has_task(PG_FUNCTION_ARGS)
 {
@@ -118,7 +121,7 @@ tq_has_task(PG_FUNCTION_ARGS)
 	bool exists;
 
 	tq_call_begin(true);
-	exists = tq_task_exists(task_id);
+	exists = tq_task_exists(task_id) || tq_dead_letter_exists(task_id);
 	tq_call_end();
 	PG_RETURN_BOOL(exists);
 }

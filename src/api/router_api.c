@@ -19,9 +19,12 @@
 
 #include "../util/clock.h"
 #include "../util/compat.h"
+#include "../util/map_lock.h"
 #include "../util/slugid.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_cluster);
+PG_FUNCTION_INFO_V1(tq_shard_lock_map);
+PG_FUNCTION_INFO_V1(tq_shard_unlock_map);
 PG_FUNCTION_INFO_V1(tq_shard_one_place);
 PG_FUNCTION_INFO_V1(tq_shard_note_task);
 PG_FUNCTION_INFO_V1(tq_shard_claim_order);
@@ -83,6 +86,29 @@ tq_shard_cluster(PG_FUNCTION_ARGS)
 {
 	AcceptInvalidationMessages();
 	PG_RETURN_TEXT_P(cstring_to_text("tq_shard"));
+}
+
+/*
+ * lock_map(over_commits bool): locks the map until the end of the transaction,
+ * or until unlock_map() or an error; 55006 if another session has locked it
+ */
+Datum
+tq_shard_lock_map(PG_FUNCTION_ARGS)
+{
+	if (!tq_map_lock(PG_GETARG_BOOL(0)))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("another session changes the map"),
+				 errhint("Repeat the call when that session has ended it.")));
+	PG_RETURN_VOID();
+}
+
+/* unlock_map(): ends lock_map(true) */
+Datum
+tq_shard_unlock_map(PG_FUNCTION_ARGS)
+{
+	tq_map_unlock();
+	PG_RETURN_VOID();
 }
 
 /* The integers of an array that has no NULL. */

@@ -932,9 +932,24 @@ COMMENT ON FUNCTION tq_shard_internal.buckets_settled_at(int, xid8) IS 'tq.bucke
 CREATE FUNCTION tq_shard_internal.used_buckets_at(on_partition int, OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT * FROM tq.bucket_counts(); $$;
 COMMENT ON FUNCTION tq_shard_internal.used_buckets_at(int) IS 'tq.bucket_counts() on a shard';
+-- The ids of groups and tasks, also of those that are to come: by the end of a group, or
+-- of a dead letter whose task has expired.
 CREATE FUNCTION tq_shard_internal.task_buckets_at(on_partition int) RETURNS SETOF int
-	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT DISTINCT tq.bucket(t.task_id) FROM tq.task_overview AS t; $$;
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT DISTINCT tq.bucket(x.id) FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT l.task_id FROM tq_internal.dead_letter AS l
+			UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS x; $$;
 COMMENT ON FUNCTION tq_shard_internal.task_buckets_at(int) IS 'buckets of the ids of the tasks that a shard has';
+CREATE FUNCTION tq_shard_internal.few_buckets_at(on_partition int, most int) RETURNS int[]
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT CASE WHEN pg_catalog.count(*) <= $2 THEN COALESCE(pg_catalog.array_agg(DISTINCT tq.bucket(x.id)), '{}') END
+		FROM (SELECT * FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT g.task_group_id FROM tq_internal.task_group AS g
+			UNION ALL SELECT l.task_id FROM tq_internal.dead_letter AS l UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS a LIMIT $2 + 1) AS x; $$;
+COMMENT ON FUNCTION tq_shard_internal.few_buckets_at(int, int) IS 'buckets of the groups and tasks that a shard has, if they are that few, or NULL';
+CREATE FUNCTION tq_shard_internal.identity_at(on_partition int, OUT database text, OUT buckets text) RETURNS record
+	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
+		SELECT pg_catalog.concat(c.system_identifier, '/', d.oid) AS database, COALESCE(tq.buckets()::text, '{[0,1024)}') AS buckets
+		FROM pg_catalog.pg_control_system() AS c CROSS JOIN pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database(); $$;
+COMMENT ON FUNCTION tq_shard_internal.identity_at(int) IS 'which database a shard is, and which buckets it begins groups in';
 
 @bucket_counts:all@
 @bucket_counts@
@@ -952,7 +967,7 @@ COMMENT ON FUNCTION tq_shard_internal.ranges(int[]) IS 'buckets as ranges';
 
 -- Gives a cluster of PL/Proxy its 2048 partitions.
 CREATE FUNCTION tq_shard_internal.apply_cluster(cluster text) RETURNS void
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	options text;
@@ -987,7 +1002,7 @@ COMMENT ON FUNCTION tq_shard_internal.apply_cluster(text) IS 'makes a cluster of
 -- Makes clusters and functions of the tables, so that sessions follow the map from
 -- their next statement on.
 CREATE FUNCTION tq_shard_internal.apply_map() RETURNS void
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	moved int4multirange;
@@ -1034,57 +1049,81 @@ $$;
 COMMENT ON FUNCTION tq_shard_internal.apply_map() IS 'makes the clusters of PL/Proxy, and the functions that name a partition, of the map';
 
 -- Only one session changes the map at a time.
-CREATE FUNCTION tq_shard_internal.lock_map() RETURNS void
-	LANGUAGE plpgsql
-	AS $$
-BEGIN
-	IF NOT pg_try_advisory_lock('tq_shard_internal.bucket'::regclass::oid::int, 0) THEN
-		RAISE EXCEPTION 'another session changes the map' USING ERRCODE = 'object_in_use',
-			HINT = 'Repeat the call when that session has ended it.';
-	END IF;
-END
-$$;
-COMMENT ON FUNCTION tq_shard_internal.lock_map() IS 'locks the map until unlock_map(), or the end of the session';
+CREATE FUNCTION tq_shard_internal.lock_map(over_commits bool) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_shard_lock_map' LANGUAGE C;
+COMMENT ON FUNCTION tq_shard_internal.lock_map(bool) IS 'locks the map until the end of the transaction, or over commits until unlock_map() or an error';
 CREATE FUNCTION tq_shard_internal.unlock_map() RETURNS void
-	LANGUAGE sql BEGIN ATOMIC SELECT pg_advisory_unlock('tq_shard_internal.bucket'::regclass::oid::int, 0); END;
-COMMENT ON FUNCTION tq_shard_internal.unlock_map() IS 'ends lock_map()';
+	AS 'MODULE_PATHNAME', 'tq_shard_unlock_map' LANGUAGE C;
+COMMENT ON FUNCTION tq_shard_internal.unlock_map() IS 'ends lock_map(true)';
+
+-- Procedures that commit have no search_path of their own.  So what they do is in
+-- functions that have one, which they call by their full names.
 
 -- Moves each bucket that has a next shard there.  In this order no two shards ever
 -- begin groups of one bucket: those that lose buckets first, then a wait until no
 -- transaction there follows the earlier set, then those that win them, then the
 -- router.  What is interrupted goes on when it is called again.
-CREATE PROCEDURE tq_shard_internal.move()
-	LANGUAGE plpgsql
+CREATE FUNCTION tq_shard_internal.take_buckets() RETURNS jsonb
+	LANGUAGE sql SET search_path = pg_catalog, pg_temp BEGIN ATOMIC
+		SELECT COALESCE(jsonb_object_agg(l.shard, tq_shard_internal.set_buckets_at(1024 + l.shard, (tq_shard_internal.ranges(l.kept))::text)), '{}')
+		FROM (SELECT b.shard, array_agg(b.bucket) FILTER (WHERE b.next IS NULL) AS kept FROM tq_shard_internal.bucket b
+			GROUP BY b.shard HAVING bool_or(b.next IS NOT NULL)) AS l;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.take_buckets() IS 'takes the buckets that are moved from the shards; returns the transaction of each';
+
+CREATE FUNCTION tq_shard_internal.are_taken(changes jsonb) RETURNS bool
+	LANGUAGE sql SET search_path = pg_catalog, pg_temp BEGIN ATOMIC
+		SELECT COALESCE(bool_and(tq_shard_internal.buckets_settled_at(1024 + c.key::int, c.value::xid8)), true) FROM jsonb_each_text(changes) AS c;
+	END;
+COMMENT ON FUNCTION tq_shard_internal.are_taken(jsonb) IS 'whether no transaction on these shards begins groups in the buckets that were taken';
+
+-- A shard that has few ids is asked at once which buckets they are of.  In those that
+-- it has lost it begins no group any more, so the others are not looked up there.  One
+-- that has many is left to tq_shard.refresh(), because it would read them all.
+CREATE FUNCTION tq_shard_internal.give_buckets() RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int;
-	change xid8;
-	changes xid8[] := '{}';
-	losing int[];
-	pause float8 := 0.01;
+	kept int[];
 BEGIN
-	PERFORM tq_shard_internal.apply_map();		-- no new group in a bucket that is moved, whose ids are looked up from now on
-	COMMIT;
-	losing := ARRAY(SELECT DISTINCT b.shard FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1);
-	FOREACH place IN ARRAY losing LOOP
-		changes := changes || tq_shard_internal.set_buckets_at(1024 + place,
-			(SELECT tq_shard_internal.ranges(array_agg(b.bucket))::text FROM tq_shard_internal.bucket b WHERE b.shard = place AND b.next IS NULL));
-	END LOOP;
-	FOR i IN 1 .. cardinality(losing) LOOP
-		WHILE NOT tq_shard_internal.buckets_settled_at(1024 + losing[i], changes[i]) LOOP
-			COMMIT;
-			PERFORM pg_sleep(pause);
-			pause := LEAST(pause * 2, 0.5);
-		END LOOP;
-	END LOOP;
 	FOR place IN SELECT DISTINCT b.next FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
 		PERFORM tq_shard_internal.set_buckets_at(1024 + place,
 			(SELECT tq_shard_internal.ranges(array_agg(b.bucket))::text FROM tq_shard_internal.bucket b WHERE COALESCE(b.next, b.shard) = place));
 	END LOOP;
-	UPDATE tq_shard_internal.bucket SET old = array_remove(array_remove(old, shard), next) || shard, shard = next, next = NULL WHERE next IS NOT NULL;
+	FOR place IN SELECT DISTINCT b.shard FROM tq_shard_internal.bucket b WHERE b.next IS NOT NULL ORDER BY 1 LOOP
+		kept := tq_shard_internal.few_buckets_at(1024 + place, 10000);
+		UPDATE tq_shard_internal.bucket b SET old = array_remove(array_remove(b.old, place), b.next) || CASE WHEN kept IS NULL OR b.bucket = ANY (kept) THEN ARRAY[place] ELSE '{}' END,
+				shard = b.next, next = NULL
+			WHERE b.shard = place AND b.next IS NOT NULL;
+	END LOOP;
 	UPDATE tq_shard_internal.shard SET state = 'active' WHERE state = 'joining';
 	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
 	PERFORM tq_shard_internal.apply_map();
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.give_buckets() IS 'gives the buckets that were taken to their next shards, and ends the move';
+
+CREATE FUNCTION tq_shard_internal.longer(pause float8) RETURNS float8
+	LANGUAGE sql BEGIN ATOMIC SELECT LEAST(pause * 2::float8, 0.5::float8); END;
+COMMENT ON FUNCTION tq_shard_internal.longer(float8) IS 'the next pause between two looks';
+
+CREATE PROCEDURE tq_shard_internal.move()
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	changes jsonb;
+	pause float8 := 0.01;
+BEGIN
+	PERFORM tq_shard_internal.apply_map();		-- no new group in a bucket that is moved, whose ids are looked up from now on
+	COMMIT;
+	changes := tq_shard_internal.take_buckets();
+	WHILE NOT tq_shard_internal.are_taken(changes) LOOP
+		COMMIT;
+		PERFORM pg_catalog.pg_sleep(pause);
+		pause := tq_shard_internal.longer(pause);
+	END LOOP;
+	PERFORM tq_shard_internal.give_buckets();
 	COMMIT;
 END
 $$;
@@ -1132,7 +1171,7 @@ CREATE FUNCTION tq_shard_internal.quarantine_at(on_partition int, provisioner te
 COMMENT ON FUNCTION tq_shard_internal.quarantine_at(int, text, text, text, text, timestamptz) IS 'tq.quarantine_worker() on a shard';
 
 CREATE FUNCTION tq_shard_internal.copy_settings(source int, target int) RETURNS void
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	known text[] := ARRAY(SELECT format('%s %s %s', b.channel, b.exchange, b.pattern) FROM tq_shard_internal.bindings_at(source) AS b);
@@ -1150,62 +1189,179 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.copy_settings(int, int) IS 'gives a shard the grants, settings of queues, bindings, subscriptions and quarantines of another one; partitions';
 
-CREATE PROCEDURE tq_shard.add_shard(name text, connection text)
-	LANGUAGE plpgsql
+-- Every role can read the map, and calls a shard by its own name.
+CREATE FUNCTION tq_shard_internal.check_connection(connection text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF connection IS NULL OR connection !~ '=' OR connection ~ '^\s*postgres(ql)?://' THEN
+		RAISE EXCEPTION 'invalid connection string' USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = 'PL/Proxy adds the name of the caller to it, as a keyword.',
+			HINT = 'Give keywords and values, such as ''host=10.0.0.1 dbname=app''; no URI.';
+	ELSIF connection ~ 'password\s*=' THEN
+		RAISE EXCEPTION 'a connection string must not have a password' USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = 'Every role of this database can read it.',
+			HINT = 'Use CREATE USER MAPPING for the servers tq_shard and tq_shard_lookup, or a .pgpass file of the server.';
+	ELSIF connection ~ 'user\s*=' THEN
+		RAISE EXCEPTION 'a connection string must not have a user' USING ERRCODE = 'invalid_parameter_value',
+			DETAIL = 'Each caller would have the rights of that role on the shard.',
+			HINT = 'Callers have their own names on the shards; use CREATE USER MAPPING for the servers tq_shard and tq_shard_lookup to give one another name.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.check_connection(text) IS 'error if this is no connection string for a shard';
+
+CREATE FUNCTION tq_shard_internal.find_shard(name text) RETURNS tq_shard_internal.shard
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	found_ tq_shard_internal.shard;
+BEGIN
+	SELECT s.* INTO found_ FROM tq_shard_internal.shard s WHERE s.name = find_shard.name;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'shard "%" does not exist', name USING ERRCODE = 'undefined_object',
+			HINT = 'tq_shard.map() shows the shards.';
+	END IF;
+	RETURN found_;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.find_shard(text) IS 'the shard of that name, or an error';
+
+-- A move that was interrupted must end before another one begins, because its shards
+-- may follow it already.
+CREATE FUNCTION tq_shard_internal.check_no_move(of_shard int) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	begun tq_shard_internal.shard;
+BEGIN
+	SELECT s.* INTO begun FROM tq_shard_internal.shard s
+		WHERE s.number <> of_shard AND (s.state = 'joining' OR s.state = 'draining' AND EXISTS (SELECT FROM tq_shard_internal.bucket b WHERE b.shard = s.number));
+	IF FOUND THEN
+		RAISE EXCEPTION 'the change of shard "%" was interrupted', begun.name USING ERRCODE = 'object_not_in_prerequisite_state',
+			HINT = format('Call %s first.', CASE begun.state WHEN 'joining' THEN format('tq_shard.add_shard(%L, %L) again, or tq_shard.drain_shard(%1$L),', begun.name, begun.connection)
+				ELSE format('tq_shard.drain_shard(%L) again', begun.name) END);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.check_no_move(int) IS 'error if the move of another shard was interrupted';
+
+-- That the shard answers, and is no other one.
+CREATE FUNCTION tq_shard_internal.check_database(given tq_shard_internal.shard) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	given_database text := (tq_shard_internal.identity_at(1024 + given.number)).database;
+	other tq_shard_internal.shard;
+	other_database text;
+BEGIN
+	FOR other IN SELECT s.* FROM tq_shard_internal.shard s WHERE s.number <> given.number ORDER BY s.number LOOP
+		BEGIN
+			other_database := (tq_shard_internal.identity_at(1024 + other.number)).database;
+		EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+			CONTINUE;		-- it may be another one that moves, too
+		END;
+		IF other_database = given_database THEN
+			RAISE EXCEPTION 'this database is shard "%"', other.name USING ERRCODE = 'duplicate_object',
+				DETAIL = format('The connections "%s" and "%s" are to the same database.', given.connection, other.connection);
+		END IF;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.check_database(tq_shard_internal.shard) IS 'error if a shard does not answer, or is another one, too';
+
+-- A shard that is new, in the state joining unless it is the first one.  It has
+-- answered before this is committed, so that a wrong connection leaves nothing behind.
+CREATE FUNCTION tq_shard_internal.insert_shard(name text, connection text) RETURNS tq_shard_internal.shard
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	added tq_shard_internal.shard;
-	actives int;
+	actives int := (SELECT count(*) FROM tq_shard_internal.shard s WHERE s.state = 'active');
 BEGIN
-	PERFORM tq_shard_internal.lock_map();
-	SELECT s.* INTO added FROM tq_shard_internal.shard s WHERE s.name = add_shard.name;
-	IF NOT FOUND THEN
-		IF connection ~ 'password\s*=' THEN
-			RAISE EXCEPTION 'a connection string must not have a password' USING ERRCODE = 'invalid_parameter_value',
-				DETAIL = 'Every role of this database can read it.',
-				HINT = 'Use CREATE USER MAPPING for the servers tq_shard and tq_shard_lookup, or a .pgpass file of the server.';
-		END IF;
-		SELECT count(*) INTO actives FROM tq_shard_internal.shard s WHERE s.state = 'active';
-		INSERT INTO tq_shard_internal.shard (number, name, connection, state)
-			SELECT COALESCE(max(s.number) + 1, 0), add_shard.name, add_shard.connection, CASE count(*) WHEN 0 THEN 'active' ELSE 'joining' END FROM tq_shard_internal.shard s
-			RETURNING * INTO added;
-		IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
-			INSERT INTO tq_shard_internal.bucket (bucket, shard) SELECT b, added.number FROM generate_series(0, 1023) AS b;
-			INSERT INTO tq_shard_internal.version (version) VALUES (1);		-- not before, so that a dump can be restored
-		ELSE
-			-- from those that have most, as many as make all equal
-			UPDATE tq_shard_internal.bucket b SET next = added.number
-				FROM (SELECT r.bucket FROM (SELECT o.bucket, row_number() OVER (PARTITION BY o.shard ORDER BY o.bucket) AS n FROM tq_shard_internal.bucket o) AS r
-					ORDER BY r.n DESC, r.bucket LIMIT 1024 / (actives + 1)) AS taken
-				WHERE b.bucket = taken.bucket;
-		END IF;
-	ELSIF added.connection <> connection OR added.state <> 'joining' THEN
-		RAISE EXCEPTION 'shard "%" exists', name USING ERRCODE = 'duplicate_object',
-			DETAIL = format('It is %s, at "%s".', added.state, added.connection);
+	INSERT INTO tq_shard_internal.shard (number, name, connection, state)
+		SELECT COALESCE(max(s.number) + 1, 0), insert_shard.name, insert_shard.connection, CASE count(*) WHEN 0 THEN 'active' ELSE 'joining' END FROM tq_shard_internal.shard s
+		RETURNING * INTO added;
+	IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
+		INSERT INTO tq_shard_internal.bucket (bucket, shard) SELECT b, added.number FROM generate_series(0, 1023) AS b;
+		INSERT INTO tq_shard_internal.version (version) VALUES (1);		-- not before, so that a dump can be restored
+	ELSE
+		-- from those that have most, as many as make all equal
+		UPDATE tq_shard_internal.bucket b SET next = added.number
+			FROM (SELECT r.bucket FROM (SELECT o.bucket, row_number() OVER (PARTITION BY o.shard ORDER BY o.bucket) AS n FROM tq_shard_internal.bucket o) AS r
+				ORDER BY r.n DESC, r.bucket LIMIT 1024 / (actives + 1)) AS taken
+			WHERE b.bucket = taken.bucket;
 	END IF;
+	PERFORM tq_shard_internal.apply_map();
+	PERFORM tq_shard_internal.check_database(added);
+	RETURN added;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.insert_shard(text, text) IS 'writes a new shard into the map';
+
+-- The first part of add_shard(); what runs on all shards reaches the shard from the
+-- commit on.
+CREATE FUNCTION tq_shard_internal.begin_adding(name text, connection text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	added tq_shard_internal.shard;
+BEGIN
+	IF name IS NULL OR name !~ '^[^[:cntrl:]]{1,63}$' THEN
+		RAISE EXCEPTION 'invalid name of a shard' USING ERRCODE = 'invalid_parameter_value', HINT = 'Give 1 to 63 characters that can be printed.';
+	END IF;
+	PERFORM tq_shard_internal.check_connection(connection);
+	SELECT s.* INTO added FROM tq_shard_internal.shard s WHERE s.name = begin_adding.name;
+	IF FOUND AND (added.connection <> connection OR added.state <> 'joining') THEN
+		RAISE EXCEPTION 'shard "%" exists', name USING ERRCODE = 'duplicate_object',
+			DETAIL = format('It is %s, at "%s".', added.state, added.connection),
+			HINT = 'tq_shard.set_connection() changes its connection.';
+	END IF;
+	PERFORM tq_shard_internal.check_no_move(COALESCE(added.number, -1));
+	IF added.number IS NULL THEN
+		PERFORM tq_shard_internal.insert_shard(name, connection);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.begin_adding(text, text) IS 'the first part of tq_shard.add_shard()';
+
+CREATE FUNCTION tq_shard_internal.go_on_adding(name text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	added tq_shard_internal.shard := tq_shard_internal.find_shard(name);
+BEGIN
 	IF added.state = 'joining' THEN
-		PERFORM tq_shard_internal.apply_map();		-- what runs on all shards reaches it from now on
-		COMMIT;
 		PERFORM tq_shard_internal.copy_settings(1024 + (SELECT min(s.number) FROM tq_shard_internal.shard s WHERE s.state = 'active'), 1024 + added.number);
 	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.go_on_adding(text) IS 'the second part of tq_shard.add_shard()';
+
+CREATE PROCEDURE tq_shard.add_shard(name text, connection text)
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	PERFORM tq_shard_internal.lock_map(true);
+	PERFORM tq_shard_internal.begin_adding(name, connection);
+	COMMIT;
+	PERFORM tq_shard_internal.go_on_adding(name);
 	CALL tq_shard_internal.move();
 	PERFORM tq_shard_internal.unlock_map();
 END
 $$;
 COMMENT ON PROCEDURE tq_shard.add_shard(text, text) IS 'adds a database as a shard: it begins its share of the new task groups, and old ones stay where they are; not in a transaction block; if interrupted, repeat it';
 
-CREATE PROCEDURE tq_shard.drain_shard(name text)
-	LANGUAGE plpgsql
+-- A shard that was not added to the end may have got its buckets, so they are taken
+-- from it as from any other, and go back.
+CREATE FUNCTION tq_shard_internal.begin_draining(name text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
-	drained tq_shard_internal.shard;
+	drained tq_shard_internal.shard := tq_shard_internal.find_shard(name);
 	others int[];
 BEGIN
-	PERFORM tq_shard_internal.lock_map();
-	SELECT s.* INTO drained FROM tq_shard_internal.shard s WHERE s.name = drain_shard.name;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'shard "%" does not exist', name USING ERRCODE = 'undefined_object';
-	END IF;
+	PERFORM tq_shard_internal.check_no_move(drained.number);
 	others := ARRAY(SELECT s.number FROM tq_shard_internal.shard s LEFT JOIN tq_shard_internal.bucket b ON b.shard = s.number
 		WHERE s.state = 'active' AND s.number <> drained.number GROUP BY s.number ORDER BY count(b.bucket), s.number);
 	IF others = '{}' THEN
@@ -1213,14 +1369,54 @@ BEGIN
 			HINT = 'Add another one first.';
 	END IF;
 	UPDATE tq_shard_internal.shard s SET state = 'draining' WHERE s.number = drained.number;
+	UPDATE tq_shard_internal.bucket b SET shard = drained.number, next = b.shard WHERE b.next = drained.number;
 	UPDATE tq_shard_internal.bucket b SET next = others[1 + r.n % cardinality(others)]
-		FROM (SELECT o.bucket, row_number() OVER (ORDER BY o.bucket) - 1 AS n FROM tq_shard_internal.bucket o WHERE o.shard = drained.number) AS r
+		FROM (SELECT o.bucket, row_number() OVER (ORDER BY o.bucket) - 1 AS n FROM tq_shard_internal.bucket o WHERE o.shard = drained.number AND o.next IS NULL) AS r
 		WHERE b.bucket = r.bucket;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.begin_draining(text) IS 'the first part of tq_shard.drain_shard()';
+
+CREATE PROCEDURE tq_shard.drain_shard(name text)
+	LANGUAGE plpgsql
+	AS $$
+BEGIN
+	PERFORM tq_shard_internal.lock_map(true);
+	PERFORM tq_shard_internal.begin_draining(name);
 	CALL tq_shard_internal.move();
 	PERFORM tq_shard_internal.unlock_map();
 END
 $$;
 COMMENT ON PROCEDURE tq_shard.drain_shard(text) IS 'lets a shard begin no more task groups; those that it has stay until they expire; not in a transaction block; if interrupted, repeat it';
+
+-- The database behind the new connection has the buckets of the shard, or it is
+-- another one.
+CREATE PROCEDURE tq_shard.set_connection(name text, connection text)
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	changed tq_shard_internal.shard;
+	there text;
+BEGIN
+	PERFORM tq_shard_internal.lock_map(false);
+	changed := tq_shard_internal.find_shard(name);
+	PERFORM tq_shard_internal.check_connection(connection);
+	UPDATE tq_shard_internal.shard s SET connection = set_connection.connection WHERE s.number = changed.number RETURNING s.* INTO changed;
+	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
+	PERFORM tq_shard_internal.apply_map();
+	PERFORM tq_shard_internal.check_database(changed);
+	there := (tq_shard_internal.identity_at(1024 + changed.number)).buckets;
+	IF changed.state <> 'joining' AND there <> ALL (SELECT COALESCE(r.ranges, '{}') FROM (
+			SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE b.shard = changed.number))::text AS ranges FROM tq_shard_internal.bucket b
+			UNION ALL SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE b.shard = changed.number AND b.next IS NULL))::text FROM tq_shard_internal.bucket b
+			UNION ALL SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE COALESCE(b.next, b.shard) = changed.number))::text FROM tq_shard_internal.bucket b) AS r) THEN
+		RAISE EXCEPTION 'this database is not shard "%"', name USING ERRCODE = 'object_not_in_prerequisite_state',
+			DETAIL = format('It begins groups in the buckets %s, and the map has others for that shard.', there),
+			HINT = 'Give the connection of a database with the tables of the shard: after a failover, or restored from a dump.';
+	END IF;
+END
+$$;
+COMMENT ON PROCEDURE tq_shard.set_connection(text, text) IS 'changes the connection string of a shard, whose database has moved';
 
 -- The buckets of ids that a shard has.
 CREATE FUNCTION tq_shard_internal.used_buckets(shard int) RETURNS SETOF int
@@ -1230,8 +1426,21 @@ CREATE FUNCTION tq_shard_internal.used_buckets(shard int) RETURNS SETOF int
 	END;
 COMMENT ON FUNCTION tq_shard_internal.used_buckets(int) IS 'buckets of the groups and tasks that a shard has';
 
+-- A role that ends a subscription may not delete what other roles have fetched of it.
+CREATE FUNCTION tq_shard_internal.forget_messages() RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	known text[] := ARRAY(SELECT DISTINCT n.subscription FROM unnest(tq_shard_internal.shards()) AS s
+		CROSS JOIN LATERAL tq_shard_internal.subscriptions_at(1024 + s) AS n);
+BEGIN
+	DELETE FROM tq_shard_internal.message m WHERE m.subscription <> ALL (known);
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.forget_messages() IS 'deletes the ids of messages of subscriptions that no shard has any more';
+
 CREATE FUNCTION tq_shard.refresh() RETURNS int
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int;
@@ -1239,7 +1448,7 @@ DECLARE
 	forgotten int := 0;
 	n int;
 BEGIN
-	PERFORM tq_shard_internal.lock_map();
+	PERFORM tq_shard_internal.lock_map(false);
 	FOR place IN SELECT DISTINCT o FROM tq_shard_internal.bucket b CROSS JOIN LATERAL unnest(b.old) AS o ORDER BY 1 LOOP
 		used := ARRAY(SELECT tq_shard_internal.used_buckets(place));
 		UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, place) WHERE place = ANY (b.old) AND b.bucket <> ALL (used);
@@ -1250,24 +1459,21 @@ BEGIN
 		UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
 	END IF;
 	PERFORM tq_shard_internal.apply_map();
-	PERFORM tq_shard_internal.unlock_map();
+	PERFORM tq_shard_internal.forget_messages();
 	RETURN forgotten;
 END
 $$;
 COMMENT ON FUNCTION tq_shard.refresh() IS 'forgets the earlier shards of buckets of which they have no task any more, so that ids of these are not looked up; returns how many; needed after the router was restored from a dump';
 
 CREATE PROCEDURE tq_shard.remove_shard(name text)
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	removed tq_shard_internal.shard;
 	groups_left bigint;
 BEGIN
-	PERFORM tq_shard_internal.lock_map();
-	SELECT s.* INTO removed FROM tq_shard_internal.shard s WHERE s.name = remove_shard.name;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'shard "%" does not exist', name USING ERRCODE = 'undefined_object';
-	END IF;
+	PERFORM tq_shard_internal.lock_map(false);
+	removed := tq_shard_internal.find_shard(name);
 	IF removed.state <> 'draining' OR EXISTS (SELECT FROM tq_shard_internal.bucket b WHERE removed.number IN (b.shard, b.next)) THEN
 		RAISE EXCEPTION 'shard "%" begins task groups', name USING ERRCODE = 'object_not_in_prerequisite_state',
 			HINT = 'Call tq_shard.drain_shard() first.';
@@ -1276,14 +1482,13 @@ BEGIN
 	IF groups_left > 0 THEN
 		RAISE EXCEPTION 'shard "%" has tasks', name USING ERRCODE = 'object_not_in_prerequisite_state',
 			DETAIL = format('Their ids are in %s buckets.', groups_left),
-			HINT = 'Wait until they have expired, or delete them; tq_shard.status() shows how many there are.';
+			HINT = 'Wait until they have expired, or delete them, and their dead letters; tq_shard.status() shows how many there are.';
 	END IF;
 	UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, removed.number) WHERE removed.number = ANY (b.old);
+	DELETE FROM tq_shard_internal.message m WHERE m.shard = removed.number;		-- another one may get its number
 	DELETE FROM tq_shard_internal.shard s WHERE s.number = removed.number;
 	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
 	PERFORM tq_shard_internal.apply_map();
-	COMMIT;
-	PERFORM tq_shard_internal.unlock_map();
 END
 $$;
 COMMENT ON PROCEDURE tq_shard.remove_shard(text) IS 'takes away a shard that was drained and has no task any more';
@@ -1325,6 +1530,30 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard.status() IS 'each shard: whether it answers, its task groups, their tasks that are not resolved, and the groups of buckets that it has no longer; reads all tasks';
 
+-- PL/Proxy wants USAGE on its servers of each role that calls it, and with that a role
+-- can make a user mapping for itself.  Its password is its own affair; another user
+-- would be another role on the shards.
+CREATE FUNCTION tq_shard_internal.check_mapping() RETURNS event_trigger
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() AS c
+		JOIN pg_user_mappings AS m ON m.umid = c.objid AND c.classid = 'pg_user_mapping'::regclass
+		JOIN pg_foreign_server AS f ON f.oid = m.srvid
+		WHERE f.srvname IN ('tq_shard', 'tq_shard_lookup') AND NOT pg_has_role(f.srvowner, 'MEMBER')
+			AND EXISTS (SELECT FROM pg_options_to_table(m.umoptions) AS o WHERE lower(o.option_name) = 'user')) THEN
+		RAISE EXCEPTION 'permission denied for the option "user" of a user mapping of tq_shard' USING ERRCODE = 'insufficient_privilege',
+			DETAIL = 'It is the role that calls of this one have on the shards.',
+			HINT = 'The owner of the servers can give it.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.check_mapping() IS 'error if a role makes itself another one on the shards';
+CREATE EVENT TRIGGER tq_shard_mapping ON ddl_command_end WHEN TAG IN ('CREATE USER MAPPING', 'ALTER USER MAPPING')
+	EXECUTE FUNCTION tq_shard_internal.check_mapping();
+ALTER EVENT TRIGGER tq_shard_mapping ENABLE ALWAYS;
+COMMENT ON EVENT TRIGGER tq_shard_mapping IS 'a role is the same on the shards, unless the owner of the servers gives it another one';
+
 -- ---------------------------------------------------------------------------
 -- Grants
 -- ---------------------------------------------------------------------------
@@ -1335,6 +1564,15 @@ GRANT SELECT ON ALL TABLES IN SCHEMA tq TO PUBLIC;
 GRANT SELECT, INSERT, DELETE ON tq_shard_internal.message TO PUBLIC;
 GRANT USAGE ON SEQUENCE tq_shard_internal.message_id TO PUBLIC;
 GRANT SELECT ON tq_shard_internal.shard, tq_shard_internal.bucket, tq_shard_internal.version TO PUBLIC;
-REVOKE EXECUTE ON FUNCTION tq_shard_internal.apply_cluster(text), tq_shard_internal.apply_map(), tq_shard_internal.lock_map(), tq_shard_internal.unlock_map(),
-	tq_shard_internal.set_buckets_at(int, text), tq_shard_internal.copy_settings(int, int), tq_shard.refresh(), tq_shard.status() FROM PUBLIC;
-REVOKE EXECUTE ON PROCEDURE tq_shard_internal.move(), tq_shard.add_shard(text, text), tq_shard.drain_shard(text), tq_shard.remove_shard(text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION tq_shard.refresh(), tq_shard.status() FROM PUBLIC;
+REVOKE EXECUTE ON ALL PROCEDURES IN SCHEMA tq_shard, tq_shard_internal FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION tq_shard_internal.apply_cluster(text), tq_shard_internal.apply_map(), tq_shard_internal.lock_map(bool), tq_shard_internal.unlock_map(),
+	tq_shard_internal.take_buckets(), tq_shard_internal.are_taken(jsonb), tq_shard_internal.give_buckets(), tq_shard_internal.copy_settings(int, int),
+	tq_shard_internal.check_database(tq_shard_internal.shard), tq_shard_internal.insert_shard(text, text), tq_shard_internal.begin_adding(text, text),
+	tq_shard_internal.go_on_adding(text), tq_shard_internal.begin_draining(text), tq_shard_internal.forget_messages(),
+	tq_shard_internal.set_buckets_at(int, text), tq_shard_internal.buckets_settled_at(int, xid8), tq_shard_internal.used_buckets_at(int), tq_shard_internal.used_buckets(int),
+	tq_shard_internal.task_buckets_at(int), tq_shard_internal.few_buckets_at(int, int), tq_shard_internal.identity_at(int), tq_shard_internal.grants_at(int),
+	tq_shard_internal.grant_at(int, text, text[]), tq_shard_internal.queues_at(int), tq_shard_internal.set_queue_at(int, text, jsonb), tq_shard_internal.bindings_at(int),
+	tq_shard_internal.bind_at(int, text, text, text), tq_shard_internal.unbind_at(int, text, text, text), tq_shard_internal.subscriptions_at(int),
+	tq_shard_internal.subscribe_at(int, text, text, text), tq_shard_internal.quarantines_at(int),
+	tq_shard_internal.quarantine_at(int, text, text, text, text, timestamptz) FROM PUBLIC;

@@ -51,6 +51,10 @@ static TqStatement lock_letter[] =
 	 [TQ_LOCK_SKIP] = TQ_STATEMENT(FIND_LETTER "UPDATE SKIP LOCKED",
 								   TQ_SLUGID)};
 
+static TqStatement exists_letter =
+	TQ_STATEMENT("SELECT FROM tq_internal.dead_letter l WHERE l.task_id = $1",
+				 TQ_SLUGID);
+
 static TqStatement delete_letter =
 	TQ_STATEMENT("DELETE FROM tq_internal.dead_letter l WHERE l.task_id = $1",
 				 TQ_SLUGID);
@@ -115,6 +119,14 @@ tq_dead_letter_lock(const TqSlug *task_id, TqLock mode, TqDeadLetter *letter)
 {
 	return tq_spi_read(&lock_letter[mode], TQ_VALUES(PointerGetDatum(task_id)),
 					   read_letter, letter);
+}
+
+/* Returns whether there is a dead letter of that task. */
+bool
+tq_dead_letter_exists(const TqSlug *task_id)
+{
+	return tq_spi_run(&exists_letter, TQ_VALUES(PointerGetDatum(task_id)),
+					  NULL) > 0;
 }
 
 /* Deletes a dead letter; returns false if there is none. */

@@ -28,6 +28,7 @@ typedef struct TqDeadLetter
 extern void tq_dead_letter_insert(const TqDeadLetter *letter);
 extern bool tq_dead_letter_lock(const TqSlug *task_id, TqLock mode,
 								TqDeadLetter *letter);
+extern bool tq_dead_letter_exists(const TqSlug *task_id);
 extern int tq_dead_letters_delete(TimestampTz before, int max);
 extern bool tq_dead_letter_delete(const TqSlug *task_id);
 extern TqDeadLetter *tq_dead_letters_by_age(int32 queue,

@@ -63,6 +63,7 @@ sub run_input
 
 run_input('direct', $input);
 is(run_input('s1', $before) =~ s/^(?!.*ERROR).*\n//gmr, '', 'the tasks and queues of bad_input.sql');
+$node->safe_psql('s1', q{SELECT tq.set_buckets('{[0,512)}')});		# which the helper has reset
 cmp_ok($node->safe_psql('direct', q{SELECT count(*) FROM asked WHERE code <> 'ok'}), '>', 1000, 'its statements');
 
 # The statements that fail in the database with tq, through the router.
@@ -118,5 +119,147 @@ foreach my $call (q{wait_for_task('one_____QAGAAAAAAAAAAA', NULL)}, q{wait_for_t
 	my ($direct, $routed) = map { join "\n", map { s/tq\.\w+\(\d+\): \[\w+\] REMOTE ERROR: |Remote (?:detail|hint): //gr } refused("CALL tq.$call", $_) =~ /((?:ERROR|DETAIL|HINT): .*)/g } ('direct', $router);
 	is($routed, $direct, "CALL $call");
 }
+
+# ---- the map ----
+
+# A session stays after an error, and leaves no lock behind.
+my $other = $node->background_psql($router, on_error_stop => 0);
+my $none = "$at dbname=none";
+
+$node->safe_psql('postgres', q{ALTER DATABASE s3 ALLOW_CONNECTIONS false});
+foreach my $call ("CALL tq_shard.add_shard('three', '$at dbname=s3')", "CALL tq_shard.add_shard('one', '$none')", q{CALL tq_shard.drain_shard('none')}, q{CALL tq_shard.remove_shard('one')},
+	"BEGIN; CALL tq_shard.add_shard('three', '$at dbname=s3'); ROLLBACK", "DO \$\$BEGIN CALL tq_shard.drain_shard('none'); EXCEPTION WHEN OTHERS THEN NULL; END\$\$",
+	"CALL tq_shard.set_connection('one', '$none')", q{BEGIN; SELECT tq_shard.refresh(); SELECT 1 / 0; ROLLBACK}, q{SELECT tq_shard.refresh()})
+{
+	$other->query($call);
+	is(ask(q{SELECT tq_shard.refresh() >= 0}), 't', "no lock after: $call");
+}
+is(ask(q{SELECT string_agg(concat_ws(' ', name, state, buckets), ', ') FROM tq_shard.map()}), 'one active {[0,512)}, two active {[512,1024)}', 'what failed has changed nothing');
+$other->query('BEGIN; SELECT tq_shard.refresh()');
+like(refused(q{CALL tq_shard.drain_shard('two')}), qr/55006: another session changes the map/, 'until the end of the transaction');
+$other->query('COMMIT');
+$node->safe_psql('postgres', q{ALTER DATABASE s3 ALLOW_CONNECTIONS true});
+
+# Arguments
+foreach my $bad ('NULL', q{''}, q{repeat('x', 64)}, q{e'a\nb'})
+{
+	like(refused("CALL tq_shard.add_shard($bad, '$at dbname=s3')"), qr/22023: invalid name of a shard/, "a name: $bad");
+}
+my %refused_connection = (
+	'NULL' => 'invalid connection string', q{''} => 'invalid connection string', q{'nothing'} => 'invalid connection string',
+	q{'postgresql://localhost/s3'} => 'invalid connection string', q{' postgres://web:secret@localhost/s3?user=web'} => 'invalid connection string',
+	q{'dbname=s3 password = secret'} => 'must not have a password', q{'dbname=s3 sslpassword=secret'} => 'must not have a password',
+	q{'dbname=s3 user=postgres'} => 'must not have a user', q{'dbname=s3 user = postgres'} => 'must not have a user');
+foreach my $bad (sort keys %refused_connection)
+{
+	like(refused("CALL tq_shard.add_shard('three', $bad)"), qr/22023: .*$refused_connection{$bad}/, "a connection: $bad");
+	like(refused("CALL tq_shard.set_connection('one', $bad)"), qr/22023: .*$refused_connection{$bad}/, 'of a shard that is there, too');
+}
+like(refused("CALL tq_shard.add_shard('three', 'bad=s3')"), qr/invalid connection option "bad"/, 'a keyword that libpq does not have');
+like(refused("CALL tq_shard.$_"), qr/42704: shard "<NULL>" does not exist/, $_) foreach ('drain_shard(NULL)', 'remove_shard(NULL)', q{set_connection(NULL, 'dbname=s3')});
+like(refused("CALL tq_shard.add_shard('three', 'dbname=s2 $at')"), qr/42710: this database is shard "two"/, 'a database that is a shard by another connection');
+like(refused("CALL tq_shard.add_shard('three', '$at dbname=$router')"), qr/0A000: .*does not run through a router/, 'the router itself');
+like(refused("CALL tq_shard.add_shard('three', '$at dbname=postgres')"), qr/schema "tq" does not exist/, 'a database without tq');
+is(ask(q{SELECT count(*) FROM tq_shard.map()}), '2', 'what was refused is not there');
+
+# Objects in the caller's schemas
+my $hostile = q{CREATE SCHEMA hostile; SET search_path = hostile, pg_catalog, public;
+	CREATE FUNCTION hostile.count() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.cardinality(int[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.array_remove(int[], int) RETURNS int[] LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.pg_sleep(float8) RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.format(text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.bad(text, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.bad(int, int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE FUNCTION hostile.bad(float8, int) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+	CREATE OPERATOR hostile.= (LEFTARG = text, RIGHTARG = text, FUNCTION = hostile.bad);
+	CREATE OPERATOR hostile.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = hostile.bad);
+	CREATE OPERATOR hostile.= (LEFTARG = int, RIGHTARG = int, FUNCTION = hostile.bad);
+	CREATE OPERATOR hostile.* (LEFTARG = float8, RIGHTARG = int, FUNCTION = hostile.bad);
+	};
+
+# ---- buckets without tasks are not looked up ----
+
+# A transaction that was open has a task in a bucket that moves; the rest has none.
+my $open = $node->background_psql('s2', on_error_stop => 0);
+my $late = $open->query(q{BEGIN; SELECT tq.enqueue('app/late', task_id => tq.slugid_in_bucket(1023))});
+my ($out, $error) = ('', '');
+my $adding = IPC::Run::start([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($router), '-c', $hostile, '-c', "CALL tq_shard.add_shard('three', '$at dbname=s3')" ], '<', \undef, '>', \$out, '2>', \$error);
+$node->poll_query_until('s2', q{SELECT NOT tq.buckets() @> 1023}) or die 'no bucket is taken';
+my $moving = refused(q{SELECT tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(1023))});
+like($moving, qr/TQ409: .*belongs to another shard/, 'a new group in a bucket that is moved');
+like($moving, qr/HINT: .*is being moved.*repeat the call/, 'the error says that the call is to be repeated');
+is($node->safe_psql('s3', q{SELECT tq.buckets() IS NULL}), 't', 'the other shard has not got it');
+$open->query('COMMIT');
+$open->quit;
+IPC::Run::finish($adding) or fail("add_shard: $error");
+is($error, '', 'a superuser with a hostile search_path adds a shard') or BAIL_OUT($error);
+my $lost = $node->safe_psql('s3', 'SELECT tq.buckets()');
+my $used = "SELECT COALESCE(range_agg(int4range(b, b + 1)), '{}') * '$lost' FROM (SELECT tq.bucket(task_id) AS b FROM tq_internal.task UNION SELECT tq.bucket(task_group_id) FROM tq_internal.task_group) AS u";
+is(ask(q{SELECT string_agg(name || ' ' || old_buckets::text, ' ' ORDER BY name) FROM tq_shard.map()}),
+	join(' ', 'one', $node->safe_psql('s1', $used), 'three {} two', $node->safe_psql('s2', $used)), 'only buckets with tasks are looked up at their old shards');
+is(ask(q{SELECT old_buckets @> 1023 FROM tq_shard.map() WHERE name = 'two'}), 't', 'among them that of the transaction that was open');
+is(ask("SELECT tq.status('$late') ->> 'state'"), 'pending', 'what came last is found');
+
+# ---- dependencies ----
+
+my ($here) = ask(q{SELECT tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(300))});
+my $elsewhere = ask(q{SELECT tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(600))});
+my $depends = refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => '{$elsewhere}')");
+like($depends, qr/TQ400: .*depends on tasks that do not exist/, 'a dependency on another shard');
+like($depends, qr/HINT: .*Bucket 600 of task "$elsewhere" belongs to another shard.*create it in the task group/, 'its hint says so');
+like(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => '{$elsewhere}')", 's1'), qr/HINT:  Bucket 600/, 'on the shard, too');
+unlike(refused("SELECT tq.enqueue('app/mail', task_group_id => '$here', dependencies => ARRAY[tq.slugid_in_bucket(301)])"), qr/another shard/, 'a task that does not exist has the hint of that');
+unlike(refused("SELECT tq.enqueue('app/mail', dependencies => '{nobody__QAGAAAAAAAAAAA}')", 'direct'), qr/another shard/, 'so has a database that is no shard');
+
+# ---- messages of a subscription that ended ----
+
+$node->safe_psql('postgres', 'CREATE ROLE reader LOGIN; CREATE ROLE outsider LOGIN');
+ask(q{SELECT tq.grant_scopes('reader', '{*}'), tq.subscribe('again', 'task-defined')});
+ask(q{SELECT tq.enqueue('app/mail') FROM generate_series(1, 20)});
+$node->poll_query_until($router, q{SELECT count(*) = 20 FROM tq.fetch('again', 100)}) or die 'not all is published';
+ask(q{DELETE FROM tq_shard_internal.message; SET ROLE reader; SELECT count(*) FROM tq.fetch('again', 100)});
+ask(q{SELECT tq.unsubscribe('again'), tq.subscribe('again', 'task-defined')});
+ask(q{SELECT tq.enqueue('app/mail') FROM generate_series(1, 20)});
+$node->poll_query_until($router, q{SELECT count(*) = 20 FROM tq.fetch('again', 100)}) or die 'not all is published';
+is(ask(q{SET ROLE reader; SELECT count(*) FROM tq.ack('again', (SELECT max(id) FROM tq_shard_internal.message))}), '1', 'a role acknowledges what it has fetched of an earlier subscription');
+is(ask(q{SELECT count(*) FROM tq.fetch('again', 100)}), '20', 'which acknowledges nothing of the present one');
+ask(q{SET ROLE reader; SELECT count(*) FROM tq.fetch('again', 100)});
+ask(q{SELECT tq.unsubscribe('again')});
+ask(q{SELECT tq_shard.refresh()});
+is(ask(q{SELECT count(*) FROM tq_shard_internal.message}), '0', 'refresh() deletes what other roles have fetched');
+
+# ---- the number of a shard that was removed ----
+
+ask(q{SELECT tq.subscribe('numbers', 'task-defined')});
+$node->safe_psql('s3', q{SELECT tq.enqueue('app/mail') FROM generate_series(1, 5)});
+$node->poll_query_until($router, q{SELECT count(*) = 5 FROM tq.fetch('numbers', 100)}) or die 'not all is published';
+my $dead = $node->safe_psql('s3', q{SELECT tq.enqueue('app/dead', policy => '{"deadLetter": true}')});
+$node->safe_psql('s3', q{SELECT tq.resolve(ARRAY[c.task_id], ARRAY[c.run_id], 'failed-terminal') FROM tq.claim_work('app/dead', 'g', 'w') AS c});
+$node->safe_psql('s3', "SELECT tq.delete_task(task_id) FROM tq.task_overview WHERE task_id <> '$dead'");
+is(ask(q{SELECT task_id FROM tq.list_dead_letters('app/dead')}), $dead, 'a dead letter');
+$node->safe_psql('s3', 'TRUNCATE tq_internal.task, tq_internal.run, tq_internal.run_detail, tq_internal.failure');		# as when it has expired
+ask(q{CALL tq_shard.drain_shard('three')});
+like(refused(q{CALL tq_shard.remove_shard('three')}), qr/55000: shard "three" has tasks/, 'a shard with dead letters of tasks that have expired is not removed');
+is(ask("SELECT tq.redrive('$dead') IS NOT NULL"), 't', 'they are found there');
+
+$node->safe_psql('s3', q{DELETE FROM tq_internal.dead_letter; SELECT tq.cancel_task(task_id), tq.delete_task(task_id) FROM tq.task_overview; DELETE FROM tq_internal.task_group});
+ask(q{CALL tq_shard.remove_shard('three')});
+is(ask(q{SELECT count(*) FROM tq_shard_internal.message WHERE shard = 2}), '0', 'what was fetched from a shard that was removed is forgotten, because another one gets its number');
+
+# ---- roles ----
+
+my $own = q{SET ROLE outsider; CREATE USER MAPPING FOR outsider SERVER tq_shard OPTIONS (%s)};
+like(refused(sprintf $own, q{user 'postgres'}), qr/42501: permission denied for the option "user"/, 'a role does not become another one on the shards');
+like(refused(sprintf $own, q{user 'postgres', password 'x'}), qr/42501/, 'nor with a password');
+ask(sprintf $own, q{password 'x'});
+like(refused(q{SET ROLE outsider; ALTER USER MAPPING FOR outsider SERVER tq_shard OPTIONS (ADD user 'postgres')}), qr/42501/, 'nor later');
+like(refused(q{SET session_replication_role = replica; SET ROLE outsider; ALTER USER MAPPING FOR outsider SERVER tq_shard OPTIONS (ADD user 'postgres')}), qr/42501/, 'nor where triggers are off');
+like(refused(q{SET ROLE outsider; SELECT tq.enqueue('app/mail')}), qr/TQ403/, 'its own password, if it wants');
+ask(q{DROP USER MAPPING FOR outsider SERVER tq_shard; CREATE USER MAPPING FOR outsider SERVER tq_shard OPTIONS (user 'reader')});
+is(ask(q{SET ROLE outsider; SELECT length(tq.enqueue('app/mail')::text)}), '22', 'the owner can give a role another name there');
+is(ask(q{SELECT string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.proname) FROM pg_proc p WHERE p.pronamespace IN ('tq_shard'::regnamespace, 'tq_shard_internal'::regnamespace)
+	AND has_function_privilege('outsider', p.oid, 'EXECUTE') AND (p.prokind = 'p' OR p.prosrc ~ 'set_buckets|tq_internal|ALTER SERVER|tq_shard_(un)?lock_map')}), '', 'no role but the owner changes the map, or looks into tables of a shard');
+is(ask(q{SELECT string_agg(p.proname, ', ') FROM pg_proc p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_shard'::regnamespace, 'tq_shard_internal'::regnamespace) AND p.prosecdef}), '', 'no function has the rights of the owner');
 
 done_testing();
