@@ -26,6 +26,18 @@ COMMENT ON SCHEMA tq_shard IS 'functions of the router: which shards there are, 
 CREATE SCHEMA tq_shard_internal;
 COMMENT ON SCHEMA tq_shard_internal IS 'tables of the extension tq_shard, and functions that its functions call';
 
+-- The language of the functions that run on shards: PL/Proxy, with the SQLSTATE of a
+-- connection for a shard that does not answer.  src/shard/generate puts it in place of
+-- plproxy.
+CREATE FUNCTION tq_shard_internal.call() RETURNS language_handler
+	AS 'MODULE_PATHNAME', 'tq_shard_call' LANGUAGE C;
+COMMENT ON FUNCTION tq_shard_internal.call() IS 'calls a function of the language tq_shard';
+CREATE FUNCTION tq_shard_internal.validate(oid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_shard_validate' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_shard_internal.validate(oid) IS 'checks a function of the language tq_shard';
+CREATE LANGUAGE tq_shard HANDLER tq_shard_internal.call VALIDATOR tq_shard_internal.validate;
+COMMENT ON LANGUAGE tq_shard IS 'PL/Proxy, whose errors of connections have their SQLSTATE';
+
 -- ---------------------------------------------------------------------------
 -- Types
 -- ---------------------------------------------------------------------------
@@ -1190,9 +1202,11 @@ $$;
 COMMENT ON FUNCTION tq_shard_internal.copy_settings(int, int) IS 'gives a shard the grants, settings of queues, bindings, subscriptions and quarantines of another one; partitions';
 
 -- Every role can read the map, and calls a shard by its own name.
-CREATE FUNCTION tq_shard_internal.check_connection(connection text) RETURNS void
+CREATE FUNCTION tq_shard_internal.check_connection(name text, connection text) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
+DECLARE
+	other text := (SELECT s.name FROM tq_shard_internal.shard s WHERE s.connection = check_connection.connection AND s.name <> check_connection.name);
 BEGIN
 	IF connection IS NULL OR connection !~ '=' OR connection ~ '^\s*postgres(ql)?://' THEN
 		RAISE EXCEPTION 'invalid connection string' USING ERRCODE = 'invalid_parameter_value',
@@ -1206,10 +1220,13 @@ BEGIN
 		RAISE EXCEPTION 'a connection string must not have a user' USING ERRCODE = 'invalid_parameter_value',
 			DETAIL = 'Each caller would have the rights of that role on the shard.',
 			HINT = 'Callers have their own names on the shards; use CREATE USER MAPPING for the servers tq_shard and tq_shard_lookup to give one another name.';
+	ELSIF other IS NOT NULL THEN
+		RAISE EXCEPTION 'this database is shard "%"', other USING ERRCODE = 'duplicate_object',
+			DETAIL = 'It has the same connection string.';
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION tq_shard_internal.check_connection(text) IS 'error if this is no connection string for a shard';
+COMMENT ON FUNCTION tq_shard_internal.check_connection(text, text) IS 'error if this is no connection string for a shard';
 
 CREATE FUNCTION tq_shard_internal.find_shard(name text) RETURNS tq_shard_internal.shard
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -1310,7 +1327,7 @@ BEGIN
 	IF name IS NULL OR name !~ '^[^[:cntrl:]]{1,63}$' THEN
 		RAISE EXCEPTION 'invalid name of a shard' USING ERRCODE = 'invalid_parameter_value', HINT = 'Give 1 to 63 characters that can be printed.';
 	END IF;
-	PERFORM tq_shard_internal.check_connection(connection);
+	PERFORM tq_shard_internal.check_connection(name, connection);
 	SELECT s.* INTO added FROM tq_shard_internal.shard s WHERE s.name = begin_adding.name;
 	IF FOUND AND (added.connection <> connection OR added.state <> 'joining') THEN
 		RAISE EXCEPTION 'shard "%" exists', name USING ERRCODE = 'duplicate_object',
@@ -1400,7 +1417,7 @@ DECLARE
 BEGIN
 	PERFORM tq_shard_internal.lock_map(false);
 	changed := tq_shard_internal.find_shard(name);
-	PERFORM tq_shard_internal.check_connection(connection);
+	PERFORM tq_shard_internal.check_connection(name, connection);
 	UPDATE tq_shard_internal.shard s SET connection = set_connection.connection WHERE s.number = changed.number RETURNING s.* INTO changed;
 	UPDATE tq_shard_internal.version SET version = version + 1, changed = now();
 	PERFORM tq_shard_internal.apply_map();

@@ -37,8 +37,7 @@ tq_map_lock(bool over_commits)
 {
 	LOCKTAG tag = map_tag();
 
-	if (LockAcquire(&tag, ExclusiveLock, false, true) ==
-		LOCKACQUIRE_NOT_AVAIL)
+	if (LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
 	if (over_commits && held_by == InvalidSubTransactionId)
 	{

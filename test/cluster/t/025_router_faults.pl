@@ -193,7 +193,7 @@ is($node->safe_psql('s3', q{SELECT tq.buckets() IS NULL}), 't', 'the other shard
 $open->query('COMMIT');
 $open->quit;
 IPC::Run::finish($adding) or fail("add_shard: $error");
-is($error, '', 'a superuser with a hostile search_path adds a shard') or BAIL_OUT($error);
+is($error, '', 'a superuser with a hostile search_path adds a shard');
 my $lost = $node->safe_psql('s3', 'SELECT tq.buckets()');
 my $used = "SELECT COALESCE(range_agg(int4range(b, b + 1)), '{}') * '$lost' FROM (SELECT tq.bucket(task_id) AS b FROM tq_internal.task UNION SELECT tq.bucket(task_group_id) FROM tq_internal.task_group) AS u";
 is(ask(q{SELECT string_agg(name || ' ' || old_buckets::text, ' ' ORDER BY name) FROM tq_shard.map()}),
@@ -261,5 +261,43 @@ is(ask(q{SET ROLE outsider; SELECT length(tq.enqueue('app/mail')::text)}), '22',
 is(ask(q{SELECT string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.proname) FROM pg_proc p WHERE p.pronamespace IN ('tq_shard'::regnamespace, 'tq_shard_internal'::regnamespace)
 	AND has_function_privilege('outsider', p.oid, 'EXECUTE') AND (p.prokind = 'p' OR p.prosrc ~ 'set_buckets|tq_internal|ALTER SERVER|tq_shard_(un)?lock_map')}), '', 'no role but the owner changes the map, or looks into tables of a shard');
 is(ask(q{SELECT string_agg(p.proname, ', ') FROM pg_proc p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_shard'::regnamespace, 'tq_shard_internal'::regnamespace) AND p.prosecdef}), '', 'no function has the rights of the owner');
+
+# ---- a shard that does not answer ----
+
+$node->safe_psql('postgres', q{ALTER DATABASE s2 ALLOW_CONNECTIONS false; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 's2' AND backend_type = 'client backend'});
+foreach my $call (q{tq.status(tq.slugid_in_bucket(1000))}, q{tq.pending_tasks('app/mail')}, q{tq.enqueue('app/mail', task_id => tq.slugid_in_bucket(1000))}, q{count(*) FROM tq.task_overview})
+{
+	like(refused("SELECT $call"), qr/ERROR:  08001: .*\[s2\] .*not currently accepting connections.*HINT:  The shard has done nothing/s, "08001: $call");
+}
+is(ask(q{SELECT name, detail ~ 'not currently accepting' FROM tq_shard.status() WHERE NOT reachable}), 'two|t', 'status() says why');
+$node->safe_psql('postgres', 'ALTER DATABASE s2 ALLOW_CONNECTIONS true');
+like(refused(q{SELECT tq.status('nobody__QAGAAAAAAAAAAA')}), qr/TQ404/, 'errors of the shard stay what they are');
+like(refused(q{SELECT tq_shard_internal.has_task(NULL, tq.slugid())}), qr/XX000: .*Hash function returned NULL/, 'so do those that are internal');
+
+# Another server: its database gets another address, and its connections are lost.
+my $far = new_node('far', 'restart_after_crash = on');
+my $far_at = 'host=' . $far->host . ' port=' . $far->port;
+$far->safe_psql('postgres', $_) foreach ('CREATE DATABASE f1', 'CREATE DATABASE f2', 'CREATE ROLE reader LOGIN');
+$far->safe_psql($_, 'CREATE EXTENSION tq') foreach ('f1', 'f2');
+ask("CALL tq_shard.add_shard('far', '$far_at dbname=f1')");
+my ($bucket) = ask(q{SELECT lower(buckets) FROM tq_shard.map() WHERE name = 'far'});
+my $far_task = ask("SELECT tq.enqueue('app/far', task_id => tq.slugid_in_bucket($bucket))");
+like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f2')"), qr/55000: this database is not shard "far"/, 'a connection to a database with other buckets');
+like(refused("CALL tq_shard.set_connection('far', '$at dbname=s1')"), qr/42710: this database is shard "one"/, 'to another shard');
+like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f3')"), qr/08001: .*\[f3\].*"f3" does not exist/, 'to a database that is not there');
+is(ask("SELECT tq.status('$far_task') ->> 'state'"), 'pending', 'they have changed nothing');
+my $version = ask('SELECT version FROM tq_shard.map() LIMIT 1');
+$other->quit;
+$other = $node->background_psql($router, on_error_stop => 0);
+$other->query("SELECT tq.status('$far_task')");
+$far->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'f1'; ALTER DATABASE f1 RENAME TO moved});
+like(refused("SELECT tq.status('$far_task')"), qr/08001/, 'a database that has moved');
+ask("CALL tq_shard.set_connection('far', '$far_at dbname=moved')");
+is(ask("SELECT tq.status('$far_task') ->> 'state'"), 'pending', 'is found by its new connection');
+like($other->query("SELECT tq.status('$far_task') ->> 'state'"), qr/pending/, 'by sessions that had the old one, too');
+cmp_ok(ask('SELECT version FROM tq_shard.map() LIMIT 1'), '>', $version, 'the map has another version');
+like(refused(qq{SELECT tq.status('$far_task');
+\\! kill -9 `psql -XAtq -d "$far_at dbname=postgres" -c "SELECT pid FROM pg_stat_activity WHERE datname = 'moved' AND query ~ 'tq.status'"`
+SELECT tq.status('$far_task');}), qr/ERROR:  08006: .*HINT:  The shard may have done/s, 'a connection that is lost is 08006');
 
 done_testing();
