@@ -272,6 +272,17 @@ take_defaults(TqTaskDefinition *given, const TqTask *stored)
 }
 
 /*
+ * Returns whether a repair with another deadline has moved the expiry of the
+ * stored task, perhaps from that of the definition that was given.
+ */
+static bool
+has_moved_expires(const TqTask *stored, const TqTask *given)
+{
+	return stored->deadline > stored->defined_deadline &&
+		   stored->expires > given->expires;
+}
+
+/*
  * Returns true if the stored task has an equal definition although its row
  * differs, and copies its core to the new task.  Returns false if the task
  * no longer exists.  Raises an error if the definitions differ.
@@ -295,6 +306,8 @@ adopt_equal(TqTaskDefinition *definition, TqRepeat repeat)
 		given.named.task.defined_deadline = stored->defined_deadline;
 		given.named.task.expires = stored->expires;
 	}
+	else if (has_moved_expires(&existing->named.task, &given.named.task))
+		given.named.task.expires = existing->named.task.expires;
 	if (given.run_at != 0)
 		given.named.task.delay =
 			tq_policy_delay_until(existing->named.task.created, given.run_at);

@@ -638,14 +638,16 @@ check(const Repair *repair)
 
 /*
  * Returns when a task expires with another deadline: as before, unless that is
- * before the deadline; then as long after it as it was.
+ * before the deadline; then as long after it as it was after the former one,
+ * which a total timeout does not count for.
  */
 static TimestampTz
 expires_with(const TqTask *task, TimestampTz deadline)
 {
 	if (task->expires >= deadline)
 		return task->expires;
-	return Min(deadline + (task->expires - task->defined_deadline),
+	return Min(deadline + (task->expires -
+						   Max(task->deadline, task->defined_deadline)),
 			   tq_clock_latest());
 }
 
@@ -670,10 +672,14 @@ write_deadlines(Repair *repair)
 		if (!gets_deadline(repair, member))
 			continue;
 		ids[n] = task->id;
-		task->deadline = due[n++] = repair->deadline;
+		due[n++] = repair->deadline;
 		if (task->expires >= repair->deadline)
+		{
+			task->deadline = repair->deadline;
 			continue;
+		}
 		task->expires = expires_with(task, repair->deadline);
+		task->deadline = repair->deadline;
 		late[nlate] = task->id;
 		expires[nlate++] = task->expires;
 		if (task->group_id != 0)

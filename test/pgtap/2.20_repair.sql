@@ -2,7 +2,7 @@
 -- retry_task_group.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(130);
+SELECT plan(133);
 
 -- End the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -66,6 +66,13 @@ FROM unnest('{d,dp,dr,du}'::text[]) AS n;
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('d'), '30 minutes')), 'pending 5: scheduled>failed/failed rerun>pending', '2.4 a new deadline: a new run');
 SELECT ok(pg_temp.near(tq.status(pg_temp.id('d')) ->> 'deadline', pg_temp.clock() + interval '30 minutes'), '2.4 the deadline counts from now');
 SELECT ok(pg_temp.near(tq.status(pg_temp.id('d')) ->> 'expires', pg_temp.clock() + interval '40 minutes'), '2.4 expires stays as long after it');
+SELECT pg_temp.resolved('d2', 'failed', '{"$deadline": "30 minutes", "$expires": "40 minutes"}');
+SELECT tq.rerun_task(pg_temp.id('d2'), '2 hours') \g /dev/null
+SELECT lives_ok($$SELECT pg_temp.create('d2', '{"$deadline": "30 minutes", "$expires": "40 minutes"}')$$, '2.4 a repeat of the creation, when expires has moved');
+SELECT pg_temp.refused($$SELECT pg_temp.create('d2', '{"$deadline": "30 minutes", "$expires": "5 hours"}')$$, 'TQ409', '2.4 not one with a later expires');
+SELECT tq.rerun_task(pg_temp.id('d2'), '5 hours') \g /dev/null
+SELECT ok(pg_temp.near(tq.status(pg_temp.id('d2')) ->> 'expires', pg_temp.clock() + interval '5 hours 10 minutes'), '2.4 expires moves again: as long after it as after the former one');
+SELECT tq.delete_task(pg_temp.id('d2')) \g /dev/null
 SELECT ok(pg_temp.near(tq.task(pg_temp.id('d')) ->> 'deadline', pg_temp.clock() - interval '1 minute'), '2.4 the definition keeps its deadline');
 SELECT is(tq.rerun_task(pg_temp.id(n), '30 minutes') ->> 'state', state, '2.4 a new deadline of one that is ' || state)
 FROM (VALUES ('dp', 'pending'), ('dr', 'running'), ('du', 'pending')) AS v (n, state);

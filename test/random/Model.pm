@@ -210,6 +210,8 @@ sub create
 	if ($t)
 	{
 		return 'TQ409' if definition_json($t->{def}) ne definition_json($d);
+		# a repair has moved expires, and another one has set an early deadline
+		return 'TQ409' if defined $t->{expires} && deadline_of($t) <= $d->{deadline};
 		my $key = key_of($d);
 		$m->{keys}{$key} //= $d->{id} if defined $key;
 		return;
