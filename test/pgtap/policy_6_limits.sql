@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(52);
+SELECT plan(68);
 
 CREATE FUNCTION pg_temp.claim_all(queue text, n int DEFAULT 1000) RETURNS bigint
 LANGUAGE sql AS $$ SELECT count(*) FROM tq.claim_work(queue, 'wg', 'w1', n) $$;
@@ -105,6 +105,39 @@ SELECT is(pg_temp.create('m3', '{"taskQueueId": "test/m"}'), 'pending 5: schedul
 SELECT is(pg_temp.claim_all('test/m', 1), 1::bigint, '6 two run');
 SELECT pg_temp.throws($$SELECT tq.enqueue('test/m')$$, 'TQ409', '6 maxRunning refuses creation');
 SELECT is(pg_temp.claim_all('test/m'), 2::bigint, '6 it does not limit claims');
+
+-- repairs: not refused, and what they make pending counts for creations that follow
+SELECT tq.set_queue('test/repair', '{"maxPending": 2, "maxDelayed": 1, "maxRunning": 2, "concurrentLimit": 1}');
+CREATE FUNCTION pg_temp.fail_next() RETURNS text LANGUAGE sql AS $$
+	SELECT tq.report_failed(c.task_id, c.run_id) ->> 'state' FROM tq.claim_work('test/repair', 'g', 'w') AS c
+$$;
+SELECT pg_temp.create(n, '{"taskQueueId": "test/repair", "$group": "rep"}') FROM unnest('{r1,r2}'::text[]) AS n;
+SELECT pg_temp.fail_next(), pg_temp.fail_next();
+SELECT pg_temp.create(n, '{"taskQueueId": "test/repair", "$group": "rep"}') FROM unnest('{r3,r4}'::text[]) AS n;
+SELECT pg_temp.fail_next(), pg_temp.fail_next();
+SELECT pg_temp.create('r5', '{"taskQueueId": "test/repair", "$group": "rep", "$deps": ["r1"], "policy": {"delay": 600}}'), pg_temp.create('r6', '{"taskQueueId": "test/repair", "$group": "rep", "$deps": ["r1"], "policy": {"delay": 600}}');
+SELECT tq.cancel_task(pg_temp.id(n)) FROM unnest('{r5,r6}'::text[]) AS n;
+SAVEPOINT repair;
+SELECT is(tq.retry_task_group(pg_temp.id('rep')), 6::bigint, '6 retry_task_group: more than maxPending, and two that wait');
+SELECT is(tq.pending_tasks('test/repair'), 4::bigint, '6 all are pending');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/repair')$$, 'TQ409', '6 which a creation of the same transaction sees');
+ROLLBACK TO repair;
+SELECT lives_ok($$SELECT tq.enqueue('test/repair', task_id => pg_temp.id('rx'))$$, '6 but not if it is rolled back');
+SELECT tq.cancel_task(pg_temp.id('rx'));
+SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('r1'), downstream => true)) ~ '^pending', true, '6 rerun_task with downstream');
+SELECT is(tq.retry_task_group(pg_temp.id('rep')), 3::bigint, '6 the others');
+SELECT is(pg_temp.claim_all('test/repair'), 1::bigint, '6 concurrentLimit holds for what a repair made pending');
+SELECT tq.report_completed(pg_temp.id('r1'), 1);
+SELECT is((SELECT string_agg(tq.status(pg_temp.id(n)) ->> 'state', ' ') FROM unnest('{r5,r6}'::text[]) AS n), 'pending pending', '6 more than maxDelayed by dependencies of a repair');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/repair', delay => '1 hour')$$, 'TQ409', '6 they count as delayed');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/repair')$$, 'TQ409', '6 three are pending');
+SELECT pg_temp.fail_next(), pg_temp.fail_next();
+SELECT lives_ok($$SELECT tq.enqueue('test/repair', task_id => pg_temp.id('ry'))$$, '6 there is room again');
+SELECT pg_temp.throws($$SELECT tq.enqueue('test/repair')$$, 'TQ409', '6 for one');
+SELECT is(tq.rerun_task(pg_temp.id(n)) ->> 'state', 'pending', '6 rerun_task of a full queue: ' || n) FROM unnest('{r2,r3}'::text[]) AS n;
+SELECT tq.set_queue('test/repair', '{"maxRunning": 1}');
+SELECT is(pg_temp.claim_all('test/repair', 1), 1::bigint, '6 one runs');
+SELECT is(tq.rerun_task(pg_temp.id('r1')) ->> 'state', 'pending', '6 maxRunning does not refuse a rerun');
 
 SELECT * FROM finish();
 ROLLBACK;

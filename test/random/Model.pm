@@ -716,8 +716,9 @@ sub refuses
 sub set_deadline
 {
 	my ($m, $t, $deadline) = @_;
+	my $former = max(deadline_of($t), $t->{def}{deadline});
 	$t->{due} = $deadline;
-	$t->{expires} = least($deadline) + expires($t->{def}) - $t->{def}{deadline} if expiry_of($t) < least($deadline);
+	$t->{expires} = least($deadline) + expiry_of($t) - $former if expiry_of($t) < least($deadline);
 	return;
 }
 
