@@ -2731,7 +2731,7 @@ COMMENT ON FUNCTION tq.bucket_counts() IS 'task groups, and their tasks that are
 
 CREATE FUNCTION tq.has_task(task_id tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_has_task' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq.has_task(tq.slugid) IS 'whether this database has that task';
+COMMENT ON FUNCTION tq.has_task(tq.slugid) IS 'whether this database has that task, or a dead letter of it';
 
 CREATE FUNCTION tq.has_task_group(task_group_id tq.slugid) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_has_task_group' LANGUAGE C VOLATILE;

@@ -127,8 +127,8 @@ my $other = $node->background_psql($router, on_error_stop => 0);
 my $none = "$at dbname=none";
 
 $node->safe_psql('postgres', q{ALTER DATABASE s3 ALLOW_CONNECTIONS false});
-foreach my $call ("CALL tq_shard.add_shard('three', '$at dbname=s3')", "CALL tq_shard.add_shard('one', '$none')", q{CALL tq_shard.drain_shard('none')}, q{CALL tq_shard.remove_shard('one')},
-	"BEGIN; CALL tq_shard.add_shard('three', '$at dbname=s3'); ROLLBACK", "DO \$\$BEGIN CALL tq_shard.drain_shard('none'); EXCEPTION WHEN OTHERS THEN NULL; END\$\$",
+foreach my $call ("DO \$\$BEGIN CALL tq_shard.drain_shard('none'); EXCEPTION WHEN OTHERS THEN NULL; END\$\$", "CALL tq_shard.add_shard('three', '$at dbname=s3')", "CALL tq_shard.add_shard('one', '$none')", q{CALL tq_shard.drain_shard('none')}, q{CALL tq_shard.remove_shard('one')},
+	"BEGIN; CALL tq_shard.add_shard('three', '$at dbname=s3'); ROLLBACK",
 	"CALL tq_shard.set_connection('one', '$none')", q{BEGIN; SELECT tq_shard.refresh(); SELECT 1 / 0; ROLLBACK}, q{SELECT tq_shard.refresh()})
 {
 	$other->query($call);
