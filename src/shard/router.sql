@@ -948,14 +948,14 @@ COMMENT ON FUNCTION tq_shard_internal.used_buckets_at(int) IS 'tq.bucket_counts(
 -- of a dead letter whose task has expired.
 CREATE FUNCTION tq_shard_internal.task_buckets_at(on_partition int) RETURNS SETOF int
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
-		SELECT DISTINCT tq.bucket(x.id) FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT l.task_id FROM tq_internal.dead_letter AS l
+		SELECT DISTINCT tq.bucket(x.id) FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT pg_catalog.unnest(ARRAY[l.task_id, (l.definition ->> 'taskGroupId')::tq.slugid]) FROM tq_internal.dead_letter AS l
 			UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS x; $$;
 COMMENT ON FUNCTION tq_shard_internal.task_buckets_at(int) IS 'buckets of the ids of the tasks that a shard has';
 CREATE FUNCTION tq_shard_internal.few_buckets_at(on_partition int, most int) RETURNS int[]
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
 		SELECT CASE WHEN pg_catalog.count(*) <= $2 THEN COALESCE(pg_catalog.array_agg(DISTINCT tq.bucket(x.id)), '{}') END
 		FROM (SELECT * FROM (SELECT t.task_id AS id FROM tq_internal.task AS t UNION ALL SELECT g.task_group_id FROM tq_internal.task_group AS g
-			UNION ALL SELECT l.task_id FROM tq_internal.dead_letter AS l UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS a LIMIT $2 + 1) AS x; $$;
+			UNION ALL SELECT pg_catalog.unnest(ARRAY[l.task_id, (l.definition ->> 'taskGroupId')::tq.slugid]) FROM tq_internal.dead_letter AS l UNION ALL SELECT c.task_group_id FROM tq_internal.group_callback AS c) AS a LIMIT $2 + 1) AS x; $$;
 COMMENT ON FUNCTION tq_shard_internal.few_buckets_at(int, int) IS 'buckets of the groups and tasks that a shard has, if they are that few, or NULL';
 CREATE FUNCTION tq_shard_internal.identity_at(on_partition int, OUT database text, OUT buckets text) RETURNS record
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;

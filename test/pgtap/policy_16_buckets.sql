@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(64);
+SELECT plan(65);
 
 -- The bucket of an id that is made there.
 CREATE FUNCTION pg_temp.at(bucket int) RETURNS tq.slugid LANGUAGE sql AS $$ SELECT tq.slugid_in_bucket(bucket) $$;
@@ -86,7 +86,8 @@ SELECT count(tq.report_failed(task_id, run_id)) FROM tq.claim_work('test/dead', 
 SET LOCAL tq.clock_offset = '1 day';
 SELECT count(*) FROM tq.upkeep() \g /dev/null
 SELECT count(*) FROM tq.upkeep() \g /dev/null
-SELECT is(tq.has_task(pg_temp.id('dead', 77)) OR tq.has_task_group(pg_temp.id('grave', 79)), false, '16.5.1 a group that has expired is gone');
+SELECT is(tq.has_task_group(pg_temp.id('dead', 77)) OR tq.has_task_group(pg_temp.id('grave', 79)), false, '16.5.1 a group that has expired is gone');
+SELECT is(tq.has_task(pg_temp.id('dead', 77)), true, '16.5.1 a dead letter is there');
 SELECT tq.set_buckets('{[0,4)}') \g /dev/null
 SELECT is(tq.bucket((tq.redrive(pg_temp.id('dead', 77)) ->> 'taskId')::tq.slugid), 77, '16.3.4 a redrive begins the group again, 16.1.2 in its bucket');
 SELECT is(tq.bucket((tq.redrive(pg_temp.id('stray', 78)) ->> 'taskId')::tq.slugid), 79, '16.1.2 and follows the group, not the dead task');
