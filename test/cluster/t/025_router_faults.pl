@@ -138,6 +138,7 @@ is(ask(q{SELECT string_agg(concat_ws(' ', name, state, buckets), ', ') FROM tq_s
 $other->query('BEGIN; SELECT tq_shard.refresh()');
 like(refused(q{CALL tq_shard.drain_shard('two')}), qr/55006: another session changes the map/, 'until the end of the transaction');
 $other->query('COMMIT');
+$other->quit;
 $node->safe_psql('postgres', q{ALTER DATABASE s3 ALLOW_CONNECTIONS true});
 
 # Arguments
@@ -287,7 +288,6 @@ like(refused("CALL tq_shard.set_connection('far', '$at dbname=s1')"), qr/42710: 
 like(refused("CALL tq_shard.set_connection('far', '$far_at dbname=f3')"), qr/08001: .*\[f3\].*"f3" does not exist/, 'to a database that is not there');
 is(ask("SELECT tq.status('$far_task') ->> 'state'"), 'pending', 'they have changed nothing');
 my $version = ask('SELECT version FROM tq_shard.map() LIMIT 1');
-$other->quit;
 $other = $node->background_psql($router, on_error_stop => 0);
 $other->query("SELECT tq.status('$far_task')");
 $far->safe_psql('postgres', q{SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'f1'; ALTER DATABASE f1 RENAME TO moved});
@@ -295,6 +295,7 @@ like(refused("SELECT tq.status('$far_task')"), qr/08001/, 'a database that has m
 ask("CALL tq_shard.set_connection('far', '$far_at dbname=moved')");
 is(ask("SELECT tq.status('$far_task') ->> 'state'"), 'pending', 'is found by its new connection');
 like($other->query("SELECT tq.status('$far_task') ->> 'state'"), qr/pending/, 'by sessions that had the old one, too');
+$other->quit;
 cmp_ok(ask('SELECT version FROM tq_shard.map() LIMIT 1'), '>', $version, 'the map has another version');
 like(refused(qq{SELECT tq.status('$far_task');
 \\! kill -9 `psql -XAtq -d "$far_at dbname=postgres" -c "SELECT pid FROM pg_stat_activity WHERE datname = 'moved' AND query ~ 'tq.status'"`
