@@ -301,4 +301,21 @@ like(refused(qq{SELECT tq.status('$far_task');
 \\! kill -9 `psql -XAtq -d "$far_at dbname=postgres" -c "SELECT pid FROM pg_stat_activity WHERE datname = 'moved' AND query ~ 'tq.status'"`
 SELECT tq.status('$far_task');}), qr/ERROR:  08006: .*HINT:  The shard may have done/s, 'a connection that is lost is 08006');
 
+# ---- a shard whose addition was interrupted ----
+
+$node->safe_psql('postgres', "CREATE DATABASE $_") foreach ('router2', 't1', 't2', 't3');
+$node->safe_psql($_, 'CREATE EXTENSION tq') foreach ('t1', 't2', 't3');
+$node->safe_psql('router2', $_) foreach ('CREATE EXTENSION tq_shard CASCADE', "CALL tq_shard.add_shard('t1', '$at dbname=t1')");
+my $holder = $node->background_psql('t1', on_error_stop => 0);
+$holder->query(q{BEGIN; SELECT tq.enqueue('app/mail')});
+like(refused("SET statement_timeout = '2 s'; CALL tq_shard.add_shard('t2', '$at dbname=t2')", 'router2'), qr/57014/, 'add_shard() is interrupted while it waits');
+like(refused("CALL tq_shard.add_shard('t3', '$at dbname=t3')", 'router2'), qr/55000: the change of shard "t2" was interrupted\nHINT:  Call tq_shard.add_shard\('t2'/, 'no other change begins before');
+$holder->query('COMMIT');
+$holder->quit;
+$node->safe_psql('router2', q{CALL tq_shard.drain_shard('t2')});
+is($node->safe_psql('router2', q{SELECT string_agg(concat_ws(' ', name, state, buckets), ', ') FROM tq_shard.map()}), 't1 active {[0,1024)}, t2 draining {}', 'drain_shard() takes it back');
+is($node->safe_psql($_->[0], q{SELECT tq.buckets()}), $_->[1], "$_->[0] knows it") foreach ([ 't1', '{[0,1024)}' ], [ 't2', '{}' ]);
+$node->safe_psql('router2', $_) foreach (q{CALL tq_shard.remove_shard('t2')}, "CALL tq_shard.add_shard('t3', '$at dbname=t3')");
+is($node->safe_psql('router2', q{SELECT string_agg(concat_ws(' ', name, state, buckets), ', ') FROM tq_shard.map()}), 't1 active {[0,512)}, t3 active {[512,1024)}', 'and another one is added');
+
 done_testing();
