@@ -123,15 +123,19 @@ DECLARE
 	place tq_shard_internal.bucket;
 	candidate int;
 	found_there bool;
+	stale bool;
 	known int := CASE WHEN NOT is_group THEN tq_shard_internal.place_of_ids(ARRAY[id], false) END;
 BEGIN
 	IF known IS NOT NULL THEN
 		RETURN known;
 	END IF;
 	SELECT b.* INTO place FROM tq_shard_internal.bucket b WHERE b.bucket = tq.bucket(id);
-	IF cardinality(place.old) > 0 OR place.next IS NOT NULL THEN
+	-- a snapshot of an earlier statement may be older than the map that called this
+	stale := current_setting('transaction_isolation') IN ('repeatable read', 'serializable');
+	IF stale OR cardinality(place.old) > 0 OR place.next IS NOT NULL THEN
 		-- the next one may begin groups before the map here says that it does
-		FOREACH candidate IN ARRAY array_remove(ARRAY[place.shard, place.next] || place.old, NULL) LOOP
+		FOREACH candidate IN ARRAY CASE WHEN stale THEN tq_shard_internal.shards()
+			ELSE array_remove(ARRAY[place.shard, place.next] || place.old, NULL) END LOOP
 			IF is_group THEN
 				found_there := tq_shard_internal.has_task_group(1024 + candidate, id);
 			ELSE
