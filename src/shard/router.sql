@@ -157,7 +157,12 @@ CREATE FUNCTION tq_shard_internal.shards_of(ids tq.slugid[], are_groups bool) RE
 	AS $$
 DECLARE
 	place int := tq_shard_internal.place_of_ids(ids, are_groups);
+	others int[] := '{}';
 BEGIN
+	-- as in find()
+	IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+		others := tq_shard_internal.shards();
+	END IF;
 	IF place IS NOT NULL THEN
 		RETURN array_fill(place - 1024, ARRAY[cardinality(ids)]);
 	END IF;
@@ -166,7 +171,7 @@ BEGIN
 			FROM unnest(ids) WITH ORDINALITY AS i (id, n) JOIN tq_shard_internal.bucket b ON b.bucket = COALESCE(tq.bucket(i.id), 0)
 		), candidate AS (
 			SELECT c.shard, array_agg(DISTINCT a.id) AS ids
-			FROM asked a CROSS JOIN LATERAL unnest(ARRAY[a.shard, a.next] || a.old) AS c (shard)
+			FROM asked a CROSS JOIN LATERAL unnest(ARRAY[a.shard, a.next] || a.old || others) AS c (shard)
 			WHERE a.known IS NULL AND a.id IS NOT NULL AND c.shard IS NOT NULL GROUP BY c.shard
 		), found AS MATERIALIZED (
 			SELECT DISTINCT ON (f.id) f.id, c.shard

@@ -143,6 +143,7 @@ foreach my $session ([ $long, 'a transaction that began before' ], [ $snapshot, 
 	is(shards_of($own), 's2', 'on the new shard');
 	is($session->[0]->query_safe("SELECT tq.status('$own') ->> 'state';"), 'pending', 'and finds it');
 	is($session->[0]->query_safe("SELECT tq.status('$old') ->> 'state';"), 'completed', 'and an old one');
+	is($session->[0]->query_safe("SELECT count(*) FROM tq.statuses('{$own,$old}');"), '2', 'or both with one call');
 	is($session->[0]->query_safe(create(new_id(1000), $old) . ';'), '22', 'which gets a further task');
 	is(shards_of($old), 's1', 'where it is');
 	$session->[0]->query_safe('COMMIT;');
