@@ -691,6 +691,40 @@ $$;
 @it:comment@
 @end@
 
+-- A shard that does not know the worker makes it known first, because it may claim
+-- there next.  Where all shards do not, the error is that of the last one.
+@quarantine_worker:at@
+@declare_worker:at@
+@quarantine_worker@
+	LANGUAGE plpgsql
+	AS $$
+DECLARE
+	shards int[] := tq_shard_internal.shards();
+	place int;
+	answer jsonb;
+	unknown int[] := '{}';
+BEGIN
+	FOREACH place IN ARRAY shards LOOP
+		BEGIN
+			answer := tq_shard_internal.quarantine_worker_at(1024 + place, @quarantine_worker:names@);
+		EXCEPTION WHEN SQLSTATE 'TQ404' THEN
+			unknown := unknown || place;
+			IF unknown = shards THEN
+				RAISE;
+			END IF;
+		END;
+	END LOOP;
+	IF quarantine_until > clock_timestamp() THEN
+		FOREACH place IN ARRAY unknown LOOP
+			PERFORM tq_shard_internal.declare_worker_at(1024 + place, provisioner_id, worker_type, worker_group, worker_id, quarantine_until);
+			PERFORM tq_shard_internal.quarantine_worker_at(1024 + place, @quarantine_worker:names@);
+		END LOOP;
+	END IF;
+	RETURN answer;
+END
+$$;
+@quarantine_worker:comment@
+
 @task_queue_counts:all@
 @task_queue_counts@
 	LANGUAGE sql BEGIN ATOMIC

@@ -182,6 +182,16 @@ is(ask(q{SELECT min(c), max(c) FROM (SELECT count(*) AS c FROM tq.worker_overvie
 is($node->safe_psql($_, q{SELECT tq.get_queue_settings('app/limited')}), '{"concurrentLimit": 5}', "$_ has the settings of a queue")
   foreach ('s1', 's2', 's3');
 
+# A worker that has claimed on one shard only is put into quarantine on all.
+ask(q{SELECT tq.enqueue('app/lone')});
+is(ask(q{SELECT count(*) FROM tq.claim_work('app/lone', 'g', 'lone')}), '1', 'a worker');
+is(ask(q{SELECT tq.quarantine_worker('app', 'lone', 'g', 'lone', now() + interval '1 hour') ->> 'workerId'}), 'lone', 'in quarantine');
+ask(q{SELECT tq.enqueue('app/lone') FROM generate_series(1, 20)});
+is(ask(q{SELECT count(*) FROM generate_series(1, 9) AS n, tq.claim_work('app/lone', left('g', n), 'lone')}), '0', 'claims nothing on any shard');
+ask(q{SELECT tq.quarantine_worker('app', 'lone', 'g', 'lone', now() - interval '1 hour')});
+is(ask(q{SELECT count(*) FROM generate_series(1, 9) AS n, tq.claim_work('app/lone', left('g', n), 'lone')}), '9', 'until the quarantine ends');
+like(refused(q{SELECT tq.quarantine_worker('app', 'lone', 'g', 'none', now())}), qr/TQ404: /, 'one that no shard knows');
+
 # A call has its own transaction on the shard.
 ask(q{BEGIN; SELECT tq.enqueue('app/rolled'); ROLLBACK});
 is(ask(q{SELECT tq.pending_tasks('app/rolled')}), '1', 'a rollback on the router leaves what was created');
