@@ -97,7 +97,7 @@ SELECT is(current_setting('test.n'), '1', '12 in a DO block');
 
 SELECT matches(pg_temp.fault(call), wanted, '12.3 ' || call)
 FROM (VALUES ($$CALL tq.cancel_tasks(NULL)$$, 'task_queue_id must not be NULL'), ($$CALL tq.cancel_tasks('x/y/z')$$, 'invalid task_queue_id'), ($$CALL tq.cancel_tasks('a/b', tags => '[]')$$, 'tags must be an object'),
-	($$CALL tq.cancel_tasks('a/b', states => '{completed}')$$, 'not a state of an unresolved task'), ($$CALL tq.cancel_tasks('a/b', states => '{delayed}')$$, 'not a state'),
+	($$CALL tq.cancel_tasks('a/b', states => '{completed}')$$, 'invalid states'), ($$CALL tq.cancel_tasks('a/b', states => '{delayed}')$$, 'invalid states'),
 	($$CALL tq.cancel_tasks('a/b', states => '{NULL}')$$, 'must not contain NULL'), ($$CALL tq.cancel_tasks('a/b', states => NULL)$$, 'states must not be NULL'),
 	($$CALL tq.cancel_tasks('a/b', max => 0)$$, 'max is out of range'), ($$CALL tq.cancel_tasks('a/b')$$, 'cannot run inside a transaction block'),
 	($$CALL tq.move_tasks('a/b', 'a/b')$$, 'are the same'), ($$CALL tq.move_tasks('a/b', 'a/b/c')$$, 'invalid to_task_queue_id "a/b/c"'), ($$CALL tq.move_tasks('a/b', NULL)$$, 'to_task_queue_id must not be NULL'),
