@@ -651,6 +651,39 @@ expires_with(const TqTask *task, TimestampTz deadline)
 			   tq_clock_latest());
 }
 
+/*
+ * Inserts the timers of the timeouts of a run that goes on with a later deadline:
+ * those that are not before the former deadline have none, because that would
+ * have resolved the task anyway.
+ */
+static void
+watch_again(Member *member, TimestampTz deadline)
+{
+	const TqPolicy *policy = tq_policy_get(member->task.policy);
+	TqRun *run = &member->last;
+	TqRunDetail detail = {0};
+	TimestampTz pending_end;
+	TimestampTz run_end;
+
+	if (member->fate != FATE_STAYS ||
+		(run->state != TQ_STATE_PENDING && run->state != TQ_STATE_RUNNING))
+		return;
+	(void) tq_detail_read(run, &detail);
+	pending_end = run->state == TQ_STATE_PENDING
+					  ? tq_policy_pending_until(policy, run->scheduled,
+												run->started,
+												detail.budget.pending_until)
+					  : DT_NOEND;
+	run_end = policy->run_timeout != TQ_OFF && run->started != 0
+				  ? tq_policy_after(run->started, policy->run_timeout)
+				  : DT_NOEND;
+	if (pending_end >= member->task.deadline && pending_end < deadline)
+		tq_timer_insert(TQ_TIMER_PENDING_TIMEOUT, pending_end,
+						&member->task.id, 1);
+	if (run_end >= member->task.deadline && run_end < deadline)
+		tq_timer_insert(TQ_TIMER_RUN_TIMEOUT, run_end, &member->task.id, 1);
+}
+
 /* Writes the new deadline, what follows for expiry, and the timers. */
 static void
 write_deadlines(Repair *repair)
@@ -671,6 +704,7 @@ write_deadlines(Repair *repair)
 
 		if (!gets_deadline(repair, member))
 			continue;
+		watch_again(member, repair->deadline);
 		ids[n] = task->id;
 		due[n++] = repair->deadline;
 		if (task->expires >= repair->deadline)

@@ -2,7 +2,7 @@
 -- retry_task_group.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(133);
+SELECT plan(137);
 
 -- End the last run of these tasks, claiming it first if it is pending.
 CREATE FUNCTION pg_temp.finish_task(name text, reason text DEFAULT 'completed') RETURNS void
@@ -322,5 +322,14 @@ SELECT tq.resume_queue('test/pq') ->> 'paused';
 SELECT is(pg_temp.claims('test/pq'), 'pq1', '2.4 until it is resumed');
 SELECT pg_temp.report('pq1', 'completed');
 SELECT is(pg_temp.claims('test/pq'), 'pq2', '4.4 and then the dependent');
+
+-- timeouts that the former deadline made needless
+SELECT pg_temp.create('tp', '{"$deadline": "5 minutes", "policy": {"pendingTimeout": "6 minutes"}}'), pg_temp.create('tr', '{"$deadline": "5 minutes", "policy": {"runTimeout": "6 minutes", "claimTimeout": "6 minutes"}}');
+SELECT pg_temp.take('tr');
+SELECT is(tq.rerun_task(pg_temp.id(n), '30 minutes') ->> 'state', state, '2.4 a later deadline of one that goes on: ' || state) FROM (VALUES ('tp', 'pending'), ('tr', 'running')) AS v (n, state);
+SELECT set_config('tq.clock_offset', (current_setting('tq.clock_offset')::interval + interval '7 minutes')::text, false);
+SELECT pg_temp.upkeep();
+SELECT alike(pg_temp.look('tp'), '%pending-timeout%', '2.4 its pending timeout holds');
+SELECT alike(pg_temp.look('tr'), '%run-timeout%', '2.4 its run timeout, too');
 
 SELECT * FROM finish();

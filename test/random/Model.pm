@@ -718,7 +718,8 @@ sub set_deadline
 	my ($m, $t, $deadline) = @_;
 	my $former = max(deadline_of($t), $t->{def}{deadline});
 	$t->{due} = $deadline;
-	$t->{expires} = least($deadline) + expiry_of($t) - $former if expiry_of($t) < least($deadline);
+	$t->{moves} = expiry_of($t) < least($deadline);
+	$t->{expires} = least($deadline) + expiry_of($t) - $former if $t->{moves};
 	return;
 }
 
@@ -1466,7 +1467,9 @@ sub differs
 		return "run $i: $bad" if $bad;
 	}
 	$t->{due} //= $t->{def}{deadline};
+	my $least = least($t->{due});
 	my $bad = time_differs(\$t->{due}, $s->{deadline});
+	$t->{expires} += least($t->{due}) - $least if $t->{moves};		# the expiry is known as well as the deadline
 	my $due = $t->{due};
 	delete $t->{due} if !ref $due && $due == $t->{def}{deadline};
 	return $bad ? "deadline $bad: " . (ref $due ? "@$due" : $due) : undef;
