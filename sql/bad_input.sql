@@ -81,10 +81,13 @@ INSERT INTO call (fn, arg, good) VALUES
 	('discard_dead_letter', 'task_id', $$'dead____QAGAAAAAAAAAAA'$$),
 	('conductor_policy', 'task_def', $$'{"retryCount": 1}'$$), ('conductor_policy', 'workflow_task', $$'{"optional": true}'$$),
 	('taskbroker_policy', 'activation', $$'{"processing_deadline_duration": 5}'$$),
+	('claim_lines', 'task_queue_id', $$'regress/w'$$), ('claim_lines', 'worker_group', $$'g'$$), ('claim_lines', 'worker_id', $$'w'$$), ('claim_lines', 'tasks', $$1$$), ('claim_lines', 'wait', $$'0'$$),
+	('claim_lines#2', 'task_queue_ids', $$'{regress/w,regress/*}'$$), ('claim_lines#2', 'worker_group', $$'g'$$), ('claim_lines#2', 'worker_id', $$'w'$$), ('claim_lines#2', 'tasks', $$1$$), ('claim_lines#2', 'wait', $$'0'$$), ('claim_lines#2', 'mode', $$'strict'$$),
 	('conductor_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$), ('taskbroker_status', 'task_id', $$'one_____QAGAAAAAAAAAAA'$$),
 	('rate_until', 'queue', $$1$$),
 	('is_tolerated', 'policy', $$'{"onUnsuccessful": "forgive"}'$$), ('is_tolerated', 'reason', $$2$$),
 	('resolve', 'task_ids', $$'{one_____QAGAAAAAAAAAAA}'$$), ('resolve', 'run_ids', $$'{0}'$$), ('resolve', 'reason', $$'failed'$$), ('resolve', 'credentials', $$NULL$$),
+	('resolve_lines', 'runs', $$E'one_____QAGAAAAAAAAAAA\t0\n'$$), ('resolve_lines', 'reason', $$'failed'$$), ('resolve_lines', 'credentials', $$NULL$$),
 	('resolve_and_claim', 'reports', $$'[{"taskId": "one_____QAGAAAAAAAAAAA", "runId": 0}]'$$), ('resolve_and_claim', 'task_queue_id', $$'regress/w'$$), ('resolve_and_claim', 'worker_group', $$'g'$$), ('resolve_and_claim', 'worker_id', $$'w'$$), ('resolve_and_claim', 'tasks', $$1$$),
 	('quarantine_worker', 'provisioner_id', $$'regress'$$), ('quarantine_worker', 'worker_type', $$'w'$$), ('quarantine_worker', 'worker_group', $$'g'$$), ('quarantine_worker', 'worker_id', $$'w'$$),
 	('quarantine_worker', 'quarantine_until', $$'2000-01-01'$$), ('quarantine_worker', 'quarantine_info', $$'info'$$),
@@ -212,7 +215,7 @@ FROM unnest(ARRAY['''infinity''', '''-infinity''', '''294276-12-31''', '''4713-0
 -- JSON of the wrong type
 SELECT fn, arg, value, code, CASE WHEN code <> 'ok' THEN message END AS message
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
-WHERE arg IN ('task', 'tasks', 'reports', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn NOT LIKE 'claim\_work%' AND (fn, arg) <> ('resolve_and_claim', 'tasks') ORDER BY place, value COLLATE "C";
+WHERE arg IN ('task', 'tasks', 'reports', 'payload', 'tags', 'extra', 'error', 'result', 'output', 'task_def', 'workflow_task', 'activation') AND fn !~ '^claim_(work|lines)' AND (fn, arg) <> ('resolve_and_claim', 'tasks') ORDER BY place, value COLLATE "C";
 SELECT fn, arg, code, message, count(*)
 FROM call, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE arg IN ('policy', 'credentials') GROUP BY place, fn, arg, code, message ORDER BY place, code COLLATE "C", message COLLATE "C";

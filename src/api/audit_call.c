@@ -81,6 +81,7 @@ static const struct
 				  {"set_queue", "settings"},
 				  {"set_buckets", "buckets"},
 				  {"resolve", "reason"},
+				  {"resolve_lines", "reason"},
 				  {"report_exception", "reason"}};
 
 /* The declaration of the function that is called. */

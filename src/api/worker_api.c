@@ -169,30 +169,48 @@ check_isolation(int64 wait_ms)
 }
 
 /*
- * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
- * wait interval 0..60 s) -> rows of tq.claim (2.8)
+ * Claims what claim_work(task_queue_id, worker_group, worker_id, tasks, wait) is
+ * asked for.  The claims are in the memory of the call, which tq_end_claim() ends.
  */
-Datum
-tq_claim_work(PG_FUNCTION_ARGS)
+TqClaim *
+tq_begin_claim(FunctionCallInfo fcinfo, int *found)
 {
 	char *queue = tq_arg_task_queue_id(fcinfo, 0);
 	char *group = tq_arg_worker_name(fcinfo, 1, "worker_group");
 	char *id = tq_arg_worker_name(fcinfo, 2, "worker_id");
 	int max = read_claims(fcinfo, 3);
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
-	TqClaim *claims;
-	int found;
 
 	check_isolation(wait_ms);
-	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
 	tq_require_claim("claim-work", queue, group, id);
-	claims = tq_claim_wait(queue, group, id, max, wait_ms, &found);
-	for (int i = 0; i < found; i++)
-		put_claim(fcinfo, &claims[i]);
+	return tq_claim_wait(queue, group, id, max, wait_ms, found);
+}
+
+/* Ends a call that has claimed these. */
+void
+tq_end_claim(FunctionCallInfo fcinfo, const TqClaim *claims, int found)
+{
 	if (tq_audit_wants_clients())
 		audit_runs(fcinfo, NULL, 0, claims, found);
 	tq_call_end();
+}
+
+/*
+ * claim_work(task_queue_id, worker_group, worker_id text, tasks int 1..1000,
+ * wait interval 0..60 s) -> rows of tq.claim (2.8)
+ */
+Datum
+tq_claim_work(PG_FUNCTION_ARGS)
+{
+	TqClaim *claims;
+	int found;
+
+	InitMaterializedSRF(fcinfo, 0);
+	claims = tq_begin_claim(fcinfo, &found);
+	for (int i = 0; i < found; i++)
+		put_claim(fcinfo, &claims[i]);
+	tq_end_claim(fcinfo, claims, found);
 	return (Datum) 0;
 }
 
@@ -222,13 +240,9 @@ put_queue_claim(FunctionCallInfo fcinfo, const TqClaim *claim)
 	tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
 }
 
-/*
- * claim_work(task_queue_ids text[] 1..100, worker_group, worker_id text, tasks
- * int 1..1000, wait interval 0..60 s, mode text strict or round-robin) -> rows
- * of tq.queue_claim (2.8).  Raises TQ409 if patterns stand for too many queues.
- */
-Datum
-tq_claim_work_of_queues(PG_FUNCTION_ARGS)
+/* The same as tq_begin_claim() for several queues, in a mode. */
+TqClaim *
+tq_begin_claim_of_queues(FunctionCallInfo fcinfo, int *found)
 {
 	int n;
 	char **elements = tq_arg_texts(fcinfo, 0, "task_queue_ids", &n);
@@ -238,21 +252,30 @@ tq_claim_work_of_queues(PG_FUNCTION_ARGS)
 	int64 wait_ms = tq_arg_wait(fcinfo, 4, CLAIM_WAIT_MAX_MS);
 	bool takes_turns = arg_takes_turns(fcinfo, 5);
 	TqQueueSet set;
-	TqClaim *claims;
-	int found;
 
 	tq_queue_set_init(&set, elements, n);
 	check_isolation(wait_ms);
-	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin(false);
 	tq_queue_set_require_claim(&set, group, id);
-	claims = tq_claim_queues(&set, takes_turns, group, id, max, wait_ms,
-							 &found);
+	return tq_claim_queues(&set, takes_turns, group, id, max, wait_ms, found);
+}
+
+/*
+ * claim_work(task_queue_ids text[] 1..100, worker_group, worker_id text, tasks
+ * int 1..1000, wait interval 0..60 s, mode text strict or round-robin) -> rows
+ * of tq.queue_claim (2.8).  Raises TQ409 if patterns stand for too many queues.
+ */
+Datum
+tq_claim_work_of_queues(PG_FUNCTION_ARGS)
+{
+	TqClaim *claims;
+	int found;
+
+	InitMaterializedSRF(fcinfo, 0);
+	claims = tq_begin_claim_of_queues(fcinfo, &found);
 	for (int i = 0; i < found; i++)
 		put_queue_claim(fcinfo, &claims[i]);
-	if (tq_audit_wants_clients())
-		audit_runs(fcinfo, NULL, 0, claims, found);
-	tq_call_end();
+	tq_end_claim(fcinfo, claims, found);
 	return (Datum) 0;
 }
 
@@ -510,9 +533,9 @@ batch_reason(const char *name)
 	return reason;
 }
 
-/* Returns the two arrays of resolve() as reports, each for this reason. */
+/* Returns the two arrays of resolve() as reports. */
 static TqReport *
-read_reports(FunctionCallInfo fcinfo, TqResolved reason, int *n)
+read_reports(FunctionCallInfo fcinfo, int *n)
 {
 	int nruns;
 	TqSlug *slugs = tq_slugs_of_array(tq_arg_batch(fcinfo, 0, "task_ids"),
@@ -536,22 +559,20 @@ read_reports(FunctionCallInfo fcinfo, TqResolved reason, int *n)
 			tq_error_null_element("run_ids", i);
 		reports[i].task_id = slugs[i];
 		reports[i].run_id = DatumGetInt32(runs[i]);
-		reports[i].reason = reason;
-		reports[i].is_checked = true;
 	}
 	return reports;
 }
 
-/* Reads the credentials of resolve(). */
+/* Reads the credentials of resolve(), which are argument arg. */
 static void
-read_credentials(FunctionCallInfo fcinfo, TqReport *reports, int n)
+read_credentials(FunctionCallInfo fcinfo, int arg, TqReport *reports, int n)
 {
 	TqCredentials **credentials;
 
-	if (PG_ARGISNULL(3))
+	if (PG_ARGISNULL(arg))
 		return;
 	credentials = palloc(sizeof(TqCredentials *) * Max(n, 1));
-	tq_arg_credentials_of_runs(fcinfo, 3, credentials, n);
+	tq_arg_credentials_of_runs(fcinfo, arg, credentials, n);
 	for (int i = 0; i < n; i++)
 		reports[i].credentials = credentials[i];
 }
@@ -580,17 +601,42 @@ is_any_accepted(const TqReport *reports, int n)
 	return false;
 }
 
-/* Makes the reports of a call that has begun as idle; returns their outcomes. */
+/* Makes the reports of a call that has begun as idle. */
 static void
 resolve_all(FunctionCallInfo fcinfo, TqReport *reports, int n)
 {
 	tq_resolve_reports(reports, n, tq_clock_now());
 	if (is_any_accepted(reports, n))
 		tq_activation_do();
-	for (int i = 0; i < n; i++)
-		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
 	if (tq_audit_wants_clients())
 		audit_runs(fcinfo, reports, n, NULL, 0);
+}
+
+static void
+put_outcomes(FunctionCallInfo fcinfo, const TqReport *reports, int n)
+{
+	for (int i = 0; i < n; i++)
+		tq_put_outcome((ReturnSetInfo *) fcinfo->resultinfo, &reports[i]);
+}
+
+/*
+ * Makes reports that name their runs alone, and have their reason and their
+ * credentials from the arguments reason_arg and the next one, as in resolve().
+ */
+void
+tq_resolve_runs(FunctionCallInfo fcinfo, int reason_arg, TqReport *reports,
+				int n)
+{
+	TqResolved reason = batch_reason(
+		tq_arg_text(fcinfo, reason_arg, "reason"));
+
+	for (int i = 0; i < n; i++)
+	{
+		reports[i].reason = reason;
+		reports[i].is_checked = true;
+	}
+	read_credentials(fcinfo, reason_arg + 1, reports, n);
+	resolve_all(fcinfo, reports, n);
 }
 
 /*
@@ -600,15 +646,14 @@ resolve_all(FunctionCallInfo fcinfo, TqReport *reports, int n)
 Datum
 tq_resolve(PG_FUNCTION_ARGS)
 {
-	TqResolved reason = batch_reason(tq_arg_text(fcinfo, 2, "reason"));
 	TqReport *reports;
 	int n;
 
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin_idle();
-	reports = read_reports(fcinfo, reason, &n);
-	read_credentials(fcinfo, reports, n);
-	resolve_all(fcinfo, reports, n);
+	reports = read_reports(fcinfo, &n);
+	tq_resolve_runs(fcinfo, 2, reports, n);
+	put_outcomes(fcinfo, reports, n);
 	tq_call_end();
 	return (Datum) 0;
 }
@@ -630,6 +675,7 @@ tq_resolve_each(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	tq_call_begin_idle();
 	resolve_all(fcinfo, reports, n);
+	put_outcomes(fcinfo, reports, n);
 	tq_call_end();
 	return (Datum) 0;
 }

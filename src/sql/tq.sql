@@ -1245,6 +1245,18 @@ CREATE FUNCTION tq.claim_work(
 	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
 COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
 
+CREATE FUNCTION tq.claim_lines(
+	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_claim_lines' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_lines(text, text, text, int, interval) IS 'claim_work() with the claims as lines of text, for routers';
+
+CREATE FUNCTION tq.claim_lines(
+	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_lines(text[], text, text, int, interval, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
+
 -- The procedure ends transactions.
 CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
 	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
@@ -1305,6 +1317,10 @@ COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many
 CREATE FUNCTION tq.resolve(reports jsonb) RETURNS SETOF tq.resolution
 	AS 'MODULE_PATHNAME', 'tq_resolve_each' LANGUAGE C;
 COMMENT ON FUNCTION tq.resolve(jsonb) IS 'resolve many runs, each as its report says: [{taskId, runId, reason, result, error, errorMessage, retryDelay, retriesLeft, credentials}]; returns an outcome for each instead of raising an error';
+
+CREATE FUNCTION tq.resolve_lines(runs text, reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_resolve_lines' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve_lines(text, text, jsonb) IS 'resolve() with the runs and the outcomes as lines of text, for routers';
 
 CREATE FUNCTION tq.resolve_and_claim(
 	reports jsonb, task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)

@@ -84,6 +84,9 @@ INSERT INTO rule VALUES
 	('claim_work', $$SELECT tq.claim_work('test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
 	('claim_work', $$SELECT tq.claim_work('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
 	('claim_work', $$SELECT tq.claim_work('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
+	('claim_lines', $$SELECT tq.claim_lines('test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
+	('claim_lines', $$SELECT tq.claim_lines('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
+	('claim_lines', $$SELECT tq.claim_lines('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
 	('claim_task', $$SELECT tq.claim_task('<p>', 0, 'g', 'w')$$, '[["queue:claim-task:test/q", "queue:worker-id:g/w"]]'),
 	('reclaim_task', $$SELECT tq.reclaim_task('<r>', 0)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
 	('report_progress', $$SELECT tq.report_progress('<r>', 0, 1, 2)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
@@ -187,6 +190,7 @@ INSERT INTO rule	-- a repeat sends its messages again
 	VALUES ('report_completed', $$SELECT tq.report_completed('<c>', 0)$$, '[["queue:resolve-task:<c>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
 	('resolve', $$SELECT 1 / (SELECT count(*) FROM tq.resolve('{<r>}', '{0}') WHERE outcome = 'resolved')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
 	('resolve', $$SELECT 1 / (SELECT count(*) FROM tq.resolve('[{"taskId": "<r>", "runId": 0}]') WHERE outcome = 'resolved')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
+	('resolve_lines', $$SELECT 1 / (tq.resolve_lines(E'<r>\t0\n') = E'resolved\n')::int$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
 	('resolve_and_claim', $$SELECT tq.resolve_and_claim('[]', 'test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]');
 
 -- Tested elsewhere: what ends the transaction, what needs a commit (sql/scope.sql), and credentials (5.7_credentials.sql).
@@ -378,7 +382,7 @@ CREATE ROLE monitor IN ROLE pg_monitor;
 CREATE TEMP TABLE held (who name, fns text[]);
 INSERT INTO held VALUES
 	('producer', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,on_group_resolved,schedule_task,status,statuses,result,why,get_task_group,seal_task_group,pending_tasks,list_dependent_tasks}'),
-	('worker', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
+	('worker', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,get_artifact,task,status,dependency_results,declare_worker}'),
 	('reader', '{status,statuses,task,tasks,result,why,list_task_group,group_progress,group_mermaid,group_dot,group_tree,group_gantt,report_html,get_artifact,list_artifacts,messages,task_queue_counts,list_pending_tasks,list_workers,get_worker,health,top}'),
 	('monitor', '{health,top,maintenance_activity,published_id,pending_tasks,task_queue_counts,queue_counts,list_task_queues,get_task_queue,list_workers}');
 SELECT is(pg_temp.attempt(r.call, '{}', h.who), 'ALLOW', format('%s may call %s', h.who, r.fn))
@@ -395,7 +399,7 @@ FROM (VALUES ('producer', '{cancel_task,rerun_task,skip_task,delete_task,purge,c
 CREATE TEMP TABLE kind (access text, fns text[]);
 INSERT INTO kind VALUES
 	('produce', '{create_task,create_tasks,define_task,enqueue,enqueue_tasks,schedule_cron,unschedule_cron,pause_cron,resume_cron,run_cron_now,fire_cron,schedule_task,status,task,result,pending_tasks}'),
-	('work', '{claim_work,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
+	('work', '{claim_work,claim_lines,claim_task,reclaim_task,report_completed,report_failed,report_exception,resolve,resolve_lines,resolve_and_claim,defer_task,report_progress,create_artifact,finish_artifact,status,task,dependency_results,declare_worker}'),
 	('read', '{status,task,tasks,result,why,pending_tasks,task_queue_counts,queue_counts,list_pending_tasks,list_claimed_tasks,get_task_queue,get_worker_type,list_workers,get_worker}'),
 	('manage', '{status,task,schedule_task,add_dependencies,rerun_task,reschedule_task,cancel_task,skip_task,delete_task,change_task_priority,purge,list_dead_letters,redrive,redrive_queue,discard_dead_letter,quarantine_worker,worker_removed,get_worker,set_queue,get_queue_settings,pause_queue,resume_queue}');
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$

@@ -85,6 +85,7 @@ INSERT INTO act VALUES
 	('on_group_resolved', 'client', $$tq.on_group_resolved('<p>', 'test/q', '{"a": "secret"}', '<new>', name => 'secret', tags => '{"a": "secret"}')$$,
 		'{<new>}', NULL, '{"task_queue_id": "test/q", "task_group_id": "<p>", "priority": "lowest"}'),
 	('claim_work', 'client', $$tq.claim_work('test/q', 'g', 'v', 1)$$, '{<p>}', '{0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "v"}'),
+	('claim_lines', 'client', $$tq.claim_lines('test/q', 'g', 'v', 1)$$, '{<p>}', '{0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "v"}'),
 	('claim_task', 'client', $$tq.claim_task('<p>', 0, 'g', 'v')$$, '{<p>}', '{0}', '{"worker_group": "g", "worker_id": "v"}'),
 	('reclaim_task', 'client', $$tq.reclaim_task('<r>', 0)$$, '{<r>}', '{0}', '{}'),
 	('report_completed', 'client', $$tq.report_completed('<r>', 0, NULL, '"secret"')$$, '{<r>}', '{0}', '{}'),
@@ -95,6 +96,7 @@ INSERT INTO act VALUES
 	('resolve_and_claim', 'client', $$tq.resolve_and_claim('[{"taskId": "<r>", "runId": 0, "reason": "failed", "error": {"message": "secret"}}]', 'test/q', 'g', 'w')$$,
 		'{<r>,<p>}', '{0,0}', '{"task_queue_id": "test/q", "worker_group": "g", "worker_id": "w"}'),
 	('resolve', 'client', $$tq.resolve('{<u>,<r>,<missing>,<c>}', '{0,0,0,0}')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),
+	('resolve_lines', 'client', $$tq.resolve_lines(E'<u>\t0\n<r>\t0\n<missing>\t0\n<c>\t0\n')$$, '{<r>,<c>}', '{0,0}', '{"reason": "completed"}'),
 	('declare_worker', 'client', $$tq.declare_worker('test', 'q', 'g', 'v', now() + interval '1 day')$$, NULL, NULL,
 		'{"provisioner_id": "test", "worker_type": "q", "worker_group": "g", "worker_id": "v"}');
 

@@ -157,8 +157,8 @@ INSERT INTO attack_call VALUES
 	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),
 	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),
 	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$), ('report_html', $$'<p>'$$), ('group_gantt', $$'<p>'$$), ('group_tree', $$'<p>'$$), ('group_dot', $$'<p>'$$), ('group_mermaid', $$'<p>'$$),
-	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
-	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('report_progress', $$'<r>', 0, 1, 2$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
+	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_lines', $$'test/q', 'g', 'w', 5$$), ('claim_lines', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
+	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('report_progress', $$'<r>', 0, 1, 2$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_lines', $$E'<r>\t0\n'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
 	('get_worker', $$'test', 'q', 'g', 'w'$$), ('list_workers', $$'test', 'q'$$), ('declare_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$),
 	('quarantine_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$), ('worker_removed', $$'test', 'q', 'g', 'w'$$),
 	('set_queue', $$'test/q', '{"claimTimeout": 60}'$$), ('get_queue_settings', $$'test/q'$$), ('pause_queue', $$'test/q'$$), ('resume_queue', $$'test/q'$$),
@@ -290,8 +290,9 @@ SELECT is(pg_temp.ran(), '1 as mallory, 0 as others', 'SECURITY DEFINER: each fu
 -- ---------------------------------------------------------------------------
 
 -- Without scopes: each call is refused, and nothing changes.
-SELECT is(pg_temp.try(pg_temp.call(fn, args)), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, format('without scopes: tq.%s(%s)', fn, args)) FROM attack_call WHERE fn <> 'resolve';
+SELECT is(pg_temp.try(pg_temp.call(fn, args)), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, format('without scopes: tq.%s(%s)', fn, args)) FROM attack_call WHERE fn NOT IN ('resolve', 'resolve_lines');
 SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM tq.resolve('{%s}', '{0}') WHERE outcome OPERATOR(pg_catalog.<>) 'forbidden'$$, pg_temp.id('r'))), '22012', 'without scopes: resolve() resolves nothing');
+SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) (tq.resolve_lines(E'%s\t0\n') OPERATOR(pg_catalog.<>) E'forbidden\n')::pg_catalog.int4$$, pg_temp.id('r'))), '22012', 'without scopes: nor does resolve_lines()');
 SELECT is(pg_temp.try('SELECT tq.start_maintenance()'), '42501', 'start_maintenance() is for superusers');
 
 -- Nothing can be hung on them, and none can be read, written, locked or taken.
@@ -328,7 +329,7 @@ CREATE FUNCTION pg_temp.odd_state(fn text, args text) RETURNS text LANGUAGE sql 
 $$;
 SELECT is(pg_temp.odd_state(fn, format(args, name)), 'value', format('tq.%s(%s)', fn, format(args, name)))
 FROM odd, (VALUES ('enqueue', '%L'), ('enqueue', $$'test/q', routes => ARRAY[%L]$$), ('enqueue', $$'test/q', scopes => ARRAY[%L]$$), ('enqueue', $$'test/q', task_id => %L$$),
-	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('claim_work', $$ARRAY[%L], 'g', 'w'$$), ('claim_work', $$'{test/q}'::text[], 'g', 'w', mode => %L$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
+	('claim_work', $$'test/q', %1$L, %1$L$$), ('claim_work', $$%L, 'g', 'w'$$), ('claim_work', $$ARRAY[%L], 'g', 'w'$$), ('claim_work', $$'{test/q}'::text[], 'g', 'w', mode => %L$$), ('claim_lines', $$'test/q', %1$L, %1$L$$), ('claim_lines', $$%L, 'g', 'w'$$), ('claim_lines', $$ARRAY[%L], 'g', 'w', mode => %1$L$$), ('resolve_lines', '%L'), ('resolve_lines', $$'', %L$$), ('bind', $$%L, 'task-defined'$$), ('bind', $$'c', %L$$), ('bind', $$'c', 'task-defined', %L$$),
 	('subscribe', $$%L, 'task-defined'$$), ('fetch', '%L'), ('messages', 'pattern => %L'), ('messages', 'exchange => %L'), ('queue_channel', '%L'), ('worker_channel', '%1$L, %1$L'), ('queue_counts', '%L'), ('list_workers', '%1$L, %1$L'), ('list_task_queues', '%L'),
 	('grant_scopes', '%L, ARRAY[''x'']'), ('grant_scopes', '''fresh'', ARRAY[%L]'), ('grant_queue', '''fresh'', %L, ''read'''), ('satisfies', 'ARRAY[%1$L], %1$L'), ('topic_match', '%1$L, %1$L'), ('stable_slugid', '%L'),
 	('get_latest_artifact', format('%L, %%L', pg_temp.id('r'))), ('worker_removed', '''test'', ''q'', ''g'', ''w'', %L'), ('why', '%L'), ('status', '%L')) AS v (fn, args);
