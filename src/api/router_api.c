@@ -21,12 +21,12 @@
 #include "../util/compat.h"
 #include "../util/map_lock.h"
 #include "../util/slugid.h"
+#include "router_api.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_shard_lock_map);
 PG_FUNCTION_INFO_V1(tq_shard_unlock_map);
 PG_FUNCTION_INFO_V1(tq_shard_one_place);
-PG_FUNCTION_INFO_V1(tq_shard_note_task);
 PG_FUNCTION_INFO_V1(tq_shard_claim_order);
 PG_FUNCTION_INFO_V1(tq_shard_note_empty);
 
@@ -130,13 +130,12 @@ set_of_task(const TqSlug *id)
 }
 
 /*
- * note_task(id slugid, shard int) -> id, which this session has claimed there: a
- * report on it need not look it up, even if its bucket was moved.
+ * Notes that this session has claimed a task on a shard: a report on it need not
+ * look it up, even if its bucket was moved.
  */
-Datum
-tq_shard_note_task(PG_FUNCTION_ARGS)
+void
+tq_router_note_task(const TqSlug *id, int32 shard)
 {
-	TqSlug *id = PG_GETARG_TQ_SLUG_P(0);
 	KnownSet *set;
 	KnownTask *task;
 
@@ -146,8 +145,7 @@ tq_shard_note_task(PG_FUNCTION_ARGS)
 	set = set_of_task(id);
 	task = &set->tasks[set->noted++ % lengthof(set->tasks)];
 	task->id = *id;
-	task->shard = PG_GETARG_INT32(1);
-	PG_RETURN_TQ_SLUG_P(id);
+	task->shard = shard;
 }
 
 /* The shard where this session has claimed a task, or -1. */

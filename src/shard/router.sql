@@ -88,9 +88,6 @@ COMMENT ON FUNCTION tq_shard_internal.cluster() IS 'name of the cluster of PL/Pr
 CREATE FUNCTION tq_shard_internal.one_place(ids tq.slugid[], are_groups bool, owners int[]) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_shard_one_place' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.one_place(tq.slugid[], bool, int[]) IS 'partition of the one shard that has all these tasks or groups, or NULL';
-CREATE FUNCTION tq_shard_internal.note_task(id tq.slugid, shard int) RETURNS tq.slugid
-	AS 'MODULE_PATHNAME', 'tq_shard_note_task' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION tq_shard_internal.note_task(tq.slugid, int) IS 'notes that this session has claimed a task on a shard; returns its id';
 CREATE FUNCTION tq_shard_internal.claim_order(queue text, shards int[]) RETURNS int[]
 	AS 'MODULE_PATHNAME', 'tq_shard_claim_order' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tq_shard_internal.claim_order(text, int[]) IS 'shards in the order in which a claim asks them';
@@ -367,20 +364,31 @@ $$;
 -- shard after the other, at most 200 ms each, and asks the others in between: PL/Proxy
 -- has one call at a time.
 
--- Claims as they come from a shard.  What the caller knows is left out, and a time
--- is in microseconds, because a router reads a number in a tenth of the time.
-CREATE FUNCTION tq_shard_internal.claims_at(on_partition int, task_queue_id text, worker_group text, worker_id text, tasks int, wait interval,
-	OUT task_id tq.slugid, OUT run_id int, OUT taken bigint, OUT payload jsonb, OUT credentials jsonb) RETURNS SETOF record
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition;
-		SELECT c.task_id, c.run_id, (pg_catalog.date_part('epoch', c.taken_until) * 1000000)::bigint AS taken, c.payload, c.credentials
-		FROM tq.claim_work($2, $3, $4, $5, $6) AS c; $$;
-COMMENT ON FUNCTION tq_shard_internal.claims_at(int, text, text, text, int, interval) IS 'tq.claim_work() on a shard, without what the caller knows';
-CREATE FUNCTION tq_shard_internal.queue_claims_at(on_partition int, task_queue_ids text[], worker_group text, worker_id text, tasks int, wait interval, mode text,
-	OUT task_id tq.slugid, OUT run_id int, OUT taken bigint, OUT payload jsonb, OUT credentials jsonb, OUT task_queue_id text) RETURNS SETOF record
-	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition;
-		SELECT c.task_id, c.run_id, (pg_catalog.date_part('epoch', c.taken_until) * 1000000)::bigint AS taken, c.payload, c.credentials, c.task_queue_id
-		FROM tq.claim_work($2, $3, $4, $5, $6, $7) AS c; $$;
-COMMENT ON FUNCTION tq_shard_internal.queue_claims_at(int, text[], text, text, int, interval, text) IS 'the same for several queues';
+-- Claims, runs and outcomes go between a router and a shard as lines of text.
+CREATE FUNCTION tq_shard_internal.claim_lines_at(on_partition int, task_queue_id text, worker_group text, worker_id text, tasks int, wait interval)
+	RETURNS SETOF text
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq.claim_lines($2, $3, $4, $5, $6); $$;
+COMMENT ON FUNCTION tq_shard_internal.claim_lines_at(int, text, text, text, int, interval) IS 'tq.claim_lines() on a shard';
+CREATE FUNCTION tq_shard_internal.claim_lines_of_queues_at(on_partition int, task_queue_ids text[], worker_group text, worker_id text, tasks int, wait interval, mode text)
+	RETURNS SETOF text
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq.claim_lines($2, $3, $4, $5, $6, $7); $$;
+COMMENT ON FUNCTION tq_shard_internal.claim_lines_of_queues_at(int, text[], text, text, int, interval, text) IS 'the same for several queues';
+CREATE FUNCTION tq_shard_internal.resolve_lines_at(on_partition int, runs text, reason text, credentials jsonb) RETURNS text
+	LANGUAGE plproxy AS $$ CLUSTER tq_shard_internal.cluster(); RUN ON on_partition; SELECT tq.resolve_lines($2, $3, $4); $$;
+COMMENT ON FUNCTION tq_shard_internal.resolve_lines_at(int, text, text, jsonb) IS 'tq.resolve_lines() on a shard';
+
+CREATE FUNCTION tq_shard_internal.claims(lines text, shard int, worker_group text, worker_id text) RETURNS SETOF tq.claim
+	AS 'MODULE_PATHNAME', 'tq_shard_claims' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.claims(text, int, text, text) IS 'claims that a shard has returned as lines';
+CREATE FUNCTION tq_shard_internal.queue_claims(lines text, shard int, worker_group text, worker_id text) RETURNS SETOF tq.queue_claim
+	AS 'MODULE_PATHNAME', 'tq_shard_claims' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_shard_internal.queue_claims(text, int, text, text) IS 'claims from several queues that a shard has returned as lines';
+CREATE FUNCTION tq_shard_internal.runs(task_ids tq.slugid[], run_ids int[]) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_shard_runs' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION tq_shard_internal.runs(tq.slugid[], int[]) IS 'runs as lines, or NULL if these are not two lists of one length';
+CREATE FUNCTION tq_shard_internal.resolutions(task_ids tq.slugid[], run_ids int[], outcomes text) RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_shard_resolutions' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION tq_shard_internal.resolutions(tq.slugid[], int[], text) IS 'runs with the outcomes that a shard has returned as lines';
 
 @claim_work@
 	LANGUAGE plpgsql
@@ -397,7 +405,7 @@ DECLARE
 BEGIN
 	-- what is no wait is the shard's to refuse
 	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-		PERFORM tq_shard_internal.claims_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, worker_group, worker_id, tasks, wait);
+		PERFORM tq_shard_internal.claim_lines_at(1024 + (tq_shard_internal.shards())[1], task_queue_id, worker_group, worker_id, tasks, wait);
 	END IF;
 	LOOP
 		asked := 0;
@@ -405,8 +413,8 @@ BEGIN
 		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(task_queue_id, ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT tq_shard_internal.note_task(c.task_id, place), c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials
-					FROM tq_shard_internal.claims_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap) AS c;
+				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_at(1024 + place, task_queue_id, worker_group, worker_id, tasks, nap) AS l (lines),
+					tq_shard_internal.claims(l.lines, place, worker_group, worker_id) AS c;
 				IF FOUND THEN
 					RETURN;
 				END IF;
@@ -452,7 +460,7 @@ DECLARE
 BEGIN
 	-- what is no wait is the shard's to refuse
 	IF wait IS NULL OR wait < '0' OR wait > '60 s' THEN
-		PERFORM tq_shard_internal.queue_claims_at(1024 + (tq_shard_internal.shards())[1], task_queue_ids, worker_group, worker_id, tasks, wait, mode);
+		PERFORM tq_shard_internal.claim_lines_of_queues_at(1024 + (tq_shard_internal.shards())[1], task_queue_ids, worker_group, worker_id, tasks, wait, mode);
 	END IF;
 	LOOP
 		asked := 0;
@@ -460,8 +468,8 @@ BEGIN
 		FOREACH place IN ARRAY tq_shard_internal.claim_order(COALESCE(array_to_string(task_queue_ids, ' '), ''), tq_shard_internal.shards()) LOOP
 			asked := asked + 1;
 			BEGIN
-				RETURN QUERY SELECT tq_shard_internal.note_task(c.task_id, place), c.run_id, worker_group, worker_id, to_timestamp(c.taken / 1e6::float8), c.payload, c.credentials, c.task_queue_id
-					FROM tq_shard_internal.queue_claims_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS c;
+				RETURN QUERY SELECT c.* FROM tq_shard_internal.claim_lines_of_queues_at(1024 + place, task_queue_ids, worker_group, worker_id, tasks, nap, mode) AS l (lines),
+					tq_shard_internal.queue_claims(l.lines, place, worker_group, worker_id) AS c;
 				IF FOUND THEN
 					RETURN;
 				END IF;
@@ -503,12 +511,18 @@ COMMENT ON FUNCTION tq_shard_internal.outcomes_at(int, tq.slugid[], int[], text,
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
-	places int[] := tq_shard_internal.shards_of(task_ids, false);
-	place int;
+	runs text := tq_shard_internal.runs(task_ids, run_ids);
+	place int := tq_shard_internal.place_of_ids(task_ids, false);
+	places int[];
 	part record;
 	outcomes text[];
 	outcomes_there text[];
 BEGIN
+	IF runs IS NOT NULL AND place IS NOT NULL THEN
+		RETURN QUERY SELECT * FROM tq_shard_internal.resolutions(task_ids, run_ids, tq_shard_internal.resolve_lines_at(place, runs, reason, credentials));
+		RETURN;
+	END IF;
+	places := tq_shard_internal.shards_of(task_ids, false);
 	IF COALESCE(places[1] = ALL (places), true) OR cardinality(task_ids) IS DISTINCT FROM cardinality(run_ids)
 		OR (jsonb_typeof(credentials) = 'array' AND jsonb_array_length(credentials) <> cardinality(task_ids)) THEN
 		outcomes := tq_shard_internal.outcomes_at(COALESCE(1024 + places[1], 0), task_ids, run_ids, reason, credentials);

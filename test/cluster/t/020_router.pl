@@ -138,15 +138,15 @@ for (my $n = 0; $n < 200 && $claims < 100; $n++)
 is($claims, 100, 'all are claimed');
 is(ask(q{SELECT count(*) FROM tq.claim_work('app/many', 'g', 'w', 17)}), '0', 'and no more');
 
-# Each call of tq.claim_work() on a shard is counted there.
-sub asked { return $node->safe_psql($_[0], q{SELECT sum(calls) FROM pg_stat_user_functions WHERE funcname = 'claim_work'}); }
+# Each call of tq.claim_lines() on a shard is counted there.
+sub asked { return $node->safe_psql($_[0], q{SELECT sum(calls) FROM pg_stat_user_functions WHERE funcname = 'claim_lines'}); }
 $node->safe_psql('postgres', "ALTER DATABASE $_ SET track_functions = 'all'") foreach ('s1', 's2', 's3');
 $node->safe_psql('s2', q{SELECT tq.enqueue_tasks('app/one', array_fill('{}'::jsonb, ARRAY[60]))});
 # A claim begins with each of the three in turn: without what the session knows, 60 would ask one of the others.
 my $milliseconds = ask(q{WITH t AS MATERIALIZED (SELECT clock_timestamp() AS began), c AS MATERIALIZED (SELECT count(*) AS n FROM generate_series(1, 60) AS n, tq.claim_work('app/one', 'g' || n - n, 'w'))
 	SELECT extract(epoch FROM clock_timestamp() - t.began) * 1000 FROM t, c WHERE c.n = 60});
 is($milliseconds eq '' ? 'fewer' : 60, 60, 'all work of one shard is claimed');
-$node->poll_query_until('s2', q{SELECT sum(calls) = 60 FROM pg_stat_user_functions WHERE funcname = 'claim_work'}) or die 'calls are not counted';
+$node->poll_query_until('s2', q{SELECT sum(calls) = 60 FROM pg_stat_user_functions WHERE funcname = 'claim_lines'}) or die 'calls are not counted';
 cmp_ok((asked('s1') || 0) + (asked('s3') || 0), '<=', 2 * (1 + $milliseconds / 200), 'shards without work are asked once in 200 ms');
 $node->safe_psql('postgres', "ALTER DATABASE $_ RESET track_functions") foreach ('s1', 's2', 's3');
 

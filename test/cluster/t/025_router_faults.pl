@@ -101,7 +101,7 @@ my $differ = q{SELECT concat_ws(e'\n', statement, concat_ws('|', d.code, d.messa
 ask($compare);
 is(ask($differ), '', 'each gets the same SQLSTATE, message, detail and hint through the router');
 is(ask(q{SELECT string_agg(DISTINCT substr(statement, 18, strpos(statement, '(') - 18), ' ' ORDER BY substr(statement, 18, strpos(statement, '(') - 18))
-	FROM asked JOIN answered r USING (n) WHERE r.code = '0A000'}), 'assume buckets_settled message messages top', 'except those that do not run through it');
+	FROM asked JOIN answered r USING (n) WHERE r.code = '0A000'}), 'assume buckets_settled claim_lines message messages resolve_lines top', 'except those that do not run through it');
 
 foreach my $wait ('NULL', q{'-1 second'}, q{'61 seconds'})
 {

@@ -1,0 +1,192 @@
+/*
+ * router_lines.c
+ *	  Functions of the extension tq_shard for what goes between a router and its
+ *	  shards as text: claims, runs and outcomes (src/api/lines_api.c).
+ *
+ * Figure to come.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type_d.h"
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/timestamp.h"
+
+#include "../util/jsonb_bytes.h"
+#include "../util/lines.h"
+#include "../util/slugid.h"
+#include "arguments.h"
+#include "router_api.h"
+
+PG_FUNCTION_INFO_V1(tq_shard_claims);
+PG_FUNCTION_INFO_V1(tq_shard_runs);
+PG_FUNCTION_INFO_V1(tq_shard_resolutions);
+
+pg_noreturn static void
+refuse_answer(const char *what)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_PROTOCOL_VIOLATION),
+		 errmsg("a shard has answered with invalid %s", what),
+		 errhint(
+			 "Run ALTER EXTENSION UPDATE on the router and on the shards, so that they have one version of tq.")));
+}
+
+/* ---- claims ---- */
+
+/* Reads the columns of tq.claim, but for those that the caller knows. */
+static bool
+read_claim(TqLines *lines, TqSlug *task_id, Datum *values)
+{
+	int32 run_id;
+	int64 taken_until;
+
+	if (!tq_lines_slug(lines, '\t', task_id) ||
+		!tq_lines_int32(lines, '\t', &run_id) ||
+		!tq_lines_int64(lines, '\t', &taken_until))
+		return false;
+	values[0] = tq_slug_datum(task_id);
+	values[1] = Int32GetDatum(run_id);
+	values[4] = TimestampTzGetDatum(taken_until);
+	return true;
+}
+
+/* Reads a column of JSON; an empty one is NULL. */
+static bool
+read_json(TqLines *lines, char ends, Datum *value, bool *is_null)
+{
+	char *field = tq_lines_field(lines, ends);
+
+	if (field == NULL)
+		return false;
+	*is_null = *field == '\0';
+	if (*field == 'x')
+	{
+		*value = PointerGetDatum(tq_jsonb_of_hex(field + 1));
+		return DatumGetPointer(*value) != NULL;
+	}
+	if (!*is_null)
+		*value = DirectFunctionCall1(jsonb_in, CStringGetDatum(field));
+	return true;
+}
+
+static bool
+read_queue(TqLines *lines, Datum *value)
+{
+	char *field = tq_lines_field(lines, '\n');
+
+	if (field != NULL)
+		*value = CStringGetTextDatum(field);
+	return field != NULL;
+}
+
+/*
+ * claims(lines text, shard int, worker_group, worker_id text) -> rows of tq.claim,
+ * or of tq.queue_claim: what that shard has returned.  This session knows from now
+ * on that the tasks are there.
+ */
+Datum
+tq_shard_claims(PG_FUNCTION_ARGS)
+{
+	TqLines lines = tq_lines_of(PG_GETARG_TEXT_PP(0));
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	bool has_queue;
+	bool nulls[8] = {false};
+	Datum values[8] = {[2] = PG_GETARG_DATUM(2), [3] = PG_GETARG_DATUM(3)};
+
+	InitMaterializedSRF(fcinfo, 0);
+	has_queue = rsinfo->setDesc->natts == 8;
+	while (tq_lines_are_left(&lines))
+	{
+		TqSlug task_id;
+
+		if (!read_claim(&lines, &task_id, values) ||
+			!read_json(&lines, '\t', &values[5], &nulls[5]) ||
+			!read_json(&lines, has_queue ? '\t' : '\n', &values[6],
+					   &nulls[6]) ||
+			(has_queue && !read_queue(&lines, &values[7])))
+			refuse_answer("claims");
+		tq_router_note_task(&task_id, PG_GETARG_INT32(1));
+		tq_put_row(rsinfo, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* ---- reports ---- */
+
+/* Returns whether an array is a list without NULL. */
+static bool
+is_list(const ArrayType *array)
+{
+	return ARR_NDIM(array) <= 1 && !ARR_HASNULL(array);
+}
+
+static int
+length(const ArrayType *array)
+{
+	return ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+}
+
+/*
+ * runs(task_ids slugid[], run_ids int[]) -> the runs as lines; NULL if these are
+ * not two lists of one length without NULL
+ */
+Datum
+tq_shard_runs(PG_FUNCTION_ARGS)
+{
+	ArrayType *ids = PG_GETARG_ARRAYTYPE_P(0);
+	ArrayType *numbers = PG_GETARG_ARRAYTYPE_P(1);
+	const TqSlug *slugs = (const TqSlug *) ARR_DATA_PTR(ids);
+	const int32 *runs = (const int32 *) ARR_DATA_PTR(numbers);
+	int n = length(ids);
+	StringInfoData lines;
+
+	if (!is_list(ids) || !is_list(numbers) || length(numbers) != n)
+		PG_RETURN_NULL();
+	initStringInfo(&lines);
+	for (int i = 0; i < n; i++)
+	{
+		tq_lines_add_slug(&lines, &slugs[i], '\t');
+		tq_lines_add_number(&lines, runs[i], '\n');
+	}
+	PG_RETURN_TEXT_P(cstring_to_text_with_len(lines.data, lines.len));
+}
+
+/*
+ * resolutions(task_ids slugid[], run_ids int[], outcomes text) -> rows of
+ * tq.resolution: those of runs() with these arrays, and what a shard has returned
+ * for them
+ */
+Datum
+tq_shard_resolutions(PG_FUNCTION_ARGS)
+{
+	ArrayType *ids = PG_GETARG_ARRAYTYPE_P(0);
+	ArrayType *numbers = PG_GETARG_ARRAYTYPE_P(1);
+	const TqSlug *slugs = (const TqSlug *) ARR_DATA_PTR(ids);
+	const int32 *runs = (const int32 *) ARR_DATA_PTR(numbers);
+	TqLines lines = tq_lines_of(PG_GETARG_TEXT_PP(2));
+	int n = length(ids);
+
+	if (!is_list(ids) || !is_list(numbers) || length(numbers) != n ||
+		tq_lines_count(&lines) != n)
+		refuse_answer("outcomes");
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		char *outcome = tq_lines_field(&lines, '\n');
+		Datum values[3] = {tq_slug_datum(&slugs[i]), Int32GetDatum(runs[i])};
+		bool nulls[3] = {false};
+
+		if (outcome == NULL)
+			refuse_answer("outcomes");
+		values[2] = CStringGetTextDatum(outcome);
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo, values, nulls);
+	}
+	return (Datum) 0;
+}
