@@ -16,7 +16,7 @@ import psycopg2
 from psycopg2.extras import Json
 
 WORK, LATE = "load/work", "load/late"
-PATIENCE = 5                        # seconds for an answer, beyond what the call itself waits
+PATIENCE = 5                        # seconds for an answer, beyond what the call itself waits: 7 of a claim
 
 
 class Unknown(Exception):
@@ -256,7 +256,7 @@ class Worker(Client):
     def turn(self):
         rows = self.session.query(
             "SELECT task_id, run_id, extract(epoch FROM taken_until - clock_timestamp())::float8, credentials"
-            " FROM tq.claim_work(%s, 'g', %s, 2, wait => '5 s')", (WORK, self.name), wait=5)
+            " FROM tq.claim_work(%s, 'g', %s, 2, wait => '2 s')", (WORK, self.name), wait=2)
         if not rows:                # an old primary that nothing fences has no work, and says so
             self.session.leave()
         until = [time.monotonic() + row[2] for row in rows]
