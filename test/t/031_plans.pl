@@ -46,6 +46,36 @@ foreach my $mode ('auto', 'force_custom_plan', 'force_generic_plan')
 	is($node->safe_psql('postgres', $count), $before, "$mode: no statement reads a whole table");
 }
 
+# The publisher finds the messages that are new by their transactions, also if the
+# log was small when its plans were made, and while other transactions run.
+$node->safe_psql('postgres', 'CREATE DATABASE analyzed');
+$node->safe_psql('analyzed', 'CREATE EXTENSION tq');
+$node->safe_psql('analyzed', 'VACUUM ANALYZE');
+{
+	local $ENV{PGOPTIONS} = '-c tq.maintenance=on -c default_transaction_isolation=read\\ committed';
+	my $reads = q{SELECT pg_stat_force_next_flush(); SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname ~ '^message_\d$'};
+	my $enqueue = q{DO $$ BEGIN FOR i IN 1 .. 3000 LOOP PERFORM tq.enqueue('p/w'); COMMIT; END LOOP; END $$};
+	my $other = $node->background_psql('analyzed');
+	my $publisher = $node->background_psql('analyzed');
+	my @passes;
+
+	$publisher->query_safe(q{SELECT tq.enqueue('p/w'); SELECT count(*) FROM tq.upkeep()}) foreach 1 .. 10;
+	$node->safe_psql('analyzed', $enqueue);
+	$publisher->query_safe('SELECT count(*) FROM tq.upkeep(); SELECT pg_stat_force_next_flush()');
+	foreach my $pass (1 .. 3)
+	{
+		$other->query_safe(q{BEGIN; SELECT tq.enqueue('p/other')});
+		my $before = (split /\n/, $node->safe_psql('analyzed', $reads))[-1];
+		$publisher->query_safe(q{SELECT tq.enqueue('p/w'); SELECT count(*) FROM tq.upkeep()});
+		$other->query_safe('COMMIT');
+		$publisher->query_safe('SELECT count(*) FROM tq.upkeep(); SELECT pg_stat_force_next_flush()');
+		push @passes, (split /\n/, $node->safe_psql('analyzed', $reads))[-1] - $before;
+	}
+	$_->quit foreach $other, $publisher;
+	cmp_ok($_, '<', 100, 'a pass of the publisher does not read the whole log') foreach @passes;
+	is($node->safe_psql('analyzed', q{SELECT sum(messages) FROM tq_internal.tick}), '6032', 'it has published a task-defined and a task-pending of each');
+}
+
 # The statements of the session are planned by its settings, one of a trigger
 # within one of ours as well.
 $node->safe_psql('postgres', q{
