@@ -29,12 +29,16 @@ PG_FUNCTION_INFO_V1(tq_shard_claims);
 PG_FUNCTION_INFO_V1(tq_shard_runs);
 PG_FUNCTION_INFO_V1(tq_shard_resolutions);
 
+/*
+ * Raises an error that claim_work() does not take for a shard that does not answer:
+ * this one has claimed tasks, and the caller must learn why it has none of them.
+ */
 pg_noreturn static void
 refuse_answer(const char *what)
 {
 	ereport(
 		ERROR,
-		(errcode(ERRCODE_PROTOCOL_VIOLATION),
+		(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 		 errmsg("a shard has answered with invalid %s", what),
 		 errhint(
 			 "Run ALTER EXTENSION UPDATE on the router and on the shards, so that they have one version of tq.")));

@@ -140,15 +140,21 @@ sub claims { return refused("SELECT * FROM tq_shard_internal.claims(E'$_[0]', 1,
 foreach my $bad ('x', "$id\\t0\\n", "$id\\t0\\t0\\tx\\t\\n", "$id\\t0\\t0\\tx00\\t\\n", "$id\\t0\\t0\\tx00000000\\t\\n", "$id\\tx\\t0\\t1\\t\\n", "$id\\t0\\tx\\t1\\t\\n",
 	"one\\t0\\t0\\t1\\t\\n", "$id\\t0\\t0\\t1\\t", "$id\\t0\\t0\\t1\\n", "$id\\t0\\t0\\t1\\t\\n$id\\n", "$id\\t0\\t0\\tx0000004000000000\\t\\n")
 {
-	like(claims($bad), qr/08P01: a shard has answered with invalid claims/, "claims: $bad");
+	like(claims($bad), qr/22P03: a shard has answered with invalid claims/, "claims: $bad");
 }
 like(claims("$id\\t0\\t0\\txx\\t\\n"), qr/22023: invalid hexadecimal/, 'claims: no hexadecimal');
 like(claims("$id\\t0\\t0\\t{\\t\\n"), qr/22P02: invalid input syntax for type json/, 'claims: no JSON');
 is(ask("SELECT task_id, run_id, worker_group, worker_id, taken_until AT TIME ZONE 'UTC', payload, credentials FROM tq_shard_internal.claims(E'$id\\t3\\t1000000\\t1\\t\\n', 1, 'g', 'w')"),
 	"$id|3|g|w|2000-01-01 00:00:01|1|", 'claims: a valid one');
-like(refused("SELECT * FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::tq.slugid[], '{0,1}', E'$_')"), qr/08P01: a shard has answered with invalid outcomes/, "outcomes: $_")
+like(refused("SELECT * FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::tq.slugid[], '{0,1}', E'$_')"), qr/22P03: a shard has answered with invalid outcomes/, "outcomes: $_")
   foreach ('', 'resolved', 'resolved\\n', 'resolved\\nresolved', 'resolved\\nresolved\\nresolved\\n', 'resolved\\t\\nresolved\\n');
 is(ask("SELECT run_id, outcome FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::tq.slugid[], '{0,1}', E'resolved\\nretried\\n')"), "0|resolved\n1|retried", 'outcomes: valid ones');
+
+# A shard that answers so is not passed over as one that does not answer.
+$node->safe_psql('s1', q{ALTER FUNCTION tq.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
+	CREATE FUNCTION tq.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
+like(refused(q{SELECT * FROM tq.claim_work('app/w', 'g', 'w')}), qr/22P03: a shard has answered with invalid claims/, 'claim_work(): the error of the answer');
+$node->safe_psql('s1', q{DROP FUNCTION tq.claim_lines(text, text, text, int, interval); ALTER FUNCTION tq.claim_lines_of_tq(text, text, text, int, interval) RENAME TO claim_lines});
 
 # Bytes of payloads are changed at random.  What is still a jsonb value can be read, compared
 # and hashed without another error; all else is refused.
@@ -181,7 +187,7 @@ BEGIN
 			FROM tq_shard_internal.claims(concat_ws(E'\t', f[1], f[2], f[3], 'x' || digits, '') || E'\n', 1, 'g', 'w') AS c;
 			taken := taken + 1;
 		EXCEPTION
-			WHEN protocol_violation THEN
+			WHEN invalid_binary_representation THEN
 				refused := refused + 1;
 			-- a scalar cannot be merged, nor a number be too long for the result
 			WHEN invalid_parameter_value OR numeric_value_out_of_range OR character_not_in_repertoire THEN
