@@ -8,10 +8,13 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid_d.h"
 #include "catalog/pg_type_d.h"
 #include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -26,6 +29,7 @@
 PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_shard_lock_map);
 PG_FUNCTION_INFO_V1(tq_shard_unlock_map);
+PG_FUNCTION_INFO_V1(tq_shard_lock_subscription);
 PG_FUNCTION_INFO_V1(tq_shard_one_place);
 PG_FUNCTION_INFO_V1(tq_shard_claim_order);
 PG_FUNCTION_INFO_V1(tq_shard_note_empty);
@@ -108,6 +112,28 @@ Datum
 tq_shard_unlock_map(PG_FUNCTION_ARGS)
 {
 	tq_map_unlock();
+	PG_RETURN_VOID();
+}
+
+/*
+ * lock_subscription(name text): locks a subscription of the caller's role until the
+ * end of the transaction, so that its sessions number its messages one after the
+ * other.  Two names may have one lock.
+ *
+ * No other role can take it, as it could an advisory lock: the role is part of it,
+ * and no statement of SQL locks a role of one database.
+ */
+Datum
+tq_shard_lock_subscription(PG_FUNCTION_ARGS)
+{
+	text *name = PG_GETARG_TEXT_PP(0);
+	uint32 hash = hash_bytes((const unsigned char *) VARDATA_ANY(name),
+							 VARSIZE_ANY_EXHDR(name));
+	LOCKTAG tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, AuthIdRelationId, GetUserId(),
+					   hash & PG_UINT16_MAX);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
 	PG_RETURN_VOID();
 }
 

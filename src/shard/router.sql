@@ -928,11 +928,15 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.fetch_of(int, text, int) IS 'tq.fetch() on a shard; nothing if it does not answer';
 
+CREATE FUNCTION tq_shard_internal.lock_subscription(name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_shard_lock_subscription' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_shard_internal.lock_subscription(text) IS 'locks a subscription of the role until the end of the transaction';
+
 @fetch@
 	LANGUAGE plpgsql
 	AS $$
 BEGIN
-	PERFORM pg_advisory_xact_lock('tq_shard_internal.message'::regclass::oid::int, hashtext(current_user || ' ' || name));
+	PERFORM tq_shard_internal.lock_subscription(name);
 	RETURN QUERY
 		WITH fetched AS MATERIALIZED (
 			SELECT s.shard, f.*, k.id AS known
@@ -963,7 +967,7 @@ BEGIN
 	IF id IS NULL THEN
 		PERFORM tq_shard_internal.ack_at(1024 + (tq_shard_internal.shards())[1], name, NULL);		-- refused
 	END IF;
-	PERFORM pg_advisory_xact_lock('tq_shard_internal.message'::regclass::oid::int, hashtext(current_user || ' ' || name));
+	PERFORM tq_shard_internal.lock_subscription(name);
 	FOR part IN SELECT m.shard, max(m.shard_id) AS shard_id FROM tq_shard_internal.message m
 		WHERE m.role = current_user AND m.subscription = name AND m.id <= ack.id AND m.shard = ANY (tq_shard_internal.shards())
 		GROUP BY m.shard ORDER BY m.shard LOOP

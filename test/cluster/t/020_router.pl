@@ -219,6 +219,17 @@ is(ask(sprintf $messages, 5), join("\n", @fetched[50 .. 54]), 'at most so many')
 is(ask(q{SET ROLE outsider; SELECT count(*) FROM tq_shard_internal.message}), '0', 'no role sees what another one fetched');
 like(refused(q{SET ROLE outsider; SELECT tq.fetch('ended')}), qr/TQ403|42501/, 'nor fetches it');
 ask(q{BEGIN; SELECT count(*) FROM tq.fetch('ended', 1000); ROLLBACK});
+# One session of a role at a time numbers its messages, and no other role is in its way.
+{
+	my $other = $node->background_psql($router);
+
+	$other->query_safe(q{SET ROLE outsider; BEGIN; SELECT pg_advisory_xact_lock('tq_shard_internal.message'::regclass::oid::int, hashtext(} . "'" . ask('SELECT current_user') . q{ ended')); SELECT tq_shard_internal.lock_subscription('ended')});
+	is(ask(q{SET lock_timeout = '1 s'; SELECT count(*) > 0 FROM tq.fetch('ended', 1000)}), 't', 'another role cannot lock a subscription');
+	$other->query_safe(q{COMMIT; RESET ROLE; BEGIN; SELECT count(*) FROM tq.fetch('ended', 1000)});
+	like(refused(q{SET lock_timeout = '100 ms'; SELECT count(*) FROM tq.fetch('ended', 1000)}), qr/55P03/, 'another session of the role waits');
+	$other->query_safe('ROLLBACK');
+	$other->quit;
+}
 ask("SELECT tq.ack('ended', $ids_of[99])");
 is(ask(sprintf $messages, 1000), '', 'all');
 like(refused(q{SELECT tq.ack('none', 5)}), qr/TQ404: .*subscription "none" does not exist/, 'no subscription');
