@@ -150,6 +150,18 @@ like(refused("SELECT * FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::t
   foreach ('', 'resolved', 'resolved\\n', 'resolved\\nresolved', 'resolved\\nresolved\\nresolved\\n', 'resolved\\t\\nresolved\\n');
 is(ask("SELECT run_id, outcome FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::tq.slugid[], '{0,1}', E'resolved\\nretried\\n')"), "0|resolved\n1|retried", 'outcomes: valid ones');
 
+# The last digits of a number, of which each is less than 10000, and a string
+foreach my $of ('12345', '"xy"')
+{
+	my ($line) = $node->safe_psql('s1', "SET tq.credentials = off; BEGIN; SELECT tq.enqueue('app/v', '$of') IS NULL; SELECT tq.claim_lines('app/v', 'g', 'w'); ROLLBACK") =~ /^(.{22}\t.*)/m;
+
+	$line =~ s/\t$/\\t\\n/;
+	$line =~ s/\t/\\t/g;
+	is(claims($line), '', "claims: the bytes of $of");
+	$line =~ s/....(\\t\\n)$/ffff$1/;
+	like(claims($line), qr/22P03/, "claims: those that cannot be of $of");
+}
+
 # A shard that answers so is not passed over as one that does not answer.
 $node->safe_psql('s1', q{ALTER FUNCTION tq.claim_lines(text, text, text, int, interval) RENAME TO claim_lines_of_tq;
 	CREATE FUNCTION tq.claim_lines(text, text, text, int, interval) RETURNS SETOF text LANGUAGE sql AS $$ SELECT E'another\\tversion\\n' $$});
@@ -183,14 +195,14 @@ BEGIN
 		END IF;
 		BEGIN
 			PERFORM c.payload::text, c.payload = c.payload, c.payload @> '{"a": [1]}', jsonb_hash(c.payload), c.payload || '[1]', jsonb_pretty(c.payload), c.payload #> '{a,0}', c.payload -> 1,
-				jsonb_path_query_array(c.payload, '$.**'), jsonb_strip_nulls(c.payload), jsonb_send(c.payload)
+				jsonb_path_query_array(c.payload, '$.**'), jsonb_strip_nulls(c.payload), jsonb_send(c.payload), convert_from(convert_to(c.payload::text, 'UTF8'), 'UTF8')
 			FROM tq_shard_internal.claims(concat_ws(E'\t', f[1], f[2], f[3], 'x' || digits, '') || E'\n', 1, 'g', 'w') AS c;
 			taken := taken + 1;
 		EXCEPTION
 			WHEN invalid_binary_representation THEN
 				refused := refused + 1;
 			-- a scalar cannot be merged, nor a number be too long for the result
-			WHEN invalid_parameter_value OR numeric_value_out_of_range OR character_not_in_repertoire THEN
+			WHEN invalid_parameter_value OR numeric_value_out_of_range THEN
 				taken := taken + 1;
 			WHEN OTHERS THEN
 				other := other || (SQLSTATE || ' ' || SQLERRM);
