@@ -78,6 +78,7 @@ class Session:
     def __init__(self, ports, attributes="read-write"):
         self.ports, self.attributes = list(ports), attributes
         self.connection = self.port = None
+        self.idle_until = 0.0       # when a host without work is left
 
     def connect(self):
         hosts = ",".join("127.0.0.1" for _ in self.ports)
@@ -101,6 +102,16 @@ class Session:
         self.close()
         self.ports.remove(last)
         self.ports.append(last)
+
+    def idle(self):
+        """Leaves a host that has no work: it may be an old primary that nothing fences.
+
+        The next host is not left at once, because what creates tasks may still wait for
+        an answer of the old one.
+        """
+        if time.monotonic() >= self.idle_until:
+            self.leave()
+            self.idle_until = time.monotonic() + 2 * PATIENCE
 
     def query(self, sql, arguments=(), wait=0.0):
         """Rows of one statement, committed; raises Unknown or Refused."""
@@ -257,8 +268,8 @@ class Worker(Client):
         rows = self.session.query(
             "SELECT task_id, run_id, extract(epoch FROM taken_until - clock_timestamp())::float8, credentials"
             " FROM tq.claim_work(%s, 'g', %s, 2, wait => '2 s')", (WORK, self.name), wait=2)
-        if not rows:                # an old primary that nothing fences has no work, and says so
-            self.session.leave()
+        if not rows:
+            self.session.idle()
         until = [time.monotonic() + row[2] for row in rows]
         for task, run, _, _ in rows:
             self.ledger.claim(task, run, self.name, self.session.port)
