@@ -60,6 +60,9 @@ sub last_run { my ($t) = @_; return $t->{waits} ? undef : $t->{runs}[-1] }
 # The earliest that a time can be, of which a window may be all that is known.
 sub least { my ($time) = @_; return ref $time ? $time->[0] : $time }
 
+# The latest that it can be.
+sub most { my ($time) = @_; return ref $time ? $time->[1] : $time }
+
 # Is a time over?  Nothing is near that is not over (Plan.pm), or that did not
 # begin with this round, as what takes no time at all does.
 sub is_over { my ($m, $time) = @_; return defined $time && least($time) <= $m->{now} + NEAR_MS / 2 }
@@ -723,6 +726,17 @@ sub set_deadline
 	return;
 }
 
+# A deadline of a repair.  A task that stays as it is keeps a later one of its own,
+# and within the window either may be the later one.
+sub move_deadline
+{
+	my ($m, $t, $deadline, $stays) = @_;
+	my $own = deadline_of($t);
+	return if $stays && $own >= most($deadline);
+	$m->set_deadline($t, $stays && $own > least($deadline) ? [ $own, most($deadline) ] : $deadline);
+	return;
+}
+
 # A task waits again: it keeps its runs.
 sub wait_again
 {
@@ -745,8 +759,7 @@ sub repair
 	for my $t (by_creation(map { $m->{tasks}{$_} } keys %fate))
 	{
 		my $id = $t->{def}{id};
-		$m->set_deadline($t, $deadline)
-		  if defined $deadline && ($fate{$id} ne 'stays' || grep({ $_ eq $id } @starts) || least(deadline_of($t)) < least($deadline));
+		$m->move_deadline($t, $deadline, $fate{$id} eq 'stays' && !grep({ $_ eq $id } @starts)) if defined $deadline;
 		next if $fate{$id} eq 'stays';
 		$m->take_keys($t->{def});
 		$n++;
