@@ -111,8 +111,8 @@ INSERT INTO call VALUES
 	('finish_artifact', $$SELECT tq.finish_artifact($t, 0, 'object', 'upload__QAGAAAAAAAAAAA', $c)$$),
 	('assume', 'SELECT tq.assume($c)');
 SELECT is((SELECT array_agg(name ORDER BY name COLLATE "C") FROM call),
-	array_agg(proname::text ORDER BY proname COLLATE "C"), 'each function that takes credentials is here, but resolve')
-	FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND 'credentials' = ANY (proargnames[1:pronargs]) AND proname <> 'resolve';
+	array_agg(proname::text ORDER BY proname COLLATE "C"), 'each function that takes credentials is here, but resolve and resolve_lines')
+	FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND 'credentials' = ANY (proargnames[1:pronargs]) AND proname NOT IN ('resolve', 'resolve_lines');
 CREATE FUNCTION pg_temp.call(call text, name text, credentials jsonb) RETURNS text
 LANGUAGE sql AS $$ SELECT replace(replace(call, '$t', quote_literal(pg_temp.id(name))), '$c', quote_nullable(credentials) || '::jsonb') $$;
 SELECT tq.create_artifact(pg_temp.id('a'), 0, 'object', jsonb_build_object('storageType', 'object', 'contentType', 'text/plain', 'expires', now() + interval '10 minutes', 'uploadId', 'upload__QAGAAAAAAAAAAA'));
