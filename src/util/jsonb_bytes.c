@@ -38,7 +38,8 @@ static bool check_container(const JsonbContainer *container, uint32 size,
 
 /*
  * A number is a finite numeric: a length word, a header of one word of 16 bits or
- * of two, and digits to the base of 10000.
+ * of two, and digits to the base of 10000, of which neither the first nor the last
+ * is 0.
  */
 static bool
 check_number(const char *data, uint32 size)
@@ -59,7 +60,7 @@ check_number(const char *data, uint32 size)
 	for (uint32 i = header; i < n; i++)
 		if (words[i] > 9999)
 			return false;
-	return true;
+	return n == header || (words[header] != 0 && words[n - 1] != 0);
 }
 
 /* Checks what is from begin to end; numbers and containers are aligned. */

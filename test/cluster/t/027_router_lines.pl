@@ -150,7 +150,7 @@ like(refused("SELECT * FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::t
   foreach ('', 'resolved', 'resolved\\n', 'resolved\\nresolved', 'resolved\\nresolved\\nresolved\\n', 'resolved\\t\\nresolved\\n');
 is(ask("SELECT run_id, outcome FROM tq_shard_internal.resolutions(ARRAY['$id', '$id']::tq.slugid[], '{0,1}', E'resolved\\nretried\\n')"), "0|resolved\n1|retried", 'outcomes: valid ones');
 
-# The last digits of a number, of which each is less than 10000, and a string
+# The last digit of a number, which is between 0 and 10000, and a string
 foreach my $of ('12345', '"xy"')
 {
 	my ($line) = $node->safe_psql('s1', "SET tq.credentials = off; BEGIN; SELECT tq.enqueue('app/v', '$of') IS NULL; SELECT tq.claim_lines('app/v', 'g', 'w'); ROLLBACK") =~ /^(.{22}\t.*)/m;
@@ -160,6 +160,9 @@ foreach my $of ('12345', '"xy"')
 	is(claims($line), '', "claims: the bytes of $of");
 	$line =~ s/....(\\t\\n)$/ffff$1/;
 	like(claims($line), qr/22P03/, "claims: those that cannot be of $of");
+	next if $of =~ /"/;
+	$line =~ s/....(\\t\\n)$/0000$1/;
+	like(claims($line), qr/22P03/, 'claims: a number that ends in a zero of its base');
 }
 
 # A shard that answers so is not passed over as one that does not answer.
