@@ -1475,8 +1475,11 @@ sub settle
 	my $waits = $self->call('SELECT t.task_id FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task'
 		  . " WHERE d.visible_at = 'infinity' AND t.task_id = ANY (\$1::tq.slugid[])", array_literal($m->ids));
 	my %parked = map { $_->[0] => 1 } @{ $waits->{rows} };
+	my $holders = $self->call('SELECT t.task_id FROM tq_internal.gate_member g JOIN tq_internal.task t ON t.id = g.task'
+		  . ' WHERE g.kind = 1 AND g.state = 0 AND t.task_id = ANY ($1::tq.slugid[])', array_literal($m->ids));
+	my %holding = map { $_->[0] => 1 } @{ $holders->{rows} };
 	$m->at($from, $to);
-	$self->fault("round $self->{round}: $_") for $m->upkeep($is_calm, \%got, \%parked);
+	$self->fault("round $self->{round}: $_") for $m->upkeep($is_calm, \%got, \%parked, \%holding);
 	for my $id (grep { $m->task($_) } sort keys %got)
 	{
 		my $bad = $m->differs($id, $got{$id});

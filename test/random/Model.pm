@@ -1197,11 +1197,11 @@ sub pass_time
 }
 
 # Time has passed: $server is what it has now, by id, $parked are the ids of tasks
-# that wait for others.  A task that has expired may be there for a while.  Returns
-# what is wrong with that.
+# that wait for others, $holding of those that hold their serial key.  A task that
+# has expired may be there for a while.  Returns what is wrong with that.
 sub upkeep
 {
-	my ($m, $is_calm, $server, $parked) = @_;
+	my ($m, $is_calm, $server, $parked, $holding) = @_;
 	my @bad;
 	$m->pass_time($is_calm, $server);
 	for my $id ($m->ids)
@@ -1212,7 +1212,7 @@ sub upkeep
 		push @bad, "$id is lost" if $age <= SLACK_MS;
 		$m->remove_task($id);
 	}
-	return (@bad, $m->admit($is_calm, $parked));
+	return (@bad, $m->admit($is_calm, $parked, $holding));
 }
 
 # ---- serial and concurrency keys (doc/spec/policy.md 11.2, 11.3) ----
@@ -1232,19 +1232,26 @@ sub is_open
 	return state_of($t) eq 'running' || state_of($t) eq 'pending' && !is_delayed($t);
 }
 
+# Does the end of this task keep its serial key?
+sub does_hold
+{
+	my ($t) = @_;
+	return (policy_of($t->{def})->{serialOnFailure} // 'continue') eq 'hold' && state_of($t) ne 'completed';
+}
+
 # Does this task hold its serial key, having passed before?
 sub is_admitted
 {
 	my ($t) = @_;
-	my $holds = (policy_of($t->{def})->{serialOnFailure} // 'continue') eq 'hold' && state_of($t) ne 'completed';
-	return $t->{admitted} && (!is_resolved($t) || $holds);
+	return $t->{admitted} && (!is_resolved($t) || does_hold($t));
 }
 
 # Which tasks may pass is up to the order in which things happened while time has
 # passed; so the server says which wait now, and these say whether that may be.
+# A task may have passed and ended meanwhile, and hold its serial key since then.
 sub admit
 {
-	my ($m, $is_calm, $parked) = @_;
+	my ($m, $is_calm, $parked, $holding) = @_;
 	my (@bad, %serial, %limited);
 	for my $t (sort { $a->{no} <=> $b->{no} } values %{ $m->{tasks} })
 	{
@@ -1252,11 +1259,12 @@ sub admit
 		my $run = last_run($t) or next;
 		my ($was, $is) = map { !!$_ } $run->{parked} && !is_resolved($t), $parked->{$id};
 		push @bad, "$id waits for others" if $is && !$was;
-		$t->{opened} = $was && !$is;
+		my $ended = $run->{parked} && is_resolved($t) && does_hold($t) && $holding->{$id};
+		$t->{opened} = $was && !$is || $ended;
 		delete $run->{parked} if !$is;
 		$t->{batch} = @{ $t->{runs} } == 1 ? $t->{born} : $m->{batch} if $t->{opened};
 		delete $t->{admitted} unless is_admitted($t);
-		push @{ $serial{"$queue/$p->{serialKey}"} }, $t if defined $p->{serialKey} && (!is_resolved($t) || $t->{admitted});
+		push @{ $serial{"$queue/$p->{serialKey}"} }, $t if defined $p->{serialKey} && (!is_resolved($t) || $t->{admitted} || $ended);
 		push @{ $limited{$queue}{ $p->{concurrencyKey} } }, $t
 		  if defined $p->{concurrencyKey} && $m->settings($queue)->{keyConcurrentLimit} && !is_resolved($t);
 	}
