@@ -281,6 +281,18 @@ compare_keys(const void *a, const void *b)
 	return order != 0 ? order : tq_compare_ids(&x->member, &y->member);
 }
 
+/*
+ * Returns whether the repair may make a member that it has not locked yet pending
+ * or unscheduled again.
+ */
+static bool
+may_run_again(const Repair *repair, const Member *member)
+{
+	if (member->last.state == TQ_STATE_UNSCHEDULED)
+		return member->is_start && !repair->is_group;
+	return tq_state_is_resolved(member->last.state);
+}
+
 /* Locks the unique keys of the members that may run again, before those. */
 static void
 lock_keys(Repair *repair)
@@ -292,7 +304,7 @@ lock_keys(Repair *repair)
 		const Member *member = &repair->members[i];
 		char *texts[TQ_KEYS];
 
-		if (!tq_state_is_resolved(member->last.state) ||
+		if (!may_run_again(repair, member) ||
 			!tq_policy_has_key(tq_policy_get(member->task.policy),
 							   TQ_KEY_UNIQUE))
 			continue;

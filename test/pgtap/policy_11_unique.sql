@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(157);
+SELECT plan(162);
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.
@@ -321,6 +321,21 @@ ROLLBACK TO s;
 SELECT pg_temp.make('a', '{"uniqueStates": ["failed"]}'), pg_temp.make('b', '{"uniqueStates": ["failed"]}') \g /dev/null
 SELECT tq.rerun_task(pg_temp.id('a')) \g /dev/null
 SELECT is(pg_temp.rows(), 'k b', 'rerun: of a task that is not resolved takes no key');
+ROLLBACK TO s;
+-- An unscheduled task: its rerun, with a deadline too, takes the key if it is free.
+SELECT tq.define_task(pg_temp.id('a'), pg_temp.def('a', '{"taskQueueId": "test/u", "policy": {"uniqueKey": "k", "uniqueStates": ["exception"]}}')) \g /dev/null
+SELECT pg_temp.make('b', '{"uniqueStates": ["exception"]}') \g /dev/null
+SAVEPOINT r;
+SELECT tq.rerun_task(pg_temp.id('a')) \g /dev/null
+SELECT is(pg_temp.rows(), 'k a', 'rerun: of an unscheduled task takes the key');
+ROLLBACK TO r;
+SELECT tq.rerun_task(pg_temp.id('a'), '1 hour') \g /dev/null
+SELECT is(pg_temp.rows(), 'k a', 'rerun: and with a deadline');
+ROLLBACK TO r;
+SELECT tq.cancel_task(pg_temp.id('b')) \g /dev/null
+SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'))$$, 'TQ409', 'rerun: of an unscheduled task, while another one holds its key');
+SELECT pg_temp.throws($$SELECT tq.rerun_task(pg_temp.id('a'), '1 hour')$$, 'TQ409', 'rerun: and with a deadline');
+SELECT is(pg_temp.rows() || ' ' || pg_temp.state('a'), 'k b unscheduled', 'rerun: which changes nothing');
 ROLLBACK TO s;
 -- A stale row, as a deletion leaves it that finds the row locked.
 SELECT pg_temp.make('a') \g /dev/null

@@ -145,7 +145,7 @@ sub begin_total_time
 	my $p = policy_of($t->{def});
 	return if !defined $p->{total} || $p->{alert};
 	my $due = later($now, $p->{total});
-	$t->{due} = $due if least($due) < deadline_of($t);
+	@$t{qw(due untimed)} = ($due, $t->{due}) if least($due) < deadline_of($t);
 	return;
 }
 
@@ -709,7 +709,7 @@ sub refuses
 		return 1 if !defined $how->{deadline} && $m->is_late($t);
 		next if $stays;
 		return 1 if @{ $t->{runs} } >= MAX_RUNS;
-		my $key = is_resolved($t) ? key_of($t->{def}) : undef;
+		my $key = key_of($t->{def});
 		next unless defined $key;
 		return 1 if $keys{$key}++ || ($m->holder_for($t->{def}) // $id) ne $id;
 	}
@@ -721,6 +721,7 @@ sub set_deadline
 	my ($m, $t, $deadline) = @_;
 	my $former = max(deadline_of($t), $t->{def}{deadline});
 	$t->{due} = $deadline;
+	delete $t->{untimed};
 	$t->{moves} = expiry_of($t) < least($deadline);
 	$t->{expires} = least($deadline) + expiry_of($t) - $former if $t->{moves};
 	return;
@@ -1426,7 +1427,7 @@ sub settle_both
 	if ($created eq 'exception')
 	{
 		delete @$run{qw(visibleAt until)};
-		delete $t->{due} if @{ $t->{runs} } == 1;
+		$t->{due} = delete $t->{untimed} if exists $t->{untimed} && @{ $t->{runs} } == 1;
 	}
 	elsif ($run->{reasonCreated} eq 'exception')
 	{
