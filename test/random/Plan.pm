@@ -18,7 +18,7 @@ use Time::Local qw(timegm);
 our @EXPORT_OK = qw(ROUND_MS SKEW_MS SLACK_MS EXPIRY_MS NEAR_MS MAX_RUNS SHARED_QUEUES slug_of bytes_of shared_task
   shared_id shared_group definition_json round_start ms_of time_of
   seed_numbers pick array_literal random_policy random_wait delay_of policy_fault
-  policy_of first_delay budget_of is_tolerated is_fatal is_dead outcome_of is_loose
+  policy_of has_policy first_delay budget_of is_tolerated is_fatal is_dead outcome_of is_loose
   is_calm);
 
 # The virtual clock: round r begins at BASE + r * ROUND_MS, and a round takes
@@ -237,6 +237,9 @@ sub random_policy
 my $plain = { retry_on => [@default_retry_on] };
 
 sub policy_of { my ($d) = @_; return $d->{policy} // $plain }
+
+# An empty policy is none: the runs of such a task have no attempt.
+sub has_policy { my ($d) = @_; return $d->{policy} && policy_json($d->{policy}) ne '{}' }
 
 # Milliseconds from scheduled until the first run of such a task is claimable.
 sub first_delay { my ($d) = @_; return $d->{delay} // policy_of($d)->{first} // 0 }

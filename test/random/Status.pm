@@ -14,7 +14,7 @@ use warnings;
 
 use Exporter 'import';
 
-use Plan qw(MAX_RUNS SKEW_MS ms_of policy_of first_delay budget_of delay_of is_loose);
+use Plan qw(MAX_RUNS SKEW_MS ms_of policy_of has_policy first_delay budget_of delay_of is_loose);
 
 our @EXPORT_OK = qw(parse_status status_faults rank_of run_final extends
   is_retry is_delayed pending_until state_for %retry_name %worker_reasons @exceptions);
@@ -215,7 +215,7 @@ sub policy_faults
 	my @bad;
 
 	push @bad, 'attempt ' . ($run->{attempt} // 'absent') . ", not $has->{attempt}"
-	  if ($run->{attempt} // '') ne ($def->{policy} && ($i > 0 || $has->{attempt} > 0) ? $has->{attempt} : '');
+	  if ($run->{attempt} // '') ne (has_policy($def) && ($i > 0 || $has->{attempt} > 0) ? $has->{attempt} : '');
 	push @bad, "visible after $wait ms, not @{ $has->{delay} }"
 	  if !$loose && ($wait < $has->{delay}[0] || $wait > $has->{delay}[1]);
 	push @bad, 'claimed before it was visible' if !$loose && exists $run->{started} && $run->{started} < $run->{scheduled} + $wait - SKEW_MS;
