@@ -386,9 +386,22 @@ move_run(TqTask *task, const TqRun *run, TimestampTz visible_at,
 }
 
 /*
+ * Returns whether the definition of a task can have a delay: one past the
+ * deadline of the definition could not be created again, by redrive() or by a
+ * client that sends what task() returns.  A repair may have moved the deadline
+ * of the task itself.
+ */
+static bool
+may_have_delay(const TqTask *task, int64 delay)
+{
+	return tq_policy_visible(task->created, delay, task->created) <=
+		   task->defined_deadline;
+}
+
+/*
  * Gives a task that was never claimed the payload, priority and delay of
  * another one.  The delay counts from now; one that would go past the deadline
- * of the task leaves its time as it is.
+ * of the task leaves its time and its delay as they are.
  *
  * The row of a pending run is written in any case: a claim that has just read
  * the payload then finds that the row has changed, and passes over it.
@@ -403,11 +416,14 @@ replace_with(TqTask *task, const TqRun *run, const TqTaskDefinition *given,
 	int64 delay = from->delay >= 0
 					  ? from->delay
 					  : tq_policy_delay_until(task->created, visible_at);
+	bool is_late = visible_at >= task->deadline;
 	bool stays = run->location == TQ_LOCATION_UNSCHEDULED ||
 				 (run->location == TQ_LOCATION_PENDING && visible_at <= now) ||
-				 visible_at >= task->deadline;
+				 is_late;
 
-	tq_task_replace(task->id, given->payload, delay);
+	tq_task_replace(task->id, given->payload,
+					!is_late && may_have_delay(task, delay) ? delay
+															: task->delay);
 	if (task->priority != from->priority)
 		tq_priority_set(task, run, from->priority, now);
 	else if (stays && run->location == TQ_LOCATION_PENDING)

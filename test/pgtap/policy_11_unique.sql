@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(162);
+SELECT plan(168);
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.
@@ -191,6 +191,25 @@ SELECT pg_temp.make('a', :'replace', '{"delay": 600, "$deadline": "20 minutes"}'
 SELECT is(pg_temp.make('b', :'replace', '{"payload": {"n": 2}, "delay": 1800}'), 'a', 'replace: a delay past the deadline');
 SELECT is(pg_temp.wait('a'), '600 s'::interval, 'replace: leaves the time');
 SELECT is(pg_temp.payload('a'), '{"n": 2}', 'replace: not the payload');
+SELECT is(tq.task(pg_temp.id('a')) ->> 'delay', '600', 'replace: and the delay of the definition');
+ROLLBACK TO s;
+-- What was replaced can be redriven, with the delay that its definition has.
+SELECT pg_temp.make('a', '{"deadLetter": true}', '{"delay": 600, "$deadline": "20 minutes"}') \g /dev/null
+SELECT pg_temp.make('b', :'replace', '{"delay": 1800}') \g /dev/null
+SET tq.clock_offset = '21 minutes';
+SELECT tq.upkeep() \g /dev/null
+SELECT is(tq.redrive(pg_temp.id('a')) ->> 'state', 'pending', 'replace: it can be redriven after its deadline');
+SET tq.clock_offset = '0';
+ROLLBACK TO s;
+SELECT pg_temp.make('a', '{"deadLetter": true}', '{"$deadline": "20 minutes", "$deps": ["a"]}') \g /dev/null
+SELECT tq.rerun_task(pg_temp.id('a'), '2 hours') \g /dev/null
+SELECT is(pg_temp.make('b', :'replace', '{"payload": {"n": 2}, "delay": 1800}'), 'a', 'replace: a task with a later deadline');
+SELECT ok(pg_temp.wait('a') BETWEEN '1800 s' AND '1860 s', 'replace: takes a delay up to that');
+SELECT is(tq.task(pg_temp.id('a')) ->> 'delay', NULL, 'replace: its definition does not, if its own deadline is earlier');
+SET tq.clock_offset = '3 hours';
+SELECT tq.upkeep() \g /dev/null
+SELECT is(tq.redrive(pg_temp.id('a')) ->> 'state', 'pending', 'replace: and can be redriven after both');
+SET tq.clock_offset = '0';
 ROLLBACK TO s;
 SELECT pg_temp.make('a', :'replace', '{"$deps": ["a"]}') \g /dev/null
 SELECT is(pg_temp.make('b', :'replace', '{"payload": {"n": 2}, "delay": 600, "priority": "low"}'), 'a', 'replace: an unscheduled task');

@@ -18,7 +18,7 @@ use warnings;
 
 use List::Util qw(max min sum0);
 
-use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of first_delay
+use Plan qw(MAX_RUNS SLACK_MS EXPIRY_MS NEAR_MS definition_json policy_fault policy_of has_policy first_delay
   budget_of delay_of is_tolerated is_fatal is_dead outcome_of bytes_of);
 use Status qw(state_for %retry_name);
 
@@ -323,8 +323,10 @@ sub replace
 	return if (policy_of($d)->{onConflict} // '') ne 'replace' || $t->{def}{queue} ne $d->{queue};
 	return if @{ $t->{runs} } > 1 || $run && ($run->{state} ne 'pending' || exists $run->{started});
 	my $delay = first_delay($d);
-	my $stays = !$run || (!$delay && !is_delayed($t)) || least($m->{win}) + $delay >= deadline_of($t);
-	$t->{def} = { %{ $t->{def} }, payload => $d->{payload}, priority => $d->{priority}, delay => $delay, replaced => 1 };
+	my $late  = least($m->{win}) + $delay >= deadline_of($t);
+	my $stays = !$run || (!$delay && !is_delayed($t)) || $late;
+	$t->{def} = { %{ $t->{def} }, payload => $d->{payload}, priority => $d->{priority}, replaced => 1 };
+	$t->{def}{delay} = $delay unless $late || $t->{def}{created} + $delay > $t->{def}{deadline};
 	return if $stays;
 	@$run{qw(visibleAt ready parked)} = (later($m->{win}, $delay), !$delay, !$delay && $m->is_gated($t));
 	$t->{batch} = $t->{since} = $m->{batch};
@@ -1455,7 +1457,7 @@ sub run_differs
 {
 	my ($t, $i, $want, $got) = @_;
 	my %say = (%$want);
-	$say{attempt} = undef unless $t->{def}{policy} && ($i > 0 || $want->{attempt} > 0);
+	$say{attempt} = undef unless has_policy($t->{def}) && ($i > 0 || $want->{attempt} > 0);
 	for my $k (qw(state reasonCreated reasonResolved workerGroup workerId attempt error))
 	{
 		return "$k " . ($say{$k} // 'absent') . ' expected' if ($say{$k} // '') ne ($got->{$k} // '');
