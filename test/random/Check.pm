@@ -1080,12 +1080,26 @@ sub limits
 	{
 		my $limit  = $rec->{limit};
 		my %in     = map { $_ => 1 } grep { $self->def_of($_)->{queue} eq $limit->{queue} } keys %{ $self->{now} };
-		my @claims = grep { grep { $in{ $_->[0] } } @{ $_->{claims} // [] } } @{ $self->{records} };
+		my @claims = without_repeats(grep { grep { $in{ $_->[0] } } @{ $_->{claims} // [] } } @{ $self->{records} });
 		push @{ $self->{limited} }, $limit;
 		$self->slots($limit, @claims) if $limit->{concurrentLimit};
 		$self->rates($limit, @claims) if $limit->{rateCount};
 	}
 	return;
+}
+
+# A worker that claims again the run that it has gets the same claim, with the
+# same end.  One that was rolled back is repeated in its transaction only.
+sub without_repeats
+{
+	my (%kept, %undone, @once);
+	for my $rec (sort { $a->{b} <=> $b->{b} } @_)
+	{
+		my $seen = $rec->{kept} ? \%kept : \%undone;
+		my @new = grep { my $claim = "@$_[ 0 .. 4 ]"; !$kept{$claim} && !$seen->{$claim}++ } @{ $rec->{claims} };
+		push @once, { %$rec, claims => \@new } if @new;
+	}
+	return @once;
 }
 
 # A slot is taken at the latest when the claim returns, and free at the earliest
