@@ -1251,7 +1251,8 @@ sub is_admitted
 
 # Which tasks may pass is up to the order in which things happened while time has
 # passed; so the server says which wait now, and these say whether that may be.
-# A task may have passed and ended meanwhile, and hold its serial key since then.
+# Of a serial key, the server also says which tasks hold it: one may have passed
+# and ended meanwhile, or wait for its concurrency key.
 sub admit
 {
 	my ($m, $is_calm, $parked, $holding) = @_;
@@ -1263,7 +1264,8 @@ sub admit
 		my ($was, $is) = map { !!$_ } $run->{parked} && !is_resolved($t), $parked->{$id};
 		push @bad, "$id waits for others" if $is && !$was;
 		my $ended = $run->{parked} && is_resolved($t) && does_hold($t) && $holding->{$id};
-		$t->{opened} = $was && !$is || $ended;
+		$t->{opened} = $was && !$is;
+		$t->{passed} = $t->{opened} || $ended || $is && $holding->{$id};
 		delete $run->{parked} if !$is;
 		$t->{batch} = @{ $t->{runs} } == 1 ? $t->{born} : $m->{batch} if $t->{opened};
 		delete $t->{admitted} unless is_admitted($t);
@@ -1286,7 +1288,7 @@ sub serial_faults
 {
 	my ($m, @tasks) = @_;
 	my @bad;
-	for my $t (grep { $_->{opened} && !$_->{admitted} } @tasks)
+	for my $t (grep { $_->{passed} && !$_->{admitted} } @tasks)
 	{
 		my $id = $t->{def}{id};
 		push @bad, map { "$id passes $_->{def}{id}, which holds their serial key" } grep { $_->{admitted} } @tasks;
