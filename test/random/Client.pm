@@ -370,12 +370,13 @@ sub own_rerun    { my ($s) = @_; return $s->own_verb('rerun',    $s->own_in_stat
 sub own_cancel   { my ($s) = @_; return $s->own_verb('cancel',   $s->own_id) }
 
 # Some tasks run again, most with what depends on them, and some with another
-# deadline, half-way between two rounds as all are.
+# deadline, half-way between two rounds as all are, but a second after those of
+# definitions: which of two is later must not hang on the millisecond of the call.
 sub own_repair_how
 {
 	my ($self) = @_;
 	my $how = { downstream => rand() < 0.8 ? 1 : 0 };
-	my $left = round_start($self->{round}) + ROUND_MS / 2 - floor($self->virtual);
+	my $left = round_start($self->{round}) + ROUND_MS / 2 + 1000 - floor($self->virtual);
 	$how->{deadline} = $left + int(rand(4)) * ROUND_MS if rand() < 0.5;
 	return ($how, defined $how->{deadline} ? "$how->{deadline} ms" : undef, $how->{downstream} ? 't' : 'f');
 }
