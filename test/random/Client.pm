@@ -421,7 +421,7 @@ sub own_reschedule
 {
 	my ($self) = @_;
 	my $id    = $self->own_in_state('pending');
-	my $after = rand() < 0.4 ? 0 : 1 + int(rand(3)) * ROUND_MS + ROUND_MS / 2;
+	my $after = rand() < 0.4 ? 0 : int(rand(3)) * ROUND_MS + ROUND_MS / 2 + 5000;		# later than what ends half-way
 	return $self->own_status($id, sub { $_[0]->reschedule($id, $after) },
 		"SELECT tq.reschedule_task(\$1, tq_internal.clock_now() + \$2::interval)", $id, "$after ms");
 }
