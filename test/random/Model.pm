@@ -1263,7 +1263,7 @@ sub admit
 		my $run = last_run($t) or next;
 		my ($was, $is) = map { !!$_ } $run->{parked} && !is_resolved($t), $parked->{$id};
 		push @bad, "$id waits for others" if $is && !$was;
-		my $ended = $run->{parked} && is_resolved($t) && does_hold($t) && $holding->{$id};
+		my $ended = is_resolved($t) && does_hold($t) && $holding->{$id};
 		$t->{opened} = $was && !$is;
 		$t->{passed} = $t->{opened} || $ended || $is && $holding->{$id};
 		delete $run->{parked} if !$is;
