@@ -161,10 +161,10 @@ build_counters(int64 id, TqProgress *progress)
 
 	if (!tq_count_group_begin(id, &snapshot))
 		return false;
-	PushActiveSnapshot(snapshot);
+	tq_spi_open_at(snapshot);
 	add_rows(&others, progress);
 	progress->reported = tq_progress_is_reported(id);
-	PopActiveSnapshot();
+	tq_spi_close();
 	set_counters(id, progress);
 	(void) tq_count_build_end();
 	return true;

@@ -157,8 +157,8 @@ note_prepared(Oid extension, const TransactionId *prepared, int n)
 /*
  * Begins to count the gauges of this database, or the tasks of a group; returns
  * false if that is not possible.  `prepared` are the transactions that were
- * prepared before.  The caller pushes *snapshot at once, counts by it, and sets
- * the counters.
+ * prepared before.  The caller reads by *snapshot at once (tq_spi_open_at()), and
+ * sets the counters.
  */
 bool
 tq_count_build_begin(Oid extension, uint64 identity, TqCounted what, int64 id,

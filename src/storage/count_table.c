@@ -405,7 +405,9 @@ load_rates(void)
 
 /*
  * Counts the gauges of this database for shared memory; returns false if they
- * are not exact.  The caller has called tq_call_begin(true).
+ * are not exact.  Every row is read by the snapshot that says which transactions
+ * the count includes, also in a call that writes and otherwise reads what is
+ * latest.
  */
 bool
 tq_count_build_gauges(void)
@@ -420,15 +422,15 @@ tq_count_build_gauges(void)
 							  TQ_COUNTED_QUEUE, 0, prepared, nprepared,
 							  &snapshot))
 		return false;
-	PushActiveSnapshot(snapshot);
+	tq_spi_open_at(snapshot);
 	rows = tq_count_rows(&n);
 	load_rates();
-	PopActiveSnapshot();
 	for (int i = 0; i < n; i++)
 	{
 		for (int gauge = 0; gauge < TQ_QUEUE_GAUGES; gauge++)
 			tq_count_build_set(rows[i].queue, gauge, rows[i].gauges[gauge]);
 	}
+	tq_spi_close();
 	return tq_count_build_end();
 }
 

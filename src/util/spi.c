@@ -130,20 +130,15 @@ tq_spi_require_writable(void)
 }
 
 /*
- * Begins the SQL of one call, with caches that are up to date; memory allocated from here on is freed by the
- * close.  Calls may be nested, by a trigger of the owner on a table of tq.  A
- * reset callback of SPI's memory context, which is freed at the end of the
- * call and after an error, restores the state of the outer call.
+ * Begins the SQL of a call, or of a part of one.  A reset callback of SPI's memory
+ * context, which is freed at the end of the call and after an error, restores the
+ * state of the outer call.
  */
-void
-tq_spi_open(bool read_only)
+static void
+open_call(bool read_only)
 {
 	Opening *opening;
 
-	if (!read_only)
-		tq_spi_require_writable();
-	AcceptInvalidationMessages();
-	tq_catalog_lock();
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect failed");
 	opening = palloc(sizeof(Opening));
@@ -160,11 +155,38 @@ tq_spi_open(bool read_only)
 	current = opening;
 	reading = read_only;
 	depth++;
+}
+
+/*
+ * Begins the SQL of one call, with caches that are up to date; memory allocated
+ * from here on is freed by the close.  Calls may be nested, by a trigger of the
+ * owner on a table of tq.
+ */
+void
+tq_spi_open(bool read_only)
+{
+	if (!read_only)
+		tq_spi_require_writable();
+	AcceptInvalidationMessages();
+	tq_catalog_lock();
+	open_call(read_only);
 	if (!read_only)
 		return;
 	read_since = IsolationUsesXactSnapshot() ? PG_UINT64_MAX
 											 : SharedInvalidMessageCounter;
 	PushActiveSnapshot(GetTransactionSnapshot());
+}
+
+/*
+ * Begins a part of a call that reads by this snapshot, whether the call writes or
+ * not; tq_spi_close() ends it.
+ */
+void
+tq_spi_open_at(Snapshot snapshot)
+{
+	PushActiveSnapshot(snapshot);
+	open_call(true);
+	read_since = PG_UINT64_MAX; /* what is cached may be newer */
 }
 
 static void

@@ -36,6 +36,7 @@ typedef struct TqStatement
 extern void tq_spi_init(void);
 extern void tq_spi_require_writable(void);
 extern void tq_spi_open(bool read_only);
+extern void tq_spi_open_at(Snapshot snapshot);
 extern void tq_spi_close(void);
 extern void tq_spi_become_owner(void);
 extern Oid tq_spi_caller(void);

@@ -157,6 +157,30 @@ is(claims($node, 'l/load', 'w', 10), $limit, 'no slot is lost');
 is(claims($node, 'l/load', 'w', 10), 0, 'none is left over');
 psql($node, end('l/load', 10));
 
+# ---- rows that a client counts ----
+
+# Where no worker has counted the rows, the call that needs a limit does.  It
+# waits here behind its snapshot; a claim that another session commits meanwhile
+# is counted by that session alone.
+{
+	my $uncounted = 'uncounted';
+
+	psql($node, "CREATE DATABASE $uncounted");
+	psql($node, "ALTER DATABASE $uncounted SET tq.maintenance = off");
+	$node->safe_psql($uncounted, q{CREATE EXTENSION tq; SELECT tq.enqueue('l/before')});
+	my $lock    = $node->background_psql($uncounted, on_error_stop => 1);
+	my $counter = $node->background_psql($uncounted, on_error_stop => 1);
+	$lock->query_safe('BEGIN; LOCK TABLE tq_internal.delayed IN ACCESS EXCLUSIVE MODE');
+	start($counter, q{SELECT tq.set_queue('l/counted', '{"concurrentLimit": 2}')});
+	blocked($node);
+	is($node->safe_psql($uncounted, claim('l/before', 'w')), 1, 'a claim during a count');
+	$lock->query_safe('COMMIT');
+	finish($counter);
+	is($node->safe_psql($uncounted, q{SELECT pending, running FROM tq.queue_stats WHERE task_queue_id = 'l/before'}), '0|1', 'is counted once');
+	is($node->safe_psql($uncounted, 'SELECT source FROM tq_internal.count_state()'), 'memory', 'by counters');
+	$_->quit for $lock, $counter;
+}
+
 # ---- two phases ----
 
 set($node, 'l/two', '{"concurrentLimit": 2}');
