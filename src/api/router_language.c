@@ -2,6 +2,13 @@
  * router_language.c
  *	  The language of the functions of the extension tq_shard that run on shards:
  *	  PL/Proxy, with the SQLSTATE of a connection for a shard that does not answer.
+ *
+ * PL/Proxy gives the rows of a result one by one and keeps the others with the
+ * cluster, where the next call frees them: in a select list, or behind a cursor,
+ * rows would be lost.  So the rows of a set are all taken at once.
+ *
+ * Values are sent as text, which a shard reads by its own settings.  Times and
+ * intervals are written in the styles that every session reads alike.
  */
 #include "postgres.h"
 
@@ -9,8 +16,14 @@
 #include "catalog/pg_language.h"
 #include "commands/proclang.h"
 #include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_call);
 PG_FUNCTION_INFO_V1(tq_shard_validate);
@@ -83,6 +96,101 @@ raise_again(MemoryContext context)
 	ReThrowError(error);
 }
 
+/* ---- values ---- */
+
+/*
+ * Has times and intervals written in the styles that every session reads alike;
+ * returns the nest level of the settings, or 0 if these are as they should be.
+ * After an error, the end of the transaction restores them.
+ */
+static int
+set_styles(void)
+{
+	int nest;
+
+	if (DateStyle == USE_ISO_DATES && IntervalStyle == INTSTYLE_POSTGRES)
+		return 0;
+	nest = NewGUCNestLevel();
+	(void) set_config_option("datestyle", "ISO", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("intervalstyle", "postgres", PGC_USERSET,
+							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest;
+}
+
+/* Adds a value of a set to the result. */
+static void
+put_value(const ReturnSetInfo *result, Oid type, Datum value, bool is_null)
+{
+	HeapTupleHeader header;
+	HeapTupleData tuple;
+
+	if (!type_is_rowtype(type))
+	{
+		tuplestore_putvalues(result->setResult, result->setDesc, &value,
+							 &is_null);
+		return;
+	}
+	header = DatumGetHeapTupleHeader(value);
+	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	tuple.t_data = header;
+	tuplestore_puttuple(result->setResult, &tuple);
+}
+
+/* Calls a function that returns a set until it has no more rows. */
+static void
+call_set(PGFunction call, FunctionCallInfo fcinfo)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Oid type = get_fn_expr_rettype(fcinfo->flinfo);
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext row = AllocSetContextCreate(outer, "tq_shard row",
+											  ALLOCSET_DEFAULT_SIZES);
+
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	if (!OidIsValid(type))
+		type = get_func_rettype(fcinfo->flinfo->fn_oid);
+	MemoryContextSwitchTo(row);
+	for (;;)
+	{
+		Datum value;
+
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(row);
+		fcinfo->isnull = false;
+		result->isDone = ExprSingleResult;
+		value = call(fcinfo);
+		if (result->isDone != ExprMultipleResult)
+			break;
+		put_value(result, type, value, fcinfo->isnull);
+	}
+	MemoryContextSwitchTo(outer);
+	MemoryContextDelete(row);
+	result->isDone = ExprSingleResult; /* as materialize mode wants it */
+	fcinfo->isnull = true;
+}
+
+/* Calls a function of PL/Proxy. */
+static Datum
+call_proxy(FunctionCallInfo fcinfo)
+{
+	static PGFunction call = NULL;
+	int nest = set_styles();
+	Datum result = (Datum) 0;
+
+	if (call == NULL)
+		call = plproxy_function(false);
+	if (fcinfo->flinfo->fn_retset)
+		call_set(call, fcinfo);
+	else
+		result = call(fcinfo);
+	if (nest > 0)
+		AtEOXact_GUC(true, nest);
+	return result;
+}
+
 /*
  * Calls a function of the language tq_shard: PL/Proxy with other SQLSTATEs.
  * Nothing is caught, so there is no subtransaction.
@@ -90,15 +198,12 @@ raise_again(MemoryContext context)
 Datum
 tq_shard_call(PG_FUNCTION_ARGS)
 {
-	static PGFunction call = NULL;
 	MemoryContext context = CurrentMemoryContext;
 	volatile Datum result = (Datum) 0;
 
-	if (call == NULL)
-		call = plproxy_function(false);
 	PG_TRY();
 	{
-		result = call(fcinfo);
+		result = call_proxy(fcinfo);
 	}
 	PG_CATCH();
 	{

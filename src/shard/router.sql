@@ -114,7 +114,7 @@ COMMENT ON FUNCTION tq_shard_internal.groups_there(int, tq.slugid[]) IS 'those o
 -- The partition of an id whose bucket was moved: the shard that has it, or that of
 -- the bucket.
 CREATE FUNCTION tq_shard_internal.find(id tq.slugid, is_group bool) RETURNS int
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place tq_shard_internal.bucket;
@@ -150,7 +150,7 @@ COMMENT ON FUNCTION tq_shard_internal.find(tq.slugid, bool) IS 'partition of a t
 
 -- The same for many ids, with one call to each shard that may have some of them.
 CREATE FUNCTION tq_shard_internal.shards_of(ids tq.slugid[], are_groups bool) RETURNS int[]
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int := tq_shard_internal.place_of_ids(ids, are_groups);
@@ -201,6 +201,10 @@ CREATE FUNCTION tq_shard_internal.place_of_ids(ids tq.slugid[], are_groups bool)
 		SELECT CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END FROM tq_shard_internal.bucket b ORDER BY b.bucket)); END;
 COMMENT ON FUNCTION tq_shard_internal.place_of_ids(tq.slugid[], bool) IS 'partition of all these tasks or groups, or NULL if they may be on several shards';
 
+CREATE FUNCTION tq_shard_internal.first_place() RETURNS int
+	LANGUAGE sql BEGIN ATOMIC SELECT 1024 + COALESCE(min(s.number), 0) FROM tq_shard_internal.shard s WHERE s.state = 'active'; END;
+COMMENT ON FUNCTION tq_shard_internal.first_place() IS 'partition of the first shard that begins groups';
+
 -- A task without a group begins its own.  One without an id, too, goes to where the
 -- first task is that it depends on.
 CREATE FUNCTION tq_shard_internal.of_new_task(task_id tq.slugid, task_group_id tq.slugid, dependencies tq.slugid[]) RETURNS int
@@ -229,7 +233,7 @@ CREATE FUNCTION tq_shard_internal.of_definition(task_id tq.slugid, task jsonb) R
 COMMENT ON FUNCTION tq_shard_internal.of_definition(tq.slugid, jsonb) IS 'partition for a task that is created from a definition';
 
 CREATE FUNCTION tq_shard_internal.refuse(kind text, name text, hint text) RETURNS void
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
 	RAISE EXCEPTION '% tq.%() does not run through a router', kind, name
@@ -257,7 +261,7 @@ COMMENT ON FUNCTION tq_shard_internal.refuse(text, text, text) IS 'error of a fu
 
 @create_tasks:at@
 @create_tasks@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
@@ -284,7 +288,7 @@ $$;
 
 @enqueue_tasks:at@
 @enqueue_tasks@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
@@ -315,7 +319,7 @@ $$;
 @for statuses tasks@
 @it:at@
 @it@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
@@ -324,12 +328,15 @@ BEGIN
 	IF COALESCE(places[1] = ALL (places), true) THEN
 		RETURN QUERY SELECT * FROM tq_shard_internal.@it:name@_at(COALESCE(1024 + places[1], 0), task_ids);
 	ELSE
-		RETURN QUERY SELECT s.*
-			FROM (SELECT p.place, array_agg(i.id ORDER BY i.n) AS ids
+		RETURN QUERY WITH asked AS MATERIALIZED (
+				SELECT i.id, i.n, p.place
 				FROM unnest(task_ids) WITH ORDINALITY AS i (id, n) JOIN unnest(places) WITH ORDINALITY AS p (place, n) USING (n)
-				GROUP BY p.place) AS g
-				CROSS JOIN LATERAL tq_shard_internal.@it:name@_at(1024 + g.place, g.ids) AS s
-			ORDER BY array_position(task_ids, s.task_id);
+			), answered AS MATERIALIZED (
+				SELECT s.*
+				FROM (SELECT a.place, array_agg(DISTINCT a.id) AS ids FROM asked a GROUP BY a.place) AS g
+					CROSS JOIN LATERAL tq_shard_internal.@it:name@_at(1024 + g.place, g.ids) AS s
+			)
+			SELECT s.* FROM asked a JOIN answered s ON s.task_id = a.id ORDER BY a.n;
 	END IF;
 END
 $$;
@@ -338,7 +345,7 @@ $$;
 
 @redrive_queue:at@
 @redrive_queue@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int;
@@ -391,7 +398,7 @@ CREATE FUNCTION tq_shard_internal.resolutions(task_ids tq.slugid[], run_ids int[
 COMMENT ON FUNCTION tq_shard_internal.resolutions(tq.slugid[], int[], text) IS 'runs with the outcomes that a shard has returned as lines';
 
 @claim_work@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int;
@@ -418,7 +425,7 @@ BEGIN
 				IF FOUND THEN
 					RETURN;
 				END IF;
-			EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+			EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped THEN
 				failures := failures + 1;
 				failure := SQLERRM;
 				IF ends IS NULL THEN		-- once is enough
@@ -429,7 +436,7 @@ BEGIN
 			nap := '0';
 		END LOOP;
 		IF failures >= asked THEN
-			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
+			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure, HINT = 'tq_shard.status() shows the shards; repeat the call.';
 		END IF;
 		EXIT WHEN wait = '0';
 		IF ends IS NULL THEN
@@ -446,7 +453,7 @@ $$;
 @claim_work:comment@
 
 @claim_work/2@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int;
@@ -473,7 +480,7 @@ BEGIN
 				IF FOUND THEN
 					RETURN;
 				END IF;
-			EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+			EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped THEN
 				failures := failures + 1;
 				failure := SQLERRM;
 				IF ends IS NULL THEN		-- once is enough
@@ -484,7 +491,7 @@ BEGIN
 			nap := '0';
 		END LOOP;
 		IF failures >= asked THEN
-			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure;
+			RAISE EXCEPTION 'no shard answers' USING ERRCODE = 'connection_failure', DETAIL = failure, HINT = 'tq_shard.status() shows the shards; repeat the call.';
 		END IF;
 		EXIT WHEN wait = '0';
 		IF ends IS NULL THEN
@@ -507,7 +514,7 @@ CREATE FUNCTION tq_shard_internal.outcomes_at(on_partition int, task_ids tq.slug
 COMMENT ON FUNCTION tq_shard_internal.outcomes_at(int, tq.slugid[], int[], text, jsonb) IS 'outcomes of tq.resolve() on a shard';
 
 @resolve@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
@@ -555,7 +562,7 @@ COMMENT ON FUNCTION tq_shard_internal.places_of_reports(jsonb) IS 'the shard of 
 
 @resolve/2:at@
 @resolve/2@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
@@ -582,7 +589,7 @@ $$;
 
 @resolve_and_claim:at@
 @resolve_and_claim@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	cluster text := tq_shard_internal.cluster();		-- before the map is read
@@ -624,20 +631,45 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.check_wait(interval, interval) IS 'error if a session may not wait that long';
 
+-- A procedure that commits can have no search_path of its own, so these look for it.
+CREATE FUNCTION tq_shard_internal.is_unresolved(task_id tq.slugid) RETURNS bool
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$ BEGIN RETURN tq.status(task_id) ->> 'state' IN ('unscheduled', 'pending', 'running'); END $$;
+COMMENT ON FUNCTION tq_shard_internal.is_unresolved(tq.slugid) IS 'whether a task is not resolved yet';
+CREATE FUNCTION tq_shard_internal.is_active(task_group_id tq.slugid) RETURNS bool
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$ BEGIN RETURN (SELECT p.unscheduled + p.delayed + p.pending + p.running FROM tq.group_progress(task_group_id) AS p) > 0; END $$;
+COMMENT ON FUNCTION tq_shard_internal.is_active(tq.slugid) IS 'whether a task group has tasks that are not resolved yet';
+CREATE FUNCTION tq_shard_internal.end_of(wait interval) RETURNS timestamptz
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM tq_shard_internal.check_wait(wait, '1 hour');
+	RETURN clock_timestamp() + wait;
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.end_of(interval) IS 'when a wait ends';
+CREATE FUNCTION tq_shard_internal.sleep_once(pause float8, ends timestamptz) RETURNS float8
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
+	RETURN LEAST(pause * 1.5, 0.5);
+END
+$$;
+COMMENT ON FUNCTION tq_shard_internal.sleep_once(float8, timestamptz) IS 'a pause, at most until that time; the next pause';
+
 -- Asks the shard again and again, less often as time goes on.
 @wait_for_task@
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	ends timestamptz;
+	ends timestamptz := tq_shard_internal.end_of(wait);
 	pause float8 := 0.005;
 BEGIN
-	PERFORM tq_shard_internal.check_wait(wait, '1 hour');
-	ends := clock_timestamp() + wait;
-	WHILE tq.status(task_id) ->> 'state' IN ('unscheduled', 'pending', 'running') AND clock_timestamp() < ends LOOP
+	WHILE tq_shard_internal.is_unresolved(task_id) AND pg_catalog.clock_timestamp() < ends LOOP
 		COMMIT;
-		PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
-		pause := LEAST(pause * 1.5, 0.5);
+		pause := tq_shard_internal.sleep_once(pause, ends);
 	END LOOP;
 END
 $$;
@@ -647,15 +679,12 @@ $$;
 	LANGUAGE plpgsql
 	AS $$
 DECLARE
-	ends timestamptz;
+	ends timestamptz := tq_shard_internal.end_of(wait);
 	pause float8 := 0.005;
 BEGIN
-	PERFORM tq_shard_internal.check_wait(wait, '1 hour');
-	ends := clock_timestamp() + wait;
-	WHILE (SELECT p.unscheduled + p.delayed + p.pending + p.running FROM tq.group_progress(task_group_id) AS p) > 0 AND clock_timestamp() < ends LOOP
+	WHILE tq_shard_internal.is_active(task_group_id) AND pg_catalog.clock_timestamp() < ends LOOP
 		COMMIT;
-		PERFORM pg_sleep(LEAST(pause, extract(epoch FROM ends - clock_timestamp())));
-		pause := LEAST(pause * 1.5, 0.5);
+		pause := tq_shard_internal.sleep_once(pause, ends);
 	END LOOP;
 END
 $$;
@@ -682,7 +711,7 @@ COMMENT ON FUNCTION tq_shard_internal.later(jsonb, jsonb) IS 'what two shards kn
 @for get_worker get_task_queue get_worker_type get_provisioner@
 @it:at@
 @it@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	place int;
@@ -710,7 +739,7 @@ $$;
 @quarantine_worker:at@
 @declare_worker:at@
 @quarantine_worker@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	shards int[] := tq_shard_internal.shards();
@@ -766,7 +795,7 @@ COMMENT ON FUNCTION tq_shard_internal.page_at(text, int) IS 'the place on a shar
 
 CREATE FUNCTION tq_shard_internal.is_page(after text) RETURNS bool
 	LANGUAGE sql IMMUTABLE BEGIN ATOMIC
-		SELECT COALESCE(after ~ '^\d+=[0-9.]+( \d+=[0-9.]+)*$', true);
+		SELECT COALESCE(after ~ '^\d+=-?[0-9.]+( \d+=-?[0-9.]+)*$', true);
 	END;
 COMMENT ON FUNCTION tq_shard_internal.is_page(text) IS 'whether this may be a place in a list';
 
@@ -783,7 +812,7 @@ COMMENT ON FUNCTION tq_shard_internal.refuse_page(text) IS 'error of a place tha
 
 @list_pending_tasks:at@
 @list_pending_tasks@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	places jsonb;
@@ -794,9 +823,10 @@ BEGIN
 		PERFORM tq_shard_internal.refuse_page(after);
 	END IF;
 	SELECT jsonb_object_agg(s, tq_shard_internal.page_at(after, s)) INTO places FROM unnest(tq_shard_internal.shards()) AS s;
+	-- A shard lists in the order of claims, in which the times may fall: its rows stay in that order.
 	FOR row_ IN SELECT s.shard, p.* FROM unnest(tq_shard_internal.shards()) AS s (shard)
-		CROSS JOIN LATERAL tq_shard_internal.list_pending_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) AS p
-		ORDER BY p.inserted, s.shard, length(p.page), p.page LIMIT GREATEST(max, 1) LOOP
+		CROSS JOIN LATERAL tq_shard_internal.list_pending_tasks_at(1024 + s.shard, task_queue_id, places ->> s.shard::text, max) WITH ORDINALITY AS p
+		ORDER BY max(p.inserted) OVER (PARTITION BY s.shard ORDER BY p.ordinality), s.shard, p.ordinality LIMIT GREATEST(max, 1) LOOP
 		places := places || jsonb_build_object(row_.shard, row_.page);
 		RETURN NEXT (row_.task_id, row_.run_id, row_.task, row_.inserted,
 			(SELECT string_agg(e.key || '=' || e.value, ' ' ORDER BY e.key::int) FROM jsonb_each_text(places) AS e WHERE e.value IS NOT NULL))::tq.pending_entry;
@@ -807,7 +837,7 @@ $$;
 
 @list_claimed_tasks:at@
 @list_claimed_tasks@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	places jsonb;
@@ -873,7 +903,7 @@ $$;
 
 @health:at@
 @health@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	shard record;
@@ -881,7 +911,7 @@ BEGIN
 	FOR shard IN SELECT s.number, s.name AS known_as FROM tq_shard_internal.shard s ORDER BY s.number LOOP
 		BEGIN
 			RETURN QUERY SELECT shard.known_as || ': ' || h.name, h.ok, h.detail, h.hint FROM tq_shard_internal.health_at(1024 + shard.number) AS h;
-		EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+		EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped THEN
 			RETURN QUERY SELECT shard.known_as || ': connection', false, SQLERRM, 'the shard does not answer'::text;
 		END;
 	END LOOP;
@@ -894,7 +924,7 @@ $$;
 -- ---------------------------------------------------------------------------
 
 -- A subscription has a cursor on each shard.  What a role fetches here gets ids of the
--- router, which only grow, in the order of publication; ack() of one acknowledges on
+-- router, which only grow, for each shard in the order of its ids; ack() of one acknowledges on
 -- each shard what was fetched up to it.  Each role has ids of its own, so that no role
 -- needs rights to what others fetched.
 CREATE SEQUENCE tq_shard_internal.message_id;
@@ -918,11 +948,11 @@ SELECT pg_catalog.pg_extension_config_dump('tq_shard_internal.message', '');
 @unsubscribe:all@
 -- Those of a shard that does not answer come later.
 CREATE FUNCTION tq_shard_internal.fetch_of(shard int, name text, max int) RETURNS SETOF tq.exchange_message
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
 	RETURN QUERY SELECT * FROM tq_shard_internal.fetch_at(1024 + shard, name, max);
-EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped THEN
 	RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = shard) USING DETAIL = SQLERRM;
 END
 $$;
@@ -933,22 +963,23 @@ CREATE FUNCTION tq_shard_internal.lock_subscription(name text) RETURNS void
 COMMENT ON FUNCTION tq_shard_internal.lock_subscription(text) IS 'locks a subscription of the role until the end of the transaction';
 
 @fetch@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
 	PERFORM tq_shard_internal.lock_subscription(name);
 	RETURN QUERY
 		WITH fetched AS MATERIALIZED (
-			SELECT s.shard, f.*, k.id AS known
+			SELECT s.shard, f.*, k.id AS known, max(f.published) OVER (PARTITION BY s.shard ORDER BY f.id) AS reached
 			FROM unnest(tq_shard_internal.shards()) AS s (shard)
 				CROSS JOIN LATERAL tq_shard_internal.fetch_of(s.shard, name, max) AS f
 				LEFT JOIN tq_shard_internal.message k
 					ON k.role = current_user AND k.subscription = name AND k.shard = s.shard AND k.shard_id = f.id
 		), page AS MATERIALIZED (
-			SELECT f.* FROM fetched f ORDER BY f.known NULLS LAST, f.published, f.shard, f.id LIMIT GREATEST(max, 1)
+			SELECT f.* FROM fetched f ORDER BY f.known NULLS LAST, f.reached, f.shard, f.id LIMIT GREATEST(max, 1)
 		), numbered AS (
 			INSERT INTO tq_shard_internal.message AS m (subscription, shard, shard_id)
-				SELECT name, p.shard, p.id FROM page p WHERE p.known IS NULL ORDER BY p.published, p.shard, p.id
+				SELECT name, p.shard, p.id FROM page p WHERE p.known IS NULL ORDER BY p.reached, p.shard, p.id
+				ON CONFLICT DO NOTHING		-- in an older snapshot than what another session has fetched: 40001
 				RETURNING m.id, m.shard, m.shard_id
 		)
 		SELECT COALESCE(p.known, n.id), p.exchange, p.routing_key, p.cc, p.payload, p.published
@@ -959,7 +990,7 @@ $$;
 @fetch:comment@
 
 @ack@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	part record;
@@ -983,7 +1014,7 @@ $$;
 @ack:comment@
 
 @unsubscribe@
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 BEGIN
 	PERFORM tq_shard_internal.unsubscribe_all(name);
@@ -1080,8 +1111,7 @@ CREATE FUNCTION tq_shard_internal.apply_map() RETURNS void
 DECLARE
 	moved int4multirange;
 	open_ int[];
-	owners int[];
-	certain int[];				-- the same, and -1 where a bucket was moved
+	certain int[];				-- shards of buckets, and -1 where a bucket was moved
 	numbers int[];
 BEGIN
 	IF NOT EXISTS (SELECT FROM tq_shard_internal.bucket) THEN
@@ -1090,9 +1120,9 @@ BEGIN
 	PERFORM tq_shard_internal.apply_cluster('tq_shard');
 	PERFORM tq_shard_internal.apply_cluster('tq_shard_lookup');
 	SELECT tq_shard_internal.ranges(array_agg(b.bucket) FILTER (WHERE cardinality(b.old) > 0 OR b.next IS NOT NULL)),
-			array_agg(b.bucket) FILTER (WHERE b.next IS NULL), array_agg(b.shard ORDER BY b.bucket),
+			array_agg(b.bucket) FILTER (WHERE b.next IS NULL),
 			array_agg(CASE WHEN cardinality(b.old) > 0 OR b.next IS NOT NULL THEN -1 ELSE b.shard END ORDER BY b.bucket)
-		INTO moved, open_, owners, certain
+		INTO moved, open_, certain
 		FROM tq_shard_internal.bucket b;
 	SELECT array_agg(s.number ORDER BY s.number) INTO numbers FROM tq_shard_internal.shard s WHERE s.state <> 'joining';
 	IF isempty(moved) THEN
@@ -1108,7 +1138,7 @@ BEGIN
 	END IF;
 	IF cardinality(open_) < 1024 THEN
 		EXECUTE format('CREATE OR REPLACE FUNCTION tq_shard_internal.of_new() RETURNS int LANGUAGE sql
-			BEGIN ATOMIC SELECT (%L::int[])[1 + floor(random() * %s)::int]; END', COALESCE(open_, owners), COALESCE(cardinality(open_), 1024));
+			BEGIN ATOMIC SELECT (%L::int[])[1 + floor(random() * %s)::int]; END', open_, cardinality(open_));
 	ELSE
 		EXECUTE 'CREATE OR REPLACE FUNCTION tq_shard_internal.of_new() RETURNS int LANGUAGE sql
 			BEGIN ATOMIC SELECT floor(random() * 1024)::int; END';
@@ -1206,7 +1236,7 @@ COMMENT ON PROCEDURE tq_shard_internal.move() IS 'moves the buckets that have a 
 -- it from one of them.
 CREATE FUNCTION tq_shard_internal.grants_at(on_partition int, OUT role text, OUT scopes text[]) RETURNS SETOF record
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition;
-		SELECT r.rolname::text AS role, array_agg(g.scope) AS scopes FROM tq_internal.scope_grant AS g JOIN pg_catalog.pg_roles AS r ON r.oid = g.role GROUP BY 1; $$;
+		SELECT r.rolname::pg_catalog.text AS role, pg_catalog.array_agg(g.scope) AS scopes FROM tq_internal.scope_grant AS g JOIN pg_catalog.pg_roles AS r ON r.oid = g.role GROUP BY 1; $$;
 COMMENT ON FUNCTION tq_shard_internal.grants_at(int) IS 'scopes of roles on a shard';
 CREATE FUNCTION tq_shard_internal.grant_at(on_partition int, role text, scopes text[]) RETURNS void
 	LANGUAGE plproxy AS $$ CLUSTER 'tq_shard'; RUN ON on_partition; SELECT tq.grant_scopes(pg_catalog.quote_ident($2)::pg_catalog.regrole, $3); $$;
@@ -1336,7 +1366,7 @@ BEGIN
 	FOR other IN SELECT s.* FROM tq_shard_internal.shard s WHERE s.number <> given.number ORDER BY s.number LOOP
 		BEGIN
 			other_database := (tq_shard_internal.identity_at(1024 + other.number)).database;
-		EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+		EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped THEN
 			CONTINUE;		-- it may be another one that moves, too
 		END;
 		IF other_database = given_database THEN
@@ -1527,6 +1557,7 @@ DECLARE
 	n int;
 BEGIN
 	PERFORM tq_shard_internal.lock_map(false);
+	UPDATE tq_shard_internal.version SET version = version;		-- 40001 in a snapshot older than the map
 	FOR place IN SELECT DISTINCT o FROM tq_shard_internal.bucket b CROSS JOIN LATERAL unnest(b.old) AS o ORDER BY 1 LOOP
 		used := ARRAY(SELECT tq_shard_internal.used_buckets(place));
 		UPDATE tq_shard_internal.bucket b SET old = array_remove(b.old, place) WHERE place = ANY (b.old) AND b.bucket <> ALL (used);
@@ -1582,7 +1613,7 @@ CREATE FUNCTION tq_shard.map() RETURNS TABLE (version bigint, name text, connect
 COMMENT ON FUNCTION tq_shard.map() IS 'for clients that go to the shards themselves: the buckets in which each begins task groups, and those of which it may still have old ones; version grows with each change';
 
 CREATE FUNCTION tq_shard.status() RETURNS TABLE (name text, state text, buckets int, reachable bool, task_groups bigint, unresolved bigint, old_groups bigint, detail text)
-	LANGUAGE plpgsql
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$
 DECLARE
 	shard record;
@@ -1595,7 +1626,7 @@ BEGIN
 			SELECT true, COALESCE(sum(u.task_groups), 0), COALESCE(sum(u.unresolved), 0), COALESCE(sum(u.task_groups) FILTER (WHERE u.bucket <> ALL (shard.own)), 0), NULL
 				INTO reachable, task_groups, unresolved, old_groups, detail
 				FROM tq_shard_internal.used_buckets_at(1024 + shard.number) AS u;
-		EXCEPTION WHEN internal_error OR connection_exception OR operator_intervention THEN
+		EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped THEN
 			reachable := false;
 			task_groups := NULL;
 			unresolved := NULL;
