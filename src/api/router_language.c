@@ -120,12 +120,12 @@ set_styles(void)
 
 /* Adds a value of a set to the result. */
 static void
-put_value(const ReturnSetInfo *result, Oid type, Datum value, bool is_null)
+put_value(const ReturnSetInfo *result, bool is_row, Datum value, bool is_null)
 {
 	HeapTupleHeader header;
 	HeapTupleData tuple;
 
-	if (!type_is_rowtype(type))
+	if (!is_row)
 	{
 		tuplestore_putvalues(result->setResult, result->setDesc, &value,
 							 &is_null);
@@ -144,14 +144,12 @@ static void
 call_set(PGFunction call, FunctionCallInfo fcinfo)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	Oid type = get_fn_expr_rettype(fcinfo->flinfo);
+	bool is_row = type_is_rowtype(get_func_rettype(fcinfo->flinfo->fn_oid));
 	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext row = AllocSetContextCreate(outer, "tq_shard row",
 											  ALLOCSET_DEFAULT_SIZES);
 
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-	if (!OidIsValid(type))
-		type = get_func_rettype(fcinfo->flinfo->fn_oid);
 	MemoryContextSwitchTo(row);
 	for (;;)
 	{
@@ -164,7 +162,7 @@ call_set(PGFunction call, FunctionCallInfo fcinfo)
 		value = call(fcinfo);
 		if (result->isDone != ExprMultipleResult)
 			break;
-		put_value(result, type, value, fcinfo->isnull);
+		put_value(result, is_row, value, fcinfo->isnull);
 	}
 	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(row);
