@@ -34,8 +34,8 @@ static struct
 } build;
 
 /*
- * Returns whether the gauges of this database are to be counted.  For the
- * maintenance worker.
+ * Returns whether the gauges of this database are to be counted, also because
+ * there is room again for queues that had none.  For the maintenance worker.
  */
 bool
 tq_count_must_build(Oid extension, uint64 identity)
@@ -50,7 +50,8 @@ tq_count_must_build(Oid extension, uint64 identity)
 	must = database == NULL || database->extension != extension ||
 		   database->gauges.state == TQ_GAUGES_NONE ||
 		   (database->gauges.state == TQ_GAUGES_EXACT &&
-			database->identity != identity);
+			(database->identity != identity ||
+			 (database->is_full && tq_count_has_room())));
 	tq_count_unlock();
 	return must;
 }

@@ -99,6 +99,7 @@ extern TqCountDatabase *tq_count_find_database(void);
 extern TqCountDatabase *tq_count_enter_database(Oid extension);
 extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);
 extern TqCountQueue *tq_count_enter_queue(const TqCountKey *key);
+extern bool tq_count_has_room(void);
 extern void tq_count_remove_queue(const TqCountKey *key);
 extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 										  const TqCountKey *key);

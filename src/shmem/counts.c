@@ -220,7 +220,8 @@ apply(TqCountDatabase *database, Oid extension, const TqCountChange *change,
 	queue = tq_count_find_queue(&key);
 	if (queue == NULL && !is_exclusive && !database->is_full)
 		return false;
-	if (queue == NULL && is_exclusive)
+	/* Where some queues have none, this one may have rows that do not count. */
+	if (queue == NULL && is_exclusive && !database->is_full)
 		queue = tq_count_enter_queue(&key);
 	if (queue == NULL)
 		database->is_full = true;

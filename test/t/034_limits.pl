@@ -374,6 +374,13 @@ is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"rateCount\": 1, \"rat
 is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"maxPending\": 1}')"), '53400', 'nor may it refuse tasks');
 is(claims($standby, 'l/many1', 'w', 1), 1, 'others have no need of them');
 
+is(psql($standby, 'SELECT source FROM tq_internal.count_state()'), 'tables', 'rows are counted while some queues have no counters');
+psql($standby, "SET tq.clock_offset = '$_'; SELECT tq.upkeep()") foreach '30 days', '800 days', '830 days', '860 days';
+cmp_ok(psql($standby, q{SELECT count(*) FROM tq_internal.queue}), '<', 20, 'queues expire');
+ok($standby->poll_query_until($db, q{SELECT source = 'memory' FROM tq_internal.count_state()}), 'when there is room again, all have counters');
+is(answer($standby, "SELECT tq.set_queue('l/one_more', '{\"concurrentLimit\": 1}')"), 'ok', 'and may have limits');
+fill($standby, 'l/window', 1);
+
 # ---- without shared memory ----
 
 $standby->append_conf('postgresql.conf', "shared_preload_libraries = ''");
