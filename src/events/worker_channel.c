@@ -46,7 +46,9 @@ tq_channel_name(const char *prefix, const char *name)
 	if (strlen(channel) <= CHANNEL_MAX)
 		return channel;
 	if (!pg_md5_hash(name, strlen(name), hash, &error))
-		elog(ERROR, "could not compute MD5: %s", error);
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not compute %s hash: %s", "MD5", error)));
 	return psprintf("%.*s_%s", CHANNEL_MAX - HASH_CHARS - 1, channel, hash);
 }
 

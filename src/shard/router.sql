@@ -425,7 +425,7 @@ BEGIN
 				IF FOUND THEN
 					RETURN;
 				END IF;
-			EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped OR idle_session_timeout THEN
+			EXCEPTION WHEN @no_answer@ THEN
 				failures := failures + 1;
 				failure := SQLERRM;
 				IF ends IS NULL THEN		-- once is enough
@@ -480,7 +480,7 @@ BEGIN
 				IF FOUND THEN
 					RETURN;
 				END IF;
-			EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped OR idle_session_timeout THEN
+			EXCEPTION WHEN @no_answer@ THEN
 				failures := failures + 1;
 				failure := SQLERRM;
 				IF ends IS NULL THEN		-- once is enough
@@ -631,7 +631,8 @@ END
 $$;
 COMMENT ON FUNCTION tq_shard_internal.check_wait(interval, interval) IS 'error if a session may not wait that long';
 
--- A procedure that commits can have no search_path of its own, so these look for it.
+-- A procedure that commits can have no search_path of its own: these have one, and evaluate
+-- what the waits below need.
 CREATE FUNCTION tq_shard_internal.is_unresolved(task_id tq.slugid) RETURNS bool
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 	AS $$ BEGIN RETURN tq.status(task_id) ->> 'state' IN ('unscheduled', 'pending', 'running'); END $$;
@@ -911,7 +912,7 @@ BEGIN
 	FOR shard IN SELECT s.number, s.name AS known_as FROM tq_shard_internal.shard s ORDER BY s.number LOOP
 		BEGIN
 			RETURN QUERY SELECT shard.known_as || ': ' || h.name, h.ok, h.detail, h.hint FROM tq_shard_internal.health_at(1024 + shard.number) AS h;
-		EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped OR idle_session_timeout THEN
+		EXCEPTION WHEN @no_answer@ THEN
 			RETURN QUERY SELECT shard.known_as || ': connection', false, SQLERRM, 'the shard does not answer'::text;
 		END;
 	END LOOP;
@@ -952,7 +953,7 @@ CREATE FUNCTION tq_shard_internal.fetch_of(shard int, name text, max int) RETURN
 	AS $$
 BEGIN
 	RETURN QUERY SELECT * FROM tq_shard_internal.fetch_at(1024 + shard, name, max);
-EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped OR idle_session_timeout THEN
+EXCEPTION WHEN @no_answer@ THEN
 	RAISE WARNING 'shard "%" does not answer', (SELECT s.name FROM tq_shard_internal.shard s WHERE s.number = shard) USING DETAIL = SQLERRM;
 END
 $$;
@@ -1366,7 +1367,7 @@ BEGIN
 	FOR other IN SELECT s.* FROM tq_shard_internal.shard s WHERE s.number <> given.number ORDER BY s.number LOOP
 		BEGIN
 			other_database := (tq_shard_internal.identity_at(1024 + other.number)).database;
-		EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped OR idle_session_timeout THEN
+		EXCEPTION WHEN @no_answer@ THEN
 			CONTINUE;		-- it may be another one that moves, too
 		END;
 		IF other_database = given_database THEN
@@ -1626,7 +1627,7 @@ BEGIN
 			SELECT true, COALESCE(sum(u.task_groups), 0), COALESCE(sum(u.unresolved), 0), COALESCE(sum(u.task_groups) FILTER (WHERE u.bucket <> ALL (shard.own)), 0), NULL
 				INTO reachable, task_groups, unresolved, old_groups, detail
 				FROM tq_shard_internal.used_buckets_at(1024 + shard.number) AS u;
-		EXCEPTION WHEN connection_exception OR admin_shutdown OR crash_shutdown OR cannot_connect_now OR database_dropped OR idle_session_timeout THEN
+		EXCEPTION WHEN @no_answer@ THEN
 			reachable := false;
 			task_groups := NULL;
 			unresolved := NULL;
