@@ -324,16 +324,16 @@ tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
 
 /*
  * Returns what is wrong with a result, as a text that follows "it" in an error,
- * or NULL: it may have at most tq.max_inline_artifact bytes.
+ * or NULL: it may have at most tq.max_inline_artifact bytes as JSON text.
  */
 const char *
 tq_result_fault(const Jsonb *result)
 {
-	int bytes = VARSIZE(result) - VARHDRSZ;
+	Size bytes = tq_json_size_over(&result->root, tq_max_inline_artifact);
 
-	if (bytes <= tq_max_inline_artifact)
+	if (bytes == 0)
 		return NULL;
-	return psprintf("has %d bytes, and may have %d (tq.max_inline_artifact)",
+	return psprintf("has %zu bytes, and may have %d (tq.max_inline_artifact)",
 					bytes, tq_max_inline_artifact);
 }
 
@@ -356,7 +356,7 @@ tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
 	return result;
 }
 
-#define ERROR_MAX_BYTES (64 * 1024)
+#define ERROR_MAX_BYTES (64 * 1024) /* as JSON text */
 
 /*
  * Returns the error of a run: what a worker has given, with its message, if it
@@ -386,11 +386,11 @@ tq_error_with_message(Jsonb *error, const char *message)
 const char *
 tq_error_fault(const Jsonb *error)
 {
-	int bytes = VARSIZE(error) - VARHDRSZ;
+	Size bytes = tq_json_size_over(&error->root, ERROR_MAX_BYTES);
 
-	if (bytes <= ERROR_MAX_BYTES)
+	if (bytes == 0)
 		return NULL;
-	return psprintf("has %d bytes, and may have %d", bytes, ERROR_MAX_BYTES);
+	return psprintf("has %zu bytes, and may have %d", bytes, ERROR_MAX_BYTES);
 }
 
 /*

@@ -177,6 +177,26 @@ read_options(FunctionCallInfo fcinfo, const Declaration *declaration)
 	return tq_json_end(&state);
 }
 
+/*
+ * Raises TQ400 if an argument is too large as text, in which it is passed on to
+ * enqueue(), which checks its parts.
+ */
+static void
+check_size(const char *name, const Jsonb *value, int limit,
+		   const char *setting)
+{
+	Size size = tq_json_size_over(&value->root, limit);
+
+	if (size > 0)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("invalid %s", name),
+			 errdetail("%s has %zu bytes, and may have %d (%s).", name, size,
+					   limit, setting),
+			 errhint(
+				 "Store large data elsewhere, and put its location into the task.")));
+}
+
 /* Reads a definition; the caller is its owner. */
 static TqCron
 read_definition(FunctionCallInfo fcinfo, TimestampTz now)
@@ -195,6 +215,8 @@ read_definition(FunctionCallInfo fcinfo, TimestampTz now)
 		if (strcmp(declaration.names[i], "overlap") == 0)
 			cron.overlap = tq_arg_text(fcinfo, i, "overlap");
 	}
+	check_size("payload", cron.payload, tq_max_payload, "tq.max_payload");
+	check_size("task", cron.options, tq_max_definition, "tq.max_definition");
 	tq_slug_random(&cron.id);
 	return cron;
 }

@@ -268,16 +268,13 @@ check_content(const TqJsonReader *request)
 {
 	const JsonbValue *value = tq_json_at(request, KEY_CONTENT);
 	Jsonb *content = JsonbValueToJsonb(unconstify(JsonbValue *, value));
-	StringInfoData text;
+	Size size = tq_json_size_over(&content->root, tq_max_inline_artifact);
 
-	initStringInfo(&text);
-	(void) JsonbToCString(&text, &content->root, VARSIZE(content));
-	if (text.len > tq_max_inline_artifact)
+	if (size > 0)
 		refuse(request, "content",
-			   psprintf("has %d bytes as text, and may have %d "
+			   psprintf("has %zu bytes as text, and may have %d "
 						"(tq.max_inline_artifact)",
-						text.len, tq_max_inline_artifact));
-	pfree(text.data);
+						size, tq_max_inline_artifact));
 }
 
 /* Checks the keys that only this type has. */

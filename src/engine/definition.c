@@ -156,53 +156,95 @@ fault_of(TqFaults *faults, const char *key, const char *rule,
 
 /* ---- sizes ---- */
 
-/* Notes if a value of a definition is larger than a setting allows. */
-static void
-check_size(TqFaults *faults, const char *key, Size size, int limit,
-		   const char *setting)
+/* A size beyond which something is refused, and the setting that says so. */
+typedef struct SizeLimit
 {
-	if (size <= limit)
-		return;
+	int bytes;
+	const char *setting;
+} SizeLimit;
+
+static void
+refuse_size(TqFaults *faults, const char *key, Size size, SizeLimit limit)
+{
 	tq_fault_with_hint(
 		faults, key,
-		psprintf("has %zu bytes, and may have %d (%s)", size, limit, setting),
+		psprintf("has %zu bytes, and may have %d (%s)", size, limit.bytes,
+				 limit.setting),
 		"Store large data elsewhere, and put its location into the task.");
 }
 
+/*
+ * Returns the size of a value: as text, as clients and pg_dump read it, or as it
+ * is stored, whichever is larger; not exactly, only a size that is not exceeded,
+ * unless is_exact.
+ */
 static Size
-size_of(const void *value)
+json_size(const Jsonb *value, bool is_exact)
 {
-	return value == NULL ? 0 : VARSIZE_ANY(value);
+	if (value == NULL)
+		return 0;
+	return Max(VARSIZE(value), is_exact ? tq_json_size(&value->root)
+										: tq_json_size_bound(&value->root));
+}
+
+static Size
+array_size(const ArrayType *array)
+{
+	return array == NULL ? 0 : VARSIZE(array);
+}
+
+/* Notes if a value of a definition is larger than a setting allows. */
+static void
+check_size(TqFaults *faults, const char *key, const Jsonb *value,
+		   SizeLimit limit)
+{
+	Size size;
+
+	if (json_size(value, false) <= limit.bytes)
+		return;
+	size = json_size(value, true);
+	if (size > limit.bytes)
+		refuse_size(faults, key, size, limit);
 }
 
 /*
  * Checks the sizes of the variable parts of a definition, except for the
  * payload.  Without these limits one task could be larger than what other
- * sessions can handle when they claim, publish or keep it.
+ * sessions can handle when they claim, publish, keep or dump it.
  */
 void
 tq_definition_check_sizes(TqFaults *faults, const TqTaskDefinition *definition)
 {
-	Size tags = size_of(definition->tags);
-	Size extra = size_of(definition->extra);
+	check_size(faults, "tags", definition->tags,
+			   (SizeLimit){tq_max_tags, "tq.max_tags"});
+	check_size(faults, "extra", definition->extra,
+			   (SizeLimit){tq_max_extra, "tq.max_extra"});
+}
 
-	check_size(faults, "tags", tags, tq_max_tags, "tq.max_tags");
-	check_size(faults, "extra", extra, tq_max_extra, "tq.max_extra");
+/* Returns the size of a definition as a whole, like json_size(). */
+static Size
+whole_size(const TqTaskDefinition *definition, bool is_exact)
+{
+	return json_size(definition->payload, is_exact) +
+		   json_size(definition->tags, is_exact) +
+		   json_size(definition->extra, is_exact) +
+		   json_size(definition->metadata, is_exact) +
+		   json_size(definition->given_policy, is_exact) +
+		   array_size(definition->routes) + array_size(definition->scopes) +
+		   sizeof(TqSlug) * definition->ndependencies;
 }
 
 /* Checks the sizes of the payload and of the definition as a whole. */
 void
 tq_definition_check_whole(TqFaults *faults, const TqTaskDefinition *definition)
 {
-	Size payload = size_of(definition->payload);
-	Size whole = payload + size_of(definition->tags) +
-				 size_of(definition->extra) + size_of(definition->metadata) +
-				 size_of(definition->routes) + size_of(definition->scopes) +
-				 size_of(definition->given_policy) +
-				 sizeof(TqSlug) * definition->ndependencies;
+	SizeLimit limit = {tq_max_definition, "tq.max_definition"};
 
-	check_size(faults, "payload", payload, tq_max_payload, "tq.max_payload");
-	check_size(faults, "task", whole, tq_max_definition, "tq.max_definition");
+	check_size(faults, "payload", definition->payload,
+			   (SizeLimit){tq_max_payload, "tq.max_payload"});
+	if (whole_size(definition, false) > limit.bytes &&
+		whole_size(definition, true) > limit.bytes)
+		refuse_size(faults, "task", whole_size(definition, true), limit);
 }
 
 /* ---- names and lists ---- */

@@ -747,7 +747,7 @@ full_envelope(const TqAddress *address)
 	if (address->is_broken || is_surely_large(address))
 		return truncated_envelope(address);
 	payload = tq_message_payload(address);
-	if (VARSIZE(payload) > SURELY_LARGE)
+	if (tq_json_size_over(&payload->root, PAYLOAD_MAX) > 0)
 		return truncated_envelope(address);
 	begin_envelope(&text, address);
 	appendStringInfoString(&text, ", \"cc\": [");

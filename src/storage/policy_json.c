@@ -282,7 +282,8 @@ tq_policy_parse(const Jsonb *json, TqGivenPolicy *given)
 	if (!JB_ROOT_IS_OBJECT(json))
 		return psprintf("must be an object, not %s",
 						tq_json_clip(&json->root));
-	if (VARSIZE(json) > TQ_POLICY_BYTES)
+	if (VARSIZE(json) > TQ_POLICY_BYTES ||
+		tq_json_size_over(&json->root, TQ_POLICY_BYTES) > 0)
 		return psprintf("must not be larger than %d bytes", TQ_POLICY_BYTES);
 	fault = read_policy(&json->root, given);
 	for (int i = 0; i < TQ_KEYS && fault == NULL; i++)

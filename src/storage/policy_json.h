@@ -17,7 +17,7 @@ typedef struct TqGivenPolicy
 	char *keys[TQ_KEYS]; /* NULL: absent */
 } TqGivenPolicy;
 
-#define TQ_POLICY_BYTES 2000 /* as jsonb */
+#define TQ_POLICY_BYTES 2000 /* as jsonb, and as text */
 
 extern const char *tq_policy_parse(const Jsonb *json, TqGivenPolicy *given);
 extern const char *tq_policy_parse_stored(const Jsonb *json,

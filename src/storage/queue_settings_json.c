@@ -106,7 +106,8 @@ tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
 	if (!JB_ROOT_IS_OBJECT(json))
 		return psprintf("must be an object, not %s",
 						tq_json_clip(&json->root));
-	if (VARSIZE(json) > TQ_QUEUE_SETTINGS_BYTES)
+	if (VARSIZE(json) > TQ_QUEUE_SETTINGS_BYTES ||
+		tq_json_size_over(&json->root, TQ_QUEUE_SETTINGS_BYTES) > 0)
 		return psprintf("must not be larger than %d bytes",
 						TQ_QUEUE_SETTINGS_BYTES);
 	fault = tq_fields_read(&json->root, fields, lengthof(fields), given);

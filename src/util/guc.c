@@ -241,10 +241,11 @@ define_numbers(void)
 static void
 define_size(const char *name, const char *what, int *variable)
 {
-	DefineCustomIntVariable(name, what,
-							"Measured as jsonb is stored, before compression.",
-							variable, *variable, 1024, MAX_SIZE, PGC_SUSET,
-							GUC_UNIT_BYTE, NULL, NULL, NULL);
+	DefineCustomIntVariable(
+		name, what,
+		"Measured as JSON text, or as jsonb is stored before compression, whichever is larger.",
+		variable, *variable, 1024, MAX_SIZE, PGC_SUSET, GUC_UNIT_BYTE, NULL,
+		NULL, NULL);
 }
 
 static void

@@ -10,6 +10,7 @@
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
@@ -219,6 +220,148 @@ tq_json_next(TqJsonIterator *iterator)
 	return true;
 }
 
+/* ---- size as text ---- */
+
+/*
+ * Returns how many characters a number has as text.  A few stored bytes may be
+ * many characters, such as those of 1e131071.  A numeric of jsonb is finite, and
+ * has a length word and a header of one or two words of 16 bits before its digits
+ * to the base of 10000, as numeric.c describes.
+ */
+static Size
+number_size(const char *data, uint32 length)
+{
+	const uint16 *words = (const uint16 *) (data + VARHDRSZ);
+	bool is_short = (words[0] & 0x8000) != 0;
+	int header = is_short ? 1 : 2;
+	int ndigits = (int) (length - VARHDRSZ) / 2 - header;
+	int scale = is_short ? (words[0] & 0x1F80) >> 7 : words[0] & 0x3FFF;
+	int weight = (int16) words[1];
+	bool is_negative = (words[0] & (is_short ? 0x2000 : 0x4000)) != 0;
+	int leading;
+
+	if (is_short)
+		weight = (words[0] & 0x40 ? ~0x3F : 0) | (words[0] & 0x3F);
+	if (ndigits == 0 || weight < 0)
+		return is_negative + 1 + (scale > 0) + scale;
+	leading = words[header];
+	return is_negative + 4 * (Size) weight +
+		   (leading < 10     ? 1
+			: leading < 100  ? 2
+			: leading < 1000 ? 3
+							 : 4) +
+		   (scale > 0) + scale;
+}
+
+/* The characters that a byte of a string may become: \u001f. */
+#define ESCAPED_MAX 6
+
+/* Returns how many characters a string has in quotation marks, escaped. */
+static Size
+string_size(const char *data, uint32 length)
+{
+	Size size = 2 + (Size) length;
+
+	for (uint32 i = 0; i < length; i++)
+	{
+		unsigned char c = data[i];
+
+		if (c >= ' ' && c != '"' && c != '\\')
+			continue;
+		size += c >= ' ' || strchr("\b\f\n\r\t", c) != NULL ? 1
+															: ESCAPED_MAX - 1;
+	}
+	return size;
+}
+
+static Size container_size(const JsonbContainer *json, bool is_exact);
+
+/* Returns the size of a child whose bytes are from begin to end. */
+static Size
+child_size(JEntry entry, const char *data, uint32 begin, uint32 end,
+		   bool is_exact)
+{
+	uint32 aligned = INTALIGN(begin);
+
+	if (JBE_ISSTRING(entry))
+		return is_exact ? string_size(data + begin, end - begin)
+						: 2 + ESCAPED_MAX * (Size) (end - begin);
+	if (JBE_ISNUMERIC(entry))
+		return number_size(data + aligned, end - aligned);
+	if (JBE_ISNULL(entry) || JBE_ISBOOL_TRUE(entry))
+		return 4;
+	if (JBE_ISBOOL_FALSE(entry))
+		return 5;
+	return container_size((const JsonbContainer *) (data + aligned), is_exact);
+}
+
+/*
+ * Returns the size of an array or object, or of the scalar in one: brackets, and
+ * the separators of n children, which are of two characters each.
+ */
+static Size
+container_size(const JsonbContainer *json, bool is_exact)
+{
+	uint32 n = JsonContainerSize(json) * (JsonContainerIsObject(json) ? 2 : 1);
+	const char *data = (const char *) &json->children[n];
+	uint32 begin = 0;
+	Size size = JsonContainerIsScalar(json) ? 0 : 2 * Max((Size) n, 1);
+
+	check_stack_depth();
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint32 end = begin;
+
+		JBE_ADVANCE_OFFSET(end, json->children[i]);
+		size += child_size(json->children[i], data, begin, end, is_exact);
+		begin = end;
+	}
+	return size;
+}
+
+/* Returns how many bytes JSON has as text, as clients and pg_dump read it. */
+Size
+tq_json_size(const JsonbContainer *json)
+{
+	return container_size(json, true);
+}
+
+/*
+ * Returns a size that JSON does not exceed as text.  It does not read strings,
+ * so that it costs little where a limit is far away.
+ */
+Size
+tq_json_size_bound(const JsonbContainer *json)
+{
+	return container_size(json, false);
+}
+
+/* Returns the size as text if it is over a limit, else 0. */
+Size
+tq_json_size_over(const JsonbContainer *json, Size limit)
+{
+	Size size = tq_json_size_bound(json) <= limit ? 0 : tq_json_size(json);
+
+	return size > limit ? size : 0;
+}
+
+/* ---- errors ---- */
+
+/* The largest JSON that is written as text in order to be shortened. */
+#define SHOWN_MAX (1024 * 1024)
+
+/* Returns JSON as text for an error, shortened. */
+char *
+tq_json_clip(const JsonbContainer *json)
+{
+	if (tq_json_size_over(json, SHOWN_MAX) > 0)
+		return psprintf(JsonContainerIsArray(json) ? "an array of %u elements"
+												   : "an object of %u keys",
+						JsonContainerSize(json));
+	return tq_error_clip(
+		JsonbToCString(NULL, unconstify(JsonbContainer *, json), 64));
+}
+
 /* ---- objects of which every value must be valid ---- */
 
 /* Compares two keys as jsonb orders them. */
@@ -270,14 +413,6 @@ const JsonbValue *
 tq_json_at(const TqJsonReader *reader, int key)
 {
 	return (reader->present & 1u << key) != 0 ? &reader->values[key] : NULL;
-}
-
-/* Returns JSON as text for an error, shortened. */
-char *
-tq_json_clip(const JsonbContainer *json)
-{
-	return tq_error_clip(
-		JsonbToCString(NULL, unconstify(JsonbContainer *, json), 64));
 }
 
 /* The same of a value. */
