@@ -178,7 +178,7 @@ tq_revoke_scopes(PG_FUNCTION_ARGS)
  */
 static const char *const produce_scopes[] = {"queue:create-task:highest:%",
 											 "queue:create-task:project:*",
-											 "queue:scheduler-id:*",
+											 "queue:scheduler-id:-",
 											 "queue:schedule-task-in-queue:%",
 											 "queue:schedule-cron-in-queue:%",
 											 "queue:status-in-queue:%",
@@ -225,6 +225,8 @@ static const char *const manage_scopes[] =
 	 "queue:set-queue:%",
 	 NULL};
 
+static const char *const join_scopes[] = {"queue:join-in-queue:%", NULL};
+
 static const struct
 {
 	const char *name;
@@ -232,7 +234,8 @@ static const struct
 } kinds[] = {{"produce", produce_scopes},
 			 {"work", work_scopes},
 			 {"read", read_scopes},
-			 {"manage", manage_scopes}};
+			 {"manage", manage_scopes},
+			 {"join", join_scopes}};
 
 /* Returns the scopes of the kind of access that an argument names. */
 static const char *const *
@@ -248,7 +251,7 @@ arg_access(FunctionCallInfo fcinfo, int argument)
 	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
 					errmsg("invalid access \"%s\"", tq_error_clip(name)),
 					errdetail("There is no access of that name."),
-					errhint("Give produce, work, read or manage.")));
+					errhint("Give produce, work, read, manage or join.")));
 }
 
 /*

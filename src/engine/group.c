@@ -17,6 +17,7 @@
 #include "../events/outbox.h"
 #include "../events/status_json.h"
 #include "../storage/group_table.h"
+#include "../storage/queue_table.h"
 #include "../storage/run_table.h"
 #include "../storage/table.h"
 #include "../storage/task_lock.h"
@@ -45,14 +46,16 @@ refuse_scheduler(const TqGroup *group, const char *scheduler_id)
 }
 
 /*
- * Raises an error unless the task has the schedulerId of the group and the
- * group is not sealed.
+ * Raises an error unless the task has the schedulerId of the group, the caller
+ * may join it, and it is not sealed.
  */
 static void
-check_member(const TqGroup *group, const char *scheduler_id)
+check_member(const TqGroup *group, const TqNamedTask *named)
 {
-	if (strcmp(group->scheduler_id, scheduler_id) != 0)
-		refuse_scheduler(group, scheduler_id);
+	if (group->queue != named->task.queue)
+		tq_require_join(group->scheduler_id, tq_queue_name(group->queue));
+	if (strcmp(group->scheduler_id, named->scheduler_id) != 0)
+		refuse_scheduler(group, named->scheduler_id);
 	if (group->sealed != 0)
 		ereport(ERROR, (errcode(ERRCODE_TQ_CONFLICT),
 						errmsg("task group \"%s\" is sealed",
@@ -64,12 +67,11 @@ check_member(const TqGroup *group, const char *scheduler_id)
 
 /*
  * Returns the row of a group in *group, and inserts it if there is none: for
- * the first task that joins, and for a seal.  The caller holds the lock of the
- * group.
+ * the first task that joins, and for a seal.  *new is the group as it is then, if
+ * no task is named like it.  The caller holds the lock of the group.
  */
 static void
-materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
-			TqGroup *group)
+materialize(const TqSlug *slug, const TqGroup *new, TqGroup *group)
 {
 	TqGroupFound found = tq_group_find(slug, group);
 
@@ -77,8 +79,9 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 		return;
 	if (found == TQ_GROUP_NONE)
 	{
-		group->scheduler_id = pstrdup(scheduler_id);
-		group->expires = tq_clock_add_ms(expires, TQ_HOUR_MS);
+		group->scheduler_id = pstrdup(new->scheduler_id);
+		group->expires = tq_clock_add_ms(new->expires, TQ_HOUR_MS);
+		group->queue = new->queue;
 	}
 	/*
 	 * A session that is creating the task that the group is named after waits
@@ -93,8 +96,10 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 								 ? tq_task_by_slug(slug)
 								 : NULL;
 
-		if (named != NULL && named->task.group_id == 0 &&
-			strcmp(named->scheduler_id, group->scheduler_id) != 0)
+		if (named == NULL || named->task.group_id != 0)
+			return;
+		tq_require_join(named->scheduler_id, named->queue_name);
+		if (strcmp(named->scheduler_id, group->scheduler_id) != 0)
 			refuse_scheduler(group, named->scheduler_id);
 	}
 	else
@@ -113,13 +118,15 @@ materialize(const TqSlug *slug, const char *scheduler_id, TimestampTz expires,
 int64
 tq_group_join(const TqNamedTask *named, TimestampTz latest_expires)
 {
+	const TqGroup new = {.scheduler_id = named->scheduler_id,
+						 .expires = named->task.expires,
+						 .queue = named->task.queue};
 	TqGroup group;
 
 	do
 	{
-		materialize(&named->group_slug, named->scheduler_id,
-					named->task.expires, &group);
-		check_member(&group, named->scheduler_id);
+		materialize(&named->group_slug, &new, &group);
+		check_member(&group, named);
 	} while (latest_expires > group.expires &&
 			 !tq_group_prolong(group.id,
 							   tq_clock_add_ms(latest_expires, TQ_HOUR_MS)));
@@ -139,7 +146,7 @@ check_own(const TqNamedTask *named)
 
 	if (tq_group_find(&task->task_id, &group) != TQ_GROUP_STORED)
 		return;
-	check_member(&group, named->scheduler_id);
+	check_member(&group, named);
 	if (task->expires > group.expires)
 		tq_group_prolong(group.id, tq_clock_add_ms(task->expires, TQ_HOUR_MS));
 }
@@ -206,10 +213,13 @@ tq_group_get(const TqSlug *slug, TqGroup *group)
 void
 tq_group_seal(const TqSlug *slug, TqGroup *group)
 {
+	TqGroup found;
+
 	tq_group_lock_to_seal(slug);
 	tq_group_get(slug, group);
 	tq_require_group("seal-task-group", slug, group->scheduler_id);
-	materialize(slug, group->scheduler_id, group->expires, group);
+	found = *group;
+	materialize(slug, &found, group);
 	if (group->sealed == 0)
 	{
 		/*

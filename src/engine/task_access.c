@@ -14,6 +14,7 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
+#include "../storage/columns.h"
 #include "../storage/queue_table.h"
 #include "../storage/task_table.h"
 #include "../util/slugid.h"
@@ -289,6 +290,37 @@ tq_require_claim(const char *right, const char *queue,
 }
 
 /* ---- groups, queues, workers ---- */
+
+/* Returns whether the caller may create tasks of any priority in a queue. */
+static bool
+may_create_in(const char *queue)
+{
+	for (int priority = TQ_PRIORITY_HIGHEST; priority > 0; priority--)
+	{
+		if (tq_access_meets(need_at(priority, queue)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Checks the right to join a group that has this schedulerId, and whose first
+ * task is in this queue.  A schedulerId other than the default one is a right to
+ * its groups, as in Taskcluster, which the creation of the task has checked.
+ * Else its policies could cancel tasks of another application, and the group
+ * would wait for it.  The error does not name the queue, which the caller may not
+ * know.
+ */
+void
+tq_require_join(const char *scheduler_id, const char *queue)
+{
+	if (strcmp(scheduler_id, TQ_DEFAULT_SCHEDULER) == 0 &&
+		!tq_access_is_unlimited() &&
+		!tq_access_meets(in_queue("join", queue)) && !may_create_in(queue))
+		tq_access_error(
+			tq_need_any(2, in_queue("join", ITS_QUEUE),
+						tq_need("queue:create-task:lowest:%s", ITS_QUEUE)));
+}
 
 /* Checks a right to change a group, such as "seal-task-group". */
 void

@@ -22,6 +22,7 @@ extern bool tq_may_handle_run(const char *right, const TqSlug *task_id,
 extern bool tq_may_handle_runs(const char *right, int32 queue);
 extern void tq_require_claim(const char *right, const char *queue,
 							 const char *worker_group, const char *worker_id);
+extern void tq_require_join(const char *scheduler_id, const char *queue);
 extern void tq_require_group(const char *right, const TqSlug *group_id,
 							 const char *scheduler_id);
 extern void tq_require_dead_letters(const char *queue);

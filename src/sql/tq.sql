@@ -469,7 +469,8 @@ CREATE TABLE tq_internal.task_group (
 	task_group_id tq.slugid NOT NULL UNIQUE,
 	scheduler_id text,				-- NULL: '-'
 	expires timestamptz NOT NULL,
-	sealed timestamptz
+	sealed timestamptz,
+	queue int NOT NULL				-- of its first task: whose producers may join it
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE tq_internal.task_group IS 'task groups that have or had a task other than the one of the same id, or are sealed';
 
@@ -1638,7 +1639,7 @@ COMMENT ON FUNCTION tq.revoke_scopes(regrole, text[]) IS 'revoke scopes that wer
 
 CREATE FUNCTION tq.grant_queue(role regrole, task_queue_id text, access text) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_grant_queue' LANGUAGE C;
-COMMENT ON FUNCTION tq.grant_queue(regrole, text, text) IS 'grant a role the scopes to produce, work, read or manage in a queue, or in all whose names begin like that when it ends in a star';
+COMMENT ON FUNCTION tq.grant_queue(regrole, text, text) IS 'grant a role the scopes to produce, work, read, manage or join in a queue, or in all whose names begin like that when it ends in a star';
 
 CREATE FUNCTION tq.revoke_queue(role regrole, task_queue_id text, access text) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_revoke_queue' LANGUAGE C;

@@ -95,7 +95,8 @@
 	X(t, task_group_id, slug, task_group_id)                                  \
 	X(t, scheduler_id, scheduler, scheduler_id)                               \
 	X(t, expires, time, expires)                                              \
-	X(t, sealed, time, sealed)
+	X(t, sealed, time, sealed)                                                \
+	X(t, queue, int32, queue)
 
 /* A run that waits in pending or delayed. */
 #define TQ_WAITING_RUN(X, t)                                                  \

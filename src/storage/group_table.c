@@ -92,9 +92,9 @@ TQ_NUMBERS(TQ_TASK_GROUP_COLUMNS, group);
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 
 static TqStatement insert_group = TQ_STATEMENT(
-	"INSERT INTO tq_internal.task_group (id, task_group_id, scheduler_id, expires)"
-	" VALUES ($1, $2, nullif($3, '-'), $4) ON CONFLICT (task_group_id) DO NOTHING",
-	INT8OID, TQ_SLUGID, TEXTOID, TIMESTAMPTZOID);
+	"INSERT INTO tq_internal.task_group (id, task_group_id, scheduler_id, expires, queue)"
+	" VALUES ($1, $2, nullif($3, '-'), $4, $5) ON CONFLICT (task_group_id) DO NOTHING",
+	INT8OID, TQ_SLUGID, TEXTOID, TIMESTAMPTZOID, INT4OID);
 
 static TqStatement prolong = TQ_STATEMENT(
 	"UPDATE tq_internal.task_group SET expires = $2 WHERE id = $1 AND expires < $2",
@@ -395,6 +395,7 @@ find_own_task(TqGroup *group)
 		group->expires = tq_clock_add_ms(tq_row_time(scan->slot,
 													 Anum_task_expires),
 										 TQ_HOUR_MS);
+		group->queue = tq_row_int32(scan->slot, Anum_task_queue);
 	}
 	tq_scan_close(scan);
 	return found ? TQ_GROUP_LONE : TQ_GROUP_NONE;
@@ -425,10 +426,11 @@ bool
 tq_group_insert(TqGroup *group)
 {
 	int64 id = tq_id_next();
-	Datum values[4] = {Int64GetDatum(id),
+	Datum values[5] = {Int64GetDatum(id),
 					   PointerGetDatum(&group->task_group_id),
 					   CStringGetTextDatum(group->scheduler_id),
-					   TimestampTzGetDatum(group->expires)};
+					   TimestampTzGetDatum(group->expires),
+					   Int32GetDatum(group->queue)};
 
 	group->id = id;
 	if (tq_spi_run(&insert_group, values, NULL) == 0)

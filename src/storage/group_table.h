@@ -19,6 +19,7 @@ typedef struct TqGroup
 	char *scheduler_id;
 	TimestampTz expires;
 	TimestampTz sealed; /* 0: not sealed */
+	int32 queue;        /* of its first task */
 } TqGroup;
 
 typedef enum TqGroupFound

@@ -233,8 +233,8 @@ define_numbers(void)
 
 /*
  * Limit of the sizes of a definition.  A definition must fit into a jsonb
- * value, which is limited to 256 MB, and as JSON text, in which a byte may
- * become six, into the 1 GB of a text value.
+ * value, which is limited to 256 MB, and as JSON text, with what a client or COPY
+ * adds to it, into the 1 GB of a text value.
  */
 #define MAX_SIZE (100 * 1024 * 1024)
 

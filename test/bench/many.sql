@@ -43,8 +43,8 @@ BEGIN
 		CASE WHEN d.i % 500000 = 7 THEN queues[11] ELSE queues[1 + d.i % 10] END AS queue,
 		CASE WHEN d.i % 500000 = 3 THEN workers[101] ELSE workers[1 + d.i % 100] END AS worker
 		FROM many.draw(n, unresolved) AS d;
-	INSERT INTO tq_internal.task_group (id, task_group_id, expires)
-		SELECT g + 1, tq.stable_slugid('many group ' || g), clock_timestamp() + interval '1 year' FROM generate_series(0, n / 500 + 1) AS g;
+	INSERT INTO tq_internal.task_group (id, task_group_id, expires, queue)
+		SELECT g + 1, tq.stable_slugid('many group ' || g), clock_timestamp() + interval '1 year', queues[1] FROM generate_series(0, n / 500 + 1) AS g;
 	INSERT INTO tq_internal.task (id, created, deadline, expires, queue, priority, retries, all_resolved, task_id, group_id,
 			dependencies, payload, metadata, tags)
 		SELECT d.id, d.created, clock_timestamp() + interval '1 day', clock_timestamp() + interval '1 year', d.queue, 3, 5, false,
