@@ -122,6 +122,7 @@ src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
 src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate routes views router.sql) $(tree)/src/sql/tq.sql $(tree)/tq_shard.control
 	$(or $(PERL),perl) $< $(tree) $(EXTVERSION) >$@.new && mv $@.new $@
 
+# A layer has few headers, and most files include most of those below: each depends on all.
 $(OBJS): $(wildcard $(tree)/src/*/*.h)
 
 installcheck: installcheck-ready

@@ -16,14 +16,9 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../engine/identifier.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
+#include "../engine/engine.h"
+#include "../util/util.h"
+#include "api.h"
 
 #define PAGE_MAX 1000
 

@@ -14,19 +14,11 @@
 #include "utils/timestamp.h"
 
 #include "../core/names.h"
-#include "../engine/access.h"
-#include "../engine/artifact.h"
-#include "../engine/artifact_request.h"
-#include "../engine/credentials.h"
-#include "../engine/identifier.h"
-#include "../engine/task_ops.h"
-#include "../storage/activation.h"
-#include "../storage/artifact_table.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_create_artifact);
 PG_FUNCTION_INFO_V1(tq_finish_artifact);

@@ -21,13 +21,9 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "../engine/credentials.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "../util/json_writer.h"
-#include "../util/slugid.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../util/util.h"
+#include "api.h"
 
 /* Arguments that are written, of every function. */
 static const char *const written[] = {"task_group_id",

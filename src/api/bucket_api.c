@@ -9,16 +9,11 @@
 #include "utils/multirangetypes.h"
 #include "utils/xid8.h"
 
-#include "../engine/access.h"
-#include "../engine/bucket.h"
-#include "../storage/activation.h"
-#include "../storage/dead_letter_table.h"
-#include "../storage/group_table.h"
-#include "../storage/shard_table.h"
-#include "../storage/task_table.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_set_buckets);
 PG_FUNCTION_INFO_V1(tq_buckets);

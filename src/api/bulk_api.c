@@ -24,17 +24,10 @@
 #include "../core/names.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../engine/access.h"
-#include "../engine/bulk.h"
-#include "../storage/activation.h"
-#include "../storage/queue_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
-#include "procedure.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_cancel_tasks);
 PG_FUNCTION_INFO_V1(tq_move_tasks);

@@ -12,19 +12,11 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "../engine/access.h"
-#include "../engine/audit.h"
-#include "../engine/bucket.h"
-#include "../engine/definition.h"
-#include "../engine/group.h"
-#include "../engine/group_callback.h"
-#include "../storage/activation.h"
-#include "../storage/group_table.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_on_group_resolved);
 PG_FUNCTION_INFO_V1(tq_cancel_group_callbacks);

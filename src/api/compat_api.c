@@ -14,16 +14,11 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../engine/conductor.h"
-#include "../engine/task_access.h"
-#include "../engine/task_ops.h"
-#include "../engine/taskbroker.h"
-#include "../storage/activation.h"
-#include "../storage/policy_json.h"
-#include "../storage/task_table.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "arguments.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_conductor_policy);
 PG_FUNCTION_INFO_V1(tq_taskbroker_policy);

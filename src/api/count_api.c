@@ -16,17 +16,12 @@
 #include "../core/histogram.h"
 #include "../core/names.h"
 #include "../core/state.h"
-#include "../engine/access.h"
-#include "../shmem/counts.h"
-#include "../shmem/worker_request.h"
-#include "../storage/activation.h"
-#include "../storage/count_table.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "../util/json_writer.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_queue_counters);
 PG_FUNCTION_INFO_V1(tq_count_state);

@@ -6,12 +6,10 @@
 
 #include "fmgr.h"
 
-#include "../engine/access.h"
-#include "../engine/credentials.h"
-#include "../storage/activation.h"
-#include "../util/clock.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_assume);
 PG_FUNCTION_INFO_V1(tq_rotate_secret);

@@ -20,18 +20,10 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "../engine/access.h"
-#include "../engine/cron.h"
-#include "../storage/activation.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "../util/pg_cron.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_schedule_cron);
 PG_FUNCTION_INFO_V1(tq_unschedule_cron);

@@ -14,17 +14,12 @@
 #include "utils/timestamp.h"
 
 #include "../core/names.h"
-#include "../engine/redrive.h"
-#include "../engine/task_access.h"
-#include "../events/status_json.h"
-#include "../storage/activation.h"
-#include "../storage/dead_letter_table.h"
-#include "../storage/queue_table.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_list_dead_letters);
 PG_FUNCTION_INFO_V1(tq_redrive);

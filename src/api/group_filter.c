@@ -25,9 +25,8 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-#include "../storage/group_table.h"
-#include "../util/catalog.h"
-#include "../util/slugid.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
 
 PG_FUNCTION_INFO_V1(tq_group_slug_sql);
 PG_FUNCTION_INFO_V1(tq_group_number);

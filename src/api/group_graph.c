@@ -8,14 +8,10 @@
 #include "postgres.h"
 
 #include "../core/names.h"
-#include "../picture/gantt.h"
-#include "../picture/graph.h"
-#include "../picture/label.h"
-#include "../storage/group_rows.h"
-#include "../storage/group_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "group_graph.h"
+#include "../picture/picture.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 /* Raises TQ400 for a group that is too large to draw. */
 static void
@@ -84,7 +80,7 @@ add_edges(const TqGroup *group, TqGroupPicture *picture)
 		tq_group_rows_dependencies(group, TQ_GRAPH_EDGES + 1, &n);
 
 	check_size(group, n, TQ_GRAPH_EDGES, "dependencies");
-	graph->edges = palloc(sizeof(TqEdge) * Max(n, 1));
+	graph->edges = palloc(sizeof(TqGraphEdge) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
 		int from = tq_group_graph_find(picture, rows[i].required);
@@ -98,7 +94,7 @@ add_edges(const TqGroup *group, TqGroupPicture *picture)
 			graph->nodes[to].is_held |=
 				graph->nodes[to].count[TQ_STATE_UNSCHEDULED] > 0;
 		else
-			graph->edges[graph->nedges++] = (TqEdge){from, to, 1};
+			graph->edges[graph->nedges++] = (TqGraphEdge){from, to, 1};
 	}
 }
 

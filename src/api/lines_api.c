@@ -25,15 +25,10 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "../engine/credentials.h"
-#include "../engine/report.h"
-#include "../storage/activation.h"
-#include "../util/errors.h"
-#include "../util/jsonb_bytes.h"
-#include "../util/lines.h"
-#include "../util/slugid.h"
-#include "arguments.h"
-#include "worker_api.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_claim_lines);
 PG_FUNCTION_INFO_V1(tq_claim_lines_of_queues);

@@ -12,21 +12,13 @@
 #include "utils/builtins.h"
 
 #include "../core/names.h"
-#include "../engine/access.h"
-#include "../engine/group.h"
-#include "../events/group_resolution.h"
-#include "../picture/gantt.h"
-#include "../picture/graph.h"
-#include "../picture/graph_text.h"
-#include "../picture/label.h"
-#include "../picture/page.h"
-#include "../storage/activation.h"
-#include "../storage/group_rows.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "group_graph.h"
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../picture/picture.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_group_tree);
 PG_FUNCTION_INFO_V1(tq_group_dot);
@@ -172,7 +164,7 @@ fault_of(const TqGroupTask *task)
 
 /* Adds the last failures of a group to its report. */
 static void
-add_faults(const TqGroupPicture *picture, TqPage *page)
+add_faults(const TqGroupPicture *picture, TqGroupPage *page)
 {
 	TqGroupTask **failed = palloc(sizeof(*failed) * Max(picture->ntasks, 1));
 	int n = 0;
@@ -200,7 +192,7 @@ tq_report_html(PG_FUNCTION_ARGS)
 	TqProgress progress;
 	TqGroupPicture picture;
 	TqGantt gantt = {.max_rows = REPORT_ROWS, .title = "runs by worker"};
-	TqPage page = {.gantt = &gantt};
+	TqGroupPage page = {.gantt = &gantt};
 	StringInfoData out;
 
 	(void) begin(fcinfo, &group);

@@ -8,8 +8,8 @@
 #include "fmgr.h"
 #include "nodes/parsenodes.h"
 
-#include "../util/errors.h"
-#include "procedure.h"
+#include "../util/util.h"
+#include "api.h"
 
 /*
  * Raises TQ400 if the procedure may not end the transaction: in a transaction

@@ -10,18 +10,12 @@
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
-#include "../engine/credentials.h"
-#include "../engine/progress.h"
-#include "../engine/task_ops.h"
-#include "../events/status_json.h"
-#include "../storage/activation.h"
-#include "../storage/run_detail_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_report_progress);
 

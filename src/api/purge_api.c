@@ -13,15 +13,10 @@
 #include "../core/names.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../engine/access.h"
-#include "../engine/sweep.h"
-#include "../storage/activation.h"
-#include "../storage/queue_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_purge);
 

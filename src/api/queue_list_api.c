@@ -17,18 +17,12 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../engine/access.h"
-#include "../events/status_json.h"
-#include "../storage/activation.h"
-#include "../storage/count_table.h"
-#include "../storage/queue_table.h"
-#include "../storage/run_list.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_pending_tasks);
 PG_FUNCTION_INFO_V1(tq_task_queue_counts);

@@ -8,12 +8,10 @@
 #include "fmgr.h"
 #include "utils/jsonb.h"
 
-#include "../engine/access.h"
-#include "../engine/queue_ops.h"
-#include "../storage/activation.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_set_queue);
 PG_FUNCTION_INFO_V1(tq_pause_queue);

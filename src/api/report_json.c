@@ -12,13 +12,10 @@
 #include "../core/names.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../storage/json_fields.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/json_reader.h"
-#include "../util/slugid.h"
-#include "arguments.h"
-#include "report_json.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 /* The keys of a report, in the order of TqJsonKey. */
 #define KEYS(KEY)                                                             \

@@ -20,11 +20,9 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "../util/clock.h"
 #include "../util/compat.h"
-#include "../util/map_lock.h"
-#include "../util/slugid.h"
-#include "router_api.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_cluster);
 PG_FUNCTION_INFO_V1(tq_shard_lock_map);

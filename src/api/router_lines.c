@@ -19,11 +19,8 @@
 #include "utils/fmgrprotos.h"
 #include "utils/timestamp.h"
 
-#include "../util/jsonb_bytes.h"
-#include "../util/lines.h"
-#include "../util/slugid.h"
-#include "arguments.h"
-#include "router_api.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_shard_claims);
 PG_FUNCTION_INFO_V1(tq_shard_runs);

@@ -16,14 +16,10 @@
 #include "utils/syscache.h"
 
 #include "../core/scope.h"
-#include "../engine/access.h"
-#include "../engine/identifier.h"
-#include "../storage/activation.h"
-#include "../storage/grant_table.h"
-#include "../util/errors.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_grant_scopes);
 PG_FUNCTION_INFO_V1(tq_revoke_scopes);

@@ -13,9 +13,8 @@
 #include "utils/uuid.h"
 
 #include "../util/compat.h"
-#include "../util/slugid.h"
-#include "../util/stable_slugid.h"
-#include "arguments.h"
+#include "../util/util.h"
+#include "api.h"
 
 #define UUID_CHARS 36
 

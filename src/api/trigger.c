@@ -18,12 +18,9 @@
 #include "utils/relcache.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/claim_cursor.h"
-#include "../shmem/worker_request.h"
-#include "../storage/count_note.h"
-#include "../storage/grant_table.h"
-#include "../storage/queue_settings_table.h"
-#include "../storage/shard_table.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);

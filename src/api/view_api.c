@@ -17,16 +17,10 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-#include "../engine/access.h"
-#include "../engine/limits.h"
-#include "../engine/task_access.h"
-#include "../engine/task_ops.h"
-#include "../storage/activation.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 #define MAX_ROWS 1000
 

@@ -17,22 +17,11 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../core/types.h"
-#include "../engine/access.h"
-#include "../engine/report.h"
-#include "../engine/task_access.h"
-#include "../engine/worker.h"
-#include "../events/status_json.h"
-#include "../storage/activation.h"
-#include "../storage/queue_table.h"
-#include "../storage/worker_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "arguments.h"
-#include "audit_call.h"
-#include "worker_api.h"
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "api.h"
 
 PG_FUNCTION_INFO_V1(tq_get_worker);
 PG_FUNCTION_INFO_V1(tq_list_workers);

@@ -28,15 +28,9 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 
-#include "../storage/pending_table.h"
-#include "../storage/postponed_table.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "bisect.h"
-#include "step.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 #define FIRST_DELAY_MS 1000        /* doubled with each failure ... */
 #define LAST_DELAY_MS (300 * 1000) /* ... up to this */

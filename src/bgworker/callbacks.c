@@ -10,10 +10,9 @@
  */
 #include "postgres.h"
 
-#include "../engine/group_callback.h"
-#include "../util/errors.h"
-#include "bisect.h"
-#include "callbacks.h"
+#include "../engine/engine.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 typedef struct Try
 {

@@ -12,14 +12,12 @@
 
 #include "datatype/timestamp.h"
 
-#include "../events/group_resolution.h"
-#include "../shmem/count_build.h"
-#include "../shmem/counts.h"
-#include "../storage/activation.h"
-#include "../storage/count_table.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "count_pass.h"
+#include "../events/events.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 #define PAUSE_MS 1000
 #define PAUSE_RATIO 20

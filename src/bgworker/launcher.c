@@ -47,13 +47,10 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/count_entries.h"
-#include "../shmem/worker_slot.h"
-#include "../util/clock.h"
+#include "../shmem/shmem.h"
 #include "../util/compat.h"
-#include "../util/errors.h"
-#include "launcher.h"
-#include "maintenance_worker.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 #define RETRY_MS 1000      /* after a failure, doubled each time ... */
 #define RETRY_MAX_MS 60000 /* ... up to this */

@@ -52,30 +52,12 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../engine/access.h"
-#include "../engine/count.h"
-#include "../engine/gate.h"
-#include "../engine/reorder.h"
-#include "../engine/transition.h"
-#include "../events/outbox.h"
-#include "../events/publisher.h"
-#include "../events/retention.h"
-#include "../storage/activation.h"
-#include "../storage/pending_table.h"
-#include "../storage/postponed_table.h"
-#include "../storage/task_lock.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "bisect.h"
-#include "callbacks.h"
-#include "count_pass.h"
-#include "expiry.h"
-#include "maintenance.h"
-#include "step.h"
-#include "sweep_pass.h"
-#include "timeouts.h"
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 /*
  * A batch takes rows of tq_internal.claim_timer or tq_internal.timer up to
@@ -335,7 +317,7 @@ do_some(TqStep step, bool bisect, TqScanPosition *position, TqBatch *batch)
 
 /*
  * Does one bounded batch of a step in the caller's transaction; see
- * maintenance.h.
+ * bgworker.h.
  */
 void
 tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,

@@ -50,19 +50,12 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/expired_claims.h"
-#include "../shmem/worker_slot.h"
-#include "../shmem/worker_stats.h"
-#include "../storage/activation.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
 #include "../util/compat.h"
-#include "../util/guc.h"
-#include "count_pass.h"
-#include "maintenance.h"
-#include "maintenance_worker.h"
-#include "step.h"
-#include "sweep_pass.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 #define GAP_MS 5        /* between the beginnings of two cycles */
 #define CLAIM_MS 2      /* for a session that was woken to claim */

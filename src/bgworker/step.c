@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "step.h"
+#include "bgworker.h"
 
 static const char *const names[] = {
 	[TQ_STEP_PUBLISH] = "publish",

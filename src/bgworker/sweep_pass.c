@@ -20,18 +20,11 @@
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 
-#include "../engine/sweep.h"
-#include "../storage/audit_table.h"
-#include "../storage/dead_letter_table.h"
-#include "../storage/postponed_table.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "bisect.h"
-#include "step.h"
-#include "sweep_pass.h"
+#include "../engine/engine.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 #define PAUSE_MS (5 * 60 * 1000) /* the shortest between two passes */
 #define PAUSE_RATIO 20           /* pause / time that the pass took */

@@ -60,15 +60,10 @@
 #include "utils/syscache.h"
 #include "utils/wait_event.h"
 
-#include "../shmem/claim_cursor.h"
-#include "../shmem/listener.h"
-#include "../shmem/wait_queue.h"
-#include "../shmem/worker_request.h"
-#include "../shmem/worker_slot.h"
+#include "../shmem/shmem.h"
 #include "../util/compat.h"
-#include "launcher.h"
-#include "../util/catalog.h"
-#include "utility_hook.h"
+#include "../util/util.h"
+#include "bgworker.h"
 
 #define STOP_MS 5000      /* how long to wait for a maintenance worker */
 #define STOP_FORCE_MS 200 /* send a signal then */

@@ -32,11 +32,9 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#include "../storage/grant_table.h"
-#include "../util/catalog.h"
-#include "../util/errors.h"
-#include "../util/spi.h"
-#include "access.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* ---- roles that have scopes from the beginning ---- */
 

@@ -38,19 +38,10 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../storage/dependency_table.h"
-#include "../storage/run_table.h"
-#include "../storage/table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_lock.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/slugid.h"
-#include "add_dependencies.h"
-#include "dependency.h"
-#include "task_ops.h"
+#include "../storage/rows.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define CYCLE_SHOWN 20 /* tasks of a cycle that an error names */
 
@@ -117,7 +108,7 @@ index_of(const int64 *ancestors, int n, int64 id)
 
 /* Returns the first edge of a dependent; edges are in order of dependents. */
 static int
-first_edge(const TqEdge *edges, int n, int64 dependent)
+first_edge(const TqDependency *edges, int n, int64 dependent)
 {
 	int low = 0;
 	int high = n;
@@ -142,7 +133,7 @@ static int *
 find_ways(const int64 *ancestors, int n, const int64 *required, int nrequired)
 {
 	int nedges;
-	TqEdge *edges = tq_dependencies_of(ancestors, n, &nedges);
+	TqDependency *edges = tq_dependencies_of(ancestors, n, &nedges);
 	int *way = palloc(sizeof(int) * Max(n, 1));
 	int *reached = palloc(sizeof(int) * Max(n, 1));
 	int nreached = 0;

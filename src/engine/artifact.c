@@ -23,21 +23,10 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../events/outbox.h"
-#include "../storage/artifact_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "../util/slugid.h"
-#include "access.h"
-#include "artifact.h"
-#include "artifact_request.h"
-#include "task_access.h"
-#include "task_ops.h"
+#include "../events/events.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define EXPIRES_DRIFT_MS (15 * 60 * 1000)
 #define AFTER_EXCEPTION_MS (25 * 60 * 1000)

@@ -15,14 +15,9 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../storage/artifact_table.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "../util/slugid.h"
-#include "artifact_request.h"
-#include "identifier.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define CONTENT_TYPE_MAX 255
 #define MESSAGE_MAX 4096

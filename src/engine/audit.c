@@ -10,11 +10,9 @@
 
 #include "miscadmin.h"
 
-#include "../storage/audit_table.h"
-#include "../util/clock.h"
-#include "../util/spi.h"
-#include "access.h"
-#include "audit.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define RUNS_MAX                                                              \
 	1000 /* tasks of a row; a call about more leaves several rows */

@@ -14,12 +14,10 @@
 
 #include "utils/multirangetypes.h"
 
-#include "../storage/group_table.h"
-#include "../storage/shard_table.h"
-#include "../storage/task_table.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "bucket.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* ---- ids ---- */
 

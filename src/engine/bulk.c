@@ -20,23 +20,12 @@
 #include "datatype/timestamp.h"
 #include "utils/memutils.h"
 
-#include "../core/state.h"
 #include "../core/types.h"
-#include "../events/outbox.h"
-#include "../storage/dependency_table.h"
-#include "../storage/pending_table.h"
-#include "../storage/policy_table.h"
-#include "../storage/queue_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_lock.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../storage/unresolved_list.h"
-#include "../util/guc.h"
-#include "bulk.h"
-#include "count.h"
-#include "dependency.h"
-#include "transition.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* The lists; those between are the priorities of pending, from the highest. */
 #define LIST_UNSCHEDULED 0

@@ -23,12 +23,10 @@
 #include "datatype/timestamp.h"
 #include "utils/memutils.h"
 
-#include "../shmem/wait_queue.h"
-#include "../storage/worker_table.h"
-#include "../util/clock.h"
-#include "claim.h"
-#include "claim_queues.h"
-#include "queue_set.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define BARRED_MS 1000 /* interval of looks whether a quarantine is over */
 

@@ -24,18 +24,11 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "../shmem/wait_queue.h"
-#include "../storage/queue_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../storage/worker_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "claim.h"
-#include "claim_wait.h"
-#include "task_access.h"
-#include "task_ops.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* A claim in progress. */
 typedef struct Try

@@ -14,14 +14,10 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "conductor.h"
-#include "preset.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Defaults (doc/spec/conductor.md 2.1). */
 #define DEFAULT_RETRIES 3

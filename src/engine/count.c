@@ -22,13 +22,11 @@
 #include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../events/group_resolution.h"
-#include "../storage/count_note.h"
-#include "../storage/pending_table.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "count.h"
+#include "../events/events.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "engine.h"
 
 /* Returns where a task is counted. */
 TqCountOwner

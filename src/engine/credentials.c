@@ -56,23 +56,11 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../storage/policy_table.h"
-#include "../storage/queue_settings_table.h"
-#include "../storage/run_table.h"
-#include "../storage/secret_table.h"
-#include "../storage/task_table.h"
-#include "../storage/worker_table.h"
-#include "../util/clock.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
 #include "../util/compat.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/hmac.h"
-#include "../util/json_reader.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "access.h"
-#include "credentials.h"
-#include "task_access.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define TOKEN_BYTES 33 /* makes base64 without padding */
 #define TOKEN_CHARS 44

@@ -11,8 +11,8 @@
 #include "utils/jsonb.h"
 #include "utils/jsonfuncs.h"
 
-#include "../util/clock.h"
-#include "cron_payload.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Returns what a field stands for, or NULL for another text. */
 static const char *

@@ -18,11 +18,9 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "../events/status_json.h"
-#include "../storage/dead_letter_table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_table.h"
-#include "dead_letter.h"
+#include "../events/events.h"
+#include "../storage/tasks.h"
+#include "engine.h"
 
 /* ---- writing ---- */
 

@@ -13,15 +13,10 @@
 
 #include "../core/types.h"
 #include "../storage/columns.h"
-#include "../storage/json_fields.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "../util/slugid.h"
-#include "definition.h"
-#include "definition_json.h"
-#include "identifier.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* The keys of a definition, in the order of TqJsonKey. */
 #define KEYS(KEY)                                                             \

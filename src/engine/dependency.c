@@ -33,20 +33,11 @@
 #include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../storage/dependency_table.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_table.h"
-#include "../storage/table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_lock.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/slugid.h"
-#include "bucket.h"
-#include "dependency.h"
+#include "../storage/registry.h"
+#include "../storage/rows.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* A required task that is not created by the same call. */
 typedef struct ExternalDependency
@@ -395,17 +386,17 @@ try_lock(int64 *tasks, int n)
 	int nmissing = 0;
 	int left = 0;
 	int64 *near = tq_dependencies_dependents(tasks, n, &nnear);
-	TqWaiting *locked = tq_unscheduled_try_lock(near, nnear, &nlocked);
+	TqUnscheduled *locked = tq_unscheduled_try_lock(near, nnear, &nlocked);
 	int64 *blocked;
 
 	if (nlocked == nnear)
 		return n;
 	for (int i = 0; i < nnear; i++)
 	{
-		TqWaiting key = {.task = near[i], .stripe = -1};
+		TqUnscheduled key = {.task = near[i], .stripe = -1};
 
-		if (bsearch(&key, locked, nlocked, sizeof(TqWaiting),
-					tq_compare_waiting) == NULL)
+		if (bsearch(&key, locked, nlocked, sizeof(TqUnscheduled),
+					tq_compare_unscheduled) == NULL)
 			near[nmissing++] = near[i];
 	}
 	blocked = tq_dependencies_required(tasks, n, near, nmissing, &nblocked);
@@ -550,7 +541,7 @@ tq_dependency_release(const TqFinal *finals, int n, TimestampTz now,
 					  int **next_runs, int *released)
 {
 	int nmet;
-	TqWaiting *met;
+	TqUnscheduled *met;
 	TqTask *tasks;
 	TqTaskFinder finder = {NULL, NULL};
 	bool *may_free;

@@ -7,8 +7,8 @@
 
 #include "mb/pg_wchar.h"
 
-#include "../util/errors.h"
-#include "identifier.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define IDENTIFIER_MAX 38
 #define WORKER_NAME_MAX 128

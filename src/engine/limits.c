@@ -18,17 +18,11 @@
 #include "utils/inval.h"
 
 #include "../core/queue_settings.h"
-#include "../shmem/rate_window.h"
-#include "../shmem/slots.h"
-#include "../storage/count_table.h"
-#include "../storage/queue_settings_table.h"
-#include "../storage/queue_table.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "gate.h"
-#include "limits.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* How soon a claim looks again that came while the rows were counted. */
 #define COUNTED_MS 100

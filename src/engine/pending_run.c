@@ -17,17 +17,10 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../storage/pending_table.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_detail_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "count.h"
-#include "gate.h"
-#include "pending_run.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Fills in what a run without a detail has by its task's policy. */
 void

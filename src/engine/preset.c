@@ -11,16 +11,10 @@
 #include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../storage/policy_json.h"
-#include "../storage/run_table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_table.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "preset.h"
-#include "task_ops.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* ---- reading ---- */
 

@@ -15,18 +15,10 @@
 #include "datatype/timestamp.h"
 
 #include "../core/types.h"
-#include "../events/outbox.h"
-#include "../events/status_json.h"
-#include "../storage/run_detail_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "claim.h"
-#include "count.h"
-#include "pending_run.h"
-#include "progress.h"
-#include "task_ops.h"
+#include "../events/events.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* The least time between two reports that are stored. */
 #define INTERVAL_MS 1000

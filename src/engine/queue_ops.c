@@ -13,20 +13,10 @@
 #include "utils/jsonb.h"
 
 #include "../core/policy.h"
-#include "../shmem/wait_queue.h"
-#include "../shmem/worker_request.h"
-#include "../storage/policy_json.h"
-#include "../storage/queue_settings_json.h"
-#include "../storage/queue_settings_table.h"
-#include "../storage/queue_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "gate.h"
-#include "limits.h"
-#include "queue_ops.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "engine.h"
 
 static void
 refuse(const char *queue_name, const char *fault)

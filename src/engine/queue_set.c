@@ -17,13 +17,10 @@
 #include "datatype/timestamp.h"
 #include "lib/qunique.h"
 
-#include "../shmem/wait_queue.h"
-#include "../storage/queue_table.h"
-#include "../util/errors.h"
-#include "access.h"
-#include "claim.h"
-#include "identifier.h"
-#include "queue_set.h"
+#include "../shmem/shmem.h"
+#include "../storage/registry.h"
+#include "../util/util.h"
+#include "engine.h"
 
 StaticAssertDecl(TQ_QUEUE_SET_MAX + 1 == TQ_WAIT_LISTS,
 				 "a session waits in a list per queue, and in queue 0");

@@ -25,12 +25,10 @@
 
 #include "../core/queue_settings.h"
 #include "../core/types.h"
-#include "../storage/fair_place.h"
-#include "../storage/pending_table.h"
-#include "../storage/pending_walk.h"
-#include "../storage/queue_settings_table.h"
-#include "../util/clock.h"
-#include "reorder.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define MOVES 1000   /* in a pass */
 #define LOOKS 2000   /* at runs of a queue and priority, in a pass */
@@ -62,14 +60,14 @@ static TimestampTz next_pass = TQ_LONG_AGO;
 static uint64 next_version = 0;
 
 static void
-add_move(Pass *pass, const TqWaiting *run, int priority)
+add_move(Pass *pass, const TqWalkedRun *run, int priority)
 {
 	pass->moves[pass->n++] = (Move){run->task, priority, run->since};
 }
 
 /* Returns the priority that a run has by its age. */
 static int
-priority_at(const Pass *pass, const TqWaiting *run)
+priority_at(const Pass *pass, const TqWalkedRun *run)
 {
 	int64 steps = Max(pass->now - run->since, 0) / pass->interval;
 
@@ -78,7 +76,7 @@ priority_at(const Pass *pass, const TqWaiting *run)
 
 /* Has a run moved that is old enough, or notes when it is; a TqVisit. */
 static bool
-visit_old(const TqWaiting *run, void *arg)
+visit_old(const TqWalkedRun *run, void *arg)
 {
 	Pass *pass = arg;
 	int priority = priority_at(pass, run);
@@ -97,7 +95,7 @@ visit_old(const TqWaiting *run, void *arg)
 
 /* Has a run moved that has no place by its key; a TqVisit. */
 static bool
-visit_unplaced(const TqWaiting *run, void *arg)
+visit_unplaced(const TqWalkedRun *run, void *arg)
 {
 	Pass *pass = arg;
 

@@ -47,31 +47,11 @@
 #include "../core/policy.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../storage/dead_letter_table.h"
-#include "../storage/dependency_table.h"
-#include "../storage/failure_table.h"
-#include "../storage/group_table.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_table.h"
-#include "../storage/table.h"
-#include "../storage/task_key_table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_lock.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/slugid.h"
-#include "count.h"
-#include "dependency.h"
-#include "gate.h"
-#include "group.h"
-#include "repair.h"
-#include "task_access.h"
-#include "task_ops.h"
-#include "transition.h"
-#include "unique_key.h"
+#include "../storage/registry.h"
+#include "../storage/rows.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* What a repair does with a task. */
 typedef enum Fate
@@ -116,13 +96,13 @@ typedef struct Repair
 	int nstarts;
 	Member *members; /* by id */
 	int n;
-	TqEdge *edges; /* by dependent and required task */
+	TqDependency *edges; /* by dependent and required task */
 	int nedges;
 	int64 *locked; /* by id */
 	int nlocked;
 	Key *keys; /* locked; by queue and key */
 	int nkeys;
-	TqEdge *raised; /* dependencies that are unmet again */
+	TqDependency *raised; /* dependencies that are unmet again */
 	int nraised;
 } Repair;
 
@@ -394,7 +374,7 @@ next_run(const Member *member)
  * then stays met.
  */
 static bool
-was_met(const TqEdge *edge, bool all_resolved)
+was_met(const TqDependency *edge, bool all_resolved)
 {
 	int n;
 	int found;
@@ -420,7 +400,7 @@ was_met(const TqEdge *edge, bool all_resolved)
 
 /* Returns whether a member waits for another task of the repair. */
 static bool
-is_reached(const Repair *repair, const TqEdge *edges, int n)
+is_reached(const Repair *repair, const TqDependency *edges, int n)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -434,7 +414,7 @@ is_reached(const Repair *repair, const TqEdge *edges, int n)
 }
 
 /* Returns the first dependency of a member, and how many it has. */
-static TqEdge *
+static TqDependency *
 edges_of(const Repair *repair, int64 id, int *n)
 {
 	int low = 0;
@@ -484,7 +464,7 @@ mark(const Repair *repair)
 		{
 			Member *member = &repair->members[i];
 			int n;
-			const TqEdge *edges = edges_of(repair, member->id, &n);
+			const TqDependency *edges = edges_of(repair, member->id, &n);
 
 			if (member->fate != FATE_NONE || !is_reached(repair, edges, n))
 				continue;
@@ -506,7 +486,7 @@ static void
 find_unmet(Repair *repair, Member *member)
 {
 	int n;
-	TqEdge *edges = edges_of(repair, member->id, &n);
+	TqDependency *edges = edges_of(repair, member->id, &n);
 
 	member->unmet = palloc(sizeof(int64) * Max(n, 1));
 	member->nunmet = 0;
@@ -538,7 +518,7 @@ find_unmet(Repair *repair, Member *member)
 static void
 decide_waits(Repair *repair)
 {
-	repair->raised = palloc(sizeof(TqEdge) * Max(repair->nedges, 1));
+	repair->raised = palloc(sizeof(TqDependency) * Max(repair->nedges, 1));
 	for (int i = 0; i < repair->n; i++)
 	{
 		Member *member = &repair->members[i];

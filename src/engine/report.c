@@ -8,19 +8,11 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../events/outbox.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_detail_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_table.h"
-#include "../storage/worker_table.h"
-#include "../util/slugid.h"
-#include "credentials.h"
-#include "pending_run.h"
-#include "report.h"
-#include "task_access.h"
-#include "transition.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Returns the name of an outcome, as report functions return it. */
 const char *

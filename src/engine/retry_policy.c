@@ -13,9 +13,8 @@
 #include "utils/jsonb.h"
 #include "utils/memutils.h"
 
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "retry_policy.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /*
  * The first delay is that of a service that restarts, and the cap lets a task

@@ -26,21 +26,12 @@
 
 #include "../core/policy.h"
 #include "../core/state.h"
-#include "../events/retention.h"
-#include "../storage/artifact_table.h"
-#include "../storage/dependency_table.h"
-#include "../storage/group_table.h"
-#include "../storage/policy_table.h"
-#include "../storage/queue_settings_table.h"
-#include "../storage/run_table.h"
-#include "../storage/table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "count.h"
-#include "definition.h"
-#include "sweep.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/rows.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Index entries that a batch reads, those of deleted tasks included. */
 #define READ_ENTRIES 5000

@@ -15,12 +15,10 @@
 #include "../core/names.h"
 #include "../core/types.h"
 #include "../storage/columns.h"
-#include "../storage/queue_table.h"
-#include "../storage/task_table.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "access.h"
-#include "task_access.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 #define ITS_QUEUE "<taskQueueId>"
 

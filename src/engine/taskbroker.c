@@ -13,12 +13,9 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "preset.h"
-#include "taskbroker.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Defaults (doc/spec/taskbroker.md 1, 3). */
 #define DEFAULT_DURATION 10

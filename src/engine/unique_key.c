@@ -9,16 +9,11 @@
 #include "datatype/timestamp.h"
 
 #include "../core/policy.h"
-#include "../storage/policy_table.h"
-#include "../storage/run_table.h"
-#include "../storage/table.h"
-#include "../storage/task_key_table.h"
-#include "../storage/task_location.h"
-#include "../storage/task_table.h"
-#include "../storage/unique_key_table.h"
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "unique_key.h"
+#include "../storage/registry.h"
+#include "../storage/rows.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 /* Returns the key of a task, with the queue that its policy says. */
 TqUniqueKey

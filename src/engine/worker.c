@@ -13,18 +13,11 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../events/outbox.h"
-#include "../events/worker_channel.h"
-#include "../storage/queue_table.h"
-#include "../storage/run_list.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../storage/worker_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/json_writer.h"
-#include "report.h"
-#include "worker.h"
+#include "../events/events.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "engine.h"
 
 pg_noreturn static void
 refuse_missing(const TqWorkerId *id)

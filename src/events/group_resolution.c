@@ -10,20 +10,11 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../shmem/count_build.h"
-#include "../storage/callback_table.h"
-#include "../storage/count_table.h"
-#include "../storage/group_table.h"
-#include "../storage/outbox_table.h"
-#include "../storage/run_progress.h"
-#include "../storage/task_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "../util/slugid.h"
-#include "group_resolution.h"
-#include "outbox.h"
-#include "status_json.h"
+#include "../shmem/shmem.h"
+#include "../storage/log.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "events.h"
 
 /* ---- counts ---- */
 

@@ -15,19 +15,12 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../shmem/database_facts.h"
-#include "../shmem/worker_request.h"
-#include "../storage/activation.h"
-#include "../storage/binding_table.h"
-#include "../storage/log_segment_table.h"
-#include "../storage/outbox_table.h"
-#include "../storage/pending_table.h"
-#include "../storage/run_table.h"
-#include "../storage/task_table.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "../util/spi.h"
-#include "outbox.h"
+#include "../shmem/shmem.h"
+#include "../storage/log.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "events.h"
 
 /*
  * Most messages of one row: it has to fit into memory, whatever a call writes.

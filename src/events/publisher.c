@@ -64,23 +64,12 @@
 #include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../shmem/listener.h"
-#include "../storage/binding_table.h"
-#include "../storage/log_segment_table.h"
-#include "../storage/outbox_table.h"
-#include "../storage/queue_table.h"
-#include "../storage/tick_table.h"
-#include "../storage/timer_table.h"
-#include "../util/clock.h"
-#include "../util/durability.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/spi.h"
-#include "group_resolution.h"
-#include "message_json.h"
-#include "outbox.h"
-#include "publisher.h"
-#include "worker_channel.h"
+#include "../shmem/shmem.h"
+#include "../storage/log.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "events.h"
 
 #define SLICE 1000          /* messages that are built together */
 #define SEND_MAX 10000      /* messages that one transaction sends */
@@ -667,7 +656,7 @@ tq_publisher_watch_unpublished(void)
  * `last` is the last tick that was committed when this pass began.
  */
 static void
-publish_page(const TqPage *page, const TqTick *last, TqTick *tick,
+publish_page(const TqMessagePage *page, const TqTick *last, TqTick *tick,
 			 Notification *notification)
 {
 	int nnotes;
@@ -697,8 +686,8 @@ publish_page(const TqPage *page, const TqTick *last, TqTick *tick,
  * after_seq.
  */
 static TqTick
-tick_of(const TqPage *page, const TqTick *last, Datum goal, bool is_part,
-		int64 after_seq)
+tick_of(const TqMessagePage *page, const TqTick *last, Datum goal,
+		bool is_part, int64 after_seq)
 {
 	TqTick tick = {.segment = last->segment,
 				   .since = last->upto,
@@ -747,7 +736,7 @@ publish(TqTick *last, Notification *notification, bool *more)
 												 ALLOCSET_DEFAULT_SIZES);
 	MemoryContext outer = MemoryContextSwitchTo(memory);
 	TimestampTz segment_since;
-	TqPage page = {.is_last = false};
+	TqMessagePage page = {.is_last = false};
 	TimestampTz began = tq_clock_now();
 	int64 first_us = 0;
 	int64 published = 0;

@@ -19,16 +19,9 @@
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
 
-#include "../storage/binding_table.h"
-#include "../storage/log_segment_table.h"
-#include "../storage/outbox_table.h"
-#include "../storage/subscription_table.h"
-#include "../storage/tick_table.h"
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "publisher.h"
-#include "retention.h"
-#include "subscription.h"
+#include "../storage/log.h"
+#include "../util/util.h"
+#include "events.h"
 
 /* Number of the TQ_SEGMENTS segments that hold messages to be kept. */
 #define TURNS (TQ_SEGMENTS - 2)

@@ -32,15 +32,9 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../storage/binding_table.h"
-#include "../storage/outbox_table.h"
-#include "../storage/subscription_table.h"
-#include "../storage/tick_table.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "message_json.h"
-#include "subscription.h"
+#include "../storage/log.h"
+#include "../util/util.h"
+#include "events.h"
 
 #define TICKS 20         /* ticks read at once */
 #define SLICE 1000       /* most messages examined at once */

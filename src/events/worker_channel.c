@@ -18,16 +18,12 @@
 #include "utils/jsonb.h"
 
 #include "../core/types.h"
-#include "../shmem/listener.h"
-#include "../storage/outbox_table.h"
-#include "../storage/run_table.h"
-#include "../storage/worker_table.h"
-#include "../util/guc.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "../util/slugid.h"
-#include "outbox.h"
-#include "worker_channel.h"
+#include "../shmem/shmem.h"
+#include "../storage/log.h"
+#include "../storage/registry.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "events.h"
 
 #define CHANNEL_MAX (NAMEDATALEN - 1)
 #define HASH_CHARS 32 /* of MD5 */

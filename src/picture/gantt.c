@@ -16,11 +16,8 @@
 #include "lib/stringinfo.h"
 
 #include "../core/names.h"
-#include "../core/types.h"
-#include "../util/clock.h"
-#include "gantt.h"
-#include "label.h"
-#include "svg.h"
+#include "../util/util.h"
+#include "picture.h"
 
 #define LEFT 190
 #define CHART 800

@@ -16,8 +16,7 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "graph.h"
-#include "label.h"
+#include "picture.h"
 
 /* Edges that are drawn at most, and nodes that may have all edges. */
 #define EDGES_DRAWN 5000
@@ -35,8 +34,8 @@ typedef enum Coarseness
 static int
 compare_edges(const void *a, const void *b)
 {
-	const TqEdge *x = a;
-	const TqEdge *y = b;
+	const TqGraphEdge *x = a;
+	const TqGraphEdge *y = b;
 
 	if (x->to != y->to)
 		return x->to < y->to ? -1 : 1;
@@ -49,10 +48,10 @@ order_edges(TqGraph *graph)
 {
 	int n = 0;
 
-	qsort(graph->edges, graph->nedges, sizeof(TqEdge), compare_edges);
+	qsort(graph->edges, graph->nedges, sizeof(TqGraphEdge), compare_edges);
 	for (int i = 0; i < graph->nedges; i++)
 	{
-		TqEdge edge = graph->edges[i];
+		TqGraphEdge edge = graph->edges[i];
 
 		if (edge.from == edge.to)
 			continue;
@@ -129,7 +128,7 @@ set_levels(TqGraph *graph)
 	}
 	for (int i = 0; i < graph->nedges; i++)
 	{
-		const TqEdge *edge = &graph->edges[i];
+		const TqGraphEdge *edge = &graph->edges[i];
 
 		if (graph->nodes[edge->from].level < graph->nodes[edge->to].level)
 			graph->edges[n++] = *edge;
@@ -283,11 +282,11 @@ collapse(const TqGraph *graph, Coarseness coarseness, int max)
 	int bands = Min(Min(max, BANDS), graph->levels);
 	TqGraph *merged = merge_nodes(graph, coarseness, bands, node_of);
 
-	merged->edges = palloc(sizeof(TqEdge) * Max(graph->nedges, 1));
+	merged->edges = palloc(sizeof(TqGraphEdge) * Max(graph->nedges, 1));
 	for (int i = 0; i < graph->nedges; i++)
-		merged->edges[i] = (TqEdge){.from = node_of[graph->edges[i].from],
-									.to = node_of[graph->edges[i].to],
-									.count = graph->edges[i].count};
+		merged->edges[i] = (TqGraphEdge){.from = node_of[graph->edges[i].from],
+										 .to = node_of[graph->edges[i].to],
+										 .count = graph->edges[i].count};
 	merged->collapsed = how[coarseness];
 	tq_graph_finish(merged);
 	return merged;

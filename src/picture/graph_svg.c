@@ -6,13 +6,8 @@
 
 #include "lib/stringinfo.h"
 
-#include "../core/names.h"
 #include "../core/types.h"
-#include "graph.h"
-#include "graph_svg.h"
-#include "label.h"
-#include "layout.h"
-#include "svg.h"
+#include "picture.h"
 
 #define MARGIN 10
 #define BOX_WIDTH 180

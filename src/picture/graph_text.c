@@ -11,10 +11,7 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "graph.h"
-#include "graph_text.h"
-#include "label.h"
-#include "state_style.h"
+#include "picture.h"
 
 /* Deeper nodes of a tree are indented no further. */
 #define DEPTH 12

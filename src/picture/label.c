@@ -14,7 +14,7 @@
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 
-#include "label.h"
+#include "picture.h"
 
 /* What stands for a character that is not shown. */
 #define REPLACEMENT '?'

@@ -10,8 +10,7 @@
  */
 #include "postgres.h"
 
-#include "graph.h"
-#include "layout.h"
+#include "picture.h"
 
 #define PASSES 8
 
@@ -71,7 +70,7 @@ make_routes(const TqGraph *graph, TqLayout *layout)
 		layout->places[i].column = graph->nodes[i].level;
 	for (int i = 0; i < graph->nedges; i++)
 	{
-		const TqEdge *edge = &graph->edges[i];
+		const TqGraphEdge *edge = &graph->edges[i];
 		TqRoute *route = &layout->routes[i];
 		int from = graph->nodes[edge->from].level;
 		int to = graph->nodes[edge->to].level;

@@ -12,17 +12,11 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "../util/clock.h"
-#include "gantt.h"
-#include "graph.h"
-#include "graph_svg.h"
-#include "graph_text.h"
-#include "label.h"
-#include "page.h"
-#include "svg.h"
+#include "../util/util.h"
+#include "picture.h"
 
 static void
-append_head(StringInfo out, const TqPage *page)
+append_head(StringInfo out, const TqGroupPage *page)
 {
 	appendStringInfo(
 		out,
@@ -86,7 +80,7 @@ append_bar(StringInfo out, const TqGraph *graph)
 
 /* Appends how far the group is. */
 static void
-append_progress(StringInfo out, const TqPage *page)
+append_progress(StringInfo out, const TqGroupPage *page)
 {
 	const TqGraph *graph = page->graph;
 	int resolved = graph->count[TQ_STATE_COMPLETED] +
@@ -121,7 +115,7 @@ append_cell(StringInfo out, const char *class, const char *label)
 
 /* Appends the table of failures. */
 static void
-append_faults(StringInfo out, const TqPage *page)
+append_faults(StringInfo out, const TqGroupPage *page)
 {
 	appendStringInfo(out, "<h2>Failures</h2>\n");
 	if (page->nfaults == 0)
@@ -160,7 +154,7 @@ append_faults(StringInfo out, const TqPage *page)
 
 /* Appends the report on a task group. */
 void
-tq_page_html(StringInfo out, const TqPage *page)
+tq_page_html(StringInfo out, const TqGroupPage *page)
 {
 	append_head(out, page);
 	append_progress(out, page);

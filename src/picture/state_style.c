@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "../core/types.h"
-#include "state_style.h"
+#include "picture.h"
 
 const TqStateStyle tq_state_styles[TQ_STATES] =
 	{[TQ_STATE_UNSCHEDULED] = {"#bbbbbb", "#000000", "box", "filled,dashed",

@@ -12,9 +12,7 @@
 
 #include "../core/names.h"
 #include "../core/types.h"
-#include "label.h"
-#include "state_style.h"
-#include "svg.h"
+#include "picture.h"
 
 static const char *const lines[TQ_STATES] =
 	{[TQ_STATE_UNSCHEDULED] = NULL,

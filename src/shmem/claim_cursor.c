@@ -88,11 +88,8 @@
 #include "storage/shmem.h"
 
 #include "../core/types.h"
-#include "../util/guc.h"
-#include "../util/xact_end.h"
-#include "claim_cursor.h"
+#include "../util/util.h"
 #include "shmem.h"
-#include "wait_queue.h"
 
 #define BUCKET_SIZE 4  /* entries in which a queue can be */
 #define LOCKS 64       /* each bucket uses one of them */

@@ -15,13 +15,8 @@
 #include "storage/lwlock.h"
 #include "utils/hsearch.h"
 
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "count_build.h"
-#include "count_changes.h"
-#include "count_entries.h"
-#include "count_prepared.h"
-#include "count_snapshot.h"
+#include "../util/util.h"
+#include "shmem.h"
 
 /* The count that this session makes. */
 static struct

@@ -18,7 +18,7 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
-#include "count_changes.h"
+#include "shmem.h"
 
 #define FIRST_ROOM 64
 #define KEPT_ROOM 1024 /* a larger list is freed when the transaction ends */

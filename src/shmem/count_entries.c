@@ -26,9 +26,8 @@
 #include "storage/shmem.h"
 #include "utils/hsearch.h"
 
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "count_entries.h"
+#include "../util/util.h"
+#include "shmem.h"
 
 #define GROUPS 8192
 

@@ -15,7 +15,7 @@
 #include "access/twophase.h"
 #include "miscadmin.h"
 
-#include "count_prepared.h"
+#include "shmem.h"
 
 static TqCountPrepared *prepared = NULL;
 

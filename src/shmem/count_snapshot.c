@@ -44,7 +44,7 @@
 #include "utils/snapmgr.h"
 
 #include "../util/compat.h"
-#include "count_snapshot.h"
+#include "shmem.h"
 
 #define SNAPSHOTS 8
 #define WAIT_US 100

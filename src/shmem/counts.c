@@ -37,16 +37,8 @@
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "count_build.h"
-#include "count_changes.h"
-#include "count_entries.h"
-#include "count_prepared.h"
-#include "count_snapshot.h"
-#include "counts.h"
-#include "slot_release.h"
-#include "wait_queue.h"
+#include "../util/util.h"
+#include "shmem.h"
 
 /* What was applied last has ended runs of a queue whose claims are limited. */
 static bool frees_slots = false;

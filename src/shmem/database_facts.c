@@ -41,8 +41,7 @@
 #include "portability/instr_time.h"
 #include "storage/lwlock.h"
 
-#include "../util/xact_end.h"
-#include "database_facts.h"
+#include "../util/util.h"
 #include "shmem.h"
 
 #define DATABASES 32

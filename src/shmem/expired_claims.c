@@ -12,7 +12,6 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
-#include "expired_claims.h"
 #include "shmem.h"
 
 #define MINUTES 60

@@ -32,7 +32,6 @@
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 
-#include "fair_clock.h"
 #include "shmem.h"
 
 #define NUMBER_BITS 12

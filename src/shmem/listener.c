@@ -19,7 +19,6 @@
 #include "storage/proc.h"
 
 #include "../util/compat.h"
-#include "listener.h"
 #include "shmem.h"
 
 /*

@@ -29,10 +29,8 @@
 #include "storage/spin.h"
 #include "utils/hsearch.h"
 
-#include "../util/guc.h"
-#include "count_entries.h"
-#include "rate_window.h"
-#include "wait_queue.h"
+#include "../util/util.h"
+#include "shmem.h"
 
 #define PERIODS 64 /* of an interval */
 

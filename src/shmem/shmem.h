@@ -1,11 +1,27 @@
 /*
  * shmem.h
- *	  The shared memory of tq.
+ *	  The shared memory of tq: what the sessions of a server share beside rows.
+ *
+ * Decides the order of locks on this memory, and what a commit, an abort and a
+ * crash leave in it.  All of it is a hint or can be built again from the
+ * tables; what the tables contain, and which rows are counted, the layers above
+ * decide.
  */
 #ifndef TQ_SHMEM_H
 #define TQ_SHMEM_H
 
+#include "datatype/timestamp.h"
+#include "port/atomics.h"
+#include "portability/instr_time.h"
 #include "storage/lwlock.h"
+#include "utils/hsearch.h"
+#include "utils/snapshot.h"
+
+#include "../core/histogram.h"
+#include "../core/types.h"
+#include "../util/util.h"
+
+/* ---- shmem.c: the memory, and the parts that it consists of ---- */
 
 /* A structure in shared memory, with its LWLocks. */
 typedef struct TqShmemPart
@@ -21,5 +37,656 @@ typedef struct TqShmemPart
 } TqShmemPart;
 
 extern void tq_shmem_init(const TqShmemPart *const *parts, int n);
+
+/* ---- database_facts.c: what a session needs of its database at first ---- */
+
+typedef struct TqFacts
+{
+	int wanted;  /* exchanges of which messages are written, as bits */
+	int segment; /* of the message log that is written to */
+} TqFacts;
+
+extern const TqShmemPart tq_facts_shmem;
+extern const TqXactEnd tq_facts_xact_end;
+
+extern bool tq_facts_find(Oid extension, TqFacts *facts, uint64 *change);
+extern void tq_facts_store(Oid extension, const TqFacts *facts, uint64 change);
+extern void tq_facts_change_at_commit(void);
+extern void tq_facts_change(void);
+
+/* ---- worker_slot.c: the slots of maintenance workers ---- */
+
+/* How a maintenance worker ended: what the launcher does next. */
+typedef enum TqExit
+{
+	TQ_EXIT_FAILED,    /* start it again, a little later */
+	TQ_EXIT_REQUESTED, /* it was asked to end: start it again */
+	TQ_EXIT_ABSENT     /* no extension there: start none until requested */
+} TqExit;
+
+/* What a maintenance worker does, for tq.maintenance_overview. */
+typedef enum TqMaintenanceState
+{
+	TQ_MAINTENANCE_ABSENT,  /* there is none */
+	TQ_MAINTENANCE_RUNNING, /* it does what is due */
+	TQ_MAINTENANCE_OFF,     /* tq.maintenance is off */
+	TQ_MAINTENANCE_UNUSED   /* no client has used the database yet */
+} TqMaintenanceState;
+
+/* What the launcher sees of a slot. */
+typedef struct TqSlotView
+{
+	Oid database; /* InvalidOid: the slot is free */
+	bool settled; /* its worker has found the extension */
+	bool ended;
+	TqExit how; /* once it has ended */
+} TqSlotView;
+
+extern const TqShmemPart tq_slot_shmem;
+
+/* The side of sessions. */
+extern void tq_slot_wake(Oid database, TimestampTz due, bool message);
+extern void tq_slot_expect_claim(Oid database);
+extern void tq_slot_ask_launcher(Oid database);
+extern int tq_slot_stop(Oid database, bool by_force);
+extern int tq_slot_running(void);
+extern TqMaintenanceState tq_slot_state(int slot);
+
+/* The launcher's side. */
+extern void tq_slot_launcher_attach(void);
+extern int tq_slot_launcher_asked(Oid *databases, int max, bool *rescan);
+extern TqSlotView tq_slot_view(int slot);
+extern int tq_slot_take(Oid database, uint64 *generation);
+extern void tq_slot_free(int slot);
+
+/* The maintenance worker's side. */
+extern bool tq_slot_attach(int slot, uint64 generation);
+extern void tq_slot_settle(void);
+extern bool tq_slot_must_exit(void);
+extern void tq_slot_end(TqExit how);
+extern void tq_slot_set_state(TqMaintenanceState state);
+extern TimestampTz tq_slot_cycle_begin(void);
+extern bool tq_slot_take_expected_claim(void);
+extern void tq_slot_publication_begin(void);
+extern TimestampTz tq_slot_cycle_end(TimestampTz due, bool *messages);
+
+/* ---- worker_request.c: what a commit asks of background processes ---- */
+
+typedef enum TqRequest
+{
+	TQ_REQUEST_WAKE,    /* maintenance worker: look for due work */
+	TQ_REQUEST_RESTART, /* maintenance worker: end and be started again */
+	TQ_REQUEST_START,   /* launcher: the database has the extension */
+	TQ_REQUEST_RESCAN   /* launcher: look for databases; also at abort */
+} TqRequest;
+
+extern const TqXactEnd tq_request_xact_end;
+
+extern void tq_request_cycle(TimestampTz due);
+extern void tq_request_publication(void);
+extern void tq_request_add(TqRequest what, Oid database);
+
+/* ---- worker_stats.c: what a maintenance worker has done ---- */
+
+#define TQ_STATS_STEPS 15
+#define TQ_STATS_CYCLES TQ_STATS_STEPS /* in place of a step */
+#define TQ_STATS_ERROR 256             /* bytes kept of an error message */
+
+/* A step, or the cycles; for tq.maintenance_activity(). */
+typedef struct TqActivity
+{
+	int64 batches;
+	int64 tasks;
+	TimestampTz last_at; /* DT_NOBEGIN: never */
+	int64 last_late;     /* microseconds */
+	int64 max_late;
+	TimestampTz max_late_at; /* DT_NOBEGIN: nothing was due */
+	int64 failures;
+	bool failing;          /* the last batch failed */
+	TimestampTz failed_at; /* DT_NOBEGIN: never */
+	char error[TQ_STATS_ERROR];
+} TqActivity;
+
+extern const TqShmemPart tq_stats_shmem;
+
+extern void tq_stats_begin(int slot);
+extern void tq_stats_count_batch(int step, uint64 tasks, TimestampTz now,
+								 int64 late);
+extern void tq_stats_count_failure(int step, TimestampTz now,
+								   const char *error);
+extern void tq_stats_step_succeeds(int step);
+extern void tq_stats_read(int slot, int step, TqActivity *activity);
+
+/* ---- listener.c: which channels sessions listen on ---- */
+
+#define TQ_QUEUE_CHANNEL "tq_queue_"   /* prefix of the channels of queues */
+#define TQ_WORKER_CHANNEL "tq_worker_" /* and of workers */
+
+extern const TqShmemPart tq_listener_shmem;
+
+extern uint64 tq_listener_channel_bit(const char *channel);
+extern void tq_listener_add(const char *channel);
+extern uint64 tq_listener_channels(void);
+
+/* ---- wait_queue.c: sessions that wait for a run, or for a task ---- */
+
+extern const TqShmemPart tq_wait_shmem;
+extern const TqXactEnd tq_wait_xact_end;
+
+extern void tq_wait_wake(int32 queue, int n);
+extern void tq_wait_wake_all(void);
+extern bool tq_wait_take_woken(void);
+extern void tq_wait_note_queue(void);
+extern void tq_wait_note_opened(int32 queue);
+extern int32 tq_wait_number_of_task(int64 task);
+extern void tq_wait_note_resolved(int64 task);
+
+/* One wait, or one try to claim.  Allocated on the stack of the waiter. */
+typedef struct TqWait
+{
+	instr_time begun;
+	int64 ms;      /* longest duration */
+	int delay;     /* ms until the next look without a wake-up */
+	bool callable; /* false: no process can wake it */
+	uint64 ticket; /* order among all waits; 0: it has none yet */
+} TqWait;
+
+/* Why a sleep has ended. */
+typedef enum TqWakeup
+{
+	TQ_WAKEUP_WOKEN, /* a run may have become claimable for this waiter */
+	TQ_WAKEUP_POLL,  /* not woken: look nevertheless */
+	TQ_WAKEUP_OVER   /* the time is over */
+} TqWakeup;
+
+/* Where the waiter sleeps, as pg_stat_activity shows it. */
+typedef enum TqWaitSite
+{
+	TQ_WAIT_CLAIM_WORK,
+	TQ_WAIT_FOR_WORK,
+	TQ_WAIT_FOR_TASK
+} TqWaitSite;
+
+/* A session that is in the wait queue. */
+typedef struct TqSleeper
+{
+	int pid;
+	int32 queue; /* 0: a queue that is not known yet; less: a task */
+} TqSleeper;
+
+typedef struct TqSleepers
+{
+	TqSleeper *list;
+	int n;
+	int room;
+} TqSleepers;
+
+/* The lists in which a session can wait: 100 queues, and queue 0. */
+#define TQ_WAIT_LISTS 101
+
+extern TqSleepers tq_wait_list(void);
+extern void tq_wait_begin(TqWait *wait, int64 ms);
+extern bool tq_wait_take_over(TqWait *wait, const int32 *queues, int n);
+extern void tq_wait_enter(TqWait *wait, const int32 *queues, int n);
+extern bool tq_wait_is_for(const TqWait *wait, int32 *queue);
+extern TqWakeup tq_wait_sleep(TqWait *wait, TqWaitSite site);
+extern bool tq_wait_tried(TqWait *wait);
+extern void tq_wait_look_in(TqWait *wait, int64 ms);
+extern void tq_wait_requeue_wakeup(const TqWait *wait);
+extern void tq_wait_end(const TqWait *wait);
+extern void tq_wait_hand_off(const TqWait *wait);
+
+/* ---- claim_cursor.c: a hint where claims begin in each queue ---- */
+
+#define TQ_CURSOR_BEGIN PG_INT64_MIN /* scan all entries of that priority */
+#define TQ_CURSOR_END PG_INT64_MAX   /* scan none of them */
+
+/*
+ * What a scanner reads before a pass.  It may skip the index entries of a
+ * priority with seq < low.  The other fields are for tq_cursor_raise().
+ */
+typedef struct TqCursor
+{
+	Oid pending; /* Oid of the table; differs after DROP EXTENSION */
+	int32 queue;
+	uint64 identity; /* of the entry in shared memory; 0: there is none */
+	uint64 generation[TQ_PRIORITY_HIGHEST + 1];
+	int64 low[TQ_PRIORITY_HIGHEST + 1];
+} TqCursor;
+
+extern const TqShmemPart tq_cursor_shmem;
+extern const TqXactEnd tq_cursor_xact_end;
+
+extern bool tq_cursor_is_strict(void);
+extern void tq_cursor_read(Oid pending, int32 queue, TqCursor *cursor);
+extern void tq_cursor_raise(const TqCursor *cursor, int priority, int64 low);
+
+extern void tq_cursor_track_insert(Oid pending, int32 queue, int priority,
+								   int64 seq);
+extern void tq_cursor_track_delete(Oid pending, int32 queue, int priority,
+								   int64 seq);
+extern void tq_cursor_track_lock(Oid pending, int32 queue, int priority);
+extern void tq_cursor_track_all(void);
+
+/* ---- fair_clock.c: virtual time of a queue that is fair to its keys ---- */
+
+/*
+ * Tags are negative, and ids are not.  A turn is the distance of two tags of a
+ * key of weight 1.
+ */
+#define TQ_FAIR_FIRST (PG_INT64_MIN / 2)
+#define TQ_FAIR_TURN (INT64CONST(1) << 22)
+
+/* The tasks of a key, in a queue and priority. */
+typedef struct TqFairKey
+{
+	Oid pending; /* Oid of the table; differs after DROP EXTENSION */
+	int32 queue;
+	int32 priority;
+	uint64 hash; /* of the text; see tq_fair_hash() */
+} TqFairKey;
+
+/* What became of a request for a tag. */
+typedef enum TqFair
+{
+	TQ_FAIR_TAKEN,
+	TQ_FAIR_NO_TIME, /* tq_fair_set_time(), and try again */
+	TQ_FAIR_NO_LAST, /* tq_fair_set_last(), and try again */
+	TQ_FAIR_NO_ROOM  /* there are no more tags */
+} TqFair;
+
+extern const TqShmemPart tq_fair_shmem;
+
+extern bool tq_fair_is_kept(void);
+extern uint64 tq_fair_hash(const char *key);
+extern TqFair tq_fair_take(const TqFairKey *key, double weight,
+						   TimestampTz now, int64 after, int64 *tag);
+extern int64 tq_fair_take_other(const TqFairKey *key, int64 tag, int tries);
+extern void tq_fair_set_time(const TqFairKey *key, int64 tag);
+extern int64 tq_fair_last(const TqFairKey *key);
+extern void tq_fair_set_last(const TqFairKey *key, int64 tag, TimestampTz now);
+
+/* ---- worker_activity.c: what task workers did since it was stored ---- */
+
+/* How many claims of a worker are shown. */
+#define TQ_RECENT_MAX 20
+
+/* A claim, by the internal id of its task. */
+typedef struct TqRecentClaim
+{
+	int64 task;
+	int32 run_id;
+} TqRecentClaim;
+
+/* The last claims of a worker, oldest first, and when it was last seen. */
+typedef struct TqWorkerActivity
+{
+	TimestampTz seen; /* 0: not known here */
+	int n;
+	TqRecentClaim claims[TQ_RECENT_MAX];
+} TqWorkerActivity;
+
+extern const TqShmemPart tq_activity_shmem;
+
+extern void tq_activity_forget(Oid table, int32 worker);
+extern void tq_activity_note(Oid table, int32 worker, TimestampTz seen,
+							 const TqRecentClaim *claims, int n);
+extern void tq_activity_read(Oid table, int32 worker,
+							 TqWorkerActivity *activity);
+
+/* ---- expired_claims.c: how many claims have expired in the last hour ---- */
+
+extern const TqShmemPart tq_expired_shmem;
+
+extern void tq_expired_begin(int slot);
+extern void tq_expired_count(int slot, int64 claims, TimestampTz now);
+extern int64 tq_expired_last_hour(int slot, TimestampTz now);
+
+/* ---- count_changes.c: by how much this transaction changes counters ---- */
+
+/* What has counters. */
+typedef enum TqCounted
+{
+	TQ_COUNTED_QUEUE,
+	TQ_COUNTED_GROUP,
+	TQ_COUNTED_MARK /* nothing; divides the list of changes */
+} TqCounted;
+
+/*
+ * The counters of a queue.  The first are gauges: how many rows there are.  The
+ * others are totals: how often something has happened.
+ */
+enum
+{
+	TQ_QUEUE_UNSCHEDULED,
+	TQ_QUEUE_DELAYED,
+	TQ_QUEUE_PENDING,
+	TQ_QUEUE_RUNNING,
+	TQ_QUEUE_GAUGES,
+	TQ_QUEUE_CREATED = TQ_QUEUE_GAUGES,
+	TQ_QUEUE_CLAIMED,
+	TQ_QUEUE_RETRIED,
+	TQ_QUEUE_ENDED, /* runs, by reason */
+	TQ_QUEUE_WAITED = TQ_QUEUE_ENDED + TQ_RESOLVED_LAST + 1, /* by bucket */
+	TQ_QUEUE_RAN = TQ_QUEUE_WAITED + TQ_BUCKETS,             /* by bucket */
+	TQ_QUEUE_COUNTERS = TQ_QUEUE_RAN + TQ_BUCKETS,
+	/* Rows were changed by other statements than those of tq; for queue 0. */
+	TQ_QUEUE_DOUBT = TQ_QUEUE_COUNTERS,
+	TQ_QUEUE_GONE, /* the queue was deleted */
+	/*
+	 * Plus a gauge: rows for which this transaction has reserved room
+	 * (slots.c); the end of the transaction gives it back.
+	 */
+	TQ_QUEUE_RESERVED
+};
+
+/*
+ * The counters of a group, without the task of its own name: sums, then times,
+ * of which the earliest or the latest is kept.
+ */
+enum
+{
+	TQ_GROUP_UNSCHEDULED,
+	TQ_GROUP_DELAYED,
+	TQ_GROUP_PENDING,
+	TQ_GROUP_RUNNING,
+	TQ_GROUP_COMPLETED,
+	TQ_GROUP_FAILED,
+	TQ_GROUP_EXCEPTION,
+	TQ_GROUP_TOLERATED,
+	TQ_GROUP_FORGIVEN,
+	TQ_GROUP_REPORTED, /* runs that have reported progress, if only once */
+	TQ_GROUP_SUMS,
+	TQ_GROUP_FIRST_CREATED = TQ_GROUP_SUMS, /* earliest */
+	TQ_GROUP_LAST_RESOLVED,                 /* latest */
+	TQ_GROUP_FIRST_BAD,                     /* earliest */
+	TQ_GROUP_COUNTERS,
+	/*
+	 * The end of a task counts no longer: LAST_RESOLVED (latest) and FIRST_BAD
+	 * (earliest) of those.  GONE: tasks were deleted.  NEW: this transaction
+	 * has inserted the row of the group, which had no other task.
+	 */
+	TQ_GROUP_UNDONE_RESOLVED = TQ_GROUP_COUNTERS,
+	TQ_GROUP_UNDONE_BAD,
+	TQ_GROUP_GONE,
+	TQ_GROUP_NEW
+};
+
+#define TQ_COUNT_NO_TIME 0 /* in place of a time: there is none */
+
+typedef struct TqCountChange
+{
+	int64 id; /* of the queue or group */
+	int64 value;
+	TqCounted what;
+	int counter;
+	SubTransactionId subid;
+	int before; /* the change that had its place in the index, or -1 */
+} TqCountChange;
+
+extern void tq_count_merge(TqCounted what, int counter, int64 *value,
+						   int64 by);
+extern void tq_count_change(Oid extension, TqCounted what, int64 id,
+							int counter, int64 value);
+extern void tq_count_changes_make_room(void);
+extern bool tq_count_changes_have_reserved(void);
+extern int64 tq_count_changes_own(Oid extension, int32 queue, int counter);
+extern const TqCountChange *tq_count_changes(int *n, Oid *extension);
+extern bool tq_count_changes_abort(SubTransactionId id);
+extern void tq_count_changes_subcommit(SubTransactionId id,
+									   SubTransactionId parent);
+extern void tq_count_changes_reset(void);
+
+/* ---- count_entries.c: counters by database, queue and group ---- */
+
+#define TQ_RATES 3 /* of created, claimed, and ended runs */
+
+#define TQ_COUNT_DATABASES 128
+
+/* A rate is measured in periods; the last one is not over yet. */
+#define TQ_COUNT_PERIOD_S 5
+#define TQ_COUNT_PERIODS (60 / TQ_COUNT_PERIOD_S + 1)
+
+typedef enum TqGaugeState
+{
+	TQ_GAUGES_NONE,     /* to be counted */
+	TQ_GAUGES_COUNTING, /* by a session, with a stored snapshot */
+	TQ_GAUGES_EXACT
+} TqGaugeState;
+
+/* Of something that is counted. */
+typedef struct TqCountGauges
+{
+	TqGaugeState state;
+	int snapshot;    /* while counting */
+	bool is_spoiled; /* the count is not to be used */
+} TqCountGauges;
+
+typedef struct TqCountDatabase
+{
+	Oid oid;           /* InvalidOid: free */
+	Oid extension;     /* another one after DROP and CREATE EXTENSION */
+	uint64 identity;   /* of the tables when they were counted */
+	TimestampTz since; /* the totals; 0: no change yet */
+	TqCountGauges gauges;
+	bool is_full;   /* some queues have no entry */
+	int groups;     /* that have counters */
+	bool has_rates; /* the rate windows are loaded (rate_window.c) */
+} TqCountDatabase;
+
+typedef struct TqCountKey
+{
+	Oid database;
+	Oid extension;
+	int64 id;
+} TqCountKey;
+
+typedef struct TqCountPeriod
+{
+	pg_atomic_uint32 number;
+	pg_atomic_uint32 events[TQ_RATES];
+} TqCountPeriod;
+
+typedef struct TqCountQueue
+{
+	TqCountKey key;
+	pg_atomic_uint64 counters[TQ_QUEUE_COUNTERS];
+	pg_atomic_uint64 reserved[TQ_QUEUE_GAUGES]; /* slots.c */
+	pg_atomic_uint32 is_limited;                /* a claim was refused */
+	pg_atomic_uint32 refused; /* claims, since slots were last given back */
+	pg_atomic_uint32 limit;   /* of running tasks, as a claim has seen it */
+	TqCountPeriod periods[TQ_COUNT_PERIODS];
+} TqCountQueue;
+
+typedef struct TqCountGroup
+{
+	TqCountKey key;
+	TqCountGauges gauges;
+	uint32 used; /* seconds: when it was last changed or read */
+	pg_atomic_uint64 counters[TQ_GROUP_COUNTERS];
+} TqCountGroup;
+
+typedef struct TqCountShared
+{
+	LWLock *lock;
+	TqCountDatabase databases[TQ_COUNT_DATABASES];
+} TqCountShared;
+
+extern const TqShmemPart tq_counts_shmem;
+
+extern TqCountShared *tq_count_shared; /* NULL: there are no counters */
+extern HTAB *tq_count_queues;
+extern HTAB *tq_count_groups;
+
+extern TqCountKey tq_count_key(Oid extension, int64 id);
+extern void tq_count_lock(LWLockMode mode);
+extern void tq_count_unlock(void);
+extern TqCountDatabase *tq_count_find_database(void);
+extern TqCountDatabase *tq_count_enter_database(Oid extension);
+extern TqCountQueue *tq_count_find_queue(const TqCountKey *key);
+extern TqCountQueue *tq_count_enter_queue(const TqCountKey *key);
+extern bool tq_count_has_room(void);
+extern void tq_count_remove_queue(const TqCountKey *key);
+extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
+										  const TqCountKey *key);
+extern void tq_count_remove_group(TqCountDatabase *database,
+								  const TqCountKey *key);
+extern void tq_count_remove_groups(TqCountDatabase *database);
+extern int64 tq_count_group_tasks(TqCountGroup *group);
+extern void tq_count_doubt_gauges(TqCountGauges *gauges);
+extern void tq_counts_forget_database(Oid oid);
+
+/* ---- counts.c: counters of queues and groups, exact at commit ---- */
+
+/* How what a reader asked for was found. */
+typedef enum TqCountSource
+{
+	TQ_COUNT_MEMORY,     /* the counters are exact */
+	TQ_COUNT_REBUILDING, /* the gauges are being counted, or are about to be */
+	TQ_COUNT_TABLES      /* there are no counters */
+} TqCountSource;
+
+/* The counters of a queue. */
+typedef struct TqQueueCounts
+{
+	int32 queue;
+	int64 counters[TQ_QUEUE_COUNTERS];
+	int64 last_minute[TQ_RATES];
+} TqQueueCounts;
+
+extern const TqXactEnd tq_counts_xact_end;
+
+extern void tq_counts_settle(void);
+extern void tq_counts_apply_prepared(void);
+extern TqCountSource tq_counts_source(const TqCountDatabase *database,
+									  Oid extension, uint64 identity);
+extern TqCountSource tq_counts_read_gauges(Oid extension, uint64 identity,
+										   int32 queue, int64 *gauges);
+extern TqCountSource tq_counts_read_queues(Oid extension, uint64 identity,
+										   TqQueueCounts **queues, int *n);
+extern int64 tq_counts_read_running(Oid extension);
+extern bool tq_counts_read_group(Oid extension, uint64 identity, int64 id,
+								 int64 *counters);
+extern TimestampTz tq_counts_since(Oid extension);
+extern void tq_counts_reset(Oid extension);
+
+/* ---- count_build.c: counts of rows, with which counters begin ---- */
+
+extern bool tq_count_must_build(Oid extension, uint64 identity);
+extern int64 tq_count_group_to_build(Oid extension);
+extern bool tq_count_build_begin(Oid extension, uint64 identity,
+								 TqCounted what, int64 id,
+								 const TransactionId *prepared, int nprepared,
+								 Snapshot *snapshot);
+extern void tq_count_build_set(int64 id, int counter, int64 value);
+extern bool tq_count_build_end(void);
+extern void tq_count_build_abandon(SubTransactionId id);
+extern void tq_count_build_move(SubTransactionId id, SubTransactionId parent);
+
+/* ---- count_snapshot.c: which transactions a count of rows includes ---- */
+
+extern const TqShmemPart tq_count_snapshot_shmem;
+
+extern int tq_count_snapshot_take(Snapshot *snapshot);
+extern bool tq_count_snapshot_shows(int number, TransactionId xid);
+extern void tq_count_snapshot_wait(int number);
+extern void tq_count_snapshot_free(int number);
+
+extern void tq_count_commit_begins(TransactionId xid);
+extern void tq_count_commit_ends(void);
+extern void tq_count_commits_wait(void);
+
+/* ---- count_prepared.c: changes by prepared transactions ---- */
+
+/* More changes than that are not kept. */
+#define TQ_PREPARED_CHANGES 32
+
+/* A prepared transaction. */
+typedef struct TqCountPrepared
+{
+	Oid database; /* InvalidOid: the entry is free */
+	Oid extension;
+	TransactionId xid;
+	int n; /* -1: the changes are not known */
+	TqCountChange changes[TQ_PREPARED_CHANGES];
+} TqCountPrepared;
+
+extern const TqShmemPart tq_count_prepared_shmem;
+
+extern bool tq_count_prepared_add(Oid extension, TransactionId xid,
+								  const TqCountChange *changes, int n);
+extern const TqCountPrepared *tq_count_prepared_next(int *place);
+extern bool tq_count_prepared_has(TransactionId xid);
+extern bool tq_count_prepared_has_room(void);
+extern bool tq_count_prepared_is_unknown(void);
+extern void tq_count_prepared_remove(int place);
+
+/* ---- slots.c: limits of queues: room for rows to be written ---- */
+
+/* What became of a request for slots. */
+typedef enum TqSlots
+{
+	TQ_SLOTS_TAKEN,
+	TQ_SLOTS_FULL,    /* the limit is reached */
+	TQ_SLOTS_UNKNOWN, /* the rows are being counted; later it is known */
+	TQ_SLOTS_NO_ROOM  /* the queue has no counters; tq.counted_queues */
+} TqSlots;
+
+/* Room for rows that count in a gauge of a queue. */
+typedef struct TqSlotRequest
+{
+	Oid extension;
+	uint64 identity; /* of the tables */
+	int32 queue;
+	int gauge;
+	int limit;
+	int min; /* fewer are of no use */
+	int max;
+} TqSlotRequest;
+
+extern TqSlots tq_slots_take(const TqSlotRequest *request, int *taken);
+extern TqSlots tq_slots_look(const TqSlotRequest *request, int64 *rows);
+extern void tq_slots_give_back(const TqSlotRequest *request, int n);
+
+/* ---- slot_release.c: gives slots back when a transaction ends ---- */
+
+/* A reserved number of rows in the lower half, its version in the upper one. */
+#define TQ_SLOTS_ROWS(word) ((int64) ((word) &PG_UINT32_MAX))
+#define TQ_SLOTS_NEXT(word, rows)                                             \
+	((((word) >> 32) + 1) << 32 | (uint64) (uint32) (rows))
+
+extern void tq_slots_change(TqCountQueue *queue, int gauge, int64 by);
+extern void tq_slots_release(Oid extension, const TqCountChange *changes,
+							 int n, bool is_aborted);
+extern void tq_slots_release_locked(Oid extension,
+									const TqCountChange *changes, int n);
+extern void tq_slots_wake(Oid extension, const TqCountChange *changes, int n);
+
+/* ---- rate_window.c: claims of a queue within an interval ---- */
+
+extern const TqShmemPart tq_rate_shmem;
+
+/* The limit of a queue: at most so many claims in each interval. */
+typedef struct TqRate
+{
+	Oid extension;
+	int32 queue;
+	int claims;
+	int64 interval; /* us */
+} TqRate;
+
+#define TQ_RATE_NO_ROOM (-1)
+
+extern int tq_rate_take(const TqRate *rate, int max, TimestampTz now,
+						TimestampTz *next);
+extern int tq_rate_look(const TqRate *rate, TimestampTz now,
+						TimestampTz *next);
+extern void tq_rate_use(const TqRate *rate, int allowed, TimestampTz then,
+						int n, TimestampTz now);
+
+extern bool tq_rates_are_loaded(Oid extension);
+extern void tq_rates_begin_load(Oid extension);
+extern void tq_rate_load(const TqRate *rate, TimestampTz claimed);
+extern void tq_rates_end_load(Oid extension);
 
 #endif /* TQ_SHMEM_H */

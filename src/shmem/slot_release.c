@@ -9,10 +9,7 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
-#include "count_changes.h"
-#include "count_entries.h"
-#include "slot_release.h"
-#include "wait_queue.h"
+#include "shmem.h"
 
 /* Changes the reserved room of a queue by that much. */
 void

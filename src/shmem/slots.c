@@ -51,13 +51,7 @@
 #include "port/atomics.h"
 #include "storage/lwlock.h"
 
-#include "count_changes.h"
-#include "count_entries.h"
-#include "count_prepared.h"
-#include "counts.h"
-#include "slot_release.h"
-#include "slots.h"
-#include "wait_queue.h"
+#include "shmem.h"
 
 /*
  * Returns the rows and the reserved room of a queue as this transaction is to

@@ -105,11 +105,8 @@
 #include "utils/wait_event.h"
 
 #include "../util/compat.h"
-#include "../util/errors.h"
-#include "../util/guc.h"
-#include "../util/xact_end.h"
+#include "../util/util.h"
 #include "shmem.h"
-#include "wait_queue.h"
 
 #define PARTITIONS 64
 #define ALL_QUEUES (-1)

@@ -20,7 +20,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#include "worker_activity.h"
+#include "shmem.h"
 
 #define SETS 512
 #define WAYS 8

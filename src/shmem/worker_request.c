@@ -13,11 +13,8 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-#include "../util/clock.h"
-#include "../util/xact_end.h"
-#include "wait_queue.h"
-#include "worker_request.h"
-#include "worker_slot.h"
+#include "../util/util.h"
+#include "shmem.h"
 
 #define REQUESTS_MAX 16
 

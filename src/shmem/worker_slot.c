@@ -49,8 +49,6 @@
 
 #include "../util/compat.h"
 #include "shmem.h"
-#include "worker_slot.h"
-#include "worker_stats.h"
 
 #define NO_PROCESS PG_UINT32_MAX
 #define ASKED_MAX 32 /* databases kept; more become a rescan */

@@ -13,7 +13,6 @@
 #include "utils/timestamp.h"
 
 #include "shmem.h"
-#include "worker_stats.h"
 
 /* The counters of a slot; the lock protects the others. */
 typedef struct Stats

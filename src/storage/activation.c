@@ -25,15 +25,11 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/database_facts.h"
-#include "../shmem/worker_request.h"
-#include "../util/catalog.h"
-#include "../util/clock.h"
-#include "../util/spi.h"
-#include "activation.h"
-#include "table.h"
-#include "table_scan.h"
-#include "tick_table.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
+#include "log.h"
+#include "registry.h"
+#include "rows.h"
 
 static TqRelation activations = TQ_RELATION("activation");
 

@@ -24,12 +24,10 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../util/spi.h"
-#include "artifact_table.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "run_table.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 static TqRelation artifact_table = TQ_RELATION("artifact");
 static TqRelation artifact_by_name = TQ_RELATION("artifact_pkey");

@@ -12,8 +12,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "../util/spi.h"
-#include "audit_table.h"
+#include "../util/util.h"
+#include "registry.h"
 
 static TqStatement insert_row = TQ_STATEMENT(
 	"INSERT INTO tq_internal.audit (at, session_role, role, client_ids, function,"

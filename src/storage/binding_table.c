@@ -20,12 +20,10 @@
 #include "utils/inval.h"
 
 #include "../core/types.h"
-#include "../shmem/database_facts.h"
-#include "../util/spi.h"
-#include "binding_table.h"
-#include "index_scan.h"
-#include "table.h"
-#include "table_scan.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
+#include "log.h"
+#include "rows.h"
 
 static Oid watched = InvalidOid; /* tq_internal.binding */
 static uint64 generation = 1;

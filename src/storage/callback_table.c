@@ -16,12 +16,10 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "callback_table.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 static TqRelation callback_table = TQ_RELATION("group_callback");
 

@@ -6,8 +6,8 @@
  * .ci/checks/columns compares: table, column, type, field of the struct.  The
  * numbers of the columns, and what reads and writes a row, are made of it.
  * The type says how a value is kept: tq_row_TYPE() and tq_put_TYPE() in
- * index_scan.h and table.h.  Columns of the type `own` are read and written one
- * by one, and have no field.
+ * rows.h.  Columns of the type `own` are read and written one by one, and have
+ * no field.
  *
  * A reader reads the rows that an index scan finds, and those of a statement
  * that selects all columns of the table.

@@ -4,10 +4,9 @@
  */
 #include "postgres.h"
 
-#include "../shmem/count_changes.h"
-#include "../util/catalog.h"
-#include "../util/guc.h"
-#include "count_note.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
+#include "tasks.h"
 
 /*
  * Changes a counter by that much when this transaction commits, unless the

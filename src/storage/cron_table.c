@@ -8,10 +8,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "cron_table.h"
-#include "index_scan.h"
+#include "registry.h"
+#include "rows.h"
 
 TQ_NUMBERS(TQ_CRON_COLUMNS, cron);
 

@@ -20,12 +20,10 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../util/slugid.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "dead_letter_table.h"
-#include "index_scan.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_DEAD_LETTER_COLUMNS, dead_letter);
 

@@ -26,11 +26,10 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "dependency_table.h"
-#include "index_scan.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 /*
  * The dependencies of many tasks are looked up task by task: OFFSET prevents a
@@ -223,9 +222,10 @@ tq_dependencies_exist(const int64 *tasks, int n, bool *exist)
 static void
 read_waiting(TupleTableSlot *slot, void *waiting)
 {
-	*(TqWaiting *) waiting = (TqWaiting){.task = tq_row_int64(slot, 1),
-										 .stripe = -1,
-										 .unmet = tq_row_int32(slot, 2)};
+	*(TqUnscheduled *) waiting = (TqUnscheduled){.task = tq_row_int64(slot, 1),
+												 .stripe = -1,
+												 .unmet = tq_row_int32(slot,
+																	   2)};
 }
 
 /* ---- dependencies that a resolution meets ---- */
@@ -235,7 +235,7 @@ typedef struct Lookup
 {
 	TqScan *dependencies;
 	TqScan *unscheduled;
-	TqWaiting *waiting;
+	TqUnscheduled *waiting;
 	int n;
 	int room; /* for which waiting has space */
 } Lookup;
@@ -247,12 +247,12 @@ add_waiting(Lookup *lookup, int64 task, int stripe)
 	{
 		lookup->room = Max(16, lookup->room * 2);
 		lookup->waiting = lookup->waiting == NULL
-							  ? palloc(sizeof(TqWaiting) * lookup->room)
+							  ? palloc(sizeof(TqUnscheduled) * lookup->room)
 							  : repalloc(lookup->waiting,
-										 sizeof(TqWaiting) * lookup->room);
+										 sizeof(TqUnscheduled) * lookup->room);
 	}
 	lookup->waiting[lookup->n++] =
-		(TqWaiting){.task = task, .stripe = stripe, .unmet = 1};
+		(TqUnscheduled){.task = task, .stripe = stripe, .unmet = 1};
 }
 
 /*
@@ -291,10 +291,10 @@ look_at_dependents(Lookup *lookup, const TqMet *met)
 
 /* Compares by task, then stripe; for qsort() and bsearch(). */
 int
-tq_compare_waiting(const void *a, const void *b)
+tq_compare_unscheduled(const void *a, const void *b)
 {
-	const TqWaiting *x = a;
-	const TqWaiting *y = b;
+	const TqUnscheduled *x = a;
+	const TqUnscheduled *y = b;
 
 	if (x->task != y->task)
 		return x->task < y->task ? -1 : 1;
@@ -306,16 +306,16 @@ tq_compare_waiting(const void *a, const void *b)
  * what they count; returns their number.
  */
 static int
-merge_waiting(TqWaiting *waiting, int n)
+merge_waiting(TqUnscheduled *waiting, int n)
 {
 	int merged = 0;
 
 	if (n > 1)
-		qsort(waiting, n, sizeof(TqWaiting), tq_compare_waiting);
+		qsort(waiting, n, sizeof(TqUnscheduled), tq_compare_unscheduled);
 	for (int i = 0; i < n; i++)
 	{
 		if (merged > 0 &&
-			tq_compare_waiting(&waiting[merged - 1], &waiting[i]) == 0)
+			tq_compare_unscheduled(&waiting[merged - 1], &waiting[i]) == 0)
 			waiting[merged - 1].unmet++;
 		else
 			waiting[merged++] = waiting[i];
@@ -328,7 +328,7 @@ merge_waiting(TqWaiting *waiting, int n)
  * resolutions, in order of id and stripe, each with the number of dependencies
  * that are met now and were not before.
  */
-TqWaiting *
+TqUnscheduled *
 tq_dependencies_met(const TqMet *met, int n, int *found)
 {
 	Lookup lookup = {.dependencies = tq_scan_open(&dependency_table,
@@ -389,7 +389,7 @@ write_count(const Counter *counter, TupleTableSlot *slot, int unmet,
  * task.
  */
 static TM_Result
-try_count_down(const Counter *counter, const TqWaiting *waiting,
+try_count_down(const Counter *counter, const TqUnscheduled *waiting,
 			   bool may_delete, int *left, int *next_run)
 {
 	Snapshot snapshot = RegisterSnapshot(tq_spi_snapshot());
@@ -418,8 +418,8 @@ try_count_down(const Counter *counter, const TqWaiting *waiting,
  * has written the row; if that has changed it, the row is read again.
  */
 static bool
-count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete,
-		   int *next_run)
+count_down(const Counter *counter, const TqUnscheduled *waiting,
+		   bool may_delete, int *next_run)
 {
 	TM_Result result;
 	int left;
@@ -440,7 +440,7 @@ count_down(const Counter *counter, const TqWaiting *waiting, bool may_delete,
  * and next_run[] what run each gets.
  */
 void
-tq_unscheduled_count_down(const TqWaiting *waiting, int n,
+tq_unscheduled_count_down(const TqUnscheduled *waiting, int n,
 						  const bool *may_free, bool *is_free, int *next_run)
 {
 	Counter tasks = open_counter(&unscheduled_table, &unscheduled_by_task, 1,
@@ -451,7 +451,7 @@ tq_unscheduled_count_down(const TqWaiting *waiting, int n,
 
 	for (int i = 0; i < n; i++)
 	{
-		TqWaiting whole = waiting[i];
+		TqUnscheduled whole = waiting[i];
 
 		is_free[i] = false;
 		if (waiting[i].stripe >= 0)
@@ -521,22 +521,22 @@ tq_dependencies_doomed(const int64 *tasks, int n, const int64 *except,
 static void
 read_edge(TupleTableSlot *slot, void *edge)
 {
-	*(TqEdge *) edge = (TqEdge){.required = tq_row_int64(slot, 1),
-								.dependent = tq_row_int64(slot, 2),
-								.from_run = tq_row_int16(slot, 3)};
+	*(TqDependency *) edge = (TqDependency){.required = tq_row_int64(slot, 1),
+											.dependent = tq_row_int64(slot, 2),
+											.from_run = tq_row_int16(slot, 3)};
 }
 
 /* Returns the dependencies of these tasks, by dependent and required task. */
-TqEdge *
+TqDependency *
 tq_dependencies_of(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_read_all(&edges_to, TQ_VALUES(tq_array_int64(tasks, n)),
-						   read_edge, sizeof(TqEdge), found);
+						   read_edge, sizeof(TqDependency), found);
 }
 
 /* Writes from_run of these dependencies. */
 void
-tq_dependencies_set_from_run(const TqEdge *edges, int n)
+tq_dependencies_set_from_run(const TqDependency *edges, int n)
 {
 	Datum values[3];
 
@@ -641,24 +641,24 @@ tq_unscheduled_clear(int64 task)
  * Locks those of these tasks that are still unscheduled, in order of their
  * ids, with their stripes.
  */
-TqWaiting *
+TqUnscheduled *
 tq_unscheduled_lock(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_read_all(&lock_unscheduled,
 						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
-						   sizeof(TqWaiting), found);
+						   sizeof(TqUnscheduled), found);
 }
 
 /*
  * Like tq_unscheduled_lock(), but skips tasks that another session has locked,
  * wholly or in part.
  */
-TqWaiting *
+TqUnscheduled *
 tq_unscheduled_try_lock(const int64 *tasks, int n, int *found)
 {
 	return tq_spi_read_all(&try_lock_unscheduled,
 						   TQ_VALUES(tq_array_int64(tasks, n)), read_waiting,
-						   sizeof(TqWaiting), found);
+						   sizeof(TqUnscheduled), found);
 }
 
 /*

@@ -12,11 +12,10 @@
 
 #include "catalog/pg_type.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "failure_table.h"
-#include "index_scan.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_FAILURE_COLUMNS, failure);
 

@@ -20,14 +20,12 @@
 #include "utils/snapmgr.h"
 
 #include "../core/policy.h"
-#include "../core/queue_settings.h"
-#include "../shmem/fair_clock.h"
-#include "../util/clock.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "fair_place.h"
-#include "index_scan.h"
-#include "queue_settings_table.h"
-#include "task_key_table.h"
+#include "registry.h"
+#include "rows.h"
+#include "tasks.h"
 
 #define TRIES 8 /* until a tag is taken; what is missing is read before each */
 #define NO_KEY "" /* in place of the key of a task without one */

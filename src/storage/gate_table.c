@@ -15,11 +15,10 @@
 #include "storage/lock.h"
 #include "utils/builtins.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "gate_table.h"
-#include "index_scan.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_GATE_MEMBER_COLUMNS, gate_member);
 

@@ -15,13 +15,10 @@
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "grant_table.h"
-#include "index_scan.h"
-#include "table.h"
-#include "table_scan.h"
-#include "watched_table.h"
+#include "registry.h"
+#include "rows.h"
 
 TQ_NUMBERS(TQ_SCOPE_GRANT_COLUMNS, scope_grant);
 

@@ -13,13 +13,10 @@
 #include "executor/tuptable.h"
 #include "utils/builtins.h"
 
-#include "../core/types.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "group_rows.h"
-#include "group_table.h"
-#include "index_scan.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* The tasks of a group, in which its own task has no group_id. */
 #define MEMBERS                                                               \

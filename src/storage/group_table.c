@@ -66,14 +66,11 @@
 
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../util/clock.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "count_note.h"
-#include "group_table.h"
-#include "index_scan.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* Classes of advisory locks of tq; 1 and 2 are those of SQL functions. */
 #define TQ_LOCK_CLASS_GROUP 7417

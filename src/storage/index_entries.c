@@ -43,8 +43,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "../util/xact_end.h"
-#include "index_entries.h"
+#include "../util/util.h"
+#include "rows.h"
 
 /* What is cached of the indexes of a table, in a memory context of its own. */
 typedef struct Shape

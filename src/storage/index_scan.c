@@ -34,9 +34,8 @@
 #include "utils/snapshot.h"
 
 #include "../util/compat.h"
-#include "../util/spi.h"
-#include "index_scan.h"
-#include "table.h"
+#include "../util/util.h"
+#include "rows.h"
 
 /* A value follows another closely if it is at most so much greater. */
 #define NEAR 16

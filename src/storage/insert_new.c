@@ -23,9 +23,7 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
-#include "index_scan.h"
-#include "insert_new.h"
-#include "table.h"
+#include "rows.h"
 
 /* An insertion of the rows of a table that are not inserted yet. */
 typedef struct Insertion

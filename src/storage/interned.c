@@ -38,13 +38,12 @@
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "count_note.h"
-#include "index_scan.h"
-#include "interned.h"
-#include "name_cache.h"
-#include "table.h"
+#include "registry.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 TQ_NUMBERS(TQ_RUN_COLUMNS, run);

@@ -16,10 +16,8 @@
 #include "utils/numeric.h"
 
 #include "../core/types.h"
-#include "../util/clock.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "json_fields.h"
+#include "../util/util.h"
+#include "registry.h"
 
 #define LONGEST_SECONDS PG_INT32_MAX
 #define LONGEST_MS (LONGEST_SECONDS * INT64CONST(1000))

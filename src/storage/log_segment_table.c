@@ -24,12 +24,9 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-#include "../util/catalog.h"
-#include "../util/spi.h"
-#include "index_scan.h"
-#include "log_segment_table.h"
-#include "table.h"
-#include "table_scan.h"
+#include "../util/util.h"
+#include "log.h"
+#include "rows.h"
 
 static TqRelation segments = TQ_RELATION("log_segment");
 

@@ -22,7 +22,7 @@
 
 #include "../core/types.h"
 #include "../util/compat.h"
-#include "message_record.h"
+#include "log.h"
 
 /* Flags; without one, the record has run and last run. */
 #define FIRST_RUN 0x10 /* both are 0 */

@@ -16,9 +16,8 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "../util/spi.h"
-#include "name_cache.h"
-#include "table.h"
+#include "../util/util.h"
+#include "rows.h"
 
 #define NAMES_KEPT 20000
 

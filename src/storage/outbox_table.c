@@ -23,14 +23,10 @@
 #include "utils/xid8.h"
 
 #include "../core/types.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "log_segment_table.h"
-#include "message_record.h"
-#include "outbox_table.h"
-#include "table.h"
-#include "tick_table.h"
+#include "log.h"
+#include "rows.h"
 
 TQ_NUMBERS(TQ_MESSAGE_COLUMNS, message);
 
@@ -288,12 +284,12 @@ xid_array(FullTransactionId *xids, int n)
  * what is left, which may be nothing.
  */
 void
-tq_messages_page(TqRows cursor, TqPage *page)
+tq_messages_page(TqRows cursor, TqMessagePage *page)
 {
 	FullTransactionId *xids = palloc(sizeof(FullTransactionId) * FETCH_ROWS);
 	int nxids = 0;
 
-	*page = (TqPage){.messages = NULL};
+	*page = (TqMessagePage){.messages = NULL};
 	do
 	{
 		int rows = (int) tq_spi_rows_fetch(cursor, FETCH_ROWS);

@@ -33,19 +33,11 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
-#include "../shmem/claim_cursor.h"
-#include "../shmem/fair_clock.h"
-#include "../shmem/worker_request.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "fair_place.h"
-#include "index_scan.h"
-#include "insert_new.h"
-#include "pending_table.h"
-#include "run_detail_table.h"
-#include "run_table.h"
-#include "table.h"
-#include "task_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 static TqStatement delete_delayed =
 	TQ_STATEMENT("DELETE FROM tq_internal.delayed WHERE task = ANY ($1)",

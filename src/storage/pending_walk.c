@@ -11,33 +11,28 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "../shmem/claim_cursor.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "pending_table.h"
-#include "pending_walk.h"
-#include "run_detail_table.h"
-#include "run_table.h"
-#include "table.h"
-#include "task_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
 
 /* Reads a run, of whose task only the priority is read. */
 static bool
-read_waiting(TupleTableSlot *slot, TqScan *tasks, TqWaiting *waiting)
+read_waiting(TupleTableSlot *slot, TqScan *tasks, TqWalkedRun *waiting)
 {
 	TqRun run;
 	TqRunDetail detail;
 	int32 queue;
 
 	tq_pending_read(slot, &run);
-	*waiting = (TqWaiting){.task = run.task,
-						   .seq = tq_row_int64(slot, Anum_pending_seq),
-						   .priority = tq_row_int16(slot,
-													Anum_pending_priority),
-						   .since = run.scheduled};
+	*waiting = (TqWalkedRun){.task = run.task,
+							 .seq = tq_row_int64(slot, Anum_pending_seq),
+							 .priority = tq_row_int16(slot,
+													  Anum_pending_priority),
+							 .since = run.scheduled};
 	if (run.has_detail && tq_detail_read(&run, &detail))
 		waiting->since = Max(run.scheduled, detail.budget.visible_at);
 	return tq_task_for_order(tasks, run.task, &queue, &waiting->own_priority);
@@ -66,7 +61,7 @@ tq_pending_walk(int32 queue, int priority, int64 from, TqVisit *visit,
 					   Max(from, cursor.low[priority]), PG_INT64_MAX);
 	while (more && tq_scan_next_entry(order, &seq))
 	{
-		TqWaiting run;
+		TqWalkedRun run;
 
 		CHECK_FOR_INTERRUPTS();
 		if (tq_scan_fetch(order) && read_waiting(order->slot, tasks, &run))

@@ -16,11 +16,8 @@
 #include "../core/names.h"
 #include "../core/policy.h"
 #include "../core/types.h"
-#include "../util/errors.h"
-#include "../util/json_reader.h"
-#include "../util/json_writer.h"
-#include "json_fields.h"
-#include "policy_json.h"
+#include "../util/util.h"
+#include "registry.h"
 
 /* ---- numbers ---- */
 

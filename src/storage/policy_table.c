@@ -24,12 +24,10 @@
 #include "utils/memutils.h"
 
 #include "../core/policy.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "policy_json.h"
-#include "policy_table.h"
-#include "table.h"
+#include "registry.h"
+#include "rows.h"
 
 #define POLICIES_KEPT 1000
 

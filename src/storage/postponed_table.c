@@ -14,12 +14,11 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/worker_request.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "postponed_table.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 static TqStatement put_row = TQ_STATEMENT(
 	"INSERT INTO tq_internal.postponed AS p (task, step, due, origin, failures, since, error)"

@@ -10,12 +10,9 @@
 
 #include "utils/jsonb.h"
 
-#include "../core/policy.h"
 #include "../core/queue_settings.h"
-#include "../util/json_reader.h"
-#include "json_fields.h"
-#include "policy_json.h"
-#include "queue_settings_json.h"
+#include "../util/util.h"
+#include "registry.h"
 
 /* Keeps the default policy, after checking that it is one. */
 static const char *

@@ -14,18 +14,10 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "../core/types.h"
-#include "../util/json_reader.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "policy_json.h"
-#include "queue_settings_json.h"
-#include "queue_settings_table.h"
-#include "queue_table.h"
-#include "table.h"
-#include "table_scan.h"
-#include "watched_table.h"
+#include "registry.h"
+#include "rows.h"
 
 TQ_NUMBERS(TQ_QUEUE_SETTINGS_COLUMNS, queue_settings);
 

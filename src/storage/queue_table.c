@@ -12,15 +12,11 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/wait_queue.h"
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "name_cache.h"
-#include "queue_table.h"
-#include "table.h"
+#include "registry.h"
+#include "rows.h"
 
 #define QUEUE_NAME_MAX 80 /* 38 + 1 + 38 and the terminating zero */
 

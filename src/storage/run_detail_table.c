@@ -20,12 +20,10 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "run_detail_table.h"
-#include "run_table.h"
-#include "table.h"
+#include "rows.h"
+#include "tasks.h"
 
 /*
  * The parameters are the columns in their order.  Keeps the stored error and

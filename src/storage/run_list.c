@@ -17,9 +17,9 @@
 #include "executor/tuptable.h"
 #include "utils/timestamp.h"
 
-#include "../util/spi.h"
-#include "index_scan.h"
-#include "run_list.h"
+#include "../util/util.h"
+#include "rows.h"
+#include "tasks.h"
 
 /*
  * A page of each priority, and then the first of these.  A run that was

@@ -12,12 +12,9 @@
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "count_table.h"
-#include "group_table.h"
-#include "index_scan.h"
-#include "run_progress.h"
+#include "../util/util.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* To read a running run by its timer takes as long as to read so many tasks. */
 #define TASKS_PER_RUNNING 2

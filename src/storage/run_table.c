@@ -34,14 +34,10 @@
 #include "utils/snapshot.h"
 
 #include "../core/types.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
-#include "../util/xact_end.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "run_table.h"
-#include "table.h"
-#include "task_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 static TqStatement last_taken_until = TQ_STATEMENT(
 	"SELECT max(taken_until) FROM tq_internal.run WHERE state = $1", INT2OID);

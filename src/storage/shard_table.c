@@ -41,15 +41,10 @@
 #include "utils/typcache.h"
 #include "utils/xid8.h"
 
-#include "../util/errors.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "shard_table.h"
-#include "table.h"
-#include "table_scan.h"
-#include "watched_table.h"
+#include "registry.h"
+#include "rows.h"
 
 TQ_NUMBERS(TQ_SHARD_COLUMNS, shard);
 

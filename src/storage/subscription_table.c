@@ -13,12 +13,10 @@
 #include "utils/timestamp.h"
 
 #include "../core/types.h"
-#include "../util/spi.h"
-#include "binding_table.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "subscription_table.h"
-#include "table.h"
+#include "log.h"
+#include "rows.h"
 
 static TqRelation subscription_table = TQ_RELATION("subscription");
 static TqRelation subscription_by_name = TQ_RELATION("subscription_pkey");

@@ -54,10 +54,8 @@
 #include "utils/snapshot.h"
 
 #include "../util/compat.h"
-#include "../util/catalog.h"
-#include "../util/spi.h"
-#include "index_entries.h"
-#include "table.h"
+#include "../util/util.h"
+#include "rows.h"
 
 /* ---- names ---- */
 

@@ -15,9 +15,8 @@
 #include "storage/lockdefs.h"
 #include "utils/snapmgr.h"
 
-#include "../util/spi.h"
-#include "table.h"
-#include "table_scan.h"
+#include "../util/util.h"
+#include "rows.h"
 
 /* Begins to read a table with the snapshot of a statement. */
 TqTableScan *

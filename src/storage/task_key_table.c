@@ -13,10 +13,10 @@
 #include "utils/snapmgr.h"
 
 #include "../core/policy.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "task_key_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_TASK_KEY_COLUMNS, task_key);
 

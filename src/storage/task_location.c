@@ -16,15 +16,9 @@
 #include "../core/state.h"
 #include "../core/types.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "pending_table.h"
-#include "run_detail_table.h"
-#include "run_table.h"
-#include "table.h"
-#include "task_location.h"
-#include "task_table.h"
-#include "timer_table.h"
-#include "worker_table.h"
+#include "registry.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* A table and the index that finds a task in it; for run, also the run. */
 typedef struct LocationTable

@@ -38,16 +38,8 @@
 
 #include "../core/state.h"
 #include "../core/types.h"
-#include "dependency_table.h"
-#include "index_scan.h"
-#include "pending_table.h"
-#include "run_detail_table.h"
-#include "run_table.h"
-#include "table.h"
-#include "task_location.h"
-#include "task_lock.h"
-#include "task_table.h"
-#include "timer_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* ---- with waiting ---- */
 

@@ -28,18 +28,11 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
-#include "../core/types.h"
-#include "../util/catalog.h"
-#include "../util/slugid.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "group_table.h"
-#include "index_scan.h"
-#include "insert_new.h"
-#include "queue_table.h"
-#include "table.h"
-#include "task_table.h"
-#include "unique_key_table.h"
+#include "registry.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* A page of a group, in which its own task has no group_id. */
 static TqStatement ids_of_group = TQ_STATEMENT(

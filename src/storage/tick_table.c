@@ -55,14 +55,10 @@
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
 
-#include "../util/catalog.h"
-#include "../util/durability.h"
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "log_segment_table.h"
-#include "table.h"
-#include "tick_table.h"
+#include "log.h"
+#include "rows.h"
 
 /* A class of advisory locks of tq, as in group_table.c. */
 #define TQ_LOCK_CLASS_PUBLISH 7418

@@ -47,13 +47,11 @@
 #include "utils/fmgroids.h"
 #include "utils/timestamp.h"
 
-#include "../shmem/worker_request.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "pending_table.h"
-#include "table.h"
-#include "timer_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* The first two columns of each of the three tables have the same types. */
 TQ_NUMBERS(TQ_CLAIM_TIMER_COLUMNS, claim_timer);

@@ -17,11 +17,10 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "table.h"
-#include "unique_key_table.h"
+#include "rows.h"
+#include "tasks.h"
 
 TQ_NUMBERS(TQ_UNIQUE_KEY_COLUMNS, unique_key);
 

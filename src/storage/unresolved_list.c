@@ -14,11 +14,11 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "../util/spi.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "queue_table.h"
-#include "table.h"
-#include "unresolved_list.h"
+#include "registry.h"
+#include "rows.h"
+#include "tasks.h"
 
 /* Parameters: the page, then the filter. */
 #define QUEUE "$1"

@@ -11,7 +11,8 @@
 
 #include "utils/inval.h"
 
-#include "watched_table.h"
+#include "../util/util.h"
+#include "rows.h"
 
 static TqWatched *all = NULL; /* that this session watches */
 

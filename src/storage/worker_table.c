@@ -25,14 +25,11 @@
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
 
-#include "../util/clock.h"
-#include "../util/guc.h"
-#include "../util/spi.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
 #include "columns.h"
-#include "index_scan.h"
-#include "name_cache.h"
-#include "table.h"
-#include "worker_table.h"
+#include "registry.h"
+#include "rows.h"
 
 #define WORKER_NAME_MAX 132 /* 128, the terminating zero, and padding */
 

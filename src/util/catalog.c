@@ -24,7 +24,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "catalog.h"
+#include "util.h"
 
 /* The table that is locked: one that most calls lock in any case. */
 #define LOCKED_TABLE "task"

@@ -16,8 +16,7 @@
 #include "utils/datetime.h"
 #include "utils/timestamp.h"
 
-#include "clock.h"
-#include "guc.h"
+#include "util.h"
 
 #define USECS_PER_MS INT64CONST(1000)
 #define SPAN_BYTES 256 /* limit of interval_in() for its text */

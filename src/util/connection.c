@@ -16,7 +16,7 @@
 #include "utils/guc_tables.h"
 
 #include "compat.h"
-#include "connection.h"
+#include "util.h"
 
 #define PREFIX "tq."
 

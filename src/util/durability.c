@@ -30,7 +30,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
-#include "durability.h"
+#include "util.h"
 
 #define POLL_MAX_MS 20
 

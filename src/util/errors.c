@@ -13,8 +13,7 @@
 #include "miscadmin.h"
 #include "utils/resowner.h"
 
-#include "errors.h"
-#include "spi.h"
+#include "util.h"
 
 #define SHOWN_BYTES 100
 #define LIST_BYTES 1000

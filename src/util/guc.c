@@ -18,7 +18,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "guc.h"
+#include "util.h"
 
 int tq_claim_timeout = 20 * 60 * 1000;
 int tq_max_deadline = 5 * 24 * 60 * 60;

@@ -10,7 +10,7 @@
 #include "common/base64.h"
 
 #include "compat.h"
-#include "hmac.h"
+#include "util.h"
 
 StaticAssertDecl(TQ_HMAC_CHARS == (TQ_HMAC_BYTES + 2) / 3 * 4,
 				 "the length of a signature in base64");

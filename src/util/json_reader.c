@@ -15,10 +15,7 @@
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
 
-#include "clock.h"
-#include "errors.h"
-#include "json_reader.h"
-#include "slugid.h"
+#include "util.h"
 
 /* ---- keys ---- */
 

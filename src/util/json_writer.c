@@ -12,10 +12,7 @@
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
 
-#include "clock.h"
-#include "json_writer.h"
-#include "slugid.h"
-#include "spi.h"
+#include "util.h"
 
 /* Begins an object. */
 JsonbParseState *

@@ -17,7 +17,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "jsonb_bytes.h"
+#include "util.h"
 
 /* Appends what is behind the length word of a value. */
 void

@@ -12,7 +12,7 @@
 
 #include "utils/builtins.h"
 
-#include "lines.h"
+#include "util.h"
 
 /* ---- write ---- */
 

@@ -14,7 +14,7 @@
 #include "miscadmin.h"
 #include "storage/lock.h"
 
-#include "map_lock.h"
+#include "util.h"
 
 static SubTransactionId held_by = InvalidSubTransactionId;
 

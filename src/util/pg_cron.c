@@ -29,9 +29,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "errors.h"
-#include "pg_cron.h"
-#include "spi.h"
+#include "util.h"
 
 static TqStatement find_job = TQ_STATEMENT(
 	"SELECT jobid FROM cron.job WHERE jobname::text = $1 AND username = $2"

@@ -9,7 +9,7 @@
 
 #include "storage/proc.h"
 
-#include "process.h"
+#include "util.h"
 
 /*
  * Returns how many background workers are running, of which the server can have

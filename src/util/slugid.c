@@ -16,7 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/uuid.h"
 
-#include "slugid.h"
+#include "util.h"
 
 StaticAssertDecl(TQ_SLUG_BYTES == UUID_LEN, "a slugid is a UUID");
 

@@ -52,14 +52,13 @@
 #include "utils/snapshot.h"
 #include "utils/timestamp.h"
 
-#include "catalog.h"
-#include "slugid.h"
-#include "spi.h"
-
 /* Before 16 a header that this one includes has a pointer without prototype. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
 #include "optimizer/planner.h"
+
+#include "util.h"
+
 #pragma GCC diagnostic pop
 
 /* Whether the current call only reads, and how many calls are nested. */

@@ -7,7 +7,7 @@
 #include "common/cryptohash.h"
 #include "common/sha2.h"
 
-#include "stable_slugid.h"
+#include "util.h"
 
 /* What the names of stable slugids are hashed with. */
 #define STABLE_DOMAIN "tq.stable_slugid"

@@ -16,7 +16,7 @@
 
 #include "access/xact.h"
 
-#include "xact_end.h"
+#include "util.h"
 
 static const TqXactEnd *const *ends;
 static int nends;

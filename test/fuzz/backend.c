@@ -18,7 +18,7 @@
 #include "utils/memutils.h"
 
 #include "../../src/util/compat.h"
-#include "../../src/util/spi.h"
+#include "../../src/util/util.h"
 
 PG_FUNCTION_INFO_V1(tq_fuzz_run);
 PG_FUNCTION_INFO_V1(tq_fuzz_exact);

@@ -10,7 +10,7 @@
 
 #include "miscadmin.h"
 
-#include "../../src/util/slugid.h"
+#include "../../src/util/util.h"
 #include "fuzz.h"
 
 /* ---- in place of the server ---- */

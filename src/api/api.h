@@ -1,0 +1,157 @@
+/*
+ * api.h
+ *	  What the files of SQL functions share.
+ *
+ * The API decides how arguments are read and answers are built, which scopes a
+ * call asks for, and what the audit trail shows of it.  Each function reads its
+ * arguments, begins the call, calls the engine, ends the call and answers;
+ * decisions about tasks are the engine's.
+ */
+#ifndef TQ_API_H
+#define TQ_API_H
+
+#include "datatype/timestamp.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/array.h"
+#include "utils/jsonb.h"
+
+#include "../core/types.h"
+#include "../engine/engine.h"
+#include "../picture/picture.h"
+#include "../storage/tasks.h"
+#include "../util/compat.h"
+#include "../util/util.h"
+
+/* ---- arguments.c: reads and checks the arguments of SQL functions ---- */
+
+extern const TqSlug *tq_arg_slug(FunctionCallInfo fcinfo, int n,
+								 const char *name);
+extern TqSlug tq_arg_after(FunctionCallInfo fcinfo, int n);
+extern int tq_arg_max(FunctionCallInfo fcinfo, int n);
+extern int tq_arg_int(FunctionCallInfo fcinfo, int n, const char *name,
+					  int min, int max);
+extern int tq_arg_run_id(FunctionCallInfo fcinfo, int n);
+extern char *tq_arg_text(FunctionCallInfo fcinfo, int n, const char *name);
+extern char *tq_arg_identifier(FunctionCallInfo fcinfo, int n,
+							   const char *name);
+extern char *tq_arg_worker_name(FunctionCallInfo fcinfo, int n,
+								const char *name);
+extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
+extern char *tq_arg_named_queue(FunctionCallInfo fcinfo, int n,
+								const char *name);
+extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
+								 int worker_type);
+extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,
+						   int message_arg);
+extern Jsonb *tq_error_with_message(Jsonb *error, const char *message);
+extern const char *tq_result_fault(const Jsonb *result);
+extern const char *tq_error_fault(const Jsonb *error);
+extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
+								 const char *name);
+extern TqRepairHow tq_arg_repair(FunctionCallInfo fcinfo, int deadline,
+								 int downstream);
+extern ArrayType *tq_arg_array(FunctionCallInfo fcinfo, int n,
+							   const char *name);
+extern ArrayType *tq_arg_batch(FunctionCallInfo fcinfo, int n,
+							   const char *name);
+extern void tq_check_batch(const char *name, int n);
+extern char **tq_arg_texts(FunctionCallInfo fcinfo, int n, const char *name,
+						   int *found);
+extern TqSlug *tq_slugs_of_array(ArrayType *array, const char *name, int *n);
+extern TqCredentials *tq_arg_credentials(FunctionCallInfo fcinfo, int n);
+extern void tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
+									   TqCredentials **credentials, int n);
+pg_noreturn extern void tq_error_null(const char *name);
+pg_noreturn extern void tq_error_null_element(const char *name, int element);
+
+extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
+extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
+extern Datum tq_slug_datum(const TqSlug *slug);
+
+/* ---- audit_call.c: writes calls of SQL functions to the audit trail ---- */
+
+extern void tq_audit_call(FunctionCallInfo fcinfo);
+extern void tq_audit_call_runs(FunctionCallInfo fcinfo, const TqActRun *runs,
+							   int n);
+
+/*
+ * Writes an act of an operator, or a call of a producer or worker, if tq.audit
+ * wants it.  A function that the trail shows has one of them before its
+ * tq_call_end(), or asks tq_audit_wants_clients() itself.
+ */
+#define tq_audit_operator(fcinfo)                                             \
+	do                                                                        \
+	{                                                                         \
+		if (tq_audit != TQ_AUDIT_OFF)                                         \
+			tq_audit_call(fcinfo);                                            \
+	} while (0)
+
+#define tq_audit_wants_clients() (tq_audit == TQ_AUDIT_ALL)
+
+#define tq_audit_client(fcinfo)                                               \
+	do                                                                        \
+	{                                                                         \
+		if (tq_audit_wants_clients())                                         \
+			tq_audit_call(fcinfo);                                            \
+	} while (0)
+
+/* ---- task_api.c: rows of tasks in answers ---- */
+
+extern void tq_put_entries(ReturnSetInfo *rsinfo,
+						   const TqTaskDefinition *tasks, int n);
+
+/* ---- worker_api.c: what functions for workers have in common ---- */
+
+extern TqClaim *tq_begin_claim(FunctionCallInfo fcinfo, int *found);
+extern TqClaim *tq_begin_claim_of_queues(FunctionCallInfo fcinfo, int *found);
+extern void tq_end_claim(FunctionCallInfo fcinfo, const TqClaim *claims,
+						 int found);
+extern void tq_resolve_runs(FunctionCallInfo fcinfo, int reason_arg,
+							TqReport *reports, int n);
+extern void tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report);
+
+/* ---- report_json.c: reads the reports of workers from JSON ---- */
+
+#define TQ_EXCEPTION_REASONS                                                  \
+	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
+#define TQ_REPORT_REASONS                                                     \
+	"completed, failed, failed-terminal, " TQ_EXCEPTION_REASONS ", canceled"
+
+extern TqResolved tq_report_reason(const char *name);
+extern TqReport *tq_reports_read(Jsonb *json, int *n);
+
+/* ---- wait_api.c: the argument "wait" ---- */
+
+extern int64 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max);
+
+/* ---- procedure.c: procedures that end transactions ---- */
+
+extern void tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
+							  const char *detail, const char *hint);
+
+/* ---- router_api.c: what a session of a router knows of tasks ---- */
+
+extern void tq_router_note_task(const TqSlug *id, int32 shard);
+
+/* ---- group_graph.c: reads a task group as a graph that can be drawn ---- */
+
+/* A node of the graph is the task with the same index. */
+typedef struct TqGroupPicture
+{
+	TqGraph graph;
+	TqGroupTask *tasks; /* in order of their ids */
+	int ntasks;
+} TqGroupPicture;
+
+/* Characters of a label. */
+#define TQ_LABEL_MAX 60
+
+extern void tq_group_graph(const TqGroup *group, TqGroupPicture *picture);
+extern int tq_group_graph_find(const TqGroupPicture *picture, int64 task);
+extern void tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
+						   TqGantt *gantt);
+
+#endif /* TQ_API_H */

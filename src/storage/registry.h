@@ -1,0 +1,334 @@
+/*
+ * registry.h
+ *	  What a database has in addition to its tasks: names, settings, rights.
+ *
+ * Decides how queues, workers and policies are interned to numbers, and how
+ * each backend caches what is set.  What a setting or a policy means is in
+ * core; what a caller may change, the engine and the API decide.
+ */
+#ifndef TQ_REGISTRY_H
+#define TQ_REGISTRY_H
+
+#include "access/transam.h"
+#include "datatype/timestamp.h"
+#include "utils/jsonb.h"
+#include "utils/multirangetypes.h"
+
+#include "../core/policy.h"
+#include "../core/queue_settings.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
+
+/* ---- activation.c: begins and ends calls; marks a database as used ---- */
+
+extern bool tq_activation_is_done(void);
+extern bool tq_activation_is_committed(void);
+extern void tq_activation_do(void);
+
+extern void tq_call_begin(bool read_only);
+extern void tq_call_begin_idle(void);
+extern void tq_call_end(void);
+
+/* ---- queue_table.c: queues, whose names are interned to numbers ---- */
+
+/* A queue that a worker has asked for work, or a provisioner of such queues. */
+typedef struct TqQueue
+{
+	char *name; /* provisionerId/workerType, or provisionerId */
+	TimestampTz expires;
+	TimestampTz last_date_active; /* 0: declared, but not seen */
+} TqQueue;
+
+/* The number of a queue. */
+typedef struct TqQueueNumber
+{
+	int32 id;
+	char *name;
+} TqQueueNumber;
+
+/* What Taskcluster shows of a queue that was not declared. */
+#define TQ_QUEUE_DESCRIPTION ""
+#define TQ_QUEUE_STABILITY "experimental"
+
+extern int32 tq_queue_find(const char *name);
+extern char *tq_queue_name(int32 queue);
+extern int32 tq_queue_intern(const char *name);
+extern TqQueueNumber *tq_queue_numbers_of(const char *provisioner, int max,
+										  int *found);
+extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
+extern void tq_queue_declare(int32 queue, TimestampTz expires);
+extern bool tq_queue_read(const char *name, TimestampTz now, TqQueue *queue);
+extern bool tq_queue_read_provisioner(const char *provisioner, TimestampTz now,
+									  TqQueue *queue);
+extern TqQueue *tq_queues_list(const char *after, int max, TimestampTz now,
+							   int *found);
+extern TqQueue *tq_queues_list_of(const char *provisioner, const char *after,
+								  int max, TimestampTz now, int *found);
+extern TqQueue *tq_queues_list_provisioners(const char *after, int max,
+											TimestampTz now, int *found);
+extern void tq_queues_forget(TimestampTz before);
+
+/* ---- json_fields.c: reads JSON objects into structs, field by field ---- */
+
+/*
+ * Stores a value in its field.  Returns NULL, or what the value has to be, as
+ * a text that follows `must have a "key" that`.
+ */
+typedef const char *TqReadField(const JsonbValue *value, void *place);
+
+typedef struct TqField
+{
+	const char *key;
+	TqReadField *read;
+	size_t place; /* offset in the struct that is filled */
+} TqField;
+
+extern const char *tq_field_count(const JsonbValue *value, void *place);
+extern const char *tq_field_time(const JsonbValue *value, void *place);
+extern const char *tq_field_flag(const JsonbValue *value, void *place);
+extern const char *tq_fields_read(const JsonbContainer *object,
+								  const TqField *fields, int n, void *base);
+extern const char *tq_duration_parse(const JsonbValue *value, int64 *ms);
+
+/* ---- policy_json.c: reads a policy from JSON, key by key ---- */
+
+typedef struct TqGivenPolicy
+{
+	TqPolicy policy;
+	int retries;         /* TQ_OFF: absent */
+	int64_t delay;       /* ms; TQ_OFF: absent */
+	char *keys[TQ_KEYS]; /* NULL: absent */
+} TqGivenPolicy;
+
+#define TQ_POLICY_BYTES 2000 /* as jsonb, and as text */
+
+extern const char *tq_policy_parse(const Jsonb *json, TqGivenPolicy *given);
+extern const char *tq_policy_parse_stored(const Jsonb *json,
+										  TqGivenPolicy *given);
+extern Jsonb *tq_policy_without_keys(Jsonb *policy);
+extern Jsonb *tq_policy_with_keys(Jsonb *stored, char *const *keys);
+extern Jsonb *tq_policy_of_default(Jsonb *policy);
+extern Jsonb *tq_policy_with_default(Jsonb *own, Jsonb *stored_default);
+extern bool tq_policy_has_default(const Jsonb *stored);
+extern Jsonb *tq_policy_own(Jsonb *stored);
+
+/* ---- policy_table.c: policies, interned as they were given ---- */
+
+extern int32 tq_policy_intern(Jsonb *policy);
+extern const TqPolicy *tq_policy_get(int32 id);
+extern Jsonb *tq_policy_json(int32 id);
+extern int32 *tq_policies_that_retain(int *found);
+extern int64 tq_policy_longest_claim(void);
+
+/* ---- queue_settings_json.c: reads the settings of a queue from JSON ---- */
+
+/* Settings as they were given. */
+typedef struct TqGivenSettings
+{
+	TqQueueSettings settings;
+	Jsonb *policy;  /* of tasks that do not say otherwise; NULL: none */
+	Jsonb *weights; /* of fairness keys, all above 0; NULL: none */
+} TqGivenSettings;
+
+#define TQ_QUEUE_SETTINGS_BYTES 16000 /* as jsonb, and as text */
+
+extern const char *tq_queue_settings_parse(const Jsonb *json,
+										   TqGivenSettings *given);
+
+/* ---- queue_settings_table.c: what queues are set to ---- */
+
+extern void tq_queue_settings_changed(void);
+extern void tq_queue_settings_reload(void);
+extern const TqQueueSettings *tq_queue_settings(int32 queue);
+extern bool tq_queue_settings_exist(void);
+extern bool tq_queue_settings_are_fair(void);
+extern double tq_queue_settings_weight(int32 queue, const char *key);
+extern int32 *tq_queue_settings_with_moves(uint64 *version, int *found);
+extern Jsonb *tq_queue_settings_policy(const char *queue);
+extern TqRetention tq_queue_settings_shortest(TqRetention kept);
+extern int32 *tq_queue_settings_with_rate(int *found);
+extern int64 tq_queue_settings_longest_claim(void);
+extern Jsonb *tq_queue_settings_read(int32 queue);
+extern Jsonb *tq_queue_settings_merge(int32 queue, Jsonb *changes);
+extern void tq_queue_settings_delete(int32 queue);
+
+/* ---- worker_table.c: task workers, interned per queue ---- */
+
+/* What a claim needs to know of a worker; cached, and exact. */
+typedef struct TqWorkerSeat
+{
+	int32 id;
+	bool is_retired; /* not to be used before it is revived */
+	bool is_known;   /* has called claim_work(), or was declared */
+	TimestampTz quarantine_until;
+	TimestampTz store_after; /* until then nothing about it is stored */
+} TqWorkerSeat;
+
+/* A worker as it is shown; a time is 0 if it never happened. */
+typedef struct TqWorker
+{
+	int32 id;
+	int32 queue;
+	TimestampTz expires; /* 0: not known */
+	TimestampTz first_claim;
+	TimestampTz last_date_active;
+	TimestampTz quarantine_until;
+	Jsonb *quarantine_details; /* NULL: never in quarantine */
+	char *group;
+	char *name;
+	TqWorkerActivity activity; /* that is not stored yet */
+} TqWorker;
+
+/* A claim, by the id of its task that clients know. */
+typedef struct TqRecent
+{
+	TqSlug task_id;
+	int run_id;
+} TqRecent;
+
+/* A page of the workers of a queue. */
+typedef struct TqWorkerPage
+{
+	int32 queue;
+	const char *after_group;
+	const char *after_name;
+	int max;
+	bool by_quarantine; /* only those that are in quarantine, or are not */
+	bool is_quarantined;
+} TqWorkerPage;
+
+extern void tq_worker_name(int32 worker, char **group, char **name);
+extern int32 tq_worker_queue(int32 worker);
+extern bool tq_worker_seat_find(int32 queue, const char *group,
+								const char *name, TqWorkerSeat *seat);
+extern void tq_worker_seat_intern(int32 queue, const char *group,
+								  const char *name, TqWorkerSeat *seat);
+extern bool tq_worker_find(int32 queue, const char *group, const char *name,
+						   TqWorker *worker);
+extern TqWorker *tq_workers_list(const TqWorkerPage *page, TimestampTz now,
+								 int *found);
+extern TqRecent *tq_worker_recent(const TqWorker *worker, int max, int *found);
+extern void tq_worker_note(const TqWorkerSeat *seat, TimestampTz seen,
+						   const TqRecentClaim *claims, int n);
+extern bool tq_worker_store(int32 queue, const char *group, const char *name,
+							TqWorkerSeat *seat, TimestampTz now, bool claims);
+extern void tq_worker_declare(int32 worker, TimestampTz expires);
+extern void tq_worker_quarantine(int32 worker, TimestampTz until,
+								 TimestampTz expires, Jsonb *detail);
+extern void tq_workers_forget(TimestampTz before);
+
+#define TQ_SEEN_DAY_MS INT64CONST(24 * 60 * 60 * 1000)
+
+/* ---- interned.c: deletes rows to which nothing refers any more ---- */
+
+extern void tq_interned_sweep(TimestampTz before, TimestampTz now);
+
+/* ---- grant_table.c: the scopes of roles ---- */
+
+typedef struct TqGrant
+{
+	Oid role; /* may have been dropped */
+	char *scope;
+} TqGrant;
+
+extern uint64 tq_grants_generation(void);
+extern void tq_grants_watch(void);
+extern void tq_grants_changed(void);
+extern TqGrant *tq_grants_all(int *found);
+extern void tq_grants_insert(Oid role, char *const *scopes, int n);
+extern void tq_grants_delete(Oid role, char *const *scopes, int n);
+extern uint64 tq_grants_delete_of_dropped_roles(void);
+
+/* ---- secret_table.c: secrets that credentials are signed with ---- */
+
+#define TQ_SECRET_BYTES 32
+
+/* A secret. */
+typedef struct TqSecret
+{
+	TimestampTz since;
+	TimestampTz until; /* when what it signed is refused; 0: it signs */
+	uint8 bytes[TQ_SECRET_BYTES];
+} TqSecret;
+
+extern const TqSecret *tq_secrets(int *n);
+extern const TqSecret *tq_secret_current(void);
+extern void tq_secret_lock(void);
+extern void tq_secret_rotate(TimestampTz now, TimestampTz until);
+
+/* ---- audit_table.c: which role made which call ---- */
+
+typedef struct TqAuditRow
+{
+	TimestampTz at;
+	const char *session_role;
+	const char *role;
+	char **clients; /* NULL: no credentials */
+	int nclients;
+	const char *function;
+	TqSlug *tasks; /* NULL: none */
+	int32 *runs;   /* NULL: none, otherwise one for each task */
+	int n;
+	Jsonb *arguments;
+} TqAuditRow;
+
+extern void tq_audit_insert(const TqAuditRow *row);
+extern int tq_audit_delete(TimestampTz before, int max);
+
+/* ---- shard_table.c: the buckets of this database ---- */
+
+/* The buckets of a database that is a shard. */
+typedef struct TqOwnBuckets
+{
+	bool has[TQ_SLUG_BUCKETS];
+	int n;
+	int16 list[TQ_SLUG_BUCKETS]; /* the n that it has, in order */
+} TqOwnBuckets;
+
+/* Tasks whose groups are in one bucket. */
+typedef struct TqBucketCount
+{
+	int32 bucket;
+	int64 groups;
+	int64 unresolved; /* tasks */
+} TqBucketCount;
+
+extern void tq_shard_changed(void);
+extern bool tq_shard_parse(MultirangeType *ranges, TqOwnBuckets *own);
+extern bool tq_shard_is_set(void);
+extern const TqOwnBuckets *tq_shard_buckets(void);
+extern MultirangeType *tq_shard_read(void);
+extern FullTransactionId tq_shard_write(MultirangeType *ranges);
+extern bool tq_shard_is_settled(FullTransactionId change);
+extern TqBucketCount *tq_shard_counts(int *found);
+
+/* ---- cron_table.c: recurring tasks ---- */
+
+/* A recurring task, and what its firings have left. */
+typedef struct TqCron
+{
+	char *name;
+	TqSlug id; /* of which the ids of its tasks are made */
+	Oid role;  /* that owns it */
+	char *schedule;
+	char *task_queue_id;
+	char *overlap;
+	bool is_paused;
+	Jsonb *payload;
+	Jsonb *options; /* further arguments of enqueue(), by name */
+	TimestampTz created;
+	TimestampTz last_scheduled; /* 0: never, also the next two */
+	TimestampTz last_fired;
+	TimestampTz last_skipped;
+	bool has_task;
+	TqSlug last_task;
+} TqCron;
+
+extern bool tq_cron_find(const char *name, TqCron *cron);
+extern bool tq_cron_lock(const char *name, TqCron *cron);
+extern bool tq_cron_put(const TqCron *cron);
+extern void tq_cron_delete(const char *name);
+extern void tq_cron_set_paused(const char *name, bool is_paused);
+extern void tq_cron_set_fired(const TqCron *cron);
+
+#endif /* TQ_REGISTRY_H */

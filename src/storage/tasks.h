@@ -1,0 +1,988 @@
+/*
+ * tasks.h
+ *	  Rows of tasks: definitions, runs, what waits for what, and when.
+ *
+ * Decides how the rows of a task are read, locked and written, in batches and
+ * in which order of locks.  It never decides what becomes of a task: the engine
+ * does, and calls these functions with the result.
+ */
+#ifndef TQ_TASKS_H
+#define TQ_TASKS_H
+
+#include "datatype/timestamp.h"
+#include "executor/tuptable.h"
+#include "utils/array.h"
+#include "utils/jsonb.h"
+#include "utils/snapshot.h"
+
+#include "../core/policy.h"
+#include "../core/types.h"
+#include "../shmem/shmem.h"
+#include "../util/util.h"
+#include "rows.h"
+
+/* ---- task_table.c: tq_internal.task: definitions of tasks ---- */
+
+/*
+ * A task, as far as decisions depend on it.  The types that follow contain
+ * each other, so that the type of a task says what of it was read.
+ */
+typedef struct TqTask
+{
+	int64 id;
+	TimestampTz created;
+	TimestampTz deadline; /* effective: the defined one, or another one */
+	TimestampTz defined_deadline;
+	TimestampTz expires;
+	int64 delay; /* ms from scheduled until claimable; below 0: from created */
+	int64 group_id; /* 0: the group has the task's own id */
+	int32 queue;
+	int32 policy; /* 0: none */
+	int16 priority;
+	int16 retries;
+	bool all_resolved;
+	TqSlug task_id;
+	bool expires_given; /* false: it may be deleted earlier, by retention */
+} TqTask;
+
+/* A task with its names, as its status has them. */
+typedef struct TqNamedTask
+{
+	TqTask task;
+	TqSlug group_slug;
+	char *queue_name;
+	char *scheduler_id;
+	char *project_id;
+} TqNamedTask;
+
+/* A task with what its messages contain. */
+typedef struct TqMessageTask
+{
+	TqNamedTask named;
+	ArrayType *routes; /* NULL: none */
+	Jsonb *tags;       /* as stored, perhaps compressed; NULL: {} */
+} TqMessageTask;
+
+/* A task with its whole definition, stored or new. */
+typedef struct TqTaskDefinition
+{
+	TqNamedTask named;
+	bool has_own_id; /* of a new task: this call generated task_id */
+	int ndependencies;
+	TqSlug *dependencies;
+	ArrayType *routes; /* NULL: none */
+	ArrayType *scopes;
+	Jsonb *payload;
+	Jsonb *metadata; /* NULL: enqueue() without a name */
+	Jsonb *tags;     /* NULL: {} */
+	Jsonb *extra;
+	Jsonb *given_policy; /* of a new task, as it is stored; NULL: none */
+	char *keys[TQ_KEYS]; /* of a new task; NULL: none */
+	int64 redriven; /* of a new task: the dead one in its place; 0: none */
+	bool has_own_retries; /* of a new task: no default policy sets them */
+	bool has_own_delay;
+	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
+	bool is_of_arguments;       /* of a new task: given to enqueue() */
+	bool is_timed_from_visible; /* of a new task: its times count from then */
+	bool may_be_foreign; /* of a new task: in a bucket of another shard */
+} TqTaskDefinition;
+
+extern void tq_tasks_insert(const TqTaskDefinition *const *tasks, int n,
+							bool *is_new);
+
+/* The result of comparing a task that is created again with the stored one. */
+typedef enum TqMatch
+{
+	TQ_MATCH_NONE, /* no task with that id is stored */
+	TQ_MATCH_SAME,
+	TQ_MATCH_DIFFERS
+} TqMatch;
+
+typedef struct TqStored TqStored;
+
+extern TqStored *tq_stored_begin(void);
+extern TqMatch tq_stored_match(TqStored *stored, TqTaskDefinition *definition,
+							   bool with_times);
+extern void tq_stored_end(TqStored *stored);
+
+extern TqNamedTask *tq_task_by_slug(const TqSlug *slug);
+extern bool tq_task_exists(const TqSlug *slug);
+extern TqNamedTask *tq_tasks_by_slug(const TqSlug *slugs, int n, int *found);
+extern TqNamedTask *tq_tasks_by_id(const int64 *ids, int n, int *found);
+extern TqMessageTask *tq_tasks_for_messages(const int64 *ids, int n,
+											int *found);
+extern TqTaskDefinition *tq_definition_by_slug(const TqSlug *slug);
+extern TqTaskDefinition *tq_definitions_by_slug(const TqSlug *slugs, int n,
+												int *found);
+extern TqTaskDefinition *tq_definitions_by_id(const int64 *ids, int n,
+											  int *found);
+extern TqTaskDefinition *tq_definitions_of_group(int64 group_id,
+												 const TqSlug *group,
+												 const TqSlug *after, int max,
+												 int *found);
+extern TqTaskDefinition *tq_definitions_dependent(int64 required,
+												  TimestampTz now,
+												  const TqSlug *after, int max,
+												  int *found);
+
+/* Finds tasks, by either index; all zeros before the first one. */
+typedef struct TqTaskFinder
+{
+	TqScan *by_slug; /* NULL: not needed yet, also the next */
+	TqScan *by_id;
+} TqTaskFinder;
+
+extern bool tq_task_find_by_slug(TqTaskFinder *finder, const TqSlug *slug,
+								 TqTask *task);
+extern bool tq_task_find_by_id(TqTaskFinder *finder, int64 id, TqTask *task);
+extern void tq_task_finder_end(TqTaskFinder *finder);
+extern bool tq_task_find(const TqSlug *slug, TqTask *task);
+
+extern bool tq_task_order(int64 id, int32 *queue, int16 *priority);
+extern TqTask *tq_tasks_core(const int64 *ids, int n, int *found);
+extern TqTask *tq_tasks_after(int64 *after, int entries, int *found,
+							  bool *more);
+extern void tq_task_add_dependencies(int64 id, const TqSlug *dependencies,
+									 int n);
+extern void tq_tasks_set_due(const int64 *ids, const TimestampTz *due, int n);
+extern void tq_tasks_set_expires(const int64 *ids, const TimestampTz *expires,
+								 int n);
+extern void tq_tasks_set_priority(const int64 *ids, int n, int priority);
+extern void tq_tasks_set_queue(const int64 *ids, int n, int32 queue);
+extern void tq_tasks_drop_payload(const int64 *ids, int n);
+extern void tq_task_replace(int64 id, Jsonb *payload, int64 delay);
+extern int tq_tasks_delete(const int64 *ids, int n);
+
+/* A run that a claim has taken from tq_internal.pending, or could take. */
+typedef struct TqClaimed
+{
+	int64 task;
+	TqSlug task_id;
+	int run_id;
+	int priority;
+	int retries_left;
+	TqCreated created;
+	TimestampTz scheduled;
+	TimestampTz started; /* first start of a run that was deferred; else 0 */
+	TimestampTz taken_until;
+	TimestampTz pending_until; /* 0: the one of the policy */
+	TimestampTz deadline;      /* of the task */
+	int32 policy;              /* of the task */
+	int64 group_id;            /* of the task */
+	TimestampTz claimable;     /* when the run became claimable */
+	bool has_detail;
+	Jsonb *payload;
+	ArrayType *scopes; /* NULL: none */
+} TqClaimed;
+extern bool tq_task_core(TqScan *scan, int64 id, struct TqTask *task);
+extern TqScan *tq_task_scan_begin(Snapshot snapshot);
+extern bool tq_task_for_order(TqScan *scan, int64 id, int32 *queue,
+							  int *priority);
+extern bool tq_task_for_claim(TqScan *scan, int64 id,
+							  struct TqClaimed *claimed);
+extern Jsonb *tq_task_payload_for_claim(TqScan *scan);
+extern ArrayType *tq_task_scopes_for_claim(TqScan *scan);
+extern ArrayType *tq_task_scopes(int64 id);
+
+/* ---- run_table.c: tq_internal.run, and the location of a task ---- */
+
+/* The location of a task: the table that holds its current row. */
+typedef enum TqTaskLocation
+{
+	TQ_LOCATION_NONE, /* no such task, or its row has moved */
+	TQ_LOCATION_UNSCHEDULED,
+	TQ_LOCATION_PENDING,
+	TQ_LOCATION_DELAYED,
+	TQ_LOCATION_RUN
+} TqTaskLocation;
+
+/* A run, as the table that holds its row has it. */
+typedef struct TqRun
+{
+	int64 task;
+	TqTaskLocation location;
+	int run_id; /* of an unscheduled task its last run, or -1 */
+	TqState state;
+	TqCreated created;
+	TqResolved reason;
+	int retries_left;
+	int worker; /* 0: none */
+	bool by_claim_task;
+	TimestampTz scheduled; /* a time is 0 if there is none */
+	TimestampTz started;
+	TimestampTz taken_until;
+	TimestampTz resolved;
+	bool has_detail; /* it has a row in run_detail, too: TqRunDetail */
+} TqRun;
+
+extern const TqXactEnd tq_run_xact_end;
+
+extern void tq_runs_insert(const TqRun *runs, int n);
+extern void tq_runs_start(const TqClaimed *claimed, int n, int32 worker,
+						  int32 queue);
+extern void tq_runs_update(const TqRun *runs, int n);
+extern bool tq_run_find(int64 task, int run_id, TqRun *run);
+extern TimestampTz tq_run_last_taken_until(void);
+
+/* What a session remembers of a task of which it has claimed a run. */
+typedef struct TqRecalled
+{
+	int64 task;
+	int64 group_id;
+	int32 policy;
+	int32 queue;
+	int32 worker; /* that had the run */
+} TqRecalled;
+
+extern bool tq_runs_recall(const TqSlug *task_id, TqRecalled *recalled);
+
+/*
+ * Reads rows of tq_internal.run, and writes each unless it was changed
+ * concurrently.
+ */
+typedef struct TqRunWriter TqRunWriter;
+
+extern TqRunWriter *tq_run_writer_begin(void);
+extern void tq_run_writer_renew(TqRunWriter *writer);
+extern bool tq_run_writer_read(TqRunWriter *writer, const TqSlug *task_id,
+							   int64 task, int run_id, TqRun *run);
+extern bool tq_run_writer_write(TqRunWriter *writer, const TqRun *run);
+extern bool tq_run_writer_delete(TqRunWriter *writer);
+extern void tq_run_writer_end(TqRunWriter *writer);
+/* Reads the last row in tq_internal.run of many tasks. */
+typedef struct TqScan TqRunReader;
+
+extern TqRunReader *tq_run_reader_begin(void);
+extern bool tq_run_reader_last(TqRunReader *reader, int64 task, TqRun *run);
+extern void tq_run_reader_end(TqRunReader *reader);
+
+extern void tq_run_read(TupleTableSlot *slot, struct TqRun *run);
+
+/* ---- run_detail_table.c: attributes that only some runs have ---- */
+
+/* How far a worker is, as it has reported last (doc/spec/policy.md 13). */
+typedef struct TqRunProgress
+{
+	int64 done;
+	int64 total;   /* TQ_OFF: not given */
+	char *message; /* NULL: none */
+	TimestampTz reported;
+} TqRunProgress;
+
+typedef struct TqRunDetail
+{
+	int64 task;
+	TqBudget budget;         /* its retries_left are in the row of the run */
+	int worker;              /* 0: none */
+	int64 retry_delay;       /* ms, given by a worker; TQ_OFF: none */
+	TimestampTz started;     /* 0: never */
+	Jsonb *error;            /* NULL: none, or not read */
+	Jsonb *result;           /* only to be written; NULL: none */
+	TqRunProgress *progress; /* read with the error; NULL: none; not written */
+} TqRunDetail;
+
+extern void tq_details_write(const TqRunDetail *details, int n);
+
+/* Reads details; opens the table when it is first needed. */
+typedef struct TqDetailReader
+{
+	TqScan *scan;
+	bool with_errors; /* that workers reported, and progress */
+} TqDetailReader;
+
+extern TqRunDetail *tq_detail_reader_read(TqDetailReader *reader, TqRun *run);
+extern void tq_detail_reader_end(TqDetailReader *reader);
+extern bool tq_detail_read(TqRun *run, TqRunDetail *detail);
+extern Jsonb *tq_detail_result(const TqRun *run);
+extern TqRunProgress *tq_detail_progress(const TqRun *run);
+extern bool tq_detail_set_progress(const TqRun *run,
+								   const TqRunProgress *progress);
+
+/* ---- task_location.c: where a task is, and its earlier runs ---- */
+
+/* A run of a task's history. */
+typedef struct TqHistoryRun
+{
+	TqRun run;
+	bool is_left; /* the last one, and the task is unscheduled again */
+	const TqRunDetail *detail; /* NULL: it has none */
+	char *worker_group;        /* NULL: it had no worker, also the next */
+	char *worker_id;
+} TqHistoryRun;
+
+extern void tq_unscheduled_read(TupleTableSlot *slot, TqRun *run);
+extern bool tq_run_may_be_left(const TqRun *run);
+extern bool tq_run_peek(int64 task, TqRun *run);
+extern bool tq_run_lock(int64 task, TqLock mode, TqRun *run);
+extern bool tq_run_lock_row(int64 task, int run_id);
+extern TqHistoryRun *tq_runs_of_task(const TqTask *task, int *found);
+extern int tq_history_first(const TqHistoryRun *runs, int n, int64 task);
+extern TqHistoryRun *tq_runs_history(const int64 *tasks, int n,
+									 bool with_errors, int *found);
+
+/* ---- task_lock.c: locks the current rows of many tasks ---- */
+
+/* A task that was locked after waiting. */
+typedef struct TqTaskLock
+{
+	int64 task;
+	bool is_done;
+	bool is_locked; /* run is set; false: the task does not exist */
+	TqRun run;      /* its last run */
+} TqTaskLock;
+
+extern TqTaskLock *tq_task_lock_wait(const int64 *tasks, int n, TqLock mode,
+									 bool (*is_settled)(const TqRun *run),
+									 bool dependents_too);
+
+typedef struct TqLockedTasks
+{
+	TqRun *runs; /* their current rows, locked, in order of task id */
+	TqTask *tasks;
+	TqRunDetail **details; /* NULL: not read; an entry is NULL: it has none */
+	int n;
+	int64 *others; /* tasks that another session has locked or changed */
+	int nothers;
+	TqTask *resolved; /* tasks that are resolved */
+	int nresolved;
+	TqRun *claims; /* running runs whose claims have not expired */
+	int nclaims;
+} TqLockedTasks;
+
+/* Moves the i-th locked task to the end of those that the caller has kept. */
+static inline void
+tq_locked_tasks_keep(TqLockedTasks *locked, int i)
+{
+	locked->runs[locked->n] = locked->runs[i];
+	if (locked->details != NULL)
+		locked->details[locked->n] = locked->details[i];
+	locked->tasks[locked->n++] = locked->tasks[i];
+}
+
+extern void tq_locked_tasks_read_details(TqLockedTasks *locked);
+extern void tq_task_lock_unresolved(const int64 *tasks, int n,
+									TqLockedTasks *locked);
+extern void tq_task_lock_expired(const int64 *tasks, int n, TimestampTz now,
+								 TqLockedTasks *locked);
+
+/* ---- pending_table.c: pending and delayed runs ---- */
+
+/* visible_at of a run that waits for a gate (engine/gate.c) */
+#define TQ_PARKED DT_NOEND
+
+typedef struct TqPending
+{
+	int64 task;
+	int64 seq; /* 0: the back of the queue */
+	int32 queue;
+	int16 priority;
+	int16 run_id;
+	int16 retries_left;
+	TqCreated created;
+	TimestampTz scheduled;
+	TimestampTz visible_at; /* in delayed */
+	int64 group_id;         /* in delayed; of the task */
+	bool has_detail;
+} TqPending;
+
+extern void tq_pending_insert(const TqPending *rows, int n);
+extern void tq_delayed_insert(const TqPending *rows, int n);
+
+/* A look-up of pending runs, delayed or not, by their tasks. */
+typedef struct TqPendingScan TqPendingScan;
+
+extern TqPendingScan *tq_pending_scan_begin(Snapshot snapshot);
+extern bool tq_pending_scan_read(TqPendingScan *by, int64 task, TqRun *run);
+extern void tq_pending_scan_end(TqPendingScan *by);
+
+extern void tq_pending_are_first(const int64 *tasks, int n, bool *are_first);
+extern bool tq_pending_lock(int64 task, TqLock mode);
+extern void tq_pending_delete(const int64 *tasks, int n);
+
+/* Decides whether a claim takes a run, whose payload is not read yet. */
+typedef bool TqMayClaim(const TqClaimed *run, TimestampTz now);
+
+extern TqClaimed *tq_pending_claim(int32 queue, int max, TimestampTz now,
+								   TqMayClaim *may_claim, int *found);
+extern bool tq_pending_is_claimable(int32 queue, TimestampTz now,
+									TqMayClaim *may_claim);
+extern void tq_delayed_delete(const int64 *tasks, int n);
+extern bool tq_pending_move(int64 task, int priority);
+extern void tq_pending_set_priority(const int64 *tasks, int n, int priority);
+extern void tq_pending_set_queue(const int64 *tasks, int n, int32 queue);
+extern void tq_delayed_set_queue(const int64 *tasks, int n, int32 queue);
+extern void tq_pending_read(TupleTableSlot *slot, TqRun *row);
+extern void tq_delayed_read(TupleTableSlot *slot, TqPending *row);
+
+/* ---- fair_place.c: places of runs in queues that are fair ---- */
+
+/* Where a run is to be placed. */
+typedef struct TqFairRun
+{
+	int64 task;
+	int32 queue;
+	int priority;
+	int64 seq; /* its place */
+} TqFairRun;
+
+extern bool tq_fair_is_used(void);
+extern bool tq_fair_applies(int32 queue);
+extern void tq_fair_place(Oid pending, TqFairRun *runs, int n);
+extern void tq_fair_place_again(Oid pending, TqFairRun *run, int tries);
+
+/* ---- pending_walk.c: looks at pending runs from the front ---- */
+
+/* A pending run. */
+typedef struct TqWalkedRun
+{
+	int64 task;
+	int64 seq;
+	int priority;
+	int own_priority;  /* of its task */
+	TimestampTz since; /* when it became claimable */
+} TqWalkedRun;
+
+/* Returns whether to go on. */
+typedef bool TqVisit(const TqWalkedRun *run, void *arg);
+
+extern void tq_pending_walk(int32 queue, int priority, int64 from,
+							TqVisit *visit, void *arg);
+
+/* ---- timer_table.c: timers: when to check which tasks ---- */
+
+/*
+ * A position in the claim timers or timers: rows up to it have been processed.
+ */
+typedef struct TqScanPosition
+{
+	TimestampTz due;
+	int64 seq;
+} TqScanPosition;
+
+#define TQ_SCAN_BEGIN                                                         \
+	{                                                                         \
+		DT_NOBEGIN, 0                                                         \
+	}
+
+#define TQ_TIMERS 9 /* kinds of timers */
+
+/* Positions up to which nothing is left to be processed (maintenance.c). */
+typedef struct TqScanPositions
+{
+	TqScanPosition delayed;
+	TqScanPosition timer[TQ_TIMERS]; /* by kind */
+} TqScanPositions;
+
+/* Delay until a task that another session has locked is tried again. */
+#define TQ_AGAIN_MS 100
+
+/* A row that tasks share may be due so much earlier than their times. */
+#define TQ_EARLY_MS (60 * 1000)
+
+/* The maximum number of tasks in one row, so that a step stays small. */
+#define TQ_TIMER_TASKS 100
+
+typedef enum TqTimer
+{
+	TQ_TIMER_NONE = -1,
+	TQ_TIMER_CLAIM = 0, /* in tq_internal.claim_timer */
+	TQ_TIMER_DEADLINE = 1,
+	TQ_TIMER_EXPIRE = 2,
+	TQ_TIMER_RUN_TIMEOUT = 3,
+	TQ_TIMER_PENDING_TIMEOUT = 4,
+	TQ_TIMER_TOTAL_TIMEOUT = 5, /* only sends an alert */
+	TQ_TIMER_CANCEL = 6,        /* of a group that is being canceled; of a
+								 * resolved task: of its dependents */
+	TQ_TIMER_GATE = 7,          /* the gates of the task; engine/gate.c */
+	TQ_TIMER_CALLBACK = 8       /* of groups; names callbacks, not tasks */
+} TqTimer;
+
+/* When to check which task. */
+typedef struct TqTimerEntry
+{
+	TimestampTz due;
+	int64 task;
+} TqTimerEntry;
+
+extern void tq_timers_insert(TqTimer kind, TqTimerEntry *entries, int n);
+extern void tq_timers_insert_early(TqTimer kind, TqTimerEntry *entries, int n,
+								   int64 early_ms);
+extern void tq_timer_insert(TqTimer kind, TimestampTz due, const int64 *tasks,
+							int n);
+
+/* Tasks that are due, from the timer rows that were taken. */
+typedef struct TqDue
+{
+	TqScanPosition
+		position; /* where to begin; then the last row that was visited */
+	int64 *ids; /* sorted, without duplicates; NULL if the rows are returned */
+	int n;
+	TimestampTz first; /* time of the earliest row */
+	bool more;         /* more rows may be due */
+} TqDue;
+
+extern void tq_timer_take(TqTimer kind, TimestampTz now, int max, TqDue *due);
+extern int64 *tq_timer_peek(TqTimer kind, TimestampTz now, int max, int *n);
+extern TqPending *tq_delayed_take(TimestampTz now, int max, TqDue *due);
+extern TimestampTz tq_timer_next_due(TimestampTz now,
+									 TqScanPositions *positions);
+extern int tq_compare_ids(const void *a, const void *b);
+
+extern bool tq_delayed_take_one(int64 task, TqPending *row);
+
+/* ---- dependency_table.c: dependencies and unscheduled tasks ---- */
+
+/* The end of a required task, and what its earlier runs have met already. */
+typedef struct TqMet
+{
+	int64 required;
+	bool completed;         /* the run that ends now counts as completed */
+	int previous_completed; /* last earlier run that did, or -1 */
+	int previous_final;     /* last earlier run that was final, or -1 */
+} TqMet;
+
+/* An unscheduled task, or one stripe of its dependency counter. */
+typedef struct TqUnscheduled
+{
+	int64 task;
+	int stripe; /* stripe of the counter; -1: the whole counter */
+	int unmet;
+} TqUnscheduled;
+
+/* A dependency: the run of the required task from which on it can be met. */
+typedef struct TqDependency
+{
+	int64 required;
+	int64 dependent;
+	int from_run;
+} TqDependency;
+
+extern void tq_dependencies_insert(int64 dependent, const int64 *required,
+								   const int32 *from_run, int n);
+extern void tq_dependencies_exist(const int64 *tasks, int n, bool *exist);
+extern TqUnscheduled *tq_dependencies_met(const TqMet *met, int n, int *found);
+extern int64 *tq_dependencies_unscheduled(const int64 *tasks, int n,
+										  int *found);
+extern int64 *tq_dependencies_dependents(const int64 *tasks, int n,
+										 int *found);
+extern int64 *tq_dependencies_required(const int64 *tasks, int n,
+									   const int64 *by, int nby, int *found);
+extern int64 *tq_dependencies_needed(const int64 *required, int n, int *found);
+extern int64 *tq_dependencies_downstream(const int64 *tasks, int n,
+										 int *found);
+extern int64 *tq_dependencies_upstream(const int64 *tasks, int n, int *found);
+extern int64 *tq_dependencies_doomed(const int64 *tasks, int n,
+									 const int64 *except, int nexcept,
+									 int *found);
+extern TqDependency *tq_dependencies_of(const int64 *tasks, int n, int *found);
+extern void tq_dependencies_set_from_run(const TqDependency *edges, int n);
+extern void tq_unscheduled_insert(int64 task, const int64 *unmet, int n,
+								  bool all_resolved, int next_run);
+extern void tq_unscheduled_count_up(int64 task, const int64 *unmet, int n);
+extern void tq_unscheduled_clear(int64 task);
+extern int tq_compare_unscheduled(const void *a, const void *b);
+extern TqUnscheduled *tq_unscheduled_lock(const int64 *tasks, int n,
+										  int *found);
+extern TqUnscheduled *tq_unscheduled_try_lock(const int64 *tasks, int n,
+											  int *found);
+extern void tq_unscheduled_count_down(const TqUnscheduled *waiting, int n,
+									  const bool *may_free, bool *is_free,
+									  int *next_run);
+extern void tq_unscheduled_touch(const int64 *tasks, int n);
+extern void tq_unscheduled_delete(const int64 *tasks, int n);
+
+/* ---- group_table.c: tq_internal.task_group, and its sums ---- */
+
+typedef struct TqGroup
+{
+	int64 id; /* 0 for a group of its own task only, which has no row */
+	TqSlug task_group_id;
+	char *scheduler_id;
+	TimestampTz expires;
+	TimestampTz sealed; /* 0: not sealed */
+	int32 queue;        /* of its first task */
+} TqGroup;
+
+typedef enum TqGroupFound
+{
+	TQ_GROUP_NONE,
+	TQ_GROUP_LONE,  /* it has no row, but a task of the same id */
+	TQ_GROUP_STORED /* it has a row */
+} TqGroupFound;
+
+/* A task of a group. */
+typedef struct TqMember
+{
+	TqSlug task_id;
+	int64 id;
+} TqMember;
+
+extern bool tq_groups_lock_to_join(int joined, int own);
+extern void tq_group_lock(const TqSlug *slug, bool exclusive);
+extern void tq_group_lock_to_seal(const TqSlug *slug);
+extern TqSlug tq_group_slug(int64 id, Snapshot snapshot);
+extern bool tq_group_read_slug(int64 id, Snapshot snapshot, TqSlug *slug);
+extern int64 tq_group_number_of(const TqSlug *slug, Snapshot snapshot);
+extern TqGroupFound tq_group_find(const TqSlug *slug, TqGroup *group);
+extern bool tq_group_insert(TqGroup *group);
+extern void tq_groups_wait_for_insert(const TqSlug *slugs, int n, bool *exist);
+extern bool tq_task_wait_for_insert(const TqSlug *slug);
+extern bool tq_group_prolong(int64 id, TimestampTz expires);
+extern void tq_group_set_sealed(int64 id, TimestampTz sealed);
+extern int64 *tq_group_unresolved(const TqGroup *group, int *found);
+extern int64 *tq_group_ended(const TqGroup *group, const TqResolved *reasons,
+							 int n, int *found);
+extern int64 tq_group_size(const TqGroup *group);
+extern bool tq_group_is_large(const TqGroup *group, int tasks);
+extern int tq_groups_delete(TimestampTz before, int max);
+extern TqGroup *tq_groups_by_slug(const TqSlug *slugs, int n, int *found);
+extern bool tq_group_first_unresolved(const TqGroup *group, TqMember *member);
+extern bool tq_group_first_active(const TqGroup *group, const TqSlug *from,
+								  TqSlug *active);
+
+/* Tasks of a group that have the same state, reason, delay and effect. */
+typedef struct TqGroupCount
+{
+	TqState state;
+	TqResolved reason;
+	bool delayed;
+	TqUnsuccessful effect; /* onUnsuccessful, as far as it counts */
+	int64 tasks;
+	TimestampTz first_created;
+	TimestampTz first_resolved;
+	TimestampTz last_resolved;
+} TqGroupCount;
+
+extern TqGroupCount *tq_group_counts(const TqGroup *group, int *found);
+
+/* ---- group_rows.c: what a picture of a task group shows ---- */
+
+/* A task of a group; the run is its last one. */
+typedef struct TqGroupTask
+{
+	int64 id;
+	TqSlug task_id;
+	char *name; /* metadata.name, or the name of the queue */
+	char *queue_name;
+	TqState state;
+	TqResolved reason; /* of the last run; TQ_RESOLVED_NONE: not resolved */
+	int run_id;        /* -1: no run */
+	bool is_delayed;
+	TimestampTz resolved; /* 0: it is not */
+	char *worker_group;   /* NULL: no worker has had the last run */
+	char *worker_id;
+	char *progress; /* of the running run, in words; NULL: not reported */
+} TqGroupTask;
+
+/* A task of a group that depends on another task, in this group or not. */
+typedef struct TqGroupDependency
+{
+	int64 dependent;
+	int64 required; /* 0: it was deleted */
+} TqGroupDependency;
+
+/* A run of a task of a group. */
+typedef struct TqGroupRun
+{
+	int64 task;
+	int run_id;
+	TqState state;
+	TqResolved reason;
+	TimestampTz claimable; /* from when on it could be claimed */
+	TimestampTz started;   /* 0: it never was */
+	TimestampTz resolved;  /* 0: it is not */
+	char *worker_group;    /* NULL: none */
+	char *worker_id;
+} TqGroupRun;
+
+extern TqGroupTask *tq_group_rows_tasks(const TqGroup *group, int max,
+										int *found);
+extern TqGroupDependency *tq_group_rows_dependencies(const TqGroup *group,
+													 int max, int *found);
+extern TqGroupRun *tq_group_rows_runs(const TqGroup *group, int max,
+									  int *found);
+extern char *tq_group_rows_error(int64 task, int run_id, int max);
+
+/* ---- run_progress.c: what workers of a group have reported ---- */
+
+extern bool tq_progress_is_reported(int64 group);
+extern double tq_progress_of_own(const TqGroup *group);
+extern double tq_progress_of_group(const TqGroup *group, int64 tasks);
+
+/* ---- gate_table.c: tasks that wait for others with the same key ---- */
+
+/* What a member of a gate is; the numbers are stored. */
+typedef enum TqGateState
+{
+	TQ_GATE_ADMITTED = 0,
+	TQ_GATE_READY = 1,     /* it waits for nothing but this gate */
+	TQ_GATE_NOT_READY = 2, /* it cannot be claimed for another reason */
+	TQ_GATE_ENDED = 3,     /* its claims count in an interval */
+	/* as READY and NOT_READY, and its claims count in an interval */
+	TQ_GATE_READY_AGAIN = 4,
+	TQ_GATE_NOT_READY_AGAIN = 5
+} TqGateState;
+
+/* The tasks of a queue with one key; TQ_KEY_SERIAL or TQ_KEY_CONCURRENCY. */
+typedef struct TqGate
+{
+	int32 queue;
+	TqTaskKey kind;
+	char *key;
+} TqGate;
+
+typedef struct TqGateMember
+{
+	int64 task;
+	TqGate gate;
+	TqGateState state;
+} TqGateMember;
+
+/* A task that comes to its gates. */
+typedef struct TqGateEntry
+{
+	int64 task;
+	int32 queue;
+	int priority;
+	uint32 kinds; /* 1 << TqTaskKey */
+	TqGateState state;
+} TqGateEntry;
+
+extern void tq_gates_insert(const TqGateEntry *entries, int n);
+extern int64 *tq_gates_with(const int64 *tasks, int n, int *found);
+
+extern bool tq_gates_lock(void);
+extern TqGateMember *tq_gate_members_of(const int64 *tasks, int n, int *found);
+extern TqGateMember *tq_gate_members_in(const TqGate *gate, TqGateState state,
+										int max, int *found);
+extern int64 tq_gate_count(const TqGate *gate, TqGateState state);
+extern void tq_gate_set_state(TqGateMember *member, TqGateState state);
+extern void tq_gate_take_priority(const TqGateMember *member);
+extern void tq_gate_delete(const TqGateMember *member);
+extern int64 *tq_gate_parked(const int64 *tasks, int n, int *found);
+extern int64 *tq_gate_strays(const int64 *tasks, int n, int *found);
+extern int64 *tq_gate_one_of_each(int32 queue, TqTaskKey kind, int *found);
+extern TimestampTz *tq_gate_claims(const TqGate *gate, TimestampTz since,
+								   int *found);
+
+/* ---- task_key_table.c: the keys that tasks have by their policies ---- */
+
+/* A key of a task. */
+typedef struct TqKeyOfTask
+{
+	int64 task;
+	TqTaskKey kind;
+	char *key;
+} TqKeyOfTask;
+
+extern void tq_task_keys_insert(const TqKeyOfTask *keys, int n);
+extern void tq_task_keys_read(int64 task, char **keys);
+
+/* A look-up of the keys of one kind. */
+typedef struct TqTaskKeyReader TqTaskKeyReader;
+
+extern TqTaskKeyReader *tq_task_key_reader_begin(TqTaskKey kind);
+extern char *tq_task_key_find(TqTaskKeyReader *reader, int64 task);
+extern void tq_task_key_reader_end(TqTaskKeyReader *reader);
+
+extern TqScan *tq_task_key_scan_begin(const char *key, Snapshot snapshot);
+extern bool tq_task_key_scan_next(TqScan *scan, int64 *task);
+
+/* ---- unique_key_table.c: which task has a unique key ---- */
+
+/* A unique key, and the task that was created or rerun with it last. */
+typedef struct TqUniqueKey
+{
+	int32 queue; /* 0: the key is unique in the database */
+	char *key;
+	int64 task; /* 0: none, because the row is new */
+} TqUniqueKey;
+
+extern void tq_unique_keys_lock(TqUniqueKey *keys, int n);
+extern bool tq_unique_key_try_lock(TqUniqueKey *key);
+extern void tq_unique_keys_set(const TqUniqueKey *keys, int n);
+extern void tq_unique_keys_release(const int64 *tasks, int n);
+
+/* ---- failure_table.c: tasks that ended without success ---- */
+
+typedef struct TqFailure
+{
+	int64 task;
+	int32 queue;
+	TimestampTz resolved;
+	TqState state; /* failed or exception */
+} TqFailure;
+
+extern void tq_failures_insert(const TqFailure *failures, int n);
+extern void tq_failure_delete(int64 task);
+
+/* ---- dead_letter_table.c: tasks that failed finally, and how ---- */
+
+typedef struct TqDeadLetter
+{
+	TqSlug task_id;
+	int64 task;
+	int32 queue;
+	TimestampTz failed_at;
+	int64 seq; /* order of writing; tq_dead_letter_insert() sets it */
+	TqResolved reason;
+	Jsonb *error; /* NULL: none */
+	Jsonb *definition;
+	Jsonb *runs;
+} TqDeadLetter;
+
+extern void tq_dead_letter_insert(const TqDeadLetter *letter);
+extern bool tq_dead_letter_lock(const TqSlug *task_id, TqLock mode,
+								TqDeadLetter *letter);
+extern bool tq_dead_letter_exists(const TqSlug *task_id);
+extern int tq_dead_letters_delete(TimestampTz before, int max);
+extern bool tq_dead_letter_delete(const TqSlug *task_id);
+extern TqDeadLetter *tq_dead_letters_by_age(int32 queue,
+											const TqDeadLetter *after, int max,
+											int *found);
+extern TqDeadLetter *tq_dead_letters_list(int32 queue, const TqSlug *after,
+										  int max, int *found);
+
+/* ---- artifact_table.c: metadata and content of artifacts ---- */
+
+typedef struct TqArtifact
+{
+	int64 task;
+	int run_id;
+	char *name;
+	TqStorage storage;
+	char *content_type;
+	int64 content_length; /* -1: not known */
+	TimestampTz expires;
+	bool present;   /* its content is available */
+	Jsonb *details; /* by storage type; NULL: not read */
+} TqArtifact;
+
+extern bool tq_artifact_lock_run(int64 task, int run_id, TqRun *run);
+extern bool tq_artifact_insert(const TqArtifact *artifact);
+extern void tq_artifact_update(const TqArtifact *artifact);
+extern bool tq_artifact_find(int64 task, int run_id, const char *name,
+							 bool whole, TqArtifact *artifact);
+extern bool tq_artifact_lock(int64 task, int run_id, const char *name,
+							 TqArtifact *artifact);
+extern TqArtifact *tq_artifacts_of_run(int64 task, int run_id,
+									   const char *after, int max, int *found);
+extern int tq_artifacts_delete_expired(TimestampTz before, int max);
+extern void tq_artifacts_delete_of_tasks(const int64 *tasks, int n);
+
+/* ---- callback_table.c: tasks to create when a group resolves ---- */
+
+typedef struct TqCallback
+{
+	int64 id;
+	TimestampTz registered;
+	TqSlug task_group_id;
+	TqSlug task_id; /* of the task that is created */
+	Oid role;       /* that has registered it */
+	char *client;   /* of the credentials that it had assumed; NULL: none */
+	Jsonb *definition;
+} TqCallback;
+
+extern bool tq_callback_insert(const TqCallback *callback);
+extern bool tq_callback_lock(int64 id, TqCallback *callback);
+extern TqCallback *tq_callbacks_lock_group(const TqSlug *group, int *found);
+extern bool tq_callback_exists(int64 id);
+extern void tq_callback_delete(int64 id);
+extern int64 *tq_callbacks_of_groups(const TqSlug *groups, int n, int *found);
+
+/* ---- postponed_table.c: tasks for which a step of maintenance failed ---- */
+
+typedef struct TqPostponed
+{
+	int64 task;
+	const char *step;
+	TimestampTz due;    /* when the step is retried */
+	TimestampTz origin; /* time of the timer that asked for the step */
+	TimestampTz since;  /* first failure */
+	int failures;
+	const char *error;
+} TqPostponed;
+
+extern void tq_postponed_put(const TqPostponed *row, TimestampTz now);
+extern int tq_postponed_failures(int64 task, const char *step);
+extern TqPostponed *tq_postponed_take(TimestampTz now, int max, int *found);
+extern int64 *tq_postponed_among(const int64 *tasks, int n, const char *step,
+								 int *found);
+extern void tq_postponed_delete(int64 task, const char *step);
+extern TimestampTz tq_postponed_next_due(void);
+
+/* ---- count_note.c: notes changes in counters of queues and groups ---- */
+
+extern void tq_count(TqCounted what, int64 id, int counter, int64 by);
+extern void tq_count_doubt(void);
+
+/* ---- count_table.c: counts of rows, and counters that spare them ---- */
+
+extern uint64 tq_count_identity(void);
+
+/* The gauges of a queue that were counted, less what time has ended. */
+typedef struct TqGauges
+{
+	int32 queue;
+	int64 gauges[TQ_QUEUE_GAUGES];
+} TqGauges;
+
+extern int64 tq_count_pending(int32 queue, TimestampTz now);
+extern int64 tq_count_claimed(int32 queue, TimestampTz now);
+extern TqGauges *tq_count_rows(int *n);
+extern TqGauges *tq_count_ended(TimestampTz now, int *n);
+extern bool tq_count_build_gauges(void);
+extern int64 tq_count_running(void);
+extern bool tq_count_read_group(int64 id, int64 *counters);
+extern bool tq_count_group_begin(int64 id, Snapshot *snapshot);
+
+/* ---- unresolved_list.c: pages of the unresolved tasks of a queue ---- */
+
+/* Which tasks of a queue are wanted. */
+typedef struct TqUnresolvedFilter
+{
+	int32 queue;
+	TimestampTz created_by; /* tasks that were created later are not wanted */
+	const char *name;       /* of the metadata; NULL: any */
+	Jsonb *tags;            /* that a task must have; NULL: none */
+} TqUnresolvedFilter;
+
+/* A row of one of the tables in which unresolved tasks are. */
+typedef struct TqUnresolvedRow
+{
+	int64 task;
+	int64 place; /* in the order of the page */
+	bool is_wanted;
+} TqUnresolvedRow;
+
+extern TqUnresolvedRow *tq_unresolved_page(const TqUnresolvedFilter *filter,
+										   TqTaskLocation location,
+										   int priority, int64 after, int max,
+										   int *found);
+
+/* ---- run_list.c: pages of the pending and claimed runs of a queue ---- */
+
+/* A place in a list: after the run that has it. */
+typedef struct TqRunPlace
+{
+	TimestampTz since; /* of a claimed run: when it was claimed */
+	int64 number;      /* its task; of a pending run: its seq */
+} TqRunPlace;
+
+typedef struct TqListedRun
+{
+	int64 task;
+	TqSlug task_id;
+	int run_id;
+	TqRunPlace place; /* `since` of a pending run: when it became pending */
+	char *worker_group;
+	char *worker_id;
+} TqListedRun;
+
+extern TqListedRun *tq_runs_list_pending(int32 queue, int64 after, int max,
+										 TimestampTz now, int *found);
+extern TqListedRun *tq_runs_list_claimed(int32 queue, const TqRunPlace *after,
+										 int max, TimestampTz now, int *found);
+extern TqListedRun *tq_runs_held(int32 worker, int *found);
+
+#endif /* TQ_TASKS_H */
