@@ -405,7 +405,8 @@ INSERT INTO kind VALUES
 CREATE FUNCTION pg_temp.attempt_on(call text, queues text, access text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM tq.grant_queue('scoped', queues, access);
-	RETURN pg_temp.attempt(call, '{}');
+	-- A schedulerId is no part of an access.
+	RETURN pg_temp.attempt(call, '{queue:scheduler-id:sched}');
 END $$;
 CREATE TEMP VIEW of_kind AS
 	SELECT k.access, k.fns, r.fn, r.call FROM kind AS k, rule AS r
