@@ -38,7 +38,10 @@ REGRESS = install slugid privilege scope settings limit create schedule claim re
 	group priority artifact upkeep delete interned statement topic wait preset bad_input bad_definition big
 REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress $(test_settings)
 ISOLATION = $(patsubst $(tree)/test/isolation/specs/%.spec,%,$(sort $(wildcard $(tree)/test/isolation/specs/*.spec)))
-ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=$(tree)/test/isolation --temp-instance=./tmp_check_iso $(test_settings)
+ISOLATION_OPTS = --encoding=UTF8 --no-locale --inputdir=$(tree)/test/isolation --launcher=$(tree)/test/isolation/launch \
+	--load-extension=tq --temp-instance=./tmp_check_iso $(test_settings)
+# The hunks of a diff name the permutation, or the statement, in which they are.
+export PG_REGRESS_DIFF_OPTS ?= -U3 -F'^[^[:space:]]'
 # The claim cursor has two modes (src/shmem/claim_cursor.c).  The specs of claims run in
 # both: once more on a server on which transactions may be prepared.  Those that
 # prepare one run on that server only.
