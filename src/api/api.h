@@ -150,7 +150,6 @@ typedef struct TqGroupPicture
 #define TQ_LABEL_MAX 60
 
 extern void tq_group_graph(const TqGroup *group, TqGroupPicture *picture);
-extern int tq_group_graph_find(const TqGroupPicture *picture, int64 task);
 extern void tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
 						   TqGantt *gantt);
 

@@ -49,8 +49,8 @@ node_of(const TqGroupTask *task)
 }
 
 /* Returns the index of a task, or -1 if it is not in the group. */
-int
-tq_group_graph_find(const TqGroupPicture *picture, int64 task)
+static int
+index_of_task(const TqGroupPicture *picture, int64 task)
 {
 	int low = 0;
 	int high = picture->ntasks - 1;
@@ -83,8 +83,8 @@ add_edges(const TqGroup *group, TqGroupPicture *picture)
 	graph->edges = palloc(sizeof(TqGraphEdge) * Max(n, 1));
 	for (int i = 0; i < n; i++)
 	{
-		int from = tq_group_graph_find(picture, rows[i].required);
-		int to = tq_group_graph_find(picture, rows[i].dependent);
+		int from = index_of_task(picture, rows[i].required);
+		int to = index_of_task(picture, rows[i].dependent);
 
 		if (to < 0)
 			continue;
@@ -134,7 +134,7 @@ tq_group_gantt(const TqGroup *group, const TqGroupPicture *picture,
 	for (int i = 0; i < n; i++)
 	{
 		const TqGroupRun *run = &runs[i];
-		int task = tq_group_graph_find(picture, run->task);
+		int task = index_of_task(picture, run->task);
 
 		if (task < 0)
 			continue;

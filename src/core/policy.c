@@ -462,8 +462,8 @@ tq_key_name(TqTaskKey key)
 /* ---- names ---- */
 
 /* Returns the name of what onConflict does. */
-const char *
-tq_on_conflict_name(TqOnConflict action)
+static const char *
+on_conflict_name(TqOnConflict action)
 {
 	switch (action)
 	{
@@ -483,7 +483,7 @@ tq_on_conflict_parse(const char *name, TqOnConflict *action)
 {
 	for (int i = TQ_CONFLICT_RETURN; i <= TQ_CONFLICT_REJECT; i++)
 	{
-		if (strcmp(name, tq_on_conflict_name((TqOnConflict) i)) == 0)
+		if (strcmp(name, on_conflict_name((TqOnConflict) i)) == 0)
 		{
 			*action = (TqOnConflict) i;
 			return true;

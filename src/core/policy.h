@@ -153,7 +153,6 @@ extern bool tq_policy_is_held(const TqPolicy *policy, TqState state,
 							  int64_t created, int64_t now);
 extern bool tq_policy_has_key(const TqPolicy *policy, TqTaskKey key);
 extern const char *tq_key_name(TqTaskKey key);
-extern const char *tq_on_conflict_name(TqOnConflict action);
 extern bool tq_on_conflict_parse(const char *name, TqOnConflict *action);
 extern const char *tq_backoff_name(TqBackoff backoff);
 extern bool tq_backoff_parse(const char *name, TqBackoff *backoff);

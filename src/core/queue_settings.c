@@ -32,8 +32,8 @@ const TqQueueSettings tq_queue_settings_plain = {
 };
 
 /* Returns whether claims have to take slots. */
-bool
-tq_queue_settings_limit_claims(const TqQueueSettings *settings)
+static bool
+limit_claims(const TqQueueSettings *settings)
 {
 	return settings->concurrent_limit > 0 || settings->rate_count > 0;
 }
@@ -49,9 +49,8 @@ tq_queue_settings_limit_keys(const TqQueueSettings *settings)
 bool
 tq_queue_settings_count(const TqQueueSettings *settings)
 {
-	return tq_queue_settings_limit_claims(settings) ||
-		   settings->max_pending > 0 || settings->max_delayed > 0 ||
-		   settings->max_running > 0;
+	return limit_claims(settings) || settings->max_pending > 0 ||
+		   settings->max_delayed > 0 || settings->max_running > 0;
 }
 
 /*

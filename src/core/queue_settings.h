@@ -34,7 +34,6 @@ typedef struct TqQueueSettings
 } TqQueueSettings;
 
 extern const TqQueueSettings tq_queue_settings_plain;
-extern bool tq_queue_settings_limit_claims(const TqQueueSettings *settings);
 extern bool tq_queue_settings_limit_keys(const TqQueueSettings *settings);
 extern bool tq_queue_settings_count(const TqQueueSettings *settings);
 extern TqRetention tq_queue_settings_retention(const TqQueueSettings *settings,

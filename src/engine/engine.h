@@ -76,7 +76,6 @@ extern uint64 tq_access_forget_dropped_roles(void);
 
 extern bool tq_is_identifier(const char *value);
 extern bool tq_is_task_queue_id(const char *value);
-extern bool tq_is_queue_pattern(const char *value);
 extern bool tq_is_project_id(const char *value);
 extern bool tq_is_printable(const char *value);
 extern bool tq_is_artifact_name(const char *value);

@@ -57,8 +57,8 @@ tq_is_task_queue_id(const char *value)
 }
 
 /* Returns whether a text is a provisionerId, a slash and a star. */
-bool
-tq_is_queue_pattern(const char *value)
+static bool
+is_queue_pattern(const char *value)
 {
 	const char *slash = strchr(value, '/');
 
@@ -205,7 +205,7 @@ tq_task_queue_id(const char *what, char *value)
 char *
 tq_queue_or_pattern(char *value)
 {
-	if (tq_is_queue_pattern(value) || tq_is_task_queue_id(value))
+	if (is_queue_pattern(value) || tq_is_task_queue_id(value))
 		return value;
 	if (!tq_is_identifier(value))
 		ereport(

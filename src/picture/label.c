@@ -194,23 +194,3 @@ tq_label_mermaid(StringInfo out, const char *label)
 			appendStringInfo(out, "#%d;", c);
 	}
 }
-
-/* Appends a label, cut or filled up to a number of columns of a terminal. */
-void
-tq_label_pad(StringInfo out, const char *label, int columns)
-{
-	int used = 0;
-
-	while (*label != '\0')
-	{
-		int width = Max(pg_dsplen(label), 0);
-		int len = Max(pg_mblen(label), 1);
-
-		if (used + width > columns)
-			break;
-		appendBinaryStringInfo(out, label, len);
-		used += width;
-		label += len;
-	}
-	appendStringInfoSpaces(out, columns - used);
-}

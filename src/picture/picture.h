@@ -41,7 +41,6 @@ extern char *tq_label_pattern(const char *name, bool without_suffix);
 extern void tq_label_html(StringInfo out, const char *label);
 extern void tq_label_dot(StringInfo out, const char *label);
 extern void tq_label_mermaid(StringInfo out, const char *label);
-extern void tq_label_pad(StringInfo out, const char *label, int columns);
 
 /* ---- graph.c: the graph of a task group, and what it is collapsed to ---- */
 

@@ -258,8 +258,8 @@ tq_count_remove_groups(TqCountDatabase *database)
 }
 
 /* Returns how many tasks a group has, by its counters. */
-int64
-tq_count_group_tasks(TqCountGroup *group)
+static int64
+tasks_counted(TqCountGroup *group)
 {
 	int64 tasks = 0;
 
@@ -301,7 +301,7 @@ remove_small_groups(uint32 seconds)
 			continue;
 		if (group->gauges.state == TQ_GAUGES_EXACT &&
 			now - group->used >= seconds &&
-			tq_count_group_tasks(group) < tq_counted_group)
+			tasks_counted(group) < tq_counted_group)
 			remove_any_group(group);
 		else if (oldest == NULL || now - group->used > now - oldest->used)
 			oldest = group;

@@ -532,7 +532,6 @@ extern TqCountGroup *tq_count_enter_group(TqCountDatabase *database,
 extern void tq_count_remove_group(TqCountDatabase *database,
 								  const TqCountKey *key);
 extern void tq_count_remove_groups(TqCountDatabase *database);
-extern int64 tq_count_group_tasks(TqCountGroup *group);
 extern void tq_count_doubt_gauges(TqCountGauges *gauges);
 extern void tq_counts_forget_database(Oid oid);
 

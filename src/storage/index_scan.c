@@ -333,25 +333,6 @@ tq_scan_read(TqScan *scan, Datum a, Datum b, Datum c, TqReader *read,
 	return found;
 }
 
-static void
-read_number(TupleTableSlot *slot, void *number)
-{
-	*(int32 *) number = tq_row_int32(slot, 1);
-}
-
-/*
- * Returns the first column, an integer, of the row with these values, or 0,
- * and closes the scan.
- */
-int32
-tq_scan_number(TqScan *scan, Datum a, Datum b, Datum c)
-{
-	int32 number = 0;
-
-	(void) tq_scan_read(scan, a, b, c, read_number, &number);
-	return number;
-}
-
 /* ---- columns of a row ---- */
 
 /* Returns a column as it is stored; 0 for NULL. */

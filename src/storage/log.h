@@ -127,7 +127,6 @@ extern const uint8 *tq_records_next(const bytea *records, const uint8 *at,
 
 #define TQ_SEGMENTS 6 /* segments of the message log */
 
-extern Oid tq_segment_relation(const char *table, int segment);
 extern int tq_segment_current(TimestampTz *since);
 extern void tq_segment_switch(int segment, TimestampTz now);
 extern bool tq_segment_is_empty(int segment);

@@ -56,8 +56,8 @@ static TqStatement is_unpublished = TQ_STATEMENT(
 	INT4OID, PG_SNAPSHOTOID);
 
 /* Returns the oid of a segment of a table. */
-Oid
-tq_segment_relation(const char *table, int segment)
+static Oid
+oid_of_segment(const char *table, int segment)
 {
 	char name[NAMEDATALEN];
 
@@ -122,8 +122,8 @@ has_blocks(Oid table)
 bool
 tq_segment_is_empty(int segment)
 {
-	return !has_blocks(tq_segment_relation("message", segment)) &&
-		   !has_blocks(tq_segment_relation("tick", segment));
+	return !has_blocks(oid_of_segment("message", segment)) &&
+		   !has_blocks(oid_of_segment("tick", segment));
 }
 
 /*
@@ -132,9 +132,9 @@ tq_segment_is_empty(int segment)
 bool
 tq_segment_try_lock(int segment)
 {
-	return ConditionalLockRelationOid(tq_segment_relation("message", segment),
+	return ConditionalLockRelationOid(oid_of_segment("message", segment),
 									  AccessExclusiveLock) &&
-		   ConditionalLockRelationOid(tq_segment_relation("tick", segment),
+		   ConditionalLockRelationOid(oid_of_segment("tick", segment),
 									  AccessExclusiveLock);
 }
 

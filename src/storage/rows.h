@@ -177,7 +177,6 @@ extern bool tq_scan_next(TqScan *scan);
 extern bool tq_scan_find(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_read(TqScan *scan, Datum a, Datum b, Datum c,
 						 TqReader *read, void *row);
-extern int32 tq_scan_number(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_find_last(TqScan *scan, Datum a, Datum b, Datum c);
 extern bool tq_scan_previous(TqScan *scan);
 

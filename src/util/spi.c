@@ -616,7 +616,6 @@ ARRAY_FUNCTION(tq_array_int64, int64, Int64GetDatum, INT8OID, FLOAT8PASSBYVAL,
 			   TYPALIGN_DOUBLE)
 ARRAY_FUNCTION(tq_array_int32, int32, Int32GetDatum, INT4OID, true,
 			   TYPALIGN_INT)
-ARRAY_FUNCTION(tq_array_bool, bool, BoolGetDatum, BOOLOID, true, TYPALIGN_CHAR)
 ARRAY_FUNCTION(tq_array_time, TimestampTz, TimestampTzGetDatum, TIMESTAMPTZOID,
 			   FLOAT8PASSBYVAL, TYPALIGN_DOUBLE)
 ARRAY_FUNCTION(tq_array_slugid, TqSlug, SlugGetDatum, tq_catalog_slugid_type(),

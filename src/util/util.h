@@ -373,7 +373,6 @@ extern void *tq_spi_keep(const void *varlena);
 /* Array parameters. */
 extern Datum tq_array_int64(const int64 *values, int n);
 extern Datum tq_array_int32(const int32 *values, int n);
-extern Datum tq_array_bool(const bool *values, int n);
 extern Datum tq_array_time(const TimestampTz *values, int n);
 extern Datum tq_array_slugid(const TqSlug *values, int n);
 extern Datum tq_array_text(char *const *values, int n);
