@@ -49,6 +49,27 @@ PG_FUNCTION_INFO_V1(tq_list_dependent_tasks);
 /* ---- create ---- */
 
 /*
+ * Returns the status of a task that this call has created, or found.  What a
+ * plain task has become is known; others are read as they are now.
+ */
+static Jsonb *
+status_of_created(const TqTaskDefinition *definition, TimestampTz now)
+{
+	const TqNamedTask *named = &definition->named;
+	TqRun first = {.state = TQ_STATE_PENDING,
+				   .created = TQ_CREATED_SCHEDULED,
+				   .retries_left = named->task.retries,
+				   .scheduled = now};
+
+	if (definition->location == TQ_LOCATION_UNSCHEDULED)
+		return tq_status_json(named, NULL, 0);
+	if (definition->location == TQ_LOCATION_PENDING &&
+		named->task.policy == 0 && named->task.delay == 0)
+		return tq_status_of_only(named, &first, NULL);
+	return tq_status_of(named);
+}
+
+/*
  * Creates a task for create_task() or define_task(), and returns its status.
  * That of another task, which holds the unique key, is not shown to all.
  */
@@ -58,6 +79,7 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	const TqSlug *task_id = tq_arg_slug(fcinfo, 0, "task_id");
 	Jsonb *task = tq_arg_jsonb(fcinfo, 1, "task");
 	TqTaskDefinition definition;
+	TimestampTz now;
 	Jsonb *status;
 
 	tq_call_begin(false);
@@ -65,10 +87,11 @@ create_one(FunctionCallInfo fcinfo, bool define)
 	if (define)
 		tq_definition_depend_on_self(&definition);
 	tq_require_create(&definition, 1, !define);
-	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, tq_clock_now());
+	now = tq_clock_now();
+	(void) tq_create(&definition, 1, TQ_REPEAT_EXACT, now);
 	if (tq_slug_compare(task_id, &definition.named.task.task_id) != 0)
 		tq_require_read("status", &definition.named.task.task_id);
-	status = tq_spi_keep(tq_status_of(&definition.named));
+	status = tq_spi_keep(status_of_created(&definition, now));
 	tq_audit_client(fcinfo);
 	tq_call_end();
 	return status;

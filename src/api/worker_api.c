@@ -344,6 +344,25 @@ refuse_report(const TqReport *report)
 				   "Only a running run can be resolved, or the same resolution repeated; tq.status() shows how it ended.")));
 }
 
+/*
+ * Returns the status of a task after an accepted report.  If that has ended the
+ * first run, and no other follows, it is known; others are read.
+ */
+static Jsonb *
+status_of_reported(const TqReport *report)
+{
+	const TqNamedTask *named = report->named != NULL
+								   ? report->named
+								   : tq_task_get(&report->task_id);
+	const TqRun *run = &report->run;
+
+	if (report->outcome == TQ_OUTCOME_RESOLVED && run->run_id == 0 &&
+		!report->has_retries_left)
+		return tq_status_of_only(named, run,
+								 run->has_detail ? report->detail : NULL);
+	return tq_status_of(named);
+}
+
 /* Resolves one run, or raises its error, and returns the status afterwards. */
 static Jsonb *
 report_one(FunctionCallInfo fcinfo, TqReport report)
@@ -351,6 +370,7 @@ report_one(FunctionCallInfo fcinfo, TqReport report)
 	Jsonb *status;
 
 	tq_call_begin(false);
+	report.is_answered = true;
 	tq_resolve_reports(&report, 1, tq_clock_now());
 	switch (report.outcome)
 	{
@@ -372,7 +392,7 @@ report_one(FunctionCallInfo fcinfo, TqReport report)
 			tq_require_run("resolve-task", &report.task_id, report.run_id,
 						   report.owner.queue);
 	}
-	status = tq_spi_keep(tq_status_of(tq_task_get(&report.task_id)));
+	status = tq_spi_keep(status_of_reported(&report));
 	tq_audit_client(fcinfo);
 	tq_call_end();
 	return status;

@@ -818,14 +818,18 @@ place_tasks(TqTaskDefinition *tasks, const int *order, int n,
 		tq_outbox_add_run(&transitions.outbox, task, NULL, NULL);
 		if (batch[order[i]]->is_pending)
 			tq_outbox_add_run(&transitions.outbox, task, &first, &first);
-		if (batch[order[i]]->is_new &&
-			(definition->ndependencies == 0 ||
-			 !tq_dependency_track(definition, batch_tasks, externals)))
+		if (!batch[order[i]]->is_new)
+			continue;
+		definition->location =
+			definition->ndependencies > 0 &&
+					tq_dependency_track(definition, batch_tasks, externals)
+				? TQ_LOCATION_UNSCHEDULED
+				: TQ_LOCATION_PENDING;
+		if (definition->location == TQ_LOCATION_PENDING)
 			tq_transition_start_first(&transitions, task, true);
-		else if (batch[order[i]]->is_new)
+		else
 			tq_count_unscheduled(task);
-		if (batch[order[i]]->is_new)
-			tq_count_created(task);
+		tq_count_created(task);
 	}
 	check_limits(tasks, n, batch, &transitions);
 	set_deadlines(tasks, n, batch, &transitions.outbox, now);

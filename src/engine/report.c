@@ -102,12 +102,12 @@ set_task(TqReport *report, TqTask *task)
 
 /*
  * Finds the task that a report names.  The session caches the ids of tasks
- * that it has claimed; the lookup by id is faster than by slug, and it is
- * skipped when no more than the id is needed, because the row of the run
- * proves that the task exists.
+ * that it has claimed, because the row of the run proves that the task exists.
+ * What else is needed of it is read when the run is locked, by read_late(); but
+ * before, if the policy decides what is stored.
  */
 static void
-find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
+find_task(TqTaskFinder *finder, TqReport *report, TqTask *task)
 {
 	TqRecalled recalled;
 
@@ -119,7 +119,7 @@ find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 		report->claimed_in = recalled.queue;
 		report->owner = (TqCountOwner){recalled.queue, recalled.group_id};
 	}
-	if (report->is_found && !with_core && !needs_task(recalled.policy))
+	if (report->is_found && !needs_task(recalled.policy))
 		return;
 	report->is_found = (report->is_found &&
 						tq_task_find_by_id(finder, report->id, task)) ||
@@ -129,13 +129,42 @@ find_task(TqTaskFinder *finder, TqReport *report, bool with_core, TqTask *task)
 	set_task(report, task);
 }
 
-/*
- * Finds the tasks of reports.  More than the id of a task is needed unless it
- * is completed and task-completed is not published, because policies apply only
- * to other ends.
- */
+/* Finds the tasks of reports. */
 static void
 find_tasks(TqReport *reports, int n)
+{
+	TqTask *tasks = palloc(sizeof(TqTask) * n);
+	TqTaskFinder finder = {NULL, NULL};
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!reports[i].is_forbidden)
+			find_task(&finder, &reports[i], &tasks[i]);
+	}
+	tq_task_finder_end(&finder);
+}
+
+/* Reads the task of a report whose run is locked, with its names. */
+static void
+read_named(TqReport *report)
+{
+	int found;
+
+	report->named = tq_tasks_by_id(&report->id, 1, &found);
+	if (found > 0)
+		report->task = &report->named->task;
+	else
+		report->named = NULL;
+}
+
+/*
+ * Reads the tasks of which only the ids are known.  More than the id of a task is
+ * needed unless it is completed and task-completed is not published, because
+ * policies apply only to other ends.  A task that is not there any more was
+ * deleted while its run was not locked, because the caller may not resolve it.
+ */
+static void
+read_late(TqReport *reports, int n)
 {
 	TqTask *tasks = palloc(sizeof(TqTask) * n);
 	TqTaskFinder finder = {NULL, NULL};
@@ -143,10 +172,17 @@ find_tasks(TqReport *reports, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		if (!reports[i].is_forbidden)
-			find_task(&finder, &reports[i],
-					  is_wanted || reports[i].reason != TQ_RESOLVED_COMPLETED,
-					  &tasks[i]);
+		TqReport *report = &reports[i];
+
+		if (!report->is_found || report->is_forbidden || report->task != NULL)
+			continue;
+		if (report->is_answered)
+			read_named(report);
+		else if (!is_wanted && report->reason == TQ_RESOLVED_COMPLETED)
+			continue;
+		else if (tq_task_find_by_id(&finder, report->id, &tasks[i]))
+			report->task = &tasks[i];
+		report->is_found = report->task != NULL;
 	}
 	tq_task_finder_end(&finder);
 }
@@ -449,6 +485,7 @@ tq_resolve_reports(TqReport *reports, int n, TimestampTz now)
 	check_credentials(reports, n, now);
 	find_tasks(reports, n);
 	end_or_lock_all(reports, n, now);
+	read_late(reports, n);
 	for (int i = 0; i < n; i++)
 	{
 		if (reports[i].is_ended)

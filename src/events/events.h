@@ -130,6 +130,8 @@ extern void tq_status_push(JsonbParseState **state, const TqNamedTask *named,
 extern Jsonb *tq_status_json(const TqNamedTask *named,
 							 const TqHistoryRun *runs, int n);
 extern Jsonb *tq_status_of(const TqNamedTask *named);
+extern Jsonb *tq_status_of_only(const TqNamedTask *named, const TqRun *run,
+								const TqRunDetail *detail);
 extern Jsonb *tq_definition_json(const TqTaskDefinition *definition);
 extern Jsonb *tq_metadata_json(const char *name);
 extern Jsonb *tq_progress_detail_json(const TqRunProgress *progress);

@@ -63,6 +63,16 @@ typedef struct TqMessageTask
 	Jsonb *tags;       /* as stored, perhaps compressed; NULL: {} */
 } TqMessageTask;
 
+/* The location of a task: the table that holds its current row. */
+typedef enum TqTaskLocation
+{
+	TQ_LOCATION_NONE, /* no such task, or its row has moved */
+	TQ_LOCATION_UNSCHEDULED,
+	TQ_LOCATION_PENDING,
+	TQ_LOCATION_DELAYED,
+	TQ_LOCATION_RUN
+} TqTaskLocation;
+
 /* A task with its whole definition, stored or new. */
 typedef struct TqTaskDefinition
 {
@@ -85,6 +95,7 @@ typedef struct TqTaskDefinition
 	bool is_of_arguments;       /* of a new task: given to enqueue() */
 	bool is_timed_from_visible; /* of a new task: its times count from then */
 	bool may_be_foreign; /* of a new task: in a bucket of another shard */
+	TqTaskLocation location; /* where this call has put it; NONE: it existed */
 } TqTaskDefinition;
 
 extern void tq_tasks_insert(const TqTaskDefinition *const *tasks, int n,
@@ -185,16 +196,6 @@ extern ArrayType *tq_task_scopes_for_claim(TqScan *scan);
 extern ArrayType *tq_task_scopes(int64 id);
 
 /* ---- run_table.c: tq_internal.run, and the location of a task ---- */
-
-/* The location of a task: the table that holds its current row. */
-typedef enum TqTaskLocation
-{
-	TQ_LOCATION_NONE, /* no such task, or its row has moved */
-	TQ_LOCATION_UNSCHEDULED,
-	TQ_LOCATION_PENDING,
-	TQ_LOCATION_DELAYED,
-	TQ_LOCATION_RUN
-} TqTaskLocation;
 
 /* A run, as the table that holds its row has it. */
 typedef struct TqRun
