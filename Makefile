@@ -118,12 +118,14 @@ uninstall-documents:
 	find '$(DESTDIR)$(docdir)/$(docmoduledir)/doc' -depth -type d -empty -delete 2>/dev/null || true
 endif
 
-src/sql/tq--$(EXTVERSION).sql: $(tree)/src/sql/tq.sql $(tree)/tq.control
-	cp $< $@
+# The parts of the SQL, each after those that it uses.
+sql_parts = roles types tables functions lists workers scopes cron presets subscriptions artifacts views health grants
+src/sql/tq--$(EXTVERSION).sql: $(patsubst %,$(tree)/src/sql/%.sql,$(sql_parts)) $(tree)/tq.control
+	cat $(filter %.sql,$^) >$@
 
 # The router has the functions and types of tq: they are made of the same file.
-src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate routes views router.sql) $(tree)/src/sql/tq.sql $(tree)/tq_shard.control
-	$(or $(PERL),perl) $< $(tree) $(EXTVERSION) >$@.new && mv $@.new $@
+src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate routes views router.sql) src/sql/tq--$(EXTVERSION).sql $(tree)/tq_shard.control
+	$(or $(PERL),perl) $< $(tree) src/sql/tq--$(EXTVERSION).sql $(EXTVERSION) >$@.new && mv $@.new $@
 
 # A layer has few headers, and most files include most of those below: each depends on all.
 $(OBJS): $(wildcard $(tree)/src/*/*.h)

@@ -1,6 +1,6 @@
 /*
  * src/shard/router.sql: what of the extension tq_shard is written by hand.
- * src/shard/generate makes of it and of tq.sql the script that is installed.
+ * src/shard/generate makes of it and of src/sql the script that is installed.
  */
 
 \echo Use "CREATE EXTENSION tq_shard" to load this file. \quit

@@ -2,7 +2,7 @@
  * columns.h
  *	  The columns of tables, and SQL that several tables share.
  *
- * Each list has the columns of one table in their order in tq.sql, which
+ * Each list has the columns of one table in their order in tables.sql, which
  * .ci/checks/columns compares: table, column, type, field of the struct.  The
  * numbers of the columns, and what reads and writes a row, are made of it.
  * The type says how a value is kept: tq_row_TYPE() and tq_put_TYPE() in

@@ -17,7 +17,7 @@
  *	- Privileges: not checked.  Only the functions of tq can access the tables,
  *	  and the privileges of their callers were checked.
  *	- Constraints: checked, in case an administrator added some.
- *	- Triggers: not fired.  Those of tq are for rows that SQL writes (tq.sql).  A table that has other triggers for the operation is refused.
+ *	- Triggers: not fired.  Those of tq are for rows that SQL writes (tables.sql).  A table that has other triggers for the operation is refused.
  *	- Concurrent updates: the result of a delete or update is returned to the
  *	  caller, which has to handle each.  Under REPEATABLE READ and above the
  *	  executor raises a serialization failure; tq_table_changed_under_us() does

@@ -1,0 +1,451 @@
+-- ---------------------------------------------------------------------------
+-- Tasks
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.create_task(task_id tq.slugid, task jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_create_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.create_task(tq.slugid, jsonb) IS 'create a task from a Taskcluster task definition; repeats of the same are harmless; returns its status';
+
+CREATE FUNCTION tq.create_tasks(tasks jsonb) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_create_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.create_tasks(jsonb) IS 'create many tasks, all or none, from [{"taskId", "task"}]; they may depend on each other; returns how many are new';
+
+CREATE FUNCTION tq.enqueue(
+	task_queue_id text,
+	payload jsonb DEFAULT '{}',
+	task_id tq.slugid DEFAULT NULL,
+	task_group_id tq.slugid DEFAULT NULL,
+	dependencies tq.slugid[] DEFAULT '{}',
+	requires text DEFAULT 'all-completed',
+	priority text DEFAULT 'lowest',
+	retries int DEFAULT NULL,
+	deadline interval DEFAULT '1 day',
+	expires interval DEFAULT NULL,
+	delay interval DEFAULT '0',
+	routes text[] DEFAULT '{}',
+	scopes text[] DEFAULT '{}',
+	tags jsonb DEFAULT '{}',
+	extra jsonb DEFAULT '{}',
+	name text DEFAULT NULL,
+	scheduler_id text DEFAULT '-',
+	project_id text DEFAULT 'none',
+	policy jsonb DEFAULT NULL,
+	retry int DEFAULT NULL,
+	run_at timestamptz DEFAULT NULL
+) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_enqueue' LANGUAGE C;
+COMMENT ON FUNCTION tq.enqueue(text, jsonb, tq.slugid, tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
+	'create a task from SQL arguments; deadline counts from when the task becomes visible, expires from the deadline, or NULL: by retention; retry is how often failures and lost runs are retried, with backoff; returns its id';
+
+CREATE FUNCTION tq.enqueue_tasks(
+	task_queue_id text,
+	payloads jsonb[],
+	task_ids tq.slugid[] DEFAULT NULL,
+	task_group_id tq.slugid DEFAULT NULL,
+	dependencies tq.slugid[] DEFAULT '{}',
+	requires text DEFAULT 'all-completed',
+	priority text DEFAULT 'lowest',
+	retries int DEFAULT NULL,
+	deadline interval DEFAULT '1 day',
+	expires interval DEFAULT NULL,
+	delay interval DEFAULT '0',
+	routes text[] DEFAULT '{}',
+	scopes text[] DEFAULT '{}',
+	tags jsonb DEFAULT '{}',
+	extra jsonb DEFAULT '{}',
+	name text DEFAULT NULL,
+	scheduler_id text DEFAULT '-',
+	project_id text DEFAULT 'none',
+	policy jsonb DEFAULT NULL,
+	retry int DEFAULT NULL,
+	run_at timestamptz DEFAULT NULL
+) RETURNS text[]
+	AS 'MODULE_PATHNAME', 'tq_enqueue_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.enqueue_tasks(text, jsonb[], tq.slugid[], tq.slugid, tq.slugid[], text, text, int, interval, interval, interval, text[], text[], jsonb, jsonb, text, text, text, jsonb, int, timestamptz) IS
+	'create a task for each payload, alike in all else, as enqueue does; returns their ids in the same order';
+
+CREATE FUNCTION tq.define_task(task_id tq.slugid, task jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_define_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.define_task(tq.slugid, jsonb) IS 'create a task that depends on itself, so that it waits for schedule_task; returns its status';
+
+CREATE FUNCTION tq.schedule_task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_schedule_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.schedule_task(tq.slugid) IS 'make an unscheduled task pending regardless of its dependencies; returns its status';
+
+CREATE FUNCTION tq.rerun_task(task_id tq.slugid, deadline interval DEFAULT NULL, downstream bool DEFAULT false) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_rerun_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.rerun_task(tq.slugid, interval, bool) IS 'add a pending run to a resolved task, with a new deadline from now if one is given; downstream: the unsuccessful tasks that depend on it wait for it again; returns its status';
+
+CREATE FUNCTION tq.reschedule_task(task_id tq.slugid, run_at timestamptz DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_reschedule_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.reschedule_task(tq.slugid, timestamptz) IS 'make the pending or delayed run of a task claimable at that time, NULL: now; returns its status';
+
+CREATE FUNCTION tq.add_dependencies(task_id tq.slugid, dependencies tq.slugid[]) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_add_task_dependencies' LANGUAGE C;
+COMMENT ON FUNCTION tq.add_dependencies(tq.slugid, tq.slugid[]) IS 'give an unscheduled task further dependencies; those that it has already change nothing; returns its status';
+
+CREATE FUNCTION tq.cancel_task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_cancel_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.cancel_task(tq.slugid) IS 'resolve an unresolved task as exception, canceled; returns its status';
+
+CREATE FUNCTION tq.skip_task(task_id tq.slugid, output jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_skip_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.skip_task(tq.slugid, jsonb) IS 'resolve an unscheduled or pending task as completed, skipped, so that its dependents go on; output is its result; returns its status';
+
+CREATE FUNCTION tq.delete_task(task_id tq.slugid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_delete_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.delete_task(tq.slugid) IS 'delete a task in any state, with its runs, artifacts and dead letter; tasks that depend on it stay unscheduled';
+
+CREATE FUNCTION tq.purge(
+	task_queue_id text,
+	states text[] DEFAULT '{completed,failed,exception}',
+	older_than interval DEFAULT '1 day',
+	max int DEFAULT 1000
+) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_purge' LANGUAGE C;
+COMMENT ON FUNCTION tq.purge(text, text[], interval, int) IS 'delete resolved tasks of a queue that are in one of these states and were resolved so long ago, except those that unresolved tasks need; returns how many';
+
+-- The procedure ends transactions.
+CREATE PROCEDURE tq.cancel_tasks(
+	task_queue_id text,
+	name text DEFAULT NULL,
+	tags jsonb DEFAULT NULL,
+	states text[] DEFAULT '{unscheduled,pending}',
+	max bigint DEFAULT NULL,
+	INOUT tasks bigint DEFAULT NULL
+)
+	AS 'MODULE_PATHNAME', 'tq_cancel_tasks' LANGUAGE C;
+COMMENT ON PROCEDURE tq.cancel_tasks(text, text, jsonb, text[], bigint, bigint) IS 'cancel the tasks of a queue that are in one of these states and have this name and these tags, at most so many; commits after each batch, so not in a transaction block; tasks is how many';
+
+-- The procedure ends transactions.
+CREATE PROCEDURE tq.move_tasks(
+	task_queue_id text,
+	to_task_queue_id text,
+	max bigint DEFAULT NULL,
+	INOUT tasks bigint DEFAULT NULL
+)
+	AS 'MODULE_PATHNAME', 'tq_move_tasks' LANGUAGE C;
+COMMENT ON PROCEDURE tq.move_tasks(text, text, bigint, bigint) IS 'move the unscheduled, delayed and pending tasks of a queue to another one, at most so many; commits after each batch, so not in a transaction block; tasks is how many';
+
+CREATE FUNCTION tq.change_task_priority(task_id tq.slugid, priority text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_change_task_priority' LANGUAGE C;
+COMMENT ON FUNCTION tq.change_task_priority(tq.slugid, text) IS 'change the priority of an unresolved task; returns its status';
+
+CREATE FUNCTION tq.status(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_status' LANGUAGE C;
+COMMENT ON FUNCTION tq.status(tq.slugid) IS 'the task status structure: state, retriesLeft, runs';
+
+CREATE FUNCTION tq.task(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.task(tq.slugid) IS 'the task definition, with every default filled in';
+
+CREATE FUNCTION tq.result(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_result' LANGUAGE C;
+COMMENT ON FUNCTION tq.result(tq.slugid) IS 'the result of the last run, as given to report_completed(), or the output given to skip_task(); NULL if there is none';
+
+CREATE FUNCTION tq.dependency_results(task_id tq.slugid) RETURNS SETOF tq.dependency_result
+	AS 'MODULE_PATHNAME', 'tq_dependency_results' LANGUAGE C;
+COMMENT ON FUNCTION tq.dependency_results(tq.slugid) IS 'state and result of each task that this one depends on, in the order of its definition; the state of one that has expired or was deleted is missing';
+
+CREATE FUNCTION tq.statuses(task_ids tq.slugid[]) RETURNS SETOF tq.task_status
+	AS 'MODULE_PATHNAME', 'tq_statuses' LANGUAGE C;
+COMMENT ON FUNCTION tq.statuses(tq.slugid[]) IS 'status of each of these tasks; unknown ids are left out';
+
+CREATE FUNCTION tq.tasks(task_ids tq.slugid[]) RETURNS SETOF tq.task_definition
+	AS 'MODULE_PATHNAME', 'tq_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.tasks(tq.slugid[]) IS 'definition of each of these tasks; unknown ids are left out';
+
+CREATE FUNCTION tq.list_dependent_tasks(task_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
+	RETURNS SETOF tq.task_entry
+	AS 'MODULE_PATHNAME', 'tq_list_dependent_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_dependent_tasks(tq.slugid, tq.slugid, int) IS 'tasks that name this one in their dependencies, by task id; go on after the last id seen';
+
+-- ---------------------------------------------------------------------------
+-- Task groups
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.get_task_group(task_group_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_task_group' LANGUAGE C;
+COMMENT ON FUNCTION tq.get_task_group(tq.slugid) IS 'taskGroupId, schedulerId, expires and, once it is, sealed';
+
+CREATE FUNCTION tq.list_task_group(task_group_id tq.slugid, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
+	RETURNS SETOF tq.task_entry
+	AS 'MODULE_PATHNAME', 'tq_list_task_group' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_task_group(tq.slugid, tq.slugid, int) IS 'tasks of a group, by task id; go on after the last id seen';
+
+CREATE FUNCTION tq.seal_task_group(task_group_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_seal_task_group' LANGUAGE C;
+COMMENT ON FUNCTION tq.seal_task_group(tq.slugid) IS 'seal a group permanently, so that no more tasks can be created in it';
+
+CREATE FUNCTION tq.cancel_task_group(task_group_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_cancel_task_group' LANGUAGE C;
+COMMENT ON FUNCTION tq.cancel_task_group(tq.slugid) IS 'cancel every unresolved task of a sealed group';
+
+CREATE FUNCTION tq.retry_task_group(
+	task_group_id tq.slugid,
+	deadline interval DEFAULT NULL,
+	reasons text[] DEFAULT NULL,
+	downstream bool DEFAULT true
+) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_retry_task_group' LANGUAGE C;
+COMMENT ON FUNCTION tq.retry_task_group(tq.slugid, interval, text[], bool) IS 'rerun the tasks of a group that ended without success for these reasons, by default any but canceled, with a new deadline from now if one is given; downstream: what depends on them waits for them again; returns how many tasks run again or wait again';
+
+CREATE FUNCTION tq.change_task_group_priority(task_group_id tq.slugid, priority text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_change_task_group_priority' LANGUAGE C;
+COMMENT ON FUNCTION tq.change_task_group_priority(tq.slugid, text) IS 'change the priority of those tasks of a group that were never resolved';
+
+CREATE FUNCTION tq.on_group_resolved(
+	task_group_id tq.slugid,
+	task_queue_id text,
+	payload jsonb DEFAULT '{}',
+	task_id tq.slugid DEFAULT NULL,
+	priority text DEFAULT 'lowest',
+	retry int DEFAULT NULL,
+	deadline interval DEFAULT '1 day',
+	tags jsonb DEFAULT '{}',
+	name text DEFAULT NULL,
+	policy jsonb DEFAULT NULL
+) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_on_group_resolved' LANGUAGE C;
+COMMENT ON FUNCTION tq.on_group_resolved(tq.slugid, text, jsonb, tq.slugid, text, int, interval, jsonb, text, jsonb) IS
+	'create a task, once, when no task of the group is unresolved any more; its payload has the outcome as "group"; deadline counts from then; returns its id';
+
+CREATE FUNCTION tq.cancel_group_callbacks(task_group_id tq.slugid, task_id tq.slugid DEFAULT NULL) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_cancel_group_callbacks' LANGUAGE C;
+COMMENT ON FUNCTION tq.cancel_group_callbacks(tq.slugid, tq.slugid) IS
+	'take back what on_group_resolved() has registered for a group and has not created yet: the task of that id, or all; returns how many';
+
+CREATE FUNCTION tq.group_progress(task_group_id tq.slugid) RETURNS tq.progress
+	AS 'MODULE_PATHNAME', 'tq_group_progress' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_progress(tq.slugid) IS 'number of tasks of a group in each state, and its outcome';
+
+CREATE FUNCTION tq.group_tree(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_group_tree' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_tree(tq.slugid, int) IS 'a task group as lines for a terminal: each task below the last that it depends on, with its state';
+
+CREATE FUNCTION tq.group_dot(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_group_dot' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_dot(tq.slugid, int) IS 'the graph of a task group for Graphviz';
+
+CREATE FUNCTION tq.group_mermaid(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_group_mermaid' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_mermaid(tq.slugid, int) IS 'the graph of a task group as a flowchart of Mermaid';
+
+CREATE FUNCTION tq.group_gantt(task_group_id tq.slugid, max_rows int DEFAULT 100) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_group_gantt_sql' LANGUAGE C;
+COMMENT ON FUNCTION tq.group_gantt(tq.slugid, int) IS 'the runs of a task group by worker and time, as an SVG';
+
+CREATE FUNCTION tq.report_html(task_group_id tq.slugid, max_nodes int DEFAULT 200) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_report_html' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_html(tq.slugid, int) IS 'a task group as a page of HTML that needs no other file: progress, failures, graph and runs';
+
+-- ---------------------------------------------------------------------------
+-- Workers
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.claim_work(
+	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	RETURNS SETOF tq.claim
+	AS 'MODULE_PATHNAME', 'tq_claim_work' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_work(text, text, text, int, interval) IS 'claim up to that many pending runs of a queue, by priority, then in order; with wait, at most 60 s, sleep until there is one';
+
+CREATE FUNCTION tq.claim_work(
+	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	RETURNS SETOF tq.queue_claim
+	AS 'MODULE_PATHNAME', 'tq_claim_work_of_queues' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_work(text[], text, text, int, interval, text) IS 'claim up to that many pending runs of several queues, or of patterns like app/*, which stand for all queues of a provisioner: in this order, or with mode round-robin in turns and equal shares';
+
+CREATE FUNCTION tq.claim_lines(
+	task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0')
+	RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_claim_lines' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_lines(text, text, text, int, interval) IS 'claim_work() with the claims as lines of text, for routers';
+
+CREATE FUNCTION tq.claim_lines(
+	task_queue_ids text[], worker_group text, worker_id text, tasks int DEFAULT 1, wait interval DEFAULT '0', mode text DEFAULT 'strict')
+	RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_claim_lines_of_queues' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_lines(text[], text, text, int, interval, text) IS 'claim_work() of several queues with the claims as lines of text, for routers';
+
+-- The procedure ends transactions.
+CREATE PROCEDURE tq.wait_for_work(task_queue_id text, wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_work' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_work(text, interval) IS 'sleep until a task of the queue can be claimed, at most that long, at most an hour; holds no snapshot, so not in a transaction block';
+
+CREATE PROCEDURE tq.wait_for_work(task_queue_ids text[], wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_work_of_queues' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_work(text[], interval) IS 'sleep until a task of any of these queues, or patterns like app/*, can be claimed; the rest as for one queue';
+
+CREATE PROCEDURE tq.wait_for_task(task_id tq.slugid, wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_task' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_task(tq.slugid, interval) IS 'wait until a task is resolved, without holding a snapshot; returns then or when the time is over';
+
+CREATE PROCEDURE tq.wait_for_task_group(task_group_id tq.slugid, wait interval DEFAULT '5 minutes')
+	AS 'MODULE_PATHNAME', 'tq_wait_for_task_group' LANGUAGE C;
+COMMENT ON PROCEDURE tq.wait_for_task_group(tq.slugid, interval) IS 'wait until no task of a group is unresolved, without holding a snapshot; returns then or when the time is over';
+
+CREATE FUNCTION tq.claim_task(task_id tq.slugid, run_id int, worker_group text, worker_id text)
+	RETURNS SETOF tq.claim ROWS 1
+	AS 'MODULE_PATHNAME', 'tq_claim_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.claim_task(tq.slugid, int, text, text) IS 'claim this pending run; no row when the worker is quarantined';
+
+CREATE FUNCTION tq.reclaim_task(
+	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, wait interval DEFAULT '0') RETURNS tq.claim
+	AS 'MODULE_PATHNAME', 'tq_reclaim_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.reclaim_task(tq.slugid, int, jsonb, interval) IS 'extend the claim on a running run, after a wait that ends with the run; the payload is left out';
+
+CREATE FUNCTION tq.report_completed(task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_completed' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_completed(tq.slugid, int, jsonb, jsonb) IS 'resolve a running run as completed, with a result for result(); returns the status of the task';
+
+CREATE FUNCTION tq.report_failed(
+	task_id tq.slugid, run_id int, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
+	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL, error_message text DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_failed' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_failed(tq.slugid, int, jsonb, jsonb, interval, int, text) IS 'resolve a running run as failed, with an error, any JSON, and an error_message, which are kept as {message, details} if there is a message; retry_delay and retries_left override the policy for the next attempts; returns the status of the task';
+
+CREATE FUNCTION tq.report_exception(
+	task_id tq.slugid, run_id int, reason text, credentials jsonb DEFAULT NULL, error jsonb DEFAULT NULL,
+	retry_delay interval DEFAULT NULL, retries_left int DEFAULT NULL, error_message text DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_exception' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_exception(tq.slugid, int, text, jsonb, jsonb, interval, int, text) IS 'resolve a running run as exception, with error, error_message, retry_delay and retries_left as report_failed() has; by default worker-shutdown and intermittent-task are retried while retries are left';
+
+CREATE FUNCTION tq.defer_task(task_id tq.slugid, run_id int, after interval, credentials jsonb DEFAULT NULL) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_defer_task' LANGUAGE C;
+COMMENT ON FUNCTION tq.defer_task(tq.slugid, int, interval, jsonb) IS 'return a running run to its queue, to be claimed again after that time; returns the status of the task';
+
+CREATE FUNCTION tq.report_progress(task_id tq.slugid, run_id int, done bigint, total bigint, message text DEFAULT NULL, credentials jsonb DEFAULT NULL)
+	RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_report_progress' LANGUAGE C;
+COMMENT ON FUNCTION tq.report_progress(tq.slugid, int, bigint, bigint, text, jsonb) IS 'show how far a running run is: done of total, in any unit, or NULL; stored once a second at most; returns the status of the task';
+
+CREATE FUNCTION tq.resolve(task_ids tq.slugid[], run_ids int[], reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL)
+	RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_resolve' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve(tq.slugid[], int[], text, jsonb) IS 'resolve many runs for one reason; returns an outcome for each instead of raising an error';
+
+CREATE FUNCTION tq.resolve(reports jsonb) RETURNS SETOF tq.resolution
+	AS 'MODULE_PATHNAME', 'tq_resolve_each' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve(jsonb) IS 'resolve many runs, each as its report says: [{taskId, runId, reason, result, error, errorMessage, retryDelay, retriesLeft, credentials}]; returns an outcome for each instead of raising an error';
+
+CREATE FUNCTION tq.resolve_lines(runs text, reason text DEFAULT 'completed', credentials jsonb DEFAULT NULL) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_resolve_lines' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve_lines(text, text, jsonb) IS 'resolve() with the runs and the outcomes as lines of text, for routers';
+
+CREATE FUNCTION tq.resolve_and_claim(
+	reports jsonb, task_queue_id text, worker_group text, worker_id text, tasks int DEFAULT 1)
+	RETURNS SETOF tq.worker_run
+	AS 'MODULE_PATHNAME', 'tq_resolve_and_claim' LANGUAGE C;
+COMMENT ON FUNCTION tq.resolve_and_claim(jsonb, text, text, text, int) IS 'resolve runs as resolve(reports) does, then claim up to that many as claim_work() does; returns first an outcome for each report, then the claims';
+
+CREATE FUNCTION tq.assume(credentials jsonb) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_assume' LANGUAGE C;
+COMMENT ON FUNCTION tq.assume(jsonb) IS 'have the scopes of these credentials, in place of those of the role, until the transaction ends';
+
+CREATE FUNCTION tq.rotate_secret(revoke bool DEFAULT false) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_rotate_secret' LANGUAGE C;
+COMMENT ON FUNCTION tq.rotate_secret(bool) IS 'sign credentials with a new secret from now on; those of the claims that are out stay valid, unless revoke is true';
+
+-- ---------------------------------------------------------------------------
+-- Dead letters
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.list_dead_letters(task_queue_id text, after tq.slugid DEFAULT NULL, max int DEFAULT 1000)
+	RETURNS SETOF tq.dead_letter_entry
+	AS 'MODULE_PATHNAME', 'tq_list_dead_letters' LANGUAGE C;
+COMMENT ON FUNCTION tq.list_dead_letters(text, tq.slugid, int) IS 'tasks of a queue that failed for good, by task id; go on after the last id seen';
+
+CREATE FUNCTION tq.redrive(task_id tq.slugid) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_redrive' LANGUAGE C;
+COMMENT ON FUNCTION tq.redrive(tq.slugid) IS 'run a dead letter again: as a rerun, or past the deadline as a new task that refers to the old one; returns the status of the task that is to run';
+
+CREATE FUNCTION tq.redrive_queue(task_queue_id text, max int DEFAULT 1000) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_redrive_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.redrive_queue(text, int) IS 'redrive() up to that many dead letters of a queue, in the order in which they failed, skipping those that are locked or that a rule refuses; returns how many';
+
+CREATE FUNCTION tq.discard_dead_letter(task_id tq.slugid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_discard_dead_letter' LANGUAGE C;
+COMMENT ON FUNCTION tq.discard_dead_letter(tq.slugid) IS 'drop a dead letter; the task stays as it is';
+
+-- ---------------------------------------------------------------------------
+-- Queues
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.pending_tasks(task_queue_id text) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_pending_tasks' LANGUAGE C;
+COMMENT ON FUNCTION tq.pending_tasks(text) IS 'number of tasks of a queue that are pending and not past their deadline';
+
+CREATE FUNCTION tq.task_queue_counts(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_task_queue_counts' LANGUAGE C;
+COMMENT ON FUNCTION tq.task_queue_counts(text) IS 'pendingTasks and claimedTasks of a queue';
+
+CREATE FUNCTION tq.set_queue(task_queue_id text, settings jsonb) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_set_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.set_queue(text, jsonb) IS 'change settings of a queue: limits, timeouts, retention, default policy; null removes one; returns all';
+
+CREATE FUNCTION tq.get_queue_settings(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_get_queue_settings' LANGUAGE C;
+COMMENT ON FUNCTION tq.get_queue_settings(text) IS 'settings of a queue, as they were given; {}: none';
+
+CREATE FUNCTION tq.pause_queue(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_pause_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.pause_queue(text) IS 'hand out no tasks of a queue until resume_queue(); nothing is lost, and time goes on';
+
+CREATE FUNCTION tq.resume_queue(task_queue_id text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'tq_resume_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq.resume_queue(text) IS 'hand out tasks of a paused queue again, first to the workers that wait';
+
+-- ---------------------------------------------------------------------------
+-- Maintenance
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
+	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C;
+COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
+
+CREATE PROCEDURE tq.install_cron_upkeep(schedule text DEFAULT NULL)
+	AS 'MODULE_PATHNAME', 'tq_install_cron_upkeep' LANGUAGE C;
+COMMENT ON PROCEDURE tq.install_cron_upkeep(text) IS 'have pg_cron call upkeep() as the caller, where tq is not preloaded; schedule: NULL is each second, or each minute before pg_cron 1.5';
+
+CREATE FUNCTION tq.maintenance_activity()
+	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
+		last_late interval, max_late interval, max_late_at timestamptz,
+		failures bigint, failed_at timestamptz, error text)
+	AS 'MODULE_PATHNAME', 'tq_maintenance_activity' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.maintenance_activity() IS 'what the maintenance worker of this database has done since it was started, how late, and what failed: its cycles, then each step; without a maintenance worker one row that says so';
+
+CREATE FUNCTION tq.start_maintenance() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_start_maintenance' LANGUAGE C;
+COMMENT ON FUNCTION tq.start_maintenance() IS 'request the maintenance worker of this database; done by CREATE EXTENSION';
+
+CREATE FUNCTION tq.reset_queue_stats() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_reset_queue_stats' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.reset_queue_stats() IS 'sets the totals, rates and histograms of tq.queue_stats to zero, and has the numbers of tasks counted again; not undone by a rollback';
+
+-- ---------------------------------------------------------------------------
+-- Shards
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq.set_buckets(buckets int4multirange) RETURNS xid8
+	AS 'MODULE_PATHNAME', 'tq_set_buckets' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.set_buckets(int4multirange) IS 'begin task groups in these buckets only, because other databases have the others; NULL or all: no longer; returns this transaction';
+
+CREATE FUNCTION tq.buckets() RETURNS int4multirange
+	AS 'MODULE_PATHNAME', 'tq_buckets' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.buckets() IS 'buckets in which this database begins task groups; NULL: all';
+
+CREATE FUNCTION tq.buckets_settled(xid xid8) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_buckets_settled' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.buckets_settled(xid8) IS 'whether no transaction is left that may begin a task group by the buckets before that set_buckets(); to be asked until it is';
+
+CREATE FUNCTION tq.bucket_counts(OUT bucket int, OUT task_groups bigint, OUT unresolved bigint) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'tq_bucket_counts' LANGUAGE C VOLATILE ROWS 1024;
+COMMENT ON FUNCTION tq.bucket_counts() IS 'task groups, and their tasks that are not resolved, of each bucket that has any; reads all tasks';
+
+CREATE FUNCTION tq.has_task(task_id tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_has_task' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.has_task(tq.slugid) IS 'whether this database has that task, or a dead letter of it';
+
+CREATE FUNCTION tq.has_task_group(task_group_id tq.slugid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_has_task_group' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq.has_task_group(tq.slugid) IS 'whether this database has that task group';

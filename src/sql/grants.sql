@@ -1,0 +1,56 @@
+-- ---------------------------------------------------------------------------
+-- Grants
+-- ---------------------------------------------------------------------------
+
+-- The rights that ALTER DEFAULT PRIVILEGES gives away do not extend to tq.
+DO $$
+DECLARE
+	heir pg_catalog.text;
+BEGIN
+	FOR heir IN
+		SELECT DISTINCT pg_catalog.quote_ident(r.rolname)
+		FROM (SELECT c.relacl AS acl FROM pg_catalog.pg_class c WHERE c.relnamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace)
+			UNION ALL SELECT p.proacl FROM pg_catalog.pg_proc p WHERE p.pronamespace IN ('tq'::pg_catalog.regnamespace, 'tq_internal'::pg_catalog.regnamespace)
+			UNION ALL SELECT n.nspacl FROM pg_catalog.pg_namespace n WHERE n.nspname = 'tq_internal') AS o
+			CROSS JOIN LATERAL pg_catalog.aclexplode(o.acl) a
+			JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+		WHERE r.rolname <> current_user
+	LOOP
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL TABLES IN SCHEMA tq, tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA tq, tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM %s', heir);
+		EXECUTE pg_catalog.format('REVOKE ALL ON SCHEMA tq_internal FROM %s', heir);
+	END LOOP;
+END
+$$;
+REVOKE ALL ON ALL TABLES IN SCHEMA tq, tq_internal FROM PUBLIC;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA tq, tq_internal FROM PUBLIC;
+REVOKE ALL ON SCHEMA tq_internal FROM PUBLIC;
+
+-- Each function of schema tq checks the scopes of its caller.
+REVOKE ALL ON ALL ROUTINES IN SCHEMA tq, tq_internal FROM PUBLIC;
+GRANT USAGE ON SCHEMA tq TO PUBLIC;
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA tq TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION tq.start_maintenance() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION	-- input, output, operators and casts of a type that tables of any role may have
+	tq_internal.slugid_in(cstring), tq_internal.slugid_out(tq.slugid), tq_internal.slugid_recv(internal), tq_internal.slugid_send(tq.slugid),
+	tq_internal.slugid_cmp(tq.slugid, tq.slugid), tq_internal.slugid_hash(tq.slugid), tq_internal.slugid_hash_extended(tq.slugid, bigint),
+	tq_internal.slugid_eq(tq.slugid, tq.slugid), tq_internal.slugid_ne(tq.slugid, tq.slugid),
+	tq_internal.slugid_lt(tq.slugid, tq.slugid), tq_internal.slugid_le(tq.slugid, tq.slugid),
+	tq_internal.slugid_gt(tq.slugid, tq.slugid), tq_internal.slugid_ge(tq.slugid, tq.slugid),
+	tq_internal.slugid_from_uuid(uuid), tq_internal.slugid_to_uuid(tq.slugid) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION tq_internal.is_awaited(xid8) TO PUBLIC;	-- for every role that may dump the tables
+
+-- Views do not filter rows.  pg_monitor sees names, states and times, but no payload, error or result.
+GRANT SELECT ON tq.run_overview, tq.task_details, tq.failure_overview, tq.dead_letter_overview, tq.cron_overview TO tq_admin, tq_reader;
+GRANT SELECT ON tq.task_overview, tq.group_overview, tq.callback_overview, tq.dependency_overview, tq.queue_overview, tq.queue_stats, tq.worker_overview, tq.waiter_overview,
+	tq.maintenance_overview, tq.postponed_overview, tq.binding_overview, tq.subscription_overview TO tq_admin, tq_reader, pg_monitor;
+GRANT SELECT ON tq.audit TO tq_admin;	-- what roles do is not for all who read tasks
+GRANT EXECUTE ON FUNCTION	-- those that views call
+	tq_internal.maintenance_activity(), tq_internal.published_id(), tq_internal.group_progress(tq.slugid), tq_internal.waiters(), tq_internal.clock_now(),
+	tq_internal.queue_counters(), tq_internal.count_state(), tq_internal.group_slug(bigint, tq.slugid), tq_internal.group_number(tq.slugid),
+	tq_internal.expired_claims(), tq_internal.background_workers(), tq_internal.cron_jobs(), tq_internal.cron_time_zone(), tq_internal.shorten(text, int),
+	tq_internal.state_name(int), tq_internal.reason_created_name(int), tq_internal.reason_resolved_name(int),
+	tq_internal.priority_name(int), tq_internal.exchange_name(int), tq_internal.is_tolerated(jsonb, int) TO tq_admin, tq_reader, pg_monitor;
+
+SELECT tq.start_maintenance();

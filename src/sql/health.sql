@@ -1,0 +1,268 @@
+-- ---------------------------------------------------------------------------
+-- Health, and one screen of everything
+-- ---------------------------------------------------------------------------
+
+-- Messages that are not visible in the last tick, as many as health() counts.
+-- The order makes the planner read the index: the log has no statistics.
+CREATE VIEW tq_internal.unpublished AS
+	WITH t AS (SELECT (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1) AS upto)
+	SELECT m.xid, m.seq
+	FROM t CROSS JOIN LATERAL pg_snapshot_xip(t.upto) AS x (xid)
+		CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid = x.xid ORDER BY m.xid, m.seq LIMIT 10001) AS m
+	UNION ALL
+	SELECT m.xid, m.seq
+	FROM t CROSS JOIN LATERAL (SELECT m.xid, m.seq FROM tq_internal.message m WHERE m.xid >= COALESCE(pg_snapshot_xmax(t.upto), '0') ORDER BY m.xid, m.seq LIMIT 10001) AS m;
+COMMENT ON VIEW tq_internal.unpublished IS 'messages that wait for the publisher: the first 10,001 of each transaction that was in progress at the last tick, and of the later ones';
+
+-- When the first of each kind of timer is due.  Rows that have expired may wait.
+CREATE VIEW tq_internal.first_due AS
+	SELECT (SELECT c.due FROM tq_internal.claim_timer c ORDER BY c.due LIMIT 1) AS due
+	UNION ALL
+	SELECT (SELECT d.visible_at FROM tq_internal.delayed d ORDER BY d.visible_at LIMIT 1)
+	UNION ALL
+	SELECT (SELECT t.due FROM tq_internal.timer t WHERE t.kind = k ORDER BY t.due LIMIT 1)
+	FROM (VALUES (1), (3), (4), (5), (6), (7), (8)) AS v (k);	-- TqTimer, without TQ_TIMER_EXPIRE
+COMMENT ON VIEW tq_internal.first_due IS 'when the next deadline, timeout, claim expiry or delay of each kind is due';
+
+-- Transactions that hold back vacuum in this database, as far as the caller may
+-- see them.  VACUUM itself does not.
+CREATE VIEW tq_internal.open_transaction AS
+	SELECT format('process %s', a.pid) AS name, a.xact_start AS began, a.backend_type IS NULL AS hidden
+	FROM pg_catalog.pg_stat_activity a
+	WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+		AND (a.backend_type IS NULL OR (a.xact_start IS NOT NULL AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)))
+		AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_vacuum v WHERE v.pid = a.pid)
+	UNION ALL
+	SELECT format('prepared %s', tq_internal.shorten(gid, 18)), prepared, false
+	FROM pg_catalog.pg_prepared_xacts WHERE database = current_database();
+COMMENT ON VIEW tq_internal.open_transaction IS 'transactions of this database that hold back vacuum';
+
+-- Tables that autovacuum cleans; the message log is emptied by TRUNCATE.  A
+-- table is neglected when vacuum has not come for ten minutes though it should
+-- within one, and vacuum is in vain when a million dead rows stay, which is more
+-- than a minute of the highest load leaves.
+CREATE VIEW tq_internal.dead_rows AS
+	SELECT s.relname, s.n_dead_tup AS dead, s.dead > 100000 AND s.vacuumed < tq_internal.clock_now() - interval '10 minutes' AS is_neglected,
+		s.dead > 1000000 AS is_in_vain
+	FROM (SELECT relname, n_dead_tup, CASE WHEN n_dead_tup > n_live_tup THEN n_dead_tup ELSE 0 END AS dead,
+			COALESCE(greatest(last_vacuum, last_autovacuum), '-infinity') AS vacuumed
+		FROM pg_catalog.pg_stat_all_tables
+		WHERE schemaname = 'tq_internal' AND relname !~ '^(message|tick)_\d') AS s;
+COMMENT ON VIEW tq_internal.dead_rows IS 'tables with their dead rows, and whether vacuum does not come or is in vain';
+
+-- What an operator looks at first.  In psql the rows have at most 120 columns:
+-- a detail has 51 characters, a hint 42.
+CREATE VIEW tq_internal.health_check AS
+	SELECT 1 AS place, 'preload' AS name, p.loaded AS ok,
+		CASE WHEN p.loaded THEN 'the server has preloaded tq' ELSE 'the server has not preloaded tq' END AS detail,
+		'set shared_preload_libraries, restart' AS hint
+	FROM (SELECT EXISTS (SELECT FROM pg_catalog.pg_settings WHERE name = 'tq.queue_slots') AS loaded) AS p	-- defined only then
+	UNION ALL
+	SELECT 2, 'maintenance', a.state IN ('running', 'unused') OR pg_is_in_recovery(),
+		CASE WHEN pg_is_in_recovery() THEN 'it begins when this standby is promoted'
+			WHEN a.state = 'off' THEN 'tq.maintenance is off'
+			WHEN a.state = 'unused' THEN 'it begins with the first call that writes'
+			ELSE format('the maintenance worker is %s', a.state) END,
+		CASE a.state WHEN 'off' THEN 'set tq.maintenance to on' ELSE 'see the server''s log, or call tq.upkeep()' END
+	FROM tq_internal.maintenance_activity() a WHERE a.step = 'turn'
+	UNION ALL
+	SELECT 3, 'lateness', COALESCE(min(d.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
+		CASE WHEN min(d.due) <= tq_internal.clock_now() THEN format('what is due has waited for %s', date_trunc('second', tq_internal.clock_now() - min(d.due)))
+			ELSE 'nothing that is due waits' END,
+		'see maintenance, steps'
+	FROM tq_internal.first_due d
+	UNION ALL
+	SELECT 4, 'steps', count(*) = 0,
+		COALESCE('failing: ' || tq_internal.shorten(string_agg(a.step, ', ' ORDER BY a.step), 42), 'no step fails'),
+		'see error in tq.maintenance_overview'
+	FROM tq_internal.maintenance_activity() a WHERE a.state = 'failing'
+	UNION ALL
+	SELECT 5, 'postponed', count(*) = 0,
+		CASE WHEN count(*) = 0 THEN 'no step has failed for a task' ELSE format('tasks for which a step has failed: %s', count(*)) END,
+		'see tq.postponed_overview'
+	FROM tq_internal.postponed
+	UNION ALL
+	SELECT 6, 'worker slots', w.used < w.slots, format('%s of %s background workers are in use', w.used, w.slots),
+		'raise max_worker_processes, restart'
+	FROM (SELECT tq_internal.background_workers() AS used, current_setting('max_worker_processes')::int AS slots) AS w
+	UNION ALL
+	SELECT 7, 'publisher', count(*) <= 10000 OR pg_is_in_recovery(),
+		format('%s%s rows of messages are not published', CASE WHEN count(*) > 10000 THEN 'more than ' ELSE '' END, least(count(*), 10000)),
+		'see maintenance, steps; or it is behind'
+	FROM (SELECT FROM tq_internal.unpublished LIMIT 10001) AS m
+	UNION ALL
+	SELECT 8, 'subscriptions', count(*) FILTER (WHERE s.late) = 0,
+		COALESCE('unread for an hour: ' || tq_internal.shorten(string_agg(s.name, ', ' ORDER BY s.name) FILTER (WHERE s.late), 31),
+			CASE WHEN count(*) = 0 THEN 'there are none' ELSE format('none of %s is unread for an hour', count(*)) END),
+		'read it, or tq.unsubscribe() it'
+	FROM (SELECT name, COALESCE(oldest_unread < tq_internal.clock_now() - interval '1 hour', false) AS late FROM tq.subscription_overview) AS s
+	UNION ALL
+	SELECT 9, 'notifications', pg_notification_queue_usage() < 0.1,
+		format('the notification queue is %s %% full', round(pg_notification_queue_usage()::numeric * 100)),
+		'end the session that does not read it'
+	UNION ALL
+	SELECT 10, 'oldest pending', COALESCE(min(p.scheduled) > tq_internal.clock_now() - interval '1 hour', true),
+		CASE WHEN count(*) = 0 THEN 'no run is pending'
+			ELSE format('for %s in %s', date_trunc('second', tq_internal.clock_now() - min(p.scheduled)),
+				tq_internal.shorten((array_agg(q.task_queue_id ORDER BY p.scheduled))[1], 24)) END,
+		'start workers; see tq.why() of a task'
+	FROM tq_internal.queue q
+		CROSS JOIN generate_series(1, 7) AS v (priority)
+		CROSS JOIN LATERAL (SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = v.priority ORDER BY p.seq LIMIT 1) AS p
+	UNION ALL
+	SELECT 11, 'expired claims', COALESCE(x.claims <= 100, true),
+		COALESCE(x.claims || ' within an hour', 'not counted without a maintenance worker'),
+		'workers have died, or reclaim too late'
+	FROM (SELECT tq_internal.expired_claims() AS claims) AS x
+	UNION ALL
+	SELECT 12, 'transactions', COALESCE(min(t.began) > tq_internal.clock_now() - interval '10 minutes', true),
+		CASE WHEN count(t.began) = 0 THEN CASE WHEN bool_or(t.hidden) THEN 'none that you may see' ELSE 'none is open' END
+			ELSE format('%s for %s', (array_agg(t.name ORDER BY t.began))[1], date_trunc('second', tq_internal.clock_now() - min(t.began))) END,
+		'end it: it holds back vacuum'
+	FROM tq_internal.open_transaction t
+	UNION ALL
+	SELECT 13, 'dead rows', NOT bool_or(d.is_neglected OR d.is_in_vain),
+		format('%s in %s; %s in all', (array_agg(d.dead ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
+			(array_agg(d.relname ORDER BY d.is_in_vain OR d.is_neglected DESC, d.dead DESC))[1],
+			(SELECT pg_size_pretty(sum(pg_catalog.pg_total_relation_size(c.oid)))
+			FROM pg_catalog.pg_class c WHERE c.relnamespace = 'tq_internal'::regnamespace AND c.relkind = 'r')),
+		CASE WHEN bool_or(d.is_neglected) THEN 'vacuum does not come: is autovacuum on?' ELSE 'vacuum is in vain: see transactions' END
+	FROM tq_internal.dead_rows d
+	UNION ALL
+	SELECT 14, 'paused', count(*) FILTER (WHERE s.waits) = 0,
+		COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.waits DESC, s.task_queue_id), 50), 'no queue is paused'),
+		'tasks are pending: tq.resume_queue()'
+	FROM (SELECT q.task_queue_id, EXISTS (SELECT FROM tq_internal.pending p WHERE p.queue = q.id) AS waits
+		FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue WHERE (s.settings -> 'paused')::bool) AS s
+	UNION ALL
+	SELECT 15, 'limits', COALESCE(min(s.oldest) > tq_internal.clock_now() - interval '1 hour', true),
+		COALESCE(tq_internal.shorten(string_agg(s.task_queue_id, ', ' ORDER BY s.oldest, s.task_queue_id), 50), 'no task waits for a concurrentLimit'),
+		'waits for an hour: more concurrentLimit'
+	FROM (SELECT q.task_queue_id, p.oldest
+		FROM tq_internal.queue_settings s JOIN tq_internal.queue q ON q.id = s.queue
+			CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
+				SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f OFFSET 0) AS p
+			CROSS JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = q.id OFFSET 0) AS c
+		WHERE (s.settings -> 'concurrentLimit')::int > 0 AND p.oldest IS NOT NULL AND c.running >= (s.settings -> 'concurrentLimit')::int) AS s
+	UNION ALL
+	SELECT 16, 'gates', COALESCE(min(t.due) > tq_internal.clock_now() - interval '5 s', true) OR pg_is_in_recovery(),
+		CASE WHEN min(t.due) <= tq_internal.clock_now() THEN format('tasks with keys have waited for %s', date_trunc('second', tq_internal.clock_now() - min(t.due)))
+			ELSE 'no key waits for maintenance' END,
+		'see maintenance, steps'
+	FROM (SELECT t.due FROM tq_internal.timer t WHERE t.kind = 7 ORDER BY t.due LIMIT 1) AS t	-- TQ_TIMER_GATE
+	UNION ALL
+	SELECT 17, 'replay', NOT r.is_standby OR r.is_current OR COALESCE(r.age < interval '1 minute', false),
+		CASE WHEN NOT r.is_standby THEN 'this server is no standby'
+			WHEN r.is_current THEN 'all that this standby has received is replayed'
+			WHEN r.age IS NULL THEN 'nothing has come since this standby was started'
+			ELSE format('the last commit that is replayed is %s old', date_trunc('second', r.age)) END,
+		'see pg_stat_wal_receiver; end long queries'
+	FROM (SELECT pg_is_in_recovery() AS is_standby, tq_internal.clock_now() - pg_last_xact_replay_timestamp() AS age,
+		COALESCE(pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn(), false) AND EXISTS (SELECT FROM pg_catalog.pg_stat_wal_receiver) AS is_current) AS r;
+COMMENT ON VIEW tq_internal.health_check IS 'the rows of tq.health()';
+
+CREATE FUNCTION tq.health() RETURNS TABLE (name text, ok bool, detail text, hint text)
+	AS 'MODULE_PATHNAME', 'tq_health' LANGUAGE C;
+COMMENT ON FUNCTION tq.health() IS 'what keeps this database from working as it should: a row for each check, with a hint where it is not ok';
+
+-- A number in at most 7 characters, and a time in at most 5.
+CREATE FUNCTION tq_internal.short_count(given numeric) RETURNS text
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN n < 100000 THEN n::text
+			WHEN n < 100000000 THEN trunc(n / 1000) || 'k'
+			ELSE trunc(n / 1000000) || 'M' END
+		FROM round(given) AS n;
+	END;
+COMMENT ON FUNCTION tq_internal.short_count(numeric) IS 'a number as tq.top() shows it';
+
+CREATE FUNCTION tq_internal.short_age(given interval) RETURNS text
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN s < 0 THEN '0s'
+			WHEN s < 100 THEN trunc(s) || 's'
+			WHEN s < 6000 THEN trunc(s / 60) || 'm'
+			WHEN s < 360000 THEN trunc(s / 3600) || 'h'
+			ELSE trunc(s / 86400) || 'd' END
+		FROM (SELECT extract(epoch FROM given)) AS x (s);
+	END;
+COMMENT ON FUNCTION tq_internal.short_age(interval) IS 'a time as tq.top() shows it';
+
+-- Groups that may be in progress: new ones, and those of runs that are running.
+-- There may be too many groups to look at all.
+CREATE VIEW tq_internal.recent_group AS
+	SELECT g.id, g.task_group_id, p.*
+	FROM (SELECT id FROM (SELECT id FROM tq_internal.task_group ORDER BY id DESC LIMIT 20) AS n
+		UNION SELECT t.group_id FROM (SELECT r.task FROM tq_internal.claimed_run r LIMIT 50) AS r JOIN tq_internal.task t ON t.id = r.task WHERE t.group_id IS NOT NULL) AS i
+		JOIN tq_internal.task_group g ON g.id = i.id
+		CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p
+	WHERE p.outcome IS NULL AND p.tasks > 0;
+COMMENT ON VIEW tq_internal.recent_group IS 'groups in progress that tq.top() shows';
+
+CREATE VIEW tq_internal.reported_run AS
+	SELECT t.task_id, t.group_id, q.task_queue_id, r.started, d.done, d.total, d.done::float8 / nullif(d.total, 0) AS share, d.reported
+	FROM tq_internal.claimed_run r
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run_detail x WHERE r.has_detail AND x.task = r.task AND x.run_id = r.run_id OFFSET 0) AS d	-- not hashed
+		JOIN tq_internal.task t ON t.id = r.task
+		JOIN tq_internal.queue q ON q.id = t.queue
+	WHERE d.reported IS NOT NULL;
+COMMENT ON VIEW tq_internal.reported_run IS 'running runs with a progress that tq.top() shows; no text of theirs, because its callers need not see tasks';
+
+-- The lines of tq.top(): section, number within it (0: a heading), line.  In
+-- psql the rows have at most 100 columns.
+CREATE VIEW tq_internal.screen AS
+	WITH queue AS MATERIALIZED (
+		SELECT s.*, row_number() OVER (ORDER BY s.pending + s.running DESC, s.blocked + s.delayed DESC, s.task_queue_id) AS n FROM tq.queue_stats s
+	), worker AS MATERIALIZED (
+		SELECT w.*, row_number() OVER (ORDER BY w.running DESC, w.last_date_active DESC NULLS LAST, w.task_queue_id, w.worker_group, w.worker_id) AS n FROM tq.worker_overview w
+	), task_group AS MATERIALIZED (
+		SELECT g.*, g.completed + g.failed + g.exception AS ended, row_number() OVER (ORDER BY g.running DESC, g.first_created DESC, g.task_group_id) AS n FROM tq_internal.recent_group g
+	), progress AS MATERIALIZED (
+		SELECT p.*, row_number() OVER (ORDER BY p.started, p.task_id) AS n FROM tq_internal.reported_run p
+	)
+	SELECT 1 AS section, 0::bigint AS n, format('tq %s, %s: %s pending, %s running, %s delayed, %s blocked; %s/s in, %s/s out',
+		(SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'tq'), tq_internal.local_time(tq_internal.clock_now()),
+		tq_internal.short_count(COALESCE(sum(pending), 0)), tq_internal.short_count(COALESCE(sum(running), 0)), tq_internal.short_count(COALESCE(sum(delayed), 0)),
+		tq_internal.short_count(COALESCE(sum(blocked), 0)), tq_internal.short_count(COALESCE(sum(created_per_s), 0)::numeric), tq_internal.short_count(COALESCE(sum(ended_per_s), 0)::numeric)) AS line
+	FROM queue
+	UNION ALL
+	SELECT 2, 0, CASE WHEN bool_and(h.ok) THEN format('health: all %s checks are ok', count(*))
+		ELSE 'health: not ok: ' || tq_internal.shorten(string_agg(h.name || ': ' || h.detail, '; ' ORDER BY h.place) FILTER (WHERE NOT h.ok), 81) END
+	FROM tq_internal.health_check h
+	UNION ALL SELECT 3, 0, ''
+	UNION ALL
+	SELECT 4, 0, rpad(format('QUEUE (%s)', count(*)), 34) || ' PENDING RUNNING DELAYED BLOCKED    IN/s   OUT/s  OLDEST WORKERS' FROM queue
+	UNION ALL
+	SELECT 5, q.n, rpad(tq_internal.shorten(q.task_queue_id, 25) || CASE WHEN q.paused THEN ' (paused)' ELSE '' END, 34)
+		|| (SELECT string_agg(lpad(f.field, 8), '' ORDER BY f.i) FROM unnest(ARRAY[tq_internal.short_count(q.pending), tq_internal.short_count(q.running),
+			tq_internal.short_count(q.delayed), tq_internal.short_count(q.blocked), tq_internal.short_count(q.created_per_s::numeric), tq_internal.short_count(q.ended_per_s::numeric),
+			COALESCE(tq_internal.short_age(q.oldest_pending), '-'), tq_internal.short_count(q.workers)]) WITH ORDINALITY AS f (field, i))
+	FROM queue q
+	UNION ALL SELECT 6, 0, ''
+	UNION ALL
+	SELECT 7, 0, rpad(format('WORKER (%s)', count(*)), 44) || rpad('QUEUE', 28) || rpad('STATE', 12) || ' RUNS   SEEN' FROM worker
+	UNION ALL
+	SELECT 8, w.n, rpad(tq_internal.shorten(w.worker_group || '/' || w.worker_id, 43), 44) || rpad(tq_internal.shorten(w.task_queue_id, 27), 28) || rpad(w.state, 12)
+		|| lpad(tq_internal.short_count(w.running), 5) || lpad(COALESCE(tq_internal.short_age(tq_internal.clock_now() - w.last_date_active), '-'), 7)
+	FROM worker w
+	UNION ALL SELECT 9, 0, ''
+	UNION ALL
+	SELECT 10, 0, rpad(format('GROUP (%s in progress)', count(*)), 24) || rpad('# done, = of running tasks, x failed', 42) || '     DONE    TASKS RUNS FAILED' FROM task_group
+	UNION ALL
+	SELECT 11, g.n, rpad(g.task_group_id::text, 24) || '[' || rpad(repeat('#', (39 * g.completed / g.tasks)::int) || repeat('=', floor(39 * COALESCE((SELECT sum(p.share) FROM progress p WHERE p.group_id = g.id), 0) / g.tasks)::int)
+			|| repeat('x', ceil(39.0 * (g.failed + g.exception) / g.tasks)::int), 39, '.') || '] '
+		|| lpad(tq_internal.short_count(g.ended), 9) || lpad(tq_internal.short_count(g.tasks), 9) || lpad(tq_internal.short_count(g.running), 5) || lpad(tq_internal.short_count(g.failed + g.exception), 7)
+	FROM task_group g
+	UNION ALL SELECT 12, 0, '' WHERE EXISTS (SELECT FROM progress)
+	UNION ALL
+	SELECT 13, 0, rpad(format('PROGRESS (%s)', count(*)), 24) || rpad('QUEUE', 26) || rpad('# done', 25) || '  DONE  TOTAL   SEEN' FROM progress HAVING count(*) > 0
+	UNION ALL
+	SELECT 14, p.n, rpad(p.task_id::text, 24) || rpad(tq_internal.shorten(p.task_queue_id, 25), 26)
+		|| '[' || rpad(repeat('#', COALESCE(floor(22 * p.share)::int, 0)), 22, '.') || '] '
+		|| lpad(tq_internal.short_count(p.done), 6) || lpad(COALESCE(tq_internal.short_count(p.total), '-'), 7) || lpad(tq_internal.short_age(tq_internal.clock_now() - p.reported), 7)
+	FROM progress p;
+COMMENT ON VIEW tq_internal.screen IS 'the lines of tq.top()';
+
+CREATE FUNCTION tq.top(max_rows int DEFAULT 10) RETURNS SETOF text
+	AS 'MODULE_PATHNAME', 'tq_top' LANGUAGE C;
+COMMENT ON FUNCTION tq.top(int) IS 'one screen for \watch: health, queues, workers, groups in progress and the progress of running tasks, in lines of at most 98 characters';

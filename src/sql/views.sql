@@ -1,0 +1,792 @@
+-- ---------------------------------------------------------------------------
+-- Names of stored numbers, and views that show them
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq_internal.clock_now() RETURNS timestamptz
+	AS 'MODULE_PATHNAME', 'tq_clock_now_sql' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.clock_now() IS 'the time by which functions decide';
+
+-- Functions of schema tq that views call, without the check of scopes.
+CREATE FUNCTION tq_internal.group_progress(task_group_id tq.slugid) RETURNS tq.progress
+	AS 'MODULE_PATHNAME', 'tq_group_progress_shown' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.group_progress(tq.slugid) IS 'tq.group_progress() for views';
+
+CREATE FUNCTION tq_internal.published_id() RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_published_id_shown' LANGUAGE C STABLE;
+COMMENT ON FUNCTION tq_internal.published_id() IS 'tq.published_id() for views';
+
+CREATE FUNCTION tq_internal.maintenance_activity()
+	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,
+		last_late interval, max_late interval, max_late_at timestamptz,
+		failures bigint, failed_at timestamptz, error text)
+	AS 'MODULE_PATHNAME', 'tq_maintenance_activity_shown' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.maintenance_activity() IS 'tq.maintenance_activity() for views';
+
+CREATE FUNCTION tq_internal.expired_claims() RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_expired_claims' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.expired_claims() IS 'claims that have expired within the last hour and since the maintenance worker was started; NULL: there is none';
+
+CREATE FUNCTION tq_internal.background_workers() RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_background_workers' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.background_workers() IS 'background workers of the server that are running';
+
+CREATE FUNCTION tq_internal.waiters() RETURNS TABLE (pid int, queue int)
+	AS 'MODULE_PATHNAME', 'tq_waiters' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.waiters() IS 'sessions of this database that wait: for a run of a queue, 0 if it is new, or for a task, then queue is NULL';
+
+CREATE FUNCTION tq_internal.queue_counters() RETURNS TABLE (queue int,
+	unscheduled bigint, delayed bigint, pending bigint, running bigint,
+	created bigint, claimed bigint, completed bigint, failed bigint, exception bigint, reasons jsonb,
+	retried bigint, expired_claims bigint, created_per_s float8, claimed_per_s float8, ended_per_s float8,
+	wait_p50 interval, wait_p95 interval, wait_p99 interval, wait_histogram jsonb,
+	run_p50 interval, run_p95 interval, run_p99 interval, run_histogram jsonb)
+	AS 'MODULE_PATHNAME', 'tq_queue_counters' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.queue_counters() IS 'counters of the queues in which there is or was something';
+
+CREATE FUNCTION tq_internal.count_state(OUT source text, OUT since timestamptz)
+	AS 'MODULE_PATHNAME', 'tq_count_state' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.count_state() IS 'where the numbers of tasks in tq.queue_stats are from, and since when totals are counted';
+
+CREATE FUNCTION tq_internal.state_name(state int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_state_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.state_name(int) IS 'name of a stored state';
+CREATE FUNCTION tq_internal.reason_created_name(reason int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_reason_created_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.reason_created_name(int) IS 'name of a stored reasonCreated';
+CREATE FUNCTION tq_internal.reason_resolved_name(reason int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_reason_resolved_name' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.reason_resolved_name(int) IS 'name of a stored reasonResolved, NULL if there is none';
+CREATE FUNCTION tq_internal.priority_name(priority int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_priority_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.priority_name(int) IS 'name of a stored priority';
+
+CREATE FUNCTION tq_internal.exchange_name(exchange int) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_exchange_name_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.exchange_name(int) IS 'name of a stored exchange';
+
+CREATE FUNCTION tq_internal.is_tolerated(policy jsonb, reason int) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_is_tolerated_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION tq_internal.is_tolerated(jsonb, int) IS 'whether a task with this policy that was resolved for this stored reasonResolved is unsuccessful, but tolerated or forgiven';
+
+-- A timer that is left to the publisher: its message is not visible in the last
+-- tick.  The records begin with the id of the first task.
+CREATE VIEW tq_internal.left_timer AS
+	SELECT ('x' || encode(substr(m.records, 1, 8), 'hex'))::bit(64)::bigint AS task, m.due, m.taken_until IS NOT NULL AS is_claim
+	FROM tq_internal.message m
+	WHERE m.due IS NOT NULL
+		AND m.xid >= coalesce((SELECT pg_snapshot_xmin(upto) FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1), '0')
+		AND NOT pg_visible_in_snapshot(m.xid, (SELECT upto FROM tq_internal.tick ORDER BY last_id DESC LIMIT 1));
+COMMENT ON VIEW tq_internal.left_timer IS 'timers of deadlines and claims that the publisher will insert when it publishes their messages';
+
+CREATE VIEW tq.run_overview AS
+	SELECT t.task_id, r.run_id::int AS run_id, tq_internal.state_name(r.state) AS state,
+		tq_internal.reason_created_name(r.reason_created) AS reason_created,
+		tq_internal.reason_resolved_name(r.reason_resolved) AS reason_resolved,
+		w.worker_group, w.worker_id, COALESCE(d.attempt, 0)::int AS attempt,
+		r.scheduled, COALESCE(d.visible_at, r.scheduled) AS visible_at,
+		r.started, r.taken_until, r.resolved, d.error, d.result, d.done, d.total, d.message, d.reported
+	FROM tq_internal.run r JOIN tq_internal.task t ON t.id = r.task LEFT JOIN tq_internal.worker w ON w.id = r.worker
+		LEFT JOIN tq_internal.run_detail d ON r.has_detail AND d.task = r.task AND d.run_id = r.run_id
+	UNION ALL
+	SELECT t.task_id, p.run_id, 'pending', tq_internal.reason_created_name(p.reason_created), NULL,
+		w.worker_group, w.worker_id, COALESCE(d.attempt, 0), p.scheduled, COALESCE(d.visible_at, p.scheduled),
+		d.started, NULL, NULL, NULL, NULL, d.done, d.total, d.message, d.reported
+	FROM (SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.pending
+		UNION ALL SELECT task, run_id, reason_created, scheduled, has_detail FROM tq_internal.delayed) p
+		JOIN tq_internal.task t ON t.id = p.task
+		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
+		LEFT JOIN tq_internal.worker w ON w.id = d.worker;
+COMMENT ON VIEW tq.run_overview IS 'every run of every task, with names instead of numbers';
+COMMENT ON COLUMN tq.run_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.run_overview.run_id IS 'number of the run, from 0';
+COMMENT ON COLUMN tq.run_overview.state IS 'state of the run';
+COMMENT ON COLUMN tq.run_overview.reason_created IS 'why it was created';
+COMMENT ON COLUMN tq.run_overview.reason_resolved IS 'why it was resolved; NULL: it is not';
+COMMENT ON COLUMN tq.run_overview.worker_group IS 'group of the worker that has it, or had it';
+COMMENT ON COLUMN tq.run_overview.worker_id IS 'that worker';
+COMMENT ON COLUMN tq.run_overview.attempt IS 'which attempt it is, from 0; a run that replaces a lost one is the same attempt';
+COMMENT ON COLUMN tq.run_overview.scheduled IS 'when it was created';
+COMMENT ON COLUMN tq.run_overview.visible_at IS 'from when on it can be claimed';
+COMMENT ON COLUMN tq.run_overview.started IS 'when it was claimed';
+COMMENT ON COLUMN tq.run_overview.taken_until IS 'until when it is claimed';
+COMMENT ON COLUMN tq.run_overview.resolved IS 'when it was resolved';
+COMMENT ON COLUMN tq.run_overview.error IS 'error that the worker reported';
+COMMENT ON COLUMN tq.run_overview.result IS 'result that the worker reported';
+COMMENT ON COLUMN tq.run_overview.done IS 'how much of it was done when the worker last called report_progress(); NULL: it did not';
+COMMENT ON COLUMN tq.run_overview.total IS 'of how much; NULL: not known';
+COMMENT ON COLUMN tq.run_overview.message IS 'what the worker said then';
+COMMENT ON COLUMN tq.run_overview.reported IS 'when that was';
+
+-- The id of a task's group is computed, and a filter by it is split by the
+-- support function of slugid_eq(); src/api/group_filter.c.
+CREATE FUNCTION tq_internal.group_slug(group_id bigint, task_id tq.slugid) RETURNS tq.slugid
+	AS 'MODULE_PATHNAME', 'tq_group_slug_sql' LANGUAGE C STABLE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_internal.group_slug(bigint, tq.slugid) IS 'id of the group of a task';
+CREATE FUNCTION tq_internal.group_number(task_group_id tq.slugid) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_group_number' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tq_internal.group_number(tq.slugid) IS 'number of a group; NULL if it has no row';
+
+CREATE VIEW tq_internal.named_task AS
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id) AS task_group_id,
+		y.policy || CASE WHEN y.policy ?| '{uniqueKey,serialKey,concurrencyKey,fairnessKey}' THEN COALESCE(
+			(SELECT jsonb_object_agg(('{uniqueKey,serialKey,concurrencyKey,fairnessKey}'::text[])[k.kind + 1], k.key) FROM tq_internal.task_key k WHERE k.task = t.id), '{}')
+			ELSE '{}' END AS given_policy
+	FROM tq_internal.task t
+		JOIN tq_internal.queue q ON q.id = t.queue
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy;
+COMMENT ON VIEW tq_internal.named_task IS 'definitions of tasks, with names in place of numbers';
+
+CREATE VIEW tq_internal.named_run AS
+	SELECT r.*, w.worker_group, w.worker_id, COALESCE(d.attempt, r.run_id) AS attempt, d.error, d.result,
+		d.done, d.total
+	FROM tq_internal.run r
+		LEFT JOIN tq_internal.worker w ON w.id = r.worker
+		LEFT JOIN LATERAL (SELECT * FROM tq_internal.run_detail d
+			WHERE r.has_detail AND d.task = r.task AND d.run_id = r.run_id OFFSET 0) AS d ON true;	-- not hashed
+COMMENT ON VIEW tq_internal.named_run IS 'claimed and resolved runs, with their details, and the names of their workers';
+
+CREATE VIEW tq_internal.claimable_run AS
+	SELECT p.*, COALESCE(d.attempt, p.run_id) AS attempt
+	FROM tq_internal.pending p
+		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id;
+COMMENT ON VIEW tq_internal.claimable_run IS 'pending runs that can be claimed, with their details';
+
+-- Running runs are found by their timers, because an index on the state of runs
+-- would keep the updates of runs from being HOT.  Each has one at every commit,
+-- whether it is due or not (src/storage/timer_table.c).
+-- The planner takes LIMIT to leave a tenth of the ten elements that it expects of
+-- each array.  Without it, it expects so many tasks that it reads all runs.
+CREATE VIEW tq_internal.watched_task AS
+	SELECT u.task FROM tq_internal.claim_timer l CROSS JOIN LATERAL (SELECT unnest(l.tasks) AS task LIMIT cardinality(l.tasks)) AS u
+	UNION SELECT l.task FROM tq_internal.left_timer l WHERE l.is_claim
+	UNION SELECT p.task FROM tq_internal.postponed p WHERE p.step = 'claim-expired';
+COMMENT ON VIEW tq_internal.watched_task IS 'tasks that have a claim timer, or will: all running ones, and others';
+
+-- A running run is the last of its task.  LIMIT makes it a look-up by index for
+-- each task, whatever the statistics say about tables that change so fast.
+CREATE VIEW tq_internal.claimed_run AS
+	SELECT r.*
+	FROM tq_internal.watched_task x
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run q WHERE q.task = x.task ORDER BY q.run_id DESC LIMIT 1) AS r
+	WHERE r.state = 2;
+COMMENT ON VIEW tq_internal.claimed_run IS 'running runs';
+
+CREATE VIEW tq_internal.running_run AS
+	SELECT r.*
+	FROM tq_internal.claimed_run c JOIN tq_internal.named_run r ON r.task = c.task AND r.run_id = c.run_id;
+COMMENT ON VIEW tq_internal.running_run IS 'running runs, with their details, and the names of their workers';
+
+-- Each task once, with its current run.  A state is a constant of each branch,
+-- and names are looked up within it, so that a query for a state, a queue or a
+-- task reads only what it needs of each branch.  The last run is not looked up by
+-- LATERAL, so that a filter by worker or time comes first.
+CREATE VIEW tq_internal.current_task AS
+	SELECT t.*, 'unscheduled' AS state, (u.next_run - 1)::smallint AS run_id, NULL::smallint AS attempt,
+		NULL::smallint AS reason_created, NULL::smallint AS reason_resolved,
+		CASE WHEN u.stripes > 0 THEN (SELECT sum(m.unmet)::int FROM tq_internal.dependency_counter m WHERE m.task = t.id) ELSE u.unmet END AS unmet,
+		NULL::timestamptz AS scheduled, NULL::timestamptz AS visible_at, NULL::timestamptz AS started,
+		NULL::timestamptz AS taken_until, NULL::timestamptz AS resolved, NULL AS worker_group, NULL AS worker_id,
+		NULL::jsonb AS error, NULL::jsonb AS result, t.created AS since, NULL::float8 AS done
+	FROM tq_internal.unscheduled u JOIN tq_internal.named_task t ON t.id = u.task
+	UNION ALL
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
+	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.queue = p.queue AND t.priority = p.priority AND t.id = p.seq AND t.id = p.task
+	UNION ALL
+	SELECT t.*, 'pending', p.run_id, p.attempt, p.reason_created, NULL, NULL, p.scheduled, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
+	FROM tq_internal.claimable_run p JOIN tq_internal.named_task t ON t.id = p.task
+	WHERE p.seq <> p.task
+	UNION ALL
+	SELECT t.*, 'pending', p.run_id, COALESCE(d.attempt, p.run_id), p.reason_created, NULL, NULL, p.scheduled, p.visible_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.scheduled, NULL
+	FROM tq_internal.delayed p JOIN tq_internal.named_task t ON t.id = p.task
+		LEFT JOIN tq_internal.run_detail d ON p.has_detail AND d.task = p.task AND d.run_id = p.run_id
+	UNION ALL
+	SELECT t.*, 'running', r.run_id, r.attempt, r.reason_created, NULL, NULL, r.scheduled, NULL, r.started, r.taken_until, NULL,
+		r.worker_group, r.worker_id, r.error, r.result, r.started, r.done::float8 / nullif(r.total, 0)
+	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
+	WHERE r.state = 2 AND r.task IN (SELECT w.task FROM tq_internal.watched_task w)	-- not running_run, which begins with the timers
+	UNION ALL
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'failed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		r.worker_group, r.worker_id, r.error, r.result, f.resolved, NULL
+	FROM tq_internal.failure f
+		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
+		JOIN tq_internal.task t ON t.id = f.task
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy
+		JOIN tq_internal.named_run r ON r.task = f.task
+	WHERE f.state = 4 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+	UNION ALL
+	SELECT t.*, q.task_queue_id, tq_internal.group_slug(t.group_id, t.task_id), y.policy,
+		'exception', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		r.worker_group, r.worker_id, r.error, r.result, f.resolved, NULL
+	FROM tq_internal.failure f
+		JOIN tq_internal.queue q ON q.id = f.queue	-- not t.queue, so that the index by queue serves
+		JOIN tq_internal.task t ON t.id = f.task
+		LEFT JOIN tq_internal.policy y ON y.id = t.policy
+		JOIN tq_internal.named_run r ON r.task = f.task
+	WHERE f.state = 5 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+	UNION ALL
+	SELECT t.*, 'completed', r.run_id, r.attempt, r.reason_created, r.reason_resolved, NULL, r.scheduled, NULL, r.started, NULL, r.resolved,
+		r.worker_group, r.worker_id, r.error, r.result, r.resolved, NULL
+	FROM tq_internal.named_run r JOIN tq_internal.named_task t ON t.id = r.task
+	WHERE r.state = 3 AND NOT EXISTS (SELECT FROM tq_internal.run x WHERE x.task = r.task AND x.run_id > r.run_id)
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.task AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = r.task);
+COMMENT ON VIEW tq_internal.current_task IS 'every task with its state and current run';
+
+CREATE VIEW tq.task_overview AS
+	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.state,
+		COALESCE(tq_internal.reason_resolved_name(c.reason_resolved), tq_internal.reason_created_name(c.reason_created)) AS reason,
+		tq_internal.priority_name(c.priority) AS priority, c.attempt::int AS attempt,
+		c.since,
+		c.worker_group || '/' || c.worker_id AS worker, c.done
+	FROM tq_internal.current_task c;
+COMMENT ON VIEW tq.task_overview IS 'every task with its state; tq.task_details has the rest';
+COMMENT ON COLUMN tq.task_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_overview.name IS 'metadata.name; NULL if enqueue() got none';
+COMMENT ON COLUMN tq.task_overview.task_queue_id IS 'queue in which workers find the task';
+COMMENT ON COLUMN tq.task_overview.state IS 'unscheduled, pending, running, completed, failed or exception';
+COMMENT ON COLUMN tq.task_overview.reason IS 'why the last run was resolved or, before that, created';
+COMMENT ON COLUMN tq.task_overview.priority IS 'priority among the pending tasks of the queue';
+COMMENT ON COLUMN tq.task_overview.attempt IS 'which attempt the last run is, from 0; NULL: no run';
+COMMENT ON COLUMN tq.task_overview.since IS 'since when the task has been in this state';
+COMMENT ON COLUMN tq.task_overview.worker IS 'group and id of the worker that has the last run, or had it';
+COMMENT ON COLUMN tq.task_overview.done IS 'of a running task whose worker calls report_progress(), the share that is done, from 0 to 1';
+
+CREATE VIEW tq.task_details AS
+	SELECT c.task_id, c.metadata ->> 'name' AS name, c.task_queue_id, c.task_group_id,
+		tq_internal.priority_name(c.priority) AS priority, c.state,
+		tq_internal.reason_created_name(c.reason_created) AS reason_created,
+		tq_internal.reason_resolved_name(c.reason_resolved) AS reason_resolved,
+		c.run_id::int AS last_run_id, c.attempt::int AS attempt, c.unmet,
+		c.state IN ('failed', 'exception') AND c.given_policy IS NOT NULL
+			AND tq_internal.is_tolerated(c.given_policy, c.reason_resolved) AS tolerated,
+		c.worker_group, c.worker_id, c.scheduled, c.visible_at, c.started, c.taken_until, c.resolved,
+		c.created, COALESCE(c.effective_deadline, c.deadline) AS deadline, c.expires,
+		COALESCE(c.scheduler_id, '-') AS scheduler_id, COALESCE(c.project_id, 'none') AS project_id,
+		c.dependencies::text[] AS dependencies, c.routes, c.scopes, c.tags, c.metadata, c.extra, c.given_policy AS policy, c.payload, c.error, c.result
+	FROM tq_internal.current_task c;
+COMMENT ON VIEW tq.task_details IS 'every task with all that is known of it, the payload and the last error and result included';
+COMMENT ON COLUMN tq.task_details.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.task_details.name IS 'metadata.name; NULL if enqueue() got none';
+COMMENT ON COLUMN tq.task_details.task_queue_id IS 'queue in which workers find the task';
+COMMENT ON COLUMN tq.task_details.task_group_id IS 'group of the task';
+COMMENT ON COLUMN tq.task_details.priority IS 'priority among the pending tasks of the queue';
+COMMENT ON COLUMN tq.task_details.state IS 'unscheduled, pending, running, completed, failed or exception';
+COMMENT ON COLUMN tq.task_details.reason_created IS 'why the last run was created';
+COMMENT ON COLUMN tq.task_details.reason_resolved IS 'why the last run was resolved';
+COMMENT ON COLUMN tq.task_details.last_run_id IS 'number of the last run, from 0';
+COMMENT ON COLUMN tq.task_details.attempt IS 'which attempt the last run is, from 0';
+COMMENT ON COLUMN tq.task_details.unmet IS 'how many dependencies an unscheduled task waits for';
+COMMENT ON COLUMN tq.task_details.tolerated IS 'whether its policy makes the failure count as a success for its group';
+COMMENT ON COLUMN tq.task_details.worker_group IS 'group of the worker that has the last run, or had it';
+COMMENT ON COLUMN tq.task_details.worker_id IS 'that worker';
+COMMENT ON COLUMN tq.task_details.scheduled IS 'when the last run was created';
+COMMENT ON COLUMN tq.task_details.visible_at IS 'until when a pending run is delayed; NULL: it is not';
+COMMENT ON COLUMN tq.task_details.started IS 'when the last run was claimed';
+COMMENT ON COLUMN tq.task_details.taken_until IS 'until when a running run is claimed';
+COMMENT ON COLUMN tq.task_details.resolved IS 'when the last run was resolved';
+COMMENT ON COLUMN tq.task_details.created IS 'when the task was created';
+COMMENT ON COLUMN tq.task_details.deadline IS 'when the task is resolved as deadline-exceeded, at the latest';
+COMMENT ON COLUMN tq.task_details.expires IS 'when the task is deleted';
+COMMENT ON COLUMN tq.task_details.scheduler_id IS 'schedulerId of the definition';
+COMMENT ON COLUMN tq.task_details.project_id IS 'projectId of the definition';
+COMMENT ON COLUMN tq.task_details.dependencies IS 'tasks that it depends on; NULL: none';
+COMMENT ON COLUMN tq.task_details.routes IS 'routes of its messages; NULL: none';
+COMMENT ON COLUMN tq.task_details.scopes IS 'scopes of its credentials; NULL: none';
+COMMENT ON COLUMN tq.task_details.tags IS 'tags of the definition';
+COMMENT ON COLUMN tq.task_details.metadata IS 'metadata of the definition';
+COMMENT ON COLUMN tq.task_details.extra IS 'extra of the definition';
+COMMENT ON COLUMN tq.task_details.policy IS 'policy as it was given; NULL: none';
+COMMENT ON COLUMN tq.task_details.payload IS 'payload of the definition';
+COMMENT ON COLUMN tq.task_details.error IS 'error that the worker of the last run reported';
+COMMENT ON COLUMN tq.task_details.result IS 'result that it reported';
+
+CREATE VIEW tq.failure_overview AS
+	SELECT f.resolved, t.task_id, t.metadata ->> 'name' AS name, q.task_queue_id,
+		tq_internal.state_name(f.state) AS state, tq_internal.reason_resolved_name(r.reason_resolved) AS reason,
+		(r.run_id + 1)::int AS runs, r.worker_group || '/' || r.worker_id AS worker, r.error
+	FROM tq_internal.failure f
+		JOIN tq_internal.task t ON t.id = f.task
+		JOIN tq_internal.queue q ON q.id = f.queue
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.named_run r WHERE r.task = f.task ORDER BY r.run_id DESC LIMIT 1) AS r;
+COMMENT ON VIEW tq.failure_overview IS 'tasks that ended without success: failed or exception';
+COMMENT ON COLUMN tq.failure_overview.resolved IS 'when the task ended';
+COMMENT ON COLUMN tq.failure_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.failure_overview.name IS 'metadata.name';
+COMMENT ON COLUMN tq.failure_overview.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.failure_overview.state IS 'failed or exception';
+COMMENT ON COLUMN tq.failure_overview.reason IS 'why the last run was resolved';
+COMMENT ON COLUMN tq.failure_overview.runs IS 'how many runs the task has had';
+COMMENT ON COLUMN tq.failure_overview.worker IS 'group and id of the worker that had the last run';
+COMMENT ON COLUMN tq.failure_overview.error IS 'error that it reported';
+
+CREATE VIEW tq.dead_letter_overview AS
+	SELECT l.failed_at, l.task_id, l.definition #>> '{metadata,name}' AS name, q.task_queue_id,
+		tq_internal.reason_resolved_name(l.reason) AS reason, jsonb_array_length(l.runs) AS runs, l.error
+	FROM tq_internal.dead_letter l JOIN tq_internal.queue q ON q.id = l.queue;
+COMMENT ON VIEW tq.dead_letter_overview IS 'dead letters of all queues; tq.list_dead_letters() has their definitions and runs';
+COMMENT ON COLUMN tq.dead_letter_overview.failed_at IS 'when the task failed for good';
+COMMENT ON COLUMN tq.dead_letter_overview.task_id IS 'id of the task';
+COMMENT ON COLUMN tq.dead_letter_overview.name IS 'metadata.name';
+COMMENT ON COLUMN tq.dead_letter_overview.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.dead_letter_overview.reason IS 'why the last run was resolved';
+COMMENT ON COLUMN tq.dead_letter_overview.runs IS 'how many runs the task had';
+COMMENT ON COLUMN tq.dead_letter_overview.error IS 'error that the last worker reported';
+
+CREATE VIEW tq.group_overview AS
+	SELECT g.task_group_id, p.outcome, p.tasks, p.unscheduled, p.delayed, p.pending, p.running, p.completed, p.failed, p.exception,
+		p.first_created, p.last_resolved, g.sealed
+	FROM tq_internal.task_group g CROSS JOIN LATERAL tq_internal.group_progress(g.task_group_id) AS p;
+COMMENT ON VIEW tq.group_overview IS 'task groups of more than one task, or sealed, and how far they are';
+COMMENT ON COLUMN tq.group_overview.task_group_id IS 'id of the group';
+COMMENT ON COLUMN tq.group_overview.outcome IS 'outcome of the group, as in group_progress()';
+COMMENT ON COLUMN tq.group_overview.tasks IS 'tasks of the group';
+COMMENT ON COLUMN tq.group_overview.unscheduled IS 'tasks that wait for others, or for schedule_task()';
+COMMENT ON COLUMN tq.group_overview.delayed IS 'pending tasks that are delayed';
+COMMENT ON COLUMN tq.group_overview.pending IS 'tasks that can be claimed';
+COMMENT ON COLUMN tq.group_overview.running IS 'tasks that a worker has';
+COMMENT ON COLUMN tq.group_overview.completed IS 'completed tasks';
+COMMENT ON COLUMN tq.group_overview.failed IS 'failed tasks';
+COMMENT ON COLUMN tq.group_overview.exception IS 'tasks that ended as an exception';
+COMMENT ON COLUMN tq.group_overview.first_created IS 'when the first task was created';
+COMMENT ON COLUMN tq.group_overview.last_resolved IS 'when the last task was resolved';
+COMMENT ON COLUMN tq.group_overview.sealed IS 'when the group was sealed; NULL: tasks can join it';
+
+CREATE VIEW tq.callback_overview AS
+	SELECT c.task_group_id, c.task_id, c.definition ->> 'taskQueueId' AS task_queue_id, c.definition #>> '{metadata,name}' AS name,
+		pg_get_userbyid(c.role)::text AS role, c.client, c.registered, p.failures, p.due AS next_attempt, p.error
+	FROM tq_internal.group_callback c LEFT JOIN tq_internal.postponed p ON p.task = c.id AND p.step = 'callback';
+COMMENT ON VIEW tq.callback_overview IS 'tasks that on_group_resolved() will create, and why one could not be created';
+COMMENT ON COLUMN tq.callback_overview.task_group_id IS 'group whose end they wait for';
+COMMENT ON COLUMN tq.callback_overview.task_id IS 'id that the task will have';
+COMMENT ON COLUMN tq.callback_overview.task_queue_id IS 'queue of the task';
+COMMENT ON COLUMN tq.callback_overview.name IS 'metadata.name of the task';
+COMMENT ON COLUMN tq.callback_overview.role IS 'role that called on_group_resolved(), whose scopes count when the task is created';
+COMMENT ON COLUMN tq.callback_overview.client IS 'clientId of the credentials that it had assumed: only their scopes counted, at the call; NULL: none';
+COMMENT ON COLUMN tq.callback_overview.registered IS 'when that was';
+COMMENT ON COLUMN tq.callback_overview.failures IS 'how often the task could not be created; NULL: never';
+COMMENT ON COLUMN tq.callback_overview.next_attempt IS 'when that is tried again';
+COMMENT ON COLUMN tq.callback_overview.error IS 'why, the last time';
+
+CREATE VIEW tq.dependency_overview AS
+	SELECT t.task_id, d.required_task_id, r.metadata ->> 'name' AS required_name,
+		CASE WHEN r.id IS NOT NULL THEN COALESCE(f.state, 'pending') END AS state,
+		COALESCE(f.state = 'completed' OR (t.all_resolved AND f.state IN ('failed', 'exception'))
+			OR (f.state IN ('failed', 'exception') AND y.policy IS NOT NULL AND tq_internal.is_tolerated(y.policy, f.reason_resolved)), false) AS met
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL unnest(t.dependencies) AS d (required_task_id)
+		LEFT JOIN tq_internal.task r ON r.task_id = d.required_task_id
+		LEFT JOIN tq_internal.policy y ON y.id = r.policy
+		LEFT JOIN LATERAL (SELECT 'unscheduled' AS state, NULL::smallint AS reason_resolved FROM tq_internal.unscheduled u WHERE u.task = r.id
+			UNION ALL (SELECT tq_internal.state_name(l.state), l.reason_resolved FROM tq_internal.run l WHERE l.task = r.id
+				AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = r.id)
+				AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = r.id AND p.seq <> p.task)
+				AND NOT EXISTS (SELECT FROM tq_internal.delayed p WHERE p.task = r.id)
+				ORDER BY l.run_id DESC LIMIT 1)) AS f ON true
+	WHERE t.dependencies IS NOT NULL;
+COMMENT ON VIEW tq.dependency_overview IS 'what each task depends on';
+COMMENT ON COLUMN tq.dependency_overview.task_id IS 'task that depends on another';
+COMMENT ON COLUMN tq.dependency_overview.required_task_id IS 'task that it depends on';
+COMMENT ON COLUMN tq.dependency_overview.required_name IS 'metadata.name of that task';
+COMMENT ON COLUMN tq.dependency_overview.state IS 'state of that task; NULL: it was deleted';
+COMMENT ON COLUMN tq.dependency_overview.met IS 'whether its present state meets the dependency';
+
+CREATE VIEW tq.queue_stats AS
+	SELECT q.task_queue_id, s.source,
+		COALESCE(c.pending, 0) AS pending, COALESCE(c.delayed, 0) AS delayed, COALESCE(c.unscheduled, 0) AS blocked,
+		COALESCE(c.running, 0) AS running, COALESCE(i.waiters, 0) AS waiters, tq_internal.clock_now() - p.oldest AS oldest_pending,
+		COALESCE(w.workers, 0) AS workers, COALESCE(w.quarantined, 0) AS workers_quarantined, COALESCE(c.running, 0) AS workers_running,
+		greatest(COALESCE(w.workers, 0) - COALESCE(w.quarantined, 0) - COALESCE(c.running, 0), 0) AS workers_idle,
+		COALESCE(c.created, 0) AS created, COALESCE(c.claimed, 0) AS claimed, COALESCE(c.completed, 0) AS completed,
+		COALESCE(c.failed, 0) AS failed, COALESCE(c.exception, 0) AS exception, COALESCE(c.reasons, '{}') AS reasons,
+		COALESCE(c.retried, 0) AS retried, COALESCE(c.expired_claims, 0) AS expired_claims,
+		COALESCE(c.created_per_s, 0) AS created_per_s, COALESCE(c.claimed_per_s, 0) AS claimed_per_s, COALESCE(c.ended_per_s, 0) AS ended_per_s,
+		c.wait_p50, c.wait_p95, c.wait_p99, c.run_p50, c.run_p95, c.run_p99,
+		COALESCE(c.wait_histogram, '{}') AS wait_histogram, COALESCE(c.run_histogram, '{}') AS run_histogram,
+		s.since, q.last_date_active, p.oldest,
+		COALESCE((g.settings -> 'paused')::bool, false) AS paused, COALESCE(g.settings - '{paused,claimTimeout,retainCompleted,retainFailed,policy}'::text[], '{}') AS limits
+	FROM tq_internal.queue q
+		LEFT JOIN tq_internal.queue_settings g ON g.queue = q.id
+		CROSS JOIN tq_internal.count_state() AS s
+		LEFT JOIN tq_internal.queue_counters() AS c ON c.queue = q.id
+		CROSS JOIN LATERAL (SELECT min(f.scheduled) AS oldest FROM generate_series(1, 7) AS y (priority) CROSS JOIN LATERAL (
+			SELECT p.scheduled FROM tq_internal.pending p WHERE p.queue = q.id AND p.priority = y.priority ORDER BY p.seq LIMIT 1) AS f) AS p
+		LEFT JOIN (SELECT queue, count(*) AS workers, count(*) FILTER (WHERE quarantine_until > tq_internal.clock_now()) AS quarantined
+			FROM tq_internal.worker WHERE expires > tq_internal.clock_now() GROUP BY queue) AS w ON w.queue = q.id
+		LEFT JOIN (SELECT queue, count(*) AS waiters FROM tq_internal.waiters() GROUP BY queue) AS i ON i.queue = q.id;
+COMMENT ON VIEW tq.queue_stats IS 'queues: how much is in them, what has happened since the last reset, how long runs wait and take; from counters in shared memory';
+COMMENT ON COLUMN tq.queue_stats.task_queue_id IS 'name of the queue';
+COMMENT ON COLUMN tq.queue_stats.source IS 'memory: the numbers of tasks are from counters; rebuilding: the maintenance worker is about to count for them, and rows are counted until then; tables: rows are counted, because tq is not preloaded, this is a standby, or tq.counted_queues is too low';
+COMMENT ON COLUMN tq.queue_stats.pending IS 'runs that can be claimed';
+COMMENT ON COLUMN tq.queue_stats.delayed IS 'runs that can be claimed later';
+COMMENT ON COLUMN tq.queue_stats.blocked IS 'unscheduled tasks: they wait for others, or to be scheduled';
+COMMENT ON COLUMN tq.queue_stats.running IS 'runs that a worker has';
+COMMENT ON COLUMN tq.queue_stats.waiters IS 'sessions that wait for work';
+COMMENT ON COLUMN tq.queue_stats.oldest_pending IS 'how long ago the first of the pending runs was scheduled';
+COMMENT ON COLUMN tq.queue_stats.workers IS 'workers that were seen and have not expired';
+COMMENT ON COLUMN tq.queue_stats.workers_quarantined IS 'those in quarantine';
+COMMENT ON COLUMN tq.queue_stats.workers_running IS 'as running: a worker that has several runs counts for each';
+COMMENT ON COLUMN tq.queue_stats.workers_idle IS 'workers that are neither, but not less than 0';
+COMMENT ON COLUMN tq.queue_stats.created IS 'tasks created';
+COMMENT ON COLUMN tq.queue_stats.claimed IS 'runs claimed';
+COMMENT ON COLUMN tq.queue_stats.completed IS 'runs completed, the skipped ones included';
+COMMENT ON COLUMN tq.queue_stats.failed IS 'runs failed, those that were retried included';
+COMMENT ON COLUMN tq.queue_stats.exception IS 'runs that ended as exception, those that were retried included';
+COMMENT ON COLUMN tq.queue_stats.reasons IS 'how many runs failed or ended as exception, by reason';
+COMMENT ON COLUMN tq.queue_stats.retried IS 'runs that were followed by a retry';
+COMMENT ON COLUMN tq.queue_stats.expired_claims IS 'claims that expired';
+COMMENT ON COLUMN tq.queue_stats.created_per_s IS 'tasks created per second in the last minute';
+COMMENT ON COLUMN tq.queue_stats.claimed_per_s IS 'runs claimed per second in the last minute';
+COMMENT ON COLUMN tq.queue_stats.ended_per_s IS 'runs ended per second in the last minute';
+COMMENT ON COLUMN tq.queue_stats.wait_p50 IS 'median of the times from claimable to claimed';
+COMMENT ON COLUMN tq.queue_stats.wait_p95 IS '95 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.wait_p99 IS '99 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.run_p50 IS 'median of the times from claimed to resolved';
+COMMENT ON COLUMN tq.queue_stats.run_p95 IS '95 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.run_p99 IS '99 % of these times are not longer';
+COMMENT ON COLUMN tq.queue_stats.wait_histogram IS 'how many runs waited how long: a key is where a bucket ends, in milliseconds; each doubling has four buckets, and empty ones are left out';
+COMMENT ON COLUMN tq.queue_stats.run_histogram IS 'the same for the times from claimed to resolved';
+COMMENT ON COLUMN tq.queue_stats.since IS 'since when totals and histograms are counted; NULL: nothing was counted yet';
+COMMENT ON COLUMN tq.queue_stats.last_date_active IS 'when a worker last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.queue_stats.oldest IS 'since when the first of the pending runs has been scheduled';
+COMMENT ON COLUMN tq.queue_stats.paused IS 'whether nothing is handed out until resume_queue()';
+COMMENT ON COLUMN tq.queue_stats.limits IS 'the limits that it was set to';
+
+CREATE VIEW tq.queue_overview AS
+	SELECT s.task_queue_id, s.pending, s.delayed, s.running, s.oldest,
+		s.workers, s.workers_quarantined AS quarantined, s.waiters, s.last_date_active, s.paused, s.limits
+	FROM tq.queue_stats s;
+COMMENT ON VIEW tq.queue_overview IS 'queues: what is in them, and who works on it';
+COMMENT ON COLUMN tq.queue_overview.task_queue_id IS 'name of the queue';
+COMMENT ON COLUMN tq.queue_overview.pending IS 'runs that can be claimed';
+COMMENT ON COLUMN tq.queue_overview.delayed IS 'runs that can be claimed later';
+COMMENT ON COLUMN tq.queue_overview.running IS 'runs that a worker has';
+COMMENT ON COLUMN tq.queue_overview.oldest IS 'since when the first of the pending runs has been scheduled';
+COMMENT ON COLUMN tq.queue_overview.workers IS 'workers that were seen and have not expired';
+COMMENT ON COLUMN tq.queue_overview.quarantined IS 'those in quarantine';
+COMMENT ON COLUMN tq.queue_overview.waiters IS 'sessions that wait for work';
+COMMENT ON COLUMN tq.queue_overview.last_date_active IS 'when a worker last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.queue_overview.paused IS 'whether nothing is handed out until resume_queue()';
+COMMENT ON COLUMN tq.queue_overview.limits IS 'the limits that it was set to';
+
+CREATE VIEW tq.worker_overview AS
+	SELECT q.task_queue_id, w.worker_group, w.worker_id,
+		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN 'quarantined'
+			WHEN c.running > 0 THEN 'running' ELSE 'idle' END AS state,
+		COALESCE(c.running, 0) AS running, w.last_date_active, w.first_claim,
+		CASE WHEN w.quarantine_until > tq_internal.clock_now() THEN w.quarantine_until END AS quarantine_until
+	FROM tq_internal.worker w JOIN tq_internal.queue q ON q.id = w.queue
+		LEFT JOIN (SELECT worker, count(*) AS running FROM tq_internal.running_run GROUP BY worker) AS c ON c.worker = w.id
+	WHERE w.expires > tq_internal.clock_now() OR w.quarantine_until > tq_internal.clock_now() OR c.running > 0;
+COMMENT ON VIEW tq.worker_overview IS 'workers that were seen and have not expired, are in quarantine or have a run';
+COMMENT ON COLUMN tq.worker_overview.task_queue_id IS 'queue of the worker';
+COMMENT ON COLUMN tq.worker_overview.worker_group IS 'group of the worker';
+COMMENT ON COLUMN tq.worker_overview.worker_id IS 'id of the worker';
+COMMENT ON COLUMN tq.worker_overview.state IS 'quarantined, running or idle';
+COMMENT ON COLUMN tq.worker_overview.running IS 'runs that it has';
+COMMENT ON COLUMN tq.worker_overview.last_date_active IS 'when it last asked for work; recorded with a delay';
+COMMENT ON COLUMN tq.worker_overview.first_claim IS 'when it was first seen';
+COMMENT ON COLUMN tq.worker_overview.quarantine_until IS 'until when it is in quarantine; NULL: it is not';
+
+CREATE VIEW tq.waiter_overview AS
+	SELECT w.pid, CASE WHEN w.queue IS NULL THEN 'a task' ELSE COALESCE(q.task_queue_id, 'a new queue') END AS waits_for,
+		a.query_start AS since, a.application_name, a.client_addr
+	FROM tq_internal.waiters() w
+		LEFT JOIN tq_internal.queue q ON q.id = w.queue
+		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = w.pid;
+COMMENT ON VIEW tq.waiter_overview IS 'sessions that wait in claim_work(), wait_for_work(), wait_for_task() or wait_for_task_group()';
+COMMENT ON COLUMN tq.waiter_overview.pid IS 'process of the session';
+COMMENT ON COLUMN tq.waiter_overview.waits_for IS 'queue, or a task; a session that waits for several queues has a row for each, and for a pattern one for new queues';
+COMMENT ON COLUMN tq.waiter_overview.since IS 'since when';
+COMMENT ON COLUMN tq.waiter_overview.application_name IS 'name that the client gave to the session';
+COMMENT ON COLUMN tq.waiter_overview.client_addr IS 'address of the client; NULL: a local one';
+
+CREATE VIEW tq.maintenance_overview AS
+	SELECT a.*, (SELECT count(*) FROM tq_internal.postponed p WHERE p.step = a.step) AS postponed
+	FROM tq_internal.maintenance_activity() a;
+COMMENT ON VIEW tq.maintenance_overview IS 'the maintenance worker of this database: its state, and for each step batches and tasks done since it was started, how late, failures, and tasks that are postponed';
+COMMENT ON COLUMN tq.maintenance_overview.step IS 'a step of maintenance; turn: its cycles as a whole';
+COMMENT ON COLUMN tq.maintenance_overview.state IS 'of the turn: running, off, unused or absent; of a step: ok or failing';
+COMMENT ON COLUMN tq.maintenance_overview.batches IS 'batches done since the maintenance worker was started';
+COMMENT ON COLUMN tq.maintenance_overview.tasks IS 'tasks changed in them';
+COMMENT ON COLUMN tq.maintenance_overview.last_at IS 'when the last batch was done';
+COMMENT ON COLUMN tq.maintenance_overview.last_late IS 'how late it was';
+COMMENT ON COLUMN tq.maintenance_overview.max_late IS 'how late a batch has been at most';
+COMMENT ON COLUMN tq.maintenance_overview.max_late_at IS 'when that was';
+COMMENT ON COLUMN tq.maintenance_overview.failures IS 'how often the step has failed';
+COMMENT ON COLUMN tq.maintenance_overview.failed_at IS 'when it failed last';
+COMMENT ON COLUMN tq.maintenance_overview.error IS 'the last error';
+COMMENT ON COLUMN tq.maintenance_overview.postponed IS 'tasks that the step is to try again later';
+
+CREATE VIEW tq.postponed_overview AS
+	SELECT COALESCE(t.task_id, c.task_id) AS task_id, p.step, p.failures, p.since, p.due AS next_attempt, p.error
+	FROM tq_internal.postponed p LEFT JOIN tq_internal.task t ON t.id = p.task LEFT JOIN tq_internal.group_callback c ON c.id = p.task;
+COMMENT ON VIEW tq.postponed_overview IS 'tasks for which a step of maintenance failed: how often, when it is retried, and the last error';
+COMMENT ON COLUMN tq.postponed_overview.task_id IS 'id of the task; NULL: it was deleted';
+COMMENT ON COLUMN tq.postponed_overview.step IS 'step of maintenance that failed for it';
+COMMENT ON COLUMN tq.postponed_overview.failures IS 'how often';
+COMMENT ON COLUMN tq.postponed_overview.since IS 'since when';
+COMMENT ON COLUMN tq.postponed_overview.next_attempt IS 'when the step is tried again';
+COMMENT ON COLUMN tq.postponed_overview.error IS 'the last error';
+
+CREATE VIEW tq.binding_overview AS
+	SELECT channel, tq_internal.exchange_name(exchange) AS exchange, pattern FROM tq_internal.binding
+	UNION ALL
+	SELECT 'tq_' || replace(tq_internal.exchange_name(e), '-', '_'), tq_internal.exchange_name(e), '#'
+	FROM generate_series(1, 12) AS e WHERE e NOT IN (SELECT exchange FROM tq_internal.disabled_channel);
+COMMENT ON VIEW tq.binding_overview IS 'every channel that is bound to an exchange, including the default channels';
+COMMENT ON COLUMN tq.binding_overview.channel IS 'channel of NOTIFY';
+COMMENT ON COLUMN tq.binding_overview.exchange IS 'exchange whose messages it gets';
+COMMENT ON COLUMN tq.binding_overview.pattern IS 'pattern of their routing keys';
+
+CREATE VIEW tq.cron_overview AS
+	SELECT c.name, pg_get_userbyid(c.role)::text AS owner, c.schedule, tq_internal.cron_time_zone() AS time_zone,
+		c.task_queue_id, c.payload, c.options, c.overlap,
+		CASE WHEN c.paused THEN false ELSE j.active END AS active,
+		c.last_scheduled, c.last_fired, c.last_task AS last_task_id, t.state AS last_state, c.last_skipped,
+		j.job_id, j.status AS log_status, j.message AS log_message, j.started AS log_started, j.finished AS log_finished
+	FROM tq_internal.cron c
+		LEFT JOIN tq_internal.cron_jobs() j ON j.name = c.name AND j.role = pg_get_userbyid(c.role)
+		LEFT JOIN LATERAL (SELECT o.state FROM tq.task_overview o WHERE o.task_id = c.last_task) t ON true;
+COMMENT ON VIEW tq.cron_overview IS 'recurring tasks: when they fire, what the last firing has left, and what pg_cron''s log says';
+COMMENT ON COLUMN tq.cron_overview.name IS 'name of the recurring task';
+COMMENT ON COLUMN tq.cron_overview.owner IS 'role with whose rights it creates tasks';
+COMMENT ON COLUMN tq.cron_overview.schedule IS 'when it fires, as pg_cron reads it';
+COMMENT ON COLUMN tq.cron_overview.time_zone IS 'time zone of the schedule; NULL: pg_cron is not preloaded';
+COMMENT ON COLUMN tq.cron_overview.task_queue_id IS 'queue of its tasks';
+COMMENT ON COLUMN tq.cron_overview.payload IS 'payload of its tasks, with fields that are replaced';
+COMMENT ON COLUMN tq.cron_overview.options IS 'further arguments of enqueue';
+COMMENT ON COLUMN tq.cron_overview.overlap IS 'what a firing does while the last task is unresolved: allow, skip or replace';
+COMMENT ON COLUMN tq.cron_overview.active IS 'whether it fires; NULL: it has no job in this database';
+COMMENT ON COLUMN tq.cron_overview.last_scheduled IS 'minute, or second, for which it has fired last';
+COMMENT ON COLUMN tq.cron_overview.last_fired IS 'when it has created a task last';
+COMMENT ON COLUMN tq.cron_overview.last_task_id IS 'that task';
+COMMENT ON COLUMN tq.cron_overview.last_state IS 'state of that task; NULL: it was deleted';
+COMMENT ON COLUMN tq.cron_overview.last_skipped IS 'when a firing was skipped last, because the task before it was unresolved';
+COMMENT ON COLUMN tq.cron_overview.job_id IS 'its job in pg_cron';
+COMMENT ON COLUMN tq.cron_overview.log_status IS 'status of the last entry of pg_cron''s log about the job: succeeded or failed, or how far it is';
+COMMENT ON COLUMN tq.cron_overview.log_message IS 'message of that entry: an error, if it has failed';
+COMMENT ON COLUMN tq.cron_overview.log_started IS 'when that run of the job began';
+COMMENT ON COLUMN tq.cron_overview.log_finished IS 'when it ended';
+
+CREATE VIEW tq.subscription_overview AS
+	SELECT s.name, array_agg(tq_internal.exchange_name(b.exchange) || ' ' || b.pattern ORDER BY b.exchange, b.pattern) AS bindings,
+		s.acked_id, t.last_id, s.lost_before, s.created, s.acked_at,
+		(SELECT k.published FROM tq_internal.tick k WHERE k.last_id > s.acked_id AND k.messages > 0 ORDER BY k.last_id LIMIT 1) AS oldest_unread, s.creator
+	FROM tq_internal.subscription s
+		JOIN tq_internal.subscription_binding b ON b.name = s.name
+		CROSS JOIN (SELECT tq_internal.published_id() AS last_id) AS t
+	GROUP BY s.name, t.last_id;
+COMMENT ON VIEW tq.subscription_overview IS 'durable subscriptions: up to which id each has acknowledged, and what it has lost (lost_before)';
+COMMENT ON COLUMN tq.subscription_overview.name IS 'name of the subscription';
+COMMENT ON COLUMN tq.subscription_overview.bindings IS 'exchanges and patterns';
+COMMENT ON COLUMN tq.subscription_overview.acked_id IS 'messages up to this id are acknowledged';
+COMMENT ON COLUMN tq.subscription_overview.last_id IS 'id of the last message that was published';
+COMMENT ON COLUMN tq.subscription_overview.lost_before IS 'messages with lower ids were dropped before they were acknowledged; NULL: none';
+COMMENT ON COLUMN tq.subscription_overview.created IS 'when it was made';
+COMMENT ON COLUMN tq.subscription_overview.acked_at IS 'when it last acknowledged';
+COMMENT ON COLUMN tq.subscription_overview.oldest_unread IS 'when the first message that is not acknowledged was published';
+COMMENT ON COLUMN tq.subscription_overview.creator IS 'role that had logged in when it was made, for tq.max_subscriptions';
+
+CREATE VIEW tq.audit AS
+	SELECT at, id, session_role, role, client_ids, function, task_ids, run_ids, arguments FROM tq_internal.audit;
+COMMENT ON VIEW tq.audit IS 'audit trail: which role made which call, as tq.audit says, kept for tq.audit_retention';
+COMMENT ON COLUMN tq.audit.at IS 'when the call ended';
+COMMENT ON COLUMN tq.audit.id IS 'order of writing';
+COMMENT ON COLUMN tq.audit.session_role IS 'role that had logged in, or that of SET SESSION AUTHORIZATION';
+COMMENT ON COLUMN tq.audit.role IS 'effective role, whose scopes counted: that of SET ROLE, or the owner of a SECURITY DEFINER function';
+COMMENT ON COLUMN tq.audit.client_ids IS 'clientId of the credentials of claims that the call used, given or assumed; NULL: none';
+COMMENT ON COLUMN tq.audit.function IS 'function of schema tq that was called';
+COMMENT ON COLUMN tq.audit.task_ids IS 'tasks that the call created, claimed or changed, at most 1000 in a row; NULL: it names none, but a group, a queue or something else';
+COMMENT ON COLUMN tq.audit.run_ids IS 'the run of each of them; NULL: the call is about no run in particular';
+COMMENT ON COLUMN tq.audit.arguments IS 'the other arguments that say what it was about, by name: group, queue, worker, channel, role and scopes of a grant; times in UTC, intervals in seconds';
+
+CREATE VIEW tq_internal.claimable_task AS
+	SELECT t.task_id, p.*
+	FROM tq_internal.task t JOIN tq_internal.pending p ON p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
+	UNION ALL
+	SELECT t.task_id, p.*
+	FROM tq_internal.pending p JOIN tq_internal.task t ON t.id = p.task
+	WHERE p.seq <> p.task;
+COMMENT ON VIEW tq_internal.claimable_task IS 'tasks that can be claimed, with their place in the queue';
+
+CREATE FUNCTION tq_internal.shorten(given text, size int) RETURNS text
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT CASE WHEN length(s) > size THEN left(s, size - 3) || '...' ELSE s END
+		FROM btrim(regexp_replace(given, '\s+', ' ', 'g')) AS s;
+	END;
+COMMENT ON FUNCTION tq_internal.shorten(text, int) IS 'a text in one line of at most so many characters, for why() and health()';
+
+CREATE FUNCTION tq_internal.local_time(given timestamptz) RETURNS text
+	LANGUAGE sql STABLE PARALLEL SAFE
+	BEGIN ATOMIC
+		SELECT to_char(given, 'YYYY-MM-DD HH24:MI:SS');
+	END;
+COMMENT ON FUNCTION tq_internal.local_time(timestamptz) IS 'a time in 19 characters, in the time zone of the session, for why()';
+
+CREATE FUNCTION tq_internal.may_see_statements(role oid) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_may_see_statements' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.may_see_statements(oid) IS 'whether the caller of why() may see the statements of a role, as pg_stat_activity decides';
+
+CREATE VIEW tq_internal.lock_holder AS
+	SELECT t.task_id, l.pid, a.xact_start AS since, CASE WHEN tq_internal.may_see_statements(a.usesysid) THEN a.query END AS query
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL (SELECT u.xmax FROM tq_internal.unscheduled u WHERE u.task = t.id
+			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id
+			UNION ALL SELECT p.xmax FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task
+			UNION ALL SELECT d.xmax FROM tq_internal.delayed d WHERE d.task = t.id
+			UNION ALL SELECT r.xmax FROM tq_internal.run r WHERE r.task = t.id) AS x
+		JOIN pg_catalog.pg_locks l ON l.locktype = 'transactionid' AND l.transactionid = x.xmax AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid()
+		LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid;
+COMMENT ON VIEW tq_internal.lock_holder IS 'sessions whose open transactions have locked or changed a task; query is NULL if the caller may not see it';
+
+CREATE FUNCTION tq_internal.rate_until(queue int) RETURNS timestamptz
+	AS 'MODULE_PATHNAME', 'tq_rate_until' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.rate_until(int) IS 'until when the claims of the interval of a queue are used up; NULL: they are not, or it is not known';
+
+CREATE VIEW tq_internal.limited_task AS
+	SELECT p.task_id, p.queue, q.task_queue_id, s.settings
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue JOIN tq_internal.queue_settings s ON s.queue = p.queue;
+COMMENT ON VIEW tq_internal.limited_task IS 'tasks that can be claimed, of queues with settings';
+
+-- Why a task is where it is: each branch finds one reason, and what to do.  In
+-- psql the rows have at most 120 columns: a reason has up to 14 characters, a
+-- detail 50, an advice 49.
+CREATE VIEW tq_internal.task_reason AS
+	SELECT c.task_id, 10 AS place, 'unscheduled' AS reason,
+		CASE WHEN o.required_task_id = c.task_id THEN 'it depends on itself, so it waits for a call'
+			WHEN o.state IS NULL THEN format('it depends on %s, deleted', o.required_task_id)
+			ELSE format('it depends on %s: %s', COALESCE(tq_internal.shorten(o.required_name, 22), o.required_task_id::text), o.state) END AS detail,
+		CASE WHEN o.required_task_id = c.task_id OR o.state IS NULL THEN format('SELECT tq.schedule_task(%L)', c.task_id)
+			WHEN o.state IN ('failed', 'exception') THEN format('SELECT tq.rerun_task(%L)', o.required_task_id)
+			ELSE format('SELECT * FROM tq.why(%L)', o.required_task_id) END AS advice
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+		JOIN tq.dependency_overview o ON o.task_id = c.task_id
+	WHERE NOT o.met
+	UNION ALL
+	SELECT c.task_id, 11, 'unscheduled', 'it can go on without what failed', format('SELECT tq.schedule_task(%L)', c.task_id)
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+	WHERE EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met AND o.state IN ('failed', 'exception'))
+	UNION ALL
+	SELECT c.task_id, 12, 'unscheduled', 'each task that it depends on is resolved', format('SELECT tq.schedule_task(%L)', c.task_id)
+	FROM tq_internal.unscheduled u JOIN tq_internal.task c ON c.id = u.task
+	WHERE NOT EXISTS (SELECT FROM tq.dependency_overview o WHERE o.task_id = c.task_id AND NOT o.met)
+	UNION ALL
+	SELECT t.task_id, 20, 'delayed', format('it cannot be claimed before %s', tq_internal.local_time(d.visible_at)), 'wait until then'
+	FROM tq_internal.delayed d JOIN tq_internal.task t ON t.id = d.task
+	WHERE d.visible_at < 'infinity'
+	UNION ALL
+	SELECT t.task_id, 21, 'serial key', format('behind %s of key %s', f.task_id, tq_internal.shorten(m.key, 12)), format('SELECT * FROM tq.why(%L)', f.task_id)
+	FROM tq_internal.task t JOIN tq_internal.gate_member m ON m.task = t.id AND m.kind = 1 AND m.state = 1
+		CROSS JOIN LATERAL (SELECT o.task FROM tq_internal.gate_member o	-- 0: admitted, 1: waits
+			WHERE o.queue = m.queue AND o.kind = 1 AND o.key = m.key AND o.state IN (0, 1) AND (o.state = 0 OR o.task < m.task)
+			ORDER BY o.state, o.priority DESC, o.task LIMIT 1) AS o
+		JOIN tq_internal.task f ON f.id = o.task
+	UNION ALL
+	SELECT t.task_id, 22, 'key at limit', format('%s run or are next: key %s', a.n, tq_internal.shorten(m.key, 18)), 'wait, or raise its limits by tq.set_queue()'
+	FROM tq_internal.task t JOIN tq_internal.gate_member m ON m.task = t.id AND m.kind = 2 AND m.state IN (1, 4)
+		CROSS JOIN LATERAL (SELECT count(*) AS n FROM tq_internal.gate_member o
+			WHERE o.queue = m.queue AND o.kind = 2 AND o.key = m.key AND o.state = 0) AS a
+	UNION ALL
+	SELECT p.task_id, 23, 'paused', format('queue %s is paused', tq_internal.shorten(p.task_queue_id, 33)), format('SELECT tq.resume_queue(%L)', tq_internal.shorten(p.task_queue_id, 23))
+	FROM tq_internal.limited_task p
+	WHERE (p.settings -> 'paused')::bool
+	UNION ALL
+	SELECT p.task_id, 24, 'queue at limit', format('%s run in %s', c.running, tq_internal.shorten(p.task_queue_id, 25)), 'wait, or raise concurrentLimit'
+	FROM tq_internal.limited_task p
+		CROSS JOIN LATERAL (SELECT c.running FROM tq_internal.queue_counters() AS c WHERE c.queue = p.queue OFFSET 0) AS c
+	WHERE c.running >= nullif((p.settings -> 'concurrentLimit')::int, 0)
+	UNION ALL
+	SELECT p.task_id, 25, 'rate used up', format('no claim before %s', tq_internal.local_time(r.until)), 'wait, or raise rateCount'
+	FROM tq_internal.limited_task p CROSS JOIN LATERAL (SELECT tq_internal.rate_until(p.queue) AS until) AS r
+	WHERE r.until > tq_internal.clock_now()
+	UNION ALL
+	SELECT h.task_id, 30, 'locked', format('by process %s', h.pid) || COALESCE(' since ' || tq_internal.local_time(h.since), ''),
+		format('wait, or pg_terminate_backend(%s)', h.pid)
+	FROM tq_internal.lock_holder h
+	UNION ALL
+	SELECT h.task_id, 31, 'locked', 'query: ' || tq_internal.shorten(h.query, 43), 'wait for the end of its transaction'
+	FROM tq_internal.lock_holder h
+	WHERE h.query <> ''
+	UNION ALL
+	SELECT p.task_id, 40, 'no worker', COALESCE('no worker in its queue since ' || tq_internal.local_time(q.last_date_active), 'no worker has asked its queue for work'),
+		format('start one, or correct queue %s', tq_internal.shorten(q.task_queue_id, 21))
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+	WHERE NOT EXISTS (SELECT FROM tq_internal.waiters() w WHERE w.queue = p.queue)
+		AND NOT EXISTS (SELECT FROM tq_internal.worker w WHERE w.queue = p.queue AND w.last_date_active > tq_internal.clock_now() - interval '1 hour')
+	UNION ALL
+	SELECT p.task_id, 50, 'quarantine', format('workers: %s; the first until %s', w.workers, tq_internal.local_time(w.until)),
+		'start another, or end it by quarantine_worker()'
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+		CROSS JOIN LATERAL (SELECT count(*) AS workers, min(w.quarantine_until) AS until,
+				bool_and(w.quarantine_until IS NOT NULL AND w.quarantine_until > tq_internal.clock_now()) AS barred
+			FROM tq_internal.worker w WHERE w.queue = p.queue AND w.expires > tq_internal.clock_now()) AS w
+	WHERE w.barred
+	UNION ALL
+	SELECT p.task_id, 60, CASE WHEN b.n = 0 THEN 'next' ELSE 'behind others' END,
+		CASE WHEN b.n = 0 THEN format('it is the first of queue %s', tq_internal.shorten(q.task_queue_id, 25))
+			ELSE format('%s%s before it in %s', CASE WHEN b.n > 10000 THEN 'more than ' ELSE '' END, least(b.n, 10000), tq_internal.shorten(q.task_queue_id, 21)) END,
+		CASE WHEN b.n = 0 THEN 'wait for the next claim' ELSE 'more workers, or tq.change_task_priority()' END
+	FROM tq_internal.claimable_task p JOIN tq_internal.queue q ON q.id = p.queue
+		CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM tq_internal.pending o
+			WHERE o.queue = p.queue AND (o.priority > p.priority OR (o.priority = p.priority AND o.seq < p.seq)) LIMIT 10001) AS o) AS b
+	UNION ALL
+	SELECT t.task_id, 70, CASE WHEN r.taken_until > tq_internal.clock_now() THEN 'claimed' ELSE 'claim expired' END,
+		format('by %s until %s', tq_internal.shorten(r.worker_group || '/' || r.worker_id, 21), tq_internal.local_time(r.taken_until)),
+		CASE WHEN r.taken_until > tq_internal.clock_now() THEN format('wait for its report on run %s', r.run_id)
+			ELSE 'maintenance is late: see tq.health()' END
+	FROM tq_internal.task t JOIN tq_internal.named_run r ON r.task = t.id
+	WHERE r.state = 2
+	UNION ALL
+	SELECT t.task_id, 80, 'past deadline', format('its deadline was %s', tq_internal.local_time(COALESCE(t.effective_deadline, t.deadline))),
+		'maintenance is late: see tq.health()'
+	FROM tq_internal.task t
+	WHERE COALESCE(t.effective_deadline, t.deadline) <= tq_internal.clock_now()
+		AND (EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
+			OR EXISTS (SELECT FROM tq_internal.pending p WHERE p.queue = t.queue AND p.priority = t.priority AND p.seq = t.id)
+			OR EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+			OR EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
+			OR EXISTS (SELECT FROM tq_internal.run r WHERE r.task = t.id AND r.state = 2))
+	UNION ALL
+	SELECT t.task_id, 90, 'postponed', format('step %s has failed %s times', p.step, p.failures),
+		'it is tried again at ' || tq_internal.local_time(p.due)
+	FROM tq_internal.postponed p JOIN tq_internal.task t ON t.id = p.task
+	UNION ALL
+	SELECT t.task_id, 91, 'postponed', 'error: ' || tq_internal.shorten(p.error, 43), 'correct the cause'
+	FROM tq_internal.postponed p JOIN tq_internal.task t ON t.id = p.task
+	UNION ALL
+	SELECT t.task_id, 100, tq_internal.state_name(r.state),
+		format('run %s: %s, %s', r.run_id, tq_internal.reason_resolved_name(r.reason_resolved), tq_internal.local_time(r.resolved)),
+		CASE WHEN r.state = 3 THEN 'nothing: it is over'
+			WHEN COALESCE(t.effective_deadline, t.deadline) < tq_internal.clock_now() THEN 'call tq.rerun_task() with a new deadline'
+			ELSE format('SELECT tq.rerun_task(%L)', t.task_id) END
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
+	WHERE r.state > 2
+		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id)
+	UNION ALL
+	SELECT t.task_id, 101, tq_internal.state_name(r.state),
+		'error: ' || tq_internal.shorten(left(COALESCE(e.error ->> 'message', e.error #>> '{}'), 1000), 43), 'see its error in tq.run_overview'
+	FROM tq_internal.task t
+		CROSS JOIN LATERAL (SELECT * FROM tq_internal.run r WHERE r.task = t.id ORDER BY r.run_id DESC LIMIT 1) AS r
+		JOIN tq_internal.run_detail e ON r.has_detail AND e.task = r.task AND e.run_id = r.run_id
+	WHERE r.state > 3 AND e.error IS NOT NULL
+		AND NOT EXISTS (SELECT FROM tq_internal.unscheduled u WHERE u.task = t.id)
+		AND NOT EXISTS (SELECT FROM tq_internal.pending p WHERE p.task = t.id AND p.seq <> p.task)
+		AND NOT EXISTS (SELECT FROM tq_internal.delayed d WHERE d.task = t.id);
+COMMENT ON VIEW tq_internal.task_reason IS 'reasons why a task does not move, for tq.why()';
+
+CREATE FUNCTION tq.why(task_id tq.slugid) RETURNS TABLE (reason text, detail text, advice text)
+	AS 'MODULE_PATHNAME', 'tq_why' LANGUAGE C;
+COMMENT ON FUNCTION tq.why(tq.slugid) IS 'why a task does not move, or how it ended; and what to do';
+
+CREATE FUNCTION tq.status_row(task_id tq.slugid) RETURNS SETOF tq.task_overview
+	AS 'MODULE_PATHNAME', 'tq_status_row' LANGUAGE C;
+COMMENT ON FUNCTION tq.status_row(tq.slugid) IS 'status of a task as a row of task_overview, for people';
+
+CREATE FUNCTION tq.queue_counts(task_queue_id text) RETURNS SETOF tq.queue_overview
+	AS 'MODULE_PATHNAME', 'tq_queue_counts' LANGUAGE C;
+COMMENT ON FUNCTION tq.queue_counts(text) IS 'counts of a queue as a row of queue_overview, for people; no row while there is no such queue';
