@@ -47,6 +47,8 @@
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "common/base64.h"
+#include "common/hmac.h"
+#include "common/sha2.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
@@ -61,6 +63,78 @@
 #include "../util/compat.h"
 #include "../util/util.h"
 #include "engine.h"
+
+/* ---- signatures ---- */
+
+#define HMAC_BYTES PG_SHA256_DIGEST_LENGTH
+#define HMAC_CHARS 44 /* in base64 */
+
+StaticAssertDecl(HMAC_CHARS == (HMAC_BYTES + 2) / 3 * 4,
+				 "the length of a signature in base64");
+
+static void
+fail_to_sign(pg_hmac_ctx *context)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("could not compute a signature"),
+			 errdetail("HMAC-SHA-256 failed: %s.", pg_hmac_error(context)),
+			 errhint("If the server uses OpenSSL, check its configuration.")));
+}
+
+/* Returns a context for signatures, which hmac_end() frees. */
+static pg_hmac_ctx *
+hmac_begin(void)
+{
+	return pg_hmac_create(PG_SHA256);
+}
+
+/* Sets signature[] to HMAC_CHARS characters of base64. */
+static void
+hmac_sign(pg_hmac_ctx *context, const uint8 *key, size_t nkey,
+		  const char *message, size_t len, char *signature)
+{
+	uint8 bytes[HMAC_BYTES];
+
+	if (pg_hmac_init(context, key, nkey) < 0 ||
+		pg_hmac_update(context, (const uint8 *) message, len) < 0 ||
+		pg_hmac_final(context, bytes, sizeof(bytes)) < 0)
+		fail_to_sign(context);
+	TqBase64(bytes, sizeof(bytes), signature, HMAC_CHARS);
+}
+
+/* Frees a context. */
+static void
+hmac_end(pg_hmac_ctx *context)
+{
+	pg_hmac_free(context);
+}
+
+/*
+ * Returns whether bytes are the same, in a time that does not depend on where
+ * they differ.  timingsafe_bcmp() is not in every minor version.
+ */
+static bool
+is_same(const char *a, const char *b, size_t len)
+{
+	volatile uint8 difference = 0;
+
+	for (size_t i = 0; i < len; i++)
+		difference |= (uint8) a[i] ^ (uint8) b[i];
+	return difference == 0;
+}
+
+/* Fills bytes from the server's strong source of random numbers. */
+static void
+random_bytes(uint8 *bytes, size_t len)
+{
+	if (!pg_strong_random(bytes, len))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random bytes"),
+				 errdetail("The server's source of random numbers failed."),
+				 errhint("See the log of the operating system.")));
+}
 
 #define TOKEN_BYTES 33 /* makes base64 without padding */
 #define TOKEN_CHARS 44
@@ -280,10 +354,10 @@ issue(Issuer *issuer, const TqClaim *claim, const uint8 *random)
 	before = text->len;
 	put_certificate(text, claim, issuer->start, expiry);
 	set_header(text, client_id, TOKEN_CHARS);
-	enlargeStringInfo(text, TQ_HMAC_CHARS);
-	tq_hmac_sign(issuer->hmac, issuer->secret.bytes, TQ_SECRET_BYTES,
-				 text->data, text->len, text->data + text->len);
-	text->len += TQ_HMAC_CHARS;
+	enlargeStringInfo(text, HMAC_CHARS);
+	hmac_sign(issuer->hmac, issuer->secret.bytes, TQ_SECRET_BYTES, text->data,
+			  text->len, text->data + text->len);
+	text->len += HMAC_CHARS;
 	put(text, CERTIFICATE_END);
 	return json_of(text->data + sizeof(Header), client_id, text->len - before);
 }
@@ -322,14 +396,14 @@ tq_credentials_issue(TqClaim *claims, int n, TimestampTz now)
 	uint8 *random;
 
 	random = palloc(TOKEN_BYTES * n);
-	tq_random_bytes(random, TOKEN_BYTES * n);
+	random_bytes(random, TOKEN_BYTES * n);
 	issuer.secret = *tq_secret_current();
-	issuer.hmac = tq_hmac_begin();
+	issuer.hmac = hmac_begin();
 	initStringInfo(&issuer.text);
 	for (int i = 0; i < n; i++)
 		claims[i].credentials = issue(&issuer, &claims[i],
 									  random + TOKEN_BYTES * i);
-	tq_hmac_end(issuer.hmac);
+	hmac_end(issuer.hmac);
 	explicit_bzero(&issuer.secret, sizeof(issuer.secret));
 	pfree(issuer.text.data);
 	pfree(random);
@@ -388,23 +462,23 @@ put_signed(StringInfo text, const TqCredentials *given, int body)
 static bool
 is_signature(const char *signature, StringInfo text, TimestampTz now)
 {
-	pg_hmac_ctx *hmac = tq_hmac_begin();
+	pg_hmac_ctx *hmac = hmac_begin();
 	bool is_good = false;
 	int n;
 	const TqSecret *secrets = tq_secrets(&n);
 
 	for (int i = 0; i < n; i++)
 	{
-		char right[TQ_HMAC_CHARS];
+		char right[HMAC_CHARS];
 
 		if (secrets[i].until != 0 && secrets[i].until <= now)
 			continue;
-		tq_hmac_sign(hmac, secrets[i].bytes, TQ_SECRET_BYTES, text->data,
-					 text->len, right);
-		if (tq_hmac_is_same(signature, right, TQ_HMAC_CHARS))
+		hmac_sign(hmac, secrets[i].bytes, TQ_SECRET_BYTES, text->data,
+				  text->len, right);
+		if (is_same(signature, right, HMAC_CHARS))
 			is_good = true;
 	}
-	tq_hmac_end(hmac);
+	hmac_end(hmac);
 	return is_good;
 }
 
@@ -414,12 +488,12 @@ is_signed(const TqCredentials *given, TimestampTz now)
 {
 	const int end = strlen(CERTIFICATE_END);
 	const char *certificate = given->certificate.val.string.val;
-	int body = given->certificate.val.string.len - TQ_HMAC_CHARS - end;
+	int body = given->certificate.val.string.len - HMAC_CHARS - end;
 	StringInfoData text;
 	bool is_good;
 
 	if (body <= 0 ||
-		memcmp(certificate + body + TQ_HMAC_CHARS, CERTIFICATE_END, end) != 0)
+		memcmp(certificate + body + HMAC_CHARS, CERTIFICATE_END, end) != 0)
 		return false;
 	put_signed(&text, given, body);
 	is_good = is_signature(certificate + body, &text, now);

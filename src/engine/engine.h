@@ -562,9 +562,9 @@ typedef struct TqReport
 	int32 claimer;   /* worker that this session has claimed it for; 0: none */
 	int32 claimed_in; /* the queue of that worker */
 	TqCountOwner owner;
-	TqTask *task;                 /* NULL: only its id was needed */
-	bool is_answered;             /* by a status: the names are needed, too */
-	TqNamedTask *named;           /* as it is behind the lock; NULL: not read */
+	TqTask *task;       /* NULL: only its id was needed */
+	bool is_answered;   /* by a status: the names are needed, too */
+	TqNamedTask *named; /* as it is behind the lock; NULL: not read */
 	const struct TqReport *first; /* earlier report on the same run, or NULL */
 	bool has_row;                 /* the run, in table run */
 	TqRun run;                    /* that row */

@@ -94,7 +94,7 @@ typedef struct TqTaskDefinition
 	TimestampTz run_at;         /* of a new task: from enqueue(); 0: none */
 	bool is_of_arguments;       /* of a new task: given to enqueue() */
 	bool is_timed_from_visible; /* of a new task: its times count from then */
-	bool may_be_foreign; /* of a new task: in a bucket of another shard */
+	bool may_be_foreign;     /* of a new task: in a bucket of another shard */
 	TqTaskLocation location; /* where this call has put it; NONE: it existed */
 } TqTaskDefinition;
 

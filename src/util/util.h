@@ -11,8 +11,6 @@
 
 #include "access/transam.h"
 #include "access/xlogdefs.h"
-#include "common/hmac.h"
-#include "common/sha2.h"
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
@@ -21,7 +19,7 @@
 #include "utils/jsonb.h"
 #include "utils/snapshot.h"
 
-/* ---- guc.c: settings of tq ---- */
+/* ---- guc.c: settings of tq, and which a connection may give ---- */
 
 extern int tq_claim_timeout;  /* ms */
 extern int tq_max_deadline;   /* s */
@@ -85,6 +83,8 @@ extern int tq_audit;           /* a TqAuditSetting */
 extern int tq_audit_retention; /* s */
 
 extern void tq_guc_define(void);
+
+extern void tq_connection_check(void);
 
 /* ---- clock.c: the time, and its text; no other file reads it ---- */
 
@@ -170,7 +170,7 @@ extern void tq_slug_set_bucket(TqSlug *slug, int bucket);
 
 extern void tq_slug_of_name(const char *utf8_name, TqSlug *slug);
 
-/* ---- json_reader.c: reads values out of JSON objects, key by key ---- */
+/* ---- json.c: reads JSON values and objects, and builds them ---- */
 
 extern JsonbValue *tq_json_member(const JsonbContainer *object,
 								  const char *key);
@@ -255,8 +255,6 @@ extern bool tq_json_read_slug(const TqJsonReader *reader, int key,
 extern Jsonb *tq_json_read_any(const TqJsonReader *reader, int key);
 extern Jsonb *tq_json_read_object(const TqJsonReader *reader, int key);
 
-/* ---- json_writer.c: builds JSON objects, key by key ---- */
-
 extern JsonbParseState *tq_json_begin(void);
 extern void tq_json_key(JsonbParseState **state, const char *key);
 extern void tq_json_string(JsonbParseState **state, JsonbIteratorToken token,
@@ -282,12 +280,7 @@ extern void tq_json_add_slugs(JsonbParseState **state, const char *key,
 							  const TqSlug *slugs, int n);
 extern Jsonb *tq_json_end(JsonbParseState **state);
 
-/* ---- jsonb_bytes.c: the bytes of a jsonb value as text ---- */
-
-extern void tq_jsonb_add_hex(StringInfo text, const Jsonb *value);
-extern Jsonb *tq_jsonb_of_hex(const char *hex);
-
-/* ---- lines.c: text of lines whose fields are separated by tabs ---- */
+/* ---- lines.c: lines of fields, and bytes of jsonb values in them ---- */
 
 /* Where the next field is. */
 typedef struct TqLines
@@ -306,6 +299,9 @@ extern char *tq_lines_field(TqLines *lines, char ends);
 extern bool tq_lines_slug(TqLines *lines, char ends, TqSlug *slug);
 extern bool tq_lines_int64(TqLines *lines, char ends, int64 *value);
 extern bool tq_lines_int32(TqLines *lines, char ends, int32 *value);
+
+extern void tq_jsonb_add_hex(StringInfo text, const Jsonb *value);
+extern Jsonb *tq_jsonb_of_hex(const char *hex);
 
 /* ---- spi.c: statements that are planned once per backend ---- */
 
@@ -428,26 +424,6 @@ extern bool tq_durable_has_standbys(void);
 extern void tq_durable_flush(FullTransactionId xid);
 extern XLogRecPtr tq_durable_here(void);
 extern bool tq_durable_within(XLogRecPtr lsn, int max_ms);
-
-/* ---- connection.c: refuses settings of tq in a connection string ---- */
-
-extern void tq_connection_check(void);
-
-/* ---- process.c: the server's processes ---- */
-
-extern int tq_process_background_workers(void);
-
-/* ---- hmac.c: signs bytes by HMAC-SHA-256, and compares signatures ---- */
-
-#define TQ_HMAC_BYTES PG_SHA256_DIGEST_LENGTH
-#define TQ_HMAC_CHARS 44 /* in base64 */
-
-extern pg_hmac_ctx *tq_hmac_begin(void);
-extern void tq_hmac_sign(pg_hmac_ctx *context, const uint8 *key, size_t nkey,
-						 const char *message, size_t len, char *signature);
-extern void tq_hmac_end(pg_hmac_ctx *context);
-extern bool tq_hmac_is_same(const char *a, const char *b, size_t len);
-extern void tq_random_bytes(uint8 *bytes, size_t len);
 
 /* ---- pg_cron.c: calls the extension pg_cron, which keeps the time ---- */
 
