@@ -113,7 +113,7 @@ RESET tq.clock_offset;
 
 -- listWorkers
 SELECT pg_temp.claims('lw/t', 1, w) FROM unnest('{w3,w1,w2}'::text[]) AS w;
-SELECT tq.claim_work('lw/t', 'a.b', 'z');
+SELECT count(*) FROM tq.claim_work('lw/t', 'a.b', 'z');
 SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't')), 'a.b/z wg/w1 wg/w2 wg/w3', '2.16 listWorkers: by group and id');
 SELECT is((SELECT string_agg(page, ' ') FROM tq.list_workers('lw', 't', NULL, 'a.b/z', 2)), 'wg/w1 wg/w2', '2.16 listWorkers: a page');
 SELECT is(to_jsonb(w) - '{first_claim,last_date_active}'::text[],
