@@ -2,7 +2,7 @@
 -- key by key.
 BEGIN;
 \ir helper.psql
-SELECT plan(68);
+SELECT no_plan();
 
 \set status_keys '''deadline expires priority projectId provisionerId retriesLeft runs schedulerId state taskGroupId taskId taskQueueId workerType'''
 

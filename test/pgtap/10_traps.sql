@@ -3,7 +3,7 @@
 -- 2.15, 12 in 2.13, 13 in 2.08, 15 and 16 in 2.14, 17 in 5.5.  11 is not built yet.
 BEGIN;
 \ir helper.psql
-SELECT plan(48);
+SELECT no_plan();
 
 -- 4: expiry of a claim processed again must not resolve the task
 SELECT pg_temp.running('a', '{"$deadline": "3 hours"}');

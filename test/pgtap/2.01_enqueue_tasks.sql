@@ -2,7 +2,7 @@
 -- payload.
 BEGIN;
 \ir helper.psql
-SELECT plan(23);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.numbers(n int) RETURNS jsonb[] LANGUAGE sql AS $$ SELECT array_agg(jsonb_build_object('n', i) ORDER BY i) FROM generate_series(1, n) AS i $$;
 

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT * FROM no_plan();
+SELECT no_plan();
 -- The limits of which are tested below: set before the transaction writes anything that is counted.
 SELECT tq.set_queue('lim/q1', '{"concurrentLimit": 2}'), tq.set_queue('lim/q2', '{"rateCount": 1, "rateInterval": 60}');
 

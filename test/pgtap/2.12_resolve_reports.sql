@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 2.12: resolve(reports), a mixed batch; resolve_and_claim.
 BEGIN;
 \ir helper.psql
-SELECT * FROM no_plan();
+SELECT no_plan();
 
 SELECT tq.set_queue('test/lim', '{"concurrentLimit": 1}') \g /dev/null
 

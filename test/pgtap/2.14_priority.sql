@@ -1,7 +1,7 @@
 -- doc/spec/taskcluster.md 2.14: changeTaskPriority, changeTaskGroupPriority.
 BEGIN;
 \ir helper.psql
-SELECT plan(103);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.change(name text, priority text) RETURNS text
 LANGUAGE sql AS $$

@@ -3,7 +3,7 @@
 -- has the delays of policies.
 BEGIN;
 \ir helper.psql
-SELECT plan(33);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.delay(name text, by interval) RETURNS void
 LANGUAGE sql AS $$

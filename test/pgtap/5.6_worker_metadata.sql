@@ -2,7 +2,7 @@
 -- tasks.
 BEGIN;
 \ir helper.psql
-SELECT plan(31);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.recent(worker text) RETURNS text
 LANGUAGE sql AS $$

@@ -2,7 +2,7 @@
 -- kept.
 \ir helper.psql
 \ir messages.psql
-SELECT plan(125);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.fetched(subscription text, max int DEFAULT 100) RETURNS text
 LANGUAGE sql AS $$

@@ -9,7 +9,7 @@
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
-SELECT plan(209);
+SELECT no_plan();
 SAVEPOINT cc;
 
 -- ---------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 BEGIN;
 \ir helper.psql
 \ir conductor.psql
-SELECT plan(57);
+SELECT no_plan();
 SAVEPOINT cc;
 
 -- ---------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(183);
+SELECT no_plan();
 
 -- ---------------------------------------------------------------------------
 -- Section 4: the one function of resolution

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(25);
+SELECT no_plan();
 
 SELECT is(pg_temp.create('a', '{"taskQueueId": "test/q", "policy": {"uniqueKey": "u1", "uniqueScope": "database", "retries": 3}}'), 'pending 3: scheduled>pending', '11 a task with a key');
 SELECT is(tq.task(pg_temp.id('a')) -> 'policy', '{"uniqueKey": "u1", "uniqueScope": "database", "retries": 3}', '11 task() returns it as it was given');

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(168);
+SELECT no_plan();
 
 -- Creates a task with the key 'k' in the queue 'test/u', and this for its policy
 -- and for itself; the name of the task that is there then.

@@ -2,7 +2,7 @@
 -- Other sessions: test/isolation/specs/cancel-tasks-vs-claim.spec, move-tasks-vs-claim.spec, move-vs-create.spec.
 \ir helper.psql
 \ir policy.psql
-SELECT * FROM no_plan();
+SELECT no_plan();
 SET tq.expire_batch = 3;
 
 CREATE FUNCTION pg_temp.of(queue text) RETURNS text

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(65);
+SELECT no_plan();
 
 -- The progress of a run in the status: 'done/total message'; '-' for none.
 CREATE FUNCTION pg_temp.progress(status jsonb, n int DEFAULT -1) RETURNS text

@@ -4,7 +4,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(87);
+SELECT no_plan();
 
 -- A callback of group g, whose task is that of this name in the queue test/q-name.
 CREATE FUNCTION pg_temp.register(name text, grp text DEFAULT 'g', payload jsonb DEFAULT '{}') RETURNS text

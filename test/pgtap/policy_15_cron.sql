@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(85);
+SELECT no_plan();
 
 CREATE ROLE app;
 CREATE ROLE member IN ROLE app;

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(42);
+SELECT no_plan();
 
 -- The fields of the claims that a call of claim_lines() returns.
 CREATE FUNCTION pg_temp.fields(call text) RETURNS TABLE (task_id text, run_id text, taken_until text, payload text, credentials text, queue text, others text)

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(68);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.claim_all(queue text, n int DEFAULT 1000) RETURNS bigint
 LANGUAGE sql AS $$ SELECT count(*) FROM tq.claim_work(queue, 'wg', 'w1', n) $$;

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(73);
+SELECT no_plan();
 
 -- set, get, merge, remove
 SELECT is(tq.get_queue_settings('test/new'), '{}', '6 a queue has no settings');

@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(26);
+SELECT no_plan();
 
 CREATE FUNCTION pg_temp.why(name text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(concat_ws(': ', reason, detail, advice), ', ') FROM tq.why(pg_temp.id(name)) WHERE reason NOT IN ('no worker', 'next', 'behind others')

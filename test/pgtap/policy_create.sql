@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(156);
+SELECT no_plan();
 
 \set plain_task '''created deadline dependencies expires extra metadata payload priority projectId provisionerId requires retries routes schedulerId scopes tags taskGroupId taskQueueId workerType'''
 \set plain_status '''deadline expires priority projectId provisionerId retriesLeft runs schedulerId state taskGroupId taskId taskQueueId workerType'''

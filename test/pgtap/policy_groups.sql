@@ -3,7 +3,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(422);
+SELECT no_plan();
 
 -- A running task with that onUnsuccessful.
 CREATE FUNCTION pg_temp.member(name text, effect text, overrides jsonb DEFAULT '{}') RETURNS text

@@ -2,7 +2,7 @@
 BEGIN;
 \ir helper.psql
 \ir policy.psql
-SELECT plan(168);
+SELECT no_plan();
 
 -- A task in each state, named after it.
 CREATE FUNCTION pg_temp.each() RETURNS void
