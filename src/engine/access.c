@@ -294,7 +294,8 @@ typedef struct Assumed
 	struct Assumed *outer; /* assumed before; NULL: none */
 } Assumed;
 
-static Assumed *assumed = NULL; /* in TopTransactionContext */
+static Assumed *assumed = NULL;  /* in TopTransactionContext */
+static bool has_assumed = false; /* this transaction */
 
 /*
  * Replaces the scopes of the caller by these, of that clientId, until the
@@ -316,6 +317,7 @@ tq_access_assume(const char *client, char *const *scopes, int n)
 	new->id = GetCurrentSubTransactionId();
 	new->outer = assumed;
 	assumed = new;
+	has_assumed = true;
 	version++;
 	MemoryContextSwitchTo(outer);
 }
@@ -346,9 +348,11 @@ drop_all(void)
 	if (assumed != NULL)
 		version++;
 	assumed = NULL;
+	has_assumed = false;
 }
 
-const TqXactEnd tq_access_xact_end = {.abort = drop_assumed,
+const TqXactEnd tq_access_xact_end = {.has_work = &has_assumed,
+									  .abort = drop_assumed,
 									  .reset = drop_all,
 									  .subcommit = hand_over};
 

@@ -152,6 +152,23 @@ claim_in_time(Try *try)
 }
 
 /*
+ * Claims for a session that does not wait and has no wake-up to take over: it
+ * never enters the wait queue.
+ */
+static TqClaim *
+claim_at_once(const char *queue, const char *worker_group,
+			  const char *worker_id, int max, int *found)
+{
+	TimestampTz again;
+	TqClaim *claims = tq_claim_best(queue, worker_group, worker_id, max,
+									tq_clock_now(), found, &again);
+
+	if (*found == 0)
+		tq_claim_note_seen(queue, worker_group, worker_id, tq_clock_now());
+	return claims;
+}
+
+/*
  * Claims up to max runs of a queue, best first.  If there is none, waits until
  * there is one, for at most wait_ms milliseconds (doc/spec/taskcluster.md
  * 2.8).  The caller has checked the rights; after a wait they are checked again.
@@ -164,9 +181,11 @@ tq_claim_wait(const char *queue, const char *worker_group,
 			   .group = worker_group,
 			   .id = worker_id,
 			   .max = max};
+	int32 number;
 
-	int32 number = tq_queue_find(queue);
-
+	if (wait_ms == 0 && !tq_wait_has_wakeup())
+		return claim_at_once(queue, worker_group, worker_id, max, found);
+	number = tq_queue_find(queue);
 	tq_wait_begin(&try.wait, wait_ms);
 	try.waits = tq_wait_take_over(&try.wait, &number, 1) || wait_ms > 0;
 	if (!claim(&try))

@@ -575,14 +575,8 @@ compare_policy(const void *a, const void *b, void *tasks)
 static void
 intern_policies(TqTaskDefinition *tasks, int n)
 {
-	int *places;
-	bool has_policy = false;
+	int *places = places_sorted(tasks, n, compare_policy);
 
-	for (int i = 0; i < n; i++)
-		has_policy = has_policy || tasks[i].given_policy != NULL;
-	if (!has_policy)
-		return;
-	places = places_sorted(tasks, n, compare_policy);
 	for (int i = 0; i < n; i++)
 	{
 		TqTaskDefinition *definition = &tasks[places[i]];
@@ -605,8 +599,11 @@ set_due(TqTaskDefinition *tasks, int n, TimestampTz now)
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[i].named.task;
-		const TqPolicy *policy = tq_policy_get(task->policy);
+		const TqPolicy *policy;
 
+		if (task->policy == 0)
+			continue;
+		policy = tq_policy_get(task->policy);
 		if (policy->total_timeout != TQ_OFF && !policy->alert_only &&
 			tasks[i].ndependencies == 0)
 			task->deadline = Min(task->deadline,
@@ -675,7 +672,8 @@ insert_keys(const TqTaskDefinition *tasks, int n, TqBatchTask *const *batch)
 										  .key = tasks[i].keys[kind]};
 		}
 	}
-	tq_task_keys_insert(keys, count);
+	if (count > 0)
+		tq_task_keys_insert(keys, count);
 }
 
 /*
@@ -938,12 +936,15 @@ static void
 complete_times(TqTaskDefinition *tasks, int n, TimestampTz now)
 {
 	TqFaults faults = {0};
+	bool has_settings = tq_queue_settings_exist();
 
 	for (int i = 0; i < n; i++)
 	{
 		TqTask *task = &tasks[i].named.task;
 
-		tq_definition_apply_default(&tasks[i]);
+		tasks[i].has_own_delay = task->delay != 0 || tasks[i].run_at != 0;
+		if (has_settings)
+			tq_definition_apply_default(&tasks[i]);
 		tq_definition_shift_times(&tasks[i]);
 		task->defined_deadline = task->deadline;
 		faults.task_id = &task->task_id;
@@ -968,11 +969,15 @@ tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat, TimestampTz now)
 	TqBatchTask **batch = palloc(sizeof(TqBatchTask *) * n);
 	HTAB *batch_tasks = index_by_slug(tasks, n, batch);
 	int *order = sort_by_dependency(tasks, n, batch_tasks);
+	bool has_policy = false;
 
 	complete_times(tasks, n, now);
 	intern_queues(tasks, n);
-	intern_policies(tasks, n);
-	if (tq_unique_is_used(tasks, n))
+	for (int i = 0; i < n; i++)
+		has_policy = has_policy || tasks[i].given_policy != NULL;
+	if (has_policy)
+		intern_policies(tasks, n);
+	if (has_policy && tq_unique_is_used(tasks, n))
 		return create_unique(tasks, n, batch_tasks, repeat, now);
 	return create_all(tasks, order, n, batch_tasks, batch, NULL, repeat, now);
 }

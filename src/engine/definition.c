@@ -566,7 +566,6 @@ tq_definition_apply_default(TqTaskDefinition *definition)
 	TqGivenPolicy given;
 	bool has_retries;
 
-	definition->has_own_delay = task->delay != 0 || definition->run_at != 0;
 	if (policy == NULL)
 		return;
 	if (definition->given_policy != NULL)

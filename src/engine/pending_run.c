@@ -194,7 +194,7 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 			details = palloc(sizeof(TqRunDetail) * n);
 		if (has_detail)
 			details[ndetails++] = starts[i].detail;
-		if (tq_gate_applies(starts[i].task))
+		if (starts[i].task->policy != 0 && tq_gate_applies(starts[i].task))
 		{
 			if (entrants == NULL)
 				entrants = palloc(sizeof(TqEntrant) * n);
@@ -214,9 +214,11 @@ tq_pending_runs_add(const TqStart *starts, int n, TimestampTz now)
 	}
 	if (has_total)
 		start_total_timeouts(starts, n, now);
-	tq_details_write(details, ndetails);
+	if (ndetails > 0)
+		tq_details_write(details, ndetails);
 	tq_pending_insert(pending, npending);
-	tq_delayed_insert(delayed, ndelayed);
+	if (ndelayed > 0)
+		tq_delayed_insert(delayed, ndelayed);
 	if (is_watched)
 		watch_pending(starts, n);
 	if (nentrants > 0)

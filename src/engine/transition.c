@@ -442,10 +442,9 @@ add_culprit(TqTransitions *transitions, int64 task)
 
 /* Records the tasks that ended without success. */
 static void
-write_failures(const TqTransitions *transitions)
+write_failures(TqTransitions *transitions)
 {
-	TqFailure *failures = palloc(sizeof(TqFailure) *
-								 Max(transitions->nfinals, 1));
+	TqFailure *failures = palloc(sizeof(TqFailure) * transitions->nfinals);
 	int n = 0;
 
 	for (int i = 0; i < transitions->nfinals; i++)
@@ -475,7 +474,6 @@ follow_failures(TqTransitions *transitions)
 	int ndead = 0;
 	int done = transitions->ngroups;
 
-	write_failures(transitions);
 	for (int i = 0; i < transitions->nfinals; i++)
 	{
 		const TqTask *task = transitions->finals[i].task;
@@ -506,7 +504,7 @@ follow_failures(TqTransitions *transitions)
 
 /* Drops the payloads of completed tasks whose policies say so. */
 static void
-drop_payloads(const TqTransitions *transitions)
+drop_payloads(TqTransitions *transitions)
 {
 	int64 *ids = NULL;
 	int n = 0;
@@ -528,7 +526,7 @@ drop_payloads(const TqTransitions *transitions)
 
 /* Lets tasks go on that wait for those that have ended, by a key. */
 static void
-leave_gates(const TqTransitions *transitions)
+leave_gates(TqTransitions *transitions)
 {
 	int64 *ids = NULL;
 	int n = 0;
@@ -546,39 +544,93 @@ leave_gates(const TqTransitions *transitions)
 	tq_gates_leave(ids, n, transitions->now);
 }
 
-/*
- * Writes what follows a round: releases dependents, which leave unscheduled,
- * and makes runs pending.  Dependents are released before groups are canceled:
- * the release waits for locks of rows in unscheduled, and takes them in their
- * order, while the cancellation skips locked rows and never waits.
- */
-static void
-end_round(TqTransitions *transitions)
+static bool
+is_unsuccessful(const TqFinal *final)
 {
-	int n;
+	return final->run->state != TQ_STATE_COMPLETED;
+}
+
+static bool
+has_policy(const TqFinal *final)
+{
+	return final->task != NULL && final->task->policy != 0;
+}
+
+/*
+ * What follows the ends of a round, in this order.  A follower is entered only if
+ * one of the ends concerns it: most tasks have no policy, and are completed.
+ */
+static const struct
+{
+	bool (*concerns)(const TqFinal *final);
+	void (*follow)(TqTransitions *transitions);
+} followers[] = {{is_unsuccessful, write_failures},
+				 {has_policy, follow_failures},
+				 {has_policy, drop_payloads},
+				 {has_policy, leave_gates}};
+
+/* Calls the followers. */
+static void
+follow_ends(TqTransitions *transitions)
+{
+	for (int i = 0; i < lengthof(followers); i++)
+	{
+		int n = 0;
+
+		while (n < transitions->nfinals &&
+			   !followers[i].concerns(&transitions->finals[n]))
+			n++;
+		if (n < transitions->nfinals)
+			followers[i].follow(transitions);
+	}
+}
+
+/*
+ * Releases the dependents of the tasks that have ended, which leave unscheduled,
+ * and starts them.  Returns them.
+ */
+static TqTask *
+release_dependents(TqTransitions *transitions, int *n)
+{
 	int *next_runs;
 	TqTask *released = tq_dependency_release(transitions->finals,
 											 transitions->nfinals,
-											 transitions->now, &next_runs, &n);
+											 transitions->now, &next_runs, n);
 
 	Assert(tq_state_verdict(TQ_STATE_UNSCHEDULED, TQ_EVENT_DEPENDENCIES_MET) ==
 		   TQ_VERDICT_APPLY);
 	for (int i = 0; i < transitions->nfinals; i++)
 		tq_wait_note_resolved(transitions->finals[i].run->task);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < *n; i++)
 	{
 		if (next_runs[i] == 0)
 			tq_transition_start_first(transitions, &released[i], false);
 		else
 			start_again(transitions, &released[i], next_runs[i]);
 	}
+	return released;
+}
+
+/*
+ * Writes what follows a round: releases dependents, makes runs pending, and what
+ * concerns the ends.  Dependents are released before groups are canceled:
+ * the release waits for locks of rows in unscheduled, and takes them in their
+ * order, while the cancellation skips locked rows and never waits.
+ */
+static void
+end_round(TqTransitions *transitions)
+{
+	int n = 0;
+	TqTask *released = NULL;
+
+	if (transitions->nfinals > 0)
+		released = release_dependents(transitions, &n);
 	tq_pending_runs_add(transitions->starts, transitions->nstarts,
 						transitions->now);
 	for (int i = 0; i < n; i++)
 		tq_count_scheduled(&released[i]); /* in the queue that it has now */
-	follow_failures(transitions);
-	drop_payloads(transitions);
-	leave_gates(transitions);
+	if (transitions->nfinals > 0)
+		follow_ends(transitions);
 }
 
 /* ---- rounds ---- */
@@ -778,8 +830,6 @@ cancel_dependents(TqTransitions *transitions)
 	int nothers;
 	TqLockedTasks locked;
 
-	if (n == 0)
-		return;
 	transitions->culprits = NULL;
 	transitions->nculprits = 0;
 	ids = tq_dependencies_doomed(culprits, n, NULL, 0, &nids);
@@ -812,7 +862,8 @@ tq_transitions_finish(TqTransitions *transitions)
 	end_round(transitions);
 	for (int i = 0; i < transitions->ngroups; i++)
 		cancel_group(transitions, transitions->groups[i]);
-	cancel_dependents(transitions);
+	if (transitions->nculprits > 0)
+		cancel_dependents(transitions);
 	tq_outbox_append(&transitions->outbox);
 }
 

@@ -30,6 +30,8 @@ typedef struct TqOutboxBatch
 	TqMessage *messages; /* only those that are wanted */
 	int n;
 	int room;
+	bool has_looked; /* which exchanges are wanted */
+	uint32 wanted;   /* a bit for each */
 } TqOutboxBatch;
 
 extern bool tq_outbox_is_wanted(TqExchange exchange);

@@ -69,6 +69,19 @@ look_up(void)
 	known_generation = generation;
 }
 
+/* Returns which exchanges are wanted, a bit for each: one look for a batch. */
+static uint32
+wanted_by(TqOutboxBatch *batch)
+{
+	if (!batch->has_looked)
+	{
+		look_up();
+		batch->wanted = known.wanted;
+		batch->has_looked = true;
+	}
+	return batch->wanted;
+}
+
 /*
  * Returns whether a binding or a subscription wants messages of this exchange.
  */
@@ -190,8 +203,7 @@ tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
 									  : tq_state_exchange(run->state);
 	TqMessage message;
 
-	look_up();
-	if (known.wanted == 0)
+	if (wanted_by(batch) == 0)
 		return;
 	message = message_about(exchange, task, run == NULL ? -1 : run->run_id,
 							last);
@@ -206,11 +218,12 @@ tq_outbox_add_run(TqOutboxBatch *batch, const TqTask *task, const TqRun *run,
 void
 tq_outbox_add_message(TqOutboxBatch *batch, const TqMessage *message)
 {
-	look_up();
-	if (known.wanted & (1 << message->exchange))
+	uint32 wanted = wanted_by(batch);
+
+	if (wanted & (1 << message->exchange))
 		put(batch, message);
 	else if (tq_outbox_concerns_group(message) &&
-			 (known.wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
+			 (wanted & (1 << TQ_EXCHANGE_TASK_GROUP_RESOLVED)))
 		put(batch, message)->exchange = TQ_EXCHANGE_NONE;
 }
 

@@ -166,6 +166,7 @@ typedef struct Note
 
 static Note notes[TRACKED_MAX];
 static int tracked_count = 0;
+static bool has_tracked = false; /* anything, in either way */
 
 /* The last subtransaction that called tq_cursor_track_all(); 0: none. */
 static SubTransactionId all_tracked_by = InvalidSubTransactionId;
@@ -470,6 +471,7 @@ drop_tracked(void)
 {
 	tracked_count = 0;
 	all_tracked_by = InvalidSubTransactionId;
+	has_tracked = false;
 }
 
 /*
@@ -508,7 +510,8 @@ lower_before_prepare(void)
 	lower_tracked(MADE | TAKEN, TopSubTransactionId);
 }
 
-const TqXactEnd tq_cursor_xact_end = {.commit = cursor_commits,
+const TqXactEnd tq_cursor_xact_end = {.has_work = &has_tracked,
+									  .commit = cursor_commits,
 									  .abort = cursor_aborts,
 									  .reset = drop_tracked,
 									  .before_prepare = lower_before_prepare};
@@ -531,6 +534,7 @@ tq_cursor_track_all(void)
 	if (shared == NULL)
 		return;
 	all_tracked_by = Max(all_tracked_by, id);
+	has_tracked = true;
 }
 
 static bool
@@ -576,6 +580,7 @@ get_tracked(Oid pending, int32 queue, int priority)
 		tq_cursor_track_all();
 		return NULL;
 	}
+	has_tracked = true;
 	note = &notes[tracked_count++];
 	*note = (Note){.pending = pending,
 				   .queue = queue,

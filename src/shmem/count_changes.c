@@ -18,6 +18,7 @@
 #include "access/xact.h"
 #include "utils/memutils.h"
 
+#include "../util/util.h"
 #include "shmem.h"
 
 #define FIRST_ROOM 64
@@ -131,6 +132,29 @@ tq_count_change(Oid extension, TqCounted what, int64 id, int counter,
 										  .counter = counter,
 										  .subid = subid,
 										  .before = before};
+}
+
+/*
+ * Changes a counter by that much when this transaction commits, unless the
+ * server keeps no counters.
+ */
+void
+tq_count(TqCounted what, int64 id, int counter, int64 by)
+{
+	if (id != 0 && tq_counted_queues > 0)
+		tq_count_change(tq_catalog_locked_table(), what, id, counter, by);
+}
+
+/*
+ * Makes the gauges be counted again, because a statement that is not one of tq
+ * changes rows.  For triggers, which may run outside of a call.
+ */
+void
+tq_count_doubt(void)
+{
+	tq_catalog_lock();
+	tq_count_change(tq_catalog_locked_table(), TQ_COUNTED_QUEUE, 0,
+					TQ_QUEUE_DOUBT, 1);
 }
 
 /* Returns the changes of this transaction so far, and their extension. */

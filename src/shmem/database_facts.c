@@ -196,5 +196,6 @@ facts_reset(void)
 	changes = false;
 }
 
-const TqXactEnd tq_facts_xact_end = {.commit = facts_commit,
+const TqXactEnd tq_facts_xact_end = {.has_work = &changes,
+									 .commit = facts_commit,
 									 .reset = facts_reset};

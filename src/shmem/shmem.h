@@ -226,6 +226,7 @@ typedef struct TqSleepers
 
 extern TqSleepers tq_wait_list(void);
 extern void tq_wait_begin(TqWait *wait, int64 ms);
+extern bool tq_wait_has_wakeup(void);
 extern bool tq_wait_take_over(TqWait *wait, const int32 *queues, int n);
 extern void tq_wait_enter(TqWait *wait, const int32 *queues, int n);
 extern bool tq_wait_is_for(const TqWait *wait, int32 *queue);
@@ -426,6 +427,8 @@ typedef struct TqCountChange
 
 extern void tq_count_merge(TqCounted what, int counter, int64 *value,
 						   int64 by);
+extern void tq_count(TqCounted what, int64 id, int counter, int64 by);
+extern void tq_count_doubt(void);
 extern void tq_count_change(Oid extension, TqCounted what, int64 id,
 							int counter, int64 value);
 extern void tq_count_changes_make_room(void);

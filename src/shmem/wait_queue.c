@@ -178,6 +178,7 @@ static Shared *shared = NULL;
 
 /* This process: its entry, and the subtransaction in which it waits. */
 static Waiter *mine = NULL;
+static bool has_work = false; /* any of the following has been set */
 static bool waiting = false;
 static SubTransactionId waiting_in = InvalidSubTransactionId;
 static bool handing_over = false; /* HANDED_OFF, and not yet committed */
@@ -583,9 +584,11 @@ forget_notes(void)
 	new_queue = false;
 	opened = 0;
 	nresolved = 0;
+	has_work = waiting || handing_over;
 }
 
-const TqXactEnd tq_wait_xact_end = {.commit = wait_commits,
+const TqXactEnd tq_wait_xact_end = {.has_work = &has_work,
+									.commit = wait_commits,
 									.abort = wait_aborts,
 									.reset = forget_notes};
 
@@ -603,7 +606,7 @@ session_ends(int code, Datum arg)
 void
 tq_wait_note_queue(void)
 {
-	new_queue = true;
+	new_queue = has_work = true;
 }
 
 /*
@@ -613,6 +616,7 @@ tq_wait_note_queue(void)
 void
 tq_wait_note_opened(int32 queue)
 {
+	has_work = true;
 	opened = opened == 0 || opened == queue ? queue : ALL_QUEUES;
 }
 
@@ -632,6 +636,7 @@ tq_wait_number_of_task(int64 task)
 void
 tq_wait_note_resolved(int64 task)
 {
+	has_work = true;
 	if (nresolved < NOTED_MAX)
 		resolved[nresolved] = tq_wait_number_of_task(task);
 	nresolved = Min(nresolved + 1, NOTED_MAX + 1);
@@ -670,8 +675,18 @@ tq_wait_begin(TqWait *wait, int64 ms)
 	if (mine == NULL)
 		on_shmem_exit(session_ends, (Datum) 0);
 	mine = &shared->waiters[TqMyProcNumber()];
-	waiting = true;
+	waiting = has_work = true;
 	waiting_in = GetCurrentSubTransactionId();
+}
+
+/*
+ * Returns whether an earlier wait of this session was woken and has ended without
+ * a claim, so that the wake-up is still to be used or passed on.
+ */
+bool
+tq_wait_has_wakeup(void)
+{
+	return mine != NULL && my_state() != IDLE;
 }
 
 /*
@@ -958,5 +973,5 @@ tq_wait_hand_off(const TqWait *wait)
 	if (my_state() == IDLE)
 		return;
 	advance(HANDED_OFF);
-	handing_over = true;
+	handing_over = has_work = true;
 }

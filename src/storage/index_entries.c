@@ -87,7 +87,8 @@ typedef struct Cached
 
 static HTAB *cache = NULL;
 static Shape *invalidated = NULL; /* to be freed */
-static uint64 invalidations = 0;  /* counts calls of forget() */
+static bool has_invalidated = false;
+static uint64 invalidations = 0; /* counts calls of forget() */
 
 static bool
 is_about(const Shape *shape, Oid relid)
@@ -108,6 +109,7 @@ free_later(Shape *shape)
 {
 	shape->next = invalidated;
 	invalidated = shape;
+	has_invalidated = true;
 }
 
 /* Relcache callback: forgets the shapes that a relation belongs to. */
@@ -141,9 +143,11 @@ free_invalidated(void)
 		invalidated = shape->next;
 		MemoryContextDelete(shape->context);
 	}
+	has_invalidated = false;
 }
 
-const TqXactEnd tq_entries_xact_end = {.reset = free_invalidated};
+const TqXactEnd tq_entries_xact_end = {.has_work = &has_invalidated,
+									   .reset = free_invalidated};
 
 static void
 create_cache(void)

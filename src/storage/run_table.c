@@ -163,7 +163,8 @@ claims_abort(SubTransactionId id)
 	forget_added_claims();
 }
 
-const TqXactEnd tq_run_xact_end = {.commit = claims_commit,
+const TqXactEnd tq_run_xact_end = {.has_work = &added_claims,
+								   .commit = claims_commit,
 								   .abort = claims_abort,
 								   .reset = forget_added_claims};
 

@@ -912,11 +912,6 @@ extern int64 *tq_postponed_among(const int64 *tasks, int n, const char *step,
 extern void tq_postponed_delete(int64 task, const char *step);
 extern TimestampTz tq_postponed_next_due(void);
 
-/* ---- count_note.c: notes changes in counters of queues and groups ---- */
-
-extern void tq_count(TqCounted what, int64 id, int counter, int64 by);
-extern void tq_count_doubt(void);
-
 /* ---- count_table.c: counts of rows, and counters that spare them ---- */
 
 extern uint64 tq_count_identity(void);

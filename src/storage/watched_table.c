@@ -14,7 +14,8 @@
 #include "../util/util.h"
 #include "rows.h"
 
-static TqWatched *all = NULL; /* that this session watches */
+static TqWatched *all = NULL;    /* that this session watches */
+static bool has_changed = false; /* one of them, by this transaction */
 
 /* Relcache callback: notes that a table may have changed. */
 static void
@@ -62,7 +63,7 @@ tq_watched_changed(TqWatched *watched)
 	tq_watched_begin(watched);
 	CacheInvalidateRelcacheByRelid(tq_relation_oid(watched->table));
 	watched->generation++;
-	watched->changed_here = true;
+	watched->changed_here = has_changed = true;
 }
 
 /* Makes this session forget what it has read of changes that are undone. */
@@ -79,7 +80,9 @@ end_changes(void)
 	undo_changes(TopSubTransactionId);
 	for (TqWatched *watched = all; watched != NULL; watched = watched->next)
 		watched->changed_here = false;
+	has_changed = false;
 }
 
-const TqXactEnd tq_watched_xact_end = {.abort = undo_changes,
+const TqXactEnd tq_watched_xact_end = {.has_work = &has_changed,
+									   .abort = undo_changes,
 									   .reset = end_changes};

@@ -228,27 +228,23 @@ is_digit(char c)
 }
 
 /*
- * Returns whether a character is what a form has in its place: 0 stands for a
- * digit, T for what may be between a date and a time.
+ * Returns whether a text begins like a form: 0 stands for a digit, T for what may
+ * be between a date and a time.
  */
-static bool
-fits(char c, char form)
-{
-	if (form == '0')
-		return is_digit(c);
-	if (form == 'T')
-		return c == 'T' || c == 't' || c == ' ';
-	return c == form;
-}
-
-/* Returns whether a text begins like a form. */
 static bool
 has_form(const char *text, size_t len, const char *form)
 {
 	size_t i = 0;
 
-	while (i < len && form[i] != '\0' && fits(text[i], form[i]))
-		i++;
+	for (; i < len && form[i] != '\0'; i++)
+	{
+		char c = text[i];
+
+		if (form[i] == '0'   ? c < '0' || c > '9'
+			: form[i] == 'T' ? c != 'T' && c != 't' && c != ' '
+							 : c != form[i])
+			return false;
+	}
 	return form[i] == '\0';
 }
 

@@ -17,6 +17,7 @@
 #include "util.h"
 
 static SubTransactionId held_by = InvalidSubTransactionId;
+static bool is_held = false; /* held_by is valid */
 
 /* An object that no statement of SQL can lock. */
 static LOCKTAG
@@ -43,6 +44,7 @@ tq_map_lock(bool over_commits)
 	{
 		(void) LockAcquire(&tag, ExclusiveLock, true, true);
 		held_by = GetCurrentSubTransactionId();
+		is_held = true;
 	}
 	return true;
 }
@@ -56,6 +58,7 @@ tq_map_unlock(void)
 	if (held_by == InvalidSubTransactionId)
 		return;
 	held_by = InvalidSubTransactionId;
+	is_held = false;
 	(void) LockRelease(&tag, ExclusiveLock, true);
 }
 
@@ -83,6 +86,7 @@ keep_after_commit(void)
 		held_by = TopSubTransactionId;
 }
 
-const TqXactEnd tq_map_lock_xact_end = {.abort = release,
+const TqXactEnd tq_map_lock_xact_end = {.has_work = &is_held,
+										.abort = release,
 										.reset = keep_after_commit,
 										.subcommit = keep};

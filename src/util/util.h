@@ -397,12 +397,14 @@ extern Oid tq_catalog_slugid_type(void);
 /* ---- xact_end.c: what follows the end of a transaction, in one order ---- */
 
 /*
- * The part of a module; NULL: nothing to do.  None of these functions raises an
- * error or allocates memory.  A prepared transaction has neither commit nor abort, because it
+ * The part of a module; NULL: nothing to do.  The part is left out while
+ * *has_work is false; NULL: it finds out itself.  None of these functions raises
+ * an error or allocates memory.  A prepared transaction has neither commit nor abort, because it
  * ends in another session, where none of them is called.
  */
 typedef struct TqXactEnd
 {
+	const bool *has_work;
 	void (*before_commit)(void);
 	void (*commit)(void); /* its rows are visible */
 	/*

@@ -8,7 +8,7 @@
  * callback, which calls the modules in the order of a table (tq.c).  It is
  * registered when the library is loaded, which may be in the postmaster, and
  * runs at the end of every transaction, so that a module with nothing to do
- * must return at once.
+ * is not called, or returns at once.
  *
  * A parallel worker writes nothing, so that nothing is called at its end.
  */
@@ -21,11 +21,18 @@
 static const TqXactEnd *const *ends;
 static int nends;
 
-static void
-call_if(void (*callback)(void))
+/* Calls a function of a part that may have none. */
+#define CALL(callback, ...)                                                   \
+	do                                                                        \
+	{                                                                         \
+		if ((callback) != NULL)                                               \
+			(callback)(__VA_ARGS__);                                          \
+	} while (0)
+
+static bool
+has_work(const TqXactEnd *end)
 {
-	if (callback != NULL)
-		callback();
+	return end->has_work == NULL || *end->has_work;
 }
 
 /* Calls each part at the end of a transaction, and before it is prepared. */
@@ -34,26 +41,29 @@ transaction_ends(XactEvent event, void *arg)
 {
 	for (int i = 0; i < nends; i++)
 	{
+		const TqXactEnd *end = ends[i];
+
+		if (!has_work(end))
+			continue;
 		switch (event)
 		{
 			case XACT_EVENT_COMMIT:
-				call_if(ends[i]->commit);
-				call_if(ends[i]->reset);
+				CALL(end->commit);
+				CALL(end->reset);
 				break;
 			case XACT_EVENT_ABORT:
-				if (ends[i]->abort != NULL)
-					ends[i]->abort(TopSubTransactionId);
-				call_if(ends[i]->reset);
+				CALL(end->abort, TopSubTransactionId);
+				CALL(end->reset);
 				break;
 			case XACT_EVENT_PRE_PREPARE:
-				call_if(ends[i]->before_prepare);
+				CALL(end->before_prepare);
 				break;
 			case XACT_EVENT_PREPARE:
-				call_if(ends[i]->prepared);
-				call_if(ends[i]->reset);
+				CALL(end->prepared);
+				CALL(end->reset);
 				break;
 			case XACT_EVENT_PRE_COMMIT:
-				call_if(ends[i]->before_commit);
+				CALL(end->before_commit);
 				break;
 			case XACT_EVENT_PARALLEL_COMMIT:
 			case XACT_EVENT_PARALLEL_ABORT:
@@ -69,15 +79,15 @@ subtransaction_ends(SubXactEvent event, SubTransactionId id,
 {
 	for (int i = 0; i < nends; i++)
 	{
+		if (!has_work(ends[i]))
+			continue;
 		switch (event)
 		{
 			case SUBXACT_EVENT_ABORT_SUB:
-				if (ends[i]->abort != NULL)
-					ends[i]->abort(id);
+				CALL(ends[i]->abort, id);
 				break;
 			case SUBXACT_EVENT_COMMIT_SUB:
-				if (ends[i]->subcommit != NULL)
-					ends[i]->subcommit(id, parent);
+				CALL(ends[i]->subcommit, id, parent);
 				break;
 			case SUBXACT_EVENT_START_SUB:
 			case SUBXACT_EVENT_PRE_COMMIT_SUB:
