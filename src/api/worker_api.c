@@ -346,7 +346,8 @@ refuse_report(const TqReport *report)
 
 /*
  * Returns the status of a task after an accepted report.  If that has ended the
- * first run, and no other follows, it is known; others are read.
+ * first run, and no other follows, it is known; others are read, and those with a
+ * detail, which may have the progress of the run.
  */
 static Jsonb *
 status_of_reported(const TqReport *report)
@@ -357,7 +358,7 @@ status_of_reported(const TqReport *report)
 	const TqRun *run = &report->run;
 
 	if (report->outcome == TQ_OUTCOME_RESOLVED && run->run_id == 0 &&
-		!report->has_retries_left)
+		!report->had_detail && !report->has_retries_left)
 		return tq_status_of_only(named, run,
 								 run->has_detail ? report->detail : NULL);
 	return tq_status_of(named);
