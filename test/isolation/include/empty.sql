@@ -1,6 +1,8 @@
--- No task, and nothing that belongs to one.
-TRUNCATE tq_internal.task, tq_internal.task_group, tq_internal.unscheduled,
-	tq_internal.dependency_counter, tq_internal.pending, tq_internal.delayed, tq_internal.run,
-	tq_internal.run_detail, tq_internal.dependency, tq_internal.claim_timer, tq_internal.timer,
-	tq_internal.dead_letter, tq_internal.failure, tq_internal.task_key, tq_internal.unique_key,
-	tq_internal.gate_member, tq_internal.artifact;
+-- No task, and nothing that belongs to one.  A table that has not been written to since the
+-- last time is as it was then.
+DO $$ BEGIN
+	EXECUTE (SELECT coalesce('TRUNCATE ' || string_agg(oid::regclass::text, ', '), 'SELECT') FROM pg_class
+		WHERE relnamespace = 'tq_internal'::regnamespace AND pg_relation_size(oid) > 0
+			AND relname IN ('task', 'task_group', 'unscheduled', 'dependency_counter', 'pending', 'delayed', 'run', 'run_detail',
+				'dependency', 'claim_timer', 'timer', 'dead_letter', 'failure', 'task_key', 'unique_key', 'gate_member', 'artifact'));
+END $$;
