@@ -20,7 +20,6 @@
 
 #include "../shmem/shmem.h"
 #include "../storage/registry.h"
-#include "../storage/tasks.h"
 
 PG_FUNCTION_INFO_V1(tq_track_pending);
 PG_FUNCTION_INFO_V1(tq_track_due);

@@ -371,7 +371,7 @@ CREATE TABLE tq_internal.message (
 	due timestamptz,				-- of the timer that the publisher inserts: of a deadline, of a claim
 	worker int,						-- that had claimed them
 	segment smallint NOT NULL,
-	records bytea NOT NULL,			-- the messages, in some bytes each; src/storage/message_record.c
+	records bytea NOT NULL,			-- the messages, in some bytes each; src/storage/outbox_table.c
 	detail jsonb					-- content of an artifact, priority or group message
 ) PARTITION BY LIST (segment);
 COMMENT ON TABLE tq_internal.message IS 'messages as transitions wrote them: outbox and message log in one, in segments';

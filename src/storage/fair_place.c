@@ -6,7 +6,7 @@
  * In such a queue the seq of a run is a tag (fair_clock.c), which its key decides,
  * and not an id.  Tags are below all ids, so that runs which were pending before
  * the queue became fair come after, until maintenance gives them tags too
- * (pending_move.c); and those that have tags when it is no longer fair come
+ * (reorder.c); and those that have tags when it is no longer fair come
  * first.
  *
  * What shared memory does not know, as after a start of the server, is read from
@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
 #include "../core/policy.h"
@@ -35,6 +36,7 @@
 #define NEWEST_PENDING 20 /* of these; retries have higher tags than others */
 
 TQ_NUMBERS(TQ_PENDING_COLUMNS, pending);
+TQ_NUMBERS(TQ_TASK_KEY_COLUMNS, task_key);
 
 static TqRelation pending_table = TQ_RELATION("pending");
 static TqRelation pending_order = TQ_RELATION("pending_order");
@@ -52,6 +54,66 @@ bool
 tq_fair_applies(int32 queue)
 {
 	return tq_fair_is_used() && tq_queue_settings(queue)->is_fair;
+}
+
+/* ---- keys of tasks ---- */
+
+typedef struct KeyReader
+{
+	TqScan *scan;
+	TqTaskKey kind;
+} KeyReader;
+
+/* Begins to look up keys, also those that this transaction has inserted. */
+static KeyReader *
+begin_keys(TqTaskKey kind)
+{
+	static TqRelation task_key = TQ_RELATION("task_key");
+	static TqRelation by_task = TQ_RELATION("task_key_pkey");
+	KeyReader *reader = palloc(sizeof(KeyReader));
+
+	reader->kind = kind;
+	reader->scan = tq_scan_open(&task_key, &by_task, 2, SnapshotSelf);
+	return reader;
+}
+
+/* Returns the key of a task, or NULL. */
+static char *
+key_of_task(KeyReader *reader, int64 task)
+{
+	if (!tq_scan_find(reader->scan, Int64GetDatum(task),
+					  Int16GetDatum((int16) reader->kind), 0))
+		return NULL;
+	return tq_row_text(reader->scan->slot, Anum_task_key_key);
+}
+
+/* Ends the look-ups. */
+static void
+end_keys(KeyReader *reader)
+{
+	tq_scan_close(reader->scan);
+}
+
+/* Begins a scan of the tasks with a fairness key, newest first. */
+static TqScan *
+begin_tasks_of_key(const char *key, Snapshot snapshot)
+{
+	static TqRelation task_key = TQ_RELATION("task_key");
+	static TqRelation fair = TQ_RELATION("task_key_fair");
+	TqScan *scan = tq_scan_open(&task_key, &fair, 1, snapshot);
+
+	tq_scan_seek(scan, CStringGetTextDatum(key), 0, 0);
+	return scan;
+}
+
+/* Sets *task to the next one, which is older; returns false if there is none. */
+static bool
+next_task_of_key(TqScan *scan, int64 *task)
+{
+	if (!tq_scan_previous(scan))
+		return false;
+	*task = tq_row_int64(scan->slot, Anum_task_key_task);
+	return true;
 }
 
 /* ---- what shared memory does not know ---- */
@@ -119,10 +181,10 @@ last_with_key(const TqFairKey *key, const char *text, int n)
 	int64 task;
 
 	InitDirtySnapshot(dirty);
-	newest = tq_task_key_scan_begin(text, &dirty);
+	newest = begin_tasks_of_key(text, &dirty);
 	moved = tq_scan_open(&pending_table, &pending_moved, 1, &dirty);
 	while (looked < NEWEST + n && found < NEWEST_PENDING &&
-		   tq_task_key_scan_next(newest, &task))
+		   next_task_of_key(newest, &task))
 	{
 		int64 tag = 0;
 
@@ -143,7 +205,7 @@ last_with_key(const TqFairKey *key, const char *text, int n)
  * have tags; if there are only others, the one that is known.
  */
 static int64
-last_without_key(const TqFairKey *key, TqTaskKeyReader *keys)
+last_without_key(const TqFairKey *key, KeyReader *keys)
 {
 	SnapshotData dirty;
 	TqScan *moved;
@@ -159,7 +221,7 @@ last_without_key(const TqFairKey *key, TqTaskKeyReader *keys)
 
 		looked++;
 		last = tag_of(moved->slot, key);
-		if (last != 0 && tq_task_key_find(keys, task) != NULL)
+		if (last != 0 && key_of_task(keys, task) != NULL)
 			last = 0;
 	}
 	tq_scan_close(moved);
@@ -177,7 +239,7 @@ last_without_key(const TqFairKey *key, TqTaskKeyReader *keys)
  */
 typedef struct Call
 {
-	TqTaskKeyReader *keys;
+	KeyReader *keys;
 	TimestampTz now;
 	int n;                    /* runs */
 	TqFairKey recent[RECENT]; /* to which it has given tags */
@@ -251,20 +313,20 @@ next_tag(Call *call, const TqFairKey *key, const char *text)
 void
 tq_fair_place(Oid pending, TqFairRun *runs, int n)
 {
-	Call call = {.keys = tq_task_key_reader_begin(TQ_KEY_FAIRNESS),
+	Call call = {.keys = begin_keys(TQ_KEY_FAIRNESS),
 				 .now = tq_clock_now(),
 				 .n = n};
 
 	for (int i = 0; i < n; i++)
 	{
-		const char *text = tq_task_key_find(call.keys, runs[i].task);
+		const char *text = key_of_task(call.keys, runs[i].task);
 		TqFairKey key;
 
 		text = text == NULL ? NO_KEY : text;
 		key = key_of(pending, &runs[i], text);
 		runs[i].seq = next_tag(&call, &key, text);
 	}
-	tq_task_key_reader_end(call.keys);
+	end_keys(call.keys);
 }
 
 /*
@@ -274,10 +336,10 @@ tq_fair_place(Oid pending, TqFairRun *runs, int n)
 void
 tq_fair_place_again(Oid pending, TqFairRun *run, int tries)
 {
-	TqTaskKeyReader *keys = tq_task_key_reader_begin(TQ_KEY_FAIRNESS);
-	const char *text = tq_task_key_find(keys, run->task);
+	KeyReader *keys = begin_keys(TQ_KEY_FAIRNESS);
+	const char *text = key_of_task(keys, run->task);
 	TqFairKey key = key_of(pending, run, text == NULL ? NO_KEY : text);
 
-	tq_task_key_reader_end(keys);
+	end_keys(keys);
 	run->seq = tq_fair_take_other(&key, run->seq, tries);
 }

@@ -43,7 +43,6 @@
 #include "columns.h"
 #include "registry.h"
 #include "rows.h"
-#include "tasks.h"
 
 TQ_NUMBERS(TQ_TASK_COLUMNS, task);
 TQ_NUMBERS(TQ_RUN_COLUMNS, run);

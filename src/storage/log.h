@@ -102,27 +102,6 @@ extern int tq_messages_number(TqMessage *messages, int n, const TqTick *tick);
 extern int64 tq_message_last_id(void);
 extern bool tq_message_is_unpublished(Datum upto);
 
-/* ---- message_record.c: how the messages of a row are stored ---- */
-
-/* What a record has of a message. */
-typedef struct TqRecord
-{
-	int64 task;
-	int run_id; /* -1: none */
-	int last_run;
-	TqExchange exchange;
-	TqState state;
-	int priority;
-} TqRecord;
-
-extern bytea *tq_records_begin(int n, int64 task);
-extern void tq_records_add(bytea *records, const TqRecord *record,
-						   int64 before);
-extern int tq_records_count(const bytea *records);
-extern const uint8 *tq_records_first(const bytea *records);
-extern const uint8 *tq_records_next(const bytea *records, const uint8 *at,
-									int64 before, TqRecord *record);
-
 /* ---- log_segment_table.c: the segments of the log ---- */
 
 #define TQ_SEGMENTS 6 /* segments of the message log */

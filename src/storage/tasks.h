@@ -415,24 +415,6 @@ extern void tq_delayed_set_queue(const int64 *tasks, int n, int32 queue);
 extern void tq_pending_read(TupleTableSlot *slot, TqRun *row);
 extern void tq_delayed_read(TupleTableSlot *slot, TqPending *row);
 
-/* ---- fair_place.c: places of runs in queues that are fair ---- */
-
-/* Where a run is to be placed. */
-typedef struct TqFairRun
-{
-	int64 task;
-	int32 queue;
-	int priority;
-	int64 seq; /* its place */
-} TqFairRun;
-
-extern bool tq_fair_is_used(void);
-extern bool tq_fair_applies(int32 queue);
-extern void tq_fair_place(Oid pending, TqFairRun *runs, int n);
-extern void tq_fair_place_again(Oid pending, TqFairRun *run, int tries);
-
-/* ---- pending_walk.c: looks at pending runs from the front ---- */
-
 /* A pending run. */
 typedef struct TqWalkedRun
 {
@@ -448,6 +430,22 @@ typedef bool TqVisit(const TqWalkedRun *run, void *arg);
 
 extern void tq_pending_walk(int32 queue, int priority, int64 from,
 							TqVisit *visit, void *arg);
+
+/* ---- fair_place.c: places of runs in queues that are fair ---- */
+
+/* Where a run is to be placed. */
+typedef struct TqFairRun
+{
+	int64 task;
+	int32 queue;
+	int priority;
+	int64 seq; /* its place */
+} TqFairRun;
+
+extern bool tq_fair_is_used(void);
+extern bool tq_fair_applies(int32 queue);
+extern void tq_fair_place(Oid pending, TqFairRun *runs, int n);
+extern void tq_fair_place_again(Oid pending, TqFairRun *run, int tries);
 
 /* ---- timer_table.c: timers: when to check which tasks ---- */
 
@@ -704,12 +702,6 @@ extern TqGroupRun *tq_group_rows_runs(const TqGroup *group, int max,
 									  int *found);
 extern char *tq_group_rows_error(int64 task, int run_id, int max);
 
-/* ---- run_progress.c: what workers of a group have reported ---- */
-
-extern bool tq_progress_is_reported(int64 group);
-extern double tq_progress_of_own(const TqGroup *group);
-extern double tq_progress_of_group(const TqGroup *group, int64 tasks);
-
 /* ---- gate_table.c: tasks that wait for others with the same key ---- */
 
 /* What a member of a gate is; the numbers are stored. */
@@ -766,7 +758,7 @@ extern int64 *tq_gate_one_of_each(int32 queue, TqTaskKey kind, int *found);
 extern TimestampTz *tq_gate_claims(const TqGate *gate, TimestampTz since,
 								   int *found);
 
-/* ---- task_key_table.c: the keys that tasks have by their policies ---- */
+/* ---- key_table.c: the keys that tasks have by their policies ---- */
 
 /* A key of a task. */
 typedef struct TqKeyOfTask
@@ -778,18 +770,6 @@ typedef struct TqKeyOfTask
 
 extern void tq_task_keys_insert(const TqKeyOfTask *keys, int n);
 extern void tq_task_keys_read(int64 task, char **keys);
-
-/* A look-up of the keys of one kind. */
-typedef struct TqTaskKeyReader TqTaskKeyReader;
-
-extern TqTaskKeyReader *tq_task_key_reader_begin(TqTaskKey kind);
-extern char *tq_task_key_find(TqTaskKeyReader *reader, int64 task);
-extern void tq_task_key_reader_end(TqTaskKeyReader *reader);
-
-extern TqScan *tq_task_key_scan_begin(const char *key, Snapshot snapshot);
-extern bool tq_task_key_scan_next(TqScan *scan, int64 *task);
-
-/* ---- unique_key_table.c: which task has a unique key ---- */
 
 /* A unique key, and the task that was created or rerun with it last. */
 typedef struct TqUniqueKey
@@ -804,20 +784,7 @@ extern bool tq_unique_key_try_lock(TqUniqueKey *key);
 extern void tq_unique_keys_set(const TqUniqueKey *keys, int n);
 extern void tq_unique_keys_release(const int64 *tasks, int n);
 
-/* ---- failure_table.c: tasks that ended without success ---- */
-
-typedef struct TqFailure
-{
-	int64 task;
-	int32 queue;
-	TimestampTz resolved;
-	TqState state; /* failed or exception */
-} TqFailure;
-
-extern void tq_failures_insert(const TqFailure *failures, int n);
-extern void tq_failure_delete(int64 task);
-
-/* ---- dead_letter_table.c: tasks that failed finally, and how ---- */
+/* ---- dead_letter_table.c: tasks that failed, and those finally so ---- */
 
 typedef struct TqDeadLetter
 {
@@ -843,6 +810,17 @@ extern TqDeadLetter *tq_dead_letters_by_age(int32 queue,
 											int *found);
 extern TqDeadLetter *tq_dead_letters_list(int32 queue, const TqSlug *after,
 										  int max, int *found);
+
+typedef struct TqFailure
+{
+	int64 task;
+	int32 queue;
+	TimestampTz resolved;
+	TqState state; /* failed or exception */
+} TqFailure;
+
+extern void tq_failures_insert(const TqFailure *failures, int n);
+extern void tq_failure_delete(int64 task);
 
 /* ---- artifact_table.c: metadata and content of artifacts ---- */
 
@@ -912,7 +890,7 @@ extern int64 *tq_postponed_among(const int64 *tasks, int n, const char *step,
 extern void tq_postponed_delete(int64 task, const char *step);
 extern TimestampTz tq_postponed_next_due(void);
 
-/* ---- count_table.c: counts of rows, and counters that spare them ---- */
+/* ---- count_table.c: counts of rows, and sums of what is reported ---- */
 
 extern uint64 tq_count_identity(void);
 
@@ -928,9 +906,12 @@ extern int64 tq_count_claimed(int32 queue, TimestampTz now);
 extern TqGauges *tq_count_rows(int *n);
 extern TqGauges *tq_count_ended(TimestampTz now, int *n);
 extern bool tq_count_build_gauges(void);
-extern int64 tq_count_running(void);
 extern bool tq_count_read_group(int64 id, int64 *counters);
 extern bool tq_count_group_begin(int64 id, Snapshot *snapshot);
+
+extern bool tq_progress_is_reported(int64 group);
+extern double tq_progress_of_own(const TqGroup *group);
+extern double tq_progress_of_group(const TqGroup *group, int64 tasks);
 
 /* ---- unresolved_list.c: pages of the unresolved tasks of a queue ---- */
 

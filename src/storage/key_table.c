@@ -1,12 +1,11 @@
 /*
- * unique_key_table.c
- *	  Rows of tq_internal.unique_key: which task has a unique key, or had it last.
+ * key_table.c
+ *	  Rows of tq_internal.task_key: the keys that tasks have by their policies;
+ *	  and of tq_internal.unique_key: which task has a unique key, or had it last.
  *
- * A row is written when a task is created or rerun with the key, and not when
- * the task changes its state, which says whether the task holds the key
- * (engine/unique.c).  The row goes when its task is deleted.  If another session
- * has the row locked then, it stays and names a task that does not exist, as if
- * there were none, until a task is created with that key.
+ * A policy says which kinds of keys its tasks have (TqPolicy.keys), and the rows
+ * here say which key each of them has.  Most tasks have none.  The rows are
+ * deleted with the task.
  */
 #include "postgres.h"
 
@@ -17,10 +16,69 @@
 #include "utils/snapmgr.h"
 #include "utils/snapshot.h"
 
+#include "../core/policy.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "rows.h"
 #include "tasks.h"
+
+TQ_NUMBERS(TQ_TASK_KEY_COLUMNS, task_key);
+
+static TqStatement insert_keys = TQ_STATEMENT(
+	"INSERT INTO tq_internal.task_key (task, kind, key) SELECT * FROM unnest($1, $2, $3)",
+	INT8ARRAYOID, INT4ARRAYOID, TEXTARRAYOID);
+
+static TqStatement read_keys = TQ_STATEMENT(
+	"SELECT task, kind, key FROM tq_internal.task_key WHERE task = $1",
+	INT8OID);
+
+/* Inserts keys of new tasks. */
+void
+tq_task_keys_insert(const TqKeyOfTask *keys, int n)
+{
+	int64 *tasks = palloc(sizeof(int64) * Max(n, 1));
+	int32 *kinds = palloc(sizeof(int32) * Max(n, 1));
+	char **texts = palloc(sizeof(char *) * Max(n, 1));
+
+	if (n == 0)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		tasks[i] = keys[i].task;
+		kinds[i] = keys[i].kind;
+		texts[i] = keys[i].key;
+	}
+	tq_spi_run(&insert_keys,
+			   TQ_VALUES(tq_array_int64(tasks, n), tq_array_int32(kinds, n),
+						 tq_array_text(texts, n)),
+			   NULL);
+}
+
+TQ_READER(read_key, TqKeyOfTask, TQ_TASK_KEY_COLUMNS, task_key)
+
+/* Sets keys[], which has TQ_KEYS elements, to those of a task; NULL: none. */
+void
+tq_task_keys_read(int64 task, char **keys)
+{
+	int n;
+	TqKeyOfTask *rows = tq_spi_read_all(&read_keys,
+										TQ_VALUES(Int64GetDatum(task)),
+										read_key, sizeof(TqKeyOfTask), &n);
+
+	memset(keys, 0, sizeof(char *) * TQ_KEYS);
+	for (int i = 0; i < n; i++)
+		keys[rows[i].kind] = rows[i].key;
+}
+
+/* ---- unique keys ---- */
+
+/*
+ * A row of tq_internal.unique_key is written when a task is created or rerun with the key, and not when
+ * the task changes its state, which says whether the task holds the key
+ * (engine/unique.c).  The row goes when its task is deleted.  If another session
+ * has the row locked then, it stays and names a task that does not exist, as if
+ * there were none, until a task is created with that key.
+ */
 
 TQ_NUMBERS(TQ_UNIQUE_KEY_COLUMNS, unique_key);
 
@@ -31,30 +89,30 @@ static TqRelation unique_keys_by_key = TQ_RELATION("unique_key_pkey");
  * Locks rows in the order of the arrays, and inserts those that there are not.
  * A row is locked although the condition is never met.
  */
-static TqStatement lock_keys = TQ_STATEMENT(
+static TqStatement lock_unique_keys = TQ_STATEMENT(
 	"INSERT INTO tq_internal.unique_key AS u (queue, key, task)"
 	" SELECT x.queue, x.key, 0 FROM unnest($1, $2) AS x (queue, key)"
 	" ON CONFLICT (queue, key) DO UPDATE SET task = u.task WHERE false",
 	INT4ARRAYOID, TEXTARRAYOID);
 
-static TqStatement set_keys = TQ_STATEMENT(
+static TqStatement set_unique_keys = TQ_STATEMENT(
 	"UPDATE tq_internal.unique_key AS u SET task = x.task"
 	" FROM unnest($1, $2, $3) AS x (queue, key, task) WHERE u.queue = x.queue AND u.key = x.key",
 	INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID);
 
 /* A row that has another task by now does not match when it is locked. */
-static TqStatement release_keys = TQ_STATEMENT(
+static TqStatement release_unique_keys = TQ_STATEMENT(
 	"DELETE FROM tq_internal.unique_key WHERE ctid = ANY (ARRAY("
 	"SELECT u.ctid FROM tq_internal.task_key k JOIN tq_internal.task t ON t.id = k.task"
 	" JOIN tq_internal.unique_key u ON u.queue = ANY (ARRAY[0, t.queue]) AND u.key = k.key AND u.task = k.task"
 	" WHERE k.task = ANY ($1) AND k.kind = 0 FOR UPDATE OF u SKIP LOCKED))",
 	INT8ARRAYOID);
 
-TQ_READER(read_key, TqUniqueKey, TQ_UNIQUE_KEY_COLUMNS, unique_key)
+TQ_READER(read_unique_key, TqUniqueKey, TQ_UNIQUE_KEY_COLUMNS, unique_key)
 
 /* Reads the rows of these keys, which are locked. */
 static void
-read_keys(TqUniqueKey *keys, int n)
+read_unique_keys(TqUniqueKey *keys, int n)
 {
 	TqScan *scan = tq_scan_open(&unique_keys, &unique_keys_by_key, 2, NULL);
 
@@ -63,7 +121,7 @@ read_keys(TqUniqueKey *keys, int n)
 		if (!tq_scan_find(scan, Int32GetDatum(keys[i].queue),
 						  CStringGetTextDatum(keys[i].key), 0))
 			elog(ERROR, "a unique key has no row that was just locked");
-		read_key(scan->slot, &keys[i]);
+		read_unique_key(scan->slot, &keys[i]);
 	}
 	tq_scan_close(scan);
 }
@@ -87,8 +145,8 @@ tq_unique_keys_lock(TqUniqueKey *keys, int n)
 	Datum values[2];
 
 	arrays_of(keys, n, values);
-	tq_spi_run(&lock_keys, values, NULL);
-	read_keys(keys, n);
+	tq_spi_run(&lock_unique_keys, values, NULL);
+	read_unique_keys(keys, n);
 }
 
 /*
@@ -126,7 +184,7 @@ tq_unique_key_try_lock(TqUniqueKey *key)
 	UnregisterSnapshot(snapshot);
 	InitDirtySnapshot(dirty);
 	if (is_locked)
-		read_keys(key, 1);
+		read_unique_keys(key, 1);
 	else if (exists || has_row(key, &dirty, NULL))
 		return false;
 	else
@@ -144,7 +202,7 @@ tq_unique_keys_set(const TqUniqueKey *keys, int n)
 		return;
 	arrays_of(keys, n, values);
 	TQ_COLUMN(keys, n, int64, tq_array_int64, task, values[2]);
-	tq_spi_run(&set_keys, values, NULL);
+	tq_spi_run(&set_unique_keys, values, NULL);
 }
 
 /*
@@ -159,5 +217,6 @@ tq_unique_keys_release(const int64 *tasks, int n)
 
 	tq_table_close(table);
 	if (!is_empty)
-		tq_spi_run(&release_keys, TQ_VALUES(tq_array_int64(tasks, n)), NULL);
+		tq_spi_run(&release_unique_keys, TQ_VALUES(tq_array_int64(tasks, n)),
+				   NULL);
 }
