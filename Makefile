@@ -34,7 +34,7 @@ endif
 PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
-REGRESS = install slugid privilege scope settings limit create schedule claim report resolve \
+REGRESS = install slugid privilege scope body settings limit create schedule claim report resolve \
 	group priority artifact upkeep delete interned statement topic wait preset bad_input bad_definition big
 REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=./tmp_check_regress $(test_settings)
 ISOLATION = $(patsubst $(tree)/test/isolation/specs/%.spec,%,$(sort $(wildcard $(tree)/test/isolation/specs/*.spec)))

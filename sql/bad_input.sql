@@ -144,12 +144,14 @@ DO $$ BEGIN
 END $$;
 SELECT pg_temp.stored() AS before \gset
 
--- Functions with arguments that are not in the list, without those of the type: none
+CREATE TEMP VIEW called_by_bodies AS
+	SELECT oid, proname, proargtypes FROM pg_proc p WHERE pronamespace = 'tq_internal'::regnamespace AND (prosrc ~ '^tq_(sql|body)_' OR prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql'));
+-- Functions with arguments that are not in the list, without those of the type, and those that only bodies of functions call: none
 SELECT proname, pg_get_function_identity_arguments(oid) FROM pg_proc
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind IN ('f', 'p') AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname);
+WHERE (pronamespace = 'tq'::regnamespace OR pronamespace = 'tq_internal'::regnamespace AND oid NOT IN (SELECT oid FROM called_by_bodies)) AND prokind IN ('f', 'p') AND pronargs > 0 AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname);
 -- Arguments that are not in the list: none
 SELECT proname, a FROM pg_proc, unnest(proargnames[1:pronargs]) a
-WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND prokind IN ('f', 'p') AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname AND arg = a)
+WHERE (pronamespace = 'tq'::regnamespace OR pronamespace = 'tq_internal'::regnamespace AND oid NOT IN (SELECT oid FROM called_by_bodies)) AND prokind IN ('f', 'p') AND proname !~ '^slugid' AND NOT EXISTS (SELECT FROM call WHERE split_part(fn, '#', 1) = proname AND arg = a)
 	AND (proname, a) NOT IN (('cancel_tasks', 'tasks'), ('move_tasks', 'tasks'))	-- what the procedure returns
 	AND (proname, a) <> ('resolve', 'reports');	-- the argument of resolve_and_claim()
 
@@ -275,6 +277,12 @@ SELECT tq.enqueue('regress/new', task_id => pg_temp.id('gone2'), dependencies =>
 ROLLBACK;
 SELECT pg_temp.stored() = :'before' AS unchanged;
 SELECT tq.enqueue('regress/new', task_id => pg_temp.id('gone2'), task_group_id => pg_temp.id('gone'), scheduler_id => 'here');
+
+-- What only bodies call answers NULL, or refuses it
+SELECT count(*) > 10 AS many, count(*) FILTER (WHERE code = '42883') AS missing
+FROM called_by_bodies p, pg_temp.answer(format('SELECT * FROM tq_internal.%I(%s)', proname, (
+	SELECT string_agg(format('NULL::%s', CASE t WHEN '"any"'::regtype THEN 'text' ELSE format_type(t, NULL) END), ', ') FROM unnest(proargtypes) t))) a;
+DELETE FROM errors WHERE code !~ '^TQ4';
 
 -- Errors of tq that lack DETAIL or HINT, or are too long: none
 SELECT * FROM poor_errors;

@@ -88,7 +88,12 @@ SELECT * FROM pg_temp.answer($$SELECT nextval('tq_internal.id_seq')$$);
 SELECT * FROM pg_temp.answer('SELECT tq.start_maintenance()');
 SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
 SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
+-- The bodies of functions have the rights of the owner; no other role writes one
+SELECT l AS language, a.code, a.message, d.code AS inline FROM unnest(ARRAY['tq_read', 'tq_call', 'tq_operate']) l,
+	pg_temp.answer(format('CREATE FUNCTION pg_temp.mine() RETURNS int LANGUAGE %s AS $b$ BEGIN RETURN 1; END $b$', l)) a, pg_temp.answer(format('DO LANGUAGE %s $b$ BEGIN END $b$', l)) d;
 RESET ROLE;
+SELECT * FROM pg_temp.answer('GRANT USAGE ON LANGUAGE tq_read TO regress_tq_nobody');
+SELECT code, detail ~ 'extension tq depends on extension plpgsql' AS by_tq FROM pg_temp.answer('DROP EXTENSION plpgsql');
 
 -- Another role may call each function, which refuses it (TQ403) after it has checked its arguments (TQ400)
 SET ROLE regress_tq_nobody;

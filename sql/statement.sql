@@ -169,8 +169,9 @@ SELECT count(*) FILTER (WHERE is_changed) > 100 AS many, count(*) FILTER (WHERE 
 ROLLBACK;
 RESET client_min_messages;
 
--- The functions in neither list: none reads uncommitted changes of another, except why() and queue_counts(), which show times and locks, and those that show counters or scopes
+-- The functions in neither list: none reads uncommitted changes of another, except why() and queue_counts(), which show times and locks, and those that show counters or scopes.  Without those that only bodies of functions call.
 SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
+	AND NOT (p.pronamespace = 'tq_internal'::regnamespace AND (p.prosrc ~ '^tq_(sql|body)_' OR p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')))
 	AND proname NOT IN (SELECT name FROM reader UNION ALL SELECT name FROM writer) ORDER BY 1;
 -- A function that reads is VOLATILE, because its result may change within a statement
 SELECT p.proname FROM pg_proc AS p JOIN reader AS r ON r.name = p.proname WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'v';

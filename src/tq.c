@@ -3,8 +3,9 @@
  *	  Initialization of the library.
  *
  * Defines the settings, and installs the planner hook and the transaction
- * callback always; sets up shared memory and registers the launcher only under
- * shared_preload_libraries, and never during pg_upgrade.
+ * callback always; sets up shared memory, registers the launcher and loads PL/pgSQL
+ * for all sessions (api/sql_body.c) only under shared_preload_libraries, and never
+ * during pg_upgrade.
  */
 #include "postgres.h"
 
@@ -64,4 +65,5 @@ _PG_init(void)
 	tq_shmem_init(shmem_parts, lengthof(shmem_parts));
 	tq_launcher_register();
 	tq_utility_hook_install();
+	load_file("$libdir/plpgsql", false);
 }

@@ -147,7 +147,7 @@ tq_worker_remove(const TqWorkerId *id, const char *reason, TimestampTz now,
 	int32 queue = tq_queue_find(id->queue);
 	Jsonb *error = error_of(reason);
 	TqWorkerSeat seat;
-	TqListedRun *runs;
+	TqHeldRun *runs;
 	TqReport *reports;
 
 	if (queue == 0 || !tq_worker_seat_find(queue, id->group, id->name, &seat))

@@ -369,26 +369,6 @@ tq_worker_json(const char *queue, const TqWorker *worker)
 	return tq_json_end(&state);
 }
 
-/*
- * Returns a task queue, or a provisioner, which has no slash in its name, as
- * get_task_queue() and get_provisioner() show it.
- */
-Jsonb *
-tq_queue_json(const TqQueue *queue)
-{
-	JsonbParseState *state = tq_json_begin();
-
-	if (strchr(queue->name, '/') != NULL)
-		add_queue(&state, queue->name);
-	else
-		tq_json_add_text(&state, "provisionerId", queue->name);
-	tq_json_add_time(&state, "expires", queue->expires);
-	tq_json_add_time(&state, "lastDateActive", queue->last_date_active);
-	tq_json_add_text(&state, "description", TQ_QUEUE_DESCRIPTION);
-	tq_json_add_text(&state, "stability", TQ_QUEUE_STABILITY);
-	return tq_json_end(&state);
-}
-
 /* Returns the result of task_queue_counts() (doc/spec/taskcluster.md 2.16). */
 Jsonb *
 tq_counts_json(const char *queue, int64 pending, int64 claimed)

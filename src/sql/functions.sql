@@ -1,4 +1,74 @@
 -- ---------------------------------------------------------------------------
+-- Languages of functions that are written in SQL, and what their bodies call
+--
+-- A body is PL/pgSQL in a call of tq (src/api/sql_body.c).  It has the rights of
+-- the owner; it checks its arguments, then the scopes of the caller by require().
+-- Columns in it have the name of their table before them, and arguments that of
+-- the function, where one might be taken for the other.
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION tq_internal.body_read() RETURNS language_handler
+	AS 'MODULE_PATHNAME', 'tq_body_read' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.body_read() IS 'calls a function of the language tq_read';
+CREATE FUNCTION tq_internal.body_call() RETURNS language_handler
+	AS 'MODULE_PATHNAME', 'tq_body_call' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.body_call() IS 'calls a function of the language tq_call';
+CREATE FUNCTION tq_internal.body_operate() RETURNS language_handler
+	AS 'MODULE_PATHNAME', 'tq_body_operate' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.body_operate() IS 'calls a function of the language tq_operate';
+CREATE FUNCTION tq_internal.body_validate(oid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_body_validate' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.body_validate(oid) IS 'checks a function of these languages when it is created';
+
+-- Not trusted: only a superuser creates functions in them.
+CREATE LANGUAGE tq_read HANDLER tq_internal.body_read VALIDATOR tq_internal.body_validate;
+COMMENT ON LANGUAGE tq_read IS 'functions of tq that only read, by one snapshot';
+CREATE LANGUAGE tq_call HANDLER tq_internal.body_call VALIDATOR tq_internal.body_validate;
+COMMENT ON LANGUAGE tq_call IS 'functions of tq that may write';
+CREATE LANGUAGE tq_operate HANDLER tq_internal.body_operate VALIDATOR tq_internal.body_validate;
+COMMENT ON LANGUAGE tq_operate IS 'functions of tq that may write, as acts of an operator in the audit trail';
+
+CREATE FUNCTION tq_internal.clock_now() RETURNS timestamptz
+	AS 'MODULE_PATHNAME', 'tq_clock_now_sql' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION tq_internal.clock_now() IS 'the time by which functions decide';
+
+CREATE FUNCTION tq_internal.require(scope text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_require' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.require(text) IS 'raises TQ403 unless the caller has that scope';
+
+CREATE FUNCTION tq_internal.not_null(value "any", name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_not_null' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.not_null("any", text) IS 'raises TQ400 for an argument of that name which is NULL';
+
+CREATE FUNCTION tq_internal.arg_max(max int) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_sql_arg_max' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.arg_max(int) IS 'the argument max, the size of a page, if it may be that';
+
+CREATE FUNCTION tq_internal.arg_queue(task_queue_id text) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_sql_arg_queue' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.arg_queue(text) IS 'the argument task_queue_id, if it may be the name of a queue';
+
+CREATE FUNCTION tq_internal.arg_identifier(value text, name text) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_sql_arg_identifier' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.arg_identifier(text, text) IS 'an argument of that name, if it may be an identifier';
+
+CREATE FUNCTION tq_internal.clip(value text) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_sql_clip' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.clip(text) IS 'the beginning of a value that an error repeats';
+
+CREATE FUNCTION tq_internal.json_time(t timestamptz) RETURNS text
+	AS 'MODULE_PATHNAME', 'tq_sql_json_time' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.json_time(timestamptz) IS 'a time as answers and messages have it';
+
+CREATE FUNCTION tq_internal.microseconds(t timestamptz) RETURNS bigint
+	AS 'MODULE_PATHNAME', 'tq_sql_microseconds' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION tq_internal.microseconds(timestamptz) IS 'a time in microseconds since 2000, as a page of a list has it';
+
+CREATE FUNCTION tq_internal.definitions(tasks bigint[]) RETURNS SETOF jsonb
+	AS 'MODULE_PATHNAME', 'tq_sql_definitions' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION tq_internal.definitions(bigint[]) IS 'definitions of these tasks, in their order';
+
+-- ---------------------------------------------------------------------------
 -- Tasks
 -- ---------------------------------------------------------------------------
 

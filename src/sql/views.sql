@@ -2,10 +2,6 @@
 -- Names of stored numbers, and views that show them
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION tq_internal.clock_now() RETURNS timestamptz
-	AS 'MODULE_PATHNAME', 'tq_clock_now_sql' LANGUAGE C VOLATILE;
-COMMENT ON FUNCTION tq_internal.clock_now() IS 'the time by which functions decide';
-
 -- Functions of schema tq that views call, without the check of scopes.
 CREATE FUNCTION tq_internal.group_progress(task_group_id tq.slugid) RETURNS tq.progress
 	AS 'MODULE_PATHNAME', 'tq_group_progress_shown' LANGUAGE C;

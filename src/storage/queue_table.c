@@ -86,27 +86,6 @@ static TqStatement read_queue = TQ_STATEMENT(
 	" WHERE task_queue_id = $1 AND expires > $2",
 	TEXTOID, TIMESTAMPTZOID);
 
-static TqStatement list_queues = TQ_STATEMENT(
-	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
-	" WHERE task_queue_id > $1 AND expires > $2 ORDER BY task_queue_id LIMIT $3",
-	TEXTOID, TIMESTAMPTZOID, INT4OID);
-
-static TqStatement list_queues_of = TQ_STATEMENT(
-	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
-	" WHERE split_part(task_queue_id, '/', 1) = $1 AND split_part(task_queue_id, '/', 2) > $2"
-	" AND expires > $3 ORDER BY split_part(task_queue_id, '/', 2) LIMIT $4",
-	TEXTOID, TEXTOID, TIMESTAMPTZOID, INT4OID);
-
-static TqStatement list_provisioners = TQ_STATEMENT(
-	"SELECT split_part(task_queue_id, '/', 1), max(expires), max(last_date_active) FROM tq_internal.queue"
-	" WHERE split_part(task_queue_id, '/', 1) > $1 AND expires > $2 GROUP BY 1 ORDER BY 1 LIMIT $3",
-	TEXTOID, TIMESTAMPTZOID, INT4OID);
-
-static TqStatement read_provisioner = TQ_STATEMENT(
-	"SELECT split_part(task_queue_id, '/', 1), max(expires), max(last_date_active) FROM tq_internal.queue"
-	" WHERE split_part(task_queue_id, '/', 1) = $1 AND expires > $2 GROUP BY 1",
-	TEXTOID, TIMESTAMPTZOID);
-
 /* The number of a queue that was found, and whether it is retired. */
 typedef struct Found
 {
@@ -266,8 +245,6 @@ tq_queue_declare(int32 queue, TimestampTz expires)
 	tq_name_remove(&queue_names, &queue);
 }
 
-/* ---- what people and clients read ---- */
-
 static void
 read_entry(TupleTableSlot *slot, void *queue)
 {
@@ -283,59 +260,6 @@ tq_queue_read(const char *name, TimestampTz now, TqQueue *queue)
 	Datum values[2] = {CStringGetTextDatum(name), TimestampTzGetDatum(now)};
 
 	return tq_spi_read(&read_queue, values, read_entry, queue);
-}
-
-/*
- * Reads what the queues of a provisioner that have not expired say of it;
- * returns false if there are none.
- */
-bool
-tq_queue_read_provisioner(const char *provisioner, TimestampTz now,
-						  TqQueue *queue)
-{
-	Datum values[2] = {CStringGetTextDatum(provisioner),
-					   TimestampTzGetDatum(now)};
-
-	return tq_spi_read(&read_provisioner, values, read_entry, queue);
-}
-
-/*
- * Returns a page of the queues that have not expired, by name, beginning after
- * the name `after`.
- */
-TqQueue *
-tq_queues_list(const char *after, int max, TimestampTz now, int *found)
-{
-	Datum values[3] = {CStringGetTextDatum(after), TimestampTzGetDatum(now),
-					   Int32GetDatum(max)};
-
-	return tq_spi_read_all(&list_queues, values, read_entry, sizeof(TqQueue),
-						   found);
-}
-
-/* The same, of one provisioner, by worker type. */
-TqQueue *
-tq_queues_list_of(const char *provisioner, const char *after, int max,
-				  TimestampTz now, int *found)
-{
-	Datum values[4] = {CStringGetTextDatum(provisioner),
-					   CStringGetTextDatum(after), TimestampTzGetDatum(now),
-					   Int32GetDatum(max)};
-
-	return tq_spi_read_all(&list_queues_of, values, read_entry,
-						   sizeof(TqQueue), found);
-}
-
-/* Returns a page of the provisioners of queues that have not expired. */
-TqQueue *
-tq_queues_list_provisioners(const char *after, int max, TimestampTz now,
-							int *found)
-{
-	Datum values[3] = {CStringGetTextDatum(after), TimestampTzGetDatum(now),
-					   Int32GetDatum(max)};
-
-	return tq_spi_read_all(&list_provisioners, values, read_entry,
-						   sizeof(TqQueue), found);
 }
 
 /* ---- expiry ---- */

@@ -31,10 +31,10 @@ extern void tq_call_end(void);
 
 /* ---- queue_table.c: queues, whose names are interned to numbers ---- */
 
-/* A queue that a worker has asked for work, or a provisioner of such queues. */
+/* A queue that a worker has asked for work. */
 typedef struct TqQueue
 {
-	char *name; /* provisionerId/workerType, or provisionerId */
+	char *name;
 	TimestampTz expires;
 	TimestampTz last_date_active; /* 0: declared, but not seen */
 } TqQueue;
@@ -46,10 +46,6 @@ typedef struct TqQueueNumber
 	char *name;
 } TqQueueNumber;
 
-/* What Taskcluster shows of a queue that was not declared. */
-#define TQ_QUEUE_DESCRIPTION ""
-#define TQ_QUEUE_STABILITY "experimental"
-
 extern int32 tq_queue_find(const char *name);
 extern char *tq_queue_name(int32 queue);
 extern int32 tq_queue_intern(const char *name);
@@ -58,14 +54,6 @@ extern TqQueueNumber *tq_queue_numbers_of(const char *provisioner, int max,
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
 extern void tq_queue_declare(int32 queue, TimestampTz expires);
 extern bool tq_queue_read(const char *name, TimestampTz now, TqQueue *queue);
-extern bool tq_queue_read_provisioner(const char *provisioner, TimestampTz now,
-									  TqQueue *queue);
-extern TqQueue *tq_queues_list(const char *after, int max, TimestampTz now,
-							   int *found);
-extern TqQueue *tq_queues_list_of(const char *provisioner, const char *after,
-								  int max, TimestampTz now, int *found);
-extern TqQueue *tq_queues_list_provisioners(const char *after, int max,
-											TimestampTz now, int *found);
 extern void tq_queues_forget(TimestampTz before);
 
 /* ---- json_fields.c: reads JSON objects into structs, field by field ---- */

@@ -225,6 +225,15 @@ extern void tq_runs_update(const TqRun *runs, int n);
 extern bool tq_run_find(int64 task, int run_id, TqRun *run);
 extern TimestampTz tq_run_last_taken_until(void);
 
+/* A running run of a worker. */
+typedef struct TqHeldRun
+{
+	TqSlug task_id;
+	int run_id;
+} TqHeldRun;
+
+extern TqHeldRun *tq_runs_held(int32 worker, int *found);
+
 /* What a session remembers of a task of which it has claimed a run. */
 typedef struct TqRecalled
 {
@@ -936,30 +945,5 @@ extern TqUnresolvedRow *tq_unresolved_page(const TqUnresolvedFilter *filter,
 										   TqTaskLocation location,
 										   int priority, int64 after, int max,
 										   int *found);
-
-/* ---- run_list.c: pages of the pending and claimed runs of a queue ---- */
-
-/* A place in a list: after the run that has it. */
-typedef struct TqRunPlace
-{
-	TimestampTz since; /* of a claimed run: when it was claimed */
-	int64 number;      /* its task; of a pending run: its seq */
-} TqRunPlace;
-
-typedef struct TqListedRun
-{
-	int64 task;
-	TqSlug task_id;
-	int run_id;
-	TqRunPlace place; /* `since` of a pending run: when it became pending */
-	char *worker_group;
-	char *worker_id;
-} TqListedRun;
-
-extern TqListedRun *tq_runs_list_pending(int32 queue, int64 after, int max,
-										 TimestampTz now, int *found);
-extern TqListedRun *tq_runs_list_claimed(int32 queue, const TqRunPlace *after,
-										 int max, TimestampTz now, int *found);
-extern TqListedRun *tq_runs_held(int32 worker, int *found);
 
 #endif /* TQ_TASKS_H */

@@ -27,10 +27,15 @@
  * does through the access methods needs no right (storage/table.c), and looks
  * nothing up in the search_path.
  *
+ * Bodies.  Some functions are written in SQL and run in a call (api/sql_body.c).
+ * Their statements follow the same rules: the body of a function that only reads
+ * has the snapshot of the call, and one that writes has the latest snapshot for
+ * each statement, which a hook of the executor gives it under REPEATABLE READ.
+ *
  * Plans.  Every statement scans indexes in the order in which its text names
  * the tables, however empty or stale the statistics are, because a queue grows
  * from nothing to millions of rows between two ANALYZEs.  A planner hook sets
- * the planner for these statements, so that whenever the server finds a plan
+ * the planner for these statements, and for those of bodies, so that whenever the server finds a plan
  * invalid and plans again, it makes the same plan.
  */
 #include "postgres.h"
@@ -39,6 +44,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
+#include "executor/executor.h"
 #include "executor/spi.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
@@ -72,6 +78,7 @@ static uint64 read_since = 0;
 static const TqStatement *running = NULL;
 
 static planner_hook_type next_planner_hook = NULL;
+static ExecutorStart_hook_type next_executor_start = NULL;
 
 /* What a call restores when it ends, in whatever way. */
 typedef struct Opening
@@ -82,6 +89,7 @@ typedef struct Opening
 	uint64 was_read_since;
 	const TqStatement *was_running;
 	Oid caller;    /* effective role when the call began */
+	bool is_body;  /* it runs the body of a function in SQL */
 	bool is_owner; /* are these of the caller, and to be restored */
 	Oid user;
 	int security;
@@ -145,6 +153,7 @@ open_call(bool read_only)
 	opening->callback.arg = opening;
 	opening->outer = current;
 	opening->caller = GetUserId();
+	opening->is_body = false;
 	opening->is_owner = false;
 	opening->was_reading = reading;
 	opening->was_read_since = read_since;
@@ -215,6 +224,18 @@ tq_spi_become_owner(void)
 }
 
 /*
+ * Begins the body of a function that is written in SQL: the rest of the call has
+ * the rights of the owner, and generic plans, which are made as those of tq.
+ */
+void
+tq_spi_begin_body(void)
+{
+	tq_spi_become_owner();
+	set_option("plan_cache_mode", "force_generic_plan");
+	current->is_body = true;
+}
+
+/*
  * Returns the role that called the function of tq that runs: the session user,
  * or that of SET ROLE or of a SECURITY DEFINER function around the call.
  */
@@ -274,10 +295,20 @@ tq_spi_snapshot(void)
 }
 
 /*
- * Plans a statement of tq with the settings that it needs.  While it runs, the
- * server may plan other statements, such as those of a trigger: their text
- * differs.
+ * Returns whether the server plans a statement of tq: that which runs, or one of
+ * the body that runs.  While a statement runs, the server may plan others, such
+ * as those of a trigger: their text differs.
  */
+static bool
+is_of_tq(const char *query_string)
+{
+	if (current != NULL && current->is_body)
+		return true;
+	return running != NULL && query_string != NULL &&
+		   strcmp(query_string, running->sql) == 0;
+}
+
+/* Plans a statement of tq with the settings that it needs. */
 static PlannedStmt *
 plan_statement(Query *parse, const char *query_string, int cursor_options,
 			   ParamListInfo params)
@@ -287,8 +318,7 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 	PlannedStmt *result;
 	int nest;
 
-	if (running == NULL || query_string == NULL ||
-		strcmp(query_string, running->sql) != 0)
+	if (!is_of_tq(query_string))
 		return plan(parse, query_string, cursor_options, params);
 	nest = NewGUCNestLevel();
 	set_option("enable_indexscan", "on");
@@ -308,10 +338,32 @@ plan_statement(Query *parse, const char *query_string, int cursor_options,
 	return result;
 }
 
-/* Installs the planner hook. */
+/*
+ * Begins the execution of a statement.  PL/pgSQL gives each statement of a body
+ * that writes the snapshot of the transaction, which under REPEATABLE READ is not
+ * the latest one.
+ */
+static void
+start_statement(QueryDesc *query, int flags)
+{
+	if (current != NULL && current->is_body && !reading &&
+		IsolationUsesXactSnapshot())
+	{
+		UnregisterSnapshot(query->snapshot);
+		query->snapshot = RegisterSnapshot(GetLatestSnapshot());
+	}
+	if (next_executor_start != NULL)
+		next_executor_start(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
+}
+
+/* Installs the hooks of the planner and of the executor. */
 void
 tq_spi_init(void)
 {
+	next_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = start_statement;
 	next_planner_hook = planner_hook;
 	planner_hook = plan_statement;
 }

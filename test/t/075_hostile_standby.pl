@@ -199,7 +199,9 @@ my %neither = map { $_ => 1 } qw(start_maintenance slugid_eq_support);
 
 my @functions = split /\n/, $primary->safe_psql($db, q{
 	SELECT concat_ws(' ', p.proname, p.prokind, p.pronamespace::regnamespace) FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
-		AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype ORDER BY 1});
+		AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
+		AND NOT (p.pronamespace = 'tq_internal'::regnamespace AND (p.prosrc ~ '^tq_(sql|body)_' OR p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')))	-- only bodies of functions call these
+	ORDER BY 1});
 my (%kind, %schema);
 foreach my $function (@functions)
 {

@@ -1,0 +1,294 @@
+/*
+ * sql_body.c
+ *	  The languages of the functions of tq that are written in SQL: PL/pgSQL, in
+ *	  a call of tq.
+ *
+ * A function that no hot path calls is written in one of
+ *
+ *	tq_read		it reads by one snapshot, also on a standby, and cannot write
+ *	tq_call		it may write
+ *	tq_operate	it may write, and the audit trail shows it as an act of an operator
+ *
+ * Like a function in C it keeps the extension from being dropped, has the rights
+ * of the owner and a search_path that no object of another role is in
+ * (util/spi.c), and its errors have no context of their own.  It is not SECURITY
+ * DEFINER, because the scopes that count are those of the caller.
+ *
+ * The languages are not trusted, so that only a superuser creates a function in
+ * one of them.  PL/pgSQL is required by the extension, and cannot be dropped
+ * before it.
+ *
+ * Also the functions that bodies call: checks of arguments and scopes, and what
+ * SQL cannot say.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_language.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "plpgsql.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/elog.h"
+#include "utils/jsonb.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "../engine/engine.h"
+#include "../events/events.h"
+#include "../storage/tasks.h"
+#include "../util/util.h"
+#include "api.h"
+
+PG_FUNCTION_INFO_V1(tq_body_read);
+PG_FUNCTION_INFO_V1(tq_body_call);
+PG_FUNCTION_INFO_V1(tq_body_operate);
+PG_FUNCTION_INFO_V1(tq_body_validate);
+PG_FUNCTION_INFO_V1(tq_sql_require);
+PG_FUNCTION_INFO_V1(tq_sql_not_null);
+PG_FUNCTION_INFO_V1(tq_sql_arg_max);
+PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
+PG_FUNCTION_INFO_V1(tq_sql_arg_identifier);
+PG_FUNCTION_INFO_V1(tq_sql_clip);
+PG_FUNCTION_INFO_V1(tq_sql_microseconds);
+PG_FUNCTION_INFO_V1(tq_sql_json_time);
+PG_FUNCTION_INFO_V1(tq_sql_definitions);
+
+/* ---- the languages ---- */
+
+/* Functions of PL/pgSQL. */
+static struct
+{
+	PGFunction call;     /* calls a function; NULL: not looked up yet */
+	PGFunction validate; /* checks a function that is created */
+	PLpgSQL_function *(*compile)(FunctionCallInfo fcinfo, bool for_validator);
+} plpgsql;
+
+/* Looks up the functions of PL/pgSQL, once in a session. */
+static void
+look_up(void)
+{
+	HeapTuple tuple;
+	Form_pg_language language;
+	FmgrInfo call;
+	FmgrInfo validate;
+
+	if (plpgsql.call != NULL)
+		return;
+	tuple = SearchSysCache1(LANGNAME, CStringGetDatum("plpgsql"));
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+						errmsg("language \"plpgsql\" does not exist")));
+	language = (Form_pg_language) GETSTRUCT(tuple);
+	fmgr_info(language->lanplcallfoid, &call);
+	fmgr_info(language->lanvalidator, &validate);
+	ReleaseSysCache(tuple);
+	plpgsql.compile = load_external_function("$libdir/plpgsql",
+											 "plpgsql_compile", true, NULL);
+	plpgsql.validate = validate.fn_addr;
+	plpgsql.call = call.fn_addr;
+}
+
+/*
+ * Raises the error that a body has raised, without the context that PL/pgSQL and
+ * SPI have added; what the call is in adds its own.
+ */
+static void
+raise_plainly(MemoryContext context)
+{
+	ErrorData *error;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	FlushErrorState();
+	error->context = NULL;
+	ThrowErrorData(error);
+}
+
+/*
+ * Runs a body.  That of a function which only reads is marked as read-only, as
+ * PL/pgSQL marks functions that are not VOLATILE: its statements take no
+ * snapshots, and none may write.
+ */
+static Datum
+run(FunctionCallInfo fcinfo, bool read_only)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile Datum result = (Datum) 0;
+
+	PG_TRY();
+	{
+		error_context_stack = NULL;
+		if (read_only)
+			plpgsql.compile(fcinfo, false)->fn_readonly = true;
+		result = plpgsql.call(fcinfo);
+	}
+	PG_CATCH();
+	{
+		raise_plainly(context);
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/* Calls a function; its result is in the memory of the caller. */
+static Datum
+call(FunctionCallInfo fcinfo, bool read_only, bool is_operator)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	Datum result;
+
+	look_up();
+	tq_call_begin(read_only);
+	tq_spi_begin_body();
+	MemoryContextSwitchTo(outer);
+	result = run(fcinfo, read_only);
+	if (is_operator)
+		tq_audit_operator(fcinfo);
+	tq_call_end();
+	return result;
+}
+
+/* Calls a function of the language tq_read. */
+Datum
+tq_body_read(PG_FUNCTION_ARGS)
+{
+	return call(fcinfo, true, false);
+}
+
+/* Calls a function of the language tq_call. */
+Datum
+tq_body_call(PG_FUNCTION_ARGS)
+{
+	return call(fcinfo, false, false);
+}
+
+/* Calls a function of the language tq_operate. */
+Datum
+tq_body_operate(PG_FUNCTION_ARGS)
+{
+	return call(fcinfo, false, true);
+}
+
+/* Checks a function of any of these languages, as PL/pgSQL does. */
+Datum
+tq_body_validate(PG_FUNCTION_ARGS)
+{
+	look_up();
+	return plpgsql.validate(fcinfo);
+}
+
+/* ---- scopes and arguments ---- */
+
+/* Returns a text that a body gives, which is never NULL. */
+static char *
+given(FunctionCallInfo fcinfo, int n)
+{
+	if (PG_ARGISNULL(n))
+		elog(ERROR, "a body gives no argument %d", n + 1);
+	return text_to_cstring(PG_GETARG_TEXT_PP(n));
+}
+
+/* require(scope text): raises TQ403 unless the caller has that scope */
+Datum
+tq_sql_require(PG_FUNCTION_ARGS)
+{
+	char *scope = given(fcinfo, 0);
+
+	tq_access_require(tq_need("%s", scope));
+	PG_RETURN_VOID();
+}
+
+/* not_null(value "any", name text): raises TQ400 for an argument that is NULL */
+Datum
+tq_sql_not_null(PG_FUNCTION_ARGS)
+{
+	if (PG_ARGISNULL(0))
+		tq_error_null(given(fcinfo, 1));
+	PG_RETURN_VOID();
+}
+
+/* arg_max(max int) -> int: the size of a page */
+Datum
+tq_sql_arg_max(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(tq_arg_max(fcinfo, 0));
+}
+
+/* arg_queue(task_queue_id text) -> text: the name of a task queue */
+Datum
+tq_sql_arg_queue(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(tq_arg_task_queue_id(fcinfo, 0)));
+}
+
+/* arg_identifier(value text, name text) -> text: a part of such a name */
+Datum
+tq_sql_arg_identifier(PG_FUNCTION_ARGS)
+{
+	char *value = tq_arg_identifier(fcinfo, 0, given(fcinfo, 1));
+
+	PG_RETURN_TEXT_P(cstring_to_text(value));
+}
+
+/* ---- values ---- */
+
+/* clip(value text) -> text: as an error repeats it */
+Datum
+tq_sql_clip(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(
+		cstring_to_text(tq_error_clip(text_to_cstring(PG_GETARG_TEXT_PP(0)))));
+}
+
+/* microseconds(t timestamptz) -> bigint: since 2000, as pages have them */
+Datum
+tq_sql_microseconds(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(PG_GETARG_TIMESTAMPTZ(0));
+}
+
+/* json_time(t timestamptz) -> text: as JSON has it */
+Datum
+tq_sql_json_time(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(tq_clock_text(PG_GETARG_TIMESTAMPTZ(0))));
+}
+
+/* ---- tasks ---- */
+
+/*
+ * definitions(tasks bigint[]) -> jsonb of each of them, in their order.  What is
+ * built for a row is freed before the next one, so that a page needs little
+ * memory.
+ */
+Datum
+tq_sql_definitions(PG_FUNCTION_ARGS)
+{
+	ArrayType *ids = PG_GETARG_ARRAYTYPE_P(0);
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext row = AllocSetContextCreate(outer, "tq definition",
+											  ALLOCSET_DEFAULT_SIZES);
+	TqTaskDefinition *tasks;
+	int n;
+
+	if (array_contains_nulls(ids))
+		elog(ERROR, "a body gives a task that is NULL");
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	tasks = tq_definitions_by_id((int64 *) ARR_DATA_PTR(ids),
+								 ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids)),
+								 &n);
+	for (int i = 0; i < n; i++)
+	{
+		MemoryContextSwitchTo(row);
+		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo,
+				   (Datum[]){JsonbPGetDatum(tq_definition_json(&tasks[i]))},
+				   (bool[]){false});
+		MemoryContextSwitchTo(outer);
+		MemoryContextReset(row);
+	}
+	MemoryContextDelete(row);
+	return (Datum) 0;
+}
