@@ -31,6 +31,8 @@ ifneq ($(origin with_llvm),command line)
 override with_llvm = no
 endif
 
+# For what is generated into another directory than that of the sources.
+PG_CPPFLAGS = -Isrc/api
 PG_CFLAGS = -Wall -Wextra -Wdeclaration-after-statement \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
@@ -54,7 +56,8 @@ PROVE_TESTS = $(patsubst $(tree)/%,%,$(sort $(wildcard $(tree)/test/t/*.pl)))
 test_settings = --temp-config=$(tree)/test/tq.conf
 
 archives = tq-$(EXTVERSION).zip tq-$(EXTVERSION).tar.gz
-EXTRA_CLEAN = tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
+generated = src/api/audited.inc test/calls.sql
+EXTRA_CLEAN = $(generated) tmp_check_regress tmp_check_iso tmp_check_iso_prepared tmp_check_destdir.conf $(archives)
 
 .PHONY: check demo bench dist
 
@@ -94,8 +97,8 @@ ifneq ($(realpath $(tree)),$(CURDIR))
 ifneq ($(wildcard $(tree)/src/*.o $(tree)/src/*/*.o),)
 $(error $(tree) holds a build: run make clean there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS))) src/sql src/shard)
-EXTRA_CLEAN += src
+$(shell mkdir -p $(sort $(dir $(OBJS))) src/sql src/shard test)
+EXTRA_CLEAN += src test
 endif
 
 include $(PGXS)
@@ -120,12 +123,27 @@ endif
 
 # The parts of the SQL, each after those that it uses.
 sql_parts = roles types tables functions lists workers scopes cron presets subscriptions artifacts views health grants
-src/sql/tq--$(EXTVERSION).sql: $(patsubst %,$(tree)/src/sql/%.sql,$(sql_parts)) $(tree)/tq.control
+sql_sources = $(patsubst %,$(tree)/src/sql/%.sql,$(sql_parts))
+src/sql/tq--$(EXTVERSION).sql: $(sql_sources) $(tree)/tq.control
 	cat $(filter %.sql,$^) >$@
 
-# The router has the functions and types of tq: they are made of the same file.
-src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate routes views router.sql) src/sql/tq--$(EXTVERSION).sql $(tree)/tq_shard.control
-	$(or $(PERL),perl) $< $(tree) src/sql/tq--$(EXTVERSION).sql $(EXTVERSION) >$@.new && mv $@.new $@
+# The functions, as they are declared and as src/sql/functions describes them.
+manifest = $(addprefix $(tree)/src/sql/,functions Manifest.pm) $(sql_sources)
+generate = $(or $(PERL),perl) $(filter %/generate,$^)
+
+# The router has the functions and types of tq: they are made of the same files.
+src/shard/tq_shard--$(EXTVERSION).sql: $(addprefix $(tree)/src/shard/,generate views router.sql) $(manifest) src/sql/tq--$(EXTVERSION).sql $(tree)/tq_shard.control
+	$(generate) $(tree) src/sql/tq--$(EXTVERSION).sql $(EXTVERSION) >$@.new && mv $@.new $@
+
+src/api/audited.inc: $(tree)/src/sql/generate $(manifest)
+	$(generate) audited $(tree) >$@.new && mv $@.new $@
+
+# For tests that call every function.
+all: test/calls.sql
+test/calls.sql: $(tree)/src/sql/generate $(manifest) $(tree)/test/states.sql
+	$(generate) calls $(tree) >$@.new && mv $@.new $@
+
+src/api/audit_call.o src/api/audit_call.bc: src/api/audited.inc
 
 # A layer has few headers, and most files include most of those below: each depends on all.
 $(OBJS): $(wildcard $(tree)/src/*/*.h)

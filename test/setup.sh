@@ -589,7 +589,7 @@ tq_build() {
 # tq_keep_build FILE: keeps what was built, in place of that of before.
 tq_keep_build() {
 	rm -f "${1%/*}/$(tq_major)"-*.tar 2>/dev/null
-	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/*.o src/*/*.o tq.so src/sql/tq--*.sql) && tq_keep "$TQ_TMP/build.tar" "$1"
+	(cd "$TQ_TMP/src" && tar -cf "$TQ_TMP/build.tar" src/api/audited.inc src/*.o src/*/*.o tq.so src/sql/tq--*.sql) && tq_keep "$TQ_TMP/build.tar" "$1"
 }
 
 # tq_keep FILE KEPT: moves a file into .build/ of the tree, for the next time,

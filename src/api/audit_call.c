@@ -3,9 +3,9 @@
  *	  Writes calls of SQL functions to the audit trail.
  *
  * The catalog says what the function and its arguments are called, so that a
- * call site says only that its call is written.  An argument is written if its
- * name is in a list of those that identify something; what a list does not
- * name, such as a payload, a result, an error or credentials, is never written.
+ * call site says only that its call is written.  An argument is written if
+ * src/sql/functions names it among those that identify something; others, such
+ * as a payload, a result, an error or credentials, are never written.
  */
 #include "postgres.h"
 
@@ -25,60 +25,14 @@
 #include "../util/util.h"
 #include "api.h"
 
-/* Arguments that are written, of every function. */
-static const char *const written[] = {"task_group_id",
-									  "task_queue_id",
-									  "task_queue_ids",
-									  "provisioner_id",
-									  "worker_type",
-									  "worker_group",
-									  "worker_id",
-									  "quarantine_until",
-									  "priority",
-									  "states",
-									  "older_than",
-									  "role",
-									  "access",
-									  "revoke",
-									  "channel",
-									  "exchange",
-									  "routing_key_pattern",
-									  "pattern",
-									  NULL};
-
-/* Arguments whose names mean something else elsewhere. */
+/* Of each function that the trail has, the arguments that are written. */
 static const struct
 {
 	const char *function;
-	const char *argument;
-} written_of[] = {{"grant_scopes", "scopes"},
-				  {"revoke_scopes", "scopes"},
-				  {"subscribe", "name"},
-				  {"unsubscribe", "name"},
-				  {"schedule_cron", "name"},
-				  {"schedule_cron", "schedule"},
-				  {"unschedule_cron", "name"},
-				  {"pause_cron", "name"},
-				  {"resume_cron", "name"},
-				  {"run_cron_now", "name"},
-				  {"install_cron_upkeep", "schedule"},
-				  {"purge", "max"},
-				  {"redrive_queue", "max"},
-				  {"cancel_tasks", "max"},
-				  {"move_tasks", "max"},
-				  {"move_tasks", "to_task_queue_id"},
-				  {"rerun_task", "deadline"},
-				  {"rerun_task", "downstream"},
-				  {"reschedule_task", "run_at"},
-				  {"add_dependencies", "dependencies"},
-				  {"retry_task_group", "deadline"},
-				  {"retry_task_group", "reasons"},
-				  {"retry_task_group", "downstream"},
-				  {"set_queue", "settings"},
-				  {"set_buckets", "buckets"},
-				  {"resolve", "reason"},
-				  {"resolve_lines", "reason"},
-				  {"report_exception", "reason"}};
+	const char *const *arguments;
+} audited[] = {
+#include "audited.inc"
+};
 
 /* The declaration of the function that is called. */
 typedef struct Called
@@ -195,18 +149,26 @@ add_argument(JsonbParseState **state, FunctionCallInfo fcinfo,
 		add_value(state, name, called->types[i], PG_GETARG_DATUM(i));
 }
 
+/* Returns the names of the arguments of a function that are written. */
+static const char *const *
+find_audited(const char *function)
+{
+	for (int i = 0; i < lengthof(audited); i++)
+	{
+		if (strcmp(function, audited[i].function) == 0)
+			return audited[i].arguments;
+	}
+	elog(ERROR, "src/sql/functions does not name %s() as audited", function);
+}
+
 static Jsonb *
 read_arguments(FunctionCallInfo fcinfo, const Called *called)
 {
 	JsonbParseState *state = tq_json_begin();
+	const char *const *name;
 
-	for (int i = 0; written[i] != NULL; i++)
-		add_argument(&state, fcinfo, called, written[i]);
-	for (int i = 0; i < lengthof(written_of); i++)
-	{
-		if (strcmp(called->function, written_of[i].function) == 0)
-			add_argument(&state, fcinfo, called, written_of[i].argument);
-	}
+	for (name = find_audited(called->function); *name != NULL; name++)
+		add_argument(&state, fcinfo, called, *name);
 	return tq_json_end(&state);
 }
 
