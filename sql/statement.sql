@@ -1,9 +1,14 @@
 -- statement: a call sees the changes of earlier calls in the same statement.
 \getenv srcdir PG_ABS_SRCDIR
+\getenv builddir PG_ABS_BUILDDIR
 \set helper :srcdir /sql/helper.psql
+\set calls :builddir /test/calls.sql
 \set ECHO none
 \i :helper
+\i :calls
 \set ECHO all
+\pset format unaligned
+\pset footer off
 
 SELECT tq.status(tq.enqueue('regress/w', task_id => pg_temp.id('one'))) ->> 'state' AS state;
 SELECT (SELECT tq.task(id) ->> 'taskQueueId') AS queue, (SELECT count(*) FROM tq.statuses(ARRAY[id])) AS statuses,
@@ -11,77 +16,10 @@ SELECT (SELECT tq.task(id) ->> 'taskQueueId') AS queue, (SELECT count(*) FROM tq
 	FROM tq.enqueue('regress/w2', task_id => pg_temp.id('two')) AS id;
 
 -- What every function that reads shows of the changes of every function that
--- writes: in one statement with it the same as in the next one.
--- $t is a task, $g its group, $d a dependent of it, $q its queue, $u an upload.
+-- writes: in one statement with it the same as in the next one.  The calls are the
+-- samples of src/sql/functions, each about the task, group and queue of a pair.
 SET cron.database_name = 'elsewhere';	-- a pg_cron
 SET client_min_messages = warning;
-CREATE TEMP TABLE fixture (name text PRIMARY KEY, statement text);
-INSERT INTO fixture VALUES
-	('nothing', 'SELECT 1'),
-	('pending', $$SELECT tq.enqueue($q, task_id => $t, task_group_id => $g), tq.enqueue($q, task_id => $d, dependencies => ARRAY[$t])$$),
-	('running', $$SELECT tq.enqueue($q, task_id => $t, task_group_id => $g, policy => '{"deadLetter": true}'), tq.enqueue('regress/d', task_id => $d, dependencies => ARRAY[$t]),
-		(SELECT run_id FROM tq.claim_work($q, 'g', 'w'))$$),
-	('uploading', $$SELECT tq.enqueue($q, task_id => $t), (SELECT run_id FROM tq.claim_work($q, 'g', 'w')),
-		tq.create_artifact($t, 0, 'public/a', jsonb_build_object('storageType', 'object', 'contentType', 'text/plain', 'uploadId', $u, 'expires', now() + interval '1 h'))$$),
-	('completed', $$SELECT tq.enqueue($q, task_id => $t), (SELECT run_id FROM tq.claim_work($q, 'g', 'w')), tq.report_completed($t, 0)$$),
-	('dead', $$SELECT tq.enqueue($q, task_id => $t, policy => '{"deadLetter": true}'), (SELECT run_id FROM tq.claim_work($q, 'g', 'w')), tq.report_failed($t, 0)$$),
-	('unscheduled', $$SELECT tq.enqueue($q, task_id => $t, task_group_id => $g, dependencies => ARRAY[$t])$$),
-	('cron', $$SELECT name FROM tq.schedule_cron('cr', '* * * * *', $q)$$),
-	('sealed', $$SELECT tq.enqueue($q, task_id => $t, task_group_id => $g), tq.seal_task_group($g)$$);
-
-CREATE TEMP TABLE writer (name text, fixture text, call text);
-INSERT INTO writer VALUES
-	('create_task', 'nothing', $$tq.create_task($t, pg_temp.def(jsonb_build_object('taskQueueId', $q, 'taskGroupId', $g)))$$),
-	('create_tasks', 'nothing', $$tq.create_tasks(jsonb_build_array(jsonb_build_object('taskId', $t, 'task', pg_temp.def(jsonb_build_object('taskQueueId', $q, 'taskGroupId', $g)))))$$),
-	('define_task', 'nothing', $$tq.define_task($t, pg_temp.def(jsonb_build_object('taskQueueId', $q)))$$),
-	('enqueue', 'nothing', $$tq.enqueue($q, task_id => $t, task_group_id => $g)$$),
-	('fire_cron', 'cron', $$tq.fire_cron('cr')$$),
-	('run_cron_now', 'cron', $$tq.run_cron_now('cr')$$),
-	('enqueue_tasks', 'nothing', $$tq.enqueue_tasks($q, ARRAY['{}', '{}']::jsonb[], ARRAY[$t, $d], task_group_id => $g)$$),
-	('schedule_task', 'unscheduled', $$tq.schedule_task($t)$$),
-	('rerun_task', 'completed', $$tq.rerun_task($t)$$),
-	('rerun_task (downstream)', 'dead', $$tq.rerun_task($t, '1 h', true)$$),
-	('add_dependencies', 'unscheduled', $$tq.add_dependencies($t, ARRAY(SELECT o.task_id FROM tq.task_overview AS o WHERE o.state = 'completed' ORDER BY o.task_id LIMIT 1))$$),
-	('reschedule_task', 'pending', $$tq.reschedule_task($t, now() + interval '1 h')$$),
-	('cancel_task', 'pending', $$tq.cancel_task($t)$$),
-	('skip_task', 'pending', $$tq.skip_task($t, '1')$$),
-	('change_task_priority', 'pending', $$tq.change_task_priority($t, 'high')$$),
-	('change_task_group_priority', 'pending', $$tq.change_task_group_priority($g, 'high')$$),
-	('seal_task_group', 'pending', $$tq.seal_task_group($g)$$),
-	('on_group_resolved', 'pending', $$tq.on_group_resolved($g, $q) IS NOT NULL$$),
-	('cancel_group_callbacks', 'pending', $$tq.cancel_group_callbacks($g)$$),
-	('cancel_task_group', 'sealed', $$tq.cancel_task_group($g)$$),
-	('retry_task_group', 'dead', $$tq.retry_task_group($t, '1 h')$$),
-	('claim_work', 'pending', $$(SELECT run_id FROM tq.claim_work($q, 'g', 'w'))$$),
-	('claim_work_of_queues', 'pending', $$(SELECT run_id FROM tq.claim_work(ARRAY[$q], 'g', 'w'))$$),
-	('claim_lines', 'pending', $$(SELECT tq.claim_lines($q, 'g', 'w'))$$),
-	('claim_lines_of_queues', 'pending', $$(SELECT tq.claim_lines(ARRAY[$q], 'g', 'w'))$$),
-	('claim_task', 'pending', $$(SELECT run_id FROM tq.claim_task($t, 0, 'g', 'w'))$$),
-	('reclaim_task', 'running', $$pg_temp.later($r$SELECT tq.reclaim_task($t, 0)$r$)$$),
-	('report_completed', 'running', $$tq.report_completed($t, 0, result => '{"a": 1}')$$),
-	('report_failed', 'running', $$tq.report_failed($t, 0, error => '{"message": "m"}')$$),
-	('report_exception', 'running', $$tq.report_exception($t, 0, 'worker-shutdown')$$),
-	('defer_task', 'running', $$tq.defer_task($t, 0, '1 h')$$),
-	('report_progress', 'running', $$tq.report_progress($t, 0, 1, 2)$$),
-	('resolve', 'running', $$(SELECT outcome FROM tq.resolve(ARRAY[$t], '{0}'))$$),
-	('resolve (reports)', 'running', $$(SELECT outcome FROM tq.resolve(jsonb_build_array(jsonb_build_object('taskId', $t, 'runId', 0, 'result', 1))))$$),
-	('resolve_lines', 'running', $$tq.resolve_lines($t || E'\t0\n')$$),
-	('resolve_and_claim', 'running', $$(SELECT string_agg(outcome, '') FROM tq.resolve_and_claim(jsonb_build_array(jsonb_build_object('taskId', $t, 'runId', 0, 'reason', 'worker-shutdown')), $q, 'g', 'w'))$$),
-	('quarantine_worker', 'running', $$tq.quarantine_worker(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w', '2100-01-01')$$),
-	('declare_worker', 'running', $$tq.declare_worker(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w2', now() + interval '2 days')$$),
-	('worker_removed', 'running', $$(SELECT string_agg(outcome, '') FROM tq.worker_removed(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w', 'gone'))$$),
-	('set_queue', 'pending', $$tq.set_queue($q, '{"claimTimeout": 60}')$$),
-	('set_buckets', 'pending', $$tq.set_buckets('{[0,1024)}') IS NOT NULL$$),
-	('pause_queue', 'pending', $$tq.pause_queue($q)$$),
-	('resume_queue', 'pending', $$tq.resume_queue($q)$$),
-	('create_artifact', 'running', $$tq.create_artifact($t, 0, 'public/a', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'content', 'x', 'expires', now() + interval '1 h'))$$),
-	('finish_artifact', 'uploading', $$tq.finish_artifact($t, 0, 'public/a', $u)$$),
-	('redrive', 'dead', $$tq.redrive($t)$$),
-	('redrive_queue', 'dead', $$tq.redrive_queue($q)$$),
-	('discard_dead_letter', 'dead', $$tq.discard_dead_letter($t)$$),
-	('delete_task', 'running', $$tq.delete_task($t)$$),
-	('purge', 'dead', $$tq.purge($q, older_than => '0')$$),
-	('upkeep', 'pending', $$pg_temp.later($r$SELECT count(*) FROM tq.upkeep()$r$, '25 h')$$);
 
 -- In a session whose clock is ahead
 CREATE FUNCTION pg_temp.later(statement text, span text DEFAULT '1 min') RETURNS text LANGUAGE plpgsql AS $$
@@ -94,22 +32,21 @@ BEGIN
 	RETURN result;
 END $$;
 
+CREATE TEMP TABLE writer (name text, state text, call text);
+INSERT INTO writer
+	SELECT fn, state, format('(SELECT count(*) FROM tq.%s(%s))', name, args) FROM call WHERE does = 'writes' AND NOT alone;
+INSERT INTO writer VALUES ('rerun_task (downstream)', 'dead', $$tq.rerun_task('<t>', '1 h', true)$$);
+UPDATE writer SET call = $$pg_temp.later($r$SELECT tq.reclaim_task('<t>', 0)$r$)$$ WHERE name = 'reclaim_task';
+UPDATE writer SET call = $$pg_temp.later($r$SELECT count(*) FROM tq.upkeep()$r$, '25 h')$$, state = 'pending' WHERE name = 'upkeep';
+-- What no function shows that is called here: rights, messages, jobs of pg_cron, counters
+DELETE FROM writer WHERE name IN ('grant_scopes', 'revoke_scopes', 'grant_queue', 'revoke_queue', 'rotate_secret', 'bind', 'unbind', 'subscribe',
+	'unsubscribe', 'ack', 'schedule_cron', 'unschedule_cron', 'pause_cron', 'resume_cron', 'install_cron_upkeep', 'reset_queue_stats', 'buckets_settled');
+
 CREATE TEMP TABLE reader (name text, call text);
-INSERT INTO reader VALUES
-	('status', 'tq.status($t)'), ('task', 'tq.task($t)'), ('result', 'tq.result($t)'), ('dependency_results', 'tq.dependency_results($d)'),
-	('statuses', 'tq.statuses(ARRAY[$t])'), ('tasks', 'tq.tasks(ARRAY[$t])'), ('list_dependent_tasks', 'tq.list_dependent_tasks($t)'),
-	('get_task_group', 'tq.get_task_group($g)'), ('list_task_group', 'tq.list_task_group($g)'), ('group_progress', 'tq.group_progress($g)'), ('group_tree', 'tq.group_tree($g)'), ('group_dot', 'tq.group_dot($g)'), ('group_mermaid', 'tq.group_mermaid($g)'),
-	('get_worker', $$tq.get_worker(split_part($q, '/', 1), split_part($q, '/', 2), 'g', 'w')$$),
-	('list_workers', $$tq.list_workers(split_part($q, '/', 1), split_part($q, '/', 2))$$), ('get_task_queue', 'tq.get_task_queue($q)'), ('get_queue_settings', 'tq.get_queue_settings($q)'),
-	('get_worker_type', $$tq.get_worker_type(split_part($q, '/', 1), split_part($q, '/', 2))$$), ('list_task_queues', 'tq.list_task_queues(left($q, -1))'),
-	('list_worker_types', $$tq.list_worker_types(split_part($q, '/', 1))$$), ('get_provisioner', $$tq.get_provisioner(split_part($q, '/', 1))$$), ('list_provisioners', 'tq.list_provisioners()'),
-	('list_pending_tasks', 'tq.list_pending_tasks($q)'), ('list_claimed_tasks', 'tq.list_claimed_tasks($q)'), ('list_dead_letters', 'tq.list_dead_letters($q)'),
-	('conductor_status', 'tq.conductor_status($t)'), ('taskbroker_status', 'tq.taskbroker_status($t)'),
-	('status_row', 'tq.status_row($t)'), ('has_task', 'tq.has_task($t)'), ('has_task_group', 'tq.has_task_group($g)'), ('buckets', 'tq.buckets()'), ('bucket_counts', '(SELECT sum(task_groups), sum(unresolved) FROM tq.bucket_counts())'),
-	('pending_tasks', 'tq.pending_tasks($q)'), ('task_queue_counts', 'tq.task_queue_counts($q)'),
-	('get_artifact', $$tq.get_artifact($t, 0, 'public/a')$$), ('get_latest_artifact', $$tq.get_latest_artifact($t, 'public/a')$$),
-	('artifact_info', $$tq.artifact_info($t, 0, 'public/a')$$), ('latest_artifact_info', $$tq.latest_artifact_info($t, 'public/a')$$),
-	('list_artifacts', 'tq.list_artifacts($t, 0)'), ('list_latest_artifacts', 'tq.list_latest_artifacts($t)');
+INSERT INTO reader SELECT fn, format('tq.%s(%s)', name, args) FROM call WHERE does = 'reads' AND NOT alone;
+-- What shows times, locks, counters, messages or rights
+DELETE FROM reader WHERE name IN ('why', 'queue_counts', 'group_gantt', 'report_html', 'health', 'top', 'maintenance_activity', 'messages', 'message',
+	'published_id', 'fetch', 'current_scopes', 'assume');
 
 -- The rows of a call, or its error; optionally with a call before it in the same statement that writes
 CREATE FUNCTION pg_temp.show(reader text, writer text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
@@ -130,23 +67,17 @@ END $$;
 -- Every pair, each in a subtransaction that is rolled back
 CREATE FUNCTION pg_temp.compare(OUT writer text, OUT reader text, OUT is_same bool, OUT is_changed bool) RETURNS SETOF record LANGUAGE plpgsql AS $$
 DECLARE
-	w record; r record; n int := 0; before text; within text; after text; fixed text; written text; reading text;
-	names text[]; parts text[];
+	w record; r record; n int := 0; before text; within text; after text; written text; reading text; facts jsonb;
 BEGIN
-	FOR w IN SELECT x.name, x.call, f.statement FROM writer AS x JOIN fixture AS f ON f.name = x.fixture ORDER BY x.name LOOP
+	FOR w IN SELECT x.*, s.statement FROM writer AS x JOIN state AS s ON s.name = x.state ORDER BY x.name LOOP
 		FOR r IN SELECT * FROM reader AS x ORDER BY x.name LOOP
-			n := n + 1;
-			fixed := w.statement; written := w.call; reading := r.call;
-			names := ARRAY['$t', '$g', '$d', '$u', '$q'];
-			parts := ARRAY[format('pg_temp.id(%s)', 10 * n), format('pg_temp.id(%s)', 10 * n + 1), format('pg_temp.id(%s)', 10 * n + 2),
-				format('pg_temp.id(%s)', 10 * n + 3), format('''pair/q%s''', n)];
-			FOR i IN 1..5 LOOP
-				fixed := replace(fixed, names[i], parts[i]);
-				written := replace(written, names[i], parts[i]);
-				reading := replace(reading, names[i], parts[i]);
-			END LOOP;
+			n := n + 10;
+			facts := pg_temp.facts(w.state, format('pair/q%s', n), jsonb_build_object('t', pg_temp.id(n), 'g', pg_temp.id(n + 1), 'd', pg_temp.id(n + 2),
+				'u', pg_temp.id(n + 3), 'n', pg_temp.id(n + 4), 'c', pg_temp.id('two')));
+			written := pg_temp.fill(w.call, facts);
+			reading := pg_temp.fill(r.call, facts);
 			BEGIN
-				EXECUTE fixed;
+				EXECUTE pg_temp.fill(w.statement, facts);
 				before := pg_temp.show(reading);
 				within := pg_temp.show(reading, written);
 				after := pg_temp.show(reading);
@@ -161,17 +92,101 @@ BEGIN
 	END LOOP;
 END $$;
 
+\set ECHO none
+-- What is known to show the changes of what.  Of a function that is not here a change is shown somewhere, or it shows one.
+CREATE TEMP TABLE known (writers text[], readers text[]);
+INSERT INTO known VALUES
+	('{add_dependencies}', '{group_dot, group_mermaid, group_tree, list_dependent_tasks, list_task_group, task, tasks}'),
+	('{cancel_group_callbacks, on_group_resolved, resume_queue}', '{}'),
+	('{cancel_task}', '{bucket_counts, conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree,
+		list_pending_tasks, list_task_group, pending_tasks, status, status_row, statuses, task_queue_counts, taskbroker_status}'),
+	('{cancel_task_group}', '{bucket_counts, conductor_status, group_dot, group_mermaid, group_progress, group_tree, list_pending_tasks,
+		list_task_group, pending_tasks, status, status_row, statuses, task_queue_counts, taskbroker_status}'),
+	('{change_task_group_priority, change_task_priority}', '{list_pending_tasks, list_task_group, status, status_row, statuses, task, tasks}'),
+	('{claim_lines, claim_lines/2, claim_work, claim_work/2}', '{conductor_status, dependency_results, get_provisioner, get_task_queue,
+		get_worker, get_worker_type, group_dot, group_mermaid, group_progress, group_tree, list_claimed_tasks, list_pending_tasks, list_provisioners,
+		list_task_group, list_task_queues, list_worker_types, list_workers, pending_tasks, status, status_row, statuses, task_queue_counts,
+		taskbroker_status}'),
+	('{claim_task}', '{conductor_status, dependency_results, get_provisioner, get_task_queue, get_worker_type, group_dot, group_mermaid,
+		group_progress, group_tree, list_claimed_tasks, list_pending_tasks, list_provisioners, list_task_group, list_task_queues, list_worker_types,
+		pending_tasks, status, status_row, statuses, task_queue_counts, taskbroker_status}'),
+	('{create_artifact, finish_artifact}', '{artifact_info, get_artifact, get_latest_artifact, latest_artifact_info, list_artifacts,
+		list_latest_artifacts}'),
+	('{create_task, create_tasks, enqueue}', '{artifact_info, bucket_counts, conductor_status, get_artifact, get_latest_artifact, get_task_group,
+		group_dot, group_mermaid, group_progress, group_tree, has_task, has_task_group, latest_artifact_info, list_artifacts, list_dependent_tasks,
+		list_latest_artifacts, list_pending_tasks, list_task_group, pending_tasks, result, status, status_row, statuses, task, task_queue_counts,
+		taskbroker_status, tasks}'),
+	('{declare_worker}', '{get_provisioner, get_task_queue, get_worker_type, list_provisioners, list_task_queues, list_worker_types,
+		list_workers}'),
+	('{defer_task}', '{conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree, list_claimed_tasks,
+		list_task_group, status, status_row, statuses, task_queue_counts, taskbroker_status}'),
+	('{define_task}', '{artifact_info, bucket_counts, conductor_status, get_artifact, get_latest_artifact, get_task_group, group_dot,
+		group_mermaid, group_progress, group_tree, has_task, has_task_group, latest_artifact_info, list_artifacts, list_dependent_tasks,
+		list_latest_artifacts, list_task_group, result, status, status_row, statuses, task, taskbroker_status, tasks}'),
+	('{delete_task}', '{artifact_info, bucket_counts, conductor_status, dependency_results, get_artifact, get_latest_artifact, get_worker,
+		group_dot, group_mermaid, group_progress, group_tree, has_task, latest_artifact_info, list_artifacts, list_claimed_tasks, list_dependent_tasks,
+		list_latest_artifacts, list_task_group, list_workers, result, status, status_row, statuses, task, task_queue_counts, taskbroker_status, tasks}'),
+	('{discard_dead_letter}', '{list_dead_letters}'),
+	('{enqueue_tasks}', '{artifact_info, bucket_counts, conductor_status, dependency_results, get_artifact, get_latest_artifact, get_task_group,
+		group_dot, group_mermaid, group_progress, group_tree, has_task, has_task_group, latest_artifact_info, list_artifacts, list_dependent_tasks,
+		list_latest_artifacts, list_pending_tasks, list_task_group, pending_tasks, result, status, status_row, statuses, task, task_queue_counts,
+		taskbroker_status, tasks}'),
+	('{fire_cron, run_cron_now}', '{bucket_counts, list_pending_tasks, pending_tasks, task_queue_counts}'),
+	('{pause_queue, set_queue}', '{get_queue_settings}'),
+	('{purge}', '{artifact_info, bucket_counts, conductor_status, get_artifact, get_latest_artifact, get_worker, latest_artifact_info,
+		list_artifacts, list_dependent_tasks, list_latest_artifacts, list_workers, result, status, status_row, statuses, task, taskbroker_status, tasks}'),
+	('{quarantine_worker}', '{get_worker, list_workers}'),
+	('{reclaim_task}', '{get_provisioner, get_task_queue, get_worker, get_worker_type, list_provisioners, list_task_group, list_task_queues,
+		list_worker_types, list_workers, status, statuses}'),
+	('{redrive, redrive_queue, rerun_task (downstream), retry_task_group}', '{bucket_counts, conductor_status, get_latest_artifact,
+		latest_artifact_info, list_dead_letters, list_pending_tasks, pending_tasks, status, status_row, statuses, task_queue_counts, taskbroker_status}'),
+	('{report_completed, resolve/2}', '{bucket_counts, conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree,
+		list_claimed_tasks, list_dependent_tasks, list_pending_tasks, list_task_group, pending_tasks, result, status, status_row, statuses,
+		task_queue_counts, taskbroker_status}'),
+	('{report_exception, worker_removed}', '{conductor_status, dependency_results, get_latest_artifact, group_dot, group_mermaid, group_progress,
+		group_tree, latest_artifact_info, list_claimed_tasks, list_pending_tasks, list_task_group, pending_tasks, status, status_row, statuses,
+		task_queue_counts, taskbroker_status}'),
+	('{report_failed}', '{bucket_counts, conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree,
+		list_claimed_tasks, list_dead_letters, list_task_group, status, status_row, statuses, task_queue_counts, taskbroker_status}'),
+	('{report_progress}', '{group_dot, group_mermaid, group_progress, group_tree, list_task_group, status, status_row, statuses}'),
+	('{rerun_task}', '{bucket_counts, conductor_status, get_latest_artifact, group_dot, group_mermaid, group_progress, group_tree,
+		latest_artifact_info, list_pending_tasks, list_task_group, pending_tasks, result, status, status_row, statuses, task_queue_counts,
+		taskbroker_status}'),
+	('{reschedule_task}', '{group_dot, group_mermaid, group_progress, group_tree, list_pending_tasks, list_task_group, pending_tasks, status,
+		statuses, task_queue_counts, taskbroker_status}'),
+	('{resolve, resolve_lines}', '{bucket_counts, conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree,
+		list_claimed_tasks, list_dependent_tasks, list_pending_tasks, list_task_group, pending_tasks, status, status_row, statuses, task_queue_counts,
+		taskbroker_status}'),
+	('{resolve_and_claim}', '{get_latest_artifact, get_worker, group_dot, group_mermaid, group_tree, latest_artifact_info, list_claimed_tasks,
+		list_task_group, list_workers, status, status_row, statuses}'),
+	('{schedule_task}', '{artifact_info, conductor_status, get_artifact, get_latest_artifact, group_dot, group_mermaid, group_progress,
+		group_tree, latest_artifact_info, list_artifacts, list_dependent_tasks, list_latest_artifacts, list_pending_tasks, list_task_group, pending_tasks,
+		status, status_row, statuses, task_queue_counts}'),
+	('{seal_task_group}', '{get_task_group}'),
+	('{set_buckets}', '{buckets}'),
+	('{skip_task}', '{bucket_counts, conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree,
+		list_dependent_tasks, list_pending_tasks, list_task_group, result, status, status_row, statuses, taskbroker_status}'),
+	('{upkeep}', '{bucket_counts, conductor_status, dependency_results, group_dot, group_mermaid, group_progress, group_tree,
+		list_dependent_tasks, list_pending_tasks, list_task_group, pending_tasks, status, status_row, statuses, task_queue_counts, taskbroker_status}');
+
+\set ECHO all
 SET client_min_messages = error;
-SELECT writer, string_agg(reader, ' ' ORDER BY reader) FILTER (WHERE is_changed) AS shown_by, string_agg(reader, ' ') FILTER (WHERE NOT is_same) AS not_seen_by
-	FROM pg_temp.compare() GROUP BY writer ORDER BY writer;
+CREATE TEMP TABLE pair AS SELECT * FROM pg_temp.compare();
+-- Pairs in which a change is not seen in the same statement: none
+SELECT writer, reader FROM pair WHERE NOT is_same;
+-- Pairs that are known, and show no change, or that show one, and are not known as such: none
+WITH w AS (SELECT DISTINCT unnest(writers) AS writer FROM known), r AS (SELECT DISTINCT unnest(readers) AS reader FROM known),
+	k AS (SELECT writer, reader FROM known, unnest(writers) AS writer, unnest(readers) AS reader)
+SELECT writer, reader, k IS NOT NULL AS is_known, is_changed
+	FROM w CROSS JOIN r LEFT JOIN k USING (writer, reader) LEFT JOIN pair AS p USING (writer, reader)
+	WHERE (k IS NOT NULL) IS DISTINCT FROM is_changed ORDER BY writer, reader;
+-- Functions that write and of which nothing is shown, and functions that read and show nothing: none
+SELECT writer FROM pair WHERE NOT EXISTS (SELECT FROM known WHERE writer = ANY (writers)) GROUP BY writer HAVING NOT bool_or(is_changed);
+SELECT reader FROM pair GROUP BY reader HAVING NOT bool_or(is_changed);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT count(*) FILTER (WHERE is_changed) > 100 AS many, count(*) FILTER (WHERE NOT is_same) AS not_seen FROM pg_temp.compare();
 ROLLBACK;
 RESET client_min_messages;
 
--- The functions in neither list: none reads uncommitted changes of another, except why() and queue_counts(), which show times and locks, and those that show counters or scopes.  Without those that only bodies of functions call.
-SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
-	AND NOT (p.pronamespace = 'tq_internal'::regnamespace AND (p.prosrc ~ '^tq_(sql|body)_' OR p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')))
-	AND proname NOT IN (SELECT name FROM reader UNION ALL SELECT name FROM writer) ORDER BY 1;
 -- A function that reads is VOLATILE, because its result may change within a statement
-SELECT p.proname FROM pg_proc AS p JOIN reader AS r ON r.name = p.proname WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND p.provolatile <> 'v';
+SELECT p.proname FROM pg_proc AS p JOIN reader AS r ON r.name = p.proname WHERE p.pronamespace = 'tq'::regnamespace AND p.provolatile <> 'v';

@@ -18,7 +18,7 @@ INSERT INTO state (name, letter, statement) VALUES
 		tq.create_artifact('<t>', 0, 'public/a', '{"storageType": "object", "contentType": "text/plain", "uploadId": "<u>", "expires": "<soon>"}')$$),
 	('completed', 'c', $$SELECT tq.enqueue('<q>', task_id => '<t>', task_group_id => '<g>', scheduler_id => 'sched', project_id => 'proj', priority => 'highest'),
 		(SELECT run_id FROM tq.claim_work('<q>', 'g', 'w')), tq.report_completed('<t>', 0, result => '"secret"')$$),
-	('dead', 'd', $$SELECT tq.enqueue('<q>', task_id => '<t>', task_group_id => '<g>', scheduler_id => 'sched', project_id => 'proj', priority => 'highest', policy => '{"deadLetter": true}'),
+	('dead', 'd', $$SELECT tq.enqueue('<q>', task_id => '<t>', scheduler_id => 'sched', project_id => 'proj', priority => 'highest', policy => '{"deadLetter": true}'),
 		(SELECT run_id FROM tq.claim_work('<q>', 'g', 'w')), tq.report_failed('<t>', 0, error => '{"message": "secret"}')$$),
 	('unscheduled', 'u', $$SELECT tq.enqueue('<q>', task_id => '<t>', task_group_id => '<g>', dependencies => '{<t>}', scheduler_id => 'sched', project_id => 'proj')$$),
 	('sealed', 's', $$SELECT tq.enqueue('<q>', task_id => '<t>', task_group_id => '<g>', scheduler_id => 'sched', project_id => 'proj'), tq.seal_task_group('<g>')$$),
@@ -28,14 +28,15 @@ INSERT INTO state (name, letter, statement) VALUES
 	('published', 'm', NULL);	-- <m> is the id of a message that was published
 
 -- What the placeholders of a sample stand for: those of a state, with the queue, and what
--- the test knows in addition.
+-- the test knows in addition or better.
 CREATE FUNCTION pg_temp.facts(state text, queue text, more jsonb DEFAULT '{}') RETURNS jsonb LANGUAGE sql AS $$
-	SELECT jsonb_build_object('t', id, 'g', pg_temp.id('g' || s.letter), 'd', pg_temp.id('d' || s.letter), 'u', pg_temp.id('u' || s.letter), 'n', pg_temp.id('n' || s.letter),
-		'c', pg_temp.id('c'), 'q', queue, 'provisioner', split_part(queue, '/', 1), 'type', split_part(queue, '/', 2), 'soon', now() + shift + interval '1 hour',
-		'definition', jsonb_build_object('taskQueueId', queue, 'taskGroupId', pg_temp.id('g' || s.letter), 'schedulerId', 'sched', 'projectId', 'proj',
+	SELECT fact || jsonb_build_object('definition', jsonb_build_object('taskQueueId', queue, 'taskGroupId', fact -> 'g', 'schedulerId', 'sched', 'projectId', 'proj',
 			'created', now() + shift, 'deadline', now() + shift + interval '1 hour', 'payload', '{"a": "secret"}'::jsonb, 'tags', '{"a": "secret"}'::jsonb,
-			'metadata', '{"name": "secret", "description": "secret", "owner": "tq", "source": "https://example.com/"}'::jsonb)) || more
-	FROM state AS s, pg_temp.id(s.letter) AS id, CAST(current_setting('tq.clock_offset') AS interval) AS shift
+			'metadata', '{"name": "secret", "description": "secret", "owner": "tq", "source": "https://example.com/"}'::jsonb))
+	FROM state AS s, CAST(current_setting('tq.clock_offset') AS interval) AS shift,
+		LATERAL (SELECT jsonb_build_object('t', pg_temp.id(s.letter), 'g', pg_temp.id('g' || s.letter), 'd', pg_temp.id('d' || s.letter), 'u', pg_temp.id('u' || s.letter),
+			'n', pg_temp.id('n' || s.letter), 'c', pg_temp.id('c'), 'q', queue, 'provisioner', split_part(queue, '/', 1), 'type', split_part(queue, '/', 2),
+			'soon', now() + shift + interval '1 hour') || more) AS f (fact)
 	WHERE s.name = facts.state
 $$;
 CREATE FUNCTION pg_temp.fill(sample text, facts jsonb) RETURNS text LANGUAGE plpgsql AS $$

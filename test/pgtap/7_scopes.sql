@@ -1,6 +1,7 @@
 -- doc/spec/taskcluster.md 7: every function with every set of scopes that matters.
 BEGIN;
 \ir helper.psql
+\ir ../calls.sql
 SELECT no_plan();
 
 CREATE ROLE scoped;
@@ -23,29 +24,32 @@ SELECT is(tq.satisfies('{b,a*}', 'ab'), true, '7.1 any of several');
 -- 7.2 what each function requires
 -- ---------------------------------------------------------------------------
 
--- The tasks: p pending, r running, c completed, u unscheduled, d dead, all of queue test/q.
-SELECT tq.create_task(pg_temp.id(name), pg_temp.def(name, jsonb_build_object('taskQueueId', 'test/q', 'schedulerId', 'sched', 'projectId', 'proj') || more::jsonb))
-FROM (VALUES ('r', '{"priority": "high"}'), ('c', '{"priority": "high"}'), ('d', '{"priority": "high", "policy": {"deadLetter": true}}'),
-	('p', '{}'), ('u', '{"$deps": ["u"]}'), ('s', '{"$group": "sealed"}')) AS v (name, more) \g /dev/null
-SELECT tq.claim_task(pg_temp.id(name), 0, 'g', 'w') FROM unnest('{r,c,d}'::text[]) AS name \g /dev/null
-SELECT tq.report_completed(pg_temp.id('c'), 0), tq.report_exception(pg_temp.id('d'), 0, 'malformed-payload'),
-	tq.seal_task_group(pg_temp.id('sealed')) \g /dev/null
+-- A task in each state: p pending, r running, c completed, u unscheduled, d dead, s of the
+-- sealed group gs, all of queue test/q.  No pg_cron: that is in another database.
+SET cron.database_name = 'elsewhere';
+SELECT pg_temp.reach_all('test/q') \g /dev/null
 SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day'),
-	tq.subscribe('sub', 'task-defined'), tq.subscribe('two', 'task-defined', 'a'), tq.subscribe('two', 'task-defined', 'b'),
-	tq.subscribe('two', 'task-failed') \g /dev/null
+	tq.subscribe('two', 'task-defined', 'a'), tq.subscribe('two', 'task-defined', 'b'), tq.subscribe('two', 'task-failed') \g /dev/null
 SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires', now() + interval '1 minute') || more::jsonb)
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
-	('link', '{"storageType": "link", "artifact": "inline", "contentType": "text/plain"}'),
-	('object', '{"storageType": "object", "contentType": "text/plain", "uploadId": "upload__QAGAAAAAAAAAAA"}')) AS v (name, more) \g /dev/null
-
--- A recurring task of the role, and a pg_cron that is in another database.
-SET cron.database_name = 'elsewhere';
-SELECT tq.schedule_cron('cr', '* * * * *', 'test/q') \g /dev/null
+	('link', '{"storageType": "link", "artifact": "inline", "contentType": "text/plain"}')) AS v (name, more) \g /dev/null
 UPDATE tq_internal.cron SET role = 'scoped';
 
 -- A row for each way of calling a function.  needs: the sets of scopes each of
--- which is enough.  <x> is the id of task or group x, DEF a definition.
+-- which is enough.  First the samples of src/sql/functions, but those that are tested
+-- elsewhere: what ends the transaction, what needs a commit (sql/scope.sql), credentials
+-- (5.7_credentials.sql), and what only the owner may call.
 CREATE TEMP TABLE rule (fn text, call text, needs jsonb);
+INSERT INTO rule SELECT name, call, needs FROM pg_temp.samples('test/q') WHERE needs IS NOT NULL;
+UPDATE rule SET call = format('SELECT 1 / (SELECT count(*) FROM (%s) AS r WHERE r::text ~ ''resolved'')', call) WHERE fn IN ('resolve', 'resolve_lines');
+
+SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
+		AND p.proname NOT IN (SELECT name FROM call) ORDER BY 1), '{}', '7.2 every function is in the table');
+SELECT is(array(SELECT name FROM call WHERE name NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace) ORDER BY 1), '{}', '7.2 and nothing else');
+SELECT is(array(SELECT fn FROM call JOIN pg_proc ON pronamespace = 'tq'::regnamespace AND proname = name
+		WHERE name NOT IN (SELECT fn FROM rule) AND prokind <> 'p' AND state NOT IN ('claimed', 'published') AND needs IS NOT NULL), '{}', '7.2 nor is another one tested elsewhere');
+
+-- Then others.  <x> is the id of task or group x, DEF a definition.
 INSERT INTO rule VALUES
 	-- tasks
 	('create_task', $$SELECT tq.create_task('<new>', DEF)$$, '[["queue:create-task:project:proj", "queue:scheduler-id:sched", "queue:create-task:low:test/q"],
@@ -57,152 +61,33 @@ INSERT INTO rule VALUES
 		'[["queue:create-task:project:proj", "queue:scheduler-id:sched", "queue:create-task:low:test/q", "queue:create-task:high:test/q2"]]'),
 	('define_task', $$SELECT tq.define_task('<new>', DEF)$$, '[["queue:scheduler-id:sched", "queue:create-task:low:test/q"]]'),
 	('enqueue', $$SELECT tq.enqueue('test/q')$$, '[["queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
-	('on_group_resolved', $$SELECT tq.on_group_resolved('<p>', 'test/q')$$, '[["queue:list-task-group:<p>", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
 	('enqueue', $$SELECT tq.enqueue('test/q', scopes => '{xy}', routes => '{r}')$$,
 		'[["xy", "queue:route:r", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
 	('enqueue_tasks', $$SELECT tq.enqueue_tasks('test/q', '{"{}","{}"}')$$,
 		'[["queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:very-low:test/q"]]'),
 	('schedule_cron', $$SELECT tq.schedule_cron('cr2', '* * * * *', 'test/q')$$, '[["queue:schedule-cron:cr2", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"], ["queue:schedule-cron-in-queue:test/q", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
-	('run_cron_now', $$SELECT tq.run_cron_now('cr')$$, '[["queue:schedule-cron:cr", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"], ["queue:schedule-cron-in-queue:test/q", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
-	('fire_cron', $$SELECT tq.fire_cron('cr')$$, '[["queue:schedule-cron:cr", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"], ["queue:schedule-cron-in-queue:test/q", "queue:create-task:project:none", "queue:scheduler-id:-", "queue:create-task:lowest:test/q"]]'),
-	('unschedule_cron', $$SELECT tq.unschedule_cron('cr')$$, '[["queue:schedule-cron:cr"], ["queue:schedule-cron-in-queue:test/q"]]'),
-	('pause_cron', $$SELECT tq.pause_cron('cr')$$, '[["queue:schedule-cron:cr"], ["queue:schedule-cron-in-queue:test/q"]]'),
-	('resume_cron', $$SELECT tq.resume_cron('cr')$$, '[["queue:schedule-cron:cr"], ["queue:schedule-cron-in-queue:test/q"]]'),
-	('change_task_priority', $$SELECT tq.change_task_priority('<p>', 'high')$$,
-		'[["queue:change-task-priority:<p>"], ["queue:change-task-priority-in-queue:test/q"]]'),
-	('list_dependent_tasks', $$SELECT tq.list_dependent_tasks('<u>')$$, '[["queue:list-dependent-tasks:<u>"]]'),
 	('tasks', $$SELECT tq.tasks('{<p>,<r>}')$$, '[["queue:get-task:<p>", "queue:get-task:<r>"], ["queue:get-task-in-queue:test/q"]]'),
 	('statuses', $$SELECT tq.statuses('{<p>,<r>,<missing>}')$$,
 		'[["queue:status:<p>", "queue:status:<r>", "queue:status:<missing>"], ["queue:status-in-queue:test/q", "queue:status:<missing>"]]'),
-	-- groups
-	('cancel_group_callbacks', $$SELECT tq.cancel_group_callbacks('<p>')$$, '[["queue:list-task-group:<p>"]]'),
-	('seal_task_group', $$SELECT tq.seal_task_group('<p>')$$, '[["queue:seal-task-group:sched/<p>"]]'),
-	('cancel_task_group', $$SELECT tq.cancel_task_group('<sealed>')$$, '[["queue:cancel-task-group:sched/<sealed>"]]'),
-	('retry_task_group', $$SELECT tq.retry_task_group('<sealed>')$$, '[["queue:retry-task-group:sched/<sealed>"]]'),
-	('change_task_group_priority', $$SELECT tq.change_task_group_priority('<p>', 'high')$$, '[["queue:change-task-group-priority:sched/<p>"]]'),
 	-- workers
-	('claim_work', $$SELECT tq.claim_work('test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
 	('claim_work', $$SELECT tq.claim_work('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
 	('claim_work', $$SELECT tq.claim_work('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
-	('claim_lines', $$SELECT tq.claim_lines('test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
 	('claim_lines', $$SELECT tq.claim_lines('{test/q,test/other}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:claim-work:test/other", "queue:worker-id:g/w"]]'),
 	('claim_lines', $$SELECT tq.claim_lines('{test/*}'::text[], 'g', 'w')$$, '[["queue:claim-work:test/*", "queue:worker-id:g/w"]]'),
-	('claim_task', $$SELECT tq.claim_task('<p>', 0, 'g', 'w')$$, '[["queue:claim-task:test/q", "queue:worker-id:g/w"]]'),
-	('reclaim_task', $$SELECT tq.reclaim_task('<r>', 0)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
-	('report_progress', $$SELECT tq.report_progress('<r>', 0, 1, 2)$$, '[["queue:reclaim-task:<r>/0"], ["queue:reclaim-task-in-queue:test/q"]]'),
-	('get_worker', $$SELECT tq.get_worker('test', 'q', 'g', 'w')$$, '[["queue:get-worker:test/q/g/w"]]'),
-	('list_workers', $$SELECT tq.list_workers('test', 'q')$$, '[["queue:list-workers:test/q"]]'),
 	('declare_worker', $$SELECT tq.declare_worker('test', 'q', 'g', 'w', '2000-01-01')$$, '[["queue:declare-worker:test/q/g/w#expires"]]'),
 	('quarantine_worker', $$SELECT tq.quarantine_worker('test', 'q', 'g', 'w', '2000-01-01')$$, '[["queue:quarantine-worker:test/q/g/w"]]'),
-	('worker_removed', $$SELECT tq.worker_removed('test', 'q', 'g', 'w')$$, '[["queue:worker-removed:test/q/g/w"]]'),
-	-- queues
-	('set_queue', $$SELECT tq.set_queue('test/q', '{"paused": true}')$$, '[["queue:set-queue:test/q"]]'),
-	('get_queue_settings', $$SELECT tq.get_queue_settings('test/q')$$, '[["queue:get-task-queue:test/q"]]'),
-	('pause_queue', $$SELECT tq.pause_queue('test/q')$$, '[["queue:pause-queue:test/q"]]'),
-	('resume_queue', $$SELECT tq.resume_queue('test/q')$$, '[["queue:pause-queue:test/q"]]'),
-	('pending_tasks', $$SELECT tq.pending_tasks('test/q')$$, '[["queue:pending-count:test/q"]]'),
-	('task_queue_counts', $$SELECT tq.task_queue_counts('test/q')$$, '[["queue:pending-count:test/q", "queue:claimed-count:test/q"]]'),
-	('queue_counts', $$SELECT tq.queue_counts('test/q')$$, '[["queue:pending-count:test/q", "queue:claimed-count:test/q"]]'),
-	('list_pending_tasks', $$SELECT tq.list_pending_tasks('test/q')$$, '[["queue:pending-list:test/q"]]'),
-	('list_claimed_tasks', $$SELECT tq.list_claimed_tasks('test/q')$$, '[["queue:claimed-list:test/q"]]'),
-	('list_task_queues', $$SELECT tq.list_task_queues()$$, '[["queue:list-task-queues"]]'),
-	('get_task_queue', $$SELECT tq.get_task_queue('test/q')$$, '[["queue:get-task-queue:test/q"]]'),
-	('list_provisioners', $$SELECT tq.list_provisioners()$$, '[["queue:list-provisioners"]]'),
-	('get_provisioner', $$SELECT tq.get_provisioner('test')$$, '[["queue:get-provisioner:test"]]'),
-	('list_worker_types', $$SELECT tq.list_worker_types('test')$$, '[["queue:list-worker-types:test"]]'),
-	('get_worker_type', $$SELECT tq.get_worker_type('test', 'q')$$, '[["queue:get-worker-type:test/q"]]'),
-	('purge', $$SELECT tq.purge('test/q', older_than => '0')$$, '[["queue:delete-task-in-queue:test/q"]]'),
-	('list_dead_letters', $$SELECT tq.list_dead_letters('test/q')$$, '[["queue:dead-letters:test/q"], ["queue:dead-letters-in-queue:test/q"]]'),
-	('redrive_queue', $$SELECT tq.redrive_queue('test/q')$$, '[["queue:dead-letters:test/q"], ["queue:dead-letters-in-queue:test/q"]]'),
-	('redrive', $$SELECT tq.redrive('<d>')$$, '[["queue:dead-letters:test/q"], ["queue:dead-letters-in-queue:test/q"]]'),
-	('discard_dead_letter', $$SELECT tq.discard_dead_letter('<d>')$$, '[["queue:dead-letters:test/q"], ["queue:dead-letters-in-queue:test/q"]]'),
+	('report_exception', $$SELECT tq.report_exception('<r>', 0, 'internal-error')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
+	('report_completed', $$SELECT tq.report_completed('<c>', 0, result => '"secret"')$$, '[["queue:resolve-task:<c>/0"], ["queue:resolve-task-in-queue:test/q"]]'),	-- a repeat sends its messages again
+	('resolve_and_claim', $$SELECT tq.resolve_and_claim('[]', 'test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]'),
 	-- artifacts
 	('create_artifact', $$SELECT tq.create_artifact('<r>', 0, 'new', jsonb_build_object('storageType', 'reference', 'url', 'https://example.com/', 'contentType', 'text/plain',
 		'expires', now() + interval '1 minute'))$$, '[["queue:create-artifact:<r>/0"], ["queue:create-artifact-in-queue:test/q"]]'),
-	('finish_artifact', $$SELECT tq.finish_artifact('<r>', 0, 'object', 'upload__QAGAAAAAAAAAAA')$$, '[["queue:create-artifact:<r>/0"], ["queue:create-artifact-in-queue:test/q"]]'),
-	('get_artifact', $$SELECT tq.get_artifact('<r>', 0, 'inline')$$, '[["queue:get-artifact:inline"]]'),
 	('get_artifact', $$SELECT tq.get_artifact('<r>', 0, 'link')$$, '[["queue:get-artifact:link", "queue:get-artifact:inline"]]'),
 	('get_latest_artifact', $$SELECT tq.get_latest_artifact('<r>', 'inline')$$, '[["queue:get-artifact:inline"]]'),
-	('artifact_info', $$SELECT tq.artifact_info('<r>', 0, 'inline')$$, '[["queue:list-artifacts:<r>:0"]]'),
-	('latest_artifact_info', $$SELECT tq.latest_artifact_info('<r>', 'inline')$$, '[["queue:list-artifacts:<r>"]]'),
-	('list_artifacts', $$SELECT tq.list_artifacts('<r>', 0)$$, '[["queue:list-artifacts:<r>:0"]]'),
-	('list_latest_artifacts', $$SELECT tq.list_latest_artifacts('<r>')$$, '[["queue:list-artifacts:<r>"]]'),
 	-- messages
-	('bind', $$SELECT tq.bind('ch', 'task-defined')$$, '[["queue:bind:ch", "queue:read-messages:task-defined"]]'),
-	('unbind', $$SELECT tq.unbind('ch', 'task-defined')$$, '[["queue:bind:ch"]]'),
-	('messages', $$SELECT tq.messages(exchange => 'task-pending')$$, '[["queue:read-messages:task-pending"]]'),
 	('messages', $$SELECT tq.messages()$$, '[["queue:read-messages:*"]]'),
-	('published_id', $$SELECT tq.published_id()$$, '[["queue:health"], ["queue:read-messages:task-alert"], ["queue:read-messages:task-defined"]]'),
-	('subscribe', $$SELECT tq.subscribe('sub', 'task-pending')$$, '[["queue:subscribe:sub", "queue:read-messages:task-pending"]]'),
-	('unsubscribe', $$SELECT tq.unsubscribe('sub')$$, '[["queue:subscribe:sub"]]'),
-	('fetch', $$SELECT tq.fetch('sub')$$, '[["queue:subscribe:sub", "queue:read-messages:task-defined"]]'),
-	('fetch', $$SELECT tq.fetch('two')$$, '[["queue:subscribe:two", "queue:read-messages:task-defined", "queue:read-messages:task-failed"]]'),
-	('ack', $$SELECT tq.ack('sub', 0)$$, '[["queue:subscribe:sub"]]'),
-	-- operators
-	('upkeep', $$SELECT tq.upkeep()$$, '[["queue:upkeep"]]'),
-	('install_cron_upkeep', $$CALL tq.install_cron_upkeep()$$, '[["queue:upkeep"]]'),
-	('reset_queue_stats', $$SELECT tq.reset_queue_stats()$$, '[["queue:upkeep"]]'),
-	('health', $$SELECT tq.health()$$, '[["queue:health"]]'),
-	('top', $$SELECT tq.top()$$, '[["queue:health"]]'),
-	('maintenance_activity', $$SELECT tq.maintenance_activity()$$, '[["queue:health"]]'),
-	('grant_scopes', $$SELECT tq.grant_scopes('scoped', '{x}')$$, '[["*"]]'),
-	('revoke_scopes', $$SELECT tq.revoke_scopes('scoped', '{x}')$$, '[["*"]]'),
-	('grant_queue', $$SELECT tq.grant_queue('scoped', 'test/*', 'read')$$, '[["*"]]'),
-	('revoke_queue', $$SELECT tq.revoke_queue('scoped', 'test/*', 'read')$$, '[["*"]]'),
-	('rotate_secret', $$SELECT tq.rotate_secret()$$, '[["*"]]'),
-	('set_buckets', $$SELECT tq.set_buckets('{[0,1024)}')$$, '[["*"]]'),
-	('buckets_settled', $$SELECT tq.buckets_settled('0')$$, '[["*"]]'),
-	('bucket_counts', $$SELECT tq.bucket_counts()$$, '[["queue:health"]]'),
-	-- none
-	('slugid', $$SELECT tq.slugid()$$, '[[]]'),
-	('slugid_in_bucket', $$SELECT tq.slugid_in_bucket(7)$$, '[[]]'),
-	('bucket', $$SELECT tq.bucket(tq.slugid())$$, '[[]]'),
-	('buckets', $$SELECT tq.buckets()$$, '[[]]'),
-	('has_task', $$SELECT tq.has_task(tq.slugid())$$, '[[]]'),
-	('has_task_group', $$SELECT tq.has_task_group(tq.slugid())$$, '[[]]'),
-	('stable_slugid', $$SELECT tq.stable_slugid('x')$$, '[[]]'),
-	('queue_channel', $$SELECT tq.queue_channel('test/q')$$, '[[]]'),
-	('worker_channel', $$SELECT tq.worker_channel('g', 'w')$$, '[[]]'),
-	('topic_match', $$SELECT tq.topic_match('#', 'x')$$, '[[]]'),
-	('conductor_policy', $$SELECT tq.conductor_policy('{}')$$, '[[]]'),
-	('taskbroker_policy', $$SELECT tq.taskbroker_policy('{}')$$, '[[]]'),
-	('current_scopes', $$SELECT tq.current_scopes()$$, '[[]]'),
-	('satisfies', $$SELECT tq.satisfies('{}', 'x')$$, '[[]]');
-INSERT INTO rule
-	SELECT fn, format($$SELECT tq.%s('<%s>')$$, fn, task), format('[["queue:%1$s:sched/<%2$s>/<%2$s>"], ["queue:%1$s-in-project:proj"], ["queue:%1$s-in-queue:test/q"],
-		["queue:%1$s", "assume:scheduler-id:sched/<%2$s>"]]', replace(fn, '_', '-'), task)::jsonb
-	FROM (VALUES ('schedule_task', 'u'), ('rerun_task', 'c'), ('reschedule_task', 'p'), ('cancel_task', 'p'), ('skip_task', 'p'), ('delete_task', 'p')) AS v (fn, task);
-INSERT INTO rule
-	VALUES ('add_dependencies', $$SELECT tq.add_dependencies('<u>', '{<p>}')$$, '[["queue:add-dependencies:sched/<u>/<u>"], ["queue:add-dependencies-in-project:proj"],
-		["queue:add-dependencies-in-queue:test/q"], ["queue:add-dependencies", "assume:scheduler-id:sched/<u>"]]');
-INSERT INTO rule
-	SELECT fn, format($$SELECT tq.%s('<p>')$$, fn), format('[["queue:%1$s:<p>"], ["queue:%1$s-in-queue:test/q"]]', need)::jsonb
-	FROM (VALUES ('status', 'status'), ('task', 'get-task'), ('result', 'status'), ('dependency_results', 'status'), ('why', 'status'), ('status_row', 'status'),
-		('conductor_status', 'status'), ('taskbroker_status', 'status')) AS v (fn, need);
-INSERT INTO rule
-	SELECT fn, format($$SELECT tq.%s('<p>')$$, fn), '[["queue:list-task-group:<p>"]]'
-	FROM unnest('{get_task_group,list_task_group,group_progress,report_html,group_gantt,group_tree,group_dot,group_mermaid}'::text[]) AS fn;
-INSERT INTO rule
-	SELECT split_part(call, '(', 1), 'SELECT tq.' || call, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'
-	FROM unnest(ARRAY[$$report_completed('<r>', 0)$$, $$report_failed('<r>', 0)$$, $$report_exception('<r>', 0, 'internal-error')$$, $$report_exception('<r>', 0, 'worker-shutdown')$$,
-		$$defer_task('<r>', 0, '1 minute')$$]) AS call;
-INSERT INTO rule	-- a repeat sends its messages again
-	VALUES ('report_completed', $$SELECT tq.report_completed('<c>', 0)$$, '[["queue:resolve-task:<c>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
-	('resolve', $$SELECT 1 / (SELECT count(*) FROM tq.resolve('{<r>}', '{0}') WHERE outcome = 'resolved')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
-	('resolve', $$SELECT 1 / (SELECT count(*) FROM tq.resolve('[{"taskId": "<r>", "runId": 0}]') WHERE outcome = 'resolved')$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
-	('resolve_lines', $$SELECT 1 / (tq.resolve_lines(E'<r>\t0\n') = E'resolved\n')::int$$, '[["queue:resolve-task:<r>/0"], ["queue:resolve-task-in-queue:test/q"]]'),
-	('resolve_and_claim', $$SELECT tq.resolve_and_claim('[]', 'test/q', 'g', 'w')$$, '[["queue:claim-work:test/q", "queue:worker-id:g/w"]]');
-
--- Tested elsewhere: what ends the transaction, what needs a commit (sql/scope.sql), and credentials (5.7_credentials.sql).
-CREATE TEMP TABLE elsewhere (fn text);
-INSERT INTO elsewhere VALUES ('assume'), ('wait_for_work'), ('wait_for_task'), ('wait_for_task_group'), ('cancel_tasks'), ('move_tasks'), ('message');
--- Callable by the owner only.
-INSERT INTO elsewhere VALUES ('start_maintenance');
-
-SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace
-		AND p.proname NOT IN (SELECT fn FROM rule UNION ALL SELECT fn FROM elsewhere) ORDER BY 1), '{}', '7.2 every function is in the table');
-SELECT is(array(SELECT fn FROM (SELECT fn FROM rule UNION SELECT fn FROM elsewhere) AS r
-		WHERE fn NOT IN (SELECT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace) ORDER BY 1), '{}', '7.2 and nothing else');
+	('published_id', $$SELECT tq.published_id()$$, '[["queue:read-messages:task-alert"]]'),
+	('fetch', $$SELECT tq.fetch('two')$$, '[["queue:subscribe:two", "queue:read-messages:task-defined", "queue:read-messages:task-failed"]]');
 
 -- Replaces <x> by the id of x, and DEF by a definition.
 CREATE FUNCTION pg_temp.fill(t text) RETURNS text LANGUAGE plpgsql AS $$
@@ -276,7 +161,7 @@ SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_completed('<p>', 0)$$)
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_failed('<c>', 0)$$), '{}'), 'TQ409', '2.11 a run that ended otherwise: conflict before forbidden');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.report_exception('<p>', 0, 'internal-error')$$), '{}'), 'TQ403', '2.12 forbidden before the state of the run');
 SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.reclaim_task('<p>', 0)$$), '{}'), 'TQ403', '2.10 forbidden before the state of the run');
-SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.cancel_task_group('<p>')$$), '{}'), 'TQ409', '2.6 a group that is not sealed: conflict before forbidden');
+SELECT is(pg_temp.attempt(pg_temp.fill($$SELECT tq.cancel_task_group('<gp>')$$), '{}'), 'TQ409', '2.6 a group that is not sealed: conflict before forbidden');
 -- what becomes unscheduled downstream
 SELECT pg_temp.create('up', '{"taskQueueId": "test/up", "$group": "mine"}'), pg_temp.create('down', '{"taskQueueId": "test/down", "$deps": ["up"], "$group": "theirs"}'), pg_temp.create('near', '{"taskQueueId": "test/down", "$deps": ["up"], "$group": "mine"}') \g /dev/null
 SELECT pg_temp.take('up'), pg_temp.report('up', 'failed'), pg_temp.report('near', 'canceled') \g /dev/null

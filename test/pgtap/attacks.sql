@@ -4,6 +4,7 @@
 -- keep the count when a statement fails, or is rolled back.
 BEGIN;
 \ir helper.psql
+\ir ../calls.sql
 SELECT no_plan();
 
 CREATE ROLE mallory;
@@ -131,53 +132,22 @@ SELECT is(pg_temp.try($$SELECT 1 + 1$$), '00000', 'and uses them');
 SELECT is(pg_temp.ran(), '3 as mallory, 0 as others', 'as itself');
 SELECT pg_temp.forget() \g /dev/null
 
--- Tasks of others: p pending, r running, c completed, u unscheduled, d dead.
-SELECT pg_temp.create(name, ('{"taskQueueId": "test/q"}'::jsonb || more::jsonb))
-FROM (VALUES ('r', '{"priority": "high"}'), ('c', '{"priority": "high"}'), ('d', '{"priority": "high", "policy": {"deadLetter": true}}'),
-	('p', '{"tags": {"secret": "of others"}}'), ('u', '{"$deps": ["u"]}'), ('s', '{"$group": "sealed"}')) AS v (name, more) \g /dev/null
-SELECT tq.claim_task(pg_temp.id(name), 0, 'g', 'w') FROM unnest('{r,c,d}'::text[]) AS name \g /dev/null
-SELECT tq.report_completed(pg_temp.id('c'), 0), tq.report_exception(pg_temp.id('d'), 0, 'malformed-payload'), tq.seal_task_group(pg_temp.id('sealed')),
-	tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day'), tq.subscribe('sub', 'task-defined') \g /dev/null
+-- Tasks of others, one in each state: p pending, r running, c completed and so on.
+SET cron.database_name = 'elsewhere';
+SELECT pg_temp.reach_all('test/q') \g /dev/null
+SELECT tq.claim_work('test/other', 'g', 'w'), tq.declare_worker('test', 'q', 'g', 'w', now() + interval '1 day') \g /dev/null
 SELECT tq.create_artifact(pg_temp.id('r'), 0, name, jsonb_build_object('expires', now() + interval '1 minute') || more::jsonb)
 FROM (VALUES ('inline', '{"storageType": "inline", "contentType": "text/plain", "content": "x"}'),
 	('object', '{"storageType": "object", "contentType": "text/plain", "uploadId": "upload__QAGAAAAAAAAAAA"}')) AS v (name, more) \g /dev/null
+SELECT tq.schedule_cron('cr1', '* * * * *', 'test/q', '{"x": "$scheduled"}', overlap => 'replace') \g /dev/null
 
-SET cron.database_name = 'elsewhere';
-SELECT tq.schedule_cron('cr', '* * * * *', 'test/q', '{"x": "$scheduled"}', overlap => 'replace') \g /dev/null
-
--- A call of each function, without a name that the caller's search_path decides.
-CREATE TEMP TABLE attack_call (fn text, args text, needs_scope bool DEFAULT true);
-INSERT INTO attack_call VALUES
-	('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$), ('define_task', $$'<new>', DEF$$),
-	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<p>', dependencies => '{<p>}', routes => '{r}'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$), ('on_group_resolved', $$'<p>', 'test/q', '{"x": 1}'$$), ('cancel_group_callbacks', $$'<p>', '<p>'$$),
-	('schedule_cron', $$'cr2', '* * * * *', 'test/q', '{"x": "$name"}', tags => '{"a": "b"}', deadline => '1 hour'$$), ('unschedule_cron', $$'cr'$$), ('pause_cron', $$'cr'$$), ('resume_cron', $$'cr'$$),
-	('run_cron_now', $$'cr'$$), ('fire_cron', $$'cr'$$),
-	('schedule_task', $$'<u>'$$), ('add_dependencies', $$'<u>', '{<p>}'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('cancel_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$), ('delete_task', $$'<p>'$$),
-	('change_task_priority', $$'<p>', 'high'$$), ('change_task_group_priority', $$'<p>', 'high'$$), ('seal_task_group', $$'<p>'$$), ('cancel_task_group', $$'<sealed>'$$), ('retry_task_group', $$'<sealed>', '1 hour', '{failed}'$$),
-	('status', $$'<p>'$$), ('statuses', $$'{<p>,<r>}'$$), ('task', $$'<p>'$$), ('tasks', $$'{<p>,<r>}'$$), ('result', $$'<p>'$$), ('dependency_results', $$'<u>'$$),
-	('why', $$'<u>'$$), ('why', $$'<p>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('status_row', $$'<p>'$$), ('conductor_status', $$'<p>'$$), ('taskbroker_status', $$'<p>'$$), ('list_dependent_tasks', $$'<u>'$$),
-	('get_task_group', $$'<p>'$$), ('list_task_group', $$'<p>'$$), ('group_progress', $$'<p>'$$), ('report_html', $$'<p>'$$), ('group_gantt', $$'<p>'$$), ('group_tree', $$'<p>'$$), ('group_dot', $$'<p>'$$), ('group_mermaid', $$'<p>'$$),
-	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_lines', $$'test/q', 'g', 'w', 5$$), ('claim_lines', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_task', $$'<p>', 0, 'g', 'w'$$), ('reclaim_task', $$'<r>', 0$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
-	('report_failed', $$'<r>', 0$$), ('report_exception', $$'<r>', 0, 'worker-shutdown'$$), ('defer_task', $$'<r>', 0, '1 minute'$$), ('report_progress', $$'<r>', 0, 1, 2$$), ('resolve', $$'{<r>}', '{0}'$$), ('resolve_lines', $$E'<r>\t0\n'$$), ('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$),
-	('get_worker', $$'test', 'q', 'g', 'w'$$), ('list_workers', $$'test', 'q'$$), ('declare_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$),
-	('quarantine_worker', $$'test', 'q', 'g', 'w', 'tomorrow'$$), ('worker_removed', $$'test', 'q', 'g', 'w'$$),
-	('set_queue', $$'test/q', '{"claimTimeout": 60}'$$), ('get_queue_settings', $$'test/q'$$), ('pause_queue', $$'test/q'$$), ('resume_queue', $$'test/q'$$),
-	('pending_tasks', $$'test/q'$$), ('task_queue_counts', $$'test/q'$$), ('queue_counts', $$'test/q'$$), ('list_pending_tasks', $$'test/q'$$), ('list_claimed_tasks', $$'test/q'$$),
-	('list_task_queues', ''), ('get_task_queue', $$'test/q'$$), ('list_provisioners', ''), ('get_provisioner', $$'test'$$), ('list_worker_types', $$'test'$$), ('get_worker_type', $$'test', 'q'$$),
-	('purge', $$'test/q', older_than => '0'$$), ('list_dead_letters', $$'test/q'$$), ('redrive', $$'<d>'$$), ('redrive_queue', $$'test/q'$$), ('discard_dead_letter', $$'<d>'$$),
-	('create_artifact', $$'<r>', 0, 'new', '{"storageType": "reference", "url": "https://example.com/", "contentType": "a/b", "expires": "SOON"}'$$),
-	('finish_artifact', $$'<r>', 0, 'object', 'upload__QAGAAAAAAAAAAA'$$), ('get_artifact', $$'<r>', 0, 'inline'$$), ('get_latest_artifact', $$'<r>', 'inline'$$),
-	('artifact_info', $$'<r>', 0, 'inline'$$), ('latest_artifact_info', $$'<r>', 'inline'$$), ('list_artifacts', $$'<r>', 0$$), ('list_latest_artifacts', $$'<r>'$$),
-	('bind', $$'ch', 'task-defined'$$), ('unbind', $$'ch', 'task-defined'$$), ('messages', ''), ('published_id', ''), ('subscribe', $$'sub', 'task-pending'$$), ('unsubscribe', $$'sub'$$),
-	('fetch', $$'sub'$$), ('ack', $$'sub', 0$$), ('upkeep', ''), ('reset_queue_stats', ''), ('health', ''), ('top', ''), ('maintenance_activity', ''),
-	('set_buckets', $$'{[0,1024)}'$$), ('buckets_settled', $$'0'$$), ('bucket_counts', ''),
-	('rotate_secret', ''), ('grant_scopes', $$'fresh', '{x}'$$), ('revoke_scopes', $$'fresh', '{x}'$$), ('grant_queue', $$'fresh', 'test/*', 'read'$$), ('revoke_queue', $$'fresh', 'test/*', 'read'$$);
-INSERT INTO attack_call
-	SELECT fn, args, false FROM (VALUES ('slugid', ''), ('slugid_in_bucket', '7'), ('bucket', $$'<p>'$$), ('buckets', ''), ('has_task', $$'<p>'$$), ('has_task_group', $$'<p>'$$), ('stable_slugid', $$'x'$$), ('queue_channel', $$'test/q'$$), ('worker_channel', $$'g', 'w'$$), ('topic_match', $$'#', 'x'$$), ('conductor_policy', $$'{}'$$),
-		('taskbroker_policy', $$'{}'$$), ('current_scopes', ''), ('satisfies', $$'{}', 'x'$$)) AS v (fn, args);
--- assume() needs the credentials of a claim: 5.7.
+-- Calls of each function, without a name that the caller's search_path decides: the
+-- samples of src/sql/functions, and others with more arguments.
+CREATE TEMP TABLE attack_call (fn text, call text, needs_scope bool);
+INSERT INTO attack_call SELECT name, call, needs <> '[[]]' FROM pg_temp.samples('test/q') WHERE needs IS NOT NULL;
+-- Those that need the credentials of a claim are in 5.7.
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND p.prokind = 'f'
-		AND p.proname NOT IN (SELECT fn FROM attack_call UNION ALL VALUES ('start_maintenance'), ('message'), ('assume')) ORDER BY 1), '{}', 'each function is called');
+		AND p.proname NOT IN (SELECT fn FROM attack_call UNION ALL SELECT name FROM call WHERE state IN ('published', 'claimed') OR needs IS NULL) ORDER BY 1), '{}', 'each function is called');
 CREATE FUNCTION pg_temp.call(fn text, args text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	name text;
@@ -188,12 +158,26 @@ BEGIN
 	END LOOP;
 	RETURN format('SELECT * FROM tq.%s(%s)', fn, replace(replace(replace(args, 'DEF', quote_literal(def)), 'JSON', def), 'SOON', pg_temp.iso(pg_temp.base() + interval '1 minute')));
 END $$;
+INSERT INTO attack_call SELECT fn, pg_temp.call(fn, args), true
+FROM (VALUES ('create_task', $$'<new>', DEF$$), ('create_tasks', $$'[{"taskId": "<new>", "task": JSON}]'$$),
+	('enqueue', $$'test/q', '{"x": 1}', task_group_id => '<gp>', dependencies => '{<p>}', routes => '{r}', scheduler_id => 'sched'$$), ('enqueue_tasks', $$'test/q', '{"{}","{}"}'$$),
+	('on_group_resolved', $$'<gp>', 'test/q', '{"x": 1}'$$), ('cancel_group_callbacks', $$'<gp>', '<p>'$$),
+	('schedule_cron', $$'cr2', '* * * * *', 'test/q', '{"x": "$name"}', tags => '{"a": "b"}', deadline => '1 hour'$$), ('run_cron_now', $$'cr1'$$), ('fire_cron', $$'cr1'$$),
+	('add_dependencies', $$'<u>', '{<p>}'$$), ('rerun_task', $$'<c>', '1 hour', true$$), ('reschedule_task', $$'<p>'$$), ('skip_task', $$'<p>', '{"x": 1}'$$),
+	('retry_task_group', $$'<gs>', '1 hour', '{failed}'$$), ('statuses', $$'{<p>,<r>}'$$), ('tasks', $$'{<p>,<r>}'$$),
+	('why', $$'<u>'$$), ('why', $$'<r>'$$), ('why', $$'<c>'$$), ('why', $$'<d>'$$), ('why', $$'<a>'$$), ('why', $$'<s>'$$),
+	('claim_work', $$'test/q', 'g', 'w', 5$$), ('claim_work', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('claim_lines', $$'test/q', 'g', 'w', 5$$),
+	('claim_lines', $$'{test/q,test/*}'::pg_catalog.text[], 'g', 'w', 5, mode => 'round-robin'$$), ('report_completed', $$'<r>', 0, result => '{"x": 1}'$$),
+	('resolve_and_claim', $$'[]', 'test/q', 'g', 'w'$$), ('set_queue', $$'test/q', '{"claimTimeout": 60}'$$), ('purge', $$'test/q', older_than => '0'$$),
+	('create_artifact', $$'<r>', 0, 'new', '{"storageType": "reference", "url": "https://example.com/", "contentType": "a/b", "expires": "SOON"}'$$),
+	('finish_artifact', $$'<r>', 0, 'object', 'upload__QAGAAAAAAAAAAA'$$), ('get_artifact', $$'<r>', 0, 'inline'$$), ('get_latest_artifact', $$'<r>', 'inline'$$), ('messages', ''),
+	('rotate_secret', ''), ('grant_scopes', $$'fresh', '{x}'$$), ('revoke_scopes', $$'fresh', '{x}'$$), ('grant_queue', $$'fresh', 'test/*', 'read'$$), ('revoke_queue', $$'fresh', 'test/*', 'read'$$)) AS v (fn, args);
 
 -- With every scope, so that each function gets as far as it can, and writes to the audit trail.
 SET LOCAL tq.audit = 'all';
 SELECT tq.grant_scopes('mallory', '{*}') \g /dev/null
-SELECT is(pg_temp.try(pg_temp.call(fn, args)), '00000', format('names in front: tq.%s(%s)', fn, args)) FROM attack_call;
-SELECT is(pg_temp.try(pg_temp.call(fn, args), :'me'), '00000', format('by a superuser with that search_path: tq.%s(%s)', fn, args)) FROM attack_call;
+SELECT is(pg_temp.try(call), '00000', 'names in front: ' || call) FROM attack_call;
+SELECT is(pg_temp.try(call, :'me'), '00000', 'by a superuser with that search_path: ' || call) FROM attack_call;
 SELECT is(pg_temp.ran(), '0 as mallory, 0 as others', 'no call has run a function, operator or table of the attacker');
 GRANT tq_reader, tq_admin TO fresh;
 SELECT is(pg_temp.try(format('SELECT pg_catalog.count(x::pg_catalog.text) FROM tq.%I AS x', relname), reader), '00000', format('names in front: tq.%I, read by %s', relname, reader))
@@ -203,9 +187,9 @@ REVOKE tq_reader, tq_admin FROM fresh;
 
 -- Statements are planned and run with the attacker's settings: each that a user may set.
 CREATE FUNCTION pg_temp.set_and_call(setting text, value text) RETURNS text LANGUAGE sql AS $$
-	SELECT pg_temp.try(format('SELECT pg_catalog.set_config(%L, %L, true); SELECT tq.enqueue(''test/q'', task_group_id => %L); SELECT tq.claim_work(''test/q'', ''g'', ''w'', 5);
+	SELECT pg_temp.try(format('SELECT pg_catalog.set_config(%L, %L, true); SELECT tq.enqueue(''test/q'', task_group_id => %L, scheduler_id => ''sched''); SELECT tq.claim_work(''test/q'', ''g'', ''w'', 5);
 		SELECT tq.resolve(%L, ''{0}''); SELECT tq.why(%L); SELECT tq.health(); SELECT tq.cancel_task(%L); SELECT tq.messages()',
-		setting, value, pg_temp.id('p'), ARRAY[pg_temp.id('r')], pg_temp.id('u'), pg_temp.id('u')))
+		setting, value, pg_temp.id('gp'), ARRAY[pg_temp.id('r')], pg_temp.id('u'), pg_temp.id('u')))
 $$;
 SELECT is(pg_temp.set_and_call(name, value), '00000', format('with %s = %s', name, value))
 FROM pg_settings, unnest(CASE vartype WHEN 'bool' THEN '{on,off}' ELSE enumvals END) AS value
@@ -290,7 +274,7 @@ SELECT is(pg_temp.ran(), '1 as mallory, 0 as others', 'SECURITY DEFINER: each fu
 -- ---------------------------------------------------------------------------
 
 -- Without scopes: each call is refused, and nothing changes.
-SELECT is(pg_temp.try(pg_temp.call(fn, args)), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, format('without scopes: tq.%s(%s)', fn, args)) FROM attack_call WHERE fn NOT IN ('resolve', 'resolve_lines');
+SELECT is(pg_temp.try(call), CASE WHEN needs_scope THEN 'TQ403' ELSE '00000' END, 'without scopes: ' || call) FROM attack_call WHERE fn NOT IN ('resolve', 'resolve_lines');
 SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) pg_catalog.count(*) FROM tq.resolve('{%s}', '{0}') WHERE outcome OPERATOR(pg_catalog.<>) 'forbidden'$$, pg_temp.id('r'))), '22012', 'without scopes: resolve() resolves nothing');
 SELECT is(pg_temp.try(format($$SELECT 1 OPERATOR(pg_catalog./) (tq.resolve_lines(E'%s\t0\n') OPERATOR(pg_catalog.<>) E'forbidden\n')::pg_catalog.int4$$, pg_temp.id('r'))), '22012', 'without scopes: nor does resolve_lines()');
 SELECT is(pg_temp.try('SELECT tq.start_maintenance()'), '42501', 'start_maintenance() is for superusers');
@@ -352,7 +336,8 @@ SELECT is(array(SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnames
 	AND CASE WHEN c.relkind IN ('r', 'v', 'm', 'p', 'f') THEN has_table_privilege('fresh', c.oid, 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER')
 			OR has_any_column_privilege('fresh', c.oid, 'SELECT,INSERT,UPDATE,REFERENCES')
 		WHEN c.relkind = 'S' THEN has_sequence_privilege('fresh', c.oid, 'USAGE,SELECT,UPDATE') END), '{}', 'a fresh role: no table, column, view or sequence');
-SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('fresh', p.oid, 'EXECUTE')), '{start_maintenance}', 'each function of schema tq but one');
+SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace AND NOT has_function_privilege('fresh', p.oid, 'EXECUTE') ORDER BY 1),
+	array(SELECT name FROM call WHERE needs IS NULL ORDER BY 1), 'each function of schema tq but those of the owner');
 SELECT is(array(SELECT p.proname::text FROM pg_proc AS p WHERE p.pronamespace = 'tq_internal'::regnamespace AND has_function_privilege('fresh', p.oid, 'EXECUTE')
 	AND p.proname !~ '^slugid_(in|out|recv|send|cmp|hash|hash_extended|eq|ne|lt|le|gt|ge|from_uuid|to_uuid)$'), '{is_awaited}', 'of the inner ones those of type slugid, and what a dump needs');
 SELECT is(has_schema_privilege('fresh', 'tq', 'USAGE') || '/' || has_schema_privilege('fresh', 'tq', 'CREATE') || '/' || has_schema_privilege('fresh', 'tq_internal', 'USAGE,CREATE'), 'true/false/false', 'schemas: USAGE of tq');

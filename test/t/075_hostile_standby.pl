@@ -1,7 +1,7 @@
 # Every function of tq on a standby and in a READ ONLY transaction: one that
 # writes is refused with 25006 and a hint before it does anything, one that reads
 # answers; and what it answers on a standby is what the primary answered when it
-# was as far.  The functions are those of the catalog, so that none is forgotten.
+# was as far.  The functions, and a call of each, are those of src/sql/functions.
 use strict;
 use warnings FATAL => 'all';
 
@@ -37,141 +37,109 @@ $primary->safe_psql($db, qq{
 $primary->poll_query_until($db, 'SELECT count(*) > 0 FROM tq.messages()') or die 'nothing is published';
 my $message = $primary->safe_psql($db, 'SELECT min(id) FROM tq.messages()');
 my $credentials = $primary->safe_psql($db, "SET tq.credentials = on; SELECT credentials FROM tq.reclaim_task($running, 0)");
-my $definition = q{jsonb_build_object('taskQueueId', 'p/n', 'payload', '{}'::jsonb, 'created', clock_timestamp(), 'deadline', clock_timestamp() + interval '1 day',
-	'metadata', '{"name": "n", "description": "d", "owner": "o", "source": "https://example.com"}'::jsonb)};
 
-# A call of each function that writes, with arguments that are right; where a
-# name may be known or new, both.
-my %write = (
-	create_task => "($new, $definition)",
-	create_tasks => ["(jsonb_build_array(jsonb_build_object('taskId', $new, 'task', $definition)))", "('[]')"],
-	define_task => "($new, $definition)",
+# A task in each state that a sample needs, in a queue of their own, and a call of each
+# function, by name; those that only compute are called with those that read.  Those
+# that only the owner may call ask the launcher for something, and write nothing.
+my ($calls) = grep { -e } map { "$_/calls.sql" } "$ENV{TESTDIR}/test", "$FindBin::RealBin/..";
+my $samples = q{CREATE FUNCTION pg_temp.id(name text) RETURNS tq.slugid LANGUAGE sql IMMUTABLE AS $$ SELECT (rpad('s_' || name, 8, '_') || 'QAGAAAAAAAAAAA')::tq.slugid $$;
+	} . "\\i '$calls'\n";
+my (%write, %read, %owner);
+
+$primary->safe_psql($db, "$samples SET cron.database_name = 'elsewhere'; SET client_min_messages = error; SELECT pg_temp.reach_all('p/s')");
+foreach my $row (split /\n/, $primary->safe_psql($db, $samples . qq{
+	SELECT 'tq.' || c.name, CASE WHEN c.needs IS NULL THEN 'owner' ELSE c.does END, CASE WHEN EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'tq'::regnamespace AND proname = c.name AND prokind = 'p') THEN 'CALL' ELSE 'SELECT * FROM' END
+		|| format(' tq.%s(%s)', c.name, pg_temp.fill(c.args, pg_temp.facts(c.state, 'p/s', jsonb_build_object('m', '$message'::text, 'credentials', '$credentials'::text))))
+	FROM call AS c ORDER BY n}))
+{
+	my ($name, $does, $call) = split /\|/, $row, 3;
+	my $list = $does eq 'owner' ? \%owner : $does eq 'writes' ? \%write : \%read;
+
+	push @{ $list->{$name} }, $call;
+}
+
+# Other calls, where a name may be known or new, or a row there or not.
+my %more = (
+	create_tasks => ["('[]')"],
 	enqueue => ["('p/w')", "('p/new')"],
 	enqueue_tasks => ["('p/new', ARRAY['{}']::jsonb[])", "('p/w', '{}')"],
 	schedule_cron => ["('cr', '* * * * *', 'p/w')", "('new', '* * * * *', 'p/new')"],
-	run_cron_now => "('cr')",
-	fire_cron => ["('cr')", "('cr', '2026-01-01')"],
-	pause_cron => "('cr')",
-	resume_cron => "('cr')",
-	unschedule_cron => "('cr')",
-	install_cron_upkeep => '()',
-	delete_task => "($late)",
+	fire_cron => ["('cr', '2026-01-01')"],
 	purge => ["('p/d', older_than => '0')", "('p/new')"],
-	schedule_task => "($late)",
-	rerun_task => "($done)",
-	add_dependencies => "($late, ARRAY[$pending])",
+	delete_task => ["($late)"],
+	schedule_task => ["($late)"],
+	rerun_task => ["($done)"],
+	add_dependencies => ["($late, ARRAY[$pending])"],
 	reschedule_task => ["($pending)", "($pending, now() + interval '1 s')"],
 	cancel_task => ["($pending)", "($done)"],
-	skip_task => "($pending)",
 	change_task_priority => ["($pending, 'high')", "($pending, 'lowest')"],
-	change_task_group_priority => "($pending, 'high')",
-	seal_task_group => "($pending)",
+	change_task_group_priority => ["($pending, 'high')"],
+	seal_task_group => ["($pending)"],
+	cancel_task_group => ["($pending)"],
+	retry_task_group => ["($pending)"],
 	on_group_resolved => ["($pending, 'p/w')", "($done, 'p/new')"],
 	cancel_group_callbacks => ["($pending)", "($done, $pending)"],
-	cancel_task_group => "($pending)",
-	retry_task_group => "($pending)",
 	claim_work => ["('p/w', 'g', 'w')", "('p/new', 'g', 'w')", "('p/w', 'g', 'new')", "('p/e', 'g', 'w')", "('p/w', 'g', 'w', wait => '1 s')", "('p/new', 'g', 'w', wait => '1 s')",
 		"('{p/w,p/*}'::text[], 'g', 'w')", "('{p/new,q/*}'::text[], 'g', 'w', wait => '1 s')"],
 	claim_lines => ["('p/w', 'g', 'w')", "('p/new', 'g', 'w', wait => '1 s')", "('{p/w,p/*}'::text[], 'g', 'w')"],
 	claim_task => ["($pending, 0, 'g', 'w')", "($pending, 0, 'g', 'new')"],
-	reclaim_task => "($running, 0)",
+	reclaim_task => ["($running, 0)"],
 	report_completed => ["($running, 0)", "($done, 0)"],
-	report_failed => "($running, 0)",
-	report_exception => "($running, 0, 'worker-shutdown')",
-	defer_task => "($running, 0, '1 s')",
-	report_progress => "($running, 0, 1, 2)",
 	rotate_secret => ['()', '(true)'],
 	set_buckets => ["('{[0,512)}')", '(NULL)'],
-	buckets_settled => "('3')",
 	resolve => ["(ARRAY[${running}::tq.slugid], '{0}')", "('{}', '{}')", "('[]')"],
 	resolve_lines => ["($running || E'\\t0\\n')", "('')"],
 	resolve_and_claim => ["('[]', 'p/w', 'g', 'w')", "('[]', 'p/new', 'g', 'w')"],
 	set_queue => ["('p/d', '{\"paused\": true}')", "('p/new', '{}')"],
 	pause_queue => ["('p/d')", "('p/new')"],
 	resume_queue => ["('p/d')", "('p/new')"],
-	quarantine_worker => "('p', 'd', 'g', 'w', '2100-01-01')",
 	declare_worker => ["('p', 'd', 'g', 'w', '2100-01-01')", "('p', 'new', 'g', 'w', '2100-01-01')"],
 	worker_removed => ["('p', 'd', 'g', 'w')", "('p', 'd', 'g', 'w', 'gone')"],
-	create_artifact => "($running, 0, 'public/b', jsonb_build_object('storageType', 'inline', 'contentType', 'text/plain', 'content', 'x', 'expires', now() + interval '1 h'))",
-	finish_artifact => "($uploading, 0, 'public/a', $new)",
-	redrive => "($dead)",
+	finish_artifact => ["($uploading, 0, 'public/a', $new)"],
+	redrive => ["($dead)"],
 	redrive_queue => ["('p/x')", "('p/new')"],
-	discard_dead_letter => "($dead)",
+	discard_dead_letter => ["($dead)"],
 	bind => ["('c', 'task-defined')", "('tq_task_defined', 'task-defined')"],
 	unbind => ["('tq_task_defined', 'task-defined')", "('c', 'task-defined')"],
 	subscribe => ["('sub', 'task-defined')", "('other', 'task-defined')"],
-	unsubscribe => "('sub')",
 	ack => ["('sub', $message)", "('sub', 0)"],
-	upkeep => '()',
-	reset_queue_stats => '()',
-	grant_scopes => "('pg_monitor', '{a:b}')",
-	revoke_scopes => "('pg_monitor', '{a:b}')",
-	grant_queue => "('pg_monitor', 'p/*', 'read')",
-	revoke_queue => "('pg_monitor', 'p/*', 'read')",
 	cancel_tasks => ["('p/w')", "('p/new')"],
 	move_tasks => ["('p/w', 'p/d')", "('p/new', 'p/newer')"],
 	wait_for_work => ["('p/w')", "('p/new', '1 s')", "('{p/w,p/*}'::text[])", "('{q/*}'::text[], '1 s')"],
-);
-
-# A call of each function that reads.
-my %read = (
-	assume => "('$credentials')",
-	status => "($pending)",
-	task => "($pending)",
-	statuses => "(ARRAY[${pending}::tq.slugid])",
-	tasks => "(ARRAY[${pending}::tq.slugid])",
-	result => "($done)",
-	dependency_results => "($late)",
-	list_dependent_tasks => "($pending)",
-	get_task_group => "($pending)",
-	list_task_group => "($pending)",
-	group_progress => "($pending)",
-	report_html => "($pending)",
-	group_gantt => "($pending)",
-	group_tree => "($pending)",
-	group_dot => "($pending)",
-	group_mermaid => "($pending)",
-	published_id => '()',
-	get_worker => "('p', 'd', 'g', 'w')",
+	result => ["($done)"],
+	get_worker => ["('p', 'd', 'g', 'w')"],
 	list_workers => ["('p', 'd')", "('p', 'new')"],
-	get_task_queue => "('p/d')",
 	get_queue_settings => ["('p/d')", "('p/unknown')"],
-	get_worker_type => "('p', 'd')",
-	get_provisioner => "('p')",
-	list_task_queues => '()',
-	list_worker_types => "('p')",
-	list_provisioners => '()',
 	list_pending_tasks => ["('p/w')", "('p/new')"],
 	list_claimed_tasks => ["('p/d')", "('p/new')"],
-	list_dead_letters => "('p/x')",
-	conductor_policy => "('{}')",
-	taskbroker_policy => "('{}')",
-	conductor_status => "($pending)",
-	taskbroker_status => "($pending)",
+	list_dead_letters => ["('p/x')"],
 	pending_tasks => ["('p/w')", "('p/new')"],
 	task_queue_counts => ["('p/w')", "('p/new')"],
-	get_artifact => "($running, 0, 'public/a')",
-	get_latest_artifact => "($running, 'public/a')",
-	artifact_info => "($running, 0, 'public/a')",
-	latest_artifact_info => "($running, 'public/a')",
-	list_artifacts => "($running, 0)",
-	list_latest_artifacts => "($running)",
-	messages => '()',
-	message => "($message)",
-	fetch => "('sub')",
-	is_awaited => "('1')",
-	maintenance_activity => '()',
-	why => ["($pending)", "($running)"],
-	status_row => "($pending)",
 	queue_counts => ["('p/w')", "('p/new')"],
-	health => '()',
-	top => '()',
+	get_artifact => ["($running, 0, 'public/a')"],
+	messages => ['()'],
+	why => ["($pending)", "($running)"],
+	wait_for_task => ["($pending, '1 ms')"],
+	wait_for_task_group => ["($pending, '1 ms')"],
+);
+foreach my $name (keys %more)
+{
+	my $list = $write{"tq.$name"} // $read{"tq.$name"};
+	my ($verb) = $list->[0] =~ /^(CALL|SELECT \* FROM)/;
+
+	push @$list, map { "$verb tq.$name$_" } @{ $more{$name} };
+}
+
+# Functions that views call.
+my %inner = (
+	maintenance_activity => '()',
+	published_id => '()',
+	is_awaited => "('1')",
 	waiters => '()',
 	background_workers => '()',
 	local_time => "('2100-01-01')",
 	expired_claims => '()',
 	queue_counters => '()',
-	current_scopes => '()',
 	may_see_statements => '(10)',
 	group_slug => "(NULL, $pending)",
 	group_number => "($pending)",
@@ -180,44 +148,20 @@ my %read = (
 	clock_now => '()',
 	cron_jobs => '()',
 	cron_time_zone => '()',
-	wait_for_task => "($pending, '1 ms')",
-	wait_for_task_group => "($pending, '1 ms')",
-	slugid => '()',
-	slugid_in_bucket => '(7)',
-	buckets => '()',
-	bucket_counts => '()',
-	has_task => "($pending)",
-	has_task_group => "($pending)",
 );
+$read{"tq_internal.$_"} = ["SELECT * FROM tq_internal.$_$inner{$_}"] foreach keys %inner;
 
 # Answers that are of one server, or of the moment.
-my %own = map { $_ => 1 } qw(slugid slugid_in_bucket clock_now maintenance_activity health top waiters background_workers count_state
-  expired_claims queue_counters may_see_statements report_html group_gantt);
+my %own = map { $_ => 1 } qw(tq.slugid tq.slugid_in_bucket tq_internal.clock_now tq.maintenance_activity tq_internal.maintenance_activity tq.health tq.top tq_internal.waiters
+  tq_internal.background_workers tq_internal.count_state tq_internal.expired_claims tq_internal.queue_counters tq_internal.may_see_statements tq.report_html tq.group_gantt);
 
-# For a superuser: it asks the launcher for a maintenance worker and writes nothing.
-my %neither = map { $_ => 1 } qw(start_maintenance slugid_eq_support);
+is_deeply([ sort grep { /^tq\./ } keys %write, keys %read, keys %owner ],
+	[ sort split /\n/, $primary->safe_psql($db, q{SELECT DISTINCT 'tq.' || p.proname FROM pg_proc AS p WHERE p.pronamespace = 'tq'::regnamespace}) ],
+	'every function of the catalog is in a list');
 
-my @functions = split /\n/, $primary->safe_psql($db, q{
-	SELECT concat_ws(' ', p.proname, p.prokind, p.pronamespace::regnamespace) FROM pg_proc AS p WHERE p.pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace)
-		AND p.provolatile <> 'i' AND p.prorettype <> 'trigger'::regtype
-		AND NOT (p.pronamespace = 'tq_internal'::regnamespace AND (p.prosrc ~ '^tq_(sql|body)_' OR p.prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql')))	-- only bodies of functions call these
-	ORDER BY 1});
-my (%kind, %schema);
-foreach my $function (@functions)
-{
-	my ($name, $kind, $schema) = split / /, $function;
-
-	($kind{$name}, $schema{$name}) = ($kind, $schema);
-}
-is_deeply([ sort keys %kind ], [ sort keys %write, keys %read, keys %neither ], 'every function of the catalog is in a list');
-
-sub calls
-{
-	my ($name, $arguments) = @_;
-	my $verb = $kind{$name} eq 'p' ? 'CALL ' : 'SELECT * FROM ';
-
-	return map { "$verb$schema{$name}.$name$_" } ref $arguments ? @$arguments : $arguments;
-}
+# What a worker does within a minute after its row was written is in the memory of the
+# primary.
+my $remembered = qr/workers?\('p', 's'/;
 
 # What a call answers: SQLSTATE and, if it has one, the hint.
 sub answer
@@ -235,7 +179,7 @@ sub is_refused
 	my ($node, $name, $hint, $where, $before) = @_;
 	my @wrong;
 
-	foreach my $call (calls($name, $write{$name}))
+	foreach my $call (@{ $write{$name} })
 	{
 		my ($state, $said, $err) = answer($node, $call, $before);
 
@@ -249,7 +193,7 @@ sub is_answered
 	my ($node, $name, $where, $before) = @_;
 	my @wrong;
 
-	foreach my $call (calls($name, $read{$name}))
+	foreach my $call (@{ $read{$name} })
 	{
 		my ($state, $said, $err) = answer($node, $call, $before);
 
@@ -280,7 +224,7 @@ sub said
 
 foreach my $name (grep { !$own{$_} } sort keys %read)
 {
-	my @wrong = grep { said($standby, $_) ne said($primary, $_) } calls($name, $read{$name});
+	my @wrong = grep { said($standby, $_) ne said($primary, $_) } grep { !/$remembered/ } @{ $read{$name} };
 
 	is_deeply(\@wrong, [], "standby: $name() says what the primary says");
 }
