@@ -11,9 +11,8 @@ SELECT tq.set_queue('lim/q1', '{"concurrentLimit": 2}'), tq.set_queue('lim/q2', 
 CREATE FUNCTION pg_temp.from_queues(queues text[], n int, mode text DEFAULT 'strict', worker text DEFAULT 'w1') RETURNS text
 LANGUAGE sql AS $$
 	SELECT coalesce(string_agg(name || ' ' || claims, ', ' ORDER BY first), '')
-	FROM (SELECT split_part(task_queue_id, '/', 2) AS name, count(*) AS claims, min(place) AS first
-		FROM tq.claim_work(queues, 'wg', worker, n, mode => mode) WITH ORDINALITY
-			AS c (task_id, run_id, worker_group, worker_id, taken_until, payload, credentials, task_queue_id, place) GROUP BY 1) AS x
+	FROM (SELECT split_part(task_queue_id, '/', 2) AS name, count(*) AS claims, min(ordinality) AS first
+		FROM tq.claim_work(queues, 'wg', worker, n, mode => mode) WITH ORDINALITY AS c GROUP BY 1) AS x
 $$;
 -- Removes what is pending; runs that were claimed stay.
 CREATE FUNCTION pg_temp.clear() RETURNS void LANGUAGE sql AS $$ DELETE FROM tq_internal.pending $$;

@@ -6,8 +6,8 @@ SELECT no_plan();
 
 CREATE FUNCTION pg_temp.outcomes(ids tq.slugid[], runs int[], reason text DEFAULT 'completed') RETURNS text
 LANGUAGE sql AS $$
-	SELECT coalesce(string_agg(run_id || ' ' || outcome, ', ' ORDER BY n), '')
-	FROM tq.resolve(ids, runs, reason) WITH ORDINALITY AS r (task_id, run_id, outcome, n)
+	SELECT coalesce(string_agg(run_id || ' ' || outcome, ', ' ORDER BY ordinality), '')
+	FROM tq.resolve(ids, runs, reason) WITH ORDINALITY AS r
 $$;
 
 -- nothing
@@ -22,9 +22,9 @@ SELECT pg_temp.resolved('fail', 'failed');
 SELECT pg_temp.report('lost', 'canceled');
 SELECT pg_temp.create('after', '{"$deps": ["a", "b", "c"]}');
 CREATE TEMP TABLE before AS SELECT n, tq.status(pg_temp.id(n)) AS status FROM unnest('{lost,other,p,u,done,fail}'::text[]) AS n;
-CREATE TEMP TABLE r AS SELECT * FROM tq.resolve(
+CREATE TEMP TABLE r AS SELECT task_id, run_id, outcome, ordinality AS n FROM tq.resolve(
 	pg_temp.ids('a', 'p', 'nobody', 'b', 'done', 'u', 'fail', 'lost', 'a', 'c'),
-	'{0,0,0,0,0,0,0,0,3,0}') WITH ORDINALITY AS t (task_id, run_id, outcome, n);
+	'{0,0,0,0,0,0,0,0,3,0}') WITH ORDINALITY AS t;
 SELECT is(count(*), 10::bigint, 'resolve: one row per run asked for') FROM r;
 SELECT is((SELECT outcome FROM r WHERE task_id::text = pg_temp.id(v.name)::text AND run_id = v.run), v.outcome, format('resolve: %s %s', v.name, v.outcome))
 FROM (VALUES ('a', 0, 'resolved'), ('b', 0, 'resolved'), ('c', 0, 'resolved'), ('p', 0, 'conflict'), ('nobody', 0, 'not-found'), ('done', 0, 'repeated'),

@@ -11,8 +11,8 @@ LANGUAGE sql AS $$ SELECT jsonb_build_object('taskId', pg_temp.id(name), 'runId'
 
 CREATE FUNCTION pg_temp.outcomes(VARIADIC reports jsonb[]) RETURNS text
 LANGUAGE sql AS $$
-	SELECT coalesce(string_agg(run_id || ' ' || outcome, ', ' ORDER BY n), '')
-	FROM tq.resolve(to_jsonb(reports)) WITH ORDINALITY AS r (task_id, run_id, outcome, n)
+	SELECT coalesce(string_agg(run_id || ' ' || outcome, ', ' ORDER BY ordinality), '')
+	FROM tq.resolve(to_jsonb(reports)) WITH ORDINALITY AS r
 $$;
 
 SELECT is((SELECT count(*) FROM tq.resolve('[]')), 0::bigint, 'no report');
@@ -20,10 +20,10 @@ SELECT is((SELECT count(*) FROM tq.resolve('[]')), 0::bigint, 'no report');
 -- every reason in one call
 SELECT pg_temp.running('x-' || r, '{"retries": 1}')
 FROM unnest('{completed,failed,failed-terminal,worker-shutdown,malformed-payload,resource-unavailable,internal-error,intermittent-task,canceled,none}'::text[]) AS r;
-CREATE TEMP TABLE r AS SELECT * FROM tq.resolve((
+CREATE TEMP TABLE r AS SELECT task_id, run_id, outcome, ordinality AS n FROM tq.resolve((
 	SELECT jsonb_agg(pg_temp.rep('x-' || r, CASE r WHEN 'none' THEN '{}' ELSE jsonb_build_object('reason', r) END) ORDER BY n)
 	FROM unnest('{intermittent-task,completed,canceled,failed,none,worker-shutdown,failed-terminal,malformed-payload,resource-unavailable,internal-error}'::text[])
-		WITH ORDINALITY AS u (r, n))) WITH ORDINALITY AS t (task_id, run_id, outcome, n);
+		WITH ORDINALITY AS u (r, n))) WITH ORDINALITY AS t;
 SELECT is((SELECT string_agg(pg_temp.name(task_id) || ' ' || outcome, ', ' ORDER BY n) FROM r),
 	'x-intermittent-task retried, x-completed resolved, x-canceled resolved, x-failed resolved, x-none resolved, x-worker-shutdown retried, '
 	'x-failed-terminal resolved, x-malformed-payload resolved, x-resource-unavailable resolved, x-internal-error resolved',
@@ -122,8 +122,8 @@ SELECT is(pg_temp.state('c'), 'running', 'nothing is resolved');
 -- resolve_and_claim
 CREATE FUNCTION pg_temp.runs(queue text, VARIADIC reports jsonb[]) RETURNS text
 LANGUAGE sql AS $$
-	SELECT coalesce(string_agg(concat_ws(' ', pg_temp.name(task_id), run_id, outcome, worker_group, worker_id, payload), ', ' ORDER BY n), '')
-	FROM tq.resolve_and_claim(to_jsonb(reports), queue, 'wg', 'w1', 2) WITH ORDINALITY AS r (task_id, run_id, outcome, worker_group, worker_id, taken_until, payload, credentials, n)
+	SELECT coalesce(string_agg(concat_ws(' ', pg_temp.name(task_id), run_id, outcome, worker_group, worker_id, payload), ', ' ORDER BY ordinality), '')
+	FROM tq.resolve_and_claim(to_jsonb(reports), queue, 'wg', 'w1', 2) WITH ORDINALITY AS r
 $$;
 SELECT pg_temp.create('q' || n, '{"taskQueueId": "test/rc"}') FROM generate_series(1, 5) AS n;
 SELECT is(pg_temp.runs('test/rc', VARIADIC '{}'), 'q1 0 claimed wg w1 {"task": "q1"}, q2 0 claimed wg w1 {"task": "q2"}', 'nothing to report: claims');

@@ -402,8 +402,8 @@ SELECT pg_temp.refuses(format('SELECT tq.%s', call), 'TQ400', '2.15 bad argument
 -- order and pages
 CREATE FUNCTION pg_temp.page(after text, max int) RETURNS text
 LANGUAGE sql AS $$
-	SELECT string_agg(name, '|' ORDER BY n) FROM tq.list_artifacts(pg_temp.id('i'), 0, after, max)
-		WITH ORDINALITY AS l (run_id, name, storage_type, content_type, content_length, expires, present, n)
+	SELECT string_agg(name, '|' ORDER BY ordinality) FROM tq.list_artifacts(pg_temp.id('i'), 0, after, max)
+		WITH ORDINALITY AS l
 $$;
 SELECT is(pg_temp.page(NULL, 1000), ' |B|Z|_|a|a b|a/b|ab|b|up|~', '2.15 by name, byte by byte');
 SELECT is(pg_temp.page(NULL, 3), ' |B|Z', '2.15 the first page');

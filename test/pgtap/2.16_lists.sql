@@ -90,7 +90,7 @@ SET tq.clock_offset = '2 hours';
 SELECT pg_temp.claims('lp/c', 1);
 RESET tq.clock_offset;
 SELECT pg_temp.create('unseen', '{"taskQueueId": "lr/unseen"}');
-SELECT is((SELECT string_agg(task_queue_id, ' ' ORDER BY n) FROM tq.list_task_queues() WITH ORDINALITY AS q (task_queue_id, p, w, e, l, d, s, page, n) WHERE task_queue_id LIKE 'l_/%'),
+SELECT is((SELECT string_agg(task_queue_id, ' ' ORDER BY ordinality) FROM tq.list_task_queues() WITH ORDINALITY AS q WHERE task_queue_id LIKE 'l_/%'),
 	'lp/a lp/b lp/c lp/d lq/c', '2.16 listTaskQueues: by name; not those that no worker has asked');
 SELECT is((SELECT string_agg(task_queue_id, ' ') FROM tq.list_task_queues('lp/b', 2)), 'lp/c lp/d', '2.16 listTaskQueues: a page');
 SELECT is(to_jsonb(q) - '{expires,last_date_active}'::text[], '{"task_queue_id": "lp/c", "provisioner_id": "lp", "worker_type": "c", "description": "", "stability": "experimental", "page": "lp/c"}', '2.16 listTaskQueues: a row')

@@ -246,7 +246,7 @@ SELECT pg_temp.create('m1', '{"taskQueueId": "test/q-m"}'), pg_temp.create('m2',
 CREATE TEMP TABLE many AS SELECT * FROM tq.claim_work('test/q-m', 'wg', 'w1', 3);
 CREATE FUNCTION pg_temp.outcomes(credentials jsonb) RETURNS text
 LANGUAGE sql AS $$
-	SELECT string_agg(outcome, ' ' ORDER BY n) FROM tq.resolve(pg_temp.ids('m1', 'm2', 'm3'), '{0,0,0}', 'completed', credentials) WITH ORDINALITY AS r (task_id, run_id, outcome, n)
+	SELECT string_agg(outcome, ' ' ORDER BY ordinality) FROM tq.resolve(pg_temp.ids('m1', 'm2', 'm3'), '{0,0,0}', 'completed', credentials) WITH ORDINALITY AS r
 $$;
 CREATE FUNCTION pg_temp.rolled_back(credentials jsonb) RETURNS text
 LANGUAGE plpgsql AS $$

@@ -299,9 +299,9 @@ SELECT pg_temp.create('bd', '{"$group": "gb", "$deps": ["b1", "b3"]}');
 SELECT pg_temp.create('bd2', '{"$group": "gb", "$deps": ["b2", "bp"]}');
 SELECT pg_temp.cancel('lost');
 SELECT pg_temp.forget();
-SELECT is(string_agg(outcome, ' ' ORDER BY n), 'resolved conflict not-found resolved repeated not-found conflict conflict not-found resolved resolved repeated', 'resolve: all outcomes')
+SELECT is(string_agg(outcome, ' ' ORDER BY ordinality), 'resolved conflict not-found resolved repeated not-found conflict conflict not-found resolved resolved repeated', 'resolve: all outcomes')
 FROM tq.resolve(pg_temp.ids('b1', 'bp', 'nobody', 'b2', 't20', 'bd', 't21', 'lost', 'b1', 't12', 'b3', 'b1'), '{0,0,0,0,0,0,0,0,3,0,0,0}')
-	WITH ORDINALITY AS r (task_id, run_id, outcome, n);
+	WITH ORDINALITY AS r;
 SELECT is(pg_temp.sent(), 'COMP b1 completed 0.wg.w1, COMP b2 completed 0.wg.w1, COMP t20 completed 0.wg.w1, COMP t12 completed 0.wg.w1, COMP b3 completed 0.wg.w1, '
 	'PEND bd pending 0._._, GROUP ' || g.first || ', GROUP ' || g.last,
 	'20, 44 resolve: in the order of the arguments, then the dependents; conflicts and unknown runs send nothing, nor does a repeated run')
@@ -314,15 +314,15 @@ SELECT pg_temp.running('b6', '{"$group": "gb", "retries": 1}');
 SELECT pg_temp.create('bd3', '{"$group": "gb", "$deps": ["b4"], "requires": "all-resolved"}');
 SELECT pg_temp.create('bd4', '{"$group": "gb", "$deps": ["b5"], "requires": "all-resolved"}');
 SELECT pg_temp.forget();
-SELECT is(string_agg(outcome, ' ' ORDER BY n), 'retried resolved repeated', 'resolve: as worker-shutdown')
-FROM tq.resolve(pg_temp.ids('b5', 'b4', 'b5'), '{0,0,0}', 'worker-shutdown') WITH ORDINALITY AS r (task_id, run_id, outcome, n);
+SELECT is(string_agg(outcome, ' ' ORDER BY ordinality), 'retried resolved repeated', 'resolve: as worker-shutdown')
+FROM tq.resolve(pg_temp.ids('b5', 'b4', 'b5'), '{0,0,0}', 'worker-shutdown') WITH ORDINALITY AS r;
 SELECT is(pg_temp.sent(), 'PEND b5 pending 1._._, EXC b4 exception 0.wg.w1, PEND bd3 pending 0._._', '23, 24 resolve: some retried, some not');
-SELECT is(string_agg(outcome, ' ' ORDER BY n), 'repeated repeated', 'resolve: the same again')
-FROM tq.resolve(pg_temp.ids('b5', 'b4'), '{0,0}', 'worker-shutdown') WITH ORDINALITY AS r (task_id, run_id, outcome, n);
+SELECT is(string_agg(outcome, ' ' ORDER BY ordinality), 'repeated repeated', 'resolve: the same again')
+FROM tq.resolve(pg_temp.ids('b5', 'b4'), '{0,0}', 'worker-shutdown') WITH ORDINALITY AS r;
 SELECT is(pg_temp.sent(), 'PEND b5 pending 1._._, EXC b4 exception 0.wg.w1', '2.12 resolve: repeats are sent again, without the dependents');
 SET tq.publish_retried_exceptions = on;
-SELECT is(string_agg(outcome, ' ' ORDER BY n), 'repeated retried', 'resolve: D-05 on')
-FROM tq.resolve(pg_temp.ids('b5', 'b6'), '{0,0}', 'worker-shutdown') WITH ORDINALITY AS r (task_id, run_id, outcome, n);
+SELECT is(string_agg(outcome, ' ' ORDER BY ordinality), 'repeated retried', 'resolve: D-05 on')
+FROM tq.resolve(pg_temp.ids('b5', 'b6'), '{0,0}', 'worker-shutdown') WITH ORDINALITY AS r;
 SELECT is(pg_temp.sent(), 'EXC b5 pending 0.wg.w1, PEND b5 pending 1._._, EXC b6 pending 0.wg.w1, PEND b6 pending 1._._', '2.12 resolve: D-05 on, each before its retry');
 RESET tq.publish_retried_exceptions;
 SELECT is(pg_temp.code($$SELECT tq.resolve(pg_temp.ids('b5', 'b6'), '{1,1}', 'foo')$$), 'TQ400', 'resolve: no such reason');

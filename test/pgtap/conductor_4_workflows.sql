@@ -263,7 +263,7 @@ SELECT tq.skip_task(pg_temp.id('skip')) IS NULL;
 SELECT is(pg_temp.words('join'), '-', 'JOIN still');
 SELECT tq.report_completed(pg_temp.id('good'), 0, result => '"yes"') IS NULL;
 SELECT is(pg_temp.words('join'), 'SCHEDULED', 'JOIN then it is SCHEDULED');
-SELECT is((SELECT string_agg(concat_ws(' ', pg_temp.name(task_id), state, result), ', ' ORDER BY n) FROM tq.dependency_results(pg_temp.id('join')) WITH ORDINALITY AS u (task_id, state, result, n)),
+SELECT is((SELECT string_agg(concat_ws(' ', pg_temp.name(task_id), state, result), ', ' ORDER BY ordinality) FROM tq.dependency_results(pg_temp.id('join')) WITH ORDINALITY AS u),
 	'good completed "yes", opt failed, perm failed, skip completed', 'JOIN it can read their states and results');
 ROLLBACK TO cc;
 SELECT pg_temp.polled('good'), pg_temp.polled('bad', '{"retryCount": 0}');

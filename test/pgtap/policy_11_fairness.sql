@@ -133,7 +133,7 @@ SELECT pg_temp.keyed('a1 a2 a3 b1 b2 b3', 'test/f');
 SELECT is(pg_temp.report('a2', 'canceled'), 'exception 5: scheduled>exception/canceled', '11.4 cancel one');
 SELECT is((SELECT run_id FROM tq.claim_task(pg_temp.id('b2'), 0, 'wg', 'w1')), 0, '11.4 claim one by name');
 SELECT tq.delete_task(pg_temp.id('b3'));
-SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY n) FROM tq.list_pending_tasks('test/f') WITH ORDINALITY AS l (task_id, run_id, task, inserted, page, n)), 'a1 b1 a3', '11.4 lists are in that order');
+SELECT is((SELECT string_agg(pg_temp.name(task_id), ' ' ORDER BY ordinality) FROM tq.list_pending_tasks('test/f') WITH ORDINALITY AS l), 'a1 b1 a3', '11.4 lists are in that order');
 SELECT is((SELECT detail FROM tq.why(pg_temp.id('a3')) WHERE reason = 'behind others'), '2 before it in test/f', '11.4 why() counts those before it');
 SELECT is(pg_temp.claims('test/f', 20), 'a1 b1 a3', '11.4 the others remain');
 ROLLBACK TO s;

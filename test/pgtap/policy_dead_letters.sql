@@ -637,8 +637,8 @@ SELECT pg_temp.throws($$SELECT tq.redrive('x')$$, '22P02', 'a text that is not a
 
 SELECT pg_temp.die_in_turn('{k,m,c,x,a,t,g}');
 SELECT pg_temp.die('elsewhere');
-CREATE TEMP TABLE listed ON COMMIT DROP AS SELECT n, task_id FROM tq.list_dead_letters('test/q')
-	WITH ORDINALITY AS l (task_id, died, reason, error, task, runs, n);
+CREATE TEMP TABLE listed ON COMMIT DROP AS SELECT ordinality AS n, task_id FROM tq.list_dead_letters('test/q')
+	WITH ORDINALITY AS l;
 SELECT is((SELECT string_agg(task_id::text, ' ' ORDER BY n) FROM listed), (SELECT string_agg(task_id::text, ' ' ORDER BY task_id) FROM listed), 'letters are listed by task id');
 SELECT is((SELECT count(*) FROM listed), 7::bigint, 'those of the queue');
 SELECT is((SELECT string_agg(task_id::text, ' ') FROM tq.list_dead_letters('test/q', NULL, 3)), (SELECT string_agg(task_id::text, ' ' ORDER BY n) FROM listed WHERE n <= 3), 'a first page');

@@ -22,7 +22,7 @@ SELECT pg_temp.create('after', '{"$deps": ["plain"]}'), pg_temp.create('all', '{
 SELECT is(pg_temp.look('after') || ' ' || pg_temp.look('all'), 'unscheduled 5: pending 5: scheduled>pending', 'failed-terminal: for dependents it is a failure');
 SELECT is(pg_temp.line(tq.rerun_task(pg_temp.id('plain'))), 'pending 5: scheduled>failed/failed-terminal rerun>pending', 'failed-terminal: it can be rerun');
 SELECT pg_temp.create('pending'), pg_temp.create('unscheduled', '{"$deps": ["unscheduled"]}');
-SELECT is((SELECT string_agg(outcome, ' ' ORDER BY n) FROM tq.resolve(pg_temp.ids('pending', 'unscheduled', 'nobody', 'policy'), '{0,0,0,1}', 'failed-terminal') WITH ORDINALITY AS r (task_id, run_id, outcome, n)),
+SELECT is((SELECT string_agg(outcome, ' ' ORDER BY ordinality) FROM tq.resolve(pg_temp.ids('pending', 'unscheduled', 'nobody', 'policy'), '{0,0,0,1}', 'failed-terminal') WITH ORDINALITY AS r),
 	'conflict not-found not-found not-found', 'failed-terminal: of a run that is not running');
 SELECT pg_temp.running('x');
 SELECT pg_temp.throws(format('SELECT tq.report_exception(pg_temp.id(''x''), 0, %L)', r), 'TQ400', 'report_exception is not for ' || r) FROM unnest('{failed-terminal,canceled,failed,skipped,pending-timeout,run-timeout,claim-expired}'::text[]) AS r;
@@ -183,8 +183,8 @@ ROLLBACK TO s;
 
 CREATE FUNCTION pg_temp.results(name text) RETURNS text
 LANGUAGE sql AS $$
-	SELECT coalesce(string_agg(concat_ws(' ', pg_temp.name(task_id), state, result), ', ' ORDER BY n), '')
-	FROM tq.dependency_results(pg_temp.id(name)) WITH ORDINALITY AS r (task_id, state, result, n)
+	SELECT coalesce(string_agg(concat_ws(' ', pg_temp.name(task_id), state, result), ', ' ORDER BY ordinality), '')
+	FROM tq.dependency_results(pg_temp.id(name)) WITH ORDINALITY AS r
 $$;
 SELECT pg_temp.throws($$SELECT tq.dependency_results(pg_temp.id('nobody'))$$, 'TQ404', 'dependency_results: no such task');
 SELECT pg_temp.running(n) FROM unnest('{zz,aa,mm}'::text[]) AS n;
@@ -206,7 +206,7 @@ SELECT is(tq.create_tasks((SELECT jsonb_agg(jsonb_build_object('taskId', pg_temp
 SELECT pg_temp.create('all', jsonb_build_object('$deps', (SELECT jsonb_agg('m' || n ORDER BY md5(n::text)) FROM generate_series(1, 500) AS n)));
 CREATE TEMP TABLE claims AS SELECT * FROM tq.claim_work('test/m', 'wg', 'w1', 500);
 SELECT count(tq.report_completed(task_id, run_id, NULL, payload)) FROM claims;
-SELECT is((SELECT string_agg(result ->> 'task', ' ' ORDER BY n) FROM tq.dependency_results(pg_temp.id('all')) WITH ORDINALITY AS r (task_id, state, result, n)),
+SELECT is((SELECT string_agg(result ->> 'task', ' ' ORDER BY ordinality) FROM tq.dependency_results(pg_temp.id('all')) WITH ORDINALITY AS r),
 	(SELECT string_agg('m' || n, ' ' ORDER BY md5(n::text)) FROM generate_series(1, 500) AS n), 'dependency_results: 500, in order');
 ROLLBACK TO s;
 

@@ -511,7 +511,7 @@ SELECT is(pg_temp.claims('app/ns', 4), 'a b c d', 'SetBatchActivationStatus: fou
 SELECT pg_temp.throws($$SELECT tq.resolve(pg_temp.ids('a', 'b'), '{0,0}', 'processing')$$, 'TQ400', 'SetBatchActivationStatus: an invalid status changes nothing');
 SELECT is(pg_temp.resolve('completed', 'a', 'b'), 'resolved resolved', 'SetBatchActivationStatus: some complete');
 SELECT is(pg_temp.resolve('failed-terminal', 'c'), 'resolved', 'SetBatchActivationStatus: some fail');
-SELECT is((SELECT string_agg(outcome, ' ' ORDER BY n) FROM tq.resolve(pg_temp.ids('d', 'nobody', 'e', 'a'), '{0,0,0,0}', 'intermittent-task') WITH ORDINALITY AS r (task_id, run_id, outcome, n)),
+SELECT is((SELECT string_agg(outcome, ' ' ORDER BY ordinality) FROM tq.resolve(pg_temp.ids('d', 'nobody', 'e', 'a'), '{0,0,0,0}', 'intermittent-task') WITH ORDINALITY AS r),
 	'retried not-found conflict conflict', 'SetBatchActivationStatus: some are to be retried; an unknown task or one of another worker is not changed');
 SELECT is(pg_temp.words('a', 'b', 'c', 'd', 'e'), 'a complete, b complete, c failure, d pending, e pending', 'SetBatchActivationStatus: each has the status that was set');
 SELECT is(pg_temp.letters('app/ns'), 'c failed-terminal', 'SetBatchActivationStatus: the failure has its dead letter');

@@ -25,11 +25,11 @@ $node->safe_psql($db, q{
 		$$ SELECT t.task_id FROM tq_internal.task t WHERE t.extra ->> 'redriveOf' = public.id(name)::text $$;
 	-- a task in one line, with the number of attempt of each of its runs
 	CREATE FUNCTION line(task tq.slugid) RETURNS text LANGUAGE sql STABLE AS $$
-		SELECT coalesce((SELECT concat_ws(' ', s ->> 'state', (s ->> 'retriesLeft') || ':',
+		SELECT coalesce((SELECT concat_ws(' ', status ->> 'state', (status ->> 'retriesLeft') || ':',
 			(SELECT string_agg(concat_ws(' ', run ->> 'reasonCreated', coalesce(run ->> 'reasonResolved', run ->> 'state'),
 				coalesce(run ->> 'attempt', '0')), ', ' ORDER BY n)
-				FROM jsonb_array_elements(s -> 'runs') WITH ORDINALITY AS u (run, n)))
-		FROM tq.statuses(ARRAY[task]) AS t (task_id, s)), 'gone')
+				FROM jsonb_array_elements(status -> 'runs') WITH ORDINALITY AS u (run, n)))
+		FROM tq.statuses(ARRAY[task])), 'gone')
 	$$;
 	-- and the letters that there are: of which task, and of how many runs
 	CREATE FUNCTION letters() RETURNS text LANGUAGE sql STABLE AS $$
