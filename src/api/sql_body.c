@@ -48,6 +48,7 @@ PG_FUNCTION_INFO_V1(tq_body_operate);
 PG_FUNCTION_INFO_V1(tq_body_validate);
 PG_FUNCTION_INFO_V1(tq_sql_require);
 PG_FUNCTION_INFO_V1(tq_sql_not_null);
+PG_FUNCTION_INFO_V1(tq_sql_element_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_arg_max);
 PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
 PG_FUNCTION_INFO_V1(tq_sql_arg_identifier);
@@ -207,6 +208,18 @@ tq_sql_not_null(PG_FUNCTION_ARGS)
 {
 	if (PG_ARGISNULL(0))
 		tq_error_null(given(fcinfo, 1));
+	PG_RETURN_VOID();
+}
+
+/*
+ * element_not_null(value "any", name text, n int): the same for an element of an
+ * array, the first of which is 1
+ */
+Datum
+tq_sql_element_not_null(PG_FUNCTION_ARGS)
+{
+	if (PG_ARGISNULL(0))
+		tq_error_null_element(given(fcinfo, 1), PG_GETARG_INT32(2) - 1);
 	PG_RETURN_VOID();
 }
 

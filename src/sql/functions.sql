@@ -40,6 +40,10 @@ CREATE FUNCTION tq_internal.not_null(value "any", name text) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_not_null' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.not_null("any", text) IS 'raises TQ400 for an argument of that name which is NULL';
 
+CREATE FUNCTION tq_internal.element_not_null(value "any", name text, n int) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_element_not_null' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.element_not_null("any", text, int) IS 'raises TQ400 for an element of an argument which is NULL';
+
 CREATE FUNCTION tq_internal.arg_max(max int) RETURNS int
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_max' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_max(int) IS 'the argument max, the size of a page, if it may be that';

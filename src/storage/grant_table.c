@@ -11,8 +11,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
-#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 
 #include "../util/util.h"
@@ -25,15 +23,6 @@ TQ_NUMBERS(TQ_SCOPE_GRANT_COLUMNS, scope_grant);
 static TqRelation grants = TQ_RELATION("scope_grant");
 
 static TqWatched watched = TQ_WATCHED(grants);
-
-static TqStatement insert_grants = TQ_STATEMENT(
-	"INSERT INTO tq_internal.scope_grant (role, scope) SELECT $1, unnest($2)"
-	" ON CONFLICT DO NOTHING",
-	OIDOID, TEXTARRAYOID);
-
-static TqStatement delete_grants = TQ_STATEMENT(
-	"DELETE FROM tq_internal.scope_grant WHERE role = $1 AND scope = ANY ($2)",
-	OIDOID, TEXTARRAYOID);
 
 static TqStatement delete_dropped = TQ_STATEMENT(
 	"DELETE FROM tq_internal.scope_grant AS g"
@@ -85,28 +74,6 @@ tq_grants_all(int *found)
 	tq_table_scan_close(scan);
 	PopActiveSnapshot();
 	return rows;
-}
-
-static void
-change(TqStatement *statement, Oid role, char *const *scopes, int n)
-{
-	tq_spi_run(statement,
-			   TQ_VALUES(ObjectIdGetDatum(role), tq_array_text(scopes, n)),
-			   NULL);
-}
-
-/* Grants scopes to a role; those that it has already stay. */
-void
-tq_grants_insert(Oid role, char *const *scopes, int n)
-{
-	change(&insert_grants, role, scopes, n);
-}
-
-/* Takes scopes from a role; those that it does not have are ignored. */
-void
-tq_grants_delete(Oid role, char *const *scopes, int n)
-{
-	change(&delete_grants, role, scopes, n);
 }
 
 /* Deletes the rows of roles that no longer exist; returns how many. */

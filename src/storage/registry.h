@@ -223,8 +223,6 @@ extern uint64 tq_grants_generation(void);
 extern void tq_grants_watch(void);
 extern void tq_grants_changed(void);
 extern TqGrant *tq_grants_all(int *found);
-extern void tq_grants_insert(Oid role, char *const *scopes, int n);
-extern void tq_grants_delete(Oid role, char *const *scopes, int n);
 extern uint64 tq_grants_delete_of_dropped_roles(void);
 
 /* ---- secret_table.c: secrets that credentials are signed with ---- */
