@@ -11,6 +11,10 @@ package Manifest;
 use strict;
 use warnings FATAL => 'all';
 
+# What the language of a body says of a function: what it does, and its class in the
+# audit trail.
+my %said = (tq_read => 'reads -', tq_call => 'writes -', tq_operate => 'writes operator');
+
 sub slurp { local ($/, @ARGV) = (undef, @_); return <>; }
 
 sub fault { my ($self, @what) = @_; die "$self->{tree}/src/sql/functions: @what\n"; }
@@ -66,6 +70,7 @@ sub declare
 
 	$f{returns} = $rest =~ /\A\s*RETURNS (TABLE \((?:[^()]|\([^()]*\))*\)|(?:SETOF )?[\w.]+(?:\[\])?)/ ? $1 =~ s/\s+/ /gr : '';
 	$f{statement} = statement($self->{sql}, $begin);
+	($f{language}) = $f{statement} =~ /\bLANGUAGE (\w+)/ or die "$name: no language\n";
 	$f{arguments} = $arguments;
 	$f{list} = [ split_list(substr($arguments, 1, -1)) ];
 	$f{inputs} = [ grep { !/^OUT / } @{ $f{list} } ];
@@ -142,6 +147,7 @@ sub add_line
 	$self->fault("$key: the audit trail has classes operator and client, and not $class") unless $class =~ /^(?:operator|client|-)$/;
 	$self->fault("$key: what is not in the audit trail has no arguments there") if $class eq '-' && @audited;
 	$self->fault("$key is in the audit trail, but does not write") if $class ne '-' && $does ne 'writes';
+	$self->fault("$key is in $f->{language}, and so $said{$f->{language}}") if ($said{ $f->{language} } // "$does $class") ne "$does $class";
 	for (@audited) { $self->fault("$key has no argument $_ for the audit trail") unless exists $f->{type}{$_}; }
 	$self->{call}{$key} = {
 		function => $f, key => $key, sample => $sample, given => $self->read_sample($key, $f, $sample),
