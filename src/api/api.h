@@ -71,7 +71,17 @@ extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
 extern Datum tq_slug_datum(const TqSlug *slug);
 
-/* ---- audit_call.c: writes calls of SQL functions to the audit trail ---- */
+/* ---- audit_call.c: the audit trail: which role made which call ---- */
+
+#define TQ_NO_RUN (-1)
+
+/* A task, or a run of it, that a call is about. */
+typedef struct TqActRun
+{
+	TqSlug task_id;
+	int run_id;         /* TQ_NO_RUN: none in particular */
+	const char *client; /* of the credentials that were given; NULL: none */
+} TqActRun;
 
 extern void tq_audit_call(FunctionCallInfo fcinfo);
 extern void tq_audit_call_runs(FunctionCallInfo fcinfo, const TqActRun *runs,

@@ -115,7 +115,7 @@ hmac_end(pg_hmac_ctx *context)
  * they differ.  timingsafe_bcmp() is not in every minor version.
  */
 static bool
-is_same(const char *a, const char *b, size_t len)
+same_bytes(const char *a, const char *b, size_t len)
 {
 	volatile uint8 difference = 0;
 
@@ -475,7 +475,7 @@ is_signature(const char *signature, StringInfo text, TimestampTz now)
 			continue;
 		hmac_sign(hmac, secrets[i].bytes, TQ_SECRET_BYTES, text->data,
 				  text->len, right);
-		if (is_same(signature, right, HMAC_CHARS))
+		if (same_bytes(signature, right, HMAC_CHARS))
 			is_good = true;
 	}
 	hmac_end(hmac);

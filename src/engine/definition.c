@@ -1,10 +1,11 @@
 /*
  * definition.c
- *	  Task definitions: the rules for their values, and definitions from the
- *	  arguments of enqueue() (doc/spec/taskcluster.md 1.1, 1.2 and 1.2.1).
+ *	  Task definitions: the rules for their values (doc/spec/taskcluster.md 1.1,
+ *	  1.2 and 1.2.1).
  *
- * Fills in a TqTaskDefinition, or raises TQ400.  definition_json.c reads JSON
- * definitions.  create.c decides whether the required tasks exist and whether
+ * Notes what is wrong with a TqTaskDefinition, and raises TQ400 for all of it.
+ * definition_json.c reads JSON definitions, enqueue.c makes them of the arguments
+ * of enqueue().  create.c decides whether the required tasks exist and whether
  * the id of the task is free.
  */
 #include "postgres.h"
@@ -19,7 +20,6 @@
 #include "../core/policy.h"
 #include "../core/queue_settings.h"
 #include "../core/types.h"
-#include "../events/events.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"
@@ -28,7 +28,6 @@
 #define ROUTES_MAX 64
 #define ROUTE_MAX 249
 #define TAG_MAX 4096
-#define NAME_MAX_LENGTH 255
 #define CREATED_DRIFT_MS (15 * 60 * 1000)
 
 #define FAULTS_SHOWN 20
@@ -488,8 +487,8 @@ tq_retention_of(const TqPolicy *policy, int32 queue)
  * Sets the time at which a task is deleted at the latest, if it was not given:
  * the end of the longer retention of a task that is resolved at its deadline.
  */
-static void
-set_expires(TqNamedTask *named, const TqPolicy *policy)
+void
+tq_definition_set_expires(TqNamedTask *named, const TqPolicy *policy)
 {
 	TqTask *task = &named->task;
 	TqRetention kept = tq_retention_of(policy,
@@ -521,7 +520,7 @@ set_policy(TqFaults *faults, TqTaskDefinition *definition, Jsonb *policy,
 	if (fault != NULL)
 		tq_fault(faults, "policy", fault);
 	task->retries = retries;
-	set_expires(&definition->named, &given->policy);
+	tq_definition_set_expires(&definition->named, &given->policy);
 	if (JB_ROOT_COUNT(policy) > 0)
 		definition->given_policy = policy;
 }
@@ -730,123 +729,4 @@ tq_faults_add_times(TqFaults *faults, TqTaskDefinition *definition)
 		return;
 	tq_definition_shift_times(definition);
 	tq_check_times(faults, definition, tq_clock_now());
-}
-
-/* ---- enqueue() ---- */
-
-/* Returns the elements of a text array, none of which may be NULL. */
-static char **
-strings_of_array(TqFaults *faults, const char *key, ArrayType *array, int *n)
-{
-	char **items = tq_texts_of_array(array, n);
-
-	for (int i = 0; i < *n; i++)
-	{
-		if (items[i] != NULL)
-			continue;
-		tq_fault(faults, key,
-				 psprintf("must not have a NULL element; item %d is NULL",
-						  i + 1));
-		*n = 0;
-	}
-	return items;
-}
-
-static Jsonb *
-checked_object(TqFaults *faults, const char *key, Jsonb *object)
-{
-	if (JB_ROOT_IS_OBJECT(object))
-		return object;
-	tq_fault(faults, key,
-			 psprintf("must be an object; it is %s",
-					  tq_json_clip(&object->root)));
-	return NULL;
-}
-
-static Jsonb *
-metadata_with_name(TqFaults *faults, const char *name)
-{
-	if (name == NULL)
-		return NULL;
-	if (pg_mbstrlen(name) > NAME_MAX_LENGTH)
-		tq_fault(faults, "name",
-				 psprintf("has %d characters, and may have %d; it is \"%s\"",
-						  pg_mbstrlen(name), NAME_MAX_LENGTH,
-						  tq_error_clip(name)));
-	return tq_metadata_json(name);
-}
-
-/* Returns the policy of enqueue(), or NULL for none. */
-static Jsonb *
-policy_of(TqFaults *faults, const TqEnqueue *arguments)
-{
-	Jsonb *policy = arguments->policy;
-
-	if (policy != NULL)
-		policy = checked_object(faults, "policy", policy);
-	return arguments->retry == TQ_OFF ? policy : tq_retry_policy(policy);
-}
-
-/* Sets the retries of a task of enqueue(), by one of two arguments. */
-static void
-set_retries(TqTaskDefinition *definition, const TqEnqueue *arguments)
-{
-	definition->has_own_retries = true;
-	if (arguments->retry != TQ_OFF)
-		definition->named.task.retries = arguments->retry;
-	else if (arguments->retries != TQ_OFF)
-		definition->named.task.retries = arguments->retries;
-	else
-	{
-		definition->named.task.retries = TQ_RETRIES_DEFAULT;
-		definition->has_own_retries = false;
-	}
-}
-
-/*
- * Completes a task of enqueue() from its arguments, except for the payload.
- * Names, dependencies and times are in the task already and are checked here,
- * the times only if there are other faults.
- */
-void
-tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
-				   const TqEnqueue *arguments)
-{
-	TqTask *task = &definition->named.task;
-	Jsonb *policy;
-	Jsonb *extra;
-	int n;
-	char **items;
-
-	definition->is_of_arguments = true;
-	if (!tq_is_identifier(definition->named.scheduler_id))
-		fault_of(faults, "schedulerId", TQ_IDENTIFIER_RULE,
-				 definition->named.scheduler_id);
-	tq_definition_check_project(faults, definition);
-	tq_definition_check_dependencies(faults, definition);
-	task->all_resolved = tq_definition_requires(faults, arguments->requires);
-	task->priority = tq_definition_priority(faults, arguments->priority);
-	set_retries(definition, arguments);
-	items = strings_of_array(faults, "routes", arguments->routes, &n);
-	definition->routes = tq_definition_routes(faults, items, n);
-	items = strings_of_array(faults, "scopes", arguments->scopes, &n);
-	definition->scopes = tq_definition_scopes(faults, items, n);
-	definition->tags = tq_definition_tags(faults,
-										  checked_object(faults, "tags",
-														 arguments->tags));
-	extra = checked_object(faults, "extra", arguments->extra);
-	definition->extra = extra == NULL ? NULL : tq_json_unless_empty(extra);
-	definition->metadata = metadata_with_name(faults, arguments->name);
-	set_expires(&definition->named, &tq_policy_plain);
-	policy = policy_of(faults, arguments);
-	if (policy != NULL)
-		tq_definition_apply_policy(faults, definition, policy);
-	if (arguments->delay_ms > 0)
-		task->delay = arguments->delay_ms;
-	definition->run_at = arguments->run_at;
-	if (arguments->run_at != 0)
-		task->delay = tq_policy_delay_until(task->created, arguments->run_at);
-	definition->is_timed_from_visible = true;
-	tq_definition_check_sizes(faults, definition);
-	tq_faults_add_times(faults, definition);
 }

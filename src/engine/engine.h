@@ -85,7 +85,13 @@ extern void tq_check_artifact_name(const char *value);
 extern char *tq_task_queue_id(const char *what, char *value);
 extern char *tq_queue_or_pattern(char *value);
 
-/* ---- task_access.c: scopes required for tasks, runs and queues ---- */
+/* ---- task_access.c: tasks that a call names, and scopes required ---- */
+
+extern TqNamedTask *tq_task_get(const TqSlug *task_id);
+extern TqTaskDefinition *tq_definition_get(const TqSlug *task_id);
+pg_noreturn extern void tq_error_missing_task(const TqSlug *task_id);
+pg_noreturn extern void tq_error_past_deadline(const TqTask *task);
+pg_noreturn extern void tq_error_missing_run(const TqTask *task, int run_id);
 
 /* Each raises TQ403 unless the caller has the scopes. */
 extern void tq_require_create(const TqTaskDefinition *tasks, int n,
@@ -161,27 +167,10 @@ extern void tq_credentials_open(const TqCredentials *given, TimestampTz now,
 								TqClaimRights *rights);
 extern void tq_credentials_rotate(bool revoke, TimestampTz now);
 
-/* ---- definition.c: rules for definitions, and those of enqueue() ---- */
+/* ---- definition.c: the rules for definitions, and their faults ---- */
 
 #define TQ_RETRIES_DEFAULT 5 /* of a definition, and of enqueue() */
 #define TQ_RETRIES_MAX 49    /* the same, unless the policy gives them */
-
-/* The arguments of enqueue() that are checked like a definition. */
-typedef struct TqEnqueue
-{
-	const char *requires;
-	const char *priority;
-	int retries; /* TQ_OFF: not given; also the next */
-	int retry;   /* retries under the policy that it stands for */
-	ArrayType *routes;
-	ArrayType *scopes;
-	Jsonb *tags;
-	Jsonb *extra;
-	const char *name;
-	Jsonb *policy; /* NULL: none */
-	int64 delay_ms;
-	TimestampTz run_at; /* 0: none; excludes a delay */
-} TqEnqueue;
 
 /*
  * What is wrong with a definition.  The functions that take it note a fault, and
@@ -199,8 +188,6 @@ typedef struct TqFaults
 	StringInfoData list; /* not valid if there is none */
 } TqFaults;
 
-extern void tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
-							   const TqEnqueue *arguments);
 extern void tq_definition_depend_on_self(TqTaskDefinition *definition);
 
 extern void tq_fault(TqFaults *faults, const char *key, const char *rule);
@@ -226,6 +213,8 @@ extern void tq_definition_check_sizes(TqFaults *faults,
 									  const TqTaskDefinition *definition);
 extern void tq_definition_check_whole(TqFaults *faults,
 									  const TqTaskDefinition *definition);
+extern void tq_definition_set_expires(TqNamedTask *named,
+									  const TqPolicy *policy);
 extern void tq_definition_apply_policy(TqFaults *faults,
 									   TqTaskDefinition *definition,
 									   Jsonb *policy);
@@ -247,9 +236,27 @@ extern void tq_definition_parse(const TqSlug *task_id,
 								const JsonbContainer *json,
 								TqTaskDefinition *definition);
 
-/* ---- retry_policy.c: the policy for the argument retry of enqueue() ---- */
+/* ---- enqueue.c: definitions from the arguments of enqueue() ---- */
 
-extern Jsonb *tq_retry_policy(Jsonb *policy);
+/* The arguments of enqueue() that are checked like a definition. */
+typedef struct TqEnqueue
+{
+	const char *requires;
+	const char *priority;
+	int retries; /* TQ_OFF: not given; also the next */
+	int retry;   /* retries under the policy that it stands for */
+	ArrayType *routes;
+	ArrayType *scopes;
+	Jsonb *tags;
+	Jsonb *extra;
+	const char *name;
+	Jsonb *policy; /* NULL: none */
+	int64 delay_ms;
+	TimestampTz run_at; /* 0: none; excludes a delay */
+} TqEnqueue;
+
+extern void tq_definition_fill(TqFaults *faults, TqTaskDefinition *definition,
+							   const TqEnqueue *arguments);
 
 /* ---- bucket.c: in which buckets ids are made, or refused ---- */
 
@@ -271,7 +278,7 @@ typedef enum TqRepeat
 extern int64 tq_create(TqTaskDefinition *tasks, int n, TqRepeat repeat,
 					   TimestampTz now);
 
-/* ---- unique.c: tasks not created, because another holds their key ---- */
+/* ---- unique.c: which tasks hold a unique key, or meet one ---- */
 
 /* The unique keys of the tasks of one call. */
 typedef struct TqUnique TqUnique;
@@ -285,12 +292,7 @@ extern int64 *tq_unique_to_replace(const TqUnique *unique, int *n);
 extern void tq_unique_set(TqUnique *unique);
 extern bool tq_unique_follow(TqUnique *unique);
 
-/* ---- unique_key.c: which task holds a unique key ---- */
-
 extern TqUniqueKey tq_unique_key_of(const TqTask *task, char *key);
-extern bool tq_unique_is_held_by(int64 holder, const TqPolicy *policy,
-								 TimestampTz now);
-extern const char *tq_unique_name_of(int64 task);
 
 /* The unique key of a task that is to run again. */
 typedef enum TqRerunKey
@@ -465,7 +467,7 @@ extern void tq_claim_prolong(const TqSlug *task_id, int run_id, int32 holder,
 extern void tq_claim_defer(TqTask *task, int run_id, int32 holder,
 						   int64 after_ms, TimestampTz now);
 
-/* ---- queue_set.c: the queues from which one call claims ---- */
+/* ---- claim_queues.c: the queues of a call, and claims from them ---- */
 
 #define TQ_QUEUE_SET_MAX 100
 #define TQ_QUEUE_NAME_SIZE 80 /* 38 + 1 + 38 and the terminating zero */
@@ -507,7 +509,6 @@ extern void tq_queue_set_require_claim(const TqQueueSet *set,
 									   const char *worker_group,
 									   const char *worker_id);
 extern void tq_queue_set_read(TqQueueSet *set);
-extern void tq_queue_set_by_name(TqQueueSet *set, int *order);
 extern void tq_queue_set_intern(TqQueueSet *set);
 extern bool tq_queue_set_is_claimable(const TqQueueSet *set, TimestampTz now,
 									  TimestampTz *again);
@@ -520,8 +521,6 @@ tq_earlier(TimestampTz a, TimestampTz b)
 {
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
-
-/* ---- claim_queues.c: claims from several queues in one call ---- */
 
 extern TqClaim *tq_claim_queues(TqQueueSet *set, bool takes_turns,
 								const char *worker_group,
@@ -536,7 +535,7 @@ extern TqClaim *tq_claim_wait(const char *queue, const char *worker_group,
 extern void tq_claim_stay(const TqSlug *task_id, int run_id, int32 holder,
 						  int64 wait_ms);
 
-/* ---- report.c: reports of workers, which end runs ---- */
+/* ---- report.c: reports of workers, which end runs, and progress ---- */
 
 typedef enum TqOutcome
 {
@@ -583,8 +582,6 @@ typedef struct TqReport
 
 extern const char *tq_outcome_name(TqOutcome outcome);
 extern void tq_resolve_reports(TqReport *reports, int n, TimestampTz now);
-
-/* ---- progress.c: what a worker reports of a running run ---- */
 
 extern void tq_progress_report(const TqSlug *task_id, int run_id, int32 holder,
 							   TqRunProgress *progress, TimestampTz now);
@@ -658,13 +655,8 @@ extern void tq_task_skip(TqTask *task, Jsonb *output, TimestampTz now);
 extern void tq_task_cancel(TqTask *task, TimestampTz now);
 extern void tq_task_delete(const TqNamedTask *named);
 
-extern TqNamedTask *tq_task_get(const TqSlug *task_id);
-extern TqTaskDefinition *tq_definition_get(const TqSlug *task_id);
 extern void tq_task_check_payload(const TqTask *task);
 extern void tq_task_check_runs(const TqTask *task, const TqRun *last);
-pg_noreturn extern void tq_error_missing_task(const TqSlug *task_id);
-pg_noreturn extern void tq_error_past_deadline(const TqTask *task);
-pg_noreturn extern void tq_error_missing_run(const TqTask *task, int run_id);
 
 /* ---- artifact_request.c: requests to create an artifact ---- */
 
@@ -831,29 +823,6 @@ extern void tq_worker_set_quarantine(const TqWorkerId *id, TimestampTz until,
 									 TqWorker *worker);
 extern TqReport *tq_worker_remove(const TqWorkerId *id, const char *reason,
 								  TimestampTz now, int *n);
-
-/* ---- audit.c: the audit trail: which role made which call ---- */
-
-#define TQ_NO_RUN (-1)
-
-/* A task, or a run of it, that a call is about. */
-typedef struct TqActRun
-{
-	TqSlug task_id;
-	int run_id;         /* TQ_NO_RUN: none in particular */
-	const char *client; /* of the credentials that were given; NULL: none */
-} TqActRun;
-
-/* A call that succeeds. */
-typedef struct TqAct
-{
-	const char *function;
-	Jsonb *arguments; /* those that identify what the call is about */
-	const TqActRun *runs;
-	int n;
-} TqAct;
-
-extern void tq_audit_write(const TqAct *act);
 
 /* ---- cron_payload.c: fields in the payload of a recurring task ---- */
 

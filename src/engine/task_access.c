@@ -1,7 +1,7 @@
 /*
  * task_access.c
- *	  The scopes that calls about tasks, runs and queues require
- *	  (doc/spec/taskcluster.md 7.2).
+ *	  Tasks and runs that a call names, which it must find, and the scopes that
+ *	  calls about tasks, runs and queues require (doc/spec/taskcluster.md 7.2).
  *
  * A right to a task is held by a scope that names the task, or by one that ends
  * in -in-queue and names its task queue, so that a role can be held to its own
@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
 #include "utils/array.h"
 
 #include "../core/names.h"
@@ -19,6 +20,72 @@
 #include "../storage/tasks.h"
 #include "../util/util.h"
 #include "engine.h"
+
+/* ---- tasks and runs ---- */
+
+/* Raises TQ404 for a task that does not exist. */
+void
+tq_error_missing_task(const TqSlug *task_id)
+{
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_NOT_FOUND),
+		 errmsg("task \"%s\" does not exist", tq_slug_text(task_id)),
+		 errdetail("It was never created, or it has expired."),
+		 errhint(
+			 "Check the task id, and that its transaction was committed.")));
+}
+
+/* Returns the task, or raises TQ404. */
+TqNamedTask *
+tq_task_get(const TqSlug *task_id)
+{
+	TqNamedTask *named = tq_task_by_slug(task_id);
+
+	if (named == NULL)
+		tq_error_missing_task(task_id);
+	return named;
+}
+
+/* Returns the task with its whole definition, or raises TQ404. */
+TqTaskDefinition *
+tq_definition_get(const TqSlug *task_id)
+{
+	TqTaskDefinition *definition = tq_definition_by_slug(task_id);
+
+	if (definition == NULL)
+		tq_error_missing_task(task_id);
+	return definition;
+}
+
+/* Raises TQ409 for a task that is past its deadline. */
+void
+tq_error_past_deadline(const TqTask *task)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_TQ_CONFLICT),
+			 errmsg("task \"%s\" is past its deadline",
+					tq_slug_text(&task->task_id)),
+			 errdetail("Its deadline was %s.", tq_clock_text(task->deadline)),
+			 errhint("Create a new task.")));
+}
+
+/* Raises TQ404 for a run that does not exist. */
+void
+tq_error_missing_run(const TqTask *task, int run_id)
+{
+	TqRun last = {.run_id = -1};
+
+	(void) tq_run_peek(task->id, &last);
+	ereport(ERROR, (errcode(ERRCODE_TQ_NOT_FOUND),
+					errmsg("task \"%s\" has no run %d",
+						   tq_slug_text(&task->task_id), run_id),
+					errdetail_plural("It has %d run.", "It has %d runs.",
+									 last.run_id + 1, last.run_id + 1),
+					errhint("tq.status() shows the runs of a task.")));
+}
+
+/* ---- scopes ---- */
 
 #define ITS_QUEUE "<taskQueueId>"
 
