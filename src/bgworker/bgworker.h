@@ -64,7 +64,7 @@ typedef enum TqStep
 
 extern const char *tq_step_name(TqStep step);
 
-/* ---- maintenance.c: batches of each step, and when one is due ---- */
+/* ---- maintenance.c: the steps, batches of them, and when one is due ---- */
 
 /* Result of a batch. */
 typedef struct TqBatch
@@ -123,23 +123,6 @@ extern void tq_bisect_postpone(const TqWork *work, int task,
 extern int64 tq_bisect(const TqWork *work, TqRunStep run);
 extern int64 tq_bisect_retry(TqRunStep (*run_of)(TqStep step), TimestampTz now,
 							 bool *more);
-
-/* ---- timeouts.c: runs that run or are pending for too long ---- */
-
-extern int64 tq_timeout_total(const TqWork *work);
-extern int64 tq_timeout_end(const TqWork *work);
-extern int64 tq_timeout_inherited(const TqTask *tasks, int n, TimestampTz now);
-extern int64 tq_timeout_cancel(const TqWork *work);
-
-/* ---- callbacks.c: creates tasks of resolved groups ---- */
-
-extern int64 tq_callbacks_run(const TqWork *work);
-
-/* ---- expiry.c: deletes what has expired ---- */
-
-extern void tq_expiry_watch(const TqTask *tasks, int n);
-extern int64 tq_expiry_tasks(const TqWork *work);
-extern void tq_expiry_sweep(TimestampTz now);
 
 /* ---- sweep_pass.c: deletes tasks whose retention is over ---- */
 

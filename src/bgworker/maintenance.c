@@ -9,9 +9,8 @@
  * by any number of sessions at once.  A row says only that tasks are to be
  * looked at, and is locked by the session that takes it; whether something is
  * really due is decided by the row of the task, under its lock.  Follows
- * doc/spec/taskcluster.md 3.5 and 3.6 and doc/spec/policy.md 5.  The limits of
- * policies are in timeouts.c, the end of the rows of tasks in expiry.c and
- * sweep_pass.c.
+ * doc/spec/taskcluster.md 3.5 and 3.6 and doc/spec/policy.md 5.  Passes over all
+ * tasks are in sweep_pass.c.
  *
  * Marks
  * -----
@@ -49,12 +48,17 @@
 
 #include "datatype/timestamp.h"
 #include "miscadmin.h"
+#include "utils/jsonb.h"
 
+#include "../core/names.h"
 #include "../core/policy.h"
+#include "../core/state.h"
 #include "../core/types.h"
 #include "../engine/engine.h"
 #include "../events/events.h"
+#include "../storage/log.h"
 #include "../storage/registry.h"
+#include "../storage/rows.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"
 #include "bgworker.h"
@@ -68,6 +72,169 @@
  */
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
+
+/* ---- expiry ---- */
+
+/*
+ * Deletes what has expired: tasks, groups, artifacts, and the state of
+ * queues and workers (doc/spec/taskcluster.md 8.4).
+ *
+ * A task that is resolved gets a timer at its expiry.  Messages are built from
+ * the rows of their task, so these outlive the last message that is kept.
+ */
+
+/* Tasks are deleted this long after they have expired. */
+#define EXPIRY_SLACK_MS (30 * 60 * 1000)
+
+/* The last message about a task comes no later than this after its deadline. */
+#define MESSAGE_SLACK_MS (60 * 1000)
+
+/* Inserts timers that look at these tasks again, delay_ms after they expire. */
+static void
+set_expiry(const TqTask *tasks, int n, int64 delay_ms)
+{
+	TqTimerEntry *entries = palloc(sizeof(TqTimerEntry) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		entries[i] = (TqTimerEntry){tq_clock_add_ms(tasks[i].expires,
+													delay_ms + 1),
+									tasks[i].id};
+	tq_timers_insert(TQ_TIMER_EXPIRE, entries, n);
+}
+
+/* Inserts timers that delete these resolved tasks when they have expired. */
+static void
+watch_expiry(const TqTask *tasks, int n)
+{
+	set_expiry(tasks, n, EXPIRY_SLACK_MS);
+}
+
+/*
+ * Inserts a timer that looks at a task again when its last message is no
+ * longer kept, if publication is not late; at the latest after
+ * tq.message_retention.  `unpublished` is the time from
+ * tq_retention_published_before() to the end of the task.
+ */
+static void
+look_again(int64 task, TimestampTz unpublished, TimestampTz now)
+{
+	int64 ms = Min(unpublished / 1000,
+				   INT64CONST(1000) * tq_message_retention);
+
+	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, ms + 1), &task, 1);
+}
+
+/*
+ * Deletes expired tasks, at most tq.expire_batch of them.  Tasks whose last
+ * messages may still be needed, and tasks that another session has locked, are
+ * looked at again later; the tasks beyond the batch at once.
+ */
+static int
+delete_expired(const TqTask *tasks, int64 *ids, int n, TimestampTz now,
+			   bool *more)
+{
+	TimestampTz published = tq_retention_published_before(now);
+	int batch = Min(n, tq_expire_batch);
+	int nheld = 0;
+	int nagain = 0;
+	int64 *again = palloc(sizeof(int64) * Max(n, 1));
+
+	for (int i = 0; i < batch; i++)
+	{
+		TqRun run;
+
+		if (tq_run_lock(ids[i], TQ_LOCK_SKIP, &run))
+		{
+			if (run.resolved < published)
+			{
+				tq_count_deleted(&tasks[i], &run);
+				ids[nheld++] = ids[i];
+			}
+			else
+				look_again(ids[i], run.resolved - published, now);
+		}
+		else
+			again[nagain++] = ids[i];
+	}
+	tq_timer_insert(TQ_TIMER_EXPIRE, tq_clock_add_ms(now, TQ_AGAIN_MS), again,
+					nagain);
+	tq_timer_insert(TQ_TIMER_EXPIRE, now, ids + batch, n - batch);
+	*more = *more || n > batch;
+	if (nheld == 0)
+		return 0;
+	tq_artifacts_delete_of_tasks(ids, nheld);
+	return tq_tasks_delete(ids, nheld);
+}
+
+/*
+ * Returns the time before which a task must have expired to be deleted.  That
+ * is half an hour ago, or earlier: before the oldest messages that are kept,
+ * because messages are built from the rows of their task.
+ */
+static TimestampTz
+expired_before(TimestampTz now)
+{
+	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
+	TimestampTz oldest = tq_tick_oldest();
+
+	if (oldest == 0)
+		return before;
+	oldest = Max(oldest, tq_retention_kept_since(now));
+	return Min(before, tq_clock_add_ms(oldest, -MESSAGE_SLACK_MS));
+}
+
+/*
+ * Deletes those of the tasks that have expired long enough ago.  The others
+ * are looked at again when they have.
+ */
+static int64
+expire_tasks(const TqWork *work)
+{
+	TimestampTz before = expired_before(work->now);
+	int64 *expired = palloc(sizeof(int64) * Max(work->n, 1));
+	int nexpired = 0;
+	int nkept = 0;
+	int n;
+	TqTask *tasks = tq_tasks_core(work->tasks, work->n, &n);
+	TqTask *kept = palloc(sizeof(TqTask) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+	{
+		if (tasks[i].expires >= before)
+		{
+			kept[nkept++] = tasks[i];
+			continue;
+		}
+		expired[nexpired] = tasks[i].id;
+		tasks[nexpired++] = tasks[i];
+	}
+	set_expiry(kept, nkept, (work->now - before) / 1000);
+	return delete_expired(tasks, expired, nexpired, work->now, work->more);
+}
+
+/*
+ * Deletes expired groups and artifacts, and clears expired queues and workers,
+ * which have no timers of their own.  Does so once an hour in each backend.
+ */
+static void
+sweep_expired(TimestampTz now)
+{
+	static TimestampTz last = 0;
+	TimestampTz before = tq_clock_add_ms(now, -EXPIRY_SLACK_MS);
+
+	if (last != 0 && before < tq_clock_add_ms(last, TQ_HOUR_MS) &&
+		before >= last)
+		return;
+	while (tq_groups_delete(before, tq_expire_batch) == tq_expire_batch)
+		CHECK_FOR_INTERRUPTS();
+	while (tq_artifacts_delete_expired(before, tq_expire_batch) ==
+		   tq_expire_batch)
+		CHECK_FOR_INTERRUPTS();
+	tq_queues_forget(before);
+	tq_workers_forget(before);
+	tq_interned_sweep(before, now);
+	last = before;
+}
 
 /* ---- deadlines (doc/spec/taskcluster.md 3.5) ---- */
 
@@ -108,11 +275,205 @@ pass_deadlines(const TqWork *work)
 
 	tq_task_lock_unresolved(work->tasks, work->n, &locked);
 	leave_to_timers(&locked, work->now);
-	tq_expiry_watch(locked.resolved, locked.nresolved);
+	watch_expiry(locked.resolved, locked.nresolved);
 	ended = tq_transitions_end(&locked, TQ_EVENT_DEADLINE, TQ_TIMER_DEADLINE,
 							   work->now);
-	tq_expiry_watch(locked.tasks, locked.n);
+	watch_expiry(locked.tasks, locked.n);
 	return ended;
+}
+
+/* ---- timeouts ---- */
+
+/*
+ * Timeouts of policies: runs that are running or pending for too long, and
+ * alerts where a policy only alerts (doc/spec/policy.md 2, 5, 10).
+ *
+ * A timer only says which tasks to check.  What has happened is decided by the row of each task, under its lock,
+ * and a task that is locked is skipped.  A timer whose run was deferred, lost
+ * or retried meanwhile is stale and has no effect.  Two kinds of timers do have
+ * an effect of their own: the alert of a total timeout, which leaves no trace
+ * in the rows of the task, and the cancellation of the rest of a group, except
+ * for tasks rerun since.
+ *
+ * Every pending or running run has the timers that it needs.  The transaction
+ * that makes it pending writes the timer of the pending timeout; the one that
+ * starts it first writes the timer of the run timeout.
+ */
+
+/*
+ * Appends an alert that a timeout of the last run is over (doc/spec/policy.md
+ * 10.5).
+ */
+static void
+alert(const TqRun *run, const TqTask *task, const char *timeout)
+{
+	JsonbParseState *state = NULL;
+
+	pushJsonbValue(&state, WJB_BEGIN_OBJECT, NULL);
+	tq_json_add_text(&state, "timeout", timeout);
+	tq_outbox_append_detail(TQ_EXCHANGE_TASK_ALERT, task, run->run_id, run,
+							tq_json_end(&state));
+}
+
+/* Returns when a timeout of this run is over, by the run and its policy. */
+typedef TimestampTz (*RunLimit)(const TqRun *run, const TqRunDetail *detail,
+								const TqPolicy *policy);
+
+/*
+ * Returns the end of the run timeout, which counts from the first start of the
+ * run, also while the run is deferred.
+ */
+static TimestampTz
+end_of_run(const TqRun *run, const TqRunDetail *detail, const TqPolicy *policy)
+{
+	if (policy->run_timeout == TQ_OFF || run->started == 0)
+		return DT_NOEND;
+	return tq_policy_after(run->started, policy->run_timeout);
+}
+
+static TimestampTz
+end_of_pending(const TqRun *run, const TqRunDetail *detail,
+			   const TqPolicy *policy)
+{
+	return run->state == TQ_STATE_PENDING
+			   ? tq_policy_pending_until(policy, run->scheduled, run->started,
+										 detail == NULL
+											 ? 0
+											 : detail->budget.pending_until)
+			   : DT_NOEND;
+}
+
+/*
+ * Keeps the locked tasks whose timeout is over.  Where the policy only alerts,
+ * appends an alert instead, and returns the number of alerts.  A task that is
+ * past its deadline is left to the deadline step.
+ *
+ * An alert changes no row, so no row shows that it was given.  It is given by
+ * the run's own timer, which is due when the timeout is over.  If the timeout
+ * ends later than any timer that was taken, even if that time is past as well,
+ * the run was found by a timer of an earlier run, and its own timer is still
+ * to come.
+ */
+static int
+keep_over(TqLockedTasks *locked, RunLimit limit, const char *timeout,
+		  TimestampTz taken, TimestampTz now)
+{
+	int n = locked->n;
+	int alerts = 0;
+
+	tq_locked_tasks_read_details(locked);
+	locked->n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(locked->tasks[i].policy);
+		TimestampTz end = limit(&locked->runs[i], locked->details[i], policy);
+
+		if (end > now || locked->tasks[i].deadline <= now)
+			continue;
+		if (!policy->alert_only)
+			tq_locked_tasks_keep(locked, i);
+		else if (end <= taken)
+		{
+			alert(&locked->runs[i], &locked->tasks[i], timeout);
+			alerts++;
+		}
+	}
+	return alerts;
+}
+
+/* Ends runs that have reached their run timeout or their pending timeout. */
+static int64
+end_timeouts(const TqWork *work)
+{
+	bool is_run = work->step == TQ_STEP_RUN_TIMEOUT;
+	TqEvent event = is_run ? TQ_EVENT_RUN_TIMEOUT : TQ_EVENT_PENDING_TIMEOUT;
+	TqLockedTasks locked;
+	int alerts;
+
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	alerts = keep_over(&locked, is_run ? end_of_run : end_of_pending,
+					   tq_resolved_name(tq_event_resolved(event)), work->due,
+					   work->now);
+	return alerts + tq_transitions_end(&locked, event,
+									   is_run ? TQ_TIMER_RUN_TIMEOUT
+											  : TQ_TIMER_PENDING_TIMEOUT,
+									   work->now);
+}
+
+/*
+ * Ends those runs that have just replaced lost ones and whose inherited
+ * pending timeout is over already.  As in Taskbroker, lost runs are replaced
+ * first and checked for their pending timeout then.
+ */
+static int64
+end_inherited(const TqTask *tasks, int n, TimestampTz now)
+{
+	int64 *ids = palloc(sizeof(int64) * Max(n, 1));
+	int count = 0;
+	TqWork work = {.step = TQ_STEP_PENDING_TIMEOUT,
+				   .tasks = ids,
+				   .due = now,
+				   .now = now};
+
+	for (int i = 0; i < n; i++)
+	{
+		const TqPolicy *policy = tq_policy_get(tasks[i].policy);
+
+		if (policy->lost_retries != TQ_OFF &&
+			policy->pending_timeout != TQ_OFF && !policy->alert_only)
+			ids[count++] = tasks[i].id;
+	}
+	work.n = count;
+	return count == 0 ? 0 : end_timeouts(&work);
+}
+
+/*
+ * Alerts of total timeouts where the policy only alerts; otherwise a total
+ * timeout is an effective deadline (pending_run.c).
+ */
+static int64
+alert_total(const TqWork *work)
+{
+	TqLockedTasks locked;
+
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	tq_timer_insert(TQ_TIMER_TOTAL_TIMEOUT,
+					tq_clock_add_ms(work->now, TQ_AGAIN_MS), locked.others,
+					locked.nothers);
+	tq_locked_tasks_read_details(&locked);
+	for (int i = 0; i < locked.n; i++)
+		alert(&locked.runs[i], &locked.tasks[i], "total-timeout");
+	return locked.n;
+}
+
+/*
+ * Cancels the rest of groups that are being canceled (transition.c), except
+ * for tasks that were rerun since, which are meant to run.  A timer of a
+ * resolved task is for what depends on it.  Works on one timer
+ * row at a time, because the due time of each says when its group was
+ * canceled.
+ */
+static int64
+cancel_rest(const TqWork *work)
+{
+	TimestampTz canceled = tq_clock_add_ms(work->due, -TQ_AGAIN_MS);
+	TqLockedTasks locked;
+	int dependents;
+	int n;
+
+	tq_task_lock_unresolved(work->tasks, work->n, &locked);
+	dependents = tq_transitions_cancel_dependents(locked.resolved,
+												  locked.nresolved, work->now);
+	n = locked.n;
+	locked.n = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (!tq_created_is_rerun(locked.runs[i].created) ||
+			locked.runs[i].scheduled <= canceled)
+			tq_locked_tasks_keep(&locked, i);
+	}
+	return dependents + tq_transitions_end(&locked, TQ_EVENT_CANCEL,
+										   TQ_TIMER_CANCEL, work->now);
 }
 
 /* ---- expired claims (doc/spec/taskcluster.md 3.6) ---- */
@@ -159,7 +520,7 @@ expire_claims(const TqWork *work)
 	check_later(locked.claims, locked.nclaims, work->now);
 	ended = tq_transitions_end(&locked, TQ_EVENT_CLAIM_EXPIRED, TQ_TIMER_CLAIM,
 							   work->now);
-	(void) tq_timeout_inherited(locked.tasks, locked.n, work->now);
+	(void) end_inherited(locked.tasks, locked.n, work->now);
 	return ended;
 }
 
@@ -220,6 +581,57 @@ admit(const TqWork *work)
 	return tq_gates_admit(work->tasks, work->n, work->now);
 }
 
+/* ---- callbacks ---- */
+
+/*
+ * The step of maintenance that creates tasks of resolved groups
+ * (doc/spec/policy.md 14).
+ *
+ * The "tasks" of the step are callbacks.  A queue that is full refuses all that
+ * are for it, and must not hold up the others.  So each of several is tried in
+ * a subtransaction, and one that fails is postponed here, without a limit to how
+ * many do.
+ */
+
+typedef struct CallbackTry
+{
+	int64 id;
+	TimestampTz now;
+	bool is_created;
+} CallbackTry;
+
+static void
+try_callback(void *arg)
+{
+	CallbackTry *try = (CallbackTry *) arg;
+
+	try->is_created = tq_group_callback_try(try->id, try->now);
+}
+
+/*
+ * Creates the tasks of those callbacks whose groups are resolved; returns how
+ * many.
+ */
+static int64
+run_callbacks(const TqWork *work)
+{
+	int64 created = 0;
+
+	if (work->n == 1)
+		return tq_group_callback_try(work->tasks[0], work->now) ? 1 : 0;
+	for (int i = 0; i < work->n; i++)
+	{
+		CallbackTry try = {.id = work->tasks[i], .now = work->now};
+		ErrorData *error = tq_attempt(try_callback, &try);
+
+		if (error != NULL)
+			tq_bisect_postpone(work, i, error);
+		else
+			created += try.is_created;
+	}
+	return created;
+}
+
 /* ---- a pass ---- */
 
 /* How a step takes the tasks that are due, and what it does with them. */
@@ -234,21 +646,20 @@ typedef struct TaskStep
 static const TaskStep task_steps[TQ_STEPS] = {
 	[TQ_STEP_DEADLINE] = {pass_deadlines, TQ_TIMER_DEADLINE, BATCH_TAKES,
 						  TQ_TAKE_ROWS},
-	[TQ_STEP_TOTAL_TIMEOUT] = {tq_timeout_total, TQ_TIMER_TOTAL_TIMEOUT,
+	[TQ_STEP_TOTAL_TIMEOUT] = {alert_total, TQ_TIMER_TOTAL_TIMEOUT,
 							   BATCH_TAKES, TQ_TAKE_ROWS},
-	[TQ_STEP_RUN_TIMEOUT] = {tq_timeout_end, TQ_TIMER_RUN_TIMEOUT, BATCH_TAKES,
+	[TQ_STEP_RUN_TIMEOUT] = {end_timeouts, TQ_TIMER_RUN_TIMEOUT, BATCH_TAKES,
 							 TQ_TAKE_ROWS},
-	[TQ_STEP_PENDING_TIMEOUT] = {tq_timeout_end, TQ_TIMER_PENDING_TIMEOUT,
+	[TQ_STEP_PENDING_TIMEOUT] = {end_timeouts, TQ_TIMER_PENDING_TIMEOUT,
 								 BATCH_TAKES, TQ_TAKE_ROWS},
 	[TQ_STEP_CLAIM_EXPIRED] = {expire_claims, TQ_TIMER_CLAIM, BATCH_TAKES,
 							   TQ_TAKE_ROWS},
 	[TQ_STEP_DELAYED] = {release_delayed, TQ_TIMER_NONE, 1, BATCH_TASKS},
 	[TQ_STEP_ADMIT] = {admit, TQ_TIMER_GATE, 1, TQ_TAKE_ROWS},
 	/* each row has a time of its own */
-	[TQ_STEP_CANCEL] = {tq_timeout_cancel, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
-	[TQ_STEP_CALLBACK] = {tq_callbacks_run, TQ_TIMER_CALLBACK, 1,
-						  TQ_TAKE_ROWS},
-	[TQ_STEP_EXPIRE] = {tq_expiry_tasks, TQ_TIMER_EXPIRE, 1, 0},
+	[TQ_STEP_CANCEL] = {cancel_rest, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
+	[TQ_STEP_CALLBACK] = {run_callbacks, TQ_TIMER_CALLBACK, 1, TQ_TAKE_ROWS},
+	[TQ_STEP_EXPIRE] = {expire_tasks, TQ_TIMER_EXPIRE, 1, 0},
 };
 
 /*
@@ -344,7 +755,7 @@ tq_maintenance_step(TqStep step, bool bisect, TqScanPosition *position,
 		batch->tasks = tq_sweep_batch(bisect, position, now, &batch->more);
 	else
 	{
-		tq_expiry_sweep(now);
+		sweep_expired(now);
 		batch->tasks = tq_retention_pass(now);
 		(void) tq_access_forget_dropped_roles();
 	}

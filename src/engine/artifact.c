@@ -5,7 +5,7 @@
  * Follows doc/spec/taskcluster.md 2.15.  Decides whether a run still accepts
  * artifacts, when a repeated creation is compatible with the first, and where
  * links lead.  artifact_request.c checks what a request may contain,
- * artifact_table.c has the rows and their locks, and expiry.c deletes expired
+ * artifact_table.c has the rows and their locks, and maintenance.c deletes expired
  * artifacts.
  *
  * Of the storage types, blob and object name a location to which content is
