@@ -281,15 +281,18 @@ Datum
 tq_sql_definitions(PG_FUNCTION_ARGS)
 {
 	ArrayType *ids = PG_GETARG_ARRAYTYPE_P(0);
-	MemoryContext outer = CurrentMemoryContext;
-	MemoryContext row = AllocSetContextCreate(outer, "tq definition",
-											  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer;
+	MemoryContext row;
 	TqTaskDefinition *tasks;
 	int n;
 
 	if (array_contains_nulls(ids))
 		elog(ERROR, "a body gives a task that is NULL");
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	tq_spi_push();
+	outer = CurrentMemoryContext;
+	row = AllocSetContextCreate(outer, "tq definition",
+								ALLOCSET_DEFAULT_SIZES);
 	tasks = tq_definitions_by_id((int64 *) ARR_DATA_PTR(ids),
 								 ArrayGetNItems(ARR_NDIM(ids), ARR_DIMS(ids)),
 								 &n);
@@ -303,5 +306,6 @@ tq_sql_definitions(PG_FUNCTION_ARGS)
 		MemoryContextReset(row);
 	}
 	MemoryContextDelete(row);
+	tq_spi_pop();
 	return (Datum) 0;
 }

@@ -111,7 +111,8 @@ find_task(TqTaskFinder *finder, TqReport *report, TqTask *task)
 {
 	TqRecalled recalled;
 
-	report->is_found = tq_runs_recall(&report->task_id, &recalled);
+	report->is_found = tq_runs_recall(&report->task_id, report->run_id,
+									  &recalled);
 	if (report->is_found)
 	{
 		report->id = recalled.task;

@@ -189,16 +189,16 @@ keep_claim(const TqClaimed *claimed, int32 worker, int32 queue,
 }
 
 /*
- * Returns what is remembered of a task in *recalled; returns false if this
- * session has claimed no run of it, or the entry is gone.
+ * Returns what is remembered of a run in *recalled; returns false if this
+ * session has not claimed that run, or the entry is gone.
  */
 bool
-tq_runs_recall(const TqSlug *task_id, TqRecalled *recalled)
+tq_runs_recall(const TqSlug *task_id, int run_id, TqRecalled *recalled)
 {
 	const Claim *claim = claim_of(task_id);
 
 	if (claims_of != tq_relation_oid(&run_table) ||
-		claim->recalled.task == 0 ||
+		claim->recalled.task == 0 || claim->run_id != run_id ||
 		tq_slug_compare(&claim->task_id, task_id) != 0)
 		return false;
 	*recalled = claim->recalled;

@@ -244,7 +244,8 @@ typedef struct TqRecalled
 	int32 worker; /* that had the run */
 } TqRecalled;
 
-extern bool tq_runs_recall(const TqSlug *task_id, TqRecalled *recalled);
+extern bool tq_runs_recall(const TqSlug *task_id, int run_id,
+						   TqRecalled *recalled);
 
 /*
  * Reads rows of tq_internal.run, and writes each unless it was changed

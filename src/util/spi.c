@@ -224,6 +224,25 @@ tq_spi_become_owner(void)
 }
 
 /*
+ * Begins a level of SPI for a function that a statement of a body calls.  Its own
+ * statements would else run on the level of the body, and free the memory of the
+ * statement that is running there.
+ */
+void
+tq_spi_push(void)
+{
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+}
+
+/* Ends that level. */
+void
+tq_spi_pop(void)
+{
+	SPI_finish();
+}
+
+/*
  * Begins the body of a function that is written in SQL: the rest of the call has
  * the rights of the owner, and generic plans, which are made as those of tq.
  */

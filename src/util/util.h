@@ -333,6 +333,8 @@ extern void tq_spi_open_at(Snapshot snapshot);
 extern void tq_spi_close(void);
 extern void tq_spi_become_owner(void);
 extern void tq_spi_begin_body(void);
+extern void tq_spi_push(void);
+extern void tq_spi_pop(void);
 extern Oid tq_spi_caller(void);
 extern bool tq_spi_is_reading(void);
 extern uint64 tq_spi_read_since(void);
