@@ -89,7 +89,7 @@ SELECT * FROM pg_temp.answer('SELECT tq.start_maintenance()');
 SELECT * FROM pg_temp.answer('CREATE TABLE tq.mine ()');
 SELECT * FROM pg_temp.answer('DROP EXTENSION tq');
 -- The bodies of functions have the rights of the owner; no other role writes one
-SELECT l AS language, a.code, a.message, d.code AS inline FROM unnest(ARRAY['tq_read', 'tq_call', 'tq_operate']) l,
+SELECT l AS language, a.code, a.message, d.code AS inline FROM unnest(ARRAY['tq_read', 'tq_call', 'tq_client', 'tq_operate']) l,
 	pg_temp.answer(format('CREATE FUNCTION pg_temp.mine() RETURNS int LANGUAGE %s AS $b$ BEGIN RETURN 1; END $b$', l)) a, pg_temp.answer(format('DO LANGUAGE %s $b$ BEGIN END $b$', l)) d;
 RESET ROLE;
 SELECT * FROM pg_temp.answer('GRANT USAGE ON LANGUAGE tq_read TO regress_tq_nobody');

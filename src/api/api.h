@@ -40,8 +40,6 @@ extern char *tq_arg_worker_name(FunctionCallInfo fcinfo, int n,
 extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_named_queue(FunctionCallInfo fcinfo, int n,
 								const char *name);
-extern char *tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner,
-								 int worker_type);
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
 extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,

@@ -144,15 +144,6 @@ tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n)
 	return tq_arg_named_queue(fcinfo, n, "task_queue_id");
 }
 
-/* Returns the task queue id that provisioner_id and worker_type make up. */
-char *
-tq_arg_queue_of_two(FunctionCallInfo fcinfo, int provisioner, int worker_type)
-{
-	return psprintf("%s/%s",
-					tq_arg_identifier(fcinfo, provisioner, "provisioner_id"),
-					tq_arg_identifier(fcinfo, worker_type, "worker_type"));
-}
-
 /* Returns a jsonb argument. */
 Jsonb *
 tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name)

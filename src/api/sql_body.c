@@ -7,6 +7,7 @@
  *
  *	tq_read		it reads by one snapshot, also on a standby, and cannot write
  *	tq_call		it may write
+ *	tq_client	it may write, and the audit trail shows it as a call of a client
  *	tq_operate	it may write, and the audit trail shows it as an act of an operator
  *
  * Like a function in C it keeps the extension from being dropped, has the rights
@@ -44,6 +45,7 @@
 
 PG_FUNCTION_INFO_V1(tq_body_read);
 PG_FUNCTION_INFO_V1(tq_body_call);
+PG_FUNCTION_INFO_V1(tq_body_client);
 PG_FUNCTION_INFO_V1(tq_body_operate);
 PG_FUNCTION_INFO_V1(tq_body_validate);
 PG_FUNCTION_INFO_V1(tq_sql_require);
@@ -52,6 +54,7 @@ PG_FUNCTION_INFO_V1(tq_sql_element_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_arg_max);
 PG_FUNCTION_INFO_V1(tq_sql_arg_queue);
 PG_FUNCTION_INFO_V1(tq_sql_arg_identifier);
+PG_FUNCTION_INFO_V1(tq_sql_arg_worker_name);
 PG_FUNCTION_INFO_V1(tq_sql_clip);
 PG_FUNCTION_INFO_V1(tq_sql_microseconds);
 PG_FUNCTION_INFO_V1(tq_sql_json_time);
@@ -134,9 +137,12 @@ run(FunctionCallInfo fcinfo, bool read_only)
 	return result;
 }
 
-/* Calls a function; its result is in the memory of the caller. */
+/*
+ * Calls a function, which is audited if tq.audit has that value or a later one;
+ * TQ_AUDIT_OFF: never.  The result is in the memory of the caller.
+ */
 static Datum
-call(FunctionCallInfo fcinfo, bool read_only, bool is_operator)
+call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 {
 	MemoryContext outer = CurrentMemoryContext;
 	Datum result;
@@ -146,8 +152,9 @@ call(FunctionCallInfo fcinfo, bool read_only, bool is_operator)
 	tq_spi_begin_body();
 	MemoryContextSwitchTo(outer);
 	result = run(fcinfo, read_only);
-	if (is_operator)
-		tq_audit_operator(fcinfo);
+	tq_spi_end_body();
+	if (audit != TQ_AUDIT_OFF && tq_audit >= audit)
+		tq_audit_call(fcinfo);
 	tq_call_end();
 	return result;
 }
@@ -156,21 +163,28 @@ call(FunctionCallInfo fcinfo, bool read_only, bool is_operator)
 Datum
 tq_body_read(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, true, false);
+	return call(fcinfo, true, TQ_AUDIT_OFF);
 }
 
 /* Calls a function of the language tq_call. */
 Datum
 tq_body_call(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, false, false);
+	return call(fcinfo, false, TQ_AUDIT_OFF);
+}
+
+/* Calls a function of the language tq_client. */
+Datum
+tq_body_client(PG_FUNCTION_ARGS)
+{
+	return call(fcinfo, false, TQ_AUDIT_ALL);
 }
 
 /* Calls a function of the language tq_operate. */
 Datum
 tq_body_operate(PG_FUNCTION_ARGS)
 {
-	return call(fcinfo, false, true);
+	return call(fcinfo, false, TQ_AUDIT_OPERATORS);
 }
 
 /* Checks a function of any of these languages, as PL/pgSQL does. */
@@ -246,6 +260,15 @@ tq_sql_arg_identifier(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(value));
 }
 
+/* arg_worker_name(value text, name text) -> text: of a worker, or its group */
+Datum
+tq_sql_arg_worker_name(PG_FUNCTION_ARGS)
+{
+	char *value = tq_arg_worker_name(fcinfo, 0, given(fcinfo, 1));
+
+	PG_RETURN_TEXT_P(cstring_to_text(value));
+}
+
 /* ---- values ---- */
 
 /* clip(value text) -> text: as an error repeats it */
@@ -289,7 +312,7 @@ tq_sql_definitions(PG_FUNCTION_ARGS)
 	if (array_contains_nulls(ids))
 		elog(ERROR, "a body gives a task that is NULL");
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-	tq_spi_push();
+	tq_spi_begin_part();
 	outer = CurrentMemoryContext;
 	row = AllocSetContextCreate(outer, "tq definition",
 								ALLOCSET_DEFAULT_SIZES);
@@ -302,10 +325,10 @@ tq_sql_definitions(PG_FUNCTION_ARGS)
 		tq_put_row((ReturnSetInfo *) fcinfo->resultinfo,
 				   (Datum[]){JsonbPGetDatum(tq_definition_json(&tasks[i]))},
 				   (bool[]){false});
-		MemoryContextSwitchTo(outer);
 		MemoryContextReset(row);
 	}
+	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(row);
-	tq_spi_pop();
+	tq_spi_end_part();
 	return (Datum) 0;
 }

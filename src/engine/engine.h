@@ -111,8 +111,6 @@ extern void tq_require_join(const char *scheduler_id, const char *queue);
 extern void tq_require_group(const char *right, const TqSlug *group_id,
 							 const char *scheduler_id);
 extern void tq_require_dead_letters(const char *queue);
-extern void tq_require_worker(const char *right, const char *queue,
-							  const char *worker_group, const char *worker_id);
 
 /* ---- credentials.c: issues and verifies credentials of claims ---- */
 
@@ -803,26 +801,10 @@ extern Jsonb *tq_queue_set(const char *queue_name, Jsonb *changes);
 extern Jsonb *tq_queue_pause(const char *queue_name, bool pause);
 extern Jsonb *tq_queue_get_settings(const char *queue_name);
 
-/* ---- worker.c: reads, declares, quarantines, removes a worker ---- */
+/* ---- worker.c: resolves the runs of a worker that was removed ---- */
 
-/* The names of a worker. */
-typedef struct TqWorkerId
-{
-	const char *queue;
-	const char *group;
-	const char *name;
-} TqWorkerId;
-
-extern void tq_worker_get(const TqWorkerId *id, TimestampTz now,
-						  TqWorker *worker);
-extern void tq_worker_merge(TqWorker *worker);
-extern void tq_worker_set_expires(const TqWorkerId *id, TimestampTz expires,
-								  TimestampTz now, TqWorker *worker);
-extern void tq_worker_set_quarantine(const TqWorkerId *id, TimestampTz until,
-									 Jsonb *detail, TimestampTz now,
-									 TqWorker *worker);
-extern TqReport *tq_worker_remove(const TqWorkerId *id, const char *reason,
-								  TimestampTz now, int *n);
+extern TqReport *tq_worker_remove(int32 worker, Jsonb *error, TimestampTz now,
+								  int *n);
 
 /* ---- cron_payload.c: fields in the payload of a recurring task ---- */
 

@@ -405,12 +405,3 @@ tq_require_dead_letters(const char *queue)
 	tq_access_require(tq_need_any(2, tq_need("queue:%s:%s", right, queue),
 								  in_queue(right, queue)));
 }
-
-/* Checks a right to a worker, such as "get-worker". */
-void
-tq_require_worker(const char *right, const char *queue,
-				  const char *worker_group, const char *worker_id)
-{
-	tq_access_require(
-		tq_need("queue:%s:%s/%s/%s", right, queue, worker_group, worker_id));
-}

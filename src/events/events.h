@@ -142,10 +142,7 @@ extern Jsonb *tq_group_json(const TqGroup *group);
 extern Jsonb *tq_group_message_json(const TqGroup *group);
 extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,
 								   const TqTask *tasks, int n);
-extern Jsonb *tq_worker_json(const char *queue, const TqWorker *worker);
 extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
-extern Jsonb *tq_quarantine_json(const char *client, TimestampTz now,
-								 TimestampTz until, const char *info);
 
 /* ---- group_resolution.c: how a group ends, and the message of it ---- */
 

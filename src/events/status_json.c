@@ -14,7 +14,6 @@
 #include "../core/names.h"
 #include "../core/state.h"
 #include "../core/types.h"
-#include "../shmem/shmem.h"
 #include "../storage/registry.h"
 #include "../storage/tasks.h"
 #include "../util/util.h"
@@ -327,48 +326,6 @@ tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
 	return tq_json_end(&state);
 }
 
-/* Appends the runs that a worker has claimed most recently. */
-static void
-add_recent(JsonbParseState **state, const TqWorker *worker)
-{
-	int n;
-	TqRecent *recent = tq_worker_recent(worker, TQ_RECENT_MAX, &n);
-
-	tq_json_key(state, "recentTasks");
-	pushJsonbValue(state, WJB_BEGIN_ARRAY, NULL);
-	for (int i = 0; i < n; i++)
-	{
-		pushJsonbValue(state, WJB_BEGIN_OBJECT, NULL);
-		tq_json_add_slug(state, "taskId", &recent[i].task_id);
-		tq_json_add_int(state, "runId", recent[i].run_id);
-		pushJsonbValue(state, WJB_END_OBJECT, NULL);
-	}
-	pushJsonbValue(state, WJB_END_ARRAY, NULL);
-}
-
-/*
- * Returns a worker as get_worker() and the like show it
- * (doc/spec/taskcluster.md 2.16).
- */
-Jsonb *
-tq_worker_json(const char *queue, const TqWorker *worker)
-{
-	JsonbParseState *state = tq_json_begin();
-
-	add_queue(&state, queue);
-	tq_json_add_text(&state, "workerGroup", worker->group);
-	tq_json_add_text(&state, "workerId", worker->name);
-	tq_json_add_time(&state, "expires", worker->expires);
-	tq_json_add_time(&state, "firstClaim", worker->first_claim);
-	tq_json_add_time(&state, "lastDateActive", worker->last_date_active);
-	tq_json_add_time(&state, "quarantineUntil", worker->quarantine_until);
-	if (worker->quarantine_details != NULL)
-		tq_json_add_object(&state, "quarantineDetails",
-						   worker->quarantine_details);
-	add_recent(&state, worker);
-	return tq_json_end(&state);
-}
-
 /* Returns the result of task_queue_counts() (doc/spec/taskcluster.md 2.16). */
 Jsonb *
 tq_counts_json(const char *queue, int64 pending, int64 claimed)
@@ -378,22 +335,5 @@ tq_counts_json(const char *queue, int64 pending, int64 claimed)
 	add_queue(&state, queue);
 	tq_json_add_int(&state, "pendingTasks", pending);
 	tq_json_add_int(&state, "claimedTasks", claimed);
-	return tq_json_end(&state);
-}
-
-/*
- * Returns one entry of a worker's quarantine_details (doc/spec/taskcluster.md
- * 2.16).
- */
-Jsonb *
-tq_quarantine_json(const char *client, TimestampTz now, TimestampTz until,
-				   const char *info)
-{
-	JsonbParseState *state = tq_json_begin();
-
-	tq_json_add_text(&state, "clientId", client);
-	tq_json_add_time(&state, "updatedAt", now);
-	tq_json_add_time(&state, "quarantineUntil", until);
-	tq_json_add_text(&state, "quarantineInfo", info);
 	return tq_json_end(&state);
 }

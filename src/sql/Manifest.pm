@@ -13,7 +13,7 @@ use warnings FATAL => 'all';
 
 # What the language of a body says of a function: what it does, and its class in the
 # audit trail.
-my %said = (tq_read => 'reads -', tq_call => 'writes -', tq_operate => 'writes operator');
+my %said = (tq_read => 'reads -', tq_call => 'writes -', tq_client => 'writes client', tq_operate => 'writes operator');
 
 sub slurp { local ($/, @ARGV) = (undef, @_); return <>; }
 

@@ -13,6 +13,9 @@ COMMENT ON FUNCTION tq_internal.body_read() IS 'calls a function of the language
 CREATE FUNCTION tq_internal.body_call() RETURNS language_handler
 	AS 'MODULE_PATHNAME', 'tq_body_call' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.body_call() IS 'calls a function of the language tq_call';
+CREATE FUNCTION tq_internal.body_client() RETURNS language_handler
+	AS 'MODULE_PATHNAME', 'tq_body_client' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.body_client() IS 'calls a function of the language tq_client';
 CREATE FUNCTION tq_internal.body_operate() RETURNS language_handler
 	AS 'MODULE_PATHNAME', 'tq_body_operate' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.body_operate() IS 'calls a function of the language tq_operate';
@@ -25,6 +28,8 @@ CREATE LANGUAGE tq_read HANDLER tq_internal.body_read VALIDATOR tq_internal.body
 COMMENT ON LANGUAGE tq_read IS 'functions of tq that only read, by one snapshot';
 CREATE LANGUAGE tq_call HANDLER tq_internal.body_call VALIDATOR tq_internal.body_validate;
 COMMENT ON LANGUAGE tq_call IS 'functions of tq that may write';
+CREATE LANGUAGE tq_client HANDLER tq_internal.body_client VALIDATOR tq_internal.body_validate;
+COMMENT ON LANGUAGE tq_client IS 'functions of tq that may write, as calls of a client in the audit trail';
 CREATE LANGUAGE tq_operate HANDLER tq_internal.body_operate VALIDATOR tq_internal.body_validate;
 COMMENT ON LANGUAGE tq_operate IS 'functions of tq that may write, as acts of an operator in the audit trail';
 
@@ -55,6 +60,13 @@ COMMENT ON FUNCTION tq_internal.arg_queue(text) IS 'the argument task_queue_id, 
 CREATE FUNCTION tq_internal.arg_identifier(value text, name text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_arg_identifier' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.arg_identifier(text, text) IS 'an argument of that name, if it may be an identifier';
+
+CREATE FUNCTION tq_internal.arg_queue_of_two(provisioner_id text, worker_type text) RETURNS text
+	LANGUAGE sql
+	BEGIN ATOMIC
+		SELECT tq_internal.arg_identifier(provisioner_id, 'provisioner_id') || '/' || tq_internal.arg_identifier(worker_type, 'worker_type');
+	END;
+COMMENT ON FUNCTION tq_internal.arg_queue_of_two(text, text) IS 'the name of a queue that is given in two parts';
 
 CREATE FUNCTION tq_internal.clip(value text) RETURNS text
 	AS 'MODULE_PATHNAME', 'tq_sql_clip' LANGUAGE C STABLE STRICT;

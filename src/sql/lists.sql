@@ -156,7 +156,7 @@ COMMENT ON FUNCTION tq.list_worker_types(text, text, int) IS 'queues of a provis
 CREATE FUNCTION tq.get_worker_type(provisioner_id text, worker_type text) RETURNS jsonb
 	LANGUAGE tq_read AS $$
 DECLARE
-	name text := tq_internal.arg_identifier(provisioner_id, 'provisioner_id') || '/' || tq_internal.arg_identifier(worker_type, 'worker_type');
+	name text := tq_internal.arg_queue_of_two(provisioner_id, worker_type);
 BEGIN
 	PERFORM tq_internal.require('queue:get-worker-type:' || name);
 	RETURN tq_internal.queue_json(name);

@@ -148,24 +148,20 @@
 	X(t, step, text, step)                                                    \
 	X(t, error, text, error)
 
-#define TQ_WORKER_SHOWN(X, t)                                                 \
-	X(t, id, int32, id)                                                       \
-	X(t, queue, int32, queue)                                                 \
-	X(t, worker_group, text, group)                                           \
-	X(t, worker_id, text, name)                                               \
-	X(t, expires, time, expires)                                              \
-	X(t, first_claim, time, first_claim)                                      \
-	X(t, last_date_active, time, last_date_active)                            \
-	X(t, quarantine_until, time, quarantine_until)                            \
-	X(t, quarantine_details, varlena, quarantine_details)
-#define TQ_WORKER_RECENT(X, t)                                                \
-	X(t, recent_tasks, own, recent)                                           \
-	X(t, recent_runs, own, recent)                                            \
+#define TQ_WORKER_COLUMNS(X, t)                                               \
+	X(t, id, own, )                                                           \
+	X(t, queue, own, )                                                        \
+	X(t, worker_group, own, )                                                 \
+	X(t, worker_id, own, )                                                    \
+	X(t, expires, own, )                                                      \
+	X(t, first_claim, own, )                                                  \
+	X(t, last_date_active, own, )                                             \
+	X(t, quarantine_until, own, )                                             \
+	X(t, quarantine_details, own, )                                           \
+	X(t, recent_tasks, own, )                                                 \
+	X(t, recent_runs, own, )                                                  \
 	X(t, retired, own, )                                                      \
 	X(t, settled, own, )
-#define TQ_WORKER_COLUMNS(X, t)                                               \
-	TQ_WORKER_SHOWN(X, t)                                                     \
-	TQ_WORKER_RECENT(X, t)
 
 #define TQ_DEAD_LETTER_COLUMNS(X, t)                                          \
 	X(t, task_id, slug, task_id)                                              \

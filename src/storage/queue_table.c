@@ -65,10 +65,6 @@ static TqStatement see_queue = TQ_STATEMENT(
 	" OR last_date_active <= $4 OR expires IS NULL OR expires <= $5) FOR UPDATE SKIP LOCKED)",
 	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 
-static TqStatement declare = TQ_STATEMENT(
-	"UPDATE tq_internal.queue SET expires = greatest(expires, $2) WHERE id = $1",
-	INT4OID, TIMESTAMPTZOID);
-
 static TqStatement forget_queues = TQ_STATEMENT(
 	"UPDATE tq_internal.queue SET expires = NULL, last_date_active = NULL"
 	" WHERE id IN (SELECT id FROM tq_internal.queue WHERE expires < $1 FOR UPDATE SKIP LOCKED)",
@@ -80,11 +76,6 @@ static TqStatement numbers_of = TQ_STATEMENT(
 	" WHERE task_queue_id COLLATE \"C\" > $1 || '/' AND task_queue_id COLLATE \"C\" < $1 || '0'"
 	" ORDER BY task_queue_id COLLATE \"C\" LIMIT $2",
 	TEXTOID, INT4OID);
-
-static TqStatement read_queue = TQ_STATEMENT(
-	"SELECT task_queue_id, expires, last_date_active FROM tq_internal.queue"
-	" WHERE task_queue_id = $1 AND expires > $2",
-	TEXTOID, TIMESTAMPTZOID);
 
 /* The number of a queue that was found, and whether it is retired. */
 typedef struct Found
@@ -234,32 +225,12 @@ tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires)
 	}
 }
 
-/* Makes a queue known until then at least. */
+/* Makes this session read the row of a queue again. */
 void
-tq_queue_declare(int32 queue, TimestampTz expires)
+tq_queue_changed(int32 queue)
 {
-	Datum values[2] = {Int32GetDatum(queue), TimestampTzGetDatum(expires)};
-
-	tq_spi_run(&declare, values, NULL);
 	tq_name_interning();
 	tq_name_remove(&queue_names, &queue);
-}
-
-static void
-read_entry(TupleTableSlot *slot, void *queue)
-{
-	*(TqQueue *) queue = (TqQueue){.name = tq_row_text(slot, 1),
-								   .expires = tq_row_time(slot, 2),
-								   .last_date_active = tq_row_time(slot, 3)};
-}
-
-/* Reads a queue that has not expired; returns false if there is none. */
-bool
-tq_queue_read(const char *name, TimestampTz now, TqQueue *queue)
-{
-	Datum values[2] = {CStringGetTextDatum(name), TimestampTzGetDatum(now)};
-
-	return tq_spi_read(&read_queue, values, read_entry, queue);
 }
 
 /* ---- expiry ---- */

@@ -31,14 +31,6 @@ extern void tq_call_end(void);
 
 /* ---- queue_table.c: queues, whose names are interned to numbers ---- */
 
-/* A queue that a worker has asked for work. */
-typedef struct TqQueue
-{
-	char *name;
-	TimestampTz expires;
-	TimestampTz last_date_active; /* 0: declared, but not seen */
-} TqQueue;
-
 /* The number of a queue. */
 typedef struct TqQueueNumber
 {
@@ -52,8 +44,7 @@ extern int32 tq_queue_intern(const char *name);
 extern TqQueueNumber *tq_queue_numbers_of(const char *provisioner, int max,
 										  int *found);
 extern void tq_queue_seen(int32 queue, TimestampTz now, TimestampTz expires);
-extern void tq_queue_declare(int32 queue, TimestampTz expires);
-extern bool tq_queue_read(const char *name, TimestampTz now, TqQueue *queue);
+extern void tq_queue_changed(int32 queue);
 extern void tq_queues_forget(TimestampTz before);
 
 /* ---- json_fields.c: reads JSON objects into structs, field by field ---- */
@@ -152,57 +143,20 @@ typedef struct TqWorkerSeat
 	TimestampTz store_after; /* until then nothing about it is stored */
 } TqWorkerSeat;
 
-/* A worker as it is shown; a time is 0 if it never happened. */
-typedef struct TqWorker
-{
-	int32 id;
-	int32 queue;
-	TimestampTz expires; /* 0: not known */
-	TimestampTz first_claim;
-	TimestampTz last_date_active;
-	TimestampTz quarantine_until;
-	Jsonb *quarantine_details; /* NULL: never in quarantine */
-	char *group;
-	char *name;
-	TqWorkerActivity activity; /* that is not stored yet */
-} TqWorker;
-
-/* A claim, by the id of its task that clients know. */
-typedef struct TqRecent
-{
-	TqSlug task_id;
-	int run_id;
-} TqRecent;
-
-/* A page of the workers of a queue. */
-typedef struct TqWorkerPage
-{
-	int32 queue;
-	const char *after_group;
-	const char *after_name;
-	int max;
-	bool by_quarantine; /* only those that are in quarantine, or are not */
-	bool is_quarantined;
-} TqWorkerPage;
-
 extern void tq_worker_name(int32 worker, char **group, char **name);
 extern int32 tq_worker_queue(int32 worker);
 extern bool tq_worker_seat_find(int32 queue, const char *group,
 								const char *name, TqWorkerSeat *seat);
 extern void tq_worker_seat_intern(int32 queue, const char *group,
 								  const char *name, TqWorkerSeat *seat);
-extern bool tq_worker_find(int32 queue, const char *group, const char *name,
-						   TqWorker *worker);
-extern TqWorker *tq_workers_list(const TqWorkerPage *page, TimestampTz now,
-								 int *found);
-extern TqRecent *tq_worker_recent(const TqWorker *worker, int max, int *found);
 extern void tq_worker_note(const TqWorkerSeat *seat, TimestampTz seen,
 						   const TqRecentClaim *claims, int n);
 extern bool tq_worker_store(int32 queue, const char *group, const char *name,
 							TqWorkerSeat *seat, TimestampTz now, bool claims);
-extern void tq_worker_declare(int32 worker, TimestampTz expires);
-extern void tq_worker_quarantine(int32 worker, TimestampTz until,
-								 TimestampTz expires, Jsonb *detail);
+extern void tq_worker_activity(int32 worker, TqWorkerActivity *activity);
+extern void tq_worker_claims(const TqWorkerActivity *activity, Datum *tasks,
+							 Datum *runs);
+extern void tq_workers_changed(void);
 extern void tq_workers_forget(TimestampTz before);
 
 #define TQ_SEEN_DAY_MS INT64CONST(24 * 60 * 60 * 1000)

@@ -80,53 +80,19 @@ static TqStatement revive_worker = TQ_STATEMENT(
 	"UPDATE tq_internal.worker SET retired = NULL, settled = NULL WHERE id = $1 AND retired IS NOT NULL",
 	INT4OID);
 
-/*
- * The last claims of worker w: those that are stored, and then those of the
- * arrays $2 and $3, if the worker has these runs.
- */
-#define LAST_CLAIMS                                                                                      \
-	"SELECT u.task, u.run_id, max(u.place) AS place"                                                     \
-	" FROM unnest(w.recent_tasks || $2, w.recent_runs || $3) WITH ORDINALITY AS u (task, run_id, place)" \
-	" LEFT JOIN tq_internal.run r ON r.task = u.task AND r.run_id = u.run_id AND r.worker = w.id"        \
-	" LEFT JOIN tq_internal.run_detail d ON d.task = u.task AND d.run_id = u.run_id AND d.worker = w.id" \
-	" WHERE u.place <= cardinality(w.recent_tasks) OR r.task IS NOT NULL OR d.task IS NOT NULL"          \
-	" GROUP BY u.task, u.run_id"
-
 /* Skips the row if another session is storing what this worker did. */
 static TqStatement store_worker = TQ_STATEMENT(
 	"UPDATE tq_internal.worker AS w SET last_date_active = $4, expires = greatest(w.expires, $5),"
 	" first_claim = CASE WHEN $6 THEN coalesce(w.first_claim, $4) ELSE w.first_claim END,"
 	" (recent_tasks, recent_runs) = (SELECT coalesce(array_agg(x.task ORDER BY x.place), '{}'),"
 	" coalesce(array_agg(x.run_id ORDER BY x.place), '{}')"
-	" FROM (" LAST_CLAIMS " ORDER BY 3 DESC LIMIT 20) AS x)"
+	" FROM (SELECT * FROM tq_internal.last_claims(w.id, w.recent_tasks, w.recent_runs, $2, $3) AS c"
+	" ORDER BY c.place DESC LIMIT 20) AS x)"
 	" WHERE w.id IN (SELECT id FROM tq_internal.worker WHERE id = $1"
 	" AND (last_date_active IS NULL OR last_date_active <= $7 OR expires IS NULL"
 	" OR ($6 AND first_claim IS NULL)) FOR UPDATE SKIP LOCKED)",
 	INT4OID, INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
 	BOOLOID, TIMESTAMPTZOID);
-
-static TqStatement recent = TQ_STATEMENT(
-	"SELECT y.task_id, y.run_id FROM (SELECT t.task_id, x.run_id, x.place FROM tq_internal.worker w"
-	" CROSS JOIN LATERAL (" LAST_CLAIMS ") AS x"
-	" JOIN tq_internal.task t ON t.id = x.task WHERE w.id = $1"
-	" ORDER BY x.place DESC LIMIT $4) AS y ORDER BY y.place",
-	INT4OID, INT8ARRAYOID, INT4ARRAYOID, INT4OID);
-
-static TqStatement list_workers = TQ_STATEMENT(
-	"SELECT * FROM tq_internal.worker WHERE queue = $1 AND (worker_group, worker_id) > ($2, $3)"
-	" AND (expires > $4 OR quarantine_until > $4)"
-	" AND (NOT $5 OR coalesce(quarantine_until > $4, false) = $6)"
-	" ORDER BY worker_group, worker_id LIMIT $7",
-	INT4OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, BOOLOID, BOOLOID, INT4OID);
-
-static TqStatement declare = TQ_STATEMENT(
-	"UPDATE tq_internal.worker SET expires = greatest(expires, $2) WHERE id = $1",
-	INT4OID, TIMESTAMPTZOID);
-
-static TqStatement quarantine = TQ_STATEMENT(
-	"UPDATE tq_internal.worker SET quarantine_until = $2, expires = greatest(expires, $3),"
-	" quarantine_details = coalesce(quarantine_details, '[]') || $4 WHERE id = $1",
-	INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID);
 
 static TqStatement forget_workers = TQ_STATEMENT(
 	"UPDATE tq_internal.worker SET expires = NULL, first_claim = NULL, last_date_active = NULL,"
@@ -135,24 +101,11 @@ static TqStatement forget_workers = TQ_STATEMENT(
 	" AND (quarantine_until IS NULL OR quarantine_until < $1) FOR UPDATE SKIP LOCKED)",
 	TIMESTAMPTZOID);
 
-TQ_READER(read_worker, TqWorker, TQ_WORKER_SHOWN, worker)
-
-/* Reads a worker, with what it did that is not stored yet. */
-static void
-read_shown(TupleTableSlot *slot, void *into)
-{
-	TqWorker *worker = into;
-
-	read_worker(slot, worker);
-	tq_activity_read(tq_relation_oid(&worker_table), worker->id,
-					 &worker->activity);
-}
-
 /* ---- what claims need ---- */
 
 /* Makes every backend read the rows of workers again. */
-static void
-invalidate_caches(void)
+void
+tq_workers_changed(void)
 {
 	tq_name_interning();
 	CacheInvalidateRelcacheByRelid(tq_relation_oid(&worker_table));
@@ -243,22 +196,30 @@ tq_worker_seat_intern(int32 queue, const char *group, const char *name,
 	}
 }
 
+static void
+read_name(TupleTableSlot *slot, void *into)
+{
+	WorkerName *name = into;
+
+	name->queue = tq_row_int32(slot, Anum_worker_queue);
+	strlcpy(name->group, tq_row_text(slot, Anum_worker_worker_group),
+			sizeof(name->group));
+	strlcpy(name->name, tq_row_text(slot, Anum_worker_worker_id),
+			sizeof(name->name));
+}
+
 /* Returns the queue, the group and the name of a worker that exists. */
 static WorkerName
 name_of(int32 id)
 {
 	WorkerName *entry = tq_name_find(&worker_names, &id);
 	WorkerName name = {.id = id};
-	TqWorker worker;
 
 	if (entry != NULL)
 		return *entry;
 	if (!tq_scan_read(tq_scan_open(&worker_table, &worker_by_id, 1, NULL),
-					  Int32GetDatum(id), 0, 0, read_worker, &worker))
+					  Int32GetDatum(id), 0, 0, read_name, &name))
 		elog(ERROR, "worker %d is not in tq_internal.worker", id);
-	name.queue = worker.queue;
-	strlcpy(name.group, worker.group, sizeof(name.group));
-	strlcpy(name.name, worker.name, sizeof(name.name));
 	entry = tq_name_add(&worker_names, &id);
 	if (entry != NULL)
 		*entry = name;
@@ -287,14 +248,21 @@ tq_worker_queue(int32 id)
 
 /* ---- what is stored about a worker ---- */
 
-/* Sets $2 and $3 of LAST_CLAIMS. */
-static void
-put_claims(const TqWorkerActivity *activity, Datum *values)
+/* Reads what a worker has done, as far as shared memory has it. */
+void
+tq_worker_activity(int32 worker, TqWorkerActivity *activity)
+{
+	tq_activity_read(tq_relation_oid(&worker_table), worker, activity);
+}
+
+/* Returns the claims of an activity as arrays of their tasks and runs. */
+void
+tq_worker_claims(const TqWorkerActivity *activity, Datum *tasks, Datum *runs)
 {
 	TQ_COLUMN(activity->claims, activity->n, int64, tq_array_int64, task,
-			  values[1]);
+			  *tasks);
 	TQ_COLUMN(activity->claims, activity->n, int32, tq_array_int32, run_id,
-			  values[2]);
+			  *runs);
 }
 
 /*
@@ -326,8 +294,8 @@ tq_worker_store(int32 queue, const char *group, const char *name,
 	Datum values[7] = {Int32GetDatum(seat->id)};
 	WorkerEntry *entry;
 
-	tq_activity_read(tq_relation_oid(&worker_table), seat->id, &activity);
-	put_claims(&activity, values);
+	tq_worker_activity(seat->id, &activity);
+	tq_worker_claims(&activity, &values[1], &values[2]);
 	values[3] = TimestampTzGetDatum(now);
 	values[4] = TimestampTzGetDatum(tq_clock_add_ms(now, TQ_SEEN_DAY_MS));
 	values[5] = BoolGetDatum(claims);
@@ -344,28 +312,6 @@ tq_worker_store(int32 queue, const char *group, const char *name,
 	return false;
 }
 
-/* Makes a worker known until then at least. */
-void
-tq_worker_declare(int32 worker, TimestampTz expires)
-{
-	Datum values[2] = {Int32GetDatum(worker), TimestampTzGetDatum(expires)};
-
-	tq_spi_run(&declare, values, NULL);
-	invalidate_caches();
-}
-
-/* Sets the end of a worker's quarantine, and appends the reason. */
-void
-tq_worker_quarantine(int32 worker, TimestampTz until, TimestampTz expires,
-					 Jsonb *detail)
-{
-	Datum values[4] = {Int32GetDatum(worker), TimestampTzGetDatum(until),
-					   TimestampTzGetDatum(expires), JsonbPGetDatum(detail)};
-
-	tq_spi_run(&quarantine, values, NULL);
-	invalidate_caches();
-}
-
 /*
  * Clears what is recorded about workers that have expired
  * (doc/spec/taskcluster.md 8.4).
@@ -375,58 +321,5 @@ tq_workers_forget(TimestampTz before)
 {
 	if (tq_spi_run(&forget_workers, TQ_VALUES(TimestampTzGetDatum(before)),
 				   NULL) > 0)
-		invalidate_caches();
-}
-
-/* ---- what people and clients read ---- */
-
-/* Reads a worker by its names; returns false if there is no row. */
-bool
-tq_worker_find(int32 queue, const char *group, const char *name,
-			   TqWorker *worker)
-{
-	WorkerKey key = key_of(queue, group, name);
-
-	return read_by_name(&key, read_shown, worker);
-}
-
-/*
- * Returns a page of the workers of a queue that have not expired or are in
- * quarantine, by group and name.
- */
-TqWorker *
-tq_workers_list(const TqWorkerPage *page, TimestampTz now, int *found)
-{
-	Datum values[7] = {Int32GetDatum(page->queue),
-					   CStringGetTextDatum(page->after_group),
-					   CStringGetTextDatum(page->after_name),
-					   TimestampTzGetDatum(now),
-					   BoolGetDatum(page->by_quarantine),
-					   BoolGetDatum(page->is_quarantined),
-					   Int32GetDatum(page->max)};
-
-	return tq_spi_read_all(&list_workers, values, read_shown, sizeof(TqWorker),
-						   found);
-}
-
-static void
-read_recent(TupleTableSlot *slot, void *claim)
-{
-	*(TqRecent *) claim = (TqRecent){.task_id = tq_row_slug(slot, 1),
-									 .run_id = tq_row_int32(slot, 2)};
-}
-
-/*
- * Returns the last claims of a worker, at most max of them, oldest first, of
- * tasks that still exist.
- */
-TqRecent *
-tq_worker_recent(const TqWorker *worker, int max, int *found)
-{
-	Datum values[4] = {Int32GetDatum(worker->id)};
-
-	put_claims(&worker->activity, values);
-	values[3] = Int32GetDatum(max);
-	return tq_spi_read_all(&recent, values, read_recent, sizeof(TqRecent),
-						   found);
+		tq_workers_changed();
 }

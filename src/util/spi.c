@@ -224,25 +224,6 @@ tq_spi_become_owner(void)
 }
 
 /*
- * Begins a level of SPI for a function that a statement of a body calls.  Its own
- * statements would else run on the level of the body, and free the memory of the
- * statement that is running there.
- */
-void
-tq_spi_push(void)
-{
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-}
-
-/* Ends that level. */
-void
-tq_spi_pop(void)
-{
-	SPI_finish();
-}
-
-/*
  * Begins the body of a function that is written in SQL: the rest of the call has
  * the rights of the owner, and generic plans, which are made as those of tq.
  */
@@ -252,6 +233,39 @@ tq_spi_begin_body(void)
 	tq_spi_become_owner();
 	set_option("plan_cache_mode", "force_generic_plan");
 	current->is_body = true;
+}
+
+/* Ends the body; the rest of the call is in C. */
+void
+tq_spi_end_body(void)
+{
+	current->is_body = false;
+}
+
+/*
+ * Begins a part of a body that is in C and may run statements.  It has a level of
+ * SPI of its own, because a statement of the body is running: at the same level,
+ * a second one would free the memory of the first.
+ */
+void
+tq_spi_begin_part(void)
+{
+	Oid caller;
+
+	if (current == NULL || !current->is_body)
+		elog(ERROR, "this function is called by bodies only");
+	caller = current->caller;
+	open_call(reading);
+	current->caller = caller;
+	current->is_owner = true;
+}
+
+/* Ends such a part.  Its rights and snapshot are those of the body. */
+void
+tq_spi_end_part(void)
+{
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
 }
 
 /*
@@ -427,6 +441,8 @@ prepare_if_stale(TqStatement *statement)
 {
 	SPIPlanPtr stale = statement->plan;
 
+	if (current != NULL && current->is_body)
+		elog(ERROR, "a body runs a statement in C outside of a part");
 	tq_spi_become_owner();
 	if (stale != NULL && !SPI_plan_is_valid(stale))
 	{
