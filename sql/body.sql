@@ -75,6 +75,15 @@ SELECT pg_temp.may_not();
 SELECT current_user, current_setting('search_path') = 'pg_catalog, pg_temp' AS path_stays;
 RESET ROLE;
 
+-- What only bodies call answers NULL, or refuses it
+SELECT count(*) > 10 AS many, count(*) FILTER (WHERE code = '42883') AS missing
+FROM pg_proc p, pg_temp.answer(format('SELECT * FROM tq_internal.%I(%s)', proname, (
+	SELECT string_agg(format('NULL::%s', CASE t WHEN '"any"'::regtype THEN 'text' ELSE format_type(t, NULL) END), ', ') FROM unnest(proargtypes) t))) a
+WHERE pronamespace = 'tq_internal'::regnamespace AND provariadic = 0 AND (prosrc ~ '^tq_(sql|body)_' OR prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql'));
+-- or refuses to be called by others
+SELECT code, message FROM pg_temp.answer('SELECT tq_internal.intern_queue(''regress/w'')');
+SELECT code, message FROM pg_temp.answer('SELECT tq_internal.audit_task(NULL)');
+
 -- Plans do not depend on the settings of the session
 SET plan_cache_mode = force_custom_plan;
 SET enable_indexscan = off;

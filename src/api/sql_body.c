@@ -49,6 +49,11 @@ PG_FUNCTION_INFO_V1(tq_body_client);
 PG_FUNCTION_INFO_V1(tq_body_operate);
 PG_FUNCTION_INFO_V1(tq_body_validate);
 PG_FUNCTION_INFO_V1(tq_sql_require);
+PG_FUNCTION_INFO_V1(tq_sql_require_any);
+PG_FUNCTION_INFO_V1(tq_sql_require_all);
+PG_FUNCTION_INFO_V1(tq_sql_has_scope);
+PG_FUNCTION_INFO_V1(tq_sql_caller);
+PG_FUNCTION_INFO_V1(tq_sql_audit_task);
 PG_FUNCTION_INFO_V1(tq_sql_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_element_not_null);
 PG_FUNCTION_INFO_V1(tq_sql_arg_max);
@@ -95,6 +100,16 @@ look_up(void)
 	plpgsql.call = call.fn_addr;
 }
 
+/* What a body has noted for the audit trail, by audit_task(). */
+typedef struct Noted
+{
+	bool is_set;
+	int n; /* tasks: 0 or 1 */
+	TqActRun run;
+} Noted;
+
+static Noted *noted = NULL; /* of the body that runs */
+
 /*
  * Raises the error that a body has raised, without the context that PL/pgSQL and
  * SPI have added; what the call is in adds its own.
@@ -114,26 +129,30 @@ raise_plainly(MemoryContext context)
 /*
  * Runs a body.  That of a function which only reads is marked as read-only, as
  * PL/pgSQL marks functions that are not VOLATILE: its statements take no
- * snapshots, and none may write.
+ * snapshots, and none may write.  *own is what it notes for the audit trail.
  */
 static Datum
-run(FunctionCallInfo fcinfo, bool read_only)
+run(FunctionCallInfo fcinfo, bool read_only, Noted *own)
 {
 	MemoryContext context = CurrentMemoryContext;
+	Noted *outer = noted;
 	volatile Datum result = (Datum) 0;
 
 	PG_TRY();
 	{
 		error_context_stack = NULL;
+		noted = own;
 		if (read_only)
 			plpgsql.compile(fcinfo, false)->fn_readonly = true;
 		result = plpgsql.call(fcinfo);
 	}
 	PG_CATCH();
 	{
+		noted = outer;
 		raise_plainly(context);
 	}
 	PG_END_TRY();
+	noted = outer;
 	return result;
 }
 
@@ -145,16 +164,22 @@ static Datum
 call(FunctionCallInfo fcinfo, bool read_only, TqAuditSetting audit)
 {
 	MemoryContext outer = CurrentMemoryContext;
+	Noted own = {0};
 	Datum result;
 
 	look_up();
 	tq_call_begin(read_only);
 	tq_spi_begin_body();
 	MemoryContextSwitchTo(outer);
-	result = run(fcinfo, read_only);
+	result = run(fcinfo, read_only, &own);
 	tq_spi_end_body();
 	if (audit != TQ_AUDIT_OFF && tq_audit >= audit)
-		tq_audit_call(fcinfo);
+	{
+		if (own.is_set)
+			tq_audit_call_runs(fcinfo, &own.run, own.n);
+		else
+			tq_audit_call(fcinfo);
+	}
 	tq_call_end();
 	return result;
 }
@@ -213,6 +238,72 @@ tq_sql_require(PG_FUNCTION_ARGS)
 	char *scope = given(fcinfo, 0);
 
 	tq_access_require(tq_need("%s", scope));
+	PG_RETURN_VOID();
+}
+
+/* Returns the need of the scopes that an argument lists. */
+static TqNeed *
+need_of(FunctionCallInfo fcinfo, TqNeedKind kind)
+{
+	TqNeed *need;
+	char **scopes;
+	int n;
+
+	if (PG_ARGISNULL(0) || array_contains_nulls(PG_GETARG_ARRAYTYPE_P(0)))
+		elog(ERROR, "a body requires no scope");
+	scopes = tq_texts_of_array(PG_GETARG_ARRAYTYPE_P(0), &n);
+	need = tq_need_list(kind, n);
+	for (int i = 0; i < n; i++)
+		tq_need_add(need, tq_need("%s", scopes[i]));
+	return need;
+}
+
+/* require_any(VARIADIC scopes text[]): raises TQ403 unless it has one of them */
+Datum
+tq_sql_require_any(PG_FUNCTION_ARGS)
+{
+	tq_access_require(need_of(fcinfo, TQ_NEED_ANY));
+	PG_RETURN_VOID();
+}
+
+/* require_all(VARIADIC scopes text[]): raises TQ403 unless it has all of them */
+Datum
+tq_sql_require_all(PG_FUNCTION_ARGS)
+{
+	tq_access_require(need_of(fcinfo, TQ_NEED_ALL));
+	PG_RETURN_VOID();
+}
+
+/* has_scope(scope text) -> bool */
+Datum
+tq_sql_has_scope(PG_FUNCTION_ARGS)
+{
+	char *scope = given(fcinfo, 0);
+
+	PG_RETURN_BOOL(tq_access_meets(tq_need("%s", scope)));
+}
+
+/* caller() -> regrole, whose scopes count unless others were assumed */
+Datum
+tq_sql_caller(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_OID(tq_spi_caller());
+}
+
+/*
+ * audit_task(task_id tq.slugid): the audit trail shows the call with this task;
+ * NULL: not at all
+ */
+Datum
+tq_sql_audit_task(PG_FUNCTION_ARGS)
+{
+	if (noted == NULL)
+		elog(ERROR, "this function is called by bodies only");
+	noted->is_set = true;
+	noted->n = PG_ARGISNULL(0) ? 0 : 1;
+	noted->run.run_id = TQ_NO_RUN;
+	if (noted->n > 0)
+		noted->run.task_id = *PG_GETARG_TQ_SLUG_P(0);
 	PG_RETURN_VOID();
 }
 

@@ -41,6 +41,26 @@ CREATE FUNCTION tq_internal.require(scope text) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_require' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.require(text) IS 'raises TQ403 unless the caller has that scope';
 
+CREATE FUNCTION tq_internal.require_any(VARIADIC scopes text[]) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_require_any' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.require_any(text[]) IS 'raises TQ403 unless the caller has one of these scopes';
+
+CREATE FUNCTION tq_internal.require_all(VARIADIC scopes text[]) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_require_all' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.require_all(text[]) IS 'raises TQ403 unless the caller has all of these scopes';
+
+CREATE FUNCTION tq_internal.has_scope(scope text) RETURNS bool
+	AS 'MODULE_PATHNAME', 'tq_sql_has_scope' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.has_scope(text) IS 'whether the caller has that scope';
+
+CREATE FUNCTION tq_internal.caller() RETURNS regrole
+	AS 'MODULE_PATHNAME', 'tq_sql_caller' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.caller() IS 'the role that has called the function whose body runs';
+
+CREATE FUNCTION tq_internal.audit_task(task_id tq.slugid) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_audit_task' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.audit_task(tq.slugid) IS 'has the audit trail show the call with that task, which its arguments do not name; NULL: not at all';
+
 CREATE FUNCTION tq_internal.not_null(value "any", name text) RETURNS void
 	AS 'MODULE_PATHNAME', 'tq_sql_not_null' LANGUAGE C;
 COMMENT ON FUNCTION tq_internal.not_null("any", text) IS 'raises TQ400 for an argument of that name which is NULL';
@@ -488,10 +508,6 @@ COMMENT ON FUNCTION tq.resume_queue(text) IS 'hand out tasks of a paused queue a
 CREATE FUNCTION tq.upkeep() RETURNS TABLE (step text, tasks bigint)
 	AS 'MODULE_PATHNAME', 'tq_upkeep' LANGUAGE C;
 COMMENT ON FUNCTION tq.upkeep() IS 'one pass of maintenance: deadlines, timeouts, expired claims, delayed runs, expiry, and, outside of a transaction block, publication';
-
-CREATE PROCEDURE tq.install_cron_upkeep(schedule text DEFAULT NULL)
-	AS 'MODULE_PATHNAME', 'tq_install_cron_upkeep' LANGUAGE C;
-COMMENT ON PROCEDURE tq.install_cron_upkeep(text) IS 'have pg_cron call upkeep() as the caller, where tq is not preloaded; schedule: NULL is each second, or each minute before pg_cron 1.5';
 
 CREATE FUNCTION tq.maintenance_activity()
 	RETURNS TABLE (step text, state text, batches bigint, tasks bigint, last_at timestamptz,

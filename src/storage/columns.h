@@ -246,23 +246,6 @@
 	X(t, role, oid, role)                                                     \
 	X(t, client, text, client)                                                \
 	X(t, definition, varlena, definition)
-#define TQ_CRON_FIELDS(X, t)                                                  \
-	X(t, name, text, name)                                                    \
-	X(t, id, slug, id)                                                        \
-	X(t, role, oid, role)                                                     \
-	X(t, schedule, text, schedule)                                            \
-	X(t, task_queue_id, text, task_queue_id)                                  \
-	X(t, overlap, text, overlap)                                              \
-	X(t, paused, bool, is_paused)                                             \
-	X(t, payload, varlena, payload)                                           \
-	X(t, options, varlena, options)                                           \
-	X(t, created, time, created)                                              \
-	X(t, last_scheduled, time, last_scheduled)                                \
-	X(t, last_fired, time, last_fired)                                        \
-	X(t, last_skipped, time, last_skipped)
-#define TQ_CRON_COLUMNS(X, t)                                                 \
-	TQ_CRON_FIELDS(X, t)                                                      \
-	X(t, last_task, own, )
 #define TQ_SCOPE_GRANT_COLUMNS(X, t)                                          \
 	X(t, role, oid, role)                                                     \
 	X(t, scope, text, scope)

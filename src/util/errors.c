@@ -99,18 +99,6 @@ tq_attempt_all(TqWorkFunction work, void *arg)
 }
 
 /*
- * Runs the work and undoes it.  Raises the error with which it fails.
- */
-void
-tq_rehearse(TqWorkFunction work, void *arg)
-{
-	ErrorData *error = run_in_subtransaction(work, arg, false);
-
-	if (error != NULL)
-		ReThrowError(error);
-}
-
-/*
  * Returns whether an error has a cause outside of the data that the work
  * handles: a cancel or a shutdown, a deadlock or a serialization failure, a
  * lock that is not available, a read-only transaction, a full disk.

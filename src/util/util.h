@@ -127,7 +127,6 @@ typedef void (*TqWorkFunction)(void *arg);
 
 extern ErrorData *tq_attempt(TqWorkFunction work, void *arg);
 extern ErrorData *tq_attempt_all(TqWorkFunction work, void *arg);
-extern void tq_rehearse(TqWorkFunction work, void *arg);
 
 /* Work on a batch of items, some of which may fail. */
 typedef struct TqBatchWork
@@ -430,45 +429,6 @@ extern bool tq_durable_has_standbys(void);
 extern void tq_durable_flush(FullTransactionId xid);
 extern XLogRecPtr tq_durable_here(void);
 extern bool tq_durable_within(XLogRecPtr lsn, int max_ms);
-
-/* ---- pg_cron.c: calls the extension pg_cron, which keeps the time ---- */
-
-/* A job of pg_cron in this database. */
-typedef struct TqJob
-{
-	const char *name;
-	const char *schedule;
-	const char *command;
-	const char *role; /* as which it runs */
-	bool is_active;
-} TqJob;
-
-/* A job as pg_cron knows it, and the last entry of its log. */
-typedef struct TqJobState
-{
-	int64 id;
-	char *name;
-	char *role;
-	bool is_active;
-	char *status; /* of its last run; NULL: none, also the next */
-	char *message;
-	TimestampTz started; /* 0: not known */
-	TimestampTz finished;
-} TqJobState;
-
-extern bool tq_pg_cron_is_here(void);
-extern bool tq_pg_cron_is_elsewhere(void);
-extern bool tq_pg_cron_has_seconds(void);
-extern const char *tq_pg_cron_time_zone(void);
-extern void tq_pg_cron_require(void);
-extern int64 tq_pg_cron_schedule(const TqJob *job);
-extern void tq_pg_cron_unschedule(const char *name, const char *role);
-extern bool tq_pg_cron_set_active(const char *name, const char *role,
-								  bool is_active);
-extern char *tq_pg_cron_schedule_command(const TqJob *job);
-extern char *tq_pg_cron_unschedule_command(const char *name, const char *role);
-extern void tq_pg_cron_note_elsewhere(const char *command);
-extern TqJobState *tq_pg_cron_jobs(const char *name_pattern, int *n);
 
 /* ---- map_lock.c: the lock of a router's map ---- */
 
