@@ -23,7 +23,7 @@ WHERE relnamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND gran
 -- and on functions, which views call
 SELECT p.oid::regprocedure, string_agg(grantee::regrole::text, ', ' ORDER BY grantee::regrole::text COLLATE "C") FROM pg_proc AS p, aclexplode(proacl)
 WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND grantee NOT IN (0, proowner) GROUP BY p.oid ORDER BY p.oid::regprocedure::text COLLATE "C";
--- No function runs with the rights of its owner, or with settings, except two that are pure
+-- No function runs with the rights of its owner, or with settings
 SELECT oid::regprocedure, prosecdef, proconfig FROM pg_proc WHERE pronamespace IN ('tq'::regnamespace, 'tq_internal'::regnamespace) AND (prosecdef OR proconfig IS NOT NULL)
 ORDER BY oid::regprocedure::text COLLATE "C";
 SELECT rolname, rolsuper, rolcanlogin, rolinherit, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls FROM pg_roles WHERE rolname ~ '^tq_' ORDER BY rolname;

@@ -13,7 +13,7 @@ use warnings FATAL => 'all';
 
 # What the language of a body says of a function: what it does, and its class in the
 # audit trail.
-my %said = (tq_read => 'reads -', tq_call => 'writes -', tq_client => 'writes client', tq_operate => 'writes operator');
+my %said = (tq_read => 'reads -|neither -', tq_call => 'writes -', tq_client => 'writes client', tq_operate => 'writes operator');
 
 sub slurp { local ($/, @ARGV) = (undef, @_); return <>; }
 
@@ -147,7 +147,8 @@ sub add_line
 	$self->fault("$key: the audit trail has classes operator and client, and not $class") unless $class =~ /^(?:operator|client|-)$/;
 	$self->fault("$key: what is not in the audit trail has no arguments there") if $class eq '-' && @audited;
 	$self->fault("$key is in the audit trail, but does not write") if $class ne '-' && $does ne 'writes';
-	$self->fault("$key is in $f->{language}, and so $said{$f->{language}}") if ($said{ $f->{language} } // "$does $class") ne "$does $class";
+	$self->fault("$key is in $f->{language}, and so $said{$f->{language}}")
+	  if exists $said{ $f->{language} } && "$does $class" !~ /^(?:$said{$f->{language}})$/;
 	for (@audited) { $self->fault("$key has no argument $_ for the audit trail") unless exists $f->{type}{$_}; }
 	$self->{call}{$key} = {
 		function => $f, key => $key, sample => $sample, given => $self->read_sample($key, $f, $sample),

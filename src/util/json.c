@@ -123,8 +123,8 @@ tq_json_is_array(const JsonbValue *value)
  * Parses a whole number; returns false for other text, such as that of a
  * number with decimals, and for a number that int64 cannot hold.
  */
-bool
-tq_json_parse_whole(const char *text, int64 *number)
+static bool
+parse_whole(const char *text, int64 *number)
 {
 	char *end;
 
@@ -140,8 +140,7 @@ tq_json_whole_number(const JsonbValue *value, int64 min, int64 max,
 					 int64 *number)
 {
 	return value->type == jbvNumeric &&
-		   tq_json_parse_whole(numeric_normalize(value->val.numeric),
-							   number) &&
+		   parse_whole(numeric_normalize(value->val.numeric), number) &&
 		   *number >= min && *number <= max;
 }
 

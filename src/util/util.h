@@ -191,7 +191,6 @@ extern bool tq_json_is_null(const Jsonb *json);
 extern bool tq_json_is_array(const JsonbValue *value);
 extern bool tq_json_whole_number(const JsonbValue *value, int64 min, int64 max,
 								 int64 *number);
-extern bool tq_json_parse_whole(const char *text, int64 *number);
 
 /* The members of an object, or the elements of an array, one by one. */
 typedef struct TqJsonIterator
