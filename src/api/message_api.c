@@ -1,10 +1,9 @@
 /*
  * message_api.c
- *	  SQL functions on exchange messages: bindings, the message log,
- *	  subscriptions.
+ *	  SQL functions on exchange messages: channels, the message log, reading of
+ *	  subscriptions, and what the bodies of subscriptions.sql call.
  *
- * Checks the names of channels and exchanges, and the patterns; which messages
- * a reader gets is decided in subscription.c.
+ * Which messages a reader gets is decided in subscription.c.
  */
 #include "postgres.h"
 
@@ -32,16 +31,16 @@
 #include "../util/util.h"
 #include "api.h"
 
-PG_FUNCTION_INFO_V1(tq_bind);
-PG_FUNCTION_INFO_V1(tq_unbind);
+PG_FUNCTION_INFO_V1(tq_sql_arg_exchange);
+PG_FUNCTION_INFO_V1(tq_sql_bindings_changed);
+PG_FUNCTION_INFO_V1(tq_sql_lock_bindings_of);
+PG_FUNCTION_INFO_V1(tq_sql_lock_subscriptions_of);
 PG_FUNCTION_INFO_V1(tq_queue_channel);
 PG_FUNCTION_INFO_V1(tq_worker_channel);
 PG_FUNCTION_INFO_V1(tq_messages);
 PG_FUNCTION_INFO_V1(tq_message);
 PG_FUNCTION_INFO_V1(tq_published_id);
 PG_FUNCTION_INFO_V1(tq_published_id_shown);
-PG_FUNCTION_INFO_V1(tq_subscribe);
-PG_FUNCTION_INFO_V1(tq_unsubscribe);
 PG_FUNCTION_INFO_V1(tq_fetch);
 PG_FUNCTION_INFO_V1(tq_ack);
 PG_FUNCTION_INFO_V1(tq_is_awaited);
@@ -98,12 +97,6 @@ sized_text(FunctionCallInfo fcinfo, int n, const char *name, int min, int max)
 }
 
 static char *
-channel_arg(FunctionCallInfo fcinfo, int n)
-{
-	return sized_text(fcinfo, n, "channel", 1, NAMEDATALEN - 1);
-}
-
-static char *
 pattern_arg(FunctionCallInfo fcinfo, int n, const char *name)
 {
 	return sized_text(fcinfo, n, name, 0, PATTERN_MAX);
@@ -123,7 +116,42 @@ id_arg(FunctionCallInfo fcinfo, int n, const char *name)
 	return PG_GETARG_INT64(n);
 }
 
-/* ---- bindings ---- */
+/* ---- what the bodies of subscriptions.sql call ---- */
+
+/* arg_exchange(exchange text) -> int, its number */
+Datum
+tq_sql_arg_exchange(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(exchange_of(tq_arg_text(fcinfo, 0, "exchange")));
+}
+
+/* bindings_changed(): after a change of bindings or subscriptions */
+Datum
+tq_sql_bindings_changed(PG_FUNCTION_ARGS)
+{
+	tq_bindings_changed();
+	PG_RETURN_VOID();
+}
+
+/* lock_bindings_of(name text), a channel or a subscription */
+Datum
+tq_sql_lock_bindings_of(PG_FUNCTION_ARGS)
+{
+	tq_binding_lock(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+					TQ_LOCK_CLASS_BINDINGS);
+	PG_RETURN_VOID();
+}
+
+/* lock_subscriptions_of(creator text), a role */
+Datum
+tq_sql_lock_subscriptions_of(PG_FUNCTION_ARGS)
+{
+	tq_binding_lock(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+					TQ_LOCK_CLASS_SUBSCRIPTIONS);
+	PG_RETURN_VOID();
+}
+
+/* ---- channels ---- */
 
 static TqNeed *
 need_read(TqExchange exchange)
@@ -131,39 +159,6 @@ need_read(TqExchange exchange)
 	return tq_need("queue:read-messages:%s", exchange == TQ_EXCHANGE_NONE
 												 ? "*"
 												 : tq_exchange_name(exchange));
-}
-
-/* bind(channel text, exchange text, routing_key_pattern text) */
-Datum
-tq_bind(PG_FUNCTION_ARGS)
-{
-	char *channel = channel_arg(fcinfo, 0);
-	TqExchange exchange = exchange_of(tq_arg_text(fcinfo, 1, "exchange"));
-	char *pattern = pattern_arg(fcinfo, 2, "routing_key_pattern");
-
-	tq_call_begin(false);
-	tq_access_require(tq_need_all(2, tq_need("queue:bind:%s", channel),
-								  need_read(exchange)));
-	tq_subscribe_bind(channel, exchange, pattern);
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	PG_RETURN_VOID();
-}
-
-/* unbind(channel text, exchange text, pattern text); no error if not bound */
-Datum
-tq_unbind(PG_FUNCTION_ARGS)
-{
-	char *channel = channel_arg(fcinfo, 0);
-	TqExchange exchange = exchange_of(tq_arg_text(fcinfo, 1, "exchange"));
-	char *pattern = pattern_arg(fcinfo, 2, "pattern");
-
-	tq_call_begin(false);
-	tq_access_require(tq_need("queue:bind:%s", channel));
-	tq_subscribe_unbind(channel, exchange, pattern);
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	PG_RETURN_VOID();
 }
 
 /* queue_channel(task_queue_id text) -> text, at most 63 bytes */
@@ -360,37 +355,6 @@ tq_published_id_shown(PG_FUNCTION_ARGS)
 }
 
 /* ---- subscriptions ---- */
-
-/* subscribe(name text, exchange text, pattern text) */
-Datum
-tq_subscribe(PG_FUNCTION_ARGS)
-{
-	char *name = name_arg(fcinfo, 0);
-	TqExchange exchange = exchange_of(tq_arg_text(fcinfo, 1, "exchange"));
-	char *pattern = pattern_arg(fcinfo, 2, "pattern");
-
-	tq_call_begin(false);
-	tq_access_require(tq_need_all(2, tq_need("queue:subscribe:%s", name),
-								  need_read(exchange)));
-	tq_subscribe_begin(name, exchange, pattern, tq_clock_now());
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	PG_RETURN_VOID();
-}
-
-/* unsubscribe(name text) */
-Datum
-tq_unsubscribe(PG_FUNCTION_ARGS)
-{
-	char *name = name_arg(fcinfo, 0);
-
-	tq_call_begin(false);
-	tq_access_require(tq_need("queue:subscribe:%s", name));
-	tq_subscribe_end(name);
-	tq_audit_operator(fcinfo);
-	tq_call_end();
-	PG_RETURN_VOID();
-}
 
 /*
  * Checks the right to read each exchange that a subscription is bound to.  It

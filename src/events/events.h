@@ -175,15 +175,8 @@ extern void tq_worker_channel_add(TqOutboxBatch *batch, const TqSlug *task_id,
 								  const TqRun *run, const char *reason);
 extern void tq_worker_channel_notify(const TqMessage *notes, int n);
 
-/* ---- subscription.c: bindings, durable readers, reading the log ---- */
+/* ---- subscription.c: reads the log, for durable readers and others ---- */
 
-extern void tq_subscribe_bind(const char *channel, TqExchange exchange,
-							  const char *pattern);
-extern void tq_subscribe_unbind(const char *channel, TqExchange exchange,
-								const char *pattern);
-extern void tq_subscribe_begin(const char *name, TqExchange exchange,
-							   const char *pattern, TimestampTz now);
-extern void tq_subscribe_end(const char *name);
 extern void tq_subscribe_ack(const char *name, int64 id, TimestampTz now);
 extern bool tq_subscribe_is_awaited(Datum xid);
 

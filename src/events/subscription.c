@@ -1,7 +1,6 @@
 /*
  * subscription.c
- *	  Bindings of channels, durable subscriptions, and reading the message
- *	  log.
+ *	  Reading of the message log, and of durable subscriptions.
  *
  * Decides which messages a reader gets, in the order of their ids.  A
  * subscription consists of its bindings and a mark, the id up to which it has
@@ -30,7 +29,6 @@
 #include "utils/memutils.h"
 #include "utils/xid8.h"
 
-#include "../core/names.h"
 #include "../core/types.h"
 #include "../storage/log.h"
 #include "../util/util.h"
@@ -48,79 +46,6 @@
 #define SKIP_AFTER 1000
 #define SKIP_AFTER_MS 60000
 
-/* ---- bindings ---- */
-
-/* Returns whether this is the default binding of an exchange. */
-static bool
-is_default(const char *channel, TqExchange exchange, const char *pattern)
-{
-	const char *name = tq_exchange_name(exchange);
-
-	if (exchange > TQ_EXCHANGE_LAST_DEFAULT ||
-		strncmp(channel, "tq_", 3) != 0 || strcmp(pattern, "#") != 0 ||
-		strlen(channel + 3) != strlen(name))
-		return false;
-	for (channel += 3; *name != '\0'; name++, channel++)
-	{
-		if (*channel != (*name == '-' ? '_' : *name))
-			return false;
-	}
-	return true;
-}
-
-static void
-refuse_binding(const char *name, int64 found, const char *hint)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("\"%s\" has too many bindings", tq_error_clip(name)),
-			 errdetail("It has %lld, and may have %d (tq.max_bindings).",
-					   (long long) found, tq_max_bindings),
-			 errhint("%s", hint)));
-}
-
-/* Raises an error if a channel has as many bindings as it may have. */
-static void
-check_channel(const char *channel, TqExchange exchange, const char *pattern)
-{
-	int64 found;
-
-	if (tq_max_bindings == 0)
-		return;
-	found = tq_binding_count(channel, exchange, pattern);
-	if (found >= tq_max_bindings)
-		refuse_binding(channel, found,
-					   "Bind a pattern that matches more, or unbind others.");
-}
-
-/* Binds a channel to an exchange; enables a default channel again. */
-void
-tq_subscribe_bind(const char *channel, TqExchange exchange,
-				  const char *pattern)
-{
-	if (is_default(channel, exchange, pattern))
-		tq_binding_set_default(exchange, true);
-	else
-	{
-		check_channel(channel, exchange, pattern);
-		tq_binding_insert(channel, exchange, pattern);
-	}
-}
-
-/*
- * Removes a binding; disables a default channel.  Does nothing if there is no
- * such binding.
- */
-void
-tq_subscribe_unbind(const char *channel, TqExchange exchange,
-					const char *pattern)
-{
-	if (is_default(channel, exchange, pattern))
-		tq_binding_set_default(exchange, false);
-	else
-		tq_binding_delete(channel, exchange, pattern);
-}
-
 /* ---- subscriptions ---- */
 
 static void
@@ -131,64 +56,6 @@ refuse_missing(const char *name)
 			 errmsg("subscription \"%s\" does not exist", tq_error_clip(name)),
 			 errdetail("It was never made, or it was ended."),
 			 errhint("Call tq.subscribe() first.")));
-}
-
-/* Raises an error if the role may not create one more subscription. */
-static void
-check_creator(const char *creator, const char *name)
-{
-	int64 found;
-
-	if (tq_max_subscriptions == 0)
-		return;
-	found = tq_subscription_count_others(creator, name);
-	if (found >= tq_max_subscriptions)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("role \"%s\" has too many subscriptions", creator),
-			 errdetail(
-				 "It has created %lld, and may create %d (tq.max_subscriptions).",
-				 (long long) found, tq_max_subscriptions),
-			 errhint("End others by tq.unsubscribe().")));
-}
-
-/* Raises an error if a subscription has as many bindings as it may have. */
-static void
-check_bindings(const char *name, TqExchange exchange, const char *pattern)
-{
-	int64 found;
-
-	if (tq_max_bindings == 0)
-		return;
-	found = tq_subscription_count_bindings(name, exchange, pattern);
-	if (found >= tq_max_bindings)
-		refuse_binding(
-			name, found,
-			"Use a pattern that matches more, or another subscription.");
-}
-
-/*
- * Creates a subscription, or adds a binding to it.  It gets the messages that
- * are published after this.
- */
-void
-tq_subscribe_begin(const char *name, TqExchange exchange, const char *pattern,
-				   TimestampTz now)
-{
-	const char *creator = tq_error_role(GetSessionUserId());
-
-	check_creator(creator, name);
-	check_bindings(name, exchange, pattern);
-	tq_subscription_insert(name, exchange, pattern, creator, now);
-}
-
-/* Deletes a subscription. */
-void
-tq_subscribe_end(const char *name)
-{
-	if (!tq_subscription_delete(name))
-		refuse_missing(name);
 }
 
 /* What this transaction has fetched from a subscription. */

@@ -6,12 +6,97 @@ CREATE FUNCTION tq.topic_match(pattern text, routing_key text) RETURNS bool
 	AS 'MODULE_PATHNAME', 'tq_topic_match_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION tq.topic_match(text, text) IS 'whether this AMQP topic pattern (* one word, # any number) matches this routing key';
 
+CREATE FUNCTION tq_internal.arg_exchange(exchange text) RETURNS int
+	AS 'MODULE_PATHNAME', 'tq_sql_arg_exchange' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.arg_exchange(text) IS 'number of the exchange that the argument names';
+
+CREATE FUNCTION tq_internal.bindings_changed() RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_bindings_changed' LANGUAGE C;
+COMMENT ON FUNCTION tq_internal.bindings_changed() IS 'makes all sessions read the bindings again once this transaction has committed';
+
+CREATE FUNCTION tq_internal.lock_bindings_of(name text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_lock_bindings_of' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.lock_bindings_of(text) IS 'keeps the number of bindings of a name from growing, until the end of the transaction';
+
+CREATE FUNCTION tq_internal.lock_subscriptions_of(creator text) RETURNS void
+	AS 'MODULE_PATHNAME', 'tq_sql_lock_subscriptions_of' LANGUAGE C STRICT;
+COMMENT ON FUNCTION tq_internal.lock_subscriptions_of(text) IS 'the same for the number of subscriptions that a role has created';
+
+CREATE FUNCTION tq_internal.check_length(value text, name text, at_least int, at_most int) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	PERFORM tq_internal.not_null(value, name);
+	IF octet_length(value) NOT BETWEEN at_least AND at_most THEN
+		RAISE EXCEPTION 'invalid length of %', name
+			USING ERRCODE = 'TQ400', DETAIL = format('It has %s bytes.', octet_length(value)), HINT = format('Give 1 to %s bytes.', at_most);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.check_length(text, text, int, int) IS 'raises TQ400 for a text argument that is too long or too short';
+
+CREATE FUNCTION tq_internal.check_bindings(name text, present bigint, hint text) RETURNS void LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	IF present >= current_setting('tq.max_bindings')::int THEN
+		RAISE EXCEPTION '"%" has too many bindings', tq_internal.clip(name)
+			USING ERRCODE = 'configuration_limit_exceeded', HINT = hint,
+				DETAIL = format('It has %s, and may have %s (tq.max_bindings).', present, current_setting('tq.max_bindings'));
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION tq_internal.check_bindings(text, bigint, text) IS 'raises an error if a name has as many bindings as it may have';
+
+-- The first exchanges have a default channel, to which they are bound until it is
+-- disabled (TQ_EXCHANGE_LAST_DEFAULT).
+CREATE FUNCTION tq_internal.is_default_binding(channel text, exchange int, pattern text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	RETURN exchange <= 12 AND channel = 'tq_' || replace(tq_internal.exchange_name(exchange), '-', '_') AND pattern = '#';
+END
+$$;
+COMMENT ON FUNCTION tq_internal.is_default_binding(text, int, text) IS 'whether this is the default binding of an exchange';
+
 CREATE FUNCTION tq.bind(channel text, exchange text, routing_key_pattern text DEFAULT '#') RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_bind' LANGUAGE C;
+	LANGUAGE tq_operate AS $$
+DECLARE
+	number int;
+BEGIN
+	PERFORM tq_internal.check_length(channel, 'channel', 1, 63);
+	number := tq_internal.arg_exchange(exchange);
+	PERFORM tq_internal.check_length(routing_key_pattern, 'routing_key_pattern', 0, 1024);
+	PERFORM tq_internal.require_all('queue:bind:' || channel, 'queue:read-messages:' || tq_internal.exchange_name(number));
+	IF tq_internal.is_default_binding(channel, number, routing_key_pattern) THEN
+		DELETE FROM tq_internal.disabled_channel d WHERE d.exchange = number;
+	ELSE
+		IF current_setting('tq.max_bindings')::int > 0 THEN
+			PERFORM tq_internal.lock_bindings_of(channel);
+			PERFORM tq_internal.check_bindings(bind.channel, count(*), 'Bind a pattern that matches more, or unbind others.')
+				FROM tq_internal.binding b
+				WHERE b.channel = bind.channel
+					AND NOT EXISTS (SELECT FROM tq_internal.binding o
+						WHERE o.channel = bind.channel AND o.exchange = number AND o.pattern = routing_key_pattern);
+		END IF;
+		INSERT INTO tq_internal.binding (channel, exchange, pattern) VALUES (bind.channel, number, routing_key_pattern) ON CONFLICT DO NOTHING;
+	END IF;
+	PERFORM tq_internal.bindings_changed();
+END
+$$;
 COMMENT ON FUNCTION tq.bind(text, text, text) IS 'bind a channel to an exchange, so that NOTIFY on it sends the messages that match';
 
 CREATE FUNCTION tq.unbind(channel text, exchange text, pattern text DEFAULT '#') RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_unbind' LANGUAGE C;
+	LANGUAGE tq_operate AS $$
+DECLARE
+	number int;
+BEGIN
+	PERFORM tq_internal.check_length(channel, 'channel', 1, 63);
+	number := tq_internal.arg_exchange(exchange);
+	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024);
+	PERFORM tq_internal.require('queue:bind:' || channel);
+	IF tq_internal.is_default_binding(channel, number, pattern) THEN
+		INSERT INTO tq_internal.disabled_channel VALUES (number) ON CONFLICT DO NOTHING;
+	ELSE
+		DELETE FROM tq_internal.binding b WHERE b.channel = unbind.channel AND b.exchange = number AND b.pattern = unbind.pattern;
+	END IF;
+	PERFORM tq_internal.bindings_changed();
+END
+$$;
 COMMENT ON FUNCTION tq.unbind(text, text, text) IS 'remove a binding; also disables a default channel';
 
 CREATE FUNCTION tq.queue_channel(task_queue_id text) RETURNS text
@@ -34,12 +119,59 @@ CREATE FUNCTION tq.published_id() RETURNS bigint
 	AS 'MODULE_PATHNAME', 'tq_published_id' LANGUAGE C STABLE;
 COMMENT ON FUNCTION tq.published_id() IS 'the last id of a message that readers may have seen: it is on the synchronous standbys, for which the call waits';
 
+-- It gets the messages that are published after this.
 CREATE FUNCTION tq.subscribe(name text, exchange text, pattern text DEFAULT '#') RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_subscribe' LANGUAGE C;
+	LANGUAGE tq_operate AS $$
+DECLARE
+	number int;
+	present bigint;
+BEGIN
+	PERFORM tq_internal.check_length(name, 'name', 1, 255);
+	number := tq_internal.arg_exchange(exchange);
+	PERFORM tq_internal.check_length(pattern, 'pattern', 0, 1024);
+	PERFORM tq_internal.require_all('queue:subscribe:' || name, 'queue:read-messages:' || tq_internal.exchange_name(number));
+	IF current_setting('tq.max_subscriptions')::int > 0 THEN
+		PERFORM tq_internal.lock_subscriptions_of(session_user);
+		SELECT count(*) INTO present
+			FROM tq_internal.subscription s
+			WHERE s.creator = session_user AND NOT EXISTS (SELECT FROM tq_internal.subscription o WHERE o.name = subscribe.name);
+		IF present >= current_setting('tq.max_subscriptions')::int THEN
+			RAISE EXCEPTION 'role "%" has too many subscriptions', session_user
+				USING ERRCODE = 'configuration_limit_exceeded', HINT = 'End others by tq.unsubscribe().',
+					DETAIL = format('It has created %s, and may create %s (tq.max_subscriptions).', present, current_setting('tq.max_subscriptions'));
+		END IF;
+	END IF;
+	IF current_setting('tq.max_bindings')::int > 0 THEN
+		PERFORM tq_internal.lock_bindings_of(name);
+		PERFORM tq_internal.check_bindings(subscribe.name, count(*), 'Use a pattern that matches more, or another subscription.')
+			FROM tq_internal.subscription_binding b
+			WHERE b.name = subscribe.name
+				AND NOT EXISTS (SELECT FROM tq_internal.subscription_binding o
+					WHERE o.name = subscribe.name AND o.exchange = number AND o.pattern = subscribe.pattern);
+	END IF;
+	INSERT INTO tq_internal.subscription (name, acked_id, created, creator)
+		SELECT subscribe.name, CASE WHEN m.is_called THEN m.last_value ELSE 0 END, tq_internal.clock_now(), session_user
+		FROM tq_internal.message_id_seq m ON CONFLICT DO NOTHING;
+	INSERT INTO tq_internal.subscription_binding (name, exchange, pattern) VALUES (subscribe.name, number, subscribe.pattern) ON CONFLICT DO NOTHING;
+	PERFORM tq_internal.bindings_changed();
+END
+$$;
 COMMENT ON FUNCTION tq.subscribe(text, text, text) IS 'create a durable subscription, or bind it to another exchange';
 
 CREATE FUNCTION tq.unsubscribe(name text) RETURNS void
-	AS 'MODULE_PATHNAME', 'tq_unsubscribe' LANGUAGE C;
+	LANGUAGE tq_operate AS $$
+BEGIN
+	PERFORM tq_internal.check_length(name, 'name', 1, 255);
+	PERFORM tq_internal.require('queue:subscribe:' || name);
+	DELETE FROM tq_internal.subscription_binding b WHERE b.name = unsubscribe.name;
+	DELETE FROM tq_internal.subscription s WHERE s.name = unsubscribe.name;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'subscription "%" does not exist', tq_internal.clip(name)
+			USING ERRCODE = 'TQ404', DETAIL = 'It was never made, or it was ended.', HINT = 'Call tq.subscribe() first.';
+	END IF;
+	PERFORM tq_internal.bindings_changed();
+END
+$$;
 COMMENT ON FUNCTION tq.unsubscribe(text) IS 'drop a durable subscription';
 
 CREATE FUNCTION tq.fetch(name text, max int DEFAULT 100) RETURNS SETOF tq.exchange_message

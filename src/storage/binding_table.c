@@ -42,24 +42,6 @@ static TqStatement list_bindings = TQ_STATEMENT(
 	" WHERE NOT EXISTS (SELECT FROM tq_internal.disabled_channel u WHERE u.exchange = e)",
 	INT4OID);
 
-static TqStatement insert_binding = TQ_STATEMENT(
-	"INSERT INTO tq_internal.binding (channel, exchange, pattern) VALUES ($1, $2, $3)"
-	" ON CONFLICT DO NOTHING",
-	TEXTOID, INT2OID, TEXTOID);
-
-static TqStatement delete_binding = TQ_STATEMENT(
-	"DELETE FROM tq_internal.binding WHERE channel = $1 AND exchange = $2 AND pattern = $3",
-	TEXTOID, INT2OID, TEXTOID);
-
-static TqStatement insert_disabled = TQ_STATEMENT(
-	"INSERT INTO tq_internal.disabled_channel (exchange) VALUES ($1) ON CONFLICT DO NOTHING",
-	INT2OID);
-
-static TqStatement delete_disabled = TQ_STATEMENT(
-	"DELETE FROM tq_internal.disabled_channel WHERE exchange = $1", INT2OID);
-
-static TqStatement count_bindings = TQ_BINDING_COUNT("binding", "channel");
-
 /* ---- the cache of each session ---- */
 
 /* Relcache callback: notes that tq_internal.binding may have changed. */
@@ -171,63 +153,4 @@ tq_binding_lock(const char *name, TqBindingLockClass class)
 
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, hash, class);
 	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-}
-
-/* Locks and counts by a statement that TQ_BINDING_COUNT() makes. */
-int64
-tq_binding_count_by(TqStatement *statement, const char *name,
-					TqExchange exchange, const char *pattern)
-{
-	Datum values[3] = {CStringGetTextDatum(name), Int16GetDatum(exchange),
-					   CStringGetTextDatum(pattern)};
-
-	tq_binding_lock(name, TQ_LOCK_CLASS_BINDINGS);
-	return tq_spi_run_int64(statement, values, 0);
-}
-
-/*
- * Locks the number of bindings of a channel, without the default one, and
- * returns it, or 0 if this binding exists.
- */
-int64
-tq_binding_count(const char *channel, TqExchange exchange, const char *pattern)
-{
-	return tq_binding_count_by(&count_bindings, channel, exchange, pattern);
-}
-
-/* Runs a statement that inserts or deletes a binding. */
-void
-tq_binding_change(TqStatement *statement, const char *name,
-				  TqExchange exchange, const char *pattern)
-{
-	Datum values[3] = {CStringGetTextDatum(name), Int16GetDatum(exchange),
-					   CStringGetTextDatum(pattern)};
-
-	tq_spi_run(statement, values, NULL);
-	tq_bindings_changed();
-}
-
-/* Binds a channel to an exchange and pattern, unless that binding exists. */
-void
-tq_binding_insert(const char *channel, TqExchange exchange,
-				  const char *pattern)
-{
-	tq_binding_change(&insert_binding, channel, exchange, pattern);
-}
-
-/* Deletes a binding of a channel, if it exists. */
-void
-tq_binding_delete(const char *channel, TqExchange exchange,
-				  const char *pattern)
-{
-	tq_binding_change(&delete_binding, channel, exchange, pattern);
-}
-
-/* Enables or disables the default channel of an exchange. */
-void
-tq_binding_set_default(TqExchange exchange, bool bound)
-{
-	tq_spi_run(bound ? &delete_disabled : &insert_disabled,
-			   TQ_VALUES(Int16GetDatum(exchange)), NULL);
-	tq_bindings_changed();
 }

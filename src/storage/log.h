@@ -129,33 +129,13 @@ typedef enum TqBindingLockClass
 	TQ_LOCK_CLASS_SUBSCRIPTIONS = 7421
 } TqBindingLockClass;
 
-/* Counts the bindings of a name, none if one of them is the given one. */
-#define TQ_BINDING_COUNT(table, column)                                       \
-	TQ_STATEMENT("SELECT count(*) FROM tq_internal." table " WHERE " column   \
-				 " = $1"                                                      \
-				 " AND NOT EXISTS (SELECT FROM tq_internal." table            \
-				 " WHERE " column                                             \
-				 " = $1 AND exchange = $2 AND pattern = $3)",                 \
-				 TEXTOID, INT2OID, TEXTOID)
-
 extern void tq_binding_lock(const char *name, TqBindingLockClass class);
-extern int64 tq_binding_count(const char *channel, TqExchange exchange,
-							  const char *pattern);
-extern int64 tq_binding_count_by(TqStatement *statement, const char *name,
-								 TqExchange exchange, const char *pattern);
 extern uint64 tq_bindings_generation(void);
 extern void tq_bindings_changed(void);
 extern int tq_bindings_wanted(void);
 extern TqBinding *tq_bindings_list(int *found);
-extern void tq_binding_insert(const char *channel, TqExchange exchange,
-							  const char *pattern);
-extern void tq_binding_delete(const char *channel, TqExchange exchange,
-							  const char *pattern);
-extern void tq_binding_set_default(TqExchange exchange, bool bound);
 extern TqBinding *tq_bindings_select(TqStatement *statement,
 									 const Datum *values, int *found);
-extern void tq_binding_change(TqStatement *statement, const char *name,
-							  TqExchange exchange, const char *pattern);
 
 /* ---- subscription_table.c: durable readers, and how far they are ---- */
 
@@ -176,15 +156,6 @@ typedef struct TqBehind
 	int64 acked_id;
 } TqBehind;
 
-extern void tq_subscription_insert(const char *name, TqExchange exchange,
-								   const char *pattern, const char *creator,
-								   TimestampTz now);
-extern int64 tq_subscription_count_others(const char *creator,
-										  const char *name);
-extern int64 tq_subscription_count_bindings(const char *name,
-											TqExchange exchange,
-											const char *pattern);
-extern bool tq_subscription_delete(const char *name);
 extern bool tq_subscription_find(const char *name,
 								 TqSubscriptionPosition *position);
 extern TqBinding *tq_subscription_bindings(const char *name, int *found);

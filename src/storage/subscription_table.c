@@ -12,7 +12,6 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "../core/types.h"
 #include "../util/util.h"
 #include "columns.h"
 #include "log.h"
@@ -22,31 +21,6 @@ static TqRelation subscription_table = TQ_RELATION("subscription");
 static TqRelation subscription_by_name = TQ_RELATION("subscription_pkey");
 
 TQ_NUMBERS(TQ_SUBSCRIPTION_COLUMNS, subscription);
-
-static TqStatement insert_subscription = TQ_STATEMENT(
-	"INSERT INTO tq_internal.subscription (name, acked_id, created, creator)"
-	" SELECT $1, CASE WHEN is_called THEN last_value ELSE 0 END, $2, $3"
-	" FROM tq_internal.message_id_seq ON CONFLICT DO NOTHING",
-	TEXTOID, TIMESTAMPTZOID, TEXTOID);
-
-/* None if this one exists. */
-static TqStatement count_others = TQ_STATEMENT(
-	"SELECT count(*) FROM tq_internal.subscription WHERE creator = $1"
-	" AND NOT EXISTS (SELECT FROM tq_internal.subscription WHERE name = $2)",
-	TEXTOID, TEXTOID);
-
-static TqStatement insert_subscription_binding = TQ_STATEMENT(
-	"INSERT INTO tq_internal.subscription_binding (name, exchange, pattern) VALUES ($1, $2, $3)"
-	" ON CONFLICT DO NOTHING",
-	TEXTOID, INT2OID, TEXTOID);
-
-static TqStatement count_bindings = TQ_BINDING_COUNT("subscription_binding",
-													 "name");
-
-static TqStatement delete_subscription = TQ_STATEMENT(
-	"WITH b AS (DELETE FROM tq_internal.subscription_binding WHERE name = $1)"
-	" DELETE FROM tq_internal.subscription WHERE name = $1 RETURNING 1",
-	TEXTOID);
 
 static TqStatement list_subscription_bindings = TQ_STATEMENT(
 	"SELECT name, exchange, pattern FROM tq_internal.subscription_binding WHERE name = $1",
@@ -86,44 +60,6 @@ static TqStatement lose = TQ_STATEMENT(
 	"SELECT name FROM tq_internal.subscription WHERE name = $1 AND acked_id < $2 FOR UPDATE SKIP LOCKED)",
 	TEXTOID, INT8OID);
 
-/*
- * Locks the number of subscriptions that a role has created, and returns it, or
- * 0 if this one exists.
- */
-int64
-tq_subscription_count_others(const char *creator, const char *name)
-{
-	tq_binding_lock(creator, TQ_LOCK_CLASS_SUBSCRIPTIONS);
-	return tq_spi_run_int64(&count_others,
-							TQ_VALUES(CStringGetTextDatum(creator),
-									  CStringGetTextDatum(name)),
-							0);
-}
-
-/* Adds a binding to a subscription, which is created if it does not exist. */
-void
-tq_subscription_insert(const char *name, TqExchange exchange,
-					   const char *pattern, const char *creator,
-					   TimestampTz now)
-{
-	Datum values[3] = {CStringGetTextDatum(name), TimestampTzGetDatum(now),
-					   CStringGetTextDatum(creator)};
-
-	tq_spi_run(&insert_subscription, values, NULL);
-	tq_binding_change(&insert_subscription_binding, name, exchange, pattern);
-}
-
-/* Deletes a subscription and its bindings; returns false if there is none. */
-bool
-tq_subscription_delete(const char *name)
-{
-	Datum values[1] = {CStringGetTextDatum(name)};
-	bool found = tq_spi_run(&delete_subscription, values, NULL) > 0;
-
-	tq_bindings_changed();
-	return found;
-}
-
 static void
 read_position(TupleTableSlot *slot, void *position)
 {
@@ -149,14 +85,6 @@ tq_subscription_find(const char *name, TqSubscriptionPosition *position)
 									 &subscription_by_name, 1, NULL),
 						CStringGetTextDatum(name), 0, 0, read_position,
 						position);
-}
-
-/* Returns how many bindings it has, or 0 if this is one; as tq_binding_count() does. */
-int64
-tq_subscription_count_bindings(const char *name, TqExchange exchange,
-							   const char *pattern)
-{
-	return tq_binding_count_by(&count_bindings, name, exchange, pattern);
 }
 
 /* Returns the bindings of a subscription. */
