@@ -41,12 +41,7 @@ extern char *tq_arg_task_queue_id(FunctionCallInfo fcinfo, int n);
 extern char *tq_arg_named_queue(FunctionCallInfo fcinfo, int n,
 								const char *name);
 extern Jsonb *tq_arg_jsonb(FunctionCallInfo fcinfo, int n, const char *name);
-extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
-extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,
-						   int message_arg);
-extern Jsonb *tq_error_with_message(Jsonb *error, const char *message);
-extern const char *tq_result_fault(const Jsonb *result);
-extern const char *tq_error_fault(const Jsonb *error);
+extern int64 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max);
 extern Interval *tq_arg_interval(FunctionCallInfo fcinfo, int n,
 								 const char *name);
 extern TqRepairHow tq_arg_repair(FunctionCallInfo fcinfo, int deadline,
@@ -68,6 +63,8 @@ pg_noreturn extern void tq_error_null_element(const char *name, int element);
 extern void tq_put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls);
 extern void tq_set_time(Datum *values, bool *nulls, int column, TimestampTz t);
 extern Datum tq_slug_datum(const TqSlug *slug);
+extern void tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
+							  const char *detail, const char *hint);
 
 /* ---- audit_call.c: the audit trail: which role made which call ---- */
 
@@ -121,7 +118,7 @@ extern void tq_resolve_runs(FunctionCallInfo fcinfo, int reason_arg,
 							TqReport *reports, int n);
 extern void tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report);
 
-/* ---- report_json.c: reads the reports of workers from JSON ---- */
+/* ---- report_json.c: reads results, errors and reports of workers ---- */
 
 #define TQ_EXCEPTION_REASONS                                                  \
 	"worker-shutdown, malformed-payload, resource-unavailable, internal-error, intermittent-task"
@@ -130,15 +127,9 @@ extern void tq_put_outcome(ReturnSetInfo *rsinfo, const TqReport *report);
 
 extern TqResolved tq_report_reason(const char *name);
 extern TqReport *tq_reports_read(Jsonb *json, int *n);
-
-/* ---- wait_api.c: the argument "wait" ---- */
-
-extern int64 tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max);
-
-/* ---- procedure.c: procedures that end transactions ---- */
-
-extern void tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
-							  const char *detail, const char *hint);
+extern Jsonb *tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name);
+extern Jsonb *tq_arg_error(FunctionCallInfo fcinfo, int error_arg,
+						   int message_arg);
 
 /* ---- router_api.c: what a session of a router knows of tasks ---- */
 

@@ -7,10 +7,12 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "nodes/parsenodes.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
@@ -308,102 +310,55 @@ tq_arg_credentials_of_runs(FunctionCallInfo fcinfo, int arg,
 		*credentials++ = credentials_of(&elements.value);
 }
 
-/*
- * Returns what is wrong with a result, as a text that follows "it" in an error,
- * or NULL: it may have at most tq.max_inline_artifact bytes as JSON text.
- */
-const char *
-tq_result_fault(const Jsonb *result)
+static void
+refuse_wait(Interval *span, int64 max)
 {
-	Size bytes = tq_json_size_over(&result->root, tq_max_inline_artifact);
-
-	if (bytes == 0)
-		return NULL;
-	return psprintf("has %zu bytes, and may have %d (tq.max_inline_artifact)",
-					bytes, tq_max_inline_artifact);
-}
-
-/* Returns a result, which is any jsonb that is not too large, or NULL. */
-Jsonb *
-tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
-{
-	Jsonb *result;
-	const char *fault;
-
-	if (PG_ARGISNULL(n))
-		return NULL;
-	result = PG_GETARG_JSONB_P(n);
-	fault = tq_result_fault(result);
-	if (fault != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_TQ_BAD_INPUT),
-				 errmsg("%s is too large", name), errdetail("It %s.", fault),
-				 errhint("Keep it elsewhere, and give a reference to it.")));
-	return result;
-}
-
-#define ERROR_MAX_BYTES (64 * 1024) /* as JSON text */
-
-/*
- * Returns the error of a run: what a worker has given, with its message, if it
- * has given one, as {message, details}; NULL for neither.  A JSON null is none,
- * because that is what some drivers make of NULL.
- */
-Jsonb *
-tq_error_with_message(Jsonb *error, const char *message)
-{
-	JsonbParseState *state;
-
-	if (error != NULL && tq_json_is_null(error))
-		error = NULL;
-	if (message == NULL)
-		return error;
-	state = tq_json_begin();
-	tq_json_add_text(&state, "message", message);
-	if (error != NULL)
-		tq_json_add_object(&state, "details", error);
-	return tq_json_end(&state);
+	ereport(
+		ERROR,
+		(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("wait is out of range"),
+		 errdetail("It is %s, and may be from 0 to %d seconds.",
+				   tq_clock_interval_text(span), (int) (max / 1000)),
+		 errhint(
+			 "Give an interval in that range, and call again when it is over.")));
 }
 
 /*
- * Returns what is wrong with the error of a run, as a text that follows "it"
- * in an error, or NULL.
+ * Returns the argument "wait" in milliseconds.  More than max is an error, more
+ * than tq.max_wait is shortened to that: a client that waits calls again when
+ * the time is over.
  */
-const char *
-tq_error_fault(const Jsonb *error)
+int64
+tq_arg_wait(FunctionCallInfo fcinfo, int n, int64 max)
 {
-	Size bytes = tq_json_size_over(&error->root, ERROR_MAX_BYTES);
+	Interval *span = tq_arg_interval(fcinfo, n, "wait");
+	TimestampTz now = tq_clock_now();
+	TimestampTz until = tq_clock_add_interval(now, span);
 
-	if (bytes == 0)
-		return NULL;
-	return psprintf("has %zu bytes, and may have %d", bytes, ERROR_MAX_BYTES);
+	if (until < now || until > tq_clock_add_ms(now, max))
+		refuse_wait(span, max);
+	return Min((until - now) / 1000, tq_max_wait);
 }
+
+/* ---- procedures ---- */
 
 /*
- * Returns the error that a worker reports for a run, of the arguments error and
- * error_message, or NULL.
+ * Raises TQ400 if the procedure may not end the transaction: in a transaction
+ * block, or within a function.
  */
-Jsonb *
-tq_arg_error(FunctionCallInfo fcinfo, int error_arg, int message_arg)
+void
+tq_require_commit(FunctionCallInfo fcinfo, const char *procedure,
+				  const char *detail, const char *hint)
 {
-	Jsonb *error = PG_ARGISNULL(error_arg) ? NULL
-										   : PG_GETARG_JSONB_P(error_arg);
-	const char *fault;
-
-	error = tq_error_with_message(error, PG_ARGISNULL(message_arg)
-											 ? NULL
-											 : tq_arg_text(fcinfo, message_arg,
-														   "error_message"));
-	fault = error == NULL ? NULL : tq_error_fault(error);
-	if (fault != NULL)
-		ereport(
-			ERROR,
-			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("error is too large"),
-			 errdetail("With error_message, it %s.", fault),
-			 errhint(
-				 "Shorten it, or keep it in an artifact, tq.create_artifact().")));
-	return error;
+	if (fcinfo->context != NULL && IsA(fcinfo->context, CallContext) &&
+		!castNode(CallContext, fcinfo->context)->atomic && !IsSubTransaction())
+		return;
+	ereport(ERROR, (errcode(ERRCODE_TQ_BAD_INPUT),
+					errmsg("tq.%s() cannot run inside a transaction block",
+						   procedure),
+					errdetail("%s", detail), errhint("%s", hint)));
 }
+
+/* ---- answers ---- */
 
 /* Adds a row to the result of a set-returning function. */
 void

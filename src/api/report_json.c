@@ -1,12 +1,14 @@
 /*
  * report_json.c
- *	  Reads the reports of workers from JSON (doc/spec/taskcluster.md 2.12).
+ *	  Reads the reports of workers: results and errors of runs, and lists of
+ *	  reports from JSON (doc/spec/taskcluster.md 2.12).
  *
- * The keys are those of KEYS below.  A key that is null is as absent.  Whatever
+ * The keys of a report are those of KEYS below.  A key that is null is as absent.  Whatever
  * is wrong with the reports is TQ400, and DETAIL names the element and the key.
  */
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "utils/jsonb.h"
 
 #include "../core/names.h"
@@ -16,6 +18,107 @@
 #include "../storage/registry.h"
 #include "../util/util.h"
 #include "api.h"
+
+/* ---- results and errors ---- */
+
+/*
+ * Returns what is wrong with a result, as a text that follows "it" in an error,
+ * or NULL: it may have at most tq.max_inline_artifact bytes as JSON text.
+ */
+static const char *
+result_fault(const Jsonb *result)
+{
+	Size bytes = tq_json_size_over(&result->root, tq_max_inline_artifact);
+
+	if (bytes == 0)
+		return NULL;
+	return psprintf("has %zu bytes, and may have %d (tq.max_inline_artifact)",
+					bytes, tq_max_inline_artifact);
+}
+
+/* Returns a result, which is any jsonb that is not too large, or NULL. */
+Jsonb *
+tq_arg_result(FunctionCallInfo fcinfo, int n, const char *name)
+{
+	Jsonb *result;
+	const char *fault;
+
+	if (PG_ARGISNULL(n))
+		return NULL;
+	result = PG_GETARG_JSONB_P(n);
+	fault = result_fault(result);
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TQ_BAD_INPUT),
+				 errmsg("%s is too large", name), errdetail("It %s.", fault),
+				 errhint("Keep it elsewhere, and give a reference to it.")));
+	return result;
+}
+
+#define ERROR_MAX_BYTES (64 * 1024) /* as JSON text */
+
+/*
+ * Returns the error of a run: what a worker has given, with its message, if it
+ * has given one, as {message, details}; NULL for neither.  A JSON null is none,
+ * because that is what some drivers make of NULL.
+ */
+static Jsonb *
+error_with_message(Jsonb *error, const char *message)
+{
+	JsonbParseState *state;
+
+	if (error != NULL && tq_json_is_null(error))
+		error = NULL;
+	if (message == NULL)
+		return error;
+	state = tq_json_begin();
+	tq_json_add_text(&state, "message", message);
+	if (error != NULL)
+		tq_json_add_object(&state, "details", error);
+	return tq_json_end(&state);
+}
+
+/*
+ * Returns what is wrong with the error of a run, as a text that follows "it"
+ * in an error, or NULL.
+ */
+static const char *
+error_fault(const Jsonb *error)
+{
+	Size bytes = tq_json_size_over(&error->root, ERROR_MAX_BYTES);
+
+	if (bytes == 0)
+		return NULL;
+	return psprintf("has %zu bytes, and may have %d", bytes, ERROR_MAX_BYTES);
+}
+
+/*
+ * Returns the error that a worker reports for a run, of the arguments error and
+ * error_message, or NULL.
+ */
+Jsonb *
+tq_arg_error(FunctionCallInfo fcinfo, int error_arg, int message_arg)
+{
+	Jsonb *error = PG_ARGISNULL(error_arg) ? NULL
+										   : PG_GETARG_JSONB_P(error_arg);
+	const char *fault;
+
+	error = error_with_message(error, PG_ARGISNULL(message_arg)
+										  ? NULL
+										  : tq_arg_text(fcinfo, message_arg,
+														"error_message"));
+	fault = error == NULL ? NULL : error_fault(error);
+	if (fault != NULL)
+		ereport(
+			ERROR,
+			(errcode(ERRCODE_TQ_BAD_INPUT), errmsg("error is too large"),
+			 errdetail("With error_message, it %s.", fault),
+			 errhint(
+				 "Shorten it, or keep it in an artifact, tq.create_artifact().")));
+	return error;
+}
+
+/* ---- lists of reports ---- */
 
 /* The keys of a report, in the order of TqJsonKey. */
 #define KEYS(KEY)                                                             \
@@ -142,7 +245,7 @@ static Jsonb *
 read_result(const TqJsonReader *reader)
 {
 	Jsonb *result = json_at(reader, KEY_RESULT);
-	const char *fault = result == NULL ? NULL : tq_result_fault(result);
+	const char *fault = result == NULL ? NULL : result_fault(result);
 
 	if (fault != NULL)
 		refuse(reader, KEY_RESULT, fault);
@@ -156,8 +259,8 @@ read_error(const TqJsonReader *reader)
 	const char *message = value_at(reader, KEY_ERROR_MESSAGE) == NULL
 							  ? NULL
 							  : tq_json_read_string(reader, KEY_ERROR_MESSAGE);
-	Jsonb *error = tq_error_with_message(json_at(reader, KEY_ERROR), message);
-	const char *fault = error == NULL ? NULL : tq_error_fault(error);
+	Jsonb *error = error_with_message(json_at(reader, KEY_ERROR), message);
+	const char *fault = error == NULL ? NULL : error_fault(error);
 
 	if (fault != NULL)
 		refuse(reader, KEY_ERROR, fault);
