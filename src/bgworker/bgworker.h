@@ -97,11 +97,6 @@ extern TimestampTz tq_maintenance_next_due(TqScanPositions *positions);
 
 /* ---- bisect.c: keeps a step going when it fails for some tasks ---- */
 
-/*
- * Rows of tq_internal.claim_timer or tq_internal.timer that are taken at once.
- */
-#define TQ_TAKE_ROWS 100
-
 /* Tasks for which a step is due. */
 typedef struct TqWork
 {

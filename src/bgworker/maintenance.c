@@ -72,6 +72,7 @@
  */
 #define BATCH_TASKS 1000
 #define BATCH_TAKES 10
+#define TAKE_ROWS 100 /* of a timer table, at once */
 
 /* ---- expiry ---- */
 
@@ -645,20 +646,20 @@ typedef struct TaskStep
 
 static const TaskStep task_steps[TQ_STEPS] = {
 	[TQ_STEP_DEADLINE] = {pass_deadlines, TQ_TIMER_DEADLINE, BATCH_TAKES,
-						  TQ_TAKE_ROWS},
+						  TAKE_ROWS},
 	[TQ_STEP_TOTAL_TIMEOUT] = {alert_total, TQ_TIMER_TOTAL_TIMEOUT,
-							   BATCH_TAKES, TQ_TAKE_ROWS},
+							   BATCH_TAKES, TAKE_ROWS},
 	[TQ_STEP_RUN_TIMEOUT] = {end_timeouts, TQ_TIMER_RUN_TIMEOUT, BATCH_TAKES,
-							 TQ_TAKE_ROWS},
+							 TAKE_ROWS},
 	[TQ_STEP_PENDING_TIMEOUT] = {end_timeouts, TQ_TIMER_PENDING_TIMEOUT,
-								 BATCH_TAKES, TQ_TAKE_ROWS},
+								 BATCH_TAKES, TAKE_ROWS},
 	[TQ_STEP_CLAIM_EXPIRED] = {expire_claims, TQ_TIMER_CLAIM, BATCH_TAKES,
-							   TQ_TAKE_ROWS},
+							   TAKE_ROWS},
 	[TQ_STEP_DELAYED] = {release_delayed, TQ_TIMER_NONE, 1, BATCH_TASKS},
-	[TQ_STEP_ADMIT] = {admit, TQ_TIMER_GATE, 1, TQ_TAKE_ROWS},
+	[TQ_STEP_ADMIT] = {admit, TQ_TIMER_GATE, 1, TAKE_ROWS},
 	/* each row has a time of its own */
 	[TQ_STEP_CANCEL] = {cancel_rest, TQ_TIMER_CANCEL, BATCH_TAKES, 1},
-	[TQ_STEP_CALLBACK] = {run_callbacks, TQ_TIMER_CALLBACK, 1, TQ_TAKE_ROWS},
+	[TQ_STEP_CALLBACK] = {run_callbacks, TQ_TIMER_CALLBACK, 1, TAKE_ROWS},
 	[TQ_STEP_EXPIRE] = {expire_tasks, TQ_TIMER_EXPIRE, 1, 0},
 };
 

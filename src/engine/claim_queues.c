@@ -54,6 +54,13 @@ is_pattern(const char *element)
 	return element[strlen(element) - 1] == '*';
 }
 
+/* Returns the earlier one of two times, of which 0 is none. */
+static TimestampTz
+earlier(TimestampTz a, TimestampTz b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 /* ---- elements ---- */
 
 static bool
@@ -261,7 +268,7 @@ tq_queue_set_is_claimable(const TqQueueSet *set, TimestampTz now,
 		if (set->queues[i].number != 0 &&
 			tq_claim_is_possible(set->queues[i].number, now, &at))
 			return true;
-		*again = tq_earlier(*again, at);
+		*again = earlier(*again, at);
 	}
 	return false;
 }
@@ -348,7 +355,7 @@ look_at(Try *try, TqSetQueue *queue, TimestampTz now)
 	}
 	queue->may_claim = tq_claim_is_possible(queue->number, now, &again);
 	queue->is_asked = !queue->may_claim;
-	try->again = tq_earlier(try->again, again);
+	try->again = earlier(try->again, again);
 	return queue->may_claim;
 }
 
@@ -393,7 +400,7 @@ claim_from(Try *try, TqSetQueue *queue, int max)
 	queue->is_asked = true;
 	queue->is_empty = found < max;
 	queue->claimed += found;
-	try->again = tq_earlier(try->again, again);
+	try->again = earlier(try->again, again);
 	if (found > 0 && try->claims == NULL)
 		try->claims = palloc(sizeof(TqClaim) * try->max);
 	for (int i = 0; i < found; i++)

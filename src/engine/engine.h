@@ -513,13 +513,6 @@ extern bool tq_queue_set_is_claimable(const TqQueueSet *set, TimestampTz now,
 extern TqSetLists tq_queue_set_lists(const TqQueueSet *set);
 extern bool tq_set_lists_are_equal(const TqSetLists *a, const TqSetLists *b);
 
-/* Returns the earlier one of two times, of which 0 is none. */
-static inline TimestampTz
-tq_earlier(TimestampTz a, TimestampTz b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 extern TqClaim *tq_claim_queues(TqQueueSet *set, bool takes_turns,
 								const char *worker_group,
 								const char *worker_id, int max, int64 wait_ms,

@@ -14,6 +14,8 @@
 #include "../util/util.h"
 #include "registry.h"
 
+#define SETTINGS_BYTES 16000 /* as jsonb, and as text */
+
 /* Keeps the default policy, after checking that it is one. */
 static const char *
 read_policy(const JsonbValue *value, void *place)
@@ -103,10 +105,9 @@ tq_queue_settings_parse(const Jsonb *json, TqGivenSettings *given)
 	if (!JB_ROOT_IS_OBJECT(json))
 		return psprintf("must be an object, not %s",
 						tq_json_clip(&json->root));
-	if (VARSIZE(json) > TQ_QUEUE_SETTINGS_BYTES ||
-		tq_json_size_over(&json->root, TQ_QUEUE_SETTINGS_BYTES) > 0)
-		return psprintf("must not be larger than %d bytes",
-						TQ_QUEUE_SETTINGS_BYTES);
+	if (VARSIZE(json) > SETTINGS_BYTES ||
+		tq_json_size_over(&json->root, SETTINGS_BYTES) > 0)
+		return psprintf("must not be larger than %d bytes", SETTINGS_BYTES);
 	fault = tq_fields_read(&json->root, fields, lengthof(fields), given);
 	given->settings.is_fair |= given->weights != NULL;
 	return fault != NULL ? fault : tq_queue_settings_fault(&given->settings);

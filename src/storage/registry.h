@@ -109,8 +109,6 @@ typedef struct TqGivenSettings
 	Jsonb *weights; /* of fairness keys, all above 0; NULL: none */
 } TqGivenSettings;
 
-#define TQ_QUEUE_SETTINGS_BYTES 16000 /* as jsonb, and as text */
-
 extern const char *tq_queue_settings_parse(const Jsonb *json,
 										   TqGivenSettings *given);
 
