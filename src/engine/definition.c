@@ -264,18 +264,6 @@ tq_definition_requires(TqFaults *faults, const char *name)
 	return false;
 }
 
-int
-tq_definition_retries(TqFaults *faults, int64 retries)
-{
-	if (retries < 0 || retries > TQ_RETRIES_MAX)
-		tq_fault(
-			faults, "retries",
-			psprintf(
-				"must be a whole number from 0 to %d; it is " INT64_FORMAT,
-				TQ_RETRIES_MAX, retries));
-	return (int) retries;
-}
-
 void
 tq_definition_check_project(TqFaults *faults,
 							const TqTaskDefinition *definition)

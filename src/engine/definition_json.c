@@ -108,6 +108,18 @@ has_policy_retries(const TqJsonReader *source)
 }
 
 static int
+checked_retries(TqFaults *faults, int64 retries)
+{
+	if (retries < 0 || retries > TQ_RETRIES_MAX)
+		tq_fault(
+			faults, "retries",
+			psprintf(
+				"must be a whole number from 0 to %d; it is " INT64_FORMAT,
+				TQ_RETRIES_MAX, retries));
+	return (int) retries;
+}
+
+static int
 get_retries(const TqJsonReader *source)
 {
 	const JsonbValue *value = tq_json_at(source, KEY_RETRIES);
@@ -124,7 +136,7 @@ get_retries(const TqJsonReader *source)
 	}
 	return has_policy_retries(source)
 			   ? (int) retries
-			   : tq_definition_retries(source->owner, retries);
+			   : checked_retries(source->owner, retries);
 }
 
 /*

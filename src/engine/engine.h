@@ -197,7 +197,6 @@ extern void tq_faults_raise(const TqFaults *faults);
 
 extern int tq_definition_priority(TqFaults *faults, const char *name);
 extern bool tq_definition_requires(TqFaults *faults, const char *name);
-extern int tq_definition_retries(TqFaults *faults, int64 retries);
 extern ArrayType *tq_definition_routes(TqFaults *faults, char **routes, int n);
 extern ArrayType *tq_definition_scopes(TqFaults *faults, char **scopes, int n);
 extern Jsonb *tq_definition_tags(TqFaults *faults, Jsonb *tags);

@@ -277,6 +277,23 @@ require_sealed(const TqGroup *group)
 			 errhint("Call tq.seal_task_group() first.")));
 }
 
+/* Returns the result of cancel_task_group() (doc/spec/taskcluster.md 2.6). */
+static Jsonb *
+cancel_json(const TqGroup *group, int64 size, const TqTask *tasks, int n)
+{
+	JsonbParseState *state = tq_json_begin();
+
+	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
+	tq_json_add_int(&state, "taskGroupSize", size);
+	tq_json_add_int(&state, "cancelledCount", n);
+	tq_json_key(&state, "taskIds");
+	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	for (int i = 0; i < n; i++)
+		tq_json_string(&state, WJB_ELEM, tq_slug_text(&tasks[i].task_id));
+	pushJsonbValue(&state, WJB_END_ARRAY, NULL);
+	return tq_json_end(&state);
+}
+
 /*
  * Cancels every unresolved task of a sealed group (doc/spec/taskcluster.md
  * 2.6).
@@ -295,6 +312,5 @@ tq_group_cancel(const TqSlug *slug, TimestampTz now)
 	ids = tq_group_unresolved(&group, &n);
 	lock_unresolved(ids, n, now, &locked);
 	(void) tq_transitions_end(&locked, TQ_EVENT_CANCEL, TQ_TIMER_NONE, now);
-	return tq_group_cancel_json(&group, tq_group_size(&group), locked.tasks,
-								locked.n);
+	return cancel_json(&group, tq_group_size(&group), locked.tasks, locked.n);
 }

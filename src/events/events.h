@@ -65,7 +65,6 @@ extern bool tq_publisher_is_in_block(void);
 
 extern int64 tq_publisher_pass(bool *more);
 extern void tq_publisher_watch_unpublished(void);
-extern char *tq_queue_channel_name(const char *task_queue_id);
 
 /* ---- message_json.c: what a message contains and how it is addressed ---- */
 
@@ -140,8 +139,6 @@ extern Jsonb *tq_progress_detail_json(const TqRunProgress *progress);
 extern Jsonb *tq_runs_json(const TqHistoryRun *runs, int n);
 extern Jsonb *tq_group_json(const TqGroup *group);
 extern Jsonb *tq_group_message_json(const TqGroup *group);
-extern Jsonb *tq_group_cancel_json(const TqGroup *group, int64 size,
-								   const TqTask *tasks, int n);
 extern Jsonb *tq_counts_json(const char *queue, int64 pending, int64 claimed);
 
 /* ---- group_resolution.c: how a group ends, and the message of it ---- */
@@ -166,9 +163,9 @@ extern void tq_group_count_again(int64 id);
 extern const char *tq_group_outcome(const TqProgress *progress);
 extern void tq_group_resolution_append(const int64 *tasks, int n);
 
-/* ---- worker_channel.c: notifies workers of what is taken from them ---- */
+/* ---- worker_channel.c: channels of queues and workers; notes ---- */
 
-extern char *tq_channel_name(const char *prefix, const char *name);
+extern char *tq_queue_channel_name(const char *task_queue_id);
 extern char *tq_worker_channel_name(const char *group, const char *id);
 extern bool tq_worker_channel_is_listened(void);
 extern void tq_worker_channel_add(TqOutboxBatch *batch, const TqSlug *task_id,

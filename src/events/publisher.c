@@ -147,13 +147,6 @@ look_up_bindings(void)
 
 /* ---- queue channels ---- */
 
-/* Returns the channel of a queue, "tq_queue_" and its name. */
-char *
-tq_queue_channel_name(const char *task_queue_id)
-{
-	return tq_channel_name(TQ_QUEUE_CHANNEL, task_queue_id);
-}
-
 /* How many runs of a queue have become claimable. */
 typedef struct Claimable
 {

@@ -308,24 +308,6 @@ tq_group_message_json(const TqGroup *group)
 	return tq_json_end(&state);
 }
 
-/* Returns the result of cancel_task_group() (doc/spec/taskcluster.md 2.6). */
-Jsonb *
-tq_group_cancel_json(const TqGroup *group, int64 size, const TqTask *tasks,
-					 int n)
-{
-	JsonbParseState *state = tq_json_begin();
-
-	tq_json_add_slug(&state, "taskGroupId", &group->task_group_id);
-	tq_json_add_int(&state, "taskGroupSize", size);
-	tq_json_add_int(&state, "cancelledCount", n);
-	tq_json_key(&state, "taskIds");
-	pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
-	for (int i = 0; i < n; i++)
-		tq_json_string(&state, WJB_ELEM, tq_slug_text(&tasks[i].task_id));
-	pushJsonbValue(&state, WJB_END_ARRAY, NULL);
-	return tq_json_end(&state);
-}
-
 /* Returns the result of task_queue_counts() (doc/spec/taskcluster.md 2.16). */
 Jsonb *
 tq_counts_json(const char *queue, int64 pending, int64 claimed)

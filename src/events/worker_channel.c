@@ -1,6 +1,6 @@
 /*
  * worker_channel.c
- *	  Channels of workers: what is taken from a worker.
+ *	  Channels of queues and of workers, and what is taken from a worker.
  *
  * A transition that takes a running run from its worker appends a note to the
  * publisher in its transaction, which sends it as NOTIFY on the channel of the
@@ -32,8 +32,8 @@
  * Returns a prefix and a name as a channel.  If that is longer than a channel
  * may be, it is truncated and the MD5 of the name appended.
  */
-char *
-tq_channel_name(const char *prefix, const char *name)
+static char *
+channel_name(const char *prefix, const char *name)
 {
 	char *channel = psprintf("%s%s", prefix, name);
 	char hash[HASH_CHARS + 1];
@@ -48,6 +48,13 @@ tq_channel_name(const char *prefix, const char *name)
 	return psprintf("%.*s_%s", CHANNEL_MAX - HASH_CHARS - 1, channel, hash);
 }
 
+/* Returns the channel of a queue, "tq_queue_" and its name. */
+char *
+tq_queue_channel_name(const char *task_queue_id)
+{
+	return channel_name(TQ_QUEUE_CHANNEL, task_queue_id);
+}
+
 /*
  * Returns the channel of a worker, "tq_worker_", its group, a slash, which no
  * group has, and its id.
@@ -55,7 +62,7 @@ tq_channel_name(const char *prefix, const char *name)
 char *
 tq_worker_channel_name(const char *group, const char *id)
 {
-	return tq_channel_name(TQ_WORKER_CHANNEL, psprintf("%s/%s", group, id));
+	return channel_name(TQ_WORKER_CHANNEL, psprintf("%s/%s", group, id));
 }
 
 /*
