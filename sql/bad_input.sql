@@ -154,6 +154,13 @@ INSERT INTO said SELECT 'JSON', 0, value, place, fn, arg, NULL, code, message
 FROM argument JOIN pg_proc AS p ON p.oid = proc, unnest(ARRAY['null', 'true', '1', '"x"', '[]', '[1]', '[[]]', '{}', '{"x": 1}']) value, pg_temp.answer(pg_temp.call(fn, arg, quote_literal(value))) a
 WHERE proargtypes[array_position(proargnames, arg) - 1] = 'jsonb'::regtype AND pronamespace = 'tq'::regnamespace;
 
+-- What only bodies of functions call answers NULL, or refuses it
+SELECT count(*) > 10 AS many, count(*) FILTER (WHERE code = '42883') AS missing
+FROM pg_proc AS p, pg_temp.answer(format('SELECT * FROM tq_internal.%I(%s)', proname, (
+	SELECT string_agg(format('NULL::%s', CASE t WHEN '"any"'::regtype THEN 'text' ELSE format_type(t, NULL) END), ', ') FROM unnest(proargtypes) t))) a
+WHERE pronamespace = 'tq_internal'::regnamespace AND (prosrc ~ '^tq_(sql|body)_' OR prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql'));
+DELETE FROM errors WHERE code !~ '^TQ4';
+
 -- How an argument is answered, and by which functions otherwise
 SELECT count(*) > 1500 AS many FROM said;
 SELECT what, value, outcome, arguments FROM shown_rule ORDER BY what COLLATE "C", n, value COLLATE "C", outcome COLLATE "C";
